@@ -1,0 +1,259 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock/k8s"
+	"drydock/workflows/schedule"
+)
+
+const (
+	// settle lets a burst of node changes end before they are reported.
+	settle = 200 * time.Millisecond
+	// describeEvery is how often the holders' workflows are looked at.
+	describeEvery = 10 * time.Second
+)
+
+// Cluster observes all nodes, and the workflows that hold some of them, for the scheduler.
+type Cluster struct {
+	Nodes    *k8s.Nodes
+	Temporal client.Client
+}
+
+// ObserveInput asks for counts of all nodes and for facts on some.
+type ObserveInput struct {
+	Groups   []schedule.Group `json:"groups,omitempty"`
+	Revision int              `json:"revision"`
+	// Names are the nodes to tell facts of.
+	Names []string `json:"names"`
+	// Ours are nodes that hold a slot or gave it back lately. What Drydock's own mark explains is left out of their
+	// unavailability: the scheduler counts its grants itself, and a watch may lag behind a release.
+	Ours []string `json:"ours,omitempty"`
+}
+
+// Observed is an observation, and a digest of what others than Drydock can change, by which WatchCluster notices that
+// it is out of date.
+type Observed struct {
+	Observation schedule.Observation `json:"observation"`
+	Digest      string               `json:"digest"`
+}
+
+// ObserveNodes tells the state of the cluster now. It costs no request while the shared watch of nodes runs.
+func (c *Cluster) ObserveNodes(ctx context.Context, in ObserveInput) (Observed, error) {
+	grouper, err := schedule.NewGrouper(in.Groups)
+	if err != nil {
+		return Observed{}, err
+	}
+	view, err := c.Nodes.View(ctx)
+	if err != nil {
+		return Observed{}, translate(err)
+	}
+	defer view.Close()
+	nodes := view.List()
+	ours := map[string]bool{}
+	for _, name := range in.Ours {
+		ours[name] = true
+	}
+	unavailable := func(n *corev1.Node) bool { return k8s.IsUnavailable(n) && !(ours[n.Name] && isMarked(n)) }
+	counts := count(nodes, grouper, unavailable)
+	o := schedule.Observation{
+		At: time.Now(), Revision: in.Revision, Nodes: counts[""].Nodes, Unavailable: counts[""].Unavailable,
+		Groups: counts, Facts: make(map[string]schedule.NodeFacts, len(in.Names)),
+	}
+	delete(o.Groups, "")
+	var names []string
+	for _, name := range in.Names {
+		node, ok := view.Get(name)
+		if !ok {
+			if names == nil {
+				names = namesOf(nodes)
+			}
+			o.Facts[name] = schedule.NodeFacts{Missing: true, Suggestion: strings.Join(k8s.Similar(name, names), ", ")}
+			continue
+		}
+		o.Facts[name] = schedule.NodeFacts{Unavailable: unavailable(node), Groups: grouper.Keys(node.Labels)}
+	}
+	return Observed{Observation: o, Digest: digest(nodes, grouper)}, nil
+}
+
+// WatchInput tells WatchCluster what is known, so that it returns when that is no longer true.
+type WatchInput struct {
+	Groups []schedule.Group `json:"groups,omitempty"`
+	// Digest is the last observation's; empty where nothing waits, so that only the holders matter.
+	Digest  string          `json:"digest,omitempty"`
+	Holders []WatchedHolder `json:"holders,omitempty"`
+}
+
+// WatchedHolder is a maintenance that holds a slot.
+type WatchedHolder struct {
+	RequestID  string `json:"requestId"`
+	Node       string `json:"node"`
+	WorkflowID string `json:"workflowId"`
+	RunID      string `json:"runId"`
+}
+
+// WatchReport is what WatchCluster noticed.
+type WatchReport struct {
+	// Stale: the last observation no longer holds.
+	Stale bool `json:"stale,omitempty"`
+	// Ended are holders whose workflow no longer runs, so that nobody will release their slot.
+	Ended []EndedHolder `json:"ended,omitempty"`
+	// Changes are what happened to nodes that are held.
+	Changes []HolderChange `json:"changes,omitempty"`
+}
+
+// EndedHolder is a holder that does not run any more.
+type EndedHolder struct {
+	WatchedHolder
+	Status string `json:"status"`
+}
+
+// HolderChange is something that somebody did to a held node.
+type HolderChange struct {
+	RequestID  string `json:"requestId"`
+	Missing    bool   `json:"missing,omitempty"`
+	Unmarked   bool   `json:"unmarked,omitempty"`
+	Uncordoned bool   `json:"uncordoned,omitempty"`
+}
+
+// WatchCluster returns when something happened that the scheduler should know of: nodes became available or
+// unavailable by others than Drydock, a held node was deleted, unmarked or made schedulable, or a holder's workflow
+// ended without giving its slot back.
+func (c *Cluster) WatchCluster(ctx context.Context, in WatchInput) (WatchReport, error) {
+	grouper, err := schedule.NewGrouper(in.Groups)
+	if err != nil {
+		return WatchReport{}, err
+	}
+	view, err := c.Nodes.View(ctx)
+	if err != nil {
+		return WatchReport{}, translate(err)
+	}
+	defer view.Close()
+	marked := rememberMarked(ctx)
+	describe := time.NewTicker(describeEvery)
+	defer describe.Stop()
+	beat := time.NewTicker(beatEvery)
+	defer beat.Stop()
+	for {
+		activity.RecordHeartbeat(ctx, marked)
+		report := WatchReport{Changes: marked.changes(view, in.Holders)}
+		report.Stale = in.Digest != "" && in.Digest != digest(view.List(), grouper)
+		if report.Stale || len(report.Changes) > 0 {
+			return report, nil
+		}
+		select {
+		case <-view.Changed:
+			if err := pause(ctx, settle); err != nil {
+				return WatchReport{}, err
+			}
+		case <-describe.C:
+			ended, err := c.ended(ctx, in.Holders)
+			if err != nil || len(ended) > 0 {
+				return WatchReport{Ended: ended}, err
+			}
+		case <-beat.C:
+		case <-ctx.Done():
+			return WatchReport{}, ctx.Err()
+		case <-activity.GetWorkerStopChannel(ctx):
+			return WatchReport{}, workerStopping()
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// markedNodes remembers, across attempts of the activity, which request was seen to have its mark on its node: only
+// then does a missing mark mean that somebody took it.
+type markedNodes map[string]bool
+
+func rememberMarked(ctx context.Context) markedNodes {
+	marked := markedNodes{}
+	if activity.HasHeartbeatDetails(ctx) {
+		if err := activity.GetHeartbeatDetails(ctx, &marked); err != nil {
+			return markedNodes{}
+		}
+	}
+	return marked
+}
+
+func (m markedNodes) changes(view *k8s.View, holders []WatchedHolder) []HolderChange {
+	var changes []HolderChange
+	for _, h := range holders {
+		node, ok := view.Get(h.Node)
+		if !ok {
+			if m[h.RequestID] {
+				changes = append(changes, HolderChange{RequestID: h.RequestID, Missing: true})
+			}
+			continue
+		}
+		mark, err := k8s.MarkOf(node)
+		held := err == nil && mark.HeldBy(h.WorkflowID, h.RunID)
+		switch {
+		case held && mark.WantsCordon() && !node.Spec.Unschedulable:
+			changes = append(changes, HolderChange{RequestID: h.RequestID, Uncordoned: true})
+		case held:
+			m[h.RequestID] = true
+		case m[h.RequestID]:
+			changes = append(changes, HolderChange{RequestID: h.RequestID, Unmarked: true})
+		}
+	}
+	return changes
+}
+
+// count counts all nodes under the key "", and those of each group under the group's.
+func count(nodes []*corev1.Node, grouper schedule.Grouper, unavailable func(*corev1.Node) bool) map[string]schedule.GroupCount {
+	counts := map[string]schedule.GroupCount{"": {}}
+	for _, node := range nodes {
+		down := 0
+		if unavailable(node) {
+			down = 1
+		}
+		for _, key := range append(grouper.Keys(node.Labels), "") {
+			c := counts[key]
+			counts[key] = schedule.GroupCount{Nodes: c.Nodes + 1, Unavailable: c.Unavailable + down}
+		}
+	}
+	return counts
+}
+
+// digest changes when somebody else than Drydock makes a node available or unavailable, adds or removes one: that
+// Drydock cordons and uncordons its own is no news to the scheduler.
+func digest(nodes []*corev1.Node, grouper schedule.Grouper) string {
+	counts := count(nodes, grouper, func(n *corev1.Node) bool { return k8s.IsUnavailable(n) && !isMarked(n) })
+	h := fnv.New64a()
+	for _, key := range slices.Sorted(maps.Keys(counts)) {
+		fmt.Fprintf(h, "%s=%d/%d;", key, counts[key].Unavailable, counts[key].Nodes)
+	}
+	return fmt.Sprintf("%016x", h.Sum64())
+}
+
+func isMarked(node *corev1.Node) bool {
+	_, marked := node.Annotations[k8s.HoldersAnnotation]
+	return marked
+}
+
+func namesOf(nodes []*corev1.Node) []string {
+	names := make([]string, 0, len(nodes))
+	for _, node := range nodes {
+		names = append(names, node.Name)
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,197 @@
+// Package activities is every side effect: methods on small structs that hold what they depend on. They are the only
+// code that calls the Kubernetes API.
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"drydock/k8s"
+)
+
+// Nodes marks, cordons and releases nodes.
+type Nodes struct {
+	Client kubernetes.Interface
+	// Events, if false, leaves out the Kubernetes Events.
+	Events bool
+}
+
+// Event is a Kubernetes Event to record on a node; the zero value records none.
+type Event struct {
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+	Warning bool   `json:"warning,omitempty"`
+	// Key tells occurrences of the same reason in one maintenance apart.
+	Key string `json:"key,omitempty"`
+}
+
+// HoldInput asks for a node to be marked for a maintenance.
+type HoldInput struct {
+	Node string `json:"node"`
+	// UID is the node held before; empty accepts whatever has the name.
+	UID       string    `json:"uid,omitempty"`
+	RunID     string    `json:"runId"`
+	Requestor string    `json:"requestor"`
+	Since     time.Time `json:"since"`
+	Cordon    bool      `json:"cordon"`
+	Phase     string    `json:"phase"`
+	Event     Event     `json:"event"`
+}
+
+// Held is what HoldNode found and did.
+type Held struct {
+	UID string `json:"uid"`
+	// Again: the mark was there, and somebody had lifted the cordon.
+	Again            bool `json:"again,omitempty"`
+	WasUnschedulable bool `json:"wasUnschedulable,omitempty"`
+}
+
+// HoldNode marks a node, and cordons it in the same patch. Errors: NodeGone, NodeReplaced, MissingPermission.
+func (n *Nodes) HoldNode(ctx context.Context, in HoldInput) (Held, error) {
+	held, err := n.hold(ctx, in)
+	return held, translate(err)
+}
+
+// AdoptNode waits until a node of the name exists and holds it, whatever node it is. It follows the deletion of a
+// node that is being re-created.
+func (n *Nodes) AdoptNode(ctx context.Context, in HoldInput) (Held, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	in.UID = ""
+	watch, err := watchNode(ctx, n.Client, in.Node)
+	if err != nil {
+		return Held{}, translate(err)
+	}
+	beat := time.NewTicker(beatEvery)
+	defer beat.Stop()
+	for {
+		if _, ok := watch.Get(in.Node); ok {
+			held, err := n.hold(ctx, in)
+			if !errors.Is(err, k8s.ErrNodeGone) {
+				return held, translate(err)
+			}
+		}
+		activity.RecordHeartbeat(ctx)
+		select {
+		case <-watch.Changed:
+		case <-beat.C:
+		case <-ctx.Done():
+			return Held{}, ctx.Err()
+		case <-activity.GetWorkerStopChannel(ctx):
+			return Held{}, workerStopping()
+		}
+	}
+}
+
+func (n *Nodes) hold(ctx context.Context, in HoldInput) (Held, error) {
+	held, err := k8s.Hold(ctx, n.Client, k8s.HoldInput{
+		Node: in.Node, UID: types.UID(in.UID), Phase: in.Phase,
+		Holder: k8s.Holder{
+			WorkflowID: activity.GetInfo(ctx).WorkflowExecution.ID, RunID: in.RunID,
+			Requestor: in.Requestor, Since: in.Since, Cordon: in.Cordon,
+		},
+	})
+	if err != nil {
+		return Held{}, err
+	}
+	event := in.Event
+	if held.Again {
+		event = Event{Reason: "CordonRestored", Warning: true, Key: event.Key,
+			Message: fmt.Sprintf("somebody made the node schedulable during the maintenance by %s; it is cordoned again", in.Requestor)}
+	}
+	n.emit(ctx, in.Node, held.UID, event)
+	return Held{UID: string(held.UID), Again: held.Again, WasUnschedulable: held.WasUnschedulable}, nil
+}
+
+// ReleaseInput asks for a maintenance's mark to be taken off a node.
+type ReleaseInput struct {
+	Node string `json:"node"`
+	// WorkflowID and RunID are the holder's.
+	WorkflowID string `json:"workflowId"`
+	RunID      string `json:"runId"`
+	Event      Event  `json:"event"`
+}
+
+// Released is what ReleaseNode found and did.
+type Released struct {
+	Gone         bool     `json:"gone,omitempty"`
+	Foreign      bool     `json:"foreign,omitempty"`
+	Uncordoned   bool     `json:"uncordoned,omitempty"`
+	OtherHolders []string `json:"otherHolders,omitempty"`
+}
+
+// ReleaseNode takes a holder's mark off a node, and with the last one puts back what Drydock changed. A node that is
+// gone, or that this holder does not hold, is a success. Errors: MissingPermission.
+func (n *Nodes) ReleaseNode(ctx context.Context, in ReleaseInput) (Released, error) {
+	released, err := k8s.Release(ctx, n.Client, in.Node, in.WorkflowID, in.RunID)
+	if err != nil {
+		return Released{}, translate(err)
+	}
+	if !released.Gone && !released.Foreign {
+		n.emit(ctx, in.Node, released.UID, in.Event)
+	}
+	return Released{
+		Gone: released.Gone, Foreign: released.Foreign, Uncordoned: released.Uncordoned, OtherHolders: released.OtherHolders,
+	}, nil
+}
+
+// AnnounceInput is a change of phase to show on the node.
+type AnnounceInput struct {
+	Node string `json:"node"`
+	// WorkflowID and RunID are the holder's; an empty WorkflowID is the calling workflow's.
+	WorkflowID string `json:"workflowId,omitempty"`
+	RunID      string `json:"runId"`
+	Phase      string `json:"phase"`
+	Event      Event  `json:"event"`
+}
+
+// AnnouncePhase shows a maintenance's phase on its node: in the label, and as an Event. Errors: NodeGone, NotHolder,
+// MissingPermission.
+func (n *Nodes) AnnouncePhase(ctx context.Context, in AnnounceInput) error {
+	return translate(n.announce(ctx, nil, in))
+}
+
+func (n *Nodes) announce(ctx context.Context, node *corev1.Node, in AnnounceInput) error {
+	holder := in.WorkflowID
+	if holder == "" {
+		holder = activity.GetInfo(ctx).WorkflowExecution.ID
+	}
+	uid, err := k8s.SetPhase(ctx, n.Client, node, in.Node, holder, in.RunID, in.Phase)
+	if err != nil {
+		return err
+	}
+	n.emit(ctx, in.Node, uid, in.Event)
+	return nil
+}
+
+// emit records an Event. An Event is for people who watch; that it cannot be written must not stop a maintenance.
+func (n *Nodes) emit(ctx context.Context, node string, uid types.UID, e Event) {
+	if e.Reason == "" || !n.Events {
+		return
+	}
+	err := k8s.Emit(ctx, n.Client, k8s.NodeEvent{
+		Node: node, UID: uid, Key: activity.GetInfo(ctx).WorkflowExecution.RunID + "/" + e.Key,
+		Warning: e.Warning, Reason: e.Reason, Message: e.Message,
+	})
+	if err != nil {
+		activity.GetLogger(ctx).Warn("event not recorded", "node", node, "reason", e.Reason, "error", err)
+	}
+}
+
+func watchNode(ctx context.Context, client kubernetes.Interface, name string) (*k8s.Watch[*corev1.Node], error) {
+	watch, err := k8s.NewWatch(ctx, client.CoreV1().RESTClient(), &corev1.Node{}, k8s.WatchOptions{
+		Resource: "nodes", Fields: fields.OneTermEqualSelector("metadata.name", name),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return watch, watch.Synced(ctx, "node "+name)
+}

@@ -1,0 +1,197 @@
+// Package config is the worker's configuration: one YAML file with defaults, the environment and flags over it.
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"drydock/workflows/schedule"
+	"drydock/workflows/spec"
+)
+
+// Config is what a worker can be told. The connection to Temporal is not part of it: that is the environment's, as in
+// every other Temporal tool.
+type Config struct {
+	// Cluster prefixes workflow IDs and the task queue; empty where a Temporal namespace serves one cluster.
+	Cluster   string `json:"cluster"`
+	TaskQueue string `json:"taskQueue"`
+	// Scheduler applies when the scheduler is first started; from then on its own state counts.
+	Scheduler Scheduler `json:"scheduler"`
+	// Defaults are defaults of maintenances: any field of their input but those that identify one.
+	Defaults   json.RawMessage `json:"defaults,omitempty"`
+	Kubernetes Kubernetes      `json:"kubernetes"`
+	// Listen is the address of /metrics, /healthz, /readyz and /loglevel.
+	Listen string `json:"listen"`
+	Log    Log    `json:"log"`
+}
+
+// Scheduler are the limits in which nodes may be taken out of service, and what becomes of orphans.
+type Scheduler struct {
+	schedule.Limits
+	// OnOrphan says what happens to the node of a maintenance that was terminated: release it, or report it and
+	// leave it as it is. Its slot is taken back either way.
+	OnOrphan string `json:"onOrphan"`
+}
+
+// Kubernetes bounds what one worker asks of the API server.
+type Kubernetes struct {
+	Kubeconfig string  `json:"kubeconfig,omitempty"`
+	Context    string  `json:"context,omitempty"`
+	QPS        float32 `json:"qps"`
+	Burst      int     `json:"burst"`
+	// EvictionsPerSecond bounds all drains of a worker together; 0 is unlimited.
+	EvictionsPerSecond float64 `json:"evictionsPerSecond"`
+	// Events records Kubernetes Events on nodes.
+	Events bool `json:"events"`
+}
+
+// Log is how the worker logs.
+type Log struct {
+	Level  string `json:"level"`
+	Format string `json:"format"`
+}
+
+// Default is the configuration where nothing is configured.
+func Default() Config {
+	return Config{
+		TaskQueue:  "drydock",
+		Scheduler:  Scheduler{Limits: schedule.Limits{}.WithDefaults(), OnOrphan: "release"},
+		Kubernetes: Kubernetes{QPS: 200, Burst: 400, EvictionsPerSecond: 100, Events: true},
+		Listen:     "127.0.0.1:8080",
+		Log:        Log{Level: "info", Format: "text"},
+	}
+}
+
+// Load reads a file over the defaults and the environment over the file. An empty path reads no file. The result is
+// not validated yet: flags may come over it.
+func Load(path string, getenv func(string) string) (Config, error) {
+	c := Default()
+	if path != "" {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return c, fmt.Errorf("reading the configuration: %w", err)
+		}
+		if err := Parse(data, &c); err != nil {
+			return c, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return c, c.fromEnvironment(getenv)
+}
+
+// Parse reads YAML strictly over what c holds: unknown fields and null are errors.
+func Parse(data []byte, c *Config) error {
+	asJSON, err := yaml.YAMLToJSONStrict(data)
+	if err != nil {
+		return err
+	}
+	if string(asJSON) == "null" {
+		return nil
+	}
+	return spec.DecodeStrict(asJSON, c)
+}
+
+// environment are the variables, each with what it sets.
+var environment = map[string]func(c *Config, value string) error{
+	"DRYDOCK_CLUSTER":    func(c *Config, v string) error { c.Cluster = v; return nil },
+	"DRYDOCK_TASK_QUEUE": func(c *Config, v string) error { c.TaskQueue = v; return nil },
+	"DRYDOCK_LISTEN":     func(c *Config, v string) error { c.Listen = v; return nil },
+	"DRYDOCK_LOG_LEVEL":  func(c *Config, v string) error { c.Log.Level = v; return nil },
+	"DRYDOCK_LOG_FORMAT": func(c *Config, v string) error { c.Log.Format = v; return nil },
+	"DRYDOCK_KUBERNETES_QPS": func(c *Config, v string) error {
+		qps, err := strconv.ParseFloat(v, 32)
+		c.Kubernetes.QPS = float32(qps)
+		return err
+	},
+	"DRYDOCK_KUBERNETES_BURST": func(c *Config, v string) (err error) {
+		c.Kubernetes.Burst, err = strconv.Atoi(v)
+		return err
+	},
+	"DRYDOCK_EVICTIONS_PER_SECOND": func(c *Config, v string) (err error) {
+		c.Kubernetes.EvictionsPerSecond, err = strconv.ParseFloat(v, 64)
+		return err
+	},
+}
+
+// Environment lists the variables that Load reads.
+func Environment() []string {
+	var names []string
+	for name := range environment {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (c *Config) fromEnvironment(getenv func(string) string) error {
+	var problems []error
+	for _, name := range Environment() {
+		if value := getenv(name); value != "" {
+			if err := environment[name](c, value); err != nil {
+				problems = append(problems, fmt.Errorf("%s: %w", name, err))
+			}
+		}
+	}
+	return errors.Join(problems...)
+}
+
+var clusterName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+// Validate checks the whole configuration; the error joins one line per wrong field.
+func (c Config) Validate() error {
+	var problems []error
+	wrong := func(field, format string, args ...any) {
+		problems = append(problems, fmt.Errorf("%s: %s", field, fmt.Sprintf(format, args...)))
+	}
+	if c.Cluster != "" && !clusterName.MatchString(c.Cluster) {
+		wrong("cluster", "%q: want lower-case letters, digits and '-', at most 63", c.Cluster)
+	}
+	if c.TaskQueue == "" || strings.Contains(c.TaskQueue, "/") {
+		wrong("taskQueue", "%q: want a name without '/'", c.TaskQueue)
+	}
+	if err := c.Scheduler.Limits.WithDefaults().Validate(); err != nil {
+		problems = append(problems, prefixed("scheduler", err))
+	}
+	if c.Scheduler.OnOrphan != "release" && c.Scheduler.OnOrphan != "report" {
+		wrong("scheduler.onOrphan", "%q is not one of release, report", c.Scheduler.OnOrphan)
+	}
+	if len(c.Defaults) > 0 {
+		if err := spec.CheckDefaults(c.Defaults); err != nil {
+			problems = append(problems, prefixed("defaults", err))
+		}
+	}
+	if c.Kubernetes.QPS <= 0 {
+		wrong("kubernetes.qps", "%v: want more than 0", c.Kubernetes.QPS)
+	}
+	if c.Kubernetes.Burst <= 0 {
+		wrong("kubernetes.burst", "%v: want more than 0", c.Kubernetes.Burst)
+	}
+	if c.Kubernetes.EvictionsPerSecond < 0 {
+		wrong("kubernetes.evictionsPerSecond", "%v is negative; 0 is unlimited", c.Kubernetes.EvictionsPerSecond)
+	}
+	if _, _, err := net.SplitHostPort(c.Listen); c.Listen != "" && err != nil {
+		wrong("listen", "%q: want host:port, or empty for none", c.Listen)
+	}
+	if err := new(slog.Level).UnmarshalText([]byte(c.Log.Level)); err != nil {
+		wrong("log.level", "%q is not one of debug, info, warn, error", c.Log.Level)
+	}
+	if c.Log.Format != "text" && c.Log.Format != "json" {
+		wrong("log.format", "%q is not one of text, json", c.Log.Format)
+	}
+	return errors.Join(problems...)
+}
+
+// prefixed puts a section's name in front of every line of its error.
+func prefixed(section string, err error) error {
+	lines := strings.Split(err.Error(), "\n")
+	return errors.New(section + "." + strings.Join(lines, "\n"+section+"."))
+}

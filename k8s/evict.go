@@ -1,0 +1,114 @@
+package k8s
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Answer is what the API server's reply to an eviction means.
+type Answer string
+
+// The answers. Only MissingPermission can never heal by itself.
+const (
+	// Accepted: the pod is going. PodGone: it was gone already. PodChanged: the name now belongs to another pod, or
+	// the pod changed under the eviction.
+	Accepted   Answer = "Accepted"
+	PodGone    Answer = "PodGone"
+	PodChanged Answer = "PodChanged"
+	// BudgetRefused: a PodDisruptionBudget does not allow it now. SeveralBudgets: more than one covers the pod, which
+	// the API server does not support.
+	BudgetRefused  Answer = "DisruptionBudget"
+	SeveralBudgets Answer = "SeveralBudgets"
+	// Throttled: the API server asks every client to slow down. WebhookRefused: an admission webhook said no, which
+	// may mean that it has begun to move the pod.
+	Throttled      Answer = "Throttled"
+	WebhookRefused Answer = "Webhook"
+	// NamespaceGoing: the namespace is being deleted, and the pod with it.
+	NamespaceGoing    Answer = "NamespaceTerminating"
+	MissingPermission Answer = "MissingPermission"
+	// Failed is any other error, to be tried again.
+	Failed Answer = "Error"
+)
+
+// Eviction is the outcome of one request to evict a pod.
+type Eviction struct {
+	Answer Answer
+	// Budget is the budget that refused, where the API server names one.
+	Budget  string
+	Message string
+	// RetryAfter is how long the API server asks to wait; 0 where it does not say.
+	RetryAfter time.Duration
+	Err        error
+}
+
+var budgetName = regexp.MustCompile(`disruption budget (\S+) `)
+
+// EvictPod posts one eviction, with the pod's UID as its precondition. It never repeats the request: client-go would
+// obey a Retry-After silently ten times over, and nobody would see what it waits for.
+func EvictPod(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, gracePeriodSeconds *int64) Eviction {
+	body := &policyv1.Eviction{
+		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace},
+		DeleteOptions: &metav1.DeleteOptions{
+			GracePeriodSeconds: gracePeriodSeconds,
+			Preconditions:      metav1.NewUIDPreconditions(string(pod.UID)),
+		},
+	}
+	err := client.CoreV1().RESTClient().Post().MaxRetries(0).
+		Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("eviction").
+		Body(body).Do(ctx).Error()
+	return readAnswer(err)
+}
+
+func readAnswer(err error) Eviction {
+	if err == nil {
+		return Eviction{Answer: Accepted}
+	}
+	e := Eviction{Answer: Failed, Message: err.Error(), Err: err}
+	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
+		e.RetryAfter = time.Duration(seconds) * time.Second
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		e.Answer = PodGone
+	case apierrors.IsConflict(err):
+		e.Answer = PodChanged
+	case apierrors.IsTooManyRequests(err):
+		e.readTooManyRequests(err)
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		e.Answer = NamespaceGoing
+	case fromWebhook(err):
+		e.Answer = WebhookRefused
+	case apierrors.IsForbidden(err):
+		e.Answer = MissingPermission
+	case strings.Contains(err.Error(), "more than one PodDisruptionBudget"):
+		e.Answer = SeveralBudgets
+	}
+	return e
+}
+
+func (e *Eviction) readTooManyRequests(err error) {
+	var status apierrors.APIStatus
+	if cause, ok := apierrors.StatusCause(err, policyv1.DisruptionBudgetCause); ok && errors.As(err, &status) {
+		e.Answer = BudgetRefused
+		e.Message = cause.Message
+		if name := budgetName.FindStringSubmatch(cause.Message); name != nil {
+			e.Budget = name[1]
+		}
+		return
+	}
+	e.Answer = Throttled
+	if fromWebhook(err) {
+		e.Answer = WebhookRefused
+	}
+}
+
+func fromWebhook(err error) bool { return strings.Contains(err.Error(), "admission webhook") }

@@ -1,0 +1,180 @@
+package k8s
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
+)
+
+// Conditions of a node that callers tell apart.
+var (
+	// ErrNodeGone: there is no node of that name.
+	ErrNodeGone = errors.New("the node does not exist")
+	// ErrNodeReplaced: a node of that name exists, but it is not the one that was held.
+	ErrNodeReplaced = errors.New("the node was deleted and created anew under the same name")
+	// ErrNotHolder: the node does not carry the caller's mark.
+	ErrNotHolder = errors.New("the node does not carry this maintenance's mark")
+)
+
+// HoldInput asks for a node to be marked, and cordoned if the holder wants that.
+type HoldInput struct {
+	Node string
+	// UID is the node that was held before; empty accepts any.
+	UID    types.UID
+	Holder Holder
+	Phase  string
+}
+
+// Held says how a node was found when it was marked.
+type Held struct {
+	UID types.UID
+	// Changed: this call wrote the mark or the cordon. Again: the mark was there and the cordon had been lifted.
+	Changed, Again bool
+	// WasUnschedulable: the node was unschedulable before Drydock came.
+	WasUnschedulable bool
+}
+
+// Hold marks a node and cordons it. It is idempotent: a node that is already as wanted is left alone.
+func Hold(ctx context.Context, client kubernetes.Interface, in HoldInput) (Held, error) {
+	var held Held
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		node, mark, err := getMarked(ctx, client, in.Node)
+		if err != nil {
+			return err
+		}
+		if in.UID != "" && node.UID != in.UID {
+			return fmt.Errorf("node %s: %w", in.Node, ErrNodeReplaced)
+		}
+		mine := mark.HeldBy(in.Holder.WorkflowID, in.Holder.RunID)
+		held = Held{
+			UID:              node.UID,
+			Again:            mine && in.Holder.Cordon && !node.Spec.Unschedulable,
+			WasUnschedulable: node.Spec.Unschedulable && !mark.Cordoned,
+		}
+		patch, err := holdPatch(node, mark, in.Holder, in.Phase)
+		if err != nil || patch == nil {
+			return err
+		}
+		held.Changed = true
+		_, err = client.CoreV1().Nodes().Patch(ctx, in.Node, mergePatch, patch, metav1.PatchOptions{})
+		return err
+	})
+	if err != nil {
+		return Held{}, fmt.Errorf("marking node %s: %w", in.Node, notFound(err))
+	}
+	return held, nil
+}
+
+// Released says what a release found.
+type Released struct {
+	// Gone: there is no such node. Foreign: the caller held nothing, so nothing was changed.
+	Gone, Foreign bool
+	// Uncordoned: the node is schedulable again by this call.
+	Uncordoned bool
+	// OtherHolders still hold the node, so it stays as it is.
+	OtherHolders []string
+	UID          types.UID
+}
+
+// Release takes a holder's mark off a node, which fences all its evictions, and with the last holder puts back what
+// Drydock changed: the cordon if it was Drydock's, labels and annotations. It is idempotent; a missing node is fine.
+func Release(ctx context.Context, client kubernetes.Interface, node, workflowID, runID string) (Released, error) {
+	var released Released
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		n, mark, err := getMarked(ctx, client, node)
+		if errors.Is(err, ErrNodeGone) {
+			released = Released{Gone: true}
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !mark.HeldBy(workflowID, runID) {
+			released = Released{Foreign: true, UID: n.UID}
+			return nil
+		}
+		patch, err := releasePatch(n, mark, workflowID, runID)
+		if err != nil {
+			return err
+		}
+		after, err := client.CoreV1().Nodes().Patch(ctx, node, mergePatch, patch, metav1.PatchOptions{})
+		if err != nil {
+			return err
+		}
+		released = Released{UID: n.UID, Uncordoned: n.Spec.Unschedulable && !after.Spec.Unschedulable}
+		for _, h := range mark.Holders {
+			if h.WorkflowID != workflowID || h.RunID != runID {
+				released.OtherHolders = append(released.OtherHolders, h.Requestor)
+			}
+		}
+		return nil
+	})
+	if apierrors.IsNotFound(err) {
+		return Released{Gone: true}, nil
+	}
+	if err != nil {
+		return Released{}, fmt.Errorf("releasing node %s: %w", node, err)
+	}
+	return released, nil
+}
+
+// SetPhase shows a maintenance's phase in the node's label, as long as the maintenance holds the node. A recent copy
+// of the node saves a request; nil reads it.
+func SetPhase(ctx context.Context, client kubernetes.Interface, node *corev1.Node, name, workflowID, runID, phase string) (types.UID, error) {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		var err error
+		if node == nil {
+			if node, err = client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{}); err != nil {
+				return err
+			}
+		}
+		mark, err := MarkOf(node)
+		if err != nil {
+			return err
+		}
+		if !mark.HeldBy(workflowID, runID) {
+			return ErrNotHolder
+		}
+		if node.Labels[PhaseLabel] == phase {
+			return nil
+		}
+		patch, err := nodePatch{}.guarded(node, nil, map[string]*string{PhaseLabel: &phase})
+		if err != nil {
+			return err
+		}
+		patched, err := client.CoreV1().Nodes().Patch(ctx, name, mergePatch, patch, metav1.PatchOptions{})
+		// After a conflict the copy at hand is old.
+		node = patched
+		if err != nil {
+			node = nil
+		}
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("setting the phase of node %s to %s: %w", name, phase, notFound(err))
+	}
+	return node.UID, nil
+}
+
+func getMarked(ctx context.Context, client kubernetes.Interface, name string) (*corev1.Node, Mark, error) {
+	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, Mark{}, notFound(err)
+	}
+	mark, err := MarkOf(node)
+	return node, mark, err
+}
+
+func notFound(err error) error {
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("%w: %w", ErrNodeGone, err)
+	}
+	return err
+}

@@ -1,0 +1,182 @@
+package k8s
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
+	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
+	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/kubectl/pkg/drain"
+)
+
+// Selection chooses the pods a drain is about, before any question of consent: a pod outside it never blocks.
+type Selection struct {
+	selector labels.Selector
+	// resources select pods that use a matching resource; none selects all.
+	resources []*regexp.Regexp
+}
+
+// NewSelection compiles a label selector and regular expressions over resource names, joined by OR.
+func NewSelection(podSelector string, resourceRegexps []string) (Selection, error) {
+	var s Selection
+	var err error
+	if s.selector, err = labels.Parse(podSelector); err != nil {
+		return s, fmt.Errorf("podSelector: %w", err)
+	}
+	for _, text := range resourceRegexps {
+		re, err := regexp.Compile(text)
+		if err != nil {
+			return s, fmt.Errorf("podEvictionFilters: %w", err)
+		}
+		s.resources = append(s.resources, re)
+	}
+	return s, nil
+}
+
+// Selects tells whether a drain is about this pod.
+func (s Selection) Selects(pod *corev1.Pod) bool {
+	return s.selector.Matches(labels.Set(pod.Labels)) && (len(s.resources) == 0 || s.uses(pod))
+}
+
+func (s Selection) uses(pod *corev1.Pod) bool {
+	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for _, c := range containers {
+			for _, list := range []corev1.ResourceList{c.Resources.Requests, c.Resources.Limits} {
+				for name := range list {
+					for _, re := range s.resources {
+						if re.MatchString(string(name)) {
+							return true
+						}
+					}
+				}
+			}
+		}
+	}
+	return false
+}
+
+// Class is what a drain does with a pod.
+type Class int
+
+// The classes. A skipped pod stays and does not keep the node from being drained; a refused one does until somebody
+// consents or removes it.
+const (
+	Evict Class = iota
+	Skip
+	Refuse
+)
+
+// Reasons for skipping or refusing a pod.
+const (
+	NotSelected   = "NotSelected"
+	DaemonSetPod  = "DaemonSet"
+	StaticPod     = "StaticPod"
+	LocalStorage  = "LocalStorage"
+	NoController  = "NoController"
+	OrphanedPod   = "Orphaned"
+	Unclassified  = "Unclassified"
+	consentStore  = "the pod has an emptyDir volume whose data would be lost: consent with deleteEmptyDir, or delete the pod"
+	consentBare   = "no controller would re-create the pod: consent with force, or delete the pod"
+	consentOrphan = "the pod's DaemonSet is gone: consent with force, or delete the pod"
+)
+
+// Verdict is the classification of one pod.
+type Verdict struct {
+	Class   Class
+	Reason  string
+	Message string
+}
+
+// Classifier decides what a drain does with a pod. The decision is kubectl's own, so that a drain by Drydock and one
+// by hand agree on every pod.
+type Classifier struct {
+	client         kubernetes.Interface
+	daemonSets     map[string]bool
+	Force          bool
+	DeleteEmptyDir bool
+}
+
+// NewClassifier builds a Classifier with the consents given for bare and for emptyDir pods.
+func NewClassifier(client kubernetes.Interface, force, deleteEmptyDir bool) *Classifier {
+	return &Classifier{client: client, daemonSets: map[string]bool{}, Force: force, DeleteEmptyDir: deleteEmptyDir}
+}
+
+// Classify asks kubectl's filters about one pod, and where they refuse it, which consent is missing.
+func (c *Classifier) Classify(ctx context.Context, pod *corev1.Pod) (Verdict, error) {
+	evict, warning, err := c.ask(ctx, pod, c.Force, c.DeleteEmptyDir)
+	switch {
+	case err == nil && evict:
+		return Verdict{Class: Evict}, nil
+	case err == nil && warning != "":
+		return Verdict{Class: Skip, Reason: DaemonSetPod, Message: "belongs to a DaemonSet"}, nil
+	case err == nil:
+		return Verdict{Class: Skip, Reason: StaticPod, Message: "is a static pod of the kubelet"}, nil
+	}
+	if ctx.Err() != nil {
+		return Verdict{}, ctx.Err()
+	}
+	if forced, _, errForced := c.ask(ctx, pod, true, c.DeleteEmptyDir); errForced == nil && forced {
+		if controller := metav1.GetControllerOf(pod); controller != nil {
+			return Verdict{Class: Refuse, Reason: OrphanedPod, Message: consentOrphan}, nil
+		}
+		return Verdict{Class: Refuse, Reason: NoController, Message: consentBare}, nil
+	}
+	if _, _, errStored := c.ask(ctx, pod, true, true); errStored == nil {
+		return Verdict{Class: Refuse, Reason: LocalStorage, Message: consentStore}, nil
+	}
+	return Verdict{Class: Refuse, Reason: Unclassified, Message: err.Error()}, nil
+}
+
+func (c *Classifier) ask(ctx context.Context, pod *corev1.Pod, force, deleteEmptyDir bool) (evict bool, warning string, err error) {
+	helper := drain.Helper{
+		Ctx: ctx, Client: onePod{Interface: c.client, pod: pod, classifier: c},
+		Force: force, DeleteEmptyDirData: deleteEmptyDir, IgnoreAllDaemonSets: true,
+	}
+	list, errs := helper.GetPodsForDeletion(pod.Spec.NodeName)
+	if len(errs) > 0 {
+		_, message, _ := strings.Cut(errs[0].Error(), "cannot delete ")
+		return false, "", errors.New(message)
+	}
+	return len(list.Pods()) == 1, list.Warnings(), nil
+}
+
+// onePod is the client that kubectl's helper sees: it lists the one pod in question, from our watch, so that the
+// helper's filters can be asked without a request.
+type onePod struct {
+	kubernetes.Interface
+	pod        *corev1.Pod
+	classifier *Classifier
+}
+
+func (o onePod) CoreV1() coreclient.CoreV1Interface {
+	return onePodCore{CoreV1Interface: o.Interface.CoreV1(), pod: o.pod}
+}
+
+func (o onePod) AppsV1() appsclient.AppsV1Interface {
+	return rememberedApps{AppsV1Interface: o.Interface.AppsV1(), classifier: o.classifier}
+}
+
+type onePodCore struct {
+	coreclient.CoreV1Interface
+	pod *corev1.Pod
+}
+
+func (o onePodCore) Pods(namespace string) coreclient.PodInterface {
+	return onePodList{PodInterface: o.CoreV1Interface.Pods(namespace), pod: o.pod}
+}
+
+type onePodList struct {
+	coreclient.PodInterface
+	pod *corev1.Pod
+}
+
+func (o onePodList) List(context.Context, metav1.ListOptions) (*corev1.PodList, error) {
+	return &corev1.PodList{Items: []corev1.Pod{*o.pod}}, nil
+}

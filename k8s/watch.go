@@ -1,0 +1,133 @@
+package k8s
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Watch is a live copy of the objects of one type that a field selector selects, kept by client-go's informer: one
+// streaming request where the API server can, with list and watch as its fallback.
+type Watch[T runtime.Object] struct {
+	informer cache.SharedIndexInformer
+	// Changed receives a token after any change; tokens coalesce.
+	Changed chan struct{}
+	// Refused is closed when the API server refuses the watch (unauthorized or forbidden); Err tells how.
+	Refused chan struct{}
+
+	once sync.Once
+	err  error
+}
+
+// WatchOptions choose what is watched.
+type WatchOptions struct {
+	Resource  string
+	Namespace string
+	Fields    fields.Selector
+	// Strip drops what is not needed before an object is kept.
+	Strip cache.TransformFunc
+	// Deleted is called with the last known state of each object that goes; may be nil.
+	Deleted func(obj any)
+}
+
+// NewWatch starts a watch that lives as long as ctx.
+func NewWatch[T runtime.Object](ctx context.Context, client rest.Interface, example T, o WatchOptions) (*Watch[T], error) {
+	if o.Fields == nil {
+		o.Fields = fields.Everything()
+	}
+	w := &Watch[T]{Changed: make(chan struct{}, 1), Refused: make(chan struct{})}
+	w.informer = cache.NewSharedIndexInformer(
+		cache.NewListWatchFromClient(client, o.Resource, o.Namespace, o.Fields), example, 0, cache.Indexers{})
+	if o.Strip != nil {
+		if err := w.informer.SetTransform(o.Strip); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.informer.SetWatchErrorHandlerWithContext(w.failed); err != nil {
+		return nil, err
+	}
+	_, err := w.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { w.wake() },
+		UpdateFunc: func(any, any) { w.wake() },
+		DeleteFunc: func(obj any) {
+			if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = tombstone.Obj
+			}
+			if o.Deleted != nil {
+				o.Deleted(obj)
+			}
+			w.wake()
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	go w.informer.RunWithContext(ctx)
+	return w, nil
+}
+
+// Synced waits until the first complete copy is there. A refusal by the API server is returned at once: to wait would
+// not heal it.
+func (w *Watch[T]) Synced(ctx context.Context, what string) error {
+	select {
+	case <-w.informer.HasSyncedChecker().Done():
+		return nil
+	case <-w.Refused:
+		return fmt.Errorf("watching %s: %w", what, w.err)
+	case <-ctx.Done():
+		return fmt.Errorf("watching %s: %w", what, context.Cause(ctx))
+	}
+}
+
+// Err is the refusal by the API server, nil as long as there is none; other errors are retried by the informer.
+func (w *Watch[T]) Err() error {
+	select {
+	case <-w.Refused:
+		return w.err
+	default:
+		return nil
+	}
+}
+
+// List is the present copy, in no particular order.
+func (w *Watch[T]) List() []T {
+	items := w.informer.GetStore().List()
+	typed := make([]T, 0, len(items))
+	for _, item := range items {
+		typed = append(typed, item.(T))
+	}
+	return typed
+}
+
+// Get finds an object by "namespace/name", or by name where there is no namespace.
+func (w *Watch[T]) Get(key string) (T, bool) {
+	item, ok, err := w.informer.GetStore().GetByKey(key)
+	if err != nil || !ok {
+		var none T
+		return none, false
+	}
+	return item.(T), true
+}
+
+func (w *Watch[T]) failed(ctx context.Context, r *cache.Reflector, err error) {
+	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+		w.once.Do(func() {
+			w.err = err
+			close(w.Refused)
+		})
+	}
+	cache.DefaultWatchErrorHandler(ctx, r, err)
+}
+
+func (w *Watch[T]) wake() {
+	select {
+	case w.Changed <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,128 @@
+package starter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// command is the user's command for one node. It is never given to a shell.
+type command struct {
+	argv           []string
+	environ        []string
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	// foreground lets it have the terminal, where there is one, so that it can ask for a password. Otherwise it has
+	// no terminal at all: of many at a time none could use it, and to try would stop it for ever.
+	foreground bool
+	// killAfter is how long it may take to end after it was told to.
+	killAfter time.Duration
+}
+
+// nodePlaceholder stands for the node's name in the arguments of a rollout's command.
+const nodePlaceholder = "{node}"
+
+func replaceNode(argv []string, node string) []string {
+	replaced := make([]string, len(argv))
+	for i, arg := range argv {
+		replaced[i] = strings.ReplaceAll(arg, nodePlaceholder, node)
+	}
+	return replaced
+}
+
+// splitAtDash splits arguments into nodes and the command after --, whose own flags are not ours.
+func splitAtDash(args []string, dash int) (nodes, argv []string, err error) {
+	switch {
+	case dash < 0:
+		return nil, nil, errors.New("which command? Put it after --")
+	case dash == len(args):
+		return nil, nil, errors.New("which command? Nothing follows --")
+	}
+	return args[:dash], args[dash:], nil
+}
+
+// findCommand looks for the program before a node is taken out of service for it.
+func findCommand(argv []string) error {
+	_, err := exec.LookPath(argv[0])
+	if err == nil {
+		return nil
+	}
+	return withCode(startFailure(err), fmt.Errorf("cannot run %s: %w; nothing was started", argv[0], bareCause(err)))
+}
+
+// startFailure is the exit status, as of env(1), of a command that did not start.
+func startFailure(err error) int {
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return exitNotFound
+	}
+	return exitCannotExecute
+}
+
+// bareCause leaves out the file's name, which the message around it has already.
+func bareCause(err error) error {
+	var byLook *exec.Error
+	var byStart *fs.PathError
+	switch {
+	case errors.As(err, &byLook):
+		return bareCause(byLook.Err)
+	case errors.As(err, &byStart):
+		return byStart.Err
+	default:
+		return err
+	}
+}
+
+// run runs the command until it ends by itself, or stop ends and with it the command. It returns the exit status,
+// and an error if the command did not even start.
+func (c command) run(stop context.Context, signal func() syscall.Signal, note func(string, ...any)) (status int, err error) {
+	cmd := exec.Command(c.argv[0], c.argv[1:]...)
+	cmd.Env = c.environ
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.stdin, c.stdout, c.stderr
+	// What the command leaves running in the background must not keep us by holding its output open.
+	cmd.WaitDelay = 5 * time.Second
+	giveBackTerminal := ownGroup(cmd, c.foreground)
+	defer giveBackTerminal()
+	if err := cmd.Start(); err != nil {
+		return startFailure(err), fmt.Errorf("cannot run %s: %w", c.argv[0], bareCause(err))
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case err = <-ended:
+	case <-stop.Done():
+		err = c.end(cmd, signal(), ended, note)
+	}
+	return exitStatus(cmd, err)
+}
+
+// end tells the command to end, and kills it if it does not.
+func (c command) end(cmd *exec.Cmd, s syscall.Signal, ended <-chan error, note func(string, ...any)) error {
+	note("stopping the command with %s; it has %s", s, c.killAfter)
+	signalGroup(cmd, s)
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(c.killAfter):
+		note("the command has not ended after %s: killing it", c.killAfter)
+		signalGroup(cmd, syscall.SIGKILL)
+		return <-ended
+	}
+}
+
+// exitStatus is the status as shells have it.
+func exitStatus(cmd *exec.Cmd, err error) (int, error) {
+	state := cmd.ProcessState
+	if state == nil {
+		return exitCannotExecute, err
+	}
+	if wait, ok := state.Sys().(syscall.WaitStatus); ok && wait.Signaled() {
+		return 128 + int(wait.Signal()), nil
+	}
+	return state.ExitCode(), nil
+}

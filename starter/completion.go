@@ -1,0 +1,101 @@
+package starter
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"drydock/workflows/spec"
+)
+
+// completionTimeout keeps a key press from hanging on a server that is away.
+const completionTimeout = 2 * time.Second
+
+type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
+
+// registerCompletions teaches the shell which words can follow.
+func (a *app) registerCompletions(root *cobra.Command) {
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "start", "exec", "rollout", "status":
+			c.ValidArgsFunction = a.complete(a.knownNodes, c.Name() == "start" || c.Name() == "rollout")
+		case "done", "failed", "retry", "cancel", "extend", "started", "drained", "join", "leave":
+			c.ValidArgsFunction = a.complete(a.nodesInMaintenance, false)
+		case "watch":
+			c.ValidArgsFunction = a.complete(a.nodesInMaintenance, true)
+		}
+	}
+	words := map[string][]string{
+		"output":           formats,
+		"drain-mode":       {spec.ModeEvict, spec.ModeWait, spec.ModeExternal, spec.ModeNone},
+		"type":             {spec.Planned, spec.Unplanned},
+		"on-ready-timeout": {spec.FailOnTimeout, spec.ReleaseOnTimeout},
+		"on-node-replaced": {spec.AdoptReplacement, spec.EndOnReplacement},
+		"escalation":       {"1h=" + spec.GiveBack, "1h=" + spec.Fail, "none"},
+	}
+	completeFlags(root, words)
+}
+
+func completeFlags(c *cobra.Command, words map[string][]string) {
+	for flag, values := range words {
+		if c.Flags().Lookup(flag) != nil {
+			// It fails only for a flag that does not exist or was registered before.
+			_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+		}
+	}
+	for _, sub := range c.Commands() {
+		completeFlags(sub, words)
+	}
+}
+
+// complete offers the names that are not there yet.
+func (a *app) complete(names func(context.Context) []string, many bool) completer {
+	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 && !many {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+		defer cancel()
+		var fitting []string
+		for _, name := range names(ctx) {
+			if strings.HasPrefix(name, prefix) && !slices.Contains(args, name) {
+				fitting = append(fitting, name)
+			}
+		}
+		return fitting, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// knownNodes are the cluster's nodes, or where Kubernetes does not answer those in maintenance.
+func (a *app) knownNodes(ctx context.Context) []string {
+	k, err := a.kubernetes(completionTimeout)
+	if err != nil {
+		return a.nodesInMaintenance(ctx)
+	}
+	nodes, err := k.list(ctx, "")
+	if err != nil {
+		// The time may be used up; what is left of it is worth a try.
+		return a.nodesInMaintenance(ctx)
+	}
+	names := make([]string, len(nodes))
+	for i, n := range nodes {
+		names[i] = n.Name
+	}
+	return names
+}
+
+func (a *app) nodesInMaintenance(ctx context.Context) []string {
+	c, err := a.connect(ctx)
+	if err != nil {
+		return nil
+	}
+	defer c.Close()
+	running, err := c.list(ctx, "", true, 0)
+	if err != nil {
+		return nil
+	}
+	return nodeNames(running)
+}

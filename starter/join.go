@@ -1,0 +1,80 @@
+package starter
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"drydock/workflows"
+	"drydock/workflows/spec"
+)
+
+// membership is what join and leave have in common: the requestor they are about is not the one whose maintenance
+// it is.
+type membership struct {
+	tell
+	of string
+}
+
+func (m *membership) register(cmd *cobra.Command, requestorHelp string) {
+	m.tell.register(cmd, requestorHelp)
+	cmd.Flags().StringVar(&m.of, "of", "", "whose maintenance of the node, where several wait for it")
+}
+
+func newJoin(a *app) *cobra.Command {
+	m := &membership{tell: tell{app: a}}
+	cmd := &cobra.Command{
+		Use:   "join NODE",
+		Short: "Share somebody else's maintenance of a node",
+		Long: `Share a maintenance that runs: the node is put back only when you too have said "drydock done".
+
+One drain serves both, where two maintenances of one node would run one after the other.`,
+		Example: `  drydock join worker-01 --comment "swapping the NIC while it is down"
+  drydock join worker-01 --requestor network-team --of ops`,
+		Args: oneNode,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return m.run(cmd.Context(), args[0], joinMessage)
+		},
+	}
+	m.register(cmd, "who joins (env "+envRequestor+", default you)")
+	return cmd
+}
+
+// run addresses the maintenance by its owner rather than by who joins or leaves.
+func (m *membership) run(ctx context.Context, node string, build func(program, who string) message) error {
+	who := firstSet(m.requestor, m.app.env.requestor())
+	if err := spec.RequestorName(who); err != nil {
+		return usageError("requestor: %w", err)
+	}
+	m.requestor = m.of
+	return m.tell.run(ctx, node, func(found) message { return build(m.app.name, who) })
+}
+
+func joinMessage(program, who string) message {
+	return message{
+		name:    workflows.MsgJoin,
+		payload: func(to addressee) any { return workflows.Membership{Message: to.Message, Requestor: who} },
+		check: func(s *workflows.Status) (string, error) {
+			if sharesNow(s, who) {
+				return who + " shares the maintenance already", nil
+			}
+			if s.Phase == workflows.Validating || s.Phase == workflows.Releasing {
+				return "", notIn(s, "too late to join", `Start one of your own: "%s start %s".`, program, s.Spec.Node)
+			}
+			return "", nil
+		},
+		effect: func(_, now *workflows.Status) bool { return sharesNow(now, who) },
+		said: func(now *workflows.Status) string {
+			return fmt.Sprintf("%s shares the maintenance of %s, which is %s", who, now.Spec.Requestor, now.Phase)
+		},
+	}
+}
+
+// sharesNow tells whether the maintenance waits for who, who may have been done with it before.
+func sharesNow(s *workflows.Status, who string) bool { return isMember(s, who) && !isDone(s, who) }
+
+func isMember(s *workflows.Status, who string) bool {
+	return slices.ContainsFunc(s.Requestors, func(r workflows.RequestorStatus) bool { return r.Name == who })
+}

@@ -1,0 +1,107 @@
+package starter
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"drydock/workflows/schedule"
+)
+
+type limitsDiffOptions struct {
+	app    *app
+	output output
+	config string
+}
+
+func newLimitsDiff(a *app) *cobra.Command {
+	o := &limitsDiffOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "diff",
+		Short: "Compare the limits in force with those of a file",
+		Long: `Compare the limits in force with those of the worker's configuration, which count only when the scheduler is first
+started. The exit code is 0 if they are equal and 1 if not. To put the file's limits in force: "drydock limits set
+--from-file FILE".`,
+		Example: `  drydock limits diff --config worker.yaml`,
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	o.output.register(cmd)
+	cmd.Flags().StringVar(&o.config, "config", "", "the worker's configuration, or a file of limits alone (env "+envConfig+")")
+	return cmd
+}
+
+func (o *limitsDiffOptions) run(ctx context.Context) error {
+	if err := o.output.check(); err != nil {
+		return err
+	}
+	path := firstSet(o.config, o.app.env.get(envConfig))
+	if path == "" {
+		return usageError("which file? Say --config, or set %s", envConfig)
+	}
+	file, err := readLimits(path, o.app.Stdin)
+	if err != nil {
+		return err
+	}
+	c, err := o.app.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	state, err := c.schedulerState(ctx, firstPending)
+	if err != nil {
+		return err
+	}
+	different := limitDifferences(state.Limits.Limits, file)
+	err = o.output.write(o.app.Stdout, different, func(w io.Writer) {
+		if len(different) == 0 {
+			fmt.Fprintf(w, "The limits in force are those of %s.\n", path)
+			return
+		}
+		r := newRows(w, "LIMIT", "IN FORCE", "FILE")
+		for _, d := range different {
+			r.add(d.Limit, firstSet(d.InForce, "-"), firstSet(d.File, "-"))
+		}
+		r.done()
+	})
+	if err == nil && len(different) > 0 {
+		return withCode(exitFailed, nil)
+	}
+	return err
+}
+
+// limitDifference is a limit that is not the same on both sides; an empty side has none.
+type limitDifference struct {
+	Limit   string `json:"limit"`
+	InForce string `json:"inForce,omitempty"`
+	File    string `json:"file,omitempty"`
+}
+
+func limitDifferences(inForce, file schedule.Limits) []limitDifference {
+	a, b := limitTexts(inForce.WithDefaults()), limitTexts(file.WithDefaults())
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	different := []limitDifference{}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if a[name] != b[name] {
+			different = append(different, limitDifference{Limit: name, InForce: a[name], File: b[name]})
+		}
+	}
+	return different
+}
+
+// limitTexts are the limits by name. Groups are told apart by their names, so that their order does not count.
+func limitTexts(l schedule.Limits) map[string]string {
+	texts := map[string]string{"maxParallel": l.MaxParallel.String(), "maxUnavailable": l.MaxUnavailable.String()}
+	for _, g := range l.Groups {
+		at := "groups." + g.Name + "."
+		texts[at+"nodes"] = groupNodes(g)
+		texts[at+"maxParallel"] = g.MaxParallel.String()
+		texts[at+"maxUnavailable"] = g.MaxUnavailable.String()
+	}
+	return texts
+}

@@ -1,0 +1,130 @@
+package starter
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"drydock/workflows"
+	"drydock/workflows/schedule"
+)
+
+type limitsSetOptions struct {
+	app              *app
+	output           output
+	maxParallel      string
+	maxUnavailable   string
+	noMaxUnavailable bool
+	fromFile         string
+	comment          string
+}
+
+func newLimitsSet(a *app) *cobra.Command {
+	o := &limitsSetOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "set",
+		Short: "Change the limits",
+		Long: `Change the limits that are in force. The flags change one limit each and leave the others as they are; --from-file
+replaces all of them, groups included, and flags go over it.
+
+An amount is a number of nodes, a percentage of them rounded up, or for --max-parallel "unlimited". What is out of
+service already stays so: limits are judged when a slot is granted.`,
+		Example: `  drydock limits set --max-parallel 2 --comment "two crews tonight"
+  drydock limits set --max-unavailable 20%
+  drydock limits set --no-max-unavailable
+  drydock limits set --from-file worker.yaml --comment "groups per rack"`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+	}
+	o.output.register(cmd)
+	f := cmd.Flags()
+	f.StringVar(&o.maxParallel, "max-parallel", "", "how many maintenances may run at a time")
+	f.StringVar(&o.maxUnavailable, "max-unavailable", "", "how many nodes may be unavailable at a time; 0 stops all that would make one so")
+	f.BoolVar(&o.noMaxUnavailable, "no-max-unavailable", false, "remove the limit on unavailable nodes")
+	f.StringVarP(&o.fromFile, "from-file", "f", "", "the worker's configuration, or a file of limits alone; - for standard input")
+	f.StringVar(&o.comment, "comment", "", "why, shown with the limits")
+	return cmd
+}
+
+func (o *limitsSetOptions) run(cmd *cobra.Command) error {
+	ctx := cmd.Context()
+	if err := o.output.check(); err != nil {
+		return err
+	}
+	change, err := o.change(cmd.Flags(), o.app.Stdin)
+	if err != nil {
+		return err
+	}
+	c, err := o.app.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	state, err := o.apply(ctx, c, change)
+	if err != nil {
+		return err
+	}
+	return o.output.write(o.app.Stdout, state.Limits, func(w io.Writer) { renderLimits(w, state.Limits, c.now()) })
+}
+
+// apply reads the limits in force, changes them and writes them back. Of two who do this at the same instant the
+// later one wins; the scheduler's record shows both.
+func (o *limitsSetOptions) apply(ctx context.Context, c *connection, change func(schedule.Limits) schedule.Limits) (workflows.State, error) {
+	state, err := c.schedulerState(ctx, firstPending)
+	if err != nil {
+		return state, err
+	}
+	limits := change(state.Limits.Limits)
+	if err := limits.Validate(); err != nil {
+		return state, usageError("%w", err)
+	}
+	request := workflows.SetLimits{Limits: limits, By: c.by, Comment: o.comment}
+	if err := c.updateScheduler(ctx, workflows.UpdateSetLimits, request); err != nil {
+		return state, err
+	}
+	return c.schedulerState(ctx, firstPending)
+}
+
+// change is what the flags do to the limits in force.
+func (o *limitsSetOptions) change(flags *pflag.FlagSet, stdin io.Reader) (func(schedule.Limits) schedule.Limits, error) {
+	var changes []func(*schedule.Limits)
+	if o.fromFile != "" {
+		file, err := readLimits(o.fromFile, stdin)
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, func(l *schedule.Limits) { *l = file })
+	}
+	if o.noMaxUnavailable && flags.Changed("max-unavailable") {
+		return nil, usageError("--max-unavailable and --no-max-unavailable contradict each other")
+	}
+	if flags.Changed("max-parallel") {
+		amount, err := schedule.ParseAmount(o.maxParallel)
+		if err != nil {
+			return nil, usageError("--max-parallel: %w", err)
+		}
+		changes = append(changes, func(l *schedule.Limits) { l.MaxParallel = amount })
+	}
+	if flags.Changed("max-unavailable") {
+		amount, err := schedule.ParseAmount(o.maxUnavailable)
+		if err != nil {
+			return nil, usageError("--max-unavailable: %w", err)
+		}
+		changes = append(changes, func(l *schedule.Limits) { l.MaxUnavailable = amount })
+	}
+	if o.noMaxUnavailable {
+		changes = append(changes, func(l *schedule.Limits) { l.MaxUnavailable = schedule.Amount{} })
+	}
+	if len(changes) == 0 {
+		return nil, withCode(exitUsage, fmt.Errorf("nothing to change: say --max-parallel, --max-unavailable, --no-max-unavailable or --from-file"))
+	}
+	return func(l schedule.Limits) schedule.Limits {
+		for _, change := range changes {
+			change(&l)
+		}
+		return l
+	}, nil
+}

@@ -1,0 +1,225 @@
+package starter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/api/serviceerror"
+
+	"drydock/workflows"
+)
+
+// message is something that can be told to a maintenance.
+type message struct {
+	// name is the signal.
+	name string
+	// payload is what the signal carries.
+	payload func(to addressee) any
+	// check looks at the maintenance before anything is sent: it returns a non-empty already if the message has
+	// nothing left to do, and an error if the maintenance would ignore it.
+	check func(s *workflows.Status) (already string, err error)
+	// effect tells whether the message has done what it is for.
+	effect func(before, now *workflows.Status) bool
+	// said describes the effect.
+	said func(now *workflows.Status) string
+}
+
+// addressee is what a payload may need to know.
+type addressee struct {
+	workflows.Message
+	// run keeps a late message from reaching the next maintenance of the node.
+	run string
+}
+
+const (
+	// effectTimeout is how long a worker may take to act upon a message that has arrived.
+	effectTimeout = 30 * time.Second
+	// recordedGrace is how long the effect may be missing once the message is known to have been read.
+	recordedGrace = 2 * time.Second
+)
+
+// send tells a maintenance something and waits for the effect. Signals are durable before anybody acts upon them;
+// the effect is what the status says afterwards.
+func (c *connection) send(ctx context.Context, t target, m message, comment string) (v view, said string, err error) {
+	o := c.observer(t)
+	before, err := o.settled(ctx)
+	if err != nil {
+		return before, "", err
+	}
+	if !before.running() {
+		return before, "", fmt.Errorf("the maintenance of %s has ended %s%s", t.Node, before.phase(), colon(before.message()))
+	}
+	already, err := m.check(before.Status)
+	if err != nil || already != "" {
+		return before, already, err
+	}
+	to := addressee{Message: workflows.Message{By: c.by, Comment: comment}, run: before.Status.RunID}
+	if err := c.signal(ctx, before.target, m.name, m.payload(to)); err != nil {
+		return before, "", err
+	}
+	now, err := c.effectOf(ctx, o, before.Status, m)
+	if err != nil {
+		return now, "", err
+	}
+	if !now.running() {
+		return now, "the maintenance ended " + string(now.phase()) + colon(now.message()), nil
+	}
+	return now, m.said(now.Status), nil
+}
+
+func (c *connection) signal(ctx context.Context, t target, name string, payload any) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	err := c.SignalWorkflow(ctx, t.ID, t.Run, name, payload)
+	var gone *serviceerror.NotFound
+	if errors.As(err, &gone) {
+		return fmt.Errorf("the maintenance of %s has ended meanwhile", t.Node)
+	}
+	return c.explain("sending "+name, err)
+}
+
+// effectOf waits for the effect of a message that was sent. A maintenance that has ended meanwhile has acted upon it.
+func (c *connection) effectOf(ctx context.Context, o *observer, before *workflows.Status, m message) (view, error) {
+	deadline := c.now().Add(effectTimeout)
+	var read time.Time
+	var pause time.Duration
+	for {
+		v, err := o.observe(ctx)
+		if err != nil && ctx.Err() == nil && !unreachable(err) {
+			return v, c.explain("looking for the effect of "+m.name, err)
+		}
+		if err == nil {
+			if !v.running() || v.Status != nil && m.effect(before, v.Status) {
+				return v, nil
+			}
+			if entry, ok := newlyReceived(before, v.Status, m.name, c.by); ok {
+				if read.IsZero() {
+					read = c.now()
+				}
+				if c.now().Sub(read) > recordedGrace {
+					return v, fmt.Errorf("%s was received by the maintenance of %s and has not had its effect: %s", m.name, v.Node, entry.Effect)
+				}
+			}
+		}
+		if c.now().After(deadline) {
+			text := fmt.Errorf("%s was sent, and nothing has happened for %s", m.name, effectTimeout)
+			if v.Unanswered != nil {
+				text = fmt.Errorf("%w: %w", text, v.Unanswered)
+			}
+			return v, withCode(exitTimedOut, text)
+		}
+		if pause = nextPause(pause); !sleep(ctx, pause) {
+			return v, stopCause(ctx)
+		}
+	}
+}
+
+// newlyReceived finds our message among those that the maintenance has received since before.
+func newlyReceived(before, now *workflows.Status, name, by string) (workflows.Received, bool) {
+	if now == nil {
+		return workflows.Received{}, false
+	}
+	for _, r := range slices.Backward(now.Messages) {
+		if r.Name == name && r.By == by && !slices.ContainsFunc(before.Messages, func(old workflows.Received) bool {
+			return old.At.Equal(r.At) && old.Name == r.Name && old.By == r.By
+		}) {
+			return r, true
+		}
+	}
+	return workflows.Received{}, false
+}
+
+// tell is what the commands that send a message have in common.
+type tell struct {
+	app       *app
+	output    output
+	requestor string
+	comment   string
+	wait      bool
+	timeout   time.Duration
+	// end is the end that --wait wants; Completed where it is empty.
+	end workflows.Phase
+}
+
+func (t *tell) register(cmd *cobra.Command, requestorHelp string) {
+	t.output.register(cmd)
+	cmd.Flags().StringVarP(&t.requestor, "requestor", "r", "", requestorHelp)
+	cmd.Flags().StringVar(&t.comment, "comment", "", "why, recorded with the message")
+}
+
+func (t *tell) registerWait(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&t.wait, "wait", false, "wait for the end of the maintenance: the node is back in service")
+	cmd.Flags().DurationVar(&t.timeout, "timeout", 0, "how long --wait waits; 0 is for ever")
+}
+
+const ofMaintenance = "whose maintenance of the node it is (env " + envRequestor + ", default yours, or the only one)"
+
+// run finds the maintenance of a node, sends the message that build makes, and reports the effect.
+func (t *tell) run(ctx context.Context, node string, build func(f found) message) error {
+	if err := t.output.check(); err != nil {
+		return err
+	}
+	if t.timeout != 0 && !t.wait {
+		return usageError("--timeout is for --wait")
+	}
+	c, err := t.app.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	f, err := t.app.find(ctx, c, node, t.requestor)
+	if err != nil {
+		return err
+	}
+	out := t.app.messages(&t.output)
+	if f.note != "" {
+		fmt.Fprintln(out, f.note)
+	}
+	v, said, err := c.send(ctx, f.target, build(f), t.comment)
+	if err != nil {
+		return c.stopped(err, node, "the effect")
+	}
+	fmt.Fprintf(out, "%s: %s\n", node, said)
+	if t.wait {
+		if v, err = t.awaitEnd(ctx, c, v.target); err != nil {
+			return c.stopped(err, node, "the end of the maintenance of "+node)
+		}
+	}
+	if t.output.table() {
+		return nil
+	}
+	return t.output.write(t.app.Stdout, summaryOf(v), nil)
+}
+
+// awaitEnd waits for the end. It is an error only if the wait is cut short.
+func (t *tell) awaitEnd(ctx context.Context, c *connection, m target) (view, error) {
+	ctx, cancel := withTimeout(ctx, t.timeout)
+	defer cancel()
+	out := t.app.messages(&t.output)
+	fmt.Fprintf(out, "Waiting for the end of the maintenance of %s.\n", m.Node)
+	w := &waiter{conn: c, show: newDisplay(out, t.app.now)}
+	defer w.show.settle(m.ID)
+	return w.await(ctx, m, endsAs(workflows.Phase(firstSet(string(t.end), string(workflows.Completed)))))
+}
+
+// oneNode is the argument of the commands that are about one maintenance.
+func oneNode(cmd *cobra.Command, args []string) error {
+	switch len(args) {
+	case 1:
+		return nil
+	case 0:
+		return errors.New("which node? Name one")
+	default:
+		return fmt.Errorf("one node at a time, not %s", strings.Join(args, ", "))
+	}
+}
+
+// notIn refuses a message in a phase in which it would be ignored, and says what to do instead.
+func notIn(s *workflows.Status, what, next string, args ...any) error {
+	return hint(fmt.Errorf("%s is %s: %s", s.Spec.Node, s.Phase, what), next, args...)
+}

@@ -1,0 +1,111 @@
+package starter
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"drydock/workflows"
+)
+
+// line is what is shown of one maintenance while it goes on. Text changes only when something happened; Age is the
+// time since the last change of phase.
+type line struct {
+	Label string
+	Text  string
+	Age   time.Duration
+}
+
+func lineOf(v view, now time.Time) line {
+	l := line{Label: v.Node, Text: progress(v)}
+	switch {
+	case !v.running():
+		l.Age = v.Closed.Sub(v.Started)
+	case v.Status != nil:
+		l.Age = now.Sub(v.Status.Since)
+	default:
+		l.Age = now.Sub(v.Started)
+	}
+	return l
+}
+
+// progress says in one line where a maintenance is and what it waits for.
+func progress(v view) string {
+	phase := v.phase()
+	switch {
+	case phase == "":
+		return "Starting"
+	case phase.Ended():
+		return string(phase) + colon(v.message())
+	}
+	text := string(phase)
+	if v.Status == nil {
+		return text
+	}
+	details := v.Status.WaitingFor
+	// The scheduler's reasons are sentences of their own.
+	if details != "" && phase != workflows.Pending {
+		details = "waiting for " + details
+	}
+	switch {
+	case (phase == workflows.Draining || phase == workflows.WaitingForPods) && v.Status.Drain != nil:
+		details = drainText(*v.Status.Drain)
+	case phase == workflows.RequestorFailed && v.Status.Failure != "":
+		details = v.Status.Failure
+	}
+	if v.Status.Attempt > 1 && phase != workflows.Ready {
+		text += fmt.Sprintf(" (attempt %d)", v.Status.Attempt)
+	}
+	return text + colon(details)
+}
+
+// drainText is a drain's progress with its first blocker.
+func drainText(d workflows.DrainProgress) string {
+	text := drainCounts(d)
+	if len(d.Blockers) == 0 {
+		return text
+	}
+	first := d.Blockers[0]
+	text += fmt.Sprintf("; %s: %s", first.Pod, firstSet(first.Message, first.Reason))
+	if more := len(d.Blockers) - 1 + d.MoreBlockers; more > 0 {
+		text += fmt.Sprintf("; %d more blocked", more)
+	}
+	return text
+}
+
+func drainCounts(d workflows.DrainProgress) string {
+	if d.Total == 0 {
+		return "no pods to drain"
+	}
+	return fmt.Sprintf("%d of %s gone, %d left", d.Total-d.Remaining, plural(d.Total, "pod"), d.Remaining)
+}
+
+// age is a duration as people say it: its two largest units.
+func age(d time.Duration) string {
+	d = max(d, 0)
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < 10*time.Minute:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	default:
+		return fmt.Sprintf("%dd%dh", int(d.Hours())/24, int(d.Hours())%24)
+	}
+}
+
+// oneLine keeps what comes from outside, such as reasons, from breaking a table or moving the cursor.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || r == '\r' {
+			return ' '
+		}
+		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+			return -1
+		}
+		return r
+	}, text)
+}

@@ -1,0 +1,46 @@
+package starter
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"drydock/workflows"
+)
+
+func newRetry(a *app) *cobra.Command {
+	t := &tell{app: a}
+	cmd := &cobra.Command{
+		Use:   "retry NODE",
+		Short: "Make a node whose work has failed Ready again, for another try",
+		Long: `Make a RequestorFailed node Ready again, with a new ready timeout.
+
+Nothing changes on the node, which stayed out of service. When the other try has worked, say "drydock done".`,
+		Example: `  drydock retry worker-01 --comment "cable replaced"`,
+		Args:    oneNode,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return t.run(cmd.Context(), args[0], func(found) message { return retryMessage() })
+		},
+	}
+	t.register(cmd, ofMaintenance)
+	return cmd
+}
+
+func retryMessage() message {
+	return message{
+		name:    workflows.MsgRetry,
+		payload: func(to addressee) any { return workflows.Simple{Message: to.Message, Run: to.run} },
+		check: func(s *workflows.Status) (string, error) {
+			switch s.Phase {
+			case workflows.RequestorFailed:
+				return "", nil
+			case workflows.Ready:
+				return "is Ready already", nil
+			default:
+				return "", fmt.Errorf("%s is %s: only a RequestorFailed node can be tried again", s.Spec.Node, s.Phase)
+			}
+		},
+		effect: func(_, now *workflows.Status) bool { return now.Phase != workflows.RequestorFailed },
+		said:   func(now *workflows.Status) string { return fmt.Sprintf("is %s", now.Phase) },
+	}
+}

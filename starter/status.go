@@ -1,0 +1,288 @@
+package starter
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"drydock/workflows"
+	"drydock/workflows/spec"
+)
+
+type statusOptions struct {
+	app       *app
+	output    output
+	requestor string
+}
+
+func newStatus(a *app) *cobra.Command {
+	o := &statusOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "status NODE",
+		Short: "Show where the maintenance of a node is, and what it waits for",
+		Long: `Show the maintenance of a node: its phase, what it waits for in words, the progress of its drain with every pod that
+blocks it, its times and the latest messages to it.
+
+If none is running, the latest one that ended is shown.`,
+		Example: `  drydock status worker-01
+  drydock status worker-01 --requestor ops -o json | jq -r .phase`,
+		Args: oneNode,
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
+	}
+	o.output.register(cmd)
+	cmd.Flags().StringVarP(&o.requestor, "requestor", "r", "", ofMaintenance)
+	return cmd
+}
+
+func (o *statusOptions) run(ctx context.Context, node string) error {
+	if err := o.output.check(); err != nil {
+		return err
+	}
+	c, err := o.app.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	t, note, err := o.pick(ctx, c, node)
+	if err != nil {
+		return err
+	}
+	if note != "" {
+		fmt.Fprintln(o.app.messages(&o.output), note)
+	}
+	v, err := c.observer(t).observe(ctx)
+	if err != nil {
+		return c.explain("looking at the maintenance of "+node, err)
+	}
+	if !v.running() && v.Status == nil && c.polled(ctx) {
+		// The history of one that ended still answers, with more than its result.
+		if status, err := c.status(ctx, v.target); err == nil {
+			v.Status = status
+		}
+	}
+	if v.Unanswered != nil {
+		fmt.Fprintf(o.app.Stderr, "Warning: %s\n", v.Unanswered)
+	}
+	return o.output.write(o.app.Stdout, statusOf(v), func(w io.Writer) { renderStatus(w, v, c.now()) })
+}
+
+// pick finds the running maintenance, or else the one that ended last.
+func (o *statusOptions) pick(ctx context.Context, c *connection, node string) (target, string, error) {
+	f, missing := o.app.find(ctx, c, node, o.requestor)
+	if missing == nil {
+		return f.target, f.note, nil
+	}
+	if spec.NodeName(node) != nil {
+		return target{}, "", missing
+	}
+	all, err := c.list(ctx, node, false, 100)
+	if err != nil {
+		return target{}, "", err
+	}
+	all = slices.DeleteFunc(all, func(t target) bool { return o.requestor != "" && t.Requestor != o.requestor })
+	if len(all) == 0 || slices.ContainsFunc(all, target.running) {
+		return target{}, "", missing
+	}
+	last := slices.MaxFunc(all, func(a, b target) int { return cmp.Compare(a.Closed.UnixNano(), b.Closed.UnixNano()) })
+	return last, "No maintenance of " + node + " is running; this is the last one that ended.", nil
+}
+
+// endedStatus is the machine-readable status with what only the server knows: how the run ended.
+type endedStatus struct {
+	*workflows.Status
+	Phase   workflows.Phase `json:"phase,omitempty"`
+	EndedAt *time.Time      `json:"endedAt,omitempty"`
+	Message string          `json:"message,omitempty"`
+}
+
+// statusOf is the workflow's own answer, or as much of it as is known without a worker.
+func statusOf(v view) any {
+	status := v.Status
+	if status == nil {
+		status = &workflows.Status{
+			WorkflowID: v.ID, RunID: v.Run, Spec: spec.Maintenance{Node: v.Node, Requestor: v.Requestor},
+			Phase: v.phase(), Since: v.Started,
+		}
+		if v.Result != nil {
+			status.Transitions = v.Result.Transitions
+		}
+	}
+	e := endedStatus{Status: status, Phase: v.phase()}
+	if !v.running() {
+		e.EndedAt, e.Message = &v.Closed, v.message()
+	}
+	return e
+}
+
+func renderStatus(w io.Writer, v view, now time.Time) {
+	head := newRows(w)
+	head.add("Node:", v.Node)
+	head.add("Requestor:", v.Requestor)
+	renderWhy(head, v)
+	renderWhere(head, v, now)
+	head.add("Workflow:", v.ID)
+	head.add("Run:", v.Run)
+	head.done()
+	if v.Status != nil && v.running() && v.Status.Drain != nil {
+		renderBlockers(w, *v.Status.Drain, now)
+	}
+	renderTransitions(w, v, now)
+	if v.Status != nil {
+		renderMessages(w, v.Status.Messages, now)
+	}
+}
+
+func renderWhy(head rows, v view) {
+	if v.Status == nil {
+		return
+	}
+	m := v.Status.Spec
+	for _, field := range []struct{ name, value string }{{"Reason:", m.Reason}, {"Ticket:", m.Ticket}} {
+		if field.value != "" {
+			head.add(field.name, field.value)
+		}
+	}
+	if m.Type != "" && m.Type != spec.Planned {
+		head.add("Type:", m.Type)
+	}
+	if m.Priority != 0 {
+		head.add("Priority:", fmt.Sprint(m.Priority))
+	}
+}
+
+func renderWhere(head rows, v view, now time.Time) {
+	switch {
+	case !v.running():
+		head.add("Phase:", fmt.Sprintf("%s (ended %s, %s ago, after %s)", v.phase(), clock(v.Closed, now), age(now.Sub(v.Closed)), age(v.Closed.Sub(v.Started))))
+		if text := v.message(); text != "" {
+			head.add("Message:", text)
+		}
+		return
+	case v.Status == nil:
+		head.add("Phase:", fmt.Sprintf("unknown (started %s, %s ago)", clock(v.Started, now), age(now.Sub(v.Started))))
+		return
+	}
+	s := v.Status
+	head.add("Phase:", fmt.Sprintf("%s (since %s, %s ago)", s.Phase, clock(s.Since, now), age(now.Sub(s.Since))))
+	if s.WaitingFor != "" {
+		head.add("Waiting for:", s.WaitingFor)
+	}
+	if s.Failure != "" {
+		head.add("Failure:", s.Failure)
+	}
+	if s.Attempt > 1 {
+		head.add("Attempt:", fmt.Sprint(s.Attempt))
+	}
+	if len(s.Requestors) > 1 {
+		head.add("Requestors:", requestorsText(s.Requestors, now))
+	}
+	head.add("Slot:", slotText(s.Slot, now))
+	if s.Drain != nil {
+		head.add("Drain:", fmt.Sprintf("%s, %d stay; as of %s ago", drainCounts(*s.Drain), s.Drain.Skipped, age(now.Sub(s.Drain.At))))
+	}
+	if s.StartedAt != nil {
+		head.add("Work began:", clock(*s.StartedAt, now))
+	}
+	if s.ReadyDeadline != nil && s.Phase == workflows.Ready {
+		head.add("Held until:", fmt.Sprintf("%s (%s left; then %s)", clock(*s.ReadyDeadline, now), age(s.ReadyDeadline.Sub(now)), s.Spec.OnReadyTimeout))
+	}
+}
+
+func requestorsText(requestors []workflows.RequestorStatus, now time.Time) string {
+	texts := make([]string, len(requestors))
+	for i, r := range requestors {
+		texts[i] = r.Name
+		if r.DoneAt != nil {
+			texts[i] += fmt.Sprintf(" (done %s)", clock(*r.DoneAt, now))
+		}
+	}
+	return strings.Join(texts, ", ")
+}
+
+func slotText(s *workflows.SlotStatus, now time.Time) string {
+	switch {
+	case s == nil:
+		return "none"
+	case s.GrantedAt == nil:
+		return "asked for"
+	default:
+		return "granted " + clock(*s.GrantedAt, now)
+	}
+}
+
+func renderBlockers(w io.Writer, d workflows.DrainProgress, now time.Time) {
+	if len(d.Blockers) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "\nBlocked by:")
+	r := newRows(w, "  POD", "REASON", "SINCE", "MESSAGE")
+	for _, b := range d.Blockers {
+		r.add("  "+b.Pod, b.Reason, age(now.Sub(b.Since)), b.Message)
+	}
+	r.done()
+	if d.MoreBlockers > 0 {
+		fmt.Fprintf(w, "  and %d more\n", d.MoreBlockers)
+	}
+}
+
+func renderTransitions(w io.Writer, v view, now time.Time) {
+	transitions := transitionsOf(v)
+	if len(transitions) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "\nPhases:")
+	r := newRows(w, "  PHASE", "AT", "FOR", "MESSAGE")
+	for i, t := range transitions {
+		if i > 0 && transitions[i-1].Phase == t.Phase {
+			// Something happened while the phase stayed the same.
+			r.add("", clock(t.At, now), "", t.Message)
+			continue
+		}
+		r.add("  "+string(t.Phase), clock(t.At, now), lasted(transitions[i:], now), t.Message)
+	}
+	r.done()
+}
+
+// lasted is how long the first phase was, or has been up to now.
+func lasted(transitions []workflows.Transition, now time.Time) string {
+	first := transitions[0]
+	if first.Phase.Ended() {
+		return ""
+	}
+	for _, next := range transitions[1:] {
+		if next.Phase != first.Phase {
+			return age(next.At.Sub(first.At))
+		}
+	}
+	return age(now.Sub(first.At))
+}
+
+// transitionsOf prefers the result's: of a run that ended, the last status is of before the end.
+func transitionsOf(v view) []workflows.Transition {
+	switch {
+	case v.Result != nil && len(v.Result.Transitions) > 0:
+		return v.Result.Transitions
+	case v.Status != nil:
+		return v.Status.Transitions
+	default:
+		return nil
+	}
+}
+
+func renderMessages(w io.Writer, messages []workflows.Received, now time.Time) {
+	if len(messages) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "\nMessages:")
+	r := newRows(w, "  AT", "MESSAGE", "BY", "EFFECT", "COMMENT")
+	for _, m := range messages {
+		r.add("  "+clock(m.At, now), m.Name, m.By, m.Effect, m.Comment)
+	}
+	r.done()
+}

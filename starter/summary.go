@@ -1,0 +1,75 @@
+package starter
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"drydock/workflows"
+)
+
+// summary is a maintenance in the machine-readable output of lists.
+type summary struct {
+	Node       string          `json:"node"`
+	Requestor  string          `json:"requestor"`
+	Phase      workflows.Phase `json:"phase,omitempty"`
+	Since      *time.Time      `json:"since,omitempty"`
+	WaitingFor string          `json:"waitingFor,omitempty"`
+	Message    string          `json:"message,omitempty"`
+	Attempt    int             `json:"attempt,omitempty"`
+	WorkflowID string          `json:"workflowId"`
+	RunID      string          `json:"runId"`
+	StartedAt  time.Time       `json:"startedAt"`
+	EndedAt    *time.Time      `json:"endedAt,omitempty"`
+	// Unanswered says why the phase is not known.
+	Unanswered string `json:"unanswered,omitempty"`
+}
+
+func summaryOf(v view) summary {
+	s := summary{
+		Node: v.Node, Requestor: v.Requestor, Phase: v.phase(), Message: v.message(),
+		WorkflowID: v.ID, RunID: v.Run, StartedAt: v.Started,
+	}
+	if v.Unanswered != nil {
+		s.Unanswered = v.Unanswered.Error()
+	}
+	if v.Status != nil {
+		s.Since, s.Attempt, s.WaitingFor = &v.Status.Since, v.Status.Attempt, v.Status.WaitingFor
+	}
+	if !v.running() {
+		s.Since, s.EndedAt, s.WaitingFor = &v.Closed, &v.Closed, ""
+	}
+	return s
+}
+
+// summaries is never nil, so that none is an empty list and not null.
+func summaries(views []view) []summary {
+	all := make([]summary, len(views))
+	for i, v := range views {
+		all[i] = summaryOf(v)
+	}
+	return all
+}
+
+// jsonText shows a field's value as it would stand in the input.
+func jsonText(value any) string {
+	if value == nil {
+		return "(not set)"
+	}
+	var text strings.Builder
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(text.String())
+}
+
+// clock is a time of today, or with its date another day's, in the local time zone.
+func clock(t, now time.Time) string {
+	t, now = t.Local(), now.Local()
+	if t.YearDay() == now.YearDay() && t.Year() == now.Year() {
+		return t.Format(time.TimeOnly)
+	}
+	return t.Format(time.DateTime)
+}

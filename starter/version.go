@@ -1,0 +1,97 @@
+package starter
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/api/workflowservice/v1"
+)
+
+// Version is set when the binary is linked: -ldflags "-X drydock/starter.Version=v1.2.3".
+var Version = ""
+
+// clientVersion is the linked version, or else the commit that Go has recorded.
+func clientVersion() string {
+	if Version != "" {
+		return Version
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	commit, changed := "", ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			commit = s.Value[:min(12, len(s.Value))]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			changed = ", changed"
+		}
+	}
+	if commit == "" {
+		return "unknown"
+	}
+	return commit + changed
+}
+
+func versionLine() string {
+	return fmt.Sprintf("drydock %s (%s, %s/%s)", clientVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+// versions is the machine-readable version.
+type versions struct {
+	Client  string `json:"client"`
+	Go      string `json:"go"`
+	Server  string `json:"temporalServer,omitempty"`
+	Address string `json:"temporalAddress,omitempty"`
+}
+
+func newVersion(a *app) *cobra.Command {
+	var (
+		out    output
+		server bool
+	)
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Show the version of this program, and of the Temporal server",
+		Long:  `Show the version of this program; with --server also that of the Temporal server it talks to.`,
+		Example: `  drydock version
+  drydock version --server`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return showVersion(cmd.Context(), a, &out, server) },
+	}
+	out.register(cmd)
+	cmd.Flags().BoolVar(&server, "server", false, "ask the Temporal server for its version too")
+	return cmd
+}
+
+func showVersion(ctx context.Context, a *app, out *output, server bool) error {
+	if err := out.check(); err != nil {
+		return err
+	}
+	v := versions{Client: clientVersion(), Go: runtime.Version()}
+	if server {
+		c, err := a.connect(ctx)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		info, err := c.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
+		if err != nil {
+			return c.explain("asking for the server's version", err)
+		}
+		v.Server, v.Address = info.GetServerVersion(), c.address
+	}
+	return out.write(a.Stdout, v, func(w io.Writer) {
+		fmt.Fprintln(w, versionLine())
+		if server {
+			fmt.Fprintf(w, "Temporal server %s at %s\n", v.Server, v.Address)
+		}
+	})
+}

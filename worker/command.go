@@ -1,0 +1,133 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+
+	"drydock/config"
+)
+
+// Version is the release, set by the linker.
+var Version = "dev"
+
+const long = `drydock-worker runs Drydock's workflows and activities: it polls a Temporal task queue and calls the
+Kubernetes API. Run one or more per cluster; they share the work.
+
+Temporal is found as by every other Temporal tool: TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY,
+TEMPORAL_TLS..., or a profile of the Temporal configuration file (TEMPORAL_PROFILE).
+Kubernetes is found as by kubectl (KUBECONFIG), or inside a cluster by the pod's service account.
+
+Everything else is in a YAML file (--config or DRYDOCK_CONFIG); the environment beats the file, flags beat both:
+  %s
+
+It serves /metrics, /healthz, /readyz and /loglevel. To see more for a while:
+  curl -X PUT -d debug http://127.0.0.1:8080/loglevel
+
+SIGINT and SIGTERM stop it gracefully: running drains are handed to another worker, or go on when it is back.`
+
+// Main runs the command line; it returns the exit status.
+func Main(ctx context.Context, args []string, stderr io.Writer) int {
+	cmd := newCommand(stderr)
+	cmd.SetArgs(args)
+	if err := cmd.ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(stderr, "drydock-worker:", err)
+		var usage usageError
+		if errors.As(err, &usage) {
+			return 2
+		}
+		return 1
+	}
+	return 0
+}
+
+type usageError struct{ error }
+
+type flags struct {
+	file       string
+	check      bool
+	kubeconfig string
+	cluster    string
+	taskQueue  string
+	listen     string
+	level      string
+	format     string
+}
+
+func newCommand(stderr io.Writer) *cobra.Command {
+	var f flags
+	cmd := &cobra.Command{
+		Use:           "drydock-worker",
+		Short:         "Run Drydock's workflows and activities",
+		Long:          fmt.Sprintf(long, strings.Join(config.Environment(), ", ")),
+		Example:       "  drydock-worker --config drydock.yaml\n  drydock-worker --config drydock.yaml --check",
+		Version:       Version,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return f.run(cmd, stderr)
+		},
+	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	cmd.SetErr(stderr)
+	flags := cmd.Flags()
+	flags.StringVar(&f.file, "config", os.Getenv("DRYDOCK_CONFIG"), "configuration file (YAML)")
+	flags.BoolVar(&f.check, "check", false, "check the configuration and exit")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file (default: KUBECONFIG, ~/.kube/config, in-cluster)")
+	flags.StringVar(&f.cluster, "cluster", "", "name of the cluster, where one Temporal namespace serves several")
+	flags.StringVar(&f.taskQueue, "task-queue", "", "Temporal task queue")
+	flags.StringVar(&f.listen, "listen", "", "address of /metrics and the probes; \"\" in the file for none")
+	flags.StringVar(&f.level, "log-level", "", "debug, info, warn or error")
+	flags.StringVar(&f.format, "log-format", "", "text or json")
+	return cmd
+}
+
+func (f flags) run(cmd *cobra.Command, stderr io.Writer) error {
+	c, err := f.load()
+	if err != nil {
+		return usageError{err}
+	}
+	if f.check {
+		fmt.Fprintln(cmd.OutOrStdout(), "the configuration is valid")
+		return nil
+	}
+	level := new(slog.LevelVar)
+	if err := level.UnmarshalText([]byte(c.Log.Level)); err != nil {
+		return usageError{err}
+	}
+	var handler slog.Handler = slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level})
+	if c.Log.Format == "json" {
+		handler = slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: level})
+	}
+	logger := slog.New(handler)
+	// client-go logs through klog; its lines belong into the same log.
+	klog.SetSlogLogger(logger.With("logger", "client-go"))
+	return Run(cmd.Context(), Options{Config: c, Logger: logger, Level: level, Version: Version})
+}
+
+func (f flags) load() (config.Config, error) {
+	c, err := config.Load(f.file, os.Getenv)
+	if err != nil {
+		return c, err
+	}
+	for _, over := range []struct {
+		flag  string
+		field *string
+	}{
+		{f.kubeconfig, &c.Kubernetes.Kubeconfig}, {f.cluster, &c.Cluster}, {f.taskQueue, &c.TaskQueue},
+		{f.listen, &c.Listen}, {f.level, &c.Log.Level}, {f.format, &c.Log.Format},
+	} {
+		if over.flag != "" {
+			*over.field = over.flag
+		}
+	}
+	return c, c.Validate()
+}

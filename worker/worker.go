@@ -1,0 +1,185 @@
+// Package worker is the process that runs Drydock's workflows and activities.
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/contrib/envconfig"
+	"go.temporal.io/sdk/log"
+	sdkworker "go.temporal.io/sdk/worker"
+	"golang.org/x/sync/errgroup"
+
+	"drydock/activities"
+	"drydock/config"
+	"drydock/k8s"
+	"drydock/workflows"
+)
+
+const (
+	// stopTimeout is how long a stopping worker lets activities hand over. A drain does so at once.
+	stopTimeout = 15 * time.Second
+	// heartbeats bounds how stale progress and cancellations may be.
+	heartbeats = 2 * time.Second
+	// dialAgain is the pause between attempts to reach Temporal at start.
+	dialAgain = 2 * time.Second
+)
+
+// Options are what a worker needs besides its configuration.
+type Options struct {
+	Config config.Config
+	// Logger writes the worker's log; Level changes what it writes while it runs.
+	Logger *slog.Logger
+	Level  *slog.LevelVar
+	// Version is shown by Temporal as the worker's identity, and in the log.
+	Version string
+	// Temporal are the connection settings; nil takes them from the environment.
+	Temporal *client.Options
+}
+
+// Run works until ctx ends, then stops gracefully. It waits for a Temporal server that is not there yet.
+func Run(ctx context.Context, o Options) error {
+	kube, err := k8s.NewClient(k8s.Options{
+		Kubeconfig: o.Config.Kubernetes.Kubeconfig, Context: o.Config.Kubernetes.Context,
+		QPS: o.Config.Kubernetes.QPS, Burst: o.Config.Kubernetes.Burst, UserAgent: "drydock-worker/" + o.Version,
+	})
+	if err != nil {
+		return err
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	sdkMetrics, err := sdkMetrics(registry)
+	if err != nil {
+		return err
+	}
+	state := &health{}
+	served, err := serve(o.Config.Listen, state.handler(registry, o.Level), o.Logger)
+	if err != nil {
+		return err
+	}
+	defer served.stop()
+
+	options, err := temporalOptions(o)
+	if err != nil {
+		return err
+	}
+	options.MetricsHandler = sdkMetrics
+	temporal, err := dial(ctx, options, o.Logger)
+	if err != nil {
+		return err
+	}
+	defer temporal.Close()
+
+	acts := newActivities(o.Config, kube, temporal, options.Namespace, registry)
+	if err := acts.Settings.Register(ctx); err != nil {
+		o.Logger.Warn("maintenances run without search attributes", "error", err)
+	}
+	queue := workflows.TaskQueue(o.Config.Cluster, o.Config.TaskQueue)
+	w := sdkworker.New(temporal, queue, sdkworker.Options{
+		WorkerStopTimeout:                       stopTimeout,
+		MaxHeartbeatThrottleInterval:            heartbeats,
+		MaxConcurrentActivityExecutionSize:      5000,
+		MaxConcurrentWorkflowTaskExecutionSize:  100,
+		MaxConcurrentLocalActivityExecutionSize: 100,
+	})
+	workflows.Register(w, acts)
+	if err := w.Start(); err != nil {
+		return fmt.Errorf("starting the worker: %w", err)
+	}
+	o.Logger.Info("worker started", "taskQueue", queue, "namespace", options.Namespace, "temporal", options.HostPort, "version", o.Version)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		keepScheduler(ctx, o, temporal, queue, registry)
+		return nil
+	})
+	state.ready.Store(true)
+	<-ctx.Done()
+	state.ready.Store(false)
+	o.Logger.Info("worker stopping: activities hand over", "timeout", stopTimeout)
+	w.Stop()
+	o.Logger.Info("worker stopped")
+	return group.Wait()
+}
+
+func newActivities(c config.Config, kube kubeClient, temporal client.Client, namespace string, registry prometheus.Registerer) workflows.Activities {
+	marks := &activities.Nodes{Client: kube, Events: c.Kubernetes.Events}
+	all := k8s.NewNodes(kube)
+	var attributes []string
+	for _, key := range workflows.SearchAttributes {
+		attributes = append(attributes, key.GetName())
+	}
+	return workflows.Activities{
+		Nodes: marks,
+		Drains: &activities.Drains{
+			Nodes: marks, Temporal: temporal, Metrics: activities.NewDrainMetrics(registry),
+			Limiter: activities.NewEvictionLimiter(c.Kubernetes.EvictionsPerSecond),
+		},
+		Cluster:    &activities.Cluster{Nodes: all, Temporal: temporal},
+		Executions: &activities.Executions{Temporal: temporal, Namespace: namespace, Nodes: all},
+		Settings: &activities.Settings{
+			Temporal: temporal, Namespace: namespace, Attributes: attributes, Defaults: json.RawMessage(c.Defaults),
+		},
+	}
+}
+
+func temporalOptions(o Options) (client.Options, error) {
+	var options client.Options
+	if o.Temporal != nil {
+		options = *o.Temporal
+	} else {
+		var err error
+		if options, err = envconfig.LoadDefaultClientOptions(); err != nil {
+			return options, fmt.Errorf("reading the Temporal connection from the environment: %w", err)
+		}
+	}
+	if options.HostPort == "" {
+		options.HostPort = client.DefaultHostPort
+	}
+	if options.Namespace == "" {
+		options.Namespace = client.DefaultNamespace
+	}
+	options.Logger = log.NewStructuredLogger(o.Logger)
+	return options, nil
+}
+
+// dial connects to Temporal, and keeps trying while the server is not there: a worker that starts before its server
+// must not need a hand.
+func dial(ctx context.Context, options client.Options, logger *slog.Logger) (client.Client, error) {
+	for {
+		temporal, err := client.DialContext(ctx, options)
+		if err == nil {
+			return temporal, nil
+		}
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("connecting to Temporal at %s: %w", options.HostPort, errors.Join(ctx.Err(), err))
+		}
+		logger.Warn("Temporal is not reachable; trying again (TEMPORAL_ADDRESS says where it is)",
+			"address", options.HostPort, "error", err, "again", dialAgain)
+		select {
+		case <-time.After(dialAgain):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// served is the worker's own HTTP server.
+type served struct{ server *http.Server }
+
+func (s served) stop() {
+	if s.server == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if err := s.server.Shutdown(ctx); err != nil {
+		s.server.Close()
+	}
+}

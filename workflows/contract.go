@@ -1,0 +1,115 @@
+// Package workflows is what happens to a node and in what order: one file per workflow, and in this file every name
+// that goes over the wire.
+package workflows
+
+import (
+	"fmt"
+	"strings"
+
+	"go.temporal.io/sdk/temporal"
+
+	"drydock/workflows/spec"
+)
+
+// Workflow types.
+const (
+	NodeMaintenanceType = "NodeMaintenance"
+	SchedulerType       = "Scheduler"
+)
+
+// Messages to a maintenance, each as a signal and as an update of the same name, and its query.
+const (
+	MsgDone    = "done"
+	MsgFailed  = "failed"
+	MsgRetry   = "retry"
+	MsgCancel  = "cancel"
+	MsgExtend  = "extend"
+	MsgStarted = "started"
+	MsgDrained = "drained"
+	MsgJoin    = "join"
+	MsgLeave   = "leave"
+
+	QueryStatus = "status"
+)
+
+// Signals from the scheduler and from the drain to a maintenance.
+const (
+	SignalSlotGranted  = "slot-granted"
+	SignalSlotPending  = "slot-pending"
+	SignalSlotRefused  = "slot-refused"
+	SignalNodeChanged  = "node-changed"
+	SignalHold         = "hold"
+	SignalDrainBlocked = "drain-blocked"
+)
+
+// Signals, updates and the query of the scheduler.
+const (
+	SignalSlotRequest = "slot-request"
+	SignalSlotRelease = "slot-release"
+
+	UpdateSetLimits = "set-limits"
+	UpdateFreeze    = "freeze"
+	UpdateThaw      = "thaw"
+
+	QueryState = "state"
+)
+
+// Search attributes, set only where the namespace has them.
+var (
+	AttributeNode      = temporal.NewSearchAttributeKeyKeyword("DrydockNode")
+	AttributeRequestor = temporal.NewSearchAttributeKeyKeyword("DrydockRequestor")
+	AttributePhase     = temporal.NewSearchAttributeKeyKeyword("DrydockPhase")
+	AttributeCluster   = temporal.NewSearchAttributeKeyKeyword("DrydockCluster")
+)
+
+// SearchAttributes lists the search attributes Drydock registers, all of type Keyword.
+var SearchAttributes = []temporal.SearchAttributeKeyKeyword{
+	AttributeNode, AttributeRequestor, AttributePhase, AttributeCluster,
+}
+
+// DefaultTaskQueue is the task queue where the configuration names none.
+const DefaultTaskQueue = "drydock"
+
+const (
+	maintenancePrefix = "node-maintenance"
+	schedulerID       = "drydock-scheduler"
+)
+
+// TaskQueue is the task queue of a cluster; an empty cluster has no prefix.
+func TaskQueue(cluster, name string) string { return inCluster(cluster, name) }
+
+// ClusterOf is the cluster whose task queue this is, empty where none is named.
+func ClusterOf(taskQueue string) string {
+	cluster, _, found := strings.Cut(taskQueue, "/")
+	if !found {
+		return ""
+	}
+	return cluster
+}
+
+// MaintenanceID is the workflow ID of the maintenance that requestor asks for node.
+func MaintenanceID(cluster, node, requestor string) string {
+	return inCluster(cluster, maintenancePrefix+"/"+node+"/"+requestor)
+}
+
+// ParseMaintenanceID is the inverse of MaintenanceID; it refuses IDs of anything else.
+func ParseMaintenanceID(id string) (cluster, node, requestor string, err error) {
+	parts := strings.Split(id, "/")
+	if len(parts) == 4 {
+		cluster, parts = parts[0], parts[1:]
+	}
+	if len(parts) != 3 || parts[0] != maintenancePrefix || spec.NodeName(parts[1]) != nil || spec.RequestorName(parts[2]) != nil {
+		return "", "", "", fmt.Errorf("workflow ID %q is not of the form [<cluster>/]%s/<node>/<requestor>", id, maintenancePrefix)
+	}
+	return cluster, parts[1], parts[2], nil
+}
+
+// SchedulerID is the workflow ID of a cluster's one scheduler.
+func SchedulerID(cluster string) string { return inCluster(cluster, schedulerID) }
+
+func inCluster(cluster, name string) string {
+	if cluster == "" {
+		return name
+	}
+	return cluster + "/" + name
+}

@@ -1,0 +1,255 @@
+package workflows
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"drydock/activities"
+	"drydock/workflows/spec"
+)
+
+// Types of the errors a maintenance ends with.
+const (
+	// ErrorInvalidSpec: the input is wrong; the message names every field that is.
+	ErrorInvalidSpec = "InvalidSpec"
+	// ErrorConflict: the same requestor already runs a different maintenance of the node.
+	ErrorConflict = "Conflict"
+	// ErrorNodeNotFound: there never was a node of that name.
+	ErrorNodeNotFound = "NodeNotFound"
+	// ErrorMaintenanceFailed: the maintenance ended Failed for another reason.
+	ErrorMaintenanceFailed = "MaintenanceFailed"
+)
+
+// maintenance is one run of NodeMaintenance.
+type maintenance struct {
+	spec   spec.Maintenance
+	status Status
+	// cluster is the name in front of IDs, empty where there is one cluster only.
+	cluster string
+	// attributes: the namespace has Drydock's search attributes.
+	attributes bool
+
+	// life outlives every cancellation; the steps until Ready run under steps, which cancel ends.
+	life   workflow.Context
+	steps  workflow.Context
+	cancel workflow.CancelFunc
+
+	// What the outside world said, for the steps to wait on.
+	answer      *slotAnswer
+	drained     bool
+	cancelled   string
+	release     bool
+	holdReasons []string
+	changes     []NodeChange
+	nodeGone    string
+
+	// What has to be undone.
+	request string
+	touched bool
+	uid     string
+
+	// shown is the phase that the node's label has, recordoned how often a lifted cordon was set again.
+	shown      Phase
+	cordoned   time.Time
+	recordoned int
+	// guarding is set while guard reacts to a change of the node, which cancelGuard ends.
+	guarding    bool
+	cancelGuard workflow.CancelFunc
+}
+
+// ending is the error by which a step ends the maintenance in a given phase.
+type ending struct {
+	phase   Phase
+	kind    string
+	message string
+}
+
+func (e ending) Error() string { return e.message }
+
+// errGivenBack: the escalation gave the node back, and the maintenance begins again with the slot.
+var errGivenBack = errors.New("the node is given back")
+
+// NodeMaintenance takes one node out of service, holds it for its requestors and brings it back. Its input is the
+// JSON of spec.Maintenance. It is addressed by MaintenanceID; a run under another ID starts that one and returns.
+func NodeMaintenance(root workflow.Context, input converter.RawValue) (Result, error) {
+	m := newMaintenance(root)
+	if err := m.listen(root); err != nil {
+		return Result{}, err
+	}
+	if err := m.setUp(payloadOf(input)); err != nil {
+		return Result{}, err
+	}
+	if id := MaintenanceID(m.cluster, m.spec.Node, m.spec.Requestor); id != m.status.WorkflowID {
+		return m.startCanonical(id)
+	}
+	m.register()
+	return m.run()
+}
+
+// run is the maintenance from beginning to end.
+func (m *maintenance) run() (Result, error) {
+	err := m.procedure()
+	// Whatever happened, the node and the slot go back, on a context that no cancellation reaches.
+	m.bringBack(err)
+	return m.result(err)
+}
+
+// procedure is the life of a maintenance as its states have it (maintenance-operator, state diagram; PIKA, approach).
+func (m *maintenance) procedure() error {
+	// An approval is waited for here, before a slot is asked for.
+	for {
+		err := inOrder(m.acquireSlot, m.cordon, m.waitForPods, m.drain)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, errGivenBack) {
+			return err
+		}
+		if err := m.giveBack(); err != nil {
+			return err
+		}
+	}
+	if err := m.holdForRequestors(); err != nil {
+		return err
+	}
+	// The node is validated here, before it returns to production.
+	return nil
+}
+
+func inOrder(steps ...func() error) error {
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func newMaintenance(root workflow.Context) *maintenance {
+	info := workflow.GetInfo(root)
+	m := &maintenance{cluster: ClusterOf(info.TaskQueueName)}
+	m.life, _ = workflow.NewDisconnectedContext(root)
+	m.steps, m.cancel = workflow.WithCancel(m.life)
+	m.status = Status{
+		WorkflowID: info.WorkflowExecution.ID, RunID: info.WorkflowExecution.RunID,
+		Phase: Pending, Since: workflow.Now(root), Attempt: 1,
+	}
+	return m
+}
+
+// setUp reads the input, with the worker's defaults under it.
+func (m *maintenance) setUp(input []byte) error {
+	// A wrong input is refused before anything else, whatever the worker's defaults are.
+	if _, err := spec.Decode(input, nil); err != nil {
+		return invalid(err)
+	}
+	var prepared activities.Prepared
+	if err := workflow.ExecuteLocalActivity(atHand(m.life), settings.Prepare).Get(m.life, &prepared); err != nil {
+		return fmt.Errorf("preparing: %w", err)
+	}
+	var err error
+	if m.spec, err = spec.Decode(input, prepared.Defaults); err != nil {
+		return invalid(err)
+	}
+	m.attributes = prepared.SearchAttributes
+	m.status.Spec = m.spec
+	for _, name := range m.spec.Requestors() {
+		m.status.Requestors = append(m.status.Requestors, RequestorStatus{Name: name})
+	}
+	return nil
+}
+
+// register makes the maintenance findable and lets it follow its node.
+func (m *maintenance) register() {
+	m.attribute(
+		AttributeNode.ValueSet(m.spec.Node), AttributeRequestor.ValueSet(m.spec.Requestor),
+		AttributeCluster.ValueSet(m.cluster), AttributePhase.ValueSet(string(Pending)),
+	)
+	workflow.GoNamed(m.life, "guard", m.guard)
+}
+
+// startCanonical starts the maintenance under its own ID, for whoever started it under another, and returns that ID.
+func (m *maintenance) startCanonical(id string) (Result, error) {
+	input, err := json.Marshal(m.spec)
+	if err != nil {
+		return Result{}, err
+	}
+	options := childOptions(id, m.summary())
+	child := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(m.life, options), NodeMaintenanceType, json.RawMessage(input))
+	var started workflow.Execution
+	err = child.GetChildWorkflowExecution().Get(m.life, &started)
+	result := Result{WorkflowID: id, RunID: started.RunID, Node: m.spec.Node, Requestor: m.spec.Requestor}
+	if err == nil {
+		result.Message = "started as workflow " + id
+		return result, nil
+	}
+	if !temporal.IsWorkflowExecutionAlreadyStartedError(err) {
+		return Result{}, fmt.Errorf("starting workflow %s: %w", id, err)
+	}
+	running, err := m.specOf(id)
+	if err != nil {
+		return Result{}, err
+	}
+	if string(running) != string(input) {
+		return Result{}, temporal.NewNonRetryableApplicationError(fmt.Sprintf(
+			"workflow %s already runs with another specification; running: %s; asked for: %s", id, running, input), ErrorConflict, nil)
+	}
+	result.Message = "workflow " + id + " already runs with the same specification"
+	return result, nil
+}
+
+// specOf asks a running maintenance for its specification, as JSON.
+func (m *maintenance) specOf(id string) ([]byte, error) {
+	var answers []activities.Answered
+	err := workflow.ExecuteActivity(quick(m.life, "compare with the running maintenance"), executions.Query, activities.QueryInput{
+		Executions: []activities.Execution{{WorkflowID: id}}, Query: QueryStatus,
+	}).Get(m.life, &answers)
+	if err != nil {
+		return nil, err
+	}
+	var running Status
+	if len(answers) != 1 || answers[0].Gone {
+		return nil, fmt.Errorf("workflow %s ended just now: start again", id)
+	}
+	if err := json.Unmarshal(answers[0].Answer, &running); err != nil {
+		return nil, fmt.Errorf("status of workflow %s: %w", id, err)
+	}
+	return json.Marshal(running.Spec)
+}
+
+// result closes the workflow: as completed, as cancelled, or as failed with the reason.
+func (m *maintenance) result(err error) (Result, error) {
+	result := Result{
+		WorkflowID: m.status.WorkflowID, RunID: m.status.RunID, Node: m.spec.Node, Requestor: m.spec.Requestor,
+		Phase: m.status.Phase, Message: m.status.Failure, Transitions: m.status.Transitions,
+	}
+	switch m.status.Phase {
+	case Cancelled:
+		return result, temporal.NewCanceledError(result)
+	case Failed:
+		kind := ErrorMaintenanceFailed
+		var end ending
+		if errors.As(err, &end) && end.kind != "" {
+			kind = end.kind
+		}
+		return result, temporal.NewNonRetryableApplicationError(m.status.Failure, kind, nil, result)
+	}
+	return result, nil
+}
+
+func invalid(err error) error {
+	return temporal.NewNonRetryableApplicationError(err.Error(), ErrorInvalidSpec, nil)
+}
+
+func payloadOf(raw converter.RawValue) []byte {
+	if raw.Payload() == nil {
+		return nil
+	}
+	return raw.Payload().GetData()
+}

@@ -1,0 +1,126 @@
+package workflows
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"drydock/activities"
+	"drydock/workflows/spec"
+)
+
+// holdForRequestors keeps the node out of service until all requestors are done, or somebody decides otherwise.
+func (m *maintenance) holdForRequestors() error {
+	m.enter(Ready, "")
+	m.attribute(AttributePhase.ValueSet(string(Ready)))
+	m.setDeadline(m.spec.ReadyTimeout.Std())
+	for {
+		if err := m.showPhase(); err != nil {
+			return err
+		}
+		m.waiting(m.requestorsWaitedFor())
+		overdue, err := m.awaitRequestors()
+		if err != nil {
+			return err
+		}
+		switch {
+		case m.nodeGone != "":
+			return ending{phase: NodeGone, message: m.nodeGone}
+		case m.release:
+			return ending{phase: Cancelled, message: m.cancelled}
+		case m.allDone():
+			return nil
+		case overdue && m.spec.OnReadyTimeout == spec.ReleaseOnTimeout:
+			m.note("held for longer than readyTimeout; released as onReadyTimeout says")
+			return nil
+		case overdue:
+			m.requestorFailed(fmt.Sprintf("held for longer than readyTimeout (%s)", m.spec.ReadyTimeout))
+		}
+	}
+}
+
+// awaitRequestors waits for the next thing that matters; overdue tells that it was the deadline.
+func (m *maintenance) awaitRequestors() (overdue bool, err error) {
+	shown, deadline := m.status.Phase, m.status.ReadyDeadline
+	matters := func() bool {
+		return m.allDone() || m.release || m.nodeGone != "" || m.status.Phase != shown || m.status.ReadyDeadline != deadline
+	}
+	if m.status.Phase != Ready || deadline == nil {
+		return false, workflow.Await(m.life, matters)
+	}
+	left := deadline.Sub(workflow.Now(m.life))
+	if left <= 0 {
+		return true, nil
+	}
+	ok, err := awaitUpTo(m.life, left, "readyTimeout", matters)
+	return !ok, err
+}
+
+// showPhase shows a change between Ready and RequestorFailed on the node.
+func (m *maintenance) showPhase() error {
+	for m.shown != m.status.Phase {
+		phase, message := m.status.Phase, "the node is ready for maintenance again"
+		if phase == RequestorFailed {
+			message = "the node stays out of service until somebody decides: " + m.status.Failure
+		}
+		m.attribute(AttributePhase.ValueSet(string(phase)))
+		in := m.announcement(phase, message)
+		in.Event.Warning = phase == RequestorFailed
+		ctx := quick(m.life, "show "+string(phase)+" on "+m.spec.Node)
+		if err := workflow.ExecuteActivity(ctx, nodes.AnnouncePhase, in).Get(ctx, nil); err != nil {
+			// The node may be away for re-imaging; what is shown on it must not end the maintenance.
+			workflow.GetLogger(m.life).Warn("phase not shown on the node", "phase", phase, "error", err)
+		}
+		m.shown = phase
+	}
+	return nil
+}
+
+func (m *maintenance) announcement(phase Phase, message string) activities.AnnounceInput {
+	return activities.AnnounceInput{
+		Node: m.spec.Node, RunID: m.status.RunID, Phase: string(phase),
+		Event: activities.Event{
+			Reason: "Maintenance" + string(phase), Message: m.summary() + ": " + message,
+			Key: fmt.Sprintf("%d/%d", m.status.Attempt, len(m.status.Transitions)),
+		},
+	}
+}
+
+func (m *maintenance) setDeadline(hold time.Duration) {
+	m.status.ReadyDeadline = nil
+	if hold > 0 {
+		deadline := workflow.Now(m.life).Add(hold)
+		m.status.ReadyDeadline = &deadline
+	}
+}
+
+func (m *maintenance) requestorFailed(reason string) {
+	m.status.Failure = reason
+	m.status.ReadyDeadline = nil
+	m.enter(RequestorFailed, reason)
+}
+
+func (m *maintenance) allDone() bool {
+	for _, r := range m.status.Requestors {
+		if r.DoneAt == nil {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *maintenance) requestorsWaitedFor() string {
+	var open []string
+	for _, r := range m.status.Requestors {
+		if r.DoneAt == nil {
+			open = append(open, r.Name)
+		}
+	}
+	who := strings.Join(open, ", ")
+	if m.status.Phase == RequestorFailed {
+		return fmt.Sprintf(`a decision: "retry" or "done" from %s, or "cancel" with release`, who)
+	}
+	return fmt.Sprintf(`"done" or "failed" from %s`, who)
+}

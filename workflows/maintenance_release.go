@@ -1,0 +1,107 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"drydock/activities"
+)
+
+// retryRelease bounds the pause between attempts to give something back.
+const retryRelease = 30 * time.Second
+
+// bringBack undoes what was done, whatever the end, and enters the end. It runs on a context that no cancellation
+// reaches, and repeats until it has succeeded or the node is gone.
+func (m *maintenance) bringBack(err error) {
+	end := ending{phase: Completed}
+	if err != nil && !errors.As(err, &end) {
+		end = ending{phase: Failed, message: err.Error()}
+	}
+	m.cancel()
+	m.status.ReadyDeadline = nil
+	m.status.Failure = end.message
+	if m.touched || m.request != "" {
+		m.awaitThaw()
+		m.enter(Releasing, end.message)
+		message := m.summary() + ": " + string(end.phase)
+		if end.message != "" {
+			message += ": " + end.message
+		}
+		gone := m.releaseNode("Maintenance"+string(end.phase), message, end.phase == Failed)
+		m.releaseSlot()
+		if gone && end.phase == Completed {
+			end = ending{phase: NodeGone, message: "the node was gone when the requestor was done"}
+			m.status.Failure = end.message
+		}
+	}
+	m.waiting("")
+	m.enter(end.phase, end.message)
+}
+
+// releaseNode takes the mark off the node, which fences every eviction in flight, and with it what Drydock changed.
+func (m *maintenance) releaseNode(reason, message string, warning bool) (gone bool) {
+	if !m.touched {
+		return false
+	}
+	m.touched = false
+	m.stopGuard()
+	for {
+		ctx := quick(m.life, "release "+m.spec.Node)
+		var released activities.Released
+		err := workflow.ExecuteActivity(ctx, nodes.ReleaseNode, activities.ReleaseInput{
+			Node: m.spec.Node, WorkflowID: m.status.WorkflowID, RunID: m.status.RunID,
+			Event: activities.Event{Reason: reason, Message: message, Warning: warning, Key: fmt.Sprint(m.status.Attempt)},
+		}).Get(ctx, &released)
+		if err == nil {
+			m.uid = ""
+			if len(released.OtherHolders) > 0 {
+				m.note(fmt.Sprintf("the node stays out of service for %v", released.OtherHolders))
+			}
+			return released.Gone
+		}
+		m.waiting(fmt.Sprintf("the node to be released: %v", err))
+		m.pause(retryRelease)
+	}
+}
+
+// releaseSlot gives the slot back, or withdraws the request for it.
+func (m *maintenance) releaseSlot() {
+	if m.request == "" {
+		return
+	}
+	for wait := time.Second; ; wait = min(2*wait, retryRelease) {
+		err := m.toScheduler(m.life, SignalSlotRelease, SlotRelease{RequestID: m.request})
+		if err == nil {
+			m.request = ""
+			return
+		}
+		m.waiting(fmt.Sprintf("the scheduler to take the slot back: %v", err))
+		m.pause(wait)
+	}
+}
+
+// awaitThaw keeps a frozen maintenance as it is: to give a node back is a side effect too.
+func (m *maintenance) awaitThaw() {
+	if m.held() {
+		m.waiting("a thaw: " + strings.Join(m.holdReasons, "; "))
+		m.await(func() bool { return !m.held() })
+	}
+}
+
+// await waits where no cancellation reaches, so there is no error to handle.
+func (m *maintenance) await(condition func() bool) {
+	if err := workflow.Await(m.life, condition); err != nil {
+		workflow.GetLogger(m.life).Error("wait interrupted", "error", err)
+	}
+}
+
+// pause sleeps where no cancellation reaches, so there is no error to handle.
+func (m *maintenance) pause(d time.Duration) {
+	if err := workflow.Sleep(m.life, d); err != nil {
+		workflow.GetLogger(m.life).Error("pause interrupted", "error", err)
+	}
+}

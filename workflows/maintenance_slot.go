@@ -1,0 +1,145 @@
+package workflows
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"drydock/workflows/schedule"
+)
+
+const (
+	// askAgainFirst and askAgainLast bound the backoff of a request that the scheduler has not answered.
+	askAgainFirst = 5 * time.Second
+	askAgainLast  = time.Minute
+	// reassert is how often an answered request is repeated all the same, should everything else have failed.
+	reassert = 30 * time.Minute
+	// backoffFirst and backoffLast bound the pause after a node was given back.
+	backoffFirst = 5 * time.Minute
+	backoffLast  = time.Hour
+)
+
+// slotAnswer is what the scheduler last said of the present request.
+type slotAnswer struct {
+	kind string
+	SlotAnswer
+}
+
+// acquireSlot asks the scheduler for the node's slot and waits for it.
+func (m *maintenance) acquireSlot() error {
+	if m.status.Phase != Pending || len(m.status.Transitions) == 0 {
+		m.enter(Pending, "")
+	}
+	m.request = fmt.Sprintf("%s/%d", m.status.RunID, m.status.Attempt)
+	m.answer = nil
+	m.status.Slot = &SlotStatus{RequestID: m.request}
+	m.waiting("an answer from the scheduler")
+	request := SlotRequest{RunID: m.status.RunID, Request: schedule.Request{
+		ID: m.request, Node: m.spec.Node, Requestor: m.spec.Requestor, Priority: m.spec.Priority, Created: m.status.Since,
+	}}
+	for wait := askAgainFirst; ; wait = min(2*wait, askAgainLast) {
+		err := m.toScheduler(m.steps, SignalSlotRequest, request)
+		if m.steps.Err() != nil {
+			return m.interrupted()
+		}
+		if err != nil {
+			m.waiting("the scheduler, which does not run: every worker starts it within 30 s")
+		}
+		pause := wait
+		if err != nil {
+			pause = min(wait, askAgainFirst)
+		} else if m.answer != nil {
+			pause = reassert
+		}
+		if err := m.awaitAnswer(pause); err != nil {
+			return err
+		}
+		if m.answer != nil && m.answer.kind == SignalSlotGranted {
+			now := workflow.Now(m.life)
+			m.status.Slot.GrantedAt = &now
+			m.enter(Scheduled, "")
+			return nil
+		}
+	}
+}
+
+// awaitAnswer waits until the slot is granted or refused, or it is time to ask again. That a request is pending is an
+// answer too, and stretches the pause.
+func (m *maintenance) awaitAnswer(pause time.Duration) error {
+	acknowledged := m.answer != nil
+	_, err := awaitUpTo(m.steps, pause, "ask the scheduler again", func() bool {
+		return m.answer != nil && (m.answer.kind != SignalSlotPending || !acknowledged)
+	})
+	if err != nil {
+		return m.interrupted()
+	}
+	if m.answer == nil {
+		return nil
+	}
+	switch m.answer.kind {
+	case SignalSlotRefused:
+		// The scheduler has forgotten the request: there is no slot to give back.
+		m.request = ""
+		if m.answer.Seen {
+			return ending{phase: NodeGone, message: m.answer.Reason}
+		}
+		return ending{phase: Failed, kind: ErrorNodeNotFound, message: m.answer.Reason}
+	case SignalSlotPending:
+		if !acknowledged {
+			return m.awaitAnswer(reassert)
+		}
+	}
+	return nil
+}
+
+// answered takes the scheduler's word for the present request; answers to earlier ones are late.
+func (m *maintenance) answered(kind string, a SlotAnswer) {
+	if a.RequestID != m.request || m.status.Slot == nil || m.status.Slot.GrantedAt != nil {
+		return
+	}
+	m.answer = &slotAnswer{kind: kind, SlotAnswer: a}
+	if kind == SignalSlotPending {
+		m.waiting(a.Reason)
+	}
+}
+
+// giveBack releases the node and its slot, and waits before the next attempt, so that one bad budget never stops a
+// fleet.
+func (m *maintenance) giveBack() error {
+	backoff := backoffFirst
+	for range m.status.Attempt - 1 {
+		backoff = min(2*backoff, backoffLast)
+	}
+	reason := fmt.Sprintf("the node could not be emptied in time (attempt %d) and is given back; next attempt in %s",
+		m.status.Attempt, backoff)
+	m.releaseNode("GivenBack", reason, true)
+	m.releaseSlot()
+	m.enter(Pending, reason)
+	m.status.Attempt++
+	m.status.Drain = nil
+	m.status.Slot = nil
+	m.waiting(fmt.Sprintf("the next attempt at %s", workflow.Now(m.life).Add(backoff).UTC().Format(time.RFC3339)))
+	if err := workflow.NewTimerWithOptions(m.steps, backoff,
+		workflow.TimerOptions{Summary: "back off before the next attempt"}).Get(m.steps, nil); err != nil {
+		return m.interrupted()
+	}
+	return nil
+}
+
+func (m *maintenance) toScheduler(ctx workflow.Context, signal string, arg any) error {
+	return workflow.SignalExternalWorkflow(ctx, SchedulerID(m.cluster), "", signal, arg).Get(ctx, nil)
+}
+
+// interrupted tells why the steps were cancelled.
+func (m *maintenance) interrupted() error {
+	switch {
+	case m.nodeGone != "":
+		return ending{phase: NodeGone, message: m.nodeGone}
+	case m.cancelled != "":
+		return ending{phase: Cancelled, message: m.cancelled}
+	default:
+		return temporal.NewCanceledError()
+	}
+}

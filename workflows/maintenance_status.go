@@ -1,0 +1,113 @@
+package workflows
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+)
+
+// enter changes the phase and notes when.
+func (m *maintenance) enter(phase Phase, message string) {
+	now := workflow.Now(m.life)
+	if len(m.status.Transitions) == 0 || m.status.Phase != phase {
+		m.status.Phase, m.status.Since = phase, now
+	}
+	m.status.Transitions = append(m.status.Transitions, Transition{Phase: phase, At: now, Message: message})
+	m.status.WaitingFor = ""
+	m.describe()
+}
+
+// waiting says in words what has to happen next.
+func (m *maintenance) waiting(what string) {
+	m.status.WaitingFor = what
+	m.describe()
+}
+
+// note records something noteworthy that is neither a message nor a change of phase.
+func (m *maintenance) note(what string) {
+	m.status.Transitions = append(m.status.Transitions, Transition{Phase: m.status.Phase, At: workflow.Now(m.life), Message: what})
+	m.describe()
+}
+
+// blocked takes what the drain says keeps the node from being empty.
+func (m *maintenance) blocked(p DrainProgress) {
+	if m.status.Phase != Draining && m.status.Phase != WaitingForPods {
+		return
+	}
+	m.status.Drain = &p
+	if len(p.Blockers) == 0 {
+		m.waiting("")
+		return
+	}
+	first := p.Blockers[0]
+	text := fmt.Sprintf("pod %s: %s", first.Pod, first.Message)
+	if more := len(p.Blockers) - 1 + p.MoreBlockers; more > 0 {
+		text += fmt.Sprintf(" (and %d more pods)", more)
+	}
+	m.waiting(text)
+}
+
+// describe shows the state in the Temporal UI.
+func (m *maintenance) describe() {
+	var text strings.Builder
+	fmt.Fprintf(&text, "**%s** since %s", m.status.Phase, m.status.Since.UTC().Format("2006-01-02 15:04:05Z"))
+	if m.status.WaitingFor != "" {
+		fmt.Fprintf(&text, "\n\nwaiting for %s", m.status.WaitingFor)
+	}
+	if m.status.Failure != "" {
+		fmt.Fprintf(&text, "\n\n%s", m.status.Failure)
+	}
+	if d := m.status.Drain; d != nil {
+		fmt.Fprintf(&text, "\n\n%d of %d pods evicted, %d remaining", d.Evicted, d.Total, d.Remaining)
+		for _, b := range d.Blockers {
+			fmt.Fprintf(&text, "\n- `%s` %s: %s", b.Pod, b.Reason, b.Message)
+		}
+	}
+	workflow.SetCurrentDetails(m.life, text.String())
+}
+
+// summary is one line about the maintenance, for lists and events.
+func (m *maintenance) summary() string {
+	text := fmt.Sprintf("maintenance of %s by %s", m.spec.Node, m.spec.Requestor)
+	if m.spec.Reason != "" {
+		text += ": " + m.spec.Reason
+	}
+	if m.spec.Ticket != "" {
+		text += " [" + m.spec.Ticket + "]"
+	}
+	return text
+}
+
+// attribute sets search attributes where the namespace has them; each call is billed.
+func (m *maintenance) attribute(updates ...temporal.SearchAttributeUpdate) {
+	if !m.attributes {
+		return
+	}
+	if err := workflow.UpsertTypedSearchAttributes(m.life, updates...); err != nil {
+		workflow.GetLogger(m.life).Warn("search attributes not set", "error", err)
+	}
+}
+
+// childOptions start the canonical maintenance as one of its own: it outlives whoever started it.
+func childOptions(id, summary string) workflow.ChildWorkflowOptions {
+	return workflow.ChildWorkflowOptions{
+		WorkflowID:            id,
+		ParentClosePolicy:     enums.PARENT_CLOSE_POLICY_ABANDON,
+		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		StaticSummary:         summary,
+	}
+}
+
+// awaitUpTo waits for a condition, at most for a time; ok tells that the condition came true. The timer goes when the
+// wait is over: one left behind would wake the workflow for nothing.
+func awaitUpTo(ctx workflow.Context, limit time.Duration, summary string, condition func() bool) (ok bool, err error) {
+	waiting, cancel := workflow.WithCancel(ctx)
+	defer cancel()
+	return workflow.AwaitWithOptions(waiting, workflow.AwaitOptions{
+		Timeout: limit, TimerOptions: workflow.TimerOptions{Summary: summary},
+	}, condition)
+}

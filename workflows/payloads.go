@@ -1,0 +1,258 @@
+package workflows
+
+import (
+	"time"
+
+	"drydock/activities"
+	"drydock/workflows/schedule"
+	"drydock/workflows/spec"
+)
+
+// Phase is where a maintenance is.
+type Phase string
+
+// The phases, in the order a maintenance goes through them, and its ends.
+const (
+	AwaitingApproval Phase = "AwaitingApproval"
+	Pending          Phase = "Pending"
+	Scheduled        Phase = "Scheduled"
+	Cordoning        Phase = "Cordoning"
+	WaitingForPods   Phase = "WaitingForPods"
+	Draining         Phase = "Draining"
+	Ready            Phase = "Ready"
+	RequestorFailed  Phase = "RequestorFailed"
+	Validating       Phase = "Validating"
+	Releasing        Phase = "Releasing"
+
+	Completed Phase = "Completed"
+	Failed    Phase = "Failed"
+	Cancelled Phase = "Cancelled"
+	NodeGone  Phase = "NodeGone"
+)
+
+// Ended tells whether the phase is an end.
+func (p Phase) Ended() bool {
+	return p == Completed || p == Failed || p == Cancelled || p == NodeGone
+}
+
+// Message is the payload that every message to a maintenance can carry; each message uses the fields that its
+// docstring names and refuses the others. By is a claim: the history shows the sender's identity beside it.
+type Message struct {
+	By      string `json:"by,omitempty"`
+	Comment string `json:"comment,omitempty"`
+}
+
+// Done says that a requestor finished; absent, Requestor is the maintenance's own. A Run that is not the present one
+// belongs to an earlier maintenance of the node, and the message is ignored.
+type Done struct {
+	Message
+	Requestor string `json:"requestor,omitempty"`
+	Run       string `json:"run,omitempty"`
+}
+
+// FailedMessage says that a requestor's work failed: the node stays out until retry, done or cancel.
+type FailedMessage struct {
+	Message
+	Requestor string `json:"requestor,omitempty"`
+	Run       string `json:"run,omitempty"`
+	Reason    string `json:"reason,omitempty"`
+}
+
+// Cancel undoes a maintenance that is not Ready yet; from Ready on it gives the node back only with Release.
+type Cancel struct {
+	Message
+	Release bool   `json:"release,omitempty"`
+	Run     string `json:"run,omitempty"`
+}
+
+// Extend moves the deadline of the ready timeout to For from now, where that is later; absent, For is the
+// maintenance's readyTimeout.
+type Extend struct {
+	Message
+	For spec.Duration `json:"for,omitzero"`
+	Run string        `json:"run,omitempty"`
+}
+
+// Simple is the payload of retry, started and drained.
+type Simple struct {
+	Message
+	Run string `json:"run,omitempty"`
+}
+
+// Membership is the payload of join and leave.
+type Membership struct {
+	Message
+	Requestor string `json:"requestor"`
+}
+
+// Status is the answer to the status query of a maintenance.
+type Status struct {
+	WorkflowID string           `json:"workflowId"`
+	RunID      string           `json:"runId"`
+	Spec       spec.Maintenance `json:"spec"`
+	Phase      Phase            `json:"phase"`
+	Since      time.Time        `json:"since"`
+	// WaitingFor says in words what has to happen next; empty while the maintenance itself is at work.
+	WaitingFor string `json:"waitingFor,omitempty"`
+	// Attempt counts the slots asked for: it rises each time the node was given back.
+	Attempt       int               `json:"attempt"`
+	Requestors    []RequestorStatus `json:"requestors"`
+	Slot          *SlotStatus       `json:"slot,omitempty"`
+	CordonedAt    *time.Time        `json:"cordonedAt,omitempty"`
+	StartedAt     *time.Time        `json:"startedAt,omitempty"`
+	ReadyDeadline *time.Time        `json:"readyDeadline,omitempty"`
+	Drain         *DrainProgress    `json:"drain,omitempty"`
+	Failure       string            `json:"failure,omitempty"`
+	Transitions   []Transition      `json:"transitions"`
+	// Messages are the latest that arrived, with what became of each.
+	Messages []Received `json:"messages,omitempty"`
+}
+
+// RequestorStatus is one of those who share a maintenance.
+type RequestorStatus struct {
+	Name   string     `json:"name"`
+	DoneAt *time.Time `json:"doneAt,omitempty"`
+}
+
+// SlotStatus is the request for a slot, or the slot.
+type SlotStatus struct {
+	RequestID string     `json:"requestId"`
+	GrantedAt *time.Time `json:"grantedAt,omitempty"`
+}
+
+// Transition is one change of phase.
+type Transition struct {
+	Phase   Phase     `json:"phase"`
+	At      time.Time `json:"at"`
+	Message string    `json:"message,omitempty"`
+}
+
+// Received is a message and what became of it.
+type Received struct {
+	At      time.Time `json:"at"`
+	Name    string    `json:"name"`
+	By      string    `json:"by,omitempty"`
+	Comment string    `json:"comment,omitempty"`
+	Effect  string    `json:"effect"`
+}
+
+// DrainProgress is how far a drain has come; Blocker is a pod that keeps it from ending, and why.
+type (
+	DrainProgress = activities.DrainProgress
+	Blocker       = activities.Blocker
+)
+
+// Result is what a maintenance returns when it ends.
+type Result struct {
+	WorkflowID  string       `json:"workflowId"`
+	RunID       string       `json:"runId"`
+	Node        string       `json:"node"`
+	Requestor   string       `json:"requestor"`
+	Phase       Phase        `json:"phase"`
+	Message     string       `json:"message,omitempty"`
+	Transitions []Transition `json:"transitions,omitempty"`
+}
+
+// SlotRequest asks the scheduler for a node's slot. It is repeated until it is answered; ID makes it idempotent.
+type SlotRequest struct {
+	schedule.Request
+	RunID string `json:"runId"`
+}
+
+// SlotRelease gives a slot back or withdraws the request for it.
+type SlotRelease struct {
+	RequestID string `json:"requestId"`
+}
+
+// SlotAnswer is what the scheduler says of a request: granted, still pending or refused.
+type SlotAnswer struct {
+	RequestID string        `json:"requestId"`
+	Code      schedule.Code `json:"code,omitempty"`
+	Reason    string        `json:"reason,omitempty"`
+	// Seen tells, where a node is missing, that it was there before.
+	Seen bool `json:"seen,omitempty"`
+}
+
+// NodeChange tells a holder what happened to its node while it held it.
+type NodeChange = activities.HolderChange
+
+// Hold stops a running maintenance before its next side effect; empty Reasons let it go on.
+type Hold struct {
+	Reasons []string `json:"reasons,omitempty"`
+}
+
+// SetLimits replaces the scheduler's limits.
+type SetLimits struct {
+	Limits  schedule.Limits `json:"limits"`
+	By      string          `json:"by"`
+	Comment string          `json:"comment,omitempty"`
+}
+
+// FreezeRequest stops grants on behalf of By until the same By, or somebody with All, thaws.
+type FreezeRequest struct {
+	By      string `json:"by"`
+	Reason  string `json:"reason,omitempty"`
+	Running bool   `json:"running,omitempty"`
+}
+
+// ThawRequest takes back the freeze of By, or of everybody with All.
+type ThawRequest struct {
+	By      string `json:"by"`
+	Comment string `json:"comment,omitempty"`
+	All     bool   `json:"all,omitempty"`
+}
+
+// StateRequest selects a page of the scheduler's pending requests, in rank order. The zero value is the first page.
+type StateRequest struct {
+	Offset int `json:"offset,omitempty"`
+	Limit  int `json:"limit,omitempty"`
+}
+
+// State is the scheduler's answer to the state query.
+type State struct {
+	Limits LimitsInForce `json:"limits"`
+	// Rebuilding: nothing is granted until the holders are known again.
+	Rebuilding bool              `json:"rebuilding,omitempty"`
+	Freezes    []schedule.Freeze `json:"freezes,omitempty"`
+	Holders    []Holder          `json:"holders"`
+	// Nodes and Unavailable count the cluster when it was last observed.
+	Nodes       int              `json:"nodes"`
+	Unavailable int              `json:"unavailable"`
+	ObservedAt  *time.Time       `json:"observedAt,omitempty"`
+	PendingAll  int              `json:"pendingAll"`
+	Pending     []PendingRequest `json:"pending"`
+	// NextOffset is where the next page begins; 0 after the last.
+	NextOffset int `json:"nextOffset,omitempty"`
+	// Decisions are the latest changes of limits and freezes, and slots reclaimed.
+	Decisions []RecordedDecision `json:"decisions,omitempty"`
+}
+
+// LimitsInForce are the limits with who set them and why.
+type LimitsInForce struct {
+	schedule.Limits
+	SetBy   string    `json:"setBy"`
+	Comment string    `json:"comment,omitempty"`
+	SetAt   time.Time `json:"setAt"`
+}
+
+// Holder holds a slot.
+type Holder struct {
+	schedule.Grant
+	RunID     string    `json:"runId"`
+	GrantedAt time.Time `json:"grantedAt"`
+}
+
+// PendingRequest waits for a slot.
+type PendingRequest struct {
+	SlotRequest
+	Code   schedule.Code `json:"code,omitempty"`
+	Reason string        `json:"reason,omitempty"`
+}
+
+// RecordedDecision is one entry of the scheduler's own log.
+type RecordedDecision struct {
+	At   time.Time `json:"at"`
+	By   string    `json:"by,omitempty"`
+	What string    `json:"what"`
+	Why  string    `json:"why,omitempty"`
+}

@@ -1,0 +1,203 @@
+package schedule
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The model decides from the full list of nodes, counting afresh for every candidate. It shares no code with the
+// package but the plain types, so that a mistake in the counts of a round shows.
+
+// simNode is a node of the simulated cluster.
+type simNode struct {
+	name   string
+	labels map[string]string
+	// failed is not Ready, cordoned unschedulable.
+	failed, cordoned bool
+}
+
+func (n simNode) unavailable() bool { return n.failed || n.cordoned }
+
+// model is what is known when a decision is made. Nodes are as they were observed.
+type model struct {
+	limits   Limits
+	frozen   bool
+	current  bool // the observation is of these limits
+	nodes    []simNode
+	known    map[string]bool // nodes with facts
+	granted  map[string]string
+	released map[string]bool
+}
+
+// allowed resolves a limit; ok is false if there is none.
+func allowed(a Amount, total int) (limit int, ok bool) {
+	text := a.String()
+	if text == "" || text == "unlimited" {
+		return 0, false
+	}
+	number, isPercent := strings.CutSuffix(text, "%")
+	n, err := strconv.ParseFloat(number, 64)
+	if err != nil {
+		panic(err)
+	}
+	if isPercent {
+		return int(math.Ceil(n * float64(total) / 100)), true
+	}
+	return int(n), true
+}
+
+// inGroupOf says that a node is in the group, and the same part of it as the subject. Selectors of the model are
+// a single key=value.
+func inGroupOf(g Group, subject, node simNode) bool {
+	if key, value, ok := strings.Cut(g.NodeSelector, "="); ok && node.labels[key] != value {
+		return false
+	}
+	for _, key := range g.GroupBy {
+		if node.labels[key] != subject.labels[key] {
+			return false
+		}
+	}
+	return true
+}
+
+func (m model) node(name string) (simNode, bool) {
+	i := slices.IndexFunc(m.nodes, func(n simNode) bool { return n.name == name })
+	if i < 0 {
+		return simNode{}, false
+	}
+	return m.nodes[i], true
+}
+
+// down says that the node is unavailable without counting maintenances: as observed, unless it was given back.
+func (m model) down(n simNode) bool {
+	_, granted := m.granted[n.name]
+	returned := m.released[n.name] && m.known[n.name] && !granted
+	return n.unavailable() && !returned
+}
+
+// unseen counts the granted nodes without facts, each of which counts everywhere.
+func (m model) unseen() int {
+	n := 0
+	for name := range m.granted {
+		if !m.known[name] {
+			n++
+		}
+	}
+	return n
+}
+
+// usage counts the members that are unavailable and those in maintenance.
+func (m model) usage(member func(simNode) bool) (total, unavailable, parallel int) {
+	for _, n := range m.nodes {
+		if !member(n) {
+			continue
+		}
+		total++
+		_, granted := m.granted[n.name]
+		granted = granted && m.known[n.name]
+		if granted {
+			parallel++
+		}
+		if granted || m.down(n) {
+			unavailable++
+		}
+	}
+	return total, unavailable + m.unseen(), parallel + m.unseen()
+}
+
+// obstacle is the first limit that keeps the node from going now, empty if none does.
+func (m model) obstacle(subject simNode) Code {
+	total, unavailable, _ := m.usage(func(simNode) bool { return true })
+	maxParallel := m.limits.MaxParallel
+	if maxParallel == (Amount{}) {
+		maxParallel = Count(1)
+	}
+	if limit, ok := allowed(maxParallel, total); ok && len(m.granted)+1 > limit {
+		return MaxParallel
+	}
+	free := m.down(subject)
+	if limit, ok := allowed(m.limits.MaxUnavailable, total); ok && !free && unavailable+1 > limit {
+		return MaxUnavailable
+	}
+	for _, g := range m.limits.Groups {
+		if !inGroupOf(g, subject, subject) {
+			continue
+		}
+		total, unavailable, parallel := m.usage(func(n simNode) bool { return inGroupOf(g, subject, n) })
+		if limit, ok := allowed(g.MaxParallel, total); ok && parallel+1 > limit {
+			return GroupMaxParallel
+		}
+		if limit, ok := allowed(g.MaxUnavailable, total); ok && !free && unavailable+1 > limit {
+			return GroupMaxUnavailable
+		}
+	}
+	return ""
+}
+
+// ranked sorts by one criterion after the other, the least important first.
+func (m model) ranked(pending []Request) []Request {
+	inProgress := slices.Collect(maps.Values(m.granted))
+	count := map[string]int{}
+	for _, r := range pending {
+		count[r.Requestor]++
+	}
+	sorted := slices.Clone(pending)
+	for _, before := range []func(a, b Request) bool{
+		func(a, b Request) bool { return a.ID < b.ID },
+		func(a, b Request) bool { return a.Requestor < b.Requestor },
+		func(a, b Request) bool { return a.Node < b.Node },
+		func(a, b Request) bool { return a.Created.Before(b.Created) },
+		func(a, b Request) bool { return count[a.Requestor] < count[b.Requestor] },
+		func(a, b Request) bool {
+			return slices.Contains(inProgress, a.Requestor) && !slices.Contains(inProgress, b.Requestor)
+		},
+		func(a, b Request) bool { return a.Priority > b.Priority },
+	} {
+		slices.SortStableFunc(sorted, func(a, b Request) int {
+			switch {
+			case before(a, b):
+				return -1
+			case before(b, a):
+				return 1
+			}
+			return 0
+		})
+	}
+	return sorted
+}
+
+// decide returns the code of each request by ID, empty for those that are granted.
+func (m model) decide(pending []Request) map[string]Code {
+	m.granted = maps.Clone(m.granted)
+	before := maps.Clone(m.granted)
+	codes := map[string]Code{}
+	considered := map[string]bool{}
+	for _, r := range m.ranked(pending) {
+		node, exists := m.node(r.Node)
+		_, busy := before[r.Node]
+		switch {
+		case m.frozen:
+			codes[r.ID] = Frozen
+		case !m.current:
+			codes[r.ID] = Unobserved
+		case busy:
+			codes[r.ID] = NodeBusy
+		case !m.known[r.Node]:
+			codes[r.ID] = Unobserved
+		case !exists:
+			codes[r.ID] = NodeMissing
+		case considered[r.Node]:
+			codes[r.ID] = Outranked
+		default:
+			considered[r.Node] = true
+			codes[r.ID] = m.obstacle(node)
+			if codes[r.ID] == "" {
+				m.granted[r.Node] = r.Requestor
+			}
+		}
+	}
+	return codes
+}

@@ -1,0 +1,260 @@
+package workflows
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"drydock/activities"
+	"drydock/workflows/schedule"
+)
+
+// What to do with the node of a maintenance that does not run any more.
+const (
+	ReleaseOrphans = "release"
+	ReportOrphans  = "report"
+)
+
+// SchedulerState is all that the scheduler knows: its input, and what continue-as-new carries on. The zero value is a
+// scheduler that has to find out who holds what before it grants anything.
+type SchedulerState struct {
+	Limits LimitsInForce `json:"limits"`
+	// Revision counts changes of the limits, so that an observation made for other groups is told apart.
+	Revision  int                  `json:"revision"`
+	Freezes   []schedule.Freeze    `json:"freezes,omitempty"`
+	Holders   []Holder             `json:"holders,omitempty"`
+	Pending   []PendingRequest     `json:"pending,omitempty"`
+	Told      map[string]Told      `json:"told,omitempty"`
+	Seen      map[string]bool      `json:"seen,omitempty"`
+	Released  []ReleasedNode       `json:"released,omitempty"`
+	Observed  *activities.Observed `json:"observed,omitempty"`
+	Decisions []RecordedDecision   `json:"decisions,omitempty"`
+	// OnOrphan is ReleaseOrphans (the default) or ReportOrphans.
+	OnOrphan string `json:"onOrphan,omitempty"`
+	// Rebuilt says that the holders are known. PreviousRun is the scheduler run whose state to take over.
+	Rebuilt     bool   `json:"rebuilt,omitempty"`
+	PreviousRun string `json:"previousRun,omitempty"`
+}
+
+// Told is what a pending request was last told, and when.
+type Told struct {
+	Code schedule.Code `json:"code"`
+	At   time.Time     `json:"at"`
+}
+
+// ReleasedNode is a node that was given back lately.
+type ReleasedNode struct {
+	Node string    `json:"node"`
+	At   time.Time `json:"at"`
+}
+
+// scheduler is one run of Scheduler.
+type scheduler struct {
+	SchedulerState
+	ctx     workflow.Context
+	cluster string
+
+	// dirty: something happened that a decision may depend on.
+	dirty bool
+	// inFlight counts what has to come back before the workflow may continue as new.
+	inFlight  int
+	signals   int
+	observing bool
+	reclaims  map[string]bool
+	watch     *clusterWatch
+}
+
+const (
+	// maxSignals continues the workflow as new well before the server's limit of signals per run.
+	maxSignals = 5000
+	// releasedFor is how long a released node is remembered: watches lag behind by less.
+	releasedFor = 30 * time.Second
+	// maxDecisions bounds the log in the state; the history has everything.
+	maxDecisions = 50
+)
+
+// Scheduler grants slots: it decides which node may go next, and keeps account of who holds one. There is one per
+// cluster, under SchedulerID. It has no side effects of its own but signals to maintenances.
+func Scheduler(ctx workflow.Context, state SchedulerState) error {
+	s := &scheduler{
+		SchedulerState: state, ctx: ctx, cluster: ClusterOf(workflow.GetInfo(ctx).TaskQueueName),
+		dirty: true, reclaims: map[string]bool{},
+	}
+	s.setDefaults()
+	if err := s.listen(); err != nil {
+		return err
+	}
+	if !s.Rebuilt {
+		if err := s.rebuild(); err != nil {
+			return err
+		}
+	}
+	return s.run()
+}
+
+func (s *scheduler) setDefaults() {
+	s.Limits.Limits = s.Limits.Limits.WithDefaults()
+	if s.OnOrphan == "" {
+		s.OnOrphan = ReleaseOrphans
+	}
+	if s.Told == nil {
+		s.Told = map[string]Told{}
+	}
+	if s.Seen == nil {
+		s.Seen = map[string]bool{}
+	}
+}
+
+// run decides whenever something happened, until the history is long enough.
+func (s *scheduler) run() error {
+	for {
+		if err := workflow.Await(s.ctx, func() bool { return s.dirty }); err != nil {
+			return err
+		}
+		s.dirty = false
+		if s.leaving() {
+			s.stopWatch()
+			if s.inFlight == 0 && workflow.AllHandlersFinished(s.ctx) {
+				return workflow.NewContinueAsNewError(s.ctx, SchedulerType, s.SchedulerState)
+			}
+			continue
+		}
+		s.forgetReleased()
+		s.decide()
+		s.observe()
+		s.keepWatch()
+	}
+}
+
+// leaving tells whether to continue as new; from then on nothing new is begun.
+func (s *scheduler) leaving() bool {
+	return workflow.GetInfo(s.ctx).GetContinueAsNewSuggested() || s.signals >= maxSignals
+}
+
+// decide grants what the limits allow, and tells the others why they wait.
+func (s *scheduler) decide() {
+	if len(s.Pending) == 0 {
+		return
+	}
+	in := schedule.Input{Limits: s.Limits.Limits, Freezes: s.Freezes, Revision: s.Revision}
+	if s.Observed != nil {
+		in.Observed = &s.Observed.Observation
+	}
+	requests := make(map[string]PendingRequest, len(s.Pending))
+	for _, p := range s.Pending {
+		in.Pending = append(in.Pending, p.Request)
+		requests[p.ID] = p
+	}
+	for _, h := range s.Holders {
+		in.Granted = append(in.Granted, h.Grant)
+	}
+	decision := schedule.Decide(in)
+	for _, granted := range decision.Grants {
+		s.grant(requests[granted.ID])
+	}
+	s.Pending = s.Pending[:0]
+	for _, refusal := range decision.Refused {
+		p := requests[refusal.Request.ID]
+		p.Code, p.Reason = refusal.Code, refusal.Reason
+		if refusal.Code == schedule.NodeMissing {
+			s.refuse(p)
+			continue
+		}
+		if refusal.Code != schedule.Unobserved && refusal.Code != schedule.Frozen {
+			s.Seen[p.ID] = true
+		}
+		s.Pending = append(s.Pending, p)
+	}
+	s.tell()
+}
+
+func (s *scheduler) grant(p PendingRequest) {
+	holder := Holder{
+		Grant: schedule.Grant{RequestID: p.ID, Node: p.Node, Requestor: p.Requestor},
+		RunID: p.RunID, GrantedAt: workflow.Now(s.ctx),
+	}
+	s.Holders = append(s.Holders, holder)
+	s.forget(p.ID)
+	s.signalHolder(holder, SignalSlotGranted, SlotAnswer{RequestID: p.ID})
+	if reasons := s.runningFreezes(); len(reasons) > 0 {
+		s.signalHolder(holder, SignalHold, Hold{Reasons: reasons})
+	}
+}
+
+// refuse ends a request for a node that does not exist.
+func (s *scheduler) refuse(p PendingRequest) {
+	answer := SlotAnswer{RequestID: p.ID, Code: p.Code, Reason: p.Reason, Seen: s.Seen[p.ID]}
+	s.forget(p.ID)
+	s.signalRun(p.Node, p.Requestor, p.RunID, SignalSlotRefused, answer, nil)
+}
+
+func (s *scheduler) forget(requestID string) {
+	delete(s.Told, requestID)
+	delete(s.Seen, requestID)
+}
+
+const (
+	// tellAtOnce bounds the signals of one round; the rest follow as those are delivered.
+	tellAtOnce = 50
+	// tellAgain keeps a maintenance's history short while the reasons change.
+	tellAgain = 30 * time.Second
+)
+
+// tell lets pending maintenances know why they wait: each once, and again when the kind of the reason changes.
+func (s *scheduler) tell() {
+	now := workflow.Now(s.ctx)
+	told := 0
+	for _, p := range s.Pending {
+		last, known := s.Told[p.ID]
+		if p.Code == schedule.Unobserved || (known && (last.Code == p.Code || now.Sub(last.At) < tellAgain)) {
+			continue
+		}
+		if told++; told > tellAtOnce {
+			return
+		}
+		s.Told[p.ID] = Told{Code: p.Code, At: now}
+		s.signalRun(p.Node, p.Requestor, p.RunID, SignalSlotPending,
+			SlotAnswer{RequestID: p.ID, Code: p.Code, Reason: p.Reason}, nil)
+	}
+}
+
+// signalHolder signals a holder; one that does not run any more has no slot.
+func (s *scheduler) signalHolder(h Holder, signal string, arg any) {
+	s.signalRun(h.Node, h.Requestor, h.RunID, signal, arg, func() {
+		s.reclaim(h, "it ended before it could be told")
+	})
+}
+
+// signalRun signals one run of a maintenance without waiting for the delivery; lost is called if there is no such run.
+func (s *scheduler) signalRun(node, requestor, run, signal string, arg any, lost func()) {
+	s.inFlight++
+	future := workflow.SignalExternalWorkflow(s.ctx, MaintenanceID(s.cluster, node, requestor), run, signal, arg)
+	s.whenReady(future, func() {
+		s.inFlight--
+		if err := future.Get(s.ctx, nil); err != nil {
+			workflow.GetLogger(s.ctx).Warn("maintenance not signalled", "node", node, "requestor", requestor, "signal", signal, "error", err)
+			if lost != nil {
+				lost()
+			}
+		}
+	})
+}
+
+// whenReady calls back when a future is ready.
+func (s *scheduler) whenReady(future workflow.Future, then func()) {
+	workflow.Go(s.ctx, func(ctx workflow.Context) {
+		if err := workflow.Await(ctx, future.IsReady); err != nil {
+			return
+		}
+		then()
+		s.dirty = true
+	})
+}
+
+func (s *scheduler) decided(by, what, why string) {
+	s.Decisions = append(s.Decisions, RecordedDecision{At: workflow.Now(s.ctx), By: by, What: what, Why: why})
+	if extra := len(s.Decisions) - maxDecisions; extra > 0 {
+		s.Decisions = s.Decisions[extra:]
+	}
+	workflow.GetLogger(s.ctx).Info("scheduler", "by", by, "what", what, "why", why)
+}

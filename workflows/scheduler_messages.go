@@ -1,0 +1,215 @@
+package workflows
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/workflow"
+
+	"drydock/workflows/schedule"
+	"drydock/workflows/spec"
+)
+
+// pageSize and maxPageSize bound a page of the state query, which has to fit into one payload.
+const (
+	pageSize    = 100
+	maxPageSize = 2000
+)
+
+func (s *scheduler) listen() error {
+	err := workflow.SetQueryHandlerWithOptions(s.ctx, QueryState, func(raw converter.RawValue) (State, error) {
+		var page StateRequest
+		if data := payloadOf(raw); len(data) > 0 {
+			if err := spec.DecodeStrict(data, &page); err != nil {
+				return State{}, err
+			}
+		}
+		return s.state(page), nil
+	}, workflow.QueryHandlerOptions{Description: "limits, freezes, holders and a page of the pending requests"})
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(
+		update(s, UpdateSetLimits, checkLimits, s.setLimits),
+		update(s, UpdateFreeze, checkFreeze, s.freeze),
+		update(s, UpdateThaw, s.checkThaw, s.thaw),
+	); err != nil {
+		return err
+	}
+	selector := workflow.NewSelector(s.ctx)
+	take(s, selector, SignalSlotRequest, s.request)
+	take(s, selector, SignalSlotRelease, func(r SlotRelease) { s.free(r.RequestID) })
+	workflow.GoNamed(s.ctx, "signals", func(ctx workflow.Context) {
+		for {
+			selector.Select(ctx)
+		}
+	})
+	return nil
+}
+
+// take handles a signal; one whose payload does not decode is recorded, and changes nothing.
+func take[T any](s *scheduler, selector workflow.Selector, name string, handle func(T)) {
+	selector.AddReceive(workflow.GetSignalChannel(s.ctx, name), func(c workflow.ReceiveChannel, _ bool) {
+		var raw converter.RawValue
+		c.Receive(s.ctx, &raw)
+		s.signals++
+		s.dirty = true
+		var payload T
+		if err := spec.DecodeStrict(payloadOf(raw), &payload); err != nil {
+			s.decided("", "ignored a signal "+name, err.Error())
+			return
+		}
+		handle(payload)
+	})
+}
+
+// update handles an update: check is its validator, and is asked again before apply.
+func update[T any](s *scheduler, name string, check func(T) error, apply func(T) error) error {
+	decode := func(raw converter.RawValue) (T, error) {
+		var payload T
+		if err := spec.DecodeStrict(payloadOf(raw), &payload); err != nil {
+			return payload, err
+		}
+		return payload, check(payload)
+	}
+	return workflow.SetUpdateHandlerWithOptions(s.ctx, name, func(_ workflow.Context, raw converter.RawValue) (State, error) {
+		payload, err := decode(raw)
+		if err == nil {
+			err = apply(payload)
+		}
+		s.dirty = true
+		return s.state(StateRequest{Limit: 1}), err
+	}, workflow.UpdateHandlerOptions{Validator: func(raw converter.RawValue) error {
+		_, err := decode(raw)
+		return err
+	}})
+}
+
+// request queues a request, once: a repeated one is answered again.
+func (s *scheduler) request(r SlotRequest) {
+	if err := errors.Join(spec.NodeName(r.Node), spec.RequestorName(r.Requestor)); err != nil || r.ID == "" || r.RunID == "" {
+		s.decided("", "ignored a slot request that names no node, requestor or run", fmt.Sprint(err))
+		return
+	}
+	if h, ok := s.holder(r.ID); ok {
+		s.signalHolder(h, SignalSlotGranted, SlotAnswer{RequestID: r.ID})
+		return
+	}
+	if slices.ContainsFunc(s.Pending, func(p PendingRequest) bool { return p.ID == r.ID }) {
+		s.forgetTold(r.ID)
+		return
+	}
+	s.Pending = append(s.Pending, PendingRequest{SlotRequest: r, Code: schedule.Unobserved, Reason: "not looked at yet"})
+}
+
+func (s *scheduler) forgetTold(requestID string) { delete(s.Told, requestID) }
+
+func checkLimits(p SetLimits) error {
+	if p.By == "" {
+		return errors.New("by: say who sets the limits")
+	}
+	return p.Limits.WithDefaults().Validate()
+}
+
+func (s *scheduler) setLimits(p SetLimits) error {
+	before := s.Limits.Limits
+	s.Limits = LimitsInForce{Limits: p.Limits.WithDefaults(), SetBy: p.By, Comment: p.Comment, SetAt: workflow.Now(s.ctx)}
+	s.Revision++
+	s.decided(p.By, fmt.Sprintf("limits changed from %s to %s", text(before), text(s.Limits.Limits)), p.Comment)
+	return nil
+}
+
+func text(l schedule.Limits) string {
+	data, err := json.Marshal(l)
+	if err != nil {
+		return err.Error()
+	}
+	return string(data)
+}
+
+func checkFreeze(p FreezeRequest) error {
+	if p.By == "" {
+		return errors.New("by: say who freezes; the same name thaws")
+	}
+	return nil
+}
+
+// freeze is keyed by who asked: a second freeze of the same person replaces the first.
+func (s *scheduler) freeze(p FreezeRequest) error {
+	s.Freezes = slices.DeleteFunc(s.Freezes, func(f schedule.Freeze) bool { return f.By == p.By })
+	s.Freezes = append(s.Freezes, schedule.Freeze{By: p.By, Reason: p.Reason, At: workflow.Now(s.ctx), Running: p.Running})
+	what := "grants frozen"
+	if p.Running {
+		what = "grants and running maintenances frozen"
+	}
+	s.decided(p.By, what, p.Reason)
+	s.holdOrResume()
+	return nil
+}
+
+func (s *scheduler) checkThaw(p ThawRequest) error {
+	if p.By == "" {
+		return errors.New("by: say who thaws")
+	}
+	if p.All || slices.ContainsFunc(s.Freezes, func(f schedule.Freeze) bool { return f.By == p.By }) {
+		return nil
+	}
+	var by []string
+	for _, f := range s.Freezes {
+		by = append(by, f.By)
+	}
+	if len(by) == 0 {
+		return errors.New("nothing is frozen")
+	}
+	return fmt.Errorf("there is no freeze by %s; frozen by %s (use all to lift every freeze)", p.By, strings.Join(by, ", "))
+}
+
+func (s *scheduler) thaw(p ThawRequest) error {
+	s.Freezes = slices.DeleteFunc(s.Freezes, func(f schedule.Freeze) bool { return p.All || f.By == p.By })
+	s.decided(p.By, "thawed", p.Comment)
+	s.holdOrResume()
+	return nil
+}
+
+// holdOrResume tells all holders which freezes hold them.
+func (s *scheduler) holdOrResume() {
+	for _, h := range s.Holders {
+		s.signalHolder(h, SignalHold, Hold{Reasons: s.runningFreezes()})
+	}
+}
+
+func (s *scheduler) runningFreezes() []string {
+	var reasons []string
+	for _, f := range s.Freezes {
+		if f.Running {
+			reasons = append(reasons, strings.TrimSuffix("frozen by "+f.By+": "+f.Reason, ": "))
+		}
+	}
+	return reasons
+}
+
+// state answers the query: all of what is bounded, and a page of the rest.
+func (s *scheduler) state(page StateRequest) State {
+	if page.Limit <= 0 {
+		page.Limit = pageSize
+	}
+	page.Limit = min(page.Limit, maxPageSize)
+	page.Offset = min(max(page.Offset, 0), len(s.Pending))
+	end := min(page.Offset+page.Limit, len(s.Pending))
+	state := State{
+		Limits: s.Limits, Rebuilding: !s.Rebuilt, Freezes: s.Freezes, Holders: s.Holders,
+		PendingAll: len(s.Pending), Pending: s.Pending[page.Offset:end], Decisions: s.Decisions,
+	}
+	if end < len(s.Pending) {
+		state.NextOffset = end
+	}
+	if s.Observed != nil {
+		at := s.Observed.Observation.At
+		state.Nodes, state.Unavailable, state.ObservedAt = s.Observed.Observation.Nodes, s.Observed.Observation.Unavailable, &at
+	}
+	return state
+}

@@ -1,0 +1,148 @@
+package workflows
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"go.temporal.io/sdk/workflow"
+
+	"drydock/activities"
+	"drydock/workflows/schedule"
+)
+
+// queryChunk bounds the runs asked in one activity, whose answers have to fit into one payload.
+const queryChunk = 200
+
+// rebuild finds out who holds and who waits for a slot, before anything is granted: from the state of the scheduler
+// that ran before, from the marks on nodes, and from the maintenances that run.
+func (s *scheduler) rebuild() error {
+	if err := s.takeOver(); err != nil {
+		return err
+	}
+	var inventory activities.Inventory
+	ctx := long(s.ctx, "find holders and running maintenances")
+	err := workflow.ExecuteActivity(ctx, executions.TakeInventory, activities.InventoryInput{
+		WorkflowType: NodeMaintenanceType, TaskQueue: workflow.GetInfo(s.ctx).TaskQueueName,
+	}).Get(ctx, &inventory)
+	if err != nil {
+		return fmt.Errorf("finding the holders: %w", err)
+	}
+	if err := s.askRunning(inventory); err != nil {
+		return err
+	}
+	s.addMarked(inventory)
+	s.Rebuilt, s.PreviousRun = true, ""
+	if len(s.Holders)+len(s.Pending) > 0 {
+		s.decided("", fmt.Sprintf("rebuilt: %d hold a slot, %d wait for one", len(s.Holders), len(s.Pending)), "the scheduler was started anew")
+	}
+	for _, orphan := range inventory.Ended {
+		h := holderOf(orphan)
+		s.Holders = append(s.Holders, h)
+		s.reclaim(h, "its workflow does not run")
+	}
+	return nil
+}
+
+// takeOver restores what the run before decided: its limits and freezes must not be lost with it, nor a grant that
+// has no mark on its node yet.
+func (s *scheduler) takeOver() error {
+	if s.PreviousRun == "" {
+		return nil
+	}
+	for offset := 0; ; {
+		args, err := json.Marshal(StateRequest{Offset: offset, Limit: queryChunk})
+		if err != nil {
+			return err
+		}
+		answers, err := s.query(activities.QueryInput{
+			Executions: []activities.Execution{{WorkflowID: SchedulerID(s.cluster), RunID: s.PreviousRun}},
+			Query:      QueryState, Args: args,
+		})
+		if err != nil {
+			return fmt.Errorf("asking the scheduler that ran before: %w", err)
+		}
+		var before State
+		if len(answers) != 1 || answers[0].Gone || json.Unmarshal(answers[0].Answer, &before) != nil {
+			s.decided("", "the state of the scheduler that ran before is lost", "limits and freezes are those of the configuration")
+			return nil
+		}
+		if offset == 0 {
+			s.Limits, s.Freezes, s.Decisions = before.Limits, before.Freezes, before.Decisions
+			s.Limits.Limits = s.Limits.Limits.WithDefaults()
+			s.Holders = append(s.Holders, before.Holders...)
+		}
+		for _, p := range before.Pending {
+			s.request(p.SlotRequest)
+		}
+		if offset = before.NextOffset; offset == 0 {
+			return nil
+		}
+	}
+}
+
+// askRunning adds the maintenances that say of themselves that they hold or want a slot, and drops holders that do
+// not run.
+func (s *scheduler) askRunning(inventory activities.Inventory) error {
+	asked := inventory.Running
+	for chunk := range slices.Chunk(asked, queryChunk) {
+		answers, err := s.query(activities.QueryInput{Executions: chunk, Query: QueryStatus})
+		if err != nil {
+			return fmt.Errorf("asking running maintenances: %w", err)
+		}
+		for _, answer := range answers {
+			var status Status
+			if answer.Gone || json.Unmarshal(answer.Answer, &status) != nil {
+				continue
+			}
+			s.addRunning(status)
+		}
+	}
+	return nil
+}
+
+func (s *scheduler) addRunning(status Status) {
+	if status.Slot == nil || status.Phase.Ended() || status.Spec.Node == "" {
+		return
+	}
+	id := status.Slot.RequestID
+	if _, known := s.holder(id); known {
+		return
+	}
+	if status.Slot.GrantedAt == nil {
+		s.request(SlotRequest{RunID: status.RunID, Request: schedule.Request{
+			ID: id, Node: status.Spec.Node, Requestor: status.Spec.Requestor, Priority: status.Spec.Priority,
+			Created: status.Transitions[0].At,
+		}})
+		return
+	}
+	s.Pending = slices.DeleteFunc(s.Pending, func(p PendingRequest) bool { return p.ID == id })
+	s.Holders = append(s.Holders, Holder{
+		Grant: schedule.Grant{RequestID: id, Node: status.Spec.Node, Requestor: status.Spec.Requestor},
+		RunID: status.RunID, GrantedAt: *status.Slot.GrantedAt,
+	})
+}
+
+// addMarked adds those that only their mark on a node tells of, because visibility lags.
+func (s *scheduler) addMarked(inventory activities.Inventory) {
+	for _, marked := range inventory.Marked {
+		if !slices.ContainsFunc(s.Holders, func(h Holder) bool { return h.Node == marked.Node && h.RunID == marked.RunID }) {
+			s.Holders = append(s.Holders, holderOf(marked))
+		}
+	}
+}
+
+// holderOf makes a holder of a mark. The mark does not tell the request, but the first of a run is the likely one.
+func holderOf(m activities.MarkedHolder) Holder {
+	return Holder{
+		Grant: schedule.Grant{RequestID: m.RunID + "/1", Node: m.Node, Requestor: m.Requestor},
+		RunID: m.RunID, GrantedAt: m.Since,
+	}
+}
+
+func (s *scheduler) query(in activities.QueryInput) ([]activities.Answered, error) {
+	var answers []activities.Answered
+	ctx := long(s.ctx, fmt.Sprintf("query %s of %d workflows", in.Query, len(in.Executions)))
+	err := workflow.ExecuteActivity(ctx, executions.Query, in).Get(ctx, &answers)
+	return answers, err
+}

@@ -1,0 +1,265 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"drydock/activities"
+	"drydock/workflows/schedule"
+)
+
+// rewatchEvery is the shortest time between two starts of the watch for the sake of new holders.
+const rewatchEvery = 5 * time.Second
+
+// observe asks for the state of the cluster, where requests wait whose nodes' state is not known.
+func (s *scheduler) observe() {
+	if s.observing || !slices.ContainsFunc(s.Pending, func(p PendingRequest) bool { return p.Code == schedule.Unobserved }) {
+		return
+	}
+	in := activities.ObserveInput{Groups: s.Limits.Groups, Revision: s.Revision}
+	for _, h := range s.Holders {
+		in.Names = append(in.Names, h.Node)
+		in.Ours = append(in.Ours, h.Node)
+	}
+	for _, r := range s.Released {
+		in.Ours = append(in.Ours, r.Node)
+	}
+	for _, p := range s.Pending {
+		in.Names = append(in.Names, p.Node)
+	}
+	in.Names, in.Ours = distinct(in.Names), distinct(in.Ours)
+	s.observing = true
+	s.inFlight++
+	ctx := quick(s.ctx, fmt.Sprintf("observe %d nodes", len(in.Names)))
+	future := workflow.ExecuteActivity(ctx, cluster.ObserveNodes, in)
+	s.whenReady(future, func() {
+		s.observing = false
+		s.inFlight--
+		var observed activities.Observed
+		if err := future.Get(ctx, &observed); err != nil {
+			s.decided("", "the cluster could not be observed", err.Error())
+			s.retryLater()
+			return
+		}
+		s.Observed = &observed
+	})
+}
+
+// retryLater wakes the scheduler up again after an error that no event will end.
+func (s *scheduler) retryLater() {
+	s.inFlight++
+	s.observing = true
+	timer := workflow.NewTimerWithOptions(s.ctx, 10*time.Second, workflow.TimerOptions{Summary: "observe again"})
+	s.whenReady(timer, func() {
+		s.inFlight--
+		s.observing = false
+	})
+}
+
+// clusterWatch is a running WatchCluster.
+type clusterWatch struct {
+	in      activities.WatchInput
+	began   time.Time
+	cancel  workflow.CancelFunc
+	stopped bool
+	timer   bool
+}
+
+// keepWatch has one WatchCluster running while requests wait or slots are held, and none otherwise.
+func (s *scheduler) keepWatch() {
+	if len(s.Holders) == 0 && len(s.Pending) == 0 {
+		s.stopWatch()
+		return
+	}
+	want := s.wanted()
+	if s.watch == nil {
+		if s.observing {
+			// What is observed may be granted at once, and the watch then begins with the new holders.
+			return
+		}
+		s.startWatch(want)
+		return
+	}
+	if covers(s.watch.in, want) {
+		return
+	}
+	// A rollout grants all the time: the watch follows every few seconds.
+	if left := rewatchEvery - workflow.Now(s.ctx).Sub(s.watch.began); left > 0 {
+		s.rewatchIn(left)
+		return
+	}
+	s.stopWatch()
+	s.startWatch(want)
+}
+
+func (s *scheduler) wanted() activities.WatchInput {
+	want := activities.WatchInput{Groups: s.Limits.Groups}
+	if len(s.Pending) > 0 && s.Observed != nil {
+		want.Digest = s.Observed.Digest
+	}
+	for _, h := range s.Holders {
+		want.Holders = append(want.Holders, activities.WatchedHolder{
+			RequestID: h.RequestID, Node: h.Node, RunID: h.RunID,
+			WorkflowID: MaintenanceID(s.cluster, h.Node, h.Requestor),
+		})
+	}
+	return want
+}
+
+// covers tells whether a running watch sees all that is wanted. One that sees more is good enough.
+func covers(have, want activities.WatchInput) bool {
+	if want.Digest != "" && have.Digest != want.Digest {
+		return false
+	}
+	for _, h := range want.Holders {
+		if !slices.Contains(have.Holders, h) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *scheduler) startWatch(in activities.WatchInput) {
+	ctx, cancel := workflow.WithCancel(s.ctx)
+	ctx = long(ctx, fmt.Sprintf("watch the cluster and %d holders", len(in.Holders)))
+	w := &clusterWatch{in: in, began: workflow.Now(s.ctx), cancel: cancel}
+	s.watch = w
+	future := workflow.ExecuteActivity(ctx, cluster.WatchCluster, in)
+	s.whenReady(future, func() {
+		if w.stopped {
+			return
+		}
+		s.watch = nil
+		var report activities.WatchReport
+		if err := future.Get(ctx, &report); err != nil {
+			s.decided("", "the cluster could not be watched", err.Error())
+			s.retryLater()
+			return
+		}
+		s.noticed(report)
+	})
+}
+
+func (s *scheduler) stopWatch() {
+	if s.watch != nil {
+		s.watch.stopped = true
+		s.watch.cancel()
+		s.watch = nil
+	}
+}
+
+func (s *scheduler) rewatchIn(d time.Duration) {
+	if s.watch.timer {
+		return
+	}
+	s.watch.timer = true
+	s.inFlight++
+	timer := workflow.NewTimerWithOptions(s.ctx, d, workflow.TimerOptions{Summary: "watch the new holders too"})
+	s.whenReady(timer, func() { s.inFlight-- })
+}
+
+// noticed acts upon what the watch reports.
+func (s *scheduler) noticed(report activities.WatchReport) {
+	if report.Stale && s.Observed != nil {
+		// Every fact may have changed: an observation of no revision makes all requests wait for the next.
+		s.Observed.Observation.Revision = -1
+	}
+	for _, change := range report.Changes {
+		if h, ok := s.holder(change.RequestID); ok {
+			s.signalHolder(h, SignalNodeChanged, change)
+		}
+	}
+	for _, ended := range report.Ended {
+		if h, ok := s.holder(ended.RequestID); ok {
+			s.reclaim(h, "its workflow is "+ended.Status)
+		}
+	}
+}
+
+func (s *scheduler) holder(requestID string) (Holder, bool) {
+	i := slices.IndexFunc(s.Holders, func(h Holder) bool { return h.RequestID == requestID })
+	if i < 0 {
+		return Holder{}, false
+	}
+	return s.Holders[i], true
+}
+
+// reclaim takes the slot of a holder that will never release it: first the mark goes off the node, which fences the
+// dead workflow's evictions, and then the slot is free.
+func (s *scheduler) reclaim(h Holder, why string) {
+	if _, held := s.holder(h.RequestID); !held || s.reclaims[h.RequestID] {
+		return
+	}
+	s.reclaims[h.RequestID] = true
+	s.inFlight++
+	s.decided("", fmt.Sprintf("reclaiming the slot of %s on %s", h.Requestor, h.Node), why)
+	future := s.releaseOrphan(h.Node, MaintenanceID(s.cluster, h.Node, h.Requestor), h.RunID, h.Requestor, why)
+	s.whenReady(future, func() {
+		s.inFlight--
+		delete(s.reclaims, h.RequestID)
+		if err := future.Get(s.ctx, nil); err != nil && !harmless(err) {
+			s.decided("", "the node "+h.Node+" could not be released", err.Error())
+			s.retryReclaim(h, why)
+			return
+		}
+		s.free(h.RequestID)
+	})
+}
+
+// retryReclaim tries again after an error that Temporal does not retry by itself, such as a missing permission.
+func (s *scheduler) retryReclaim(h Holder, why string) {
+	s.inFlight++
+	timer := workflow.NewTimerWithOptions(s.ctx, 30*time.Second, workflow.TimerOptions{Summary: "reclaim again"})
+	s.whenReady(timer, func() {
+		s.inFlight--
+		s.reclaim(h, why)
+	})
+}
+
+// harmless are errors after which there is nothing left to take off the node.
+func harmless(err error) bool {
+	var cause *temporal.ApplicationError
+	return errors.As(err, &cause) && (cause.Type() == activities.ErrorNodeGone || cause.Type() == activities.ErrorNotHolder)
+}
+
+func (s *scheduler) releaseOrphan(node, workflowID, runID, requestor, why string) workflow.Future {
+	event := activities.Event{
+		Warning: true, Reason: "MaintenanceReclaimed", Key: runID,
+		Message: fmt.Sprintf("the maintenance by %s does not run any more (%s)", requestor, why),
+	}
+	if s.OnOrphan == ReportOrphans {
+		event.Reason = "MaintenanceOrphaned"
+		return workflow.ExecuteActivity(quick(s.ctx, "report "+node+" as orphaned"), nodes.AnnouncePhase, activities.AnnounceInput{
+			Node: node, WorkflowID: workflowID, RunID: runID, Phase: "Orphaned", Event: event,
+		})
+	}
+	return workflow.ExecuteActivity(quick(s.ctx, "release "+node), nodes.ReleaseNode, activities.ReleaseInput{
+		Node: node, WorkflowID: workflowID, RunID: runID, Event: event,
+	})
+}
+
+// free takes a slot back.
+func (s *scheduler) free(requestID string) {
+	if h, ok := s.holder(requestID); ok {
+		s.Released = append(s.Released, ReleasedNode{Node: h.Node, At: workflow.Now(s.ctx)})
+		s.Holders = slices.DeleteFunc(s.Holders, func(h Holder) bool { return h.RequestID == requestID })
+	}
+	s.Pending = slices.DeleteFunc(s.Pending, func(p PendingRequest) bool { return p.ID == requestID })
+	s.forget(requestID)
+}
+
+func (s *scheduler) forgetReleased() {
+	now := workflow.Now(s.ctx)
+	s.Released = slices.DeleteFunc(s.Released, func(r ReleasedNode) bool { return now.Sub(r.At) > releasedFor })
+}
+
+func distinct(names []string) []string {
+	names = slices.Clone(names)
+	slices.Sort(names)
+	return slices.Compact(names)
+}

@@ -1,0 +1,120 @@
+package spec
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// MaxText bounds reason and ticket, which are copied into events, lists and annotations.
+const MaxText = 1024
+
+var requestorName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
+
+// Validate checks a maintenance with its defaults filled in; the error joins one line per wrong field.
+func (m Maintenance) Validate() error {
+	var p problems
+	p.check("node", NodeName(m.Node))
+	p.check("requestor", RequestorName(m.Requestor))
+	for i, name := range m.AdditionalRequestors {
+		p.check(fmt.Sprintf("additionalRequestors[%d]", i), RequestorName(name))
+	}
+	p.text("reason", m.Reason)
+	p.text("ticket", m.Ticket)
+	p.oneOf("type", m.Type, Planned, Unplanned)
+	p.oneOf("onReadyTimeout", m.OnReadyTimeout, FailOnTimeout, ReleaseOnTimeout)
+	p.oneOf("onNodeReplaced", m.OnNodeReplaced, AdoptReplacement, EndOnReplacement)
+	if m.WaitForPodCompletion != nil {
+		p.selector("waitForPodCompletion.podSelector", m.WaitForPodCompletion.PodSelector)
+	}
+	m.Drain.validate(&p)
+	return errors.Join(p...)
+}
+
+func (d Drain) validate(p *problems) {
+	p.oneOf("drain.mode", d.Mode, ModeEvict, ModeWait, ModeExternal, ModeNone)
+	p.selector("drain.podSelector", d.PodSelector)
+	for i, filter := range d.PodEvictionFilters {
+		field := fmt.Sprintf("drain.podEvictionFilters[%d].byResourceNameRegex", i)
+		if filter.ByResourceNameRegex == "" {
+			p.add(field, "must not be empty: it would match every resource")
+		} else if _, err := regexp.Compile(filter.ByResourceNameRegex); err != nil {
+			p.add(field, err.Error())
+		}
+	}
+	if d.GracePeriodSeconds != nil && *d.GracePeriodSeconds < 0 {
+		p.add("drain.gracePeriodSeconds", fmt.Sprintf("%d is negative; leave it out to keep each pod's own", *d.GracePeriodSeconds))
+	}
+	for i, rung := range d.Escalation {
+		field := fmt.Sprintf("drain.escalation[%d]", i)
+		p.oneOf(field+".do", rung.Do, GiveBack, Fail)
+		if rung.After == 0 {
+			p.add(field+".after", "must be more than 0s: it is the time since the cordon")
+		}
+		if i > 0 && rung.After <= d.Escalation[i-1].After {
+			p.add(field+".after", fmt.Sprintf("%s must be later than the rung before it (%s)", rung.After, d.Escalation[i-1].After))
+		}
+		if i < len(d.Escalation)-1 {
+			p.add(field+".do", fmt.Sprintf("%s ends the drain, so no rung can follow it", rung.Do))
+		}
+	}
+}
+
+// NodeName checks the name of a node: a DNS subdomain, as Kubernetes has it.
+func NodeName(name string) error {
+	if name == "" {
+		return errors.New("required: the name of the node to maintain")
+	}
+	if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
+		return fmt.Errorf("%q is not a node name: %s", name, wrong[0])
+	}
+	return nil
+}
+
+// RequestorName checks a requestor: 2 to 63 letters, digits, '-', '_' and '.', a letter or digit at both ends
+// (maintenance-operator, requestorID).
+func RequestorName(name string) error {
+	if len(name) < 2 || len(name) > 63 {
+		return fmt.Errorf("%q has %d characters: want 2 to 63", name, len(name))
+	}
+	if !requestorName.MatchString(name) {
+		return fmt.Errorf("%q: want letters, digits, '-', '_' and '.', with a letter or digit at both ends", name)
+	}
+	return nil
+}
+
+// problems gathers one error per wrong field.
+type problems []error
+
+func (p *problems) add(field, message string) {
+	*p = append(*p, fmt.Errorf("%s: %s", field, message))
+}
+
+func (p *problems) check(field string, err error) {
+	if err != nil {
+		*p = append(*p, fmt.Errorf("%s: %w", field, err))
+	}
+}
+
+func (p *problems) text(field, value string) {
+	if len(value) > MaxText {
+		p.add(field, fmt.Sprintf("has %d bytes: at most %d are kept", len(value), MaxText))
+	}
+}
+
+func (p *problems) oneOf(field, value string, allowed ...string) {
+	if !slices.Contains(allowed, value) {
+		p.add(field, fmt.Sprintf("%q is not one of %s", value, strings.Join(allowed, ", ")))
+	}
+}
+
+func (p *problems) selector(field, value string) {
+	if _, err := labels.Parse(value); err != nil {
+		p.add(field, fmt.Sprintf("%q is not a label selector: %v", value, err))
+	}
+}
