@@ -12,13 +12,16 @@ KUBERNETES_VERSION    := v1.36.3
 
 export DRYDOCK_BIN := $(BIN)
 .DEFAULT_GOAL := help
-.PHONY: help demo test build lint unit e2e devcluster-test bench images clean drydock
+.PHONY: help demo demo-stop test build lint unit e2e devcluster-test bench images clean drydock
 
 help: ## show the targets
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 demo: build ## the main job, end to end, on a cluster of this machine (KEEP=1 leaves it running)
 	@go run ./deploy/demo $(if $(KEEP),--keep)
+
+demo-stop: ## stop what `make demo KEEP=1` left running
+	@go run ./deploy/demo --stop
 
 test: build lint unit e2e devcluster-test ## all tests
 	@echo "== all tests passed"

@@ -31,8 +31,6 @@ type DrainInput struct {
 	Drain spec.Drain `json:"drain"`
 	// BlockedSignal is the signal by which the workflow wants to hear of blockers.
 	BlockedSignal string `json:"blockedSignal"`
-	// Ready is shown on the node once it is empty.
-	Ready AnnounceInput `json:"ready"`
 }
 
 // Drained is how a drain ended.
@@ -61,9 +59,6 @@ type drainRun struct {
 // It goes on where an earlier attempt stopped, and stops by itself when the node is not the maintenance's any more.
 // Errors: NodeGone, NodeReplaced, NotHolder, MissingPermission, WorkerStopping.
 func (d *Drains) Drain(ctx context.Context, in DrainInput) (Drained, error) {
-	if in.Drain.Mode != spec.ModeEvict && in.Drain.Mode != spec.ModeWait {
-		return Drained{}, translate(d.Nodes.announce(ctx, nil, in.Ready))
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r, err := d.newRun(ctx, in)
@@ -72,10 +67,6 @@ func (d *Drains) Drain(ctx context.Context, in DrainInput) (Drained, error) {
 	}
 	progress, err := r.untilEmpty(ctx)
 	if err != nil {
-		return Drained{}, translate(err)
-	}
-	node, _ := r.node.node.Get(in.Node)
-	if err := d.Nodes.announce(ctx, node, in.Ready); err != nil {
 		return Drained{}, translate(err)
 	}
 	return Drained{Evicted: progress.Evicted, Skipped: progress.Skipped}, nil

@@ -49,6 +49,8 @@ type HoldInput struct {
 // Held is what HoldNode found and did.
 type Held struct {
 	UID string `json:"uid"`
+	// Mark is the mark's text, by which a later step can tell without a request that it is still the same.
+	Mark string `json:"mark"`
 	// Again: the mark was there, and somebody had lifted the cordon.
 	Again            bool `json:"again,omitempty"`
 	WasUnschedulable bool `json:"wasUnschedulable,omitempty"`
@@ -108,7 +110,7 @@ func (n *Nodes) hold(ctx context.Context, in HoldInput) (Held, error) {
 			Message: fmt.Sprintf("somebody made the node schedulable during the maintenance by %s; it is cordoned again", in.Requestor)}
 	}
 	n.emit(ctx, in.Node, held.UID, event)
-	return Held{UID: string(held.UID), Again: held.Again, WasUnschedulable: held.WasUnschedulable}, nil
+	return Held{UID: string(held.UID), Mark: held.Mark, Again: held.Again, WasUnschedulable: held.WasUnschedulable}, nil
 }
 
 // ReleaseInput asks for a maintenance's mark to be taken off a node.
@@ -149,24 +151,24 @@ type AnnounceInput struct {
 	// WorkflowID and RunID are the holder's; an empty WorkflowID is the calling workflow's.
 	WorkflowID string `json:"workflowId,omitempty"`
 	RunID      string `json:"runId"`
-	Phase      string `json:"phase"`
-	Event      Event  `json:"event"`
+	// Mark is the mark's text as HoldNode returned it; it saves a request.
+	Mark  string `json:"mark,omitempty"`
+	Phase string `json:"phase"`
+	Event Event  `json:"event"`
 }
 
 // AnnouncePhase shows a maintenance's phase on its node: in the label, and as an Event. Errors: NodeGone, NotHolder,
 // MissingPermission.
 func (n *Nodes) AnnouncePhase(ctx context.Context, in AnnounceInput) error {
-	return translate(n.announce(ctx, nil, in))
-}
-
-func (n *Nodes) announce(ctx context.Context, node *corev1.Node, in AnnounceInput) error {
 	holder := in.WorkflowID
 	if holder == "" {
 		holder = activity.GetInfo(ctx).WorkflowExecution.ID
 	}
-	uid, err := k8s.SetPhase(ctx, n.Client, node, in.Node, holder, in.RunID, in.Phase)
+	uid, err := k8s.SetPhase(ctx, n.Client, k8s.PhaseInput{
+		Node: in.Node, WorkflowID: holder, RunID: in.RunID, Phase: in.Phase, Mark: in.Mark,
+	})
 	if err != nil {
-		return err
+		return translate(err)
 	}
 	n.emit(ctx, in.Node, uid, in.Event)
 	return nil

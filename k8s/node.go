@@ -2,8 +2,10 @@ package k8s
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,6 +37,8 @@ type HoldInput struct {
 // Held says how a node was found when it was marked.
 type Held struct {
 	UID types.UID
+	// Mark is the text of the mark on the node.
+	Mark string
 	// Changed: this call wrote the mark or the cordon. Again: the mark was there and the cordon had been lifted.
 	Changed, Again bool
 	// WasUnschedulable: the node was unschedulable before Drydock came.
@@ -55,6 +59,7 @@ func Hold(ctx context.Context, client kubernetes.Interface, in HoldInput) (Held,
 		mine := mark.HeldBy(in.Holder.WorkflowID, in.Holder.RunID)
 		held = Held{
 			UID:              node.UID,
+			Mark:             node.Annotations[HoldersAnnotation],
 			Again:            mine && in.Holder.Cordon && !node.Spec.Unschedulable,
 			WasUnschedulable: node.Spec.Unschedulable && !mark.Cordoned,
 		}
@@ -62,8 +67,10 @@ func Hold(ctx context.Context, client kubernetes.Interface, in HoldInput) (Held,
 		if err != nil || patch == nil {
 			return err
 		}
-		held.Changed = true
-		_, err = client.CoreV1().Nodes().Patch(ctx, in.Node, mergePatch, patch, metav1.PatchOptions{})
+		after, err := client.CoreV1().Nodes().Patch(ctx, in.Node, mergePatch, patch, metav1.PatchOptions{})
+		if err == nil {
+			held.Changed, held.Mark = true, after.Annotations[HoldersAnnotation]
+		}
 		return err
 	})
 	if err != nil {
@@ -125,42 +132,65 @@ func Release(ctx context.Context, client kubernetes.Interface, node, workflowID,
 	return released, nil
 }
 
-// SetPhase shows a maintenance's phase in the node's label, as long as the maintenance holds the node. A recent copy
-// of the node saves a request; nil reads it.
-func SetPhase(ctx context.Context, client kubernetes.Interface, node *corev1.Node, name, workflowID, runID, phase string) (types.UID, error) {
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		var err error
-		if node == nil {
-			if node, err = client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{}); err != nil {
-				return err
-			}
+// PhaseInput asks for a phase to be shown on a held node.
+type PhaseInput struct {
+	Node, WorkflowID, RunID, Phase string
+	// Mark is the text of the mark as Hold returned it, empty where it is not known.
+	Mark string
+}
+
+// SetPhase shows a maintenance's phase in the node's label, as long as the maintenance holds the node. Where the mark
+// is still what the caller knows, one request does it; otherwise the node is read first.
+func SetPhase(ctx context.Context, client kubernetes.Interface, in PhaseInput) (types.UID, error) {
+	if in.Mark != "" {
+		if node, err := setPhaseUnderMark(ctx, client, in); err == nil {
+			return node.UID, nil
+		} else if !apierrors.IsInvalid(err) {
+			return "", fmt.Errorf("setting the phase of node %s to %s: %w", in.Node, in.Phase, notFound(err))
 		}
-		mark, err := MarkOf(node)
+	}
+	var uid types.UID
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		node, mark, err := getMarked(ctx, client, in.Node)
 		if err != nil {
 			return err
 		}
-		if !mark.HeldBy(workflowID, runID) {
+		uid = node.UID
+		if !mark.HeldBy(in.WorkflowID, in.RunID) {
 			return ErrNotHolder
 		}
-		if node.Labels[PhaseLabel] == phase {
+		if node.Labels[PhaseLabel] == in.Phase {
 			return nil
 		}
-		patch, err := nodePatch{}.guarded(node, nil, map[string]*string{PhaseLabel: &phase})
+		patch, err := nodePatch{}.guarded(node, nil, map[string]*string{PhaseLabel: &in.Phase})
 		if err != nil {
 			return err
 		}
-		patched, err := client.CoreV1().Nodes().Patch(ctx, name, mergePatch, patch, metav1.PatchOptions{})
-		// After a conflict the copy at hand is old.
-		node = patched
-		if err != nil {
-			node = nil
-		}
+		_, err = client.CoreV1().Nodes().Patch(ctx, in.Node, mergePatch, patch, metav1.PatchOptions{})
 		return err
 	})
 	if err != nil {
-		return "", fmt.Errorf("setting the phase of node %s to %s: %w", name, phase, notFound(err))
+		return "", fmt.Errorf("setting the phase of node %s to %s: %w", in.Node, in.Phase, notFound(err))
 	}
-	return node.UID, nil
+	return uid, nil
+}
+
+// setPhaseUnderMark sets the label on condition that the mark is what the caller knows; the API server answers
+// Invalid where it is not.
+func setPhaseUnderMark(ctx context.Context, client kubernetes.Interface, in PhaseInput) (*corev1.Node, error) {
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "test", "path": "/metadata/annotations/" + pointer(HoldersAnnotation), "value": in.Mark},
+		{"op": "add", "path": "/metadata/labels/" + pointer(PhaseLabel), "value": in.Phase},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return client.CoreV1().Nodes().Patch(ctx, in.Node, types.JSONPatchType, patch, metav1.PatchOptions{})
+}
+
+// pointer escapes a key for a JSON pointer (RFC 6901).
+func pointer(key string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }
 
 func getMarked(ctx context.Context, client kubernetes.Interface, name string) (*corev1.Node, Mark, error) {

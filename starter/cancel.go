@@ -34,7 +34,8 @@ maintenance ends Cancelled. With --wait the command waits for the end.`,
 
 func cancelMessage(program string, release, wait bool) message {
 	return message{
-		name: workflows.MsgCancel,
+		name:   workflows.MsgCancel,
+		unseen: true,
 		payload: func(to addressee) any {
 			return workflows.Cancel{Message: to.Message, Release: release, Run: to.run}
 		},

@@ -105,6 +105,8 @@ func (c command) run(stop context.Context, signal func() syscall.Signal, note fu
 func (c command) end(cmd *exec.Cmd, s syscall.Signal, ended <-chan error, note func(string, ...any)) error {
 	note("stopping the command with %s; it has %s", s, c.killAfter)
 	signalGroup(cmd, s)
+	// What it leaves behind, such as jobs that ignore an interrupt, must not go on with the node.
+	defer signalGroup(cmd, syscall.SIGKILL)
 	select {
 	case err := <-ended:
 		return err

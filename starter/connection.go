@@ -46,7 +46,9 @@ type connection struct {
 	address, namespace string
 	cluster, taskQueue string
 	by                 string
-	now                func() time.Time
+	// self is the requestor of the user's own maintenances.
+	self string
+	now  func() time.Time
 
 	mu         sync.Mutex
 	polledAt   time.Time
@@ -65,7 +67,7 @@ func (a *app) connect(ctx context.Context) (*connection, error) {
 	queue := firstSet(a.global.taskQueue, a.env.get(envTaskQueue), workflows.DefaultTaskQueue)
 	c := &connection{
 		program: a.name, address: options.HostPort, namespace: options.Namespace,
-		cluster: cluster, taskQueue: workflows.TaskQueue(cluster, queue), by: a.env.by(), now: a.now,
+		cluster: cluster, taskQueue: workflows.TaskQueue(cluster, queue), by: a.env.by(), self: a.env.requestor(), now: a.now,
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

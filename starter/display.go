@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -57,7 +58,8 @@ func (d *display) update(key string, l line) {
 	defer d.mu.Unlock()
 	l.Text = oneLine(l.Text)
 	if _, known := d.lines[key]; !known {
-		d.order = append(d.order, key)
+		at, _ := slices.BinarySearchFunc(d.order, l.Label, func(k, label string) int { return compareNames(d.lines[k].Label, label) })
+		d.order = slices.Insert(d.order, at, key)
 	}
 	d.lines[key] = l
 	if d.live {
@@ -97,12 +99,7 @@ func (d *display) settle(key string) {
 	}
 	delete(d.lines, key)
 	delete(d.said, key)
-	for i, k := range d.order {
-		if k == key {
-			d.order = append(d.order[:i], d.order[i+1:]...)
-			break
-		}
-	}
+	d.order = slices.DeleteFunc(d.order, func(k string) bool { return k == key })
 	d.redraw()
 }
 

@@ -88,6 +88,9 @@ func (o *execOptions) exec(cmd *cobra.Command, args []string) (outcome, error) {
 	if err != nil {
 		return outcome{}, usageError("%w", err)
 	}
+	if err := checkTimeout(o.readyWithin, true); err != nil {
+		return outcome{}, err
+	}
 	orders, err := a.orders(cmd, &o.spec, names)
 	if err != nil {
 		return outcome{}, err

@@ -113,20 +113,20 @@ func (k *kubernetes) errNoNode(ctx context.Context, name string) error {
 	return hint(err, "The cluster has %s: %s.", plural(len(names), "node"), someOf(names, 10))
 }
 
-// checkTimeout bounds the check of names, which is a courtesy: the worker finds out by itself.
-const checkTimeout = 3 * time.Second
+// nodeCheckTimeout bounds the check of names, which is a courtesy: the worker finds out by itself.
+const nodeCheckTimeout = 3 * time.Second
 
 // checkNodes refuses names of nodes that the cluster does not have. Where Kubernetes does not answer it lets all
 // pass.
 func (a *app) checkNodes(ctx context.Context, names []string) error {
-	k, err := a.kubernetes(checkTimeout)
+	k, err := a.kubernetes(nodeCheckTimeout)
 	if err != nil {
 		if a.global.kubeconfig != "" || a.global.kubeContext != "" {
 			return usageError("%w", err)
 		}
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	ctx, cancel := context.WithTimeout(ctx, nodeCheckTimeout)
 	defer cancel()
 	for _, name := range names {
 		_, missing, err := k.get(ctx, name)

@@ -39,6 +39,11 @@ service already stays so: limits are judged when a slot is granted.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
+	o.register(cmd)
+	return cmd
+}
+
+func (o *limitsSetOptions) register(cmd *cobra.Command) {
 	o.output.register(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.maxParallel, "max-parallel", "", "how many maintenances may run at a time")
@@ -46,7 +51,6 @@ service already stays so: limits are judged when a slot is granted.`,
 	f.BoolVar(&o.noMaxUnavailable, "no-max-unavailable", false, "remove the limit on unavailable nodes")
 	f.StringVarP(&o.fromFile, "from-file", "f", "", "the worker's configuration, or a file of limits alone; - for standard input")
 	f.StringVar(&o.comment, "comment", "", "why, shown with the limits")
-	return cmd
 }
 
 func (o *limitsSetOptions) run(cmd *cobra.Command) error {

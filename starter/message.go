@@ -27,6 +27,8 @@ type message struct {
 	effect func(before, now *workflows.Status) bool
 	// said describes the effect.
 	said func(now *workflows.Status) string
+	// unseen allows to send it where no worker can say what the phase is: whoever wants out must not have to wait.
+	unseen bool
 }
 
 // addressee is what a payload may need to know.
@@ -48,6 +50,11 @@ const (
 func (c *connection) send(ctx context.Context, t target, m message, comment string) (v view, said string, err error) {
 	o := c.observer(t)
 	before, err := o.settled(ctx)
+	if errors.Is(err, errUnanswered) && m.unseen {
+		to := addressee{Message: workflows.Message{By: c.by, Comment: comment}, run: before.Run}
+		said := m.name + " is recorded and takes effect when a worker runs: " + before.Unanswered.Error()
+		return before, said, c.signal(ctx, before.target, m.name, m.payload(to))
+	}
 	if err != nil {
 		return before, "", err
 	}
@@ -164,8 +171,8 @@ func (t *tell) run(ctx context.Context, node string, build func(f found) message
 	if err := t.output.check(); err != nil {
 		return err
 	}
-	if t.timeout != 0 && !t.wait {
-		return usageError("--timeout is for --wait")
+	if err := checkTimeout(t.timeout, t.wait); err != nil {
+		return err
 	}
 	c, err := t.app.connect(ctx)
 	if err != nil {

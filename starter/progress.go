@@ -16,8 +16,12 @@ type line struct {
 	Age   time.Duration
 }
 
-func lineOf(v view, now time.Time) line {
+// lineOf names the requestor too where it is not self, since a node can have maintenances of several.
+func lineOf(v view, self string, now time.Time) line {
 	l := line{Label: v.Node, Text: progress(v)}
+	if v.Requestor != self {
+		l.Label += " (" + v.Requestor + ")"
+	}
 	switch {
 	case !v.running():
 		l.Age = v.Closed.Sub(v.Started)
@@ -77,7 +81,11 @@ func drainCounts(d workflows.DrainProgress) string {
 	if d.Total == 0 {
 		return "no pods to drain"
 	}
-	return fmt.Sprintf("%d of %s gone, %d left", d.Total-d.Remaining, plural(d.Total, "pod"), d.Remaining)
+	text := fmt.Sprintf("%d of %s gone, %d left", d.Total-d.Remaining, plural(d.Total, "pod"), d.Remaining)
+	if d.Terminating > 0 {
+		text += fmt.Sprintf(" (%d terminating)", d.Terminating)
+	}
+	return text
 }
 
 // age is a duration as people say it: its two largest units.

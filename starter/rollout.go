@@ -104,6 +104,9 @@ func (o *rolloutOptions) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if slices.ContainsFunc(outcomes, func(o outcome) bool { return o.Result == resultFailed && o.ExitStatus != nil }) {
+		fmt.Fprintf(a.Stderr, "Failed nodes stay out of service until you say \"%s done NODE\" after their repair, retry, or cancel --release.\n", a.name)
+	}
 	return withCodeUnlessOK(rolloutCode(outcomes))
 }
 

@@ -80,13 +80,13 @@ func (a *app) report(cmd *cobra.Command, err error) int {
 		return exitUsage
 	}
 	code, err := codeOf(ran.err), ran.err
-	if ctx := cmd.Context(); ctx.Err() != nil && code == exitFailed {
+	var coded *exitError
+	switch explicit := errors.As(err, &coded); {
+	case explicit && coded.err == nil:
+		return code
+	case !explicit && cmd.Context().Err() != nil:
 		// Whatever failed, it failed because everything was told to stop.
 		code, err = exitInterrupted, errInterrupted
-	}
-	var coded *exitError
-	if silent := errors.As(err, &coded) && coded.err == nil; silent {
-		return code
 	}
 	fmt.Fprintf(a.Stderr, "Error: %s\n", indent(err.Error()))
 	if code == exitUsage {

@@ -50,7 +50,9 @@ type session struct {
 	command func(t target) command
 	// readyWithin bounds the wait for Ready; 0 is no bound.
 	readyWithin time.Duration
-	now         func() time.Time
+	// retryEvery is the pause between two attempts to reach Temporal; 0 is the usual one.
+	retryEvery time.Duration
+	now        func() time.Time
 }
 
 // result is how the work on a node came out.
@@ -167,7 +169,7 @@ func (s *session) cancelled(st stops, t target, adopted bool, o outcome) outcome
 			o.Note += "; the maintenance ended " + string(v.phase())
 		}
 	case err != nil:
-		o.Note = fmt.Sprintf("NOT cancelled yet (%v): see \"%s status %s\"", err, s.program, t.Node)
+		o.Note = fmt.Sprintf("cancelling it has not ended yet (%s): see \"%s status %s\"", firstLine(err), s.program, t.Node)
 	}
 	return o
 }
@@ -248,7 +250,10 @@ func (s *session) unreported(o outcome, name string, err error) outcome {
 
 // persist tries until it works, fails for good, or ctx ends, and says what it is about.
 func (s *session) persist(ctx context.Context, what string, try func() error) error {
-	const pause = 3 * time.Second
+	pause := s.retryEvery
+	if pause == 0 {
+		pause = 3 * time.Second
+	}
 	for said := false; ; said = true {
 		err := try()
 		if err == nil {

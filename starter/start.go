@@ -64,8 +64,8 @@ func (o *startOptions) run(cmd *cobra.Command, args []string) error {
 	if err := o.output.check(); err != nil {
 		return err
 	}
-	if o.timeout != 0 && !o.wait {
-		return usageError("--timeout is for --wait")
+	if err := checkTimeout(o.timeout, o.wait); err != nil {
+		return err
 	}
 	orders, err := a.orders(cmd, &o.spec, args)
 	if err != nil {
@@ -261,7 +261,7 @@ func (c *connection) errDifferent(v view, different []difference) error {
 	r.done()
 	err := fmt.Errorf("a maintenance of %s for %s is running already (%s), with other settings:\n%s",
 		v.Node, v.Requestor, v.phase(), strings.TrimRight(table.String(), "\n"))
-	return hint(err, `Use its settings, "%s cancel %s" it, or ask for one of your own with another --requestor.`, c.program, v.Node)
+	return hint(err, `Ask for the settings it has, end it with "%s cancel %s", or start one of your own with another --requestor.`, c.program, v.Node)
 }
 
 // Temporal refuses a summary of more than 400 bytes.

@@ -51,7 +51,7 @@ func (w *waiter) await(ctx context.Context, t target, reached goal) (view, error
 				w.show.note("the Temporal server at %s answers again", w.conn.address)
 			}
 			lost = false
-			w.show.update(t.ID, lineOf(v, w.conn.now()))
+			w.show.update(t.ID, lineOf(v, w.conn.self, w.conn.now()))
 			if ok, err := reached(v); ok || err != nil {
 				return v, err
 			}
@@ -123,6 +123,17 @@ func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, c
 		return context.WithCancel(ctx)
 	}
 	return context.WithTimeoutCause(ctx, timeout, errTimedOut)
+}
+
+// checkTimeout checks a --timeout, which is of no use where nothing is waited for.
+func checkTimeout(timeout time.Duration, waits bool) error {
+	switch {
+	case timeout < 0:
+		return usageError("--timeout %s: want 0 or more", timeout)
+	case timeout > 0 && !waits:
+		return usageError("--timeout is for --wait")
+	}
+	return nil
 }
 
 // becomesReady is the goal of start and exec: the requestor has the node.

@@ -34,6 +34,9 @@ has changed. The exit code tells how they ended: 0 if all completed. Interruptin
 }
 
 func (o *watchOptions) run(ctx context.Context, nodes []string) error {
+	if err := checkTimeout(o.timeout, true); err != nil {
+		return err
+	}
 	c, err := o.app.connect(ctx)
 	if err != nil {
 		return err

@@ -53,6 +53,7 @@ type maintenance struct {
 	request string
 	touched bool
 	uid     string
+	mark    string
 
 	// shown is the phase that the node's label has, recordoned how often a lifted cordon was set again.
 	shown      Phase

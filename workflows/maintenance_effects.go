@@ -47,6 +47,7 @@ func (m *maintenance) applyDone(p Done) string {
 	}
 	now := workflow.Now(m.life)
 	r.DoneAt = &now
+	m.showRequestors()
 	return r.Name + " is done"
 }
 
@@ -180,6 +181,7 @@ func (m *maintenance) applyJoin(p Membership) string {
 	} else {
 		m.status.Requestors = append(m.status.Requestors, RequestorStatus{Name: p.Requestor})
 	}
+	m.showRequestors()
 	return p.Requestor + " shares this maintenance"
 }
 
@@ -193,5 +195,6 @@ func (m *maintenance) checkLeave(p Membership) error {
 
 func (m *maintenance) applyLeave(p Membership) string {
 	m.status.Requestors = slices.DeleteFunc(m.status.Requestors, func(r RequestorStatus) bool { return r.Name == p.Requestor })
+	m.showRequestors()
 	return p.Requestor + " no longer shares this maintenance"
 }

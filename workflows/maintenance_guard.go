@@ -98,7 +98,7 @@ func (m *maintenance) adopt(ctx workflow.Context) error {
 	if err != nil {
 		return err
 	}
-	m.uid = held.UID
+	m.uid, m.mark = held.UID, held.Mark
 	m.note("a node of the same name registered and is held")
 	return nil
 }

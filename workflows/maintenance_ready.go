@@ -14,12 +14,9 @@ import (
 // holdForRequestors keeps the node out of service until all requestors are done, or somebody decides otherwise.
 func (m *maintenance) holdForRequestors() error {
 	m.enter(Ready, "")
-	m.attribute(AttributePhase.ValueSet(string(Ready)))
 	m.setDeadline(m.spec.ReadyTimeout.Std())
 	for {
-		if err := m.showPhase(); err != nil {
-			return err
-		}
+		m.showPhase()
 		m.waiting(m.requestorsWaitedFor())
 		overdue, err := m.awaitRequestors()
 		if err != nil {
@@ -58,10 +55,11 @@ func (m *maintenance) awaitRequestors() (overdue bool, err error) {
 	return !ok, err
 }
 
-// showPhase shows a change between Ready and RequestorFailed on the node.
-func (m *maintenance) showPhase() error {
+// showPhase shows on the node that it is Ready, or that its requestor failed. It follows the phase and never goes
+// before it: whoever sees the node Ready may say done at once.
+func (m *maintenance) showPhase() {
 	for m.shown != m.status.Phase {
-		phase, message := m.status.Phase, "the node is ready for maintenance again"
+		phase, message := m.status.Phase, "the node is ready for maintenance"
 		if phase == RequestorFailed {
 			message = "the node stays out of service until somebody decides: " + m.status.Failure
 		}
@@ -75,12 +73,11 @@ func (m *maintenance) showPhase() error {
 		}
 		m.shown = phase
 	}
-	return nil
 }
 
 func (m *maintenance) announcement(phase Phase, message string) activities.AnnounceInput {
 	return activities.AnnounceInput{
-		Node: m.spec.Node, RunID: m.status.RunID, Phase: string(phase),
+		Node: m.spec.Node, RunID: m.status.RunID, Mark: m.mark, Phase: string(phase),
 		Event: activities.Event{
 			Reason: "Maintenance" + string(phase), Message: m.summary() + ": " + message,
 			Key: fmt.Sprintf("%d/%d", m.status.Attempt, len(m.status.Transitions)),
@@ -109,6 +106,13 @@ func (m *maintenance) allDone() bool {
 		}
 	}
 	return true
+}
+
+// showRequestors says anew who is waited for, after one of them was done, joined or left.
+func (m *maintenance) showRequestors() {
+	if m.heldByRequestor() && !m.allDone() {
+		m.waiting(m.requestorsWaitedFor())
+	}
 }
 
 func (m *maintenance) requestorsWaitedFor() string {

@@ -25,8 +25,8 @@ func (m *maintenance) bringBack(err error) {
 	m.status.ReadyDeadline = nil
 	m.status.Failure = end.message
 	if m.touched || m.request != "" {
-		m.awaitThaw()
 		m.enter(Releasing, end.message)
+		m.awaitThaw()
 		message := m.summary() + ": " + string(end.phase)
 		if end.message != "" {
 			message += ": " + end.message
@@ -89,6 +89,7 @@ func (m *maintenance) awaitThaw() {
 	if m.held() {
 		m.waiting("a thaw: " + strings.Join(m.holdReasons, "; "))
 		m.await(func() bool { return !m.held() })
+		m.waiting("")
 	}
 }
 

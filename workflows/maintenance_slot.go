@@ -34,6 +34,8 @@ func (m *maintenance) acquireSlot() error {
 	}
 	m.request = fmt.Sprintf("%s/%d", m.status.RunID, m.status.Attempt)
 	m.answer = nil
+	// Freezes are told to holders only: what was heard of one with an earlier slot is out of date.
+	m.holdReasons = nil
 	m.status.Slot = &SlotStatus{RequestID: m.request}
 	m.waiting("an answer from the scheduler")
 	request := SlotRequest{RunID: m.status.RunID, Request: schedule.Request{
@@ -82,7 +84,7 @@ func (m *maintenance) awaitAnswer(pause time.Duration) error {
 	case SignalSlotRefused:
 		// The scheduler has forgotten the request: there is no slot to give back.
 		m.request = ""
-		if m.answer.Seen {
+		if m.answer.Seen || m.status.CordonedAt != nil {
 			return ending{phase: NodeGone, message: m.answer.Reason}
 		}
 		return ending{phase: Failed, kind: ErrorNodeNotFound, message: m.answer.Reason}
@@ -108,6 +110,9 @@ func (m *maintenance) answered(kind string, a SlotAnswer) {
 // giveBack releases the node and its slot, and waits before the next attempt, so that one bad budget never stops a
 // fleet.
 func (m *maintenance) giveBack() error {
+	if err := m.proceed(); err != nil {
+		return err
+	}
 	backoff := backoffFirst
 	for range m.status.Attempt - 1 {
 		backoff = min(2*backoff, backoffLast)

@@ -21,12 +21,12 @@ func (m *maintenance) cordon() error {
 	}
 	m.enter(Cordoning, "")
 	m.touched = true
-	held, err := m.holdNode(m.steps, m.spec.Cordon, activities.Event{Reason: "MaintenanceStarted", Message: m.summary()})
+	_, err := m.holdNode(m.steps, m.spec.Cordon, activities.Event{Reason: "MaintenanceStarted", Message: m.summary()})
 	if err != nil {
 		return m.stepFailed(err)
 	}
 	now := workflow.Now(m.life)
-	m.uid, m.cordoned, m.status.CordonedAt = held.UID, now, &now
+	m.cordoned, m.status.CordonedAt = now, &now
 	return nil
 }
 
@@ -38,6 +38,9 @@ func (m *maintenance) holdNode(ctx workflow.Context, cordon bool, event activiti
 		Node: m.spec.Node, UID: m.uid, RunID: m.status.RunID, Requestor: m.spec.Requestor,
 		Since: m.status.Since, Cordon: cordon, Phase: string(m.status.Phase), Event: event,
 	}).Get(ctx, &held)
+	if err == nil {
+		m.uid, m.mark = held.UID, held.Mark
+	}
 	return held, err
 }
 
@@ -73,8 +76,10 @@ func (m *maintenance) waitForPods() error {
 			return nil
 		case errors.Is(err, errHeld):
 			continue
-		case m.regained(err):
-			continue
+		case m.lostMark(err):
+			if err := m.restoreMark(); err != nil {
+				return m.stepFailed(err)
+			}
 		case timedOut(err):
 			m.note("gave up waiting for pods to complete after " + wait.Timeout.String())
 			return nil
@@ -92,13 +97,11 @@ func (m *maintenance) drain() error {
 		began = workflow.Now(m.life)
 	}
 	m.enter(Draining, "")
-	mode := m.spec.Drain
-	if mode.Mode == spec.ModeExternal {
-		if err := m.awaitDrained(began); err != nil {
-			return err
-		}
-		// Somebody else did the work; what is left is to show that the node is ready.
-		mode.Mode = spec.ModeNone
+	switch m.spec.Drain.Mode {
+	case spec.ModeNone:
+		return nil
+	case spec.ModeExternal:
+		return m.awaitDrained(began)
 	}
 	for {
 		if err := m.proceed(); err != nil {
@@ -114,8 +117,7 @@ func (m *maintenance) drain() error {
 		var drained activities.Drained
 		err := m.unlessHeld(ctx, func(ctx workflow.Context) workflow.Future {
 			return workflow.ExecuteActivity(ctx, drains.Drain, activities.DrainInput{
-				Node: m.spec.Node, UID: m.uid, RunID: m.status.RunID, Drain: mode, BlockedSignal: SignalDrainBlocked,
-				Ready: m.announcement(Ready, "the node is ready for maintenance"),
+				Node: m.spec.Node, UID: m.uid, RunID: m.status.RunID, Drain: m.spec.Drain, BlockedSignal: SignalDrainBlocked,
 			})
 		}, &drained)
 		switch {
@@ -123,12 +125,13 @@ func (m *maintenance) drain() error {
 			m.status.Drain = &DrainProgress{
 				At: workflow.Now(m.life), Total: drained.Evicted, Evicted: drained.Evicted, Skipped: drained.Skipped,
 			}
-			m.shown = Ready
 			return nil
 		case errors.Is(err, errHeld):
 			continue
-		case m.regained(err):
-			continue
+		case m.lostMark(err):
+			if err := m.restoreMark(); err != nil {
+				return m.stepFailed(err)
+			}
 		case timedOut(err):
 			return m.escalate()
 		default:
@@ -137,16 +140,18 @@ func (m *maintenance) drain() error {
 	}
 }
 
-// regained sets the mark again where somebody removed it from the node under a step, a bounded number of times.
-func (m *maintenance) regained(err error) bool {
+// lostMark tells that somebody removed the mark from the node under a step, and that it is to be set again: a bounded
+// number of times.
+func (m *maintenance) lostMark(err error) bool {
 	var cause *temporal.ApplicationError
-	if !errors.As(err, &cause) || cause.Type() != activities.ErrorNotHolder || m.recordoned >= maxRecordons || m.steps.Err() != nil {
-		return false
-	}
+	return errors.As(err, &cause) && cause.Type() == activities.ErrorNotHolder && m.recordoned < maxRecordons && m.steps.Err() == nil
+}
+
+func (m *maintenance) restoreMark() error {
 	m.recordoned++
-	_, err = m.holdNode(m.steps, m.spec.Cordon, activities.Event{Reason: "MarkRestored", Warning: true,
+	_, err := m.holdNode(m.steps, m.spec.Cordon, activities.Event{Reason: "MarkRestored", Warning: true,
 		Message: "somebody removed the mark of a maintenance; it is set again"})
-	return err == nil
+	return err
 }
 
 // awaitDrained waits for somebody else's word that the node is empty.
@@ -251,10 +256,10 @@ func (m *maintenance) stepFailed(err error) error {
 // timedOut tells whether an activity's whole time is over, as opposed to one attempt's.
 func timedOut(err error) bool {
 	var timeout *temporal.TimeoutError
-	if errors.As(err, &timeout) {
-		return timeout.TimeoutType() == enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE
+	if errors.As(err, &timeout) && timeout.TimeoutType() == enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE {
+		return true
 	}
-	// The last attempt failed, and the next would have come too late.
+	// The last attempt failed, by its own timeout or otherwise, and the next would have come too late.
 	var attempts *temporal.ActivityError
 	return errors.As(err, &attempts) && attempts.RetryState() == enums.RETRY_STATE_TIMEOUT
 }

@@ -56,7 +56,6 @@ func apiServerArgs(o upOptions, l layout, p *pki, ports *clusterPorts) []string 
 		"--service-account-signing-key-file=" + p.serviceAccountKey(),
 		"--service-cluster-ip-range=10.96.0.0/16",
 		"--allow-privileged=true",
-		"--profiling=false",
 		// Five times the defaults: a test should meet its own limits, not these.
 		"--max-requests-inflight=2000", "--max-mutating-requests-inflight=1000",
 	}
@@ -77,7 +76,6 @@ func controllerManagerArgs(o upOptions, l layout, p *pki, ports *clusterPorts) [
 	return slices.Concat(controllerArgs(l, p, controllerManagerName, ports.controllerManager), []string{
 		"--root-ca-file=" + p.caFile(),
 		"--service-account-private-key-file=" + p.serviceAccountKey(),
-		"--profiling=false",
 	}, featureGateArgs(o))
 }
 

@@ -145,7 +145,8 @@ func testTerminationDelay(t *testing.T, client kubernetes.Interface) {
 		deleted := time.Now()
 		mustDelete(t, client, pod.Name)
 		current, err := client.CoreV1().Pods(pod.Namespace).Get(background, pod.Name, metav1.GetOptions{})
-		if err != nil || current.DeletionTimestamp == nil || podReady(current) != nil {
+		// Gone already on a slow machine: the time it took decides below.
+		if !apierrors.IsNotFound(err) && (err != nil || current.DeletionTimestamp == nil || podReady(current) != nil) {
 			t.Errorf("%s is not terminating and running: %v, %+v", pod.Name, err, current)
 		}
 		waitPodGone(t, client, pod)

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
 )
 
 // probeInterval is short because every wait at the start is one somebody sits
@@ -29,7 +30,7 @@ type cluster struct {
 	pki     *pki
 	ports   *clusterPorts
 	admin   keyPair
-	client  *kubernetes.Clientset // as the admin's twin that plays the kubelets
+	client  *kubernetes.Clientset // as devcluster-kubelets, to tell it from the admin's requests
 	probes  *http.Client
 	spawner *spawner
 	stderr  io.Writer
@@ -61,6 +62,14 @@ func newCluster(ctx context.Context, o upOptions, stderr io.Writer) (*cluster, e
 			return nil, fmt.Errorf("create the cluster's directory: %w", err)
 		}
 	}
+	// The client library's own messages would only disturb the progress.
+	own, err := os.Create(c.files.log("devcluster"))
+	if err != nil {
+		return nil, fmt.Errorf("create the log: %w", err)
+	}
+	klog.LogToStderr(false)
+	klog.SetOutput(own)
+
 	kwok, err := kwokConfiguration(o.kwokStages)
 	if err != nil {
 		return nil, err
@@ -162,9 +171,6 @@ func (c *cluster) startAll(ctx context.Context) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	if err := startKubelets(c.ctx, c.client, c.stderr); err != nil {
-		return err
-	}
 	if pods := c.options.podsPerNode * c.options.nodes.workers; pods > 0 {
 		if err := fillNodes(ctx, c.client, int32(pods)); err != nil {
 			return err
@@ -183,18 +189,23 @@ func (c *cluster) runController(ctx context.Context, name string, port *reserved
 	return c.waitHealthy(ctx, name, port.url()+"/healthz")
 }
 
-// bringUpNodes starts kwok and creates the nodes it plays.
+// bringUpNodes starts kwok and creates the nodes it plays, and their kubelets' share.
 func (c *cluster) bringUpNodes(ctx context.Context) error {
 	if err := c.run(kwokName, kwokArgs(c.files)); err != nil {
+		return err
+	}
+	kubelets, err := newKubelets(c.ctx, c.client, c.stderr)
+	if err != nil {
 		return err
 	}
 	nodes := c.options.nodes.build()
 	if err := createNodes(ctx, c.client, nodes); err != nil {
 		return err
 	}
-	if err := waitForNodes(ctx, c.client, nodes); err != nil {
+	if err := waitForNodes(ctx, kubelets.nodes, nodes); err != nil {
 		return err
 	}
+	go kubelets.renewLeases(c.ctx)
 	c.progress("%d nodes ready after %s", len(nodes), c.elapsed())
 	return nil
 }

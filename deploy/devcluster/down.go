@@ -30,7 +30,7 @@ stays: the next ` + "`up`" + ` continues with it; remove the directory to start 
 			return runDown(o, cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().StringVar(&o.dir, "dir", "", "directory given to `up` (required)")
+	cmd.Flags().StringVar(&o.dir, "dir", "", "`DIR` that was given to up (required)")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "how long to wait before the cluster is killed")
 	_ = cmd.MarkFlagRequired("dir")
 	return cmd

@@ -43,8 +43,8 @@ type kubelets struct {
 	complain io.Writer
 }
 
-// startKubelets runs until ctx is done; it returns once it knows the nodes.
-func startKubelets(ctx context.Context, client kubernetes.Interface, complain io.Writer) error {
+// newKubelets returns once all nodes are known; they are watched until ctx is done.
+func newKubelets(ctx context.Context, client kubernetes.Interface, complain io.Writer) (*kubelets, error) {
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(slimNode))
 	nodes := factory.Core().V1().Nodes()
 	k := &kubelets{client: client, nodes: nodes.Lister(), complain: complain}
@@ -54,7 +54,7 @@ func startKubelets(ctx context.Context, client kubernetes.Interface, complain io
 			was, is := nodeReady(before.(*corev1.Node)), nodeReady(after.(*corev1.Node))
 			name := after.(*corev1.Node).Name
 			switch {
-			case was != corev1.ConditionTrue && is == corev1.ConditionTrue:
+			case was != "" && was != corev1.ConditionTrue && is == corev1.ConditionTrue:
 				go k.recover(ctx, name)
 			case was == corev1.ConditionTrue && is == corev1.ConditionUnknown:
 				go k.report(ctx, k.markPods(ctx, name, corev1.ConditionFalse))
@@ -62,14 +62,13 @@ func startKubelets(ctx context.Context, client kubernetes.Interface, complain io
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("watch nodes: %w", err)
+		return nil, fmt.Errorf("watch nodes: %w", err)
 	}
 	factory.Start(ctx.Done())
 	if !cache.WaitForCacheSync(ctx.Done(), nodes.Informer().HasSynced) {
-		return fmt.Errorf("watch nodes: %w", context.Cause(ctx))
+		return nil, fmt.Errorf("watch nodes: %w", context.Cause(ctx))
 	}
-	go k.renewLeases(ctx)
-	return nil
+	return k, nil
 }
 
 // slimNode keeps of a node what is needed here; a cluster may have thousands.
@@ -79,8 +78,11 @@ func slimNode(object any) (any, error) {
 		return object, nil
 	}
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion},
-		Status:     corev1.NodeStatus{Conditions: node.Status.Conditions},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels,
+		},
+		Spec:   corev1.NodeSpec{Taints: node.Spec.Taints},
+		Status: corev1.NodeStatus{Conditions: node.Status.Conditions},
 	}, nil
 }
 
@@ -90,6 +92,7 @@ func (k *kubelets) report(ctx context.Context, err error) {
 	}
 }
 
+// renewLeases runs until ctx is done.
 func (k *kubelets) renewLeases(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

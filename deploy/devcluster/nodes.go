@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
 )
 
 const (
@@ -121,26 +122,17 @@ func createNodes(ctx context.Context, client kubernetes.Interface, nodes []*core
 
 // waitForNodes waits until all nodes take pods. Those that a test of an earlier
 // run left down on purpose are not waited for.
-func waitForNodes(ctx context.Context, client kubernetes.Interface, nodes []*corev1.Node) error {
-	missing := map[string]bool{}
-	for _, node := range nodes {
-		missing[node.Name] = true
-	}
-	return poll(ctx, "nodes", 50*time.Millisecond, func(ctx context.Context) error {
-		if len(missing) == 0 {
-			return nil
-		}
-		list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-		if err != nil {
-			return err
-		}
-		for _, node := range list.Items {
-			if takesPods(&node) || node.Labels[notReadyLabel] != "" {
-				delete(missing, node.Name)
+func waitForNodes(ctx context.Context, lister corelisters.NodeLister, nodes []*corev1.Node) error {
+	return poll(ctx, "nodes", 50*time.Millisecond, func(context.Context) error {
+		missing := 0
+		for _, wanted := range nodes {
+			node, err := lister.Get(wanted.Name)
+			if err != nil || !takesPods(node) && node.Labels[notReadyLabel] == "" {
+				missing++
 			}
 		}
-		if len(missing) > 0 {
-			return fmt.Errorf("%d of %d nodes are not ready", len(missing), len(nodes))
+		if missing > 0 {
+			return fmt.Errorf("%d of %d nodes are not ready", missing, len(nodes))
 		}
 		return nil
 	})

@@ -61,11 +61,14 @@ takes more kwok Stages; one named like a built-in one replaces it.`
 func newUpCommand() *cobra.Command {
 	var o upOptions
 	cmd := &cobra.Command{
-		Use:   "up --dir DIR --nodes N",
+		Use:   "up --dir DIR [--nodes N]",
 		Short: "Start a cluster and keep it running",
 		Long:  upHelp,
 		Example: `  # six workers over three zones; in another terminal: export KUBECONFIG=/tmp/dc/kubeconfig
   devcluster up --dir /tmp/dc --nodes 6
+
+  # in the background from a script that ends; stop it with devcluster down
+  devcluster up --dir /tmp/dc --die-with-parent=false &
 
   # a thousand nodes with thirty pods each, node objects of a realistic size
   devcluster up --dir /tmp/big --nodes 1000 --pods-per-node 30 --images-per-node 40
@@ -87,21 +90,21 @@ func newUpCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.dir, "dir", "", "directory of the cluster, created if missing (required)")
+	f.StringVar(&o.dir, "dir", "", "`DIR` of the cluster, created if missing (required)")
 	f.IntVar(&o.nodes.workers, "nodes", 3, "number of worker nodes")
 	f.IntVar(&o.nodes.controlPlanes, "control-plane-nodes", 0, "number of nodes control-plane-01..., labelled and tainted as such")
 	f.StringVar(&o.nodes.prefix, "node-prefix", "worker-", "workers are named with this and a number of at least two digits")
 	f.StringArrayVar(&o.nodeLabels, "node-labels", nil, "label `KEY=VALUE` for every worker (repeatable)")
 	f.IntVar(&o.nodes.zones, "zones", 3, "spread nodes over zone-a, zone-b, ... (topology.kubernetes.io/zone); 0 for no zones")
 	f.IntVar(&o.nodes.images, "images-per-node", 0, "container images in each node's status, to give node objects their real size")
-	f.IntVar(&o.podsPerNode, "pods-per-node", 0, "fill the workers with a Deployment `filler` of this many pods for each, and wait for them")
+	f.IntVar(&o.podsPerNode, "pods-per-node", 0, "fill the workers with a Deployment named filler, this many pods for each, and wait for them")
 	f.IntVar(&o.port, "port", 0, "port of the API server; 0 for a free one")
 	f.StringVar(&o.runtimeConfig, "runtime-config", "", "passed to kube-apiserver (comma separated API=true|false)")
 	f.StringVar(&o.featureGates, "feature-gates", "", "passed to kube-apiserver, kube-controller-manager and kube-scheduler (comma separated Gate=true|false)")
 	f.StringVar(&o.auditLog, "audit-log", "", "write an audit log at level Metadata to this `FILE`, as JSON lines")
 	f.StringVar(&o.kwokStages, "kwok-stages", "", "`FILE` with more kwok Stages; one named like a built-in Stage replaces it")
 	f.DurationVar(&o.timeout, "timeout", 5*time.Minute, "give up when the cluster is not ready by then")
-	f.BoolVar(&o.dieWithParent, "die-with-parent", true, "stop when the process that started this one ends")
+	f.BoolVar(&o.dieWithParent, "die-with-parent", true, "stop when the process that started this one ends; =false to outlive a script or a make recipe")
 	_ = cmd.MarkFlagRequired("dir")
 	return cmd
 }

@@ -1,6 +1,7 @@
 package devstack
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -28,23 +30,30 @@ type Cluster struct {
 	Client     kubernetes.Interface
 }
 
+// DetachCluster is the flag with which a cluster outlives the process that started it.
+const DetachCluster = "--die-with-parent=false"
+
 // StartCluster runs `devcluster up` with a directory of its own; args are further flags.
 func StartCluster(ctx context.Context, dir string, nodes int, args ...string) (*Cluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	ready := newFirstLine()
-	args = append([]string{"up", "--dir", dir, "--nodes", strconv.Itoa(nodes)}, args...)
-	p, err := start("devcluster", filepath.Join(dir, "devcluster.log"), nil, ready, "devcluster", args...)
+	l := launch{name: "devcluster", log: filepath.Join(dir, "devcluster.log"), detach: slices.Contains(args, DetachCluster)}
+	if err := os.Remove(l.log); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	p, err := l.start("devcluster", append([]string{"up", "--dir", dir, "--nodes", strconv.Itoa(nodes)}, args...)...)
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case <-ready.line:
-	case <-p.Exited():
-		return nil, fmt.Errorf("devcluster ended before it was ready: %v\n%s", p.err, p.Tail())
-	case <-ctx.Done():
+	if err := p.await(ctx, func(context.Context) error {
+		log, err := os.ReadFile(l.log)
+		if err == nil && !bytes.Contains(log, []byte("ready kubeconfig=")) {
+			err = errors.New("it does not say that it is ready")
+		}
+		return err
+	}); err != nil {
 		p.Kill()
-		return nil, fmt.Errorf("devcluster was not ready in time: %w\n%s", ctx.Err(), p.Tail())
+		return nil, err
 	}
 	c := &Cluster{Process: p, Kubeconfig: filepath.Join(dir, "kubeconfig")}
 	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
@@ -67,8 +76,9 @@ type Temporal struct {
 	UI     string
 	Client client.Client
 
-	dir  string
-	args []string
+	dir    string
+	args   []string
+	detach bool
 }
 
 // TemporalOptions choose how a Temporal server is run.
@@ -79,6 +89,10 @@ type TemporalOptions struct {
 	UI bool
 	// Attributes registers Drydock's search attributes from the start.
 	Attributes bool
+	// Detach lets the server outlive this process.
+	Detach bool
+	// Args are further flags of the server.
+	Args []string
 }
 
 // StartTemporal runs the Temporal CLI's dev server on free ports of the loopback interface.
@@ -87,7 +101,7 @@ func StartTemporal(ctx context.Context, o TemporalOptions) (*Temporal, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Temporal{Address: address(ports[0]), dir: o.Dir}
+	t := &Temporal{Address: address(ports[0]), dir: o.Dir, detach: o.Detach}
 	t.args = []string{
 		"server", "start-dev", "--ip", "127.0.0.1", "--port", strconv.Itoa(ports[0]), "--http-port", strconv.Itoa(ports[1]),
 		"--metrics-port", strconv.Itoa(ports[2]), "--db-filename", filepath.Join(o.Dir, "temporal.db"), "--log-level", "error",
@@ -103,6 +117,7 @@ func StartTemporal(ctx context.Context, o TemporalOptions) (*Temporal, error) {
 			t.args = append(t.args, "--search-attribute", key.GetName()+"=Keyword")
 		}
 	}
+	t.args = append(t.args, o.Args...)
 	return t, t.Start(ctx)
 }
 
@@ -111,7 +126,8 @@ func (t *Temporal) Start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	var err error
-	if t.Process, err = start("temporal", filepath.Join(t.dir, "temporal.log"), nil, nil, "temporal", t.args...); err != nil {
+	l := launch{name: "temporal", log: filepath.Join(t.dir, "temporal.log"), detach: t.detach}
+	if t.Process, err = l.start("temporal", t.args...); err != nil {
 		return err
 	}
 	return t.await(ctx, func(ctx context.Context) error {
@@ -146,14 +162,23 @@ type WorkerOptions struct {
 	Config     string
 	Kubeconfig string
 	Temporal   *Temporal
+	// Detach lets the worker outlive this process.
+	Detach bool
 	// Environment adds variables.
 	Environment []string
 }
 
 // StartWorker runs drydock-worker and waits until it polls.
 func StartWorker(ctx context.Context, o WorkerOptions) (*Worker, error) {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
+	w, err := LaunchWorker(o)
+	if err != nil {
+		return nil, err
+	}
+	return w, w.Ready(ctx)
+}
+
+// LaunchWorker runs drydock-worker and does not wait for it.
+func LaunchWorker(o WorkerOptions) (*Worker, error) {
 	ports, err := FreePorts(1)
 	if err != nil {
 		return nil, err
@@ -166,13 +191,22 @@ func StartWorker(ctx context.Context, o WorkerOptions) (*Worker, error) {
 		return nil, err
 	}
 	w := &Worker{URL: "http://" + address(ports[0])}
-	env := append(o.Temporal.Environment(), "KUBECONFIG="+o.Kubeconfig)
-	w.Process, err = start(o.Name, filepath.Join(o.Dir, o.Name+".log"), append(env, o.Environment...), nil,
-		"drydock-worker", "--config", file, "--listen", address(ports[0]))
+	l := launch{
+		name: o.Name, log: filepath.Join(o.Dir, o.Name+".log"), detach: o.Detach,
+		env: append(append(o.Temporal.Environment(), "KUBECONFIG="+o.Kubeconfig), o.Environment...),
+	}
+	w.Process, err = l.start("drydock-worker", "--config", file, "--listen", address(ports[0]))
 	if err != nil {
 		return nil, err
 	}
-	return w, w.await(ctx, func(ctx context.Context) error {
+	return w, nil
+}
+
+// Ready waits until the worker polls.
+func (w *Worker) Ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	return w.await(ctx, func(ctx context.Context) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.URL+"/readyz", nil)
 		if err != nil {
 			return err

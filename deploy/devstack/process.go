@@ -3,12 +3,10 @@
 package devstack
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,31 +40,40 @@ var spawner = sync.OnceValue(func() chan<- func() {
 	return starts
 })
 
-// start runs a binary of .bin. Every line of its standard output is also given to stdout, which may be nil.
-func start(name, logFile string, env []string, stdout io.Writer, binary string, args ...string) (*Process, error) {
+// launch says how a child is started.
+type launch struct {
+	name string
+	log  string
+	env  []string
+	// detach lets the child outlive this process.
+	detach bool
+}
+
+// start runs a binary of .bin.
+func (l launch) start(binary string, args ...string) (*Process, error) {
 	path, err := Binary(binary)
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(filepath.Dir(logFile), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(l.log), 0o755); err != nil {
 		return nil, err
 	}
-	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	log, err := os.OpenFile(l.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{Name: name, Log: logFile, cmd: exec.Command(path, args...), exited: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), env...)
+	p := &Process{Name: l.name, Log: l.log, cmd: exec.Command(path, args...), exited: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), l.env...)
 	p.cmd.Stderr, p.cmd.Stdout = log, log
-	if stdout != nil {
-		p.cmd.Stdout = io.MultiWriter(log, stdout)
+	// A group of its own: a Ctrl-C is the parent's to handle, in its own order.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if !l.detach {
+		p.cmd.SysProcAttr.Pdeathsig = syscall.SIGTERM
 	}
-	// A group of its own: the demo's Ctrl-C is the demo's to handle, in its own order.
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM, Setpgid: true}
 	started := make(chan error)
 	spawner() <- func() { started <- p.cmd.Start() }
 	if err := <-started; err != nil {
-		return nil, fmt.Errorf("starting %s: %w", name, err)
+		return nil, fmt.Errorf("starting %s: %w", l.name, err)
 	}
 	go func() {
 		p.err = p.cmd.Wait()
@@ -166,23 +173,4 @@ func Root() (string, error) {
 		}
 		dir = parent
 	}
-}
-
-// firstLine waits for the first line a process prints.
-type firstLine struct {
-	*io.PipeWriter
-	line chan string
-}
-
-func newFirstLine() firstLine {
-	reader, writer := io.Pipe()
-	f := firstLine{writer, make(chan string, 1)}
-	go func() {
-		scanner := bufio.NewScanner(reader)
-		if scanner.Scan() {
-			f.line <- scanner.Text()
-		}
-		_, _ = io.Copy(io.Discard, reader)
-	}()
-	return f
 }

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+
+	"drydock/workflows"
+)
+
+// costCard is what one maintenance with the default input of an empty node costs, the scheduler's share included:
+// history events, billable actions as Temporal Cloud counts them, and requests to the API server beyond its watches.
+func (b *bench) costCard(ctx context.Context) ([]Figure, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	progress("cost card of one maintenance")
+	scheduler := workflows.SchedulerID("")
+	if err := b.untilIdle(ctx, scheduler); err != nil {
+		return nil, err
+	}
+	before, err := b.history(ctx, scheduler)
+	if err != nil {
+		return nil, err
+	}
+	requests, err := b.requests()
+	if err != nil {
+		return nil, err
+	}
+	beats, err := b.heartbeats(ctx)
+	if err != nil {
+		return nil, err
+	}
+	node := nodeName(0)
+	id := workflows.MaintenanceID("", node, "cost")
+	if err := b.start(ctx, node, "cost"); err != nil {
+		return nil, err
+	}
+	if err := b.untilPhase(ctx, id, workflows.Ready); err != nil {
+		return nil, err
+	}
+	if err := b.temporal.Client.SignalWorkflow(ctx, id, "", workflows.MsgDone, nil); err != nil {
+		return nil, err
+	}
+	if err := b.temporal.Client.GetWorkflow(ctx, id, "").Get(ctx, nil); err != nil {
+		return nil, err
+	}
+	if err := b.untilIdle(ctx, scheduler); err != nil {
+		return nil, err
+	}
+	mine, err := b.history(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	after, err := b.history(ctx, scheduler)
+	if err != nil {
+		return nil, err
+	}
+	requestsAfter, err := b.requests()
+	if err != nil {
+		return nil, err
+	}
+	beatsAfter, err := b.heartbeats(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return []Figure{
+		atMost("history events of one maintenance", float64(mine.events+after.events-before.events), "events", 80),
+		report("- of these its own", float64(mine.events), "events"),
+		atMost("billable actions of one maintenance", float64(mine.actions+after.actions-before.actions), "actions", 20),
+		report("heartbeats beside them", beatsAfter-beats, "heartbeats"),
+		atMost("API requests of one maintenance", float64(requestsAfter-requests), "requests", 8),
+	}, nil
+}
+
+type tally struct{ events, actions int }
+
+// billable are the events by which Temporal Cloud counts actions. A signal between workflows is counted where it is
+// received.
+var billable = map[enums.EventType]int{
+	enums.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:                           1,
+	enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:                              1,
+	enums.EVENT_TYPE_TIMER_STARTED:                                        1,
+	enums.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED:                          1,
+	enums.EVENT_TYPE_MARKER_RECORDED:                                      1,
+	enums.EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES:                    1,
+	enums.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED:                   1,
+	enums.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED:             1,
+	enums.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW:                  1,
+	enums.EVENT_TYPE_WORKFLOW_EXECUTION_OPTIONS_UPDATED:                   1,
+	enums.EVENT_TYPE_NEXUS_OPERATION_SCHEDULED:                            1,
+	enums.EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED: 1,
+}
+
+func (b *bench) history(ctx context.Context, id string) (tally, error) {
+	var t tally
+	events := b.temporal.Client.GetWorkflowHistory(ctx, id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		event, err := events.Next()
+		if err != nil {
+			return t, err
+		}
+		t.events++
+		t.actions += billable[event.EventType]
+	}
+	return t, nil
+}
+
+// untilIdle waits until a workflow has nothing under way: no activity, no task.
+func (b *bench) untilIdle(ctx context.Context, id string) error {
+	return poll(ctx, id+" to be idle", func() (bool, error) {
+		d, err := b.temporal.Client.DescribeWorkflowExecution(ctx, id, "")
+		if err != nil {
+			return false, nil //nolint:nilerr // not started yet
+		}
+		return len(d.PendingActivities) == 0 && d.PendingWorkflowTask == nil, nil
+	})
+}
+
+func (b *bench) untilPhase(ctx context.Context, id string, phase workflows.Phase) error {
+	return poll(ctx, fmt.Sprintf("%s to be %s", id, phase), func() (bool, error) {
+		value, err := b.temporal.Client.QueryWorkflow(ctx, id, "", workflows.QueryStatus)
+		if err != nil {
+			return false, err
+		}
+		var status workflows.Status
+		return status.Phase == phase, value.Get(&status)
+	})
+}
+
+func poll(ctx context.Context, what string, done func() (bool, error)) error {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if ok, err := done(); ok || err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w", what, ctx.Err())
+		}
+	}
+}
+
+// requests counts the worker's requests in the API server's audit log, watches apart.
+func (b *bench) requests() (int, error) {
+	file, err := os.Open(b.audit)
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	n := 0
+	scanner := bufio.NewScanner(file)
+	scanner.Buffer(nil, 1<<20)
+	for scanner.Scan() {
+		var event struct{ Verb, UserAgent, Stage string }
+		if err := json.Unmarshal(scanner.Bytes(), &event); err != nil {
+			continue // the last line may still be being written
+		}
+		if strings.HasPrefix(event.UserAgent, "drydock-worker") && event.Verb != "watch" && event.Stage == "ResponseComplete" {
+			n++
+		}
+	}
+	return n, scanner.Err()
+}
+
+// heartbeats reads from the worker how many heartbeats it sent.
+func (b *bench) heartbeats(ctx context.Context) (float64, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, b.worker.URL+"/metrics", nil)
+	if err != nil {
+		return 0, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, err
+	}
+	total := 0.0
+	for line := range strings.Lines(string(body)) {
+		if strings.HasPrefix(line, "temporal_request") && strings.Contains(line, `operation="RecordActivityTaskHeartbeat"`) &&
+			!strings.Contains(line, "latency") && !strings.Contains(line, "failure") {
+			fields := strings.Fields(line)
+			value, err := strconv.ParseFloat(fields[len(fields)-1], 64)
+			if err != nil {
+				return 0, err
+			}
+			total += value
+		}
+	}
+	return total, nil
+}

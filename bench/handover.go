@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock/k8s"
+	"drydock/workflows"
+)
+
+const (
+	fleet = 100
+	slots = 8
+)
+
+// handOver rolls over a fleet of empty nodes, with a requestor that is done at once. One watch client sees both ends
+// of a hand-over: a node made schedulable again, and the next one cordoned.
+func (b *bench) handOver(ctx context.Context) ([]Figure, error) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	defer cancel()
+	progress("slot hand-over: %d empty nodes, maxParallel %d", fleet, slots)
+	seen, err := b.watchNodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	for i := range fleet {
+		if err := b.start(ctx, nodeName(i), "bench"); err != nil {
+			return nil, err
+		}
+	}
+	if err := seen.untilReleased(ctx, fleet); err != nil {
+		return nil, errors.Join(err, b.unfinished())
+	}
+	perSecond := fleet / time.Since(began).Seconds()
+	gaps := seen.handOvers()
+	if len(gaps) == 0 {
+		return nil, errors.New("no hand-over was seen")
+	}
+	slices.Sort(gaps)
+
+	progress("the same number of bare workflows, %d at a time", slots)
+	bare, err := b.bareRate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return []Figure{
+		atMost("slot hand-over, median", ms(gaps[len(gaps)/2]), "ms", 300),
+		report("slot hand-over, p95", ms(gaps[len(gaps)*95/100]), "ms"),
+		report("maintenances of empty nodes", perSecond, "nodes/s"),
+		report("bare workflows", bare, "workflows/s"),
+		atLeast("maintenances / bare workflows", perSecond/bare, "ratio", 0.5),
+	}, nil
+}
+
+func (b *bench) start(ctx context.Context, node, requestor string) error {
+	_, err := b.temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		ID: workflows.MaintenanceID("", node, requestor), TaskQueue: workflows.DefaultTaskQueue,
+	}, workflows.NodeMaintenanceType, json.RawMessage(fmt.Sprintf(`{"node":%q,"requestor":%q}`, node, requestor)))
+	return err
+}
+
+// unfinished names the maintenances that did not end, and what they wait for.
+func (b *bench) unfinished() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	var problems []error
+	for i := range fleet {
+		id := workflows.MaintenanceID("", nodeName(i), "bench")
+		value, err := b.temporal.Client.QueryWorkflow(ctx, id, "", workflows.QueryStatus)
+		var status workflows.Status
+		if err == nil {
+			err = value.Get(&status)
+		}
+		if err != nil || !status.Phase.Ended() {
+			problems = append(problems, fmt.Errorf("%s: %s, waiting for %s %w", id, status.Phase, status.WaitingFor, errors.Join(err, ctx.Err())))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// sightings is what the watch client saw.
+type sightings struct {
+	cordons, releases []time.Time
+	changed           chan struct{}
+	failed            chan error
+}
+
+// watchNodes notes when nodes are cordoned and released, and plays the requestor: it is done as soon as a node is
+// Ready.
+func (b *bench) watchNodes(ctx context.Context) (*sightings, error) {
+	watch, err := b.cluster.Client.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	s := &sightings{changed: make(chan struct{}), failed: make(chan error, 1)}
+	go func() {
+		cordoned, done := map[string]bool{}, map[string]bool{}
+		for event := range watch.ResultChan() {
+			node, ok := event.Object.(*corev1.Node)
+			if !ok {
+				continue
+			}
+			now := time.Now()
+			switch {
+			case node.Spec.Unschedulable && !cordoned[node.Name]:
+				cordoned[node.Name] = true
+				s.cordons = append(s.cordons, now)
+			case !node.Spec.Unschedulable && cordoned[node.Name]:
+				cordoned[node.Name] = false
+				s.releases = append(s.releases, now)
+				s.changed <- struct{}{}
+			}
+			if node.Labels[k8s.PhaseLabel] == string(workflows.Ready) && !done[node.Name] {
+				done[node.Name] = true
+				go func() {
+					id := workflows.MaintenanceID("", node.Name, "bench")
+					if err := b.temporal.Client.SignalWorkflow(ctx, id, "", workflows.MsgDone, nil); err != nil {
+						s.failed <- fmt.Errorf("signalling %s: %w", id, err)
+					}
+				}()
+			}
+		}
+	}()
+	return s, nil
+}
+
+func (s *sightings) untilReleased(ctx context.Context, n int) error {
+	for released := 0; released < n; released++ {
+		select {
+		case <-s.changed:
+		case err := <-s.failed:
+			return err
+		case <-ctx.Done():
+			return fmt.Errorf("%d of %d nodes came back: %w", released, n, ctx.Err())
+		}
+	}
+	return nil
+}
+
+// handOvers pairs each release with the cordon that took its slot: the slots being full, the k-th release makes room
+// for the k-th cordon after the first ones.
+func (s *sightings) handOvers() []time.Duration {
+	var gaps []time.Duration
+	for k := 0; k+slots < len(s.cordons) && k < len(s.releases); k++ {
+		gaps = append(gaps, s.cordons[k+slots].Sub(s.releases[k]))
+	}
+	return gaps
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// nodeName is devcluster's name of its i-th node.
+func nodeName(i int) string { return fmt.Sprintf("worker-%02d", i+1) }

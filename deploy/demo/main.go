@@ -1,0 +1,217 @@
+// Command demo shows Drydock's main job on this machine: it starts a control plane with six nodes, Temporal and a
+// worker, and rolls a maintenance over all nodes with the command line, as a user would.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"drydock/deploy/devstack"
+)
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	keep := flag.Bool("keep", false, "leave everything running")
+	stop := flag.Bool("stop", false, "stop what an earlier run left running")
+	flag.Parse()
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	root, err := devstack.Root()
+	if err == nil {
+		d := &demo{dir: filepath.Join(root, ".dev", "demo"), keep: *keep, began: time.Now()}
+		if *stop {
+			err = d.stopEarlier(ctx)
+		} else {
+			err = d.run(ctx)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "\ndemo:", err)
+		return 1
+	}
+	return 0
+}
+
+// brokenNode is the node whose maintenance fails the first time.
+const brokenNode = "worker-04"
+
+type demo struct {
+	dir   string
+	keep  bool
+	began time.Time
+
+	cluster  *devstack.Cluster
+	temporal *devstack.Temporal
+	worker   *devstack.Worker
+}
+
+func (d *demo) run(ctx context.Context) (err error) {
+	if err := d.stopEarlier(ctx); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(d.dir); err != nil {
+		return err
+	}
+	defer func() {
+		if !d.keep || err != nil {
+			err = errors.Join(err, d.stop())
+		}
+	}()
+	for _, step := range []func(context.Context) error{
+		d.startServers, d.createWorkloads, d.rollOut, d.repair, d.everyNodeIsBack, d.showTrail,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	d.showHowToLook()
+	return nil
+}
+
+func (d *demo) startServers(ctx context.Context) (err error) {
+	d.say("starting a Kubernetes control plane with 6 nodes (etcd, kube-apiserver, controllers, scheduler; kwok plays the kubelets)")
+	var args []string
+	if d.keep {
+		args = append(args, devstack.DetachCluster)
+	}
+	if d.cluster, err = devstack.StartCluster(ctx, filepath.Join(d.dir, "cluster"), 6, args...); err != nil {
+		return err
+	}
+	d.say("starting Temporal")
+	d.temporal, err = devstack.StartTemporal(ctx, devstack.TemporalOptions{
+		Dir: filepath.Join(d.dir, "temporal"), UI: true, Attributes: true, Detach: d.keep,
+	})
+	if err != nil {
+		return err
+	}
+	d.say("starting drydock-worker: at most 2 nodes at a time")
+	d.worker, err = devstack.StartWorker(ctx, devstack.WorkerOptions{
+		Dir: filepath.Join(d.dir, "worker"), Name: "worker", Kubeconfig: d.cluster.Kubeconfig, Temporal: d.temporal,
+		Config: "scheduler: {maxParallel: 2, maxUnavailable: 50%}\n", Detach: d.keep,
+	})
+	if err != nil {
+		return err
+	}
+	return d.remember()
+}
+
+// rollOut runs a maintenance script on every node. On one node it fails.
+func (d *demo) rollOut(ctx context.Context) error {
+	script := filepath.Join(d.dir, "patch.sh")
+	repaired := filepath.Join(d.dir, "repaired")
+	text := fmt.Sprintf(`#!/bin/sh
+# The maintenance: here one would flash, patch or reboot the node named in $1.
+echo "patching $1 (workflow $DRYDOCK_WORKFLOW_ID)"
+sleep 1
+if [ "$1" = %s ] && [ ! -e %s ]; then
+  echo "firmware update failed" >&2
+  exit 7
+fi
+echo "patched $1"
+`, brokenNode, repaired)
+	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
+		return err
+	}
+	d.say("rolling the maintenance over all nodes; %s will fail", brokenNode)
+	status, err := d.drydock(ctx, "rollout", "--all", "--yes", "--max-parallel", "2", "--continue-on-error",
+		"--force", "--reason", "kernel 6.12", "--ticket", "CHG-42", "--", script, "{node}")
+	if err != nil {
+		return err
+	}
+	if status != 1 {
+		return fmt.Errorf("the rollout exited with %d, and 1 was expected: one node fails", status)
+	}
+	return nil
+}
+
+// repair is what a person does after a failure: look, mend, try again, say that it is done.
+func (d *demo) repair(ctx context.Context) error {
+	d.say("%s failed and stays out of service until somebody decides", brokenNode)
+	repaired := filepath.Join(d.dir, "repaired")
+	for _, args := range [][]string{
+		{"status", brokenNode},
+		{"retry", brokenNode, "--comment", "replaced the cable"},
+	} {
+		if err := d.mustDrydock(ctx, args...); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(repaired, nil, 0o644); err != nil {
+		return err
+	}
+	script := exec.CommandContext(ctx, filepath.Join(d.dir, "patch.sh"), brokenNode)
+	script.Stdout, script.Stderr = os.Stdout, os.Stderr
+	if err := script.Run(); err != nil {
+		return fmt.Errorf("the repaired script failed: %w", err)
+	}
+	return d.mustDrydock(ctx, "done", brokenNode, "--wait", "--comment", "patched by hand")
+}
+
+func (d *demo) mustDrydock(ctx context.Context, args ...string) error {
+	status, err := d.drydock(ctx, args...)
+	if err == nil && status != 0 {
+		err = fmt.Errorf("drydock %s exited with %d", strings.Join(args, " "), status)
+	}
+	return err
+}
+
+// drydock runs the command line as a user would, and shows what is typed.
+func (d *demo) drydock(ctx context.Context, args ...string) (int, error) {
+	path, err := devstack.Binary("drydock")
+	if err != nil {
+		return 0, err
+	}
+	fmt.Printf("\n$ drydock %s\n", strings.ReplaceAll(strings.Join(args, " "), d.dir+"/", ""))
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Env = append(os.Environ(), append(d.temporal.Environment(), "KUBECONFIG="+d.cluster.Kubeconfig, "DRYDOCK_REQUESTOR=ops")...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	// A Ctrl-C reaches the command too; it winds its rollout up by itself.
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 30 * time.Second
+	err = cmd.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && ctx.Err() == nil {
+		return exit.ExitCode(), nil
+	}
+	if ctx.Err() != nil {
+		return 0, errors.New("interrupted")
+	}
+	return 0, err
+}
+
+func (d *demo) say(format string, args ...any) {
+	fmt.Printf("\n[%4.1fs] %s\n", time.Since(d.began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+func (d *demo) showHowToLook() {
+	cli := fmt.Sprintf("TEMPORAL_ADDRESS=%s KUBECONFIG=%s", d.temporal.Address, d.cluster.Kubeconfig)
+	if d.keep {
+		fmt.Printf(`
+Everything is still running:
+  Temporal UI      %s
+  worker           %s/metrics
+  look again       export %s
+                   .bin/drydock list --all
+                   .bin/drydock status %s
+                   .bin/devcluster kubectl get nodes -L drydock.dev/phase
+                   .bin/devcluster kubectl describe node %s
+  stop it          make demo-stop
+`, d.temporal.UI, d.worker.URL, cli, brokenNode, brokenNode)
+		return
+	}
+	fmt.Printf(`
+All six nodes are back, after %s. The Temporal UI was at %s.
+To look around yourself, leave everything running:
+  make demo KEEP=1
+`, time.Since(d.began).Round(time.Second), d.temporal.UI)
+}

@@ -1,0 +1,124 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"drydock/workflows"
+)
+
+// badInputs are inputs of a maintenance, each with what the refusal has to name.
+var badInputs = []struct {
+	name, input string
+	names       []string
+}{
+	{"unknown field", `{"node":"worker-01","nods":"x"}`, []string{"nods", "unknown"}},
+	{"unknown field inside", `{"node":"worker-01","drain":{"mod":"evict"}}`, []string{"drain.mod", "unknown"}},
+	{"wrong type", `{"node":"worker-01","priority":"high"}`, []string{"priority", "number"}},
+	{"wrong type inside", `{"node":"worker-01","drain":{"force":"yes"}}`, []string{"drain.force"}},
+	{"null", `{"node":"worker-01","reason":null}`, []string{"reason", "null"}},
+	{"bad selector", `{"node":"worker-01","drain":{"podSelector":"app in ("}}`, []string{"drain.podSelector"}},
+	{"bad selector to wait for", `{"node":"worker-01","waitForPodCompletion":{"podSelector":"=="}}`, []string{"waitForPodCompletion.podSelector"}},
+	{"bad regular expression", `{"node":"worker-01","drain":{"podEvictionFilters":[{"byResourceNameRegex":"a("}]}}`,
+		[]string{"drain.podEvictionFilters[0].byResourceNameRegex"}},
+	{"negative duration", `{"node":"worker-01","readyTimeout":"-5m"}`, []string{"readyTimeout", "negative"}},
+	{"duration without unit", `{"node":"worker-01","readyTimeout":60}`, []string{"readyTimeout"}},
+	{"negative grace", `{"node":"worker-01","drain":{"gracePeriodSeconds":-1}}`, []string{"drain.gracePeriodSeconds"}},
+	{"unknown mode", `{"node":"worker-01","drain":{"mode":"delete"}}`, []string{"drain.mode", "evict"}},
+	{"unknown rung", `{"node":"worker-01","drain":{"escalation":[{"after":"1h","do":"explode"}]}}`, []string{"drain.escalation[0].do"}},
+	{"empty node", `{"node":""}`, []string{"node", "required"}},
+	{"no node", `{}`, []string{"node", "required"}},
+	{"impossible node", `{"node":"Worker 1"}`, []string{"node"}},
+	{"requestor too long", `{"node":"worker-01","requestor":"` + strings.Repeat("r", 64) + `"}`, []string{"requestor", "63"}},
+	{"requestor too short", `{"node":"worker-01","requestor":"r"}`, []string{"requestor"}},
+	{"several at once", `{"node":"","drain":{"mode":"x","podSelector":"=="}}`, []string{"node", "drain.mode", "drain.podSelector"}},
+	{"a string", `"worker-01"`, []string{"object", "string"}},
+	{"a list", `[]`, []string{"object", "list"}},
+	{"null itself", `null`, []string{"object", "null"}},
+}
+
+func TestBadInputIsRefusedAndNothingStarts(t *testing.T) {
+	s := newSite(t, "")
+	runs := make([]client.WorkflowRun, len(badInputs))
+	for i, bad := range badInputs {
+		var err error
+		if runs[i], err = s.startAs(fmt.Sprintf("%s/bad-%d", s.name, i), bad.input); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, bad := range badInputs {
+		s.sub(bad.name, func(s *site) { s.refused(runs[i], bad.names...) })
+	}
+	s.sub("no input", func(s *site) {
+		run, err := s.temporal.ExecuteWorkflow(s.ctx, client.StartWorkflowOptions{
+			ID: s.name + "/none", TaskQueue: workflows.TaskQueue(s.cluster, "drydock"),
+		}, workflows.NodeMaintenanceType)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.refused(run, "node")
+	})
+	if touched := s.touched(); len(touched) > 0 {
+		t.Errorf("nodes were touched: %+v", touched)
+	}
+	if asked := s.signalsTo(workflows.SchedulerID(s.cluster)); len(asked) > 0 {
+		t.Errorf("the scheduler was asked: %v", asked)
+	}
+	if left := s.running(); len(left) > 1 {
+		t.Errorf("running besides the scheduler: %v", left)
+	}
+}
+
+// refused waits for the end of a maintenance whose input is wrong.
+func (s *site) refused(run client.WorkflowRun, names ...string) {
+	s.Helper()
+	_, err := s.end(run)
+	var refused *temporal.ApplicationError
+	if !errors.As(err, &refused) || refused.Type() != workflows.ErrorInvalidSpec || !refused.NonRetryable() {
+		s.Fatalf("the workflow ended with %v, want it to fail with %s", err, workflows.ErrorInvalidSpec)
+	}
+	for _, name := range names {
+		if !strings.Contains(refused.Message(), name) {
+			s.Errorf("%q does not name %s", refused.Message(), name)
+		}
+	}
+}
+
+// signalsTo are the names of the signals in a workflow's history.
+func (s *site) signalsTo(id string) []string {
+	s.Helper()
+	var names []string
+	history := s.temporal.GetWorkflowHistory(s.ctx, id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for history.HasNext() {
+		event, err := history.Next()
+		if err != nil {
+			s.Fatal(err)
+		}
+		if a := event.GetWorkflowExecutionSignaledEventAttributes(); a != nil {
+			names = append(names, a.SignalName)
+		}
+	}
+	return names
+}
+
+func TestANodeThatDoesNotExistFailsWithASuggestion(t *testing.T) {
+	s := newSite(t, "")
+	run := s.begin("worker-1")
+	_, err := s.end(run)
+	var failed *temporal.ApplicationError
+	if !errors.As(err, &failed) || failed.Type() != workflows.ErrorNodeNotFound {
+		t.Fatalf("it ended with %v, want %s", err, workflows.ErrorNodeNotFound)
+	}
+	if !strings.Contains(failed.Message(), "worker-1;") || !strings.Contains(failed.Message(), "worker-01") {
+		t.Errorf("%q does not suggest worker-01", failed.Message())
+	}
+	if state := s.state(); len(state.Holders) > 0 || state.PendingAll > 0 {
+		t.Errorf("the scheduler remembers it: %+v", state)
+	}
+}

@@ -1,0 +1,207 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"drydock/k8s"
+	"drydock/workflows"
+)
+
+func TestReadyTimeoutKeepsTheNodeOutUntilRetryAndDone(t *testing.T) {
+	s := newSite(t, "")
+	before := s.imprint("worker-01")
+	run := s.beginWith("worker-01", `"readyTimeout":"2s"`)
+	s.until(run, workflows.Ready)
+	status := s.until(run, workflows.RequestorFailed)
+	if !strings.Contains(status.Failure, "readyTimeout") {
+		t.Errorf("failure = %q", status.Failure)
+	}
+	s.mustBeHeld("worker-01", run.GetRunID(), "RequestorFailed")
+	if !slices.Equal(s.holders(), []string{"worker-01"}) {
+		t.Errorf("holders = %v, want the slot kept", s.holders())
+	}
+	if warned := s.nodeEvents("worker-01", "MaintenanceRequestorFailed"); len(warned) != 1 || warned[0].Type != "Warning" {
+		t.Errorf("events: %+v", warned)
+	}
+
+	s.signal(run, workflows.MsgRetry, nil)
+	s.until(run, workflows.Ready)
+	if _, err := s.tell(run, workflows.MsgExtend, map[string]string{"for": "1h"}); err != nil {
+		t.Fatal(err)
+	}
+	status = s.mustStatus(run)
+	if left := time.Until(*status.ReadyDeadline); left < 59*time.Minute || left > time.Hour {
+		t.Errorf("an hour's extension leaves %s", left)
+	}
+	s.mustBeHeld("worker-01", run.GetRunID(), "Ready")
+	s.done(run)
+	s.back("worker-01", before)
+}
+
+func TestReadyTimeoutReleasesWhereAskedTo(t *testing.T) {
+	s := newSite(t, "")
+	before := s.imprint("worker-01")
+	run := s.beginWith("worker-01", `"readyTimeout":"1s","onReadyTimeout":"release"`)
+	result := s.mustEnd(run, workflows.Completed)
+	if !slices.ContainsFunc(result.Transitions, func(t workflows.Transition) bool { return strings.Contains(t.Message, "readyTimeout") }) {
+		t.Errorf("the result does not tell why: %+v", result.Transitions)
+	}
+	s.back("worker-01", before)
+}
+
+func TestAFailedRequestorDecidesLater(t *testing.T) {
+	s := newSite(t, "")
+	before := s.imprint("worker-01")
+	run := s.begin("worker-01")
+	s.until(run, workflows.Ready)
+	for n := range 2 {
+		s.signal(run, workflows.MsgFailed, workflows.FailedMessage{Reason: fmt.Sprintf("try %d", n)})
+		if status := s.until(run, workflows.RequestorFailed); status.Failure != fmt.Sprintf("try %d", n) || status.ReadyDeadline != nil {
+			t.Errorf("failure %q, deadline %v", status.Failure, status.ReadyDeadline)
+		}
+		s.mustBeHeld("worker-01", run.GetRunID(), "RequestorFailed")
+		s.signal(run, workflows.MsgRetry, nil)
+		if status := s.until(run, workflows.Ready); status.Failure != "" {
+			t.Errorf("failure %q after retry", status.Failure)
+		}
+		s.mustBeHeld("worker-01", run.GetRunID(), "Ready")
+	}
+	// Done counts where the requestor had failed, too: somebody has repaired it meanwhile.
+	s.signal(run, workflows.MsgFailed, nil)
+	s.until(run, workflows.RequestorFailed)
+	s.done(run)
+	s.back("worker-01", before)
+}
+
+func TestAReplacedNodeIsAdoptedWhileReady(t *testing.T) {
+	s := newSite(t, "")
+	before := s.imprint("worker-01")
+	run := s.begin("worker-01")
+	s.untilHeld(run)
+	old := s.node("worker-01").UID
+	// Whoever tells of held nodes has to have seen this one held.
+	s.watched(run)
+	fresh := s.deleteNode("worker-01")
+	s.untilStatus(run, "aware of the deletion", func(status workflows.Status) bool {
+		return strings.Contains(status.Transitions[len(status.Transitions)-1].Message, "adopted")
+	})
+	if !slices.Equal(s.holders(), []string{"worker-01"}) {
+		t.Errorf("holders = %v, want the slot kept while the node is away", s.holders())
+	}
+	s.createNode(fresh)
+	if s.node("worker-01").UID == old {
+		t.Fatal("the node was not replaced")
+	}
+	s.eventually("the replacement is held", func() error {
+		n := s.node("worker-01")
+		mark, err := k8s.MarkOf(n)
+		if err != nil || !mark.HeldBy(run.GetID(), run.GetRunID()) || !n.Spec.Unschedulable {
+			return fmt.Errorf("unschedulable %t, mark %+v, %v", n.Spec.Unschedulable, mark, err)
+		}
+		return nil
+	})
+	if phase := s.mustStatus(run).Phase; phase != workflows.Ready {
+		t.Errorf("phase = %s", phase)
+	}
+	s.done(run)
+	s.back("worker-01", before)
+	s.slotFree("worker-01")
+}
+
+// watched waits until the scheduler's watch has the holder of a run.
+func (s *site) watched(run interface{ GetRunID() string }) {
+	s.Helper()
+	s.eventually("the scheduler watches the holder", func() error {
+		described, err := s.temporal.DescribeWorkflowExecution(s.ctx, workflows.SchedulerID(s.cluster), "")
+		if err != nil {
+			return err
+		}
+		for _, a := range described.PendingActivities {
+			for _, p := range a.HeartbeatDetails.GetPayloads() {
+				if strings.Contains(string(p.GetData()), run.GetRunID()) {
+					return nil
+				}
+			}
+		}
+		return errors.New("it does not")
+	})
+}
+
+func TestAReplacedNodeEndsTheMaintenanceWhereAskedTo(t *testing.T) {
+	s := newSite(t, "")
+	before := s.imprint("worker-01")
+	run := s.beginWith("worker-01", `"onNodeReplaced":"end"`)
+	s.untilHeld(run)
+	s.watched(run)
+	s.createNode(s.deleteNode("worker-01"))
+	s.mustEnd(run, workflows.NodeGone)
+	s.back("worker-01", before)
+	s.slotFree("worker-01")
+}
+
+func TestANodeDeletedBeforeReadyIsGone(t *testing.T) {
+	s := newSite(t, "scheduler: {maxParallel: 1}")
+	ns := s.namespace()
+	s.guarded(ns, "web", "worker-01")
+	draining := s.begin("worker-01")
+	s.until(draining, workflows.Draining)
+	s.refusedOnce(ns)
+	pending := s.begin("worker-02")
+	s.waitsFor(pending, "maxParallel 1")
+
+	s.deleteNode("worker-02")
+	s.mustEnd(pending, workflows.NodeGone)
+	s.deleteNode("worker-01")
+	s.mustEnd(draining, workflows.NodeGone)
+	s.slotFree("worker-01")
+	if accepted := s.accepted(ns); len(accepted) > 0 {
+		t.Errorf("evicted: %v", accepted)
+	}
+	// The slot is of use to the next one.
+	s.until(s.begin("worker-03"), workflows.Ready)
+}
+
+func TestAPersonWhoUncordonsIsToldThreeTimes(t *testing.T) {
+	s := newSite(t, "")
+	before := s.imprint("worker-01")
+	run := s.begin("worker-01")
+	s.untilHeld(run)
+	for n := 1; n <= 3; n++ {
+		s.watched(run)
+		s.schedulable("worker-01", true)
+		s.eventually("the node is cordoned again", func() error {
+			if !s.node("worker-01").Spec.Unschedulable {
+				return errors.New("it is not")
+			}
+			return nil
+		})
+		s.eventually("a warning says so", func() error {
+			events := s.nodeEvents("worker-01", "CordonRestored")
+			if len(events) != n || events[0].Type != "Warning" {
+				return fmt.Errorf("%d events: %+v", len(events), events)
+			}
+			return nil
+		})
+	}
+	s.watched(run)
+	s.schedulable("worker-01", true)
+	s.eventually("the last warning says that it is left schedulable", func() error {
+		if events := s.nodeEvents("worker-01", "CordonContested"); len(events) != 1 || events[0].Type != "Warning" {
+			return fmt.Errorf("events: %+v", events)
+		}
+		return nil
+	})
+	s.always("the node is left schedulable", time.Second, func() error {
+		if s.node("worker-01").Spec.Unschedulable {
+			return errors.New("it is cordoned once more")
+		}
+		return nil
+	})
+	s.done(run)
+	s.back("worker-01", before)
+}

@@ -1,0 +1,17 @@
+package e2e
+
+import (
+	"testing"
+
+	"drydock/workflows"
+)
+
+func TestOneMaintenanceFromStartToEnd(t *testing.T) {
+	s := newSite(t, "")
+	before := s.imprint("worker-01")
+	run := s.beginWith("worker-01", `"reason":"kernel"`)
+	s.until(run, workflows.Ready)
+	s.mustBeHeld("worker-01", run.GetRunID(), "Ready")
+	s.done(run)
+	s.back("worker-01", before)
+}

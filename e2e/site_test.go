@@ -1,0 +1,233 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"drydock/deploy/devstack"
+	"drydock/k8s"
+	"drydock/workflows"
+)
+
+// patience is how long a test waits for anything; it is a bound for a broken program, not a measure.
+const patience = 15 * time.Second
+
+// site is one test's Drydock: a worker with a configuration of its own, and its command line, on the shared servers.
+// Its cluster name keeps its workflows apart from other tests'.
+type site struct {
+	*testing.T
+	*siteState
+	ctx      context.Context
+	kube     kubernetes.Interface
+	temporal client.Client
+	// name is the test's, cluster the name in front of workflow IDs, which may be empty.
+	name    string
+	cluster string
+	options devstack.WorkerOptions
+	// began is when the test began, auditFrom where the audit log ended then.
+	began     time.Time
+	auditFrom int64
+}
+
+// siteState is what the site shares with its subtests.
+type siteState struct {
+	worker     *devstack.Worker
+	starts     int
+	namespaces int
+}
+
+// newSite starts a worker with a configuration on the shared servers; when the test ends, all it left is undone.
+func newSite(t *testing.T, config string) *site {
+	t.Helper()
+	s := prepareSite(t, shared.temporal, config)
+	s.startWorker()
+	return s
+}
+
+// newPlainSite is one whose configuration names no cluster, so that workflow IDs have no prefix.
+func newPlainSite(t *testing.T, config string) *site {
+	t.Helper()
+	s := prepareSite(t, shared.temporal, "")
+	s.cluster, s.options.Config = "", config
+	s.startWorker()
+	return s
+}
+
+// prepareSite makes a site whose worker is not started yet.
+func prepareSite(t *testing.T, temporal *devstack.Temporal, config string) *site {
+	t.Helper()
+	shared.sites++
+	name := fmt.Sprintf("%.30s-%d", strings.ToLower(strings.TrimPrefix(t.Name(), "Test")), shared.sites)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	s := &site{
+		T: t, siteState: &siteState{}, ctx: ctx, kube: shared.cluster.Client, temporal: temporal.Client,
+		name: name, cluster: name, began: time.Now(),
+	}
+	s.options = devstack.WorkerOptions{
+		Dir: filepath.Join(shared.dir, name), Config: "cluster: " + name + "\n" + config,
+		Kubeconfig: shared.cluster.Kubeconfig, Temporal: temporal,
+	}
+	if info, err := os.Stat(shared.audit); err == nil {
+		s.auditFrom = info.Size()
+	}
+	t.Cleanup(cancel)
+	t.Cleanup(s.tidyUp)
+	return s
+}
+
+// sub runs a part of the test under a name of its own.
+func (s *site) sub(name string, run func(s *site)) {
+	s.Helper()
+	s.Run(name, func(t *testing.T) {
+		part := *s
+		part.T = t
+		run(&part)
+	})
+}
+
+// startWorker starts a worker, another one if there is one already, and waits until it polls and the scheduler runs.
+func (s *site) startWorker() {
+	s.Helper()
+	w, err := devstack.StartWorker(s.ctx, s.nextWorker())
+	s.worker = w
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.state()
+}
+
+func (s *site) nextWorker() devstack.WorkerOptions {
+	s.starts++
+	o := s.options
+	o.Name = fmt.Sprintf("worker-%d", s.starts)
+	return o
+}
+
+// tidyUp ends the test's workflows and leaves every node as the next test expects it.
+func (s *site) tidyUp() {
+	if s.worker != nil {
+		if s.Failed() {
+			s.Logf("the worker's log ends with\n%s", s.worker.Tail())
+		}
+		s.worker.Kill()
+	}
+	for _, id := range s.running() {
+		if err := s.temporal.TerminateWorkflow(s.ctx, id, "", "the test is over"); err != nil {
+			s.Logf("terminating %s: %v", id, err)
+		}
+	}
+	namespaces, err := s.kube.CoreV1().Namespaces().List(s.ctx, metav1.ListOptions{LabelSelector: "e2e=" + s.name})
+	if err != nil {
+		s.Error(err)
+		return
+	}
+	for _, ns := range namespaces.Items {
+		// In a namespace that ends nothing is created any more, so the pods need not wait for its controller.
+		if err := errors.Join(
+			s.kube.CoreV1().Namespaces().Delete(s.ctx, ns.Name, metav1.DeleteOptions{}),
+			s.kube.CoreV1().Pods(ns.Name).DeleteCollection(s.ctx, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}, metav1.ListOptions{}),
+		); err != nil {
+			s.Error(err)
+		}
+	}
+	for _, n := range s.nodes() {
+		s.resetNode(&n)
+	}
+	s.eventually("nothing of the test is left on any node", func() error {
+		for _, n := range s.nodes() {
+			if len(n.Spec.Taints) > 0 || n.Spec.Unschedulable || !k8s.IsReady(&n) {
+				return fmt.Errorf("node %s is not as new: taints %v", n.Name, n.Spec.Taints)
+			}
+		}
+		for _, ns := range namespaces.Items {
+			if pods := s.pods(ns.Name); len(pods) > 0 {
+				return fmt.Errorf("there is still pod %s/%s", ns.Name, pods[0].Name)
+			}
+		}
+		return nil
+	})
+}
+
+func (s *site) resetNode(n *corev1.Node) {
+	mark, err := k8s.MarkOf(n)
+	if err != nil {
+		s.Error(err)
+	}
+	for _, h := range mark.Holders {
+		if _, err := k8s.Release(s.ctx, s.kube, n.Name, h.WorkflowID, h.RunID); err != nil {
+			s.Error(err)
+		}
+	}
+	s.patchNode(n.Name, `{"spec":{"unschedulable":null},"metadata":{
+		"labels":{"`+notReadyLabel+`":null,"`+controlPlaneLabel+`":null,"`+k8s.PhaseLabel+`":null},
+		"annotations":{"`+k8s.HoldersAnnotation+`":null}}}`)
+}
+
+// running are the IDs of the test's running workflows.
+func (s *site) running() []string {
+	page, err := s.temporal.ListWorkflow(s.ctx, &workflowservice.ListWorkflowExecutionsRequest{
+		Query: fmt.Sprintf("TaskQueue = '%s' AND ExecutionStatus = 'Running'", workflows.TaskQueue(s.cluster, "drydock")),
+	})
+	if err != nil {
+		s.Error(err)
+		return nil
+	}
+	var ids []string
+	for _, e := range page.Executions {
+		ids = append(ids, e.Execution.WorkflowId)
+	}
+	return ids
+}
+
+// eventually waits until check says nothing is missing any more.
+func (s *site) eventually(what string, check func() error) {
+	s.Helper()
+	s.within(patience, what, check)
+}
+
+// within is eventually where the product promises a time.
+func (s *site) within(limit time.Duration, what string, check func() error) {
+	s.Helper()
+	deadline := time.Now().Add(limit)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.Fatalf("%s: not within %s: %v", what, limit, err)
+		}
+		s.pause(what)
+	}
+}
+
+// always watches for a while that something stays as it is: that something never happens has no event to wait for.
+func (s *site) always(what string, period time.Duration, check func() error) {
+	s.Helper()
+	for end := time.Now().Add(period); time.Now().Before(end); s.pause(what) {
+		if err := check(); err != nil {
+			s.Fatalf("%s: no longer: %v", what, err)
+		}
+	}
+}
+
+func (s *site) pause(what string) {
+	s.Helper()
+	select {
+	case <-time.After(50 * time.Millisecond):
+	case <-s.ctx.Done():
+		s.Fatalf("%s: %v", what, s.ctx.Err())
+	}
+}

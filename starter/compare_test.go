@@ -1,0 +1,52 @@
+package starter
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"drydock/workflows/spec"
+)
+
+func TestDifferencesCountOnlyWhatWasAskedFor(t *testing.T) {
+	// The running one has the worker's defaults: forced, two hours.
+	running := decoded(t, `{"node":"n","requestor":"ops","reason":"a","additionalRequestors":["joined"],"readyTimeout":"2h","drain":{"force":true}}`)
+	for name, c := range map[string]struct {
+		input map[string]any
+		want  []difference
+	}{
+		"nothing asked":              {map[string]any{}, nil},
+		"same reason":                {map[string]any{"reason": "a"}, nil},
+		"same time, written anew":    {map[string]any{"readyTimeout": "120m"}, nil},
+		"default, not asked for":     {map[string]any{"reason": "a", "priority": 0}, nil},
+		"other reason":               {map[string]any{"reason": "b"}, []difference{{"reason", "a", "b"}}},
+		"explicit false":             {map[string]any{"drain": map[string]any{"force": false}}, []difference{{"drain.force", true, nil}}},
+		"other mode":                 {map[string]any{"drain": map[string]any{"mode": "wait"}}, []difference{{"drain.mode", "evict", "wait"}}},
+		"additional, has joined":     {map[string]any{"additionalRequestors": []any{"joined"}}, nil},
+		"additional, has not joined": {map[string]any{"additionalRequestors": []any{"other"}}, []difference{{"additionalRequestors", []any{"joined"}, []any{"other"}}}},
+		"waits for pods, running does not": {
+			map[string]any{"waitForPodCompletion": map[string]any{"podSelector": "a=b"}},
+			[]difference{{"waitForPodCompletion.podSelector", nil, "a=b"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			input, asked, err := forNode(c.input, "n")
+			if err != nil {
+				t.Fatal(err)
+			}
+			delete(input, "node")
+			if diff := cmp.Diff(c.want, differences(input, asked, running)); diff != "" {
+				t.Errorf("want - got +\n%s", diff)
+			}
+		})
+	}
+}
+
+func decoded(t *testing.T, input string) spec.Maintenance {
+	t.Helper()
+	m, err := spec.Decode([]byte(input), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}

@@ -1,0 +1,182 @@
+package starter
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	enumspb "go.temporal.io/api/enums/v1"
+
+	"drydock/workflows"
+	"drydock/workflows/schedule"
+)
+
+// golden compares with a file of testdata; UPDATE_GOLDEN=1 writes it instead.
+func golden(t *testing.T, name string, render func(io.Writer)) {
+	t.Helper()
+	var got bytes.Buffer
+	render(&got)
+	path := filepath.Join("testdata", name+".golden")
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		if err := os.WriteFile(path, got.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got.String()); diff != "" {
+		t.Errorf("want - got +\n%s", diff)
+	}
+}
+
+func before(d time.Duration) time.Time { return noon.Add(-d) }
+
+func ago(d time.Duration) *time.Time {
+	at := before(d)
+	return &at
+}
+
+func drainingView() view {
+	return viewOf(workflows.Draining, func(s *workflows.Status) {
+		s.Spec.Reason, s.Spec.Ticket, s.Spec.Priority = "kernel 6.12", "OPS-7", 3
+		s.Attempt = 2
+		s.WaitingFor = "pod default/db-0: budget db allows 0 disruptions"
+		s.Requestors = []workflows.RequestorStatus{{Name: "ops"}, {Name: "net", DoneAt: ago(time.Minute)}}
+		s.Slot = &workflows.SlotStatus{RequestID: "run-1/2", GrantedAt: ago(6 * time.Minute)}
+		s.Drain = &workflows.DrainProgress{
+			At: before(2 * time.Second), Total: 8, Evicted: 3, Remaining: 5, Skipped: 2, MoreBlockers: 4,
+			Blockers: []workflows.Blocker{{Pod: "default/db-0", Reason: "DisruptionBudget", Message: "budget db allows 0 disruptions", Since: before(4 * time.Minute)}},
+		}
+		s.Transitions = []workflows.Transition{
+			{Phase: workflows.Pending, At: before(10 * time.Minute)},
+			{Phase: workflows.Cordoning, At: before(6 * time.Minute)},
+			{Phase: workflows.Draining, At: before(5 * time.Minute)},
+			{Phase: workflows.Draining, At: before(time.Minute), Message: "cordon restored"},
+		}
+		s.Messages = []workflows.Received{{At: before(time.Minute), Name: "done", By: "net@host", Effect: "net is done", Comment: "NIC swapped"}}
+	})
+}
+
+func TestStatusTables(t *testing.T) {
+	golden(t, "status_draining", func(w io.Writer) { renderStatus(w, drainingView(), noon) })
+	golden(t, "status_ready", func(w io.Writer) {
+		renderStatus(w, viewOf(workflows.Ready, func(s *workflows.Status) {
+			s.StartedAt = ago(3 * time.Minute)
+			deadline := noon.Add(55 * time.Minute)
+			s.ReadyDeadline = &deadline
+			s.WaitingFor = `"done" or "failed" from ops`
+		}), noon)
+	})
+	golden(t, "status_ended", func(w io.Writer) {
+		v := endedView(workflows.Cancelled, enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED, "cancelled by ops@host")
+		v.Result.Transitions = []workflows.Transition{
+			{Phase: workflows.Pending, At: before(24*time.Hour + 10*time.Minute)},
+			{Phase: workflows.Cancelled, At: before(time.Minute)},
+		}
+		renderStatus(w, v, noon)
+	})
+	golden(t, "status_unanswered", func(w io.Writer) {
+		v := viewOf("")
+		v.Status = nil
+		renderStatus(w, v, noon)
+	})
+}
+
+func TestListTables(t *testing.T) {
+	unknown := viewOf("")
+	unknown.Status, unknown.Node = nil, "worker-03"
+	views := []view{
+		drainingView(), viewOf(workflows.Ready), unknown,
+		endedView(workflows.Completed, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, ""),
+		endedView(workflows.NodeGone, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, "the node\ndoes not exist"),
+	}
+	golden(t, "list", func(w io.Writer) { renderList(w, views, true, noon) })
+	golden(t, "list_none", func(w io.Writer) { renderList(w, nil, false, noon) })
+	o := output{format: formatYAML}
+	golden(t, "list_yaml", func(w io.Writer) {
+		if err := o.write(w, inUTC(summaries(views)), nil); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// inUTC makes the times of a golden file those of every machine.
+func inUTC(all []summary) []summary {
+	utc := func(t *time.Time) {
+		if t != nil {
+			*t = time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), 0, time.UTC)
+		}
+	}
+	for i := range all {
+		since, ended := all[i].Since, all[i].EndedAt
+		if since != nil {
+			copied := *since
+			all[i].Since = &copied
+		}
+		if ended != nil {
+			copied := *ended
+			all[i].EndedAt = &copied
+		}
+		utc(&all[i].StartedAt)
+		utc(all[i].Since)
+		utc(all[i].EndedAt)
+	}
+	return all
+}
+
+func TestLimitTables(t *testing.T) {
+	state := workflows.State{
+		Limits: workflows.LimitsInForce{SetBy: "ops@host", SetAt: before(2 * time.Hour), Comment: "two crews", Limits: schedule.Limits{
+			MaxParallel: schedule.Count(2), MaxUnavailable: schedule.Percent(20),
+			Groups: []schedule.Group{
+				{Name: "gpu", NodeSelector: "pool=gpu", MaxParallel: schedule.Unlimited()},
+				{Name: "zone", NodeSelector: "a=b", GroupBy: []string{"zone", "rack"}, MaxUnavailable: schedule.Count(1)},
+			},
+		}},
+		Rebuilding: true,
+		Freezes:    []schedule.Freeze{{By: "incident-1", Reason: "disk\nfull", At: before(time.Hour), Running: true}},
+		Holders:    []workflows.Holder{{Grant: schedule.Grant{Node: "worker-01", Requestor: "ops"}, GrantedAt: before(time.Minute)}},
+		Nodes:      6, Unavailable: 1, ObservedAt: ago(3 * time.Second),
+		PendingAll: 23,
+	}
+	for range firstPending + 1 {
+		state.Pending = append(state.Pending, workflows.PendingRequest{
+			SlotRequest: workflows.SlotRequest{Request: schedule.Request{Node: "worker-02", Requestor: "net", Priority: 5, Created: before(time.Hour)}},
+			Reason:      "frozen by incident-1 (disk full)",
+		})
+	}
+	golden(t, "limits", func(w io.Writer) { renderState(w, state, noon) })
+	golden(t, "limits_empty", func(w io.Writer) { renderState(w, workflows.State{}, noon) })
+}
+
+func TestOutcomeTable(t *testing.T) {
+	zero, three := 0, 3
+	outcomes := []outcome{
+		{Node: "worker-01", Result: resultDone, ExitStatus: &zero, duration: 83 * time.Second},
+		{Node: "worker-02", Result: resultFailed, ExitStatus: &three, duration: 5 * time.Second, Note: "exit status 3"},
+		{Node: "worker-03", Result: resultCancelled, duration: time.Second, Note: "another node failed before the node was ready"},
+		{Node: "worker-04", Result: resultNotStarted, Note: "another node failed"},
+		{Node: "cp-01", Result: resultSkipped, Note: "control plane"},
+	}
+	golden(t, "outcomes", func(w io.Writer) { renderOutcomes(w, outcomes) })
+	golden(t, "outcomes_json", func(w io.Writer) {
+		o := output{format: formatJSON}
+		if err := o.write(w, outcomes, nil); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestDifferentSettingsAreShown(t *testing.T) {
+	c := &connection{program: "drydock"}
+	err := c.errDifferent(viewOf(workflows.Draining), []difference{
+		{"drain.mode", "evict", "wait"}, {"drain.force", true, nil}, {"reason", nil, "<b> & c"},
+	})
+	golden(t, "different", func(w io.Writer) { io.WriteString(w, "Error: "+indent(err.Error())+"\n") })
+}

@@ -1,0 +1,4 @@
+package workflows
+
+// TimedOut is timedOut, for tests.
+var TimedOut = timedOut
