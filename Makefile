@@ -10,7 +10,11 @@ GOLANGCI_VERSION      := v2.15.0
 WORKFLOWCHECK_VERSION := v0.6.0
 KUBERNETES_VERSION    := v1.36.3
 
+# One set of flags everywhere, so that the build cache serves binaries, tests and images alike.
 export DRYDOCK_BIN := $(BIN)
+export GOFLAGS     := $(GOFLAGS) -trimpath
+STATIC_GO          := CGO_ENABLED=0 go
+
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-stop test build lint unit e2e devcluster-test bench images clean drydock
 
@@ -18,10 +22,10 @@ help: ## show the targets
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 demo: build ## the main job, end to end, on a cluster of this machine (KEEP=1 leaves it running)
-	@go run ./deploy/demo $(if $(KEEP),--keep)
+	@$(STATIC_GO) run ./deploy/demo $(if $(KEEP),--keep)
 
 demo-stop: ## stop what `make demo KEEP=1` left running
-	@go run ./deploy/demo --stop
+	@$(STATIC_GO) run ./deploy/demo --stop
 
 test: build lint unit e2e devcluster-test ## all tests
 	@echo "== all tests passed"
@@ -31,21 +35,21 @@ build: drydock $(BIN)/devcluster $(BIN)/temporal ## drydock, drydock-worker, dev
 drydock:
 	@echo "== building drydock and drydock-worker ($(VERSION))"
 	@mkdir -p $(BIN)
-	@go build -trimpath -ldflags "$(LDFLAGS)" -o $(BIN)/ ./starter/drydock ./worker/drydock-worker
+	@$(STATIC_GO) build -ldflags "$(LDFLAGS)" -o $(BIN)/ ./starter/drydock ./worker/drydock-worker
 
 DEVCLUSTER_SOURCES := $(shell find deploy/devcluster -type f -not -name '*_test.go')
 $(BIN)/devcluster: $(DEVCLUSTER_SOURCES)
 	@echo "== building devcluster: etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok in one binary"
 	@echo "   (about five minutes and a few hundred megabytes of modules the first time, seconds afterwards)"
 	@mkdir -p $(BIN)
-	@cd deploy/devcluster && go build -trimpath \
+	@cd deploy/devcluster && go build \
 		-ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$(KUBERNETES_VERSION)" -o $@ .
 
 $(BIN)/temporal: $(BIN)/.temporal-$(TEMPORAL_VERSION)
 $(BIN)/.temporal-$(TEMPORAL_VERSION):
 	@echo "== building the Temporal command line and dev server $(TEMPORAL_VERSION) (about three minutes the first time)"
 	@mkdir -p $(BIN)
-	@cd / && GOFLAGS= GOBIN=$(BIN) CGO_ENABLED=0 go install -trimpath -ldflags "-s -w" github.com/temporalio/cli/cmd/temporal@$(TEMPORAL_VERSION)
+	@cd / && GOBIN=$(BIN) $(STATIC_GO) install -ldflags "-s -w" github.com/temporalio/cli/cmd/temporal@$(TEMPORAL_VERSION)
 	@touch $@ $(BIN)/temporal
 
 $(TOOLS)/.golangci-$(GOLANGCI_VERSION):
@@ -70,16 +74,16 @@ unit: ## everything but the end-to-end tests
 
 e2e: drydock $(BIN)/devcluster $(BIN)/temporal ## end to end: real control plane, real Temporal server, real binaries
 	@echo "== end-to-end tests (a few minutes)"
-	@go test -timeout 20m -count 1 ./e2e/...
+	@$(STATIC_GO) test -timeout 20m -count 1 ./e2e/...
 
 devcluster-test: $(BIN)/devcluster ## the tests of devcluster, a module of its own
 	@echo "== tests of devcluster"
 	@cd deploy/devcluster && go vet ./... && go test -timeout 15m ./...
 
 bench: build ## the benchmarks: a table, and bench.json
-	@go run ./bench
+	@$(STATIC_GO) run ./bench
 
-images: drydock ## container images FROM scratch, out of binaries built here
+images: drydock $(BIN)/temporal ## container images FROM scratch, out of binaries built here
 	@deploy/docker/build.sh $(VERSION)
 
 clean: ## remove what was built

@@ -172,7 +172,6 @@ func TestAPersonWhoUncordonsIsToldThreeTimes(t *testing.T) {
 	run := s.begin("worker-01")
 	s.untilHeld(run)
 	for n := 1; n <= 3; n++ {
-		s.watched(run)
 		s.schedulable("worker-01", true)
 		s.eventually("the node is cordoned again", func() error {
 			if !s.node("worker-01").Spec.Unschedulable {
@@ -188,7 +187,6 @@ func TestAPersonWhoUncordonsIsToldThreeTimes(t *testing.T) {
 			return nil
 		})
 	}
-	s.watched(run)
 	s.schedulable("worker-01", true)
 	s.eventually("the last warning says that it is left schedulable", func() error {
 		if events := s.nodeEvents("worker-01", "CordonContested"); len(events) != 1 || events[0].Type != "Warning" {

@@ -22,7 +22,7 @@ import (
 )
 
 // patience is how long a test waits for anything; it is a bound for a broken program, not a measure.
-const patience = 15 * time.Second
+const patience = 45 * time.Second
 
 // site is one test's Drydock: a worker with a configuration of its own, and its command line, on the shared servers.
 // Its cluster name keeps its workflows apart from other tests'.
@@ -117,6 +117,10 @@ func (s *site) nextWorker() devstack.WorkerOptions {
 
 // tidyUp ends the test's workflows and leaves every node as the next test expects it.
 func (s *site) tidyUp() {
+	// The test may have used up its own time.
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	s.ctx = ctx
 	if s.worker != nil {
 		if s.Failed() {
 			s.Logf("the worker's log ends with\n%s", s.worker.Tail())

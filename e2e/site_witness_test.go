@@ -116,6 +116,17 @@ func (w *witness) taken(node string) int {
 	return w.takes[node]
 }
 
+// takenAll is how often any node was taken so far.
+func (w *witness) takenAll() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := 0
+	for _, takes := range w.takes {
+		all += takes
+	}
+	return all
+}
+
 // cordonedTimes is how often a node became unschedulable, counting that it was so at the beginning.
 func (w *witness) cordonedTimes(node string) int {
 	w.mu.Lock()

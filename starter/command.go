@@ -81,7 +81,7 @@ func bareCause(err error) error {
 // run runs the command until it ends by itself, or stop ends and with it the command. It returns the exit status,
 // and an error if the command did not even start.
 func (c command) run(stop context.Context, signal func() syscall.Signal, note func(string, ...any)) (status int, err error) {
-	cmd := exec.Command(c.argv[0], c.argv[1:]...)
+	cmd := exec.Command(c.argv[0], c.argv[1:]...) //nolint:noctx // a context would kill it at once; end first asks it to stop
 	cmd.Env = c.environ
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.stdin, c.stdout, c.stderr
 	// What the command leaves running in the background must not keep us by holding its output open.

@@ -123,7 +123,7 @@ func TestInterruptsAreCounted(t *testing.T) {
 	// The end of the context and the first signal are one event.
 	cancel()
 	c <- syscall.SIGTERM
-	ended(t, i.reached(1))
+	ended(i.reached(1), t)
 	time.Sleep(100 * time.Millisecond)
 	if i.reached(2).Err() != nil {
 		t.Fatal("one signal was counted twice")
@@ -133,16 +133,16 @@ func TestInterruptsAreCounted(t *testing.T) {
 	}
 	next := i.next()
 	c <- syscall.SIGINT
-	ended(t, i.reached(2))
-	ended(t, next)
+	ended(i.reached(2), t)
+	ended(next, t)
 	if i.last() != syscall.SIGINT || i.reached(3).Err() != nil {
 		t.Errorf("signal = %s, third: %v", i.last(), i.reached(3).Err())
 	}
 	for range 5 {
 		c <- syscall.SIGINT
 	}
-	ended(t, i.reached(maxInterrupts))
-	ended(t, i.next())
+	ended(i.reached(maxInterrupts), t)
+	ended(i.next(), t)
 }
 
 func TestEndOfTheContextIsAnInterrupt(t *testing.T) {
@@ -150,13 +150,13 @@ func TestEndOfTheContextIsAnInterrupt(t *testing.T) {
 	i := newApp(Process{}).interrupts(ctx)
 	defer i.stop()
 	cancel()
-	ended(t, i.reached(1))
+	ended(i.reached(1), t)
 	if i.last() != syscall.SIGINT {
 		t.Errorf("signal = %s", i.last())
 	}
 }
 
-func ended(t *testing.T, ctx context.Context) {
+func ended(ctx context.Context, t *testing.T) {
 	t.Helper()
 	select {
 	case <-ctx.Done():

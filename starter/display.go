@@ -149,7 +149,7 @@ func (d *display) redraw() {
 		d.drawn++
 	}
 	b.WriteString("\x1b[J")
-	io.WriteString(d.out, b.String())
+	fmt.Fprint(d.out, b.String())
 }
 
 func (d *display) labelWidth() int {

@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -40,7 +41,7 @@ executed or is not found. Where the command does not exist, nothing is started a
   drydock exec worker-01 --reason "kernel 6.12" --ready-timeout 10m -- ssh -t root@worker-01 'dnf -y update && reboot'`,
 		Annotations:           map[string]string{ownErrorCode: "yes"},
 		DisableFlagsInUseLine: true,
-		RunE:                  func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
+		RunE:                  func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), cmd, args) },
 	}
 	o.spec.register(cmd)
 	cmd.Flags().DurationVar(&o.readyWithin, "timeout", 0, "cancel the maintenance if the node is not Ready by then; 0 waits for ever")
@@ -54,8 +55,8 @@ func registerKillAfter(cmd *cobra.Command, killAfter *time.Duration) {
 }
 
 // run turns every error that is not the command's into one of ours, whose code no command is likely to use.
-func (o *execOptions) run(cmd *cobra.Command, args []string) error {
-	out, err := o.exec(cmd, args)
+func (o *execOptions) run(ctx context.Context, cmd *cobra.Command, args []string) error {
+	out, err := o.exec(ctx, cmd, args)
 	if err != nil {
 		if code := codeOf(err); code == exitNotFound || code == exitCannotExecute || code == exitInterrupted {
 			return err
@@ -82,8 +83,8 @@ func withCodeUnlessOK(code int) error {
 	return withCode(code, nil)
 }
 
-func (o *execOptions) exec(cmd *cobra.Command, args []string) (outcome, error) {
-	ctx, a := cmd.Context(), o.app
+func (o *execOptions) exec(ctx context.Context, cmd *cobra.Command, args []string) (outcome, error) {
+	a := o.app
 	names, argv, err := splitAtDash(args, cmd.ArgsLenAtDash())
 	if err != nil {
 		return outcome{}, usageError("%w", err)
@@ -123,7 +124,7 @@ func (o *execOptions) exec(cmd *cobra.Command, args []string) (outcome, error) {
 			}
 		},
 	}
-	return s.work(stops{
+	return s.work(stops{ //nolint:contextcheck // each of the stops is a context
 		abandon: stop.reached(1), abort: stop.reached(1), giveUp: stop.reached(2), leave: stop.next, signal: stop.last,
 	}), nil
 }

@@ -2,6 +2,7 @@ package starter
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -178,5 +179,5 @@ func TestDifferentSettingsAreShown(t *testing.T) {
 	err := c.errDifferent(viewOf(workflows.Draining), []difference{
 		{"drain.mode", "evict", "wait"}, {"drain.force", true, nil}, {"reason", nil, "<b> & c"},
 	})
-	golden(t, "different", func(w io.Writer) { io.WriteString(w, "Error: "+indent(err.Error())+"\n") })
+	golden(t, "different", func(w io.Writer) { fmt.Fprintln(w, "Error: "+indent(err.Error())) })
 }

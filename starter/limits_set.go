@@ -37,7 +37,7 @@ service already stays so: limits are judged when a slot is granted.`,
   drydock limits set --no-max-unavailable
   drydock limits set --from-file worker.yaml --comment "groups per rack"`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), cmd.Flags()) },
 	}
 	o.register(cmd)
 	return cmd
@@ -53,12 +53,11 @@ func (o *limitsSetOptions) register(cmd *cobra.Command) {
 	f.StringVar(&o.comment, "comment", "", "why, shown with the limits")
 }
 
-func (o *limitsSetOptions) run(cmd *cobra.Command) error {
-	ctx := cmd.Context()
+func (o *limitsSetOptions) run(ctx context.Context, flags *pflag.FlagSet) error {
 	if err := o.output.check(); err != nil {
 		return err
 	}
-	change, err := o.change(cmd.Flags(), o.app.Stdin)
+	change, err := o.change(flags, o.app.Stdin)
 	if err != nil {
 		return err
 	}

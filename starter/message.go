@@ -45,6 +45,9 @@ const (
 	recordedGrace = 2 * time.Second
 )
 
+// errEnded marks the errors of messages that come too late.
+var errEnded = errors.New("has ended meanwhile")
+
 // send tells a maintenance something and waits for the effect. Signals are durable before anybody acts upon them;
 // the effect is what the status says afterwards.
 func (c *connection) send(ctx context.Context, t target, m message, comment string) (v view, said string, err error) {
@@ -59,7 +62,7 @@ func (c *connection) send(ctx context.Context, t target, m message, comment stri
 		return before, "", err
 	}
 	if !before.running() {
-		return before, "", fmt.Errorf("the maintenance of %s has ended %s%s", t.Node, before.phase(), colon(before.message()))
+		return before, "", fmt.Errorf("the maintenance of %s %w: %s%s", t.Node, errEnded, before.phase(), colon(before.message()))
 	}
 	already, err := m.check(before.Status)
 	if err != nil || already != "" {
@@ -85,7 +88,7 @@ func (c *connection) signal(ctx context.Context, t target, name string, payload 
 	err := c.SignalWorkflow(ctx, t.ID, t.Run, name, payload)
 	var gone *serviceerror.NotFound
 	if errors.As(err, &gone) {
-		return fmt.Errorf("the maintenance of %s has ended meanwhile", t.Node)
+		return fmt.Errorf("the maintenance of %s %w", t.Node, errEnded)
 	}
 	return c.explain("sending "+name, err)
 }

@@ -47,7 +47,7 @@ with 0 if all went well, 1 if a node failed, 3 if it was cancelled.`,
   drydock rollout --all --yes --reason "kernel 6.12" -- ssh root@{node} /usr/local/bin/update
   drydock rollout worker-01 worker-02 --continue-on-error -- ansible-playbook patch.yaml --limit {node}`,
 		DisableFlagsInUseLine: true,
-		RunE:                  func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
+		RunE:                  func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), cmd, args) },
 	}
 	o.spec.register(cmd)
 	o.output.register(cmd)
@@ -62,8 +62,8 @@ with 0 if all went well, 1 if a node failed, 3 if it was cancelled.`,
 	return cmd
 }
 
-func (o *rolloutOptions) run(cmd *cobra.Command, args []string) error {
-	ctx, a := cmd.Context(), o.app
+func (o *rolloutOptions) run(ctx context.Context, cmd *cobra.Command, args []string) error {
+	a := o.app
 	names, argv, err := splitAtDash(args, cmd.ArgsLenAtDash())
 	if err != nil {
 		return usageError("%w", err)
@@ -172,8 +172,11 @@ func (o *rolloutOptions) nodes(ctx context.Context, names []string) (chosen []st
 		}
 		return leaveOut
 	})
-	if len(chosen) == 0 {
-		return nil, nil, withCode(exitFailed, fmt.Errorf("no nodes to work on (%s left out as control plane)", plural(len(skipped), "node")))
+	switch {
+	case len(chosen) == 0 && len(skipped) == 0:
+		return nil, nil, fmt.Errorf("no node matches the selector %q", o.selector)
+	case len(chosen) == 0:
+		return nil, nil, fmt.Errorf("no nodes to work on: %s left out as control plane (--include-control-plane includes them)", plural(len(skipped), "node"))
 	}
 	return chosen, skipped, nil
 }
@@ -225,14 +228,14 @@ func (o *rolloutOptions) roll(ctx context.Context, c *connection, orders []order
 					}
 				},
 			}
-			result := s.work(stops{
+			result := s.work(stops{ //nolint:contextcheck // each of the stops is a context
 				abandon: abandon, abort: stop.reached(2), giveUp: stop.reached(3),
 				leave: func() context.Context { return stop.reached(3) }, signal: stop.last,
 			})
 			show.note("%s: %s%s", node, result.Result, colon(result.Note))
 			return result
 		},
-	}.run()
+	}.run() //nolint:contextcheck // it has abandon
 }
 
 // sayInterrupts confirms that an interrupt was understood, and says what the next one would do.

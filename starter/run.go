@@ -40,7 +40,7 @@ type app struct {
 // Run runs one command line and returns its exit code. All output goes to the process's writers.
 func Run(ctx context.Context, p Process) int {
 	a := newApp(p)
-	root := newRoot(a)
+	root := newRoot(a) //nolint:contextcheck // commands get their context from cobra, when they run
 	root.SetArgs(p.Args[1:])
 	root.SetIn(p.Stdin)
 	root.SetOut(p.Stdout)

@@ -33,7 +33,7 @@ func TestExitCodesAndHints(t *testing.T) {
 		code int
 		want []string
 	}{
-		"unknown command":            {[]string{"strat"}, 2, []string{`unknown command "strat"`, "start", `Run "drydock --help"`}},
+		"unknown command":            {[]string{"stard"}, 2, []string{`unknown command "stard"`, "start", `Run "drydock --help"`}},
 		"unknown flag":               {[]string{"start", "n", "--bogus"}, 2, []string{"unknown flag: --bogus", `Run "drydock start --help"`}},
 		"flag of a wrong type":       {[]string{"start", "n", "--priority", "high"}, 2, []string{"--priority"}},
 		"no node":                    {[]string{"done"}, 2, []string{"which node?"}},
@@ -169,7 +169,7 @@ func TestHelpKnowsThePlugin(t *testing.T) {
 	if _, stdout, _ = runHere(t, "/usr/local/bin/drydock", "done", "--help"); strings.Contains(stdout, "kubectl") {
 		t.Errorf("help speaks of kubectl:\n%s", stdout)
 	}
-	_, _, stderr := runHere(t, "kubectl-drydock", "strat")
+	_, _, stderr := runHere(t, "kubectl-drydock", "stard")
 	if !strings.Contains(stderr, `Run "kubectl drydock --help"`) {
 		t.Errorf("standard error = %q", stderr)
 	}

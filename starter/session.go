@@ -121,10 +121,15 @@ func (s *session) steps(st stops) outcome {
 
 // begin starts the maintenance, trying again while Temporal is away: a rollout must not fail for that.
 func (s *session) begin(st stops) (v view, adopted bool, err error) {
+	var last error
 	err = s.persist(st.abandon, "starting the maintenance of "+s.order.spec.Node, func() error {
-		v, adopted, err = s.desk.begin(st.abandon, s.order)
-		return err
+		// An interrupt does not cut the call short: afterwards it must be known whether there is something to cancel.
+		v, adopted, last = s.desk.begin(st.giveUp, s.order)
+		return last
 	})
+	if errors.Is(err, errInterrupted) && errors.Is(last, errUnreachable) {
+		err = fmt.Errorf("interrupted while Temporal did not answer, so it may have been started: see \"%s status %s\"", s.program, s.order.spec.Node)
+	}
 	if err == nil && adopted {
 		s.desk.note("%s: the same maintenance is running already; going on with it", v.Node)
 	}
@@ -221,14 +226,16 @@ func (s *session) report(st stops, t target, status int, startErr error) outcome
 		}
 		m = failedMessage(s.program, t.Requestor, o.Note)
 	}
-	if err := s.persist(st.giveUp, "saying "+m.name, func() error { return s.desk.tell(st.giveUp, t, m) }); err != nil {
+	err := s.persist(st.giveUp, "saying "+m.name, func() error { return s.desk.tell(st.giveUp, t, m) })
+	// Where the command has said done by itself, the maintenance may have ended before us.
+	if err != nil && (o.Result != resultDone || !errors.Is(err, errEnded)) {
 		return s.unreported(o, m.name, err)
 	}
 	if o.Result == resultFailed {
 		o.Note += "; stays out of service, RequestorFailed"
 		return o
 	}
-	_, err := s.desk.awaitEnd(st.leave(), t)
+	_, err = s.desk.awaitEnd(st.leave(), t)
 	switch {
 	case errors.Is(err, errInterrupted):
 		o.Note, o.code = "done; no longer waiting for the end of the maintenance, which goes on", exitInterrupted

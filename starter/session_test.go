@@ -238,6 +238,39 @@ func TestSessionGivesUpAtTheSecondInterrupt(t *testing.T) {
 	}
 }
 
+func TestSessionWhoseCommandSaidDoneItself(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  error
+		want outcome
+		note string
+	}{
+		"and it completed": {nil, outcome{Result: resultDone}, ""},
+		"and it did not":   {errors.New("ended Cancelled"), outcome{Result: resultFailed, code: exitOwnError}, "ended Cancelled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			desk := &fakeDesk{tellErrors: []error{fmt.Errorf("it %w", errEnded)}, end: c.end}
+			got := runSession(t, desk, noInterrupts(t), "exit 0")
+			desk.check(t, got, c.want, c.note, "begin", "await ready", "started", "tell done", "await end")
+		})
+	}
+}
+
+func TestFailureNobodyHeardOfIsSaid(t *testing.T) {
+	desk := &fakeDesk{tellErrors: []error{fmt.Errorf("it %w", errEnded)}}
+	got := runSession(t, desk, noInterrupts(t), "exit 3")
+	desk.check(t, got, outcome{Result: resultFailed, code: 3}, "failed was NOT said", "begin", "await ready", "started", "tell failed: exit status 3")
+}
+
+func TestInterruptedStartMayHaveStarted(t *testing.T) {
+	desk := &fakeDesk{beginErrors: slices.Repeat([]error{fmt.Errorf("Temporal %w", errUnreachable)}, 10000)}
+	stop := noInterrupts(t)
+	time.AfterFunc(50*time.Millisecond, func() { stop.raise(1, syscall.SIGINT) })
+	got := runSession(t, desk, stop, "exit 0", func(s *session) { s.retryEvery = time.Millisecond })
+	if got.Result != resultFailed || !strings.Contains(got.Note, "may have been started") {
+		t.Errorf("outcome = %+v", got)
+	}
+}
+
 func TestSessionDoesNotPersistInARefusal(t *testing.T) {
 	desk := &fakeDesk{beginErrors: []error{errors.New("with other settings")}}
 	got := runSession(t, desk, noInterrupts(t), "exit 0")

@@ -45,7 +45,7 @@ other settings it is, and the error shows both.`,
   drydock start gpu-07 --wait-for-pods app=training --wait-for-pods-timeout 12h --ready-timeout 4h
   drydock start --file maintenance.yaml
   drydock start worker-01 --drain-mode wait -o json`,
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), cmd, args) },
 	}
 	o.spec.register(cmd)
 	o.output.register(cmd)
@@ -59,8 +59,8 @@ func registerSkipCheck(cmd *cobra.Command, skip *bool) {
 	cmd.Flags().BoolVar(skip, "skip-node-check", false, "do not look whether Kubernetes knows the node")
 }
 
-func (o *startOptions) run(cmd *cobra.Command, args []string) error {
-	ctx, a := cmd.Context(), o.app
+func (o *startOptions) run(ctx context.Context, cmd *cobra.Command, args []string) error {
+	a := o.app
 	if err := o.output.check(); err != nil {
 		return err
 	}

@@ -59,6 +59,8 @@ type maintenance struct {
 	shown      Phase
 	cordoned   time.Time
 	recordoned int
+	// contested: somebody keeps lifting the cordon, and it is not set again.
+	contested bool
 	// guarding is set while guard reacts to a change of the node, which cancelGuard ends.
 	guarding    bool
 	cancelGuard workflow.CancelFunc

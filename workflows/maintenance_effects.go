@@ -76,6 +76,7 @@ func (m *maintenance) applyRetry(Simple) string {
 	m.status.Failure = ""
 	m.enter(Ready, "retry")
 	m.setDeadline(m.spec.ReadyTimeout.Std())
+	m.showRequestors()
 	return "the node is Ready again"
 }
 
@@ -186,6 +187,9 @@ func (m *maintenance) applyJoin(p Membership) string {
 }
 
 func (m *maintenance) checkLeave(p Membership) error {
+	if err := spec.RequestorName(p.Requestor); err != nil {
+		return fmt.Errorf("requestor: %w", err)
+	}
 	if p.Requestor == m.spec.Requestor {
 		return fmt.Errorf("%s is whose maintenance this is: send done or cancel", p.Requestor)
 	}

@@ -3,6 +3,7 @@ package workflows
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -28,7 +29,7 @@ func (m *maintenance) guard(ctx workflow.Context) {
 		}
 		m.guarding = true
 		var reaction workflow.Context
-		reaction, m.cancelGuard = workflow.WithCancel(m.life)
+		reaction, m.cancelGuard = workflow.WithCancel(ctx)
 		if err := m.react(reaction, change); err != nil && reaction.Err() == nil {
 			m.note("the node could not be held: " + err.Error())
 		}
@@ -69,15 +70,25 @@ func (m *maintenance) react(ctx workflow.Context, change NodeChange) error {
 
 // restoreCordon sets a lifted cordon again, with a Warning event; after the third time it stops fighting and says so.
 func (m *maintenance) restoreCordon(ctx workflow.Context) error {
-	m.recordoned++
-	if m.recordoned <= maxRecordons {
-		_, err := m.holdNode(ctx, true, activities.Event{})
-		m.note(fmt.Sprintf("somebody made the node schedulable; cordoned again (%d of %d)", m.recordoned, maxRecordons))
-		return err
+	if m.contested {
+		return nil
 	}
+	if m.recordoned < maxRecordons {
+		held, err := m.holdNode(ctx, true, activities.Event{})
+		// One lift may be reported more than once: only those that were found count, and reports that came meanwhile
+		// are about the same one.
+		m.changes = slices.DeleteFunc(m.changes, func(c NodeChange) bool { return c.Uncordoned })
+		if err != nil || !held.Again {
+			return err
+		}
+		m.recordoned++
+		m.note(fmt.Sprintf("somebody made the node schedulable; cordoned again (%d of %d)", m.recordoned, maxRecordons))
+		return nil
+	}
+	m.contested = true
 	m.note("somebody keeps making the node schedulable: it is left schedulable, and new pods may come")
 	_, err := m.holdNode(ctx, false, activities.Event{Reason: "CordonContested", Warning: true, Message: fmt.Sprintf(
-		"the cordon was lifted %d times during the maintenance by %s; it is not set again", m.recordoned, m.spec.Requestor)})
+		"the cordon was lifted %d times during the maintenance by %s; it is not set again", m.recordoned+1, m.spec.Requestor)})
 	return err
 }
 

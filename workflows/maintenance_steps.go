@@ -20,7 +20,7 @@ func (m *maintenance) cordon() error {
 		return err
 	}
 	m.enter(Cordoning, "")
-	m.touched = true
+	m.touched, m.contested = true, false
 	_, err := m.holdNode(m.steps, m.spec.Cordon, activities.Event{Reason: "MaintenanceStarted", Message: m.summary()})
 	if err != nil {
 		return m.stepFailed(err)

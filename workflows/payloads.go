@@ -212,7 +212,9 @@ type StateRequest struct {
 type State struct {
 	Limits LimitsInForce `json:"limits"`
 	// Rebuilding: nothing is granted until the holders are known again.
-	Rebuilding bool              `json:"rebuilding,omitempty"`
+	Rebuilding bool `json:"rebuilding,omitempty"`
+	// PreviousRun is the scheduler run whose state is still to be taken over.
+	PreviousRun string            `json:"previousRun,omitempty"`
 	Freezes    []schedule.Freeze `json:"freezes,omitempty"`
 	Holders    []Holder          `json:"holders"`
 	// Nodes and Unavailable count the cluster when it was last observed.

@@ -1,8 +1,12 @@
 package workflows
 
 import (
+	"cmp"
+	"errors"
+	"slices"
 	"time"
 
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/activities"
@@ -34,6 +38,8 @@ type SchedulerState struct {
 	// Rebuilt says that the holders are known. PreviousRun is the scheduler run whose state to take over.
 	Rebuilt     bool   `json:"rebuilt,omitempty"`
 	PreviousRun string `json:"previousRun,omitempty"`
+	// ContinueAfter is how many signals a run takes before it continues as new; 0 is maxSignals.
+	ContinueAfter int `json:"continueAfter,omitempty"`
 }
 
 // Told is what a pending request was last told, and when.
@@ -60,6 +66,7 @@ type scheduler struct {
 	inFlight  int
 	signals   int
 	observing bool
+	resting   bool
 	reclaims  map[string]bool
 	watch     *clusterWatch
 }
@@ -123,12 +130,13 @@ func (s *scheduler) run() error {
 		s.decide()
 		s.observe()
 		s.keepWatch()
+		s.doubtUnwatched()
 	}
 }
 
 // leaving tells whether to continue as new; from then on nothing new is begun.
 func (s *scheduler) leaving() bool {
-	return workflow.GetInfo(s.ctx).GetContinueAsNewSuggested() || s.signals >= maxSignals
+	return workflow.GetInfo(s.ctx).GetContinueAsNewSuggested() || s.signals >= cmp.Or(s.ContinueAfter, maxSignals)
 }
 
 // decide grants what the limits allow, and tells the others why they wait.
@@ -225,7 +233,8 @@ func (s *scheduler) signalHolder(h Holder, signal string, arg any) {
 	})
 }
 
-// signalRun signals one run of a maintenance without waiting for the delivery; lost is called if there is no such run.
+// signalRun signals one run of a maintenance without waiting for the delivery; lost is called if no such run runs. Any
+// other failure is no proof of that, and a repeated request or the watch makes up for it.
 func (s *scheduler) signalRun(node, requestor, run, signal string, arg any, lost func()) {
 	s.inFlight++
 	future := workflow.SignalExternalWorkflow(s.ctx, MaintenanceID(s.cluster, node, requestor), run, signal, arg)
@@ -233,7 +242,8 @@ func (s *scheduler) signalRun(node, requestor, run, signal string, arg any, lost
 		s.inFlight--
 		if err := future.Get(s.ctx, nil); err != nil {
 			workflow.GetLogger(s.ctx).Warn("maintenance not signalled", "node", node, "requestor", requestor, "signal", signal, "error", err)
-			if lost != nil {
+			var nobody *temporal.UnknownExternalWorkflowExecutionError
+			if lost != nil && errors.As(err, &nobody) {
 				lost()
 			}
 		}
@@ -251,7 +261,9 @@ func (s *scheduler) whenReady(future workflow.Future, then func()) {
 	})
 }
 
+// decided logs a decision; one that recurs is kept once, so that it does not displace what people decided.
 func (s *scheduler) decided(by, what, why string) {
+	s.Decisions = slices.DeleteFunc(s.Decisions, func(d RecordedDecision) bool { return d.By == by && d.What == what && d.Why == why })
 	s.Decisions = append(s.Decisions, RecordedDecision{At: workflow.Now(s.ctx), By: by, What: what, Why: why})
 	if extra := len(s.Decisions) - maxDecisions; extra > 0 {
 		s.Decisions = s.Decisions[extra:]

@@ -44,6 +44,10 @@ func (s *scheduler) listen() error {
 	take(s, selector, SignalSlotRequest, s.request)
 	take(s, selector, SignalSlotRelease, func(r SlotRelease) { s.free(r.RequestID) })
 	workflow.GoNamed(s.ctx, "signals", func(ctx workflow.Context) {
+		// A slot that is given back before its holder is known would be held for ever.
+		if err := s.awaitRebuilt(ctx); err != nil {
+			return
+		}
 		for {
 			selector.Select(ctx)
 		}
@@ -67,6 +71,12 @@ func take[T any](s *scheduler, selector workflow.Selector, name string, handle f
 	})
 }
 
+// awaitRebuilt waits until the state of the scheduler that ran before is taken over: what is changed earlier would be
+// overwritten.
+func (s *scheduler) awaitRebuilt(ctx workflow.Context) error {
+	return workflow.Await(ctx, func() bool { return s.Rebuilt })
+}
+
 // update handles an update: check is its validator, and is asked again before apply.
 func update[T any](s *scheduler, name string, check func(T) error, apply func(T) error) error {
 	decode := func(raw converter.RawValue) (T, error) {
@@ -76,7 +86,10 @@ func update[T any](s *scheduler, name string, check func(T) error, apply func(T)
 		}
 		return payload, check(payload)
 	}
-	return workflow.SetUpdateHandlerWithOptions(s.ctx, name, func(_ workflow.Context, raw converter.RawValue) (State, error) {
+	return workflow.SetUpdateHandlerWithOptions(s.ctx, name, func(ctx workflow.Context, raw converter.RawValue) (State, error) {
+		if err := s.awaitRebuilt(ctx); err != nil {
+			return State{}, err
+		}
 		payload, err := decode(raw)
 		if err == nil {
 			err = apply(payload)
@@ -103,7 +116,27 @@ func (s *scheduler) request(r SlotRequest) {
 		s.forgetTold(r.ID)
 		return
 	}
+	s.supersede(r)
 	s.Pending = append(s.Pending, PendingRequest{SlotRequest: r, Code: schedule.Unobserved, Reason: "not looked at yet"})
+}
+
+// supersede frees what a run had asked for before: it asks anew only after it gave that back, so that a release that was
+// lost with an earlier scheduler never makes a maintenance wait for its own slot.
+func (s *scheduler) supersede(r SlotRequest) {
+	var earlier []string
+	for _, h := range s.Holders {
+		if h.RunID == r.RunID {
+			earlier = append(earlier, h.RequestID)
+		}
+	}
+	for _, p := range s.Pending {
+		if p.RunID == r.RunID {
+			earlier = append(earlier, p.ID)
+		}
+	}
+	for _, id := range earlier {
+		s.free(id)
+	}
 }
 
 func (s *scheduler) forgetTold(requestID string) { delete(s.Told, requestID) }
@@ -155,7 +188,7 @@ func (s *scheduler) checkThaw(p ThawRequest) error {
 	if p.By == "" {
 		return errors.New("by: say who thaws")
 	}
-	if p.All || slices.ContainsFunc(s.Freezes, func(f schedule.Freeze) bool { return f.By == p.By }) {
+	if p.All || !s.Rebuilt || slices.ContainsFunc(s.Freezes, func(f schedule.Freeze) bool { return f.By == p.By }) {
 		return nil
 	}
 	var by []string
@@ -201,7 +234,7 @@ func (s *scheduler) state(page StateRequest) State {
 	page.Offset = min(max(page.Offset, 0), len(s.Pending))
 	end := min(page.Offset+page.Limit, len(s.Pending))
 	state := State{
-		Limits: s.Limits, Rebuilding: !s.Rebuilt, Freezes: s.Freezes, Holders: s.Holders,
+		Limits: s.Limits, Rebuilding: !s.Rebuilt, PreviousRun: s.PreviousRun, Freezes: s.Freezes, Holders: s.Holders,
 		PendingAll: len(s.Pending), Pending: s.Pending[page.Offset:end], Decisions: s.Decisions,
 	}
 	if end < len(s.Pending) {

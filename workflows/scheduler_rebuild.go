@@ -41,6 +41,8 @@ func (s *scheduler) rebuild() error {
 		s.Holders = append(s.Holders, h)
 		s.reclaim(h, "its workflow does not run")
 	}
+	// A freeze of which nothing is known any more must not hold anybody for ever.
+	s.holdOrResume()
 	return nil
 }
 
@@ -66,6 +68,11 @@ func (s *scheduler) takeOver() error {
 		if len(answers) != 1 || answers[0].Gone || json.Unmarshal(answers[0].Answer, &before) != nil {
 			s.decided("", "the state of the scheduler that ran before is lost", "limits and freezes are those of the configuration")
 			return nil
+		}
+		if before.Rebuilding && before.PreviousRun != "" {
+			// It ended before it had taken over what the run before it knew.
+			s.PreviousRun = before.PreviousRun
+			continue
 		}
 		if offset == 0 {
 			s.Limits, s.Freezes, s.Decisions = before.Limits, before.Freezes, before.Decisions
@@ -106,7 +113,11 @@ func (s *scheduler) addRunning(status Status) {
 		return
 	}
 	id := status.Slot.RequestID
-	if _, known := s.holder(id); known {
+	if h, known := s.holder(id); known {
+		if status.Slot.GrantedAt == nil {
+			// The scheduler that granted it may have ended before it could say so.
+			s.signalHolder(h, SignalSlotGranted, SlotAnswer{RequestID: id})
+		}
 		return
 	}
 	if status.Slot.GrantedAt == nil {

@@ -16,6 +16,10 @@ import (
 // rewatchEvery is the shortest time between two starts of the watch for the sake of new holders.
 const rewatchEvery = 5 * time.Second
 
+// sayAfter bounds an activity of the scheduler's own: what does not succeed for so long is said, and begun anew. None
+// may keep the scheduler from continuing as new.
+const sayAfter = time.Minute
+
 // observe asks for the state of the cluster, where requests wait whose nodes' state is not known.
 func (s *scheduler) observe() {
 	if s.observing || !slices.ContainsFunc(s.Pending, func(p PendingRequest) bool { return p.Code == schedule.Unobserved }) {
@@ -35,7 +39,7 @@ func (s *scheduler) observe() {
 	in.Names, in.Ours = distinct(in.Names), distinct(in.Ours)
 	s.observing = true
 	s.inFlight++
-	ctx := quick(s.ctx, fmt.Sprintf("observe %d nodes", len(in.Names)))
+	ctx := within(quick(s.ctx, fmt.Sprintf("observe %d nodes", len(in.Names))), sayAfter)
 	future := workflow.ExecuteActivity(ctx, cluster.ObserveNodes, in)
 	s.whenReady(future, func() {
 		s.observing = false
@@ -78,6 +82,9 @@ func (s *scheduler) keepWatch() {
 	}
 	want := s.wanted()
 	if s.watch == nil {
+		if s.resting {
+			return
+		}
 		if s.observing {
 			// What is observed may be granted at once, and the watch then begins with the new holders.
 			return
@@ -99,7 +106,7 @@ func (s *scheduler) keepWatch() {
 
 func (s *scheduler) wanted() activities.WatchInput {
 	want := activities.WatchInput{Groups: s.Limits.Groups}
-	if len(s.Pending) > 0 && s.Observed != nil {
+	if len(s.Pending) > 0 && s.Observed != nil && s.Observed.Observation.Revision == s.Revision {
 		want.Digest = s.Observed.Digest
 	}
 	for _, h := range s.Holders {
@@ -110,6 +117,17 @@ func (s *scheduler) wanted() activities.WatchInput {
 	}
 	return want
 }
+
+// doubtUnwatched keeps the next request from being granted on what was observed while nobody looked any more for what
+// makes it out of date.
+func (s *scheduler) doubtUnwatched() {
+	if len(s.Pending) == 0 && s.Observed != nil && (s.watch == nil || s.watch.in.Digest != s.Observed.Digest) {
+		s.doubt()
+	}
+}
+
+// doubt makes all requests wait for the next observation: this one is of no revision of the limits.
+func (s *scheduler) doubt() { s.Observed.Observation.Revision = -1 }
 
 // covers tells whether a running watch sees all that is wanted. One that sees more is good enough.
 func covers(have, want activities.WatchInput) bool {
@@ -145,6 +163,17 @@ func (s *scheduler) startWatch(in activities.WatchInput) {
 	})
 }
 
+// rest leaves a maintenance time to react to a change of its node: a watch begun at once would see the change again.
+func (s *scheduler) rest() {
+	s.resting = true
+	s.inFlight++
+	timer := workflow.NewTimerWithOptions(s.ctx, rewatchEvery, workflow.TimerOptions{Summary: "let the holders react"})
+	s.whenReady(timer, func() {
+		s.inFlight--
+		s.resting = false
+	})
+}
+
 func (s *scheduler) stopWatch() {
 	if s.watch != nil {
 		s.watch.stopped = true
@@ -166,8 +195,10 @@ func (s *scheduler) rewatchIn(d time.Duration) {
 // noticed acts upon what the watch reports.
 func (s *scheduler) noticed(report activities.WatchReport) {
 	if report.Stale && s.Observed != nil {
-		// Every fact may have changed: an observation of no revision makes all requests wait for the next.
-		s.Observed.Observation.Revision = -1
+		s.doubt()
+	}
+	if len(report.Changes) > 0 {
+		s.rest()
 	}
 	for _, change := range report.Changes {
 		if h, ok := s.holder(change.RequestID); ok {
@@ -192,8 +223,8 @@ func (s *scheduler) holder(requestID string) (Holder, bool) {
 // reclaim takes the slot of a holder that will never release it: first the mark goes off the node, which fences the
 // dead workflow's evictions, and then the slot is free.
 func (s *scheduler) reclaim(h Holder, why string) {
-	if _, held := s.holder(h.RequestID); !held || s.reclaims[h.RequestID] {
-		return
+	if _, held := s.holder(h.RequestID); !held || s.reclaims[h.RequestID] || s.leaving() {
+		return // the next run finds it again: it is still among the holders
 	}
 	s.reclaims[h.RequestID] = true
 	s.inFlight++
@@ -234,11 +265,11 @@ func (s *scheduler) releaseOrphan(node, workflowID, runID, requestor, why string
 	}
 	if s.OnOrphan == ReportOrphans {
 		event.Reason = "MaintenanceOrphaned"
-		return workflow.ExecuteActivity(quick(s.ctx, "report "+node+" as orphaned"), nodes.AnnouncePhase, activities.AnnounceInput{
+		return workflow.ExecuteActivity(within(quick(s.ctx, "report "+node+" as orphaned"), sayAfter), nodes.AnnouncePhase, activities.AnnounceInput{
 			Node: node, WorkflowID: workflowID, RunID: runID, Phase: "Orphaned", Event: event,
 		})
 	}
-	return workflow.ExecuteActivity(quick(s.ctx, "release "+node), nodes.ReleaseNode, activities.ReleaseInput{
+	return workflow.ExecuteActivity(within(quick(s.ctx, "release "+node), sayAfter), nodes.ReleaseNode, activities.ReleaseInput{
 		Node: node, WorkflowID: workflowID, RunID: runID, Event: event,
 	})
 }

@@ -7,6 +7,9 @@ import (
 	"os/signal"
 	"syscall"
 
+	// Root certificates for images that have none.
+	_ "golang.org/x/crypto/x509roots/fallback"
+
 	"drydock/worker"
 )
 

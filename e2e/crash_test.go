@@ -1,0 +1,132 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"drydock/workflows"
+)
+
+func TestAWorkerKilledWhileDrainingChangesNothing(t *testing.T) {
+	s := newSite(t, "")
+	ns := s.namespace()
+	before := s.imprint("worker-01")
+	// When the worker dies one pod is blocked, others are on their way out, and others are gone.
+	s.guarded(ns, "web", "worker-01")
+	s.deployment(ns, "quick", 3, on("worker-01"))
+	s.deployment(ns, "slow", 3, on("worker-01"), slowToEnd("15s"))
+	there := s.podsOn(ns, "worker-01")
+	run := s.begin("worker-01")
+	s.refusedOnce(ns)
+	s.eventually("all but one are evicted", func() error {
+		if accepted := s.accepted(ns); len(accepted) != len(there)-1 {
+			return fmt.Errorf("%d of %d", len(accepted), len(there))
+		}
+		return nil
+	})
+	s.worker.Kill()
+	s.allow(ns, "web")
+	s.startWorker()
+	s.until(run, workflows.Ready)
+	for name := range there {
+		if times := s.accepted(ns)[name]; times != 1 {
+			t.Errorf("the eviction of pod %s was accepted %d times", name, times)
+		}
+	}
+	if left := s.podsOn(ns, "worker-01"); len(left) > 0 {
+		t.Errorf("the node is Ready with pods %v", left)
+	}
+	s.done(run)
+	s.back("worker-01", before)
+	s.slotFree("worker-01")
+}
+
+func TestAWorkerKilledAgainAndAgainEndsInTheSameState(t *testing.T) {
+	s := newSite(t, "scheduler: {maxParallel: 2}")
+	ns := s.namespace()
+	s.deployment(ns, "web", 8)
+	s.budget(ns, "web", 7)
+	before := s.imprints()
+	nodes := s.watchNodes()
+	rollout := s.spawn("rollout", "worker-01", "worker-02", "worker-03", "worker-04", "worker-05", "worker-06",
+		"--max-parallel", "4", "--", "true")
+	// The kills come at whatever the worker is doing after so many nodes were taken.
+	for taken := 1; taken <= 3; taken++ {
+		s.eventually("another node is taken", func() error {
+			if now := nodes.takenAll(); now < taken {
+				return fmt.Errorf("%d so far", now)
+			}
+			return nil
+		})
+		s.worker.Kill()
+		s.startWorker()
+	}
+	s.exits(rollout.end(), 0, "6 nodes: 6 done")
+	if most := s.nobodyHolds(nodes); most > 2 {
+		t.Errorf("%d nodes were held at one instant, want 2 at most", most)
+	}
+	for name, imprint := range before {
+		s.back(name, imprint)
+	}
+	for pod, times := range s.accepted(ns) {
+		if times != 1 {
+			t.Errorf("the eviction of pod %s was accepted %d times", pod, times)
+		}
+	}
+}
+
+func TestATerminatedMaintenanceLosesItsSlotAndItsNode(t *testing.T) {
+	s := newSite(t, "")
+	ns := s.namespace()
+	before := s.imprint("worker-01")
+	s.guarded(ns, "web", "worker-01")
+	pod := s.one(ns, "web")
+	run := s.begin("worker-01")
+	s.until(run, workflows.Draining)
+	s.refusedOnce(ns)
+	next := s.begin("worker-02")
+	s.waitsFor(next, "maxParallel 1")
+
+	if err := s.temporal.TerminateWorkflow(s.ctx, run.GetID(), run.GetRunID(), "by hand"); err != nil {
+		t.Fatal(err)
+	}
+	s.within(30*time.Second, "the next maintenance has the slot", func() error {
+		if phase := s.mustStatus(next).Phase; phase != workflows.Ready {
+			return errors.New(string(phase))
+		}
+		return nil
+	})
+	s.back("worker-01", before)
+	s.allow(ns, "web")
+	s.always("the pod is left alone", 2*time.Second, func() error {
+		if accepted := s.accepted(ns); len(accepted) > 0 {
+			return fmt.Errorf("evicted: %v", accepted)
+		}
+		return nil
+	})
+	s.mustStay(pod)
+	if told := s.nodeEvents("worker-01", "MaintenanceReclaimed"); len(told) != 1 || told[0].Type != "Warning" {
+		t.Errorf("events: %+v", told)
+	}
+}
+
+func TestATerminatedMaintenanceIsReportedWhereAskedTo(t *testing.T) {
+	s := newSite(t, "scheduler: {onOrphan: report}")
+	run := s.begin("worker-01")
+	s.untilHeld(run)
+	if err := s.temporal.TerminateWorkflow(s.ctx, run.GetID(), run.GetRunID(), "by hand"); err != nil {
+		t.Fatal(err)
+	}
+	s.within(30*time.Second, "the slot is reclaimed", func() error {
+		if holders := s.holders(); len(holders) > 0 {
+			return fmt.Errorf("holders %v", holders)
+		}
+		return nil
+	})
+	s.mustBeHeld("worker-01", run.GetRunID(), "Orphaned")
+	if told := s.nodeEvents("worker-01", "MaintenanceOrphaned"); len(told) != 1 {
+		t.Errorf("events: %+v", told)
+	}
+}
