@@ -66,7 +66,7 @@ lint: $(TOOLS)/.golangci-$(GOLANGCI_VERSION) $(TOOLS)/.workflowcheck-$(WORKFLOWC
 	@echo "== golangci-lint"
 	@$(TOOLS)/golangci-lint run ./...
 	@echo "== workflowcheck"
-	@$(TOOLS)/workflowcheck -config workflowcheck.yaml ./workflows/...
+	@$(TOOLS)/workflowcheck -test=false -config workflowcheck.yaml ./workflows
 
 unit: ## everything but the end-to-end tests
 	@echo "== unit tests, with the race detector where cgo is at hand"
@@ -78,7 +78,7 @@ e2e: drydock $(BIN)/devcluster $(BIN)/temporal ## end to end: real control plane
 
 devcluster-test: $(BIN)/devcluster ## the tests of devcluster, a module of its own
 	@echo "== tests of devcluster"
-	@cd deploy/devcluster && go vet ./... && go test -timeout 15m ./...
+	@cd deploy/devcluster && go test -timeout 15m ./...
 
 bench: build ## the benchmarks: a table, and bench.json
 	@$(STATIC_GO) run ./bench

@@ -4,11 +4,13 @@ package activities
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,7 +21,8 @@ import (
 
 // Nodes marks, cordons and releases nodes.
 type Nodes struct {
-	Client kubernetes.Interface
+	Client   kubernetes.Interface
+	Temporal client.Client
 	// Events, if false, leaves out the Kubernetes Events.
 	Events bool
 }
@@ -120,6 +123,15 @@ type ReleaseInput struct {
 	WorkflowID string `json:"workflowId"`
 	RunID      string `json:"runId"`
 	Event      Event  `json:"event"`
+	// Then is sent as soon as the node is released; nil sends nothing.
+	Then *Signal `json:"then,omitempty"`
+}
+
+// Signal is a signal to a workflow.
+type Signal struct {
+	WorkflowID string          `json:"workflowId"`
+	Name       string          `json:"name"`
+	Payload    json.RawMessage `json:"payload"`
 }
 
 // Released is what ReleaseNode found and did.
@@ -130,12 +142,18 @@ type Released struct {
 	OtherHolders []string `json:"otherHolders,omitempty"`
 }
 
-// ReleaseNode takes a holder's mark off a node, and with the last one puts back what Drydock changed. A node that is
-// gone, or that this holder does not hold, is a success. Errors: MissingPermission.
+// ReleaseNode takes a holder's mark off a node, and with the last one puts back what Drydock changed; then it sends a
+// signal, if asked to. A node that is gone, or that this holder does not hold, is a success. Errors: MissingPermission.
 func (n *Nodes) ReleaseNode(ctx context.Context, in ReleaseInput) (Released, error) {
 	released, err := k8s.Release(ctx, n.Client, in.Node, in.WorkflowID, in.RunID)
 	if err != nil {
 		return Released{}, translate(err)
+	}
+	if in.Then != nil {
+		// The next node's turn is a matter of this signal: it goes before the Event, and not by way of the workflow.
+		if err := n.Temporal.SignalWorkflow(ctx, in.Then.WorkflowID, "", in.Then.Name, in.Then.Payload); err != nil {
+			return Released{}, fmt.Errorf("signalling %s to %s: %w", in.Then.Name, in.Then.WorkflowID, err)
+		}
 	}
 	if !released.Gone && !released.Foreign {
 		n.emit(ctx, in.Node, released.UID, in.Event)

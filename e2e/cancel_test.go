@@ -142,7 +142,7 @@ func TestCancelWhileReadyKeepsTheNodeOut(t *testing.T) {
 			if !strings.Contains(status.Failure, "cancelled") {
 				s.Errorf("failure = %q", status.Failure)
 			}
-			s.mustBeHeld("worker-01", run.GetRunID(), "RequestorFailed")
+			s.mustShow("worker-01", run.GetRunID(), workflows.RequestorFailed)
 			if !slices.Contains(s.holders(), "worker-01") {
 				s.Error("the slot was given back")
 			}
@@ -175,7 +175,7 @@ func TestCancelWhileRequestorFailed(t *testing.T) {
 	if status.Phase != workflows.RequestorFailed || status.Failure != "flash stopped at 40%" {
 		t.Errorf("the maintenance is %s with failure %q", status.Phase, status.Failure)
 	}
-	s.mustBeHeld("worker-01", run.GetRunID(), "RequestorFailed")
+	s.mustShow("worker-01", run.GetRunID(), workflows.RequestorFailed)
 
 	if _, err := s.tell(run, workflows.MsgCancel, workflows.Cancel{Release: true}); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ func TestAWorkerKilledWhileDrainingChangesNothing(t *testing.T) {
 	// When the worker dies one pod is blocked, others are on their way out, and others are gone.
 	s.guarded(ns, "web", "worker-01")
 	s.deployment(ns, "quick", 3, on("worker-01"))
-	s.deployment(ns, "slow", 3, on("worker-01"), slowToEnd("15s"))
+	s.deployment(ns, "slow", 3, on("worker-01"), slowToEnd("13s"))
 	there := s.podsOn(ns, "worker-01")
 	run := s.begin("worker-01")
 	s.refusedOnce(ns)
@@ -50,10 +50,10 @@ func TestAWorkerKilledAgainAndAgainEndsInTheSameState(t *testing.T) {
 	s.budget(ns, "web", 7)
 	before := s.imprints()
 	nodes := s.watchNodes()
-	rollout := s.spawn("rollout", "worker-01", "worker-02", "worker-03", "worker-04", "worker-05", "worker-06",
-		"--max-parallel", "4", "--", "true")
+	rollout := s.spawn("rollout", "worker-01", "worker-02", "worker-03", "worker-04",
+		"--max-parallel", "4", "--yes", "--", "true")
 	// The kills come at whatever the worker is doing after so many nodes were taken.
-	for taken := 1; taken <= 3; taken++ {
+	for taken := 1; taken <= 3; taken += 2 {
 		s.eventually("another node is taken", func() error {
 			if now := nodes.takenAll(); now < taken {
 				return fmt.Errorf("%d so far", now)
@@ -63,7 +63,7 @@ func TestAWorkerKilledAgainAndAgainEndsInTheSameState(t *testing.T) {
 		s.worker.Kill()
 		s.startWorker()
 	}
-	s.exits(rollout.end(), 0, "6 nodes: 6 done")
+	s.exits(rollout.end(), 0, "4 nodes: 4 done")
 	if most := s.nobodyHolds(nodes); most > 2 {
 		t.Errorf("%d nodes were held at one instant, want 2 at most", most)
 	}
@@ -125,7 +125,7 @@ func TestATerminatedMaintenanceIsReportedWhereAskedTo(t *testing.T) {
 		}
 		return nil
 	})
-	s.mustBeHeld("worker-01", run.GetRunID(), "Orphaned")
+	s.mustShow("worker-01", run.GetRunID(), "Orphaned")
 	if told := s.nodeEvents("worker-01", "MaintenanceOrphaned"); len(told) != 1 {
 		t.Errorf("events: %+v", told)
 	}

@@ -21,7 +21,7 @@ func TestReadyTimeoutKeepsTheNodeOutUntilRetryAndDone(t *testing.T) {
 	if !strings.Contains(status.Failure, "readyTimeout") {
 		t.Errorf("failure = %q", status.Failure)
 	}
-	s.mustBeHeld("worker-01", run.GetRunID(), "RequestorFailed")
+	s.mustShow("worker-01", run.GetRunID(), workflows.RequestorFailed)
 	if !slices.Equal(s.holders(), []string{"worker-01"}) {
 		t.Errorf("holders = %v, want the slot kept", s.holders())
 	}
@@ -38,7 +38,7 @@ func TestReadyTimeoutKeepsTheNodeOutUntilRetryAndDone(t *testing.T) {
 	if left := time.Until(*status.ReadyDeadline); left < 59*time.Minute || left > time.Hour {
 		t.Errorf("an hour's extension leaves %s", left)
 	}
-	s.mustBeHeld("worker-01", run.GetRunID(), "Ready")
+	s.mustShow("worker-01", run.GetRunID(), workflows.Ready)
 	s.done(run)
 	s.back("worker-01", before)
 }
@@ -64,12 +64,12 @@ func TestAFailedRequestorDecidesLater(t *testing.T) {
 		if status := s.until(run, workflows.RequestorFailed); status.Failure != fmt.Sprintf("try %d", n) || status.ReadyDeadline != nil {
 			t.Errorf("failure %q, deadline %v", status.Failure, status.ReadyDeadline)
 		}
-		s.mustBeHeld("worker-01", run.GetRunID(), "RequestorFailed")
+		s.mustShow("worker-01", run.GetRunID(), workflows.RequestorFailed)
 		s.signal(run, workflows.MsgRetry, nil)
 		if status := s.until(run, workflows.Ready); status.Failure != "" {
 			t.Errorf("failure %q after retry", status.Failure)
 		}
-		s.mustBeHeld("worker-01", run.GetRunID(), "Ready")
+		s.mustShow("worker-01", run.GetRunID(), workflows.Ready)
 	}
 	// Done counts where the requestor had failed, too: somebody has repaired it meanwhile.
 	s.signal(run, workflows.MsgFailed, nil)

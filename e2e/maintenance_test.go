@@ -11,7 +11,7 @@ func TestOneMaintenanceFromStartToEnd(t *testing.T) {
 	before := s.imprint("worker-01")
 	run := s.beginWith("worker-01", `"reason":"kernel"`)
 	s.until(run, workflows.Ready)
-	s.mustBeHeld("worker-01", run.GetRunID(), "Ready")
+	s.mustShow("worker-01", run.GetRunID(), workflows.Ready)
 	s.done(run)
 	s.back("worker-01", before)
 }

@@ -42,7 +42,7 @@ func TestALateDoneNeverTouchesTheNextMaintenance(t *testing.T) {
 	if status := s.mustStatus(next); status.Phase != workflows.Ready || status.StartedAt != nil {
 		t.Errorf("the next maintenance is %s, started %v", status.Phase, status.StartedAt)
 	}
-	s.mustBeHeld("worker-02", next.GetRunID(), "Ready")
+	s.mustShow("worker-02", next.GetRunID(), workflows.Ready)
 	s.signal(next, workflows.MsgDone, workflows.Done{Run: next.GetRunID()})
 	s.mustEnd(next, workflows.Completed)
 
@@ -115,7 +115,7 @@ func TestTwoRequestorsOfOneNodeRunOneAfterTheOther(t *testing.T) {
 	s.waitsFor(net, "worker-01 is in maintenance for ops")
 	s.done(ops)
 	s.until(net, workflows.Ready)
-	s.mustBeHeld("worker-01", net.GetRunID(), "Ready")
+	s.mustShow("worker-01", net.GetRunID(), workflows.Ready)
 	s.done(net)
 	s.back("worker-01", before)
 	s.nobodyHolds(nodes)
@@ -153,7 +153,7 @@ func TestTheNodeIsReleasedWhenAllRequestorsAreDone(t *testing.T) {
 	if status := s.mustStatus(run); status.Phase != workflows.Ready || !strings.Contains(status.WaitingFor, "bios") {
 		t.Errorf("bios is not done, and the maintenance is %s, waiting for %s", status.Phase, status.WaitingFor)
 	}
-	s.mustBeHeld("worker-01", run.GetRunID(), "Ready")
+	s.mustShow("worker-01", run.GetRunID(), workflows.Ready)
 	s.signal(run, workflows.MsgDone, workflows.Done{Requestor: "bios"})
 	s.mustEnd(run, workflows.Completed)
 	s.back("worker-01", before)

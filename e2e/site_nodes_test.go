@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"drydock/k8s"
+	"drydock/workflows"
 )
 
 // Labels by which a test makes a node what it is to be.
@@ -103,23 +104,28 @@ func (s *site) back(name, before string) {
 	})
 }
 
-// mustBeHeld checks that a node is held by a run and cordoned, and waits until it shows the phase, which follows.
-func (s *site) mustBeHeld(name, run, phase string) {
+// mustBeHeld checks that a node is held by a run and cordoned.
+func (s *site) mustBeHeld(name, run string) {
 	s.Helper()
-	check := func() error {
-		n := s.node(name)
-		mark, err := k8s.MarkOf(n)
-		held := slices.ContainsFunc(mark.Holders, func(h k8s.Holder) bool { return h.RunID == run })
-		if err != nil || !held || !n.Spec.Unschedulable {
-			s.Fatalf("node %s: want it cordoned and held by %s; unschedulable %t, annotation %s, %v",
-				name, run, n.Spec.Unschedulable, n.Annotations[k8s.HoldersAnnotation], err)
-		}
-		if label := n.Labels[k8s.PhaseLabel]; label != phase {
+	n := s.node(name)
+	mark, err := k8s.MarkOf(n)
+	held := slices.ContainsFunc(mark.Holders, func(h k8s.Holder) bool { return h.RunID == run })
+	if err != nil || !held || !n.Spec.Unschedulable {
+		s.Fatalf("node %s: want it cordoned and held by %s; unschedulable %t, annotation %s, %v",
+			name, run, n.Spec.Unschedulable, n.Annotations[k8s.HoldersAnnotation], err)
+	}
+}
+
+// mustShow checks that a node is held by a run, and waits until its label shows the phase, which it follows.
+func (s *site) mustShow(name, run string, phase workflows.Phase) {
+	s.Helper()
+	s.mustBeHeld(name, run)
+	s.eventually(fmt.Sprintf("node %s shows %s", name, phase), func() error {
+		if label := s.node(name).Labels[k8s.PhaseLabel]; label != string(phase) {
 			return fmt.Errorf("its label says %q", label)
 		}
 		return nil
-	}
-	s.eventually("node "+name+" shows "+phase, check)
+	})
 }
 
 // mustBeFree checks that Drydock has nothing to do with a node.

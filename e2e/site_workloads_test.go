@@ -44,7 +44,8 @@ func withEmptyDir(t *corev1.PodTemplateSpec) {
 // using pods request a resource that no node has to have.
 func using(name string) option {
 	return func(t *corev1.PodTemplateSpec) {
-		t.Spec.Containers[0].Resources.Requests[corev1.ResourceName(name)] = resource.MustParse("1")
+		one := corev1.ResourceList{corev1.ResourceName(name): resource.MustParse("1")}
+		t.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: one, Limits: one}
 	}
 }
 

@@ -181,7 +181,7 @@ func TestANodeCordonedByHandStaysCordoned(t *testing.T) {
 	nodes := s.watchNodes()
 	run := s.begin("worker-01")
 	s.until(run, workflows.Ready)
-	s.mustBeHeld("worker-01", run.GetRunID(), "Ready")
+	s.mustShow("worker-01", run.GetRunID(), workflows.Ready)
 	s.done(run)
 	s.back("worker-01", before)
 	s.nobodyHolds(nodes)

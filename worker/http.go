@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -56,7 +57,7 @@ func serve(address string, handler http.Handler, logger *slog.Logger) (served, e
 	if address == "" {
 		return served{}, nil
 	}
-	listener, err := net.Listen("tcp", address)
+	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
 	if err != nil {
 		return served{}, fmt.Errorf("listening for /metrics and probes: %w (change it with --listen)", err)
 	}

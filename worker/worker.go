@@ -3,7 +3,6 @@ package worker
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -29,6 +28,8 @@ const (
 	stopTimeout = 15 * time.Second
 	// heartbeats bounds how stale progress and cancellations may be.
 	heartbeats = 2 * time.Second
+	// pollers keep a hand-over from waiting for a free poller while other nodes are worked on.
+	pollers = 10
 	// dialAgain is the pause between attempts to reach Temporal at start.
 	dialAgain = 2 * time.Second
 )
@@ -87,6 +88,8 @@ func Run(ctx context.Context, o Options) error {
 		WorkerStopTimeout:                       stopTimeout,
 		MaxHeartbeatThrottleInterval:            heartbeats,
 		MaxConcurrentActivityExecutionSize:      5000,
+		MaxConcurrentActivityTaskPollers:        pollers,
+		MaxConcurrentWorkflowTaskPollers:        pollers,
 		MaxConcurrentWorkflowTaskExecutionSize:  100,
 		MaxConcurrentLocalActivityExecutionSize: 100,
 	})
@@ -110,7 +113,7 @@ func Run(ctx context.Context, o Options) error {
 }
 
 func newActivities(c config.Config, kube kubeClient, temporal client.Client, namespace string, registry prometheus.Registerer) workflows.Activities {
-	marks := &activities.Nodes{Client: kube, Events: c.Kubernetes.Events}
+	marks := &activities.Nodes{Client: kube, Temporal: temporal, Events: c.Kubernetes.Events}
 	all := k8s.NewNodes(kube)
 	var attributes []string
 	for _, key := range workflows.SearchAttributes {
@@ -125,7 +128,7 @@ func newActivities(c config.Config, kube kubeClient, temporal client.Client, nam
 		Cluster:    &activities.Cluster{Nodes: all, Temporal: temporal},
 		Executions: &activities.Executions{Temporal: temporal, Namespace: namespace, Nodes: all},
 		Settings: &activities.Settings{
-			Temporal: temporal, Namespace: namespace, Attributes: attributes, Defaults: json.RawMessage(c.Defaults),
+			Temporal: temporal, Namespace: namespace, Attributes: attributes, Defaults: c.Defaults,
 		},
 	}
 }

@@ -120,7 +120,7 @@ func newSiteAs(t *testing.T, id, taskQueue string) *site {
 	})
 	serve[activities.HoldInput](s, "HoldNode", activities.Held{UID: "uid-1", Mark: "mark-1"})
 	serve[activities.HoldInput](s, "AdoptNode", activities.Held{UID: "uid-2", Mark: "mark-2"})
-	serve[activities.ReleaseInput](s, "ReleaseNode", activities.Released{Uncordoned: true})
+	s.serveRelease()
 	serve[activities.DrainInput](s, "Drain", activities.Drained{Evicted: 3, Skipped: 1})
 	serve[activities.QueryInput](s, "Query", []activities.Answered{})
 	serveNothing[activities.WaitInput](s, "WaitForPods")
@@ -139,6 +139,31 @@ func serve[In, Out any](s *site, name string, usual Out) {
 				return now.value.(Out), nil
 			}
 			return usual, now.err
+		})
+}
+
+// serveRelease releases the node and then the slot, as ReleaseNode does.
+func (s *site) serveRelease() {
+	var now reply
+	s.env.OnActivity("ReleaseNode", mock.Anything, mock.Anything).
+		AfterFn(func() time.Duration { now = s.next("ReleaseNode"); return now.after }).
+		Return(func(_ context.Context, in activities.ReleaseInput) (activities.Released, error) {
+			if now.err != nil {
+				return activities.Released{}, now.err
+			}
+			if in.Then != nil {
+				var slot workflows.SlotRelease
+				if err := json.Unmarshal(in.Then.Payload, &slot); err != nil {
+					s.t.Errorf("payload of %s: %v", in.Then.Name, err)
+				}
+				if err := s.toScheduler(in.Then.WorkflowID, "", in.Then.Name, slot); err != nil {
+					return activities.Released{}, err
+				}
+			}
+			if now.value != nil {
+				return now.value.(activities.Released), nil
+			}
+			return activities.Released{Uncordoned: true}, nil
 		})
 }
 

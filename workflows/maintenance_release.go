@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -32,7 +33,7 @@ func (m *maintenance) bringBack(err error) {
 			message += ": " + end.message
 		}
 		gone := m.releaseNode("Maintenance"+string(end.phase), message, end.phase == Failed)
-		m.releaseSlot()
+		m.withdraw()
 		if gone && end.phase == Completed {
 			end = ending{phase: NodeGone, message: "the node was gone when the requestor was done"}
 			m.status.Failure = end.message
@@ -42,22 +43,29 @@ func (m *maintenance) bringBack(err error) {
 	m.enter(end.phase, end.message)
 }
 
-// releaseNode takes the mark off the node, which fences every eviction in flight, and with it what Drydock changed.
+// releaseNode takes the mark off the node, which fences every eviction in flight, and with it what Drydock changed; and
+// then gives the slot back.
 func (m *maintenance) releaseNode(reason, message string, warning bool) (gone bool) {
 	if !m.touched {
 		return false
 	}
 	m.touched = false
 	m.stopGuard()
+	slot, err := json.Marshal(SlotRelease{RequestID: m.request})
+	if err != nil {
+		workflow.GetLogger(m.life).Error("slot not released", "error", err)
+	}
+	m.waiting("the node and its slot to be released")
 	for {
 		ctx := quick(m.life, "release "+m.spec.Node)
 		var released activities.Released
 		err := workflow.ExecuteActivity(ctx, nodes.ReleaseNode, activities.ReleaseInput{
 			Node: m.spec.Node, WorkflowID: m.status.WorkflowID, RunID: m.status.RunID,
 			Event: activities.Event{Reason: reason, Message: message, Warning: warning, Key: fmt.Sprint(m.status.Attempt)},
+			Then:  &activities.Signal{WorkflowID: SchedulerID(m.cluster), Name: SignalSlotRelease, Payload: slot},
 		}).Get(ctx, &released)
 		if err == nil {
-			m.uid = ""
+			m.uid, m.request = "", ""
 			if len(released.OtherHolders) > 0 {
 				m.note(fmt.Sprintf("the node stays out of service for %v", released.OtherHolders))
 			}
@@ -68,8 +76,8 @@ func (m *maintenance) releaseNode(reason, message string, warning bool) (gone bo
 	}
 }
 
-// releaseSlot gives the slot back, or withdraws the request for it.
-func (m *maintenance) releaseSlot() {
+// withdraw takes back the request for a slot of a maintenance that did not touch its node.
+func (m *maintenance) withdraw() {
 	if m.request == "" {
 		return
 	}
@@ -79,7 +87,7 @@ func (m *maintenance) releaseSlot() {
 			m.request = ""
 			return
 		}
-		m.waiting(fmt.Sprintf("the scheduler to take the slot back: %v", err))
+		m.waiting(fmt.Sprintf("the scheduler to take the request back: %v", err))
 		m.pause(wait)
 	}
 }

@@ -120,7 +120,6 @@ func (m *maintenance) giveBack() error {
 	reason := fmt.Sprintf("the node could not be emptied in time (attempt %d) and is given back; next attempt in %s",
 		m.status.Attempt, backoff)
 	m.releaseNode("GivenBack", reason, true)
-	m.releaseSlot()
 	m.enter(Pending, reason)
 	m.status.Attempt++
 	m.status.Drain = nil

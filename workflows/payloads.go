@@ -136,11 +136,11 @@ type Received struct {
 	Effect  string    `json:"effect"`
 }
 
-// DrainProgress is how far a drain has come; Blocker is a pod that keeps it from ending, and why.
-type (
-	DrainProgress = activities.DrainProgress
-	Blocker       = activities.Blocker
-)
+// DrainProgress is how far a drain has come.
+type DrainProgress = activities.DrainProgress
+
+// Blocker is a pod that keeps a drain from ending, and why.
+type Blocker = activities.Blocker
 
 // Result is what a maintenance returns when it ends.
 type Result struct {
@@ -215,8 +215,8 @@ type State struct {
 	Rebuilding bool `json:"rebuilding,omitempty"`
 	// PreviousRun is the scheduler run whose state is still to be taken over.
 	PreviousRun string            `json:"previousRun,omitempty"`
-	Freezes    []schedule.Freeze `json:"freezes,omitempty"`
-	Holders    []Holder          `json:"holders"`
+	Freezes     []schedule.Freeze `json:"freezes,omitempty"`
+	Holders     []Holder          `json:"holders"`
 	// Nodes and Unavailable count the cluster when it was last observed.
 	Nodes       int              `json:"nodes"`
 	Unavailable int              `json:"unavailable"`

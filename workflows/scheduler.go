@@ -24,15 +24,17 @@ const (
 type SchedulerState struct {
 	Limits LimitsInForce `json:"limits"`
 	// Revision counts changes of the limits, so that an observation made for other groups is told apart.
-	Revision  int                  `json:"revision"`
-	Freezes   []schedule.Freeze    `json:"freezes,omitempty"`
-	Holders   []Holder             `json:"holders,omitempty"`
-	Pending   []PendingRequest     `json:"pending,omitempty"`
-	Told      map[string]Told      `json:"told,omitempty"`
-	Seen      map[string]bool      `json:"seen,omitempty"`
-	Released  []ReleasedNode       `json:"released,omitempty"`
-	Observed  *activities.Observed `json:"observed,omitempty"`
-	Decisions []RecordedDecision   `json:"decisions,omitempty"`
+	Revision int                  `json:"revision"`
+	Freezes  []schedule.Freeze    `json:"freezes,omitempty"`
+	Holders  []Holder             `json:"holders,omitempty"`
+	Pending  []PendingRequest     `json:"pending,omitempty"`
+	Told     map[string]Told      `json:"told,omitempty"`
+	Seen     map[string]bool      `json:"seen,omitempty"`
+	Released []ReleasedNode       `json:"released,omitempty"`
+	Observed *activities.Observed `json:"observed,omitempty"`
+	// Packed are the pending requests where they are many (see carried).
+	Packed    []byte             `json:"packed,omitempty"`
+	Decisions []RecordedDecision `json:"decisions,omitempty"`
 	// OnOrphan is ReleaseOrphans (the default) or ReportOrphans.
 	OnOrphan string `json:"onOrphan,omitempty"`
 	// Rebuilt says that the holders are known. PreviousRun is the scheduler run whose state to take over.
@@ -88,6 +90,9 @@ func Scheduler(ctx workflow.Context, state SchedulerState) error {
 		dirty: true, reclaims: map[string]bool{},
 	}
 	s.setDefaults()
+	if err := s.unpack(); err != nil {
+		return err
+	}
 	if err := s.listen(); err != nil {
 		return err
 	}
@@ -122,7 +127,11 @@ func (s *scheduler) run() error {
 		if s.leaving() {
 			s.stopWatch()
 			if s.inFlight == 0 && workflow.AllHandlersFinished(s.ctx) {
-				return workflow.NewContinueAsNewError(s.ctx, SchedulerType, s.SchedulerState)
+				state, err := s.carried()
+				if err != nil {
+					return err
+				}
+				return workflow.NewContinueAsNewError(s.ctx, SchedulerType, state)
 			}
 			continue
 		}

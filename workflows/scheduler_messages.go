@@ -116,21 +116,21 @@ func (s *scheduler) request(r SlotRequest) {
 		s.forgetTold(r.ID)
 		return
 	}
-	s.supersede(r)
+	s.supersede(r.RunID)
 	s.Pending = append(s.Pending, PendingRequest{SlotRequest: r, Code: schedule.Unobserved, Reason: "not looked at yet"})
 }
 
 // supersede frees what a run had asked for before: it asks anew only after it gave that back, so that a release that was
 // lost with an earlier scheduler never makes a maintenance wait for its own slot.
-func (s *scheduler) supersede(r SlotRequest) {
+func (s *scheduler) supersede(runID string) {
 	var earlier []string
 	for _, h := range s.Holders {
-		if h.RunID == r.RunID {
+		if h.RunID == runID {
 			earlier = append(earlier, h.RequestID)
 		}
 	}
 	for _, p := range s.Pending {
-		if p.RunID == r.RunID {
+		if p.RunID == runID {
 			earlier = append(earlier, p.ID)
 		}
 	}

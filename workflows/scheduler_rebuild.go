@@ -65,7 +65,7 @@ func (s *scheduler) takeOver() error {
 			return fmt.Errorf("asking the scheduler that ran before: %w", err)
 		}
 		var before State
-		if len(answers) != 1 || answers[0].Gone || json.Unmarshal(answers[0].Answer, &before) != nil {
+		if lost := len(answers) != 1 || answers[0].Gone || json.Unmarshal(answers[0].Answer, &before) != nil; lost {
 			s.decided("", "the state of the scheduler that ran before is lost", "limits and freezes are those of the configuration")
 			return nil
 		}
@@ -109,7 +109,11 @@ func (s *scheduler) askRunning(inventory activities.Inventory) error {
 }
 
 func (s *scheduler) addRunning(status Status) {
-	if status.Slot == nil || status.Phase.Ended() || status.Spec.Node == "" {
+	if status.Phase.Ended() || status.Spec.Node == "" {
+		return
+	}
+	if status.Slot == nil {
+		s.supersede(status.RunID) // it has given back what it had
 		return
 	}
 	id := status.Slot.RequestID
@@ -127,7 +131,7 @@ func (s *scheduler) addRunning(status Status) {
 		}})
 		return
 	}
-	s.Pending = slices.DeleteFunc(s.Pending, func(p PendingRequest) bool { return p.ID == id })
+	s.supersede(status.RunID)
 	s.Holders = append(s.Holders, Holder{
 		Grant: schedule.Grant{RequestID: id, Node: status.Spec.Node, Requestor: status.Spec.Requestor},
 		RunID: status.RunID, GrantedAt: *status.Slot.GrantedAt,

@@ -72,7 +72,7 @@ func TestSchedulerAnswersARepeatedRequestAgain(t *testing.T) {
 	a := f.request(time.Second, "n1", "ops", 0)
 	b := f.request(2*time.Second, "n2", "ops", 0)
 	for _, again := range []*asking{a, a, b} {
-		f.at(time.Minute, func() { f.env.SignalWorkflow(workflows.SignalSlotRequest, again.request) })
+		f.at(time.Minute, func() { f.signal(workflows.SignalSlotRequest, again.request) })
 	}
 	f.expectAt(2*time.Minute, "n1/ops", "n2/ops")
 	f.run(time.Hour)
@@ -175,4 +175,275 @@ func TestSchedulerIsIdleWhenNothingWaits(t *testing.T) {
 	if watches == 0 || f.watches != watches || f.count("ObserveNodes") != 1 {
 		t.Errorf("%d watches, and %d more when idle: %v", watches, f.watches-watches, f.log)
 	}
+}
+
+func TestSchedulerRefusesWrongUpdates(t *testing.T) {
+	f := newFleet(t, 1)
+	refused := map[string]*stateOutcome{}
+	at := time.Second
+	for _, c := range []struct{ name, payload string }{
+		{workflows.UpdateSetLimits, `{"limits":{"maxParallel":2}}`},
+		{workflows.UpdateSetLimits, `{"limits":{"maxParallel":0},"by":"amy"}`},
+		{workflows.UpdateSetLimits, `{"limits":{"maxUnavailable":"120%"},"by":"amy"}`},
+		{workflows.UpdateSetLimits, `{"limits":{"groups":[{"name":"gpu"}]},"by":"amy"}`},
+		{workflows.UpdateSetLimits, `{"limit":{},"by":"amy"}`},
+		{workflows.UpdateSetLimits, `null`},
+		{workflows.UpdateFreeze, `{"reason":"storm"}`},
+		{workflows.UpdateFreeze, `"amy"`},
+		{workflows.UpdateFreeze, `{"by":"amy","running":"yes"}`},
+		{workflows.UpdateThaw, `{"by":"amy"}`},
+		{workflows.UpdateThaw, `{}`},
+		{workflows.UpdateThaw, `[]`},
+	} {
+		refused[c.name+c.payload] = f.update(at, c.name, raw(c.payload))
+		at += time.Second
+	}
+	f.at(at, func() {
+		if state := f.stateNow(); len(state.Decisions) != 0 || len(state.Freezes) != 0 || state.Limits.MaxParallel != schedule.Count(1) {
+			t.Errorf("state = %+v", state)
+		}
+	})
+	f.run(time.Hour)
+	for what, update := range refused {
+		if update.rejected == nil || update.accepted {
+			t.Errorf("%s: %+v", what, update)
+		}
+	}
+}
+
+func TestSchedulerIgnoresWrongSignals(t *testing.T) {
+	f := newFleet(t, 2)
+	at := time.Second
+	for _, name := range []string{workflows.SignalSlotRequest, workflows.SignalSlotRelease} {
+		for _, text := range wrong {
+			f.at(at, func() { f.signal(name, raw(text)) })
+			at += time.Second
+		}
+		f.at(at, func() { f.signal(name, nil) })
+		at += time.Second
+	}
+	for _, text := range []string{
+		`{}`, `{"id":"a/1","node":"n1","requestor":"ops"}`, `{"id":"a/1","node":"N1","requestor":"ops","runId":"a"}`,
+		`{"node":"n1","requestor":"ops","runId":"a"}`,
+	} {
+		f.at(at, func() { f.signal(workflows.SignalSlotRequest, raw(text)) })
+		at += time.Second
+	}
+	f.expectAt(at, "", "")
+	f.request(at+time.Minute, "n1", "ops", 0)
+	f.expectAt(at+2*time.Minute, "n1/ops", "")
+	f.run(time.Hour)
+}
+
+func TestSetLimitsTakesEffectAndIsRecorded(t *testing.T) {
+	f := newFleet(t, 3)
+	f.nodes["n1"].labels, f.nodes["n2"].labels = map[string]string{"pool": "gpu"}, map[string]string{"pool": "gpu"}
+	f.request(time.Second, "n1", "ops", 0)
+	b := f.request(2*time.Second, "n2", "ops", 0)
+	f.request(3*time.Second, "n3", "ops", 0)
+	limits := workflows.SetLimits{By: "amy", Comment: "more", Limits: schedule.Limits{
+		MaxParallel: schedule.Unlimited(), Groups: []schedule.Group{{Name: "gpu", NodeSelector: "pool=gpu", MaxParallel: schedule.Count(1)}},
+	}}
+	update := f.update(time.Minute, workflows.UpdateSetLimits, limits)
+	f.expectAt(2*time.Minute, "n1/ops n3/ops", "n2/ops")
+	f.at(2*time.Minute, func() {
+		state := f.stateNow()
+		if state.Limits.SetBy != "amy" || state.Limits.Comment != "more" || state.Limits.SetAt.Sub(f.start) != time.Minute {
+			t.Errorf("limits = %+v", state.Limits)
+		}
+		if d := state.Decisions; len(d) != 1 || d[0].By != "amy" || d[0].Why != "more" || !strings.Contains(d[0].What, "limits changed") {
+			t.Errorf("decisions = %+v", d)
+		}
+	})
+	f.run(time.Hour)
+	if !update.done || update.err != nil {
+		t.Errorf("update: %+v", update)
+	}
+	if last := b.pending[len(b.pending)-1]; last.Code != schedule.GroupMaxParallel {
+		t.Errorf("n2 was told %+v", b.pending)
+	}
+}
+
+func TestFreezeStopsGrantsUntilEverybodyThaws(t *testing.T) {
+	f := newFleet(t, 2)
+	f.update(time.Second, workflows.UpdateFreeze, workflows.FreezeRequest{By: "amy", Reason: "storm"})
+	f.update(2*time.Second, workflows.UpdateFreeze, workflows.FreezeRequest{By: "bob"})
+	f.update(3*time.Second, workflows.UpdateFreeze, workflows.FreezeRequest{By: "amy", Reason: "storm, still"})
+	a := f.request(time.Minute, "n1", "ops", 0)
+	f.expectAt(2*time.Minute, "", "n1/ops")
+	f.at(2*time.Minute, func() {
+		if state := f.stateNow(); len(state.Freezes) != 2 {
+			t.Errorf("freezes = %+v", state.Freezes)
+		}
+	})
+	f.update(3*time.Minute, workflows.UpdateThaw, workflows.ThawRequest{By: "amy"})
+	f.expectAt(4*time.Minute, "", "n1/ops")
+	stranger := f.update(5*time.Minute, workflows.UpdateThaw, workflows.ThawRequest{By: "eve"})
+	f.update(6*time.Minute, workflows.UpdateThaw, workflows.ThawRequest{By: "bob"})
+	f.expectAt(7*time.Minute, "n1/ops", "")
+	f.update(8*time.Minute, workflows.UpdateFreeze, workflows.FreezeRequest{By: "amy"})
+	f.update(9*time.Minute, workflows.UpdateThaw, workflows.ThawRequest{By: "eve", All: true})
+	f.at(10*time.Minute, func() {
+		if state := f.stateNow(); len(state.Freezes) != 0 {
+			t.Errorf("freezes = %+v", state.Freezes)
+		}
+	})
+	f.run(time.Hour)
+	if stranger.rejected == nil || !strings.Contains(stranger.rejected.Error(), "frozen by bob") {
+		t.Errorf("a stranger's thaw: %+v", stranger)
+	}
+	if len(a.pending) == 0 || a.pending[0].Code != schedule.Frozen || !strings.Contains(a.pending[0].Reason, "storm, still") {
+		t.Errorf("told %+v", a.pending)
+	}
+	for _, hold := range a.holds {
+		if len(hold.Reasons) > 0 {
+			t.Errorf("a freeze of grants held a running maintenance: %+v", hold)
+		}
+	}
+}
+
+func TestFreezeOfWhatRunsHoldsTheHoldersUntilTheThaw(t *testing.T) {
+	f := newFleet(t, 2)
+	a := f.request(time.Second, "n1", "ops", 0)
+	b := f.request(2*time.Second, "n2", "ops", 0)
+	f.update(time.Minute, workflows.UpdateFreeze, workflows.FreezeRequest{By: "amy", Reason: "storm", Running: true})
+	f.update(2*time.Minute, workflows.UpdateFreeze, workflows.FreezeRequest{By: "bob", Running: true})
+	f.update(3*time.Minute, workflows.UpdateThaw, workflows.ThawRequest{By: "amy"})
+	f.update(4*time.Minute, workflows.UpdateThaw, workflows.ThawRequest{By: "bob"})
+	f.run(time.Hour)
+	var got []string
+	for _, hold := range a.holds {
+		got = append(got, strings.Join(hold.Reasons, "+"))
+	}
+	if want := []string{"frozen by amy: storm", "frozen by amy: storm+frozen by bob", "frozen by bob", ""}; !slices.Equal(got, want) {
+		t.Errorf("the holder was told %q, want %q", got, want)
+	}
+	if len(b.holds) != 0 {
+		t.Errorf("one that waits was told %+v", b.holds)
+	}
+}
+
+func TestSchedulerDoesNotSpinWhileItIsFrozen(t *testing.T) {
+	f := newFleet(t, 5)
+	f.request(time.Second, "n1", "ops", 0)
+	f.request(2*time.Second, "n2", "ops", 0)
+	f.update(time.Minute, workflows.UpdateFreeze, workflows.FreezeRequest{By: "amy"})
+	f.change(2*time.Minute, "n5", func(n *fleetNode) { n.down = true })
+	f.update(3*time.Minute, workflows.UpdateSetLimits, workflows.SetLimits{By: "amy", Limits: schedule.Limits{
+		MaxParallel: schedule.Count(2), Groups: []schedule.Group{{Name: "all", GroupBy: []string{"zone"}, MaxUnavailable: schedule.Count(9)}},
+	}})
+	f.change(4*time.Minute, "n4", func(n *fleetNode) { n.down = true })
+	f.update(50*time.Minute, workflows.UpdateThaw, workflows.ThawRequest{By: "amy"})
+	f.expectAt(51*time.Minute, "n1/ops n2/ops", "")
+	f.run(time.Hour)
+	if f.watches > 20 {
+		t.Errorf("%d watches", f.watches)
+	}
+}
+
+func TestChangeOfAHeldNodeIsToldOnceToItsHolder(t *testing.T) {
+	f := newFleet(t, 2)
+	a := f.request(time.Second, "n1", "ops", 0)
+	f.change(10*time.Minute, "n1", func(n *fleetNode) { n.uncordoned = true })
+	f.change(20*time.Minute, "n1", func(n *fleetNode) { n.uncordoned = true })
+	f.run(time.Hour)
+	if len(a.changed) != 2 || !a.changed[0].Uncordoned || a.changed[0].RequestID != a.request.ID {
+		t.Errorf("two lifts of the cordon were told %d times in %d watches: %+v", len(a.changed), f.watches, a.changed)
+	}
+}
+
+func TestSlotOfAHolderThatEndedIsReclaimedBehindTheFence(t *testing.T) {
+	f := newFleet(t, 2)
+	a := f.request(time.Second, "n1", "ops", 0)
+	f.request(2*time.Second, "n2", "net", 0)
+	f.kill(10*time.Minute, a)
+	f.expectAt(11*time.Minute, "n2/net", "")
+	f.at(11*time.Minute, func() {
+		if d := f.stateNow().Decisions; len(d) != 1 || !strings.Contains(d[0].What, "reclaiming the slot of ops on n1") || !strings.Contains(d[0].Why, "Terminated") {
+			t.Errorf("decisions = %+v", d)
+		}
+	})
+	f.run(time.Hour)
+	released, granted := -1, -1
+	for i, entry := range f.log {
+		switch {
+		case strings.Contains(entry, "ReleaseNode n1"):
+			released = i
+		case strings.Contains(entry, "slot-granted n2/net"):
+			granted = i
+		}
+	}
+	if released < 0 || granted < released || f.count("ReleaseNode") != 1 {
+		t.Errorf("log %v", f.log)
+	}
+}
+
+func TestOrphanIsReportedWhereNothingMayBeReleased(t *testing.T) {
+	f := newFleet(t, 2)
+	f.state.OnOrphan = workflows.ReportOrphans
+	a := f.request(time.Second, "n1", "ops", 0)
+	f.kill(10*time.Minute, a)
+	f.expectAt(11*time.Minute, "", "")
+	f.run(time.Hour)
+	if f.count("ReleaseNode") != 0 || f.count("AnnouncePhase n1 Orphaned") != 1 {
+		t.Errorf("log %v", f.log)
+	}
+}
+
+func TestSlotIsKeptUntilTheNodeOfADeadHolderIsReleased(t *testing.T) {
+	f := newFleet(t, 2)
+	a := f.request(time.Second, "n1", "ops", 0)
+	f.request(2*time.Second, "n2", "net", 0)
+	f.fail["ReleaseNode n1"] = failing("MissingPermission", "may not patch nodes")
+	f.kill(10*time.Minute, a)
+	f.expectAt(20*time.Minute, "n1/ops", "n2/net")
+	f.at(20*time.Minute, func() { f.mu.Lock(); defer f.mu.Unlock(); delete(f.fail, "ReleaseNode n1") })
+	f.expectAt(22*time.Minute, "n2/net", "")
+	f.run(time.Hour)
+}
+
+func TestGrantThatReachesNobodyIsReclaimed(t *testing.T) {
+	f := newFleet(t, 2)
+	a := f.request(time.Second, "n1", "ops", 0)
+	a.dead = true
+	f.request(2*time.Second, "n2", "net", 0)
+	f.expectAt(5*time.Second, "n2/net", "")
+	f.run(time.Hour)
+	if f.count("ReleaseNode n1") != 1 {
+		t.Errorf("log %v", f.log)
+	}
+}
+
+func TestHolderThatCannotBeSignalledButRunsIsNotReclaimed(t *testing.T) {
+	f := newFleet(t, 2)
+	a := f.request(time.Second, "n1", "ops", 0)
+	f.fail["slot-granted n1/ops"] = errUnknownCause
+	f.at(time.Minute, func() {
+		f.mu.Lock()
+		delete(f.fail, "slot-granted n1/ops")
+		f.mu.Unlock()
+		f.signal(workflows.SignalSlotRequest, a.request)
+	})
+	f.expectAt(2*time.Minute, "n1/ops", "")
+	f.run(time.Hour)
+	if f.count("ReleaseNode") != 0 || len(a.granted) != 1 {
+		t.Errorf("log %v", f.log)
+	}
+}
+
+func TestSchedulerWaitsForTheAPIServer(t *testing.T) {
+	f := newFleet(t, 2)
+	f.fail["ObserveNodes"] = errUnknownCause
+	f.request(time.Second, "n1", "ops", 0)
+	f.expectAt(10*time.Minute, "", "n1/ops")
+	f.at(10*time.Minute, func() {
+		if d := f.stateNow().Decisions; len(d) != 1 || !strings.Contains(d[0].What, "could not be observed") {
+			t.Errorf("decisions = %+v", d)
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.fail, "ObserveNodes")
+	})
+	f.expectAt(12*time.Minute, "n1/ops", "")
+	f.run(time.Hour)
 }

@@ -110,6 +110,9 @@ func (s *scheduler) wanted() activities.WatchInput {
 		want.Digest = s.Observed.Digest
 	}
 	for _, h := range s.Holders {
+		if s.reclaims[h.RequestID] {
+			continue // it is known to have ended
+		}
 		want.Holders = append(want.Holders, activities.WatchedHolder{
 			RequestID: h.RequestID, Node: h.Node, RunID: h.RunID,
 			WorkflowID: MaintenanceID(s.cluster, h.Node, h.Requestor),
@@ -227,17 +230,21 @@ func (s *scheduler) reclaim(h Holder, why string) {
 		return // the next run finds it again: it is still among the holders
 	}
 	s.reclaims[h.RequestID] = true
-	s.inFlight++
 	s.decided("", fmt.Sprintf("reclaiming the slot of %s on %s", h.Requestor, h.Node), why)
+	s.tryReclaim(h, why)
+}
+
+func (s *scheduler) tryReclaim(h Holder, why string) {
+	s.inFlight++
 	future := s.releaseOrphan(h.Node, MaintenanceID(s.cluster, h.Node, h.Requestor), h.RunID, h.Requestor, why)
 	s.whenReady(future, func() {
 		s.inFlight--
-		delete(s.reclaims, h.RequestID)
 		if err := future.Get(s.ctx, nil); err != nil && !harmless(err) {
 			s.decided("", "the node "+h.Node+" could not be released", err.Error())
 			s.retryReclaim(h, why)
 			return
 		}
+		delete(s.reclaims, h.RequestID)
 		s.free(h.RequestID)
 	})
 }
@@ -248,7 +255,9 @@ func (s *scheduler) retryReclaim(h Holder, why string) {
 	timer := workflow.NewTimerWithOptions(s.ctx, 30*time.Second, workflow.TimerOptions{Summary: "reclaim again"})
 	s.whenReady(timer, func() {
 		s.inFlight--
-		s.reclaim(h, why)
+		if !s.leaving() {
+			s.tryReclaim(h, why)
+		}
 	})
 }
 

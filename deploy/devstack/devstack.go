@@ -89,6 +89,8 @@ type TemporalOptions struct {
 	UI bool
 	// Attributes registers Drydock's search attributes from the start.
 	Attributes bool
+	// InMemory keeps no database file: its state ends with the process, and no disk slows it down.
+	InMemory bool
 	// Detach lets the server outlive this process.
 	Detach bool
 	// Args are further flags of the server.
@@ -104,7 +106,10 @@ func StartTemporal(ctx context.Context, o TemporalOptions) (*Temporal, error) {
 	t := &Temporal{Address: address(ports[0]), dir: o.Dir, detach: o.Detach}
 	t.args = []string{
 		"server", "start-dev", "--ip", "127.0.0.1", "--port", strconv.Itoa(ports[0]), "--http-port", strconv.Itoa(ports[1]),
-		"--metrics-port", strconv.Itoa(ports[2]), "--db-filename", filepath.Join(o.Dir, "temporal.db"), "--log-level", "error",
+		"--metrics-port", strconv.Itoa(ports[2]), "--log-level", "error",
+	}
+	if !o.InMemory {
+		t.args = append(t.args, "--db-filename", filepath.Join(o.Dir, "temporal.db"))
 	}
 	if o.UI {
 		t.UI = "http://" + address(ports[3])
@@ -233,7 +238,7 @@ func FreePorts(n int) ([]int, error) {
 		}
 	}()
 	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, fmt.Errorf("finding a free port: %w", err)
 		}

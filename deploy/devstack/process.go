@@ -62,7 +62,8 @@ func (l launch) start(binary string, args ...string) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{Name: l.name, Log: l.log, cmd: exec.Command(path, args...), exited: make(chan struct{})}
+	// Its life is not a context's: it is stopped, killed or left by whoever started it.
+	p := &Process{Name: l.name, Log: l.log, cmd: exec.Command(path, args...), exited: make(chan struct{})} //nolint:noctx
 	p.cmd.Env = append(os.Environ(), l.env...)
 	p.cmd.Stderr, p.cmd.Stdout = log, log
 	// A group of its own: a Ctrl-C is the parent's to handle, in its own order.
@@ -132,7 +133,7 @@ func (p *Process) await(ctx context.Context, ready func(context.Context) error) 
 		select {
 		case <-tick.C:
 		case <-p.exited:
-			return fmt.Errorf("%s ended before it was ready: %v\n%s", p.Name, p.err, p.Tail())
+			return fmt.Errorf("%s ended before it was ready: %w\n%s", p.Name, errors.Join(p.err, last), p.Tail())
 		case <-ctx.Done():
 			return fmt.Errorf("%s was not ready in time: %w\n%s", p.Name, errors.Join(ctx.Err(), last), p.Tail())
 		}

@@ -118,6 +118,7 @@ type Refusal struct {
 // Code is the kind of a refusal.
 type Code string
 
+// The codes, one for each thing that can make a request wait.
 const (
 	Frozen              Code = "Frozen"
 	Unobserved          Code = "Unobserved"

@@ -1,0 +1,277 @@
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"drydock/workflows"
+)
+
+func TestPodsMayCompleteBeforeTheDrain(t *testing.T) {
+	s := newSite(t, "")
+	ns := s.namespace()
+	s.job(ns, "task", "worker-01", "3s")
+	s.deployment(ns, "web", 1, on("worker-01"))
+	run := s.beginWith("worker-01", `"waitForPodCompletion":{"podSelector":"app=task"}`)
+	status := s.until(run, workflows.WaitingForPods)
+	if !strings.Contains(status.WaitingFor, "app=task") {
+		t.Errorf("it waits for %q", status.WaitingFor)
+	}
+	s.until(run, workflows.Ready)
+	var job *batchv1.Job
+	s.eventually("the job's controller has counted its pod", func() (err error) {
+		if job, err = s.kube.BatchV1().Jobs(ns).Get(s.ctx, "task", metav1.GetOptions{}); err == nil && job.Status.CompletionTime == nil {
+			err = fmt.Errorf("%+v", job.Status)
+		}
+		return err
+	})
+	if job.Status.Succeeded != 1 || job.Status.Failed > 0 {
+		t.Errorf("the job did not complete by itself: %+v", job.Status)
+	}
+	for _, e := range s.evictions(ns) {
+		// Its start is recorded in whole seconds.
+		if ran := e.At.Sub(job.Status.StartTime.Time); ran < 3*time.Second {
+			t.Errorf("pod %s was evicted %s after the job's start", e.Object.Name, ran)
+		}
+	}
+}
+
+func TestWaitingForPodsEndsAtItsTimeout(t *testing.T) {
+	s := newSite(t, "")
+	ns := s.namespace()
+	s.deployment(ns, "task", 1, on("worker-01"))
+	pod := s.one(ns, "task")
+	run := s.beginWith("worker-01", `"waitForPodCompletion":{"podSelector":"app=task","timeout":"2s"}`)
+	s.until(run, workflows.WaitingForPods)
+	s.mustStay(pod)
+	s.until(run, workflows.Ready)
+	s.untilGone(pod)
+	if len(s.accepted(ns)) != 1 {
+		t.Errorf("evicted: %v", s.accepted(ns))
+	}
+}
+
+func TestModeWaitLetsTheNodeEmptyByItself(t *testing.T) {
+	s := newSite(t, "")
+	ns := s.namespace()
+	s.deployment(ns, "web", 1, on("worker-01"))
+	s.daemonSet(ns, "agent")
+	bare := s.pod(ns, "bare", "worker-01")
+	run := s.beginWith("worker-01", `"drain":{"mode":"wait"}`)
+	s.until(run, workflows.Draining)
+	_, err := s.kube.AppsV1().Deployments(ns).Patch(s.ctx, "web", types.MergePatchType, []byte(`{"spec":{"replicas":0}}`), metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.eventually("only the bare pod is waited for", func() error {
+		if left := s.podsOn(ns, "worker-01"); len(left) > 2 {
+			return fmt.Errorf("%d pods", len(left))
+		}
+		return nil
+	})
+	if phase := s.mustStatus(run).Phase; phase != workflows.Draining {
+		t.Fatalf("the maintenance is %s while a pod is left", phase)
+	}
+	if err := s.kube.CoreV1().Pods(ns).Delete(s.ctx, bare.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.until(run, workflows.Ready)
+	if tried := s.evictions(ns); len(tried) > 0 {
+		t.Errorf("evictions: %+v", tried)
+	}
+}
+
+func TestModeExternalWaitsForWhoeverDrains(t *testing.T) {
+	s := newSite(t, "")
+	ns := s.namespace()
+	s.deployment(ns, "web", 1, on("worker-01"))
+	pod := s.one(ns, "web")
+	run := s.beginWith("worker-01", `"drain":{"mode":"external"}`)
+	s.untilStatus(run, "waiting for the word", func(status workflows.Status) bool {
+		return status.Phase == workflows.Draining && strings.Contains(status.WaitingFor, "drained")
+	})
+	s.signal(run, workflows.MsgDrained, nil)
+	s.until(run, workflows.Ready)
+	s.mustShow("worker-01", run.GetRunID(), workflows.Ready)
+	s.mustStay(pod)
+	if tried := s.evictions(ns); len(tried) > 0 {
+		t.Errorf("evictions: %+v", tried)
+	}
+}
+
+func TestModeNoneLeavesThePodsAlone(t *testing.T) {
+	s := newSite(t, "")
+	ns := s.namespace()
+	s.deployment(ns, "web", 1, on("worker-01"))
+	pod := s.one(ns, "web")
+	run := s.beginWith("worker-01", `"drain":{"mode":"none"}`)
+	s.until(run, workflows.Ready)
+	s.mustShow("worker-01", run.GetRunID(), workflows.Ready)
+	s.mustStay(pod)
+	if tried := s.evictions(ns); len(tried) > 0 {
+		t.Errorf("evictions: %+v", tried)
+	}
+}
+
+func TestSelectorsChooseBeforeConsentIsAsked(t *testing.T) {
+	s := newSite(t, "")
+	ns := s.namespace()
+	gpu := s.pod(ns, "gpu", "worker-01", using("example.com/gpu"))
+	nic := s.pod(ns, "nic", "worker-01", using("example.com/nic"))
+	s.deployment(ns, "web", 1, on("worker-01"))
+	web, bare := s.one(ns, "web"), s.pod(ns, "bare", "worker-01", withEmptyDir)
+
+	// None of the others may block, though there is no consent to lose them.
+	run := s.beginWith("worker-01", `"drain":{"podSelector":"app=web"}`)
+	s.until(run, workflows.Ready)
+	s.untilGone(web)
+	s.done(run)
+	s.eventually("the replacement is there", func() error {
+		if len(s.podsOn(ns, "worker-01")) != 4 {
+			return fmt.Errorf("pods %v", s.podsOn(ns, "worker-01"))
+		}
+		return nil
+	})
+	for _, pod := range []*corev1.Pod{gpu, nic, bare} {
+		s.mustStay(*pod)
+	}
+
+	// Filters are joined by OR, and with the selector by AND.
+	run = s.beginWith("worker-01", `"drain":{"force":true,"podSelector":"app!=web",
+		"podEvictionFilters":[{"byResourceNameRegex":"/gpu$"},{"byResourceNameRegex":"^example.com/nic"}]}`)
+	s.until(run, workflows.Ready)
+	s.untilGone(*gpu)
+	s.untilGone(*nic)
+	s.mustStay(*bare)
+	s.mustStay(s.one(ns, "web"))
+	s.done(run)
+	if accepted := s.accepted(ns); len(accepted) != 3 {
+		t.Errorf("evicted: %v", accepted)
+	}
+}
+
+func TestLossNeedsConsent(t *testing.T) {
+	s := newSite(t, "")
+	ns := s.namespace()
+	before := s.imprint("worker-01")
+	bare := s.pod(ns, "bare", "worker-01")
+	s.deployment(ns, "scratch", 1, on("worker-01"), withEmptyDir)
+	scratch := s.one(ns, "scratch")
+	run := s.begin("worker-01")
+	status := s.untilStatus(run, "blocked by both", func(status workflows.Status) bool {
+		return status.Drain != nil && len(status.Drain.Blockers) == 2
+	})
+	for pod, want := range map[string][2]string{ns + "/bare": {"NoController", "force"}, ns + "/" + scratch.Name: {"LocalStorage", "deleteEmptyDir"}} {
+		if !slices.ContainsFunc(status.Drain.Blockers, func(b workflows.Blocker) bool {
+			return b.Pod == pod && b.Reason == want[0] && strings.Contains(b.Message, want[1])
+		}) {
+			t.Errorf("%s is not a blocker for want of %s: %+v", pod, want[1], status.Drain.Blockers)
+		}
+	}
+	if !strings.Contains(status.WaitingFor, "force") || !strings.Contains(status.WaitingFor, "1 more") {
+		t.Errorf("it waits for %q", status.WaitingFor)
+	}
+	s.signal(run, workflows.MsgCancel, nil)
+	s.undone(run, "worker-01", before)
+	s.mustStay(*bare)
+	s.mustStay(scratch)
+
+	run = s.beginWith("worker-01", `"drain":{"force":true,"deleteEmptyDir":true}`)
+	s.until(run, workflows.Ready)
+	s.untilGone(*bare)
+	s.untilGone(scratch)
+}
+
+func TestPodsThatBelongToTheNodeStay(t *testing.T) {
+	s := newSite(t, "")
+	ns := s.namespace()
+	s.daemonSet(ns, "agent")
+	mirror := s.pod(ns, "mirror", "worker-01", annotated(corev1.MirrorPodAnnotationKey, "x"))
+	s.job(ns, "finished", "worker-01", "10ms")
+	s.eventually("the job's pod has finished", func() error {
+		if phase := s.one(ns, "finished").Status.Phase; phase != corev1.PodSucceeded {
+			return fmt.Errorf("it is %s", phase)
+		}
+		return nil
+	})
+	s.budget(ns, "agent", sharedNodes)
+	agents := s.podsByApp(ns)["agent"]
+	run := s.begin("worker-01")
+	s.until(run, workflows.Ready)
+	s.mustStay(*mirror)
+	for uid := range agents {
+		if _, there := s.podsByApp(ns)["agent"][uid]; !there {
+			t.Errorf("the pod of the daemon set on %s was evicted", agents[uid])
+		}
+	}
+	for _, e := range s.evictions(ns) {
+		if !strings.HasPrefix(e.Object.Name, "finished-") {
+			t.Errorf("eviction of %s", e.Object.Name)
+		}
+	}
+}
+
+func TestTheGracePeriodIsThePodsOwnUnlessAskedOtherwise(t *testing.T) {
+	s := newSite(t, "scheduler: {maxParallel: 2}")
+	ns := s.namespace()
+	for node, want := range map[string]struct {
+		fields string
+		grace  int64
+	}{
+		"worker-01": {`"type":"planned"`, 30},
+		"worker-02": {`"drain":{"gracePeriodSeconds":7}`, 7},
+	} {
+		s.deployment(ns, node, 1, on(node), slowToEnd("4s"))
+		pod := s.one(ns, node)
+		run := s.beginWith(node, want.fields)
+		s.eventually("the pod is terminating", func() error {
+			now, err := s.kube.CoreV1().Pods(ns).Get(s.ctx, pod.Name, metav1.GetOptions{})
+			if err != nil || now.DeletionGracePeriodSeconds == nil {
+				return fmt.Errorf("not yet: %v", err)
+			}
+			if got := *now.DeletionGracePeriodSeconds; got != want.grace {
+				t.Errorf("the pod on %s gets %d s to end, want %d", node, got, want.grace)
+			}
+			return nil
+		})
+		if phase := s.mustStatus(run).Phase; phase != workflows.Draining {
+			t.Errorf("the maintenance is %s while the pod is on its way out", phase)
+		}
+	}
+}
+
+func TestABudgetThatAllowsAgainIsNoticedAtOnce(t *testing.T) {
+	s := newSite(t, "")
+	ns := s.namespace()
+	s.guarded(ns, "web", "worker-01")
+	run := s.begin("worker-01")
+	// By the third refusal the backoff is several seconds.
+	s.eventually("three evictions were refused", func() error {
+		if refused := len(s.evictions(ns)); refused < 3 {
+			return fmt.Errorf("%d", refused)
+		}
+		return nil
+	})
+	status := s.untilStatus(run, "blocked", func(status workflows.Status) bool { return status.WaitingFor != "" })
+	if !strings.Contains(status.WaitingFor, "budget web") || !strings.Contains(status.WaitingFor, "allows 0") {
+		t.Errorf("it waits for %q", status.WaitingFor)
+	}
+	allowed := time.Now()
+	s.allow(ns, "web")
+	s.until(run, workflows.Ready)
+	all := s.evictions(ns)
+	if last := all[len(all)-1]; last.Status.Code >= 300 || last.At.Sub(allowed) > 1500*time.Millisecond {
+		t.Errorf("the budget allowed it at %s, the last eviction was at %s with status %d", allowed, last.At, last.Status.Code)
+	}
+	if len(all) > 6 {
+		t.Errorf("%d requests for one pod", len(all))
+	}
+}

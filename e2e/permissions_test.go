@@ -1,0 +1,78 @@
+package e2e
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"drydock/activities"
+)
+
+func TestAMissingPermissionFailsAtOnceAndIsNamed(t *testing.T) {
+	s := prepareSite(t, shared.temporal, "")
+	s.options.Kubeconfig = s.account(
+		rule("", "nodes", "get", "list", "watch", "patch"), rule("", "pods", "get", "list", "watch"),
+		rule("", "events", "create"), rule("apps", "daemonsets", "get"), rule("policy", "poddisruptionbudgets", "get", "list", "watch"),
+	)
+	s.startWorker()
+	ns := s.namespace()
+	before := s.imprint("worker-01")
+	s.deployment(ns, "web", 2, on("worker-01"))
+	run := s.begin("worker-01")
+	s.within(10*time.Second, "the maintenance has ended", func() error {
+		if phase := s.mustStatus(run).Phase; !phase.Ended() {
+			return errors.New(string(phase))
+		}
+		return nil
+	})
+	_, err := s.end(run)
+	var failed *temporal.ApplicationError
+	if !errors.As(err, &failed) || failed.Type() != activities.ErrorMissingPermission || !strings.Contains(failed.Message(), "pods/eviction") {
+		t.Errorf("it ended with %v, want %s that names pods/eviction", err, activities.ErrorMissingPermission)
+	}
+	s.back("worker-01", before)
+	s.slotFree("worker-01")
+}
+
+func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
+}
+
+// account makes an account with a few permissions, and returns its kubeconfig.
+func (s *site) account(rules ...rbacv1.PolicyRule) string {
+	s.Helper()
+	ns := s.namespace()
+	rbac := s.kube.RbacV1()
+	accounts := s.kube.CoreV1().ServiceAccounts(ns)
+	_, err1 := accounts.Create(s.ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "worker"}}, metav1.CreateOptions{})
+	_, err2 := rbac.ClusterRoles().Create(s.ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: ns}, Rules: rules}, metav1.CreateOptions{})
+	_, err3 := rbac.ClusterRoleBindings().Create(s.ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: ns},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: ns},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: "worker"}},
+	}, metav1.CreateOptions{})
+	token, err4 := accounts.CreateToken(s.ctx, "worker", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	config, err5 := clientcmd.LoadFromFile(shared.cluster.Kubeconfig)
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+		s.Fatal(err)
+	}
+	for name := range config.AuthInfos {
+		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
+	}
+	file := filepath.Join(s.options.Dir, "kubeconfig")
+	if err := errors.Join(os.MkdirAll(s.options.Dir, 0o755), clientcmd.WriteToFile(*config, file)); err != nil {
+		s.Fatal(err)
+	}
+	return file
+}

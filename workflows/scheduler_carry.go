@@ -1,0 +1,97 @@
+package workflows
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"drydock/workflows/schedule"
+)
+
+// packAbove is how many requests are carried to the next run in plain JSON, which a person can read in its input. More
+// are packed: a server takes 2 MB, and 15,000 requests are three times that.
+const packAbove = 1000
+
+// packedRequests are what must not be forgotten of the requests that wait; the rest is found out anew. Each field is a
+// column, since like compresses best beside like.
+type packedRequests struct {
+	// ID is without the run's where it begins with that.
+	ID        []string        `json:"id"`
+	RunID     []string        `json:"runId"`
+	Node      []string        `json:"node"`
+	Requestor []string        `json:"requestor"`
+	Priority  []int           `json:"priority"`
+	Created   []time.Time     `json:"created"`
+	Told      []schedule.Code `json:"told"`
+	Seen      []bool          `json:"seen"`
+}
+
+// carried is the state for the next run.
+func (s *scheduler) carried() (SchedulerState, error) {
+	state := s.SchedulerState
+	if len(state.Pending) <= packAbove {
+		return state, nil
+	}
+	var all packedRequests
+	for _, p := range state.Pending {
+		all.ID = append(all.ID, strings.TrimPrefix(p.ID, p.RunID))
+		all.RunID = append(all.RunID, p.RunID)
+		all.Node = append(all.Node, p.Node)
+		all.Requestor = append(all.Requestor, p.Requestor)
+		all.Priority = append(all.Priority, p.Priority)
+		all.Created = append(all.Created, p.Created)
+		all.Told = append(all.Told, state.Told[p.ID].Code)
+		all.Seen = append(all.Seen, state.Seen[p.ID])
+	}
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	if err := json.NewEncoder(w).Encode(all); err != nil {
+		return state, fmt.Errorf("packing the requests: %w", err)
+	}
+	if err := w.Close(); err != nil {
+		return state, fmt.Errorf("packing the requests: %w", err)
+	}
+	state.Packed, state.Pending, state.Told, state.Seen, state.Observed = packed.Bytes(), nil, nil, nil, nil
+	return state, nil
+}
+
+// unpack takes back what the run before carried.
+func (s *scheduler) unpack() error {
+	if len(s.Packed) == 0 {
+		return nil
+	}
+	var all packedRequests
+	r, err := gzip.NewReader(bytes.NewReader(s.Packed))
+	if err != nil {
+		return fmt.Errorf("unpacking the requests: %w", err)
+	}
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return fmt.Errorf("unpacking the requests: %w", err)
+	}
+	if err := json.Unmarshal(data, &all); err != nil {
+		return fmt.Errorf("unpacking the requests: %w", err)
+	}
+	for i, runID := range all.RunID {
+		id := all.ID[i]
+		if strings.HasPrefix(id, "/") {
+			id = runID + id
+		}
+		p := PendingRequest{Code: schedule.Unobserved, Reason: "not looked at yet", SlotRequest: SlotRequest{RunID: runID, Request: schedule.Request{
+			ID: id, Node: all.Node[i], Requestor: all.Requestor[i], Priority: all.Priority[i], Created: all.Created[i],
+		}}}
+		s.Pending = append(s.Pending, p)
+		if all.Told[i] != "" {
+			s.Told[p.ID] = Told{Code: all.Told[i]}
+		}
+		if all.Seen[i] {
+			s.Seen[p.ID] = true
+		}
+	}
+	s.Packed = nil
+	return nil
+}

@@ -1,0 +1,241 @@
+package workflows_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"drydock/workflows"
+	"drydock/workflows/schedule"
+)
+
+// outcomeOf is what a scenario comes to: the grants in order, and what is left at its end.
+func outcomeOf(t *testing.T, continueAfter int) (outcome []string, runs int) {
+	f := newFleet(t, 12)
+	f.state.Limits.Limits = schedule.Limits{MaxParallel: schedule.Count(2)}
+	f.state.ContinueAfter = continueAfter
+	for i := range 8 {
+		f.request(time.Duration(i+1)*time.Second, fmt.Sprintf("n%d", i+1), "ops", 10*time.Minute+time.Duration(i)*7*time.Second)
+	}
+	// Several in one task.
+	dead := f.request(30*time.Second, "n9", "net", 0)
+	f.request(30*time.Second, "n1", "net", 5*time.Minute)
+	gone := f.request(30*time.Second, "n12", "net", 0)
+	back := f.request(31*time.Second, "n10", "net", 0)
+	f.at(40*time.Second, func() { f.release(back) })
+	f.change(20*time.Second, "n12", func(n *fleetNode) { n.missing = true })
+	f.update(15*time.Minute, workflows.UpdateFreeze, workflows.FreezeRequest{By: "amy", Running: true})
+	f.update(17*time.Minute, workflows.UpdateThaw, workflows.ThawRequest{By: "amy"})
+	f.kill(90*time.Minute, dead)
+	f.update(20*time.Minute, workflows.UpdateSetLimits, workflows.SetLimits{By: "amy", Limits: schedule.Limits{MaxParallel: schedule.Count(3)}})
+	for i := range 30 {
+		f.at(25*time.Minute+time.Duration(i)*time.Second, func() { f.signal(workflows.SignalSlotRequest, raw(`"noise"`)) })
+	}
+	f.at(4*time.Hour, func() {
+		state := f.stateNow()
+		for _, h := range state.Holders {
+			outcome = append(outcome, "holds "+h.Node)
+		}
+		for _, p := range state.Pending {
+			outcome = append(outcome, "waits "+p.Node)
+		}
+		outcome = append(outcome, "limits by "+state.Limits.SetBy, "limit "+state.Limits.MaxParallel.String())
+		for _, d := range state.Decisions {
+			outcome = append(outcome, d.By+" "+d.What)
+		}
+	})
+	f.run(5 * time.Hour)
+	outcome = append(outcome, f.grants()...)
+	for run, a := range f.asking {
+		if a != gone && a != back && len(a.granted) != 1 {
+			t.Errorf("%s was granted %d times", run, len(a.granted))
+		}
+	}
+	if gone.refused == nil || len(back.granted) != 0 {
+		t.Errorf("a missing node was told %+v, a withdrawn request granted %v", gone.refused, back.granted)
+	}
+	outcome = append(outcome, fmt.Sprintf("released %d orphans, held %d times", f.count("ReleaseNode n9"), f.count("hold ")))
+	return outcome, f.runs
+}
+
+func TestContinueAsNewLosesNothing(t *testing.T) {
+	want, runs := outcomeOf(t, 0)
+	if runs != 1 || len(want) < 12 {
+		t.Fatalf("%d runs without continue-as-new: %v", runs, want)
+	}
+	for _, after := range []int{1, 2, 3, 5, 7, 11} {
+		t.Run(fmt.Sprint(after), func(t *testing.T) {
+			got, runs := outcomeOf(t, after)
+			if runs < 60/(after+3) {
+				t.Errorf("%d runs only", runs)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("outcome\n%v, want\n%v", strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
+		})
+	}
+}
+
+func TestSchedulerContinuesAsNewAlthoughANodeCannotBeReleased(t *testing.T) {
+	f := newFleet(t, 3)
+	f.state.ContinueAfter = 3
+	a := f.request(time.Second, "n1", "ops", 0)
+	f.fail["ReleaseNode n1"] = errUnknownCause
+	f.kill(time.Minute, a)
+	f.update(2*time.Minute, workflows.UpdateSetLimits, workflows.SetLimits{By: "amy", Limits: schedule.Limits{MaxParallel: schedule.Count(2)}})
+	var late []*asking
+	for i := range 10 {
+		late = append(late, f.request(time.Duration(5+i*10)*time.Minute, "n2", "ops"+itoa(i), 3*time.Minute))
+	}
+	f.run(3 * time.Hour)
+	if f.runs < 3 {
+		t.Errorf("%d runs", f.runs)
+	}
+	for i, a := range late {
+		if len(a.granted) != 1 || a.granted[0]-time.Duration(5+i*10)*time.Minute > 3*time.Minute {
+			t.Errorf("request %d was granted at %v", i, a.granted)
+		}
+	}
+}
+
+func TestSchedulerContinuesAsNewWhileTheAPIServerIsAway(t *testing.T) {
+	f := newFleet(t, 3)
+	f.state.ContinueAfter = 2
+	f.fail["ObserveNodes"] = errUnknownCause
+	for i := range 3 {
+		f.request(time.Duration(i+1)*time.Second, fmt.Sprintf("n%d", i+1), "ops", time.Minute)
+	}
+	f.at(30*time.Minute, func() { f.mu.Lock(); defer f.mu.Unlock(); delete(f.fail, "ObserveNodes") })
+	f.expectAt(time.Hour, "", "")
+	f.run(2 * time.Hour)
+	if got := f.grants(); len(got) != 3 || f.runs < 2 {
+		t.Errorf("grants %v in %d runs", got, f.runs)
+	}
+}
+
+func TestStateIsPaged(t *testing.T) {
+	f := newFleet(t, 260)
+	f.update(time.Millisecond, workflows.UpdateFreeze, workflows.FreezeRequest{By: "amy"})
+	for i := range 250 {
+		f.request(time.Second+time.Duration(i)*time.Millisecond, fmt.Sprintf("n%d", i+1), "ops", 0)
+	}
+	f.at(time.Minute, func() {
+		seen := map[string]bool{}
+		offset, pages := 0, 0
+		for {
+			state := f.stateNow(workflows.StateRequest{Offset: offset})
+			pages++
+			for _, p := range state.Pending {
+				seen[p.Node] = true
+			}
+			if offset = state.NextOffset; offset == 0 || pages > 10 {
+				break
+			}
+		}
+		if len(seen) != 250 || pages != 3 {
+			t.Errorf("%d nodes on %d pages", len(seen), pages)
+		}
+		for name, c := range map[string]struct {
+			page workflows.StateRequest
+			want int
+		}{
+			"beyond the end":  {workflows.StateRequest{Offset: 9999}, 0},
+			"before the head": {workflows.StateRequest{Offset: -5, Limit: 10}, 10},
+			"negative limit":  {workflows.StateRequest{Limit: -1}, 100},
+			"all":             {workflows.StateRequest{Limit: 1 << 30}, 250},
+		} {
+			if state := f.stateNow(c.page); len(state.Pending) != c.want || state.PendingAll != 250 {
+				t.Errorf("%s: %d of %d", name, len(state.Pending), state.PendingAll)
+			}
+		}
+		if _, err := f.env.QueryWorkflow(workflows.QueryState, raw(`{"page":1}`)); err == nil {
+			t.Error("an unknown field was accepted")
+		}
+	})
+	f.run(time.Hour)
+}
+
+func TestThoseWhoWaitAreToldAFewAtATimeAndNotForEachNews(t *testing.T) {
+	f := newFleet(t, 200)
+	for i := range 120 {
+		f.request(time.Second, fmt.Sprintf("n%d", i+1), fmt.Sprintf("r%d", i%7), time.Minute)
+	}
+	f.run(5 * time.Minute)
+	told := 0
+	for _, a := range f.asking {
+		told += len(a.pending)
+		if len(a.granted) == 0 && len(a.pending) == 0 {
+			t.Errorf("%s was told nothing", a.request.ID)
+		}
+		if len(a.pending) > 2 {
+			t.Errorf("%s was told %d times", a.request.ID, len(a.pending))
+		}
+	}
+	if told < 115 {
+		t.Errorf("told %d", told)
+	}
+}
+
+// maxPayload is what a Temporal server takes as the input of a workflow.
+const maxPayload = 2 << 20
+
+func TestContinueAsNewCarriesThousandsOfRequestsInOnePayload(t *testing.T) {
+	const requests = 15000
+	f := newFleet(t, 1)
+	random := rand.New(rand.NewPCG(1, 2))
+	word := func(length int) string {
+		letters := make([]byte, length)
+		for i := range letters {
+			letters[i] = byte('a' + random.IntN(26))
+		}
+		return string(letters)
+	}
+	for i := range requests {
+		// Names that a compressor can make nothing of.
+		run := fmt.Sprintf("%08x-%04x-7%03x-8%03x-%012x", random.Uint32(), random.IntN(1<<16), random.IntN(1<<12), random.IntN(1<<12), random.Int64N(1<<48))
+		p := workflows.PendingRequest{
+			SlotRequest: workflows.SlotRequest{RunID: run, Request: schedule.Request{
+				ID: run + "/1", Node: word(63), Requestor: word(40), Created: f.start.Add(time.Duration(random.Int64N(int64(time.Hour)))),
+			}},
+			Code: schedule.Frozen, Reason: "frozen by amy (" + word(100) + ")",
+		}
+		f.state.Pending = append(f.state.Pending, p)
+		if f.state.Told == nil {
+			f.state.Told, f.state.Seen = map[string]workflows.Told{}, map[string]bool{}
+		}
+		f.state.Told[p.ID], f.state.Seen[p.ID] = workflows.Told{Code: schedule.Frozen, At: f.start}, i%2 == 0
+	}
+	f.state.Freezes = []schedule.Freeze{{By: "amy", At: f.start}}
+	f.state.ContinueAfter = 1
+	before := slices.Clone(f.state.Pending)
+	f.at(time.Second, func() { f.signal(workflows.SignalSlotRelease, workflows.SlotRelease{RequestID: before[0].ID}) })
+	f.at(time.Minute, func() {
+		state := f.stateNow()
+		if state.PendingAll != requests-1 {
+			t.Errorf("%d requests are left", state.PendingAll)
+		}
+		for _, p := range state.Pending {
+			if !slices.ContainsFunc(before[1:], func(b workflows.PendingRequest) bool { return b.SlotRequest == p.SlotRequest }) {
+				t.Errorf("a request became %+v", p)
+			}
+		}
+	})
+	f.run(time.Hour)
+	if f.runs != 2 {
+		t.Errorf("%d runs", f.runs)
+	}
+	data, err := json.Marshal(f.state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if t.Logf("%d requests take %d bytes", requests, len(data)); len(data) > maxPayload {
+		t.Errorf("%d bytes, of which a server takes %d", len(data), maxPayload)
+	}
+	if f.count(workflows.SignalSlotPending) > 0 {
+		t.Errorf("%d were told again what they know", f.count(workflows.SignalSlotPending))
+	}
+}
