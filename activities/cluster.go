@@ -20,8 +20,10 @@ import (
 const (
 	// settle lets a burst of node changes end before they are reported.
 	settle = 200 * time.Millisecond
-	// describeEvery is how often the holders' workflows are looked at.
+	// describeEvery is how often the holders' workflows are looked at, and describeFirst when for the first time: a
+	// rollout has a new watch begun every few seconds.
 	describeEvery = 10 * time.Second
+	describeFirst = 3 * time.Second
 )
 
 // Cluster observes all nodes, and the workflows that hold some of them, for the scheduler.
@@ -92,6 +94,8 @@ type WatchInput struct {
 	// Digest is the last observation's; empty where nothing waits, so that only the holders matter.
 	Digest  string          `json:"digest,omitempty"`
 	Holders []WatchedHolder `json:"holders,omitempty"`
+	// Marked are the requests that had their mark on their node when an earlier watch looked.
+	Marked []string `json:"marked,omitempty"`
 }
 
 // WatchedHolder is a maintenance that holds a slot.
@@ -110,6 +114,8 @@ type WatchReport struct {
 	Ended []EndedHolder `json:"ended,omitempty"`
 	// Changes are what happened to nodes that are held.
 	Changes []HolderChange `json:"changes,omitempty"`
+	// Marked are the requests to be given to the next watch.
+	Marked []string `json:"marked,omitempty"`
 }
 
 // EndedHolder is a holder that does not run any more.
@@ -139,14 +145,15 @@ func (c *Cluster) WatchCluster(ctx context.Context, in WatchInput) (WatchReport,
 		return WatchReport{}, translate(err)
 	}
 	defer view.Close()
-	marked := rememberMarked(ctx)
-	describe := time.NewTicker(describeEvery)
+	marked := rememberMarked(ctx, in.Marked)
+	describe := time.NewTimer(describeFirst)
 	defer describe.Stop()
 	beat := time.NewTicker(beatEvery)
 	defer beat.Stop()
 	for {
 		activity.RecordHeartbeat(ctx, marked)
 		report := WatchReport{Changes: marked.changes(view, in.Holders)}
+		report.Marked = slices.Sorted(maps.Keys(marked))
 		report.Stale = in.Digest != "" && in.Digest != digest(view.List(), grouper)
 		if report.Stale || len(report.Changes) > 0 {
 			return report, nil
@@ -159,8 +166,10 @@ func (c *Cluster) WatchCluster(ctx context.Context, in WatchInput) (WatchReport,
 		case <-describe.C:
 			ended, err := c.ended(ctx, in.Holders)
 			if err != nil || len(ended) > 0 {
-				return WatchReport{Ended: ended}, err
+				report.Ended = ended
+				return report, err
 			}
+			describe.Reset(describeEvery)
 		case <-beat.C:
 		case <-ctx.Done():
 			return WatchReport{}, ctx.Err()
@@ -179,16 +188,18 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// markedNodes remembers, across attempts of the activity, which request was seen to have its mark on its node: only
-// then does a missing mark mean that somebody took it.
+// markedNodes remembers, across attempts of the activity and from one watch to the next, which request was seen to
+// have its mark on its node: only then does a missing mark mean that somebody took it.
 type markedNodes map[string]bool
 
-func rememberMarked(ctx context.Context) markedNodes {
+func rememberMarked(ctx context.Context, before []string) markedNodes {
 	marked := markedNodes{}
-	if activity.HasHeartbeatDetails(ctx) {
-		if err := activity.GetHeartbeatDetails(ctx, &marked); err != nil {
-			return markedNodes{}
-		}
+	if activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &marked) == nil {
+		return marked
+	}
+	marked = markedNodes{}
+	for _, request := range before {
+		marked[request] = true
 	}
 	return marked
 }
@@ -200,16 +211,20 @@ func (m markedNodes) changes(view *k8s.View, holders []WatchedHolder) []HolderCh
 		if !ok {
 			if m[h.RequestID] {
 				changes = append(changes, HolderChange{RequestID: h.RequestID, Missing: true})
+				// Once is enough: its maintenance now waits for the node by itself, which may take long.
+				delete(m, h.RequestID)
 			}
 			continue
 		}
 		mark, err := k8s.MarkOf(node)
 		held := err == nil && mark.HeldBy(h.WorkflowID, h.RunID)
+		if held {
+			m[h.RequestID] = true
+		}
 		switch {
 		case held && mark.WantsCordon() && !node.Spec.Unschedulable:
 			changes = append(changes, HolderChange{RequestID: h.RequestID, Uncordoned: true})
 		case held:
-			m[h.RequestID] = true
 		case m[h.RequestID]:
 			changes = append(changes, HolderChange{RequestID: h.RequestID, Unmarked: true})
 		}

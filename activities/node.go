@@ -57,6 +57,8 @@ type Held struct {
 	// Again: the mark was there, and somebody had lifted the cordon.
 	Again            bool `json:"again,omitempty"`
 	WasUnschedulable bool `json:"wasUnschedulable,omitempty"`
+	// Cordon: the mark wants the node unschedulable. It still does where a cordon that was to be given up is in place.
+	Cordon bool `json:"cordon,omitempty"`
 }
 
 // HoldNode marks a node, and cordons it in the same patch. Errors: NodeGone, NodeReplaced, MissingPermission.
@@ -112,8 +114,12 @@ func (n *Nodes) hold(ctx context.Context, in HoldInput) (Held, error) {
 		event = Event{Reason: "CordonRestored", Warning: true, Key: event.Key,
 			Message: fmt.Sprintf("somebody made the node schedulable during the maintenance by %s; it is cordoned again", in.Requestor)}
 	}
-	n.emit(ctx, in.Node, held.UID, event)
-	return Held{UID: string(held.UID), Mark: held.Mark, Again: held.Again, WasUnschedulable: held.WasUnschedulable}, nil
+	if held.Cordon == in.Cordon {
+		n.emit(ctx, in.Node, held.UID, event)
+	}
+	return Held{
+		UID: string(held.UID), Mark: held.Mark, Again: held.Again, WasUnschedulable: held.WasUnschedulable, Cordon: held.Cordon,
+	}, nil
 }
 
 // ReleaseInput asks for a maintenance's mark to be taken off a node.

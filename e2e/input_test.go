@@ -70,9 +70,12 @@ func TestBadInputIsRefusedAndNothingStarts(t *testing.T) {
 	if asked := s.signalsTo(workflows.SchedulerID(s.cluster)); len(asked) > 0 {
 		t.Errorf("the scheduler was asked: %v", asked)
 	}
-	if left := s.running(); len(left) > 1 {
-		t.Errorf("running besides the scheduler: %v", left)
-	}
+	s.eventually("nothing but the scheduler runs", func() error {
+		if left := s.running(); len(left) > 1 {
+			return fmt.Errorf("running: %v", left)
+		}
+		return nil
+	})
 }
 
 // refused waits for the end of a maintenance whose input is wrong.

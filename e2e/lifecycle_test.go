@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/sdk/client"
+	corev1 "k8s.io/api/core/v1"
+
 	"drydock/k8s"
 	"drydock/workflows"
 )
@@ -87,9 +90,7 @@ func TestAReplacedNodeIsAdoptedWhileReady(t *testing.T) {
 	// Whoever tells of held nodes has to have seen this one held.
 	s.watched(run)
 	fresh := s.deleteNode("worker-01")
-	s.untilStatus(run, "aware of the deletion", func(status workflows.Status) bool {
-		return strings.Contains(status.Transitions[len(status.Transitions)-1].Message, "adopted")
-	})
+	s.untilAdopting(run)
 	if !slices.Equal(s.holders(), []string{"worker-01"}) {
 		t.Errorf("holders = %v, want the slot kept while the node is away", s.holders())
 	}
@@ -97,14 +98,7 @@ func TestAReplacedNodeIsAdoptedWhileReady(t *testing.T) {
 	if s.node("worker-01").UID == old {
 		t.Fatal("the node was not replaced")
 	}
-	s.eventually("the replacement is held", func() error {
-		n := s.node("worker-01")
-		mark, err := k8s.MarkOf(n)
-		if err != nil || !mark.HeldBy(run.GetID(), run.GetRunID()) || !n.Spec.Unschedulable {
-			return fmt.Errorf("unschedulable %t, mark %+v, %v", n.Spec.Unschedulable, mark, err)
-		}
-		return nil
-	})
+	s.untilHeldAnew("worker-01", run)
 	if phase := s.mustStatus(run).Phase; phase != workflows.Ready {
 		t.Errorf("phase = %s", phase)
 	}
@@ -202,4 +196,53 @@ func TestAPersonWhoUncordonsIsToldThreeTimes(t *testing.T) {
 	})
 	s.done(run)
 	s.back("worker-01", before)
+}
+
+func TestNodesReplacedOneAfterTheOtherAreAllAdopted(t *testing.T) {
+	s := newSite(t, "scheduler: {maxParallel: 4}")
+	names := []string{"worker-01", "worker-02", "worker-03"}
+	runs := map[string]client.WorkflowRun{}
+	before := s.imprints()
+	for _, name := range names {
+		runs[name] = s.begin(name)
+	}
+	for _, name := range names {
+		s.untilHeld(runs[name])
+		s.watched(runs[name])
+	}
+	// Re-imaging a pool deletes nodes one after the other, each as soon as the one before was noticed.
+	fresh := map[string]*corev1.Node{}
+	for _, name := range names {
+		fresh[name] = s.deleteNode(name)
+		s.untilAdopting(runs[name])
+	}
+	for _, name := range names {
+		s.createNode(fresh[name])
+		s.untilHeldAnew(name, runs[name])
+	}
+	for _, name := range names {
+		s.done(runs[name])
+		s.back(name, before[name])
+	}
+}
+
+// untilAdopting waits until a maintenance knows that its node is gone.
+func (s *site) untilAdopting(run client.WorkflowRun) {
+	s.Helper()
+	s.untilStatus(run, "aware of the deletion", func(status workflows.Status) bool {
+		return strings.Contains(status.Transitions[len(status.Transitions)-1].Message, "adopted")
+	})
+}
+
+// untilHeldAnew waits until the replacement of a node is held and cordoned.
+func (s *site) untilHeldAnew(name string, run client.WorkflowRun) {
+	s.Helper()
+	s.eventually("the replacement of "+name+" is held", func() error {
+		n := s.node(name)
+		mark, err := k8s.MarkOf(n)
+		if err != nil || !mark.HeldBy(run.GetID(), run.GetRunID()) || !n.Spec.Unschedulable {
+			return fmt.Errorf("unschedulable %t, mark %+v, %v", n.Spec.Unschedulable, mark, err)
+		}
+		return nil
+	})
 }

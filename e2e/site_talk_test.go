@@ -35,6 +35,14 @@ func (s *site) start(node, requestor, spec string) client.WorkflowRun {
 	return run
 }
 
+// readyNow starts a maintenance by ops and waits until it is Ready.
+func (s *site) readyNow(node string) client.WorkflowRun {
+	s.Helper()
+	run := s.begin(node)
+	s.until(run, workflows.Ready)
+	return run
+}
+
 // runOf is the present run of ops' maintenance of a node.
 func (s *site) runOf(node string) client.WorkflowRun {
 	return s.temporal.GetWorkflow(s.ctx, workflows.MaintenanceID(s.cluster, node, "ops"), "")

@@ -78,13 +78,7 @@ func TestAMaintenanceByTheTemporalCommandLineAlone(t *testing.T) {
 	s.sub("cancelled", func(s *site) {
 		s.temporalCLI("workflow", "start", "--type", "NodeMaintenance", "--task-queue", "drydock", "--workflow-id", "typed-by-hand",
 			"--input", `{"node":"worker-01","requestor":"ops","drain":{"mode":"external"}}`)
-		s.eventually("the canonical maintenance drains", func() error {
-			phase, err := s.queried(id)
-			if err == nil && phase != workflows.Draining {
-				err = errors.New(string(phase))
-			}
-			return err
-		})
+		s.untilQueried(id, workflows.Draining)
 		s.temporalCLI("workflow", "cancel", "--workflow-id", id)
 		s.mustEnd(s.runOf("worker-01"), workflows.Cancelled)
 		s.back("worker-01", before)

@@ -87,7 +87,10 @@ func readAnswer(err error) Eviction {
 		e.Answer = NamespaceGoing
 	case fromWebhook(err):
 		e.Answer = WebhookRefused
-	case apierrors.IsForbidden(err):
+	case aboutBudget(err):
+		e.Answer = BudgetRefused
+		e.Budget = budgetOf(err)
+	case deniedByAuthorizer(err):
 		e.Answer = MissingPermission
 	case strings.Contains(err.Error(), "more than one PodDisruptionBudget"):
 		e.Answer = SeveralBudgets
@@ -109,6 +112,24 @@ func (e *Eviction) readTooManyRequests(err error) {
 	if fromWebhook(err) {
 		e.Answer = WebhookRefused
 	}
+}
+
+// deniedByAuthorizer tells that the account may not evict. A policy or a quota answers 403 too, and may think better of
+// it.
+func deniedByAuthorizer(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), ` cannot create resource "pods/eviction" `)
+}
+
+// aboutBudget tells that the API server refuses to work with a budget, because too many of its evictions are under way
+// or its status makes no sense.
+func aboutBudget(err error) bool { return apierrors.IsForbidden(err) && budgetOf(err) != "" }
+
+func budgetOf(err error) string {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && status.Status().Details != nil && strings.HasPrefix(status.Status().Details.Kind, "poddisruptionbudget") {
+		return status.Status().Details.Name
+	}
+	return ""
 }
 
 func fromWebhook(err error) bool { return strings.Contains(err.Error(), "admission webhook") }

@@ -64,12 +64,22 @@ func (m Mark) WantsCordon() bool {
 	return slices.ContainsFunc(m.Holders, func(h Holder) bool { return h.Cordon })
 }
 
+// keepsCordon tells whether a holder wants no cordon any more while its cordon is in place: it gives in only to
+// somebody who has lifted it.
+func (m Mark) keepsCordon(node *corev1.Node, holder Holder) bool {
+	i := m.index(holder.WorkflowID, holder.RunID)
+	return i >= 0 && m.Holders[i].Cordon && !holder.Cordon && node.Spec.Unschedulable
+}
+
 func (m Mark) index(workflowID, runID string) int {
 	return slices.IndexFunc(m.Holders, func(h Holder) bool { return h.WorkflowID == workflowID && h.RunID == runID })
 }
 
 // holdPatch adds a holder to a node; it is nil where the node is already as wanted.
 func holdPatch(node *corev1.Node, mark Mark, holder Holder, phase string) ([]byte, error) {
+	if mark.keepsCordon(node, holder) {
+		return nil, nil
+	}
 	annotations := map[string]*string{}
 	if len(mark.Holders) == 0 {
 		mark.Prior = map[string]*string{}
@@ -98,6 +108,9 @@ func holdPatch(node *corev1.Node, mark Mark, holder Holder, phase string) ([]byt
 		mark.Holders[i].Cordon = holder.Cordon
 	} else {
 		mark.Holders = append(mark.Holders, holder)
+	}
+	if !node.Spec.Unschedulable && !mark.WantsCordon() {
+		mark.Cordoned = false // whoever makes it unschedulable now is somebody else
 	}
 	text, err := json.Marshal(mark)
 	if err != nil {

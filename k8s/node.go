@@ -43,6 +43,8 @@ type Held struct {
 	Changed, Again bool
 	// WasUnschedulable: the node was unschedulable before Drydock came.
 	WasUnschedulable bool
+	// Cordon: the holder's mark wants the node unschedulable.
+	Cordon bool
 }
 
 // Hold marks a node and cordons it. It is idempotent: a node that is already as wanted is left alone.
@@ -62,6 +64,7 @@ func Hold(ctx context.Context, client kubernetes.Interface, in HoldInput) (Held,
 			Mark:             node.Annotations[HoldersAnnotation],
 			Again:            mine && in.Holder.Cordon && !node.Spec.Unschedulable,
 			WasUnschedulable: node.Spec.Unschedulable && !mark.Cordoned,
+			Cordon:           in.Holder.Cordon || mark.keepsCordon(node, in.Holder),
 		}
 		patch, err := holdPatch(node, mark, in.Holder, in.Phase)
 		if err != nil || patch == nil {

@@ -68,6 +68,9 @@ func (v *View) List() []*corev1.Node { return v.live.watch.List() }
 // Get finds a node by name.
 func (v *View) Get(name string) (*corev1.Node, bool) { return v.live.watch.Get(name) }
 
+// Err is the refusal of the watch by the API server, after which it shows what once was; nil as long as there is none.
+func (v *View) Err() error { return v.live.watch.Err() }
+
 // Close leaves the watch.
 func (v *View) Close() {
 	v.once.Do(func() {

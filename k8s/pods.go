@@ -83,6 +83,7 @@ const (
 	OrphanedPod   = "Orphaned"
 	Unclassified  = "Unclassified"
 	consentStore  = "the pod has an emptyDir volume whose data would be lost: consent with deleteEmptyDir, or delete the pod"
+	consentBoth   = "the pod's emptyDir data would be lost, and no controller would re-create it: consent with deleteEmptyDir and force, or delete the pod"
 	consentBare   = "no controller would re-create the pod: consent with force, or delete the pod"
 	consentOrphan = "the pod's DaemonSet is gone: consent with force, or delete the pod"
 )
@@ -128,8 +129,11 @@ func (c *Classifier) Classify(ctx context.Context, pod *corev1.Pod) (Verdict, er
 		}
 		return Verdict{Class: Refuse, Reason: NoController, Message: consentBare}, nil
 	}
-	if _, _, errStored := c.ask(ctx, pod, true, true); errStored == nil {
+	if _, _, errStored := c.ask(ctx, pod, c.Force, true); errStored == nil {
 		return Verdict{Class: Refuse, Reason: LocalStorage, Message: consentStore}, nil
+	}
+	if _, _, errBoth := c.ask(ctx, pod, true, true); errBoth == nil {
+		return Verdict{Class: Refuse, Reason: LocalStorage, Message: consentBoth}, nil
 	}
 	return Verdict{Class: Refuse, Reason: Unclassified, Message: err.Error()}, nil
 }

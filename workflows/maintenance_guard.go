@@ -85,11 +85,14 @@ func (m *maintenance) restoreCordon(ctx workflow.Context) error {
 		m.note(fmt.Sprintf("somebody made the node schedulable; cordoned again (%d of %d)", m.recordoned, maxRecordons))
 		return nil
 	}
+	held, err := m.holdNode(ctx, false, activities.Event{Reason: "CordonContested", Warning: true, Message: fmt.Sprintf(
+		"the cordon was lifted %d times during the maintenance by %s; it is not set again", m.recordoned+1, m.spec.Requestor)})
+	if err != nil || held.Cordon {
+		return err // a late report of a lift that was answered already
+	}
 	m.contested = true
 	m.note("somebody keeps making the node schedulable: it is left schedulable, and new pods may come")
-	_, err := m.holdNode(ctx, false, activities.Event{Reason: "CordonContested", Warning: true, Message: fmt.Sprintf(
-		"the cordon was lifted %d times during the maintenance by %s; it is not set again", m.recordoned+1, m.spec.Requestor)})
-	return err
+	return nil
 }
 
 // adopt waits for a node of the same name and holds it in the place of the one that was deleted: re-imaging a node

@@ -68,9 +68,11 @@ type scheduler struct {
 	inFlight  int
 	signals   int
 	observing bool
-	resting   bool
-	reclaims  map[string]bool
-	watch     *clusterWatch
+	// By request: whose node was changed a moment ago, whose slot is being taken back, whose mark a watch has seen.
+	resting  map[string]bool
+	reclaims map[string]bool
+	marked   map[string]bool
+	watch    *clusterWatch
 }
 
 const (
@@ -87,7 +89,7 @@ const (
 func Scheduler(ctx workflow.Context, state SchedulerState) error {
 	s := &scheduler{
 		SchedulerState: state, ctx: ctx, cluster: ClusterOf(workflow.GetInfo(ctx).TaskQueueName),
-		dirty: true, reclaims: map[string]bool{},
+		dirty: true, resting: map[string]bool{}, reclaims: map[string]bool{}, marked: map[string]bool{},
 	}
 	s.setDefaults()
 	if err := s.unpack(); err != nil {
@@ -100,6 +102,9 @@ func Scheduler(ctx workflow.Context, state SchedulerState) error {
 		if err := s.rebuild(); err != nil {
 			return err
 		}
+	}
+	for _, h := range s.Holders {
+		s.assumeMarked(h.RequestID)
 	}
 	return s.run()
 }

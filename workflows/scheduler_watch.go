@@ -82,9 +82,6 @@ func (s *scheduler) keepWatch() {
 	}
 	want := s.wanted()
 	if s.watch == nil {
-		if s.resting {
-			return
-		}
 		if s.observing {
 			// What is observed may be granted at once, and the watch then begins with the new holders.
 			return
@@ -110,8 +107,11 @@ func (s *scheduler) wanted() activities.WatchInput {
 		want.Digest = s.Observed.Digest
 	}
 	for _, h := range s.Holders {
-		if s.reclaims[h.RequestID] {
-			continue // it is known to have ended
+		if s.reclaims[h.RequestID] || s.resting[h.RequestID] {
+			continue // it is known to have ended, or is at work on what was noticed
+		}
+		if s.marked[h.RequestID] {
+			want.Marked = append(want.Marked, h.RequestID)
 		}
 		want.Holders = append(want.Holders, activities.WatchedHolder{
 			RequestID: h.RequestID, Node: h.Node, RunID: h.RunID,
@@ -155,35 +155,48 @@ func (s *scheduler) startWatch(in activities.WatchInput) {
 		if w.stopped {
 			return
 		}
-		s.watch = nil
 		var report activities.WatchReport
 		if err := future.Get(ctx, &report); err != nil {
+			s.stopWatch()
 			s.decided("", "the cluster could not be watched", err.Error())
 			s.retryLater()
 			return
+		}
+		s.watch = nil
+		for _, h := range in.Holders {
+			s.marked[h.RequestID] = slices.Contains(report.Marked, h.RequestID)
 		}
 		s.noticed(report)
 	})
 }
 
 // rest leaves a maintenance time to react to a change of its node: a watch begun at once would see the change again.
-func (s *scheduler) rest() {
-	s.resting = true
+// The others are watched meanwhile.
+func (s *scheduler) rest(requestID string) {
+	s.resting[requestID] = true
 	s.inFlight++
-	timer := workflow.NewTimerWithOptions(s.ctx, rewatchEvery, workflow.TimerOptions{Summary: "let the holders react"})
+	timer := workflow.NewTimerWithOptions(s.ctx, rewatchEvery, workflow.TimerOptions{Summary: "let the holder react"})
 	s.whenReady(timer, func() {
 		s.inFlight--
-		s.resting = false
+		delete(s.resting, requestID)
 	})
 }
 
+// stopWatch ends a watch that is of no use any more. What it has seen is lost.
 func (s *scheduler) stopWatch() {
 	if s.watch != nil {
 		s.watch.stopped = true
 		s.watch.cancel()
+		for _, h := range s.watch.in.Holders {
+			s.assumeMarked(h.RequestID)
+		}
 		s.watch = nil
 	}
 }
+
+// assumeMarked takes a mark as seen where nobody can tell any more whether it was. If it never was there, the next
+// watch says so, and the maintenance knows better; not to ask would lose the node's deletion for good.
+func (s *scheduler) assumeMarked(requestID string) { s.marked[requestID] = true }
 
 func (s *scheduler) rewatchIn(d time.Duration) {
 	if s.watch.timer {
@@ -200,11 +213,9 @@ func (s *scheduler) noticed(report activities.WatchReport) {
 	if report.Stale && s.Observed != nil {
 		s.doubt()
 	}
-	if len(report.Changes) > 0 {
-		s.rest()
-	}
 	for _, change := range report.Changes {
 		if h, ok := s.holder(change.RequestID); ok {
+			s.rest(change.RequestID)
 			s.signalHolder(h, SignalNodeChanged, change)
 		}
 	}
@@ -290,6 +301,7 @@ func (s *scheduler) free(requestID string) {
 		s.Holders = slices.DeleteFunc(s.Holders, func(h Holder) bool { return h.RequestID == requestID })
 	}
 	s.Pending = slices.DeleteFunc(s.Pending, func(p PendingRequest) bool { return p.ID == requestID })
+	delete(s.marked, requestID)
 	s.forget(requestID)
 }
 

@@ -87,6 +87,16 @@ func (l launch) start(binary string, args ...string) (*Process, error) {
 // PID is the process's ID.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
+// ExitStatus is that of a process that has ended, -1 as long as it runs and where a signal ended it.
+func (p *Process) ExitStatus() int {
+	select {
+	case <-p.exited:
+		return p.cmd.ProcessState.ExitCode()
+	default:
+		return -1
+	}
+}
+
 // Exited is closed when the process has ended.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 

@@ -1,0 +1,232 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"drydock/deploy/devstack"
+	"drydock/workflows"
+)
+
+func TestAStoppingWorkerHandsItsDrainOver(t *testing.T) {
+	s := newSite(t, "")
+	ns := s.namespace()
+	s.guarded(ns, "web", "worker-01")
+	pod := s.one(ns, "web")
+	run := s.begin("worker-01")
+	s.until(run, workflows.Draining)
+	s.refusedOnce(ns)
+	first := s.worker
+	s.startWorker()
+	began := time.Now()
+	if err := first.Stop(15 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	stopped := time.Now()
+	t.Logf("stopped within %s", stopped.Sub(began))
+	s.allow(ns, "web")
+	s.within(5*time.Second, "the other worker goes on at once", func() error {
+		if phase := s.mustStatus(run).Phase; phase != workflows.Ready {
+			return errors.New(string(phase))
+		}
+		return nil
+	})
+	if times := s.accepted(ns)[pod.Name]; times != 1 {
+		t.Errorf("the eviction was accepted %d times", times)
+	}
+	s.done(run)
+}
+
+func TestAWorkerIsObserved(t *testing.T) {
+	s := newSite(t, "")
+	s.done(s.readyNow("worker-01"))
+	for path, wants := range map[string][]string{
+		"/healthz": {"ok"}, "/readyz": {"ok"},
+		"/metrics": {"drydock_evictions_total", "drydock_limits_differ_from_config 0", "temporal_workflow_completed", "temporal_activity_"},
+	} {
+		code, body := s.http(http.MethodGet, path, "")
+		for _, want := range wants {
+			if code != http.StatusOK || !strings.Contains(body, want) {
+				t.Errorf("GET %s: %d, without %s", path, code, want)
+			}
+		}
+	}
+	if code, body := s.http(http.MethodPut, "/loglevel", "debug"); code != http.StatusOK || strings.TrimSpace(body) != "DEBUG" {
+		t.Errorf("PUT /loglevel: %d %q", code, body)
+	}
+	if code, _ := s.http(http.MethodPut, "/loglevel", "loud"); code != http.StatusBadRequest {
+		t.Errorf("PUT /loglevel of nonsense: %d", code)
+	}
+	if strings.Contains(s.worker.Tail(), "level=DEBUG") {
+		t.Error("it logged at level debug before")
+	}
+	s.done(s.readyNow("worker-01"))
+	s.eventually("it logs at level debug", func() error {
+		if !strings.Contains(s.worker.Tail(), "level=DEBUG") {
+			return errors.New("it does not")
+		}
+		return nil
+	})
+}
+
+func (s *site) http(method, path, body string) (code int, answer string) {
+	s.Helper()
+	request, err := http.NewRequestWithContext(s.ctx, method, s.worker.URL+path, strings.NewReader(body))
+	if err != nil {
+		s.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return response.StatusCode, string(data)
+}
+
+func TestAWorkerRefusesABadConfiguration(t *testing.T) {
+	s := prepareSite(t, shared.temporal, "")
+	for config, names := range map[string][]string{
+		"clustr: x":                                 []string{"clustr", "unknown"},
+		"scheduler: {maxParallel: 0}":               {"scheduler.maxParallel"},
+		"scheduler: {groups: [{name: a}]}":          {"scheduler.groups[0]"},
+		"kubernetes: {qps: -1}\nlog: {level: loud}": {"kubernetes.qps", "log.level"},
+		"defaults: {node: worker-01}":               {"defaults", "node"},
+		"defaults: {drain: {mod: evict}}":           {"defaults", "drain.mod"},
+		"taskQueue: null":                           {"taskQueue"},
+	} {
+		s.options.Config = config
+		w, err := devstack.LaunchWorker(s.nextWorker())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Ready(s.ctx); err == nil {
+			w.Kill()
+			t.Errorf("%q is accepted", config)
+		}
+		if status := w.ExitStatus(); status != 2 {
+			t.Errorf("%q: exit status %d, want 2", config, status)
+		}
+		for _, name := range names {
+			if said := w.Tail(); !strings.Contains(said, name) {
+				t.Errorf("%q: it does not name %s but says\n%s", config, name, said)
+			}
+		}
+	}
+}
+
+func TestAWorkerWaitsForTemporal(t *testing.T) {
+	s := prepareSite(t, shared.temporal, "")
+	ports, err := devstack.FreePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
+	s.options.Environment = []string{"TEMPORAL_ADDRESS=" + address}
+	if s.worker, err = devstack.LaunchWorker(s.nextWorker()); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually("it says what it waits for", func() error {
+		if said := s.worker.Tail(); !strings.Contains(said, "not reachable") || !strings.Contains(said, "TEMPORAL_ADDRESS") {
+			return errors.New(said)
+		}
+		return nil
+	})
+	if code, _ := s.http(http.MethodGet, "/healthz", ""); code != http.StatusOK {
+		t.Errorf("GET /healthz: %d, want it to live", code)
+	}
+	if code, _ := s.http(http.MethodGet, "/readyz", ""); code != http.StatusServiceUnavailable {
+		t.Errorf("GET /readyz: %d, want it not to be ready", code)
+	}
+	s.forward(address, shared.temporal.Address)
+	if err := s.worker.Ready(s.ctx); err != nil {
+		t.Fatal(err)
+	}
+	s.state()
+	s.done(s.readyNow("worker-01"))
+}
+
+// forward takes connections for a server at another address until the test ends.
+func (s *site) forward(from, to string) {
+	s.Helper()
+	listener, err := net.Listen("tcp", from)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			in, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go pipe(in, to)
+		}
+	}()
+}
+
+func pipe(in net.Conn, to string) {
+	defer in.Close()
+	out, err := net.Dial("tcp", to)
+	if err != nil {
+		return
+	}
+	defer out.Close()
+	var both sync.WaitGroup
+	both.Go(func() { _, _ = io.Copy(out, in); out.Close() })
+	both.Go(func() { _, _ = io.Copy(in, out); in.Close() })
+	both.Wait()
+}
+
+func TestConfiguredDefaultsTakeEffect(t *testing.T) {
+	s := newSite(t, "defaults: {drain: {deleteEmptyDir: true, force: true}, readyTimeout: 7m, reason: standing order}")
+	ns := s.namespace()
+	bare := s.pod(ns, "bare", "worker-01", withEmptyDir)
+	run := s.begin("worker-01")
+	spec := s.until(run, workflows.Ready).Spec
+	s.untilGone(*bare)
+	if spec.ReadyTimeout.Std() != 7*time.Minute || spec.Reason != "standing order" || spec.Drain.Mode != "evict" {
+		t.Errorf("spec = %+v", spec)
+	}
+	s.done(run)
+
+	// The input goes over them, field by field.
+	s.pod(ns, "scratch", "worker-02", withEmptyDir)
+	run = s.beginWith("worker-02", `"drain":{"deleteEmptyDir":false},"reason":"mine"`)
+	status := s.untilStatus(run, "blocked", func(status workflows.Status) bool {
+		return status.WaitingFor != "" && status.Phase == workflows.Draining
+	})
+	if status.Spec.Reason != "mine" || !status.Spec.Drain.Force || !strings.Contains(status.WaitingFor, "deleteEmptyDir") {
+		t.Errorf("it waits for %q with %+v", status.WaitingFor, status.Spec)
+	}
+}
+
+func TestANamespaceWithoutTheSearchAttributes(t *testing.T) {
+	// One attribute has another type, so that it cannot be registered, and must not be set.
+	temporal, err := devstack.StartTemporal(t.Context(), devstack.TemporalOptions{
+		Dir: filepath.Join(shared.dir, "bare-temporal"), Args: []string{"--search-attribute", workflows.AttributeNode.GetName() + "=Text"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stop(temporal.Process) })
+	s := prepareSite(t, temporal, "")
+	s.startWorker()
+	before := s.imprint("worker-01")
+	run := s.readyNow("worker-01")
+	s.mustShow("worker-01", run.GetRunID(), workflows.Ready)
+	s.exits(s.drydock("list"), 0, "worker-01")
+	s.done(run)
+	s.back("worker-01", before)
+}

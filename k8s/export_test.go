@@ -1,0 +1,4 @@
+package k8s
+
+// EditDistance is editDistance, for tests.
+var EditDistance = editDistance
