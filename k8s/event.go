@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,8 +37,11 @@ func Emit(ctx context.Context, client kubernetes.Interface, e NodeEvent) error {
 	if e.Warning {
 		kind = corev1.EventTypeWarning
 	}
-	if len(e.Message) > maxEventMessage {
-		e.Message = e.Message[:maxEventMessage-3] + "..."
+	if cut := maxEventMessage - 3; len(e.Message) > maxEventMessage {
+		for !utf8.RuneStart(e.Message[cut]) {
+			cut--
+		}
+		e.Message = e.Message[:cut] + "..."
 	}
 	now := metav1.NewTime(time.Now())
 	event := &corev1.Event{

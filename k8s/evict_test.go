@@ -23,7 +23,10 @@ import (
 func apiServer(t *testing.T, answer http.HandlerFunc) kubernetes.Interface {
 	t.Helper()
 	server := httptest.NewServer(answer)
-	t.Cleanup(server.Close)
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, QPS: -1})
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package k8s
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -54,9 +55,14 @@ func (n *Nodes) View(ctx context.Context) (*View, error) {
 	live.mu.Lock()
 	live.listeners[view.Changed] = struct{}{}
 	live.mu.Unlock()
-	if err := live.watch.Synced(ctx, "nodes"); err != nil {
-		view.Close()
+	err = live.watch.Synced(ctx, "nodes")
+	if refused := live.watch.Err(); refused != nil {
+		// The others who use it see the refusal too, and come back.
 		n.drop(live)
+		err = fmt.Errorf("watching nodes: %w", refused)
+	}
+	if err != nil {
+		view.Close()
 		return nil, err
 	}
 	return view, nil

@@ -75,6 +75,9 @@ func NewWatch[T runtime.Object](ctx context.Context, client rest.Interface, exam
 // Synced waits until the first complete copy is there. A refusal by the API server is returned at once: to wait would
 // not heal it.
 func (w *Watch[T]) Synced(ctx context.Context, what string) error {
+	if w.informer.HasSynced() {
+		return nil // whatever happened since
+	}
 	select {
 	case <-w.informer.HasSyncedChecker().Done():
 		return nil
@@ -120,6 +123,7 @@ func (w *Watch[T]) failed(ctx context.Context, r *cache.Reflector, err error) {
 		w.once.Do(func() {
 			w.err = err
 			close(w.Refused)
+			w.wake()
 		})
 	}
 	cache.DefaultWatchErrorHandler(ctx, r, err)

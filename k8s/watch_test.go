@@ -6,17 +6,26 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
 
 	"drydock/k8s"
 )
+
+func TestMain(m *testing.M) {
+	klog.SetLogger(logr.Discard()) // client-go logs what it retries
+	os.Exit(m.Run())
+}
 
 // nodeServer lists and watches nodes as kube-apiserver does.
 type nodeServer struct {
@@ -42,8 +51,12 @@ func newNodeServer(nodes ...*corev1.Node) *nodeServer {
 }
 
 func (s *nodeServer) client(t *testing.T) kubernetes.Interface {
-	t.Cleanup(s.disconnect)
-	return apiServer(t, s.serve)
+	client := apiServer(t, s.serve)
+	t.Cleanup(func() { // before the server waits for its last request
+		s.setRefuse(500)
+		s.disconnect()
+	})
+	return client
 }
 
 func (s *nodeServer) serve(w http.ResponseWriter, r *http.Request) {
@@ -156,10 +169,12 @@ func watchNodes(t *testing.T, s *nodeServer, o k8s.WatchOptions) *k8s.Watch[*cor
 // until waits for changes until a condition holds.
 func until(t *testing.T, changed <-chan struct{}, condition func() bool) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
 	for !condition() {
 		select {
 		case <-changed:
-		case <-t.Context().Done():
+		case <-ctx.Done():
 			t.Fatal("the condition never came true")
 		}
 	}

@@ -13,8 +13,12 @@ import (
 	"drydock/workflows/schedule"
 )
 
-// rewatchEvery is the shortest time between two starts of the watch for the sake of new holders.
-const rewatchEvery = 5 * time.Second
+const (
+	// rewatchEvery is the shortest time between two starts of the watch for the sake of new holders.
+	rewatchEvery = 5 * time.Second
+	// restFor is the time in which a maintenance reacts to a change of its node.
+	restFor = 2 * time.Second
+)
 
 // sayAfter bounds an activity of the scheduler's own: what does not succeed for so long is said, and begun anew. None
 // may keep the scheduler from continuing as new.
@@ -175,10 +179,13 @@ func (s *scheduler) startWatch(in activities.WatchInput) {
 func (s *scheduler) rest(requestID string) {
 	s.resting[requestID] = true
 	s.inFlight++
-	timer := workflow.NewTimerWithOptions(s.ctx, rewatchEvery, workflow.TimerOptions{Summary: "let the holder react"})
+	timer := workflow.NewTimerWithOptions(s.ctx, restFor, workflow.TimerOptions{Summary: "let the holder react"})
 	s.whenReady(timer, func() {
 		s.inFlight--
 		delete(s.resting, requestID)
+		if s.watch != nil {
+			s.watch.began = time.Time{} // this one is worth a new watch at once
+		}
 	})
 }
 
