@@ -82,9 +82,9 @@ func TestAFreezeEndsWhenEverybodysIsTakenBack(t *testing.T) {
 	s.mustDrydock("freeze", "--by", "ann", "--reason", "incident 1")
 	s.mustDrydock("freeze", "--by", "bob", "--reason", "incident 2")
 	run := s.begin("worker-01")
-	reason := s.waitsFor(run, "frozen by ann (incident 1), by bob (incident 2)")
+	s.waitsFor(run, "frozen by ann (incident 1), by bob (incident 2)")
 	s.mustDrydock("thaw", "--by", "ann")
-	if reason = s.waitsFor(run, "by bob"); strings.Contains(reason, "ann") {
+	if reason := s.waitsFor(run, "by bob"); strings.Contains(reason, "ann") {
 		t.Errorf("it waits for %q", reason)
 	}
 	s.mustBeFree("worker-01")

@@ -23,13 +23,9 @@ func on(node string) option {
 	return func(t *corev1.PodTemplateSpec) { t.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node} }
 }
 
-// annotated and labelled ask the simulated kubelet for something, among other uses.
+// annotated asks the simulated kubelet for something, among other uses.
 func annotated(key, value string) option {
 	return func(t *corev1.PodTemplateSpec) { metav1.SetMetaDataAnnotation(&t.ObjectMeta, key, value) }
-}
-
-func labelled(key, value string) option {
-	return func(t *corev1.PodTemplateSpec) { metav1.SetMetaDataLabel(&t.ObjectMeta, key, value) }
 }
 
 // slowToEnd pods take a while to go after they were deleted.

@@ -2,13 +2,10 @@ package e2e
 
 import (
 	"errors"
-	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -98,7 +95,7 @@ func (s *site) http(method, path, body string) (code int, answer string) {
 func TestAWorkerRefusesABadConfiguration(t *testing.T) {
 	s := prepareSite(t, shared.temporal, "")
 	for config, names := range map[string][]string{
-		"clustr: x":                                 []string{"clustr", "unknown"},
+		"clustr: x":                                 {"clustr", "unknown"},
 		"scheduler: {maxParallel: 0}":               {"scheduler.maxParallel"},
 		"scheduler: {groups: [{name: a}]}":          {"scheduler.groups[0]"},
 		"kubernetes: {qps: -1}\nlog: {level: loud}": {"kubernetes.qps", "log.level"},
@@ -128,12 +125,9 @@ func TestAWorkerRefusesABadConfiguration(t *testing.T) {
 
 func TestAWorkerWaitsForTemporal(t *testing.T) {
 	s := prepareSite(t, shared.temporal, "")
-	ports, err := devstack.FreePorts(1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
-	s.options.Environment = []string{"TEMPORAL_ADDRESS=" + address}
+	cable := s.newCable(shared.temporal.Address)
+	s.options.Environment = []string{"TEMPORAL_ADDRESS=" + cable.address}
+	var err error
 	if s.worker, err = devstack.LaunchWorker(s.nextWorker()); err != nil {
 		t.Fatal(err)
 	}
@@ -149,44 +143,12 @@ func TestAWorkerWaitsForTemporal(t *testing.T) {
 	if code, _ := s.http(http.MethodGet, "/readyz", ""); code != http.StatusServiceUnavailable {
 		t.Errorf("GET /readyz: %d, want it not to be ready", code)
 	}
-	s.forward(address, shared.temporal.Address)
+	s.connect(cable)
 	if err := s.worker.Ready(s.ctx); err != nil {
 		t.Fatal(err)
 	}
 	s.state()
 	s.done(s.readyNow("worker-01"))
-}
-
-// forward takes connections for a server at another address until the test ends.
-func (s *site) forward(from, to string) {
-	s.Helper()
-	listener, err := net.Listen("tcp", from)
-	if err != nil {
-		s.Fatal(err)
-	}
-	s.Cleanup(func() { listener.Close() })
-	go func() {
-		for {
-			in, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go pipe(in, to)
-		}
-	}()
-}
-
-func pipe(in net.Conn, to string) {
-	defer in.Close()
-	out, err := net.Dial("tcp", to)
-	if err != nil {
-		return
-	}
-	defer out.Close()
-	var both sync.WaitGroup
-	both.Go(func() { _, _ = io.Copy(out, in); out.Close() })
-	both.Go(func() { _, _ = io.Copy(in, out); in.Close() })
-	both.Wait()
 }
 
 func TestConfiguredDefaultsTakeEffect(t *testing.T) {
@@ -227,6 +189,12 @@ func TestANamespaceWithoutTheSearchAttributes(t *testing.T) {
 	run := s.readyNow("worker-01")
 	s.mustShow("worker-01", run.GetRunID(), workflows.Ready)
 	s.exits(s.drydock("list"), 0, "worker-01")
+
+	// This server is nobody else's, so it is the one to be killed.
+	temporal.Kill()
+	if err := temporal.Start(s.ctx); err != nil {
+		t.Fatal(err)
+	}
 	s.done(run)
 	s.back("worker-01", before)
 }
