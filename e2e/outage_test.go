@@ -165,7 +165,7 @@ func TestAnAPIServerThatIsAwayIsWaitedFor(t *testing.T) {
 	s.until(run, workflows.Pending)
 	s.refuses(cable)
 	s.connect(cable)
-	s.until(run, workflows.Ready)
+	s.untilHeld(run)
 
 	// What brings the node back must succeed however long it takes.
 	cable.cut()
