@@ -80,8 +80,8 @@ devcluster-test: $(BIN)/devcluster ## the tests of devcluster, a module of its o
 	@echo "== tests of devcluster"
 	@cd deploy/devcluster && go test -timeout 15m ./...
 
-bench: build ## the benchmarks: a table, and bench.json
-	@$(STATIC_GO) run ./bench
+bench: build ## the benchmarks: a table, and bench.json (RUN=regexp chooses by name)
+	@$(STATIC_GO) run ./bench $(if $(RUN),-run '$(RUN)')
 
 images: drydock $(BIN)/temporal ## container images FROM scratch, out of binaries built here
 	@deploy/docker/build.sh $(VERSION)

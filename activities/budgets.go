@@ -2,15 +2,10 @@ package activities
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 
 	"drydock/k8s"
@@ -31,8 +26,8 @@ func newBudgets(client kubernetes.Interface) *budgets {
 	}
 }
 
-// watch follows a namespace's budgets from now on. A missing permission to read them is no error: refusals are then
-// retried by backoff alone.
+// watch follows a namespace's budgets from now on. It does not wait for the first copy, which is a change like any
+// other. A missing permission to read them is no error: refusals are then retried by backoff alone.
 func (b *budgets) watch(ctx context.Context, namespace string) error {
 	if _, ok := b.watches[namespace]; ok {
 		return nil
@@ -43,9 +38,6 @@ func (b *budgets) watch(ctx context.Context, namespace string) error {
 		return err
 	}
 	b.watches[namespace] = w
-	if err := w.Synced(ctx, "disruption budgets of namespace "+namespace); err != nil && !apierrors.IsForbidden(err) {
-		return err
-	}
 	go func() {
 		for {
 			select {
@@ -68,15 +60,13 @@ func (b *budgets) of(pod *corev1.Pod) []*policyv1.PodDisruptionBudget {
 	if !ok {
 		return nil
 	}
-	var found []*policyv1.PodDisruptionBudget
-	for _, budget := range w.List() {
-		selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
-		if err == nil && selector.Matches(labels.Set(pod.Labels)) {
-			found = append(found, budget)
-		}
-	}
-	slices.SortFunc(found, func(x, y *policyv1.PodDisruptionBudget) int { return strings.Compare(x.Name, y.Name) })
-	return found
+	return k8s.BudgetsOf(pod, w.List())
+}
+
+// refuse tells whether the pod's budgets are known to refuse it now, so that it is not worth a request. left holds what
+// each budget has left in this round.
+func (b *budgets) refuse(pod *corev1.Pod, left map[string]int32) bool {
+	return len(b.of(pod)) > 0 && !finished(pod) && !b.takeAllowed(pod, left)
 }
 
 // takeAllowed tells whether the pod's budget allows one more disruption, counting those taken in this round: left
@@ -101,13 +91,23 @@ func (b *budgets) takeAllowed(pod *corev1.Pod, left map[string]int32) bool {
 	return true
 }
 
-// describe says what a pod's budgets want and have.
+// describe says what a pod's budgets want and have, and what would let them allow a disruption.
 func (b *budgets) describe(pod *corev1.Pod) string {
 	var texts []string
 	for _, budget := range b.of(pod) {
-		s := budget.Status
-		texts = append(texts, fmt.Sprintf("budget %s allows %d disruptions: %d of %d pods are healthy, %d are needed",
-			budget.Name, s.DisruptionsAllowed, s.CurrentHealthy, s.ExpectedPods, s.DesiredHealthy))
+		texts = append(texts, k8s.Unblock(budget, pod))
 	}
 	return strings.Join(texts, "; ")
+}
+
+func (b *budgets) states(pod *corev1.Pod) []BudgetState {
+	var states []BudgetState
+	for _, budget := range b.of(pod) {
+		s := budget.Status
+		states = append(states, BudgetState{
+			Name: budget.Name, Allowed: s.DisruptionsAllowed, Healthy: s.CurrentHealthy, Desired: s.DesiredHealthy,
+			Pods: s.ExpectedPods, Impossible: k8s.Impossible(budget),
+		})
+	}
+	return states
 }

@@ -151,6 +151,9 @@ func (c *Cluster) WatchCluster(ctx context.Context, in WatchInput) (WatchReport,
 	beat := time.NewTicker(beatEvery)
 	defer beat.Stop()
 	for {
+		if err := view.Err(); err != nil {
+			return WatchReport{}, translate(err)
+		}
 		activity.RecordHeartbeat(ctx, marked)
 		report := WatchReport{Changes: marked.changes(view, in.Holders)}
 		report.Marked = slices.Sorted(maps.Keys(marked))
@@ -211,7 +214,7 @@ func (m markedNodes) changes(view *k8s.View, holders []WatchedHolder) []HolderCh
 		if !ok {
 			if m[h.RequestID] {
 				changes = append(changes, HolderChange{RequestID: h.RequestID, Missing: true})
-				// Once is enough: its maintenance now waits for the node by itself, which may take long.
+				// Once is enough: its maintenance now waits for the node, or marks it, by itself, which may take long.
 				delete(m, h.RequestID)
 			}
 			continue
@@ -227,6 +230,7 @@ func (m markedNodes) changes(view *k8s.View, holders []WatchedHolder) []HolderCh
 		case held:
 		case m[h.RequestID]:
 			changes = append(changes, HolderChange{RequestID: h.RequestID, Unmarked: true})
+			delete(m, h.RequestID)
 		}
 	}
 	return changes

@@ -2,14 +2,17 @@ package activities
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
-	corev1 "k8s.io/api/core/v1"
+	"go.temporal.io/sdk/temporal"
 	"k8s.io/apimachinery/pkg/types"
 
 	"drydock/k8s"
+	"drydock/workflows/drainplan"
 	"drydock/workflows/spec"
 )
 
@@ -19,8 +22,10 @@ type Drains struct {
 	Temporal client.Client
 	// Limiter is shared by all drains of the worker.
 	Limiter *EvictionLimiter
-	// Metrics counts evictions and refusals; never nil.
+	// Metrics counts evictions, refusals and blocked pods; never nil.
 	Metrics *DrainMetrics
+	// PodEvents tells of evictions on the pods themselves; nil tells nobody.
+	PodEvents *k8s.PodEvents
 }
 
 // DrainInput asks for a held node to be emptied.
@@ -29,14 +34,21 @@ type DrainInput struct {
 	UID   string     `json:"uid"`
 	RunID string     `json:"runId"`
 	Drain spec.Drain `json:"drain"`
+	// Why is shown on the pods that are evicted.
+	Why string `json:"why,omitempty"`
+	// Began is when the escalation's clock started.
+	Began time.Time `json:"began"`
+	// Force is what the escalation allows by now: spec.BypassBudget deletes pods instead of evicting them, spec.Kill
+	// does not give them time either.
+	Force string `json:"force,omitempty"`
+	// KillAt is when the rung Kill is due: before it every pod is deleted early enough to end in its own time.
+	KillAt *time.Time `json:"killAt,omitempty"`
+	// Skip are the pods, "namespace/name", that an operator asked to leave on the node.
+	Skip []string `json:"skip,omitempty"`
+	// Before is how far earlier drains of the same attempt came.
+	Before *DrainProgress `json:"before,omitempty"`
 	// BlockedSignal is the signal by which the workflow wants to hear of blockers.
 	BlockedSignal string `json:"blockedSignal"`
-}
-
-// Drained is how a drain ended.
-type Drained struct {
-	Evicted int `json:"evicted"`
-	Skipped int `json:"skipped"`
 }
 
 // drainRun is one drain of one node by one worker. All that it must not forget is in the cluster: a pod that was
@@ -47,29 +59,42 @@ type drainRun struct {
 	node     *heldNode
 	choose   k8s.Selection
 	classify *k8s.Classifier
+	plan     drainplan.Plan
 	budgets  *budgets
 	reporter reporter
 
+	// reached is the tier that is drained; it never goes back.
+	reached int
+	tainted bool
 	tries   map[types.UID]*try
+	killed  map[types.UID]bool
+	back    comebacks
 	seen    map[types.UID]bool
 	evicted int
+	// refusedSince is when a pod was first seen that must not be evicted yet.
+	refusedSince map[types.UID]time.Time
 }
 
-// Drain empties a node: it evicts the chosen pods (mode evict) or watches them leave (mode wait), until none is left.
-// It goes on where an earlier attempt stopped, and stops by itself when the node is not the maintenance's any more.
+// Drain empties a node: it evicts the chosen pods tier by tier (mode evict) or watches them leave (mode wait), until
+// none is left. It goes on where an earlier attempt stopped, and stops by itself when the node is not the
+// maintenance's any more. Cancelled, it tells in the error's details how far it came.
 // Errors: NodeGone, NodeReplaced, NotHolder, MissingPermission, WorkerStopping.
-func (d *Drains) Drain(ctx context.Context, in DrainInput) (Drained, error) {
-	ctx, cancel := context.WithCancel(ctx)
+func (d *Drains) Drain(ctx context.Context, in DrainInput) (DrainProgress, error) {
+	watching, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r, err := d.newRun(ctx, in)
+	r, err := d.newRun(watching, in)
 	if err != nil {
-		return Drained{}, translate(err)
+		return DrainProgress{}, translate(err)
 	}
-	progress, err := r.untilEmpty(ctx)
+	defer d.Metrics.drains(in.Node)()
+	progress, err := r.untilEmpty(watching)
+	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		return DrainProgress{}, temporal.NewCanceledError(r.reporter.last)
+	}
 	if err != nil {
-		return Drained{}, translate(err)
+		return DrainProgress{}, translate(err)
 	}
-	return Drained{Evicted: progress.Evicted, Skipped: progress.Skipped}, nil
+	return progress, nil
 }
 
 func (d *Drains) newRun(ctx context.Context, in DrainInput) (*drainRun, error) {
@@ -81,6 +106,10 @@ func (d *Drains) newRun(ctx context.Context, in DrainInput) (*drainRun, error) {
 	if err != nil {
 		return nil, err
 	}
+	plan, err := in.Drain.Tiers()
+	if err != nil {
+		return nil, err
+	}
 	node, err := watchHeld(ctx, d.Nodes.Client, in.Node, in.UID, in.RunID)
 	if err != nil {
 		return nil, err
@@ -88,17 +117,28 @@ func (d *Drains) newRun(ctx context.Context, in DrainInput) (*drainRun, error) {
 	// Consent is a question of eviction only: a node that empties by itself waits for every pod alike.
 	waits := in.Drain.Mode == spec.ModeWait
 	r := &drainRun{
-		Drains: d, in: in, node: node, choose: choose,
+		Drains: d, in: in, node: node, choose: choose, plan: plan,
 		classify: k8s.NewClassifier(d.Nodes.Client, waits || in.Drain.Force, waits || in.Drain.DeleteEmptyDir),
 		budgets:  newBudgets(d.Nodes.Client),
-		reporter: reporter{temporal: d.Temporal, signal: in.BlockedSignal},
-		tries:    map[types.UID]*try{}, seen: map[types.UID]bool{},
+		reporter: reporter{temporal: d.Temporal, signal: in.BlockedSignal, metrics: d.Metrics, node: in.Node},
+		tries:    map[types.UID]*try{}, killed: map[types.UID]bool{}, back: newComebacks(), seen: map[types.UID]bool{},
+		refusedSince: map[types.UID]time.Time{},
 	}
-	var before DrainProgress
-	if activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &before) == nil {
-		r.evicted = before.Evicted
-	}
+	r.resume(ctx)
 	return r, nil
+}
+
+// resume takes over what an earlier attempt, or an earlier drain of the same maintenance, had done.
+func (r *drainRun) resume(ctx context.Context) {
+	var before DrainProgress
+	if !activity.HasHeartbeatDetails(ctx) || activity.GetHeartbeatDetails(ctx, &before) != nil {
+		if r.in.Before == nil {
+			return
+		}
+		before = *r.in.Before
+	}
+	r.evicted, r.reporter.last = before.Evicted, before
+	r.reached = min(max(before.Tier-1, 0), r.plan.Len()-1)
 }
 
 // untilEmpty looks, acts and waits for something to change, until no pod is left.
@@ -109,20 +149,20 @@ func (r *drainRun) untilEmpty(ctx context.Context) (DrainProgress, error) {
 		if err := r.node.fence(); err != nil {
 			return DrainProgress{}, err
 		}
-		round, err := r.look(ctx)
+		found, err := r.look(ctx)
 		if err != nil {
 			return DrainProgress{}, err
 		}
-		if round.progress.Remaining == 0 {
-			return round.progress, nil
-		}
 		if r.in.Drain.Mode == spec.ModeEvict {
-			if err := r.evictDue(ctx, round); err != nil {
+			if err := r.act(ctx, found); err != nil {
 				return DrainProgress{}, err
 			}
 		}
-		r.reporter.report(ctx, r.blocked(ctx, round))
-		retry := time.NewTimer(r.untilNextTry(round))
+		if found.progress.Remaining == 0 {
+			return r.emptied(ctx, found.progress)
+		}
+		r.reporter.report(ctx, r.blocked(found))
+		retry := time.NewTimer(r.untilNextTry(found))
 		select {
 		case <-r.node.pods.Changed:
 		case <-r.node.node.Changed:
@@ -140,68 +180,32 @@ func (r *drainRun) untilEmpty(ctx context.Context) (DrainProgress, error) {
 	}
 }
 
-// round is what one look at the node found.
-type round struct {
-	evictable []*corev1.Pod
-	refused   []refusedPod
-	leaving   []*corev1.Pod
-	progress  DrainProgress
-}
-
-type refusedPod struct {
-	pod     *corev1.Pod
-	verdict k8s.Verdict
-}
-
-// look sorts the pods on the node: those to evict, those that lack consent, those on their way out. Finished pods are
-// evicted too but never keep the node from being drained.
-func (r *drainRun) look(ctx context.Context) (round, error) {
-	found := round{progress: DrainProgress{At: time.Now()}}
-	blocking := 0
-	for _, pod := range r.node.podsByName() {
-		if !r.choose.Selects(pod) {
-			found.progress.Skipped++
-			continue
-		}
-		verdict, err := r.classify.Classify(ctx, pod)
-		if err != nil {
-			return found, err
-		}
-		if verdict.Class == k8s.Skip {
-			found.progress.Skipped++
-			continue
-		}
-		r.seen[pod.UID] = true
-		if !finished(pod) {
-			blocking++
-		}
-		switch {
-		case pod.DeletionTimestamp != nil:
-			found.leaving = append(found.leaving, pod)
-		case verdict.Class == k8s.Refuse:
-			found.refused = append(found.refused, refusedPod{pod, verdict})
-		default:
-			found.evictable = append(found.evictable, pod)
+// emptied is the end of a drain: no pod is left, and no volume if that was asked for.
+func (r *drainRun) emptied(ctx context.Context, progress DrainProgress) (DrainProgress, error) {
+	progress.Evicted, progress.Terminating = r.evicted, 0
+	progress.Total = max(progress.Total, progress.Evicted)
+	r.reporter.last = progress
+	if r.in.Drain.WaitForVolumeDetach {
+		if err := r.untilDetached(ctx); err != nil {
+			return DrainProgress{}, err
 		}
 	}
-	found.progress.Total = len(r.seen)
-	found.progress.Remaining = blocking
-	if blocking == 0 && r.in.Drain.Mode == spec.ModeEvict && r.untried(found.evictable) {
-		// Only finished pods are left: they are evicted once, and not waited for.
-		if err := r.evictDue(ctx, found); err != nil {
-			return found, err
-		}
-	}
-	found.progress.Terminating = len(found.leaving)
-	found.progress.Evicted = r.evicted
-	return found, nil
+	progress.At = time.Now()
+	return progress, nil
 }
 
-func (r *drainRun) untried(pods []*corev1.Pod) bool {
-	for _, pod := range pods {
-		if r.tries[pod.UID] == nil {
-			return true
+// act does what there is to do now: it keeps DaemonSet pods from coming back, evicts, and ends what is overdue.
+func (r *drainRun) act(ctx context.Context, found round) error {
+	if !r.tainted && r.reachedDaemonSets() {
+		if err := k8s.Taint(ctx, r.Nodes.Client, r.in.Node, r.node.workflowID, r.in.RunID); err != nil {
+			return err
 		}
+		r.tainted = true
 	}
-	return false
+	return r.evictDue(ctx, slices.Concat(r.overdueForKill(found), r.due(found.targets)))
+}
+
+// reachedDaemonSets tells whether the drain has come to a tier of DaemonSet pods, or past one.
+func (r *drainRun) reachedDaemonSets() bool {
+	return slices.ContainsFunc(r.plan.Entries()[:r.reached+1], func(e drainplan.Entry) bool { return e.PodType == drainplan.DaemonSet })
 }

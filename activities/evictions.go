@@ -2,15 +2,18 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
+	"go.temporal.io/sdk/activity"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock/k8s"
+	"drydock/workflows/drainplan"
+	"drydock/workflows/spec"
 )
 
 const (
@@ -31,17 +34,40 @@ type try struct {
 	next     time.Time
 }
 
-// evictDue sends the evictions whose time has come: pods never tried, pods whose budget allows a disruption now, and
-// pods whose backoff is over.
-func (r *drainRun) evictDue(ctx context.Context, found round) error {
-	due := r.due(found.evictable)
+// evictDue sends the requests whose time has come. The limiter may hold them back for long: meanwhile the drain shows
+// that it lives, and ends with its worker.
+func (r *drainRun) evictDue(ctx context.Context, due []target) error {
 	if len(due) == 0 {
 		return nil
 	}
+	evictions, cancel := context.WithCancel(ctx)
+	defer cancel()
+	sent := make(chan error, 1)
+	go func() { sent <- r.evictAll(evictions, ctx, due) }()
+	beat := time.NewTicker(beatEvery)
+	defer beat.Stop()
+	for {
+		select {
+		case err := <-sent:
+			return err
+		case <-beat.C:
+			r.reporter.beat(ctx)
+		case <-activity.GetWorkerStopChannel(ctx):
+			cancel()
+			if err := <-sent; err != nil && !errors.Is(err, context.Canceled) {
+				activity.GetLogger(ctx).Warn("evictions ended with the worker", "error", err)
+			}
+			return workerStopping()
+		}
+	}
+}
+
+// evictAll sends requests, a few at a time; what it learns of budgets is followed for as long as drain lives.
+func (r *drainRun) evictAll(ctx, drain context.Context, due []target) error {
 	var mu sync.Mutex
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(evictionsAtOnce)
-	for _, pod := range due {
+	for _, t := range due {
 		group.Go(func() error {
 			if err := r.Limiter.Wait(groupCtx); err != nil {
 				return err
@@ -50,38 +76,79 @@ func (r *drainRun) evictDue(ctx context.Context, found round) error {
 			if err := r.node.fence(); err != nil {
 				return err
 			}
-			if !r.node.current(pod) {
+			if !r.node.current(t.Pod, r.in.Force == spec.Kill) {
 				return nil
 			}
-			eviction := k8s.EvictPod(groupCtx, r.Nodes.Client, pod, r.in.Drain.GracePeriodSeconds)
+			eviction := r.send(groupCtx, t)
 			mu.Lock()
 			defer mu.Unlock()
-			return r.record(ctx, pod, eviction)
+			return r.record(drain, t.Pod, eviction)
 		})
 	}
 	return group.Wait()
 }
 
+// send asks for a pod's end, in the way its type and the escalation want it.
+func (r *drainRun) send(ctx context.Context, t target) k8s.Eviction {
+	grace := r.in.Drain.GracePeriodSeconds
+	switch {
+	case r.in.Force == spec.Kill:
+		return k8s.DeletePod(ctx, r.Nodes.Client, t.Pod, new(int64))
+	case r.in.Force == spec.BypassBudget, t.podType == drainplan.DaemonSet, r.mustBeDeletedNow(t.Pod):
+		return k8s.DeletePod(ctx, r.Nodes.Client, t.Pod, grace)
+	default:
+		return k8s.EvictPod(ctx, r.Nodes.Client, t.Pod, grace)
+	}
+}
+
+// overdueForKill are the pods that were told to end in their own time, and whose time the rung Kill has ended.
+func (r *drainRun) overdueForKill(found round) []target {
+	if r.in.Force != spec.Kill {
+		return nil
+	}
+	var overdue []target
+	for _, pod := range found.leaving {
+		// A pod whose grace is 0 already waits for its finalizers, or for what no request can change.
+		if grace := pod.DeletionGracePeriodSeconds; !r.killed[pod.UID] && (grace == nil || *grace > 0) {
+			r.killed[pod.UID] = true
+			overdue = append(overdue, target{Pod: pod, podType: drainplan.Default})
+		}
+	}
+	return overdue
+}
+
 // due picks the pods to try now. Where a budget is known to refuse, at most as many of its pods are tried as it allows
 // disruptions: each further request would be refused and cost the API server a write.
-func (r *drainRun) due(pods []*corev1.Pod) []*corev1.Pod {
+func (r *drainRun) due(targets []target) []target {
 	now := time.Now()
-	var due []*corev1.Pod
+	var due []target
 	left := map[string]int32{}
-	for _, pod := range pods {
-		t := r.tries[pod.UID]
-		if t == nil {
-			due = append(due, pod)
-			continue
-		}
-		if t.eviction.Answer == k8s.Accepted {
-			continue
-		}
-		if !now.Before(t.next) || (t.eviction.Answer == k8s.BudgetRefused && r.budgets.takeAllowed(pod, left)) {
-			due = append(due, pod)
+	for _, t := range targets {
+		tried := r.tries[t.UID]
+		switch {
+		case tried == nil && now.Before(r.back.wait(t.Pod)):
+		case tried == nil && !r.deletes(t) && r.budgets.refuse(t.Pod, left):
+			// Its budget refused another pod: it counts as refused without a request, and waits like the others.
+			r.tries[t.UID] = &try{eviction: k8s.Eviction{Answer: k8s.BudgetRefused}, since: now, next: now.Add(lastRetry)}
+		case tried == nil:
+			due = append(due, t)
+		case tried.eviction.Answer == k8s.Accepted:
+		case r.deletes(t) && refusedByBudget(tried.eviction.Answer):
+			due = append(due, t)
+		case tried.eviction.Answer == k8s.SeveralBudgets && len(r.budgets.of(t.Pod)) > 1:
+			// Nothing but a change of the budgets heals that, and they are watched.
+		case tried.eviction.Answer == k8s.BudgetRefused && r.budgets.takeAllowed(t.Pod, left), !now.Before(tried.next):
+			due = append(due, t)
 		}
 	}
 	return due
+}
+
+func refusedByBudget(a k8s.Answer) bool { return a == k8s.BudgetRefused || a == k8s.SeveralBudgets }
+
+// deletes tells that a pod is deleted by now and not evicted, so that no budget is asked.
+func (r *drainRun) deletes(t target) bool {
+	return r.in.Force != "" || t.podType == drainplan.DaemonSet || r.mustBeDeletedNow(t.Pod)
 }
 
 // record notes an outcome; only a missing permission ends the drain.
@@ -100,7 +167,11 @@ func (r *drainRun) record(ctx context.Context, pod *corev1.Pod, e k8s.Eviction) 
 	t.next = time.Now().Add(max(e.RetryAfter, backoff(t.refusals)))
 	switch e.Answer {
 	case k8s.Accepted:
-		r.evicted++
+		if pod.DeletionTimestamp == nil {
+			r.evicted++
+			r.back.evicted(pod)
+			r.PodEvents.Evicted(pod, r.in.Why)
+		}
 	case k8s.MissingPermission:
 		return fmt.Errorf("evicting pod %s: %w", podName(pod), e.Err)
 	case k8s.BudgetRefused, k8s.SeveralBudgets:
@@ -121,83 +192,39 @@ func backoff(refusals int) time.Duration {
 	return d
 }
 
-// untilNextTry is how long until some pod's backoff is over.
+// untilNextTry is how long until there is something to do although nothing changes: a backoff is over, a pod's
+// protection ends, or a pod has to be deleted early enough to end in its own time.
 func (r *drainRun) untilNextTry(found round) time.Duration {
-	next := time.Now().Add(lastRetry)
-	for _, pod := range found.evictable {
-		if t := r.tries[pod.UID]; t != nil && t.eviction.Answer != k8s.Accepted && t.next.Before(next) {
-			next = t.next
+	now := time.Now()
+	next := now.Add(lastRetry)
+	consider := func(at time.Time) {
+		if at.After(now) && at.Before(next) {
+			next = at
 		}
 	}
-	return max(time.Until(next), 10*time.Millisecond)
-}
-
-// blocked completes the progress with what keeps each remaining pod.
-func (r *drainRun) blocked(ctx context.Context, found round) DrainProgress {
-	p := found.progress
-	p.Evicted = r.evicted
-	add := func(b Blocker) {
-		if len(p.Blockers) == maxBlockers {
-			p.MoreBlockers++
-			return
+	for _, t := range found.targets {
+		at := r.back.wait(t.Pod)
+		if tried := r.tries[t.UID]; tried != nil {
+			if tried.eviction.Answer == k8s.Accepted {
+				continue
+			}
+			at = tried.next
 		}
-		p.Blockers = append(p.Blockers, b)
+		if !at.IsZero() && !at.After(now) {
+			at = now.Add(10 * time.Millisecond)
+		}
+		consider(at)
+		r.considerKill(t.Pod, consider)
 	}
 	for _, refused := range found.refused {
-		add(Blocker{
-			Pod: podName(refused.pod), Reason: refused.verdict.Reason, Message: refused.verdict.Message,
-			Since: r.sinceFirst(refused.pod),
-		})
+		consider(r.protectedUntil())
+		r.considerKill(refused.pod, consider)
 	}
-	for _, pod := range found.evictable {
-		if t := r.tries[pod.UID]; t != nil && t.eviction.Answer != k8s.Accepted && !finished(pod) {
-			add(Blocker{
-				Pod: podName(pod), Reason: string(t.eviction.Answer), Since: t.since, Budget: t.eviction.Budget,
-				Message: r.explain(pod, t.eviction),
-			})
-		}
-	}
-	for _, pod := range found.leaving {
-		if late, message := overdue(pod); late {
-			add(Blocker{Pod: podName(pod), Reason: "Terminating", Message: message, Since: pod.DeletionTimestamp.Time})
-		}
-	}
-	return p
+	return max(next.Sub(now), 10*time.Millisecond)
 }
 
-// sinceFirst remembers when a pod without consent was first seen.
-func (r *drainRun) sinceFirst(pod *corev1.Pod) time.Time {
-	t := r.tries[pod.UID]
-	if t == nil {
-		t = &try{since: time.Now()}
-		r.tries[pod.UID] = t
+func (r *drainRun) considerKill(pod *corev1.Pod, consider func(time.Time)) {
+	if r.in.KillAt != nil {
+		consider(r.in.KillAt.Add(-r.graceOf(pod)))
 	}
-	return t.since
-}
-
-func (r *drainRun) explain(pod *corev1.Pod, e k8s.Eviction) string {
-	switch e.Answer {
-	case k8s.BudgetRefused:
-		if text := r.budgets.describe(pod); text != "" {
-			return text
-		}
-	case k8s.SeveralBudgets:
-		return "more than one PodDisruptionBudget selects the pod, which the API server does not support: " + r.budgets.describe(pod)
-	case k8s.Throttled:
-		return "the API server throttles requests: " + e.Message
-	}
-	return e.Message
-}
-
-// overdue tells whether a pod should have ended by now: its deletion timestamp already includes its grace period.
-func overdue(pod *corev1.Pod) (bool, string) {
-	late := time.Since(pod.DeletionTimestamp.Time)
-	if late < lastRetry {
-		return false, ""
-	}
-	if len(pod.Finalizers) > 0 {
-		return true, fmt.Sprintf("terminating, and kept by its finalizers %v", pod.Finalizers)
-	}
-	return true, fmt.Sprintf("terminating since %s after its grace period: is the kubelet of the node alive?",
-		metav1.Now().Sub(pod.DeletionTimestamp.Time).Round(time.Second))
 }

@@ -78,10 +78,17 @@ func (h *heldNode) podsByName() []*corev1.Pod {
 	return pods
 }
 
-// current finds the pod again just before it is acted upon: the very same one, and not on its way out.
-func (h *heldNode) current(pod *corev1.Pod) bool {
+// current finds the pod again just before it is acted upon: the very same one, and not on its way out, unless that is
+// to be hurried.
+func (h *heldNode) current(pod *corev1.Pod, evenLeaving bool) bool {
 	now, ok := h.pods.Get(podName(pod))
-	return ok && now.UID == pod.UID && now.DeletionTimestamp == nil
+	return ok && now.UID == pod.UID && (now.DeletionTimestamp == nil || evenLeaving)
+}
+
+// ready tells whether the node's kubelet answers.
+func (h *heldNode) ready() bool {
+	node, ok := h.node.Get(h.name)
+	return ok && k8s.IsReady(node)
 }
 
 func podName(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }

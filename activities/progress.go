@@ -7,6 +7,8 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
+
+	"drydock/workflows/drainplan"
 )
 
 // DrainProgress is how far a drain, or a wait for pods, has come: the heartbeat details of the activity, and in the
@@ -20,8 +22,16 @@ type DrainProgress struct {
 	// Terminating counts the remaining pods that are on their way out.
 	Terminating int `json:"terminating,omitempty"`
 	// Skipped counts pods that stay: those of DaemonSets, static pods, and pods that were not selected.
-	Skipped  int       `json:"skipped,omitempty"`
-	Blockers []Blocker `json:"blockers,omitempty"`
+	Skipped int `json:"skipped,omitempty"`
+	// Stays are the first of the pods that a tier is about and that stay all the same, and why.
+	Stays []Blocker `json:"stays,omitempty"`
+	// Tier and Tiers say which tier of how many is drained, Targets which pods that are (KEP-4212, drainTargets).
+	Tier    int               `json:"tier,omitempty"`
+	Tiers   int               `json:"tiers,omitempty"`
+	Targets []drainplan.Entry `json:"targets,omitempty"`
+	// Blockers are the first of those that keep the node from being empty; Reasons counts all of them by reason.
+	Blockers []Blocker      `json:"blockers,omitempty"`
+	Reasons  map[string]int `json:"reasons,omitempty"`
 	// MoreBlockers counts the blockers beyond those listed.
 	MoreBlockers int `json:"moreBlockers,omitempty"`
 }
@@ -30,10 +40,25 @@ type DrainProgress struct {
 type Blocker struct {
 	Pod string `json:"pod"`
 	// Reason is one word for programs, Message says what would unblock it.
-	Reason  string    `json:"reason"`
-	Message string    `json:"message"`
-	Budget  string    `json:"budget,omitempty"`
-	Since   time.Time `json:"since"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+	// Budget is the first budget that refuses, Budgets are all that select the pod.
+	Budget  string        `json:"budget,omitempty"`
+	Budgets []BudgetState `json:"budgets,omitempty"`
+	// Owner is who re-creates the pod, "Kind name"; empty for a bare pod.
+	Owner string    `json:"owner,omitempty"`
+	Since time.Time `json:"since"`
+}
+
+// BudgetState are the numbers of a PodDisruptionBudget.
+type BudgetState struct {
+	Name    string `json:"name"`
+	Allowed int32  `json:"allowed"`
+	Healthy int32  `json:"healthy"`
+	Desired int32  `json:"desired"`
+	Pods    int32  `json:"pods"`
+	// Impossible: no disruption can ever be allowed as the budget is written.
+	Impossible bool `json:"impossible,omitempty"`
 }
 
 const (
@@ -52,14 +77,24 @@ const (
 type reporter struct {
 	temporal client.Client
 	signal   string
+	// metrics shows the blockers of a node; nil does not.
+	metrics *DrainMetrics
+	node    string
 
 	sent     int
 	sentSet  string
 	lastSent time.Time
+	// last is the progress reported last.
+	last DrainProgress
 }
 
+// beat shows that the activity lives where there is no progress to report.
+func (r *reporter) beat(ctx context.Context) { activity.RecordHeartbeat(ctx, r.last) }
+
 func (r *reporter) report(ctx context.Context, p DrainProgress) {
-	activity.RecordHeartbeat(ctx, p)
+	r.last = p
+	r.metrics.blocked(r.node, p.Reasons)
+	r.beat(ctx)
 	set := blockedSet(p, time.Now())
 	if set == r.sentSet || r.sent >= maxBlockedSignals || time.Since(r.lastSent) < signalEvery {
 		return

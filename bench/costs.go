@@ -1,13 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -31,7 +28,7 @@ func (b *bench) costCard(ctx context.Context) ([]Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	requests, err := b.requests()
+	mark, err := b.auditMark()
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +61,7 @@ func (b *bench) costCard(ctx context.Context) ([]Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	requestsAfter, err := b.requests()
+	requests, events, err := b.requests(theWorker, mark)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +74,7 @@ func (b *bench) costCard(ctx context.Context) ([]Figure, error) {
 		report("- of these its own", float64(mine.events), "events"),
 		atMost("billable actions of one maintenance", float64(mine.actions+after.actions-before.actions), "actions", 20),
 		report("heartbeats beside them", beatsAfter-beats, "heartbeats"),
-		atMost("API requests of one maintenance", float64(requestsAfter-requests), "requests", 8),
+		atMost("API requests of one maintenance", float64(requests+events), "requests", 8),
 	}, nil
 }
 
@@ -149,28 +146,6 @@ func poll(ctx context.Context, what string, done func() (bool, error)) error {
 			return fmt.Errorf("waiting for %s: %w", what, ctx.Err())
 		}
 	}
-}
-
-// requests counts the worker's requests in the API server's audit log, watches apart.
-func (b *bench) requests() (int, error) {
-	file, err := os.Open(b.audit)
-	if err != nil {
-		return 0, err
-	}
-	defer file.Close()
-	n := 0
-	scanner := bufio.NewScanner(file)
-	scanner.Buffer(nil, 1<<20)
-	for scanner.Scan() {
-		var event struct{ Verb, UserAgent, Stage string }
-		if err := json.Unmarshal(scanner.Bytes(), &event); err != nil {
-			continue // the last line may still be being written
-		}
-		if strings.HasPrefix(event.UserAgent, "drydock-worker") && event.Verb != "watch" && event.Stage == "ResponseComplete" {
-			n++
-		}
-	}
-	return n, scanner.Err()
 }
 
 // heartbeats reads from the worker how many heartbeats it sent.

@@ -62,9 +62,14 @@ func (b *bench) handOver(ctx context.Context) ([]Figure, error) {
 }
 
 func (b *bench) start(ctx context.Context, node, requestor string) error {
+	return b.startWith(ctx, node, requestor, "")
+}
+
+// startWith starts a maintenance with further fields of its input, each with a comma before it.
+func (b *bench) startWith(ctx context.Context, node, requestor, fields string) error {
 	_, err := b.temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: workflows.MaintenanceID("", node, requestor), TaskQueue: workflows.DefaultTaskQueue,
-	}, workflows.NodeMaintenanceType, json.RawMessage(fmt.Sprintf(`{"node":%q,"requestor":%q}`, node, requestor)))
+	}, workflows.NodeMaintenanceType, json.RawMessage(fmt.Sprintf(`{"node":%q,"requestor":%q%s}`, node, requestor, fields)))
 	return err
 }
 

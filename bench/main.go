@@ -3,13 +3,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -40,14 +44,26 @@ func report(name string, value float64, unit string) Figure {
 	return Figure{Name: name, Value: value, Unit: unit, OK: true}
 }
 
+func median[T cmp.Ordered](values []T) T { return slices.Sorted(slices.Values(values))[len(values)/2] }
+
 func main() { os.Exit(run()) }
 
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	figures, err := measure(ctx)
-	if err == nil {
-		err = publish(figures)
+	chosen := flag.String("run", "", "`REGEXP` of the benchmarks to run, of "+strings.Join(names(), ", ")+"; empty for all")
+	var s sizes
+	s.flags(flag.CommandLine)
+	flag.Parse()
+	which, err := regexp.Compile(*chosen)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench: -run:", err)
+		return 2
+	}
+	figures, err := measure(ctx, which, s)
+	// What was measured before something failed may have taken long.
+	if len(figures) > 0 {
+		err = errors.Join(err, publish(figures))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -56,46 +72,136 @@ func run() int {
 	return 0
 }
 
-// measure runs every benchmark on servers of its own.
-func measure(ctx context.Context) (figures []Figure, err error) {
+// sizes are how much is measured. The targets hold for the defaults.
+type sizes struct {
+	budgetRounds, manyRounds int
+	fleetNodes, fleetPods    int
+	memoryNodes, memoryPods  int
+}
+
+func (s *sizes) flags(f *flag.FlagSet) {
+	f.IntVar(&s.budgetRounds, "budget-rounds", 9, "drains of each kind that the benchmark budget makes")
+	f.IntVar(&s.manyRounds, "many-rounds", 5, "drains of each kind that the benchmark many makes")
+	f.IntVar(&s.fleetNodes, "fleet-nodes", 375, "nodes that the benchmark fleet drains at once")
+	f.IntVar(&s.fleetPods, "fleet-pods", 15, "pods on each of these nodes")
+	f.IntVar(&s.memoryNodes, "memory-nodes", 5000, "nodes of the cluster of the benchmark memory, which drains 50 of them")
+	f.IntVar(&s.memoryPods, "memory-pods", 20000, "pods of that cluster")
+}
+
+// benchmark measures something on a stack that is there.
+type benchmark struct {
+	name string
+	run  func(*bench, context.Context) ([]Figure, error)
+}
+
+// suite is a stack and the benchmarks that share it.
+type suite struct {
+	// nodes are simulated, args are further flags of the cluster.
+	nodes func(sizes) int
+	args  []string
+	// audit records every request.
+	audit bool
+	// config is the worker's; nil leaves it to the benchmarks to start one.
+	config     *string
+	benchmarks []benchmark
+}
+
+var suites = []suite{
+	{
+		nodes: func(sizes) int { return fleet }, audit: true,
+		config:     new(fmt.Sprintf("scheduler: {maxParallel: %d}\n", slots)),
+		benchmarks: []benchmark{{"cost", (*bench).costCard}, {"handover", (*bench).handOver}},
+	},
+	{
+		nodes: func(sizes) int { return 2 }, audit: true, config: new(""),
+		benchmarks: []benchmark{{"budget", (*bench).drainUnderBudget}, {"many", (*bench).drainManyPods}},
+	},
+	{
+		nodes: func(s sizes) int { return s.fleetNodes }, audit: true,
+		benchmarks: []benchmark{{"fleet", (*bench).drainFleet}},
+	},
+	{
+		nodes: func(sizes) int { return memoryDrained }, args: largeNodes(),
+		benchmarks: []benchmark{{"memory", (*bench).memory}},
+	},
+}
+
+func names() []string {
+	var all []string
+	for _, s := range suites {
+		for _, benchmark := range s.benchmarks {
+			all = append(all, benchmark.name)
+		}
+	}
+	return all
+}
+
+// measure runs the benchmarks whose names match. One that fails does not keep the others from running.
+func measure(ctx context.Context, which *regexp.Regexp, s sizes) ([]Figure, error) {
+	var figures []Figure
+	var problems []error
+	for _, suite := range suites {
+		suite.benchmarks = slices.DeleteFunc(slices.Clone(suite.benchmarks), func(b benchmark) bool {
+			return !which.MatchString(b.name)
+		})
+		if len(suite.benchmarks) == 0 || ctx.Err() != nil {
+			continue
+		}
+		more, err := suite.measure(ctx, s)
+		figures = append(figures, more...)
+		problems = append(problems, err)
+	}
+	if len(figures) == 0 && errors.Join(problems...) == nil {
+		return nil, errors.Join(ctx.Err(), fmt.Errorf("nothing was measured: -run chooses of %s", strings.Join(names(), ", ")))
+	}
+	return figures, errors.Join(append(problems, ctx.Err())...)
+}
+
+// measure runs the benchmarks of a suite on servers of their own.
+func (s suite) measure(ctx context.Context, sizes sizes) (figures []Figure, err error) {
 	dir, err := os.MkdirTemp("", "drydock-bench-")
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
-	progress("starting a control plane with %d empty nodes, and Temporal", fleet)
-	audit := filepath.Join(dir, "audit.log")
-	cluster, err := devstack.StartCluster(ctx, filepath.Join(dir, "cluster"), fleet, "--audit-log", audit)
-	if err != nil {
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	b := &bench{dir: dir, sizes: sizes}
+	nodes := s.nodes(sizes)
+	progress("starting a control plane with %d empty nodes, and Temporal", nodes)
+	args := s.args
+	if s.audit {
+		b.audit = filepath.Join(dir, "audit.log")
+		args = append(slices.Clone(args), "--audit-log", b.audit)
+	}
+	if b.cluster, err = devstack.StartCluster(ctx, filepath.Join(dir, "cluster"), nodes, args...); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, cluster.Stop(time.Minute)) }()
+	defer func() { err = errors.Join(err, b.cluster.Stop(time.Minute)) }()
 	// A file would measure the disk's flushes, of which every step has several.
-	temporal, err := devstack.StartTemporal(ctx, devstack.TemporalOptions{
+	b.temporal, err = devstack.StartTemporal(ctx, devstack.TemporalOptions{
 		Dir: filepath.Join(dir, "temporal"), Attributes: true, InMemory: true,
 	})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, temporal.Stop(time.Minute)) }()
-	worker, err := devstack.StartWorker(ctx, devstack.WorkerOptions{
-		Dir: filepath.Join(dir, "worker"), Name: "worker", Kubeconfig: cluster.Kubeconfig, Temporal: temporal,
-		Config: fmt.Sprintf("scheduler: {maxParallel: %d}\n", slots),
-	})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, worker.Stop(time.Minute)) }()
-
-	b := &bench{cluster: cluster, temporal: temporal, worker: worker, audit: audit}
-	for _, benchmark := range []func(context.Context) ([]Figure, error){b.costCard, b.handOver} {
-		more, err := benchmark(ctx)
-		if err != nil {
-			return figures, err
+	defer func() { err = errors.Join(err, b.temporal.Stop(time.Minute)) }()
+	if s.config != nil {
+		if b.worker, err = b.startWorker(ctx, "worker", *s.config); err != nil {
+			return nil, err
 		}
+		defer func() { err = errors.Join(err, b.worker.Stop(time.Minute)) }()
+	}
+	var problems []error
+	for _, benchmark := range s.benchmarks {
+		began := time.Now()
+		more, err := benchmark.run(b, ctx)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("benchmark %s: %w", benchmark.name, err))
+			continue
+		}
+		progress("benchmark %s took %s", benchmark.name, time.Since(began).Round(time.Second))
 		figures = append(figures, more...)
 	}
-	return figures, nil
+	return figures, errors.Join(problems...)
 }
 
 // bench is the stack that the benchmarks share.
@@ -103,7 +209,23 @@ type bench struct {
 	cluster  *devstack.Cluster
 	temporal *devstack.Temporal
 	worker   *devstack.Worker
-	audit    string
+	// audit is the API server's audit log, empty where there is none.
+	audit string
+	dir   string
+	sizes sizes
+}
+
+func (b *bench) startWorker(ctx context.Context, name, config string) (*devstack.Worker, error) {
+	w, err := devstack.LaunchWorker(devstack.WorkerOptions{
+		Dir: filepath.Join(b.dir, "worker"), Name: name, Kubeconfig: b.cluster.Kubeconfig, Temporal: b.temporal, Config: config,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := w.Ready(ctx); err != nil {
+		return nil, errors.Join(err, w.Stop(time.Minute))
+	}
+	return w, nil
 }
 
 func progress(format string, args ...any) { fmt.Printf("== "+format+"\n", args...) }

@@ -51,8 +51,9 @@ type Kubernetes struct {
 	Burst      int     `json:"burst"`
 	// EvictionsPerSecond bounds all drains of a worker together; 0 is unlimited.
 	EvictionsPerSecond float64 `json:"evictionsPerSecond"`
-	// Events records Kubernetes Events on nodes.
-	Events bool `json:"events"`
+	// Events records Kubernetes Events on nodes, PodEvents one on each pod that is evicted.
+	Events    bool `json:"events"`
+	PodEvents bool `json:"podEvents"`
 }
 
 // Log is how the worker logs.
@@ -66,7 +67,7 @@ func Default() Config {
 	return Config{
 		TaskQueue:  "drydock",
 		Scheduler:  Scheduler{Limits: schedule.Limits{}.WithDefaults(), OnOrphan: "release"},
-		Kubernetes: Kubernetes{QPS: 200, Burst: 400, EvictionsPerSecond: 100, Events: true},
+		Kubernetes: Kubernetes{QPS: 200, Burst: 400, EvictionsPerSecond: 100, Events: true, PodEvents: true},
 		Listen:     "127.0.0.1:8080",
 		Log:        Log{Level: "info", Format: "text"},
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"drydock/workflows"
 )
 
@@ -127,4 +129,30 @@ func TestATerminatedMaintenanceIsReportedWhereAskedTo(t *testing.T) {
 	if told := s.nodeEvents("worker-01", "MaintenanceOrphaned"); len(told) != 1 {
 		t.Errorf("events: %+v", told)
 	}
+}
+
+func TestASlotIsReclaimedInTheMiddleOfARollout(t *testing.T) {
+	s := newSite(t, "scheduler: {maxParallel: 3}")
+	before := s.imprint("worker-20")
+	dead := s.begin("worker-20")
+	s.untilHeld(dead)
+	// It grants all the time, so that whoever looks after the holders is interrupted all the time.
+	rollout := s.spawn("rollout", "--selector", corev1.LabelHostname+"!=worker-20", "--yes", "--max-parallel", "2", "--", "sleep", "1.5")
+	rollout.says("Ready")
+	if err := s.temporal.TerminateWorkflow(s.ctx, dead.GetID(), dead.GetRunID(), "by hand"); err != nil {
+		t.Fatal(err)
+	}
+	s.within(15*time.Second, "the node is given back", func() error {
+		if after := s.imprint("worker-20"); after != before {
+			return errors.New(after)
+		}
+		return nil
+	})
+	select {
+	case <-rollout.exited:
+		t.Error("the rollout was over before: the test shows nothing")
+	default:
+	}
+	rollout.interrupt()
+	s.exits(rollout.end(), 3)
 }

@@ -275,3 +275,41 @@ func TestABudgetThatAllowsAgainIsNoticedAtOnce(t *testing.T) {
 		t.Errorf("%d requests for one pod", len(all))
 	}
 }
+
+func TestSeveralBudgetsForOnePodAreNamed(t *testing.T) {
+	s := newSite(t, "")
+	ns := s.namespace()
+	s.deployment(ns, "web", 1, on("worker-01"), labelled("tier", "front"))
+	s.budget(ns, "web", 0)
+	s.budgetOn(ns, "front", map[string]string{"tier": "front"}, 0)
+	run := s.begin("worker-01")
+	status := s.untilStatus(run, "blocked", func(status workflows.Status) bool { return status.Drain != nil && len(status.Drain.Blockers) > 0 })
+	if b := status.Drain.Blockers[0]; b.Reason != "SeveralBudgets" || !strings.Contains(b.Message, "web") || !strings.Contains(b.Message, "front") {
+		t.Errorf("blocker = %+v", b)
+	}
+	if err := s.kube.PolicyV1().PodDisruptionBudgets(ns).Delete(s.ctx, "front", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.until(run, workflows.Ready)
+}
+
+func TestPodsThatComeBackAreNotEvictedInALoop(t *testing.T) {
+	s := newSite(t, "")
+	ns := s.namespace()
+	// Its pods name the node themselves, so that no cordon keeps them away.
+	s.deployment(ns, "stubborn", 1, func(p *corev1.PodTemplateSpec) { p.Spec.NodeName = "worker-01" })
+	run := s.begin("worker-01")
+	status := s.untilStatus(run, "blocked", func(status workflows.Status) bool { return status.Drain != nil && len(status.Drain.Blockers) > 0 })
+	if b := status.Drain.Blockers[0]; b.Reason != "ComesBack" || !strings.Contains(b.Message, "ReplicaSet stubborn-") {
+		t.Errorf("blocker = %+v", b)
+	}
+	// By then three seconds have passed: the first goes at once, and the next after one second, two, four.
+	if accepted := s.accepted(ns); len(accepted) > 4 {
+		t.Errorf("%d evictions", len(accepted))
+	}
+	_, err := s.kube.AppsV1().Deployments(ns).Patch(s.ctx, "stubborn", types.MergePatchType, []byte(`{"spec":{"replicas":0}}`), metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.until(run, workflows.Ready)
+}

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"strings"
 	"testing"
 
 	"drydock/workflows"
@@ -8,10 +9,22 @@ import (
 
 func TestOneMaintenanceFromStartToEnd(t *testing.T) {
 	s := newSite(t, "")
+	// What somebody set before has to come back.
+	const ours, theirs = "cluster-autoscaler.kubernetes.io/scale-down-disabled", "karpenter.sh/do-not-disrupt"
+	s.patchNode("worker-01", `{"metadata":{"annotations":{"`+theirs+`":"false"}}}`)
+	t.Cleanup(func() { s.patchNode("worker-01", `{"metadata":{"annotations":{"`+theirs+`":null}}}`) })
 	before := s.imprint("worker-01")
-	run := s.beginWith("worker-01", `"reason":"kernel"`)
+	run := s.beginWith("worker-01", `"reason":"kernel","ticket":"OPS-7"`)
 	s.until(run, workflows.Ready)
 	s.mustShow("worker-01", run.GetRunID(), workflows.Ready)
+	if a := s.node("worker-01").Annotations; a[ours] != "true" || a[theirs] != "true" {
+		t.Errorf("autoscalers may remove the node: %v", a)
+	}
 	s.done(run)
 	s.back("worker-01", before)
+	for _, reason := range []string{"MaintenanceStarted", "MaintenanceReady", "MaintenanceCompleted"} {
+		if told := s.nodeEvents("worker-01", reason); len(told) != 1 || !strings.Contains(told[0].Message, "kernel [OPS-7]") {
+			t.Errorf("events %s: %+v", reason, told)
+		}
+	}
 }

@@ -28,6 +28,10 @@ func annotated(key, value string) option {
 	return func(t *corev1.PodTemplateSpec) { metav1.SetMetaDataAnnotation(&t.ObjectMeta, key, value) }
 }
 
+func labelled(key, value string) option {
+	return func(t *corev1.PodTemplateSpec) { metav1.SetMetaDataLabel(&t.ObjectMeta, key, value) }
+}
+
 // slowToEnd pods take a while to go after they were deleted.
 func slowToEnd(delay string) option {
 	return annotated("devcluster.drydock.dev/termination-delay", delay)
@@ -165,18 +169,21 @@ func (s *site) job(ns, name, node, completes string) {
 // budget keeps pods of a workload available and waits until it is in force.
 func (s *site) budget(ns, app string, minAvailable int32) {
 	s.Helper()
+	s.budgetOn(ns, app, map[string]string{"app": app}, minAvailable)
+}
+
+// budgetOn keeps the pods with some labels available.
+func (s *site) budgetOn(ns, name string, labels map[string]string, minAvailable int32) {
+	s.Helper()
 	least := intstr.FromInt32(minAvailable)
-	budgets := s.kube.PolicyV1().PodDisruptionBudgets(ns)
-	_, err := budgets.Create(s.ctx, &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Name: app},
-		Spec: policyv1.PodDisruptionBudgetSpec{
-			MinAvailable: &least, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
-		},
+	_, err := s.kube.PolicyV1().PodDisruptionBudgets(ns).Create(s.ctx, &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: &least, Selector: &metav1.LabelSelector{MatchLabels: labels}},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		s.Fatal(err)
 	}
-	s.budgetAllows(ns, app, func(b *policyv1.PodDisruptionBudget) bool { return b.Status.CurrentHealthy >= minAvailable })
+	s.budgetAllows(ns, name, func(b *policyv1.PodDisruptionBudget) bool { return b.Status.CurrentHealthy >= minAvailable })
 }
 
 // allow lets a budget be exhausted, and waits until the API server would accept an eviction.

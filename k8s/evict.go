@@ -32,6 +32,8 @@ const (
 	// may mean that it has begun to move the pod.
 	Throttled      Answer = "Throttled"
 	WebhookRefused Answer = "Webhook"
+	// Requested: an EvictionRequest is filed, and whoever answers for the pod has not ended it yet.
+	Requested Answer = "EvictionRequested"
 	// NamespaceGoing: the namespace is being deleted, and the pod with it.
 	NamespaceGoing    Answer = "NamespaceTerminating"
 	MissingPermission Answer = "MissingPermission"
@@ -50,6 +52,8 @@ type Eviction struct {
 	Err        error
 }
 
+var authorizerSays = regexp.MustCompile(` cannot (create resource "pods/eviction"|delete resource "pods") `)
+
 var budgetName = regexp.MustCompile(`disruption budget (\S+) `)
 
 // EvictPod posts one eviction, with the pod's UID as its precondition. It never repeats the request: client-go would
@@ -65,6 +69,18 @@ func EvictPod(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod,
 	err := client.CoreV1().RESTClient().Post().MaxRetries(0).
 		Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("eviction").
 		Body(body).Do(ctx).Error()
+	return readAnswer(err)
+}
+
+// DeletePod deletes one pod with its UID as the precondition, whatever the budgets say: only the escalation, and a tier
+// of DaemonSet pods, do that. A nil grace period is the pod's own.
+func DeletePod(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, gracePeriodSeconds *int64) Eviction {
+	err := client.CoreV1().RESTClient().Delete().MaxRetries(0).
+		Namespace(pod.Namespace).Resource("pods").Name(pod.Name).
+		Body(&metav1.DeleteOptions{
+			GracePeriodSeconds: gracePeriodSeconds,
+			Preconditions:      metav1.NewUIDPreconditions(string(pod.UID)),
+		}).Do(ctx).Error()
 	return readAnswer(err)
 }
 
@@ -114,10 +130,10 @@ func (e *Eviction) readTooManyRequests(err error) {
 	}
 }
 
-// deniedByAuthorizer tells that the account may not evict. A policy or a quota answers 403 too, and may think better of
+// deniedByAuthorizer tells that the account may not evict, or delete. A policy or a quota answers 403 too, and may think better of
 // it.
 func deniedByAuthorizer(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), ` cannot create resource "pods/eviction" `)
+	return apierrors.IsForbidden(err) && authorizerSays.MatchString(err.Error())
 }
 
 // aboutBudget tells that the API server refuses to work with a budget, because too many of its evictions are under way

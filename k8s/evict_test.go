@@ -2,7 +2,6 @@ package k8s_test
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"drydock/k8s"
+	"drydock/k8s/k8stest"
 )
 
 // apiServer is a real client of a server that answers as it is told.
@@ -32,20 +32,6 @@ func apiServer(t *testing.T, answer http.HandlerFunc) kubernetes.Interface {
 		t.Fatal(err)
 	}
 	return client
-}
-
-// respond answers as kube-apiserver does: the code and Retry-After are those of the status.
-func respond(w http.ResponseWriter, body string) {
-	var status metav1.Status
-	if err := json.Unmarshal([]byte(body), &status); err != nil {
-		panic(err)
-	}
-	w.Header().Set("Content-Type", "application/json")
-	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
-		w.Header().Set("Retry-After", "10")
-	}
-	w.WriteHeader(int(status.Code))
-	io.WriteString(w, body)
 }
 
 var evicted = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-1", Namespace: "default", UID: "pod-uid"}}
@@ -155,7 +141,7 @@ func TestAnswersToAnEviction(t *testing.T) {
 					http.Error(w, strings.TrimSpace(c.body), http.StatusTooManyRequests)
 					return
 				}
-				respond(w, c.body)
+				k8stest.Respond(w, c.body)
 			})
 			got := k8s.EvictPod(t.Context(), client, evicted, nil)
 			if got.Answer != c.want || got.Budget != c.budget || !strings.Contains(got.Message, c.message) || got.RetryAfter != c.retryAfter {
@@ -181,7 +167,7 @@ func TestEvictionNamesThePodAndItsUID(t *testing.T) {
 				if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 					t.Error(err)
 				}
-				respond(w, `{"kind":"Status","apiVersion":"v1","status":"Success","code":201}`)
+				k8stest.Respond(w, `{"kind":"Status","apiVersion":"v1","status":"Success","code":201}`)
 			})
 			k8s.EvictPod(t.Context(), client, evicted, grace)
 			if method != http.MethodPost || path != "/api/v1/namespaces/default/pods/web-1/eviction" {

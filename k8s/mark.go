@@ -29,6 +29,8 @@ type Mark struct {
 	// Cordoned says that Drydock made the node unschedulable and will undo it; a node that a person had cordoned
 	// before stays cordoned.
 	Cordoned bool `json:"cordoned"`
+	// Tainted says that Drydock set MaintenanceTaint.
+	Tainted bool `json:"tainted,omitempty"`
 	// Prior are the values that protections had before; nil where there was none.
 	Prior map[string]*string `json:"prior,omitempty"`
 }
@@ -135,8 +137,15 @@ func releasePatch(node *corev1.Node, mark Mark, workflowID, runID string) ([]byt
 		annotations[key] = value
 	}
 	patch := nodePatch{}
+	changes := map[string]any{}
 	if mark.Cordoned && node.Spec.Unschedulable {
-		patch["spec"] = map[string]any{"unschedulable": nil}
+		changes["unschedulable"] = nil
+	}
+	if mark.Tainted && isTainted(node) {
+		changes["taints"] = slices.DeleteFunc(slices.Clone(node.Spec.Taints), isMaintenanceTaint)
+	}
+	if len(changes) > 0 {
+		patch["spec"] = changes
 	}
 	return patch.guarded(node, annotations, map[string]*string{PhaseLabel: nil})
 }

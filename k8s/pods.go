@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -95,6 +96,20 @@ type Verdict struct {
 	Message string
 }
 
+// WithoutStorageConsent is the verdict on a pod whose emptyDir data nobody consented to lose.
+var WithoutStorageConsent = Verdict{Class: Refuse, Reason: LocalStorage, Message: consentStore}
+
+// HasEmptyDir tells whether a pod's end loses the data of an emptyDir volume.
+func HasEmptyDir(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.EmptyDir != nil })
+}
+
+// AsksNotToBeDisrupted tells whether a pod wishes to be left alone, in the cluster autoscaler's way or in karpenter's.
+func AsksNotToBeDisrupted(pod *corev1.Pod) bool {
+	return pod.Annotations["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false" ||
+		pod.Annotations["karpenter.sh/do-not-disrupt"] == "true"
+}
+
 // Classifier decides what a drain does with a pod. The decision is kubectl's own, so that a drain by Drydock and one
 // by hand agree on every pod.
 type Classifier struct {
@@ -130,7 +145,7 @@ func (c *Classifier) Classify(ctx context.Context, pod *corev1.Pod) (Verdict, er
 		return Verdict{Class: Refuse, Reason: NoController, Message: consentBare}, nil
 	}
 	if _, _, errStored := c.ask(ctx, pod, c.Force, true); errStored == nil {
-		return Verdict{Class: Refuse, Reason: LocalStorage, Message: consentStore}, nil
+		return WithoutStorageConsent, nil
 	}
 	if _, _, errBoth := c.ask(ctx, pod, true, true); errBoth == nil {
 		return Verdict{Class: Refuse, Reason: LocalStorage, Message: consentBoth}, nil

@@ -22,7 +22,8 @@ func differences(input map[string]any, asked, running spec.Maintenance) []differ
 	var found []difference
 	askedFields, runningFields := fields(asked), fields(running)
 	for _, path := range leaves("", input) {
-		a, r := askedFields[path], runningFields[path]
+		// What is a list in the input, such as a plan in the KEP's form, may be an object in the maintenance.
+		a, r := at(askedFields, path), at(runningFields, path)
 		if path == "additionalRequestors" && contains(running.Requestors(), asked.AdditionalRequestors) {
 			// Others may have joined since.
 			continue
@@ -43,8 +44,8 @@ func contains(all, some []string) bool {
 	return true
 }
 
-// fields are the leaves of a maintenance's JSON by path. Both sides go through the same encoding, so that what it
-// leaves out is equal to what it leaves out.
+// fields are a maintenance as JSON has it. Both sides go through the same encoding, so that what it leaves out is
+// equal to what it leaves out.
 func fields(m spec.Maintenance) map[string]any {
 	data, err := json.Marshal(m)
 	if err != nil {
@@ -54,11 +55,7 @@ func fields(m spec.Maintenance) map[string]any {
 	if err := json.Unmarshal(data, &object); err != nil {
 		panic(err)
 	}
-	result := map[string]any{}
-	for _, path := range leaves("", object) {
-		result[path] = at(object, path)
-	}
-	return result
+	return object
 }
 
 // leaves are the paths of all values that are not objects, in order; lists count as values.

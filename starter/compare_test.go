@@ -42,6 +42,36 @@ func TestDifferencesCountOnlyWhatWasAskedFor(t *testing.T) {
 	}
 }
 
+func TestPlansAreComparedInWhateverFormTheyAreWritten(t *testing.T) {
+	running := decoded(t, `{"node":"n","drain":{"plan":[{"podPriority":1000,"podSelector":"app=web"}]}}`)
+	tier := func(priority int, selector any) any {
+		return map[string]any{"podPriority": priority, "podSelector": selector}
+	}
+	for name, c := range map[string]struct {
+		plan any
+		want []string
+	}{
+		"the same":            {[]any{tier(1000, "app=web")}, nil},
+		"the same, as object": {[]any{tier(1000, map[string]any{"matchLabels": map[string]any{"app": "web"}})}, nil},
+		"other list":          {[]any{tier(2000, "app=web")}, []string{"drain.plan"}},
+		"the same tiers":      {map[string]any{"tiers": []any{tier(1000, "app=web")}, "include": []any{"Default", "DaemonSet", "Static"}}, nil},
+		"fewer pod types":     {map[string]any{"tiers": []any{tier(1000, "app=web")}, "include": []any{"Default"}}, []string{"drain.plan.include"}},
+	} {
+		input, asked, err := forNode(map[string]any{"drain": map[string]any{"plan": c.plan}}, "n")
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		delete(input, "node")
+		var got []string
+		for _, d := range differences(input, asked, running) {
+			got = append(got, d.Field)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: want - got +\n%s", name, diff)
+		}
+	}
+}
+
 func decoded(t *testing.T, input string) spec.Maintenance {
 	t.Helper()
 	m, err := spec.Decode([]byte(input), nil)

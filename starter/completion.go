@@ -22,19 +22,23 @@ func (a *app) registerCompletions(root *cobra.Command) {
 		switch c.Name() {
 		case "start", "exec", "rollout", "status":
 			c.ValidArgsFunction = a.complete(a.knownNodes, c.Name() == "start" || c.Name() == "rollout")
-		case "done", "failed", "retry", "cancel", "extend", "started", "drained", "join", "leave":
+		case "done", "failed", "retry", "cancel", "extend", "started", "drained", "join", "leave", "escalate", "skip-pod", "retry-now":
 			c.ValidArgsFunction = a.complete(a.nodesInMaintenance, false)
 		case "watch":
 			c.ValidArgsFunction = a.complete(a.nodesInMaintenance, true)
 		}
 	}
 	words := map[string][]string{
-		"output":           formats,
-		"drain-mode":       {spec.ModeEvict, spec.ModeWait, spec.ModeExternal, spec.ModeNone},
-		"type":             {spec.Planned, spec.Unplanned},
-		"on-ready-timeout": {spec.FailOnTimeout, spec.ReleaseOnTimeout},
-		"on-node-replaced": {spec.AdoptReplacement, spec.EndOnReplacement},
-		"escalation":       {"1h=" + spec.GiveBack, "1h=" + spec.Fail, "none"},
+		"output":            formats,
+		"drain-mode":        {spec.ModeEvict, spec.ModeWait, spec.ModeExternal, spec.ModeNone},
+		"via":               {spec.ViaEviction, spec.ViaEvictionRequest},
+		"on-node-not-ready": {spec.WaitForKubelet, spec.IgnoreStuck},
+		"preflight":         {spec.PreflightOff, spec.PreflightWait, spec.PreflightFail},
+		"do":                spec.Rungs,
+		"type":              {spec.Planned, spec.Unplanned},
+		"on-ready-timeout":  {spec.FailOnTimeout, spec.ReleaseOnTimeout},
+		"on-node-replaced":  {spec.AdoptReplacement, spec.EndOnReplacement},
+		"escalation":        {"1h=" + spec.GiveBack, "1h=" + spec.Fail, "30m=" + spec.Notify, "none"},
 	}
 	completeFlags(root, words)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,8 +13,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	enumspb "go.temporal.io/api/enums/v1"
 
+	"drydock/activities"
 	"drydock/workflows"
+	"drydock/workflows/drainplan"
 	"drydock/workflows/schedule"
+	"drydock/workflows/spec"
 )
 
 // golden compares with a file of testdata; UPDATE_GOLDEN=1 writes it instead.
@@ -64,8 +68,43 @@ func drainingView() view {
 	})
 }
 
+// escalatedView drains in tiers, has taken two rungs and has the third to come.
+func escalatedView() view {
+	v := drainingView()
+	s := v.Status
+	s.CordonedAt = ago(48 * time.Minute)
+	s.Spec.Drain.Escalation = []spec.Rung{
+		{After: spec.Duration(30 * time.Minute), Do: spec.Notify}, {After: spec.Duration(40 * time.Minute), Do: spec.BypassBudget},
+		{After: spec.Duration(time.Hour), Do: spec.GiveBack},
+	}
+	s.Escalation = []workflows.RungTaken{
+		{At: before(18 * time.Minute), Do: spec.Notify, Why: "30m after the cordon", Planned: true},
+		{At: before(12 * time.Minute), Do: spec.BypassBudget, By: "jane@host", Why: "team db agrees", Planned: true},
+	}
+	s.Force, s.SkippedPods = spec.BypassBudget, []string{"batch/crawler-0", "batch/crawler-1"}
+	s.Drain.Tier, s.Drain.Tiers = 2, 4
+	s.Drain.Targets = []drainplan.Entry{
+		{PodType: drainplan.Default, PodPriority: 1000, PodSelector: "app=web"}, {PodType: drainplan.Default, PodPriority: math.MaxInt32},
+	}
+	s.Drain.Reasons = map[string]int{"DisruptionBudget": 3, "Webhook": 1, "NoController": 1}
+	s.Drain.Stays = []workflows.Blocker{{Pod: "kube-system/cni-x", Reason: "ToleratesTaint", Owner: "DaemonSet cni", Message: "its DaemonSet tolerates every taint"}}
+	s.Drain.Blockers[0].Owner = "StatefulSet db"
+	s.Drain.Blockers[0].Budgets = []activities.BudgetState{
+		{Name: "db", Allowed: 0, Healthy: 2, Desired: 2, Pods: 3}, {Name: "all", Allowed: 0, Healthy: 9, Desired: 9, Pods: 9, Impossible: true},
+	}
+	return v
+}
+
 func TestStatusTables(t *testing.T) {
 	golden(t, "status_draining", func(w io.Writer) { renderStatus(w, drainingView(), noon) })
+	golden(t, "status_escalated", func(w io.Writer) { renderStatus(w, escalatedView(), noon) })
+	golden(t, "status_given_back", func(w io.Writer) {
+		renderStatus(w, viewOf(workflows.Pending, func(s *workflows.Status) {
+			next := noon.Add(4 * time.Minute)
+			s.Attempt, s.NextAttemptAt, s.WaitingFor = 2, &next, "the next attempt"
+			s.Spec.Drain.Escalation = []spec.Rung{{After: spec.Duration(time.Hour), Do: spec.GiveBack}}
+		}), noon)
+	})
 	golden(t, "status_ready", func(w io.Writer) {
 		renderStatus(w, viewOf(workflows.Ready, func(s *workflows.Status) {
 			s.StartedAt = ago(3 * time.Minute)

@@ -16,7 +16,8 @@ import (
 	"drydock/workflows/spec"
 )
 
-// specFlags are the flags that describe a maintenance: one for each field of its input but the node.
+// specFlags are the flags that describe a maintenance: one for each field of its input but the node and the plan of
+// the drain, which only a file has room for.
 type specFlags struct {
 	file                 string
 	requestor            string
@@ -31,7 +32,12 @@ type specFlags struct {
 	evictionFilters      []string
 	force, deleteData    bool
 	gracePeriod          int64
+	via                  string
+	protectedFor         string
+	onNodeNotReady       string
+	waitForVolumes       bool
 	escalation           []string
+	preflight            string
 	readyTimeout         string
 	onReadyTimeout       string
 	onNodeReplaced       string
@@ -55,7 +61,12 @@ func (s *specFlags) register(cmd *cobra.Command) {
 	f.BoolVar(&s.force, "force", false, "consent to losing pods that no controller re-creates")
 	f.BoolVar(&s.deleteData, "delete-emptydir-data", false, "consent to losing the data in emptyDir volumes")
 	f.Int64Var(&s.gracePeriod, "grace-period", 0, "seconds that a pod gets to terminate (default the pod's own)")
-	f.StringArrayVar(&s.escalation, "escalation", nil, "what to do when the node does not empty, such as 2h=giveBack or 2h=fail after the cordon; none waits for ever (repeatable, default 1h=giveBack)")
+	f.StringVar(&s.via, "via", "", "how pods are asked to leave: eviction, or evictionRequest (alpha API, falls back to eviction) (default eviction)")
+	f.StringVar(&s.protectedFor, "protected-for", "", "how long after the cordon pods that ask not to be disrupted are left alone; 0s ignores their wish (default 30m)")
+	f.StringVar(&s.onNodeNotReady, "on-node-not-ready", "", "when the kubelet does not answer: wait for terminating pods, or ignore them once their grace period is over (default wait)")
+	f.BoolVar(&s.waitForVolumes, "wait-for-volumes", false, "wait until the volumes of the pods are detached from the node")
+	f.StringArrayVar(&s.escalation, "escalation", nil, "what to do when the node does not empty: TIME=RUNG, counted from the cordon, RUNG being "+strings.Join(spec.Rungs, ", ")+"; none waits for ever (repeatable, default 1h=giveBack)")
+	f.StringVar(&s.preflight, "preflight", "", "before a slot is asked for, look at what would stop the drain: off, wait (until nothing would) or fail (default off)")
 	f.StringVar(&s.readyTimeout, "ready-timeout", "", "how long you may hold the node, such as 4h; 0s is for ever (default 1h)")
 	f.StringVar(&s.onReadyTimeout, "on-ready-timeout", "", "what follows: fail (the node stays out) or release (default fail)")
 	f.StringVar(&s.onNodeReplaced, "on-node-replaced", "", "when the node is re-created while you hold it: adopt or end (default adopt)")
@@ -83,6 +94,11 @@ func (s *specFlags) setters() map[string]func(map[string]any) error {
 		"force":                 set("drain.force", s.force),
 		"delete-emptydir-data":  set("drain.deleteEmptyDir", s.deleteData),
 		"grace-period":          set("drain.gracePeriodSeconds", s.gracePeriod),
+		"via":                   set("drain.via", s.via),
+		"protected-for":         set("drain.protectedFor", s.protectedFor),
+		"on-node-not-ready":     set("drain.onNodeNotReady", s.onNodeNotReady),
+		"wait-for-volumes":      set("drain.waitForVolumeDetach", s.waitForVolumes),
+		"preflight":             set("preflight", s.preflight),
 		"ready-timeout":         set("readyTimeout", s.readyTimeout),
 		"on-ready-timeout":      set("onReadyTimeout", s.onReadyTimeout),
 		"on-node-replaced":      set("onNodeReplaced", s.onNodeReplaced),
@@ -200,7 +216,7 @@ func escalation(rungs []string) ([]any, error) {
 	for i, rung := range rungs {
 		after, do, ok := strings.Cut(rung, "=")
 		if !ok {
-			return nil, fmt.Errorf("%q: want TIME=ACTION such as 1h=giveBack, or none", rung)
+			return nil, fmt.Errorf("%q: want TIME=RUNG such as 1h=giveBack, or none", rung)
 		}
 		result[i] = map[string]any{"after": after, "do": do}
 	}

@@ -37,11 +37,13 @@ func TestInputHasOnlyWhatWasSet(t *testing.T) {
 				"--type", "unplanned", "--priority", "7", "--no-cordon", "--wait-for-pods", "app=x", "--wait-for-pods-timeout", "5m",
 				"--drain-mode", "wait", "--pod-selector", "app=y", "--eviction-filter", "nvidia.com/.*", "--eviction-filter", "a,b",
 				"--force", "--delete-emptydir-data", "--grace-period", "30", "--ready-timeout", "2h", "--on-ready-timeout", "release",
-				"--on-node-replaced", "end", "--escalation", "2h=fail",
+				"--on-node-replaced", "end", "--escalation", "2h=fail", "--via", "evictionRequest", "--protected-for", "0s",
+				"--on-node-not-ready", "ignore", "--wait-for-volumes", "--preflight", "fail",
 			},
 			`{"requestor":"net","additionalRequestors":["a1","b2","c3"],"reason":"kernel","ticket":"T-1","type":"unplanned","priority":7,
 			"cordon":false,"waitForPodCompletion":{"podSelector":"app=x","timeout":"5m"},"readyTimeout":"2h","onReadyTimeout":"release",
-			"onNodeReplaced":"end","drain":{"mode":"wait","podSelector":"app=y","force":true,"deleteEmptyDir":true,"gracePeriodSeconds":30,
+			"onNodeReplaced":"end","preflight":"fail","drain":{"mode":"wait","via":"evictionRequest","protectedFor":"0s",
+			"onNodeNotReady":"ignore","waitForVolumeDetach":true,"podSelector":"app=y","force":true,"deleteEmptyDir":true,"gracePeriodSeconds":30,
 			"podEvictionFilters":[{"byResourceNameRegex":"nvidia.com/.*"},{"byResourceNameRegex":"a,b"}],"escalation":[{"after":"2h","do":"fail"}]}}`,
 		},
 		"cordon explicitly": {[]string{"--no-cordon=false"}, `{"requestor":"ops","cordon":true}`},
@@ -112,8 +114,11 @@ func TestInputRefusesAndNamesTheFlagOrField(t *testing.T) {
 		stdin string
 		want  string
 	}{
-		"escalation without action":  {[]string{"--escalation", "1h"}, "", `--escalation: "1h": want TIME=ACTION`},
+		"escalation without action":  {[]string{"--escalation", "1h"}, "", `--escalation: "1h": want TIME=RUNG`},
 		"unknown action":             {[]string{"--escalation", "1h=explode"}, "", `drain.escalation[0].do: "explode" is not one of`},
+		"unknown way":                {[]string{"--via", "post"}, "", `drain.via: "post" is not one of eviction, evictionRequest`},
+		"unknown preflight":          {[]string{"--preflight", "maybe"}, "", `preflight: "maybe" is not one of off, wait, fail`},
+		"tier without a priority":    {[]string{"-f", "-"}, "drain: {plan: [{podSelector: app=web}]}", `drain.plan.tiers[0].podPriority: required`},
 		"bad duration":               {[]string{"--ready-timeout", "soon"}, "", `readyTimeout: "soon" is not a duration`},
 		"negative duration":          {[]string{"--ready-timeout", "-1h"}, "", `readyTimeout: "-1h" is negative`},
 		"bad selector":               {[]string{"--pod-selector", "a=b=c"}, "", `drain.podSelector`},
@@ -138,6 +143,30 @@ func TestInputRefusesAndNamesTheFlagOrField(t *testing.T) {
 				t.Errorf("exit code = %d, want %d", code, exitUsage)
 			}
 		})
+	}
+}
+
+func TestPlanComesFromTheFileInBothForms(t *testing.T) {
+	for name, c := range map[string]struct {
+		file  string
+		tiers int
+	}{
+		"tiers":       {"drain: {plan: {tiers: [{podPriority: 1000, podSelector: {matchLabels: {app: web}}}], static: wait}}", 5},
+		"KEP's list":  {"drain: {plan: [{podPriority: 1000, podSelector: app=web}]}", 13},
+		"only a type": {"drain: {plan: {include: [DaemonSet]}}", 4},
+	} {
+		input, err := buildInput(t, nil, c.file, "-f", "-", "--force")
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		_, decoded, err := forNode(input, "worker-01")
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		tiers, err := decoded.Drain.Tiers()
+		if err != nil || tiers.Len() != c.tiers || !decoded.Drain.Force {
+			t.Errorf("%s: %+v has %d tiers (%v), want %d", name, decoded.Drain, tiers.Len(), err, c.tiers)
+		}
 	}
 }
 

@@ -23,8 +23,14 @@ type message struct {
 	// check looks at the maintenance before anything is sent: it returns a non-empty already if the message has
 	// nothing left to do, and an error if the maintenance would ignore it.
 	check func(s *workflows.Status) (already string, err error)
+	// danger asks, in a question, whether to do what is not easily undone; empty where there is nothing to ask. The
+	// question is put to agree, whose error keeps the message from being sent.
+	danger func(s *workflows.Status) (question string)
+	agree  func(question string) error
 	// effect tells whether the message has done what it is for.
 	effect func(before, now *workflows.Status) bool
+	// slow tells that the effect comes some time after the message was read, as a running step has to end first.
+	slow bool
 	// said describes the effect.
 	said func(now *workflows.Status) string
 	// unseen allows to send it where no worker can say what the phase is: whoever wants out must not have to wait.
@@ -36,6 +42,8 @@ type addressee struct {
 	workflows.Message
 	// run keeps a late message from reaching the next maintenance of the node.
 	run string
+	// status is what the check has seen; nil where no worker answered.
+	status *workflows.Status
 }
 
 const (
@@ -52,23 +60,29 @@ var errEnded = errors.New("has ended meanwhile")
 // the effect is what the status says afterwards.
 func (c *connection) send(ctx context.Context, t target, m message, comment string) (v view, said string, err error) {
 	o := c.observer(t)
-	before, err := o.settled(ctx)
+	look := func() (v view, already string, err error) {
+		if v, err = o.settled(ctx); err != nil {
+			return v, "", err
+		}
+		if !v.running() {
+			return v, "", fmt.Errorf("the maintenance of %s %w: %s%s", t.Node, errEnded, v.phase(), colon(v.message()))
+		}
+		already, err = m.check(v.Status)
+		return v, already, err
+	}
+	before, already, err := look()
 	if errors.Is(err, errUnanswered) && m.unseen {
 		to := addressee{Message: workflows.Message{By: c.by, Comment: comment}, run: before.Run}
 		said := m.name + " is recorded and takes effect when a worker runs: " + before.Unanswered.Error()
 		return before, said, c.signal(ctx, before.target, m.name, m.payload(to))
 	}
-	if err != nil {
-		return before, "", err
+	if err == nil && already == "" && m.danger != nil {
+		before, already, err = m.agreed(before, look)
 	}
-	if !before.running() {
-		return before, "", fmt.Errorf("the maintenance of %s %w: %s%s", t.Node, errEnded, before.phase(), colon(before.message()))
-	}
-	already, err := m.check(before.Status)
 	if err != nil || already != "" {
 		return before, already, err
 	}
-	to := addressee{Message: workflows.Message{By: c.by, Comment: comment}, run: before.Status.RunID}
+	to := addressee{Message: workflows.Message{By: c.by, Comment: comment}, run: before.Status.RunID, status: before.Status}
 	if err := c.signal(ctx, before.target, m.name, m.payload(to)); err != nil {
 		return before, "", err
 	}
@@ -80,6 +94,23 @@ func (c *connection) send(ctx context.Context, t target, m message, comment stri
 		return now, "the maintenance ended " + string(now.phase()) + colon(now.message()), nil
 	}
 	return now, m.said(now.Status), nil
+}
+
+// agreed asks whether to send a dangerous message. The answer may take long: afterwards the message must still mean
+// what was agreed to.
+func (m message) agreed(v view, look func() (view, string, error)) (now view, already string, err error) {
+	question := m.danger(v.Status)
+	if question == "" {
+		return v, "", nil
+	}
+	if err := m.agree(question); err != nil {
+		return v, "", err
+	}
+	now, already, err = look()
+	if err == nil && already == "" && m.danger(now.Status) != question {
+		err = hint(fmt.Errorf("%s has moved on meanwhile, and %s would now mean something else; nothing was sent", v.Node, m.name), "Say it again.")
+	}
+	return now, already, err
 }
 
 func (c *connection) signal(ctx context.Context, t target, name string, payload any) error {
@@ -97,6 +128,7 @@ func (c *connection) signal(ctx context.Context, t target, name string, payload 
 func (c *connection) effectOf(ctx context.Context, o *observer, before *workflows.Status, m message) (view, error) {
 	deadline := c.now().Add(effectTimeout)
 	var read time.Time
+	var heard workflows.Received
 	var pause time.Duration
 	for {
 		v, err := o.observe(ctx)
@@ -111,13 +143,18 @@ func (c *connection) effectOf(ctx context.Context, o *observer, before *workflow
 				if read.IsZero() {
 					read = c.now()
 				}
-				if c.now().Sub(read) > recordedGrace {
+				heard = entry
+				if c.now().Sub(read) > recordedGrace && (!m.slow || ignored(entry)) {
 					return v, fmt.Errorf("%s was received by the maintenance of %s and has not had its effect: %s", m.name, v.Node, entry.Effect)
 				}
 			}
 		}
 		if c.now().After(deadline) {
 			text := fmt.Errorf("%s was sent, and nothing has happened for %s", m.name, effectTimeout)
+			if heard.Name != "" {
+				text = fmt.Errorf("%s was received by the maintenance of %s (%s), and nothing has happened for %s", m.name, v.Node, heard.Effect, effectTimeout)
+				text = hint(text, `It is not lost: "%s status %s" says what it waits for.`, c.program, v.Node)
+			}
 			if v.Unanswered != nil {
 				text = fmt.Errorf("%w: %w", text, v.Unanswered)
 			}
@@ -135,13 +172,21 @@ func newlyReceived(before, now *workflows.Status, name, by string) (workflows.Re
 		return workflows.Received{}, false
 	}
 	for _, r := range slices.Backward(now.Messages) {
-		if r.Name == name && r.By == by && !slices.ContainsFunc(before.Messages, func(old workflows.Received) bool {
-			return old.At.Equal(r.At) && old.Name == r.Name && old.By == r.By
-		}) {
+		if r.Name == name && r.By == by && !receivedBefore(before, r) {
 			return r, true
 		}
 	}
 	return workflows.Received{}, false
+}
+
+// ignored tells that a message was received and came to nothing.
+func ignored(r workflows.Received) bool { return strings.HasPrefix(r.Effect, "ignored") }
+
+// receivedBefore tells whether a message had been received by then.
+func receivedBefore(before *workflows.Status, r workflows.Received) bool {
+	return slices.ContainsFunc(before.Messages, func(old workflows.Received) bool {
+		return old.At.Equal(r.At) && old.Name == r.Name && old.By == r.By
+	})
 }
 
 // tell is what the commands that send a message have in common.

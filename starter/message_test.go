@@ -2,6 +2,7 @@ package starter
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,42 @@ func to(phase workflows.Phase) func(*workflows.Status) {
 
 func clockAtNoon() time.Time { return noon }
 
+func escalateTo(do string) message {
+	return escalateMessage("drydock", clockAtNoon, do, func(string) error { return nil })
+}
+
+func blockedBy(pods ...string) func(*workflows.Status) {
+	return func(s *workflows.Status) {
+		s.Drain = &workflows.DrainProgress{}
+		for _, pod := range pods {
+			s.Drain.Blockers = append(s.Drain.Blockers, workflows.Blocker{Pod: pod})
+		}
+	}
+}
+
+func skipped(pods ...string) func(*workflows.Status) {
+	return func(s *workflows.Status) { s.SkippedPods = pods }
+}
+
+func took(do, by string) func(*workflows.Status) {
+	return func(s *workflows.Status) {
+		s.Escalation = append(s.Escalation, workflows.RungTaken{At: noon, Do: do, By: by, Planned: by == ""})
+	}
+}
+
+// tookNext is the plan's next rung, before its time.
+func tookNext(do, by string) func(*workflows.Status) {
+	return func(s *workflows.Status) {
+		s.Escalation = append(s.Escalation, workflows.RungTaken{At: noon, Do: do, By: by, Planned: true})
+	}
+}
+
+func received(name, effect string) func(*workflows.Status) {
+	return func(s *workflows.Status) {
+		s.Messages = append(s.Messages, workflows.Received{At: noon, Name: name, By: "me", Effect: effect})
+	}
+}
+
 func TestMessagesAreCheckedBeforeTheyAreSent(t *testing.T) {
 	external := func(s *workflows.Status) { s.Spec.Drain.Mode = spec.ModeExternal }
 	held := func(s *workflows.Status) { d := noon.Add(time.Hour); s.ReadyDeadline = &d }
@@ -28,6 +65,16 @@ func TestMessagesAreCheckedBeforeTheyAreSent(t *testing.T) {
 		s.Requestors = []workflows.RequestorStatus{{Name: "ops", DoneAt: ago(time.Minute)}, {Name: "net"}}
 	}
 	begun := func(s *workflows.Status) { s.StartedAt = ago(time.Minute) }
+	planned := func(rungs ...string) func(*workflows.Status) {
+		return func(s *workflows.Status) {
+			s.CordonedAt = ago(10 * time.Minute)
+			for i, do := range rungs {
+				s.Spec.Drain.Escalation = append(s.Spec.Drain.Escalation, spec.Rung{After: spec.Duration(time.Duration(i+1) * time.Hour), Do: do})
+			}
+		}
+	}
+	forced := func(s *workflows.Status) { s.Force = spec.Kill }
+	backingOff := func(s *workflows.Status) { at := noon.Add(5 * time.Minute); s.NextAttemptAt = &at }
 	for name, c := range map[string]struct {
 		message message
 		view    view
@@ -68,6 +115,27 @@ func TestMessagesAreCheckedBeforeTheyAreSent(t *testing.T) {
 		"join, too late":           {joinMessage("drydock", "net"), viewOf(workflows.Releasing), "", "too late"},
 		"leave":                    {leaveMessage("drydock", "net"), viewOf(workflows.Ready, opsDone), "", ""},
 		"leave, a stranger":        {leaveMessage("drydock", "zed"), viewOf(workflows.Ready), "does not share", ""},
+		"escalate, the next":       {escalateTo(""), viewOf(workflows.Draining, planned(spec.GiveBack)), "", ""},
+		"escalate, none left":      {escalateTo(""), viewOf(workflows.Draining), "", "Name one with --do: notify, bypassBudget, kill, giveBack, fail"},
+		"escalate, unplanned":      {escalateTo(spec.Kill), viewOf(workflows.Draining), "", ""},
+		"escalate, external":       {escalateTo(spec.Kill), viewOf(workflows.Draining, external), "", "do: kill needs the drain mode evict"},
+		"skip-pod, external":       {skipPodMessage("drydock", "a/db-0"), viewOf(workflows.Draining, external), "", `say "drydock drained worker-01"`},
+		"retry-now, external":      {retryNowMessage("drydock"), viewOf(workflows.Draining, external), "", "no eviction to try again"},
+		"escalate, forced already": {escalateTo(spec.BypassBudget), viewOf(workflows.Draining, forced), "the drain already deletes pods without", ""},
+		"escalate, Pending":        {escalateTo(spec.GiveBack), viewOf(workflows.Pending), "", `"drydock status worker-01" says what it waits for`},
+		"escalate, Ready":          {escalateTo(""), viewOf(workflows.Ready, planned(spec.GiveBack)), "", "worker-01 is Ready: only the drain of a Draining node"},
+		"skip-pod":                 {skipPodMessage("drydock", "default/web-1"), viewOf(workflows.Draining), "", ""},
+		"skip-pod, by its name":    {skipPodMessage("drydock", "db-0"), viewOf(workflows.Draining, blockedBy("a/db-0", "a/db-1")), "", ""},
+		"skip-pod, ambiguous":      {skipPodMessage("drydock", "db-0"), viewOf(workflows.Draining, blockedBy("b/db-0", "a/db-0")), "", `Say which: "b/db-0" or "a/db-0"`},
+		"skip-pod, unknown name":   {skipPodMessage("drydock", "db-9"), viewOf(workflows.Draining, blockedBy("a/db-0")), "", "Name it as NAMESPACE/db-9, or one of these: a/db-0"},
+		"skip-pod, nothing known":  {skipPodMessage("drydock", "db-9"), viewOf(workflows.Draining), "", "Name it as NAMESPACE/db-9."},
+		"skip-pod, twice":          {skipPodMessage("drydock", "db-0"), viewOf(workflows.Draining, skipped("a/db-0"), blockedBy("a/db-0")), "a/db-0 is skipped already", ""},
+		"skip-pod, Pending":        {skipPodMessage("drydock", "a/db-0"), viewOf(workflows.Pending), "", "only while it is Draining"},
+		"retry-now, Draining":      {retryNowMessage("drydock"), viewOf(workflows.Draining), "", ""},
+		"retry-now, given back":    {retryNowMessage("drydock"), viewOf(workflows.Pending, backingOff), "", ""},
+		"retry-now, for a slot":    {retryNowMessage("drydock"), viewOf(workflows.Pending), "", "waits for a slot"},
+		"retry-now, failed":        {retryNowMessage("drydock"), viewOf(workflows.RequestorFailed), "", `"drydock retry worker-01"`},
+		"retry-now, Ready":         {retryNowMessage("drydock"), viewOf(workflows.Ready), "", "no pause to end"},
 		"leave, the owner":         {leaveMessage("drydock", "ops"), viewOf(workflows.Ready), "", "cannot leave"},
 	} {
 		already, err := c.message.check(c.view.Status)
@@ -85,6 +153,8 @@ func TestMessagesHaveTheirEffect(t *testing.T) {
 	shared := *viewOf(workflows.Ready, func(s *workflows.Status) {
 		s.Requestors = append(s.Requestors, workflows.RequestorStatus{Name: "net"})
 	}).Status
+	draining := *viewOf(workflows.Draining, blockedBy("a/db-0")).Status
+	pausing := *viewOf(workflows.Pending, func(s *workflows.Status) { s.NextAttemptAt = &noon }).Status
 	netDone := func(s *workflows.Status) {
 		s.Requestors = []workflows.RequestorStatus{{Name: "ops"}, {Name: "net", DoneAt: &noon}}
 	}
@@ -105,7 +175,16 @@ func TestMessagesHaveTheirEffect(t *testing.T) {
 		"started":         {startedMessage("drydock"), ready, func(s *workflows.Status) { s.StartedAt = &noon }, "begun"},
 		"drained":         {drainedMessage("drydock"), *viewOf(workflows.Draining).Status, to(workflows.Ready), "is Ready"},
 		"join":            {joinMessage("drydock", "net"), ready, func(s *workflows.Status) { *s = shared }, "net shares"},
-		"leave":           {leaveMessage("drydock", "net"), shared, func(s *workflows.Status) { *s = ready }, "no longer"},
+		"escalate":        {escalateTo(""), draining, took(spec.Notify, "me"), "notify is taken"},
+		"kill": {escalateTo(spec.Kill), draining, func(s *workflows.Status) {
+			took(spec.Kill, "me")(s)
+			s.Force = spec.Kill
+		}, "kill is taken: the drain deletes pods without their grace period"},
+		"give back":          {escalateTo(spec.GiveBack), draining, func(s *workflows.Status) { *s = pausing }, "the next attempt is at 12:00:00"},
+		"skip-pod":           {skipPodMessage("drydock", "db-0"), draining, skipped("a/db-0"), "db-0 stays"},
+		"retry-now":          {retryNowMessage("drydock"), draining, received("retry-now", "tried now"), "tried again now"},
+		"retry-now, pausing": {retryNowMessage("drydock"), pausing, func(s *workflows.Status) { s.NextAttemptAt = nil }, "asks for a slot now"},
+		"leave":              {leaveMessage("drydock", "net"), shared, func(s *workflows.Status) { *s = ready }, "no longer"},
 	} {
 		before := c.before
 		if c.message.effect(&before, &before) {
@@ -129,7 +208,7 @@ func TestReleaseIsNotTakenForRequestorFailed(t *testing.T) {
 }
 
 func TestPayloadsNameTheRun(t *testing.T) {
-	who := addressee{Message: workflows.Message{By: "jane@host", Comment: "c"}, run: "run-1"}
+	who := addressee{Message: workflows.Message{By: "jane@host", Comment: "c"}, run: "run-1", status: viewOf(workflows.Draining, blockedBy("a/db-0")).Status}
 	for want, m := range map[string]message{
 		`{"by":"jane@host","comment":"c","requestor":"net","run":"run-1"}`:              doneMessage("drydock", "net"),
 		`{"by":"jane@host","comment":"c","requestor":"ops","run":"run-1","reason":"r"}`: failedMessage("drydock", "ops", "r"),
@@ -137,9 +216,13 @@ func TestPayloadsNameTheRun(t *testing.T) {
 		`{"by":"jane@host","comment":"c","release":true,"run":"run-1"}`:                 cancelMessage("drydock", true, false),
 		`{"by":"jane@host","comment":"c","for":"1h0m0s","run":"run-1"}`:                 extendMessage(clockAtNoon, time.Hour),
 		`{"by":"jane@host","comment":"c","requestor":"net"}`:                            joinMessage("drydock", "net"),
+		`{"by":"jane@host","comment":"c","run":"run-1" }`:                               escalateTo(""),
+		`{"by":"jane@host","comment":"c","do":"kill","run":"run-1"}`:                    escalateTo(spec.Kill),
+		`{"by":"jane@host","comment":"c","pod":"a/db-0","run":"run-1"}`:                 skipPodMessage("drydock", "db-0"),
+		`{"by":"jane@host","comment":"c", "run":"run-1"}`:                               retryNowMessage("drydock"),
 	} {
 		got, err := json.Marshal(m.payload(who))
-		if err != nil || string(got) != want {
+		if err != nil || string(got) != strings.ReplaceAll(want, " ", "") {
 			t.Errorf("%s: %s (%v), want %s", m.name, got, err, want)
 		}
 	}
@@ -166,6 +249,82 @@ func TestNewlyReceivedIsOurs(t *testing.T) {
 		got, ok := newlyReceived(before, &workflows.Status{Messages: c.now}, "done", "me")
 		if ok != (c.want != "") || got.Effect != c.want {
 			t.Errorf("%s: %+v, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestDangerousMessagesAreAskedAbout(t *testing.T) {
+	plan := func(rungs ...string) view {
+		return viewOf(workflows.Draining, func(s *workflows.Status) {
+			for _, do := range rungs {
+				s.Spec.Drain.Escalation = append(s.Spec.Drain.Escalation, spec.Rung{Do: do})
+			}
+		})
+	}
+	refused := errors.New("no")
+	for name, c := range map[string]struct {
+		do            string
+		before, after view
+		answer        error
+		asked, err    string
+	}{
+		"named":                        {spec.Kill, plan(), plan(), nil, "worker-01: kill deletes the pods without their grace period", ""},
+		"named, refused":               {spec.Fail, plan(), plan(), refused, "worker-01: fail gives up", "no"},
+		"harmless":                     {spec.GiveBack, plan(), plan(), refused, "", ""},
+		"the next one":                 {"", plan(spec.BypassBudget), plan(spec.BypassBudget), nil, "bypassBudget deletes", ""},
+		"the next one, harmless":       {"", plan(spec.Notify, spec.Kill), plan(), refused, "", ""},
+		"another one meanwhile":        {"", plan(spec.BypassBudget), plan(spec.Kill), nil, "bypassBudget", "worker-01 has moved on meanwhile"},
+		"harmless by now":              {"", plan(spec.BypassBudget), plan(spec.Notify), nil, "bypassBudget", "worker-01 has moved on meanwhile"},
+		"no longer possible meanwhile": {spec.Kill, plan(), viewOf(workflows.Ready), nil, "kill", "worker-01 is Ready"},
+	} {
+		asked := ""
+		m := escalateMessage("drydock", clockAtNoon, c.do, func(question string) error {
+			asked = question
+			return c.answer
+		})
+		_, _, err := m.agreed(c.before, func() (view, string, error) {
+			already, err := m.check(c.after.Status)
+			return c.after, already, err
+		})
+		if !strings.Contains(asked, c.asked) || c.asked == "" && asked != "" {
+			t.Errorf("%s: asked %q, want %q", name, asked, c.asked)
+		}
+		if (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s: error = %v, want %q", name, err, c.err)
+		}
+	}
+}
+
+func TestNextRung(t *testing.T) {
+	plan := func(taken ...func(*workflows.Status)) *workflows.Status {
+		return viewOf(workflows.Draining, append(taken, func(s *workflows.Status) {
+			s.CordonedAt = ago(48 * time.Minute)
+			for i, do := range []string{spec.Notify, spec.BypassBudget, spec.GiveBack} {
+				s.Spec.Drain.Escalation = append(s.Spec.Drain.Escalation, spec.Rung{After: spec.Duration(time.Duration(i+2) * 20 * time.Minute), Do: do})
+			}
+		})...).Status
+	}
+	afterPods := plan()
+	afterPods.Spec.WaitForPodCompletion, afterPods.Since = &spec.WaitForPods{}, before(time.Minute)
+	pending := plan()
+	pending.Phase = workflows.Pending
+	for name, c := range map[string]struct {
+		status *workflows.Status
+		want   string
+	}{
+		"the first, overdue":        {plan(), "due now: notify"},
+		"after one whose time came": {plan(took(spec.Notify, "")), "in 12m: bypassBudget"},
+		"after one by hand":         {plan(tookNext(spec.Notify, "me")), "in 12m: bypassBudget"},
+		"after one out of order":    {plan(took(spec.Notify, ""), took(spec.GiveBack, "me")), "in 12m: bypassBudget"},
+		"after an unplanned one":    {plan(took(spec.Kill, "me"), took(spec.Notify, "")), "in 12m: bypassBudget"},
+		"after a named one":         {plan(took(spec.Notify, "me")), "due now: notify"},
+		"none left":                 {plan(took(spec.Notify, ""), took(spec.BypassBudget, ""), took(spec.GiveBack, "")), ""},
+		"counted from the drain":    {afterPods, "in 39m: notify"},
+		"no drain":                  {pending, ""},
+		"no plan":                   {viewOf(workflows.Draining).Status, ""},
+	} {
+		if got := nextRungText(c.status, noon); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
 }

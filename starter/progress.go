@@ -53,7 +53,7 @@ func progress(v view) string {
 	}
 	switch {
 	case (phase == workflows.Draining || phase == workflows.WaitingForPods) && v.Status.Drain != nil:
-		details = drainText(*v.Status.Drain)
+		details = drainText(*v.Status.Drain) + forced(v.Status.Force)
 	case phase == workflows.RequestorFailed && v.Status.Failure != "":
 		details = v.Status.Failure
 	}
@@ -63,9 +63,12 @@ func progress(v view) string {
 	return text + colon(details)
 }
 
-// drainText is a drain's progress with its first blocker.
+// drainText is a drain's progress with its tier, where it has several, and its first blocker.
 func drainText(d workflows.DrainProgress) string {
 	text := drainCounts(d)
+	if d.Tiers > 1 {
+		text = fmt.Sprintf("tier %d of %d, %s", d.Tier, d.Tiers, text)
+	}
 	if len(d.Blockers) == 0 {
 		return text
 	}
@@ -75,6 +78,14 @@ func drainText(d workflows.DrainProgress) string {
 		text += fmt.Sprintf("; %d more blocked", more)
 	}
 	return text
+}
+
+// forced is shown in a line as long as the drain may do more than evict.
+func forced(force string) string {
+	if force == "" {
+		return ""
+	}
+	return " (" + force + ")"
 }
 
 func drainCounts(d workflows.DrainProgress) string {

@@ -17,7 +17,7 @@ var noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.Local)
 func viewOf(phase workflows.Phase, change ...func(*workflows.Status)) view {
 	s := &workflows.Status{
 		WorkflowID: "node-maintenance/worker-01/ops", RunID: "run-1", Phase: phase, Since: noon.Add(-5 * time.Minute), Attempt: 1,
-		Spec:       spec.Maintenance{Node: "worker-01", Requestor: "ops", Type: spec.Planned, OnReadyTimeout: spec.FailOnTimeout},
+		Spec:       spec.Maintenance{Node: "worker-01", Requestor: "ops", Type: spec.Planned, OnReadyTimeout: spec.FailOnTimeout, Drain: spec.Drain{Mode: spec.ModeEvict}},
 		Requestors: []workflows.RequestorStatus{{Name: "ops"}},
 	}
 	for _, c := range change {
@@ -64,6 +64,11 @@ func TestProgressLines(t *testing.T) {
 		"drain is blocked": {
 			viewOf(workflows.Draining, drain(workflows.DrainProgress{Total: 2, Remaining: 2, Blockers: []workflows.Blocker{blocked, blocked}, MoreBlockers: 3})),
 			"Draining: 0 of 2 pods gone, 2 left; default/db-0: budget db allows 0 disruptions; 4 more blocked",
+		},
+		"drains in tiers": {viewOf(workflows.Draining, drain(workflows.DrainProgress{Total: 8, Remaining: 5, Tier: 2, Tiers: 4})), "Draining: tier 2 of 4, 3 of 8 pods gone, 5 left"},
+		"drains by force": {
+			viewOf(workflows.Draining, drain(workflows.DrainProgress{Total: 8, Remaining: 5}), func(s *workflows.Status) { s.Force = "kill" }),
+			"Draining: 3 of 8 pods gone, 5 left (kill)",
 		},
 		"ready":            {viewOf(workflows.Ready, waitingFor(`"done" or "failed" from ops`)), `Ready: waiting for "done" or "failed" from ops`},
 		"requestor failed": {viewOf(workflows.RequestorFailed, waitingFor("a decision"), func(s *workflows.Status) { s.Failure = "exit status 1" }), "RequestorFailed: exit status 1"},

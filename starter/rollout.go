@@ -1,12 +1,10 @@
 package starter
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -57,7 +55,7 @@ with 0 if all went well, 1 if a node failed, 3 if it was cancelled.`,
 	f.IntVar(&o.parallel, "max-parallel", 1, "how many nodes to work on at a time")
 	f.BoolVar(&o.continueOnError, "continue-on-error", false, "go on when a node has failed")
 	f.BoolVar(&o.includeControlPlane, "include-control-plane", false, "include control-plane nodes")
-	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	registerYes(f, &o.yes)
 	registerKillAfter(cmd, &o.killAfter)
 	return cmd
 }
@@ -188,18 +186,7 @@ func (o *rolloutOptions) confirm(names []string, skipped []outcome) error {
 	for _, s := range skipped {
 		fmt.Fprintf(out, "Left out: %s (%s)\n", s.Node, s.Note)
 	}
-	if o.yes {
-		return nil
-	}
-	if _, ok := terminal(o.app.Stdin); !ok {
-		return usageError("nobody is there to confirm it: say --yes")
-	}
-	fmt.Fprint(out, "Take these nodes out of service? [y/N] ")
-	answer, _ := bufio.NewReader(o.app.Stdin).ReadString('\n')
-	if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
-		return withCode(exitCancelled, fmt.Errorf("not confirmed; nothing was started"))
-	}
-	return nil
+	return o.app.confirm("Take these nodes out of service?", "nothing was started", o.yes)
 }
 
 func (o *rolloutOptions) roll(ctx context.Context, c *connection, orders []order, argv []string) []outcome {

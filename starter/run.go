@@ -147,6 +147,7 @@ func addGroups(root *cobra.Command, a *app) {
 		{"see", "See what happens:", []*cobra.Command{newStatus(a), newList(a), newWatch(a)}},
 		{"tell", "Tell a maintenance:", []*cobra.Command{
 			newDone(a), newFailed(a), newRetry(a), newCancel(a), newExtend(a), newStarted(a), newDrained(a), newJoin(a), newLeave(a),
+			newEscalate(a), newSkipPod(a), newRetryNow(a),
 		}},
 		{"cluster", "Limits of the cluster:", []*cobra.Command{newLimits(a), newFreeze(a), newThaw(a)}},
 		{"other", "Other commands:", []*cobra.Command{newVersion(a)}},

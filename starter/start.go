@@ -39,10 +39,13 @@ Without --wait the command returns when the maintenances are started; with --wai
 and fails if one does not get there. Then do the work and say "drydock done NODE".
 
 Starting what runs already with the same settings is no error: the command goes on with the running maintenance. With
-other settings it is, and the error shows both.`,
+other settings it is, and the error shows both.
+
+A drain in tiers is written in the file: "drain: {plan: {tiers: [{podPriority: 1000, podSelector: app=web}]}}".`,
 		Example: `  drydock start worker-01 --reason "kernel 6.12" --ticket OPS-7 --wait
   drydock start worker-01 worker-02 --wait --timeout 2h
   drydock start gpu-07 --wait-for-pods app=training --wait-for-pods-timeout 12h --ready-timeout 4h
+  drydock start worker-03 --preflight fail --escalation 30m=notify --escalation 2h=giveBack
   drydock start --file maintenance.yaml
   drydock start worker-01 --drain-mode wait -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), cmd, args) },

@@ -27,7 +27,7 @@ func newStatus(a *app) *cobra.Command {
 		Use:   "status NODE",
 		Short: "Show where the maintenance of a node is, and what it waits for",
 		Long: `Show the maintenance of a node: its phase, what it waits for in words, the progress of its drain with every pod that
-blocks it, its times and the latest messages to it.
+blocks it, the rungs of the escalation that were taken and the next one, its times and the latest messages to it.
 
 If none is running, the latest one that ended is shown.`,
 		Example: `  drydock status worker-01
@@ -129,8 +129,10 @@ func renderStatus(w io.Writer, v view, now time.Time) {
 	head.add("Workflow:", v.ID)
 	head.add("Run:", v.Run)
 	head.done()
-	if v.Status != nil && v.running() && v.Status.Drain != nil {
-		renderBlockers(w, *v.Status.Drain, now)
+	if v.Status != nil && v.running() {
+		renderBlockers(w, v.Status.Drain, now)
+		renderStays(w, v.Status.Drain)
+		renderEscalation(w, v.Status.Escalation, now)
 	}
 	renderTransitions(w, v, now)
 	if v.Status != nil {
@@ -183,9 +185,7 @@ func renderWhere(head rows, v view, now time.Time) {
 		head.add("Requestors:", requestorsText(s.Requestors, now))
 	}
 	head.add("Slot:", slotText(s.Slot, now))
-	if s.Drain != nil {
-		head.add("Drain:", fmt.Sprintf("%s, %d stay; as of %s ago", drainCounts(*s.Drain), s.Drain.Skipped, age(now.Sub(s.Drain.At))))
-	}
+	renderDrain(head, s, now)
 	if s.StartedAt != nil {
 		head.add("Work began:", clock(*s.StartedAt, now))
 	}
@@ -213,21 +213,6 @@ func slotText(s *workflows.SlotStatus, now time.Time) string {
 		return "asked for"
 	default:
 		return "granted " + clock(*s.GrantedAt, now)
-	}
-}
-
-func renderBlockers(w io.Writer, d workflows.DrainProgress, now time.Time) {
-	if len(d.Blockers) == 0 {
-		return
-	}
-	fmt.Fprintln(w, "\nBlocked by:")
-	r := newRows(w, "  POD", "REASON", "SINCE", "MESSAGE")
-	for _, b := range d.Blockers {
-		r.add("  "+b.Pod, b.Reason, age(now.Sub(b.Since)), b.Message)
-	}
-	r.done()
-	if d.MoreBlockers > 0 {
-		fmt.Fprintf(w, "  and %d more\n", d.MoreBlockers)
 	}
 }
 

@@ -48,12 +48,23 @@ type Options struct {
 
 // Run works until ctx ends, then stops gracefully. It waits for a Temporal server that is not there yet.
 func Run(ctx context.Context, o Options) error {
-	kube, err := k8s.NewClient(k8s.Options{
+	reach := k8s.Options{
 		Kubeconfig: o.Config.Kubernetes.Kubeconfig, Context: o.Config.Kubernetes.Context,
 		QPS: o.Config.Kubernetes.QPS, Burst: o.Config.Kubernetes.Burst, UserAgent: "drydock-worker/" + o.Version,
-	})
+	}
+	kube, err := k8s.NewClient(reach)
 	if err != nil {
 		return err
+	}
+	var podEvents *k8s.PodEvents
+	if o.Config.Kubernetes.PodEvents {
+		// A client of their own, so that no eviction waits behind them.
+		events, err := k8s.NewClient(reach)
+		if err != nil {
+			return err
+		}
+		podEvents = k8s.NewPodEvents(events)
+		defer podEvents.Stop()
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -79,7 +90,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	defer temporal.Close()
 
-	acts := newActivities(o.Config, kube, temporal, options.Namespace, registry)
+	acts := newActivities(o.Config, kube, temporal, options.Namespace, podEvents, registry)
 	if err := acts.Settings.Register(ctx); err != nil {
 		o.Logger.Warn("maintenances run without search attributes", "error", err)
 	}
@@ -112,7 +123,7 @@ func Run(ctx context.Context, o Options) error {
 	return group.Wait()
 }
 
-func newActivities(c config.Config, kube kubeClient, temporal client.Client, namespace string, registry prometheus.Registerer) workflows.Activities {
+func newActivities(c config.Config, kube kubeClient, temporal client.Client, namespace string, podEvents *k8s.PodEvents, registry prometheus.Registerer) workflows.Activities {
 	marks := &activities.Nodes{Client: kube, Temporal: temporal, Events: c.Kubernetes.Events}
 	all := k8s.NewNodes(kube)
 	var attributes []string
@@ -123,7 +134,7 @@ func newActivities(c config.Config, kube kubeClient, temporal client.Client, nam
 		Nodes: marks,
 		Drains: &activities.Drains{
 			Nodes: marks, Temporal: temporal, Metrics: activities.NewDrainMetrics(registry),
-			Limiter: activities.NewEvictionLimiter(c.Kubernetes.EvictionsPerSecond),
+			Limiter: activities.NewEvictionLimiter(c.Kubernetes.EvictionsPerSecond), PodEvents: podEvents,
 		},
 		Cluster:    &activities.Cluster{Nodes: all, Temporal: temporal},
 		Executions: &activities.Executions{Temporal: temporal, Namespace: namespace, Nodes: all},

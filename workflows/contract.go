@@ -15,6 +15,7 @@ import (
 const (
 	NodeMaintenanceType = "NodeMaintenance"
 	SchedulerType       = "Scheduler"
+	PreflightType       = "Preflight"
 )
 
 // Messages to a maintenance, each as a signal and as an update of the same name, and its query.
@@ -28,6 +29,10 @@ const (
 	MsgDrained = "drained"
 	MsgJoin    = "join"
 	MsgLeave   = "leave"
+
+	MsgEscalate = "escalate"
+	MsgSkipPod  = "skip-pod"
+	MsgRetryNow = "retry-now"
 
 	QueryStatus = "status"
 )

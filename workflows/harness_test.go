@@ -121,7 +121,7 @@ func newSiteAs(t *testing.T, id, taskQueue string) *site {
 	serve[activities.HoldInput](s, "HoldNode", activities.Held{UID: "uid-1", Mark: "mark-1"})
 	serve[activities.HoldInput](s, "AdoptNode", activities.Held{UID: "uid-2", Mark: "mark-2"})
 	s.serveRelease()
-	serve[activities.DrainInput](s, "Drain", activities.Drained{Evicted: 3, Skipped: 1})
+	serve[activities.DrainInput](s, "Drain", activities.DrainProgress{Evicted: 3, Skipped: 1})
 	serve[activities.QueryInput](s, "Query", []activities.Answered{})
 	serveNothing[activities.WaitInput](s, "WaitForPods")
 	serveNothing[activities.AnnounceInput](s, "AnnouncePhase")

@@ -41,8 +41,10 @@ type maintenance struct {
 	cancel workflow.CancelFunc
 
 	// What the outside world said, for the steps to wait on.
-	answer      *slotAnswer
-	drained     bool
+	answer  *slotAnswer
+	drained bool
+	// anew: an operator wants what waits, a drain or the next attempt, to begin now.
+	anew        bool
 	cancelled   string
 	release     bool
 	holdReasons []string
@@ -54,6 +56,8 @@ type maintenance struct {
 	touched bool
 	uid     string
 	mark    string
+
+	escalation escalation
 
 	// shown is the phase that the node's label has, recordoned how often a lifted cordon was set again.
 	shown      Phase

@@ -24,8 +24,8 @@ func (m *maintenance) guard(ctx workflow.Context) {
 		}
 		change := m.changes[0]
 		m.changes = m.changes[1:]
-		if !m.touched || change.RequestID != m.request {
-			continue
+		if !m.touched || change.RequestID != m.request || (change.Unmarked && m.uid == "") {
+			continue // about a node that is not held any more, or not yet
 		}
 		m.guarding = true
 		var reaction workflow.Context
@@ -57,7 +57,7 @@ func (m *maintenance) react(ctx workflow.Context, change NodeChange) error {
 		return nil
 	default:
 		// The mark is gone: by a replacement of the node, or by somebody's hand.
-		_, err := m.holdNode(ctx, m.spec.Cordon, activities.Event{Reason: "MarkRestored", Warning: true,
+		_, err := m.holdNode(ctx, m.wantsCordon(), activities.Event{Reason: "MarkRestored", Warning: true,
 			Message: "somebody removed the mark of a maintenance; it is set again"})
 		var cause *temporal.ApplicationError
 		if errors.As(err, &cause) && (cause.Type() == activities.ErrorNodeGone || cause.Type() == activities.ErrorNodeReplaced) {
@@ -116,6 +116,9 @@ func (m *maintenance) adopt(ctx workflow.Context) error {
 	m.note("a node of the same name registered and is held")
 	return nil
 }
+
+// wantsCordon tells whether the node is to be unschedulable: as was asked, unless that was given up.
+func (m *maintenance) wantsCordon() bool { return m.spec.Cordon && !m.contested }
 
 func (m *maintenance) heldByRequestor() bool {
 	return m.status.Phase == Ready || m.status.Phase == RequestorFailed

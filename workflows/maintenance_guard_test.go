@@ -188,6 +188,18 @@ func TestMarkThatSomebodyRemovedIsSetAgain(t *testing.T) {
 	}
 }
 
+func TestMarkThatIsNotThereYetIsNotMissed(t *testing.T) {
+	s := newSite(t)
+	s.answer("HoldNode", reply{after: 10 * time.Minute})
+	s.changedAt(5*time.Minute, workflows.NodeChange{Unmarked: true})
+	s.doneAt(30 * time.Minute)
+	s.run(of(nil))
+	s.expectCompleted()
+	if s.count("HoldNode") != 1 {
+		t.Errorf("it did %v", s.log)
+	}
+}
+
 func TestChangeOfTheNodeThatConcernsNobodyIsIgnored(t *testing.T) {
 	s := newSite(t)
 	s.scheduler = silent

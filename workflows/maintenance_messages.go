@@ -30,6 +30,9 @@ var handlers = []handler{
 	on(MsgDrained, func(p Simple) Message { return p.Message }, (*maintenance).checkDrained, (*maintenance).applyDrained),
 	on(MsgJoin, func(p Membership) Message { return p.Message }, (*maintenance).checkJoin, (*maintenance).applyJoin),
 	on(MsgLeave, func(p Membership) Message { return p.Message }, (*maintenance).checkLeave, (*maintenance).applyLeave),
+	on(MsgEscalate, func(p Escalate) Message { return p.Message }, (*maintenance).checkEscalate, (*maintenance).applyEscalate),
+	on(MsgSkipPod, func(p SkipPod) Message { return p.Message }, (*maintenance).checkSkipPod, (*maintenance).applySkipPod),
+	on(MsgRetryNow, func(p Simple) Message { return p.Message }, (*maintenance).checkRetryNow, (*maintenance).applyRetryNow),
 }
 
 func on[T any](name string, common func(T) Message, check func(*maintenance, T) error, apply func(*maintenance, T) string) handler {

@@ -124,9 +124,12 @@ func (m *maintenance) giveBack() error {
 	m.status.Attempt++
 	m.status.Drain = nil
 	m.status.Slot = nil
-	m.waiting(fmt.Sprintf("the next attempt at %s", workflow.Now(m.life).Add(backoff).UTC().Format(time.RFC3339)))
-	if err := workflow.NewTimerWithOptions(m.steps, backoff,
-		workflow.TimerOptions{Summary: "back off before the next attempt"}).Get(m.steps, nil); err != nil {
+	next := workflow.Now(m.life).Add(backoff)
+	m.status.NextAttemptAt, m.anew = &next, false
+	m.waiting(fmt.Sprintf("the next attempt at %s", next.UTC().Format(time.RFC3339)))
+	_, err := awaitUpTo(m.steps, backoff, "back off before the next attempt", func() bool { return m.anew })
+	m.status.NextAttemptAt = nil
+	if err != nil {
 		return m.interrupted()
 	}
 	return nil

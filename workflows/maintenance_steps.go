@@ -4,14 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/activities"
-	"drydock/workflows/spec"
 )
 
 // cordon marks the node as held, and makes it unschedulable unless the specification says otherwise.
@@ -88,120 +86,6 @@ func (m *maintenance) waitForPods() error {
 		}
 	}
 }
-
-// drain empties the node in the way the specification asks for, until it is Ready. The escalation's clock runs from
-// the cordon; the time in which pods were to complete by themselves, which has a limit of its own, is not counted.
-func (m *maintenance) drain() error {
-	began := m.cordoned
-	if m.spec.WaitForPodCompletion != nil {
-		began = workflow.Now(m.life)
-	}
-	m.enter(Draining, "")
-	switch m.spec.Drain.Mode {
-	case spec.ModeNone:
-		return nil
-	case spec.ModeExternal:
-		return m.awaitDrained(began)
-	}
-	for {
-		if err := m.proceed(); err != nil {
-			return err
-		}
-		ctx := long(m.steps, "drain "+m.spec.Node)
-		if limit, ok := m.escalatesIn(began); ok {
-			if limit <= 0 {
-				return m.escalate()
-			}
-			ctx = within(ctx, limit)
-		}
-		var drained activities.Drained
-		err := m.unlessHeld(ctx, func(ctx workflow.Context) workflow.Future {
-			return workflow.ExecuteActivity(ctx, drains.Drain, activities.DrainInput{
-				Node: m.spec.Node, UID: m.uid, RunID: m.status.RunID, Drain: m.spec.Drain, BlockedSignal: SignalDrainBlocked,
-			})
-		}, &drained)
-		switch {
-		case err == nil:
-			m.status.Drain = &DrainProgress{
-				At: workflow.Now(m.life), Total: drained.Evicted, Evicted: drained.Evicted, Skipped: drained.Skipped,
-			}
-			return nil
-		case errors.Is(err, errHeld):
-			continue
-		case m.lostMark(err):
-			if err := m.restoreMark(); err != nil {
-				return m.stepFailed(err)
-			}
-		case timedOut(err):
-			return m.escalate()
-		default:
-			return m.stepFailed(err)
-		}
-	}
-}
-
-// lostMark tells that somebody removed the mark from the node under a step, and that it is to be set again: a bounded
-// number of times.
-func (m *maintenance) lostMark(err error) bool {
-	var cause *temporal.ApplicationError
-	return errors.As(err, &cause) && cause.Type() == activities.ErrorNotHolder && m.recordoned < maxRecordons && m.steps.Err() == nil
-}
-
-func (m *maintenance) restoreMark() error {
-	m.recordoned++
-	_, err := m.holdNode(m.steps, m.spec.Cordon, activities.Event{Reason: "MarkRestored", Warning: true,
-		Message: "somebody removed the mark of a maintenance; it is set again"})
-	return err
-}
-
-// awaitDrained waits for somebody else's word that the node is empty.
-func (m *maintenance) awaitDrained(began time.Time) error {
-	m.drained = false
-	m.waiting(`the signal "drained"`)
-	var err error
-	ok := true
-	if limit, bounded := m.escalatesIn(began); bounded {
-		ok, err = awaitUpTo(m.steps, limit, "escalation", func() bool { return m.drained })
-	} else {
-		err = workflow.Await(m.steps, func() bool { return m.drained })
-	}
-	if err != nil {
-		return m.interrupted()
-	}
-	if !ok {
-		return m.escalate()
-	}
-	return nil
-}
-
-// escalatesIn is the time left until the escalation's rung, if there is one.
-func (m *maintenance) escalatesIn(began time.Time) (time.Duration, bool) {
-	if len(m.spec.Drain.Escalation) == 0 {
-		return 0, false
-	}
-	return m.spec.Drain.Escalation[0].After.Std() - workflow.Now(m.life).Sub(began), true
-}
-
-// escalate does what the rung says.
-func (m *maintenance) escalate() error {
-	rung := m.spec.Drain.Escalation[0]
-	m.note(fmt.Sprintf("escalation after %s: %s", rung.After, rung.Do))
-	if rung.Do == spec.GiveBack {
-		return errGivenBack
-	}
-	return ending{phase: Failed, message: fmt.Sprintf("the node could not be emptied within %s%s", rung.After, m.blockedBy())}
-}
-
-func (m *maintenance) blockedBy() string {
-	if m.status.Drain == nil || len(m.status.Drain.Blockers) == 0 {
-		return ""
-	}
-	first := m.status.Drain.Blockers[0]
-	return fmt.Sprintf(": pod %s: %s", first.Pod, first.Message)
-}
-
-// errHeld: a step was interrupted by a freeze that holds running maintenances.
-var errHeld = errors.New("held by a freeze")
 
 // unlessHeld runs an activity, and takes it back when a freeze holds running maintenances.
 func (m *maintenance) unlessHeld(ctx workflow.Context, start func(workflow.Context) workflow.Future, result any) error {

@@ -138,7 +138,7 @@ func TestWholeTimeOfAnActivityIsToldFromOneAttempts(t *testing.T) {
 
 func TestNodeThatDoesNotEmptyIsGivenBackAndTriedAgain(t *testing.T) {
 	s := newSite(t)
-	s.answer("Drain", reply{after: time.Hour, err: deadline()}, reply{after: time.Hour, err: deadline()}, reply{after: time.Minute})
+	s.answer("Drain", reply{after: 24 * time.Hour}, reply{after: 24 * time.Hour}, reply{after: time.Minute})
 	s.signalAt(30*time.Minute, workflows.SignalDrainBlocked, activities.DrainProgress{
 		Total: 3, Remaining: 1, Blockers: []activities.Blocker{{Pod: "default/web", Reason: "DisruptionBudget", Message: "budget web allows 0 disruptions"}},
 		MoreBlockers: 2,
@@ -173,7 +173,7 @@ func TestNodeThatDoesNotEmptyIsGivenBackAndTriedAgain(t *testing.T) {
 
 func TestNodeThatDoesNotEmptyFailsWhereTheEscalationSaysSo(t *testing.T) {
 	s := newSite(t)
-	s.answer("Drain", reply{after: 30 * time.Minute, err: deadline()})
+	s.answer("Drain", reply{after: 24 * time.Hour})
 	s.signalAt(10*time.Minute, workflows.SignalDrainBlocked, activities.DrainProgress{
 		Blockers: []activities.Blocker{{Pod: "default/web", Message: "budget web allows 0 disruptions"}},
 	})
@@ -217,7 +217,7 @@ func TestExternalDrainWaitsForSomebodysWord(t *testing.T) {
 	t.Run("failed", func(t *testing.T) {
 		s := newSite(t)
 		s.run(external("fail"))
-		s.expectFailure(workflows.ErrorMaintenanceFailed, "could not be emptied within 1h0m0s")
+		s.expectFailure(workflows.ErrorMaintenanceFailed, "not empty after 1h0m0s")
 	})
 	t.Run("said too early", func(t *testing.T) {
 		s := newSite(t)
@@ -255,9 +255,9 @@ func TestFreezeHoldsARunningMaintenance(t *testing.T) {
 		s.usual["Drain"] = reply{after: 20 * time.Minute}
 		s.signalAt(10*time.Minute, workflows.SignalHold, freeze)
 		s.expectAt(11*time.Minute, workflows.Draining, "a thaw")
-		s.signalAt(40*time.Minute, workflows.SignalHold, workflows.Hold{})
-		s.expectAt(41*time.Minute, workflows.Draining, "")
-		s.expectAt(61*time.Minute, workflows.Ready, "")
+		s.signalAt(30*time.Minute, workflows.SignalHold, workflows.Hold{})
+		s.expectAt(31*time.Minute, workflows.Draining, "")
+		s.expectAt(51*time.Minute, workflows.Ready, "")
 		s.doneAt(2 * time.Hour)
 		s.run(of(nil))
 		s.expectCompleted()
@@ -317,7 +317,7 @@ func TestFreezeHoldsARunningMaintenance(t *testing.T) {
 	t.Run("ends with the slot", func(t *testing.T) {
 		// The scheduler tells holders only: one that gave its slot back under a freeze hears of no thaw.
 		s := newSite(t)
-		s.answer("Drain", reply{after: time.Hour, err: deadline()}, reply{after: time.Minute})
+		s.answer("Drain", reply{after: 24 * time.Hour}, reply{after: time.Minute})
 		s.answer("ReleaseNode", reply{after: 10 * time.Second})
 		s.signalAt(time.Hour+5*time.Second, workflows.SignalHold, freeze)
 		s.expectAt(time.Hour+10*time.Minute, workflows.Ready, "")

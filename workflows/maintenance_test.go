@@ -341,7 +341,7 @@ func TestSlotRefusedEndsTheMaintenance(t *testing.T) {
 
 func TestNodeThatWasHeldOnceIsGoneAndNotUnknown(t *testing.T) {
 	s := newSite(t)
-	s.usual["Drain"] = reply{after: 30 * time.Minute, err: deadline()}
+	s.usual["Drain"] = reply{after: 24 * time.Hour}
 	s.scheduler = func(_ string, arg any) error {
 		if r, ok := arg.(workflows.SlotRequest); ok {
 			if strings.HasSuffix(r.ID, "/1") {

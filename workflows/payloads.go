@@ -73,7 +73,22 @@ type Extend struct {
 	Run string        `json:"run,omitempty"`
 }
 
-// Simple is the payload of retry, started and drained.
+// Escalate takes the next rung of the escalation now, or the one that Do names, which need not be in the plan.
+type Escalate struct {
+	Message
+	Do  string `json:"do,omitempty"`
+	Run string `json:"run,omitempty"`
+}
+
+// SkipPod leaves a pod, "namespace/name", on the node: the drain neither evicts it nor waits for it.
+type SkipPod struct {
+	Message
+	Pod string `json:"pod"`
+	Run string `json:"run,omitempty"`
+}
+
+// Simple is the payload of retry, started, drained and retry-now. retry-now ends whatever backoff a maintenance is in:
+// of refused evictions while it drains, or of the next attempt after the node was given back.
 type Simple struct {
 	Message
 	Run string `json:"run,omitempty"`
@@ -95,17 +110,34 @@ type Status struct {
 	// WaitingFor says in words what has to happen next; empty while the maintenance itself is at work.
 	WaitingFor string `json:"waitingFor,omitempty"`
 	// Attempt counts the slots asked for: it rises each time the node was given back.
-	Attempt       int               `json:"attempt"`
-	Requestors    []RequestorStatus `json:"requestors"`
-	Slot          *SlotStatus       `json:"slot,omitempty"`
-	CordonedAt    *time.Time        `json:"cordonedAt,omitempty"`
-	StartedAt     *time.Time        `json:"startedAt,omitempty"`
-	ReadyDeadline *time.Time        `json:"readyDeadline,omitempty"`
-	Drain         *DrainProgress    `json:"drain,omitempty"`
-	Failure       string            `json:"failure,omitempty"`
-	Transitions   []Transition      `json:"transitions"`
+	Attempt    int               `json:"attempt"`
+	Requestors []RequestorStatus `json:"requestors"`
+	Slot       *SlotStatus       `json:"slot,omitempty"`
+	// NextAttemptAt is when a node that was given back is tried again.
+	NextAttemptAt *time.Time     `json:"nextAttemptAt,omitempty"`
+	CordonedAt    *time.Time     `json:"cordonedAt,omitempty"`
+	StartedAt     *time.Time     `json:"startedAt,omitempty"`
+	ReadyDeadline *time.Time     `json:"readyDeadline,omitempty"`
+	Drain         *DrainProgress `json:"drain,omitempty"`
+	// Escalation are the rungs taken in the present attempt, and Force what they allow: empty, bypassBudget or kill.
+	Escalation []RungTaken `json:"escalation,omitempty"`
+	Force      string      `json:"force,omitempty"`
+	// SkippedPods are those that an operator asked to leave on the node.
+	SkippedPods []string     `json:"skippedPods,omitempty"`
+	Failure     string       `json:"failure,omitempty"`
+	Transitions []Transition `json:"transitions"`
 	// Messages are the latest that arrived, with what became of each.
 	Messages []Received `json:"messages,omitempty"`
+}
+
+// RungTaken is one step of the escalation that was taken. By is empty where its time had come.
+type RungTaken struct {
+	At  time.Time `json:"at"`
+	Do  string    `json:"do"`
+	By  string    `json:"by,omitempty"`
+	Why string    `json:"why,omitempty"`
+	// Planned: it was the next rung of the plan, and its turn is over.
+	Planned bool `json:"planned,omitempty"`
 }
 
 // RequestorStatus is one of those who share a maintenance.

@@ -68,8 +68,10 @@ type scheduler struct {
 	inFlight  int
 	signals   int
 	observing bool
-	// By request: whose node was changed a moment ago, whose slot is being taken back, whose mark a watch has seen.
+	// By request: whose node was changed a moment ago, and how long it was given to react, whose slot is being taken
+	// back, whose mark a watch has seen.
 	resting  map[string]bool
+	rested   map[string]time.Duration
 	reclaims map[string]bool
 	marked   map[string]bool
 	watch    *clusterWatch
@@ -89,7 +91,7 @@ const (
 func Scheduler(ctx workflow.Context, state SchedulerState) error {
 	s := &scheduler{
 		SchedulerState: state, ctx: ctx, cluster: ClusterOf(workflow.GetInfo(ctx).TaskQueueName),
-		dirty: true, resting: map[string]bool{}, reclaims: map[string]bool{}, marked: map[string]bool{},
+		dirty: true, resting: map[string]bool{}, rested: map[string]time.Duration{}, reclaims: map[string]bool{}, marked: map[string]bool{},
 	}
 	s.setDefaults()
 	if err := s.unpack(); err != nil {

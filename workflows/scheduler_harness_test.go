@@ -54,6 +54,8 @@ type fleet struct {
 	inventory activities.Inventory
 	answers   map[string]activities.Answered
 	end       time.Duration
+	// stubborn: no maintenance manages to restore its cordon.
+	stubborn bool
 }
 
 type event struct {
@@ -292,7 +294,7 @@ func (f *fleet) signalled(_, id, run, name string, arg any) error {
 		a.holds = append(a.holds, arg)
 	case workflows.NodeChange:
 		a.changed = append(a.changed, arg)
-		if arg.Uncordoned {
+		if arg.Uncordoned && !f.stubborn {
 			n := f.nodes[a.request.Node]
 			go f.at(f.now()+300*time.Millisecond, func() { n.uncordoned = false })
 		}

@@ -447,3 +447,14 @@ func TestSchedulerWaitsForTheAPIServer(t *testing.T) {
 	f.expectAt(12*time.Minute, "n1/ops", "")
 	f.run(time.Hour)
 }
+
+func TestChangeThatCannotBeHealedDoesNotFillTheHistory(t *testing.T) {
+	f := newFleet(t, 2)
+	a := f.request(time.Second, "n1", "ops", 0)
+	f.stubborn = true
+	f.change(10*time.Minute, "n1", func(n *fleetNode) { n.uncordoned = true })
+	f.run(10 * time.Hour)
+	if len(a.changed) < 10 || len(a.changed) > 100 {
+		t.Errorf("told %d times in ten hours", len(a.changed))
+	}
+}

@@ -16,8 +16,10 @@ import (
 const (
 	// rewatchEvery is the shortest time between two starts of the watch for the sake of new holders.
 	rewatchEvery = 5 * time.Second
-	// restFor is the time in which a maintenance reacts to a change of its node.
-	restFor = 2 * time.Second
+	// restFor is the time in which a maintenance reacts to a change of its node. It doubles with each change of the same
+	// node up to restMost: what cannot be healed must not fill histories.
+	restFor  = 2 * time.Second
+	restMost = 10 * time.Minute
 )
 
 // sayAfter bounds an activity of the scheduler's own: what does not succeed for so long is said, and begun anew. None
@@ -178,8 +180,10 @@ func (s *scheduler) startWatch(in activities.WatchInput) {
 // The others are watched meanwhile.
 func (s *scheduler) rest(requestID string) {
 	s.resting[requestID] = true
+	rest := max(restFor, min(2*s.rested[requestID], restMost))
+	s.rested[requestID] = rest
 	s.inFlight++
-	timer := workflow.NewTimerWithOptions(s.ctx, restFor, workflow.TimerOptions{Summary: "let the holder react"})
+	timer := workflow.NewTimerWithOptions(s.ctx, rest, workflow.TimerOptions{Summary: "let the holder react"})
 	s.whenReady(timer, func() {
 		s.inFlight--
 		delete(s.resting, requestID)
@@ -309,6 +313,7 @@ func (s *scheduler) free(requestID string) {
 	}
 	s.Pending = slices.DeleteFunc(s.Pending, func(p PendingRequest) bool { return p.ID == requestID })
 	delete(s.marked, requestID)
+	delete(s.rested, requestID)
 	s.forget(requestID)
 }
 

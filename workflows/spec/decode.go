@@ -19,7 +19,14 @@ import (
 // by field, so that a field of drain can be set without losing the default of another; lists are replaced.
 func Decode(input, defaults []byte) (Maintenance, error) {
 	var m Maintenance
+	input, err := normalizePlan(input)
+	if err != nil {
+		return m, err
+	}
 	if err := DecodeStrict(input, &m); err != nil {
+		return m, err
+	}
+	if defaults, err = normalizePlan(defaults); err != nil {
 		return m, err
 	}
 	merged := []byte(Defaults)
@@ -27,7 +34,6 @@ func Decode(input, defaults []byte) (Maintenance, error) {
 		if len(layer) == 0 {
 			continue
 		}
-		var err error
 		if merged, err = jsonpatch.MergePatch(merged, layer); err != nil {
 			return m, fmt.Errorf("merging defaults: %w", err)
 		}

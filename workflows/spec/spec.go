@@ -1,7 +1,11 @@
 // Package spec is what a node maintenance is asked to be: the workflow's JSON input, its defaults and its rules.
 package spec
 
-import "slices"
+import (
+	"slices"
+
+	"drydock/workflows/drainplan"
+)
 
 // Maintenance is the input of the NodeMaintenance workflow after defaults. Only Node is required of the input.
 type Maintenance struct {
@@ -23,6 +27,9 @@ type Maintenance struct {
 	// WaitForPodCompletion lets pods finish by themselves before the drain; absent waits for none.
 	WaitForPodCompletion *WaitForPods `json:"waitForPodCompletion,omitempty"`
 	Drain                Drain        `json:"drain"`
+	// Preflight looks, before a slot is asked for, at what would stop the drain: PreflightOff, PreflightWait or
+	// PreflightFail.
+	Preflight string `json:"preflight"`
 	// ReadyTimeout is how long the requestor may hold the node; 0 is for ever.
 	ReadyTimeout Duration `json:"readyTimeout"`
 	// OnReadyTimeout is FailOnTimeout or ReleaseOnTimeout.
@@ -52,8 +59,31 @@ type Drain struct {
 	DeleteEmptyDir bool `json:"deleteEmptyDir,omitempty"`
 	// GracePeriodSeconds replaces the pods' own grace period; absent keeps it.
 	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty"`
+	// Plan are the tiers in which the pods leave; absent is one tier of all Default pods.
+	Plan *Plan `json:"plan,omitempty"`
+	// Via is ViaEviction or ViaEvictionRequest.
+	Via string `json:"via"`
+	// ProtectedFor is how long after the cordon pods are left alone that ask not to be disrupted, by the cluster
+	// autoscaler's safe-to-evict=false or karpenter's do-not-disrupt; 0 ignores their wish.
+	ProtectedFor Duration `json:"protectedFor"`
+	// OnNodeNotReady says what a pod that was told to end means on a node whose kubelet does not answer: it is waited
+	// for (WaitForKubelet), or ignored once its grace period is over (IgnoreStuck).
+	OnNodeNotReady string `json:"onNodeNotReady"`
+	// WaitForVolumeDetach waits, once the pods are gone, until their volumes are detached from the node.
+	WaitForVolumeDetach bool `json:"waitForVolumeDetach,omitempty"`
 	// Escalation is what happens when the node does not empty, on one clock from the cordon. Empty waits for ever.
 	Escalation []Rung `json:"escalation"`
+}
+
+// Plan are the tiers of a drain (KEP-4212, drainPlan). The KEP's own form, a list of entries, is accepted in its
+// place and includes all pod types.
+type Plan struct {
+	Tiers []drainplan.Entry `json:"tiers,omitempty"`
+	// Include are the pod types whose standard entries are added to the tiers, so that none of their pods is left.
+	Include []drainplan.PodType `json:"include"`
+	// Static is what a tier of static pods does, which cannot be evicted: SkipStatic reports them, WaitForStatic waits
+	// until somebody takes them off the node.
+	Static string `json:"static"`
 }
 
 // EvictionFilter selects pods that request a resource whose name matches; entries are joined by OR
@@ -66,7 +96,7 @@ type EvictionFilter struct {
 type Rung struct {
 	// After is the time since the cordon.
 	After Duration `json:"after"`
-	// Do is GiveBack or Fail.
+	// Do is Notify, BypassBudget, Kill, GiveBack or Fail.
 	Do string `json:"do"`
 }
 
@@ -88,9 +118,31 @@ const (
 	AdoptReplacement = "adopt"
 	EndOnReplacement = "end"
 
-	// GiveBack uncordons the node and asks for a new slot after a backoff, Fail ends the maintenance as failed.
-	GiveBack = "giveBack"
-	Fail     = "fail"
+	// PreflightOff does not look, PreflightWait waits until nothing would stop the drain, PreflightFail ends the
+	// maintenance as failed where something would.
+	PreflightOff  = "off"
+	PreflightWait = "wait"
+	PreflightFail = "fail"
+
+	// ViaEviction uses the eviction subresource, ViaEvictionRequest the alpha API lifecycle.k8s.io (KEP-4563), and
+	// the subresource where nobody answers.
+	ViaEviction        = "eviction"
+	ViaEvictionRequest = "evictionRequest"
+
+	WaitForKubelet = "wait"
+	IgnoreStuck    = "ignore"
+
+	SkipStatic    = "skip"
+	WaitForStatic = "wait"
+
+	// Notify says on the node that it does not empty; BypassBudget deletes what budgets protect, Kill ends pods
+	// without their grace period; GiveBack uncordons the node and asks for a new slot after a backoff, Fail ends the
+	// maintenance as failed. No rung consents to the loss of bare pods or of emptyDir data.
+	Notify       = "notify"
+	BypassBudget = "bypassBudget"
+	Kill         = "kill"
+	GiveBack     = "giveBack"
+	Fail         = "fail"
 )
 
 // Defaults are merged under the worker's defaults, and those under the input.
@@ -99,8 +151,9 @@ const Defaults = `{
 	"type": "planned",
 	"priority": 0,
 	"cordon": true,
-	"drain": {"mode": "evict", "escalation": [{"after": "1h", "do": "giveBack"}]},
+	"drain": {"mode": "evict", "via": "eviction", "protectedFor": "30m", "onNodeNotReady": "wait", "escalation": [{"after": "1h", "do": "giveBack"}]},
 	"readyTimeout": "1h",
+	"preflight": "off",
 	"onReadyTimeout": "fail",
 	"onNodeReplaced": "adopt"
 }`

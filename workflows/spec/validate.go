@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"drydock/workflows/drainplan"
 )
 
 // MaxText bounds reason and ticket, which are copied into events, lists and annotations.
@@ -27,6 +29,7 @@ func (m Maintenance) Validate() error {
 	p.text("reason", m.Reason)
 	p.text("ticket", m.Ticket)
 	p.oneOf("type", m.Type, Planned, Unplanned)
+	p.oneOf("preflight", m.Preflight, PreflightOff, PreflightWait, PreflightFail)
 	p.oneOf("onReadyTimeout", m.OnReadyTimeout, FailOnTimeout, ReleaseOnTimeout)
 	p.oneOf("onNodeReplaced", m.OnNodeReplaced, AdoptReplacement, EndOnReplacement)
 	if m.WaitForPodCompletion != nil {
@@ -50,19 +53,54 @@ func (d Drain) validate(p *problems) {
 	if d.GracePeriodSeconds != nil && *d.GracePeriodSeconds < 0 {
 		p.add("drain.gracePeriodSeconds", fmt.Sprintf("%d is negative; leave it out to keep each pod's own", *d.GracePeriodSeconds))
 	}
+	p.oneOf("drain.via", d.Via, ViaEviction, ViaEvictionRequest)
+	p.oneOf("drain.onNodeNotReady", d.OnNodeNotReady, WaitForKubelet, IgnoreStuck)
+	if d.Plan != nil {
+		d.Plan.validate(p)
+	}
+	d.validateEscalation(p)
+}
+
+func (d Drain) validateEscalation(p *problems) {
 	for i, rung := range d.Escalation {
 		field := fmt.Sprintf("drain.escalation[%d]", i)
-		p.oneOf(field+".do", rung.Do, GiveBack, Fail)
+		p.oneOf(field+".do", rung.Do, Rungs...)
+		if err := RungFits(rung.Do, d.Mode); err != nil {
+			*p = append(*p, fmt.Errorf("%s.%w", field, err))
+		}
 		if rung.After == 0 {
 			p.add(field+".after", "must be more than 0s: it is the time since the cordon")
 		}
 		if i > 0 && rung.After <= d.Escalation[i-1].After {
 			p.add(field+".after", fmt.Sprintf("%s must be later than the rung before it (%s)", rung.After, d.Escalation[i-1].After))
 		}
-		if i < len(d.Escalation)-1 {
-			p.add(field+".do", fmt.Sprintf("%s ends the drain, so no rung can follow it", rung.Do))
+		if i < len(d.Escalation)-1 && EndsDrain(rung.Do) {
+			p.add(field+".do", rung.Do+" ends the drain, so no rung can follow it")
 		}
 	}
+}
+
+func (plan Plan) validate(p *problems) {
+	p.oneOf("drain.plan.static", plan.Static, SkipStatic, WaitForStatic)
+	if len(plan.Tiers) == 0 && len(plan.Include) == 0 {
+		p.add("drain.plan", "has no tiers and includes no pod types: no pod would leave; leave it out to drain all Default pods")
+	}
+	for i, podType := range plan.Include {
+		p.oneOf(fmt.Sprintf("drain.plan.include[%d]", i), string(podType), podTypes()...)
+	}
+	if _, err := plan.Compile(); err != nil {
+		for line := range strings.Lines(err.Error()) {
+			*p = append(*p, errors.New("drain.plan."+strings.TrimSpace(line)))
+		}
+	}
+}
+
+func podTypes() []string {
+	var names []string
+	for _, podType := range drainplan.Types() {
+		names = append(names, string(podType))
+	}
+	return names
 }
 
 // NodeName checks the name of a node: a DNS subdomain, as Kubernetes has it.

@@ -1,0 +1,146 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"drydock/k8s"
+	"drydock/k8s/k8stest"
+)
+
+func podOf(app, name string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{"app": app},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: app, Controller: new(true)}},
+		},
+		Spec: corev1.PodSpec{NodeName: "n1"}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
+	}
+}
+
+func budget(name, app string, allowed int32) *policyv1.PodDisruptionBudget {
+	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+	b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
+	b.Status = policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: allowed, CurrentHealthy: 3, DesiredHealthy: 2, ExpectedPods: 3}
+	return b
+}
+
+// follow lets budgets follow what a server has.
+func follow(t *testing.T, s *k8stest.Server, namespaces ...string) *budgets {
+	t.Helper()
+	b := newBudgets(s.Client(t))
+	for _, namespace := range namespaces {
+		if err := b.watch(t.Context(), namespace); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.watches[namespace].Synced(t.Context(), "budgets"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b
+}
+
+func TestTakeAllowedCountsWhatIsTakenInARound(t *testing.T) {
+	stale := budget("stale", "stale", 5)
+	stale.Generation = 2
+	stale.Status.ObservedGeneration = 1
+	b := follow(t, k8stest.New(budget("web", "web", 2), budget("none", "none", 0), budget("less", "less", -1),
+		budget("two-a", "two", 2), budget("two-b", "two", 1), stale), "default")
+	take := func(left map[string]int32, app string, times int) (taken int) {
+		for range times {
+			if b.takeAllowed(podOf(app, app), left) {
+				taken++
+			}
+		}
+		return taken
+	}
+	for app, want := range map[string]int{"web": 2, "none": 0, "less": 0, "two": 1, "stale": 0, "unbudgeted": 0} {
+		if got := take(map[string]int32{}, app, 5); got != want {
+			t.Errorf("%s: %d taken, want %d", app, got, want)
+		}
+	}
+	left := map[string]int32{}
+	if take(left, "web", 2) != 2 || take(left, "web", 1) != 0 || take(map[string]int32{}, "web", 1) != 1 {
+		t.Error("a round takes what another one took")
+	}
+	if other := podOf("web", "web-1"); b.takeAllowed(func() *corev1.Pod { other.Namespace = "other"; return other }(), left) {
+		t.Error("a budget of another namespace allows it")
+	}
+}
+
+func TestBudgetsOfAPodAreNamed(t *testing.T) {
+	b := follow(t, k8stest.New(budget("b", "web", 0), budget("a", "web", 1), budget("db", "db", 1)), "default")
+	var names []string
+	for _, found := range b.of(podOf("web", "web-1")) {
+		names = append(names, found.Name)
+	}
+	if !slices.Equal(names, []string{"a", "b"}) {
+		t.Errorf("budgets %v", names)
+	}
+	if text := b.describe(podOf("web", "web-1")); !contains(text, "budget a allows 1 disruptions: 3 of 3 pods are healthy, 2 are needed; budget b allows 0") {
+		t.Errorf("described as %q", text)
+	}
+}
+
+func TestBudgetsThatMayNotBeReadAreNoError(t *testing.T) {
+	s := k8stest.New()
+	s.Refuse(http.StatusForbidden)
+	b := newBudgets(s.Client(t))
+	if err := b.watch(t.Context(), "default"); err != nil {
+		t.Fatal(err)
+	}
+	<-b.watches["default"].Refused
+	if b.takeAllowed(podOf("web", "web-1"), map[string]int32{}) || b.describe(podOf("web", "web-1")) != "" {
+		t.Error("something is known of budgets that may not be read")
+	}
+}
+
+func TestChangeOfABudgetWakesTheDrain(t *testing.T) {
+	s := k8stest.New(budget("web", "web", 0))
+	b := follow(t, s, "default")
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	s.Set(budget("web", "web", 1))
+	for !b.takeAllowed(podOf("web", "web-1"), map[string]int32{}) {
+		select {
+		case <-b.changed:
+		case <-ctx.Done():
+			t.Fatal("the change was not noticed")
+		}
+	}
+}
+
+func TestDueTriesNoMoreThanItsBudgetAllows(t *testing.T) {
+	b := follow(t, k8stest.New(budget("web", "web", 2)), "default")
+	later, earlier := time.Now().Add(time.Hour), time.Now().Add(-time.Second)
+	refused := k8s.Eviction{Answer: k8s.BudgetRefused}
+	r := &drainRun{budgets: b, tries: map[types.UID]*try{
+		"uid-w1": {eviction: refused, next: later}, "uid-w2": {eviction: refused, next: later}, "uid-w3": {eviction: refused, next: later},
+		"uid-gone":    {eviction: k8s.Eviction{Answer: k8s.Accepted}, next: earlier},
+		"uid-again":   {eviction: k8s.Eviction{Answer: k8s.Failed, Err: errors.New("500")}, next: earlier},
+		"uid-wait":    {eviction: k8s.Eviction{Answer: k8s.WebhookRefused}, next: later},
+		"uid-backoff": {eviction: refused, next: earlier},
+	}}
+	var pods []target
+	for _, name := range []string{"new", "w1", "w2", "w3", "gone", "again", "wait"} {
+		pods = append(pods, target{Pod: podOf("web", name)})
+	}
+	pods = append(pods, target{Pod: podOf("db", "backoff")})
+	var due []string
+	for _, pod := range r.due(pods) {
+		due = append(due, pod.Name)
+	}
+	if got := strings.Join(due, " "); got != "new w1 again backoff" {
+		t.Errorf("due: %s", got)
+	}
+}

@@ -1,0 +1,218 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/mocks"
+	"go.temporal.io/sdk/temporal"
+
+	"drydock/k8s"
+	"drydock/k8s/k8stest"
+)
+
+func call[In, Out any](t *testing.T, do func(context.Context, In) (Out, error), in In) (Out, error) {
+	t.Helper()
+	env := activityEnvironment()
+	env.RegisterActivity(do)
+	value, err := env.ExecuteActivity(do, in)
+	var out Out
+	if err == nil {
+		err = value.Get(&out)
+	}
+	return out, err
+}
+
+func kindOf(err error) string {
+	var cause *temporal.ApplicationError
+	if errors.As(err, &cause) && cause.NonRetryable() {
+		return cause.Type()
+	}
+	return ""
+}
+
+func holdN1(cordon bool) HoldInput {
+	return HoldInput{Node: "n1", RunID: testRun, Requestor: "ops", Cordon: cordon, Phase: "Cordoning",
+		Event: Event{Reason: "MaintenanceStarted", Message: "by ops", Key: "1"}}
+}
+
+func TestHoldNodeMarksInTheNameOfItsWorkflow(t *testing.T) {
+	s := k8stest.New(node("n1"))
+	n := &Nodes{Client: s.Client(t), Events: true}
+	held, err := call(t, n.HoldNode, holdN1(true))
+	if err != nil || held.UID != "uid-1" || held.Again || held.WasUnschedulable {
+		t.Fatalf("held %+v, %v", held, err)
+	}
+	after := s.Node("n1")
+	mark, err := k8s.MarkOf(after)
+	if err != nil || !mark.HeldBy(testWorkflow, testRun) || !after.Spec.Unschedulable || after.Annotations[k8s.HoldersAnnotation] != held.Mark {
+		t.Errorf("mark %+v, %v", mark, err)
+	}
+	after.Spec.Unschedulable = false
+	s.Set(after)
+	if held, err = call(t, n.HoldNode, holdN1(true)); err != nil || !held.Again || !s.Node("n1").Spec.Unschedulable {
+		t.Errorf("held again %+v, %v", held, err)
+	}
+	if got := len(s.Requests("POST /api/v1/namespaces/default/events")); got != 2 {
+		t.Errorf("%d events", got)
+	}
+}
+
+func TestHoldNodeWithoutEvents(t *testing.T) {
+	s := k8stest.New(node("n1"))
+	if _, err := call(t, (&Nodes{Client: s.Client(t)}).HoldNode, holdN1(true)); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(s.Requests("events")); got != 0 {
+		t.Errorf("%d events", got)
+	}
+}
+
+func TestEventThatCannotBeRecordedStopsNothing(t *testing.T) {
+	s := k8stest.New(node("n1"))
+	s.Handle = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPost {
+			return false
+		}
+		k8stest.Respond(w, `{"kind":"Status","status":"Failure","message":"events is forbidden","reason":"Forbidden","code":403}`)
+		return true
+	}
+	if _, err := call(t, (&Nodes{Client: s.Client(t), Events: true}).HoldNode, holdN1(true)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestHoldNodeTellsItsErrorsApart(t *testing.T) {
+	s := k8stest.New(node("n1"))
+	n := &Nodes{Client: s.Client(t)}
+	absent, other := holdN1(true), holdN1(true)
+	absent.Node, other.UID = "n2", "uid-0"
+	if _, err := call(t, n.HoldNode, absent); kindOf(err) != ErrorNodeGone {
+		t.Errorf("error = %v", err)
+	}
+	if _, err := call(t, n.HoldNode, other); kindOf(err) != ErrorNodeReplaced {
+		t.Errorf("error = %v", err)
+	}
+	s.Refuse(http.StatusForbidden)
+	if _, err := call(t, n.HoldNode, holdN1(true)); kindOf(err) != ErrorMissingPermission {
+		t.Errorf("error = %v", err)
+	}
+	s.Refuse(http.StatusInternalServerError)
+	if _, err := call(t, n.HoldNode, holdN1(true)); err == nil || kindOf(err) != "" {
+		t.Errorf("error = %v, want one worth a retry", err)
+	}
+}
+
+func TestReleaseNodeThenGivesTheSlotBack(t *testing.T) {
+	s := k8stest.New(heldN1())
+	client := &mocks.Client{}
+	signals, away := 0, true
+	client.On("SignalWorkflow", mock.Anything, "drydock-scheduler", "", "slot-release", mock.Anything).Return(
+		func(_ context.Context, _, _, _ string, payload any) error {
+			if text, ok := payload.(json.RawMessage); !ok || string(text) != `{"requestId":"r/1"}` {
+				t.Errorf("payload %v", payload)
+			}
+			if n := s.Node("n1"); n != nil && n.Spec.Unschedulable {
+				t.Error("the slot is given back before the node")
+			}
+			if away {
+				return serviceerror.NewNotFound("no such workflow")
+			}
+			signals++
+			return nil
+		})
+	n := &Nodes{Client: s.Client(t), Temporal: client}
+	in := ReleaseInput{Node: "n1", WorkflowID: testWorkflow, RunID: testRun,
+		Then: &Signal{WorkflowID: "drydock-scheduler", Name: "slot-release", Payload: json.RawMessage(`{"requestId":"r/1"}`)}}
+	if _, err := call(t, n.ReleaseNode, in); err == nil || kindOf(err) != "" {
+		t.Errorf("error = %v, want one worth a retry", err)
+	}
+	away = false
+	if released, err := call(t, n.ReleaseNode, in); err != nil || signals != 1 || released.Gone {
+		t.Errorf("released %+v, %v, %d signals", released, err, signals)
+	}
+	if _, err := k8s.MarkOf(s.Node("n1")); err != nil || isMarked(s.Node("n1")) || s.Node("n1").Spec.Unschedulable {
+		t.Errorf("the node is %+v", s.Node("n1"))
+	}
+	s.Delete(heldN1())
+	if released, err := call(t, n.ReleaseNode, in); err != nil || !released.Gone || signals != 2 {
+		t.Errorf("released %+v, %v, %d signals: the slot of a node that is gone is given back too", released, err, signals)
+	}
+}
+
+func TestAnnouncePhaseIsForHoldersOnly(t *testing.T) {
+	s := k8stest.New(heldN1())
+	n := &Nodes{Client: s.Client(t)}
+	env := activityEnvironment()
+	env.RegisterActivity(n.AnnouncePhase)
+	mark := s.Node("n1").Annotations[k8s.HoldersAnnotation]
+	for name, c := range map[string]struct {
+		in   AnnounceInput
+		kind string
+	}{
+		"holder":                {AnnounceInput{Node: "n1", RunID: testRun, Phase: "Ready"}, ""},
+		"with the mark":         {AnnounceInput{Node: "n1", RunID: testRun, Phase: "Ready", Mark: mark}, ""},
+		"with an older mark":    {AnnounceInput{Node: "n1", RunID: testRun, Phase: "Ready", Mark: "older"}, ""},
+		"another run":           {AnnounceInput{Node: "n1", RunID: "other", Phase: "Ready"}, ErrorNotHolder},
+		"on somebody's behalf":  {AnnounceInput{Node: "n1", WorkflowID: testWorkflow, RunID: testRun, Phase: "Orphaned"}, ""},
+		"of another's workflow": {AnnounceInput{Node: "n1", WorkflowID: "other", RunID: testRun, Phase: "Orphaned"}, ErrorNotHolder},
+		"no node":               {AnnounceInput{Node: "n2", RunID: testRun, Phase: "Ready"}, ErrorNodeGone},
+		"no node, with a mark":  {AnnounceInput{Node: "n2", RunID: testRun, Phase: "Ready", Mark: mark}, ErrorNodeGone},
+	} {
+		_, err := env.ExecuteActivity(n.AnnouncePhase, c.in)
+		if kindOf(err) != c.kind || (err == nil) != (c.kind == "") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if c.kind == "" && s.Node("n1").Labels[k8s.PhaseLabel] != c.in.Phase {
+			t.Errorf("%s: the node shows %s", name, s.Node("n1").Labels[k8s.PhaseLabel])
+		}
+	}
+}
+
+func TestAdoptNodeWaitsForTheReplacement(t *testing.T) {
+	s := k8stest.New()
+	n := &Nodes{Client: s.Client(t)}
+	type end struct {
+		held Held
+		err  error
+	}
+	done := make(chan end, 1)
+	in := holdN1(true)
+	in.UID = "uid-0" // of the node that went
+	go func() {
+		held, err := call(t, n.AdoptNode, in)
+		done <- end{held, err}
+	}()
+	<-s.Asked
+	replacement := node("n1")
+	s.Set(replacement)
+	select {
+	case e := <-done:
+		if e.err != nil || e.held.UID != "uid-1" || !s.Node("n1").Spec.Unschedulable {
+			t.Errorf("held %+v, %v", e.held, e.err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("the replacement was not adopted")
+	}
+}
+
+func TestAdoptNodeLeavesAWorkerThatStops(t *testing.T) {
+	s := k8stest.New()
+	n := &Nodes{Client: s.Client(t)}
+	env := activityEnvironment()
+	stop := make(chan struct{})
+	close(stop)
+	env.SetWorkerStopChannel(stop)
+	env.RegisterActivity(n.AdoptNode)
+	_, err := env.ExecuteActivity(n.AdoptNode, holdN1(true))
+	var cause *temporal.ApplicationError
+	if !errors.As(err, &cause) || cause.Type() != ErrorWorkerStopping || cause.NextRetryDelay() > time.Second {
+		t.Errorf("error = %v", err)
+	}
+}

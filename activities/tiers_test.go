@@ -1,0 +1,256 @@
+package activities
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock/k8s"
+	"drydock/k8s/k8stest"
+	"drydock/workflows/drainplan"
+	"drydock/workflows/spec"
+)
+
+func withPriority(p int32) podOption { return func(pod *corev1.Pod) { pod.Spec.Priority = &p } }
+func withGrace(s int64) podOption {
+	return func(pod *corev1.Pod) { pod.Spec.TerminationGracePeriodSeconds = &s }
+}
+func ofDaemonSet(p *corev1.Pod) {
+	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", Controller: new(true)}}
+}
+func toleratesAll(p *corev1.Pod) {
+	p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+}
+func withEmptyDir(p *corev1.Pod) {
+	p.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+}
+func careful(p *corev1.Pod) { p.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "true"} }
+
+var agent = &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "agent"}}
+
+// order is what the server was asked to end, in order.
+func (d *draining) order() string {
+	var names []string
+	for _, request := range d.server.Requests("") {
+		parts := strings.Split(request, "/")
+		switch {
+		case strings.HasSuffix(request, "/eviction"):
+			names = append(names, "evict:"+parts[len(parts)-2])
+		case strings.HasPrefix(request, "deleted "):
+			names = append(names, "delete:"+parts[1])
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+func plan(include []drainplan.PodType, tiers ...drainplan.Entry) spec.Drain {
+	return spec.Drain{Mode: spec.ModeEvict, Plan: &spec.Plan{Tiers: tiers, Include: include, Static: spec.SkipStatic}}
+}
+
+func TestTiersLeaveOneAfterTheOther(t *testing.T) {
+	d := newDrain(t, heldN1(), agent, pod("a-vital", withPriority(2000000000)), pod("b-db", withPriority(900), withLabel("app", "db")),
+		pod("c-web", withPriority(900)), pod("d-agent", ofDaemonSet), pod("e-low", withPriority(-5)))
+	drained, err := d.start(plan(drainplan.Types(),
+		drainplan.Entry{PodType: drainplan.Default, PodPriority: 0},
+		drainplan.Entry{PodType: drainplan.Default, PodPriority: 1000, PodSelector: "app=db"},
+		drainplan.Entry{PodType: drainplan.Default, PodPriority: 1000},
+	)).end()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := d.order(); got != "evict:e-low evict:b-db evict:c-web evict:a-vital delete:d-agent grace own" {
+		t.Errorf("order: %s", got)
+	}
+	if drained.Evicted != 5 || drained.Tier != drained.Tiers || len(drained.Targets) == 0 {
+		t.Errorf("drained %+v", drained)
+	}
+	taints := d.server.Node("n1").Spec.Taints
+	if !slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.MatchTaint(&k8s.MaintenanceTaint) }) {
+		t.Errorf("taints %v", taints)
+	}
+}
+
+func TestNodeIsNotTaintedForDefaultPodsOnly(t *testing.T) {
+	d := newDrain(t, heldN1(), agent, pod("web"), pod("agent-1", ofDaemonSet)).start(plan([]drainplan.PodType{drainplan.Default}))
+	drained, err := d.end()
+	if err != nil || drained.Skipped != 1 || d.order() != "evict:web" || len(d.server.Node("n1").Spec.Taints) > 0 {
+		t.Errorf("drained %+v, %v; %s", drained, err, d.order())
+	}
+}
+
+func TestPodsThatStayAreReported(t *testing.T) {
+	d := newDrain(t, heldN1(), agent, pod("agent-1", ofDaemonSet, toleratesAll), pod("static-1", static), pod("web")).start(plan(drainplan.Types()))
+	drained, err := d.end()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stays []string
+	for _, b := range drained.Stays {
+		stays = append(stays, b.Pod+" "+b.Reason)
+	}
+	if got := strings.Join(stays, ", "); got != "default/agent-1 ToleratesTaint, default/static-1 StaticPod" || d.order() != "evict:web" {
+		t.Errorf("stays: %s; it asked for %s", got, d.order())
+	}
+}
+
+func TestStaticPodsAreWaitedForWhereThatIsAsked(t *testing.T) {
+	t.Parallel()
+	stays := pod("static-1", static)
+	d := newDrain(t, heldN1(), stays)
+	in := plan(drainplan.Types())
+	in.Plan.Static = spec.WaitForStatic
+	d.start(in)
+	if p := <-d.blocked; p.Remaining != 1 || p.Blockers[0].Reason != k8s.StaticPod {
+		t.Errorf("the workflow was told %+v", p)
+	}
+	d.server.Delete(stays)
+	if _, err := d.end(); err != nil || d.order() != "" {
+		t.Errorf("%v; it asked for %s", err, d.order())
+	}
+}
+
+func TestDaemonSetPodsNeedConsentToLoseTheirData(t *testing.T) {
+	t.Parallel()
+	stored := pod("agent-1", ofDaemonSet, withEmptyDir)
+	d := newDrain(t, heldN1(), agent, stored).start(plan(drainplan.Types()))
+	if p := <-d.blocked; p.Blockers[0].Reason != k8s.LocalStorage || d.order() != "" {
+		t.Errorf("the workflow was told %+v", p)
+	}
+	d.server.Delete(stored)
+	if _, err := d.end(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLatePodOfAnEarlierTierGoesTooAndTheDrainDoesNotGoBack(t *testing.T) {
+	t.Parallel()
+	late, vital := pod("late", withPriority(1)), pod("vital", withPriority(2000000000), bare)
+	d := newDrain(t, heldN1(), vital).start(plan([]drainplan.PodType{drainplan.Default}, drainplan.Entry{PodType: drainplan.Default, PodPriority: 10}))
+	reached := (<-d.blocked).Tier
+	d.server.Set(late)
+	d.untilAsked("late/eviction")
+	d.server.Delete(vital)
+	drained, err := d.end()
+	if err != nil || drained.Tier < reached || reached < 3 {
+		t.Errorf("tier %d was reached, and it ended in %d: %v", reached, drained.Tier, err)
+	}
+}
+
+func TestSkippedPodStays(t *testing.T) {
+	d := newDrain(t, heldN1(), pod("web"), pod("stuck", bare))
+	d.in = func(in *DrainInput) { in.Skip = []string{"default/stuck"} }
+	if drained, err := d.start(evict).end(); err != nil || drained.Skipped != 1 || d.order() != "evict:web" {
+		t.Errorf("drained %+v, %v; %s", drained, err, d.order())
+	}
+}
+
+func TestEscalationForcesAndConsentsToNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		force string
+		want  string
+	}{
+		"bypassBudget": {spec.BypassBudget, "delete:slow grace own"},
+		"kill":         {spec.Kill, "delete:slow grace 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			lonely := pod("lonely", bare)
+			d := newDrain(t, heldN1(), pod("slow", careful), lonely)
+			d.in = func(in *DrainInput) { in.Force, in.Drain.ProtectedFor = c.force, spec.Duration(time.Hour) }
+			d.start(evict)
+			if p := <-d.blocked; len(p.Blockers) != 1 || p.Blockers[0].Reason != k8s.NoController {
+				t.Errorf("the workflow was told %+v", p)
+			}
+			if got := d.order(); got != c.want {
+				t.Errorf("it asked for %s", got)
+			}
+			d.server.Delete(lonely)
+			if _, err := d.end(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func TestKillEndsPodsThatAreOnTheirWayOutOnce(t *testing.T) {
+	leaving := pod("slow", terminating)
+	leaving.DeletionGracePeriodSeconds = new(int64(600))
+	hopeless := pod("stuck", terminating)
+	hopeless.DeletionGracePeriodSeconds = new(int64(0))
+	d := newDrain(t, heldN1(), leaving, hopeless)
+	d.in = func(in *DrainInput) { in.Force = spec.Kill }
+	d.start(evict)
+	d.untilAsked("deleted default/slow")
+	d.server.Delete(hopeless)
+	if drained, err := d.end(); err != nil || drained.Evicted != 0 || d.order() != "delete:slow grace 0" {
+		t.Errorf("drained %+v, %v; %s", drained, err, d.order())
+	}
+}
+
+func TestPodWhoseGraceNeedsTheTimeIsDeletedEarlyEnough(t *testing.T) {
+	d := newDrain(t, heldN1(), pod("slow", withGrace(3600)), pod("swift", withGrace(5)))
+	at := time.Now().Add(30 * time.Minute)
+	d.in = func(in *DrainInput) { in.KillAt = &at }
+	if _, err := d.start(evict).end(); err != nil {
+		t.Fatal(err)
+	}
+	// Its hour would not end before the rung Kill: it goes now, with its whole hour. The other is evicted as usual.
+	if got := d.order(); got != "delete:slow grace own evict:swift" && got != "evict:swift delete:slow grace own" {
+		t.Errorf("it asked for %s", got)
+	}
+}
+
+func TestWishNotToBeDisruptedHasADeadline(t *testing.T) {
+	t.Parallel()
+	d := newDrain(t, heldN1(), pod("careful", careful))
+	d.in = func(in *DrainInput) { in.Drain.ProtectedFor = spec.Duration(4 * time.Second) }
+	d.start(evict)
+	p := <-d.blocked
+	if p.Blockers[0].Reason != "DoNotDisrupt" || !contains(p.Blockers[0].Message, "left alone until") || d.order() != "" {
+		t.Errorf("the workflow was told %+v", p)
+	}
+	if _, err := d.end(); err != nil || d.order() != "evict:careful" {
+		t.Errorf("%v; %s", err, d.order())
+	}
+}
+
+func TestStuckPodsOfADeadNodeAreIgnoredWhereThatIsAsked(t *testing.T) {
+	dead := node("n1", cordoned, marked(testWorkflow, testRun), notReady)
+	gone := pod("gone", terminating)
+	gone.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(-time.Second)}
+	d := newDrain(t, dead, gone)
+	in := evict
+	in.OnNodeNotReady = spec.IgnoreStuck
+	if _, err := d.start(in).end(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRefusedPodsOfOneBudgetAreNotAllAsked(t *testing.T) {
+	t.Parallel()
+	objects := []k8stest.Object{heldN1(), budget("web", "web", 0)}
+	for _, name := range []string{"a", "b"} {
+		objects = append(objects, pod(name))
+	}
+	d := newDrain(t, objects...)
+	d.server.Handle = refusing("a", "b", "c")
+	d.start(evict)
+	<-d.blocked
+	// One that comes later is under a budget that is known to refuse.
+	d.server.Set(pod("c"))
+	p := <-d.blocked
+	if p.Reasons["DisruptionBudget"] != 3 || len(d.server.Requests("/c/eviction")) > 0 {
+		t.Errorf("reasons %v; it asked for %s", p.Reasons, d.order())
+	}
+	if b := p.Blockers[2]; len(b.Budgets) != 1 || b.Budgets[0].Name != "web" || b.Budgets[0].Desired != 2 || b.Owner != "ReplicaSet web" {
+		t.Errorf("blocker %+v", b)
+	}
+	d.env.SetWorkerStopChannel(d.stop)
+	close(d.stop)
+	d.expectError(ErrorWorkerStopping)
+}

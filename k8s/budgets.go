@@ -1,0 +1,78 @@
+package k8s
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// BudgetsOf are the budgets of the pod's namespace that select it, by name.
+func BudgetsOf(pod *corev1.Pod, all []*policyv1.PodDisruptionBudget) []*policyv1.PodDisruptionBudget {
+	var found []*policyv1.PodDisruptionBudget
+	for _, budget := range all {
+		if budget.Namespace != pod.Namespace {
+			continue
+		}
+		selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
+		if err == nil && selector.Matches(labels.Set(pod.Labels)) {
+			found = append(found, budget)
+		}
+	}
+	slices.SortFunc(found, func(x, y *policyv1.PodDisruptionBudget) int { return strings.Compare(x.Name, y.Name) })
+	return found
+}
+
+// Impossible tells that a budget can never allow a disruption of healthy pods as it is written: it wants all of them.
+func Impossible(budget *policyv1.PodDisruptionBudget) bool {
+	pods := int(budget.Status.ExpectedPods)
+	if most := budget.Spec.MaxUnavailable; most != nil {
+		n, err := intstr.GetScaledValueFromIntOrPercent(most, max(pods, 1), true)
+		return err == nil && n == 0
+	}
+	if least := budget.Spec.MinAvailable; least != nil && pods > 0 {
+		n, err := intstr.GetScaledValueFromIntOrPercent(least, pods, true)
+		return err == nil && n >= pods
+	}
+	return false
+}
+
+// Unblock says what a budget's numbers are, and what would let it allow a disruption of the pod.
+func Unblock(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) string {
+	s := budget.Status
+	text := fmt.Sprintf("budget %s allows %d disruptions: %d of %d pods are healthy, %d are needed",
+		budget.Name, s.DisruptionsAllowed, s.CurrentHealthy, s.ExpectedPods, s.DesiredHealthy)
+	missing := s.DesiredHealthy + 1 - s.CurrentHealthy
+	switch {
+	case s.DisruptionsAllowed > 0:
+		return text
+	case Impossible(budget):
+		return text + "; as it is written it never allows one: lower minAvailable, raise maxUnavailable, or add replicas"
+	case !IsPodReady(pod) && !alwaysAllows(budget):
+		return text + "; the pod itself is not ready: repair it, or set the budget's unhealthyPodEvictionPolicy to AlwaysAllow"
+	case missing > 0:
+		return text + fmt.Sprintf("; it allows one when %d more are healthy", missing)
+	default:
+		return text
+	}
+}
+
+func alwaysAllows(budget *policyv1.PodDisruptionBudget) bool {
+	policy := budget.Spec.UnhealthyPodEvictionPolicy
+	return policy != nil && *policy == policyv1.AlwaysAllow
+}
+
+// IsPodReady tells whether a pod's Ready condition is true.
+func IsPodReady(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}

@@ -1,0 +1,418 @@
+// Package k8stest is a small API server for tests: it lists, watches, reads and patches nodes, pods and disruption
+// budgets as kube-apiserver does, and lets a test answer everything else.
+package k8stest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// Object is what the server keeps: a node, a pod, a disruption budget or a DaemonSet.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// Server is the API server.
+type Server struct {
+	// Handle may answer a request by itself, and then returns true; nil answers none.
+	Handle func(w http.ResponseWriter, r *http.Request) bool
+	// Asked receives a token with each request.
+	Asked chan struct{}
+
+	mu       sync.Mutex
+	version  int
+	objects  map[string]Object
+	streams  map[*stream]bool
+	refuse   int
+	requests []string
+}
+
+// New prepares a server with objects in it.
+func New(objects ...Object) *Server {
+	s := &Server{objects: map[string]Object{}, streams: map[*stream]bool{}, Asked: make(chan struct{}, 10000)}
+	for _, o := range objects {
+		s.Set(o)
+	}
+	return s
+}
+
+// Client starts the server and returns a real client of it; both end with the test.
+func (s *Server) Client(t *testing.T) kubernetes.Interface {
+	t.Helper()
+	server := httptest.NewServer(s)
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, QPS: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		s.Refuse(http.StatusInternalServerError)
+		s.Disconnect()
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return client
+}
+
+// Set creates or changes an object.
+func (s *Server) Set(o Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.set(o)
+}
+
+func (s *Server) set(o Object) Object {
+	o = o.DeepCopyObject().(Object)
+	s.version++
+	o.SetResourceVersion(strconv.Itoa(s.version))
+	kind := "MODIFIED"
+	if _, there := s.objects[keyOf(o)]; !there {
+		kind = "ADDED"
+	}
+	s.objects[keyOf(o)] = o
+	s.tell(kind, o)
+	return o
+}
+
+// Delete removes an object.
+func (s *Server) Delete(o Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o = o.DeepCopyObject().(Object)
+	s.version++
+	o.SetResourceVersion(strconv.Itoa(s.version))
+	delete(s.objects, keyOf(o))
+	s.tell("DELETED", o)
+}
+
+// Node is the present state of a node, nil where there is none.
+func (s *Server) Node(name string) *corev1.Node {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n, ok := s.objects["nodes//"+name]; ok {
+		return n.DeepCopyObject().(*corev1.Node)
+	}
+	return nil
+}
+
+// Pod is the present state of a pod, nil where there is none.
+func (s *Server) Pod(namespace, name string) *corev1.Pod {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p, ok := s.objects["pods/"+namespace+"/"+name]; ok {
+		return p.DeepCopyObject().(*corev1.Pod)
+	}
+	return nil
+}
+
+// Refuse answers every request with an HTTP status; 0 ends that. Streams go on until Disconnect.
+func (s *Server) Refuse(code int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refuse = code
+}
+
+// Disconnect ends all streams.
+func (s *Server) Disconnect() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for st := range s.streams {
+		close(st.events)
+	}
+	s.streams = map[*stream]bool{}
+}
+
+// Requests are all requests so far whose "METHOD path" contains a text.
+func (s *Server) Requests(text string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(s.requests), func(r string) bool { return !strings.Contains(r, text) })
+}
+
+// Respond answers as kube-apiserver does: the code and Retry-After are those of the status.
+func Respond(w http.ResponseWriter, body string) {
+	var status metav1.Status
+	if err := json.Unmarshal([]byte(body), &status); err != nil {
+		panic(err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
+	}
+	w.WriteHeader(int(status.Code))
+	io.WriteString(w, body)
+}
+
+func respondError(w http.ResponseWriter, err *apierrors.StatusError) {
+	body, marshal := json.Marshal(err.ErrStatus)
+	if marshal != nil {
+		panic(marshal)
+	}
+	Respond(w, string(body))
+}
+
+// ServeHTTP answers a request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	s.requests = append(s.requests, r.Method+" "+r.URL.Path)
+	refuse := s.refuse
+	s.mu.Unlock()
+	s.Asked <- struct{}{}
+	switch {
+	case refuse != 0:
+		reasons := map[int]metav1.StatusReason{401: "Unauthorized", 403: "Forbidden"}
+		Respond(w, fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"message":"refused","code":%d}`, reasons[refuse], refuse))
+		return
+	case s.Handle != nil && s.Handle(w, r):
+		return
+	}
+	resource, namespace, name, subresource := parse(r.URL.Path)
+	switch {
+	case r.Method == http.MethodPost && subresource == "eviction":
+		s.evict(w, namespace, name)
+	case r.Method == http.MethodDelete && resource == "pods":
+		s.remove(w, r, namespace, name)
+	case r.Method == http.MethodPost && resource == "events":
+		w.WriteHeader(http.StatusCreated)
+		io.WriteString(w, `{"kind":"Event","apiVersion":"v1"}`)
+	case r.Method == http.MethodGet && name != "":
+		s.get(w, resource, namespace, name)
+	case r.Method == http.MethodPatch:
+		s.patch(w, r, resource, namespace, name)
+	case r.Method == http.MethodGet && r.URL.Query().Get("watch") != "":
+		s.watch(w, r, &stream{resource: resource, namespace: namespace, fields: r.URL.Query().Get("fieldSelector")})
+	case r.Method == http.MethodGet:
+		s.list(w, &stream{resource: resource, namespace: namespace, fields: r.URL.Query().Get("fieldSelector")})
+	default:
+		http.Error(w, "not a request this server knows", http.StatusNotImplemented)
+	}
+}
+
+// parse takes /api/v1/nodes/n1 or /apis/policy/v1/namespaces/default/poddisruptionbudgets apart.
+func parse(path string) (resource, namespace, name, subresource string) {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	if parts[0] == "api" {
+		parts = parts[2:]
+	} else {
+		parts = parts[3:]
+	}
+	if len(parts) > 2 && parts[0] == "namespaces" {
+		namespace, parts = parts[1], parts[2:]
+	}
+	parts = append(parts, "", "", "")
+	return parts[0], namespace, parts[1], parts[2]
+}
+
+// stream is a watch under way, or the selection of a list.
+type stream struct {
+	resource, namespace, fields string
+	events                      chan string
+}
+
+func (st *stream) selects(o Object) bool {
+	resource, set := describe(o)
+	if resource != st.resource || st.namespace != "" && o.GetNamespace() != st.namespace {
+		return false
+	}
+	selector, err := fields.ParseSelector(st.fields)
+	return err == nil && selector.Matches(set)
+}
+
+func describe(o Object) (resource string, set fields.Set) {
+	set = fields.Set{"metadata.name": o.GetName(), "metadata.namespace": o.GetNamespace()}
+	switch o := o.(type) {
+	case *corev1.Node:
+		return "nodes", set
+	case *corev1.Pod:
+		set["spec.nodeName"] = o.Spec.NodeName
+		return "pods", set
+	case *policyv1.PodDisruptionBudget:
+		return "poddisruptionbudgets", set
+	case *appsv1.DaemonSet:
+		return "daemonsets", set
+	}
+	panic(fmt.Sprintf("no resource for %T", o))
+}
+
+func keyOf(o Object) string {
+	resource, _ := describe(o)
+	return resource + "/" + o.GetNamespace() + "/" + o.GetName()
+}
+
+// encode writes an object with its kind.
+func encode(o Object) string {
+	o = o.DeepCopyObject().(Object)
+	kinds := map[string]schema.GroupVersionKind{
+		"nodes": {Version: "v1", Kind: "Node"}, "pods": {Version: "v1", Kind: "Pod"},
+		"poddisruptionbudgets": {Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
+		"daemonsets":           {Group: "apps", Version: "v1", Kind: "DaemonSet"},
+	}
+	resource, _ := describe(o)
+	o.GetObjectKind().SetGroupVersionKind(kinds[resource])
+	text, err := json.Marshal(o)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+func (s *Server) tell(kind string, o Object) {
+	for st := range s.streams {
+		if st.selects(o) {
+			st.events <- fmt.Sprintf(`{"type":%q,"object":%s}`, kind, encode(o))
+		}
+	}
+}
+
+func (s *Server) list(w http.ResponseWriter, selection *stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var items []string
+	for _, key := range slices.Sorted(maps.Keys(s.objects)) {
+		if o := s.objects[key]; selection.selects(o) {
+			items = append(items, encode(o))
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, `{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"%d"},"items":[%s]}`, s.version, strings.Join(items, ","))
+}
+
+func (s *Server) watch(w http.ResponseWriter, r *http.Request, st *stream) {
+	st.events = make(chan string, 10000)
+	s.mu.Lock()
+	if r.URL.Query().Get("sendInitialEvents") == "true" {
+		for _, o := range s.objects {
+			if st.selects(o) {
+				st.events <- fmt.Sprintf(`{"type":"ADDED","object":%s}`, encode(o))
+			}
+		}
+		end := map[string]Object{"nodes": &corev1.Node{}, "pods": &corev1.Pod{}, "poddisruptionbudgets": &policyv1.PodDisruptionBudget{}}[st.resource]
+		end.SetResourceVersion(strconv.Itoa(s.version))
+		end.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+		st.events <- fmt.Sprintf(`{"type":"BOOKMARK","object":%s}`, encode(end))
+	}
+	s.streams[st] = true
+	s.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	for {
+		select {
+		case event, open := <-st.events:
+			if !open {
+				return
+			}
+			fmt.Fprintln(w, event)
+			w.(http.Flusher).Flush()
+		case <-r.Context().Done():
+			s.mu.Lock()
+			delete(s.streams, st)
+			s.mu.Unlock()
+			return
+		}
+	}
+}
+
+func (s *Server) get(w http.ResponseWriter, resource, namespace, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o, ok := s.objects[resource+"/"+namespace+"/"+name]
+	if !ok {
+		respondError(w, apierrors.NewNotFound(schema.GroupResource{Resource: resource}, name))
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	io.WriteString(w, encode(o))
+}
+
+// patch applies a merge patch or a JSON patch, and refuses one that is for another version.
+func (s *Server) patch(w http.ResponseWriter, r *http.Request, resource, namespace, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o, ok := s.objects[resource+"/"+namespace+"/"+name]
+	if !ok {
+		respondError(w, apierrors.NewNotFound(schema.GroupResource{Resource: resource}, name))
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(err)
+	}
+	before := []byte(encode(o))
+	var after []byte
+	if strings.Contains(r.Header.Get("Content-Type"), "json-patch") {
+		var operations jsonpatch.Patch
+		if operations, err = jsonpatch.DecodePatch(body); err == nil {
+			after, err = operations.Apply(before)
+		}
+	} else {
+		after, err = jsonpatch.MergePatch(before, body)
+	}
+	if err != nil {
+		respondError(w, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false))
+		return
+	}
+	changed := o.DeepCopyObject().(Object)
+	switch changed := changed.(type) {
+	case *corev1.Node:
+		*changed = corev1.Node{}
+	case *corev1.Pod:
+		*changed = corev1.Pod{}
+	}
+	if err := json.Unmarshal(after, changed); err != nil {
+		panic(err)
+	}
+	if changed.GetResourceVersion() != o.GetResourceVersion() || changed.GetUID() != o.GetUID() {
+		respondError(w, apierrors.NewConflict(schema.GroupResource{Resource: resource}, name, errors.New("the object has been modified")))
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	io.WriteString(w, encode(s.set(changed)))
+}
+
+// evict lets a pod go at once.
+func (s *Server) evict(w http.ResponseWriter, namespace, name string) {
+	pod := s.Pod(namespace, name)
+	if pod == nil {
+		respondError(w, apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, name))
+		return
+	}
+	s.Delete(pod)
+	Respond(w, `{"kind":"Status","apiVersion":"v1","status":"Success","code":201}`)
+}
+
+// remove deletes a pod at once, and notes with which grace period that was asked for.
+func (s *Server) remove(w http.ResponseWriter, r *http.Request, namespace, name string) {
+	var options metav1.DeleteOptions
+	if err := json.NewDecoder(r.Body).Decode(&options); err != nil {
+		panic(err)
+	}
+	grace := "own"
+	if options.GracePeriodSeconds != nil {
+		grace = strconv.FormatInt(*options.GracePeriodSeconds, 10)
+	}
+	s.mu.Lock()
+	s.requests = append(s.requests, fmt.Sprintf("deleted %s/%s grace %s", namespace, name, grace))
+	s.mu.Unlock()
+	s.evict(w, namespace, name)
+}

@@ -1,0 +1,163 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"drydock/activities"
+	"drydock/workflows/spec"
+)
+
+// Why an attempt to empty the node was taken back before it ended.
+var (
+	// errHeld: a freeze holds running maintenances.
+	errHeld = errors.New("held by a freeze")
+	// errAnew: an operator changed what the drain is to do, or wants it to try at once.
+	errAnew = errors.New("begun anew")
+	// errRung: a rung of the escalation is to be taken.
+	errRung = errors.New("the escalation's turn")
+)
+
+// drain empties the node in the way the specification asks for, until it is Ready. The escalation's clock runs from
+// the cordon; the time in which pods were to complete by themselves, which has a limit of its own, is not counted.
+func (m *maintenance) drain() error {
+	m.escalation = escalation{began: m.cordoned}
+	if m.spec.WaitForPodCompletion != nil {
+		m.escalation.began = workflow.Now(m.life)
+	}
+	m.status.Drain, m.status.Escalation, m.status.Force = nil, nil, ""
+	m.drained = false
+	m.enter(Draining, "")
+	if m.spec.Drain.Mode == spec.ModeNone {
+		return nil
+	}
+	for {
+		if err := m.proceed(); err != nil {
+			return err
+		}
+		err := m.empty()
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, errHeld), errors.Is(err, errAnew):
+			continue
+		case errors.Is(err, errRung):
+			if err := m.escalate(); err != nil {
+				return err
+			}
+		case m.lostMark(err):
+			if err := m.restoreMark(); err != nil {
+				return m.stepFailed(err)
+			}
+		default:
+			return m.stepFailed(err)
+		}
+	}
+}
+
+// empty runs one drain, or waits for somebody else's word that the node is empty, until that has ended or something
+// else comes first.
+func (m *maintenance) empty() error {
+	if m.spec.Drain.Mode == spec.ModeExternal {
+		m.waiting(`the signal "drained"`)
+		return m.untilInterrupted(func() bool { return m.drained })
+	}
+	ctx, cancel := workflow.WithCancel(long(m.steps, "drain "+m.spec.Node))
+	defer cancel()
+	options := workflow.GetActivityOptions(ctx)
+	// What a drain did must be known, and no two drains may run, before the next one begins.
+	options.WaitForCancellation = true
+	ctx = workflow.WithActivityOptions(ctx, options)
+	future := workflow.ExecuteActivity(ctx, drains.Drain, m.drainInput())
+	interruption := m.untilInterrupted(future.IsReady)
+	if m.steps.Err() != nil {
+		return m.interrupted()
+	}
+	cancel()
+	if err := workflow.Await(m.steps, future.IsReady); err != nil {
+		return m.interrupted()
+	}
+	var progress DrainProgress
+	err := future.Get(ctx, &progress)
+	var cancelled *temporal.CanceledError
+	if errors.As(err, &cancelled) {
+		if cancelled.HasDetails() && cancelled.Details(&progress) == nil {
+			m.status.Drain = &progress
+		}
+		if interruption == nil {
+			interruption = errAnew // by the activity's own account only: nobody asked it to stop
+		}
+		return interruption
+	}
+	if err == nil {
+		m.status.Drain = &progress
+	}
+	return err
+}
+
+func (m *maintenance) drainInput() activities.DrainInput {
+	in := activities.DrainInput{
+		Node: m.spec.Node, UID: m.uid, RunID: m.status.RunID, Drain: m.spec.Drain, Why: m.summary(),
+		Began: m.escalation.began, Force: m.status.Force, KillAt: m.killAt(), Skip: m.status.SkippedPods,
+		BlockedSignal: SignalDrainBlocked,
+	}
+	if before := m.status.Drain; before != nil {
+		in.Before = &DrainProgress{
+			At: before.At, Total: before.Total, Evicted: before.Evicted, Tier: before.Tier, Tiers: before.Tiers,
+		}
+	}
+	return in
+}
+
+// untilInterrupted waits until done, and tells what comes before that.
+func (m *maintenance) untilInterrupted(done func() bool) error {
+	m.anew = false
+	wake := func() bool { return done() || m.held() || m.anew || len(m.escalation.asked) > 0 }
+	if err := m.awaitRung(wake); err != nil {
+		return err
+	}
+	switch {
+	case done():
+		return nil
+	case m.held():
+		return errHeld
+	case m.anew:
+		return errAnew
+	default:
+		return errRung
+	}
+}
+
+// lostMark tells that somebody removed the mark from the node under a step, and that it is to be set again: a bounded
+// number of times.
+func (m *maintenance) lostMark(err error) bool {
+	var cause *temporal.ApplicationError
+	return errors.As(err, &cause) && cause.Type() == activities.ErrorNotHolder && m.recordoned < maxRecordons && m.steps.Err() == nil
+}
+
+func (m *maintenance) restoreMark() error {
+	m.recordoned++
+	_, err := m.holdNode(m.steps, m.wantsCordon(), activities.Event{Reason: "MarkRestored", Warning: true,
+		Message: "somebody removed the mark of a maintenance; it is set again"})
+	return err
+}
+
+func (m *maintenance) blockedBy() string {
+	if m.status.Drain == nil || len(m.status.Drain.Blockers) == 0 {
+		return ""
+	}
+	first := m.status.Drain.Blockers[0]
+	return fmt.Sprintf(": pod %s: %s", first.Pod, first.Message)
+}
+
+// escalation is where a drain is on its ladder.
+type escalation struct {
+	// began is when its clock started, next the rung whose time comes next, asked are those that somebody wants now.
+	began time.Time
+	next  int
+	asked []RungTaken
+}

@@ -1,0 +1,197 @@
+package workflows
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"drydock/workflows/spec"
+)
+
+// dueRung is the rung whose time comes next, and how long until then.
+func (m *maintenance) dueRung() (rung spec.Rung, left time.Duration, ok bool) {
+	if m.escalation.next >= len(m.spec.Drain.Escalation) {
+		return spec.Rung{}, 0, false
+	}
+	rung = m.spec.Drain.Escalation[m.escalation.next]
+	return rung, rung.After.Std() - workflow.Now(m.life).Sub(m.escalation.began), true
+}
+
+// awaitRung waits until wake, or until the next rung's time has come: a durable timer that names the rung.
+func (m *maintenance) awaitRung(wake func() bool) error {
+	rung, left, ok := m.dueRung()
+	switch {
+	case !ok:
+		if err := workflow.Await(m.steps, wake); err != nil {
+			return m.interrupted()
+		}
+	case left > 0:
+		if _, err := awaitUpTo(m.steps, left, "escalation: "+rung.Do, wake); err != nil {
+			return m.interrupted()
+		}
+	}
+	return nil
+}
+
+// escalate takes the rungs that somebody asked for, or else the one whose time has come.
+func (m *maintenance) escalate() error {
+	for len(m.escalation.asked) > 0 {
+		asked := m.escalation.asked[0]
+		m.escalation.asked = m.escalation.asked[1:]
+		if asked.Planned {
+			m.escalation.next++
+		}
+		if err := m.takeRung(asked); err != nil {
+			return err
+		}
+	}
+	if rung, left, ok := m.dueRung(); ok && left <= 0 {
+		m.escalation.next++
+		return m.takeRung(RungTaken{
+			Do: rung.Do, Why: fmt.Sprintf("not empty after %s%s", rung.After, m.blockedBy()), Planned: true,
+		})
+	}
+	return nil
+}
+
+// takeRung does what a rung says, and records it in the status, in the history and on the node.
+func (m *maintenance) takeRung(rung RungTaken) error {
+	rung.At = workflow.Now(m.life)
+	m.status.Escalation = append(m.status.Escalation, rung)
+	text := "escalation: " + rung.Do
+	if rung.By != "" {
+		text += " by " + rung.By
+	}
+	if rung.Why != "" {
+		text += ": " + rung.Why
+	}
+	m.note(text)
+	switch rung.Do {
+	case spec.GiveBack:
+		return errGivenBack
+	case spec.Fail:
+		return ending{phase: Failed, message: "the node could not be emptied: " + text}
+	case spec.Kill:
+		m.status.Force = spec.Kill
+	case spec.BypassBudget:
+		if m.status.Force == "" {
+			m.status.Force = spec.BypassBudget
+		}
+	}
+	return m.warn("MaintenanceEscalated", text)
+}
+
+// warn says something on the node. A node that is gone or lost its mark is the next step's to find.
+func (m *maintenance) warn(reason, text string) error {
+	in := m.announcement(m.status.Phase, text)
+	in.Event.Reason, in.Event.Warning = reason, true
+	ctx := quick(m.steps, "warn: "+text[:min(len(text), 80)])
+	if err := workflow.ExecuteActivity(ctx, nodes.AnnouncePhase, in).Get(ctx, nil); err != nil {
+		if m.steps.Err() != nil {
+			return m.interrupted()
+		}
+		workflow.GetLogger(m.life).Warn("not said on the node", "reason", reason, "error", err)
+	}
+	return nil
+}
+
+// killAt is when the rung Kill is due, if it is still to come: pods are deleted early enough before it to end in their
+// own time.
+func (m *maintenance) killAt() *time.Time {
+	for _, rung := range m.spec.Drain.Escalation[min(m.escalation.next, len(m.spec.Drain.Escalation)):] {
+		if rung.Do == spec.Kill {
+			at := m.escalation.began.Add(rung.After.Std())
+			return &at
+		}
+	}
+	return nil
+}
+
+func (m *maintenance) checkEscalate(p Escalate) error {
+	if err := firstOf(m.thisRun(p.Run), m.inPhase(Draining)); err != nil {
+		return err
+	}
+	do, err := m.rungFor(p)
+	if err != nil {
+		return err
+	}
+	return spec.RungFits(do, m.spec.Drain.Mode)
+}
+
+// rungFor is the rung that is asked for: the named one, or the next of the plan.
+func (m *maintenance) rungFor(p Escalate) (string, error) {
+	if p.Do != "" {
+		return p.Do, spec.KnownRung(p.Do)
+	}
+	next := m.escalation.next
+	for _, asked := range m.escalation.asked {
+		if asked.Planned {
+			next++
+		}
+	}
+	if next >= len(m.spec.Drain.Escalation) {
+		return "", fmt.Errorf(`no rung is left: name one with {"do": "%s"}`, spec.BypassBudget)
+	}
+	return m.spec.Drain.Escalation[next].Do, nil
+}
+
+func (m *maintenance) applyEscalate(p Escalate) string {
+	do, err := m.rungFor(p)
+	if err != nil {
+		return "ignored: " + err.Error()
+	}
+	m.escalation.asked = append(m.escalation.asked, RungTaken{Do: do, By: p.By, Why: p.Comment, Planned: p.Do == ""})
+	return "takes the rung " + do
+}
+
+func (m *maintenance) checkSkipPod(p SkipPod) error {
+	if err := firstOf(m.thisRun(p.Run), m.inPhase(Draining), spec.PodName(p.Pod)); err != nil {
+		return err
+	}
+	if m.spec.Drain.Mode == spec.ModeExternal {
+		return fmt.Errorf("the drain mode is %s: Drydock does not look at pods", spec.ModeExternal)
+	}
+	if len(m.status.SkippedPods) >= maxSkipped {
+		return fmt.Errorf("%d pods are skipped already: narrow the drain by podSelector instead", maxSkipped)
+	}
+	return nil
+}
+
+// maxSkipped bounds what is carried in the status and in every drain's input.
+const maxSkipped = 200
+
+func (m *maintenance) applySkipPod(p SkipPod) string {
+	for _, skipped := range m.status.SkippedPods {
+		if skipped == p.Pod {
+			return p.Pod + " is skipped already"
+		}
+	}
+	m.status.SkippedPods = append(m.status.SkippedPods, p.Pod)
+	m.anew = true
+	return p.Pod + " stays on the node and is not waited for"
+}
+
+func (m *maintenance) checkRetryNow(p Simple) error {
+	if err := m.thisRun(p.Run); err != nil {
+		return err
+	}
+	if m.status.Phase == Pending && m.status.NextAttemptAt != nil {
+		return nil
+	}
+	if err := m.inPhase(Draining); err != nil {
+		return fmt.Errorf("%w, nor in the pause after the node was given back", err)
+	}
+	if m.spec.Drain.Mode != spec.ModeEvict {
+		return fmt.Errorf("the drain mode is %s: there is no eviction to retry", m.spec.Drain.Mode)
+	}
+	return nil
+}
+
+func (m *maintenance) applyRetryNow(Simple) string {
+	m.anew = true
+	if m.status.Phase == Pending {
+		return "the next attempt begins"
+	}
+	return "every pod that is left is tried again"
+}
