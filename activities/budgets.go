@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -14,7 +15,9 @@ import (
 // budgets follows the PodDisruptionBudgets of the namespaces in which an eviction was refused, so that the next
 // attempt comes when a budget allows it and not on a fixed sleep.
 type budgets struct {
-	client  kubernetes.Interface
+	client kubernetes.Interface
+
+	mu      sync.Mutex
 	watches map[string]*k8s.Watch[*policyv1.PodDisruptionBudget]
 	// changed receives a token after any change of any watched budget.
 	changed chan struct{}
@@ -29,6 +32,8 @@ func newBudgets(client kubernetes.Interface) *budgets {
 // watch follows a namespace's budgets from now on. It does not wait for the first copy, which is a change like any
 // other. A missing permission to read them is no error: refusals are then retried by backoff alone.
 func (b *budgets) watch(ctx context.Context, namespace string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if _, ok := b.watches[namespace]; ok {
 		return nil
 	}
@@ -56,7 +61,9 @@ func (b *budgets) watch(ctx context.Context, namespace string) error {
 
 // of are the budgets that select a pod, by name.
 func (b *budgets) of(pod *corev1.Pod) []*policyv1.PodDisruptionBudget {
+	b.mu.Lock()
 	w, ok := b.watches[pod.Namespace]
+	b.mu.Unlock()
 	if !ok {
 		return nil
 	}
@@ -66,7 +73,7 @@ func (b *budgets) of(pod *corev1.Pod) []*policyv1.PodDisruptionBudget {
 // refuse tells whether the pod's budgets are known to refuse it now, so that it is not worth a request. left holds what
 // each budget has left in this round.
 func (b *budgets) refuse(pod *corev1.Pod, left map[string]int32) bool {
-	return len(b.of(pod)) > 0 && !finished(pod) && !b.takeAllowed(pod, left)
+	return len(b.of(pod)) > 0 && !k8s.OutsideBudgets(pod) && !b.takeAllowed(pod, left)
 }
 
 // takeAllowed tells whether the pod's budget allows one more disruption, counting those taken in this round: left
@@ -81,11 +88,17 @@ func (b *budgets) takeAllowed(pod *corev1.Pod, left map[string]int32) bool {
 		if _, ok := left[key]; !ok {
 			left[key] = budget.Status.DisruptionsAllowed
 		}
+		if k8s.AllowsUnready(budget, pod) {
+			continue
+		}
 		if left[key] <= 0 || budget.Status.ObservedGeneration < budget.Generation {
 			return false
 		}
 	}
 	for _, budget := range found {
+		if k8s.AllowsUnready(budget, pod) {
+			continue
+		}
 		left[budget.Namespace+"/"+budget.Name]--
 	}
 	return true

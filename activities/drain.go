@@ -73,6 +73,7 @@ type drainRun struct {
 	evicted int
 	// refusedSince is when a pod was first seen that must not be evicted yet.
 	refusedSince map[types.UID]time.Time
+	verdicts     map[types.UID]knownVerdict
 }
 
 // Drain empties a node: it evicts the chosen pods tier by tier (mode evict) or watches them leave (mode wait), until
@@ -122,7 +123,7 @@ func (d *Drains) newRun(ctx context.Context, in DrainInput) (*drainRun, error) {
 		budgets:  newBudgets(d.Nodes.Client),
 		reporter: reporter{temporal: d.Temporal, signal: in.BlockedSignal, metrics: d.Metrics, node: in.Node},
 		tries:    map[types.UID]*try{}, killed: map[types.UID]bool{}, back: newComebacks(), seen: map[types.UID]bool{},
-		refusedSince: map[types.UID]time.Time{},
+		refusedSince: map[types.UID]time.Time{}, verdicts: map[types.UID]knownVerdict{},
 	}
 	r.resume(ctx)
 	return r, nil

@@ -92,7 +92,7 @@ func (r *drainRun) place(ctx context.Context, pod *corev1.Pod) (placed, *Blocker
 		return p, &Blocker{}, nil
 	}
 	var err error
-	if p.verdict, err = r.classify.Classify(ctx, pod); err != nil {
+	if p.verdict, err = r.verdict(ctx, pod); err != nil {
 		return p, nil, err
 	}
 	if p.verdict.Class == k8s.Skip {
@@ -113,6 +113,23 @@ func (r *drainRun) place(ctx context.Context, pod *corev1.Pod) (placed, *Blocker
 		return p, stays("ToleratesTaint", "its DaemonSet tolerates every taint and would put it back at once: it stays"), nil
 	}
 	return p, nil, nil
+}
+
+// verdict asks kubectl's filters once about each version of a pod.
+func (r *drainRun) verdict(ctx context.Context, pod *corev1.Pod) (k8s.Verdict, error) {
+	if known, ok := r.verdicts[pod.UID]; ok && known.version == pod.ResourceVersion {
+		return known.Verdict, nil
+	}
+	v, err := r.classify.Classify(ctx, pod)
+	if err == nil {
+		r.verdicts[pod.UID] = knownVerdict{Verdict: v, version: pod.ResourceVersion}
+	}
+	return v, err
+}
+
+type knownVerdict struct {
+	k8s.Verdict
+	version string
 }
 
 func podTypeOf(v k8s.Verdict) drainplan.PodType {

@@ -114,6 +114,18 @@ func (d *draining) end() (DrainProgress, error) {
 	return DrainProgress{}, nil
 }
 
+// told waits for what the workflow is told.
+func (d *draining) told() DrainProgress {
+	d.t.Helper()
+	select {
+	case p := <-d.blocked:
+		return p
+	case <-time.After(30 * time.Second):
+		d.t.Fatalf("the workflow was told nothing; the server was asked %v", d.server.Requests(""))
+	}
+	return DrainProgress{}
+}
+
 func (d *draining) expectError(kind string) {
 	d.t.Helper()
 	_, err := d.end()
@@ -221,7 +233,7 @@ func TestRefusedPodGoesAsSoonAsItsBudgetAllows(t *testing.T) {
 	refuse := refusing("web-1")
 	d.server.Handle = func(w http.ResponseWriter, r *http.Request) bool { return !allowed.Load() && refuse(w, r) }
 	d.start(evict)
-	progress := <-d.blocked
+	progress := d.told()
 	if len(progress.Blockers) != 1 || progress.Blockers[0].Pod != "default/web-1" || progress.Blockers[0].Budget != "web" ||
 		!contains(progress.Blockers[0].Message, "budget web allows 0 disruptions") || progress.Remaining != 1 {
 		t.Errorf("the workflow was told %+v", progress)
@@ -241,7 +253,7 @@ func TestPodWithoutConsentBlocksAndIsNamed(t *testing.T) {
 	t.Parallel()
 	lonely := pod("lonely", bare)
 	d := newDrain(t, heldN1(), lonely).start(evict)
-	progress := <-d.blocked
+	progress := d.told()
 	if len(progress.Blockers) != 1 || progress.Blockers[0].Reason != "NoController" || !contains(progress.Blockers[0].Message, "consent with force") {
 		t.Errorf("the workflow was told %+v", progress)
 	}
@@ -367,7 +379,7 @@ func TestWaitForPodsEndsWhenTheChosenHaveCompleted(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- wait() }()
-	progress := <-d.blocked
+	progress := d.told()
 	if progress.Remaining != 1 || len(progress.Blockers) != 1 || progress.Blockers[0].Pod != "default/job-1" {
 		t.Errorf("the workflow was told %+v", progress)
 	}

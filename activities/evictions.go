@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock/k8s"
 	"drydock/workflows/drainplan"
@@ -62,30 +63,123 @@ func (r *drainRun) evictDue(ctx context.Context, due []target) error {
 	}
 }
 
-// evictAll sends requests, a few at a time; what it learns of budgets is followed for as long as drain lives.
+// evictAll sends requests; what it learns of budgets is followed for as long as drain lives.
 func (r *drainRun) evictAll(ctx, drain context.Context, due []target) error {
-	var mu sync.Mutex
+	s := sender{drainRun: r, drain: drain, slots: make(chan struct{}, evictionsAtOnce)}
 	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(evictionsAtOnce)
-	for _, t := range due {
-		group.Go(func() error {
-			if err := r.Limiter.Wait(groupCtx); err != nil {
-				return err
-			}
-			// The wait may have been long: look again just before the request.
-			if err := r.node.fence(); err != nil {
-				return err
-			}
-			if !r.node.current(t.Pod, r.in.Force == spec.Kill) {
-				return nil
-			}
-			eviction := r.send(groupCtx, t)
-			mu.Lock()
-			defer mu.Unlock()
-			return r.record(drain, t.Pod, eviction)
-		})
+	for _, pods := range r.kin(due) {
+		group.Go(func() error { return s.inTurn(groupCtx, pods) })
 	}
 	return group.Wait()
+}
+
+// kin puts those pods together that may share a budget: of one budget where it is known, else of one controller. The
+// API server lets evictions under one budget wait for each other, half a second at a time, and refuses those beyond
+// what it allows.
+func (r *drainRun) kin(due []target) [][]target {
+	var order []string
+	groups := map[string][]target{}
+	for _, t := range due {
+		key := string(t.UID)
+		if !r.deletes(t) && !finished(t.Pod) {
+			if budgets := r.budgets.of(t.Pod); len(budgets) > 0 {
+				key = string(budgets[0].UID)
+			} else if owner := metav1.GetControllerOf(t.Pod); owner != nil {
+				key = string(owner.UID)
+			}
+		}
+		if _, ok := groups[key]; !ok {
+			order = append(order, key)
+		}
+		groups[key] = append(groups[key], t)
+	}
+	var all [][]target
+	for _, key := range order {
+		all = append(all, groups[key])
+	}
+	return all
+}
+
+// sender is one round of requests.
+type sender struct {
+	*drainRun
+	// drain outlives the round, slots bound what is under way, mu guards what the answers change.
+	drain context.Context
+	slots chan struct{}
+	mu    sync.Mutex
+}
+
+// inTurn sends one pod's request, and as long as no budget refuses, more and more of its kin's at once. Once one does,
+// the others count as refused too: what the budget allows from then on is watched.
+func (s *sender) inTurn(ctx context.Context, pods []target) error {
+	width := 1
+	for len(pods) > 0 {
+		batch := pods[:min(width, len(pods))]
+		pods = pods[len(batch):]
+		group, groupCtx := errgroup.WithContext(ctx)
+		for _, t := range batch {
+			group.Go(func() error { return s.one(groupCtx, t) })
+		}
+		if err := group.Wait(); err != nil {
+			return err
+		}
+		if refusal, refused := s.refusal(batch); refused {
+			s.holdBack(pods, refusal)
+			return nil
+		}
+		if len(s.budgets.of(batch[0].Pod)) == 0 {
+			width = min(2*width, evictionsAtOnce)
+		}
+	}
+	return nil
+}
+
+func (s *sender) one(ctx context.Context, t target) error {
+	if err := s.Limiter.Wait(ctx); err != nil {
+		return err
+	}
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	// The wait may have been long: look again just before the request.
+	if err := s.node.fence(); err != nil {
+		return err
+	}
+	if !s.node.current(t.Pod, s.in.Force == spec.Kill) {
+		return nil
+	}
+	eviction := s.send(ctx, t)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.record(s.drain, t.Pod, eviction)
+}
+
+// refusal is a budget's refusal among the answers to some pods.
+func (s *sender) refusal(pods []target) (k8s.Eviction, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range pods {
+		if tried := s.tries[t.UID]; tried != nil && tried.eviction.Answer == k8s.BudgetRefused {
+			return tried.eviction, true
+		}
+	}
+	return k8s.Eviction{}, false
+}
+
+// holdBack notes that pods wait for a budget that refused another pod. An unready pod has rules of its own, and is asked
+// for in the next round.
+func (s *sender) holdBack(pods []target, refusal k8s.Eviction) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	for _, t := range pods {
+		if s.tries[t.UID] == nil && k8s.IsPodReady(t.Pod) {
+			s.tries[t.UID] = &try{eviction: refusal, since: now, next: now.Add(lastRetry)}
+		}
+	}
 }
 
 // send asks for a pod's end, in the way its type and the escalation want it.

@@ -105,7 +105,7 @@ func TestStaticPodsAreWaitedForWhereThatIsAsked(t *testing.T) {
 	in := plan(drainplan.Types())
 	in.Plan.Static = spec.WaitForStatic
 	d.start(in)
-	if p := <-d.blocked; p.Remaining != 1 || p.Blockers[0].Reason != k8s.StaticPod {
+	if p := d.told(); p.Remaining != 1 || p.Blockers[0].Reason != k8s.StaticPod {
 		t.Errorf("the workflow was told %+v", p)
 	}
 	d.server.Delete(stays)
@@ -118,7 +118,7 @@ func TestDaemonSetPodsNeedConsentToLoseTheirData(t *testing.T) {
 	t.Parallel()
 	stored := pod("agent-1", ofDaemonSet, withEmptyDir)
 	d := newDrain(t, heldN1(), agent, stored).start(plan(drainplan.Types()))
-	if p := <-d.blocked; p.Blockers[0].Reason != k8s.LocalStorage || d.order() != "" {
+	if p := d.told(); p.Blockers[0].Reason != k8s.LocalStorage || d.order() != "" {
 		t.Errorf("the workflow was told %+v", p)
 	}
 	d.server.Delete(stored)
@@ -131,7 +131,7 @@ func TestLatePodOfAnEarlierTierGoesTooAndTheDrainDoesNotGoBack(t *testing.T) {
 	t.Parallel()
 	late, vital := pod("late", withPriority(1)), pod("vital", withPriority(2000000000), bare)
 	d := newDrain(t, heldN1(), vital).start(plan([]drainplan.PodType{drainplan.Default}, drainplan.Entry{PodType: drainplan.Default, PodPriority: 10}))
-	reached := (<-d.blocked).Tier
+	reached := d.told().Tier
 	d.server.Set(late)
 	d.untilAsked("late/eviction")
 	d.server.Delete(vital)
@@ -163,7 +163,7 @@ func TestEscalationForcesAndConsentsToNothing(t *testing.T) {
 			d := newDrain(t, heldN1(), pod("slow", careful), lonely)
 			d.in = func(in *DrainInput) { in.Force, in.Drain.ProtectedFor = c.force, spec.Duration(time.Hour) }
 			d.start(evict)
-			if p := <-d.blocked; len(p.Blockers) != 1 || p.Blockers[0].Reason != k8s.NoController {
+			if p := d.told(); len(p.Blockers) != 1 || p.Blockers[0].Reason != k8s.NoController {
 				t.Errorf("the workflow was told %+v", p)
 			}
 			if got := d.order(); got != c.want {
@@ -210,7 +210,7 @@ func TestWishNotToBeDisruptedHasADeadline(t *testing.T) {
 	d := newDrain(t, heldN1(), pod("careful", careful))
 	d.in = func(in *DrainInput) { in.Drain.ProtectedFor = spec.Duration(4 * time.Second) }
 	d.start(evict)
-	p := <-d.blocked
+	p := d.told()
 	if p.Blockers[0].Reason != "DoNotDisrupt" || !contains(p.Blockers[0].Message, "left alone until") || d.order() != "" {
 		t.Errorf("the workflow was told %+v", p)
 	}
@@ -240,10 +240,10 @@ func TestRefusedPodsOfOneBudgetAreNotAllAsked(t *testing.T) {
 	d := newDrain(t, objects...)
 	d.server.Handle = refusing("a", "b", "c")
 	d.start(evict)
-	<-d.blocked
+	d.told()
 	// One that comes later is under a budget that is known to refuse.
 	d.server.Set(pod("c"))
-	p := <-d.blocked
+	p := d.told()
 	if p.Reasons["DisruptionBudget"] != 3 || len(d.server.Requests("/c/eviction")) > 0 {
 		t.Errorf("reasons %v; it asked for %s", p.Reasons, d.order())
 	}

@@ -62,6 +62,21 @@ func Unblock(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) string {
 	}
 }
 
+// OutsideBudgets tells that the API server evicts a pod whatever its budgets say: it does not run yet, or no more.
+func OutsideBudgets(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning
+}
+
+// AllowsUnready tells that a budget lets a pod go that is not ready, without counting it as a disruption: always, or by
+// default while enough of the others are healthy (policy/v1, unhealthyPodEvictionPolicy).
+func AllowsUnready(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
+	if IsPodReady(pod) {
+		return false
+	}
+	s := budget.Status
+	return alwaysAllows(budget) || s.DesiredHealthy > 0 && s.CurrentHealthy >= s.DesiredHealthy
+}
+
 func alwaysAllows(budget *policyv1.PodDisruptionBudget) bool {
 	policy := budget.Spec.UnhealthyPodEvictionPolicy
 	return policy != nil && *policy == policyv1.AlwaysAllow
