@@ -160,7 +160,7 @@ func (r *drainRun) sort(p placed, found *round) {
 		found.refused = append(found.refused, refusedPod{p.Pod, k8s.WithoutStorageConsent})
 	case r.isProtected(p.Pod):
 		found.refused = append(found.refused, refusedPod{p.Pod, k8s.Verdict{Class: k8s.Refuse, Reason: "DoNotDisrupt",
-			Message: fmt.Sprintf("asks by annotation not to be disrupted: it is left alone until %s (protectedFor %s)",
+			Message: fmt.Sprintf("asks not to be disrupted (%s): it is left alone until %s (protectedFor %s)", k8s.WishOf(p.Pod),
 				r.protectedUntil().UTC().Format(time.RFC3339), r.in.Drain.ProtectedFor)}})
 	default:
 		found.targets = append(found.targets, p.target)
@@ -170,7 +170,7 @@ func (r *drainRun) sort(p placed, found *round) {
 // isProtected tells whether a pod's wish not to be disrupted is respected, which has a deadline and ends with the
 // escalation.
 func (r *drainRun) isProtected(pod *corev1.Pod) bool {
-	return k8s.AsksNotToBeDisrupted(pod) && !finished(pod) && r.in.Force == "" && !r.mustBeDeletedNow(pod) &&
+	return k8s.WishOf(pod) != "" && !finished(pod) && r.in.Force == "" && !r.mustBeDeletedNow(pod) &&
 		time.Now().Before(r.protectedUntil())
 }
 

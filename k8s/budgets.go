@@ -77,6 +77,14 @@ func AllowsUnready(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
 	return alwaysAllows(budget) || s.DesiredHealthy > 0 && s.CurrentHealthy >= s.DesiredHealthy
 }
 
+// Refuses tells whether a budget would refuse the eviction of a pod now.
+func Refuses(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
+	if OutsideBudgets(pod) || AllowsUnready(budget, pod) {
+		return false
+	}
+	return budget.Status.DisruptionsAllowed <= 0 || budget.Status.ObservedGeneration < budget.Generation
+}
+
 func alwaysAllows(budget *policyv1.PodDisruptionBudget) bool {
 	policy := budget.Spec.UnhealthyPodEvictionPolicy
 	return policy != nil && *policy == policyv1.AlwaysAllow

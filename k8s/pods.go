@@ -104,10 +104,21 @@ func HasEmptyDir(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.EmptyDir != nil })
 }
 
-// AsksNotToBeDisrupted tells whether a pod wishes to be left alone, in the cluster autoscaler's way or in karpenter's.
-func AsksNotToBeDisrupted(pod *corev1.Pod) bool {
-	return pod.Annotations["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false" ||
-		pod.Annotations["karpenter.sh/do-not-disrupt"] == "true"
+// wishes are the annotations by which pods ask not to be disrupted, with the values that do: the cluster autoscaler's
+// and karpenter's.
+var wishes = []struct{ annotation, value string }{
+	{"cluster-autoscaler.kubernetes.io/safe-to-evict", "false"},
+	{"karpenter.sh/do-not-disrupt", "true"},
+}
+
+// WishOf is the annotation, "key=value", by which a pod asks not to be disrupted; empty where it does not.
+func WishOf(pod *corev1.Pod) string {
+	for _, w := range wishes {
+		if pod.Annotations[w.annotation] == w.value {
+			return w.annotation + "=" + w.value
+		}
+	}
+	return ""
 }
 
 // Classifier decides what a drain does with a pod. The decision is kubectl's own, so that a drain by Drydock and one

@@ -15,6 +15,7 @@ const (
 	exitUsage     = 2
 	exitCancelled = 3
 	exitTimedOut  = 4
+	exitWouldStop = 5
 
 	// exec exits with its command's status, so its own errors need codes that commands rarely use.
 	exitOwnError      = 125
@@ -29,6 +30,7 @@ const exitCodesHelp = `Exit codes:
   2    usage: a flag or an argument is wrong, nothing was done
   3    cancelled: the maintenance ended Cancelled, or a rollout was stopped
   4    timed out: what --timeout waited for did not happen in time
+  5    preflight: something would stop the drain
   130  waiting was interrupted; the maintenance goes on
 exec exits with its command's status, 125 for its own errors, 126 and 127 for a command that cannot be executed or
 is not found, and 3 when it was interrupted before the node was ready.`

@@ -137,6 +137,7 @@ func newActivities(c config.Config, kube kubeClient, temporal client.Client, nam
 			Limiter: activities.NewEvictionLimiter(c.Kubernetes.EvictionsPerSecond), PodEvents: podEvents,
 		},
 		Cluster:    &activities.Cluster{Nodes: all, Temporal: temporal},
+		Preflights: &activities.Preflights{Client: kube, Temporal: temporal, Surveyor: k8s.NewSurveyor(kube)},
 		Executions: &activities.Executions{Temporal: temporal, Namespace: namespace, Nodes: all},
 		Settings: &activities.Settings{
 			Temporal: temporal, Namespace: namespace, Attributes: attributes, Defaults: c.Defaults,

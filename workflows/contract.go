@@ -78,6 +78,7 @@ const DefaultTaskQueue = "drydock"
 const (
 	maintenancePrefix = "node-maintenance"
 	schedulerID       = "drydock-scheduler"
+	preflightPrefix   = "preflight"
 )
 
 // TaskQueue is the task queue of a cluster; an empty cluster has no prefix.
@@ -111,6 +112,12 @@ func ParseMaintenanceID(id string) (cluster, node, requestor string, err error) 
 
 // SchedulerID is the workflow ID of a cluster's one scheduler.
 func SchedulerID(cluster string) string { return inCluster(cluster, schedulerID) }
+
+// PreflightID is the workflow ID that the command line gives a preflight of a node; occasion tells one from the next. A
+// preflight started otherwise may have any ID.
+func PreflightID(cluster, node, occasion string) string {
+	return inCluster(cluster, preflightPrefix+"/"+node+"/"+occasion)
+}
 
 func inCluster(cluster, name string) string {
 	if cluster == "" {

@@ -50,6 +50,8 @@ type maintenance struct {
 	holdReasons []string
 	changes     []NodeChange
 	nodeGone    string
+	// inPreflight: a preflight is waited for, and what blocks is heard of from it.
+	inPreflight bool
 
 	// What has to be undone.
 	request string
@@ -110,6 +112,9 @@ func (m *maintenance) run() (Result, error) {
 // procedure is the life of a maintenance as its states have it (maintenance-operator, state diagram; PIKA, approach).
 func (m *maintenance) procedure() error {
 	// An approval is waited for here, before a slot is asked for.
+	if err := m.preflight(); err != nil {
+		return err
+	}
 	for {
 		err := inOrder(m.acquireSlot, m.cordon, m.waitForPods, m.drain)
 		if err == nil {

@@ -35,6 +35,10 @@ func (m *maintenance) note(what string) {
 
 // blocked takes what the drain says keeps the node from being empty.
 func (m *maintenance) blocked(p DrainProgress) {
+	if m.inPreflight {
+		m.stoppedBy(p)
+		return
+	}
 	if m.status.Phase != Draining && m.status.Phase != WaitingForPods {
 		return
 	}

@@ -16,6 +16,7 @@ var (
 	cluster    *activities.Cluster
 	executions *activities.Executions
 	settings   *activities.Settings
+	preflights *activities.Preflights
 )
 
 // forEver is the time given to activities that end when the world is ready and not before.

@@ -14,13 +14,15 @@ type Activities struct {
 	Cluster    *activities.Cluster
 	Executions *activities.Executions
 	Settings   *activities.Settings
+	Preflights *activities.Preflights
 }
 
 // Register makes a worker able to run every workflow and every activity.
 func Register(registry worker.Registry, a Activities) {
 	registry.RegisterWorkflowWithOptions(NodeMaintenance, workflow.RegisterOptions{Name: NodeMaintenanceType})
 	registry.RegisterWorkflowWithOptions(Scheduler, workflow.RegisterOptions{Name: SchedulerType})
-	for _, methods := range []any{a.Nodes, a.Drains, a.Cluster, a.Executions} {
+	registry.RegisterWorkflowWithOptions(Preflight, workflow.RegisterOptions{Name: PreflightType})
+	for _, methods := range []any{a.Nodes, a.Drains, a.Cluster, a.Executions, a.Preflights} {
 		registry.RegisterActivity(methods)
 	}
 	registry.RegisterActivity(a.Settings.Prepare)

@@ -116,7 +116,7 @@ func (f *fleet) begin() {
 	f.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: workflows.SchedulerID(""), TaskQueue: workflows.DefaultTaskQueue})
 	workflows.Register(f.env, workflows.Activities{
 		Nodes: &activities.Nodes{}, Drains: &activities.Drains{}, Cluster: &activities.Cluster{},
-		Executions: &activities.Executions{}, Settings: &activities.Settings{},
+		Executions: &activities.Executions{}, Settings: &activities.Settings{}, Preflights: &activities.Preflights{},
 	})
 	f.env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, args converter.EncodedValues) {
 		if info.ActivityType.Name == "WatchCluster" {

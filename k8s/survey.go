@@ -1,0 +1,115 @@
+package k8s
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/kubernetes"
+)
+
+// page is how many objects are read at a time, so that a cluster of any size passes through little memory.
+const page = 500
+
+// Surveyor finds out what is free on the nodes of a cluster. Those who ask at the same time share one survey.
+type Surveyor struct {
+	client  kubernetes.Interface
+	waiting atomic.Int32
+
+	mu    sync.Mutex
+	began time.Time
+	last  []NodeRoom
+}
+
+// NewSurveyor prepares surveys; nothing is asked before the first.
+func NewSurveyor(client kubernetes.Interface) *Surveyor { return &Surveyor{client: client} }
+
+// Survey returns the nodes that are ready and schedulable, with what is free on them. It is never older than the call.
+// What it returns is shared and must not be changed.
+func (s *Surveyor) Survey(ctx context.Context) ([]NodeRoom, error) {
+	asked := time.Now()
+	s.waiting.Add(1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// The last to ask leaves nothing behind: the survey of a large cluster is megabytes.
+	defer func() {
+		if s.waiting.Add(-1) == 0 {
+			s.last = nil
+		}
+	}()
+	if s.last != nil && s.began.After(asked) {
+		return s.last, nil
+	}
+	began := time.Now()
+	nodes, err := survey(ctx, s.client)
+	if err != nil {
+		return nil, err
+	}
+	s.began, s.last = began, nodes
+	return nodes, nil
+}
+
+func survey(ctx context.Context, client kubernetes.Interface) ([]NodeRoom, error) {
+	nodes := []NodeRoom{}
+	at := map[string]int{}
+	err := eachPage(metav1.ListOptions{}, func(o metav1.ListOptions) (string, error) {
+		list, err := client.CoreV1().Nodes().List(ctx, o)
+		if err != nil {
+			return "", fmt.Errorf("listing nodes: %w", err)
+		}
+		for i := range list.Items {
+			if n := &list.Items[i]; !IsUnavailable(n) {
+				at[n.Name] = len(nodes)
+				nodes = append(nodes, NodeRoom{Node: forScheduling(n), Free: amountsOf(n.Status.Allocatable)})
+			}
+		}
+		return list.Continue, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	running := fields.ParseSelectorOrDie("status.phase!=Succeeded,status.phase!=Failed").String()
+	err = eachPage(metav1.ListOptions{FieldSelector: running}, func(o metav1.ListOptions) (string, error) {
+		list, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, o)
+		if err != nil {
+			return "", fmt.Errorf("listing pods: %w", err)
+		}
+		for i := range list.Items {
+			if node, known := at[list.Items[i].Spec.NodeName]; known {
+				nodes[node].Free.take(requestsOf(&list.Items[i]))
+			}
+		}
+		return list.Continue, nil
+	})
+	return nodes, err
+}
+
+// eachPage reads a list to its end.
+func eachPage(o metav1.ListOptions, read func(metav1.ListOptions) (next string, err error)) error {
+	o.Limit = page
+	for {
+		next, err := read(o)
+		if err != nil || next == "" {
+			return err
+		}
+		o.Continue = next
+	}
+}
+
+func forScheduling(node *corev1.Node) *corev1.Node {
+	small := &corev1.Node{}
+	small.Name, small.Labels, small.Spec.Taints = node.Name, node.Labels, node.Spec.Taints
+	small.Status.Allocatable = node.Status.Allocatable
+	return small
+}
+
+// Without leaves nodes out of a survey.
+func Without(nodes []NodeRoom, names ...string) []NodeRoom {
+	return slices.DeleteFunc(slices.Clone(nodes), func(n NodeRoom) bool { return slices.Contains(names, n.Node.Name) })
+}
