@@ -12,7 +12,7 @@ import (
 
 // blocked completes the progress with what keeps each remaining pod.
 func (r *drainRun) blocked(found round) DrainProgress {
-	p := found.progress
+	p := r.requests.count(found.progress)
 	p.Evicted = r.evicted
 	p.Reasons = map[string]int{}
 	add := func(pod *corev1.Pod, b Blocker) {
@@ -50,7 +50,9 @@ func (r *drainRun) addRefusal(pod *corev1.Pod, add func(*corev1.Pod, Blocker)) {
 	case t == nil && !r.back.wait(pod).IsZero():
 		add(pod, Blocker{Reason: "ComesBack", Message: r.back.explain(pod), Since: pod.CreationTimestamp.Time})
 	case t != nil && t.eviction.Answer != k8s.Accepted:
-		add(pod, r.budgetBlocker(pod, t.eviction, t.since))
+		b := r.budgetBlocker(pod, t.eviction, t.since)
+		b.Message = r.requests.explain(pod, b.Message)
+		add(pod, b)
 	}
 }
 

@@ -61,6 +61,7 @@ type drainRun struct {
 	classify *k8s.Classifier
 	plan     drainplan.Plan
 	budgets  *budgets
+	requests *evictionRequests
 	reporter reporter
 
 	// reached is the tier that is drained; it never goes back.
@@ -125,6 +126,11 @@ func (d *Drains) newRun(ctx context.Context, in DrainInput) (*drainRun, error) {
 		tries:    map[types.UID]*try{}, killed: map[types.UID]bool{}, back: newComebacks(), seen: map[types.UID]bool{},
 		refusedSince: map[types.UID]time.Time{}, verdicts: map[types.UID]knownVerdict{},
 	}
+	if !waits && in.Drain.Via == spec.ViaEvictionRequest {
+		if r.requests, err = newEvictionRequests(ctx, d.Nodes.Client, node, d.Limiter); err != nil {
+			return nil, err
+		}
+	}
 	r.resume(ctx)
 	return r, nil
 }
@@ -168,6 +174,7 @@ func (r *drainRun) untilEmpty(ctx context.Context) (DrainProgress, error) {
 		case <-r.node.pods.Changed:
 		case <-r.node.node.Changed:
 		case <-r.budgets.changed:
+		case <-r.requests.changes():
 		case <-retry.C:
 		case <-beat.C:
 		case <-r.node.pods.Refused:
@@ -185,7 +192,11 @@ func (r *drainRun) untilEmpty(ctx context.Context) (DrainProgress, error) {
 func (r *drainRun) emptied(ctx context.Context, progress DrainProgress) (DrainProgress, error) {
 	progress.Evicted, progress.Terminating = r.evicted, 0
 	progress.Total = max(progress.Total, progress.Evicted)
+	progress = r.requests.count(progress)
 	r.reporter.last = progress
+	if err := r.requests.withdraw(ctx); err != nil {
+		return DrainProgress{}, err
+	}
 	if r.in.Drain.WaitForVolumeDetach {
 		if err := r.untilDetached(ctx); err != nil {
 			return DrainProgress{}, err

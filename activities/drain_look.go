@@ -46,6 +46,9 @@ type placed struct {
 // are evicted too but never keep the node from being drained.
 func (r *drainRun) look(ctx context.Context) (round, error) {
 	found := round{progress: DrainProgress{At: time.Now()}}
+	if err := r.noteDeparted(ctx); err != nil {
+		return found, err
+	}
 	remaining := make([]int, r.plan.Len())
 	var pods []placed
 	for _, pod := range r.node.podsByName() {

@@ -81,7 +81,7 @@ func (r *drainRun) kin(due []target) [][]target {
 	groups := map[string][]target{}
 	for _, t := range due {
 		key := string(t.UID)
-		if !r.deletes(t) && !finished(t.Pod) {
+		if !r.deletes(t) && !finished(t.Pod) && r.requests == nil {
 			if budgets := r.budgets.of(t.Pod); len(budgets) > 0 {
 				key = string(budgets[0].UID)
 			} else if owner := metav1.GetControllerOf(t.Pod); owner != nil {
@@ -135,6 +135,13 @@ func (s *sender) inTurn(ctx context.Context, pods []target) error {
 }
 
 func (s *sender) one(ctx context.Context, t target) error {
+	if !s.deletes(t) {
+		if answer, direct := s.requests.request(ctx, t.Pod); !direct {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.record(s.drain, t.Pod, answer)
+		}
+	}
 	if err := s.Limiter.Wait(ctx); err != nil {
 		return err
 	}
@@ -221,12 +228,14 @@ func (r *drainRun) due(targets []target) []target {
 		tried := r.tries[t.UID]
 		switch {
 		case tried == nil && now.Before(r.back.wait(t.Pod)):
-		case tried == nil && !r.deletes(t) && r.budgets.refuse(t.Pod, left):
+		case tried == nil && !r.deletes(t) && r.requests == nil && r.budgets.refuse(t.Pod, left):
 			// Its budget refused another pod: it counts as refused without a request, and waits like the others.
 			r.tries[t.UID] = &try{eviction: k8s.Eviction{Answer: k8s.BudgetRefused}, since: now, next: now.Add(lastRetry)}
 		case tried == nil:
 			due = append(due, t)
 		case tried.eviction.Answer == k8s.Accepted:
+		case tried.eviction.Answer == k8s.Requested:
+			due = append(due, t) // to look costs no request
 		case r.deletes(t) && refusedByBudget(tried.eviction.Answer):
 			due = append(due, t)
 		case tried.eviction.Answer == k8s.SeveralBudgets && len(r.budgets.of(t.Pod)) > 1:
@@ -247,8 +256,10 @@ func (r *drainRun) deletes(t target) bool {
 
 // record notes an outcome; only a missing permission ends the drain.
 func (r *drainRun) record(ctx context.Context, pod *corev1.Pod, e k8s.Eviction) error {
-	r.Metrics.answered(e.Answer)
 	t := r.tries[pod.UID]
+	if t == nil || e.Answer != k8s.Requested || t.eviction.Answer != k8s.Requested {
+		r.Metrics.answered(e.Answer)
+	}
 	if t == nil {
 		t = &try{since: time.Now()}
 		r.tries[pod.UID] = t
@@ -296,6 +307,9 @@ func (r *drainRun) untilNextTry(found round) time.Duration {
 			next = at
 		}
 	}
+	if at := r.requests.nextLook(); !at.IsZero() {
+		consider(laterThan(now, at))
+	}
 	for _, t := range found.targets {
 		at := r.back.wait(t.Pod)
 		if tried := r.tries[t.UID]; tried != nil {
@@ -303,11 +317,13 @@ func (r *drainRun) untilNextTry(found round) time.Duration {
 				continue
 			}
 			at = tried.next
+			if tried.eviction.Answer == k8s.Requested {
+				at = time.Time{}
+			}
 		}
-		if !at.IsZero() && !at.After(now) {
-			at = now.Add(10 * time.Millisecond)
+		if !at.IsZero() {
+			consider(laterThan(now, at))
 		}
-		consider(at)
 		r.considerKill(t.Pod, consider)
 	}
 	for _, refused := range found.refused {
@@ -315,6 +331,14 @@ func (r *drainRun) untilNextTry(found round) time.Duration {
 		r.considerKill(refused.pod, consider)
 	}
 	return max(next.Sub(now), 10*time.Millisecond)
+}
+
+// laterThan is a time to wake at, which is never now: what is overdue was just tried.
+func laterThan(now, at time.Time) time.Time {
+	if at.After(now) {
+		return at
+	}
+	return now.Add(10 * time.Millisecond)
 }
 
 func (r *drainRun) considerKill(pod *corev1.Pod, consider func(time.Time)) {

@@ -129,6 +129,8 @@ type ReleaseInput struct {
 	WorkflowID string `json:"workflowId"`
 	RunID      string `json:"runId"`
 	Event      Event  `json:"event"`
+	// WithdrawRequests withdraws the EvictionRequests that the run's drain left behind.
+	WithdrawRequests bool `json:"withdrawRequests,omitempty"`
 	// Then is sent as soon as the node is released; nil sends nothing.
 	Then *Signal `json:"then,omitempty"`
 }
@@ -163,6 +165,12 @@ func (n *Nodes) ReleaseNode(ctx context.Context, in ReleaseInput) (Released, err
 	}
 	if !released.Gone && !released.Foreign {
 		n.emit(ctx, in.Node, released.UID, in.Event)
+	}
+	if in.WithdrawRequests {
+		// Only now: the mark is gone, so that a drain that still runs files none anew.
+		if err := withdrawRequests(ctx, n.Client, in); err != nil {
+			return Released{}, translate(err)
+		}
 	}
 	return Released{
 		Gone: released.Gone, Foreign: released.Foreign, Uncordoned: released.Uncordoned, OtherHolders: released.OtherHolders,

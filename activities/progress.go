@@ -21,6 +21,10 @@ type DrainProgress struct {
 	Remaining int `json:"remaining"`
 	// Terminating counts the remaining pods that are on their way out.
 	Terminating int `json:"terminating,omitempty"`
+	// Direct counts the pods for which nobody answered an EvictionRequest (drain.via) and that are evicted directly,
+	// DirectWhy says why the last of them is.
+	Direct    int    `json:"direct,omitempty"`
+	DirectWhy string `json:"directWhy,omitempty"`
 	// Skipped counts pods that stay: those of DaemonSets, static pods, and pods that were not selected.
 	Skipped int `json:"skipped,omitempty"`
 	// Stays are the first of the pods that a tier is about and that stay all the same, and why.

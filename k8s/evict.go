@@ -52,7 +52,7 @@ type Eviction struct {
 	Err        error
 }
 
-var authorizerSays = regexp.MustCompile(` cannot (create resource "pods/eviction"|delete resource "pods") `)
+var authorizerSays = regexp.MustCompile(` cannot (create resource "pods/eviction"|delete resource "pods"|[a-z]+ resource "eviction(request)?s") `)
 
 var budgetName = regexp.MustCompile(`disruption budget (\S+) `)
 
@@ -130,8 +130,8 @@ func (e *Eviction) readTooManyRequests(err error) {
 	}
 }
 
-// deniedByAuthorizer tells that the account may not evict, or delete. A policy or a quota answers 403 too, and may think better of
-// it.
+// deniedByAuthorizer tells that the account may not evict or delete a pod, or ask for its eviction. A policy or a quota
+// answers 403 too, and may think better of it.
 func deniedByAuthorizer(err error) bool {
 	return apierrors.IsForbidden(err) && authorizerSays.MatchString(err.Error())
 }

@@ -6,13 +6,14 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 )
 
-// Watch is a live copy of the objects of one type that a field selector selects, kept by client-go's informer: one
+// Watch is a live copy of the objects of one type that selectors select, kept by client-go's informer: one
 // streaming request where the API server can, with list and watch as its fallback.
 type Watch[T runtime.Object] struct {
 	informer cache.SharedIndexInformer
@@ -30,6 +31,8 @@ type WatchOptions struct {
 	Resource  string
 	Namespace string
 	Fields    fields.Selector
+	// Labels is a label selector; empty selects all.
+	Labels string
 	// Strip drops what is not needed before an object is kept.
 	Strip cache.TransformFunc
 	// Deleted is called with the last known state of each object that goes; may be nil.
@@ -43,7 +46,9 @@ func NewWatch[T runtime.Object](ctx context.Context, client rest.Interface, exam
 	}
 	w := &Watch[T]{Changed: make(chan struct{}, 1), Refused: make(chan struct{})}
 	w.informer = cache.NewSharedIndexInformer(
-		cache.NewListWatchFromClient(client, o.Resource, o.Namespace, o.Fields), example, 0, cache.Indexers{})
+		cache.NewFilteredListWatchFromClient(client, o.Resource, o.Namespace, func(options *metav1.ListOptions) {
+			options.FieldSelector, options.LabelSelector = o.Fields.String(), o.Labels
+		}), example, 0, cache.Indexers{})
 	if o.Strip != nil {
 		if err := w.informer.SetTransform(o.Strip); err != nil {
 			return nil, err

@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/activities"
+	"drydock/workflows/spec"
 )
 
 // retryRelease bounds the pause between attempts to give something back.
@@ -61,8 +62,9 @@ func (m *maintenance) releaseNode(reason, message string, warning bool) (gone bo
 		var released activities.Released
 		err := workflow.ExecuteActivity(ctx, nodes.ReleaseNode, activities.ReleaseInput{
 			Node: m.spec.Node, WorkflowID: m.status.WorkflowID, RunID: m.status.RunID,
-			Event: activities.Event{Reason: reason, Message: message, Warning: warning, Key: fmt.Sprint(m.status.Attempt)},
-			Then:  &activities.Signal{WorkflowID: SchedulerID(m.cluster), Name: SignalSlotRelease, Payload: slot},
+			Event:            activities.Event{Reason: reason, Message: message, Warning: warning, Key: fmt.Sprint(m.status.Attempt)},
+			WithdrawRequests: m.spec.Drain.Via == spec.ViaEvictionRequest,
+			Then:             &activities.Signal{WorkflowID: SchedulerID(m.cluster), Name: SignalSlotRelease, Payload: slot},
 		}).Get(ctx, &released)
 		if err == nil {
 			m.uid, m.request = "", ""

@@ -301,7 +301,7 @@ func (s *scheduler) releaseOrphan(node, workflowID, runID, requestor, why string
 		})
 	}
 	return workflow.ExecuteActivity(within(quick(s.ctx, "release "+node), sayAfter), nodes.ReleaseNode, activities.ReleaseInput{
-		Node: node, WorkflowID: workflowID, RunID: runID, Event: event,
+		Node: node, WorkflowID: workflowID, RunID: runID, Event: event, WithdrawRequests: true,
 	})
 }
 

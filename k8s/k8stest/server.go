@@ -1,5 +1,5 @@
-// Package k8stest is a small API server for tests: it lists, watches, reads and patches nodes, pods and disruption
-// budgets as kube-apiserver does, and lets a test answer everything else.
+// Package k8stest is a small API server for tests: it lists, watches, reads and patches nodes, pods, disruption
+// budgets and eviction requests as kube-apiserver does, and lets a test answer everything else.
 package k8stest
 
 import (
@@ -19,17 +19,19 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
 
-// Object is what the server keeps: a node, a pod, a disruption budget or a DaemonSet.
+// Object is what the server keeps: a node, a pod, a disruption budget, a DaemonSet, an EvictionRequest or its Eviction.
 type Object interface {
 	metav1.Object
 	runtime.Object
@@ -193,18 +195,26 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodPost && subresource == "eviction":
 		s.evict(w, namespace, name)
 	case r.Method == http.MethodDelete && resource == "pods":
-		s.remove(w, r, namespace, name)
+		s.deletePod(w, r, namespace, name)
 	case r.Method == http.MethodPost && resource == "events":
 		w.WriteHeader(http.StatusCreated)
 		io.WriteString(w, `{"kind":"Event","apiVersion":"v1"}`)
+	case r.Method == http.MethodPost && resource == "selfsubjectaccessreviews":
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusCreated)
+		io.WriteString(w, `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":true}}`)
+	case r.Method == http.MethodPost && resource == "evictionrequests":
+		s.create(w, r, &lifecyclev1alpha1.EvictionRequest{})
+	case r.Method == http.MethodDelete && resource == "evictionrequests":
+		s.remove(w, resource, namespace, name)
 	case r.Method == http.MethodGet && name != "":
 		s.get(w, resource, namespace, name)
 	case r.Method == http.MethodPatch:
 		s.patch(w, r, resource, namespace, name)
 	case r.Method == http.MethodGet && r.URL.Query().Get("watch") != "":
-		s.watch(w, r, &stream{resource: resource, namespace: namespace, fields: r.URL.Query().Get("fieldSelector")})
+		s.watch(w, r, selection(r, resource, namespace))
 	case r.Method == http.MethodGet:
-		s.list(w, &stream{resource: resource, namespace: namespace, fields: r.URL.Query().Get("fieldSelector")})
+		s.list(w, selection(r, resource, namespace))
 	default:
 		http.Error(w, "not a request this server knows", http.StatusNotImplemented)
 	}
@@ -227,8 +237,13 @@ func parse(path string) (resource, namespace, name, subresource string) {
 
 // stream is a watch under way, or the selection of a list.
 type stream struct {
-	resource, namespace, fields string
-	events                      chan string
+	resource, namespace, fields, labels string
+	events                              chan string
+}
+
+func selection(r *http.Request, resource, namespace string) *stream {
+	q := r.URL.Query()
+	return &stream{resource: resource, namespace: namespace, fields: q.Get("fieldSelector"), labels: q.Get("labelSelector")}
 }
 
 func (st *stream) selects(o Object) bool {
@@ -237,7 +252,8 @@ func (st *stream) selects(o Object) bool {
 		return false
 	}
 	selector, err := fields.ParseSelector(st.fields)
-	return err == nil && selector.Matches(set)
+	labelled, errLabels := labels.Parse(st.labels)
+	return err == nil && errLabels == nil && selector.Matches(set) && labelled.Matches(labels.Set(o.GetLabels()))
 }
 
 func describe(o Object) (resource string, set fields.Set) {
@@ -252,6 +268,10 @@ func describe(o Object) (resource string, set fields.Set) {
 		return "poddisruptionbudgets", set
 	case *appsv1.DaemonSet:
 		return "daemonsets", set
+	case *lifecyclev1alpha1.EvictionRequest:
+		return "evictionrequests", set
+	case *lifecyclev1alpha1.Eviction:
+		return "evictions", set
 	}
 	panic(fmt.Sprintf("no resource for %T", o))
 }
@@ -261,14 +281,17 @@ func keyOf(o Object) string {
 	return resource + "/" + o.GetNamespace() + "/" + o.GetName()
 }
 
+var kinds = map[string]schema.GroupVersionKind{
+	"nodes": {Version: "v1", Kind: "Node"}, "pods": {Version: "v1", Kind: "Pod"},
+	"poddisruptionbudgets": {Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
+	"evictionrequests":     lifecyclev1alpha1.SchemeGroupVersion.WithKind("EvictionRequest"),
+	"evictions":            lifecyclev1alpha1.SchemeGroupVersion.WithKind("Eviction"),
+	"daemonsets":           {Group: "apps", Version: "v1", Kind: "DaemonSet"},
+}
+
 // encode writes an object with its kind.
 func encode(o Object) string {
 	o = o.DeepCopyObject().(Object)
-	kinds := map[string]schema.GroupVersionKind{
-		"nodes": {Version: "v1", Kind: "Node"}, "pods": {Version: "v1", Kind: "Pod"},
-		"poddisruptionbudgets": {Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
-		"daemonsets":           {Group: "apps", Version: "v1", Kind: "DaemonSet"},
-	}
 	resource, _ := describe(o)
 	o.GetObjectKind().SetGroupVersionKind(kinds[resource])
 	text, err := json.Marshal(o)
@@ -296,7 +319,9 @@ func (s *Server) list(w http.ResponseWriter, selection *stream) {
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")
-	fmt.Fprintf(w, `{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"%d"},"items":[%s]}`, s.version, strings.Join(items, ","))
+	kind := kinds[selection.resource]
+	fmt.Fprintf(w, `{"kind":"%sList","apiVersion":%q,"metadata":{"resourceVersion":"%d"},"items":[%s]}`,
+		kind.Kind, kind.GroupVersion(), s.version, strings.Join(items, ","))
 }
 
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, st *stream) {
@@ -308,7 +333,8 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, st *stream) {
 				st.events <- fmt.Sprintf(`{"type":"ADDED","object":%s}`, encode(o))
 			}
 		}
-		end := map[string]Object{"nodes": &corev1.Node{}, "pods": &corev1.Pod{}, "poddisruptionbudgets": &policyv1.PodDisruptionBudget{}}[st.resource]
+		end := map[string]Object{"nodes": &corev1.Node{}, "pods": &corev1.Pod{}, "poddisruptionbudgets": &policyv1.PodDisruptionBudget{},
+			"evictionrequests": &lifecyclev1alpha1.EvictionRequest{}, "evictions": &lifecyclev1alpha1.Eviction{}}[st.resource]
 		end.SetResourceVersion(strconv.Itoa(s.version))
 		end.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
 		st.events <- fmt.Sprintf(`{"type":"BOOKMARK","object":%s}`, encode(end))
@@ -345,6 +371,36 @@ func (s *Server) get(w http.ResponseWriter, resource, namespace, name string) {
 	io.WriteString(w, encode(o))
 }
 
+// create keeps a new object, and refuses a second one of the same name.
+func (s *Server) create(w http.ResponseWriter, r *http.Request, o Object) {
+	if err := json.NewDecoder(r.Body).Decode(o); err != nil {
+		panic(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, there := s.objects[keyOf(o)]; there {
+		resource, _ := describe(o)
+		respondError(w, apierrors.NewAlreadyExists(schema.GroupResource{Resource: resource}, o.GetName()))
+		return
+	}
+	o.SetCreationTimestamp(metav1.Now())
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusCreated)
+	io.WriteString(w, encode(s.set(o)))
+}
+
+func (s *Server) remove(w http.ResponseWriter, resource, namespace, name string) {
+	s.mu.Lock()
+	o, ok := s.objects[resource+"/"+namespace+"/"+name]
+	s.mu.Unlock()
+	if !ok {
+		respondError(w, apierrors.NewNotFound(schema.GroupResource{Resource: resource}, name))
+		return
+	}
+	s.Delete(o)
+	Respond(w, `{"kind":"Status","apiVersion":"v1","status":"Success","code":200}`)
+}
+
 // patch applies a merge patch or a JSON patch, and refuses one that is for another version.
 func (s *Server) patch(w http.ResponseWriter, r *http.Request, resource, namespace, name string) {
 	s.mu.Lock()
@@ -378,6 +434,8 @@ func (s *Server) patch(w http.ResponseWriter, r *http.Request, resource, namespa
 		*changed = corev1.Node{}
 	case *corev1.Pod:
 		*changed = corev1.Pod{}
+	case *lifecyclev1alpha1.EvictionRequest:
+		*changed = lifecyclev1alpha1.EvictionRequest{}
 	}
 	if err := json.Unmarshal(after, changed); err != nil {
 		panic(err)
@@ -401,8 +459,8 @@ func (s *Server) evict(w http.ResponseWriter, namespace, name string) {
 	Respond(w, `{"kind":"Status","apiVersion":"v1","status":"Success","code":201}`)
 }
 
-// remove deletes a pod at once, and notes with which grace period that was asked for.
-func (s *Server) remove(w http.ResponseWriter, r *http.Request, namespace, name string) {
+// deletePod deletes a pod at once, and notes with which grace period that was asked for.
+func (s *Server) deletePod(w http.ResponseWriter, r *http.Request, namespace, name string) {
 	var options metav1.DeleteOptions
 	if err := json.NewDecoder(r.Body).Decode(&options); err != nil {
 		panic(err)
