@@ -29,8 +29,6 @@ type Mark struct {
 	// Cordoned says that Drydock made the node unschedulable and will undo it; a node that a person had cordoned
 	// before stays cordoned.
 	Cordoned bool `json:"cordoned"`
-	// Tainted says that Drydock set MaintenanceTaint.
-	Tainted bool `json:"tainted,omitempty"`
 	// Prior are the values that protections had before; nil where there was none.
 	Prior map[string]*string `json:"prior,omitempty"`
 }
@@ -141,7 +139,7 @@ func releasePatch(node *corev1.Node, mark Mark, workflowID, runID string) ([]byt
 	if mark.Cordoned && node.Spec.Unschedulable {
 		changes["unschedulable"] = nil
 	}
-	if mark.Tainted && isTainted(node) {
+	if isTainted(node) {
 		changes["taints"] = slices.DeleteFunc(slices.Clone(node.Spec.Taints), isMaintenanceTaint)
 	}
 	if len(changes) > 0 {

@@ -21,6 +21,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"drydock/k8s"
+	"drydock/k8s/k8stest"
 )
 
 const (
@@ -392,5 +393,40 @@ func TestHoldGivesUpWithItsContext(t *testing.T) {
 	cancel()
 	if _, err := k8s.Hold(ctx, client, holder("ops", true)); err == nil {
 		t.Error("a hold succeeded against conflicts without end")
+	}
+}
+
+func TestTaintGoesWithTheLastHolder(t *testing.T) {
+	n := nodeWith(nil)
+	s := k8stest.New(n)
+	kube := s.Client(t)
+	hold := func(run string) {
+		t.Helper()
+		if _, err := k8s.Hold(t.Context(), kube, k8s.HoldInput{Node: n.Name, Holder: k8s.Holder{WorkflowID: "w", RunID: run, Cordon: true}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hold("a")
+	for range 2 {
+		if err := k8s.Taint(t.Context(), kube, n.Name, "w", "a"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hold("b")
+	if err := k8s.Taint(t.Context(), kube, n.Name, "w", "stranger"); !errors.Is(err, k8s.ErrNotHolder) {
+		t.Errorf("error = %v", err)
+	}
+	for _, c := range []struct {
+		release string
+		want    int
+	}{{"", 2}, {"a", 2}, {"b", 1}} {
+		if c.release != "" {
+			if _, err := k8s.Release(t.Context(), kube, n.Name, "w", c.release); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := s.Node(n.Name).Spec.Taints; len(got) != c.want || got[0].Key != "gpu" {
+			t.Errorf("after the release of %q the taints are %v", c.release, got)
+		}
 	}
 }

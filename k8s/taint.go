@@ -2,7 +2,6 @@ package k8s
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -16,8 +15,8 @@ import (
 // tolerate a cordon, but not this.
 var MaintenanceTaint = corev1.Taint{Key: "drydock.dev/maintenance", Effect: corev1.TaintEffectNoSchedule}
 
-// Taint sets MaintenanceTaint on a node that the maintenance holds, and notes in the mark that it is Drydock's, so that
-// the release takes it off. It is idempotent. Errors: ErrNodeGone, ErrNotHolder.
+// Taint sets MaintenanceTaint on a node that the maintenance holds; the release of its last holder takes it off. It is
+// idempotent. Errors: ErrNodeGone, ErrNotHolder.
 func Taint(ctx context.Context, client kubernetes.Interface, name, workflowID, runID string) error {
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		node, mark, err := getMarked(ctx, client, name)
@@ -28,16 +27,10 @@ func Taint(ctx context.Context, client kubernetes.Interface, name, workflowID, r
 			return ErrNotHolder
 		}
 		if isTainted(node) {
-			return nil // ours, or a person's own that is not ours to take off
-		}
-		mark.Tainted = true
-		text, err := json.Marshal(mark)
-		if err != nil {
-			return err
+			return nil
 		}
 		taints := append(slices.Clone(node.Spec.Taints), MaintenanceTaint)
-		patch, err := nodePatch{"spec": map[string]any{"taints": taints}}.guarded(
-			node, map[string]*string{HoldersAnnotation: new(string(text))}, nil)
+		patch, err := nodePatch{"spec": map[string]any{"taints": taints}}.guarded(node, nil, nil)
 		if err != nil {
 			return err
 		}
