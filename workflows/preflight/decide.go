@@ -203,20 +203,20 @@ func (d *decision) pod(p PodFacts) Pod {
 		r.Action, r.Reason, r.Message = Wait, reasonStatic, "is a static pod, which cannot be evicted: somebody has to take it off the node"
 	case p.Type == drainplan.Static:
 		r.Reason, r.Message = reasonStatic, "is a static pod of the kubelet"
-	case p.Type == drainplan.DaemonSet && (!planned || !evicts):
+	case p.Type == drainplan.DaemonSet && !planned:
 		r.Reason, r.Message = reasonDaemonSet, "belongs to a DaemonSet"
+	case p.Type == drainplan.DaemonSet && p.Returns:
+		r.Reason, r.Message = reasonReturns, "tolerates the maintenance taint, so its DaemonSet would put it back"
 	case !planned:
 		r.Reason, r.Message = reasonNotPlanned, "no tier of the plan selects it"
 	case p.Terminating:
 		r.Action, r.Reason, r.Message = Wait, reasonTerminating, "is on its way out already"
 	case !evicts:
 		r.Action, r.Reason, r.Message = Wait, reasonMode, "drain.mode "+d.drain.Mode+" evicts no pods"
-	case p.Type == drainplan.DaemonSet && p.Returns:
-		r.Reason, r.Message = reasonReturns, "tolerates the maintenance taint, so its DaemonSet would put it back"
-	case p.Type == drainplan.DaemonSet:
-		r.Action, r.Reason, r.Message = Delete, reasonDaemonSet, "is deleted; the maintenance taint keeps it away"
 	case p.Refusal != "":
 		r.Action, r.Reason, r.Message = Refuse, p.Refusal, cut(p.Message)
+	case p.Type == drainplan.DaemonSet:
+		r.Action, r.Reason, r.Message = Delete, reasonDaemonSet, "is deleted; the maintenance taint keeps it away"
 	default:
 		r.Action = Evict
 		if p.Finished {
@@ -243,12 +243,12 @@ func (d *decision) findings(r row) {
 		if r.Reason == reasonReturns {
 			d.report.warn(Finding{ToleratesAll, about, r.Message + ": it stays"})
 		}
-	case Evict:
+	case Evict, Delete:
 		if len(r.Budgets) > 1 {
 			d.stops(Finding{OverlappingBudget, about,
 				"several budgets select it (" + strings.Join(r.Budgets, ", ") + "), and the API server evicts no such pod: leave it one"})
 		}
-		if r.facts.Wish != "" {
+		if r.facts.Wish != "" && !r.facts.Finished {
 			d.report.warn(Finding{Protected, about, d.wish(r.facts.Wish)})
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock/workflows/drainplan"
 	"drydock/workflows/spec"
@@ -16,7 +17,7 @@ type Need struct {
 	Optional bool
 }
 
-// String is "verb resource in API group group".
+// String is "verb resource in API group group", with the namespace where it is one's.
 func (n Need) String() string {
 	resource := n.Resource
 	if n.Subresource != "" {
@@ -26,14 +27,21 @@ func (n Need) String() string {
 	if n.Group != "" {
 		group = "API group " + n.Group
 	}
-	return n.Verb + " " + resource + " in " + group
+	text := n.Verb + " " + resource + " in " + group
+	if n.Namespace != "" {
+		text += " (namespace " + n.Namespace + ")"
+	}
+	return text
 }
 
-// Needs are the permissions that a maintenance with such a drain needs.
+// Needs are the permissions that a maintenance with such a drain needs: those for the node, those for its pods, and those
+// to evict them.
 func Needs(drain spec.Drain) []Need {
 	needs := all("", "nodes", "get", "list", "watch", "patch")
-	needs = append(needs, Need{Optional: true, ResourceAttributes: authorizationv1.ResourceAttributes{
-		Verb: "create", Resource: "events", Namespace: "default"}})
+	for _, need := range all("", "events", "create") {
+		need.Optional, need.Namespace = true, metav1.NamespaceDefault // Events on nodes live there
+		needs = append(needs, need)
+	}
 	if drain.Mode == spec.ModeNone || drain.Mode == spec.ModeExternal {
 		return needs
 	}
@@ -41,19 +49,29 @@ func Needs(drain spec.Drain) []Need {
 	needs = append(needs, all("apps", "daemonsets", "get")...)
 	if drain.WaitForVolumeDetach {
 		needs = append(needs, all("storage.k8s.io", "volumeattachments", "list", "watch")...)
+		needs = append(needs, all("", "persistentvolumeclaims", "get")...)
 	}
-	if drain.Mode == spec.ModeWait {
-		return needs
+	if drain.Mode == spec.ModeEvict {
+		needs = append(needs, evicting(drain)...)
 	}
-	eviction := Need{ResourceAttributes: authorizationv1.ResourceAttributes{Verb: "create", Resource: "pods", Subresource: "eviction"}}
-	needs = append(needs, eviction)
-	needs = append(needs, all("policy", "poddisruptionbudgets", "list", "watch")...)
+	return needs
+}
+
+func evicting(drain spec.Drain) []Need {
+	eviction := all("", "pods", "create")
+	eviction[0].Subresource = "eviction"
+	needs := append(eviction, all("policy", "poddisruptionbudgets", "list", "watch")...)
 	if deletes(drain) {
 		needs = append(needs, all("", "pods", "delete")...)
 	}
 	if drain.Via == spec.ViaEvictionRequest {
-		needs = append(needs, all("lifecycle.k8s.io", "evictionrequests", "create")...)
+		needs = append(needs, all("lifecycle.k8s.io", "evictionrequests", "list", "watch", "create", "patch", "delete")...)
 		needs = append(needs, all("lifecycle.k8s.io", "evictions", "list", "watch")...)
+	}
+	// Events on pods; client-go's recorder patches those that it repeats.
+	for _, need := range all("", "events", "create", "patch") {
+		need.Optional = true
+		needs = append(needs, need)
 	}
 	return needs
 }

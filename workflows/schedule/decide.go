@@ -19,6 +19,7 @@ func Decide(in Input) Decision {
 		return refuseAll(ranked, code, reason)
 	}
 	r := newRound(in)
+	r.decision.Refused = make([]Refusal, 0, len(ranked))
 	for _, c := range ranked {
 		r.consider(*c.Request)
 	}
@@ -39,7 +40,7 @@ func halted(in Input) (Code, string) {
 }
 
 func refuseAll(ranked []contender, code Code, reason string) Decision {
-	var d Decision
+	d := Decision{Refused: make([]Refusal, 0, len(ranked))}
 	for _, c := range ranked {
 		d.Refused = append(d.Refused, Refusal{Request: *c.Request, Code: code, Reason: reason})
 	}
@@ -95,7 +96,7 @@ func newRound(in Input) *round {
 		observed: in.Observed,
 		holders:  make(map[string]Grant, len(in.Granted)),
 		returned: make(map[string]bool, len(in.Released)),
-		best:     make(map[string]string),
+		best:     make(map[string]string, len(in.Pending)),
 		groups:   make(map[string]gauge),
 	}
 	granted := slices.SortedFunc(slices.Values(in.Granted), func(a, b Grant) int {

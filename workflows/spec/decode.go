@@ -19,15 +19,17 @@ import (
 // by field, so that a field of drain can be set without losing the default of another; lists are replaced.
 func Decode(input, defaults []byte) (Maintenance, error) {
 	var m Maintenance
-	input, err := normalizePlan(input)
+	input, err := normalize(input)
 	if err != nil {
 		return m, err
 	}
 	if err := DecodeStrict(input, &m); err != nil {
 		return m, err
 	}
-	if defaults, err = normalizePlan(defaults); err != nil {
-		return m, err
+	if len(defaults) > 0 {
+		if defaults, err = normalize(defaults); err != nil {
+			return m, err
+		}
 	}
 	merged := []byte(Defaults)
 	for _, layer := range [][]byte{defaults, input} {
@@ -43,6 +45,16 @@ func Decode(input, defaults []byte) (Maintenance, error) {
 		return m, err
 	}
 	return m, m.Validate()
+}
+
+// normalize brings a layer into the form that is decoded. What it re-writes no longer shows a null or a duplicate field,
+// so those are refused first.
+func normalize(layer []byte) ([]byte, error) {
+	var object map[string]any
+	if err := DecodeStrict(layer, &object); err != nil {
+		return nil, err
+	}
+	return normalizePlan(layer)
 }
 
 // CheckDefaults validates the worker's defaults: a Maintenance without the fields that identify one.

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -62,49 +63,31 @@ func (d Drain) WaitsForStatic() bool { return d.Plan != nil && d.Plan.Static == 
 
 // normalizePlan brings the forms in which a plan may be written into the one that is decoded: the KEP's list of
 // entries becomes an object that includes all pod types, label selectors written as objects become text, and absent
-// fields get their defaults. What it does not understand it leaves for the strict decoder to refuse.
+// fields get their defaults. What it does not understand it leaves for the strict decoder to refuse. Nulls and duplicate
+// fields must have been refused before: it would drop them.
 func normalizePlan(data []byte) ([]byte, error) {
 	object, drain := fieldsOf(data), fieldsOf(fieldsOf(data)["drain"])
 	if len(drain["plan"]) == 0 {
 		return data, nil
 	}
-	var tiers []map[string]any
-	var plan map[string]any
-	switch {
-	case json.Unmarshal(drain["plan"], &tiers) == nil:
-		plan = map[string]any{"include": drainplan.Types()}
-	case json.Unmarshal(drain["plan"], &plan) == nil && plan != nil:
-		if _, given := plan["include"]; !given {
-			plan["include"] = []drainplan.PodType{drainplan.Default}
-		}
-		list, _ := plan["tiers"].([]any)
-		for _, item := range list {
-			tier, ok := item.(map[string]any)
-			if !ok {
-				return data, nil
-			}
-			tiers = append(tiers, tier)
-		}
-	default:
+	var written any
+	if err := decodeExactly(drain["plan"], &written); err != nil {
+		return nil, fmt.Errorf("drain.plan: %w", err)
+	}
+	plan, _ := written.(map[string]any)
+	tiers, path := plan["tiers"], "drain.plan.tiers"
+	if list, ok := written.([]any); ok {
+		plan = map[string]any{"include": drainplan.Types(), "tiers": list}
+		tiers, path = list, "drain.plan"
+	}
+	if plan == nil {
 		return data, nil
 	}
-	if _, given := plan["static"]; !given {
-		plan["static"] = SkipStatic
+	if err := normalizeTiers(path, tiers); err != nil {
+		return nil, err
 	}
-	for i, tier := range tiers {
-		if err := normalizeSelector(tier); err != nil {
-			return nil, fmt.Errorf("drain.plan.tiers[%d].podSelector: %w", i, err)
-		}
-		if _, given := tier["podType"]; !given {
-			tier["podType"] = drainplan.Default
-		}
-		if _, given := tier["podPriority"]; !given {
-			return nil, fmt.Errorf("drain.plan.tiers[%d].podPriority: required: pods of this priority or less leave in this tier", i)
-		}
-	}
-	if tiers != nil {
-		plan["tiers"] = tiers
-	}
+	setAbsent(plan, "include", []drainplan.PodType{drainplan.Default})
+	setAbsent(plan, "static", SkipStatic)
 	var err error
 	if drain["plan"], err = json.Marshal(plan); err != nil {
 		return nil, err
@@ -113,6 +96,40 @@ func normalizePlan(data []byte) ([]byte, error) {
 		return nil, err
 	}
 	return json.Marshal(object)
+}
+
+// normalizeTiers changes the tiers in place; the path is where they were written, for the errors.
+func normalizeTiers(path string, tiers any) error {
+	list, _ := tiers.([]any)
+	for i, item := range list {
+		path := fmt.Sprintf("%s[%d]", path, i)
+		tier, ok := item.(map[string]any)
+		if !ok {
+			return fmt.Errorf("%s: want an object, got %s", path, kind(item))
+		}
+		if err := normalizeSelector(tier); err != nil {
+			return fmt.Errorf("%s.podSelector: %w", path, err)
+		}
+		if _, given := tier["podPriority"]; !given {
+			return fmt.Errorf("%s.podPriority: required: pods of this priority or less leave in this tier", path)
+		}
+		setAbsent(tier, "podType", drainplan.Default)
+	}
+	return nil
+}
+
+func setAbsent(object map[string]any, field string, value any) {
+	if _, given := object[field]; !given {
+		object[field] = value
+	}
+}
+
+// decodeExactly keeps numbers as they are written: as a float, 1000.0 and 1e3 would become whole numbers, which the
+// strict decoder refuses.
+func decodeExactly(data []byte, v any) error {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	return decoder.Decode(v)
 }
 
 // fieldsOf are the fields of a JSON object; none of anything else.
