@@ -70,6 +70,14 @@ func (b *budgets) of(pod *corev1.Pod) []*policyv1.PodDisruptionBudget {
 	return k8s.BudgetsOf(pod, w.List())
 }
 
+// first names the first budget of a pod; empty where none is known.
+func (b *budgets) first(pod *corev1.Pod) string {
+	if found := b.of(pod); len(found) > 0 {
+		return found[0].Namespace + "/" + found[0].Name
+	}
+	return ""
+}
+
 // refuse tells whether the pod's budgets are known to refuse it now, so that it is not worth a request. left holds what
 // each budget has left in this round.
 func (b *budgets) refuse(pod *corev1.Pod, left map[string]int32) bool {

@@ -2,7 +2,6 @@ package activities
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -15,6 +14,9 @@ import (
 	"drydock/workflows/drainplan"
 	"drydock/workflows/spec"
 )
+
+// withdrawWithin is how long a cancelled drain may take to withdraw its EvictionRequests.
+const withdrawWithin = 20 * time.Second
 
 // Drains empties nodes.
 type Drains struct {
@@ -68,7 +70,6 @@ type drainRun struct {
 	reached int
 	tainted bool
 	tries   map[types.UID]*try
-	killed  map[types.UID]bool
 	back    comebacks
 	seen    map[types.UID]bool
 	evicted int
@@ -82,24 +83,75 @@ type drainRun struct {
 // maintenance's any more. Cancelled, it tells in the error's details how far it came.
 // Errors: NodeGone, NodeReplaced, NotHolder, MissingPermission, WorkerStopping.
 func (d *Drains) Drain(ctx context.Context, in DrainInput) (DrainProgress, error) {
-	watching, cancel := context.WithCancel(ctx)
-	defer cancel()
-	r, err := d.newRun(watching, in)
-	if err != nil {
+	before := in.before(ctx)
+	pulse := startPulse(ctx, before)
+	defer pulse.stop()
+	progress, last, err := d.drain(ctx, pulse, in, before)
+	switch {
+	case err == nil:
+		return progress, nil // even if somebody cancels it just now: the node is empty
+	case temporal.IsCanceledError(context.Cause(ctx)):
+		d.withdrawCancelled(ctx, in)
+		return DrainProgress{}, temporal.NewCanceledError(last)
+	default:
 		return DrainProgress{}, translate(err)
 	}
-	defer d.Metrics.drains(in.Node)()
-	progress, err := r.untilEmpty(watching)
-	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-		return DrainProgress{}, temporal.NewCanceledError(r.reporter.last)
-	}
-	if err != nil {
-		return DrainProgress{}, translate(err)
-	}
-	return progress, nil
 }
 
-func (d *Drains) newRun(ctx context.Context, in DrainInput) (*drainRun, error) {
+// drain also tells how far it came where it did not come to its end.
+func (d *Drains) drain(ctx context.Context, pulse *pulse, in DrainInput, before DrainProgress) (progress, last DrainProgress, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r, err := d.newRun(ctx, pulse, in, before)
+	if err != nil {
+		return DrainProgress{}, before, err
+	}
+	defer d.Metrics.drains(in.Node)()
+	progress, err = r.untilEmpty(ctx)
+	return progress, r.reporter.last, err
+}
+
+// before is how far an earlier attempt, or an earlier drain of the same maintenance, came.
+func (in DrainInput) before(ctx context.Context) DrainProgress {
+	var before DrainProgress
+	switch {
+	case activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &before) == nil:
+		return before
+	case in.Before != nil:
+		return *in.Before
+	default:
+		return DrainProgress{}
+	}
+}
+
+// withdrawCancelled takes back what the drain asked for when the workflow cancels it. It cannot know why that is: under a
+// freeze nothing may be evicted, so no request stays. A rung or a skipped pod begins the drain anew, which files them
+// again; that a responder then begins anew is the lesser evil.
+func (d *Drains) withdrawCancelled(ctx context.Context, in DrainInput) {
+	if in.Drain.Mode != spec.ModeEvict || in.Drain.Via != spec.ViaEvictionRequest {
+		return
+	}
+	stopping := activity.GetWorkerStopChannel(ctx)
+	holder := activity.GetInfo(ctx).WorkflowExecution.ID
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin)
+	defer cancel()
+	for {
+		err := withdrawRequests(ctx, d.Nodes.Client, ReleaseInput{Node: in.Node, WorkflowID: holder, RunID: in.RunID})
+		if err == nil {
+			return
+		}
+		select {
+		case <-time.After(firstRetry):
+			continue
+		case <-stopping:
+		case <-ctx.Done():
+		}
+		activity.GetLogger(ctx).Warn("EvictionRequests of a cancelled drain are still filed", "node", in.Node, "error", err)
+		return
+	}
+}
+
+func (d *Drains) newRun(ctx context.Context, pulse *pulse, in DrainInput, before DrainProgress) (*drainRun, error) {
 	var regexps []string
 	for _, filter := range in.Drain.PodEvictionFilters {
 		regexps = append(regexps, filter.ByResourceNameRegex)
@@ -112,7 +164,7 @@ func (d *Drains) newRun(ctx context.Context, in DrainInput) (*drainRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	node, err := watchHeld(ctx, d.Nodes.Client, in.Node, in.UID, in.RunID)
+	node, err := watchHeld(ctx, d.Nodes.Client, pulse, in.Node, in.UID, in.RunID)
 	if err != nil {
 		return nil, err
 	}
@@ -122,36 +174,28 @@ func (d *Drains) newRun(ctx context.Context, in DrainInput) (*drainRun, error) {
 		Drains: d, in: in, node: node, choose: choose, plan: plan,
 		classify: k8s.NewClassifier(d.Nodes.Client, waits || in.Drain.Force, waits || in.Drain.DeleteEmptyDir),
 		budgets:  newBudgets(d.Nodes.Client),
-		reporter: reporter{temporal: d.Temporal, signal: in.BlockedSignal, metrics: d.Metrics, node: in.Node},
-		tries:    map[types.UID]*try{}, killed: map[types.UID]bool{}, back: newComebacks(), seen: map[types.UID]bool{},
+		reporter: reporter{
+			temporal: d.Temporal, signal: in.BlockedSignal, pulse: pulse, metrics: d.Metrics, node: in.Node, last: before,
+		},
+		tries: map[types.UID]*try{}, back: newComebacks(), seen: map[types.UID]bool{},
 		refusedSince: map[types.UID]time.Time{}, verdicts: map[types.UID]knownVerdict{},
+		evicted: before.Evicted, reached: min(max(before.Tier-1, 0), plan.Len()-1),
 	}
 	if !waits && in.Drain.Via == spec.ViaEvictionRequest {
 		if r.requests, err = newEvictionRequests(ctx, d.Nodes.Client, node, d.Limiter); err != nil {
 			return nil, err
 		}
-	}
-	r.resume(ctx)
-	return r, nil
-}
-
-// resume takes over what an earlier attempt, or an earlier drain of the same maintenance, had done.
-func (r *drainRun) resume(ctx context.Context) {
-	var before DrainProgress
-	if !activity.HasHeartbeatDetails(ctx) || activity.GetHeartbeatDetails(ctx, &before) != nil {
-		if r.in.Before == nil {
-			return
+		if err = r.withdrawUnwanted(ctx); err != nil {
+			return nil, err
 		}
-		before = *r.in.Before
 	}
-	r.evicted, r.reporter.last = before.Evicted, before
-	r.reached = min(max(before.Tier-1, 0), r.plan.Len()-1)
+	return r, nil
 }
 
 // untilEmpty looks, acts and waits for something to change, until no pod is left.
 func (r *drainRun) untilEmpty(ctx context.Context) (DrainProgress, error) {
-	beat := time.NewTicker(beatEvery)
-	defer beat.Stop()
+	again := time.NewTicker(beatEvery)
+	defer again.Stop()
 	for {
 		if err := r.node.fence(); err != nil {
 			return DrainProgress{}, err
@@ -176,7 +220,7 @@ func (r *drainRun) untilEmpty(ctx context.Context) (DrainProgress, error) {
 		case <-r.budgets.changed:
 		case <-r.requests.changes():
 		case <-retry.C:
-		case <-beat.C:
+		case <-again.C:
 		case <-r.node.pods.Refused:
 		case <-r.node.node.Refused:
 		case <-ctx.Done():

@@ -19,6 +19,8 @@ type round struct {
 	targets []target
 	refused []refusedPod
 	leaving []*corev1.Pod
+	// killable are those of the leaving that would be targets otherwise.
+	killable []target
 	// awaited are static pods that somebody has to take off the node.
 	awaited  []*corev1.Pod
 	progress DrainProgress
@@ -151,22 +153,41 @@ func priority(pod *corev1.Pod) int32 {
 
 // sort decides what is done with a pod of the tiers reached so far; the later ones wait for their turn.
 func (r *drainRun) sort(p placed, found *round) {
-	switch {
-	case p.DeletionTimestamp != nil:
+	leaving := p.DeletionTimestamp != nil
+	if leaving {
 		found.leaving = append(found.leaving, p.Pod)
+	}
+	refusal, refused := r.refusalOf(p)
+	switch {
 	case p.tier > r.reached:
 	case p.podType == drainplan.Static:
-		found.awaited = append(found.awaited, p.Pod)
-	case p.verdict.Class == k8s.Refuse:
-		found.refused = append(found.refused, refusedPod{p.Pod, p.verdict})
-	case p.podType == drainplan.DaemonSet && !r.in.Drain.DeleteEmptyDir && k8s.HasEmptyDir(p.Pod):
-		found.refused = append(found.refused, refusedPod{p.Pod, k8s.WithoutStorageConsent})
-	case r.isProtected(p.Pod):
-		found.refused = append(found.refused, refusedPod{p.Pod, k8s.Verdict{Class: k8s.Refuse, Reason: "DoNotDisrupt",
-			Message: fmt.Sprintf("asks not to be disrupted (%s): it is left alone until %s (protectedFor %s)", k8s.WishOf(p.Pod),
-				r.protectedUntil().UTC().Format(time.RFC3339), r.in.Drain.ProtectedFor)}})
+		if !leaving {
+			found.awaited = append(found.awaited, p.Pod)
+		}
+	case refused:
+		if !leaving {
+			found.refused = append(found.refused, refusedPod{p.Pod, refusal})
+		}
+	case leaving:
+		found.killable = append(found.killable, p.target)
 	default:
 		found.targets = append(found.targets, p.target)
+	}
+}
+
+// refusalOf says what a pod lacks to be acted upon.
+func (r *drainRun) refusalOf(p placed) (refusal k8s.Verdict, refused bool) {
+	switch {
+	case p.verdict.Class == k8s.Refuse:
+		return p.verdict, true
+	case p.podType == drainplan.DaemonSet && !r.in.Drain.DeleteEmptyDir && k8s.HasEmptyDir(p.Pod):
+		return k8s.WithoutStorageConsent, true
+	case r.isProtected(p.Pod):
+		return k8s.Verdict{Class: k8s.Refuse, Reason: "DoNotDisrupt",
+			Message: fmt.Sprintf("asks not to be disrupted (%s): it is left alone until %s (protectedFor %s)", k8s.WishOf(p.Pod),
+				r.protectedUntil().UTC().Format(time.RFC3339), r.in.Drain.ProtectedFor)}, true
+	default:
+		return k8s.Verdict{}, false
 	}
 }
 

@@ -22,12 +22,14 @@ const (
 	ErrorNotHolder = "NotHolder"
 	// ErrorMissingPermission: the worker's Kubernetes account may not do this; no retry heals that.
 	ErrorMissingPermission = "MissingPermission"
+	// ErrorNoScheduler: the scheduler does not run, and nobody starts it.
+	ErrorNoScheduler = "NoScheduler"
 	// ErrorWorkerStopping: the activity gave up its worker, and goes on elsewhere at once.
 	ErrorWorkerStopping = "WorkerStopping"
 )
 
 // translate tells Temporal which errors are worth a retry: all but those that only a person, or another step of the
-// workflow, can heal.
+// workflow, can heal. A token that is not accepted heals by itself: it is renewed.
 func translate(err error) error {
 	switch {
 	case err == nil, errors.Is(err, context.Canceled), temporal.IsApplicationError(err):
@@ -38,7 +40,7 @@ func translate(err error) error {
 		return temporal.NewNonRetryableApplicationError(err.Error(), ErrorNodeReplaced, nil)
 	case errors.Is(err, k8s.ErrNotHolder):
 		return temporal.NewNonRetryableApplicationError(err.Error(), ErrorNotHolder, nil)
-	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+	case apierrors.IsForbidden(err):
 		return temporal.NewNonRetryableApplicationError(
 			fmt.Sprintf("%v (grant it to the worker's account)", err), ErrorMissingPermission, nil)
 	default:

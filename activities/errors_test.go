@@ -24,6 +24,7 @@ func TestTranslateTellsWhatIsWorthARetry(t *testing.T) {
 		"another node":       {fmt.Errorf("marking: %w", k8s.ErrNodeReplaced), ErrorNodeReplaced},
 		"no mark":            {fmt.Errorf("fence: %w", k8s.ErrNotHolder), ErrorNotHolder},
 		"no permission":      {fmt.Errorf("marking: %w", apierrors.NewForbidden(nodes, "n1", errors.New("no"))), ErrorMissingPermission},
+		"token expired":      {fmt.Errorf("marking: %w", apierrors.NewUnauthorized("expired")), ""},
 		"throttled":          {apierrors.NewTooManyRequests("slow down", 1), ""},
 		"conflict":           {apierrors.NewConflict(nodes, "n1", errors.New("changed")), ""},
 		"server error":       {apierrors.NewInternalError(errors.New("etcd")), ""},

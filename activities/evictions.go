@@ -33,10 +33,12 @@ type try struct {
 	since    time.Time
 	refusals int
 	next     time.Time
+	// gone: the pod's name is free, or another pod's, whatever the watch still shows.
+	gone bool
 }
 
-// evictDue sends the requests whose time has come. The limiter may hold them back for long: meanwhile the drain shows
-// that it lives, and ends with its worker.
+// evictDue sends the requests whose time has come. The limiter may hold them back for long: meanwhile the drain may have
+// to end with its worker.
 func (r *drainRun) evictDue(ctx context.Context, due []target) error {
 	if len(due) == 0 {
 		return nil
@@ -45,21 +47,15 @@ func (r *drainRun) evictDue(ctx context.Context, due []target) error {
 	defer cancel()
 	sent := make(chan error, 1)
 	go func() { sent <- r.evictAll(evictions, ctx, due) }()
-	beat := time.NewTicker(beatEvery)
-	defer beat.Stop()
-	for {
-		select {
-		case err := <-sent:
-			return err
-		case <-beat.C:
-			r.reporter.beat(ctx)
-		case <-activity.GetWorkerStopChannel(ctx):
-			cancel()
-			if err := <-sent; err != nil && !errors.Is(err, context.Canceled) {
-				activity.GetLogger(ctx).Warn("evictions ended with the worker", "error", err)
-			}
-			return workerStopping()
+	select {
+	case err := <-sent:
+		return err
+	case <-activity.GetWorkerStopChannel(ctx):
+		cancel()
+		if err := <-sent; err != nil && !errors.Is(err, context.Canceled) {
+			activity.GetLogger(ctx).Warn("evictions ended with the worker", "error", err)
 		}
+		return workerStopping()
 	}
 }
 
@@ -151,7 +147,10 @@ func (s *sender) one(ctx context.Context, t target) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	// The wait may have been long: look again just before the request.
+	if err := k8s.Queue(ctx, s.Nodes.Client); err != nil {
+		return err
+	}
+	// The waits may have been long: look again just before the request, which waits for nothing any more.
 	if err := s.node.fence(); err != nil {
 		return err
 	}
@@ -159,33 +158,65 @@ func (s *sender) one(ctx context.Context, t target) error {
 		return nil
 	}
 	eviction := s.send(ctx, t)
+	gone := eviction.Answer == k8s.PodChanged && s.isGone(ctx, t.Pod)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.record(s.drain, t.Pod, eviction)
+	err := s.record(s.drain, t.Pod, eviction)
+	s.tries[t.UID].gone = gone
+	return err
+}
+
+// isGone looks whether a pod that the API server knows otherwise than the watch is still there. Each further eviction of
+// one that is not would spend the budget of its successor.
+func (s *sender) isGone(ctx context.Context, pod *corev1.Pod) bool {
+	gone, err := k8s.IsGone(ctx, s.Nodes.Client, pod)
+	if err != nil {
+		activity.GetLogger(ctx).Warn("not known whether a pod is gone", "error", err)
+	}
+	return gone
 }
 
 // refusal is a budget's refusal among the answers to some pods.
-func (s *sender) refusal(pods []target) (k8s.Eviction, bool) {
+func (s *sender) refusal(pods []target) (try, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range pods {
 		if tried := s.tries[t.UID]; tried != nil && tried.eviction.Answer == k8s.BudgetRefused {
-			return tried.eviction, true
+			return *tried, true
 		}
 	}
-	return k8s.Eviction{}, false
+	return try{}, false
 }
 
 // holdBack notes that pods wait for a budget that refused another pod. An unready pod has rules of its own, and is asked
 // for in the next round.
-func (s *sender) holdBack(pods []target, refusal k8s.Eviction) {
+func (s *sender) holdBack(pods []target, refusal try) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	for _, t := range pods {
-		if s.tries[t.UID] == nil && k8s.IsPodReady(t.Pod) {
-			s.tries[t.UID] = &try{eviction: refusal, since: now, next: now.Add(lastRetry)}
+		tried := s.tries[t.UID]
+		if tried == nil {
+			if !k8s.IsPodReady(t.Pod) {
+				continue
+			}
+			tried = &try{since: now}
+			s.tries[t.UID] = tried
 		}
+		if tried.eviction.Answer != k8s.BudgetRefused {
+			tried.since = now
+		}
+		tried.eviction = refusal.eviction
+		tried.waitBehind(refusal, now)
+	}
+}
+
+// waitBehind puts a try off because another pod of the same budget was, or is, asked for: that one's refusals count for
+// both.
+func (t *try) waitBehind(asked try, now time.Time) {
+	t.refusals = max(t.refusals, asked.refusals)
+	if next := now.Add(lastRetry); next.After(t.next) {
+		t.next = next
 	}
 }
 
@@ -207,44 +238,86 @@ func (r *drainRun) overdueForKill(found round) []target {
 	if r.in.Force != spec.Kill {
 		return nil
 	}
+	now := time.Now()
 	var overdue []target
-	for _, pod := range found.leaving {
-		// A pod whose grace is 0 already waits for its finalizers, or for what no request can change.
-		if grace := pod.DeletionGracePeriodSeconds; !r.killed[pod.UID] && (grace == nil || *grace > 0) {
-			r.killed[pod.UID] = true
-			overdue = append(overdue, target{Pod: pod, podType: drainplan.Default})
+	for _, t := range found.killable {
+		if tried := r.tries[t.UID]; r.toBeKilled(t) && (tried == nil || !now.Before(tried.next)) {
+			overdue = append(overdue, t)
 		}
 	}
 	return overdue
 }
 
+// toBeKilled tells whether a leaving pod is still to be ended at once. One whose grace is 0 already waits for its
+// finalizers, or for what no request can change.
+func (r *drainRun) toBeKilled(t target) bool {
+	tried, grace := r.tries[t.UID], t.DeletionGracePeriodSeconds
+	return r.in.Force == spec.Kill && (grace == nil || *grace > 0) && (tried == nil || !r.settled(t, tried))
+}
+
 // due picks the pods to try now. Where a budget is known to refuse, at most as many of its pods are tried as it allows
-// disruptions: each further request would be refused and cost the API server a write.
+// disruptions: each further request would be refused and cost the API server a write. Behind the events of a budget that
+// allows none there is a backoff, after which one of its pods is tried.
 func (r *drainRun) due(targets []target) []target {
 	now := time.Now()
 	var due []target
-	left := map[string]int32{}
+	left, asked, later := map[string]int32{}, map[string]try{}, map[string][]*try{}
 	for _, t := range targets {
 		tried := r.tries[t.UID]
 		switch {
-		case tried == nil && now.Before(r.back.wait(t.Pod)):
-		case tried == nil && !r.deletes(t) && r.requests == nil && r.budgets.refuse(t.Pod, left):
-			// Its budget refused another pod: it counts as refused without a request, and waits like the others.
-			r.tries[t.UID] = &try{eviction: k8s.Eviction{Answer: k8s.BudgetRefused}, since: now, next: now.Add(lastRetry)}
 		case tried == nil:
+			if r.firstDue(t, now, left) {
+				due = append(due, t)
+			}
+		case r.settled(t, tried):
+		case tried.eviction.Answer == k8s.Requested, // to look costs no request
+			r.deletes(t) && refusedByBudget(tried.eviction.Answer):
 			due = append(due, t)
-		case tried.eviction.Answer == k8s.Accepted:
-		case tried.eviction.Answer == k8s.Requested:
-			due = append(due, t) // to look costs no request
-		case r.deletes(t) && refusedByBudget(tried.eviction.Answer):
-			due = append(due, t)
-		case tried.eviction.Answer == k8s.SeveralBudgets && len(r.budgets.of(t.Pod)) > 1:
-			// Nothing but a change of the budgets heals that, and they are watched.
-		case tried.eviction.Answer == k8s.BudgetRefused && r.budgets.takeAllowed(t.Pod, left), !now.Before(tried.next):
+		case tried.eviction.Answer == k8s.BudgetRefused:
+			budget := r.budgets.first(t.Pod)
+			_, known := asked[budget]
+			if r.budgets.takeAllowed(t.Pod, left) || !now.Before(tried.next) && (!known || budget == "") {
+				due = append(due, t)
+				asked[budget] = *tried
+			} else {
+				later[budget] = append(later[budget], tried)
+			}
+		case !now.Before(tried.next):
 			due = append(due, t)
 		}
 	}
+	delete(asked, "")
+	for budget, tried := range asked {
+		for _, other := range later[budget] {
+			other.waitBehind(tried, now)
+		}
+	}
 	return due
+}
+
+// firstDue tells whether a pod is asked for that was not yet.
+func (r *drainRun) firstDue(t target, now time.Time, left map[string]int32) bool {
+	if now.Before(r.back.wait(t.Pod)) {
+		return false
+	}
+	if !r.deletes(t) && r.requests == nil && r.budgets.refuse(t.Pod, left) {
+		// Its budget refused another pod: it counts as refused without a request, and waits like the others.
+		r.tries[t.UID] = &try{eviction: k8s.Eviction{Answer: k8s.BudgetRefused}, since: now, next: now.Add(lastRetry)}
+		return false
+	}
+	return true
+}
+
+// settled tells that nothing is to be gained from asking for a pod again.
+func (r *drainRun) settled(t target, tried *try) bool {
+	switch tried.eviction.Answer {
+	case k8s.Accepted:
+		return true
+	case k8s.SeveralBudgets: // only a change of the budgets heals that, and they are watched
+		return !r.deletes(t) && len(r.budgets.of(t.Pod)) > 1
+	default:
+		return tried.gone
+	}
 }
 
 func refusedByBudget(a k8s.Answer) bool { return a == k8s.BudgetRefused || a == k8s.SeveralBudgets }
@@ -307,30 +380,40 @@ func (r *drainRun) untilNextTry(found round) time.Duration {
 			next = at
 		}
 	}
-	if at := r.requests.nextLook(); !at.IsZero() {
-		consider(laterThan(now, at))
-	}
 	for _, t := range found.targets {
-		at := r.back.wait(t.Pod)
-		if tried := r.tries[t.UID]; tried != nil {
-			if tried.eviction.Answer == k8s.Accepted {
-				continue
-			}
-			at = tried.next
-			if tried.eviction.Answer == k8s.Requested {
-				at = time.Time{}
-			}
-		}
-		if !at.IsZero() {
+		if at := r.nextTry(t, now); !at.IsZero() {
 			consider(laterThan(now, at))
 		}
 		r.considerKill(t.Pod, consider)
+	}
+	for _, t := range found.killable {
+		if tried := r.tries[t.UID]; tried != nil && r.toBeKilled(t) {
+			consider(laterThan(now, tried.next))
+		}
 	}
 	for _, refused := range found.refused {
 		consider(r.protectedUntil())
 		r.considerKill(refused.pod, consider)
 	}
 	return max(next.Sub(now), 10*time.Millisecond)
+}
+
+// nextTry is when a pod is due although nothing changes; zero where it never is.
+func (r *drainRun) nextTry(t target, now time.Time) time.Time {
+	tried := r.tries[t.UID]
+	switch {
+	case tried == nil:
+		return r.back.wait(t.Pod)
+	case r.settled(t, tried):
+		return time.Time{}
+	case tried.eviction.Answer != k8s.Requested:
+		return tried.next
+	}
+	at := r.requests.deadline(t.Pod)
+	if !at.IsZero() && !at.After(now) {
+		return tried.next
+	}
+	return at
 }
 
 // laterThan is a time to wake at, which is never now: what is overdue was just tried.

@@ -38,7 +38,6 @@ func TestBackoffDoublesUpToItsBound(t *testing.T) {
 func heldBack(d time.Duration) (*drainRun, []target) {
 	r := &drainRun{Drains: &Drains{Limiter: NewEvictionLimiter(0)}, tries: map[types.UID]*try{}, budgets: newBudgets(nil)}
 	r.Limiter.Pause(d)
-	r.reporter.last = DrainProgress{Evicted: 7}
 	var found []target
 	for _, uid := range []types.UID{"1", "2", "3"} {
 		found = append(found, target{Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: string(uid), UID: uid}}})
@@ -61,7 +60,14 @@ func TestDrainThatIsHeldBackShowsThatItLives(t *testing.T) {
 		err := within(t, env, func(ctx context.Context) error {
 			ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 			defer cancel()
+			pulse := startPulse(ctx, DrainProgress{Evicted: 7})
+			defer pulse.stop()
 			r, found := heldBack(time.Hour)
+			defer func() {
+				if err := pulse.alive(); err != nil {
+					t.Error(err)
+				}
+			}()
 			return r.evictDue(ctx, found)
 		})
 		if err == nil || time.Since(start) != 5*time.Minute {

@@ -38,10 +38,12 @@ type QueryInput struct {
 	Args       json.RawMessage `json:"args,omitempty"`
 }
 
-// Answered is an answer to a query; Gone says that there is nobody to ask any more.
+// Answered is an answer to a query; Gone says that there is nobody to ask any more, Unanswered why one that exists
+// cannot answer.
 type Answered struct {
-	Gone   bool            `json:"gone,omitempty"`
-	Answer json.RawMessage `json:"answer,omitempty"`
+	Gone       bool            `json:"gone,omitempty"`
+	Unanswered string          `json:"unanswered,omitempty"`
+	Answer     json.RawMessage `json:"answer,omitempty"`
 }
 
 // queriesAtOnce bounds the queries under way, each of which may make a worker replay a history.
@@ -73,6 +75,9 @@ func (e *Executions) query(ctx context.Context, run Execution, query string, arg
 	if errors.As(err, &notFound) {
 		return Answered{Gone: true}, nil
 	}
+	if cannot(err) && activity.GetInfo(ctx).Attempt >= believeAfter {
+		return Answered{Unanswered: err.Error()}, nil
+	}
 	if err != nil {
 		return Answered{}, fmt.Errorf("querying %s of workflow %s: %w", query, run.WorkflowID, err)
 	}
@@ -81,13 +86,26 @@ func (e *Executions) query(ctx context.Context, run Execution, query string, arg
 	return answer, err
 }
 
+// believeAfter is the attempt from which on a run that says that it cannot answer is believed: a worker of an older
+// build may have been the one asked.
+const believeAfter = 4
+
+// cannot tells whether a run is the one in trouble: its workflow task fails, or it does not know the query. One wedged
+// run must not keep the others from being heard.
+func cannot(err error) bool {
+	var notReady *serviceerror.WorkflowNotReady
+	var failed *serviceerror.QueryFailed
+	return errors.As(err, &notReady) || errors.As(err, &failed)
+}
+
 // Inventory is what can be found out about maintenances without the scheduler.
 type Inventory struct {
 	// Marked are the holders written on nodes that still run, Ended those that do not.
-	Marked []MarkedHolder `json:"marked,omitempty"`
-	Ended  []MarkedHolder `json:"ended,omitempty"`
-	// Running are all maintenances that run, marked or not.
+	Marked List[MarkedHolder] `json:"marked,omitempty"`
+	Ended  List[MarkedHolder] `json:"ended,omitempty"`
+	// Running are the maintenances that run, marked or not, More where the next of them begin.
 	Running []Execution `json:"running,omitempty"`
+	More    []byte      `json:"more,omitempty"`
 }
 
 // MarkedHolder is a holder as its node's mark names it.
@@ -102,15 +120,32 @@ type MarkedHolder struct {
 type InventoryInput struct {
 	WorkflowType string `json:"workflowType"`
 	TaskQueue    string `json:"taskQueue"`
+	// From is the More of the inventory before, which told the marks.
+	From []byte `json:"from,omitempty"`
 }
+
+// runningAtOnce is about how many running maintenances one inventory tells of: it has to fit into a payload.
+const runningAtOnce = 2000
 
 // TakeInventory finds the holders by their marks on nodes, and the running maintenances by visibility. The marks are
 // the truth; visibility lags, and only adds those that hold or want a slot but have no mark yet.
 func (e *Executions) TakeInventory(ctx context.Context, in InventoryInput) (Inventory, error) {
 	var found Inventory
+	var err error
+	if len(in.From) == 0 {
+		found.Marked, found.Ended, err = e.marks(ctx)
+	}
+	if err == nil {
+		found.Running, found.More, err = e.runningPage(ctx, in)
+	}
+	return found, err
+}
+
+// marks tells which holders that nodes are marked with run, and which do not.
+func (e *Executions) marks(ctx context.Context) (running, ended List[MarkedHolder], err error) {
 	view, err := e.Nodes.View(ctx)
 	if err != nil {
-		return found, translate(err)
+		return nil, nil, translate(err)
 	}
 	defer view.Close()
 	for _, name := range namesOf(view.List()) {
@@ -130,37 +165,52 @@ func (e *Executions) TakeInventory(ctx context.Context, in InventoryInput) (Inve
 			status, err := describe(ctx, e.Temporal, holder.Execution)
 			switch {
 			case err != nil:
-				return found, err
+				return nil, nil, err
 			case status == enums.WORKFLOW_EXECUTION_STATUS_RUNNING:
-				found.Marked = append(found.Marked, holder)
+				running = append(running, holder)
 			default:
-				found.Ended = append(found.Ended, holder)
+				ended = append(ended, holder)
 			}
 			activity.RecordHeartbeat(ctx)
 		}
 	}
-	found.Running, err = e.running(ctx, in)
-	return found, err
+	return running, ended, nil
 }
 
+// running are all maintenances that run.
 func (e *Executions) running(ctx context.Context, in InventoryInput) ([]Execution, error) {
-	var found []Execution
+	var all []Execution
+	for {
+		found, more, err := e.runningPage(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+		if in.From = more; len(more) == 0 {
+			return all, nil
+		}
+	}
+}
+
+// runningPage are about runningAtOnce of them, and where the next begin.
+func (e *Executions) runningPage(ctx context.Context, in InventoryInput) (found []Execution, more []byte, err error) {
 	request := &workflowservice.ListWorkflowExecutionsRequest{
 		Namespace: e.Namespace,
 		Query: fmt.Sprintf("WorkflowType = '%s' AND TaskQueue = '%s' AND ExecutionStatus = 'Running'",
 			in.WorkflowType, in.TaskQueue),
+		NextPageToken: in.From,
 	}
 	for {
 		page, err := e.Temporal.ListWorkflow(ctx, request)
 		if err != nil {
-			return nil, fmt.Errorf("listing running maintenances: %w", err)
+			return nil, nil, fmt.Errorf("listing running maintenances: %w", err)
 		}
 		for _, info := range page.Executions {
 			found = append(found, execution(info))
 		}
 		activity.RecordHeartbeat(ctx)
-		if request.NextPageToken = page.NextPageToken; len(request.NextPageToken) == 0 {
-			return found, nil
+		if request.NextPageToken = page.NextPageToken; len(request.NextPageToken) == 0 || len(found) >= runningAtOnce {
+			return found, request.NextPageToken, nil
 		}
 	}
 }

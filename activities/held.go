@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"go.temporal.io/sdk/activity"
 	corev1 "k8s.io/api/core/v1"
@@ -17,9 +16,6 @@ import (
 	"drydock/k8s"
 )
 
-// beatEvery is how often a long activity shows that it lives; heartbeats time out after 10 s.
-const beatEvery = 2 * time.Second
-
 // heldNode is the live view of a node that a maintenance holds, and of the pods on it.
 type heldNode struct {
 	name       string
@@ -27,13 +23,14 @@ type heldNode struct {
 	workflowID string
 	runID      string
 
-	node *k8s.Watch[*corev1.Node]
-	pods *k8s.Watch[*corev1.Pod]
+	pulse *pulse
+	node  *k8s.Watch[*corev1.Node]
+	pods  *k8s.Watch[*corev1.Pod]
 }
 
-func watchHeld(ctx context.Context, client kubernetes.Interface, name, uid, runID string) (*heldNode, error) {
+func watchHeld(ctx context.Context, client kubernetes.Interface, pulse *pulse, name, uid, runID string) (*heldNode, error) {
 	h := &heldNode{
-		name: name, uid: types.UID(uid), runID: runID,
+		name: name, uid: types.UID(uid), runID: runID, pulse: pulse,
 		workflowID: activity.GetInfo(ctx).WorkflowExecution.ID,
 	}
 	pods, err := k8s.NewWatch(ctx, client.CoreV1().RESTClient(), &corev1.Pod{}, k8s.WatchOptions{
@@ -49,9 +46,10 @@ func watchHeld(ctx context.Context, client kubernetes.Interface, name, uid, runI
 	return h, h.pods.Synced(ctx, "pods of node "+name)
 }
 
-// fence refuses every further step once the node is not this maintenance's: gone, replaced, or without its mark.
+// fence refuses every further step once the node is not this maintenance's: gone, replaced, or without its mark; or once
+// another attempt may have taken over.
 func (h *heldNode) fence() error {
-	if err := errors.Join(h.node.Err(), h.pods.Err()); err != nil {
+	if err := errors.Join(h.pulse.alive(), h.node.Err(), h.pods.Err()); err != nil {
 		return err
 	}
 	node, ok := h.node.Get(h.name)

@@ -33,7 +33,14 @@ func (l *EvictionLimiter) Wait(ctx context.Context) error {
 		pause := time.Until(l.until)
 		l.mu.Unlock()
 		if pause <= 0 {
-			return l.limiter.Wait(ctx)
+			if err := l.limiter.Wait(ctx); err != nil {
+				return err
+			}
+			// Whoever waited for its turn while a pause began waits for both.
+			if !l.paused() {
+				return nil
+			}
+			continue
 		}
 		select {
 		case <-time.After(pause):
@@ -41,6 +48,12 @@ func (l *EvictionLimiter) Wait(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+func (l *EvictionLimiter) paused() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Now().Before(l.until)
 }
 
 // Pause holds back all evictions for a while.

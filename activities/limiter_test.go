@@ -65,6 +65,29 @@ func TestPauseHoldsAllBackAndIsNeverShortened(t *testing.T) {
 	})
 }
 
+func TestPauseHoldsBackWhoWaitsForItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter := NewEvictionLimiter(1)
+		start := time.Now()
+		waited := make(chan time.Duration, 5)
+		for range 5 {
+			go func() {
+				if err := limiter.Wait(t.Context()); err != nil {
+					t.Error(err)
+				}
+				waited <- time.Since(start)
+			}()
+		}
+		time.Sleep(1500 * time.Millisecond)
+		limiter.Pause(10 * time.Second)
+		for i := range 5 {
+			if got, early := <-waited, i < 2; early != (got <= time.Second) || !early && got < 11500*time.Millisecond {
+				t.Errorf("the %d. went after %s", i+1, got)
+			}
+		}
+	})
+}
+
 func TestLimiterGivesUpWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -70,6 +70,8 @@ func (n *Nodes) HoldNode(ctx context.Context, in HoldInput) (Held, error) {
 // AdoptNode waits until a node of the name exists and holds it, whatever node it is. It follows the deletion of a
 // node that is being re-created.
 func (n *Nodes) AdoptNode(ctx context.Context, in HoldInput) (Held, error) {
+	pulse := startPulse(ctx)
+	defer pulse.stop()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	in.UID = ""
@@ -77,19 +79,21 @@ func (n *Nodes) AdoptNode(ctx context.Context, in HoldInput) (Held, error) {
 	if err != nil {
 		return Held{}, translate(err)
 	}
-	beat := time.NewTicker(beatEvery)
-	defer beat.Stop()
+	again := time.NewTicker(beatEvery)
+	defer again.Stop()
 	for {
+		if err := errors.Join(pulse.alive(), watch.Err()); err != nil {
+			return Held{}, translate(err)
+		}
 		if _, ok := watch.Get(in.Node); ok {
 			held, err := n.hold(ctx, in)
 			if !errors.Is(err, k8s.ErrNodeGone) {
 				return held, translate(err)
 			}
 		}
-		activity.RecordHeartbeat(ctx)
 		select {
 		case <-watch.Changed:
-		case <-beat.C:
+		case <-again.C:
 		case <-ctx.Done():
 			return Held{}, ctx.Err()
 		case <-activity.GetWorkerStopChannel(ctx):

@@ -60,11 +60,13 @@ func (p *Preflights) CheckPreflight(ctx context.Context, in PreflightInput) (pre
 func (p *Preflights) AwaitPreflight(ctx context.Context, in PreflightInput) (preflight.Report, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	report := reporter{temporal: p.Temporal, signal: in.BlockedSignal}
+	pulse := startPulse(ctx)
+	defer pulse.stop()
+	report := reporter{temporal: p.Temporal, signal: in.BlockedSignal, pulse: pulse}
 	since := map[string]time.Time{}
 	pause, longest := orDefault(p.first, firstLook), orDefault(p.last, lastLook)
 	for {
-		seen, err := p.lookBeating(ctx, in, &report)
+		seen, err := p.lookUntilStopped(ctx, in)
 		if err != nil || seen.ProblemCount() == 0 || seen.Has(preflight.NodeMissing) {
 			return seen, err
 		}
@@ -84,9 +86,8 @@ func orDefault(d, usual time.Duration) time.Duration {
 	return d
 }
 
-// lookBeating is CheckPreflight that shows it lives: in a large cluster a look may take longer than a heartbeat's
-// timeout.
-func (p *Preflights) lookBeating(ctx context.Context, in PreflightInput, report *reporter) (preflight.Report, error) {
+// lookUntilStopped is CheckPreflight that ends with its worker: in a large cluster a look may take long.
+func (p *Preflights) lookUntilStopped(ctx context.Context, in PreflightInput) (preflight.Report, error) {
 	type result struct {
 		report preflight.Report
 		err    error
@@ -96,19 +97,13 @@ func (p *Preflights) lookBeating(ctx context.Context, in PreflightInput, report 
 		r, err := p.CheckPreflight(ctx, in)
 		looked <- result{r, err}
 	}()
-	beat := time.NewTicker(beatEvery)
-	defer beat.Stop()
-	for {
-		select {
-		case r := <-looked:
-			return r.report, r.err
-		case <-beat.C:
-			report.beat(ctx)
-		case <-ctx.Done():
-			return preflight.Report{}, ctx.Err()
-		case <-activity.GetWorkerStopChannel(ctx):
-			return preflight.Report{}, workerStopping()
-		}
+	select {
+	case r := <-looked:
+		return r.report, r.err
+	case <-ctx.Done():
+		return preflight.Report{}, ctx.Err()
+	case <-activity.GetWorkerStopChannel(ctx):
+		return preflight.Report{}, workerStopping()
 	}
 }
 
@@ -255,7 +250,7 @@ func (p *Preflights) pods(ctx context.Context, drain spec.Drain, pods []*corev1.
 		if err != nil {
 			return err
 		}
-		f := podFacts(pod, verdict)
+		f := podFacts(pod, verdict, drain.DeleteEmptyDir)
 		f.Selected = choose.Selects(pod)
 		if !k8s.OutsideBudgets(pod) {
 			for _, budget := range k8s.BudgetsOf(pod, budgets) {
@@ -279,7 +274,7 @@ func (p *Preflights) pods(ctx context.Context, drain spec.Drain, pods []*corev1.
 	return nil
 }
 
-func podFacts(pod *corev1.Pod, verdict k8s.Verdict) preflight.PodFacts {
+func podFacts(pod *corev1.Pod, verdict k8s.Verdict, deleteEmptyDir bool) preflight.PodFacts {
 	f := preflight.PodFacts{
 		Name: podName(pod), Type: drainplan.Default, Labels: pod.Labels,
 		Terminating: pod.DeletionTimestamp != nil, Finished: finished(pod),
@@ -291,6 +286,10 @@ func podFacts(pod *corev1.Pod, verdict k8s.Verdict) preflight.PodFacts {
 	switch {
 	case verdict.Class == k8s.Skip && verdict.Reason == k8s.DaemonSetPod:
 		f.Type = drainplan.DaemonSet
+		if !deleteEmptyDir && k8s.HasEmptyDir(pod) {
+			// kubectl's filters skip it before they look at its volumes; a tier of DaemonSets deletes it.
+			f.Refusal, f.Message = k8s.WithoutStorageConsent.Reason, k8s.WithoutStorageConsent.Message
+		}
 	case verdict.Class == k8s.Skip && verdict.Reason == k8s.StaticPod:
 		f.Type = drainplan.Static
 	case verdict.Class == k8s.Refuse:

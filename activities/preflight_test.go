@@ -125,6 +125,23 @@ func TestCheckPreflightGathersWhatADrainWouldMeet(t *testing.T) {
 	}
 }
 
+func TestCheckPreflightAsksForTheEmptyDirsOfDaemonSets(t *testing.T) {
+	agent := owned("agent", "DaemonSet", "1")
+	agent.Spec.Volumes = []corev1.Volume{{Name: "cache", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	for drain, want := range map[string]preflight.Action{
+		`{"plan":{"include":["DaemonSet"]}}`:                       preflight.Refuse,
+		`{"plan":{"include":["DaemonSet"]},"deleteEmptyDir":true}`: preflight.Delete,
+		`{"plan":{"include":["Default"]}}`:                         preflight.Skip,
+		`{}`:                                                       preflight.Skip,
+	} {
+		p, _ := preflightsOf("", readyNode("n1", "8"), agent, &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "agent"}})
+		r, err := p.CheckPreflight(t.Context(), PreflightInput{Node: "n1", Drain: drainBy(t, drain)})
+		if err != nil || r.Counts[want] != 1 || r.Has(preflight.MissingConsent) != (want == preflight.Refuse) {
+			t.Errorf("%s: %v, pods %+v, problems %+v, want %s", drain, err, r.Pods, r.Problems, want)
+		}
+	}
+}
+
 func TestCheckPreflightWhereItMayNotLook(t *testing.T) {
 	p, _ := preflightsOf("list poddisruptionbudgets", readyNode("n1", "8"), readyNode("n2", "8"), owned("web", "ReplicaSet", "1"))
 	r, err := p.CheckPreflight(t.Context(), PreflightInput{Node: "n1", Drain: drainBy(t, `{}`)})

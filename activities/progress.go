@@ -81,6 +81,8 @@ const (
 type reporter struct {
 	temporal client.Client
 	signal   string
+	// pulse carries the progress; nil carries none.
+	pulse *pulse
 	// metrics shows the blockers of a node; nil does not.
 	metrics *DrainMetrics
 	node    string
@@ -92,13 +94,10 @@ type reporter struct {
 	last DrainProgress
 }
 
-// beat shows that the activity lives where there is no progress to report.
-func (r *reporter) beat(ctx context.Context) { activity.RecordHeartbeat(ctx, r.last) }
-
 func (r *reporter) report(ctx context.Context, p DrainProgress) {
 	r.last = p
 	r.metrics.blocked(r.node, p.Reasons)
-	r.beat(ctx)
+	r.pulse.show(ctx, p)
 	set := blockedSet(p, time.Now())
 	if set == r.sentSet || r.sent >= maxBlockedSignals || time.Since(r.lastSent) < signalEvery {
 		return

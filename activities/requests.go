@@ -20,6 +20,9 @@ import (
 // filed again.
 const answerWithin = 30 * time.Second
 
+// fileWithin bounds the filing of one EvictionRequest.
+const fileWithin = 10 * time.Second
+
 // evictionRequests has pods evicted by whoever answers for them: it files an EvictionRequest for each and follows what
 // becomes of it. A nil one leaves every pod to be evicted directly.
 type evictionRequests struct {
@@ -176,14 +179,20 @@ func (e *evictionRequests) file(ctx context.Context, f *filedRequest) (answer k8
 	if err := e.limiter.Wait(ctx); err != nil {
 		return k8s.RequestAnswer(err)
 	}
-	// The wait may have been long: look again just before the request.
+	if err := k8s.Queue(ctx, e.api.Client); err != nil {
+		return k8s.RequestAnswer(err)
+	}
+	// The waits may have been long: look again just before the request.
 	if err := e.node.fence(); err != nil {
 		return k8s.RequestAnswer(err)
 	}
 	if !e.there(f.pod) {
 		return k8s.Eviction{Answer: k8s.PodGone}
 	}
-	_, err := e.api.File(ctx, f.pod)
+	// A request that was given up half-way could be filed after all others were withdrawn.
+	filing, cancel := context.WithTimeout(context.WithoutCancel(ctx), fileWithin)
+	defer cancel()
+	_, err := e.api.File(filing, f.pod)
 	switch {
 	case err == nil:
 		e.mu.Lock()
@@ -286,23 +295,18 @@ func (e *evictionRequests) departed() []*corev1.Pod {
 	return pods
 }
 
-// nextLook is when a request has waited too long although nothing changed; zero where none can.
-func (e *evictionRequests) nextLook() time.Time {
-	var next time.Time
+// deadline is when a pod's request has waited too long although nothing changed; zero where it cannot.
+func (e *evictionRequests) deadline(pod *corev1.Pod) time.Time {
 	if e == nil {
-		return next
+		return time.Time{}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, f := range e.filed {
-		if f.since.IsZero() || f.answered || f.left || f.direct != "" {
-			continue
-		}
-		if at := f.deadline(); next.IsZero() || at.Before(next) {
-			next = at
-		}
+	f := e.filed[pod.UID]
+	if f == nil || f.since.IsZero() || f.answered || f.left || f.direct != "" {
+		return time.Time{}
 	}
-	return next
+	return f.deadline()
 }
 
 // changes is the channel changed, nil where no request is ever filed.
@@ -344,6 +348,31 @@ func (e *evictionRequests) withdraw(ctx context.Context) error {
 		still[pod.UID] = true
 	}
 	return e.api.WithdrawAll(ctx, func(pod types.UID) bool { return !still[pod] })
+}
+
+// withdrawUnwanted takes back what an earlier drain of the same run asked for and is to stay now: pods that were skipped
+// since, or are selected no more.
+func (r *drainRun) withdrawUnwanted(ctx context.Context) error {
+	if r.requests.requests == nil {
+		return nil
+	}
+	pods := map[types.UID]*corev1.Pod{}
+	for _, pod := range r.node.podsByName() {
+		pods[pod.UID] = pod
+	}
+	for _, request := range r.requests.requests.List() {
+		if request.Spec.Target.Pod == nil || pods[request.Spec.Target.Pod.UID] == nil {
+			continue
+		}
+		_, stays, err := r.place(ctx, pods[request.Spec.Target.Pod.UID])
+		if err == nil && stays != nil {
+			err = r.requests.api.Withdraw(ctx, request.Namespace, request.Name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // follow passes on the changes that concern this drain, for as long as ctx lives: the Evictions of all other nodes

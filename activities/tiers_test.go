@@ -1,8 +1,11 @@
 package activities
 
 import (
+	"io"
+	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -185,10 +188,101 @@ func TestKillEndsPodsThatAreOnTheirWayOutOnce(t *testing.T) {
 	d := newDrain(t, heldN1(), leaving, hopeless)
 	d.in = func(in *DrainInput) { in.Force = spec.Kill }
 	d.start(evict)
-	d.untilAsked("deleted default/slow")
+	d.untilAsked("DELETE /api/v1/namespaces/default/pods/slow")
 	d.server.Delete(hopeless)
 	if drained, err := d.end(); err != nil || drained.Evicted != 0 || d.order() != "delete:slow grace 0" {
 		t.Errorf("drained %+v, %v; %s", drained, err, d.order())
+	}
+}
+
+func TestKillIsRepeatedUntilItIsAccepted(t *testing.T) {
+	t.Parallel()
+	leaving := pod("slow", terminating)
+	leaving.DeletionGracePeriodSeconds = new(int64(600))
+	d := newDrain(t, heldN1(), leaving)
+	d.in = func(in *DrainInput) { in.Force = spec.Kill }
+	d.server.Handle = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodDelete || len(d.server.Requests("DELETE ")) > 2 {
+			return false
+		}
+		k8stest.Respond(w, `{"kind":"Status","status":"Failure","message":"etcd","code":500}`)
+		return true
+	}
+	if _, err := d.start(evict).end(); err != nil || len(d.server.Requests("DELETE ")) != 3 || d.order() != "delete:slow grace 0" {
+		t.Errorf("%v; it asked for %s in %v", err, d.order(), d.server.Requests("DELETE "))
+	}
+}
+
+func TestKillNeedsConsentForLeavingPodsToo(t *testing.T) {
+	t.Parallel()
+	var objects []k8stest.Object
+	slow := func(name string, options ...podOption) {
+		p := pod(name, append(options, terminating)...)
+		p.DeletionGracePeriodSeconds = new(int64(600))
+		objects = append(objects, p)
+	}
+	slow("a-web")
+	slow("b-bare", bare)
+	slow("c-stored", withEmptyDir)
+	slow("d-later", withPriority(1000))
+	d := newDrain(t, append(objects, heldN1())...)
+	d.in = func(in *DrainInput) { in.Force = spec.Kill }
+	d.start(plan([]drainplan.PodType{drainplan.Default}, drainplan.Entry{PodType: drainplan.Default, PodPriority: 10}))
+	d.untilAsked("DELETE /api/v1/namespaces/default/pods/a-web")
+	for _, o := range objects[1:3] {
+		d.server.Delete(o)
+	}
+	// With the first tier gone it is the last one's turn.
+	d.untilAsked("DELETE /api/v1/namespaces/default/pods/d-later")
+	if _, err := d.end(); err != nil || d.order() != "delete:a-web grace 0 delete:d-later grace 0" {
+		t.Errorf("%v; it asked for %s", err, d.order())
+	}
+}
+
+func TestPodWhoseNameIsAnothersIsNotAskedForAgain(t *testing.T) {
+	t.Parallel()
+	d := newDrain(t, heldN1(), pod("web-1"))
+	gone := false
+	d.server.Handle = func(w http.ResponseWriter, r *http.Request) bool {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/eviction"):
+			gone = true
+			k8stest.Respond(w, `{"kind":"Status","status":"Failure","message":"the UID in the precondition does not match","reason":"Conflict","code":409}`)
+		case gone && r.URL.Path == "/api/v1/namespaces/default/pods":
+			w.Header().Set("Content-Type", "application/json")
+			io.WriteString(w, `{"kind":"PodList","apiVersion":"v1","items":[]}`)
+		default:
+			return false
+		}
+		return true
+	}
+	d.start(evict)
+	d.told() // the watch still shows it
+	time.Sleep(2 * time.Second)
+	if n := len(d.evictions()); n != 1 {
+		t.Errorf("%d evictions", n)
+	}
+	d.server.Delete(pod("web-1"))
+	if _, err := d.end(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestVerdictWaitsForTheDaemonSet(t *testing.T) {
+	d := newDrain(t, heldN1(), agent, pod("agent-1", ofDaemonSet, withEmptyDir), pod("web-1"))
+	var asked atomic.Int32
+	d.server.Handle = func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasSuffix(r.URL.Path, "/daemonsets/agent") || asked.Add(1) > 1 {
+			return false
+		}
+		k8stest.Respond(w, `{"kind":"Status","status":"Failure","message":"etcd","code":500}`)
+		return true
+	}
+	if _, err := d.start(evict).end(); err == nil || kindOf(err) != "" || !contains(err.Error(), "DaemonSet default/agent") {
+		t.Fatalf("error = %v", err)
+	}
+	if drained, err := d.start(evict).end(); err != nil || drained.Skipped != 1 {
+		t.Errorf("drained %+v, %v", drained, err)
 	}
 }
 

@@ -22,22 +22,24 @@ type WaitInput struct {
 // DaemonSets and static pods, do not count. Errors: NodeGone, NodeReplaced, NotHolder, MissingPermission,
 // WorkerStopping.
 func (d *Drains) WaitForPods(ctx context.Context, in WaitInput) error {
+	pulse := startPulse(ctx)
+	defer pulse.stop()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	return translate(d.waitForPods(ctx, in))
+	return translate(d.waitForPods(ctx, pulse, in))
 }
 
-func (d *Drains) waitForPods(ctx context.Context, in WaitInput) error {
+func (d *Drains) waitForPods(ctx context.Context, pulse *pulse, in WaitInput) error {
 	choose, err := k8s.NewSelection(in.PodSelector, nil)
 	if err != nil {
 		return err
 	}
-	node, err := watchHeld(ctx, d.Nodes.Client, in.Node, in.UID, in.RunID)
+	node, err := watchHeld(ctx, d.Nodes.Client, pulse, in.Node, in.UID, in.RunID)
 	if err != nil {
 		return err
 	}
 	classify := k8s.NewClassifier(d.Nodes.Client, true, true)
-	report := reporter{temporal: d.Temporal, signal: in.BlockedSignal}
+	report := reporter{temporal: d.Temporal, signal: in.BlockedSignal, pulse: pulse}
 	started := time.Now()
 	beat := time.NewTicker(beatEvery)
 	defer beat.Stop()

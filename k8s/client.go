@@ -3,7 +3,11 @@
 package k8s
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"net/http"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -35,7 +39,50 @@ func Config(o Options) (*rest.Config, error) {
 	config.UserAgent = o.UserAgent
 	// Protobuf is a fraction of the work to read. What is sent stays JSON, which custom resources understand too.
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next: next, within: requestWithin} })
 	return config, nil
+}
+
+// requestWithin is how long one request may take: the time after which kube-apiserver gives one up by itself. A
+// connection that no answer comes from must not hold an activity that shows that it lives.
+const requestWithin = time.Minute
+
+// bounded ends the requests that take too long. A watch is not meant to end.
+type bounded struct {
+	next   http.RoundTripper
+	within time.Duration
+}
+
+// RoundTrip sends a request; the bound includes the reading of the answer.
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Query().Has("watch") {
+		return b.next.RoundTrip(r)
+	}
+	ctx, cancel := context.WithTimeoutCause(r.Context(), b.within, fmt.Errorf("no answer within %s", b.within))
+	response, err := b.next.RoundTrip(r.WithContext(ctx))
+	if err != nil {
+		if r.Context().Err() == nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		cancel()
+		return nil, err
+	}
+	response.Body = cancelled{ReadCloser: response.Body, cancel: cancel}
+	return response, nil
+}
+
+// WrappedRoundTripper lets client-go see through.
+func (b bounded) WrappedRoundTripper() http.RoundTripper { return b.next }
+
+// cancelled is an answer's body that frees its request's context.
+type cancelled struct {
+	io.ReadCloser
+	cancel context.CancelFunc
+}
+
+func (c cancelled) Close() error {
+	defer c.cancel()
+	return c.ReadCloser.Close()
 }
 
 // NewClient builds the client that all activities of a worker share.

@@ -2,6 +2,7 @@ package k8s
 
 import (
 	"context"
+	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,6 +35,7 @@ func (d rememberedDaemonSets) Get(ctx context.Context, name string, o metav1.Get
 	if !known {
 		daemonSet, err := d.DaemonSetInterface.Get(ctx, name, o)
 		if err != nil && !apierrors.IsNotFound(err) {
+			d.classifier.unread = fmt.Errorf("reading DaemonSet %s: %w", key, err)
 			return nil, err
 		}
 		found = err == nil

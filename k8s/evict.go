@@ -3,7 +3,9 @@ package k8s
 import (
 	"context"
 	"errors"
+	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -56,6 +59,27 @@ var authorizerSays = regexp.MustCompile(` cannot (create resource "pods/eviction
 
 var budgetName = regexp.MustCompile(`disruption budget (\S+) `)
 
+// Queue waits for the client's turn among all requests of the process. EvictPod, DeletePod and EvictionRequests.File do
+// not wait by themselves: what their caller checks after Queue still holds when the request is sent.
+func Queue(ctx context.Context, client kubernetes.Interface) error {
+	if limiter := client.CoreV1().RESTClient().GetRateLimiter(); limiter != nil {
+		return limiter.Wait(ctx)
+	}
+	return nil
+}
+
+// IsGone reads a pod afresh, past every cache, and tells whether its name is free or belongs to another pod. It lists,
+// since the account that drains may do that anyway.
+func IsGone(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) (bool, error) {
+	found, err := client.CoreV1().Pods(pod.Namespace).List(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("metadata.name", pod.Name).String(),
+	})
+	if err != nil {
+		return false, fmt.Errorf("reading pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	return !slices.ContainsFunc(found.Items, func(p corev1.Pod) bool { return p.UID == pod.UID }), nil
+}
+
 // EvictPod posts one eviction, with the pod's UID as its precondition. It never repeats the request: client-go would
 // obey a Retry-After silently ten times over, and nobody would see what it waits for.
 func EvictPod(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, gracePeriodSeconds *int64) Eviction {
@@ -66,7 +90,7 @@ func EvictPod(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod,
 			Preconditions:      metav1.NewUIDPreconditions(string(pod.UID)),
 		},
 	}
-	err := client.CoreV1().RESTClient().Post().MaxRetries(0).
+	err := client.CoreV1().RESTClient().Post().MaxRetries(0).Throttle(nil).
 		Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("eviction").
 		Body(body).Do(ctx).Error()
 	return readAnswer(err)
@@ -75,7 +99,7 @@ func EvictPod(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod,
 // DeletePod deletes one pod with its UID as the precondition, whatever the budgets say: only the escalation, and a tier
 // of DaemonSet pods, do that. A nil grace period is the pod's own.
 func DeletePod(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, gracePeriodSeconds *int64) Eviction {
-	err := client.CoreV1().RESTClient().Delete().MaxRetries(0).
+	err := client.CoreV1().RESTClient().Delete().MaxRetries(0).Throttle(nil).
 		Namespace(pod.Namespace).Resource("pods").Name(pod.Name).
 		Body(&metav1.DeleteOptions{
 			GracePeriodSeconds: gracePeriodSeconds,

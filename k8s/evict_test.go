@@ -1,6 +1,7 @@
 package k8s_test
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -196,5 +197,48 @@ func TestEvictionWhenTheServerIsAway(t *testing.T) {
 	}
 	if got := k8s.EvictPod(t.Context(), client, evicted, nil); got.Answer != k8s.Failed || got.Err == nil {
 		t.Errorf("answer = %+v", got)
+	}
+}
+
+func TestPodIsGoneWhenItsNameIsAnothers(t *testing.T) {
+	other := evicted.DeepCopy()
+	other.UID = "another"
+	for name, c := range map[string]struct {
+		objects []k8stest.Object
+		want    bool
+	}{
+		"it is there":    {[]k8stest.Object{evicted}, false},
+		"another":        {[]k8stest.Object{other}, true},
+		"nobody":         {nil, true},
+		"another's name": {[]k8stest.Object{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-2", Namespace: "default", UID: "pod-uid"}}}, true},
+	} {
+		if gone, err := k8s.IsGone(t.Context(), k8stest.New(c.objects...).Client(t), evicted); err != nil || gone != c.want {
+			t.Errorf("%s: gone = %v, %v", name, gone, err)
+		}
+	}
+	s := k8stest.New()
+	s.Refuse(http.StatusInternalServerError)
+	if _, err := k8s.IsGone(t.Context(), s.Client(t), evicted); err == nil {
+		t.Error("a server that fails says that it is gone")
+	}
+}
+
+func TestEvictionDoesNotWaitAfterItsTurn(t *testing.T) {
+	server := httptest.NewServer(k8stest.New(evicted))
+	defer server.Close()
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, QPS: 0.001, Burst: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := k8s.Queue(t.Context(), client); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if got := k8s.EvictPod(ctx, client, evicted, nil); got.Answer != k8s.Accepted {
+		t.Errorf("eviction %+v", got)
+	}
+	if err := k8s.Queue(ctx, client); err == nil {
+		t.Error("there was no queue")
 	}
 }

@@ -138,7 +138,7 @@ func (r EvictionRequests) File(ctx context.Context, pod *corev1.Pod) (*lifecycle
 		},
 	}
 	filed := &lifecyclev1alpha1.EvictionRequest{}
-	err := r.rest().Post().MaxRetries(0).Namespace(pod.Namespace).Resource("evictionrequests").Body(wanted).Do(ctx).Into(filed)
+	err := r.rest().Post().MaxRetries(0).Throttle(nil).Namespace(pod.Namespace).Resource("evictionrequests").Body(wanted).Do(ctx).Into(filed)
 	if !apierrors.IsAlreadyExists(err) {
 		return filed, err
 	}
@@ -192,7 +192,7 @@ func (r EvictionRequests) WithdrawAll(ctx context.Context, gone func(pod types.U
 
 func (r EvictionRequests) patchIntent(ctx context.Context, namespace, name string, intent lifecyclev1alpha1.EvictionRequestIntent) (*lifecyclev1alpha1.EvictionRequest, error) {
 	patched := &lifecyclev1alpha1.EvictionRequest{}
-	err := r.rest().Patch(mergePatch).MaxRetries(0).Namespace(namespace).Resource("evictionrequests").Name(name).
+	err := r.rest().Patch(mergePatch).MaxRetries(0).Throttle(nil).Namespace(namespace).Resource("evictionrequests").Name(name).
 		Body([]byte(fmt.Sprintf(`{"spec":{"intent":%q}}`, intent))).Do(ctx).Into(patched)
 	return patched, err
 }

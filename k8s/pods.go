@@ -124,8 +124,10 @@ func WishOf(pod *corev1.Pod) string {
 // Classifier decides what a drain does with a pod. The decision is kubectl's own, so that a drain by Drydock and one
 // by hand agree on every pod.
 type Classifier struct {
-	client         kubernetes.Interface
-	daemonSets     map[string]bool
+	client     kubernetes.Interface
+	daemonSets map[string]bool
+	// unread is why the DaemonSet of the pod in question could not be read: kubectl's helper returns only the text.
+	unread         error
 	Force          bool
 	DeleteEmptyDir bool
 }
@@ -135,33 +137,45 @@ func NewClassifier(client kubernetes.Interface, force, deleteEmptyDir bool) *Cla
 	return &Classifier{client: client, daemonSets: map[string]bool{}, Force: force, DeleteEmptyDir: deleteEmptyDir}
 }
 
-// Classify asks kubectl's filters about one pod, and where they refuse it, which consent is missing.
+// Classify asks kubectl's filters about one pod, and where they refuse it, which consent is missing. An error says that
+// the API server did not answer: it is no verdict on the pod.
 func (c *Classifier) Classify(ctx context.Context, pod *corev1.Pod) (Verdict, error) {
-	evict, warning, err := c.ask(ctx, pod, c.Force, c.DeleteEmptyDir)
-	switch {
-	case err == nil && evict:
-		return Verdict{Class: Evict}, nil
-	case err == nil && warning != "":
-		return Verdict{Class: Skip, Reason: DaemonSetPod, Message: "belongs to a DaemonSet"}, nil
-	case err == nil:
-		return Verdict{Class: Skip, Reason: StaticPod, Message: "is a static pod of the kubelet"}, nil
+	c.unread = nil
+	verdict := c.classify(ctx, pod)
+	if c.unread != nil {
+		return Verdict{}, c.unread
 	}
 	if ctx.Err() != nil {
 		return Verdict{}, ctx.Err()
 	}
+	return verdict, nil
+}
+
+func (c *Classifier) classify(ctx context.Context, pod *corev1.Pod) Verdict {
+	evict, warning, err := c.ask(ctx, pod, c.Force, c.DeleteEmptyDir)
+	switch {
+	case err == nil && evict:
+		return Verdict{Class: Evict}
+	case err == nil && warning != "":
+		return Verdict{Class: Skip, Reason: DaemonSetPod, Message: "belongs to a DaemonSet"}
+	case err == nil:
+		return Verdict{Class: Skip, Reason: StaticPod, Message: "is a static pod of the kubelet"}
+	case c.unread != nil || ctx.Err() != nil:
+		return Verdict{} // to ask which consent is missing would ask the API server again
+	}
 	if forced, _, errForced := c.ask(ctx, pod, true, c.DeleteEmptyDir); errForced == nil && forced {
 		if controller := metav1.GetControllerOf(pod); controller != nil {
-			return Verdict{Class: Refuse, Reason: OrphanedPod, Message: consentOrphan}, nil
+			return Verdict{Class: Refuse, Reason: OrphanedPod, Message: consentOrphan}
 		}
-		return Verdict{Class: Refuse, Reason: NoController, Message: consentBare}, nil
+		return Verdict{Class: Refuse, Reason: NoController, Message: consentBare}
 	}
 	if _, _, errStored := c.ask(ctx, pod, c.Force, true); errStored == nil {
-		return WithoutStorageConsent, nil
+		return WithoutStorageConsent
 	}
 	if _, _, errBoth := c.ask(ctx, pod, true, true); errBoth == nil {
-		return Verdict{Class: Refuse, Reason: LocalStorage, Message: consentBoth}, nil
+		return Verdict{Class: Refuse, Reason: LocalStorage, Message: consentBoth}
 	}
-	return Verdict{Class: Refuse, Reason: Unclassified, Message: err.Error()}, nil
+	return Verdict{Class: Refuse, Reason: Unclassified, Message: err.Error()}
 }
 
 func (c *Classifier) ask(ctx context.Context, pod *corev1.Pod, force, deleteEmptyDir bool) (evict bool, warning string, err error) {

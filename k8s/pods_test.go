@@ -162,20 +162,37 @@ func TestClassificationAsksForADaemonSetOnce(t *testing.T) {
 	}
 }
 
-func TestClassificationWaitsForAnAnswerThatItNeeds(t *testing.T) {
-	client := fake.NewClientset(agents)
-	var failure error = apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "daemonsets"}, "agent", errors.New("no"))
-	client.PrependReactor("get", "daemonsets", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return failure != nil, nil, failure
-	})
-	classify := k8s.NewClassifier(client, true, true)
-	verdict, err := classify.Classify(t.Context(), podWith(ownedBy("DaemonSet", "agent")))
-	if err != nil || verdict.Class != k8s.Refuse || verdict.Reason != k8s.Unclassified || !strings.Contains(verdict.Message, "forbidden") {
-		t.Errorf("verdict = %+v, %v", verdict, err)
-	}
-	failure = nil
-	if verdict, err = classify.Classify(t.Context(), podWith(ownedBy("DaemonSet", "agent"))); err != nil || verdict.Class != k8s.Skip {
-		t.Errorf("verdict = %+v, %v", verdict, err)
+func TestClassificationWithoutAnAnswerIsNoVerdict(t *testing.T) {
+	daemonSets := schema.GroupResource{Group: "apps", Resource: "daemonsets"}
+	for name, failure := range map[string]error{
+		"forbidden":   apierrors.NewForbidden(daemonSets, "agent", errors.New("no")),
+		"away":        apierrors.NewInternalError(errors.New("etcd")),
+		"reset":       errors.New("connection reset by peer"),
+		"not allowed": apierrors.NewUnauthorized("expired"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := fake.NewClientset(agents)
+			failing := true
+			client.PrependReactor("get", "daemonsets", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return failing, nil, failure
+			})
+			// The pod's emptyDir would be refused for itself.
+			pod := podWith(ownedBy("DaemonSet", "agent"), withEmptyDir)
+			for _, consent := range []bool{true, false} {
+				classify := k8s.NewClassifier(client, consent, consent)
+				failing = true
+				if verdict, err := classify.Classify(t.Context(), pod); !errors.Is(err, failure) || verdict != (k8s.Verdict{}) {
+					t.Errorf("verdict = %+v, %v", verdict, err)
+				}
+				if verdict, err := classify.Classify(t.Context(), podWith()); err != nil || verdict.Class == k8s.Skip {
+					t.Errorf("another pod: %+v, %v", verdict, err)
+				}
+				failing = false
+				if verdict, err := classify.Classify(t.Context(), pod); err != nil || verdict.Class != k8s.Skip {
+					t.Errorf("verdict = %+v, %v", verdict, err)
+				}
+			}
+		})
 	}
 }
 

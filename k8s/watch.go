@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 )
@@ -19,12 +21,18 @@ type Watch[T runtime.Object] struct {
 	informer cache.SharedIndexInformer
 	// Changed receives a token after any change; tokens coalesce.
 	Changed chan struct{}
-	// Refused is closed when the API server refuses the watch (unauthorized or forbidden); Err tells how.
+	// Refused is closed when the API server refuses the watch; Err tells how.
 	Refused chan struct{}
 
 	once sync.Once
 	err  error
+	// forbidden counts the refusals since the last watch that the API server granted.
+	forbidden atomic.Int32
 }
+
+// refusals is how many in a row, each after the informer's backoff, make a refusal of what was allowed before: an API
+// server whose authorizer is not ready yet refuses too.
+const refusals = 3
 
 // WatchOptions choose what is watched.
 type WatchOptions struct {
@@ -45,10 +53,18 @@ func NewWatch[T runtime.Object](ctx context.Context, client rest.Interface, exam
 		o.Fields = fields.Everything()
 	}
 	w := &Watch[T]{Changed: make(chan struct{}, 1), Refused: make(chan struct{})}
-	w.informer = cache.NewSharedIndexInformer(
-		cache.NewFilteredListWatchFromClient(client, o.Resource, o.Namespace, func(options *metav1.ListOptions) {
-			options.FieldSelector, options.LabelSelector = o.Fields.String(), o.Labels
-		}), example, 0, cache.Indexers{})
+	source := cache.NewFilteredListWatchFromClient(client, o.Resource, o.Namespace, func(options *metav1.ListOptions) {
+		options.FieldSelector, options.LabelSelector = o.Fields.String(), o.Labels
+	})
+	start := source.WatchFuncWithContext
+	source.WatchFuncWithContext = func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		stream, err := start(ctx, options)
+		if err == nil {
+			w.weigh(nil)
+		}
+		return stream, err
+	}
+	w.informer = cache.NewSharedIndexInformer(source, example, 0, cache.Indexers{})
 	if o.Strip != nil {
 		if err := w.informer.SetTransform(o.Strip); err != nil {
 			return nil, err
@@ -124,14 +140,26 @@ func (w *Watch[T]) Get(key string) (T, bool) {
 }
 
 func (w *Watch[T]) failed(ctx context.Context, r *cache.Reflector, err error) {
-	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+	w.weigh(err)
+	cache.DefaultWatchErrorHandler(ctx, r, err)
+}
+
+// weigh decides whether an error of the watch is a refusal; nil is a watch that was granted. Before the first copy each
+// Unauthorized or Forbidden is one, so that Synced can tell; later only a Forbidden that lasts: a token that has expired
+// is replaced.
+func (w *Watch[T]) weigh(err error) {
+	if err == nil {
+		w.forbidden.Store(0)
+		return
+	}
+	first := !w.informer.HasSynced() && (apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err))
+	if first || apierrors.IsForbidden(err) && w.forbidden.Add(1) >= refusals {
 		w.once.Do(func() {
 			w.err = err
 			close(w.Refused)
 			w.wake()
 		})
 	}
-	cache.DefaultWatchErrorHandler(ctx, r, err)
 }
 
 func (w *Watch[T]) wake() {

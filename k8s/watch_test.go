@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 
 	"drydock/k8s"
@@ -125,10 +126,60 @@ func TestWatchThatIsRefusedLaterSaysSo(t *testing.T) {
 	if !apierrors.IsForbidden(w.Err()) {
 		t.Errorf("error = %v", w.Err())
 	}
+	if n := len(s.Requests("")); n < 4 {
+		t.Errorf("it gave up after %d requests", n)
+	}
 	// What was seen before is not a reason to say that nothing is known.
 	for range 20 {
 		if err := w.Synced(t.Context(), "nodes"); err != nil {
 			t.Fatalf("synced = %v", err)
+		}
+	}
+}
+
+func TestWatchOutlivesATokenThatExpired(t *testing.T) {
+	t.Parallel()
+	s := k8stest.New(named("n1"))
+	w := watchNodes(t, s, k8s.WatchOptions{})
+	if err := w.Synced(t.Context(), "nodes"); err != nil {
+		t.Fatal(err)
+	}
+	before := len(s.Requests(""))
+	s.Refuse(401)
+	s.Disconnect()
+	until(t, s.Asked, func() bool { return len(s.Requests("")) >= before+2 })
+	s.Refuse(0)
+	changed := named("n1")
+	changed.Spec.Unschedulable = true
+	s.Set(changed)
+	until(t, w.Changed, func() bool { n, ok := w.Get("n1"); return ok && n.Spec.Unschedulable })
+	if err := w.Err(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRefusalHasToLast(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", errors.New("no"))
+	expired, failed := apierrors.NewUnauthorized("expired"), apierrors.NewInternalError(errors.New("etcd"))
+	for name, c := range map[string]struct {
+		errs []error
+		want bool
+	}{
+		"forbidden twice":    {[]error{forbidden, forbidden}, false},
+		"three times":        {[]error{forbidden, forbidden, forbidden}, true},
+		"unauthorized":       {[]error{expired, expired, expired, expired}, false},
+		"others in between":  {[]error{forbidden, failed, forbidden, expired, forbidden}, true},
+		"granted in between": {[]error{forbidden, forbidden, nil, forbidden, forbidden}, false},
+	} {
+		w := watchNodes(t, k8stest.New(), k8s.WatchOptions{})
+		if err := w.Synced(t.Context(), "nodes"); err != nil {
+			t.Fatal(err)
+		}
+		for _, err := range c.errs {
+			w.Weigh(err)
+		}
+		if refused := w.Err() != nil; refused != c.want {
+			t.Errorf("%s: refused = %v", name, refused)
 		}
 	}
 }

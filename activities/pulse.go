@@ -1,0 +1,97 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+)
+
+const (
+	// beatEvery is how often a long activity shows that it lives; heartbeats time out after 10 s.
+	beatEvery = 2 * time.Second
+	// silence is how long an activity may go without a heartbeat and still write. After 10 s the server begins another
+	// attempt, and a heartbeat may have waited in the SDK for beatEvery before it was sent, in vain.
+	silence = 7 * time.Second
+)
+
+// pulse shows that an activity lives, from a goroutine of its own: whatever a step waits for, the server hears of the
+// activity, and the activity of its cancellation. Once the server may not have heard of it for too long, it is not alive
+// any more: another attempt may be under way. A nil pulse is always alive.
+type pulse struct {
+	// beating guards details, and keeps heartbeats in the order of what they tell.
+	beating sync.Mutex
+	details []any
+
+	mu   sync.Mutex
+	last time.Time
+	// lost: there was no heartbeat for too long. It stays lost, whoever may have begun again in the meantime.
+	lost bool
+
+	ending, ended chan struct{}
+}
+
+// startPulse begins with details that an earlier attempt left, if any: a heartbeat without them would erase those.
+func startPulse(ctx context.Context, details ...any) *pulse {
+	p := &pulse{details: details, last: time.Now(), ending: make(chan struct{}), ended: make(chan struct{})}
+	go func() {
+		defer close(p.ended)
+		tick := time.NewTicker(beatEvery)
+		defer tick.Stop()
+		for {
+			p.beat(ctx)
+			select {
+			case <-tick.C:
+			case <-p.ending:
+				return
+			}
+		}
+	}()
+	return p
+}
+
+func (p *pulse) stop() {
+	close(p.ending)
+	<-p.ended
+}
+
+// show changes what the heartbeats tell.
+func (p *pulse) show(ctx context.Context, details any) {
+	if p == nil {
+		return
+	}
+	p.beating.Lock()
+	p.details = []any{details}
+	p.beating.Unlock()
+	p.beat(ctx)
+}
+
+func (p *pulse) beat(ctx context.Context) {
+	p.beating.Lock()
+	defer p.beating.Unlock()
+	at := time.Now()
+	// An activity that is cancelled lives on while it tidies up.
+	activity.RecordHeartbeat(context.WithoutCancel(ctx), p.details...)
+	if time.Since(at) >= beatEvery {
+		return // so long takes only what the SDK gave up, without a word
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lost = p.lost || at.Sub(p.last) > silence
+	p.last = at
+}
+
+// alive tells whether the activity may still write.
+func (p *pulse) alive() error {
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lost || time.Since(p.last) > silence {
+		return fmt.Errorf("no heartbeat for more than %s: another attempt may be under way", silence)
+	}
+	return nil
+}
