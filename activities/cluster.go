@@ -24,6 +24,11 @@ const (
 	// rollout has a new watch begun every few seconds.
 	describeEvery = 10 * time.Second
 	describeFirst = 3 * time.Second
+	// markWithin is how long after a grant a mark may be missing on the node before its maintenance is asked: it knows
+	// whether it has set it.
+	markWithin = 30 * time.Second
+	// maxSuggested bounds the missing nodes that are compared with all others for a typo.
+	maxSuggested = 20
 )
 
 // Cluster observes all nodes, and the workflows that hold some of them, for the scheduler.
@@ -37,10 +42,10 @@ type ObserveInput struct {
 	Groups   []schedule.Group `json:"groups,omitempty"`
 	Revision int              `json:"revision"`
 	// Names are the nodes to tell facts of.
-	Names []string `json:"names"`
+	Names List[string] `json:"names"`
 	// Ours are nodes that hold a slot or gave it back lately. What Drydock's own mark explains is left out of their
 	// unavailability: the scheduler counts its grants itself, and a watch may lag behind a release.
-	Ours []string `json:"ours,omitempty"`
+	Ours List[string] `json:"ours,omitempty"`
 }
 
 // Observed is an observation, and a digest of what others than Drydock can change, by which WatchCluster notices that
@@ -48,6 +53,8 @@ type ObserveInput struct {
 type Observed struct {
 	Observation schedule.Observation `json:"observation"`
 	Digest      string               `json:"digest"`
+	// Columns are the facts where they are many (see Pack).
+	Columns *FactColumns `json:"columns,omitempty"`
 }
 
 // ObserveNodes tells the state of the cluster now. It costs no request while the shared watch of nodes runs.
@@ -74,28 +81,35 @@ func (c *Cluster) ObserveNodes(ctx context.Context, in ObserveInput) (Observed, 
 	}
 	delete(o.Groups, "")
 	var names []string
+	missing := 0
 	for _, name := range in.Names {
 		node, ok := view.Get(name)
-		if !ok {
+		if ok {
+			o.Facts[name] = schedule.NodeFacts{Unavailable: unavailable(node), Groups: grouper.Keys(node.Labels)}
+			continue
+		}
+		facts := schedule.NodeFacts{Missing: true}
+		if missing++; missing <= maxSuggested {
 			if names == nil {
 				names = namesOf(nodes)
 			}
-			o.Facts[name] = schedule.NodeFacts{Missing: true, Suggestion: strings.Join(k8s.Similar(name, names), ", ")}
-			continue
+			facts.Suggestion = strings.Join(k8s.Similar(name, names), ", ")
 		}
-		o.Facts[name] = schedule.NodeFacts{Unavailable: unavailable(node), Groups: grouper.Keys(node.Labels)}
+		o.Facts[name] = facts
 	}
-	return Observed{Observation: o, Digest: digest(nodes, grouper)}, nil
+	return Observed{Observation: o, Digest: digest(nodes, grouper)}.Pack(in.Names), nil
 }
 
 // WatchInput tells WatchCluster what is known, so that it returns when that is no longer true.
 type WatchInput struct {
 	Groups []schedule.Group `json:"groups,omitempty"`
 	// Digest is the last observation's; empty where nothing waits, so that only the holders matter.
-	Digest  string          `json:"digest,omitempty"`
-	Holders []WatchedHolder `json:"holders,omitempty"`
-	// Marked are the requests that had their mark on their node when an earlier watch looked.
-	Marked []string `json:"marked,omitempty"`
+	Digest  string              `json:"digest,omitempty"`
+	Holders List[WatchedHolder] `json:"holders,omitempty"`
+	// Marked are the requests that had their mark on their node when an earlier watch looked, Told those whose missing
+	// mark or node was reported.
+	Marked List[string] `json:"marked,omitempty"`
+	Told   List[string] `json:"told,omitempty"`
 }
 
 // WatchedHolder is a maintenance that holds a slot.
@@ -111,11 +125,12 @@ type WatchReport struct {
 	// Stale: the last observation no longer holds.
 	Stale bool `json:"stale,omitempty"`
 	// Ended are holders whose workflow no longer runs, so that nobody will release their slot.
-	Ended []EndedHolder `json:"ended,omitempty"`
+	Ended List[EndedHolder] `json:"ended,omitempty"`
 	// Changes are what happened to nodes that are held.
-	Changes []HolderChange `json:"changes,omitempty"`
-	// Marked are the requests to be given to the next watch.
-	Marked []string `json:"marked,omitempty"`
+	Changes List[HolderChange] `json:"changes,omitempty"`
+	// Marked and Told are to be given to the next watch.
+	Marked List[string] `json:"marked,omitempty"`
+	Told   List[string] `json:"told,omitempty"`
 }
 
 // EndedHolder is a holder that does not run any more.
@@ -145,7 +160,8 @@ func (c *Cluster) WatchCluster(ctx context.Context, in WatchInput) (WatchReport,
 		return WatchReport{}, translate(err)
 	}
 	defer view.Close()
-	marked := rememberMarked(ctx, in.Marked)
+	began := time.Now()
+	marked := rememberMarked(ctx, in)
 	describe := time.NewTimer(describeFirst)
 	defer describe.Stop()
 	beat := time.NewTicker(beatEvery)
@@ -155,8 +171,12 @@ func (c *Cluster) WatchCluster(ctx context.Context, in WatchInput) (WatchReport,
 			return WatchReport{}, translate(err)
 		}
 		activity.RecordHeartbeat(ctx, marked)
-		report := WatchReport{Changes: marked.changes(view, in.Holders)}
-		report.Marked = slices.Sorted(maps.Keys(marked))
+		report := WatchReport{Changes: marked.changes(view, in.Holders, time.Since(began) > markWithin, func(node string) bool {
+			// The watch of one worker may lag behind that of another, which has seen the node register.
+			there, err := c.Nodes.Exists(ctx, node)
+			return err == nil && !there
+		})}
+		report.Marked, report.Told = marked.lists()
 		report.Stale = in.Digest != "" && in.Digest != digest(view.List(), grouper)
 		if report.Stale || len(report.Changes) > 0 {
 			return report, nil
@@ -191,31 +211,50 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// markedNodes remembers, across attempts of the activity and from one watch to the next, which request was seen to
-// have its mark on its node: only then does a missing mark mean that somebody took it.
+// markedNodes remembers, across attempts of the activity and from one watch to the next, what was seen of each
+// request's mark on its node: true once the mark was there, false once its absence was reported, which is done once.
 type markedNodes map[string]bool
 
-func rememberMarked(ctx context.Context, before []string) markedNodes {
+func rememberMarked(ctx context.Context, in WatchInput) markedNodes {
 	marked := markedNodes{}
 	if activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &marked) == nil {
 		return marked
 	}
 	marked = markedNodes{}
-	for _, request := range before {
+	for _, request := range in.Told {
+		marked[request] = false
+	}
+	for _, request := range in.Marked {
 		marked[request] = true
 	}
 	return marked
 }
 
-func (m markedNodes) changes(view *k8s.View, holders []WatchedHolder) []HolderChange {
+// lists are the requests whose mark was seen, and those whose missing mark was reported.
+func (m markedNodes) lists() (seen, told []string) {
+	for _, request := range slices.Sorted(maps.Keys(m)) {
+		if m[request] {
+			seen = append(seen, request)
+		} else {
+			told = append(told, request)
+		}
+	}
+	return seen, told
+}
+
+// changes are what the holders are to be told. A mark that was never seen may not be set yet: it counts as missing only
+// where it is overdue. gone makes sure that a node is.
+func (m markedNodes) changes(view *k8s.View, holders []WatchedHolder, overdue bool, gone func(node string) bool) []HolderChange {
 	var changes []HolderChange
 	for _, h := range holders {
+		seen, known := m[h.RequestID]
+		told := known && !seen
 		node, ok := view.Get(h.Node)
 		if !ok {
-			if m[h.RequestID] {
+			// Once is enough: its maintenance now waits for the node, or marks it, by itself, which may take long.
+			if !told && gone(h.Node) {
 				changes = append(changes, HolderChange{RequestID: h.RequestID, Missing: true})
-				// Once is enough: its maintenance now waits for the node, or marks it, by itself, which may take long.
-				delete(m, h.RequestID)
+				m[h.RequestID] = false
 			}
 			continue
 		}
@@ -227,10 +266,10 @@ func (m markedNodes) changes(view *k8s.View, holders []WatchedHolder) []HolderCh
 		switch {
 		case held && mark.WantsCordon() && !node.Spec.Unschedulable:
 			changes = append(changes, HolderChange{RequestID: h.RequestID, Uncordoned: true})
-		case held:
-		case m[h.RequestID]:
+		case held || told:
+		case seen || overdue:
 			changes = append(changes, HolderChange{RequestID: h.RequestID, Unmarked: true})
-			delete(m, h.RequestID)
+			m[h.RequestID] = false
 		}
 	}
 	return changes

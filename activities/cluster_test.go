@@ -231,6 +231,18 @@ func TestWatchReturnsAtOnceWhatItFindsChanged(t *testing.T) {
 	}
 }
 
+func TestWatchTellsOfANodeThatWentBeforeItsMarkWasSeen(t *testing.T) {
+	in := WatchInput{Holders: []WatchedHolder{{RequestID: "r/1", Node: "n1", WorkflowID: "w", RunID: "r"}}}
+	report, err := watchOnce(t, k8stest.New(node("n2")), in, nil)
+	if err != nil || !slices.Equal(report.Changes, []HolderChange{{RequestID: "r/1", Missing: true}}) || !slices.Equal(report.Told, []string{"r/1"}) {
+		t.Errorf("report %+v, %v", report, err)
+	}
+	in.Told, in.Digest = report.Told, "another"
+	if report, err = watchOnce(t, k8stest.New(node("n2")), in, nil); err != nil || len(report.Changes) != 0 || !slices.Equal(report.Told, in.Told) {
+		t.Errorf("told again: %+v, %v", report, err)
+	}
+}
+
 func TestWatchFollowsHoldersOnceTheirMarkIsThere(t *testing.T) {
 	s := k8stest.New(node("n1"), node("n2"))
 	in := WatchInput{Digest: digest([]*corev1.Node{node("n1"), node("n2")}, schedule.Grouper{}), Holders: []WatchedHolder{
@@ -243,6 +255,10 @@ func TestWatchFollowsHoldersOnceTheirMarkIsThere(t *testing.T) {
 	}
 	defer view.Close()
 	known := markedNodes{}
+	present, overdue := true, false
+	changes := func() []HolderChange {
+		return known.changes(view, in.Holders, overdue, func(string) bool { return !present })
+	}
 	see := func(condition func() bool) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -255,27 +271,37 @@ func TestWatchFollowsHoldersOnceTheirMarkIsThere(t *testing.T) {
 			}
 		}
 	}
-	if changes := known.changes(view, in.Holders); len(changes) != 0 {
+	if changes := changes(); len(changes) != 0 {
 		t.Errorf("a holder that has not marked its node yet: %+v", changes)
 	}
+	overdue = true
+	if changes := changes(); len(changes) != 1 || !changes[0].Unmarked {
+		t.Errorf("a holder that has not marked its node for long: %+v", changes)
+	}
+	overdue = false
 	s.Set(node("n1", cordoned, marked("w", "r")))
-	see(func() bool { return len(known.changes(view, in.Holders)) == 0 && known["r/1"] })
+	see(func() bool { return len(changes()) == 0 && known["r/1"] })
 	s.Set(node("n1", cordoned)) // somebody takes the mark
 	see(func() bool {
-		changes := known.changes(view, in.Holders)
+		changes := changes()
 		return len(changes) == 1 && changes[0].Unmarked
 	})
-	if changes := known.changes(view, in.Holders); len(changes) != 0 {
+	if changes := changes(); len(changes) != 0 {
 		t.Errorf("a mark that is missing is told again: %+v", changes)
 	}
 	s.Set(node("n1", cordoned, marked("w", "r")))
-	see(func() bool { return len(known.changes(view, in.Holders)) == 0 && known["r/1"] })
+	see(func() bool { return len(changes()) == 0 && known["r/1"] })
 	s.Delete(node("n1"))
+	see(func() bool { _, there := view.Get("n1"); return !there })
+	if changes := changes(); len(changes) != 0 {
+		t.Errorf("a node that only this watch misses: %+v", changes)
+	}
+	present = false
 	see(func() bool {
-		changes := known.changes(view, in.Holders)
+		changes := changes()
 		return len(changes) == 1 && changes[0].Missing
 	})
-	if changes := known.changes(view, in.Holders); len(changes) != 0 {
+	if changes := changes(); len(changes) != 0 {
 		t.Errorf("a node that is missing is told again: %+v", changes)
 	}
 }

@@ -30,6 +30,7 @@ type Config struct {
 	// Defaults are defaults of maintenances: any field of their input but those that identify one.
 	Defaults   json.RawMessage `json:"defaults,omitempty"`
 	Kubernetes Kubernetes      `json:"kubernetes"`
+	Versioning Versioning      `json:"versioning"`
 	// Listen is the address of /metrics, /healthz, /readyz and /loglevel.
 	Listen string `json:"listen"`
 	Log    Log    `json:"log"`
@@ -54,6 +55,15 @@ type Kubernetes struct {
 	// Events records Kubernetes Events on nodes, PodEvents one on each pod that is evicted.
 	Events    bool `json:"events"`
 	PodEvents bool `json:"podEvents"`
+}
+
+// Versioning makes a worker one version of a Temporal Worker Deployment, so that an operator decides which build takes
+// new work; running maintenances move to it at their next step.
+type Versioning struct {
+	// Deployment names the Worker Deployment; empty where workers are not versioned.
+	Deployment string `json:"deployment"`
+	// BuildID tells this build from others; empty for the binary's own version.
+	BuildID string `json:"buildID"`
 }
 
 // Log is how the worker logs.
@@ -108,6 +118,8 @@ var environment = map[string]func(c *Config, value string) error{
 	"DRYDOCK_LISTEN":     func(c *Config, v string) error { c.Listen = v; return nil },
 	"DRYDOCK_LOG_LEVEL":  func(c *Config, v string) error { c.Log.Level = v; return nil },
 	"DRYDOCK_LOG_FORMAT": func(c *Config, v string) error { c.Log.Format = v; return nil },
+	"DRYDOCK_DEPLOYMENT": func(c *Config, v string) error { c.Versioning.Deployment = v; return nil },
+	"DRYDOCK_BUILD_ID":   func(c *Config, v string) error { c.Versioning.BuildID = v; return nil },
 	"DRYDOCK_KUBERNETES_QPS": func(c *Config, v string) error {
 		qps, err := strconv.ParseFloat(v, 32)
 		c.Kubernetes.QPS = float32(qps)
@@ -179,6 +191,7 @@ func (c Config) Validate() error {
 	if c.Kubernetes.EvictionsPerSecond < 0 {
 		wrong("kubernetes.evictionsPerSecond", "%v is negative; 0 is unlimited", c.Kubernetes.EvictionsPerSecond)
 	}
+	problems = append(problems, c.Versioning.validate()...)
 	if _, _, err := net.SplitHostPort(c.Listen); c.Listen != "" && err != nil {
 		wrong("listen", "%q: want host:port, or empty for none", c.Listen)
 	}
@@ -189,6 +202,17 @@ func (c Config) Validate() error {
 		wrong("log.format", "%q is not one of text, json", c.Log.Format)
 	}
 	return errors.Join(problems...)
+}
+
+func (v Versioning) validate() []error {
+	var problems []error
+	if strings.Contains(v.Deployment, ".") || strings.HasPrefix(v.Deployment, "__") {
+		problems = append(problems, fmt.Errorf("versioning.deployment: %q: want a name without '.' that does not begin with \"__\"", v.Deployment))
+	}
+	if v.BuildID != "" && v.Deployment == "" {
+		problems = append(problems, fmt.Errorf("versioning.buildID: %q has no meaning without versioning.deployment", v.BuildID))
+	}
+	return problems
 }
 
 // prefixed puts a section's name in front of every line of its error.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -76,6 +78,15 @@ func (v *View) Get(name string) (*corev1.Node, bool) { return v.live.watch.Get(n
 
 // Err is the refusal of the watch by the API server, after which it shows what once was; nil as long as there is none.
 func (v *View) Err() error { return v.live.watch.Err() }
+
+// Exists asks the API server itself whether a node is there.
+func (n *Nodes) Exists(ctx context.Context, name string) (bool, error) {
+	_, err := n.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
 
 // Close leaves the watch.
 func (v *View) Close() {

@@ -73,9 +73,17 @@ func (o *escalateOptions) check() error {
 
 func escalateMessage(program string, now func() time.Time, do string, agree func(question string) error) message {
 	return message{
-		name:    workflows.MsgEscalate,
-		slow:    true,
-		payload: func(to addressee) any { return workflows.Escalate{Message: to.Message, Do: do, Run: to.run} },
+		name: workflows.MsgEscalate,
+		slow: true,
+		payload: func(to addressee) any {
+			p := workflows.Escalate{Message: to.Message, Do: do, Run: to.run}
+			if do == "" {
+				// What comes next may have changed when the message arrives.
+				next, _ := nextRung(to.status)
+				p.Expect = next.Do
+			}
+			return p
+		},
 		check: func(s *workflows.Status) (string, error) {
 			next, left := nextRung(s)
 			switch {
@@ -103,8 +111,9 @@ func escalateMessage(program string, now func() time.Time, do string, agree func
 			if now.Phase != workflows.Draining || now.Attempt != before.Attempt {
 				return true
 			}
+			next, _ := nextRung(before)
 			added := now.Escalation[min(len(before.Escalation), len(now.Escalation)):]
-			return slices.ContainsFunc(added, func(t workflows.RungTaken) bool { return t.By != "" && (do == "" || t.Do == do) })
+			return slices.ContainsFunc(added, func(t workflows.RungTaken) bool { return t.By != "" && t.Do == firstSet(do, next.Do) })
 		},
 		said: func(s *workflows.Status) string { return escalated(s, now()) },
 	}

@@ -26,7 +26,7 @@ const (
 
 const exitCodesHelp = `Exit codes:
   0    success
-  1    failed
+  1    failed; doctor: something is inconsistent
   2    usage: a flag or an argument is wrong, nothing was done
   3    cancelled: the maintenance ended Cancelled, or a rollout was stopped
   4    timed out: what --timeout waited for did not happen in time

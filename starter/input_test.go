@@ -118,7 +118,7 @@ func TestInputRefusesAndNamesTheFlagOrField(t *testing.T) {
 		"unknown action":             {[]string{"--escalation", "1h=explode"}, "", `drain.escalation[0].do: "explode" is not one of`},
 		"unknown way":                {[]string{"--via", "post"}, "", `drain.via: "post" is not one of eviction, evictionRequest`},
 		"unknown preflight":          {[]string{"--preflight", "maybe"}, "", `preflight: "maybe" is not one of off, wait, fail`},
-		"tier without a priority":    {[]string{"-f", "-"}, "drain: {plan: [{podSelector: app=web}]}", `drain.plan.tiers[0].podPriority: required`},
+		"tier without a priority":    {[]string{"-f", "-"}, "drain: {plan: [{podSelector: app=web}]}", `drain.plan[0].podPriority: required`},
 		"bad duration":               {[]string{"--ready-timeout", "soon"}, "", `readyTimeout: "soon" is not a duration`},
 		"negative duration":          {[]string{"--ready-timeout", "-1h"}, "", `readyTimeout: "-1h" is negative`},
 		"bad selector":               {[]string{"--pod-selector", "a=b=c"}, "", `drain.podSelector`},

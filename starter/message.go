@@ -86,9 +86,9 @@ func (c *connection) send(ctx context.Context, t target, m message, comment stri
 	if err := c.signal(ctx, before.target, m.name, m.payload(to)); err != nil {
 		return before, "", err
 	}
-	now, err := c.effectOf(ctx, o, before.Status, m)
-	if err != nil {
-		return now, "", err
+	now, already, err := c.effectOf(ctx, o, before.Status, m, to.Message)
+	if err != nil || already != "" {
+		return now, already, err
 	}
 	if !now.running() {
 		return now, "the maintenance ended " + string(now.phase()) + colon(now.message()), nil
@@ -125,7 +125,8 @@ func (c *connection) signal(ctx context.Context, t target, name string, payload 
 }
 
 // effectOf waits for the effect of a message that was sent. A maintenance that has ended meanwhile has acted upon it.
-func (c *connection) effectOf(ctx context.Context, o *observer, before *workflows.Status, m message) (view, error) {
+// Already is not empty where the message was ignored and there was nothing left to do.
+func (c *connection) effectOf(ctx context.Context, o *observer, before *workflows.Status, m message, who workflows.Message) (_ view, already string, _ error) {
 	deadline := c.now().Add(effectTimeout)
 	var read time.Time
 	var heard workflows.Received
@@ -133,19 +134,24 @@ func (c *connection) effectOf(ctx context.Context, o *observer, before *workflow
 	for {
 		v, err := o.observe(ctx)
 		if err != nil && ctx.Err() == nil && !unreachable(err) {
-			return v, c.explain("looking for the effect of "+m.name, err)
+			return v, "", c.explain("looking for the effect of "+m.name, err)
 		}
 		if err == nil {
-			if !v.running() || v.Status != nil && m.effect(before, v.Status) {
-				return v, nil
+			entry, received := newlyReceived(before, v.Status, m.name, who)
+			// First of all: what looks like the effect is then somebody else's doing.
+			if received && ignored(entry) {
+				return m.wasIgnored(v, entry)
 			}
-			if entry, ok := newlyReceived(before, v.Status, m.name, c.by); ok {
+			if !v.running() || v.Status != nil && m.effect(before, v.Status) {
+				return v, "", nil
+			}
+			if received {
 				if read.IsZero() {
 					read = c.now()
 				}
 				heard = entry
-				if c.now().Sub(read) > recordedGrace && (!m.slow || ignored(entry)) {
-					return v, fmt.Errorf("%s was received by the maintenance of %s and has not had its effect: %s", m.name, v.Node, entry.Effect)
+				if c.now().Sub(read) > recordedGrace && !m.slow {
+					return v, "", fmt.Errorf("%s was received by the maintenance of %s and has not had its effect: %s", m.name, v.Node, entry.Effect)
 				}
 			}
 		}
@@ -158,29 +164,46 @@ func (c *connection) effectOf(ctx context.Context, o *observer, before *workflow
 			if v.Unanswered != nil {
 				text = fmt.Errorf("%w: %w", text, v.Unanswered)
 			}
-			return v, withCode(exitTimedOut, text)
+			return v, "", withCode(exitTimedOut, text)
 		}
 		if pause = nextPause(pause); !sleep(ctx, pause) {
-			return v, stopCause(ctx)
+			return v, "", stopCause(ctx)
 		}
 	}
 }
 
-// newlyReceived finds our message among those that the maintenance has received since before.
-func newlyReceived(before, now *workflows.Status, name, by string) (workflows.Received, bool) {
+// wasIgnored is an error, unless the message would not be sent now because what it is for has come about.
+func (m message) wasIgnored(v view, entry workflows.Received) (_ view, already string, _ error) {
+	if already, err := m.check(v.Status); err == nil && already != "" {
+		return v, already, nil
+	}
+	return v, "", fmt.Errorf("the maintenance of %s ignored %s: %s", v.Node, m.name, strings.TrimPrefix(entry.Effect, ignoredPrefix))
+}
+
+// newlyReceived finds our message among those that the maintenance has received since before. Of several that are alike
+// one that was not ignored counts: what it was to bring about has come about.
+func newlyReceived(before, now *workflows.Status, name string, who workflows.Message) (ours workflows.Received, found bool) {
 	if now == nil {
-		return workflows.Received{}, false
+		return ours, false
 	}
 	for _, r := range slices.Backward(now.Messages) {
-		if r.Name == name && r.By == by && !receivedBefore(before, r) {
+		if r.Name != name || r.By != who.By || r.Comment != who.Comment || receivedBefore(before, r) {
+			continue
+		}
+		if !ignored(r) {
 			return r, true
 		}
+		if !found {
+			ours, found = r, true
+		}
 	}
-	return workflows.Received{}, false
+	return ours, found
 }
 
+const ignoredPrefix = "ignored: "
+
 // ignored tells that a message was received and came to nothing.
-func ignored(r workflows.Received) bool { return strings.HasPrefix(r.Effect, "ignored") }
+func ignored(r workflows.Received) bool { return strings.HasPrefix(r.Effect, ignoredPrefix) }
 
 // receivedBefore tells whether a message had been received by then.
 func receivedBefore(before *workflows.Status, r workflows.Received) bool {

@@ -1,11 +1,18 @@
 package starter
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
 	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 
 	"drydock/workflows"
 	"drydock/workflows/spec"
@@ -153,7 +160,7 @@ func TestMessagesHaveTheirEffect(t *testing.T) {
 	shared := *viewOf(workflows.Ready, func(s *workflows.Status) {
 		s.Requestors = append(s.Requestors, workflows.RequestorStatus{Name: "net"})
 	}).Status
-	draining := *viewOf(workflows.Draining, blockedBy("a/db-0")).Status
+	draining := *viewOf(workflows.Draining, blockedBy("a/db-0"), func(s *workflows.Status) { s.Spec.Drain.Escalation = []spec.Rung{{Do: spec.Notify}} }).Status
 	pausing := *viewOf(workflows.Pending, func(s *workflows.Status) { s.NextAttemptAt = &noon }).Status
 	netDone := func(s *workflows.Status) {
 		s.Requestors = []workflows.RequestorStatus{{Name: "ops"}, {Name: "net", DoneAt: &noon}}
@@ -208,7 +215,8 @@ func TestReleaseIsNotTakenForRequestorFailed(t *testing.T) {
 }
 
 func TestPayloadsNameTheRun(t *testing.T) {
-	who := addressee{Message: workflows.Message{By: "jane@host", Comment: "c"}, run: "run-1", status: viewOf(workflows.Draining, blockedBy("a/db-0")).Status}
+	who := addressee{Message: workflows.Message{By: "jane@host", Comment: "c"}, run: "run-1", status: viewOf(workflows.Draining, blockedBy("a/db-0"), took(spec.Notify, "")).Status}
+	who.status.Spec.Drain.Escalation = []spec.Rung{{Do: spec.Notify}, {Do: spec.BypassBudget}, {Do: spec.Kill}}
 	for want, m := range map[string]message{
 		`{"by":"jane@host","comment":"c","requestor":"net","run":"run-1"}`:              doneMessage("drydock", "net"),
 		`{"by":"jane@host","comment":"c","requestor":"ops","run":"run-1","reason":"r"}`: failedMessage("drydock", "ops", "r"),
@@ -216,7 +224,7 @@ func TestPayloadsNameTheRun(t *testing.T) {
 		`{"by":"jane@host","comment":"c","release":true,"run":"run-1"}`:                 cancelMessage("drydock", true, false),
 		`{"by":"jane@host","comment":"c","for":"1h0m0s","run":"run-1"}`:                 extendMessage(clockAtNoon, time.Hour),
 		`{"by":"jane@host","comment":"c","requestor":"net"}`:                            joinMessage("drydock", "net"),
-		`{"by":"jane@host","comment":"c","run":"run-1" }`:                               escalateTo(""),
+		`{"by":"jane@host","comment":"c","expect":"bypassBudget","run":"run-1"}`:        escalateTo(""),
 		`{"by":"jane@host","comment":"c","do":"kill","run":"run-1"}`:                    escalateTo(spec.Kill),
 		`{"by":"jane@host","comment":"c","pod":"a/db-0","run":"run-1"}`:                 skipPodMessage("drydock", "db-0"),
 		`{"by":"jane@host","comment":"c", "run":"run-1"}`:                               retryNowMessage("drydock"),
@@ -239,16 +247,69 @@ func TestNewlyReceivedIsOurs(t *testing.T) {
 		now  []workflows.Received
 		want string
 	}{
-		"nothing new":    {[]workflows.Received{old}, ""},
-		"somebody's":     {[]workflows.Received{old, {At: noon, Name: "done", By: "you", Effect: "x"}}, ""},
-		"another one":    {[]workflows.Received{old, {At: noon, Name: "retry", By: "me", Effect: "x"}}, ""},
-		"ours":           {[]workflows.Received{old, {At: noon.Add(1), Name: "done", By: "me", Effect: "new"}}, "new"},
-		"old forgotten":  {[]workflows.Received{{At: noon.Add(1), Name: "done", By: "me", Effect: "new"}}, "new"},
-		"the latest one": {[]workflows.Received{{At: noon.Add(1), Name: "done", By: "me", Effect: "a"}, {At: noon.Add(2), Name: "done", By: "me", Effect: "b"}}, "b"},
+		"otherwise commented": {[]workflows.Received{{At: noon.Add(1), Name: "done", By: "me", Comment: "c", Effect: "new"}}, ""},
+		"heeded, not ignored": {[]workflows.Received{{At: noon.Add(1), Name: "done", By: "me", Effect: "new"}, {At: noon.Add(2), Name: "done", By: "me", Effect: "ignored: b"}}, "new"},
+		"ignored":             {[]workflows.Received{{At: noon.Add(1), Name: "done", By: "me", Effect: "ignored: a"}}, "ignored: a"},
+		"nothing new":         {[]workflows.Received{old}, ""},
+		"somebody's":          {[]workflows.Received{old, {At: noon, Name: "done", By: "you", Effect: "x"}}, ""},
+		"another one":         {[]workflows.Received{old, {At: noon, Name: "retry", By: "me", Effect: "x"}}, ""},
+		"ours":                {[]workflows.Received{old, {At: noon.Add(1), Name: "done", By: "me", Effect: "new"}}, "new"},
+		"old forgotten":       {[]workflows.Received{{At: noon.Add(1), Name: "done", By: "me", Effect: "new"}}, "new"},
+		"the latest one":      {[]workflows.Received{{At: noon.Add(1), Name: "done", By: "me", Effect: "a"}, {At: noon.Add(2), Name: "done", By: "me", Effect: "b"}}, "b"},
 	} {
-		got, ok := newlyReceived(before, &workflows.Status{Messages: c.now}, "done", "me")
+		got, ok := newlyReceived(before, &workflows.Status{Messages: c.now}, "done", workflows.Message{By: "me"})
 		if ok != (c.want != "") || got.Effect != c.want {
 			t.Errorf("%s: %+v, want %q", name, got, c.want)
+		}
+	}
+}
+
+// answering is a Temporal where one maintenance runs, whose status is always the same.
+type answering struct {
+	client.Client
+	view view
+}
+
+func (a answering) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
+		Execution: &commonpb.WorkflowExecution{WorkflowId: a.view.ID, RunId: a.view.Run}, Status: a.view.Execution,
+	}}, nil
+}
+
+func (a answering) QueryWorkflow(context.Context, string, string, string, ...any) (converter.EncodedValue, error) {
+	payloads, err := converter.GetDefaultDataConverter().ToPayloads(a.view.Status)
+	return client.NewValue(payloads), err
+}
+
+func TestAnIgnoredMessageIsAnErrorWhateverElseHappened(t *testing.T) {
+	refused := func(name string) func(*workflows.Status) { return received(name, "ignored: it came too late") }
+	kill := func(s *workflows.Status) { s.Force = spec.Kill }
+	for name, c := range map[string]struct {
+		message       message
+		before, after view
+		already, err  string
+	}{
+		"escalate, Ready by now":    {escalateTo(""), viewOf(workflows.Draining), viewOf(workflows.Ready, refused("escalate")), "", "the maintenance of worker-01 ignored escalate: it came too late"},
+		"escalate, somebody else":   {escalateTo(spec.BypassBudget), viewOf(workflows.Draining), viewOf(workflows.Draining, took(spec.BypassBudget, "bob"), refused("escalate")), "", "ignored escalate"},
+		"escalate, another attempt": {escalateTo(""), viewOf(workflows.Draining), viewOf(workflows.Draining, func(s *workflows.Status) { s.Attempt++ }, refused("escalate")), "", "ignored escalate"},
+		"escalate, allowed by now":  {escalateTo(spec.Kill), viewOf(workflows.Draining), viewOf(workflows.Draining, kill, refused("escalate")), "the drain already deletes pods", ""},
+		"skip-pod, Ready by now":    {skipPodMessage("drydock", "a/db-0"), viewOf(workflows.Draining), viewOf(workflows.Ready, refused("skip-pod")), "", "ignored skip-pod"},
+		"skip-pod, skipped by now":  {skipPodMessage("drydock", "a/db-0"), viewOf(workflows.Draining), viewOf(workflows.Draining, skipped("a/db-0"), refused("skip-pod")), "a/db-0 is skipped already", ""},
+		"retry-now, Ready by now":   {retryNowMessage("drydock"), viewOf(workflows.Draining), viewOf(workflows.Ready, refused("retry-now")), "", "ignored retry-now"},
+		"done, done by now":         {doneMessage("drydock", "ops"), viewOf(workflows.Ready), viewOf(workflows.Releasing, refused("done")), "was done already", ""},
+		"failed, released by now":   {failedMessage("drydock", "ops", ""), viewOf(workflows.Ready), viewOf(workflows.Releasing, refused("failed")), "", "ignored failed"},
+		"heeded":                    {retryNowMessage("drydock"), viewOf(workflows.Draining), viewOf(workflows.Draining, received("retry-now", "tried")), "", ""},
+		"somebody else's is ignored": {skipPodMessage("drydock", "a/db-0"), viewOf(workflows.Draining), viewOf(workflows.Ready, func(s *workflows.Status) {
+			s.Messages = []workflows.Received{{At: noon, Name: "skip-pod", By: "bob", Effect: "ignored: x"}}
+		}), "", ""},
+	} {
+		conn := &connection{Client: answering{view: c.after}, now: clockAtNoon, polledAt: noon, polledThen: true}
+		_, already, err := conn.effectOf(t.Context(), conn.observer(c.before.target), c.before.Status, c.message, workflows.Message{By: "me"})
+		if (already == "") != (c.already == "") || !strings.Contains(already, c.already) {
+			t.Errorf("%s: already = %q, want %q", name, already, c.already)
+		}
+		if (err != nil) != (c.err != "") || err != nil && (!strings.Contains(err.Error(), c.err) || codeOf(err) != exitFailed) {
+			t.Errorf("%s: error = %v, want %q", name, err, c.err)
 		}
 	}
 }

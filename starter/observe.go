@@ -91,6 +91,9 @@ func (c *connection) observer(t target) *observer {
 // liveActivities are the types of the activities whose heartbeats hold live progress.
 var liveActivities = []string{"Drain", "WaitForPods"}
 
+// livePreflight is the type of the activity whose heartbeats hold, in the form of a drain's blockers, what would stop one.
+const livePreflight = "AwaitPreflight"
+
 func (o *observer) observe(ctx context.Context) (view, error) {
 	described, err := o.conn.describe(ctx, o.seen.ID, o.seen.Run)
 	if err != nil {
@@ -218,24 +221,30 @@ func (c *connection) status(ctx context.Context, t target) (*workflows.Status, e
 func prepared(s *workflows.Status) bool { return s != nil && s.Spec.Type != "" }
 
 // withLiveProgress puts the drain's heartbeat into the status where it is newer than what the workflow knows:
-// heartbeats never reach the workflow.
+// heartbeats never reach the workflow. Of a preflight the workflow hears a bounded number of times only.
 func withLiveProgress(status *workflows.Status, pending []*workflowpb.PendingActivityInfo) *workflows.Status {
 	if status == nil {
 		return nil
 	}
 	for _, activity := range pending {
-		if !slices.Contains(liveActivities, activity.GetActivityType().GetName()) || activity.GetHeartbeatDetails() == nil {
+		name := activity.GetActivityType().GetName()
+		if name != livePreflight && !slices.Contains(liveActivities, name) || activity.GetHeartbeatDetails() == nil {
 			continue
 		}
 		var live workflows.DrainProgress
 		if err := converter.GetDefaultDataConverter().FromPayloads(activity.GetHeartbeatDetails(), &live); err != nil {
 			continue
 		}
-		if status.Drain == nil || live.At.After(status.Drain.At) {
-			merged := *status
+		merged := *status
+		switch {
+		case name == livePreflight && len(live.Blockers) > 0:
+			merged.WaitingFor = stoppedText(live)
+		case name != livePreflight && (status.Drain == nil || live.At.After(status.Drain.At)):
 			merged.Drain = &live
-			return &merged
+		default:
+			continue
 		}
+		return &merged
 	}
 	return status
 }

@@ -58,6 +58,20 @@ func TestNewerProgressWins(t *testing.T) {
 	}
 }
 
+func TestAPreflightShowsWhatItWaitsFor(t *testing.T) {
+	status := viewOf(workflows.Pending, waitingFor("a preflight of the node")).Status
+	seen := workflows.DrainProgress{At: noon, MoreBlockers: 1, Blockers: []workflows.Blocker{{Pod: "pod ns/bare", Message: "no controller would re-create it"}}}
+	for want, progress := range map[string]workflows.DrainProgress{
+		"what would stop the drain to be mended: pod ns/bare: no controller would re-create it (and 1 more problems)": seen,
+		"a preflight of the node": {At: noon},
+	} {
+		got := withLiveProgress(status, []*workflowpb.PendingActivityInfo{heartbeat(t, "AwaitPreflight", progress)})
+		if got.WaitingFor != want || got.Drain != nil || status.WaitingFor != "a preflight of the node" {
+			t.Errorf("%q, drain %v, want %q", got.WaitingFor, got.Drain, want)
+		}
+	}
+}
+
 func TestFailuresTellTheResultAndWhy(t *testing.T) {
 	result := workflows.Result{Phase: workflows.Cancelled, Message: "cancelled by jane@host"}
 	for name, c := range map[string]struct {

@@ -80,6 +80,16 @@ func drainText(d workflows.DrainProgress) string {
 	return text
 }
 
+// stoppedText is what a preflight waits for, in the workflow's words.
+func stoppedText(p workflows.DrainProgress) string {
+	first := p.Blockers[0]
+	text := fmt.Sprintf("what would stop the drain to be mended: %s: %s", first.Pod, first.Message)
+	if more := len(p.Blockers) - 1 + p.MoreBlockers; more > 0 {
+		text += fmt.Sprintf(" (and %d more problems)", more)
+	}
+	return text
+}
+
 // forced is shown in a line as long as the drain may do more than evict.
 func forced(force string) string {
 	if force == "" {

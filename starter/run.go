@@ -149,7 +149,7 @@ func addGroups(root *cobra.Command, a *app) {
 			newDone(a), newFailed(a), newRetry(a), newCancel(a), newExtend(a), newStarted(a), newDrained(a), newJoin(a), newLeave(a),
 			newEscalate(a), newSkipPod(a), newRetryNow(a),
 		}},
-		{"cluster", "Limits of the cluster:", []*cobra.Command{newLimits(a), newFreeze(a), newThaw(a)}},
+		{"cluster", "The cluster as a whole:", []*cobra.Command{newLimits(a), newFreeze(a), newThaw(a), newDoctor(a)}},
 		{"other", "Other commands:", []*cobra.Command{newVersion(a)}},
 	}
 	for _, g := range groups {

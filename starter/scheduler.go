@@ -35,9 +35,22 @@ func (c *connection) updateScheduler(ctx context.Context, name string, payload a
 	}
 	var refused *temporal.ApplicationError
 	if errors.As(err, &refused) {
-		return fmt.Errorf("the scheduler refuses it: %s", refused.Message())
+		return &refusal{refused}
 	}
 	return c.explainScheduler(name, err)
+}
+
+// refusal is the scheduler's word that it does not do what it was asked.
+type refusal struct{ why *temporal.ApplicationError }
+
+func (r *refusal) Error() string { return "the scheduler refuses it: " + r.why.Message() }
+
+func (r *refusal) Unwrap() error { return r.why }
+
+// limitsChanged tells whether the limits are refused because somebody else set others meanwhile.
+func limitsChanged(err error) bool {
+	var refused *refusal
+	return errors.As(err, &refused) && refused.why.Type() == workflows.ErrorLimitsChanged
 }
 
 func (c *connection) update(ctx context.Context, name string, payload any) error {

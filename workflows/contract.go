@@ -16,6 +16,7 @@ const (
 	NodeMaintenanceType = "NodeMaintenance"
 	SchedulerType       = "Scheduler"
 	PreflightType       = "Preflight"
+	DoctorType          = "Doctor"
 )
 
 // Messages to a maintenance, each as a signal and as an update of the same name, and its query.
@@ -35,6 +36,8 @@ const (
 	MsgRetryNow = "retry-now"
 
 	QueryStatus = "status"
+	// QuerySlot is the little that a scheduler which begins anew asks of all maintenances.
+	QuerySlot = "slot"
 )
 
 // Signals from the scheduler and from the drain to a maintenance.
@@ -79,6 +82,7 @@ const (
 	maintenancePrefix = "node-maintenance"
 	schedulerID       = "drydock-scheduler"
 	preflightPrefix   = "preflight"
+	doctorID          = "drydock-doctor"
 )
 
 // TaskQueue is the task queue of a cluster; an empty cluster has no prefix.
@@ -118,6 +122,9 @@ func SchedulerID(cluster string) string { return inCluster(cluster, schedulerID)
 func PreflightID(cluster, node, occasion string) string {
 	return inCluster(cluster, preflightPrefix+"/"+node+"/"+occasion)
 }
+
+// DoctorID is the workflow ID that the command line gives a cluster's doctor, so that there is one at a time.
+func DoctorID(cluster string) string { return inCluster(cluster, doctorID) }
 
 func inCluster(cluster, name string) string {
 	if cluster == "" {

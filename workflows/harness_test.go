@@ -103,7 +103,7 @@ func newSiteAs(t *testing.T, id, taskQueue string) *site {
 	s.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: id, TaskQueue: taskQueue})
 	workflows.Register(s.env, workflows.Activities{
 		Nodes: &activities.Nodes{}, Drains: &activities.Drains{}, Cluster: &activities.Cluster{},
-		Executions: &activities.Executions{}, Settings: &activities.Settings{}, Preflights: &activities.Preflights{},
+		Executions: &activities.Executions{}, Settings: &activities.Settings{}, Preflights: &activities.Preflights{}, Doctors: &activities.Doctors{},
 	})
 	s.env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, args converter.EncodedValues) {
 		var in json.RawMessage

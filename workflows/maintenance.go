@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/converter"
@@ -40,6 +41,8 @@ type maintenance struct {
 	steps  workflow.Context
 	cancel workflow.CancelFunc
 
+	// unread tells whether there are messages that were not looked at yet.
+	unread func() bool
 	// What the outside world said, for the steps to wait on.
 	answer  *slotAnswer
 	drained bool
@@ -55,9 +58,11 @@ type maintenance struct {
 
 	// What has to be undone.
 	request string
-	touched bool
-	uid     string
-	mark    string
+	// requested is since when it waits for the slot, by which it is ranked.
+	requested time.Time
+	touched   bool
+	uid       string
+	mark      string
 
 	escalation escalation
 
@@ -172,7 +177,10 @@ func (m *maintenance) setUp(input []byte) error {
 	m.attributes = prepared.SearchAttributes
 	m.status.Spec = m.spec
 	for _, name := range m.spec.Requestors() {
-		m.status.Requestors = append(m.status.Requestors, RequestorStatus{Name: name})
+		// It may have joined already: messages are read from the first moment on.
+		if !slices.ContainsFunc(m.status.Requestors, func(r RequestorStatus) bool { return r.Name == name }) {
+			m.status.Requestors = append(m.status.Requestors, RequestorStatus{Name: name})
+		}
 	}
 	return nil
 }

@@ -23,7 +23,8 @@ var (
 )
 
 // drain empties the node in the way the specification asks for, until it is Ready. The escalation's clock runs from
-// the cordon; the time in which pods were to complete by themselves, which has a limit of its own, is not counted.
+// the cordon; the time in which pods were to complete by themselves, which has a limit of its own, and the time in which
+// a freeze held the maintenance are not counted.
 func (m *maintenance) drain() error {
 	m.escalation = escalation{began: m.cordoned}
 	if m.spec.WaitForPodCompletion != nil {
@@ -39,6 +40,7 @@ func (m *maintenance) drain() error {
 		if err := m.proceed(); err != nil {
 			return err
 		}
+		m.catchUp()
 		err := m.empty()
 		switch {
 		case err == nil:
@@ -75,11 +77,11 @@ func (m *maintenance) empty() error {
 	future := workflow.ExecuteActivity(ctx, drains.Drain, m.drainInput())
 	interruption := m.untilInterrupted(future.IsReady)
 	if m.steps.Err() != nil {
-		return m.interrupted()
+		return m.endDrain(future)
 	}
 	cancel()
 	if err := workflow.Await(m.steps, future.IsReady); err != nil {
-		return m.interrupted()
+		return m.endDrain(future)
 	}
 	var progress DrainProgress
 	err := future.Get(ctx, &progress)
@@ -95,8 +97,24 @@ func (m *maintenance) empty() error {
 	}
 	if err == nil {
 		m.status.Drain = &progress
+		return nil
+	}
+	if interruption != nil {
+		// What is asked to stop is not retried any more, so that any passing trouble ends it; the next drain meets what lasts.
+		return interruption
 	}
 	return err
+}
+
+// drainEnds is how long a cancelled maintenance waits for its drain: longer than a lost worker's drain is believed in.
+const drainEnds = 15 * time.Second
+
+// endDrain waits until a drain that was told to stop has stopped, so that no eviction meets a node that is back already.
+func (m *maintenance) endDrain(drain workflow.Future) error {
+	if _, err := m.awaitUpTo(m.life, drainEnds, "the drain stops", drain.IsReady); err != nil {
+		return err
+	}
+	return m.interrupted()
 }
 
 func (m *maintenance) drainInput() activities.DrainInput {

@@ -18,6 +18,18 @@ func (m *maintenance) dueRung() (rung spec.Rung, left time.Duration, ok bool) {
 	return rung, rung.After.Std() - workflow.Now(m.life).Sub(m.escalation.began), true
 }
 
+// lateTry is how long a drain tries before a rung whose time passed while nobody could drain.
+const lateTry = 5 * time.Minute
+
+// catchUp moves the clock on where the next rung's time passed without a drain, as when no worker ran: an honest try
+// comes before every rung, and the later rungs keep their distance.
+func (m *maintenance) catchUp() {
+	rung, left, ok := m.dueRung()
+	if ok && left < 0 {
+		m.escalation.began = m.escalation.began.Add(min(rung.After.Std(), lateTry) - left)
+	}
+}
+
 // awaitRung waits until wake, or until the next rung's time has come: a durable timer that names the rung.
 func (m *maintenance) awaitRung(wake func() bool) error {
 	rung, left, ok := m.dueRung()
@@ -27,7 +39,7 @@ func (m *maintenance) awaitRung(wake func() bool) error {
 			return m.interrupted()
 		}
 	case left > 0:
-		if _, err := awaitUpTo(m.steps, left, "escalation: "+rung.Do, wake); err != nil {
+		if _, err := m.awaitUpTo(m.steps, left, "escalation: "+rung.Do, wake); err != nil {
 			return m.interrupted()
 		}
 	}
@@ -112,9 +124,15 @@ func (m *maintenance) checkEscalate(p Escalate) error {
 	if err := firstOf(m.thisRun(p.Run), m.inPhase(Draining)); err != nil {
 		return err
 	}
+	if len(m.status.Escalation)+len(m.escalation.asked) >= maxRungs {
+		return fmt.Errorf("%d rungs were taken in this attempt already", maxRungs)
+	}
 	do, err := m.rungFor(p)
 	if err != nil {
 		return err
+	}
+	if p.Expect != "" && p.Expect != do {
+		return fmt.Errorf("the rung to take is %s by now, and %s was expected", do, p.Expect)
 	}
 	return spec.RungFits(do, m.spec.Drain.Mode)
 }
@@ -158,8 +176,11 @@ func (m *maintenance) checkSkipPod(p SkipPod) error {
 	return nil
 }
 
-// maxSkipped bounds what is carried in the status and in every drain's input.
-const maxSkipped = 200
+// maxSkipped and maxRungs bound what is carried in the status and in every drain's input.
+const (
+	maxSkipped = 200
+	maxRungs   = 100
+)
 
 func (m *maintenance) applySkipPod(p SkipPod) string {
 	for _, skipped := range m.status.SkippedPods {

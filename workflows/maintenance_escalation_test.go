@@ -98,6 +98,42 @@ func TestEscalateTakesTheNextRungNow(t *testing.T) {
 	}
 }
 
+func TestEscalateTakesNoOtherRungThanTheExpected(t *testing.T) {
+	refusal := "the rung to take is kill by now, and bypassBudget was expected"
+	t.Run("somebody was faster", func(t *testing.T) {
+		s := newSite(t)
+		endless(s)
+		s.signalAt(5*time.Minute, workflows.MsgEscalate, input{"expect": "bypassBudget", "by": "amy"})
+		s.signalAt(5*time.Minute, workflows.MsgEscalate, input{"expect": "bypassBudget", "by": "bob"})
+		late := s.updateAt(6*time.Minute, workflows.MsgEscalate, input{"expect": "bypassBudget"})
+		named := s.updateAt(6*time.Minute, workflows.MsgEscalate, input{"do": "kill", "expect": "bypassBudget"})
+		s.checkAt(7*time.Minute, func(status workflows.Status) {
+			if got := taken(status); got != "bypassBudget" || status.Force != "bypassBudget" {
+				t.Errorf("it took %q, force %q", got, status.Force)
+			}
+			if n := len(status.Messages); n != 2 || status.Messages[1].By != "bob" || status.Messages[1].Effect != "ignored: "+refusal {
+				t.Errorf("messages %+v", status.Messages)
+			}
+		})
+		s.run(ladder("20m", "bypassBudget", "30m", "kill", "40m", "fail"))
+		for _, out := range []*outcome{late, named} {
+			if out.rejected == nil || !strings.Contains(out.rejected.Error(), refusal) {
+				t.Errorf("escalate: %+v", out)
+			}
+		}
+	})
+	t.Run("its time had come", func(t *testing.T) {
+		s := newSite(t)
+		endless(s)
+		late := s.updateAt(21*time.Minute, workflows.MsgEscalate, input{"expect": "bypassBudget"})
+		right := s.updateAt(22*time.Minute, workflows.MsgEscalate, input{"expect": "kill"})
+		s.run(ladder("20m", "bypassBudget", "30m", "kill", "40m", "fail"))
+		if late.rejected == nil || !strings.Contains(late.rejected.Error(), refusal) || right.effect != "takes the rung kill" {
+			t.Errorf("late %+v, right %+v", late, right)
+		}
+	})
+}
+
 func TestEscalateWithoutRungsNamesTheNextStep(t *testing.T) {
 	s := newSite(t)
 	endless(s)
@@ -184,4 +220,33 @@ func TestRetryNowEndsABackoff(t *testing.T) {
 			t.Errorf("retry-now: %+v", refused)
 		}
 	})
+}
+
+func TestFreezeStopsTheClockOfTheEscalation(t *testing.T) {
+	s := newSite(t)
+	endless(s)
+	s.signalAt(5*time.Minute, workflows.SignalHold, workflows.Hold{Reasons: []string{"frozen"}})
+	s.signalAt(3*time.Hour, workflows.SignalHold, workflows.Hold{})
+	expect := func(at time.Duration, rungs string) {
+		s.checkAt(at, func(status workflows.Status) {
+			if got := taken(status); got != rungs {
+				t.Errorf("after %s it took %q, want %q", at, got, rungs)
+			}
+		})
+	}
+	expect(3*time.Hour+4*time.Minute, "")
+	expect(3*time.Hour+6*time.Minute, "notify")
+	expect(3*time.Hour+14*time.Minute, "notify")
+	s.run(ladder("10m", "notify", "20m", "fail"))
+	s.expectFailure(workflows.ErrorMaintenanceFailed, "not empty after 20m0s")
+}
+
+func TestManyTransitionsAreBounded(t *testing.T) {
+	s := newSite(t)
+	endless(s)
+	s.signalAt(9*24*time.Hour, workflows.MsgCancel, nil)
+	status := s.run(ladder("1m", "giveBack"))
+	if len(status.Transitions) > 200 || status.TransitionsDropped == 0 || status.Transitions[0].Phase != workflows.Pending {
+		t.Errorf("%d transitions, %d dropped", len(status.Transitions), status.TransitionsDropped)
+	}
 }

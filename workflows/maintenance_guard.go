@@ -107,7 +107,7 @@ func (m *maintenance) adopt(ctx workflow.Context) error {
 	err := workflow.ExecuteActivity(ctx, nodes.AdoptNode, activities.HoldInput{
 		Node: m.spec.Node, RunID: m.status.RunID, Requestor: m.spec.Requestor, Since: m.status.Since,
 		Cordon: m.spec.Cordon, Phase: string(m.status.Phase),
-		Event: activities.Event{Reason: "ReplacementAdopted", Message: m.summary(), Key: fmt.Sprint(len(m.status.Transitions))},
+		Event: activities.Event{Reason: "ReplacementAdopted", Message: m.summary(), Key: fmt.Sprint(m.moment())},
 	}).Get(ctx, &held)
 	if err != nil {
 		return err

@@ -62,6 +62,10 @@ func (m *maintenance) listen(root workflow.Context) error {
 		workflow.QueryHandlerOptions{Description: "phase, what it waits for, progress, transitions, messages"}); err != nil {
 		return err
 	}
+	if err := workflow.SetQueryHandlerWithOptions(root, QuerySlot, func() (SlotWanted, error) { return m.slotWanted(), nil },
+		workflow.QueryHandlerOptions{Description: "the slot it asks for or holds, for a scheduler that begins anew"}); err != nil {
+		return err
+	}
 	selector := workflow.NewSelector(m.life)
 	for _, h := range handlers {
 		if err := m.takeUpdates(h); err != nil {
@@ -75,6 +79,7 @@ func (m *maintenance) listen(root workflow.Context) error {
 	receive(m, selector, SignalNodeChanged, func(c NodeChange) { m.changes = append(m.changes, c) })
 	receive(m, selector, SignalHold, func(h Hold) { m.holdReasons = h.Reasons })
 	receive(m, selector, SignalDrainBlocked, m.blocked)
+	m.unread = selector.HasPending
 	workflow.GoNamed(m.life, "signals", func(ctx workflow.Context) {
 		for {
 			selector.Select(ctx)

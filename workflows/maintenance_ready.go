@@ -51,7 +51,7 @@ func (m *maintenance) awaitRequestors() (overdue bool, err error) {
 	if left <= 0 {
 		return true, nil
 	}
-	ok, err := awaitUpTo(m.life, left, "readyTimeout", matters)
+	ok, err := m.awaitUpTo(m.life, left, "readyTimeout", matters)
 	return !ok, err
 }
 
@@ -80,7 +80,7 @@ func (m *maintenance) announcement(phase Phase, message string) activities.Annou
 		Node: m.spec.Node, RunID: m.status.RunID, Mark: m.mark, Phase: string(phase),
 		Event: activities.Event{
 			Reason: "Maintenance" + string(phase), Message: m.summary() + ": " + message,
-			Key: fmt.Sprintf("%d/%d", m.status.Attempt, len(m.status.Transitions)),
+			Key: fmt.Sprintf("%d/%d", m.status.Attempt, m.moment()),
 		},
 	}
 }

@@ -32,15 +32,13 @@ func (m *maintenance) acquireSlot() error {
 	if m.status.Phase != Pending || len(m.status.Transitions) == 0 {
 		m.enter(Pending, "")
 	}
-	m.request = fmt.Sprintf("%s/%d", m.status.RunID, m.status.Attempt)
+	m.request, m.requested = fmt.Sprintf("%s/%d", m.status.RunID, m.status.Attempt), m.status.Since
 	m.answer = nil
 	// Freezes are told to holders only: what was heard of one with an earlier slot is out of date.
 	m.holdReasons = nil
 	m.status.Slot = &SlotStatus{RequestID: m.request}
 	m.waiting("an answer from the scheduler")
-	request := SlotRequest{RunID: m.status.RunID, Request: schedule.Request{
-		ID: m.request, Node: m.spec.Node, Requestor: m.spec.Requestor, Priority: m.spec.Priority, Created: m.status.Since,
-	}}
+	request := m.slotRequest()
 	for wait := askAgainFirst; ; wait = min(2*wait, askAgainLast) {
 		err := m.toScheduler(m.steps, SignalSlotRequest, request)
 		if m.steps.Err() != nil {
@@ -67,11 +65,27 @@ func (m *maintenance) acquireSlot() error {
 	}
 }
 
+// slotRequest is the present request, as it is sent and as a scheduler that begins anew may ask for it.
+func (m *maintenance) slotRequest() SlotRequest {
+	return SlotRequest{RunID: m.status.RunID, Request: schedule.Request{
+		ID: m.request, Node: m.spec.Node, Requestor: m.spec.Requestor, Priority: m.spec.Priority, Created: m.requested,
+	}}
+}
+
+func (m *maintenance) slotWanted() SlotWanted {
+	w := SlotWanted{Ended: m.status.Phase.Ended()}
+	w.RunID = m.status.RunID
+	if m.status.Slot != nil && m.request != "" {
+		w.Wants, w.SlotRequest, w.GrantedAt = true, m.slotRequest(), m.status.Slot.GrantedAt
+	}
+	return w
+}
+
 // awaitAnswer waits until the slot is granted or refused, or it is time to ask again. That a request is pending is an
 // answer too, and stretches the pause.
 func (m *maintenance) awaitAnswer(pause time.Duration) error {
 	acknowledged := m.answer != nil
-	_, err := awaitUpTo(m.steps, pause, "ask the scheduler again", func() bool {
+	_, err := m.awaitUpTo(m.steps, pause, "ask the scheduler again", func() bool {
 		return m.answer != nil && (m.answer.kind != SignalSlotPending || !acknowledged)
 	})
 	if err != nil {
@@ -110,24 +124,25 @@ func (m *maintenance) answered(kind string, a SlotAnswer) {
 // giveBack releases the node and its slot, and waits before the next attempt, so that one bad budget never stops a
 // fleet.
 func (m *maintenance) giveBack() error {
-	if err := m.proceed(); err != nil {
-		return err
-	}
 	backoff := backoffFirst
 	for range m.status.Attempt - 1 {
 		backoff = min(2*backoff, backoffLast)
 	}
 	reason := fmt.Sprintf("the node could not be emptied in time (attempt %d) and is given back; next attempt in %s",
 		m.status.Attempt, backoff)
-	m.releaseNode("GivenBack", reason, true)
+	// From here on there is no drain that a message could be about.
 	m.enter(Pending, reason)
+	if err := m.proceed(); err != nil {
+		return err
+	}
+	m.releaseNode("GivenBack", reason, true)
 	m.status.Attempt++
 	m.status.Drain = nil
 	m.status.Slot = nil
 	next := workflow.Now(m.life).Add(backoff)
 	m.status.NextAttemptAt, m.anew = &next, false
 	m.waiting(fmt.Sprintf("the next attempt at %s", next.UTC().Format(time.RFC3339)))
-	_, err := awaitUpTo(m.steps, backoff, "back off before the next attempt", func() bool { return m.anew })
+	_, err := m.awaitUpTo(m.steps, backoff, "back off before the next attempt", func() bool { return m.anew })
 	m.status.NextAttemptAt = nil
 	if err != nil {
 		return m.interrupted()

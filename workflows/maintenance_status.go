@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,7 +17,7 @@ func (m *maintenance) enter(phase Phase, message string) {
 	if len(m.status.Transitions) == 0 || m.status.Phase != phase {
 		m.status.Phase, m.status.Since = phase, now
 	}
-	m.status.Transitions = append(m.status.Transitions, Transition{Phase: phase, At: now, Message: message})
+	m.transition(Transition{Phase: phase, At: now, Message: message})
 	m.status.WaitingFor = ""
 	m.describe()
 }
@@ -29,9 +30,27 @@ func (m *maintenance) waiting(what string) {
 
 // note records something noteworthy that is neither a message nor a change of phase.
 func (m *maintenance) note(what string) {
-	m.status.Transitions = append(m.status.Transitions, Transition{Phase: m.status.Phase, At: workflow.Now(m.life), Message: what})
+	m.transition(Transition{Phase: m.status.Phase, At: workflow.Now(m.life), Message: what})
 	m.describe()
 }
+
+// maxTransitions bounds those in the status and in the result: a maintenance may be given back for months. The first
+// ones say how it began.
+const (
+	maxTransitions  = 200
+	keepTransitions = 20
+)
+
+func (m *maintenance) transition(t Transition) {
+	m.status.Transitions = append(m.status.Transitions, t)
+	if len(m.status.Transitions) > maxTransitions {
+		m.status.Transitions = slices.Delete(m.status.Transitions, keepTransitions, keepTransitions+1)
+		m.status.TransitionsDropped++
+	}
+}
+
+// moment is a number that no earlier or later state of this maintenance has.
+func (m *maintenance) moment() int { return len(m.status.Transitions) + m.status.TransitionsDropped }
 
 // blocked takes what the drain says keeps the node from being empty.
 func (m *maintenance) blocked(p DrainProgress) {
@@ -108,10 +127,18 @@ func childOptions(id, summary string) workflow.ChildWorkflowOptions {
 
 // awaitUpTo waits for a condition, at most for a time; ok tells that the condition came true. The timer goes when the
 // wait is over: one left behind would wake the workflow for nothing.
-func awaitUpTo(ctx workflow.Context, limit time.Duration, summary string, condition func() bool) (ok bool, err error) {
+func (m *maintenance) awaitUpTo(ctx workflow.Context, limit time.Duration, summary string, condition func() bool) (ok bool, err error) {
 	waiting, cancel := workflow.WithCancel(ctx)
 	defer cancel()
-	return workflow.AwaitWithOptions(waiting, workflow.AwaitOptions{
+	ok, err = workflow.AwaitWithOptions(waiting, workflow.AwaitOptions{
 		Timeout: limit, TimerOptions: workflow.TimerOptions{Summary: summary},
 	}, condition)
+	if err != nil || ok {
+		return ok, err
+	}
+	// A message that came before the time was over counts, also where no worker ran to read it.
+	if err := workflow.Await(waiting, func() bool { return !m.unread() }); err != nil {
+		return false, err
+	}
+	return condition(), nil
 }

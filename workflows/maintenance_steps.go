@@ -107,9 +107,11 @@ func (m *maintenance) proceed() error {
 		return nil
 	}
 	m.waiting("a thaw: " + strings.Join(m.holdReasons, "; "))
+	frozen := workflow.Now(m.life)
 	if err := workflow.Await(m.steps, func() bool { return !m.held() }); err != nil {
 		return m.interrupted()
 	}
+	m.escalation.began = m.escalation.began.Add(workflow.Now(m.life).Sub(frozen))
 	m.waiting("")
 	return nil
 }

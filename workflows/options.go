@@ -17,6 +17,7 @@ var (
 	executions *activities.Executions
 	settings   *activities.Settings
 	preflights *activities.Preflights
+	doctors    *activities.Doctors
 )
 
 // forEver is the time given to activities that end when the world is ready and not before.

@@ -73,11 +73,13 @@ type Extend struct {
 	Run string        `json:"run,omitempty"`
 }
 
-// Escalate takes the next rung of the escalation now, or the one that Do names, which need not be in the plan.
+// Escalate takes the next rung of the escalation now, or the one that Do names, which need not be in the plan. Expect is
+// the rung that the sender has seen to be the next one: where it is another by now, none is taken.
 type Escalate struct {
 	Message
-	Do  string `json:"do,omitempty"`
-	Run string `json:"run,omitempty"`
+	Do     string `json:"do,omitempty"`
+	Expect string `json:"expect,omitempty"`
+	Run    string `json:"run,omitempty"`
 }
 
 // SkipPod leaves a pod, "namespace/name", on the node: the drain neither evicts it nor waits for it.
@@ -126,6 +128,8 @@ type Status struct {
 	SkippedPods []string     `json:"skippedPods,omitempty"`
 	Failure     string       `json:"failure,omitempty"`
 	Transitions []Transition `json:"transitions"`
+	// TransitionsDropped were left out after the first ones, where there are very many; the history has them all.
+	TransitionsDropped int `json:"transitionsDropped,omitempty"`
 	// Messages are the latest that arrived, with what became of each.
 	Messages []Received `json:"messages,omitempty"`
 }
@@ -144,6 +148,15 @@ type RungTaken struct {
 type RequestorStatus struct {
 	Name   string     `json:"name"`
 	DoneAt *time.Time `json:"doneAt,omitempty"`
+}
+
+// SlotWanted is a maintenance's own word on its slot: what it asks for or holds, if anything.
+type SlotWanted struct {
+	SlotRequest
+	// Wants is false for a maintenance that has no request at present, GrantedAt set where it holds the slot.
+	Wants     bool       `json:"wants,omitempty"`
+	GrantedAt *time.Time `json:"grantedAt,omitempty"`
+	Ended     bool       `json:"ended,omitempty"`
 }
 
 // SlotStatus is the request for a slot, or the slot.
@@ -191,9 +204,12 @@ type SlotRequest struct {
 	RunID string `json:"runId"`
 }
 
-// SlotRelease gives a slot back or withdraws the request for it.
+// SlotRelease gives a slot back or withdraws the request for it. By and Why are set where it is not the maintenance that
+// does so, and put it on record.
 type SlotRelease struct {
 	RequestID string `json:"requestId"`
+	By        string `json:"by,omitempty"`
+	Why       string `json:"why,omitempty"`
 }
 
 // SlotAnswer is what the scheduler says of a request: granted, still pending or refused.
@@ -213,11 +229,13 @@ type Hold struct {
 	Reasons []string `json:"reasons,omitempty"`
 }
 
-// SetLimits replaces the scheduler's limits.
+// SetLimits replaces the scheduler's limits. With IfRevision, the State.Revision that the sender saw, it is refused
+// where somebody else changed them since.
 type SetLimits struct {
-	Limits  schedule.Limits `json:"limits"`
-	By      string          `json:"by"`
-	Comment string          `json:"comment,omitempty"`
+	Limits     schedule.Limits `json:"limits"`
+	By         string          `json:"by"`
+	Comment    string          `json:"comment,omitempty"`
+	IfRevision *int            `json:"ifRevision,omitempty"`
 }
 
 // FreezeRequest stops grants on behalf of By until the same By, or somebody with All, thaws.
@@ -243,12 +261,14 @@ type StateRequest struct {
 // State is the scheduler's answer to the state query.
 type State struct {
 	Limits LimitsInForce `json:"limits"`
+	// Revision counts the changes of the limits.
+	Revision int `json:"revision"`
 	// Rebuilding: nothing is granted until the holders are known again.
 	Rebuilding bool `json:"rebuilding,omitempty"`
 	// PreviousRun is the scheduler run whose state is still to be taken over.
-	PreviousRun string            `json:"previousRun,omitempty"`
-	Freezes     []schedule.Freeze `json:"freezes,omitempty"`
-	Holders     []Holder          `json:"holders"`
+	PreviousRun string                  `json:"previousRun,omitempty"`
+	Freezes     []schedule.Freeze       `json:"freezes,omitempty"`
+	Holders     activities.List[Holder] `json:"holders"`
 	// Nodes and Unavailable count the cluster when it was last observed.
 	Nodes       int              `json:"nodes"`
 	Unavailable int              `json:"unavailable"`

@@ -65,6 +65,10 @@ func takeTogether(input []byte) (rest []byte, together []string, err error) {
 	if !understood || object["together"] == nil {
 		return input, nil, nil
 	}
+	// The object below has each field once: a doubled one must be refused before.
+	if err := spec.DecodeStrict(input, &map[string]json.RawMessage{}); err != nil {
+		return nil, nil, err
+	}
 	var field struct {
 		Together []string `json:"together"`
 	}

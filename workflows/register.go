@@ -15,15 +15,24 @@ type Activities struct {
 	Executions *activities.Executions
 	Settings   *activities.Settings
 	Preflights *activities.Preflights
+	Doctors    *activities.Doctors
 }
 
 // Register makes a worker able to run every workflow and every activity.
 func Register(registry worker.Registry, a Activities) {
-	registry.RegisterWorkflowWithOptions(NodeMaintenance, workflow.RegisterOptions{Name: NodeMaintenanceType})
-	registry.RegisterWorkflowWithOptions(Scheduler, workflow.RegisterOptions{Name: SchedulerType})
-	registry.RegisterWorkflowWithOptions(Preflight, workflow.RegisterOptions{Name: PreflightType})
-	for _, methods := range []any{a.Nodes, a.Drains, a.Cluster, a.Executions, a.Preflights} {
+	RegisterWorkflows(registry)
+	for _, methods := range []any{a.Nodes, a.Drains, a.Cluster, a.Executions, a.Preflights, a.Doctors} {
 		registry.RegisterActivity(methods)
 	}
 	registry.RegisterActivity(a.Settings.Prepare)
+}
+
+// RegisterWorkflows makes a worker, or a replayer, able to run every workflow.
+func RegisterWorkflows(registry interface {
+	RegisterWorkflowWithOptions(w any, options workflow.RegisterOptions)
+}) {
+	registry.RegisterWorkflowWithOptions(NodeMaintenance, workflow.RegisterOptions{Name: NodeMaintenanceType})
+	registry.RegisterWorkflowWithOptions(Scheduler, workflow.RegisterOptions{Name: SchedulerType})
+	registry.RegisterWorkflowWithOptions(Preflight, workflow.RegisterOptions{Name: PreflightType})
+	registry.RegisterWorkflowWithOptions(Doctor, workflow.RegisterOptions{Name: DoctorType})
 }

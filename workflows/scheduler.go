@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -24,17 +25,16 @@ const (
 type SchedulerState struct {
 	Limits LimitsInForce `json:"limits"`
 	// Revision counts changes of the limits, so that an observation made for other groups is told apart.
-	Revision int                  `json:"revision"`
-	Freezes  []schedule.Freeze    `json:"freezes,omitempty"`
-	Holders  []Holder             `json:"holders,omitempty"`
-	Pending  []PendingRequest     `json:"pending,omitempty"`
-	Told     map[string]Told      `json:"told,omitempty"`
-	Seen     map[string]bool      `json:"seen,omitempty"`
-	Released []ReleasedNode       `json:"released,omitempty"`
-	Observed *activities.Observed `json:"observed,omitempty"`
-	// Packed are the pending requests where they are many (see carried).
-	Packed    []byte             `json:"packed,omitempty"`
-	Decisions []RecordedDecision `json:"decisions,omitempty"`
+	Revision int                     `json:"revision"`
+	Freezes  []schedule.Freeze       `json:"freezes,omitempty"`
+	Holders  activities.List[Holder] `json:"holders,omitempty"`
+	// Pending, Told, Seen and Observed are empty where the requests are many (see carried).
+	Pending   []PendingRequest              `json:"pending,omitempty"`
+	Told      map[string]Told               `json:"told,omitempty"`
+	Seen      map[string]bool               `json:"seen,omitempty"`
+	Released  activities.List[ReleasedNode] `json:"released,omitempty"`
+	Observed  *activities.Observed          `json:"observed,omitempty"`
+	Decisions []RecordedDecision            `json:"decisions,omitempty"`
 	// OnOrphan is ReleaseOrphans (the default) or ReportOrphans.
 	OnOrphan string `json:"onOrphan,omitempty"`
 	// Rebuilt says that the holders are known. PreviousRun is the scheduler run whose state to take over.
@@ -62,14 +62,17 @@ type scheduler struct {
 	ctx     workflow.Context
 	cluster string
 
-	// dirty: something happened that a decision may depend on.
-	dirty bool
-	// inFlight counts what has to come back before the workflow may continue as new.
+	// dirty: something happened that a decision may depend on. woken: something else did.
+	dirty, woken bool
+	index        requestIndex
+	// inFlight counts what has to come back before the workflow may continue as new, telling those of it that tell a
+	// request why it waits.
 	inFlight  int
+	telling   int
 	signals   int
 	observing bool
 	// By request: whose node was changed a moment ago, and how long it was given to react, whose slot is being taken
-	// back, whose mark a watch has seen.
+	// back, whose mark a watch has seen (true) or reported as missing (false).
 	resting  map[string]bool
 	rested   map[string]time.Duration
 	reclaims map[string]bool
@@ -82,21 +85,24 @@ const (
 	maxSignals = 5000
 	// releasedFor is how long a released node is remembered: watches lag behind by less.
 	releasedFor = 30 * time.Second
-	// maxDecisions bounds the log in the state; the history has everything.
+	// maxDecisions bounds the log in the state, and maxEntry the words of each entry; the history has everything.
 	maxDecisions = 50
+	maxEntry     = 1000
 )
 
 // Scheduler grants slots: it decides which node may go next, and keeps account of who holds one. There is one per
-// cluster, under SchedulerID. It has no side effects of its own but signals to maintenances.
-func Scheduler(ctx workflow.Context, state SchedulerState) error {
+// cluster, under SchedulerID. It has no side effects of its own but signals to maintenances. Packed are the pending
+// requests where the run before had many (see carried).
+func Scheduler(ctx workflow.Context, state SchedulerState, packed []byte) error {
 	s := &scheduler{
 		SchedulerState: state, ctx: ctx, cluster: ClusterOf(workflow.GetInfo(ctx).TaskQueueName),
 		dirty: true, resting: map[string]bool{}, rested: map[string]time.Duration{}, reclaims: map[string]bool{}, marked: map[string]bool{},
 	}
 	s.setDefaults()
-	if err := s.unpack(); err != nil {
+	if err := s.unpack(packed); err != nil {
 		return err
 	}
+	s.reindex()
 	if err := s.listen(); err != nil {
 		return err
 	}
@@ -127,19 +133,24 @@ func (s *scheduler) setDefaults() {
 // run decides whenever something happened, until the history is long enough.
 func (s *scheduler) run() error {
 	for {
-		if err := workflow.Await(s.ctx, func() bool { return s.dirty }); err != nil {
+		if err := workflow.Await(s.ctx, func() bool { return s.dirty || s.woken }); err != nil {
 			return err
 		}
-		s.dirty = false
+		dirty := s.dirty
+		s.dirty, s.woken = false, false
 		if s.leaving() {
 			s.stopWatch()
 			if s.inFlight == 0 && workflow.AllHandlersFinished(s.ctx) {
-				state, err := s.carried()
+				state, packed, err := s.carried()
 				if err != nil {
 					return err
 				}
-				return workflow.NewContinueAsNewError(s.ctx, SchedulerType, state)
+				return workflow.NewContinueAsNewError(s.ctx, SchedulerType, state, packed)
 			}
+			continue
+		}
+		if !dirty {
+			s.tell()
 			continue
 		}
 		s.forgetReleased()
@@ -197,8 +208,8 @@ func (s *scheduler) grant(p PendingRequest) {
 		Grant: schedule.Grant{RequestID: p.ID, Node: p.Node, Requestor: p.Requestor},
 		RunID: p.RunID, GrantedAt: workflow.Now(s.ctx),
 	}
-	s.Holders = append(s.Holders, holder)
 	s.forget(p.ID)
+	s.hold(holder)
 	s.signalHolder(holder, SignalSlotGranted, SlotAnswer{RequestID: p.ID})
 	if reasons := s.runningFreezes(); len(reasons) > 0 {
 		s.signalHolder(holder, SignalHold, Hold{Reasons: reasons})
@@ -212,13 +223,8 @@ func (s *scheduler) refuse(p PendingRequest) {
 	s.signalRun(p.Node, p.Requestor, p.RunID, SignalSlotRefused, answer, nil)
 }
 
-func (s *scheduler) forget(requestID string) {
-	delete(s.Told, requestID)
-	delete(s.Seen, requestID)
-}
-
 const (
-	// tellAtOnce bounds the signals of one round; the rest follow as those are delivered.
+	// tellAtOnce bounds the signals under way; the rest follow as those are delivered. A server refuses 2,000.
 	tellAtOnce = 50
 	// tellAgain keeps a maintenance's history short while the reasons change.
 	tellAgain = 30 * time.Second
@@ -227,62 +233,82 @@ const (
 // tell lets pending maintenances know why they wait: each once, and again when the kind of the reason changes.
 func (s *scheduler) tell() {
 	now := workflow.Now(s.ctx)
-	told := 0
 	for _, p := range s.Pending {
+		if s.telling >= tellAtOnce {
+			return
+		}
 		last, known := s.Told[p.ID]
 		if p.Code == schedule.Unobserved || (known && (last.Code == p.Code || now.Sub(last.At) < tellAgain)) {
 			continue
 		}
-		if told++; told > tellAtOnce {
-			return
-		}
 		s.Told[p.ID] = Told{Code: p.Code, At: now}
+		s.telling++
 		s.signalRun(p.Node, p.Requestor, p.RunID, SignalSlotPending,
-			SlotAnswer{RequestID: p.ID, Code: p.Code, Reason: p.Reason}, nil)
+			SlotAnswer{RequestID: p.ID, Code: p.Code, Reason: p.Reason}, func(error) { s.telling-- })
 	}
 }
 
 // signalHolder signals a holder; one that does not run any more has no slot.
 func (s *scheduler) signalHolder(h Holder, signal string, arg any) {
-	s.signalRun(h.Node, h.Requestor, h.RunID, signal, arg, func() {
-		s.reclaim(h, "it ended before it could be told")
+	s.signalRun(h.Node, h.Requestor, h.RunID, signal, arg, func(err error) {
+		// Any other failure is no proof that it does not run, and a repeated request or the watch makes up for it.
+		var nobody *temporal.UnknownExternalWorkflowExecutionError
+		if errors.As(err, &nobody) {
+			s.reclaim(h, "it ended before it could be told")
+			s.dirty = true
+		}
 	})
 }
 
-// signalRun signals one run of a maintenance without waiting for the delivery; lost is called if no such run runs. Any
-// other failure is no proof of that, and a repeated request or the watch makes up for it.
-func (s *scheduler) signalRun(node, requestor, run, signal string, arg any, lost func()) {
+// signalRun signals one run of a maintenance without waiting for the delivery, which needs no decision: thousands of
+// deliveries would be thousands of decisions.
+func (s *scheduler) signalRun(node, requestor, run, signal string, arg any, delivered func(error)) {
 	s.inFlight++
 	future := workflow.SignalExternalWorkflow(s.ctx, MaintenanceID(s.cluster, node, requestor), run, signal, arg)
-	s.whenReady(future, func() {
+	s.onceReady(future, func() {
 		s.inFlight--
-		if err := future.Get(s.ctx, nil); err != nil {
+		s.woken = true
+		err := future.Get(s.ctx, nil)
+		if err != nil {
 			workflow.GetLogger(s.ctx).Warn("maintenance not signalled", "node", node, "requestor", requestor, "signal", signal, "error", err)
-			var nobody *temporal.UnknownExternalWorkflowExecutionError
-			if lost != nil && errors.As(err, &nobody) {
-				lost()
-			}
+		}
+		if delivered != nil {
+			delivered(err)
 		}
 	})
 }
 
-// whenReady calls back when a future is ready.
+// whenReady calls back when a future is ready, and has everything looked at again.
 func (s *scheduler) whenReady(future workflow.Future, then func()) {
-	workflow.Go(s.ctx, func(ctx workflow.Context) {
-		if err := workflow.Await(ctx, future.IsReady); err != nil {
-			return
-		}
+	s.onceReady(future, func() {
 		then()
 		s.dirty = true
 	})
 }
 
+func (s *scheduler) onceReady(future workflow.Future, then func()) {
+	workflow.Go(s.ctx, func(ctx workflow.Context) {
+		if err := workflow.Await(ctx, future.IsReady); err != nil {
+			return
+		}
+		then()
+	})
+}
+
 // decided logs a decision; one that recurs is kept once, so that it does not displace what people decided.
 func (s *scheduler) decided(by, what, why string) {
+	what, why = cut(what, maxEntry), cut(why, maxEntry)
 	s.Decisions = slices.DeleteFunc(s.Decisions, func(d RecordedDecision) bool { return d.By == by && d.What == what && d.Why == why })
 	s.Decisions = append(s.Decisions, RecordedDecision{At: workflow.Now(s.ctx), By: by, What: what, Why: why})
 	if extra := len(s.Decisions) - maxDecisions; extra > 0 {
 		s.Decisions = s.Decisions[extra:]
 	}
 	workflow.GetLogger(s.ctx).Info("scheduler", "by", by, "what", what, "why", why)
+}
+
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
 }

@@ -1,19 +1,16 @@
 package workflows
 
 import (
-	"bytes"
-	"compress/gzip"
-	"encoding/json"
-	"fmt"
-	"io"
 	"strings"
 	"time"
 
+	"drydock/activities"
 	"drydock/workflows/schedule"
 )
 
 // packAbove is how many requests are carried to the next run in plain JSON, which a person can read in its input. More
-// are packed: a server takes 2 MB, and 15,000 requests are three times that.
+// are packed: a server takes 2 MB, and 15,000 requests are three times that. Packed requests are an argument of their
+// own, since in JSON bytes are a third longer.
 const packAbove = 1000
 
 // packedRequests are what must not be forgotten of the requests that wait; the rest is found out anew. Each field is a
@@ -31,10 +28,10 @@ type packedRequests struct {
 }
 
 // carried is the state for the next run.
-func (s *scheduler) carried() (SchedulerState, error) {
-	state := s.SchedulerState
+func (s *scheduler) carried() (state SchedulerState, packed []byte, err error) {
+	state = s.SchedulerState
 	if len(state.Pending) <= packAbove {
-		return state, nil
+		return state, nil, nil
 	}
 	var all packedRequests
 	for _, p := range state.Pending {
@@ -47,34 +44,19 @@ func (s *scheduler) carried() (SchedulerState, error) {
 		all.Told = append(all.Told, state.Told[p.ID].Code)
 		all.Seen = append(all.Seen, state.Seen[p.ID])
 	}
-	var packed bytes.Buffer
-	w := gzip.NewWriter(&packed)
-	if err := json.NewEncoder(w).Encode(all); err != nil {
-		return state, fmt.Errorf("packing the requests: %w", err)
-	}
-	if err := w.Close(); err != nil {
-		return state, fmt.Errorf("packing the requests: %w", err)
-	}
-	state.Packed, state.Pending, state.Told, state.Seen, state.Observed = packed.Bytes(), nil, nil, nil, nil
-	return state, nil
+	packed, err = activities.Pack(all)
+	state.Pending, state.Told, state.Seen, state.Observed = nil, nil, nil, nil
+	return state, packed, err
 }
 
 // unpack takes back what the run before carried.
-func (s *scheduler) unpack() error {
-	if len(s.Packed) == 0 {
+func (s *scheduler) unpack(packed []byte) error {
+	if len(packed) == 0 {
 		return nil
 	}
 	var all packedRequests
-	r, err := gzip.NewReader(bytes.NewReader(s.Packed))
-	if err != nil {
-		return fmt.Errorf("unpacking the requests: %w", err)
-	}
-	data, err := io.ReadAll(r)
-	if err != nil {
-		return fmt.Errorf("unpacking the requests: %w", err)
-	}
-	if err := json.Unmarshal(data, &all); err != nil {
-		return fmt.Errorf("unpacking the requests: %w", err)
+	if err := activities.Unpack(packed, &all); err != nil {
+		return err
 	}
 	for i, runID := range all.RunID {
 		id := all.ID[i]
@@ -92,6 +74,5 @@ func (s *scheduler) unpack() error {
 			s.Seen[p.ID] = true
 		}
 	}
-	s.Packed = nil
 	return nil
 }

@@ -1,9 +1,7 @@
 package workflows_test
 
 import (
-	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -35,6 +33,15 @@ func outcomeOf(t *testing.T, continueAfter int) (outcome []string, runs int) {
 	for i := range 30 {
 		f.at(25*time.Minute+time.Duration(i)*time.Second, func() { f.signal(workflows.SignalSlotRequest, raw(`"noise"`)) })
 	}
+	// Each in one instant with a signal that may end the run.
+	var updates []*stateOutcome
+	for i := range 12 {
+		when := 26*time.Minute + time.Duration(i)*500*time.Millisecond
+		f.at(when, func() { f.signal(workflows.SignalSlotRequest, raw(`"noise"`)) })
+		updates = append(updates, f.update(when, workflows.UpdateSetLimits, workflows.SetLimits{
+			By: "amy", Comment: itoa(i), Limits: schedule.Limits{MaxParallel: schedule.Count(3)},
+		}))
+	}
 	f.at(4*time.Hour, func() {
 		state := f.stateNow()
 		for _, h := range state.Holders {
@@ -43,13 +50,19 @@ func outcomeOf(t *testing.T, continueAfter int) (outcome []string, runs int) {
 		for _, p := range state.Pending {
 			outcome = append(outcome, "waits "+p.Node)
 		}
-		outcome = append(outcome, "limits by "+state.Limits.SetBy, "limit "+state.Limits.MaxParallel.String())
+		outcome = append(outcome, "limits by "+state.Limits.SetBy, "limit "+state.Limits.MaxParallel.String(),
+			"comment "+state.Limits.Comment, "revision "+itoa(state.Revision))
 		for _, d := range state.Decisions {
 			outcome = append(outcome, d.By+" "+d.What)
 		}
 	})
 	f.run(5 * time.Hour)
 	outcome = append(outcome, f.grants()...)
+	for i, u := range updates {
+		if !u.done || u.err != nil {
+			t.Errorf("update %d was lost or failed: %+v", i, u)
+		}
+	}
 	for run, a := range f.asking {
 		if a != gone && a != back && len(a.granted) != 1 {
 			t.Errorf("%s was granted %d times", run, len(a.granted))
@@ -177,65 +190,5 @@ func TestThoseWhoWaitAreToldAFewAtATimeAndNotForEachNews(t *testing.T) {
 	}
 	if told < 115 {
 		t.Errorf("told %d", told)
-	}
-}
-
-// maxPayload is what a Temporal server takes as the input of a workflow.
-const maxPayload = 2 << 20
-
-func TestContinueAsNewCarriesThousandsOfRequestsInOnePayload(t *testing.T) {
-	const requests = 15000
-	f := newFleet(t, 1)
-	random := rand.New(rand.NewPCG(1, 2))
-	word := func(length int) string {
-		letters := make([]byte, length)
-		for i := range letters {
-			letters[i] = byte('a' + random.IntN(26))
-		}
-		return string(letters)
-	}
-	for i := range requests {
-		// Names that a compressor can make nothing of.
-		run := fmt.Sprintf("%08x-%04x-7%03x-8%03x-%012x", random.Uint32(), random.IntN(1<<16), random.IntN(1<<12), random.IntN(1<<12), random.Int64N(1<<48))
-		p := workflows.PendingRequest{
-			SlotRequest: workflows.SlotRequest{RunID: run, Request: schedule.Request{
-				ID: run + "/1", Node: word(63), Requestor: word(40), Created: f.start.Add(time.Duration(random.Int64N(int64(time.Hour)))),
-			}},
-			Code: schedule.Frozen, Reason: "frozen by amy (" + word(100) + ")",
-		}
-		f.state.Pending = append(f.state.Pending, p)
-		if f.state.Told == nil {
-			f.state.Told, f.state.Seen = map[string]workflows.Told{}, map[string]bool{}
-		}
-		f.state.Told[p.ID], f.state.Seen[p.ID] = workflows.Told{Code: schedule.Frozen, At: f.start}, i%2 == 0
-	}
-	f.state.Freezes = []schedule.Freeze{{By: "amy", At: f.start}}
-	f.state.ContinueAfter = 1
-	before := slices.Clone(f.state.Pending)
-	f.at(time.Second, func() { f.signal(workflows.SignalSlotRelease, workflows.SlotRelease{RequestID: before[0].ID}) })
-	f.at(time.Minute, func() {
-		state := f.stateNow()
-		if state.PendingAll != requests-1 {
-			t.Errorf("%d requests are left", state.PendingAll)
-		}
-		for _, p := range state.Pending {
-			if !slices.ContainsFunc(before[1:], func(b workflows.PendingRequest) bool { return b.SlotRequest == p.SlotRequest }) {
-				t.Errorf("a request became %+v", p)
-			}
-		}
-	})
-	f.run(time.Hour)
-	if f.runs != 2 {
-		t.Errorf("%d runs", f.runs)
-	}
-	data, err := json.Marshal(f.state)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if t.Logf("%d requests take %d bytes", requests, len(data)); len(data) > maxPayload {
-		t.Errorf("%d bytes, of which a server takes %d", len(data), maxPayload)
-	}
-	if f.count(workflows.SignalSlotPending) > 0 {
-		t.Errorf("%d were told again what they know", f.count(workflows.SignalSlotPending))
 	}
 }

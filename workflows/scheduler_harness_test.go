@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/mock"
+	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
@@ -20,6 +21,7 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
+	"google.golang.org/protobuf/proto"
 
 	"drydock/activities"
 	"drydock/workflows"
@@ -35,7 +37,9 @@ type fleet struct {
 	t     *testing.T
 	env   *testsuite.TestWorkflowEnvironment
 	state workflows.SchedulerState
-	start time.Time
+	// packed are the pending requests that the state leaves out.
+	packed []byte
+	start  time.Time
 	// runs counts the runs of the scheduler.
 	runs int
 
@@ -54,6 +58,8 @@ type fleet struct {
 	inventory activities.Inventory
 	answers   map[string]activities.Answered
 	end       time.Duration
+	// sizes are the largest payloads that were seen, in bytes, by what they are.
+	sizes map[string]int
 	// stubborn: no maintenance manages to restore its cordon.
 	stubborn bool
 }
@@ -94,7 +100,7 @@ var errGone = &temporal.UnknownExternalWorkflowExecutionError{}
 func newFleet(t *testing.T, nodes int) *fleet {
 	f := &fleet{
 		t: t, start: time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC), nodes: map[string]*fleetNode{}, asking: map[string]*asking{},
-		fail: map[string]error{}, answers: map[string]activities.Answered{}, state: workflows.SchedulerState{Rebuilt: true},
+		fail: map[string]error{}, sizes: map[string]int{}, answers: map[string]activities.Answered{}, state: workflows.SchedulerState{Rebuilt: true},
 	}
 	for i := range nodes {
 		f.nodes[fmt.Sprintf("n%d", i+1)] = &fleetNode{}
@@ -112,11 +118,12 @@ func (f *fleet) begin() {
 	f.env = suite.NewTestWorkflowEnvironment()
 	f.env.SetTestTimeout(time.Minute)
 	f.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // the race detector slows thousands of requests down
+	f.env.SetDataConverter(scales{converter.GetDefaultDataConverter(), f})
 	f.env.SetStartTime(began)
 	f.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: workflows.SchedulerID(""), TaskQueue: workflows.DefaultTaskQueue})
 	workflows.Register(f.env, workflows.Activities{
 		Nodes: &activities.Nodes{}, Drains: &activities.Drains{}, Cluster: &activities.Cluster{},
-		Executions: &activities.Executions{}, Settings: &activities.Settings{}, Preflights: &activities.Preflights{},
+		Executions: &activities.Executions{}, Settings: &activities.Settings{}, Preflights: &activities.Preflights{}, Doctors: &activities.Doctors{},
 	})
 	f.env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, args converter.EncodedValues) {
 		if info.ActivityType.Name == "WatchCluster" {
@@ -187,7 +194,7 @@ func (f *fleet) run(end time.Duration) {
 				f.register(e)
 			}
 		}
-		f.env.ExecuteWorkflow(workflows.Scheduler, f.state)
+		f.env.ExecuteWorkflow(workflows.Scheduler, f.state, f.packed)
 		err := f.env.GetWorkflowError()
 		var again *workflow.ContinueAsNewError
 		if !errors.As(err, &again) {
@@ -196,14 +203,47 @@ func (f *fleet) run(end time.Duration) {
 			}
 			return
 		}
-		f.state = workflows.SchedulerState{}
-		if err := converter.GetDefaultDataConverter().FromPayloads(again.Input, &f.state); err != nil {
+		f.state, f.packed = workflows.SchedulerState{}, nil
+		f.sizes["continue-as-new"] = max(f.sizes["continue-as-new"], proto.Size(again.Input))
+		if err := converter.GetDefaultDataConverter().FromPayloads(again.Input, &f.state, &f.packed); err != nil {
 			f.t.Fatal(err)
 		}
 		if f.runs > 500 {
 			f.t.Fatalf("the scheduler continues as new without end")
 		}
 	}
+}
+
+// scales notes how large the payloads are that everybody sends, by the types in them.
+type scales struct {
+	converter.DataConverter
+	f *fleet
+}
+
+func (s scales) ToPayload(value any) (*commonpb.Payload, error) {
+	payload, err := s.DataConverter.ToPayload(value)
+	s.note(proto.Size(payload), value)
+	return payload, err
+}
+
+func (s scales) ToPayloads(values ...any) (*commonpb.Payloads, error) {
+	payloads, err := s.DataConverter.ToPayloads(values...)
+	s.note(proto.Size(payloads), values...)
+	return payloads, err
+}
+
+func (s scales) note(size int, values ...any) {
+	var types []string
+	for _, value := range values {
+		types = append(types, fmt.Sprintf("%T", value))
+	}
+	what := strings.Join(types, " ")
+	if strings.HasPrefix(what, "workflows.SchedulerState") {
+		return // what a test begins with is sent by nobody
+	}
+	s.f.mu.Lock()
+	defer s.f.mu.Unlock()
+	s.f.sizes[what] = max(s.f.sizes[what], size)
 }
 
 func (f *fleet) note(what string) {
@@ -351,6 +391,10 @@ func (f *fleet) observe(_ context.Context, in activities.ObserveInput) (activiti
 		return activities.Observed{}, err
 	}
 	o := schedule.Observation{At: f.env.Now(), Revision: in.Revision, Groups: map[string]schedule.GroupCount{}, Facts: map[string]schedule.NodeFacts{}}
+	asked := map[string]bool{}
+	for _, name := range in.Names {
+		asked[name] = true
+	}
 	for name, n := range f.nodes {
 		if n.missing {
 			continue
@@ -368,7 +412,7 @@ func (f *fleet) observe(_ context.Context, in activities.ObserveInput) (activiti
 			}
 			o.Groups[key] = c
 		}
-		if slices.Contains(in.Names, name) {
+		if asked[name] {
 			o.Facts[name] = schedule.NodeFacts{Unavailable: down, Groups: grouper.Keys(n.labels)}
 		}
 	}
@@ -377,7 +421,7 @@ func (f *fleet) observe(_ context.Context, in activities.ObserveInput) (activiti
 			o.Facts[name] = schedule.NodeFacts{Missing: true}
 		}
 	}
-	return activities.Observed{Observation: o, Digest: f.digest(in.Groups)}, nil
+	return activities.Observed{Observation: o, Digest: f.digest(in.Groups)}.Pack(in.Names), nil
 }
 
 // digest is what others than Drydock can change.

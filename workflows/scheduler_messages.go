@@ -8,17 +8,25 @@ import (
 	"strings"
 
 	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/workflows/schedule"
 	"drydock/workflows/spec"
 )
 
-// pageSize and maxPageSize bound a page of the state query, which has to fit into one payload.
+// pageSize, maxPageSize and maxPageText bound a page of the state query, which has to fit into one payload.
 const (
 	pageSize    = 100
 	maxPageSize = 2000
+	maxPageText = 768 << 10
+	// maxName and maxWords are in bytes: what people say is shown by everything that waits for them.
+	maxName  = 253
+	maxWords = 1000
 )
+
+// ErrorLimitsChanged is the type of the error of a set-limits whose IfRevision is out of date.
+const ErrorLimitsChanged = "LimitsChanged"
 
 func (s *scheduler) listen() error {
 	err := workflow.SetQueryHandlerWithOptions(s.ctx, QueryState, func(raw converter.RawValue) (State, error) {
@@ -34,7 +42,7 @@ func (s *scheduler) listen() error {
 		return err
 	}
 	if err := errors.Join(
-		update(s, UpdateSetLimits, checkLimits, s.setLimits),
+		update(s, UpdateSetLimits, s.checkLimits, s.setLimits),
 		update(s, UpdateFreeze, checkFreeze, s.freeze),
 		update(s, UpdateThaw, s.checkThaw, s.thaw),
 	); err != nil {
@@ -42,7 +50,7 @@ func (s *scheduler) listen() error {
 	}
 	selector := workflow.NewSelector(s.ctx)
 	take(s, selector, SignalSlotRequest, s.request)
-	take(s, selector, SignalSlotRelease, func(r SlotRelease) { s.free(r.RequestID) })
+	take(s, selector, SignalSlotRelease, s.released)
 	workflow.GoNamed(s.ctx, "signals", func(ctx workflow.Context) {
 		// A slot that is given back before its holder is known would be held for ever.
 		if err := s.awaitRebuilt(ctx); err != nil {
@@ -112,40 +120,53 @@ func (s *scheduler) request(r SlotRequest) {
 		s.signalHolder(h, SignalSlotGranted, SlotAnswer{RequestID: r.ID})
 		return
 	}
-	if slices.ContainsFunc(s.Pending, func(p PendingRequest) bool { return p.ID == r.ID }) {
+	if _, waits := s.index.byID[r.ID]; waits {
 		s.forgetTold(r.ID)
 		return
 	}
 	s.supersede(r.RunID)
-	s.Pending = append(s.Pending, PendingRequest{SlotRequest: r, Code: schedule.Unobserved, Reason: "not looked at yet"})
+	s.wait(r)
+}
+
+// released takes a slot back, and records who did that where it was not the holder.
+func (s *scheduler) released(r SlotRelease) {
+	if r.By != "" {
+		s.decided(r.By, "gave slot request "+r.RequestID+" back", r.Why)
+	}
+	s.free(r.RequestID)
 }
 
 // supersede frees what a run had asked for before: it asks anew only after it gave that back, so that a release that was
 // lost with an earlier scheduler never makes a maintenance wait for its own slot.
 func (s *scheduler) supersede(runID string) {
-	var earlier []string
-	for _, h := range s.Holders {
-		if h.RunID == runID {
-			earlier = append(earlier, h.RequestID)
-		}
-	}
-	for _, p := range s.Pending {
-		if p.RunID == runID {
-			earlier = append(earlier, p.ID)
-		}
-	}
-	for _, id := range earlier {
+	for _, id := range slices.Clone(s.index.byRun[runID]) {
 		s.free(id)
 	}
 }
 
 func (s *scheduler) forgetTold(requestID string) { delete(s.Told, requestID) }
 
-func checkLimits(p SetLimits) error {
+func (s *scheduler) checkLimits(p SetLimits) error {
 	if p.By == "" {
 		return errors.New("by: say who sets the limits")
 	}
+	if err := errors.Join(short("by", p.By, maxName), short("comment", p.Comment, maxWords)); err != nil {
+		return err
+	}
+	// Before the rebuild the revision is not known; it is asked again when that is over.
+	if p.IfRevision != nil && s.Rebuilt && *p.IfRevision != s.Revision {
+		return temporal.NewNonRetryableApplicationError(
+			fmt.Sprintf("ifRevision: the limits are at revision %d, set by %s, and no longer at %d", s.Revision, s.Limits.SetBy, *p.IfRevision),
+			ErrorLimitsChanged, nil)
+	}
 	return p.Limits.WithDefaults().Validate()
+}
+
+func short(field, text string, most int) error {
+	if len(text) > most {
+		return fmt.Errorf("%s: %d bytes are more than %d", field, len(text), most)
+	}
+	return nil
 }
 
 func (s *scheduler) setLimits(p SetLimits) error {
@@ -156,8 +177,8 @@ func (s *scheduler) setLimits(p SetLimits) error {
 	return nil
 }
 
-func text(l schedule.Limits) string {
-	data, err := json.Marshal(l)
+func text(value any) string {
+	data, err := json.Marshal(value)
 	if err != nil {
 		return err.Error()
 	}
@@ -168,7 +189,7 @@ func checkFreeze(p FreezeRequest) error {
 	if p.By == "" {
 		return errors.New("by: say who freezes; the same name thaws")
 	}
-	return nil
+	return errors.Join(short("by", p.By, maxName), short("reason", p.Reason, maxWords))
 }
 
 // freeze is keyed by who asked: a second freeze of the same person replaces the first.
@@ -232,9 +253,12 @@ func (s *scheduler) state(page StateRequest) State {
 	}
 	page.Limit = min(page.Limit, maxPageSize)
 	page.Offset = min(max(page.Offset, 0), len(s.Pending))
-	end := min(page.Offset+page.Limit, len(s.Pending))
+	end := page.Offset
+	for size := 0; end < len(s.Pending) && end-page.Offset < page.Limit && size < maxPageText; end++ {
+		size += len(text(s.Pending[end]))
+	}
 	state := State{
-		Limits: s.Limits, Rebuilding: !s.Rebuilt, PreviousRun: s.PreviousRun, Freezes: s.Freezes, Holders: s.Holders,
+		Limits: s.Limits, Revision: s.Revision, Rebuilding: !s.Rebuilt, PreviousRun: s.PreviousRun, Freezes: s.Freezes, Holders: s.Holders,
 		PendingAll: len(s.Pending), Pending: s.Pending[page.Offset:end], Decisions: s.Decisions,
 	}
 	if end < len(s.Pending) {

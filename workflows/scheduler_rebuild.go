@@ -20,15 +20,8 @@ func (s *scheduler) rebuild() error {
 	if err := s.takeOver(); err != nil {
 		return err
 	}
-	var inventory activities.Inventory
-	ctx := long(s.ctx, "find holders and running maintenances")
-	err := workflow.ExecuteActivity(ctx, executions.TakeInventory, activities.InventoryInput{
-		WorkflowType: NodeMaintenanceType, TaskQueue: workflow.GetInfo(s.ctx).TaskQueueName,
-	}).Get(ctx, &inventory)
+	inventory, err := s.takeInventory()
 	if err != nil {
-		return fmt.Errorf("finding the holders: %w", err)
-	}
-	if err := s.askRunning(inventory); err != nil {
 		return err
 	}
 	s.addMarked(inventory)
@@ -38,12 +31,33 @@ func (s *scheduler) rebuild() error {
 	}
 	for _, orphan := range inventory.Ended {
 		h := holderOf(orphan)
-		s.Holders = append(s.Holders, h)
+		s.hold(h)
 		s.reclaim(h, "its workflow does not run")
 	}
 	// A freeze of which nothing is known any more must not hold anybody for ever.
 	s.holdOrResume()
 	return nil
+}
+
+// takeInventory asks all maintenances that run, and returns the first inventory, which has the marks.
+func (s *scheduler) takeInventory() (first activities.Inventory, err error) {
+	in := activities.InventoryInput{WorkflowType: NodeMaintenanceType, TaskQueue: workflow.GetInfo(s.ctx).TaskQueueName}
+	ctx := long(s.ctx, "find holders and running maintenances")
+	for {
+		var inventory activities.Inventory
+		if err := workflow.ExecuteActivity(ctx, executions.TakeInventory, in).Get(ctx, &inventory); err != nil {
+			return first, fmt.Errorf("finding the holders: %w", err)
+		}
+		if len(in.From) == 0 {
+			first = inventory
+		}
+		if err := s.askRunning(inventory); err != nil {
+			return first, err
+		}
+		if in.From = inventory.More; len(in.From) == 0 {
+			return first, nil
+		}
+	}
 }
 
 // takeOver restores what the run before decided: its limits and freezes must not be lost with it, nor a grant that
@@ -64,6 +78,10 @@ func (s *scheduler) takeOver() error {
 		if err != nil {
 			return fmt.Errorf("asking the scheduler that ran before: %w", err)
 		}
+		if len(answers) == 1 && answers[0].Unanswered != "" {
+			s.distrust(answers[0].Unanswered)
+			return nil
+		}
 		var before State
 		if lost := len(answers) != 1 || answers[0].Gone || json.Unmarshal(answers[0].Answer, &before) != nil; lost {
 			s.decided("", "the state of the scheduler that ran before is lost", "limits and freezes are those of the configuration")
@@ -77,7 +95,10 @@ func (s *scheduler) takeOver() error {
 		if offset == 0 {
 			s.Limits, s.Freezes, s.Decisions = before.Limits, before.Freezes, before.Decisions
 			s.Limits.Limits = s.Limits.Limits.WithDefaults()
-			s.Holders = append(s.Holders, before.Holders...)
+			s.Revision = before.Revision
+			for _, h := range before.Holders {
+				s.hold(h)
+			}
 		}
 		for _, p := range before.Pending {
 			s.request(p.SlotRequest)
@@ -88,53 +109,61 @@ func (s *scheduler) takeOver() error {
 	}
 }
 
+// distrust stops all grants where an earlier scheduler exists but cannot say what its operators decided: to grant
+// against a freeze or over a limit that they set would be worse than to wait for them.
+func (s *scheduler) distrust(why string) {
+	s.decided("", "the scheduler that ran before does not answer: no grants until somebody has looked", why)
+	s.Freezes = append(s.Freezes, schedule.Freeze{
+		By: s.PreviousRun, At: workflow.Now(s.ctx),
+		Reason: "limits and freezes of the scheduler before this one cannot be read (" + why + "): check them (drydock limits), then drydock thaw --all",
+	})
+}
+
 // askRunning adds the maintenances that say of themselves that they hold or want a slot, and drops holders that do
 // not run.
 func (s *scheduler) askRunning(inventory activities.Inventory) error {
 	asked := inventory.Running
 	for chunk := range slices.Chunk(asked, queryChunk) {
-		answers, err := s.query(activities.QueryInput{Executions: chunk, Query: QueryStatus})
+		answers, err := s.query(activities.QueryInput{Executions: chunk, Query: QuerySlot})
 		if err != nil {
 			return fmt.Errorf("asking running maintenances: %w", err)
 		}
-		for _, answer := range answers {
-			var status Status
-			if answer.Gone || json.Unmarshal(answer.Answer, &status) != nil {
-				continue
+		for i, answer := range answers {
+			if answer.Unanswered != "" {
+				// One that cannot tell keeps the slot that its mark says it has, and holds up nobody else's.
+				s.decided("", "maintenance "+chunk[i].WorkflowID+" does not answer", answer.Unanswered)
 			}
-			s.addRunning(status)
+			var wanted SlotWanted
+			if len(answer.Answer) > 0 && json.Unmarshal(answer.Answer, &wanted) == nil {
+				s.addRunning(wanted)
+			}
 		}
 	}
 	return nil
 }
 
-func (s *scheduler) addRunning(status Status) {
-	if status.Phase.Ended() || status.Spec.Node == "" {
+func (s *scheduler) addRunning(w SlotWanted) {
+	if w.Ended {
 		return
 	}
-	if status.Slot == nil {
-		s.supersede(status.RunID) // it has given back what it had
+	if !w.Wants {
+		s.supersede(w.RunID) // it has given back what it had
 		return
 	}
-	id := status.Slot.RequestID
-	if h, known := s.holder(id); known {
-		if status.Slot.GrantedAt == nil {
+	if h, known := s.holder(w.ID); known {
+		if w.GrantedAt == nil {
 			// The scheduler that granted it may have ended before it could say so.
-			s.signalHolder(h, SignalSlotGranted, SlotAnswer{RequestID: id})
+			s.signalHolder(h, SignalSlotGranted, SlotAnswer{RequestID: w.ID})
 		}
 		return
 	}
-	if status.Slot.GrantedAt == nil {
-		s.request(SlotRequest{RunID: status.RunID, Request: schedule.Request{
-			ID: id, Node: status.Spec.Node, Requestor: status.Spec.Requestor, Priority: status.Spec.Priority,
-			Created: status.Transitions[0].At,
-		}})
+	if w.GrantedAt == nil {
+		s.request(w.SlotRequest)
 		return
 	}
-	s.supersede(status.RunID)
-	s.Holders = append(s.Holders, Holder{
-		Grant: schedule.Grant{RequestID: id, Node: status.Spec.Node, Requestor: status.Spec.Requestor},
-		RunID: status.RunID, GrantedAt: *status.Slot.GrantedAt,
+	s.supersede(w.RunID)
+	s.hold(Holder{
+		Grant: schedule.Grant{RequestID: w.ID, Node: w.Node, Requestor: w.Requestor}, RunID: w.RunID, GrantedAt: *w.GrantedAt,
 	})
 }
 
@@ -142,7 +171,7 @@ func (s *scheduler) addRunning(status Status) {
 func (s *scheduler) addMarked(inventory activities.Inventory) {
 	for _, marked := range inventory.Marked {
 		if !slices.ContainsFunc(s.Holders, func(h Holder) bool { return h.Node == marked.Node && h.RunID == marked.RunID }) {
-			s.Holders = append(s.Holders, holderOf(marked))
+			s.hold(holderOf(marked))
 		}
 	}
 }

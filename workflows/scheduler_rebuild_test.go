@@ -25,21 +25,17 @@ func answered(t *testing.T, value any) activities.Answered {
 func (f *fleet) running(node, requestor string, attempt int, granted bool) *asking {
 	a := f.request(1000*time.Hour, node, requestor, 0)
 	a.request.ID = a.request.RunID + "/" + string(rune('0'+attempt))
-	status := workflows.Status{
-		RunID: a.request.RunID, Phase: workflows.Pending, Transitions: []workflows.Transition{{Phase: workflows.Pending, At: f.start}},
-		Slot: &workflows.SlotStatus{RequestID: a.request.ID},
-	}
-	status.Spec.Node, status.Spec.Requestor = node, requestor
+	wanted := workflows.SlotWanted{SlotRequest: a.request, Wants: true}
 	if granted {
-		status.Slot.GrantedAt, status.Phase = &f.start, workflows.Draining
+		wanted.GrantedAt = &f.start
 		f.nodes[node].marked = a.request.RunID
 	}
-	f.saying(a, status)
+	f.saying(a, wanted)
 	return a
 }
 
-func (f *fleet) saying(a *asking, status workflows.Status) {
-	f.answers[a.request.RunID] = answered(f.t, status)
+func (f *fleet) saying(a *asking, wanted workflows.SlotWanted) {
+	f.answers[a.request.RunID] = answered(f.t, wanted)
 	f.inventory.Running = append(f.inventory.Running, activities.Execution{
 		WorkflowID: workflows.MaintenanceID("", a.request.Node, a.request.Requestor), RunID: a.request.RunID,
 	})
@@ -177,6 +173,33 @@ func TestSchedulerSaysSoWhenTheStateBeforeItIsLost(t *testing.T) {
 	f.run(time.Hour)
 }
 
+func TestSchedulerThatCannotAnswerStopsAllGrants(t *testing.T) {
+	f := newFleet(t, 2)
+	f.state = workflows.SchedulerState{PreviousRun: "before"}
+	f.answers["before"] = activities.Answered{Unanswered: "its workflow task fails"}
+	a := f.request(time.Minute, "n1", "ops", 0)
+	f.at(2*time.Minute, func() {
+		state := f.stateNow()
+		if len(state.Freezes) != 1 || !strings.Contains(state.Freezes[0].Reason, "its workflow task fails") || len(a.granted) > 0 {
+			t.Errorf("freezes %+v, granted %v", state.Freezes, a.granted)
+		}
+	})
+	f.update(3*time.Minute, workflows.UpdateThaw, workflows.ThawRequest{By: "ann", All: true})
+	f.expectAt(4*time.Minute, "n1/ops", "")
+	f.run(time.Hour)
+}
+
+func TestMaintenanceThatCannotAnswerHoldsUpNobodyElse(t *testing.T) {
+	f := newFleet(t, 3)
+	f.state = workflows.SchedulerState{}
+	wedged := f.running("n1", "ops", 1, true)
+	f.answers[wedged.request.RunID] = activities.Answered{Unanswered: "its workflow task fails"}
+	f.inventory.Marked = []activities.MarkedHolder{f.mark("n1", "ops")}
+	f.running("n2", "ops", 1, true)
+	f.expectAt(time.Minute, "n2/ops n1/ops", "")
+	f.run(time.Hour)
+}
+
 func TestGrantThatWasLostWithASchedulerIsSaidAgain(t *testing.T) {
 	f := newFleet(t, 2)
 	f.state = workflows.SchedulerState{PreviousRun: "before"}
@@ -192,13 +215,11 @@ func TestGrantThatWasLostWithASchedulerIsSaidAgain(t *testing.T) {
 func TestMaintenanceNeverWaitsForItsOwnSlot(t *testing.T) {
 	for name, before := range map[string]func(f *fleet, a *asking){
 		"it gave it back while the scheduler was away, and backs off": func(f *fleet, a *asking) {
-			f.saying(a, workflows.Status{RunID: a.request.RunID, Phase: workflows.Pending})
+			f.saying(a, workflows.SlotWanted{SlotRequest: workflows.SlotRequest{RunID: a.request.RunID}})
 		},
 		"it gave it back, and asks again": func(f *fleet, a *asking) {
 			a.request.ID = a.request.RunID + "/2"
-			status := workflows.Status{RunID: a.request.RunID, Phase: workflows.Pending,
-				Transitions: []workflows.Transition{{Phase: workflows.Pending}}, Slot: &workflows.SlotStatus{RequestID: a.request.ID}}
-			f.saying(a, status)
+			f.saying(a, workflows.SlotWanted{SlotRequest: a.request, Wants: true})
 		},
 		"visibility does not know it, and its mark names no request": func(f *fleet, a *asking) {
 			f.answers = map[string]activities.Answered{}
@@ -211,13 +232,6 @@ func TestMaintenanceNeverWaitsForItsOwnSlot(t *testing.T) {
 			a := f.request(1000*time.Hour, "n1", "ops", 0)
 			f.answers["before"] = answered(t, workflows.State{Holders: []workflows.Holder{f.holderOf(a)}})
 			before(f, a)
-			for _, status := range f.answers {
-				var said workflows.Status
-				if json.Unmarshal(status.Answer, &said) == nil && said.Spec.Node == "" && said.RunID != "" {
-					said.Spec.Node, said.Spec.Requestor = "n1", "ops"
-					f.answers[said.RunID] = answered(t, said)
-				}
-			}
 			f.at(time.Second, func() { a.request.ID = a.request.RunID + "/2" })
 			f.at(time.Minute, func() { f.signal(workflows.SignalSlotRequest, a.request) })
 			f.expectAt(2*time.Minute, "n1/ops", "")

@@ -1,10 +1,16 @@
 package workflows_test
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
 
 	"drydock/workflows"
 	"drydock/workflows/schedule"
@@ -456,5 +462,53 @@ func TestChangeThatCannotBeHealedDoesNotFillTheHistory(t *testing.T) {
 	f.run(10 * time.Hour)
 	if len(a.changed) < 10 || len(a.changed) > 100 {
 		t.Errorf("told %d times in ten hours", len(a.changed))
+	}
+}
+
+func TestSetLimitsIsRefusedWhereSomebodyElseWasFaster(t *testing.T) {
+	f := newFleet(t, 1)
+	set := func(when time.Duration, by string, parallel, revision int) *stateOutcome {
+		return f.update(when, workflows.UpdateSetLimits, workflows.SetLimits{
+			By: by, Limits: schedule.Limits{MaxParallel: schedule.Count(parallel)}, IfRevision: &revision,
+		})
+	}
+	first := set(time.Second, "amy", 2, 0)
+	late := set(2*time.Second, "bob", 9, 0)
+	again := set(3*time.Second, "bob", 3, 1)
+	f.at(time.Minute, func() {
+		if state := f.stateNow(); state.Revision != 2 || state.Limits.SetBy != "bob" || state.Limits.MaxParallel != schedule.Count(3) {
+			t.Errorf("the limits are %+v at revision %d", state.Limits, state.Revision)
+		}
+	})
+	f.run(time.Hour)
+	if !first.done || !again.done || first.err != nil || again.err != nil {
+		t.Errorf("an update in time: %+v, %+v", first, again)
+	}
+	var refused *temporal.ApplicationError
+	if !errors.As(late.rejected, &refused) || refused.Type() != workflows.ErrorLimitsChanged || !strings.Contains(refused.Message(), "at revision 1, set by amy") {
+		t.Errorf("an update out of date: %+v", late)
+	}
+}
+
+// Nothing costs anything where nothing is asked for: no timer, no activity, no task.
+func TestAnIdleSchedulerHasNothingUnderWay(t *testing.T) {
+	f := newFleet(t, 3)
+	a := f.request(time.Second, "n1", "ops", time.Minute)
+	b := f.request(2*time.Second, "n1", "net", 0)
+	f.at(30*time.Second, func() { f.release(b) })
+	f.at(5*time.Minute, func() {
+		f.log = nil
+		f.env.SetOnTimerScheduledListener(func(id string, d time.Duration) { t.Errorf("timer %s of %s", id, d) })
+		f.env.SetOnTimerFiredListener(func(id string) { t.Errorf("timer %s", id) })
+		f.env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, _ converter.EncodedValues) {
+			t.Errorf("activity %s", info.ActivityType.Name)
+		})
+		f.env.SetOnActivityCompletedListener(func(info *activity.Info, _ converter.EncodedValue, _ error) {
+			t.Errorf("activity %s was still running", info.ActivityType.Name)
+		})
+	})
+	f.run(30 * 24 * time.Hour)
+	if len(a.granted) != 1 || f.runs != 1 || len(f.log) > 0 {
+		t.Errorf("granted %v, %d runs, then %v", a.granted, f.runs, f.log)
 	}
 }

@@ -51,7 +51,11 @@ func (s *scheduler) observe() {
 		s.observing = false
 		s.inFlight--
 		var observed activities.Observed
-		if err := future.Get(ctx, &observed); err != nil {
+		err := future.Get(ctx, &observed)
+		if err == nil {
+			observed, err = observed.Unpack(in.Names)
+		}
+		if err != nil {
 			s.decided("", "the cluster could not be observed", err.Error())
 			s.retryLater()
 			return
@@ -116,8 +120,10 @@ func (s *scheduler) wanted() activities.WatchInput {
 		if s.reclaims[h.RequestID] || s.resting[h.RequestID] {
 			continue // it is known to have ended, or is at work on what was noticed
 		}
-		if s.marked[h.RequestID] {
+		if marked, known := s.marked[h.RequestID]; marked {
 			want.Marked = append(want.Marked, h.RequestID)
+		} else if known {
+			want.Told = append(want.Told, h.RequestID)
 		}
 		want.Holders = append(want.Holders, activities.WatchedHolder{
 			RequestID: h.RequestID, Node: h.Node, RunID: h.RunID,
@@ -143,10 +149,14 @@ func covers(have, want activities.WatchInput) bool {
 	if want.Digest != "" && have.Digest != want.Digest {
 		return false
 	}
+	// Holders are in the order of their grants in both: what is wanted is a part of what is watched, or it is not.
+	watched := have.Holders
 	for _, h := range want.Holders {
-		if !slices.Contains(have.Holders, h) {
+		i := slices.Index(watched, h)
+		if i < 0 {
 			return false
 		}
+		watched = watched[i+1:]
 	}
 	return true
 }
@@ -170,7 +180,13 @@ func (s *scheduler) startWatch(in activities.WatchInput) {
 		}
 		s.watch = nil
 		for _, h := range in.Holders {
-			s.marked[h.RequestID] = slices.Contains(report.Marked, h.RequestID)
+			_, marked := slices.BinarySearch(report.Marked, h.RequestID)
+			_, told := slices.BinarySearch(report.Told, h.RequestID)
+			if marked || told {
+				s.marked[h.RequestID] = marked
+			} else {
+				delete(s.marked, h.RequestID)
+			}
 		}
 		s.noticed(report)
 	})
@@ -182,10 +198,9 @@ func (s *scheduler) rest(requestID string) {
 	s.resting[requestID] = true
 	rest := max(restFor, min(2*s.rested[requestID], restMost))
 	s.rested[requestID] = rest
-	s.inFlight++
 	timer := workflow.NewTimerWithOptions(s.ctx, rest, workflow.TimerOptions{Summary: "let the holder react"})
+	// Nothing is lost with it: it must not keep the scheduler from continuing as new.
 	s.whenReady(timer, func() {
-		s.inFlight--
 		delete(s.resting, requestID)
 		if s.watch != nil {
 			s.watch.began = time.Time{} // this one is worth a new watch at once
@@ -235,14 +250,6 @@ func (s *scheduler) noticed(report activities.WatchReport) {
 			s.reclaim(h, "its workflow is "+ended.Status)
 		}
 	}
-}
-
-func (s *scheduler) holder(requestID string) (Holder, bool) {
-	i := slices.IndexFunc(s.Holders, func(h Holder) bool { return h.RequestID == requestID })
-	if i < 0 {
-		return Holder{}, false
-	}
-	return s.Holders[i], true
 }
 
 // reclaim takes the slot of a holder that will never release it: first the mark goes off the node, which fences the

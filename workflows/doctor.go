@@ -1,0 +1,232 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"drydock/activities"
+	"drydock/workflows/doctor"
+	"drydock/workflows/spec"
+)
+
+// DoctorReport is what a doctor found and did.
+type DoctorReport = doctor.Report
+
+// DoctorInput is the input of Doctor. The zero value looks at everything and changes nothing.
+type DoctorInput struct {
+	// Fix heals what can be healed; By says who wants that.
+	Fix     bool   `json:"fix,omitempty"`
+	By      string `json:"by,omitempty"`
+	Comment string `json:"comment,omitempty"`
+	// Nodes restricts it to some nodes.
+	Nodes []string `json:"nodes,omitempty"`
+	// Pause is the time between two looks, of which both have to find the same.
+	Pause spec.Duration `json:"pause,omitzero"`
+}
+
+const (
+	// usualPause is longer than anything takes that is inconsistent only in passing.
+	usualPause = 5 * time.Second
+	// lookWithin bounds one look, and healWithin the healing of one finding.
+	lookWithin = 10 * time.Minute
+	healWithin = 2 * time.Minute
+	// rounds bounds how often what is left is looked at anew: a fix may bring to light what another one heals.
+	rounds = 4
+	// maxHealed bounds those listed in a report.
+	maxHealed = 300
+)
+
+// doctoring is one run of Doctor.
+type doctoring struct {
+	ctx    workflow.Context
+	in     DoctorInput
+	names  activities.DoctorNames
+	report doctor.Report
+	// tried are the fixes that were tried, by finding, with what became of them.
+	tried map[string]string
+}
+
+// Doctor lists what is inconsistent between the cluster, the scheduler and the maintenances. With fix it heals what can
+// be healed without a person, one activity per finding, so that its history is the record.
+func Doctor(ctx workflow.Context, input converter.RawValue) (doctor.Report, error) {
+	in, err := decodeDoctor(payloadOf(input))
+	if err != nil {
+		return doctor.Report{}, invalid(err)
+	}
+	queue := workflow.GetInfo(ctx).TaskQueueName
+	cluster := ClusterOf(queue)
+	d := &doctoring{ctx: ctx, in: in, tried: map[string]string{}, names: activities.DoctorNames{
+		Maintenances: inCluster(cluster, maintenancePrefix) + "/", Scheduler: SchedulerID(cluster),
+		Listed:     activities.InventoryInput{WorkflowType: NodeMaintenanceType, TaskQueue: queue},
+		QueryState: QueryState, QuerySlot: QuerySlot, QueryStatus: QueryStatus,
+	}}
+	return d.run()
+}
+
+func decodeDoctor(input []byte) (DoctorInput, error) {
+	var in DoctorInput
+	if len(input) > 0 {
+		if err := spec.DecodeStrict(input, &in); err != nil {
+			return in, err
+		}
+	}
+	if in.Pause == 0 {
+		in.Pause = spec.Duration(usualPause)
+	}
+	var errs []error
+	if in.Fix && in.By == "" {
+		errs = append(errs, errors.New("by: say who wants it healed"))
+	}
+	for i, name := range in.Nodes {
+		if err := spec.NodeName(name); err != nil {
+			errs = append(errs, fmt.Errorf("nodes[%d]: %w", i, err))
+		}
+	}
+	return in, errors.Join(errs...)
+}
+
+func (d *doctoring) run() (doctor.Report, error) {
+	d.report = doctor.Report{Fix: d.in.Fix, By: d.in.By, Comment: d.in.Comment, Nodes: d.in.Nodes}
+	for round := 1; ; round++ {
+		if err := d.find(); err != nil {
+			return doctor.Report{}, err
+		}
+		if !d.in.Fix || round == rounds || !d.heal() {
+			break
+		}
+	}
+	workflow.SetCurrentDetails(d.ctx, doctorDetails(d.report))
+	return d.report, nil
+}
+
+// find looks twice, and notes what both looks found.
+func (d *doctoring) find() error {
+	look, err := d.look(nil)
+	if err != nil {
+		return err
+	}
+	found := look.Findings
+	if len(found) > 0 {
+		timer := workflow.NewTimerWithOptions(d.ctx, d.in.Pause.Std(), workflow.TimerOptions{Summary: "what is so in passing passes"})
+		if err := timer.Get(d.ctx, nil); err != nil {
+			return err
+		}
+		again, err := d.look(runsIn(found))
+		if err != nil {
+			return err
+		}
+		found = doctor.Confirm(found, again.Findings)
+	}
+	for i := range found {
+		found[i].Tried = d.tried[found[i].Key()]
+	}
+	d.report.At, d.report.Looked, d.report.Notes, d.report.MoreNotes = look.At, look.Looked, look.Notes, look.MoreNotes
+	d.noteHealed(found)
+	d.report.Findings, d.report.More = found, look.More
+	if d.report.Findings == nil {
+		d.report.Findings = []doctor.Finding{}
+	}
+	return nil
+}
+
+// runsIn are the runs to ask again; none is not the same as all.
+func runsIn(findings []doctor.Finding) []string {
+	runs := []string{""}
+	for _, f := range findings {
+		if f.RunID != "" {
+			runs = append(runs, f.RunID)
+		}
+	}
+	return distinct(runs)
+}
+
+func (d *doctoring) look(runs []string) (doctor.Look, error) {
+	summary := "look at everything"
+	if runs != nil {
+		summary = "look again"
+	}
+	ctx := within(long(d.ctx, summary), lookWithin)
+	var look doctor.Look
+	err := workflow.ExecuteActivity(ctx, doctors.Look, activities.LookInput{DoctorNames: d.names, Nodes: d.in.Nodes, Runs: runs}).Get(ctx, &look)
+	if err != nil {
+		return look, fmt.Errorf("looking: %w", err)
+	}
+	return look, nil
+}
+
+// heal tries what was not tried yet, and tells whether there was anything.
+func (d *doctoring) heal() (tried bool) {
+	for _, f := range d.report.Findings {
+		if f.Fix == "" || f.Tried != "" {
+			continue
+		}
+		tried = true
+		ctx := within(long(d.ctx, fmt.Sprintf("%s: %s", f.Fix, strings.TrimPrefix(f.Node+" ", " ")+string(f.Kind))), healWithin)
+		var did string
+		err := workflow.ExecuteActivity(ctx, doctors.Heal, activities.HealInput{
+			DoctorNames: d.names, Finding: f, By: d.in.By, Comment: d.in.Comment,
+			SignalRequest: SignalSlotRequest, SignalRelease: SignalSlotRelease, SignalChanged: SignalNodeChanged,
+		}).Get(ctx, &did)
+		if err != nil {
+			did = "failed: " + causeOf(err)
+		}
+		d.tried[f.Key()] = did
+	}
+	return tried
+}
+
+// causeOf leaves out what Temporal says around an activity's error.
+func causeOf(err error) string {
+	var cause *temporal.ApplicationError
+	if errors.As(err, &cause) {
+		return cause.Message()
+	}
+	return err.Error()
+}
+
+// noteHealed moves to the healed what was tried and is not found any more.
+func (d *doctoring) noteHealed(now []doctor.Finding) {
+	still := map[string]bool{}
+	for _, f := range now {
+		still[f.Key()] = true
+	}
+	for _, f := range d.report.Findings {
+		did, tried := d.tried[f.Key()]
+		if !tried || still[f.Key()] {
+			continue
+		}
+		if len(d.report.Healed) == maxHealed {
+			d.report.MoreHealed++
+			continue
+		}
+		f.Tried = did
+		d.report.Healed = append(d.report.Healed, doctor.Healed{Finding: f, At: d.report.At})
+	}
+}
+
+// doctorDetails shows a report in the Temporal UI.
+func doctorDetails(r doctor.Report) string {
+	var text strings.Builder
+	if n := r.Count(); n > 0 {
+		fmt.Fprintf(&text, "**%d findings**", n)
+	} else {
+		text.WriteString("cluster, scheduler and maintenances agree")
+	}
+	const shown = 20
+	for _, f := range r.Findings[:min(shown, len(r.Findings))] {
+		fmt.Fprintf(&text, "\n- %s %s: %s", f.Kind, f.Node, f.Text)
+		if f.NextStep != "" {
+			fmt.Fprintf(&text, ". %s", f.NextStep)
+		}
+	}
+	for _, h := range r.Healed[:min(shown, len(r.Healed))] {
+		fmt.Fprintf(&text, "\n- healed, %s %s: %s; %s", h.Kind, h.Node, h.Text, h.Tried)
+	}
+	return text.String()
+}
