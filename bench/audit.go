@@ -1,15 +1,10 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"os"
 	"strings"
 	"time"
+
+	"drydock/deploy/devstack"
 )
 
 // Who is who in the audit log, by user agent.
@@ -24,69 +19,34 @@ const (
 const auditDelay = 300 * time.Millisecond
 
 // request is what the audit log tells of an answered request.
-type request struct {
-	Verb, UserAgent, Stage   string
-	RequestReceivedTimestamp time.Time
-	ObjectRef                struct{ Resource, Subresource string }
-	ResponseStatus           struct{ Code int }
-}
+type request struct{ devstack.Audited }
 
 func (r request) by(agent string) bool { return strings.HasPrefix(r.UserAgent, agent) }
 
-func (r request) onEvents() bool { return r.ObjectRef.Resource == "events" }
+func (r request) onEvents() bool { return r.Object.Resource == "events" }
 
 func (r request) writes() bool {
 	return r.Verb == "create" || r.Verb == "update" || r.Verb == "patch" || r.Verb == "delete"
 }
 
 func (r request) evicts() bool {
-	return r.Verb == "create" && r.ObjectRef.Resource == "pods" && r.ObjectRef.Subresource == "eviction"
+	return r.Verb == "create" && r.Object.Resource == "pods" && r.Object.Subresource == "eviction"
 }
 
 // auditMark is the place in the audit log behind all that has happened so far.
 func (b *bench) auditMark() (int64, error) {
 	time.Sleep(auditDelay)
-	info, err := os.Stat(b.audit)
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), nil
+	return devstack.AuditEnd(b.audit)
 }
 
 // audited calls visit for each answered request since a mark.
 func (b *bench) audited(since int64, visit func(request)) error {
-	end, err := b.auditMark()
-	if err != nil {
-		return err
-	}
-	if end < since {
-		return errors.New("the audit log was rotated")
-	}
-	file, err := os.Open(b.audit)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	// The first and the last line may be there in part.
-	scanner := bufio.NewScanner(io.NewSectionReader(file, since, end-since))
-	scanner.Buffer(nil, 1<<20)
-	var broken []byte
-	for first := true; scanner.Scan(); first = false {
-		if broken != nil {
-			return fmt.Errorf("the audit log has a line that is no JSON: %.100q", broken)
+	time.Sleep(auditDelay)
+	return devstack.ReadAudit(b.audit, since, func(a devstack.Audited) {
+		if a.Answered() {
+			visit(request{a})
 		}
-		var r request
-		if err := json.Unmarshal(scanner.Bytes(), &r); err != nil {
-			if !first {
-				broken = bytes.Clone(scanner.Bytes())
-			}
-			continue
-		}
-		if r.Stage == "ResponseComplete" {
-			visit(r)
-		}
-	}
-	return scanner.Err()
+	})
 }
 
 // requests counts an agent's requests since a mark, watches apart; events are counted on their own.

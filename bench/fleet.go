@@ -219,17 +219,17 @@ func (b *bench) tallyFleet(agent string, mark int64, pods int, gone time.Time, d
 			return
 		}
 		drained.writes++
-		if r.ObjectRef.Resource == "nodes" {
+		if r.Object.Resource == "nodes" {
 			drained.nodeWrites++
 		}
-		if !r.evicts() || r.ResponseStatus.Code >= 300 {
+		if !r.evicts() || r.Status.Code >= 300 {
 			return
 		}
 		accepted++
-		if at := r.RequestReceivedTimestamp; first.IsZero() || at.Before(first) {
+		if at := r.Received; first.IsZero() || at.Before(first) {
 			first = at
 		}
-		if at := r.RequestReceivedTimestamp; at.After(last) {
+		if at := r.Received; at.After(last) {
 			last = at
 		}
 	}); err != nil {

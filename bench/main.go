@@ -77,6 +77,7 @@ type sizes struct {
 	budgetRounds, manyRounds int
 	fleetNodes, fleetPods    int
 	memoryNodes, memoryPods  int
+	burst                    int
 }
 
 func (s *sizes) flags(f *flag.FlagSet) {
@@ -84,6 +85,7 @@ func (s *sizes) flags(f *flag.FlagSet) {
 	f.IntVar(&s.manyRounds, "many-rounds", 5, "drains of each kind that the benchmark many makes")
 	f.IntVar(&s.fleetNodes, "fleet-nodes", 375, "nodes that the benchmark fleet drains at once")
 	f.IntVar(&s.fleetPods, "fleet-pods", 15, "pods on each of these nodes")
+	f.IntVar(&s.burst, "burst", 5000, "requests that the benchmark burst makes at once")
 	f.IntVar(&s.memoryNodes, "memory-nodes", 5000, "nodes of the cluster of the benchmark memory, which drains 50 of them")
 	f.IntVar(&s.memoryPods, "memory-pods", 20000, "pods of that cluster")
 }
@@ -115,6 +117,10 @@ var suites = []suite{
 	{
 		nodes: func(sizes) int { return 2 }, audit: true, config: new(""),
 		benchmarks: []benchmark{{"budget", (*bench).drainUnderBudget}, {"many", (*bench).drainManyPods}},
+	},
+	{
+		nodes:      func(sizes) int { return burstNodes },
+		benchmarks: []benchmark{{"decide", (*bench).decide}, {"carry", (*bench).carry}, {"burst", (*bench).burst}},
 	},
 	{
 		nodes: func(s sizes) int { return s.fleetNodes }, audit: true,

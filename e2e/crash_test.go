@@ -45,6 +45,22 @@ func TestAWorkerKilledWhileDrainingChangesNothing(t *testing.T) {
 	s.slotFree("worker-01")
 }
 
+func TestADrainTakenBackWhileItsWorkerIsLostIsBegunAnew(t *testing.T) {
+	s := newSite(t, "")
+	ns := s.namespace()
+	s.guarded(ns, "web", "worker-01")
+	pod := s.one(ns, "web")
+	run := s.begin("worker-01")
+	s.refusedOnce(ns)
+	// The server takes the lost worker's drain for running for some seconds yet, and is told to cancel it.
+	s.worker.Kill()
+	s.startWorker()
+	s.signal(run, workflows.MsgSkipPod, workflows.SkipPod{Pod: ns + "/" + pod.Name})
+	s.until(run, workflows.Ready)
+	s.mustStay(pod)
+	s.done(run)
+}
+
 func TestAWorkerKilledInARolloutEndsInTheSameState(t *testing.T) {
 	s := newSite(t, "scheduler: {maxParallel: 2}")
 	ns := s.namespace()

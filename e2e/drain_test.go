@@ -298,15 +298,17 @@ func TestPodsThatComeBackAreNotEvictedInALoop(t *testing.T) {
 	ns := s.namespace()
 	// Its pods name the node themselves, so that no cordon keeps them away.
 	s.deployment(ns, "stubborn", 1, func(p *corev1.PodTemplateSpec) { p.Spec.NodeName = "worker-01" })
+	// It keeps the node from being empty while one of the others is gone and the next not there yet.
+	s.guarded(ns, "anchor", "worker-01")
 	run := s.begin("worker-01")
-	status := s.untilStatus(run, "blocked", func(status workflows.Status) bool { return status.Drain != nil && len(status.Drain.Blockers) > 0 })
-	if b := status.Drain.Blockers[0]; b.Reason != "ComesBack" || !strings.Contains(b.Message, "ReplicaSet stubborn-") {
+	if b := s.blockedBy(run, "ComesBack"); !strings.Contains(b.Message, "ReplicaSet stubborn-") {
 		t.Errorf("blocker = %+v", b)
 	}
-	// By then three seconds have passed: the first goes at once, and the next after one second, two, four.
+	// The first goes at once, and the next after one second, two, four.
 	if accepted := s.accepted(ns); len(accepted) > 4 {
 		t.Errorf("%d evictions", len(accepted))
 	}
+	s.allow(ns, "anchor")
 	_, err := s.kube.AppsV1().Deployments(ns).Patch(s.ctx, "stubborn", types.MergePatchType, []byte(`{"spec":{"replicas":0}}`), metav1.PatchOptions{})
 	if err != nil {
 		t.Fatal(err)

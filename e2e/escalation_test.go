@@ -1,12 +1,19 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"drydock/workflows"
+	"drydock/workflows/spec"
 )
 
 func TestANodeThatDoesNotEmptyIsGivenBack(t *testing.T) {
@@ -52,4 +59,209 @@ func TestANodeThatDoesNotEmptyFailsWhereAskedTo(t *testing.T) {
 	if accepted := s.accepted(ns); len(accepted) > 0 {
 		t.Errorf("evicted: %v", accepted)
 	}
+}
+
+func TestBypassBudgetDeletesWhatABudgetProtects(t *testing.T) {
+	s := newSite(t, "")
+	ns := s.namespace()
+	s.guarded(ns, "web", "worker-01")
+	pod := s.one(ns, "web")
+	run := s.beginWith("worker-01", `"drain":{"escalation":[{"after":"4s","do":"bypassBudget"}]}`)
+	s.refusedOnce(ns)
+	status := s.until(run, workflows.Ready)
+	s.untilGone(pod)
+	if accepted := s.accepted(ns); len(accepted) > 0 {
+		t.Errorf("evicted: %v, want it deleted", accepted)
+	}
+	deleted := s.deletions(ns)
+	if len(deleted) != 1 || deleted[0].Object.Name != pod.Name || deleted[0].Status.Code != http.StatusOK {
+		t.Fatalf("deleted: %+v, want only %s", deleted, pod.Name)
+	}
+	if status.CordonedAt == nil || deleted[0].At.Sub(*status.CordonedAt) < 4*time.Second {
+		t.Errorf("it was deleted at %s, before the rung's time; cordoned at %v", deleted[0].At, status.CordonedAt)
+	}
+	if len(status.Escalation) != 1 || status.Force != spec.BypassBudget {
+		t.Fatalf("force %q, escalation %+v, want one rung", status.Force, status.Escalation)
+	}
+	if rung := status.Escalation[0]; rung.Do != spec.BypassBudget || !rung.Planned || rung.By != "" || !strings.Contains(rung.Why, "4s") {
+		t.Errorf("rung taken: %+v", rung)
+	}
+	events := s.nodeEvents("worker-01", "MaintenanceEscalated")
+	if len(events) != 1 || events[0].Type != corev1.EventTypeWarning || !strings.Contains(events[0].Message, spec.BypassBudget) {
+		t.Errorf("events on the node: %+v", events)
+	}
+}
+
+func TestEscalateTakesARungAtOnce(t *testing.T) {
+	s := newSite(t, "")
+	ns := s.namespace()
+	s.guarded(ns, "web", "worker-01")
+	pod := s.one(ns, "web")
+	run := s.begin("worker-01")
+	s.refusedOnce(ns)
+	s.exits(s.drydock("escalate", "worker-01", "--do", "bypassBudget", "--comment", "team web agrees"), 2, "--yes")
+	s.exits(s.drydock("escalate", "worker-01", "--do", "bypassBudget", "--yes"), 2, "--comment")
+	s.mustStay(pod)
+	s.exits(s.drydock("escalate", "worker-01", "--do", "bypassBudget", "--comment", "team web agrees", "--yes"), 0, "worker-01")
+	s.within(5*time.Second, "the pod is deleted at once", func() error {
+		if deleted := s.deletions(ns); len(deleted) != 1 || deleted[0].Object.Name != pod.Name {
+			return fmt.Errorf("deleted: %+v", deleted)
+		}
+		return nil
+	})
+	status := s.until(run, workflows.Ready)
+	said := s.received(run, workflows.MsgEscalate, 1)
+	if len(status.Escalation) != 1 || said.By == "" {
+		t.Fatalf("escalation %+v, message %+v", status.Escalation, said)
+	}
+	if rung := status.Escalation[0]; rung.Do != spec.BypassBudget || rung.By != said.By || rung.Why != "team web agrees" || rung.Planned {
+		t.Errorf("rung taken: %+v, by %s", rung, said.By)
+	}
+}
+
+func TestASkippedPodStaysAndIsNotWaitedFor(t *testing.T) {
+	s := newSite(t, "")
+	ns := s.namespace()
+	s.guarded(ns, "web", "worker-01")
+	s.deployment(ns, "other", 1, on("worker-01"))
+	pod, other := s.one(ns, "web"), s.one(ns, "other")
+	run := s.begin("worker-01")
+	s.refusedOnce(ns)
+	s.exits(s.drydock("skip-pod", "worker-01", ns+"/"+pod.Name, "--comment", "may be lost"), 0, "stays")
+	status := s.until(run, workflows.Ready)
+	s.untilGone(other)
+	s.mustStay(pod)
+	if !slices.Equal(status.SkippedPods, []string{ns + "/" + pod.Name}) {
+		t.Errorf("skipped: %v", status.SkippedPods)
+	}
+	if said := s.received(run, workflows.MsgSkipPod, 1); said.Comment != "may be lost" || said.By == "" {
+		t.Errorf("recorded: %+v", said)
+	}
+	if deleted := s.deletions(ns); len(deleted) > 0 {
+		t.Errorf("deleted: %+v", deleted)
+	}
+}
+
+func TestRetryNowEndsThePauseAfterANodeWasGivenBack(t *testing.T) {
+	s := newSite(t, "")
+	ns := s.namespace()
+	s.guarded(ns, "web", "worker-01")
+	run := s.beginWith("worker-01", `"drain":{"escalation":[{"after":"3s","do":"giveBack"}]}`)
+	status := s.untilStatus(run, "given back", func(status workflows.Status) bool { return status.NextAttemptAt != nil })
+	if status.Phase != workflows.Pending || time.Until(*status.NextAttemptAt) < time.Minute {
+		t.Errorf("given back it is %s, next attempt at %s", status.Phase, status.NextAttemptAt)
+	}
+	s.mustBeFree("worker-01")
+	s.allow(ns, "web")
+	s.exits(s.drydock("retry-now", "worker-01", "--comment", "the budget is mended"), 0, "worker-01")
+	s.within(10*time.Second, "the next attempt succeeds", func() error {
+		if status = s.mustStatus(run); status.Phase != workflows.Ready {
+			return fmt.Errorf("it is %s, waiting for %q", status.Phase, status.WaitingFor)
+		}
+		return nil
+	})
+	if status.Attempt != 2 || status.NextAttemptAt != nil || len(status.Escalation) > 0 {
+		t.Errorf("attempt %d, next at %v, escalation %+v", status.Attempt, status.NextAttemptAt, status.Escalation)
+	}
+	s.mustShow("worker-01", run.GetRunID(), workflows.Ready)
+}
+
+func TestNoRungConsentsToTheLossOfABarePod(t *testing.T) {
+	s := newSite(t, "")
+	ns := s.namespace()
+	bare := s.pod(ns, "bare", "worker-01")
+	// Left to itself it would outlast the test.
+	s.guarded(ns, "web", "worker-01", slowToEnd("3m"))
+	web := s.one(ns, "web")
+	run := s.beginWith("worker-01", `"drain":{"escalation":[{"after":"3s","do":"kill"}]}`)
+	s.untilStatus(run, "killing", func(status workflows.Status) bool { return status.Force == spec.Kill })
+	s.untilGone(web)
+	s.eventually("the bare pod is all that blocks", func() error {
+		if drain := s.shown("worker-01").Drain; drain == nil || len(drain.Blockers) != 1 || drain.Remaining != 1 ||
+			drain.Blockers[0].Pod != ns+"/bare" || drain.Blockers[0].Reason != "NoController" {
+			return fmt.Errorf("drain = %+v", drain)
+		}
+		return nil
+	})
+	s.always("the bare pod is left alone", 2*time.Second, func() error {
+		s.mustStay(*bare)
+		if phase := s.mustStatus(run).Phase; phase != workflows.Draining {
+			return errors.New(string(phase))
+		}
+		return nil
+	})
+	for _, r := range slices.Concat(s.evictions(ns), s.deletions(ns)) {
+		if r.Object.Name == bare.Name {
+			t.Errorf("the bare pod was to end: %+v", r)
+		}
+	}
+}
+
+func TestAnEvictedPodSaysWhy(t *testing.T) {
+	s := newSite(t, "")
+	ns := s.namespace()
+	s.deployment(ns, "web", 1, on("worker-01"))
+	pod := s.one(ns, "web")
+	s.until(s.beginWith("worker-01", `"reason":"kernel 6.12","ticket":"OPS-7"`), workflows.Ready)
+	s.eventually("the pod has an Event", func() error {
+		list, err := s.kube.CoreV1().Events(ns).List(s.ctx, metav1.ListOptions{
+			FieldSelector: "involvedObject.kind=Pod,involvedObject.name=" + pod.Name + ",reason=EvictedForMaintenance",
+		})
+		if err != nil || len(list.Items) == 0 {
+			return fmt.Errorf("it has none: %v", err)
+		}
+		e := list.Items[0]
+		if len(list.Items) > 1 || e.InvolvedObject.UID != pod.UID ||
+			!strings.Contains(e.Message, "kernel 6.12") || !strings.Contains(e.Message, "OPS-7") || !strings.Contains(e.Message, "worker-01") {
+			t.Errorf("events: %+v", list.Items)
+		}
+		return nil
+	})
+}
+
+func TestABlockerIsShownAtOnceWithItsBudget(t *testing.T) {
+	s := newSite(t, "")
+	ns := s.namespace()
+	s.guarded(ns, "web", "worker-01")
+	pod := s.one(ns, "web")
+	run := s.begin("worker-01")
+	s.refusedOnce(ns)
+	var blocker workflows.Blocker
+	s.eventually("the command line names the blocker with its budget's numbers", func() error {
+		drain := s.shown("worker-01").Drain
+		if drain == nil || len(drain.Blockers) != 1 || len(drain.Blockers[0].Budgets) != 1 {
+			return fmt.Errorf("drain = %+v", drain)
+		}
+		blocker = drain.Blockers[0]
+		return nil
+	})
+	if took := time.Since(s.evictions(ns)[0].At); took > 3*time.Second {
+		t.Errorf("it was shown %s after the first refusal", took)
+	} else {
+		t.Logf("shown %s after the first refusal", took)
+	}
+	if blocker.Pod != ns+"/"+pod.Name || blocker.Reason != "DisruptionBudget" || blocker.Budget != "web" ||
+		!strings.HasPrefix(blocker.Owner, "ReplicaSet web-") || !strings.Contains(blocker.Message, "allows 0") {
+		t.Errorf("blocker = %+v", blocker)
+	}
+	if b := blocker.Budgets[0]; b.Name != "web" || b.Allowed != 0 || b.Healthy != 1 || b.Desired != 1 || b.Pods != 1 {
+		t.Errorf("budget = %+v", b)
+	}
+	s.blockedPods("1")
+	s.allow(ns, "web")
+	s.until(run, workflows.Ready)
+	s.blockedPods("0")
+}
+
+// blockedPods waits until the worker's metrics say how many pods a budget keeps on their nodes.
+func (s *site) blockedPods(want string) {
+	s.Helper()
+	s.eventually("the metrics tell of "+want+" blocked pods", func() error {
+		_, body := s.http(http.MethodGet, "/metrics", "")
+		_, rest, _ := strings.Cut(body, `drydock_drain_blocked_pods{reason="DisruptionBudget"} `)
+		if count, _, _ := strings.Cut(rest, "\n"); count != want {
+			return fmt.Errorf("it is %q", count)
+		}
+		return nil
+	})
 }

@@ -21,6 +21,8 @@ var shared struct {
 	audit string
 	// sites counts the tests' sites, so that no two have the same name.
 	sites int
+	// shapes are those of the histories recorded so far.
+	shapes map[string]bool
 }
 
 // sharedNodes is how many nodes the shared cluster has: worker-01 to worker-20, over zones a, b and c in turn.
@@ -34,6 +36,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	shared.shapes = map[string]bool{}
 	shared.dir, shared.audit = dir, filepath.Join(dir, "audit.log")
 	defer os.RemoveAll(dir)
 	began := time.Now()

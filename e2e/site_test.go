@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -79,8 +78,8 @@ func prepareSite(t *testing.T, temporal *devstack.Temporal, config string) *site
 		Dir: filepath.Join(shared.dir, name), Config: "cluster: " + name + "\n" + config,
 		Kubeconfig: shared.cluster.Kubeconfig, Temporal: temporal,
 	}
-	if info, err := os.Stat(shared.audit); err == nil {
-		s.auditFrom = info.Size()
+	if end, err := devstack.AuditEnd(shared.audit); err == nil {
+		s.auditFrom = end
 	}
 	t.Cleanup(cancel)
 	t.Cleanup(s.tidyUp)
@@ -121,6 +120,7 @@ func (s *site) tidyUp() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	s.ctx = ctx
+	s.record()
 	if s.worker != nil {
 		if s.Failed() {
 			s.Logf("the worker's log ends with\n%s", s.worker.Tail())

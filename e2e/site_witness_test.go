@@ -1,20 +1,16 @@
 package e2e
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"drydock/deploy/devstack"
 	"drydock/k8s"
 )
 
@@ -135,49 +131,19 @@ func (w *witness) cordonedTimes(node string) int {
 }
 
 // request is one request as the API server recorded it.
-type request struct {
-	Verb      string    `json:"verb"`
-	UserAgent string    `json:"userAgent"`
-	At        time.Time `json:"stageTimestamp"`
-	Object    struct {
-		Resource    string `json:"resource"`
-		Subresource string `json:"subresource"`
-		Namespace   string `json:"namespace"`
-		Name        string `json:"name"`
-	} `json:"objectRef"`
-	Status struct {
-		Code int `json:"code"`
-	} `json:"responseStatus"`
-}
+type request = devstack.Audited
 
 // requests are those that drydock-worker has made since the test began. Part is what the record's line contains, so
 // that few have to be decoded.
 func (s *site) requests(part string, is func(request) bool) []request {
 	s.Helper()
-	log, err := os.Open(shared.audit)
-	if err != nil {
-		s.Fatal(err)
-	}
-	defer log.Close()
-	if _, err := log.Seek(s.auditFrom, io.SeekStart); err != nil {
-		s.Fatal(err)
-	}
-	data, err := io.ReadAll(log)
-	if err != nil {
-		s.Fatal(err)
-	}
 	var found []request
-	for line := range bytes.Lines(data) {
-		if !bytes.HasSuffix(line, []byte("\n")) || !bytes.Contains(line, []byte(part)) {
-			continue
-		}
-		var r request
-		if err := json.Unmarshal(line, &r); err != nil {
-			s.Fatal(err)
-		}
+	if err := devstack.ReadAudit(shared.audit, s.auditFrom, func(r request) {
 		if strings.HasPrefix(r.UserAgent, "drydock-worker") && is(r) {
 			found = append(found, r)
 		}
+	}, part); err != nil {
+		s.Fatal(err)
 	}
 	return found
 }

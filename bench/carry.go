@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+	"google.golang.org/protobuf/proto"
+
+	"drydock/activities"
+	"drydock/workflows"
+	"drydock/workflows/schedule"
+)
+
+const (
+	carried = 15000
+	// carryCluster has a scheduler of its own, and no worker for its activities.
+	carryCluster = "carry"
+)
+
+// carry has a scheduler continue as new with thousands of requests that wait. Every node and every run has a name that
+// a compressor can make nothing of, and so has every requestor or each of fifty.
+func (b *bench) carry(ctx context.Context) (figures []Figure, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	queue := workflows.TaskQueue(carryCluster, workflows.DefaultTaskQueue)
+	w := worker.New(b.temporal.Client, queue, worker.Options{LocalActivityWorkerOnly: true})
+	w.RegisterWorkflowWithOptions(workflows.Scheduler, workflow.RegisterOptions{Name: workflows.SchedulerType})
+	if err := w.Start(); err != nil {
+		return nil, err
+	}
+	defer w.Stop()
+	for _, c := range []struct {
+		name       string
+		requestors int
+		most       float64
+	}{
+		{"50 requestors", 50, 5 << 18},
+		{"as many requestors", carried, 2 << 20},
+	} {
+		size, took, err := b.carryOnce(ctx, queue, c.requestors)
+		if err != nil {
+			return nil, err
+		}
+		figures = append(figures,
+			atMost(fmt.Sprintf("continue-as-new, %d requests by %s", carried, c.name), float64(size), "bytes", c.most),
+			report("- signal to answer by the next run", ms(took), "ms"))
+	}
+	return figures, nil
+}
+
+func (b *bench) carryOnce(ctx context.Context, queue string, requestors int) (size int, took time.Duration, err error) {
+	temporal, id := b.temporal.Client, workflows.SchedulerID(carryCluster)
+	packed, first, err := packedRequests(requestors)
+	if err != nil {
+		return 0, 0, err
+	}
+	state := workflows.SchedulerState{
+		Limits:  workflows.LimitsInForce{Limits: schedule.Limits{MaxParallel: schedule.Count(1)}},
+		Freezes: []schedule.Freeze{{By: "bench"}}, Rebuilt: true, ContinueAfter: 1,
+	}
+	run, err := temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: queue}, workflows.SchedulerType, state, packed)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, temporal.TerminateWorkflow(ctx, id, "", "measured")) }()
+	if _, err := b.stateOf(ctx, id, workflows.StateRequest{Limit: 1}); err != nil {
+		return 0, 0, err
+	}
+	began := time.Now()
+	if err := temporal.SignalWorkflow(ctx, id, "", workflows.SignalSlotRelease, workflows.SlotRelease{RequestID: first}); err != nil {
+		return 0, 0, err
+	}
+	if err := poll(ctx, "the next run", func() (bool, error) {
+		d, err := temporal.DescribeWorkflowExecution(ctx, id, "")
+		if err != nil || d.WorkflowExecutionInfo.Execution.RunId == run.GetRunID() {
+			return false, err
+		}
+		state, err := b.stateOf(ctx, id, workflows.StateRequest{Limit: 1})
+		if err == nil && state.PendingAll != carried-1 {
+			err = fmt.Errorf("%d requests are left of %d", state.PendingAll, carried-1)
+		}
+		return true, err
+	}); err != nil {
+		return 0, 0, err
+	}
+	took = time.Since(began)
+	events := temporal.GetWorkflowHistory(ctx, id, run.GetRunID(), false, enums.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
+	event, err := events.Next()
+	if err != nil {
+		return 0, 0, err
+	}
+	return proto.Size(event.GetWorkflowExecutionContinuedAsNewEventAttributes().GetInput()), took, nil
+}
+
+func (b *bench) stateOf(ctx context.Context, id string, page workflows.StateRequest) (state workflows.State, err error) {
+	value, err := b.temporal.Client.QueryWorkflow(ctx, id, "", workflows.QueryState, page)
+	if err == nil {
+		err = value.Get(&state)
+	}
+	return state, err
+}
+
+// packedRequests are the second argument of the scheduler, and the ID of the first request in it.
+func packedRequests(requestors int) (packed []byte, first string, err error) {
+	random := rand.New(rand.NewPCG(1, 2))
+	word := func(length int) string {
+		name := make([]byte, length)
+		for i := range name {
+			name[i] = "abcdefghijklmnopqrstuvwxyz0123456789"[random.IntN(36)]
+		}
+		return string(name)
+	}
+	var names []string
+	for range requestors {
+		names = append(names, word(40))
+	}
+	columns := map[string][]any{}
+	add := func(column string, value any) { columns[column] = append(columns[column], value) }
+	for i := range carried {
+		run := fmt.Sprintf("0190b1c%x-%04x-7%03x-8%03x-%012x",
+			random.IntN(16), random.IntN(1<<16), random.IntN(1<<12), random.IntN(1<<12), random.Int64N(1<<48))
+		if i == 0 {
+			first = run + "/1"
+		}
+		add("id", "/1")
+		add("runId", run)
+		add("node", word(63))
+		add("requestor", names[i%requestors])
+		add("priority", 0)
+		add("created", time.Unix(1782900000, random.Int64N(int64(time.Hour))).UTC())
+		add("told", schedule.Frozen)
+		add("seen", false)
+	}
+	packed, err = activities.Pack(columns)
+	return packed, first, err
+}
