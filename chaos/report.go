@@ -1,0 +1,58 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+)
+
+// short is an outcome as the matrix shows it.
+func (o Outcome) short() string {
+	switch o.Outcome {
+	case survived:
+		return "ok"
+	default:
+		return o.Outcome
+	}
+}
+
+// printMatrix prints a line for each side of each step, with a column for each kind.
+func printMatrix(out io.Writer, outcomes []Outcome) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprint(w, "STEP\tWHEN")
+	for _, k := range kinds {
+		fmt.Fprintf(w, "\t%s", k)
+	}
+	fmt.Fprintln(w)
+	at := map[string]Outcome{}
+	for _, o := range outcomes {
+		at[o.Step+string(o.When)+string(o.Kind)] = o
+	}
+	for _, s := range steps {
+		for _, side := range []when{before, after} {
+			line, any := fmt.Sprintf("%s\t%s", s.name, side), false
+			for _, k := range kinds {
+				o, run := at[s.name+string(side)+string(k)]
+				text := "-"
+				if run {
+					text, any = o.short(), true
+				}
+				line += "\t" + text
+			}
+			if any {
+				fmt.Fprintln(w, line)
+			}
+		}
+	}
+	return w.Flush()
+}
+
+func writeJSON(file string, outcomes []Outcome) error {
+	data, err := json.MarshalIndent(outcomes, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(data, '\n'), 0o644)
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"drydock/workflows"
+)
+
+// step is something a maintenance, or the scheduler for it, does: one that the proxies can recognize. Its boundary is
+// an activity's task, or a call to Temporal, or else a request to the API server.
+type step struct {
+	name string
+	// what happens in it, for the reader of the matrix.
+	what string
+	task string
+	call func(call) bool
+	// requests are those whose answer a fault of the API server spoils; nil are all but those about Events. Where the
+	// boundary is elsewhere, they count from there on.
+	requests func(*request) bool
+	// rewatch breaks the watch of all nodes at the boundary, so that there is a request to spoil.
+	rewatch bool
+	// rebuild terminates the scheduler while a node is held.
+	rebuild bool
+	// preflight asks for a preflight before the slot.
+	preflight bool
+}
+
+func (s step) atRequest() bool { return s.task == "" && s.call == nil }
+
+func (s step) isCall(c call) bool {
+	switch {
+	case s.task != "":
+		return c.activity == s.task && (c.isTask() || c.answersTask())
+	case s.call != nil:
+		return s.call(c)
+	default:
+		return false
+	}
+}
+
+func (s step) isRequest(r *request) bool {
+	if s.requests == nil {
+		return !strings.Contains(r.path, "/events")
+	}
+	return s.requests(r)
+}
+
+// steps are all steps, in the order in which a maintenance comes to them.
+var steps = []step{
+	{name: "preflight", what: "activity CheckPreflight, and its requests", task: "CheckPreflight", preflight: true},
+	{name: "slot-request", what: "the maintenance asks the scheduler for its slot", call: command(signals(workflows.SignalSlotRequest))},
+	{name: "observe", what: "activity ObserveNodes, and the watch of all nodes", task: "ObserveNodes", requests: allNodes, rewatch: true},
+	{name: "slot-granted", what: "the scheduler grants the slot", call: command(signals(workflows.SignalSlotGranted))},
+	{name: "watch", what: "activity WatchCluster, and the watch of all nodes", task: "WatchCluster", requests: allNodes, rewatch: true},
+	{name: "hold", what: "activity HoldNode, and its look at the node", task: "HoldNode", requests: readsNode},
+	{name: "cordon", what: "the patch that marks and cordons the node", requests: patchesNode(`"drydock.dev/holders":"`)},
+	{name: "event", what: "an Event on the node", requests: tellsOfNode},
+	{name: "wait-for-pods", what: "activity WaitForPods, and its watch of the pods", task: "WaitForPods", requests: podsOfNode},
+	{name: "drain", what: "activity Drain, and its watch of the pods", task: "Drain", requests: podsOfNode},
+	{name: "evict", what: "the eviction of a pod", requests: evicts},
+	{name: "budgets", what: "the look at the budgets after one refused", requests: readsBudgets},
+	{name: "blocked", what: "the drain tells its workflow what blocks", call: sends(workflows.SignalDrainBlocked)},
+	{name: "heartbeat", what: "the drain shows that it lives", call: beats("Drain")},
+	{name: "taint", what: "the patch that keeps DaemonSet pods away", requests: taints},
+	{name: "delete", what: "the deletion of a DaemonSet's pod", requests: deletesPod},
+	{name: "announce", what: "activity AnnouncePhase, and its Event", task: "AnnouncePhase", requests: tellsOfNode},
+	{name: "phase", what: "the patch that shows the phase on the node", requests: showsPhase},
+	{name: "release", what: "activity ReleaseNode, and its look at the node", task: "ReleaseNode", requests: readsNode},
+	{name: "uncordon", what: "the patch that takes the mark off and brings the node back", requests: patchesNode(`"drydock.dev/holders":null`)},
+	{name: "slot-release", what: "the activity gives the slot back", call: sends(workflows.SignalSlotRelease)},
+	{name: "end", what: "the maintenance completes", call: command("CompleteWorkflowExecution")},
+	{name: "inventory", what: "activity TakeInventory of a new scheduler, and the watch of all nodes", task: "TakeInventory", requests: allNodes, rewatch: true, rebuild: true},
+	{name: "query", what: "activity Query of a new scheduler, and the next request", task: "Query", rebuild: true},
+}
+
+func signals(name string) string { return "SignalExternalWorkflowExecution:" + name }
+
+// command recognizes a workflow task by one of its commands.
+func command(name string) func(call) bool {
+	return func(c call) bool {
+		return c.method == "RespondWorkflowTaskCompleted" && slices.Contains(c.commands, name)
+	}
+}
+
+func sends(signal string) func(call) bool {
+	return func(c call) bool { return c.method == "SignalWorkflowExecution" && c.signal == signal }
+}
+
+func beats(activity string) func(call) bool {
+	return func(c call) bool { return c.method == "RecordActivityTaskHeartbeat" && c.activity == activity }
+}
+
+func oneNode(r *request) bool { return strings.HasPrefix(r.path, "/api/v1/nodes/") }
+
+func readsNode(r *request) bool { return r.method == http.MethodGet && oneNode(r) }
+
+func patchesNode(with string) func(*request) bool {
+	return func(r *request) bool {
+		return r.method == http.MethodPatch && oneNode(r) && strings.Contains(string(r.body), with)
+	}
+}
+
+func taints(r *request) bool {
+	return patchesNode(`"taints":[{`)(r) && !strings.Contains(string(r.body), "drydock.dev/holders")
+}
+
+func showsPhase(r *request) bool {
+	return patchesNode("phase")(r) && strings.HasPrefix(string(r.body), "[")
+}
+
+func tellsOfNode(r *request) bool {
+	return r.method == http.MethodPost && r.path == "/api/v1/namespaces/default/events"
+}
+
+func podsOfNode(r *request) bool {
+	return r.method == http.MethodGet && r.path == "/api/v1/pods" && strings.Contains(r.query.Get("fieldSelector"), "spec.nodeName")
+}
+
+func evicts(r *request) bool {
+	return r.method == http.MethodPost && strings.HasSuffix(r.path, "/eviction")
+}
+
+func deletesPod(r *request) bool {
+	return r.method == http.MethodDelete && strings.Contains(r.path, "/pods/")
+}
+
+func readsBudgets(r *request) bool {
+	return r.method == http.MethodGet && strings.Contains(r.path, "/poddisruptionbudgets")
+}

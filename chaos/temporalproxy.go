@@ -1,0 +1,257 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	commandpb "go.temporal.io/api/command/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials/insecure"
+	_ "google.golang.org/grpc/encoding/gzip" // the SDK may compress what it sends
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+)
+
+// call is a call of the worker to Temporal, as far as a step can be recognized by it.
+type call struct {
+	// method is the last part of the gRPC method.
+	method string
+	// activity is the type of the activity whose task is handed on or answered, or that heartbeats.
+	activity string
+	// signal is sent by the call.
+	signal string
+	// commands are those of a workflow task: the type, and the signal's name where it sends one.
+	commands []string
+}
+
+func (c call) String() string {
+	return strings.TrimSpace(fmt.Sprintf("%s %s%s %s", c.method, c.activity, c.signal, strings.Join(c.commands, ",")))
+}
+
+// temporalProxy carries the calls of a lane's worker to Temporal, looks at each, and can be cut.
+type temporalProxy struct {
+	address  string
+	board    *switchboard
+	server   *grpc.Server
+	upstream *grpc.ClientConn
+	listener *cuttable
+
+	mu sync.Mutex
+	// tasks are the types of the activities whose tasks went to the worker, by task token.
+	tasks map[string]string
+}
+
+const maxMessage = 64 << 20
+
+func newTemporalProxy(to string, board *switchboard) (*temporalProxy, error) {
+	upstream, err := grpc.NewClient(to,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.5, MaxDelay: time.Second}}),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(bytesCodec{}), grpc.MaxCallRecvMsgSize(maxMessage)))
+	if err != nil {
+		return nil, err
+	}
+	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, errors.Join(err, upstream.Close())
+	}
+	p := &temporalProxy{
+		address: listener.Addr().String(), board: board, upstream: upstream,
+		listener: &cuttable{Listener: listener, open: map[net.Conn]bool{}}, tasks: map[string]string{},
+	}
+	p.server = grpc.NewServer(grpc.ForceServerCodecV2(bytesCodec{}), grpc.UnknownServiceHandler(p.carry), grpc.MaxRecvMsgSize(maxMessage))
+	go func() { _ = p.server.Serve(p.listener) }()
+	return p, nil
+}
+
+func (p *temporalProxy) close() {
+	p.server.Stop()
+	p.upstream.Close()
+}
+
+// carry is one call. All of Temporal's calls have one message each way.
+func (p *temporalProxy) carry(_ any, stream grpc.ServerStream) error {
+	full, _ := grpc.MethodFromServerStream(stream)
+	var in, out []byte
+	if err := stream.RecvMsg(&in); err != nil {
+		return err
+	}
+	ctx := stream.Context()
+	if md, ok := metadata.FromIncomingContext(ctx); ok {
+		ctx = metadata.NewOutgoingContext(ctx, md)
+	}
+	t := p.board.trap()
+	c := p.read(full, in)
+	if t != nil && !c.isTask() {
+		t.call(c, sideOfAnswer(c))
+	}
+	if err := p.upstream.Invoke(ctx, full, &in, &out); err != nil {
+		return err
+	}
+	for _, activity := range p.handed(c.method, out) {
+		// The trap may have been set while the worker's poll waited.
+		if t := p.board.trap(); t != nil {
+			t.call(call{method: c.method, activity: activity}, before)
+		}
+	}
+	if t != nil && !c.isTask() && !c.answersTask() {
+		t.call(c, after)
+	}
+	return stream.SendMsg(&out)
+}
+
+func (c call) isTask() bool { return c.method == "PollActivityTaskQueue" }
+
+// answersTask tells that the call ends an activity, whose work is done by then.
+func (c call) answersTask() bool { return strings.HasPrefix(c.method, "RespondActivityTask") }
+
+// sideOfAnswer is the side of its effect on which a call is that has not been forwarded yet.
+func sideOfAnswer(c call) when {
+	if c.answersTask() {
+		return after
+	}
+	return before
+}
+
+// read tells what a call is.
+func (p *temporalProxy) read(full string, in []byte) call {
+	c := call{method: full[strings.LastIndex(full, "/")+1:]}
+	switch c.method {
+	case "RespondActivityTaskCompleted", "RespondActivityTaskFailed", "RespondActivityTaskCanceled", "RecordActivityTaskHeartbeat":
+		// The token is the first field of all four.
+		var request workflowservice.RespondActivityTaskCompletedRequest
+		if proto.Unmarshal(in, &request) == nil {
+			p.mu.Lock()
+			c.activity = p.tasks[string(request.TaskToken)]
+			p.mu.Unlock()
+		}
+	case "SignalWorkflowExecution":
+		var request workflowservice.SignalWorkflowExecutionRequest
+		if proto.Unmarshal(in, &request) == nil {
+			c.signal = request.SignalName
+		}
+	case "RespondWorkflowTaskCompleted":
+		var request workflowservice.RespondWorkflowTaskCompletedRequest
+		if proto.Unmarshal(in, &request) == nil {
+			for _, command := range request.Commands {
+				c.commands = append(c.commands, commandName(command))
+			}
+		}
+	}
+	return c
+}
+
+func commandName(c *commandpb.Command) string {
+	name := c.CommandType.String()
+	if signal := c.GetSignalExternalWorkflowExecutionCommandAttributes(); signal != nil {
+		name += ":" + signal.SignalName
+	}
+	return name
+}
+
+// handed notes the activity tasks in an answer and returns their types.
+func (p *temporalProxy) handed(method string, out []byte) []string {
+	var tasks []*workflowservice.PollActivityTaskQueueResponse
+	switch method {
+	case "PollActivityTaskQueue":
+		var response workflowservice.PollActivityTaskQueueResponse
+		if proto.Unmarshal(out, &response) == nil {
+			tasks = append(tasks, &response)
+		}
+	case "RespondWorkflowTaskCompleted":
+		// The server may hand out the activities of a workflow task at once.
+		var response workflowservice.RespondWorkflowTaskCompletedResponse
+		if proto.Unmarshal(out, &response) == nil {
+			tasks = response.ActivityTasks
+		}
+	}
+	var activities []string
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, task := range tasks {
+		if len(task.TaskToken) > 0 {
+			activity := task.ActivityType.GetName()
+			p.tasks[string(task.TaskToken)] = activity
+			activities = append(activities, activity)
+		}
+	}
+	return activities
+}
+
+// bytesCodec passes messages on as they are.
+type bytesCodec struct{}
+
+func (bytesCodec) Marshal(v any) (mem.BufferSlice, error) {
+	return mem.BufferSlice{mem.SliceBuffer(*v.(*[]byte))}, nil
+}
+
+func (bytesCodec) Unmarshal(data mem.BufferSlice, v any) error {
+	*v.(*[]byte) = data.Materialize()
+	return nil
+}
+
+func (bytesCodec) Name() string { return "proto" }
+
+// cuttable hangs up on everybody while it is cut.
+type cuttable struct {
+	net.Listener
+
+	mu   sync.Mutex
+	cut  bool
+	open map[net.Conn]bool
+}
+
+// Accept returns the next connection that is not hung up on.
+func (c *cuttable) Accept() (net.Conn, error) {
+	for {
+		conn, err := c.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		c.mu.Lock()
+		cut := c.cut
+		if !cut {
+			c.open[conn] = true
+		}
+		c.mu.Unlock()
+		if !cut {
+			return &cutConn{Conn: conn, from: c}, nil
+		}
+		conn.Close()
+	}
+}
+
+// set cuts or mends.
+func (c *cuttable) set(cut bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cut = cut
+	if cut {
+		for conn := range c.open {
+			conn.Close()
+		}
+	}
+}
+
+type cutConn struct {
+	net.Conn
+	from *cuttable
+}
+
+func (c *cutConn) Close() error {
+	c.from.mu.Lock()
+	delete(c.from.open, c.Conn)
+	c.from.mu.Unlock()
+	return c.Conn.Close()
+}
+
+var _ io.Closer = (*cutConn)(nil)
