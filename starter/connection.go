@@ -13,9 +13,9 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/contrib/envconfig"
 	"go.temporal.io/sdk/log"
 
+	"drydock/config/temporalenv"
 	"drydock/workflows"
 )
 
@@ -79,10 +79,7 @@ func (a *app) connect(ctx context.Context) (*connection, error) {
 
 // temporalOptions reads the configuration as every other Temporal tool does, with the flags over it.
 func (a *app) temporalOptions() (client.Options, error) {
-	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{
-		ConfigFileProfile: a.global.profile,
-		EnvLookup:         a.env,
-	})
+	options, err := temporalenv.Options(a.env, a.global.profile)
 	if err != nil {
 		return options, usageError("Temporal's configuration: %w", err)
 	}

@@ -19,7 +19,7 @@ const (
 // environment is a process environment in the form of os.Environ.
 type environment []string
 
-// Environ and LookupEnv make it an envconfig.EnvLookup.
+// Environ and LookupEnv make it a temporalenv.Environment.
 func (e environment) Environ() []string { return e }
 
 func (e environment) LookupEnv(name string) (string, bool) {

@@ -12,13 +12,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/contrib/envconfig"
 	"go.temporal.io/sdk/log"
 	sdkworker "go.temporal.io/sdk/worker"
 	"golang.org/x/sync/errgroup"
 
 	"drydock/activities"
 	"drydock/config"
+	"drydock/config/temporalenv"
 	"drydock/k8s"
 	"drydock/workflows"
 )
@@ -96,6 +96,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	queue := workflows.TaskQueue(o.Config.Cluster, o.Config.TaskQueue)
 	w := sdkworker.New(temporal, queue, sdkworker.Options{
+		DeploymentOptions:                       deployment(o),
 		WorkerStopTimeout:                       stopTimeout,
 		MaxHeartbeatThrottleInterval:            heartbeats,
 		MaxConcurrentActivityExecutionSize:      5000,
@@ -114,6 +115,10 @@ func Run(ctx context.Context, o Options) error {
 		keepScheduler(ctx, o, temporal, queue, registry)
 		return nil
 	})
+	group.Go(func() error {
+		sayIfNotCurrent(ctx, o, temporal)
+		return nil
+	})
 	state.ready.Store(true)
 	<-ctx.Done()
 	state.ready.Store(false)
@@ -130,6 +135,7 @@ func newActivities(c config.Config, kube kubeClient, temporal client.Client, nam
 	for _, key := range workflows.SearchAttributes {
 		attributes = append(attributes, key.GetName())
 	}
+	executions := &activities.Executions{Temporal: temporal, Namespace: namespace, Nodes: all}
 	return workflows.Activities{
 		Nodes: marks,
 		Drains: &activities.Drains{
@@ -138,7 +144,8 @@ func newActivities(c config.Config, kube kubeClient, temporal client.Client, nam
 		},
 		Cluster:    &activities.Cluster{Nodes: all, Temporal: temporal},
 		Preflights: &activities.Preflights{Client: kube, Temporal: temporal, Surveyor: k8s.NewSurveyor(kube)},
-		Executions: &activities.Executions{Temporal: temporal, Namespace: namespace, Nodes: all},
+		Executions: executions,
+		Doctors:    &activities.Doctors{Nodes: marks, Executions: executions},
 		Settings: &activities.Settings{
 			Temporal: temporal, Namespace: namespace, Attributes: attributes, Defaults: c.Defaults,
 		},
@@ -151,7 +158,7 @@ func temporalOptions(o Options) (client.Options, error) {
 		options = *o.Temporal
 	} else {
 		var err error
-		if options, err = envconfig.LoadDefaultClientOptions(); err != nil {
+		if options, err = temporalenv.Options(temporalenv.Process{}, ""); err != nil {
 			return options, fmt.Errorf("reading the Temporal connection from the environment: %w", err)
 		}
 	}
