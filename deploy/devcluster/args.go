@@ -105,17 +105,3 @@ func featureGateArgs(o upOptions) []string {
 	}
 	return []string{"--feature-gates=" + o.featureGates}
 }
-
-func kwokArgs(l layout) []string {
-	return []string{
-		"--config=" + l.kwokConfig(),
-		"--kubeconfig=" + l.componentKubeconfig(kwokName),
-		"--manage-all-nodes=true",
-		"--cidr=10.244.0.0/16",
-		// kwok manages a node only while it holds its lease, and so looks away
-		// from a node that was deleted and re-created. The leases are renewed by
-		// the kubelets in kubelet.go instead.
-		"--node-lease-duration-seconds=0",
-		"--v=WARN",
-	}
-}

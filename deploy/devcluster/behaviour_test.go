@@ -13,7 +13,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -26,6 +25,7 @@ func testBehaviour(t *testing.T, run *upRun) {
 	t.Run("not-ready node", func(t *testing.T) { testNotReadyNode(t, client) })
 	t.Run("replaced node", func(t *testing.T) { testReplacedNode(t, client) })
 	t.Run("termination delay", func(t *testing.T) { testTerminationDelay(t, client) })
+	t.Run("finalizer", func(t *testing.T) { testFinalizer(t, client) })
 	t.Run("never ready", func(t *testing.T) { testNeverReady(t, client) })
 	t.Run("never start", func(t *testing.T) { testNeverStart(t, client) })
 	t.Run("job", func(t *testing.T) { testJob(t, client) })
@@ -133,29 +133,54 @@ func testReplacedNode(t *testing.T, client kubernetes.Interface) {
 }
 
 func testTerminationDelay(t *testing.T, client kubernetes.Interface) {
-	const delay = 2 * time.Second
-	key := "devcluster.drydock.dev/termination-delay"
-	slow := mustCreatePod(t, client, testPod("slow", nil, map[string]string{key: delay.String()}))
-	labelled := mustCreatePod(t, client, testPod("slow-by-label", map[string]string{key: delay.String()}, nil))
+	const delay = 3 * time.Second
+	slow := mustCreatePod(t, client, testPod("slow", nil, map[string]string{terminationDelayKey: delay.String()}))
+	labelled := mustCreatePod(t, client, testPod("slow-by-label", map[string]string{terminationDelayKey: delay.String()}, nil))
 	quick := mustCreatePod(t, client, testPod("quick", nil, nil))
 	for _, pod := range []*corev1.Pod{slow, labelled, quick} {
 		waitPod(t, client, pod.Name, podReady)
 	}
 	for _, pod := range []*corev1.Pod{slow, labelled} {
-		deleted := time.Now()
 		mustDelete(t, client, pod.Name)
+		time.Sleep(time.Second)
+		changed := time.Now()
+		mustPatchPod(t, client, pod.Name, `{"metadata":{"labels":{"changed":"meanwhile"}}}`)
 		current, err := client.CoreV1().Pods(pod.Namespace).Get(background, pod.Name, metav1.GetOptions{})
 		// Gone already on a slow machine: the time it took decides below.
 		if !apierrors.IsNotFound(err) && (err != nil || current.DeletionTimestamp == nil || podReady(current) != nil) {
 			t.Errorf("%s is not terminating and running: %v, %+v", pod.Name, err, current)
 		}
 		waitPodGone(t, client, pod)
-		if took := time.Since(deleted); took < delay {
-			t.Errorf("%s was gone after %s, want %s", pod.Name, took, delay)
+		if took := time.Since(changed); took < delay {
+			t.Errorf("%s was gone %s after its change, want %s", pod.Name, took, delay)
 		}
 	}
 	mustDelete(t, client, quick.Name)
 	waitPodGone(t, client, quick)
+
+	forced := mustCreatePod(t, client, testPod("forced", nil, map[string]string{terminationDelayKey: "1h"}))
+	waitPod(t, client, forced.Name, podReady)
+	mustDelete(t, client, forced.Name)
+	if err := client.CoreV1().Pods(forced.Namespace).Delete(background, forced.Name, *metav1.NewDeleteOptions(0)); err != nil {
+		t.Fatal(err)
+	}
+	waitPodGone(t, client, forced)
+}
+
+func testFinalizer(t *testing.T, client kubernetes.Interface) {
+	pod := testPod("held", nil, nil)
+	pod.Finalizers = []string{"devcluster.drydock.dev/hold"}
+	pod = mustCreatePod(t, client, pod)
+	waitPod(t, client, pod.Name, podReady)
+	mustDelete(t, client, pod.Name)
+	waitPod(t, client, pod.Name, func(pod *corev1.Pod) error {
+		if grace := pod.DeletionGracePeriodSeconds; grace == nil || *grace != 0 {
+			return fmt.Errorf("its kubelet has not ended it: %+v", pod.ObjectMeta)
+		}
+		return nil
+	})
+	mustPatchPod(t, client, pod.Name, `{"metadata":{"finalizers":null}}`)
+	waitPodGone(t, client, pod)
 }
 
 func testNeverReady(t *testing.T, client kubernetes.Interface) {
@@ -171,11 +196,7 @@ func testNeverReady(t *testing.T, client kubernetes.Interface) {
 		label string
 		want  func(*corev1.Pod) error
 	}{{"null", podReady}, {`"true"`, runsUnready}} {
-		patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, neverReadyLabel, step.label)
-		_, err := client.CoreV1().Pods(pod.Namespace).Patch(background, pod.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustPatchPod(t, client, pod.Name, fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, neverReadyLabel, step.label))
 		waitPod(t, client, pod.Name, step.want)
 	}
 	mustDelete(t, client, pod.Name)
@@ -183,14 +204,14 @@ func testNeverReady(t *testing.T, client kubernetes.Interface) {
 }
 
 func testNeverStart(t *testing.T, client kubernetes.Interface) {
-	stuck := mustCreatePod(t, client, testPod("never-start", map[string]string{"devcluster.drydock.dev/never-start": "true"}, nil))
+	stuck := mustCreatePod(t, client, testPod("never-start", map[string]string{neverStartLabel: "true"}, nil))
 	waitPod(t, client, stuck.Name, func(pod *corev1.Pod) error {
 		if pod.Spec.NodeName == "" {
 			return fmt.Errorf("not bound yet")
 		}
 		return nil
 	})
-	// Pods are attended to in order: once a later one runs, this one was passed over.
+	// Pods are attended to in about their order: once a later one runs, this one was passed over.
 	later := mustCreatePod(t, client, testPod("later", nil, nil))
 	waitPod(t, client, later.Name, podReady)
 	pod, err := client.CoreV1().Pods(stuck.Namespace).Get(background, stuck.Name, metav1.GetOptions{})
@@ -205,7 +226,7 @@ func testNeverStart(t *testing.T, client kubernetes.Interface) {
 
 func testJob(t *testing.T, client kubernetes.Interface) {
 	const delay = time.Second
-	pod := testPod("", nil, map[string]string{"devcluster.drydock.dev/completion-delay": delay.String()})
+	pod := testPod("", nil, map[string]string{completionDelayKey: delay.String()})
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: "job"},

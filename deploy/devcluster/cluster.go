@@ -30,8 +30,12 @@ type cluster struct {
 	pki     *pki
 	ports   *clusterPorts
 	admin   keyPair
-	client  *kubernetes.Clientset // as devcluster-kubelets, to tell it from the admin's requests
 	probes  *http.Client
+
+	// Both speak as devcluster-kubelets, to tell them from the admin's requests;
+	// the user agent of the second is that name too.
+	client, kubelets *kubernetes.Clientset
+
 	spawner *spawner
 	stderr  io.Writer
 	began   time.Time
@@ -70,10 +74,6 @@ func newCluster(ctx context.Context, o upOptions, stderr io.Writer) (*cluster, e
 	klog.LogToStderr(false)
 	klog.SetOutput(own)
 
-	kwok, err := kwokConfiguration(o.kwokStages)
-	if err != nil {
-		return nil, err
-	}
 	if c.pki, err = openPKI(c.files.pki()); err != nil {
 		return nil, err
 	}
@@ -82,7 +82,6 @@ func newCluster(ctx context.Context, o upOptions, stderr io.Writer) (*cluster, e
 	}
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	return c, errors.Join(
-		writeFile(c.files.kwokConfig(), kwok, 0o600),
 		writeFile(c.files.auditPolicy(), []byte(auditPolicyYAML), 0o600),
 		c.issueClients(),
 	)
@@ -98,7 +97,6 @@ func (c *cluster) issueClients() error {
 	for component, user := range map[string]string{
 		controllerManagerName: "system:kube-controller-manager",
 		schedulerName:         "system:kube-scheduler",
-		kwokName:              "devcluster-kwok",
 	} {
 		pair, err := c.pki.client(user, mastersGroup)
 		if err != nil {
@@ -109,11 +107,14 @@ func (c *cluster) issueClients() error {
 			return err
 		}
 	}
-	kubelets, err := c.pki.client("devcluster-kubelets", mastersGroup)
+	kubelets, err := c.pki.client(kubeletsUser, mastersGroup)
 	if err != nil {
 		return err
 	}
-	if c.client, err = newClient(c.ports.apiServer.url(), c.pki.caPEM, kubelets); err != nil {
+	if c.client, err = newClient(c.ports.apiServer.url(), c.pki.caPEM, kubelets, "devcluster"); err != nil {
+		return err
+	}
+	if c.kubelets, err = newClient(c.ports.apiServer.url(), c.pki.caPEM, kubelets, kubeletsUser); err != nil {
 		return err
 	}
 	certificate, err := tls.X509KeyPair(kubelets.cert, kubelets.key)
@@ -189,12 +190,9 @@ func (c *cluster) runController(ctx context.Context, name string, port *reserved
 	return c.waitHealthy(ctx, name, port.url()+"/healthz")
 }
 
-// bringUpNodes starts kwok and creates the nodes it plays, and their kubelets' share.
+// bringUpNodes creates the nodes, and the kubelets that play them.
 func (c *cluster) bringUpNodes(ctx context.Context) error {
-	if err := c.run(kwokName, kwokArgs(c.files)); err != nil {
-		return err
-	}
-	kubelets, err := newKubelets(c.ctx, c.client, c.stderr)
+	kubelets, err := newKubelets(c.ctx, c.kubelets, c.stderr)
 	if err != nil {
 		return err
 	}
@@ -276,7 +274,7 @@ func (c *cluster) wait() error {
 
 // stopOrder has those that write to the API server first, then the API server,
 // then its store.
-var stopOrder = [][]string{{kwokName, schedulerName, controllerManagerName}, {apiServerName}, {etcdName}}
+var stopOrder = [][]string{{schedulerName, controllerManagerName}, {apiServerName}, {etcdName}}
 
 // stop ends all components and returns when they are gone.
 func (c *cluster) stop() {

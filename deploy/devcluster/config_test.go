@@ -55,54 +55,6 @@ func TestOptionsReportAllThatIsWrong(t *testing.T) {
 	}
 }
 
-func TestKwokStagesReplaceByName(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "stages.yaml")
-	content := `# replaces a built-in one
-apiVersion: kwok.x-k8s.io/v1alpha1
-kind: Stage
-metadata: {name: pod-delete}
-spec: {mine: true}
----
-apiVersion: kwok.x-k8s.io/v1alpha1
-kind: Stage
-metadata: {name: pod-extra}
-`
-	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	plain, err := kwokConfiguration("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	merged, err := kwokConfiguration(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, after := mustSplit(t, plain), mustSplit(t, merged)
-	if len(after) != len(before)+1 {
-		t.Fatalf("%d objects became %d, want one more", len(before), len(after))
-	}
-	for i, object := range before {
-		replaced := object.Name == "pod-delete"
-		if same := string(object.text) == string(after[i].text); same == replaced {
-			t.Errorf("%s: unchanged is %v", object.Name, same)
-		}
-	}
-	if last := after[len(after)-1]; last.Name != "pod-extra" {
-		t.Errorf("the last object is %s, want pod-extra", last.Name)
-	}
-}
-
-func TestKwokStagesRefuseNameless(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "stages.yaml")
-	if err := os.WriteFile(file, []byte("kind: Stage\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := kwokConfiguration(file); err == nil || !strings.Contains(err.Error(), "metadata.name") {
-		t.Errorf("a stage without a name: %v", err)
-	}
-}
-
 func TestLogTail(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.log")
 	if got := logTail(file, 2); !strings.Contains(got, "no such file") {
@@ -114,13 +66,4 @@ func TestLogTail(t *testing.T) {
 	if got, want := logTail(file, 2), "  two\n  three"; got != want {
 		t.Errorf("tail %q, want %q", got, want)
 	}
-}
-
-func mustSplit(t *testing.T, content []byte) []kwokObject {
-	t.Helper()
-	objects, err := splitObjects(content)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return objects
 }

@@ -172,7 +172,7 @@ func mustClient(t *testing.T, config *rest.Config) *kubernetes.Clientset {
 }
 
 // everyComponent are those that a cluster runs.
-var everyComponent = []string{etcdName, apiServerName, controllerManagerName, schedulerName, kwokName}
+var everyComponent = []string{etcdName, apiServerName, controllerManagerName, schedulerName}
 
 // mustComponents returns the component processes of the cluster in dir by name.
 func (r *upRun) mustComponents(t *testing.T) map[string]processID {

@@ -12,6 +12,9 @@ import (
 // adminUser is who the kubeconfig for people and tests speaks as.
 const adminUser = "devcluster-admin"
 
+// kubeletsUser is who speaks for all nodes.
+const kubeletsUser = "devcluster-kubelets"
+
 // writeKubeconfig writes a self-contained kubeconfig for the user.
 func writeKubeconfig(path, server, user string, ca []byte, client keyPair) error {
 	const name = "devcluster"
@@ -29,12 +32,12 @@ func writeKubeconfig(path, server, user string, ca []byte, client keyPair) error
 
 // newClient returns an unthrottled client: a cluster with thousands of nodes
 // is built by as many requests as the API server takes.
-func newClient(server string, ca []byte, client keyPair) (*kubernetes.Clientset, error) {
+func newClient(server string, ca []byte, client keyPair, userAgent string) (*kubernetes.Clientset, error) {
 	config := &rest.Config{
 		Host:            server,
 		TLSClientConfig: rest.TLSClientConfig{CAData: ca, CertData: client.cert, KeyData: client.key},
 		ContentConfig:   rest.ContentConfig{ContentType: "application/vnd.kubernetes.protobuf"},
-		UserAgent:       "devcluster",
+		UserAgent:       userAgent,
 		QPS:             -1,
 	}
 	clientset, err := kubernetes.NewForConfig(config)

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"io"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -30,60 +30,63 @@ const (
 	leaseSlices = 10
 )
 
-// neverReadyLabel keeps a pod from being Ready; see stages/pod.yaml.
-const neverReadyLabel = "devcluster.drydock.dev/never-ready"
+// nodeIndex finds pods by their node.
+const nodeIndex = "node"
 
-// kubelets does for all nodes what kwok does not, or not well. It renews their
-// leases. It marks the pods of a node that goes Unknown as not Ready, as the node
-// lifecycle controller does, but only for nodes whose silence it noticed itself.
-// And when a node recovers it reports its pods Ready again.
+// kubelets plays the kubelets of all nodes. It reports their state and that of
+// their pods, as nodeStep and podStep say, and renews their leases. It marks the
+// pods of a node that goes Unknown as not Ready, as the node lifecycle controller
+// does, but only for nodes whose silence it noticed itself. And when a node
+// recovers it reports its pods Ready again.
 type kubelets struct {
-	client   kubernetes.Interface
-	nodes    corelisters.NodeLister
-	complain io.Writer
+	client    kubernetes.Interface
+	nodes     corelisters.NodeLister
+	pods      cache.Indexer
+	nodeQueue queue
+	podQueue  queue
+	ips       *podIPs
+	changes   sync.Map // cache.ObjectName of a pod to its last change
+	complain  io.Writer
 }
 
-// newKubelets returns once all nodes are known; they are watched until ctx is done.
-func newKubelets(ctx context.Context, client kubernetes.Interface, complain io.Writer) (*kubelets, error) {
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(slimNode))
-	nodes := factory.Core().V1().Nodes()
-	k := &kubelets{client: client, nodes: nodes.Lister(), complain: complain}
+// change is when a version of a pod was first seen.
+type change struct {
+	version string
+	at      time.Time
+}
 
-	_, err := nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		UpdateFunc: func(before, after any) {
-			was, is := nodeReady(before.(*corev1.Node)), nodeReady(after.(*corev1.Node))
-			name := after.(*corev1.Node).Name
-			switch {
-			case was != "" && was != corev1.ConditionTrue && is == corev1.ConditionTrue:
-				go k.recover(ctx, name)
-			case was == corev1.ConditionTrue && is == corev1.ConditionUnknown:
-				go k.report(ctx, k.markPods(ctx, name, corev1.ConditionFalse))
-			}
-		},
-	})
+// newKubelets returns once all nodes and pods are known; they are played until
+// ctx is done.
+func newKubelets(ctx context.Context, client kubernetes.Interface, complain io.Writer) (*kubelets, error) {
+	nodes := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(slimNode))
+	pods := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(slimPod),
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+			o.FieldSelector = fields.OneTermNotEqualSelector("spec.nodeName", "").String()
+		}))
+	podInformer := pods.Core().V1().Pods().Informer()
+	k := &kubelets{
+		client: client, complain: complain, ips: newPodIPs(),
+		nodes: nodes.Core().V1().Nodes().Lister(), pods: podInformer.GetIndexer(),
+		nodeQueue: newQueue(), podQueue: newQueue(),
+	}
+	if err := podInformer.AddIndexers(cache.Indexers{nodeIndex: nodeOfPod}); err != nil {
+		return nil, fmt.Errorf("index pods by their node: %w", err)
+	}
+	podsSeen, err := podInformer.AddEventHandler(k.podEvents())
+	if err != nil {
+		return nil, fmt.Errorf("watch pods: %w", err)
+	}
+	nodesSeen, err := nodes.Core().V1().Nodes().Informer().AddEventHandler(k.nodeEvents(ctx))
 	if err != nil {
 		return nil, fmt.Errorf("watch nodes: %w", err)
 	}
-	factory.Start(ctx.Done())
-	if !cache.WaitForCacheSync(ctx.Done(), nodes.Informer().HasSynced) {
-		return nil, fmt.Errorf("watch nodes: %w", context.Cause(ctx))
+	nodes.Start(ctx.Done())
+	pods.Start(ctx.Done())
+	if !cache.WaitForCacheSync(ctx.Done(), nodesSeen.HasSynced, podsSeen.HasSynced) {
+		return nil, fmt.Errorf("watch nodes and pods: %w", context.Cause(ctx))
 	}
+	k.startWorkers(ctx)
 	return k, nil
-}
-
-// slimNode keeps of a node what is needed here; a cluster may have thousands.
-func slimNode(object any) (any, error) {
-	node, ok := object.(*corev1.Node)
-	if !ok {
-		return object, nil
-	}
-	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels,
-		},
-		Spec:   corev1.NodeSpec{Taints: node.Spec.Taints},
-		Status: corev1.NodeStatus{Conditions: node.Status.Conditions},
-	}, nil
 }
 
 func (k *kubelets) report(ctx context.Context, err error) {
@@ -114,9 +117,7 @@ func (k *kubelets) renewSlice(ctx context.Context, nodes []*corev1.Node, slice u
 	group := errgroup.Group{} // one failure must not cost the other nodes their lease
 	group.SetLimit(requestsAtOnce)
 	for _, node := range nodes {
-		hash := fnv.New32a()
-		_, _ = hash.Write([]byte(node.Name))
-		if hash.Sum32()%leaseSlices == slice {
+		if hashOf(node.Name)%leaseSlices == slice {
 			group.Go(func() error { return k.renewLease(ctx, node) })
 		}
 	}
@@ -198,7 +199,7 @@ func (k *kubelets) markPod(ctx context.Context, pod *corev1.Pod, ready corev1.Co
 		_, err = k.client.CoreV1().Pods(pod.Namespace).Patch(
 			ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	}
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+	if err != nil && !overtaken(err) {
 		return fmt.Errorf("mark pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	return nil
@@ -210,10 +211,6 @@ func needsMark(pod *corev1.Pod, ready corev1.ConditionStatus) bool {
 	if pod.Status.Phase != corev1.PodRunning || pod.DeletionTimestamp != nil || pod.Labels[neverReadyLabel] == "true" {
 		return false
 	}
-	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodReady {
-			return condition.Status != ready
-		}
-	}
-	return false
+	status := podReadyCondition(pod).Status
+	return status != "" && status != ready
 }

@@ -14,7 +14,6 @@ func (l layout) pki() string                 { return filepath.Join(l.dir, "pki"
 func (l layout) logs() string                { return filepath.Join(l.dir, "logs") }
 func (l layout) log(component string) string { return filepath.Join(l.logs(), component+".log") }
 func (l layout) config() string              { return filepath.Join(l.dir, "config") }
-func (l layout) kwokConfig() string          { return filepath.Join(l.config(), "kwok.yaml") }
 func (l layout) auditPolicy() string         { return filepath.Join(l.config(), "audit-policy.yaml") }
 func (l layout) componentKubeconfig(component string) string {
 	return filepath.Join(l.config(), component+".kubeconfig")

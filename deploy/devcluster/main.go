@@ -1,5 +1,5 @@
 // Command devcluster is a Kubernetes cluster in one binary: a real control
-// plane on loopback ports, with nodes and pods simulated by kwok.
+// plane on loopback ports, with simulated nodes and pods.
 package main
 
 import (
@@ -44,13 +44,13 @@ func newRootCommand() *cobra.Command {
 		Use:   "devcluster",
 		Short: "A real Kubernetes control plane with simulated nodes, in one binary",
 		Long: `devcluster runs a real etcd, kube-apiserver, kube-controller-manager and
-kube-scheduler on free loopback ports, and kwok to play the nodes and pods.
+kube-scheduler on free loopback ports, and plays the nodes and pods itself.
 It needs no container runtime and no root, and several clusters run side by side.
 
 The binary is also kubectl, and each of the components:
 
   devcluster kubectl ...     kubectl, which honours KUBECONFIG as always
-  devcluster etcd --help     (kube-apiserver, kube-controller-manager, kube-scheduler, kwok)`,
+  devcluster etcd --help     (kube-apiserver, kube-controller-manager, kube-scheduler)`,
 		Example: `  devcluster up --dir /tmp/dc --nodes 6 &
   export KUBECONFIG=/tmp/dc/kubeconfig
   devcluster kubectl get nodes

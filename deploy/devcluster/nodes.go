@@ -15,12 +15,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 )
 
-const (
-	// notReadyLabel is what a test puts on a node to take it down; see stages/node.yaml.
-	notReadyLabel = "devcluster.drydock.dev/not-ready"
-
-	controlPlaneRole = "node-role.kubernetes.io/control-plane"
-)
+const controlPlaneRole = "node-role.kubernetes.io/control-plane"
 
 // requestsAtOnce bounds parallel writes: more only queue up in the API server.
 const requestsAtOnce = 16
@@ -66,9 +61,7 @@ func (s nodeSpec) node(name string, index, network int) *corev1.Node {
 				corev1.LabelHostname:   name,
 				corev1.LabelOSStable:   "linux",
 				corev1.LabelArchStable: "amd64",
-				"type":                 "kwok",
 			},
-			Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"},
 		},
 		Status: corev1.NodeStatus{
 			Capacity:    capacity,

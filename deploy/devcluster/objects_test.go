@@ -53,6 +53,14 @@ func mustPatchNode(t *testing.T, client kubernetes.Interface, node, patch string
 	}
 }
 
+func mustPatchPod(t *testing.T, client kubernetes.Interface, pod, patch string) {
+	t.Helper()
+	_, err := client.CoreV1().Pods(metav1.NamespaceDefault).Patch(background, pod, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // podReady is nil for a pod that runs and is Ready.
 func podReady(pod *corev1.Pod) error {
 	for _, condition := range pod.Status.Conditions {

@@ -71,7 +71,7 @@ func (p *reservedPort) url() string { return "https://" + hostPort(p.number) }
 
 func hostPort(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }
 
-// clusterPorts are the ports one cluster needs. kwok serves nothing.
+// clusterPorts are the ports one cluster needs.
 type clusterPorts struct {
 	etcdClient, etcdPeer, apiServer, controllerManager, scheduler *reservedPort
 }

@@ -79,7 +79,7 @@ func startProcess(s *spawner, name, home, logPath string, args []string) (*proce
 }
 
 // componentEnv leaves out what would change a component behind our back:
-// ETCD_* and KWOK_* are flags by another name, kwok merges ~/.kwok/kwok.yaml.
+// ETCD_* are flags by another name.
 func componentEnv(home string) []string {
 	// Less collecting for a little more memory: it saves a fifth of the start.
 	env := []string{"HOME=" + home, "GOGC=200"}

@@ -25,7 +25,6 @@ type upOptions struct {
 	runtimeConfig string
 	featureGates  string
 	auditLog      string
-	kwokStages    string
 	timeout       time.Duration
 	dieWithParent bool
 }
@@ -44,7 +43,7 @@ DIR holds kubeconfig (while the cluster is up), devcluster.pid, pki/, etcd/,
 config/ and logs/COMPONENT.log. A second ` + "`up`" + ` in a directory continues with its
 state. Remove the directory to start afresh.
 
-Nodes and pods are played by kwok: a pod runs at once, a deleted pod goes at once,
+The nodes and pods are played: a pod runs at once, a deleted pod goes at once,
 a pod of a Job succeeds at once. The rest is asked for by labels and annotations
 under devcluster.drydock.dev/ (the label on a node, the others on a pod):
 
@@ -55,8 +54,7 @@ under devcluster.drydock.dev/ (the label on a node, the others on a pod):
   annotation termination-delay=2s     the pod takes that long to go (a label works too)
   annotation completion-delay=2s      the pod of a Job takes that long to succeed
 
-A node's Ready condition set by hand is healed at once: use the label. --kwok-stages
-takes more kwok Stages; one named like a built-in one replaces it.`
+A node's Ready condition set by hand is healed at once: use the label.`
 
 func newUpCommand() *cobra.Command {
 	var o upOptions
@@ -102,7 +100,6 @@ func newUpCommand() *cobra.Command {
 	f.StringVar(&o.runtimeConfig, "runtime-config", "", "passed to kube-apiserver (comma separated API=true|false)")
 	f.StringVar(&o.featureGates, "feature-gates", "", "passed to kube-apiserver, kube-controller-manager and kube-scheduler (comma separated Gate=true|false)")
 	f.StringVar(&o.auditLog, "audit-log", "", "write an audit log at level Metadata to this `FILE`, as JSON lines")
-	f.StringVar(&o.kwokStages, "kwok-stages", "", "`FILE` with more kwok Stages; one named like a built-in Stage replaces it")
 	f.DurationVar(&o.timeout, "timeout", 5*time.Minute, "give up when the cluster is not ready by then")
 	f.BoolVar(&o.dieWithParent, "die-with-parent", true, "stop when the process that started this one ends; =false to outlive a script or a make recipe")
 	_ = cmd.MarkFlagRequired("dir")
@@ -112,7 +109,7 @@ func newUpCommand() *cobra.Command {
 // complete makes paths absolute, parses and checks; it reports all that is wrong.
 func (o *upOptions) complete() error {
 	var wrong []error
-	for _, path := range []*string{&o.dir, &o.auditLog, &o.kwokStages} {
+	for _, path := range []*string{&o.dir, &o.auditLog} {
 		if *path == "" {
 			continue
 		}

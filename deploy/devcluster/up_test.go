@@ -143,7 +143,7 @@ func TestKubectlAndVersion(t *testing.T) {
 	if err != nil {
 		t.Fatalf("version: %v, %s", err, output)
 	}
-	for _, part := range []string{"kubernetes v1.36", "etcd       v3.6", "kwok       v0.8"} {
+	for _, part := range []string{"kubernetes v1.36", "etcd       v3.6"} {
 		if !strings.Contains(string(output), part) {
 			t.Errorf("version lacks %q:\n%s", part, output)
 		}
@@ -189,14 +189,14 @@ func expectFiller(t *testing.T, run *upRun, want int) {
 	}
 }
 
-// expectAudit looks for the one request that is known to have been made.
+// expectAudit looks for requests that are known to have been made.
 func expectAudit(t *testing.T, path string) {
 	type record struct {
 		Stage, Verb, RequestURI, UserAgent, Level string
 		User                                      struct{ Username string }
 		ResponseStatus                            struct{ Code int }
 	}
-	found := false
+	created, played := false, false
 	lines := bufio.NewScanner(bytes.NewReader(mustRead(t, path)))
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -208,13 +208,16 @@ func expectAudit(t *testing.T, path string) {
 			t.Fatalf("unexpected record %s", lines.Text())
 		}
 		if r.Verb == "create" && strings.HasPrefix(r.RequestURI, "/apis/apps/v1/namespaces/default/deployments") {
-			found = found || r.UserAgent == "devcluster" && r.ResponseStatus.Code == 201 && r.User.Username != ""
+			created = created || r.UserAgent == "devcluster" && r.ResponseStatus.Code == 201 && r.User.Username != ""
+		}
+		if r.Verb == "patch" && strings.HasPrefix(r.RequestURI, "/api/v1/namespaces/default/pods/filler-") {
+			played = played || r.UserAgent == kubeletsUser && r.ResponseStatus.Code == 200 && r.User.Username == kubeletsUser
 		}
 	}
 	if err := lines.Err(); err != nil {
 		t.Fatal(fmt.Errorf("read the audit log: %w", err))
 	}
-	if !found {
-		t.Error("the creation of the filler deployment is not in the audit log")
+	if !created || !played {
+		t.Errorf("in the audit log: %t for the creation of the filler deployment, %t for the start of a pod", created, played)
 	}
 }

@@ -34,7 +34,6 @@ func printVersions(out io.Writer) error {
 	for _, part := range []struct{ name, module string }{
 		{"kubernetes", "k8s.io/kubernetes"},
 		{"etcd", "go.etcd.io/etcd/server/v3"},
-		{"kwok", "sigs.k8s.io/kwok"},
 	} {
 		fmt.Fprintf(out, "%-10s %s\n", part.name, modules[part.module])
 	}
