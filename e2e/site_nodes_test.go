@@ -150,7 +150,6 @@ func (s *site) deleteNode(name string) *corev1.Node {
 			fresh.Labels[key] = value
 		}
 	}
-	fresh.Annotations["kwok.x-k8s.io/node"] = old.Annotations["kwok.x-k8s.io/node"]
 	if err := s.kube.CoreV1().Nodes().Delete(s.ctx, name, metav1.DeleteOptions{}); err != nil {
 		s.Fatal(err)
 	}

@@ -79,7 +79,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 }
 
 func (d *demo) startServers(ctx context.Context) (err error) {
-	d.say("starting a Kubernetes control plane with 6 nodes (etcd, kube-apiserver, controllers, scheduler; kwok plays the kubelets)")
+	d.say("starting a Kubernetes control plane with 6 nodes (etcd, kube-apiserver, controllers, scheduler; the kubelets are simulated)")
 	var args []string
 	if d.keep {
 		args = append(args, devstack.DetachCluster)

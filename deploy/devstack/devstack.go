@@ -68,7 +68,7 @@ func StartCluster(ctx context.Context, dir string, nodes int, args ...string) (*
 	return c, nil
 }
 
-// Temporal is a running Temporal dev server with its state in a file, so that it can be killed and started again.
+// Temporal is a running Temporal server with its state in a file, so that it can be killed and started again.
 type Temporal struct {
 	*Process
 	Address string
@@ -97,7 +97,7 @@ type TemporalOptions struct {
 	Args []string
 }
 
-// StartTemporal runs the Temporal CLI's dev server on free ports of the loopback interface.
+// StartTemporal runs a Temporal server on free ports of the loopback interface.
 func StartTemporal(ctx context.Context, o TemporalOptions) (*Temporal, error) {
 	ports, err := FreePorts(4)
 	if err != nil {
@@ -132,7 +132,7 @@ func (t *Temporal) Start(ctx context.Context) error {
 	defer cancel()
 	var err error
 	l := launch{name: "temporal", log: filepath.Join(t.dir, "temporal.log"), detach: t.detach}
-	if t.Process, err = l.start("temporal", t.args...); err != nil {
+	if t.Process, err = l.start("devtemporal", t.args...); err != nil {
 		return err
 	}
 	return t.await(ctx, func(ctx context.Context) error {
@@ -143,8 +143,10 @@ func (t *Temporal) Start(ctx context.Context) error {
 			}
 			t.Client = c
 		}
-		_, err := t.Client.CheckHealth(ctx, &client.CheckHealthRequest{})
-		return err
+		if _, err := t.Client.CheckHealth(ctx, &client.CheckHealthRequest{}); err != nil || t.UI == "" {
+			return err
+		}
+		return answers(ctx, t.UI)
 	})
 }
 
@@ -211,21 +213,24 @@ func LaunchWorker(o WorkerOptions) (*Worker, error) {
 func (w *Worker) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	return w.await(ctx, func(ctx context.Context) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.URL+"/readyz", nil)
-		if err != nil {
-			return err
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return err
-		}
-		defer response.Body.Close()
-		if response.StatusCode != http.StatusOK {
-			return errors.New(response.Status)
-		}
-		return nil
-	})
+	return w.await(ctx, func(ctx context.Context) error { return answers(ctx, w.URL+"/readyz") })
+}
+
+// answers tells whether a GET succeeds.
+func answers(ctx context.Context, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return errors.New(response.Status)
+	}
+	return nil
 }
 
 // FreePorts finds distinct ports of the loopback interface that nobody listens on.

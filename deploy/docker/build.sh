@@ -11,7 +11,7 @@ echo "== building static binaries"
 cd "$root"
 CGO_ENABLED=0 GOFLAGS="${GOFLAGS:-} -trimpath" go build -ldflags "-s -w -X drydock/starter.Version=$version -X drydock/worker.Version=$version" \
   -o "$context/" ./starter/drydock ./worker/drydock-worker
-cp "$root/.bin/temporal" "$context/temporal"
+cp "$root/.bin/devtemporal" "$context/devtemporal"
 mkdir "$context/tmp"
 chmod 1777 "$context/tmp"
 
