@@ -5,10 +5,7 @@ TOOLS   := $(BIN)/tools
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -X drydock/starter.Version=$(VERSION) -X drydock/worker.Version=$(VERSION)
 
-TEMPORAL_VERSION      := v1.5.1
-GOLANGCI_VERSION      := v2.15.0
-WORKFLOWCHECK_VERSION := v0.6.0
-KUBERNETES_VERSION    := v1.36.3
+KUBERNETES_VERSION := v1.36.1
 
 # One set of flags everywhere, so that the build cache serves binaries, tests and images alike.
 export DRYDOCK_BIN := $(BIN)
@@ -16,7 +13,7 @@ export GOFLAGS     := $(GOFLAGS) -trimpath
 STATIC_GO          := CGO_ENABLED=0 go
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop test build lint unit e2e devcluster-test bench images clean drydock
+.PHONY: help demo demo-stop test build lint unit e2e record devcluster-test bench chaos chaos-short images clean drydock
 
 help: ## show the targets
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -30,7 +27,7 @@ demo-stop: ## stop what `make demo KEEP=1` left running
 test: build lint unit e2e devcluster-test ## all tests
 	@echo "== all tests passed"
 
-build: drydock $(BIN)/devcluster $(BIN)/temporal ## drydock, drydock-worker, devcluster and temporal, into .bin
+build: drydock $(BIN)/devcluster $(BIN)/devtemporal ## drydock, drydock-worker, devcluster and devtemporal, into .bin
 
 drydock:
 	@echo "== building drydock and drydock-worker ($(VERSION))"
@@ -39,30 +36,25 @@ drydock:
 
 DEVCLUSTER_SOURCES := $(shell find deploy/devcluster -type f -not -name '*_test.go')
 $(BIN)/devcluster: $(DEVCLUSTER_SOURCES)
-	@echo "== building devcluster: etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok in one binary"
+	@echo "== building devcluster: etcd, kube-apiserver, kube-controller-manager and kube-scheduler in one binary"
 	@echo "   (about five minutes and a few hundred megabytes of modules the first time, seconds afterwards)"
 	@mkdir -p $(BIN)
 	@cd deploy/devcluster && go build \
 		-ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$(KUBERNETES_VERSION)" -o $@ .
 
-$(BIN)/temporal: $(BIN)/.temporal-$(TEMPORAL_VERSION)
-$(BIN)/.temporal-$(TEMPORAL_VERSION):
-	@echo "== building the Temporal command line and dev server $(TEMPORAL_VERSION) (about three minutes the first time)"
+DEVTEMPORAL_SOURCES := $(shell find deploy/devtemporal -type f -not -name '*_test.go')
+$(BIN)/devtemporal: $(DEVTEMPORAL_SOURCES)
+	@echo "== building devtemporal: Temporal's server and its UI in one binary (about four minutes the first time)"
 	@mkdir -p $(BIN)
-	@cd / && GOBIN=$(BIN) $(STATIC_GO) install -ldflags "-s -w" github.com/temporalio/cli/cmd/temporal@$(TEMPORAL_VERSION)
-	@touch $@ $(BIN)/temporal
+	@cd deploy/devtemporal && $(STATIC_GO) build -ldflags "-s -w" -o $@ .
 
-$(TOOLS)/.golangci-$(GOLANGCI_VERSION):
-	@echo "== building golangci-lint $(GOLANGCI_VERSION) (a few minutes the first time)"
-	@cd / && GOBIN=$(TOOLS) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+# tools/go.mod says which versions.
+$(TOOLS)/.built: tools/go.mod tools/go.sum
+	@echo "== building golangci-lint and workflowcheck (a few minutes the first time)"
+	@cd tools && GOBIN=$(TOOLS) $(STATIC_GO) install tool
 	@touch $@
 
-$(TOOLS)/.workflowcheck-$(WORKFLOWCHECK_VERSION):
-	@echo "== building workflowcheck $(WORKFLOWCHECK_VERSION)"
-	@cd / && GOBIN=$(TOOLS) go install go.temporal.io/sdk/contrib/tools/workflowcheck@$(WORKFLOWCHECK_VERSION)
-	@touch $@
-
-lint: $(TOOLS)/.golangci-$(GOLANGCI_VERSION) $(TOOLS)/.workflowcheck-$(WORKFLOWCHECK_VERSION) ## golangci-lint, and workflowcheck for determinism
+lint: $(TOOLS)/.built ## golangci-lint, and workflowcheck for determinism
 	@echo "== golangci-lint"
 	@$(TOOLS)/golangci-lint run ./...
 	@echo "== workflowcheck"
@@ -70,20 +62,32 @@ lint: $(TOOLS)/.golangci-$(GOLANGCI_VERSION) $(TOOLS)/.workflowcheck-$(WORKFLOWC
 
 unit: ## everything but the end-to-end tests
 	@echo "== unit tests, with the race detector where cgo is at hand"
-	@go test $(if $(shell command -v gcc),-race) -timeout 10m $$(go list ./... | grep -v -e /e2e)
+	@go test $(if $(shell command -v gcc),-race) -timeout 30m $$(go list ./... | grep -v -e /e2e -e /chaos)
 
-e2e: drydock $(BIN)/devcluster $(BIN)/temporal ## end to end: real control plane, real Temporal server, real binaries
+e2e: drydock $(BIN)/devcluster $(BIN)/devtemporal ## end to end: real control plane, real Temporal server, real binaries
 	@echo "== end-to-end tests (a few minutes)"
-	@$(STATIC_GO) test -timeout 20m -count 1 ./e2e/...
+	@$(STATIC_GO) test -timeout 45m -count 1 ./e2e/...
+
+record: build ## run the end-to-end tests and keep their workflows' histories for the replay tests
+	@echo "== recording histories"
+	@rm -rf workflows/testdata/histories && mkdir -p workflows/testdata/histories
+	@DRYDOCK_RECORD=$(CURDIR)/workflows/testdata/histories $(STATIC_GO) test -timeout 30m -count 1 ./e2e/...
+	@du -sh workflows/testdata/histories
 
 devcluster-test: $(BIN)/devcluster ## the tests of devcluster, a module of its own
 	@echo "== tests of devcluster"
-	@cd deploy/devcluster && go test -timeout 15m ./...
+	@cd deploy/devcluster && go test -timeout 30m ./...
 
 bench: build ## the benchmarks: a table, and bench.json (RUN=regexp chooses by name)
 	@$(STATIC_GO) run ./bench $(if $(RUN),-run '$(RUN)')
 
-images: drydock $(BIN)/temporal ## container images FROM scratch, out of binaries built here
+chaos-short: build ## a few faults, of those that make chaos lets happen
+	@$(STATIC_GO) test -timeout 15m -count 1 ./chaos/...
+
+chaos: build ## every fault before and after every step: a matrix, and chaos.json (RUN=regexp chooses by name)
+	@$(STATIC_GO) run ./chaos $(if $(RUN),-run '$(RUN)')
+
+images: drydock $(BIN)/devtemporal ## container images FROM scratch, out of binaries built here
 	@deploy/docker/build.sh $(VERSION)
 
 clean: ## remove what was built
