@@ -14,9 +14,11 @@ import (
 
 // shared are the servers that all tests of the package use, one test after the other.
 var shared struct {
-	dir      string
-	cluster  *devstack.Cluster
-	temporal *devstack.Temporal
+	dir     string
+	cluster *devstack.Cluster
+	// kubeconfig is that of the worker's account, as shipped.
+	kubeconfig string
+	temporal   *devstack.Temporal
 	// audit is the API server's own record of every request.
 	audit string
 	// sites counts the tests' sites, so that no two have the same name.
@@ -44,8 +46,11 @@ func run(m *testing.M) int {
 		"--audit-log", shared.audit)
 	if err == nil {
 		defer stop(shared.cluster.Process)
+		shared.kubeconfig, err = createAccount(context.Background(), shared.cluster, dir)
+	}
+	if err == nil {
 		shared.temporal, err = devstack.StartTemporal(context.Background(),
-			devstack.TemporalOptions{Dir: filepath.Join(dir, "temporal"), Attributes: true})
+			devstack.TemporalOptions{Dir: filepath.Join(dir, "temporal"), Attributes: true, UI: true})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -53,7 +58,15 @@ func run(m *testing.M) int {
 	}
 	defer stop(shared.temporal.Process)
 	fmt.Printf("control plane and Temporal ready after %s\n", time.Since(began).Round(100*time.Millisecond))
-	return m.Run()
+	status := m.Run()
+	if status == 0 && ranAll() {
+		unused, err := unusedPermissions()
+		if err != nil || len(unused) > 0 {
+			fmt.Fprintf(os.Stderr, "FAIL: %s grants what no test's worker has used: %q, %v\n", roleFile, unused, err)
+			return 1
+		}
+	}
+	return status
 }
 
 func stop(p *devstack.Process) {

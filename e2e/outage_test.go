@@ -146,7 +146,7 @@ func TestADrainCutOffFromTemporalStopsAndGoesOnLater(t *testing.T) {
 
 func TestAnAPIServerThatIsAwayIsWaitedFor(t *testing.T) {
 	s := prepareSite(t, shared.temporal, "")
-	config, err := clientcmd.LoadFromFile(shared.cluster.Kubeconfig)
+	config, err := clientcmd.LoadFromFile(shared.kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,8 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"drydock/activities"
 )
@@ -63,15 +60,11 @@ func (s *site) account(rules ...rbacv1.PolicyRule) string {
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: "worker"}},
 	}, metav1.CreateOptions{})
 	token, err4 := accounts.CreateToken(s.ctx, "worker", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	config, err5 := clientcmd.LoadFromFile(shared.cluster.Kubeconfig)
-	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		s.Fatal(err)
 	}
-	for name := range config.AuthInfos {
-		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
-	}
 	file := filepath.Join(s.options.Dir, "kubeconfig")
-	if err := errors.Join(os.MkdirAll(s.options.Dir, 0o755), clientcmd.WriteToFile(*config, file)); err != nil {
+	if err := writeKubeconfig(shared.cluster.Kubeconfig, file, token.Status.Token); err != nil {
 		s.Fatal(err)
 	}
 	return file

@@ -76,7 +76,7 @@ func prepareSite(t *testing.T, temporal *devstack.Temporal, config string) *site
 	}
 	s.options = devstack.WorkerOptions{
 		Dir: filepath.Join(shared.dir, name), Config: "cluster: " + name + "\n" + config,
-		Kubeconfig: shared.cluster.Kubeconfig, Temporal: temporal,
+		Kubeconfig: shared.kubeconfig, Temporal: temporal,
 	}
 	if end, err := devstack.AuditEnd(shared.audit); err == nil {
 		s.auditFrom = end

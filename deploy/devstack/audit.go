@@ -13,14 +13,18 @@ import (
 
 // Audited is a request as the API server recorded it.
 type Audited struct {
-	AuditID   string    `json:"auditID"`
-	Stage     string    `json:"stage"`
-	Verb      string    `json:"verb"`
-	UserAgent string    `json:"userAgent"`
-	Received  time.Time `json:"requestReceivedTimestamp"`
+	AuditID   string `json:"auditID"`
+	Stage     string `json:"stage"`
+	Verb      string `json:"verb"`
+	UserAgent string `json:"userAgent"`
+	User      struct {
+		Name string `json:"username"`
+	} `json:"user"`
+	Received time.Time `json:"requestReceivedTimestamp"`
 	// At is when the stage was reached.
 	At     time.Time `json:"stageTimestamp"`
 	Object struct {
+		Group       string `json:"apiGroup"`
 		Resource    string `json:"resource"`
 		Subresource string `json:"subresource"`
 		Namespace   string `json:"namespace"`
