@@ -13,7 +13,7 @@ export GOFLAGS     := $(GOFLAGS) -trimpath
 STATIC_GO          := CGO_ENABLED=0 go
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop test build lint unit e2e record devcluster-test bench chaos chaos-short images clean drydock
+.PHONY: help demo demo-stop test build lint unit e2e record devcluster-test bench fuzz chaos chaos-short images clean drydock
 
 help: ## show the targets
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -77,6 +77,13 @@ record: build ## run the end-to-end tests and keep their workflows' histories fo
 devcluster-test: $(BIN)/devcluster ## the tests of devcluster, a module of its own
 	@echo "== tests of devcluster"
 	@cd deploy/devcluster && go test -timeout 30m ./...
+
+FUZZ_TIME ?= 60s
+fuzz: ## each fuzz test for FUZZ_TIME (60s); its seeds are in make test
+	@for target in ./config:FuzzParse ./k8s:FuzzSelection ./workflows/spec:FuzzDecode; do \
+		echo "== $$target for $(FUZZ_TIME)"; \
+		go test -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZ_TIME) $${target%:*} || exit 1; \
+	done
 
 bench: build ## the benchmarks: a table, and bench.json (RUN=regexp chooses by name)
 	@$(STATIC_GO) run ./bench $(if $(RUN),-run '$(RUN)')

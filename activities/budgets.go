@@ -4,9 +4,11 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"drydock/k8s"
@@ -19,13 +21,22 @@ type budgets struct {
 
 	mu      sync.Mutex
 	watches map[string]*k8s.Watch[*policyv1.PodDisruptionBudget]
+	// spent are the evictions that a budget's last known version does not show, by the budget's UID.
+	spent map[types.UID]spending
 	// changed receives a token after any change of any watched budget.
 	changed chan struct{}
 }
 
+// spending counts evictions since a version of a budget.
+type spending struct {
+	version string
+	count   int32
+}
+
 func newBudgets(client kubernetes.Interface) *budgets {
 	return &budgets{
-		client: client, watches: map[string]*k8s.Watch[*policyv1.PodDisruptionBudget]{}, changed: make(chan struct{}, 1),
+		client: client, watches: map[string]*k8s.Watch[*policyv1.PodDisruptionBudget]{}, spent: map[types.UID]spending{},
+		changed: make(chan struct{}, 1),
 	}
 }
 
@@ -57,6 +68,47 @@ func (b *budgets) watch(ctx context.Context, namespace string) error {
 		}
 	}()
 	return nil
+}
+
+// syncWithin is how long an eviction waits for the first copy of the budgets: without it, it is asked for all the same.
+const syncWithin = time.Second
+
+// synced waits for the first copy of a namespace's budgets, if that is watched.
+func (b *budgets) synced(ctx context.Context, namespace string) {
+	b.mu.Lock()
+	w, ok := b.watches[namespace]
+	b.mu.Unlock()
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, syncWithin)
+	defer cancel()
+	_ = w.Synced(ctx, "budgets") // late or refused: the budgets are not known then, and the API server asks them anyhow
+}
+
+// spend notes that a pod's eviction was accepted, which its budgets' next versions will show.
+func (b *budgets) spend(pod *corev1.Pod) {
+	found := b.of(pod)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, budget := range found {
+		s := b.spent[budget.UID]
+		if s.version != budget.ResourceVersion {
+			s = spending{version: budget.ResourceVersion}
+		}
+		s.count++
+		b.spent[budget.UID] = s
+	}
+}
+
+// allows is how many disruptions a budget allows, less those that it does not show yet.
+func (b *budgets) allows(budget *policyv1.PodDisruptionBudget) int32 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s := b.spent[budget.UID]; s.version == budget.ResourceVersion {
+		return budget.Status.DisruptionsAllowed - s.count
+	}
+	return budget.Status.DisruptionsAllowed
 }
 
 // of are the budgets that select a pod, by name.
@@ -94,7 +146,7 @@ func (b *budgets) takeAllowed(pod *corev1.Pod, left map[string]int32) bool {
 	for _, budget := range found {
 		key := budget.Namespace + "/" + budget.Name
 		if _, ok := left[key]; !ok {
-			left[key] = budget.Status.DisruptionsAllowed
+			left[key] = b.allows(budget)
 		}
 		if k8s.AllowsUnready(budget, pod) {
 			continue

@@ -80,6 +80,34 @@ func TestTakeAllowedCountsWhatIsTakenInARound(t *testing.T) {
 	}
 }
 
+func TestAnEvictionCountsUntilItsBudgetShowsIt(t *testing.T) {
+	web, db := budget("web", "web", 2), budget("db", "db", 1)
+	web.UID, db.UID = "web", "db"
+	s := k8stest.New(web, db)
+	b := follow(t, s, "default")
+	takes := func(app string) bool { return b.takeAllowed(podOf(app, app), map[string]int32{}) }
+	b.spend(podOf("web", "w1"))
+	if !takes("web") || !takes("db") {
+		t.Error("one eviction spends more than one disruption of its own budget")
+	}
+	b.spend(podOf("web", "w2"))
+	if takes("web") || !takes("db") {
+		t.Error("a third eviction is allowed of two")
+	}
+	next := budget("web", "web", 1)
+	next.UID = "web"
+	s.Set(next)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for !takes("web") {
+		select {
+		case <-b.changed:
+		case <-ctx.Done():
+			t.Fatal("what the budget's next version allows is not believed")
+		}
+	}
+}
+
 func TestBudgetsOfAPodAreNamed(t *testing.T) {
 	b := follow(t, k8stest.New(budget("b", "web", 0), budget("a", "web", 1), budget("db", "db", 1)), "default")
 	var names []string

@@ -105,11 +105,17 @@ type sender struct {
 	mu    sync.Mutex
 }
 
-// inTurn sends one pod's request, and as long as no budget refuses, more and more of its kin's at once. Once one does,
-// the others count as refused too: what the budget allows from then on is watched.
+// inTurn sends one pod's request, and follows the budgets meanwhile. Kin of a budget wait for what it allows: requests that
+// meet each other, or the budget's controller, in the API server are answered half a second later. Where no budget is,
+// more and more of them are sent at once. Once one is refused all the same, the others count as refused too.
 func (s *sender) inTurn(ctx context.Context, pods []target) error {
-	width := 1
-	for len(pods) > 0 {
+	follow := len(pods) > 1 && s.requests == nil && !s.deletes(pods[0])
+	if follow {
+		if err := s.budgets.watch(s.drain, pods[0].Namespace); err != nil {
+			return err
+		}
+	}
+	for width := 1; len(pods) > 0; {
 		batch := pods[:min(width, len(pods))]
 		pods = pods[len(batch):]
 		group, groupCtx := errgroup.WithContext(ctx)
@@ -123,11 +129,29 @@ func (s *sender) inTurn(ctx context.Context, pods []target) error {
 			s.holdBack(pods, refusal)
 			return nil
 		}
+		if follow && len(pods) > 0 {
+			s.budgets.synced(ctx, batch[0].Namespace)
+			pods = s.allowed(pods)
+		}
 		if len(s.budgets.of(batch[0].Pod)) == 0 {
 			width = min(2*width, evictionsAtOnce)
 		}
 	}
 	return nil
+}
+
+// allowed are those of the pods that no known budget refuses by now. The others count as refused.
+func (s *sender) allowed(pods []target) []target {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	left := map[string]int32{}
+	var allowed []target
+	for _, t := range pods {
+		if tried := s.tries[t.UID]; tried != nil || s.firstDue(t, time.Now(), left) {
+			allowed = append(allowed, t)
+		}
+	}
+	return allowed
 }
 
 func (s *sender) one(ctx context.Context, t target) error {
@@ -348,6 +372,7 @@ func (r *drainRun) record(ctx context.Context, pod *corev1.Pod, e k8s.Eviction) 
 		if pod.DeletionTimestamp == nil {
 			r.evicted++
 			r.back.evicted(pod)
+			r.budgets.spend(pod)
 			r.PodEvents.Evicted(pod, r.in.Why)
 		}
 	case k8s.MissingPermission:
