@@ -171,6 +171,11 @@ func (s *sender) one(ctx context.Context, t target) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	leave, err := s.Limiter.Enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	if err := k8s.Queue(ctx, s.Nodes.Client); err != nil {
 		return err
 	}
@@ -185,7 +190,7 @@ func (s *sender) one(ctx context.Context, t target) error {
 	gone := eviction.Answer == k8s.PodChanged && s.isGone(ctx, t.Pod)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := s.record(s.drain, t.Pod, eviction)
+	err = s.record(s.drain, t.Pod, eviction)
 	s.tries[t.UID].gone = gone
 	return err
 }

@@ -8,10 +8,15 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// EvictionLimiter bounds the evictions per second of all drains of a worker together, and lets all of them pause when
-// the API server asks any of them to slow down.
+// evictionsUnderWay bounds the requests of all drains of a worker that wait for an answer. More of them make no API server
+// faster: hundreds of drains at once would let it answer after ten seconds, or not at all.
+const evictionsUnderWay = 32
+
+// EvictionLimiter bounds the evictions per second of all drains of a worker together, and those under way, and lets all of
+// them pause when the API server asks any of them to slow down.
 type EvictionLimiter struct {
-	limiter *rate.Limiter
+	limiter  *rate.Limiter
+	underWay chan struct{}
 
 	mu    sync.Mutex
 	until time.Time
@@ -23,7 +28,17 @@ func NewEvictionLimiter(perSecond float64) *EvictionLimiter {
 	if perSecond == 0 {
 		limit = rate.Inf
 	}
-	return &EvictionLimiter{limiter: rate.NewLimiter(limit, max(1, int(perSecond)))}
+	return &EvictionLimiter{limiter: rate.NewLimiter(limit, max(1, int(perSecond))), underWay: make(chan struct{}, evictionsUnderWay)}
+}
+
+// Enter blocks until fewer requests are under way than may be. Call leave when this one is answered.
+func (l *EvictionLimiter) Enter(ctx context.Context) (leave func(), err error) {
+	select {
+	case l.underWay <- struct{}{}:
+		return func() { <-l.underWay }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // Wait blocks until the next eviction may be sent.

@@ -108,3 +108,36 @@ func TestLimiterGivesUpWithItsContext(t *testing.T) {
 		}
 	})
 }
+
+func TestNoMoreRequestsAreUnderWayThanMayBe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewEvictionLimiter(0)
+		ctx, cancel := context.WithCancel(t.Context())
+		var leaves []func()
+		for range evictionsUnderWay {
+			leave, err := l.Enter(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			leaves = append(leaves, leave)
+		}
+		entered := make(chan error, 2)
+		go func() { _, err := l.Enter(ctx); entered <- err }()
+		synctest.Wait()
+		select {
+		case err := <-entered:
+			t.Fatalf("one more entered: %v", err)
+		default:
+		}
+		leaves[0]()
+		if err := <-entered; err != nil {
+			t.Errorf("after one left: %v", err)
+		}
+		go func() { _, err := l.Enter(ctx); entered <- err }()
+		synctest.Wait()
+		cancel()
+		if err := <-entered; !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled: %v", err)
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -15,7 +16,18 @@ const (
 	// silence is how long an activity may go without a heartbeat and still write. After 10 s the server begins another
 	// attempt, and a heartbeat may have waited in the SDK for beatEvery before it was sent, in vain.
 	silence = 7 * time.Second
+	// beatsTogether is how many activities of a worker may beat that often: each heartbeat is a write of Temporal's
+	// database. Where there are more, each beats less often, down to half as often.
+	beatsTogether = 50
 )
+
+// pulses are those of this process.
+var pulses atomic.Int64
+
+// beatInterval is how often each pulse beats where there are so many.
+func beatInterval(pulses int64) time.Duration {
+	return min(max(beatEvery, beatEvery*time.Duration(pulses)/beatsTogether), 2*beatEvery)
+}
 
 // pulse shows that an activity lives, from a goroutine of its own: whatever a step waits for, the server hears of the
 // activity, and the activity of its cancellation. Once the server may not have heard of it for too long, it is not alive
@@ -36,15 +48,17 @@ type pulse struct {
 // startPulse begins with details that an earlier attempt left, if any: a heartbeat without them would erase those.
 func startPulse(ctx context.Context, details ...any) *pulse {
 	p := &pulse{details: details, last: time.Now(), ending: make(chan struct{}), ended: make(chan struct{})}
+	pulses.Add(1)
 	go func() {
 		defer close(p.ended)
-		tick := time.NewTicker(beatEvery)
-		defer tick.Stop()
+		defer pulses.Add(-1)
 		for {
 			p.beat(ctx)
+			next := time.NewTimer(beatInterval(pulses.Load()))
 			select {
-			case <-tick.C:
+			case <-next.C:
 			case <-p.ending:
+				next.Stop()
 				return
 			}
 		}
@@ -65,7 +79,16 @@ func (p *pulse) show(ctx context.Context, details any) {
 	p.beating.Lock()
 	p.details = []any{details}
 	p.beating.Unlock()
-	p.beat(ctx)
+	if p.isDue() {
+		p.beat(ctx)
+	}
+}
+
+// isDue tells whether what is new is told at once, and not with the next heartbeat.
+func (p *pulse) isDue() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return time.Since(p.last) >= beatInterval(pulses.Load())
 }
 
 func (p *pulse) beat(ctx context.Context) {
