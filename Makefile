@@ -80,7 +80,8 @@ devcluster-test: $(BIN)/devcluster ## the tests of devcluster, a module of its o
 
 FUZZ_TIME ?= 60s
 fuzz: ## each fuzz test for FUZZ_TIME (60s); its seeds are in make test
-	@for target in ./config:FuzzParse ./k8s:FuzzSelection ./workflows/spec:FuzzDecode; do \
+	@for target in ./config:FuzzParse ./k8s:FuzzSelection ./workflows/spec:FuzzDecode \
+		./workflows/schedule:FuzzLimitsJSON ./workflows/schedule:FuzzParseAmount; do \
 		echo "== $$target for $(FUZZ_TIME)"; \
 		go test -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZ_TIME) $${target%:*} || exit 1; \
 	done

@@ -67,16 +67,22 @@ func newPlainSite(t *testing.T, config string) *site {
 // prepareSite makes a site whose worker is not started yet.
 func prepareSite(t *testing.T, temporal *devstack.Temporal, config string) *site {
 	t.Helper()
+	return prepareSiteOf(t, shared.cluster.Client, shared.kubeconfig, temporal, config)
+}
+
+// prepareSiteOf makes a site of any cluster.
+func prepareSiteOf(t *testing.T, kube kubernetes.Interface, kubeconfig string, temporal *devstack.Temporal, config string) *site {
+	t.Helper()
 	shared.sites++
 	name := fmt.Sprintf("%.30s-%d", strings.ToLower(strings.TrimPrefix(t.Name(), "Test")), shared.sites)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	s := &site{
-		T: t, siteState: &siteState{}, ctx: ctx, kube: shared.cluster.Client, temporal: temporal.Client,
+		T: t, siteState: &siteState{}, ctx: ctx, kube: kube, temporal: temporal.Client,
 		name: name, cluster: name, began: time.Now(),
 	}
 	s.options = devstack.WorkerOptions{
 		Dir: filepath.Join(shared.dir, name), Config: "cluster: " + name + "\n" + config,
-		Kubeconfig: shared.kubeconfig, Temporal: temporal,
+		Kubeconfig: kubeconfig, Temporal: temporal,
 	}
 	if end, err := devstack.AuditEnd(shared.audit); err == nil {
 		s.auditFrom = end

@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 
+	"drydock/config"
 	"drydock/config/temporalenv"
 	"drydock/workflows"
 )
@@ -92,9 +93,8 @@ func (a *app) temporalOptions() (client.Options, error) {
 
 func (a *app) clusterName() (string, error) {
 	cluster := firstSet(a.global.cluster, a.env.get(envCluster))
-	// The name becomes a part of workflow IDs and of list queries.
-	if strings.ContainsAny(cluster, `/"'\ `) {
-		return "", usageError("cluster %q: a name without slashes, quotes and spaces is wanted", cluster)
+	if err := config.ClusterName(cluster); err != nil {
+		return "", usageError("cluster %w", err)
 	}
 	return cluster, nil
 }
