@@ -37,9 +37,9 @@ func TestSchedulerKeepsToMaxParallelAndGrantsTheNextAtOnce(t *testing.T) {
 	for i, node := range []string{"n1", "n2", "n3", "n4"} {
 		all = append(all, f.request(time.Duration(i+1)*time.Second, node, "ops", time.Duration(10+i)*time.Minute))
 	}
-	f.expectAt(10*time.Second, "n1/ops n2/ops", "n3/ops n4/ops")
-	f.expectAt(10*time.Minute+2*time.Second, "n2/ops n3/ops", "n4/ops")
-	f.expectAt(11*time.Minute+5*time.Second, "n3/ops n4/ops", "")
+	f.expectAt(time.Minute, "n1/ops n2/ops", "n3/ops n4/ops")
+	f.expectAt(10*time.Minute+30*time.Second, "n2/ops n3/ops", "n4/ops")
+	f.expectAt(11*time.Minute+45*time.Second, "n3/ops n4/ops", "")
 	f.expectAt(50*time.Minute, "", "")
 	observedBefore := 0
 	f.at(9*time.Minute, func() { observedBefore = f.count("ObserveNodes") })
