@@ -86,12 +86,19 @@ func (b *budgets) synced(ctx context.Context, namespace string) {
 	_ = w.Synced(ctx, "budgets") // late or refused: the budgets are not known then, and the API server asks them anyhow
 }
 
-// spend notes that a pod's eviction was accepted, which its budgets' next versions will show.
+// spend notes that a pod's eviction was accepted, which its budgets' next versions will show. A version that shows it
+// already, and a budget that the pod costs nothing, are left alone: no further version need come.
 func (b *budgets) spend(pod *corev1.Pod) {
+	if k8s.OutsideBudgets(pod) {
+		return
+	}
 	found := b.of(pod)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, budget := range found {
+		if _, shown := budget.Status.DisruptedPods[pod.Name]; shown || k8s.AllowsUnready(budget, pod) {
+			continue
+		}
 		s := b.spent[budget.UID]
 		if s.version != budget.ResourceVersion {
 			s = spending{version: budget.ResourceVersion}

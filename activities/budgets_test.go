@@ -94,8 +94,15 @@ func TestAnEvictionCountsUntilItsBudgetShowsIt(t *testing.T) {
 	if takes("web") || !takes("db") {
 		t.Error("a third eviction is allowed of two")
 	}
+	unready := podOf("db", "d1")
+	unready.Status.Phase = corev1.PodPending
+	b.spend(unready) // no budget counts it
+	if !takes("db") {
+		t.Error("a pod that does not run spends a disruption")
+	}
 	next := budget("web", "web", 1)
 	next.UID = "web"
+	next.Status.DisruptedPods = map[string]metav1.Time{"w3": metav1.Now()}
 	s.Set(next)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -105,6 +112,10 @@ func TestAnEvictionCountsUntilItsBudgetShowsIt(t *testing.T) {
 		case <-ctx.Done():
 			t.Fatal("what the budget's next version allows is not believed")
 		}
+	}
+	b.spend(podOf("web", "w3"))
+	if !takes("web") {
+		t.Error("an eviction that the budget shows already is counted again")
 	}
 }
 
@@ -219,7 +230,7 @@ func TestRefusalHoldsBackThoseRefusedBefore(t *testing.T) {
 	unready := podOf("web", "unready")
 	unready.Status.Conditions = nil
 	s := sender{drainRun: r}
-	s.holdBack(append(found.targets, target{Pod: unready}, target{Pod: podOf("web", "new")}), try{eviction: k8s.Eviction{Answer: k8s.BudgetRefused, Budget: "web"}, refusals: 4})
+	s.holdBack(append(found.targets, target{Pod: unready}, target{Pod: podOf("web", "new")}), podOf("web", "a"), try{eviction: k8s.Eviction{Answer: k8s.BudgetRefused, Budget: "web"}, refusals: 4})
 	for _, uid := range []types.UID{"uid-a", "uid-b", "uid-new"} {
 		if tried := r.tries[uid]; tried == nil || tried.eviction.Budget != "web" || tried.refusals != 4 || time.Until(tried.next) < lastRetry-time.Second {
 			t.Errorf("%s: %+v", uid, tried)

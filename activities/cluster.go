@@ -173,7 +173,10 @@ func (c *Cluster) WatchCluster(ctx context.Context, in WatchInput) (WatchReport,
 		activity.RecordHeartbeat(ctx, marked)
 		report := WatchReport{Changes: marked.changes(view, in.Holders, time.Since(began) > markWithin, func(node string) bool {
 			// The watch of one worker may lag behind that of another, which has seen the node register.
-			there, err := c.Nodes.Exists(ctx, node)
+			activity.RecordHeartbeat(ctx, marked)
+			ask, cancel := context.WithTimeout(ctx, beatEvery)
+			defer cancel()
+			there, err := c.Nodes.Exists(ask, node)
 			return err == nil && !there
 		})}
 		report.Marked, report.Told = marked.lists()

@@ -125,12 +125,14 @@ func (s *sender) inTurn(ctx context.Context, pods []target) error {
 		if err := group.Wait(); err != nil {
 			return err
 		}
-		if refusal, refused := s.refusal(batch); refused {
-			s.holdBack(pods, refusal)
-			return nil
-		}
 		if follow && len(pods) > 0 {
 			s.budgets.synced(ctx, batch[0].Namespace)
+		}
+		if pod, refusal := s.refusal(batch); pod != nil {
+			s.holdBack(pods, pod, refusal)
+			return nil
+		}
+		if follow {
 			pods = s.allowed(pods)
 		}
 		if len(s.budgets.of(batch[0].Pod)) == 0 {
@@ -186,7 +188,11 @@ func (s *sender) one(ctx context.Context, t target) error {
 	if !s.node.current(t.Pod, s.in.Force == spec.Kill) {
 		return nil
 	}
+	asksBudgets := !s.deletes(t)
 	eviction := s.send(ctx, t)
+	if asksBudgets && eviction.Answer == k8s.Accepted {
+		s.budgets.spend(t.Pod)
+	}
 	gone := eviction.Answer == k8s.PodChanged && s.isGone(ctx, t.Pod)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,25 +211,28 @@ func (s *sender) isGone(ctx context.Context, pod *corev1.Pod) bool {
 	return gone
 }
 
-// refusal is a budget's refusal among the answers to some pods.
-func (s *sender) refusal(pods []target) (try, bool) {
+// refusal is a budget's refusal among the answers to some pods, with the pod; nil where there is none.
+func (s *sender) refusal(pods []target) (*corev1.Pod, try) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range pods {
 		if tried := s.tries[t.UID]; tried != nil && tried.eviction.Answer == k8s.BudgetRefused {
-			return *tried, true
+			return t.Pod, *tried
 		}
 	}
-	return try{}, false
+	return nil, try{}
 }
 
-// holdBack notes that pods wait for a budget that refused another pod. An unready pod has rules of its own, and is asked
-// for in the next round.
-func (s *sender) holdBack(pods []target, refusal try) {
+// holdBack notes that pods wait for the budget that refused another pod. Those that it is known not to select, and unready
+// pods, which have rules of their own, are asked for in the next round.
+func (s *sender) holdBack(pods []target, asked *corev1.Pod, refusal try) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now()
+	now, budget := time.Now(), s.budgets.first(asked)
 	for _, t := range pods {
+		if budget != "" && s.budgets.first(t.Pod) != budget {
+			continue
+		}
 		tried := s.tries[t.UID]
 		if tried == nil {
 			if !k8s.IsPodReady(t.Pod) {
@@ -377,7 +386,6 @@ func (r *drainRun) record(ctx context.Context, pod *corev1.Pod, e k8s.Eviction) 
 		if pod.DeletionTimestamp == nil {
 			r.evicted++
 			r.back.evicted(pod)
-			r.budgets.spend(pod)
 			r.PodEvents.Evicted(pod, r.in.Why)
 		}
 	case k8s.MissingPermission:

@@ -36,6 +36,8 @@ type pulse struct {
 	// beating guards details, and keeps heartbeats in the order of what they tell.
 	beating sync.Mutex
 	details []any
+	// news: the details were not told yet.
+	news bool
 
 	mu   sync.Mutex
 	last time.Time
@@ -59,6 +61,9 @@ func startPulse(ctx context.Context, details ...any) *pulse {
 			case <-next.C:
 			case <-p.ending:
 				next.Stop()
+				if p.hasNews() {
+					p.beat(ctx) // what the next attempt begins with
+				}
 				return
 			}
 		}
@@ -77,11 +82,17 @@ func (p *pulse) show(ctx context.Context, details any) {
 		return
 	}
 	p.beating.Lock()
-	p.details = []any{details}
+	p.details, p.news = []any{details}, true
 	p.beating.Unlock()
 	if p.isDue() {
 		p.beat(ctx)
 	}
+}
+
+func (p *pulse) hasNews() bool {
+	p.beating.Lock()
+	defer p.beating.Unlock()
+	return p.news
 }
 
 // isDue tells whether what is new is told at once, and not with the next heartbeat.
@@ -97,6 +108,7 @@ func (p *pulse) beat(ctx context.Context) {
 	at := time.Now()
 	// An activity that is cancelled lives on while it tidies up.
 	activity.RecordHeartbeat(context.WithoutCancel(ctx), p.details...)
+	p.news = false
 	if time.Since(at) >= beatEvery {
 		return // so long takes only what the SDK gave up, without a word
 	}

@@ -70,8 +70,8 @@ func (m *maintenance) react(ctx workflow.Context, change NodeChange) error {
 
 // restoreCordon sets a lifted cordon again, with a Warning event; after the third time it stops fighting and says so.
 func (m *maintenance) restoreCordon(ctx workflow.Context) error {
-	if m.contested {
-		return nil
+	if m.contested || !m.spec.Cordon {
+		return nil // the cordon was given up, or is another's
 	}
 	if m.recordoned < maxRecordons {
 		held, err := m.holdNode(ctx, true, activities.Event{})

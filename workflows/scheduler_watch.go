@@ -193,8 +193,10 @@ func (s *scheduler) startWatch(in activities.WatchInput) {
 }
 
 // rest leaves a maintenance time to react to a change of its node: a watch begun at once would see the change again.
-// The others are watched meanwhile.
-func (s *scheduler) rest(requestID string) {
+// The others are watched meanwhile. What happens to its mark in that time must be seen afterwards; a node that is away is
+// awaited by the maintenance itself.
+func (s *scheduler) rest(change activities.HolderChange) {
+	requestID := change.RequestID
 	s.resting[requestID] = true
 	rest := max(restFor, min(2*s.rested[requestID], restMost))
 	s.rested[requestID] = rest
@@ -202,6 +204,9 @@ func (s *scheduler) rest(requestID string) {
 	// Nothing is lost with it: it must not keep the scheduler from continuing as new.
 	s.whenReady(timer, func() {
 		delete(s.resting, requestID)
+		if _, held := s.holder(requestID); held && change.Unmarked {
+			s.assumeMarked(requestID)
+		}
 		if s.watch != nil {
 			s.watch.began = time.Time{} // this one is worth a new watch at once
 		}
@@ -241,7 +246,7 @@ func (s *scheduler) noticed(report activities.WatchReport) {
 	}
 	for _, change := range report.Changes {
 		if h, ok := s.holder(change.RequestID); ok {
-			s.rest(change.RequestID)
+			s.rest(change)
 			s.signalHolder(h, SignalNodeChanged, change)
 		}
 	}

@@ -80,10 +80,11 @@ func load(env Environment, name string) (profile, error) {
 	var file struct {
 		Profile map[string]profile `toml:"profile"`
 	}
-	path := pathOf(env)
+	path, chosen := pathOf(env)
 	content, err := os.ReadFile(path)
 	switch {
-	case path == "" || errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist), err != nil && !chosen:
+		// A container's home may be no directory, or not to be read.
 	case err != nil:
 		return profile{}, fmt.Errorf("the configuration file of Temporal: %w", err)
 	default:
@@ -98,15 +99,16 @@ func load(env Environment, name string) (profile, error) {
 	return p, nil
 }
 
-func pathOf(env Environment) string {
+// pathOf is where the configuration file is, and whether somebody chose that.
+func pathOf(env Environment) (path string, chosen bool) {
 	if path, _ := env.LookupEnv("TEMPORAL_CONFIG_FILE"); path != "" {
-		return path
+		return path, true
 	}
 	directory, err := os.UserConfigDir()
 	if err != nil {
-		return "" // a container without a home has no file either
+		return "", false
 	}
-	return filepath.Join(directory, "temporalio", "temporal.toml")
+	return filepath.Join(directory, "temporalio", "temporal.toml"), false
 }
 
 // override puts the environment's variables over the profile.
