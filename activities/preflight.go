@@ -40,6 +40,8 @@ const (
 type PreflightInput struct {
 	Node  string     `json:"node"`
 	Drain spec.Drain `json:"drain"`
+	// WaitsForPods: the maintenance waits for pods before its drain.
+	WaitsForPods bool `json:"waitsForPods,omitempty"`
 	// Together are other nodes that go at the same time, and so have no room for pods.
 	Together []string `json:"together,omitempty"`
 	// BlockedSignal is the signal by which the workflow wants to hear what AwaitPreflight waits for.
@@ -156,7 +158,7 @@ func waitsFor(report preflight.Report, since map[string]time.Time) DrainProgress
 // facts gathers what the decision is made of.
 func (p *Preflights) facts(ctx context.Context, in PreflightInput) (preflight.Facts, error) {
 	facts := preflight.Facts{At: time.Now().UTC(), Node: preflight.Node{Name: in.Node, Ready: true}}
-	if err := p.permissions(ctx, in.Drain, &facts); err != nil {
+	if err := p.permissions(ctx, in, &facts); err != nil {
 		return facts, err
 	}
 	node, err := p.Client.CoreV1().Nodes().Get(ctx, in.Node, metav1.GetOptions{})
@@ -195,8 +197,8 @@ func unchecked(err error, what string, facts *preflight.Facts) error {
 	return nil
 }
 
-func (p *Preflights) permissions(ctx context.Context, drain spec.Drain, facts *preflight.Facts) error {
-	needs := preflight.Needs(drain)
+func (p *Preflights) permissions(ctx context.Context, in PreflightInput, facts *preflight.Facts) error {
+	needs := preflight.Needs(in.Drain, in.WaitsForPods)
 	requests := make([]authorizationv1.ResourceAttributes, len(needs))
 	for i, need := range needs {
 		requests[i] = need.ResourceAttributes

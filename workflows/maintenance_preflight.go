@@ -52,7 +52,7 @@ func (m *maintenance) awaitPreflight() (preflight.Report, error) {
 	var report preflight.Report
 	ctx := long(m.steps, "wait until nothing would stop a drain of "+m.spec.Node)
 	err := workflow.ExecuteActivity(ctx, preflights.AwaitPreflight, activities.PreflightInput{
-		Node: m.spec.Node, Drain: m.spec.Drain, BlockedSignal: SignalDrainBlocked,
+		Node: m.spec.Node, Drain: m.spec.Drain, WaitsForPods: m.spec.WaitForPodCompletion != nil, BlockedSignal: SignalDrainBlocked,
 	}).Get(ctx, &report)
 	if err == nil && report.ProblemCount() > 0 && !report.Has(preflight.NodeMissing) {
 		err = errors.New("the preflight ended before its time")

@@ -98,7 +98,7 @@ func checkPreflight(ctx workflow.Context, m spec.Maintenance, together []string)
 	ctx = workflow.WithActivityOptions(ctx, options)
 	var report preflight.Report
 	err := workflow.ExecuteActivity(ctx, preflights.CheckPreflight, activities.PreflightInput{
-		Node: m.Node, Drain: m.Drain, Together: together,
+		Node: m.Node, Drain: m.Drain, WaitsForPods: m.WaitForPodCompletion != nil, Together: together,
 	}).Get(ctx, &report)
 	return report, err
 }

@@ -200,7 +200,7 @@ func codes(findings []preflight.Finding) string {
 func TestNodePermissionsAndRoom(t *testing.T) {
 	facts := factsOf(pod("shy", func(p *preflight.PodFacts) { p.Wish = "karpenter.sh/do-not-disrupt=true" }))
 	facts.Node.Ready = false
-	facts.Denied = []preflight.Need{preflight.Needs(drainOf(t, `{}`))[4], preflight.Needs(drainOf(t, `{}`))[0]}
+	facts.Denied = []preflight.Need{preflight.Needs(drainOf(t, `{}`), false)[4], preflight.Needs(drainOf(t, `{}`), false)[0]}
 	facts.Unchecked = []string{"the room could not be looked at"}
 	facts.Room = &preflight.Room{Unplaced: []preflight.Unplaced{{Pod: "ns/big", Message: "no room"}, {Pod: "ns/own", Message: "pinned", Bound: true}}}
 	r := decide(t, `{}`, facts)
@@ -247,23 +247,28 @@ func TestNeeds(t *testing.T) {
 		told = "(create events), (patch events)"
 		all  = pods + ", " + pdbs + ", delete pods, " + told
 	)
-	for name, c := range map[string]struct{ drain, needs string }{
-		"none":        {`{"mode":"none"}`, node},
-		"external":    {`{"mode":"external"}`, node},
-		"wait":        {`{"mode":"wait","via":"evictionRequest"}`, pods},
-		"evict":       {`{}`, pods + ", " + pdbs + ", " + told},
-		"bypass":      {`{"escalation":[{"after":"1h","do":"bypassBudget"}]}`, all},
-		"kill":        {`{"escalation":[{"after":"1h","do":"kill"}]}`, all},
-		"daemon sets": {`{"plan":{"include":["DaemonSet"]}}`, all},
+	for name, c := range map[string]struct {
+		drain, needs string
+		waits        bool
+	}{
+		"none":        {`{"mode":"none"}`, node, false},
+		"none, waits": {`{"mode":"none","waitForVolumeDetach":true}`, pods, true},
+		"waits too":   {`{}`, pods + ", " + pdbs + ", " + told, true},
+		"external":    {`{"mode":"external"}`, node, false},
+		"wait":        {`{"mode":"wait","via":"evictionRequest"}`, pods, false},
+		"evict":       {`{}`, pods + ", " + pdbs + ", " + told, false},
+		"bypass":      {`{"escalation":[{"after":"1h","do":"bypassBudget"}]}`, all, false},
+		"kill":        {`{"escalation":[{"after":"1h","do":"kill"}]}`, all, false},
+		"daemon sets": {`{"plan":{"include":["DaemonSet"]}}`, all, false},
 		"volumes": {`{"mode":"wait","waitForVolumeDetach":true}`,
-			pods + ", list volumeattachments.storage.k8s.io, watch volumeattachments.storage.k8s.io, get persistentvolumeclaims"},
+			pods + ", list volumeattachments.storage.k8s.io, watch volumeattachments.storage.k8s.io, get persistentvolumeclaims", false},
 		"requests": {`{"via":"evictionRequest"}`, pods + ", " + pdbs + ", " +
 			"list evictionrequests.lifecycle.k8s.io, watch evictionrequests.lifecycle.k8s.io, create evictionrequests.lifecycle.k8s.io, " +
 			"patch evictionrequests.lifecycle.k8s.io, delete evictionrequests.lifecycle.k8s.io, " +
-			"list evictions.lifecycle.k8s.io, watch evictions.lifecycle.k8s.io, " + told},
+			"list evictions.lifecycle.k8s.io, watch evictions.lifecycle.k8s.io, " + told, false},
 	} {
 		var got []string
-		for _, n := range preflight.Needs(drainOf(t, c.drain)) {
+		for _, n := range preflight.Needs(drainOf(t, c.drain), c.waits) {
 			got = append(got, short(n))
 		}
 		if diff := cmp.Diff(strings.Split(c.needs, ", "), got); diff != "" {
@@ -292,7 +297,7 @@ func short(n preflight.Need) string {
 
 func TestANeedSaysItsNamespace(t *testing.T) {
 	var texts []string
-	for _, n := range preflight.Needs(drainOf(t, `{}`)) {
+	for _, n := range preflight.Needs(drainOf(t, `{}`), false) {
 		if n.Optional {
 			texts = append(texts, n.String())
 		}

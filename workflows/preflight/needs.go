@@ -34,20 +34,21 @@ func (n Need) String() string {
 	return text
 }
 
-// Needs are the permissions that a maintenance with such a drain needs: those for the node, those for its pods, and those
-// to evict them.
-func Needs(drain spec.Drain) []Need {
+// Needs are the permissions that a maintenance with such a drain needs: those for the node, those for its pods, which it may
+// wait for before the drain too, and those to evict them.
+func Needs(drain spec.Drain, waitsForPods bool) []Need {
 	needs := all("", "nodes", "get", "list", "watch", "patch")
 	for _, need := range all("", "events", "create") {
 		need.Optional, need.Namespace = true, metav1.NamespaceDefault // Events on nodes live there
 		needs = append(needs, need)
 	}
-	if drain.Mode == spec.ModeNone || drain.Mode == spec.ModeExternal {
+	drains := drain.Mode == spec.ModeWait || drain.Mode == spec.ModeEvict
+	if !drains && !waitsForPods {
 		return needs
 	}
 	needs = append(needs, all("", "pods", "list", "watch")...)
 	needs = append(needs, all("apps", "daemonsets", "get")...)
-	if drain.WaitForVolumeDetach {
+	if drains && drain.WaitForVolumeDetach {
 		needs = append(needs, all("storage.k8s.io", "volumeattachments", "list", "watch")...)
 		needs = append(needs, all("", "persistentvolumeclaims", "get")...)
 	}
