@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -259,4 +261,39 @@ func TestADrainWaitsForVolumesToBeDetached(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.until(run, workflows.Ready)
+}
+
+func TestADrainDoesNotWaitForTheVolumesOfPodsThatStay(t *testing.T) {
+	s := newSite(t, "")
+	ns, volume, none := s.namespace(), "pv-"+s.name, ""
+	attachments := s.kube.StorageV1().VolumeAttachments()
+	_, err1 := attachments.Create(s.ctx, &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: volume},
+		Spec: storagev1.VolumeAttachmentSpec{
+			Attacher: "csi.example.com", NodeName: "worker-01", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume},
+		},
+	}, metav1.CreateOptions{})
+	t.Cleanup(func() { _ = attachments.Delete(context.Background(), volume, metav1.DeleteOptions{}) })
+	_, err2 := s.kube.CoreV1().PersistentVolumeClaims(ns).Create(s.ctx, &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: "data"},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			VolumeName: volume, StorageClassName: &none, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		},
+	}, metav1.CreateOptions{})
+	stays := template("stays", nil)
+	stays.Spec.NodeName = "worker-01" // no scheduler waits for the claim
+	stays.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
+	}}}
+	_, err3 := s.kube.CoreV1().Pods(ns).Create(s.ctx, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "stays", Labels: stays.Labels}, Spec: stays.Spec,
+	}, metav1.CreateOptions{})
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	s.until(s.beginWith("worker-01", `"drain":{"podSelector":"app!=stays","waitForVolumeDetach":true}`), workflows.Ready)
+	if left := s.pods(ns); len(left) != 1 || left[0].DeletionTimestamp != nil {
+		t.Errorf("pods %+v, want the one that stays", left)
+	}
 }

@@ -244,7 +244,7 @@ func TestNeeds(t *testing.T) {
 		node = "get nodes, list nodes, watch nodes, patch nodes, (create events default)"
 		pods = node + ", list pods, watch pods, get daemonsets.apps"
 		pdbs = "create pods/eviction, list poddisruptionbudgets.policy, watch poddisruptionbudgets.policy"
-		told = "(create events), (patch events)"
+		told = "(create events)"
 		all  = pods + ", " + pdbs + ", delete pods, " + told
 	)
 	for name, c := range map[string]struct {
@@ -302,7 +302,7 @@ func TestANeedSaysItsNamespace(t *testing.T) {
 			texts = append(texts, n.String())
 		}
 	}
-	want := "create events in the core API group (namespace default); create events in the core API group; patch events in the core API group"
+	want := "create events in the core API group (namespace default); create events in the core API group"
 	if got := strings.Join(texts, "; "); got != want {
 		t.Error(got)
 	}

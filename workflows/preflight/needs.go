@@ -69,8 +69,8 @@ func evicting(drain spec.Drain) []Need {
 		needs = append(needs, all("lifecycle.k8s.io", "evictionrequests", "list", "watch", "create", "patch", "delete")...)
 		needs = append(needs, all("lifecycle.k8s.io", "evictions", "list", "watch")...)
 	}
-	// Events on pods; client-go's recorder patches those that it repeats.
-	for _, need := range all("", "events", "create", "patch") {
+	// Events on pods.
+	for _, need := range all("", "events", "create") {
 		need.Optional = true
 		needs = append(needs, need)
 	}
