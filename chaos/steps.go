@@ -32,7 +32,8 @@ func (s step) atRequest() bool { return s.task == "" && s.call == nil }
 func (s step) isCall(c call) bool {
 	switch {
 	case s.task != "":
-		return c.activity == s.task && (c.isTask() || c.answersTask())
+		// A task comes by a poll, or at once with the answer to the workflow task that scheduled it.
+		return c.activity == s.task && !c.beats()
 	case s.call != nil:
 		return s.call(c)
 	default:
@@ -89,7 +90,7 @@ func sends(signal string) func(call) bool {
 }
 
 func beats(activity string) func(call) bool {
-	return func(c call) bool { return c.method == "RecordActivityTaskHeartbeat" && c.activity == activity }
+	return func(c call) bool { return c.beats() && c.activity == activity }
 }
 
 func oneNode(r *request) bool { return strings.HasPrefix(r.path, "/api/v1/nodes/") }

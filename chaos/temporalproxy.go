@@ -111,6 +111,8 @@ func (p *temporalProxy) carry(_ any, stream grpc.ServerStream) error {
 
 func (c call) isTask() bool { return c.method == "PollActivityTaskQueue" }
 
+func (c call) beats() bool { return c.method == "RecordActivityTaskHeartbeat" }
+
 // answersTask tells that the call ends an activity, whose work is done by then.
 func (c call) answersTask() bool { return strings.HasPrefix(c.method, "RespondActivityTask") }
 
