@@ -257,8 +257,8 @@ func TestPodWhoseNameIsAnothersIsNotAskedForAgain(t *testing.T) {
 		return true
 	}
 	d.start(evict)
-	d.told() // the watch still shows it
-	time.Sleep(2 * time.Second)
+	d.told()                    // the watch still shows it
+	time.Sleep(2 * time.Second) // that it is not asked for again has no event to wait for
 	if n := len(d.evictions()); n != 1 {
 		t.Errorf("%d evictions", n)
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/temporal"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,12 +58,9 @@ func (s *site) account(rules ...rbacv1.PolicyRule) string {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: ns},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: "worker"}},
 	}, metav1.CreateOptions{})
-	token, err4 := accounts.CreateToken(s.ctx, "worker", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
-		s.Fatal(err)
-	}
 	file := filepath.Join(s.options.Dir, "kubeconfig")
-	if err := writeKubeconfig(shared.cluster.Kubeconfig, file, token.Status.Token); err != nil {
+	err4 := writeKubeconfig(s.ctx, shared.cluster, ns, "worker", file)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		s.Fatal(err)
 	}
 	return file

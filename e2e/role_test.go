@@ -30,6 +30,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"drydock/deploy/devstack"
+	"drydock/k8s"
 )
 
 // roleFile is what Drydock ships for its worker's account, under which all tests' workers run.
@@ -39,7 +40,7 @@ const (
 	accountUser = "system:serviceaccount:drydock:" + accountName
 )
 
-// role is what the file holds.
+// shippedObjects are what the file holds.
 func shippedObjects() ([]runtime.Object, error) {
 	content, err := os.ReadFile(roleFile)
 	if err != nil {
@@ -86,14 +87,8 @@ func createAccount(ctx context.Context, cluster *devstack.Cluster, dir string) (
 			return "", err
 		}
 	}
-	seconds := int64((12 * time.Hour).Seconds())
-	token, err := kube.CoreV1().ServiceAccounts("drydock").CreateToken(ctx, accountName,
-		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
-	if err != nil {
-		return "", err
-	}
 	file := filepath.Join(dir, "worker.kubeconfig")
-	if err := writeKubeconfig(cluster.Kubeconfig, file, token.Status.Token); err != nil {
+	if err := writeKubeconfig(ctx, cluster, "drydock", accountName, file); err != nil {
 		return "", err
 	}
 	account, err := clientOf(file)
@@ -106,14 +101,20 @@ func createAccount(ctx context.Context, cluster *devstack.Cluster, dir string) (
 	})
 }
 
-// writeKubeconfig makes a kubeconfig of another one, with a token as its only credential.
-func writeKubeconfig(from, file, token string) error {
-	config, err := clientcmd.LoadFromFile(from)
+// writeKubeconfig makes a kubeconfig with a token of a service account as its only credential.
+func writeKubeconfig(ctx context.Context, cluster *devstack.Cluster, namespace, account, file string) error {
+	seconds := int64((12 * time.Hour).Seconds())
+	token, err := cluster.Client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account,
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	config, err := clientcmd.LoadFromFile(cluster.Kubeconfig)
 	if err != nil {
 		return err
 	}
 	for name := range config.AuthInfos {
-		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token}
+		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
@@ -122,11 +123,7 @@ func writeKubeconfig(from, file, token string) error {
 }
 
 func clientOf(kubeconfig string) (kubernetes.Interface, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return nil, err
-	}
-	return kubernetes.NewForConfig(config)
+	return k8s.NewClient(k8s.Options{Kubeconfig: kubeconfig, QPS: 200, Burst: 400, UserAgent: "e2e"})
 }
 
 // may asks the API server what an account may do.
