@@ -89,11 +89,15 @@ func (a *attempt) run(ctx context.Context) error {
 		return fmt.Errorf("before the fault: %w", err)
 	}
 	fields := `,"waitForPodCompletion":{"podSelector":"app=batch"},"drain":{"plan":{"include":["Default","DaemonSet"]}}`
-	if a.cell != nil && a.cell.step.preflight {
-		fields = `,"preflight":"fail"` + fields
+	together := [][]string{a.nodes[:]}
+	if a.cell != nil && a.cell.step.preflight != "" {
+		fields = fmt.Sprintf(`,"preflight":%q`, a.cell.step.preflight) + fields
+		together = [][]string{a.nodes[:1], a.nodes[1:]}
 	}
-	if err := a.maintain(ctx, "chaos", fields, endsWithin, a.nodes[:]...); err != nil {
-		return errors.Join(err, a.back(ctx), a.endBatch(ctx))
+	for _, nodes := range together {
+		if err := a.maintain(ctx, "chaos", fields, endsWithin, nodes...); err != nil {
+			return errors.Join(err, a.back(ctx), a.endBatch(ctx))
+		}
 	}
 	var problems []error
 	// A slot that the fault left behind would keep the next maintenance from its own. A fault that comes no sooner than

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"drydock/workflows"
+	"drydock/workflows/spec"
 )
 
 // step is something a maintenance, or the scheduler for it, does: one that the proxies can recognize. Its boundary is
@@ -23,8 +24,9 @@ type step struct {
 	rewatch bool
 	// rebuild terminates the scheduler while a node is held.
 	rebuild bool
-	// preflight asks for a preflight before the slot.
-	preflight bool
+	// preflight asks for a preflight before the slot, of one node after the other: a node out of service leaves no room
+	// for the other's pods.
+	preflight string
 }
 
 func (s step) atRequest() bool { return s.task == "" && s.call == nil }
@@ -50,7 +52,8 @@ func (s step) isRequest(r *request) bool {
 
 // steps are all steps, in the order in which a maintenance comes to them.
 var steps = []step{
-	{name: "preflight", what: "activity CheckPreflight, and its requests", task: "CheckPreflight", preflight: true},
+	{name: "preflight", what: "activity CheckPreflight, and its requests", task: "CheckPreflight", preflight: spec.PreflightFail},
+	{name: "await-preflight", what: "activity AwaitPreflight, and its requests", task: "AwaitPreflight", preflight: spec.PreflightWait},
 	{name: "slot-request", what: "the maintenance asks the scheduler for its slot", call: command(signals(workflows.SignalSlotRequest))},
 	{name: "observe", what: "activity ObserveNodes, and the watch of all nodes", task: "ObserveNodes", requests: allNodes, rewatch: true},
 	{name: "slot-granted", what: "the scheduler grants the slot", call: command(signals(workflows.SignalSlotGranted))},

@@ -63,7 +63,7 @@ func Run(ctx context.Context, o Options) error {
 		if err != nil {
 			return err
 		}
-		podEvents = k8s.NewPodEvents(events)
+		podEvents = k8s.NewPodEvents(events, o.Logger)
 		defer podEvents.Stop()
 	}
 	registry := prometheus.NewRegistry()
