@@ -12,6 +12,9 @@ import (
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"drydock/deploy/devstack"
 	"drydock/k8s"
@@ -23,6 +26,8 @@ const (
 	// call or not before the next maintenance.
 	endsWithin  = 5 * time.Minute
 	firesWithin = 12 * time.Second
+	// shutFor is how long a budget stays shut where no fault happens.
+	shutFor = 45 * time.Second
 	// probeWithin bounds a maintenance that finds its slot free.
 	probeWithin = 2 * time.Minute
 )
@@ -82,7 +87,7 @@ type attempt struct {
 	recovered chan error
 }
 
-func (a *attempt) run(ctx context.Context) error {
+func (a *attempt) run(ctx context.Context) (problem error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if err := a.prepare(ctx); err != nil {
@@ -93,6 +98,13 @@ func (a *attempt) run(ctx context.Context) error {
 	if a.cell != nil && a.cell.step.preflight != "" {
 		fields = fmt.Sprintf(`,"preflight":%q`, a.cell.step.preflight) + fields
 		together = [][]string{a.nodes[:1], a.nodes[1:]}
+	}
+	if a.cell != nil && a.cell.step.shut {
+		opened, err := a.shutBudget(ctx)
+		if err != nil {
+			return fmt.Errorf("before the fault: %w", err)
+		}
+		defer func() { problem = errors.Join(problem, <-opened) }()
 	}
 	for _, nodes := range together {
 		if err := a.maintain(ctx, "chaos", fields, endsWithin, nodes...); err != nil {
@@ -200,6 +212,26 @@ func (a *attempt) back(ctx context.Context) error {
 	default:
 		return nil
 	}
+}
+
+// shutBudget protects the pod that is pinned to the first node until the fault has happened.
+func (a *attempt) shutBudget(ctx context.Context) (opened <-chan error, err error) {
+	none := intstr.FromInt32(0)
+	budgets := a.kube.PolicyV1().PodDisruptionBudgets(a.name)
+	if _, err := budgets.Create(ctx, &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: "shut"},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MaxUnavailable: &none, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web-1"}},
+		},
+	}, metav1.CreateOptions{}); err != nil {
+		return nil, err
+	}
+	done := make(chan error, 1)
+	go func() {
+		a.happened(ctx, shutFor)
+		done <- budgets.Delete(context.WithoutCancel(ctx), "shut", metav1.DeleteOptions{})
+	}()
+	return done, nil
 }
 
 // happened waits until the fault has happened, and lets things go on.

@@ -27,6 +27,8 @@ type step struct {
 	// preflight asks for a preflight before the slot, of one node after the other: a node out of service leaves no room
 	// for the other's pods.
 	preflight string
+	// shut lets a budget refuse a pod of the first node until the fault has happened.
+	shut bool
 }
 
 func (s step) atRequest() bool { return s.task == "" && s.call == nil }
@@ -65,7 +67,7 @@ var steps = []step{
 	{name: "drain", what: "activity Drain, and its watch of the pods", task: "Drain", requests: podsOfNode},
 	{name: "evict", what: "the eviction of a pod", requests: evicts},
 	{name: "budgets", what: "the look at the budgets after one refused", requests: readsBudgets},
-	{name: "blocked", what: "the drain tells its workflow what blocks", call: sends(workflows.SignalDrainBlocked)},
+	{name: "blocked", what: "the drain tells its workflow what blocks", call: sends(workflows.SignalDrainBlocked), shut: true},
 	{name: "heartbeat", what: "the drain shows that it lives", call: beats("Drain")},
 	{name: "taint", what: "the patch that keeps DaemonSet pods away", requests: taints},
 	{name: "delete", what: "the deletion of a DaemonSet's pod", requests: deletesPod},

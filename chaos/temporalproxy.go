@@ -128,14 +128,14 @@ func sideOfAnswer(c call) when {
 func (p *temporalProxy) read(full string, in []byte) call {
 	c := call{method: full[strings.LastIndex(full, "/")+1:]}
 	switch c.method {
-	case "RespondActivityTaskCompleted", "RespondActivityTaskFailed", "RespondActivityTaskCanceled", "RecordActivityTaskHeartbeat":
-		// The token is the first field of all four.
-		var request workflowservice.RespondActivityTaskCompletedRequest
-		if proto.Unmarshal(in, &request) == nil {
-			p.mu.Lock()
-			c.activity = p.tasks[string(request.TaskToken)]
-			p.mu.Unlock()
-		}
+	case "RespondActivityTaskCompleted":
+		c.activity = p.activityOf(in, &workflowservice.RespondActivityTaskCompletedRequest{})
+	case "RespondActivityTaskFailed":
+		c.activity = p.activityOf(in, &workflowservice.RespondActivityTaskFailedRequest{})
+	case "RespondActivityTaskCanceled":
+		c.activity = p.activityOf(in, &workflowservice.RespondActivityTaskCanceledRequest{})
+	case "RecordActivityTaskHeartbeat":
+		c.activity = p.activityOf(in, &workflowservice.RecordActivityTaskHeartbeatRequest{})
 	case "SignalWorkflowExecution":
 		var request workflowservice.SignalWorkflowExecutionRequest
 		if proto.Unmarshal(in, &request) == nil {
@@ -150,6 +150,19 @@ func (p *temporalProxy) read(full string, in []byte) call {
 		}
 	}
 	return c
+}
+
+// activityOf is the type of the activity that a request of its task belongs to.
+func (p *temporalProxy) activityOf(in []byte, request interface {
+	proto.Message
+	GetTaskToken() []byte
+}) string {
+	if proto.Unmarshal(in, request) != nil {
+		return ""
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.tasks[string(request.GetTaskToken())]
 }
 
 func commandName(c *commandpb.Command) string {
