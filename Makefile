@@ -13,7 +13,7 @@ export GOFLAGS     := $(GOFLAGS) -trimpath
 STATIC_GO          := CGO_ENABLED=0 go
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop test build lint unit e2e record devcluster-test bench fuzz chaos chaos-short images clean drydock
+.PHONY: help demo demo-stop test build lint vuln unit e2e record devcluster-test bench fuzz chaos chaos-short images clean drydock
 
 help: ## show the targets
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -24,7 +24,7 @@ demo: build ## the main job, end to end, on a cluster of this machine (KEEP=1 le
 demo-stop: ## stop what `make demo KEEP=1` left running
 	@$(STATIC_GO) run ./deploy/demo --stop
 
-test: build lint unit e2e devcluster-test ## all tests
+test: build lint unit e2e chaos-short devcluster-test ## all tests
 	@echo "== all tests passed"
 
 build: drydock $(BIN)/devcluster $(BIN)/devtemporal ## drydock, drydock-worker, devcluster and devtemporal, into .bin
@@ -60,6 +60,20 @@ lint: $(TOOLS)/.built ## golangci-lint, and workflowcheck for determinism
 	@echo "== workflowcheck"
 	@$(TOOLS)/workflowcheck -test=false -config workflowcheck.yaml ./workflows
 
+# A module of its own: it wants other versions than golangci-lint.
+$(TOOLS)/.vuln-built: tools/vuln/go.mod tools/vuln/go.sum
+	@echo "== building govulncheck"
+	@cd tools/vuln && GOBIN=$(TOOLS) $(STATIC_GO) install tool
+	@touch $@
+
+VULN_DB ?= https://vuln.go.dev
+vuln: $(TOOLS)/.vuln-built ## known vulnerabilities in what is called (VULN_DB=URL for a mirror of the database)
+	@echo "== govulncheck"
+	@if out=$$(GOMAXPROCS=2 $(TOOLS)/govulncheck -db $(VULN_DB) ./... 2>&1); then echo "$$out"; \
+	elif echo "$$out" | grep -q 'fetching vulnerabilities'; then \
+		echo "$$out"; echo "NOT CHECKED: the vulnerability database cannot be reached from here (VULN_DB names a mirror)"; \
+	else echo "$$out"; exit 1; fi
+
 unit: ## everything but the end-to-end tests
 	@echo "== unit tests, with the race detector where cgo is at hand"
 	@go test $(if $(shell command -v gcc),-race) -timeout 30m $$(go list ./... | grep -v -e /e2e -e /chaos)
@@ -90,6 +104,7 @@ bench: build ## the benchmarks: a table, and bench.json (RUN=regexp chooses by n
 	@$(STATIC_GO) run ./bench $(if $(RUN),-run '$(RUN)')
 
 chaos-short: build ## a few faults, of those that make chaos lets happen
+	@echo "== a few faults (about a minute)"
 	@$(STATIC_GO) test -timeout 15m -count 1 ./chaos/...
 
 chaos: build ## every fault before and after every step: a matrix, and chaos.json (RUN=regexp chooses by name)
