@@ -1,0 +1,156 @@
+package record
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// document is what is shown, before it is text or Markdown.
+type document struct {
+	title  string
+	facts  []fact
+	tables []table
+}
+
+type fact struct{ name, value string }
+
+type table struct {
+	title  string
+	header []string
+	rows   [][]string
+	// none is said where there are no rows; without it such a table is left out.
+	none string
+	// more says what was left out.
+	more string
+}
+
+func (d *document) fact(name, value string) {
+	if value != "" {
+		d.facts = append(d.facts, fact{name, value})
+	}
+}
+
+func (d *document) table(t table) {
+	if len(t.rows) > 0 || t.none != "" {
+		d.tables = append(d.tables, t)
+	}
+}
+
+// text is for a terminal.
+func (d document) text() string {
+	var b strings.Builder
+	if len(d.facts) > 0 {
+		rows := make([][]string, len(d.facts))
+		for i, f := range d.facts {
+			rows[i] = []string{f.name + ":", f.value}
+		}
+		b.WriteString(aligned(rows))
+	}
+	for _, t := range d.tables {
+		if b.Len() > 0 {
+			b.WriteString("\n")
+		}
+		margin := ""
+		if t.title != "" {
+			fmt.Fprintf(&b, "%s:\n", t.title)
+			margin = "  "
+		}
+		if len(t.rows) == 0 {
+			fmt.Fprintf(&b, "%s%s\n", margin, t.none)
+			continue
+		}
+		rows := [][]string{make([]string, len(t.header))}
+		for i, name := range t.header {
+			rows[0][i] = strings.ToUpper(name)
+		}
+		for l := range strings.Lines(aligned(append(rows, t.rows...))) {
+			b.WriteString(margin + l)
+		}
+		if t.more != "" {
+			fmt.Fprintf(&b, "%s%s\n", margin, oneLine(t.more))
+		}
+	}
+	return b.String()
+}
+
+// aligned are rows in columns, without the spaces that empty last cells would leave at the ends of lines.
+func aligned(rows [][]string) string {
+	var columns, b strings.Builder
+	w := tabwriter.NewWriter(&columns, 0, 8, 2, ' ', 0)
+	for _, row := range rows {
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i] = oneLine(cell)
+		}
+		fmt.Fprintln(w, strings.Join(cells, "\t"))
+	}
+	// It writes to memory and has no error to report.
+	_ = w.Flush()
+	for l := range strings.Lines(columns.String()) {
+		b.WriteString(strings.TrimRight(l, " \n") + "\n")
+	}
+	return b.String()
+}
+
+// markdown is for a ticket, in the dialect that GitHub, GitLab and most trackers share.
+func (d document) markdown() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "## %s\n", inMarkdown(d.title))
+	if len(d.facts) > 0 {
+		b.WriteString("\n")
+		for _, f := range d.facts {
+			fmt.Fprintf(&b, "- **%s:** %s\n", inMarkdown(f.name), inMarkdown(f.value))
+		}
+	}
+	for _, t := range d.tables {
+		b.WriteString("\n")
+		if t.title != "" {
+			fmt.Fprintf(&b, "### %s\n\n", inMarkdown(t.title))
+		}
+		if len(t.rows) == 0 {
+			fmt.Fprintf(&b, "%s\n", inMarkdown(t.none))
+			continue
+		}
+		markdownRow(&b, t.header)
+		b.WriteString(strings.Repeat("| --- ", len(t.header)) + "|\n")
+		for _, row := range t.rows {
+			markdownRow(&b, row)
+		}
+		if t.more != "" {
+			fmt.Fprintf(&b, "\n%s\n", inMarkdown(t.more))
+		}
+	}
+	return b.String()
+}
+
+func markdownRow(b *strings.Builder, cells []string) {
+	for _, cell := range cells {
+		b.WriteString("| " + inMarkdown(cell) + " ")
+	}
+	b.WriteString("|\n")
+}
+
+// clock writes moments: of the day of now without their date.
+func clock(now time.Time) func(time.Time) string {
+	return func(t time.Time) string {
+		t = t.In(now.Location())
+		switch {
+		case t.IsZero():
+			return ""
+		case t.Year() == now.Year() && t.YearDay() == now.YearDay():
+			return t.Format(time.TimeOnly)
+		default:
+			return t.Format(time.DateTime)
+		}
+	}
+}
+
+// inUTC writes moments for readers whose time zone is not known.
+func inUTC(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02 15:04:05Z")
+}

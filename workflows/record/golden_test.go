@@ -1,0 +1,152 @@
+package record
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+
+func before(d time.Duration) time.Time { return noon.Add(-d) }
+
+// golden compares with a file of testdata; UPDATE_GOLDEN=1 writes it instead.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".golden")
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("want - got +\n%s", diff)
+	}
+}
+
+// full is a record with everything that a record can have.
+func full() Record {
+	return Record{
+		Schema: Schema, WorkflowID: "blue/node-maintenance/worker-01/ops", RunID: "run-1", Cluster: "blue",
+		Node: "worker-01", NodeUID: "0b5c", Requestor: "ops", AdditionalRequestors: []string{"net"}, Owner: "team infra",
+		Reason: "kernel 6.12 <now>", Ticket: "OPS-7", Type: "planned", Phase: "Completed", Attempts: 2,
+		CreatedAt: before(26 * time.Hour), EndedAt: before(time.Hour),
+		Approval: &Approval{By: "jane@host", Comment: "go | ahead", At: before(25 * time.Hour)},
+		Slot:     &Slot{RequestID: "run-1/2", RequestedAt: before(24 * time.Hour), GrantedAt: before(23 * time.Hour)},
+		Phases: []Phase{
+			{Phase: "Pending", At: before(26 * time.Hour)},
+			{Phase: "Cordoning", At: before(23 * time.Hour)},
+			{Phase: "Draining", At: before(23*time.Hour - 2*time.Second)},
+			{Phase: "Draining", At: before(22 * time.Hour), Message: "somebody made the node schedulable; cordoned again (1 of 3)"},
+			{Phase: "Ready", At: before(2 * time.Hour), Message: "ready\nat last"},
+			{Phase: "Releasing", At: before(time.Hour + time.Minute)},
+			{Phase: "Completed", At: before(time.Hour)},
+		},
+		MorePhases: 3,
+		States:     []State{{ID: "run-1/1", Sequence: 1, State: "MaintenanceStarted", At: before(23 * time.Hour)}},
+		Drain: &Drain{
+			Evicted: 7, Total: 8, SkippedPods: []string{"batch/crawler-0"}, MorePods: 6,
+			Pods: []Pod{{Pod: "default/web-1", UID: "u1", At: before(22 * time.Hour), How: "evicted"}},
+		},
+		Blockers: []Blocker{
+			{Pod: "default/db-0", Owner: "StatefulSet db", Reason: "DisruptionBudget", Message: "budget db allows 0 disruptions", Since: before(23 * time.Hour), Until: before(20 * time.Hour)},
+			{Pod: "default/bare", Reason: "NoController", Since: before(22 * time.Hour)},
+		},
+		MoreBlockers:  1,
+		Escalations:   []Escalation{{At: before(21 * time.Hour), Do: "bypassBudget", By: "jane@host", Why: "team db agrees"}},
+		Messages:      []Message{{At: before(61 * time.Minute), Name: "done", By: "ops@host", Comment: "all well", Effect: "ops is done"}},
+		Hooks:         []Hook{{Name: "silence", When: "BeforeCordon", Outcome: "done", At: before(23 * time.Hour)}},
+		Validation:    []Check{{Name: "Ready", OK: true, At: before(62 * time.Minute)}, {Name: "gpu", Message: "0 of 8", At: before(63 * time.Minute)}},
+		Notifications: []Notification{{Channel: "oncall", Event: "MaintenanceStarted", At: before(23 * time.Hour), Outcome: "sent"}},
+		Specification: json.RawMessage(`{"node":"worker-01"}`),
+	}
+}
+
+// short is a maintenance that ended after an hour, half of it spent in Draining.
+func short(node, run, phase string, endedBefore time.Duration) Record {
+	end := before(endedBefore)
+	return Record{
+		Schema: Schema, WorkflowID: "node-maintenance/" + node + "/ops", RunID: run, Node: node, Requestor: "ops", Phase: phase, Attempts: 1,
+		CreatedAt: end.Add(-time.Hour), EndedAt: end,
+		Phases: []Phase{
+			{Phase: "Pending", At: end.Add(-time.Hour)},
+			{Phase: "Draining", At: end.Add(-30 * time.Minute)},
+			{Phase: phase, At: end},
+		},
+	}
+}
+
+func running() Record {
+	r := short("worker-02", "run-9", "", 0)
+	r.Phases = []Phase{{Phase: "Pending", At: before(90 * time.Minute)}}
+	r.Phase, r.CreatedAt, r.EndedAt, r.AsOf = "Pending", before(90*time.Minute), time.Time{}, noon
+	return r
+}
+
+func TestRecordsAreShown(t *testing.T) {
+	failed := short("worker-01", "run-2", "Failed", 3*time.Hour)
+	failed.Failure = "no room\tfor pod a/b"
+	golden(t, "table", Table([]Record{running(), full(), failed}, noon))
+	golden(t, "text", Text(full(), noon))
+	golden(t, "text_running", Text(running(), noon))
+	golden(t, "markdown", Markdown(full()))
+	if got := Table(nil, noon); got != "" {
+		t.Errorf("no records are shown as %q", got)
+	}
+}
+
+func TestTimesAreShownInTheReadersZone(t *testing.T) {
+	zone := time.FixedZone("east", 2*60*60)
+	if got := Text(running(), noon.In(zone)); !strings.Contains(got, "not ended at 14:00:00") {
+		t.Errorf("got %s", got)
+	}
+	if got := Markdown(running()); !strings.Contains(got, "not ended at 2026-07-01 12:00:00Z") {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestReportsAreShown(t *testing.T) {
+	report := Summarize(reported(), before(30*24*time.Hour), noon)
+	golden(t, "report", report.Text(noon))
+	golden(t, "report_markdown", report.Markdown())
+	asJSON, err := report.JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "report_json", string(asJSON))
+	golden(t, "report_none", Summarize(nil, before(time.Hour), noon).Text(noon))
+}
+
+func TestRecordsAsJSON(t *testing.T) {
+	none, err := JSON(nil)
+	if err != nil || string(none) != "[]\n" {
+		t.Errorf("no records are %q, %v", none, err)
+	}
+	data, err := JSON([]Record{full()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(data), "6.12 <now>") {
+		t.Error("< is escaped")
+	}
+	var again []Record
+	if err := json.Unmarshal(data, &again); err != nil {
+		t.Fatal(err)
+	}
+	again[0].Specification = full().Specification // it is indented with the rest
+	if diff := cmp.Diff([]Record{full()}, again); diff != "" {
+		t.Errorf("want - got +\n%s", diff)
+	}
+}

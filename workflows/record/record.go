@@ -1,0 +1,247 @@
+// Package record is the audit record of a maintenance: what it holds, what follows from it, and how it is shown.
+package record
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Schema names the form of a record. Fields may be added under the same name; a change of what one means gets another.
+const Schema = "drydock.dev/audit/v1"
+
+// Record is what is kept of one maintenance when Temporal has forgotten it. A maintenance is identified by WorkflowID and
+// RunID together: of two records with the same ones either can be dropped.
+type Record struct {
+	Schema               string   `json:"schema"`
+	WorkflowID           string   `json:"workflowId"`
+	RunID                string   `json:"runId"`
+	Cluster              string   `json:"cluster,omitempty"`
+	Node                 string   `json:"node"`
+	NodeUID              string   `json:"nodeUid,omitempty"`
+	Requestor            string   `json:"requestor"`
+	AdditionalRequestors []string `json:"additionalRequestors,omitempty"`
+	Owner                string   `json:"owner,omitempty"`
+	Reason               string   `json:"reason,omitempty"`
+	Ticket               string   `json:"ticket,omitempty"`
+	// Type is planned or unplanned.
+	Type string `json:"type,omitempty"`
+	// Phase is the end, or where a maintenance is that has not ended.
+	Phase   string `json:"phase,omitempty"`
+	Failure string `json:"failure,omitempty"`
+	// Attempts counts the slots asked for.
+	Attempts  int       `json:"attempts,omitempty"`
+	CreatedAt time.Time `json:"createdAt"`
+	EndedAt   time.Time `json:"endedAt,omitzero"`
+	// AsOf is when the record was made of a maintenance that has not ended.
+	AsOf     time.Time `json:"asOf,omitzero"`
+	Approval *Approval `json:"approval,omitempty"`
+	Slot     *Slot     `json:"slot,omitempty"`
+	Phases   []Phase   `json:"phases,omitempty"`
+	// MorePhases were left out of the middle of Phases, where there are very many.
+	MorePhases int     `json:"morePhases,omitempty"`
+	States     []State `json:"states,omitempty"`
+	Drain      *Drain  `json:"drain,omitempty"`
+	// Blockers are the pods that kept the node from being empty.
+	Blockers      []Blocker      `json:"blockers,omitempty"`
+	MoreBlockers  int            `json:"moreBlockers,omitempty"`
+	Escalations   []Escalation   `json:"escalations,omitempty"`
+	Messages      []Message      `json:"messages,omitempty"`
+	Hooks         []Hook         `json:"hooks,omitempty"`
+	Validation    []Check        `json:"validation,omitempty"`
+	Notifications []Notification `json:"notifications,omitempty"`
+	// Specification is the maintenance's input with all defaults.
+	Specification json.RawMessage `json:"specification,omitempty"`
+}
+
+// Approval is who allowed a maintenance, or denied it.
+type Approval struct {
+	By      string    `json:"by,omitempty"`
+	Comment string    `json:"comment,omitempty"`
+	At      time.Time `json:"at"`
+	Denied  bool      `json:"denied,omitempty"`
+}
+
+// Slot is the latest slot that was asked for.
+type Slot struct {
+	RequestID   string    `json:"requestId"`
+	RequestedAt time.Time `json:"requestedAt,omitzero"`
+	GrantedAt   time.Time `json:"grantedAt,omitzero"`
+}
+
+// Phase is a change of phase, or, where the phase is that of the entry before, something noteworthy in it.
+type Phase struct {
+	Phase   string    `json:"phase"`
+	At      time.Time `json:"at"`
+	Message string    `json:"message,omitempty"`
+}
+
+// State is a lifecycle state as it was told to the outside.
+type State struct {
+	ID       string    `json:"id"`
+	Sequence int       `json:"sequence"`
+	State    string    `json:"state"`
+	At       time.Time `json:"at"`
+	Message  string    `json:"message,omitempty"`
+}
+
+// Drain is how the node was emptied.
+type Drain struct {
+	// Evicted and Total count pods.
+	Evicted int `json:"evicted"`
+	Total   int `json:"total"`
+	// SkippedPods are those that an operator left on the node.
+	SkippedPods []string `json:"skippedPods,omitempty"`
+	Pods        []Pod    `json:"pods,omitempty"`
+	MorePods    int      `json:"morePods,omitempty"`
+}
+
+// Pod is a pod that left the node. How is one word, such as evicted or deleted.
+type Pod struct {
+	Pod string    `json:"pod"`
+	UID string    `json:"uid,omitempty"`
+	At  time.Time `json:"at"`
+	How string    `json:"how"`
+}
+
+// Blocker is a pod, "namespace/name", that kept the node from being empty.
+type Blocker struct {
+	Pod string `json:"pod"`
+	// Owner is who re-creates the pod, "Kind name"; empty for a bare pod.
+	Owner   string    `json:"owner,omitempty"`
+	Reason  string    `json:"reason"`
+	Message string    `json:"message,omitempty"`
+	Since   time.Time `json:"since"`
+	// Until is when it no longer was in the way; absent where it was until the drain ended.
+	Until time.Time `json:"until,omitzero"`
+}
+
+// Escalation is a rung that was taken. By is empty where its time had come.
+type Escalation struct {
+	At  time.Time `json:"at"`
+	Do  string    `json:"do"`
+	By  string    `json:"by,omitempty"`
+	Why string    `json:"why,omitempty"`
+}
+
+// Message is what somebody told the maintenance, and what became of it. By is what the sender claims to be.
+type Message struct {
+	At      time.Time `json:"at"`
+	Name    string    `json:"name"`
+	By      string    `json:"by,omitempty"`
+	Comment string    `json:"comment,omitempty"`
+	Effect  string    `json:"effect,omitempty"`
+}
+
+// Hook is a hook that was run: when says before or after what.
+type Hook struct {
+	Name    string    `json:"name"`
+	When    string    `json:"when"`
+	Outcome string    `json:"outcome"`
+	At      time.Time `json:"at"`
+	By      string    `json:"by,omitempty"`
+}
+
+// Check is a check of the node before it returned to production.
+type Check struct {
+	Name    string    `json:"name"`
+	OK      bool      `json:"ok"`
+	Message string    `json:"message,omitempty"`
+	At      time.Time `json:"at"`
+}
+
+// Notification is an event that was told on a channel, or could not be.
+type Notification struct {
+	Channel string    `json:"channel"`
+	Event   string    `json:"event"`
+	At      time.Time `json:"at"`
+	Outcome string    `json:"outcome"`
+}
+
+// Ended tells whether the maintenance has ended.
+func (r Record) Ended() bool { return !r.EndedAt.IsZero() }
+
+// Validate tells why a record cannot be kept: without its identity nobody could tell it from another.
+func (r Record) Validate() error {
+	var problems []error
+	if r.Schema != Schema {
+		problems = append(problems, fmt.Errorf("schema: %q is not known to this version; want %q", r.Schema, Schema))
+	}
+	for _, required := range []struct{ field, value string }{
+		{"workflowId", r.WorkflowID}, {"runId", r.RunID}, {"node", r.Node}, {"requestor", r.Requestor},
+	} {
+		if required.value == "" {
+			problems = append(problems, fmt.Errorf("%s: is missing, and identifies the record", required.field))
+		}
+	}
+	if r.CreatedAt.IsZero() {
+		problems = append(problems, errors.New("createdAt: is missing"))
+	}
+	return errors.Join(problems...)
+}
+
+// Encode is the record as one line of JSON, without the line's end.
+func (r Record) Encode() ([]byte, error) {
+	if err := r.Validate(); err != nil {
+		return nil, err
+	}
+	line, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the record of %s, run %s: %w", r.WorkflowID, r.RunID, err)
+	}
+	return line, nil
+}
+
+// Decode reads what Encode wrote. Fields that this version does not know are skipped: a newer one may have added them.
+func Decode(line []byte) (Record, error) {
+	var r Record
+	if err := json.Unmarshal(line, &r); err != nil {
+		return Record{}, fmt.Errorf("not an audit record: %w", err)
+	}
+	if err := r.Validate(); err != nil {
+		return Record{}, fmt.Errorf("not an audit record: %w", err)
+	}
+	return r, nil
+}
+
+// How much of the lists that grow with the cluster is kept; a record is written at once and has to stay small.
+const (
+	MaxPods          = 300
+	MaxBlockers      = 50
+	MaxNotifications = 200
+)
+
+// Bounded is the record with its long lists cut, and what was cut counted. Of the notifications the latest are kept.
+func (r Record) Bounded() Record {
+	if r.Drain != nil && len(r.Drain.Pods) > MaxPods {
+		drain := *r.Drain
+		drain.MorePods += len(drain.Pods) - MaxPods
+		drain.Pods = slices.Clone(drain.Pods[:MaxPods])
+		r.Drain = &drain
+	}
+	if extra := len(r.Blockers) - MaxBlockers; extra > 0 {
+		r.MoreBlockers += extra
+		r.Blockers = slices.Clone(r.Blockers[:MaxBlockers])
+	}
+	if extra := len(r.Notifications) - MaxNotifications; extra > 0 {
+		r.Notifications = slices.Clone(r.Notifications[extra:])
+	}
+	return r
+}
+
+// Distinct leaves out the records of a maintenance after its first one: a writer that is not sure whether a record was
+// written writes it again.
+func Distinct(records []Record) []Record {
+	type identity struct{ workflow, run string }
+	seen := make(map[identity]bool, len(records))
+	var distinct []Record
+	for _, r := range records {
+		if id := (identity{r.WorkflowID, r.RunID}); !seen[id] {
+			seen[id] = true
+			distinct = append(distinct, r)
+		}
+	}
+	return distinct
+}

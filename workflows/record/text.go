@@ -1,0 +1,67 @@
+package record
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// age is a duration as people say it: its two largest units.
+func age(d time.Duration) string {
+	d = max(d, 0)
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < 10*time.Minute:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	default:
+		return fmt.Sprintf("%dd%dh", int(d.Hours())/24, int(d.Hours())%24)
+	}
+}
+
+// oneLine keeps what comes from outside, such as reasons, from breaking a table, moving the cursor or turning the
+// direction of the text around it.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r), r == '\u2028', r == '\u2029':
+			return ' '
+		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, "�"))
+}
+
+// markdownEscapes make each character that has a meaning in Markdown, in a table of it or in HTML stand for itself. The
+// ones of HTML are escaped as HTML has it, since not everything that renders Markdown knows the backslash in front of them.
+var markdownEscapes = strings.NewReplacer(
+	`\`, `\\`, "`", "\\`", `*`, `\*`, `_`, `\_`, `[`, `\[`, `]`, `\]`, `|`, `\|`, `~`, `\~`, `#`, `\#`, `!`, `\!`, `$`, `\$`,
+	`<`, `&lt;`, `>`, `&gt;`, `&`, `&amp;`,
+)
+
+// inMarkdown is text that shows as it is, in one line: of a paragraph that has begun already, or of a table.
+func inMarkdown(text string) string { return markdownEscapes.Replace(strings.TrimSpace(oneLine(text))) }
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// joined joins the parts that are not empty.
+func joined(separator string, parts ...string) string {
+	var kept []string
+	for _, part := range parts {
+		if part != "" {
+			kept = append(kept, part)
+		}
+	}
+	return strings.Join(kept, separator)
+}
