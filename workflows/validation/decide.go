@@ -3,7 +3,6 @@ package validation
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -173,14 +172,13 @@ func (d *decision) allocatable(r Resource) {
 		return
 	}
 	matching, short := 0, []string{}
-	for _, offered := range slices.Sorted(maps.Keys(d.facts.Node.Allocatable)) {
-		if !r.Matches(offered) {
+	for _, offered := range d.facts.Node.Allocatable {
+		if !r.Matches(offered.Resource) {
 			continue
 		}
 		matching++
-		text := d.facts.Node.Allocatable[offered]
-		if amount, err := resource.ParseQuantity(text); err != nil || amount.Cmp(wanted) < 0 {
-			short = append(short, offered+" "+text)
+		if amount, err := resource.ParseQuantity(offered.Quantity); err != nil || amount.Cmp(wanted) < 0 {
+			short = append(short, offered.Resource+" "+offered.Quantity)
 		}
 	}
 	switch {

@@ -17,8 +17,8 @@ func ready(status string, since time.Time) validation.Facts {
 	}}}
 }
 
-func offers(allocatable map[string]string) validation.Facts {
-	return validation.Facts{Node: validation.Node{Allocatable: allocatable}}
+func offers(amounts ...validation.Amount) validation.Facts {
+	return validation.Facts{Node: validation.Node{Allocatable: amounts}}
 }
 
 func boots(before, now string) validation.Facts {
@@ -61,17 +61,17 @@ func TestDecide(t *testing.T) {
 		"boot ID not known": {restarted, boots("", "b"), false, "is not known"},
 		"no boot ID":        {restarted, boots("a", ""), false, "kubelet has to register"},
 
-		"enough":      {gpus(validation.Resource{Name: "nvidia.com/gpu", AtLeast: "8"}), offers(map[string]string{"nvidia.com/gpu": "8"}), true, "at least 8"},
-		"too few":     {gpus(validation.Resource{Name: "nvidia.com/gpu", AtLeast: "8"}), offers(map[string]string{"nvidia.com/gpu": "7"}), false, "offers nvidia.com/gpu 7, want at least 8"},
-		"none":        {gpus(validation.Resource{Name: "nvidia.com/gpu", AtLeast: "8"}), offers(map[string]string{"cpu": "8"}), false, "device plugin has to register"},
-		"other units": {gpus(validation.Resource{Name: "memory", AtLeast: "1Gi"}), offers(map[string]string{"memory": "1048577Ki"}), true, "at least 1Gi"},
+		"enough":      {gpus(validation.Resource{Name: "nvidia.com/gpu", AtLeast: "8"}), offers(validation.Amount{Resource: "nvidia.com/gpu", Quantity: "8"}), true, "at least 8"},
+		"too few":     {gpus(validation.Resource{Name: "nvidia.com/gpu", AtLeast: "8"}), offers(validation.Amount{Resource: "nvidia.com/gpu", Quantity: "7"}), false, "offers nvidia.com/gpu 7, want at least 8"},
+		"none":        {gpus(validation.Resource{Name: "nvidia.com/gpu", AtLeast: "8"}), offers(validation.Amount{Resource: "cpu", Quantity: "8"}), false, "device plugin has to register"},
+		"other units": {gpus(validation.Resource{Name: "memory", AtLeast: "1Gi"}), offers(validation.Amount{Resource: "memory", Quantity: "1048577Ki"}), true, "at least 1Gi"},
 		"one of those that match is short": {
 			gpus(validation.Resource{NameRegex: `nvidia\.com/mig-.*`, AtLeast: "2"}),
-			offers(map[string]string{"nvidia.com/mig-1g": "2", "nvidia.com/mig-2g": "0", "xnvidia.com/mig-2g": "0"}), false, "offers nvidia.com/mig-2g 0, want"},
+			offers(validation.Amount{Resource: "nvidia.com/mig-1g", Quantity: "2"}, validation.Amount{Resource: "nvidia.com/mig-2g", Quantity: "0"}, validation.Amount{Resource: "xnvidia.com/mig-2g", Quantity: "0"}), false, "offers nvidia.com/mig-2g 0, want"},
 		"all that match have it": {
-			gpus(validation.Resource{NameRegex: `nvidia\.com/mig-.*`, AtLeast: "2"}), offers(map[string]string{"nvidia.com/mig-1g": "2"}), true, "at least 2"},
+			gpus(validation.Resource{NameRegex: `nvidia\.com/mig-.*`, AtLeast: "2"}), offers(validation.Amount{Resource: "nvidia.com/mig-1g", Quantity: "2"}), true, "at least 2"},
 		"a regular expression matches whole names": {
-			gpus(validation.Resource{NameRegex: `gpu|cpu`, AtLeast: "2"}), offers(map[string]string{"nvidia.com/gpu": "2", "cpus": "2"}), false, "offers none"},
+			gpus(validation.Resource{NameRegex: `gpu|cpu`, AtLeast: "2"}), offers(validation.Amount{Resource: "nvidia.com/gpu", Quantity: "2"}, validation.Amount{Resource: "cpus", Quantity: "2"}), false, "offers none"},
 
 		"DaemonSets are ready":   {all, lacking(0), true, "all 7 have a Ready pod"},
 		"DaemonSets lack":        {all, lacking(2), false, "2 of 7 without a Ready pod on the node: b/logs has no pod; z/proxy has no pod"},

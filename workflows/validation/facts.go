@@ -20,8 +20,15 @@ type Node struct {
 	Missing    bool            `json:"missing,omitempty"`
 	BootID     string          `json:"bootID,omitempty"`
 	Conditions []NodeCondition `json:"conditions,omitempty"`
-	// Allocatable are quantities by resource.
-	Allocatable map[string]string `json:"allocatable,omitempty"`
+	// Allocatable is what the node offers to pods, sorted by resource.
+	Allocatable []Amount `json:"allocatable,omitempty"`
+}
+
+// Amount is how much of a resource there is.
+type Amount struct {
+	Resource string `json:"resource"`
+	// Quantity is a Kubernetes quantity.
+	Quantity string `json:"quantity"`
 }
 
 // NodeCondition is a condition as the node reports it.
