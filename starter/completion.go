@@ -20,7 +20,7 @@ type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCo
 func (a *app) registerCompletions(root *cobra.Command) {
 	for _, c := range root.Commands() {
 		switch c.Name() {
-		case "start", "exec", "rollout", "status", "preflight":
+		case "start", "exec", "rollout", "status", "preflight", "history":
 			c.ValidArgsFunction = a.complete(a.knownNodes, c.Name() == "start" || c.Name() == "rollout" || c.Name() == "preflight")
 		case "done", "failed", "retry", "cancel", "extend", "started", "drained", "join", "leave", "escalate", "skip-pod", "retry-now":
 			c.ValidArgsFunction = a.complete(a.nodesInMaintenance, false)

@@ -63,7 +63,11 @@ func (c *connection) latest(ctx context.Context, node, requestor string) (t targ
 // list finds the maintenances of a node, or of all nodes where none is named, newest first and at most limit where
 // that is not 0. Temporal's lists lag a little behind, so that one started a moment ago can be missing.
 func (c *connection) list(ctx context.Context, node string, running bool, limit int) ([]target, error) {
-	request := &workflowservice.ListWorkflowExecutionsRequest{Query: c.listQuery(node, running), PageSize: 500}
+	return c.listBy(ctx, c.listQuery(node, running), limit)
+}
+
+func (c *connection) listBy(ctx context.Context, query string, limit int) ([]target, error) {
+	request := &workflowservice.ListWorkflowExecutionsRequest{Query: query, PageSize: 500}
 	var found []target
 	for {
 		page, err := c.listPage(ctx, request)

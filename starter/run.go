@@ -144,7 +144,7 @@ func addGroups(root *cobra.Command, a *app) {
 		commands  []*cobra.Command
 	}{
 		{"run", "Run maintenances:", []*cobra.Command{newStart(a), newExec(a), newRollout(a)}},
-		{"see", "See what happens:", []*cobra.Command{newStatus(a), newList(a), newWatch(a), newPreflight(a)}},
+		{"see", "See what happens:", []*cobra.Command{newStatus(a), newList(a), newWatch(a), newPreflight(a), newHistory(a), newReport(a)}},
 		{"tell", "Tell a maintenance:", []*cobra.Command{
 			newDone(a), newFailed(a), newRetry(a), newCancel(a), newExtend(a), newStarted(a), newDrained(a), newJoin(a), newLeave(a),
 			newEscalate(a), newSkipPod(a), newRetryNow(a),

@@ -212,7 +212,7 @@ func TestObserveStaysBoundedAndKeepsTheWorst(t *testing.T) {
 	dropped := 0
 	for i := range 3 * MaxBlockers {
 		at := noon.Add(time.Duration(i) * time.Minute)
-		n := 0
+		var n int
 		all, n = Observe(all, []Blocker{{Pod: "a/stubborn", Since: noon}, {Pod: fmt.Sprintf("a/web-%d", i), Since: at}}, at)
 		dropped += n
 	}

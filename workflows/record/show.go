@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -15,7 +16,7 @@ func Table(records []Record, now time.Time) string {
 	t := table{header: []string{"started", "took", "phase", "requestor", "attempts", "why", "message"}}
 	for _, r := range records {
 		t.rows = append(t.rows, []string{
-			when(r.CreatedAt), age(Total(r)), r.Phase, r.Requestor, count(r.Attempts), why(r), message(r),
+			when(r.CreatedAt), age(Total(r)), phaseOf(r), r.Requestor, count(r.Attempts), why(r), message(r),
 		})
 	}
 	var d document
@@ -80,13 +81,16 @@ func describe(r Record, when func(time.Time) string) document {
 func phaseText(r Record, when func(time.Time) string) string {
 	switch {
 	case r.Ended():
-		return fmt.Sprintf("%s (%s to %s, %s)", r.Phase, when(r.CreatedAt), when(r.EndedAt), age(Total(r)))
+		return fmt.Sprintf("%s (%s to %s, %s)", phaseOf(r), when(r.CreatedAt), when(r.EndedAt), age(Total(r)))
 	case r.AsOf.IsZero():
-		return fmt.Sprintf("%s (since %s, not ended)", r.Phase, when(r.CreatedAt))
+		return fmt.Sprintf("%s (since %s, not ended)", phaseOf(r), when(r.CreatedAt))
 	default:
-		return fmt.Sprintf("%s (since %s, not ended at %s)", r.Phase, when(r.CreatedAt), when(r.AsOf))
+		return fmt.Sprintf("%s (since %s, not ended at %s)", phaseOf(r), when(r.CreatedAt), when(r.AsOf))
 	}
 }
+
+// phaseOf is never empty: of a maintenance that no worker speaks for the phase is not known.
+func phaseOf(r Record) string { return cmp.Or(r.Phase, "unknown") }
 
 func approvalText(a *Approval, when func(time.Time) string) string {
 	if a == nil {

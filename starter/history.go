@@ -1,0 +1,100 @@
+package starter
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"drydock/workflows/record"
+	"drydock/workflows/spec"
+)
+
+type historyOptions struct {
+	app *app
+	recordFlags
+	limit   int
+	details bool
+}
+
+func newHistory(a *app) *cobra.Command {
+	o := &historyOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "history NODE",
+		Short: "Show the maintenances that a node had",
+		Long: `Show the maintenances that a node had and has, the newest first: when each began, how long it took and how it ended.
+--details shows everything that is on record of each, and -o markdown the same in a form for a ticket.
+
+Temporal keeps a maintenance that ended for as long as its namespace is told to keep histories, often a few days. With
+--from the audit records are read that a worker wrote to a file, where it is configured to: also from the file's rotated
+ones beside it, and from several workers' files. No Temporal is needed then.
+
+How a drain went and who sent which message is known to the maintenance itself only: a worker has to run to tell it.`,
+		Example: `  drydock history worker-01
+  drydock history worker-01 --limit 1 -o markdown
+  drydock history worker-01 --since 90d --from /var/log/drydock/audit.jsonl --details`,
+		Args: oneNode,
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
+	}
+	o.register(cmd, "leave out those that ended longer ago, such as 30d or 12h (default none)")
+	cmd.Flags().IntVar(&o.limit, "limit", 20, "show at most this many; 0 is no limit")
+	cmd.Flags().BoolVar(&o.details, "details", false, "show everything that is on record of each")
+	return cmd
+}
+
+func (o *historyOptions) run(ctx context.Context, node string) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	if o.limit < 0 {
+		return usageError("--limit %d: want 0 or more", o.limit)
+	}
+	if err := spec.NodeName(node); err != nil {
+		return usageError("%w", err)
+	}
+	now := o.app.now()
+	records, err := o.app.records(ctx, o.from, choice{node: node, since: o.since.before(now), limit: o.limit})
+	if err != nil {
+		return err
+	}
+	if len(records) == 0 && o.format != formatJSON {
+		fmt.Fprintf(o.app.Stderr, "No maintenance of %s is on record.\n", node)
+		if len(o.from) == 0 {
+			fmt.Fprintln(o.app.Stderr, "Temporal forgets those that ended after a while; --from reads what a worker's audit sink has kept.")
+		}
+		return nil
+	}
+	return o.show(o.app.Stdout, records, now)
+}
+
+func (o *historyOptions) show(w io.Writer, records []record.Record, now time.Time) error {
+	var text string
+	switch {
+	case o.format == formatJSON:
+		data, err := record.JSON(records)
+		if err != nil {
+			return err
+		}
+		text = string(data)
+	case o.format == formatMarkdown:
+		text = each(records, record.Markdown)
+	case o.details:
+		text = each(records, func(r record.Record) string { return record.Text(r, now) })
+	default:
+		text = record.Table(records, now)
+	}
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+// each shows one record after the other, with an empty line in between.
+func each(records []record.Record, show func(record.Record) string) string {
+	texts := make([]string, len(records))
+	for i, r := range records {
+		texts[i] = show(r)
+	}
+	return strings.Join(texts, "\n")
+}

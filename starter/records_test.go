@@ -1,0 +1,471 @@
+package starter
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"drydock/workflows"
+	"drydock/workflows/record"
+	"drydock/workflows/spec"
+)
+
+// chronicle is a Temporal that remembers maintenances.
+type chronicle struct {
+	client.Client
+	views []view
+	// forgotten are listed and not there any more, silent do not answer, working tells that a worker runs.
+	forgotten, silent []string
+	working           bool
+	// takes is how long an answer takes.
+	takes time.Duration
+
+	mu      sync.Mutex
+	queries []string
+	// atOnce counts the queries under way, most is the highest it was.
+	atOnce, most int
+}
+
+func (c *chronicle) info(v view) *workflowpb.WorkflowExecutionInfo {
+	info := &workflowpb.WorkflowExecutionInfo{
+		Execution: &commonpb.WorkflowExecution{WorkflowId: v.ID, RunId: v.Run}, Status: v.Execution, StartTime: timestamppb.New(v.Started),
+	}
+	if !v.running() {
+		info.CloseTime = timestamppb.New(v.Closed)
+	}
+	return info
+}
+
+func (c *chronicle) ListWorkflow(_ context.Context, request *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queries = append(c.queries, request.GetQuery())
+	answer := &workflowservice.ListWorkflowExecutionsResponse{}
+	for _, v := range c.views {
+		answer.Executions = append(answer.Executions, c.info(v))
+	}
+	return answer, nil
+}
+
+func (c *chronicle) find(run string) (view, error) {
+	i := slices.IndexFunc(c.views, func(v view) bool { return v.Run == run })
+	if i < 0 || slices.Contains(c.forgotten, run) {
+		return view{}, serviceerror.NewNotFound("no such run")
+	}
+	return c.views[i], nil
+}
+
+func (c *chronicle) DescribeWorkflowExecution(_ context.Context, _, run string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	v, err := c.find(run)
+	if err != nil {
+		return nil, err
+	}
+	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: c.info(v)}, nil
+}
+
+func (c *chronicle) DescribeTaskQueue(context.Context, string, enumspb.TaskQueueType) (*workflowservice.DescribeTaskQueueResponse, error) {
+	answer := &workflowservice.DescribeTaskQueueResponse{}
+	if c.working {
+		answer.Pollers = []*taskqueuepb.PollerInfo{{LastAccessTime: timestamppb.New(noon)}}
+	}
+	return answer, nil
+}
+
+func (c *chronicle) QueryWorkflow(_ context.Context, _, run, _ string, _ ...any) (converter.EncodedValue, error) {
+	c.mu.Lock()
+	c.atOnce++
+	c.most = max(c.most, c.atOnce)
+	c.mu.Unlock()
+	if c.takes > 0 {
+		<-time.After(c.takes)
+	}
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.atOnce--
+	}()
+	v, err := c.find(run)
+	if err != nil {
+		return nil, err
+	}
+	if slices.Contains(c.silent, run) {
+		return nil, errors.New("query timed out")
+	}
+	payloads, err := converter.GetDefaultDataConverter().ToPayloads(v.Status)
+	return client.NewValue(payloads), err
+}
+
+// chronicledRun is a run whose result is that of its view.
+type chronicledRun struct {
+	client.WorkflowRun
+	view view
+}
+
+func (r chronicledRun) GetWithOptions(_ context.Context, result any, _ client.WorkflowRunGetOptions) error {
+	*result.(*workflows.Result) = *r.view.Result
+	return nil
+}
+
+func (c *chronicle) GetWorkflow(_ context.Context, _, run string) client.WorkflowRun {
+	v, err := c.find(run)
+	if err != nil {
+		panic(err)
+	}
+	return chronicledRun{view: v}
+}
+
+// past is a maintenance that completed some hours ago.
+func past(run string, hours int, change ...func(*view)) view {
+	v := endedView(workflows.Completed, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, "")
+	v.Run, v.Closed = run, before(time.Duration(hours)*time.Hour)
+	v.Started = v.Closed.Add(-time.Hour)
+	ended := v.Closed.Add(-time.Second)
+	v.Result.Transitions = []workflows.Transition{
+		{Phase: workflows.Pending, At: v.Started}, {Phase: workflows.Draining, At: v.Started.Add(time.Minute)}, {Phase: workflows.Completed, At: ended},
+	}
+	v.Status = &workflows.Status{
+		WorkflowID: v.ID, RunID: run, Phase: workflows.Completed, Since: ended, Attempt: 1, Transitions: v.Result.Transitions,
+		Spec:     spec.Maintenance{Node: v.Node, Requestor: v.Requestor, Type: spec.Planned, Ticket: "OPS-" + run},
+		Messages: []workflows.Received{{At: ended, Name: "done", By: "ops@host", Effect: "ops is done"}},
+	}
+	for _, c := range change {
+		c(&v)
+	}
+	return v
+}
+
+func connectionTo(c *chronicle) *connection {
+	return &connection{Client: c, program: "drydock", namespace: "default", taskQueue: "drydock", now: clockAtNoon}
+}
+
+func tickets(records []record.Record) string {
+	var all []string
+	for _, r := range records {
+		all = append(all, firstSet(r.Ticket, "?"))
+	}
+	return strings.Join(all, " ")
+}
+
+func TestRecordsFromTemporal(t *testing.T) {
+	goesOn := viewOf(workflows.Draining, func(s *workflows.Status) { s.RunID, s.Spec.Ticket = "9", "OPS-9" })
+	goesOn.Run = "9"
+	c := &chronicle{working: true, views: []view{past("1", 30), goesOn, past("2", 3)}}
+	var said bytes.Buffer
+	records, err := connectionTo(c).records(t.Context(), choice{node: "worker-01", limit: 10}, &said)
+	if err != nil || said.Len() > 0 {
+		t.Fatalf("%v, said %q", err, said.String())
+	}
+	if got := tickets(records); got != "OPS-9 OPS-2 OPS-1" {
+		t.Errorf("got %s, want the newest first", got)
+	}
+	if r := records[0]; r.Ended() || !r.AsOf.Equal(noon) || r.Phase != "Draining" {
+		t.Errorf("the one that goes on: %+v", r)
+	}
+	r := records[1]
+	if !r.EndedAt.Equal(before(3*time.Hour).Add(-time.Second)) || r.Phase != "Completed" || len(r.Messages) != 1 || len(r.Phases) != 3 || r.Specification == nil {
+		t.Errorf("one that ended: %+v", r)
+	}
+	for _, r := range records {
+		if err := r.Validate(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestRecordsWithoutAWorkerHaveTheEnd(t *testing.T) {
+	c := &chronicle{views: []view{past("1", 30), past("2", 3)}}
+	var said bytes.Buffer
+	records, err := connectionTo(c).records(t.Context(), choice{}, &said)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(records) != 2 || records[0].Phase != "Completed" || len(records[0].Phases) != 3 || records[0].Specification != nil || len(records[0].Messages) != 0 {
+		t.Errorf("%+v", records)
+	}
+	want := `Warning: no worker is polling task queue "drydock" in namespace "default": start drydock-worker; only what Temporal knows of the start and the end is shown of ` +
+		"node-maintenance/worker-01/ops (run 1), node-maintenance/worker-01/ops (run 2)\n"
+	if diff := cmp.Diff(want, said.String()); diff != "" {
+		t.Errorf("want - got +\n%s", diff)
+	}
+}
+
+func TestOneThatDoesNotAnswerOrIsForgottenStopsNoOther(t *testing.T) {
+	c := &chronicle{working: true, views: []view{past("1", 30), past("2", 3), past("3", 2)}, silent: []string{"1"}, forgotten: []string{"2"}}
+	var said bytes.Buffer
+	records, err := connectionTo(c).records(t.Context(), choice{}, &said)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := tickets(records); got != "OPS-3 ?" {
+		t.Errorf("got %s", got)
+	}
+	for _, want := range []string{
+		"no answer from the maintenance of worker-01: query timed out; only what Temporal knows", "(run 1)",
+		"Temporal has forgotten it meanwhile; left out: node-maintenance/worker-01/ops (run 2)",
+	} {
+		if !strings.Contains(said.String(), want) {
+			t.Errorf("%q is not in %q", want, said.String())
+		}
+	}
+}
+
+func TestManyRecordsAreReadAFewAtATimeAndToldOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &chronicle{working: true, takes: time.Second}
+		for i := range 2 * manyRecords {
+			c.views = append(c.views, past(fmt.Sprint(i), i+1))
+		}
+		var said bytes.Buffer
+		records, err := connectionTo(c).records(t.Context(), choice{}, &said)
+		if err != nil || len(records) != 2*manyRecords {
+			t.Fatalf("%d records, %v", len(records), err)
+		}
+		if c.most != atATime {
+			t.Errorf("%d were asked at once, want %d", c.most, atATime)
+		}
+		if n := strings.Count(said.String(), "\n"); n != 20 || !strings.Contains(said.String(), "100 of 100 read") {
+			t.Errorf("%d lines of progress:\n%s", n, said.String())
+		}
+	})
+}
+
+func TestRecordsThatEndedOtherwise(t *testing.T) {
+	terminated := past("1", 2, func(v *view) {
+		v.Execution, v.Result, v.Failure = enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, nil, "the workflow was terminated by hand"
+		v.Status.Phase, v.Status.Transitions = workflows.Draining, v.Status.Transitions[:2]
+	})
+	r := recordOf(terminated, "blue", noon)
+	if r.Phase != "Failed" || r.Failure != "the workflow was terminated by hand" || !r.EndedAt.Equal(terminated.Closed) || r.Cluster != "blue" {
+		t.Errorf("terminated: %+v", r)
+	}
+	if total := record.Total(r); total != time.Hour {
+		t.Errorf("terminated: took %s", total)
+	}
+	refused := past("2", 2, func(v *view) {
+		v.Execution, v.Result, v.Failure = enumspb.WORKFLOW_EXECUTION_STATUS_FAILED, nil, "node: required"
+		v.Status = &workflows.Status{WorkflowID: v.ID, RunID: "2", Phase: workflows.Pending, Since: v.Started, Spec: spec.Maintenance{Node: v.Node, Requestor: v.Requestor}}
+	})
+	r = recordOf(refused, "", noon)
+	if r.Phase != "Failed" || r.Failure != "node: required" || r.Specification != nil || r.Validate() != nil {
+		t.Errorf("refused: %+v", r)
+	}
+}
+
+func TestRecordQueries(t *testing.T) {
+	c := &connection{cluster: "blue"}
+	since := time.Date(2026, 6, 1, 12, 0, 0, 0, time.FixedZone("east", 3600))
+	const some = `WorkflowType="NodeMaintenance" AND WorkflowId STARTS_WITH "blue/node-maintenance/`
+	for want, w := range map[string]choice{
+		some + `worker-1/" AND ExecutionStatus != "ContinuedAsNew"`:                                                                        {node: "worker-1"},
+		some + `worker-1/" AND ExecutionStatus != "ContinuedAsNew" AND (ExecutionStatus="Running" OR CloseTime >= "2026-06-01T11:00:00Z")`: {node: "worker-1", since: since},
+		some + `" AND ExecutionStatus != "ContinuedAsNew" AND CloseTime >= "2026-06-01T11:00:00Z"`:                                         {since: since, ended: true},
+	} {
+		if got := c.recordQuery(w); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+func TestChoices(t *testing.T) {
+	shared, other, open := recordOf(past("1", 5), "", noon), recordOf(past("2", 4), "blue", noon), recordOf(viewOf(workflows.Ready), "", noon)
+	shared.AdditionalRequestors, other.Node = []string{"net"}, "worker-02"
+	all := []record.Record{shared, other, open, shared}
+	for name, c := range map[string]struct {
+		choice choice
+		want   string
+	}{
+		"all":            {choice{}, "run-1 2 1"},
+		"a node":         {choice{node: "worker-02"}, "2"},
+		"a cluster":      {choice{cluster: "blue"}, "2"},
+		"whoever shared": {choice{requestor: "net"}, "1"},
+		"since":          {choice{since: before(4*time.Hour + 30*time.Minute)}, "run-1 2"},
+		"ended":          {choice{ended: true}, "2 1"},
+		"the newest":     {choice{limit: 2}, "run-1 2"},
+		"nobody's":       {choice{requestor: "none"}, ""},
+	} {
+		var runs []string
+		for _, r := range c.choice.of(slices.Clone(all)) {
+			runs = append(runs, r.RunID)
+		}
+		if got := strings.Join(runs, " "); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// sinkFile is a file of an audit sink.
+func sinkFile(t *testing.T, end string, views ...view) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	var lines bytes.Buffer
+	for _, v := range views {
+		line, err := recordOf(v, "", noon).Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines.Write(append(line, '\n'))
+	}
+	lines.WriteString(end)
+	if err := os.WriteFile(path, lines.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// drydock runs a command line.
+func drydock(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, said bytes.Buffer
+	code = Run(t.Context(), Process{Args: append([]string{"drydock"}, args...), Stdin: strings.NewReader(""), Stdout: &out, Stderr: &said})
+	return code, out.String(), said.String()
+}
+
+func TestHistoryFromFiles(t *testing.T) {
+	first := sinkFile(t, `{"torn":`, past("1", 30), past("2", 3))
+	second := sinkFile(t, "", past("2", 3), past("3", 2, func(v *view) { v.Node, v.Status.Spec.Node = "worker-02", "worker-02" }))
+	code, out, said := drydock(t, "history", "worker-01", "--from", first, "--from", second, "-o", "json")
+	var records []record.Record
+	if err := json.Unmarshal([]byte(out), &records); code != exitOK || err != nil || tickets(records) != "OPS-2 OPS-1" {
+		t.Errorf("code %d, %v, %s", code, err, out)
+	}
+	if !strings.Contains(said, "Warning: not read: "+first+":3: the last line is not whole") {
+		t.Errorf("the torn line is not told of: %q", said)
+	}
+	if code, out, _ := drydock(t, "history", "worker-01", "--from", second); code != exitOK || strings.Count(out, "\n") != 2 || !strings.Contains(out, "[OPS-2]") {
+		t.Errorf("code %d:\n%s", code, out)
+	}
+	if code, out, _ := drydock(t, "history", "worker-01", "--from", first, "--limit", "1", "-o", "markdown"); code != exitOK || !strings.HasPrefix(out, "## Maintenance of worker-01 by ops\n") || strings.Count(out, "\n## ") != 0 {
+		t.Errorf("code %d:\n%s", code, out)
+	}
+	if code, out, _ := drydock(t, "history", "worker-01", "--from", first, "--details"); code != exitOK || strings.Count(out, "Messages:") != 2 {
+		t.Errorf("code %d:\n%s", code, out)
+	}
+}
+
+func TestHistoryOfNothing(t *testing.T) {
+	file := sinkFile(t, "", past("1", 30))
+	code, out, said := drydock(t, "history", "worker-09", "--from", file)
+	if code != exitOK || out != "" || said != "No maintenance of worker-09 is on record.\n" {
+		t.Errorf("code %d, %q, %q", code, out, said)
+	}
+	if code, out, _ := drydock(t, "history", "worker-09", "--from", file, "-o", "json"); code != exitOK || out != "[]\n" {
+		t.Errorf("code %d, %q", code, out)
+	}
+}
+
+func TestReportFromFiles(t *testing.T) {
+	file := sinkFile(t, "", past("1", 30), past("2", 3))
+	for requestor, want := range map[string]int{"": 1, "ops": 1, "nobody": 0} {
+		var out bytes.Buffer
+		a := newApp(Process{Stdout: &out, Stderr: t.Output()})
+		a.now = clockAtNoon
+		o := reportOptions{app: a, requestor: requestor, recordFlags: recordFlags{format: formatJSON, from: []string{file}, since: span(24 * time.Hour)}}
+		if err := o.run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var report record.Report
+		if err := json.Unmarshal(out.Bytes(), &report); err != nil {
+			t.Fatal(err)
+		}
+		if report.Maintenances != want || !report.Until.Equal(noon) || !report.Since.Equal(before(24*time.Hour)) {
+			t.Errorf("of %q: %+v", requestor, report)
+		}
+		if want > 0 && report.Total.P50 != spec.Duration(time.Hour-time.Second) {
+			t.Errorf("took %s", report.Total.P50)
+		}
+	}
+}
+
+func TestReportIsShown(t *testing.T) {
+	report := record.Summarize([]record.Record{recordOf(past("1", 30), "", noon), recordOf(past("2", 3), "", noon)}, before(30*24*time.Hour), noon)
+	for _, format := range []string{formatTable, formatMarkdown} {
+		o := reportOptions{recordFlags: recordFlags{format: format}}
+		var out bytes.Buffer
+		if err := o.show(&out, report); err != nil || !strings.Contains(out.String(), "2 maintenances of 1 node") {
+			t.Errorf("%s: %v\n%s", format, err, out.String())
+		}
+	}
+}
+
+func TestHistoryTables(t *testing.T) {
+	goesOn := viewOf("")
+	goesOn.Status = nil
+	failed := past("3", 5, func(v *view) {
+		v.Result.Phase, v.Result.Message, v.Failure = workflows.Failed, "pod a/b lacks consent", "pod a/b lacks consent"
+	})
+	records := []record.Record{recordOf(goesOn, "", noon), recordOf(past("1", 3), "", noon), recordOf(failed, "", noon)}
+	for name, o := range map[string]historyOptions{
+		"history":         {recordFlags: recordFlags{format: formatTable}},
+		"history_details": {recordFlags: recordFlags{format: formatTable}, details: true},
+	} {
+		golden(t, name, func(w io.Writer) {
+			if err := o.show(w, records, noon); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestRecordCommandsRefuseWhatMakesNoSense(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"history"}, exitUsage, "which node"},
+		{[]string{"history", "no/node"}, exitUsage, "no/node"},
+		{[]string{"history", "worker-01", "-o", "yaml"}, exitUsage, "want one of table, json, markdown"},
+		{[]string{"history", "worker-01", "--limit", "-1"}, exitUsage, "--limit -1: want 0 or more"},
+		{[]string{"history", "worker-01", "--since", "soon"}, exitUsage, "want a time like 30d, 12h or 90m"},
+		{[]string{"history", "worker-01", "--from", "/no/such/file"}, exitFailed, "--from: no audit records: there is no file /no/such/file"},
+		{[]string{"report", "--requestor", "a b"}, exitUsage, "--requestor: "},
+		{[]string{"report", "worker-01"}, exitUsage, "worker-01"},
+		{[]string{"report", "--address", "127.0.0.1:1"}, exitFailed, "127.0.0.1:1 is not reachable"},
+	} {
+		if code, _, said := drydock(t, c.args...); code != c.code || !strings.Contains(said, c.want) {
+			t.Errorf("%v: code %d, %q, want %q", c.args, code, said, c.want)
+		}
+	}
+}
+
+func TestSpans(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"30d": 30 * 24 * time.Hour, "12h": 12 * time.Hour, "1d12h": 36 * time.Hour, "90m": 90 * time.Minute, "0d5s": 5 * time.Second, "99999d": 99999 * 24 * time.Hour,
+	} {
+		var s, again span
+		if err := s.Set(text); err != nil || time.Duration(s) != want {
+			t.Errorf("%s is %s, %v", text, time.Duration(s), err)
+		}
+		if err := again.Set(s.String()); err != nil || again != s {
+			t.Errorf("%s is shown as %s", text, s.String())
+		}
+	}
+	for _, text := range []string{"", "0d", "d", "-1d", "1d-5h", "1d-48h", "100000d", "30", "1w", "d12h", "1dd", "1.5d"} {
+		var s span
+		if err := s.Set(text); err == nil {
+			t.Errorf("%q is read as %s", text, time.Duration(s))
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package starter
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"drydock/workflows/record"
+	"drydock/workflows/spec"
+)
+
+type reportOptions struct {
+	app *app
+	recordFlags
+	requestor string
+}
+
+func newReport(a *app) *cobra.Command {
+	o := &reportOptions{app: a, recordFlags: recordFlags{since: span(30 * 24 * time.Hour)}}
+	cmd := &cobra.Command{
+		Use:   "report",
+		Short: "Sum up the maintenances of the last days",
+		Long: `Sum up the maintenances that ended in the last days: how many ended how, how long half of them and 95% of them took in
+each phase, which failed and why, and which workloads kept nodes from being drained.
+
+Temporal keeps a maintenance that ended for as long as its namespace is told to keep histories, often a few days: what it
+has forgotten is missing in the sum. With --from the audit records are read that a worker wrote to a file, where it is
+configured to. Name the files of all workers.`,
+		Example: `  drydock report
+  drydock report --since 7d --requestor ops -o markdown
+  drydock report --since 365d --from worker-a.jsonl --from worker-b.jsonl -o json | jq .ends`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	o.register(cmd, "sum up those that ended in this time, such as 30d or 12h")
+	cmd.Flags().StringVarP(&o.requestor, "requestor", "r", "", "sum up those of one requestor, and those that it shared")
+	return cmd
+}
+
+func (o *reportOptions) run(ctx context.Context) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	if err := spec.RequestorName(o.requestor); o.requestor != "" && err != nil {
+		return usageError("--requestor: %w", err)
+	}
+	until := o.app.now()
+	since := o.since.before(until)
+	records, err := o.app.records(ctx, o.from, choice{requestor: o.requestor, since: since, ended: true})
+	if err != nil {
+		return err
+	}
+	return o.show(o.app.Stdout, record.Summarize(records, since, until))
+}
+
+func (o *reportOptions) show(w io.Writer, report record.Report) error {
+	var text string
+	switch o.format {
+	case formatJSON:
+		data, err := report.JSON()
+		if err != nil {
+			return err
+		}
+		text = string(data)
+	case formatMarkdown:
+		text = report.Markdown()
+	default:
+		text = report.Text(report.Until)
+	}
+	_, err := io.WriteString(w, text)
+	return err
+}

@@ -1,0 +1,58 @@
+package starter
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+)
+
+// span is a flag for how far to look back: a duration that can also have days, of 24 hours each.
+type span time.Duration
+
+var daysFirst = regexp.MustCompile(`^([0-9]{1,5})d(.*)$`)
+
+// Set reads a span such as 30d, 1d12h or 90m; it is always more than nothing.
+func (s *span) Set(text string) error {
+	var days time.Duration
+	rest := text
+	if found := daysFirst.FindStringSubmatch(text); found != nil {
+		n, err := strconv.Atoi(found[1])
+		if err != nil {
+			return err
+		}
+		days, rest = time.Duration(n)*24*time.Hour, firstSet(found[2], "0s")
+	}
+	d, err := time.ParseDuration(rest)
+	if err != nil || d < 0 || days+d <= 0 {
+		return fmt.Errorf("want a time like 30d, 12h or 90m")
+	}
+	*s = span(days + d)
+	return nil
+}
+
+// String is the span as it can be typed; nothing is empty.
+func (s *span) String() string {
+	if *s == 0 {
+		return ""
+	}
+	d := time.Duration(*s)
+	if days := d / (24 * time.Hour); days > 0 {
+		if d %= 24 * time.Hour; d == 0 {
+			return fmt.Sprintf("%dd", days)
+		}
+		return fmt.Sprintf("%dd%s", days, d)
+	}
+	return d.String()
+}
+
+// Type names the flag's value in the help.
+func (s *span) Type() string { return "duration" }
+
+// before is the moment that lies so far back; the zero time of an empty span.
+func (s span) before(now time.Time) time.Time {
+	if s == 0 {
+		return time.Time{}
+	}
+	return now.Add(-time.Duration(s))
+}
