@@ -13,16 +13,20 @@ const (
 )
 
 // Text is the report for a terminal, with times in the zone of now.
-func (r Report) Text(now time.Time) string { return r.describe(clock(now)).text() }
+func (r Report) Text(now time.Time) string {
+	dated := func(t time.Time) string { return t.In(now.Location()).Format(time.DateTime) }
+	return r.describe(clock(now), dated).text()
+}
 
 // Markdown is the report for a ticket or a page, with times in UTC. Nothing that a record holds is taken for Markdown.
-func (r Report) Markdown() string { return r.describe(inUTC).markdown() }
+func (r Report) Markdown() string { return r.describe(inUTC, inUTC).markdown() }
 
 // JSON is the report, indented.
 func (r Report) JSON() ([]byte, error) { return indented(r) }
 
-func (r Report) describe(when func(time.Time) string) document {
-	period := when(r.Since) + " to " + when(r.Until)
+// describe writes the period with its dates, of which one is often today's.
+func (r Report) describe(when, dated func(time.Time) string) document {
+	period := dated(r.Since) + " to " + dated(r.Until)
 	d := document{title: "Maintenances from " + period}
 	d.fact("Ended", fmt.Sprintf("%s of %s, from %s", plural(r.Maintenances, "maintenance"), plural(r.Nodes, "node"), period))
 	for _, e := range r.Ends {
