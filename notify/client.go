@@ -112,8 +112,10 @@ func answered(response *http.Response) error {
 		return nil
 	}
 	if response.StatusCode < 400 {
-		return permanent(fmt.Errorf("the receiver answers %s to %q: configure the address that it redirects to", response.Status, response.Header.Get("Location")))
+		return permanent(fmt.Errorf("the receiver answers %s to %q: configure the address that it redirects to",
+			response.Status, response.Header.Get("Location")))
 	}
 	beginning, err := io.ReadAll(io.LimitReader(response.Body, 300))
-	return byStatus(response.StatusCode, errors.Join(fmt.Errorf("the receiver answers %s: %s", response.Status, oneLine(string(beginning))), err))
+	refused := fmt.Errorf("the receiver answers %s: %s", response.Status, oneLine(string(beginning)))
+	return byStatus(response.StatusCode, errors.Join(refused, err))
 }

@@ -119,7 +119,8 @@ func (s *emailSender) client(d *delivery) (*gomail.Client, error) {
 		}
 		// What AUTH PLAIN sends, which a server may quote.
 		d.secrets.add(base64.StdEncoding.EncodeToString([]byte("\x00" + s.config.Username + "\x00" + password)))
-		options = append(options, gomail.WithSMTPAuth(gomail.SMTPAuthPlain), gomail.WithUsername(s.config.Username), gomail.WithPassword(password))
+		options = append(options, gomail.WithSMTPAuth(gomail.SMTPAuthPlain),
+			gomail.WithUsername(s.config.Username), gomail.WithPassword(password))
 	}
 	client, err := gomail.NewClient(s.config.Host, options...)
 	if err != nil {

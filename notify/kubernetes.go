@@ -36,8 +36,11 @@ func warns(s notices.State) bool {
 
 func kubernetesError(err error) error {
 	out := fmt.Errorf("recording an Event: %w", err)
-	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsNotFound(err) || apierrors.IsRequestEntityTooLargeError(err) {
+	switch {
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsNotFound(err),
+		apierrors.IsRequestEntityTooLargeError(err):
 		return permanent(out)
+	default:
+		return out
 	}
-	return out
 }

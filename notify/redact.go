@@ -51,7 +51,8 @@ func (d *disclosed) redacted(text string) string {
 	for _, value := range d.values {
 		quoted := strconv.Quote(value)
 		asJSON, _ := json.Marshal(value) // a string always marshals
-		forms = append(forms, value, url.QueryEscape(value), url.PathEscape(value), quoted[1:len(quoted)-1], string(asJSON[1:len(asJSON)-1]),
+		forms = append(forms, value, url.QueryEscape(value), url.PathEscape(value),
+			quoted[1:len(quoted)-1], string(asJSON[1:len(asJSON)-1]),
 			base64.StdEncoding.EncodeToString([]byte(value)), base64.URLEncoding.EncodeToString([]byte(value)))
 		for _, part := range parts(value) {
 			forms = append(forms, part, url.QueryEscape(part), url.PathEscape(part))

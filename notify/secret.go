@@ -132,7 +132,8 @@ func checkURL(text string) error {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return errors.New("is not an http or https URL")
 	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return errors.New("has a user, a query or a fragment, which may be secret: want it as {file: <path>} or {env: <name>} where a secret is accepted")
+		return errors.New("has a user, a query or a fragment, which may be secret: " +
+			"leave them out, or write the URL as {file: <path>} or {env: <name>} where a secret is accepted")
 	}
 	return nil
 }

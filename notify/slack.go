@@ -15,8 +15,9 @@ import (
 // passing are errors of Slack's Web API after which the same message may get through: Slack is busy, or the token is
 // rotated and the new one is not here yet.
 var passing = []string{
-	"ratelimited", "rate_limited", "message_limit_exceeded", "internal_error", "fatal_error", "service_unavailable", "request_timeout",
-	"team_added_to_org", "accesslimited", "invalid_auth", "not_authed", "token_expired", "token_revoked", "account_inactive",
+	"ratelimited", "rate_limited", "message_limit_exceeded", "internal_error", "fatal_error", "service_unavailable",
+	"request_timeout", "team_added_to_org", "accesslimited",
+	"invalid_auth", "not_authed", "token_expired", "token_revoked", "account_inactive",
 }
 
 type slackSender struct {

@@ -25,7 +25,8 @@ const (
 {{if gt (len .Events) 1}}{{len .Events}} events of maintenances on {{join ", " .Nodes}}{{else}}{{.Node}}: {{.State.Phrase}}{{end}}`
 
 	defaultText = `{{if gt (len .Events) 1 -}}
-{{range $event := .Events}}{{date "Jan 2 15:04" .At}}  {{.Node}}: {{.State.Phrase}}{{with .Requestor}} (for {{.}}{{with $event.Reason}}: {{.}}{{end}}){{end}}
+{{range $event := .Events}}{{date "Jan 2 15:04" .At}}  {{.Node}}: {{.State.Phrase}}
+{{- with .Requestor}} (for {{.}}{{with $event.Reason}}: {{.}}{{end}}){{end}}
 {{end}}
 {{- else -}}
 {{with .Message}}{{.}}
@@ -42,8 +43,9 @@ Node: {{.Node}}{{with .Owner}}, owned by {{.}}{{end}}
 {{end}}{{end}}`
 
 	// A Kubernetes Event is one line about a node that it is attached to.
-	kubernetesText = `{{.State.Phrase}}{{with .Requestor}}, for {{.}}{{end}}{{with .Reason}}: {{.}}{{end}}{{with .Ticket}} ({{.}}){{end}}` +
-		`{{with .Message}}; {{.}}{{end}}{{if .Blockers}}; waiting for {{join ", " .Blockers}}{{with .MoreBlockers}} and {{.}} more{{end}}{{end}}`
+	kubernetesText = `{{.State.Phrase}}{{with .Requestor}}, for {{.}}{{end}}
+{{- with .Reason}}: {{.}}{{end}}{{with .Ticket}} ({{.}}){{end}}{{with .Message}}; {{.}}{{end}}
+{{- if .Blockers}}; waiting for {{join ", " .Blockers}}{{with .MoreBlockers}} and {{.}} more{{end}}{{end}}`
 )
 
 const (
@@ -95,8 +97,9 @@ func (t Template) parse(subject, text string) (wording, []error) {
 // samples are events with every field and with the required ones only: a template has to word both.
 func samples() [][]notices.Event {
 	full := notices.Event{
-		ID: "id", Sequence: 1, State: notices.MaintenanceStarted, At: time.Unix(0, 0), Node: "node", Requestor: "requestor", Owner: "owner",
-		Cluster: "cluster", Groups: []string{"group"}, Reason: "reason", Ticket: "ticket", Type: "planned", Phase: "Draining",
+		ID: "id", Sequence: 1, State: notices.MaintenanceStarted, At: time.Unix(0, 0), Node: "node",
+		Requestor: "requestor", Owner: "owner", Cluster: "cluster", Groups: []string{"group"},
+		Reason: "reason", Ticket: "ticket", Type: "planned", Phase: "Draining",
 		Message: "message", Blockers: []string{"blocker"}, MoreBlockers: 1, WorkflowID: "workflow", RunID: "run",
 	}
 	bare := notices.Event{ID: "id", State: notices.MaintenanceUnknown, Node: "node"}
@@ -168,7 +171,8 @@ func cut(text string, limit int) string {
 
 // oneLine makes every run of white space and control characters a single space.
 func oneLine(text string) string {
-	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }), " ")
+	breaks := func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
+	return strings.Join(strings.FieldsFunc(text, breaks), " ")
 }
 
 // quoted applies a format's escaping to what people have written, and not to the template.

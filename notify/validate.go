@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"net/mail"
 	"net/textproto"
 	"regexp"
@@ -17,7 +18,7 @@ import (
 
 var (
 	channelName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
-	hostName    = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9.:-]{0,252}[a-zA-Z0-9])?$`)
+	hostName    = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9.-]{0,252}[a-zA-Z0-9])?$`)
 	headerName  = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 	awsRegion   = regexp.MustCompile(`^[a-z0-9-]+$`)
 )
@@ -135,7 +136,7 @@ func (s Slack) problems() []error {
 
 func (e Email) problems() []error {
 	var w wrongs
-	if !hostName.MatchString(e.Host) {
+	if !hostName.MatchString(e.Host) && net.ParseIP(e.Host) == nil {
 		w.add("host", "%q: want the name of an SMTP server, the port goes into port", e.Host)
 	}
 	if e.Port < 0 || e.Port > 65535 {
@@ -167,7 +168,10 @@ func (e Email) problems() []error {
 }
 
 // ownHeaders are set by the webhook itself.
-var ownHeaders = []string{"Content-Type", "Content-Length", "Host", "Idempotency-Key", "Transfer-Encoding", "Webhook-Id", "Webhook-Timestamp", "Webhook-Signature"}
+var ownHeaders = []string{
+	"Content-Type", "Content-Length", "Host", "Idempotency-Key", "Transfer-Encoding",
+	"Webhook-Id", "Webhook-Timestamp", "Webhook-Signature",
+}
 
 func (h Webhook) problems() []error {
 	var w wrongs

@@ -34,7 +34,7 @@ func (f Filter) Validate() error {
 	var problems []error
 	for i, s := range f.Events {
 		if _, ok := phrases[s]; !ok {
-			problems = append(problems, fmt.Errorf("events[%d]: %q is not one of %s", i, s, list(States())))
+			problems = append(problems, fmt.Errorf("events[%d]: %q is not one of %v", i, s, States()))
 		}
 	}
 	for i, pattern := range f.Requestors {

@@ -3,7 +3,6 @@ package notices
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -83,7 +82,7 @@ func (s Scheduled) after(t time.Time) (time.Time, bool) {
 	year, month, day := t.In(zone).Date()
 	for ahead := -1; ahead <= 8; ahead++ {
 		wall := time.Date(year, month, day+ahead, clock.Hour(), clock.Minute(), 0, 0, time.UTC)
-		if !slices.ContainsFunc(s.Weekdays, func(name string) bool { return weekdays[strings.ToLower(name)] == wall.Weekday() && known(name) }) {
+		if !s.on(wall.Weekday()) {
 			continue
 		}
 		if at := onClock(wall, zone); at.After(t) {
@@ -91,6 +90,13 @@ func (s Scheduled) after(t time.Time) (time.Time, bool) {
 		}
 	}
 	return time.Time{}, false
+}
+
+func (s Scheduled) on(day time.Weekday) bool {
+	return slices.ContainsFunc(s.Weekdays, func(name string) bool {
+		allowed, ok := weekdays[strings.ToLower(name)]
+		return ok && allowed == day
+	})
 }
 
 // zone is UTC where the name is unknown, which Validate has refused: a notice at another hour is better than none.
@@ -127,11 +133,6 @@ var weekdays = map[string]time.Weekday{
 	"sunday": time.Sunday, "sun": time.Sunday,
 }
 
-func known(weekday string) bool {
-	_, ok := weekdays[strings.ToLower(weekday)]
-	return ok
-}
-
 // Validate joins one error per wrong field, which begins with the field.
 func (s Schedule) Validate() error {
 	var problems []error
@@ -145,7 +146,7 @@ func (s Schedule) Validate() error {
 	if s.Periodic != nil {
 		given = append(given, "periodic")
 		if s.Periodic.Interval.Std() < minInterval {
-			problems = append(problems, fmt.Errorf("periodic.interval: %s: want at least %s", s.Periodic.Interval, spec.Duration(minInterval)))
+			problems = append(problems, fmt.Errorf("periodic.interval: %s: want at least %s", s.Periodic.Interval, minInterval))
 		}
 	}
 	if s.Scheduled != nil {
@@ -167,21 +168,13 @@ func (s Scheduled) problems() []error {
 		problems = append(problems, errors.New("scheduled.weekdays: is empty: want at least one day like \"monday\""))
 	}
 	for i, name := range s.Weekdays {
-		if !known(name) {
-			problems = append(problems, fmt.Errorf("scheduled.weekdays[%d]: %q is not one of %s", i, name, list(slices.Sorted(maps.Keys(weekdays)))))
+		if _, ok := weekdays[strings.ToLower(name)]; !ok {
+			problems = append(problems, fmt.Errorf("scheduled.weekdays[%d]: %q is not a day like \"monday\" or \"mon\"", i, name))
 		}
 	}
 	// "Local" would be another zone on another worker.
 	if _, err := time.LoadLocation(s.Timezone); err != nil || s.Timezone == "Local" {
-		problems = append(problems, fmt.Errorf("scheduled.timezone: %q is not a time zone: want a name like \"Europe/Berlin\"", s.Timezone))
+		problems = append(problems, fmt.Errorf("scheduled.timezone: %q: want a time zone like \"Europe/Berlin\"", s.Timezone))
 	}
 	return problems
-}
-
-func list[S ~string](words []S) string {
-	all := make([]string, len(words))
-	for i, word := range words {
-		all[i] = string(word)
-	}
-	return strings.Join(all, ", ")
 }
