@@ -151,8 +151,8 @@ func TestWrongConfigurationsNameTheField(t *testing.T) {
 		`{"webhook": {"url": "https://me:canary@ho st/"}}`:                             "webhook.url: is not an address",
 		`{"webhook": {"url": "https://h", "headers": {"a b": {"env": "X"}}}}`:          `webhook.headers: "a b" is not a name`,
 		`{"webhook": {"url": "https://h", "headers": {"host": {"env": "X"}}}}`:         "webhook.headers.host: is set by Drydock",
-		`{"webhook": {"url": "https://h", "headers": {"X-A": {}}}}`:                    "webhook.headers.X-A: want either file or env",
-		`{"webhook": {"url": "https://h", "secret": {"env": "X", "file": "/x"}}}`:      "webhook.secret: want either file or env",
+		`{"webhook": {"url": "https://h", "headers": {"X-A": {}}}}`:                    "webhook.headers.X-A: want {file: <path>}",
+		`{"webhook": {"url": "https://h", "secret": {"env": "X", "file": "/x"}}}`:      "webhook.secret: want {file: <path>}",
 		`{"webhook": {"url": "h", "headers": {"A": {"env": "X"}, "a": {"env": "X"}}}}`: "webhook.headers.a: is the same header as A",
 	} {
 		var c Config

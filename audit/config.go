@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"drydock/config/secret"
 )
 
 // Config says where audit records go; a record goes to every sink that is configured.
@@ -38,10 +40,10 @@ type File struct {
 // and where it is signed the same webhook-id.
 type Webhook struct {
 	// URL is an address and no secret: errors show it. What proves who sends goes into Headers.
-	URL     string            `json:"url"`
-	Headers map[string]Secret `json:"headers,omitempty"`
+	URL     string                  `json:"url"`
+	Headers map[string]secret.Value `json:"headers,omitempty"`
 	// Secret signs requests as Standard Webhooks has it: base64, with or without "whsec_" in front.
-	Secret *Secret `json:"secret,omitempty"`
+	Secret secret.Value `json:"secret,omitzero"`
 	// CAFile has the certificates to trust instead of the system's.
 	CAFile string `json:"caFile,omitempty"`
 }
@@ -105,13 +107,13 @@ func (w Webhook) validate() []error {
 			problems = append(problems, fmt.Errorf("%s: is the same header as %s; leave one of them out", field, first))
 		}
 		seen[canonical] = name
-		if err := w.Headers[name].validate(field); err != nil {
-			problems = append(problems, err)
+		if err := w.Headers[name].Validate(); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", field, err))
 		}
 	}
-	if w.Secret != nil {
-		if err := w.Secret.validate("webhook.secret"); err != nil {
-			problems = append(problems, err)
+	if !w.Secret.IsZero() {
+		if err := w.Secret.Validate(); err != nil {
+			problems = append(problems, fmt.Errorf("webhook.secret: %w", err))
 		}
 	}
 	return problems

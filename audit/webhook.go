@@ -18,6 +18,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"drydock/config/secret"
 	"drydock/workflows/record"
 )
 
@@ -49,9 +50,9 @@ func (s *webhookSink) write(ctx context.Context, r record.Record, line []byte) e
 	if err != nil {
 		return err
 	}
-	secrets, err := s.dress(request, r, line)
-	if err != nil {
-		return redact(err, secrets)
+	var secrets secret.Redactor
+	if err := s.dress(request, r, line, &secrets); err != nil {
+		return secrets.Error(err)
 	}
 	client, err := s.client()
 	if err != nil {
@@ -60,46 +61,54 @@ func (s *webhookSink) write(ctx context.Context, r record.Record, line []byte) e
 	defer client.CloseIdleConnections()
 	answer, err := client.Do(request)
 	if err != nil {
-		return redact(err, secrets)
+		return secrets.Error(err)
 	}
 	defer answer.Body.Close()
-	return redact(judge(answer), secrets)
+	return secrets.Error(judge(answer))
 }
 
-// dress sets the request's headers, and returns every secret in them.
-func (s *webhookSink) dress(request *http.Request, r record.Record, line []byte) (secrets []string, err error) {
+// dress sets the request's headers, whose secrets the redactor then knows.
+func (s *webhookSink) dress(request *http.Request, r record.Record, line []byte, secrets *secret.Redactor) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
-		value, err := s.Headers[name].value()
+		value, err := readLine(s.Headers[name], secrets)
 		if err != nil {
-			return secrets, fmt.Errorf("webhook.headers.%s: %w", name, err)
+			return fmt.Errorf("webhook.headers.%s: %w", name, err)
 		}
-		secrets = append(secrets, value)
 		request.Header.Set(name, value)
 	}
 	id := "audit-" + r.RunID
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Idempotency-Key", id)
-	if s.Secret == nil {
-		return secrets, nil
+	if s.Secret.IsZero() {
+		return nil
 	}
-	key, err := s.Secret.value()
+	key, err := readLine(s.Secret, secrets)
 	if err != nil {
-		return secrets, fmt.Errorf("webhook.secret: %w", err)
+		return fmt.Errorf("webhook.secret: %w", err)
 	}
-	secrets = append(secrets, key, strings.TrimPrefix(key, "whsec_"))
+	secrets.Add(strings.TrimPrefix(key, "whsec_"))
 	signer, err := standardwebhooks.NewWebhook(key)
 	if err != nil {
-		return secrets, errors.New(`webhook.secret: is not base64, with or without "whsec_" in front`)
+		return errors.New(`webhook.secret: is not base64, with or without "whsec_" in front`)
 	}
 	at := s.now()
 	signature, err := signer.Sign(id, at, line)
 	if err != nil {
-		return secrets, fmt.Errorf("signing the record: %w", err)
+		return fmt.Errorf("signing the record: %w", err)
 	}
 	request.Header.Set(standardwebhooks.HeaderWebhookID, id)
 	request.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(at.Unix(), 10))
 	request.Header.Set(standardwebhooks.HeaderWebhookSignature, signature)
-	return secrets, nil
+	return nil
+}
+
+// readLine reads a secret that has to stand on one line.
+func readLine(place secret.Value, secrets *secret.Redactor) (string, error) {
+	value, err := secrets.Read(place)
+	if err == nil && strings.ContainsAny(value, "\r\n\x00") {
+		err = errors.New("the secret has more than one line")
+	}
+	return value, err
 }
 
 // client is made for each record: they are rare, and the certificates to trust can change while the worker runs. It

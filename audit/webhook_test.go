@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"drydock/config/secret"
 	"drydock/workflows/record"
 )
 
@@ -56,7 +57,7 @@ func TestWebhookGetsTheRecordSigned(t *testing.T) {
 	url, requests := collector(t, taken)
 	t.Setenv("AUDIT_KEY", signingKey)
 	token := filepath.Join(t.TempDir(), "token")
-	w := Webhook{URL: url, Headers: map[string]Secret{"Authorization": {File: token}}, Secret: &Secret{Env: "AUDIT_KEY"}}
+	w := Webhook{URL: url, Headers: map[string]secret.Value{"Authorization": {File: token}}, Secret: secret.Value{Env: "AUDIT_KEY"}}
 	for _, value := range []string{"Bearer one", "Bearer two"} {
 		if err := os.WriteFile(token, []byte(value+"\n"), 0o600); err != nil {
 			t.Fatal(err)
@@ -97,7 +98,7 @@ func TestWebhookErrorsSayWhatToDoAndNoSecret(t *testing.T) {
 	t.Setenv("AUDIT_TOKEN", canary)
 	t.Setenv("AUDIT_LINES", "one\ntwo-canary")
 	t.Setenv("AUDIT_NOT_BASE64", "canary!")
-	token := map[string]Secret{"X-Token": {Env: "AUDIT_TOKEN"}}
+	token := map[string]secret.Value{"X-Token": {Env: "AUDIT_TOKEN"}}
 	away := httptest.NewServer(http.HandlerFunc(taken))
 	away.Close()
 	for name, c := range map[string]struct {
@@ -113,10 +114,10 @@ func TestWebhookErrorsSayWhatToDoAndNoSecret(t *testing.T) {
 			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusTemporaryRedirect)
 		}, nil, "redirects are not followed: set webhook.url"},
 		"nobody there":    {taken, func(w *Webhook) { w.URL = away.URL }, "connection refused"},
-		"no variable":     {taken, func(w *Webhook) { w.Headers = map[string]Secret{"X-Token": {Env: "AUDIT_NONE"}} }, "webhook.headers.X-Token: environment variable AUDIT_NONE is not set"},
-		"no file":         {taken, func(w *Webhook) { w.Headers = map[string]Secret{"X-Token": {File: "/no/such"}} }, "webhook.headers.X-Token: reading the secret: open /no/such"},
-		"several lines":   {taken, func(w *Webhook) { w.Headers = map[string]Secret{"X-Token": {Env: "AUDIT_LINES"}} }, "webhook.headers.X-Token: the secret has more than one line"},
-		"a wrong key":     {taken, func(w *Webhook) { w.Secret = &Secret{Env: "AUDIT_NOT_BASE64"} }, "webhook.secret: is not base64"},
+		"no variable":     {taken, func(w *Webhook) { w.Headers = map[string]secret.Value{"X-Token": {Env: "AUDIT_NONE"}} }, "webhook.headers.X-Token: environment variable AUDIT_NONE is not set"},
+		"no file":         {taken, func(w *Webhook) { w.Headers = map[string]secret.Value{"X-Token": {File: "/no/such"}} }, "webhook.headers.X-Token: reading a secret: open /no/such"},
+		"several lines":   {taken, func(w *Webhook) { w.Headers = map[string]secret.Value{"X-Token": {Env: "AUDIT_LINES"}} }, "webhook.headers.X-Token: the secret has more than one line"},
+		"a wrong key":     {taken, func(w *Webhook) { w.Secret = secret.Value{Env: "AUDIT_NOT_BASE64"} }, "webhook.secret: is not base64"},
 		"no certificates": {taken, func(w *Webhook) { w.CAFile = "/no/such" }, "webhook.caFile: open /no/such"},
 	} {
 		url, _ := collector(t, c.answer)

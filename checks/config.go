@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"drydock/config/secret"
 	"drydock/workflows/period"
 	"drydock/workflows/validation"
 )
@@ -60,8 +61,8 @@ type HTTP struct {
 	// Headers gets its values without control characters.
 	Headers map[string]string `json:"headers,omitempty"`
 	// SecretHeaders are sent as they are; BearerToken is the token of an Authorization header.
-	SecretHeaders map[string]Secret `json:"secretHeaders,omitempty"`
-	BearerToken   *Secret           `json:"bearerToken,omitempty"`
+	SecretHeaders map[string]secret.Value `json:"secretHeaders,omitempty"`
+	BearerToken   secret.Value            `json:"bearerToken,omitzero"`
 	// Body gets its values escaped for a JSON string, or as its Content-Type has it: percent-encoded for a form, as they
 	// are for anything else.
 	Body string `json:"body,omitempty"`
@@ -81,7 +82,7 @@ type HTTP struct {
 // Prometheus is the server that is queried.
 type Prometheus struct {
 	URL         string          `json:"url"`
-	BearerToken *Secret         `json:"bearerToken,omitempty"`
+	BearerToken secret.Value    `json:"bearerToken,omitzero"`
 	CAFile      string          `json:"caFile,omitempty"`
 	Timeout     period.Duration `json:"timeout,omitzero"`
 }
@@ -246,8 +247,8 @@ func (c Closing) compile(field string, deadline period.Duration, p *problems) *a
 
 func (c Prometheus) validate(field string, p *problems) {
 	p.check(field+".url", staticURL(c.URL))
-	if c.BearerToken != nil {
-		p.check(field+".bearerToken", c.BearerToken.validate())
+	if !c.BearerToken.IsZero() {
+		p.check(field+".bearerToken", c.BearerToken.Validate())
 	}
 }
 

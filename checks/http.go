@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"drydock/config/secret"
 	"drydock/workflows/period"
 )
 
@@ -98,27 +99,27 @@ func (c HTTP) compileHeaders(field string, r *request, p *problems) {
 		if !httpguts.ValidHeaderFieldName(name) {
 			p.add(at, "is not the name of a header")
 		}
-		p.check(at, c.SecretHeaders[name].validate())
+		p.check(at, c.SecretHeaders[name].Validate())
 	}
-	if c.BearerToken != nil {
-		p.check(field+".bearerToken", c.BearerToken.validate())
+	if !c.BearerToken.IsZero() {
+		p.check(field+".bearerToken", c.BearerToken.Validate())
 	}
 }
 
 // answer is what a server said.
 type answer struct {
-	status string
-	code   int
-	body   string
-	host   string
-	secret concealer
+	status  string
+	code    int
+	body    string
+	host    string
+	secrets secrets
 }
 
 // send makes the request once. The error is a *misconfigured one where no request could be made, and anything else where
 // no answer came. A key makes repeated requests recognizable to the server.
 func (r *request) send(ctx context.Context, agent string, s Subject, key string) (answer, error) {
 	var a answer
-	req, err := r.build(ctx, s, &a.secret)
+	req, err := r.build(ctx, s, &a.secrets)
 	if err != nil {
 		return a, r.misconfigured(err)
 	}
@@ -146,7 +147,7 @@ func (r *request) send(ctx context.Context, agent string, s Subject, key string)
 
 func (r *request) misconfigured(err error) error { return &misconfigured{field: r.field, err: err} }
 
-func (r *request) build(ctx context.Context, s Subject, secret *concealer) (*http.Request, error) {
+func (r *request) build(ctx context.Context, s Subject, known *secrets) (*http.Request, error) {
 	u, err := renderURL(r.url, s)
 	if err != nil {
 		return nil, fmt.Errorf("url: %w", err)
@@ -166,7 +167,7 @@ func (r *request) build(ctx context.Context, s Subject, secret *concealer) (*htt
 	if err != nil {
 		return nil, fmt.Errorf("body: %w", err)
 	}
-	if err := r.addSecrets(headers, secret); err != nil {
+	if err := r.addSecrets(headers, known); err != nil {
 		return nil, err
 	}
 	req, err := http.NewRequestWithContext(ctx, r.method, u.String(), strings.NewReader(body))
@@ -180,13 +181,12 @@ func (r *request) build(ctx context.Context, s Subject, secret *concealer) (*htt
 	return req, nil
 }
 
-func (r *request) addSecrets(headers http.Header, secret *concealer) error {
-	add := func(field, header, before string, from Secret) error {
-		value, err := from.value()
+func (r *request) addSecrets(headers http.Header, known *secrets) error {
+	add := func(field, header, before string, from secret.Value) error {
+		value, err := known.Read(from)
 		if err != nil {
 			return fmt.Errorf("%s: %w", field, err)
 		}
-		secret.add(value)
 		if !httpguts.ValidHeaderFieldValue(value) {
 			return fmt.Errorf("%s: the secret has characters that no header may have", field)
 		}
@@ -198,8 +198,8 @@ func (r *request) addSecrets(headers http.Header, secret *concealer) error {
 			return err
 		}
 	}
-	if r.config.BearerToken != nil {
-		return add("bearerToken", "Authorization", "Bearer ", *r.config.BearerToken)
+	if !r.config.BearerToken.IsZero() {
+		return add("bearerToken", "Authorization", "Bearer ", r.config.BearerToken)
 	}
 	return nil
 }
@@ -222,7 +222,7 @@ func (a answer) unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return fmt.Errorf("%s did not answer: %s", a.host, a.secret.excerpt(withoutURL(err).Error(), maxExcerpt))
+	return fmt.Errorf("%s did not answer: %s", a.host, a.secrets.excerpt(withoutURL(err).Error(), maxExcerpt))
 }
 
 func withoutURL(err error) error {
@@ -234,19 +234,19 @@ func withoutURL(err error) error {
 
 // judge tells whether an answer is as expected, and what it was.
 func (r *request) judge(a answer) Verdict {
-	text := fmt.Sprintf("%s answered %s", a.host, a.secret.excerpt(a.status, maxExcerpt))
+	text := fmt.Sprintf("%s answered %s", a.host, a.secrets.excerpt(a.status, maxExcerpt))
 	expected := a.code >= 200 && a.code <= 299
 	if len(r.config.ExpectStatus) > 0 {
 		expected = slices.Contains(r.config.ExpectStatus, a.code)
 	}
 	switch {
 	case !expected:
-		if said := a.secret.excerpt(a.body, maxExcerpt); said != "" {
+		if said := a.secrets.excerpt(a.body, maxExcerpt); said != "" {
 			text += ": " + said
 		}
 		return Verdict{Message: text}
 	case !r.expectBody.MatchString(a.body):
-		return Verdict{Message: fmt.Sprintf("%s, but its body does not match %q: %s", text, r.config.ExpectBody, a.secret.excerpt(a.body, maxExcerpt))}
+		return Verdict{Message: fmt.Sprintf("%s, but its body does not match %q: %s", text, r.config.ExpectBody, a.secrets.excerpt(a.body, maxExcerpt))}
 	default:
 		return Verdict{OK: true, Message: text}
 	}
@@ -264,7 +264,7 @@ func (r *request) captured(a answer) (string, error) {
 	case len(found[1]) > maxCaptured:
 		return "", fmt.Errorf("%s answered %s, but %q captures %d bytes: at most %d are kept", a.host, a.status, r.config.Capture, len(found[1]), maxCaptured)
 	}
-	return a.secret.conceal(found[1]), nil
+	return a.secrets.RedactWhole(found[1]), nil
 }
 
 // newClient makes a client for one request: the authorities' file may change from one to the next. It follows no

@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"drydock/checks"
+	"drydock/config/secret"
 	"drydock/workflows/period"
 )
 
@@ -239,7 +240,7 @@ func TestSecretsReachTheServerAndNobodyElse(t *testing.T) {
 		_, _ = io.WriteString(w, "no "+r.Header.Get("X-Key")+" "+r.Header.Get("Authorization")+" "+url.QueryEscape(canary)+" "+url.PathEscape(canary)+string(quoted))
 	})
 	config := checks.HTTP{
-		URL: echo.URL, SecretHeaders: map[string]checks.Secret{"X-Key": {Env: "API_KEY"}}, BearerToken: &checks.Secret{File: name},
+		URL: echo.URL, SecretHeaders: map[string]secret.Value{"X-Key": {Env: "API_KEY"}}, BearerToken: secret.Value{File: name},
 	}
 	clean := func(texts ...string) {
 		t.Helper()
@@ -383,7 +384,7 @@ func TestBodiesAreEscapedAsTheirContentTypeHasIt(t *testing.T) {
 func TestCheckAllAnswersForEach(t *testing.T) {
 	s := serve(t, answering(200, ""))
 	c := httpCheck(checks.HTTP{URL: s.URL})
-	c.Checks["unreadable"] = checks.Check{HTTP: &checks.HTTP{URL: s.URL, BearerToken: &checks.Secret{File: "/does/not/exist"}}}
+	c.Checks["unreadable"] = checks.Check{HTTP: &checks.HTTP{URL: s.URL, BearerToken: secret.Value{File: "/does/not/exist"}}}
 	got, err := runner(t, c).CheckAll(t.Context(), []string{"unreadable", "probe", "unknown"}, subject, "key")
 	if err != nil || len(got) != 3 {
 		t.Fatalf("got %+v, %v", got, err)

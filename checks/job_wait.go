@@ -130,7 +130,7 @@ func waiting(ctx context.Context, job *batchv1.Job, err error) error {
 
 // said is why a Job failed, with what its last pod said: the termination message, or else the end of its log.
 func (r *Runner) said(ctx context.Context, job *batchv1.Job, why string) string {
-	text := concealer{}.excerpt(why, maxExcerpt)
+	text := excerpt(why, maxExcerpt)
 	pods, err := r.kube.CoreV1().Pods(job.Namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: labels.Set{batchv1.JobNameLabel: job.Name}.String(),
 	})
@@ -148,7 +148,7 @@ func (r *Runner) said(ctx context.Context, job *batchv1.Job, why string) string 
 		message = r.log(ctx, &last, container)
 	}
 	if message != "" {
-		text += ": " + concealer{}.excerpt(message, maxSaid)
+		text += ": " + excerpt(message, maxSaid)
 	}
 	return text
 }

@@ -91,8 +91,8 @@ func (q *query) ask(ctx context.Context, server Prometheus, agent string, s Subj
 	if err != nil {
 		return Verdict{}, &misconfigured{field: q.field, err: fmt.Errorf("query: %w", err)}
 	}
-	var secret concealer
-	api, err := server.client(agent, &secret)
+	var known secrets
+	api, err := server.client(agent, &known)
 	if err != nil {
 		return Verdict{}, &misconfigured{field: "prometheus", err: err}
 	}
@@ -101,45 +101,44 @@ func (q *query) ask(ctx context.Context, server Prometheus, agent string, s Subj
 		return Verdict{}, context.Cause(ctx)
 	}
 	if err != nil {
-		return q.unanswered(err, secret)
+		return q.unanswered(err, known)
 	}
 	if len(warnings) > 0 {
 		// An answer from a part of the data may hide what the other part says.
-		return Verdict{Message: "Prometheus warns of its answer: " + secret.excerpt(strings.Join(warnings, "; "), maxExcerpt)}, nil
+		return Verdict{Message: "Prometheus warns of its answer: " + known.excerpt(strings.Join(warnings, "; "), maxExcerpt)}, nil
 	}
 	verdict, err := q.expect.judge(value)
 	if err != nil {
 		return Verdict{}, &misconfigured{field: q.field, err: err}
 	}
-	verdict.Message = secret.excerpt(verdict.Message, 3*maxExcerpt)
+	verdict.Message = known.excerpt(verdict.Message, 3*maxExcerpt)
 	return verdict, nil
 }
 
-func (q *query) unanswered(err error, secret concealer) (Verdict, error) {
-	text := secret.excerpt(withoutURL(err).Error(), maxExcerpt)
+func (q *query) unanswered(err error, known secrets) (Verdict, error) {
+	text := known.excerpt(withoutURL(err).Error(), maxExcerpt)
 	if answered, ok := errors.AsType[*prometheusv1.Error](err); ok {
 		if answered.Type == prometheusv1.ErrBadData {
 			return Verdict{}, &misconfigured{field: q.field, err: fmt.Errorf("query: Prometheus refuses it: %s", text)}
 		}
 		if answered.Detail != "" {
-			text += ": " + secret.excerpt(answered.Detail, maxExcerpt)
+			text += ": " + known.excerpt(answered.Detail, maxExcerpt)
 		}
 	}
 	return Verdict{Message: "Prometheus did not answer: " + text}, nil
 }
 
-func (c Prometheus) client(agent string, secret *concealer) (prometheusv1.API, error) {
+func (c Prometheus) client(agent string, known *secrets) (prometheusv1.API, error) {
 	client, err := newClient(c.CAFile, c.Timeout)
 	if err != nil {
 		return nil, err
 	}
 	headers := http.Header{"User-Agent": {agent}}
-	if c.BearerToken != nil {
-		token, err := c.BearerToken.value()
+	if !c.BearerToken.IsZero() {
+		token, err := known.Read(c.BearerToken)
 		if err != nil {
 			return nil, fmt.Errorf("bearerToken: %w", err)
 		}
-		secret.add(token)
 		headers.Set("Authorization", "Bearer "+token)
 	}
 	client.Transport = dressed{next: client.Transport, headers: headers}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"drydock/checks"
+	"drydock/config/secret"
 )
 
 func vector(values ...string) string {
@@ -99,7 +100,7 @@ func TestQueriesAreEscapedAndAuthorized(t *testing.T) {
 	}))
 	t.Cleanup(s.Close)
 	c := queryCheck(s.URL+"/base/", `up{a="{{.Reason}}",b='{{.Reason}}'}`, ">= 1")
-	c.Prometheus.BearerToken = &checks.Secret{File: file(t, token+"\n")}
+	c.Prometheus.BearerToken = secret.Value{File: file(t, token+"\n")}
 	c.Prometheus.CAFile = file(t, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})))
 	r := runner(t, c)
 	hostile := subject

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"drydock/config/secret"
 	"drydock/workflows/notices"
 	"drydock/workflows/spec"
 )
@@ -26,7 +27,7 @@ type Channel struct {
 	Kubernetes *Kubernetes `json:"kubernetes,omitempty"`
 	// URL is a URL of shoutrrr, such as "discord://token@id": any other service. It is secret because it has the token.
 	// Unlike the other kinds it follows redirects, since shoutrrr has HTTP clients of its own.
-	URL Secret `json:"url,omitzero"`
+	URL secret.Value `json:"url,omitzero"`
 
 	// Default makes it a channel of every maintenance that names none.
 	Default bool `json:"default,omitempty"`
@@ -43,10 +44,10 @@ type Channel struct {
 
 // Slack posts to an incoming webhook, or to a channel as a bot. Only a bot can answer in threads.
 type Slack struct {
-	Webhook Secret `json:"webhook,omitzero"`
+	Webhook secret.Value `json:"webhook,omitzero"`
 	// Token is a bot's with the scope chat:write; Channel is the ID or the name of a channel that it is in.
-	Token   Secret `json:"token,omitzero"`
-	Channel string `json:"channel,omitempty"`
+	Token   secret.Value `json:"token,omitzero"`
+	Channel string       `json:"channel,omitempty"`
 	// APIURL replaces https://slack.com/api/, as GovSlack needs it.
 	APIURL string `json:"apiURL,omitempty"`
 }
@@ -68,10 +69,10 @@ type Email struct {
 	// StartTLS is StartTLSRequired where it is empty.
 	StartTLS string `json:"startTLS,omitempty"`
 	// Username and Password authenticate by AUTH PLAIN; both or none.
-	Username string   `json:"username,omitempty"`
-	Password Secret   `json:"password,omitzero"`
-	From     string   `json:"from"`
-	To       []string `json:"to"`
+	Username string       `json:"username,omitempty"`
+	Password secret.Value `json:"password,omitzero"`
+	From     string       `json:"from"`
+	To       []string     `json:"to"`
 	// CAFile has certificates that are trusted besides the system's.
 	CAFile string `json:"caFile,omitempty"`
 }
@@ -80,10 +81,10 @@ type Email struct {
 type Webhook struct {
 	URL Address `json:"url"`
 	// Secret signs the requests by Standard Webhooks: "whsec_" and base64.
-	Secret Secret `json:"secret,omitzero"`
+	Secret secret.Value `json:"secret,omitzero"`
 	// Headers are added to each request, such as Authorization.
-	Headers map[string]Secret `json:"headers,omitempty"`
-	CAFile  string            `json:"caFile,omitempty"`
+	Headers map[string]secret.Value `json:"headers,omitempty"`
+	CAFile  string                  `json:"caFile,omitempty"`
 }
 
 // SNS publishes to a topic of Amazon SNS.
@@ -94,8 +95,8 @@ type SNS struct {
 	// Endpoint replaces AWS's own.
 	Endpoint string `json:"endpoint,omitempty"`
 	// AccessKeyID and SecretAccessKey are both set or both absent: then the SDK looks where it always looks.
-	AccessKeyID     Secret `json:"accessKeyID,omitzero"`
-	SecretAccessKey Secret `json:"secretAccessKey,omitzero"`
+	AccessKeyID     secret.Value `json:"accessKeyID,omitzero"`
+	SecretAccessKey secret.Value `json:"secretAccessKey,omitzero"`
 }
 
 // Kubernetes records an Event on the node.

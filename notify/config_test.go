@@ -23,7 +23,7 @@ var wrongChannels = map[string]string{
 	`{"slack": {"token": "xoxb-canary", "channel": "C"}}`:                                "channels.oncall.slack.token: want {file: <path>}",
 	`{"slack": {"token": {"fil": "x"}, "channel": "C"}}`:                                 "channels.oncall.slack.token: want {file: <path>}",
 	`{"slack": {"token": {"file": "x", "env": "y"}, "channel": "C"}}`:                    "channels.oncall.slack.token: want {file: <path>}",
-	`{"slack": {"token": {}, "channel": "C"}}`:                                           "channels.oncall.slack.token: is missing",
+	`{"slack": {"token": {}, "channel": "C"}}`:                                           "channels.oncall.slack.token: want {file: <path>}",
 	`{"slack": {"token": {"env": "T"}}}`:                                                 "channels.oncall.slack.channel: is missing",
 	`{"slack": {"token": {"env": "T"}, "channel": 3}}`:                                   "channels.oncall.slack.channel: want a string, got number",
 	`{"slack": {"webhook": {"env": "T"}, "channel": "C"}}`:                               "channels.oncall.slack.webhook: has no meaning beside token",

@@ -118,7 +118,7 @@ func (s *emailSender) client(d *delivery) (*gomail.Client, error) {
 			return nil, err
 		}
 		// What AUTH PLAIN sends, which a server may quote.
-		d.secrets.add(base64.StdEncoding.EncodeToString([]byte("\x00" + s.config.Username + "\x00" + password)))
+		d.secrets.Add(base64.StdEncoding.EncodeToString([]byte("\x00" + s.config.Username + "\x00" + password)))
 		options = append(options, gomail.WithSMTPAuth(gomail.SMTPAuthPlain),
 			gomail.WithUsername(s.config.Username), gomail.WithPassword(password))
 	}

@@ -72,7 +72,7 @@ func RetryAfter(err error) time.Duration {
 
 // reported turns an error into what may be seen of it.
 func reported(ctx context.Context, channel string, err error, secrets *disclosed, retryAfter time.Duration) error {
-	out := &deliveryError{text: "channel " + channel + ": " + secrets.redacted(err.Error()), retryAfter: retryAfter}
+	out := &deliveryError{text: "channel " + channel + ": " + secrets.Redact(err.Error()), retryAfter: retryAfter}
 	var f *failure
 	for inner := err; errors.As(inner, &f); inner = f.err {
 		out.permanent = out.permanent || f.permanent

@@ -9,6 +9,7 @@ import (
 	"time"
 	_ "time/tzdata" // the time zones of schedules, on machines without them
 
+	"drydock/config/secret"
 	"drydock/workflows/notices"
 )
 
@@ -60,7 +61,7 @@ type sender interface {
 type channel struct {
 	sender  sender
 	wording wording
-	secrets map[string]Secret
+	secrets map[string]secret.Value
 }
 
 // Senders deliver to the channels of a configuration. They are safe for concurrent use.
@@ -112,8 +113,8 @@ func (c Channel) sender(kubernetes EventEmitter, agent string) sender {
 }
 
 // secrets are all secrets of a channel by field.
-func (c Channel) secrets() map[string]Secret {
-	all := map[string]Secret{"url": c.URL}
+func (c Channel) secrets() map[string]secret.Value {
+	all := map[string]secret.Value{"url": c.URL}
 	if c.Slack != nil {
 		all["slack.webhook"], all["slack.token"] = c.Slack.Webhook, c.Slack.Token
 	}
@@ -129,7 +130,7 @@ func (c Channel) secrets() map[string]Secret {
 	if c.SNS != nil {
 		all["sns.accessKeyID"], all["sns.secretAccessKey"] = c.SNS.AccessKeyID, c.SNS.SecretAccessKey
 	}
-	maps.DeleteFunc(all, func(_ string, s Secret) bool { return s.IsZero() })
+	maps.DeleteFunc(all, func(_ string, s secret.Value) bool { return s.IsZero() })
 	return all
 }
 
@@ -140,7 +141,7 @@ func (s *Senders) CheckSecrets() error {
 	for _, name := range slices.Sorted(maps.Keys(s.channels)) {
 		secrets := s.channels[name].secrets
 		for _, field := range slices.Sorted(maps.Keys(secrets)) {
-			if _, err := secrets[field].Value(); err != nil {
+			if _, err := secrets[field].Read(); err != nil {
 				problems = append(problems, fmt.Errorf("channels.%s.%s: %w", name, field, err))
 			}
 		}

@@ -89,7 +89,7 @@ func (s *snsSender) client(ctx context.Context, d *delivery) (*sns.Client, error
 		}
 		provider = credentials.NewStaticCredentialsProvider(id, key, "")
 	} else if found, err := provider.Retrieve(ctx); err == nil {
-		d.secrets.add(found.AccessKeyID, found.SecretAccessKey, found.SessionToken)
+		d.secrets.Add(found.AccessKeyID, found.SecretAccessKey, found.SessionToken)
 	} else {
 		return nil, fmt.Errorf("looking for AWS credentials: %w", err)
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/nicholas-fedor/shoutrrr/pkg/types"
 	"github.com/nicholas-fedor/shoutrrr/pkg/util"
 	"github.com/nicholas-fedor/shoutrrr/pkg/util/jsonclient"
+
+	"drydock/config/secret"
 )
 
 // urlTimeout bounds the wait for a service. Some retry by themselves, which takes longer than one request.
@@ -19,13 +21,13 @@ const urlTimeout = time.Minute
 
 // urlSender delivers by shoutrrr.
 type urlSender struct {
-	url Secret
+	url secret.Value
 	// free holds the one turn of a channel: shoutrrr cannot be told to give up, so that a hanging receiver would otherwise
 	// hold a goroutine for each try.
 	free chan struct{}
 }
 
-func newURLSender(url Secret) *urlSender {
+func newURLSender(url secret.Value) *urlSender {
 	s := &urlSender{url: url, free: make(chan struct{}, 1)}
 	s.free <- struct{}{}
 	return s

@@ -13,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
 
+	"drydock/config/secret"
 	"drydock/workflows/notices"
 )
 
@@ -38,9 +39,9 @@ func (w *wrongs) check(field string, err error) {
 }
 
 // optional checks a secret that may be absent.
-func (w *wrongs) optional(field string, s Secret) {
+func (w *wrongs) optional(field string, s secret.Value) {
 	if !s.IsZero() {
-		w.check(field, s.validate())
+		w.check(field, s.Validate())
 	}
 }
 
@@ -119,11 +120,11 @@ func (s Slack) problems() []error {
 	case !s.Webhook.IsZero() && (!s.Token.IsZero() || s.Channel != "" || s.APIURL != ""):
 		w.add("webhook", "has no meaning beside token, channel and apiURL; keep one way to post")
 	case !s.Webhook.IsZero():
-		w.check("webhook", s.Webhook.validate())
+		w.check("webhook", s.Webhook.Validate())
 	case s.Token.IsZero():
 		w.add("token", "is missing: want a bot's token and a channel, or a webhook")
 	default:
-		w.check("token", s.Token.validate())
+		w.check("token", s.Token.Validate())
 		if strings.TrimSpace(s.Channel) == "" {
 			w.add("channel", "is missing: want the ID or the name of a channel that the bot is in")
 		}
@@ -188,7 +189,7 @@ func (h Webhook) problems() []error {
 		case slices.Contains(ownHeaders, textproto.CanonicalMIMEHeaderKey(name)):
 			w.add("headers."+name, "is set by Drydock itself; leave it out")
 		default:
-			w.check("headers."+name, h.Headers[name].validate())
+			w.check("headers."+name, h.Headers[name].Validate())
 		}
 	}
 	return w

@@ -61,8 +61,8 @@ func (s *webhookSender) request(ctx context.Context, d *delivery) (*http.Request
 	request.Header.Set("Content-Type", contentType)
 	request.Header.Set("User-Agent", s.agent)
 	request.Header.Set("Idempotency-Key", id)
-	for name, secret := range s.config.Headers {
-		value, err := d.secrets.read("webhook.headers."+name, secret)
+	for name, place := range s.config.Headers {
+		value, err := d.secrets.read("webhook.headers."+name, place)
 		if err != nil {
 			return nil, err
 		}
@@ -76,11 +76,11 @@ func (s *webhookSender) sign(d *delivery, request *http.Request, id string, body
 	if s.config.Secret.IsZero() {
 		return nil
 	}
-	secret, err := d.secrets.read("webhook.secret", s.config.Secret)
+	key, err := d.secrets.read("webhook.secret", s.config.Secret)
 	if err != nil {
 		return err
 	}
-	signer, err := standardwebhooks.NewWebhook(secret)
+	signer, err := standardwebhooks.NewWebhook(key)
 	if err != nil {
 		return permanent(errors.New(`webhook.secret: want "whsec_" and base64`))
 	}

@@ -1,0 +1,119 @@
+package secret_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"drydock/config/secret"
+)
+
+const canary = `c4nary"of&a secret/ü+𝄞`
+
+func TestEveryFormIsRedacted(t *testing.T) {
+	asJSON, err := json.Marshal(canary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const ascii = `c4nary\"of&a secret/\u00fc+\ud834\udd1e`
+	for name, form := range map[string]string{
+		"as it is": canary, "in capitals": strings.ToUpper(canary), "in a query": url.QueryEscape(canary),
+		"in a path": url.PathEscape(canary), "in small hex": strings.ToLower(url.QueryEscape(canary)), "quoted": fmt.Sprintf("%q", canary),
+		"in JSON": string(asJSON), "in JSON without HTML": strings.ReplaceAll(string(asJSON), `\u0026`, "&"), "in JSON as ASCII": ascii,
+		"base64": base64.StdEncoding.EncodeToString([]byte(canary)), "base64 of URLs": base64.URLEncoding.EncodeToString([]byte(canary)),
+		"base64 without padding": base64.RawStdEncoding.EncodeToString([]byte(canary)), "in part": "c4nary",
+	} {
+		var r secret.Redactor
+		r.Add("another", canary)
+		got := r.Redact("who is " + form + "?")
+		if strings.Trim(got, `"`) == "" || strings.ReplaceAll(got, `"`, "") != "who is (secret)?" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+func TestPartsOfURLsAreRedactedAndTheirHostIsNot(t *testing.T) {
+	basic := base64.StdEncoding.EncodeToString([]byte("user:pa55"))
+	for value, c := range map[string]struct{ text, want string }{
+		"https://hooks.example.com/services/T0/canary": {
+			"posting to https://hooks.example.com/other/canary failed", "posting to https://hooks.example.com/other/(secret) failed"},
+		"https://user:pa55word@example.com/x?token=can%2Fary": {"pa55word at example.com with can/ary", "(secret) at example.com with (secret)"},
+		"discord://canarytoken@12345678":                      {"canarytoken to 12345678", "(secret) to (secret)"},
+		"http://user:pa55@example.com":                        {"Basic " + basic, "Basic (secret)"},
+		"short/word":                                          {"a short word stays", "a short word stays"},
+	} {
+		var r secret.Redactor
+		r.Add(value)
+		if got := r.Redact(c.text); got != c.want {
+			t.Errorf("%s: %s, want %s", value, got, c.want)
+		}
+	}
+}
+
+func TestWithoutSecretsNothingIsRedacted(t *testing.T) {
+	var r secret.Redactor
+	r.Add("", "")
+	if got := r.Redact("all of it"); got != "all of it" {
+		t.Error(got)
+	}
+	if r.Add("\xff\xfe"); r.Redact("what is \xff\xfe") != "(secret)" {
+		t.Error("a secret that is not text is shown")
+	}
+}
+
+func TestAWholeSecretIsRedactedAndItsPartsStay(t *testing.T) {
+	var r secret.Redactor
+	r.Add("silence/token")
+	if got := r.RedactWhole("silence-7 by silence%2Ftoken"); got != "silence-7 by (secret)" {
+		t.Error(got)
+	}
+	if got := r.Redact("silence-7"); got != "(secret)-7" {
+		t.Error(got)
+	}
+}
+
+func TestWhatIsReadIsRedacted(t *testing.T) {
+	var r secret.Redactor
+	value, err := r.Read(secret.Value{File: file(t, "canary\n")})
+	if err != nil || value != "canary" {
+		t.Fatalf("%q, %v", value, err)
+	}
+	if _, err := r.Read(secret.Value{File: "/no/such"}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+	harmless := fmt.Errorf("closing: %w", fs.ErrClosed)
+	if got := r.Error(harmless); !errors.Is(got, fs.ErrClosed) || r.Error(nil) != nil {
+		t.Errorf("%v has lost what it wraps", got)
+	}
+	if got := r.Error(&fs.PathError{Op: "open", Path: "/canary", Err: fs.ErrClosed}); got.Error() != "open /(secret): file already closed" || errors.Is(got, fs.ErrClosed) {
+		t.Errorf("%v", got)
+	}
+}
+
+// However a text quotes a secret, and whatever stands around it, the secret is not in what is left.
+func TestNoSecretIsLeft(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		value := rapid.StringN(6, 40, -1).Draw(t, "value")
+		around := rapid.StringN(0, 20, -1).Draw(t, "around")
+		quote := rapid.SampledFrom([]func(string) string{
+			func(s string) string { return s }, url.QueryEscape, url.PathEscape,
+			func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) },
+			func(s string) string { return fmt.Sprintf("%q", s) },
+		}).Draw(t, "quote")
+		var r secret.Redactor
+		r.Add(value)
+		left := r.Redact(around + quote(value) + around)
+		// What stands around a secret may be a piece of the word that replaces it.
+		left = strings.ReplaceAll(left, secret.Hidden, "\x00\x00")
+		if !strings.Contains(value, "\x00") && strings.Contains(left, value) {
+			t.Fatalf("%q is left in %q", value, left)
+		}
+	})
+}
