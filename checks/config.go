@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"drydock/config/named"
 	"drydock/config/secret"
 	"drydock/workflows/period"
 	"drydock/workflows/validation"
@@ -17,9 +18,29 @@ import (
 
 // Config are the checks and hooks that maintenances may name.
 type Config struct {
-	Checks     map[string]Check `json:"checks,omitempty"`
-	Hooks      map[string]Hook  `json:"hooks,omitempty"`
-	Prometheus *Prometheus      `json:"prometheus,omitempty"`
+	Checks     Checks      `json:"checks,omitempty"`
+	Hooks      Hooks       `json:"hooks,omitempty"`
+	Prometheus *Prometheus `json:"prometheus,omitempty"`
+}
+
+// Checks are checks by name.
+type Checks map[string]Check
+
+// UnmarshalJSON reads the checks strictly; the error begins every line with the field.
+func (c *Checks) UnmarshalJSON(data []byte) error {
+	all, err := named.Decode[Check]("checks", data)
+	*c = all
+	return err
+}
+
+// Hooks are hooks by name.
+type Hooks map[string]Hook
+
+// UnmarshalJSON reads the hooks strictly; the error begins every line with the field.
+func (h *Hooks) UnmarshalJSON(data []byte) error {
+	all, err := named.Decode[Hook]("hooks", data)
+	*h = all
+	return err
 }
 
 // Check is exactly one of its fields.

@@ -99,6 +99,22 @@ func TestAGoodConfigurationAndItsPlans(t *testing.T) {
 	}
 }
 
+func TestDecodingNamesTheField(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"checks": {"a": {"http": {"timeout": "soon"}}}}`:             `checks.a.http.timeout: "soon" is not a duration`,
+		`{"checks": {"a": {"http": {"expectStatus": ["200"]}}}}`:       "checks.a.http.expectStatus",
+		`{"hooks": {"a": {"closing": {"http": {"rul": "http://a"}}}}}`: "hooks.a.closing.http.rul: unknown field",
+		`{"hooks": {"a": {"deadline": 5}}}`:                            "hooks.a.deadline: 5 is not a duration",
+		`{"hooks": ["a"]}`:                                             "hooks: want an object",
+		`{"prometheus": {"url": "http://p", "timeout": "-1s"}}`:        `prometheus.timeout: "-1s" is negative`,
+		`{"prometheus": {"url": "http://p", "bearerToken": null}}`:     "prometheus.bearerToken: null is not a value",
+	} {
+		if err := spec.DecodeStrict([]byte(text), new(checks.Config)); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
+
 func TestValidateNamesTheField(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"name":                 {`checks: {A_b: {http: {url: "http://a"}}}`, `checks.A_b: "A_b" is not a name`},

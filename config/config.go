@@ -15,6 +15,9 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"drydock/audit"
+	"drydock/checks"
+	"drydock/notify"
 	"drydock/workflows/schedule"
 	"drydock/workflows/spec"
 )
@@ -28,9 +31,16 @@ type Config struct {
 	// Scheduler applies when the scheduler is first started; from then on its own state counts.
 	Scheduler Scheduler `json:"scheduler"`
 	// Defaults are defaults of maintenances: any field of their input but those that identify one.
-	Defaults   json.RawMessage `json:"defaults,omitempty"`
-	Kubernetes Kubernetes      `json:"kubernetes"`
-	Versioning Versioning      `json:"versioning"`
+	Defaults json.RawMessage `json:"defaults,omitempty"`
+	// Channels, Checks, Hooks and Prometheus are what maintenances may name. Whoever starts one can only name them.
+	Channels   notify.Config      `json:"channels,omitempty"`
+	Checks     checks.Checks      `json:"checks,omitempty"`
+	Hooks      checks.Hooks       `json:"hooks,omitempty"`
+	Prometheus *checks.Prometheus `json:"prometheus,omitempty"`
+	// Audit says where the records of ended maintenances go.
+	Audit      audit.Config `json:"audit,omitzero"`
+	Kubernetes Kubernetes   `json:"kubernetes"`
+	Versioning Versioning   `json:"versioning"`
 	// Listen is the address of /metrics, /healthz, /readyz and /loglevel.
 	Listen string `json:"listen"`
 	Log    Log    `json:"log"`
@@ -55,6 +65,9 @@ type Kubernetes struct {
 	// Events records Kubernetes Events on nodes, PodEvents one on each pod that is evicted.
 	Events    bool `json:"events"`
 	PodEvents bool `json:"podEvents"`
+	// NodeConditions shows the conditions of a node's lifecycle (KEP-5683) on nodes under maintenance. It costs two
+	// writes to the node's status for each step of a maintenance.
+	NodeConditions bool `json:"nodeConditions"`
 }
 
 // Versioning makes a worker one version of a Temporal Worker Deployment, so that an operator decides which build takes
@@ -167,7 +180,8 @@ func ClusterName(name string) error {
 
 var clusterName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// Validate checks the whole configuration; the error joins one line per wrong field.
+// Validate checks the whole configuration; the error joins one line per wrong field. No secret is read and no manifest of
+// a Job: checks.New does that.
 func (c Config) Validate() error {
 	var problems []error
 	wrong := func(field, format string, args ...any) {
@@ -185,20 +199,12 @@ func (c Config) Validate() error {
 	if c.Scheduler.OnOrphan != "release" && c.Scheduler.OnOrphan != "report" {
 		wrong("scheduler.onOrphan", "%q is not one of release, report", c.Scheduler.OnOrphan)
 	}
-	if len(c.Defaults) > 0 {
-		if err := spec.CheckDefaults(c.Defaults); err != nil {
-			problems = append(problems, prefixed("defaults", err))
-		}
+	problems = append(problems, c.Channels.Validate(), c.ChecksAndHooks().Validate())
+	if err := c.Audit.Validate(); err != nil {
+		problems = append(problems, prefixed("audit", err))
 	}
-	if c.Kubernetes.QPS <= 0 {
-		wrong("kubernetes.qps", "%v: want more than 0", c.Kubernetes.QPS)
-	}
-	if c.Kubernetes.Burst <= 0 {
-		wrong("kubernetes.burst", "%v: want more than 0", c.Kubernetes.Burst)
-	}
-	if c.Kubernetes.EvictionsPerSecond < 0 {
-		wrong("kubernetes.evictionsPerSecond", "%v is negative; 0 is unlimited", c.Kubernetes.EvictionsPerSecond)
-	}
+	problems = append(problems, c.checkDefaults()...)
+	problems = append(problems, c.Kubernetes.validate()...)
 	problems = append(problems, c.Versioning.validate()...)
 	if _, _, err := net.SplitHostPort(c.Listen); c.Listen != "" && err != nil {
 		wrong("listen", "%q: want host:port, or empty for none", c.Listen)
@@ -210,6 +216,25 @@ func (c Config) Validate() error {
 		wrong("log.format", "%q is not one of text, json", c.Log.Format)
 	}
 	return errors.Join(problems...)
+}
+
+// ChecksAndHooks is the part of the configuration that checks.New takes.
+func (c Config) ChecksAndHooks() checks.Config {
+	return checks.Config{Checks: c.Checks, Hooks: c.Hooks, Prometheus: c.Prometheus}
+}
+
+func (k Kubernetes) validate() []error {
+	var problems []error
+	if k.QPS <= 0 {
+		problems = append(problems, fmt.Errorf("kubernetes.qps: %v: want more than 0", k.QPS))
+	}
+	if k.Burst <= 0 {
+		problems = append(problems, fmt.Errorf("kubernetes.burst: %v: want more than 0", k.Burst))
+	}
+	if k.EvictionsPerSecond < 0 {
+		problems = append(problems, fmt.Errorf("kubernetes.evictionsPerSecond: %v is negative; 0 is unlimited", k.EvictionsPerSecond))
+	}
+	return problems
 }
 
 func (v Versioning) validate() []error {

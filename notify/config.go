@@ -2,14 +2,12 @@
 package notify
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
+	"drydock/config/named"
 	"drydock/config/secret"
 	"drydock/workflows/notices"
 	"drydock/workflows/spec"
@@ -104,38 +102,9 @@ type Kubernetes struct{}
 
 // UnmarshalJSON reads the channels strictly; the error begins every line with the field.
 func (c *Config) UnmarshalJSON(data []byte) error {
-	var raw map[string]json.RawMessage
-	if err := json.Unmarshal(data, &raw); err != nil {
-		return errors.New("channels: want an object of channels by name")
-	}
-	read := Config{}
-	var problems []error
-	for _, name := range slices.Sorted(maps.Keys(raw)) {
-		var channel Channel
-		problems = append(problems, under("channels."+name, spec.DecodeStrict(raw[name], &channel))...)
-		read[name] = channel
-	}
-	*c = read
-	return errors.Join(problems...)
-}
-
-// fieldPath is what begins a line that names a field already.
-var fieldPath = regexp.MustCompile(`^[a-zA-Z][\w.\[\]-]*: `)
-
-// under puts a section's name in front of every line of its error.
-func under(section string, err error) []error {
-	if err == nil {
-		return nil
-	}
-	var problems []error
-	for line := range strings.Lines(err.Error()) {
-		separator := ": "
-		if fieldPath.MatchString(line) {
-			separator = "."
-		}
-		problems = append(problems, errors.New(section+separator+strings.TrimSuffix(line, "\n")))
-	}
-	return problems
+	channels, err := named.Decode[Channel]("channels", data)
+	*c = channels
+	return err
 }
 
 // Plans are what workflows have to know of the channels, sorted by name.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
 
+	"drydock/config/named"
 	"drydock/config/secret"
 	"drydock/workflows/notices"
 )
@@ -53,8 +54,8 @@ func (c Config) Validate() error {
 		if !channelName.MatchString(name) {
 			problems = append(problems, fmt.Errorf("channels: %q: want a name of lower-case letters, digits and '-', at most 63", name))
 		}
-		problems = append(problems, under(section, errors.Join(c[name].problems()...))...)
-		problems = append(problems, under(section, c[name].plan(name).Validate())...)
+		problems = append(problems, named.Under(section, errors.Join(c[name].problems()...))...)
+		problems = append(problems, named.Under(section, c[name].plan(name).Validate())...)
 	}
 	return errors.Join(problems...)
 }
@@ -71,13 +72,13 @@ func (c Channel) problems() []error {
 	}
 	switch {
 	case c.Slack != nil:
-		w = append(w, under("slack", errors.Join(c.Slack.problems()...))...)
+		w = append(w, named.Under("slack", errors.Join(c.Slack.problems()...))...)
 	case c.Email != nil:
-		w = append(w, under("email", errors.Join(c.Email.problems()...))...)
+		w = append(w, named.Under("email", errors.Join(c.Email.problems()...))...)
 	case c.Webhook != nil:
-		w = append(w, under("webhook", errors.Join(c.Webhook.problems()...))...)
+		w = append(w, named.Under("webhook", errors.Join(c.Webhook.problems()...))...)
 	case c.SNS != nil:
-		w = append(w, under("sns", errors.Join(c.SNS.problems()...))...)
+		w = append(w, named.Under("sns", errors.Join(c.SNS.problems()...))...)
 	default:
 		w.optional("url", c.URL)
 	}

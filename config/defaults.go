@@ -1,0 +1,60 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"drydock/workflows/spec"
+	"drydock/workflows/validation"
+)
+
+// checkDefaults checks the defaults of maintenances, and that what they name is configured: a name that is not would fail
+// every maintenance.
+func (c Config) checkDefaults() []error {
+	if len(c.Defaults) == 0 {
+		return nil
+	}
+	var problems []error
+	if err := spec.CheckDefaults(c.Defaults); err != nil {
+		problems = append(problems, prefixed("defaults", err))
+	}
+	var given struct {
+		Notify     []string         `json:"notify"`
+		Hooks      validation.Hooks `json:"hooks"`
+		Validation struct {
+			Checks []string `json:"checks"`
+		} `json:"validation"`
+	}
+	// What is of another type is left out, and CheckDefaults has refused it.
+	_ = json.Unmarshal(c.Defaults, &given)
+	problems = append(problems, missing("notify", "channel", "channels", given.Notify, c.Channels)...)
+	problems = append(problems, missing("validation.checks", "check", "checks", given.Validation.Checks, c.Checks)...)
+	for _, hooks := range []struct {
+		field string
+		names []string
+	}{
+		{"hooks.beforeCordon", given.Hooks.BeforeCordon}, {"hooks.afterDrain", given.Hooks.AfterDrain},
+		{"hooks.beforeRelease", given.Hooks.BeforeRelease},
+	} {
+		problems = append(problems, missing(hooks.field, "hook", "hooks", hooks.names, c.Hooks)...)
+	}
+	return problems
+}
+
+// missing are the names of a field of the defaults that are not in a section.
+func missing[T any](field, kind, section string, names []string, have map[string]T) []error {
+	known := "which is empty"
+	if len(have) > 0 {
+		known = "which has " + strings.Join(slices.Sorted(maps.Keys(have)), ", ")
+	}
+	var problems []error
+	for i, name := range names {
+		if _, ok := have[name]; !ok {
+			problems = append(problems, fmt.Errorf("defaults.%s[%d]: there is no %s %q in %s, %s", field, i, kind, name, section, known))
+		}
+	}
+	return problems
+}
