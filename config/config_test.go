@@ -29,6 +29,57 @@ func TestGoodFiles(t *testing.T) {
 	}
 }
 
+// What the reference shows has to be a configuration: it is one of the good ones, word for word.
+func TestTheReferenceShowsGoodFiles(t *testing.T) {
+	reference, err := os.ReadFile("../docs/reference.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"channels", "checks", "hooks", "audit"} {
+		text, err := os.ReadFile("testdata/" + name + ".good.yml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var indented strings.Builder
+		for line := range strings.Lines(string(text)) {
+			indented.WriteString("    " + line)
+		}
+		if !strings.Contains(string(reference), indented.String()) {
+			t.Errorf("docs/reference.md does not show testdata/%s.good.yml, indented by four spaces", name)
+		}
+	}
+}
+
+// Names in the defaults are refused only where they are not configured.
+func TestDefaultsMayNameWhatIsConfigured(t *testing.T) {
+	c := config.Default()
+	if err := config.Parse([]byte(`
+channels: {oncall: {kubernetes: {}}}
+checks: {smoke: {http: {url: "http://smoke"}}}
+hooks: {open: {signal: {}}, close: {signal: {}}, rest: {signal: {}}}
+defaults:
+  notify: [oncall]
+  validation: {checks: [smoke]}
+  hooks: {beforeCordon: [open], afterDrain: [rest, rest], beforeRelease: [close]}
+`), &c); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Validate(); err != nil && strings.Contains(err.Error(), "there is no") {
+		t.Error(err)
+	}
+	c.Channels, c.Checks, c.Hooks = nil, nil, nil
+	err := c.Validate()
+	for _, want := range []string{
+		`defaults.notify[0]: there is no channel "oncall"`, `defaults.validation.checks[0]: there is no check "smoke"`,
+		`defaults.hooks.beforeCordon[0]: there is no hook "open"`, `defaults.hooks.afterDrain[1]: there is no hook "rest"`,
+		`defaults.hooks.beforeRelease[0]: there is no hook "close"`,
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
 // Each bad configuration says in its first line, a comment, what the error must contain.
 func TestBadFiles(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.bad.yml")
