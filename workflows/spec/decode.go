@@ -9,9 +9,12 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	strictjson "sigs.k8s.io/json"
+
+	"drydock/workflows/validation"
 )
 
 // Decode reads a maintenance's JSON input strictly, fills what is absent from defaults (the worker's, may be empty)
@@ -40,11 +43,37 @@ func Decode(input, defaults []byte) (Maintenance, error) {
 			return m, fmt.Errorf("merging defaults: %w", err)
 		}
 	}
+	if merged, err = withSectionDefaults(merged); err != nil {
+		return m, err
+	}
 	m = Maintenance{}
 	if err := DecodeStrict(merged, &m); err != nil {
 		return m, err
 	}
 	return m, m.Validate()
+}
+
+// withSectionDefaults fills the defaults of what is absent by default: of a validation, and of an approval.
+func withSectionDefaults(merged []byte) ([]byte, error) {
+	given := fieldsOf(merged)
+	under := map[string]json.RawMessage{}
+	if len(given["validation"]) > 0 {
+		under["validation"] = json.RawMessage(validation.Defaults)
+	}
+	if string(given["approval"]) == "true" {
+		under["approvalReminder"] = json.RawMessage(`"24h"`)
+	}
+	if len(under) == 0 {
+		return merged, nil
+	}
+	defaults, err := json.Marshal(under)
+	if err == nil {
+		merged, err = jsonpatch.MergePatch(defaults, merged)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("merging defaults: %w", err)
+	}
+	return merged, nil
 }
 
 // normalize brings a layer into the form that is decoded. What it re-writes no longer shows a null or a duplicate field,
@@ -86,7 +115,7 @@ func DecodeStrict(data []byte, v any) error {
 	if !ok {
 		return fmt.Errorf("want a JSON object, got %s", kind(raw))
 	}
-	problems := append(refuseNulls("", object), checkDurations("", object, reflect.TypeOf(v))...)
+	problems := append(refuseNulls("", object), checkTimes("", object, reflect.TypeOf(v))...)
 	if len(problems) > 0 {
 		return errors.Join(problems...)
 	}
@@ -117,9 +146,9 @@ func refuseNulls(path string, value any) []error {
 	return problems
 }
 
-// checkDurations parses what is to become a Duration, since a decoder does not tell the field of an error that comes
-// from UnmarshalJSON.
-func checkDurations(path string, value any, t reflect.Type) []error {
+// checkTimes parses what is to become a Duration or a time, since a decoder does not tell the field of an error that
+// comes from UnmarshalJSON.
+func checkTimes(path string, value any, t reflect.Type) []error {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -128,6 +157,13 @@ func checkDurations(path string, value any, t reflect.Type) []error {
 		text, _ := json.Marshal(value)
 		if err := d.UnmarshalJSON(text); err != nil && value != nil {
 			return []error{fmt.Errorf("%s: %w", path, err)}
+		}
+		return nil
+	}
+	if t == reflect.TypeFor[time.Time]() {
+		text, _ := value.(string)
+		if _, err := time.Parse(time.RFC3339, text); err != nil && value != nil {
+			return []error{fmt.Errorf("%s: %v is not a time: write it like \"2026-03-01T22:00:00Z\" or \"2026-03-01T23:00:00+01:00\"", path, value)}
 		}
 		return nil
 	}
@@ -140,7 +176,7 @@ func checkDurations(path string, value any, t reflect.Type) []error {
 		for i := range t.NumField() {
 			name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
 			if item, ok := value[name]; ok {
-				problems = append(problems, checkDurations(join(path, name), item, t.Field(i).Type)...)
+				problems = append(problems, checkTimes(join(path, name), item, t.Field(i).Type)...)
 			}
 		}
 	case []any:
@@ -148,7 +184,7 @@ func checkDurations(path string, value any, t reflect.Type) []error {
 			return nil
 		}
 		for i, item := range value {
-			problems = append(problems, checkDurations(fmt.Sprintf("%s[%d]", path, i), item, t.Elem())...)
+			problems = append(problems, checkTimes(fmt.Sprintf("%s[%d]", path, i), item, t.Elem())...)
 		}
 	}
 	return problems

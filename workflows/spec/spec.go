@@ -2,9 +2,12 @@
 package spec
 
 import (
+	"cmp"
 	"slices"
+	"time"
 
 	"drydock/workflows/drainplan"
+	"drydock/workflows/validation"
 )
 
 // Maintenance is the input of the NodeMaintenance workflow after defaults. Only Node is required of the input.
@@ -16,10 +19,18 @@ type Maintenance struct {
 	Requestor string `json:"requestor"`
 	// AdditionalRequestors share this maintenance: the node is released when all of them are done.
 	AdditionalRequestors []string `json:"additionalRequestors,omitempty"`
-	// Reason, Ticket and Type are shown everywhere; Type is Planned or Unplanned.
+	// Reason, Ticket, Owner and Type are shown everywhere. Owner is who answers for the node or the work on it, Type is
+	// Planned or Unplanned.
 	Reason string `json:"reason,omitempty"`
 	Ticket string `json:"ticket,omitempty"`
+	Owner  string `json:"owner,omitempty"`
 	Type   string `json:"type"`
+	// Approval waits for somebody's "approve" before anything else; ApprovalReminder is how often the channels are
+	// reminded meanwhile: 24 h where it is absent, 0 is never.
+	Approval         bool     `json:"approval,omitempty"`
+	ApprovalReminder Duration `json:"approvalReminder,omitzero"`
+	// NotBefore is the earliest time at which a slot is asked for: until then the maintenance is announced only.
+	NotBefore *time.Time `json:"notBefore,omitempty"`
 	// Priority ranks requests for a slot: higher goes first.
 	Priority int `json:"priority"`
 	// Cordon marks the node unschedulable.
@@ -36,6 +47,22 @@ type Maintenance struct {
 	OnReadyTimeout string `json:"onReadyTimeout"`
 	// OnNodeReplaced is AdoptReplacement or EndOnReplacement.
 	OnNodeReplaced string `json:"onNodeReplaced"`
+	// SLA is the time in which the node is to be empty; absent sets none.
+	SLA *SLA `json:"sla,omitempty"`
+	// Hooks are called on the way; Validation is what must hold before the node returns to production, absent checks
+	// nothing.
+	Hooks      validation.Hooks       `json:"hooks,omitzero"`
+	Validation *validation.Validation `json:"validation,omitempty"`
+	// Notify are the names of the channels that are told; absent are the worker's default ones, empty tells nobody.
+	Notify *[]string `json:"notify,omitempty"`
+}
+
+// SLA is the time that workloads were promised. Its end is an event of its own (NotifyMaintenance, SLAExpired).
+type SLA struct {
+	// After is the time since the cordon, on the clock of the escalation.
+	After Duration `json:"after"`
+	// Do is the rung that is taken then; empty only tells.
+	Do string `json:"do,omitempty"`
 }
 
 // WaitForPods selects pods that have to complete before the drain. Completed pods do not count, nor do the pods
@@ -143,6 +170,9 @@ const (
 	Kill         = "kill"
 	GiveBack     = "giveBack"
 	Fail         = "fail"
+
+	// ExpireSLA is the rung that tells that the SLA is over; it stands in a ladder where Maintenance.SLA puts it.
+	ExpireSLA = "expireSLA"
 )
 
 // Defaults are merged under the worker's defaults, and those under the input.
@@ -167,4 +197,22 @@ func (m Maintenance) Requestors() []string {
 		}
 	}
 	return all
+}
+
+// Ladder is the escalation with the SLA in its place, so that one clock decides. What would come after a rung that ends
+// the drain is left out.
+func (m Maintenance) Ladder() []Rung {
+	rungs := slices.Clone(m.Drain.Escalation)
+	if m.SLA != nil {
+		at, _ := slices.BinarySearchFunc(rungs, m.SLA.After, func(r Rung, after Duration) int { return cmp.Compare(r.After, after) })
+		steps := []Rung{{After: m.SLA.After, Do: ExpireSLA}}
+		if m.SLA.Do != "" {
+			steps = append(steps, Rung{After: m.SLA.After, Do: m.SLA.Do})
+		}
+		rungs = slices.Insert(rungs, at, steps...)
+	}
+	if end := slices.IndexFunc(rungs, func(r Rung) bool { return EndsDrain(r.Do) }); end >= 0 {
+		rungs = rungs[:end+1]
+	}
+	return rungs
 }

@@ -109,6 +109,14 @@ var refused = map[string]struct{ input, want string }{
 	"rung at once":                   {`{"node":"n","drain":{"escalation":[{"after":"0s","do":"fail"}]}}`, `drain.escalation[0].after: must be more than 0s`},
 	"rungs after the last":           {`{"node":"n","drain":{"escalation":[{"after":"1h","do":"fail"},{"after":"2h","do":"fail"}]}}`, `drain.escalation[0].do: fail ends the drain`},
 	"force where nothing is evicted": {`{"node":"n","drain":{"mode":"wait","escalation":[{"after":"1h","do":"kill"}]}}`, `drain.escalation[0].do: kill needs the drain mode evict`},
+	"not a time":                     {`{"node":"n","notBefore":"tomorrow"}`, `notBefore: tomorrow is not a time: write it like`},
+	"SLA at once":                    {`{"node":"n","sla":{"after":"0s"}}`, `sla.after: must be more than 0s`},
+	"SLA with no rung":               {`{"node":"n","sla":{"after":"30m","do":"pray"}}`, `sla.do: "pray" is not one of`},
+	"SLA that never ends":            {`{"node":"n","sla":{"after":"2h"}}`, `sla.after: 2h0m0s is later than the rung giveBack (1h0m0s)`},
+	"SLA by force without evictions": {`{"node":"n","sla":{"after":"2m","do":"kill"},"drain":{"mode":"wait"}}`, `sla.do: kill needs the drain mode evict`},
+	"hook":                           {`{"node":"n","hooks":{"afterDrain":["a b"]}}`, `hooks.afterDrain[0]: "a b" is not a name`},
+	"channel":                        {`{"node":"n","notify":["a/b"]}`, `notify[0]: "a/b" is not the name of a channel`},
+	"validation":                     {`{"node":"n","validation":{"soak":"1h","newBootID":true}}`, `validation.soak: 1h0m0s must be shorter than the deadline (30m0s)`},
 	"via":                            {`{"node":"n","drain":{"via":"magic"}}`, `drain.via: "magic" is not one of eviction, evictionRequest`},
 	"preflight":                      {`{"node":"n","preflight":"maybe"}`, `preflight: "maybe" is not one of off, wait, fail`},
 	"not ready":                      {`{"node":"n","drain":{"onNodeNotReady":"pray"}}`, `drain.onNodeNotReady: "pray" is not one of wait, ignore`},
@@ -307,4 +315,55 @@ func flawOf(d *json.Decoder) string {
 		return err.Error()
 	}
 	return ""
+}
+
+func TestDecodeFillsAValidation(t *testing.T) {
+	m, err := spec.Decode([]byte(`{"node":"n","validation":{"newBootID":true,"soak":"1m"}}`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := m.Validation; v == nil || v.Soak != spec.Duration(time.Minute) || v.Deadline != spec.Duration(30*time.Minute) || v.Every == 0 {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestDecodeFillsAnApproval(t *testing.T) {
+	for input, want := range map[string]time.Duration{
+		`{"node":"n"}`:                 0,
+		`{"node":"n","approval":true}`: 24 * time.Hour,
+		`{"node":"n","approval":true,"approvalReminder":"0s"}`:   0,
+		`{"node":"n","approval":false}`:                          0,
+		`{"node":"n","approval":true,"approvalReminder":"1h0m"}`: time.Hour,
+	} {
+		m, err := spec.Decode([]byte(input), nil)
+		if err != nil || m.ApprovalReminder.Std() != want {
+			t.Errorf("%s: %s, %v", input, m.ApprovalReminder, err)
+		}
+	}
+}
+
+func TestTheLadderHoldsTheSLA(t *testing.T) {
+	for name, c := range map[string]struct{ input, want string }{
+		"no SLA":                     {`{}`, "1h0m0s giveBack"},
+		"an SLA that only tells":     {`{"sla":{"after":"10m"}}`, "10m0s expireSLA, 1h0m0s giveBack"},
+		"an SLA with an action":      {`{"sla":{"after":"10m","do":"kill"}}`, "10m0s expireSLA, 10m0s kill, 1h0m0s giveBack"},
+		"an SLA that ends the drain": {`{"sla":{"after":"10m","do":"fail"}}`, "10m0s expireSLA, 10m0s fail"},
+		"at the time of a rung": {`{"sla":{"after":"1h"},"drain":{"escalation":[{"after":"1h","do":"notify"},{"after":"2h","do":"fail"}]}}`,
+			"1h0m0s expireSLA, 1h0m0s notify, 2h0m0s fail"},
+		"no escalation": {`{"sla":{"after":"1h"},"drain":{"escalation":[]}}`, "1h0m0s expireSLA"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, err := spec.Decode([]byte(`{"node":"n"}`), []byte(c.input))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, rung := range m.Ladder() {
+				got = append(got, rung.After.String()+" "+rung.Do)
+			}
+			if text := strings.Join(got, ", "); text != c.want {
+				t.Errorf("%s, want %s", text, c.want)
+			}
+		})
+	}
 }

@@ -28,6 +28,7 @@ func (m Maintenance) Validate() error {
 	}
 	p.text("reason", m.Reason)
 	p.text("ticket", m.Ticket)
+	p.text("owner", m.Owner)
 	p.oneOf("type", m.Type, Planned, Unplanned)
 	p.oneOf("preflight", m.Preflight, PreflightOff, PreflightWait, PreflightFail)
 	p.oneOf("onReadyTimeout", m.OnReadyTimeout, FailOnTimeout, ReleaseOnTimeout)
@@ -36,7 +37,46 @@ func (m Maintenance) Validate() error {
 		p.selector("waitForPodCompletion.podSelector", m.WaitForPodCompletion.PodSelector)
 	}
 	m.Drain.validate(&p)
+	m.validateSLA(&p)
+	p.section("hooks", m.Hooks.Validate())
+	if m.Validation != nil {
+		p.section("validation", m.Validation.Validate())
+	}
+	if m.Notify != nil {
+		for i, name := range *m.Notify {
+			p.check(fmt.Sprintf("notify[%d]", i), ChannelName(name))
+		}
+	}
 	return errors.Join(p...)
+}
+
+func (m Maintenance) validateSLA(p *problems) {
+	if m.SLA == nil {
+		return
+	}
+	if m.SLA.After == 0 {
+		p.add("sla.after", "must be more than 0s: it is the time since the cordon in which the node is to be empty")
+	}
+	if m.SLA.Do != "" {
+		p.oneOf("sla.do", m.SLA.Do, Rungs...)
+		if err := RungFits(m.SLA.Do, m.Drain.Mode); err != nil {
+			*p = append(*p, fmt.Errorf("sla.%w", err))
+		}
+	}
+	for _, rung := range m.Drain.Escalation {
+		if EndsDrain(rung.Do) && rung.After < m.SLA.After {
+			p.add("sla.after", fmt.Sprintf("%s is later than the rung %s (%s), which ends the drain: set drain.escalation too",
+				m.SLA.After, rung.Do, rung.After))
+		}
+	}
+}
+
+// ChannelName checks the name of a channel of the worker's configuration.
+func ChannelName(name string) error {
+	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
+		return fmt.Errorf("%q is not the name of a channel: %s", name, wrong[0])
+	}
+	return nil
 }
 
 func (d Drain) validate(p *problems) {
@@ -136,6 +176,16 @@ func (p *problems) add(field, message string) {
 func (p *problems) check(field string, err error) {
 	if err != nil {
 		*p = append(*p, fmt.Errorf("%s: %w", field, err))
+	}
+}
+
+// section puts a section's name in front of every line of its error.
+func (p *problems) section(name string, err error) {
+	if err == nil {
+		return
+	}
+	for line := range strings.Lines(err.Error()) {
+		*p = append(*p, errors.New(name+"."+strings.TrimSpace(line)))
 	}
 }
 
