@@ -61,3 +61,12 @@ func Emit(ctx context.Context, client kubernetes.Interface, e NodeEvent) error {
 	}
 	return nil
 }
+
+// UIDOf is the UID of the node that has a name now. Errors: ErrNodeGone.
+func UIDOf(ctx context.Context, client kubernetes.Interface, node string) (types.UID, error) {
+	n, err := client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("node %s: %w", node, notFound(err))
+	}
+	return n.UID, nil
+}

@@ -36,7 +36,8 @@ type HoldInput struct {
 
 // Held says how a node was found when it was marked.
 type Held struct {
-	UID types.UID
+	UID    types.UID
+	BootID string
 	// Mark is the text of the mark on the node.
 	Mark string
 	// Changed: this call wrote the mark or the cordon. Again: the mark was there and the cordon had been lifted.
@@ -60,7 +61,7 @@ func Hold(ctx context.Context, client kubernetes.Interface, in HoldInput) (Held,
 		}
 		mine := mark.HeldBy(in.Holder.WorkflowID, in.Holder.RunID)
 		held = Held{
-			UID:              node.UID,
+			UID: node.UID, BootID: node.Status.NodeInfo.BootID,
 			Mark:             node.Annotations[HoldersAnnotation],
 			Again:            mine && in.Holder.Cordon && !node.Spec.Unschedulable,
 			WasUnschedulable: node.Spec.Unschedulable && !mark.Cordoned,
@@ -97,6 +98,7 @@ type Released struct {
 // Drydock changed: the cordon if it was Drydock's, labels and annotations. It is idempotent; a missing node is fine.
 func Release(ctx context.Context, client kubernetes.Interface, node, workflowID, runID string) (Released, error) {
 	var released Released
+	shown := false
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		n, mark, err := getMarked(ctx, client, node)
 		if errors.Is(err, ErrNodeGone) {
@@ -119,6 +121,7 @@ func Release(ctx context.Context, client kubernetes.Interface, node, workflowID,
 			return err
 		}
 		released = Released{UID: n.UID, Uncordoned: n.Spec.Unschedulable && !after.Spec.Unschedulable}
+		shown = showsConditions(n) && len(mark.Holders) == 1
 		for _, h := range mark.Holders {
 			if h.WorkflowID != workflowID || h.RunID != runID {
 				released.OtherHolders = append(released.OtherHolders, h.Requestor)
@@ -131,6 +134,11 @@ func Release(ctx context.Context, client kubernetes.Interface, node, workflowID,
 	}
 	if err != nil {
 		return Released{}, fmt.Errorf("releasing node %s: %w", node, err)
+	}
+	if shown {
+		if err := ShowConditions(ctx, client, node, nil); err != nil && !errors.Is(err, ErrNodeGone) {
+			return Released{}, err
+		}
 	}
 	return released, nil
 }

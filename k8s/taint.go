@@ -43,6 +43,34 @@ func Taint(ctx context.Context, client kubernetes.Interface, name, workflowID, r
 	return nil
 }
 
+// Untaint takes MaintenanceTaint off a node that the maintenance holds, so that the pods of DaemonSets come back before
+// the node does. Errors: ErrNodeGone, ErrNotHolder.
+func Untaint(ctx context.Context, client kubernetes.Interface, name, workflowID, runID string) error {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		node, mark, err := getMarked(ctx, client, name)
+		if err != nil {
+			return err
+		}
+		if !mark.HeldBy(workflowID, runID) {
+			return ErrNotHolder
+		}
+		if !isTainted(node) {
+			return nil
+		}
+		taints := slices.DeleteFunc(slices.Clone(node.Spec.Taints), isMaintenanceTaint)
+		patch, err := nodePatch{"spec": map[string]any{"taints": taints}}.guarded(node, nil, nil)
+		if err != nil {
+			return err
+		}
+		_, err = client.CoreV1().Nodes().Patch(ctx, name, mergePatch, patch, metav1.PatchOptions{})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("taking the taint off node %s: %w", name, notFound(err))
+	}
+	return nil
+}
+
 func isTainted(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, isMaintenanceTaint)
 }
