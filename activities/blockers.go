@@ -2,6 +2,7 @@ package activities
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 func (r *drainRun) blocked(found round) DrainProgress {
 	p := r.requests.count(found.progress)
 	p.Evicted = r.evicted
+	p.Pods, p.MorePods = slices.Clone(r.ended), r.moreEnded
 	p.Reasons = map[string]int{}
 	add := func(pod *corev1.Pod, b Blocker) {
 		p.Reasons[b.Reason]++

@@ -35,6 +35,8 @@ type DoctorNames struct {
 	QueryState   string         `json:"queryState"`
 	QuerySlot    string         `json:"querySlot"`
 	QueryStatus  string         `json:"queryStatus"`
+	// Deliveries are the types of workflows that tell channels and keep audit records.
+	Deliveries []string `json:"deliveries,omitempty"`
 }
 
 // LookInput asks for one look.
@@ -120,6 +122,9 @@ func (d *Doctors) facts(ctx context.Context, in LookInput) (doctor.Facts, error)
 		return facts, err
 	}
 	if err := d.maintenances(ctx, in, &facts); err != nil {
+		return facts, err
+	}
+	if err := d.deliveries(ctx, in, &facts); err != nil {
 		return facts, err
 	}
 	return facts, d.describe(ctx, &facts, doctor.Referred(facts))

@@ -73,6 +73,9 @@ type drainRun struct {
 	back    comebacks
 	seen    map[types.UID]bool
 	evicted int
+	// ended are the first pods that were told to end, moreEnded counts the rest.
+	ended     []EndedPod
+	moreEnded int
 	// refusedSince is when a pod was first seen that must not be evicted yet.
 	refusedSince map[types.UID]time.Time
 	verdicts     map[types.UID]knownVerdict
@@ -179,7 +182,7 @@ func (d *Drains) newRun(ctx context.Context, pulse *pulse, in DrainInput, before
 		},
 		tries: map[types.UID]*try{}, back: newComebacks(), seen: map[types.UID]bool{},
 		refusedSince: map[types.UID]time.Time{}, verdicts: map[types.UID]knownVerdict{},
-		evicted: before.Evicted, reached: min(max(before.Tier-1, 0), plan.Len()-1),
+		evicted: before.Evicted, ended: before.Pods, moreEnded: before.MorePods, reached: min(max(before.Tier-1, 0), plan.Len()-1),
 	}
 	if !waits && in.Drain.Via == spec.ViaEvictionRequest {
 		if r.requests, err = newEvictionRequests(ctx, d.Nodes.Client, node, d.Limiter); err != nil {
@@ -235,6 +238,7 @@ func (r *drainRun) untilEmpty(ctx context.Context) (DrainProgress, error) {
 // emptied is the end of a drain: no pod is left, and no volume if that was asked for.
 func (r *drainRun) emptied(ctx context.Context, progress DrainProgress) (DrainProgress, error) {
 	progress.Evicted, progress.Terminating = r.evicted, 0
+	progress.Pods, progress.MorePods = r.ended, r.moreEnded
 	progress.Total = max(progress.Total, progress.Evicted)
 	progress = r.requests.count(progress)
 	r.reporter.last = progress

@@ -82,6 +82,7 @@ func (r *drainRun) look(ctx context.Context) (round, error) {
 	found.progress.Total = len(r.seen)
 	found.progress.Terminating = len(found.leaving)
 	found.progress.Evicted = r.evicted
+	found.progress.Pods, found.progress.MorePods = slices.Clone(r.ended), r.moreEnded
 	if r.in.Drain.Plan != nil {
 		found.progress.Tier, found.progress.Tiers = r.reached+1, r.plan.Len()
 		found.progress.Targets = r.plan.Targets(r.reached)

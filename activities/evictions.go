@@ -161,7 +161,7 @@ func (s *sender) one(ctx context.Context, t target) error {
 		if answer, direct := s.requests.request(ctx, t.Pod); !direct {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			return s.record(s.drain, t.Pod, answer)
+			return s.record(s.drain, t.Pod, answer, evicted)
 		}
 	}
 	if err := s.Limiter.Wait(ctx); err != nil {
@@ -196,7 +196,7 @@ func (s *sender) one(ctx context.Context, t target) error {
 	gone := eviction.Answer == k8s.PodChanged && s.isGone(ctx, t.Pod)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err = s.record(s.drain, t.Pod, eviction)
+	err = s.record(s.drain, t.Pod, eviction, s.how(t))
 	s.tries[t.UID].gone = gone
 	return err
 }
@@ -366,7 +366,7 @@ func (r *drainRun) deletes(t target) bool {
 }
 
 // record notes an outcome; only a missing permission ends the drain.
-func (r *drainRun) record(ctx context.Context, pod *corev1.Pod, e k8s.Eviction) error {
+func (r *drainRun) record(ctx context.Context, pod *corev1.Pod, e k8s.Eviction, how string) error {
 	t := r.tries[pod.UID]
 	if t == nil || e.Answer != k8s.Requested || t.eviction.Answer != k8s.Requested {
 		r.Metrics.answered(e.Answer)
@@ -385,6 +385,7 @@ func (r *drainRun) record(ctx context.Context, pod *corev1.Pod, e k8s.Eviction) 
 	case k8s.Accepted:
 		if pod.DeletionTimestamp == nil {
 			r.evicted++
+			r.noteEnded(pod, how)
 			r.back.evicted(pod)
 			r.PodEvents.Evicted(pod, r.in.Why)
 		}
@@ -396,6 +397,33 @@ func (r *drainRun) record(ctx context.Context, pod *corev1.Pod, e k8s.Eviction) 
 		r.Limiter.Pause(max(e.RetryAfter, throttlePause))
 	}
 	return nil
+}
+
+// How a pod was told to end.
+const (
+	evicted = "evicted"
+	deleted = "deleted"
+	killed  = "killed"
+)
+
+func (r *drainRun) how(t target) string {
+	switch {
+	case r.in.Force == spec.Kill:
+		return killed
+	case r.deletes(t):
+		return deleted
+	default:
+		return evicted
+	}
+}
+
+// noteEnded keeps account of the pods for the audit record.
+func (r *drainRun) noteEnded(pod *corev1.Pod, how string) {
+	if len(r.ended) == maxPods {
+		r.moreEnded++
+		return
+	}
+	r.ended = append(r.ended, EndedPod{Pod: podName(pod), At: time.Now().UTC(), How: how})
 }
 
 func backoff(refusals int) time.Duration {

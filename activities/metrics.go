@@ -78,3 +78,30 @@ func (m *DrainMetrics) blocked(node string, reasons map[string]int) {
 		m.nodes[node] = maps.Clone(reasons)
 	}
 }
+
+// DeliveryMetrics counts what becomes of messages to channels.
+type DeliveryMetrics struct{ attempts *prometheus.CounterVec }
+
+// NewDeliveryMetrics registers the metrics of deliveries to some channels.
+func NewDeliveryMetrics(registry prometheus.Registerer, channels []string) *DeliveryMetrics {
+	m := &DeliveryMetrics{attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "drydock", Name: "delivery_attempts_total", Help: "Attempts to deliver a message to a channel, by what became of them.",
+	}, []string{"channel", "outcome"})}
+	for _, channel := range channels {
+		m.attempts.WithLabelValues(channel, outcomeOf(nil))
+		m.attempts.WithLabelValues(channel, "failed")
+	}
+	registry.MustRegister(m.attempts)
+	return m
+}
+
+func (m *DeliveryMetrics) delivered(channel string, err error) {
+	m.attempts.WithLabelValues(channel, outcomeOf(err)).Inc()
+}
+
+func outcomeOf(err error) string {
+	if err != nil {
+		return "failed"
+	}
+	return "delivered"
+}

@@ -57,6 +57,8 @@ type Held struct {
 	// Again: the mark was there, and somebody had lifted the cordon.
 	Again            bool `json:"again,omitempty"`
 	WasUnschedulable bool `json:"wasUnschedulable,omitempty"`
+	// BootID is the node's at that moment.
+	BootID string `json:"bootId,omitempty"`
 	// Cordon: the mark wants the node unschedulable. It still does where a cordon that was to be given up is in place.
 	Cordon bool `json:"cordon,omitempty"`
 }
@@ -123,6 +125,7 @@ func (n *Nodes) hold(ctx context.Context, in HoldInput) (Held, error) {
 	}
 	return Held{
 		UID: string(held.UID), Mark: held.Mark, Again: held.Again, WasUnschedulable: held.WasUnschedulable, Cordon: held.Cordon,
+		BootID: held.BootID,
 	}, nil
 }
 
@@ -208,6 +211,43 @@ func (n *Nodes) AnnouncePhase(ctx context.Context, in AnnounceInput) error {
 	}
 	n.emit(ctx, in.Node, uid, in.Event)
 	return nil
+}
+
+// UntaintInput asks for a held node's taint to be taken off.
+type UntaintInput struct {
+	Node  string `json:"node"`
+	RunID string `json:"runId"`
+}
+
+// Untaint lets the pods of DaemonSets come back before the node does. Errors: NodeGone, NotHolder, MissingPermission.
+func (n *Nodes) Untaint(ctx context.Context, in UntaintInput) error {
+	return translate(k8s.Untaint(ctx, n.Client, in.Node, activity.GetInfo(ctx).WorkflowExecution.ID, in.RunID))
+}
+
+// Condition is a lifecycle condition of a node (KEP-5683).
+type Condition = k8s.Condition
+
+// The types of lifecycle conditions.
+const (
+	MaintenancePlanned    = k8s.MaintenancePlanned
+	MaintenanceInProgress = k8s.MaintenanceInProgress
+	DrainInProgress       = k8s.DrainInProgress
+	Drained               = k8s.Drained
+)
+
+// ConditionsInput is what to show in a node's status; no conditions take off those that are shown.
+type ConditionsInput struct {
+	Node       string      `json:"node"`
+	Conditions []Condition `json:"conditions,omitempty"`
+}
+
+// ShowConditions shows lifecycle conditions. A node that is gone shows none. Errors: MissingPermission.
+func (n *Nodes) ShowConditions(ctx context.Context, in ConditionsInput) error {
+	err := k8s.ShowConditions(ctx, n.Client, in.Node, in.Conditions)
+	if errors.Is(err, k8s.ErrNodeGone) {
+		return nil
+	}
+	return translate(err)
 }
 
 // emit records an Event. An Event is for people who watch; that it cannot be written must not stop a maintenance.

@@ -25,6 +25,9 @@ type DrainProgress struct {
 	// DirectWhy says why the last of them is.
 	Direct    int    `json:"direct,omitempty"`
 	DirectWhy string `json:"directWhy,omitempty"`
+	// Pods are the first of those that were told to end, MorePods counts the rest.
+	Pods     []EndedPod `json:"pods,omitempty"`
+	MorePods int        `json:"morePods,omitempty"`
 	// Skipped counts pods that stay: those of DaemonSets, static pods, and pods that were not selected.
 	Skipped int `json:"skipped,omitempty"`
 	// Stays are the first of the pods that a tier is about and that stay all the same, and why.
@@ -38,6 +41,13 @@ type DrainProgress struct {
 	Reasons  map[string]int `json:"reasons,omitempty"`
 	// MoreBlockers counts the blockers beyond those listed.
 	MoreBlockers int `json:"moreBlockers,omitempty"`
+}
+
+// EndedPod is a pod, "namespace/name", that a drain told to end. How is evicted, deleted or killed.
+type EndedPod struct {
+	Pod string    `json:"pod"`
+	At  time.Time `json:"at"`
+	How string    `json:"how"`
 }
 
 // Blocker is a pod that keeps a node from being empty, and why.
@@ -68,6 +78,8 @@ type BudgetState struct {
 const (
 	// maxBlockers bounds the list in heartbeats and signals: a count and the first names.
 	maxBlockers = 10
+	// maxPods bounds the list of pods that were told to end, which is in every heartbeat.
+	maxPods = 100
 	// maxBlockedSignals bounds what a drain adds to its workflow's history.
 	maxBlockedSignals = 10
 	// blockedAfter keeps refusals that heal by themselves at once out of the history.

@@ -271,7 +271,7 @@ func (r *drainRun) noteDeparted(ctx context.Context) error {
 		if t := r.tries[pod.UID]; t != nil && t.eviction.Answer == k8s.Accepted {
 			continue
 		}
-		if err := r.record(ctx, pod, k8s.Eviction{Answer: k8s.Accepted}); err != nil {
+		if err := r.record(ctx, pod, k8s.Eviction{Answer: k8s.Accepted}, evicted); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,6 +14,14 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"drydock/checks"
+	"drydock/workflows/notices"
+	"drydock/workflows/schedule"
+	"drydock/workflows/spec"
+	"drydock/workflows/validation"
 )
 
 // Settings tells workflows what the worker is configured to: workflow code must not read configuration itself.
@@ -23,6 +32,16 @@ type Settings struct {
 	Defaults json.RawMessage
 	// Attributes are the names of the search attributes to use, all of type Keyword.
 	Attributes []string
+	// Channels are all that the worker can tell, DefaultChannels those of maintenances that name none.
+	Channels        []notices.Plan
+	DefaultChannels []string
+	// Runner knows the hooks and checks; nil knows none.
+	Runner *checks.Runner
+	// Client and Groups tell which groups a node is in, for channels that want to know.
+	Client kubernetes.Interface
+	Groups schedule.Grouper
+	// Audited: audit records are kept. Conditions: nodes show lifecycle conditions.
+	Audited, Conditions bool
 
 	mu         sync.Mutex
 	registered bool
@@ -34,13 +53,99 @@ type Prepared struct {
 	Defaults json.RawMessage `json:"defaults,omitempty"`
 	// SearchAttributes: the namespace has them. To set an unregistered one would fail the workflow task for ever.
 	SearchAttributes bool `json:"searchAttributes,omitempty"`
+	// Channels are told of the maintenance; Groups are those its node is in, where a channel wants to know.
+	Channels []notices.Plan `json:"channels,omitempty"`
+	Groups   []string       `json:"groups,omitempty"`
+	// Hooks are those that its input names.
+	Hooks []validation.HookPlan `json:"hooks,omitempty"`
+	// Audited: a record of it is to be kept. Conditions: its node shows lifecycle conditions.
+	Audited    bool `json:"audited,omitempty"`
+	Conditions bool `json:"conditions,omitempty"`
+	// Unknown says which channel, hook or check of its input the worker's configuration lacks.
+	Unknown string `json:"unknown,omitempty"`
 }
 
 // askAgain is how often a worker looks whether somebody registered the search attributes meanwhile.
 const askAgain = time.Minute
 
-// Prepare tells a maintenance the worker's defaults and whether it may set search attributes.
-func (s *Settings) Prepare(ctx context.Context) (Prepared, error) {
+// Prepare tells a maintenance the worker's defaults, and what its input names of the worker's configuration.
+func (s *Settings) Prepare(ctx context.Context, input json.RawMessage) (Prepared, error) {
+	prepared := Prepared{Defaults: s.Defaults, SearchAttributes: s.mayAttribute(ctx), Audited: s.Audited, Conditions: s.Conditions}
+	// What does not decode the workflow refuses itself, and says what is wrong.
+	if m, err := spec.Decode(input, s.Defaults); err == nil {
+		s.resolve(ctx, m, &prepared)
+	}
+	return prepared, nil
+}
+
+// resolve finds what a maintenance names of the worker's configuration.
+func (s *Settings) resolve(ctx context.Context, m spec.Maintenance, prepared *Prepared) {
+	channels, err := s.channelsOf(m)
+	problems := []error{err}
+	prepared.Channels = channels
+	for _, name := range m.Hooks.Names() {
+		plan, err := s.hook(name)
+		problems = append(problems, err)
+		prepared.Hooks = append(prepared.Hooks, plan)
+	}
+	if m.Validation != nil && len(m.Validation.Checks) > 0 {
+		problems = append(problems, s.known(m.Validation.Checks))
+	}
+	if err := errors.Join(problems...); err != nil {
+		prepared.Unknown = err.Error()
+		return
+	}
+	if slices.ContainsFunc(channels, func(p notices.Plan) bool { return len(p.Filter.Groups) > 0 }) {
+		prepared.Groups = s.groupsOf(ctx, m.Node)
+	}
+}
+
+// channelsOf are the channels that a maintenance names, or else the default ones.
+func (s *Settings) channelsOf(m spec.Maintenance) ([]notices.Plan, error) {
+	names, field := s.DefaultChannels, "default channels"
+	if m.Notify != nil {
+		names, field = *m.Notify, "notify"
+	}
+	var plans []notices.Plan
+	var problems []error
+	for i, name := range names {
+		at := slices.IndexFunc(s.Channels, func(p notices.Plan) bool { return p.Channel == name })
+		switch {
+		case at < 0:
+			problems = append(problems, fmt.Errorf("%s[%d]: the worker's configuration has no channel %q (channels)", field, i, name))
+		case !slices.Contains(names[:i], name):
+			plans = append(plans, s.Channels[at])
+		}
+	}
+	return plans, errors.Join(problems...)
+}
+
+func (s *Settings) hook(name string) (validation.HookPlan, error) {
+	if s.Runner == nil {
+		return validation.HookPlan{}, fmt.Errorf("hooks: the worker's configuration has no hook %q (hooks)", name)
+	}
+	return s.Runner.Plan(name)
+}
+
+func (s *Settings) known(names []string) error {
+	if s.Runner == nil {
+		return fmt.Errorf("validation.checks: the worker's configuration has no check %q (checks)", names[0])
+	}
+	return s.Runner.Known(names, validation.Hooks{})
+}
+
+// groupsOf are the groups of a node. A node that cannot be looked at now is in none.
+func (s *Settings) groupsOf(ctx context.Context, node string) []string {
+	n, err := s.Client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+	if err != nil {
+		activity.GetLogger(ctx).Warn("groups of a node not known", "node", node, "error", err)
+		return nil
+	}
+	return s.Groups.Keys(n.Labels)
+}
+
+// mayAttribute tells whether the namespace has the search attributes.
+func (s *Settings) mayAttribute(ctx context.Context) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.registered && time.Since(s.asked) > askAgain {
@@ -50,7 +155,7 @@ func (s *Settings) Prepare(ctx context.Context) (Prepared, error) {
 		}
 		s.registered, s.asked = err == nil && len(missing) == 0, time.Now()
 	}
-	return Prepared{Defaults: s.Defaults, SearchAttributes: s.registered}, nil
+	return s.registered
 }
 
 // Register adds the search attributes that the namespace lacks. An error means that maintenances run without them.

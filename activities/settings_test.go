@@ -47,7 +47,7 @@ func prepare(t *testing.T, s *Settings) Prepared {
 	t.Helper()
 	env := activityEnvironment()
 	env.RegisterActivity(s.Prepare)
-	value, err := env.ExecuteActivity(s.Prepare)
+	value, err := env.ExecuteActivity(s.Prepare, json.RawMessage(`{"node":"worker-1"}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,8 +41,10 @@ const (
 )
 
 // shippedObjects are what the file holds.
-func shippedObjects() ([]runtime.Object, error) {
-	content, err := os.ReadFile(roleFile)
+func shippedObjects() ([]runtime.Object, error) { return objectsOf(roleFile) }
+
+func objectsOf(file string) ([]runtime.Object, error) {
+	content, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +59,7 @@ func shippedObjects() ([]runtime.Object, error) {
 		}
 		object, _, err := scheme.Codecs.UniversalDeserializer().Decode(text, nil, nil)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", roleFile, err)
+			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 		objects = append(objects, object)
 	}

@@ -47,7 +47,7 @@ func cancelMessage(program string, release, wait bool) message {
 				if wait && !release {
 					return "", notIn(s, "cancelling it would leave it RequestorFailed, which has no end to wait for", "Add --release to give the node back.")
 				}
-			case workflows.RequestorFailed:
+			case workflows.RequestorFailed, workflows.Validating:
 				if !release {
 					return "", notIn(s, "cancelling it changes nothing", `"%s cancel %s --release" gives the node back as it is.`, program, s.Spec.Node)
 				}

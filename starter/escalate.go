@@ -167,7 +167,7 @@ func escalated(s *workflows.Status, now time.Time) string {
 
 // nextRung is the first rung of the plan whose turn the present attempt has not had.
 func nextRung(s *workflows.Status) (rung spec.Rung, left bool) {
-	plan := s.Spec.Drain.Escalation
+	plan := s.Spec.Ladder()
 	for _, taken := range s.Escalation {
 		if taken.Planned && len(plan) > 0 {
 			plan = plan[1:]

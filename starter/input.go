@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -41,6 +42,11 @@ type specFlags struct {
 	readyTimeout         string
 	onReadyTimeout       string
 	onNodeReplaced       string
+	owner, notBefore     string
+	approval             bool
+	sla                  string
+	hooks                []string
+	notify               []string
 }
 
 func (s *specFlags) register(cmd *cobra.Command) {
@@ -51,6 +57,12 @@ func (s *specFlags) register(cmd *cobra.Command) {
 	f.StringVar(&s.reason, "reason", "", "why, shown everywhere")
 	f.StringVar(&s.ticket, "ticket", "", "ticket of the change, shown everywhere")
 	f.StringVar(&s.kind, "type", "", "planned or unplanned (default planned)")
+	f.StringVar(&s.owner, "owner", "", "who answers for the node or the work on it, shown everywhere")
+	f.BoolVar(&s.approval, "approval", false, "wait for \"approve\" before anything else")
+	f.StringVar(&s.notBefore, "not-before", "", "announce the maintenance, and ask for a slot at this time (RFC 3339) or after this long, such as 48h")
+	f.StringVar(&s.sla, "sla", "", "when the workloads' time to leave is over: TIME, or TIME=RUNG, counted from the cordon")
+	f.StringArrayVar(&s.hooks, "hook", nil, "call a hook of the worker's configuration: WHEN=NAME, WHEN being beforeCordon, afterDrain or beforeRelease (repeatable)")
+	f.StringSliceVar(&s.notify, "notify", nil, "channel of the worker's configuration to tell, none for nobody (repeatable, default the worker's default channels)")
 	f.IntVar(&s.priority, "priority", 0, "rank among those that wait for a slot: higher goes first")
 	f.BoolVar(&s.noCordon, "no-cordon", false, "do not mark the node unschedulable")
 	f.StringVar(&s.waitForPods, "wait-for-pods", "", "label selector of pods that have to complete before the drain")
@@ -102,6 +114,12 @@ func (s *specFlags) setters() map[string]func(map[string]any) error {
 		"ready-timeout":         set("readyTimeout", s.readyTimeout),
 		"on-ready-timeout":      set("onReadyTimeout", s.onReadyTimeout),
 		"on-node-replaced":      set("onNodeReplaced", s.onNodeReplaced),
+		"owner":                 set("owner", s.owner),
+		"approval":              set("approval", s.approval),
+		"notify":                set("notify", slices.DeleteFunc(append([]string{}, s.notify...), func(n string) bool { return n == "none" })),
+		"not-before":            s.setNotBefore,
+		"sla":                   s.setSLA,
+		"hook":                  s.setHooks,
 		"escalation": func(input map[string]any) error {
 			rungs, err := escalation(s.escalation)
 			if err != nil {
@@ -110,6 +128,41 @@ func (s *specFlags) setters() map[string]func(map[string]any) error {
 			return setField(input, "drain.escalation", rungs)
 		},
 	}
+}
+
+// setNotBefore takes a time, or how long from now.
+func (s *specFlags) setNotBefore(input map[string]any) error {
+	if notice, err := time.ParseDuration(s.notBefore); err == nil {
+		if notice < 0 {
+			return fmt.Errorf("%s is over already", s.notBefore)
+		}
+		return setField(input, "notBefore", time.Now().UTC().Add(notice).Truncate(time.Second).Format(time.RFC3339))
+	}
+	if _, err := time.Parse(time.RFC3339, s.notBefore); err != nil {
+		return fmt.Errorf("%q is neither a time like 2026-03-01T22:00:00Z nor a duration like 48h", s.notBefore)
+	}
+	return setField(input, "notBefore", s.notBefore)
+}
+
+func (s *specFlags) setSLA(input map[string]any) error {
+	after, do, _ := strings.Cut(s.sla, "=")
+	sla := map[string]any{"after": after}
+	if do != "" {
+		sla["do"] = do
+	}
+	return setField(input, "sla", sla)
+}
+
+func (s *specFlags) setHooks(input map[string]any) error {
+	named := map[string][]string{}
+	for _, hook := range s.hooks {
+		when, name, ok := strings.Cut(hook, "=")
+		if !ok {
+			return fmt.Errorf("%q is not WHEN=NAME, such as beforeCordon=silence-alerts", hook)
+		}
+		named[when] = append(named[when], name)
+	}
+	return setField(input, "hooks", named)
 }
 
 // input builds the maintenance's input: the file, the flags over it, and a requestor where neither names one.

@@ -16,6 +16,7 @@ import (
 
 	"drydock/workflows"
 	"drydock/workflows/spec"
+	"drydock/workflows/validation"
 )
 
 func after(change func(*workflows.Status), s workflows.Status) *workflows.Status {
@@ -68,6 +69,9 @@ func received(name, effect string) func(*workflows.Status) {
 func TestMessagesAreCheckedBeforeTheyAreSent(t *testing.T) {
 	external := func(s *workflows.Status) { s.Spec.Drain.Mode = spec.ModeExternal }
 	held := func(s *workflows.Status) { d := noon.Add(time.Hour); s.ReadyDeadline = &d }
+	notValidated := func(s *workflows.Status) { s.Validation = &workflows.ValidationStatus{State: validation.Failed} }
+	denied := func(s *workflows.Status) { s.Approval = &workflows.ApprovalStatus{Denied: true, Comment: "no"} }
+	silencing := func(s *workflows.Status) { s.OpenHooks = []string{"silence"} }
 	opsDone := func(s *workflows.Status) {
 		s.Requestors = []workflows.RequestorStatus{{Name: "ops", DoneAt: ago(time.Minute)}, {Name: "net"}}
 	}
@@ -106,6 +110,21 @@ func TestMessagesAreCheckedBeforeTheyAreSent(t *testing.T) {
 		"cancel, RequestorFailed":  {cancelMessage("drydock", false, false), viewOf(workflows.RequestorFailed), "", "--release"},
 		"release, RequestorFailed": {cancelMessage("drydock", true, true), viewOf(workflows.RequestorFailed), "", ""},
 		"cancel, Releasing":        {cancelMessage("drydock", false, false), viewOf(workflows.Releasing), "is Releasing already", ""},
+		"cancel, Validating":       {cancelMessage("drydock", false, false), viewOf(workflows.Validating), "", "--release"},
+		"done, Validating":         {doneMessage("drydock", "ops"), viewOf(workflows.Validating), "was done already", ""},
+		"retry, Validating":        {retryMessage(), viewOf(workflows.Validating), "", "has failed its validation"},
+		"retry, not validated":     {retryMessage(), viewOf(workflows.Validating, notValidated), "", ""},
+		"validated, by checks":     {validatedMessage("drydock"), viewOf(workflows.Validating), "", "validated by its checks alone"},
+		"validated, failed":        {validatedMessage("drydock"), viewOf(workflows.Validating, notValidated), "", ""},
+		"validated, Ready":         {validatedMessage("drydock"), viewOf(workflows.Ready), "", "not being validated"},
+		"failed validation, twice": {validationFailedMessage("drydock"), viewOf(workflows.Validating, notValidated), "has failed its validation already", ""},
+		"approve":                  {decisionMessage(workflows.MsgApprove, false), viewOf(workflows.AwaitingApproval), "", ""},
+		"approve, not asked for":   {decisionMessage(workflows.MsgApprove, false), viewOf(workflows.Ready), "", "does not wait for approval"},
+		"approve, denied":          {decisionMessage(workflows.MsgApprove, false), viewOf(workflows.Releasing, denied), "", "was denied already: no"},
+		"deny, twice":              {decisionMessage(workflows.MsgDeny, true), viewOf(workflows.Releasing, denied), "is denied already", ""},
+		"skip a hook":              {hookMessage(workflows.MsgSkipHook, "drydock", "silence", false), viewOf(workflows.Scheduled, silencing), "", ""},
+		"skip another hook":        {hookMessage(workflows.MsgSkipHook, "drydock", "move", false), viewOf(workflows.Scheduled, silencing), "", `Those that are: "silence"`},
+		"skip no hook":             {hookMessage(workflows.MsgSkipHook, "drydock", "move", false), viewOf(workflows.Ready), "", "no hook is waited for"},
 		"extend, Ready":            {extendMessage(clockAtNoon, 2*time.Hour), viewOf(workflows.Ready, held), "", ""},
 		"extend, no more":          {extendMessage(clockAtNoon, time.Minute), viewOf(workflows.Ready, held), "may be held until 13:00:00 already", ""},
 		"extend, no deadline":      {extendMessage(clockAtNoon, time.Hour), viewOf(workflows.Ready), "for ever", ""},

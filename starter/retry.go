@@ -12,10 +12,11 @@ func newRetry(a *app) *cobra.Command {
 	t := &tell{app: a}
 	cmd := &cobra.Command{
 		Use:   "retry NODE",
-		Short: "Make a node whose work has failed Ready again, for another try",
-		Long: `Make a RequestorFailed node Ready again, with a new ready timeout.
+		Short: "Make a node whose work has failed Ready again, or validate it again",
+		Long: `Make a RequestorFailed node Ready again, with a new ready timeout. Nothing changes on the node, which stayed out of
+service. When the other try has worked, say "drydock done".
 
-Nothing changes on the node, which stayed out of service. When the other try has worked, say "drydock done".`,
+A node whose validation, or last hook, has failed is validated again.`,
 		Example: `  drydock retry worker-01 --comment "cable replaced"`,
 		Args:    oneNode,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -31,16 +32,16 @@ func retryMessage() message {
 		name:    workflows.MsgRetry,
 		payload: func(to addressee) any { return workflows.Simple{Message: to.Message, Run: to.run} },
 		check: func(s *workflows.Status) (string, error) {
-			switch s.Phase {
-			case workflows.RequestorFailed:
+			switch {
+			case s.Phase == workflows.RequestorFailed, undecided(s):
 				return "", nil
-			case workflows.Ready:
+			case s.Phase == workflows.Ready:
 				return "is Ready already", nil
 			default:
-				return "", fmt.Errorf("%s is %s: only a RequestorFailed node can be tried again", s.Spec.Node, s.Phase)
+				return "", fmt.Errorf("%s is %s: only a RequestorFailed node, or one that has failed its validation, can be tried again", s.Spec.Node, s.Phase)
 			}
 		},
-		effect: func(_, now *workflows.Status) bool { return now.Phase != workflows.RequestorFailed },
+		effect: func(_, now *workflows.Status) bool { return now.Phase != workflows.RequestorFailed && !undecided(now) },
 		said:   func(now *workflows.Status) string { return fmt.Sprintf("is %s", now.Phase) },
 	}
 }

@@ -148,6 +148,7 @@ func addGroups(root *cobra.Command, a *app) {
 		{"tell", "Tell a maintenance:", []*cobra.Command{
 			newDone(a), newFailed(a), newRetry(a), newCancel(a), newExtend(a), newStarted(a), newDrained(a), newJoin(a), newLeave(a),
 			newEscalate(a), newSkipPod(a), newRetryNow(a),
+			newApprove(a), newDeny(a), newValidated(a), newValidationFailed(a), newHookDone(a), newSkipHook(a),
 		}},
 		{"cluster", "The cluster as a whole:", []*cobra.Command{newLimits(a), newFreeze(a), newThaw(a), newDoctor(a)}},
 		{"other", "Other commands:", []*cobra.Command{newVersion(a)}},

@@ -124,7 +124,7 @@ func renderStatus(w io.Writer, v view, now time.Time) {
 	head := newRows(w)
 	head.add("Node:", v.Node)
 	head.add("Requestor:", v.Requestor)
-	renderWhy(head, v)
+	renderWhy(head, v, now)
 	renderWhere(head, v, now)
 	head.add("Workflow:", v.ID)
 	head.add("Run:", v.Run)
@@ -134,18 +134,22 @@ func renderStatus(w io.Writer, v view, now time.Time) {
 		renderStays(w, v.Status.Drain)
 		renderEscalation(w, v.Status.Escalation, now)
 	}
+	if v.Status != nil {
+		renderValidation(w, v.Status.Validation)
+	}
 	renderTransitions(w, v, now)
 	if v.Status != nil {
+		renderStates(w, v.Status.States, now)
 		renderMessages(w, v.Status.Messages, now)
 	}
 }
 
-func renderWhy(head rows, v view) {
+func renderWhy(head rows, v view, now time.Time) {
 	if v.Status == nil {
 		return
 	}
 	m := v.Status.Spec
-	for _, field := range []struct{ name, value string }{{"Reason:", m.Reason}, {"Ticket:", m.Ticket}} {
+	for _, field := range []struct{ name, value string }{{"Reason:", m.Reason}, {"Ticket:", m.Ticket}, {"Owner:", m.Owner}} {
 		if field.value != "" {
 			head.add(field.name, field.value)
 		}
@@ -156,6 +160,7 @@ func renderWhy(head rows, v view) {
 	if m.Priority != 0 {
 		head.add("Priority:", fmt.Sprint(m.Priority))
 	}
+	renderApproval(head, v.Status, now)
 }
 
 func renderWhere(head rows, v view, now time.Time) {

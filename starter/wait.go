@@ -155,6 +155,10 @@ func becomesReady(v view) (bool, error) {
 // endsAs is the goal of those for whom any other end is a failure.
 func endsAs(wanted workflows.Phase) goal {
 	return func(v view) (bool, error) {
+		if v.running() && wanted == workflows.Completed && v.Status != nil && undecided(v.Status) {
+			return true, withCode(exitFailed, fmt.Errorf("%s stays out of service: %s (retry, validated, or cancel --release decides what becomes of it)",
+				v.Node, v.Status.Failure))
+		}
 		if v.running() {
 			return false, nil
 		}

@@ -6,21 +6,28 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 	sdkworker "go.temporal.io/sdk/worker"
 	"golang.org/x/sync/errgroup"
 
 	"drydock/activities"
+	"drydock/audit"
+	"drydock/checks"
 	"drydock/config"
 	"drydock/config/temporalenv"
 	"drydock/k8s"
+	"drydock/notify"
 	"drydock/workflows"
+	"drydock/workflows/schedule"
 )
 
 const (
@@ -90,7 +97,13 @@ func Run(ctx context.Context, o Options) error {
 	}
 	defer temporal.Close()
 
-	acts := newActivities(o.Config, kube, temporal, options.Namespace, podEvents, registry)
+	acts, err := newActivities(o, kube, temporal, options.Namespace, podEvents, registry)
+	if err != nil {
+		return err
+	}
+	if err := acts.Notices.Senders.CheckSecrets(); err != nil {
+		o.Logger.Warn("channels cannot be told before their secrets are there", "error", err)
+	}
 	if err := acts.Settings.Register(ctx); err != nil {
 		o.Logger.Warn("maintenances run without search attributes", "error", err)
 	}
@@ -119,6 +132,10 @@ func Run(ctx context.Context, o Options) error {
 		sayIfNotCurrent(ctx, o, temporal)
 		return nil
 	})
+	group.Go(func() error {
+		warnOfRetention(ctx, o, temporal, options.Namespace)
+		return nil
+	})
 	state.ready.Store(true)
 	<-ctx.Done()
 	state.ready.Store(false)
@@ -128,13 +145,27 @@ func Run(ctx context.Context, o Options) error {
 	return group.Wait()
 }
 
-func newActivities(c config.Config, kube kubeClient, temporal client.Client, namespace string, podEvents *k8s.PodEvents, registry prometheus.Registerer) workflows.Activities {
+func newActivities(o Options, kube kubeClient, temporal client.Client, namespace string, podEvents *k8s.PodEvents, registry prometheus.Registerer) (workflows.Activities, error) {
+	c := o.Config
 	marks := &activities.Nodes{Client: kube, Temporal: temporal, Events: c.Kubernetes.Events}
 	all := k8s.NewNodes(kube)
 	var attributes []string
 	for _, key := range workflows.SearchAttributes {
 		attributes = append(attributes, key.GetName())
 	}
+	runner, err := checks.New(c.ChecksAndHooks(), kube, o.Version)
+	if err != nil {
+		return workflows.Activities{}, err
+	}
+	senders, err := notify.New(c.Channels, activities.NodeEvents{Nodes: marks}, o.Version)
+	if err != nil {
+		return workflows.Activities{}, err
+	}
+	groups, err := schedule.NewGrouper(c.Scheduler.Groups)
+	if err != nil {
+		return workflows.Activities{}, err
+	}
+	sinks := audit.New(c.Audit, o.Logger)
 	executions := &activities.Executions{Temporal: temporal, Namespace: namespace, Nodes: all}
 	return workflows.Activities{
 		Nodes: marks,
@@ -148,7 +179,33 @@ func newActivities(c config.Config, kube kubeClient, temporal client.Client, nam
 		Doctors:    &activities.Doctors{Nodes: marks, Executions: executions},
 		Settings: &activities.Settings{
 			Temporal: temporal, Namespace: namespace, Attributes: attributes, Defaults: c.Defaults,
+			Channels: c.Channels.Plans(), DefaultChannels: c.Channels.Defaults(), Runner: runner, Client: kube, Groups: groups,
+			Audited: len(sinks.Names()) > 0, Conditions: c.Kubernetes.NodeConditions,
 		},
+		Checks: &activities.Checks{Nodes: marks, Temporal: temporal, Runner: runner},
+		Notices: &activities.Notices{
+			Temporal: temporal, Senders: senders, Sinks: sinks,
+			Metrics: activities.NewDeliveryMetrics(registry, slices.Sorted(maps.Keys(c.Channels))),
+		},
+	}, nil
+}
+
+// auditRetention is how long histories ought to be kept where they are the audit trail.
+const auditRetention = 30 * 24 * time.Hour
+
+// warnOfRetention says where the histories of maintenances go away too soon.
+func warnOfRetention(ctx context.Context, o Options, temporal client.Client, namespace string) {
+	described, err := temporal.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
+	if err != nil {
+		if ctx.Err() == nil {
+			o.Logger.Warn("not known how long the namespace keeps histories", "namespace", namespace, "error", err)
+		}
+		return
+	}
+	kept := described.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration()
+	if kept < auditRetention {
+		o.Logger.Warn("the namespace keeps histories for less than 30 days: keep audit records (audit), or raise its retention",
+			"namespace", namespace, "retention", kept)
 	}
 }
 

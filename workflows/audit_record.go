@@ -41,7 +41,29 @@ func RecordOf(s Status, cluster string) record.Record {
 		r.Messages = append(r.Messages, record.Message{At: m.At, Name: m.Name, By: m.By, Comment: m.Comment, Effect: m.Effect})
 	}
 	drainOf(&r, s)
+	lifecycleOf(&r, s)
 	return r.Bounded()
+}
+
+// lifecycleOf adds what the outside was told, and who decided about what.
+func lifecycleOf(r *record.Record, s Status) {
+	r.Owner = s.Spec.Owner
+	if a := s.Approval; a != nil {
+		r.Approval = &record.Approval{By: a.By, Comment: a.Comment, At: a.At, Denied: a.Denied}
+	}
+	for _, state := range s.States {
+		r.States = append(r.States, record.State{
+			ID: state.ID, Sequence: state.Sequence, State: string(state.State), At: state.At, Message: state.Message,
+		})
+	}
+	for _, hook := range s.Hooks {
+		r.Hooks = append(r.Hooks, record.Hook{Name: hook.Name, When: hook.When, Outcome: hook.Outcome, At: hook.At, By: hook.By})
+	}
+	if v := s.Validation; v != nil {
+		for _, result := range v.Results {
+			r.Validation = append(r.Validation, record.Check{Name: result.Name, OK: result.OK, Message: result.Message, At: s.Since})
+		}
+	}
 }
 
 func drainOf(r *record.Record, s Status) {
@@ -53,8 +75,14 @@ func drainOf(r *record.Record, s Status) {
 		return
 	}
 	r.Drain.Evicted, r.Drain.Total = s.Drain.Evicted, s.Drain.Total
-	r.MoreBlockers = s.Drain.MoreBlockers
-	r.Blockers = BlockersOf(*s.Drain)
+	for _, pod := range s.Drain.Pods {
+		r.Drain.Pods = append(r.Drain.Pods, record.Pod{Pod: pod.Pod, At: pod.At, How: pod.How})
+	}
+	r.Drain.MorePods = s.Drain.MorePods
+	r.Blockers, r.MoreBlockers = s.BlockersSeen, s.MoreBlockersSeen
+	if len(r.Blockers) == 0 {
+		r.Blockers, r.MoreBlockers = BlockersOf(*s.Drain), s.Drain.MoreBlockers
+	}
 }
 
 // BlockersOf is what is in the way of a drain, as audit records have it; record.Observe keeps account of it over time.

@@ -17,6 +17,8 @@ const (
 	SchedulerType       = "Scheduler"
 	PreflightType       = "Preflight"
 	DoctorType          = "Doctor"
+	NotificationType    = "Notification"
+	AuditRecordType     = "AuditRecord"
 )
 
 // Messages to a maintenance, each as a signal and as an update of the same name, and its query.
@@ -35,6 +37,13 @@ const (
 	MsgSkipPod  = "skip-pod"
 	MsgRetryNow = "retry-now"
 
+	MsgApprove          = "approve"
+	MsgDeny             = "deny"
+	MsgValidated        = "validated"
+	MsgValidationFailed = "validation-failed"
+	MsgHookDone         = "hook-done"
+	MsgSkipHook         = "skip-hook"
+
 	QueryStatus = "status"
 	// QuerySlot is the little that a scheduler which begins anew asks of all maintenances.
 	QuerySlot = "slot"
@@ -49,6 +58,9 @@ const (
 	SignalHold         = "hold"
 	SignalDrainBlocked = "drain-blocked"
 )
+
+// SignalEvent gives an event to a Notification.
+const SignalEvent = "event"
 
 // Signals, updates and the query of the scheduler.
 const (
@@ -79,10 +91,12 @@ var SearchAttributes = []temporal.SearchAttributeKeyKeyword{
 const DefaultTaskQueue = "drydock"
 
 const (
-	maintenancePrefix = "node-maintenance"
-	schedulerID       = "drydock-scheduler"
-	preflightPrefix   = "preflight"
-	doctorID          = "drydock-doctor"
+	maintenancePrefix  = "node-maintenance"
+	schedulerID        = "drydock-scheduler"
+	preflightPrefix    = "preflight"
+	doctorID           = "drydock-doctor"
+	notificationPrefix = "notification"
+	auditPrefix        = "audit-record"
 )
 
 // TaskQueue is the task queue of a cluster; an empty cluster has no prefix.
@@ -131,4 +145,19 @@ func inCluster(cluster, name string) string {
 		return name
 	}
 	return cluster + "/" + name
+}
+
+// NotificationID is the workflow ID of what tells a channel of one run of a maintenance.
+func NotificationID(cluster, channel, node, requestor, runID string) string {
+	return inCluster(cluster, strings.Join([]string{notificationPrefix, channel, node, requestor, runID}, "/"))
+}
+
+// CollectorID is the workflow ID of what tells a channel of many maintenances.
+func CollectorID(cluster, channel string) string {
+	return inCluster(cluster, notificationPrefix+"/"+channel)
+}
+
+// AuditRecordID is the workflow ID of what keeps the audit record of one run of a maintenance.
+func AuditRecordID(cluster, node, requestor, runID string) string {
+	return inCluster(cluster, strings.Join([]string{auditPrefix, node, requestor, runID}, "/"))
 }

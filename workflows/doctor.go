@@ -65,6 +65,7 @@ func Doctor(ctx workflow.Context, input converter.RawValue) (doctor.Report, erro
 		Maintenances: inCluster(cluster, maintenancePrefix) + "/", Scheduler: SchedulerID(cluster),
 		Listed:     activities.InventoryInput{WorkflowType: NodeMaintenanceType, TaskQueue: queue},
 		QueryState: QueryState, QuerySlot: QuerySlot, QueryStatus: QueryStatus,
+		Deliveries: []string{NotificationType, AuditRecordType},
 	}}
 	return d.run()
 }

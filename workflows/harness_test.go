@@ -22,7 +22,11 @@ import (
 	"go.temporal.io/sdk/testsuite"
 
 	"drydock/activities"
+	"drydock/checks"
+	"drydock/notify"
 	"drydock/workflows"
+	"drydock/workflows/record"
+	"drydock/workflows/validation"
 )
 
 const (
@@ -85,6 +89,8 @@ type site struct {
 	schedulerID         string
 	defaults            string
 	attributes          bool
+	// prepared is what the worker's configuration adds.
+	prepared activities.Prepared
 }
 
 // newSite prepares a maintenance of n1 by ops under its canonical ID.
@@ -104,6 +110,7 @@ func newSiteAs(t *testing.T, id, taskQueue string) *site {
 	workflows.Register(s.env, workflows.Activities{
 		Nodes: &activities.Nodes{}, Drains: &activities.Drains{}, Cluster: &activities.Cluster{},
 		Executions: &activities.Executions{}, Settings: &activities.Settings{}, Preflights: &activities.Preflights{}, Doctors: &activities.Doctors{},
+		Checks: &activities.Checks{}, Notices: &activities.Notices{},
 	})
 	s.env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, args converter.EncodedValues) {
 		var in json.RawMessage
@@ -115,8 +122,10 @@ func newSiteAs(t *testing.T, id, taskQueue string) *site {
 		defer s.mu.Unlock()
 		s.inputs[info.ActivityType.Name] = append(s.inputs[info.ActivityType.Name], in)
 	})
-	s.env.OnActivity("Prepare", mock.Anything).Return(func(context.Context) (activities.Prepared, error) {
-		return activities.Prepared{Defaults: json.RawMessage(s.defaults), SearchAttributes: s.attributes}, nil
+	s.env.OnActivity("Prepare", mock.Anything, mock.Anything).Return(func(context.Context, json.RawMessage) (activities.Prepared, error) {
+		prepared := s.prepared
+		prepared.Defaults, prepared.SearchAttributes = json.RawMessage(s.defaults), s.attributes
+		return prepared, nil
 	})
 	serve[activities.HoldInput](s, "HoldNode", activities.Held{UID: "uid-1", Mark: "mark-1"})
 	serve[activities.HoldInput](s, "AdoptNode", activities.Held{UID: "uid-2", Mark: "mark-2"})
@@ -125,6 +134,14 @@ func newSiteAs(t *testing.T, id, taskQueue string) *site {
 	serve[activities.QueryInput](s, "Query", []activities.Answered{})
 	serveNothing[activities.WaitInput](s, "WaitForPods")
 	serveNothing[activities.AnnounceInput](s, "AnnouncePhase")
+	serveNothing[activities.UntaintInput](s, "Untaint")
+	serveNothing[activities.ConditionsInput](s, "ShowConditions")
+	serve[activities.HookInput](s, "CallHook", checks.Outcome{})
+	serveNothing[activities.HookInput](s, "AbandonHook")
+	serve[activities.ValidateInput](s, "Validate", activities.Validated{State: validation.Passed})
+	serveNothing[activities.ValidateInput](s, "AbandonChecks")
+	serve[activities.DeliverInput](s, "Deliver", notify.Receipt{})
+	serveNothing[record.Record](s, "KeepRecord")
 	s.env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, mock.Anything, mock.Anything).Return(
 		func(_, id, run, name string, arg any) error { return s.toScheduler(id, run, name, arg) })
 	return s

@@ -12,7 +12,9 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/activities"
+	"drydock/workflows/notices"
 	"drydock/workflows/spec"
+	"drydock/workflows/validation"
 )
 
 // Types of the errors a maintenance ends with.
@@ -64,7 +66,31 @@ type maintenance struct {
 	uid       string
 	mark      string
 
+	// ladder are the rungs of the drain, the SLA among them.
+	ladder     []spec.Rung
 	escalation escalation
+
+	// told counts the states that the outside was told of, and channels are where; groups are those of the node.
+	told     int
+	plans    []notices.Plan
+	channels []*channel
+	groups   []string
+	// hookPlans are those of the hooks that the specification names; toClose were called and have a closing, openHooks
+	// are under way, beside of them beside the maintenance.
+	hookPlans          []validation.HookPlan
+	toClose, openHooks []*hook
+	hooksCalled        int
+	beside             int
+	// bootID is the node's at the cordon, word what somebody said of the validation, again that it is to be tried again.
+	bootID      string
+	word        *validation.Signal
+	again       bool
+	validations int
+	// audited: a record of the maintenance is kept. heldUID is the node's that was held last.
+	audited bool
+	heldUID string
+	// conditions: the node shows lifecycle conditions, and conditionsShown that it does.
+	conditions, conditionsShown bool
 
 	// shown is the phase that the node's label has, recordoned how often a lifted cordon was set again.
 	shown      Phase
@@ -103,6 +129,7 @@ func NodeMaintenance(root workflow.Context, input converter.RawValue) (Result, e
 		return m.startCanonical(id)
 	}
 	m.register()
+	m.openChannels(m.plans)
 	return m.run()
 }
 
@@ -111,17 +138,19 @@ func (m *maintenance) run() (Result, error) {
 	err := m.procedure()
 	// Whatever happened, the node and the slot go back, on a context that no cancellation reaches.
 	m.bringBack(err)
+	m.keepRecord()
+	m.awaitChannels()
 	return m.result(err)
 }
 
 // procedure is the life of a maintenance as its states have it (maintenance-operator, state diagram; PIKA, approach).
 func (m *maintenance) procedure() error {
-	// An approval is waited for here, before a slot is asked for.
-	if err := m.preflight(); err != nil {
+	m.tell(notices.MaintenanceUnknown, "")
+	if err := inOrder(m.awaitApproval, m.preflight, m.awaitNotice); err != nil {
 		return err
 	}
 	for {
-		err := inOrder(m.acquireSlot, m.cordon, m.waitForPods, m.drain)
+		err := inOrder(m.acquireSlot, m.beforeCordon, m.cordon, m.waitForPods, m.drain, m.afterDrain)
 		if err == nil {
 			break
 		}
@@ -132,11 +161,7 @@ func (m *maintenance) procedure() error {
 			return err
 		}
 	}
-	if err := m.holdForRequestors(); err != nil {
-		return err
-	}
-	// The node is validated here, before it returns to production.
-	return nil
+	return inOrder(m.holdForRequestors, m.validate, m.beforeRelease)
 }
 
 func inOrder(steps ...func() error) error {
@@ -167,14 +192,19 @@ func (m *maintenance) setUp(input []byte) error {
 		return invalid(err)
 	}
 	var prepared activities.Prepared
-	if err := workflow.ExecuteLocalActivity(atHand(m.life), settings.Prepare).Get(m.life, &prepared); err != nil {
+	if err := workflow.ExecuteLocalActivity(atHand(m.life), settings.Prepare, json.RawMessage(input)).Get(m.life, &prepared); err != nil {
 		return fmt.Errorf("preparing: %w", err)
 	}
 	var err error
 	if m.spec, err = spec.Decode(input, prepared.Defaults); err != nil {
 		return invalid(err)
 	}
-	m.attributes = prepared.SearchAttributes
+	if prepared.Unknown != "" {
+		return invalid(errors.New(prepared.Unknown))
+	}
+	m.attributes, m.groups = prepared.SearchAttributes, prepared.Groups
+	m.plans, m.hookPlans, m.audited, m.conditions = prepared.Channels, prepared.Hooks, prepared.Audited, prepared.Conditions
+	m.ladder = m.spec.Ladder()
 	m.status.Spec = m.spec
 	for _, name := range m.spec.Requestors() {
 		// It may have joined already: messages are read from the first moment on.

@@ -33,6 +33,7 @@ func (m *maintenance) drain() error {
 	m.status.Drain, m.status.Escalation, m.status.Force = nil, nil, ""
 	m.drained = false
 	m.enter(Draining, "")
+	m.showConditions()
 	if m.spec.Drain.Mode == spec.ModeNone {
 		return nil
 	}
@@ -42,6 +43,7 @@ func (m *maintenance) drain() error {
 		}
 		m.catchUp()
 		err := m.empty()
+		m.observeBlockers(nil)
 		switch {
 		case err == nil:
 			return nil
@@ -126,6 +128,7 @@ func (m *maintenance) drainInput() activities.DrainInput {
 	if before := m.status.Drain; before != nil {
 		in.Before = &DrainProgress{
 			At: before.At, Total: before.Total, Evicted: before.Evicted, Tier: before.Tier, Tiers: before.Tiers,
+			Pods: before.Pods, MorePods: before.MorePods,
 		}
 	}
 	return in

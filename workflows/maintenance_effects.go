@@ -7,6 +7,7 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
+	"drydock/workflows/notices"
 	"drydock/workflows/spec"
 )
 
@@ -69,12 +70,20 @@ func (m *maintenance) applyFailed(p FailedMessage) string {
 }
 
 func (m *maintenance) checkRetry(p Simple) error {
+	if m.undecided() {
+		return m.thisRun(p.Run)
+	}
 	return firstOf(m.thisRun(p.Run), m.inPhase(RequestorFailed))
 }
 
 func (m *maintenance) applyRetry(Simple) string {
+	if m.undecided() {
+		m.again = true
+		return "what failed is tried again"
+	}
 	m.status.Failure = ""
 	m.enter(Ready, "retry")
+	m.tell(notices.ObjectsDrained, "retry")
 	m.setDeadline(m.spec.ReadyTimeout.Std())
 	m.showRequestors()
 	return "the node is Ready again"
@@ -84,7 +93,7 @@ func (m *maintenance) checkCancel(p Cancel) error {
 	if err := firstOf(m.thisRun(p.Run), m.ended()); err != nil {
 		return err
 	}
-	if m.status.Phase == RequestorFailed && !p.Release {
+	if (m.status.Phase == RequestorFailed || m.status.Phase == Validating) && !p.Release {
 		return errors.New("the node stays out of service: give it back with {\"release\": true}")
 	}
 	return nil

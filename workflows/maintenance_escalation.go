@@ -6,15 +6,16 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
+	"drydock/workflows/notices"
 	"drydock/workflows/spec"
 )
 
 // dueRung is the rung whose time comes next, and how long until then.
 func (m *maintenance) dueRung() (rung spec.Rung, left time.Duration, ok bool) {
-	if m.escalation.next >= len(m.spec.Drain.Escalation) {
+	if m.escalation.next >= len(m.ladder) {
 		return spec.Rung{}, 0, false
 	}
-	rung = m.spec.Drain.Escalation[m.escalation.next]
+	rung = m.ladder[m.escalation.next]
 	return rung, rung.After.Std() - workflow.Now(m.life).Sub(m.escalation.began), true
 }
 
@@ -79,6 +80,11 @@ func (m *maintenance) takeRung(rung RungTaken) error {
 		text += ": " + rung.Why
 	}
 	m.note(text)
+	if rung.Do == spec.ExpireSLA {
+		m.tell(notices.SLAExpired, rung.Why)
+		return m.warn("SLAExpired", "the SLA is over: "+rung.Why)
+	}
+	m.tell(notices.Escalated, text)
 	switch rung.Do {
 	case spec.GiveBack:
 		return errGivenBack
@@ -111,7 +117,7 @@ func (m *maintenance) warn(reason, text string) error {
 // killAt is when the rung Kill is due, if it is still to come: pods are deleted early enough before it to end in their
 // own time.
 func (m *maintenance) killAt() *time.Time {
-	for _, rung := range m.spec.Drain.Escalation[min(m.escalation.next, len(m.spec.Drain.Escalation)):] {
+	for _, rung := range m.ladder[min(m.escalation.next, len(m.ladder)):] {
 		if rung.Do == spec.Kill {
 			at := m.escalation.began.Add(rung.After.Std())
 			return &at
@@ -148,10 +154,10 @@ func (m *maintenance) rungFor(p Escalate) (string, error) {
 			next++
 		}
 	}
-	if next >= len(m.spec.Drain.Escalation) {
+	if next >= len(m.ladder) {
 		return "", fmt.Errorf(`no rung is left: name one with {"do": "%s"}`, spec.BypassBudget)
 	}
-	return m.spec.Drain.Escalation[next].Do, nil
+	return m.ladder[next].Do, nil
 }
 
 func (m *maintenance) applyEscalate(p Escalate) string {

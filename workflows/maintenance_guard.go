@@ -112,7 +112,7 @@ func (m *maintenance) adopt(ctx workflow.Context) error {
 	if err != nil {
 		return err
 	}
-	m.uid, m.mark = held.UID, held.Mark
+	m.uid, m.mark, m.heldUID = held.UID, held.Mark, held.UID
 	m.note("a node of the same name registered and is held")
 	return nil
 }
@@ -121,7 +121,7 @@ func (m *maintenance) adopt(ctx workflow.Context) error {
 func (m *maintenance) wantsCordon() bool { return m.spec.Cordon && !m.contested }
 
 func (m *maintenance) heldByRequestor() bool {
-	return m.status.Phase == Ready || m.status.Phase == RequestorFailed
+	return m.status.Phase == Ready || m.status.Phase == RequestorFailed || m.status.Phase == Validating
 }
 
 // lost ends the maintenance because its node is gone.

@@ -33,6 +33,12 @@ var handlers = []handler{
 	on(MsgEscalate, func(p Escalate) Message { return p.Message }, (*maintenance).checkEscalate, (*maintenance).applyEscalate),
 	on(MsgSkipPod, func(p SkipPod) Message { return p.Message }, (*maintenance).checkSkipPod, (*maintenance).applySkipPod),
 	on(MsgRetryNow, func(p Simple) Message { return p.Message }, (*maintenance).checkRetryNow, (*maintenance).applyRetryNow),
+	on(MsgApprove, func(p Simple) Message { return p.Message }, (*maintenance).checkDecision, (*maintenance).applyApprove),
+	on(MsgDeny, func(p Simple) Message { return p.Message }, (*maintenance).checkDecision, (*maintenance).applyDeny),
+	on(MsgValidated, func(p Simple) Message { return p.Message }, (*maintenance).checkValidated, (*maintenance).applyValidated),
+	on(MsgValidationFailed, func(p Simple) Message { return p.Message }, (*maintenance).checkValidationFailed, (*maintenance).applyValidationFailed),
+	on(MsgHookDone, func(p HookMessage) Message { return p.Message }, (*maintenance).checkHookDone, (*maintenance).applyHookDone),
+	on(MsgSkipHook, func(p HookMessage) Message { return p.Message }, (*maintenance).checkSkipHook, (*maintenance).applySkipHook),
 }
 
 func on[T any](name string, common func(T) Message, check func(*maintenance, T) error, apply func(*maintenance, T) string) handler {

@@ -8,15 +8,18 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/activities"
+	"drydock/workflows/notices"
 	"drydock/workflows/spec"
 )
 
 // holdForRequestors keeps the node out of service until all requestors are done, or somebody decides otherwise.
 func (m *maintenance) holdForRequestors() error {
 	m.enter(Ready, "")
+	m.tell(notices.ObjectsDrained, "")
 	m.setDeadline(m.spec.ReadyTimeout.Std())
 	for {
 		m.showPhase()
+		m.showConditions()
 		m.waiting(m.requestorsWaitedFor())
 		overdue, err := m.awaitRequestors()
 		if err != nil {
@@ -97,6 +100,7 @@ func (m *maintenance) requestorFailed(reason string) {
 	m.status.Failure = reason
 	m.status.ReadyDeadline = nil
 	m.enter(RequestorFailed, reason)
+	m.tell(notices.MaintenanceIncomplete, reason)
 }
 
 func (m *maintenance) allDone() bool {

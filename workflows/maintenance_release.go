@@ -26,6 +26,7 @@ func (m *maintenance) bringBack(err error) {
 	m.cancel()
 	m.status.ReadyDeadline = nil
 	m.status.Failure = end.message
+	m.tellEnd(end)
 	if m.touched || m.request != "" {
 		m.enter(Releasing, end.message)
 		m.awaitThaw()
@@ -40,8 +41,11 @@ func (m *maintenance) bringBack(err error) {
 			m.status.Failure = end.message
 		}
 	}
+	m.hideConditions()
+	m.closeHooks()
 	m.waiting("")
 	m.enter(end.phase, end.message)
+	m.tellEnded(end)
 }
 
 // releaseNode takes the mark off the node, which fences every eviction in flight, and with it what Drydock changed; and
@@ -67,7 +71,7 @@ func (m *maintenance) releaseNode(reason, message string, warning bool) (gone bo
 			Then:             &activities.Signal{WorkflowID: SchedulerID(m.cluster), Name: SignalSlotRelease, Payload: slot},
 		}).Get(ctx, &released)
 		if err == nil {
-			m.uid, m.request = "", ""
+			m.uid, m.request, m.conditionsShown = "", "", false
 			if len(released.OtherHolders) > 0 {
 				m.note(fmt.Sprintf("the node stays out of service for %v", released.OtherHolders))
 			}

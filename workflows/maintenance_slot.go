@@ -7,6 +7,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	"drydock/workflows/notices"
 	"drydock/workflows/schedule"
 )
 
@@ -136,6 +137,9 @@ func (m *maintenance) giveBack() error {
 		return err
 	}
 	m.releaseNode("GivenBack", reason, true)
+	m.closeHooks()
+	m.tell(notices.MaintenanceScheduled, reason)
+	m.showConditions()
 	m.status.Attempt++
 	m.status.Drain = nil
 	m.status.Slot = nil

@@ -9,6 +9,8 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
+
+	"drydock/workflows/record"
 )
 
 // enter changes the phase and notes when.
@@ -58,10 +60,15 @@ func (m *maintenance) blocked(p DrainProgress) {
 		m.stoppedBy(p)
 		return
 	}
+	if m.status.Phase == Validating {
+		m.notValidated(p)
+		return
+	}
 	if m.status.Phase != Draining && m.status.Phase != WaitingForPods {
 		return
 	}
 	m.status.Drain = &p
+	m.observeBlockers(BlockersOf(p))
 	if len(p.Blockers) == 0 {
 		m.waiting("")
 		return
@@ -72,6 +79,13 @@ func (m *maintenance) blocked(p DrainProgress) {
 		text += fmt.Sprintf(" (and %d more pods)", more)
 	}
 	m.waiting(text)
+}
+
+// observeBlockers keeps account of what was in the way, and for how long.
+func (m *maintenance) observeBlockers(now []record.Blocker) {
+	var dropped int
+	m.status.BlockersSeen, dropped = record.Observe(m.status.BlockersSeen, now, workflow.Now(m.life))
+	m.status.MoreBlockersSeen += dropped
 }
 
 // describe shows the state in the Temporal UI.

@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/activities"
+	"drydock/workflows/notices"
 )
 
 // cordon marks the node as held, and makes it unschedulable unless the specification says otherwise.
@@ -25,6 +26,7 @@ func (m *maintenance) cordon() error {
 	}
 	now := workflow.Now(m.life)
 	m.cordoned, m.status.CordonedAt = now, &now
+	m.tell(notices.MaintenanceStarted, "")
 	return nil
 }
 
@@ -37,7 +39,10 @@ func (m *maintenance) holdNode(ctx workflow.Context, cordon bool, event activiti
 		Since: m.status.Since, Cordon: cordon, Phase: string(m.status.Phase), Event: event,
 	}).Get(ctx, &held)
 	if err == nil {
-		m.uid, m.mark = held.UID, held.Mark
+		m.uid, m.mark, m.heldUID = held.UID, held.Mark, held.UID
+		if m.bootID == "" {
+			m.bootID = held.BootID
+		}
 	}
 	return held, err
 }

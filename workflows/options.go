@@ -18,6 +18,8 @@ var (
 	settings   *activities.Settings
 	preflights *activities.Preflights
 	doctors    *activities.Doctors
+	returns    *activities.Checks
+	notifier   *activities.Notices
 )
 
 // forEver is the time given to activities that end when the world is ready and not before.

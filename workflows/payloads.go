@@ -4,8 +4,11 @@ import (
 	"time"
 
 	"drydock/activities"
+	"drydock/workflows/notices"
+	"drydock/workflows/record"
 	"drydock/workflows/schedule"
 	"drydock/workflows/spec"
+	"drydock/workflows/validation"
 )
 
 // Phase is where a maintenance is.
@@ -89,11 +92,20 @@ type SkipPod struct {
 	Run string `json:"run,omitempty"`
 }
 
-// Simple is the payload of retry, started, drained and retry-now. retry-now ends whatever backoff a maintenance is in:
+// Simple is the payload of retry, started, drained, approve, deny, validated, validation-failed and retry-now. retry-now ends whatever backoff a maintenance is in:
 // of refused evictions while it drains, or of the next attempt after the node was given back.
 type Simple struct {
 	Message
 	Run string `json:"run,omitempty"`
+}
+
+// HookMessage is the payload of hook-done, which ends a hook that waits for a signal, and of skip-hook, which goes on
+// without a hook. With Failed, the hook has failed.
+type HookMessage struct {
+	Message
+	Hook   string `json:"hook"`
+	Failed bool   `json:"failed,omitempty"`
+	Run    string `json:"run,omitempty"`
 }
 
 // Membership is the payload of join and leave.
@@ -121,6 +133,10 @@ type Status struct {
 	StartedAt     *time.Time     `json:"startedAt,omitempty"`
 	ReadyDeadline *time.Time     `json:"readyDeadline,omitempty"`
 	Drain         *DrainProgress `json:"drain,omitempty"`
+	// BlockersSeen are the pods that were in the way of a drain at some time, and until when; MoreBlockersSeen counts
+	// those that are not kept.
+	BlockersSeen     []record.Blocker `json:"blockersSeen,omitempty"`
+	MoreBlockersSeen int              `json:"moreBlockersSeen,omitempty"`
 	// Escalation are the rungs taken in the present attempt, and Force what they allow: empty, bypassBudget or kill.
 	Escalation []RungTaken `json:"escalation,omitempty"`
 	Force      string      `json:"force,omitempty"`
@@ -132,6 +148,48 @@ type Status struct {
 	TransitionsDropped int `json:"transitionsDropped,omitempty"`
 	// Messages are the latest that arrived, with what became of each.
 	Messages []Received `json:"messages,omitempty"`
+	// States are those of NotifyMaintenance, and notices beside them, in the order in which the outside was told.
+	States   []LifecycleState `json:"states,omitempty"`
+	Approval *ApprovalStatus  `json:"approval,omitempty"`
+	Hooks    []HookRun        `json:"hooks,omitempty"`
+	// OpenHooks are those under way.
+	OpenHooks  []string          `json:"openHooks,omitempty"`
+	Validation *ValidationStatus `json:"validation,omitempty"`
+}
+
+// LifecycleState is a state that a maintenance came into. ID and Sequence are those of the event that tells of it.
+type LifecycleState struct {
+	ID       string        `json:"id"`
+	Sequence int           `json:"sequence"`
+	State    notices.State `json:"state"`
+	At       time.Time     `json:"at"`
+	Message  string        `json:"message,omitempty"`
+}
+
+// ApprovalStatus is who approved a maintenance, or denied it.
+type ApprovalStatus struct {
+	At      time.Time `json:"at"`
+	By      string    `json:"by,omitempty"`
+	Comment string    `json:"comment,omitempty"`
+	Denied  bool      `json:"denied,omitempty"`
+}
+
+// HookRun is a hook that was called. When is beforeCordon, afterDrain, beforeRelease or closing.
+type HookRun struct {
+	At      time.Time `json:"at"`
+	Name    string    `json:"name"`
+	When    string    `json:"when"`
+	Outcome string    `json:"outcome"`
+	By      string    `json:"by,omitempty"`
+}
+
+// ValidationStatus is where the validation of a node stands.
+type ValidationStatus struct {
+	State validation.State `json:"state"`
+	// Results are those of the last look that is known.
+	Results []validation.Result `json:"results,omitempty"`
+	// Overruled: somebody declared the node validated whatever the looks said.
+	Overruled bool `json:"overruled,omitempty"`
 }
 
 // RungTaken is one step of the escalation that was taken. By is empty where its time had come.

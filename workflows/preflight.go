@@ -48,7 +48,7 @@ func decodePreflight(ctx workflow.Context, input []byte) (asked spec.Maintenance
 		return asked, nil, invalid(err)
 	}
 	var prepared activities.Prepared
-	if err := workflow.ExecuteLocalActivity(atHand(ctx), settings.Prepare).Get(ctx, &prepared); err != nil {
+	if err := workflow.ExecuteLocalActivity(atHand(ctx), settings.Prepare, json.RawMessage(input)).Get(ctx, &prepared); err != nil {
 		return asked, nil, fmt.Errorf("preparing: %w", err)
 	}
 	if asked, err = spec.Decode(input, prepared.Defaults); err != nil {

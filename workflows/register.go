@@ -16,12 +16,14 @@ type Activities struct {
 	Settings   *activities.Settings
 	Preflights *activities.Preflights
 	Doctors    *activities.Doctors
+	Checks     *activities.Checks
+	Notices    *activities.Notices
 }
 
 // Register makes a worker able to run every workflow and every activity.
 func Register(registry worker.Registry, a Activities) {
 	RegisterWorkflows(registry)
-	for _, methods := range []any{a.Nodes, a.Drains, a.Cluster, a.Executions, a.Preflights, a.Doctors} {
+	for _, methods := range []any{a.Nodes, a.Drains, a.Cluster, a.Executions, a.Preflights, a.Doctors, a.Checks, a.Notices} {
 		registry.RegisterActivity(methods)
 	}
 	registry.RegisterActivity(a.Settings.Prepare)
@@ -35,4 +37,6 @@ func RegisterWorkflows(registry interface {
 	registry.RegisterWorkflowWithOptions(Scheduler, workflow.RegisterOptions{Name: SchedulerType})
 	registry.RegisterWorkflowWithOptions(Preflight, workflow.RegisterOptions{Name: PreflightType})
 	registry.RegisterWorkflowWithOptions(Doctor, workflow.RegisterOptions{Name: DoctorType})
+	registry.RegisterWorkflowWithOptions(Notification, workflow.RegisterOptions{Name: NotificationType})
+	registry.RegisterWorkflowWithOptions(AuditRecord, workflow.RegisterOptions{Name: AuditRecordType})
 }

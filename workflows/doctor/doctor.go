@@ -35,6 +35,8 @@ const (
 	MarkForeign           Kind = "MarkForeign"
 	MaintenanceUnanswered Kind = "MaintenanceUnanswered"
 	NodeGone              Kind = "NodeGone"
+	DeliveryFailing       Kind = "DeliveryFailing"
+	DeliveryGivenUp       Kind = "DeliveryGivenUp"
 )
 
 // Kinds of notes, which are no inconsistencies.
@@ -48,7 +50,7 @@ const (
 var order = []Kind{
 	SchedulerMissing, SchedulerUnanswered, SchedulerRebuilding, MarkDead, RequestsLeft, SlotDead, PendingDead, SlotStale,
 	SlotUnknown, SlotUntold, SlotUnrequested, SlotUnmarked, TaintLeft, LabelLeft, CordonUnowned, ProtectionLeft,
-	MarkUnreadable, MarkForeign, MaintenanceUnanswered, NodeGone,
+	MarkUnreadable, MarkForeign, MaintenanceUnanswered, NodeGone, DeliveryFailing, DeliveryGivenUp,
 }
 
 // Fix is how a finding is healed.
@@ -144,6 +146,8 @@ type Facts struct {
 	Executions map[string]Execution
 	// Requests are EvictionRequests of Drydock's, per run.
 	Requests []Requests
+	// Deliveries are under way to channels and audit sinks, or were given up.
+	Deliveries []Delivery
 	// Unchecked says what could not be looked at.
 	Unchecked []string
 }
@@ -299,4 +303,15 @@ func (r Report) Fixable() int {
 		}
 	}
 	return n
+}
+
+// Delivery is a workflow that tells a channel, or keeps an audit record.
+type Delivery struct {
+	WorkflowID, RunID string
+	// Since is when it began, or was GivenUp.
+	Since   time.Time
+	GivenUp bool
+	// Attempts counts those of the message that is under way, Error says why the last of them failed.
+	Attempts int
+	Error    string
 }

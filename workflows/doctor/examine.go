@@ -51,6 +51,9 @@ func Examine(facts Facts, only []string) Look {
 	for _, m := range facts.Maintenances {
 		e.maintenance(m)
 	}
+	for _, d := range facts.Deliveries {
+		e.delivery(d)
+	}
 	for _, what := range facts.Unchecked {
 		e.note(Finding{Kind: NotChecked, Text: what})
 	}
@@ -58,6 +61,24 @@ func Examine(facts Facts, only []string) Look {
 	look.Findings, look.More = bounded(e.findings, concerned, MaxFindings)
 	look.Notes, look.MoreNotes = bounded(e.notes, concerned, MaxNotes)
 	return look
+}
+
+// delivery tells of messages that do not arrive. They keep no node from anything.
+func (e *examination) delivery(d Delivery) {
+	f := Finding{WorkflowID: d.WorkflowID, RunID: d.RunID, Since: &d.Since}
+	switch {
+	case d.GivenUp:
+		f.Kind = DeliveryGivenUp
+		f.Text = "messages were not delivered and are not tried again: " + d.WorkflowID
+		f.NextStep = "the workflow's failure says what and why; mend the channel (channels), or the audit sink (audit), in the worker's configuration"
+	case d.Attempts >= failsFrom && d.Error != "":
+		f.Kind = DeliveryFailing
+		f.Text = fmt.Sprintf("%s was tried %d times: %s", d.WorkflowID, d.Attempts, d.Error)
+		f.NextStep = "mend the receiver, or its part of the worker's configuration: it is tried again until then"
+	default:
+		return
+	}
+	e.findings = append(e.findings, f)
 }
 
 // bounded are the first of the findings that concern somebody, in their order, and the number of the rest.

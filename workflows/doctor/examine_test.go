@@ -250,3 +250,20 @@ func TestOnlyWhatIsNotListedIsDescribedOfThoseThatWait(t *testing.T) {
 		t.Errorf("%v", runs)
 	}
 }
+
+func TestDeliveriesThatDoNotArrive(t *testing.T) {
+	f := healthy()
+	f.Deliveries = []Delivery{
+		{WorkflowID: "notification/fine", RunID: "a"},
+		{WorkflowID: "notification/slow", RunID: "b", Attempts: 2, Error: "503"},
+		{WorkflowID: "notification/dead", RunID: "c", Attempts: 40, Error: "connection refused"},
+		{WorkflowID: "notification/lost", RunID: "d", GivenUp: true},
+	}
+	found := Examine(f, nil).Findings
+	if len(found) != 2 || found[0].Kind != DeliveryFailing || found[1].Kind != DeliveryGivenUp {
+		t.Fatalf("%+v", found)
+	}
+	if !strings.Contains(found[0].Text, "notification/dead was tried 40 times: connection refused") || found[0].NextStep == "" || found[1].NextStep == "" {
+		t.Errorf("%+v", found)
+	}
+}

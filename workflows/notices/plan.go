@@ -35,6 +35,9 @@ type Plan struct {
 	RetryFor spec.Duration `json:"retryFor"`
 }
 
+// Collects tells that a message of the channel may be about many maintenances.
+func (p Plan) Collects() bool { return p.Digest > 0 || p.Thread == ThreadPeriod }
+
 // Next is when an event of the channel is to be told next, as Schedule.Next says; what does not last is told once.
 func (p Plan) Next(e Event, last, now time.Time) (at time.Time, ok bool) {
 	if !last.IsZero() && !Lasts(e.State) {

@@ -1,0 +1,293 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"drydock/workflows"
+	"drydock/workflows/notices"
+	"drydock/workflows/record"
+)
+
+// checksFile is what Drydock ships for workers that run Jobs, look at DaemonSets and show conditions.
+const (
+	checksFile    = "../deploy/kubernetes/rbac-checks.yaml"
+	checksAccount = "drydock-worker-with-checks"
+)
+
+// checksKubeconfig is that of an account with both shipped roles: another one, so that the first has its own only.
+func (s *site) checksKubeconfig() string {
+	s.Helper()
+	rbac := s.kube.RbacV1()
+	objects, err := objectsOf(checksFile)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if _, err := s.kube.CoreV1().ServiceAccounts("drydock").Create(s.ctx,
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: checksAccount}}, metav1.CreateOptions{}); err != nil {
+		s.Fatal(err)
+	}
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: checksAccount, Namespace: "drydock"}}
+	objects = append(objects, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: checksAccount}, Subjects: subjects,
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: accountName},
+	})
+	for _, object := range objects {
+		switch o := object.(type) {
+		case *rbacv1.Role:
+			_, err = rbac.Roles(o.Namespace).Create(s.ctx, o, metav1.CreateOptions{})
+		case *rbacv1.RoleBinding:
+			o.Subjects = subjects
+			_, err = rbac.RoleBindings(o.Namespace).Create(s.ctx, o, metav1.CreateOptions{})
+		case *rbacv1.ClusterRole:
+			_, err = rbac.ClusterRoles().Create(s.ctx, o, metav1.CreateOptions{})
+		case *rbacv1.ClusterRoleBinding:
+			o.Subjects = subjects
+			_, err = rbac.ClusterRoleBindings().Create(s.ctx, o, metav1.CreateOptions{})
+		default:
+			err = fmt.Errorf("%s has a %T", checksFile, o)
+		}
+		if err != nil {
+			s.Fatal(err)
+		}
+	}
+	file := filepath.Join(s.options.Dir, "kubeconfig")
+	if err := writeKubeconfig(s.ctx, shared.cluster, "drydock", checksAccount, file); err != nil {
+		s.Fatal(err)
+	}
+	account, err := clientOf(file)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if err := wait.PollUntilContextTimeout(s.ctx, 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		return may(ctx, account, authorizationv1.ResourceAttributes{Resource: "nodes", Subresource: "status", Verb: "patch"})
+	}); err != nil {
+		s.Fatal(err)
+	}
+	return file
+}
+
+// reboot gives a node another boot ID, as a restart does.
+func (s *site) reboot(node, bootID string) {
+	s.Helper()
+	patch := fmt.Appendf(nil, `{"status":{"nodeInfo":{"bootID":%q}}}`, bootID)
+	if _, err := s.kube.CoreV1().Nodes().Patch(s.ctx, node, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// conditions are the lifecycle conditions that are True on a node.
+func (s *site) conditions(node string) []string {
+	var all []string
+	for _, c := range s.node(node).Status.Conditions {
+		if strings.HasPrefix(string(c.Type), "Maintenance") || strings.HasPrefix(string(c.Type), "Drain") {
+			if c.Status == corev1.ConditionTrue {
+				all = append(all, string(c.Type))
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (s *site) showsConditions(node string, want ...string) {
+	s.Helper()
+	s.eventually(fmt.Sprintf("node %s shows %v", node, want), func() error {
+		if got := s.conditions(node); !slices.Equal(got, want) {
+			return fmt.Errorf("it shows %v", got)
+		}
+		return nil
+	})
+}
+
+const burnIn = `apiVersion: batch/v1
+kind: Job
+spec:
+  backoffLimit: 0
+  template:
+    metadata:
+      annotations: {devcluster.drydock.dev/completion-delay: 1s}
+    spec:
+      restartPolicy: Never
+      containers: [{name: burn-in, image: "registry.example/burn-in:v1"}]
+`
+
+// TestANodeReturnsToProductionOnlyWhenItIsGood goes from the notice to the audit record: conditions, hooks with their
+// closings, a validation by every kind of look, a failure of it, and what is kept of all that.
+func TestANodeReturnsToProductionOnlyWhenItIsGood(t *testing.T) {
+	s := prepareSite(t, shared.temporal, "")
+	const token = "canary-of-a-check"
+	r := s.receivers("whsec_c2lnbmVk", "unused")
+	audit := filepath.Join(s.options.Dir, "audit.jsonl")
+	s.options.Kubeconfig = s.checksKubeconfig()
+	s.options.Config += fmt.Sprintf(`
+kubernetes: {nodeConditions: true}
+audit: {file: {path: %[2]s}}
+checks:
+  smoke: {http: {url: "%[1]s/smoke/{{.Node}}", bearerToken: %[3]s, expectBody: good}}
+  burn-in: {job: {templateFile: %[4]s, namespace: drydock, deadline: 1m}}
+hooks:
+  silence:
+    http: {url: "%[1]s/silences", body: '{"node": "{{.Node}}"}', capture: '"silenceID": *"([^"]+)"'}
+    closing: {http: {url: "%[1]s/unsilence/{{.Captured}}", method: DELETE}}
+  move-storage: {signal: {}, deadline: 5m}
+`, r.http.URL, audit, r.secret("token", token), s.file("burn-in.yaml", burnIn))
+	s.startWorker()
+
+	const node = "worker-01"
+	ns := s.namespace()
+	s.deployment(ns, "web", 1, on(node))
+	s.daemonSet(ns, "agent")
+	s.reboot(node, "boot-1")
+	before := s.imprint(node)
+	notBefore := time.Now().Add(3 * time.Second).UTC().Format(time.RFC3339)
+	run := s.beginWith(node, fmt.Sprintf(`"notBefore":%q,"reason":"firmware","drain":{"plan":{"include":["Default","DaemonSet"]}},
+		"hooks":{"beforeCordon":["silence"],"afterDrain":["move-storage"]},
+		"validation":{"conditions":[{"type":"Ready"}],"newBootID":true,"daemonSets":"all","checks":["smoke","burn-in"],
+			"allocatable":[{"name":"cpu","atLeast":"1"}],"soak":"2s","every":"1s","deadline":"20s"}`, notBefore))
+	s.showsConditions(node, "MaintenancePlanned")
+	if n := s.node(node); n.Spec.Unschedulable {
+		t.Error("cordoned before its time")
+	}
+	s.untilStatus(run, "the hook is waited for", func(status workflows.Status) bool { return slices.Contains(status.OpenHooks, "move-storage") })
+	s.exits(s.drydock("hook-done", node, "other"), 1, "move-storage")
+	s.mustDrydock("skip-hook", node, "move-storage", "--comment", "no storage here")
+	s.until(run, workflows.Ready)
+	s.showsConditions(node, "Drained", "MaintenanceInProgress")
+	if silenced := r.requests("/silences"); len(silenced) != 1 || !strings.Contains(silenced[0].body, node) || len(r.requests("/unsilence/silence-1")) != 0 {
+		t.Errorf("silenced %+v", silenced)
+	}
+	waits := s.spawn("done", node, "--wait")
+
+	s.sub("not restarted, and not good", func(s *site) {
+		status := s.untilStatus(run, "the validation fails", func(status workflows.Status) bool { return strings.Contains(status.Failure, "newBootID") })
+		if status.Phase != workflows.Validating || !strings.Contains(status.Failure, "smoke") {
+			s.Errorf("%s: %s", status.Phase, status.Failure)
+		}
+		if !s.node(node).Spec.Unschedulable || !slices.Equal(s.holders(), []string{node}) {
+			s.Error("the node or its slot was given back")
+		}
+		s.exits(s.drydock("status", node), 0, "newBootID", "no", "a decision")
+		s.exits(s.drydock("cancel", node), 1, "--release")
+		s.exits(waits.end(), 1, "stays out of service", "newBootID", "retry")
+	})
+	s.reboot(node, "boot-2")
+	r.good.Store(true)
+	s.mustDrydock("retry", node)
+	result := s.mustEnd(run, workflows.Completed)
+	s.back(node, before)
+	s.showsConditions(node)
+	s.eventually("the closing is called", func() error {
+		if n := len(r.requests("/unsilence/silence-1")); n != 1 {
+			return fmt.Errorf("%d calls", n)
+		}
+		return nil
+	})
+	if smoke := r.requests("/smoke/" + node); len(smoke) == 0 || smoke[0].header.Get("Authorization") != "Bearer "+token {
+		t.Errorf("smoke %+v", smoke)
+	}
+	s.jobsWerePinned(node)
+
+	var kept record.Record
+	s.eventually("the audit record is kept", func() error {
+		data, err := os.ReadFile(audit)
+		if err == nil {
+			err = json.Unmarshal(data, &kept)
+		}
+		return err
+	})
+	if kept.RunID != result.RunID || kept.Phase != "Completed" || len(kept.Hooks) != 3 || len(kept.Validation) != 6 || len(kept.States) < 7 {
+		t.Errorf("kept %+v", kept)
+	}
+	for _, from := range [][]string{nil, {"--from", audit}} {
+		for _, form := range []struct{ name, want string }{
+			{"table", "firmware"}, {"markdown", "| "}, {"json", `"skipped: no storage here"`},
+		} {
+			s.exits(s.drydock(append([]string{"history", node, "-o", form.name}, from...)...), 0, form.want)
+		}
+		s.exits(s.drydock(append([]string{"report", "--since", "1h"}, from...)...), 0, "Completed", "Validating")
+	}
+	s.mustNotLeak(s.written(2), map[string]string{"the token of a check": token})
+}
+
+func (s *site) jobsWerePinned(node string) {
+	s.Helper()
+	pinned := 0
+	for _, r := range s.requests("/jobs", func(r request) bool { return r.Verb == "create" && r.Object.Namespace == "drydock" }) {
+		if r.Status.Code < 300 {
+			pinned++
+		}
+	}
+	if pinned != 2 {
+		s.Errorf("%d Jobs were created, want one for each validation", pinned)
+	}
+	list, err := s.kube.CoreV1().Pods("drydock").List(s.ctx, metav1.ListOptions{LabelSelector: batchv1.JobNameLabel})
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, pod := range list.Items {
+		if pod.Spec.NodeName != node {
+			s.Errorf("pod %s of a check ran on %q", pod.Name, pod.Spec.NodeName)
+		}
+	}
+}
+
+// TestADeadChannelIsSeenByTheDoctor has a channel that refuses for good, and one that is not there.
+func TestADeadChannelIsSeenByTheDoctor(t *testing.T) {
+	s := prepareSite(t, shared.temporal, "")
+	r := s.receivers("whsec_c2lnbmVk", "unused")
+	s.options.Config += fmt.Sprintf(`
+channels:
+  unsigned: {webhook: {url: "%s/events"}, filter: {events: [%s]}}
+  away: {webhook: {url: "http://127.0.0.1:1/"}}
+`, r.http.URL, notices.MaintenanceUnknown)
+	s.startWorker()
+	s.exits(s.drydock("start", "worker-01", "--requestor", "ops", "--notify", "pager", "--wait"), 1, `no channel "pager"`)
+	run := s.beginWith("worker-01", `"notify":["unsigned","away"]`)
+	s.until(run, workflows.Ready)
+	s.done(run)
+	s.within(2*patience, "the doctor sees both", func() error {
+		found := found(s.doctored())
+		if len(found) != 2 || !strings.HasPrefix(found[0], "DeliveryFailing") || !strings.HasPrefix(found[1], "DeliveryGivenUp") {
+			return fmt.Errorf("found %q", found)
+		}
+		return nil
+	})
+}
+
+// TestPeopleDecide has somebody approve, end a hook, and judge the node.
+func TestPeopleDecide(t *testing.T) {
+	s := newSite(t, "hooks: {move-storage: {signal: {}}}")
+	run := s.beginWith("worker-01", `"approval":true,"hooks":{"beforeRelease":["move-storage"]},"validation":{"signal":true}`)
+	s.until(run, workflows.AwaitingApproval)
+	if touched := s.touched(); len(touched) > 0 {
+		t.Errorf("touched before the approval: %+v", touched)
+	}
+	s.mustDrydock("approve", "worker-01", "--comment", "go")
+	s.until(run, workflows.Ready)
+	s.mustDrydock("done", "worker-01")
+	s.until(run, workflows.Validating)
+	s.mustDrydock("validation-failed", "worker-01", "--comment", "fan is loud")
+	s.exits(s.drydock("validation-failed", "worker-01"), 0, "already")
+	s.mustBeHeld("worker-01", run.GetRunID())
+	s.mustDrydock("validated", "worker-01", "--comment", "fan replaced")
+	s.untilStatus(run, "the hook is waited for", func(status workflows.Status) bool { return slices.Contains(status.OpenHooks, "move-storage") })
+	s.mustDrydock("hook-done", "worker-01", "move-storage")
+	s.mustEnd(run, workflows.Completed)
+	s.exits(s.drydock("history", "worker-01", "--details"), 0, "go", "fan is loud", "fan replaced", "move-storage")
+}

@@ -1,0 +1,83 @@
+package starter
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"drydock/workflows"
+	"drydock/workflows/validation"
+)
+
+func newHookDone(a *app) *cobra.Command {
+	t := &tell{app: a}
+	failed := false
+	cmd := &cobra.Command{
+		Use:   "hook-done NODE HOOK",
+		Short: "Say that a hook that waits for a signal is done, or has failed",
+		Long: `Say that a hook of kind signal, which a maintenance waits for, is done or has failed. Whether the maintenance goes on
+after one that failed is a matter of the worker's configuration (hooks.NAME.onFailure).`,
+		Example: `  drydock hook-done worker-01 storage-moved
+  drydock hook-done worker-01 storage-moved --failed --comment "rebuild runs"`,
+		Args: nodeAndHook,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return t.run(cmd.Context(), args[0], func(found) message { return hookMessage(workflows.MsgHookDone, a.name, args[1], failed) })
+		},
+	}
+	cmd.Flags().BoolVar(&failed, "failed", false, "the hook has failed")
+	t.register(cmd, ofMaintenance)
+	return cmd
+}
+
+func newSkipHook(a *app) *cobra.Command {
+	t := &tell{app: a}
+	cmd := &cobra.Command{
+		Use:   "skip-hook NODE HOOK",
+		Short: "Go on without a hook that a maintenance waits for",
+		Long: `Go on without a hook that a maintenance waits for. What it has begun is not undone, and its closing is called all the
+same. Who skipped it and why is on record.`,
+		Example: `  drydock skip-hook worker-01 silence-alerts --comment "Alertmanager is down, on-call knows"`,
+		Args:    nodeAndHook,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return t.run(cmd.Context(), args[0], func(found) message { return hookMessage(workflows.MsgSkipHook, a.name, args[1], false) })
+		},
+	}
+	t.register(cmd, ofMaintenance)
+	return cmd
+}
+
+func nodeAndHook(_ *cobra.Command, args []string) error {
+	switch len(args) {
+	case 2:
+		return validation.Name(args[1])
+	case 0:
+		return errors.New("which node, and which hook? Name both")
+	default:
+		return fmt.Errorf("name one node and one of its hooks, not %d words", len(args))
+	}
+}
+
+func hookMessage(name, program, hook string, failed bool) message {
+	return message{
+		name: name,
+		payload: func(to addressee) any {
+			return workflows.HookMessage{Message: to.Message, Hook: hook, Failed: failed, Run: to.run}
+		},
+		check: func(s *workflows.Status) (string, error) {
+			if slices.Contains(s.OpenHooks, hook) {
+				return "", nil
+			}
+			if len(s.OpenHooks) == 0 {
+				return "", notIn(s, "no hook is waited for now", `"%s status %s" says what it waits for.`, program, s.Spec.Node)
+			}
+			return "", notIn(s, "hook "+hook+" is not waited for now", "Those that are: %s.", orList(s.OpenHooks))
+		},
+		effect: func(_, now *workflows.Status) bool { return !slices.Contains(now.OpenHooks, hook) },
+		slow:   true,
+		said: func(now *workflows.Status) string {
+			return fmt.Sprintf("goes on after hook %s, and is %s", hook, now.Phase)
+		},
+	}
+}

@@ -1,0 +1,53 @@
+package workflows
+
+import (
+	"go.temporal.io/sdk/workflow"
+
+	"drydock/activities"
+)
+
+// showConditions shows on the node what is planned for it and under way (KEP-5683), where the worker is configured to.
+// The release takes the conditions off.
+func (m *maintenance) showConditions() {
+	if !m.conditions {
+		return
+	}
+	in := activities.ConditionsInput{Node: m.spec.Node, Conditions: m.lifecycleConditions()}
+	ctx := within(quick(m.life, "show conditions on "+m.spec.Node), in2min)
+	if err := workflow.ExecuteActivity(ctx, nodes.ShowConditions, in).Get(m.life, nil); err != nil {
+		workflow.GetLogger(m.life).Warn("conditions not shown on the node", "error", err)
+	}
+	m.conditionsShown = len(in.Conditions) > 0
+}
+
+// hideConditions takes the conditions off a node that was never held; the release of a held one does so by itself.
+func (m *maintenance) hideConditions() {
+	if m.conditionsShown {
+		m.showConditions()
+	}
+}
+
+func (m *maintenance) lifecycleConditions() []activities.Condition {
+	summary := m.summary()
+	draining, drained := m.status.Phase == Draining || m.status.Phase == WaitingForPods, m.heldByRequestor()
+	switch {
+	case m.status.Phase == Pending || m.status.Phase == AwaitingApproval:
+		return []activities.Condition{{Type: activities.MaintenancePlanned, True: true, Reason: "Scheduled", Message: joined(m.noticeText(), summary)}}
+	case draining || drained:
+		return []activities.Condition{
+			{Type: activities.MaintenancePlanned, Reason: "Started"},
+			{Type: activities.MaintenanceInProgress, True: true, Reason: string(m.status.Phase), Message: summary},
+			{Type: activities.DrainInProgress, True: draining, Reason: string(m.status.Phase)},
+			{Type: activities.Drained, True: drained, Reason: string(m.status.Phase)},
+		}
+	default:
+		return nil
+	}
+}
+
+func joined(first, then string) string {
+	if first == "" {
+		return then
+	}
+	return first + ": " + then
+}

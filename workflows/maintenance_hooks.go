@@ -1,0 +1,285 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"drydock/activities"
+	"drydock/checks"
+	"drydock/workflows/validation"
+)
+
+// When hooks are called.
+const (
+	hookBeforeCordon  = "beforeCordon"
+	hookAfterDrain    = "afterDrain"
+	hookBeforeRelease = "beforeRelease"
+	hookClosing       = "closing"
+)
+
+// hook is one call of a hook.
+type hook struct {
+	validation.HookPlan
+	when string
+	key  string
+	// word is what somebody said of it: that it is done, has failed, or is to be skipped.
+	word *hookWord
+	// captured is what its closing gets to know of it.
+	captured string
+}
+
+type hookWord struct {
+	by, comment     string
+	failed, skipped bool
+}
+
+func (m *maintenance) beforeCordon() error {
+	if err := m.callHooks(hookBeforeCordon, m.spec.Hooks.BeforeCordon); err != nil {
+		return m.stepFailed(err)
+	}
+	return nil
+}
+
+func (m *maintenance) afterDrain() error {
+	if err := m.callHooks(hookAfterDrain, m.spec.Hooks.AfterDrain); err != nil {
+		return m.stepFailed(err)
+	}
+	return nil
+}
+
+// beforeRelease calls the last hooks. The node stays out of service where one of them fails, until somebody decides.
+func (m *maintenance) beforeRelease() error {
+	names := m.spec.Hooks.BeforeRelease
+	if len(names) == 0 {
+		return nil
+	}
+	for {
+		err := m.callHooks(hookBeforeRelease, names)
+		var end ending
+		if err == nil || errors.As(err, &end) && end.phase != Failed {
+			return err
+		}
+		if err := m.incomplete(fmt.Sprintf("a hook before the release failed: %v", err)); err != nil {
+			return err
+		}
+		if m.status.Validation.overruled() {
+			return nil
+		}
+	}
+}
+
+// callHooks calls hooks one after the other. Those that do not block go on beside the maintenance.
+func (m *maintenance) callHooks(when string, names []string) error {
+	for _, name := range names {
+		if err := m.proceed(); err != nil {
+			return err
+		}
+		i := slices.IndexFunc(m.hookPlans, func(p validation.HookPlan) bool { return p.Name == name })
+		if i < 0 {
+			return ending{phase: Failed, message: fmt.Sprintf("hook %q is not in the worker's configuration", name)}
+		}
+		m.hooksCalled++
+		h := &hook{HookPlan: m.hookPlans[i], when: when, key: fmt.Sprintf("%s/%s/%d", m.status.RunID, name, m.hooksCalled)}
+		// Before the call: one that broke off half way is to be closed too.
+		if h.HasClosing {
+			m.toClose = append(m.toClose, h)
+		}
+		if !h.Blocking {
+			m.beside++
+			workflow.GoNamed(m.life, "hook "+name, func(ctx workflow.Context) {
+				defer func() { m.beside-- }()
+				m.noteHook(h, m.call(ctx, h))
+			})
+			continue
+		}
+		m.waiting("hook " + name)
+		err := m.call(m.hookContext(), h)
+		m.waiting("")
+		m.noteHook(h, err)
+		if m.steps.Err() != nil && when != hookBeforeRelease {
+			return m.interrupted()
+		}
+		if err != nil && h.OnFailure == validation.FailMaintenance {
+			return ending{phase: Failed, message: fmt.Sprintf("hook %s %s failed: %s", name, when, causeOf(err))}
+		}
+	}
+	return nil
+}
+
+// hookContext ends with the steps until the node is Ready, and with nothing after that.
+func (m *maintenance) hookContext() workflow.Context {
+	if m.status.Phase == Validating {
+		return m.life
+	}
+	return m.steps
+}
+
+// call calls a hook and waits for its end, for somebody's word on it, or for its deadline.
+func (m *maintenance) call(ctx workflow.Context, h *hook) error {
+	m.openHooks = append(m.openHooks, h)
+	m.showHooks()
+	defer func() {
+		m.openHooks = slices.DeleteFunc(m.openHooks, func(other *hook) bool { return other == h })
+		m.showHooks()
+	}()
+	spoken := func() bool { return h.word != nil || m.release }
+	if h.Kind == validation.KindSignal {
+		m.waiting(fmt.Sprintf(`%q of hook %s`, MsgHookDone, h.Name))
+		_, err := m.awaitUpTo(ctx, h.Deadline.Std(), "deadline of hook "+h.Name, spoken)
+		if err == nil && h.word == nil {
+			err = fmt.Errorf("nobody said that it is done within %s", h.Deadline)
+		}
+		return h.outcome(err)
+	}
+	calling, cancel := workflow.WithCancel(within(long(ctx, "hook "+h.Name), h.Deadline.Std()))
+	defer cancel()
+	in := activities.HookInput{Hook: h.Name, Subject: m.subject(), Key: h.key}
+	future := workflow.ExecuteActivity(calling, returns.CallHook, in)
+	err := workflow.Await(ctx, func() bool { return future.IsReady() || spoken() })
+	var outcome checks.Outcome
+	if err == nil && future.IsReady() {
+		err = future.Get(ctx, &outcome)
+		h.captured = outcome.Captured
+	}
+	if err != nil || h.word != nil {
+		cancel()
+		m.abandon(in)
+	}
+	return h.outcome(err)
+}
+
+func (m *maintenance) showHooks() {
+	m.status.OpenHooks = nil
+	for _, h := range m.openHooks {
+		m.status.OpenHooks = append(m.status.OpenHooks, h.Name)
+	}
+}
+
+// outcome is the error of a call, which somebody's word comes before.
+func (h *hook) outcome(err error) error {
+	switch {
+	case h.word == nil:
+		return err
+	case h.word.failed:
+		return temporal.NewNonRetryableApplicationError(sentence("declared failed", h.word.by, h.word.comment), activities.ErrorHookFailed, nil)
+	default:
+		return nil
+	}
+}
+
+// abandon ends what a hook may have left running.
+func (m *maintenance) abandon(in activities.HookInput) {
+	ctx := within(quick(m.life, "end hook "+in.Hook), in2min)
+	if err := workflow.ExecuteActivity(ctx, returns.AbandonHook, in).Get(m.life, nil); err != nil {
+		workflow.GetLogger(m.life).Warn("a hook may have left a Job", "hook", in.Hook, "error", err)
+	}
+}
+
+// noteHook records how a call ended.
+func (m *maintenance) noteHook(h *hook, err error) {
+	run := HookRun{At: workflow.Now(m.life), Name: h.Name, When: h.when, Outcome: "done"}
+	switch {
+	case h.word != nil && h.word.skipped:
+		run.Outcome, run.By = sentence("skipped", "", h.word.comment), h.word.by
+	case err != nil:
+		run.Outcome = "failed: " + causeOf(err)
+	}
+	m.status.Hooks = append(m.status.Hooks, run)
+	if len(m.status.Hooks) > maxTransitions {
+		m.status.Hooks = slices.Delete(m.status.Hooks, keepTransitions, keepTransitions+1)
+	}
+	m.note(fmt.Sprintf("hook %s %s: %s", h.Name, h.when, run.Outcome))
+}
+
+// closeHooks calls the closings of all hooks that were called, the latest first, on every end of an attempt.
+func (m *maintenance) closeHooks() {
+	if len(m.toClose) == 0 {
+		return
+	}
+	for _, h := range m.openHooks {
+		// Nobody waits for what goes on beside a maintenance that is over.
+		h.word = &hookWord{skipped: true, comment: "the attempt is over"}
+	}
+	m.await(func() bool { return m.beside == 0 })
+	for _, h := range slices.Backward(m.toClose) {
+		m.waiting("the closing of hook " + h.Name)
+		subject := m.subject()
+		subject.Captured = h.captured
+		ctx := within(long(m.life, "close hook "+h.Name), h.Deadline.Std())
+		err := workflow.ExecuteActivity(ctx, returns.CallHook, activities.HookInput{
+			Hook: h.Name, Closing: true, Subject: subject, Key: h.key + "/" + hookClosing,
+		}).Get(m.life, nil)
+		m.noteHook(&hook{HookPlan: h.HookPlan, when: hookClosing}, err)
+	}
+	m.toClose = nil
+}
+
+// subject is what hooks and checks are told of the maintenance.
+func (m *maintenance) subject() checks.Subject {
+	return checks.Subject{
+		Node: m.spec.Node, Requestor: m.spec.Requestor, Reason: m.spec.Reason, Ticket: m.spec.Ticket, Cluster: m.cluster,
+		WorkflowID: m.status.WorkflowID, RunID: m.status.RunID,
+	}
+}
+
+// openHook is the hook of a name that is under way.
+func (m *maintenance) openHook(name string) *hook {
+	for _, h := range m.openHooks {
+		if h.Name == name && h.word == nil {
+			return h
+		}
+	}
+	return nil
+}
+
+func (m *maintenance) checkHookDone(p HookMessage) error {
+	if err := m.checkHook(p); err != nil {
+		return err
+	}
+	if h := m.openHook(p.Hook); h.Kind != validation.KindSignal {
+		return fmt.Errorf("hook %s is of kind %s, which ends by itself: %q goes on without it", p.Hook, h.Kind, MsgSkipHook)
+	}
+	return nil
+}
+
+func (m *maintenance) checkSkipHook(p HookMessage) error {
+	if p.Failed {
+		return errors.New(`failed: has a meaning in "hook-done" only`)
+	}
+	return m.checkHook(p)
+}
+
+func (m *maintenance) checkHook(p HookMessage) error {
+	if err := firstOf(m.thisRun(p.Run), validation.Name(p.Hook)); err != nil {
+		return err
+	}
+	if m.openHook(p.Hook) == nil {
+		return fmt.Errorf("hook %s is not waited for now", p.Hook)
+	}
+	return nil
+}
+
+func (m *maintenance) applyHookDone(p HookMessage) string {
+	return m.speak(p, hookWord{failed: p.Failed}, "is done")
+}
+
+func (m *maintenance) applySkipHook(p HookMessage) string {
+	return m.speak(p, hookWord{skipped: true}, "is skipped")
+}
+
+func (m *maintenance) speak(p HookMessage, word hookWord, effect string) string {
+	h := m.openHook(p.Hook)
+	if h == nil {
+		return "ignored: hook " + p.Hook + " is not waited for now"
+	}
+	word.by, word.comment = p.By, p.Comment
+	h.word = &word
+	if word.failed {
+		effect = "has failed"
+	}
+	return "hook " + p.Hook + " " + effect
+}
