@@ -25,6 +25,8 @@ type Nodes struct {
 	Temporal client.Client
 	// Events, if false, leaves out the Kubernetes Events.
 	Events bool
+	// Conditions: nodes show lifecycle conditions.
+	Conditions bool
 }
 
 // Event is a Kubernetes Event to record on a node; the zero value records none.
@@ -136,6 +138,8 @@ type ReleaseInput struct {
 	WorkflowID string `json:"workflowId"`
 	RunID      string `json:"runId"`
 	Event      Event  `json:"event"`
+	// HideConditions takes the lifecycle conditions off first.
+	HideConditions bool `json:"hideConditions,omitempty"`
 	// WithdrawRequests withdraws the EvictionRequests that the run's drain left behind.
 	WithdrawRequests bool `json:"withdrawRequests,omitempty"`
 	// Then is sent as soon as the node is released; nil sends nothing.
@@ -160,6 +164,12 @@ type Released struct {
 // ReleaseNode takes a holder's mark off a node, and with the last one puts back what Drydock changed; then it sends a
 // signal, if asked to. A node that is gone, or that this holder does not hold, is a success. Errors: MissingPermission.
 func (n *Nodes) ReleaseNode(ctx context.Context, in ReleaseInput) (Released, error) {
+	if in.HideConditions || n.Conditions {
+		// Before the mark goes, which says whose they are. They must not keep a node out of service.
+		if err := k8s.HideConditions(ctx, n.Client, in.Node, in.WorkflowID, in.RunID); err != nil {
+			activity.GetLogger(ctx).Warn("conditions are left on the node", "node", in.Node, "error", err)
+		}
+	}
 	released, err := k8s.Release(ctx, n.Client, in.Node, in.WorkflowID, in.RunID)
 	if err != nil {
 		return Released{}, translate(err)

@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"go.temporal.io/api/enums/v1"
@@ -75,6 +76,12 @@ func (n *Notices) Collect(ctx context.Context, in CollectInput) error {
 	return nil
 }
 
+// Runs tells whether a maintenance runs. One that was terminated does not say that it has ended.
+func (n *Notices) Runs(ctx context.Context, maintenance Execution) (bool, error) {
+	status, err := describe(ctx, n.Temporal, maintenance)
+	return status == enums.WORKFLOW_EXECUTION_STATUS_RUNNING, err
+}
+
 // KeepRecord gives an audit record to every sink; those that have it are remembered between attempts.
 func (n *Notices) KeepRecord(ctx context.Context, r record.Record) error {
 	var done []string
@@ -83,8 +90,10 @@ func (n *Notices) KeepRecord(ctx context.Context, r record.Record) error {
 			activity.GetLogger(ctx).Warn("an audit record may be written twice", "error", err)
 		}
 	}
+	pulse := startPulse(ctx, done)
+	defer pulse.stop()
 	written, err := n.Sinks.Write(ctx, r, done)
-	activity.RecordHeartbeat(ctx, written)
+	pulse.show(ctx, written)
 	return err
 }
 
@@ -94,6 +103,9 @@ type NodeEvents struct{ Nodes *Nodes }
 // EmitNodeEvent records an Event on a node, the same one for the same key.
 func (e NodeEvents) EmitNodeEvent(ctx context.Context, node, key, reason, message string, warning bool) error {
 	uid, err := k8s.UIDOf(ctx, e.Nodes.Client, node)
+	if errors.Is(err, k8s.ErrNodeGone) {
+		return nil // there is nothing left to say it on
+	}
 	if err != nil {
 		return err
 	}

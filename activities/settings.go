@@ -134,8 +134,13 @@ func (s *Settings) known(names []string) error {
 	return s.Runner.Known(names, validation.Hooks{})
 }
 
+// groupsWithin keeps a maintenance from waiting for an API server that hangs.
+const groupsWithin = 3 * time.Second
+
 // groupsOf are the groups of a node. A node that cannot be looked at now is in none.
 func (s *Settings) groupsOf(ctx context.Context, node string) []string {
+	ctx, cancel := context.WithTimeout(ctx, groupsWithin)
+	defer cancel()
 	n, err := s.Client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 	if err != nil {
 		activity.GetLogger(ctx).Warn("groups of a node not known", "node", node, "error", err)

@@ -3,6 +3,7 @@ package k8s
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -88,6 +89,18 @@ func changedConditions(node *corev1.Node, conditions []Condition, now time.Time)
 		})
 	}
 	return changes
+}
+
+// HideConditions takes the lifecycle conditions off a node that a maintenance alone holds.
+func HideConditions(ctx context.Context, client kubernetes.Interface, name, workflowID, runID string) error {
+	node, mark, err := getMarked(ctx, client, name)
+	if errors.Is(err, ErrNodeGone) {
+		return nil
+	}
+	if err != nil || !mark.HeldBy(workflowID, runID) || len(mark.Holders) > 1 || !showsConditions(node) {
+		return err
+	}
+	return ShowConditions(ctx, client, name, nil)
 }
 
 // showsConditions tells whether a node has any lifecycle condition.

@@ -98,7 +98,6 @@ type Released struct {
 // Drydock changed: the cordon if it was Drydock's, labels and annotations. It is idempotent; a missing node is fine.
 func Release(ctx context.Context, client kubernetes.Interface, node, workflowID, runID string) (Released, error) {
 	var released Released
-	shown := false
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		n, mark, err := getMarked(ctx, client, node)
 		if errors.Is(err, ErrNodeGone) {
@@ -121,7 +120,6 @@ func Release(ctx context.Context, client kubernetes.Interface, node, workflowID,
 			return err
 		}
 		released = Released{UID: n.UID, Uncordoned: n.Spec.Unschedulable && !after.Spec.Unschedulable}
-		shown = showsConditions(n) && len(mark.Holders) == 1
 		for _, h := range mark.Holders {
 			if h.WorkflowID != workflowID || h.RunID != runID {
 				released.OtherHolders = append(released.OtherHolders, h.Requestor)
@@ -134,11 +132,6 @@ func Release(ctx context.Context, client kubernetes.Interface, node, workflowID,
 	}
 	if err != nil {
 		return Released{}, fmt.Errorf("releasing node %s: %w", node, err)
-	}
-	if shown {
-		if err := ShowConditions(ctx, client, node, nil); err != nil && !errors.Is(err, ErrNodeGone) {
-			return Released{}, err
-		}
 	}
 	return released, nil
 }

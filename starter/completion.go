@@ -22,7 +22,8 @@ func (a *app) registerCompletions(root *cobra.Command) {
 		switch c.Name() {
 		case "start", "exec", "rollout", "status", "preflight", "history":
 			c.ValidArgsFunction = a.complete(a.knownNodes, c.Name() == "start" || c.Name() == "rollout" || c.Name() == "preflight")
-		case "done", "failed", "retry", "cancel", "extend", "started", "drained", "join", "leave", "escalate", "skip-pod", "retry-now":
+		case "done", "failed", "retry", "cancel", "extend", "started", "drained", "join", "leave", "escalate", "skip-pod", "retry-now",
+			"approve", "deny", "validated", "validation-failed", "hook-done", "skip-hook":
 			c.ValidArgsFunction = a.complete(a.nodesInMaintenance, false)
 		case "watch":
 			c.ValidArgsFunction = a.complete(a.nodesInMaintenance, true)

@@ -16,7 +16,7 @@ func newRetry(a *app) *cobra.Command {
 		Long: `Make a RequestorFailed node Ready again, with a new ready timeout. Nothing changes on the node, which stayed out of
 service. When the other try has worked, say "drydock done".
 
-A node whose validation, or last hook, has failed is validated again.`,
+A node whose validation has failed is validated again; where a hook before the release failed, the hooks are called again.`,
 		Example: `  drydock retry worker-01 --comment "cable replaced"`,
 		Args:    oneNode,
 		RunE: func(cmd *cobra.Command, args []string) error {

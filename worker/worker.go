@@ -147,7 +147,7 @@ func Run(ctx context.Context, o Options) error {
 
 func newActivities(o Options, kube kubeClient, temporal client.Client, namespace string, podEvents *k8s.PodEvents, registry prometheus.Registerer) (workflows.Activities, error) {
 	c := o.Config
-	marks := &activities.Nodes{Client: kube, Temporal: temporal, Events: c.Kubernetes.Events}
+	marks := &activities.Nodes{Client: kube, Temporal: temporal, Events: c.Kubernetes.Events, Conditions: c.Kubernetes.NodeConditions}
 	all := k8s.NewNodes(kube)
 	var attributes []string
 	for _, key := range workflows.SearchAttributes {

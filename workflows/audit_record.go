@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"time"
 
@@ -34,7 +35,7 @@ func RecordOf(s Status, cluster string) record.Record {
 	for _, t := range s.Transitions {
 		r.Phases = append(r.Phases, record.Phase{Phase: string(t.Phase), At: t.At, Message: t.Message})
 	}
-	for _, e := range s.Escalation {
+	for _, e := range slices.Concat(s.EarlierRungs, s.Escalation) {
 		r.Escalations = append(r.Escalations, record.Escalation{At: e.At, Do: e.Do, By: e.By, Why: e.Why})
 	}
 	for _, m := range s.Messages {
@@ -59,6 +60,11 @@ func lifecycleOf(r *record.Record, s Status) {
 	for _, hook := range s.Hooks {
 		r.Hooks = append(r.Hooks, record.Hook{Name: hook.Name, When: hook.When, Outcome: hook.Outcome, At: hook.At, By: hook.By})
 	}
+	for _, told := range s.Channels {
+		r.Notifications = append(r.Notifications, record.Notification{
+			Channel: told.Channel, Event: string(told.State), At: told.At, Outcome: told.Outcome,
+		})
+	}
 	if v := s.Validation; v != nil {
 		for _, result := range v.Results {
 			r.Validation = append(r.Validation, record.Check{Name: result.Name, OK: result.OK, Message: result.Message, At: s.Since})
@@ -67,10 +73,13 @@ func lifecycleOf(r *record.Record, s Status) {
 }
 
 func drainOf(r *record.Record, s Status) {
-	if s.Drain == nil && len(s.SkippedPods) == 0 {
+	if s.Drain == nil && len(s.SkippedPods) == 0 && len(s.EarlierPods) == 0 {
 		return
 	}
 	r.Drain = &record.Drain{SkippedPods: s.SkippedPods}
+	for _, pod := range s.EarlierPods {
+		r.Drain.Pods = append(r.Drain.Pods, record.Pod{Pod: pod.Pod, At: pod.At, How: pod.How})
+	}
 	if s.Drain == nil {
 		return
 	}

@@ -141,6 +141,8 @@ func newSiteAs(t *testing.T, id, taskQueue string) *site {
 	serve[activities.ValidateInput](s, "Validate", activities.Validated{State: validation.Passed})
 	serveNothing[activities.ValidateInput](s, "AbandonChecks")
 	serve[activities.DeliverInput](s, "Deliver", notify.Receipt{})
+	serve[activities.Execution](s, "Runs", true)
+	serveNothing[activities.CollectInput](s, "Collect")
 	serveNothing[record.Record](s, "KeepRecord")
 	s.env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, mock.Anything, mock.Anything).Return(
 		func(_, id, run, name string, arg any) error { return s.toScheduler(id, run, name, arg) })

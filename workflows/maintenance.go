@@ -86,6 +86,8 @@ type maintenance struct {
 	word        *validation.Signal
 	again       bool
 	validations int
+	// listening: somebody's word on the node is waited for; deciding: a decision about what failed.
+	listening, deciding bool
 	// audited: a record of the maintenance is kept. heldUID is the node's that was held last.
 	audited bool
 	heldUID string
@@ -138,8 +140,8 @@ func (m *maintenance) run() (Result, error) {
 	err := m.procedure()
 	// Whatever happened, the node and the slot go back, on a context that no cancellation reaches.
 	m.bringBack(err)
-	m.keepRecord()
 	m.awaitChannels()
+	m.keepRecord()
 	return m.result(err)
 }
 

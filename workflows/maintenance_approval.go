@@ -18,6 +18,8 @@ func (m *maintenance) awaitApproval() error {
 		m.enter(AwaitingApproval, "")
 		m.waiting(`"approve" or "deny"`)
 		m.tell(notices.AwaitingApproval, "")
+		m.attribute(AttributePhase.ValueSet(string(AwaitingApproval)))
+		defer m.attribute(AttributePhase.ValueSet(string(Pending)))
 	}
 	decided := func() bool { return m.status.Approval != nil }
 	for !decided() {

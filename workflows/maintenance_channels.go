@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"slices"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -45,10 +46,27 @@ func (m *maintenance) feed(ctx workflow.Context, c *channel) {
 		if err := workflow.Await(ctx, func() bool { return len(c.outbox) > 0 }); err != nil {
 			return
 		}
-		if err := c.pass(ctx, c.outbox[0]); err != nil {
+		err := c.pass(ctx, c.outbox[0])
+		if err != nil {
 			workflow.GetLogger(ctx).Warn("a channel was not told", "channel", c.plan.Channel, "state", c.outbox[0].State, "error", err)
 		}
+		m.noteTold(c, c.outbox[0], err)
 		c.outbox = c.outbox[1:]
+	}
+}
+
+// noteTold keeps account of what a channel's workflow was given to tell; what becomes of it is that one's to know.
+func (m *maintenance) noteTold(c *channel, e notices.Event, err error) {
+	if !c.plan.Filter.Wants(e) {
+		return
+	}
+	told := ChannelTold{At: workflow.Now(m.life), Channel: c.plan.Channel, Event: e.ID, State: e.State, Outcome: "handed over"}
+	if err != nil {
+		told.Outcome = "not handed over: " + causeOf(err)
+	}
+	m.status.Channels = append(m.status.Channels, told)
+	if len(m.status.Channels) > maxTransitions {
+		m.status.Channels = slices.Delete(m.status.Channels, keepTransitions, keepTransitions+1)
 	}
 }
 

@@ -9,22 +9,28 @@ import (
 // showConditions shows on the node what is planned for it and under way (KEP-5683), where the worker is configured to.
 // The release takes the conditions off.
 func (m *maintenance) showConditions() {
-	if !m.conditions {
-		return
+	if m.conditions {
+		m.setConditions(m.lifecycleConditions())
 	}
-	in := activities.ConditionsInput{Node: m.spec.Node, Conditions: m.lifecycleConditions()}
-	ctx := within(quick(m.life, "show conditions on "+m.spec.Node), in2min)
-	if err := workflow.ExecuteActivity(ctx, nodes.ShowConditions, in).Get(m.life, nil); err != nil {
-		workflow.GetLogger(m.life).Warn("conditions not shown on the node", "error", err)
-	}
-	m.conditionsShown = len(in.Conditions) > 0
 }
 
 // hideConditions takes the conditions off a node that was never held; the release of a held one does so by itself.
 func (m *maintenance) hideConditions() {
 	if m.conditionsShown {
-		m.showConditions()
+		m.setConditions(nil)
 	}
+}
+
+func (m *maintenance) setConditions(conditions []activities.Condition) {
+	in := activities.ConditionsInput{Node: m.spec.Node, Conditions: conditions}
+	// Before the call: what may have been shown has to be taken off.
+	m.conditionsShown = m.conditionsShown || len(conditions) > 0
+	ctx := within(quick(m.life, "show conditions on "+m.spec.Node), in2min)
+	if err := workflow.ExecuteActivity(ctx, nodes.ShowConditions, in).Get(m.life, nil); err != nil {
+		workflow.GetLogger(m.life).Warn("conditions not shown on the node", "error", err)
+		return
+	}
+	m.conditionsShown = len(conditions) > 0
 }
 
 func (m *maintenance) lifecycleConditions() []activities.Condition {

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/activities"
+	"drydock/workflows/record"
 	"drydock/workflows/spec"
 )
 
@@ -30,10 +31,16 @@ func (m *maintenance) drain() error {
 	if m.spec.WaitForPodCompletion != nil {
 		m.escalation.began = workflow.Now(m.life)
 	}
+	m.ladder = m.spec.Ladder()
+	m.status.EarlierRungs = append(m.status.EarlierRungs, m.status.Escalation...)
+	m.status.EarlierRungs = m.status.EarlierRungs[:min(len(m.status.EarlierRungs), maxRungs)]
 	m.status.Drain, m.status.Escalation, m.status.Force = nil, nil, ""
 	m.drained = false
 	m.enter(Draining, "")
 	m.showConditions()
+	if m.steps.Err() != nil {
+		return m.interrupted()
+	}
 	if m.spec.Drain.Mode == spec.ModeNone {
 		return nil
 	}
@@ -60,6 +67,14 @@ func (m *maintenance) drain() error {
 		default:
 			return m.stepFailed(err)
 		}
+	}
+}
+
+// keepAccount remembers the pods of an attempt that is over, for the audit record.
+func (m *maintenance) keepAccount() {
+	if d := m.status.Drain; d != nil {
+		m.status.EarlierPods = append(m.status.EarlierPods, d.Pods...)
+		m.status.EarlierPods = m.status.EarlierPods[:min(len(m.status.EarlierPods), record.MaxPods)]
 	}
 }
 

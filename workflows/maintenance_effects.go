@@ -182,6 +182,9 @@ func (m *maintenance) checkJoin(p Membership) error {
 	if r, err := m.requestor(p.Requestor); err == nil && r.DoneAt == nil {
 		return fmt.Errorf("%s shares this maintenance already", p.Requestor)
 	}
+	if m.status.Phase == Validating {
+		return errors.New("the requestors are done, and the node is validated: start a maintenance of its own")
+	}
 	return m.ended()
 }
 

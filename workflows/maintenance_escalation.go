@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
@@ -53,7 +54,7 @@ func (m *maintenance) escalate() error {
 		asked := m.escalation.asked[0]
 		m.escalation.asked = m.escalation.asked[1:]
 		if asked.Planned {
-			m.escalation.next++
+			m.takeFromLadder()
 		}
 		if err := m.takeRung(asked); err != nil {
 			return err
@@ -66,6 +67,16 @@ func (m *maintenance) escalate() error {
 		})
 	}
 	return nil
+}
+
+// takeFromLadder takes the next rung that is not the SLA's off the ladder: the SLA keeps its own time.
+func (m *maintenance) takeFromLadder() {
+	for i := m.escalation.next; i < len(m.ladder); i++ {
+		if m.ladder[i].Do != spec.ExpireSLA {
+			m.ladder = slices.Delete(m.ladder, i, i+1)
+			return
+		}
+	}
 }
 
 // takeRung does what a rung says, and records it in the status, in the history and on the node.
@@ -148,16 +159,22 @@ func (m *maintenance) rungFor(p Escalate) (string, error) {
 	if p.Do != "" {
 		return p.Do, spec.KnownRung(p.Do)
 	}
-	next := m.escalation.next
+	skip := 0
 	for _, asked := range m.escalation.asked {
 		if asked.Planned {
-			next++
+			skip++
 		}
 	}
-	if next >= len(m.ladder) {
-		return "", fmt.Errorf(`no rung is left: name one with {"do": "%s"}`, spec.BypassBudget)
+	for _, rung := range m.ladder[min(m.escalation.next, len(m.ladder)):] {
+		if rung.Do == spec.ExpireSLA {
+			continue
+		}
+		if skip == 0 {
+			return rung.Do, nil
+		}
+		skip--
 	}
-	return m.ladder[next].Do, nil
+	return "", fmt.Errorf(`no rung is left: name one with {"do": "%s"}`, spec.BypassBudget)
 }
 
 func (m *maintenance) applyEscalate(p Escalate) string {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -57,17 +58,19 @@ func (m *maintenance) beforeRelease() error {
 	if len(names) == 0 {
 		return nil
 	}
+	if m.status.Phase != Validating {
+		// From here on the requestor has no say any more.
+		m.enter(Validating, "the hooks before the release")
+		m.showPhase()
+	}
 	for {
 		err := m.callHooks(hookBeforeRelease, names)
-		var end ending
-		if err == nil || errors.As(err, &end) && end.phase != Failed {
-			return err
+		if over := m.decided(); over != nil || err == nil {
+			return over
 		}
-		if err := m.incomplete(fmt.Sprintf("a hook before the release failed: %v", err)); err != nil {
+		again, err := m.incomplete(fmt.Sprintf("before the release: %v", err))
+		if err != nil || !again {
 			return err
-		}
-		if m.status.Validation.overruled() {
-			return nil
 		}
 	}
 }
@@ -75,7 +78,7 @@ func (m *maintenance) beforeRelease() error {
 // callHooks calls hooks one after the other. Those that do not block go on beside the maintenance.
 func (m *maintenance) callHooks(when string, names []string) error {
 	for _, name := range names {
-		if err := m.proceed(); err != nil {
+		if err := m.gate(when); err != nil {
 			return err
 		}
 		i := slices.IndexFunc(m.hookPlans, func(p validation.HookPlan) bool { return p.Name == name })
@@ -103,11 +106,22 @@ func (m *maintenance) callHooks(when string, names []string) error {
 		if m.steps.Err() != nil && when != hookBeforeRelease {
 			return m.interrupted()
 		}
+		if over := m.decided(); over != nil {
+			return over
+		}
 		if err != nil && h.OnFailure == validation.FailMaintenance {
 			return ending{phase: Failed, message: fmt.Sprintf("hook %s %s failed: %s", name, when, causeOf(err))}
 		}
 	}
 	return nil
+}
+
+// gate is what a side effect waits for, before the node is Ready and after.
+func (m *maintenance) gate(when string) error {
+	if when == hookBeforeRelease {
+		return m.thawed()
+	}
+	return m.proceed()
 }
 
 // hookContext ends with the steps until the node is Ready, and with nothing after that.
@@ -126,27 +140,30 @@ func (m *maintenance) call(ctx workflow.Context, h *hook) error {
 		m.openHooks = slices.DeleteFunc(m.openHooks, func(other *hook) bool { return other == h })
 		m.showHooks()
 	}()
-	spoken := func() bool { return h.word != nil || m.release }
+	spoken := func() bool { return h.word != nil || m.decided() != nil }
 	if h.Kind == validation.KindSignal {
 		m.waiting(fmt.Sprintf(`%q of hook %s`, MsgHookDone, h.Name))
 		_, err := m.awaitUpTo(ctx, h.Deadline.Std(), "deadline of hook "+h.Name, spoken)
-		if err == nil && h.word == nil {
+		if err == nil && !spoken() {
 			err = fmt.Errorf("nobody said that it is done within %s", h.Deadline)
 		}
 		return h.outcome(err)
 	}
-	calling, cancel := workflow.WithCancel(within(long(ctx, "hook "+h.Name), h.Deadline.Std()))
+	calling, cancel := workflow.WithCancel(within(stoppable(ctx, "hook "+h.Name), h.Deadline.Std()))
 	defer cancel()
 	in := activities.HookInput{Hook: h.Name, Subject: m.subject(), Key: h.key}
 	future := workflow.ExecuteActivity(calling, returns.CallHook, in)
 	err := workflow.Await(ctx, func() bool { return future.IsReady() || spoken() })
 	var outcome checks.Outcome
-	if err == nil && future.IsReady() {
-		err = future.Get(ctx, &outcome)
-		h.captured = outcome.Captured
-	}
-	if err != nil || h.word != nil {
+	if !future.IsReady() {
 		cancel()
+		m.await(future.IsReady)
+	}
+	if ended := future.Get(m.life, &outcome); err == nil {
+		err = ended
+	}
+	h.captured = outcome.Captured
+	if err != nil || h.word != nil {
 		m.abandon(in)
 	}
 	return h.outcome(err)
@@ -195,21 +212,26 @@ func (m *maintenance) noteHook(h *hook, err error) {
 	m.note(fmt.Sprintf("hook %s %s: %s", h.Name, h.when, run.Outcome))
 }
 
-// closeHooks calls the closings of all hooks that were called, the latest first, on every end of an attempt.
-func (m *maintenance) closeHooks() {
-	if len(m.toClose) == 0 {
-		return
+// closingFor is how long the closing of a hook is tried at least.
+const closingFor = 30 * time.Minute
+
+// closeHooks calls the closings of all hooks that were called, the latest first, on every end of an attempt. Hooks that
+// go on beside the maintenance are waited for where it was completed, and skipped where it was not.
+func (m *maintenance) closeHooks(completed bool) {
+	if !completed {
+		for _, h := range m.openHooks {
+			h.word = &hookWord{skipped: true, comment: "the attempt is over"}
+		}
 	}
-	for _, h := range m.openHooks {
-		// Nobody waits for what goes on beside a maintenance that is over.
-		h.word = &hookWord{skipped: true, comment: "the attempt is over"}
+	if m.beside > 0 {
+		m.waiting("the hooks that go on beside it")
+		m.await(func() bool { return m.beside == 0 })
 	}
-	m.await(func() bool { return m.beside == 0 })
 	for _, h := range slices.Backward(m.toClose) {
 		m.waiting("the closing of hook " + h.Name)
 		subject := m.subject()
 		subject.Captured = h.captured
-		ctx := within(long(m.life, "close hook "+h.Name), h.Deadline.Std())
+		ctx := within(long(m.life, "close hook "+h.Name), max(h.Deadline.Std(), closingFor))
 		err := workflow.ExecuteActivity(ctx, returns.CallHook, activities.HookInput{
 			Hook: h.Name, Closing: true, Subject: subject, Key: h.key + "/" + hookClosing,
 		}).Get(m.life, nil)

@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -608,4 +609,123 @@ func TestTheCollectorOfAChannel(t *testing.T) {
 			t.Errorf("told %s", told(s))
 		}
 	})
+}
+
+func TestAFailedValidationIsNeverTakenForAPassedOne(t *testing.T) {
+	s := newSite(t)
+	s.answer("Validate", reply{value: activities.Validated{State: validation.Failed, Results: []validation.Result{{Name: "conditions Ready", OK: true}}}})
+	s.doneAt(10 * time.Minute)
+	s.checkAt(20*time.Minute, func(status workflows.Status) {
+		if !strings.Contains(status.Failure, "not for 5m0s before the deadline") {
+			t.Errorf("%s: %q", status.Phase, status.Failure)
+		}
+	})
+	s.signalAt(30*time.Minute, workflows.MsgCancel, input{"release": true})
+	s.run(of(input{"validation": input{"conditions": []input{{"type": "Ready"}}, "soak": "5m"}}))
+	s.expectCancelled()
+}
+
+func TestTheLastHooksAreNotTheRequestorsAnyMore(t *testing.T) {
+	asked := of(input{"hooks": input{"beforeRelease": []string{"check"}}})
+	prepare := func(t *testing.T) *site {
+		s := newSite(t)
+		s.prepared.Hooks = []validation.HookPlan{hookPlan("check", nil)}
+		return s.doneAt(10 * time.Minute)
+	}
+	t.Run("no message keeps the node that cannot", func(t *testing.T) {
+		s := prepare(t)
+		s.answer("CallHook", reply{after: 4 * time.Minute})
+		var late []*outcome
+		for _, name := range []string{workflows.MsgFailed, workflows.MsgRetry, workflows.MsgCancel, workflows.MsgValidated, workflows.MsgValidationFailed} {
+			late = append(late, s.updateAt(12*time.Minute, name))
+		}
+		late = append(late, s.updateAt(12*time.Minute, workflows.MsgJoin, input{"requestor": "net"}))
+		s.expectAt(12*time.Minute, workflows.Validating, "hook check")
+		s.run(asked)
+		s.expectCompleted()
+		for i, out := range late {
+			if out.rejected == nil {
+				t.Errorf("message %d was accepted: %+v", i, out)
+			}
+		}
+	})
+	t.Run("released meanwhile", func(t *testing.T) {
+		s := prepare(t)
+		s.answer("CallHook", reply{after: 4 * time.Minute})
+		s.signalAt(12*time.Minute, workflows.MsgCancel, input{"release": true})
+		status := s.run(asked)
+		s.expectCancelled()
+		if strings.Contains(states(status), "MaintenanceComplete") {
+			t.Errorf("states %s", states(status))
+		}
+	})
+	t.Run("failed after the validation was overruled", func(t *testing.T) {
+		s := prepare(t)
+		failing := temporal.NewNonRetryableApplicationError("503", activities.ErrorHookFailed, nil)
+		s.answer("CallHook", reply{err: failing})
+		s.answer("Validate", reply{value: activities.Validated{State: validation.Failed}})
+		s.signalAt(20*time.Minute, workflows.MsgValidated, nil)
+		s.signalAt(30*time.Minute, workflows.MsgRetry, nil)
+		s.run(of(input{"hooks": input{"beforeRelease": []string{"check"}}, "validation": input{"newBootID": true}}))
+		s.expectCompleted()
+		if s.count("CallHook") != 2 {
+			t.Errorf("it did %v", s.log)
+		}
+	})
+}
+
+func TestConditionsGoWhereTheNodeWasNeverHeld(t *testing.T) {
+	s := newSite(t)
+	s.prepared.Conditions = true
+	s.signalAt(time.Hour, workflows.MsgCancel, nil)
+	s.run(of(input{"notBefore": s.env.Now().Add(48 * time.Hour).UTC().Format(time.RFC3339)}))
+	s.expectCancelled()
+	if last := inputOf[activities.ConditionsInput](s, "ShowConditions", -1); len(last.Conditions) != 0 || s.count("ShowConditions") != 2 {
+		t.Errorf("last %+v of %v", last, s.log)
+	}
+}
+
+func TestEscalateLeavesTheSLAItsTime(t *testing.T) {
+	s := newSite(t)
+	endless(s)
+	s.signalAt(5*time.Minute, workflows.MsgEscalate, nil)
+	s.checkAt(6*time.Minute, func(status workflows.Status) {
+		if taken(status) != "bypassBudget" {
+			t.Errorf("took %s", taken(status))
+		}
+	})
+	status := s.run(of(input{"sla": input{"after": "10m"}, "drain": input{"escalation": []input{{"after": "20m", "do": "bypassBudget"}, {"after": "30m", "do": "fail"}}}}))
+	if taken(status) != "bypassBudget expireSLA fail" {
+		t.Errorf("took %s", taken(status))
+	}
+}
+
+func TestAMaintenanceThatWasTerminatedIsNotToldOfForEver(t *testing.T) {
+	s := newSite(t)
+	plan := notices.Plan{Channel: "oncall", RetryFor: notices.DefaultRetryFor, Schedule: notices.Schedule{Periodic: &notices.Periodic{Interval: period.Duration(time.Hour)}}}
+	s.answer("Runs", reply{value: true}, reply{value: false})
+	s.env.ExecuteWorkflow(workflows.Notification, workflows.NotificationInput{Plan: plan, Waiting: []notices.Event{
+		{ID: "e-1", State: notices.ObjectsDrained, At: s.env.Now(), WorkflowID: "w", RunID: "r"},
+	}})
+	if err := s.env.GetWorkflowError(); err != nil || s.count("Deliver") != 2 {
+		t.Errorf("told %d times, %v", s.count("Deliver"), err)
+	}
+}
+
+func TestTooManyEventsForADeadReceiver(t *testing.T) {
+	s := newSite(t)
+	plan := notices.Plan{Channel: "oncall", Digest: period.Duration(time.Second), RetryFor: notices.DefaultRetryFor}
+	s.answer("Deliver", reply{after: time.Hour})
+	for batch := range 3 {
+		s.at(time.Duration(1+batch)*time.Minute, func() {
+			for i := range 400 {
+				s.env.SignalWorkflow(workflows.SignalEvent, notices.Event{ID: fmt.Sprintf("e-%d-%d", batch, i), State: notices.MaintenanceStarted})
+			}
+		})
+	}
+	s.env.ExecuteWorkflow(workflows.Notification, workflows.NotificationInput{Plan: plan, Collects: true, Waiting: []notices.Event{{ID: "first", State: notices.MaintenanceStarted}}})
+	var failure *temporal.ApplicationError
+	if err := s.env.GetWorkflowError(); !errors.As(err, &failure) || !strings.Contains(failure.Message(), "200 messages to oncall were not delivered: more than 1000 events wait") {
+		t.Errorf("error %v", err)
+	}
 }

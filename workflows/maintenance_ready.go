@@ -58,12 +58,15 @@ func (m *maintenance) awaitRequestors() (overdue bool, err error) {
 	return !ok, err
 }
 
-// showPhase shows on the node that it is Ready, or that its requestor failed. It follows the phase and never goes
+// showPhase shows on the node that it is Ready, that its requestor failed, or that it is validated. It follows the phase and never goes
 // before it: whoever sees the node Ready may say done at once.
 func (m *maintenance) showPhase() {
 	for m.shown != m.status.Phase {
 		phase, message := m.status.Phase, "the node is ready for maintenance"
-		if phase == RequestorFailed {
+		switch phase {
+		case Validating:
+			message = "the node is validated before it returns to production"
+		case RequestorFailed:
 			message = "the node stays out of service until somebody decides: " + m.status.Failure
 		}
 		m.attribute(AttributePhase.ValueSet(string(phase)))

@@ -42,7 +42,7 @@ func (m *maintenance) bringBack(err error) {
 		}
 	}
 	m.hideConditions()
-	m.closeHooks()
+	m.closeHooks(end.phase == Completed)
 	m.waiting("")
 	m.enter(end.phase, end.message)
 	m.tellEnded(end)
@@ -67,6 +67,7 @@ func (m *maintenance) releaseNode(reason, message string, warning bool) (gone bo
 		err := workflow.ExecuteActivity(ctx, nodes.ReleaseNode, activities.ReleaseInput{
 			Node: m.spec.Node, WorkflowID: m.status.WorkflowID, RunID: m.status.RunID,
 			Event:            activities.Event{Reason: reason, Message: message, Warning: warning, Key: fmt.Sprint(m.status.Attempt)},
+			HideConditions:   m.conditionsShown,
 			WithdrawRequests: m.spec.Drain.Via == spec.ViaEvictionRequest,
 			Then:             &activities.Signal{WorkflowID: SchedulerID(m.cluster), Name: SignalSlotRelease, Payload: slot},
 		}).Get(ctx, &released)

@@ -137,10 +137,11 @@ func (m *maintenance) giveBack() error {
 		return err
 	}
 	m.releaseNode("GivenBack", reason, true)
-	m.closeHooks()
+	m.closeHooks(false)
 	m.tell(notices.MaintenanceScheduled, reason)
 	m.showConditions()
 	m.status.Attempt++
+	m.keepAccount()
 	m.status.Drain = nil
 	m.status.Slot = nil
 	next := workflow.Now(m.life).Add(backoff)

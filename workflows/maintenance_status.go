@@ -150,8 +150,13 @@ func (m *maintenance) awaitUpTo(ctx workflow.Context, limit time.Duration, summa
 	if err != nil || ok {
 		return ok, err
 	}
-	// A message that came before the time was over counts, also where no worker ran to read it.
-	if err := workflow.Await(waiting, func() bool { return !m.unread() }); err != nil {
+	// A message that came before the time was over counts, also where no worker ran to read it. One that was handed to
+	// the reader is not pending any more: the reader has its turn first.
+	turns := 0
+	if workflow.GetVersion(m.life, "reader-first", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		turns = 1
+	}
+	if err := workflow.Await(waiting, func() bool { turns++; return turns > 1 && !m.unread() }); err != nil {
 		return false, err
 	}
 	return condition(), nil

@@ -20,12 +20,12 @@ func (m *maintenance) cordon() error {
 	}
 	m.enter(Cordoning, "")
 	m.touched, m.contested = true, false
-	_, err := m.holdNode(m.steps, m.spec.Cordon, activities.Event{Reason: "MaintenanceStarted", Message: m.summary()})
+	held, err := m.holdNode(m.steps, m.spec.Cordon, activities.Event{Reason: "MaintenanceStarted", Message: m.summary()})
 	if err != nil {
 		return m.stepFailed(err)
 	}
 	now := workflow.Now(m.life)
-	m.cordoned, m.status.CordonedAt = now, &now
+	m.cordoned, m.status.CordonedAt, m.bootID = now, &now, held.BootID
 	m.tell(notices.MaintenanceStarted, "")
 	return nil
 }
@@ -40,9 +40,6 @@ func (m *maintenance) holdNode(ctx workflow.Context, cordon bool, event activiti
 	}).Get(ctx, &held)
 	if err == nil {
 		m.uid, m.mark, m.heldUID = held.UID, held.Mark, held.UID
-		if m.bootID == "" {
-			m.bootID = held.BootID
-		}
 	}
 	return held, err
 }

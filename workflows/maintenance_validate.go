@@ -3,6 +3,7 @@ package workflows
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
@@ -29,6 +30,10 @@ func (m *maintenance) validate() error {
 		m.status.Failure = ""
 		m.status.Validation = &ValidationStatus{State: validation.Waiting}
 		m.word = nil
+		m.showPhase()
+		if err := m.thawed(); err != nil {
+			return err
+		}
 		if err := m.makeWay(); err != nil {
 			return err
 		}
@@ -41,14 +46,21 @@ func (m *maintenance) validate() error {
 			m.note("validated")
 			return nil
 		}
-		m.status.Validation.State = validation.Failed
-		if err := m.incomplete("the validation failed: " + why); err != nil {
+		again, err := m.incomplete("the validation failed: " + why)
+		if err != nil || !again {
 			return err
 		}
-		if m.status.Validation.overruled() {
-			return nil
-		}
 	}
+}
+
+// thawed is the gate before every side effect once the node is Ready.
+func (m *maintenance) thawed() error {
+	if m.held() {
+		m.waiting("a thaw: " + strings.Join(m.holdReasons, "; "))
+		m.await(func() bool { return !m.held() || m.decided() != nil })
+		m.waiting("")
+	}
+	return m.decided()
 }
 
 // makeWay lets the pods of DaemonSets come back that the drain kept away, where they are to be validated.
@@ -84,7 +96,7 @@ func (m *maintenance) untilValidated(v validation.Validation) (why string, err e
 		Validation: v, BootIDBefore: m.bootID, Subject: m.subject(), BlockedSignal: SignalDrainBlocked,
 		Key: fmt.Sprintf("%s/validation/%d", m.status.RunID, m.validations),
 	}
-	ctx, cancel := workflow.WithCancel(long(m.life, "validate "+m.spec.Node))
+	ctx, cancel := workflow.WithCancel(stoppable(m.life, "validate "+m.spec.Node))
 	defer cancel()
 	var looks workflow.Future
 	if v.Empty() {
@@ -105,6 +117,8 @@ func (m *maintenance) untilValidated(v validation.Validation) (why string, err e
 		}
 	}
 	inTime := true
+	m.listening = wantsWord
+	defer func() { m.listening = false }()
 	if wantsWord {
 		inTime, err = m.awaitUpTo(m.life, v.Deadline.Std(), "deadline of the validation", enough)
 	} else {
@@ -115,6 +129,8 @@ func (m *maintenance) untilValidated(v validation.Validation) (why string, err e
 	}
 	if !looked() {
 		cancel()
+		// Its Jobs are ended once it cannot create them again.
+		m.await(looks.IsReady)
 		m.endLooks(in)
 		looks = nil
 	}
@@ -158,7 +174,10 @@ func (m *maintenance) lookFailed(looks workflow.Future) string {
 	if validated.State == validation.Passed {
 		return ""
 	}
-	return validation.Report{Results: validated.Results}.Summary(problemsNamed)
+	if why := (validation.Report{Results: validated.Results}).Summary(problemsNamed); why != "" {
+		return why
+	}
+	return fmt.Sprintf("all held in the end, but not for %s before the deadline (%s)", m.spec.Validation.Soak, m.spec.Validation.Deadline)
 }
 
 // endLooks ends the Jobs of a validation that is not waited for any more.
@@ -174,45 +193,46 @@ func (m *maintenance) endLooks(in activities.ValidateInput) {
 
 // incomplete keeps the node out of service until somebody decides: to try again, that it is good as it is, or that it is
 // to be released all the same.
-func (m *maintenance) incomplete(why string) error {
+func (m *maintenance) incomplete(why string) (again bool, err error) {
 	if m.status.Phase != Validating {
 		m.enter(Validating, why)
 	}
 	if m.status.Validation == nil {
 		m.status.Validation = &ValidationStatus{}
 	}
-	m.status.Validation.State = validation.Failed
+	m.status.Validation.State, m.status.Validation.Overruled = validation.Failed, false
 	m.status.Failure = why
+	m.word, m.again, m.deciding = nil, false, true
+	defer func() { m.deciding = false }()
 	m.note(why)
 	m.tell(notices.MaintenanceIncomplete, why)
-	m.word, m.again = nil, false
+	if err := m.warn("MaintenanceIncomplete", "the node stays out of service until somebody decides: "+why); err != nil {
+		return false, err
+	}
 	m.waiting(fmt.Sprintf("a decision: %q, %q, or %q with release", MsgRetry, MsgValidated, MsgCancel))
-	m.await(func() bool { return m.again || m.release || m.nodeGone != "" || m.word != nil && m.word.Validated })
+	m.await(func() bool { return m.again || m.decided() != nil || m.word != nil })
 	m.waiting("")
 	m.status.Failure = ""
 	if err := m.decided(); err != nil {
-		return err
+		return false, err
 	}
+	m.status.Validation.State = validation.Waiting
 	if !m.again {
 		m.status.Validation.Overruled = true
 		m.note(sentence("declared good", m.word.By, m.word.Comment))
 	}
-	return nil
+	return m.again, nil
 }
-
-func (v *ValidationStatus) overruled() bool { return v != nil && v.Overruled }
 
 // undecided tells that a validation or a last hook has failed and waits for somebody's decision.
-func (m *maintenance) undecided() bool {
-	return m.status.Phase == Validating && m.status.Validation != nil && m.status.Validation.State == validation.Failed
-}
+func (m *maintenance) undecided() bool { return m.deciding && !m.again && m.word == nil }
 
 func (m *maintenance) checkValidated(p Simple) error {
 	if err := firstOf(m.thisRun(p.Run), m.inPhase(Validating)); err != nil {
 		return err
 	}
-	if !m.undecided() && (m.spec.Validation == nil || !m.spec.Validation.Signal) {
-		return errors.New("the validation does not wait for anybody's word (validation.signal), and has not failed")
+	if !m.undecided() && !m.listening {
+		return errors.New("nobody's word is waited for: the validation looks by itself (validation.signal is not set), or has ended")
 	}
 	return nil
 }
@@ -221,7 +241,7 @@ func (m *maintenance) checkValidationFailed(p Simple) error {
 	if err := m.checkValidated(p); err != nil {
 		return err
 	}
-	if m.undecided() {
+	if !m.listening {
 		return errors.New("it has failed already")
 	}
 	return nil
@@ -239,7 +259,7 @@ func (m *maintenance) applyValidationFailed(p Simple) string {
 
 // notValidated takes what the looks say does not hold.
 func (m *maintenance) notValidated(p DrainProgress) {
-	if m.undecided() || m.status.Validation == nil {
+	if m.deciding || m.status.Validation == nil || m.spec.Validation == nil {
 		return
 	}
 	m.status.Validation.Results = nil

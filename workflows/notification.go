@@ -34,6 +34,8 @@ type NotificationCarried struct {
 	// Current is the state that the maintenance is in, and LastTold when the channel was told of it last.
 	Current  *notices.Event `json:"current,omitempty"`
 	LastTold time.Time      `json:"lastTold,omitzero"`
+	// Latest is the event that came last.
+	Latest *notices.Event `json:"latest,omitempty"`
 	// Times counts the messages about the current state.
 	Times int `json:"times,omitempty"`
 	// Seen are the IDs of the latest events, so that one which comes twice is told once.
@@ -57,9 +59,13 @@ type NotificationStatus struct {
 }
 
 const (
-	// maxSeen bounds the IDs that are remembered, digestAtOnce the events of one message.
+	// maxSeen bounds the IDs that are remembered, maxWaiting the events that wait, digestAtOnce those of one message.
 	maxSeen      = 200
+	maxWaiting   = 1000
 	digestAtOnce = 100
+	// askAfter is how long a maintenance may say nothing before it is asked after: one that was terminated does not say
+	// that it has ended.
+	askAfter = 24 * time.Hour
 	// idleFor is how long a workflow that collects waits for more before it ends.
 	idleFor = time.Minute
 )
@@ -84,13 +90,6 @@ func Notification(ctx workflow.Context, in NotificationInput) (NotificationStatu
 	if err := workflow.SetQueryHandler(ctx, QueryStatus, func() (NotificationStatus, error) { return n.status(), nil }); err != nil {
 		return NotificationStatus{}, err
 	}
-	workflow.GoNamed(ctx, "events", func(ctx workflow.Context) {
-		for {
-			var e notices.Event
-			n.inbox.Receive(ctx, &e)
-			n.take(e)
-		}
-	})
 	var err error
 	if in.Collects {
 		err = n.collect()
@@ -113,10 +112,25 @@ func (n *notification) status() NotificationStatus {
 	return s
 }
 
-// take queues an event that was not there yet.
+// read takes all events that have arrived. Nothing else receives them, so that none is on its way to nowhere when the
+// workflow ends or continues as a new run.
+func (n *notification) read() {
+	var e notices.Event
+	for n.inbox.ReceiveAsync(&e) {
+		n.take(e)
+		e = notices.Event{}
+	}
+}
+
+// take queues an event that was not there yet. Of too many that wait behind a dead receiver the oldest are given up: they
+// have to fit into what a run hands to the next.
 func (n *notification) take(e notices.Event) {
 	if slices.Contains(n.state.Seen, e.ID) {
 		return
+	}
+	if len(n.Waiting) >= maxWaiting {
+		n.giveUp(n.Waiting[0].ID, fmt.Errorf("more than %d events wait for %s", maxWaiting, n.Plan.Channel))
+		n.Waiting = n.Waiting[1:]
 	}
 	n.state.Seen = append(n.state.Seen, e.ID)
 	if extra := len(n.state.Seen) - maxSeen; extra > 0 {
@@ -128,45 +142,88 @@ func (n *notification) take(e notices.Event) {
 // follow tells of one maintenance until its end: each state as the channel's schedule has it, while it lasts.
 func (n *notification) follow() error {
 	for {
+		n.read()
 		if n.shouldContinue() {
 			return n.continueAsNew()
 		}
-		now := workflow.Now(n.ctx)
-		if c := n.state.Current; c != nil {
-			at, ok := n.Plan.Next(*c, n.state.LastTold, time.Time{})
-			if ok && len(n.Waiting) > 0 && notices.Lasts(n.Waiting[0].State) && at.After(n.Waiting[0].At) {
-				ok = false // over before it was to be told
-			}
-			switch {
-			case ok && !at.After(now):
-				if err := n.tell([]notices.Event{*c}, fmt.Sprintf("%s/%d", c.ID, n.state.Times)); err != nil {
-					return err
-				}
-				n.state.LastTold = workflow.Now(n.ctx)
-				n.state.Times++
-				continue
-			case ok && len(n.Waiting) == 0:
-				if err := n.awaitEvent(at.Sub(now)); err != nil {
-					return err
-				}
-				continue
-			case !ok && notices.Ends(c.State):
-				return nil
-			}
-		}
-		if err := n.awaitEvent(0); err != nil {
-			return err
-		}
-		if err := n.next(); err != nil {
+		if over, err := n.turn(); err != nil || over {
 			return err
 		}
 	}
+}
+
+// turn does what is to be done next: it tells of the present state, waits for its time, or comes to the next event.
+func (n *notification) turn() (over bool, err error) {
+	if c := n.state.Current; c != nil {
+		at, ok := n.due(*c)
+		now := workflow.Now(n.ctx)
+		switch {
+		case ok && !at.After(now):
+			return n.tellCurrent(*c)
+		case ok && len(n.Waiting) == 0:
+			return false, n.awaitEvent(at.Sub(now))
+		case !ok && notices.Ends(c.State):
+			return true, nil
+		}
+	}
+	if over, err := n.awaitNext(); err != nil || over {
+		return over, err
+	}
+	return false, n.next()
+}
+
+// due is when the present state is to be told; it is not where the state is over before that.
+func (n *notification) due(e notices.Event) (at time.Time, ok bool) {
+	at, ok = n.Plan.Next(e, n.state.LastTold, time.Time{})
+	overSooner := len(n.Waiting) > 0 && notices.Lasts(n.Waiting[0].State) && at.After(n.Waiting[0].At)
+	return at, ok && !overSooner
+}
+
+func (n *notification) tellCurrent(e notices.Event) (over bool, err error) {
+	if runs, err := n.stillRuns(e); err != nil || !runs {
+		return !runs, err
+	}
+	if err := n.tell([]notices.Event{e}, fmt.Sprintf("%s/%d", e.ID, n.state.Times)); err != nil {
+		return false, err
+	}
+	n.state.LastTold = workflow.Now(n.ctx)
+	n.state.Times++
+	return false, nil
+}
+
+// awaitNext waits for an event; over tells that there will be none.
+func (n *notification) awaitNext() (over bool, err error) {
+	for {
+		if err := n.awaitEvent(askAfter); err != nil || len(n.Waiting) > 0 {
+			return false, err
+		}
+		if c := n.state.Latest; c != nil {
+			if runs, err := n.runs(*c); err != nil || !runs {
+				return true, err
+			}
+		}
+	}
+}
+
+// stillRuns asks after the maintenance before a state is told again.
+func (n *notification) stillRuns(e notices.Event) (bool, error) {
+	if n.state.Times == 0 {
+		return true, nil
+	}
+	return n.runs(e)
+}
+
+func (n *notification) runs(e notices.Event) (runs bool, err error) {
+	ctx := quick(n.ctx, "does the maintenance run?")
+	err = workflow.ExecuteActivity(ctx, notifier.Runs, activities.Execution{WorkflowID: e.WorkflowID, RunID: e.RunID}).Get(ctx, &runs)
+	return runs, err
 }
 
 // next comes to the next event. A notice is told at once, and the state goes on.
 func (n *notification) next() error {
 	e := n.Waiting[0]
 	n.Waiting = n.Waiting[1:]
+	n.state.Latest = &e
 	wanted := n.Plan.Filter.Wants(e)
 	if !notices.Lasts(e.State) && !notices.Ends(e.State) {
 		if !wanted {
@@ -186,13 +243,17 @@ func (n *notification) next() error {
 	return nil
 }
 
-// awaitEvent waits for an event; with a limit, at most for that long.
+// awaitEvent waits for an event, at most for a time.
 func (n *notification) awaitEvent(limit time.Duration) error {
-	some := func() bool { return len(n.Waiting) > 0 }
-	if limit <= 0 {
-		return workflow.Await(n.ctx, some)
-	}
-	_, err := workflow.AwaitWithTimeout(n.ctx, limit, some)
+	waiting, cancel := workflow.WithCancel(n.ctx)
+	defer cancel() // a timer left behind would wake the workflow for nothing
+	_, err := workflow.AwaitWithOptions(waiting, workflow.AwaitOptions{
+		Timeout: limit, TimerOptions: workflow.TimerOptions{Summary: "wait for events"},
+	}, func() bool {
+		n.read()
+		return len(n.Waiting) > 0
+	})
+	n.read()
 	return err
 }
 
@@ -200,6 +261,7 @@ func (n *notification) awaitEvent(limit time.Duration) error {
 // a period into one thread.
 func (n *notification) collect() error {
 	for {
+		n.read()
 		if n.shouldContinue() {
 			return n.continueAsNew()
 		}
@@ -219,6 +281,7 @@ func (n *notification) collect() error {
 			if err := workflow.Sleep(n.ctx, wait); err != nil {
 				return err
 			}
+			n.read()
 		}
 		events := n.Waiting[:1]
 		if n.Plan.Digest > 0 {
@@ -254,17 +317,26 @@ func (n *notification) tell(events []notices.Event, key string) error {
 	case errors.As(err, &cancelled):
 		return err
 	}
+	n.giveUp(events[0].ID, err)
+	return nil
+}
+
+func (n *notification) giveUp(event string, err error) {
 	n.state.GivenUp++
 	n.state.LastError = causeOf(err)
 	workflow.GetMetricsHandler(n.ctx).WithTags(map[string]string{"channel": n.Plan.Channel}).Counter("drydock_deliveries_given_up").Inc(1)
-	workflow.GetLogger(n.ctx).Error("a message was not delivered", "channel", n.Plan.Channel, "event", events[0].ID, "error", err)
-	return nil
+	workflow.GetLogger(n.ctx).Error("a message was not delivered", "channel", n.Plan.Channel, "event", event, "error", err)
 }
 
 func (n *notification) deliver(events []notices.Event, key string) error {
 	ctx := within(quick(n.ctx, fmt.Sprintf("%s to %s", events[0].State, n.Plan.Channel)), n.Plan.RetryFor.Std())
 	if !n.Collects && n.Plan.Collects() {
-		return n.forward(ctx, events[0])
+		e := events[0]
+		if n.state.Times > 0 {
+			// What is told again is another event to the workflow that collects.
+			e.ID = fmt.Sprintf("%s/%d", e.ID, n.state.Times)
+		}
+		return n.forward(ctx, e)
 	}
 	var receipt notify.Receipt
 	err := workflow.ExecuteActivity(ctx, notifier.Deliver, activities.DeliverInput{
@@ -287,9 +359,9 @@ func (n *notification) forward(ctx workflow.Context, e notices.Event) error {
 	}).Get(ctx, nil)
 }
 
-// shouldContinue tells that the history is long enough; it never is while events wait that are not in the state.
+// shouldContinue tells that the history is long enough.
 func (n *notification) shouldContinue() bool {
-	return workflow.GetInfo(n.ctx).GetContinueAsNewSuggested() && n.inbox.Len() == 0
+	return workflow.GetInfo(n.ctx).GetContinueAsNewSuggested()
 }
 
 func (n *notification) continueAsNew() error {

@@ -51,6 +51,14 @@ func long(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
+// stoppable is a long one whose end is waited for when it is cancelled: what it does must be over before that is undone.
+func stoppable(ctx workflow.Context, summary string) workflow.Context {
+	ctx = long(ctx, summary)
+	options := workflow.GetActivityOptions(ctx)
+	options.WaitForCancellation = true
+	return workflow.WithActivityOptions(ctx, options)
+}
+
 // within bounds an activity's whole life, attempts included: the server keeps that clock, so it costs no timer.
 func within(ctx workflow.Context, limit time.Duration) workflow.Context {
 	options := workflow.GetActivityOptions(ctx)

@@ -137,6 +137,9 @@ type Status struct {
 	// those that are not kept.
 	BlockersSeen     []record.Blocker `json:"blockersSeen,omitempty"`
 	MoreBlockersSeen int              `json:"moreBlockersSeen,omitempty"`
+	// EarlierPods and EarlierRungs are what earlier attempts did.
+	EarlierPods  []activities.EndedPod `json:"earlierPods,omitempty"`
+	EarlierRungs []RungTaken           `json:"earlierRungs,omitempty"`
 	// Escalation are the rungs taken in the present attempt, and Force what they allow: empty, bypassBudget or kill.
 	Escalation []RungTaken `json:"escalation,omitempty"`
 	Force      string      `json:"force,omitempty"`
@@ -155,6 +158,17 @@ type Status struct {
 	// OpenHooks are those under way.
 	OpenHooks  []string          `json:"openHooks,omitempty"`
 	Validation *ValidationStatus `json:"validation,omitempty"`
+	// Channels are the latest events that channels were to be told.
+	Channels []ChannelTold `json:"channels,omitempty"`
+}
+
+// ChannelTold is an event that a channel's workflow was given to tell.
+type ChannelTold struct {
+	At      time.Time     `json:"at"`
+	Channel string        `json:"channel"`
+	Event   string        `json:"event"`
+	State   notices.State `json:"state"`
+	Outcome string        `json:"outcome"`
 }
 
 // LifecycleState is a state that a maintenance came into. ID and Sequence are those of the event that tells of it.

@@ -110,6 +110,7 @@ var refused = map[string]struct{ input, want string }{
 	"rungs after the last":           {`{"node":"n","drain":{"escalation":[{"after":"1h","do":"fail"},{"after":"2h","do":"fail"}]}}`, `drain.escalation[0].do: fail ends the drain`},
 	"force where nothing is evicted": {`{"node":"n","drain":{"mode":"wait","escalation":[{"after":"1h","do":"kill"}]}}`, `drain.escalation[0].do: kill needs the drain mode evict`},
 	"not a time":                     {`{"node":"n","notBefore":"tomorrow"}`, `notBefore: tomorrow is not a time: write it like`},
+	"reminders all the time":         {`{"node":"n","approval":true,"approvalReminder":"1s"}`, `approvalReminder: 1s is too often`},
 	"SLA at once":                    {`{"node":"n","sla":{"after":"0s"}}`, `sla.after: must be more than 0s`},
 	"SLA with no rung":               {`{"node":"n","sla":{"after":"30m","do":"pray"}}`, `sla.do: "pray" is not one of`},
 	"SLA that never ends":            {`{"node":"n","sla":{"after":"2h"}}`, `sla.after: 2h0m0s is later than the rung giveBack (1h0m0s)`},

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -29,6 +30,9 @@ func (m Maintenance) Validate() error {
 	p.text("reason", m.Reason)
 	p.text("ticket", m.Ticket)
 	p.text("owner", m.Owner)
+	if d := m.ApprovalReminder; d > 0 && d.Std() < time.Minute {
+		p.add("approvalReminder", fmt.Sprintf("%s is too often: want 1m or more, or 0s for never", d))
+	}
 	p.oneOf("type", m.Type, Planned, Unplanned)
 	p.oneOf("preflight", m.Preflight, PreflightOff, PreflightWait, PreflightFail)
 	p.oneOf("onReadyTimeout", m.OnReadyTimeout, FailOnTimeout, ReleaseOnTimeout)
