@@ -65,8 +65,8 @@ type Kubernetes struct {
 	// Events records Kubernetes Events on nodes, PodEvents one on each pod that is evicted.
 	Events    bool `json:"events"`
 	PodEvents bool `json:"podEvents"`
-	// NodeConditions shows the conditions of a node's lifecycle (KEP-5683) on nodes under maintenance. It costs two
-	// writes to the node's status for each step of a maintenance.
+	// NodeConditions shows the conditions of a node's lifecycle (KEP-5683) on nodes under maintenance. It costs a
+	// read of the node, and a write to its status, for each step of a maintenance.
 	NodeConditions bool `json:"nodeConditions"`
 }
 
