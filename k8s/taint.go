@@ -18,27 +18,9 @@ var MaintenanceTaint = corev1.Taint{Key: "drydock.dev/maintenance", Effect: core
 // Taint sets MaintenanceTaint on a node that the maintenance holds; the release of its last holder takes it off. It is
 // idempotent. Errors: ErrNodeGone, ErrNotHolder.
 func Taint(ctx context.Context, client kubernetes.Interface, name, workflowID, runID string) error {
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		node, mark, err := getMarked(ctx, client, name)
-		if err != nil {
-			return err
-		}
-		if !mark.HeldBy(workflowID, runID) {
-			return ErrNotHolder
-		}
-		if isTainted(node) {
-			return nil
-		}
-		taints := append(slices.Clone(node.Spec.Taints), MaintenanceTaint)
-		patch, err := nodePatch{"spec": map[string]any{"taints": taints}}.guarded(node, nil, nil)
-		if err != nil {
-			return err
-		}
-		_, err = client.CoreV1().Nodes().Patch(ctx, name, mergePatch, patch, metav1.PatchOptions{})
-		return err
-	})
+	err := patchTaint(ctx, client, name, workflowID, runID, true)
 	if err != nil {
-		return fmt.Errorf("tainting node %s: %w", name, notFound(err))
+		return fmt.Errorf("tainting node %s: %w", name, err)
 	}
 	return nil
 }
@@ -46,7 +28,15 @@ func Taint(ctx context.Context, client kubernetes.Interface, name, workflowID, r
 // Untaint takes MaintenanceTaint off a node that the maintenance holds, so that the pods of DaemonSets come back before
 // the node does. Errors: ErrNodeGone, ErrNotHolder.
 func Untaint(ctx context.Context, client kubernetes.Interface, name, workflowID, runID string) error {
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	err := patchTaint(ctx, client, name, workflowID, runID, false)
+	if err != nil {
+		return fmt.Errorf("taking the taint off node %s: %w", name, err)
+	}
+	return nil
+}
+
+func patchTaint(ctx context.Context, client kubernetes.Interface, name, workflowID, runID string, want bool) error {
+	return notFound(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		node, mark, err := getMarked(ctx, client, name)
 		if err != nil {
 			return err
@@ -54,21 +44,20 @@ func Untaint(ctx context.Context, client kubernetes.Interface, name, workflowID,
 		if !mark.HeldBy(workflowID, runID) {
 			return ErrNotHolder
 		}
-		if !isTainted(node) {
+		if isTainted(node) == want {
 			return nil
 		}
 		taints := slices.DeleteFunc(slices.Clone(node.Spec.Taints), isMaintenanceTaint)
+		if want {
+			taints = append(taints, MaintenanceTaint)
+		}
 		patch, err := nodePatch{"spec": map[string]any{"taints": taints}}.guarded(node, nil, nil)
 		if err != nil {
 			return err
 		}
 		_, err = client.CoreV1().Nodes().Patch(ctx, name, mergePatch, patch, metav1.PatchOptions{})
 		return err
-	})
-	if err != nil {
-		return fmt.Errorf("taking the taint off node %s: %w", name, notFound(err))
-	}
-	return nil
+	}))
 }
 
 func isTainted(node *corev1.Node) bool {
