@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"drydock/workflows/period"
 )
 
 // display shows one line per maintenance. In a terminal the lines stand below everything else and are drawn anew;
@@ -163,7 +165,7 @@ func (d *display) labelWidth() int {
 // format fits a line into the terminal's width: a line that wraps would be two when it is drawn again.
 func (d *display) format(l line, labelWidth int) string {
 	width, _ := d.size()
-	text := fmt.Sprintf("%-*s  %6s  %s", labelWidth, l.Label, age(l.Age), l.Text)
+	text := fmt.Sprintf("%-*s  %6s  %s", labelWidth, l.Label, period.Age(l.Age), l.Text)
 	if runes := []rune(text); len(runes) >= width {
 		return string(runes[:max(0, width-2)]) + "…"
 	}

@@ -16,6 +16,7 @@ import (
 
 	"drydock/workflows"
 	"drydock/workflows/doctor"
+	"drydock/workflows/period"
 	"drydock/workflows/spec"
 )
 
@@ -236,7 +237,7 @@ func renderHealed(w io.Writer, r workflows.DoctorReport) {
 func renderDoctorFinding(w io.Writer, f doctor.Finding, now time.Time) {
 	since := ""
 	if f.Since != nil {
-		since = " (since " + age(now.Sub(*f.Since)) + ")"
+		since = " (since " + period.Age(now.Sub(*f.Since)) + ")"
 	}
 	fmt.Fprintf(w, "  %s  %s%s\n", f.Kind, oneLine(about(f)+f.Text), since)
 	if f.RunID != "" {

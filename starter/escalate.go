@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drydock/workflows"
+	"drydock/workflows/period"
 	"drydock/workflows/spec"
 )
 
@@ -202,6 +203,6 @@ func nextRungText(s *workflows.Status, now time.Time) string {
 	case !due.After(now):
 		return "due now: " + rung.Do
 	default:
-		return fmt.Sprintf("in %s: %s", age(due.Sub(now)), rung.Do)
+		return fmt.Sprintf("in %s: %s", period.Age(due.Sub(now)), rung.Do)
 	}
 }

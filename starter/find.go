@@ -15,6 +15,7 @@ import (
 
 	"drydock/k8s"
 	"drydock/workflows"
+	"drydock/workflows/period"
 	"drydock/workflows/spec"
 )
 
@@ -183,7 +184,7 @@ func (a *app) notFound(ctx context.Context, c *connection, node, wanted string, 
 	}
 	err := fmt.Errorf("no maintenance of %s is running", node)
 	if own.ID != "" {
-		err = fmt.Errorf("%w: that of %s ended %s ago", err, own.Requestor, age(c.now().Sub(own.Closed)))
+		err = fmt.Errorf("%w: that of %s ended %s ago", err, own.Requestor, period.Age(c.now().Sub(own.Closed)))
 	}
 	running, listErr := c.list(ctx, "", true, 0)
 	if listErr != nil || len(running) == 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drydock/workflows"
+	"drydock/workflows/period"
 	"drydock/workflows/schedule"
 )
 
@@ -75,7 +76,7 @@ func (o *freezeOptions) run(ctx context.Context) error {
 func renderFreezes(w io.Writer, freezes []schedule.Freeze, now time.Time) {
 	r := newRows(w, "FROZEN BY", "SINCE", "RUNNING TOO", "REASON")
 	for _, f := range freezes {
-		r.add(f.By, age(now.Sub(f.At)), yesNo(f.Running), f.Reason)
+		r.add(f.By, period.Age(now.Sub(f.At)), yesNo(f.Running), f.Reason)
 	}
 	r.done()
 }

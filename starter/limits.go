@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drydock/workflows"
+	"drydock/workflows/period"
 	"drydock/workflows/schedule"
 )
 
@@ -68,13 +69,13 @@ func renderState(w io.Writer, s workflows.State, now time.Time) {
 	}
 	fmt.Fprintln(w)
 	if s.ObservedAt != nil {
-		fmt.Fprintf(w, "Nodes: %d, %d of them unavailable (%s ago)\n", s.Nodes, s.Unavailable, age(now.Sub(*s.ObservedAt)))
+		fmt.Fprintf(w, "Nodes: %d, %d of them unavailable (%s ago)\n", s.Nodes, s.Unavailable, period.Age(now.Sub(*s.ObservedAt)))
 	}
 	fmt.Fprintf(w, "Slots in use: %d\n", len(s.Holders))
 	if len(s.Holders) > 0 {
 		r := newRows(w, "  NODE", "REQUESTOR", "GRANTED")
 		for _, h := range s.Holders {
-			r.add("  "+h.Node, h.Requestor, age(now.Sub(h.GrantedAt)))
+			r.add("  "+h.Node, h.Requestor, period.Age(now.Sub(h.GrantedAt)))
 		}
 		r.done()
 	}
@@ -84,7 +85,7 @@ func renderState(w io.Writer, s workflows.State, now time.Time) {
 	}
 	r := newRows(w, "  NODE", "REQUESTOR", "PRIORITY", "WAITS", "REASON")
 	for _, p := range s.Pending[:min(firstPending, len(s.Pending))] {
-		r.add("  "+p.Node, p.Requestor, fmt.Sprint(p.Priority), age(now.Sub(p.Created)), p.Reason)
+		r.add("  "+p.Node, p.Requestor, fmt.Sprint(p.Priority), period.Age(now.Sub(p.Created)), p.Reason)
 	}
 	r.done()
 	if more := s.PendingAll - firstPending; more > 0 {
@@ -101,7 +102,7 @@ func renderLimits(w io.Writer, l workflows.LimitsInForce, now time.Time) {
 	r.done()
 	by := "Set by " + firstSet(l.SetBy, "nobody")
 	if !l.SetAt.IsZero() {
-		by += ", " + age(now.Sub(l.SetAt)) + " ago"
+		by += ", " + period.Age(now.Sub(l.SetAt)) + " ago"
 	}
 	fmt.Fprintln(w, by+colon(oneLine(l.Comment)))
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"drydock/workflows/period"
 )
 
 type listOptions struct {
@@ -144,7 +146,7 @@ func renderList(w io.Writer, views []view, all bool, now time.Time) {
 		default:
 			phase = "?"
 		}
-		r.add(v.Node, v.Requestor, phase, age(now.Sub(since)), attempt, waiting)
+		r.add(v.Node, v.Requestor, phase, period.Age(now.Sub(since)), attempt, waiting)
 	}
 	r.done()
 }

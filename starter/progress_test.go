@@ -8,6 +8,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 
 	"drydock/workflows"
+	"drydock/workflows/period"
 	"drydock/workflows/spec"
 )
 
@@ -103,8 +104,8 @@ func TestAge(t *testing.T) {
 		47*time.Hour + 59*time.Minute: "47h59m",
 		75 * time.Hour:                "3d3h",
 	} {
-		if got := age(d); got != want {
-			t.Errorf("age(%s) = %s, want %s", d, got, want)
+		if got := period.Age(d); got != want {
+			t.Errorf("period.Age(%s) = %s, want %s", d, got, want)
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"drydock/workflows/period"
 )
 
 // roller works on many nodes, a few at a time.
@@ -72,7 +74,7 @@ func renderOutcomes(w io.Writer, outcomes []outcome) {
 		counts[o.Result]++
 		duration, status := "-", "-"
 		if o.duration > 0 {
-			duration = age(o.duration.Round(time.Second))
+			duration = period.Age(o.duration.Round(time.Second))
 		}
 		if o.ExitStatus != nil {
 			status = fmt.Sprint(*o.ExitStatus)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drydock/workflows"
+	"drydock/workflows/period"
 	"drydock/workflows/spec"
 )
 
@@ -166,17 +167,17 @@ func renderWhy(head rows, v view, now time.Time) {
 func renderWhere(head rows, v view, now time.Time) {
 	switch {
 	case !v.running():
-		head.add("Phase:", fmt.Sprintf("%s (ended %s, %s ago, after %s)", v.phase(), clock(v.Closed, now), age(now.Sub(v.Closed)), age(v.Closed.Sub(v.Started))))
+		head.add("Phase:", fmt.Sprintf("%s (ended %s, %s ago, after %s)", v.phase(), clock(v.Closed, now), period.Age(now.Sub(v.Closed)), period.Age(v.Closed.Sub(v.Started))))
 		if text := v.message(); text != "" {
 			head.add("Message:", text)
 		}
 		return
 	case v.Status == nil:
-		head.add("Phase:", fmt.Sprintf("unknown (started %s, %s ago)", clock(v.Started, now), age(now.Sub(v.Started))))
+		head.add("Phase:", fmt.Sprintf("unknown (started %s, %s ago)", clock(v.Started, now), period.Age(now.Sub(v.Started))))
 		return
 	}
 	s := v.Status
-	head.add("Phase:", fmt.Sprintf("%s (since %s, %s ago)", s.Phase, clock(s.Since, now), age(now.Sub(s.Since))))
+	head.add("Phase:", fmt.Sprintf("%s (since %s, %s ago)", s.Phase, clock(s.Since, now), period.Age(now.Sub(s.Since))))
 	if s.WaitingFor != "" {
 		head.add("Waiting for:", s.WaitingFor)
 	}
@@ -195,7 +196,7 @@ func renderWhere(head rows, v view, now time.Time) {
 		head.add("Work began:", clock(*s.StartedAt, now))
 	}
 	if s.ReadyDeadline != nil && s.Phase == workflows.Ready {
-		head.add("Held until:", fmt.Sprintf("%s (%s left; then %s)", clock(*s.ReadyDeadline, now), age(s.ReadyDeadline.Sub(now)), s.Spec.OnReadyTimeout))
+		head.add("Held until:", fmt.Sprintf("%s (%s left; then %s)", clock(*s.ReadyDeadline, now), period.Age(s.ReadyDeadline.Sub(now)), s.Spec.OnReadyTimeout))
 	}
 }
 
@@ -247,10 +248,10 @@ func lasted(transitions []workflows.Transition, now time.Time) string {
 	}
 	for _, next := range transitions[1:] {
 		if next.Phase != first.Phase {
-			return age(next.At.Sub(first.At))
+			return period.Age(next.At.Sub(first.At))
 		}
 	}
-	return age(now.Sub(first.At))
+	return period.Age(now.Sub(first.At))
 }
 
 // transitionsOf prefers the result's: of a run that ended, the last status is of before the end.

@@ -13,12 +13,13 @@ import (
 	"drydock/activities"
 	"drydock/workflows"
 	"drydock/workflows/drainplan"
+	"drydock/workflows/period"
 )
 
 // renderDrain shows how far the drain has come, and what it may do and will do next.
 func renderDrain(head rows, s *workflows.Status, now time.Time) {
 	if d := s.Drain; d != nil {
-		head.add("Drain:", fmt.Sprintf("%s, %d stay; as of %s ago", drainCounts(*d), d.Skipped, age(now.Sub(d.At))))
+		head.add("Drain:", fmt.Sprintf("%s, %d stay; as of %s ago", drainCounts(*d), d.Skipped, period.Age(now.Sub(d.At))))
 		if d.Tiers > 1 {
 			head.add("Tier:", fmt.Sprintf("%d of %d%s", d.Tier, d.Tiers, targetsText(d.Targets)))
 		}
@@ -33,7 +34,7 @@ func renderDrain(head rows, s *workflows.Status, now time.Time) {
 		head.add("Next rung:", next)
 	}
 	if at := s.NextAttemptAt; at != nil {
-		head.add("Next attempt:", fmt.Sprintf("%s (in %s)", clock(*at, now), age(at.Sub(now))))
+		head.add("Next attempt:", fmt.Sprintf("%s (in %s)", clock(*at, now), period.Age(at.Sub(now))))
 	}
 }
 
@@ -62,7 +63,7 @@ func renderBlockers(w io.Writer, d *workflows.DrainProgress, now time.Time) {
 	fmt.Fprintln(w, "\nBlocked by:")
 	r := newRows(w, "  POD", "OWNER", "REASON", "SINCE", "MESSAGE")
 	for _, b := range d.Blockers {
-		r.add("  "+b.Pod, firstSet(b.Owner, "-"), b.Reason, age(now.Sub(b.Since)), b.Message)
+		r.add("  "+b.Pod, firstSet(b.Owner, "-"), b.Reason, period.Age(now.Sub(b.Since)), b.Message)
 		for _, budget := range b.Budgets {
 			// The message of a drain says the numbers too, unless it comes from the API server alone.
 			if !strings.Contains(b.Message, fmt.Sprintf("budget %s allows %d disruptions:", budget.Name, budget.Allowed)) {

@@ -2,7 +2,6 @@ package workflows
 
 import (
 	"fmt"
-	"slices"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -64,10 +63,7 @@ func (m *maintenance) noteTold(c *channel, e notices.Event, err error) {
 	if err != nil {
 		told.Outcome = "not handed over: " + causeOf(err)
 	}
-	m.status.Channels = append(m.status.Channels, told)
-	if len(m.status.Channels) > maxTransitions {
-		m.status.Channels = slices.Delete(m.status.Channels, keepTransitions, keepTransitions+1)
-	}
+	m.status.Channels = bounded(m.status.Channels, told)
 }
 
 // pass gives one event to the channel's workflow, which begins with the first one that the channel wants.

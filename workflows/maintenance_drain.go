@@ -85,12 +85,9 @@ func (m *maintenance) empty() error {
 		m.waiting(`the signal "drained"`)
 		return m.untilInterrupted(func() bool { return m.drained })
 	}
-	ctx, cancel := workflow.WithCancel(long(m.steps, "drain "+m.spec.Node))
-	defer cancel()
-	options := workflow.GetActivityOptions(ctx)
 	// What a drain did must be known, and no two drains may run, before the next one begins.
-	options.WaitForCancellation = true
-	ctx = workflow.WithActivityOptions(ctx, options)
+	ctx, cancel := workflow.WithCancel(stoppable(m.steps, "drain "+m.spec.Node))
+	defer cancel()
 	future := workflow.ExecuteActivity(ctx, drains.Drain, m.drainInput())
 	interruption := m.untilInterrupted(future.IsReady)
 	if m.steps.Err() != nil {

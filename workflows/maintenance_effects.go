@@ -102,13 +102,7 @@ func (m *maintenance) checkCancel(p Cancel) error {
 // applyCancel undoes a maintenance that is not Ready yet. From Ready on the node may be half flashed: it stays out of
 // service until somebody asks for its release.
 func (m *maintenance) applyCancel(p Cancel) string {
-	why := "cancelled"
-	if p.By != "" {
-		why += " by " + p.By
-	}
-	if p.Comment != "" {
-		why += ": " + p.Comment
-	}
+	why := sentence("cancelled", p.By, p.Comment)
 	if m.ended() != nil {
 		return "ignored: the maintenance is ending"
 	}

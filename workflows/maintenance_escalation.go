@@ -83,13 +83,7 @@ func (m *maintenance) takeFromLadder() {
 func (m *maintenance) takeRung(rung RungTaken) error {
 	rung.At = workflow.Now(m.life)
 	m.status.Escalation = append(m.status.Escalation, rung)
-	text := "escalation: " + rung.Do
-	if rung.By != "" {
-		text += " by " + rung.By
-	}
-	if rung.Why != "" {
-		text += ": " + rung.Why
-	}
+	text := sentence("escalation: "+rung.Do, rung.By, rung.Why)
 	m.note(text)
 	if rung.Do == spec.ExpireSLA {
 		m.tell(notices.SLAExpired, rung.Why)

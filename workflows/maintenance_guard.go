@@ -99,10 +99,7 @@ func (m *maintenance) restoreCordon(ctx workflow.Context) error {
 // deletes it and lets it register anew.
 func (m *maintenance) adopt(ctx workflow.Context) error {
 	m.note("the node was deleted or replaced; its replacement is adopted when it registers")
-	ctx = long(ctx, "adopt the replacement of "+m.spec.Node)
-	options := workflow.GetActivityOptions(ctx)
-	options.WaitForCancellation = true
-	ctx = workflow.WithActivityOptions(ctx, options)
+	ctx = stoppable(ctx, "adopt the replacement of "+m.spec.Node)
 	var held activities.Held
 	err := workflow.ExecuteActivity(ctx, nodes.AdoptNode, activities.HoldInput{
 		Node: m.spec.Node, RunID: m.status.RunID, Requestor: m.spec.Requestor, Since: m.status.Since,

@@ -205,10 +205,7 @@ func (m *maintenance) noteHook(h *hook, err error) {
 	case err != nil:
 		run.Outcome = "failed: " + causeOf(err)
 	}
-	m.status.Hooks = append(m.status.Hooks, run)
-	if len(m.status.Hooks) > maxTransitions {
-		m.status.Hooks = slices.Delete(m.status.Hooks, keepTransitions, keepTransitions+1)
-	}
+	m.status.Hooks = bounded(m.status.Hooks, run)
 	m.note(fmt.Sprintf("hook %s %s: %s", h.Name, h.when, run.Outcome))
 }
 

@@ -1,8 +1,8 @@
 package workflows
 
 import (
+	"cmp"
 	"fmt"
-	"slices"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -17,10 +17,7 @@ func (m *maintenance) tell(state notices.State, message string) {
 		ID:       fmt.Sprintf("%s/%s/%d", m.status.WorkflowID, m.status.RunID, m.told),
 		Sequence: m.told, State: state, At: workflow.Now(m.life), Message: message,
 	}
-	m.status.States = append(m.status.States, entered)
-	if len(m.status.States) > maxTransitions {
-		m.status.States = slices.Delete(m.status.States, keepTransitions, keepTransitions+1)
-	}
+	m.status.States = bounded(m.status.States, entered)
 	m.inform(m.eventOf(entered))
 }
 
@@ -58,14 +55,5 @@ func (m *maintenance) tellEnded(end ending) {
 		m.tell(notices.MaintenanceComplete, end.message)
 		return
 	}
-	m.tell(notices.MaintenanceCancelled, firstWord(end.message, string(end.phase)))
-}
-
-func firstWord(texts ...string) string {
-	for _, text := range texts {
-		if text != "" {
-			return text
-		}
-	}
-	return ""
+	m.tell(notices.MaintenanceCancelled, cmp.Or(end.message, string(end.phase)))
 }

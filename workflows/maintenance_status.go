@@ -44,11 +44,20 @@ const (
 )
 
 func (m *maintenance) transition(t Transition) {
-	m.status.Transitions = append(m.status.Transitions, t)
-	if len(m.status.Transitions) > maxTransitions {
-		m.status.Transitions = slices.Delete(m.status.Transitions, keepTransitions, keepTransitions+1)
+	before := len(m.status.Transitions)
+	m.status.Transitions = bounded(m.status.Transitions, t)
+	if len(m.status.Transitions) == before {
 		m.status.TransitionsDropped++
 	}
+}
+
+// bounded appends to a list that keeps its first entries and its latest.
+func bounded[T any](list []T, next T) []T {
+	list = append(list, next)
+	if len(list) > maxTransitions {
+		list = slices.Delete(list, keepTransitions, keepTransitions+1)
+	}
+	return list
 }
 
 // moment is a number that no earlier or later state of this maintenance has.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"drydock/workflows/period"
 )
 
 // How many failures and blockers are shown to people; JSON has all of them.
@@ -26,9 +28,9 @@ func (r Report) JSON() ([]byte, error) { return indented(r) }
 
 // describe writes the period with its dates, of which one is often today's.
 func (r Report) describe(when, dated func(time.Time) string) document {
-	period := dated(r.Since) + " to " + dated(r.Until)
-	d := document{title: "Maintenances from " + period}
-	d.fact("Ended", fmt.Sprintf("%s of %s, from %s", plural(r.Maintenances, "maintenance"), plural(r.Nodes, "node"), period))
+	span := dated(r.Since) + " to " + dated(r.Until)
+	d := document{title: "Maintenances from " + span}
+	d.fact("Ended", fmt.Sprintf("%s of %s, from %s", plural(r.Maintenances, "maintenance"), plural(r.Nodes, "node"), span))
 	for _, e := range r.Ends {
 		d.fact(e.Phase, fmt.Sprintf("%d (%s)", e.Maintenances, share(e.Maintenances, r.Maintenances)))
 	}
@@ -40,7 +42,7 @@ func (r Report) describe(when, dated func(time.Time) string) document {
 		spreads = append(spreads, all)
 	}
 	for _, s := range spreads {
-		durations.rows = append(durations.rows, []string{s.Phase, count(s.Maintenances), age(s.P50.Std()), age(s.P95.Std()), age(s.Longest.Std())})
+		durations.rows = append(durations.rows, []string{s.Phase, count(s.Maintenances), period.Age(s.P50.Std()), period.Age(s.P95.Std()), period.Age(s.Longest.Std())})
 	}
 	d.table(durations)
 	failures := table{title: "Failures", header: []string{"ended", "node", "requestor", "phase", "reason"}}
@@ -64,7 +66,7 @@ func (r Report) describe(when, dated func(time.Time) string) document {
 func blockerTable(title string, blockers []BlockerTotal) table {
 	t := table{title: title, header: []string{"what", "maintenances", "time in all", "reason"}}
 	for _, b := range blockers[:min(len(blockers), shownBlockers)] {
-		t.rows = append(t.rows, []string{b.What, count(b.Maintenances), age(b.Blocked.Std()), b.Reason})
+		t.rows = append(t.rows, []string{b.What, count(b.Maintenances), period.Age(b.Blocked.Std()), b.Reason})
 	}
 	t.more = more(len(blockers) - len(t.rows))
 	return t

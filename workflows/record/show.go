@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"drydock/workflows/period"
 )
 
 // Table lists maintenances, one a line, with times in the zone of now.
@@ -16,7 +18,7 @@ func Table(records []Record, now time.Time) string {
 	t := table{header: []string{"started", "took", "phase", "requestor", "attempts", "why", "message"}}
 	for _, r := range records {
 		t.rows = append(t.rows, []string{
-			when(r.CreatedAt), age(Total(r)), phaseOf(r), r.Requestor, count(r.Attempts), why(r), message(r),
+			when(r.CreatedAt), period.Age(Total(r)), phaseOf(r), r.Requestor, count(r.Attempts), why(r), message(r),
 		})
 	}
 	var d document
@@ -81,7 +83,7 @@ func describe(r Record, when func(time.Time) string) document {
 func phaseText(r Record, when func(time.Time) string) string {
 	switch {
 	case r.Ended():
-		return fmt.Sprintf("%s (%s to %s, %s)", phaseOf(r), when(r.CreatedAt), when(r.EndedAt), age(Total(r)))
+		return fmt.Sprintf("%s (%s to %s, %s)", phaseOf(r), when(r.CreatedAt), when(r.EndedAt), period.Age(Total(r)))
 	case r.AsOf.IsZero():
 		return fmt.Sprintf("%s (since %s, not ended)", phaseOf(r), when(r.CreatedAt))
 	default:
@@ -143,7 +145,7 @@ func phaseTable(r Record, when func(time.Time) string) table {
 			t.rows = append(t.rows, []string{"", when(p.At), "", p.Message})
 			continue
 		}
-		lasted := age(stays[0].Lasts)
+		lasted := period.Age(stays[0].Lasts)
 		if len(stays) == 1 && r.Ended() && len(r.Phases) > 1 {
 			lasted = "" // the end lasts for ever
 		}
@@ -156,7 +158,7 @@ func phaseTable(r Record, when func(time.Time) string) table {
 func drainTables(r Record, when func(time.Time) string) []table {
 	blockers := table{title: "In the way", header: []string{"pod", "owner", "reason", "since", "for", "message"}, more: more(r.MoreBlockers)}
 	for _, b := range r.Blockers {
-		blockers.rows = append(blockers.rows, []string{b.Pod, b.Owner, b.Reason, when(b.Since), age(Blocked(r, b)), b.Message})
+		blockers.rows = append(blockers.rows, []string{b.Pod, b.Owner, b.Reason, when(b.Since), period.Age(Blocked(r, b)), b.Message})
 	}
 	escalations := table{title: "Escalation", header: []string{"at", "taken", "by", "why"}}
 	for _, e := range r.Escalations {

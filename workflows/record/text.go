@@ -3,26 +3,8 @@ package record
 import (
 	"fmt"
 	"strings"
-	"time"
 	"unicode"
 )
-
-// age is a duration as people say it: its two largest units.
-func age(d time.Duration) string {
-	d = max(d, 0)
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", int(d.Seconds()))
-	case d < 10*time.Minute:
-		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
-	case d < time.Hour:
-		return fmt.Sprintf("%dm", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
-	default:
-		return fmt.Sprintf("%dd%dh", int(d.Hours())/24, int(d.Hours())%24)
-	}
-}
 
 // oneLine keeps what comes from outside, such as reasons, from breaking a table, moving the cursor or turning the
 // direction of the text around it.
