@@ -58,7 +58,7 @@ lint: $(TOOLS)/.built ## golangci-lint, and workflowcheck for determinism
 	@echo "== golangci-lint"
 	@$(TOOLS)/golangci-lint run ./...
 	@echo "== workflowcheck"
-	@$(TOOLS)/workflowcheck -test=false -config workflowcheck.yaml ./workflows
+	@$(TOOLS)/workflowcheck -test=false -config workflowcheck.yaml ./workflows/...
 
 # A module of its own: it wants other versions than golangci-lint.
 $(TOOLS)/.vuln-built: tools/vuln/go.mod tools/vuln/go.sum
@@ -94,8 +94,8 @@ devcluster-test: $(BIN)/devcluster ## the tests of devcluster, a module of its o
 
 FUZZ_TIME ?= 60s
 fuzz: ## each fuzz test for FUZZ_TIME (60s); its seeds are in make test
-	@for target in ./config:FuzzParse ./k8s:FuzzSelection ./workflows/spec:FuzzDecode \
-		./workflows/schedule:FuzzLimitsJSON ./workflows/schedule:FuzzParseAmount; do \
+	@for target in ./config:FuzzParse ./k8s:FuzzSelection ./rules/spec:FuzzDecode \
+		./rules/schedule:FuzzLimitsJSON ./rules/schedule:FuzzParseAmount; do \
 		echo "== $$target for $(FUZZ_TIME)"; \
 		go test -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZ_TIME) $${target%:*} || exit 1; \
 	done

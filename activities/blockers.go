@@ -8,16 +8,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"drydock/api"
 	"drydock/k8s"
 )
 
 // blocked completes the progress with what keeps each remaining pod.
-func (r *drainRun) blocked(found round) DrainProgress {
+func (r *drainRun) blocked(found round) api.DrainProgress {
 	p := r.requests.count(found.progress)
 	p.Evicted = r.evicted
 	p.Pods, p.MorePods = slices.Clone(r.ended), r.moreEnded
 	p.Reasons = map[string]int{}
-	add := func(pod *corev1.Pod, b Blocker) {
+	add := func(pod *corev1.Pod, b api.Blocker) {
 		p.Reasons[b.Reason]++
 		if len(p.Blockers) == maxBlockers {
 			p.MoreBlockers++
@@ -27,10 +28,10 @@ func (r *drainRun) blocked(found round) DrainProgress {
 		p.Blockers = append(p.Blockers, b)
 	}
 	for _, refused := range found.refused {
-		add(refused.pod, Blocker{Reason: refused.verdict.Reason, Message: refused.verdict.Message, Since: r.sinceFirst(refused.pod)})
+		add(refused.pod, api.Blocker{Reason: refused.verdict.Reason, Message: refused.verdict.Message, Since: r.sinceFirst(refused.pod)})
 	}
 	for _, pod := range found.awaited {
-		add(pod, Blocker{Reason: k8s.StaticPod, Since: r.sinceFirst(pod),
+		add(pod, api.Blocker{Reason: k8s.StaticPod, Since: r.sinceFirst(pod),
 			Message: "is a static pod, which nobody can evict: take its manifest off the node, or use plan.static skip"})
 	}
 	for _, t := range found.targets {
@@ -38,19 +39,19 @@ func (r *drainRun) blocked(found round) DrainProgress {
 	}
 	for _, pod := range found.leaving {
 		if late, message := r.overdue(pod); late {
-			add(pod, Blocker{Reason: "Terminating", Message: message, Since: pod.DeletionTimestamp.Time})
+			add(pod, api.Blocker{Reason: "Terminating", Message: message, Since: pod.DeletionTimestamp.Time})
 		}
 	}
 	return p
 }
 
 // addRefusal says why a pod that may be evicted is still there.
-func (r *drainRun) addRefusal(pod *corev1.Pod, add func(*corev1.Pod, Blocker)) {
+func (r *drainRun) addRefusal(pod *corev1.Pod, add func(*corev1.Pod, api.Blocker)) {
 	t := r.tries[pod.UID]
 	switch {
 	case finished(pod):
 	case t == nil && !r.back.wait(pod).IsZero():
-		add(pod, Blocker{Reason: "ComesBack", Message: r.back.explain(pod), Since: pod.CreationTimestamp.Time})
+		add(pod, api.Blocker{Reason: "ComesBack", Message: r.back.explain(pod), Since: pod.CreationTimestamp.Time})
 	case t != nil && t.eviction.Answer != k8s.Accepted:
 		b := r.budgetBlocker(pod, t.eviction, t.since)
 		b.Message = r.requests.explain(pod, b.Message)
@@ -58,8 +59,8 @@ func (r *drainRun) addRefusal(pod *corev1.Pod, add func(*corev1.Pod, Blocker)) {
 	}
 }
 
-func (r *drainRun) budgetBlocker(pod *corev1.Pod, e k8s.Eviction, since time.Time) Blocker {
-	b := Blocker{Reason: string(e.Answer), Since: since, Budget: e.Budget, Message: e.Message}
+func (r *drainRun) budgetBlocker(pod *corev1.Pod, e k8s.Eviction, since time.Time) api.Blocker {
+	b := api.Blocker{Reason: string(e.Answer), Since: since, Budget: e.Budget, Message: e.Message}
 	if e.Answer == k8s.Throttled {
 		b.Message = "the API server throttles requests: " + e.Message
 	}

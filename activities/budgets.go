@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"drydock/api"
 	"drydock/k8s"
 )
 
@@ -180,11 +181,11 @@ func (b *budgets) describe(pod *corev1.Pod) string {
 	return strings.Join(texts, "; ")
 }
 
-func (b *budgets) states(pod *corev1.Pod) []BudgetState {
-	var states []BudgetState
+func (b *budgets) states(pod *corev1.Pod) []api.BudgetState {
+	var states []api.BudgetState
 	for _, budget := range b.of(pod) {
 		s := budget.Status
-		states = append(states, BudgetState{
+		states = append(states, api.BudgetState{
 			Name: budget.Name, Allowed: s.DisruptionsAllowed, Healthy: s.CurrentHealthy, Desired: s.DesiredHealthy,
 			Pods: s.ExpectedPods, Impossible: k8s.Impossible(budget),
 		})

@@ -10,12 +10,10 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
+	"drydock/api"
 	"drydock/checks"
-	"drydock/workflows/validation"
+	"drydock/rules/validation"
 )
-
-// ErrorHookFailed is the type of the error of a hook that failed for good: another try would end the same way.
-const ErrorHookFailed = "HookFailed"
 
 // Checks calls hooks, and looks whether a node may return to production.
 type Checks struct {
@@ -43,7 +41,7 @@ func (c *Checks) CallHook(ctx context.Context, in HookInput) (checks.Outcome, er
 	}
 	outcome, err := c.Runner.Hook(ctx, in.Hook, in.Closing, subject, in.Key)
 	if errors.Is(err, checks.ErrMisconfigured) || errors.Is(err, checks.ErrJobFailed) {
-		return checks.Outcome{}, temporal.NewNonRetryableApplicationError(err.Error(), ErrorHookFailed, nil)
+		return checks.Outcome{}, temporal.NewNonRetryableApplicationError(err.Error(), api.ErrorHookFailed, nil)
 	}
 	return outcome, notStopped(ctx, translate(err))
 }
@@ -147,8 +145,8 @@ func (c *Checks) AbandonChecks(ctx context.Context, in ValidateInput) error {
 }
 
 // missing is what does not hold, in the form in which a drain tells what blocks it.
-func missing(report validation.Report, since map[string]time.Time) DrainProgress {
-	p := DrainProgress{At: report.At, Reasons: map[string]int{}}
+func missing(report validation.Report, since map[string]time.Time) api.DrainProgress {
+	p := api.DrainProgress{At: report.At, Reasons: map[string]int{}}
 	for _, result := range report.Missing() {
 		at, known := since[result.Name]
 		if !known {
@@ -160,7 +158,7 @@ func missing(report validation.Report, since map[string]time.Time) DrainProgress
 			p.MoreBlockers++
 			continue
 		}
-		p.Blockers = append(p.Blockers, Blocker{Pod: result.Name, Reason: "NotValidated", Message: result.Message, Since: at})
+		p.Blockers = append(p.Blockers, api.Blocker{Pod: result.Name, Reason: "NotValidated", Message: result.Message, Since: at})
 	}
 	return p
 }

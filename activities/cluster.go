@@ -13,8 +13,9 @@ import (
 	"go.temporal.io/sdk/client"
 	corev1 "k8s.io/api/core/v1"
 
+	"drydock/api"
 	"drydock/k8s"
-	"drydock/workflows/schedule"
+	"drydock/rules/schedule"
 )
 
 const (
@@ -42,10 +43,10 @@ type ObserveInput struct {
 	Groups   []schedule.Group `json:"groups,omitempty"`
 	Revision int              `json:"revision"`
 	// Names are the nodes to tell facts of.
-	Names List[string] `json:"names"`
+	Names api.List[string] `json:"names"`
 	// Ours are nodes that hold a slot or gave it back lately. What Drydock's own mark explains is left out of their
 	// unavailability: the scheduler counts its grants itself, and a watch may lag behind a release.
-	Ours List[string] `json:"ours,omitempty"`
+	Ours api.List[string] `json:"ours,omitempty"`
 }
 
 // Observed is an observation, and a digest of what others than Drydock can change, by which WatchCluster notices that
@@ -104,12 +105,12 @@ func (c *Cluster) ObserveNodes(ctx context.Context, in ObserveInput) (Observed, 
 type WatchInput struct {
 	Groups []schedule.Group `json:"groups,omitempty"`
 	// Digest is the last observation's; empty where nothing waits, so that only the holders matter.
-	Digest  string              `json:"digest,omitempty"`
-	Holders List[WatchedHolder] `json:"holders,omitempty"`
+	Digest  string                  `json:"digest,omitempty"`
+	Holders api.List[WatchedHolder] `json:"holders,omitempty"`
 	// Marked are the requests that had their mark on their node when an earlier watch looked, Told those whose missing
 	// mark or node was reported.
-	Marked List[string] `json:"marked,omitempty"`
-	Told   List[string] `json:"told,omitempty"`
+	Marked api.List[string] `json:"marked,omitempty"`
+	Told   api.List[string] `json:"told,omitempty"`
 }
 
 // WatchedHolder is a maintenance that holds a slot.
@@ -125,26 +126,18 @@ type WatchReport struct {
 	// Stale: the last observation no longer holds.
 	Stale bool `json:"stale,omitempty"`
 	// Ended are holders whose workflow no longer runs, so that nobody will release their slot.
-	Ended List[EndedHolder] `json:"ended,omitempty"`
+	Ended api.List[EndedHolder] `json:"ended,omitempty"`
 	// Changes are what happened to nodes that are held.
-	Changes List[HolderChange] `json:"changes,omitempty"`
+	Changes api.List[api.NodeChange] `json:"changes,omitempty"`
 	// Marked and Told are to be given to the next watch.
-	Marked List[string] `json:"marked,omitempty"`
-	Told   List[string] `json:"told,omitempty"`
+	Marked api.List[string] `json:"marked,omitempty"`
+	Told   api.List[string] `json:"told,omitempty"`
 }
 
 // EndedHolder is a holder that does not run any more.
 type EndedHolder struct {
 	WatchedHolder
 	Status string `json:"status"`
-}
-
-// HolderChange is something that somebody did to a held node.
-type HolderChange struct {
-	RequestID  string `json:"requestId"`
-	Missing    bool   `json:"missing,omitempty"`
-	Unmarked   bool   `json:"unmarked,omitempty"`
-	Uncordoned bool   `json:"uncordoned,omitempty"`
 }
 
 // WatchCluster returns when something happened that the scheduler should know of: nodes became available or
@@ -247,8 +240,8 @@ func (m markedNodes) lists() (seen, told []string) {
 
 // changes are what the holders are to be told. A mark that was never seen may not be set yet: it counts as missing only
 // where it is overdue. gone makes sure that a node is.
-func (m markedNodes) changes(view *k8s.View, holders []WatchedHolder, overdue bool, gone func(node string) bool) []HolderChange {
-	var changes []HolderChange
+func (m markedNodes) changes(view *k8s.View, holders []WatchedHolder, overdue bool, gone func(node string) bool) []api.NodeChange {
+	var changes []api.NodeChange
 	for _, h := range holders {
 		seen, known := m[h.RequestID]
 		told := known && !seen
@@ -256,7 +249,7 @@ func (m markedNodes) changes(view *k8s.View, holders []WatchedHolder, overdue bo
 		if !ok {
 			// Once is enough: its maintenance now waits for the node, or marks it, by itself, which may take long.
 			if !told && gone(h.Node) {
-				changes = append(changes, HolderChange{RequestID: h.RequestID, Missing: true})
+				changes = append(changes, api.NodeChange{RequestID: h.RequestID, Missing: true})
 				m[h.RequestID] = false
 			}
 			continue
@@ -268,10 +261,10 @@ func (m markedNodes) changes(view *k8s.View, holders []WatchedHolder, overdue bo
 		}
 		switch {
 		case held && mark.WantsCordon() && !node.Spec.Unschedulable:
-			changes = append(changes, HolderChange{RequestID: h.RequestID, Uncordoned: true})
+			changes = append(changes, api.NodeChange{RequestID: h.RequestID, Uncordoned: true})
 		case held || told:
 		case seen || overdue:
-			changes = append(changes, HolderChange{RequestID: h.RequestID, Unmarked: true})
+			changes = append(changes, api.NodeChange{RequestID: h.RequestID, Unmarked: true})
 			m[h.RequestID] = false
 		}
 	}
@@ -306,7 +299,7 @@ func digest(nodes []*corev1.Node, grouper schedule.Grouper) string {
 }
 
 func isMarked(node *corev1.Node) bool {
-	_, marked := node.Annotations[k8s.HoldersAnnotation]
+	_, marked := node.Annotations[api.HoldersAnnotation]
 	return marked
 }
 

@@ -17,9 +17,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"drydock/api"
 	"drydock/k8s"
 	"drydock/k8s/k8stest"
-	"drydock/workflows/schedule"
+	"drydock/rules/schedule"
 )
 
 type nodeOption func(*corev1.Node)
@@ -34,6 +35,7 @@ func node(name string, options ...nodeOption) *corev1.Node {
 }
 
 func cordoned(n *corev1.Node) { n.Spec.Unschedulable = true }
+
 func notReady(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse }
 
 func label(key, value string) nodeOption {
@@ -43,7 +45,7 @@ func label(key, value string) nodeOption {
 // marked is held by a workflow that wants the cordon.
 func marked(workflow, run string) nodeOption {
 	return func(n *corev1.Node) {
-		n.Annotations[k8s.HoldersAnnotation] = `{"holders":[{"workflowId":"` + workflow + `","runId":"` + run + `","requestor":"ops","cordon":true}],"cordoned":true}`
+		n.Annotations[api.HoldersAnnotation] = `{"holders":[{"workflowId":"` + workflow + `","runId":"` + run + `","requestor":"ops","cordon":true}],"cordoned":true}`
 	}
 }
 
@@ -216,11 +218,11 @@ func TestWatchReturnsAtOnceWhatItFindsChanged(t *testing.T) {
 		want   WatchReport
 	}{
 		"stale":      {[]k8stest.Object{node("n1", cordoned, marked("w", "r")), node("n2", notReady)}, calm, WatchReport{Stale: true}},
-		"uncordoned": {[]k8stest.Object{node("n1", marked("w", "r")), node("n2")}, calm, WatchReport{Changes: []HolderChange{{RequestID: "r/1", Uncordoned: true}}}},
-		"unmarked":   {[]k8stest.Object{node("n1"), node("n2")}, calm, WatchReport{Changes: []HolderChange{{RequestID: "r/1", Unmarked: true}}}},
+		"uncordoned": {[]k8stest.Object{node("n1", marked("w", "r")), node("n2")}, calm, WatchReport{Changes: []api.NodeChange{{RequestID: "r/1", Uncordoned: true}}}},
+		"unmarked":   {[]k8stest.Object{node("n1"), node("n2")}, calm, WatchReport{Changes: []api.NodeChange{{RequestID: "r/1", Unmarked: true}}}},
 		"marked by another run": {[]k8stest.Object{node("n1", cordoned, marked("w", "other")), node("n2")}, calm,
-			WatchReport{Changes: []HolderChange{{RequestID: "r/1", Unmarked: true}}}},
-		"missing": {[]k8stest.Object{node("n2")}, "", WatchReport{Changes: []HolderChange{{RequestID: "r/1", Missing: true}}}},
+			WatchReport{Changes: []api.NodeChange{{RequestID: "r/1", Unmarked: true}}}},
+		"missing": {[]k8stest.Object{node("n2")}, "", WatchReport{Changes: []api.NodeChange{{RequestID: "r/1", Missing: true}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			report, err := watchOnce(t, k8stest.New(c.nodes...), WatchInput{Digest: c.digest, Holders: []WatchedHolder{held}}, seen)
@@ -234,7 +236,7 @@ func TestWatchReturnsAtOnceWhatItFindsChanged(t *testing.T) {
 func TestWatchTellsOfANodeThatWentBeforeItsMarkWasSeen(t *testing.T) {
 	in := WatchInput{Holders: []WatchedHolder{{RequestID: "r/1", Node: "n1", WorkflowID: "w", RunID: "r"}}}
 	report, err := watchOnce(t, k8stest.New(node("n2")), in, nil)
-	if err != nil || !slices.Equal(report.Changes, []HolderChange{{RequestID: "r/1", Missing: true}}) || !slices.Equal(report.Told, []string{"r/1"}) {
+	if err != nil || !slices.Equal(report.Changes, []api.NodeChange{{RequestID: "r/1", Missing: true}}) || !slices.Equal(report.Told, []string{"r/1"}) {
 		t.Errorf("report %+v, %v", report, err)
 	}
 	in.Told, in.Digest = report.Told, "another"
@@ -256,7 +258,7 @@ func TestWatchFollowsHoldersOnceTheirMarkIsThere(t *testing.T) {
 	defer view.Close()
 	known := markedNodes{}
 	present, overdue := true, false
-	changes := func() []HolderChange {
+	changes := func() []api.NodeChange {
 		return known.changes(view, in.Holders, overdue, func(string) bool { return !present })
 	}
 	see := func(condition func() bool) {
@@ -318,7 +320,7 @@ func TestWatchEndsWhereTheServerRefusesIt(t *testing.T) {
 	s.Disconnect()
 	env := activityEnvironment()
 	env.RegisterActivity(c.WatchCluster)
-	if _, err := env.ExecuteActivity(c.WatchCluster, WatchInput{}); err == nil || !contains(err.Error(), ErrorMissingPermission) {
+	if _, err := env.ExecuteActivity(c.WatchCluster, WatchInput{}); err == nil || !contains(err.Error(), api.ErrorMissingPermission) {
 		t.Errorf("error = %v", err)
 	}
 }

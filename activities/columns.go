@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"drydock/workflows/schedule"
+	"drydock/api"
+	"drydock/rules/schedule"
 )
 
 // FactColumns are the facts on nodes in the order in which they were asked for. The names are not repeated: thousands
@@ -23,7 +24,7 @@ const missingKind = -1
 
 // Pack turns the facts on these nodes into columns where they are many.
 func (o Observed) Pack(names []string) Observed {
-	if len(names) <= packAbove {
+	if len(names) <= api.PackAbove {
 		return o
 	}
 	c := &FactColumns{Kind: make([]int, len(names)), Suggestions: map[int]string{}}

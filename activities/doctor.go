@@ -17,7 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"drydock/k8s"
-	"drydock/workflows/doctor"
+	"drydock/rules/doctor"
 )
 
 // Doctors look for what is inconsistent between the cluster, the scheduler and the maintenances, and heal it.

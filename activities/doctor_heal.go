@@ -11,8 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"drydock/api"
 	"drydock/k8s"
-	"drydock/workflows/doctor"
+	"drydock/rules/doctor"
 )
 
 // schedulerWithin is how long a doctor waits for a scheduler to be started and to know who holds what.
@@ -88,7 +89,7 @@ func (d *Doctors) awaitScheduler(ctx context.Context, in HealInput) (string, err
 		}
 		if pause(ctx, time.Second) != nil {
 			return "", temporal.NewNonRetryableApplicationError(fmt.Sprintf(
-				"the scheduler did not come back within %s: see the workers' logs", schedulerWithin), ErrorNoScheduler, nil)
+				"the scheduler did not come back within %s: see the workers' logs", schedulerWithin), api.ErrorNoScheduler, nil)
 		}
 	}
 }
@@ -245,7 +246,7 @@ func (d *Doctors) restoreMark(ctx context.Context, in HealInput) (string, error)
 	if m.RequestID != f.RequestID || m.Phase == "" {
 		return "", errNoLonger
 	}
-	change := HolderChange{RequestID: f.RequestID, Unmarked: true}
+	change := api.NodeChange{RequestID: f.RequestID, Unmarked: true}
 	if err := d.Executions.Temporal.SignalWorkflow(ctx, f.WorkflowID, f.RunID, in.SignalChanged, change); err != nil {
 		return "", fmt.Errorf("signalling %s to %s: %w", in.SignalChanged, f.WorkflowID, err)
 	}

@@ -10,9 +10,10 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"k8s.io/apimachinery/pkg/types"
 
+	"drydock/api"
 	"drydock/k8s"
-	"drydock/workflows/drainplan"
-	"drydock/workflows/spec"
+	"drydock/rules/drainplan"
+	"drydock/rules/spec"
 )
 
 // withdrawWithin is how long a cancelled drain may take to withdraw its EvictionRequests.
@@ -48,7 +49,7 @@ type DrainInput struct {
 	// Skip are the pods, "namespace/name", that an operator asked to leave on the node.
 	Skip []string `json:"skip,omitempty"`
 	// Before is how far earlier drains of the same attempt came.
-	Before *DrainProgress `json:"before,omitempty"`
+	Before *api.DrainProgress `json:"before,omitempty"`
 	// BlockedSignal is the signal by which the workflow wants to hear of blockers.
 	BlockedSignal string `json:"blockedSignal"`
 }
@@ -74,7 +75,7 @@ type drainRun struct {
 	seen    map[types.UID]bool
 	evicted int
 	// ended are the first pods that were told to end, moreEnded counts the rest.
-	ended     []EndedPod
+	ended     []api.EndedPod
 	moreEnded int
 	// refusedSince is when a pod was first seen that must not be evicted yet.
 	refusedSince map[types.UID]time.Time
@@ -85,7 +86,7 @@ type drainRun struct {
 // none is left. It goes on where an earlier attempt stopped, and stops by itself when the node is not the
 // maintenance's any more. Cancelled, it tells in the error's details how far it came.
 // Errors: NodeGone, NodeReplaced, NotHolder, MissingPermission, WorkerStopping.
-func (d *Drains) Drain(ctx context.Context, in DrainInput) (DrainProgress, error) {
+func (d *Drains) Drain(ctx context.Context, in DrainInput) (api.DrainProgress, error) {
 	before := in.before(ctx)
 	pulse := startPulse(ctx, before)
 	defer pulse.stop()
@@ -95,19 +96,19 @@ func (d *Drains) Drain(ctx context.Context, in DrainInput) (DrainProgress, error
 		return progress, nil // even if somebody cancels it just now: the node is empty
 	case temporal.IsCanceledError(context.Cause(ctx)):
 		d.withdrawCancelled(ctx, in)
-		return DrainProgress{}, temporal.NewCanceledError(last)
+		return api.DrainProgress{}, temporal.NewCanceledError(last)
 	default:
-		return DrainProgress{}, translate(err)
+		return api.DrainProgress{}, translate(err)
 	}
 }
 
 // drain also tells how far it came where it did not come to its end.
-func (d *Drains) drain(ctx context.Context, pulse *pulse, in DrainInput, before DrainProgress) (progress, last DrainProgress, err error) {
+func (d *Drains) drain(ctx context.Context, pulse *pulse, in DrainInput, before api.DrainProgress) (progress, last api.DrainProgress, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r, err := d.newRun(ctx, pulse, in, before)
 	if err != nil {
-		return DrainProgress{}, before, err
+		return api.DrainProgress{}, before, err
 	}
 	defer d.Metrics.drains(in.Node)()
 	progress, err = r.untilEmpty(ctx)
@@ -115,15 +116,15 @@ func (d *Drains) drain(ctx context.Context, pulse *pulse, in DrainInput, before 
 }
 
 // before is how far an earlier attempt, or an earlier drain of the same maintenance, came.
-func (in DrainInput) before(ctx context.Context) DrainProgress {
-	var before DrainProgress
+func (in DrainInput) before(ctx context.Context) api.DrainProgress {
+	var before api.DrainProgress
 	switch {
 	case activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &before) == nil:
 		return before
 	case in.Before != nil:
 		return *in.Before
 	default:
-		return DrainProgress{}
+		return api.DrainProgress{}
 	}
 }
 
@@ -154,7 +155,7 @@ func (d *Drains) withdrawCancelled(ctx context.Context, in DrainInput) {
 	}
 }
 
-func (d *Drains) newRun(ctx context.Context, pulse *pulse, in DrainInput, before DrainProgress) (*drainRun, error) {
+func (d *Drains) newRun(ctx context.Context, pulse *pulse, in DrainInput, before api.DrainProgress) (*drainRun, error) {
 	var regexps []string
 	for _, filter := range in.Drain.PodEvictionFilters {
 		regexps = append(regexps, filter.ByResourceNameRegex)
@@ -196,20 +197,20 @@ func (d *Drains) newRun(ctx context.Context, pulse *pulse, in DrainInput, before
 }
 
 // untilEmpty looks, acts and waits for something to change, until no pod is left.
-func (r *drainRun) untilEmpty(ctx context.Context) (DrainProgress, error) {
+func (r *drainRun) untilEmpty(ctx context.Context) (api.DrainProgress, error) {
 	again := time.NewTicker(beatEvery)
 	defer again.Stop()
 	for {
 		if err := r.node.fence(); err != nil {
-			return DrainProgress{}, err
+			return api.DrainProgress{}, err
 		}
 		found, err := r.look(ctx)
 		if err != nil {
-			return DrainProgress{}, err
+			return api.DrainProgress{}, err
 		}
 		if r.in.Drain.Mode == spec.ModeEvict {
 			if err := r.act(ctx, found); err != nil {
-				return DrainProgress{}, err
+				return api.DrainProgress{}, err
 			}
 		}
 		if found.progress.Remaining == 0 {
@@ -227,27 +228,27 @@ func (r *drainRun) untilEmpty(ctx context.Context) (DrainProgress, error) {
 		case <-r.node.pods.Refused:
 		case <-r.node.node.Refused:
 		case <-ctx.Done():
-			return DrainProgress{}, ctx.Err()
+			return api.DrainProgress{}, ctx.Err()
 		case <-activity.GetWorkerStopChannel(ctx):
-			return DrainProgress{}, workerStopping()
+			return api.DrainProgress{}, workerStopping()
 		}
 		retry.Stop()
 	}
 }
 
 // emptied is the end of a drain: no pod is left, and no volume if that was asked for.
-func (r *drainRun) emptied(ctx context.Context, progress DrainProgress) (DrainProgress, error) {
+func (r *drainRun) emptied(ctx context.Context, progress api.DrainProgress) (api.DrainProgress, error) {
 	progress.Evicted, progress.Terminating = r.evicted, 0
 	progress.Pods, progress.MorePods = r.ended, r.moreEnded
 	progress.Total = max(progress.Total, progress.Evicted)
 	progress = r.requests.count(progress)
 	r.reporter.last = progress
 	if err := r.requests.withdraw(ctx); err != nil {
-		return DrainProgress{}, err
+		return api.DrainProgress{}, err
 	}
 	if r.in.Drain.WaitForVolumeDetach {
 		if err := r.untilDetached(ctx); err != nil {
-			return DrainProgress{}, err
+			return api.DrainProgress{}, err
 		}
 	}
 	progress.At = time.Now()

@@ -8,9 +8,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"drydock/api"
 	"drydock/k8s"
-	"drydock/workflows/drainplan"
-	"drydock/workflows/spec"
+	"drydock/rules/drainplan"
+	"drydock/rules/spec"
 )
 
 // round is what one look at the node found.
@@ -23,7 +24,7 @@ type round struct {
 	killable []target
 	// awaited are static pods that somebody has to take off the node.
 	awaited  []*corev1.Pod
-	progress DrainProgress
+	progress api.DrainProgress
 }
 
 // target is a pod to act upon.
@@ -47,7 +48,7 @@ type placed struct {
 // look sorts the pods on the node: those to act upon, those that lack consent, those on their way out. Finished pods
 // are evicted too but never keep the node from being drained.
 func (r *drainRun) look(ctx context.Context) (round, error) {
-	found := round{progress: DrainProgress{At: time.Now()}}
+	found := round{progress: api.DrainProgress{At: time.Now()}}
 	if err := r.noteDeparted(ctx); err != nil {
 		return found, err
 	}
@@ -92,10 +93,10 @@ func (r *drainRun) look(ctx context.Context) (round, error) {
 
 // place finds a pod's tier; a pod that stays on the node has none. A Blocker with a reason says why a pod stays that
 // the plan is about.
-func (r *drainRun) place(ctx context.Context, pod *corev1.Pod) (placed, *Blocker, error) {
+func (r *drainRun) place(ctx context.Context, pod *corev1.Pod) (placed, *api.Blocker, error) {
 	p := placed{target: target{Pod: pod, podType: drainplan.Default}}
 	if !r.choose.Selects(pod) || slices.Contains(r.in.Skip, podName(pod)) {
-		return p, &Blocker{}, nil
+		return p, &api.Blocker{}, nil
 	}
 	var err error
 	if p.verdict, err = r.verdict(ctx, pod); err != nil {
@@ -106,11 +107,11 @@ func (r *drainRun) place(ctx context.Context, pod *corev1.Pod) (placed, *Blocker
 	}
 	tier, ok := r.plan.TierOf(drainplan.Pod{Type: p.podType, Priority: priority(pod), Labels: pod.Labels})
 	if !ok {
-		return p, &Blocker{}, nil
+		return p, &api.Blocker{}, nil
 	}
 	p.tier = tier
-	stays := func(reason, message string) *Blocker {
-		return &Blocker{Pod: podName(pod), Reason: reason, Message: message, Owner: ownerOf(pod), Since: pod.CreationTimestamp.Time}
+	stays := func(reason, message string) *api.Blocker {
+		return &api.Blocker{Pod: podName(pod), Reason: reason, Message: message, Owner: ownerOf(pod), Since: pod.CreationTimestamp.Time}
 	}
 	switch {
 	case p.podType == drainplan.Static && !r.in.Drain.WaitsForStatic():

@@ -18,8 +18,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"drydock/api"
 	"drydock/k8s/k8stest"
-	"drydock/workflows/spec"
+	"drydock/rules/spec"
 )
 
 // heldN1 is a node that the workflow of the test environment holds.
@@ -35,13 +36,17 @@ func pod(name string, options ...podOption) *corev1.Pod {
 	return p
 }
 
-func bare(p *corev1.Pod)      { p.OwnerReferences = nil }
+func bare(p *corev1.Pod) { p.OwnerReferences = nil }
+
 func succeeded(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }
+
 func static(p *corev1.Pod) {
 	p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "hash"}
 }
+
 func terminating(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Now()} }
-func elsewhere(p *corev1.Pod)   { p.Spec.NodeName = "n2" }
+
+func elsewhere(p *corev1.Pod) { p.Spec.NodeName = "n2" }
 
 func withLabel(key, value string) podOption {
 	return func(p *corev1.Pod) { p.Labels[key] = value }
@@ -57,25 +62,25 @@ type draining struct {
 	// in changes the input before the start; may be nil.
 	in func(*DrainInput)
 	// blocked receives what the workflow is told.
-	blocked chan DrainProgress
+	blocked chan api.DrainProgress
 	done    chan drainEnd
 }
 
 type drainEnd struct {
-	drained DrainProgress
+	drained api.DrainProgress
 	err     error
 }
 
 func newDrain(t *testing.T, objects ...k8stest.Object) *draining {
 	d := &draining{
 		t: t, server: k8stest.New(objects...), env: activityEnvironment(), stop: make(chan struct{}),
-		blocked: make(chan DrainProgress, 100), done: make(chan drainEnd, 1),
+		blocked: make(chan api.DrainProgress, 100), done: make(chan drainEnd, 1),
 	}
 	d.env.SetWorkerStopChannel(d.stop)
 	client := &mocks.Client{}
 	client.On("SignalWorkflow", mock.Anything, testWorkflow, testRun, "drain-blocked", mock.Anything).Return(
 		func(_ context.Context, _, _, _ string, progress any) error {
-			d.blocked <- progress.(DrainProgress)
+			d.blocked <- progress.(api.DrainProgress)
 			return nil
 		})
 	kube := d.server.Client(t)
@@ -103,7 +108,7 @@ func (d *draining) start(drain spec.Drain) *draining {
 }
 
 // end waits for the drain; the timeout is for a drain that does not end as it should.
-func (d *draining) end() (DrainProgress, error) {
+func (d *draining) end() (api.DrainProgress, error) {
 	d.t.Helper()
 	select {
 	case end := <-d.done:
@@ -111,11 +116,11 @@ func (d *draining) end() (DrainProgress, error) {
 	case <-time.After(30 * time.Second):
 		d.t.Fatal("the drain did not end")
 	}
-	return DrainProgress{}, nil
+	return api.DrainProgress{}, nil
 }
 
 // told waits for what the workflow is told.
-func (d *draining) told() DrainProgress {
+func (d *draining) told() api.DrainProgress {
 	d.t.Helper()
 	select {
 	case p := <-d.blocked:
@@ -123,7 +128,7 @@ func (d *draining) told() DrainProgress {
 	case <-time.After(30 * time.Second):
 		d.t.Fatalf("the workflow was told nothing; the server was asked %v", d.server.Requests(""))
 	}
-	return DrainProgress{}
+	return api.DrainProgress{}
 }
 
 func (d *draining) expectError(kind string) {
@@ -270,18 +275,18 @@ func TestDrainStopsBehindTheFence(t *testing.T) {
 		change func(*k8stest.Server)
 		kind   string
 	}{
-		"mark removed":          {func(s *k8stest.Server) { s.Set(node("n1", cordoned)) }, ErrorNotHolder},
-		"mark of another run":   {func(s *k8stest.Server) { s.Set(node("n1", cordoned, marked(testWorkflow, "other"))) }, ErrorNotHolder},
-		"node deleted":          {func(s *k8stest.Server) { s.Delete(heldN1()) }, ErrorNodeGone},
-		"node replaced":         {func(s *k8stest.Server) { s.Set(replaced) }, ErrorNodeReplaced},
-		"pods may not be seen":  {func(s *k8stest.Server) { s.Refuse(403); s.Disconnect() }, ErrorMissingPermission},
-		"the worker stops":      {nil, ErrorWorkerStopping},
-		"evicting is forbidden": {nil, ErrorMissingPermission},
+		"mark removed":          {func(s *k8stest.Server) { s.Set(node("n1", cordoned)) }, api.ErrorNotHolder},
+		"mark of another run":   {func(s *k8stest.Server) { s.Set(node("n1", cordoned, marked(testWorkflow, "other"))) }, api.ErrorNotHolder},
+		"node deleted":          {func(s *k8stest.Server) { s.Delete(heldN1()) }, api.ErrorNodeGone},
+		"node replaced":         {func(s *k8stest.Server) { s.Set(replaced) }, api.ErrorNodeReplaced},
+		"pods may not be seen":  {func(s *k8stest.Server) { s.Refuse(403); s.Disconnect() }, api.ErrorMissingPermission},
+		"the worker stops":      {nil, api.ErrorWorkerStopping},
+		"evicting is forbidden": {nil, api.ErrorMissingPermission},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDrain(t, heldN1(), pod("web-1"))
 			refusal := `{"kind":"Status","status":"Failure","message":"etcd","code":500}`
-			if c.change == nil && c.kind == ErrorMissingPermission {
+			if c.change == nil && c.kind == api.ErrorMissingPermission {
 				refusal = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"pods \"web-1\" is forbidden: User \"drydock\" cannot create resource \"pods/eviction\" in API group \"\" in the namespace \"default\"","reason":"Forbidden","code":403}`
 			}
 			d.server.Handle = func(w http.ResponseWriter, r *http.Request) bool {
@@ -296,7 +301,7 @@ func TestDrainStopsBehindTheFence(t *testing.T) {
 			switch {
 			case c.change != nil:
 				c.change(d.server)
-			case c.kind == ErrorWorkerStopping:
+			case c.kind == api.ErrorWorkerStopping:
 				close(d.stop)
 			}
 			d.expectError(c.kind)
@@ -306,7 +311,7 @@ func TestDrainStopsBehindTheFence(t *testing.T) {
 
 func TestDrainOfANodeThatIsNotHeldDoesNothing(t *testing.T) {
 	d := newDrain(t, node("n1"), pod("web-1")).start(evict)
-	d.expectError(ErrorNotHolder)
+	d.expectError(api.ErrorNotHolder)
 	if len(d.evictions()) != 0 {
 		t.Errorf("evicted %v", d.evictions())
 	}
@@ -324,7 +329,7 @@ func TestNodeThatEmptiesByItselfIsOnlyWatched(t *testing.T) {
 
 func TestDrainGoesOnWhereAnEarlierAttemptStopped(t *testing.T) {
 	d := newDrain(t, heldN1(), pod("web-1"))
-	d.env.SetHeartbeatDetails(DrainProgress{Evicted: 4})
+	d.env.SetHeartbeatDetails(api.DrainProgress{Evicted: 4})
 	if drained, err := d.start(evict).end(); err != nil || drained.Evicted != 5 {
 		t.Errorf("drained %+v, %v", drained, err)
 	}
@@ -388,7 +393,7 @@ func TestWaitForPodsEndsWhenTheChosenHaveCompleted(t *testing.T) {
 		t.Error(err)
 	}
 	d.server.Set(node("n1"))
-	if err := wait(); err == nil || !contains(err.Error(), ErrorNotHolder) {
+	if err := wait(); err == nil || !contains(err.Error(), api.ErrorNotHolder) {
 		t.Errorf("error = %v", err)
 	}
 }

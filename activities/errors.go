@@ -9,23 +9,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"drydock/api"
 	"drydock/k8s"
-)
-
-// Types of the errors that workflows tell apart.
-const (
-	// ErrorNodeGone: the node does not exist (any more).
-	ErrorNodeGone = "NodeGone"
-	// ErrorNodeReplaced: another node has the name of the one that was held.
-	ErrorNodeReplaced = "NodeReplaced"
-	// ErrorNotHolder: the node does not carry the maintenance's mark, so the activity must not touch it.
-	ErrorNotHolder = "NotHolder"
-	// ErrorMissingPermission: the worker's Kubernetes account may not do this; no retry heals that.
-	ErrorMissingPermission = "MissingPermission"
-	// ErrorNoScheduler: the scheduler does not run, and nobody starts it.
-	ErrorNoScheduler = "NoScheduler"
-	// ErrorWorkerStopping: the activity gave up its worker, and goes on elsewhere at once.
-	ErrorWorkerStopping = "WorkerStopping"
 )
 
 // translate tells Temporal which errors are worth a retry: all but those that only a person, or another step of the
@@ -35,14 +20,14 @@ func translate(err error) error {
 	case err == nil, errors.Is(err, context.Canceled), temporal.IsApplicationError(err):
 		return err
 	case errors.Is(err, k8s.ErrNodeGone):
-		return temporal.NewNonRetryableApplicationError(err.Error(), ErrorNodeGone, nil)
+		return temporal.NewNonRetryableApplicationError(err.Error(), api.ErrorNodeGone, nil)
 	case errors.Is(err, k8s.ErrNodeReplaced):
-		return temporal.NewNonRetryableApplicationError(err.Error(), ErrorNodeReplaced, nil)
+		return temporal.NewNonRetryableApplicationError(err.Error(), api.ErrorNodeReplaced, nil)
 	case errors.Is(err, k8s.ErrNotHolder):
-		return temporal.NewNonRetryableApplicationError(err.Error(), ErrorNotHolder, nil)
+		return temporal.NewNonRetryableApplicationError(err.Error(), api.ErrorNotHolder, nil)
 	case apierrors.IsForbidden(err):
 		return temporal.NewNonRetryableApplicationError(
-			fmt.Sprintf("%v (grant it to the worker's account)", err), ErrorMissingPermission, nil)
+			fmt.Sprintf("%v (grant it to the worker's account)", err), api.ErrorMissingPermission, nil)
 	default:
 		return err
 	}
@@ -50,6 +35,6 @@ func translate(err error) error {
 
 // workerStopping makes Temporal start the activity again on another worker without delay.
 func workerStopping() error {
-	return temporal.NewApplicationErrorWithOptions("the worker is stopping", ErrorWorkerStopping,
+	return temporal.NewApplicationErrorWithOptions("the worker is stopping", api.ErrorWorkerStopping,
 		temporal.ApplicationErrorOptions{NextRetryDelay: 50 * time.Millisecond})
 }

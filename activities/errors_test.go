@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"drydock/api"
 	"drydock/k8s"
 )
 
@@ -20,10 +21,10 @@ func TestTranslateTellsWhatIsWorthARetry(t *testing.T) {
 		err  error
 		kind string // empty: retried
 	}{
-		"no node":            {fmt.Errorf("marking: %w", k8s.ErrNodeGone), ErrorNodeGone},
-		"another node":       {fmt.Errorf("marking: %w", k8s.ErrNodeReplaced), ErrorNodeReplaced},
-		"no mark":            {fmt.Errorf("fence: %w", k8s.ErrNotHolder), ErrorNotHolder},
-		"no permission":      {fmt.Errorf("marking: %w", apierrors.NewForbidden(nodes, "n1", errors.New("no"))), ErrorMissingPermission},
+		"no node":            {fmt.Errorf("marking: %w", k8s.ErrNodeGone), api.ErrorNodeGone},
+		"another node":       {fmt.Errorf("marking: %w", k8s.ErrNodeReplaced), api.ErrorNodeReplaced},
+		"no mark":            {fmt.Errorf("fence: %w", k8s.ErrNotHolder), api.ErrorNotHolder},
+		"no permission":      {fmt.Errorf("marking: %w", apierrors.NewForbidden(nodes, "n1", errors.New("no"))), api.ErrorMissingPermission},
 		"token expired":      {fmt.Errorf("marking: %w", apierrors.NewUnauthorized("expired")), ""},
 		"throttled":          {apierrors.NewTooManyRequests("slow down", 1), ""},
 		"conflict":           {apierrors.NewConflict(nodes, "n1", errors.New("changed")), ""},

@@ -12,9 +12,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"drydock/api"
 	"drydock/k8s"
-	"drydock/workflows/drainplan"
-	"drydock/workflows/spec"
+	"drydock/rules/drainplan"
+	"drydock/rules/spec"
 )
 
 const (
@@ -423,7 +424,7 @@ func (r *drainRun) noteEnded(pod *corev1.Pod, how string) {
 		r.moreEnded++
 		return
 	}
-	r.ended = append(r.ended, EndedPod{Pod: podName(pod), At: time.Now().UTC(), How: how})
+	r.ended = append(r.ended, api.EndedPod{Pod: podName(pod), At: time.Now().UTC(), How: how})
 }
 
 func backoff(refusals int) time.Duration {

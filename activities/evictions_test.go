@@ -14,6 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"drydock/api"
 )
 
 func contains(text, part string) bool { return strings.Contains(text, part) }
@@ -50,7 +52,7 @@ func TestDrainThatIsHeldBackShowsThatItLives(t *testing.T) {
 		env := activityEnvironment()
 		var beats []time.Time
 		env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {
-			var p DrainProgress
+			var p api.DrainProgress
 			if err := details.Get(&p); err != nil || p.Evicted != 7 {
 				t.Errorf("heartbeat %+v, %v", p, err)
 			}
@@ -60,7 +62,7 @@ func TestDrainThatIsHeldBackShowsThatItLives(t *testing.T) {
 		err := within(t, env, func(ctx context.Context) error {
 			ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 			defer cancel()
-			pulse := startPulse(ctx, DrainProgress{Evicted: 7})
+			pulse := startPulse(ctx, api.DrainProgress{Evicted: 7})
 			defer pulse.stop()
 			r, found := heldBack(time.Hour)
 			defer func() {
@@ -96,7 +98,7 @@ func TestDrainThatIsHeldBackLeavesAWorkerThatStops(t *testing.T) {
 			return r.evictDue(ctx, found)
 		})
 		var cause *temporal.ApplicationError
-		if !errors.As(err, &cause) || cause.Type() != ErrorWorkerStopping || cause.NonRetryable() {
+		if !errors.As(err, &cause) || cause.Type() != api.ErrorWorkerStopping || cause.NonRetryable() {
 			t.Errorf("error = %v", err)
 		}
 		if time.Since(start) != 7*time.Second {

@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
 
+	"drydock/api"
 	"drydock/k8s"
 )
 
@@ -101,8 +102,8 @@ func cannot(err error) bool {
 // Inventory is what can be found out about maintenances without the scheduler.
 type Inventory struct {
 	// Marked are the holders written on nodes that still run, Ended those that do not.
-	Marked List[MarkedHolder] `json:"marked,omitempty"`
-	Ended  List[MarkedHolder] `json:"ended,omitempty"`
+	Marked api.List[MarkedHolder] `json:"marked,omitempty"`
+	Ended  api.List[MarkedHolder] `json:"ended,omitempty"`
 	// Running are the maintenances that run, marked or not, More where the next of them begin.
 	Running []Execution `json:"running,omitempty"`
 	More    []byte      `json:"more,omitempty"`
@@ -142,7 +143,7 @@ func (e *Executions) TakeInventory(ctx context.Context, in InventoryInput) (Inve
 }
 
 // marks tells which holders that nodes are marked with run, and which do not.
-func (e *Executions) marks(ctx context.Context) (running, ended List[MarkedHolder], err error) {
+func (e *Executions) marks(ctx context.Context) (running, ended api.List[MarkedHolder], err error) {
 	view, err := e.Nodes.View(ctx)
 	if err != nil {
 		return nil, nil, translate(err)

@@ -18,6 +18,7 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/mocks"
 
+	"drydock/api"
 	"drydock/k8s"
 	"drydock/k8s/k8stest"
 )
@@ -62,7 +63,7 @@ func TestQueryAnswersInTheOrderOfTheRuns(t *testing.T) {
 func TestInventoryFindsHoldersByTheirMarksAndMaintenancesByVisibility(t *testing.T) {
 	s := k8stest.New(node("n1", marked("w1", "r")), node("n2", marked("w2", "r")), node("n3", marked("w3", "r")), node("n4"), node("n5"))
 	odd := node("n6")
-	odd.Annotations[k8s.HoldersAnnotation] = "{"
+	odd.Annotations[api.HoldersAnnotation] = "{"
 	s.Set(odd)
 	temporal := statuses(map[string]enums.WorkflowExecutionStatus{
 		"w1/r": enums.WORKFLOW_EXECUTION_STATUS_RUNNING, "w2/r": enums.WORKFLOW_EXECUTION_STATUS_TERMINATED,

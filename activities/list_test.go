@@ -8,7 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/workflows/schedule"
+	"drydock/api"
+	"drydock/rules/schedule"
 )
 
 func numbered(n int) []string {
@@ -20,25 +21,25 @@ func numbered(n int) []string {
 }
 
 func TestAListIsTheSameWrittenEitherWay(t *testing.T) {
-	for _, n := range []int{0, 1, packAbove, packAbove + 1, 15000} {
+	for _, n := range []int{0, 1, api.PackAbove, api.PackAbove + 1, 15000} {
 		data, err := json.Marshal(struct {
-			Names List[string] `json:"names"`
+			Names api.List[string] `json:"names"`
 		}{numbered(n)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if plain := !strings.Contains(string(data), `"names":"`); plain != (n <= packAbove) {
+		if plain := !strings.Contains(string(data), `"names":"`); plain != (n <= api.PackAbove) {
 			t.Errorf("%d names are plain: %v", n, plain)
 		}
 		var back struct {
-			Names List[string] `json:"names"`
+			Names api.List[string] `json:"names"`
 		}
 		if err := json.Unmarshal(data, &back); err != nil || !slices.Equal(back.Names, numbered(n)) {
 			t.Errorf("%d names became %d: %v", n, len(back.Names), err)
 		}
 	}
 	for _, wrong := range []string{`"no base64!"`, `"aGVsbG8="`, `{}`, `[1]`} {
-		var names List[string]
+		var names api.List[string]
 		if json.Unmarshal([]byte(wrong), &names) == nil {
 			t.Errorf("%s is a list of %v", wrong, names)
 		}
@@ -46,7 +47,7 @@ func TestAListIsTheSameWrittenEitherWay(t *testing.T) {
 }
 
 func TestFactsAreTheSameInColumns(t *testing.T) {
-	names := numbered(packAbove + 5)
+	names := numbered(api.PackAbove + 5)
 	facts := map[string]schedule.NodeFacts{}
 	for i, name := range names {
 		facts[name] = schedule.NodeFacts{Unavailable: i%7 == 0, Groups: []string{"gpu", fmt.Sprintf("zone[zone=%d]", i%3)}[i%2:]}

@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/mocks"
 	"go.temporal.io/sdk/temporal"
 
+	"drydock/api"
 	"drydock/k8s"
 	"drydock/k8s/k8stest"
 )
@@ -51,7 +52,7 @@ func TestHoldNodeMarksInTheNameOfItsWorkflow(t *testing.T) {
 	}
 	after := s.Node("n1")
 	mark, err := k8s.MarkOf(after)
-	if err != nil || !mark.HeldBy(testWorkflow, testRun) || !after.Spec.Unschedulable || after.Annotations[k8s.HoldersAnnotation] != held.Mark {
+	if err != nil || !mark.HeldBy(testWorkflow, testRun) || !after.Spec.Unschedulable || after.Annotations[api.HoldersAnnotation] != held.Mark {
 		t.Errorf("mark %+v, %v", mark, err)
 	}
 	after.Spec.Unschedulable = false
@@ -93,14 +94,14 @@ func TestHoldNodeTellsItsErrorsApart(t *testing.T) {
 	n := &Nodes{Client: s.Client(t)}
 	absent, other := holdN1(true), holdN1(true)
 	absent.Node, other.UID = "n2", "uid-0"
-	if _, err := call(t, n.HoldNode, absent); kindOf(err) != ErrorNodeGone {
+	if _, err := call(t, n.HoldNode, absent); kindOf(err) != api.ErrorNodeGone {
 		t.Errorf("error = %v", err)
 	}
-	if _, err := call(t, n.HoldNode, other); kindOf(err) != ErrorNodeReplaced {
+	if _, err := call(t, n.HoldNode, other); kindOf(err) != api.ErrorNodeReplaced {
 		t.Errorf("error = %v", err)
 	}
 	s.Refuse(http.StatusForbidden)
-	if _, err := call(t, n.HoldNode, holdN1(true)); kindOf(err) != ErrorMissingPermission {
+	if _, err := call(t, n.HoldNode, holdN1(true)); kindOf(err) != api.ErrorMissingPermission {
 		t.Errorf("error = %v", err)
 	}
 	s.Refuse(http.StatusInternalServerError)
@@ -151,7 +152,7 @@ func TestAnnouncePhaseIsForHoldersOnly(t *testing.T) {
 	n := &Nodes{Client: s.Client(t)}
 	env := activityEnvironment()
 	env.RegisterActivity(n.AnnouncePhase)
-	mark := s.Node("n1").Annotations[k8s.HoldersAnnotation]
+	mark := s.Node("n1").Annotations[api.HoldersAnnotation]
 	for name, c := range map[string]struct {
 		in   AnnounceInput
 		kind string
@@ -159,18 +160,18 @@ func TestAnnouncePhaseIsForHoldersOnly(t *testing.T) {
 		"holder":                {AnnounceInput{Node: "n1", RunID: testRun, Phase: "Ready"}, ""},
 		"with the mark":         {AnnounceInput{Node: "n1", RunID: testRun, Phase: "Ready", Mark: mark}, ""},
 		"with an older mark":    {AnnounceInput{Node: "n1", RunID: testRun, Phase: "Ready", Mark: "older"}, ""},
-		"another run":           {AnnounceInput{Node: "n1", RunID: "other", Phase: "Ready"}, ErrorNotHolder},
+		"another run":           {AnnounceInput{Node: "n1", RunID: "other", Phase: "Ready"}, api.ErrorNotHolder},
 		"on somebody's behalf":  {AnnounceInput{Node: "n1", WorkflowID: testWorkflow, RunID: testRun, Phase: "Orphaned"}, ""},
-		"of another's workflow": {AnnounceInput{Node: "n1", WorkflowID: "other", RunID: testRun, Phase: "Orphaned"}, ErrorNotHolder},
-		"no node":               {AnnounceInput{Node: "n2", RunID: testRun, Phase: "Ready"}, ErrorNodeGone},
-		"no node, with a mark":  {AnnounceInput{Node: "n2", RunID: testRun, Phase: "Ready", Mark: mark}, ErrorNodeGone},
+		"of another's workflow": {AnnounceInput{Node: "n1", WorkflowID: "other", RunID: testRun, Phase: "Orphaned"}, api.ErrorNotHolder},
+		"no node":               {AnnounceInput{Node: "n2", RunID: testRun, Phase: "Ready"}, api.ErrorNodeGone},
+		"no node, with a mark":  {AnnounceInput{Node: "n2", RunID: testRun, Phase: "Ready", Mark: mark}, api.ErrorNodeGone},
 	} {
 		_, err := env.ExecuteActivity(n.AnnouncePhase, c.in)
 		if kindOf(err) != c.kind || (err == nil) != (c.kind == "") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if c.kind == "" && s.Node("n1").Labels[k8s.PhaseLabel] != c.in.Phase {
-			t.Errorf("%s: the node shows %s", name, s.Node("n1").Labels[k8s.PhaseLabel])
+		if c.kind == "" && s.Node("n1").Labels[api.PhaseLabel] != c.in.Phase {
+			t.Errorf("%s: the node shows %s", name, s.Node("n1").Labels[api.PhaseLabel])
 		}
 	}
 }
@@ -212,7 +213,7 @@ func TestAdoptNodeLeavesAWorkerThatStops(t *testing.T) {
 	env.RegisterActivity(n.AdoptNode)
 	_, err := env.ExecuteActivity(n.AdoptNode, holdN1(true))
 	var cause *temporal.ApplicationError
-	if !errors.As(err, &cause) || cause.Type() != ErrorWorkerStopping || cause.NextRetryDelay() > time.Second {
+	if !errors.As(err, &cause) || cause.Type() != api.ErrorWorkerStopping || cause.NextRetryDelay() > time.Second {
 		t.Errorf("error = %v", err)
 	}
 }

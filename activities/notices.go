@@ -11,16 +11,13 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
+	"drydock/api"
 	"drydock/audit"
 	"drydock/k8s"
 	"drydock/notify"
-	"drydock/workflows/notices"
-	"drydock/workflows/record"
+	"drydock/rules/notices"
+	"drydock/rules/record"
 )
-
-// ErrorUndeliverable is the type of the error of a message that cannot be delivered before somebody changes the
-// configuration or the receiver.
-const ErrorUndeliverable = "Undeliverable"
 
 // Notices delivers what channels are told, and keeps audit records.
 type Notices struct {
@@ -48,7 +45,7 @@ func (n *Notices) Deliver(ctx context.Context, in DeliverInput) (notify.Receipt,
 	case err == nil:
 		return receipt, nil
 	case notify.Permanent(err):
-		return receipt, temporal.NewNonRetryableApplicationError(err.Error(), ErrorUndeliverable, nil)
+		return receipt, temporal.NewNonRetryableApplicationError(err.Error(), api.ErrorUndeliverable, nil)
 	default:
 		return receipt, temporal.NewApplicationErrorWithOptions(err.Error(), "NotDelivered",
 			temporal.ApplicationErrorOptions{NextRetryDelay: notify.RetryAfter(err)})

@@ -14,10 +14,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"drydock/api"
 	"drydock/k8s"
-	"drydock/workflows/drainplan"
-	"drydock/workflows/preflight"
-	"drydock/workflows/spec"
+	"drydock/rules/drainplan"
+	"drydock/rules/preflight"
+	"drydock/rules/spec"
 )
 
 // Preflights look at what a drain would meet. They change nothing in the cluster.
@@ -131,8 +132,8 @@ func (p *Preflights) pause(ctx context.Context, d time.Duration, show func()) er
 
 // waitsFor is a report in the form in which drains tell their workflows what blocks them. since remembers when each
 // problem was first seen.
-func waitsFor(report preflight.Report, since map[string]time.Time) DrainProgress {
-	progress := DrainProgress{At: report.At}
+func waitsFor(report preflight.Report, since map[string]time.Time) api.DrainProgress {
+	progress := api.DrainProgress{At: report.At}
 	present := map[string]bool{}
 	for _, problem := range report.Problems {
 		key := string(problem.Code) + " " + problem.Object
@@ -141,7 +142,7 @@ func waitsFor(report preflight.Report, since map[string]time.Time) DrainProgress
 			since[key] = report.At
 		}
 		if len(progress.Blockers) < maxBlockers {
-			progress.Blockers = append(progress.Blockers, Blocker{
+			progress.Blockers = append(progress.Blockers, api.Blocker{
 				Pod: problem.Object, Reason: string(problem.Code), Message: problem.Message, Since: since[key],
 			})
 		}

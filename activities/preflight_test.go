@@ -19,9 +19,10 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
 
+	"drydock/api"
 	"drydock/k8s"
-	"drydock/workflows/preflight"
-	"drydock/workflows/spec"
+	"drydock/rules/preflight"
+	"drydock/rules/spec"
 )
 
 func readyNode(name, cpus string) *corev1.Node {
@@ -190,7 +191,7 @@ func TestAwaitPreflightLeavesAStoppingWorker(t *testing.T) {
 	env.SetWorkerStopChannel(stop)
 	time.AfterFunc(100*time.Millisecond, func() { close(stop) })
 	_, err := env.ExecuteActivity(p.AwaitPreflight, PreflightInput{Node: "n1", Drain: drainBy(t, `{}`)})
-	if err == nil || !strings.Contains(err.Error(), ErrorWorkerStopping) {
+	if err == nil || !strings.Contains(err.Error(), api.ErrorWorkerStopping) {
 		t.Error(err)
 	}
 }

@@ -8,72 +8,8 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 
-	"drydock/workflows/drainplan"
+	"drydock/api"
 )
-
-// DrainProgress is how far a drain, or a wait for pods, has come: the heartbeat details of the activity, and in the
-// status of a maintenance the last that is known.
-type DrainProgress struct {
-	At time.Time `json:"at"`
-	// Total counts the pods the drain was about so far, Evicted those it evicted, Remaining those still there.
-	Total     int `json:"total"`
-	Evicted   int `json:"evicted"`
-	Remaining int `json:"remaining"`
-	// Terminating counts the remaining pods that are on their way out.
-	Terminating int `json:"terminating,omitempty"`
-	// Direct counts the pods for which nobody answered an EvictionRequest (drain.via) and that are evicted directly,
-	// DirectWhy says why the last of them is.
-	Direct    int    `json:"direct,omitempty"`
-	DirectWhy string `json:"directWhy,omitempty"`
-	// Pods are the first of those that were told to end, MorePods counts the rest.
-	Pods     []EndedPod `json:"pods,omitempty"`
-	MorePods int        `json:"morePods,omitempty"`
-	// Skipped counts pods that stay: those of DaemonSets, static pods, and pods that were not selected.
-	Skipped int `json:"skipped,omitempty"`
-	// Stays are the first of the pods that a tier is about and that stay all the same, and why.
-	Stays []Blocker `json:"stays,omitempty"`
-	// Tier and Tiers say which tier of how many is drained, Targets which pods that are (KEP-4212, drainTargets).
-	Tier    int               `json:"tier,omitempty"`
-	Tiers   int               `json:"tiers,omitempty"`
-	Targets []drainplan.Entry `json:"targets,omitempty"`
-	// Blockers are the first of those that keep the node from being empty; Reasons counts all of them by reason.
-	Blockers []Blocker      `json:"blockers,omitempty"`
-	Reasons  map[string]int `json:"reasons,omitempty"`
-	// MoreBlockers counts the blockers beyond those listed.
-	MoreBlockers int `json:"moreBlockers,omitempty"`
-}
-
-// EndedPod is a pod, "namespace/name", that a drain told to end. How is evicted, deleted or killed.
-type EndedPod struct {
-	Pod string    `json:"pod"`
-	At  time.Time `json:"at"`
-	How string    `json:"how"`
-}
-
-// Blocker is a pod that keeps a node from being empty, and why.
-type Blocker struct {
-	Pod string `json:"pod"`
-	// Reason is one word for programs, Message says what would unblock it.
-	Reason  string `json:"reason"`
-	Message string `json:"message"`
-	// Budget is the first budget that refuses, Budgets are all that select the pod.
-	Budget  string        `json:"budget,omitempty"`
-	Budgets []BudgetState `json:"budgets,omitempty"`
-	// Owner is who re-creates the pod, "Kind name"; empty for a bare pod.
-	Owner string    `json:"owner,omitempty"`
-	Since time.Time `json:"since"`
-}
-
-// BudgetState are the numbers of a PodDisruptionBudget.
-type BudgetState struct {
-	Name    string `json:"name"`
-	Allowed int32  `json:"allowed"`
-	Healthy int32  `json:"healthy"`
-	Desired int32  `json:"desired"`
-	Pods    int32  `json:"pods"`
-	// Impossible: no disruption can ever be allowed as the budget is written.
-	Impossible bool `json:"impossible,omitempty"`
-}
 
 const (
 	// maxBlockers bounds the list in heartbeats and signals: a count and the first names.
@@ -103,10 +39,10 @@ type reporter struct {
 	sentSet  string
 	lastSent time.Time
 	// last is the progress reported last.
-	last DrainProgress
+	last api.DrainProgress
 }
 
-func (r *reporter) report(ctx context.Context, p DrainProgress) {
+func (r *reporter) report(ctx context.Context, p api.DrainProgress) {
 	r.last = p
 	r.metrics.blocked(r.node, p.Reasons)
 	r.pulse.show(ctx, p)
@@ -123,7 +59,7 @@ func (r *reporter) report(ctx context.Context, p DrainProgress) {
 }
 
 // blockedSet names the blockers that have lasted, so that a changed set can be told from the same one.
-func blockedSet(p DrainProgress, now time.Time) string {
+func blockedSet(p api.DrainProgress, now time.Time) string {
 	var set strings.Builder
 	for _, b := range p.Blockers {
 		if now.Sub(b.Since) >= blockedAfter {

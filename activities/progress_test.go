@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"drydock/api"
 	"drydock/k8s"
 	"drydock/k8s/k8stest"
 )
@@ -42,24 +43,24 @@ func within(t *testing.T, env *testsuite.TestActivityEnvironment, do func(ctx co
 	return err
 }
 
-func blocker(i int, since time.Time) Blocker {
-	return Blocker{Pod: fmt.Sprintf("default/p%d", i), Reason: "DisruptionBudget", Since: since}
+func blocker(i int, since time.Time) api.Blocker {
+	return api.Blocker{Pod: fmt.Sprintf("default/p%d", i), Reason: "DisruptionBudget", Since: since}
 }
 
 func TestBlockedSetNamesWhatHasLasted(t *testing.T) {
 	now := time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC)
 	old, fresh := now.Add(-blockedAfter), now.Add(-blockedAfter+time.Millisecond)
 	for name, c := range map[string]struct {
-		blockers []Blocker
+		blockers []api.Blocker
 		want     string
 	}{
 		"none":           {nil, ""},
-		"fresh":          {[]Blocker{blocker(1, fresh)}, ""},
-		"old":            {[]Blocker{blocker(1, old)}, "default/p1=DisruptionBudget;"},
-		"old and fresh":  {[]Blocker{blocker(1, old), blocker(2, fresh)}, "default/p1=DisruptionBudget;"},
-		"another reason": {[]Blocker{{Pod: "default/p1", Reason: "Terminating", Since: old}}, "default/p1=Terminating;"},
+		"fresh":          {[]api.Blocker{blocker(1, fresh)}, ""},
+		"old":            {[]api.Blocker{blocker(1, old)}, "default/p1=DisruptionBudget;"},
+		"old and fresh":  {[]api.Blocker{blocker(1, old), blocker(2, fresh)}, "default/p1=DisruptionBudget;"},
+		"another reason": {[]api.Blocker{{Pod: "default/p1", Reason: "Terminating", Since: old}}, "default/p1=Terminating;"},
 	} {
-		if got := blockedSet(DrainProgress{Blockers: c.blockers}, now); got != c.want {
+		if got := blockedSet(api.DrainProgress{Blockers: c.blockers}, now); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
@@ -81,7 +82,7 @@ func TestReporterSignalsABoundedNumberOfTimes(t *testing.T) {
 			})
 		r := reporter{temporal: temporal, signal: "drain-blocked"}
 		err := within(t, activityEnvironment(), func(ctx context.Context) error {
-			first := DrainProgress{Blockers: []Blocker{blocker(1, time.Now())}}
+			first := api.DrainProgress{Blockers: []api.Blocker{blocker(1, time.Now())}}
 			for range 4 { // the same, again and again: told once it has lasted
 				r.report(ctx, first)
 				time.Sleep(time.Second)
@@ -89,21 +90,21 @@ func TestReporterSignalsABoundedNumberOfTimes(t *testing.T) {
 			if len(sent) != 1 || sent[0] != 2*time.Second {
 				t.Errorf("signalled after %v", sent)
 			}
-			r.report(ctx, DrainProgress{}) // nothing blocks any more: but not so soon
+			r.report(ctx, api.DrainProgress{}) // nothing blocks any more: but not so soon
 			if len(sent) != 1 {
 				t.Errorf("signalled after %v", sent)
 			}
 			time.Sleep(signalEvery)
 			fail = true
-			r.report(ctx, DrainProgress{})
+			r.report(ctx, api.DrainProgress{})
 			fail = false
-			r.report(ctx, DrainProgress{})
+			r.report(ctx, api.DrainProgress{})
 			if len(sent) != 2 {
 				t.Errorf("what could not be said was not said again: %v", sent)
 			}
 			for i := range 100 {
 				time.Sleep(signalEvery)
-				r.report(ctx, DrainProgress{Blockers: []Blocker{blocker(i, start)}})
+				r.report(ctx, api.DrainProgress{Blockers: []api.Blocker{blocker(i, start)}})
 			}
 			return nil
 		})

@@ -13,8 +13,9 @@ import (
 	"go.temporal.io/sdk/worker"
 	corev1 "k8s.io/api/core/v1"
 
+	"drydock/api"
 	"drydock/k8s"
-	"drydock/workflows/spec"
+	"drydock/rules/spec"
 )
 
 func TestActivityThatStoodStillDoesNotWrite(t *testing.T) {
@@ -78,9 +79,9 @@ func TestDrainBeatsBeforeItSeesTheNode(t *testing.T) {
 	t.Parallel()
 	d := newDrain(t, heldN1(), pod("web-1"))
 	d.server.Refuse(500)
-	beats := make(chan DrainProgress, 100)
+	beats := make(chan api.DrainProgress, 100)
 	d.env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {
-		var p DrainProgress
+		var p api.DrainProgress
 		if err := details.Get(&p); err != nil {
 			t.Error(err)
 		}
@@ -89,14 +90,14 @@ func TestDrainBeatsBeforeItSeesTheNode(t *testing.T) {
 		default:
 		}
 	})
-	d.in = func(in *DrainInput) { in.Before = &DrainProgress{Evicted: 3} }
+	d.in = func(in *DrainInput) { in.Before = &api.DrainProgress{Evicted: 3} }
 	cancel := d.cancellable()
 	d.start(evict)
 	if p := <-beats; p.Evicted != 3 {
 		t.Errorf("it forgot what was done: %+v", p)
 	}
 	cancel()
-	var progress DrainProgress
+	var progress api.DrainProgress
 	_, err := d.end()
 	var cancelled *temporal.CanceledError
 	if !errors.As(err, &cancelled) || cancelled.Details(&progress) != nil || progress.Evicted != 3 {

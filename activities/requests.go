@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"drydock/api"
 	"drydock/k8s"
 )
 
@@ -329,7 +330,7 @@ func (e *evictionRequests) explain(pod *corev1.Pod, message string) string {
 }
 
 // count adds to a progress how many pods were not left to a responder.
-func (e *evictionRequests) count(p DrainProgress) DrainProgress {
+func (e *evictionRequests) count(p api.DrainProgress) api.DrainProgress {
 	if e != nil {
 		e.mu.Lock()
 		defer e.mu.Unlock()

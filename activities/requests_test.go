@@ -13,9 +13,10 @@ import (
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"drydock/api"
 	"drydock/k8s"
 	"drydock/k8s/k8stest"
-	"drydock/workflows/spec"
+	"drydock/rules/spec"
 )
 
 var byRequest = spec.Drain{Mode: spec.ModeEvict, Via: spec.ViaEvictionRequest}
@@ -144,7 +145,7 @@ func TestDrainByRequestNamesAMissingPermission(t *testing.T) {
 				return true
 			}
 			_, err := d.start(byRequest).end()
-			if kindOf(err) != ErrorMissingPermission || !contains(err.Error(), "evictionrequests") {
+			if kindOf(err) != api.ErrorMissingPermission || !contains(err.Error(), "evictionrequests") {
 				t.Errorf("error = %v", err)
 			}
 			if len(d.direct()) != 0 {

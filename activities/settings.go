@@ -18,10 +18,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"drydock/checks"
-	"drydock/workflows/notices"
-	"drydock/workflows/schedule"
-	"drydock/workflows/spec"
-	"drydock/workflows/validation"
+	"drydock/rules/notices"
+	"drydock/rules/schedule"
+	"drydock/rules/spec"
+	"drydock/rules/validation"
 )
 
 // Settings tells workflows what the worker is configured to: workflow code must not read configuration itself.

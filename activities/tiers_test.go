@@ -13,25 +13,31 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"drydock/api"
 	"drydock/k8s"
 	"drydock/k8s/k8stest"
-	"drydock/workflows/drainplan"
-	"drydock/workflows/spec"
+	"drydock/rules/drainplan"
+	"drydock/rules/spec"
 )
 
 func withPriority(p int32) podOption { return func(pod *corev1.Pod) { pod.Spec.Priority = &p } }
+
 func withGrace(s int64) podOption {
 	return func(pod *corev1.Pod) { pod.Spec.TerminationGracePeriodSeconds = &s }
 }
+
 func ofDaemonSet(p *corev1.Pod) {
 	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", Controller: new(true)}}
 }
+
 func toleratesAll(p *corev1.Pod) {
 	p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 }
+
 func withEmptyDir(p *corev1.Pod) {
 	p.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 }
+
 func careful(p *corev1.Pod) { p.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "true"} }
 
 var agent = &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "agent"}}
@@ -346,5 +352,5 @@ func TestRefusedPodsOfOneBudgetAreNotAllAsked(t *testing.T) {
 	}
 	d.env.SetWorkerStopChannel(d.stop)
 	close(d.stop)
-	d.expectError(ErrorWorkerStopping)
+	d.expectError(api.ErrorWorkerStopping)
 }

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"drydock/api"
 	"drydock/k8s"
 )
 
@@ -60,7 +61,7 @@ func (r *drainRun) untilDetached(ctx context.Context) error {
 	}
 }
 
-func (r *drainRun) stillAttached(attached []*storagev1.VolumeAttachment, since time.Time) DrainProgress {
+func (r *drainRun) stillAttached(attached []*storagev1.VolumeAttachment, since time.Time) api.DrainProgress {
 	p := r.reporter.last
 	p.At, p.Remaining, p.Terminating, p.Blockers, p.MoreBlockers = time.Now(), 0, 0, nil, 0
 	p.Evicted, p.Total = r.evicted, max(p.Total, len(r.seen))
@@ -75,7 +76,7 @@ func (r *drainRun) stillAttached(attached []*storagev1.VolumeAttachment, since t
 		if name := a.Spec.Source.PersistentVolumeName; name != nil {
 			volume = *name
 		}
-		p.Blockers = append(p.Blockers, Blocker{
+		p.Blockers = append(p.Blockers, api.Blocker{
 			Pod: "volume/" + volume, Reason: "VolumeAttached", Since: since,
 			Message: fmt.Sprintf("is still attached to the node (VolumeAttachment %s of %s)", a.Name, a.Spec.Attacher),
 		})

@@ -6,6 +6,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 
+	"drydock/api"
 	"drydock/k8s"
 )
 
@@ -47,7 +48,7 @@ func (d *Drains) waitForPods(ctx context.Context, pulse *pulse, in WaitInput) er
 		if err := node.fence(); err != nil {
 			return err
 		}
-		progress := DrainProgress{At: time.Now()}
+		progress := api.DrainProgress{At: time.Now()}
 		for _, pod := range node.podsByName() {
 			if finished(pod) || !choose.Selects(pod) {
 				continue
@@ -61,7 +62,7 @@ func (d *Drains) waitForPods(ctx context.Context, pulse *pulse, in WaitInput) er
 			}
 			progress.Remaining++
 			if len(progress.Blockers) < maxBlockers {
-				progress.Blockers = append(progress.Blockers, Blocker{
+				progress.Blockers = append(progress.Blockers, api.Blocker{
 					Pod: podName(pod), Reason: "NotCompleted", Message: "has not completed", Since: started,
 				})
 			} else {

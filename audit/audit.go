@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"drydock/workflows/record"
+	"drydock/rules/record"
 )
 
 // sink is one place where records go. A sink can get a record again, where it is not known whether the first time

@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"drydock/workflows/record"
-	"drydock/workflows/spec"
+	"drydock/rules/record"
+	"drydock/rules/spec"
 )
 
 var noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)

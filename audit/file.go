@@ -11,7 +11,7 @@ import (
 
 	"gopkg.in/natefinch/lumberjack.v2"
 
-	"drydock/workflows/record"
+	"drydock/rules/record"
 )
 
 // fileSink writes lines to a file that it rotates.

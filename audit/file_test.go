@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"drydock/workflows/record"
+	"drydock/rules/record"
 )
 
 func newFile(t *testing.T, change ...func(*File)) (*Sinks, string) {

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"drydock/workflows/record"
+	"drydock/rules/record"
 )
 
 // Damage is what was not read of a file whose other records were.

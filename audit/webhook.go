@@ -19,7 +19,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"drydock/config/secret"
-	"drydock/workflows/record"
+	"drydock/rules/record"
 )
 
 const (

@@ -15,7 +15,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"drydock/config/secret"
-	"drydock/workflows/record"
+	"drydock/rules/record"
 )
 
 // received is one request that a collector got.

@@ -9,8 +9,8 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 
-	"drydock/workflows"
-	"drydock/workflows/schedule"
+	"drydock/api"
+	"drydock/rules/schedule"
 )
 
 // burstNodes are asked for by so many requestors each that the requests are as many as wished.
@@ -27,7 +27,7 @@ func (b *bench) burst(ctx context.Context) (figures []Figure, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, worker.Stop(time.Minute)) }()
-	id := workflows.SchedulerID("")
+	id := api.SchedulerID("")
 	if err := b.untilIdle(ctx, id); err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func (b *bench) burst(ctx context.Context) (figures []Figure, err error) {
 	}
 	n := b.sizes.burst
 	progress("burst: %d requests for %d nodes", n, burstNodes)
-	asking := make([]workflows.SlotRequest, n)
+	asking := make([]api.SlotRequest, n)
 	if err := inParallel(ctx, n, requestsAtOnce, func(ctx context.Context, i int) (err error) {
 		asking[i], err = b.requester(ctx, i)
 		return err
@@ -46,7 +46,7 @@ func (b *bench) burst(ctx context.Context) (figures []Figure, err error) {
 	}
 	began := time.Now()
 	if err := inParallel(ctx, n, requestsAtOnce, func(ctx context.Context, i int) error {
-		return b.temporal.Client.SignalWorkflow(ctx, id, "", workflows.SignalSlotRequest, asking[i])
+		return b.temporal.Client.SignalWorkflow(ctx, id, "", api.SignalSlotRequest, asking[i])
 	}); err != nil {
 		return nil, err
 	}
@@ -96,15 +96,15 @@ func (b *bench) idleEvents(ctx context.Context, id string) (int64, error) {
 }
 
 // requester starts the i-th workflow that asks, and returns what it asks for.
-func (b *bench) requester(ctx context.Context, i int) (workflows.SlotRequest, error) {
+func (b *bench) requester(ctx context.Context, i int) (api.SlotRequest, error) {
 	node, requestor := nodeName(i%burstNodes), fmt.Sprintf("team-%03d", i/burstNodes)
 	run, err := b.temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: workflows.MaintenanceID("", node, requestor), TaskQueue: "nobody",
+		ID: api.MaintenanceID("", node, requestor), TaskQueue: "nobody",
 	}, "Requester")
 	if err != nil {
-		return workflows.SlotRequest{}, err
+		return api.SlotRequest{}, err
 	}
-	return workflows.SlotRequest{RunID: run.GetRunID(), Request: schedule.Request{
+	return api.SlotRequest{RunID: run.GetRunID(), Request: schedule.Request{
 		ID: run.GetRunID() + "/1", Node: node, Requestor: requestor, Created: time.Now(),
 	}}, nil
 }
@@ -112,7 +112,7 @@ func (b *bench) requester(ctx context.Context, i int) (workflows.SlotRequest, er
 // allExplained tells whether each of n requests holds a slot or is on a page of the state with its reason.
 func (b *bench) allExplained(ctx context.Context, id string, n int) (bool, error) {
 	seen := map[string]bool{}
-	for page := (workflows.StateRequest{Limit: 1000}); ; {
+	for page := (api.StateRequest{Limit: 1000}); ; {
 		state, err := b.stateOf(ctx, id, page)
 		if err != nil {
 			return false, err
@@ -136,9 +136,9 @@ func (b *bench) allExplained(ctx context.Context, id string, n int) (bool, error
 }
 
 // untilTold waits until each that asked was signalled.
-func (b *bench) untilTold(ctx context.Context, asking []workflows.SlotRequest) error {
+func (b *bench) untilTold(ctx context.Context, asking []api.SlotRequest) error {
 	return inParallel(ctx, len(asking), requestsAtOnce, func(ctx context.Context, i int) error {
-		id := workflows.MaintenanceID("", asking[i].Node, asking[i].Requestor)
+		id := api.MaintenanceID("", asking[i].Node, asking[i].Requestor)
 		return poll(ctx, id+" to be told", func() (bool, error) {
 			d, err := b.temporal.Client.DescribeWorkflowExecution(ctx, id, "")
 			// A workflow begins with two events: its start, and a task that waits for a worker.

@@ -13,9 +13,9 @@ import (
 	"go.temporal.io/sdk/workflow"
 	"google.golang.org/protobuf/proto"
 
-	"drydock/activities"
-	"drydock/workflows"
-	"drydock/workflows/schedule"
+	"drydock/api"
+	"drydock/rules/schedule"
+	"drydock/workflows/scheduler"
 )
 
 const (
@@ -29,9 +29,9 @@ const (
 func (b *bench) carry(ctx context.Context) (figures []Figure, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
-	queue := workflows.TaskQueue(carryCluster, workflows.DefaultTaskQueue)
+	queue := api.TaskQueue(carryCluster, api.DefaultTaskQueue)
 	w := worker.New(b.temporal.Client, queue, worker.Options{LocalActivityWorkerOnly: true})
-	w.RegisterWorkflowWithOptions(workflows.Scheduler, workflow.RegisterOptions{Name: workflows.SchedulerType})
+	w.RegisterWorkflowWithOptions(scheduler.Scheduler, workflow.RegisterOptions{Name: api.SchedulerType})
 	if err := w.Start(); err != nil {
 		return nil, err
 	}
@@ -56,25 +56,25 @@ func (b *bench) carry(ctx context.Context) (figures []Figure, err error) {
 }
 
 func (b *bench) carryOnce(ctx context.Context, queue string, requestors int) (size int, took time.Duration, err error) {
-	temporal, id := b.temporal.Client, workflows.SchedulerID(carryCluster)
+	temporal, id := b.temporal.Client, api.SchedulerID(carryCluster)
 	packed, first, err := packedRequests(requestors)
 	if err != nil {
 		return 0, 0, err
 	}
-	state := workflows.SchedulerState{
-		Limits:  workflows.LimitsInForce{Limits: schedule.Limits{MaxParallel: schedule.Count(1)}},
+	state := scheduler.State{
+		Limits:  api.LimitsInForce{Limits: schedule.Limits{MaxParallel: schedule.Count(1)}},
 		Freezes: []schedule.Freeze{{By: "bench"}}, Rebuilt: true, ContinueAfter: 1,
 	}
-	run, err := temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: queue}, workflows.SchedulerType, state, packed)
+	run, err := temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: queue}, api.SchedulerType, state, packed)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer func() { err = errors.Join(err, temporal.TerminateWorkflow(ctx, id, "", "measured")) }()
-	if _, err := b.stateOf(ctx, id, workflows.StateRequest{Limit: 1}); err != nil {
+	if _, err := b.stateOf(ctx, id, api.StateRequest{Limit: 1}); err != nil {
 		return 0, 0, err
 	}
 	began := time.Now()
-	if err := temporal.SignalWorkflow(ctx, id, "", workflows.SignalSlotRelease, workflows.SlotRelease{RequestID: first}); err != nil {
+	if err := temporal.SignalWorkflow(ctx, id, "", api.SignalSlotRelease, api.SlotRelease{RequestID: first}); err != nil {
 		return 0, 0, err
 	}
 	if err := poll(ctx, "the next run", func() (bool, error) {
@@ -82,7 +82,7 @@ func (b *bench) carryOnce(ctx context.Context, queue string, requestors int) (si
 		if err != nil || d.WorkflowExecutionInfo.Execution.RunId == run.GetRunID() {
 			return false, err
 		}
-		state, err := b.stateOf(ctx, id, workflows.StateRequest{Limit: 1})
+		state, err := b.stateOf(ctx, id, api.StateRequest{Limit: 1})
 		if err == nil && state.PendingAll != carried-1 {
 			err = fmt.Errorf("%d requests are left of %d", state.PendingAll, carried-1)
 		}
@@ -99,8 +99,8 @@ func (b *bench) carryOnce(ctx context.Context, queue string, requestors int) (si
 	return proto.Size(event.GetWorkflowExecutionContinuedAsNewEventAttributes().GetInput()), took, nil
 }
 
-func (b *bench) stateOf(ctx context.Context, id string, page workflows.StateRequest) (state workflows.State, err error) {
-	value, err := b.temporal.Client.QueryWorkflow(ctx, id, "", workflows.QueryState, page)
+func (b *bench) stateOf(ctx context.Context, id string, page api.StateRequest) (state api.State, err error) {
+	value, err := b.temporal.Client.QueryWorkflow(ctx, id, "", api.QueryState, page)
 	if err == nil {
 		err = value.Get(&state)
 	}
@@ -138,6 +138,6 @@ func packedRequests(requestors int) (packed []byte, first string, err error) {
 		add("told", schedule.Frozen)
 		add("seen", false)
 	}
-	packed, err = activities.Pack(columns)
+	packed, err = api.Pack(columns)
 	return packed, first, err
 }

@@ -11,7 +11,7 @@ import (
 
 	"go.temporal.io/api/enums/v1"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 // costCard is what one maintenance with the default input of an empty node costs, the scheduler's share included:
@@ -20,7 +20,7 @@ func (b *bench) costCard(ctx context.Context) ([]Figure, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	progress("cost card of one maintenance")
-	scheduler := workflows.SchedulerID("")
+	scheduler := api.SchedulerID("")
 	if err := b.untilIdle(ctx, scheduler); err != nil {
 		return nil, err
 	}
@@ -37,14 +37,14 @@ func (b *bench) costCard(ctx context.Context) ([]Figure, error) {
 		return nil, err
 	}
 	node := nodeName(0)
-	id := workflows.MaintenanceID("", node, "cost")
+	id := api.MaintenanceID("", node, "cost")
 	if err := b.start(ctx, node, "cost"); err != nil {
 		return nil, err
 	}
-	if err := b.untilPhase(ctx, id, workflows.Ready); err != nil {
+	if err := b.untilPhase(ctx, id, api.Ready); err != nil {
 		return nil, err
 	}
-	if err := b.temporal.Client.SignalWorkflow(ctx, id, "", workflows.MsgDone, nil); err != nil {
+	if err := b.temporal.Client.SignalWorkflow(ctx, id, "", api.MsgDone, nil); err != nil {
 		return nil, err
 	}
 	if err := b.temporal.Client.GetWorkflow(ctx, id, "").Get(ctx, nil); err != nil {
@@ -122,13 +122,13 @@ func (b *bench) untilIdle(ctx context.Context, id string) error {
 	})
 }
 
-func (b *bench) untilPhase(ctx context.Context, id string, phase workflows.Phase) error {
+func (b *bench) untilPhase(ctx context.Context, id string, phase api.Phase) error {
 	return poll(ctx, fmt.Sprintf("%s to be %s", id, phase), func() (bool, error) {
-		value, err := b.temporal.Client.QueryWorkflow(ctx, id, "", workflows.QueryStatus)
+		value, err := b.temporal.Client.QueryWorkflow(ctx, id, "", api.QueryStatus)
 		if err != nil {
 			return false, err
 		}
-		var status workflows.Status
+		var status api.Status
 		return status.Phase == phase, value.Get(&status)
 	})
 }

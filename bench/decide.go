@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"drydock/workflows/schedule"
-	"drydock/workflows/schedule/scheduletest"
+	"drydock/rules/schedule"
+	"drydock/rules/schedule/scheduletest"
 )
 
 // decideRounds are measured for each size.

@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"drydock/api"
 	"drydock/k8s"
-	"drydock/workflows"
 )
 
 const (
@@ -183,7 +183,7 @@ func (b *bench) drainAll(ctx context.Context, pods int, name, config string) (dr
 		return drained, err
 	}
 	progress("fleet: draining")
-	if err := b.updateScheduler(ctx, workflows.UpdateThaw, workflows.ThawRequest{By: "bench"}); err != nil {
+	if err := b.updateScheduler(ctx, api.UpdateThaw, api.ThawRequest{By: "bench"}); err != nil {
 		return drained, err
 	}
 	gone, err := seen.until(ctx, "the pods to be gone", noneThere)
@@ -247,7 +247,7 @@ func (b *bench) tallyFleet(agent string, mark int64, pods int, gone time.Time, d
 func (b *bench) queueUp(ctx context.Context, requestor string) (nodes int, err error) {
 	nodes = b.sizes.fleetNodes
 	if err := poll(ctx, "the scheduler to be frozen", func() (bool, error) {
-		err := b.updateScheduler(ctx, workflows.UpdateFreeze, workflows.FreezeRequest{By: "bench", Reason: "all at once"})
+		err := b.updateScheduler(ctx, api.UpdateFreeze, api.FreezeRequest{By: "bench", Reason: "all at once"})
 		var notFound *serviceerror.NotFound // not started yet
 		if errors.As(err, &notFound) {
 			return false, nil
@@ -270,8 +270,8 @@ func (b *bench) queueUp(ctx context.Context, requestor string) (nodes int, err e
 // finish is every requestor's word that it is done; it returns when all maintenances have ended.
 func (b *bench) finish(ctx context.Context, nodes int, requestor string) error {
 	return inParallel(ctx, nodes, slots, func(ctx context.Context, i int) error {
-		id := workflows.MaintenanceID("", nodeName(i), requestor)
-		if err := b.temporal.Client.SignalWorkflow(ctx, id, "", workflows.MsgDone, nil); err != nil {
+		id := api.MaintenanceID("", nodeName(i), requestor)
+		if err := b.temporal.Client.SignalWorkflow(ctx, id, "", api.MsgDone, nil); err != nil {
 			return err
 		}
 		return b.temporal.Client.GetWorkflow(ctx, id, "").Get(ctx, nil)
@@ -280,7 +280,7 @@ func (b *bench) finish(ctx context.Context, nodes int, requestor string) error {
 
 func (b *bench) updateScheduler(ctx context.Context, update string, arg any) error {
 	handle, err := b.temporal.Client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-		WorkflowID: workflows.SchedulerID(""), UpdateName: update, Args: []any{arg},
+		WorkflowID: api.SchedulerID(""), UpdateName: update, Args: []any{arg},
 		WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	if err != nil {
@@ -289,9 +289,9 @@ func (b *bench) updateScheduler(ctx context.Context, update string, arg any) err
 	return handle.Get(ctx, nil)
 }
 
-func (b *bench) schedulerState(ctx context.Context) (workflows.State, error) {
-	var state workflows.State
-	value, err := b.temporal.Client.QueryWorkflow(ctx, workflows.SchedulerID(""), "", workflows.QueryState, workflows.StateRequest{Limit: 1})
+func (b *bench) schedulerState(ctx context.Context) (api.State, error) {
+	var state api.State
+	value, err := b.temporal.Client.QueryWorkflow(ctx, api.SchedulerID(""), "", api.QueryState, api.StateRequest{Limit: 1})
 	if err != nil {
 		return state, err
 	}

@@ -12,8 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/k8s"
-	"drydock/workflows"
+	"drydock/api"
 )
 
 const (
@@ -68,8 +67,8 @@ func (b *bench) start(ctx context.Context, node, requestor string) error {
 // startWith starts a maintenance with further fields of its input, each with a comma before it.
 func (b *bench) startWith(ctx context.Context, node, requestor, fields string) error {
 	_, err := b.temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: workflows.MaintenanceID("", node, requestor), TaskQueue: workflows.DefaultTaskQueue,
-	}, workflows.NodeMaintenanceType, json.RawMessage(fmt.Sprintf(`{"node":%q,"requestor":%q%s}`, node, requestor, fields)))
+		ID: api.MaintenanceID("", node, requestor), TaskQueue: api.DefaultTaskQueue,
+	}, api.NodeMaintenanceType, json.RawMessage(fmt.Sprintf(`{"node":%q,"requestor":%q%s}`, node, requestor, fields)))
 	return err
 }
 
@@ -79,9 +78,9 @@ func (b *bench) unfinished() error {
 	defer cancel()
 	var problems []error
 	for i := range fleet {
-		id := workflows.MaintenanceID("", nodeName(i), "bench")
-		value, err := b.temporal.Client.QueryWorkflow(ctx, id, "", workflows.QueryStatus)
-		var status workflows.Status
+		id := api.MaintenanceID("", nodeName(i), "bench")
+		value, err := b.temporal.Client.QueryWorkflow(ctx, id, "", api.QueryStatus)
+		var status api.Status
 		if err == nil {
 			err = value.Get(&status)
 		}
@@ -124,11 +123,11 @@ func (b *bench) watchNodes(ctx context.Context) (*sightings, error) {
 				s.releases = append(s.releases, now)
 				s.changed <- struct{}{}
 			}
-			if node.Labels[k8s.PhaseLabel] == string(workflows.Ready) && !done[node.Name] {
+			if node.Labels[api.PhaseLabel] == string(api.Ready) && !done[node.Name] {
 				done[node.Name] = true
 				go func() {
-					id := workflows.MaintenanceID("", node.Name, "bench")
-					if err := b.temporal.Client.SignalWorkflow(ctx, id, "", workflows.MsgDone, nil); err != nil {
+					id := api.MaintenanceID("", node.Name, "bench")
+					if err := b.temporal.Client.SignalWorkflow(ctx, id, "", api.MsgDone, nil); err != nil {
 						s.failed <- fmt.Errorf("signalling %s: %w", id, err)
 					}
 				}()

@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 const (
@@ -56,7 +56,7 @@ func (b *bench) memory(ctx context.Context) (figures []Figure, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, worker.Stop(time.Minute)) }()
-	if err := b.untilIdle(ctx, workflows.SchedulerID("")); err != nil {
+	if err := b.untilIdle(ctx, api.SchedulerID("")); err != nil {
 		return nil, err
 	}
 	idle, _, err := resident(worker.PID())

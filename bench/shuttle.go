@@ -17,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 
+	"drydock/api"
 	"drydock/deploy/devstack"
 	"drydock/k8s"
-	"drydock/workflows"
 )
 
 // shuttle is a Deployment in a cluster of two nodes. All its pods are on one of them, and move to the other one each
@@ -174,24 +174,24 @@ func (s *shuttle) settle(ctx context.Context) error {
 
 // drydock is a maintenance with default input: from its phase Draining to Ready, by the transitions in its status.
 func (s *shuttle) drydock(ctx context.Context, node string) (time.Duration, error) {
-	id := workflows.MaintenanceID("", node, "bench")
+	id := api.MaintenanceID("", node, "bench")
 	if err := s.start(ctx, node, "bench"); err != nil {
 		return 0, err
 	}
-	if err := s.untilPhase(ctx, id, workflows.Ready); err != nil {
+	if err := s.untilPhase(ctx, id, api.Ready); err != nil {
 		return 0, err
 	}
-	if err := s.temporal.Client.SignalWorkflow(ctx, id, "", workflows.MsgDone, nil); err != nil {
+	if err := s.temporal.Client.SignalWorkflow(ctx, id, "", api.MsgDone, nil); err != nil {
 		return 0, err
 	}
-	var result workflows.Result
+	var result api.Result
 	if err := s.temporal.Client.GetWorkflow(ctx, id, "").Get(ctx, &result); err != nil {
 		return 0, err
 	}
-	entered := func(phase workflows.Phase) int {
-		return slices.IndexFunc(result.Transitions, func(t workflows.Transition) bool { return t.Phase == phase })
+	entered := func(phase api.Phase) int {
+		return slices.IndexFunc(result.Transitions, func(t api.Transition) bool { return t.Phase == phase })
 	}
-	from, to := entered(workflows.Draining), entered(workflows.Ready)
+	from, to := entered(api.Draining), entered(api.Ready)
 	if from < 0 || to < from {
 		return 0, fmt.Errorf("%s did not drain its node: %+v", id, result)
 	}

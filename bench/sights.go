@@ -12,8 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"drydock/k8s"
-	"drydock/workflows"
+	"drydock/api"
 )
 
 // sight is what is seen of many objects: which of them are as wished, and when that last changed.
@@ -104,8 +103,8 @@ func (s *sight) until(ctx context.Context, what string, enough func(there, wishe
 
 // readyNodes follows which nodes are shown as Ready for their maintenance.
 func (b *bench) readyNodes(ctx context.Context) *sight {
-	return look(ctx, b.cluster.Client.CoreV1().RESTClient(), "nodes", k8s.PhaseLabel, &corev1.Node{},
-		func(node *corev1.Node) bool { return node.Labels[k8s.PhaseLabel] == string(workflows.Ready) })
+	return look(ctx, b.cluster.Client.CoreV1().RESTClient(), "nodes", api.PhaseLabel, &corev1.Node{},
+		func(node *corev1.Node) bool { return node.Labels[api.PhaseLabel] == string(api.Ready) })
 }
 
 // runningPods follows the pods that match a selector, and which of them run.

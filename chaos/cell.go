@@ -16,9 +16,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"drydock/api"
 	"drydock/deploy/devstack"
 	"drydock/k8s"
-	"drydock/workflows"
+	"drydock/workflows/scheduler"
 )
 
 const (
@@ -259,8 +260,8 @@ func (a *attempt) maintain(ctx context.Context, requestor, fields string, limit 
 		// The fault may happen before all are started.
 		if err := eventually(ctx, time.Minute, "starting the maintenance of "+node, func() (err error) {
 			runs[node], err = a.temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-				ID: workflows.MaintenanceID(a.cluster, node, requestor), TaskQueue: workflows.TaskQueue(a.cluster, workflows.DefaultTaskQueue),
-			}, workflows.NodeMaintenanceType, json.RawMessage(fmt.Sprintf(`{"node":%q,"requestor":%q%s}`, node, requestor, fields)))
+				ID: api.MaintenanceID(a.cluster, node, requestor), TaskQueue: api.TaskQueue(a.cluster, api.DefaultTaskQueue),
+			}, api.NodeMaintenanceType, json.RawMessage(fmt.Sprintf(`{"node":%q,"requestor":%q%s}`, node, requestor, fields)))
 			return err
 		}); err != nil {
 			return err
@@ -286,7 +287,7 @@ func (a *attempt) maintain(ctx context.Context, requestor, fields string, limit 
 				}
 				rebuilt = true
 			}
-			if a.temporal.Client.SignalWorkflow(ctx, runs[node].GetID(), runs[node].GetRunID(), workflows.MsgDone, nil) == nil {
+			if a.temporal.Client.SignalWorkflow(ctx, runs[node].GetID(), runs[node].GetRunID(), api.MsgDone, nil) == nil {
 				done[node] = true
 			}
 		}
@@ -303,7 +304,7 @@ func (a *attempt) maintain(ctx context.Context, requestor, fields string, limit 
 // isReady tells whether the node says of itself that it is Ready for this run.
 func (a *attempt) isReady(node, run string) bool {
 	n := a.witness.node(node)
-	if n == nil || n.Labels[k8s.PhaseLabel] != string(workflows.Ready) {
+	if n == nil || n.Labels[api.PhaseLabel] != string(api.Ready) {
 		return false
 	}
 	mark, err := k8s.MarkOf(n)
@@ -313,11 +314,11 @@ func (a *attempt) isReady(node, run string) bool {
 // untilEnded waits for the end of a maintenance, which must be its completion. Temporal may be away meanwhile.
 func (a *attempt) untilEnded(ctx context.Context, node string, run client.WorkflowRun) error {
 	for {
-		var result workflows.Result
+		var result api.Result
 		err := run.GetWithOptions(ctx, &result, client.WorkflowRunGetOptions{DisableFollowingRuns: true})
 		var end *temporal.WorkflowExecutionError
 		switch {
-		case err == nil && result.Phase == workflows.Completed:
+		case err == nil && result.Phase == api.Completed:
 			return nil
 		case err == nil:
 			return fmt.Errorf("the maintenance of %s ended %s: %s", node, result.Phase, result.Message)
@@ -336,8 +337,8 @@ func (a *attempt) untilEnded(ctx context.Context, node string, run client.Workfl
 func (a *attempt) statusOf(run client.WorkflowRun) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	value, err := a.temporal.Client.QueryWorkflow(ctx, run.GetID(), run.GetRunID(), workflows.QueryStatus)
-	var status workflows.Status
+	value, err := a.temporal.Client.QueryWorkflow(ctx, run.GetID(), run.GetRunID(), api.QueryStatus)
+	var status api.Status
 	if err == nil {
 		err = value.Get(&status)
 	}
@@ -349,7 +350,7 @@ func (a *attempt) statusOf(run client.WorkflowRun) string {
 
 // replaceScheduler terminates the scheduler and starts another, as every worker does within 30 s.
 func (a *attempt) replaceScheduler(ctx context.Context) error {
-	id := workflows.SchedulerID(a.cluster)
+	id := api.SchedulerID(a.cluster)
 	described, err := a.temporal.Client.DescribeWorkflowExecution(ctx, id, "")
 	if err != nil {
 		return err
@@ -359,8 +360,8 @@ func (a *attempt) replaceScheduler(ctx context.Context) error {
 		return err
 	}
 	_, err = a.temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: id, TaskQueue: workflows.TaskQueue(a.cluster, workflows.DefaultTaskQueue),
-	}, workflows.SchedulerType, workflows.SchedulerState{PreviousRun: previous})
+		ID: id, TaskQueue: api.TaskQueue(a.cluster, api.DefaultTaskQueue),
+	}, api.SchedulerType, scheduler.State{PreviousRun: previous})
 	return err
 }
 

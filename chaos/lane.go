@@ -18,9 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"drydock/api"
 	"drydock/deploy/devstack"
 	"drydock/k8s"
-	"drydock/workflows"
 )
 
 const (
@@ -236,7 +236,7 @@ func (l *lane) mend(ctx context.Context) error {
 		l.worker.Kill()
 	}
 	page, err := l.temporal.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
-		Query: fmt.Sprintf("TaskQueue = '%s' AND ExecutionStatus = 'Running'", workflows.TaskQueue(l.cluster, workflows.DefaultTaskQueue)),
+		Query: fmt.Sprintf("TaskQueue = '%s' AND ExecutionStatus = 'Running'", api.TaskQueue(l.cluster, api.DefaultTaskQueue)),
 	})
 	if err != nil {
 		return err
@@ -260,7 +260,7 @@ func (l *lane) mend(ctx context.Context) error {
 				return err
 			}
 		}
-		patch := fmt.Appendf(nil, `{"spec":{"unschedulable":null,"taints":null},"metadata":{"labels":{%q:null},"annotations":{%q:null}}}`, k8s.PhaseLabel, k8s.HoldersAnnotation)
+		patch := fmt.Appendf(nil, `{"spec":{"unschedulable":null,"taints":null},"metadata":{"labels":{%q:null},"annotations":{%q:null}}}`, api.PhaseLabel, api.HoldersAnnotation)
 		if _, err := l.kube.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 			return err
 		}

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"drydock/workflows"
-	"drydock/workflows/spec"
+	"drydock/api"
+	"drydock/rules/spec"
 )
 
 // step is something a maintenance, or the scheduler for it, does: one that the proxies can recognize. Its boundary is
@@ -56,9 +56,9 @@ func (s step) isRequest(r *request) bool {
 var steps = []step{
 	{name: "preflight", what: "activity CheckPreflight, and its requests", task: "CheckPreflight", preflight: spec.PreflightFail},
 	{name: "await-preflight", what: "activity AwaitPreflight, and its requests", task: "AwaitPreflight", preflight: spec.PreflightWait},
-	{name: "slot-request", what: "the maintenance asks the scheduler for its slot", call: command(signals(workflows.SignalSlotRequest))},
+	{name: "slot-request", what: "the maintenance asks the scheduler for its slot", call: command(signals(api.SignalSlotRequest))},
 	{name: "observe", what: "activity ObserveNodes, and the watch of all nodes", task: "ObserveNodes", requests: allNodes, rewatch: true},
-	{name: "slot-granted", what: "the scheduler grants the slot", call: command(signals(workflows.SignalSlotGranted))},
+	{name: "slot-granted", what: "the scheduler grants the slot", call: command(signals(api.SignalSlotGranted))},
 	{name: "watch", what: "activity WatchCluster, and the watch of all nodes", task: "WatchCluster", requests: allNodes, rewatch: true},
 	{name: "hold", what: "activity HoldNode, and its look at the node", task: "HoldNode", requests: readsNode},
 	{name: "cordon", what: "the patch that marks and cordons the node", requests: patchesNode(`"drydock.dev/holders":"`)},
@@ -67,7 +67,7 @@ var steps = []step{
 	{name: "drain", what: "activity Drain, and its watch of the pods", task: "Drain", requests: podsOfNode},
 	{name: "evict", what: "the eviction of a pod", requests: evicts},
 	{name: "budgets", what: "the look at the budgets after one refused", requests: readsBudgets},
-	{name: "blocked", what: "the drain tells its workflow what blocks", call: sends(workflows.SignalDrainBlocked), shut: true},
+	{name: "blocked", what: "the drain tells its workflow what blocks", call: sends(api.SignalDrainBlocked), shut: true},
 	{name: "heartbeat", what: "the drain shows that it lives", call: beats("Drain")},
 	{name: "taint", what: "the patch that keeps DaemonSet pods away", requests: taints},
 	{name: "delete", what: "the deletion of a DaemonSet's pod", requests: deletesPod},
@@ -75,7 +75,7 @@ var steps = []step{
 	{name: "phase", what: "the patch that shows the phase on the node", requests: showsPhase},
 	{name: "release", what: "activity ReleaseNode, and its look at the node", task: "ReleaseNode", requests: readsNode},
 	{name: "uncordon", what: "the patch that takes the mark off and brings the node back", requests: patchesNode(`"drydock.dev/holders":null`)},
-	{name: "slot-release", what: "the activity gives the slot back", call: sends(workflows.SignalSlotRelease)},
+	{name: "slot-release", what: "the activity gives the slot back", call: sends(api.SignalSlotRelease)},
 	{name: "end", what: "the maintenance completes", call: command("CompleteWorkflowExecution")},
 	{name: "inventory", what: "activity TakeInventory of a new scheduler, and the watch of all nodes", task: "TakeInventory", requests: allNodes, rewatch: true, rebuild: true},
 	{name: "query", what: "activity Query of a new scheduler, and the next request", task: "Query", rebuild: true},

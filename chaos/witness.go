@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 
-	"drydock/k8s"
+	"drydock/api"
 )
 
 // witness sees every version of every node and pod through watches of its own, past the proxies. What it says of the
@@ -89,7 +89,7 @@ func (w *witness) seeNode(kind watch.EventType, n *corev1.Node) {
 	lane := n.Labels[laneLabel]
 	held := 0
 	for _, other := range w.nodes {
-		if other.Labels[laneLabel] == lane && other.Annotations[k8s.HoldersAnnotation] != "" {
+		if other.Labels[laneLabel] == lane && other.Annotations[api.HoldersAnnotation] != "" {
 			held++
 		}
 	}

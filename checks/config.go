@@ -12,8 +12,8 @@ import (
 
 	"drydock/config/named"
 	"drydock/config/secret"
-	"drydock/workflows/period"
-	"drydock/workflows/validation"
+	"drydock/rules/period"
+	"drydock/rules/validation"
 )
 
 // Config are the checks and hooks that maintenances may name.

@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"drydock/checks"
-	"drydock/workflows/period"
-	"drydock/workflows/spec"
-	"drydock/workflows/validation"
+	"drydock/rules/period"
+	"drydock/rules/spec"
+	"drydock/rules/validation"
 )
 
 // decode reads a configuration as the worker does.

@@ -17,7 +17,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"drydock/k8s"
-	"drydock/workflows/validation"
+	"drydock/rules/validation"
 )
 
 // page is how many objects one request lists.

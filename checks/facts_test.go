@@ -18,7 +18,7 @@ import (
 
 	"drydock/checks"
 	"drydock/k8s"
-	"drydock/workflows/validation"
+	"drydock/rules/validation"
 )
 
 var since = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

@@ -22,7 +22,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"drydock/config/secret"
-	"drydock/workflows/period"
+	"drydock/rules/period"
 )
 
 const (

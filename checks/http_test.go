@@ -18,7 +18,7 @@ import (
 
 	"drydock/checks"
 	"drydock/config/secret"
-	"drydock/workflows/period"
+	"drydock/rules/period"
 )
 
 const canary = `ca"na/ry secret`

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"drydock/k8s"
-	"drydock/workflows/period"
+	"drydock/rules/period"
 )
 
 // Keys on a Job and its pods.

@@ -20,7 +20,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"drydock/checks"
-	"drydock/workflows/period"
+	"drydock/rules/period"
 )
 
 const manifestText = `

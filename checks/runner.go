@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
 
-	"drydock/workflows/validation"
+	"drydock/rules/validation"
 )
 
 // Errors that trying again does not heal.

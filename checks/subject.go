@@ -13,7 +13,7 @@ import (
 	"time"
 	"unicode"
 
-	"drydock/workflows/period"
+	"drydock/rules/period"
 )
 
 // Subject is what a check or hook is about. Requestor, Reason and Ticket are anybody's text: templates get them escaped.

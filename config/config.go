@@ -18,8 +18,8 @@ import (
 	"drydock/audit"
 	"drydock/checks"
 	"drydock/notify"
-	"drydock/workflows/schedule"
-	"drydock/workflows/spec"
+	"drydock/rules/schedule"
+	"drydock/rules/spec"
 )
 
 // Config is what a worker can be told. The connection to Temporal is not part of it: that is the environment's, as in

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"drydock/workflows/spec"
-	"drydock/workflows/validation"
+	"drydock/rules/spec"
+	"drydock/rules/validation"
 )
 
 // checkDefaults checks the defaults of maintenances, and that what they name is configured: a name that is not would fail

@@ -10,7 +10,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 // ways are the three ways to ask for a cancellation.
@@ -18,9 +18,9 @@ var ways = []struct {
 	name   string
 	cancel func(s *site, run client.WorkflowRun)
 }{
-	{"signal", func(s *site, run client.WorkflowRun) { s.signal(run, workflows.MsgCancel, nil) }},
+	{"signal", func(s *site, run client.WorkflowRun) { s.signal(run, api.MsgCancel, nil) }},
 	{"update", func(s *site, run client.WorkflowRun) {
-		if _, err := s.tell(run, workflows.MsgCancel, workflows.Cancel{Message: workflows.Message{By: "ann", Comment: "postponed"}}); err != nil {
+		if _, err := s.tell(run, api.MsgCancel, api.Cancel{Message: api.Message{By: "ann", Comment: "postponed"}}); err != nil {
 			s.Fatal(err)
 		}
 	}},
@@ -48,7 +48,7 @@ func (s *site) cancelsEachWay(node string, reach func(s *site) client.WorkflowRu
 // undone checks that a maintenance ended Cancelled and left nothing behind.
 func (s *site) undone(run client.WorkflowRun, node, before string) {
 	s.Helper()
-	s.mustEnd(run, workflows.Cancelled)
+	s.mustEnd(run, api.Cancelled)
 	var cancelled *temporal.CanceledError
 	if err := run.Get(s.ctx, nil); !errors.As(err, &cancelled) {
 		s.Errorf("the workflow ended with %v, want it cancelled", err)
@@ -70,7 +70,7 @@ func (s *site) slotFree(node string) {
 
 func TestCancelWhilePending(t *testing.T) {
 	s := newSite(t, "")
-	s.until(s.begin("worker-20"), workflows.Ready)
+	s.until(s.begin("worker-20"), api.Ready)
 	s.cancelsEachWay("worker-01", func(s *site) client.WorkflowRun {
 		run := s.begin("worker-01")
 		s.waitsFor(run, "maxParallel 1")
@@ -96,7 +96,7 @@ func TestCancelWhileWaitingForPods(t *testing.T) {
 	pod := s.one(ns, "task")
 	s.cancelsEachWay("worker-01", func(s *site) client.WorkflowRun {
 		run := s.beginWith("worker-01", `"waitForPodCompletion":{"podSelector":"app=task"}`)
-		s.until(run, workflows.WaitingForPods)
+		s.until(run, api.WaitingForPods)
 		return run
 	})
 	s.mustStay(pod)
@@ -110,7 +110,7 @@ func TestCancelWhileDraining(t *testing.T) {
 	s.cancelsEachWay("worker-01", func(s *site) client.WorkflowRun {
 		before := len(s.evictions(ns))
 		run := s.begin("worker-01")
-		s.until(run, workflows.Draining)
+		s.until(run, api.Draining)
 		s.eventually("an eviction is refused", func() error {
 			if len(s.evictions(ns)) == before {
 				return errors.New("none was")
@@ -136,17 +136,17 @@ func TestCancelWhileReadyKeepsTheNodeOut(t *testing.T) {
 	for _, way := range ways {
 		s.sub(way.name, func(s *site) {
 			run := s.begin("worker-01")
-			s.until(run, workflows.Ready)
+			s.until(run, api.Ready)
 			way.cancel(s, run)
-			status := s.until(run, workflows.RequestorFailed)
+			status := s.until(run, api.RequestorFailed)
 			if !strings.Contains(status.Failure, "cancelled") {
 				s.Errorf("failure = %q", status.Failure)
 			}
-			s.mustShow("worker-01", run.GetRunID(), workflows.RequestorFailed)
+			s.mustShow("worker-01", run.GetRunID(), api.RequestorFailed)
 			if !slices.Contains(s.holders(), "worker-01") {
 				s.Error("the slot was given back")
 			}
-			s.signal(run, workflows.MsgCancel, workflows.Cancel{Release: true})
+			s.signal(run, api.MsgCancel, api.Cancel{Release: true})
 			s.undone(run, "worker-01", before)
 		})
 	}
@@ -156,15 +156,15 @@ func TestCancelWhileRequestorFailed(t *testing.T) {
 	s := newSite(t, "")
 	before := s.imprint("worker-01")
 	run := s.begin("worker-01")
-	s.until(run, workflows.Ready)
-	s.signal(run, workflows.MsgFailed, workflows.FailedMessage{Reason: "flash stopped at 40%"})
-	s.until(run, workflows.RequestorFailed)
+	s.until(run, api.Ready)
+	s.signal(run, api.MsgFailed, api.FailedMessage{Reason: "flash stopped at 40%"})
+	s.until(run, api.RequestorFailed)
 
-	s.signal(run, workflows.MsgCancel, nil)
-	if m := s.received(run, workflows.MsgCancel, 1); !strings.HasPrefix(m.Effect, "ignored") || !strings.Contains(m.Effect, "release") {
+	s.signal(run, api.MsgCancel, nil)
+	if m := s.received(run, api.MsgCancel, 1); !strings.HasPrefix(m.Effect, "ignored") || !strings.Contains(m.Effect, "release") {
 		t.Errorf("a cancel without release: %q", m.Effect)
 	}
-	if _, err := s.tell(run, workflows.MsgCancel); err == nil || !strings.Contains(err.Error(), "release") {
+	if _, err := s.tell(run, api.MsgCancel); err == nil || !strings.Contains(err.Error(), "release") {
 		t.Errorf("an update without release: %v, want it refused", err)
 	}
 	if err := s.temporal.CancelWorkflow(s.ctx, run.GetID(), run.GetRunID()); err != nil {
@@ -172,12 +172,12 @@ func TestCancelWhileRequestorFailed(t *testing.T) {
 	}
 	s.received(run, "cancellation of the workflow", 1)
 	status := s.mustStatus(run)
-	if status.Phase != workflows.RequestorFailed || status.Failure != "flash stopped at 40%" {
+	if status.Phase != api.RequestorFailed || status.Failure != "flash stopped at 40%" {
 		t.Errorf("the maintenance is %s with failure %q", status.Phase, status.Failure)
 	}
-	s.mustShow("worker-01", run.GetRunID(), workflows.RequestorFailed)
+	s.mustShow("worker-01", run.GetRunID(), api.RequestorFailed)
 
-	if _, err := s.tell(run, workflows.MsgCancel, workflows.Cancel{Release: true}); err != nil {
+	if _, err := s.tell(run, api.MsgCancel, api.Cancel{Release: true}); err != nil {
 		t.Fatal(err)
 	}
 	s.undone(run, "worker-01", before)

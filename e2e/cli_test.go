@@ -11,8 +11,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"drydock/api"
 	"drydock/deploy/devstack"
-	"drydock/workflows"
 )
 
 func TestOneNodeByHandFromTheCommandLine(t *testing.T) {
@@ -24,8 +24,8 @@ func TestOneNodeByHandFromTheCommandLine(t *testing.T) {
 	s.exits(s.drydock("start", "worker-01", "--reason", "firmware"), 1, "running already", "kernel 6.12", "firmware")
 
 	s.exits(s.drydock("status", "worker-01"), 0, "Ready", "kernel 6.12", "OPS-7", "Waiting for:")
-	var asJSON, asYAML workflows.Status
-	if err := json.Unmarshal([]byte(s.mustDrydock("status", "worker-01", "-o", "json")), &asJSON); err != nil || asJSON.Phase != workflows.Ready {
+	var asJSON, asYAML api.Status
+	if err := json.Unmarshal([]byte(s.mustDrydock("status", "worker-01", "-o", "json")), &asJSON); err != nil || asJSON.Phase != api.Ready {
 		t.Errorf("status as JSON: %+v, %v", asJSON, err)
 	}
 	if err := yaml.Unmarshal([]byte(s.mustDrydock("status", "worker-01", "-o", "yaml")), &asYAML); err != nil || asYAML.RunID != asJSON.RunID {
@@ -48,10 +48,10 @@ func TestMessagesFromTheCommandLine(t *testing.T) {
 	before := s.imprint("worker-01")
 	s.mustDrydock("start", "worker-01", "--ready-timeout", "10m", "--drain-mode", "external", "--wait=false")
 	run := s.runOf("worker-01")
-	s.until(run, workflows.Draining)
+	s.until(run, api.Draining)
 	s.exits(s.drydock("done", "worker-01"), 1, "not Ready")
 	s.mustDrydock("drained", "worker-01")
-	s.until(run, workflows.Ready)
+	s.until(run, api.Ready)
 	s.mustDrydock("started", "worker-01")
 	s.exits(s.drydock("extend", "worker-01", "--for", "3h"), 0, "may be held until")
 	s.exits(s.drydock("join", "worker-01", "--requestor", "net"), 0, "net shares the maintenance of ops")
@@ -61,12 +61,12 @@ func TestMessagesFromTheCommandLine(t *testing.T) {
 	s.exits(s.drydock("cancel", "worker-01"), 1, "--release")
 	s.exits(s.drydock("retry", "worker-01"), 0)
 	s.exits(s.drydock("done", "worker-01"), 0, "net is done too")
-	if phase := s.mustStatus(run).Phase; phase != workflows.Ready {
+	if phase := s.mustStatus(run).Phase; phase != api.Ready {
 		t.Errorf("net is not done, and the maintenance is %s", phase)
 	}
 	// Whoever shares a maintenance finds it by the node.
 	s.exits(s.drydock("done", "worker-01", "--requestor", "net", "--wait"), 0)
-	s.mustEnd(run, workflows.Completed)
+	s.mustEnd(run, api.Completed)
 	s.back("worker-01", before)
 
 	s.mustDrydock("start", "worker-01", "--wait")
@@ -126,7 +126,7 @@ func TestErrorsSayWhatToDoNext(t *testing.T) {
 	r := s.drydock("start", "worker-01", "--cluster", nobody)
 	s.exits(r, 0, "no worker is polling", nobody+"/drydock", "start drydock-worker")
 	defer func() {
-		if err := s.temporal.TerminateWorkflow(s.ctx, workflows.MaintenanceID(nobody, "worker-01", "ops"), "", "the test is over"); err != nil {
+		if err := s.temporal.TerminateWorkflow(s.ctx, api.MaintenanceID(nobody, "worker-01", "ops"), "", "the test is over"); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -189,7 +189,7 @@ func TestLimitsFromTheCommandLine(t *testing.T) {
 	s.exits(s.drydock("limits", "diff", "--config", file), 0, "are those of")
 	s.exits(s.drydock("limits", "set", "--max-parallel", "0"), 2, "maxParallel", "unlimited")
 	s.exits(s.drydock("limits", "set"), 2, "nothing to change")
-	var state workflows.State
+	var state api.State
 	if err := json.Unmarshal([]byte(s.mustDrydock("limits", "-o", "json")), &state); err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,8 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
+	"drydock/api"
 	"drydock/deploy/devstack"
-	"drydock/workflows"
 )
 
 // newOtherSite is a site of a cluster of its own, with the same Temporal server.
@@ -33,7 +33,7 @@ func newOtherSite(t *testing.T, config string) *site {
 
 func countOf(cluster string) *workflowservice.CountWorkflowExecutionsRequest {
 	return &workflowservice.CountWorkflowExecutionsRequest{Query: fmt.Sprintf("%s = '%s' AND WorkflowType = '%s'",
-		workflows.AttributeCluster.GetName(), cluster, workflows.NodeMaintenanceType)}
+		api.AttributeCluster.GetName(), cluster, api.NodeMaintenanceType)}
 }
 
 func TestTwoClustersShareATemporalNamespace(t *testing.T) {
@@ -53,8 +53,8 @@ func TestTwoClustersShareATemporalNamespace(t *testing.T) {
 		if id := runs[s].GetID(); !strings.HasPrefix(id, s.cluster+"/") {
 			t.Errorf("workflow ID %s does not begin with the cluster %s", id, s.cluster)
 		}
-		s.until(runs[s], workflows.Ready)
-		s.mustShow(node, s.mustStatus(runs[s]).RunID, workflows.Ready)
+		s.until(runs[s], api.Ready)
+		s.mustShow(node, s.mustStatus(runs[s]).RunID, api.Ready)
 		if holders := s.holders(); len(holders) != 1 || holders[0] != node {
 			t.Errorf("%s: holders %v", s.cluster, holders)
 		}
@@ -80,7 +80,7 @@ func TestTwoClustersShareATemporalNamespace(t *testing.T) {
 	// Done over there, from here, by the flag alone: nothing happens to the node of the same name here.
 	here.mustDrydock("--cluster", there.cluster, "done", node, "--wait")
 	there.back(node, before[there])
-	here.mustShow(node, here.mustStatus(runs[here]).RunID, workflows.Ready)
+	here.mustShow(node, here.mustStatus(runs[here]).RunID, api.Ready)
 	here.done(runs[here])
 	here.back(node, before[here])
 }

@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 func TestAWorkerKilledWhileDrainingChangesNothing(t *testing.T) {
@@ -31,7 +31,7 @@ func TestAWorkerKilledWhileDrainingChangesNothing(t *testing.T) {
 	s.worker.Kill()
 	s.allow(ns, "web")
 	s.startWorker()
-	s.until(run, workflows.Ready)
+	s.until(run, api.Ready)
 	for name := range there {
 		if times := s.accepted(ns)[name]; times != 1 {
 			t.Errorf("the eviction of pod %s was accepted %d times", name, times)
@@ -55,8 +55,8 @@ func TestADrainTakenBackWhileItsWorkerIsLostIsBegunAnew(t *testing.T) {
 	// The server takes the lost worker's drain for running for some seconds yet, and is told to cancel it.
 	s.worker.Kill()
 	s.startWorker()
-	s.signal(run, workflows.MsgSkipPod, workflows.SkipPod{Pod: ns + "/" + pod.Name})
-	s.until(run, workflows.Ready)
+	s.signal(run, api.MsgSkipPod, api.SkipPod{Pod: ns + "/" + pod.Name})
+	s.until(run, api.Ready)
 	s.mustStay(pod)
 	s.done(run)
 }
@@ -100,7 +100,7 @@ func TestATerminatedMaintenanceLosesItsSlotAndItsNode(t *testing.T) {
 	s.guarded(ns, "web", "worker-01")
 	pod := s.one(ns, "web")
 	run := s.begin("worker-01")
-	s.until(run, workflows.Draining)
+	s.until(run, api.Draining)
 	s.refusedOnce(ns)
 	next := s.begin("worker-02")
 	s.waitsFor(next, "maxParallel 1")
@@ -109,7 +109,7 @@ func TestATerminatedMaintenanceLosesItsSlotAndItsNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.within(30*time.Second, "the next maintenance has the slot", func() error {
-		if phase := s.mustStatus(next).Phase; phase != workflows.Ready {
+		if phase := s.mustStatus(next).Phase; phase != api.Ready {
 			return errors.New(string(phase))
 		}
 		return nil

@@ -11,16 +11,15 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"drydock/k8s"
-	"drydock/workflows"
-	"drydock/workflows/doctor"
+	"drydock/api"
+	"drydock/rules/doctor"
 )
 
 // doctored runs the command line's doctor, and checks that its exit status fits its report.
-func (s *site) doctored(flags ...string) workflows.DoctorReport {
+func (s *site) doctored(flags ...string) doctor.Report {
 	s.Helper()
 	r := s.drydock(append([]string{"doctor", "-o", "json", "--pause", "1s"}, flags...)...)
-	var report workflows.DoctorReport
+	var report doctor.Report
 	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil {
 		s.Fatalf("%v, exit status %d\n%s", err, r.status, r.out())
 	}
@@ -31,7 +30,7 @@ func (s *site) doctored(flags ...string) workflows.DoctorReport {
 }
 
 // found are the kinds and nodes of a report's findings.
-func found(report workflows.DoctorReport) []string {
+func found(report doctor.Report) []string {
 	texts := []string{}
 	for _, f := range report.Findings {
 		texts = append(texts, strings.TrimSpace(string(f.Kind)+" "+f.Node))
@@ -40,7 +39,7 @@ func found(report workflows.DoctorReport) []string {
 }
 
 // finds checks what the doctor finds, without changing anything.
-func (s *site) finds(want ...string) workflows.DoctorReport {
+func (s *site) finds(want ...string) doctor.Report {
 	s.Helper()
 	report := s.doctored()
 	if got := found(report); !slices.Equal(got, want) {
@@ -50,7 +49,7 @@ func (s *site) finds(want ...string) workflows.DoctorReport {
 }
 
 // heals has all healed, checks what was, and that nothing is left.
-func (s *site) heals(want ...string) workflows.DoctorReport {
+func (s *site) heals(want ...string) doctor.Report {
 	s.Helper()
 	report := s.doctored("--fix", "--yes", "--comment", "e2e")
 	if len(report.Findings) > 0 {
@@ -83,7 +82,7 @@ func (s *site) terminate(run client.WorkflowRun) {
 
 func (s *site) tellScheduler(signal string, payload any) {
 	s.Helper()
-	if err := s.temporal.SignalWorkflow(s.ctx, workflows.SchedulerID(s.cluster), "", signal, payload); err != nil {
+	if err := s.temporal.SignalWorkflow(s.ctx, api.SchedulerID(s.cluster), "", signal, payload); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -94,13 +93,13 @@ func TestDoctorFindsNothingOnABusySite(t *testing.T) {
 	ns := s.namespace()
 	s.guarded(ns, "web", "worker-01")
 	draining := s.begin("worker-01")
-	s.until(draining, workflows.Draining)
+	s.until(draining, api.Draining)
 	ready := s.readyNow("worker-02")
 	failed := s.readyNow("worker-03")
-	s.signal(failed, workflows.MsgFailed, nil)
-	s.until(failed, workflows.RequestorFailed)
+	s.signal(failed, api.MsgFailed, nil)
+	s.until(failed, api.RequestorFailed)
 	outside := s.beginWith("worker-04", `"drain":{"mode":"external"}`)
-	s.until(outside, workflows.Draining)
+	s.until(outside, api.Draining)
 	s.schedulable("worker-19", false)
 	// These come and go all the time, through the one slot that is left.
 	rollout := s.spawn("rollout", "worker-05", "worker-06", "worker-07", "worker-08", "worker-09", "worker-10", "worker-11", "worker-12",
@@ -153,7 +152,7 @@ func TestDoctorHealsSlotsThatGotLost(t *testing.T) {
 	request := s.mustStatus(run).Slot.RequestID
 
 	s.sub("one that the scheduler has forgotten", func(s *site) {
-		s.tellScheduler(workflows.SignalSlotRelease, workflows.SlotRelease{RequestID: request})
+		s.tellScheduler(api.SignalSlotRelease, api.SlotRelease{RequestID: request})
 		s.finds("SlotUnknown worker-01")
 		s.heals("SlotUnknown worker-01")
 		if holders := s.holders(); !slices.Equal(holders, []string{"worker-01"}) {
@@ -162,9 +161,9 @@ func TestDoctorHealsSlotsThatGotLost(t *testing.T) {
 		s.recorded("worker-01")
 	})
 	s.sub("one under another request", func(s *site) {
-		wrong := workflows.SlotRequest{RunID: run.GetRunID()}
+		wrong := api.SlotRequest{RunID: run.GetRunID()}
 		wrong.ID, wrong.Node, wrong.Requestor = "wrong", "worker-01", "ops"
-		s.tellScheduler(workflows.SignalSlotRequest, wrong)
+		s.tellScheduler(api.SignalSlotRequest, wrong)
 		s.eventually("the scheduler counts the wrong one", func() error {
 			if h := s.state().Holders; len(h) != 1 || h[0].RequestID != "wrong" {
 				return fmt.Errorf("%+v", h)
@@ -180,23 +179,23 @@ func TestDoctorHealsSlotsThatGotLost(t *testing.T) {
 		s.mustDrydock("freeze", "--by", "e2e")
 		waits := s.begin("worker-02")
 		s.waitsFor(waits, "frozen by e2e")
-		s.untilStatus(waits, "told", func(status workflows.Status) bool { return strings.Contains(status.WaitingFor, "frozen") })
-		s.tellScheduler(workflows.SignalSlotRelease, workflows.SlotRelease{RequestID: s.mustStatus(waits).Slot.RequestID})
-		ghost := workflows.SlotRequest{RunID: "11111111-2222-3333-4444-555555555555"}
+		s.untilStatus(waits, "told", func(status api.Status) bool { return strings.Contains(status.WaitingFor, "frozen") })
+		s.tellScheduler(api.SignalSlotRelease, api.SlotRelease{RequestID: s.mustStatus(waits).Slot.RequestID})
+		ghost := api.SlotRequest{RunID: "11111111-2222-3333-4444-555555555555"}
 		ghost.ID, ghost.Node, ghost.Requestor = "ghost", "worker-03", "ops"
-		s.tellScheduler(workflows.SignalSlotRequest, ghost)
+		s.tellScheduler(api.SignalSlotRequest, ghost)
 		s.finds("PendingDead worker-03", "SlotUnrequested worker-02")
 		if only := found(s.doctored("worker-02")); !slices.Equal(only, []string{"SlotUnrequested worker-02"}) {
 			s.Errorf("of worker-02: %q", only)
 		}
 		s.heals("PendingDead worker-03", "SlotUnrequested worker-02")
-		if !slices.ContainsFunc(s.state().Decisions, func(d workflows.RecordedDecision) bool {
+		if !slices.ContainsFunc(s.state().Decisions, func(d api.RecordedDecision) bool {
 			return strings.Contains(d.What, "ghost") && strings.Contains(d.Why, "e2e") && d.By != ""
 		}) {
 			s.Errorf("decisions %+v", s.state().Decisions)
 		}
 		s.mustDrydock("thaw", "--by", "e2e")
-		s.until(waits, workflows.Ready)
+		s.until(waits, api.Ready)
 		s.done(waits)
 	})
 	s.done(run)
@@ -206,9 +205,9 @@ func TestDoctorCleansNodes(t *testing.T) {
 	s := newSite(t, "")
 	before := s.imprints()
 	s.patchNode("worker-01", `{"spec":{"taints":[{"key":"drydock.dev/maintenance","effect":"NoSchedule"}]}}`)
-	s.patchNode("worker-02", `{"metadata":{"labels":{"`+k8s.PhaseLabel+`":"Ready"}}}`)
-	s.patchNode("worker-03", `{"metadata":{"labels":{"`+k8s.PhaseLabel+`":"Ready"}},"spec":{"unschedulable":true}}`)
-	s.patchNode("worker-04", `{"metadata":{"annotations":{"`+k8s.HoldersAnnotation+`":"{nonsense"}}}`)
+	s.patchNode("worker-02", `{"metadata":{"labels":{"`+api.PhaseLabel+`":"Ready"}}}`)
+	s.patchNode("worker-03", `{"metadata":{"labels":{"`+api.PhaseLabel+`":"Ready"}},"spec":{"unschedulable":true}}`)
+	s.patchNode("worker-04", `{"metadata":{"annotations":{"`+api.HoldersAnnotation+`":"{nonsense"}}}`)
 	report := s.finds("TaintLeft worker-01", "LabelLeft worker-02", "CordonUnowned worker-03", "MarkUnreadable worker-04")
 	for _, f := range report.Findings[2:] {
 		if f.Fix != "" || !strings.Contains(f.NextStep, "kubectl") {
@@ -228,7 +227,7 @@ func TestDoctorCleansNodes(t *testing.T) {
 	}
 	// What the next steps say.
 	s.schedulable("worker-03", true)
-	s.patchNode("worker-04", `{"metadata":{"annotations":{"`+k8s.HoldersAnnotation+`":null}}}`)
+	s.patchNode("worker-04", `{"metadata":{"annotations":{"`+api.HoldersAnnotation+`":null}}}`)
 	s.heals("LabelLeft worker-03")
 }
 
@@ -255,14 +254,14 @@ func TestDoctorSeesAMaintenanceOfANodeThatIsGone(t *testing.T) {
 	s := newSite(t, "")
 	run := s.readyNow("worker-20")
 	fresh := s.deleteNode("worker-20")
-	s.untilStatus(run, "waiting for the replacement", func(status workflows.Status) bool {
+	s.untilStatus(run, "waiting for the replacement", func(status api.Status) bool {
 		return strings.Contains(messagesOf(status), "adopted when it registers")
 	})
 	if report := s.finds(); len(report.Notes) == 0 || report.Notes[0].Kind != doctor.NodeAwaited {
 		t.Errorf("notes %+v", report.Notes)
 	}
-	s.signal(run, workflows.MsgFailed, nil)
-	s.until(run, workflows.RequestorFailed)
+	s.signal(run, api.MsgFailed, nil)
+	s.until(run, api.RequestorFailed)
 	report := s.finds("NodeGone worker-20")
 	if next := report.Findings[0].NextStep; !strings.Contains(next, "drydock cancel worker-20 --release") {
 		t.Errorf("next step %q", next)
@@ -273,7 +272,7 @@ func TestDoctorSeesAMaintenanceOfANodeThatIsGone(t *testing.T) {
 	s.createNode(fresh)
 }
 
-func messagesOf(status workflows.Status) string {
+func messagesOf(status api.Status) string {
 	var texts []string
 	for _, t := range status.Transitions {
 		texts = append(texts, t.Message)
@@ -283,10 +282,10 @@ func messagesOf(status workflows.Status) string {
 
 func TestOneDoctorAtATime(t *testing.T) {
 	s := newSite(t, "")
-	s.patchNode("worker-01", `{"metadata":{"labels":{"`+k8s.PhaseLabel+`":"Ready"}}}`)
+	s.patchNode("worker-01", `{"metadata":{"labels":{"`+api.PhaseLabel+`":"Ready"}}}`)
 	first := s.spawn("doctor", "--pause", "4s")
 	s.eventually("it runs", func() error {
-		described, err := s.temporal.DescribeWorkflowExecution(s.ctx, workflows.DoctorID(s.cluster), "")
+		described, err := s.temporal.DescribeWorkflowExecution(s.ctx, api.DoctorID(s.cluster), "")
 		if err == nil && described.WorkflowExecutionInfo.CloseTime != nil {
 			err = errors.New("it has ended")
 		}
@@ -297,22 +296,22 @@ func TestOneDoctorAtATime(t *testing.T) {
 		t.Errorf("exit status %d\n%s", r.status, r.out())
 	}
 	// As somebody without the command line would, with the answer in the result.
-	run, err := s.temporal.ExecuteWorkflow(s.ctx, client.StartWorkflowOptions{TaskQueue: workflows.TaskQueue(s.cluster, "drydock")},
-		workflows.DoctorType, json.RawMessage(`{"fix":true,"by":"ann","pause":"1s"}`))
+	run, err := s.temporal.ExecuteWorkflow(s.ctx, client.StartWorkflowOptions{TaskQueue: api.TaskQueue(s.cluster, "drydock")},
+		api.DoctorType, json.RawMessage(`{"fix":true,"by":"ann","pause":"1s"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var report workflows.DoctorReport
+	var report doctor.Report
 	if err := run.Get(s.ctx, &report); err != nil || report.Count() > 0 || len(report.Healed) != 1 {
 		t.Errorf("%v, %+v", err, report)
 	}
 	for _, input := range []string{`{"fix":true}`, `{"fixx":true}`, `{"nodes":["no/node"]}`} {
-		run, err := s.temporal.ExecuteWorkflow(s.ctx, client.StartWorkflowOptions{TaskQueue: workflows.TaskQueue(s.cluster, "drydock")},
-			workflows.DoctorType, json.RawMessage(input))
+		run, err := s.temporal.ExecuteWorkflow(s.ctx, client.StartWorkflowOptions{TaskQueue: api.TaskQueue(s.cluster, "drydock")},
+			api.DoctorType, json.RawMessage(input))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := run.Get(s.ctx, nil); err == nil || !strings.Contains(err.Error(), workflows.ErrorInvalidSpec) {
+		if err := run.Get(s.ctx, nil); err == nil || !strings.Contains(err.Error(), api.ErrorInvalidSpec) {
 			t.Errorf("%s: %v", input, err)
 		}
 	}

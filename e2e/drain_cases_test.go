@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 // keeper is a finalizer that nobody but a test removes.
@@ -63,10 +63,10 @@ func (s *site) leaving(pod corev1.Pod) *corev1.Pod {
 }
 
 // blockedBy waits until pods of a maintenance are blocked for a reason, and returns the first of those blockers.
-func (s *site) blockedBy(run client.WorkflowRun, reason string) workflows.Blocker {
+func (s *site) blockedBy(run client.WorkflowRun, reason string) api.Blocker {
 	s.Helper()
-	is := func(b workflows.Blocker) bool { return b.Reason == reason }
-	status := s.untilStatus(run, "blocked by "+reason, func(status workflows.Status) bool {
+	is := func(b api.Blocker) bool { return b.Reason == reason }
+	status := s.untilStatus(run, "blocked by "+reason, func(status api.Status) bool {
 		return status.Drain != nil && slices.ContainsFunc(status.Drain.Blockers, is)
 	})
 	return status.Drain.Blockers[slices.IndexFunc(status.Drain.Blockers, is)]
@@ -76,7 +76,7 @@ func (s *site) blockedBy(run client.WorkflowRun, reason string) workflows.Blocke
 func (s *site) goesOnDraining(run client.WorkflowRun) {
 	s.Helper()
 	s.always("it drains", time.Second, func() error {
-		if status := s.mustStatus(run); status.Phase != workflows.Draining {
+		if status := s.mustStatus(run); status.Phase != api.Draining {
 			return fmt.Errorf("it is %s, failure %q", status.Phase, status.Failure)
 		}
 		return nil
@@ -121,7 +121,7 @@ func TestUnreadyPodsGoWhereTheirBudgetAlwaysAllows(t *testing.T) {
 	}
 	// The change itself wakes the drain, whatever the backoff is by now.
 	s.within(3*time.Second, "the node is empty", func() error {
-		if phase := s.mustStatus(run).Phase; phase != workflows.Ready {
+		if phase := s.mustStatus(run).Phase; phase != api.Ready {
 			return errors.New(string(phase))
 		}
 		return nil
@@ -143,7 +143,7 @@ func TestAPodThatCannotEndOnADeadNode(t *testing.T) {
 	if b := s.blockedBy(waits, "Terminating"); !strings.Contains(b.Message, "kubelet") || b.Pod != ns+"/"+pods["worker-01"].Name {
 		t.Errorf("blocker = %+v", b)
 	}
-	s.until(ignores, workflows.Ready)
+	s.until(ignores, api.Ready)
 	s.leaving(pods["worker-02"])
 	s.goesOnDraining(waits)
 	s.leaving(pods["worker-01"])
@@ -160,7 +160,7 @@ func TestADrainWaitsForFinalizers(t *testing.T) {
 	s.leaving(pod)
 	s.goesOnDraining(run)
 	s.letGo(ns)
-	s.until(run, workflows.Ready)
+	s.until(run, api.Ready)
 	s.evictedOnce(ns, 1)
 }
 
@@ -176,7 +176,7 @@ func TestAWishNotToBeDisruptedHasADeadline(t *testing.T) {
 	if b := s.blockedBy(run, "DoNotDisrupt"); !strings.Contains(b.Message, "karpenter.sh/do-not-disrupt") || b.Pod != ns+"/"+busy.Name {
 		t.Errorf("blocker = %+v", b)
 	}
-	cordoned := *s.until(run, workflows.Ready).CordonedAt
+	cordoned := *s.until(run, api.Ready).CordonedAt
 	s.evictedOnce(ns, 2)
 	for _, e := range s.evictions(ns) {
 		if after := e.At.Sub(cordoned); e.Object.Name == busy.Name && (after < 5*time.Second || after > 7*time.Second) {
@@ -200,7 +200,7 @@ func TestPodsOfATerminatingNamespaceAreWaitedFor(t *testing.T) {
 	before := len(s.evictions(ns))
 	s.goesOnDraining(run)
 	s.letGo(ns)
-	s.until(run, workflows.Ready)
+	s.until(run, api.Ready)
 	// One may have been under way when the pod was told to end.
 	if after := len(s.evictions(ns)); after > before+1 {
 		t.Errorf("%d requests to evict a pod that was going", after-before)
@@ -218,7 +218,7 @@ func TestAPodIsDeletedEarlyEnoughToEndBeforeTheKill(t *testing.T) {
 	if grace := s.leaving(pod).DeletionGracePeriodSeconds; grace == nil || *grace != 20 {
 		t.Errorf("the pod got %v s to end, want its own 20", grace)
 	}
-	status := s.until(run, workflows.Ready)
+	status := s.until(run, api.Ready)
 	if len(status.Escalation) > 0 || status.Force != "" {
 		t.Errorf("the rung was taken: %+v, force %q", status.Escalation, status.Force)
 	}
@@ -260,7 +260,7 @@ func TestADrainWaitsForVolumesToBeDetached(t *testing.T) {
 	if err := attachments.Delete(s.ctx, volume+"-worker-01", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	s.until(run, workflows.Ready)
+	s.until(run, api.Ready)
 }
 
 func TestADrainDoesNotWaitForTheVolumesOfPodsThatStay(t *testing.T) {
@@ -292,7 +292,7 @@ func TestADrainDoesNotWaitForTheVolumesOfPodsThatStay(t *testing.T) {
 	if err := errors.Join(err1, err2, err3); err != nil {
 		t.Fatal(err)
 	}
-	s.until(s.beginWith("worker-01", `"drain":{"podSelector":"app!=stays","waitForVolumeDetach":true}`), workflows.Ready)
+	s.until(s.beginWith("worker-01", `"drain":{"podSelector":"app!=stays","waitForVolumeDetach":true}`), api.Ready)
 	if left := s.pods(ns); len(left) != 1 || left[0].DeletionTimestamp != nil {
 		t.Errorf("pods %+v, want the one that stays", left)
 	}

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 func TestPodsMayCompleteBeforeTheDrain(t *testing.T) {
@@ -21,11 +21,11 @@ func TestPodsMayCompleteBeforeTheDrain(t *testing.T) {
 	s.job(ns, "task", "worker-01", "3s")
 	s.deployment(ns, "web", 1, on("worker-01"))
 	run := s.beginWith("worker-01", `"waitForPodCompletion":{"podSelector":"app=task"}`)
-	status := s.until(run, workflows.WaitingForPods)
+	status := s.until(run, api.WaitingForPods)
 	if !strings.Contains(status.WaitingFor, "app=task") {
 		t.Errorf("it waits for %q", status.WaitingFor)
 	}
-	s.until(run, workflows.Ready)
+	s.until(run, api.Ready)
 	var job *batchv1.Job
 	s.eventually("the job's controller has counted its pod", func() (err error) {
 		if job, err = s.kube.BatchV1().Jobs(ns).Get(s.ctx, "task", metav1.GetOptions{}); err == nil && job.Status.CompletionTime == nil {
@@ -50,9 +50,9 @@ func TestWaitingForPodsEndsAtItsTimeout(t *testing.T) {
 	s.deployment(ns, "task", 1, on("worker-01"))
 	pod := s.one(ns, "task")
 	run := s.beginWith("worker-01", `"waitForPodCompletion":{"podSelector":"app=task","timeout":"2s"}`)
-	s.until(run, workflows.WaitingForPods)
+	s.until(run, api.WaitingForPods)
 	s.mustStay(pod)
-	s.until(run, workflows.Ready)
+	s.until(run, api.Ready)
 	s.untilGone(pod)
 	if len(s.accepted(ns)) != 1 {
 		t.Errorf("evicted: %v", s.accepted(ns))
@@ -66,7 +66,7 @@ func TestModeWaitLetsTheNodeEmptyByItself(t *testing.T) {
 	s.daemonSet(ns, "agent")
 	bare := s.pod(ns, "bare", "worker-01")
 	run := s.beginWith("worker-01", `"drain":{"mode":"wait"}`)
-	s.until(run, workflows.Draining)
+	s.until(run, api.Draining)
 	_, err := s.kube.AppsV1().Deployments(ns).Patch(s.ctx, "web", types.MergePatchType, []byte(`{"spec":{"replicas":0}}`), metav1.PatchOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -77,13 +77,13 @@ func TestModeWaitLetsTheNodeEmptyByItself(t *testing.T) {
 		}
 		return nil
 	})
-	if phase := s.mustStatus(run).Phase; phase != workflows.Draining {
+	if phase := s.mustStatus(run).Phase; phase != api.Draining {
 		t.Fatalf("the maintenance is %s while a pod is left", phase)
 	}
 	if err := s.kube.CoreV1().Pods(ns).Delete(s.ctx, bare.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	s.until(run, workflows.Ready)
+	s.until(run, api.Ready)
 	if tried := s.evictions(ns); len(tried) > 0 {
 		t.Errorf("evictions: %+v", tried)
 	}
@@ -95,12 +95,12 @@ func TestModeExternalWaitsForWhoeverDrains(t *testing.T) {
 	s.deployment(ns, "web", 1, on("worker-01"))
 	pod := s.one(ns, "web")
 	run := s.beginWith("worker-01", `"drain":{"mode":"external"}`)
-	s.untilStatus(run, "waiting for the word", func(status workflows.Status) bool {
-		return status.Phase == workflows.Draining && strings.Contains(status.WaitingFor, "drained")
+	s.untilStatus(run, "waiting for the word", func(status api.Status) bool {
+		return status.Phase == api.Draining && strings.Contains(status.WaitingFor, "drained")
 	})
-	s.signal(run, workflows.MsgDrained, nil)
-	s.until(run, workflows.Ready)
-	s.mustShow("worker-01", run.GetRunID(), workflows.Ready)
+	s.signal(run, api.MsgDrained, nil)
+	s.until(run, api.Ready)
+	s.mustShow("worker-01", run.GetRunID(), api.Ready)
 	s.mustStay(pod)
 	if tried := s.evictions(ns); len(tried) > 0 {
 		t.Errorf("evictions: %+v", tried)
@@ -113,8 +113,8 @@ func TestModeNoneLeavesThePodsAlone(t *testing.T) {
 	s.deployment(ns, "web", 1, on("worker-01"))
 	pod := s.one(ns, "web")
 	run := s.beginWith("worker-01", `"drain":{"mode":"none"}`)
-	s.until(run, workflows.Ready)
-	s.mustShow("worker-01", run.GetRunID(), workflows.Ready)
+	s.until(run, api.Ready)
+	s.mustShow("worker-01", run.GetRunID(), api.Ready)
 	s.mustStay(pod)
 	if tried := s.evictions(ns); len(tried) > 0 {
 		t.Errorf("evictions: %+v", tried)
@@ -131,7 +131,7 @@ func TestSelectorsChooseBeforeConsentIsAsked(t *testing.T) {
 
 	// None of the others may block, though there is no consent to lose them.
 	run := s.beginWith("worker-01", `"drain":{"podSelector":"app=web"}`)
-	s.until(run, workflows.Ready)
+	s.until(run, api.Ready)
 	s.untilGone(web)
 	s.done(run)
 	s.eventually("the replacement is there", func() error {
@@ -147,7 +147,7 @@ func TestSelectorsChooseBeforeConsentIsAsked(t *testing.T) {
 	// Filters are joined by OR, and with the selector by AND.
 	run = s.beginWith("worker-01", `"drain":{"force":true,"podSelector":"app!=web",
 		"podEvictionFilters":[{"byResourceNameRegex":"/gpu$"},{"byResourceNameRegex":"^example.com/nic"}]}`)
-	s.until(run, workflows.Ready)
+	s.until(run, api.Ready)
 	s.untilGone(*gpu)
 	s.untilGone(*nic)
 	s.mustStay(*bare)
@@ -166,11 +166,11 @@ func TestLossNeedsConsent(t *testing.T) {
 	s.deployment(ns, "scratch", 1, on("worker-01"), withEmptyDir)
 	scratch := s.one(ns, "scratch")
 	run := s.begin("worker-01")
-	status := s.untilStatus(run, "blocked by both", func(status workflows.Status) bool {
+	status := s.untilStatus(run, "blocked by both", func(status api.Status) bool {
 		return status.Drain != nil && len(status.Drain.Blockers) == 2
 	})
 	for pod, want := range map[string][2]string{ns + "/bare": {"NoController", "force"}, ns + "/" + scratch.Name: {"LocalStorage", "deleteEmptyDir"}} {
-		if !slices.ContainsFunc(status.Drain.Blockers, func(b workflows.Blocker) bool {
+		if !slices.ContainsFunc(status.Drain.Blockers, func(b api.Blocker) bool {
 			return b.Pod == pod && b.Reason == want[0] && strings.Contains(b.Message, want[1])
 		}) {
 			t.Errorf("%s is not a blocker for want of %s: %+v", pod, want[1], status.Drain.Blockers)
@@ -179,13 +179,13 @@ func TestLossNeedsConsent(t *testing.T) {
 	if !strings.Contains(status.WaitingFor, "force") || !strings.Contains(status.WaitingFor, "1 more") {
 		t.Errorf("it waits for %q", status.WaitingFor)
 	}
-	s.signal(run, workflows.MsgCancel, nil)
+	s.signal(run, api.MsgCancel, nil)
 	s.undone(run, "worker-01", before)
 	s.mustStay(*bare)
 	s.mustStay(scratch)
 
 	run = s.beginWith("worker-01", `"drain":{"force":true,"deleteEmptyDir":true}`)
-	s.until(run, workflows.Ready)
+	s.until(run, api.Ready)
 	s.untilGone(*bare)
 	s.untilGone(scratch)
 }
@@ -205,7 +205,7 @@ func TestPodsThatBelongToTheNodeStay(t *testing.T) {
 	s.budget(ns, "agent", sharedNodes)
 	agents := s.podsByApp(ns)["agent"]
 	run := s.begin("worker-01")
-	s.until(run, workflows.Ready)
+	s.until(run, api.Ready)
 	s.mustStay(*mirror)
 	for uid := range agents {
 		if _, there := s.podsByApp(ns)["agent"][uid]; !there {
@@ -242,7 +242,7 @@ func TestTheGracePeriodIsThePodsOwnUnlessAskedOtherwise(t *testing.T) {
 			}
 			return nil
 		})
-		if phase := s.mustStatus(run).Phase; phase != workflows.Draining {
+		if phase := s.mustStatus(run).Phase; phase != api.Draining {
 			t.Errorf("the maintenance is %s while the pod is on its way out", phase)
 		}
 	}
@@ -260,13 +260,13 @@ func TestABudgetThatAllowsAgainIsNoticedAtOnce(t *testing.T) {
 		}
 		return nil
 	})
-	status := s.untilStatus(run, "blocked", func(status workflows.Status) bool { return status.WaitingFor != "" })
+	status := s.untilStatus(run, "blocked", func(status api.Status) bool { return status.WaitingFor != "" })
 	if !strings.Contains(status.WaitingFor, "budget web") || !strings.Contains(status.WaitingFor, "allows 0") {
 		t.Errorf("it waits for %q", status.WaitingFor)
 	}
 	allowed := time.Now()
 	s.allow(ns, "web")
-	s.until(run, workflows.Ready)
+	s.until(run, api.Ready)
 	all := s.evictions(ns)
 	if last := all[len(all)-1]; last.Status.Code >= 300 || last.At.Sub(allowed) > 1500*time.Millisecond {
 		t.Errorf("the budget allowed it at %s, the last eviction was at %s with status %d", allowed, last.At, last.Status.Code)
@@ -283,14 +283,14 @@ func TestSeveralBudgetsForOnePodAreNamed(t *testing.T) {
 	s.budget(ns, "web", 0)
 	s.budgetOn(ns, "front", map[string]string{"tier": "front"}, 0)
 	run := s.begin("worker-01")
-	status := s.untilStatus(run, "blocked", func(status workflows.Status) bool { return status.Drain != nil && len(status.Drain.Blockers) > 0 })
+	status := s.untilStatus(run, "blocked", func(status api.Status) bool { return status.Drain != nil && len(status.Drain.Blockers) > 0 })
 	if b := status.Drain.Blockers[0]; b.Reason != "SeveralBudgets" || !strings.Contains(b.Message, "web") || !strings.Contains(b.Message, "front") {
 		t.Errorf("blocker = %+v", b)
 	}
 	if err := s.kube.PolicyV1().PodDisruptionBudgets(ns).Delete(s.ctx, "front", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	s.until(run, workflows.Ready)
+	s.until(run, api.Ready)
 }
 
 func TestPodsThatComeBackAreNotEvictedInALoop(t *testing.T) {
@@ -313,5 +313,5 @@ func TestPodsThatComeBackAreNotEvictedInALoop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.until(run, workflows.Ready)
+	s.until(run, api.Ready)
 }

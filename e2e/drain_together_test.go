@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/workflows"
-	"drydock/workflows/spec"
+	"drydock/api"
+	"drydock/rules/spec"
 )
 
 // apart lets pods run on some nodes only, and no two of a workload on one.
@@ -67,18 +67,18 @@ func TestTwoNodesThatWaitForEachOtherDoNotForEver(t *testing.T) {
 	s.blockedBy(first, "DisruptionBudget")
 	s.blockedBy(second, "DisruptionBudget")
 	s.evictedOnce(ns, 2)
-	s.signal(second, workflows.MsgEscalate, workflows.Escalate{Do: spec.GiveBack})
+	s.signal(second, api.MsgEscalate, api.Escalate{Do: spec.GiveBack})
 
 	// What the second node lost comes back to it, and so the first can lose its own.
-	s.until(first, workflows.Ready)
-	if status := s.untilStatus(second, "given back", func(status workflows.Status) bool { return status.Attempt == 2 }); status.Phase != workflows.Pending || status.Attempt != 2 {
+	s.until(first, api.Ready)
+	if status := s.untilStatus(second, "given back", func(status api.Status) bool { return status.Attempt == 2 }); status.Phase != api.Pending || status.Attempt != 2 {
 		t.Errorf("the second is %s in attempt %d", status.Phase, status.Attempt)
 	}
 	s.done(first)
 	s.deploymentReady(ns, "a", 2)
 	s.deploymentReady(ns, "b", 2)
-	s.signal(second, workflows.MsgRetryNow, nil)
-	s.until(second, workflows.Ready)
+	s.signal(second, api.MsgRetryNow, nil)
+	s.until(second, api.Ready)
 	s.done(second)
 	s.evictedOnce(ns, 5)
 }
@@ -106,7 +106,7 @@ func TestAWorkerDrainsItsOwnNode(t *testing.T) {
 		t.Fatal("the pod was not told to end")
 	}
 	s.allow(ns, "web")
-	s.until(run, workflows.Ready)
+	s.until(run, api.Ready)
 	if left := s.podsOn(ns, "worker-01"); len(left) > 0 {
 		t.Errorf("the node is Ready with pods %v", left)
 	}

@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/workflows"
-	"drydock/workflows/spec"
+	"drydock/api"
+	"drydock/rules/spec"
 )
 
 func TestANodeThatDoesNotEmptyIsGivenBack(t *testing.T) {
@@ -23,15 +23,15 @@ func TestANodeThatDoesNotEmptyIsGivenBack(t *testing.T) {
 	s.guarded(ns, "web", "worker-01")
 	pod := s.one(ns, "web")
 	run := s.beginWith("worker-01", `"drain":{"escalation":[{"after":"3s","do":"giveBack"}]}`)
-	s.until(run, workflows.Draining)
+	s.until(run, api.Draining)
 	next := s.begin("worker-02")
 
-	status := s.untilStatus(run, "to be tried again", func(status workflows.Status) bool { return status.Attempt == 2 })
-	if status.Phase != workflows.Pending || !strings.Contains(status.WaitingFor, "next attempt") || status.Slot != nil {
+	status := s.untilStatus(run, "to be tried again", func(status api.Status) bool { return status.Attempt == 2 })
+	if status.Phase != api.Pending || !strings.Contains(status.WaitingFor, "next attempt") || status.Slot != nil {
 		t.Errorf("given back it is %s, waiting for %q, slot %+v", status.Phase, status.WaitingFor, status.Slot)
 	}
 	s.back("worker-01", before)
-	s.until(next, workflows.Ready)
+	s.until(next, api.Ready)
 	s.allow(ns, "web")
 	s.always("the pod is left alone", 2*time.Second, func() error {
 		if accepted := s.accepted(ns); len(accepted) > 0 {
@@ -40,7 +40,7 @@ func TestANodeThatDoesNotEmptyIsGivenBack(t *testing.T) {
 		return nil
 	})
 	s.mustStay(pod)
-	s.signal(run, workflows.MsgCancel, nil)
+	s.signal(run, api.MsgCancel, nil)
 	s.undone(run, "worker-01", before)
 }
 
@@ -50,7 +50,7 @@ func TestANodeThatDoesNotEmptyFailsWhereAskedTo(t *testing.T) {
 	before := s.imprint("worker-01")
 	s.guarded(ns, "web", "worker-01")
 	run := s.beginWith("worker-01", `"drain":{"escalation":[{"after":"4s","do":"fail"}]}`)
-	result := s.mustEnd(run, workflows.Failed)
+	result := s.mustEnd(run, api.Failed)
 	if !strings.Contains(result.Message, "4s") || !strings.Contains(result.Message, ns+"/web") || !strings.Contains(result.Message, "budget") {
 		t.Errorf("it failed with %q, want the time, the pod and its budget", result.Message)
 	}
@@ -68,7 +68,7 @@ func TestBypassBudgetDeletesWhatABudgetProtects(t *testing.T) {
 	pod := s.one(ns, "web")
 	run := s.beginWith("worker-01", `"drain":{"escalation":[{"after":"4s","do":"bypassBudget"}]}`)
 	s.refusedOnce(ns)
-	status := s.until(run, workflows.Ready)
+	status := s.until(run, api.Ready)
 	s.untilGone(pod)
 	if accepted := s.accepted(ns); len(accepted) > 0 {
 		t.Errorf("evicted: %v, want it deleted", accepted)
@@ -109,8 +109,8 @@ func TestEscalateTakesARungAtOnce(t *testing.T) {
 		}
 		return nil
 	})
-	status := s.until(run, workflows.Ready)
-	said := s.received(run, workflows.MsgEscalate, 1)
+	status := s.until(run, api.Ready)
+	said := s.received(run, api.MsgEscalate, 1)
 	if len(status.Escalation) != 1 || said.By == "" {
 		t.Fatalf("escalation %+v, message %+v", status.Escalation, said)
 	}
@@ -128,13 +128,13 @@ func TestASkippedPodStaysAndIsNotWaitedFor(t *testing.T) {
 	run := s.begin("worker-01")
 	s.refusedOnce(ns)
 	s.exits(s.drydock("skip-pod", "worker-01", ns+"/"+pod.Name, "--comment", "may be lost"), 0, "stays")
-	status := s.until(run, workflows.Ready)
+	status := s.until(run, api.Ready)
 	s.untilGone(other)
 	s.mustStay(pod)
 	if !slices.Equal(status.SkippedPods, []string{ns + "/" + pod.Name}) {
 		t.Errorf("skipped: %v", status.SkippedPods)
 	}
-	if said := s.received(run, workflows.MsgSkipPod, 1); said.Comment != "may be lost" || said.By == "" {
+	if said := s.received(run, api.MsgSkipPod, 1); said.Comment != "may be lost" || said.By == "" {
 		t.Errorf("recorded: %+v", said)
 	}
 	if deleted := s.deletions(ns); len(deleted) > 0 {
@@ -147,15 +147,15 @@ func TestRetryNowEndsThePauseAfterANodeWasGivenBack(t *testing.T) {
 	ns := s.namespace()
 	s.guarded(ns, "web", "worker-01")
 	run := s.beginWith("worker-01", `"drain":{"escalation":[{"after":"3s","do":"giveBack"}]}`)
-	status := s.untilStatus(run, "given back", func(status workflows.Status) bool { return status.NextAttemptAt != nil })
-	if status.Phase != workflows.Pending || time.Until(*status.NextAttemptAt) < time.Minute {
+	status := s.untilStatus(run, "given back", func(status api.Status) bool { return status.NextAttemptAt != nil })
+	if status.Phase != api.Pending || time.Until(*status.NextAttemptAt) < time.Minute {
 		t.Errorf("given back it is %s, next attempt at %s", status.Phase, status.NextAttemptAt)
 	}
 	s.mustBeFree("worker-01")
 	s.allow(ns, "web")
 	s.exits(s.drydock("retry-now", "worker-01", "--comment", "the budget is mended"), 0, "worker-01")
 	s.within(10*time.Second, "the next attempt succeeds", func() error {
-		if status = s.mustStatus(run); status.Phase != workflows.Ready {
+		if status = s.mustStatus(run); status.Phase != api.Ready {
 			return fmt.Errorf("it is %s, waiting for %q", status.Phase, status.WaitingFor)
 		}
 		return nil
@@ -163,7 +163,7 @@ func TestRetryNowEndsThePauseAfterANodeWasGivenBack(t *testing.T) {
 	if status.Attempt != 2 || status.NextAttemptAt != nil || len(status.Escalation) > 0 {
 		t.Errorf("attempt %d, next at %v, escalation %+v", status.Attempt, status.NextAttemptAt, status.Escalation)
 	}
-	s.mustShow("worker-01", run.GetRunID(), workflows.Ready)
+	s.mustShow("worker-01", run.GetRunID(), api.Ready)
 }
 
 func TestNoRungConsentsToTheLossOfABarePod(t *testing.T) {
@@ -174,7 +174,7 @@ func TestNoRungConsentsToTheLossOfABarePod(t *testing.T) {
 	s.guarded(ns, "web", "worker-01", slowToEnd("3m"))
 	web := s.one(ns, "web")
 	run := s.beginWith("worker-01", `"drain":{"escalation":[{"after":"3s","do":"kill"}]}`)
-	s.untilStatus(run, "killing", func(status workflows.Status) bool { return status.Force == spec.Kill })
+	s.untilStatus(run, "killing", func(status api.Status) bool { return status.Force == spec.Kill })
 	s.untilGone(web)
 	s.eventually("the bare pod is all that blocks", func() error {
 		if drain := s.shown("worker-01").Drain; drain == nil || len(drain.Blockers) != 1 || drain.Remaining != 1 ||
@@ -185,7 +185,7 @@ func TestNoRungConsentsToTheLossOfABarePod(t *testing.T) {
 	})
 	s.always("the bare pod is left alone", 2*time.Second, func() error {
 		s.mustStay(*bare)
-		if phase := s.mustStatus(run).Phase; phase != workflows.Draining {
+		if phase := s.mustStatus(run).Phase; phase != api.Draining {
 			return errors.New(string(phase))
 		}
 		return nil
@@ -202,7 +202,7 @@ func TestAnEvictedPodSaysWhy(t *testing.T) {
 	ns := s.namespace()
 	s.deployment(ns, "web", 1, on("worker-01"))
 	pod := s.one(ns, "web")
-	s.until(s.beginWith("worker-01", `"reason":"kernel 6.12","ticket":"OPS-7"`), workflows.Ready)
+	s.until(s.beginWith("worker-01", `"reason":"kernel 6.12","ticket":"OPS-7"`), api.Ready)
 	s.eventually("the pod has an Event", func() error {
 		list, err := s.kube.CoreV1().Events(ns).List(s.ctx, metav1.ListOptions{
 			FieldSelector: "involvedObject.kind=Pod,involvedObject.name=" + pod.Name + ",reason=EvictedForMaintenance",
@@ -226,7 +226,7 @@ func TestABlockerIsShownAtOnceWithItsBudget(t *testing.T) {
 	pod := s.one(ns, "web")
 	run := s.begin("worker-01")
 	s.refusedOnce(ns)
-	var blocker workflows.Blocker
+	var blocker api.Blocker
 	s.eventually("the command line names the blocker with its budget's numbers", func() error {
 		drain := s.shown("worker-01").Drain
 		if drain == nil || len(drain.Blockers) != 1 || len(drain.Blockers[0].Budgets) != 1 {
@@ -249,7 +249,7 @@ func TestABlockerIsShownAtOnceWithItsBudget(t *testing.T) {
 	}
 	s.blockedPods("1")
 	s.allow(ns, "web")
-	s.until(run, workflows.Ready)
+	s.until(run, api.Ready)
 	s.blockedPods("0")
 }
 

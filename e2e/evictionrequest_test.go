@@ -23,9 +23,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/retry"
 
-	"drydock/activities"
+	"drydock/api"
 	"drydock/k8s"
-	"drydock/workflows"
 )
 
 const (
@@ -43,7 +42,7 @@ func TestEvictionRequest(t *testing.T) {
 		s.deployment(ns, "web", 2, on("worker-01"))
 		before := s.podsOn(ns, "worker-01")
 		run := s.beginWith("worker-01", viaRequest)
-		status := s.until(run, workflows.Ready)
+		status := s.until(run, api.Ready)
 		for _, pod := range before {
 			s.untilGone(pod)
 			r := c.first(pod.UID)
@@ -75,7 +74,7 @@ func TestEvictionRequest(t *testing.T) {
 		s.deployment(ns, "web", 1, on("worker-02"))
 		pod := s.one(ns, "web")
 		run := s.beginWith("worker-02", viaRequest)
-		status := s.untilStatus(run, "blocked", func(status workflows.Status) bool {
+		status := s.untilStatus(run, "blocked", func(status api.Status) bool {
 			return status.Drain != nil && len(status.Drain.Blockers) == 1
 		})
 		b := status.Drain.Blockers[0]
@@ -89,7 +88,7 @@ func TestEvictionRequest(t *testing.T) {
 		}
 		s.mustStay(pod)
 		close(goOn)
-		s.until(run, workflows.Ready)
+		s.until(run, api.Ready)
 		s.untilGone(pod)
 		if tried := s.evictions(ns); len(tried) > 0 {
 			t.Errorf("Drydock evicted: %+v", tried)
@@ -103,7 +102,7 @@ func TestEvictionRequest(t *testing.T) {
 		s.deployment(ns, "web", 1, on("worker-03"))
 		pod := s.one(ns, "web")
 		run := s.beginWith("worker-03", viaRequest)
-		status := s.until(run, workflows.Ready)
+		status := s.until(run, api.Ready)
 		s.untilGone(pod)
 		if accepted := s.accepted(ns); accepted[pod.Name] != 1 {
 			t.Errorf("evicted: %v", accepted)
@@ -124,13 +123,13 @@ func TestEvictionRequest(t *testing.T) {
 		pod := s.one(ns, "web")
 		began := time.Now()
 		run := s.beginWith("worker-04", viaRequest)
-		status := s.untilStatus(run, "blocked", func(status workflows.Status) bool {
+		status := s.untilStatus(run, "blocked", func(status api.Status) bool {
 			return status.Drain != nil && len(status.Drain.Blockers) == 1
 		})
 		if b := status.Drain.Blockers[0]; b.Reason != string(k8s.Requested) || !strings.Contains(b.Message, "no controller has answered yet") {
 			t.Errorf("blocker %+v", b)
 		}
-		status = s.until(run, workflows.Ready)
+		status = s.until(run, api.Ready)
 		s.untilGone(pod)
 		tried := s.evictions(ns)
 		if len(tried) != 1 || tried[0].At.Sub(began) < 30*time.Second || tried[0].At.Sub(began) > 35*time.Second {
@@ -152,7 +151,7 @@ func TestEvictionRequest(t *testing.T) {
 		pod := s.one(ns, "web")
 		run := s.beginWith("worker-05", viaRequest)
 		s.eventually("the responder acts", func() error { return c.acts(pod.UID) })
-		s.signal(run, workflows.MsgCancel, nil)
+		s.signal(run, api.MsgCancel, nil)
 		s.undone(run, "worker-05", before)
 		s.noRequests(ns)
 		s.eventually("the controller has seen that it is withdrawn", func() error {
@@ -180,7 +179,7 @@ func TestEvictionRequest(t *testing.T) {
 		run := s.beginWith("worker-06", viaRequest)
 		s.eventually("the responder acts", func() error { return c.acts(pod.UID) })
 		s.worker.Kill()
-		s.signal(run, workflows.MsgCancel, nil)
+		s.signal(run, api.MsgCancel, nil)
 		s.startWorker()
 		s.undone(run, "worker-06", before)
 		s.noRequests(ns)
@@ -209,7 +208,7 @@ func TestEvictionRequest(t *testing.T) {
 		})
 		_, err := s.end(run)
 		var failed *temporal.ApplicationError
-		if !errors.As(err, &failed) || failed.Type() != activities.ErrorMissingPermission || !strings.Contains(failed.Message(), "cannot patch") ||
+		if !errors.As(err, &failed) || failed.Type() != api.ErrorMissingPermission || !strings.Contains(failed.Message(), "cannot patch") ||
 			!strings.Contains(failed.Message(), "evictionrequests") {
 			t.Errorf("it ended with %v", err)
 		}
@@ -224,7 +223,7 @@ func TestEvictionRequestWhereTheAPIIsNotServed(t *testing.T) {
 	s.guarded(ns, "web", "worker-01")
 	pod := s.one(ns, "web")
 	run := s.beginWith("worker-01", viaRequest)
-	status := s.untilStatus(run, "blocked", func(status workflows.Status) bool {
+	status := s.untilStatus(run, "blocked", func(status api.Status) bool {
 		return status.Drain != nil && len(status.Drain.Blockers) == 1
 	})
 	if b := status.Drain.Blockers[0]; b.Reason != string(k8s.BudgetRefused) ||
@@ -232,7 +231,7 @@ func TestEvictionRequestWhereTheAPIIsNotServed(t *testing.T) {
 		t.Errorf("blocker %+v", b)
 	}
 	s.allow(ns, "web")
-	status = s.until(run, workflows.Ready)
+	status = s.until(run, api.Ready)
 	s.untilGone(pod)
 	if d := status.Drain; d.Direct != 1 || !strings.Contains(d.DirectWhy, "does not serve") {
 		t.Errorf("drained %+v", d)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 func TestExecPassesTheCommandsExitStatusOn(t *testing.T) {
@@ -16,20 +16,20 @@ func TestExecPassesTheCommandsExitStatusOn(t *testing.T) {
 	before := s.imprint("worker-01")
 	r := s.drydock("exec", "worker-01", "--", "sh", "-c", `echo "on $DRYDOCK_NODE in $DRYDOCK_WORKFLOW_ID"`)
 	s.exits(r, 0)
-	if want := "on worker-01 in " + workflows.MaintenanceID(s.cluster, "worker-01", "ops") + "\n"; r.stdout != want {
+	if want := "on worker-01 in " + api.MaintenanceID(s.cluster, "worker-01", "ops") + "\n"; r.stdout != want {
 		t.Errorf("standard output is %q, want the command's own: %q", r.stdout, want)
 	}
 	run := s.runOf("worker-01")
-	s.mustEnd(run, workflows.Completed)
+	s.mustEnd(run, api.Completed)
 	s.back("worker-01", before)
 
 	s.exits(s.drydock("exec", "worker-01", "--", "sh", "-c", "exit 7"), 7, "exit status 7", "drydock done worker-01")
 	run = s.runOf("worker-01")
-	status := s.until(run, workflows.RequestorFailed)
+	status := s.until(run, api.RequestorFailed)
 	if !strings.Contains(status.Failure, "exit status 7") || status.StartedAt == nil {
 		t.Errorf("failure %q, started %v", status.Failure, status.StartedAt)
 	}
-	s.mustShow("worker-01", run.GetRunID(), workflows.RequestorFailed)
+	s.mustShow("worker-01", run.GetRunID(), api.RequestorFailed)
 	s.done(run)
 	s.back("worker-01", before)
 
@@ -48,7 +48,7 @@ func TestExecInterruptedBeforeReadyCancels(t *testing.T) {
 	s.refusedOnce(ns)
 	exec.interrupt()
 	s.exits(exec.end(), 3, "before the node was ready")
-	s.mustEnd(s.runOf("worker-01"), workflows.Cancelled)
+	s.mustEnd(s.runOf("worker-01"), api.Cancelled)
 	s.back("worker-01", before)
 	if _, err := os.Stat(mark); err == nil {
 		t.Error("the command was run")
@@ -64,8 +64,8 @@ func TestExecInterruptedWhileReadyStopsTheCommandAndFails(t *testing.T) {
 	exec.interrupt()
 	s.exits(exec.end(), 9, "it was told")
 	run := s.runOf("worker-01")
-	s.until(run, workflows.RequestorFailed)
-	s.mustShow("worker-01", run.GetRunID(), workflows.RequestorFailed)
+	s.until(run, api.RequestorFailed)
+	s.mustShow("worker-01", run.GetRunID(), api.RequestorFailed)
 	s.mustDrydock("cancel", "worker-01", "--release", "--wait")
 }
 
@@ -81,8 +81,8 @@ func TestExecHoldsTheNodeWhileTheCommandLives(t *testing.T) {
 	s := newSite(t, "")
 	r := s.drydock("exec", "worker-01", "--ready-timeout", "3s", "--", "sleep", "5")
 	s.exits(r, 0)
-	result := s.mustEnd(s.runOf("worker-01"), workflows.Completed)
-	if slices.ContainsFunc(result.Transitions, func(t workflows.Transition) bool { return t.Phase == workflows.RequestorFailed }) {
+	result := s.mustEnd(s.runOf("worker-01"), api.Completed)
+	if slices.ContainsFunc(result.Transitions, func(t api.Transition) bool { return t.Phase == api.RequestorFailed }) {
 		t.Errorf("the ready timeout passed while the command lived: %+v", result.Transitions)
 	}
 }
@@ -96,7 +96,7 @@ func TestRolloutGoesOnAfterAFailureWhereAskedTo(t *testing.T) {
 		"--", "test", "{node}", "!=", "worker-04")
 	s.exits(r, 1, "7 nodes: 5 done, 1 failed, 1 skipped", "--include-control-plane", "exit status 1")
 	failed := s.runOf("worker-04")
-	s.mustShow("worker-04", failed.GetRunID(), workflows.RequestorFailed)
+	s.mustShow("worker-04", failed.GetRunID(), api.RequestorFailed)
 	s.mustBeFree("worker-19")
 	s.mustDrydock("retry", "worker-04")
 	s.mustDrydock("done", "worker-04", "--wait")
@@ -110,8 +110,8 @@ func TestRolloutStopsAtTheFirstFailure(t *testing.T) {
 	s.exits(s.drydock("rollout", "worker-01", "--", "true"), 2, "--yes")
 	r := s.drydock("rollout", "worker-01", "worker-02", "worker-03", "--yes", "--", "test", "{node}", "=", "worker-01")
 	s.exits(r, 1, "3 nodes: 1 done, 1 failed, 1 not started", "another node failed")
-	s.until(s.runOf("worker-02"), workflows.RequestorFailed)
-	if _, err := s.temporal.DescribeWorkflowExecution(s.ctx, workflows.MaintenanceID(s.cluster, "worker-03", "ops"), ""); err == nil {
+	s.until(s.runOf("worker-02"), api.RequestorFailed)
+	if _, err := s.temporal.DescribeWorkflowExecution(s.ctx, api.MaintenanceID(s.cluster, "worker-03", "ops"), ""); err == nil {
 		t.Error("worker-03 was started")
 	}
 }
@@ -133,12 +133,12 @@ func TestRolloutInterruptedCancelsWhatWaitsAndFinishesWhatRuns(t *testing.T) {
 	})
 	rollout.interrupt()
 	rollout.says("interrupted")
-	s.mustEnd(s.runOf(second), workflows.Cancelled)
+	s.mustEnd(s.runOf(second), api.Cancelled)
 	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	s.exits(rollout.end(), 3, "3 nodes: 1 done, 1 cancelled, 1 not started")
-	s.mustEnd(s.runOf(first), workflows.Completed)
+	s.mustEnd(s.runOf(first), api.Completed)
 	if _, err := os.Stat(filepath.Join(dir, second)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the command was run on %s", second)
 	}

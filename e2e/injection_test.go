@@ -7,7 +7,7 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 // foreign are names that would mean something else in an ID, a URL, a list query, a template, a patch or a shell.
@@ -63,7 +63,7 @@ func TestForeignNamesAreRefusedEverywhere(t *testing.T) {
 	if touched := s.touched(); len(touched) > 0 {
 		t.Errorf("nodes were touched: %+v", touched)
 	}
-	if asked := s.signalsTo(workflows.SchedulerID(s.cluster)); len(asked) > 0 {
+	if asked := s.signalsTo(api.SchedulerID(s.cluster)); len(asked) > 0 {
 		t.Errorf("the scheduler was asked: %v", asked)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 // badInputs are inputs of a maintenance, each with what the refusal has to name.
@@ -57,8 +57,8 @@ func TestBadInputIsRefusedAndNothingStarts(t *testing.T) {
 	}
 	s.sub("no input", func(s *site) {
 		run, err := s.temporal.ExecuteWorkflow(s.ctx, client.StartWorkflowOptions{
-			ID: s.name + "/none", TaskQueue: workflows.TaskQueue(s.cluster, "drydock"),
-		}, workflows.NodeMaintenanceType)
+			ID: s.name + "/none", TaskQueue: api.TaskQueue(s.cluster, "drydock"),
+		}, api.NodeMaintenanceType)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +67,7 @@ func TestBadInputIsRefusedAndNothingStarts(t *testing.T) {
 	if touched := s.touched(); len(touched) > 0 {
 		t.Errorf("nodes were touched: %+v", touched)
 	}
-	if asked := s.signalsTo(workflows.SchedulerID(s.cluster)); len(asked) > 0 {
+	if asked := s.signalsTo(api.SchedulerID(s.cluster)); len(asked) > 0 {
 		t.Errorf("the scheduler was asked: %v", asked)
 	}
 	s.eventually("nothing but the scheduler runs", func() error {
@@ -83,8 +83,8 @@ func (s *site) refused(run client.WorkflowRun, names ...string) {
 	s.Helper()
 	_, err := s.end(run)
 	var refused *temporal.ApplicationError
-	if !errors.As(err, &refused) || refused.Type() != workflows.ErrorInvalidSpec || !refused.NonRetryable() {
-		s.Fatalf("the workflow ended with %v, want it to fail with %s", err, workflows.ErrorInvalidSpec)
+	if !errors.As(err, &refused) || refused.Type() != api.ErrorInvalidSpec || !refused.NonRetryable() {
+		s.Fatalf("the workflow ended with %v, want it to fail with %s", err, api.ErrorInvalidSpec)
 	}
 	for _, name := range names {
 		if !strings.Contains(refused.Message(), name) {
@@ -115,8 +115,8 @@ func TestANodeThatDoesNotExistFailsWithASuggestion(t *testing.T) {
 	run := s.begin("worker-1")
 	_, err := s.end(run)
 	var failed *temporal.ApplicationError
-	if !errors.As(err, &failed) || failed.Type() != workflows.ErrorNodeNotFound {
-		t.Fatalf("it ended with %v, want %s", err, workflows.ErrorNodeNotFound)
+	if !errors.As(err, &failed) || failed.Type() != api.ErrorNodeNotFound {
+		t.Fatalf("it ended with %v, want %s", err, api.ErrorNodeNotFound)
 	}
 	if !strings.Contains(failed.Message(), "worker-1;") || !strings.Contains(failed.Message(), "worker-01") {
 		t.Errorf("%q does not suggest worker-01", failed.Message())

@@ -11,20 +11,20 @@ import (
 	"go.temporal.io/sdk/client"
 	corev1 "k8s.io/api/core/v1"
 
+	"drydock/api"
 	"drydock/k8s"
-	"drydock/workflows"
 )
 
 func TestReadyTimeoutKeepsTheNodeOutUntilRetryAndDone(t *testing.T) {
 	s := newSite(t, "")
 	before := s.imprint("worker-01")
 	run := s.beginWith("worker-01", `"readyTimeout":"2s"`)
-	s.until(run, workflows.Ready)
-	status := s.until(run, workflows.RequestorFailed)
+	s.until(run, api.Ready)
+	status := s.until(run, api.RequestorFailed)
 	if !strings.Contains(status.Failure, "readyTimeout") {
 		t.Errorf("failure = %q", status.Failure)
 	}
-	s.mustShow("worker-01", run.GetRunID(), workflows.RequestorFailed)
+	s.mustShow("worker-01", run.GetRunID(), api.RequestorFailed)
 	if !slices.Equal(s.holders(), []string{"worker-01"}) {
 		t.Errorf("holders = %v, want the slot kept", s.holders())
 	}
@@ -32,16 +32,16 @@ func TestReadyTimeoutKeepsTheNodeOutUntilRetryAndDone(t *testing.T) {
 		t.Errorf("events: %+v", warned)
 	}
 
-	s.signal(run, workflows.MsgRetry, nil)
-	s.until(run, workflows.Ready)
-	if _, err := s.tell(run, workflows.MsgExtend, map[string]string{"for": "1h"}); err != nil {
+	s.signal(run, api.MsgRetry, nil)
+	s.until(run, api.Ready)
+	if _, err := s.tell(run, api.MsgExtend, map[string]string{"for": "1h"}); err != nil {
 		t.Fatal(err)
 	}
 	status = s.mustStatus(run)
 	if left := time.Until(*status.ReadyDeadline); left < 59*time.Minute || left > time.Hour {
 		t.Errorf("an hour's extension leaves %s", left)
 	}
-	s.mustShow("worker-01", run.GetRunID(), workflows.Ready)
+	s.mustShow("worker-01", run.GetRunID(), api.Ready)
 	s.done(run)
 	s.back("worker-01", before)
 }
@@ -50,8 +50,8 @@ func TestReadyTimeoutReleasesWhereAskedTo(t *testing.T) {
 	s := newSite(t, "")
 	before := s.imprint("worker-01")
 	run := s.beginWith("worker-01", `"readyTimeout":"1s","onReadyTimeout":"release"`)
-	result := s.mustEnd(run, workflows.Completed)
-	if !slices.ContainsFunc(result.Transitions, func(t workflows.Transition) bool { return strings.Contains(t.Message, "readyTimeout") }) {
+	result := s.mustEnd(run, api.Completed)
+	if !slices.ContainsFunc(result.Transitions, func(t api.Transition) bool { return strings.Contains(t.Message, "readyTimeout") }) {
 		t.Errorf("the result does not tell why: %+v", result.Transitions)
 	}
 	s.back("worker-01", before)
@@ -61,22 +61,22 @@ func TestAFailedRequestorDecidesLater(t *testing.T) {
 	s := newSite(t, "")
 	before := s.imprint("worker-01")
 	run := s.begin("worker-01")
-	s.until(run, workflows.Ready)
+	s.until(run, api.Ready)
 	for n := range 2 {
-		s.signal(run, workflows.MsgFailed, workflows.FailedMessage{Reason: fmt.Sprintf("try %d", n)})
-		if status := s.until(run, workflows.RequestorFailed); status.Failure != fmt.Sprintf("try %d", n) || status.ReadyDeadline != nil {
+		s.signal(run, api.MsgFailed, api.FailedMessage{Reason: fmt.Sprintf("try %d", n)})
+		if status := s.until(run, api.RequestorFailed); status.Failure != fmt.Sprintf("try %d", n) || status.ReadyDeadline != nil {
 			t.Errorf("failure %q, deadline %v", status.Failure, status.ReadyDeadline)
 		}
-		s.mustShow("worker-01", run.GetRunID(), workflows.RequestorFailed)
-		s.signal(run, workflows.MsgRetry, nil)
-		if status := s.until(run, workflows.Ready); status.Failure != "" {
+		s.mustShow("worker-01", run.GetRunID(), api.RequestorFailed)
+		s.signal(run, api.MsgRetry, nil)
+		if status := s.until(run, api.Ready); status.Failure != "" {
 			t.Errorf("failure %q after retry", status.Failure)
 		}
-		s.mustShow("worker-01", run.GetRunID(), workflows.Ready)
+		s.mustShow("worker-01", run.GetRunID(), api.Ready)
 	}
 	// Done counts where the requestor had failed, too: somebody has repaired it meanwhile.
-	s.signal(run, workflows.MsgFailed, nil)
-	s.until(run, workflows.RequestorFailed)
+	s.signal(run, api.MsgFailed, nil)
+	s.until(run, api.RequestorFailed)
 	s.done(run)
 	s.back("worker-01", before)
 }
@@ -99,7 +99,7 @@ func TestAReplacedNodeIsAdoptedWhileReady(t *testing.T) {
 		t.Fatal("the node was not replaced")
 	}
 	s.untilHeldAnew("worker-01", run)
-	if phase := s.mustStatus(run).Phase; phase != workflows.Ready {
+	if phase := s.mustStatus(run).Phase; phase != api.Ready {
 		t.Errorf("phase = %s", phase)
 	}
 	s.done(run)
@@ -111,7 +111,7 @@ func TestAReplacedNodeIsAdoptedWhileReady(t *testing.T) {
 func (s *site) watched(run interface{ GetRunID() string }) {
 	s.Helper()
 	s.eventually("the scheduler watches the holder", func() error {
-		described, err := s.temporal.DescribeWorkflowExecution(s.ctx, workflows.SchedulerID(s.cluster), "")
+		described, err := s.temporal.DescribeWorkflowExecution(s.ctx, api.SchedulerID(s.cluster), "")
 		if err != nil {
 			return err
 		}
@@ -133,7 +133,7 @@ func TestAReplacedNodeEndsTheMaintenanceWhereAskedTo(t *testing.T) {
 	s.untilHeld(run)
 	s.watched(run)
 	s.createNode(s.deleteNode("worker-01"))
-	s.mustEnd(run, workflows.NodeGone)
+	s.mustEnd(run, api.NodeGone)
 	s.back("worker-01", before)
 	s.slotFree("worker-01")
 }
@@ -143,21 +143,21 @@ func TestANodeDeletedBeforeReadyIsGone(t *testing.T) {
 	ns := s.namespace()
 	s.guarded(ns, "web", "worker-01")
 	draining := s.begin("worker-01")
-	s.until(draining, workflows.Draining)
+	s.until(draining, api.Draining)
 	s.refusedOnce(ns)
 	pending := s.begin("worker-02")
 	s.waitsFor(pending, "maxParallel 1")
 
 	s.deleteNode("worker-02")
-	s.mustEnd(pending, workflows.NodeGone)
+	s.mustEnd(pending, api.NodeGone)
 	s.deleteNode("worker-01")
-	s.mustEnd(draining, workflows.NodeGone)
+	s.mustEnd(draining, api.NodeGone)
 	s.slotFree("worker-01")
 	if accepted := s.accepted(ns); len(accepted) > 0 {
 		t.Errorf("evicted: %v", accepted)
 	}
 	// The slot is of use to the next one.
-	s.until(s.begin("worker-03"), workflows.Ready)
+	s.until(s.begin("worker-03"), api.Ready)
 }
 
 func TestAPersonWhoUncordonsIsToldThreeTimes(t *testing.T) {
@@ -229,7 +229,7 @@ func TestNodesReplacedOneAfterTheOtherAreAllAdopted(t *testing.T) {
 // untilAdopting waits until a maintenance knows that its node is gone.
 func (s *site) untilAdopting(run client.WorkflowRun) {
 	s.Helper()
-	s.untilStatus(run, "aware of the deletion", func(status workflows.Status) bool {
+	s.untilStatus(run, "aware of the deletion", func(status api.Status) bool {
 		return strings.Contains(status.Transitions[len(status.Transitions)-1].Message, "adopted")
 	})
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 func TestOneMaintenanceFromStartToEnd(t *testing.T) {
@@ -15,8 +15,8 @@ func TestOneMaintenanceFromStartToEnd(t *testing.T) {
 	t.Cleanup(func() { s.patchNode("worker-01", `{"metadata":{"annotations":{"`+theirs+`":null}}}`) })
 	before := s.imprint("worker-01")
 	run := s.beginWith("worker-01", `"reason":"kernel","ticket":"OPS-7"`)
-	s.until(run, workflows.Ready)
-	s.mustShow("worker-01", run.GetRunID(), workflows.Ready)
+	s.until(run, api.Ready)
+	s.mustShow("worker-01", run.GetRunID(), api.Ready)
 	if a := s.node("worker-01").Annotations; a[ours] != "true" || a[theirs] != "true" {
 		t.Errorf("autoscalers may remove the node: %v", a)
 	}

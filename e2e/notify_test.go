@@ -10,8 +10,8 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"drydock/workflows"
-	"drydock/workflows/notices"
+	"drydock/api"
+	"drydock/rules/notices"
 )
 
 // downFor is how long one of the receivers does not answer.
@@ -76,10 +76,10 @@ channels:
 	s.guarded(ns, "web", "worker-01")
 	run := s.beginWith("worker-01", `"owner":"team-metal","ticket":"CHG-7","sla":{"after":"2s"},"validation":{"signal":true}`)
 	other := s.beginWith("worker-02", `"approval":true`)
-	s.until(other, workflows.AwaitingApproval)
+	s.until(other, api.AwaitingApproval)
 	s.exits(s.drydock("approve", "worker-03"), 1)
 	s.mustDrydock("deny", "worker-02", "--comment", "not now")
-	s.mustEnd(other, workflows.Cancelled)
+	s.mustEnd(other, api.Cancelled)
 
 	s.blockedBy(run, "DisruptionBudget")
 	s.within(patience, "the SLA expires", func() error {
@@ -89,14 +89,14 @@ channels:
 		return nil
 	})
 	s.allow(ns, "web")
-	s.until(run, workflows.Ready)
+	s.until(run, api.Ready)
 	s.mustDrydock("failed", "worker-01", "--reason", "no power")
 	s.mustDrydock("retry", "worker-01")
 	s.mustDrydock("done", "worker-01")
-	s.until(run, workflows.Validating)
+	s.until(run, api.Validating)
 	s.exits(s.drydock("status", "worker-01"), 0, "MaintenanceIncomplete", "no power", "team-metal", "Validating")
 	s.mustDrydock("validated", "worker-01", "--comment", "burn-in passed")
-	s.mustEnd(run, workflows.Completed)
+	s.mustEnd(run, api.Completed)
 	if took := time.Since(late); took > downFor {
 		t.Errorf("the maintenance took %s: whether a dead channel delays it cannot be told", took)
 	}
@@ -110,7 +110,7 @@ channels:
 	}
 	denied := []notices.State{notices.MaintenanceUnknown, notices.AwaitingApproval, notices.MaintenanceEnded, notices.MaintenanceCancelled}
 	events := r.untilTold("/events", run, table...)
-	for i, phase := range []workflows.Phase{
+	for i, phase := range []api.Phase{
 		"Pending", "Pending", "Cordoning", "Draining", "Ready", "RequestorFailed", "Ready", "Validating", "Validating", "Completed",
 	} {
 		if e := events[i]; e.Phase != string(phase) || e.Ticket != "CHG-7" || e.Owner != "team-metal" || e.Node != "worker-01" {

@@ -13,8 +13,8 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 
+	"drydock/api"
 	"drydock/deploy/devstack"
-	"drydock/workflows"
 )
 
 // cable carries connections to a server, and can be cut.
@@ -116,7 +116,7 @@ func TestADrainCutOffFromTemporalStopsAndGoesOnLater(t *testing.T) {
 	s.guarded(ns, "web", "worker-01")
 	pod := s.one(ns, "web")
 	run := s.begin("worker-01")
-	s.until(run, workflows.Draining)
+	s.until(run, api.Draining)
 	s.refusedOnce(ns)
 	cable.cut()
 	// The server takes the drain for lost when its heartbeats have been missing for ten seconds, and gives it to
@@ -137,7 +137,7 @@ func TestADrainCutOffFromTemporalStopsAndGoesOnLater(t *testing.T) {
 	})
 	s.mustStay(pod)
 	s.connect(cable)
-	s.until(run, workflows.Ready)
+	s.until(run, api.Ready)
 	if times := s.accepted(ns)[pod.Name]; times != 1 {
 		t.Errorf("the eviction was accepted %d times", times)
 	}
@@ -162,17 +162,17 @@ func TestAnAPIServerThatIsAwayIsWaitedFor(t *testing.T) {
 	s.startWorker()
 	before := s.imprint("worker-01")
 	run := s.begin("worker-01")
-	s.until(run, workflows.Pending)
+	s.until(run, api.Pending)
 	s.refuses(cable)
 	s.connect(cable)
 	s.untilHeld(run)
 
 	// What brings the node back must succeed however long it takes.
 	cable.cut()
-	s.signal(run, workflows.MsgDone, nil)
-	s.until(run, workflows.Releasing)
+	s.signal(run, api.MsgDone, nil)
+	s.until(run, api.Releasing)
 	s.refuses(cable)
 	s.connect(cable)
-	s.mustEnd(run, workflows.Completed)
+	s.mustEnd(run, api.Completed)
 	s.back("worker-01", before)
 }

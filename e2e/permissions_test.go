@@ -12,7 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/activities"
+	"drydock/api"
 )
 
 func TestAMissingPermissionFailsAtOnceAndIsNamed(t *testing.T) {
@@ -34,8 +34,8 @@ func TestAMissingPermissionFailsAtOnceAndIsNamed(t *testing.T) {
 	})
 	_, err := s.end(run)
 	var failed *temporal.ApplicationError
-	if !errors.As(err, &failed) || failed.Type() != activities.ErrorMissingPermission || !strings.Contains(failed.Message(), "pods/eviction") {
-		t.Errorf("it ended with %v, want %s that names pods/eviction", err, activities.ErrorMissingPermission)
+	if !errors.As(err, &failed) || failed.Type() != api.ErrorMissingPermission || !strings.Contains(failed.Message(), "pods/eviction") {
+		t.Errorf("it ended with %v, want %s that names pods/eviction", err, api.ErrorMissingPermission)
 	}
 	s.back("worker-01", before)
 	s.slotFree("worker-01")

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/workflows"
-	"drydock/workflows/preflight"
+	"drydock/api"
+	"drydock/rules/preflight"
 )
 
 // preflightOf runs the command line's preflight of a node, and checks its exit status.
@@ -140,8 +140,8 @@ func TestPreflightFromTheTemporalCommandLine(t *testing.T) {
 func (s *site) preflightAs(input string) client.WorkflowRun {
 	s.Helper()
 	run, err := s.temporal.ExecuteWorkflow(s.ctx, client.StartWorkflowOptions{
-		TaskQueue: workflows.TaskQueue(s.cluster, "drydock"),
-	}, workflows.PreflightType, json.RawMessage(input))
+		TaskQueue: api.TaskQueue(s.cluster, "drydock"),
+	}, api.PreflightType, json.RawMessage(input))
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -196,14 +196,14 @@ func TestAMaintenanceFailsOnItsPreflight(t *testing.T) {
 	s.pod(ns, "bare", "worker-01")
 	before := s.imprint("worker-01")
 	_, err := s.end(s.beginWith("worker-01", `"preflight":"fail"`))
-	if err == nil || !strings.Contains(err.Error(), workflows.ErrorPreflightFailed) || !strings.Contains(err.Error(), ns+"/bare") {
+	if err == nil || !strings.Contains(err.Error(), api.ErrorPreflightFailed) || !strings.Contains(err.Error(), ns+"/bare") {
 		t.Errorf("it ended with %v", err)
 	}
 	if after := s.imprint("worker-01"); after != before {
 		t.Errorf("the node was %s and is %s", before, after)
 	}
 	run := s.beginWith("worker-01", `"preflight":"fail","drain":{"force":true}`)
-	s.until(run, workflows.Ready)
+	s.until(run, api.Ready)
 	s.done(run)
 }
 
@@ -212,23 +212,23 @@ func TestAMaintenanceWaitsForItsPreflight(t *testing.T) {
 	ns := s.namespace()
 	bare := s.pod(ns, "bare", "worker-01")
 	run := s.beginWith("worker-01", `"preflight":"wait"`)
-	s.untilStatus(run, "waiting for the bare pod", func(status workflows.Status) bool {
-		return status.Phase == workflows.Pending && strings.Contains(status.WaitingFor, ns+"/bare")
+	s.untilStatus(run, "waiting for the bare pod", func(status api.Status) bool {
+		return status.Phase == api.Pending && strings.Contains(status.WaitingFor, ns+"/bare")
 	})
 	s.exits(s.drydock("status", "worker-01"), 0, ns+"/bare")
 	if err := s.kube.CoreV1().Pods(ns).Delete(s.ctx, bare.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}); err != nil {
 		t.Fatal(err)
 	}
-	s.until(run, workflows.Ready)
+	s.until(run, api.Ready)
 	s.done(run)
 
 	s.pod(ns, "another", "worker-02")
 	run = s.beginWith("worker-02", `"preflight":"wait"`)
-	s.untilStatus(run, "waiting for the bare pod", func(status workflows.Status) bool {
+	s.untilStatus(run, "waiting for the bare pod", func(status api.Status) bool {
 		return strings.Contains(status.WaitingFor, ns+"/another")
 	})
-	s.signal(run, workflows.MsgCancel, nil)
-	s.mustEnd(run, workflows.Cancelled)
+	s.signal(run, api.MsgCancel, nil)
+	s.mustEnd(run, api.Cancelled)
 	if wrote := s.requests(`worker-02`, func(r request) bool { return r.Object.Resource == "nodes" && r.Verb == "patch" }); len(wrote) > 0 {
 		t.Errorf("the worker touched the node: %+v", wrote)
 	}

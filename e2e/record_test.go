@@ -13,7 +13,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 // recordTo is the folder to which the histories of the tests' workflows are written, so that later builds can be shown
@@ -29,7 +29,7 @@ func (s *site) record() {
 		return
 	}
 	page, err := s.temporal.ListWorkflow(s.ctx, &workflowservice.ListWorkflowExecutionsRequest{
-		Query: fmt.Sprintf("TaskQueue = '%s'", workflows.TaskQueue(s.cluster, "drydock")),
+		Query: fmt.Sprintf("TaskQueue = '%s'", api.TaskQueue(s.cluster, "drydock")),
 	})
 	if err != nil {
 		s.Error(err)

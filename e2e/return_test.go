@@ -19,9 +19,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"drydock/workflows"
-	"drydock/workflows/notices"
-	"drydock/workflows/record"
+	"drydock/api"
+	"drydock/rules/notices"
+	"drydock/rules/record"
 )
 
 // checksFile is what Drydock ships for workers that run Jobs, look at DaemonSets and show conditions.
@@ -164,10 +164,10 @@ hooks:
 	if n := s.node(node); n.Spec.Unschedulable {
 		t.Error("cordoned before its time")
 	}
-	s.untilStatus(run, "the hook is waited for", func(status workflows.Status) bool { return slices.Contains(status.OpenHooks, "move-storage") })
+	s.untilStatus(run, "the hook is waited for", func(status api.Status) bool { return slices.Contains(status.OpenHooks, "move-storage") })
 	s.exits(s.drydock("hook-done", node, "other"), 1, "move-storage")
 	s.mustDrydock("skip-hook", node, "move-storage", "--comment", "no storage here")
-	s.until(run, workflows.Ready)
+	s.until(run, api.Ready)
 	s.showsConditions(node, "Drained", "MaintenanceInProgress")
 	if silenced := r.requests("/silences"); len(silenced) != 1 || !strings.Contains(silenced[0].body, node) || len(r.requests("/unsilence/silence-1")) != 0 {
 		t.Errorf("silenced %+v", silenced)
@@ -175,8 +175,8 @@ hooks:
 	waits := s.spawn("done", node, "--wait")
 
 	s.sub("not restarted, and not good", func(s *site) {
-		status := s.untilStatus(run, "the validation fails", func(status workflows.Status) bool { return strings.Contains(status.Failure, "newBootID") })
-		if status.Phase != workflows.Validating || !strings.Contains(status.Failure, "smoke") {
+		status := s.untilStatus(run, "the validation fails", func(status api.Status) bool { return strings.Contains(status.Failure, "newBootID") })
+		if status.Phase != api.Validating || !strings.Contains(status.Failure, "smoke") {
 			s.Errorf("%s: %s", status.Phase, status.Failure)
 		}
 		if !s.node(node).Spec.Unschedulable || !slices.Equal(s.holders(), []string{node}) {
@@ -189,7 +189,7 @@ hooks:
 	s.reboot(node, "boot-2")
 	r.good.Store(true)
 	s.mustDrydock("retry", node)
-	result := s.mustEnd(run, workflows.Completed)
+	result := s.mustEnd(run, api.Completed)
 	s.back(node, before)
 	s.showsConditions(node)
 	s.eventually("the closing is called", func() error {
@@ -259,7 +259,7 @@ channels:
 	s.startWorker()
 	s.exits(s.drydock("start", "worker-01", "--requestor", "ops", "--notify", "pager", "--wait"), 1, `no channel "pager"`)
 	run := s.beginWith("worker-01", `"notify":["unsigned","away"]`)
-	s.until(run, workflows.Ready)
+	s.until(run, api.Ready)
 	s.done(run)
 	s.within(2*patience, "the doctor sees both", func() error {
 		found := found(s.doctored())
@@ -274,20 +274,20 @@ channels:
 func TestPeopleDecide(t *testing.T) {
 	s := newSite(t, "hooks: {move-storage: {signal: {}}}")
 	run := s.beginWith("worker-01", `"approval":true,"hooks":{"beforeRelease":["move-storage"]},"validation":{"signal":true}`)
-	s.until(run, workflows.AwaitingApproval)
+	s.until(run, api.AwaitingApproval)
 	if touched := s.touched(); len(touched) > 0 {
 		t.Errorf("touched before the approval: %+v", touched)
 	}
 	s.mustDrydock("approve", "worker-01", "--comment", "go")
-	s.until(run, workflows.Ready)
+	s.until(run, api.Ready)
 	s.mustDrydock("done", "worker-01")
-	s.until(run, workflows.Validating)
+	s.until(run, api.Validating)
 	s.mustDrydock("validation-failed", "worker-01", "--comment", "fan is loud")
 	s.exits(s.drydock("validation-failed", "worker-01"), 0, "already")
 	s.mustBeHeld("worker-01", run.GetRunID())
 	s.mustDrydock("validated", "worker-01", "--comment", "fan replaced")
-	s.untilStatus(run, "the hook is waited for", func(status workflows.Status) bool { return slices.Contains(status.OpenHooks, "move-storage") })
+	s.untilStatus(run, "the hook is waited for", func(status api.Status) bool { return slices.Contains(status.OpenHooks, "move-storage") })
 	s.mustDrydock("hook-done", "worker-01", "move-storage")
-	s.mustEnd(run, workflows.Completed)
+	s.mustEnd(run, api.Completed)
 	s.exits(s.drydock("history", "worker-01", "--details"), 0, "go", "fan is loud", "fan replaced", "move-storage")
 }

@@ -11,7 +11,7 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 func TestTheSchedulerTerminatedByHandComesBackWithWhatItKnew(t *testing.T) {
@@ -21,7 +21,7 @@ func TestTheSchedulerTerminatedByHandComesBackWithWhatItKnew(t *testing.T) {
 	runs := map[string]client.WorkflowRun{}
 	for _, name := range []string{"worker-01", "worker-02"} {
 		runs[name] = s.begin(name)
-		s.until(runs[name], workflows.Ready)
+		s.until(runs[name], api.Ready)
 	}
 	for _, name := range []string{"worker-03", "worker-04"} {
 		runs[name] = s.begin(name)
@@ -31,13 +31,13 @@ func TestTheSchedulerTerminatedByHandComesBackWithWhatItKnew(t *testing.T) {
 
 	s.terminateScheduler()
 	s.within(45*time.Second, "the scheduler is back", func() error {
-		described, err := s.temporal.DescribeWorkflowExecution(s.ctx, workflows.SchedulerID(s.cluster), "")
+		described, err := s.temporal.DescribeWorkflowExecution(s.ctx, api.SchedulerID(s.cluster), "")
 		if err == nil && described.WorkflowExecutionInfo.CloseTime != nil {
 			err = errors.New("it does not run")
 		}
 		return err
 	})
-	var state workflows.State
+	var state api.State
 	s.eventually("it is rebuilt", func() error {
 		if state = s.state(); state.Rebuilding || state.PendingAll != 2 {
 			return fmt.Errorf("%+v", state)
@@ -60,9 +60,9 @@ func TestTheSchedulerTerminatedByHandComesBackWithWhatItKnew(t *testing.T) {
 	s.mustDrydock("thaw", "--by", "incident-4711")
 	s.waitsFor(runs["worker-03"], "maxParallel 2")
 	s.done(runs["worker-01"])
-	s.until(runs["worker-03"], workflows.Ready)
+	s.until(runs["worker-03"], api.Ready)
 	s.done(runs["worker-02"])
-	s.until(runs["worker-04"], workflows.Ready)
+	s.until(runs["worker-04"], api.Ready)
 	s.done(runs["worker-03"])
 	s.done(runs["worker-04"])
 	if most := s.nobodyHolds(nodes); most != 2 {
@@ -72,7 +72,7 @@ func TestTheSchedulerTerminatedByHandComesBackWithWhatItKnew(t *testing.T) {
 
 func (s *site) terminateScheduler() {
 	s.Helper()
-	if err := s.temporal.TerminateWorkflow(s.ctx, workflows.SchedulerID(s.cluster), "", "by hand"); err != nil {
+	if err := s.temporal.TerminateWorkflow(s.ctx, api.SchedulerID(s.cluster), "", "by hand"); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -90,7 +90,7 @@ func TestAFreezeEndsWhenEverybodysIsTakenBack(t *testing.T) {
 	s.mustBeFree("worker-01")
 	s.exits(s.drydock("thaw", "--by", "ann"), 1, "bob")
 	s.mustDrydock("thaw", "--all", "--comment", "over")
-	s.until(run, workflows.Ready)
+	s.until(run, api.Ready)
 	// A freeze says nothing to those that run.
 	s.mustDrydock("freeze", "--by", "ann")
 	s.done(run)
@@ -102,10 +102,10 @@ func TestAFreezeOfRunningMaintenancesHoldsADrain(t *testing.T) {
 	before := s.imprint("worker-01")
 	s.guarded(ns, "web", "worker-01")
 	run := s.begin("worker-01")
-	s.until(run, workflows.Draining)
+	s.until(run, api.Draining)
 	s.refusedOnce(ns)
 	s.mustDrydock("freeze", "--by", "ann", "--reason", "incident", "--running")
-	s.untilStatus(run, "held", func(status workflows.Status) bool {
+	s.untilStatus(run, "held", func(status api.Status) bool {
 		return strings.Contains(status.WaitingFor, "thaw") && strings.Contains(status.WaitingFor, "incident")
 	})
 	s.eventually("the drain has stopped", func() error {
@@ -124,7 +124,7 @@ func TestAFreezeOfRunningMaintenancesHoldsADrain(t *testing.T) {
 	})
 	s.mustBeHeld("worker-01", run.GetRunID())
 	s.mustDrydock("thaw", "--by", "ann")
-	s.until(run, workflows.Ready)
+	s.until(run, api.Ready)
 	s.done(run)
 	s.back("worker-01", before)
 }
@@ -132,10 +132,10 @@ func TestAFreezeOfRunningMaintenancesHoldsADrain(t *testing.T) {
 func TestTheSchedulerSurvivesWhatItCannotUse(t *testing.T) {
 	s := newSite(t, "")
 	run := s.begin("worker-01")
-	s.until(run, workflows.Ready)
-	id := workflows.SchedulerID(s.cluster)
+	s.until(run, api.Ready)
+	id := api.SchedulerID(s.cluster)
 	bad := []string{`"text"`, `[]`, `{"nonsense":1}`, `{"id":"x","node":"worker-02","requestor":"","runId":"r"}`, `{"requestId":7}`}
-	for _, name := range []string{workflows.SignalSlotRequest, workflows.SignalSlotRelease} {
+	for _, name := range []string{api.SignalSlotRequest, api.SignalSlotRelease} {
 		for _, payload := range bad {
 			if err := s.temporal.SignalWorkflow(s.ctx, id, "", name, json.RawMessage(payload)); err != nil {
 				t.Fatal(err)
@@ -155,10 +155,10 @@ func TestTheSchedulerSurvivesWhatItCannotUse(t *testing.T) {
 		return nil
 	})
 	for update, payloads := range map[string][]string{
-		workflows.UpdateSetLimits: {`{}`, `{"by":"ann","limits":{"maxParallel":0}}`, `{"by":"ann","limits":{"maxParallel":"many"}}`,
+		api.UpdateSetLimits: {`{}`, `{"by":"ann","limits":{"maxParallel":0}}`, `{"by":"ann","limits":{"maxParallel":"many"}}`,
 			`{"by":"ann","limits":{"groups":[{"name":"x"}]}}`, `"text"`, `{"by":"ann","limit":{}}`},
-		workflows.UpdateFreeze: {`{}`, `[]`, `{"by":"ann","why":"x"}`},
-		workflows.UpdateThaw:   {`{}`, `{"by":"ann"}`},
+		api.UpdateFreeze: {`{}`, `[]`, `{"by":"ann","why":"x"}`},
+		api.UpdateThaw:   {`{}`, `{"by":"ann"}`},
 	} {
 		for _, payload := range payloads {
 			if _, err := s.updateScheduler(update, json.RawMessage(payload)); err == nil {
@@ -173,10 +173,10 @@ func TestTheSchedulerSurvivesWhatItCannotUse(t *testing.T) {
 	s.done(run)
 }
 
-func (s *site) updateScheduler(name string, payload any) (workflows.State, error) {
-	var state workflows.State
+func (s *site) updateScheduler(name string, payload any) (api.State, error) {
+	var state api.State
 	handle, err := s.temporal.UpdateWorkflow(s.ctx, client.UpdateWorkflowOptions{
-		WorkflowID: workflows.SchedulerID(s.cluster), UpdateName: name, Args: []any{payload},
+		WorkflowID: api.SchedulerID(s.cluster), UpdateName: name, Args: []any{payload},
 		WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	if err == nil {

@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 // withSecret pods have something in their specification that nobody else is to see.
@@ -50,7 +50,7 @@ func TestNoSecretIsInAnyHistoryLogOrError(t *testing.T) {
 	say("preflight", "worker-01", "-o", "json")
 	blocked, through := s.begin("worker-01"), s.begin("worker-02")
 	s.blockedBy(blocked, "DisruptionBudget")
-	s.until(through, workflows.Ready)
+	s.until(through, api.Ready)
 	if _, err := s.end(s.begin("worker-00")); err == nil {
 		t.Error("a node that does not exist was maintained")
 	}
@@ -89,7 +89,7 @@ func (s *site) written(atLeast int) map[string][]byte {
 		}
 	}
 	page, err := s.temporal.ListWorkflow(s.ctx, &workflowservice.ListWorkflowExecutionsRequest{
-		Query: fmt.Sprintf("TaskQueue = '%s'", workflows.TaskQueue(s.cluster, "drydock")),
+		Query: fmt.Sprintf("TaskQueue = '%s'", api.TaskQueue(s.cluster, "drydock")),
 	})
 	if err != nil || len(page.Executions) < atLeast {
 		s.Fatalf("%d workflows, %v", len(page.Executions), err)

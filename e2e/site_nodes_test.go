@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"drydock/api"
 	"drydock/k8s"
-	"drydock/workflows"
 )
 
 // Labels by which a test makes a node what it is to be.
@@ -112,16 +112,16 @@ func (s *site) mustBeHeld(name, run string) {
 	held := slices.ContainsFunc(mark.Holders, func(h k8s.Holder) bool { return h.RunID == run })
 	if err != nil || !held || !n.Spec.Unschedulable {
 		s.Fatalf("node %s: want it cordoned and held by %s; unschedulable %t, annotation %s, %v",
-			name, run, n.Spec.Unschedulable, n.Annotations[k8s.HoldersAnnotation], err)
+			name, run, n.Spec.Unschedulable, n.Annotations[api.HoldersAnnotation], err)
 	}
 }
 
 // mustShow checks that a node is held by a run, and waits until its label shows the phase, which it follows.
-func (s *site) mustShow(name, run string, phase workflows.Phase) {
+func (s *site) mustShow(name, run string, phase api.Phase) {
 	s.Helper()
 	s.mustBeHeld(name, run)
 	s.eventually(fmt.Sprintf("node %s shows %s", name, phase), func() error {
-		if label := s.node(name).Labels[k8s.PhaseLabel]; label != string(phase) {
+		if label := s.node(name).Labels[api.PhaseLabel]; label != string(phase) {
 			return fmt.Errorf("its label says %q", label)
 		}
 		return nil
@@ -131,7 +131,7 @@ func (s *site) mustShow(name, run string, phase workflows.Phase) {
 // mustBeFree checks that Drydock has nothing to do with a node.
 func (s *site) mustBeFree(name string) {
 	s.Helper()
-	if n := s.node(name); n.Annotations[k8s.HoldersAnnotation] != "" || n.Spec.Unschedulable {
+	if n := s.node(name); n.Annotations[api.HoldersAnnotation] != "" || n.Spec.Unschedulable {
 		s.Fatalf("node %s is not free: unschedulable %t, annotations %v", name, n.Spec.Unschedulable, n.Annotations)
 	}
 }
@@ -146,7 +146,7 @@ func (s *site) deleteNode(name string) *corev1.Node {
 		Status:     corev1.NodeStatus{Capacity: old.Status.Capacity, Allocatable: old.Status.Allocatable, Addresses: old.Status.Addresses},
 	}
 	for key, value := range old.Labels {
-		if key != k8s.PhaseLabel {
+		if key != api.PhaseLabel {
 			fresh.Labels[key] = value
 		}
 	}

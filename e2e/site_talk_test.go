@@ -10,7 +10,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 // begin starts a maintenance by ops with the defaults of everything else.
@@ -28,7 +28,7 @@ func (s *site) beginWith(node, fields string) client.WorkflowRun {
 // start starts a maintenance from a JSON specification, and returns its run.
 func (s *site) start(node, requestor, spec string) client.WorkflowRun {
 	s.Helper()
-	run, err := s.startAs(workflows.MaintenanceID(s.cluster, node, requestor), spec)
+	run, err := s.startAs(api.MaintenanceID(s.cluster, node, requestor), spec)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -39,35 +39,35 @@ func (s *site) start(node, requestor, spec string) client.WorkflowRun {
 func (s *site) readyNow(node string) client.WorkflowRun {
 	s.Helper()
 	run := s.begin(node)
-	s.until(run, workflows.Ready)
+	s.until(run, api.Ready)
 	return run
 }
 
 // runOf is the present run of ops' maintenance of a node.
 func (s *site) runOf(node string) client.WorkflowRun {
-	return s.temporal.GetWorkflow(s.ctx, workflows.MaintenanceID(s.cluster, node, "ops"), "")
+	return s.temporal.GetWorkflow(s.ctx, api.MaintenanceID(s.cluster, node, "ops"), "")
 }
 
 // startAs starts the workflow as somebody without the command line would, under any ID.
 func (s *site) startAs(id, spec string) (client.WorkflowRun, error) {
 	return s.temporal.ExecuteWorkflow(s.ctx, client.StartWorkflowOptions{
-		ID: id, TaskQueue: workflows.TaskQueue(s.cluster, "drydock"),
+		ID: id, TaskQueue: api.TaskQueue(s.cluster, "drydock"),
 		WorkflowIDConflictPolicy:                 enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
-	}, workflows.NodeMaintenanceType, json.RawMessage(spec))
+	}, api.NodeMaintenanceType, json.RawMessage(spec))
 }
 
 // status asks a maintenance for its status.
-func (s *site) status(run client.WorkflowRun) (workflows.Status, error) {
-	var status workflows.Status
-	value, err := s.temporal.QueryWorkflow(s.ctx, run.GetID(), run.GetRunID(), workflows.QueryStatus)
+func (s *site) status(run client.WorkflowRun) (api.Status, error) {
+	var status api.Status
+	value, err := s.temporal.QueryWorkflow(s.ctx, run.GetID(), run.GetRunID(), api.QueryStatus)
 	if err != nil {
 		return status, err
 	}
 	return status, value.Get(&status)
 }
 
-func (s *site) mustStatus(run client.WorkflowRun) workflows.Status {
+func (s *site) mustStatus(run client.WorkflowRun) api.Status {
 	s.Helper()
 	status, err := s.status(run)
 	if err != nil {
@@ -77,23 +77,23 @@ func (s *site) mustStatus(run client.WorkflowRun) workflows.Status {
 }
 
 // until waits for a maintenance to be in a phase.
-func (s *site) until(run client.WorkflowRun, phase workflows.Phase) workflows.Status {
+func (s *site) until(run client.WorkflowRun, phase api.Phase) api.Status {
 	s.Helper()
-	return s.untilStatus(run, string(phase), func(status workflows.Status) bool { return status.Phase == phase })
+	return s.untilStatus(run, string(phase), func(status api.Status) bool { return status.Phase == phase })
 }
 
 // untilHeld waits until a maintenance is Ready and has nothing left to do but wait for its requestors.
-func (s *site) untilHeld(run client.WorkflowRun) workflows.Status {
+func (s *site) untilHeld(run client.WorkflowRun) api.Status {
 	s.Helper()
-	return s.untilStatus(run, "Ready and waiting", func(status workflows.Status) bool {
-		return status.Phase == workflows.Ready && status.WaitingFor != ""
+	return s.untilStatus(run, "Ready and waiting", func(status api.Status) bool {
+		return status.Phase == api.Ready && status.WaitingFor != ""
 	})
 }
 
 // untilStatus waits for a maintenance to say something of itself.
-func (s *site) untilStatus(run client.WorkflowRun, what string, is func(workflows.Status) bool) workflows.Status {
+func (s *site) untilStatus(run client.WorkflowRun, what string, is func(api.Status) bool) api.Status {
 	s.Helper()
-	var status workflows.Status
+	var status api.Status
 	s.eventually(run.GetID()+" is "+what, func() (err error) {
 		if status, err = s.status(run); err != nil {
 			return err
@@ -127,10 +127,10 @@ func (s *site) tell(run client.WorkflowRun, name string, payload ...any) (effect
 }
 
 // received waits for the n-th message of a name and returns it.
-func (s *site) received(run client.WorkflowRun, name string, n int) workflows.Received {
+func (s *site) received(run client.WorkflowRun, name string, n int) api.Received {
 	s.Helper()
-	var found workflows.Received
-	s.untilStatus(run, fmt.Sprintf("aware of message %d %q", n, name), func(status workflows.Status) bool {
+	var found api.Received
+	s.untilStatus(run, fmt.Sprintf("aware of message %d %q", n, name), func(status api.Status) bool {
 		count := 0
 		for _, m := range status.Messages {
 			if m.Name == name {
@@ -146,11 +146,11 @@ func (s *site) received(run client.WorkflowRun, name string, n int) workflows.Re
 }
 
 // end waits for the end of a maintenance, whichever it is.
-func (s *site) end(run client.WorkflowRun) (workflows.Result, error) {
+func (s *site) end(run client.WorkflowRun) (api.Result, error) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.ctx, patience)
 	defer cancel()
-	var result workflows.Result
+	var result api.Result
 	err := run.Get(ctx, &result)
 	var failed *temporal.ApplicationError
 	var cancelled *temporal.CanceledError
@@ -164,7 +164,7 @@ func (s *site) end(run client.WorkflowRun) (workflows.Result, error) {
 }
 
 // mustEnd waits for the end of a maintenance and checks which it is.
-func (s *site) mustEnd(run client.WorkflowRun, phase workflows.Phase) workflows.Result {
+func (s *site) mustEnd(run client.WorkflowRun, phase api.Phase) api.Result {
 	s.Helper()
 	result, err := s.end(run)
 	if result.Phase != phase {
@@ -176,16 +176,16 @@ func (s *site) mustEnd(run client.WorkflowRun, phase workflows.Phase) workflows.
 // done says that ops is done, and waits until the maintenance has completed.
 func (s *site) done(run client.WorkflowRun) {
 	s.Helper()
-	s.signal(run, workflows.MsgDone, nil)
-	s.mustEnd(run, workflows.Completed)
+	s.signal(run, api.MsgDone, nil)
+	s.mustEnd(run, api.Completed)
 }
 
 // state asks the scheduler.
-func (s *site) state() workflows.State {
+func (s *site) state() api.State {
 	s.Helper()
-	var state workflows.State
+	var state api.State
 	s.eventually("the scheduler answers", func() error {
-		value, err := s.temporal.QueryWorkflow(s.ctx, workflows.SchedulerID(s.cluster), "", workflows.QueryState)
+		value, err := s.temporal.QueryWorkflow(s.ctx, api.SchedulerID(s.cluster), "", api.QueryState)
 		if err != nil {
 			return err
 		}

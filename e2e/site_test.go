@@ -15,9 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"drydock/api"
 	"drydock/deploy/devstack"
 	"drydock/k8s"
-	"drydock/workflows"
 )
 
 // patience is how long a test waits for anything; it is a bound for a broken program, not a measure.
@@ -181,14 +181,14 @@ func (s *site) resetNode(n *corev1.Node) {
 		}
 	}
 	s.patchNode(n.Name, `{"spec":{"unschedulable":null},"metadata":{
-		"labels":{"`+notReadyLabel+`":null,"`+controlPlaneLabel+`":null,"`+k8s.PhaseLabel+`":null},
-		"annotations":{"`+k8s.HoldersAnnotation+`":null}}}`)
+		"labels":{"`+notReadyLabel+`":null,"`+controlPlaneLabel+`":null,"`+api.PhaseLabel+`":null},
+		"annotations":{"`+api.HoldersAnnotation+`":null}}}`)
 }
 
 // running are the IDs of the test's running workflows.
 func (s *site) running() []string {
 	page, err := s.temporal.ListWorkflow(s.ctx, &workflowservice.ListWorkflowExecutionsRequest{
-		Query: fmt.Sprintf("TaskQueue = '%s' AND ExecutionStatus = 'Running'", workflows.TaskQueue(s.cluster, "drydock")),
+		Query: fmt.Sprintf("TaskQueue = '%s' AND ExecutionStatus = 'Running'", api.TaskQueue(s.cluster, "drydock")),
 	})
 	if err != nil {
 		s.Error(err)

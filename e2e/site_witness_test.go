@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"drydock/api"
 	"drydock/deploy/devstack"
-	"drydock/k8s"
 )
 
 // witness sees every version of every node through a watch of its own. What it says of the nodes together was so at
@@ -66,7 +66,7 @@ func (w *witness) fail(err error) {
 func (w *witness) see(kind watch.EventType, n *corev1.Node) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	held := kind != watch.Deleted && n.Annotations[k8s.HoldersAnnotation] != ""
+	held := kind != watch.Deleted && n.Annotations[api.HoldersAnnotation] != ""
 	cordoned := kind != watch.Deleted && n.Spec.Unschedulable
 	if held && !w.held[n.Name] {
 		w.takes[n.Name]++

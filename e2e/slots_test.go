@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 func TestRolloutOf20NodesNeverExceedsTheSlots(t *testing.T) {
@@ -73,14 +73,14 @@ func TestMaxUnavailableCountsANotReadyNode(t *testing.T) {
 	s := newSite(t, "scheduler: {maxParallel: 5, maxUnavailable: 2}")
 	s.ready("worker-20", false)
 	first := s.begin("worker-01")
-	s.until(first, workflows.Ready)
+	s.until(first, api.Ready)
 	second := s.begin("worker-02")
 	s.waitsFor(second, "maxUnavailable 2")
 	s.mustBeFree("worker-02")
 
 	// What makes room is the other node's recovery, which nobody tells Drydock of.
 	s.ready("worker-20", true)
-	s.until(second, workflows.Ready)
+	s.until(second, api.Ready)
 	third := s.begin("worker-03")
 	s.waitsFor(third, "maxUnavailable 2")
 }
@@ -91,7 +91,7 @@ func (s *site) waitsFor(run interface{ GetID() string }, reason string) string {
 	var found string
 	s.eventually(run.GetID()+" waits for "+reason, func() error {
 		for _, p := range s.state().Pending {
-			if workflows.MaintenanceID(s.cluster, p.Node, p.Requestor) == run.GetID() {
+			if api.MaintenanceID(s.cluster, p.Node, p.Requestor) == run.GetID() {
 				if found = p.Reason; strings.Contains(found, reason) {
 					return nil
 				}
@@ -108,7 +108,7 @@ func TestMaxUnavailable0StopsNewNodesAndLetsTheRestGoOn(t *testing.T) {
 	ns := s.namespace()
 	s.guarded(ns, "web", "worker-01")
 	running := s.begin("worker-01")
-	s.until(running, workflows.Draining)
+	s.until(running, api.Draining)
 	s.refusedOnce(ns)
 
 	s.mustDrydock("limits", "set", "--max-unavailable", "0", "--comment", "incident 4711")
@@ -123,19 +123,19 @@ func TestMaxUnavailable0StopsNewNodesAndLetsTheRestGoOn(t *testing.T) {
 	// A node that is down already costs nothing: it may be repaired.
 	s.ready("worker-20", false)
 	s.schedulable("worker-19", false)
-	s.until(s.begin("worker-20"), workflows.Ready)
-	s.until(s.begin("worker-19"), workflows.Ready)
+	s.until(s.begin("worker-20"), api.Ready)
+	s.until(s.begin("worker-19"), api.Ready)
 
 	s.allow(ns, "web")
-	s.until(running, workflows.Ready)
+	s.until(running, api.Ready)
 	s.done(running)
-	if phase := s.mustStatus(stopped).Phase; phase != workflows.Pending {
+	if phase := s.mustStatus(stopped).Phase; phase != api.Pending {
 		t.Errorf("%s is %s, want Pending", stopped.GetID(), phase)
 	}
 	s.mustBeFree("worker-02")
 
 	s.mustDrydock("limits", "set", "--no-max-unavailable", "--comment", "over")
-	s.until(stopped, workflows.Ready)
+	s.until(stopped, api.Ready)
 	var said []string
 	for _, d := range s.state().Decisions {
 		if strings.Contains(d.What, "limits changed") {
@@ -154,11 +154,11 @@ func TestGroupsOfNodesHaveLimitsOfTheirOwn(t *testing.T) {
   - {name: zone, groupBy: [`+corev1.LabelTopologyZone+`], maxUnavailable: 1}
 `)
 	// Every third node is in the same zone.
-	s.until(s.begin("worker-01"), workflows.Ready)
+	s.until(s.begin("worker-01"), api.Ready)
 	other := s.begin("worker-04")
 	s.waitsFor(other, "group zone["+corev1.LabelTopologyZone+"=zone-a] maxUnavailable 1")
-	s.until(s.begin("worker-02"), workflows.Ready)
-	s.until(s.begin("worker-03"), workflows.Ready)
+	s.until(s.begin("worker-02"), api.Ready)
+	s.until(s.begin("worker-03"), api.Ready)
 
 	// A node of zone b that is down keeps the others of its zone in service when the maintenance there is over.
 	s.ready("worker-05", false)
@@ -180,8 +180,8 @@ func TestANodeCordonedByHandStaysCordoned(t *testing.T) {
 	before := s.imprint("worker-01")
 	nodes := s.watchNodes()
 	run := s.begin("worker-01")
-	s.until(run, workflows.Ready)
-	s.mustShow("worker-01", run.GetRunID(), workflows.Ready)
+	s.until(run, api.Ready)
+	s.mustShow("worker-01", run.GetRunID(), api.Ready)
 	s.done(run)
 	s.back("worker-01", before)
 	s.nobodyHolds(nodes)
@@ -199,7 +199,7 @@ func TestPodsOfADrainedNodeRunElsewhere(t *testing.T) {
 	node := s.pods(ns)[0].Spec.NodeName
 	there := s.podsOn(ns, node)
 	run := s.begin(node)
-	s.until(run, workflows.Ready)
+	s.until(run, api.Ready)
 	if left := s.podsOn(ns, node); len(left) > 0 {
 		t.Errorf("the node is Ready with %d pods", len(left))
 	}

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 // tried sends a request as the Temporal UI does in a browser. Payloads are plain JSON.
@@ -122,14 +122,14 @@ func updateOf(id, argument string) inputs {
 	}
 }
 
-func (s *site) untilQueried(id string, phase workflows.Phase) {
+func (s *site) untilQueried(id string, phase api.Phase) {
 	s.Helper()
 	s.eventually(id+" is "+string(phase), func() error {
 		text, err := s.queried(id, "status")
 		if err != nil {
 			return err
 		}
-		var status workflows.Status
+		var status api.Status
 		if err := json.Unmarshal([]byte(text), &status); err != nil {
 			return err
 		}
@@ -147,20 +147,20 @@ func TestAMaintenanceByTheTemporalUIAlone(t *testing.T) {
 	start := startOf(`{"node":"worker-01","requestor":"ops"}`)
 	s.sub("finished by a signal", func(s *site) {
 		s.post(id, "", start)
-		s.untilQueried(id, workflows.Ready)
+		s.untilQueried(id, api.Ready)
 		run := s.runOf("worker-01")
-		s.mustShow("worker-01", s.mustStatus(run).RunID, workflows.Ready)
+		s.mustShow("worker-01", s.mustStatus(run).RunID, api.Ready)
 		s.post(id, "/signal/failed", inputs{"input": payloads(`{"reason":"not yet"}`)})
-		s.untilQueried(id, workflows.RequestorFailed)
+		s.untilQueried(id, api.RequestorFailed)
 		s.post(id, "/signal/retry", inputs{})
-		s.untilQueried(id, workflows.Ready)
+		s.untilQueried(id, api.Ready)
 		s.post(id, "/signal/done", inputs{})
-		s.mustEnd(run, workflows.Completed)
+		s.mustEnd(run, api.Completed)
 		s.back("worker-01", before)
 	})
 	s.sub("finished by an update", func(s *site) {
 		s.post(id, "", start)
-		s.untilQueried(id, workflows.Ready)
+		s.untilQueried(id, api.Ready)
 		var answer struct {
 			Outcome struct {
 				Success encoded `json:"success"`
@@ -171,14 +171,14 @@ func TestAMaintenanceByTheTemporalUIAlone(t *testing.T) {
 			!strings.Contains(string(answer.Outcome.Success.Payloads[0].Data), "ops is done") {
 			s.Errorf("the update answers\n%s", out)
 		}
-		s.mustEnd(s.runOf("worker-01"), workflows.Completed)
+		s.mustEnd(s.runOf("worker-01"), api.Completed)
 		s.back("worker-01", before)
 	})
 	s.sub("cancelled", func(s *site) {
 		s.post("typed-by-hand", "", startOf(`{"node":"worker-01","requestor":"ops","drain":{"mode":"external"}}`))
-		s.untilQueried(id, workflows.Draining)
+		s.untilQueried(id, api.Draining)
 		s.post(id, "/cancel", inputs{})
-		s.mustEnd(s.runOf("worker-01"), workflows.Cancelled)
+		s.mustEnd(s.runOf("worker-01"), api.Cancelled)
 		s.back("worker-01", before)
 	})
 	s.sub("limits", func(s *site) {

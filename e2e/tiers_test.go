@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"drydock/api"
 	"drydock/k8s"
-	"drydock/workflows"
-	"drydock/workflows/drainplan"
+	"drydock/rules/drainplan"
 )
 
 func TestPodsLeaveTierByTier(t *testing.T) {
@@ -37,7 +37,7 @@ func TestPodsLeaveTierByTier(t *testing.T) {
 		{"podType":"Default","podPriority":2000},
 		{"podType":"Default","podPriority":1000},
 		{"podType":"Default","podPriority":2000,"podSelector":{"matchLabels":{"app":"postgres"}}}]}`)
-	var status workflows.Status
+	var status api.Status
 	s.eventually("the command line shows the second tier", func() error {
 		if status = s.shown("worker-01"); status.Drain == nil || status.Drain.Tier != 2 {
 			return fmt.Errorf("%s, drain %+v", status.Phase, status.Drain)
@@ -55,7 +55,7 @@ func TestPodsLeaveTierByTier(t *testing.T) {
 	if !slices.Equal(status.Drain.Targets, want) {
 		t.Errorf("targets = %+v, want %+v", status.Drain.Targets, want)
 	}
-	s.until(run, workflows.Ready)
+	s.until(run, api.Ready)
 	s.lived(pods, "web ends", "web is gone", "postgres ends", "postgres is gone",
 		"cache ends", "cache is gone", "api ends", "api is gone")
 	var evicted []string
@@ -77,7 +77,7 @@ func TestATierOfDaemonSetPodsKeepsThemAwayWhileReady(t *testing.T) {
 	agent := s.one(ns, "agent")
 	pods := s.watchPods(ns)
 	run := s.beginWith("worker-01", `"drain":{"plan":{"include":["Default","DaemonSet"]}}`)
-	s.until(run, workflows.Ready)
+	s.until(run, api.Ready)
 	s.lived(pods, "web ends", "web is gone", "agent ends", "agent is gone")
 	if deleted := s.deletions(ns); len(deleted) != 1 || deleted[0].Object.Name != agent.Name {
 		t.Errorf("deleted: %+v, want only %s", deleted, agent.Name)
@@ -114,7 +114,7 @@ func TestDaemonSetPodsThatTolerateEverythingStay(t *testing.T) {
 	s.deployment(ns, "web", 1, on("worker-01"))
 	network, web := s.one(ns, "network"), s.one(ns, "web")
 	run := s.beginWith("worker-01", `"drain":{"plan":{"include":["Default","DaemonSet"]}}`)
-	status := s.until(run, workflows.Ready)
+	status := s.until(run, api.Ready)
 	s.untilGone(web)
 	s.mustStay(network)
 	if status.Drain == nil || len(status.Drain.Stays) != 1 {
@@ -135,7 +135,7 @@ func TestWithoutAPlanDaemonSetPodsStay(t *testing.T) {
 	s.deployment(ns, "web", 1, on("worker-01"))
 	agent, web := s.one(ns, "agent"), s.one(ns, "web")
 	run := s.begin("worker-01")
-	status := s.until(run, workflows.Ready)
+	status := s.until(run, api.Ready)
 	s.untilGone(web)
 	s.mustStay(agent)
 	if hasTaint(s.node("worker-01"), k8s.MaintenanceTaint.Key) {
@@ -167,9 +167,9 @@ func (s *site) priority(name string, value int32) option {
 }
 
 // shown is the status as the command line has it, which knows more of a drain under way than the workflow.
-func (s *site) shown(node string) workflows.Status {
+func (s *site) shown(node string) api.Status {
 	s.Helper()
-	var status workflows.Status
+	var status api.Status
 	if err := json.Unmarshal([]byte(s.mustDrydock("status", node, "-o", "json")), &status); err != nil {
 		s.Fatal(err)
 	}

@@ -9,8 +9,8 @@ import (
 
 	"go.temporal.io/sdk/client"
 
+	"drydock/api"
 	"drydock/deploy/devstack"
-	"drydock/workflows"
 )
 
 // inEveryPhase begins maintenances and leaves one waiting for a slot, one draining and one Ready.
@@ -30,9 +30,9 @@ func (s *site) inEveryPhase(ns string) (pending, draining, ready client.Workflow
 func (s *site) finish(ns string, pending, draining, ready client.WorkflowRun) {
 	s.Helper()
 	s.done(ready)
-	s.until(pending, workflows.Ready)
+	s.until(pending, api.Ready)
 	s.allow(ns, "web")
-	s.until(draining, workflows.Ready)
+	s.until(draining, api.Ready)
 	s.done(draining)
 	s.done(pending)
 	s.evictedOnce(ns, 1)

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"drydock/api"
 	"drydock/deploy/devstack"
-	"drydock/workflows"
 )
 
 func TestAStoppingWorkerHandsItsDrainOver(t *testing.T) {
@@ -19,7 +19,7 @@ func TestAStoppingWorkerHandsItsDrainOver(t *testing.T) {
 	s.guarded(ns, "web", "worker-01")
 	pod := s.one(ns, "web")
 	run := s.begin("worker-01")
-	s.until(run, workflows.Draining)
+	s.until(run, api.Draining)
 	s.refusedOnce(ns)
 	first := s.worker
 	s.startWorker()
@@ -31,7 +31,7 @@ func TestAStoppingWorkerHandsItsDrainOver(t *testing.T) {
 	t.Logf("stopped within %s", stopped.Sub(began))
 	s.allow(ns, "web")
 	s.within(5*time.Second, "the other worker goes on at once", func() error {
-		if phase := s.mustStatus(run).Phase; phase != workflows.Ready {
+		if phase := s.mustStatus(run).Phase; phase != api.Ready {
 			return errors.New(string(phase))
 		}
 		return nil
@@ -156,7 +156,7 @@ func TestConfiguredDefaultsTakeEffect(t *testing.T) {
 	ns := s.namespace()
 	bare := s.pod(ns, "bare", "worker-01", withEmptyDir)
 	run := s.begin("worker-01")
-	spec := s.until(run, workflows.Ready).Spec
+	spec := s.until(run, api.Ready).Spec
 	s.untilGone(*bare)
 	if spec.ReadyTimeout.Std() != 7*time.Minute || spec.Reason != "standing order" || spec.Drain.Mode != "evict" {
 		t.Errorf("spec = %+v", spec)
@@ -166,8 +166,8 @@ func TestConfiguredDefaultsTakeEffect(t *testing.T) {
 	// The input goes over them, field by field.
 	s.pod(ns, "scratch", "worker-02", withEmptyDir)
 	run = s.beginWith("worker-02", `"drain":{"deleteEmptyDir":false},"reason":"mine"`)
-	status := s.untilStatus(run, "blocked", func(status workflows.Status) bool {
-		return status.WaitingFor != "" && status.Phase == workflows.Draining
+	status := s.untilStatus(run, "blocked", func(status api.Status) bool {
+		return status.WaitingFor != "" && status.Phase == api.Draining
 	})
 	if status.Spec.Reason != "mine" || !status.Spec.Drain.Force || !strings.Contains(status.WaitingFor, "deleteEmptyDir") {
 		t.Errorf("it waits for %q with %+v", status.WaitingFor, status.Spec)
@@ -177,7 +177,7 @@ func TestConfiguredDefaultsTakeEffect(t *testing.T) {
 func TestANamespaceWithoutTheSearchAttributes(t *testing.T) {
 	// One attribute has another type, so that it cannot be registered, and must not be set.
 	temporal, err := devstack.StartTemporal(t.Context(), devstack.TemporalOptions{
-		Dir: filepath.Join(shared.dir, "bare-temporal"), Args: []string{"--search-attribute", workflows.AttributeNode.GetName() + "=Text"},
+		Dir: filepath.Join(shared.dir, "bare-temporal"), Args: []string{"--search-attribute", api.AttributeNode.GetName() + "=Text"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -187,7 +187,7 @@ func TestANamespaceWithoutTheSearchAttributes(t *testing.T) {
 	s.startWorker()
 	before := s.imprint("worker-01")
 	run := s.readyNow("worker-01")
-	s.mustShow("worker-01", run.GetRunID(), workflows.Ready)
+	s.mustShow("worker-01", run.GetRunID(), api.Ready)
 	s.exits(s.drydock("list"), 0, "worker-01")
 
 	// This server is nobody else's, so it is the one to be killed.

@@ -8,12 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-)
 
-// Keys on a node under maintenance.
-const (
-	HoldersAnnotation = "drydock.dev/holders"
-	PhaseLabel        = "drydock.dev/phase"
+	"drydock/api"
 )
 
 // protections keep autoscalers from removing a node that is being worked on.
@@ -46,12 +42,12 @@ type Holder struct {
 // MarkOf reads a node's mark; a node without one has the zero Mark.
 func MarkOf(node *corev1.Node) (Mark, error) {
 	var mark Mark
-	text, ok := node.Annotations[HoldersAnnotation]
+	text, ok := node.Annotations[api.HoldersAnnotation]
 	if !ok {
 		return mark, nil
 	}
 	if err := json.Unmarshal([]byte(text), &mark); err != nil {
-		return mark, fmt.Errorf("annotation %s of node %s is not Drydock's: %w", HoldersAnnotation, node.Name, err)
+		return mark, fmt.Errorf("annotation %s of node %s is not Drydock's: %w", api.HoldersAnnotation, node.Name, err)
 	}
 	return mark, nil
 }
@@ -101,7 +97,7 @@ func holdPatch(node *corev1.Node, mark Mark, holder Holder, phase string) ([]byt
 		if len(patch) == 0 {
 			return nil, nil
 		}
-		return patch.guarded(node, nil, map[string]*string{PhaseLabel: &phase})
+		return patch.guarded(node, nil, map[string]*string{api.PhaseLabel: &phase})
 	}
 	mark.Holders = slices.Clone(mark.Holders)
 	if i >= 0 {
@@ -116,8 +112,8 @@ func holdPatch(node *corev1.Node, mark Mark, holder Holder, phase string) ([]byt
 	if err != nil {
 		return nil, err
 	}
-	annotations[HoldersAnnotation] = new(string(text))
-	return patch.guarded(node, annotations, map[string]*string{PhaseLabel: &phase})
+	annotations[api.HoldersAnnotation] = new(string(text))
+	return patch.guarded(node, annotations, map[string]*string{api.PhaseLabel: &phase})
 }
 
 // releasePatch takes a holder off a node and, with the last one, puts back what was before.
@@ -128,9 +124,9 @@ func releasePatch(node *corev1.Node, mark Mark, workflowID, runID string) ([]byt
 		if err != nil {
 			return nil, err
 		}
-		return nodePatch{}.guarded(node, map[string]*string{HoldersAnnotation: new(string(text))}, nil)
+		return nodePatch{}.guarded(node, map[string]*string{api.HoldersAnnotation: new(string(text))}, nil)
 	}
-	annotations := map[string]*string{HoldersAnnotation: nil}
+	annotations := map[string]*string{api.HoldersAnnotation: nil}
 	for key, value := range mark.Prior {
 		annotations[key] = value
 	}
@@ -145,7 +141,7 @@ func releasePatch(node *corev1.Node, mark Mark, workflowID, runID string) ([]byt
 	if len(changes) > 0 {
 		patch["spec"] = changes
 	}
-	return patch.guarded(node, annotations, map[string]*string{PhaseLabel: nil})
+	return patch.guarded(node, annotations, map[string]*string{api.PhaseLabel: nil})
 }
 
 // nodePatch is a JSON merge patch of a node; null removes.

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"drydock/api"
 	"drydock/k8s"
 	"drydock/k8s/k8stest"
 )
@@ -123,7 +124,7 @@ func expectHeld(t *testing.T, node *corev1.Node, unschedulable bool, holders ...
 	if node.Spec.Unschedulable != unschedulable {
 		t.Errorf("unschedulable = %v", node.Spec.Unschedulable)
 	}
-	if node.Annotations[scaleDown] != "true" || node.Annotations[disrupt] != "true" || node.Labels[k8s.PhaseLabel] == "" {
+	if node.Annotations[scaleDown] != "true" || node.Annotations[disrupt] != "true" || node.Labels[api.PhaseLabel] == "" {
 		t.Errorf("labels %v, annotations %v", node.Labels, node.Annotations)
 	}
 }
@@ -243,13 +244,13 @@ func TestNodeThatSomebodyUncordonedIsReleasedWithoutAWord(t *testing.T) {
 func TestMarkThatIsNotDrydocksStopsEverything(t *testing.T) {
 	for name, text := range map[string]string{"not JSON": "{", "empty": "", "another type": `["ops"]`, "other fields' types": `{"holders":"ops"}`} {
 		t.Run(name, func(t *testing.T) {
-			found := nodeWith(func(n *corev1.Node) { n.Annotations[k8s.HoldersAnnotation] = text })
+			found := nodeWith(func(n *corev1.Node) { n.Annotations[api.HoldersAnnotation] = text })
 			client := fake.NewClientset(found.DeepCopy())
 			_, errHold := k8s.Hold(t.Context(), client, holder("ops", true))
 			_, errRelease := k8s.Release(t.Context(), client, "n1", "w", "r")
 			_, errPhase := k8s.SetPhase(t.Context(), client, k8s.PhaseInput{Node: "n1", WorkflowID: "w", RunID: "r", Phase: "Ready"})
 			for _, err := range []error{errHold, errRelease, errPhase} {
-				if err == nil || !strings.Contains(err.Error(), k8s.HoldersAnnotation) || !strings.Contains(err.Error(), "n1") {
+				if err == nil || !strings.Contains(err.Error(), api.HoldersAnnotation) || !strings.Contains(err.Error(), "n1") {
 					t.Errorf("error = %v", err)
 				}
 			}
@@ -358,7 +359,7 @@ func TestPhaseIsShownByOneRequestUnderAKnownMark(t *testing.T) {
 	in := k8s.PhaseInput{Node: "n1", WorkflowID: "node-maintenance/n1/ops", RunID: "run-ops", Phase: "Ready", Mark: held.Mark}
 	client.ClearActions()
 	uid, err := k8s.SetPhase(t.Context(), client, in)
-	if err != nil || uid != "uid-1" || get(t, client).Labels[k8s.PhaseLabel] != "Ready" || len(client.Actions()) != 2 {
+	if err != nil || uid != "uid-1" || get(t, client).Labels[api.PhaseLabel] != "Ready" || len(client.Actions()) != 2 {
 		t.Errorf("uid %s, error %v, labels %v, requests %v", uid, err, get(t, client).Labels, client.Actions())
 	}
 
@@ -366,7 +367,7 @@ func TestPhaseIsShownByOneRequestUnderAKnownMark(t *testing.T) {
 	hold(t, client, holder("net", true))
 	invalidAsTheServerSays(client)
 	in.Phase = "RequestorFailed"
-	if _, err := k8s.SetPhase(t.Context(), client, in); err != nil || get(t, client).Labels[k8s.PhaseLabel] != "RequestorFailed" {
+	if _, err := k8s.SetPhase(t.Context(), client, in); err != nil || get(t, client).Labels[api.PhaseLabel] != "RequestorFailed" {
 		t.Errorf("error %v, labels %v", err, get(t, client).Labels)
 	}
 	release(t, client, "ops")

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
+
+	"drydock/api"
 )
 
 // Conditions of a node that callers tell apart.
@@ -62,7 +64,7 @@ func Hold(ctx context.Context, client kubernetes.Interface, in HoldInput) (Held,
 		mine := mark.HeldBy(in.Holder.WorkflowID, in.Holder.RunID)
 		held = Held{
 			UID: node.UID, BootID: node.Status.NodeInfo.BootID,
-			Mark:             node.Annotations[HoldersAnnotation],
+			Mark:             node.Annotations[api.HoldersAnnotation],
 			Again:            mine && in.Holder.Cordon && !node.Spec.Unschedulable,
 			WasUnschedulable: node.Spec.Unschedulable && !mark.Cordoned,
 			Cordon:           in.Holder.Cordon || mark.keepsCordon(node, in.Holder),
@@ -73,7 +75,7 @@ func Hold(ctx context.Context, client kubernetes.Interface, in HoldInput) (Held,
 		}
 		after, err := client.CoreV1().Nodes().Patch(ctx, in.Node, mergePatch, patch, metav1.PatchOptions{})
 		if err == nil {
-			held.Changed, held.Mark = true, after.Annotations[HoldersAnnotation]
+			held.Changed, held.Mark = true, after.Annotations[api.HoldersAnnotation]
 		}
 		return err
 	})
@@ -163,10 +165,10 @@ func SetPhase(ctx context.Context, client kubernetes.Interface, in PhaseInput) (
 		if !mark.HeldBy(in.WorkflowID, in.RunID) {
 			return ErrNotHolder
 		}
-		if node.Labels[PhaseLabel] == in.Phase {
+		if node.Labels[api.PhaseLabel] == in.Phase {
 			return nil
 		}
-		patch, err := nodePatch{}.guarded(node, nil, map[string]*string{PhaseLabel: &in.Phase})
+		patch, err := nodePatch{}.guarded(node, nil, map[string]*string{api.PhaseLabel: &in.Phase})
 		if err != nil {
 			return err
 		}
@@ -183,8 +185,8 @@ func SetPhase(ctx context.Context, client kubernetes.Interface, in PhaseInput) (
 // Invalid where it is not.
 func setPhaseUnderMark(ctx context.Context, client kubernetes.Interface, in PhaseInput) (*corev1.Node, error) {
 	patch, err := json.Marshal([]map[string]any{
-		{"op": "test", "path": "/metadata/annotations/" + pointer(HoldersAnnotation), "value": in.Mark},
-		{"op": "add", "path": "/metadata/labels/" + pointer(PhaseLabel), "value": in.Phase},
+		{"op": "test", "path": "/metadata/annotations/" + pointer(api.HoldersAnnotation), "value": in.Mark},
+		{"op": "add", "path": "/metadata/labels/" + pointer(api.PhaseLabel), "value": in.Phase},
 	})
 	if err != nil {
 		return nil, err

@@ -10,6 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"drydock/api"
 )
 
 // linger is how long the watch of all nodes outlives its last user, so that a rollout does not open one per node.
@@ -184,8 +186,8 @@ func strip(obj any) (any, error) {
 	small := &corev1.Node{}
 	small.Name, small.UID, small.ResourceVersion, small.Labels = node.Name, node.UID, node.ResourceVersion, node.Labels
 	small.Spec.Unschedulable = node.Spec.Unschedulable
-	if mark, ok := node.Annotations[HoldersAnnotation]; ok {
-		small.Annotations = map[string]string{HoldersAnnotation: mark}
+	if mark, ok := node.Annotations[api.HoldersAnnotation]; ok {
+		small.Annotations = map[string]string{api.HoldersAnnotation: mark}
 	}
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {

@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/retry"
+
+	"drydock/api"
 )
 
 // ErrMarked says that the node carries a mark, which explains everything else on it.
@@ -55,11 +57,11 @@ func TracesOf(ctx context.Context, client kubernetes.Interface) ([]Traces, error
 }
 
 func tracesOn(node *corev1.Node) Traces {
-	t := Traces{Name: node.Name, UID: node.UID, Phase: valueOf(node.Labels, PhaseLabel), Tainted: isTainted(node), Unschedulable: node.Spec.Unschedulable}
-	t.Text, t.Marked = node.Annotations[HoldersAnnotation]
+	t := Traces{Name: node.Name, UID: node.UID, Phase: valueOf(node.Labels, api.PhaseLabel), Tainted: isTainted(node), Unschedulable: node.Spec.Unschedulable}
+	t.Text, t.Marked = node.Annotations[api.HoldersAnnotation]
 	t.Mark, t.Unreadable = MarkOf(node)
 	if t.Marked && t.Unreadable == nil && len(t.Mark.Holders) == 0 {
-		t.Unreadable = fmt.Errorf("annotation %s of node %s names no holder", HoldersAnnotation, node.Name)
+		t.Unreadable = fmt.Errorf("annotation %s of node %s names no holder", api.HoldersAnnotation, node.Name)
 	}
 	for _, key := range protections {
 		if node.Annotations[key] == "true" {
@@ -92,7 +94,7 @@ func RemoveTraces(ctx context.Context, client kubernetes.Interface, name string)
 		if found.Tainted {
 			changes["spec"] = map[string]any{"taints": slices.DeleteFunc(slices.Clone(node.Spec.Taints), isMaintenanceTaint)}
 		}
-		patch, err := changes.guarded(node, nil, map[string]*string{PhaseLabel: nil})
+		patch, err := changes.guarded(node, nil, map[string]*string{api.PhaseLabel: nil})
 		if err != nil {
 			return err
 		}

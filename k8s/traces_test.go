@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"drydock/api"
 	"drydock/k8s"
 )
 
@@ -18,7 +19,7 @@ const ownTaint = "drydock.dev/maintenance"
 // traced is a node with what a maintenance may leave behind.
 func traced(change func(*corev1.Node)) *corev1.Node {
 	return nodeWith(func(n *corev1.Node) {
-		n.Labels[k8s.PhaseLabel] = "Ready"
+		n.Labels[api.PhaseLabel] = "Ready"
 		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: ownTaint, Effect: corev1.TaintEffectNoSchedule})
 		if change != nil {
 			change(n)
@@ -33,9 +34,9 @@ func TestTracesAreTakenOffAndNothingElse(t *testing.T) {
 	}{
 		"label and taint": {traced(nil), nil},
 		"label":           {traced(func(n *corev1.Node) { n.Spec.Taints = n.Spec.Taints[:1] }), nil},
-		"taint":           {traced(func(n *corev1.Node) { delete(n.Labels, k8s.PhaseLabel) }), nil},
+		"taint":           {traced(func(n *corev1.Node) { delete(n.Labels, api.PhaseLabel) }), nil},
 		"nothing":         {nodeWith(nil), nil},
-		"marked":          {traced(func(n *corev1.Node) { n.Annotations[k8s.HoldersAnnotation] = "{nonsense" }), k8s.ErrMarked},
+		"marked":          {traced(func(n *corev1.Node) { n.Annotations[api.HoldersAnnotation] = "{nonsense" }), k8s.ErrMarked},
 		"cordoned":        {traced(func(n *corev1.Node) { n.Spec.Unschedulable = true }), k8s.ErrCordoned},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,9 +63,9 @@ func TestTracesAreTakenOffAndNothingElse(t *testing.T) {
 }
 
 func TestTracesOfAllNodes(t *testing.T) {
-	unreadable := traced(func(n *corev1.Node) { n.Name, n.Annotations[k8s.HoldersAnnotation] = "n2", "{nonsense" })
+	unreadable := traced(func(n *corev1.Node) { n.Name, n.Annotations[api.HoldersAnnotation] = "n2", "{nonsense" })
 	empty := nodeWith(func(n *corev1.Node) {
-		n.Name, n.Annotations[k8s.HoldersAnnotation], n.Annotations[disrupt] = "n3", "{}", "true"
+		n.Name, n.Annotations[api.HoldersAnnotation], n.Annotations[disrupt] = "n3", "{}", "true"
 	})
 	found, err := k8s.TracesOf(t.Context(), fake.NewClientset(traced(nil), unreadable, empty))
 	if err != nil || len(found) != 3 {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 
+	"drydock/api"
 	"drydock/k8s"
 	"drydock/k8s/k8stest"
 )
@@ -253,7 +254,7 @@ func TestViewThatIsRefusedIsTriedAfresh(t *testing.T) {
 func TestViewKeepsWhatSchedulingLooksAt(t *testing.T) {
 	full := named("n1")
 	full.Labels = map[string]string{"pool": "gpu"}
-	full.Annotations = map[string]string{k8s.HoldersAnnotation: `{"holders":[]}`, "much": "text"}
+	full.Annotations = map[string]string{api.HoldersAnnotation: `{"holders":[]}`, "much": "text"}
 	full.Spec.Unschedulable, full.Spec.PodCIDR = true, "10.0.0.0/24"
 	full.Status.Images = []corev1.ContainerImage{{Names: []string{"big"}}}
 	full.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeDiskPressure, Status: corev1.ConditionTrue}, {Type: corev1.NodeReady, Status: corev1.ConditionTrue, Message: "kubelet is ready"}}

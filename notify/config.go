@@ -9,8 +9,8 @@ import (
 
 	"drydock/config/named"
 	"drydock/config/secret"
-	"drydock/workflows/notices"
-	"drydock/workflows/spec"
+	"drydock/rules/notices"
+	"drydock/rules/spec"
 )
 
 // Config are the channels by name.

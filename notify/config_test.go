@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"drydock/notify"
-	"drydock/workflows/notices"
-	"drydock/workflows/spec"
+	"drydock/rules/notices"
+	"drydock/rules/spec"
 )
 
 // wrongChannels are refused, with what the error begins with.

@@ -23,7 +23,7 @@ import (
 	"github.com/emersion/go-smtp"
 
 	"drydock/notify"
-	"drydock/workflows/notices"
+	"drydock/rules/notices"
 )
 
 // post is an SMTP server that keeps what it gets.

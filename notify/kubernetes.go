@@ -6,7 +6,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"drydock/workflows/notices"
+	"drydock/rules/notices"
 )
 
 type kubernetesSender struct{ emitter EventEmitter }

@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"drydock/notify"
-	"drydock/workflows/notices"
-	"drydock/workflows/spec"
+	"drydock/rules/notices"
+	"drydock/rules/spec"
 )
 
 func event(state notices.State) notices.Event {

@@ -10,7 +10,7 @@ import (
 	_ "time/tzdata" // the time zones of schedules, on machines without them
 
 	"drydock/config/secret"
-	"drydock/workflows/notices"
+	"drydock/rules/notices"
 )
 
 // Message is one delivery: an event, or the events of a digest in the order in which they happened.

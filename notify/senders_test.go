@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"drydock/notify"
-	"drydock/workflows/notices"
+	"drydock/rules/notices"
 )
 
 func TestAnyURL(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"drydock/notify"
-	"drydock/workflows/notices"
+	"drydock/rules/notices"
 )
 
 func TestSlackWebhook(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sns/types"
 
-	"drydock/workflows/notices"
+	"drydock/rules/notices"
 )
 
 // maxSubjectSNS and maxID are what SNS accepts, in characters.

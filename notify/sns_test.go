@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"drydock/notify"
-	"drydock/workflows/notices"
+	"drydock/rules/notices"
 )
 
 const topic = "arn:aws:sns:eu-central-1:123456789012:maintenance"

@@ -10,7 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"drydock/workflows/notices"
+	"drydock/rules/notices"
 )
 
 // Template words messages as Go templates. They see the fields of the latest event (.Node, .State, .Reason and so on),

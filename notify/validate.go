@@ -15,7 +15,7 @@ import (
 
 	"drydock/config/named"
 	"drydock/config/secret"
-	"drydock/workflows/notices"
+	"drydock/rules/notices"
 )
 
 var (

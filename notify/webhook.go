@@ -14,7 +14,7 @@ import (
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
-	"drydock/workflows/notices"
+	"drydock/rules/notices"
 )
 
 // eventType begins the CloudEvents types; a State follows.

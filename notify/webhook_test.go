@@ -14,7 +14,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"drydock/notify"
-	"drydock/workflows/notices"
+	"drydock/rules/notices"
 )
 
 var signingSecret = "whsec_" + base64.StdEncoding.EncodeToString([]byte("canary-of-a-signing-secret"))

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 func newApprove(a *app) *cobra.Command {
@@ -18,7 +18,7 @@ done to its node.`,
 		Example: `  drydock approve worker-01 --comment "window agreed with team search"`,
 		Args:    oneNode,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return t.run(cmd.Context(), args[0], func(found) message { return decisionMessage(workflows.MsgApprove, false) })
+			return t.run(cmd.Context(), args[0], func(found) message { return decisionMessage(api.MsgApprove, false) })
 		},
 	}
 	t.register(cmd, ofMaintenance)
@@ -34,7 +34,7 @@ func newDeny(a *app) *cobra.Command {
 		Example: `  drydock deny worker-01 --comment "not during the sale"`,
 		Args:    oneNode,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return t.run(cmd.Context(), args[0], func(found) message { return decisionMessage(workflows.MsgDeny, true) })
+			return t.run(cmd.Context(), args[0], func(found) message { return decisionMessage(api.MsgDeny, true) })
 		},
 	}
 	t.register(cmd, ofMaintenance)
@@ -45,19 +45,19 @@ func decisionMessage(name string, denied bool) message {
 	word := map[bool]string{true: "denied", false: "approved"}
 	return message{
 		name:    name,
-		payload: func(to addressee) any { return workflows.Simple{Message: to.Message, Run: to.run} },
-		check: func(s *workflows.Status) (string, error) {
+		payload: func(to addressee) any { return api.Simple{Message: to.Message, Run: to.run} },
+		check: func(s *api.Status) (string, error) {
 			switch decided := s.Approval; {
 			case decided != nil && decided.Denied == denied:
 				return "is " + word[denied] + " already", nil
 			case decided != nil:
 				return "", fmt.Errorf("the maintenance of %s was %s already%s", s.Spec.Node, word[decided.Denied], colon(decided.Comment))
-			case s.Phase != workflows.AwaitingApproval:
+			case s.Phase != api.AwaitingApproval:
 				return "", fmt.Errorf("%s is %s: its maintenance does not wait for approval", s.Spec.Node, s.Phase)
 			}
 			return "", nil
 		},
-		effect: func(_, now *workflows.Status) bool { return now.Approval != nil },
-		said:   func(*workflows.Status) string { return "is " + word[denied] },
+		effect: func(_, now *api.Status) bool { return now.Approval != nil },
+		said:   func(*api.Status) string { return "is " + word[denied] },
 	}
 }

@@ -5,11 +5,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 func newCancel(a *app) *cobra.Command {
-	t := &tell{app: a, end: workflows.Cancelled}
+	t := &tell{app: a, end: api.Cancelled}
 	var release bool
 	cmd := &cobra.Command{
 		Use:   "cancel NODE",
@@ -34,34 +34,34 @@ maintenance ends Cancelled. With --wait the command waits for the end.`,
 
 func cancelMessage(program string, release, wait bool) message {
 	return message{
-		name:   workflows.MsgCancel,
+		name:   api.MsgCancel,
 		unseen: true,
 		payload: func(to addressee) any {
-			return workflows.Cancel{Message: to.Message, Release: release, Run: to.run}
+			return api.Cancel{Message: to.Message, Release: release, Run: to.run}
 		},
-		check: func(s *workflows.Status) (string, error) {
+		check: func(s *api.Status) (string, error) {
 			switch s.Phase {
-			case workflows.Releasing:
+			case api.Releasing:
 				return "is Releasing already", nil
-			case workflows.Ready:
+			case api.Ready:
 				if wait && !release {
 					return "", notIn(s, "cancelling it would leave it RequestorFailed, which has no end to wait for", "Add --release to give the node back.")
 				}
-			case workflows.RequestorFailed, workflows.Validating:
+			case api.RequestorFailed, api.Validating:
 				if !release {
 					return "", notIn(s, "cancelling it changes nothing", `"%s cancel %s --release" gives the node back as it is.`, program, s.Spec.Node)
 				}
 			}
 			return "", nil
 		},
-		effect: func(_, now *workflows.Status) bool {
-			if now.Phase == workflows.Releasing || now.Phase.Ended() {
+		effect: func(_, now *api.Status) bool {
+			if now.Phase == api.Releasing || now.Phase.Ended() {
 				return true
 			}
-			return !release && now.Phase == workflows.RequestorFailed
+			return !release && now.Phase == api.RequestorFailed
 		},
-		said: func(now *workflows.Status) string {
-			if now.Phase == workflows.RequestorFailed {
+		said: func(now *api.Status) string {
+			if now.Phase == api.RequestorFailed {
 				return fmt.Sprintf(`was Ready, is RequestorFailed now and stays out of service; "%s cancel %s --release" gives it back`, program, now.Spec.Node)
 			}
 			return "is cancelled and being put back"

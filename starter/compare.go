@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"slices"
 
-	"drydock/workflows/spec"
+	"drydock/rules/spec"
 )
 
 // difference is a field in which a running maintenance differs from what is asked for.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"drydock/workflows/spec"
+	"drydock/rules/spec"
 )
 
 func TestDifferencesCountOnlyWhatWasAskedFor(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/workflows/spec"
+	"drydock/rules/spec"
 )
 
 // completionTimeout keeps a key press from hanging on a server that is away.

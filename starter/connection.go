@@ -15,9 +15,9 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 
+	"drydock/api"
 	"drydock/config"
 	"drydock/config/temporalenv"
-	"drydock/workflows"
 )
 
 // globalFlags are the persistent flags: where Temporal and Kubernetes are.
@@ -32,7 +32,7 @@ func (g *globalFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&g.namespace, "namespace", "", "Temporal namespace (env TEMPORAL_NAMESPACE)")
 	flags.StringVar(&g.profile, "profile", "", "profile of Temporal's configuration file (env TEMPORAL_PROFILE)")
 	flags.StringVar(&g.cluster, "cluster", "", "name of the cluster, as in the worker's configuration (env "+envCluster+")")
-	flags.StringVar(&g.taskQueue, "task-queue", "", "task queue of the workers, without the cluster (env "+envTaskQueue+`, default "`+workflows.DefaultTaskQueue+`")`)
+	flags.StringVar(&g.taskQueue, "task-queue", "", "task queue of the workers, without the cluster (env "+envTaskQueue+`, default "`+api.DefaultTaskQueue+`")`)
 	flags.StringVar(&g.kubeconfig, "kubeconfig", "", "kubeconfig file (env KUBECONFIG)")
 	flags.StringVar(&g.kubeContext, "context", "", "context of the kubeconfig")
 }
@@ -65,10 +65,10 @@ func (a *app) connect(ctx context.Context) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	queue := firstSet(a.global.taskQueue, a.env.get(envTaskQueue), workflows.DefaultTaskQueue)
+	queue := firstSet(a.global.taskQueue, a.env.get(envTaskQueue), api.DefaultTaskQueue)
 	c := &connection{
 		program: a.name, address: options.HostPort, namespace: options.Namespace,
-		cluster: cluster, taskQueue: workflows.TaskQueue(cluster, queue), by: a.env.by(), self: a.env.requestor(), now: a.now,
+		cluster: cluster, taskQueue: api.TaskQueue(cluster, queue), by: a.env.by(), self: a.env.requestor(), now: a.now,
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -4,7 +4,7 @@ import (
 	"context"
 	"io"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 // temporalDesk is the desk that talks to Temporal.
@@ -29,21 +29,21 @@ func (d *temporalDesk) tell(ctx context.Context, t target, m message) error {
 }
 
 func (d *temporalDesk) started(ctx context.Context, t target) error {
-	payload := workflows.Simple{Message: workflows.Message{By: d.conn.by}, Run: t.Run}
-	return d.conn.signal(ctx, t, workflows.MsgStarted, payload)
+	payload := api.Simple{Message: api.Message{By: d.conn.by}, Run: t.Run}
+	return d.conn.signal(ctx, t, api.MsgStarted, payload)
 }
 
 // extend sends without looking, since it comes often and an extension that is ignored does no harm.
 func (d *temporalDesk) extend(ctx context.Context, t target) error {
-	payload := workflows.Extend{Message: workflows.Message{By: d.conn.by, Comment: "the command is running"}, Run: t.Run}
-	return d.conn.signal(ctx, t, workflows.MsgExtend, payload)
+	payload := api.Extend{Message: api.Message{By: d.conn.by, Comment: "the command is running"}, Run: t.Run}
+	return d.conn.signal(ctx, t, api.MsgExtend, payload)
 }
 
 // awaitLeft shows nothing by itself: while a command runs the terminal is the command's.
 func (d *temporalDesk) awaitLeft(ctx context.Context, t target) (view, error) {
 	w := &waiter{conn: d.conn, show: newDisplay(io.Discard, d.conn.now)}
 	return w.await(ctx, t, func(v view) (bool, error) {
-		return v.phase() != "" && v.phase() != workflows.Ready, nil
+		return v.phase() != "" && v.phase() != api.Ready, nil
 	})
 }
 

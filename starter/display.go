@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/term"
 
-	"drydock/workflows/period"
+	"drydock/rules/period"
 )
 
 // display shows one line per maintenance. In a terminal the lines stand below everything else and are drawn anew;

@@ -14,10 +14,10 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/workflows"
-	"drydock/workflows/doctor"
-	"drydock/workflows/period"
-	"drydock/workflows/spec"
+	"drydock/api"
+	"drydock/rules/doctor"
+	"drydock/rules/period"
+	"drydock/rules/spec"
 )
 
 type doctorOptions struct {
@@ -77,7 +77,7 @@ func (o *doctorOptions) run(ctx context.Context, nodes []string) error {
 	}
 	ctx, cancel := withTimeout(ctx, o.timeout)
 	defer cancel()
-	in := workflows.DoctorInput{Nodes: nodes, Pause: spec.Duration(o.pause), By: c.by, Comment: o.comment}
+	in := api.DoctorInput{Nodes: nodes, Pause: spec.Duration(o.pause), By: c.by, Comment: o.comment}
 	if o.fix && !o.yes {
 		wanted, err := o.ask(ctx, c, in)
 		if err != nil || !wanted {
@@ -115,7 +115,7 @@ func (o *doctorOptions) check(nodes []string) error {
 }
 
 // ask shows what is found, and asks whether to heal it. Where there is nothing to heal, the report is the answer.
-func (o *doctorOptions) ask(ctx context.Context, c *connection, in workflows.DoctorInput) (wanted bool, err error) {
+func (o *doctorOptions) ask(ctx context.Context, c *connection, in api.DoctorInput) (wanted bool, err error) {
 	report, err := o.consult(ctx, c, in)
 	if err != nil {
 		return false, err
@@ -127,7 +127,7 @@ func (o *doctorOptions) ask(ctx context.Context, c *connection, in workflows.Doc
 	return true, o.app.confirm(fmt.Sprintf("Heal %d of them?", report.Fixable()), "nothing was changed", false)
 }
 
-func (o *doctorOptions) show(c *connection, report workflows.DoctorReport) error {
+func (o *doctorOptions) show(c *connection, report doctor.Report) error {
 	err := o.output.write(o.app.Stdout, report, func(w io.Writer) { renderDoctor(w, report, o.all, c.now()) })
 	if err == nil && report.Count() > 0 {
 		err = withCode(exitFailed, nil)
@@ -137,11 +137,11 @@ func (o *doctorOptions) show(c *connection, report workflows.DoctorReport) error
 
 // consult runs a doctor to its end. One that runs already is waited for, and its report is taken if it answers what is
 // asked: there is one doctor at a time.
-func (o *doctorOptions) consult(ctx context.Context, c *connection, in workflows.DoctorInput) (workflows.DoctorReport, error) {
+func (o *doctorOptions) consult(ctx context.Context, c *connection, in api.DoctorInput) (doctor.Report, error) {
 	for {
 		run, joined, err := c.startDoctor(ctx, in)
 		if err != nil {
-			return workflows.DoctorReport{}, err
+			return doctor.Report{}, err
 		}
 		if joined {
 			fmt.Fprintf(o.app.Stderr, "A doctor is at work already (workflow %s): waiting for its report.\n", run.GetID())
@@ -154,15 +154,15 @@ func (o *doctorOptions) consult(ctx context.Context, c *connection, in workflows
 	}
 }
 
-func (c *connection) startDoctor(ctx context.Context, in workflows.DoctorInput) (run client.WorkflowRun, joined bool, err error) {
+func (c *connection) startDoctor(ctx context.Context, in api.DoctorInput) (run client.WorkflowRun, joined bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	id := workflows.DoctorID(c.cluster)
+	id := api.DoctorID(c.cluster)
 	run, err = c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: id, TaskQueue: c.taskQueue, WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 		StaticSummary:                            "doctor", StaticDetails: "Started by " + c.by + ".",
-	}, workflows.DoctorType, in)
+	}, api.DoctorType, in)
 	var already *serviceerror.WorkflowExecutionAlreadyStarted
 	switch {
 	case errors.As(err, &already):
@@ -173,8 +173,8 @@ func (c *connection) startDoctor(ctx context.Context, in workflows.DoctorInput) 
 	return run, false, nil
 }
 
-func (c *connection) doctorReport(ctx context.Context, run client.WorkflowRun) (workflows.DoctorReport, error) {
-	var report workflows.DoctorReport
+func (c *connection) doctorReport(ctx context.Context, run client.WorkflowRun) (doctor.Report, error) {
+	var report doctor.Report
 	err := run.Get(ctx, &report)
 	var failed *temporal.ApplicationError
 	switch {
@@ -191,7 +191,7 @@ func (c *connection) doctorReport(ctx context.Context, run client.WorkflowRun) (
 	}
 }
 
-func renderDoctor(w io.Writer, r workflows.DoctorReport, all bool, now time.Time) {
+func renderDoctor(w io.Writer, r doctor.Report, all bool, now time.Time) {
 	renderHealed(w, r)
 	looked := fmt.Sprintf("%s, %d marked; %s; %s in use, %d waited for", plural(r.Looked.Nodes, "node"), r.Looked.Marked,
 		plural(r.Looked.Maintenances, "running maintenance"), plural(r.Looked.Holders, "slot"), r.Looked.Pending)
@@ -220,7 +220,7 @@ func renderDoctor(w io.Writer, r workflows.DoctorReport, all bool, now time.Time
 	}
 }
 
-func renderHealed(w io.Writer, r workflows.DoctorReport) {
+func renderHealed(w io.Writer, r doctor.Report) {
 	if len(r.Healed) == 0 {
 		return
 	}

@@ -6,12 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"drydock/workflows"
-	"drydock/workflows/doctor"
+	"drydock/rules/doctor"
 )
 
-func sickReport() workflows.DoctorReport {
-	return workflows.DoctorReport{
+func sickReport() doctor.Report {
+	return doctor.Report{
 		Looked: doctor.Looked{Nodes: 20, Marked: 2, Maintenances: 1, Holders: 2, Pending: 7},
 		Findings: []doctor.Finding{
 			{
@@ -33,19 +32,19 @@ func TestDoctorTables(t *testing.T) {
 	golden(t, "doctor", func(w io.Writer) { renderDoctor(w, sickReport(), false, noon) })
 	golden(t, "doctor_all", func(w io.Writer) { renderDoctor(w, sickReport(), true, noon) })
 	golden(t, "doctor_fine", func(w io.Writer) {
-		renderDoctor(w, workflows.DoctorReport{Looked: doctor.Looked{Nodes: 1}}, true, noon)
+		renderDoctor(w, doctor.Report{Looked: doctor.Looked{Nodes: 1}}, true, noon)
 	})
 	golden(t, "doctor_healed", func(w io.Writer) {
 		f := sickReport().Findings[0]
 		f.Tried = "released the mark and uncordoned the node"
-		renderDoctor(w, workflows.DoctorReport{Fix: true, Healed: []doctor.Healed{{Finding: f}}, MoreHealed: 1}, false, noon)
+		renderDoctor(w, doctor.Report{Fix: true, Healed: []doctor.Healed{{Finding: f}}, MoreHealed: 1}, false, noon)
 	})
 }
 
 func TestDoctorExitCode(t *testing.T) {
 	o := &doctorOptions{app: newApp(Process{Stdout: io.Discard}), output: output{format: formatJSON}}
 	c := &connection{now: func() time.Time { return noon }}
-	if code := codeOf(o.show(c, workflows.DoctorReport{})); code != exitOK {
+	if code := codeOf(o.show(c, doctor.Report{})); code != exitOK {
 		t.Errorf("healthy: %d", code)
 	}
 	if code := codeOf(o.show(c, sickReport())); code != exitFailed {

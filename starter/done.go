@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 func newDone(a *app) *cobra.Command {
@@ -35,14 +35,14 @@ with --wait it waits for the end of the maintenance, when the node is back in se
 // doneMessage says that requestor is done.
 func doneMessage(program, requestor string) message {
 	return message{
-		name: workflows.MsgDone,
+		name: api.MsgDone,
 		payload: func(to addressee) any {
-			return workflows.Done{Message: to.Message, Requestor: requestor, Run: to.run}
+			return api.Done{Message: to.Message, Requestor: requestor, Run: to.run}
 		},
-		check: func(s *workflows.Status) (string, error) {
+		check: func(s *api.Status) (string, error) {
 			switch s.Phase {
-			case workflows.Ready, workflows.RequestorFailed:
-			case workflows.Validating, workflows.Releasing:
+			case api.Ready, api.RequestorFailed:
+			case api.Validating, api.Releasing:
 				return fmt.Sprintf("was done already, and is %s", s.Phase), nil
 			default:
 				return "", notIn(s, "not Ready, so there is nothing to be done with yet", `Wait for it with "%s watch %s".`, program, s.Spec.Node)
@@ -52,16 +52,16 @@ func doneMessage(program, requestor string) message {
 			}
 			return "", nil
 		},
-		effect: func(_, now *workflows.Status) bool {
-			return now.Phase != workflows.Ready && now.Phase != workflows.RequestorFailed || isDone(now, requestor)
+		effect: func(_, now *api.Status) bool {
+			return now.Phase != api.Ready && now.Phase != api.RequestorFailed || isDone(now, requestor)
 		},
-		said: func(now *workflows.Status) string {
+		said: func(now *api.Status) string {
 			return fmt.Sprintf("%s is done%s", requestor, stillAtWork(now))
 		},
 	}
 }
 
-func isDone(s *workflows.Status, requestor string) bool {
+func isDone(s *api.Status, requestor string) bool {
 	for _, r := range s.Requestors {
 		if r.Name == requestor {
 			return r.DoneAt != nil
@@ -71,7 +71,7 @@ func isDone(s *workflows.Status, requestor string) bool {
 }
 
 // stillAtWork names the requestors that keep the node out of service.
-func stillAtWork(s *workflows.Status) string {
+func stillAtWork(s *api.Status) string {
 	var names []string
 	if s != nil {
 		for _, r := range s.Requestors {
@@ -80,7 +80,7 @@ func stillAtWork(s *workflows.Status) string {
 			}
 		}
 	}
-	if len(names) == 0 || s.Phase != workflows.Ready && s.Phase != workflows.RequestorFailed {
+	if len(names) == 0 || s.Phase != api.Ready && s.Phase != api.RequestorFailed {
 		return ""
 	}
 	return "; the node is put back when " + strings.Join(names, " and ") + " is done too"

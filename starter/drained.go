@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/workflows"
-	"drydock/workflows/spec"
+	"drydock/api"
+	"drydock/rules/spec"
 )
 
 func newDrained(a *app) *cobra.Command {
@@ -28,20 +28,20 @@ for this and then becomes Ready.`,
 
 func drainedMessage(program string) message {
 	return message{
-		name:    workflows.MsgDrained,
-		payload: func(to addressee) any { return workflows.Simple{Message: to.Message, Run: to.run} },
-		check: func(s *workflows.Status) (string, error) {
+		name:    api.MsgDrained,
+		payload: func(to addressee) any { return api.Simple{Message: to.Message, Run: to.run} },
+		check: func(s *api.Status) (string, error) {
 			switch {
 			case s.Spec.Drain.Mode != spec.ModeExternal:
 				return "", fmt.Errorf("%s is drained by Drydock (drain mode %s), which sees by itself when it is empty", s.Spec.Node, s.Spec.Drain.Mode)
-			case s.Phase == workflows.Ready:
+			case s.Phase == api.Ready:
 				return "is Ready already", nil
-			case s.Phase != workflows.Draining:
+			case s.Phase != api.Draining:
 				return "", notIn(s, "not Draining yet", `Wait for it with "%s watch %s".`, program, s.Spec.Node)
 			}
 			return "", nil
 		},
-		effect: func(_, now *workflows.Status) bool { return now.Phase != workflows.Draining },
-		said:   func(now *workflows.Status) string { return fmt.Sprintf("is %s", now.Phase) },
+		effect: func(_, now *api.Status) bool { return now.Phase != api.Draining },
+		said:   func(now *api.Status) string { return fmt.Sprintf("is %s", now.Phase) },
 	}
 }

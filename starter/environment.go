@@ -5,7 +5,7 @@ import (
 	"os/user"
 	"strings"
 
-	"drydock/workflows/spec"
+	"drydock/rules/spec"
 )
 
 // Environment variables of Drydock's own; Temporal's and Kubernetes' are read by their libraries.

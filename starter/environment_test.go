@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/workflows/spec"
+	"drydock/rules/spec"
 )
 
 func TestRequestorFromUserName(t *testing.T) {

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/workflows"
-	"drydock/workflows/period"
-	"drydock/workflows/spec"
+	"drydock/api"
+	"drydock/rules/period"
+	"drydock/rules/spec"
 )
 
 type escalateOptions struct {
@@ -74,10 +74,10 @@ func (o *escalateOptions) check() error {
 
 func escalateMessage(program string, now func() time.Time, do string, agree func(question string) error) message {
 	return message{
-		name: workflows.MsgEscalate,
+		name: api.MsgEscalate,
 		slow: true,
 		payload: func(to addressee) any {
-			p := workflows.Escalate{Message: to.Message, Do: do, Run: to.run}
+			p := api.Escalate{Message: to.Message, Do: do, Run: to.run}
 			if do == "" {
 				// What comes next may have changed when the message arrives.
 				next, _ := nextRung(to.status)
@@ -85,10 +85,10 @@ func escalateMessage(program string, now func() time.Time, do string, agree func
 			}
 			return p
 		},
-		check: func(s *workflows.Status) (string, error) {
+		check: func(s *api.Status) (string, error) {
 			next, left := nextRung(s)
 			switch {
-			case s.Phase != workflows.Draining:
+			case s.Phase != api.Draining:
 				return "", notIn(s, "only the drain of a Draining node can be escalated", `"%s status %s" says what it waits for.`, program, s.Spec.Node)
 			case do == "" && !left:
 				return "", hint(fmt.Errorf("the escalation of %s has no rung left", s.Spec.Node), "Name one with --do: %s.", strings.Join(spec.Rungs, ", "))
@@ -100,7 +100,7 @@ func escalateMessage(program string, now func() time.Time, do string, agree func
 			}
 			return "", nil
 		},
-		danger: func(s *workflows.Status) string {
+		danger: func(s *api.Status) string {
 			next, _ := nextRung(s)
 			if danger := dangerOf(firstSet(do, next.Do)); danger != "" {
 				return fmt.Sprintf("%s: %s?", s.Spec.Node, danger)
@@ -108,15 +108,15 @@ func escalateMessage(program string, now func() time.Time, do string, agree func
 			return ""
 		},
 		agree: agree,
-		effect: func(before, now *workflows.Status) bool {
-			if now.Phase != workflows.Draining || now.Attempt != before.Attempt {
+		effect: func(before, now *api.Status) bool {
+			if now.Phase != api.Draining || now.Attempt != before.Attempt {
 				return true
 			}
 			next, _ := nextRung(before)
 			added := now.Escalation[min(len(before.Escalation), len(now.Escalation)):]
-			return slices.ContainsFunc(added, func(t workflows.RungTaken) bool { return t.By != "" && t.Do == firstSet(do, next.Do) })
+			return slices.ContainsFunc(added, func(t api.RungTaken) bool { return t.By != "" && t.Do == firstSet(do, next.Do) })
 		},
-		said: func(s *workflows.Status) string { return escalated(s, now()) },
+		said: func(s *api.Status) string { return escalated(s, now()) },
 	}
 }
 
@@ -149,11 +149,11 @@ func dangerOf(rung string) string {
 	return ""
 }
 
-func escalated(s *workflows.Status, now time.Time) string {
+func escalated(s *api.Status, now time.Time) string {
 	switch {
-	case s.Phase == workflows.Pending && s.NextAttemptAt != nil:
+	case s.Phase == api.Pending && s.NextAttemptAt != nil:
 		return "is given back; the next attempt is at " + clock(*s.NextAttemptAt, now)
-	case s.Phase != workflows.Draining || len(s.Escalation) == 0:
+	case s.Phase != api.Draining || len(s.Escalation) == 0:
 		return "is " + string(s.Phase)
 	}
 	text := s.Escalation[len(s.Escalation)-1].Do + " is taken"
@@ -167,7 +167,7 @@ func escalated(s *workflows.Status, now time.Time) string {
 }
 
 // nextRung is the first rung of the plan whose turn the present attempt has not had.
-func nextRung(s *workflows.Status) (rung spec.Rung, left bool) {
+func nextRung(s *api.Status) (rung spec.Rung, left bool) {
 	plan := s.Spec.Ladder()
 	for _, taken := range s.Escalation {
 		if taken.Planned && len(plan) > 0 {
@@ -182,19 +182,19 @@ func nextRung(s *workflows.Status) (rung spec.Rung, left bool) {
 
 // rungDue is when the time of a rung comes. The clock runs from the cordon, or where pods were let complete first,
 // from the end of that wait.
-func rungDue(s *workflows.Status, rung spec.Rung) (due time.Time, known bool) {
+func rungDue(s *api.Status, rung spec.Rung) (due time.Time, known bool) {
 	began := s.CordonedAt
 	if s.Spec.WaitForPodCompletion != nil {
 		began = &s.Since
 	}
-	if s.Phase != workflows.Draining || began == nil {
+	if s.Phase != api.Draining || began == nil {
 		return time.Time{}, false
 	}
 	return began.Add(rung.After.Std()), true
 }
 
 // nextRungText is the next rung with the time until it is due; it is empty where none is left.
-func nextRungText(s *workflows.Status, now time.Time) string {
+func nextRungText(s *api.Status, now time.Time) string {
 	rung, left := nextRung(s)
 	due, known := rungDue(s, rung)
 	switch {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 type execOptions struct {
@@ -132,7 +132,7 @@ func (o *execOptions) exec(ctx context.Context, cmd *cobra.Command, args []strin
 // nodeEnvironment tells a command which node it is for. The requestor lets the drydock that a script calls find the
 // same maintenance.
 func nodeEnvironment(env environment, t target) []string {
-	cluster, _, _, _ := workflows.ParseMaintenanceID(t.ID)
+	cluster, _, _, _ := api.ParseMaintenanceID(t.ID)
 	return append(append([]string{}, env...),
 		"DRYDOCK_NODE="+t.Node,
 		"DRYDOCK_WORKFLOW_ID="+t.ID,

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 // Exit codes. The help of the root command documents them.
@@ -99,11 +99,11 @@ func worse(a, b int) int {
 }
 
 // endCode is the exit code for the end of a maintenance that was meant to complete.
-func endCode(end workflows.Phase) int {
+func endCode(end api.Phase) int {
 	switch end {
-	case workflows.Completed:
+	case api.Completed:
 		return exitOK
-	case workflows.Cancelled:
+	case api.Cancelled:
 		return exitCancelled
 	default:
 		return exitFailed

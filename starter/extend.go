@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/workflows"
-	"drydock/workflows/spec"
+	"drydock/api"
+	"drydock/rules/spec"
 )
 
 func newExtend(a *app) *cobra.Command {
@@ -35,13 +35,13 @@ Without --for it is the maintenance's own ready timeout, counted from now.`,
 
 func extendMessage(now func() time.Time, duration time.Duration) message {
 	return message{
-		name: workflows.MsgExtend,
+		name: api.MsgExtend,
 		payload: func(to addressee) any {
-			return workflows.Extend{Message: to.Message, For: spec.Duration(duration), Run: to.run}
+			return api.Extend{Message: to.Message, For: spec.Duration(duration), Run: to.run}
 		},
-		check: func(s *workflows.Status) (string, error) {
+		check: func(s *api.Status) (string, error) {
 			switch {
-			case s.Phase != workflows.Ready:
+			case s.Phase != api.Ready:
 				return "", fmt.Errorf("%s is %s: only a Ready node has a timeout to extend", s.Spec.Node, s.Phase)
 			case s.ReadyDeadline == nil:
 				return "may be held for ever: its ready timeout is 0", nil
@@ -50,10 +50,10 @@ func extendMessage(now func() time.Time, duration time.Duration) message {
 			}
 			return "", nil
 		},
-		effect: func(before, after *workflows.Status) bool {
+		effect: func(before, after *api.Status) bool {
 			return after.ReadyDeadline != nil && after.ReadyDeadline.After(*before.ReadyDeadline)
 		},
-		said: func(after *workflows.Status) string {
+		said: func(after *api.Status) string {
 			if after.ReadyDeadline == nil {
 				return "is " + string(after.Phase)
 			}

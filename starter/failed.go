@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 func newFailed(a *app) *cobra.Command {
@@ -31,22 +31,22 @@ makes it Ready for another try, "drydock done" puts it back, and "drydock cancel
 
 func failedMessage(program, requestor, reason string) message {
 	return message{
-		name: workflows.MsgFailed,
+		name: api.MsgFailed,
 		payload: func(to addressee) any {
-			return workflows.FailedMessage{Message: to.Message, Requestor: requestor, Run: to.run, Reason: reason}
+			return api.FailedMessage{Message: to.Message, Requestor: requestor, Run: to.run, Reason: reason}
 		},
-		check: func(s *workflows.Status) (string, error) {
+		check: func(s *api.Status) (string, error) {
 			switch s.Phase {
-			case workflows.Ready:
+			case api.Ready:
 				return "", nil
-			case workflows.RequestorFailed:
+			case api.RequestorFailed:
 				return "is RequestorFailed already" + colon(s.Failure), nil
 			default:
 				return "", notIn(s, "not Ready, so no work of yours can have failed", `To undo the maintenance: "%s cancel %s".`, program, s.Spec.Node)
 			}
 		},
-		effect: func(_, now *workflows.Status) bool { return now.Phase != workflows.Ready },
-		said: func(now *workflows.Status) string {
+		effect: func(_, now *api.Status) bool { return now.Phase != api.Ready },
+		said: func(now *api.Status) string {
 			return fmt.Sprintf(`is %s and stays out of service; next: "%s retry %s", or done, or cancel --release`, now.Phase, program, now.Spec.Node)
 		},
 	}

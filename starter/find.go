@@ -13,10 +13,10 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 
+	"drydock/api"
 	"drydock/k8s"
-	"drydock/workflows"
-	"drydock/workflows/period"
-	"drydock/workflows/spec"
+	"drydock/rules/period"
+	"drydock/rules/spec"
 )
 
 // target is one run of a maintenance.
@@ -31,7 +31,7 @@ type target struct {
 func (t target) running() bool { return t.Execution == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING }
 
 func targetOf(info *workflowpb.WorkflowExecutionInfo) (target, bool) {
-	_, node, requestor, err := workflows.ParseMaintenanceID(info.GetExecution().GetWorkflowId())
+	_, node, requestor, err := api.ParseMaintenanceID(info.GetExecution().GetWorkflowId())
 	if err != nil {
 		return target{}, false
 	}
@@ -49,7 +49,7 @@ func targetOf(info *workflowpb.WorkflowExecutionInfo) (target, bool) {
 func (c *connection) latest(ctx context.Context, node, requestor string) (t target, found bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	answer, err := c.DescribeWorkflowExecution(ctx, workflows.MaintenanceID(c.cluster, node, requestor), "")
+	answer, err := c.DescribeWorkflowExecution(ctx, api.MaintenanceID(c.cluster, node, requestor), "")
 	var notFound *serviceerror.NotFound
 	if errors.As(err, &notFound) {
 		return t, false, nil
@@ -97,12 +97,12 @@ func (c *connection) listPage(ctx context.Context, request *workflowservice.List
 
 // listQuery relies on what every namespace has, not on Drydock's own search attributes.
 func (c *connection) listQuery(node string, running bool) string {
-	prefix := workflows.MaintenanceID(c.cluster, node, "")
+	prefix := api.MaintenanceID(c.cluster, node, "")
 	if node == "" {
 		prefix = strings.TrimSuffix(prefix, "/")
 	}
 	terms := []string{
-		fmt.Sprintf(`WorkflowType="%s"`, workflows.NodeMaintenanceType),
+		fmt.Sprintf(`WorkflowType="%s"`, api.NodeMaintenanceType),
 		fmt.Sprintf(`WorkflowId STARTS_WITH "%s"`, prefix),
 	}
 	if running {

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/workflows"
-	"drydock/workflows/period"
-	"drydock/workflows/schedule"
+	"drydock/api"
+	"drydock/rules/period"
+	"drydock/rules/schedule"
 )
 
 type freezeOptions struct {
@@ -55,8 +55,8 @@ func (o *freezeOptions) run(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	request := workflows.FreezeRequest{By: firstSet(o.by, c.by), Reason: o.reason, Running: o.running}
-	if err := c.updateScheduler(ctx, workflows.UpdateFreeze, request); err != nil {
+	request := api.FreezeRequest{By: firstSet(o.by, c.by), Reason: o.reason, Running: o.running}
+	if err := c.updateScheduler(ctx, api.UpdateFreeze, request); err != nil {
 		return err
 	}
 	state, err := c.schedulerState(ctx, firstPending)

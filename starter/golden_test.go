@@ -13,11 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	enumspb "go.temporal.io/api/enums/v1"
 
-	"drydock/activities"
-	"drydock/workflows"
-	"drydock/workflows/drainplan"
-	"drydock/workflows/schedule"
-	"drydock/workflows/spec"
+	"drydock/api"
+	"drydock/rules/drainplan"
+	"drydock/rules/schedule"
+	"drydock/rules/spec"
 )
 
 // golden compares with a file of testdata; UPDATE_GOLDEN=1 writes it instead.
@@ -48,23 +47,23 @@ func ago(d time.Duration) *time.Time {
 }
 
 func drainingView() view {
-	return viewOf(workflows.Draining, func(s *workflows.Status) {
+	return viewOf(api.Draining, func(s *api.Status) {
 		s.Spec.Reason, s.Spec.Ticket, s.Spec.Priority = "kernel 6.12", "OPS-7", 3
 		s.Attempt = 2
 		s.WaitingFor = "pod default/db-0: budget db allows 0 disruptions"
-		s.Requestors = []workflows.RequestorStatus{{Name: "ops"}, {Name: "net", DoneAt: ago(time.Minute)}}
-		s.Slot = &workflows.SlotStatus{RequestID: "run-1/2", GrantedAt: ago(6 * time.Minute)}
-		s.Drain = &workflows.DrainProgress{
+		s.Requestors = []api.RequestorStatus{{Name: "ops"}, {Name: "net", DoneAt: ago(time.Minute)}}
+		s.Slot = &api.SlotStatus{RequestID: "run-1/2", GrantedAt: ago(6 * time.Minute)}
+		s.Drain = &api.DrainProgress{
 			At: before(2 * time.Second), Total: 8, Evicted: 3, Remaining: 5, Skipped: 2, MoreBlockers: 4,
-			Blockers: []workflows.Blocker{{Pod: "default/db-0", Reason: "DisruptionBudget", Message: "budget db allows 0 disruptions", Since: before(4 * time.Minute)}},
+			Blockers: []api.Blocker{{Pod: "default/db-0", Reason: "DisruptionBudget", Message: "budget db allows 0 disruptions", Since: before(4 * time.Minute)}},
 		}
-		s.Transitions = []workflows.Transition{
-			{Phase: workflows.Pending, At: before(10 * time.Minute)},
-			{Phase: workflows.Cordoning, At: before(6 * time.Minute)},
-			{Phase: workflows.Draining, At: before(5 * time.Minute)},
-			{Phase: workflows.Draining, At: before(time.Minute), Message: "cordon restored"},
+		s.Transitions = []api.Transition{
+			{Phase: api.Pending, At: before(10 * time.Minute)},
+			{Phase: api.Cordoning, At: before(6 * time.Minute)},
+			{Phase: api.Draining, At: before(5 * time.Minute)},
+			{Phase: api.Draining, At: before(time.Minute), Message: "cordon restored"},
 		}
-		s.Messages = []workflows.Received{{At: before(time.Minute), Name: "done", By: "net@host", Effect: "net is done", Comment: "NIC swapped"}}
+		s.Messages = []api.Received{{At: before(time.Minute), Name: "done", By: "net@host", Effect: "net is done", Comment: "NIC swapped"}}
 	})
 }
 
@@ -77,7 +76,7 @@ func escalatedView() view {
 		{After: spec.Duration(30 * time.Minute), Do: spec.Notify}, {After: spec.Duration(40 * time.Minute), Do: spec.BypassBudget},
 		{After: spec.Duration(time.Hour), Do: spec.GiveBack},
 	}
-	s.Escalation = []workflows.RungTaken{
+	s.Escalation = []api.RungTaken{
 		{At: before(18 * time.Minute), Do: spec.Notify, Why: "30m after the cordon", Planned: true},
 		{At: before(12 * time.Minute), Do: spec.BypassBudget, By: "jane@host", Why: "team db agrees", Planned: true},
 	}
@@ -87,9 +86,9 @@ func escalatedView() view {
 		{PodType: drainplan.Default, PodPriority: 1000, PodSelector: "app=web"}, {PodType: drainplan.Default, PodPriority: math.MaxInt32},
 	}
 	s.Drain.Reasons = map[string]int{"DisruptionBudget": 3, "Webhook": 1, "NoController": 1}
-	s.Drain.Stays = []workflows.Blocker{{Pod: "kube-system/cni-x", Reason: "ToleratesTaint", Owner: "DaemonSet cni", Message: "its DaemonSet tolerates every taint"}}
+	s.Drain.Stays = []api.Blocker{{Pod: "kube-system/cni-x", Reason: "ToleratesTaint", Owner: "DaemonSet cni", Message: "its DaemonSet tolerates every taint"}}
 	s.Drain.Blockers[0].Owner = "StatefulSet db"
-	s.Drain.Blockers[0].Budgets = []activities.BudgetState{
+	s.Drain.Blockers[0].Budgets = []api.BudgetState{
 		{Name: "db", Allowed: 0, Healthy: 2, Desired: 2, Pods: 3}, {Name: "all", Allowed: 0, Healthy: 9, Desired: 9, Pods: 9, Impossible: true},
 	}
 	return v
@@ -99,14 +98,14 @@ func TestStatusTables(t *testing.T) {
 	golden(t, "status_draining", func(w io.Writer) { renderStatus(w, drainingView(), noon) })
 	golden(t, "status_escalated", func(w io.Writer) { renderStatus(w, escalatedView(), noon) })
 	golden(t, "status_given_back", func(w io.Writer) {
-		renderStatus(w, viewOf(workflows.Pending, func(s *workflows.Status) {
+		renderStatus(w, viewOf(api.Pending, func(s *api.Status) {
 			next := noon.Add(4 * time.Minute)
 			s.Attempt, s.NextAttemptAt, s.WaitingFor = 2, &next, "the next attempt"
 			s.Spec.Drain.Escalation = []spec.Rung{{After: spec.Duration(time.Hour), Do: spec.GiveBack}}
 		}), noon)
 	})
 	golden(t, "status_ready", func(w io.Writer) {
-		renderStatus(w, viewOf(workflows.Ready, func(s *workflows.Status) {
+		renderStatus(w, viewOf(api.Ready, func(s *api.Status) {
 			s.StartedAt = ago(3 * time.Minute)
 			deadline := noon.Add(55 * time.Minute)
 			s.ReadyDeadline = &deadline
@@ -114,10 +113,10 @@ func TestStatusTables(t *testing.T) {
 		}), noon)
 	})
 	golden(t, "status_ended", func(w io.Writer) {
-		v := endedView(workflows.Cancelled, enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED, "cancelled by ops@host")
-		v.Result.Transitions = []workflows.Transition{
-			{Phase: workflows.Pending, At: before(24*time.Hour + 10*time.Minute)},
-			{Phase: workflows.Cancelled, At: before(time.Minute)},
+		v := endedView(api.Cancelled, enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED, "cancelled by ops@host")
+		v.Result.Transitions = []api.Transition{
+			{Phase: api.Pending, At: before(24*time.Hour + 10*time.Minute)},
+			{Phase: api.Cancelled, At: before(time.Minute)},
 		}
 		renderStatus(w, v, noon)
 	})
@@ -132,9 +131,9 @@ func TestListTables(t *testing.T) {
 	unknown := viewOf("")
 	unknown.Status, unknown.Node = nil, "worker-03"
 	views := []view{
-		drainingView(), viewOf(workflows.Ready), unknown,
-		endedView(workflows.Completed, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, ""),
-		endedView(workflows.NodeGone, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, "the node\ndoes not exist"),
+		drainingView(), viewOf(api.Ready), unknown,
+		endedView(api.Completed, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, ""),
+		endedView(api.NodeGone, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, "the node\ndoes not exist"),
 	}
 	golden(t, "list", func(w io.Writer) { renderList(w, views, true, noon) })
 	golden(t, "list_none", func(w io.Writer) { renderList(w, nil, false, noon) })
@@ -171,8 +170,8 @@ func inUTC(all []summary) []summary {
 }
 
 func TestLimitTables(t *testing.T) {
-	state := workflows.State{
-		Limits: workflows.LimitsInForce{SetBy: "ops@host", SetAt: before(2 * time.Hour), Comment: "two crews", Limits: schedule.Limits{
+	state := api.State{
+		Limits: api.LimitsInForce{SetBy: "ops@host", SetAt: before(2 * time.Hour), Comment: "two crews", Limits: schedule.Limits{
 			MaxParallel: schedule.Count(2), MaxUnavailable: schedule.Percent(20),
 			Groups: []schedule.Group{
 				{Name: "gpu", NodeSelector: "pool=gpu", MaxParallel: schedule.Unlimited()},
@@ -181,18 +180,18 @@ func TestLimitTables(t *testing.T) {
 		}},
 		Rebuilding: true,
 		Freezes:    []schedule.Freeze{{By: "incident-1", Reason: "disk\nfull", At: before(time.Hour), Running: true}},
-		Holders:    []workflows.Holder{{Grant: schedule.Grant{Node: "worker-01", Requestor: "ops"}, GrantedAt: before(time.Minute)}},
+		Holders:    []api.Holder{{Grant: schedule.Grant{Node: "worker-01", Requestor: "ops"}, GrantedAt: before(time.Minute)}},
 		Nodes:      6, Unavailable: 1, ObservedAt: ago(3 * time.Second),
 		PendingAll: 23,
 	}
 	for range firstPending + 1 {
-		state.Pending = append(state.Pending, workflows.PendingRequest{
-			SlotRequest: workflows.SlotRequest{Request: schedule.Request{Node: "worker-02", Requestor: "net", Priority: 5, Created: before(time.Hour)}},
+		state.Pending = append(state.Pending, api.PendingRequest{
+			SlotRequest: api.SlotRequest{Request: schedule.Request{Node: "worker-02", Requestor: "net", Priority: 5, Created: before(time.Hour)}},
 			Reason:      "frozen by incident-1 (disk full)",
 		})
 	}
 	golden(t, "limits", func(w io.Writer) { renderState(w, state, noon) })
-	golden(t, "limits_empty", func(w io.Writer) { renderState(w, workflows.State{}, noon) })
+	golden(t, "limits_empty", func(w io.Writer) { renderState(w, api.State{}, noon) })
 }
 
 func TestOutcomeTable(t *testing.T) {
@@ -215,7 +214,7 @@ func TestOutcomeTable(t *testing.T) {
 
 func TestDifferentSettingsAreShown(t *testing.T) {
 	c := &connection{program: "drydock"}
-	err := c.errDifferent(viewOf(workflows.Draining), []difference{
+	err := c.errDifferent(viewOf(api.Draining), []difference{
 		{"drain.mode", "evict", "wait"}, {"drain.force", true, nil}, {"reason", nil, "<b> & c"},
 	})
 	golden(t, "different", func(w io.Writer) { fmt.Fprintln(w, "Error: "+indent(err.Error())) })

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/workflows/record"
-	"drydock/workflows/spec"
+	"drydock/rules/record"
+	"drydock/rules/spec"
 )
 
 type historyOptions struct {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/workflows"
-	"drydock/workflows/validation"
+	"drydock/api"
+	"drydock/rules/validation"
 )
 
 func newHookDone(a *app) *cobra.Command {
@@ -23,7 +23,7 @@ after one that failed is a matter of the worker's configuration (hooks.NAME.onFa
   drydock hook-done worker-01 storage-moved --failed --comment "rebuild runs"`,
 		Args: nodeAndHook,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return t.run(cmd.Context(), args[0], func(found) message { return hookMessage(workflows.MsgHookDone, a.name, args[1], failed) })
+			return t.run(cmd.Context(), args[0], func(found) message { return hookMessage(api.MsgHookDone, a.name, args[1], failed) })
 		},
 	}
 	cmd.Flags().BoolVar(&failed, "failed", false, "the hook has failed")
@@ -41,7 +41,7 @@ same. Who skipped it and why is on record.`,
 		Example: `  drydock skip-hook worker-01 silence-alerts --comment "Alertmanager is down, on-call knows"`,
 		Args:    nodeAndHook,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return t.run(cmd.Context(), args[0], func(found) message { return hookMessage(workflows.MsgSkipHook, a.name, args[1], false) })
+			return t.run(cmd.Context(), args[0], func(found) message { return hookMessage(api.MsgSkipHook, a.name, args[1], false) })
 		},
 	}
 	t.register(cmd, ofMaintenance)
@@ -63,9 +63,9 @@ func hookMessage(name, program, hook string, failed bool) message {
 	return message{
 		name: name,
 		payload: func(to addressee) any {
-			return workflows.HookMessage{Message: to.Message, Hook: hook, Failed: failed, Run: to.run}
+			return api.HookMessage{Message: to.Message, Hook: hook, Failed: failed, Run: to.run}
 		},
-		check: func(s *workflows.Status) (string, error) {
+		check: func(s *api.Status) (string, error) {
 			if slices.Contains(s.OpenHooks, hook) {
 				return "", nil
 			}
@@ -74,9 +74,9 @@ func hookMessage(name, program, hook string, failed bool) message {
 			}
 			return "", notIn(s, "hook "+hook+" is not waited for now", "Those that are: %s.", orList(s.OpenHooks))
 		},
-		effect: func(_, now *workflows.Status) bool { return !slices.Contains(now.OpenHooks, hook) },
+		effect: func(_, now *api.Status) bool { return !slices.Contains(now.OpenHooks, hook) },
 		slow:   true,
-		said: func(now *workflows.Status) string {
+		said: func(now *api.Status) string {
 			return fmt.Sprintf("goes on after hook %s, and is %s", hook, now.Phase)
 		},
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
 
-	"drydock/workflows/spec"
+	"drydock/rules/spec"
 )
 
 // specFlags are the flags that describe a maintenance: one for each field of its input but the node and the plan of

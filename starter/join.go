@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/workflows"
-	"drydock/workflows/spec"
+	"drydock/api"
+	"drydock/rules/spec"
 )
 
 // membership is what join and leave have in common: the requestor they are about is not the one whose maintenance
@@ -54,27 +54,27 @@ func (m *membership) run(ctx context.Context, node string, build func(program, w
 
 func joinMessage(program, who string) message {
 	return message{
-		name:    workflows.MsgJoin,
-		payload: func(to addressee) any { return workflows.Membership{Message: to.Message, Requestor: who} },
-		check: func(s *workflows.Status) (string, error) {
+		name:    api.MsgJoin,
+		payload: func(to addressee) any { return api.Membership{Message: to.Message, Requestor: who} },
+		check: func(s *api.Status) (string, error) {
 			if sharesNow(s, who) {
 				return who + " shares the maintenance already", nil
 			}
-			if s.Phase == workflows.Validating || s.Phase == workflows.Releasing {
+			if s.Phase == api.Validating || s.Phase == api.Releasing {
 				return "", notIn(s, "too late to join", `Start one of your own: "%s start %s".`, program, s.Spec.Node)
 			}
 			return "", nil
 		},
-		effect: func(_, now *workflows.Status) bool { return sharesNow(now, who) },
-		said: func(now *workflows.Status) string {
+		effect: func(_, now *api.Status) bool { return sharesNow(now, who) },
+		said: func(now *api.Status) string {
 			return fmt.Sprintf("%s shares the maintenance of %s, which is %s", who, now.Spec.Requestor, now.Phase)
 		},
 	}
 }
 
 // sharesNow tells whether the maintenance waits for who, who may have been done with it before.
-func sharesNow(s *workflows.Status, who string) bool { return isMember(s, who) && !isDone(s, who) }
+func sharesNow(s *api.Status, who string) bool { return isMember(s, who) && !isDone(s, who) }
 
-func isMember(s *workflows.Status, who string) bool {
-	return slices.ContainsFunc(s.Requestors, func(r workflows.RequestorStatus) bool { return r.Name == who })
+func isMember(s *api.Status, who string) bool {
+	return slices.ContainsFunc(s.Requestors, func(r api.RequestorStatus) bool { return r.Name == who })
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 func newLeave(a *app) *cobra.Command {
@@ -29,9 +29,9 @@ Leaving is for those who have done nothing to the node; who has, says "drydock d
 
 func leaveMessage(program, who string) message {
 	return message{
-		name:    workflows.MsgLeave,
-		payload: func(to addressee) any { return workflows.Membership{Message: to.Message, Requestor: who} },
-		check: func(s *workflows.Status) (string, error) {
+		name:    api.MsgLeave,
+		payload: func(to addressee) any { return api.Membership{Message: to.Message, Requestor: who} },
+		check: func(s *api.Status) (string, error) {
 			switch {
 			case who == s.Spec.Requestor:
 				return "", hint(fmt.Errorf("the maintenance of %s is %s's own, who cannot leave it", s.Spec.Node, who),
@@ -41,7 +41,7 @@ func leaveMessage(program, who string) message {
 			}
 			return "", nil
 		},
-		effect: func(_, now *workflows.Status) bool { return !isMember(now, who) },
-		said:   func(*workflows.Status) string { return who + " no longer shares the maintenance" },
+		effect: func(_, now *api.Status) bool { return !isMember(now, who) },
+		said:   func(*api.Status) string { return who + " no longer shares the maintenance" },
 	}
 }

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/workflows"
-	"drydock/workflows/period"
-	"drydock/workflows/schedule"
+	"drydock/api"
+	"drydock/rules/period"
+	"drydock/rules/schedule"
 )
 
 func newLimits(a *app) *cobra.Command {
@@ -58,7 +58,7 @@ func showLimits(ctx context.Context, a *app, out *output) error {
 // firstPending is how many of those that wait are shown to people.
 const firstPending = 20
 
-func renderState(w io.Writer, s workflows.State, now time.Time) {
+func renderState(w io.Writer, s api.State, now time.Time) {
 	renderLimits(w, s.Limits, now)
 	if s.Rebuilding {
 		fmt.Fprintln(w, "\nThe scheduler is finding out who holds slots; until then it grants none.")
@@ -93,7 +93,7 @@ func renderState(w io.Writer, s workflows.State, now time.Time) {
 	}
 }
 
-func renderLimits(w io.Writer, l workflows.LimitsInForce, now time.Time) {
+func renderLimits(w io.Writer, l api.LimitsInForce, now time.Time) {
 	r := newRows(w, "LIMIT", "MAX PARALLEL", "MAX UNAVAILABLE", "NODES")
 	r.add("cluster", amount(l.MaxParallel), amount(l.MaxUnavailable), "all")
 	for _, g := range l.Groups {

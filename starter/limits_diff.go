@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/workflows/schedule"
+	"drydock/rules/schedule"
 )
 
 type limitsDiffOptions struct {

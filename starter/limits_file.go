@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"drydock/config"
-	"drydock/workflows/schedule"
-	"drydock/workflows/spec"
+	"drydock/rules/schedule"
+	"drydock/rules/spec"
 )
 
 // readLimits reads limits from a worker's configuration, where they are a part of the section scheduler, or from a

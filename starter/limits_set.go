@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"drydock/workflows"
-	"drydock/workflows/schedule"
+	"drydock/api"
+	"drydock/rules/schedule"
 )
 
 type limitsSetOptions struct {
@@ -78,7 +78,7 @@ const setAttempts = 10
 
 // apply reads the limits in force, changes them and writes them back, unless somebody else did so in between: then it
 // begins anew, so that of two who change one limit each neither is lost.
-func (o *limitsSetOptions) apply(ctx context.Context, c *connection, change func(schedule.Limits) schedule.Limits) (workflows.State, error) {
+func (o *limitsSetOptions) apply(ctx context.Context, c *connection, change func(schedule.Limits) schedule.Limits) (api.State, error) {
 	for attempt := 1; ; attempt++ {
 		state, err := c.schedulerState(ctx, firstPending)
 		if err != nil {
@@ -88,11 +88,11 @@ func (o *limitsSetOptions) apply(ctx context.Context, c *connection, change func
 		if err := limits.Validate(); err != nil {
 			return state, usageError("%w", err)
 		}
-		request := workflows.SetLimits{Limits: limits, By: c.by, Comment: o.comment}
+		request := api.SetLimits{Limits: limits, By: c.by, Comment: o.comment}
 		if !state.Rebuilding {
 			request.IfRevision = &state.Revision
 		}
-		err = c.updateScheduler(ctx, workflows.UpdateSetLimits, request)
+		err = c.updateScheduler(ctx, api.UpdateSetLimits, request)
 		if limitsChanged(err) && attempt < setAttempts {
 			continue
 		}

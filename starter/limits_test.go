@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
-	"drydock/workflows/schedule"
+	"drydock/rules/schedule"
 )
 
 func TestReadLimits(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/workflows/period"
+	"drydock/rules/period"
 )
 
 type listOptions struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.temporal.io/api/serviceerror"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 // message is something that can be told to a maintenance.
@@ -22,28 +22,28 @@ type message struct {
 	payload func(to addressee) any
 	// check looks at the maintenance before anything is sent: it returns a non-empty already if the message has
 	// nothing left to do, and an error if the maintenance would ignore it.
-	check func(s *workflows.Status) (already string, err error)
+	check func(s *api.Status) (already string, err error)
 	// danger asks, in a question, whether to do what is not easily undone; empty where there is nothing to ask. The
 	// question is put to agree, whose error keeps the message from being sent.
-	danger func(s *workflows.Status) (question string)
+	danger func(s *api.Status) (question string)
 	agree  func(question string) error
 	// effect tells whether the message has done what it is for.
-	effect func(before, now *workflows.Status) bool
+	effect func(before, now *api.Status) bool
 	// slow tells that the effect comes some time after the message was read, as a running step has to end first.
 	slow bool
 	// said describes the effect.
-	said func(now *workflows.Status) string
+	said func(now *api.Status) string
 	// unseen allows to send it where no worker can say what the phase is: whoever wants out must not have to wait.
 	unseen bool
 }
 
 // addressee is what a payload may need to know.
 type addressee struct {
-	workflows.Message
+	api.Message
 	// run keeps a late message from reaching the next maintenance of the node.
 	run string
 	// status is what the check has seen; nil where no worker answered.
-	status *workflows.Status
+	status *api.Status
 }
 
 const (
@@ -72,7 +72,7 @@ func (c *connection) send(ctx context.Context, t target, m message, comment stri
 	}
 	before, already, err := look()
 	if errors.Is(err, errUnanswered) && m.unseen {
-		to := addressee{Message: workflows.Message{By: c.by, Comment: comment}, run: before.Run}
+		to := addressee{Message: api.Message{By: c.by, Comment: comment}, run: before.Run}
 		said := m.name + " is recorded and takes effect when a worker runs: " + before.Unanswered.Error()
 		return before, said, c.signal(ctx, before.target, m.name, m.payload(to))
 	}
@@ -82,7 +82,7 @@ func (c *connection) send(ctx context.Context, t target, m message, comment stri
 	if err != nil || already != "" {
 		return before, already, err
 	}
-	to := addressee{Message: workflows.Message{By: c.by, Comment: comment}, run: before.Status.RunID, status: before.Status}
+	to := addressee{Message: api.Message{By: c.by, Comment: comment}, run: before.Status.RunID, status: before.Status}
 	if err := c.signal(ctx, before.target, m.name, m.payload(to)); err != nil {
 		return before, "", err
 	}
@@ -126,10 +126,10 @@ func (c *connection) signal(ctx context.Context, t target, name string, payload 
 
 // effectOf waits for the effect of a message that was sent. A maintenance that has ended meanwhile has acted upon it.
 // Already is not empty where the message was ignored and there was nothing left to do.
-func (c *connection) effectOf(ctx context.Context, o *observer, before *workflows.Status, m message, who workflows.Message) (_ view, already string, _ error) {
+func (c *connection) effectOf(ctx context.Context, o *observer, before *api.Status, m message, who api.Message) (_ view, already string, _ error) {
 	deadline := c.now().Add(effectTimeout)
 	var read time.Time
-	var heard workflows.Received
+	var heard api.Received
 	var pause time.Duration
 	for {
 		v, err := o.observe(ctx)
@@ -173,7 +173,7 @@ func (c *connection) effectOf(ctx context.Context, o *observer, before *workflow
 }
 
 // wasIgnored is an error, unless the message would not be sent now because what it is for has come about.
-func (m message) wasIgnored(v view, entry workflows.Received) (_ view, already string, _ error) {
+func (m message) wasIgnored(v view, entry api.Received) (_ view, already string, _ error) {
 	if already, err := m.check(v.Status); err == nil && already != "" {
 		return v, already, nil
 	}
@@ -182,7 +182,7 @@ func (m message) wasIgnored(v view, entry workflows.Received) (_ view, already s
 
 // newlyReceived finds our message among those that the maintenance has received since before. Of several that are alike
 // one that was not ignored counts: what it was to bring about has come about.
-func newlyReceived(before, now *workflows.Status, name string, who workflows.Message) (ours workflows.Received, found bool) {
+func newlyReceived(before, now *api.Status, name string, who api.Message) (ours api.Received, found bool) {
 	if now == nil {
 		return ours, false
 	}
@@ -203,11 +203,11 @@ func newlyReceived(before, now *workflows.Status, name string, who workflows.Mes
 const ignoredPrefix = "ignored: "
 
 // ignored tells that a message was received and came to nothing.
-func ignored(r workflows.Received) bool { return strings.HasPrefix(r.Effect, ignoredPrefix) }
+func ignored(r api.Received) bool { return strings.HasPrefix(r.Effect, ignoredPrefix) }
 
 // receivedBefore tells whether a message had been received by then.
-func receivedBefore(before *workflows.Status, r workflows.Received) bool {
-	return slices.ContainsFunc(before.Messages, func(old workflows.Received) bool {
+func receivedBefore(before *api.Status, r api.Received) bool {
+	return slices.ContainsFunc(before.Messages, func(old api.Received) bool {
 		return old.At.Equal(r.At) && old.Name == r.Name && old.By == r.By
 	})
 }
@@ -221,7 +221,7 @@ type tell struct {
 	wait      bool
 	timeout   time.Duration
 	// end is the end that --wait wants; Completed where it is empty.
-	end workflows.Phase
+	end api.Phase
 }
 
 func (t *tell) register(cmd *cobra.Command, requestorHelp string) {
@@ -282,7 +282,7 @@ func (t *tell) awaitEnd(ctx context.Context, c *connection, m target) (view, err
 	fmt.Fprintf(out, "Waiting for the end of the maintenance of %s.\n", m.Node)
 	w := &waiter{conn: c, show: newDisplay(out, t.app.now)}
 	defer w.show.settle(m.ID)
-	return w.await(ctx, m, endsAs(workflows.Phase(firstSet(string(t.end), string(workflows.Completed)))))
+	return w.await(ctx, m, endsAs(api.Phase(firstSet(string(t.end), string(api.Completed)))))
 }
 
 // oneNode is the argument of the commands that are about one maintenance.
@@ -298,6 +298,6 @@ func oneNode(cmd *cobra.Command, args []string) error {
 }
 
 // notIn refuses a message in a phase in which it would be ignored, and says what to do instead.
-func notIn(s *workflows.Status, what, next string, args ...any) error {
+func notIn(s *api.Status, what, next string, args ...any) error {
 	return hint(fmt.Errorf("%s is %s: %s", s.Spec.Node, s.Phase, what), next, args...)
 }

@@ -14,18 +14,18 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
-	"drydock/workflows"
-	"drydock/workflows/spec"
-	"drydock/workflows/validation"
+	"drydock/api"
+	"drydock/rules/spec"
+	"drydock/rules/validation"
 )
 
-func after(change func(*workflows.Status), s workflows.Status) *workflows.Status {
+func after(change func(*api.Status), s api.Status) *api.Status {
 	change(&s)
 	return &s
 }
 
-func to(phase workflows.Phase) func(*workflows.Status) {
-	return func(s *workflows.Status) { s.Phase = phase }
+func to(phase api.Phase) func(*api.Status) {
+	return func(s *api.Status) { s.Phase = phase }
 }
 
 func clockAtNoon() time.Time { return noon }
@@ -34,135 +34,135 @@ func escalateTo(do string) message {
 	return escalateMessage("drydock", clockAtNoon, do, func(string) error { return nil })
 }
 
-func blockedBy(pods ...string) func(*workflows.Status) {
-	return func(s *workflows.Status) {
-		s.Drain = &workflows.DrainProgress{}
+func blockedBy(pods ...string) func(*api.Status) {
+	return func(s *api.Status) {
+		s.Drain = &api.DrainProgress{}
 		for _, pod := range pods {
-			s.Drain.Blockers = append(s.Drain.Blockers, workflows.Blocker{Pod: pod})
+			s.Drain.Blockers = append(s.Drain.Blockers, api.Blocker{Pod: pod})
 		}
 	}
 }
 
-func skipped(pods ...string) func(*workflows.Status) {
-	return func(s *workflows.Status) { s.SkippedPods = pods }
+func skipped(pods ...string) func(*api.Status) {
+	return func(s *api.Status) { s.SkippedPods = pods }
 }
 
-func took(do, by string) func(*workflows.Status) {
-	return func(s *workflows.Status) {
-		s.Escalation = append(s.Escalation, workflows.RungTaken{At: noon, Do: do, By: by, Planned: by == ""})
+func took(do, by string) func(*api.Status) {
+	return func(s *api.Status) {
+		s.Escalation = append(s.Escalation, api.RungTaken{At: noon, Do: do, By: by, Planned: by == ""})
 	}
 }
 
 // tookNext is the plan's next rung, before its time.
-func tookNext(do, by string) func(*workflows.Status) {
-	return func(s *workflows.Status) {
-		s.Escalation = append(s.Escalation, workflows.RungTaken{At: noon, Do: do, By: by, Planned: true})
+func tookNext(do, by string) func(*api.Status) {
+	return func(s *api.Status) {
+		s.Escalation = append(s.Escalation, api.RungTaken{At: noon, Do: do, By: by, Planned: true})
 	}
 }
 
-func received(name, effect string) func(*workflows.Status) {
-	return func(s *workflows.Status) {
-		s.Messages = append(s.Messages, workflows.Received{At: noon, Name: name, By: "me", Effect: effect})
+func received(name, effect string) func(*api.Status) {
+	return func(s *api.Status) {
+		s.Messages = append(s.Messages, api.Received{At: noon, Name: name, By: "me", Effect: effect})
 	}
 }
 
 func TestMessagesAreCheckedBeforeTheyAreSent(t *testing.T) {
-	external := func(s *workflows.Status) { s.Spec.Drain.Mode = spec.ModeExternal }
-	held := func(s *workflows.Status) { d := noon.Add(time.Hour); s.ReadyDeadline = &d }
-	notValidated := func(s *workflows.Status) { s.Validation = &workflows.ValidationStatus{State: validation.Failed} }
-	denied := func(s *workflows.Status) { s.Approval = &workflows.ApprovalStatus{Denied: true, Comment: "no"} }
-	silencing := func(s *workflows.Status) { s.OpenHooks = []string{"silence"} }
-	opsDone := func(s *workflows.Status) {
-		s.Requestors = []workflows.RequestorStatus{{Name: "ops", DoneAt: ago(time.Minute)}, {Name: "net"}}
+	external := func(s *api.Status) { s.Spec.Drain.Mode = spec.ModeExternal }
+	held := func(s *api.Status) { d := noon.Add(time.Hour); s.ReadyDeadline = &d }
+	notValidated := func(s *api.Status) { s.Validation = &api.ValidationStatus{State: validation.Failed} }
+	denied := func(s *api.Status) { s.Approval = &api.ApprovalStatus{Denied: true, Comment: "no"} }
+	silencing := func(s *api.Status) { s.OpenHooks = []string{"silence"} }
+	opsDone := func(s *api.Status) {
+		s.Requestors = []api.RequestorStatus{{Name: "ops", DoneAt: ago(time.Minute)}, {Name: "net"}}
 	}
-	begun := func(s *workflows.Status) { s.StartedAt = ago(time.Minute) }
-	planned := func(rungs ...string) func(*workflows.Status) {
-		return func(s *workflows.Status) {
+	begun := func(s *api.Status) { s.StartedAt = ago(time.Minute) }
+	planned := func(rungs ...string) func(*api.Status) {
+		return func(s *api.Status) {
 			s.CordonedAt = ago(10 * time.Minute)
 			for i, do := range rungs {
 				s.Spec.Drain.Escalation = append(s.Spec.Drain.Escalation, spec.Rung{After: spec.Duration(time.Duration(i+1) * time.Hour), Do: do})
 			}
 		}
 	}
-	forced := func(s *workflows.Status) { s.Force = spec.Kill }
-	backingOff := func(s *workflows.Status) { at := noon.Add(5 * time.Minute); s.NextAttemptAt = &at }
+	forced := func(s *api.Status) { s.Force = spec.Kill }
+	backingOff := func(s *api.Status) { at := noon.Add(5 * time.Minute); s.NextAttemptAt = &at }
 	for name, c := range map[string]struct {
 		message message
 		view    view
 		// Exactly one of already and refused is not empty where the message is not to be sent.
 		already, refused string
 	}{
-		"done, Ready":              {doneMessage("drydock", "ops"), viewOf(workflows.Ready), "", ""},
-		"done, RequestorFailed":    {doneMessage("drydock", "ops"), viewOf(workflows.RequestorFailed), "", ""},
-		"done, Draining":           {doneMessage("drydock", "ops"), viewOf(workflows.Draining), "", "worker-01 is Draining: not Ready"},
-		"done, Releasing":          {doneMessage("drydock", "ops"), viewOf(workflows.Releasing), "was done already", ""},
-		"done, twice":              {doneMessage("drydock", "ops"), viewOf(workflows.Ready, opsDone), "ops was done already; the node is put back when net is done too", ""},
-		"done, the other":          {doneMessage("drydock", "net"), viewOf(workflows.Ready, opsDone), "", ""},
-		"failed, Ready":            {failedMessage("drydock", "ops", "x"), viewOf(workflows.Ready), "", ""},
-		"failed, twice":            {failedMessage("drydock", "ops", "x"), viewOf(workflows.RequestorFailed), "is RequestorFailed already", ""},
-		"failed, Pending":          {failedMessage("drydock", "ops", "x"), viewOf(workflows.Pending), "", "worker-01 is Pending: not Ready"},
-		"retry, RequestorFailed":   {retryMessage(), viewOf(workflows.RequestorFailed), "", ""},
-		"retry, Ready":             {retryMessage(), viewOf(workflows.Ready), "is Ready already", ""},
-		"retry, Draining":          {retryMessage(), viewOf(workflows.Draining), "", "only a RequestorFailed node"},
-		"cancel, Pending":          {cancelMessage("drydock", false, true), viewOf(workflows.Pending), "", ""},
-		"cancel, Ready":            {cancelMessage("drydock", false, false), viewOf(workflows.Ready), "", ""},
-		"cancel, Ready, wait":      {cancelMessage("drydock", false, true), viewOf(workflows.Ready), "", "--release"},
-		"cancel, RequestorFailed":  {cancelMessage("drydock", false, false), viewOf(workflows.RequestorFailed), "", "--release"},
-		"release, RequestorFailed": {cancelMessage("drydock", true, true), viewOf(workflows.RequestorFailed), "", ""},
-		"cancel, Releasing":        {cancelMessage("drydock", false, false), viewOf(workflows.Releasing), "is Releasing already", ""},
-		"cancel, Validating":       {cancelMessage("drydock", false, false), viewOf(workflows.Validating), "", "--release"},
-		"done, Validating":         {doneMessage("drydock", "ops"), viewOf(workflows.Validating), "was done already", ""},
-		"retry, Validating":        {retryMessage(), viewOf(workflows.Validating), "", "has failed its validation"},
-		"retry, not validated":     {retryMessage(), viewOf(workflows.Validating, notValidated), "", ""},
-		"validated, by checks":     {validatedMessage("drydock"), viewOf(workflows.Validating), "", "validated by its checks alone"},
-		"validated, failed":        {validatedMessage("drydock"), viewOf(workflows.Validating, notValidated), "", ""},
-		"validated, Ready":         {validatedMessage("drydock"), viewOf(workflows.Ready), "", "not being validated"},
-		"failed validation, twice": {validationFailedMessage("drydock"), viewOf(workflows.Validating, notValidated), "has failed its validation already", ""},
-		"approve":                  {decisionMessage(workflows.MsgApprove, false), viewOf(workflows.AwaitingApproval), "", ""},
-		"approve, not asked for":   {decisionMessage(workflows.MsgApprove, false), viewOf(workflows.Ready), "", "does not wait for approval"},
-		"approve, denied":          {decisionMessage(workflows.MsgApprove, false), viewOf(workflows.Releasing, denied), "", "was denied already: no"},
-		"deny, twice":              {decisionMessage(workflows.MsgDeny, true), viewOf(workflows.Releasing, denied), "is denied already", ""},
-		"skip a hook":              {hookMessage(workflows.MsgSkipHook, "drydock", "silence", false), viewOf(workflows.Scheduled, silencing), "", ""},
-		"skip another hook":        {hookMessage(workflows.MsgSkipHook, "drydock", "move", false), viewOf(workflows.Scheduled, silencing), "", `Those that are: "silence"`},
-		"skip no hook":             {hookMessage(workflows.MsgSkipHook, "drydock", "move", false), viewOf(workflows.Ready), "", "no hook is waited for"},
-		"extend, Ready":            {extendMessage(clockAtNoon, 2*time.Hour), viewOf(workflows.Ready, held), "", ""},
-		"extend, no more":          {extendMessage(clockAtNoon, time.Minute), viewOf(workflows.Ready, held), "may be held until 13:00:00 already", ""},
-		"extend, no deadline":      {extendMessage(clockAtNoon, time.Hour), viewOf(workflows.Ready), "for ever", ""},
-		"extend, Draining":         {extendMessage(clockAtNoon, time.Hour), viewOf(workflows.Draining), "", "only a Ready node"},
-		"started, Ready":           {startedMessage("drydock"), viewOf(workflows.Ready), "", ""},
-		"started, twice":           {startedMessage("drydock"), viewOf(workflows.Ready, begun), "begun already", ""},
-		"started, Pending":         {startedMessage("drydock"), viewOf(workflows.Pending), "", "not Ready"},
-		"drained, external":        {drainedMessage("drydock"), viewOf(workflows.Draining, external), "", ""},
-		"drained, by Drydock":      {drainedMessage("drydock"), viewOf(workflows.Draining), "", "drained by Drydock"},
-		"drained, too early":       {drainedMessage("drydock"), viewOf(workflows.Pending, external), "", "not Draining yet"},
-		"join":                     {joinMessage("drydock", "net"), viewOf(workflows.Ready), "", ""},
-		"join, twice":              {joinMessage("drydock", "ops"), viewOf(workflows.Ready), "shares the maintenance already", ""},
-		"join, again after done":   {joinMessage("drydock", "ops"), viewOf(workflows.Ready, opsDone), "", ""},
-		"join, too late":           {joinMessage("drydock", "net"), viewOf(workflows.Releasing), "", "too late"},
-		"leave":                    {leaveMessage("drydock", "net"), viewOf(workflows.Ready, opsDone), "", ""},
-		"leave, a stranger":        {leaveMessage("drydock", "zed"), viewOf(workflows.Ready), "does not share", ""},
-		"escalate, the next":       {escalateTo(""), viewOf(workflows.Draining, planned(spec.GiveBack)), "", ""},
-		"escalate, none left":      {escalateTo(""), viewOf(workflows.Draining), "", "Name one with --do: notify, bypassBudget, kill, giveBack, fail"},
-		"escalate, unplanned":      {escalateTo(spec.Kill), viewOf(workflows.Draining), "", ""},
-		"escalate, external":       {escalateTo(spec.Kill), viewOf(workflows.Draining, external), "", "do: kill needs the drain mode evict"},
-		"skip-pod, external":       {skipPodMessage("drydock", "a/db-0"), viewOf(workflows.Draining, external), "", `say "drydock drained worker-01"`},
-		"retry-now, external":      {retryNowMessage("drydock"), viewOf(workflows.Draining, external), "", "no eviction to try again"},
-		"escalate, forced already": {escalateTo(spec.BypassBudget), viewOf(workflows.Draining, forced), "the drain already deletes pods without", ""},
-		"escalate, Pending":        {escalateTo(spec.GiveBack), viewOf(workflows.Pending), "", `"drydock status worker-01" says what it waits for`},
-		"escalate, Ready":          {escalateTo(""), viewOf(workflows.Ready, planned(spec.GiveBack)), "", "worker-01 is Ready: only the drain of a Draining node"},
-		"skip-pod":                 {skipPodMessage("drydock", "default/web-1"), viewOf(workflows.Draining), "", ""},
-		"skip-pod, by its name":    {skipPodMessage("drydock", "db-0"), viewOf(workflows.Draining, blockedBy("a/db-0", "a/db-1")), "", ""},
-		"skip-pod, ambiguous":      {skipPodMessage("drydock", "db-0"), viewOf(workflows.Draining, blockedBy("b/db-0", "a/db-0")), "", `Say which: "b/db-0" or "a/db-0"`},
-		"skip-pod, unknown name":   {skipPodMessage("drydock", "db-9"), viewOf(workflows.Draining, blockedBy("a/db-0")), "", "Name it as NAMESPACE/db-9, or one of these: a/db-0"},
-		"skip-pod, nothing known":  {skipPodMessage("drydock", "db-9"), viewOf(workflows.Draining), "", "Name it as NAMESPACE/db-9."},
-		"skip-pod, twice":          {skipPodMessage("drydock", "db-0"), viewOf(workflows.Draining, skipped("a/db-0"), blockedBy("a/db-0")), "a/db-0 is skipped already", ""},
-		"skip-pod, Pending":        {skipPodMessage("drydock", "a/db-0"), viewOf(workflows.Pending), "", "only while it is Draining"},
-		"retry-now, Draining":      {retryNowMessage("drydock"), viewOf(workflows.Draining), "", ""},
-		"retry-now, given back":    {retryNowMessage("drydock"), viewOf(workflows.Pending, backingOff), "", ""},
-		"retry-now, for a slot":    {retryNowMessage("drydock"), viewOf(workflows.Pending), "", "waits for a slot"},
-		"retry-now, failed":        {retryNowMessage("drydock"), viewOf(workflows.RequestorFailed), "", `"drydock retry worker-01"`},
-		"retry-now, Ready":         {retryNowMessage("drydock"), viewOf(workflows.Ready), "", "no pause to end"},
-		"leave, the owner":         {leaveMessage("drydock", "ops"), viewOf(workflows.Ready), "", "cannot leave"},
+		"done, Ready":              {doneMessage("drydock", "ops"), viewOf(api.Ready), "", ""},
+		"done, RequestorFailed":    {doneMessage("drydock", "ops"), viewOf(api.RequestorFailed), "", ""},
+		"done, Draining":           {doneMessage("drydock", "ops"), viewOf(api.Draining), "", "worker-01 is Draining: not Ready"},
+		"done, Releasing":          {doneMessage("drydock", "ops"), viewOf(api.Releasing), "was done already", ""},
+		"done, twice":              {doneMessage("drydock", "ops"), viewOf(api.Ready, opsDone), "ops was done already; the node is put back when net is done too", ""},
+		"done, the other":          {doneMessage("drydock", "net"), viewOf(api.Ready, opsDone), "", ""},
+		"failed, Ready":            {failedMessage("drydock", "ops", "x"), viewOf(api.Ready), "", ""},
+		"failed, twice":            {failedMessage("drydock", "ops", "x"), viewOf(api.RequestorFailed), "is RequestorFailed already", ""},
+		"failed, Pending":          {failedMessage("drydock", "ops", "x"), viewOf(api.Pending), "", "worker-01 is Pending: not Ready"},
+		"retry, RequestorFailed":   {retryMessage(), viewOf(api.RequestorFailed), "", ""},
+		"retry, Ready":             {retryMessage(), viewOf(api.Ready), "is Ready already", ""},
+		"retry, Draining":          {retryMessage(), viewOf(api.Draining), "", "only a RequestorFailed node"},
+		"cancel, Pending":          {cancelMessage("drydock", false, true), viewOf(api.Pending), "", ""},
+		"cancel, Ready":            {cancelMessage("drydock", false, false), viewOf(api.Ready), "", ""},
+		"cancel, Ready, wait":      {cancelMessage("drydock", false, true), viewOf(api.Ready), "", "--release"},
+		"cancel, RequestorFailed":  {cancelMessage("drydock", false, false), viewOf(api.RequestorFailed), "", "--release"},
+		"release, RequestorFailed": {cancelMessage("drydock", true, true), viewOf(api.RequestorFailed), "", ""},
+		"cancel, Releasing":        {cancelMessage("drydock", false, false), viewOf(api.Releasing), "is Releasing already", ""},
+		"cancel, Validating":       {cancelMessage("drydock", false, false), viewOf(api.Validating), "", "--release"},
+		"done, Validating":         {doneMessage("drydock", "ops"), viewOf(api.Validating), "was done already", ""},
+		"retry, Validating":        {retryMessage(), viewOf(api.Validating), "", "has failed its validation"},
+		"retry, not validated":     {retryMessage(), viewOf(api.Validating, notValidated), "", ""},
+		"validated, by checks":     {validatedMessage("drydock"), viewOf(api.Validating), "", "validated by its checks alone"},
+		"validated, failed":        {validatedMessage("drydock"), viewOf(api.Validating, notValidated), "", ""},
+		"validated, Ready":         {validatedMessage("drydock"), viewOf(api.Ready), "", "not being validated"},
+		"failed validation, twice": {validationFailedMessage("drydock"), viewOf(api.Validating, notValidated), "has failed its validation already", ""},
+		"approve":                  {decisionMessage(api.MsgApprove, false), viewOf(api.AwaitingApproval), "", ""},
+		"approve, not asked for":   {decisionMessage(api.MsgApprove, false), viewOf(api.Ready), "", "does not wait for approval"},
+		"approve, denied":          {decisionMessage(api.MsgApprove, false), viewOf(api.Releasing, denied), "", "was denied already: no"},
+		"deny, twice":              {decisionMessage(api.MsgDeny, true), viewOf(api.Releasing, denied), "is denied already", ""},
+		"skip a hook":              {hookMessage(api.MsgSkipHook, "drydock", "silence", false), viewOf(api.Scheduled, silencing), "", ""},
+		"skip another hook":        {hookMessage(api.MsgSkipHook, "drydock", "move", false), viewOf(api.Scheduled, silencing), "", `Those that are: "silence"`},
+		"skip no hook":             {hookMessage(api.MsgSkipHook, "drydock", "move", false), viewOf(api.Ready), "", "no hook is waited for"},
+		"extend, Ready":            {extendMessage(clockAtNoon, 2*time.Hour), viewOf(api.Ready, held), "", ""},
+		"extend, no more":          {extendMessage(clockAtNoon, time.Minute), viewOf(api.Ready, held), "may be held until 13:00:00 already", ""},
+		"extend, no deadline":      {extendMessage(clockAtNoon, time.Hour), viewOf(api.Ready), "for ever", ""},
+		"extend, Draining":         {extendMessage(clockAtNoon, time.Hour), viewOf(api.Draining), "", "only a Ready node"},
+		"started, Ready":           {startedMessage("drydock"), viewOf(api.Ready), "", ""},
+		"started, twice":           {startedMessage("drydock"), viewOf(api.Ready, begun), "begun already", ""},
+		"started, Pending":         {startedMessage("drydock"), viewOf(api.Pending), "", "not Ready"},
+		"drained, external":        {drainedMessage("drydock"), viewOf(api.Draining, external), "", ""},
+		"drained, by Drydock":      {drainedMessage("drydock"), viewOf(api.Draining), "", "drained by Drydock"},
+		"drained, too early":       {drainedMessage("drydock"), viewOf(api.Pending, external), "", "not Draining yet"},
+		"join":                     {joinMessage("drydock", "net"), viewOf(api.Ready), "", ""},
+		"join, twice":              {joinMessage("drydock", "ops"), viewOf(api.Ready), "shares the maintenance already", ""},
+		"join, again after done":   {joinMessage("drydock", "ops"), viewOf(api.Ready, opsDone), "", ""},
+		"join, too late":           {joinMessage("drydock", "net"), viewOf(api.Releasing), "", "too late"},
+		"leave":                    {leaveMessage("drydock", "net"), viewOf(api.Ready, opsDone), "", ""},
+		"leave, a stranger":        {leaveMessage("drydock", "zed"), viewOf(api.Ready), "does not share", ""},
+		"escalate, the next":       {escalateTo(""), viewOf(api.Draining, planned(spec.GiveBack)), "", ""},
+		"escalate, none left":      {escalateTo(""), viewOf(api.Draining), "", "Name one with --do: notify, bypassBudget, kill, giveBack, fail"},
+		"escalate, unplanned":      {escalateTo(spec.Kill), viewOf(api.Draining), "", ""},
+		"escalate, external":       {escalateTo(spec.Kill), viewOf(api.Draining, external), "", "do: kill needs the drain mode evict"},
+		"skip-pod, external":       {skipPodMessage("drydock", "a/db-0"), viewOf(api.Draining, external), "", `say "drydock drained worker-01"`},
+		"retry-now, external":      {retryNowMessage("drydock"), viewOf(api.Draining, external), "", "no eviction to try again"},
+		"escalate, forced already": {escalateTo(spec.BypassBudget), viewOf(api.Draining, forced), "the drain already deletes pods without", ""},
+		"escalate, Pending":        {escalateTo(spec.GiveBack), viewOf(api.Pending), "", `"drydock status worker-01" says what it waits for`},
+		"escalate, Ready":          {escalateTo(""), viewOf(api.Ready, planned(spec.GiveBack)), "", "worker-01 is Ready: only the drain of a Draining node"},
+		"skip-pod":                 {skipPodMessage("drydock", "default/web-1"), viewOf(api.Draining), "", ""},
+		"skip-pod, by its name":    {skipPodMessage("drydock", "db-0"), viewOf(api.Draining, blockedBy("a/db-0", "a/db-1")), "", ""},
+		"skip-pod, ambiguous":      {skipPodMessage("drydock", "db-0"), viewOf(api.Draining, blockedBy("b/db-0", "a/db-0")), "", `Say which: "b/db-0" or "a/db-0"`},
+		"skip-pod, unknown name":   {skipPodMessage("drydock", "db-9"), viewOf(api.Draining, blockedBy("a/db-0")), "", "Name it as NAMESPACE/db-9, or one of these: a/db-0"},
+		"skip-pod, nothing known":  {skipPodMessage("drydock", "db-9"), viewOf(api.Draining), "", "Name it as NAMESPACE/db-9."},
+		"skip-pod, twice":          {skipPodMessage("drydock", "db-0"), viewOf(api.Draining, skipped("a/db-0"), blockedBy("a/db-0")), "a/db-0 is skipped already", ""},
+		"skip-pod, Pending":        {skipPodMessage("drydock", "a/db-0"), viewOf(api.Pending), "", "only while it is Draining"},
+		"retry-now, Draining":      {retryNowMessage("drydock"), viewOf(api.Draining), "", ""},
+		"retry-now, given back":    {retryNowMessage("drydock"), viewOf(api.Pending, backingOff), "", ""},
+		"retry-now, for a slot":    {retryNowMessage("drydock"), viewOf(api.Pending), "", "waits for a slot"},
+		"retry-now, failed":        {retryNowMessage("drydock"), viewOf(api.RequestorFailed), "", `"drydock retry worker-01"`},
+		"retry-now, Ready":         {retryNowMessage("drydock"), viewOf(api.Ready), "", "no pause to end"},
+		"leave, the owner":         {leaveMessage("drydock", "ops"), viewOf(api.Ready), "", "cannot leave"},
 	} {
 		already, err := c.message.check(c.view.Status)
 		if c.already == "" != (already == "") || !strings.Contains(already, c.already) {
@@ -175,42 +175,42 @@ func TestMessagesAreCheckedBeforeTheyAreSent(t *testing.T) {
 }
 
 func TestMessagesHaveTheirEffect(t *testing.T) {
-	ready := *viewOf(workflows.Ready, func(s *workflows.Status) { d := noon; s.ReadyDeadline = &d }).Status
-	shared := *viewOf(workflows.Ready, func(s *workflows.Status) {
-		s.Requestors = append(s.Requestors, workflows.RequestorStatus{Name: "net"})
+	ready := *viewOf(api.Ready, func(s *api.Status) { d := noon; s.ReadyDeadline = &d }).Status
+	shared := *viewOf(api.Ready, func(s *api.Status) {
+		s.Requestors = append(s.Requestors, api.RequestorStatus{Name: "net"})
 	}).Status
-	draining := *viewOf(workflows.Draining, blockedBy("a/db-0"), func(s *workflows.Status) { s.Spec.Drain.Escalation = []spec.Rung{{Do: spec.Notify}} }).Status
-	pausing := *viewOf(workflows.Pending, func(s *workflows.Status) { s.NextAttemptAt = &noon }).Status
-	netDone := func(s *workflows.Status) {
-		s.Requestors = []workflows.RequestorStatus{{Name: "ops"}, {Name: "net", DoneAt: &noon}}
+	draining := *viewOf(api.Draining, blockedBy("a/db-0"), func(s *api.Status) { s.Spec.Drain.Escalation = []spec.Rung{{Do: spec.Notify}} }).Status
+	pausing := *viewOf(api.Pending, func(s *api.Status) { s.NextAttemptAt = &noon }).Status
+	netDone := func(s *api.Status) {
+		s.Requestors = []api.RequestorStatus{{Name: "ops"}, {Name: "net", DoneAt: &noon}}
 	}
 	for name, c := range map[string]struct {
 		message message
-		before  workflows.Status
-		change  func(*workflows.Status)
+		before  api.Status
+		change  func(*api.Status)
 		said    string
 	}{
-		"done, the last":  {doneMessage("drydock", "ops"), ready, to(workflows.Releasing), "ops is done"},
+		"done, the last":  {doneMessage("drydock", "ops"), ready, to(api.Releasing), "ops is done"},
 		"done, of two":    {doneMessage("drydock", "net"), shared, netDone, "when ops is done too"},
-		"failed":          {failedMessage("drydock", "ops", ""), ready, to(workflows.RequestorFailed), "stays out of service"},
-		"retry":           {retryMessage(), *viewOf(workflows.RequestorFailed).Status, to(workflows.Ready), "is Ready"},
-		"cancel early":    {cancelMessage("drydock", false, false), *viewOf(workflows.Pending).Status, to(workflows.Releasing), "is cancelled"},
-		"cancel late":     {cancelMessage("drydock", false, false), ready, to(workflows.RequestorFailed), "--release"},
-		"cancel, release": {cancelMessage("drydock", true, false), ready, to(workflows.Cancelled), "is cancelled"},
-		"extend":          {extendMessage(clockAtNoon, time.Hour), ready, func(s *workflows.Status) { d := noon.Add(time.Hour); s.ReadyDeadline = &d }, "13:00:00"},
-		"started":         {startedMessage("drydock"), ready, func(s *workflows.Status) { s.StartedAt = &noon }, "begun"},
-		"drained":         {drainedMessage("drydock"), *viewOf(workflows.Draining).Status, to(workflows.Ready), "is Ready"},
-		"join":            {joinMessage("drydock", "net"), ready, func(s *workflows.Status) { *s = shared }, "net shares"},
+		"failed":          {failedMessage("drydock", "ops", ""), ready, to(api.RequestorFailed), "stays out of service"},
+		"retry":           {retryMessage(), *viewOf(api.RequestorFailed).Status, to(api.Ready), "is Ready"},
+		"cancel early":    {cancelMessage("drydock", false, false), *viewOf(api.Pending).Status, to(api.Releasing), "is cancelled"},
+		"cancel late":     {cancelMessage("drydock", false, false), ready, to(api.RequestorFailed), "--release"},
+		"cancel, release": {cancelMessage("drydock", true, false), ready, to(api.Cancelled), "is cancelled"},
+		"extend":          {extendMessage(clockAtNoon, time.Hour), ready, func(s *api.Status) { d := noon.Add(time.Hour); s.ReadyDeadline = &d }, "13:00:00"},
+		"started":         {startedMessage("drydock"), ready, func(s *api.Status) { s.StartedAt = &noon }, "begun"},
+		"drained":         {drainedMessage("drydock"), *viewOf(api.Draining).Status, to(api.Ready), "is Ready"},
+		"join":            {joinMessage("drydock", "net"), ready, func(s *api.Status) { *s = shared }, "net shares"},
 		"escalate":        {escalateTo(""), draining, took(spec.Notify, "me"), "notify is taken"},
-		"kill": {escalateTo(spec.Kill), draining, func(s *workflows.Status) {
+		"kill": {escalateTo(spec.Kill), draining, func(s *api.Status) {
 			took(spec.Kill, "me")(s)
 			s.Force = spec.Kill
 		}, "kill is taken: the drain deletes pods without their grace period"},
-		"give back":          {escalateTo(spec.GiveBack), draining, func(s *workflows.Status) { *s = pausing }, "the next attempt is at 12:00:00"},
+		"give back":          {escalateTo(spec.GiveBack), draining, func(s *api.Status) { *s = pausing }, "the next attempt is at 12:00:00"},
 		"skip-pod":           {skipPodMessage("drydock", "db-0"), draining, skipped("a/db-0"), "db-0 stays"},
 		"retry-now":          {retryNowMessage("drydock"), draining, received("retry-now", "tried now"), "tried again now"},
-		"retry-now, pausing": {retryNowMessage("drydock"), pausing, func(s *workflows.Status) { s.NextAttemptAt = nil }, "asks for a slot now"},
-		"leave":              {leaveMessage("drydock", "net"), shared, func(s *workflows.Status) { *s = ready }, "no longer"},
+		"retry-now, pausing": {retryNowMessage("drydock"), pausing, func(s *api.Status) { s.NextAttemptAt = nil }, "asks for a slot now"},
+		"leave":              {leaveMessage("drydock", "net"), shared, func(s *api.Status) { *s = ready }, "no longer"},
 	} {
 		before := c.before
 		if c.message.effect(&before, &before) {
@@ -227,14 +227,14 @@ func TestMessagesHaveTheirEffect(t *testing.T) {
 }
 
 func TestReleaseIsNotTakenForRequestorFailed(t *testing.T) {
-	before, now := viewOf(workflows.Ready).Status, viewOf(workflows.RequestorFailed).Status
+	before, now := viewOf(api.Ready).Status, viewOf(api.RequestorFailed).Status
 	if cancelMessage("drydock", true, false).effect(before, now) {
 		t.Error("cancel --release has its effect though the node was not released")
 	}
 }
 
 func TestPayloadsNameTheRun(t *testing.T) {
-	who := addressee{Message: workflows.Message{By: "jane@host", Comment: "c"}, run: "run-1", status: viewOf(workflows.Draining, blockedBy("a/db-0"), took(spec.Notify, "")).Status}
+	who := addressee{Message: api.Message{By: "jane@host", Comment: "c"}, run: "run-1", status: viewOf(api.Draining, blockedBy("a/db-0"), took(spec.Notify, "")).Status}
 	who.status.Spec.Drain.Escalation = []spec.Rung{{Do: spec.Notify}, {Do: spec.BypassBudget}, {Do: spec.Kill}}
 	for want, m := range map[string]message{
 		`{"by":"jane@host","comment":"c","requestor":"net","run":"run-1"}`:              doneMessage("drydock", "net"),
@@ -260,23 +260,23 @@ func TestPayloadsNameTheRun(t *testing.T) {
 }
 
 func TestNewlyReceivedIsOurs(t *testing.T) {
-	old := workflows.Received{At: noon, Name: "done", By: "me", Effect: "old"}
-	before := &workflows.Status{Messages: []workflows.Received{old}}
+	old := api.Received{At: noon, Name: "done", By: "me", Effect: "old"}
+	before := &api.Status{Messages: []api.Received{old}}
 	for name, c := range map[string]struct {
-		now  []workflows.Received
+		now  []api.Received
 		want string
 	}{
-		"otherwise commented": {[]workflows.Received{{At: noon.Add(1), Name: "done", By: "me", Comment: "c", Effect: "new"}}, ""},
-		"heeded, not ignored": {[]workflows.Received{{At: noon.Add(1), Name: "done", By: "me", Effect: "new"}, {At: noon.Add(2), Name: "done", By: "me", Effect: "ignored: b"}}, "new"},
-		"ignored":             {[]workflows.Received{{At: noon.Add(1), Name: "done", By: "me", Effect: "ignored: a"}}, "ignored: a"},
-		"nothing new":         {[]workflows.Received{old}, ""},
-		"somebody's":          {[]workflows.Received{old, {At: noon, Name: "done", By: "you", Effect: "x"}}, ""},
-		"another one":         {[]workflows.Received{old, {At: noon, Name: "retry", By: "me", Effect: "x"}}, ""},
-		"ours":                {[]workflows.Received{old, {At: noon.Add(1), Name: "done", By: "me", Effect: "new"}}, "new"},
-		"old forgotten":       {[]workflows.Received{{At: noon.Add(1), Name: "done", By: "me", Effect: "new"}}, "new"},
-		"the latest one":      {[]workflows.Received{{At: noon.Add(1), Name: "done", By: "me", Effect: "a"}, {At: noon.Add(2), Name: "done", By: "me", Effect: "b"}}, "b"},
+		"otherwise commented": {[]api.Received{{At: noon.Add(1), Name: "done", By: "me", Comment: "c", Effect: "new"}}, ""},
+		"heeded, not ignored": {[]api.Received{{At: noon.Add(1), Name: "done", By: "me", Effect: "new"}, {At: noon.Add(2), Name: "done", By: "me", Effect: "ignored: b"}}, "new"},
+		"ignored":             {[]api.Received{{At: noon.Add(1), Name: "done", By: "me", Effect: "ignored: a"}}, "ignored: a"},
+		"nothing new":         {[]api.Received{old}, ""},
+		"somebody's":          {[]api.Received{old, {At: noon, Name: "done", By: "you", Effect: "x"}}, ""},
+		"another one":         {[]api.Received{old, {At: noon, Name: "retry", By: "me", Effect: "x"}}, ""},
+		"ours":                {[]api.Received{old, {At: noon.Add(1), Name: "done", By: "me", Effect: "new"}}, "new"},
+		"old forgotten":       {[]api.Received{{At: noon.Add(1), Name: "done", By: "me", Effect: "new"}}, "new"},
+		"the latest one":      {[]api.Received{{At: noon.Add(1), Name: "done", By: "me", Effect: "a"}, {At: noon.Add(2), Name: "done", By: "me", Effect: "b"}}, "b"},
 	} {
-		got, ok := newlyReceived(before, &workflows.Status{Messages: c.now}, "done", workflows.Message{By: "me"})
+		got, ok := newlyReceived(before, &api.Status{Messages: c.now}, "done", api.Message{By: "me"})
 		if ok != (c.want != "") || got.Effect != c.want {
 			t.Errorf("%s: %+v, want %q", name, got, c.want)
 		}
@@ -301,29 +301,29 @@ func (a answering) QueryWorkflow(context.Context, string, string, string, ...any
 }
 
 func TestAnIgnoredMessageIsAnErrorWhateverElseHappened(t *testing.T) {
-	refused := func(name string) func(*workflows.Status) { return received(name, "ignored: it came too late") }
-	kill := func(s *workflows.Status) { s.Force = spec.Kill }
+	refused := func(name string) func(*api.Status) { return received(name, "ignored: it came too late") }
+	kill := func(s *api.Status) { s.Force = spec.Kill }
 	for name, c := range map[string]struct {
 		message       message
 		before, after view
 		already, err  string
 	}{
-		"escalate, Ready by now":    {escalateTo(""), viewOf(workflows.Draining), viewOf(workflows.Ready, refused("escalate")), "", "the maintenance of worker-01 ignored escalate: it came too late"},
-		"escalate, somebody else":   {escalateTo(spec.BypassBudget), viewOf(workflows.Draining), viewOf(workflows.Draining, took(spec.BypassBudget, "bob"), refused("escalate")), "", "ignored escalate"},
-		"escalate, another attempt": {escalateTo(""), viewOf(workflows.Draining), viewOf(workflows.Draining, func(s *workflows.Status) { s.Attempt++ }, refused("escalate")), "", "ignored escalate"},
-		"escalate, allowed by now":  {escalateTo(spec.Kill), viewOf(workflows.Draining), viewOf(workflows.Draining, kill, refused("escalate")), "the drain already deletes pods", ""},
-		"skip-pod, Ready by now":    {skipPodMessage("drydock", "a/db-0"), viewOf(workflows.Draining), viewOf(workflows.Ready, refused("skip-pod")), "", "ignored skip-pod"},
-		"skip-pod, skipped by now":  {skipPodMessage("drydock", "a/db-0"), viewOf(workflows.Draining), viewOf(workflows.Draining, skipped("a/db-0"), refused("skip-pod")), "a/db-0 is skipped already", ""},
-		"retry-now, Ready by now":   {retryNowMessage("drydock"), viewOf(workflows.Draining), viewOf(workflows.Ready, refused("retry-now")), "", "ignored retry-now"},
-		"done, done by now":         {doneMessage("drydock", "ops"), viewOf(workflows.Ready), viewOf(workflows.Releasing, refused("done")), "was done already", ""},
-		"failed, released by now":   {failedMessage("drydock", "ops", ""), viewOf(workflows.Ready), viewOf(workflows.Releasing, refused("failed")), "", "ignored failed"},
-		"heeded":                    {retryNowMessage("drydock"), viewOf(workflows.Draining), viewOf(workflows.Draining, received("retry-now", "tried")), "", ""},
-		"somebody else's is ignored": {skipPodMessage("drydock", "a/db-0"), viewOf(workflows.Draining), viewOf(workflows.Ready, func(s *workflows.Status) {
-			s.Messages = []workflows.Received{{At: noon, Name: "skip-pod", By: "bob", Effect: "ignored: x"}}
+		"escalate, Ready by now":    {escalateTo(""), viewOf(api.Draining), viewOf(api.Ready, refused("escalate")), "", "the maintenance of worker-01 ignored escalate: it came too late"},
+		"escalate, somebody else":   {escalateTo(spec.BypassBudget), viewOf(api.Draining), viewOf(api.Draining, took(spec.BypassBudget, "bob"), refused("escalate")), "", "ignored escalate"},
+		"escalate, another attempt": {escalateTo(""), viewOf(api.Draining), viewOf(api.Draining, func(s *api.Status) { s.Attempt++ }, refused("escalate")), "", "ignored escalate"},
+		"escalate, allowed by now":  {escalateTo(spec.Kill), viewOf(api.Draining), viewOf(api.Draining, kill, refused("escalate")), "the drain already deletes pods", ""},
+		"skip-pod, Ready by now":    {skipPodMessage("drydock", "a/db-0"), viewOf(api.Draining), viewOf(api.Ready, refused("skip-pod")), "", "ignored skip-pod"},
+		"skip-pod, skipped by now":  {skipPodMessage("drydock", "a/db-0"), viewOf(api.Draining), viewOf(api.Draining, skipped("a/db-0"), refused("skip-pod")), "a/db-0 is skipped already", ""},
+		"retry-now, Ready by now":   {retryNowMessage("drydock"), viewOf(api.Draining), viewOf(api.Ready, refused("retry-now")), "", "ignored retry-now"},
+		"done, done by now":         {doneMessage("drydock", "ops"), viewOf(api.Ready), viewOf(api.Releasing, refused("done")), "was done already", ""},
+		"failed, released by now":   {failedMessage("drydock", "ops", ""), viewOf(api.Ready), viewOf(api.Releasing, refused("failed")), "", "ignored failed"},
+		"heeded":                    {retryNowMessage("drydock"), viewOf(api.Draining), viewOf(api.Draining, received("retry-now", "tried")), "", ""},
+		"somebody else's is ignored": {skipPodMessage("drydock", "a/db-0"), viewOf(api.Draining), viewOf(api.Ready, func(s *api.Status) {
+			s.Messages = []api.Received{{At: noon, Name: "skip-pod", By: "bob", Effect: "ignored: x"}}
 		}), "", ""},
 	} {
 		conn := &connection{Client: answering{view: c.after}, now: clockAtNoon, polledAt: noon, polledThen: true}
-		_, already, err := conn.effectOf(t.Context(), conn.observer(c.before.target), c.before.Status, c.message, workflows.Message{By: "me"})
+		_, already, err := conn.effectOf(t.Context(), conn.observer(c.before.target), c.before.Status, c.message, api.Message{By: "me"})
 		if (already == "") != (c.already == "") || !strings.Contains(already, c.already) {
 			t.Errorf("%s: already = %q, want %q", name, already, c.already)
 		}
@@ -335,7 +335,7 @@ func TestAnIgnoredMessageIsAnErrorWhateverElseHappened(t *testing.T) {
 
 func TestDangerousMessagesAreAskedAbout(t *testing.T) {
 	plan := func(rungs ...string) view {
-		return viewOf(workflows.Draining, func(s *workflows.Status) {
+		return viewOf(api.Draining, func(s *api.Status) {
 			for _, do := range rungs {
 				s.Spec.Drain.Escalation = append(s.Spec.Drain.Escalation, spec.Rung{Do: do})
 			}
@@ -355,7 +355,7 @@ func TestDangerousMessagesAreAskedAbout(t *testing.T) {
 		"the next one, harmless":       {"", plan(spec.Notify, spec.Kill), plan(), refused, "", ""},
 		"another one meanwhile":        {"", plan(spec.BypassBudget), plan(spec.Kill), nil, "bypassBudget", "worker-01 has moved on meanwhile"},
 		"harmless by now":              {"", plan(spec.BypassBudget), plan(spec.Notify), nil, "bypassBudget", "worker-01 has moved on meanwhile"},
-		"no longer possible meanwhile": {spec.Kill, plan(), viewOf(workflows.Ready), nil, "kill", "worker-01 is Ready"},
+		"no longer possible meanwhile": {spec.Kill, plan(), viewOf(api.Ready), nil, "kill", "worker-01 is Ready"},
 	} {
 		asked := ""
 		m := escalateMessage("drydock", clockAtNoon, c.do, func(question string) error {
@@ -376,8 +376,8 @@ func TestDangerousMessagesAreAskedAbout(t *testing.T) {
 }
 
 func TestNextRung(t *testing.T) {
-	plan := func(taken ...func(*workflows.Status)) *workflows.Status {
-		return viewOf(workflows.Draining, append(taken, func(s *workflows.Status) {
+	plan := func(taken ...func(*api.Status)) *api.Status {
+		return viewOf(api.Draining, append(taken, func(s *api.Status) {
 			s.CordonedAt = ago(48 * time.Minute)
 			for i, do := range []string{spec.Notify, spec.BypassBudget, spec.GiveBack} {
 				s.Spec.Drain.Escalation = append(s.Spec.Drain.Escalation, spec.Rung{After: spec.Duration(time.Duration(i+2) * 20 * time.Minute), Do: do})
@@ -387,9 +387,9 @@ func TestNextRung(t *testing.T) {
 	afterPods := plan()
 	afterPods.Spec.WaitForPodCompletion, afterPods.Since = &spec.WaitForPods{}, before(time.Minute)
 	pending := plan()
-	pending.Phase = workflows.Pending
+	pending.Phase = api.Pending
 	for name, c := range map[string]struct {
-		status *workflows.Status
+		status *api.Status
 		want   string
 	}{
 		"the first, overdue":        {plan(), "due now: notify"},
@@ -401,7 +401,7 @@ func TestNextRung(t *testing.T) {
 		"none left":                 {plan(took(spec.Notify, ""), took(spec.BypassBudget, ""), took(spec.GiveBack, "")), ""},
 		"counted from the drain":    {afterPods, "in 39m: notify"},
 		"no drain":                  {pending, ""},
-		"no plan":                   {viewOf(workflows.Draining).Status, ""},
+		"no plan":                   {viewOf(api.Draining).Status, ""},
 	} {
 		if got := nextRungText(c.status, noon); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)

@@ -13,16 +13,16 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 // view is what is known of a maintenance at one moment.
 type view struct {
 	target
 	// Status is the workflow's own answer, nil until a worker has given one.
-	Status *workflows.Status
+	Status *api.Status
 	// Result is what the workflow returned; nil while it runs, and if it ended without returning anything.
-	Result *workflows.Result
+	Result *api.Result
 	// Failure says why it ended, where it failed.
 	Failure string
 	// Unanswered says why the workflow could not be asked; Status is then old or nil.
@@ -30,14 +30,14 @@ type view struct {
 }
 
 // phase is empty while no worker has said what it is.
-func (v view) phase() workflows.Phase {
+func (v view) phase() api.Phase {
 	switch {
 	case v.Result != nil && v.Result.Phase != "":
 		return v.Result.Phase
 	case v.Execution == enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED:
-		return workflows.Cancelled
+		return api.Cancelled
 	case !v.running():
-		return workflows.Failed
+		return api.Failed
 	case v.Status != nil:
 		return v.Status.Phase
 	default:
@@ -47,7 +47,7 @@ func (v view) phase() workflows.Phase {
 
 // wasReady tells whether the requestor ever had the node.
 func (v view) wasReady() bool {
-	var transitions []workflows.Transition
+	var transitions []api.Transition
 	if v.Status != nil {
 		transitions = v.Status.Transitions
 	}
@@ -55,7 +55,7 @@ func (v view) wasReady() bool {
 		transitions = append(transitions, v.Result.Transitions...)
 	}
 	for _, t := range transitions {
-		if t.Phase == workflows.Ready {
+		if t.Phase == api.Ready {
 			return true
 		}
 	}
@@ -150,7 +150,7 @@ func (o *observer) ask(ctx context.Context, length int64) {
 func (o *observer) ended(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	var result workflows.Result
+	var result api.Result
 	err := o.conn.GetWorkflow(ctx, o.seen.ID, o.seen.Run).GetWithOptions(ctx, &result, client.WorkflowRunGetOptions{DisableFollowingRuns: true})
 	var failed *temporal.WorkflowExecutionError
 	switch {
@@ -165,13 +165,13 @@ func (o *observer) ended(ctx context.Context) error {
 }
 
 // failureOf is why a workflow did not complete, and the result that it has attached to that.
-func failureOf(err error) (*workflows.Result, string) {
+func failureOf(err error) (*api.Result, string) {
 	var (
 		application *temporal.ApplicationError
 		canceled    *temporal.CanceledError
 		terminated  *temporal.TerminatedError
 		timeout     *temporal.TimeoutError
-		result      workflows.Result
+		result      api.Result
 	)
 	switch {
 	case errors.As(err, &terminated):
@@ -199,14 +199,14 @@ func (c *connection) describe(ctx context.Context, id, run string) (*workflowser
 	return c.DescribeWorkflowExecution(ctx, id, run)
 }
 
-func (c *connection) status(ctx context.Context, t target) (*workflows.Status, error) {
+func (c *connection) status(ctx context.Context, t target) (*api.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	answer, err := c.QueryWorkflow(ctx, t.ID, t.Run, workflows.QueryStatus)
+	answer, err := c.QueryWorkflow(ctx, t.ID, t.Run, api.QueryStatus)
 	if err != nil {
 		return nil, fmt.Errorf("no answer from the maintenance of %s: %w", t.Node, err)
 	}
-	var status workflows.Status
+	var status api.Status
 	if err := answer.Get(&status); err != nil {
 		return nil, fmt.Errorf("the status of %s is not of the form this program knows: %w", t.Node, err)
 	}
@@ -218,11 +218,11 @@ func (c *connection) status(ctx context.Context, t target) (*workflows.Status, e
 }
 
 // prepared tells whether a maintenance has read its input, so that its spec is complete.
-func prepared(s *workflows.Status) bool { return s != nil && s.Spec.Type != "" }
+func prepared(s *api.Status) bool { return s != nil && s.Spec.Type != "" }
 
 // withLiveProgress puts the drain's heartbeat into the status where it is newer than what the workflow knows:
 // heartbeats never reach the workflow. Of a preflight the workflow hears a bounded number of times only.
-func withLiveProgress(status *workflows.Status, pending []*workflowpb.PendingActivityInfo) *workflows.Status {
+func withLiveProgress(status *api.Status, pending []*workflowpb.PendingActivityInfo) *api.Status {
 	if status == nil {
 		return nil
 	}
@@ -231,7 +231,7 @@ func withLiveProgress(status *workflows.Status, pending []*workflowpb.PendingAct
 		if name != livePreflight && !slices.Contains(liveActivities, name) || activity.GetHeartbeatDetails() == nil {
 			continue
 		}
-		var live workflows.DrainProgress
+		var live api.DrainProgress
 		if err := converter.GetDefaultDataConverter().FromPayloads(activity.GetHeartbeatDetails(), &live); err != nil {
 			continue
 		}

@@ -13,8 +13,8 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/workflows"
-	"drydock/workflows/spec"
+	"drydock/api"
+	"drydock/rules/spec"
 )
 
 func heartbeat(t *testing.T, activity string, details any) *workflowpb.PendingActivityInfo {
@@ -27,11 +27,11 @@ func heartbeat(t *testing.T, activity string, details any) *workflowpb.PendingAc
 }
 
 func TestNewerProgressWins(t *testing.T) {
-	known := workflows.DrainProgress{At: noon, Remaining: 5}
-	newer := workflows.DrainProgress{At: noon.Add(time.Second), Remaining: 3}
-	older := workflows.DrainProgress{At: noon.Add(-time.Second), Remaining: 9}
+	known := api.DrainProgress{At: noon, Remaining: 5}
+	newer := api.DrainProgress{At: noon.Add(time.Second), Remaining: 3}
+	older := api.DrainProgress{At: noon.Add(-time.Second), Remaining: 9}
 	for name, c := range map[string]struct {
-		known   *workflows.DrainProgress
+		known   *api.DrainProgress
 		pending *workflowpb.PendingActivityInfo
 		want    int
 	}{
@@ -43,7 +43,7 @@ func TestNewerProgressWins(t *testing.T) {
 		"no heartbeat yet":      {&known, &workflowpb.PendingActivityInfo{ActivityType: &commonpb.ActivityType{Name: "Drain"}}, 5},
 		"details of other form": {&known, heartbeat(t, "Drain", "text"), 5},
 	} {
-		status := viewOf(workflows.Draining).Status
+		status := viewOf(api.Draining).Status
 		status.Drain = c.known
 		got := withLiveProgress(status, []*workflowpb.PendingActivityInfo{c.pending})
 		if got.Drain == nil || got.Drain.Remaining != c.want {
@@ -59,9 +59,9 @@ func TestNewerProgressWins(t *testing.T) {
 }
 
 func TestAPreflightShowsWhatItWaitsFor(t *testing.T) {
-	status := viewOf(workflows.Pending, waitingFor("a preflight of the node")).Status
-	seen := workflows.DrainProgress{At: noon, MoreBlockers: 1, Blockers: []workflows.Blocker{{Pod: "pod ns/bare", Message: "no controller would re-create it"}}}
-	for want, progress := range map[string]workflows.DrainProgress{
+	status := viewOf(api.Pending, waitingFor("a preflight of the node")).Status
+	seen := api.DrainProgress{At: noon, MoreBlockers: 1, Blockers: []api.Blocker{{Pod: "pod ns/bare", Message: "no controller would re-create it"}}}
+	for want, progress := range map[string]api.DrainProgress{
 		"what would stop the drain to be mended: pod ns/bare: no controller would re-create it (and 1 more problems)": seen,
 		"a preflight of the node": {At: noon},
 	} {
@@ -73,15 +73,15 @@ func TestAPreflightShowsWhatItWaitsFor(t *testing.T) {
 }
 
 func TestFailuresTellTheResultAndWhy(t *testing.T) {
-	result := workflows.Result{Phase: workflows.Cancelled, Message: "cancelled by jane@host"}
+	result := api.Result{Phase: api.Cancelled, Message: "cancelled by jane@host"}
 	for name, c := range map[string]struct {
 		err   error
-		phase workflows.Phase
+		phase api.Phase
 		text  string
 	}{
-		"cancelled":               {temporal.NewCanceledError(result), workflows.Cancelled, "cancelled by jane@host"},
+		"cancelled":               {temporal.NewCanceledError(result), api.Cancelled, "cancelled by jane@host"},
 		"cancelled, no result":    {temporal.NewCanceledError(), "", "was cancelled"},
-		"failed":                  {temporal.NewNonRetryableApplicationError("no room", "X", nil, workflows.Result{Phase: workflows.Failed}), workflows.Failed, "no room"},
+		"failed":                  {temporal.NewNonRetryableApplicationError("no room", "X", nil, api.Result{Phase: api.Failed}), api.Failed, "no room"},
 		"refused before it began": {temporal.NewNonRetryableApplicationError("node: required", "InvalidSpec", nil), "", "node: required"},
 	} {
 		got, text := failureOf(fmt.Errorf("workflow execution error: %w", c.err))

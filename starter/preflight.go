@@ -18,8 +18,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"drydock/workflows"
-	"drydock/workflows/preflight"
+	"drydock/api"
+	"drydock/rules/preflight"
 )
 
 type preflightOptions struct {
@@ -160,17 +160,17 @@ func (o *preflightOptions) nodes(ctx context.Context, args []string, input map[s
 }
 
 // preflightCode is what the command exits with.
-func preflightCode(reports []workflows.PreflightReport) int {
-	if slices.ContainsFunc(reports, func(r workflows.PreflightReport) bool { return r.ProblemCount() > 0 }) {
+func preflightCode(reports []preflight.Report) int {
+	if slices.ContainsFunc(reports, func(r preflight.Report) bool { return r.ProblemCount() > 0 }) {
 		return exitWouldStop
 	}
 	return exitOK
 }
 
 // checkAll looks at all nodes, a few at a time, and returns what it learned with the errors of the rest.
-func (o *preflightOptions) checkAll(ctx context.Context, c *connection, orders []order) ([]workflows.PreflightReport, []error) {
+func (o *preflightOptions) checkAll(ctx context.Context, c *connection, orders []order) ([]preflight.Report, []error) {
 	names := orderNodes(orders)
-	found, errs := make([]workflows.PreflightReport, len(orders)), make([]error, len(orders))
+	found, errs := make([]preflight.Report, len(orders)), make([]error, len(orders))
 	tokens := make(chan struct{}, preflightsAtOnce)
 	var all sync.WaitGroup
 	for i, order := range orders {
@@ -185,7 +185,7 @@ func (o *preflightOptions) checkAll(ctx context.Context, c *connection, orders [
 		})
 	}
 	all.Wait()
-	reports, failures := []workflows.PreflightReport{}, []error(nil)
+	reports, failures := []preflight.Report{}, []error(nil)
 	for i := range orders {
 		if errs[i] != nil {
 			failures = append(failures, errs[i])
@@ -197,18 +197,18 @@ func (o *preflightOptions) checkAll(ctx context.Context, c *connection, orders [
 }
 
 // preflight runs one preflight to its end, and takes it back where nobody waits for it any more.
-func (c *connection) preflight(ctx context.Context, node string, input map[string]any, within time.Duration) (workflows.PreflightReport, error) {
-	var report workflows.PreflightReport
+func (c *connection) preflight(ctx context.Context, node string, input map[string]any, within time.Duration) (preflight.Report, error) {
+	var report preflight.Report
 	if ctx.Err() != nil {
 		return report, c.preflightStopped(ctx, node)
 	}
-	id := workflows.PreflightID(c.cluster, node, occasion())
+	id := api.PreflightID(c.cluster, node, occasion())
 	callCtx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	run, err := c.ExecuteWorkflow(callCtx, client.StartWorkflowOptions{
 		ID: id, TaskQueue: c.taskQueue, WorkflowExecutionTimeout: within,
 		StaticSummary: "preflight of " + node, StaticDetails: "Started by " + c.by + ".",
-	}, workflows.PreflightType, input)
+	}, api.PreflightType, input)
 	if err != nil {
 		return report, c.explain("starting the preflight of "+node, err)
 	}
@@ -248,7 +248,7 @@ func occasion() string {
 	return hex.EncodeToString(text)
 }
 
-func renderPreflights(w io.Writer, reports []workflows.PreflightReport) {
+func renderPreflights(w io.Writer, reports []preflight.Report) {
 	for i, r := range reports {
 		if i > 0 {
 			fmt.Fprintln(w)
@@ -257,7 +257,7 @@ func renderPreflights(w io.Writer, reports []workflows.PreflightReport) {
 	}
 }
 
-func renderPreflight(w io.Writer, r workflows.PreflightReport) {
+func renderPreflight(w io.Writer, r preflight.Report) {
 	switch n := r.ProblemCount(); n {
 	case 0:
 		fmt.Fprintf(w, "%s: nothing would stop a drain\n", r.Node)
@@ -300,7 +300,7 @@ func countsText(counts map[preflight.Action]int) string {
 	return strings.Join(texts, ", ")
 }
 
-func renderPods(w io.Writer, r workflows.PreflightReport) {
+func renderPods(w io.Writer, r preflight.Report) {
 	if len(r.Pods) == 0 {
 		return
 	}
@@ -318,7 +318,7 @@ func renderPods(w io.Writer, r workflows.PreflightReport) {
 	}
 }
 
-func renderBudgets(w io.Writer, r workflows.PreflightReport) {
+func renderBudgets(w io.Writer, r preflight.Report) {
 	if len(r.Budgets) == 0 {
 		return
 	}

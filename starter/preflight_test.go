@@ -6,12 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/workflows"
-	"drydock/workflows/preflight"
+	"drydock/rules/preflight"
 )
 
-func stoppedReport() workflows.PreflightReport {
-	return workflows.PreflightReport{
+func stoppedReport() preflight.Report {
+	return preflight.Report{
 		Node: "worker-01", Mode: "evict",
 		Counts: map[preflight.Action]int{preflight.Evict: 2, preflight.Skip: 1, preflight.Refuse: 1},
 		Pods: []preflight.Pod{
@@ -33,19 +32,19 @@ func stoppedReport() workflows.PreflightReport {
 
 func TestPreflightTable(t *testing.T) {
 	golden(t, "preflight", func(w io.Writer) {
-		renderPreflights(w, []workflows.PreflightReport{stoppedReport(), {Node: "worker-02"}})
+		renderPreflights(w, []preflight.Report{stoppedReport(), {Node: "worker-02"}})
 	})
 }
 
 func TestPreflightExitCode(t *testing.T) {
-	fine := workflows.PreflightReport{Node: "worker-02"}
+	fine := preflight.Report{Node: "worker-02"}
 	for name, c := range map[string]struct {
-		reports []workflows.PreflightReport
+		reports []preflight.Report
 		want    int
 	}{
-		"fine":          {[]workflows.PreflightReport{fine}, exitOK},
-		"one is not":    {[]workflows.PreflightReport{fine, stoppedReport()}, exitWouldStop},
-		"warnings only": {[]workflows.PreflightReport{{Warnings: stoppedReport().Warnings}}, exitOK},
+		"fine":          {[]preflight.Report{fine}, exitOK},
+		"one is not":    {[]preflight.Report{fine, stoppedReport()}, exitWouldStop},
+		"warnings only": {[]preflight.Report{{Warnings: stoppedReport().Warnings}}, exitOK},
 	} {
 		if got := preflightCode(c.reports); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 // line is what is shown of one maintenance while it goes on. Text changes only when something happened; Age is the
@@ -48,23 +48,23 @@ func progress(v view) string {
 	}
 	details := v.Status.WaitingFor
 	// The scheduler's reasons are sentences of their own.
-	if details != "" && phase != workflows.Pending {
+	if details != "" && phase != api.Pending {
 		details = "waiting for " + details
 	}
 	switch {
-	case (phase == workflows.Draining || phase == workflows.WaitingForPods) && v.Status.Drain != nil:
+	case (phase == api.Draining || phase == api.WaitingForPods) && v.Status.Drain != nil:
 		details = drainText(*v.Status.Drain) + forced(v.Status.Force)
-	case phase == workflows.RequestorFailed && v.Status.Failure != "":
+	case phase == api.RequestorFailed && v.Status.Failure != "":
 		details = v.Status.Failure
 	}
-	if v.Status.Attempt > 1 && phase != workflows.Ready {
+	if v.Status.Attempt > 1 && phase != api.Ready {
 		text += fmt.Sprintf(" (attempt %d)", v.Status.Attempt)
 	}
 	return text + colon(details)
 }
 
 // drainText is a drain's progress with its tier, where it has several, and its first blocker.
-func drainText(d workflows.DrainProgress) string {
+func drainText(d api.DrainProgress) string {
 	text := drainCounts(d)
 	if d.Tiers > 1 {
 		text = fmt.Sprintf("tier %d of %d, %s", d.Tier, d.Tiers, text)
@@ -81,7 +81,7 @@ func drainText(d workflows.DrainProgress) string {
 }
 
 // stoppedText is what a preflight waits for, in the workflow's words.
-func stoppedText(p workflows.DrainProgress) string {
+func stoppedText(p api.DrainProgress) string {
 	first := p.Blockers[0]
 	text := fmt.Sprintf("what would stop the drain to be mended: %s: %s", first.Pod, first.Message)
 	if more := len(p.Blockers) - 1 + p.MoreBlockers; more > 0 {
@@ -98,7 +98,7 @@ func forced(force string) string {
 	return " (" + force + ")"
 }
 
-func drainCounts(d workflows.DrainProgress) string {
+func drainCounts(d api.DrainProgress) string {
 	if d.Total == 0 {
 		return "no pods to drain"
 	}

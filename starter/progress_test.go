@@ -7,19 +7,19 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 
-	"drydock/workflows"
-	"drydock/workflows/period"
-	"drydock/workflows/spec"
+	"drydock/api"
+	"drydock/rules/period"
+	"drydock/rules/spec"
 )
 
 var noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.Local)
 
 // viewOf is a running maintenance of worker-01 for ops in a phase for five minutes.
-func viewOf(phase workflows.Phase, change ...func(*workflows.Status)) view {
-	s := &workflows.Status{
+func viewOf(phase api.Phase, change ...func(*api.Status)) view {
+	s := &api.Status{
 		WorkflowID: "node-maintenance/worker-01/ops", RunID: "run-1", Phase: phase, Since: noon.Add(-5 * time.Minute), Attempt: 1,
 		Spec:       spec.Maintenance{Node: "worker-01", Requestor: "ops", Type: spec.Planned, OnReadyTimeout: spec.FailOnTimeout, Drain: spec.Drain{Mode: spec.ModeEvict}},
-		Requestors: []workflows.RequestorStatus{{Name: "ops"}},
+		Requestors: []api.RequestorStatus{{Name: "ops"}},
 	}
 	for _, c := range change {
 		c(s)
@@ -30,22 +30,22 @@ func viewOf(phase workflows.Phase, change ...func(*workflows.Status)) view {
 	}}
 }
 
-func endedView(phase workflows.Phase, execution enumspb.WorkflowExecutionStatus, message string) view {
+func endedView(phase api.Phase, execution enumspb.WorkflowExecutionStatus, message string) view {
 	v := viewOf(phase)
 	v.Status, v.Execution, v.Closed = nil, execution, noon.Add(-time.Minute)
-	v.Result = &workflows.Result{Phase: phase, Message: message}
+	v.Result = &api.Result{Phase: phase, Message: message}
 	return v
 }
 
-func waitingFor(what string) func(*workflows.Status) {
-	return func(s *workflows.Status) { s.WaitingFor = what }
+func waitingFor(what string) func(*api.Status) {
+	return func(s *api.Status) { s.WaitingFor = what }
 }
 
 func TestProgressLines(t *testing.T) {
-	drain := func(d workflows.DrainProgress) func(*workflows.Status) {
-		return func(s *workflows.Status) { s.Drain = &d }
+	drain := func(d api.DrainProgress) func(*api.Status) {
+		return func(s *api.Status) { s.Drain = &d }
 	}
-	blocked := workflows.Blocker{Pod: "default/db-0", Reason: "DisruptionBudget", Message: "budget db allows 0 disruptions"}
+	blocked := api.Blocker{Pod: "default/db-0", Reason: "DisruptionBudget", Message: "budget db allows 0 disruptions"}
 	unknown := viewOf("")
 	unknown.Status = nil
 	terminated := endedView("", enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, "")
@@ -55,26 +55,26 @@ func TestProgressLines(t *testing.T) {
 		want string
 	}{
 		"nobody answered yet": {unknown, "Starting"},
-		"waits for a slot":    {viewOf(workflows.Pending, waitingFor("maxParallel 1: the slot is taken (worker-02)")), "Pending: maxParallel 1: the slot is taken (worker-02)"},
+		"waits for a slot":    {viewOf(api.Pending, waitingFor("maxParallel 1: the slot is taken (worker-02)")), "Pending: maxParallel 1: the slot is taken (worker-02)"},
 		"second attempt": {
-			viewOf(workflows.Pending, func(s *workflows.Status) { s.Attempt = 2 }), "Pending (attempt 2)",
+			viewOf(api.Pending, func(s *api.Status) { s.Attempt = 2 }), "Pending (attempt 2)",
 		},
-		"at work":      {viewOf(workflows.Cordoning), "Cordoning"},
-		"drains":       {viewOf(workflows.Draining, drain(workflows.DrainProgress{Total: 8, Evicted: 4, Remaining: 5, Terminating: 1})), "Draining: 3 of 8 pods gone, 5 left (1 terminating)"},
-		"empty anyway": {viewOf(workflows.Draining, drain(workflows.DrainProgress{})), "Draining: no pods to drain"},
+		"at work":      {viewOf(api.Cordoning), "Cordoning"},
+		"drains":       {viewOf(api.Draining, drain(api.DrainProgress{Total: 8, Evicted: 4, Remaining: 5, Terminating: 1})), "Draining: 3 of 8 pods gone, 5 left (1 terminating)"},
+		"empty anyway": {viewOf(api.Draining, drain(api.DrainProgress{})), "Draining: no pods to drain"},
 		"drain is blocked": {
-			viewOf(workflows.Draining, drain(workflows.DrainProgress{Total: 2, Remaining: 2, Blockers: []workflows.Blocker{blocked, blocked}, MoreBlockers: 3})),
+			viewOf(api.Draining, drain(api.DrainProgress{Total: 2, Remaining: 2, Blockers: []api.Blocker{blocked, blocked}, MoreBlockers: 3})),
 			"Draining: 0 of 2 pods gone, 2 left; default/db-0: budget db allows 0 disruptions; 4 more blocked",
 		},
-		"drains in tiers": {viewOf(workflows.Draining, drain(workflows.DrainProgress{Total: 8, Remaining: 5, Tier: 2, Tiers: 4})), "Draining: tier 2 of 4, 3 of 8 pods gone, 5 left"},
+		"drains in tiers": {viewOf(api.Draining, drain(api.DrainProgress{Total: 8, Remaining: 5, Tier: 2, Tiers: 4})), "Draining: tier 2 of 4, 3 of 8 pods gone, 5 left"},
 		"drains by force": {
-			viewOf(workflows.Draining, drain(workflows.DrainProgress{Total: 8, Remaining: 5}), func(s *workflows.Status) { s.Force = "kill" }),
+			viewOf(api.Draining, drain(api.DrainProgress{Total: 8, Remaining: 5}), func(s *api.Status) { s.Force = "kill" }),
 			"Draining: 3 of 8 pods gone, 5 left (kill)",
 		},
-		"ready":            {viewOf(workflows.Ready, waitingFor(`"done" or "failed" from ops`)), `Ready: waiting for "done" or "failed" from ops`},
-		"requestor failed": {viewOf(workflows.RequestorFailed, waitingFor("a decision"), func(s *workflows.Status) { s.Failure = "exit status 1" }), "RequestorFailed: exit status 1"},
-		"completed":        {endedView(workflows.Completed, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, ""), "Completed"},
-		"cancelled":        {endedView(workflows.Cancelled, enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED, "cancelled by ops@host"), "Cancelled: cancelled by ops@host"},
+		"ready":            {viewOf(api.Ready, waitingFor(`"done" or "failed" from ops`)), `Ready: waiting for "done" or "failed" from ops`},
+		"requestor failed": {viewOf(api.RequestorFailed, waitingFor("a decision"), func(s *api.Status) { s.Failure = "exit status 1" }), "RequestorFailed: exit status 1"},
+		"completed":        {endedView(api.Completed, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, ""), "Completed"},
+		"cancelled":        {endedView(api.Cancelled, enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED, "cancelled by ops@host"), "Cancelled: cancelled by ops@host"},
 		"terminated":       {terminated, "Failed: the workflow was terminated by hand"},
 	} {
 		if got := progress(c.view); got != c.want {
@@ -84,7 +84,7 @@ func TestProgressLines(t *testing.T) {
 }
 
 func TestLineNamesAnotherRequestor(t *testing.T) {
-	v := viewOf(workflows.Ready)
+	v := viewOf(api.Ready)
 	if l := lineOf(v, "ops", noon); l.Label != "worker-01" || l.Age != 5*time.Minute {
 		t.Errorf("line = %+v", l)
 	}
@@ -119,16 +119,16 @@ func TestOneLineKeepsTheTerminalSafe(t *testing.T) {
 func TestPhaseOfViews(t *testing.T) {
 	canceledWithoutResult := endedView("", enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED, "")
 	canceledWithoutResult.Result = nil
-	stale := viewOf(workflows.Ready)
+	stale := viewOf(api.Ready)
 	stale.Execution = enumspb.WORKFLOW_EXECUTION_STATUS_FAILED
 	for name, c := range map[string]struct {
 		view view
-		want workflows.Phase
+		want api.Phase
 	}{
-		"running":                    {viewOf(workflows.Ready), workflows.Ready},
-		"node gone":                  {endedView(workflows.NodeGone, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, ""), workflows.NodeGone},
-		"cancelled without a result": {canceledWithoutResult, workflows.Cancelled},
-		"failed with an old status":  {stale, workflows.Failed},
+		"running":                    {viewOf(api.Ready), api.Ready},
+		"node gone":                  {endedView(api.NodeGone, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, ""), api.NodeGone},
+		"cancelled without a result": {canceledWithoutResult, api.Cancelled},
+		"failed with an old status":  {stale, api.Failed},
 	} {
 		if got := c.view.phase(); got != c.want {
 			t.Errorf("%s: phase = %s, want %s", name, got, c.want)
@@ -137,20 +137,20 @@ func TestPhaseOfViews(t *testing.T) {
 }
 
 func TestGoalReady(t *testing.T) {
-	finished := endedView(workflows.Completed, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, "")
-	finished.Result.Transitions = []workflows.Transition{{Phase: workflows.Ready}}
+	finished := endedView(api.Completed, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, "")
+	finished.Result.Transitions = []api.Transition{{Phase: api.Ready}}
 	for name, c := range map[string]struct {
 		view    view
 		reached bool
 		code    int
 	}{
-		"draining":            {viewOf(workflows.Draining), false, 0},
-		"ready":               {viewOf(workflows.Ready), true, 0},
-		"requestor failed":    {viewOf(workflows.RequestorFailed), false, 1},
+		"draining":            {viewOf(api.Draining), false, 0},
+		"ready":               {viewOf(api.Ready), true, 0},
+		"requestor failed":    {viewOf(api.RequestorFailed), false, 1},
 		"over already":        {finished, true, 0},
-		"completed unready":   {endedView(workflows.Completed, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, ""), false, 1},
-		"cancelled before it": {endedView(workflows.Cancelled, enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED, ""), false, 3},
-		"node gone before it": {endedView(workflows.NodeGone, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, ""), false, 1},
+		"completed unready":   {endedView(api.Completed, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, ""), false, 1},
+		"cancelled before it": {endedView(api.Cancelled, enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED, ""), false, 3},
+		"node gone before it": {endedView(api.NodeGone, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, ""), false, 1},
 	} {
 		reached, err := becomesReady(c.view)
 		if reached != c.reached || codeOf(err) != c.code {
@@ -160,8 +160,8 @@ func TestGoalReady(t *testing.T) {
 }
 
 func TestGoalEnd(t *testing.T) {
-	completed := endedView(workflows.Completed, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, "")
-	cancelled := endedView(workflows.Cancelled, enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED, "")
+	completed := endedView(api.Completed, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, "")
+	cancelled := endedView(api.Cancelled, enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED, "")
 	for name, c := range map[string]struct {
 		goal goal
 		view view
@@ -169,14 +169,14 @@ func TestGoalEnd(t *testing.T) {
 	}{
 		"completes":                {completes, completed, 0},
 		"cancelled, not completed": {completes, cancelled, 3},
-		"cancelled, as wanted":     {endsAs(workflows.Cancelled), cancelled, 0},
-		"completed, not cancelled": {endsAs(workflows.Cancelled), completed, 1},
+		"cancelled, as wanted":     {endsAs(api.Cancelled), cancelled, 0},
+		"completed, not cancelled": {endsAs(api.Cancelled), completed, 1},
 	} {
 		if reached, err := c.goal(c.view); !reached || codeOf(err) != c.code {
 			t.Errorf("%s: reached %v with code %d (%v), want %d", name, reached, codeOf(err), err, c.code)
 		}
 	}
-	if reached, err := completes(viewOf(workflows.Releasing)); reached || err != nil {
+	if reached, err := completes(viewOf(api.Releasing)); reached || err != nil {
 		t.Errorf("a running one: %v, %v", reached, err)
 	}
 }

@@ -15,10 +15,10 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"golang.org/x/sync/errgroup"
 
+	"drydock/api"
 	"drydock/audit"
-	"drydock/workflows"
-	"drydock/workflows/record"
-	"drydock/workflows/spec"
+	"drydock/rules/record"
+	"drydock/rules/spec"
 )
 
 const formatMarkdown = "markdown"
@@ -203,7 +203,7 @@ func (c *connection) record(ctx context.Context, t target) (record.Record, *gap,
 }
 
 // lastStatus asks a maintenance that has ended, or says why it could not be asked.
-func (c *connection) lastStatus(ctx context.Context, t target) (status *workflows.Status, why string) {
+func (c *connection) lastStatus(ctx context.Context, t target) (status *api.Status, why string) {
 	if !c.polled(ctx) {
 		return nil, c.noWorker()
 	}
@@ -216,14 +216,14 @@ func (c *connection) lastStatus(ctx context.Context, t target) (status *workflow
 
 // recordOf is the audit record of what is known of a maintenance.
 func recordOf(v view, cluster string, now time.Time) record.Record {
-	status := workflows.Status{
+	status := api.Status{
 		WorkflowID: v.ID, RunID: v.Run, Spec: spec.Maintenance{Node: v.Node, Requestor: v.Requestor}, Phase: v.phase(), Since: v.Started,
 	}
 	if v.Status != nil {
 		status = *v.Status
 	}
 	status.Transitions = transitionsOf(v)
-	r := workflows.RecordOf(status, cluster)
+	r := api.RecordOf(status, cluster)
 	r.CreatedAt = v.Started
 	if !prepared(v.Status) {
 		r.Specification = nil

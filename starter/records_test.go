@@ -27,9 +27,9 @@ import (
 	"go.temporal.io/sdk/converter"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"drydock/workflows"
-	"drydock/workflows/record"
-	"drydock/workflows/spec"
+	"drydock/api"
+	"drydock/rules/record"
+	"drydock/rules/spec"
 )
 
 // chronicle is a Temporal that remembers maintenances.
@@ -124,7 +124,7 @@ type chronicledRun struct {
 }
 
 func (r chronicledRun) GetWithOptions(_ context.Context, result any, _ client.WorkflowRunGetOptions) error {
-	*result.(*workflows.Result) = *r.view.Result
+	*result.(*api.Result) = *r.view.Result
 	return nil
 }
 
@@ -138,17 +138,17 @@ func (c *chronicle) GetWorkflow(_ context.Context, _, run string) client.Workflo
 
 // past is a maintenance that completed some hours ago.
 func past(run string, hours int, change ...func(*view)) view {
-	v := endedView(workflows.Completed, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, "")
+	v := endedView(api.Completed, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, "")
 	v.Run, v.Closed = run, before(time.Duration(hours)*time.Hour)
 	v.Started = v.Closed.Add(-time.Hour)
 	ended := v.Closed.Add(-time.Second)
-	v.Result.Transitions = []workflows.Transition{
-		{Phase: workflows.Pending, At: v.Started}, {Phase: workflows.Draining, At: v.Started.Add(time.Minute)}, {Phase: workflows.Completed, At: ended},
+	v.Result.Transitions = []api.Transition{
+		{Phase: api.Pending, At: v.Started}, {Phase: api.Draining, At: v.Started.Add(time.Minute)}, {Phase: api.Completed, At: ended},
 	}
-	v.Status = &workflows.Status{
-		WorkflowID: v.ID, RunID: run, Phase: workflows.Completed, Since: ended, Attempt: 1, Transitions: v.Result.Transitions,
+	v.Status = &api.Status{
+		WorkflowID: v.ID, RunID: run, Phase: api.Completed, Since: ended, Attempt: 1, Transitions: v.Result.Transitions,
 		Spec:     spec.Maintenance{Node: v.Node, Requestor: v.Requestor, Type: spec.Planned, Ticket: "OPS-" + run},
-		Messages: []workflows.Received{{At: ended, Name: "done", By: "ops@host", Effect: "ops is done"}},
+		Messages: []api.Received{{At: ended, Name: "done", By: "ops@host", Effect: "ops is done"}},
 	}
 	for _, c := range change {
 		c(&v)
@@ -169,7 +169,7 @@ func tickets(records []record.Record) string {
 }
 
 func TestRecordsFromTemporal(t *testing.T) {
-	goesOn := viewOf(workflows.Draining, func(s *workflows.Status) { s.RunID, s.Spec.Ticket = "9", "OPS-9" })
+	goesOn := viewOf(api.Draining, func(s *api.Status) { s.RunID, s.Spec.Ticket = "9", "OPS-9" })
 	goesOn.Run = "9"
 	c := &chronicle{working: true, views: []view{past("1", 30), goesOn, past("2", 3)}}
 	var said bytes.Buffer
@@ -254,7 +254,7 @@ func TestManyRecordsAreReadAFewAtATimeAndToldOf(t *testing.T) {
 func TestRecordsThatEndedOtherwise(t *testing.T) {
 	terminated := past("1", 2, func(v *view) {
 		v.Execution, v.Result, v.Failure = enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, nil, "the workflow was terminated by hand"
-		v.Status.Phase, v.Status.Transitions = workflows.Draining, v.Status.Transitions[:2]
+		v.Status.Phase, v.Status.Transitions = api.Draining, v.Status.Transitions[:2]
 	})
 	r := recordOf(terminated, "blue", noon)
 	if r.Phase != "Failed" || r.Failure != "the workflow was terminated by hand" || !r.EndedAt.Equal(terminated.Closed) || r.Cluster != "blue" {
@@ -265,7 +265,7 @@ func TestRecordsThatEndedOtherwise(t *testing.T) {
 	}
 	refused := past("2", 2, func(v *view) {
 		v.Execution, v.Result, v.Failure = enumspb.WORKFLOW_EXECUTION_STATUS_FAILED, nil, "node: required"
-		v.Status = &workflows.Status{WorkflowID: v.ID, RunID: "2", Phase: workflows.Pending, Since: v.Started, Spec: spec.Maintenance{Node: v.Node, Requestor: v.Requestor}}
+		v.Status = &api.Status{WorkflowID: v.ID, RunID: "2", Phase: api.Pending, Since: v.Started, Spec: spec.Maintenance{Node: v.Node, Requestor: v.Requestor}}
 	})
 	r = recordOf(refused, "", noon)
 	if r.Phase != "Failed" || r.Failure != "node: required" || r.Specification != nil || r.Validate() != nil {
@@ -289,7 +289,7 @@ func TestRecordQueries(t *testing.T) {
 }
 
 func TestChoices(t *testing.T) {
-	shared, other, open := recordOf(past("1", 5), "", noon), recordOf(past("2", 4), "blue", noon), recordOf(viewOf(workflows.Ready), "", noon)
+	shared, other, open := recordOf(past("1", 5), "", noon), recordOf(past("2", 4), "blue", noon), recordOf(viewOf(api.Ready), "", noon)
 	shared.AdditionalRequestors, other.Node = []string{"net"}, "worker-02"
 	all := []record.Record{shared, other, open, shared}
 	for name, c := range map[string]struct {
@@ -413,7 +413,7 @@ func TestHistoryTables(t *testing.T) {
 	goesOn := viewOf("")
 	goesOn.Status = nil
 	failed := past("3", 5, func(v *view) {
-		v.Result.Phase, v.Result.Message, v.Failure = workflows.Failed, "pod a/b lacks consent", "pod a/b lacks consent"
+		v.Result.Phase, v.Result.Message, v.Failure = api.Failed, "pod a/b lacks consent", "pod a/b lacks consent"
 	})
 	records := []record.Record{recordOf(goesOn, "", noon), recordOf(past("1", 3), "", noon), recordOf(failed, "", noon)}
 	for name, o := range map[string]historyOptions{

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/workflows/record"
-	"drydock/workflows/spec"
+	"drydock/rules/record"
+	"drydock/rules/spec"
 )
 
 type reportOptions struct {

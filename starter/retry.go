@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 func newRetry(a *app) *cobra.Command {
@@ -29,19 +29,19 @@ A node whose validation has failed is validated again; where a hook before the r
 
 func retryMessage() message {
 	return message{
-		name:    workflows.MsgRetry,
-		payload: func(to addressee) any { return workflows.Simple{Message: to.Message, Run: to.run} },
-		check: func(s *workflows.Status) (string, error) {
+		name:    api.MsgRetry,
+		payload: func(to addressee) any { return api.Simple{Message: to.Message, Run: to.run} },
+		check: func(s *api.Status) (string, error) {
 			switch {
-			case s.Phase == workflows.RequestorFailed, undecided(s):
+			case s.Phase == api.RequestorFailed, undecided(s):
 				return "", nil
-			case s.Phase == workflows.Ready:
+			case s.Phase == api.Ready:
 				return "is Ready already", nil
 			default:
 				return "", fmt.Errorf("%s is %s: only a RequestorFailed node, or one that has failed its validation, can be tried again", s.Spec.Node, s.Phase)
 			}
 		},
-		effect: func(_, now *workflows.Status) bool { return now.Phase != workflows.RequestorFailed && !undecided(now) },
-		said:   func(now *workflows.Status) string { return fmt.Sprintf("is %s", now.Phase) },
+		effect: func(_, now *api.Status) bool { return now.Phase != api.RequestorFailed && !undecided(now) },
+		said:   func(now *api.Status) string { return fmt.Sprintf("is %s", now.Phase) },
 	}
 }

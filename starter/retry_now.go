@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/workflows"
-	"drydock/workflows/spec"
+	"drydock/api"
+	"drydock/rules/spec"
 )
 
 func newRetryNow(a *app) *cobra.Command {
@@ -31,37 +31,37 @@ It is about Drydock's own attempts. For another try at your work on a RequestorF
 
 func retryNowMessage(program string) message {
 	return message{
-		name:    workflows.MsgRetryNow,
-		payload: func(to addressee) any { return workflows.Simple{Message: to.Message, Run: to.run} },
-		check: func(s *workflows.Status) (string, error) {
+		name:    api.MsgRetryNow,
+		payload: func(to addressee) any { return api.Simple{Message: to.Message, Run: to.run} },
+		check: func(s *api.Status) (string, error) {
 			switch {
-			case s.Phase == workflows.Draining && s.Spec.Drain.Mode != spec.ModeEvict:
+			case s.Phase == api.Draining && s.Spec.Drain.Mode != spec.ModeEvict:
 				return "", notIn(s, fmt.Sprintf("its drain mode is %s, so there is no eviction to try again", s.Spec.Drain.Mode), `"%s status %s" says what it waits for.`, program, s.Spec.Node)
-			case s.Phase == workflows.Draining, s.Phase == workflows.Pending && s.NextAttemptAt != nil:
+			case s.Phase == api.Draining, s.Phase == api.Pending && s.NextAttemptAt != nil:
 				return "", nil
-			case s.Phase == workflows.Pending:
+			case s.Phase == api.Pending:
 				return "", notIn(s, "it waits for a slot, and not for its next attempt", `"%s status %s" says which limit it waits for.`, program, s.Spec.Node)
-			case s.Phase == workflows.RequestorFailed:
+			case s.Phase == api.RequestorFailed:
 				return "", notIn(s, "Drydock has nothing to try again", `For another try at your work say "%s retry %s".`, program, s.Spec.Node)
 			default:
 				return "", notIn(s, "there is no pause to end", `"%s status %s" says what it waits for.`, program, s.Spec.Node)
 			}
 		},
-		effect: func(before, now *workflows.Status) bool {
+		effect: func(before, now *api.Status) bool {
 			switch {
 			case now.Phase != before.Phase:
 				return true
-			case now.Phase == workflows.Pending:
+			case now.Phase == api.Pending:
 				return now.NextAttemptAt == nil
 			default:
-				return heeded(before, now, workflows.MsgRetryNow)
+				return heeded(before, now, api.MsgRetryNow)
 			}
 		},
-		said: func(now *workflows.Status) string {
+		said: func(now *api.Status) string {
 			switch now.Phase {
-			case workflows.Draining:
+			case api.Draining:
 				return "evictions that were refused are tried again now"
-			case workflows.Pending:
+			case api.Pending:
 				return "asks for a slot now"
 			default:
 				return fmt.Sprintf("is %s", now.Phase)
@@ -71,8 +71,8 @@ func retryNowMessage(program string) message {
 }
 
 // heeded tells whether a message of this name has been received since before, and was not ignored.
-func heeded(before, now *workflows.Status, name string) bool {
-	return slices.ContainsFunc(now.Messages, func(r workflows.Received) bool {
+func heeded(before, now *api.Status, name string) bool {
+	return slices.ContainsFunc(now.Messages, func(r api.Received) bool {
 		return r.Name == name && !ignored(r) && !receivedBefore(before, r)
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"drydock/workflows/period"
+	"drydock/rules/period"
 )
 
 // roller works on many nodes, a few at a time.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 // nowhere is an environment in which neither Temporal nor Kubernetes is reachable.
@@ -112,8 +112,8 @@ func TestCodeOfErrors(t *testing.T) {
 }
 
 func TestEndsHaveCodes(t *testing.T) {
-	for end, want := range map[workflows.Phase]int{
-		workflows.Completed: 0, workflows.Failed: 1, workflows.NodeGone: 1, workflows.Cancelled: 3,
+	for end, want := range map[api.Phase]int{
+		api.Completed: 0, api.Failed: 1, api.NodeGone: 1, api.Cancelled: 3,
 	} {
 		if got := endCode(end); got != want {
 			t.Errorf("code of %s = %d, want %d", end, got, want)

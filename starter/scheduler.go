@@ -11,7 +11,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 // updateTimeout bounds an update, which unlike a signal is lost unless a worker accepts it now.
@@ -50,12 +50,12 @@ func (r *refusal) Unwrap() error { return r.why }
 // limitsChanged tells whether the limits are refused because somebody else set others meanwhile.
 func limitsChanged(err error) bool {
 	var refused *refusal
-	return errors.As(err, &refused) && refused.why.Type() == workflows.ErrorLimitsChanged
+	return errors.As(err, &refused) && refused.why.Type() == api.ErrorLimitsChanged
 }
 
 func (c *connection) update(ctx context.Context, name string, payload any) error {
 	handle, err := c.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-		WorkflowID: workflows.SchedulerID(c.cluster), UpdateName: name,
+		WorkflowID: api.SchedulerID(c.cluster), UpdateName: name,
 		Args: []any{payload}, WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	if err != nil {
@@ -68,15 +68,15 @@ func (c *connection) update(ctx context.Context, name string, payload any) error
 const everything = 0
 
 // schedulerState asks the scheduler for its state, with the first of those that wait, or with everything.
-func (c *connection) schedulerState(ctx context.Context, pending int) (workflows.State, error) {
-	var state workflows.State
+func (c *connection) schedulerState(ctx context.Context, pending int) (api.State, error) {
+	var state api.State
 	if err := c.schedulerExists(ctx); err != nil {
 		return state, err
 	}
 	if !c.polled(ctx) {
 		return state, errors.New(c.noWorker())
 	}
-	page := workflows.StateRequest{Limit: pending}
+	page := api.StateRequest{Limit: pending}
 	if pending == everything {
 		page.Limit = 1000
 	}
@@ -95,11 +95,11 @@ func (c *connection) schedulerState(ctx context.Context, pending int) (workflows
 	}
 }
 
-func (c *connection) statePage(ctx context.Context, page workflows.StateRequest) (workflows.State, error) {
+func (c *connection) statePage(ctx context.Context, page api.StateRequest) (api.State, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	var state workflows.State
-	answer, err := c.QueryWorkflow(ctx, workflows.SchedulerID(c.cluster), "", workflows.QueryState, page)
+	var state api.State
+	answer, err := c.QueryWorkflow(ctx, api.SchedulerID(c.cluster), "", api.QueryState, page)
 	if err == nil {
 		err = answer.Get(&state)
 	}
@@ -108,7 +108,7 @@ func (c *connection) statePage(ctx context.Context, page workflows.StateRequest)
 
 // schedulerExists makes sure that what answers is a scheduler that runs: a query is answered by an ended one too.
 func (c *connection) schedulerExists(ctx context.Context) error {
-	described, err := c.describe(ctx, workflows.SchedulerID(c.cluster), "")
+	described, err := c.describe(ctx, api.SchedulerID(c.cluster), "")
 	if err != nil {
 		return c.explainScheduler("looking for the scheduler", err)
 	}
@@ -127,6 +127,6 @@ func (c *connection) explainScheduler(doing string, err error) error {
 }
 
 func (c *connection) errNoScheduler() error {
-	err := fmt.Errorf("no scheduler is running (workflow %s in namespace %q)", workflows.SchedulerID(c.cluster), c.namespace)
+	err := fmt.Errorf("no scheduler is running (workflow %s in namespace %q)", api.SchedulerID(c.cluster), c.namespace)
 	return hint(err, "Workers start it within half a minute: start drydock-worker, or name its cluster with --cluster.")
 }

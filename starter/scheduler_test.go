@@ -7,7 +7,7 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 func TestOnlyLimitsThatChangedMeanwhileAreSetAnew(t *testing.T) {
@@ -22,7 +22,7 @@ func TestOnlyLimitsThatChangedMeanwhileAreSetAnew(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"changed":         {refused(workflows.ErrorLimitsChanged), true},
+		"changed":         {refused(api.ErrorLimitsChanged), true},
 		"another refusal": {refused("Invalid"), false},
 		"no refusal":      {errUnreachable, false},
 		"none":            {nil, false},

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 // desk is what a session does with a maintenance.
@@ -170,7 +170,7 @@ func (s *session) cancelled(st stops, t target, adopted bool, o outcome) outcome
 	}
 	switch {
 	case v.ID != "" && !v.running():
-		if v.phase() != workflows.Cancelled {
+		if v.phase() != api.Cancelled {
 			o.Note += "; the maintenance ended " + string(v.phase())
 		}
 	case err != nil:

@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"drydock/workflows"
-	"drydock/workflows/spec"
+	"drydock/api"
+	"drydock/rules/spec"
 )
 
 // fakeDesk plays a maintenance, and keeps what was done with it.
@@ -29,7 +29,7 @@ type fakeDesk struct {
 	neverReady bool
 	tellErrors []error
 	end        error
-	endPhase   workflows.Phase
+	endPhase   api.Phase
 	// neverEnds waits for the context's end instead of ending.
 	neverEnds bool
 }
@@ -54,23 +54,23 @@ func (f *fakeDesk) next(planned *[]error) error {
 
 func (f *fakeDesk) begin(context.Context, order) (view, bool, error) {
 	f.did("begin")
-	return viewOf(workflows.Pending), f.adopted, f.next(&f.beginErrors)
+	return viewOf(api.Pending), f.adopted, f.next(&f.beginErrors)
 }
 
 func (f *fakeDesk) awaitReady(ctx context.Context, _ target) (view, error) {
 	f.did("await ready")
 	if f.neverReady {
 		<-ctx.Done()
-		return viewOf(workflows.Pending), stopCause(ctx)
+		return viewOf(api.Pending), stopCause(ctx)
 	}
-	return viewOf(workflows.Ready, func(s *workflows.Status) { s.Spec.ReadyTimeout = spec.Duration(3 * time.Second) }), f.readyErr
+	return viewOf(api.Ready, func(s *api.Status) { s.Spec.ReadyTimeout = spec.Duration(3 * time.Second) }), f.readyErr
 }
 
 func (f *fakeDesk) tell(_ context.Context, _ target, m message) error {
 	switch p := m.payload(addressee{}).(type) {
-	case workflows.FailedMessage:
+	case api.FailedMessage:
 		f.did("tell %s: %s", m.name, p.Reason)
-	case workflows.Cancel:
+	case api.Cancel:
 		f.did("tell %s, release %v", m.name, p.Release)
 	default:
 		f.did("tell %s", m.name)
@@ -79,7 +79,8 @@ func (f *fakeDesk) tell(_ context.Context, _ target, m message) error {
 }
 
 func (f *fakeDesk) started(context.Context, target) error { f.did("started"); return nil }
-func (f *fakeDesk) extend(context.Context, target) error  { f.did("extend"); return nil }
+
+func (f *fakeDesk) extend(context.Context, target) error { f.did("extend"); return nil }
 
 func (f *fakeDesk) awaitLeft(ctx context.Context, _ target) (view, error) {
 	<-ctx.Done()
@@ -90,10 +91,10 @@ func (f *fakeDesk) awaitEnd(ctx context.Context, _ target) (view, error) {
 	f.did("await end")
 	if f.neverEnds {
 		<-ctx.Done()
-		return viewOf(workflows.Releasing), stopCause(ctx)
+		return viewOf(api.Releasing), stopCause(ctx)
 	}
-	v := viewOf(workflows.Completed)
-	v.Execution, v.Result = 2, &workflows.Result{Phase: workflows.Phase(firstSet(string(f.endPhase), string(workflows.Completed)))}
+	v := viewOf(api.Completed)
+	v.Execution, v.Result = 2, &api.Result{Phase: api.Phase(firstSet(string(f.endPhase), string(api.Completed)))}
 	return v, f.end
 }
 
@@ -180,7 +181,7 @@ func TestSessionInterruptedBeforeReadyCancels(t *testing.T) {
 		release string
 	}{"its own": {false, "true"}, "an adopted one": {true, "false"}} {
 		t.Run(name, func(t *testing.T) {
-			desk := &fakeDesk{neverReady: true, adopted: c.adopted, endPhase: workflows.Cancelled}
+			desk := &fakeDesk{neverReady: true, adopted: c.adopted, endPhase: api.Cancelled}
 			stop := noInterrupts(t)
 			time.AfterFunc(50*time.Millisecond, func() { stop.raise(1, syscall.SIGINT) })
 			got := runSession(t, desk, stop, "exit 0")
@@ -191,7 +192,7 @@ func TestSessionInterruptedBeforeReadyCancels(t *testing.T) {
 }
 
 func TestSessionCancelsWhatIsNotReadyInTime(t *testing.T) {
-	desk := &fakeDesk{neverReady: true, endPhase: workflows.Cancelled}
+	desk := &fakeDesk{neverReady: true, endPhase: api.Cancelled}
 	got := runSession(t, desk, noInterrupts(t), "exit 0", func(s *session) { s.readyWithin = 30 * time.Millisecond })
 	desk.check(t, got, outcome{Result: resultFailed, code: exitOwnError}, "not ready within 30ms", "begin", "await ready", "tell cancel, release true", "await end")
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/workflows"
-	"drydock/workflows/spec"
+	"drydock/api"
+	"drydock/rules/spec"
 )
 
 func newSkipPod(a *app) *cobra.Command {
@@ -62,14 +62,14 @@ func checkPod(pod string) error {
 
 func skipPodMessage(program, pod string) message {
 	return message{
-		name: workflows.MsgSkipPod,
+		name: api.MsgSkipPod,
 		payload: func(to addressee) any {
 			// The check has found it.
 			full, _ := podOf(program, to.status, pod)
-			return workflows.SkipPod{Message: to.Message, Pod: full, Run: to.run}
+			return api.SkipPod{Message: to.Message, Pod: full, Run: to.run}
 		},
-		check: func(s *workflows.Status) (string, error) {
-			if s.Phase != workflows.Draining {
+		check: func(s *api.Status) (string, error) {
+			if s.Phase != api.Draining {
 				return "", notIn(s, "pods can be skipped only while it is Draining", `"%s status %s" says what it waits for.`, program, s.Spec.Node)
 			}
 			if s.Spec.Drain.Mode == spec.ModeExternal {
@@ -81,12 +81,12 @@ func skipPodMessage(program, pod string) message {
 			}
 			return "", err
 		},
-		effect: func(before, now *workflows.Status) bool {
+		effect: func(before, now *api.Status) bool {
 			full, err := podOf(program, before, pod)
-			return now.Phase != workflows.Draining || err == nil && slices.Contains(now.SkippedPods, full)
+			return now.Phase != api.Draining || err == nil && slices.Contains(now.SkippedPods, full)
 		},
-		said: func(now *workflows.Status) string {
-			if now.Phase != workflows.Draining {
+		said: func(now *api.Status) string {
+			if now.Phase != api.Draining {
 				return "is " + string(now.Phase)
 			}
 			return pod + " stays: the drain neither evicts it nor waits for it"
@@ -95,7 +95,7 @@ func skipPodMessage(program, pod string) message {
 }
 
 // podOf completes a bare name with the namespace of the one pod of that name that is known of the drain.
-func podOf(program string, s *workflows.Status, pod string) (string, error) {
+func podOf(program string, s *api.Status, pod string) (string, error) {
 	if strings.Contains(pod, "/") {
 		return pod, nil
 	}

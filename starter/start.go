@@ -15,8 +15,8 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
-	"drydock/workflows"
-	"drydock/workflows/spec"
+	"drydock/api"
+	"drydock/rules/spec"
 )
 
 type startOptions struct {
@@ -209,14 +209,14 @@ func (c *connection) start(ctx context.Context, o order) (v view, adopted bool, 
 	callCtx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	run, err := c.ExecuteWorkflow(callCtx, client.StartWorkflowOptions{
-		ID:                                       workflows.MaintenanceID(c.cluster, o.spec.Node, o.spec.Requestor),
+		ID:                                       api.MaintenanceID(c.cluster, o.spec.Node, o.spec.Requestor),
 		TaskQueue:                                c.taskQueue,
 		WorkflowIDReusePolicy:                    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		WorkflowIDConflictPolicy:                 enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 		StaticSummary:                            staticSummary(o.spec),
 		StaticDetails:                            staticDetails(o.spec, c.by),
-	}, workflows.NodeMaintenanceType, o.input)
+	}, api.NodeMaintenanceType, o.input)
 	var running *serviceerror.WorkflowExecutionAlreadyStarted
 	if errors.As(err, &running) {
 		v, err := c.adopt(ctx, o, running.RunId)
@@ -233,7 +233,7 @@ func (c *connection) start(ctx context.Context, o order) (v view, adopted bool, 
 
 // adopt compares a running maintenance with what is asked for.
 func (c *connection) adopt(ctx context.Context, o order, run string) (view, error) {
-	id := workflows.MaintenanceID(c.cluster, o.spec.Node, o.spec.Requestor)
+	id := api.MaintenanceID(c.cluster, o.spec.Node, o.spec.Requestor)
 	look := c.observer(target{Node: o.spec.Node, Requestor: o.spec.Requestor, ID: id, Run: run})
 	v, err := look.observe(ctx)
 	for try := 0; err == nil && v.running() && v.Unanswered == nil && !prepared(v.Status) && try < 10; try++ {

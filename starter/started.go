@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 func newStarted(a *app) *cobra.Command {
@@ -27,18 +27,18 @@ exec and rollout send it by themselves.`,
 
 func startedMessage(program string) message {
 	return message{
-		name:    workflows.MsgStarted,
-		payload: func(to addressee) any { return workflows.Simple{Message: to.Message, Run: to.run} },
-		check: func(s *workflows.Status) (string, error) {
+		name:    api.MsgStarted,
+		payload: func(to addressee) any { return api.Simple{Message: to.Message, Run: to.run} },
+		check: func(s *api.Status) (string, error) {
 			switch {
-			case s.Phase != workflows.Ready:
+			case s.Phase != api.Ready:
 				return "", notIn(s, "not Ready, so no work can have begun", `Wait for it with "%s watch %s".`, program, s.Spec.Node)
 			case s.StartedAt != nil:
 				return fmt.Sprintf("the work has begun already, at %s", s.StartedAt.Format("15:04:05 MST")), nil
 			}
 			return "", nil
 		},
-		effect: func(_, now *workflows.Status) bool { return now.StartedAt != nil },
-		said:   func(*workflows.Status) string { return "the work has begun" },
+		effect: func(_, now *api.Status) bool { return now.StartedAt != nil },
+		said:   func(*api.Status) string { return "the work has begun" },
 	}
 }

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/workflows"
-	"drydock/workflows/period"
-	"drydock/workflows/spec"
+	"drydock/api"
+	"drydock/rules/period"
+	"drydock/rules/spec"
 )
 
 type statusOptions struct {
@@ -96,17 +96,17 @@ func (o *statusOptions) pick(ctx context.Context, c *connection, node string) (t
 
 // endedStatus is the machine-readable status with what only the server knows: how the run ended.
 type endedStatus struct {
-	*workflows.Status
-	Phase   workflows.Phase `json:"phase,omitempty"`
-	EndedAt *time.Time      `json:"endedAt,omitempty"`
-	Message string          `json:"message,omitempty"`
+	*api.Status
+	Phase   api.Phase  `json:"phase,omitempty"`
+	EndedAt *time.Time `json:"endedAt,omitempty"`
+	Message string     `json:"message,omitempty"`
 }
 
 // statusOf is the workflow's own answer, or as much of it as is known without a worker.
 func statusOf(v view) any {
 	status := v.Status
 	if status == nil {
-		status = &workflows.Status{
+		status = &api.Status{
 			WorkflowID: v.ID, RunID: v.Run, Spec: spec.Maintenance{Node: v.Node, Requestor: v.Requestor},
 			Phase: v.phase(), Since: v.Started,
 		}
@@ -195,12 +195,12 @@ func renderWhere(head rows, v view, now time.Time) {
 	if s.StartedAt != nil {
 		head.add("Work began:", clock(*s.StartedAt, now))
 	}
-	if s.ReadyDeadline != nil && s.Phase == workflows.Ready {
+	if s.ReadyDeadline != nil && s.Phase == api.Ready {
 		head.add("Held until:", fmt.Sprintf("%s (%s left; then %s)", clock(*s.ReadyDeadline, now), period.Age(s.ReadyDeadline.Sub(now)), s.Spec.OnReadyTimeout))
 	}
 }
 
-func requestorsText(requestors []workflows.RequestorStatus, now time.Time) string {
+func requestorsText(requestors []api.RequestorStatus, now time.Time) string {
 	texts := make([]string, len(requestors))
 	for i, r := range requestors {
 		texts[i] = r.Name
@@ -211,7 +211,7 @@ func requestorsText(requestors []workflows.RequestorStatus, now time.Time) strin
 	return strings.Join(texts, ", ")
 }
 
-func slotText(s *workflows.SlotStatus, now time.Time) string {
+func slotText(s *api.SlotStatus, now time.Time) string {
 	switch {
 	case s == nil:
 		return "none"
@@ -241,7 +241,7 @@ func renderTransitions(w io.Writer, v view, now time.Time) {
 }
 
 // lasted is how long the first phase was, or has been up to now.
-func lasted(transitions []workflows.Transition, now time.Time) string {
+func lasted(transitions []api.Transition, now time.Time) string {
 	first := transitions[0]
 	if first.Phase.Ended() {
 		return ""
@@ -255,7 +255,7 @@ func lasted(transitions []workflows.Transition, now time.Time) string {
 }
 
 // transitionsOf prefers the result's: of a run that ended, the last status is of before the end.
-func transitionsOf(v view) []workflows.Transition {
+func transitionsOf(v view) []api.Transition {
 	switch {
 	case v.Result != nil && len(v.Result.Transitions) > 0:
 		return v.Result.Transitions
@@ -266,7 +266,7 @@ func transitionsOf(v view) []workflows.Transition {
 	}
 }
 
-func renderMessages(w io.Writer, messages []workflows.Received, now time.Time) {
+func renderMessages(w io.Writer, messages []api.Received, now time.Time) {
 	if len(messages) == 0 {
 		return
 	}

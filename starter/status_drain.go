@@ -10,14 +10,13 @@ import (
 	"strings"
 	"time"
 
-	"drydock/activities"
-	"drydock/workflows"
-	"drydock/workflows/drainplan"
-	"drydock/workflows/period"
+	"drydock/api"
+	"drydock/rules/drainplan"
+	"drydock/rules/period"
 )
 
 // renderDrain shows how far the drain has come, and what it may do and will do next.
-func renderDrain(head rows, s *workflows.Status, now time.Time) {
+func renderDrain(head rows, s *api.Status, now time.Time) {
 	if d := s.Drain; d != nil {
 		head.add("Drain:", fmt.Sprintf("%s, %d stay; as of %s ago", drainCounts(*d), d.Skipped, period.Age(now.Sub(d.At))))
 		if d.Tiers > 1 {
@@ -56,7 +55,7 @@ func targetsText(targets []drainplan.Entry) string {
 	return " (targets " + strings.Join(texts, "; ") + ")"
 }
 
-func renderBlockers(w io.Writer, d *workflows.DrainProgress, now time.Time) {
+func renderBlockers(w io.Writer, d *api.DrainProgress, now time.Time) {
 	if d == nil || len(d.Blockers) == 0 {
 		return
 	}
@@ -78,7 +77,7 @@ func renderBlockers(w io.Writer, d *workflows.DrainProgress, now time.Time) {
 }
 
 // renderStays shows the pods that the plan is about and that stay on the node all the same.
-func renderStays(w io.Writer, d *workflows.DrainProgress) {
+func renderStays(w io.Writer, d *api.DrainProgress) {
 	if d == nil || len(d.Stays) == 0 {
 		return
 	}
@@ -90,7 +89,7 @@ func renderStays(w io.Writer, d *workflows.DrainProgress) {
 	r.done()
 }
 
-func budgetText(b activities.BudgetState) string {
+func budgetText(b api.BudgetState) string {
 	text := fmt.Sprintf("%s allows %d, %d of %d needed healthy", b.Name, b.Allowed, b.Healthy, b.Desired)
 	if b.Impossible {
 		text += ", can never allow one"
@@ -113,7 +112,7 @@ func reasonsText(reasons map[string]int) string {
 	return "; of all: " + strings.Join(names, ", ")
 }
 
-func renderEscalation(w io.Writer, taken []workflows.RungTaken, now time.Time) {
+func renderEscalation(w io.Writer, taken []api.RungTaken, now time.Time) {
 	if len(taken) == 0 {
 		return
 	}

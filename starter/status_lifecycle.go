@@ -5,11 +5,11 @@ import (
 	"io"
 	"time"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 // renderApproval says who decided, or that nobody has yet.
-func renderApproval(head rows, s *workflows.Status, now time.Time) {
+func renderApproval(head rows, s *api.Status, now time.Time) {
 	switch a := s.Approval; {
 	case a != nil && a.Denied:
 		head.add("Denied:", byAt(a, now))
@@ -18,7 +18,7 @@ func renderApproval(head rows, s *workflows.Status, now time.Time) {
 	}
 }
 
-func byAt(a *workflows.ApprovalStatus, now time.Time) string {
+func byAt(a *api.ApprovalStatus, now time.Time) string {
 	text := clock(a.At, now)
 	if a.By != "" {
 		text += " by " + a.By
@@ -27,7 +27,7 @@ func byAt(a *workflows.ApprovalStatus, now time.Time) string {
 }
 
 // renderValidation lists what a validation looks at.
-func renderValidation(w io.Writer, v *workflows.ValidationStatus) {
+func renderValidation(w io.Writer, v *api.ValidationStatus) {
 	if v == nil || len(v.Results) == 0 {
 		return
 	}
@@ -40,7 +40,7 @@ func renderValidation(w io.Writer, v *workflows.ValidationStatus) {
 }
 
 // renderStates lists what the outside was told.
-func renderStates(w io.Writer, states []workflows.LifecycleState, now time.Time) {
+func renderStates(w io.Writer, states []api.LifecycleState, now time.Time) {
 	if len(states) == 0 {
 		return
 	}

@@ -5,22 +5,22 @@ import (
 	"strings"
 	"time"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 // summary is a maintenance in the machine-readable output of lists.
 type summary struct {
-	Node       string          `json:"node"`
-	Requestor  string          `json:"requestor"`
-	Phase      workflows.Phase `json:"phase,omitempty"`
-	Since      *time.Time      `json:"since,omitempty"`
-	WaitingFor string          `json:"waitingFor,omitempty"`
-	Message    string          `json:"message,omitempty"`
-	Attempt    int             `json:"attempt,omitempty"`
-	WorkflowID string          `json:"workflowId"`
-	RunID      string          `json:"runId"`
-	StartedAt  time.Time       `json:"startedAt"`
-	EndedAt    *time.Time      `json:"endedAt,omitempty"`
+	Node       string     `json:"node"`
+	Requestor  string     `json:"requestor"`
+	Phase      api.Phase  `json:"phase,omitempty"`
+	Since      *time.Time `json:"since,omitempty"`
+	WaitingFor string     `json:"waitingFor,omitempty"`
+	Message    string     `json:"message,omitempty"`
+	Attempt    int        `json:"attempt,omitempty"`
+	WorkflowID string     `json:"workflowId"`
+	RunID      string     `json:"runId"`
+	StartedAt  time.Time  `json:"startedAt"`
+	EndedAt    *time.Time `json:"endedAt,omitempty"`
 	// Unanswered says why the phase is not known.
 	Unanswered string `json:"unanswered,omitempty"`
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/workflows"
-	"drydock/workflows/schedule"
+	"drydock/api"
+	"drydock/rules/schedule"
 )
 
 type thawOptions struct {
@@ -63,8 +63,8 @@ func (o *thawOptions) run(ctx context.Context) error {
 	}
 	state := before
 	if len(before.Freezes) > 0 {
-		request := workflows.ThawRequest{By: by, Comment: o.comment, All: o.all}
-		if err := c.updateScheduler(ctx, workflows.UpdateThaw, request); err != nil {
+		request := api.ThawRequest{By: by, Comment: o.comment, All: o.all}
+		if err := c.updateScheduler(ctx, api.UpdateThaw, request); err != nil {
 			return err
 		}
 		if state, err = c.schedulerState(ctx, firstPending); err != nil {

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/workflows"
-	"drydock/workflows/validation"
+	"drydock/api"
+	"drydock/rules/validation"
 )
 
 func newValidated(a *app) *cobra.Command {
@@ -44,9 +44,9 @@ service with its slot until somebody says "drydock retry", "drydock validated" o
 }
 
 // awaitsWord tells why a maintenance does not wait for anybody's word on its node.
-func awaitsWord(program string, s *workflows.Status) error {
+func awaitsWord(program string, s *api.Status) error {
 	switch {
-	case s.Phase != workflows.Validating:
+	case s.Phase != api.Validating:
 		return notIn(s, "not being validated", `"%s status %s" says what it waits for.`, program, s.Spec.Node)
 	case !undecided(s) && (s.Spec.Validation == nil || !s.Spec.Validation.Signal):
 		return notIn(s, "validated by its checks alone (validation.signal is not set), and they have not failed", `"%s status %s" says what does not hold yet.`,
@@ -55,33 +55,33 @@ func awaitsWord(program string, s *workflows.Status) error {
 	return nil
 }
 
-func undecided(s *workflows.Status) bool {
-	return s.Phase == workflows.Validating && s.Validation != nil && s.Validation.State == validation.Failed
+func undecided(s *api.Status) bool {
+	return s.Phase == api.Validating && s.Validation != nil && s.Validation.State == validation.Failed
 }
 
 func validatedMessage(program string) message {
 	return message{
-		name:    workflows.MsgValidated,
-		payload: func(to addressee) any { return workflows.Simple{Message: to.Message, Run: to.run} },
-		check:   func(s *workflows.Status) (string, error) { return "", awaitsWord(program, s) },
-		effect: func(before, now *workflows.Status) bool {
+		name:    api.MsgValidated,
+		payload: func(to addressee) any { return api.Simple{Message: to.Message, Run: to.run} },
+		check:   func(s *api.Status) (string, error) { return "", awaitsWord(program, s) },
+		effect: func(before, now *api.Status) bool {
 			return len(now.Messages) != len(before.Messages) || now.Phase != before.Phase
 		},
-		said: func(now *workflows.Status) string { return fmt.Sprintf("counts as validated, and is %s", now.Phase) },
+		said: func(now *api.Status) string { return fmt.Sprintf("counts as validated, and is %s", now.Phase) },
 	}
 }
 
 func validationFailedMessage(program string) message {
 	return message{
-		name:    workflows.MsgValidationFailed,
-		payload: func(to addressee) any { return workflows.Simple{Message: to.Message, Run: to.run} },
-		check: func(s *workflows.Status) (string, error) {
+		name:    api.MsgValidationFailed,
+		payload: func(to addressee) any { return api.Simple{Message: to.Message, Run: to.run} },
+		check: func(s *api.Status) (string, error) {
 			if undecided(s) {
 				return "has failed its validation already", nil
 			}
 			return "", awaitsWord(program, s)
 		},
-		effect: func(_, now *workflows.Status) bool { return undecided(now) },
-		said:   func(*workflows.Status) string { return "has failed its validation, and stays out of service" },
+		effect: func(_, now *api.Status) bool { return undecided(now) },
+		said:   func(*api.Status) string { return "has failed its validation, and stays out of service" },
 	}
 }

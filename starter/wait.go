@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 // goal tells whether a maintenance is where a command wants it to be, or why it will never be.
@@ -139,11 +139,11 @@ func checkTimeout(timeout time.Duration, waits bool) error {
 // becomesReady is the goal of start and exec: the requestor has the node.
 func becomesReady(v view) (bool, error) {
 	switch phase := v.phase(); {
-	case phase == workflows.Ready:
+	case phase == api.Ready:
 		return true, nil
-	case phase == workflows.RequestorFailed:
+	case phase == api.RequestorFailed:
 		return false, fmt.Errorf("%s is RequestorFailed%s (retry, done, or cancel --release decides what becomes of it)", v.Node, colon(v.message()))
-	case phase == workflows.Completed && v.wasReady():
+	case phase == api.Completed && v.wasReady():
 		return true, nil
 	case phase.Ended():
 		return false, withCode(max(endCode(phase), exitFailed), fmt.Errorf("the maintenance of %s ended %s before the node was ready%s", v.Node, phase, colon(v.message())))
@@ -153,9 +153,9 @@ func becomesReady(v view) (bool, error) {
 }
 
 // endsAs is the goal of those for whom any other end is a failure.
-func endsAs(wanted workflows.Phase) goal {
+func endsAs(wanted api.Phase) goal {
 	return func(v view) (bool, error) {
-		if v.running() && wanted == workflows.Completed && v.Status != nil && undecided(v.Status) {
+		if v.running() && wanted == api.Completed && v.Status != nil && undecided(v.Status) {
 			return true, withCode(exitFailed, fmt.Errorf("%s stays out of service: %s (retry, validated, or cancel --release decides what becomes of it)",
 				v.Node, v.Status.Failure))
 		}
@@ -170,7 +170,7 @@ func endsAs(wanted workflows.Phase) goal {
 }
 
 // completes is the goal of most.
-func completes(v view) (bool, error) { return endsAs(workflows.Completed)(v) }
+func completes(v view) (bool, error) { return endsAs(api.Completed)(v) }
 
 func colon(text string) string {
 	if text == "" {

@@ -11,7 +11,8 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
-	"drydock/workflows"
+	"drydock/api"
+	"drydock/workflows/scheduler"
 )
 
 // schedulerEvery is how often a worker makes sure that the scheduler runs.
@@ -20,7 +21,7 @@ const schedulerEvery = 30 * time.Second
 // keepScheduler starts the scheduler where it does not run, now and every 30 s, and tells where its limits are no
 // longer those of the configuration.
 func keepScheduler(ctx context.Context, o Options, temporal client.Client, queue string, registry prometheus.Registerer) {
-	k := &schedulerKeeper{options: o, temporal: temporal, queue: queue, id: workflows.SchedulerID(o.Config.Cluster)}
+	k := &schedulerKeeper{options: o, temporal: temporal, queue: queue, id: api.SchedulerID(o.Config.Cluster)}
 	k.differs = prometheus.NewGauge(prometheus.GaugeOpts{
 		Namespace: "drydock", Name: "limits_differ_from_config",
 		Help: "1 where the scheduler's limits are not those of this worker's configuration file.",
@@ -64,8 +65,8 @@ func (k *schedulerKeeper) ensure(ctx context.Context) error {
 		previous = found.WorkflowExecutionInfo.Execution.RunId
 	}
 	c := k.options.Config.Scheduler
-	state := workflows.SchedulerState{
-		Limits: workflows.LimitsInForce{
+	state := scheduler.State{
+		Limits: api.LimitsInForce{
 			Limits: c.Limits.WithDefaults(), SetBy: "configuration", Comment: "when the scheduler was first started", SetAt: time.Now(),
 		},
 		OnOrphan: c.OnOrphan, PreviousRun: previous,
@@ -74,7 +75,7 @@ func (k *schedulerKeeper) ensure(ctx context.Context) error {
 		ID: k.id, TaskQueue: k.queue,
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		StaticSummary:            "grants slots to node maintenances",
-	}, workflows.SchedulerType, state)
+	}, api.SchedulerType, state)
 	if err != nil {
 		return err
 	}
@@ -84,11 +85,11 @@ func (k *schedulerKeeper) ensure(ctx context.Context) error {
 
 // compare tells, once per change, that an operator's decision and the configuration file disagree. The operator wins.
 func (k *schedulerKeeper) compare(ctx context.Context) error {
-	value, err := k.temporal.QueryWorkflow(ctx, k.id, "", workflows.QueryState, workflows.StateRequest{Limit: 1})
+	value, err := k.temporal.QueryWorkflow(ctx, k.id, "", api.QueryState, api.StateRequest{Limit: 1})
 	if err != nil {
 		return err
 	}
-	var state workflows.State
+	var state api.State
 	if err := value.Get(&state); err != nil {
 		return err
 	}

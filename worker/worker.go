@@ -20,14 +20,15 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"drydock/activities"
+	"drydock/api"
 	"drydock/audit"
 	"drydock/checks"
 	"drydock/config"
 	"drydock/config/temporalenv"
 	"drydock/k8s"
 	"drydock/notify"
+	"drydock/rules/schedule"
 	"drydock/workflows"
-	"drydock/workflows/schedule"
 )
 
 const (
@@ -107,7 +108,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := acts.Settings.Register(ctx); err != nil {
 		o.Logger.Warn("maintenances run without search attributes", "error", err)
 	}
-	queue := workflows.TaskQueue(o.Config.Cluster, o.Config.TaskQueue)
+	queue := api.TaskQueue(o.Config.Cluster, o.Config.TaskQueue)
 	w := sdkworker.New(temporal, queue, sdkworker.Options{
 		DeploymentOptions:                       deployment(o),
 		WorkerStopTimeout:                       stopTimeout,
@@ -150,7 +151,7 @@ func newActivities(o Options, kube kubeClient, temporal client.Client, namespace
 	marks := &activities.Nodes{Client: kube, Temporal: temporal, Events: c.Kubernetes.Events, Conditions: c.Kubernetes.NodeConditions}
 	all := k8s.NewNodes(kube)
 	var attributes []string
-	for _, key := range workflows.SearchAttributes {
+	for _, key := range api.SearchAttributes {
 		attributes = append(attributes, key.GetName())
 	}
 	runner, err := checks.New(c.ChecksAndHooks(), kube, o.Version)

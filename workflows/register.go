@@ -1,3 +1,4 @@
+// Package workflows registers every workflow and activity; each workflow is a package below.
 package workflows
 
 import (
@@ -5,6 +6,13 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/activities"
+	"drydock/api"
+	"drydock/workflows/auditrecord"
+	"drydock/workflows/doctor"
+	"drydock/workflows/maintenance"
+	"drydock/workflows/notification"
+	"drydock/workflows/preflight"
+	"drydock/workflows/scheduler"
 )
 
 // Activities are the dependencies of all activities of a worker.
@@ -33,10 +41,10 @@ func Register(registry worker.Registry, a Activities) {
 func RegisterWorkflows(registry interface {
 	RegisterWorkflowWithOptions(w any, options workflow.RegisterOptions)
 }) {
-	registry.RegisterWorkflowWithOptions(NodeMaintenance, workflow.RegisterOptions{Name: NodeMaintenanceType})
-	registry.RegisterWorkflowWithOptions(Scheduler, workflow.RegisterOptions{Name: SchedulerType})
-	registry.RegisterWorkflowWithOptions(Preflight, workflow.RegisterOptions{Name: PreflightType})
-	registry.RegisterWorkflowWithOptions(Doctor, workflow.RegisterOptions{Name: DoctorType})
-	registry.RegisterWorkflowWithOptions(Notification, workflow.RegisterOptions{Name: NotificationType})
-	registry.RegisterWorkflowWithOptions(AuditRecord, workflow.RegisterOptions{Name: AuditRecordType})
+	registry.RegisterWorkflowWithOptions(maintenance.NodeMaintenance, workflow.RegisterOptions{Name: api.NodeMaintenanceType})
+	registry.RegisterWorkflowWithOptions(scheduler.Scheduler, workflow.RegisterOptions{Name: api.SchedulerType})
+	registry.RegisterWorkflowWithOptions(preflight.Preflight, workflow.RegisterOptions{Name: api.PreflightType})
+	registry.RegisterWorkflowWithOptions(doctor.Doctor, workflow.RegisterOptions{Name: api.DoctorType})
+	registry.RegisterWorkflowWithOptions(notification.Notification, workflow.RegisterOptions{Name: api.NotificationType})
+	registry.RegisterWorkflowWithOptions(auditrecord.AuditRecord, workflow.RegisterOptions{Name: api.AuditRecordType})
 }

@@ -16,6 +16,7 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
+	"drydock/api"
 	"drydock/workflows"
 )
 
@@ -93,16 +94,16 @@ func TestRecordedHistoriesTakeEveryPath(t *testing.T) {
 		}
 	}
 	want := []string{
-		workflows.NodeMaintenanceType, workflows.SchedulerType, workflows.PreflightType, workflows.DoctorType,
-		workflows.SignalSlotGranted, workflows.SignalSlotPending, workflows.SignalSlotRefused, workflows.SignalNodeChanged,
-		workflows.SignalHold, workflows.SignalDrainBlocked, workflows.SignalSlotRequest, workflows.SignalSlotRelease,
-		workflows.UpdateSetLimits, workflows.UpdateFreeze, workflows.UpdateThaw,
+		api.NodeMaintenanceType, api.SchedulerType, api.PreflightType, api.DoctorType,
+		api.SignalSlotGranted, api.SignalSlotPending, api.SignalSlotRefused, api.SignalNodeChanged,
+		api.SignalHold, api.SignalDrainBlocked, api.SignalSlotRequest, api.SignalSlotRelease,
+		api.UpdateSetLimits, api.UpdateFreeze, api.UpdateThaw,
 		"WorkflowExecutionCompleted", "WorkflowExecutionFailed", "WorkflowExecutionCanceled", "WorkflowExecutionTerminated",
 		"TimerFired", "TimerCanceled", "ActivityTaskCanceled", "ActivityTaskFailed", "ChildWorkflowExecutionStarted",
 		"HoldNode", "AdoptNode", "AnnouncePhase", "ReleaseNode", "Drain", "WaitForPods", "ObserveNodes", "WatchCluster",
 		"TakeInventory", "Query",
 	}
-	want = append(want, workflows.MessageNames()...)
+	want = append(want, api.MaintenanceMessages...)
 	slices.Sort(want)
 	for _, name := range want {
 		if !seen[name] {

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"drydock/config/named"
-	"drydock/workflows/period"
+	"drydock/rules/period"
 )
 
 type entry struct {

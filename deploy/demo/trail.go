@@ -10,12 +10,12 @@ import (
 	"go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/converter"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 // showTrail prints a node's audit trail as an auditor would find it: out of the workflow's history.
 func (d *demo) showTrail(ctx context.Context) error {
-	id := workflows.MaintenanceID("", brokenNode, "ops")
+	id := api.MaintenanceID("", brokenNode, "ops")
 	d.say("the audit trail of %s, read from the history of workflow %s", brokenNode, id)
 	fmt.Println()
 	events := d.temporal.Client.GetWorkflowHistory(ctx, id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)

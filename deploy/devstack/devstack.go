@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"drydock/workflows"
+	"drydock/api"
 )
 
 // startTimeout bounds how long any part may take to be ready.
@@ -118,7 +118,7 @@ func StartTemporal(ctx context.Context, o TemporalOptions) (*Temporal, error) {
 		t.args = append(t.args, "--headless")
 	}
 	if o.Attributes {
-		for _, key := range workflows.SearchAttributes {
+		for _, key := range api.SearchAttributes {
 			t.args = append(t.args, "--search-attribute", key.GetName()+"=Keyword")
 		}
 	}
@@ -259,6 +259,9 @@ func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Ito
 type quiet struct{}
 
 func (quiet) Debug(string, ...any) {}
-func (quiet) Info(string, ...any)  {}
-func (quiet) Warn(string, ...any)  {}
+
+func (quiet) Info(string, ...any) {}
+
+func (quiet) Warn(string, ...any) {}
+
 func (quiet) Error(string, ...any) {}

@@ -1,0 +1,45 @@
+package api
+
+// ErrorHookFailed is the type of the error of a hook that failed for good: another try would end the same way.
+const ErrorHookFailed = "HookFailed"
+
+// Types of the errors that workflows tell apart.
+const (
+	// ErrorNodeGone: the node does not exist (any more).
+	ErrorNodeGone = "NodeGone"
+	// ErrorNodeReplaced: another node has the name of the one that was held.
+	ErrorNodeReplaced = "NodeReplaced"
+	// ErrorNotHolder: the node does not carry the maintenance's mark, so the activity must not touch it.
+	ErrorNotHolder = "NotHolder"
+	// ErrorMissingPermission: the worker's Kubernetes account may not do this; no retry heals that.
+	ErrorMissingPermission = "MissingPermission"
+	// ErrorNoScheduler: the scheduler does not run, and nobody starts it.
+	ErrorNoScheduler = "NoScheduler"
+	// ErrorWorkerStopping: the activity gave up its worker, and goes on elsewhere at once.
+	ErrorWorkerStopping = "WorkerStopping"
+)
+
+// ErrorUndeliverable is the type of the error of a message that cannot be delivered before somebody changes the
+// configuration or the receiver.
+const ErrorUndeliverable = "Undeliverable"
+
+// Types of the errors a maintenance ends with.
+const (
+	// ErrorInvalidSpec: the input is wrong; the message names every field that is.
+	ErrorInvalidSpec = "InvalidSpec"
+	// ErrorConflict: the same requestor already runs a different maintenance of the node.
+	ErrorConflict = "Conflict"
+	// ErrorNodeNotFound: there never was a node of that name.
+	ErrorNodeNotFound = "NodeNotFound"
+	// ErrorMaintenanceFailed: the maintenance ended Failed for another reason.
+	ErrorMaintenanceFailed = "MaintenanceFailed"
+)
+
+// ErrorPreflightFailed is the type of the error of a maintenance that was to fail where something would stop its drain.
+const ErrorPreflightFailed = "PreflightFailed"
+
+// ErrorNotDelivered is the type of the error of a Notification that gave up on messages.
+const ErrorNotDelivered = "NotDelivered"
+
+// ErrorLimitsChanged is the type of the error of a set-limits whose IfRevision is out of date.
+const ErrorLimitsChanged = "LimitsChanged"

@@ -1,0 +1,75 @@
+// Package api is the contract: every workflow type, ID, message, payload, query, search attribute and key on a node. It
+// holds no behaviour, so that anybody may import it.
+package api
+
+// Workflow types.
+const (
+	NodeMaintenanceType = "NodeMaintenance"
+	SchedulerType       = "Scheduler"
+	PreflightType       = "Preflight"
+	DoctorType          = "Doctor"
+	NotificationType    = "Notification"
+	AuditRecordType     = "AuditRecord"
+)
+
+// Messages to a maintenance, each as a signal and as an update of the same name, and its query.
+const (
+	MsgDone    = "done"
+	MsgFailed  = "failed"
+	MsgRetry   = "retry"
+	MsgCancel  = "cancel"
+	MsgExtend  = "extend"
+	MsgStarted = "started"
+	MsgDrained = "drained"
+	MsgJoin    = "join"
+	MsgLeave   = "leave"
+
+	MsgEscalate = "escalate"
+	MsgSkipPod  = "skip-pod"
+	MsgRetryNow = "retry-now"
+
+	MsgApprove          = "approve"
+	MsgDeny             = "deny"
+	MsgValidated        = "validated"
+	MsgValidationFailed = "validation-failed"
+	MsgHookDone         = "hook-done"
+	MsgSkipHook         = "skip-hook"
+
+	QueryStatus = "status"
+	// QuerySlot is the little that a scheduler which begins anew asks of all maintenances.
+	QuerySlot = "slot"
+)
+
+// MaintenanceMessages are the messages that people and scripts send to a maintenance.
+var MaintenanceMessages = []string{
+	MsgDone, MsgFailed, MsgRetry, MsgCancel, MsgExtend, MsgStarted, MsgDrained, MsgJoin, MsgLeave,
+	MsgEscalate, MsgSkipPod, MsgRetryNow, MsgApprove, MsgDeny, MsgValidated, MsgValidationFailed, MsgHookDone, MsgSkipHook,
+}
+
+// Signals from the scheduler and from the drain to a maintenance.
+const (
+	SignalSlotGranted  = "slot-granted"
+	SignalSlotPending  = "slot-pending"
+	SignalSlotRefused  = "slot-refused"
+	SignalNodeChanged  = "node-changed"
+	SignalHold         = "hold"
+	SignalDrainBlocked = "drain-blocked"
+)
+
+// SignalEvent gives an event to a Notification.
+const SignalEvent = "event"
+
+// Signals, updates and the query of the scheduler.
+const (
+	SignalSlotRequest = "slot-request"
+	SignalSlotRelease = "slot-release"
+
+	UpdateSetLimits = "set-limits"
+	UpdateFreeze    = "freeze"
+	UpdateThaw      = "thaw"
+
+	QueryState = "state"
+)
+
+// DefaultTaskQueue is the task queue where the configuration names none.
+const DefaultTaskQueue = "drydock"

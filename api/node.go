@@ -1,0 +1,7 @@
+package api
+
+// Keys on a node under maintenance.
+const (
+	HoldersAnnotation = "drydock.dev/holders"
+	PhaseLabel        = "drydock.dev/phase"
+)

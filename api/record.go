@@ -1,0 +1,137 @@
+package api
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"time"
+
+	"drydock/rules/record"
+)
+
+// RecordOf is the audit record of a maintenance as far as its status knows it. It is pure: workflow code calls it at the
+// end, and whoever reads histories calls it with the answer to the status query.
+func RecordOf(s Status, cluster string) record.Record {
+	r := record.Record{
+		Schema: record.Schema, WorkflowID: s.WorkflowID, RunID: s.RunID, Cluster: cluster,
+		Node: s.Spec.Node, Requestor: s.Spec.Requestor, AdditionalRequestors: othersOf(s),
+		Reason: s.Spec.Reason, Ticket: s.Spec.Ticket, Type: s.Spec.Type,
+		Phase: string(s.Phase), Failure: s.Failure, Attempts: s.Attempt, CreatedAt: s.Since,
+		MorePhases: s.TransitionsDropped, Specification: specificationOf(s),
+	}
+	if _, node, requestor, err := ParseMaintenanceID(s.WorkflowID); r.Node == "" && err == nil {
+		// Its input was refused, and the ID is all there is.
+		r.Node, r.Requestor = node, requestor
+	}
+	if len(s.Transitions) > 0 {
+		r.CreatedAt = s.Transitions[0].At
+	}
+	if s.Phase.Ended() {
+		r.EndedAt = s.Since
+	}
+	if s.Slot != nil {
+		r.Slot = &record.Slot{RequestID: s.Slot.RequestID, GrantedAt: timeOf(s.Slot.GrantedAt)}
+	}
+	for _, t := range s.Transitions {
+		r.Phases = append(r.Phases, record.Phase{Phase: string(t.Phase), At: t.At, Message: t.Message})
+	}
+	for _, e := range slices.Concat(s.EarlierRungs, s.Escalation) {
+		r.Escalations = append(r.Escalations, record.Escalation{At: e.At, Do: e.Do, By: e.By, Why: e.Why})
+	}
+	for _, m := range s.Messages {
+		r.Messages = append(r.Messages, record.Message{At: m.At, Name: m.Name, By: m.By, Comment: m.Comment, Effect: m.Effect})
+	}
+	drainOf(&r, s)
+	lifecycleOf(&r, s)
+	return r.Bounded()
+}
+
+// lifecycleOf adds what the outside was told, and who decided about what.
+func lifecycleOf(r *record.Record, s Status) {
+	r.Owner = s.Spec.Owner
+	if a := s.Approval; a != nil {
+		r.Approval = &record.Approval{By: a.By, Comment: a.Comment, At: a.At, Denied: a.Denied}
+	}
+	for _, state := range s.States {
+		r.States = append(r.States, record.State{
+			ID: state.ID, Sequence: state.Sequence, State: string(state.State), At: state.At, Message: state.Message,
+		})
+	}
+	for _, hook := range s.Hooks {
+		r.Hooks = append(r.Hooks, record.Hook{Name: hook.Name, When: hook.When, Outcome: hook.Outcome, At: hook.At, By: hook.By})
+	}
+	for _, told := range s.Channels {
+		r.Notifications = append(r.Notifications, record.Notification{
+			Channel: told.Channel, Event: string(told.State), At: told.At, Outcome: told.Outcome,
+		})
+	}
+	if v := s.Validation; v != nil {
+		for _, result := range v.Results {
+			r.Validation = append(r.Validation, record.Check{Name: result.Name, OK: result.OK, Message: result.Message, At: s.Since})
+		}
+	}
+}
+
+func drainOf(r *record.Record, s Status) {
+	if s.Drain == nil && len(s.SkippedPods) == 0 && len(s.EarlierPods) == 0 {
+		return
+	}
+	r.Drain = &record.Drain{SkippedPods: s.SkippedPods}
+	for _, pod := range s.EarlierPods {
+		r.Drain.Pods = append(r.Drain.Pods, record.Pod{Pod: pod.Pod, At: pod.At, How: pod.How})
+	}
+	if s.Drain == nil {
+		return
+	}
+	r.Drain.Evicted, r.Drain.Total = s.Drain.Evicted, s.Drain.Total
+	for _, pod := range s.Drain.Pods {
+		r.Drain.Pods = append(r.Drain.Pods, record.Pod{Pod: pod.Pod, At: pod.At, How: pod.How})
+	}
+	r.Drain.MorePods = s.Drain.MorePods
+	r.Blockers, r.MoreBlockers = s.BlockersSeen, s.MoreBlockersSeen
+	if len(r.Blockers) == 0 {
+		r.Blockers, r.MoreBlockers = BlockersOf(*s.Drain), s.Drain.MoreBlockers
+	}
+}
+
+// BlockersOf is what is in the way of a drain, as audit records have it; record.Observe keeps account of it over time.
+func BlockersOf(p DrainProgress) []record.Blocker {
+	var blockers []record.Blocker
+	for _, b := range p.Blockers {
+		blockers = append(blockers, record.Blocker{Pod: b.Pod, Owner: b.Owner, Reason: b.Reason, Message: b.Message, Since: b.Since})
+	}
+	return blockers
+}
+
+// othersOf are those who share the maintenance at present, whoever was meant to at its beginning.
+func othersOf(s Status) []string {
+	if len(s.Requestors) == 0 {
+		return s.Spec.AdditionalRequestors
+	}
+	var others []string
+	for _, r := range s.Requestors {
+		if r.Name != s.Spec.Requestor {
+			others = append(others, r.Name)
+		}
+	}
+	return others
+}
+
+// specificationOf never keeps a record from being written: what cannot be shown is replaced by why.
+func specificationOf(s Status) json.RawMessage {
+	if s.Spec.Node == "" {
+		return nil
+	}
+	data, err := json.Marshal(s.Spec)
+	if err != nil {
+		return json.RawMessage(strconv.Quote("cannot be shown: " + err.Error()))
+	}
+	return data
+}
+
+func timeOf(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
+}

@@ -1,0 +1,134 @@
+package api
+
+import (
+	"time"
+
+	"drydock/rules/schedule"
+)
+
+// HolderChange is something that somebody did to a held node.
+type NodeChange struct {
+	RequestID  string `json:"requestId"`
+	Missing    bool   `json:"missing,omitempty"`
+	Unmarked   bool   `json:"unmarked,omitempty"`
+	Uncordoned bool   `json:"uncordoned,omitempty"`
+}
+
+// SlotWanted is a maintenance's own word on its slot: what it asks for or holds, if anything.
+type SlotWanted struct {
+	SlotRequest
+	// Wants is false for a maintenance that has no request at present, GrantedAt set where it holds the slot.
+	Wants     bool       `json:"wants,omitempty"`
+	GrantedAt *time.Time `json:"grantedAt,omitempty"`
+	Ended     bool       `json:"ended,omitempty"`
+}
+
+// SlotRequest asks the scheduler for a node's slot. It is repeated until it is answered; ID makes it idempotent.
+type SlotRequest struct {
+	schedule.Request
+	RunID string `json:"runId"`
+}
+
+// SlotRelease gives a slot back or withdraws the request for it. By and Why are set where it is not the maintenance that
+// does so, and put it on record.
+type SlotRelease struct {
+	RequestID string `json:"requestId"`
+	By        string `json:"by,omitempty"`
+	Why       string `json:"why,omitempty"`
+}
+
+// SlotAnswer is what the scheduler says of a request: granted, still pending or refused.
+type SlotAnswer struct {
+	RequestID string        `json:"requestId"`
+	Code      schedule.Code `json:"code,omitempty"`
+	Reason    string        `json:"reason,omitempty"`
+	// Seen tells, where a node is missing, that it was there before.
+	Seen bool `json:"seen,omitempty"`
+}
+
+// Hold stops a running maintenance before its next side effect; empty Reasons let it go on.
+type Hold struct {
+	Reasons []string `json:"reasons,omitempty"`
+}
+
+// SetLimits replaces the scheduler's limits. With IfRevision, the State.Revision that the sender saw, it is refused
+// where somebody else changed them since.
+type SetLimits struct {
+	Limits     schedule.Limits `json:"limits"`
+	By         string          `json:"by"`
+	Comment    string          `json:"comment,omitempty"`
+	IfRevision *int            `json:"ifRevision,omitempty"`
+}
+
+// FreezeRequest stops grants on behalf of By until the same By, or somebody with All, thaws.
+type FreezeRequest struct {
+	By      string `json:"by"`
+	Reason  string `json:"reason,omitempty"`
+	Running bool   `json:"running,omitempty"`
+}
+
+// ThawRequest takes back the freeze of By, or of everybody with All.
+type ThawRequest struct {
+	By      string `json:"by"`
+	Comment string `json:"comment,omitempty"`
+	All     bool   `json:"all,omitempty"`
+}
+
+// StateRequest selects a page of the scheduler's pending requests, in rank order. The zero value is the first page.
+type StateRequest struct {
+	Offset int `json:"offset,omitempty"`
+	Limit  int `json:"limit,omitempty"`
+}
+
+// State is the scheduler's answer to the state query.
+type State struct {
+	Limits LimitsInForce `json:"limits"`
+	// Revision counts the changes of the limits.
+	Revision int `json:"revision"`
+	// Rebuilding: nothing is granted until the holders are known again.
+	Rebuilding bool `json:"rebuilding,omitempty"`
+	// PreviousRun is the scheduler run whose state is still to be taken over.
+	PreviousRun string            `json:"previousRun,omitempty"`
+	Freezes     []schedule.Freeze `json:"freezes,omitempty"`
+	Holders     List[Holder]      `json:"holders"`
+	// Nodes and Unavailable count the cluster when it was last observed.
+	Nodes       int              `json:"nodes"`
+	Unavailable int              `json:"unavailable"`
+	ObservedAt  *time.Time       `json:"observedAt,omitempty"`
+	PendingAll  int              `json:"pendingAll"`
+	Pending     []PendingRequest `json:"pending"`
+	// NextOffset is where the next page begins; 0 after the last.
+	NextOffset int `json:"nextOffset,omitempty"`
+	// Decisions are the latest changes of limits and freezes, and slots reclaimed.
+	Decisions []RecordedDecision `json:"decisions,omitempty"`
+}
+
+// LimitsInForce are the limits with who set them and why.
+type LimitsInForce struct {
+	schedule.Limits
+	SetBy   string    `json:"setBy"`
+	Comment string    `json:"comment,omitempty"`
+	SetAt   time.Time `json:"setAt"`
+}
+
+// Holder holds a slot.
+type Holder struct {
+	schedule.Grant
+	RunID     string    `json:"runId"`
+	GrantedAt time.Time `json:"grantedAt"`
+}
+
+// PendingRequest waits for a slot.
+type PendingRequest struct {
+	SlotRequest
+	Code   schedule.Code `json:"code,omitempty"`
+	Reason string        `json:"reason,omitempty"`
+}
+
+// RecordedDecision is one entry of the scheduler's own log.
+type RecordedDecision struct {
+	At   time.Time `json:"at"`
+	By   string    `json:"by,omitempty"`
+	What string    `json:"what"`
+	Why  string    `json:"why,omitempty"`
+}

@@ -1,0 +1,412 @@
+package doctor
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// rebuildsWithin is how long a scheduler may take to find out who holds what before that is a finding.
+const rebuildsWithin = 2 * time.Minute
+
+// failsFrom is the attempt from which on a workflow task is said to fail.
+const failsFrom = 3
+
+// examination is one look's findings as they come into being.
+type examination struct {
+	Facts
+	nodes        map[string]Node
+	maintenances map[string]Maintenance
+	findings     []Finding
+	notes        []Finding
+}
+
+// Examine finds what is inconsistent. Where nodes are named, only what concerns one of them, or all, is told.
+func Examine(facts Facts, only []string) Look {
+	e := &examination{Facts: facts, nodes: map[string]Node{}, maintenances: map[string]Maintenance{}}
+	look := Look{At: facts.At, Looked: Looked{
+		Nodes: len(facts.Nodes), Maintenances: len(facts.Maintenances),
+		Holders: len(facts.Scheduler.Holders), Pending: len(facts.Scheduler.Pending),
+	}}
+	for _, n := range facts.Nodes {
+		e.nodes[n.Name] = n
+		if n.Marked {
+			look.Looked.Marked++
+		}
+	}
+	for _, m := range facts.Maintenances {
+		e.maintenances[m.RunID] = m
+	}
+	e.scheduler()
+	for _, n := range facts.Nodes {
+		e.node(n)
+	}
+	for _, r := range facts.Requests {
+		e.requests(r)
+	}
+	e.slots()
+	for _, m := range facts.Maintenances {
+		e.maintenance(m)
+	}
+	for _, d := range facts.Deliveries {
+		e.delivery(d)
+	}
+	for _, what := range facts.Unchecked {
+		e.note(Finding{Kind: NotChecked, Text: what})
+	}
+	concerned := func(f Finding) bool { return len(only) == 0 || f.Node == "" || slices.Contains(only, f.Node) }
+	look.Findings, look.More = bounded(e.findings, concerned, MaxFindings)
+	look.Notes, look.MoreNotes = bounded(e.notes, concerned, MaxNotes)
+	return look
+}
+
+// delivery tells of messages that do not arrive. They keep no node from anything.
+func (e *examination) delivery(d Delivery) {
+	f := Finding{WorkflowID: d.WorkflowID, RunID: d.RunID, Since: &d.Since}
+	switch {
+	case d.GivenUp:
+		f.Kind = DeliveryGivenUp
+		f.Text = "messages were not delivered and are not tried again: " + d.WorkflowID
+		f.NextStep = "the workflow's failure says what and why; mend the channel (channels), or the audit sink (audit), in the worker's configuration"
+	case d.Attempts >= failsFrom && d.Error != "":
+		f.Kind = DeliveryFailing
+		f.Text = fmt.Sprintf("%s was tried %d times: %s", d.WorkflowID, d.Attempts, d.Error)
+		f.NextStep = "mend the receiver, or its part of the worker's configuration: it is tried again until then"
+	default:
+		return
+	}
+	e.findings = append(e.findings, f)
+}
+
+// bounded are the first of the findings that concern somebody, in their order, and the number of the rest.
+func bounded(findings []Finding, concerned func(Finding) bool, most int) (first []Finding, more int) {
+	kept := slices.DeleteFunc(findings, func(f Finding) bool { return !concerned(f) })
+	kept = sorted(kept)
+	shown := kept[:min(most, len(kept))]
+	for i := range shown {
+		shown[i].Text, shown[i].NextStep = cut(shown[i].Text), cut(shown[i].NextStep)
+	}
+	return shown, len(kept) - len(shown)
+}
+
+// Referred are the runs that marks, slots and EvictionRequests name and of which it has to be known exactly whether they
+// run. Requests that wait are many, and those that are listed as running are believed.
+func Referred(f Facts) []Holder {
+	listed, seen := map[string]bool{}, map[string]bool{}
+	for _, m := range f.Maintenances {
+		listed[m.RunID] = true
+	}
+	var runs []Holder
+	add := func(h Holder) {
+		if !seen[h.RunID] {
+			seen[h.RunID] = true
+			runs = append(runs, h)
+		}
+	}
+	for _, n := range f.Nodes {
+		for _, h := range n.Holders {
+			add(h)
+		}
+	}
+	for _, s := range f.Scheduler.Holders {
+		add(Holder{WorkflowID: f.idOf(s), RunID: s.RunID})
+	}
+	for _, s := range f.Scheduler.Pending {
+		if !listed[s.RunID] {
+			add(Holder{WorkflowID: f.idOf(s), RunID: s.RunID})
+		}
+	}
+	for _, r := range f.Requests {
+		add(Holder{WorkflowID: r.WorkflowID, RunID: r.RunID})
+	}
+	return runs
+}
+
+func (f Facts) idOf(s Slot) string { return f.Prefix + s.Node + "/" + s.Requestor }
+
+// ours tells whether a workflow ID is one of this cluster's maintenances.
+func (f Facts) ours(workflowID string) bool { return strings.HasPrefix(workflowID, f.Prefix) }
+
+// runs tells whether a run runs, as far as is known.
+func (e *examination) runs(run string) bool {
+	if execution, known := e.Executions[run]; known {
+		return execution.Running
+	}
+	_, listed := e.maintenances[run]
+	return listed
+}
+
+func (e *examination) status(run string) string {
+	if s := e.Executions[run].Status; s != "" {
+		return s
+	}
+	return "gone"
+}
+
+func (e *examination) find(f Finding) { e.findings = append(e.findings, f) }
+
+func (e *examination) note(f Finding) { e.notes = append(e.notes, f) }
+
+func (e *examination) scheduler() {
+	s := e.Scheduler
+	about := Finding{WorkflowID: s.WorkflowID, RunID: s.RunID}
+	if !s.StartedAt.IsZero() {
+		about.Since = &s.StartedAt
+	}
+	switch {
+	case !s.Running:
+		about.Kind, about.Since, about.Fix = SchedulerMissing, nil, AwaitScheduler
+		about.Text = fmt.Sprintf("the scheduler does not run (%s), so no slot is granted; every worker starts it within 30 s", s.Status)
+	case s.Unanswered != "":
+		about.Kind = SchedulerUnanswered
+		about.Text = "the scheduler does not answer: " + s.Unanswered + taskFails(s.Execution)
+		about.NextStep = "look at its last workflow task in the Temporal UI. If a new worker build breaks it, put the old one back; " +
+			"terminated by hand it starts anew and finds out who holds what (temporal workflow terminate -w " + s.WorkflowID + ")"
+	case s.Rebuilding && e.At.Sub(s.StartedAt) > rebuildsWithin:
+		about.Kind = SchedulerRebuilding
+		about.Text = "the scheduler has not found out yet who holds what, and grants nothing until then"
+		about.NextStep = "see in the Temporal UI which activity of " + s.WorkflowID + " fails, and why"
+	case s.Rebuilding:
+		e.note(Finding{Kind: RebuildingSoon, Text: "the scheduler has just begun and finds out who holds what; slots were not compared"})
+		return
+	default:
+		return
+	}
+	e.find(about)
+}
+
+func taskFails(x Execution) string {
+	if x.Attempt < failsFrom {
+		return ""
+	}
+	return fmt.Sprintf("; its workflow task fails (attempt %d)", x.Attempt)
+}
+
+// node looks at what is written on a node.
+func (e *examination) node(n Node) {
+	if n.Unreadable != "" {
+		e.find(Finding{
+			Kind: MarkUnreadable, Node: n.Name, Seen: digest(n.Mark), Text: "its mark cannot be read: " + n.Unreadable,
+			NextStep: fmt.Sprintf("find out from the maintenances of the node (drydock list --all) whether it was cordoned before; then remove the mark "+
+				"(kubectl annotate node %[1]s drydock.dev/holders-), uncordon it if nobody needs it out of service, and look again: a maintenance "+
+				"that runs marks it anew", n.Name),
+		})
+		return
+	}
+	for _, h := range n.Holders {
+		e.holder(n, h)
+	}
+	if !n.Marked {
+		e.leftovers(n)
+	}
+}
+
+func (e *examination) holder(n Node, h Holder) {
+	if e.runs(h.RunID) {
+		return
+	}
+	f := Finding{Kind: MarkDead, Node: n.Name, WorkflowID: h.WorkflowID, RunID: h.RunID, Fix: ReleaseMark}
+	if !h.Since.IsZero() {
+		f.Since = &h.Since
+	}
+	f.Text = fmt.Sprintf("the node is held by a maintenance by %s that does not run (%s)", h.Requestor, e.status(h.RunID))
+	if !e.ours(h.WorkflowID) {
+		f.Kind, f.Fix = MarkForeign, ""
+		f.Text = fmt.Sprintf("the node is held by workflow %s of another Drydock, which does not run in this namespace (%s)", h.WorkflowID, e.status(h.RunID))
+		f.NextStep = "let the doctor of that Drydock look: --cluster, --namespace and --address say which"
+	}
+	e.find(f)
+}
+
+// leftovers are what a mark would explain. Label and taint have names of Drydock's own; a cordon and the annotations
+// for autoscalers may be a person's, and without a mark nothing proves the contrary.
+func (e *examination) leftovers(n Node) {
+	if !n.Labelled && !n.Tainted {
+		if n.Unschedulable {
+			e.note(Finding{Kind: CordonByHand, Node: n.Name, Text: "somebody cordoned it; Drydock has nothing to do with that"})
+		}
+		return
+	}
+	if e.handled(n) {
+		return
+	}
+	traces := "label drydock.dev/phase=" + n.Phase
+	switch {
+	case n.Labelled && n.Tainted:
+		traces += " and the maintenance taint"
+	case n.Tainted:
+		traces = "the maintenance taint"
+	}
+	f := Finding{Node: n.Name, Seen: fmt.Sprint(n.UID, n.Phase, n.Labelled, n.Tainted, n.Unschedulable, n.Protections)}
+	switch {
+	case n.Unschedulable:
+		f.Kind = CordonUnowned
+		f.Text = fmt.Sprintf("it is cordoned and shows %s, and no mark says who holds it or whether Drydock cordoned it", traces)
+		f.NextStep = fmt.Sprintf("if nobody needs it out of service: kubectl uncordon %[1]s, and then drydock doctor --fix; if the cordon is meant: "+
+			"kubectl label node %[1]s drydock.dev/phase- ; kubectl taint node %[1]s drydock.dev/maintenance-", n.Name)
+	case len(n.Protections) > 0:
+		f.Kind = ProtectionLeft
+		f.Text = fmt.Sprintf("it shows %s without a mark, and %s may be Drydock's or somebody else's", traces, strings.Join(n.Protections, " and "))
+		f.NextStep = fmt.Sprintf("if nobody wants them: kubectl annotate node %s %s- ; otherwise, or then, kubectl label node %s drydock.dev/phase- ; "+
+			"kubectl taint node %s drydock.dev/maintenance-", n.Name, strings.Join(n.Protections, "- "), n.Name, n.Name)
+	case n.Tainted:
+		f.Kind, f.Fix, f.Text = TaintLeft, CleanNode, fmt.Sprintf("it shows %s, and no mark says who holds it", traces)
+	default:
+		f.Kind, f.Fix, f.Text = LabelLeft, CleanNode, fmt.Sprintf("it shows %s, and no mark says who holds it", traces)
+	}
+	e.find(f)
+}
+
+// handled tells that a maintenance believes to hold the node: that its mark is missing is then the finding.
+func (e *examination) handled(n Node) bool {
+	return slices.ContainsFunc(e.Maintenances, func(m Maintenance) bool { return m.Node == n.Name && e.unmarked(m) })
+}
+
+func (e *examination) requests(r Requests) {
+	if e.runs(r.RunID) || !e.ours(r.WorkflowID) {
+		return
+	}
+	e.find(Finding{
+		Kind: RequestsLeft, Node: r.Node, WorkflowID: r.WorkflowID, RunID: r.RunID, Fix: WithdrawRequests,
+		Text: fmt.Sprintf("%d EvictionRequests of a maintenance that does not run (%s)", r.Count, e.status(r.RunID)),
+	})
+}
+
+// comparable tells whether the scheduler's word on slots counts.
+func (e *examination) comparable() bool {
+	return e.Scheduler.Running && e.Scheduler.Unanswered == "" && !e.Scheduler.Rebuilding
+}
+
+// slots looks for slots and requests that nobody has any more.
+func (e *examination) slots() {
+	if !e.comparable() {
+		return
+	}
+	for _, s := range e.Scheduler.Holders {
+		f := Finding{Node: s.Node, WorkflowID: e.idOf(s), RunID: s.RunID, RequestID: s.RequestID, Since: &s.GrantedAt, Fix: ReleaseSlot}
+		m, listed := e.maintenances[s.RunID]
+		switch {
+		case !e.runs(s.RunID):
+			f.Kind = SlotDead
+			f.Text = fmt.Sprintf("its slot is held by a maintenance by %s that does not run (%s)", s.Requestor, e.status(s.RunID))
+		case listed && m.Asked && m.Unanswered == "" && !m.Wants:
+			f.Kind = SlotStale
+			f.Text = fmt.Sprintf("the scheduler counts its slot, and the maintenance by %s has none", s.Requestor)
+		default:
+			continue
+		}
+		e.find(f)
+	}
+	for _, s := range e.Scheduler.Pending {
+		if e.runs(s.RunID) {
+			continue
+		}
+		e.find(Finding{
+			Kind: PendingDead, Node: s.Node, WorkflowID: e.idOf(s), RunID: s.RunID, RequestID: s.ID, Since: &s.Created, Fix: ReleaseSlot,
+			Text: fmt.Sprintf("a request for its slot waits, of a maintenance by %s that does not run (%s)", s.Requestor, e.status(s.RunID)),
+		})
+	}
+}
+
+// Phases of a maintenance that matter here.
+var (
+	marks     = []string{"WaitingForPods", "Draining", "Ready", "RequestorFailed", "Validating"}
+	releasing = "Releasing"
+)
+
+// unmarked tells that a maintenance is past marking its node, which does not carry its mark.
+func (e *examination) unmarked(m Maintenance) bool {
+	n, exists := e.nodes[m.Node]
+	return exists && m.Granted != nil && slices.Contains(marks, m.Phase) && n.Unreadable == "" && !n.heldBy(m.RunID) && e.runs(m.RunID)
+}
+
+// maintenance looks at what a running maintenance believes.
+func (e *examination) maintenance(m Maintenance) {
+	if !m.Asked || m.Ended || !e.runs(m.RunID) {
+		return
+	}
+	about := Finding{Node: m.Node, WorkflowID: m.WorkflowID, RunID: m.RunID, RequestID: m.RequestID, Seen: m.Phase}
+	if !m.Since.IsZero() {
+		about.Since = &m.Since
+		about.Seen += m.Since.String()
+	}
+	if m.Unanswered != "" {
+		about.Kind, about.Text = MaintenanceUnanswered, "its maintenance does not answer: "+m.Unanswered+taskFails(e.Executions[m.RunID])
+		about.NextStep = "look at its last workflow task in the Temporal UI. If a new worker build breaks it, put the old one back; terminated by hand " +
+			"(temporal workflow terminate -w " + m.WorkflowID + "), its slot is reclaimed and its node released within 30 s"
+		e.find(about)
+		return
+	}
+	if m.Phase == releasing {
+		return // it gives back what it has, and tells the scheduler before it knows that it did
+	}
+	if _, exists := e.nodes[m.Node]; !exists {
+		e.gone(m, about)
+		return
+	}
+	if e.unmarked(m) {
+		about := about
+		about.Kind, about.Fix = SlotUnmarked, RestoreMark
+		about.Text = fmt.Sprintf("the maintenance holds its slot and is %s, and the node does not carry its mark", m.Phase)
+		e.find(about)
+	}
+	if e.comparable() && m.Wants {
+		e.wanted(m, about)
+	}
+}
+
+func (e *examination) gone(m Maintenance, about Finding) {
+	if m.AwaitsNode {
+		about.Kind, about.Text = NodeAwaited, "the node does not exist; its maintenance waits for a node of the name and holds that"
+		e.note(about)
+		return
+	}
+	about.Kind, about.Text = NodeGone, "a maintenance runs, and the node does not exist"
+	if m.Phase != "" {
+		about.Text = fmt.Sprintf("a maintenance runs (%s), and the node does not exist", m.Phase)
+	}
+	about.NextStep = fmt.Sprintf("if it will not come back: drydock cancel %s --release", m.Node)
+	e.find(about)
+}
+
+// wanted compares a maintenance's word on its slot with the scheduler's.
+func (e *examination) wanted(m Maintenance, about Finding) {
+	held := slices.ContainsFunc(e.Scheduler.Holders, func(s Slot) bool { return s.RequestID == m.RequestID })
+	waits := slices.ContainsFunc(e.Scheduler.Pending, func(s Slot) bool { return s.ID == m.RequestID })
+	about.Fix = RequestSlot
+	switch {
+	case m.Granted == nil && held:
+		about.Kind, about.Text = SlotUntold, "the scheduler has granted its slot, and the maintenance does not know"
+	case m.Granted == nil && !waits:
+		about.Kind, about.Text = SlotUnrequested, "the maintenance waits for a slot, and the scheduler knows of no request"
+	case m.Granted != nil && !held && waits:
+		about.Kind = SlotUnknown
+		about.Text = "the maintenance has a slot, and the scheduler counts it as one that waits for it: the limits or a freeze do not allow it now"
+		about.Fix, about.NextStep = "", "it is counted as soon as the limits allow it (drydock limits); until then another node may go instead"
+	case m.Granted != nil && !held:
+		about.Kind, about.Text = SlotUnknown, "the maintenance has a slot, and the scheduler knows nothing of it"
+	default:
+		return
+	}
+	e.find(about)
+}
+
+func digest(text string) string {
+	h := fnv.New64a()
+	h.Write([]byte(text))
+	return fmt.Sprintf("%016x", h.Sum64())
+}
+
+func cut(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	end := maxText - 3
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "..."
+}

@@ -1,0 +1,329 @@
+package preflight
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"drydock/rules/drainplan"
+	"drydock/rules/spec"
+)
+
+// Facts are what the cluster says of a node before a drain.
+type Facts struct {
+	At      time.Time
+	Node    Node
+	Pods    []PodFacts
+	Budgets []Budget
+	Room    *Room
+	// Denied are the permissions that the worker's account lacks.
+	Denied []Need
+	// Unchecked says what could not be looked at, and why.
+	Unchecked []string
+}
+
+// Node is what a drain depends on in its node.
+type Node struct {
+	Name string
+	// Missing: there is no such node; Similar are names that may be meant.
+	Missing bool
+	Similar []string
+	Ready   bool
+}
+
+// PodFacts is what a drain depends on in a pod.
+type PodFacts struct {
+	// Name is "namespace/name".
+	Name     string
+	Type     drainplan.PodType
+	Priority int32
+	Labels   map[string]string
+	// Selected: the drain is about this pod.
+	Selected              bool
+	Terminating, Finished bool
+	// Refusal is the reason for which the pod is refused without consent, and Message says which consent; both are
+	// empty for a pod that can go.
+	Refusal, Message string
+	// Wish is the annotation by which the pod asks not to be disrupted, if it does.
+	Wish string
+	// Returns: the pod's DaemonSet would put it back in spite of the maintenance taint.
+	Returns bool
+	// Budgets are those that select the pod and would be asked about its eviction.
+	Budgets []Asked
+}
+
+// Asked is a budget that would be asked about the eviction of a pod.
+type Asked struct {
+	Budget string
+	// Refuses: it would refuse the pod's eviction now.
+	Refuses bool
+}
+
+// reasons of rows that the facts do not give.
+const (
+	reasonMode        = "Mode"
+	reasonNotSelected = "NotSelected"
+	reasonNotPlanned  = "NotPlanned"
+	reasonDaemonSet   = "DaemonSet"
+	reasonStatic      = "StaticPod"
+	reasonTerminating = "Terminating"
+	reasonFinished    = "Finished"
+	reasonReturns     = "ToleratesMaintenance"
+)
+
+// decision is a report that comes into being.
+type decision struct {
+	drain  spec.Drain
+	plan   drainplan.Plan
+	facts  Facts
+	report Report
+	// bypass is the rung of the escalation by which budgets stop mattering, if there is one.
+	bypass *spec.Rung
+}
+
+// Decide tells what a drain would do with each pod and what would stop it.
+func Decide(drain spec.Drain, facts Facts) (Report, error) {
+	plan, err := drain.Tiers()
+	if err != nil {
+		return Report{}, err
+	}
+	d := decision{drain: drain, plan: plan, facts: facts, report: Report{
+		Node: facts.Node.Name, At: facts.At, Mode: drain.Mode, Counts: map[Action]int{}, Room: facts.Room,
+		Pods: []Pod{}, Problems: []Finding{},
+	}}
+	if plan.Len() > 1 {
+		d.report.Tiers = plan.Entries()
+	}
+	for i, rung := range drain.Escalation {
+		if rung.Do == spec.BypassBudget || rung.Do == spec.Kill {
+			d.bypass = &drain.Escalation[i]
+			break
+		}
+	}
+	d.node()
+	d.permissions()
+	d.pods()
+	d.budgets()
+	d.room()
+	for _, what := range facts.Unchecked {
+		d.report.warn(Finding{NotChecked, "preflight", what})
+	}
+	return d.report, nil
+}
+
+// Leaving tells for each of some pods whether it would leave its node once the drain went well, so that it needs a place
+// elsewhere. A pod that is on its way out already has been replaced.
+func Leaving(drain spec.Drain, pods []PodFacts) ([]bool, error) {
+	plan, err := drain.Tiers()
+	if err != nil {
+		return nil, err
+	}
+	d := decision{drain: drain, plan: plan}
+	leaving := make([]bool, len(pods))
+	for i, p := range pods {
+		row := d.pod(p)
+		leaving[i] = p.Type == drainplan.Default && !p.Finished &&
+			(row.Action == Evict || row.Action == Refuse || row.Action == Wait && row.Reason == reasonMode)
+	}
+	return leaving, nil
+}
+
+func (d *decision) node() {
+	n := d.facts.Node
+	switch {
+	case n.Missing:
+		text := "there is no such node"
+		if len(n.Similar) > 0 {
+			text += "; there is " + strings.Join(n.Similar, ", ")
+		}
+		d.report.problem(Finding{NodeMissing, "node " + n.Name, text})
+	case !n.Ready:
+		d.report.warn(Finding{NodeNotReady, "node " + n.Name,
+			"it is not Ready: pods that are told to end may never be seen to (drain.onNodeNotReady says what then)"})
+	}
+}
+
+func (d *decision) permissions() {
+	for _, need := range d.facts.Denied {
+		f := Finding{MissingPermission, "permission", "the worker's account may not " + need.String() + ": grant it"}
+		if need.Optional {
+			f.Message += "; a drain can do without"
+			d.report.warn(f)
+		} else {
+			d.report.problem(f)
+		}
+	}
+}
+
+// row is a pod with what was decided of it.
+type row struct {
+	Pod
+	facts PodFacts
+}
+
+func (d *decision) pods() {
+	rows := make([]row, 0, len(d.facts.Pods))
+	for _, p := range d.facts.Pods {
+		rows = append(rows, row{d.pod(p), p})
+	}
+	slices.SortFunc(rows, func(a, b row) int {
+		return cmp.Or(cmp.Compare(cmp.Or(a.Tier, len(d.report.Tiers)+2), cmp.Or(b.Tier, len(d.report.Tiers)+2)), cmp.Compare(a.Pod.Pod, b.Pod.Pod))
+	})
+	for _, r := range rows {
+		d.report.Counts[r.Action]++
+		d.findings(r)
+		if len(d.report.Pods) == MaxPods {
+			d.report.MorePods++
+			continue
+		}
+		d.report.Pods = append(d.report.Pods, r.Pod)
+	}
+}
+
+// pod decides what becomes of one pod.
+func (d *decision) pod(p PodFacts) Pod {
+	r := Pod{Pod: p.Name, Action: Skip}
+	if d.drain.Mode == spec.ModeNone {
+		r.Reason, r.Message = reasonMode, "drain.mode none leaves all pods alone"
+		return r
+	}
+	if !p.Selected {
+		r.Reason, r.Message = reasonNotSelected, "the drain is not about this pod"
+		return r
+	}
+	tier, planned := d.plan.TierOf(drainplan.Pod{Type: p.Type, Priority: p.Priority, Labels: p.Labels})
+	if planned {
+		r.Tier = tier + 1
+	}
+	evicts := d.drain.Mode == spec.ModeEvict
+	switch {
+	case p.Type == drainplan.Static && planned && d.drain.WaitsForStatic():
+		r.Action, r.Reason, r.Message = Wait, reasonStatic, "is a static pod, which cannot be evicted: somebody has to take it off the node"
+	case p.Type == drainplan.Static:
+		r.Reason, r.Message = reasonStatic, "is a static pod of the kubelet"
+	case p.Type == drainplan.DaemonSet && !planned:
+		r.Reason, r.Message = reasonDaemonSet, "belongs to a DaemonSet"
+	case p.Type == drainplan.DaemonSet && p.Returns:
+		r.Reason, r.Message = reasonReturns, "tolerates the maintenance taint, so its DaemonSet would put it back"
+	case !planned:
+		r.Reason, r.Message = reasonNotPlanned, "no tier of the plan selects it"
+	case p.Terminating:
+		r.Action, r.Reason, r.Message = Wait, reasonTerminating, "is on its way out already"
+	case !evicts:
+		r.Action, r.Reason, r.Message = Wait, reasonMode, "drain.mode "+d.drain.Mode+" evicts no pods"
+	case p.Refusal != "":
+		r.Action, r.Reason, r.Message = Refuse, p.Refusal, cut(p.Message)
+	case p.Type == drainplan.DaemonSet:
+		r.Action, r.Reason, r.Message = Delete, reasonDaemonSet, "is deleted; the maintenance taint keeps it away"
+	default:
+		r.Action = Evict
+		if p.Finished {
+			r.Reason, r.Message = reasonFinished, "has finished"
+		}
+		for _, b := range p.Budgets {
+			r.Budgets = append(r.Budgets, b.Budget)
+		}
+	}
+	return r
+}
+
+// findings are what one pod adds to problems and warnings.
+func (d *decision) findings(r row) {
+	about := "pod " + r.Pod.Pod
+	switch r.Action {
+	case Refuse:
+		d.report.problem(Finding{MissingConsent, about, r.Message})
+	case Wait:
+		if r.Reason == reasonStatic {
+			d.report.warn(Finding{StaticPodWaited, about, r.Message})
+		}
+	case Skip:
+		if r.Reason == reasonReturns {
+			d.report.warn(Finding{ToleratesAll, about, r.Message + ": it stays"})
+		}
+	case Evict, Delete:
+		if len(r.Budgets) > 1 {
+			d.stops(Finding{OverlappingBudget, about,
+				"several budgets select it (" + strings.Join(r.Budgets, ", ") + "), and the API server evicts no such pod: leave it one"})
+		}
+		if r.facts.Wish != "" && !r.facts.Finished {
+			d.report.warn(Finding{Protected, about, d.wish(r.facts.Wish)})
+		}
+	}
+}
+
+func (d *decision) wish(annotation string) string {
+	if d.drain.ProtectedFor == 0 {
+		return "asks not to be disrupted (" + annotation + "), which drain.protectedFor 0s ignores"
+	}
+	return fmt.Sprintf("asks not to be disrupted (%s): it is left alone for %s after the cordon", annotation, d.drain.ProtectedFor)
+}
+
+// stops is for what only budgets forbid: a problem, unless the escalation bypasses them.
+func (d *decision) stops(f Finding) {
+	if d.bypass == nil {
+		d.report.problem(f)
+		return
+	}
+	f.Message += fmt.Sprintf(" (or the escalation does %s after %s)", d.bypass.Do, d.bypass.After)
+	d.report.warn(f)
+}
+
+// budgets takes up those that the pods to evict depend on.
+func (d *decision) budgets() {
+	asked, refused := map[string]int{}, map[string]int{}
+	for _, p := range d.facts.Pods {
+		if d.pod(p).Action != Evict {
+			continue
+		}
+		for _, b := range p.Budgets {
+			asked[b.Budget]++
+			if b.Refuses {
+				refused[b.Budget]++
+			}
+		}
+	}
+	budgets := slices.Clone(d.facts.Budgets)
+	slices.SortFunc(budgets, func(a, b Budget) int { return cmp.Compare(a.Budget, b.Budget) })
+	for _, b := range budgets {
+		if b.OnNode = asked[b.Budget]; b.OnNode == 0 {
+			continue
+		}
+		b.Message = cut(b.Message)
+		switch {
+		case refused[b.Budget] == 0:
+		case b.Impossible:
+			d.stops(Finding{ImpossibleBudget, "budget " + b.Budget, b.Message})
+		default:
+			d.report.warn(Finding{BudgetRefuses, "budget " + b.Budget, b.Message})
+		}
+		if len(d.report.Budgets) == MaxBudgets {
+			d.report.MoreBudgets++
+			continue
+		}
+		d.report.Budgets = append(d.report.Budgets, b)
+	}
+}
+
+func (d *decision) room() {
+	if d.facts.Room == nil {
+		return
+	}
+	room := *d.facts.Room
+	for _, u := range room.Unplaced {
+		f := Finding{NoRoom, "pod " + u.Pod, u.Message}
+		if u.Bound {
+			f.Code = BoundToNode
+			d.report.warn(f)
+		} else {
+			d.report.problem(f)
+		}
+	}
+	room.Unplaced = slices.Clone(room.Unplaced[:min(len(room.Unplaced), MaxFindings)])
+	for i := range room.Unplaced {
+		room.Unplaced[i].Message = cut(room.Unplaced[i].Message)
+	}
+	d.report.Room = &room
+}

@@ -1,0 +1,218 @@
+package record
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"drydock/rules/spec"
+)
+
+// Report is what many records say together.
+type Report struct {
+	Since time.Time `json:"since"`
+	Until time.Time `json:"until"`
+	// Maintenances counts those that ended from Since on and before Until, Nodes the nodes they were of.
+	Maintenances int        `json:"maintenances"`
+	Nodes        int        `json:"nodes"`
+	Ends         []EndCount `json:"ends"`
+	// Total is about the whole of each maintenance, Phases about each phase in the order in which they are gone through.
+	Total    *Spread   `json:"total,omitempty"`
+	Phases   []Spread  `json:"phases"`
+	Failures []Failure `json:"failures"`
+	// Blockers are all that were in the way, those first that were for the longest time.
+	Blockers []BlockerTotal `json:"blockers"`
+}
+
+// EndCount is how many maintenances ended in a phase.
+type EndCount struct {
+	Phase        string `json:"phase"`
+	Maintenances int    `json:"maintenances"`
+}
+
+// Spread is how long something took. Of one maintenance all stays in a phase count together, and maintenances that never
+// were in it do not count. A percentile is the nearest rank: the shortest time that at least so many percent of the
+// maintenances did not exceed, and so always one that was measured.
+type Spread struct {
+	Phase        string        `json:"phase,omitempty"`
+	Maintenances int           `json:"maintenances"`
+	P50          spec.Duration `json:"p50"`
+	P95          spec.Duration `json:"p95"`
+	Longest      spec.Duration `json:"longest"`
+}
+
+// Failure is a maintenance that neither completed nor was cancelled.
+type Failure struct {
+	Node       string    `json:"node"`
+	Cluster    string    `json:"cluster,omitempty"`
+	Requestor  string    `json:"requestor"`
+	Phase      string    `json:"phase"`
+	Reason     string    `json:"reason"`
+	EndedAt    time.Time `json:"endedAt"`
+	WorkflowID string    `json:"workflowId"`
+	RunID      string    `json:"runId"`
+}
+
+// BlockerTotal is what one workload cost: the pods of one owner count together, since their names change whenever they
+// are made anew.
+type BlockerTotal struct {
+	// What is "namespace/Kind name" of the pods' owner, or "namespace/name" of a bare pod.
+	What string `json:"what"`
+	// Reason is the one for which it was in the way for the longest time.
+	Reason       string        `json:"reason"`
+	Maintenances int           `json:"maintenances"`
+	Blocked      spec.Duration `json:"blocked"`
+}
+
+// inOrder are the phases in the order in which a maintenance goes through them; ends have no duration.
+var inOrder = []string{
+	"AwaitingApproval", "Pending", "Scheduled", "Cordoning", "WaitingForPods", "Draining", "Ready", "RequestorFailed", "Validating", "Releasing",
+}
+
+var ends = []string{"Completed", "Failed", "Cancelled", "NodeGone"}
+
+// Summarize reports on the maintenances that ended from since on and before until. Of several records of one maintenance
+// the first one counts.
+func Summarize(records []Record, since, until time.Time) Report {
+	var ended []Record
+	for _, r := range Distinct(records) {
+		if r.Ended() && !r.EndedAt.Before(since) && r.EndedAt.Before(until) {
+			ended = append(ended, r)
+		}
+	}
+	report := Report{Since: since, Until: until, Maintenances: len(ended), Failures: failuresOf(ended), Blockers: blockersOf(ended)}
+	nodes, byEnd := map[string]bool{}, map[string]int{}
+	for _, r := range ended {
+		nodes[r.Cluster+"/"+r.Node] = true
+		byEnd[r.Phase]++
+	}
+	report.Nodes = len(nodes)
+	report.Ends = make([]EndCount, 0, len(byEnd))
+	for _, phase := range known(ends, byEnd) {
+		report.Ends = append(report.Ends, EndCount{phase, byEnd[phase]})
+	}
+	report.Total, report.Phases = spreadsOf(ended)
+	return report
+}
+
+func spreadsOf(records []Record) (total *Spread, phases []Spread) {
+	byPhase, totals := map[string][]time.Duration{}, []time.Duration(nil)
+	for _, r := range records {
+		totals = append(totals, Total(r))
+		lasted := map[string]time.Duration{}
+		for _, stay := range Durations(r) {
+			if !slices.Contains(ends, stay.Phase) {
+				lasted[stay.Phase] += stay.Lasts
+			}
+		}
+		for phase, d := range lasted {
+			byPhase[phase] = append(byPhase[phase], d)
+		}
+	}
+	phases = make([]Spread, 0, len(byPhase))
+	for _, phase := range known(inOrder, byPhase) {
+		phases = append(phases, spread(phase, byPhase[phase]))
+	}
+	if len(totals) > 0 {
+		s := spread("", totals)
+		total = &s
+	}
+	return total, phases
+}
+
+// known are the keys in the given order, and after them by name those that it does not have.
+func known[T any](order []string, of map[string]T) []string {
+	var keys []string
+	for key := range of {
+		keys = append(keys, key)
+	}
+	rank := func(key string) int {
+		if i := slices.Index(order, key); i >= 0 {
+			return i
+		}
+		return len(order)
+	}
+	slices.SortFunc(keys, func(a, b string) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b)) })
+	return keys
+}
+
+func spread(phase string, took []time.Duration) Spread {
+	slices.Sort(took)
+	return Spread{
+		Phase: phase, Maintenances: len(took),
+		P50: spec.Duration(percentile(took, 50)), P95: spec.Duration(percentile(took, 95)), Longest: spec.Duration(took[len(took)-1]),
+	}
+}
+
+// percentile is the nearest rank of sorted values, of which there is at least one.
+func percentile(sorted []time.Duration, percent int) time.Duration {
+	rank := (percent*len(sorted) + 99) / 100
+	return sorted[max(rank, 1)-1]
+}
+
+// failuresOf are the failures, the latest first.
+func failuresOf(records []Record) []Failure {
+	failures := []Failure{}
+	for _, r := range records {
+		if r.Phase == "Completed" || r.Phase == "Cancelled" {
+			continue
+		}
+		failures = append(failures, Failure{
+			Node: r.Node, Cluster: r.Cluster, Requestor: r.Requestor, Phase: r.Phase, Reason: cmp.Or(r.Failure, "no reason is on record"),
+			EndedAt: r.EndedAt, WorkflowID: r.WorkflowID, RunID: r.RunID,
+		})
+	}
+	slices.SortFunc(failures, func(a, b Failure) int {
+		return cmp.Or(b.EndedAt.Compare(a.EndedAt), cmp.Compare(a.WorkflowID, b.WorkflowID), cmp.Compare(a.RunID, b.RunID))
+	})
+	return failures
+}
+
+func blockersOf(records []Record) []BlockerTotal {
+	type sum struct {
+		maintenances int
+		blocked      time.Duration
+		byReason     map[string]time.Duration
+	}
+	sums := map[string]*sum{}
+	for _, r := range records {
+		here := map[string]bool{}
+		for _, b := range r.Blockers {
+			what := workload(b)
+			s := sums[what]
+			if s == nil {
+				s = &sum{byReason: map[string]time.Duration{}}
+				sums[what] = s
+			}
+			if !here[what] {
+				here[what] = true
+				s.maintenances++
+			}
+			blocked := Blocked(r, b)
+			s.blocked += blocked
+			s.byReason[b.Reason] += blocked
+		}
+	}
+	totals := make([]BlockerTotal, 0, len(sums))
+	for what, s := range sums {
+		reasons := known(nil, s.byReason)
+		worst := slices.MaxFunc(reasons, func(a, b string) int { return cmp.Compare(s.byReason[a], s.byReason[b]) })
+		totals = append(totals, BlockerTotal{What: what, Reason: worst, Maintenances: s.maintenances, Blocked: spec.Duration(s.blocked)})
+	}
+	slices.SortFunc(totals, func(a, b BlockerTotal) int { return cmp.Or(cmp.Compare(b.Blocked, a.Blocked), mostOften(a, b)) })
+	return totals
+}
+
+func mostOften(a, b BlockerTotal) int {
+	return cmp.Or(cmp.Compare(b.Maintenances, a.Maintenances), cmp.Compare(b.Blocked, a.Blocked), cmp.Compare(a.What, b.What))
+}
+
+// workload is what people would look for to mend it.
+func workload(b Blocker) string {
+	namespace, _, found := strings.Cut(b.Pod, "/")
+	if b.Owner == "" || !found {
+		return b.Pod
+	}
+	return namespace + "/" + b.Owner
+}

@@ -1,0 +1,76 @@
+// Package call is how workflows call activities: presets of options, and the stubs that name activities.
+package call
+
+import (
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+)
+
+// Child is how a workflow starts another that outlives it.
+func Child(id, summary string) workflow.ChildWorkflowOptions {
+	return workflow.ChildWorkflowOptions{
+		WorkflowID:            id,
+		ParentClosePolicy:     enums.PARENT_CLOSE_POLICY_ABANDON,
+		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		StaticSummary:         summary,
+	}
+}
+
+// in2min bounds what is only tidied up.
+const TidyWithin = 2 * time.Minute
+
+// forEver is the time given to activities that end when the world is ready and not before.
+const unlimited = 10 * 365 * 24 * time.Hour
+
+// Quick is for one or a few requests to the API server, repeated until they succeed. A cancelled one is waited for:
+// what it does to a node must be known before that is undone.
+func Quick(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: 30 * time.Second,
+		WaitForCancellation: true,
+		Summary:             summary,
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval: 200 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second,
+		},
+	})
+}
+
+// Long is for activities that watch and act until something is done. They heartbeat, and a lost worker is noticed
+// after ten seconds.
+func Long(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: unlimited,
+		HeartbeatTimeout:    10 * time.Second,
+		Summary:             summary,
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval: 200 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 10 * time.Second,
+		},
+	})
+}
+
+// Stoppable is a long one whose end is waited for when it is cancelled: what it does must be over before that is undone.
+func Stoppable(ctx workflow.Context, summary string) workflow.Context {
+	ctx = Long(ctx, summary)
+	options := workflow.GetActivityOptions(ctx)
+	options.WaitForCancellation = true
+	return workflow.WithActivityOptions(ctx, options)
+}
+
+// Within bounds an activity's whole life, attempts included: the server keeps that clock, so it costs no timer.
+func Within(ctx workflow.Context, limit time.Duration) workflow.Context {
+	options := workflow.GetActivityOptions(ctx)
+	options.ScheduleToCloseTimeout = limit
+	return workflow.WithActivityOptions(ctx, options)
+}
+
+// atHand is for what the worker knows by itself.
+func Local(ctx workflow.Context) workflow.Context {
+	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
+		ScheduleToCloseTimeout: time.Minute,
+		StartToCloseTimeout:    10 * time.Second,
+		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond},
+	})
+}

@@ -1,0 +1,4 @@
+package maintenance
+
+// TimedOut is timedOut, for tests.
+var TimedOut = timedOut

@@ -1,0 +1,229 @@
+package maintenance_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"drydock/activities"
+	"drydock/api"
+	"drydock/workflows/workflowtest"
+)
+
+// changedAt tells the maintenance what somebody did to its node.
+func changedAt(s *workflowtest.Site, d time.Duration, change api.NodeChange) *workflowtest.Site {
+	if change.RequestID == "" {
+		change.RequestID = workflowtest.RunID + "/1"
+	}
+	return s.SignalAt(d, api.SignalNodeChanged, change)
+}
+
+// lifted is what HoldNode answers when the cordon had been lifted and is set again.
+var lifted = workflowtest.Reply{Value: activities.Held{UID: "uid-1", Mark: "mark-1", Again: true}}
+
+func TestCordonThatIsLiftedIsSetAgainThreeTimes(t *testing.T) {
+	s := workflowtest.New(t)
+	s.Answer("HoldNode", workflowtest.Reply{}, lifted, lifted, lifted)
+	for i := range 5 {
+		changedAt(s, time.Duration(10+i)*time.Minute, api.NodeChange{Uncordoned: true})
+	}
+	s.DoneAt(30 * time.Minute)
+	status := s.Run(workflowtest.Of(nil))
+	s.ExpectCompleted()
+	var cordons []bool
+	for i := range s.Count("HoldNode") {
+		cordons = append(cordons, workflowtest.InputOf[activities.HoldInput](s, "HoldNode", i).Cordon)
+	}
+	if len(cordons) < 5 || !cordons[0] || !cordons[1] || !cordons[2] || !cordons[3] || cordons[4] {
+		t.Errorf("cordons: %v", cordons)
+	}
+	contested := workflowtest.InputOf[activities.HoldInput](s, "HoldNode", 4)
+	if contested.Event.Reason != "CordonContested" || !contested.Event.Warning {
+		t.Errorf("the alarm is %+v", contested.Event)
+	}
+	if !strings.Contains(workflowtest.MessagesOf(status), "(3 of 3)") || !strings.Contains(workflowtest.MessagesOf(status), "it is left schedulable") {
+		t.Errorf("transitions:\n%s", workflowtest.MessagesOf(status))
+	}
+}
+
+func TestCordonThatIsLiftedOnceButReportedOftenCountsOnce(t *testing.T) {
+	s := workflowtest.New(t)
+	// The node is watched, and what is seen lags: the same lift may be told again while it is being undone.
+	s.Answer("HoldNode", workflowtest.Reply{}, workflowtest.Reply{After: time.Second, Value: lifted.Value})
+	for i := range 6 {
+		changedAt(s, 10*time.Minute+time.Duration(i)*100*time.Millisecond, api.NodeChange{Uncordoned: true})
+	}
+	s.DoneAt(30 * time.Minute)
+	status := s.Run(workflowtest.Of(nil))
+	s.ExpectCompleted()
+	for i := range s.Count("HoldNode") {
+		if !workflowtest.InputOf[activities.HoldInput](s, "HoldNode", i).Cordon {
+			t.Errorf("one lift ended the cordon:\n%s", workflowtest.MessagesOf(status))
+		}
+	}
+	if strings.Contains(workflowtest.MessagesOf(status), "2 of 3") {
+		t.Errorf("one lift counts twice:\n%s", workflowtest.MessagesOf(status))
+	}
+}
+
+func TestNodeThatIsDeletedBeforeReadyEndsTheMaintenance(t *testing.T) {
+	for name, stage := range map[string]struct {
+		phase api.Phase
+		in    workflowtest.Input
+		set   func(*workflowtest.Site)
+	}{
+		"cordoning":        {api.Cordoning, nil, func(s *workflowtest.Site) { s.Answer("HoldNode", workflowtest.Reply{After: time.Hour}) }},
+		"draining":         {api.Draining, nil, func(s *workflowtest.Site) { s.Answer("Drain", workflowtest.Reply{After: time.Hour}) }},
+		"waiting for pods": {api.WaitingForPods, workflowtest.Input{"waitForPodCompletion": workflowtest.Input{"podSelector": "a=b"}}, func(s *workflowtest.Site) { s.Answer("WaitForPods", workflowtest.Reply{After: time.Hour}) }},
+		"external drain":   {api.Draining, workflowtest.Input{"drain": workflowtest.Input{"mode": "external"}}, func(*workflowtest.Site) {}},
+		"frozen": {api.Draining, nil, func(s *workflowtest.Site) {
+			s.Answer("Drain", workflowtest.Reply{After: time.Hour})
+			s.SignalAt(30*time.Second, api.SignalHold, api.Hold{Reasons: []string{"frozen"}})
+			s.SignalAt(10*time.Minute, api.SignalHold, api.Hold{})
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := workflowtest.New(t)
+			stage.set(s)
+			s.ExpectAt(59*time.Second, stage.phase, "")
+			changedAt(s, time.Minute, api.NodeChange{Missing: true})
+			s.Usual["ReleaseNode"] = workflowtest.Reply{Value: activities.Released{Gone: true}}
+			status := s.Run(workflowtest.Of(stage.in))
+			if result := s.ExpectCompleted(); result.Phase != api.NodeGone || !strings.Contains(status.Failure, "node n1: the node was deleted") {
+				t.Errorf("result = %+v", result)
+			}
+		})
+	}
+}
+
+func TestNodeThatIsReplacedWhileItsRequestorWorks(t *testing.T) {
+	t.Run("is adopted", func(t *testing.T) {
+		s := workflowtest.New(t)
+		s.Answer("AdoptNode", workflowtest.Reply{After: 20 * time.Minute})
+		changedAt(s, 10*time.Minute, api.NodeChange{Missing: true})
+		s.ExpectAt(20*time.Minute, api.Ready, "")
+		s.DoneAt(40 * time.Minute)
+		status := s.Run(workflowtest.Of(nil))
+		s.ExpectCompleted()
+		if !strings.Contains(workflowtest.MessagesOf(status), "a node of the same name registered and is held") {
+			t.Errorf("transitions:\n%s", workflowtest.MessagesOf(status))
+		}
+		s.ExpectLog("slot-request", "HoldNode", "Drain", "AnnouncePhase", "AdoptNode", "ReleaseNode", "slot-release")
+	})
+	t.Run("and then made schedulable", func(t *testing.T) {
+		s := workflowtest.New(t)
+		changedAt(s, 10*time.Minute, api.NodeChange{Missing: true})
+		s.Answer("HoldNode", workflowtest.Reply{}, workflowtest.Reply{Value: activities.Held{UID: "uid-2", Again: true}})
+		changedAt(s, 20*time.Minute, api.NodeChange{Uncordoned: true})
+		s.DoneAt(40 * time.Minute)
+		s.Run(workflowtest.Of(nil))
+		s.ExpectCompleted()
+		if again := workflowtest.InputOf[activities.HoldInput](s, "HoldNode", 1); again.UID != "uid-2" {
+			t.Errorf("the replacement is held as %q", again.UID)
+		}
+	})
+	t.Run("also when its requestor failed", func(t *testing.T) {
+		s := workflowtest.New(t)
+		s.SignalAt(5*time.Minute, api.MsgFailed, nil)
+		changedAt(s, 10*time.Minute, api.NodeChange{Unmarked: true})
+		s.DoneAt(40 * time.Minute)
+		s.Run(workflowtest.Of(nil))
+		s.ExpectCompleted()
+		if s.Count("AdoptNode") != 1 {
+			t.Errorf("it did %v", s.Log)
+		}
+	})
+	t.Run("ends the maintenance that says so", func(t *testing.T) {
+		s := workflowtest.New(t)
+		changedAt(s, 10*time.Minute, api.NodeChange{Missing: true})
+		s.Usual["ReleaseNode"] = workflowtest.Reply{Value: activities.Released{Gone: true}}
+		s.Run(workflowtest.Of(workflowtest.Input{"onNodeReplaced": "end"}))
+		if result := s.ExpectCompleted(); result.Phase != api.NodeGone {
+			t.Errorf("result = %+v", result)
+		}
+	})
+	t.Run("ends it too when only the mark shows it", func(t *testing.T) {
+		s := workflowtest.New(t)
+		s.Answer("HoldNode", workflowtest.Reply{}, workflowtest.Reply{Err: workflowtest.Failing(api.ErrorNodeReplaced, "created anew")})
+		changedAt(s, 10*time.Minute, api.NodeChange{Unmarked: true})
+		s.Run(workflowtest.Of(workflowtest.Input{"onNodeReplaced": "end"}))
+		if result := s.ExpectCompleted(); result.Phase != api.NodeGone {
+			t.Errorf("result = %+v", result)
+		}
+	})
+	t.Run("and is done before the replacement comes", func(t *testing.T) {
+		s := workflowtest.New(t)
+		s.Answer("AdoptNode", workflowtest.Reply{After: 10 * time.Hour})
+		changedAt(s, 10*time.Minute, api.NodeChange{Missing: true})
+		s.Usual["ReleaseNode"] = workflowtest.Reply{Value: activities.Released{Gone: true}}
+		s.DoneAt(20 * time.Minute)
+		status := s.Run(workflowtest.Of(nil))
+		s.ExpectCompleted()
+		if got := status.Transitions[len(status.Transitions)-1].At.Sub(status.Transitions[0].At); got > 21*time.Minute {
+			t.Errorf("ended after %s", got)
+		}
+	})
+	t.Run("and overdue", func(t *testing.T) {
+		s := workflowtest.New(t)
+		s.Answer("AdoptNode", workflowtest.Reply{After: 10 * time.Hour})
+		changedAt(s, 10*time.Minute, api.NodeChange{Missing: true})
+		s.ExpectAt(2*time.Hour, api.RequestorFailed, "")
+		s.SignalAt(3*time.Hour, api.MsgCancel, workflowtest.Input{"release": true})
+		s.Run(workflowtest.Of(nil))
+		s.ExpectCancelled()
+	})
+}
+
+func TestMarkThatSomebodyRemovedIsSetAgain(t *testing.T) {
+	s := workflowtest.New(t)
+	s.Answer("Drain", workflowtest.Reply{After: 30 * time.Minute})
+	changedAt(s, 10*time.Minute, api.NodeChange{Unmarked: true})
+	s.DoneAt(40 * time.Minute)
+	s.Run(workflowtest.Of(nil))
+	s.ExpectCompleted()
+	if s.Count("HoldNode") != 2 {
+		t.Errorf("it did %v", s.Log)
+	}
+	if again := workflowtest.InputOf[activities.HoldInput](s, "HoldNode", 1); again.UID != "uid-1" || again.Event.Reason != "MarkRestored" {
+		t.Errorf("the mark is restored with %+v", again)
+	}
+}
+
+func TestMarkThatIsNotThereYetIsNotMissed(t *testing.T) {
+	s := workflowtest.New(t)
+	s.Answer("HoldNode", workflowtest.Reply{After: 10 * time.Minute})
+	changedAt(s, 5*time.Minute, api.NodeChange{Unmarked: true})
+	s.DoneAt(30 * time.Minute)
+	s.Run(workflowtest.Of(nil))
+	s.ExpectCompleted()
+	if s.Count("HoldNode") != 1 {
+		t.Errorf("it did %v", s.Log)
+	}
+}
+
+func TestChangeOfTheNodeThatConcernsNobodyIsIgnored(t *testing.T) {
+	s := workflowtest.New(t)
+	s.Scheduler = silent
+	changedAt(s, time.Second, api.NodeChange{Missing: true}) // nothing is held yet
+	s.At(time.Minute, func() { s.Grant(workflowtest.RunID + "/1") })
+	changedAt(s, 10*time.Minute, api.NodeChange{RequestID: "another/1", Missing: true})
+	s.DoneAt(20 * time.Minute)
+	status := s.Run(workflowtest.Of(nil))
+	if s.ExpectCompleted(); status.Phase != api.Completed {
+		t.Errorf("the end is %s", status.Phase)
+	}
+}
+
+func TestNodeIsNotHeldAnewOnceItIsReleased(t *testing.T) {
+	s := workflowtest.New(t)
+	s.Answer("HoldNode", workflowtest.Reply{}, workflowtest.Reply{After: 10 * time.Minute})
+	s.Answer("ReleaseNode", workflowtest.Reply{After: 10 * time.Minute})
+	changedAt(s, 10*time.Minute, api.NodeChange{Uncordoned: true})
+	s.DoneAt(11 * time.Minute)                                     // while the cordon is restored
+	changedAt(s, 15*time.Minute, api.NodeChange{Uncordoned: true}) // while the node is released
+	s.Run(workflowtest.Of(nil))
+	s.ExpectCompleted()
+	if s.Count("HoldNode") != 2 {
+		t.Errorf("it did %v", s.Log)
+	}
+}

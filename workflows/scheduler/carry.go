@@ -1,0 +1,78 @@
+package scheduler
+
+import (
+	"strings"
+	"time"
+
+	"drydock/api"
+	"drydock/rules/schedule"
+)
+
+// packAbove is how many requests are carried to the next run in plain JSON, which a person can read in its input. More
+// are packed: a server takes 2 MB, and 15,000 requests are three times that. Packed requests are an argument of their
+// own, since in JSON bytes are a third longer.
+const packAbove = 1000
+
+// packedRequests are what must not be forgotten of the requests that wait; the rest is found out anew. Each field is a
+// column, since like compresses best beside like.
+type packedRequests struct {
+	// ID is without the run's where it begins with that.
+	ID        []string        `json:"id"`
+	RunID     []string        `json:"runId"`
+	Node      []string        `json:"node"`
+	Requestor []string        `json:"requestor"`
+	Priority  []int           `json:"priority"`
+	Created   []time.Time     `json:"created"`
+	Told      []schedule.Code `json:"told"`
+	Seen      []bool          `json:"seen"`
+}
+
+// carried is the state for the next run.
+func (s *scheduler) carried() (state State, packed []byte, err error) {
+	state = s.State
+	if len(state.Pending) <= packAbove {
+		return state, nil, nil
+	}
+	var all packedRequests
+	for _, p := range state.Pending {
+		all.ID = append(all.ID, strings.TrimPrefix(p.ID, p.RunID))
+		all.RunID = append(all.RunID, p.RunID)
+		all.Node = append(all.Node, p.Node)
+		all.Requestor = append(all.Requestor, p.Requestor)
+		all.Priority = append(all.Priority, p.Priority)
+		all.Created = append(all.Created, p.Created)
+		all.Told = append(all.Told, state.Told[p.ID].Code)
+		all.Seen = append(all.Seen, state.Seen[p.ID])
+	}
+	packed, err = api.Pack(all)
+	state.Pending, state.Told, state.Seen, state.Observed = nil, nil, nil, nil
+	return state, packed, err
+}
+
+// unpack takes back what the run before carried.
+func (s *scheduler) unpack(packed []byte) error {
+	if len(packed) == 0 {
+		return nil
+	}
+	var all packedRequests
+	if err := api.Unpack(packed, &all); err != nil {
+		return err
+	}
+	for i, runID := range all.RunID {
+		id := all.ID[i]
+		if strings.HasPrefix(id, "/") {
+			id = runID + id
+		}
+		p := api.PendingRequest{Code: schedule.Unobserved, Reason: "not looked at yet", SlotRequest: api.SlotRequest{RunID: runID, Request: schedule.Request{
+			ID: id, Node: all.Node[i], Requestor: all.Requestor[i], Priority: all.Priority[i], Created: all.Created[i],
+		}}}
+		s.Pending = append(s.Pending, p)
+		if all.Told[i] != "" {
+			s.Told[p.ID] = Told{Code: all.Told[i]}
+		}
+		if all.Seen[i] {
+			s.Seen[p.ID] = true
+		}
+	}
+	return nil
+}

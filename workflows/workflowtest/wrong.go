@@ -1,0 +1,17 @@
+package workflowtest
+
+// Wrong are payloads that no message takes.
+var Wrong = map[string]string{
+	"a string":        `"ops"`,
+	"an empty string": `""`,
+	"an array":        `[{"by":"amy"}]`,
+	"a number":        `7`,
+	"a boolean":       `true`,
+	"null":            `null`,
+	"unknown field":   `{"by":"amy","nobody":"knows"}`,
+	"another case":    `{"By":"amy"}`,
+	"a null field":    `{"by":null}`,
+	"wrong type":      `{"by":7}`,
+	"twice":           `{"by":"amy","by":"bob"}`,
+	"not JSON":        `{"by"`,
+}
