@@ -11,6 +11,9 @@ type Message struct {
 	Comment string `json:"comment,omitempty"`
 }
 
+// Said is who sent a message, and why.
+func (m Message) Said() Message { return m }
+
 // Done says that a requestor finished; absent, Requestor is the maintenance's own. A Run that is not the present one
 // belongs to an earlier maintenance of the node, and the message is ignored.
 type Done struct {

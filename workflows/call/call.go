@@ -2,6 +2,7 @@
 package call
 
 import (
+	"errors"
 	"time"
 
 	"go.temporal.io/api/enums/v1"
@@ -73,4 +74,13 @@ func Local(ctx workflow.Context) workflow.Context {
 		StartToCloseTimeout:    10 * time.Second,
 		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond},
 	})
+}
+
+// Cause leaves out what Temporal says around an activity's error.
+func Cause(err error) string {
+	var cause *temporal.ApplicationError
+	if errors.As(err, &cause) {
+		return cause.Message()
+	}
+	return err.Error()
 }

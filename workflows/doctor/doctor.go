@@ -164,7 +164,7 @@ func (d *doctoring) heal() (tried bool) {
 			SignalRequest: api.SignalSlotRequest, SignalRelease: api.SignalSlotRelease, SignalChanged: api.SignalNodeChanged,
 		}).Get(ctx, &did)
 		if err != nil {
-			did = "failed: " + inbox.CauseOf(err)
+			did = "failed: " + call.Cause(err)
 		}
 		d.tried[f.Key()] = did
 	}

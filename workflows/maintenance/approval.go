@@ -8,101 +8,106 @@ import (
 
 	"drydock/api"
 	"drydock/rules/notices"
-	"drydock/workflows/inbox"
+	"drydock/rules/spec"
 )
 
+// approval is what comes before a slot is asked for: somebody's word, and the notice.
+type approval struct{ core }
+
 // awaitApproval waits for somebody's word before anything else is done, and has the channels reminded meanwhile.
-func (m *maintenance) awaitApproval() error {
-	if !m.spec.Approval {
+func (a *approval) awaitApproval() error {
+	if !a.spec.Approval {
 		return nil
 	}
-	if m.status.Approval == nil { // it may have come with the start
-		m.enter(api.AwaitingApproval, "")
-		m.waiting(`"approve" or "deny"`)
-		m.tell(notices.AwaitingApproval, "")
-		m.attribute(api.AttributePhase.ValueSet(string(api.AwaitingApproval)))
-		defer m.attribute(api.AttributePhase.ValueSet(string(api.Pending)))
+	if !a.decided() { // it may have come with the start
+		a.journal.enter(api.AwaitingApproval, "")
+		a.journal.waiting(`"approve" or "deny"`)
+		a.journal.tell(notices.AwaitingApproval, "")
+		a.journal.attribute(api.AttributePhase.ValueSet(string(api.AwaitingApproval)))
+		defer a.journal.attribute(api.AttributePhase.ValueSet(string(api.Pending)))
 	}
-	decided := func() bool { return m.status.Approval != nil }
-	for !decided() {
-		if err := m.awaitDecision(decided); err != nil {
+	for !a.decided() {
+		if err := a.awaitDecision(); err != nil {
 			return err
 		}
-		if !decided() {
-			m.tell(notices.ApprovalReminder, fmt.Sprintf("waits for approval since %s", m.status.Since.UTC().Format(time.RFC3339)))
+		if !a.decided() {
+			a.journal.tell(notices.ApprovalReminder, "waits for approval since "+instant(a.journal.status().Since))
 		}
 	}
-	if a := m.status.Approval; a.Denied {
-		return ending{phase: api.Cancelled, message: inbox.Sentence("denied", a.By, a.Comment)}
+	if word := a.journal.status().Approval; word.Denied {
+		return ending{phase: api.Cancelled, message: sentence("denied", word.By, word.Comment)}
 	}
 	return nil
 }
+
+func (a *approval) decided() bool { return a.journal.status().Approval != nil }
 
 // awaitDecision waits for a decision, or until it is time for a reminder.
-func (m *maintenance) awaitDecision(decided func() bool) (err error) {
-	if every := m.spec.ApprovalReminder.Std(); every > 0 {
-		_, err = m.awaitUpTo(m.steps, every, "remind of the approval", decided)
+func (a *approval) awaitDecision() (err error) {
+	if every := a.spec.ApprovalReminder.Std(); every > 0 {
+		_, err = a.clock.awaitUpTo(a.stop.steps, every, "remind of the approval", a.decided)
 	} else {
-		err = workflow.Await(m.steps, decided)
+		err = workflow.Await(a.stop.steps, a.decided)
 	}
 	if err != nil {
-		return m.interrupted()
+		return a.stop.interrupted()
 	}
 	return nil
-}
-
-func (m *maintenance) checkDecision(p api.Simple) error {
-	if err := m.thisRun(p.Run); err != nil {
-		return err
-	}
-	if m.status.Approval != nil {
-		return fmt.Errorf("it was %s already", m.status.Approval.Verb())
-	}
-	// A message that comes with the start is read before the specification is.
-	if m.status.Phase != api.AwaitingApproval && (m.status.Phase != api.Pending || len(m.status.Transitions) > 0) {
-		return m.inPhase(api.AwaitingApproval)
-	}
-	return nil
-}
-
-func (m *maintenance) applyApprove(p api.Simple) string {
-	return m.decide(api.ApprovalStatus{By: p.By, Comment: p.Comment})
-}
-
-func (m *maintenance) applyDeny(p api.Simple) string {
-	return m.decide(api.ApprovalStatus{By: p.By, Comment: p.Comment, Denied: true})
-}
-
-func (m *maintenance) decide(a api.ApprovalStatus) string {
-	a.At = workflow.Now(m.life)
-	m.status.Approval = &a
-	return "the maintenance is " + a.Verb()
 }
 
 // awaitNotice announces the maintenance, and waits until its notice is over.
-func (m *maintenance) awaitNotice() error {
-	m.tell(notices.MaintenanceScheduled, m.noticeText())
-	if m.spec.NotBefore == nil || !m.spec.NotBefore.After(workflow.Now(m.life)) {
+func (a *approval) awaitNotice() error {
+	notice := noticeText(a.spec)
+	a.journal.tell(notices.MaintenanceScheduled, notice)
+	if a.spec.NotBefore == nil || !a.spec.NotBefore.After(a.clock.now()) {
 		return nil
 	}
-	if m.status.Phase != api.Pending || len(m.status.Transitions) == 0 {
-		m.enter(api.Pending, "")
+	if a.journal.phase() != api.Pending || a.journal.isFresh() {
+		a.journal.enter(api.Pending, "")
 	}
-	m.showConditions()
-	m.waiting(m.noticeText())
-	err := workflow.NewTimerWithOptions(m.steps, m.spec.NotBefore.Sub(workflow.Now(m.life)),
-		workflow.TimerOptions{Summary: "notBefore"}).Get(m.steps, nil)
+	a.announcer.showConditions()
+	a.journal.waiting(notice)
+	err := workflow.NewTimerWithOptions(a.stop.steps, a.spec.NotBefore.Sub(a.clock.now()),
+		workflow.TimerOptions{Summary: "notBefore"}).Get(a.stop.steps, nil)
 	if err != nil {
-		return m.interrupted()
+		return a.stop.interrupted()
 	}
-	m.waiting("")
+	a.journal.waiting("")
 	return nil
 }
 
-// noticeText is when the maintenance may begin, empty where that is now.
-func (m *maintenance) noticeText() string {
-	if m.spec.NotBefore == nil {
+// noticeText is when a maintenance may begin, empty where that is now.
+func noticeText(s spec.Maintenance) string {
+	if s.NotBefore == nil {
 		return ""
 	}
-	return "not before " + m.spec.NotBefore.UTC().Format(time.RFC3339)
+	return "not before " + s.NotBefore.UTC().Format(time.RFC3339)
+}
+
+func (a *approval) checkDecision(p api.Simple) error {
+	if err := a.thisRun(p.Run); err != nil {
+		return err
+	}
+	if word := a.journal.status().Approval; word != nil {
+		return fmt.Errorf("it was %s already", word.Verb())
+	}
+	// A message that comes with the start is read before the specification is.
+	if phase := a.journal.phase(); phase != api.AwaitingApproval && (phase != api.Pending || !a.journal.isFresh()) {
+		return a.journal.inPhase(api.AwaitingApproval)
+	}
+	return nil
+}
+
+func (a *approval) applyApprove(p api.Simple) string {
+	return a.decide(api.ApprovalStatus{By: p.By, Comment: p.Comment})
+}
+
+func (a *approval) applyDeny(p api.Simple) string {
+	return a.decide(api.ApprovalStatus{By: p.By, Comment: p.Comment, Denied: true})
+}
+
+func (a *approval) decide(word api.ApprovalStatus) string {
+	word.At = a.clock.now()
+	a.journal.change(func(s *api.Status) { s.Approval = &word })
+	return "the maintenance is " + word.Verb()
 }

@@ -12,25 +12,25 @@ import (
 
 // tell notes that the maintenance has come into a state that the outside knows (NotifyMaintenance, Maintenance Status),
 // and has its channels told of it.
-func (m *maintenance) tell(state notices.State, message string) {
-	m.told++
+func (j *journal) tell(state notices.State, message string) {
+	j.told++
 	entered := api.LifecycleState{
-		ID:       fmt.Sprintf("%s/%s/%d", m.status.WorkflowID, m.status.RunID, m.told),
-		Sequence: m.told, State: state, At: workflow.Now(m.life), Message: message,
+		ID:       fmt.Sprintf("%s/%s/%d", j.workflowID, j.runID, j.told),
+		Sequence: j.told, State: state, At: workflow.Now(j.ctx), Message: message,
 	}
-	m.status.States = bounded(m.status.States, entered)
-	m.inform(m.eventOf(entered))
+	j.s.States = bounded(j.s.States, entered)
+	j.inform(j.eventOf(entered))
 }
 
 // eventOf is a state as the channels are told of it.
-func (m *maintenance) eventOf(s api.LifecycleState) notices.Event {
+func (j *journal) eventOf(s api.LifecycleState) notices.Event {
 	e := notices.Event{
 		ID: s.ID, Sequence: s.Sequence, State: s.State, At: s.At, Message: s.Message,
-		Node: m.spec.Node, Requestor: m.spec.Requestor, Cluster: m.cluster, Groups: m.groups,
-		Owner: m.spec.Owner, Reason: m.spec.Reason, Ticket: m.spec.Ticket, Type: m.spec.Type,
-		Phase: string(m.status.Phase), WorkflowID: m.status.WorkflowID, RunID: m.status.RunID,
+		Node: j.spec.Node, Requestor: j.spec.Requestor, Cluster: j.cluster, Groups: j.prepared.Groups,
+		Owner: j.spec.Owner, Reason: j.spec.Reason, Ticket: j.spec.Ticket, Type: j.spec.Type,
+		Phase: string(j.s.Phase), WorkflowID: j.workflowID, RunID: j.runID,
 	}
-	if d := m.status.Drain; d != nil {
+	if d := j.s.Drain; d != nil {
 		for _, b := range d.Blockers[:min(blockersTold, len(d.Blockers))] {
 			e.Blockers = append(e.Blockers, b.Pod+": "+b.Message)
 		}
@@ -43,18 +43,18 @@ func (m *maintenance) eventOf(s api.LifecycleState) notices.Event {
 const blockersTold = 5
 
 // tellEnd tells how a maintenance ends: that its end was asked for, before anything is undone.
-func (m *maintenance) tellEnd(end ending) {
+func (j *journal) tellEnd(end ending) {
 	if end.phase == api.Failed || end.phase == api.NodeGone {
-		m.tell(notices.MaintenanceIncomplete, end.message)
+		j.tell(notices.MaintenanceIncomplete, end.message)
 	}
-	m.tell(notices.MaintenanceEnded, end.message)
+	j.tell(notices.MaintenanceEnded, end.message)
 }
 
 // tellEnded tells the end itself. A node that did not get its maintenance is back all the same.
-func (m *maintenance) tellEnded(end ending) {
+func (j *journal) tellEnded(end ending) {
 	if end.phase == api.Completed {
-		m.tell(notices.MaintenanceComplete, end.message)
+		j.tell(notices.MaintenanceComplete, end.message)
 		return
 	}
-	m.tell(notices.MaintenanceCancelled, cmp.Or(end.message, string(end.phase)))
+	j.tell(notices.MaintenanceCancelled, cmp.Or(end.message, string(end.phase)))
 }

@@ -14,26 +14,32 @@ import (
 	preflights "drydock/workflows/preflight"
 )
 
-// problemsNamed is how many problems of a preflight are named where only a sentence is wanted.
+// problemsNamed is how many problems are named where only a sentence is wanted.
 const problemsNamed = 3
 
-// preflight looks, before a slot is asked for, at what would stop the drain, and as the specification asks ends the
+// preflighter looks, before a slot is asked for, at what would stop the drain, and as the specification asks ends the
 // maintenance for it or waits until there is nothing.
-func (m *maintenance) preflight() error {
-	if m.spec.Preflight == spec.PreflightOff {
+type preflighter struct {
+	core
+	// waits: a preflight is waited for, and what blocks is heard of from it.
+	waits bool
+}
+
+func (p *preflighter) preflight() error {
+	if p.spec.Preflight == spec.PreflightOff {
 		return nil
 	}
-	m.enter(api.Pending, "")
-	m.waiting("a preflight of the node")
+	p.journal.enter(api.Pending, "")
+	p.journal.waiting("a preflight of the node")
 	var report preflight.Report
 	var err error
-	if m.spec.Preflight == spec.PreflightFail {
-		report, err = preflights.Check(m.steps, m.spec, nil)
+	if p.spec.Preflight == spec.PreflightFail {
+		report, err = preflights.Check(p.stop.steps, p.spec, nil)
 	} else {
-		report, err = m.awaitPreflight()
+		report, err = p.await()
 	}
 	if err != nil {
-		return m.stepFailed(err)
+		return p.stop.stepFailed(err)
 	}
 	if report.Has(preflight.NodeMissing) {
 		return ending{phase: api.Failed, kind: api.ErrorNodeNotFound, message: report.Problems[0].String()}
@@ -41,18 +47,18 @@ func (m *maintenance) preflight() error {
 	if report.ProblemCount() > 0 {
 		return ending{phase: api.Failed, kind: api.ErrorPreflightFailed, message: "the drain would be stopped: " + report.Summary(problemsNamed)}
 	}
-	m.note("preflight: nothing would stop the drain")
+	p.journal.note("preflight: nothing would stop the drain")
 	return nil
 }
 
-// awaitPreflight waits until nothing would stop the drain.
-func (m *maintenance) awaitPreflight() (preflight.Report, error) {
-	m.inPreflight = true
-	defer func() { m.inPreflight = false }()
+// await waits until nothing would stop the drain.
+func (p *preflighter) await() (preflight.Report, error) {
+	p.waits = true
+	defer func() { p.waits = false }()
 	var report preflight.Report
-	ctx := call.Long(m.steps, "wait until nothing would stop a drain of "+m.spec.Node)
+	ctx := call.Long(p.stop.steps, "wait until nothing would stop a drain of "+p.spec.Node)
 	err := workflow.ExecuteActivity(ctx, call.Preflights.AwaitPreflight, activities.PreflightInput{
-		Node: m.spec.Node, Drain: m.spec.Drain, WaitsForPods: m.spec.WaitForPodCompletion != nil, BlockedSignal: api.SignalDrainBlocked,
+		Node: p.spec.Node, Drain: p.spec.Drain, WaitsForPods: p.spec.WaitForPodCompletion != nil, BlockedSignal: api.SignalDrainBlocked,
 	}).Get(ctx, &report)
 	if err == nil && report.ProblemCount() > 0 && !report.Has(preflight.NodeMissing) {
 		err = errors.New("the preflight ended before its time")
@@ -61,15 +67,15 @@ func (m *maintenance) awaitPreflight() (preflight.Report, error) {
 }
 
 // stoppedBy shows what a preflight waits for.
-func (m *maintenance) stoppedBy(p api.DrainProgress) {
-	if len(p.Blockers) == 0 {
-		m.waiting("a preflight of the node")
+func (p *preflighter) stoppedBy(progress api.DrainProgress) {
+	if len(progress.Blockers) == 0 {
+		p.journal.waiting("a preflight of the node")
 		return
 	}
-	first := p.Blockers[0]
+	first := progress.Blockers[0]
 	text := fmt.Sprintf("what would stop the drain to be mended: %s: %s", first.Pod, first.Message)
-	if more := len(p.Blockers) - 1 + p.MoreBlockers; more > 0 {
+	if more := len(progress.Blockers) - 1 + progress.MoreBlockers; more > 0 {
 		text += fmt.Sprintf(" (and %d more problems)", more)
 	}
-	m.waiting(text)
+	p.journal.waiting(text)
 }

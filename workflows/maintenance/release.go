@@ -1,125 +1,139 @@
 package maintenance
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/activities"
 	"drydock/api"
-	"drydock/rules/spec"
+	"drydock/rules/notices"
 	"drydock/workflows/call"
 )
 
-// retryRelease bounds the pause between attempts to give something back.
-const retryRelease = 30 * time.Second
+const (
+	// backoffFirst and backoffLast bound the pause after a node was given back.
+	backoffFirst = 5 * time.Minute
+	backoffLast  = time.Hour
+)
+
+// giveBack releases the node and its slot, and waits before the next attempt, so that one bad budget never stops a
+// fleet.
+func (m *maintenance) giveBack() error {
+	attempt, backoff := m.journal.status().Attempt, backoffFirst
+	for range attempt - 1 {
+		backoff = min(2*backoff, backoffLast)
+	}
+	reason := fmt.Sprintf("the node could not be emptied in time (attempt %d) and is given back; next attempt in %s", attempt, backoff)
+	// From here on there is no drain that a message could be about.
+	m.journal.enter(api.Pending, reason)
+	if err := m.freeze.proceed(); err != nil {
+		return err
+	}
+	m.releaseNode(activities.Event{Reason: "GivenBack", Message: reason, Warning: true})
+	m.hooks.cleanUp(false)
+	m.journal.tell(notices.MaintenanceScheduled, reason)
+	m.announcer.showConditions()
+	m.drainer.endAttempt()
+	return m.backOff(backoff)
+}
+
+// backOff waits before the next attempt, unless somebody wants it now.
+func (m *maintenance) backOff(pause time.Duration) error {
+	next := m.clock.now().Add(pause)
+	m.drainer.retryNow = false
+	m.journal.change(func(s *api.Status) { s.NextAttemptAt = &next })
+	m.journal.waiting("the next attempt at " + instant(next))
+	_, err := m.clock.awaitUpTo(m.stop.steps, pause, "back off before the next attempt", func() bool { return m.drainer.retryNow })
+	m.journal.change(func(s *api.Status) { s.NextAttemptAt = nil })
+	if err != nil {
+		return m.stop.interrupted()
+	}
+	return nil
+}
+
+// beforeRelease calls the last hooks. The node stays out of service where one of them fails, until somebody decides.
+func (m *maintenance) beforeRelease() error {
+	names := m.spec.Hooks.BeforeRelease
+	if len(names) == 0 {
+		return nil
+	}
+	if m.journal.phase() != api.Validating {
+		// From here on the requestor has no say any more.
+		m.journal.enter(api.Validating, "the hooks before the release")
+		m.announcer.showPhase()
+	}
+	for {
+		err := m.hooks.callAll(hookBeforeRelease, names)
+		if over := m.stop.decided(); over != nil || err == nil {
+			return over
+		}
+		again, err := m.validator.incomplete(fmt.Sprintf("before the release: %v", err))
+		if err != nil || !again {
+			return err
+		}
+	}
+}
 
 // bringBack undoes what was done, whatever the end, and enters the end. It runs on a context that no cancellation
 // reaches, and repeats until it has succeeded or the node is gone.
 func (m *maintenance) bringBack(err error) {
-	end := ending{phase: api.Completed}
-	if err != nil && !errors.As(err, &end) {
-		end = ending{phase: api.Failed, message: err.Error()}
+	end := endingOf(err)
+	m.stop.end()
+	m.journal.change(func(s *api.Status) { s.ReadyDeadline, s.Failure = nil, end.message })
+	m.journal.tellEnd(end)
+	if m.hold.touched || m.slot.isAsked() {
+		end = m.undo(end)
 	}
-	m.cancel()
-	m.status.ReadyDeadline = nil
-	m.status.Failure = end.message
-	m.tellEnd(end)
-	if m.touched || m.request != "" {
-		m.enter(api.Releasing, end.message)
-		m.awaitThaw()
-		message := m.summary() + ": " + string(end.phase)
-		if end.message != "" {
-			message += ": " + end.message
-		}
-		gone := m.releaseNode("Maintenance"+string(end.phase), message, end.phase == api.Failed)
-		m.withdraw()
-		if gone && end.phase == api.Completed {
-			end = ending{phase: api.NodeGone, message: "the node was gone when the requestor was done"}
-			m.status.Failure = end.message
-		}
-	}
-	m.hideConditions()
-	m.closeHooks(end.phase == api.Completed)
-	m.waiting("")
-	m.enter(end.phase, end.message)
-	m.tellEnded(end)
+	m.announcer.hideConditions()
+	m.hooks.cleanUp(end.phase == api.Completed)
+	m.journal.waiting("")
+	m.journal.enter(end.phase, end.message)
+	m.journal.tellEnded(end)
 }
 
-// releaseNode takes the mark off the node, which fences every eviction in flight, and with it what Drydock changed; and
-// then gives the slot back.
-func (m *maintenance) releaseNode(reason, message string, warning bool) (gone bool) {
-	if !m.touched {
+// undo gives the node and the slot back. A node that is gone by then ends a completed maintenance otherwise.
+func (m *maintenance) undo(end ending) ending {
+	m.journal.enter(api.Releasing, end.message)
+	m.freeze.awaitThaw()
+	message := m.summary() + ": " + string(end.phase)
+	if end.message != "" {
+		message += ": " + end.message
+	}
+	gone := m.releaseNode(activities.Event{
+		Reason: "Maintenance" + string(end.phase), Message: message, Warning: end.phase == api.Failed,
+	})
+	m.slot.withdraw()
+	if gone && end.phase == api.Completed {
+		end = ending{phase: api.NodeGone, message: "the node was gone when the requestor was done"}
+		m.journal.change(func(s *api.Status) { s.Failure = end.message })
+	}
+	return end
+}
+
+// releaseNode takes the mark off the node and then gives the slot back.
+func (m *maintenance) releaseNode(event activities.Event) (gone bool) {
+	if !m.hold.touched {
 		return false
 	}
-	m.touched = false
-	m.stopGuard()
-	slot, err := json.Marshal(api.SlotRelease{RequestID: m.request})
-	if err != nil {
-		workflow.GetLogger(m.life).Error("slot not released", "error", err)
-	}
-	m.waiting("the node and its slot to be released")
-	for {
-		ctx := call.Quick(m.life, "release "+m.spec.Node)
-		var released activities.Released
-		err := workflow.ExecuteActivity(ctx, call.Nodes.ReleaseNode, activities.ReleaseInput{
-			Node: m.spec.Node, WorkflowID: m.status.WorkflowID, RunID: m.status.RunID,
-			Event:            activities.Event{Reason: reason, Message: message, Warning: warning, Key: fmt.Sprint(m.status.Attempt)},
-			HideConditions:   m.conditionsShown,
-			WithdrawRequests: m.spec.Drain.Via == spec.ViaEvictionRequest,
-			Then:             &activities.Signal{WorkflowID: api.SchedulerID(m.cluster), Name: api.SignalSlotRelease, Payload: slot},
-		}).Get(ctx, &released)
-		if err == nil {
-			m.uid, m.request, m.conditionsShown = "", "", false
-			if len(released.OtherHolders) > 0 {
-				m.note(fmt.Sprintf("the node stays out of service for %v", released.OtherHolders))
-			}
-			return released.Gone
-		}
-		m.waiting(fmt.Sprintf("the node to be released: %v", err))
-		m.pause(retryRelease)
-	}
+	gone = m.hold.release(event, m.slot.releaseSignal())
+	m.slot.released()
+	return gone
 }
 
-// withdraw takes back the request for a slot of a maintenance that did not touch its node.
-func (m *maintenance) withdraw() {
-	if m.request == "" {
+// keepRecord has the audit record kept by a workflow of its own: however long a sink is away, the node's next
+// maintenance may begin.
+func (m *maintenance) keepRecord() {
+	if !m.prepared.Audited {
 		return
 	}
-	for wait := time.Second; ; wait = min(2*wait, retryRelease) {
-		err := m.toScheduler(m.life, api.SignalSlotRelease, api.SlotRelease{RequestID: m.request})
-		if err == nil {
-			m.request = ""
-			return
-		}
-		m.waiting(fmt.Sprintf("the scheduler to take the request back: %v", err))
-		m.pause(wait)
-	}
-}
-
-// awaitThaw keeps a frozen maintenance as it is: to give a node back is a side effect too.
-func (m *maintenance) awaitThaw() {
-	if m.held() {
-		m.waiting("a thaw: " + strings.Join(m.holdReasons, "; "))
-		m.await(func() bool { return !m.held() })
-		m.waiting("")
-	}
-}
-
-// await waits where no cancellation reaches, so there is no error to handle.
-func (m *maintenance) await(condition func() bool) {
-	if err := workflow.Await(m.life, condition); err != nil {
-		workflow.GetLogger(m.life).Error("wait interrupted", "error", err)
-	}
-}
-
-// pause sleeps where no cancellation reaches, so there is no error to handle.
-func (m *maintenance) pause(d time.Duration) {
-	if err := workflow.Sleep(m.life, d); err != nil {
-		workflow.GetLogger(m.life).Error("pause interrupted", "error", err)
+	record := api.RecordOf(m.journal.status(), m.cluster)
+	record.NodeUID = m.hold.lastUID
+	id := api.AuditRecordID(m.cluster, m.spec.Node, m.spec.Requestor, m.runID)
+	options := call.Child(id, "keeps the audit record of the "+m.summary())
+	child := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(m.clock.life, options), api.AuditRecordType, record)
+	if err := child.GetChildWorkflowExecution().Get(m.clock.life, nil); err != nil {
+		workflow.GetLogger(m.clock.life).Error("the audit record is not kept", "error", err)
 	}
 }

@@ -1,14 +1,14 @@
 package maintenance
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	"drydock/activities"
 	"drydock/api"
-	"drydock/rules/notices"
 	"drydock/rules/schedule"
 )
 
@@ -18,10 +18,17 @@ const (
 	askAgainLast  = time.Minute
 	// reassert is how often an answered request is repeated all the same, should everything else have failed.
 	reassert = 30 * time.Minute
-	// backoffFirst and backoffLast bound the pause after a node was given back.
-	backoffFirst = 5 * time.Minute
-	backoffLast  = time.Hour
 )
+
+// slot is the request for the node's slot, and the slot.
+type slot struct {
+	core
+	// request is the ID of the present request, empty where there is none; requested is since when it waits, by which it
+	// is ranked.
+	request   string
+	requested time.Time
+	answer    *slotAnswer
+}
 
 // slotAnswer is what the scheduler last said of the present request.
 type slotAnswer struct {
@@ -29,145 +36,133 @@ type slotAnswer struct {
 	api.SlotAnswer
 }
 
-// acquireSlot asks the scheduler for the node's slot and waits for it.
-func (m *maintenance) acquireSlot() error {
-	if m.status.Phase != api.Pending || len(m.status.Transitions) == 0 {
-		m.enter(api.Pending, "")
+// acquire asks the scheduler for the node's slot and waits for it.
+func (s *slot) acquire() error {
+	if s.journal.phase() != api.Pending || s.journal.isFresh() {
+		s.journal.enter(api.Pending, "")
 	}
-	m.request, m.requested = fmt.Sprintf("%s/%d", m.status.RunID, m.status.Attempt), m.status.Since
-	m.answer = nil
+	status := s.journal.status()
+	s.request, s.requested = fmt.Sprintf("%s/%d", s.runID, status.Attempt), status.Since
+	s.answer = nil
 	// Freezes are told to holders only: what was heard of one with an earlier slot is out of date.
-	m.holdReasons = nil
-	m.status.Slot = &api.SlotStatus{RequestID: m.request}
-	m.waiting("an answer from the scheduler")
-	request := m.slotRequest()
+	s.freeze.forget()
+	s.journal.change(func(status *api.Status) { status.Slot = &api.SlotStatus{RequestID: s.request} })
+	s.journal.waiting("an answer from the scheduler")
+	request := s.asked()
 	for wait := askAgainFirst; ; wait = min(2*wait, askAgainLast) {
-		err := m.toScheduler(m.steps, api.SignalSlotRequest, request)
-		if m.steps.Err() != nil {
-			return m.interrupted()
-		}
-		if err != nil {
-			m.waiting("the scheduler, which does not run: every worker starts it within 30 s")
+		err := s.toScheduler(s.stop.steps, api.SignalSlotRequest, request)
+		if s.stop.stopped() {
+			return s.stop.interrupted()
 		}
 		pause := wait
-		if err != nil {
+		switch {
+		case err != nil:
+			s.journal.waiting("the scheduler, which does not run: every worker starts it within 30 s")
 			pause = min(wait, askAgainFirst)
-		} else if m.answer != nil {
+		case s.answer != nil:
 			pause = reassert
 		}
-		if err := m.awaitAnswer(pause); err != nil {
+		if err := s.awaitAnswer(pause); err != nil {
 			return err
 		}
-		if m.answer != nil && m.answer.kind == api.SignalSlotGranted {
-			now := workflow.Now(m.life)
-			m.status.Slot.GrantedAt = &now
-			m.enter(api.Scheduled, "")
+		if s.answer != nil && s.answer.kind == api.SignalSlotGranted {
+			now := s.clock.now()
+			s.journal.change(func(status *api.Status) { status.Slot.GrantedAt = &now })
+			s.journal.enter(api.Scheduled, "")
 			return nil
 		}
 	}
 }
 
-// slotRequest is the present request, as it is sent and as a scheduler that begins anew may ask for it.
-func (m *maintenance) slotRequest() api.SlotRequest {
-	return api.SlotRequest{RunID: m.status.RunID, Request: schedule.Request{
-		ID: m.request, Node: m.spec.Node, Requestor: m.spec.Requestor, Priority: m.spec.Priority, Created: m.requested,
+// asked is the present request, as it is sent and as a scheduler that begins anew may ask for it.
+func (s *slot) asked() api.SlotRequest {
+	return api.SlotRequest{RunID: s.runID, Request: schedule.Request{
+		ID: s.request, Node: s.spec.Node, Requestor: s.spec.Requestor, Priority: s.spec.Priority, Created: s.requested,
 	}}
 }
 
-func (m *maintenance) slotWanted() api.SlotWanted {
-	w := api.SlotWanted{Ended: m.status.Phase.Ended()}
-	w.RunID = m.status.RunID
-	if m.status.Slot != nil && m.request != "" {
-		w.Wants, w.SlotRequest, w.GrantedAt = true, m.slotRequest(), m.status.Slot.GrantedAt
+// wanted is the maintenance's own word on its slot.
+func (s *slot) wanted() api.SlotWanted {
+	w := api.SlotWanted{Ended: s.journal.phase().Ended()}
+	w.RunID = s.runID
+	if status := s.journal.status(); status.Slot != nil && s.request != "" {
+		w.Wants, w.SlotRequest, w.GrantedAt = true, s.asked(), status.Slot.GrantedAt
 	}
 	return w
 }
 
 // awaitAnswer waits until the slot is granted or refused, or it is time to ask again. That a request is pending is an
 // answer too, and stretches the pause.
-func (m *maintenance) awaitAnswer(pause time.Duration) error {
-	acknowledged := m.answer != nil
-	_, err := m.awaitUpTo(m.steps, pause, "ask the scheduler again", func() bool {
-		return m.answer != nil && (m.answer.kind != api.SignalSlotPending || !acknowledged)
+func (s *slot) awaitAnswer(pause time.Duration) error {
+	acknowledged := s.answer != nil
+	_, err := s.clock.awaitUpTo(s.stop.steps, pause, "ask the scheduler again", func() bool {
+		return s.answer != nil && (s.answer.kind != api.SignalSlotPending || !acknowledged)
 	})
 	if err != nil {
-		return m.interrupted()
+		return s.stop.interrupted()
 	}
-	if m.answer == nil {
+	if s.answer == nil {
 		return nil
 	}
-	switch m.answer.kind {
+	switch s.answer.kind {
 	case api.SignalSlotRefused:
 		// The scheduler has forgotten the request: there is no slot to give back.
-		m.request = ""
-		if m.answer.Seen || m.status.CordonedAt != nil {
-			return ending{phase: api.NodeGone, message: m.answer.Reason}
+		s.request = ""
+		if s.answer.Seen || s.journal.status().CordonedAt != nil {
+			return ending{phase: api.NodeGone, message: s.answer.Reason}
 		}
-		return ending{phase: api.Failed, kind: api.ErrorNodeNotFound, message: m.answer.Reason}
+		return ending{phase: api.Failed, kind: api.ErrorNodeNotFound, message: s.answer.Reason}
 	case api.SignalSlotPending:
 		if !acknowledged {
-			return m.awaitAnswer(reassert)
+			return s.awaitAnswer(reassert)
 		}
 	}
 	return nil
 }
 
 // answered takes the scheduler's word for the present request; answers to earlier ones are late.
-func (m *maintenance) answered(kind string, a api.SlotAnswer) {
-	if a.RequestID != m.request || m.status.Slot == nil || m.status.Slot.GrantedAt != nil {
+func (s *slot) answered(kind string, a api.SlotAnswer) {
+	status := s.journal.status()
+	if a.RequestID != s.request || status.Slot == nil || status.Slot.GrantedAt != nil {
 		return
 	}
-	m.answer = &slotAnswer{kind: kind, SlotAnswer: a}
+	s.answer = &slotAnswer{kind: kind, SlotAnswer: a}
 	if kind == api.SignalSlotPending {
-		m.waiting(a.Reason)
+		s.journal.waiting(a.Reason)
 	}
 }
 
-// giveBack releases the node and its slot, and waits before the next attempt, so that one bad budget never stops a
-// fleet.
-func (m *maintenance) giveBack() error {
-	backoff := backoffFirst
-	for range m.status.Attempt - 1 {
-		backoff = min(2*backoff, backoffLast)
-	}
-	reason := fmt.Sprintf("the node could not be emptied in time (attempt %d) and is given back; next attempt in %s",
-		m.status.Attempt, backoff)
-	// From here on there is no drain that a message could be about.
-	m.enter(api.Pending, reason)
-	if err := m.proceed(); err != nil {
-		return err
-	}
-	m.releaseNode("GivenBack", reason, true)
-	m.closeHooks(false)
-	m.tell(notices.MaintenanceScheduled, reason)
-	m.showConditions()
-	m.status.Attempt++
-	m.keepAccount()
-	m.status.Drain = nil
-	m.status.Slot = nil
-	next := workflow.Now(m.life).Add(backoff)
-	m.status.NextAttemptAt, m.anew = &next, false
-	m.waiting(fmt.Sprintf("the next attempt at %s", next.UTC().Format(time.RFC3339)))
-	_, err := m.awaitUpTo(m.steps, backoff, "back off before the next attempt", func() bool { return m.anew })
-	m.status.NextAttemptAt = nil
+// releaseSignal gives the slot back; the activity that releases the node sends it.
+func (s *slot) releaseSignal() *activities.Signal {
+	payload, err := json.Marshal(api.SlotRelease{RequestID: s.request})
 	if err != nil {
-		return m.interrupted()
+		workflow.GetLogger(s.clock.life).Error("slot not released", "error", err)
 	}
-	return nil
+	return &activities.Signal{WorkflowID: api.SchedulerID(s.cluster), Name: api.SignalSlotRelease, Payload: payload}
 }
 
-func (m *maintenance) toScheduler(ctx workflow.Context, signal string, arg any) error {
-	return workflow.SignalExternalWorkflow(ctx, api.SchedulerID(m.cluster), "", signal, arg).Get(ctx, nil)
+// released notes that the slot was given back.
+func (s *slot) released() { s.request = "" }
+
+// isAsked tells that there is a request, or a slot, to give back.
+func (s *slot) isAsked() bool { return s.request != "" }
+
+// withdraw takes back the request for a slot of a maintenance that did not touch its node.
+func (s *slot) withdraw() {
+	if !s.isAsked() {
+		return
+	}
+	for wait := time.Second; ; wait = min(2*wait, retryRelease) {
+		err := s.toScheduler(s.clock.life, api.SignalSlotRelease, api.SlotRelease{RequestID: s.request})
+		if err == nil {
+			s.released()
+			return
+		}
+		s.journal.waiting(fmt.Sprintf("the scheduler to take the request back: %v", err))
+		s.clock.pause(wait)
+	}
 }
 
-// interrupted tells why the steps were cancelled.
-func (m *maintenance) interrupted() error {
-	switch {
-	case m.nodeGone != "":
-		return ending{phase: api.NodeGone, message: m.nodeGone}
-	case m.cancelled != "":
-		return ending{phase: api.Cancelled, message: m.cancelled}
-	default:
-		return temporal.NewCanceledError()
-	}
+func (s *slot) toScheduler(ctx workflow.Context, signal string, arg any) error {
+	return workflow.SignalExternalWorkflow(ctx, api.SchedulerID(s.cluster), "", signal, arg).Get(ctx, nil)
 }

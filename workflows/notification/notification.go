@@ -16,7 +16,6 @@ import (
 	"drydock/notify"
 	"drydock/rules/notices"
 	"drydock/workflows/call"
-	"drydock/workflows/inbox"
 )
 
 const (
@@ -284,7 +283,7 @@ func (n *notification) tell(events []notices.Event, key string) error {
 
 func (n *notification) giveUp(event string, err error) {
 	n.state.GivenUp++
-	n.state.LastError = inbox.CauseOf(err)
+	n.state.LastError = call.Cause(err)
 	workflow.GetMetricsHandler(n.ctx).WithTags(map[string]string{"channel": n.Plan.Channel}).Counter("drydock_deliveries_given_up").Inc(1)
 	workflow.GetLogger(n.ctx).Error("a message was not delivered", "channel", n.Plan.Channel, "event", event, "error", err)
 }

@@ -1,0 +1,200 @@
+package maintenance
+
+import (
+	"errors"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"drydock/activities"
+	"drydock/api"
+	"drydock/rules/record"
+	"drydock/rules/spec"
+	"drydock/workflows/call"
+)
+
+// Why an attempt to empty the node was taken back before it ended, beside errHeld.
+var (
+	// errRetry: an operator changed what the drain is to do, or wants it to try at once.
+	errRetry = errors.New("begun anew")
+	// errRung: a rung of the escalation is to be taken.
+	errRung = errors.New("the escalation's turn")
+)
+
+// heldNode is what a drain needs to know and do of the node that is held.
+type heldNode interface {
+	nodeUID() string
+	markLost(err error) bool
+	restoreMark() error
+}
+
+// drainer empties the node: it waits for pods, drains, and climbs the escalation.
+type drainer struct {
+	core
+	node   heldNode
+	ladder ladder
+	// drained: somebody else said that the node is empty. retryNow: an operator wants a try at once.
+	drained, retryNow bool
+}
+
+// drain empties the node in the way the specification asks for, until it is Ready. The escalation's clock runs from
+// the cordon; the time in which pods were to complete by themselves, which has a limit of its own, and the time in which
+// a freeze held the maintenance are not counted.
+func (d *drainer) drain() error {
+	d.begin()
+	d.journal.enter(api.Draining, "")
+	d.announcer.showConditions()
+	if d.stop.stopped() {
+		return d.stop.interrupted()
+	}
+	if d.spec.Drain.Mode == spec.ModeNone {
+		return nil
+	}
+	for {
+		stood := d.clock.now()
+		if err := d.freeze.proceed(); err != nil {
+			return err
+		}
+		d.ladder.shift(d.clock.now().Sub(stood))
+		d.ladder.catchUp(d.clock.now())
+		err := d.empty()
+		d.journal.observeBlockers(nil)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, errHeld), errors.Is(err, errRetry):
+			continue
+		case errors.Is(err, errRung):
+			if err := d.escalate(); err != nil {
+				return err
+			}
+		case d.node.markLost(err):
+			if err := d.node.restoreMark(); err != nil {
+				return d.stop.stepFailed(err)
+			}
+		default:
+			return d.stop.stepFailed(err)
+		}
+	}
+}
+
+// begin starts the escalation's clock, and forgets what was so in an earlier attempt.
+func (d *drainer) begin() {
+	began := *d.journal.status().CordonedAt
+	if d.spec.WaitForPodCompletion != nil {
+		began = d.clock.now()
+	}
+	d.ladder = ladder{rungs: d.spec.Ladder(), began: began}
+	d.drained = false
+	d.journal.change(func(s *api.Status) {
+		s.EarlierRungs = append(s.EarlierRungs, s.Escalation...)
+		s.EarlierRungs = s.EarlierRungs[:min(len(s.EarlierRungs), maxRungs)]
+		s.Drain, s.Escalation, s.Force = nil, nil, ""
+	})
+}
+
+// endAttempt remembers the pods of an attempt that is over, for the audit record.
+func (d *drainer) endAttempt() {
+	d.journal.change(func(s *api.Status) {
+		s.Attempt++
+		if s.Drain != nil {
+			s.EarlierPods = append(s.EarlierPods, s.Drain.Pods...)
+			s.EarlierPods = s.EarlierPods[:min(len(s.EarlierPods), record.MaxPods)]
+		}
+		s.Drain, s.Slot = nil, nil
+	})
+}
+
+// empty runs one drain, or waits for somebody else's word that the node is empty, until that has ended or something
+// else comes first.
+func (d *drainer) empty() error {
+	if d.spec.Drain.Mode == spec.ModeExternal {
+		d.journal.waiting(`the signal "drained"`)
+		return d.untilInterrupted(func() bool { return d.drained })
+	}
+	// What a drain did must be known, and no two drains may run, before the next one begins.
+	ctx, cancel := workflow.WithCancel(call.Stoppable(d.stop.steps, "drain "+d.spec.Node))
+	defer cancel()
+	future := workflow.ExecuteActivity(ctx, call.Drains.Drain, d.input())
+	interruption := d.untilInterrupted(future.IsReady)
+	if d.stop.stopped() {
+		return d.awaitStopped(future)
+	}
+	cancel()
+	if err := workflow.Await(d.stop.steps, future.IsReady); err != nil {
+		return d.awaitStopped(future)
+	}
+	var progress api.DrainProgress
+	err := future.Get(ctx, &progress)
+	var cancelled *temporal.CanceledError
+	if errors.As(err, &cancelled) {
+		if cancelled.HasDetails() && cancelled.Details(&progress) == nil {
+			d.progressed(progress)
+		}
+		if interruption == nil {
+			interruption = errRetry // by the activity's own account only: nobody asked it to stop
+		}
+		return interruption
+	}
+	if err == nil {
+		d.progressed(progress)
+		return nil
+	}
+	if interruption != nil {
+		// What is asked to stop is not retried any more, so that any passing trouble ends it; the next drain meets what lasts.
+		return interruption
+	}
+	return err
+}
+
+func (d *drainer) progressed(p api.DrainProgress) {
+	d.journal.change(func(s *api.Status) { s.Drain = &p })
+}
+
+// drainEnds is how long a cancelled maintenance waits for its drain: longer than a lost worker's drain is believed in.
+const drainEnds = 15 * time.Second
+
+// awaitStopped waits until a drain that was told to stop has stopped, so that no eviction meets a node that is back
+// already.
+func (d *drainer) awaitStopped(drain workflow.Future) error {
+	if _, err := d.clock.awaitUpTo(d.clock.life, drainEnds, "the drain stops", drain.IsReady); err != nil {
+		return err
+	}
+	return d.stop.interrupted()
+}
+
+func (d *drainer) input() activities.DrainInput {
+	status := d.journal.status()
+	in := activities.DrainInput{
+		Node: d.spec.Node, UID: d.node.nodeUID(), RunID: d.runID, Drain: d.spec.Drain, Why: d.summary(),
+		Began: d.ladder.began, Force: status.Force, KillAt: d.ladder.killAt(), Skip: status.SkippedPods,
+		BlockedSignal: api.SignalDrainBlocked,
+	}
+	if before := status.Drain; before != nil {
+		in.Before = &api.DrainProgress{
+			At: before.At, Total: before.Total, Evicted: before.Evicted, Tier: before.Tier, Tiers: before.Tiers,
+			Pods: before.Pods, MorePods: before.MorePods,
+		}
+	}
+	return in
+}
+
+// untilInterrupted waits until done, and tells what comes before that.
+func (d *drainer) untilInterrupted(done func() bool) error {
+	d.retryNow = false
+	wake := func() bool { return done() || d.freeze.holds() || d.retryNow || d.ladder.isAsked() }
+	if err := d.awaitRung(wake); err != nil {
+		return err
+	}
+	switch {
+	case done():
+		return nil
+	case d.freeze.holds():
+		return errHeld
+	case d.retryNow:
+		return errRetry
+	default:
+		return errRung
+	}
+}

@@ -1,0 +1,59 @@
+package maintenance
+
+import (
+	"fmt"
+
+	"go.temporal.io/sdk/workflow"
+
+	"drydock/activities"
+	"drydock/api"
+	"drydock/checks"
+	"drydock/rules/spec"
+)
+
+// identity is what a maintenance is: fixed once its input is read.
+type identity struct {
+	// cluster is the name in front of IDs, empty where there is one cluster only.
+	cluster    string
+	workflowID string
+	runID      string
+	spec       spec.Maintenance
+	// prepared is what the worker's configuration makes of the input.
+	prepared activities.Prepared
+}
+
+func identityOf(ctx workflow.Context) *identity {
+	info := workflow.GetInfo(ctx)
+	return &identity{
+		cluster:    api.ClusterOf(info.TaskQueueName),
+		workflowID: info.WorkflowExecution.ID, runID: info.WorkflowExecution.RunID,
+	}
+}
+
+// summary is one line about the maintenance, for lists and events.
+func (i *identity) summary() string {
+	text := fmt.Sprintf("maintenance of %s by %s", i.spec.Node, i.spec.Requestor)
+	if i.spec.Reason != "" {
+		text += ": " + i.spec.Reason
+	}
+	if i.spec.Ticket != "" {
+		text += " [" + i.spec.Ticket + "]"
+	}
+	return text
+}
+
+// subject is what hooks and checks are told of the maintenance.
+func (i *identity) subject() checks.Subject {
+	return checks.Subject{
+		Node: i.spec.Node, Requestor: i.spec.Requestor, Reason: i.spec.Reason, Ticket: i.spec.Ticket, Cluster: i.cluster,
+		WorkflowID: i.workflowID, RunID: i.runID,
+	}
+}
+
+// thisRun refuses a message that was meant for an earlier maintenance of the node.
+func (i *identity) thisRun(run string) error {
+	if run != "" && run != i.runID {
+		return fmt.Errorf("it is meant for run %s, and this is run %s", run, i.runID)
+	}
+	return nil
+}

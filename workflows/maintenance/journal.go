@@ -1,0 +1,186 @@
+package maintenance
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"drydock/api"
+	"drydock/rules/notices"
+	"drydock/rules/record"
+)
+
+// journal is the account of a maintenance and the only writer of its status: phases, transitions, messages, and the
+// lifecycle events that the outside is told.
+type journal struct {
+	*identity
+	ctx workflow.Context
+	s   api.Status
+	// told counts the states that the outside was told of, through inform.
+	told   int
+	inform func(notices.Event)
+}
+
+func newJournal(ctx workflow.Context, i *identity) *journal {
+	return &journal{identity: i, ctx: ctx, s: api.Status{
+		WorkflowID: i.workflowID, RunID: i.runID, Phase: api.Pending, Since: workflow.Now(ctx), Attempt: 1,
+	}}
+}
+
+// status is the present status. It is changed by change only.
+func (j *journal) status() api.Status { return j.s }
+
+func (j *journal) phase() api.Phase { return j.s.Phase }
+
+// change is how a part writes what it knows into the status.
+func (j *journal) change(write func(*api.Status)) { write(&j.s) }
+
+// enter changes the phase and notes when.
+func (j *journal) enter(phase api.Phase, message string) {
+	now := workflow.Now(j.ctx)
+	if j.isFresh() || j.s.Phase != phase {
+		j.s.Phase, j.s.Since = phase, now
+	}
+	j.transition(api.Transition{Phase: phase, At: now, Message: message})
+	j.s.WaitingFor = ""
+	j.describe()
+}
+
+// isFresh tells that no phase was entered yet.
+func (j *journal) isFresh() bool { return len(j.s.Transitions) == 0 }
+
+// waiting says in words what has to happen next.
+func (j *journal) waiting(what string) {
+	j.s.WaitingFor = what
+	j.describe()
+}
+
+// note records something noteworthy that is neither a message nor a change of phase.
+func (j *journal) note(what string) {
+	j.transition(api.Transition{Phase: j.s.Phase, At: workflow.Now(j.ctx), Message: what})
+	j.describe()
+}
+
+// maxTransitions bounds those in the status and in the result: a maintenance may be given back for months. The first
+// ones say how it began.
+const (
+	maxTransitions  = 200
+	keepTransitions = 20
+)
+
+func (j *journal) transition(t api.Transition) {
+	before := len(j.s.Transitions)
+	j.s.Transitions = bounded(j.s.Transitions, t)
+	if len(j.s.Transitions) == before {
+		j.s.TransitionsDropped++
+	}
+}
+
+// bounded appends to a list that keeps its first entries and its latest.
+func bounded[T any](list []T, next T) []T {
+	list = append(list, next)
+	if len(list) > maxTransitions {
+		list = slices.Delete(list, keepTransitions, keepTransitions+1)
+	}
+	return list
+}
+
+// moment is a number that no earlier or later state of this maintenance has.
+func (j *journal) moment() int { return len(j.s.Transitions) + j.s.TransitionsDropped }
+
+// maxMessages bounds the messages kept in the status; the history has them all.
+const maxMessages = 30
+
+// received records a message and what became of it.
+func (j *journal) received(name string, who api.Message, effect string) {
+	j.s.Messages = append(j.s.Messages, api.Received{
+		At: workflow.Now(j.ctx), Name: name, By: who.By, Comment: who.Comment, Effect: effect,
+	})
+	if extra := len(j.s.Messages) - maxMessages; extra > 0 {
+		j.s.Messages = j.s.Messages[extra:]
+	}
+	workflow.GetLogger(j.ctx).Info("message", "name", name, "by", who.By, "effect", effect)
+}
+
+// observeBlockers keeps account of what was in the way, and for how long.
+func (j *journal) observeBlockers(now []record.Blocker) {
+	var dropped int
+	j.s.BlockersSeen, dropped = record.Observe(j.s.BlockersSeen, now, workflow.Now(j.ctx))
+	j.s.MoreBlockersSeen += dropped
+}
+
+// requestorFailed keeps the node out of service until somebody decides.
+func (j *journal) requestorFailed(reason string) {
+	j.s.Failure = reason
+	j.s.ReadyDeadline = nil
+	j.enter(api.RequestorFailed, reason)
+	j.tell(notices.MaintenanceIncomplete, reason)
+}
+
+func (j *journal) inPhase(allowed ...api.Phase) error {
+	if slices.Contains(allowed, j.s.Phase) {
+		return nil
+	}
+	return fmt.Errorf("the maintenance is %s, and not %v", j.s.Phase, allowed)
+}
+
+// ending refuses what comes when the maintenance is ending, or has ended.
+func (j *journal) ending() error {
+	if j.s.Phase == api.Releasing || j.s.Phase.Ended() {
+		return errors.New("the maintenance is ending")
+	}
+	return nil
+}
+
+// heldByRequestor tells that the node was Ready: it may be half flashed.
+func (j *journal) heldByRequestor() bool {
+	return j.s.Phase == api.Ready || j.s.Phase == api.RequestorFailed || j.s.Phase == api.Validating
+}
+
+// describe shows the state in the Temporal UI.
+func (j *journal) describe() {
+	var text strings.Builder
+	fmt.Fprintf(&text, "**%s** since %s", j.s.Phase, j.s.Since.UTC().Format("2006-01-02 15:04:05Z"))
+	if j.s.WaitingFor != "" {
+		fmt.Fprintf(&text, "\n\nwaiting for %s", j.s.WaitingFor)
+	}
+	if j.s.Failure != "" {
+		fmt.Fprintf(&text, "\n\n%s", j.s.Failure)
+	}
+	if d := j.s.Drain; d != nil {
+		fmt.Fprintf(&text, "\n\n%d of %d pods evicted, %d remaining", d.Evicted, d.Total, d.Remaining)
+		for _, b := range d.Blockers {
+			fmt.Fprintf(&text, "\n- `%s` %s: %s", b.Pod, b.Reason, b.Message)
+		}
+	}
+	workflow.SetCurrentDetails(j.ctx, text.String())
+}
+
+// attribute sets search attributes where the namespace has them; each call is billed.
+func (j *journal) attribute(updates ...temporal.SearchAttributeUpdate) {
+	if !j.prepared.SearchAttributes {
+		return
+	}
+	if err := workflow.UpsertTypedSearchAttributes(j.ctx, updates...); err != nil {
+		workflow.GetLogger(j.ctx).Warn("search attributes not set", "error", err)
+	}
+}
+
+// sentence is what somebody did, with who and why where that was said.
+func sentence(what, by, why string) string {
+	if by != "" {
+		what += " by " + by
+	}
+	if why != "" {
+		what += ": " + why
+	}
+	return what
+}
+
+// instant is a time as people read it.
+func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
