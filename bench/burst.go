@@ -16,12 +16,16 @@ import (
 // burstNodes are asked for by so many requestors each that the requests are as many as wished.
 const burstNodes = 250
 
+// rush is thousands of requests made of one scheduler at once.
+type rush struct{ *bench }
+
 // burst is how long the scheduler takes to know of thousands of requests made at once, and why each of them waits; then
 // how long it takes to tell each. Those who ask are workflows that nobody works on: what they do costs the scheduler
 // nothing, and what it tells them is in their histories.
-func (b *bench) burst(ctx context.Context) (figures []Figure, err error) {
+func (shared *bench) burst(ctx context.Context) (figures []Figure, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
+	b := &rush{shared}
 	worker, err := b.startWorker(ctx, "worker", "scheduler: {maxParallel: 1}\n")
 	if err != nil {
 		return nil, err
@@ -78,7 +82,7 @@ func (b *bench) burst(ctx context.Context) (figures []Figure, err error) {
 const idleFor = 35 * time.Second
 
 // idleEvents is by how much the history of a scheduler grows that has nothing to do.
-func (b *bench) idleEvents(ctx context.Context, id string) (int64, error) {
+func (b *rush) idleEvents(ctx context.Context, id string) (int64, error) {
 	before, err := b.temporal.Client.DescribeWorkflowExecution(ctx, id, "")
 	if err != nil {
 		return 0, err
@@ -96,7 +100,7 @@ func (b *bench) idleEvents(ctx context.Context, id string) (int64, error) {
 }
 
 // requester starts the i-th workflow that asks, and returns what it asks for.
-func (b *bench) requester(ctx context.Context, i int) (api.SlotRequest, error) {
+func (b *rush) requester(ctx context.Context, i int) (api.SlotRequest, error) {
 	node, requestor := nodeName(i%burstNodes), fmt.Sprintf("team-%03d", i/burstNodes)
 	run, err := b.temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: api.MaintenanceID("", node, requestor), TaskQueue: "nobody",
@@ -110,7 +114,7 @@ func (b *bench) requester(ctx context.Context, i int) (api.SlotRequest, error) {
 }
 
 // allExplained tells whether each of n requests holds a slot or is on a page of the state with its reason.
-func (b *bench) allExplained(ctx context.Context, id string, n int) (bool, error) {
+func (b *rush) allExplained(ctx context.Context, id string, n int) (bool, error) {
 	seen := map[string]bool{}
 	for page := (api.StateRequest{Limit: 1000}); ; {
 		state, err := b.stateOf(ctx, id, page)
@@ -136,7 +140,7 @@ func (b *bench) allExplained(ctx context.Context, id string, n int) (bool, error
 }
 
 // untilTold waits until each that asked was signalled.
-func (b *bench) untilTold(ctx context.Context, asking []api.SlotRequest) error {
+func (b *rush) untilTold(ctx context.Context, asking []api.SlotRequest) error {
 	return inParallel(ctx, len(asking), requestsAtOnce, func(ctx context.Context, i int) error {
 		id := api.MaintenanceID("", asking[i].Node, asking[i].Requestor)
 		return poll(ctx, id+" to be told", func() (bool, error) {
@@ -148,7 +152,7 @@ func (b *bench) untilTold(ctx context.Context, asking []api.SlotRequest) error {
 }
 
 // schedulerRuns counts the runs, from the last one back to the first, and the events of the longest.
-func (b *bench) schedulerRuns(ctx context.Context, id string) (runs int, largest int64, err error) {
+func (b *rush) schedulerRuns(ctx context.Context, id string) (runs int, largest int64, err error) {
 	for run := ""; ; {
 		d, err := b.temporal.Client.DescribeWorkflowExecution(ctx, id, run)
 		if err != nil {

@@ -20,11 +20,8 @@ func (b *bench) costCard(ctx context.Context) ([]Figure, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	progress("cost card of one maintenance")
-	scheduler := api.SchedulerID("")
-	if err := b.untilIdle(ctx, scheduler); err != nil {
-		return nil, err
-	}
-	before, err := b.history(ctx, scheduler)
+	c := &costs{bench: b, scheduler: api.SchedulerID(""), id: api.MaintenanceID("", nodeName(0), "cost")}
+	before, err := c.spent(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -32,32 +29,14 @@ func (b *bench) costCard(ctx context.Context) ([]Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	beats, err := b.heartbeats(ctx)
+	if err := c.maintain(ctx); err != nil {
+		return nil, err
+	}
+	after, err := c.spent(ctx)
 	if err != nil {
 		return nil, err
 	}
-	node := nodeName(0)
-	id := api.MaintenanceID("", node, "cost")
-	if err := b.start(ctx, node, "cost"); err != nil {
-		return nil, err
-	}
-	if err := b.untilPhase(ctx, id, api.Ready); err != nil {
-		return nil, err
-	}
-	if err := b.temporal.Client.SignalWorkflow(ctx, id, "", api.MsgDone, nil); err != nil {
-		return nil, err
-	}
-	if err := b.temporal.Client.GetWorkflow(ctx, id, "").Get(ctx, nil); err != nil {
-		return nil, err
-	}
-	if err := b.untilIdle(ctx, scheduler); err != nil {
-		return nil, err
-	}
-	mine, err := b.history(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	after, err := b.history(ctx, scheduler)
+	mine, err := c.history(ctx, c.id)
 	if err != nil {
 		return nil, err
 	}
@@ -65,17 +44,51 @@ func (b *bench) costCard(ctx context.Context) ([]Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	beatsAfter, err := b.heartbeats(ctx)
-	if err != nil {
-		return nil, err
-	}
 	return []Figure{
 		atMost("history events of one maintenance", float64(mine.events+after.events-before.events), "events", 80),
 		report("- of these its own", float64(mine.events), "events"),
 		atMost("billable actions of one maintenance", float64(mine.actions+after.actions-before.actions), "actions", 20),
-		report("heartbeats beside them", beatsAfter-beats, "heartbeats"),
+		report("heartbeats beside them", after.heartbeats-before.heartbeats, "heartbeats"),
 		atMost("API requests of one maintenance", float64(requests+events), "requests", 8),
 	}, nil
+}
+
+// costs are those of one maintenance, the scheduler's share included.
+type costs struct {
+	*bench
+	scheduler, id string
+}
+
+// spending is what the scheduler and the worker have spent so far.
+type spending struct {
+	tally
+	heartbeats float64
+}
+
+// spent reads what was spent once the scheduler has nothing left to do.
+func (b *costs) spent(ctx context.Context) (s spending, err error) {
+	if err := b.untilIdle(ctx, b.scheduler); err != nil {
+		return s, err
+	}
+	if s.tally, err = b.history(ctx, b.scheduler); err != nil {
+		return s, err
+	}
+	s.heartbeats, err = b.beats(ctx)
+	return s, err
+}
+
+// maintain takes a node through a maintenance.
+func (b *costs) maintain(ctx context.Context) error {
+	if err := b.start(ctx, nodeName(0), "cost"); err != nil {
+		return err
+	}
+	if err := b.untilPhase(ctx, b.id, api.Ready); err != nil {
+		return err
+	}
+	if err := b.temporal.Client.SignalWorkflow(ctx, b.id, "", api.MsgDone, nil); err != nil {
+		return err
+	}
+	return b.temporal.Client.GetWorkflow(ctx, b.id, "").Get(ctx, nil)
 }
 
 type tally struct{ events, actions int }
@@ -97,7 +110,7 @@ var billable = map[enums.EventType]int{
 	enums.EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED: 1,
 }
 
-func (b *bench) history(ctx context.Context, id string) (tally, error) {
+func (b *costs) history(ctx context.Context, id string) (tally, error) {
 	var t tally
 	events := b.temporal.Client.GetWorkflowHistory(ctx, id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
@@ -148,8 +161,8 @@ func poll(ctx context.Context, what string, done func() (bool, error)) error {
 	}
 }
 
-// heartbeats reads from the worker how many heartbeats it sent.
-func (b *bench) heartbeats(ctx context.Context) (float64, error) {
+// beats reads from the worker how many heartbeats it sent.
+func (b *costs) beats(ctx context.Context) (float64, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, b.worker.URL+"/metrics", nil)
 	if err != nil {
 		return 0, err

@@ -31,6 +31,9 @@ const (
 	massDrain = `,"drain":{"force":true}`
 )
 
+// massDrainer has a cluster whose nodes are drained all at once.
+type massDrainer struct{ *bench }
+
 // drainFleet drains all nodes of a cluster at once: without a limit of evictions, against a loop that does nothing
 // but evict, and with the limit that a worker has by default.
 func (b *bench) drainFleet(ctx context.Context) ([]Figure, error) {
@@ -38,19 +41,20 @@ func (b *bench) drainFleet(ctx context.Context) ([]Figure, error) {
 	defer cancel()
 	nodes, pods := b.sizes.fleetNodes, b.sizes.fleetNodes*b.sizes.fleetPods
 	progress("fleet: %d nodes with %d pods each, %d in all, drained at once", nodes, b.sizes.fleetPods, pods)
-	bare, err := b.evictAll(ctx, pods)
+	f := &massDrainer{b}
+	bare, err := f.evictAll(ctx, pods)
 	if err != nil {
 		return nil, fmt.Errorf("bare loop: %w", err)
 	}
 	progress("fleet: the bare loop of %d goroutines took %.2f s, %.0f evictions/s", bareWorkers, bare.took.Seconds(), bare.rate)
-	free, err := b.drainAll(ctx, pods, "unlimited",
+	free, err := f.drainAll(ctx, pods, "unlimited",
 		fmt.Sprintf("scheduler: {maxParallel: unlimited}\nkubernetes: {evictionsPerSecond: 0, qps: %d, burst: %d}\n", fleetQPS, fleetBurst))
 	if err != nil {
 		return nil, fmt.Errorf("without a limit: %w", err)
 	}
 	progress("fleet: Drydock took %.2f s, %.2f s of it from its first eviction, %.0f evictions/s",
 		free.sinceGrant.Seconds(), free.took.Seconds(), free.rate)
-	limited, err := b.drainAll(ctx, pods, "default", "scheduler: {maxParallel: unlimited}\n")
+	limited, err := f.drainAll(ctx, pods, "default", "scheduler: {maxParallel: unlimited}\n")
 	if err != nil {
 		return nil, fmt.Errorf("with the default limit: %w", err)
 	}
@@ -74,7 +78,7 @@ func (b *bench) drainFleet(ctx context.Context) ([]Figure, error) {
 }
 
 // fill puts the pods on the nodes, waits until they run, and returns what then shows them go.
-func (b *bench) fill(ctx context.Context, pods int) (*sight, error) {
+func (b *massDrainer) fill(ctx context.Context, pods int) (*sight, error) {
 	seen := b.runningPods(ctx, "app="+massApp)
 	if err := inParallel(ctx, pods, requestsAtOnce, func(ctx context.Context, i int) error {
 		_, err := b.cluster.Client.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, massPod(i, b.sizes.fleetNodes), metav1.CreateOptions{})
@@ -120,7 +124,7 @@ type fleetDrain struct {
 }
 
 // evictAll is the bare loop: it knows all pods and evicts them, and nothing else.
-func (b *bench) evictAll(ctx context.Context, pods int) (drained fleetDrain, err error) {
+func (b *massDrainer) evictAll(ctx context.Context, pods int) (drained fleetDrain, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	seen, err := b.fill(ctx, pods)
@@ -160,7 +164,7 @@ func (b *bench) evictAll(ctx context.Context, pods int) (drained fleetDrain, err
 func noneThere(there, _ int) bool { return there == 0 }
 
 // drainAll drains all nodes with a worker of its own. A freeze keeps the start of the workflows out of the measure.
-func (b *bench) drainAll(ctx context.Context, pods int, name, config string) (drained fleetDrain, err error) {
+func (b *massDrainer) drainAll(ctx context.Context, pods int, name, config string) (drained fleetDrain, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	progress("fleet: preparing the drain with the limit %s", name)
@@ -211,7 +215,7 @@ func (b *bench) drainAll(ctx context.Context, pods int, name, config string) (dr
 }
 
 // tallyFleet reads from the audit log what whoever evicted did.
-func (b *bench) tallyFleet(agent string, mark int64, pods int, gone time.Time, drained *fleetDrain) error {
+func (b *massDrainer) tallyFleet(agent string, mark int64, pods int, gone time.Time, drained *fleetDrain) error {
 	var first, last time.Time
 	accepted := 0
 	if err := b.audited(mark, func(r request) {
@@ -244,7 +248,7 @@ func (b *bench) tallyFleet(agent string, mark int64, pods int, gone time.Time, d
 }
 
 // queueUp freezes the scheduler, starts a maintenance of every node and waits until all of them want a slot.
-func (b *bench) queueUp(ctx context.Context, requestor string) (nodes int, err error) {
+func (b *massDrainer) queueUp(ctx context.Context, requestor string) (nodes int, err error) {
 	nodes = b.sizes.fleetNodes
 	if err := poll(ctx, "the scheduler to be frozen", func() (bool, error) {
 		err := b.updateScheduler(ctx, api.UpdateFreeze, api.FreezeRequest{By: "bench", Reason: "all at once"})

@@ -62,6 +62,7 @@ func explore(ctx context.Context, cells []cell, lanes int, progress func(string,
 	if len(shared) > 0 && lanes == alone {
 		lanes++
 	}
+	q := &queue{shared: shared, private: private, total: len(cells), progress: progress}
 	dir, err := os.MkdirTemp("", "drydock-chaos-")
 	if err != nil {
 		return nil, err
@@ -85,6 +86,12 @@ func explore(ctx context.Context, cells []cell, lanes int, progress func(string,
 	if s.witness, err = newWitness(watching, s.kube); err != nil {
 		return nil, err
 	}
+	err = s.runLanes(ctx, q, lanes, alone)
+	return q.outcomes, errors.Join(append(q.problems, err, ctx.Err())...)
+}
+
+// runLanes works the queue off on some lanes at a time; alone is how many of them have a Temporal server for themselves.
+func (s *stack) runLanes(ctx context.Context, q *queue, lanes, alone int) (err error) {
 	var temporals []*devstack.Temporal
 	defer func() {
 		for _, t := range temporals {
@@ -93,15 +100,14 @@ func explore(ctx context.Context, cells []cell, lanes int, progress func(string,
 	}()
 	for i := range alone + min(1, lanes-alone) {
 		// Only a server that is to be killed has to keep its state in a file.
-		t, startErr := devstack.StartTemporal(ctx, devstack.TemporalOptions{
-			Dir: filepath.Join(dir, fmt.Sprintf("temporal-%d", i+1)), Attributes: true, InMemory: i >= alone,
+		t, err := devstack.StartTemporal(ctx, devstack.TemporalOptions{
+			Dir: filepath.Join(s.dir, fmt.Sprintf("temporal-%d", i+1)), Attributes: true, InMemory: i >= alone,
 		})
-		if startErr != nil {
-			return nil, startErr
+		if err != nil {
+			return err
 		}
 		temporals = append(temporals, t)
 	}
-	q := &queue{shared: shared, private: private, total: len(cells), progress: progress}
 	var all sync.WaitGroup
 	for i := range lanes {
 		all.Go(func() {
@@ -109,7 +115,7 @@ func explore(ctx context.Context, cells []cell, lanes int, progress func(string,
 		})
 	}
 	all.Wait()
-	return q.outcomes, errors.Join(append(q.problems, ctx.Err())...)
+	return nil
 }
 
 // queue is what is left to be done, and what came of the rest.
