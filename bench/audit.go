@@ -33,16 +33,19 @@ func (r request) evicts() bool {
 	return r.Verb == "create" && r.Object.Resource == "pods" && r.Object.Subresource == "eviction"
 }
 
-// auditMark is the place in the audit log behind all that has happened so far.
-func (b *bench) auditMark() (int64, error) {
+// auditLog is the path of the API server's audit log, empty where there is none.
+type auditLog string
+
+// mark is the place in the audit log behind all that has happened so far.
+func (l auditLog) mark() (int64, error) {
 	time.Sleep(auditDelay)
-	return devstack.AuditEnd(b.audit)
+	return devstack.AuditEnd(string(l))
 }
 
-// audited calls visit for each answered request since a mark.
-func (b *bench) audited(since int64, visit func(request)) error {
+// each calls visit for each answered request since a mark.
+func (l auditLog) each(since int64, visit func(request)) error {
 	time.Sleep(auditDelay)
-	return devstack.ReadAudit(b.audit, since, func(a devstack.Audited) {
+	return devstack.ReadAudit(string(l), since, func(a devstack.Audited) {
 		if a.Answered() {
 			visit(request{a})
 		}
@@ -50,8 +53,8 @@ func (b *bench) audited(since int64, visit func(request)) error {
 }
 
 // requests counts an agent's requests since a mark, watches apart; events are counted on their own.
-func (b *bench) requests(agent string, since int64) (others, events int, err error) {
-	err = b.audited(since, func(r request) {
+func (l auditLog) requests(agent string, since int64) (others, events int, err error) {
+	err = l.each(since, func(r request) {
 		switch {
 		case !r.by(agent) || r.Verb == "watch":
 		case r.onEvents():

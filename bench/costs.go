@@ -25,7 +25,7 @@ func (b *bench) costCard(ctx context.Context) ([]Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	mark, err := b.auditMark()
+	mark, err := b.audit.mark()
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func (b *bench) costCard(ctx context.Context) ([]Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	requests, events, err := b.requests(theWorker, mark)
+	requests, events, err := b.audit.requests(theWorker, mark)
 	if err != nil {
 		return nil, err
 	}

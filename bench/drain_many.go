@@ -49,7 +49,7 @@ func (b *bench) counted(
 	drain func(context.Context, string) (time.Duration, error), agent string, c *cost,
 ) func(context.Context, string) (time.Duration, error) {
 	return func(ctx context.Context, node string) (time.Duration, error) {
-		mark, err := b.auditMark()
+		mark, err := b.audit.mark()
 		if err != nil {
 			return 0, err
 		}
@@ -57,7 +57,7 @@ func (b *bench) counted(
 		if err != nil {
 			return 0, err
 		}
-		requests, events, err := b.requests(agent, mark)
+		requests, events, err := b.audit.requests(agent, mark)
 		if err == nil && requests == 0 {
 			err = fmt.Errorf("the audit log has no request of %s", agent)
 		}

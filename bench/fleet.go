@@ -79,7 +79,7 @@ func (b *bench) drainFleet(ctx context.Context) ([]Figure, error) {
 
 // fill puts the pods on the nodes, waits until they run, and returns what then shows them go.
 func (b *massDrainer) fill(ctx context.Context, pods int) (*sight, error) {
-	seen := b.runningPods(ctx, "app="+massApp)
+	seen := runningPods(ctx, b.cluster, "app="+massApp)
 	if err := inParallel(ctx, pods, requestsAtOnce, func(ctx context.Context, i int) error {
 		_, err := b.cluster.Client.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, massPod(i, b.sizes.fleetNodes), metav1.CreateOptions{})
 		return err
@@ -131,7 +131,7 @@ func (b *massDrainer) evictAll(ctx context.Context, pods int) (drained fleetDrai
 	if err != nil {
 		return drained, err
 	}
-	plain, err := b.client(bareAgent, fleetQPS, fleetBurst)
+	plain, err := workerLike(b.cluster, bareAgent, fleetQPS, fleetBurst)
 	if err != nil {
 		return drained, err
 	}
@@ -139,7 +139,7 @@ func (b *massDrainer) evictAll(ctx context.Context, pods int) (drained fleetDrai
 	if err != nil {
 		return drained, err
 	}
-	mark, err := b.auditMark()
+	mark, err := b.audit.mark()
 	if err != nil {
 		return drained, err
 	}
@@ -181,8 +181,8 @@ func (b *massDrainer) drainAll(ctx context.Context, pods int, name, config strin
 	if err != nil {
 		return drained, err
 	}
-	ready := b.readyNodes(ctx)
-	mark, err := b.auditMark()
+	ready := readyNodes(ctx, b.cluster)
+	mark, err := b.audit.mark()
 	if err != nil {
 		return drained, err
 	}
@@ -218,7 +218,7 @@ func (b *massDrainer) drainAll(ctx context.Context, pods int, name, config strin
 func (b *massDrainer) tallyFleet(agent string, mark int64, pods int, gone time.Time, drained *fleetDrain) error {
 	var first, last time.Time
 	accepted := 0
-	if err := b.audited(mark, func(r request) {
+	if err := b.audit.each(mark, func(r request) {
 		if !r.by(agent) || !r.writes() || r.onEvents() {
 			return
 		}

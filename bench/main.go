@@ -175,8 +175,8 @@ func (s suite) measure(ctx context.Context, sizes sizes) (figures []Figure, err 
 	progress("starting a control plane with %d empty nodes, and Temporal", nodes)
 	args := s.args
 	if s.audit {
-		b.audit = filepath.Join(dir, "audit.log")
-		args = append(slices.Clone(args), "--audit-log", b.audit)
+		b.audit = auditLog(filepath.Join(dir, "audit.log"))
+		args = append(slices.Clone(args), "--audit-log", string(b.audit))
 	}
 	if b.cluster, err = devstack.StartCluster(ctx, filepath.Join(dir, "cluster"), nodes, args...); err != nil {
 		return nil, err
@@ -215,10 +215,9 @@ type bench struct {
 	cluster  *devstack.Cluster
 	temporal *devstack.Temporal
 	worker   *devstack.Worker
-	// audit is the API server's audit log, empty where there is none.
-	audit string
-	dir   string
-	sizes sizes
+	audit    auditLog
+	dir      string
+	sizes    sizes
 }
 
 func (b *bench) startWorker(ctx context.Context, name, config string) (*devstack.Worker, error) {

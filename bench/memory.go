@@ -47,7 +47,7 @@ func (b *bench) memory(ctx context.Context) (figures []Figure, err error) {
 		return nil, err
 	}
 	progress("memory: the cluster was there after %s", time.Since(began).Round(time.Second))
-	seen, ready := b.runningPods(ctx, "app="+massApp+",drained=true"), b.readyNodes(ctx)
+	seen, ready := runningPods(ctx, b.cluster, "app="+massApp+",drained=true"), readyNodes(ctx, b.cluster)
 	if _, err := seen.until(ctx, "the pods to run", func(there, wished int) bool { return there > 0 && there == wished }); err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (b *bench) enlarge(ctx context.Context, nodes, pods int) error {
 		return err
 	}
 	progress("memory: %d nodes are Ready", nodes)
-	running := b.runningPods(ctx, "app="+massApp+",drained=true")
+	running := runningPods(ctx, b.cluster, "app="+massApp+",drained=true")
 	drained := 0
 	for i := range pods {
 		if i%nodes < memoryDrained {

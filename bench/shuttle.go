@@ -50,7 +50,7 @@ var shuttleNodes = []string{nodeName(0), nodeName(1)}
 // launch creates the workload, all of it on the first node.
 func (s *shuttle) launch(ctx context.Context) error {
 	var err error
-	if s.plain, err = s.client(bareAgent, 200, 400); err != nil {
+	if s.plain, err = workerLike(s.cluster, bareAgent, 200, 400); err != nil {
 		return err
 	}
 	kube := s.cluster.Client
@@ -215,13 +215,13 @@ func (s *shuttle) kubectl(ctx context.Context, node string) (time.Duration, erro
 	return time.Since(began), nil
 }
 
-// client is one with the settings of a worker's.
-func (b *bench) client(agent string, qps float32, burst int) (kubernetes.Interface, error) {
-	return k8s.NewClient(k8s.Options{Kubeconfig: b.cluster.Kubeconfig, QPS: qps, Burst: burst, UserAgent: agent})
+// workerLike is a client with the settings of a worker's.
+func workerLike(cluster *devstack.Cluster, agent string, qps float32, burst int) (kubernetes.Interface, error) {
+	return k8s.NewClient(k8s.Options{Kubeconfig: cluster.Kubeconfig, QPS: qps, Burst: burst, UserAgent: agent})
 }
 
-func (b *bench) cordon(ctx context.Context, node string, cordoned bool) error {
-	_, err := b.cluster.Client.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType,
+func (s *shuttle) cordon(ctx context.Context, node string, cordoned bool) error {
+	_, err := s.cluster.Client.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType,
 		fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, cordoned), metav1.PatchOptions{})
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"drydock/api"
+	"drydock/deploy/devstack"
 )
 
 // sight is what is seen of many objects: which of them are as wished, and when that last changed.
@@ -102,13 +103,13 @@ func (s *sight) until(ctx context.Context, what string, enough func(there, wishe
 }
 
 // readyNodes follows which nodes are shown as Ready for their maintenance.
-func (b *bench) readyNodes(ctx context.Context) *sight {
-	return look(ctx, b.cluster.Client.CoreV1().RESTClient(), "nodes", api.PhaseLabel, &corev1.Node{},
+func readyNodes(ctx context.Context, cluster *devstack.Cluster) *sight {
+	return look(ctx, cluster.Client.CoreV1().RESTClient(), "nodes", api.PhaseLabel, &corev1.Node{},
 		func(node *corev1.Node) bool { return node.Labels[api.PhaseLabel] == string(api.Ready) })
 }
 
 // runningPods follows the pods that match a selector, and which of them run.
-func (b *bench) runningPods(ctx context.Context, selector string) *sight {
-	return look(ctx, b.cluster.Client.CoreV1().RESTClient(), "pods", selector, &corev1.Pod{},
+func runningPods(ctx context.Context, cluster *devstack.Cluster, selector string) *sight {
+	return look(ctx, cluster.Client.CoreV1().RESTClient(), "pods", selector, &corev1.Pod{},
 		func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning })
 }
