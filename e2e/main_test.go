@@ -41,7 +41,7 @@ func run(m *testing.M) int {
 	shared.dir, shared.lanes.dir, shared.shapes.seen = dir, dir, map[string]bool{}
 	began := time.Now()
 	shared.temporal, err = devstack.StartTemporal(context.Background(),
-		devstack.TemporalOptions{Dir: filepath.Join(dir, "temporal"), Attributes: true, UI: true})
+		devstack.TemporalOptions{Dir: filepath.Join(dir, "temporal"), Attributes: true, UI: true, InMemory: true})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

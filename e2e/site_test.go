@@ -23,6 +23,12 @@ import (
 // patience is how long a test waits for anything; it is a bound for a broken program, not a measure.
 const patience = 45 * time.Second
 
+// shortest and longest are the intervals at which a test looks again.
+const (
+	shortest = 50 * time.Millisecond
+	longest  = 200 * time.Millisecond
+)
+
 // site is one test's Drydock: a worker with a configuration of its own, and its command line, on a lane of its own and
 // the shared Temporal server. Its cluster name keeps its workflows apart from other tests'.
 type site struct {
@@ -217,7 +223,9 @@ func (s *site) eventually(what string, check func() error) {
 func (s *site) within(limit time.Duration, what string, check func() error) {
 	s.Helper()
 	deadline := time.Now().Add(limit)
-	for {
+	// What comes soon is to be seen soon, and what takes long is not to be asked for all the time: each check is work for
+	// the servers, and for the other tests' as well.
+	for interval := shortest; ; interval = min(interval*3/2, longest) {
 		err := check()
 		if err == nil {
 			return
@@ -225,24 +233,24 @@ func (s *site) within(limit time.Duration, what string, check func() error) {
 		if time.Now().After(deadline) {
 			s.Fatalf("%s: not within %s: %v", what, limit, err)
 		}
-		s.pause(what)
+		s.pause(what, interval)
 	}
 }
 
 // always watches for a while that something stays as it is: that something never happens has no event to wait for.
 func (s *site) always(what string, period time.Duration, check func() error) {
 	s.Helper()
-	for end := time.Now().Add(period); time.Now().Before(end); s.pause(what) {
+	for end := time.Now().Add(period); time.Now().Before(end); s.pause(what, shortest) {
 		if err := check(); err != nil {
 			s.Fatalf("%s: no longer: %v", what, err)
 		}
 	}
 }
 
-func (s *site) pause(what string) {
+func (s *site) pause(what string, interval time.Duration) {
 	s.Helper()
 	select {
-	case <-time.After(50 * time.Millisecond):
+	case <-time.After(interval):
 	case <-s.ctx.Done():
 		s.Fatalf("%s: %v", what, s.ctx.Err())
 	}
