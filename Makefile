@@ -78,14 +78,16 @@ unit: ## everything but the end-to-end tests
 	@echo "== unit tests, with the race detector where cgo is at hand"
 	@go test $(if $(shell command -v gcc),-race) -timeout 30m $$(go list ./... | grep -v -e /e2e -e /chaos)
 
+# Each of the tests that run at once has a control plane of its own, some 600 MB. They mostly wait: five keep two cores busy.
+E2E_AT_ONCE ?= 5
 e2e: drydock $(BIN)/devcluster $(BIN)/devtemporal ## end to end: real control plane, real Temporal server, real binaries
 	@echo "== end-to-end tests (a few minutes)"
-	@$(STATIC_GO) test -timeout 45m -count 1 ./e2e/...
+	@$(STATIC_GO) test -timeout 45m -count 1 -parallel $(E2E_AT_ONCE) ./e2e/...
 
 record: build ## run the end-to-end tests and keep their workflows' histories for the replay tests
 	@echo "== recording histories"
 	@rm -rf workflows/testdata/histories && mkdir -p workflows/testdata/histories
-	@DRYDOCK_RECORD=$(CURDIR)/workflows/testdata/histories $(STATIC_GO) test -timeout 30m -count 1 ./e2e/...
+	@DRYDOCK_RECORD=$(CURDIR)/workflows/testdata/histories $(STATIC_GO) test -timeout 30m -count 1 -parallel $(E2E_AT_ONCE) ./e2e/...
 	@du -sh workflows/testdata/histories
 
 devcluster-test: $(BIN)/devcluster ## the tests of devcluster, a module of its own

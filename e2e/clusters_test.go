@@ -11,24 +11,17 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"drydock/api"
-	"drydock/deploy/devstack"
 )
 
 // newOtherSite is a site of a cluster of its own, with the same Temporal server.
 func newOtherSite(t *testing.T, config string) *site {
 	t.Helper()
-	dir := filepath.Join(shared.dir, "other")
-	ctx := t.Context()
-	cluster, err := devstack.StartCluster(ctx, filepath.Join(dir, "cluster"), 2)
+	other, err := startLane(t.Context(), filepath.Join(shared.dir, "other"), 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { stop(cluster.Process) })
-	kubeconfig, err := createAccount(ctx, cluster, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return prepareSiteOf(t, cluster.Client, kubeconfig, shared.temporal, config)
+	t.Cleanup(func() { stop(other.cluster.Process) })
+	return prepareSiteOf(t, other, shared.temporal, config)
 }
 
 func countOf(cluster string) *workflowservice.CountWorkflowExecutionsRequest {

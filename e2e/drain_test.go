@@ -202,7 +202,7 @@ func TestPodsThatBelongToTheNodeStay(t *testing.T) {
 		}
 		return nil
 	})
-	s.budget(ns, "agent", sharedNodes)
+	s.budget(ns, "agent", laneNodes)
 	agents := s.podsByApp(ns)["agent"]
 	run := s.begin("worker-01")
 	s.until(run, api.Ready)

@@ -6,29 +6,28 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"drydock/deploy/devstack"
 )
 
-// shared are the servers that all tests of the package use, one test after the other.
+// shared is what the tests of the package have in common, several of them at a time.
 var shared struct {
-	dir     string
-	cluster *devstack.Cluster
-	// kubeconfig is that of the worker's account, as shipped.
-	kubeconfig string
-	temporal   *devstack.Temporal
-	// audit is the API server's own record of every request.
-	audit string
+	dir string
+	// temporal is one server for all: each test's cluster name keeps its workflows apart.
+	temporal *devstack.Temporal
+	lanes    lanes
 	// sites counts the tests' sites, so that no two have the same name.
-	sites int
+	sites atomic.Int64
 	// shapes are those of the histories recorded so far.
-	shapes map[string]bool
+	shapes struct {
+		sync.Mutex
+		seen map[string]bool
+	}
 }
-
-// sharedNodes is how many nodes the shared cluster has: worker-01 to worker-20, over zones a, b and c in turn.
-const sharedNodes = 20
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
@@ -38,26 +37,18 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	shared.shapes = map[string]bool{}
-	shared.dir, shared.audit = dir, filepath.Join(dir, "audit.log")
 	defer os.RemoveAll(dir)
+	shared.dir, shared.lanes.dir, shared.shapes.seen = dir, dir, map[string]bool{}
 	began := time.Now()
-	shared.cluster, err = devstack.StartCluster(context.Background(), filepath.Join(dir, "cluster"), sharedNodes,
-		"--audit-log", shared.audit)
-	if err == nil {
-		defer stop(shared.cluster.Process)
-		shared.kubeconfig, err = createAccount(context.Background(), shared.cluster, dir)
-	}
-	if err == nil {
-		shared.temporal, err = devstack.StartTemporal(context.Background(),
-			devstack.TemporalOptions{Dir: filepath.Join(dir, "temporal"), Attributes: true, UI: true})
-	}
+	shared.temporal, err = devstack.StartTemporal(context.Background(),
+		devstack.TemporalOptions{Dir: filepath.Join(dir, "temporal"), Attributes: true, UI: true, InMemory: true})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	defer stop(shared.temporal.Process)
-	fmt.Printf("control plane and Temporal ready after %s\n", time.Since(began).Round(100*time.Millisecond))
+	defer shared.lanes.stop()
+	fmt.Printf("Temporal ready after %s\n", time.Since(began).Round(100*time.Millisecond))
 	status := m.Run()
 	if status == 0 && ranAll() {
 		unused, err := unusedPermissions()

@@ -46,7 +46,7 @@ func (r *receivers) untilTold(path string, run client.WorkflowRun, want ...notic
 
 // TestEveryStateIsToldOnEveryChannel is the table of NotifyMaintenance as outside receivers see it.
 func TestEveryStateIsToldOnEveryChannel(t *testing.T) {
-	s := prepareSite(t, shared.temporal, "")
+	s := prepareSite(t, "")
 	canaries := map[string]string{
 		"the webhook of Slack": "canary-slack-webhook", "the bot's token": "xoxb-canary-of-the-bot", "the mail password": "canary-of-the-mail",
 		"the signing key": base64.StdEncoding.EncodeToString([]byte("canary-of-the-signature!")), "a header": "canary-of-the-header",
@@ -64,7 +64,7 @@ channels:
   mail: {default: true, email: {host: 127.0.0.1, port: %[4]s, username: drydock, password: %[5]s, from: drydock@example.com, to: [ops@example.com], caFile: %[6]s}}
   events: {default: true, webhook: {url: "%[1]s/events", secret: %[7]s, headers: {Authorization: %[8]s}}}
   late: {default: true, webhook: {url: "%[1]s/late", secret: %[7]s}}
-  digest: {default: true, digest: 5s, webhook: {url: "%[1]s/digest", secret: %[7]s}, filter: {events: [MaintenanceUnknown]}}
+  digest: {default: true, digest: 15s, webhook: {url: "%[1]s/digest", secret: %[7]s}, filter: {events: [MaintenanceUnknown]}}
   topic: {default: true, sns: {topicARN: "arn:aws:sns:eu-central-1:123456789012:maintenance", endpoint: "%[1]s/sns/", accessKeyID: %[9]s, secretAccessKey: %[10]s}}
   nodes: {default: true, kubernetes: {}, filter: {events: [ObjectsDrained]}}
 `, r.http.URL, r.secret("slack", r.http.URL+"/slack/"+canaries["the webhook of Slack"]), r.secret("bot", canaries["the bot's token"]),

@@ -107,7 +107,7 @@ func (s *site) refuses(c *cable) {
 }
 
 func TestADrainCutOffFromTemporalStopsAndGoesOnLater(t *testing.T) {
-	s := prepareSite(t, shared.temporal, "")
+	s := prepareSite(t, "")
 	cable := s.newCable(shared.temporal.Address)
 	s.options.Environment = []string{"TEMPORAL_ADDRESS=" + cable.address}
 	s.connect(cable)
@@ -145,8 +145,8 @@ func TestADrainCutOffFromTemporalStopsAndGoesOnLater(t *testing.T) {
 }
 
 func TestAnAPIServerThatIsAwayIsWaitedFor(t *testing.T) {
-	s := prepareSite(t, shared.temporal, "")
-	config, err := clientcmd.LoadFromFile(shared.kubeconfig)
+	s := prepareSite(t, "")
+	config, err := clientcmd.LoadFromFile(s.lane.kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}

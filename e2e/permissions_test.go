@@ -16,7 +16,7 @@ import (
 )
 
 func TestAMissingPermissionFailsAtOnceAndIsNamed(t *testing.T) {
-	s := prepareSite(t, shared.temporal, "")
+	s := prepareSite(t, "")
 	s.options.Kubeconfig = s.account(
 		rule("", "nodes", "get", "list", "watch", "patch"), rule("", "pods", "get", "list", "watch"),
 		rule("", "events", "create"), rule("apps", "daemonsets", "get"), rule("policy", "poddisruptionbudgets", "get", "list", "watch"),
@@ -59,7 +59,7 @@ func (s *site) account(rules ...rbacv1.PolicyRule) string {
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: "worker"}},
 	}, metav1.CreateOptions{})
 	file := filepath.Join(s.options.Dir, "kubeconfig")
-	err4 := writeKubeconfig(s.ctx, shared.cluster, ns, "worker", file)
+	err4 := writeKubeconfig(s.ctx, s.lane.cluster, ns, "worker", file)
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		s.Fatal(err)
 	}

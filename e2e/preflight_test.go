@@ -172,7 +172,7 @@ func TestPreflightSeesWhetherTheOtherNodesHaveRoom(t *testing.T) {
 }
 
 func TestPreflightNamesAMissingPermission(t *testing.T) {
-	s := prepareSite(t, shared.temporal, "")
+	s := prepareSite(t, "")
 	full := s.options.Kubeconfig
 	s.options.Kubeconfig = s.account(
 		rule("", "nodes", "get", "list", "watch", "patch"), rule("", "pods", "get", "list", "watch"),

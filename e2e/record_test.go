@@ -46,16 +46,27 @@ func (s *site) record() {
 			}
 			history.Events = append(history.Events, event)
 		}
-		shape := shapeOf(history)
-		if shared.shapes[shape] || len(history.Events) > mostEvents {
+		if len(history.Events) > mostEvents {
 			continue
 		}
-		shared.shapes[shape] = true
-		name := fmt.Sprintf("%s.%s.%d.json.gz", info.Type.Name, strings.ReplaceAll(s.Name(), "/", "."), len(shared.shapes))
+		number, isNew := numberOf(shapeOf(history))
+		if !isNew {
+			continue
+		}
+		name := fmt.Sprintf("%s.%s.%d.json.gz", info.Type.Name, strings.ReplaceAll(s.Name(), "/", "."), number)
 		if err := writeHistory(filepath.Join(recordTo, name), history); err != nil {
 			s.Error(err)
 		}
 	}
+}
+
+// numberOf numbers shapes as they are seen, and tells whether this one is seen for the first time.
+func numberOf(shape string) (number int, isNew bool) {
+	shared.shapes.Lock()
+	defer shared.shapes.Unlock()
+	isNew = !shared.shapes.seen[shape]
+	shared.shapes.seen[shape] = true
+	return len(shared.shapes.seen), isNew
 }
 
 // shapeOf is what makes a history another one to a replay: the kinds of its events and what they are about.

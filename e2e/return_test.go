@@ -67,7 +67,7 @@ func (s *site) checksKubeconfig() string {
 		}
 	}
 	file := filepath.Join(s.options.Dir, "kubeconfig")
-	if err := writeKubeconfig(s.ctx, shared.cluster, "drydock", checksAccount, file); err != nil {
+	if err := writeKubeconfig(s.ctx, s.lane.cluster, "drydock", checksAccount, file); err != nil {
 		s.Fatal(err)
 	}
 	account, err := clientOf(file)
@@ -130,7 +130,7 @@ spec:
 // TestANodeReturnsToProductionOnlyWhenItIsGood goes from the notice to the audit record: conditions, hooks with their
 // closings, a validation by every kind of look, a failure of it, and what is kept of all that.
 func TestANodeReturnsToProductionOnlyWhenItIsGood(t *testing.T) {
-	s := prepareSite(t, shared.temporal, "")
+	s := prepareSite(t, "")
 	const token = "canary-of-a-check"
 	r := s.receivers("whsec_c2lnbmVk", "unused")
 	audit := filepath.Join(s.options.Dir, "audit.jsonl")
@@ -249,7 +249,7 @@ func (s *site) jobsWerePinned(node string) {
 
 // TestADeadChannelIsSeenByTheDoctor has a channel that refuses for good, and one that is not there.
 func TestADeadChannelIsSeenByTheDoctor(t *testing.T) {
-	s := prepareSite(t, shared.temporal, "")
+	s := prepareSite(t, "")
 	r := s.receivers("whsec_c2lnbmVk", "unused")
 	s.options.Config += fmt.Sprintf(`
 channels:

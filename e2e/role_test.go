@@ -136,7 +136,8 @@ func may(ctx context.Context, account kubernetes.Interface, what authorizationv1
 }
 
 func TestTheWorkersRoleRefusesWhatItDoesNotNeed(t *testing.T) {
-	account, err := clientOf(shared.kubeconfig)
+	t.Parallel()
+	account, err := clientOf(shared.lanes.take(t).kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +174,7 @@ func TestTheWorkersRoleRefusesWhatItDoesNotNeed(t *testing.T) {
 // unusedPermissions are those of the shipped role that no test's worker has used. It can be told after all tests only.
 func unusedPermissions() ([]string, error) {
 	used := map[string]bool{}
-	err := devstack.ReadAudit(shared.audit, 0, func(r request) {
+	err := shared.lanes.requests(func(r request) {
 		if r.User.Name == accountUser {
 			used[permission(r.Object.Group, r.Object.Resource, r.Object.Subresource, r.Verb)] = true
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"go.temporal.io/api/enums/v1"
@@ -27,11 +28,11 @@ func withSecret(value string) option {
 func TestNoSecretIsInAnyHistoryLogOrError(t *testing.T) {
 	const apiKey, header, ofPod, key = "canary-of-the-api-key", "canary-of-a-header", "canary-of-a-pod", "canary-of-a-private-key"
 	environment := map[string]string{"TEMPORAL_API_KEY": apiKey, "TEMPORAL_TLS": "false", "TEMPORAL_GRPC_META_X_SECRET": header}
-	s := prepareSite(t, shared.temporal, "scheduler: {maxParallel: 3}\nlog: {level: debug}")
+	s := prepareSite(t, "scheduler: {maxParallel: 3}\nlog: {level: debug}")
 	for name, value := range environment {
-		t.Setenv(name, value) // the command line's
-		s.options.Environment = append(s.options.Environment, name+"="+value)
+		s.environment = append(s.environment, name+"="+value)
 	}
+	s.options.Environment = slices.Clone(s.environment)
 	s.startWorker()
 	account, err := clientcmd.LoadFromFile(s.options.Kubeconfig)
 	if err != nil {
@@ -62,7 +63,7 @@ func TestNoSecretIsInAnyHistoryLogOrError(t *testing.T) {
 		say(args...)
 	}
 	for name, value := range map[string]string{"TEMPORAL_TLS_CLIENT_KEY_DATA": key, "TEMPORAL_TLS_CLIENT_CERT_DATA": key, "TEMPORAL_TLS": "true"} {
-		t.Setenv(name, value)
+		s.environment = append(s.environment, name+"="+value)
 	}
 	say("list")
 

@@ -28,8 +28,8 @@ func (r ran) out() string { return r.stdout + r.stderr }
 
 // env is the environment in which the test's command lines run.
 func (s *site) env() []string {
-	return append(s.options.Temporal.Environment(),
-		"KUBECONFIG="+s.options.Kubeconfig, "DRYDOCK_CLUSTER="+s.cluster, "DRYDOCK_REQUESTOR=ops")
+	return append(append(s.options.Temporal.Environment(),
+		"KUBECONFIG="+s.options.Kubeconfig, "DRYDOCK_CLUSTER="+s.cluster, "DRYDOCK_REQUESTOR=ops"), s.environment...)
 }
 
 // command prepares one of the binaries.

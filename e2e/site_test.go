@@ -23,18 +23,27 @@ import (
 // patience is how long a test waits for anything; it is a bound for a broken program, not a measure.
 const patience = 45 * time.Second
 
-// site is one test's Drydock: a worker with a configuration of its own, and its command line, on the shared servers.
-// Its cluster name keeps its workflows apart from other tests'.
+// shortest and longest are the intervals at which a test looks again.
+const (
+	shortest = 50 * time.Millisecond
+	longest  = 200 * time.Millisecond
+)
+
+// site is one test's Drydock: a worker with a configuration of its own, and its command line, on a lane of its own and
+// the shared Temporal server. Its cluster name keeps its workflows apart from other tests'.
 type site struct {
 	*testing.T
 	*siteState
 	ctx      context.Context
+	lane     *lane
 	kube     kubernetes.Interface
 	temporal client.Client
 	// name is the test's, cluster the name in front of workflow IDs, which may be empty.
 	name    string
 	cluster string
 	options devstack.WorkerOptions
+	// environment is what the command line has besides.
+	environment []string
 	// began is when the test began, auditFrom where the audit log ended then.
 	began     time.Time
 	auditFrom int64
@@ -47,10 +56,11 @@ type siteState struct {
 	namespaces int
 }
 
-// newSite starts a worker with a configuration on the shared servers; when the test ends, all it left is undone.
+// newSite starts a worker with a configuration, in a test that runs side by side with others; when it ends, all it left
+// is undone.
 func newSite(t *testing.T, config string) *site {
 	t.Helper()
-	s := prepareSite(t, shared.temporal, config)
+	s := prepareSite(t, config)
 	s.startWorker()
 	return s
 }
@@ -58,35 +68,37 @@ func newSite(t *testing.T, config string) *site {
 // newPlainSite is one whose configuration names no cluster, so that workflow IDs have no prefix.
 func newPlainSite(t *testing.T, config string) *site {
 	t.Helper()
-	s := prepareSite(t, shared.temporal, "")
+	s := prepareSite(t, "")
 	s.cluster, s.options.Config = "", config
 	s.startWorker()
 	return s
 }
 
 // prepareSite makes a site whose worker is not started yet.
-func prepareSite(t *testing.T, temporal *devstack.Temporal, config string) *site {
+func prepareSite(t *testing.T, config string) *site {
 	t.Helper()
-	return prepareSiteOf(t, shared.cluster.Client, shared.kubeconfig, temporal, config)
+	t.Parallel()
+	return prepareSiteOf(t, shared.lanes.take(t), shared.temporal, config)
 }
 
-// prepareSiteOf makes a site of any cluster.
-func prepareSiteOf(t *testing.T, kube kubernetes.Interface, kubeconfig string, temporal *devstack.Temporal, config string) *site {
+// prepareSiteOf makes a site of any cluster and any Temporal server.
+func prepareSiteOf(t *testing.T, on *lane, temporal *devstack.Temporal, config string) *site {
 	t.Helper()
-	shared.sites++
-	name := fmt.Sprintf("%.30s-%d", strings.ToLower(strings.TrimPrefix(t.Name(), "Test")), shared.sites)
+	name := fmt.Sprintf("%.30s-%d", strings.ToLower(strings.TrimPrefix(t.Name(), "Test")), shared.sites.Add(1))
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	s := &site{
-		T: t, siteState: &siteState{}, ctx: ctx, kube: kube, temporal: temporal.Client,
+		T: t, siteState: &siteState{}, ctx: ctx, lane: on, kube: on.cluster.Client, temporal: temporal.Client,
 		name: name, cluster: name, began: time.Now(),
 	}
 	s.options = devstack.WorkerOptions{
 		Dir: filepath.Join(shared.dir, name), Config: "cluster: " + name + "\n" + config,
-		Kubeconfig: kubeconfig, Temporal: temporal,
+		Kubeconfig: on.kubeconfig, Temporal: temporal,
 	}
-	if end, err := devstack.AuditEnd(shared.audit); err == nil {
-		s.auditFrom = end
+	end, err := devstack.AuditEnd(on.audit)
+	if err != nil {
+		t.Fatal(err)
 	}
+	s.auditFrom = end
 	t.Cleanup(cancel)
 	t.Cleanup(s.tidyUp)
 	return s
@@ -211,7 +223,9 @@ func (s *site) eventually(what string, check func() error) {
 func (s *site) within(limit time.Duration, what string, check func() error) {
 	s.Helper()
 	deadline := time.Now().Add(limit)
-	for {
+	// What comes soon is to be seen soon, and what takes long is not to be asked for all the time: each check is work for
+	// the servers, and for the other tests' as well.
+	for interval := shortest; ; interval = min(interval*3/2, longest) {
 		err := check()
 		if err == nil {
 			return
@@ -219,24 +233,24 @@ func (s *site) within(limit time.Duration, what string, check func() error) {
 		if time.Now().After(deadline) {
 			s.Fatalf("%s: not within %s: %v", what, limit, err)
 		}
-		s.pause(what)
+		s.pause(what, interval)
 	}
 }
 
 // always watches for a while that something stays as it is: that something never happens has no event to wait for.
 func (s *site) always(what string, period time.Duration, check func() error) {
 	s.Helper()
-	for end := time.Now().Add(period); time.Now().Before(end); s.pause(what) {
+	for end := time.Now().Add(period); time.Now().Before(end); s.pause(what, shortest) {
 		if err := check(); err != nil {
 			s.Fatalf("%s: no longer: %v", what, err)
 		}
 	}
 }
 
-func (s *site) pause(what string) {
+func (s *site) pause(what string, interval time.Duration) {
 	s.Helper()
 	select {
-	case <-time.After(50 * time.Millisecond):
+	case <-time.After(interval):
 	case <-s.ctx.Done():
 		s.Fatalf("%s: %v", what, s.ctx.Err())
 	}

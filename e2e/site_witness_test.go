@@ -138,7 +138,7 @@ type request = devstack.Audited
 func (s *site) requests(part string, is func(request) bool) []request {
 	s.Helper()
 	var found []request
-	if err := devstack.ReadAudit(shared.audit, s.auditFrom, func(r request) {
+	if err := devstack.ReadAudit(s.lane.audit, s.auditFrom, func(r request) {
 		if strings.HasPrefix(r.UserAgent, "drydock-worker") && is(r) {
 			found = append(found, r)
 		}

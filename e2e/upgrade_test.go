@@ -51,7 +51,7 @@ func TestMaintenancesGoOnWithANewWorker(t *testing.T) {
 }
 
 func TestMaintenancesMoveToTheVersionThatIsMadeCurrent(t *testing.T) {
-	s := prepareSite(t, shared.temporal, "scheduler: {maxParallel: 2}\nversioning: {deployment: "+t.Name()+"}")
+	s := prepareSite(t, "scheduler: {maxParallel: 2}\nversioning: {deployment: "+t.Name()+"}")
 	deployment := s.temporal.WorkerDeploymentClient().GetHandle(t.Name())
 	s.startVersion("v1")
 	old := s.worker

@@ -93,7 +93,7 @@ func (s *site) http(method, path, body string) (code int, answer string) {
 }
 
 func TestAWorkerRefusesABadConfiguration(t *testing.T) {
-	s := prepareSite(t, shared.temporal, "")
+	s := prepareSite(t, "")
 	for config, names := range map[string][]string{
 		"clustr: x":                                 {"clustr", "unknown"},
 		"scheduler: {maxParallel: 0}":               {"scheduler.maxParallel"},
@@ -124,7 +124,7 @@ func TestAWorkerRefusesABadConfiguration(t *testing.T) {
 }
 
 func TestAWorkerWaitsForTemporal(t *testing.T) {
-	s := prepareSite(t, shared.temporal, "")
+	s := prepareSite(t, "")
 	cable := s.newCable(shared.temporal.Address)
 	s.options.Environment = []string{"TEMPORAL_ADDRESS=" + cable.address}
 	var err error
@@ -175,6 +175,7 @@ func TestConfiguredDefaultsTakeEffect(t *testing.T) {
 }
 
 func TestANamespaceWithoutTheSearchAttributes(t *testing.T) {
+	t.Parallel()
 	// One attribute has another type, so that it cannot be registered, and must not be set.
 	temporal, err := devstack.StartTemporal(t.Context(), devstack.TemporalOptions{
 		Dir: filepath.Join(shared.dir, "bare-temporal"), Args: []string{"--search-attribute", api.AttributeNode.GetName() + "=Text"},
@@ -183,7 +184,7 @@ func TestANamespaceWithoutTheSearchAttributes(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { stop(temporal.Process) })
-	s := prepareSite(t, temporal, "")
+	s := prepareSiteOf(t, shared.lanes.take(t), temporal, "")
 	s.startWorker()
 	before := s.imprint("worker-01")
 	run := s.readyNow("worker-01")

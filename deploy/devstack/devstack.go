@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -233,8 +234,16 @@ func answers(ctx context.Context, url string) error {
 	return nil
 }
 
-// FreePorts finds distinct ports of the loopback interface that nobody listens on.
+// given are the ports that were found free before: whoever got one may not listen on it yet, or not any more for now.
+var given = struct {
+	sync.Mutex
+	ports map[int]bool
+}{ports: map[int]bool{}}
+
+// FreePorts finds ports of the loopback interface that nobody listens on, none of them twice in the life of a process.
 func FreePorts(n int) ([]int, error) {
+	given.Lock()
+	defer given.Unlock()
 	var ports []int
 	var listeners []net.Listener
 	defer func() {
@@ -242,13 +251,16 @@ func FreePorts(n int) ([]int, error) {
 			l.Close()
 		}
 	}()
-	for range n {
+	for len(ports) < n {
 		l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, fmt.Errorf("finding a free port: %w", err)
 		}
 		listeners = append(listeners, l)
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		if port := l.Addr().(*net.TCPAddr).Port; !given.ports[port] {
+			given.ports[port] = true
+			ports = append(ports, port)
+		}
 	}
 	return ports, nil
 }
