@@ -3,7 +3,7 @@ package maintenance
 import (
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities"
+	"drydock/activities/node"
 	"drydock/api"
 	"drydock/workflows/call"
 )
@@ -23,8 +23,8 @@ func (m *maintenance) hideConditions() {
 	}
 }
 
-func (m *maintenance) setConditions(conditions []activities.Condition) {
-	in := activities.ConditionsInput{Node: m.spec.Node, Conditions: conditions}
+func (m *maintenance) setConditions(conditions []node.Condition) {
+	in := node.ConditionsInput{Node: m.spec.Node, Conditions: conditions}
 	// Before the call: what may have been shown has to be taken off.
 	m.conditionsShown = m.conditionsShown || len(conditions) > 0
 	ctx := call.Within(call.Quick(m.life, "show conditions on "+m.spec.Node), call.TidyWithin)
@@ -35,18 +35,18 @@ func (m *maintenance) setConditions(conditions []activities.Condition) {
 	m.conditionsShown = len(conditions) > 0
 }
 
-func (m *maintenance) lifecycleConditions() []activities.Condition {
+func (m *maintenance) lifecycleConditions() []node.Condition {
 	summary := m.summary()
 	draining, drained := m.status.Phase == api.Draining || m.status.Phase == api.WaitingForPods, m.heldByRequestor()
 	switch {
 	case m.status.Phase == api.Pending || m.status.Phase == api.AwaitingApproval:
-		return []activities.Condition{{Type: activities.MaintenancePlanned, True: true, Reason: "Scheduled", Message: joined(m.noticeText(), summary)}}
+		return []node.Condition{{Type: node.MaintenancePlanned, True: true, Reason: "Scheduled", Message: joined(m.noticeText(), summary)}}
 	case draining || drained:
-		return []activities.Condition{
-			{Type: activities.MaintenancePlanned, Reason: "Started"},
-			{Type: activities.MaintenanceInProgress, True: true, Reason: string(m.status.Phase), Message: summary},
-			{Type: activities.DrainInProgress, True: draining, Reason: string(m.status.Phase)},
-			{Type: activities.Drained, True: drained, Reason: string(m.status.Phase)},
+		return []node.Condition{
+			{Type: node.MaintenancePlanned, Reason: "Started"},
+			{Type: node.MaintenanceInProgress, True: true, Reason: string(m.status.Phase), Message: summary},
+			{Type: node.DrainInProgress, True: draining, Reason: string(m.status.Phase)},
+			{Type: node.Drained, True: drained, Reason: string(m.status.Phase)},
 		}
 	default:
 		return nil

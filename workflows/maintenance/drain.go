@@ -8,7 +8,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities"
+	"drydock/activities/drain"
+	"drydock/activities/nodeevent"
 	"drydock/api"
 	"drydock/rules/record"
 	"drydock/rules/spec"
@@ -133,8 +134,8 @@ func (m *maintenance) endDrain(drain workflow.Future) error {
 	return m.interrupted()
 }
 
-func (m *maintenance) drainInput() activities.DrainInput {
-	in := activities.DrainInput{
+func (m *maintenance) drainInput() drain.Input {
+	in := drain.Input{
 		Node: m.spec.Node, UID: m.uid, RunID: m.status.RunID, Drain: m.spec.Drain, Why: m.summary(),
 		Began: m.escalation.began, Force: m.status.Force, KillAt: m.killAt(), Skip: m.status.SkippedPods,
 		BlockedSignal: api.SignalDrainBlocked,
@@ -176,7 +177,7 @@ func (m *maintenance) lostMark(err error) bool {
 
 func (m *maintenance) restoreMark() error {
 	m.recordoned++
-	_, err := m.holdNode(m.steps, m.wantsCordon(), activities.Event{Reason: "MarkRestored", Warning: true,
+	_, err := m.holdNode(m.steps, m.wantsCordon(), nodeevent.Event{Reason: "MarkRestored", Warning: true,
 		Message: "somebody removed the mark of a maintenance; it is set again"})
 	return err
 }

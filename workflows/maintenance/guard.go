@@ -8,7 +8,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities"
+	"drydock/activities/node"
+	"drydock/activities/nodeevent"
 	"drydock/api"
 	"drydock/rules/spec"
 	"drydock/workflows/call"
@@ -59,7 +60,7 @@ func (m *maintenance) react(ctx workflow.Context, change api.NodeChange) error {
 		return nil
 	default:
 		// The mark is gone: by a replacement of the node, or by somebody's hand.
-		_, err := m.holdNode(ctx, m.wantsCordon(), activities.Event{Reason: "MarkRestored", Warning: true,
+		_, err := m.holdNode(ctx, m.wantsCordon(), nodeevent.Event{Reason: "MarkRestored", Warning: true,
 			Message: "somebody removed the mark of a maintenance; it is set again"})
 		var cause *temporal.ApplicationError
 		if errors.As(err, &cause) && (cause.Type() == api.ErrorNodeGone || cause.Type() == api.ErrorNodeReplaced) {
@@ -76,7 +77,7 @@ func (m *maintenance) restoreCordon(ctx workflow.Context) error {
 		return nil // the cordon was given up, or is another's
 	}
 	if m.recordoned < maxRecordons {
-		held, err := m.holdNode(ctx, true, activities.Event{})
+		held, err := m.holdNode(ctx, true, nodeevent.Event{})
 		// One lift may be reported more than once: only those that were found count, and reports that came meanwhile
 		// are about the same one.
 		m.changes = slices.DeleteFunc(m.changes, func(c api.NodeChange) bool { return c.Uncordoned })
@@ -87,7 +88,7 @@ func (m *maintenance) restoreCordon(ctx workflow.Context) error {
 		m.note(fmt.Sprintf("somebody made the node schedulable; cordoned again (%d of %d)", m.recordoned, maxRecordons))
 		return nil
 	}
-	held, err := m.holdNode(ctx, false, activities.Event{Reason: "CordonContested", Warning: true, Message: fmt.Sprintf(
+	held, err := m.holdNode(ctx, false, nodeevent.Event{Reason: "CordonContested", Warning: true, Message: fmt.Sprintf(
 		"the cordon was lifted %d times during the maintenance by %s; it is not set again", m.recordoned+1, m.spec.Requestor)})
 	if err != nil || held.Cordon {
 		return err // a late report of a lift that was answered already
@@ -102,11 +103,11 @@ func (m *maintenance) restoreCordon(ctx workflow.Context) error {
 func (m *maintenance) adopt(ctx workflow.Context) error {
 	m.note("the node was deleted or replaced; its replacement is adopted when it registers")
 	ctx = call.Stoppable(ctx, "adopt the replacement of "+m.spec.Node)
-	var held activities.Held
-	err := workflow.ExecuteActivity(ctx, call.Nodes.AdoptNode, activities.HoldInput{
+	var held node.Held
+	err := workflow.ExecuteActivity(ctx, call.Nodes.AdoptNode, node.HoldInput{
 		Node: m.spec.Node, RunID: m.status.RunID, Requestor: m.spec.Requestor, Since: m.status.Since,
 		Cordon: m.spec.Cordon, Phase: string(m.status.Phase),
-		Event: activities.Event{Reason: "ReplacementAdopted", Message: m.summary(), Key: fmt.Sprint(m.moment())},
+		Event: nodeevent.Event{Reason: "ReplacementAdopted", Message: m.summary(), Key: fmt.Sprint(m.moment())},
 	}).Get(ctx, &held)
 	if err != nil {
 		return err

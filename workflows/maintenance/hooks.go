@@ -9,7 +9,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities"
+	checkactivity "drydock/activities/checks"
 	"drydock/api"
 	"drydock/checks"
 	"drydock/rules/validation"
@@ -154,7 +154,7 @@ func (m *maintenance) call(ctx workflow.Context, h *hook) error {
 	}
 	calling, cancel := workflow.WithCancel(call.Within(call.Stoppable(ctx, "hook "+h.Name), h.Deadline.Std()))
 	defer cancel()
-	in := activities.HookInput{Hook: h.Name, Subject: m.subject(), Key: h.key}
+	in := checkactivity.HookInput{Hook: h.Name, Subject: m.subject(), Key: h.key}
 	future := workflow.ExecuteActivity(calling, call.Checks.CallHook, in)
 	err := workflow.Await(ctx, func() bool { return future.IsReady() || spoken() })
 	var outcome checks.Outcome
@@ -192,7 +192,7 @@ func (h *hook) outcome(err error) error {
 }
 
 // abandon ends what a hook may have left running.
-func (m *maintenance) abandon(in activities.HookInput) {
+func (m *maintenance) abandon(in checkactivity.HookInput) {
 	ctx := call.Within(call.Quick(m.life, "end hook "+in.Hook), call.TidyWithin)
 	if err := workflow.ExecuteActivity(ctx, call.Checks.AbandonHook, in).Get(m.life, nil); err != nil {
 		workflow.GetLogger(m.life).Warn("a hook may have left a Job", "hook", in.Hook, "error", err)
@@ -232,7 +232,7 @@ func (m *maintenance) closeHooks(completed bool) {
 		subject := m.subject()
 		subject.Captured = h.captured
 		ctx := call.Within(call.Long(m.life, "close hook "+h.Name), max(h.Deadline.Std(), closingFor))
-		err := workflow.ExecuteActivity(ctx, call.Checks.CallHook, activities.HookInput{
+		err := workflow.ExecuteActivity(ctx, call.Checks.CallHook, checkactivity.HookInput{
 			Hook: h.Name, Closing: true, Subject: subject, Key: h.key + "/" + hookClosing,
 		}).Get(m.life, nil)
 		m.noteHook(&hook{HookPlan: h.HookPlan, when: hookClosing}, err)

@@ -12,7 +12,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities"
+	"drydock/activities/execution"
+	"drydock/activities/settings"
 	"drydock/api"
 	"drydock/rules/notices"
 	"drydock/rules/spec"
@@ -185,7 +186,7 @@ func (m *maintenance) setUp(input []byte) error {
 	if _, err := spec.Decode(input, nil); err != nil {
 		return inbox.InvalidSpec(err)
 	}
-	var prepared activities.Prepared
+	var prepared settings.Prepared
 	if err := workflow.ExecuteLocalActivity(call.Local(m.life), call.Settings.Prepare, json.RawMessage(input)).Get(m.life, &prepared); err != nil {
 		return fmt.Errorf("preparing: %w", err)
 	}
@@ -250,9 +251,9 @@ func (m *maintenance) startCanonical(id string) (api.Result, error) {
 
 // specOf asks a running maintenance for its specification, as JSON.
 func (m *maintenance) specOf(id string) ([]byte, error) {
-	var answers []activities.Answered
-	err := workflow.ExecuteActivity(call.Quick(m.life, "compare with the running maintenance"), call.Executions.Query, activities.QueryInput{
-		Executions: []activities.Execution{{WorkflowID: id}}, Query: api.QueryStatus,
+	var answers []execution.Answered
+	err := workflow.ExecuteActivity(call.Quick(m.life, "compare with the running maintenance"), call.Executions.Query, execution.QueryInput{
+		Executions: []execution.Run{{WorkflowID: id}}, Query: api.QueryStatus,
 	}).Get(m.life, &answers)
 	if err != nil {
 		return nil, err

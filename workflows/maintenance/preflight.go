@@ -6,7 +6,7 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities"
+	preflightactivity "drydock/activities/preflight"
 	"drydock/api"
 	"drydock/rules/preflight"
 	"drydock/rules/spec"
@@ -51,7 +51,7 @@ func (m *maintenance) awaitPreflight() (preflight.Report, error) {
 	defer func() { m.inPreflight = false }()
 	var report preflight.Report
 	ctx := call.Long(m.steps, "wait until nothing would stop a drain of "+m.spec.Node)
-	err := workflow.ExecuteActivity(ctx, call.Preflights.AwaitPreflight, activities.PreflightInput{
+	err := workflow.ExecuteActivity(ctx, call.Preflights.AwaitPreflight, preflightactivity.Input{
 		Node: m.spec.Node, Drain: m.spec.Drain, WaitsForPods: m.spec.WaitForPodCompletion != nil, BlockedSignal: api.SignalDrainBlocked,
 	}).Get(ctx, &report)
 	if err == nil && report.ProblemCount() > 0 && !report.Has(preflight.NodeMissing) {

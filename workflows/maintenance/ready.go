@@ -7,7 +7,8 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities"
+	"drydock/activities/node"
+	"drydock/activities/nodeevent"
 	"drydock/api"
 	"drydock/rules/notices"
 	"drydock/rules/spec"
@@ -83,10 +84,10 @@ func (m *maintenance) showPhase() {
 	}
 }
 
-func (m *maintenance) announcement(phase api.Phase, message string) activities.AnnounceInput {
-	return activities.AnnounceInput{
+func (m *maintenance) announcement(phase api.Phase, message string) node.AnnounceInput {
+	return node.AnnounceInput{
 		Node: m.spec.Node, RunID: m.status.RunID, Mark: m.mark, Phase: string(phase),
-		Event: activities.Event{
+		Event: nodeevent.Event{
 			Reason: "Maintenance" + string(phase), Message: m.summary() + ": " + message,
 			Key: fmt.Sprintf("%d/%d", m.status.Attempt, m.moment()),
 		},

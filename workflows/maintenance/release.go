@@ -9,7 +9,8 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities"
+	"drydock/activities/node"
+	"drydock/activities/nodeevent"
 	"drydock/api"
 	"drydock/rules/spec"
 	"drydock/workflows/call"
@@ -65,13 +66,13 @@ func (m *maintenance) releaseNode(reason, message string, warning bool) (gone bo
 	m.waiting("the node and its slot to be released")
 	for {
 		ctx := call.Quick(m.life, "release "+m.spec.Node)
-		var released activities.Released
-		err := workflow.ExecuteActivity(ctx, call.Nodes.ReleaseNode, activities.ReleaseInput{
+		var released node.Released
+		err := workflow.ExecuteActivity(ctx, call.Nodes.ReleaseNode, node.ReleaseInput{
 			Node: m.spec.Node, WorkflowID: m.status.WorkflowID, RunID: m.status.RunID,
-			Event:            activities.Event{Reason: reason, Message: message, Warning: warning, Key: fmt.Sprint(m.status.Attempt)},
+			Event:            nodeevent.Event{Reason: reason, Message: message, Warning: warning, Key: fmt.Sprint(m.status.Attempt)},
 			HideConditions:   m.conditionsShown,
 			WithdrawRequests: m.spec.Drain.Via == spec.ViaEvictionRequest,
-			Then:             &activities.Signal{WorkflowID: api.SchedulerID(m.cluster), Name: api.SignalSlotRelease, Payload: slot},
+			Then:             &node.Signal{WorkflowID: api.SchedulerID(m.cluster), Name: api.SignalSlotRelease, Payload: slot},
 		}).Get(ctx, &released)
 		if err == nil {
 			m.uid, m.request, m.conditionsShown = "", "", false

@@ -9,7 +9,9 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities"
+	"drydock/activities/drain"
+	"drydock/activities/node"
+	"drydock/activities/nodeevent"
 	"drydock/api"
 	"drydock/rules/notices"
 	"drydock/workflows/call"
@@ -22,7 +24,7 @@ func (m *maintenance) cordon() error {
 	}
 	m.enter(api.Cordoning, "")
 	m.touched, m.contested = true, false
-	held, err := m.holdNode(m.steps, m.spec.Cordon, activities.Event{Reason: "MaintenanceStarted", Message: m.summary()})
+	held, err := m.holdNode(m.steps, m.spec.Cordon, nodeevent.Event{Reason: "MaintenanceStarted", Message: m.summary()})
 	if err != nil {
 		return m.stepFailed(err)
 	}
@@ -32,11 +34,11 @@ func (m *maintenance) cordon() error {
 	return nil
 }
 
-func (m *maintenance) holdNode(ctx workflow.Context, cordon bool, event activities.Event) (activities.Held, error) {
+func (m *maintenance) holdNode(ctx workflow.Context, cordon bool, event nodeevent.Event) (node.Held, error) {
 	event.Key = fmt.Sprintf("%d/%d", m.status.Attempt, m.recordoned)
-	var held activities.Held
+	var held node.Held
 	ctx = call.Quick(ctx, "mark and cordon "+m.spec.Node)
-	err := workflow.ExecuteActivity(ctx, call.Nodes.HoldNode, activities.HoldInput{
+	err := workflow.ExecuteActivity(ctx, call.Nodes.HoldNode, node.HoldInput{
 		Node: m.spec.Node, UID: m.uid, RunID: m.status.RunID, Requestor: m.spec.Requestor,
 		Since: m.status.Since, Cordon: cordon, Phase: string(m.status.Phase), Event: event,
 	}).Get(ctx, &held)
@@ -68,7 +70,7 @@ func (m *maintenance) waitForPods() error {
 			ctx = call.Within(ctx, left)
 		}
 		err := m.unlessHeld(ctx, func(ctx workflow.Context) workflow.Future {
-			return workflow.ExecuteActivity(ctx, call.Drains.WaitForPods, activities.WaitInput{
+			return workflow.ExecuteActivity(ctx, call.Drains.WaitForPods, drain.WaitInput{
 				Node: m.spec.Node, UID: m.uid, RunID: m.status.RunID,
 				PodSelector: wait.PodSelector, BlockedSignal: api.SignalDrainBlocked,
 			})

@@ -7,7 +7,8 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities"
+	checkactivity "drydock/activities/checks"
+	"drydock/activities/node"
 	"drydock/api"
 	"drydock/rules/drainplan"
 	"drydock/rules/notices"
@@ -76,7 +77,7 @@ func (m *maintenance) makeWay() error {
 			continue
 		}
 		ctx := call.Quick(m.life, "let the pods of DaemonSets come back to "+m.spec.Node)
-		in := activities.UntaintInput{Node: m.spec.Node, RunID: m.status.RunID}
+		in := node.UntaintInput{Node: m.spec.Node, RunID: m.status.RunID}
 		if err := workflow.ExecuteActivity(ctx, call.Nodes.Untaint, in).Get(m.life, nil); err != nil {
 			workflow.GetLogger(m.life).Warn("the taint was not taken off", "error", err)
 		}
@@ -91,7 +92,7 @@ func (m *maintenance) untilValidated(v validation.Validation) (why string, err e
 	wantsWord := v.Signal
 	v.Signal = false
 	m.validations++
-	in := activities.ValidateInput{
+	in := checkactivity.ValidateInput{
 		Validation: v, BootIDBefore: m.bootID, Subject: m.subject(), BlockedSignal: api.SignalDrainBlocked,
 		Key: fmt.Sprintf("%s/validation/%d", m.status.RunID, m.validations),
 	}
@@ -165,7 +166,7 @@ func (m *maintenance) lookFailed(looks workflow.Future) string {
 	if looks == nil {
 		return ""
 	}
-	var validated activities.Validated
+	var validated checkactivity.Validated
 	if err := looks.Get(m.life, &validated); err != nil {
 		return inbox.CauseOf(err)
 	}
@@ -180,7 +181,7 @@ func (m *maintenance) lookFailed(looks workflow.Future) string {
 }
 
 // endLooks ends the Jobs of a validation that is not waited for any more.
-func (m *maintenance) endLooks(in activities.ValidateInput) {
+func (m *maintenance) endLooks(in checkactivity.ValidateInput) {
 	if len(in.Validation.Checks) == 0 {
 		return
 	}
