@@ -88,7 +88,7 @@ func TestImportsPointOneWay(t *testing.T) {
 			refuseUnder(p.Deps, append([]string{"drydock/workflows"}, processes...)...)
 		}
 	}
-	for _, known := range []string{"drydock/rules/schedule", "drydock/rules/spec", "drydock/activities", "drydock/k8s", "drydock/config"} {
+	for _, known := range []string{"drydock/rules/schedule", "drydock/rules/spec", "drydock/activities/drain", "drydock/k8s", "drydock/config"} {
 		if len(all[known].Deps) == 0 {
 			t.Errorf("nothing is known of %s", known)
 		}

@@ -190,6 +190,15 @@ func (r EvictionRequests) WithdrawAll(ctx context.Context, gone func(pod types.U
 	return errors.Join(errs...)
 }
 
+// WithdrawLeft takes back what a drain left behind that did not come to its end. A drain lists requests before it
+// files any, so whoever may not do that has none to take back.
+func (r EvictionRequests) WithdrawLeft(ctx context.Context) error {
+	if err := r.Served(ctx); apierrors.IsForbidden(err) || NotServed(err) {
+		return nil
+	}
+	return r.WithdrawAll(ctx, nil)
+}
+
 func (r EvictionRequests) patchIntent(ctx context.Context, namespace, name string, intent lifecyclev1alpha1.EvictionRequestIntent) (*lifecyclev1alpha1.EvictionRequest, error) {
 	patched := &lifecyclev1alpha1.EvictionRequest{}
 	err := r.rest().Patch(mergePatch).MaxRetries(0).Throttle(nil).Namespace(namespace).Resource("evictionrequests").Name(name).

@@ -3,6 +3,7 @@ package k8s
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,6 +14,15 @@ import (
 
 	"drydock/api"
 )
+
+func NodeNames(nodes []*corev1.Node) []string {
+	names := make([]string, 0, len(nodes))
+	for _, node := range nodes {
+		names = append(names, node.Name)
+	}
+	slices.Sort(names)
+	return names
+}
 
 // linger is how long the watch of all nodes outlives its last user, so that a rollout does not open one per node.
 const linger = 30 * time.Second

@@ -17,6 +17,21 @@ import (
 	"k8s.io/kubectl/pkg/drain"
 )
 
+// OwnerOf is who re-creates a pod, empty for nobody.
+func OwnerOf(pod *corev1.Pod) string {
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil {
+		return ""
+	}
+	return owner.Kind + " " + owner.Name
+}
+
+func PodName(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
+
+func IsFinished(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
 // Selection chooses the pods a drain is about, before any question of consent: a pod outside it never blocks.
 type Selection struct {
 	selector labels.Selector

@@ -6,11 +6,13 @@ import (
 	"sync"
 	"sync/atomic"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 )
@@ -91,6 +93,17 @@ func NewWatch[T runtime.Object](ctx context.Context, client rest.Interface, exam
 	}
 	go w.informer.RunWithContext(ctx)
 	return w, nil
+}
+
+// WatchNode watches one node by its name, and returns once it is known whether there is one.
+func WatchNode(ctx context.Context, client kubernetes.Interface, name string) (*Watch[*corev1.Node], error) {
+	watch, err := NewWatch(ctx, client.CoreV1().RESTClient(), &corev1.Node{}, WatchOptions{
+		Resource: "nodes", Fields: fields.OneTermEqualSelector("metadata.name", name),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return watch, watch.Synced(ctx, "node "+name)
 }
 
 // Synced waits until the first complete copy is there. A refusal by the API server is returned at once: to wait would

@@ -19,7 +19,16 @@ import (
 	sdkworker "go.temporal.io/sdk/worker"
 	"golang.org/x/sync/errgroup"
 
-	"drydock/activities"
+	checkactivity "drydock/activities/checks"
+	"drydock/activities/cluster"
+	"drydock/activities/delivery"
+	"drydock/activities/doctor"
+	"drydock/activities/drain"
+	"drydock/activities/execution"
+	"drydock/activities/node"
+	"drydock/activities/nodeevent"
+	"drydock/activities/preflight"
+	"drydock/activities/settings"
 	"drydock/api"
 	"drydock/audit"
 	"drydock/checks"
@@ -102,7 +111,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := acts.Notices.Senders.CheckSecrets(); err != nil {
+	if err := acts.Deliveries.Senders.CheckSecrets(); err != nil {
 		o.Logger.Warn("channels cannot be told before their secrets are there", "error", err)
 	}
 	if err := acts.Settings.Register(ctx); err != nil {
@@ -148,7 +157,7 @@ func Run(ctx context.Context, o Options) error {
 
 func newActivities(o Options, kube kubeClient, temporal client.Client, namespace string, podEvents *k8s.PodEvents, registry prometheus.Registerer) (workflows.Activities, error) {
 	c := o.Config
-	marks := &activities.Nodes{Client: kube, Temporal: temporal, Events: c.Kubernetes.Events, Conditions: c.Kubernetes.NodeConditions}
+	events := nodeevent.Recorder{Client: kube, On: c.Kubernetes.Events}
 	all := k8s.NewNodes(kube)
 	var attributes []string
 	for _, key := range api.SearchAttributes {
@@ -158,7 +167,7 @@ func newActivities(o Options, kube kubeClient, temporal client.Client, namespace
 	if err != nil {
 		return workflows.Activities{}, err
 	}
-	senders, err := notify.New(c.Channels, activities.NodeEvents{Nodes: marks}, o.Version)
+	senders, err := notify.New(c.Channels, nodeevent.Channel{Client: kube}, o.Version)
 	if err != nil {
 		return workflows.Activities{}, err
 	}
@@ -167,26 +176,25 @@ func newActivities(o Options, kube kubeClient, temporal client.Client, namespace
 		return workflows.Activities{}, err
 	}
 	sinks := audit.New(c.Audit, o.Logger)
-	executions := &activities.Executions{Temporal: temporal, Namespace: namespace, Nodes: all}
 	return workflows.Activities{
-		Nodes: marks,
-		Drains: &activities.Drains{
-			Nodes: marks, Temporal: temporal, Metrics: activities.NewDrainMetrics(registry),
-			Limiter: activities.NewEvictionLimiter(c.Kubernetes.EvictionsPerSecond), PodEvents: podEvents,
+		Nodes: &node.Activities{Client: kube, Temporal: temporal, Events: events, Conditions: c.Kubernetes.NodeConditions},
+		Drains: &drain.Activities{
+			Client: kube, Temporal: temporal, Metrics: drain.NewMetrics(registry),
+			Limiter: drain.NewLimiter(c.Kubernetes.EvictionsPerSecond), PodEvents: podEvents,
 		},
-		Cluster:    &activities.Cluster{Nodes: all, Temporal: temporal},
-		Preflights: &activities.Preflights{Client: kube, Temporal: temporal, Surveyor: k8s.NewSurveyor(kube)},
-		Executions: executions,
-		Doctors:    &activities.Doctors{Nodes: marks, Executions: executions},
-		Settings: &activities.Settings{
+		Cluster:    &cluster.Activities{Nodes: all, Temporal: temporal},
+		Preflights: &preflight.Activities{Client: kube, Temporal: temporal, Surveyor: k8s.NewSurveyor(kube)},
+		Executions: &execution.Activities{Temporal: temporal, Namespace: namespace, Nodes: all},
+		Doctors:    &doctor.Activities{Client: kube, Events: events, Temporal: temporal, Namespace: namespace},
+		Settings: &settings.Activities{
 			Temporal: temporal, Namespace: namespace, Attributes: attributes, Defaults: c.Defaults,
 			Channels: c.Channels.Plans(), DefaultChannels: c.Channels.Defaults(), Runner: runner, Client: kube, Groups: groups,
 			Audited: len(sinks.Names()) > 0, Conditions: c.Kubernetes.NodeConditions,
 		},
-		Checks: &activities.Checks{Nodes: marks, Temporal: temporal, Runner: runner},
-		Notices: &activities.Notices{
+		Checks: &checkactivity.Activities{Client: kube, Temporal: temporal, Runner: runner},
+		Deliveries: &delivery.Activities{
 			Temporal: temporal, Senders: senders, Sinks: sinks,
-			Metrics: activities.NewDeliveryMetrics(registry, slices.Sorted(maps.Keys(c.Channels))),
+			Metrics: delivery.NewMetrics(registry, slices.Sorted(maps.Keys(c.Channels))),
 		},
 	}, nil
 }

@@ -5,7 +5,15 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities"
+	"drydock/activities/checks"
+	"drydock/activities/cluster"
+	"drydock/activities/delivery"
+	doctoractivity "drydock/activities/doctor"
+	"drydock/activities/drain"
+	"drydock/activities/execution"
+	"drydock/activities/node"
+	preflightactivity "drydock/activities/preflight"
+	"drydock/activities/settings"
 	"drydock/api"
 	"drydock/workflows/auditrecord"
 	"drydock/workflows/doctor"
@@ -17,21 +25,21 @@ import (
 
 // Activities are the dependencies of all activities of a worker.
 type Activities struct {
-	Nodes      *activities.Nodes
-	Drains     *activities.Drains
-	Cluster    *activities.Cluster
-	Executions *activities.Executions
-	Settings   *activities.Settings
-	Preflights *activities.Preflights
-	Doctors    *activities.Doctors
-	Checks     *activities.Checks
-	Notices    *activities.Notices
+	Nodes      *node.Activities
+	Drains     *drain.Activities
+	Cluster    *cluster.Activities
+	Executions *execution.Activities
+	Settings   *settings.Activities
+	Preflights *preflightactivity.Activities
+	Doctors    *doctoractivity.Activities
+	Checks     *checks.Activities
+	Deliveries *delivery.Activities
 }
 
 // Register makes a worker able to run every workflow and every activity.
 func Register(registry worker.Registry, a Activities) {
 	RegisterWorkflows(registry)
-	for _, methods := range []any{a.Nodes, a.Drains, a.Cluster, a.Executions, a.Preflights, a.Doctors, a.Checks, a.Notices} {
+	for _, methods := range []any{a.Nodes, a.Drains, a.Cluster, a.Executions, a.Preflights, a.Doctors, a.Checks, a.Deliveries} {
 		registry.RegisterActivity(methods)
 	}
 	registry.RegisterActivity(a.Settings.Prepare)

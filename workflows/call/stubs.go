@@ -1,18 +1,26 @@
 package call
 
 import (
-	"drydock/activities"
+	"drydock/activities/checks"
+	"drydock/activities/cluster"
+	"drydock/activities/delivery"
+	"drydock/activities/doctor"
+	"drydock/activities/drain"
+	"drydock/activities/execution"
+	"drydock/activities/node"
+	"drydock/activities/preflight"
+	"drydock/activities/settings"
 )
 
 // Stubs of the activities, to name them in ExecuteActivity; their dependencies are the worker's business.
 var (
-	Nodes      *activities.Nodes
-	Drains     *activities.Drains
-	Cluster    *activities.Cluster
-	Executions *activities.Executions
-	Settings   *activities.Settings
-	Preflights *activities.Preflights
-	Doctors    *activities.Doctors
-	Checks     *activities.Checks
-	Deliveries *activities.Notices
+	Nodes      *node.Activities
+	Drains     *drain.Activities
+	Cluster    *cluster.Activities
+	Executions *execution.Activities
+	Settings   *settings.Activities
+	Preflights *preflight.Activities
+	Doctors    *doctor.Activities
+	Checks     *checks.Activities
+	Deliveries *delivery.Activities
 )

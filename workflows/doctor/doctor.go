@@ -10,7 +10,8 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities"
+	doctoractivity "drydock/activities/doctor"
+	"drydock/activities/execution"
 	"drydock/api"
 	"drydock/rules/doctor"
 	"drydock/rules/spec"
@@ -35,7 +36,7 @@ const (
 type doctoring struct {
 	ctx    workflow.Context
 	in     api.DoctorInput
-	names  activities.DoctorNames
+	names  doctoractivity.Names
 	report doctor.Report
 	// tried are the fixes that were tried, by finding, with what became of them.
 	tried map[string]string
@@ -50,9 +51,9 @@ func Doctor(ctx workflow.Context, input converter.RawValue) (doctor.Report, erro
 	}
 	queue := workflow.GetInfo(ctx).TaskQueueName
 	cluster := api.ClusterOf(queue)
-	d := &doctoring{ctx: ctx, in: in, tried: map[string]string{}, names: activities.DoctorNames{
+	d := &doctoring{ctx: ctx, in: in, tried: map[string]string{}, names: doctoractivity.Names{
 		Maintenances: api.InCluster(cluster, api.MaintenancePrefix) + "/", Scheduler: api.SchedulerID(cluster),
-		Listed:     activities.InventoryInput{WorkflowType: api.NodeMaintenanceType, TaskQueue: queue},
+		Listed:     execution.InventoryInput{WorkflowType: api.NodeMaintenanceType, TaskQueue: queue},
 		QueryState: api.QueryState, QuerySlot: api.QuerySlot, QueryStatus: api.QueryStatus,
 		Deliveries: []string{api.NotificationType, api.AuditRecordType},
 	}}
@@ -143,7 +144,7 @@ func (d *doctoring) look(runs []string) (doctor.Look, error) {
 	}
 	ctx := call.Within(call.Long(d.ctx, summary), lookWithin)
 	var look doctor.Look
-	err := workflow.ExecuteActivity(ctx, call.Doctors.Look, activities.LookInput{DoctorNames: d.names, Nodes: d.in.Nodes, Runs: runs}).Get(ctx, &look)
+	err := workflow.ExecuteActivity(ctx, call.Doctors.Look, doctoractivity.LookInput{Names: d.names, Nodes: d.in.Nodes, Runs: runs}).Get(ctx, &look)
 	if err != nil {
 		return look, fmt.Errorf("looking: %w", err)
 	}
@@ -159,8 +160,8 @@ func (d *doctoring) heal() (tried bool) {
 		tried = true
 		ctx := call.Within(call.Long(d.ctx, fmt.Sprintf("%s: %s", f.Fix, strings.TrimPrefix(f.Node+" ", " ")+string(f.Kind))), healWithin)
 		var did string
-		err := workflow.ExecuteActivity(ctx, call.Doctors.Heal, activities.HealInput{
-			DoctorNames: d.names, Finding: f, By: d.in.By, Comment: d.in.Comment,
+		err := workflow.ExecuteActivity(ctx, call.Doctors.Heal, doctoractivity.HealInput{
+			Names: d.names, Finding: f, By: d.in.By, Comment: d.in.Comment,
 			SignalRequest: api.SignalSlotRequest, SignalRelease: api.SignalSlotRelease, SignalChanged: api.SignalNodeChanged,
 		}).Get(ctx, &did)
 		if err != nil {

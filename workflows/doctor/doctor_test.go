@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"drydock/activities"
+	doctoractivity "drydock/activities/doctor"
 	"drydock/api"
 	"drydock/rules/doctor"
 	"drydock/rules/schedule"
@@ -29,8 +29,8 @@ func looked(findings ...doctor.Finding) workflowtest.Reply {
 func doctored(t *testing.T, in string, looks ...workflowtest.Reply) (*workflowtest.Site, doctor.Report) {
 	t.Helper()
 	s := workflowtest.NewAs(t, "anything", api.TaskQueue("prod", "drydock"))
-	workflowtest.Serve[activities.LookInput](s, "Look", doctor.Look{})
-	workflowtest.Serve[activities.HealInput](s, "Heal", "did it")
+	workflowtest.Serve[doctoractivity.LookInput](s, "Look", doctor.Look{})
+	workflowtest.Serve[doctoractivity.HealInput](s, "Heal", "did it")
 	s.Answer("Look", looks...)
 	s.Env.ExecuteWorkflow(workflow.Doctor, workflowtest.Raw(in))
 	var report doctor.Report
@@ -46,7 +46,7 @@ func TestAHealthySiteIsLookedAtOnce(t *testing.T) {
 	if report.Count() > 0 || report.Findings == nil {
 		t.Errorf("%+v", report)
 	}
-	in := workflowtest.InputOf[activities.LookInput](s, "Look", 0)
+	in := workflowtest.InputOf[doctoractivity.LookInput](s, "Look", 0)
 	if in.Maintenances != "prod/node-maintenance/" || in.Scheduler != "prod/drydock-scheduler" || in.Listed.TaskQueue != "prod/drydock" || in.Runs != nil {
 		t.Errorf("it was asked for %+v", in)
 	}
@@ -60,7 +60,7 @@ func TestOnlyWhatTwoLooksFindIsReported(t *testing.T) {
 	if len(report.Findings) != 2 || report.Findings[0].RunID != "dead" || report.Findings[1].Node != "n2" || report.Fixable() != 1 {
 		t.Errorf("%+v", report.Findings)
 	}
-	again := workflowtest.InputOf[activities.LookInput](s, "Look", 1)
+	again := workflowtest.InputOf[doctoractivity.LookInput](s, "Look", 1)
 	if !slices.Equal(again.Runs, []string{"", "dead", "passing"}) || !slices.Equal(again.Nodes, []string{"n1", "n2"}) {
 		t.Errorf("the second look was for %+v", again)
 	}
@@ -73,7 +73,7 @@ func TestWhatCanBeHealedIsHealedOneByOne(t *testing.T) {
 	if len(report.Findings) != 1 || report.Findings[0].Node != "n2" || len(report.Healed) != 2 || report.Healed[0].Tried != "did it" {
 		t.Errorf("%+v", report)
 	}
-	in := workflowtest.InputOf[activities.HealInput](s, "Heal", 1)
+	in := workflowtest.InputOf[doctoractivity.HealInput](s, "Heal", 1)
 	if in.Finding.RequestID != "dead/1" || in.By != "ann" || in.Comment != "4711" || in.SignalRelease != api.SignalSlotRelease {
 		t.Errorf("it was asked for %+v", in)
 	}
@@ -81,8 +81,8 @@ func TestWhatCanBeHealedIsHealedOneByOne(t *testing.T) {
 
 func TestWhatCannotBeHealedIsTriedOnce(t *testing.T) {
 	s := workflowtest.NewAs(t, "anything", api.DefaultTaskQueue)
-	workflowtest.Serve[activities.LookInput](s, "Look", doctor.Look{Findings: []doctor.Finding{deadMark}})
-	workflowtest.Serve[activities.HealInput](s, "Heal", "did it")
+	workflowtest.Serve[doctoractivity.LookInput](s, "Look", doctor.Look{Findings: []doctor.Finding{deadMark}})
+	workflowtest.Serve[doctoractivity.HealInput](s, "Heal", "did it")
 	s.Answer("Heal", workflowtest.Reply{Err: workflowtest.Failing(api.ErrorMissingPermission, "nodes patch is not allowed")})
 	s.Env.ExecuteWorkflow(workflow.Doctor, workflowtest.Raw(`{"fix":true,"by":"ann"}`))
 	var report doctor.Report

@@ -5,7 +5,8 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities"
+	"drydock/activities/node"
+	"drydock/activities/nodeevent"
 	"drydock/api"
 	"drydock/workflows/call"
 )
@@ -46,10 +47,10 @@ func (a *announcer) showPhase() {
 	}
 }
 
-func (a *announcer) announcement(phase api.Phase, message string) activities.AnnounceInput {
-	return activities.AnnounceInput{
+func (a *announcer) announcement(phase api.Phase, message string) node.AnnounceInput {
+	return node.AnnounceInput{
 		Node: a.spec.Node, RunID: a.runID, Mark: a.mark, Phase: string(phase),
-		Event: activities.Event{
+		Event: nodeevent.Event{
 			Reason: "Maintenance" + string(phase), Message: a.summary() + ": " + message,
 			Key: fmt.Sprintf("%d/%d", a.journal.status().Attempt, a.journal.moment()),
 		},
@@ -85,8 +86,8 @@ func (a *announcer) hideConditions() {
 	}
 }
 
-func (a *announcer) setConditions(conditions []activities.Condition) {
-	in := activities.ConditionsInput{Node: a.spec.Node, Conditions: conditions}
+func (a *announcer) setConditions(conditions []node.Condition) {
+	in := node.ConditionsInput{Node: a.spec.Node, Conditions: conditions}
 	// Before the call: what may have been shown has to be taken off.
 	a.conditionsShown = a.conditionsShown || len(conditions) > 0
 	ctx := call.Within(call.Quick(a.clock.life, "show conditions on "+a.spec.Node), call.TidyWithin)
@@ -97,7 +98,7 @@ func (a *announcer) setConditions(conditions []activities.Condition) {
 	a.conditionsShown = len(conditions) > 0
 }
 
-func (a *announcer) lifecycleConditions() []activities.Condition {
+func (a *announcer) lifecycleConditions() []node.Condition {
 	summary, phase := a.summary(), a.journal.phase()
 	draining, drained := phase == api.Draining || phase == api.WaitingForPods, a.journal.heldByRequestor()
 	switch {
@@ -106,13 +107,13 @@ func (a *announcer) lifecycleConditions() []activities.Condition {
 		if notice := noticeText(a.spec); notice != "" {
 			message = notice + ": " + summary
 		}
-		return []activities.Condition{{Type: activities.MaintenancePlanned, True: true, Reason: "Scheduled", Message: message}}
+		return []node.Condition{{Type: node.MaintenancePlanned, True: true, Reason: "Scheduled", Message: message}}
 	case draining || drained:
-		return []activities.Condition{
-			{Type: activities.MaintenancePlanned, Reason: "Started"},
-			{Type: activities.MaintenanceInProgress, True: true, Reason: string(phase), Message: summary},
-			{Type: activities.DrainInProgress, True: draining, Reason: string(phase)},
-			{Type: activities.Drained, True: drained, Reason: string(phase)},
+		return []node.Condition{
+			{Type: node.MaintenancePlanned, Reason: "Started"},
+			{Type: node.MaintenanceInProgress, True: true, Reason: string(phase), Message: summary},
+			{Type: node.DrainInProgress, True: draining, Reason: string(phase)},
+			{Type: node.Drained, True: drained, Reason: string(phase)},
 		}
 	default:
 		return nil

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"drydock/activities"
+	"drydock/activities/node"
 	"drydock/api"
 	"drydock/rules/schedule"
 	"drydock/workflows/workflowtest"
@@ -227,7 +227,7 @@ func TestSlotIsGivenBackOnceThereIsASchedulerAgain(t *testing.T) {
 func TestNodeThatIsGoneWhenItsRequestorIsDoneIsReported(t *testing.T) {
 	s := workflowtest.New(t)
 	s.DoneAt(10 * time.Minute)
-	s.Answer("ReleaseNode", workflowtest.Reply{Value: activities.Released{Gone: true}})
+	s.Answer("ReleaseNode", workflowtest.Reply{Value: node.Released{Gone: true}})
 	status := s.Run(workflowtest.Of(nil))
 	if result := s.ExpectCompleted(); result.Phase != api.NodeGone || status.Phase != api.NodeGone {
 		t.Errorf("result = %+v", result)
@@ -237,7 +237,7 @@ func TestNodeThatIsGoneWhenItsRequestorIsDoneIsReported(t *testing.T) {
 func TestNodeThatOthersStillHoldIsNoted(t *testing.T) {
 	s := workflowtest.New(t)
 	s.DoneAt(10 * time.Minute)
-	s.Answer("ReleaseNode", workflowtest.Reply{Value: activities.Released{OtherHolders: []string{"net"}}})
+	s.Answer("ReleaseNode", workflowtest.Reply{Value: node.Released{OtherHolders: []string{"net"}}})
 	status := s.Run(workflowtest.Of(nil))
 	s.ExpectCompleted()
 	if !strings.Contains(workflowtest.MessagesOf(status), "stays out of service for [net]") {

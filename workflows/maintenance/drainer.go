@@ -9,7 +9,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities"
+	"drydock/activities/drain"
 	"drydock/api"
 	"drydock/rules/record"
 	"drydock/rules/spec"
@@ -166,9 +166,9 @@ func (d *drainer) awaitStopped(drain workflow.Future) error {
 	return d.stop.interrupted()
 }
 
-func (d *drainer) input() activities.DrainInput {
+func (d *drainer) input() drain.Input {
 	status := d.journal.status()
-	in := activities.DrainInput{
+	in := drain.Input{
 		Node: d.spec.Node, UID: d.node.nodeUID(), RunID: d.runID, Drain: d.spec.Drain, Why: d.summary(),
 		Began: d.ladder.began, Force: status.Force, KillAt: d.ladder.killAt(), Skip: status.SkippedPods,
 		BlockedSignal: api.SignalDrainBlocked,
@@ -223,7 +223,7 @@ func (d *drainer) waitForPods() error {
 			ctx = call.Within(ctx, left)
 		}
 		err := d.freeze.unlessHeld(ctx, func(ctx workflow.Context) workflow.Future {
-			return workflow.ExecuteActivity(ctx, call.Drains.WaitForPods, activities.WaitInput{
+			return workflow.ExecuteActivity(ctx, call.Drains.WaitForPods, drain.WaitInput{
 				Node: d.spec.Node, UID: d.node.nodeUID(), RunID: d.runID,
 				PodSelector: wait.PodSelector, BlockedSignal: api.SignalDrainBlocked,
 			})

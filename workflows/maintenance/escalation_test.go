@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"drydock/activities"
+	"drydock/activities/drain"
 	"drydock/api"
 	"drydock/workflows/workflowtest"
 )
@@ -49,7 +49,7 @@ func TestEscalationTakesItsRungsOnOneClockFromTheCordon(t *testing.T) {
 		t.Errorf("it did %v", s.Log)
 	}
 	for i, want := range []string{"", "", "bypassBudget", "kill"} {
-		in := workflowtest.InputOf[activities.DrainInput](s, "Drain", i)
+		in := workflowtest.InputOf[drain.Input](s, "Drain", i)
 		if in.Force != want {
 			t.Errorf("drain %d had force %q, want %q", i, in.Force, want)
 		}
@@ -57,7 +57,7 @@ func TestEscalationTakesItsRungsOnOneClockFromTheCordon(t *testing.T) {
 			t.Errorf("drain %d was to kill at %v", i, in.KillAt)
 		}
 	}
-	first := workflowtest.InputOf[activities.DrainInput](s, "Drain", 0)
+	first := workflowtest.InputOf[drain.Input](s, "Drain", 0)
 	if first.KillAt.Sub(first.Began) != 30*time.Minute {
 		t.Errorf("the clock began at %s, and it kills at %s", first.Began, first.KillAt)
 	}
@@ -171,7 +171,7 @@ func TestSkippedPodIsLeftToTheNextDrain(t *testing.T) {
 	s.DoneAt(30 * time.Minute)
 	status := s.Run(workflowtest.Of(nil))
 	s.ExpectCompleted()
-	if in := workflowtest.InputOf[activities.DrainInput](s, "Drain", 1); len(in.Skip) != 1 || in.Skip[0] != "default/web-1" {
+	if in := workflowtest.InputOf[drain.Input](s, "Drain", 1); len(in.Skip) != 1 || in.Skip[0] != "default/web-1" {
 		t.Errorf("it skipped %v", in.Skip)
 	}
 	if len(status.SkippedPods) != 1 || s.Count("Drain") != 2 {

@@ -5,7 +5,7 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities"
+	checkactivity "drydock/activities/checks"
 	"drydock/api"
 	"drydock/rules/validation"
 	"drydock/workflows/call"
@@ -15,7 +15,7 @@ import (
 // nothing but somebody's word is asked for.
 type evaluation struct {
 	core
-	in     activities.ValidateInput
+	in     checkactivity.ValidateInput
 	future workflow.Future
 }
 
@@ -38,7 +38,7 @@ func (e *evaluation) failure() string {
 	if e.future == nil {
 		return ""
 	}
-	var validated activities.Validated
+	var validated checkactivity.Validated
 	if err := e.future.Get(e.clock.life, &validated); err != nil {
 		return call.Cause(err)
 	}

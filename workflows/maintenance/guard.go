@@ -8,7 +8,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities"
+	"drydock/activities/node"
+	"drydock/activities/nodeevent"
 	"drydock/api"
 	"drydock/rules/spec"
 	"drydock/workflows/call"
@@ -80,7 +81,7 @@ func (h *hold) restoreCordon(ctx workflow.Context) error {
 		return nil // the cordon was given up, or is another's
 	}
 	if h.marksRestored < maxMarksRestored {
-		held, err := h.holdNode(ctx, true, activities.Event{})
+		held, err := h.holdNode(ctx, true, nodeevent.Event{})
 		// One lift may be reported more than once: only those that were found count, and reports that came meanwhile
 		// are about the same one.
 		h.changes = slices.DeleteFunc(h.changes, func(c api.NodeChange) bool { return c.Uncordoned })
@@ -91,7 +92,7 @@ func (h *hold) restoreCordon(ctx workflow.Context) error {
 		h.journal.note(fmt.Sprintf("somebody made the node schedulable; cordoned again (%d of %d)", h.marksRestored, maxMarksRestored))
 		return nil
 	}
-	held, err := h.holdNode(ctx, false, activities.Event{Reason: "CordonContested", Warning: true, Message: fmt.Sprintf(
+	held, err := h.holdNode(ctx, false, nodeevent.Event{Reason: "CordonContested", Warning: true, Message: fmt.Sprintf(
 		"the cordon was lifted %d times during the maintenance by %s; it is not set again", h.marksRestored+1, h.spec.Requestor)})
 	if err != nil || held.Cordon {
 		return err // a late report of a lift that was answered already
@@ -106,8 +107,8 @@ func (h *hold) restoreCordon(ctx workflow.Context) error {
 func (h *hold) adopt(ctx workflow.Context) error {
 	h.journal.note("the node was deleted or replaced; its replacement is adopted when it registers")
 	ctx = call.Stoppable(ctx, "adopt the replacement of "+h.spec.Node)
-	var held activities.Held
-	event := activities.Event{Reason: "ReplacementAdopted", Message: h.summary(), Key: fmt.Sprint(h.journal.moment())}
+	var held node.Held
+	event := nodeevent.Event{Reason: "ReplacementAdopted", Message: h.summary(), Key: fmt.Sprint(h.journal.moment())}
 	if err := workflow.ExecuteActivity(ctx, call.Nodes.AdoptNode, h.input("", h.spec.Cordon, event)).Get(ctx, &held); err != nil {
 		return err
 	}

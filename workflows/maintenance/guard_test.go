@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"drydock/activities"
+	"drydock/activities/node"
 	"drydock/api"
 	"drydock/workflows/workflowtest"
 )
@@ -19,7 +19,7 @@ func changedAt(s *workflowtest.Site, d time.Duration, change api.NodeChange) *wo
 }
 
 // lifted is what HoldNode answers when the cordon had been lifted and is set again.
-var lifted = workflowtest.Reply{Value: activities.Held{UID: "uid-1", Mark: "mark-1", Again: true}}
+var lifted = workflowtest.Reply{Value: node.Held{UID: "uid-1", Mark: "mark-1", Again: true}}
 
 func TestCordonThatIsLiftedIsSetAgainThreeTimes(t *testing.T) {
 	s := workflowtest.New(t)
@@ -32,12 +32,12 @@ func TestCordonThatIsLiftedIsSetAgainThreeTimes(t *testing.T) {
 	s.ExpectCompleted()
 	var cordons []bool
 	for i := range s.Count("HoldNode") {
-		cordons = append(cordons, workflowtest.InputOf[activities.HoldInput](s, "HoldNode", i).Cordon)
+		cordons = append(cordons, workflowtest.InputOf[node.HoldInput](s, "HoldNode", i).Cordon)
 	}
 	if len(cordons) < 5 || !cordons[0] || !cordons[1] || !cordons[2] || !cordons[3] || cordons[4] {
 		t.Errorf("cordons: %v", cordons)
 	}
-	contested := workflowtest.InputOf[activities.HoldInput](s, "HoldNode", 4)
+	contested := workflowtest.InputOf[node.HoldInput](s, "HoldNode", 4)
 	if contested.Event.Reason != "CordonContested" || !contested.Event.Warning {
 		t.Errorf("the alarm is %+v", contested.Event)
 	}
@@ -57,7 +57,7 @@ func TestCordonThatIsLiftedOnceButReportedOftenCountsOnce(t *testing.T) {
 	status := s.Run(workflowtest.Of(nil))
 	s.ExpectCompleted()
 	for i := range s.Count("HoldNode") {
-		if !workflowtest.InputOf[activities.HoldInput](s, "HoldNode", i).Cordon {
+		if !workflowtest.InputOf[node.HoldInput](s, "HoldNode", i).Cordon {
 			t.Errorf("one lift ended the cordon:\n%s", workflowtest.MessagesOf(status))
 		}
 	}
@@ -87,7 +87,7 @@ func TestNodeThatIsDeletedBeforeReadyEndsTheMaintenance(t *testing.T) {
 			stage.set(s)
 			s.ExpectAt(59*time.Second, stage.phase, "")
 			changedAt(s, time.Minute, api.NodeChange{Missing: true})
-			s.Usual["ReleaseNode"] = workflowtest.Reply{Value: activities.Released{Gone: true}}
+			s.Usual["ReleaseNode"] = workflowtest.Reply{Value: node.Released{Gone: true}}
 			status := s.Run(workflowtest.Of(stage.in))
 			if result := s.ExpectCompleted(); result.Phase != api.NodeGone || !strings.Contains(status.Failure, "node n1: the node was deleted") {
 				t.Errorf("result = %+v", result)
@@ -113,12 +113,12 @@ func TestNodeThatIsReplacedWhileItsRequestorWorks(t *testing.T) {
 	t.Run("and then made schedulable", func(t *testing.T) {
 		s := workflowtest.New(t)
 		changedAt(s, 10*time.Minute, api.NodeChange{Missing: true})
-		s.Answer("HoldNode", workflowtest.Reply{}, workflowtest.Reply{Value: activities.Held{UID: "uid-2", Again: true}})
+		s.Answer("HoldNode", workflowtest.Reply{}, workflowtest.Reply{Value: node.Held{UID: "uid-2", Again: true}})
 		changedAt(s, 20*time.Minute, api.NodeChange{Uncordoned: true})
 		s.DoneAt(40 * time.Minute)
 		s.Run(workflowtest.Of(nil))
 		s.ExpectCompleted()
-		if again := workflowtest.InputOf[activities.HoldInput](s, "HoldNode", 1); again.UID != "uid-2" {
+		if again := workflowtest.InputOf[node.HoldInput](s, "HoldNode", 1); again.UID != "uid-2" {
 			t.Errorf("the replacement is held as %q", again.UID)
 		}
 	})
@@ -136,7 +136,7 @@ func TestNodeThatIsReplacedWhileItsRequestorWorks(t *testing.T) {
 	t.Run("ends the maintenance that says so", func(t *testing.T) {
 		s := workflowtest.New(t)
 		changedAt(s, 10*time.Minute, api.NodeChange{Missing: true})
-		s.Usual["ReleaseNode"] = workflowtest.Reply{Value: activities.Released{Gone: true}}
+		s.Usual["ReleaseNode"] = workflowtest.Reply{Value: node.Released{Gone: true}}
 		s.Run(workflowtest.Of(workflowtest.Input{"onNodeReplaced": "end"}))
 		if result := s.ExpectCompleted(); result.Phase != api.NodeGone {
 			t.Errorf("result = %+v", result)
@@ -155,7 +155,7 @@ func TestNodeThatIsReplacedWhileItsRequestorWorks(t *testing.T) {
 		s := workflowtest.New(t)
 		s.Answer("AdoptNode", workflowtest.Reply{After: 10 * time.Hour})
 		changedAt(s, 10*time.Minute, api.NodeChange{Missing: true})
-		s.Usual["ReleaseNode"] = workflowtest.Reply{Value: activities.Released{Gone: true}}
+		s.Usual["ReleaseNode"] = workflowtest.Reply{Value: node.Released{Gone: true}}
 		s.DoneAt(20 * time.Minute)
 		status := s.Run(workflowtest.Of(nil))
 		s.ExpectCompleted()
@@ -184,7 +184,7 @@ func TestMarkThatSomebodyRemovedIsSetAgain(t *testing.T) {
 	if s.Count("HoldNode") != 2 {
 		t.Errorf("it did %v", s.Log)
 	}
-	if again := workflowtest.InputOf[activities.HoldInput](s, "HoldNode", 1); again.UID != "uid-1" || again.Event.Reason != "MarkRestored" {
+	if again := workflowtest.InputOf[node.HoldInput](s, "HoldNode", 1); again.UID != "uid-1" || again.Event.Reason != "MarkRestored" {
 		t.Errorf("the mark is restored with %+v", again)
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities"
+	"drydock/activities/node"
+	"drydock/activities/nodeevent"
 	"drydock/api"
 	"drydock/rules/notices"
 	"drydock/rules/spec"
@@ -47,7 +48,7 @@ func (h *hold) cordon() error {
 	}
 	h.journal.enter(api.Cordoning, "")
 	h.touched, h.contested = true, false
-	held, err := h.holdNode(h.stop.steps, h.spec.Cordon, activities.Event{Reason: "MaintenanceStarted", Message: h.summary()})
+	held, err := h.holdNode(h.stop.steps, h.spec.Cordon, nodeevent.Event{Reason: "MaintenanceStarted", Message: h.summary()})
 	if err != nil {
 		return h.stop.stepFailed(err)
 	}
@@ -58,9 +59,9 @@ func (h *hold) cordon() error {
 	return nil
 }
 
-func (h *hold) holdNode(ctx workflow.Context, cordon bool, event activities.Event) (activities.Held, error) {
+func (h *hold) holdNode(ctx workflow.Context, cordon bool, event nodeevent.Event) (node.Held, error) {
 	event.Key = fmt.Sprintf("%d/%d", h.journal.status().Attempt, h.marksRestored)
-	var held activities.Held
+	var held node.Held
 	ctx = call.Quick(ctx, "mark and cordon "+h.spec.Node)
 	err := workflow.ExecuteActivity(ctx, call.Nodes.HoldNode, h.input(h.uid, cordon, event)).Get(ctx, &held)
 	if err == nil {
@@ -69,15 +70,15 @@ func (h *hold) holdNode(ctx workflow.Context, cordon bool, event activities.Even
 	return held, err
 }
 
-func (h *hold) input(uid string, cordon bool, event activities.Event) activities.HoldInput {
+func (h *hold) input(uid string, cordon bool, event nodeevent.Event) node.HoldInput {
 	status := h.journal.status()
-	return activities.HoldInput{
+	return node.HoldInput{
 		Node: h.spec.Node, UID: uid, RunID: h.runID, Requestor: h.spec.Requestor,
 		Since: status.Since, Cordon: cordon, Phase: string(status.Phase), Event: event,
 	}
 }
 
-func (h *hold) took(held activities.Held) {
+func (h *hold) took(held node.Held) {
 	h.uid, h.lastUID, h.announcer.mark = held.UID, held.UID, held.Mark
 }
 
@@ -97,7 +98,7 @@ func (h *hold) restoreMark() error {
 	return err
 }
 
-var markRestored = activities.Event{Reason: "MarkRestored", Warning: true,
+var markRestored = nodeevent.Event{Reason: "MarkRestored", Warning: true,
 	Message: "somebody removed the mark of a maintenance; it is set again"}
 
 // wantsCordon tells whether the node is to be unschedulable: as was asked, unless that was given up.
@@ -105,15 +106,15 @@ func (h *hold) wantsCordon() bool { return h.spec.Cordon && !h.contested }
 
 // release takes the mark off the node, which fences every eviction in flight, and with it what Drydock changed; the same
 // activity then sends the signal that gives the slot back.
-func (h *hold) release(event activities.Event, then *activities.Signal) (gone bool) {
+func (h *hold) release(event nodeevent.Event, then *node.Signal) (gone bool) {
 	h.touched = false
 	h.stopGuard()
 	h.journal.waiting("the node and its slot to be released")
 	event.Key = fmt.Sprint(h.journal.status().Attempt)
 	for {
 		ctx := call.Quick(h.clock.life, "release "+h.spec.Node)
-		var released activities.Released
-		err := workflow.ExecuteActivity(ctx, call.Nodes.ReleaseNode, activities.ReleaseInput{
+		var released node.Released
+		err := workflow.ExecuteActivity(ctx, call.Nodes.ReleaseNode, node.ReleaseInput{
 			Node: h.spec.Node, WorkflowID: h.workflowID, RunID: h.runID, Event: event,
 			HideConditions:   h.announcer.conditionsShown,
 			WithdrawRequests: h.spec.Drain.Via == spec.ViaEvictionRequest,

@@ -8,7 +8,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities"
+	checkactivity "drydock/activities/checks"
 	"drydock/api"
 	"drydock/checks"
 	"drydock/rules/validation"
@@ -57,7 +57,7 @@ func (h *hooks) call(ctx workflow.Context, one *hook) error {
 	}
 	calling, cancel := workflow.WithCancel(call.Within(call.Stoppable(ctx, "hook "+one.Name), one.Deadline.Std()))
 	defer cancel()
-	in := activities.HookInput{Hook: one.Name, Subject: h.subject(), Key: one.key}
+	in := checkactivity.HookInput{Hook: one.Name, Subject: h.subject(), Key: one.key}
 	future := workflow.ExecuteActivity(calling, call.Checks.CallHook, in)
 	err := workflow.Await(ctx, func() bool { return future.IsReady() || spoken() })
 	var outcome checks.Outcome
@@ -86,7 +86,7 @@ func (h *hooks) awaitWord(ctx workflow.Context, one *hook, spoken func() bool) e
 }
 
 // abandon ends what a hook may have left running.
-func (h *hooks) abandon(in activities.HookInput) {
+func (h *hooks) abandon(in checkactivity.HookInput) {
 	ctx := call.Within(call.Quick(h.clock.life, "end hook "+in.Hook), call.TidyWithin)
 	if err := workflow.ExecuteActivity(ctx, call.Checks.AbandonHook, in).Get(h.clock.life, nil); err != nil {
 		workflow.GetLogger(h.clock.life).Warn("a hook may have left a Job", "hook", in.Hook, "error", err)

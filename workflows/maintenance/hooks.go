@@ -7,7 +7,7 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities"
+	checkactivity "drydock/activities/checks"
 	"drydock/api"
 	"drydock/rules/validation"
 	"drydock/workflows/call"
@@ -153,7 +153,7 @@ func (h *hooks) cleanUp(completed bool) {
 		subject := h.subject()
 		subject.Captured = one.captured
 		ctx := call.Within(call.Long(h.clock.life, "close hook "+one.Name), max(one.Deadline.Std(), cleanupFor))
-		err := workflow.ExecuteActivity(ctx, call.Checks.CallHook, activities.HookInput{
+		err := workflow.ExecuteActivity(ctx, call.Checks.CallHook, checkactivity.HookInput{
 			Hook: one.Name, Closing: true, Subject: subject, Key: one.key + "/" + hookCleanup,
 		}).Get(h.clock.life, nil)
 		h.note(&hook{HookPlan: one.HookPlan, when: hookCleanup}, err)

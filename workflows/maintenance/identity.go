@@ -5,7 +5,7 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities"
+	"drydock/activities/settings"
 	"drydock/api"
 	"drydock/checks"
 	"drydock/rules/spec"
@@ -19,7 +19,7 @@ type identity struct {
 	runID      string
 	spec       spec.Maintenance
 	// prepared is what the worker's configuration makes of the input.
-	prepared activities.Prepared
+	prepared settings.Prepared
 }
 
 func identityOf(ctx workflow.Context) *identity {

@@ -10,7 +10,9 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/activities"
+	checkactivity "drydock/activities/checks"
+	"drydock/activities/delivery"
+	"drydock/activities/node"
 	"drydock/api"
 	"drydock/checks"
 	"drydock/notify"
@@ -150,12 +152,12 @@ func TestNoSlotIsAskedForBeforeItsTime(t *testing.T) {
 	if asked := s.RequestTimes[0].Sub(start); asked < 48*time.Hour-time.Second || asked > 48*time.Hour+time.Minute {
 		t.Errorf("it asked for a slot after %s", asked)
 	}
-	first := workflowtest.InputOf[activities.ConditionsInput](s, "ShowConditions", 0)
-	if len(first.Conditions) != 1 || first.Conditions[0].Type != activities.MaintenancePlanned || !first.Conditions[0].True {
+	first := workflowtest.InputOf[node.ConditionsInput](s, "ShowConditions", 0)
+	if len(first.Conditions) != 1 || first.Conditions[0].Type != node.MaintenancePlanned || !first.Conditions[0].True {
 		t.Errorf("conditions %+v", first)
 	}
-	drained := workflowtest.InputOf[activities.ConditionsInput](s, "ShowConditions", -1)
-	if !slices.ContainsFunc(drained.Conditions, func(c activities.Condition) bool { return c.Type == activities.Drained && c.True }) {
+	drained := workflowtest.InputOf[node.ConditionsInput](s, "ShowConditions", -1)
+	if !slices.ContainsFunc(drained.Conditions, func(c node.Condition) bool { return c.Type == node.Drained && c.True }) {
 		t.Errorf("conditions %+v", drained)
 	}
 	if scheduled := status.States[1]; scheduled.State != notices.MaintenanceScheduled || !strings.Contains(scheduled.Message, "not before") {
@@ -179,7 +181,7 @@ func closing(p *validation.HookPlan) { p.HasClosing = true }
 func called(s *workflowtest.Site) string {
 	var texts []string
 	for i := range s.Count("CallHook") {
-		in := workflowtest.InputOf[activities.HookInput](s, "CallHook", i)
+		in := workflowtest.InputOf[checkactivity.HookInput](s, "CallHook", i)
 		texts = append(texts, map[bool]string{true: "-", false: ""}[in.Closing]+in.Hook)
 	}
 	return strings.Join(texts, " ")
@@ -209,7 +211,7 @@ func TestHooksAreCalledAndClosed(t *testing.T) {
 		if got := called(s); got != "silence move check -move -silence" {
 			t.Errorf("called %s", got)
 		}
-		if last := workflowtest.InputOf[activities.HookInput](s, "CallHook", -1); last.Subject.Captured != "id-7" || last.Subject.Node != "n1" {
+		if last := workflowtest.InputOf[checkactivity.HookInput](s, "CallHook", -1); last.Subject.Captured != "id-7" || last.Subject.Node != "n1" {
 			t.Errorf("the closing was told %+v", last.Subject)
 		}
 		want := "silence beforeCordon done; move afterDrain done; check beforeRelease done; move closing done; silence closing done"
@@ -340,10 +342,10 @@ func TestAHookThatDoesNotBlock(t *testing.T) {
 
 func TestValidation(t *testing.T) {
 	asked := workflowtest.Of(workflowtest.Input{"validation": workflowtest.Input{"newBootID": true, "deadline": "20m"}})
-	bad := activities.Validated{State: validation.Failed, Results: []validation.Result{{Name: "newBootID", Message: "restart it"}}}
+	bad := checkactivity.Validated{State: validation.Failed, Results: []validation.Result{{Name: "newBootID", Message: "restart it"}}}
 	prepare := func(t *testing.T) *workflowtest.Site {
 		s := workflowtest.New(t)
-		s.Answer("HoldNode", workflowtest.Reply{Value: activities.Held{UID: "uid-1", Mark: "mark-1", BootID: "boot-1"}})
+		s.Answer("HoldNode", workflowtest.Reply{Value: node.Held{UID: "uid-1", Mark: "mark-1", BootID: "boot-1"}})
 		s.DoneAt(10 * time.Minute)
 		return s
 	}
@@ -351,7 +353,7 @@ func TestValidation(t *testing.T) {
 		s := prepare(t)
 		status := s.Run(asked)
 		s.ExpectCompleted()
-		if in := workflowtest.InputOf[activities.ValidateInput](s, "Validate", 0); in.BootIDBefore != "boot-1" || in.Subject.Node != "n1" {
+		if in := workflowtest.InputOf[checkactivity.ValidateInput](s, "Validate", 0); in.BootIDBefore != "boot-1" || in.Subject.Node != "n1" {
 			t.Errorf("%+v", in)
 		}
 		if status.Validation.State != validation.Passed || s.Count("Validate") != 1 {
@@ -373,7 +375,7 @@ func TestValidation(t *testing.T) {
 		if early.Rejected == nil || s.Count("Validate") != 2 {
 			t.Errorf("%+v %v", early, s.Log)
 		}
-		first, second := workflowtest.InputOf[activities.ValidateInput](s, "Validate", 0), workflowtest.InputOf[activities.ValidateInput](s, "Validate", 1)
+		first, second := workflowtest.InputOf[checkactivity.ValidateInput](s, "Validate", 0), workflowtest.InputOf[checkactivity.ValidateInput](s, "Validate", 1)
 		if first.Key == second.Key {
 			t.Errorf("both validations have the key %s", first.Key)
 		}
@@ -422,7 +424,7 @@ func TestValidationBySignal(t *testing.T) {
 		s.SignalAt(20*time.Minute, api.MsgValidated, workflowtest.Input{"by": "amy"})
 		s.Run(asked)
 		s.ExpectCompleted()
-		if in := workflowtest.InputOf[activities.ValidateInput](s, "Validate", 0); in.Validation.Signal {
+		if in := workflowtest.InputOf[checkactivity.ValidateInput](s, "Validate", 0); in.Validation.Signal {
 			t.Error("the activity waits for the signal too")
 		}
 	})
@@ -469,7 +471,7 @@ func TestWhatTheConfigurationLacksIsRefused(t *testing.T) {
 func told(s *workflowtest.Site) string {
 	var texts []string
 	for i := range s.Count("Deliver") {
-		for _, e := range workflowtest.InputOf[activities.DeliverInput](s, "Deliver", i).Events {
+		for _, e := range workflowtest.InputOf[delivery.DeliverInput](s, "Deliver", i).Events {
 			texts = append(texts, string(e.State))
 		}
 	}
@@ -488,7 +490,7 @@ func TestAChannelIsTold(t *testing.T) {
 		if got := told(s); got != want {
 			t.Errorf("told %s", got)
 		}
-		in := workflowtest.InputOf[activities.DeliverInput](s, "Deliver", 0)
+		in := workflowtest.InputOf[delivery.DeliverInput](s, "Deliver", 0)
 		if in.Channel != "oncall" || in.Events[0].Reason != "firmware" || in.Events[0].Node != "n1" || in.Key != "oncall/"+in.Events[0].ID+"/0" {
 			t.Errorf("%+v", in)
 		}
@@ -537,7 +539,7 @@ func TestAChannelIsTold(t *testing.T) {
 		}
 		keys := map[string]bool{}
 		for i := range 3 {
-			keys[workflowtest.InputOf[activities.DeliverInput](s, "Deliver", i).Key] = true
+			keys[workflowtest.InputOf[delivery.DeliverInput](s, "Deliver", i).Key] = true
 		}
 		if len(keys) != 3 {
 			t.Errorf("keys %v", keys)
@@ -562,7 +564,7 @@ func TestAChannelIsTold(t *testing.T) {
 		s.Answer("Deliver", workflowtest.Reply{Value: notify.Receipt{Thread: "ts-1"}})
 		s.DoneAt(10 * time.Minute)
 		s.Run(workflowtest.Of(nil))
-		if first, second := workflowtest.InputOf[activities.DeliverInput](s, "Deliver", 0), workflowtest.InputOf[activities.DeliverInput](s, "Deliver", 1); first.Thread != "" || second.Thread != "ts-1" {
+		if first, second := workflowtest.InputOf[delivery.DeliverInput](s, "Deliver", 0), workflowtest.InputOf[delivery.DeliverInput](s, "Deliver", 1); first.Thread != "" || second.Thread != "ts-1" {
 			t.Errorf("threads %q and %q", first.Thread, second.Thread)
 		}
 	})
@@ -594,7 +596,7 @@ func TestTheCollectorOfAChannel(t *testing.T) {
 		if err := s.Env.GetWorkflowError(); err != nil {
 			t.Fatal(err)
 		}
-		if s.Count("Deliver") != 1 || len(workflowtest.InputOf[activities.DeliverInput](s, "Deliver", 0).Events) != 4 {
+		if s.Count("Deliver") != 1 || len(workflowtest.InputOf[delivery.DeliverInput](s, "Deliver", 0).Events) != 4 {
 			t.Errorf("told %d times: %s", s.Count("Deliver"), told(s))
 		}
 	})
@@ -616,7 +618,7 @@ func TestTheCollectorOfAChannel(t *testing.T) {
 
 func TestAFailedValidationIsNeverTakenForAPassedOne(t *testing.T) {
 	s := workflowtest.New(t)
-	s.Answer("Validate", workflowtest.Reply{Value: activities.Validated{State: validation.Failed, Results: []validation.Result{{Name: "conditions Ready", OK: true}}}})
+	s.Answer("Validate", workflowtest.Reply{Value: checkactivity.Validated{State: validation.Failed, Results: []validation.Result{{Name: "conditions Ready", OK: true}}}})
 	s.DoneAt(10 * time.Minute)
 	s.CheckAt(20*time.Minute, func(status api.Status) {
 		if !strings.Contains(status.Failure, "not for 5m0s before the deadline") {
@@ -666,7 +668,7 @@ func TestTheLastHooksAreNotTheRequestorsAnyMore(t *testing.T) {
 		s := prepare(t)
 		failing := temporal.NewNonRetryableApplicationError("503", api.ErrorHookFailed, nil)
 		s.Answer("CallHook", workflowtest.Reply{Err: failing})
-		s.Answer("Validate", workflowtest.Reply{Value: activities.Validated{State: validation.Failed}})
+		s.Answer("Validate", workflowtest.Reply{Value: checkactivity.Validated{State: validation.Failed}})
 		s.SignalAt(20*time.Minute, api.MsgValidated, nil)
 		s.SignalAt(30*time.Minute, api.MsgRetry, nil)
 		s.Run(workflowtest.Of(workflowtest.Input{"hooks": workflowtest.Input{"beforeRelease": []string{"check"}}, "validation": workflowtest.Input{"newBootID": true}}))
@@ -683,7 +685,7 @@ func TestConditionsGoWhereTheNodeWasNeverHeld(t *testing.T) {
 	s.SignalAt(time.Hour, api.MsgCancel, nil)
 	s.Run(workflowtest.Of(workflowtest.Input{"notBefore": s.Env.Now().Add(48 * time.Hour).UTC().Format(time.RFC3339)}))
 	s.ExpectCancelled()
-	if last := workflowtest.InputOf[activities.ConditionsInput](s, "ShowConditions", -1); len(last.Conditions) != 0 || s.Count("ShowConditions") != 2 {
+	if last := workflowtest.InputOf[node.ConditionsInput](s, "ShowConditions", -1); len(last.Conditions) != 0 || s.Count("ShowConditions") != 2 {
 		t.Errorf("last %+v of %v", last, s.Log)
 	}
 }

@@ -14,7 +14,9 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities"
+	"drydock/activities/drain"
+	"drydock/activities/execution"
+	"drydock/activities/node"
 	"drydock/api"
 	"drydock/rules/schedule"
 	"drydock/workflows/maintenance"
@@ -73,16 +75,16 @@ func TestMaintenanceTellsItsActivitiesWhoAskedAndWhatFor(t *testing.T) {
 	s := workflowtest.New(t)
 	s.DoneAt(time.Hour / 2)
 	s.Run(workflowtest.Of(workflowtest.Input{"reason": "kernel", "ticket": "CHG-7", "cordon": false, "drain": workflowtest.Input{"gracePeriodSeconds": 5, "force": true}}))
-	hold := workflowtest.InputOf[activities.HoldInput](s, "HoldNode", 0)
+	hold := workflowtest.InputOf[node.HoldInput](s, "HoldNode", 0)
 	if hold.Node != workflowtest.Node || hold.Requestor != workflowtest.Requestor || hold.RunID != workflowtest.RunID || hold.Cordon || hold.UID != "" ||
 		!strings.Contains(hold.Event.Message, "kernel") || !strings.Contains(hold.Event.Message, "CHG-7") {
 		t.Errorf("HoldNode got %+v", hold)
 	}
-	drain := workflowtest.InputOf[activities.DrainInput](s, "Drain", 0)
+	drain := workflowtest.InputOf[drain.Input](s, "Drain", 0)
 	if drain.UID != "uid-1" || drain.RunID != workflowtest.RunID || !drain.Drain.Force || *drain.Drain.GracePeriodSeconds != 5 {
 		t.Errorf("Drain got %+v", drain)
 	}
-	release := workflowtest.InputOf[activities.ReleaseInput](s, "ReleaseNode", 0)
+	release := workflowtest.InputOf[node.ReleaseInput](s, "ReleaseNode", 0)
 	if release.WorkflowID != workflowtest.ID || release.RunID != workflowtest.RunID || release.Node != workflowtest.Node {
 		t.Errorf("ReleaseNode got %+v", release)
 	}
@@ -137,7 +139,7 @@ func TestMaintenanceUnderAnotherIDFindsTheCanonicalOneRunning(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return workflowtest.Reply{Value: []activities.Answered{{Answer: answer}}}
+		return workflowtest.Reply{Value: []execution.Answered{{Answer: answer}}}
 	}
 	for name, c := range map[string]struct {
 		answer              workflowtest.Reply
@@ -148,7 +150,7 @@ func TestMaintenanceUnderAnotherIDFindsTheCanonicalOneRunning(t *testing.T) {
 			answer: running(func(s *api.Status) { s.Spec.Reason = "disk" }),
 			kind:   api.ErrorConflict, failure: `"reason":"disk"`,
 		},
-		"ended meanwhile": {answer: workflowtest.Reply{Value: []activities.Answered{{Gone: true}}}, failure: "start again"},
+		"ended meanwhile": {answer: workflowtest.Reply{Value: []execution.Answered{{Gone: true}}}, failure: "start again"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := workflowtest.NewAs(t, "parent", api.DefaultTaskQueue)

@@ -6,7 +6,7 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities"
+	preflightactivity "drydock/activities/preflight"
 	"drydock/api"
 	"drydock/rules/preflight"
 	"drydock/rules/spec"
@@ -57,7 +57,7 @@ func (p *preflighter) await() (preflight.Report, error) {
 	defer func() { p.waits = false }()
 	var report preflight.Report
 	ctx := call.Long(p.stop.steps, "wait until nothing would stop a drain of "+p.spec.Node)
-	err := workflow.ExecuteActivity(ctx, call.Preflights.AwaitPreflight, activities.PreflightInput{
+	err := workflow.ExecuteActivity(ctx, call.Preflights.AwaitPreflight, preflightactivity.Input{
 		Node: p.spec.Node, Drain: p.spec.Drain, WaitsForPods: p.spec.WaitForPodCompletion != nil, BlockedSignal: api.SignalDrainBlocked,
 	}).Get(ctx, &report)
 	if err == nil && report.ProblemCount() > 0 && !report.Has(preflight.NodeMissing) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"drydock/activities"
+	"drydock/activities/node"
 	"drydock/api"
 	"drydock/workflows/workflowtest"
 )
@@ -34,12 +34,12 @@ func TestRequestorThatFailsKeepsTheNodeUntilSomebodyDecides(t *testing.T) {
 		api.RequestorFailed, api.Ready, api.Releasing, api.Completed)
 	var shown []string
 	for i := range s.Count("AnnouncePhase") {
-		shown = append(shown, workflowtest.InputOf[activities.AnnounceInput](s, "AnnouncePhase", i).Phase)
+		shown = append(shown, workflowtest.InputOf[node.AnnounceInput](s, "AnnouncePhase", i).Phase)
 	}
 	if got := strings.Join(shown, " "); got != "Ready RequestorFailed Ready" {
 		t.Errorf("the node showed %s", got)
 	}
-	if warned := workflowtest.InputOf[activities.AnnounceInput](s, "AnnouncePhase", 1); !warned.Event.Warning || !strings.Contains(warned.Event.Message, "flash failed") {
+	if warned := workflowtest.InputOf[node.AnnounceInput](s, "AnnouncePhase", 1); !warned.Event.Warning || !strings.Contains(warned.Event.Message, "flash failed") {
 		t.Errorf("the failure is announced with %+v", warned)
 	}
 }

@@ -6,7 +6,7 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities"
+	"drydock/activities/nodeevent"
 	"drydock/api"
 	"drydock/rules/notices"
 	"drydock/workflows/call"
@@ -31,7 +31,7 @@ func (m *maintenance) giveBack() error {
 	if err := m.freeze.proceed(); err != nil {
 		return err
 	}
-	m.releaseNode(activities.Event{Reason: "GivenBack", Message: reason, Warning: true})
+	m.releaseNode(nodeevent.Event{Reason: "GivenBack", Message: reason, Warning: true})
 	m.hooks.cleanUp(false)
 	m.journal.tell(notices.MaintenanceScheduled, reason)
 	m.announcer.showConditions()
@@ -101,7 +101,7 @@ func (m *maintenance) undo(end ending) ending {
 	if end.message != "" {
 		message += ": " + end.message
 	}
-	gone := m.releaseNode(activities.Event{
+	gone := m.releaseNode(nodeevent.Event{
 		Reason: "Maintenance" + string(end.phase), Message: message, Warning: end.phase == api.Failed,
 	})
 	m.slot.withdraw()
@@ -113,7 +113,7 @@ func (m *maintenance) undo(end ending) ending {
 }
 
 // releaseNode takes the mark off the node and then gives the slot back.
-func (m *maintenance) releaseNode(event activities.Event) (gone bool) {
+func (m *maintenance) releaseNode(event nodeevent.Event) (gone bool) {
 	if !m.hold.touched {
 		return false
 	}

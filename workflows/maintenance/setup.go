@@ -8,7 +8,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities"
+	"drydock/activities/execution"
 	"drydock/api"
 	"drydock/rules/spec"
 	"drydock/workflows/call"
@@ -80,10 +80,10 @@ func (m *maintenance) startCanonical(id string) (api.Result, error) {
 
 // specOf asks a running maintenance for its specification, as JSON.
 func (m *maintenance) specOf(id string) ([]byte, error) {
-	var answers []activities.Answered
+	var answers []execution.Answered
 	ctx := call.Quick(m.clock.life, "compare with the running maintenance")
-	err := workflow.ExecuteActivity(ctx, call.Executions.Query, activities.QueryInput{
-		Executions: []activities.Execution{{WorkflowID: id}}, Query: api.QueryStatus,
+	err := workflow.ExecuteActivity(ctx, call.Executions.Query, execution.QueryInput{
+		Executions: []execution.Run{{WorkflowID: id}}, Query: api.QueryStatus,
 	}).Get(m.clock.life, &answers)
 	if err != nil {
 		return nil, err

@@ -7,7 +7,7 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities"
+	"drydock/activities/node"
 	"drydock/api"
 	"drydock/rules/schedule"
 )
@@ -133,12 +133,12 @@ func (s *slot) answered(kind string, a api.SlotAnswer) {
 }
 
 // releaseSignal gives the slot back; the activity that releases the node sends it.
-func (s *slot) releaseSignal() *activities.Signal {
+func (s *slot) releaseSignal() *node.Signal {
 	payload, err := json.Marshal(api.SlotRelease{RequestID: s.request})
 	if err != nil {
 		workflow.GetLogger(s.clock.life).Error("slot not released", "error", err)
 	}
-	return &activities.Signal{WorkflowID: api.SchedulerID(s.cluster), Name: api.SignalSlotRelease, Payload: payload}
+	return &node.Signal{WorkflowID: api.SchedulerID(s.cluster), Name: api.SignalSlotRelease, Payload: payload}
 }
 
 // released notes that the slot was given back.

@@ -9,7 +9,7 @@ import (
 	failurepb "go.temporal.io/api/failure/v1"
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/activities"
+	"drydock/activities/node"
 	"drydock/api"
 	"drydock/workflows/maintenance"
 	"drydock/workflows/workflowtest"
@@ -72,7 +72,7 @@ func TestMarkThatIsRemovedUnderADrainIsSetAgainThreeTimes(t *testing.T) {
 		if s.Count("HoldNode") != 3 || s.Count("Drain") != 3 {
 			t.Errorf("it did %v", s.Log)
 		}
-		if again := workflowtest.InputOf[activities.HoldInput](s, "HoldNode", 1); again.UID != "uid-1" || !again.Event.Warning {
+		if again := workflowtest.InputOf[node.HoldInput](s, "HoldNode", 1); again.UID != "uid-1" || !again.Event.Warning {
 			t.Errorf("the mark is restored with %+v", again)
 		}
 	})
@@ -165,7 +165,7 @@ func TestNodeThatDoesNotEmptyIsGivenBackAndTriedAgain(t *testing.T) {
 			t.Errorf("request %s was sent %d times", id, s.Requested[id])
 		}
 	}
-	if again := workflowtest.InputOf[activities.HoldInput](s, "HoldNode", 1); again.UID != "" {
+	if again := workflowtest.InputOf[node.HoldInput](s, "HoldNode", 1); again.UID != "" {
 		t.Errorf("the second attempt insists on node %s", again.UID)
 	}
 	if status.Attempt != 3 {

@@ -6,7 +6,8 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities"
+	checkactivity "drydock/activities/checks"
+	"drydock/activities/node"
 	"drydock/api"
 	"drydock/rules/drainplan"
 	"drydock/rules/notices"
@@ -85,7 +86,7 @@ func (v *validator) letDaemonSetsBack() error {
 			continue
 		}
 		ctx := call.Quick(v.clock.life, "let the pods of DaemonSets come back to "+v.spec.Node)
-		in := activities.UntaintInput{Node: v.spec.Node, RunID: v.runID}
+		in := node.UntaintInput{Node: v.spec.Node, RunID: v.runID}
 		if err := workflow.ExecuteActivity(ctx, call.Nodes.Untaint, in).Get(v.clock.life, nil); err != nil {
 			workflow.GetLogger(v.clock.life).Warn("the taint was not taken off", "error", err)
 		}
@@ -100,7 +101,7 @@ func (v *validator) untilValidated(wanted validation.Validation, bootID string) 
 	wantsWord := wanted.Signal
 	wanted.Signal = false
 	v.count++
-	e := &evaluation{core: v.core, in: activities.ValidateInput{
+	e := &evaluation{core: v.core, in: checkactivity.ValidateInput{
 		Validation: wanted, BootIDBefore: bootID, Subject: v.subject(), BlockedSignal: api.SignalDrainBlocked,
 		Key: fmt.Sprintf("%s/validation/%d", v.runID, v.count),
 	}}

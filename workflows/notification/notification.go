@@ -11,7 +11,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities"
+	"drydock/activities/delivery"
+	"drydock/activities/execution"
 	"drydock/api"
 	"drydock/notify"
 	"drydock/rules/notices"
@@ -175,7 +176,7 @@ func (n *notification) stillRuns(e notices.Event) (bool, error) {
 
 func (n *notification) runs(e notices.Event) (runs bool, err error) {
 	ctx := call.Quick(n.ctx, "does the maintenance run?")
-	err = workflow.ExecuteActivity(ctx, call.Deliveries.Runs, activities.Execution{WorkflowID: e.WorkflowID, RunID: e.RunID}).Get(ctx, &runs)
+	err = workflow.ExecuteActivity(ctx, call.Deliveries.Runs, execution.Run{WorkflowID: e.WorkflowID, RunID: e.RunID}).Get(ctx, &runs)
 	return runs, err
 }
 
@@ -299,7 +300,7 @@ func (n *notification) deliver(events []notices.Event, key string) error {
 		return n.forward(ctx, e)
 	}
 	var receipt notify.Receipt
-	err := workflow.ExecuteActivity(ctx, call.Deliveries.Deliver, activities.DeliverInput{
+	err := workflow.ExecuteActivity(ctx, call.Deliveries.Deliver, delivery.DeliverInput{
 		Channel: n.Plan.Channel, Events: events, Key: n.Plan.Channel + "/" + key, Thread: n.state.Thread,
 	}).Get(ctx, &receipt)
 	if err == nil && n.state.Thread == "" && n.Plan.Thread != notices.ThreadNone {
@@ -313,7 +314,7 @@ func (n *notification) forward(ctx workflow.Context, e notices.Event) error {
 	if err != nil {
 		return err
 	}
-	return workflow.ExecuteActivity(ctx, call.Deliveries.Collect, activities.CollectInput{
+	return workflow.ExecuteActivity(ctx, call.Deliveries.Collect, delivery.CollectInput{
 		WorkflowID:   api.CollectorID(api.ClusterOf(workflow.GetInfo(n.ctx).TaskQueueName), n.Plan.Channel),
 		WorkflowType: api.NotificationType, Signal: api.SignalEvent, Event: e, Start: start,
 	}).Get(ctx, nil)

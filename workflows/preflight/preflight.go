@@ -10,7 +10,8 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities"
+	preflightactivity "drydock/activities/preflight"
+	"drydock/activities/settings"
 	"drydock/rules/preflight"
 	"drydock/rules/spec"
 	"drydock/workflows/call"
@@ -47,7 +48,7 @@ func decodePreflight(ctx workflow.Context, input []byte) (asked spec.Maintenance
 	if _, err := spec.Decode(input, nil); err != nil {
 		return asked, nil, inbox.InvalidSpec(err)
 	}
-	var prepared activities.Prepared
+	var prepared settings.Prepared
 	if err := workflow.ExecuteLocalActivity(call.Local(ctx), call.Settings.Prepare, json.RawMessage(input)).Get(ctx, &prepared); err != nil {
 		return asked, nil, fmt.Errorf("preparing: %w", err)
 	}
@@ -97,7 +98,7 @@ func Check(ctx workflow.Context, m spec.Maintenance, together []string) (preflig
 	options.WaitForCancellation = false
 	ctx = workflow.WithActivityOptions(ctx, options)
 	var report preflight.Report
-	err := workflow.ExecuteActivity(ctx, call.Preflights.CheckPreflight, activities.PreflightInput{
+	err := workflow.ExecuteActivity(ctx, call.Preflights.CheckPreflight, preflightactivity.Input{
 		Node: m.Node, Drain: m.Drain, WaitsForPods: m.WaitForPodCompletion != nil, Together: together,
 	}).Get(ctx, &report)
 	return report, err

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"drydock/activities"
+	preflightactivity "drydock/activities/preflight"
 	"drydock/api"
 	"drydock/rules/preflight"
 	workflow "drydock/workflows/preflight"
@@ -24,8 +24,8 @@ func stopped(code preflight.Code, objects ...string) preflight.Report {
 
 func preflightSite(t *testing.T) *workflowtest.Site {
 	s := workflowtest.New(t)
-	workflowtest.Serve[activities.PreflightInput](s, "CheckPreflight", preflight.Report{Node: workflowtest.Node})
-	workflowtest.Serve[activities.PreflightInput](s, "AwaitPreflight", preflight.Report{Node: workflowtest.Node})
+	workflowtest.Serve[preflightactivity.Input](s, "CheckPreflight", preflight.Report{Node: workflowtest.Node})
+	workflowtest.Serve[preflightactivity.Input](s, "AwaitPreflight", preflight.Report{Node: workflowtest.Node})
 	return s
 }
 
@@ -42,7 +42,7 @@ func TestPreflightFailGoesOnWhereNothingStopsTheDrain(t *testing.T) {
 	s := preflightSite(t).DoneAt(time.Hour / 2)
 	status := s.Run(workflowtest.Of(workflowtest.Input{"preflight": "fail", "drain": workflowtest.Input{"force": true}}))
 	s.ExpectCompleted()
-	if in := workflowtest.InputOf[activities.PreflightInput](s, "CheckPreflight", -1); in.Node != workflowtest.Node || !in.Drain.Force {
+	if in := workflowtest.InputOf[preflightactivity.Input](s, "CheckPreflight", -1); in.Node != workflowtest.Node || !in.Drain.Force {
 		t.Errorf("it was asked for %+v", in)
 	}
 	if s.Log[0] != "CheckPreflight" || s.Log[1] != api.SignalSlotRequest {
@@ -80,7 +80,7 @@ func TestPreflightWaitShowsWhatItWaitsFor(t *testing.T) {
 	s.SignalAt(time.Hour+10*time.Second, api.SignalDrainBlocked, api.DrainProgress{})
 	s.Run(workflowtest.Of(workflowtest.Input{"preflight": "wait"}))
 	s.ExpectCompleted()
-	if in := workflowtest.InputOf[activities.PreflightInput](s, "AwaitPreflight", -1); in.BlockedSignal != api.SignalDrainBlocked {
+	if in := workflowtest.InputOf[preflightactivity.Input](s, "AwaitPreflight", -1); in.BlockedSignal != api.SignalDrainBlocked {
 		t.Errorf("it was asked for %+v", in)
 	}
 }
@@ -108,7 +108,7 @@ func TestPreflightByItself(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := workflowtest.NewAs(t, "anything", api.DefaultTaskQueue)
 			s.Defaults = `{"drain":{"force":true}}`
-			workflowtest.Serve[activities.PreflightInput](s, "CheckPreflight", stopped(preflight.MissingConsent, "pod a"))
+			workflowtest.Serve[preflightactivity.Input](s, "CheckPreflight", stopped(preflight.MissingConsent, "pod a"))
 			s.Env.ExecuteWorkflow(workflow.Preflight, workflowtest.Raw(c.input))
 			if c.fails != "" {
 				s.ExpectFailure(api.ErrorInvalidSpec, c.fails)
@@ -118,7 +118,7 @@ func TestPreflightByItself(t *testing.T) {
 			if err := errors.Join(s.Env.GetWorkflowError(), s.Env.GetWorkflowResult(&report)); err != nil || report.ProblemCount() != 1 {
 				t.Errorf("%v, %+v", err, report)
 			}
-			in := workflowtest.InputOf[activities.PreflightInput](s, "CheckPreflight", -1)
+			in := workflowtest.InputOf[preflightactivity.Input](s, "CheckPreflight", -1)
 			if len(in.Together) != c.together || !in.Drain.Force {
 				t.Errorf("it was asked for %+v", in)
 			}

@@ -23,7 +23,13 @@ import (
 	"go.temporal.io/sdk/workflow"
 	"google.golang.org/protobuf/proto"
 
-	"drydock/activities"
+	"drydock/activities/cluster"
+	"drydock/activities/doctor"
+	"drydock/activities/drain"
+	"drydock/activities/execution"
+	"drydock/activities/node"
+	"drydock/activities/preflight"
+	"drydock/activities/settings"
 	"drydock/api"
 	"drydock/rules/schedule"
 	"drydock/workflows"
@@ -52,13 +58,13 @@ type fleet struct {
 	// asking are the maintenances by run.
 	asking map[string]*asking
 	// watching is the input of the watch that begins, watches counts them.
-	watching activities.WatchInput
+	watching cluster.WatchInput
 	watches  int
-	observed []activities.ObserveInput
+	observed []cluster.ObserveInput
 	// fail makes an activity or a signal fail, by its entry in the log; gone is the error of a signal to nobody.
 	fail      map[string]error
-	inventory activities.Inventory
-	answers   map[string]activities.Answered
+	inventory execution.Inventory
+	answers   map[string]execution.Answered
 	end       time.Duration
 	// sizes are the largest payloads that were seen, in bytes, by what they are.
 	sizes map[string]int
@@ -102,7 +108,7 @@ var errGone = &temporal.UnknownExternalWorkflowExecutionError{}
 func newFleet(t *testing.T, nodes int) *fleet {
 	f := &fleet{
 		t: t, start: time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC), nodes: map[string]*fleetNode{}, asking: map[string]*asking{},
-		fail: map[string]error{}, sizes: map[string]int{}, answers: map[string]activities.Answered{}, state: scheduler.State{Rebuilt: true},
+		fail: map[string]error{}, sizes: map[string]int{}, answers: map[string]execution.Answered{}, state: scheduler.State{Rebuilt: true},
 	}
 	for i := range nodes {
 		f.nodes[fmt.Sprintf("n%d", i+1)] = &fleetNode{}
@@ -124,14 +130,14 @@ func (f *fleet) begin() {
 	f.env.SetStartTime(began)
 	f.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: api.SchedulerID(""), TaskQueue: api.DefaultTaskQueue})
 	workflows.Register(f.env, workflows.Activities{
-		Nodes: &activities.Nodes{}, Drains: &activities.Drains{}, Cluster: &activities.Cluster{},
-		Executions: &activities.Executions{}, Settings: &activities.Settings{}, Preflights: &activities.Preflights{}, Doctors: &activities.Doctors{},
+		Nodes: &node.Activities{}, Drains: &drain.Activities{}, Cluster: &cluster.Activities{},
+		Executions: &execution.Activities{}, Settings: &settings.Activities{}, Preflights: &preflight.Activities{}, Doctors: &doctor.Activities{},
 	})
 	f.env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, args converter.EncodedValues) {
 		if info.ActivityType.Name == "WatchCluster" {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			f.watching = activities.WatchInput{}
+			f.watching = cluster.WatchInput{}
 			if err := args.Get(&f.watching); err != nil {
 				f.t.Errorf("input of WatchCluster: %v", err)
 			}
@@ -140,17 +146,17 @@ func (f *fleet) begin() {
 	})
 	f.env.OnActivity("ObserveNodes", mock.Anything, mock.Anything).After(latency).Return(f.observe)
 	f.env.OnActivity("WatchCluster", mock.Anything, mock.Anything).AfterFn(f.untilSomethingHappens).Return(
-		func(_ context.Context, in activities.WatchInput) (activities.WatchReport, error) {
+		func(_ context.Context, in cluster.WatchInput) (cluster.WatchReport, error) {
 			return f.see(in), f.failure("WatchCluster")
 		})
 	f.env.OnActivity("ReleaseNode", mock.Anything, mock.Anything).After(latency).Return(f.releaseNode)
 	f.env.OnActivity("AnnouncePhase", mock.Anything, mock.Anything).After(latency).Return(
-		func(_ context.Context, in activities.AnnounceInput) error {
+		func(_ context.Context, in node.AnnounceInput) error {
 			f.note("AnnouncePhase " + in.Node + " " + in.Phase)
 			return f.failure("AnnouncePhase " + in.Node)
 		})
 	f.env.OnActivity("TakeInventory", mock.Anything, mock.Anything).After(latency).Return(
-		func(context.Context, activities.InventoryInput) (activities.Inventory, error) {
+		func(context.Context, execution.InventoryInput) (execution.Inventory, error) {
 			f.note("TakeInventory")
 			return f.inventory, f.failure("TakeInventory")
 		})
@@ -380,17 +386,17 @@ func (f *fleet) kill(when time.Duration, a *asking) *fleet {
 	return f.at(when, func() { f.mu.Lock(); defer f.mu.Unlock(); a.dead = true })
 }
 
-func (f *fleet) observe(_ context.Context, in activities.ObserveInput) (activities.Observed, error) {
+func (f *fleet) observe(_ context.Context, in cluster.ObserveInput) (cluster.Observed, error) {
 	f.note("ObserveNodes")
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.observed = append(f.observed, in)
 	if err := f.fail["ObserveNodes"]; err != nil {
-		return activities.Observed{}, err
+		return cluster.Observed{}, err
 	}
 	grouper, err := schedule.NewGrouper(in.Groups)
 	if err != nil {
-		return activities.Observed{}, err
+		return cluster.Observed{}, err
 	}
 	o := schedule.Observation{At: f.env.Now(), Revision: in.Revision, Groups: map[string]schedule.GroupCount{}, Facts: map[string]schedule.NodeFacts{}}
 	asked := map[string]bool{}
@@ -423,7 +429,7 @@ func (f *fleet) observe(_ context.Context, in activities.ObserveInput) (activiti
 			o.Facts[name] = schedule.NodeFacts{Missing: true}
 		}
 	}
-	return activities.Observed{Observation: o, Digest: f.digest(in.Groups)}.Pack(in.Names), nil
+	return cluster.Observed{Observation: o, Digest: f.digest(in.Groups)}.Pack(in.Names), nil
 }
 
 // digest is what others than Drydock can change.
@@ -441,15 +447,15 @@ func (f *fleet) digest(groups []schedule.Group) string {
 }
 
 // see is what a watch notices now.
-func (f *fleet) see(in activities.WatchInput) activities.WatchReport {
+func (f *fleet) see(in cluster.WatchInput) cluster.WatchReport {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	report := activities.WatchReport{Stale: in.Digest != "" && in.Digest != f.digest(in.Groups)}
+	report := cluster.WatchReport{Stale: in.Digest != "" && in.Digest != f.digest(in.Groups)}
 	for _, h := range in.Holders {
 		n, a := f.nodes[h.Node], f.asking[h.RunID]
 		switch {
 		case a == nil || a.dead:
-			report.Ended = append(report.Ended, activities.EndedHolder{WatchedHolder: h, Status: "Terminated"})
+			report.Ended = append(report.Ended, cluster.EndedHolder{WatchedHolder: h, Status: "Terminated"})
 		case n == nil || n.missing:
 			report.Changes = append(report.Changes, api.NodeChange{RequestID: h.RequestID, Missing: true})
 		case n.uncordoned:
@@ -487,37 +493,37 @@ func (f *fleet) untilSomethingHappens() time.Duration {
 	return next
 }
 
-func (f *fleet) releaseNode(_ context.Context, in activities.ReleaseInput) (activities.Released, error) {
+func (f *fleet) releaseNode(_ context.Context, in node.ReleaseInput) (node.Released, error) {
 	f.note("ReleaseNode " + in.Node)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.fail["ReleaseNode "+in.Node]; err != nil {
-		return activities.Released{}, err
+		return node.Released{}, err
 	}
 	n := f.nodes[in.Node]
 	if n == nil || n.missing {
-		return activities.Released{Gone: true}, nil
+		return node.Released{Gone: true}, nil
 	}
 	if n.marked != in.RunID {
-		return activities.Released{Foreign: true}, nil
+		return node.Released{Foreign: true}, nil
 	}
 	n.marked = ""
-	return activities.Released{Uncordoned: true}, nil
+	return node.Released{Uncordoned: true}, nil
 }
 
-func (f *fleet) query(_ context.Context, in activities.QueryInput) ([]activities.Answered, error) {
+func (f *fleet) query(_ context.Context, in execution.QueryInput) ([]execution.Answered, error) {
 	f.note(fmt.Sprintf("Query %s of %d", in.Query, len(in.Executions)))
 	if err := f.failure("Query"); err != nil {
 		return nil, err
 	}
-	answers := make([]activities.Answered, len(in.Executions))
+	answers := make([]execution.Answered, len(in.Executions))
 	for i, e := range in.Executions {
 		answer, ok := f.answers[e.RunID+string(in.Args)]
 		if !ok {
 			answer, ok = f.answers[e.RunID]
 		}
 		if !ok {
-			answer = activities.Answered{Gone: true}
+			answer = execution.Answered{Gone: true}
 		}
 		answers[i] = answer
 	}

@@ -7,7 +7,7 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities"
+	"drydock/activities/execution"
 	"drydock/api"
 	"drydock/rules/schedule"
 	"drydock/workflows/call"
@@ -42,11 +42,11 @@ func (s *scheduler) rebuild() error {
 }
 
 // takeInventory asks all maintenances that run, and returns the first inventory, which has the marks.
-func (s *scheduler) takeInventory() (first activities.Inventory, err error) {
-	in := activities.InventoryInput{WorkflowType: api.NodeMaintenanceType, TaskQueue: workflow.GetInfo(s.ctx).TaskQueueName}
+func (s *scheduler) takeInventory() (first execution.Inventory, err error) {
+	in := execution.InventoryInput{WorkflowType: api.NodeMaintenanceType, TaskQueue: workflow.GetInfo(s.ctx).TaskQueueName}
 	ctx := call.Long(s.ctx, "find holders and running maintenances")
 	for {
-		var inventory activities.Inventory
+		var inventory execution.Inventory
 		if err := workflow.ExecuteActivity(ctx, call.Executions.TakeInventory, in).Get(ctx, &inventory); err != nil {
 			return first, fmt.Errorf("finding the holders: %w", err)
 		}
@@ -73,8 +73,8 @@ func (s *scheduler) takeOver() error {
 		if err != nil {
 			return err
 		}
-		answers, err := s.query(activities.QueryInput{
-			Executions: []activities.Execution{{WorkflowID: api.SchedulerID(s.cluster), RunID: s.PreviousRun}},
+		answers, err := s.query(execution.QueryInput{
+			Executions: []execution.Run{{WorkflowID: api.SchedulerID(s.cluster), RunID: s.PreviousRun}},
 			Query:      api.QueryState, Args: args,
 		})
 		if err != nil {
@@ -123,10 +123,10 @@ func (s *scheduler) distrust(why string) {
 
 // askRunning adds the maintenances that say of themselves that they hold or want a slot, and drops holders that do
 // not run.
-func (s *scheduler) askRunning(inventory activities.Inventory) error {
+func (s *scheduler) askRunning(inventory execution.Inventory) error {
 	asked := inventory.Running
 	for chunk := range slices.Chunk(asked, queryChunk) {
-		answers, err := s.query(activities.QueryInput{Executions: chunk, Query: api.QuerySlot})
+		answers, err := s.query(execution.QueryInput{Executions: chunk, Query: api.QuerySlot})
 		if err != nil {
 			return fmt.Errorf("asking running maintenances: %w", err)
 		}
@@ -170,7 +170,7 @@ func (s *scheduler) addRunning(w api.SlotWanted) {
 }
 
 // addMarked adds those that only their mark on a node tells of, because visibility lags.
-func (s *scheduler) addMarked(inventory activities.Inventory) {
+func (s *scheduler) addMarked(inventory execution.Inventory) {
 	for _, marked := range inventory.Marked {
 		if !slices.ContainsFunc(s.Holders, func(h api.Holder) bool { return h.Node == marked.Node && h.RunID == marked.RunID }) {
 			s.hold(holderOf(marked))
@@ -179,15 +179,15 @@ func (s *scheduler) addMarked(inventory activities.Inventory) {
 }
 
 // holderOf makes a holder of a mark. The mark does not tell the request, but the first of a run is the likely one.
-func holderOf(m activities.MarkedHolder) api.Holder {
+func holderOf(m execution.MarkedHolder) api.Holder {
 	return api.Holder{
 		Grant: schedule.Grant{RequestID: m.RunID + "/1", Node: m.Node, Requestor: m.Requestor},
 		RunID: m.RunID, GrantedAt: m.Since,
 	}
 }
 
-func (s *scheduler) query(in activities.QueryInput) ([]activities.Answered, error) {
-	var answers []activities.Answered
+func (s *scheduler) query(in execution.QueryInput) ([]execution.Answered, error) {
+	var answers []execution.Answered
 	ctx := call.Long(s.ctx, fmt.Sprintf("query %s of %d workflows", in.Query, len(in.Executions)))
 	err := workflow.ExecuteActivity(ctx, call.Executions.Query, in).Get(ctx, &answers)
 	return answers, err

@@ -7,19 +7,19 @@ import (
 	"testing"
 	"time"
 
-	"drydock/activities"
+	"drydock/activities/execution"
 	"drydock/api"
 	"drydock/rules/schedule"
 	"drydock/workflows/scheduler"
 )
 
 // answered is an answer to a query.
-func answered(t *testing.T, value any) activities.Answered {
+func answered(t *testing.T, value any) execution.Answered {
 	data, err := json.Marshal(value)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return activities.Answered{Answer: data}
+	return execution.Answered{Answer: data}
 }
 
 // running lets a maintenance be found by the inventory, with the slot it says it has.
@@ -37,15 +37,15 @@ func (f *fleet) running(node, requestor string, attempt int, granted bool) *aski
 
 func (f *fleet) saying(a *asking, wanted api.SlotWanted) {
 	f.answers[a.request.RunID] = answered(f.t, wanted)
-	f.inventory.Running = append(f.inventory.Running, activities.Execution{
+	f.inventory.Running = append(f.inventory.Running, execution.Run{
 		WorkflowID: api.MaintenanceID("", a.request.Node, a.request.Requestor), RunID: a.request.RunID,
 	})
 }
 
-func (f *fleet) mark(node, requestor string) activities.MarkedHolder {
-	return activities.MarkedHolder{
-		Execution: activities.Execution{WorkflowID: api.MaintenanceID("", node, requestor), RunID: "run-" + node + "-" + requestor},
-		Node:      node, Requestor: requestor, Since: f.start,
+func (f *fleet) mark(node, requestor string) execution.MarkedHolder {
+	return execution.MarkedHolder{
+		Run:  execution.Run{WorkflowID: api.MaintenanceID("", node, requestor), RunID: "run-" + node + "-" + requestor},
+		Node: node, Requestor: requestor, Since: f.start,
 	}
 }
 
@@ -64,11 +64,11 @@ func TestSchedulerWithoutStateFindsWhoHoldsAndWhoWaits(t *testing.T) {
 	waits := f.running("n3", "ops", 1, false)
 	marked := f.request(1000*time.Hour, "n4", "net", 0) // visibility does not know it yet
 	f.nodes["n4"].marked = marked.request.RunID
-	f.inventory.Marked = []activities.MarkedHolder{f.mark("n1", "ops"), f.mark("n4", "net")}
+	f.inventory.Marked = []execution.MarkedHolder{f.mark("n1", "ops"), f.mark("n4", "net")}
 	dead := f.request(1000*time.Hour, "n5", "net", 0)
 	dead.dead = true
 	f.nodes["n5"].marked = dead.request.RunID
-	f.inventory.Ended = []activities.MarkedHolder{f.mark("n5", "net")}
+	f.inventory.Ended = []execution.MarkedHolder{f.mark("n5", "net")}
 	f.expectAt(time.Minute, "n1/ops n2/ops n4/net", "n3/ops")
 	f.at(2*time.Minute, func() { f.release(marked) })
 	f.expectAt(3*time.Minute, "n1/ops n2/ops n3/ops", "")
@@ -177,7 +177,7 @@ func TestSchedulerSaysSoWhenTheStateBeforeItIsLost(t *testing.T) {
 func TestSchedulerThatCannotAnswerStopsAllGrants(t *testing.T) {
 	f := newFleet(t, 2)
 	f.state = scheduler.State{PreviousRun: "before"}
-	f.answers["before"] = activities.Answered{Unanswered: "its workflow task fails"}
+	f.answers["before"] = execution.Answered{Unanswered: "its workflow task fails"}
 	a := f.request(time.Minute, "n1", "ops", 0)
 	f.at(2*time.Minute, func() {
 		state := f.stateNow()
@@ -194,8 +194,8 @@ func TestMaintenanceThatCannotAnswerHoldsUpNobodyElse(t *testing.T) {
 	f := newFleet(t, 3)
 	f.state = scheduler.State{}
 	wedged := f.running("n1", "ops", 1, true)
-	f.answers[wedged.request.RunID] = activities.Answered{Unanswered: "its workflow task fails"}
-	f.inventory.Marked = []activities.MarkedHolder{f.mark("n1", "ops")}
+	f.answers[wedged.request.RunID] = execution.Answered{Unanswered: "its workflow task fails"}
+	f.inventory.Marked = []execution.MarkedHolder{f.mark("n1", "ops")}
 	f.running("n2", "ops", 1, true)
 	f.expectAt(time.Minute, "n2/ops n1/ops", "")
 	f.run(time.Hour)
@@ -223,8 +223,8 @@ func TestMaintenanceNeverWaitsForItsOwnSlot(t *testing.T) {
 			f.saying(a, api.SlotWanted{SlotRequest: a.request, Wants: true})
 		},
 		"visibility does not know it, and its mark names no request": func(f *fleet, a *asking) {
-			f.answers = map[string]activities.Answered{}
-			f.inventory.Marked = []activities.MarkedHolder{f.mark("n1", "ops")}
+			f.answers = map[string]execution.Answered{}
+			f.inventory.Marked = []execution.MarkedHolder{f.mark("n1", "ops")}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

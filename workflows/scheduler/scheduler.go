@@ -10,7 +10,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities"
+	"drydock/activities/cluster"
 	"drydock/api"
 	"drydock/rules/schedule"
 )
@@ -34,7 +34,7 @@ type State struct {
 	Told      map[string]Told        `json:"told,omitempty"`
 	Seen      map[string]bool        `json:"seen,omitempty"`
 	Released  api.List[ReleasedNode] `json:"released,omitempty"`
-	Observed  *activities.Observed   `json:"observed,omitempty"`
+	Observed  *cluster.Observed      `json:"observed,omitempty"`
 	Decisions []api.RecordedDecision `json:"decisions,omitempty"`
 	// OnOrphan is ReleaseOrphans (the default) or ReportOrphans.
 	OnOrphan string `json:"onOrphan,omitempty"`

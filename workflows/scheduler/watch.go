@@ -9,7 +9,9 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities"
+	"drydock/activities/cluster"
+	nodeactivity "drydock/activities/node"
+	"drydock/activities/nodeevent"
 	"drydock/api"
 	"drydock/rules/schedule"
 	"drydock/workflows/call"
@@ -33,7 +35,7 @@ func (s *scheduler) observe() {
 	if s.observing || !slices.ContainsFunc(s.Pending, func(p api.PendingRequest) bool { return p.Code == schedule.Unobserved }) {
 		return
 	}
-	in := activities.ObserveInput{Groups: s.Limits.Groups, Revision: s.Revision}
+	in := cluster.ObserveInput{Groups: s.Limits.Groups, Revision: s.Revision}
 	for _, h := range s.Holders {
 		in.Names = append(in.Names, h.Node)
 		in.Ours = append(in.Ours, h.Node)
@@ -52,7 +54,7 @@ func (s *scheduler) observe() {
 	s.whenReady(future, func() {
 		s.observing = false
 		s.inFlight--
-		var observed activities.Observed
+		var observed cluster.Observed
 		err := future.Get(ctx, &observed)
 		if err == nil {
 			observed, err = observed.Unpack(in.Names)
@@ -79,7 +81,7 @@ func (s *scheduler) retryLater() {
 
 // clusterWatch is a running WatchCluster.
 type clusterWatch struct {
-	in      activities.WatchInput
+	in      cluster.WatchInput
 	began   time.Time
 	cancel  workflow.CancelFunc
 	stopped bool
@@ -113,8 +115,8 @@ func (s *scheduler) keepWatch() {
 	s.startWatch(want)
 }
 
-func (s *scheduler) wanted() activities.WatchInput {
-	want := activities.WatchInput{Groups: s.Limits.Groups}
+func (s *scheduler) wanted() cluster.WatchInput {
+	want := cluster.WatchInput{Groups: s.Limits.Groups}
 	if len(s.Pending) > 0 && s.Observed != nil && s.Observed.Observation.Revision == s.Revision {
 		want.Digest = s.Observed.Digest
 	}
@@ -127,7 +129,7 @@ func (s *scheduler) wanted() activities.WatchInput {
 		} else if known {
 			want.Told = append(want.Told, h.RequestID)
 		}
-		want.Holders = append(want.Holders, activities.WatchedHolder{
+		want.Holders = append(want.Holders, cluster.WatchedHolder{
 			RequestID: h.RequestID, Node: h.Node, RunID: h.RunID,
 			WorkflowID: api.MaintenanceID(s.cluster, h.Node, h.Requestor),
 		})
@@ -147,7 +149,7 @@ func (s *scheduler) doubtUnwatched() {
 func (s *scheduler) doubt() { s.Observed.Observation.Revision = -1 }
 
 // covers tells whether a running watch sees all that is wanted. One that sees more is good enough.
-func covers(have, want activities.WatchInput) bool {
+func covers(have, want cluster.WatchInput) bool {
 	if want.Digest != "" && have.Digest != want.Digest {
 		return false
 	}
@@ -163,7 +165,7 @@ func covers(have, want activities.WatchInput) bool {
 	return true
 }
 
-func (s *scheduler) startWatch(in activities.WatchInput) {
+func (s *scheduler) startWatch(in cluster.WatchInput) {
 	ctx, cancel := workflow.WithCancel(s.ctx)
 	ctx = call.Long(ctx, fmt.Sprintf("watch the cluster and %d holders", len(in.Holders)))
 	w := &clusterWatch{in: in, began: workflow.Now(s.ctx), cancel: cancel}
@@ -173,7 +175,7 @@ func (s *scheduler) startWatch(in activities.WatchInput) {
 		if w.stopped {
 			return
 		}
-		var report activities.WatchReport
+		var report cluster.WatchReport
 		if err := future.Get(ctx, &report); err != nil {
 			s.stopWatch()
 			s.decided("", "the cluster could not be watched", err.Error())
@@ -242,7 +244,7 @@ func (s *scheduler) rewatchIn(d time.Duration) {
 }
 
 // noticed acts upon what the watch reports.
-func (s *scheduler) noticed(report activities.WatchReport) {
+func (s *scheduler) noticed(report cluster.WatchReport) {
 	if report.Stale && s.Observed != nil {
 		s.doubt()
 	}
@@ -304,17 +306,17 @@ func harmless(err error) bool {
 }
 
 func (s *scheduler) releaseOrphan(node, workflowID, runID, requestor, why string) workflow.Future {
-	event := activities.Event{
+	event := nodeevent.Event{
 		Warning: true, Reason: "MaintenanceReclaimed", Key: runID,
 		Message: fmt.Sprintf("the maintenance by %s does not run any more (%s)", requestor, why),
 	}
 	if s.OnOrphan == ReportOrphans {
 		event.Reason = "MaintenanceOrphaned"
-		return workflow.ExecuteActivity(call.Within(call.Quick(s.ctx, "report "+node+" as orphaned"), sayAfter), call.Nodes.AnnouncePhase, activities.AnnounceInput{
+		return workflow.ExecuteActivity(call.Within(call.Quick(s.ctx, "report "+node+" as orphaned"), sayAfter), call.Nodes.AnnouncePhase, nodeactivity.AnnounceInput{
 			Node: node, WorkflowID: workflowID, RunID: runID, Phase: "Orphaned", Event: event,
 		})
 	}
-	return workflow.ExecuteActivity(call.Within(call.Quick(s.ctx, "release "+node), sayAfter), call.Nodes.ReleaseNode, activities.ReleaseInput{
+	return workflow.ExecuteActivity(call.Within(call.Quick(s.ctx, "release "+node), sayAfter), call.Nodes.ReleaseNode, nodeactivity.ReleaseInput{
 		Node: node, WorkflowID: workflowID, RunID: runID, Event: event, WithdrawRequests: true,
 	})
 }

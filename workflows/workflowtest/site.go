@@ -22,7 +22,15 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 
-	"drydock/activities"
+	checkactivity "drydock/activities/checks"
+	"drydock/activities/cluster"
+	"drydock/activities/delivery"
+	"drydock/activities/doctor"
+	"drydock/activities/drain"
+	"drydock/activities/execution"
+	"drydock/activities/node"
+	preflightactivity "drydock/activities/preflight"
+	"drydock/activities/settings"
 	"drydock/api"
 	"drydock/checks"
 	"drydock/notify"
@@ -93,7 +101,7 @@ type Site struct {
 	Defaults            string
 	Attributes          bool
 	// Prepared is what the worker's configuration adds.
-	Prepared activities.Prepared
+	Prepared settings.Prepared
 }
 
 // newSite prepares a maintenance of n1 by ops under its canonical ID.
@@ -111,9 +119,9 @@ func NewAs(t *testing.T, id, taskQueue string) *Site {
 	s.Env.SetWorkflowRunTimeout(10 * 24 * time.Hour)
 	s.Env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: id, TaskQueue: taskQueue})
 	workflows.Register(s.Env, workflows.Activities{
-		Nodes: &activities.Nodes{}, Drains: &activities.Drains{}, Cluster: &activities.Cluster{},
-		Executions: &activities.Executions{}, Settings: &activities.Settings{}, Preflights: &activities.Preflights{}, Doctors: &activities.Doctors{},
-		Checks: &activities.Checks{}, Notices: &activities.Notices{},
+		Nodes: &node.Activities{}, Drains: &drain.Activities{}, Cluster: &cluster.Activities{},
+		Executions: &execution.Activities{}, Settings: &settings.Activities{}, Preflights: &preflightactivity.Activities{}, Doctors: &doctor.Activities{},
+		Checks: &checkactivity.Activities{}, Deliveries: &delivery.Activities{},
 	})
 	s.Env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, args converter.EncodedValues) {
 		var in json.RawMessage
@@ -125,27 +133,27 @@ func NewAs(t *testing.T, id, taskQueue string) *Site {
 		defer s.mu.Unlock()
 		s.inputs[info.ActivityType.Name] = append(s.inputs[info.ActivityType.Name], in)
 	})
-	s.Env.OnActivity("Prepare", mock.Anything, mock.Anything).Return(func(context.Context, json.RawMessage) (activities.Prepared, error) {
+	s.Env.OnActivity("Prepare", mock.Anything, mock.Anything).Return(func(context.Context, json.RawMessage) (settings.Prepared, error) {
 		prepared := s.Prepared
 		prepared.Defaults, prepared.SearchAttributes = json.RawMessage(s.Defaults), s.Attributes
 		return prepared, nil
 	})
-	Serve[activities.HoldInput](s, "HoldNode", activities.Held{UID: "uid-1", Mark: "mark-1"})
-	Serve[activities.HoldInput](s, "AdoptNode", activities.Held{UID: "uid-2", Mark: "mark-2"})
+	Serve[node.HoldInput](s, "HoldNode", node.Held{UID: "uid-1", Mark: "mark-1"})
+	Serve[node.HoldInput](s, "AdoptNode", node.Held{UID: "uid-2", Mark: "mark-2"})
 	s.serveRelease()
-	Serve[activities.DrainInput](s, "Drain", api.DrainProgress{Evicted: 3, Skipped: 1})
-	Serve[activities.QueryInput](s, "Query", []activities.Answered{})
-	serveNothing[activities.WaitInput](s, "WaitForPods")
-	serveNothing[activities.AnnounceInput](s, "AnnouncePhase")
-	serveNothing[activities.UntaintInput](s, "Untaint")
-	serveNothing[activities.ConditionsInput](s, "ShowConditions")
-	Serve[activities.HookInput](s, "CallHook", checks.Outcome{})
-	serveNothing[activities.HookInput](s, "AbandonHook")
-	Serve[activities.ValidateInput](s, "Validate", activities.Validated{State: validation.Passed})
-	serveNothing[activities.ValidateInput](s, "AbandonChecks")
-	Serve[activities.DeliverInput](s, "Deliver", notify.Receipt{})
-	Serve[activities.Execution](s, "Runs", true)
-	serveNothing[activities.CollectInput](s, "Collect")
+	Serve[drain.Input](s, "Drain", api.DrainProgress{Evicted: 3, Skipped: 1})
+	Serve[execution.QueryInput](s, "Query", []execution.Answered{})
+	serveNothing[drain.WaitInput](s, "WaitForPods")
+	serveNothing[node.AnnounceInput](s, "AnnouncePhase")
+	serveNothing[node.UntaintInput](s, "Untaint")
+	serveNothing[node.ConditionsInput](s, "ShowConditions")
+	Serve[checkactivity.HookInput](s, "CallHook", checks.Outcome{})
+	serveNothing[checkactivity.HookInput](s, "AbandonHook")
+	Serve[checkactivity.ValidateInput](s, "Validate", checkactivity.Validated{State: validation.Passed})
+	serveNothing[checkactivity.ValidateInput](s, "AbandonChecks")
+	Serve[delivery.DeliverInput](s, "Deliver", notify.Receipt{})
+	Serve[execution.Run](s, "Runs", true)
+	serveNothing[delivery.CollectInput](s, "Collect")
 	serveNothing[record.Record](s, "KeepRecord")
 	s.Env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, mock.Anything, mock.Anything).Return(
 		func(_, id, run, name string, arg any) error { return s.toScheduler(id, run, name, arg) })
@@ -169,9 +177,9 @@ func (s *Site) serveRelease() {
 	var now Reply
 	s.Env.OnActivity("ReleaseNode", mock.Anything, mock.Anything).
 		AfterFn(func() time.Duration { now = s.next("ReleaseNode"); return now.After }).
-		Return(func(_ context.Context, in activities.ReleaseInput) (activities.Released, error) {
+		Return(func(_ context.Context, in node.ReleaseInput) (node.Released, error) {
 			if now.Err != nil {
-				return activities.Released{}, now.Err
+				return node.Released{}, now.Err
 			}
 			if in.Then != nil {
 				var slot api.SlotRelease
@@ -179,13 +187,13 @@ func (s *Site) serveRelease() {
 					s.t.Errorf("payload of %s: %v", in.Then.Name, err)
 				}
 				if err := s.toScheduler(in.Then.WorkflowID, "", in.Then.Name, slot); err != nil {
-					return activities.Released{}, err
+					return node.Released{}, err
 				}
 			}
 			if now.Value != nil {
-				return now.Value.(activities.Released), nil
+				return now.Value.(node.Released), nil
 			}
-			return activities.Released{Uncordoned: true}, nil
+			return node.Released{Uncordoned: true}, nil
 		})
 }
 

@@ -1,0 +1,75 @@
+// Package activitytest runs activities in tests, and makes the objects that they act upon.
+package activitytest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	sdklog "go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/mocks"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+)
+
+// Statuses is a Temporal server in which workflows have a status; others do not exist.
+func Statuses(status map[string]enums.WorkflowExecutionStatus) *mocks.Client {
+	temporal := &mocks.Client{}
+	temporal.On("DescribeWorkflowExecution", mock.Anything, mock.Anything, mock.Anything).Return(
+		func(_ context.Context, id, run string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+			s, ok := status[id+"/"+run]
+			if !ok {
+				return nil, serviceerror.NewNotFound("no such workflow")
+			}
+			return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: s}}, nil
+		})
+	return temporal
+}
+
+func Call[In, Out any](t *testing.T, do func(context.Context, In) (Out, error), in In) (Out, error) {
+	t.Helper()
+	env := Environment()
+	env.RegisterActivity(do)
+	value, err := env.ExecuteActivity(do, in)
+	var out Out
+	if err == nil {
+		err = value.Get(&out)
+	}
+	return out, err
+}
+
+func ErrorType(err error) string {
+	var cause *temporal.ApplicationError
+	if errors.As(err, &cause) && cause.NonRetryable() {
+		return cause.Type()
+	}
+	return ""
+}
+
+const (
+	WorkflowID = "default-test-workflow-id"
+	RunID      = "default-test-run-id"
+)
+
+func Environment() *testsuite.TestActivityEnvironment {
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	env := suite.NewTestActivityEnvironment()
+	env.SetTestTimeout(time.Hour)
+	return env
+}
+
+// within runs code as an activity.
+func Execute(t *testing.T, env *testsuite.TestActivityEnvironment, do func(ctx context.Context) error) error {
+	t.Helper()
+	env.RegisterActivity(do)
+	_, err := env.ExecuteActivity(do)
+	return err
+}

@@ -1,0 +1,324 @@
+// Package cluster observes all nodes, and the workflows that hold some of them, for the scheduler.
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock/activities/execution"
+	"drydock/activities/failure"
+	"drydock/activities/heartbeat"
+	"drydock/api"
+	"drydock/k8s"
+	"drydock/rules/schedule"
+)
+
+const (
+	// settle lets a burst of node changes end before they are reported.
+	settle = 200 * time.Millisecond
+	// describeEvery is how often the holders' workflows are looked at, and describeFirst when for the first time: a
+	// rollout has a new watch begun every few seconds.
+	describeEvery = 10 * time.Second
+	describeFirst = 3 * time.Second
+	// markWithin is how long after a grant a mark may be missing on the node before its maintenance is asked: it knows
+	// whether it has set it.
+	markWithin = 30 * time.Second
+	// maxSuggested bounds the missing nodes that are compared with all others for a typo.
+	maxSuggested = 20
+)
+
+// Cluster observes all nodes, and the workflows that hold some of them, for the scheduler.
+type Activities struct {
+	Nodes    *k8s.Nodes
+	Temporal client.Client
+}
+
+// ObserveInput asks for counts of all nodes and for facts on some.
+type ObserveInput struct {
+	Groups   []schedule.Group `json:"groups,omitempty"`
+	Revision int              `json:"revision"`
+	// Names are the nodes to tell facts of.
+	Names api.List[string] `json:"names"`
+	// Ours are nodes that hold a slot or gave it back lately. What Drydock's own mark explains is left out of their
+	// unavailability: the scheduler counts its grants itself, and a watch may lag behind a release.
+	Ours api.List[string] `json:"ours,omitempty"`
+}
+
+// Observed is an observation, and a digest of what others than Drydock can change, by which WatchCluster notices that
+// it is out of date.
+type Observed struct {
+	Observation schedule.Observation `json:"observation"`
+	Digest      string               `json:"digest"`
+	// Columns are the facts where they are many (see Pack).
+	Columns *FactColumns `json:"columns,omitempty"`
+}
+
+// ObserveNodes tells the state of the cluster now. It costs no request while the shared watch of nodes runs.
+func (c *Activities) ObserveNodes(ctx context.Context, in ObserveInput) (Observed, error) {
+	grouper, err := schedule.NewGrouper(in.Groups)
+	if err != nil {
+		return Observed{}, err
+	}
+	view, err := c.Nodes.View(ctx)
+	if err != nil {
+		return Observed{}, failure.Translate(err)
+	}
+	defer view.Close()
+	nodes := view.List()
+	ours := map[string]bool{}
+	for _, name := range in.Ours {
+		ours[name] = true
+	}
+	unavailable := func(n *corev1.Node) bool { return k8s.IsUnavailable(n) && !(ours[n.Name] && isMarked(n)) }
+	counts := count(nodes, grouper, unavailable)
+	o := schedule.Observation{
+		At: time.Now(), Revision: in.Revision, Nodes: counts[""].Nodes, Unavailable: counts[""].Unavailable,
+		Groups: counts, Facts: make(map[string]schedule.NodeFacts, len(in.Names)),
+	}
+	delete(o.Groups, "")
+	var names []string
+	missing := 0
+	for _, name := range in.Names {
+		node, ok := view.Get(name)
+		if ok {
+			o.Facts[name] = schedule.NodeFacts{Unavailable: unavailable(node), Groups: grouper.Keys(node.Labels)}
+			continue
+		}
+		facts := schedule.NodeFacts{Missing: true}
+		if missing++; missing <= maxSuggested {
+			if names == nil {
+				names = k8s.NodeNames(nodes)
+			}
+			facts.Suggestion = strings.Join(k8s.Similar(name, names), ", ")
+		}
+		o.Facts[name] = facts
+	}
+	return Observed{Observation: o, Digest: digest(nodes, grouper)}.Pack(in.Names), nil
+}
+
+// WatchInput tells WatchCluster what is known, so that it returns when that is no longer true.
+type WatchInput struct {
+	Groups []schedule.Group `json:"groups,omitempty"`
+	// Digest is the last observation's; empty where nothing waits, so that only the holders matter.
+	Digest  string                  `json:"digest,omitempty"`
+	Holders api.List[WatchedHolder] `json:"holders,omitempty"`
+	// Marked are the requests that had their mark on their node when an earlier watch looked, Told those whose missing
+	// mark or node was reported.
+	Marked api.List[string] `json:"marked,omitempty"`
+	Told   api.List[string] `json:"told,omitempty"`
+}
+
+// WatchedHolder is a maintenance that holds a slot.
+type WatchedHolder struct {
+	RequestID  string `json:"requestId"`
+	Node       string `json:"node"`
+	WorkflowID string `json:"workflowId"`
+	RunID      string `json:"runId"`
+}
+
+// WatchReport is what WatchCluster noticed.
+type WatchReport struct {
+	// Stale: the last observation no longer holds.
+	Stale bool `json:"stale,omitempty"`
+	// Ended are holders whose workflow no longer runs, so that nobody will release their slot.
+	Ended api.List[EndedHolder] `json:"ended,omitempty"`
+	// Changes are what happened to nodes that are held.
+	Changes api.List[api.NodeChange] `json:"changes,omitempty"`
+	// Marked and Told are to be given to the next watch.
+	Marked api.List[string] `json:"marked,omitempty"`
+	Told   api.List[string] `json:"told,omitempty"`
+}
+
+// EndedHolder is a holder that does not run any more.
+type EndedHolder struct {
+	WatchedHolder
+	Status string `json:"status"`
+}
+
+// WatchCluster returns when something happened that the scheduler should know of: nodes became available or
+// unavailable by others than Drydock, a held node was deleted, unmarked or made schedulable, or a holder's workflow
+// ended without giving its slot back.
+func (c *Activities) WatchCluster(ctx context.Context, in WatchInput) (WatchReport, error) {
+	grouper, err := schedule.NewGrouper(in.Groups)
+	if err != nil {
+		return WatchReport{}, err
+	}
+	view, err := c.Nodes.View(ctx)
+	if err != nil {
+		return WatchReport{}, failure.Translate(err)
+	}
+	defer view.Close()
+	began := time.Now()
+	marked := rememberMarked(ctx, in)
+	describe := time.NewTimer(describeFirst)
+	defer describe.Stop()
+	beat := time.NewTicker(heartbeat.Every)
+	defer beat.Stop()
+	for {
+		if err := view.Err(); err != nil {
+			return WatchReport{}, failure.Translate(err)
+		}
+		activity.RecordHeartbeat(ctx, marked)
+		report := WatchReport{Changes: marked.changes(view, in.Holders, time.Since(began) > markWithin, func(node string) bool {
+			// The watch of one worker may lag behind that of another, which has seen the node register.
+			activity.RecordHeartbeat(ctx, marked)
+			ask, cancel := context.WithTimeout(ctx, heartbeat.Every)
+			defer cancel()
+			there, err := c.Nodes.Exists(ask, node)
+			return err == nil && !there
+		})}
+		report.Marked, report.Told = marked.lists()
+		report.Stale = in.Digest != "" && in.Digest != digest(view.List(), grouper)
+		if report.Stale || len(report.Changes) > 0 {
+			return report, nil
+		}
+		select {
+		case <-view.Changed:
+			if err := pause(ctx, settle); err != nil {
+				return WatchReport{}, err
+			}
+		case <-describe.C:
+			ended, err := c.ended(ctx, in.Holders)
+			if err != nil || len(ended) > 0 {
+				report.Ended = ended
+				return report, err
+			}
+			describe.Reset(describeEvery)
+		case <-beat.C:
+		case <-ctx.Done():
+			return WatchReport{}, ctx.Err()
+		case <-activity.GetWorkerStopChannel(ctx):
+			return WatchReport{}, failure.WorkerStopping()
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// markedNodes remembers, across attempts of the activity and from one watch to the next, what was seen of each
+// request's mark on its node: true once the mark was there, false once its absence was reported, which is done once.
+type markedNodes map[string]bool
+
+func rememberMarked(ctx context.Context, in WatchInput) markedNodes {
+	marked := markedNodes{}
+	if activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &marked) == nil {
+		return marked
+	}
+	marked = markedNodes{}
+	for _, request := range in.Told {
+		marked[request] = false
+	}
+	for _, request := range in.Marked {
+		marked[request] = true
+	}
+	return marked
+}
+
+// lists are the requests whose mark was seen, and those whose missing mark was reported.
+func (m markedNodes) lists() (seen, told []string) {
+	for _, request := range slices.Sorted(maps.Keys(m)) {
+		if m[request] {
+			seen = append(seen, request)
+		} else {
+			told = append(told, request)
+		}
+	}
+	return seen, told
+}
+
+// changes are what the holders are to be told. A mark that was never seen may not be set yet: it counts as missing only
+// where it is overdue. gone makes sure that a node is.
+func (m markedNodes) changes(view *k8s.View, holders []WatchedHolder, overdue bool, gone func(node string) bool) []api.NodeChange {
+	var changes []api.NodeChange
+	for _, h := range holders {
+		seen, known := m[h.RequestID]
+		told := known && !seen
+		node, ok := view.Get(h.Node)
+		if !ok {
+			// Once is enough: its maintenance now waits for the node, or marks it, by itself, which may take long.
+			if !told && gone(h.Node) {
+				changes = append(changes, api.NodeChange{RequestID: h.RequestID, Missing: true})
+				m[h.RequestID] = false
+			}
+			continue
+		}
+		mark, err := k8s.MarkOf(node)
+		held := err == nil && mark.HeldBy(h.WorkflowID, h.RunID)
+		if held {
+			m[h.RequestID] = true
+		}
+		switch {
+		case held && mark.WantsCordon() && !node.Spec.Unschedulable:
+			changes = append(changes, api.NodeChange{RequestID: h.RequestID, Uncordoned: true})
+		case held || told:
+		case seen || overdue:
+			changes = append(changes, api.NodeChange{RequestID: h.RequestID, Unmarked: true})
+			m[h.RequestID] = false
+		}
+	}
+	return changes
+}
+
+// count counts all nodes under the key "", and those of each group under the group's.
+func count(nodes []*corev1.Node, grouper schedule.Grouper, unavailable func(*corev1.Node) bool) map[string]schedule.GroupCount {
+	counts := map[string]schedule.GroupCount{"": {}}
+	for _, node := range nodes {
+		down := 0
+		if unavailable(node) {
+			down = 1
+		}
+		for _, key := range append(grouper.Keys(node.Labels), "") {
+			c := counts[key]
+			counts[key] = schedule.GroupCount{Nodes: c.Nodes + 1, Unavailable: c.Unavailable + down}
+		}
+	}
+	return counts
+}
+
+// digest changes when somebody else than Drydock makes a node available or unavailable, adds or removes one: that
+// Drydock cordons and uncordons its own is no news to the scheduler.
+func digest(nodes []*corev1.Node, grouper schedule.Grouper) string {
+	counts := count(nodes, grouper, func(n *corev1.Node) bool { return k8s.IsUnavailable(n) && !isMarked(n) })
+	h := fnv.New64a()
+	for _, key := range slices.Sorted(maps.Keys(counts)) {
+		fmt.Fprintf(h, "%s=%d/%d;", key, counts[key].Unavailable, counts[key].Nodes)
+	}
+	return fmt.Sprintf("%016x", h.Sum64())
+}
+
+func isMarked(node *corev1.Node) bool {
+	_, marked := node.Annotations[api.HoldersAnnotation]
+	return marked
+}
+
+// ended finds the holders that do not run any more.
+func (c *Activities) ended(ctx context.Context, holders []WatchedHolder) ([]EndedHolder, error) {
+	var ended []EndedHolder
+	for _, h := range holders {
+		status, err := execution.StatusOf(ctx, c.Temporal, execution.Run{WorkflowID: h.WorkflowID, RunID: h.RunID})
+		if err != nil {
+			return nil, err
+		}
+		if status != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+			ended = append(ended, EndedHolder{WatchedHolder: h, Status: status.String()})
+		}
+	}
+	return ended, nil
+}

@@ -1,0 +1,96 @@
+// Package delivery delivers what channels are told, and keeps audit records.
+package delivery
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"drydock/activities/execution"
+	"drydock/activities/heartbeat"
+	"drydock/api"
+	"drydock/audit"
+	"drydock/notify"
+	"drydock/rules/notices"
+	"drydock/rules/record"
+)
+
+// Notices delivers what channels are told, and keeps audit records.
+type Activities struct {
+	Temporal client.Client
+	Senders  *notify.Senders
+	Sinks    *audit.Sinks
+	Metrics  *Metrics
+}
+
+// DeliverInput is a message for one channel.
+type DeliverInput struct {
+	Channel string          `json:"channel"`
+	Events  []notices.Event `json:"events"`
+	// Key is the same whenever the message is sent again.
+	Key string `json:"key"`
+	// Thread is what an earlier message of the same thread returned.
+	Thread string `json:"thread,omitempty"`
+}
+
+// Deliver sends a message once. Errors: Undeliverable.
+func (n *Activities) Deliver(ctx context.Context, in DeliverInput) (notify.Receipt, error) {
+	receipt, err := n.Senders.Send(ctx, in.Channel, notify.Message{Events: in.Events, Key: in.Key, Thread: in.Thread})
+	n.Metrics.delivered(in.Channel, err)
+	switch {
+	case err == nil:
+		return receipt, nil
+	case notify.Permanent(err):
+		return receipt, temporal.NewNonRetryableApplicationError(err.Error(), api.ErrorUndeliverable, nil)
+	default:
+		return receipt, temporal.NewApplicationErrorWithOptions(err.Error(), "NotDelivered",
+			temporal.ApplicationErrorOptions{NextRetryDelay: notify.RetryAfter(err)})
+	}
+}
+
+// CollectInput is an event for a workflow that collects those of many maintenances.
+type CollectInput struct {
+	WorkflowID   string          `json:"workflowId"`
+	WorkflowType string          `json:"workflowType"`
+	Signal       string          `json:"signal"`
+	Event        notices.Event   `json:"event"`
+	Start        json.RawMessage `json:"start"`
+}
+
+// Collect gives an event to the workflow that collects, and starts it where it does not run.
+func (n *Activities) Collect(ctx context.Context, in CollectInput) error {
+	_, err := n.Temporal.SignalWithStartWorkflow(ctx, in.WorkflowID, in.Signal, in.Event, client.StartWorkflowOptions{
+		ID: in.WorkflowID, TaskQueue: activity.GetInfo(ctx).TaskQueue,
+		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+	}, in.WorkflowType, in.Start)
+	if err != nil {
+		return fmt.Errorf("collecting for %s: %w", in.WorkflowID, err)
+	}
+	return nil
+}
+
+// Runs tells whether a maintenance runs. One that was terminated does not say that it has ended.
+func (n *Activities) Runs(ctx context.Context, maintenance execution.Run) (bool, error) {
+	status, err := execution.StatusOf(ctx, n.Temporal, maintenance)
+	return status == enums.WORKFLOW_EXECUTION_STATUS_RUNNING, err
+}
+
+// KeepRecord gives an audit record to every sink; those that have it are remembered between attempts.
+func (n *Activities) KeepRecord(ctx context.Context, r record.Record) error {
+	var done []string
+	if activity.HasHeartbeatDetails(ctx) {
+		if err := activity.GetHeartbeatDetails(ctx, &done); err != nil {
+			activity.GetLogger(ctx).Warn("an audit record may be written twice", "error", err)
+		}
+	}
+	pulse := heartbeat.Start(ctx, done)
+	defer pulse.Stop()
+	written, err := n.Sinks.Write(ctx, r, done)
+	pulse.Show(ctx, written)
+	return err
+}

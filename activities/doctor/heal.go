@@ -1,0 +1,281 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"drydock/activities/failure"
+	"drydock/activities/heartbeat"
+	"drydock/activities/nodeevent"
+	"drydock/api"
+	"drydock/k8s"
+	"drydock/rules/doctor"
+)
+
+// schedulerWithin is how long a doctor waits for a scheduler to be started and to know who holds what.
+const schedulerWithin = time.Minute
+
+// errNoLonger: what was found is not so any more, and nothing was done.
+var errNoLonger = errors.New("it is not so any more: nothing was done")
+
+// Heal heals one finding, unless it is not so any more, and says what it did. Each step looks again before it acts, and
+// is idempotent.
+func (d *Activities) Heal(ctx context.Context, in HealInput) (string, error) {
+	ctx, stop := heartbeat.UntilWorkerStops(ctx)
+	defer stop()
+	did, err := d.heal(ctx, in)
+	if errors.Is(err, errNoLonger) {
+		return err.Error(), nil
+	}
+	return did, failure.OrCause(ctx, failure.Translate(err))
+}
+
+func (d *Activities) heal(ctx context.Context, in HealInput) (string, error) {
+	switch in.Finding.Fix {
+	case doctor.AwaitScheduler:
+		return d.awaitScheduler(ctx, in)
+	case doctor.ReleaseMark:
+		return d.releaseMark(ctx, in)
+	case doctor.WithdrawRequests:
+		return d.withdraw(ctx, in)
+	case doctor.ReleaseSlot:
+		return d.releaseSlot(ctx, in)
+	case doctor.RequestSlot:
+		return d.requestSlot(ctx, in)
+	case doctor.RestoreMark:
+		return d.restoreMark(ctx, in)
+	case doctor.CleanNode:
+		return d.cleanNode(ctx, in)
+	default:
+		return "", fmt.Errorf("there is no fix %q", in.Finding.Fix)
+	}
+}
+
+// dead makes sure that a run does not run.
+func (d *Activities) dead(ctx context.Context, f doctor.Finding) error {
+	execution, err := d.execution(ctx, f.WorkflowID, f.RunID)
+	if err == nil && execution.Running {
+		return errNoLonger
+	}
+	return err
+}
+
+// event records on the node what was done; without a UID the node is asked for it.
+func (d *Activities) event(ctx context.Context, in HealInput, uid types.UID, did string) {
+	if uid == "" {
+		node, err := d.Client.CoreV1().Nodes().Get(ctx, in.Finding.Node, metav1.GetOptions{})
+		if err != nil {
+			return
+		}
+		uid = node.UID
+	}
+	d.Events.Record(ctx, in.Finding.Node, uid, nodeevent.Event{
+		Reason: "HealedByDoctor", Key: in.Finding.Key(),
+		Message: fmt.Sprintf("%s; %s, by %s", in.why(), did, in.By),
+	})
+}
+
+func (d *Activities) awaitScheduler(ctx context.Context, in HealInput) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, schedulerWithin)
+	defer cancel()
+	again := time.NewTicker(time.Second)
+	defer again.Stop()
+	for {
+		s, err := d.scheduler(ctx, LookInput{Names: in.Names})
+		if err == nil && s.Running && s.Unanswered == "" && !s.Rebuilding {
+			return fmt.Sprintf("the scheduler runs again, and %d hold a slot", len(s.Holders)), nil
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return "", temporal.NewNonRetryableApplicationError(fmt.Sprintf(
+				"the scheduler did not come back within %s: see the workers' logs", schedulerWithin), api.ErrorNoScheduler, nil)
+		}
+	}
+}
+
+// releaseMark takes a dead run's mark off as the maintenance itself would have done.
+func (d *Activities) releaseMark(ctx context.Context, in HealInput) (string, error) {
+	f := in.Finding
+	if err := d.dead(ctx, f); err != nil {
+		return "", err
+	}
+	released, err := k8s.Release(ctx, d.Client, f.Node, f.WorkflowID, f.RunID)
+	if err != nil {
+		return "", err
+	}
+	did := "released the mark"
+	switch {
+	case released.Gone:
+		return "the node is gone, and its mark with it", nil
+	case released.Foreign:
+		return "the mark was gone already", nil
+	case len(released.OtherHolders) > 0:
+		did += fmt.Sprintf("; the node stays out of service for %v", released.OtherHolders)
+	case released.Uncordoned:
+		did += " and uncordoned the node"
+	}
+	d.event(ctx, in, released.UID, did)
+	return did, d.withdrawLeft(ctx, f)
+}
+
+func (d *Activities) withdraw(ctx context.Context, in HealInput) (string, error) {
+	f := in.Finding
+	if err := d.dead(ctx, f); err != nil {
+		return "", err
+	}
+	if err := d.withdrawLeft(ctx, f); err != nil {
+		return "", err
+	}
+	const did = "withdrew the EvictionRequests"
+	d.event(ctx, in, "", did)
+	return did, nil
+}
+
+func (d *Activities) withdrawLeft(ctx context.Context, f doctor.Finding) error {
+	requests := k8s.EvictionRequests{Client: d.Client, Node: f.Node, WorkflowID: f.WorkflowID, RunID: f.RunID}
+	return requests.WithdrawLeft(ctx)
+}
+
+// releaseSlot frees a slot that nobody holds. The mark goes first, which fences evictions of a dead maintenance.
+func (d *Activities) releaseSlot(ctx context.Context, in HealInput) (string, error) {
+	f := in.Finding
+	released := k8s.Released{Foreign: true}
+	if f.Kind == doctor.SlotStale {
+		slot, err := d.slot(ctx, in)
+		if err != nil {
+			return "", err
+		}
+		if slot.Wants {
+			return "", errNoLonger
+		}
+	} else {
+		if err := d.dead(ctx, f); err != nil {
+			return "", err
+		}
+		var err error
+		if released, err = k8s.Release(ctx, d.Client, f.Node, f.WorkflowID, f.RunID); err != nil {
+			return "", err
+		}
+	}
+	payload, err := in.release()
+	if err != nil {
+		return "", err
+	}
+	if err := d.Temporal.SignalWorkflow(ctx, in.Scheduler, "", in.SignalRelease, payload); err != nil {
+		return "", fmt.Errorf("signalling %s to %s: %w", in.SignalRelease, in.Scheduler, err)
+	}
+	did := "gave the slot back"
+	if f.Kind == doctor.PendingDead {
+		did = "withdrew the request"
+	}
+	if !released.Foreign && !released.Gone {
+		did += " after it had released the mark"
+	}
+	if !released.Gone {
+		d.event(ctx, in, released.UID, did)
+	}
+	return did, nil
+}
+
+// slot is a maintenance's own word on its slot at this moment.
+func (d *Activities) slot(ctx context.Context, in HealInput) (doctor.Maintenance, error) {
+	m := doctor.Maintenance{WorkflowID: in.Finding.WorkflowID, RunID: in.Finding.RunID}
+	execution, err := d.execution(ctx, m.WorkflowID, m.RunID)
+	if err != nil {
+		return m, err
+	}
+	if !execution.Running {
+		return m, errNoLonger
+	}
+	if err := d.askMaintenance(ctx, in.Names, &m); err != nil {
+		return m, err
+	}
+	if m.Unanswered != "" {
+		return m, fmt.Errorf("the maintenance does not answer: %s", m.Unanswered)
+	}
+	if m.Ended || m.Phase == "Releasing" {
+		return m, errNoLonger
+	}
+	return m, nil
+}
+
+// requestSlot sends the scheduler the maintenance's own request once more. It is idempotent: a request that is known is
+// answered again, and one of a run that holds a slot under another request takes its place.
+func (d *Activities) requestSlot(ctx context.Context, in HealInput) (string, error) {
+	f := in.Finding
+	m, err := d.slot(ctx, in)
+	if err != nil {
+		return "", err
+	}
+	if !m.Wants || m.RequestID != f.RequestID {
+		return "", errNoLonger
+	}
+	var request struct {
+		ID        string    `json:"id"`
+		Node      string    `json:"node"`
+		Requestor string    `json:"requestor"`
+		Priority  int       `json:"priority,omitempty"`
+		Created   time.Time `json:"created"`
+		RunID     string    `json:"runId"`
+	}
+	unanswered, err := d.ask(ctx, f.WorkflowID, f.RunID, in.QuerySlot, &request)
+	if err != nil {
+		return "", err
+	}
+	if unanswered != "" {
+		return "", fmt.Errorf("the maintenance does not answer: %s", unanswered)
+	}
+	if request.ID != f.RequestID {
+		return "", errNoLonger
+	}
+	payload, err := json.Marshal(request)
+	if err != nil {
+		return "", err
+	}
+	if err := d.Temporal.SignalWorkflow(ctx, in.Scheduler, "", in.SignalRequest, json.RawMessage(payload)); err != nil {
+		return "", fmt.Errorf("signalling %s to %s: %w", in.SignalRequest, in.Scheduler, err)
+	}
+	const did = "asked the scheduler for the slot in its name"
+	d.event(ctx, in, "", did)
+	return did, nil
+}
+
+// restoreMark tells a maintenance that its node does not carry its mark, as the scheduler's watch would.
+func (d *Activities) restoreMark(ctx context.Context, in HealInput) (string, error) {
+	f := in.Finding
+	m, err := d.slot(ctx, in)
+	if err != nil {
+		return "", err
+	}
+	if m.RequestID != f.RequestID || m.Phase == "" {
+		return "", errNoLonger
+	}
+	change := api.NodeChange{RequestID: f.RequestID, Unmarked: true}
+	if err := d.Temporal.SignalWorkflow(ctx, f.WorkflowID, f.RunID, in.SignalChanged, change); err != nil {
+		return "", fmt.Errorf("signalling %s to %s: %w", in.SignalChanged, f.WorkflowID, err)
+	}
+	const did = "told the maintenance that its mark is gone"
+	d.event(ctx, in, "", did)
+	return did, nil
+}
+
+func (d *Activities) cleanNode(ctx context.Context, in HealInput) (string, error) {
+	uid, err := k8s.RemoveTraces(ctx, d.Client, in.Finding.Node)
+	if errors.Is(err, k8s.ErrMarked) || errors.Is(err, k8s.ErrCordoned) || errors.Is(err, k8s.ErrNodeGone) {
+		return "", errNoLonger
+	}
+	if err != nil {
+		return "", err
+	}
+	const did = "removed label and taint"
+	d.event(ctx, in, uid, did)
+	return did, nil
+}

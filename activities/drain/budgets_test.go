@@ -1,0 +1,263 @@
+package drain
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"drydock/activities/activitytest"
+	"drydock/k8s"
+	"drydock/k8s/k8stest"
+)
+
+func budget(name, app string, allowed int32) *policyv1.PodDisruptionBudget {
+	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+	b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
+	b.Status = policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: allowed, CurrentHealthy: 3, DesiredHealthy: 2, ExpectedPods: 3}
+	return b
+}
+
+// follow lets budgets follow what a server has.
+func follow(t *testing.T, s *k8stest.Server, namespaces ...string) *budgets {
+	t.Helper()
+	b := newBudgets(s.Client(t))
+	for _, namespace := range namespaces {
+		if err := b.watch(t.Context(), namespace); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.watches[namespace].Synced(t.Context(), "budgets"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b
+}
+
+func TestTakeAllowedCountsWhatIsTakenInARound(t *testing.T) {
+	stale := budget("stale", "stale", 5)
+	stale.Generation = 2
+	stale.Status.ObservedGeneration = 1
+	b := follow(t, k8stest.New(budget("web", "web", 2), budget("none", "none", 0), budget("less", "less", -1),
+		budget("two-a", "two", 2), budget("two-b", "two", 1), stale), "default")
+	take := func(left map[string]int32, app string, times int) (taken int) {
+		for range times {
+			if b.takeAllowed(activitytest.PodOf(app, app), left) {
+				taken++
+			}
+		}
+		return taken
+	}
+	for app, want := range map[string]int{"web": 2, "none": 0, "less": 0, "two": 1, "stale": 0, "unbudgeted": 0} {
+		if got := take(map[string]int32{}, app, 5); got != want {
+			t.Errorf("%s: %d taken, want %d", app, got, want)
+		}
+	}
+	left := map[string]int32{}
+	if take(left, "web", 2) != 2 || take(left, "web", 1) != 0 || take(map[string]int32{}, "web", 1) != 1 {
+		t.Error("a round takes what another one took")
+	}
+	if other := activitytest.PodOf("web", "web-1"); b.takeAllowed(func() *corev1.Pod { other.Namespace = "other"; return other }(), left) {
+		t.Error("a budget of another namespace allows it")
+	}
+}
+
+func TestAnEvictionCountsUntilItsBudgetShowsIt(t *testing.T) {
+	web, db := budget("web", "web", 2), budget("db", "db", 1)
+	web.UID, db.UID = "web", "db"
+	s := k8stest.New(web, db)
+	b := follow(t, s, "default")
+	takes := func(app string) bool { return b.takeAllowed(activitytest.PodOf(app, app), map[string]int32{}) }
+	b.spend(activitytest.PodOf("web", "w1"))
+	if !takes("web") || !takes("db") {
+		t.Error("one eviction spends more than one disruption of its own budget")
+	}
+	b.spend(activitytest.PodOf("web", "w2"))
+	if takes("web") || !takes("db") {
+		t.Error("a third eviction is allowed of two")
+	}
+	unready := activitytest.PodOf("db", "d1")
+	unready.Status.Phase = corev1.PodPending
+	b.spend(unready) // no budget counts it
+	if !takes("db") {
+		t.Error("a pod that does not run spends a disruption")
+	}
+	next := budget("web", "web", 1)
+	next.UID = "web"
+	next.Status.DisruptedPods = map[string]metav1.Time{"w3": metav1.Now()}
+	s.Set(next)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for !takes("web") {
+		select {
+		case <-b.changed:
+		case <-ctx.Done():
+			t.Fatal("what the budget's next version allows is not believed")
+		}
+	}
+	b.spend(activitytest.PodOf("web", "w3"))
+	if !takes("web") {
+		t.Error("an eviction that the budget shows already is counted again")
+	}
+}
+
+func TestBudgetsOfAPodAreNamed(t *testing.T) {
+	b := follow(t, k8stest.New(budget("b", "web", 0), budget("a", "web", 1), budget("db", "db", 1)), "default")
+	var names []string
+	for _, found := range b.of(activitytest.PodOf("web", "web-1")) {
+		names = append(names, found.Name)
+	}
+	if !slices.Equal(names, []string{"a", "b"}) {
+		t.Errorf("budgets %v", names)
+	}
+	if text := b.describe(activitytest.PodOf("web", "web-1")); !strings.Contains(text, "budget a allows 1 disruptions: 3 of 3 pods are healthy, 2 are needed; budget b allows 0") {
+		t.Errorf("described as %q", text)
+	}
+}
+
+func TestBudgetsThatMayNotBeReadAreNoError(t *testing.T) {
+	s := k8stest.New()
+	s.Refuse(http.StatusForbidden)
+	b := newBudgets(s.Client(t))
+	if err := b.watch(t.Context(), "default"); err != nil {
+		t.Fatal(err)
+	}
+	<-b.watches["default"].Refused
+	if b.takeAllowed(activitytest.PodOf("web", "web-1"), map[string]int32{}) || b.describe(activitytest.PodOf("web", "web-1")) != "" {
+		t.Error("something is known of budgets that may not be read")
+	}
+}
+
+func TestChangeOfABudgetWakesTheDrain(t *testing.T) {
+	s := k8stest.New(budget("web", "web", 0))
+	b := follow(t, s, "default")
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	s.Set(budget("web", "web", 1))
+	for !b.takeAllowed(activitytest.PodOf("web", "web-1"), map[string]int32{}) {
+		select {
+		case <-b.changed:
+		case <-ctx.Done():
+			t.Fatal("the change was not noticed")
+		}
+	}
+}
+
+func TestDueTriesNoMoreThanItsBudgetAllows(t *testing.T) {
+	b := follow(t, k8stest.New(budget("web", "web", 2)), "default")
+	later, earlier := time.Now().Add(time.Hour), time.Now().Add(-time.Second)
+	refused := k8s.Eviction{Answer: k8s.BudgetRefused}
+	r := &drainRun{budgets: b, tries: map[types.UID]*try{
+		"uid-w1": {eviction: refused, next: later}, "uid-w2": {eviction: refused, next: later}, "uid-w3": {eviction: refused, next: later},
+		"uid-gone":    {eviction: k8s.Eviction{Answer: k8s.Accepted}, next: earlier},
+		"uid-again":   {eviction: k8s.Eviction{Answer: k8s.Failed, Err: errors.New("500")}, next: earlier},
+		"uid-wait":    {eviction: k8s.Eviction{Answer: k8s.WebhookRefused}, next: later},
+		"uid-backoff": {eviction: refused, next: earlier},
+	}}
+	var pods []target
+	for _, name := range []string{"new", "w1", "w2", "w3", "gone", "again", "wait"} {
+		pods = append(pods, target{Pod: activitytest.PodOf("web", name)})
+	}
+	pods = append(pods, target{Pod: activitytest.PodOf("db", "backoff")})
+	var due []string
+	for _, pod := range r.due(pods) {
+		due = append(due, pod.Name)
+	}
+	if got := strings.Join(due, " "); got != "new w1 again backoff" {
+		t.Errorf("due: %s", got)
+	}
+}
+
+// triesOf is a drain that was refused some pods of the application web.
+func triesOf(b *budgets, answer k8s.Answer, next time.Time, names ...string) (*drainRun, round) {
+	r := &drainRun{budgets: b, tries: map[types.UID]*try{}, back: newComebacks()}
+	var found round
+	for _, name := range names {
+		p := activitytest.PodOf("web", name)
+		r.tries[p.UID] = &try{eviction: k8s.Eviction{Answer: answer}, refusals: 1, next: next}
+		found.targets = append(found.targets, target{Pod: p})
+	}
+	return r, found
+}
+
+func TestOnePodIsTriedBehindABudgetThatAllowsNone(t *testing.T) {
+	b := follow(t, k8stest.New(budget("web", "web", 0)), "default")
+	r, found := triesOf(b, k8s.BudgetRefused, time.Now().Add(-time.Second), "a", "b", "c")
+	r.tries["uid-a"].refusals = 5
+	if due := r.due(found.targets); len(due) != 1 || due[0].Name != "a" {
+		t.Fatalf("due: %v", due)
+	}
+	for _, uid := range []types.UID{"uid-b", "uid-c"} {
+		if tried := r.tries[uid]; time.Until(tried.next) < lastRetry-time.Second || tried.refusals != 5 {
+			t.Errorf("%s: %+v", uid, tried)
+		}
+	}
+	r.tries["uid-a"].next = time.Now().Add(lastRetry)
+	if wait := r.untilNextTry(found); wait < lastRetry-time.Second {
+		t.Errorf("it wakes after %s", wait)
+	}
+}
+
+func TestTimerTriesNoneBesideThoseThatABudgetAllows(t *testing.T) {
+	b := follow(t, k8stest.New(budget("web", "web", 1)), "default")
+	r, found := triesOf(b, k8s.BudgetRefused, time.Now().Add(-time.Second), "a", "b", "c")
+	if due := r.due(found.targets); len(due) != 1 {
+		t.Errorf("due: %v", due)
+	}
+}
+
+func TestRefusalHoldsBackThoseRefusedBefore(t *testing.T) {
+	r, found := triesOf(newBudgets(nil), k8s.BudgetRefused, time.Now().Add(-time.Second), "a", "b")
+	r.tries["uid-b"].eviction.Answer = k8s.Failed
+	unready := activitytest.PodOf("web", "unready")
+	unready.Status.Conditions = nil
+	s := sender{drainRun: r}
+	s.holdBack(append(found.targets, target{Pod: unready}, target{Pod: activitytest.PodOf("web", "new")}), activitytest.PodOf("web", "a"), try{eviction: k8s.Eviction{Answer: k8s.BudgetRefused, Budget: "web"}, refusals: 4})
+	for _, uid := range []types.UID{"uid-a", "uid-b", "uid-new"} {
+		if tried := r.tries[uid]; tried == nil || tried.eviction.Budget != "web" || tried.refusals != 4 || time.Until(tried.next) < lastRetry-time.Second {
+			t.Errorf("%s: %+v", uid, tried)
+		}
+	}
+	if r.tries["uid-unready"] != nil {
+		t.Error("a pod with rules of its own counts as refused")
+	}
+}
+
+func TestPodsThatWaitForNoTimerDoNotWakeTheDrain(t *testing.T) {
+	several := follow(t, k8stest.New(budget("one", "web", 1), budget("two", "web", 1)), "default")
+	earlier := time.Now().Add(-time.Minute)
+	for name, c := range map[string]struct {
+		answer k8s.Answer
+		gone   bool
+	}{"several budgets": {k8s.SeveralBudgets, false}, "accepted": {k8s.Accepted, false}, "gone": {k8s.PodChanged, true}} {
+		r, found := triesOf(several, c.answer, earlier, "a")
+		r.tries["uid-a"].gone = c.gone
+		if due := r.due(found.targets); len(due) > 0 {
+			t.Errorf("%s: due %v", name, due)
+		}
+		if wait := r.untilNextTry(found); wait < lastRetry-time.Second {
+			t.Errorf("%s: it wakes after %s", name, wait)
+		}
+	}
+	// A withdrawal that fails has a backoff of its own, however long the request has waited.
+	r, found := triesOf(several, k8s.Failed, time.Now().Add(20*time.Second), "a")
+	r.requests = &evictionRequests{filed: map[types.UID]*filedRequest{"uid-a": {pod: found.targets[0].Pod, since: earlier}}}
+	if wait := r.untilNextTry(found); wait < 19*time.Second {
+		t.Errorf("it wakes after %s", wait)
+	}
+	r.tries["uid-a"].eviction.Answer = k8s.Requested
+	if wait := r.untilNextTry(found); wait < 19*time.Second {
+		t.Errorf("it wakes after %s", wait)
+	}
+	r.requests.filed["uid-a"].since = time.Now()
+	if wait := r.untilNextTry(found); wait > answerWithin {
+		t.Errorf("it wakes after %s", wait)
+	}
+}

@@ -1,0 +1,81 @@
+package drain
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// evictionsUnderWay bounds the requests of all drains of a worker that wait for an answer. More of them make no API server
+// faster: hundreds of drains at once would let it answer after ten seconds, or not at all.
+const evictionsUnderWay = 32
+
+// EvictionLimiter bounds the evictions per second of all drains of a worker together, and those under way, and lets all of
+// them pause when the API server asks any of them to slow down.
+type Limiter struct {
+	limiter  *rate.Limiter
+	underWay chan struct{}
+
+	mu    sync.Mutex
+	until time.Time
+}
+
+// NewEvictionLimiter allows perSecond evictions; 0 is unlimited.
+func NewLimiter(perSecond float64) *Limiter {
+	limit := rate.Limit(perSecond)
+	if perSecond == 0 {
+		limit = rate.Inf
+	}
+	return &Limiter{limiter: rate.NewLimiter(limit, max(1, int(perSecond))), underWay: make(chan struct{}, evictionsUnderWay)}
+}
+
+// Enter blocks until fewer requests are under way than may be. Call leave when this one is answered.
+func (l *Limiter) Enter(ctx context.Context) (leave func(), err error) {
+	select {
+	case l.underWay <- struct{}{}:
+		return func() { <-l.underWay }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Wait blocks until the next eviction may be sent.
+func (l *Limiter) Wait(ctx context.Context) error {
+	for {
+		l.mu.Lock()
+		pause := time.Until(l.until)
+		l.mu.Unlock()
+		if pause <= 0 {
+			if err := l.limiter.Wait(ctx); err != nil {
+				return err
+			}
+			// Whoever waited for its turn while a pause began waits for both.
+			if !l.paused() {
+				return nil
+			}
+			continue
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (l *Limiter) paused() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Now().Before(l.until)
+}
+
+// Pause holds back all evictions for a while.
+func (l *Limiter) Pause(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if until := time.Now().Add(d); until.After(l.until) {
+		l.until = until
+	}
+}

@@ -1,0 +1,77 @@
+package drain
+
+import (
+	"maps"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"drydock/k8s"
+)
+
+// DrainMetrics counts what drains do, and shows what blocks those under way.
+type Metrics struct {
+	evictions *prometheus.CounterVec
+	running   prometheus.Gauge
+	blockers  *prometheus.GaugeVec
+
+	mu sync.Mutex
+	// nodes are the drains under way, with the blocked pods of each by reason.
+	nodes map[string]map[string]int
+}
+
+// NewDrainMetrics registers the metrics of drains.
+func NewMetrics(registry prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		evictions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "drydock", Name: "evictions_total", Help: "Requests to end a pod by what the API server answered.",
+		}, []string{"answer"}),
+		running: prometheus.NewGauge(prometheus.GaugeOpts{
+			Namespace: "drydock", Name: "drains_running", Help: "Drains this worker has under way.",
+		}),
+		blockers: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: "drydock", Name: "drain_blocked_pods", Help: "Pods that keep this worker's drains from ending, by reason.",
+		}, []string{"reason"}),
+		nodes: map[string]map[string]int{},
+	}
+	for _, answer := range []k8s.Answer{
+		k8s.Accepted, k8s.PodGone, k8s.PodChanged, k8s.BudgetRefused, k8s.SeveralBudgets, k8s.Throttled,
+		k8s.WebhookRefused, k8s.Requested, k8s.NamespaceGoing, k8s.MissingPermission, k8s.Failed,
+	} {
+		m.evictions.WithLabelValues(string(answer))
+	}
+	for _, reason := range []string{string(k8s.BudgetRefused), string(k8s.SeveralBudgets), k8s.NoController, k8s.LocalStorage} {
+		m.blockers.WithLabelValues(reason)
+	}
+	registry.MustRegister(m.evictions, m.running, m.blockers)
+	return m
+}
+
+func (m *Metrics) answered(answer k8s.Answer) { m.evictions.WithLabelValues(string(answer)).Inc() }
+
+// drains counts a drain for as long as it runs.
+func (m *Metrics) drains(node string) (ended func()) {
+	m.running.Inc()
+	return func() {
+		m.running.Dec()
+		m.blocked(node, nil)
+	}
+}
+
+// blocked shows what blocks one node now, among what blocks the others.
+func (m *Metrics) blocked(node string, reasons map[string]int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := m.nodes[node]
+	for reason := range before {
+		m.blockers.WithLabelValues(reason).Sub(float64(before[reason]))
+	}
+	for reason, count := range reasons {
+		m.blockers.WithLabelValues(reason).Add(float64(count))
+	}
+	if len(reasons) == 0 {
+		delete(m.nodes, node)
+	} else {
+		m.nodes[node] = maps.Clone(reasons)
+	}
+}

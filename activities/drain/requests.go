@@ -1,0 +1,437 @@
+package drain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"drydock/activities/heldnode"
+	"drydock/api"
+	"drydock/k8s"
+)
+
+// answerWithin is how long a controller has to take an EvictionRequest up, and how soon one that somebody took back is
+// filed again.
+const answerWithin = 30 * time.Second
+
+// fileWithin bounds the filing of one EvictionRequest.
+const fileWithin = 10 * time.Second
+
+// evictionRequests has pods evicted by whoever answers for them: it files an EvictionRequest for each and follows what
+// becomes of it. A nil one leaves every pod to be evicted directly.
+type evictionRequests struct {
+	api       k8s.EvictionRequests
+	node      *heldnode.View
+	limiter   *Limiter
+	requests  *k8s.Watch[*lifecyclev1alpha1.EvictionRequest]
+	evictions *k8s.Watch[*lifecyclev1alpha1.Eviction]
+	// changed receives a token after any change of a request of this drain, or of an Eviction that belongs to one.
+	changed chan struct{}
+
+	mu    sync.Mutex
+	filed map[types.UID]*filedRequest
+	byPod map[types.UID]*lifecyclev1alpha1.Eviction
+	// answered: some controller has taken a request up. absent says why nobody ever will.
+	answered bool
+	absent   string
+	// direct counts the pods that are evicted directly, and why the last of them is.
+	direct    int
+	directWhy string
+}
+
+// filedRequest is the request for one pod.
+type filedRequest struct {
+	pod *corev1.Pod
+	// since is from when an answer is waited for; zero before the request is filed.
+	since    time.Time
+	answered bool
+	// deleted: it is gone, and Drydock did not remove it.
+	deleted bool
+	// direct says why the pod is evicted directly; empty while it is not.
+	direct string
+	// left: departed has told of the pod.
+	left bool
+	// seen are the versions of the objects when they last changed.
+	seen string
+}
+
+// newEvictionRequests looks whether the API server knows EvictionRequests and begins to follow them. An error is a
+// missing permission, or passes.
+func newEvictionRequests(ctx context.Context, client kubernetes.Interface, node *heldnode.View, limiter *Limiter) (*evictionRequests, error) {
+	e := &evictionRequests{
+		api:  k8s.EvictionRequests{Client: client, Node: node.Name, WorkflowID: node.WorkflowID, RunID: node.RunID},
+		node: node, limiter: limiter, changed: make(chan struct{}, 1),
+		filed: map[types.UID]*filedRequest{}, byPod: map[types.UID]*lifecyclev1alpha1.Eviction{},
+	}
+	err := e.api.Served(ctx)
+	if k8s.NotServed(err) {
+		e.absent = notServed
+		return e, nil
+	}
+	if err == nil {
+		err = e.api.Allowed(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if e.requests, err = e.api.Watch(ctx, e.noticeDeleted); err != nil {
+		return nil, err
+	}
+	if e.evictions, err = e.api.WatchEvictions(ctx); err != nil {
+		return nil, err
+	}
+	// Who may not list requests has filed none: the end of a maintenance relies on that.
+	if err := e.requests.Synced(ctx, "EvictionRequests"); err != nil {
+		return nil, err
+	}
+	if err := e.evictions.Synced(ctx, "Evictions"); err != nil {
+		return nil, err
+	}
+	e.refresh()
+	go e.follow(ctx)
+	return e, nil
+}
+
+var (
+	notServed = "the API server does not serve " + k8s.RequestsAPI
+	noAnswer  = fmt.Sprintf("no controller answered the EvictionRequest within %s", answerWithin)
+)
+
+// request files an EvictionRequest for a pod, or looks at what became of it. UseEviction is true where nobody is there
+// to answer it: then the pod is to be evicted directly, and the message says why.
+func (e *evictionRequests) request(ctx context.Context, pod *corev1.Pod) (answer k8s.Eviction, useEviction bool) {
+	if e == nil {
+		return k8s.Eviction{}, true
+	}
+	if k8s.IsFinished(pod) {
+		return k8s.Eviction{}, true // it has ended, which is all that a responder could bring about
+	}
+	f, absent := e.of(pod)
+	if f.direct != "" {
+		return k8s.Eviction{Message: f.direct}, true
+	}
+	if err := e.refused(); err != nil {
+		return k8s.Eviction{Answer: k8s.MissingPermission, Message: err.Error(), Err: err}, false
+	}
+	switch takenBack := e.takenBack(f); {
+	case f.since.IsZero() && absent != "" && e.known(pod) == nil:
+		return e.evictDirectly(ctx, f, absent)
+	case takenBack && time.Now().Before(f.deadline()):
+		return requested("somebody took the EvictionRequest back; it is filed again at " + f.deadline().UTC().Format(time.RFC3339)), false
+	case takenBack, f.since.IsZero():
+		if answer := e.file(ctx, f); answer.Answer != "" || f.direct != "" {
+			return answer, f.direct != ""
+		}
+	}
+	return e.look(ctx, f)
+}
+
+// of finds the request for a pod.
+func (e *evictionRequests) of(pod *corev1.Pod) (f *filedRequest, absent string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	f = e.filed[pod.UID]
+	if f == nil {
+		f = &filedRequest{pod: pod}
+		e.filed[pod.UID] = f
+	}
+	return f, e.absent
+}
+
+func (e *evictionRequests) refused() error {
+	if e.requests == nil {
+		return nil
+	}
+	return errors.Join(e.requests.Err(), e.evictions.Err())
+}
+
+// takenBack tells that a request that was filed is there no more, or is withdrawn, and not by Drydock.
+func (e *evictionRequests) takenBack(f *filedRequest) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	request := e.known(f.pod)
+	return !f.since.IsZero() && (f.deleted || request != nil && request.Spec.Intent == lifecyclev1alpha1.EvictionRequestIntentWithdrawn)
+}
+
+// known is the request for a pod as the watch has it, nil where there is none.
+func (e *evictionRequests) known(pod *corev1.Pod) *lifecyclev1alpha1.EvictionRequest {
+	if e.requests == nil {
+		return nil
+	}
+	request, _ := e.requests.Get(pod.Namespace + "/" + e.api.Name(pod))
+	return request
+}
+
+// file sends the request, unless there is one already, or the node or the pod is not what it was. Its answer is empty
+// where there is something to follow then, or where the pod is to be evicted directly.
+func (e *evictionRequests) file(ctx context.Context, f *filedRequest) (answer k8s.Eviction) {
+	// An earlier attempt filed it: the controller had since then to answer.
+	if before := e.known(f.pod); before != nil && f.since.IsZero() && before.Spec.Intent == lifecyclev1alpha1.EvictionRequestIntentEviction {
+		f.since = before.CreationTimestamp.Time
+		return k8s.Eviction{}
+	}
+	if err := e.limiter.Wait(ctx); err != nil {
+		return k8s.RequestAnswer(err)
+	}
+	if err := k8s.Queue(ctx, e.api.Client); err != nil {
+		return k8s.RequestAnswer(err)
+	}
+	// The waits may have been long: look again just before the request.
+	if err := e.node.Fence(); err != nil {
+		return k8s.RequestAnswer(err)
+	}
+	if !e.there(f.pod) {
+		return k8s.Eviction{Answer: k8s.PodGone}
+	}
+	// A request that was given up half-way could be filed after all others were withdrawn.
+	filing, cancel := context.WithTimeout(context.WithoutCancel(ctx), fileWithin)
+	defer cancel()
+	_, err := e.api.File(filing, f.pod)
+	switch {
+	case err == nil:
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		f.since, f.deleted, f.answered = time.Now(), false, false
+		return k8s.Eviction{}
+	case k8s.NotServed(err):
+		e.mu.Lock()
+		e.absent = notServed
+		e.mu.Unlock()
+		answer, _ = e.evictDirectly(ctx, f, notServed)
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		answer, _ = e.evictDirectly(ctx, f, "the API server does not accept the EvictionRequest: "+err.Error())
+	default:
+		answer = k8s.RequestAnswer(err)
+	}
+	return answer
+}
+
+// look tells how a filed request stands.
+func (e *evictionRequests) look(ctx context.Context, f *filedRequest) (answer k8s.Eviction, useEviction bool) {
+	e.mu.Lock()
+	state := k8s.ReadRequest(e.known(f.pod), e.byPod[f.pod.UID])
+	f.answered = state.Answered
+	e.answered = e.answered || state.Answered
+	late := !state.Answered && !time.Now().Before(f.deadline())
+	if late && !e.answered {
+		e.absent = noAnswer
+	}
+	e.mu.Unlock()
+	switch {
+	case state.Evicted:
+		return k8s.Eviction{Answer: k8s.Accepted, Message: state.Message}, false
+	case state.Failed != "":
+		return e.evictDirectly(ctx, f, "the EvictionRequest failed, "+state.Failed)
+	case state.Answered:
+		return requested(state.Message), false
+	case late:
+		return e.evictDirectly(ctx, f, noAnswer)
+	default:
+		return requested("an EvictionRequest is filed, and no controller has answered yet: the pod is evicted directly at " +
+			f.deadline().UTC().Format(time.RFC3339)), false
+	}
+}
+
+func (f *filedRequest) deadline() time.Time { return f.since.Add(answerWithin) }
+
+func requested(message string) k8s.Eviction {
+	return k8s.Eviction{Answer: k8s.Requested, Message: message}
+}
+
+// evictDirectly gives the request for a pod up. It is withdrawn first: two who evict the same pod would spend the
+// budget twice.
+func (e *evictionRequests) evictDirectly(ctx context.Context, f *filedRequest, why string) (answer k8s.Eviction, useEviction bool) {
+	if !f.since.IsZero() || e.known(f.pod) != nil {
+		if err := e.api.Withdraw(ctx, f.pod.Namespace, e.api.Name(f.pod)); err != nil {
+			return k8s.RequestAnswer(err), false
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	f.direct = why
+	e.direct, e.directWhy = e.direct+1, why
+	return k8s.Eviction{Message: why}, true
+}
+
+// there tells whether the very same pod is on the node and not on its way out.
+func (e *evictionRequests) there(pod *corev1.Pod) bool {
+	now, ok := e.node.Pods.Get(k8s.PodName(pod))
+	return ok && now.UID == pod.UID && now.DeletionTimestamp == nil
+}
+
+// noteDeparted records the pods that somebody else evicted because Drydock asked for it.
+func (r *drainRun) noteDeparted(ctx context.Context) error {
+	for _, pod := range r.requests.departed() {
+		if t := r.tries[pod.UID]; t != nil && t.eviction.Answer == k8s.Accepted {
+			continue
+		}
+		if err := r.record(ctx, pod, k8s.Eviction{Answer: k8s.Accepted}, evicted); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// departed are the pods that left since they were asked for, each of them once.
+func (e *evictionRequests) departed() []*corev1.Pod {
+	if e == nil {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var pods []*corev1.Pod
+	for _, f := range e.filed {
+		if !f.left && f.direct == "" && !f.since.IsZero() && !e.there(f.pod) {
+			f.left = true
+			pods = append(pods, f.pod)
+		}
+	}
+	return pods
+}
+
+// deadline is when a pod's request has waited too long although nothing changed; zero where it cannot.
+func (e *evictionRequests) deadline(pod *corev1.Pod) time.Time {
+	if e == nil {
+		return time.Time{}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	f := e.filed[pod.UID]
+	if f == nil || f.since.IsZero() || f.answered || f.left || f.direct != "" {
+		return time.Time{}
+	}
+	return f.deadline()
+}
+
+// changes is the channel changed, nil where no request is ever filed.
+func (e *evictionRequests) changes() <-chan struct{} {
+	if e == nil {
+		return nil
+	}
+	return e.changed
+}
+
+// explain adds to what keeps a pod that it is evicted directly, and why.
+func (e *evictionRequests) explain(pod *corev1.Pod, message string) string {
+	if e == nil {
+		return message
+	}
+	if f, _ := e.of(pod); f.direct != "" {
+		return message + " (evicted directly: " + f.direct + ")"
+	}
+	return message
+}
+
+// count adds to a progress how many pods were not left to a responder.
+func (e *evictionRequests) count(p api.DrainProgress) api.DrainProgress {
+	if e != nil {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		p.Direct, p.DirectWhy = e.direct, e.directWhy
+	}
+	return p
+}
+
+// withdraw takes back and removes what is left of the run's requests, at the end of its drain.
+func (e *evictionRequests) withdraw(ctx context.Context) error {
+	if e == nil || e.requests == nil {
+		return nil
+	}
+	still := map[types.UID]bool{}
+	for _, pod := range e.node.Pods.List() {
+		still[pod.UID] = true
+	}
+	return e.api.WithdrawAll(ctx, func(pod types.UID) bool { return !still[pod] })
+}
+
+// withdrawUnwanted takes back what an earlier drain of the same run asked for and is to stay now: pods that were skipped
+// since, or are selected no more.
+func (r *drainRun) withdrawUnwanted(ctx context.Context) error {
+	if r.requests.requests == nil {
+		return nil
+	}
+	pods := map[types.UID]*corev1.Pod{}
+	for _, pod := range r.node.PodsByName() {
+		pods[pod.UID] = pod
+	}
+	for _, request := range r.requests.requests.List() {
+		if request.Spec.Target.Pod == nil || pods[request.Spec.Target.Pod.UID] == nil {
+			continue
+		}
+		_, stays, err := r.place(ctx, pods[request.Spec.Target.Pod.UID])
+		if err == nil && stays != nil {
+			err = r.requests.api.Withdraw(ctx, request.Namespace, request.Name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// follow passes on the changes that concern this drain, for as long as ctx lives: the Evictions of all other nodes
+// change too.
+func (e *evictionRequests) follow(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-e.requests.Changed:
+		case <-e.evictions.Changed:
+		}
+		if e.refresh() {
+			select {
+			case e.changed <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// refresh finds the Eviction of each pod, and tells whether anything is new to this drain.
+func (e *evictionRequests) refresh() (changed bool) {
+	byPod := map[types.UID]*lifecyclev1alpha1.Eviction{}
+	for _, eviction := range e.evictions.List() {
+		if target := eviction.Spec.Target.Pod; target != nil {
+			byPod[target.UID] = eviction
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.byPod = byPod
+	changed = e.refused() != nil
+	for uid, f := range e.filed {
+		seen := fmt.Sprint(f.deleted)
+		if request := e.known(f.pod); request != nil {
+			seen += "/" + request.ResourceVersion
+		}
+		if eviction := byPod[uid]; eviction != nil {
+			seen += "/" + eviction.ResourceVersion
+		}
+		if seen != f.seen {
+			f.seen, changed = seen, true
+		}
+	}
+	return changed
+}
+
+// noticeDeleted remembers that a request was removed, whoever did it: what Drydock removes, it does not wait for.
+func (e *evictionRequests) noticeDeleted(obj any) {
+	request, ok := obj.(*lifecyclev1alpha1.EvictionRequest)
+	if !ok || request.Spec.Target.Pod == nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if f := e.filed[request.Spec.Target.Pod.UID]; f != nil {
+		f.deleted = true
+	}
+}

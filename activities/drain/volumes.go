@@ -1,0 +1,133 @@
+package drain
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock/activities/failure"
+	"drydock/activities/heartbeat"
+	"drydock/activities/reporting"
+	"drydock/api"
+	"drydock/k8s"
+)
+
+// untilDetached waits until no volume is attached to the node but those of pods that stay. VolumeAttachments cannot be
+// selected by node, so all are watched, and only the names are kept.
+func (r *drainRun) untilDetached(ctx context.Context) error {
+	stay, err := r.volumesThatStay(ctx)
+	if err != nil {
+		return err
+	}
+	watch, err := k8s.NewWatch(ctx, r.Client.StorageV1().RESTClient(), &storagev1.VolumeAttachment{},
+		k8s.WatchOptions{Resource: "volumeattachments", Strip: stripAttachment})
+	if err != nil {
+		return err
+	}
+	if err := watch.Synced(ctx, "volume attachments"); err != nil {
+		return err
+	}
+	since := time.Now()
+	beat := time.NewTicker(heartbeat.Every)
+	defer beat.Stop()
+	for {
+		if err := r.node.Fence(); err != nil {
+			return err
+		}
+		attached := slices.DeleteFunc(watch.List(), func(a *storagev1.VolumeAttachment) bool {
+			volume := a.Spec.Source.PersistentVolumeName
+			return a.Spec.NodeName != r.in.Node || volume != nil && stay[*volume]
+		})
+		if len(attached) == 0 {
+			return nil
+		}
+		r.reporter.Report(ctx, r.stillAttached(attached, since))
+		select {
+		case <-watch.Changed:
+		case <-r.node.Node.Changed:
+		case <-beat.C:
+		case <-watch.Refused:
+			return watch.Err()
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-activity.GetWorkerStopChannel(ctx):
+			return failure.WorkerStopping()
+		}
+	}
+}
+
+func (r *drainRun) stillAttached(attached []*storagev1.VolumeAttachment, since time.Time) api.DrainProgress {
+	p := r.reporter.Last
+	p.At, p.Remaining, p.Terminating, p.Blockers, p.MoreBlockers = time.Now(), 0, 0, nil, 0
+	p.Evicted, p.Total = r.evicted, max(p.Total, len(r.seen))
+	p.Reasons = map[string]int{"VolumeAttached": len(attached)}
+	slices.SortFunc(attached, func(a, b *storagev1.VolumeAttachment) int { return strings.Compare(a.Name, b.Name) })
+	for _, a := range attached {
+		if len(p.Blockers) == reporting.MaxBlockers {
+			p.MoreBlockers++
+			continue
+		}
+		volume := a.Name
+		if name := a.Spec.Source.PersistentVolumeName; name != nil {
+			volume = *name
+		}
+		p.Blockers = append(p.Blockers, api.Blocker{
+			Pod: "volume/" + volume, Reason: "VolumeAttached", Since: since,
+			Message: fmt.Sprintf("is still attached to the node (VolumeAttachment %s of %s)", a.Name, a.Spec.Attacher),
+		})
+	}
+	return p
+}
+
+// volumesThatStay are the persistent volumes of the pods that are left on the node by intent.
+func (r *drainRun) volumesThatStay(ctx context.Context) (map[string]bool, error) {
+	stay := map[string]bool{}
+	for _, pod := range r.node.PodsByName() {
+		for _, claim := range claimsOf(pod) {
+			found, err := r.Client.CoreV1().PersistentVolumeClaims(pod.Namespace).Get(ctx, claim, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			if err != nil {
+				return nil, fmt.Errorf("reading the volume claim %s of pod %s: %w", claim, k8s.PodName(pod), err)
+			}
+			stay[found.Spec.VolumeName] = true
+		}
+	}
+	return stay, nil
+}
+
+func claimsOf(pod *corev1.Pod) []string {
+	var claims []string
+	for _, v := range pod.Spec.Volumes {
+		if v.PersistentVolumeClaim != nil {
+			claims = append(claims, v.PersistentVolumeClaim.ClaimName)
+		}
+		if v.Ephemeral != nil {
+			claims = append(claims, pod.Name+"-"+v.Name)
+		}
+	}
+	return claims
+}
+
+// stripAttachment keeps of an attachment what is asked about.
+func stripAttachment(obj any) (any, error) {
+	a, ok := obj.(*storagev1.VolumeAttachment)
+	if !ok {
+		return obj, nil
+	}
+	small := &storagev1.VolumeAttachment{Spec: storagev1.VolumeAttachmentSpec{
+		Attacher: a.Spec.Attacher, NodeName: a.Spec.NodeName,
+		Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: a.Spec.Source.PersistentVolumeName},
+	}}
+	small.Name, small.UID, small.ResourceVersion = a.Name, a.UID, a.ResourceVersion
+	return small, nil
+}

@@ -1,0 +1,93 @@
+package drain
+
+import (
+	"context"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+
+	"drydock/activities/failure"
+	"drydock/activities/heartbeat"
+	"drydock/activities/heldnode"
+	"drydock/activities/reporting"
+	"drydock/api"
+	"drydock/k8s"
+)
+
+// WaitInput asks to wait for pods of a held node to complete.
+type WaitInput struct {
+	Node          string `json:"node"`
+	UID           string `json:"uid"`
+	RunID         string `json:"runId"`
+	PodSelector   string `json:"podSelector"`
+	BlockedSignal string `json:"blockedSignal"`
+}
+
+// WaitForPods returns when no selected pod is left that has not completed. Pods that stay on a drained node, those of
+// DaemonSets and static pods, do not count. Errors: NodeGone, NodeReplaced, NotHolder, MissingPermission,
+// WorkerStopping.
+func (d *Activities) WaitForPods(ctx context.Context, in WaitInput) error {
+	pulse := heartbeat.Start(ctx)
+	defer pulse.Stop()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	return failure.Translate(d.waitForPods(ctx, pulse, in))
+}
+
+func (d *Activities) waitForPods(ctx context.Context, pulse *heartbeat.Loop, in WaitInput) error {
+	choose, err := k8s.NewSelection(in.PodSelector, nil)
+	if err != nil {
+		return err
+	}
+	node, err := heldnode.Watch(ctx, d.Client, heldnode.Options{
+		Name: in.Node, UID: in.UID, WorkflowID: activity.GetInfo(ctx).WorkflowExecution.ID, RunID: in.RunID, Heartbeats: pulse,
+	})
+	if err != nil {
+		return err
+	}
+	classify := k8s.NewClassifier(d.Client, true, true)
+	report := reporting.Reporter{Temporal: d.Temporal, Signal: in.BlockedSignal, Heartbeats: pulse}
+	started := time.Now()
+	beat := time.NewTicker(heartbeat.Every)
+	defer beat.Stop()
+	for {
+		if err := node.Fence(); err != nil {
+			return err
+		}
+		progress := api.DrainProgress{At: time.Now()}
+		for _, pod := range node.PodsByName() {
+			if k8s.IsFinished(pod) || !choose.Selects(pod) {
+				continue
+			}
+			verdict, err := classify.Classify(ctx, pod)
+			if err != nil {
+				return err
+			}
+			if verdict.Class == k8s.Skip {
+				continue
+			}
+			progress.Remaining++
+			if len(progress.Blockers) < reporting.MaxBlockers {
+				progress.Blockers = append(progress.Blockers, api.Blocker{
+					Pod: k8s.PodName(pod), Reason: "NotCompleted", Message: "has not completed", Since: started,
+				})
+			} else {
+				progress.MoreBlockers++
+			}
+		}
+		if progress.Remaining == 0 {
+			return nil
+		}
+		progress.Total = progress.Remaining
+		report.Report(ctx, progress)
+		select {
+		case <-node.Pods.Changed:
+		case <-node.Node.Changed:
+		case <-beat.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-activity.GetWorkerStopChannel(ctx):
+			return failure.WorkerStopping()
+		}
+	}
+}

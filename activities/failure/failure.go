@@ -1,0 +1,49 @@
+// Package failure tells Temporal which errors of activities are worth a retry.
+package failure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"drydock/api"
+	"drydock/k8s"
+)
+
+// notStopped is the error, or that the worker stops where that is its cause.
+func OrCause(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return cause
+	}
+	return err
+}
+
+// Translate tells Temporal which errors are worth a retry: all but those that only a person, or another step of the
+// workflow, can heal. A token that is not accepted heals by itself: it is renewed.
+func Translate(err error) error {
+	switch {
+	case err == nil, errors.Is(err, context.Canceled), temporal.IsApplicationError(err):
+		return err
+	case errors.Is(err, k8s.ErrNodeGone):
+		return temporal.NewNonRetryableApplicationError(err.Error(), api.ErrorNodeGone, nil)
+	case errors.Is(err, k8s.ErrNodeReplaced):
+		return temporal.NewNonRetryableApplicationError(err.Error(), api.ErrorNodeReplaced, nil)
+	case errors.Is(err, k8s.ErrNotHolder):
+		return temporal.NewNonRetryableApplicationError(err.Error(), api.ErrorNotHolder, nil)
+	case apierrors.IsForbidden(err):
+		return temporal.NewNonRetryableApplicationError(
+			fmt.Sprintf("%v (grant it to the worker's account)", err), api.ErrorMissingPermission, nil)
+	default:
+		return err
+	}
+}
+
+// WorkerStopping makes Temporal start the activity again on another worker without delay.
+func WorkerStopping() error {
+	return temporal.NewApplicationErrorWithOptions("the worker is stopping", api.ErrorWorkerStopping,
+		temporal.ApplicationErrorOptions{NextRetryDelay: 50 * time.Millisecond})
+}

@@ -1,0 +1,54 @@
+package failure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"go.temporal.io/sdk/temporal"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"drydock/api"
+	"drydock/k8s"
+)
+
+func TestTranslateTellsWhatIsWorthARetry(t *testing.T) {
+	nodes := schema.GroupResource{Resource: "nodes"}
+	for name, c := range map[string]struct {
+		err  error
+		kind string // empty: retried
+	}{
+		"no node":            {fmt.Errorf("marking: %w", k8s.ErrNodeGone), api.ErrorNodeGone},
+		"another node":       {fmt.Errorf("marking: %w", k8s.ErrNodeReplaced), api.ErrorNodeReplaced},
+		"no mark":            {fmt.Errorf("fence: %w", k8s.ErrNotHolder), api.ErrorNotHolder},
+		"no permission":      {fmt.Errorf("marking: %w", apierrors.NewForbidden(nodes, "n1", errors.New("no"))), api.ErrorMissingPermission},
+		"token expired":      {fmt.Errorf("marking: %w", apierrors.NewUnauthorized("expired")), ""},
+		"throttled":          {apierrors.NewTooManyRequests("slow down", 1), ""},
+		"conflict":           {apierrors.NewConflict(nodes, "n1", errors.New("changed")), ""},
+		"server error":       {apierrors.NewInternalError(errors.New("etcd")), ""},
+		"server away":        {apierrors.NewServiceUnavailable("starting"), ""},
+		"timeout":            {apierrors.NewTimeoutError("slow", 1), ""},
+		"invalid":            {apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", nodes, "n1", "", 0, false), ""},
+		"connection refused": {errors.New("dial tcp: connection refused"), ""},
+		"cancelled":          {context.Canceled, ""},
+		"worker stops":       {WorkerStopping(), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := Translate(c.err)
+			var application *temporal.ApplicationError
+			permanent := errors.As(err, &application) && application.NonRetryable()
+			if permanent != (c.kind != "") || permanent && application.Type() != c.kind {
+				t.Errorf("translated to %v", err)
+			}
+			if again := Translate(err); again != err {
+				t.Errorf("translated twice: %v", again)
+			}
+		})
+	}
+	if Translate(nil) != nil {
+		t.Error("no error became one")
+	}
+}

@@ -1,0 +1,252 @@
+// Package node holds, adopts and releases nodes, and shows on them what a maintenance does.
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"drydock/activities/failure"
+	"drydock/activities/heartbeat"
+	"drydock/activities/nodeevent"
+	"drydock/k8s"
+)
+
+// Nodes marks, cordons and releases nodes.
+type Activities struct {
+	Client   kubernetes.Interface
+	Temporal client.Client
+	Events   nodeevent.Recorder
+	// Conditions: nodes show lifecycle conditions.
+	Conditions bool
+}
+
+// HoldInput asks for a node to be marked for a maintenance.
+type HoldInput struct {
+	Node string `json:"node"`
+	// UID is the node held before; empty accepts whatever has the name.
+	UID       string          `json:"uid,omitempty"`
+	RunID     string          `json:"runId"`
+	Requestor string          `json:"requestor"`
+	Since     time.Time       `json:"since"`
+	Cordon    bool            `json:"cordon"`
+	Phase     string          `json:"phase"`
+	Event     nodeevent.Event `json:"event"`
+}
+
+// Held is what HoldNode found and did.
+type Held struct {
+	UID string `json:"uid"`
+	// Mark is the mark's text, by which a later step can tell without a request that it is still the same.
+	Mark string `json:"mark"`
+	// Again: the mark was there, and somebody had lifted the cordon.
+	Again            bool `json:"again,omitempty"`
+	WasUnschedulable bool `json:"wasUnschedulable,omitempty"`
+	// BootID is the node's at that moment.
+	BootID string `json:"bootId,omitempty"`
+	// Cordon: the mark wants the node unschedulable. It still does where a cordon that was to be given up is in place.
+	Cordon bool `json:"cordon,omitempty"`
+}
+
+// HoldNode marks a node, and cordons it in the same patch. Errors: NodeGone, NodeReplaced, MissingPermission.
+func (n *Activities) HoldNode(ctx context.Context, in HoldInput) (Held, error) {
+	held, err := n.hold(ctx, in)
+	return held, failure.Translate(err)
+}
+
+// AdoptNode waits until a node of the name exists and holds it, whatever node it is. It follows the deletion of a
+// node that is being re-created.
+func (n *Activities) AdoptNode(ctx context.Context, in HoldInput) (Held, error) {
+	pulse := heartbeat.Start(ctx)
+	defer pulse.Stop()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	in.UID = ""
+	watch, err := k8s.WatchNode(ctx, n.Client, in.Node)
+	if err != nil {
+		return Held{}, failure.Translate(err)
+	}
+	again := time.NewTicker(heartbeat.Every)
+	defer again.Stop()
+	for {
+		if err := errors.Join(pulse.Alive(), watch.Err()); err != nil {
+			return Held{}, failure.Translate(err)
+		}
+		if _, ok := watch.Get(in.Node); ok {
+			held, err := n.hold(ctx, in)
+			if !errors.Is(err, k8s.ErrNodeGone) {
+				return held, failure.Translate(err)
+			}
+		}
+		select {
+		case <-watch.Changed:
+		case <-again.C:
+		case <-ctx.Done():
+			return Held{}, ctx.Err()
+		case <-activity.GetWorkerStopChannel(ctx):
+			return Held{}, failure.WorkerStopping()
+		}
+	}
+}
+
+func (n *Activities) hold(ctx context.Context, in HoldInput) (Held, error) {
+	held, err := k8s.Hold(ctx, n.Client, k8s.HoldInput{
+		Node: in.Node, UID: types.UID(in.UID), Phase: in.Phase,
+		Holder: k8s.Holder{
+			WorkflowID: activity.GetInfo(ctx).WorkflowExecution.ID, RunID: in.RunID,
+			Requestor: in.Requestor, Since: in.Since, Cordon: in.Cordon,
+		},
+	})
+	if err != nil {
+		return Held{}, err
+	}
+	event := in.Event
+	if held.Again {
+		event = nodeevent.Event{Reason: "CordonRestored", Warning: true, Key: event.Key,
+			Message: fmt.Sprintf("somebody made the node schedulable during the maintenance by %s; it is cordoned again", in.Requestor)}
+	}
+	if held.Cordon == in.Cordon {
+		n.Events.Record(ctx, in.Node, held.UID, event)
+	}
+	return Held{
+		UID: string(held.UID), Mark: held.Mark, Again: held.Again, WasUnschedulable: held.WasUnschedulable, Cordon: held.Cordon,
+		BootID: held.BootID,
+	}, nil
+}
+
+// ReleaseInput asks for a maintenance's mark to be taken off a node.
+type ReleaseInput struct {
+	Node string `json:"node"`
+	// WorkflowID and RunID are the holder's.
+	WorkflowID string          `json:"workflowId"`
+	RunID      string          `json:"runId"`
+	Event      nodeevent.Event `json:"event"`
+	// HideConditions takes the lifecycle conditions off first.
+	HideConditions bool `json:"hideConditions,omitempty"`
+	// WithdrawRequests withdraws the EvictionRequests that the run's drain left behind.
+	WithdrawRequests bool `json:"withdrawRequests,omitempty"`
+	// Then is sent as soon as the node is released; nil sends nothing.
+	Then *Signal `json:"then,omitempty"`
+}
+
+// Signal is a signal to a workflow.
+type Signal struct {
+	WorkflowID string          `json:"workflowId"`
+	Name       string          `json:"name"`
+	Payload    json.RawMessage `json:"payload"`
+}
+
+// Released is what ReleaseNode found and did.
+type Released struct {
+	Gone         bool     `json:"gone,omitempty"`
+	Foreign      bool     `json:"foreign,omitempty"`
+	Uncordoned   bool     `json:"uncordoned,omitempty"`
+	OtherHolders []string `json:"otherHolders,omitempty"`
+}
+
+// ReleaseNode takes a holder's mark off a node, and with the last one puts back what Drydock changed; then it sends a
+// signal, if asked to. A node that is gone, or that this holder does not hold, is a success. Errors: MissingPermission.
+func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released, error) {
+	if in.HideConditions || n.Conditions {
+		// Before the mark goes, which says whose they are. They must not keep a node out of service.
+		if err := k8s.HideConditions(ctx, n.Client, in.Node, in.WorkflowID, in.RunID); err != nil {
+			activity.GetLogger(ctx).Warn("conditions are left on the node", "node", in.Node, "error", err)
+		}
+	}
+	released, err := k8s.Release(ctx, n.Client, in.Node, in.WorkflowID, in.RunID)
+	if err != nil {
+		return Released{}, failure.Translate(err)
+	}
+	if in.Then != nil {
+		// The next node's turn is a matter of this signal: it goes before the Event, and not by way of the workflow.
+		if err := n.Temporal.SignalWorkflow(ctx, in.Then.WorkflowID, "", in.Then.Name, in.Then.Payload); err != nil {
+			return Released{}, fmt.Errorf("signalling %s to %s: %w", in.Then.Name, in.Then.WorkflowID, err)
+		}
+	}
+	if !released.Gone && !released.Foreign {
+		n.Events.Record(ctx, in.Node, released.UID, in.Event)
+	}
+	if in.WithdrawRequests {
+		// Only now: the mark is gone, so that a drain that still runs files none anew.
+		requests := k8s.EvictionRequests{Client: n.Client, Node: in.Node, WorkflowID: in.WorkflowID, RunID: in.RunID}
+		if err := requests.WithdrawLeft(ctx); err != nil {
+			return Released{}, failure.Translate(err)
+		}
+	}
+	return Released{
+		Gone: released.Gone, Foreign: released.Foreign, Uncordoned: released.Uncordoned, OtherHolders: released.OtherHolders,
+	}, nil
+}
+
+// AnnounceInput is a change of phase to show on the node.
+type AnnounceInput struct {
+	Node string `json:"node"`
+	// WorkflowID and RunID are the holder's; an empty WorkflowID is the calling workflow's.
+	WorkflowID string `json:"workflowId,omitempty"`
+	RunID      string `json:"runId"`
+	// Mark is the mark's text as HoldNode returned it; it saves a request.
+	Mark  string          `json:"mark,omitempty"`
+	Phase string          `json:"phase"`
+	Event nodeevent.Event `json:"event"`
+}
+
+// AnnouncePhase shows a maintenance's phase on its node: in the label, and as an Event. Errors: NodeGone, NotHolder,
+// MissingPermission.
+func (n *Activities) AnnouncePhase(ctx context.Context, in AnnounceInput) error {
+	holder := in.WorkflowID
+	if holder == "" {
+		holder = activity.GetInfo(ctx).WorkflowExecution.ID
+	}
+	uid, err := k8s.SetPhase(ctx, n.Client, k8s.PhaseInput{
+		Node: in.Node, WorkflowID: holder, RunID: in.RunID, Phase: in.Phase, Mark: in.Mark,
+	})
+	if err != nil {
+		return failure.Translate(err)
+	}
+	n.Events.Record(ctx, in.Node, uid, in.Event)
+	return nil
+}
+
+// UntaintInput asks for a held node's taint to be taken off.
+type UntaintInput struct {
+	Node  string `json:"node"`
+	RunID string `json:"runId"`
+}
+
+// Untaint lets the pods of DaemonSets come back before the node does. Errors: NodeGone, NotHolder, MissingPermission.
+func (n *Activities) Untaint(ctx context.Context, in UntaintInput) error {
+	return failure.Translate(k8s.Untaint(ctx, n.Client, in.Node, activity.GetInfo(ctx).WorkflowExecution.ID, in.RunID))
+}
+
+// Condition is a lifecycle condition of a node (KEP-5683).
+type Condition = k8s.Condition
+
+// The types of lifecycle conditions.
+const (
+	MaintenancePlanned    = k8s.MaintenancePlanned
+	MaintenanceInProgress = k8s.MaintenanceInProgress
+	DrainInProgress       = k8s.DrainInProgress
+	Drained               = k8s.Drained
+)
+
+// ConditionsInput is what to show in a node's status; no conditions take off those that are shown.
+type ConditionsInput struct {
+	Node       string      `json:"node"`
+	Conditions []Condition `json:"conditions,omitempty"`
+}
+
+// ShowConditions shows lifecycle conditions. A node that is gone shows none. Errors: MissingPermission.
+func (n *Activities) ShowConditions(ctx context.Context, in ConditionsInput) error {
+	err := k8s.ShowConditions(ctx, n.Client, in.Node, in.Conditions)
+	if errors.Is(err, k8s.ErrNodeGone) {
+		return nil
+	}
+	return failure.Translate(err)
+}

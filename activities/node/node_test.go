@@ -1,0 +1,224 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/mocks"
+	"go.temporal.io/sdk/temporal"
+
+	"drydock/activities/activitytest"
+	"drydock/activities/nodeevent"
+	"drydock/api"
+	"drydock/k8s"
+	"drydock/k8s/k8stest"
+)
+
+func holdN1(cordon bool) HoldInput {
+	return HoldInput{Node: "n1", RunID: activitytest.RunID, Requestor: "ops", Cordon: cordon, Phase: "Cordoning",
+		Event: nodeevent.Event{Reason: "MaintenanceStarted", Message: "by ops", Key: "1"}}
+}
+
+func TestHoldNodeMarksInTheNameOfItsWorkflow(t *testing.T) {
+	s := k8stest.New(activitytest.Node("n1"))
+	n := &Activities{Client: s.Client(t), Events: nodeevent.Recorder{Client: s.Client(t), On: true}}
+	held, err := activitytest.Call(t, n.HoldNode, holdN1(true))
+	if err != nil || held.UID != "uid-1" || held.Again || held.WasUnschedulable {
+		t.Fatalf("held %+v, %v", held, err)
+	}
+	after := s.Node("n1")
+	mark, err := k8s.MarkOf(after)
+	if err != nil || !mark.HeldBy(activitytest.WorkflowID, activitytest.RunID) || !after.Spec.Unschedulable || after.Annotations[api.HoldersAnnotation] != held.Mark {
+		t.Errorf("mark %+v, %v", mark, err)
+	}
+	after.Spec.Unschedulable = false
+	s.Set(after)
+	if held, err = activitytest.Call(t, n.HoldNode, holdN1(true)); err != nil || !held.Again || !s.Node("n1").Spec.Unschedulable {
+		t.Errorf("held again %+v, %v", held, err)
+	}
+	if got := len(s.Requests("POST /api/v1/namespaces/default/events")); got != 2 {
+		t.Errorf("%d events", got)
+	}
+}
+
+func TestHoldNodeWithoutEvents(t *testing.T) {
+	s := k8stest.New(activitytest.Node("n1"))
+	if _, err := activitytest.Call(t, (&Activities{Client: s.Client(t)}).HoldNode, holdN1(true)); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(s.Requests("events")); got != 0 {
+		t.Errorf("%d events", got)
+	}
+}
+
+func TestEventThatCannotBeRecordedStopsNothing(t *testing.T) {
+	s := k8stest.New(activitytest.Node("n1"))
+	s.Handle = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPost {
+			return false
+		}
+		k8stest.Respond(w, `{"kind":"Status","status":"Failure","message":"events is forbidden","reason":"Forbidden","code":403}`)
+		return true
+	}
+	if _, err := activitytest.Call(t, (&Activities{Client: s.Client(t), Events: nodeevent.Recorder{Client: s.Client(t), On: true}}).HoldNode, holdN1(true)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestHoldNodeTellsItsErrorsApart(t *testing.T) {
+	s := k8stest.New(activitytest.Node("n1"))
+	n := &Activities{Client: s.Client(t)}
+	absent, other := holdN1(true), holdN1(true)
+	absent.Node, other.UID = "n2", "uid-0"
+	if _, err := activitytest.Call(t, n.HoldNode, absent); activitytest.ErrorType(err) != api.ErrorNodeGone {
+		t.Errorf("error = %v", err)
+	}
+	if _, err := activitytest.Call(t, n.HoldNode, other); activitytest.ErrorType(err) != api.ErrorNodeReplaced {
+		t.Errorf("error = %v", err)
+	}
+	s.Refuse(http.StatusForbidden)
+	if _, err := activitytest.Call(t, n.HoldNode, holdN1(true)); activitytest.ErrorType(err) != api.ErrorMissingPermission {
+		t.Errorf("error = %v", err)
+	}
+	s.Refuse(http.StatusInternalServerError)
+	if _, err := activitytest.Call(t, n.HoldNode, holdN1(true)); err == nil || activitytest.ErrorType(err) != "" {
+		t.Errorf("error = %v, want one worth a retry", err)
+	}
+}
+
+func TestReleaseNodeThenGivesTheSlotBack(t *testing.T) {
+	s := k8stest.New(activitytest.HeldNode())
+	client := &mocks.Client{}
+	signals, away := 0, true
+	client.On("SignalWorkflow", mock.Anything, "drydock-scheduler", "", "slot-release", mock.Anything).Return(
+		func(_ context.Context, _, _, _ string, payload any) error {
+			if text, ok := payload.(json.RawMessage); !ok || string(text) != `{"requestId":"r/1"}` {
+				t.Errorf("payload %v", payload)
+			}
+			if n := s.Node("n1"); n != nil && n.Spec.Unschedulable {
+				t.Error("the slot is given back before the node")
+			}
+			if away {
+				return serviceerror.NewNotFound("no such workflow")
+			}
+			signals++
+			return nil
+		})
+	n := &Activities{Client: s.Client(t), Temporal: client}
+	in := ReleaseInput{Node: "n1", WorkflowID: activitytest.WorkflowID, RunID: activitytest.RunID,
+		Then: &Signal{WorkflowID: "drydock-scheduler", Name: "slot-release", Payload: json.RawMessage(`{"requestId":"r/1"}`)}}
+	if _, err := activitytest.Call(t, n.ReleaseNode, in); err == nil || activitytest.ErrorType(err) != "" {
+		t.Errorf("error = %v, want one worth a retry", err)
+	}
+	away = false
+	if released, err := activitytest.Call(t, n.ReleaseNode, in); err != nil || signals != 1 || released.Gone {
+		t.Errorf("released %+v, %v, %d signals", released, err, signals)
+	}
+	if _, err := k8s.MarkOf(s.Node("n1")); err != nil || s.Node("n1").Annotations[api.HoldersAnnotation] != "" || s.Node("n1").Spec.Unschedulable {
+		t.Errorf("the node is %+v", s.Node("n1"))
+	}
+	s.Delete(activitytest.HeldNode())
+	if released, err := activitytest.Call(t, n.ReleaseNode, in); err != nil || !released.Gone || signals != 2 {
+		t.Errorf("released %+v, %v, %d signals: the slot of a node that is gone is given back too", released, err, signals)
+	}
+}
+
+func TestAnnouncePhaseIsForHoldersOnly(t *testing.T) {
+	s := k8stest.New(activitytest.HeldNode())
+	n := &Activities{Client: s.Client(t)}
+	env := activitytest.Environment()
+	env.RegisterActivity(n.AnnouncePhase)
+	mark := s.Node("n1").Annotations[api.HoldersAnnotation]
+	for name, c := range map[string]struct {
+		in   AnnounceInput
+		kind string
+	}{
+		"holder":                {AnnounceInput{Node: "n1", RunID: activitytest.RunID, Phase: "Ready"}, ""},
+		"with the mark":         {AnnounceInput{Node: "n1", RunID: activitytest.RunID, Phase: "Ready", Mark: mark}, ""},
+		"with an older mark":    {AnnounceInput{Node: "n1", RunID: activitytest.RunID, Phase: "Ready", Mark: "older"}, ""},
+		"another run":           {AnnounceInput{Node: "n1", RunID: "other", Phase: "Ready"}, api.ErrorNotHolder},
+		"on somebody's behalf":  {AnnounceInput{Node: "n1", WorkflowID: activitytest.WorkflowID, RunID: activitytest.RunID, Phase: "Orphaned"}, ""},
+		"of another's workflow": {AnnounceInput{Node: "n1", WorkflowID: "other", RunID: activitytest.RunID, Phase: "Orphaned"}, api.ErrorNotHolder},
+		"no node":               {AnnounceInput{Node: "n2", RunID: activitytest.RunID, Phase: "Ready"}, api.ErrorNodeGone},
+		"no node, with a mark":  {AnnounceInput{Node: "n2", RunID: activitytest.RunID, Phase: "Ready", Mark: mark}, api.ErrorNodeGone},
+	} {
+		_, err := env.ExecuteActivity(n.AnnouncePhase, c.in)
+		if activitytest.ErrorType(err) != c.kind || (err == nil) != (c.kind == "") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if c.kind == "" && s.Node("n1").Labels[api.PhaseLabel] != c.in.Phase {
+			t.Errorf("%s: the node shows %s", name, s.Node("n1").Labels[api.PhaseLabel])
+		}
+	}
+}
+
+func TestAdoptNodeWaitsForTheReplacement(t *testing.T) {
+	s := k8stest.New()
+	n := &Activities{Client: s.Client(t)}
+	type end struct {
+		held Held
+		err  error
+	}
+	done := make(chan end, 1)
+	in := holdN1(true)
+	in.UID = "uid-0" // of the node that went
+	go func() {
+		held, err := activitytest.Call(t, n.AdoptNode, in)
+		done <- end{held, err}
+	}()
+	<-s.Asked
+	replacement := activitytest.Node("n1")
+	s.Set(replacement)
+	select {
+	case e := <-done:
+		if e.err != nil || e.held.UID != "uid-1" || !s.Node("n1").Spec.Unschedulable {
+			t.Errorf("held %+v, %v", e.held, e.err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("the replacement was not adopted")
+	}
+}
+
+func TestAdoptNodeLeavesAWorkerThatStops(t *testing.T) {
+	s := k8stest.New()
+	n := &Activities{Client: s.Client(t)}
+	env := activitytest.Environment()
+	stop := make(chan struct{})
+	close(stop)
+	env.SetWorkerStopChannel(stop)
+	env.RegisterActivity(n.AdoptNode)
+	_, err := env.ExecuteActivity(n.AdoptNode, holdN1(true))
+	var cause *temporal.ApplicationError
+	if !errors.As(err, &cause) || cause.Type() != api.ErrorWorkerStopping || cause.NextRetryDelay() > time.Second {
+		t.Errorf("error = %v", err)
+	}
+}
+
+func TestReleaseWithdrawsWhatADrainLeft(t *testing.T) {
+	web := activitytest.Pod("web-1")
+	s := k8stest.New(activitytest.HeldNode(), web, activitytest.EvictionRequest(web, time.Minute))
+	n := &Activities{Client: s.Client(t)}
+	in := ReleaseInput{Node: "n1", WorkflowID: activitytest.WorkflowID, RunID: activitytest.RunID, WithdrawRequests: true}
+	if _, err := activitytest.Call(t, n.ReleaseNode, in); err != nil {
+		t.Fatal(err)
+	}
+	writes := append(s.Requests("PATCH"), s.Requests("DELETE")...)
+	if len(writes) != 3 || !strings.Contains(writes[0], "nodes/n1") || !strings.Contains(writes[1], "evictionrequests") || !strings.Contains(writes[2], "DELETE") {
+		t.Errorf("writes %v", writes)
+	}
+	s.Refuse(http.StatusForbidden)
+	in.Node = "n2"
+	api := func(ctx context.Context, in ReleaseInput) (bool, error) {
+		return true, k8s.EvictionRequests{Client: n.Client, Node: in.Node, WorkflowID: in.WorkflowID, RunID: in.RunID}.WithdrawLeft(ctx)
+	}
+	if _, err := activitytest.Call(t, api, in); err != nil {
+		t.Errorf("without the permission, which no drain had: %v", err)
+	}
+}

@@ -1,0 +1,71 @@
+// Package reporting tells a workflow what keeps its activity from ending.
+package reporting
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+
+	"drydock/activities/heartbeat"
+	"drydock/api"
+)
+
+const (
+	// MaxBlockers bounds the list in heartbeats and signals: a count and the first names.
+	MaxBlockers = 10
+	// maxBlockedSignals bounds what a drain adds to its workflow's history.
+	maxBlockedSignals = 10
+	// BlockedAfter keeps refusals that heal by themselves at once out of the history.
+	BlockedAfter = 2 * time.Second
+	// signalEvery is the shortest time between two signals of one drain.
+	signalEvery = 5 * time.Second
+)
+
+// Reporter tells the world how a drain goes: by heartbeat, and for what blocks it a bounded number of times by signal
+// to the workflow, since heartbeat details never reach workflow code.
+type Reporter struct {
+	Temporal client.Client
+	Signal   string
+	// pulse carries the progress; nil carries none.
+	Heartbeats *heartbeat.Loop
+	// Show shows why pods are blocked, by reason; nil shows nothing.
+	Show func(reasons map[string]int)
+
+	sent     int
+	sentSet  string
+	lastSent time.Time
+	// Last is the progress reported last.
+	Last api.DrainProgress
+}
+
+func (r *Reporter) Report(ctx context.Context, p api.DrainProgress) {
+	r.Last = p
+	if r.Show != nil {
+		r.Show(p.Reasons)
+	}
+	r.Heartbeats.Show(ctx, p)
+	set := blockedSet(p, time.Now())
+	if set == r.sentSet || r.sent >= maxBlockedSignals || time.Since(r.lastSent) < signalEvery {
+		return
+	}
+	execution := activity.GetInfo(ctx).WorkflowExecution
+	if err := r.Temporal.SignalWorkflow(ctx, execution.ID, execution.RunID, r.Signal, p); err != nil {
+		activity.GetLogger(ctx).Warn("blockers not signalled", "error", err)
+		return
+	}
+	r.sent, r.sentSet, r.lastSent = r.sent+1, set, time.Now()
+}
+
+// blockedSet names the blockers that have lasted, so that a changed set can be told from the same one.
+func blockedSet(p api.DrainProgress, now time.Time) string {
+	var set strings.Builder
+	for _, b := range p.Blockers {
+		if now.Sub(b.Since) >= BlockedAfter {
+			set.WriteString(b.Pod + "=" + b.Reason + ";")
+		}
+	}
+	return set.String()
+}

@@ -1,0 +1,206 @@
+// Package settings tells workflows what the worker is configured to.
+package settings
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"drydock/checks"
+	"drydock/rules/notices"
+	"drydock/rules/schedule"
+	"drydock/rules/spec"
+	"drydock/rules/validation"
+)
+
+// Settings tells workflows what the worker is configured to: workflow code must not read configuration itself.
+type Activities struct {
+	Temporal  client.Client
+	Namespace string
+	// Defaults are the configured defaults of maintenances, as JSON.
+	Defaults json.RawMessage
+	// Attributes are the names of the search attributes to use, all of type Keyword.
+	Attributes []string
+	// Channels are all that the worker can tell, DefaultChannels those of maintenances that name none.
+	Channels        []notices.Plan
+	DefaultChannels []string
+	// Runner knows the hooks and checks; nil knows none.
+	Runner *checks.Runner
+	// Client and Groups tell which groups a node is in, for channels that want to know.
+	Client kubernetes.Interface
+	Groups schedule.Grouper
+	// Audited: audit records are kept. Conditions: nodes show lifecycle conditions.
+	Audited, Conditions bool
+
+	mu         sync.Mutex
+	registered bool
+	asked      time.Time
+}
+
+// Prepared is what a maintenance needs to know before it begins.
+type Prepared struct {
+	Defaults json.RawMessage `json:"defaults,omitempty"`
+	// SearchAttributes: the namespace has them. To set an unregistered one would fail the workflow task for ever.
+	SearchAttributes bool `json:"searchAttributes,omitempty"`
+	// Channels are told of the maintenance; Groups are those its node is in, where a channel wants to know.
+	Channels []notices.Plan `json:"channels,omitempty"`
+	Groups   []string       `json:"groups,omitempty"`
+	// Hooks are those that its input names.
+	Hooks []validation.HookPlan `json:"hooks,omitempty"`
+	// Audited: a record of it is to be kept. Conditions: its node shows lifecycle conditions.
+	Audited    bool `json:"audited,omitempty"`
+	Conditions bool `json:"conditions,omitempty"`
+	// Unknown says which channel, hook or check of its input the worker's configuration lacks.
+	Unknown string `json:"unknown,omitempty"`
+}
+
+// askAgain is how often a worker looks whether somebody registered the search attributes meanwhile.
+const askAgain = time.Minute
+
+// Prepare tells a maintenance the worker's defaults, and what its input names of the worker's configuration.
+func (s *Activities) Prepare(ctx context.Context, input json.RawMessage) (Prepared, error) {
+	prepared := Prepared{Defaults: s.Defaults, SearchAttributes: s.mayAttribute(ctx), Audited: s.Audited, Conditions: s.Conditions}
+	// What does not decode the workflow refuses itself, and says what is wrong.
+	if m, err := spec.Decode(input, s.Defaults); err == nil {
+		s.resolve(ctx, m, &prepared)
+	}
+	return prepared, nil
+}
+
+// resolve finds what a maintenance names of the worker's configuration.
+func (s *Activities) resolve(ctx context.Context, m spec.Maintenance, prepared *Prepared) {
+	channels, err := s.channelsOf(m)
+	problems := []error{err}
+	prepared.Channels = channels
+	for _, name := range m.Hooks.Names() {
+		plan, err := s.hook(name)
+		problems = append(problems, err)
+		prepared.Hooks = append(prepared.Hooks, plan)
+	}
+	if m.Validation != nil && len(m.Validation.Checks) > 0 {
+		problems = append(problems, s.known(m.Validation.Checks))
+	}
+	if err := errors.Join(problems...); err != nil {
+		prepared.Unknown = err.Error()
+		return
+	}
+	if slices.ContainsFunc(channels, func(p notices.Plan) bool { return len(p.Filter.Groups) > 0 }) {
+		prepared.Groups = s.groupsOf(ctx, m.Node)
+	}
+}
+
+// channelsOf are the channels that a maintenance names, or else the default ones.
+func (s *Activities) channelsOf(m spec.Maintenance) ([]notices.Plan, error) {
+	names, field := s.DefaultChannels, "default channels"
+	if m.Notify != nil {
+		names, field = *m.Notify, "notify"
+	}
+	var plans []notices.Plan
+	var problems []error
+	for i, name := range names {
+		at := slices.IndexFunc(s.Channels, func(p notices.Plan) bool { return p.Channel == name })
+		switch {
+		case at < 0:
+			problems = append(problems, fmt.Errorf("%s[%d]: the worker's configuration has no channel %q (channels)", field, i, name))
+		case !slices.Contains(names[:i], name):
+			plans = append(plans, s.Channels[at])
+		}
+	}
+	return plans, errors.Join(problems...)
+}
+
+func (s *Activities) hook(name string) (validation.HookPlan, error) {
+	if s.Runner == nil {
+		return validation.HookPlan{}, fmt.Errorf("hooks: the worker's configuration has no hook %q (hooks)", name)
+	}
+	return s.Runner.Plan(name)
+}
+
+func (s *Activities) known(names []string) error {
+	if s.Runner == nil {
+		return fmt.Errorf("validation.checks: the worker's configuration has no check %q (checks)", names[0])
+	}
+	return s.Runner.Known(names, validation.Hooks{})
+}
+
+// groupsWithin keeps a maintenance from waiting for an API server that hangs.
+const groupsWithin = 3 * time.Second
+
+// groupsOf are the groups of a node. A node that cannot be looked at now is in none.
+func (s *Activities) groupsOf(ctx context.Context, node string) []string {
+	ctx, cancel := context.WithTimeout(ctx, groupsWithin)
+	defer cancel()
+	n, err := s.Client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+	if err != nil {
+		activity.GetLogger(ctx).Warn("groups of a node not known", "node", node, "error", err)
+		return nil
+	}
+	return s.Groups.Keys(n.Labels)
+}
+
+// mayAttribute tells whether the namespace has the search attributes.
+func (s *Activities) mayAttribute(ctx context.Context) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.registered && time.Since(s.asked) > askAgain {
+		missing, err := s.missing(ctx)
+		if err != nil {
+			activity.GetLogger(ctx).Warn("search attributes not known", "error", err)
+		}
+		s.registered, s.asked = err == nil && len(missing) == 0, time.Now()
+	}
+	return s.registered
+}
+
+// Register adds the search attributes that the namespace lacks. An error means that maintenances run without them.
+func (s *Activities) Register(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	missing, err := s.missing(ctx)
+	if err == nil && len(missing) > 0 {
+		add := map[string]enums.IndexedValueType{}
+		for _, name := range missing {
+			add[name] = enums.INDEXED_VALUE_TYPE_KEYWORD
+		}
+		_, err = s.Temporal.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{
+			Namespace: s.Namespace, SearchAttributes: add,
+		})
+		var exists *serviceerror.AlreadyExists
+		if errors.As(err, &exists) {
+			err = nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("registering search attributes in namespace %s: %w", s.Namespace, err)
+	}
+	// A server may take a minute to accept what was just added, and a maintenance that uses it earlier would stall.
+	s.registered, s.asked = len(missing) == 0, time.Now()
+	return nil
+}
+
+func (s *Activities) missing(ctx context.Context) ([]string, error) {
+	have, err := s.Temporal.OperatorService().ListSearchAttributes(ctx,
+		&operatorservice.ListSearchAttributesRequest{Namespace: s.Namespace})
+	if err != nil {
+		return nil, fmt.Errorf("listing search attributes of namespace %s: %w", s.Namespace, err)
+	}
+	var missing []string
+	for _, name := range s.Attributes {
+		if have.CustomAttributes[name] != enums.INDEXED_VALUE_TYPE_KEYWORD {
+			missing = append(missing, name)
+		}
+	}
+	return missing, nil
+}

@@ -1,0 +1,130 @@
+package settings
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/mocks"
+	"google.golang.org/grpc"
+
+	"drydock/activities/activitytest"
+)
+
+// operator is a Temporal server's list of search attributes.
+type operator struct {
+	operatorservice.OperatorServiceClient
+	have      map[string]enums.IndexedValueType
+	list, add error
+	asked     int
+}
+
+func (o *operator) ListSearchAttributes(context.Context, *operatorservice.ListSearchAttributesRequest, ...grpc.CallOption) (*operatorservice.ListSearchAttributesResponse, error) {
+	o.asked++
+	return &operatorservice.ListSearchAttributesResponse{CustomAttributes: o.have}, o.list
+}
+
+func (o *operator) AddSearchAttributes(_ context.Context, in *operatorservice.AddSearchAttributesRequest, _ ...grpc.CallOption) (*operatorservice.AddSearchAttributesResponse, error) {
+	if o.add == nil {
+		for name, kind := range in.SearchAttributes {
+			o.have[name] = kind
+		}
+	}
+	return &operatorservice.AddSearchAttributesResponse{}, o.add
+}
+
+func settingsWith(o *operator) *Activities {
+	client := &mocks.Client{}
+	client.On("OperatorService").Return(o)
+	return &Activities{Temporal: client, Namespace: "default", Defaults: json.RawMessage(`{"readyTimeout":"2h"}`), Attributes: []string{"DrydockNode", "DrydockPhase"}}
+}
+
+func prepare(t *testing.T, s *Activities) Prepared {
+	t.Helper()
+	env := activitytest.Environment()
+	env.RegisterActivity(s.Prepare)
+	value, err := env.ExecuteActivity(s.Prepare, json.RawMessage(`{"node":"worker-1"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var prepared Prepared
+	if err := value.Get(&prepared); err != nil {
+		t.Fatal(err)
+	}
+	if string(prepared.Defaults) != `{"readyTimeout":"2h"}` {
+		t.Errorf("defaults %s", prepared.Defaults)
+	}
+	return prepared
+}
+
+func keyword(names ...string) map[string]enums.IndexedValueType {
+	have := map[string]enums.IndexedValueType{}
+	for _, name := range names {
+		have[name] = enums.INDEXED_VALUE_TYPE_KEYWORD
+	}
+	return have
+}
+
+func TestSearchAttributesAreUsedOnlyOnceTheyAreThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &operator{have: keyword("DrydockNode")}
+		s := settingsWith(o)
+		for range 2 {
+			if prepare(t, s).SearchAttributes {
+				t.Error("an attribute that is not registered is used")
+			}
+		}
+		if o.asked != 1 {
+			t.Errorf("asked %d times at once", o.asked)
+		}
+		o.have["DrydockPhase"] = enums.INDEXED_VALUE_TYPE_TEXT
+		time.Sleep(askAgain + time.Second)
+		if prepare(t, s).SearchAttributes {
+			t.Error("an attribute of another type is used")
+		}
+		o.have["DrydockPhase"] = enums.INDEXED_VALUE_TYPE_KEYWORD
+		time.Sleep(askAgain + time.Second)
+		for range 2 {
+			if !prepare(t, s).SearchAttributes {
+				t.Error("registered attributes are not used")
+			}
+		}
+		if o.asked != 3 {
+			t.Errorf("asked %d times", o.asked)
+		}
+	})
+}
+
+func TestServerThatDoesNotTellItsAttributesStopsNothing(t *testing.T) {
+	if prepare(t, settingsWith(&operator{list: errors.New("no permission")})).SearchAttributes {
+		t.Error("attributes of which nothing is known are used")
+	}
+}
+
+func TestRegisterAddsWhatIsMissingAndIsThenPatient(t *testing.T) {
+	for name, c := range map[string]struct {
+		o      *operator
+		failed bool
+		used   bool
+	}{
+		"there already":            {&operator{have: keyword("DrydockNode", "DrydockPhase")}, false, true},
+		"added: not used at once":  {&operator{have: keyword()}, false, false},
+		"added by another":         {&operator{have: keyword(), add: serviceerror.NewAlreadyExists("there")}, false, false},
+		"may not be added":         {&operator{have: keyword(), add: serviceerror.NewPermissionDenied("no", "")}, true, false},
+		"nothing is known of them": {&operator{list: errors.New("away")}, true, false},
+	} {
+		s := settingsWith(c.o)
+		if err := s.Register(t.Context()); (err != nil) != c.failed {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := prepare(t, s).SearchAttributes; got != c.used {
+			t.Errorf("%s: used %v", name, got)
+		}
+	}
+}
