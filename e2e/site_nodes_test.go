@@ -183,7 +183,7 @@ func hasTaint(n *corev1.Node, key string) bool {
 	return false
 }
 
-// nodeEvents are the Kubernetes Events about a node with a reason, of the test's own time.
+// nodeEvents are the Kubernetes Events about a node with a reason; those of earlier tests are gone.
 func (s *site) nodeEvents(name, reason string) []corev1.Event {
 	s.Helper()
 	list, err := s.kube.CoreV1().Events(metav1.NamespaceDefault).List(s.ctx, metav1.ListOptions{
@@ -194,7 +194,7 @@ func (s *site) nodeEvents(name, reason string) []corev1.Event {
 	}
 	var found []corev1.Event
 	for _, e := range list.Items {
-		if !e.CreationTimestamp.Time.Before(s.began.Truncate(1e9)) && strings.Contains(e.ReportingController, "drydock") {
+		if strings.Contains(e.ReportingController, "drydock") {
 			found = append(found, e)
 		}
 	}

@@ -44,8 +44,7 @@ type site struct {
 	options devstack.WorkerOptions
 	// environment is what the command line has besides.
 	environment []string
-	// began is when the test began, auditFrom where the audit log ended then.
-	began     time.Time
+	// auditFrom is where the audit log ended when the test began.
 	auditFrom int64
 }
 
@@ -88,7 +87,7 @@ func prepareSiteOf(t *testing.T, on *lane, temporal *devstack.Temporal, config s
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	s := &site{
 		T: t, siteState: &siteState{}, ctx: ctx, lane: on, kube: on.cluster.Client, temporal: temporal.Client,
-		name: name, cluster: name, began: time.Now(),
+		name: name, cluster: name,
 	}
 	s.options = devstack.WorkerOptions{
 		Dir: filepath.Join(shared.dir, name), Config: "cluster: " + name + "\n" + config,
@@ -166,6 +165,10 @@ func (s *site) tidyUp() {
 	}
 	for _, n := range s.nodes() {
 		s.resetNode(&n)
+	}
+	// Events tell their time in whole seconds, in which one test can end and the next begin.
+	if err := s.kube.CoreV1().Events(metav1.NamespaceDefault).DeleteCollection(s.ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		s.Error(err)
 	}
 	s.eventually("nothing of the test is left on any node", func() error {
 		for _, n := range s.nodes() {
