@@ -21,7 +21,9 @@ func holders(ids ...string) []api.Holder {
 
 func TestAWatchThatSeesMoreIsGoodEnough(t *testing.T) {
 	w := newWatcher(nil, "prod", nil)
-	watch := func(digest string, ids ...string) activities.WatchInput { return w.wanted(nil, digest, holders(ids...)) }
+	watch := func(digest string, ids ...string) activities.WatchInput {
+		return w.wanted(nil, digest, holders(ids...))
+	}
 	have := watch("d", "a/1", "b/1", "c/1")
 	for name, c := range map[string]struct {
 		want   activities.WatchInput
