@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	MaintenancePrefix  = "node-maintenance"
+	maintenancePrefix  = "node-maintenance"
 	schedulerID        = "drydock-scheduler"
 	preflightPrefix    = "preflight"
 	doctorID           = "drydock-doctor"
@@ -17,7 +17,7 @@ const (
 )
 
 // TaskQueue is the task queue of a cluster; an empty cluster has no prefix.
-func TaskQueue(cluster, name string) string { return InCluster(cluster, name) }
+func TaskQueue(cluster, name string) string { return inCluster(cluster, name) }
 
 // ClusterOf is the cluster whose task queue this is, empty where none is named.
 func ClusterOf(taskQueue string) string {
@@ -30,8 +30,11 @@ func ClusterOf(taskQueue string) string {
 
 // MaintenanceID is the workflow ID of the maintenance that requestor asks for node.
 func MaintenanceID(cluster, node, requestor string) string {
-	return InCluster(cluster, MaintenancePrefix+"/"+node+"/"+requestor)
+	return inCluster(cluster, maintenancePrefix+"/"+node+"/"+requestor)
 }
+
+// MaintenanceIDPrefix is how the workflow IDs of a cluster's maintenances begin, and those of nothing else.
+func MaintenanceIDPrefix(cluster string) string { return inCluster(cluster, maintenancePrefix) + "/" }
 
 // ParseMaintenanceID is the inverse of MaintenanceID; it refuses IDs of anything else.
 func ParseMaintenanceID(id string) (cluster, node, requestor string, err error) {
@@ -39,25 +42,25 @@ func ParseMaintenanceID(id string) (cluster, node, requestor string, err error) 
 	if len(parts) == 4 {
 		cluster, parts = parts[0], parts[1:]
 	}
-	if len(parts) != 3 || parts[0] != MaintenancePrefix || spec.NodeName(parts[1]) != nil || spec.RequestorName(parts[2]) != nil {
-		return "", "", "", fmt.Errorf("workflow ID %q is not of the form [<cluster>/]%s/<node>/<requestor>", id, MaintenancePrefix)
+	if len(parts) != 3 || parts[0] != maintenancePrefix || spec.NodeName(parts[1]) != nil || spec.RequestorName(parts[2]) != nil {
+		return "", "", "", fmt.Errorf("workflow ID %q is not of the form [<cluster>/]%s/<node>/<requestor>", id, maintenancePrefix)
 	}
 	return cluster, parts[1], parts[2], nil
 }
 
 // SchedulerID is the workflow ID of a cluster's one scheduler.
-func SchedulerID(cluster string) string { return InCluster(cluster, schedulerID) }
+func SchedulerID(cluster string) string { return inCluster(cluster, schedulerID) }
 
 // PreflightID is the workflow ID that the command line gives a preflight of a node; occasion tells one from the next. A
 // preflight started otherwise may have any ID.
 func PreflightID(cluster, node, occasion string) string {
-	return InCluster(cluster, preflightPrefix+"/"+node+"/"+occasion)
+	return inCluster(cluster, preflightPrefix+"/"+node+"/"+occasion)
 }
 
 // DoctorID is the workflow ID that the command line gives a cluster's doctor, so that there is one at a time.
-func DoctorID(cluster string) string { return InCluster(cluster, doctorID) }
+func DoctorID(cluster string) string { return inCluster(cluster, doctorID) }
 
-func InCluster(cluster, name string) string {
+func inCluster(cluster, name string) string {
 	if cluster == "" {
 		return name
 	}
@@ -66,15 +69,15 @@ func InCluster(cluster, name string) string {
 
 // NotificationID is the workflow ID of what tells a channel of one run of a maintenance.
 func NotificationID(cluster, channel, node, requestor, runID string) string {
-	return InCluster(cluster, strings.Join([]string{notificationPrefix, channel, node, requestor, runID}, "/"))
+	return inCluster(cluster, strings.Join([]string{notificationPrefix, channel, node, requestor, runID}, "/"))
 }
 
 // CollectorID is the workflow ID of what tells a channel of many maintenances.
 func CollectorID(cluster, channel string) string {
-	return InCluster(cluster, notificationPrefix+"/"+channel)
+	return inCluster(cluster, notificationPrefix+"/"+channel)
 }
 
 // AuditRecordID is the workflow ID of what keeps the audit record of one run of a maintenance.
 func AuditRecordID(cluster, node, requestor, runID string) string {
-	return InCluster(cluster, strings.Join([]string{auditPrefix, node, requestor, runID}, "/"))
+	return inCluster(cluster, strings.Join([]string{auditPrefix, node, requestor, runID}, "/"))
 }

@@ -2,19 +2,27 @@ package main
 
 import (
 	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
 	"time"
+
+	certutil "k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+	"k8s.io/kubernetes/cmd/kubeadm/app/apis/kubeadm"
+	"k8s.io/kubernetes/cmd/kubeadm/app/util/pkiutil"
+)
+
+// keyAlgorithm is that of all keys: RSA keys take seconds to make on a busy machine.
+const keyAlgorithm = kubeadm.EncryptionAlgorithmECDSAP256
+
+// Names under which pkiutil finds its files.
+const (
+	caName             = "ca"
+	serviceAccountName = "service-account"
 )
 
 // mastersGroup may do everything, and requests of its members are exempt from
@@ -28,7 +36,7 @@ type keyPair struct {
 
 // pki is what the cluster trusts. The CA and the service account key outlive a
 // run, so that old kubeconfigs and tokens stay valid with the state they belong
-// to; everything else is issued anew at each start.
+// to; everything else is issued again at each start.
 type pki struct {
 	dir    string
 	caCert *x509.Certificate
@@ -58,11 +66,11 @@ func openPKI(dir string) (*pki, error) {
 	if err := p.ensureServiceAccountKey(); err != nil {
 		return nil, fmt.Errorf("service account key: %w", err)
 	}
-	serving, err := p.issue(servingTemplate())
+	serving, err := p.issue(servingConfig())
 	if err != nil {
 		return nil, err
 	}
-	etcdClient, err := p.issue(clientTemplate("etcd-client", ""))
+	etcdClient, err := p.client("etcd-client", "")
 	if err != nil {
 		return nil, err
 	}
@@ -73,158 +81,116 @@ func openPKI(dir string) (*pki, error) {
 }
 
 func (p *pki) ensureCA() error {
-	keyFile := filepath.Join(p.dir, "ca.key")
-	key, fresh, err := ensureKey(keyFile)
+	known, err := exists(p.caFile())
 	if err != nil {
 		return err
 	}
-	p.caKey = key
-	if !fresh {
-		if p.caPEM, err = os.ReadFile(p.caFile()); err == nil {
-			p.caCert, err = parseCertificate(p.caPEM)
-		}
-		if err == nil || !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
+	if known {
+		p.caCert, p.caKey, err = pkiutil.TryLoadCertAndKeyFromDisk(p.dir, caName)
+	} else {
+		p.caCert, p.caKey, err = pkiutil.NewCertificateAuthority(&pkiutil.CertConfig{
+			Config:              certutil.Config{CommonName: "devcluster-ca", NotBefore: validSince()},
+			EncryptionAlgorithm: keyAlgorithm,
+		})
 	}
-	template := &x509.Certificate{
-		Subject:               pkix.Name{CommonName: "devcluster-ca"},
-		IsCA:                  true,
-		BasicConstraintsValid: true,
-		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-	}
-	der, err := sign(template, template, key.Public(), key)
 	if err != nil {
 		return err
 	}
-	p.caPEM = encode("CERTIFICATE", der)
-	if p.caCert, err = x509.ParseCertificate(der); err != nil {
+	p.caPEM = pkiutil.EncodeCertPEM(p.caCert)
+	if known {
+		return nil
+	}
+	key, err := keyutil.MarshalPrivateKeyToPEM(p.caKey)
+	if err != nil {
+		return err
+	}
+	// The certificate is written last: as long as it is missing, nobody trusts
+	// this authority, and the next start may make another.
+	if err := writeFile(filepath.Join(p.dir, "ca.key"), key, 0o600); err != nil {
 		return err
 	}
 	return writeFile(p.caFile(), p.caPEM, 0o644)
 }
 
 func (p *pki) ensureServiceAccountKey() error {
-	key, _, err := ensureKey(p.serviceAccountKey())
+	known, err := exists(p.serviceAccountKey())
 	if err != nil {
 		return err
 	}
-	public, err := x509.MarshalPKIXPublicKey(key.Public())
+	var key crypto.Signer
+	if known {
+		key, err = pkiutil.TryLoadKeyFromDisk(p.dir, serviceAccountName)
+	} else {
+		key, err = pkiutil.NewPrivateKey(keyAlgorithm)
+	}
 	if err != nil {
 		return err
 	}
-	return writeFile(p.serviceAccountPublicKey(), encode("PUBLIC KEY", public), 0o644)
+	if !known {
+		private, err := keyutil.MarshalPrivateKeyToPEM(key)
+		if err != nil {
+			return err
+		}
+		if err := writeFile(p.serviceAccountKey(), private, 0o600); err != nil {
+			return err
+		}
+	}
+	public, err := pkiutil.EncodePublicKeyPEM(key.Public())
+	if err != nil {
+		return err
+	}
+	return writeFile(p.serviceAccountPublicKey(), public, 0o644)
 }
 
 // client issues a certificate for a user, in a group unless that is empty.
 func (p *pki) client(user, group string) (keyPair, error) {
-	return p.issue(clientTemplate(user, group))
-}
-
-func clientTemplate(user, group string) *x509.Certificate {
-	name := pkix.Name{CommonName: user}
+	config := certutil.Config{CommonName: user, Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	if group != "" {
-		name.Organization = []string{group}
+		config.Organization = []string{group}
 	}
-	return &x509.Certificate{
-		Subject:     name,
-		KeyUsage:    x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}
+	return p.issue(config)
 }
 
-// servingTemplate is the certificate of every listener. etcd shows it as a
+// servingConfig is the certificate of every listener. etcd shows it as a
 // client too: to its peers and, through its gateway, to itself.
-func servingTemplate() *x509.Certificate {
-	return &x509.Certificate{
-		Subject:     pkix.Name{CommonName: "devcluster"},
-		KeyUsage:    x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		DNSNames: []string{
-			"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
-			"kubernetes.default.svc.cluster.local",
+func servingConfig() certutil.Config {
+	return certutil.Config{
+		CommonName: "devcluster",
+		Usages:     []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		AltNames: certutil.AltNames{
+			DNSNames: []string{
+				"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
+				"kubernetes.default.svc.cluster.local",
+			},
+			IPs: []net.IP{net.ParseIP(loopback), net.ParseIP("::1")},
 		},
-		IPAddresses: []net.IP{net.ParseIP(loopback), net.ParseIP("::1")},
 	}
 }
 
-func (p *pki) issue(template *x509.Certificate) (keyPair, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+func (p *pki) issue(config certutil.Config) (keyPair, error) {
+	config.NotBefore = validSince()
+	cert, key, err := pkiutil.NewCertAndKey(p.caCert, p.caKey, &pkiutil.CertConfig{
+		Config: config, NotAfter: time.Now().AddDate(10, 0, 0), EncryptionAlgorithm: keyAlgorithm,
+	})
 	if err != nil {
-		return keyPair{}, fmt.Errorf("generate a key for %s: %w", template.Subject, err)
+		return keyPair{}, fmt.Errorf("issue a certificate for %s: %w", config.CommonName, err)
 	}
-	der, err := sign(template, p.caCert, key.Public(), p.caKey)
+	private, err := keyutil.MarshalPrivateKeyToPEM(key)
 	if err != nil {
-		return keyPair{}, fmt.Errorf("issue a certificate for %s: %w", template.Subject, err)
+		return keyPair{}, fmt.Errorf("encode the key of %s: %w", config.CommonName, err)
 	}
-	keyPEM, err := encodeKey(key)
-	if err != nil {
-		return keyPair{}, err
-	}
-	return keyPair{cert: encode("CERTIFICATE", der), key: keyPEM}, nil
+	return keyPair{cert: pkiutil.EncodeCertPEM(cert), key: private}, nil
 }
 
-func sign(template, parent *x509.Certificate, public crypto.PublicKey, signer crypto.Signer) ([]byte, error) {
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
-	if err != nil {
-		return nil, err
-	}
-	template.SerialNumber = serial
-	template.NotBefore = time.Now().Add(-time.Hour) // clocks that were set back
-	template.NotAfter = time.Now().AddDate(10, 0, 0)
-	return x509.CreateCertificate(rand.Reader, template, parent, public, signer)
-}
+// validSince leaves room for clocks that were set back.
+func validSince() time.Time { return time.Now().Add(-time.Hour) }
 
-// ensureKey loads the key of a file, or creates it and says so.
-func ensureKey(path string) (key crypto.Signer, fresh bool, err error) {
-	content, err := os.ReadFile(path)
-	if err == nil {
-		key, err := parseKey(content)
-		if err != nil {
-			return nil, false, fmt.Errorf("%s: %w", path, err)
-		}
-		return key, false, nil
+func exists(path string) (bool, error) {
+	_, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
 	}
-	if !errors.Is(err, os.ErrNotExist) {
-		return nil, false, err
-	}
-	generated, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, false, err
-	}
-	content, err = encodeKey(generated)
-	if err != nil {
-		return nil, false, err
-	}
-	return generated, true, writeFile(path, content, 0o600)
-}
-
-func parseKey(content []byte) (crypto.Signer, error) {
-	block, _ := pem.Decode(content)
-	if block == nil {
-		return nil, errors.New("holds no PEM block")
-	}
-	return x509.ParseECPrivateKey(block.Bytes)
-}
-
-func parseCertificate(content []byte) (*x509.Certificate, error) {
-	block, _ := pem.Decode(content)
-	if block == nil {
-		return nil, errors.New("the CA certificate holds no PEM block")
-	}
-	return x509.ParseCertificate(block.Bytes)
-}
-
-func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
-	der, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		return nil, fmt.Errorf("encode a key: %w", err)
-	}
-	return encode("EC PRIVATE KEY", der), nil
-}
-
-func encode(kind string, der []byte) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+	return err == nil, err
 }
 
 // writeFile replaces a file in one step, so that no reader and no crash meets

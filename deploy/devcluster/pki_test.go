@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	certutil "k8s.io/client-go/util/cert"
 )
 
 func TestPKIVerifies(t *testing.T) {
@@ -31,10 +33,7 @@ func TestPKIVerifies(t *testing.T) {
 	if _, err := tls.X509KeyPair(pair.cert, pair.key); err != nil {
 		t.Errorf("certificate and key of a client do not belong together: %v", err)
 	}
-	client, err := parseCertificate(pair.cert)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := mustParse(t, pair.cert)
 	_, err = client.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 	if err != nil {
 		t.Errorf("the client certificate does not verify: %v", err)
@@ -58,7 +57,7 @@ func TestPKIKeepsWhatOutlivesARun(t *testing.T) {
 		t.Error("the service account key changed with the second start")
 	}
 	if bytes.Equal(serving, mustRead(t, second.servingCert())) {
-		t.Error("the serving certificate was not issued anew")
+		t.Error("the serving certificate was not issued again")
 	}
 }
 
@@ -111,9 +110,14 @@ func mustRead(t *testing.T, path string) []byte {
 
 func mustReadCertificate(t *testing.T, path string) *x509.Certificate {
 	t.Helper()
-	certificate, err := parseCertificate(mustRead(t, path))
+	return mustParse(t, mustRead(t, path))
+}
+
+func mustParse(t *testing.T, content []byte) *x509.Certificate {
+	t.Helper()
+	certificates, err := certutil.ParseCertsPEM(content)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return certificate
+	return certificates[0]
 }

@@ -4,6 +4,7 @@ package doctor
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,23 +18,22 @@ import (
 	"drydock/rules/spec"
 	"drydock/workflows/call"
 	"drydock/workflows/inbox"
-	"drydock/workflows/scheduler"
 )
 
 const (
 	// usualPause is longer than anything takes that is inconsistent only in passing.
 	usualPause = 5 * time.Second
-	// lookWithin bounds one look, and healWithin the healing of one finding.
-	lookWithin = 10 * time.Minute
-	healWithin = 2 * time.Minute
-	// rounds bounds how often what is left is looked at anew: a fix may bring to light what another one heals.
+	// evaluateWithin bounds one evaluation, and healWithin the healing of one finding.
+	evaluateWithin = 10 * time.Minute
+	healWithin     = 2 * time.Minute
+	// rounds bounds how often what is left is evaluated again: a fix may bring to light what another one heals.
 	rounds = 4
 	// maxHealed bounds those listed in a report.
 	maxHealed = 300
 )
 
-// doctoring is one run of Doctor.
-type doctoring struct {
+// examination is one run of Doctor.
+type examination struct {
 	ctx    workflow.Context
 	in     api.DoctorInput
 	names  doctoractivity.Names
@@ -45,14 +45,14 @@ type doctoring struct {
 // Doctor lists what is inconsistent between the cluster, the scheduler and the maintenances. With fix it heals what can
 // be healed without a person, one activity per finding, so that its history is the record.
 func Doctor(ctx workflow.Context, input converter.RawValue) (doctor.Report, error) {
-	in, err := decodeDoctor(inbox.Payload(input))
+	in, err := decode(inbox.Payload(input))
 	if err != nil {
 		return doctor.Report{}, inbox.InvalidSpec(err)
 	}
 	queue := workflow.GetInfo(ctx).TaskQueueName
 	cluster := api.ClusterOf(queue)
-	d := &doctoring{ctx: ctx, in: in, tried: map[string]string{}, names: doctoractivity.Names{
-		Maintenances: api.InCluster(cluster, api.MaintenancePrefix) + "/", Scheduler: api.SchedulerID(cluster),
+	d := &examination{ctx: ctx, in: in, tried: map[string]string{}, names: doctoractivity.Names{
+		Maintenances: api.MaintenanceIDPrefix(cluster), Scheduler: api.SchedulerID(cluster),
 		Listed:     execution.InventoryInput{WorkflowType: api.NodeMaintenanceType, TaskQueue: queue},
 		QueryState: api.QueryState, QuerySlot: api.QuerySlot, QueryStatus: api.QueryStatus,
 		Deliveries: []string{api.NotificationType, api.AuditRecordType},
@@ -60,7 +60,7 @@ func Doctor(ctx workflow.Context, input converter.RawValue) (doctor.Report, erro
 	return d.run()
 }
 
-func decodeDoctor(input []byte) (api.DoctorInput, error) {
+func decode(input []byte) (api.DoctorInput, error) {
 	var in api.DoctorInput
 	if len(input) > 0 {
 		if err := spec.DecodeStrict(input, &in); err != nil {
@@ -82,7 +82,7 @@ func decodeDoctor(input []byte) (api.DoctorInput, error) {
 	return in, errors.Join(errs...)
 }
 
-func (d *doctoring) run() (doctor.Report, error) {
+func (d *examination) run() (doctor.Report, error) {
 	d.report = doctor.Report{Fix: d.in.Fix, By: d.in.By, Comment: d.in.Comment, Nodes: d.in.Nodes}
 	for round := 1; ; round++ {
 		if err := d.find(); err != nil {
@@ -92,23 +92,23 @@ func (d *doctoring) run() (doctor.Report, error) {
 			break
 		}
 	}
-	workflow.SetCurrentDetails(d.ctx, doctorDetails(d.report))
+	workflow.SetCurrentDetails(d.ctx, details(d.report))
 	return d.report, nil
 }
 
-// find looks twice, and notes what both looks found.
-func (d *doctoring) find() error {
-	look, err := d.look(nil)
+// find evaluates everything twice, and notes what both evaluations found.
+func (d *examination) find() error {
+	first, err := d.evaluate(nil)
 	if err != nil {
 		return err
 	}
-	found := look.Findings
+	found := first.Findings
 	if len(found) > 0 {
 		timer := workflow.NewTimerWithOptions(d.ctx, d.in.Pause.Std(), workflow.TimerOptions{Summary: "what is so in passing passes"})
 		if err := timer.Get(d.ctx, nil); err != nil {
 			return err
 		}
-		again, err := d.look(runsIn(found))
+		again, err := d.evaluate(runsIn(found))
 		if err != nil {
 			return err
 		}
@@ -117,9 +117,9 @@ func (d *doctoring) find() error {
 	for i := range found {
 		found[i].Tried = d.tried[found[i].Key()]
 	}
-	d.report.At, d.report.Looked, d.report.Notes, d.report.MoreNotes = look.At, look.Looked, look.Notes, look.MoreNotes
+	d.report.At, d.report.Looked, d.report.Notes, d.report.MoreNotes = first.At, first.Looked, first.Notes, first.MoreNotes
 	d.noteHealed(found)
-	d.report.Findings, d.report.More = found, look.More
+	d.report.Findings, d.report.More = found, first.More
 	if d.report.Findings == nil {
 		d.report.Findings = []doctor.Finding{}
 	}
@@ -134,25 +134,27 @@ func runsIn(findings []doctor.Finding) []string {
 			runs = append(runs, f.RunID)
 		}
 	}
-	return scheduler.Distinct(runs)
+	slices.Sort(runs)
+	return slices.Compact(runs)
 }
 
-func (d *doctoring) look(runs []string) (doctor.Look, error) {
+// evaluate finds what is inconsistent now, in all maintenances or in the given runs.
+func (d *examination) evaluate(runs []string) (doctor.Look, error) {
 	summary := "look at everything"
 	if runs != nil {
 		summary = "look again"
 	}
-	ctx := call.Within(call.Long(d.ctx, summary), lookWithin)
-	var look doctor.Look
-	err := workflow.ExecuteActivity(ctx, call.Doctors.Look, doctoractivity.LookInput{Names: d.names, Nodes: d.in.Nodes, Runs: runs}).Get(ctx, &look)
+	ctx := call.Within(call.Long(d.ctx, summary), evaluateWithin)
+	var found doctor.Look
+	err := workflow.ExecuteActivity(ctx, call.Doctors.Look, doctoractivity.LookInput{Names: d.names, Nodes: d.in.Nodes, Runs: runs}).Get(ctx, &found)
 	if err != nil {
-		return look, fmt.Errorf("looking: %w", err)
+		return found, fmt.Errorf("looking: %w", err)
 	}
-	return look, nil
+	return found, nil
 }
 
 // heal tries what was not tried yet, and tells whether there was anything.
-func (d *doctoring) heal() (tried bool) {
+func (d *examination) heal() (tried bool) {
 	for _, f := range d.report.Findings {
 		if f.Fix == "" || f.Tried != "" {
 			continue
@@ -173,7 +175,7 @@ func (d *doctoring) heal() (tried bool) {
 }
 
 // noteHealed moves to the healed what was tried and is not found any more.
-func (d *doctoring) noteHealed(now []doctor.Finding) {
+func (d *examination) noteHealed(now []doctor.Finding) {
 	still := map[string]bool{}
 	for _, f := range now {
 		still[f.Key()] = true
@@ -192,8 +194,8 @@ func (d *doctoring) noteHealed(now []doctor.Finding) {
 	}
 }
 
-// doctorDetails shows a report in the Temporal UI.
-func doctorDetails(r doctor.Report) string {
+// details shows a report in the Temporal UI.
+func details(r doctor.Report) string {
 	var text strings.Builder
 	if n := r.Count(); n > 0 {
 		fmt.Fprintf(&text, "**%d findings**", n)

@@ -13,8 +13,8 @@ import (
 // own, since in JSON bytes are a third longer.
 const packAbove = 1000
 
-// packedRequests are what must not be forgotten of the requests that wait; the rest is found out anew. Each field is a
-// column, since like compresses best beside like.
+// packedRequests are what must not be forgotten of the requests that wait; the rest is found out again. Each field is
+// a column, since like compresses best next to like.
 type packedRequests struct {
 	// ID is without the run's where it begins with that.
 	ID        []string        `json:"id"`
@@ -27,9 +27,8 @@ type packedRequests struct {
 	Seen      []bool          `json:"seen"`
 }
 
-// carried is the state for the next run.
-func (s *scheduler) carried() (state State, packed []byte, err error) {
-	state = s.State
+// pack takes the requests out of a state where they are many.
+func pack(state State) (rest State, packed []byte, err error) {
 	if len(state.Pending) <= packAbove {
 		return state, nil, nil
 	}
@@ -49,30 +48,29 @@ func (s *scheduler) carried() (state State, packed []byte, err error) {
 	return state, packed, err
 }
 
-// unpack takes back what the run before carried.
-func (s *scheduler) unpack(packed []byte) error {
+// unpack puts the requests back into a state out of which they were packed.
+func unpack(state State, packed []byte) (State, error) {
 	if len(packed) == 0 {
-		return nil
+		return state, nil
 	}
 	var all packedRequests
 	if err := api.Unpack(packed, &all); err != nil {
-		return err
+		return state, err
 	}
 	for i, runID := range all.RunID {
 		id := all.ID[i]
 		if strings.HasPrefix(id, "/") {
 			id = runID + id
 		}
-		p := api.PendingRequest{Code: schedule.Unobserved, Reason: "not looked at yet", SlotRequest: api.SlotRequest{RunID: runID, Request: schedule.Request{
+		state.Pending = append(state.Pending, unobserved(api.SlotRequest{RunID: runID, Request: schedule.Request{
 			ID: id, Node: all.Node[i], Requestor: all.Requestor[i], Priority: all.Priority[i], Created: all.Created[i],
-		}}}
-		s.Pending = append(s.Pending, p)
+		}}))
 		if all.Told[i] != "" {
-			s.Told[p.ID] = Told{Code: all.Told[i]}
+			state.Told[id] = Told{Code: all.Told[i]}
 		}
 		if all.Seen[i] {
-			s.Seen[p.ID] = true
+			state.Seen[id] = true
 		}
 	}
-	return nil
+	return state, nil
 }

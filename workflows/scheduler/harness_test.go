@@ -330,6 +330,15 @@ func (f *fleet) signalled(_, id, run, name string, arg any) error {
 	if a.dead {
 		return errGone
 	}
+	// What follows is arranged for before the signal counts as delivered: the clock would jump past it otherwise.
+	if follows := f.receive(a, name, arg); follows != nil {
+		follows()
+	}
+	return nil
+}
+
+// receive is what a maintenance does with a signal; what it does later is returned.
+func (f *fleet) receive(a *asking, name string, arg any) (follows func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch arg := arg.(type) {
@@ -337,14 +346,14 @@ func (f *fleet) signalled(_, id, run, name string, arg any) error {
 		if arg.RequestID != a.request.ID {
 			f.t.Errorf("signal %s for request %s reached %s", name, arg.RequestID, a.request.ID)
 		}
-		f.answer(a, name, arg)
+		return f.answer(a, name, arg)
 	case api.Hold:
 		a.holds = append(a.holds, arg)
 	case api.NodeChange:
 		a.changed = append(a.changed, arg)
 		if arg.Uncordoned && !f.stubborn {
 			n := f.nodes[a.request.Node]
-			go f.at(f.now()+300*time.Millisecond, func() { n.uncordoned = false })
+			return func() { f.at(f.now()+300*time.Millisecond, func() { n.uncordoned = false }) }
 		}
 	default:
 		f.t.Errorf("signal %s carries %T", name, arg)
@@ -352,7 +361,7 @@ func (f *fleet) signalled(_, id, run, name string, arg any) error {
 	return nil
 }
 
-func (f *fleet) answer(a *asking, name string, answer api.SlotAnswer) {
+func (f *fleet) answer(a *asking, name string, answer api.SlotAnswer) (follows func()) {
 	switch name {
 	case api.SignalSlotPending:
 		a.pending = append(a.pending, answer)
@@ -364,9 +373,10 @@ func (f *fleet) answer(a *asking, name string, answer api.SlotAnswer) {
 			n.marked = a.request.RunID
 		}
 		if a.work > 0 && len(a.granted) == 1 {
-			go f.at(f.now()+a.work, func() { f.release(a) })
+			return func() { f.at(f.now()+a.work, func() { f.release(a) }) }
 		}
 	}
+	return nil
 }
 
 // change lets something happen to a node; a watch under way sees it.

@@ -2,9 +2,6 @@ package scheduler
 
 import (
 	"slices"
-
-	"drydock/api"
-	"drydock/rules/schedule"
 )
 
 // requestIndex finds requests without a walk over all of them: a burst of thousands would be thousands of walks. It is
@@ -42,43 +39,4 @@ func (x requestIndex) remove(id string) {
 		return
 	}
 	x.byRun[run] = rest
-}
-
-func (s *scheduler) hold(h api.Holder) {
-	s.Holders = append(s.Holders, h)
-	s.index.add(h.RequestID, h.RunID, true)
-}
-
-func (s *scheduler) wait(r api.SlotRequest) {
-	s.Pending = append(s.Pending, api.PendingRequest{SlotRequest: r, Code: schedule.Unobserved, Reason: "not looked at yet"})
-	s.index.add(r.ID, r.RunID, false)
-}
-
-// reindex finds what was carried from the run before.
-func (s *scheduler) reindex() {
-	s.index = newRequestIndex()
-	for _, h := range s.Holders {
-		s.index.add(h.RequestID, h.RunID, true)
-	}
-	for _, p := range s.Pending {
-		s.index.add(p.ID, p.RunID, false)
-	}
-}
-
-func (s *scheduler) holder(requestID string) (api.Holder, bool) {
-	if !s.index.byID[requestID].held {
-		return api.Holder{}, false
-	}
-	i := slices.IndexFunc(s.Holders, func(h api.Holder) bool { return h.RequestID == requestID })
-	if i < 0 {
-		return api.Holder{}, false
-	}
-	return s.Holders[i], true
-}
-
-// forget drops a request that is answered for good, or withdrawn.
-func (s *scheduler) forget(requestID string) {
-	delete(s.Told, requestID)
-	delete(s.Seen, requestID)
-	s.index.remove(requestID)
 }

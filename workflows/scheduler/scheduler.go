@@ -2,12 +2,6 @@
 package scheduler
 
 import (
-	"cmp"
-	"errors"
-	"slices"
-	"time"
-
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/activities/cluster"
@@ -15,138 +9,86 @@ import (
 	"drydock/rules/schedule"
 )
 
-// What to do with the node of a maintenance that does not run any more.
-const (
-	ReleaseOrphans = "release"
-	ReportOrphans  = "report"
-)
-
-// State is all that the scheduler knows: its input, and what continue-as-new carries on. The zero value is a
-// scheduler that has to find out who holds what before it grants anything.
-type State struct {
-	Limits api.LimitsInForce `json:"limits"`
-	// Revision counts changes of the limits, so that an observation made for other groups is told apart.
-	Revision int                  `json:"revision"`
-	Freezes  []schedule.Freeze    `json:"freezes,omitempty"`
-	Holders  api.List[api.Holder] `json:"holders,omitempty"`
-	// Pending, Told, Seen and Observed are empty where the requests are many (see carried).
-	Pending   []api.PendingRequest   `json:"pending,omitempty"`
-	Told      map[string]Told        `json:"told,omitempty"`
-	Seen      map[string]bool        `json:"seen,omitempty"`
-	Released  api.List[ReleasedNode] `json:"released,omitempty"`
-	Observed  *cluster.Observed      `json:"observed,omitempty"`
-	Decisions []api.RecordedDecision `json:"decisions,omitempty"`
-	// OnOrphan is ReleaseOrphans (the default) or ReportOrphans.
-	OnOrphan string `json:"onOrphan,omitempty"`
-	// Rebuilt says that the holders are known. PreviousRun is the scheduler run whose state to take over.
-	Rebuilt     bool   `json:"rebuilt,omitempty"`
-	PreviousRun string `json:"previousRun,omitempty"`
-	// ContinueAfter is how many signals a run takes before it continues as new; 0 is maxSignals.
-	ContinueAfter int `json:"continueAfter,omitempty"`
-}
-
-// Told is what a pending request was last told, and when.
-type Told struct {
-	Code schedule.Code `json:"code"`
-	At   time.Time     `json:"at"`
-}
-
-// ReleasedNode is a node that was given back lately.
-type ReleasedNode struct {
-	Node string    `json:"node"`
-	At   time.Time `json:"at"`
-}
-
 // scheduler is one run of Scheduler.
 type scheduler struct {
-	State
-	ctx     workflow.Context
-	cluster string
-
-	// dirty: something happened that a decision may depend on. woken: something else did.
-	dirty, woken bool
-	index        requestIndex
-	// inFlight counts what has to come back before the workflow may continue as new, telling those of it that tell a
-	// request why it waits.
-	inFlight  int
-	telling   int
-	signals   int
-	observing bool
-	// By request: whose node was changed a moment ago, and how long it was given to react, whose slot is being taken
-	// back, whose mark a watch has seen (true) or reported as missing (false).
-	resting  map[string]bool
-	rested   map[string]time.Duration
-	reclaims map[string]bool
-	marked   map[string]bool
-	watch    *clusterWatch
+	*loop
+	cluster   string
+	controls  *controls
+	ledger    *ledger
+	decisions *decisions
+	observer  *observer
+	watcher   *watcher
+	reclaimer *reclaimer
+	outbox    *outbox
+	// rebuilt says that the holders are known. previousRun is the scheduler run whose state to take over.
+	rebuilt     bool
+	previousRun string
 }
-
-const (
-	// maxSignals continues the workflow as new well before the server's limit of signals per run.
-	maxSignals = 5000
-	// releasedFor is how long a released node is remembered: watches lag behind by less.
-	releasedFor = 30 * time.Second
-	// maxDecisions bounds the log in the state, and maxEntry the words of each entry; the history has everything.
-	maxDecisions = 50
-	maxEntry     = 1000
-)
 
 // Scheduler grants slots: it decides which node may go next, and keeps account of who holds one. There is one per
 // cluster, under SchedulerID. It has no side effects of its own but signals to maintenances. Packed are the pending
-// requests where the run before had many (see carried).
+// requests where the run before had many (see pack).
 func Scheduler(ctx workflow.Context, state State, packed []byte) error {
-	s := &scheduler{
-		State: state, ctx: ctx, cluster: api.ClusterOf(workflow.GetInfo(ctx).TaskQueueName),
-		dirty: true, resting: map[string]bool{}, rested: map[string]time.Duration{}, reclaims: map[string]bool{}, marked: map[string]bool{},
-	}
-	s.setDefaults()
-	if err := s.unpack(packed); err != nil {
+	state, err := unpack(state.withDefaults(), packed)
+	if err != nil {
 		return err
 	}
-	s.reindex()
+	s := newScheduler(ctx, state)
 	if err := s.listen(); err != nil {
 		return err
 	}
-	if !s.Rebuilt {
-		if err := s.rebuild(); err != nil {
+	if !s.rebuilt {
+		if err := (rebuilding{s}).run(); err != nil {
 			return err
 		}
 	}
-	for _, h := range s.Holders {
-		s.assumeMarked(h.RequestID)
+	for _, h := range s.ledger.holders {
+		s.watcher.assumeMarked(h.RequestID)
 	}
 	return s.run()
 }
 
-func (s *scheduler) setDefaults() {
-	s.Limits.Limits = s.Limits.Limits.WithDefaults()
-	if s.OnOrphan == "" {
-		s.OnOrphan = ReleaseOrphans
+// newScheduler puts the parts together.
+func newScheduler(ctx workflow.Context, state State) *scheduler {
+	l := &loop{ctx: ctx, dirty: true, continueAfter: state.ContinueAfter}
+	cluster := api.ClusterOf(workflow.GetInfo(ctx).TaskQueueName)
+	log := &decisions{loop: l, entries: state.Decisions}
+	s := &scheduler{
+		loop: l, cluster: cluster, decisions: log, rebuilt: state.Rebuilt, previousRun: state.PreviousRun,
+		controls:  &controls{limits: state.Limits, revision: state.Revision, freezes: state.Freezes},
+		ledger:    newLedger(state),
+		observer:  &observer{loop: l, decisions: log, latest: state.Observed},
+		watcher:   newWatcher(l, cluster, log),
+		reclaimer: &reclaimer{loop: l, cluster: cluster, decisions: log, onOrphan: state.OnOrphan, underWay: map[string]bool{}},
+		outbox:    &outbox{loop: l, cluster: cluster},
 	}
-	if s.Told == nil {
-		s.Told = map[string]Told{}
-	}
-	if s.Seen == nil {
-		s.Seen = map[string]bool{}
+	s.watcher.holds, s.watcher.noticed, s.watcher.failed = s.ledger.holds, s.noticed, s.observer.retryLater
+	s.reclaimer.holds, s.reclaimer.free = s.ledger.holds, s.free
+	s.outbox.gone = func(h api.Holder) { s.reclaimer.reclaim(h, "it ended before it could be told") }
+	return s
+}
+
+// state is what the next run begins with.
+func (s *scheduler) state() State {
+	return State{
+		Limits: s.controls.limits, Revision: s.controls.revision, Freezes: s.controls.freezes,
+		Holders: s.ledger.holders, Pending: s.ledger.pending, Told: s.ledger.told, Seen: s.ledger.seen, Released: s.ledger.released,
+		Observed: s.observer.latest, Decisions: s.decisions.entries, OnOrphan: s.reclaimer.onOrphan,
+		Rebuilt: s.rebuilt, PreviousRun: s.previousRun, ContinueAfter: s.continueAfter,
 	}
 }
 
 // run decides whenever something happened, until the history is long enough.
 func (s *scheduler) run() error {
 	for {
-		if err := workflow.Await(s.ctx, func() bool { return s.dirty || s.woken }); err != nil {
+		dirty, err := s.await()
+		if err != nil {
 			return err
 		}
-		dirty := s.dirty
-		s.dirty, s.woken = false, false
 		if s.leaving() {
-			s.stopWatch()
-			if s.inFlight == 0 && workflow.AllHandlersFinished(s.ctx) {
-				state, packed, err := s.carried()
-				if err != nil {
-					return err
-				}
-				return workflow.NewContinueAsNewError(s.ctx, api.SchedulerType, state, packed)
+			s.watcher.stop()
+			if s.idle() {
+				return s.continueAsNew()
 			}
 			continue
 		}
@@ -154,7 +96,7 @@ func (s *scheduler) run() error {
 			s.tell()
 			continue
 		}
-		s.forgetReleased()
+		s.ledger.forgetReleased(s.now())
 		s.decide()
 		s.observe()
 		s.keepWatch()
@@ -162,147 +104,111 @@ func (s *scheduler) run() error {
 	}
 }
 
-// leaving tells whether to continue as new; from then on nothing new is begun.
-func (s *scheduler) leaving() bool {
-	return workflow.GetInfo(s.ctx).GetContinueAsNewSuggested() || s.signals >= cmp.Or(s.ContinueAfter, maxSignals)
+func (s *scheduler) continueAsNew() error {
+	state, packed, err := pack(s.state())
+	if err != nil {
+		return err
+	}
+	return workflow.NewContinueAsNewError(s.ctx, api.SchedulerType, state, packed)
 }
 
 // decide grants what the limits allow, and tells the others why they wait.
 func (s *scheduler) decide() {
-	if len(s.Pending) == 0 {
+	if len(s.ledger.pending) == 0 {
 		return
 	}
-	in := schedule.Input{Limits: s.Limits.Limits, Freezes: s.Freezes, Revision: s.Revision}
-	if s.Observed != nil {
-		in.Observed = &s.Observed.Observation
+	in := schedule.Input{Limits: s.controls.limits.Limits, Freezes: s.controls.freezes, Revision: s.controls.revision}
+	if s.observer.latest != nil {
+		in.Observed = &s.observer.latest.Observation
 	}
-	requests := make(map[string]api.PendingRequest, len(s.Pending))
-	for _, p := range s.Pending {
-		in.Pending = append(in.Pending, p.Request)
-		requests[p.ID] = p
-	}
-	for _, h := range s.Holders {
-		in.Granted = append(in.Granted, h.Grant)
-	}
+	in.Pending, in.Granted = s.ledger.candidates()
+	requests := s.ledger.pendingByID()
 	decision := schedule.Decide(in)
 	for _, granted := range decision.Grants {
 		s.grant(requests[granted.ID])
 	}
-	s.Pending = s.Pending[:0]
-	for _, refusal := range decision.Refused {
-		p := requests[refusal.Request.ID]
-		p.Code, p.Reason = refusal.Code, refusal.Reason
-		if refusal.Code == schedule.NodeMissing {
-			s.refuse(p)
-			continue
-		}
-		if refusal.Code != schedule.Unobserved && refusal.Code != schedule.Frozen {
-			s.Seen[p.ID] = true
-		}
-		s.Pending = append(s.Pending, p)
+	for _, p := range s.ledger.keepWaiting(decision.Refused, requests) {
+		seen := s.ledger.seen[p.ID]
+		s.ledger.forget(p.ID)
+		s.outbox.refuse(p, seen)
 	}
 	s.tell()
 }
 
 func (s *scheduler) grant(p api.PendingRequest) {
-	holder := api.Holder{
-		Grant: schedule.Grant{RequestID: p.ID, Node: p.Node, Requestor: p.Requestor},
-		RunID: p.RunID, GrantedAt: workflow.Now(s.ctx),
-	}
-	s.forget(p.ID)
-	s.hold(holder)
-	s.signalHolder(holder, api.SignalSlotGranted, api.SlotAnswer{RequestID: p.ID})
-	if reasons := s.runningFreezes(); len(reasons) > 0 {
-		s.signalHolder(holder, api.SignalHold, api.Hold{Reasons: reasons})
+	holder := s.ledger.grant(p, s.now())
+	s.outbox.granted(holder)
+	if reasons := s.controls.holdReasons(); len(reasons) > 0 {
+		s.outbox.toHolder(holder, api.SignalHold, api.Hold{Reasons: reasons})
 	}
 }
 
-// refuse ends a request for a node that does not exist.
-func (s *scheduler) refuse(p api.PendingRequest) {
-	answer := api.SlotAnswer{RequestID: p.ID, Code: p.Code, Reason: p.Reason, Seen: s.Seen[p.ID]}
-	s.forget(p.ID)
-	s.signalRun(p.Node, p.Requestor, p.RunID, api.SignalSlotRefused, answer, nil)
-}
-
-const (
-	// tellAtOnce bounds the signals under way; the rest follow as those are delivered. A server refuses 2,000.
-	tellAtOnce = 50
-	// tellAgain keeps a maintenance's history short while the reasons change.
-	tellAgain = 30 * time.Second
-)
-
-// tell lets pending maintenances know why they wait: each once, and again when the kind of the reason changes.
+// tell lets pending maintenances know why they wait, a few at a time.
 func (s *scheduler) tell() {
-	now := workflow.Now(s.ctx)
-	for _, p := range s.Pending {
-		if s.telling >= tellAtOnce {
-			return
-		}
-		last, known := s.Told[p.ID]
-		if p.Code == schedule.Unobserved || (known && (last.Code == p.Code || now.Sub(last.At) < tellAgain)) {
-			continue
-		}
-		s.Told[p.ID] = Told{Code: p.Code, At: now}
-		s.telling++
-		s.signalRun(p.Node, p.Requestor, p.RunID, api.SignalSlotPending,
-			api.SlotAnswer{RequestID: p.ID, Code: p.Code, Reason: p.Reason}, func(error) { s.telling-- })
+	for _, p := range s.ledger.takeUntold(s.now(), tellAtOnce-s.outbox.telling) {
+		s.outbox.tell(p)
 	}
 }
 
-// signalHolder signals a holder; one that does not run any more has no slot.
-func (s *scheduler) signalHolder(h api.Holder, signal string, arg any) {
-	s.signalRun(h.Node, h.Requestor, h.RunID, signal, arg, func(err error) {
-		// Any other failure is no proof that it does not run, and a repeated request or the watch makes up for it.
-		var nobody *temporal.UnknownExternalWorkflowExecutionError
-		if errors.As(err, &nobody) {
-			s.reclaim(h, "it ended before it could be told")
-			s.dirty = true
-		}
-	})
-}
-
-// signalRun signals one run of a maintenance without waiting for the delivery, which needs no decision: thousands of
-// deliveries would be thousands of decisions.
-func (s *scheduler) signalRun(node, requestor, run, signal string, arg any, delivered func(error)) {
-	s.inFlight++
-	future := workflow.SignalExternalWorkflow(s.ctx, api.MaintenanceID(s.cluster, node, requestor), run, signal, arg)
-	s.onceReady(future, func() {
-		s.inFlight--
-		s.woken = true
-		err := future.Get(s.ctx, nil)
-		if err != nil {
-			workflow.GetLogger(s.ctx).Warn("maintenance not signalled", "node", node, "requestor", requestor, "signal", signal, "error", err)
-		}
-		if delivered != nil {
-			delivered(err)
-		}
-	})
-}
-
-// whenReady calls back when a future is ready, and has everything looked at again.
-func (s *scheduler) whenReady(future workflow.Future, then func()) {
-	s.onceReady(future, func() {
-		then()
-		s.dirty = true
-	})
-}
-
-func (s *scheduler) onceReady(future workflow.Future, then func()) {
-	workflow.Go(s.ctx, func(ctx workflow.Context) {
-		if err := workflow.Await(ctx, future.IsReady); err != nil {
-			return
-		}
-		then()
-	})
-}
-
-// decided logs a decision; one that recurs is kept once, so that it does not displace what people decided.
-func (s *scheduler) decided(by, what, why string) {
-	what, why = cut(what, maxEntry), cut(why, maxEntry)
-	s.Decisions = slices.DeleteFunc(s.Decisions, func(d api.RecordedDecision) bool { return d.By == by && d.What == what && d.Why == why })
-	s.Decisions = append(s.Decisions, api.RecordedDecision{At: workflow.Now(s.ctx), By: by, What: what, Why: why})
-	if extra := len(s.Decisions) - maxDecisions; extra > 0 {
-		s.Decisions = s.Decisions[extra:]
+// observe asks for the state of the cluster, where requests wait whose nodes' state is not known.
+func (s *scheduler) observe() {
+	if s.observer.busy || !s.ledger.waitsUnobserved() {
+		return
 	}
-	workflow.GetLogger(s.ctx).Info("scheduler", "by", by, "what", what, "why", why)
+	all, ours := s.ledger.nodes()
+	s.observer.observe(cluster.ObserveInput{
+		Groups: s.controls.limits.Groups, Revision: s.controls.revision, Names: all, Ours: ours,
+	})
+}
+
+// keepWatch has a watch running while requests wait or slots are held, and none otherwise.
+func (s *scheduler) keepWatch() {
+	if s.ledger.empty() {
+		s.watcher.stop()
+		return
+	}
+	if s.watcher.running == nil && s.observer.busy {
+		// What is observed may be granted at once, and the watch then begins with the new holders.
+		return
+	}
+	digest := ""
+	if len(s.ledger.pending) > 0 {
+		digest = s.observer.digest(s.controls.revision)
+	}
+	// A holder whose slot is being taken back is known to have ended.
+	holders := s.reclaimer.except(s.ledger.holders)
+	s.watcher.keep(s.watcher.wanted(s.controls.limits.Groups, digest, holders))
+}
+
+// doubtUnwatched keeps the next request from being granted on what was observed while nobody looked any more for what
+// makes it out of date.
+func (s *scheduler) doubtUnwatched() {
+	seen := s.observer.latest
+	if len(s.ledger.pending) == 0 && seen != nil && !s.watcher.comparesWith(seen.Digest) {
+		s.observer.doubt()
+	}
+}
+
+// noticed acts upon what the watch reports.
+func (s *scheduler) noticed(report cluster.WatchReport) {
+	if report.Stale {
+		s.observer.doubt()
+	}
+	for _, change := range report.Changes {
+		if h, ok := s.ledger.holder(change.RequestID); ok {
+			s.watcher.rest(change)
+			s.outbox.toHolder(h, api.SignalNodeChanged, change)
+		}
+	}
+	for _, ended := range report.Ended {
+		if h, ok := s.ledger.holder(ended.RequestID); ok {
+			s.reclaimer.reclaim(h, "its workflow is "+ended.Status)
+		}
+	}
+}
+
+// free takes a slot back, or a request that waits for one.
+func (s *scheduler) free(requestID string) {
+	s.ledger.free(requestID, s.now())
+	s.watcher.forget(requestID)
 }

@@ -1,0 +1,119 @@
+package scheduler
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+
+	"drydock/api"
+	"drydock/rules/schedule"
+)
+
+// maxName and maxWords are in bytes: what people say is shown by everything that waits for them.
+const (
+	maxName  = 253
+	maxWords = 1000
+)
+
+// controls are what operators set: the limits, and the freezes.
+type controls struct {
+	limits api.LimitsInForce
+	// revision counts changes of the limits.
+	revision int
+	freezes  []schedule.Freeze
+}
+
+// checkLimits refuses limits that cannot be. The revision is not known before the rebuild; it is asked again when that
+// is over.
+func (c *controls) checkLimits(p api.SetLimits, rebuilt bool) error {
+	if p.By == "" {
+		return errors.New("by: say who sets the limits")
+	}
+	if err := errors.Join(short("by", p.By, maxName), short("comment", p.Comment, maxWords)); err != nil {
+		return err
+	}
+	if p.IfRevision != nil && rebuilt && *p.IfRevision != c.revision {
+		return temporal.NewNonRetryableApplicationError(
+			fmt.Sprintf("ifRevision: the limits are at revision %d, set by %s, and no longer at %d", c.revision, c.limits.SetBy, *p.IfRevision),
+			api.ErrorLimitsChanged, nil)
+	}
+	return p.Limits.WithDefaults().Validate()
+}
+
+// setLimits returns what that changes, in words.
+func (c *controls) setLimits(p api.SetLimits, now time.Time) string {
+	before := c.limits.Limits
+	c.limits = api.LimitsInForce{Limits: p.Limits.WithDefaults(), SetBy: p.By, Comment: p.Comment, SetAt: now}
+	c.revision++
+	return fmt.Sprintf("limits changed from %s to %s", asJSON(before), asJSON(c.limits.Limits))
+}
+
+func checkFreeze(p api.FreezeRequest) error {
+	if p.By == "" {
+		return errors.New("by: say who freezes; the same name thaws")
+	}
+	return errors.Join(short("by", p.By, maxName), short("reason", p.Reason, maxWords))
+}
+
+// freeze is keyed by who asked: a second freeze of the same person replaces the first. It returns what that does, in
+// words.
+func (c *controls) freeze(p api.FreezeRequest, now time.Time) string {
+	c.freezes = slices.DeleteFunc(c.freezes, func(f schedule.Freeze) bool { return f.By == p.By })
+	c.freezes = append(c.freezes, schedule.Freeze{By: p.By, Reason: p.Reason, At: now, Running: p.Running})
+	if p.Running {
+		return "grants and running maintenances frozen"
+	}
+	return "grants frozen"
+}
+
+func (c *controls) checkThaw(p api.ThawRequest, rebuilt bool) error {
+	if p.By == "" {
+		return errors.New("by: say who thaws")
+	}
+	if p.All || !rebuilt || slices.ContainsFunc(c.freezes, func(f schedule.Freeze) bool { return f.By == p.By }) {
+		return nil
+	}
+	var by []string
+	for _, f := range c.freezes {
+		by = append(by, f.By)
+	}
+	if len(by) == 0 {
+		return errors.New("nothing is frozen")
+	}
+	return fmt.Errorf("there is no freeze by %s; frozen by %s (use all to lift every freeze)", p.By, strings.Join(by, ", "))
+}
+
+func (c *controls) thaw(p api.ThawRequest) {
+	c.freezes = slices.DeleteFunc(c.freezes, func(f schedule.Freeze) bool { return p.All || f.By == p.By })
+}
+
+// holdReasons are the freezes that hold running maintenances too.
+func (c *controls) holdReasons() []string {
+	var reasons []string
+	for _, f := range c.freezes {
+		if f.Running {
+			reasons = append(reasons, strings.TrimSuffix("frozen by "+f.By+": "+f.Reason, ": "))
+		}
+	}
+	return reasons
+}
+
+func short(field, text string, most int) error {
+	if len(text) > most {
+		return fmt.Errorf("%s: %d bytes are more than %d", field, len(text), most)
+	}
+	return nil
+}
+
+func asJSON(value any) string {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return err.Error()
+	}
+	return string(data)
+}

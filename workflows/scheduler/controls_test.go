@@ -1,0 +1,62 @@
+package scheduler
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"drydock/api"
+	"drydock/rules/schedule"
+)
+
+func TestControlsKeepOneFreezeAPerson(t *testing.T) {
+	c := &controls{}
+	if what := c.freeze(api.FreezeRequest{By: "amy"}, noon); what != "grants frozen" {
+		t.Error(what)
+	}
+	if what := c.freeze(api.FreezeRequest{By: "amy", Reason: "storm", Running: true}, noon); what != "grants and running maintenances frozen" {
+		t.Error(what)
+	}
+	c.freeze(api.FreezeRequest{By: "bob", Running: true}, noon)
+	c.freeze(api.FreezeRequest{By: "cat"}, noon)
+	if got := c.holdReasons(); !slices.Equal(got, []string{"frozen by amy: storm", "frozen by bob"}) {
+		t.Errorf("reasons %q", got)
+	}
+	if err := c.checkThaw(api.ThawRequest{By: "dan"}, true); err == nil || !strings.Contains(err.Error(), "frozen by amy, bob, cat") {
+		t.Error(err)
+	}
+	// Before the rebuild nobody knows who froze.
+	if err := c.checkThaw(api.ThawRequest{By: "dan"}, false); err != nil {
+		t.Error(err)
+	}
+	c.thaw(api.ThawRequest{By: "amy"})
+	c.thaw(api.ThawRequest{By: "cat"})
+	if len(c.freezes) != 1 || c.freezes[0].By != "bob" {
+		t.Errorf("freezes %+v", c.freezes)
+	}
+	c.thaw(api.ThawRequest{By: "dan", All: true})
+	if err := c.checkThaw(api.ThawRequest{By: "dan"}, true); err == nil || err.Error() != "nothing is frozen" {
+		t.Error(err)
+	}
+}
+
+func TestControlsCountChangesOfTheLimits(t *testing.T) {
+	c := &controls{}
+	asked := api.SetLimits{By: "amy", Limits: schedule.Limits{MaxParallel: schedule.Count(2)}, IfRevision: new(int)}
+	if err := c.checkLimits(asked, true); err != nil {
+		t.Fatal(err)
+	}
+	if what := c.setLimits(asked, noon); !strings.HasPrefix(what, "limits changed from ") || c.revision != 1 || c.limits.SetBy != "amy" {
+		t.Errorf("%s: %+v", what, c)
+	}
+	if err := c.checkLimits(asked, true); err == nil || !strings.Contains(err.Error(), "at revision 1, set by amy") {
+		t.Errorf("out of date: %v", err)
+	}
+	if err := c.checkLimits(asked, false); err != nil {
+		t.Errorf("before the rebuild: %v", err)
+	}
+	asked.By = strings.Repeat("a", maxName+1)
+	if err := c.checkLimits(asked, false); err == nil || !strings.Contains(err.Error(), "by: 254 bytes are more than 253") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,152 @@
+package scheduler
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"drydock/api"
+	"drydock/rules/schedule"
+)
+
+var noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+
+func slotRequest(id, run, node string) api.SlotRequest {
+	return api.SlotRequest{RunID: run, Request: schedule.Request{ID: id, Node: node, Requestor: "ops", Created: noon}}
+}
+
+func emptyLedger() *ledger { return newLedger(State{}.withDefaults()) }
+
+func names(pending []api.PendingRequest) []string {
+	var all []string
+	for _, p := range pending {
+		all = append(all, p.Node)
+	}
+	return all
+}
+
+func TestLedgerMovesARequestFromWaitingToHoldingToReleased(t *testing.T) {
+	l := emptyLedger()
+	l.enqueue(slotRequest("a/1", "a", "n1"))
+	if l.empty() || !l.knows("a/1") || l.holds("a/1") || !l.waitsUnobserved() {
+		t.Fatalf("it waits: %+v", l)
+	}
+	p := l.pendingByID()["a/1"]
+	h := l.grant(p, noon)
+	if missing := l.keepWaiting(nil, nil); len(missing) > 0 || len(l.pending) > 0 {
+		t.Errorf("%d still wait", len(l.pending))
+	}
+	if got, ok := l.holder("a/1"); !ok || got != h || h.Node != "n1" || !h.GrantedAt.Equal(noon) {
+		t.Errorf("holder %+v", got)
+	}
+	if all, ours := l.nodes(); !slices.Equal(all, []string{"n1"}) || !slices.Equal(ours, []string{"n1"}) {
+		t.Errorf("nodes %v, ours %v", all, ours)
+	}
+	l.free("a/1", noon)
+	if !l.empty() || l.knows("a/1") || len(l.requestsOf("a")) > 0 {
+		t.Errorf("it is free: %+v", l)
+	}
+	// Watches lag behind: the node counts as ours for a while.
+	if all, ours := l.nodes(); len(all) > 0 || !slices.Equal(ours, []string{"n1"}) {
+		t.Errorf("nodes %v, ours %v", all, ours)
+	}
+	l.forgetReleased(noon.Add(releasedFor))
+	if len(l.released) != 1 {
+		t.Errorf("forgotten too early")
+	}
+	l.forgetReleased(noon.Add(releasedFor + time.Second))
+	if len(l.released) != 0 {
+		t.Errorf("not forgotten: %v", l.released)
+	}
+}
+
+func TestLedgerGoesOnWithWhatWasCarried(t *testing.T) {
+	l := newLedger(State{
+		Holders: api.List[api.Holder]{{Grant: schedule.Grant{RequestID: "a/1", Node: "n1"}, RunID: "a"}},
+		Pending: []api.PendingRequest{unobserved(slotRequest("b/1", "b", "n2")), unobserved(slotRequest("b/2", "b", "n2"))},
+	}.withDefaults())
+	if !l.holds("a/1") || l.holds("b/1") || !slices.Equal(l.requestsOf("b"), []string{"b/1", "b/2"}) {
+		t.Errorf("%+v", l.index)
+	}
+	l.free("b/1", noon)
+	if got := l.requestsOf("b"); !slices.Equal(got, []string{"b/2"}) || len(l.pending) != 1 || len(l.released) != 0 {
+		t.Errorf("left: %v, %+v", got, l)
+	}
+	l.free("nobody/1", noon)
+	if len(l.holders) != 1 || len(l.pending) != 1 {
+		t.Errorf("an unknown request freed another: %+v", l)
+	}
+}
+
+func TestLedgerPartsThoseWhoseNodeIsMissing(t *testing.T) {
+	l := emptyLedger()
+	for _, node := range []string{"n1", "n2", "n3"} {
+		l.enqueue(slotRequest(node+"/1", node, node))
+	}
+	requests := l.pendingByID()
+	missing := l.keepWaiting([]schedule.Refusal{
+		{Request: requests["n3/1"].Request, Code: schedule.MaxParallel, Reason: "full"},
+		{Request: requests["n2/1"].Request, Code: schedule.NodeMissing},
+		{Request: requests["n1/1"].Request, Code: schedule.Frozen},
+	}, requests)
+	if !slices.Equal(names(missing), []string{"n2"}) || !slices.Equal(names(l.pending), []string{"n3", "n1"}) {
+		t.Errorf("missing %v, waiting %v", names(missing), names(l.pending))
+	}
+	if l.pending[0].Reason != "full" || !l.seen["n3/1"] || l.seen["n1/1"] || l.seen["n2/1"] {
+		t.Errorf("waiting %+v, seen %v", l.pending, l.seen)
+	}
+}
+
+func TestLedgerTellsEachOnceAndAFewAtATime(t *testing.T) {
+	l := emptyLedger()
+	for _, node := range []string{"n1", "n2", "n3", "n4"} {
+		l.enqueue(slotRequest(node+"/1", node, node))
+	}
+	for i := range 3 {
+		l.pending[i].Code = schedule.MaxParallel
+	}
+	steps := []struct {
+		what  string
+		after time.Duration
+		most  int
+		do    func()
+		want  []string
+	}{
+		{"no room", 0, 0, nil, nil},
+		{"the first", 0, 2, nil, []string{"n1", "n2"}},
+		{"the rest, but whom nobody looked at", 0, 9, nil, []string{"n3"}},
+		{"another reason too soon", time.Second, 9, func() { l.pending[0].Code = schedule.Frozen }, nil},
+		{"another reason", tellAgain, 9, nil, []string{"n1"}},
+		{"who asks again", tellAgain, 9, func() { l.tellOnceMore("n2/1") }, []string{"n2"}},
+	}
+	for _, step := range steps {
+		if step.do != nil {
+			step.do()
+		}
+		if got := names(l.takeUntold(noon.Add(step.after), step.most)); !slices.Equal(got, step.want) {
+			t.Errorf("%s: told %v, want %v", step.what, got, step.want)
+		}
+	}
+}
+
+func TestPackedStateIsTheSameUnpacked(t *testing.T) {
+	state := State{}.withDefaults()
+	for i := range packAbove + 1 {
+		id := asJSON(i)
+		run := "run-" + id
+		state.Pending = append(state.Pending, unobserved(slotRequest(run+"/1", run, "n"+id)))
+		state.Seen[run+"/1"] = true
+		state.Told[run+"/1"] = Told{Code: schedule.Frozen}
+	}
+	rest, packed, err := pack(state)
+	if err != nil || len(rest.Pending) > 0 || len(packed) == 0 {
+		t.Fatalf("%d bytes, %d left, %v", len(packed), len(rest.Pending), err)
+	}
+	again, err := unpack(rest.withDefaults(), packed)
+	if err != nil || asJSON(again) != asJSON(state) {
+		t.Errorf("%v: it changed on the way", err)
+	}
+	if _, err := unpack(State{}.withDefaults(), []byte("no")); err == nil {
+		t.Error("rubbish was unpacked")
+	}
+}

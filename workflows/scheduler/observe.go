@@ -1,0 +1,71 @@
+package scheduler
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"drydock/activities/cluster"
+	"drydock/workflows/call"
+)
+
+const (
+	// actWithin bounds an activity of the scheduler's own: what does not succeed for so long is said, and begun again.
+	// None may keep the scheduler from continuing as new.
+	actWithin = time.Minute
+	// observeAgain is how long to wait after an error that no event will end.
+	observeAgain = 10 * time.Second
+)
+
+// observer knows what was last seen of the cluster.
+type observer struct {
+	*loop
+	decisions *decisions
+	latest    *cluster.Observed
+	// busy: an observation is under way, or waits to be tried again.
+	busy bool
+}
+
+// observe asks for the state of the cluster.
+func (o *observer) observe(in cluster.ObserveInput) {
+	o.busy = true
+	ctx := call.Within(call.Quick(o.ctx, fmt.Sprintf("observe %d nodes", len(in.Names))), actWithin)
+	future := workflow.ExecuteActivity(ctx, call.Cluster.ObserveNodes, in)
+	o.whenDone(future, func() {
+		o.busy = false
+		var observed cluster.Observed
+		err := future.Get(ctx, &observed)
+		if err == nil {
+			observed, err = observed.Unpack(in.Names)
+		}
+		if err != nil {
+			o.decisions.record("", "the cluster could not be observed", err.Error())
+			o.retryLater()
+			return
+		}
+		o.latest = &observed
+	})
+}
+
+// retryLater wakes the scheduler up again after an error that no event will end.
+func (o *observer) retryLater() {
+	o.busy = true
+	timer := workflow.NewTimerWithOptions(o.ctx, observeAgain, workflow.TimerOptions{Summary: "observe again"})
+	o.whenDone(timer, func() { o.busy = false })
+}
+
+// digest is what a watch has to compare the cluster with; there is none for other limits than the present ones.
+func (o *observer) digest(revision int) string {
+	if o.latest == nil || o.latest.Observation.Revision != revision {
+		return ""
+	}
+	return o.latest.Digest
+}
+
+// doubt makes all requests wait for the next observation: this one is of no revision of the limits.
+func (o *observer) doubt() {
+	if o.latest != nil {
+		o.latest.Observation.Revision = -1
+	}
+}

@@ -1,0 +1,65 @@
+package scheduler
+
+import (
+	"time"
+
+	"drydock/activities/cluster"
+	"drydock/api"
+	"drydock/rules/schedule"
+)
+
+// What to do with the node of a maintenance that does not run any more.
+const (
+	ReleaseOrphans = "release"
+	ReportOrphans  = "report"
+)
+
+// State is all that the scheduler knows: its input, and what continue-as-new carries on. The zero value is a
+// scheduler that has to find out who holds what before it grants anything.
+type State struct {
+	Limits api.LimitsInForce `json:"limits"`
+	// Revision counts changes of the limits, so that an observation made for other groups is told apart.
+	Revision int                  `json:"revision"`
+	Freezes  []schedule.Freeze    `json:"freezes,omitempty"`
+	Holders  api.List[api.Holder] `json:"holders,omitempty"`
+	// Pending, Told, Seen and Observed are empty where the requests are many (see pack).
+	Pending   []api.PendingRequest   `json:"pending,omitempty"`
+	Told      map[string]Told        `json:"told,omitempty"`
+	Seen      map[string]bool        `json:"seen,omitempty"`
+	Released  api.List[ReleasedNode] `json:"released,omitempty"`
+	Observed  *cluster.Observed      `json:"observed,omitempty"`
+	Decisions []api.RecordedDecision `json:"decisions,omitempty"`
+	// OnOrphan is ReleaseOrphans (the default) or ReportOrphans.
+	OnOrphan string `json:"onOrphan,omitempty"`
+	// Rebuilt says that the holders are known. PreviousRun is the scheduler run whose state to take over.
+	Rebuilt     bool   `json:"rebuilt,omitempty"`
+	PreviousRun string `json:"previousRun,omitempty"`
+	// ContinueAfter is how many signals a run takes before it continues as new; 0 is maxSignals.
+	ContinueAfter int `json:"continueAfter,omitempty"`
+}
+
+// Told is what a pending request was last told, and when.
+type Told struct {
+	Code schedule.Code `json:"code"`
+	At   time.Time     `json:"at"`
+}
+
+// ReleasedNode is a node that was given back lately.
+type ReleasedNode struct {
+	Node string    `json:"node"`
+	At   time.Time `json:"at"`
+}
+
+func (s State) withDefaults() State {
+	s.Limits.Limits = s.Limits.Limits.WithDefaults()
+	if s.OnOrphan == "" {
+		s.OnOrphan = ReleaseOrphans
+	}
+	if s.Told == nil {
+		s.Told = map[string]Told{}
+	}
+	if s.Seen == nil {
+		s.Seen = map[string]bool{}
+	}
+	return s
+}

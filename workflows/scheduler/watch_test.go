@@ -1,0 +1,70 @@
+package scheduler
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"drydock/activities/cluster"
+	"drydock/api"
+	"drydock/rules/schedule"
+)
+
+func holders(ids ...string) []api.Holder {
+	var all []api.Holder
+	for _, id := range ids {
+		node, _, _ := strings.Cut(id, "/")
+		all = append(all, api.Holder{Grant: schedule.Grant{RequestID: id, Node: node, Requestor: "ops"}, RunID: "run-" + node})
+	}
+	return all
+}
+
+func TestAWatchThatSeesMoreIsGoodEnough(t *testing.T) {
+	w := newWatcher(nil, "prod", nil)
+	watch := func(digest string, ids ...string) cluster.WatchInput {
+		return w.wanted(nil, digest, holders(ids...))
+	}
+	have := watch("d", "a/1", "b/1", "c/1")
+	for name, c := range map[string]struct {
+		want   cluster.WatchInput
+		covers bool
+	}{
+		"the same":        {watch("d", "a/1", "b/1", "c/1"), true},
+		"fewer":           {watch("d", "a/1", "c/1"), true},
+		"nothing waits":   {watch("", "b/1"), true},
+		"another cluster": {watch("e", "a/1"), false},
+		"another holder":  {watch("d", "a/1", "d/1"), false},
+		"another order":   {watch("d", "b/1", "a/1"), false},
+	} {
+		if got := covers(have, c.want); got != c.covers {
+			t.Errorf("%s: covers is %v", name, got)
+		}
+	}
+	if id := have.Holders[0].WorkflowID; id != api.MaintenanceID("prod", "a", "ops") {
+		t.Errorf("it watches %s", id)
+	}
+}
+
+func TestAWatchIsToldWhatIsKnownOfMarks(t *testing.T) {
+	w := newWatcher(nil, "", nil)
+	w.noteMarks([]cluster.WatchedHolder{{RequestID: "a/1"}, {RequestID: "b/1"}, {RequestID: "c/1"}},
+		cluster.WatchReport{Marked: api.List[string]{"a/1"}, Told: api.List[string]{"b/1"}})
+	w.resting["d/1"] = true
+	want := w.wanted(nil, "", holders("a/1", "b/1", "c/1", "d/1"))
+	if !slices.Equal(want.Marked, api.List[string]{"a/1"}) || !slices.Equal(want.Told, api.List[string]{"b/1"}) || len(want.Holders) != 3 {
+		t.Errorf("%+v", want)
+	}
+	w.noteMarks(want.Holders, cluster.WatchReport{})
+	w.assumeMarked("c/1")
+	w.forget("c/1")
+	if len(w.marked) > 0 {
+		t.Errorf("marks %v", w.marked)
+	}
+}
+
+func TestReclaimedHoldersAreLeftOut(t *testing.T) {
+	r := &reclaimer{underWay: map[string]bool{"b/1": true}}
+	if rest := r.except(holders("a/1", "b/1", "c/1")); len(rest) != 2 || rest[1].RequestID != "c/1" {
+		t.Errorf("rest %+v", rest)
+	}
+}

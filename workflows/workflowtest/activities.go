@@ -1,0 +1,160 @@
+package workflowtest
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+
+	checkactivity "drydock/activities/checks"
+	"drydock/activities/delivery"
+	"drydock/activities/drain"
+	"drydock/activities/execution"
+	"drydock/activities/node"
+	"drydock/activities/settings"
+	"drydock/api"
+	"drydock/checks"
+	"drydock/notify"
+	"drydock/rules/record"
+	"drydock/rules/validation"
+)
+
+// Reply is how an activity answers one call: after a time, with an error or a value; the zero reply is the usual
+// answer at once.
+type Reply struct {
+	After time.Duration
+	Err   error
+	Value any
+}
+
+// Answer sets the next answers of an activity.
+func (s *Site) Answer(activity string, replies ...Reply) *Site {
+	s.replies[activity] = append(s.replies[activity], replies...)
+	return s
+}
+
+// noteCalls keeps the name and the input of every activity that begins.
+func (s *Site) noteCalls() {
+	s.Env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, args converter.EncodedValues) {
+		var in json.RawMessage
+		if err := args.Get(&in); err != nil {
+			s.t.Errorf("input of %s: %v", info.ActivityType.Name, err)
+		}
+		s.note(info.ActivityType.Name)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.inputs[info.ActivityType.Name] = append(s.inputs[info.ActivityType.Name], in)
+	})
+}
+
+// serveActivities has every activity of a maintenance succeed at once, unless it is told otherwise.
+func (s *Site) serveActivities() {
+	s.Env.OnActivity("Prepare", mock.Anything, mock.Anything).Return(func(context.Context, json.RawMessage) (settings.Prepared, error) {
+		prepared := s.Prepared
+		prepared.Defaults, prepared.SearchAttributes = json.RawMessage(s.Defaults), s.Attributes
+		return prepared, nil
+	})
+	Serve[node.HoldInput](s, "HoldNode", node.Held{UID: "uid-1", Mark: "mark-1"})
+	Serve[node.HoldInput](s, "AdoptNode", node.Held{UID: "uid-2", Mark: "mark-2"})
+	s.serveRelease()
+	Serve[drain.Input](s, "Drain", api.DrainProgress{Evicted: 3, Skipped: 1})
+	Serve[execution.QueryInput](s, "Query", []execution.Answered{})
+	serveNothing[drain.WaitInput](s, "WaitForPods")
+	serveNothing[node.AnnounceInput](s, "AnnouncePhase")
+	serveNothing[node.UntaintInput](s, "Untaint")
+	serveNothing[node.ConditionsInput](s, "ShowConditions")
+	Serve[checkactivity.HookInput](s, "CallHook", checks.Outcome{})
+	serveNothing[checkactivity.HookInput](s, "AbandonHook")
+	Serve[checkactivity.ValidateInput](s, "Validate", checkactivity.Validated{State: validation.Passed})
+	serveNothing[checkactivity.ValidateInput](s, "AbandonChecks")
+	Serve[delivery.DeliverInput](s, "Deliver", notify.Receipt{})
+	Serve[execution.Run](s, "Runs", true)
+	serveNothing[delivery.CollectInput](s, "Collect")
+	serveNothing[record.Record](s, "KeepRecord")
+}
+
+// Serve has an activity answer with its next reply, and with the usual value where the reply has none.
+func Serve[In, Out any](s *Site, name string, usual Out) {
+	var now Reply
+	s.Env.OnActivity(name, mock.Anything, mock.Anything).
+		AfterFn(func() time.Duration { now = s.next(name); return now.After }).
+		Return(func(context.Context, In) (Out, error) {
+			if now.Value != nil && now.Err == nil {
+				return now.Value.(Out), nil
+			}
+			return usual, now.Err
+		})
+}
+
+// serveRelease releases the node and then the slot, as ReleaseNode does.
+func (s *Site) serveRelease() {
+	var now Reply
+	s.Env.OnActivity("ReleaseNode", mock.Anything, mock.Anything).
+		AfterFn(func() time.Duration { now = s.next("ReleaseNode"); return now.After }).
+		Return(func(_ context.Context, in node.ReleaseInput) (node.Released, error) {
+			if now.Err != nil {
+				return node.Released{}, now.Err
+			}
+			if in.Then != nil {
+				var slot api.SlotRelease
+				if err := json.Unmarshal(in.Then.Payload, &slot); err != nil {
+					s.t.Errorf("payload of %s: %v", in.Then.Name, err)
+				}
+				if err := s.toScheduler(in.Then.WorkflowID, "", in.Then.Name, slot); err != nil {
+					return node.Released{}, err
+				}
+			}
+			if now.Value != nil {
+				return now.Value.(node.Released), nil
+			}
+			return node.Released{Uncordoned: true}, nil
+		})
+}
+
+// serveNothing is Serve for an activity that returns no value.
+func serveNothing[In any](s *Site, name string) {
+	var now Reply
+	s.Env.OnActivity(name, mock.Anything, mock.Anything).
+		AfterFn(func() time.Duration { now = s.next(name); return now.After }).
+		Return(func(context.Context, In) error { return now.Err })
+}
+
+// next is the reply to the call of an activity that begins now.
+func (s *Site) next(activity string) Reply {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	queue := s.replies[activity]
+	if len(queue) == 0 {
+		return s.Usual[activity]
+	}
+	s.replies[activity] = queue[1:]
+	return queue[0]
+}
+
+// InputOf decodes the input of the n-th call of an activity; the last with -1.
+func InputOf[T any](s *Site, activity string, n int) T {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var in T
+	all := s.inputs[activity]
+	if n < 0 {
+		n += len(all)
+	}
+	if n < 0 || n >= len(all) {
+		s.t.Fatalf("%s was called %d times", activity, len(all))
+	}
+	if err := json.Unmarshal(all[n], &in); err != nil {
+		s.t.Fatal(err)
+	}
+	return in
+}
+
+// Failing is a non-retryable error of an activity.
+func Failing(kind, message string) error {
+	return temporal.NewNonRetryableApplicationError(message, kind, nil)
+}

@@ -1,0 +1,70 @@
+package workflowtest
+
+import (
+	"time"
+
+	"drydock/api"
+)
+
+// slots are the scheduler's side of a maintenance.
+type slots struct {
+	// Scheduler answers a signal of the maintenance; nil grants every request at once.
+	Scheduler func(signal string, arg any) error
+	// Freeze is told to the maintenance after each grant.
+	Freeze []string
+	// Requested and Released count what the scheduler was told, per request; refused are those it turned down.
+	Requested, Released map[string]int
+	refused             map[string]bool
+	RequestTimes        []time.Time
+	schedulerID         string
+}
+
+// toScheduler is the scheduler as a maintenance sees it.
+func (s *Site) toScheduler(id, run, name string, arg any) error {
+	s.note(name)
+	if id != s.schedulerID || run != "" {
+		s.t.Errorf("signal %s went to workflow %q run %q, want the scheduler's present run", name, id, run)
+	}
+	answer := s.Scheduler
+	if answer == nil {
+		answer = func(signal string, arg any) error {
+			if r, ok := arg.(api.SlotRequest); ok {
+				s.Grant(r.ID)
+			}
+			return nil
+		}
+	}
+	err := answer(name, arg)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch arg := arg.(type) {
+	case api.SlotRequest:
+		s.Requested[arg.ID]++
+		s.RequestTimes = append(s.RequestTimes, s.Env.Now())
+	case api.SlotRelease:
+		s.Released[arg.RequestID]++
+	default:
+		s.t.Errorf("signal %s carries %T", name, arg)
+	}
+	return nil
+}
+
+// Grant grants a slot request, and tells of the freezes in force.
+func (s *Site) Grant(request string) {
+	s.Env.SignalWorkflow(api.SignalSlotGranted, api.SlotAnswer{RequestID: request})
+	if len(s.Freeze) > 0 {
+		s.Env.SignalWorkflow(api.SignalHold, api.Hold{Reasons: s.Freeze})
+	}
+}
+
+// Refuse turns a slot request down: nobody gives that slot back.
+func (s *Site) Refuse(request string, a api.SlotAnswer) {
+	s.mu.Lock()
+	s.refused[request] = true
+	s.mu.Unlock()
+	a.RequestID = request
+	s.Env.SignalWorkflow(api.SignalSlotRefused, a)
+}
