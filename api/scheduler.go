@@ -6,7 +6,7 @@ import (
 	"drydock/rules/schedule"
 )
 
-// HolderChange is something that somebody did to a held node.
+// NodeChange is something that somebody did to a held node.
 type NodeChange struct {
 	RequestID  string `json:"requestId"`
 	Missing    bool   `json:"missing,omitempty"`

@@ -112,7 +112,7 @@ func testNotReadyNode(t *testing.T, client kubernetes.Interface) {
 	mustDelete(t, client, pod.Name)
 }
 
-// testReplacedNode deletes a node and makes it anew, as re-imaging does.
+// testReplacedNode deletes a node and makes it again, as re-imaging does.
 func testReplacedNode(t *testing.T, client kubernetes.Interface) {
 	const name = "worker-03"
 	nodes := client.CoreV1().Nodes()

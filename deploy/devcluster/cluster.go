@@ -23,7 +23,7 @@ import (
 // through.
 const probeInterval = 25 * time.Millisecond
 
-// cluster is one control plane and what runs beside it.
+// cluster is one control plane and what runs with it.
 type cluster struct {
 	options upOptions
 	files   layout

@@ -189,7 +189,7 @@ func startedContainers(containers []corev1.Container, ready bool, now time.Time)
 	return statuses
 }
 
-// startedInitContainers have ended, but for those that run beside the others.
+// startedInitContainers have ended, but for those that run next to the others.
 func startedInitContainers(containers []corev1.Container, now time.Time) []corev1.ContainerStatus {
 	var statuses []corev1.ContainerStatus
 	for _, container := range containers {

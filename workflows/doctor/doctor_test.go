@@ -25,13 +25,13 @@ func looked(findings ...doctor.Finding) workflowtest.Reply {
 	return workflowtest.Reply{Value: doctor.Look{Findings: findings}}
 }
 
-// doctored runs a doctor whose looks find one after the other what is given, and then nothing.
-func doctored(t *testing.T, in string, looks ...workflowtest.Reply) (*workflowtest.Site, doctor.Report) {
+// doctored runs a doctor whose evaluations find one after the other what is given, and then nothing.
+func doctored(t *testing.T, in string, evaluations ...workflowtest.Reply) (*workflowtest.Site, doctor.Report) {
 	t.Helper()
 	s := workflowtest.NewAs(t, "anything", api.TaskQueue("prod", "drydock"))
 	workflowtest.Serve[doctoractivity.LookInput](s, "Look", doctor.Look{})
 	workflowtest.Serve[doctoractivity.HealInput](s, "Heal", "did it")
-	s.Answer("Look", looks...)
+	s.Answer("Look", evaluations...)
 	s.Env.ExecuteWorkflow(workflow.Doctor, workflowtest.Raw(in))
 	var report doctor.Report
 	if err := errors.Join(s.Env.GetWorkflowError(), s.Env.GetWorkflowResult(&report)); err != nil {

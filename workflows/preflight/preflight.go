@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// checkWithin bounds one look at a node, and aloneWithin those that a Preflight by itself has.
+	// checkWithin bounds one check of a node, and aloneWithin those that a Preflight by itself has.
 	checkWithin = 2 * time.Minute
 	aloneWithin = 10 * time.Minute
 )
@@ -27,7 +27,7 @@ const (
 // Preflight tells what a drain of a node would meet, and changes nothing. Its input is a maintenance's, in JSON, and in
 // it the field together may name other nodes that are to go at the same time, so that no pod is placed there.
 func Preflight(ctx workflow.Context, input converter.RawValue) (preflight.Report, error) {
-	asked, together, err := decodePreflight(ctx, inbox.Payload(input))
+	asked, together, err := decode(ctx, inbox.Payload(input))
 	if err != nil {
 		return preflight.Report{}, err
 	}
@@ -35,12 +35,12 @@ func Preflight(ctx workflow.Context, input converter.RawValue) (preflight.Report
 	if err != nil {
 		return preflight.Report{}, err
 	}
-	workflow.SetCurrentDetails(ctx, preflightDetails(report))
+	workflow.SetCurrentDetails(ctx, details(report))
 	return report, nil
 }
 
-// decodePreflight reads the input as a maintenance reads it.
-func decodePreflight(ctx workflow.Context, input []byte) (asked spec.Maintenance, together []string, err error) {
+// decode reads the input as a maintenance reads it.
+func decode(ctx workflow.Context, input []byte) (asked spec.Maintenance, together []string, err error) {
 	input, together, err = takeTogether(input)
 	if err != nil {
 		return asked, nil, inbox.InvalidSpec(err)
@@ -90,6 +90,7 @@ func takeTogether(input []byte) (rest []byte, together []string, err error) {
 	return rest, field.Together, err
 }
 
+// Check tells what a drain of the node of a maintenance would meet, as long as the context gives it time.
 func Check(ctx workflow.Context, m spec.Maintenance, together []string) (preflight.Report, error) {
 	options := workflow.GetActivityOptions(call.Quick(ctx, "preflight of "+m.Node))
 	options.ScheduleToCloseTimeout = workflow.GetActivityOptions(ctx).ScheduleToCloseTimeout
@@ -104,8 +105,8 @@ func Check(ctx workflow.Context, m spec.Maintenance, together []string) (preflig
 	return report, err
 }
 
-// preflightDetails shows a report in the Temporal UI.
-func preflightDetails(report preflight.Report) string {
+// details shows a report in the Temporal UI.
+func details(report preflight.Report) string {
 	var text strings.Builder
 	if n := report.ProblemCount(); n > 0 {
 		fmt.Fprintf(&text, "**%d problems** would stop a drain of %s", n, report.Node)
