@@ -2,44 +2,52 @@ package drain
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"drydock/activities/heldnode"
 	"drydock/activities/reporting"
 	"drydock/api"
 	"drydock/k8s"
 )
 
-// blocked completes the progress with what keeps each remaining pod.
-func (r *drainRun) blocked(found round) api.DrainProgress {
-	p := r.requests.count(found.progress)
-	p.Evicted = r.evicted
-	p.Pods, p.MorePods = slices.Clone(r.ended), r.moreEnded
+// blockers tells what keeps pods on a node.
+type blockers struct {
+	node     *heldnode.View
+	budgets  *budgets
+	requests *evictionRequests
+	attempts *attempts
+	// firstSeen is when a pod was first seen that must not be evicted yet.
+	firstSeen map[types.UID]time.Time
+}
+
+// explain completes a progress with what keeps each remaining pod.
+func (b *blockers) explain(found observation, p api.DrainProgress) api.DrainProgress {
 	p.Reasons = map[string]int{}
-	add := func(pod *corev1.Pod, b api.Blocker) {
-		p.Reasons[b.Reason]++
+	add := func(pod *corev1.Pod, blocker api.Blocker) {
+		p.Reasons[blocker.Reason]++
 		if len(p.Blockers) == reporting.MaxBlockers {
 			p.MoreBlockers++
 			return
 		}
-		b.Pod, b.Owner = k8s.PodName(pod), k8s.OwnerOf(pod)
-		p.Blockers = append(p.Blockers, b)
+		blocker.Pod, blocker.Owner = k8s.PodName(pod), k8s.OwnerOf(pod)
+		p.Blockers = append(p.Blockers, blocker)
 	}
 	for _, refused := range found.refused {
-		add(refused.pod, api.Blocker{Reason: refused.verdict.Reason, Message: refused.verdict.Message, Since: r.sinceFirst(refused.pod)})
+		add(refused.pod, api.Blocker{Reason: refused.verdict.Reason, Message: refused.verdict.Message, Since: b.sinceFirst(refused.pod)})
 	}
 	for _, pod := range found.awaited {
-		add(pod, api.Blocker{Reason: k8s.StaticPod, Since: r.sinceFirst(pod),
+		add(pod, api.Blocker{Reason: k8s.StaticPod, Since: b.sinceFirst(pod),
 			Message: "is a static pod, which nobody can evict: take its manifest off the node, or use plan.static skip"})
 	}
 	for _, t := range found.targets {
-		r.addRefusal(t.Pod, add)
+		b.addRefusal(t.Pod, add)
 	}
 	for _, pod := range found.leaving {
-		if late, message := r.overdue(pod); late {
+		if late, message := b.overdue(pod); late {
 			add(pod, api.Blocker{Reason: "Terminating", Message: message, Since: pod.DeletionTimestamp.Time})
 		}
 	}
@@ -47,55 +55,55 @@ func (r *drainRun) blocked(found round) api.DrainProgress {
 }
 
 // addRefusal says why a pod that may be evicted is still there.
-func (r *drainRun) addRefusal(pod *corev1.Pod, add func(*corev1.Pod, api.Blocker)) {
-	t := r.tries[pod.UID]
+func (b *blockers) addRefusal(pod *corev1.Pod, add func(*corev1.Pod, api.Blocker)) {
+	t := b.attempts.byPod[pod.UID]
 	switch {
 	case k8s.IsFinished(pod):
-	case t == nil && !r.back.wait(pod).IsZero():
-		add(pod, api.Blocker{Reason: "ComesBack", Message: r.back.explain(pod), Since: pod.CreationTimestamp.Time})
+	case t == nil && !b.attempts.back.wait(pod).IsZero():
+		add(pod, api.Blocker{Reason: "ComesBack", Message: b.attempts.back.explain(pod), Since: pod.CreationTimestamp.Time})
 	case t != nil && t.eviction.Answer != k8s.Accepted:
-		b := r.budgetBlocker(pod, t.eviction, t.since)
-		b.Message = r.requests.explain(pod, b.Message)
-		add(pod, b)
+		blocker := b.budgetBlocker(pod, t.eviction, t.since)
+		blocker.Message = b.requests.explain(pod, blocker.Message)
+		add(pod, blocker)
 	}
 }
 
-func (r *drainRun) budgetBlocker(pod *corev1.Pod, e k8s.Eviction, since time.Time) api.Blocker {
-	b := api.Blocker{Reason: string(e.Answer), Since: since, Budget: e.Budget, Message: e.Message}
+func (b *blockers) budgetBlocker(pod *corev1.Pod, e k8s.Eviction, since time.Time) api.Blocker {
+	blocker := api.Blocker{Reason: string(e.Answer), Since: since, Budget: e.Budget, Message: e.Message}
 	if e.Answer == k8s.Throttled {
-		b.Message = "the API server throttles requests: " + e.Message
+		blocker.Message = "the API server throttles requests: " + e.Message
 	}
 	if !refusedByBudget(e.Answer) {
-		return b
+		return blocker
 	}
-	b.Budgets = r.budgets.states(pod)
-	if text := r.budgets.describe(pod); text != "" {
-		b.Message = text
+	blocker.Budgets = b.budgets.states(pod)
+	if text := b.budgets.describe(pod); text != "" {
+		blocker.Message = text
 	}
-	if b.Budget == "" && len(b.Budgets) > 0 {
-		b.Budget = b.Budgets[0].Name
+	if blocker.Budget == "" && len(blocker.Budgets) > 0 {
+		blocker.Budget = blocker.Budgets[0].Name
 	}
 	if e.Answer == k8s.SeveralBudgets {
-		b.Message = "more than one PodDisruptionBudget selects the pod, which the API server does not support; let only one select it: " + b.Message
+		blocker.Message = "more than one PodDisruptionBudget selects the pod, which the API server does not support; let only one select it: " + blocker.Message
 	}
-	return b
+	return blocker
 }
 
 // sinceFirst remembers when a pod without consent was first seen.
-func (r *drainRun) sinceFirst(pod *corev1.Pod) time.Time {
-	at, ok := r.refusedSince[pod.UID]
+func (b *blockers) sinceFirst(pod *corev1.Pod) time.Time {
+	at, ok := b.firstSeen[pod.UID]
 	if !ok {
 		at = time.Now()
-		r.refusedSince[pod.UID] = at
+		b.firstSeen[pod.UID] = at
 	}
 	return at
 }
 
 // overdue tells whether a pod should have ended by now: its deletion timestamp already includes its grace period.
-func (r *drainRun) overdue(pod *corev1.Pod) (bool, string) {
+func (b *blockers) overdue(pod *corev1.Pod) (bool, string) {
 	late := time.Since(pod.DeletionTimestamp.Time)
 	switch {
-	case late > 0 && !r.node.Ready():
+	case late > 0 && !b.node.Ready():
 		return true, "terminating, and the kubelet of its node does not answer: bring the node back, delete the pod by force, " +
 			"or let the escalation do it (rung kill); onNodeNotReady ignore does not wait for it"
 	case late < lastRetry:

@@ -13,6 +13,7 @@ import (
 	"drydock/activities/activitytest"
 	"drydock/activities/heldnode"
 	"drydock/activities/reporting"
+	"drydock/api"
 	"drydock/k8s"
 	"drydock/k8s/k8stest"
 )
@@ -28,25 +29,26 @@ func watchedNode(t *testing.T, n *corev1.Node) *heldnode.View {
 }
 
 func TestProgressNamesTheFirstBlockersAndCountsTheRest(t *testing.T) {
-	r := &drainRun{
-		Activities: &Activities{}, budgets: newBudgets(nil), tries: map[types.UID]*try{}, refusedSince: map[types.UID]time.Time{},
-		node: watchedNode(t, activitytest.Node("n1")),
+	budgets := newBudgets(nil)
+	b := &blockers{
+		node: watchedNode(t, activitytest.Node("n1")), budgets: budgets, attempts: newAttempts(means{}, budgets, nil),
+		firstSeen: map[types.UID]time.Time{},
 	}
-	var found round
+	var found observation
 	for i := range 25 {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("p%02d", i), UID: types.UID(fmt.Sprint(i))}}
 		switch {
 		case i < 8:
 			found.refused = append(found.refused, refusedPod{pod, k8s.Verdict{Class: k8s.Refuse, Reason: k8s.NoController, Message: "consent with force"}})
 		case i < 16:
-			r.tries[pod.UID] = &try{eviction: k8s.Eviction{Answer: k8s.BudgetRefused, Budget: "web", Message: "needs 3"}, since: time.Now()}
+			b.attempts.byPod[pod.UID] = &attempt{eviction: k8s.Eviction{Answer: k8s.BudgetRefused, Budget: "web", Message: "needs 3"}, since: time.Now()}
 			found.targets = append(found.targets, target{Pod: pod})
 		case i < 18: // on its way out: no blocker yet
 			pod.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 			found.leaving = append(found.leaving, pod)
 		case i < 20: // finished: no blocker
 			pod.Status.Phase = corev1.PodSucceeded
-			r.tries[pod.UID] = &try{eviction: k8s.Eviction{Answer: k8s.Failed}}
+			b.attempts.byPod[pod.UID] = &attempt{eviction: k8s.Eviction{Answer: k8s.Failed}}
 			found.targets = append(found.targets, target{Pod: pod})
 		default:
 			pod.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(-time.Hour)}
@@ -54,7 +56,7 @@ func TestProgressNamesTheFirstBlockersAndCountsTheRest(t *testing.T) {
 			found.leaving = append(found.leaving, pod)
 		}
 	}
-	p := r.blocked(found)
+	p := b.explain(found, api.DrainProgress{})
 	if len(p.Blockers) != reporting.MaxBlockers || p.MoreBlockers != 8+8+5-reporting.MaxBlockers {
 		t.Errorf("%d blockers and %d more", len(p.Blockers), p.MoreBlockers)
 	}
@@ -73,7 +75,7 @@ func TestPodIsOverdueAWhileAfterItsGrace(t *testing.T) {
 	pod := func(ago time.Duration, finalizers ...string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: time.Now().Add(-ago)}, Finalizers: finalizers}}
 	}
-	alive, dead := &drainRun{node: watchedNode(t, activitytest.Node("n1"))}, &drainRun{node: watchedNode(t, activitytest.Node("n1", activitytest.NotReady))}
+	alive, dead := &blockers{node: watchedNode(t, activitytest.Node("n1"))}, &blockers{node: watchedNode(t, activitytest.Node("n1", activitytest.NotReady))}
 	for name, c := range map[string]struct {
 		pod  *corev1.Pod
 		want string

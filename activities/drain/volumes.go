@@ -12,9 +12,11 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"drydock/activities/failure"
 	"drydock/activities/heartbeat"
+	"drydock/activities/heldnode"
 	"drydock/activities/reporting"
 	"drydock/api"
 	"drydock/k8s"
@@ -22,12 +24,12 @@ import (
 
 // untilDetached waits until no volume is attached to the node but those of pods that stay. VolumeAttachments cannot be
 // selected by node, so all are watched, and only the names are kept.
-func (r *drainRun) untilDetached(ctx context.Context) error {
-	stay, err := r.volumesThatStay(ctx)
+func untilDetached(ctx context.Context, client kubernetes.Interface, node *heldnode.View, reporter *reporting.Reporter) error {
+	stay, err := volumesThatStay(ctx, client, node)
 	if err != nil {
 		return err
 	}
-	watch, err := k8s.NewWatch(ctx, r.Client.StorageV1().RESTClient(), &storagev1.VolumeAttachment{},
+	watch, err := k8s.NewWatch(ctx, client.StorageV1().RESTClient(), &storagev1.VolumeAttachment{},
 		k8s.WatchOptions{Resource: "volumeattachments", Strip: stripAttachment})
 	if err != nil {
 		return err
@@ -39,20 +41,20 @@ func (r *drainRun) untilDetached(ctx context.Context) error {
 	beat := time.NewTicker(heartbeat.Every)
 	defer beat.Stop()
 	for {
-		if err := r.node.Fence(); err != nil {
+		if err := node.Fence(); err != nil {
 			return err
 		}
 		attached := slices.DeleteFunc(watch.List(), func(a *storagev1.VolumeAttachment) bool {
 			volume := a.Spec.Source.PersistentVolumeName
-			return a.Spec.NodeName != r.in.Node || volume != nil && stay[*volume]
+			return a.Spec.NodeName != node.Name || volume != nil && stay[*volume]
 		})
 		if len(attached) == 0 {
 			return nil
 		}
-		r.reporter.Report(ctx, r.stillAttached(attached, since))
+		reporter.Report(ctx, stillAttached(reporter.Last, attached, since))
 		select {
 		case <-watch.Changed:
-		case <-r.node.Node.Changed:
+		case <-node.Node.Changed:
 		case <-beat.C:
 		case <-watch.Refused:
 			return watch.Err()
@@ -64,10 +66,9 @@ func (r *drainRun) untilDetached(ctx context.Context) error {
 	}
 }
 
-func (r *drainRun) stillAttached(attached []*storagev1.VolumeAttachment, since time.Time) api.DrainProgress {
-	p := r.reporter.Last
+// stillAttached is the progress of a drain that waits for volumes only.
+func stillAttached(p api.DrainProgress, attached []*storagev1.VolumeAttachment, since time.Time) api.DrainProgress {
 	p.At, p.Remaining, p.Terminating, p.Blockers, p.MoreBlockers = time.Now(), 0, 0, nil, 0
-	p.Evicted, p.Total = r.evicted, max(p.Total, len(r.seen))
 	p.Reasons = map[string]int{"VolumeAttached": len(attached)}
 	slices.SortFunc(attached, func(a, b *storagev1.VolumeAttachment) int { return strings.Compare(a.Name, b.Name) })
 	for _, a := range attached {
@@ -88,11 +89,11 @@ func (r *drainRun) stillAttached(attached []*storagev1.VolumeAttachment, since t
 }
 
 // volumesThatStay are the persistent volumes of the pods that are left on the node by intent.
-func (r *drainRun) volumesThatStay(ctx context.Context) (map[string]bool, error) {
+func volumesThatStay(ctx context.Context, client kubernetes.Interface, node *heldnode.View) (map[string]bool, error) {
 	stay := map[string]bool{}
-	for _, pod := range r.node.PodsByName() {
+	for _, pod := range node.PodsByName() {
 		for _, claim := range claimsOf(pod) {
-			found, err := r.Client.CoreV1().PersistentVolumeClaims(pod.Namespace).Get(ctx, claim, metav1.GetOptions{})
+			found, err := client.CoreV1().PersistentVolumeClaims(pod.Namespace).Get(ctx, claim, metav1.GetOptions{})
 			if apierrors.IsNotFound(err) {
 				continue
 			}

@@ -19,31 +19,16 @@ import (
 	"drydock/api"
 )
 
-func TestBackoffDoublesUpToItsBound(t *testing.T) {
-	var got []time.Duration
-	for refusals := range 9 {
-		got = append(got, backoff(refusals)/time.Second)
-	}
-	want := []time.Duration{1, 1, 2, 4, 8, 16, 30, 30, 30}
-	for i := range want {
-		if got[i] != want[i] {
-			t.Fatalf("backoff %v seconds, want %v", got, want)
-		}
-	}
-	if backoff(1000000) != lastRetry {
-		t.Errorf("backoff(1000000) = %s", backoff(1000000))
-	}
-}
-
 // heldBack is a drain whose evictions the limiter holds back.
-func heldBack(d time.Duration) (*drainRun, []target) {
-	r := &drainRun{Activities: &Activities{Limiter: NewLimiter(0)}, tries: map[types.UID]*try{}, budgets: newBudgets(nil)}
-	r.Limiter.Pause(d)
+func heldBack(d time.Duration) (*sender, []target) {
+	budgets := newBudgets(nil)
+	s := &sender{Activities: &Activities{Limiter: NewLimiter(0)}, attempts: newAttempts(means{}, budgets, nil), budgets: budgets}
+	s.Limiter.Pause(d)
 	var found []target
 	for _, uid := range []types.UID{"1", "2", "3"} {
 		found = append(found, target{Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: string(uid), UID: uid}}})
 	}
-	return r, found
+	return s, found
 }
 
 func TestDrainThatIsHeldBackShowsThatItLives(t *testing.T) {
@@ -63,13 +48,13 @@ func TestDrainThatIsHeldBackShowsThatItLives(t *testing.T) {
 			defer cancel()
 			pulse := heartbeat.Start(ctx, api.DrainProgress{Evicted: 7})
 			defer pulse.Stop()
-			r, found := heldBack(time.Hour)
+			s, found := heldBack(time.Hour)
 			defer func() {
 				if err := pulse.Alive(); err != nil {
 					t.Error(err)
 				}
 			}()
-			return r.evictDue(ctx, found)
+			return s.send(ctx, found)
 		})
 		if err == nil || time.Since(start) != 5*time.Minute {
 			t.Errorf("ended after %s: %v", time.Since(start), err)
@@ -93,8 +78,8 @@ func TestDrainThatIsHeldBackLeavesAWorkerThatStops(t *testing.T) {
 		start := time.Now()
 		time.AfterFunc(7*time.Second, func() { close(stop) })
 		err := activitytest.Execute(t, env, func(ctx context.Context) error {
-			r, found := heldBack(time.Hour)
-			return r.evictDue(ctx, found)
+			s, found := heldBack(time.Hour)
+			return s.send(ctx, found)
 		})
 		var cause *temporal.ApplicationError
 		if !errors.As(err, &cause) || cause.Type() != api.ErrorWorkerStopping || cause.NonRetryable() {

@@ -2,7 +2,6 @@ package drain
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"drydock/activities/heldnode"
-	"drydock/api"
 	"drydock/k8s"
 )
 
@@ -131,7 +129,7 @@ func (e *evictionRequests) request(ctx context.Context, pod *corev1.Pod) (answer
 			return answer, f.direct != ""
 		}
 	}
-	return e.look(ctx, f)
+	return e.standing(ctx, f)
 }
 
 // of finds the request for a pod.
@@ -144,30 +142,6 @@ func (e *evictionRequests) of(pod *corev1.Pod) (f *filedRequest, absent string) 
 		e.filed[pod.UID] = f
 	}
 	return f, e.absent
-}
-
-func (e *evictionRequests) refused() error {
-	if e.requests == nil {
-		return nil
-	}
-	return errors.Join(e.requests.Err(), e.evictions.Err())
-}
-
-// takenBack tells that a request that was filed is there no more, or is withdrawn, and not by Drydock.
-func (e *evictionRequests) takenBack(f *filedRequest) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	request := e.known(f.pod)
-	return !f.since.IsZero() && (f.deleted || request != nil && request.Spec.Intent == lifecyclev1alpha1.EvictionRequestIntentWithdrawn)
-}
-
-// known is the request for a pod as the watch has it, nil where there is none.
-func (e *evictionRequests) known(pod *corev1.Pod) *lifecyclev1alpha1.EvictionRequest {
-	if e.requests == nil {
-		return nil
-	}
-	request, _ := e.requests.Get(pod.Namespace + "/" + e.api.Name(pod))
-	return request
 }
 
 // file sends the request, unless there is one already, or the node or the pod is not what it was. Its answer is empty
@@ -214,8 +188,8 @@ func (e *evictionRequests) file(ctx context.Context, f *filedRequest) (answer k8
 	return answer
 }
 
-// look tells how a filed request stands.
-func (e *evictionRequests) look(ctx context.Context, f *filedRequest) (answer k8s.Eviction, useEviction bool) {
+// standing tells how a filed request stands.
+func (e *evictionRequests) standing(ctx context.Context, f *filedRequest) (answer k8s.Eviction, useEviction bool) {
 	e.mu.Lock()
 	state := k8s.ReadRequest(e.known(f.pod), e.byPod[f.pod.UID])
 	f.answered = state.Answered
@@ -259,179 +233,4 @@ func (e *evictionRequests) evictDirectly(ctx context.Context, f *filedRequest, w
 	f.direct = why
 	e.direct, e.directWhy = e.direct+1, why
 	return k8s.Eviction{Message: why}, true
-}
-
-// there tells whether the very same pod is on the node and not on its way out.
-func (e *evictionRequests) there(pod *corev1.Pod) bool {
-	now, ok := e.node.Pods.Get(k8s.PodName(pod))
-	return ok && now.UID == pod.UID && now.DeletionTimestamp == nil
-}
-
-// noteDeparted records the pods that somebody else evicted because Drydock asked for it.
-func (r *drainRun) noteDeparted(ctx context.Context) error {
-	for _, pod := range r.requests.departed() {
-		if t := r.tries[pod.UID]; t != nil && t.eviction.Answer == k8s.Accepted {
-			continue
-		}
-		if err := r.record(ctx, pod, k8s.Eviction{Answer: k8s.Accepted}, evicted); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// departed are the pods that left since they were asked for, each of them once.
-func (e *evictionRequests) departed() []*corev1.Pod {
-	if e == nil {
-		return nil
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	var pods []*corev1.Pod
-	for _, f := range e.filed {
-		if !f.left && f.direct == "" && !f.since.IsZero() && !e.there(f.pod) {
-			f.left = true
-			pods = append(pods, f.pod)
-		}
-	}
-	return pods
-}
-
-// deadline is when a pod's request has waited too long although nothing changed; zero where it cannot.
-func (e *evictionRequests) deadline(pod *corev1.Pod) time.Time {
-	if e == nil {
-		return time.Time{}
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	f := e.filed[pod.UID]
-	if f == nil || f.since.IsZero() || f.answered || f.left || f.direct != "" {
-		return time.Time{}
-	}
-	return f.deadline()
-}
-
-// changes is the channel changed, nil where no request is ever filed.
-func (e *evictionRequests) changes() <-chan struct{} {
-	if e == nil {
-		return nil
-	}
-	return e.changed
-}
-
-// explain adds to what keeps a pod that it is evicted directly, and why.
-func (e *evictionRequests) explain(pod *corev1.Pod, message string) string {
-	if e == nil {
-		return message
-	}
-	if f, _ := e.of(pod); f.direct != "" {
-		return message + " (evicted directly: " + f.direct + ")"
-	}
-	return message
-}
-
-// count adds to a progress how many pods were not left to a responder.
-func (e *evictionRequests) count(p api.DrainProgress) api.DrainProgress {
-	if e != nil {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		p.Direct, p.DirectWhy = e.direct, e.directWhy
-	}
-	return p
-}
-
-// withdraw takes back and removes what is left of the run's requests, at the end of its drain.
-func (e *evictionRequests) withdraw(ctx context.Context) error {
-	if e == nil || e.requests == nil {
-		return nil
-	}
-	still := map[types.UID]bool{}
-	for _, pod := range e.node.Pods.List() {
-		still[pod.UID] = true
-	}
-	return e.api.WithdrawAll(ctx, func(pod types.UID) bool { return !still[pod] })
-}
-
-// withdrawUnwanted takes back what an earlier drain of the same run asked for and is to stay now: pods that were skipped
-// since, or are selected no more.
-func (r *drainRun) withdrawUnwanted(ctx context.Context) error {
-	if r.requests.requests == nil {
-		return nil
-	}
-	pods := map[types.UID]*corev1.Pod{}
-	for _, pod := range r.node.PodsByName() {
-		pods[pod.UID] = pod
-	}
-	for _, request := range r.requests.requests.List() {
-		if request.Spec.Target.Pod == nil || pods[request.Spec.Target.Pod.UID] == nil {
-			continue
-		}
-		_, stays, err := r.place(ctx, pods[request.Spec.Target.Pod.UID])
-		if err == nil && stays != nil {
-			err = r.requests.api.Withdraw(ctx, request.Namespace, request.Name)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// follow passes on the changes that concern this drain, for as long as ctx lives: the Evictions of all other nodes
-// change too.
-func (e *evictionRequests) follow(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-e.requests.Changed:
-		case <-e.evictions.Changed:
-		}
-		if e.refresh() {
-			select {
-			case e.changed <- struct{}{}:
-			default:
-			}
-		}
-	}
-}
-
-// refresh finds the Eviction of each pod, and tells whether anything is new to this drain.
-func (e *evictionRequests) refresh() (changed bool) {
-	byPod := map[types.UID]*lifecyclev1alpha1.Eviction{}
-	for _, eviction := range e.evictions.List() {
-		if target := eviction.Spec.Target.Pod; target != nil {
-			byPod[target.UID] = eviction
-		}
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.byPod = byPod
-	changed = e.refused() != nil
-	for uid, f := range e.filed {
-		seen := fmt.Sprint(f.deleted)
-		if request := e.known(f.pod); request != nil {
-			seen += "/" + request.ResourceVersion
-		}
-		if eviction := byPod[uid]; eviction != nil {
-			seen += "/" + eviction.ResourceVersion
-		}
-		if seen != f.seen {
-			f.seen, changed = seen, true
-		}
-	}
-	return changed
-}
-
-// noticeDeleted remembers that a request was removed, whoever did it: what Drydock removes, it does not wait for.
-func (e *evictionRequests) noticeDeleted(obj any) {
-	request, ok := obj.(*lifecyclev1alpha1.EvictionRequest)
-	if !ok || request.Spec.Target.Pod == nil {
-		return
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if f := e.filed[request.Spec.Target.Pod.UID]; f != nil {
-		f.deleted = true
-	}
 }

@@ -1,0 +1,201 @@
+package drain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"drydock/api"
+	"drydock/k8s"
+)
+
+func (e *evictionRequests) refused() error {
+	if e.requests == nil {
+		return nil
+	}
+	return errors.Join(e.requests.Err(), e.evictions.Err())
+}
+
+// takenBack tells that a request that was filed is there no more, or is withdrawn, and not by Drydock.
+func (e *evictionRequests) takenBack(f *filedRequest) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	request := e.known(f.pod)
+	return !f.since.IsZero() && (f.deleted || request != nil && request.Spec.Intent == lifecyclev1alpha1.EvictionRequestIntentWithdrawn)
+}
+
+// known is the request for a pod as the watch has it, nil where there is none.
+func (e *evictionRequests) known(pod *corev1.Pod) *lifecyclev1alpha1.EvictionRequest {
+	if e.requests == nil {
+		return nil
+	}
+	request, _ := e.requests.Get(pod.Namespace + "/" + e.api.Name(pod))
+	return request
+}
+
+// there tells whether the very same pod is on the node and not on its way out.
+func (e *evictionRequests) there(pod *corev1.Pod) bool {
+	now, ok := e.node.Pods.Get(k8s.PodName(pod))
+	return ok && now.UID == pod.UID && now.DeletionTimestamp == nil
+}
+
+// departed are the pods that left since they were asked for, each of them once.
+func (e *evictionRequests) departed() []*corev1.Pod {
+	if e == nil {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var pods []*corev1.Pod
+	for _, f := range e.filed {
+		if !f.left && f.direct == "" && !f.since.IsZero() && !e.there(f.pod) {
+			f.left = true
+			pods = append(pods, f.pod)
+		}
+	}
+	return pods
+}
+
+// deadline is when a pod's request has waited too long although nothing changed; zero where it cannot.
+func (e *evictionRequests) deadline(pod *corev1.Pod) time.Time {
+	if e == nil {
+		return time.Time{}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	f := e.filed[pod.UID]
+	if f == nil || f.since.IsZero() || f.answered || f.left || f.direct != "" {
+		return time.Time{}
+	}
+	return f.deadline()
+}
+
+// changes is the channel changed, nil where no request is ever filed.
+func (e *evictionRequests) changes() <-chan struct{} {
+	if e == nil {
+		return nil
+	}
+	return e.changed
+}
+
+// explain adds to what keeps a pod that it is evicted directly, and why.
+func (e *evictionRequests) explain(pod *corev1.Pod, message string) string {
+	if e == nil {
+		return message
+	}
+	if f, _ := e.of(pod); f.direct != "" {
+		return message + " (evicted directly: " + f.direct + ")"
+	}
+	return message
+}
+
+// count adds to a progress how many pods were not left to a responder.
+func (e *evictionRequests) count(p api.DrainProgress) api.DrainProgress {
+	if e != nil {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		p.Direct, p.DirectWhy = e.direct, e.directWhy
+	}
+	return p
+}
+
+// follow passes on the changes that concern this drain, for as long as ctx lives: the Evictions of all other nodes
+// change too.
+func (e *evictionRequests) follow(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-e.requests.Changed:
+		case <-e.evictions.Changed:
+		}
+		if e.refresh() {
+			select {
+			case e.changed <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// refresh finds the Eviction of each pod, and tells whether anything is new to this drain.
+func (e *evictionRequests) refresh() (changed bool) {
+	byPod := map[types.UID]*lifecyclev1alpha1.Eviction{}
+	for _, eviction := range e.evictions.List() {
+		if target := eviction.Spec.Target.Pod; target != nil {
+			byPod[target.UID] = eviction
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.byPod = byPod
+	changed = e.refused() != nil
+	for uid, f := range e.filed {
+		seen := fmt.Sprint(f.deleted)
+		if request := e.known(f.pod); request != nil {
+			seen += "/" + request.ResourceVersion
+		}
+		if eviction := byPod[uid]; eviction != nil {
+			seen += "/" + eviction.ResourceVersion
+		}
+		if seen != f.seen {
+			f.seen, changed = seen, true
+		}
+	}
+	return changed
+}
+
+// noticeDeleted remembers that a request was removed, whoever did it: what Drydock removes, it does not wait for.
+func (e *evictionRequests) noticeDeleted(obj any) {
+	request, ok := obj.(*lifecyclev1alpha1.EvictionRequest)
+	if !ok || request.Spec.Target.Pod == nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if f := e.filed[request.Spec.Target.Pod.UID]; f != nil {
+		f.deleted = true
+	}
+}
+
+// withdraw takes back and removes what is left of the run's requests, at the end of its drain.
+func (e *evictionRequests) withdraw(ctx context.Context) error {
+	if e == nil || e.requests == nil {
+		return nil
+	}
+	still := map[types.UID]bool{}
+	for _, pod := range e.node.Pods.List() {
+		still[pod.UID] = true
+	}
+	return e.api.WithdrawAll(ctx, func(pod types.UID) bool { return !still[pod] })
+}
+
+// withdrawUnwanted takes back what an earlier drain of the same run asked for and is to stay now: pods that were skipped
+// since, or are selected no more.
+func (e *evictionRequests) withdrawUnwanted(ctx context.Context, stays func(context.Context, *corev1.Pod) (bool, error)) error {
+	if e.requests == nil {
+		return nil
+	}
+	pods := map[types.UID]*corev1.Pod{}
+	for _, pod := range e.node.PodsByName() {
+		pods[pod.UID] = pod
+	}
+	for _, request := range e.requests.List() {
+		if request.Spec.Target.Pod == nil || pods[request.Spec.Target.Pod.UID] == nil {
+			continue
+		}
+		left, err := stays(ctx, pods[request.Spec.Target.Pod.UID])
+		if err == nil && left {
+			err = e.api.Withdraw(ctx, request.Namespace, request.Name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

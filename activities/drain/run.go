@@ -1,0 +1,172 @@
+package drain
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"k8s.io/apimachinery/pkg/types"
+
+	"drydock/activities/failure"
+	"drydock/activities/heartbeat"
+	"drydock/activities/heldnode"
+	"drydock/activities/reporting"
+	"drydock/api"
+	"drydock/k8s"
+	"drydock/rules/spec"
+)
+
+// run is one drain of one node by one worker. All that it must not forget is in the cluster: a pod that was evicted has
+// a deletion timestamp or is gone.
+type run struct {
+	*Activities
+	in       Input
+	node     *heldnode.View
+	observer *observer
+	attempts *attempts
+	sender   *sender
+	blockers *blockers
+	budgets  *budgets
+	requests *evictionRequests
+	account  *account
+	reporter reporting.Reporter
+	tainted  bool
+}
+
+func (d *Activities) newRun(ctx context.Context, pulse *heartbeat.Loop, in Input, before api.DrainProgress) (*run, error) {
+	node, observer, err := d.observe(ctx, pulse, in, before)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{
+		Activities: d, in: in, node: node, observer: observer, budgets: newBudgets(d.Client), account: accountFrom(before),
+		reporter: reporting.Reporter{
+			Temporal: d.Temporal, Signal: in.BlockedSignal, Heartbeats: pulse, Last: before,
+			Show: func(reasons map[string]int) { d.Metrics.blocked(in.Node, reasons) },
+		},
+	}
+	if in.Drain.Mode != spec.ModeWait && in.Drain.Via == spec.ViaEvictionRequest {
+		if r.requests, err = newEvictionRequests(ctx, d.Client, node, d.Limiter); err != nil {
+			return nil, err
+		}
+		if err = r.requests.withdrawUnwanted(ctx, observer.stays); err != nil {
+			return nil, err
+		}
+	}
+	r.attempts = newAttempts(observer.means, r.budgets, r.requests)
+	r.sender = &sender{
+		Activities: d, why: in.Why, means: observer.means, node: node, budgets: r.budgets, requests: r.requests,
+		attempts: r.attempts, account: r.account,
+	}
+	r.blockers = &blockers{
+		node: node, budgets: r.budgets, requests: r.requests, attempts: r.attempts, firstSeen: map[types.UID]time.Time{},
+	}
+	return r, nil
+}
+
+// observe begins to watch the node and its pods.
+func (d *Activities) observe(ctx context.Context, pulse *heartbeat.Loop, in Input, before api.DrainProgress) (*heldnode.View, *observer, error) {
+	var regexps []string
+	for _, filter := range in.Drain.PodEvictionFilters {
+		regexps = append(regexps, filter.ByResourceNameRegex)
+	}
+	choose, err := k8s.NewSelection(in.Drain.PodSelector, regexps)
+	if err != nil {
+		return nil, nil, err
+	}
+	plan, err := in.Drain.Tiers()
+	if err != nil {
+		return nil, nil, err
+	}
+	node, err := heldnode.Watch(ctx, d.Client, heldnode.Options{
+		Name: in.Node, UID: in.UID, WorkflowID: activity.GetInfo(ctx).WorkflowExecution.ID, RunID: in.RunID, Heartbeats: pulse,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	// Consent is a question of eviction only: a node that empties by itself waits for every pod alike.
+	waits := in.Drain.Mode == spec.ModeWait
+	return node, &observer{
+		drain: in.Drain, skip: in.Skip, means: meansOf(in), node: node, choose: choose, plan: plan,
+		classify: k8s.NewClassifier(d.Client, waits || in.Drain.Force, waits || in.Drain.DeleteEmptyDir),
+		reached:  min(max(before.Tier-1, 0), plan.Len()-1), seen: map[types.UID]bool{}, verdicts: map[types.UID]knownVerdict{},
+	}, nil
+}
+
+// untilEmpty looks, acts and waits for something to change, until no pod is left.
+func (r *run) untilEmpty(ctx context.Context) (api.DrainProgress, error) {
+	again := time.NewTicker(heartbeat.Every)
+	defer again.Stop()
+	for {
+		if err := r.node.Fence(); err != nil {
+			return api.DrainProgress{}, err
+		}
+		if err := r.sender.noteDeparted(ctx); err != nil {
+			return api.DrainProgress{}, err
+		}
+		found, err := r.observer.observe(ctx, r.attempts.back.notice)
+		if err != nil {
+			return api.DrainProgress{}, err
+		}
+		if r.in.Drain.Mode == spec.ModeEvict {
+			if err := r.act(ctx, found); err != nil {
+				return api.DrainProgress{}, err
+			}
+		}
+		if found.progress.Remaining == 0 {
+			return r.emptied(ctx, found.progress)
+		}
+		r.reporter.Report(ctx, r.blockers.explain(found, r.counted(found.progress)))
+		retry := time.NewTimer(r.attempts.untilNext(found))
+		select {
+		case <-r.node.Pods.Changed:
+		case <-r.node.Node.Changed:
+		case <-r.budgets.changed:
+		case <-r.requests.changes():
+		case <-retry.C:
+		case <-again.C:
+		case <-r.node.Pods.Refused:
+		case <-r.node.Node.Refused:
+		case <-ctx.Done():
+			return api.DrainProgress{}, ctx.Err()
+		case <-activity.GetWorkerStopChannel(ctx):
+			return api.DrainProgress{}, failure.WorkerStopping()
+		}
+		retry.Stop()
+	}
+}
+
+// act does what there is to do now: it keeps DaemonSet pods from coming back, evicts, and ends what is overdue.
+func (r *run) act(ctx context.Context, found observation) error {
+	if !r.tainted && r.observer.reachedDaemonSets() {
+		if err := k8s.Taint(ctx, r.Client, r.in.Node, r.node.WorkflowID, r.in.RunID); err != nil {
+			return err
+		}
+		r.tainted = true
+	}
+	return r.sender.send(ctx, slices.Concat(r.attempts.overdueForKill(found), r.attempts.due(found.targets)))
+}
+
+// counted adds to a progress what became of the pods so far.
+func (r *run) counted(p api.DrainProgress) api.DrainProgress {
+	return r.requests.count(r.account.count(p))
+}
+
+// emptied is the end of a drain: no pod is left, and no volume if that was asked for.
+func (r *run) emptied(ctx context.Context, progress api.DrainProgress) (api.DrainProgress, error) {
+	progress = r.counted(progress)
+	progress.Terminating = 0
+	progress.Total = max(progress.Total, progress.Evicted)
+	r.reporter.Last = progress
+	if err := r.requests.withdraw(ctx); err != nil {
+		return api.DrainProgress{}, err
+	}
+	if r.in.Drain.WaitForVolumeDetach {
+		if err := untilDetached(ctx, r.Client, r.node, &r.reporter); err != nil {
+			return api.DrainProgress{}, err
+		}
+	}
+	progress.At = time.Now()
+	return progress, nil
+}

@@ -1,0 +1,135 @@
+package drain
+
+import (
+	"context"
+	"sync"
+
+	"go.temporal.io/sdk/activity"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock/k8s"
+)
+
+// sending is one round of requests.
+type sending struct {
+	*sender
+	// drain outlives the round, slots bound what is under way, mu guards what the answers change.
+	drain context.Context
+	slots chan struct{}
+	mu    sync.Mutex
+}
+
+// inTurn sends one pod's request, and follows the budgets meanwhile. Pods of one budget wait for what it allows: requests that
+// meet each other, or the budget's controller, in the API server are answered half a second later. Where no budget is,
+// more and more of them are sent at once. Once one is refused all the same, the others count as refused too.
+func (s *sending) inTurn(ctx context.Context, pods []target) error {
+	follow := len(pods) > 1 && s.requests == nil && !s.means.deletes(pods[0])
+	if follow {
+		if err := s.budgets.watch(s.drain, pods[0].Namespace); err != nil {
+			return err
+		}
+	}
+	for width := 1; len(pods) > 0; {
+		batch := pods[:min(width, len(pods))]
+		pods = pods[len(batch):]
+		group, groupCtx := errgroup.WithContext(ctx)
+		for _, t := range batch {
+			group.Go(func() error { return s.one(groupCtx, t) })
+		}
+		if err := group.Wait(); err != nil {
+			return err
+		}
+		if follow && len(pods) > 0 {
+			s.budgets.synced(ctx, batch[0].Namespace)
+		}
+		if pod, refusal := s.refusal(batch); pod != nil {
+			s.holdBack(pods, pod, refusal)
+			return nil
+		}
+		if follow {
+			pods = s.allowed(pods)
+		}
+		if len(s.budgets.of(batch[0].Pod)) == 0 {
+			width = min(2*width, evictionsAtOnce)
+		}
+	}
+	return nil
+}
+
+// one sends one request once its turn has come.
+func (s *sending) one(ctx context.Context, t target) error {
+	if !s.means.deletes(t) {
+		if answer, direct := s.requests.request(ctx, t.Pod); !direct {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.record(s.drain, t.Pod, answer, evicted)
+		}
+	}
+	if err := s.Limiter.Wait(ctx); err != nil {
+		return err
+	}
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	leave, err := s.Limiter.Enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if err := k8s.Queue(ctx, s.Client); err != nil {
+		return err
+	}
+	// The waits may have been long: look again just before the request, which waits for nothing any more.
+	if err := s.node.Fence(); err != nil {
+		return err
+	}
+	if !s.node.Current(t.Pod, s.means.kills()) {
+		return nil
+	}
+	asksBudgets := !s.means.deletes(t)
+	eviction := s.means.end(ctx, s.Client, t)
+	if asksBudgets && eviction.Answer == k8s.Accepted {
+		s.budgets.spend(t.Pod)
+	}
+	gone := eviction.Answer == k8s.PodChanged && s.isGone(ctx, t.Pod)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err = s.record(s.drain, t.Pod, eviction, s.means.how(t))
+	s.attempts.byPod[t.UID].gone = gone
+	return err
+}
+
+// isGone looks whether a pod that the API server knows otherwise than the watch is still there. Each further eviction of
+// one that is not would spend the budget of its successor.
+func (s *sending) isGone(ctx context.Context, pod *corev1.Pod) bool {
+	gone, err := k8s.IsGone(ctx, s.Client, pod)
+	if err != nil {
+		activity.GetLogger(ctx).Warn("not known whether a pod is gone", "error", err)
+	}
+	return gone
+}
+
+// allowed are those of the pods that no known budget refuses by now.
+func (s *sending) allowed(pods []target) []target {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.attempts.allowed(pods)
+}
+
+// refusal is a budget's refusal among the answers to some pods, with the pod; nil where there is none.
+func (s *sending) refusal(pods []target) (*corev1.Pod, attempt) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.attempts.refusal(pods)
+}
+
+// holdBack notes that pods wait for the budget that refused another pod.
+func (s *sending) holdBack(pods []target, asked *corev1.Pod, refusal attempt) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.attempts.holdBack(pods, asked, refusal)
+}
