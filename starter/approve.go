@@ -1,11 +1,10 @@
 package starter
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"drydock/api"
+	"drydock/client"
 )
 
 func newApprove(a *app) *cobra.Command {
@@ -18,7 +17,7 @@ done to its node.`,
 		Example: `  drydock approve worker-01 --comment "window agreed with team search"`,
 		Args:    oneNode,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return t.run(cmd.Context(), args[0], func(found) message { return decisionMessage(api.MsgApprove, false) })
+			return t.run(cmd.Context(), args[0], func(client.Found) message { return decisionMessage(client.Approve(), "approved") })
 		},
 	}
 	t.register(cmd, ofMaintenance)
@@ -34,30 +33,13 @@ func newDeny(a *app) *cobra.Command {
 		Example: `  drydock deny worker-01 --comment "not during the sale"`,
 		Args:    oneNode,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return t.run(cmd.Context(), args[0], func(found) message { return decisionMessage(api.MsgDeny, true) })
+			return t.run(cmd.Context(), args[0], func(client.Found) message { return decisionMessage(client.Deny(), "denied") })
 		},
 	}
 	t.register(cmd, ofMaintenance)
 	return cmd
 }
 
-func decisionMessage(name string, denied bool) message {
-	word := map[bool]string{true: "denied", false: "approved"}
-	return message{
-		name:    name,
-		payload: func(to addressee) any { return api.Simple{Message: to.Message, Run: to.run} },
-		check: func(s *api.Status) (string, error) {
-			switch decided := s.Approval; {
-			case decided != nil && decided.Denied == denied:
-				return "is " + word[denied] + " already", nil
-			case decided != nil:
-				return "", fmt.Errorf("the maintenance of %s was %s already%s", s.Spec.Node, word[decided.Denied], colon(decided.Comment))
-			case s.Phase != api.AwaitingApproval:
-				return "", fmt.Errorf("%s is %s: its maintenance does not wait for approval", s.Spec.Node, s.Phase)
-			}
-			return "", nil
-		},
-		effect: func(_, now *api.Status) bool { return now.Approval != nil },
-		said:   func(*api.Status) string { return "is " + word[denied] },
-	}
+func decisionMessage(m client.Message, word string) message {
+	return message{Message: m, said: func(*api.Status) string { return "is " + word }}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drydock/api"
+	"drydock/client"
 )
 
 func newCancel(a *app) *cobra.Command {
@@ -23,7 +24,7 @@ maintenance ends Cancelled. With --wait the command waits for the end.`,
   drydock cancel worker-01 --release --wait`,
 		Args: oneNode,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return t.run(cmd.Context(), args[0], func(found) message { return cancelMessage(a.name, release, t.wait) })
+			return t.run(cmd.Context(), args[0], func(client.Found) message { return cancelMessage(a.name, release, t.wait) })
 		},
 	}
 	t.register(cmd, ofMaintenance)
@@ -34,31 +35,16 @@ maintenance ends Cancelled. With --wait the command waits for the end.`,
 
 func cancelMessage(program string, release, wait bool) message {
 	return message{
-		name:   api.MsgCancel,
-		unseen: true,
-		payload: func(to addressee) any {
-			return api.Cancel{Message: to.Message, Release: release, Run: to.run}
-		},
-		check: func(s *api.Status) (string, error) {
-			switch s.Phase {
-			case api.Releasing:
-				return "is Releasing already", nil
-			case api.Ready:
-				if wait && !release {
-					return "", notIn(s, "cancelling it would leave it RequestorFailed, which has no end to wait for", "Add --release to give the node back.")
-				}
-			case api.RequestorFailed, api.Validating:
-				if !release {
-					return "", notIn(s, "cancelling it changes nothing", `"%s cancel %s --release" gives the node back as it is.`, program, s.Spec.Node)
-				}
+		Message: client.Cancel(release),
+		refuse: func(s *api.Status) error {
+			if s.Phase == api.Ready && wait && !release {
+				return hint(fmt.Errorf("%s is %s: cancelling it would leave it RequestorFailed, which has no end to wait for", s.Spec.Node, s.Phase),
+					"Add --release to give the node back.")
 			}
-			return "", nil
+			return nil
 		},
-		effect: func(_, now *api.Status) bool {
-			if now.Phase == api.Releasing || now.Phase.Ended() {
-				return true
-			}
-			return !release && now.Phase == api.RequestorFailed
+		next: func(s *api.Status) string {
+			return fmt.Sprintf(`"%s cancel %s --release" gives the node back as it is.`, program, s.Spec.Node)
 		},
 		said: func(now *api.Status) string {
 			if now.Phase == api.RequestorFailed {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"drydock/client"
 )
 
 func TestExitStatusOfCommands(t *testing.T) {
@@ -60,7 +62,7 @@ func TestStubbornCommandIsKilled(t *testing.T) {
 
 func TestCommandGetsItsEnvironment(t *testing.T) {
 	var out bytes.Buffer
-	target := target{Node: "worker-01", Requestor: "ops", ID: "blue/node-maintenance/worker-01/ops", Run: "r1"}
+	target := client.Maintenance{Node: "worker-01", Requestor: "ops", WorkflowID: "blue/node-maintenance/worker-01/ops", RunID: "r1"}
 	c := command{
 		argv:   []string{"/bin/sh", "-c", `echo $DRYDOCK_NODE $DRYDOCK_WORKFLOW_ID $DRYDOCK_RUN_ID $DRYDOCK_REQUESTOR $DRYDOCK_CLUSTER $MINE`},
 		stdout: &out, environ: nodeEnvironment(environment{"MINE=kept", "DRYDOCK_NODE=old"}, target),

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drydock/client"
 	"drydock/rules/spec"
 )
 
@@ -98,7 +99,7 @@ func (a *app) nodesInMaintenance(ctx context.Context) []string {
 		return nil
 	}
 	defer c.Close()
-	running, err := c.list(ctx, "", true, 0)
+	running, err := c.List(ctx, client.ListOptions{Running: true})
 	if err != nil {
 		return nil
 	}

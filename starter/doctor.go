@@ -9,12 +9,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/temporal"
 
 	"drydock/api"
+	"drydock/client"
 	"drydock/rules/doctor"
 	"drydock/rules/period"
 	"drydock/rules/spec"
@@ -72,12 +69,12 @@ func (o *doctorOptions) run(ctx context.Context, nodes []string) error {
 		return err
 	}
 	defer c.Close()
-	if !c.polled(ctx) {
-		return errors.New(c.noWorker())
+	if err := c.HasWorker(ctx); err != nil {
+		return err
 	}
 	ctx, cancel := withTimeout(ctx, o.timeout)
 	defer cancel()
-	in := api.DoctorInput{Nodes: nodes, Pause: spec.Duration(o.pause), By: c.by, Comment: o.comment}
+	in := api.DoctorInput{Nodes: nodes, Pause: spec.Duration(o.pause), By: c.By(), Comment: o.comment}
 	if o.fix && !o.yes {
 		wanted, err := o.ask(ctx, c, in)
 		if err != nil || !wanted {
@@ -139,55 +136,30 @@ func (o *doctorOptions) show(c *connection, report doctor.Report) error {
 // asked: there is one doctor at a time.
 func (o *doctorOptions) consult(ctx context.Context, c *connection, in api.DoctorInput) (doctor.Report, error) {
 	for {
-		run, joined, err := c.startDoctor(ctx, in)
+		run, err := c.StartDoctor(ctx, in)
 		if err != nil {
-			return doctor.Report{}, err
+			return doctor.Report{}, c.explain(err)
 		}
-		if joined {
-			fmt.Fprintf(o.app.Stderr, "A doctor is at work already (workflow %s): waiting for its report.\n", run.GetID())
+		if run.Joined {
+			fmt.Fprintf(o.app.Stderr, "A doctor is at work already (workflow %s): waiting for its report.\n", run.WorkflowID())
 		}
 		report, err := c.doctorReport(ctx, run)
-		if joined && (err != nil || in.Fix || !slices.Equal(report.Nodes, in.Nodes)) && ctx.Err() == nil {
+		if run.Joined && (err != nil || in.Fix || !slices.Equal(report.Nodes, in.Nodes)) && ctx.Err() == nil {
 			continue
 		}
 		return report, err
 	}
 }
 
-func (c *connection) startDoctor(ctx context.Context, in api.DoctorInput) (run client.WorkflowRun, joined bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	id := api.DoctorID(c.cluster)
-	run, err = c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: id, TaskQueue: c.taskQueue, WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
-		WorkflowExecutionErrorWhenAlreadyStarted: true,
-		StaticSummary:                            "doctor", StaticDetails: "Started by " + c.by + ".",
-	}, api.DoctorType, in)
-	var already *serviceerror.WorkflowExecutionAlreadyStarted
-	switch {
-	case errors.As(err, &already):
-		return c.GetWorkflow(ctx, id, already.RunId), true, nil
-	case err != nil:
-		return nil, false, c.explain("starting the doctor", err)
-	}
-	return run, false, nil
-}
-
-func (c *connection) doctorReport(ctx context.Context, run client.WorkflowRun) (doctor.Report, error) {
-	var report doctor.Report
-	err := run.Get(ctx, &report)
-	var failed *temporal.ApplicationError
-	switch {
-	case err == nil:
-		return report, nil
-	case ctx.Err() != nil && errors.Is(stopCause(ctx), errTimedOut):
-		return report, withCode(exitTimedOut, fmt.Errorf("timed out waiting for the doctor; workflow %s goes on", run.GetID()))
-	case ctx.Err() != nil:
-		return report, withCode(exitInterrupted, fmt.Errorf("no longer waiting for the doctor; workflow %s goes on", run.GetID()))
-	case errors.As(err, &failed):
-		return report, fmt.Errorf("the doctor failed: %s", failed.Message())
+func (c *connection) doctorReport(ctx context.Context, run client.Doctor) (doctor.Report, error) {
+	report, err := run.Report(ctx)
+	switch err = orStopped(ctx, err); {
+	case errors.Is(err, errTimedOut):
+		return report, withCode(exitTimedOut, fmt.Errorf("timed out waiting for the doctor; workflow %s goes on", run.WorkflowID()))
+	case errors.Is(err, errInterrupted):
+		return report, withCode(exitInterrupted, fmt.Errorf("no longer waiting for the doctor; workflow %s goes on", run.WorkflowID()))
 	default:
-		return report, c.explain("the doctor", err)
+		return report, c.explain(err)
 	}
 }
 

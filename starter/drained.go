@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drydock/api"
+	"drydock/client"
 	"drydock/rules/spec"
 )
 
@@ -19,7 +20,7 @@ for this and then becomes Ready.`,
 		Example: `  drydock drained worker-01`,
 		Args:    oneNode,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return t.run(cmd.Context(), args[0], func(found) message { return drainedMessage(a.name) })
+			return t.run(cmd.Context(), args[0], func(client.Found) message { return drainedMessage(a.name) })
 		},
 	}
 	t.register(cmd, ofMaintenance)
@@ -28,20 +29,13 @@ for this and then becomes Ready.`,
 
 func drainedMessage(program string) message {
 	return message{
-		name:    api.MsgDrained,
-		payload: func(to addressee) any { return api.Simple{Message: to.Message, Run: to.run} },
-		check: func(s *api.Status) (string, error) {
-			switch {
-			case s.Spec.Drain.Mode != spec.ModeExternal:
-				return "", fmt.Errorf("%s is drained by Drydock (drain mode %s), which sees by itself when it is empty", s.Spec.Node, s.Spec.Drain.Mode)
-			case s.Phase == api.Ready:
-				return "is Ready already", nil
-			case s.Phase != api.Draining:
-				return "", notIn(s, "not Draining yet", `Wait for it with "%s watch %s".`, program, s.Spec.Node)
+		Message: client.Drained(),
+		next: func(s *api.Status) string {
+			if s.Spec.Drain.Mode != spec.ModeExternal {
+				return ""
 			}
-			return "", nil
+			return fmt.Sprintf(`Wait for it with "%s watch %s".`, program, s.Spec.Node)
 		},
-		effect: func(_, now *api.Status) bool { return now.Phase != api.Draining },
-		said:   func(now *api.Status) string { return fmt.Sprintf("is %s", now.Phase) },
+		said: func(now *api.Status) string { return fmt.Sprintf("is %s", now.Phase) },
 	}
 }

@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drydock/api"
+	"drydock/client"
 	"drydock/rules/period"
 	"drydock/rules/spec"
 )
@@ -46,7 +48,7 @@ there to give one.`,
 			if err := o.check(); err != nil {
 				return err
 			}
-			return o.run(cmd.Context(), args[0], func(found) message {
+			return o.run(cmd.Context(), args[0], func(client.Found) message {
 				return escalateMessage(a.name, a.now, o.do, func(question string) error {
 					return a.confirm(question, "nothing was sent", o.yes)
 				})
@@ -70,59 +72,6 @@ func (o *escalateOptions) check() error {
 		return o.app.canConfirm(o.yes)
 	}
 	return nil
-}
-
-func escalateMessage(program string, now func() time.Time, do string, agree func(question string) error) message {
-	return message{
-		name: api.MsgEscalate,
-		slow: true,
-		payload: func(to addressee) any {
-			p := api.Escalate{Message: to.Message, Do: do, Run: to.run}
-			if do == "" {
-				// What comes next may have changed when the message arrives.
-				next, _ := nextRung(to.status)
-				p.Expect = next.Do
-			}
-			return p
-		},
-		check: func(s *api.Status) (string, error) {
-			next, left := nextRung(s)
-			switch {
-			case s.Phase != api.Draining:
-				return "", notIn(s, "only the drain of a Draining node can be escalated", `"%s status %s" says what it waits for.`, program, s.Spec.Node)
-			case do == "" && !left:
-				return "", hint(fmt.Errorf("the escalation of %s has no rung left", s.Spec.Node), "Name one with --do: %s.", strings.Join(spec.Rungs, ", "))
-			case allows(s.Force, do):
-				return "the drain already " + forceText(s.Force), nil
-			}
-			if err := spec.RungFits(firstSet(do, next.Do), s.Spec.Drain.Mode); err != nil {
-				return "", hint(fmt.Errorf("the drain of %s cannot be forced: %w", s.Spec.Node, err), "Take another rung with --do: %s, %s or %s.", spec.Notify, spec.GiveBack, spec.Fail)
-			}
-			return "", nil
-		},
-		danger: func(s *api.Status) string {
-			next, _ := nextRung(s)
-			if danger := dangerOf(firstSet(do, next.Do)); danger != "" {
-				return fmt.Sprintf("%s: %s?", s.Spec.Node, danger)
-			}
-			return ""
-		},
-		agree: agree,
-		effect: func(before, now *api.Status) bool {
-			if now.Phase != api.Draining || now.Attempt != before.Attempt {
-				return true
-			}
-			next, _ := nextRung(before)
-			added := now.Escalation[min(len(before.Escalation), len(now.Escalation)):]
-			return slices.ContainsFunc(added, func(t api.RungTaken) bool { return t.By != "" && t.Do == firstSet(do, next.Do) })
-		},
-		said: func(s *api.Status) string { return escalated(s, now()) },
-	}
-}
-
-// allows tells that what a rung would allow is allowed already: there is no more force than kill.
-func allows(force, rung string) bool {
-	return force != "" && (force == rung || force == spec.Kill && rung == spec.BypassBudget)
 }
 
 // forceText says what the rungs taken allow the drain to do; it is empty where that is nothing.
@@ -166,20 +115,6 @@ func escalated(s *api.Status, now time.Time) string {
 	return text
 }
 
-// nextRung is the first rung of the plan whose turn the present attempt has not had.
-func nextRung(s *api.Status) (rung spec.Rung, left bool) {
-	plan := s.Spec.Ladder()
-	for _, taken := range s.Escalation {
-		if taken.Planned && len(plan) > 0 {
-			plan = plan[1:]
-		}
-	}
-	if len(plan) == 0 {
-		return spec.Rung{}, false
-	}
-	return plan[0], true
-}
-
 // rungDue is when the time of a rung comes. The clock runs from the cordon, or where pods were let complete first,
 // from the end of that wait.
 func rungDue(s *api.Status, rung spec.Rung) (due time.Time, known bool) {
@@ -195,7 +130,7 @@ func rungDue(s *api.Status, rung spec.Rung) (due time.Time, known bool) {
 
 // nextRungText is the next rung with the time until it is due; it is empty where none is left.
 func nextRungText(s *api.Status, now time.Time) string {
-	rung, left := nextRung(s)
+	rung, left := client.NextRung(s)
 	due, known := rungDue(s, rung)
 	switch {
 	case !left || !known:
@@ -204,5 +139,32 @@ func nextRungText(s *api.Status, now time.Time) string {
 		return "due now: " + rung.Do
 	default:
 		return fmt.Sprintf("in %s: %s", period.Age(due.Sub(now)), rung.Do)
+	}
+}
+
+func escalateMessage(program string, now func() time.Time, do string, agree func(question string) error) message {
+	return message{
+		Message: client.Escalate(do),
+		already: func(s *api.Status, _ string) string { return "the drain already " + forceText(s.Force) },
+		next: func(s *api.Status) string {
+			_, left := client.NextRung(s)
+			switch {
+			case s.Phase != api.Draining:
+				return fmt.Sprintf(`"%s status %s" says what it waits for.`, program, s.Spec.Node)
+			case do == "" && !left:
+				return fmt.Sprintf("Name one with --do: %s.", strings.Join(spec.Rungs, ", "))
+			default:
+				return fmt.Sprintf("Take another rung with --do: %s, %s or %s.", spec.Notify, spec.GiveBack, spec.Fail)
+			}
+		},
+		danger: func(s *api.Status) string {
+			next, _ := client.NextRung(s)
+			if danger := dangerOf(cmp.Or(do, next.Do)); danger != "" {
+				return fmt.Sprintf("%s: %s?", s.Spec.Node, danger)
+			}
+			return ""
+		},
+		agree: agree,
+		said:  func(s *api.Status) string { return escalated(s, now()) },
 	}
 }

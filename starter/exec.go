@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drydock/api"
+	"drydock/client"
 )
 
 type execOptions struct {
@@ -117,7 +118,7 @@ func (o *execOptions) exec(ctx context.Context, cmd *cobra.Command, args []strin
 	s := &session{
 		desk: &temporalDesk{conn: c, show: newDisplay(a.Stderr, a.now)}, program: a.name, order: orders[0],
 		readyWithin: o.readyWithin, now: a.now,
-		command: func(t target) command {
+		command: func(t client.Maintenance) command {
 			return command{
 				argv: argv, environ: nodeEnvironment(a.env, t), stdin: a.Stdin, stdout: a.Stdout, stderr: a.Stderr,
 				foreground: true, killAfter: o.killAfter,
@@ -131,12 +132,12 @@ func (o *execOptions) exec(ctx context.Context, cmd *cobra.Command, args []strin
 
 // nodeEnvironment tells a command which node it is for. The requestor lets the drydock that a script calls find the
 // same maintenance.
-func nodeEnvironment(env environment, t target) []string {
-	cluster, _, _, _ := api.ParseMaintenanceID(t.ID)
+func nodeEnvironment(env environment, t client.Maintenance) []string {
+	cluster, _, _, _ := api.ParseMaintenanceID(t.WorkflowID)
 	return append(append([]string{}, env...),
 		"DRYDOCK_NODE="+t.Node,
-		"DRYDOCK_WORKFLOW_ID="+t.ID,
-		"DRYDOCK_RUN_ID="+t.Run,
+		"DRYDOCK_WORKFLOW_ID="+t.WorkflowID,
+		"DRYDOCK_RUN_ID="+t.RunID,
 		envRequestor+"="+t.Requestor,
 		envCluster+"="+cluster,
 	)

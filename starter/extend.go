@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drydock/api"
-	"drydock/rules/spec"
+	"drydock/client"
 )
 
 func newExtend(a *app) *cobra.Command {
@@ -25,7 +25,7 @@ Without --for it is the maintenance's own ready timeout, counted from now.`,
 			if duration < 0 || cmd.Flags().Changed("for") && duration == 0 {
 				return usageError("--for %s: want a time to come", duration)
 			}
-			return t.run(cmd.Context(), args[0], func(found) message { return extendMessage(a.now, duration) })
+			return t.run(cmd.Context(), args[0], func(client.Found) message { return extendMessage(a.now, duration) })
 		},
 	}
 	t.register(cmd, ofMaintenance)
@@ -35,23 +35,12 @@ Without --for it is the maintenance's own ready timeout, counted from now.`,
 
 func extendMessage(now func() time.Time, duration time.Duration) message {
 	return message{
-		name: api.MsgExtend,
-		payload: func(to addressee) any {
-			return api.Extend{Message: to.Message, For: spec.Duration(duration), Run: to.run}
-		},
-		check: func(s *api.Status) (string, error) {
-			switch {
-			case s.Phase != api.Ready:
-				return "", fmt.Errorf("%s is %s: only a Ready node has a timeout to extend", s.Spec.Node, s.Phase)
-			case s.ReadyDeadline == nil:
-				return "may be held for ever: its ready timeout is 0", nil
-			case duration > 0 && !now().Add(duration).After(*s.ReadyDeadline):
-				return fmt.Sprintf("may be held until %s already", clock(*s.ReadyDeadline, now())), nil
+		Message: client.Extend(duration, now),
+		already: func(s *api.Status, text string) string {
+			if s.ReadyDeadline == nil {
+				return text
 			}
-			return "", nil
-		},
-		effect: func(before, after *api.Status) bool {
-			return after.ReadyDeadline != nil && after.ReadyDeadline.After(*before.ReadyDeadline)
+			return fmt.Sprintf("may be held until %s already", clock(*s.ReadyDeadline, now()))
 		},
 		said: func(after *api.Status) string {
 			if after.ReadyDeadline == nil {

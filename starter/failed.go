@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drydock/api"
+	"drydock/client"
 )
 
 func newFailed(a *app) *cobra.Command {
@@ -21,7 +22,7 @@ makes it Ready for another try, "drydock done" puts it back, and "drydock cancel
 		Example: `  drydock failed worker-01 --reason "firmware update stopped at 40%"`,
 		Args:    oneNode,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return t.run(cmd.Context(), args[0], func(f found) message { return failedMessage(a.name, f.requestor, reason) })
+			return t.run(cmd.Context(), args[0], func(f client.Found) message { return failedMessage(a.name, f.For, reason) })
 		},
 	}
 	t.register(cmd, ofMaintenance)
@@ -31,21 +32,10 @@ makes it Ready for another try, "drydock done" puts it back, and "drydock cancel
 
 func failedMessage(program, requestor, reason string) message {
 	return message{
-		name: api.MsgFailed,
-		payload: func(to addressee) any {
-			return api.FailedMessage{Message: to.Message, Requestor: requestor, Run: to.run, Reason: reason}
+		Message: client.Failed(requestor, reason),
+		next: func(s *api.Status) string {
+			return fmt.Sprintf(`To undo the maintenance: "%s cancel %s".`, program, s.Spec.Node)
 		},
-		check: func(s *api.Status) (string, error) {
-			switch s.Phase {
-			case api.Ready:
-				return "", nil
-			case api.RequestorFailed:
-				return "is RequestorFailed already" + colon(s.Failure), nil
-			default:
-				return "", notIn(s, "not Ready, so no work of yours can have failed", `To undo the maintenance: "%s cancel %s".`, program, s.Spec.Node)
-			}
-		},
-		effect: func(_, now *api.Status) bool { return now.Phase != api.Ready },
 		said: func(now *api.Status) string {
 			return fmt.Sprintf(`is %s and stays out of service; next: "%s retry %s", or done, or cancel --release`, now.Phase, program, now.Spec.Node)
 		},

@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -55,9 +56,9 @@ func (o *freezeOptions) run(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	request := api.FreezeRequest{By: firstSet(o.by, c.by), Reason: o.reason, Running: o.running}
-	if err := c.updateScheduler(ctx, api.UpdateFreeze, request); err != nil {
-		return err
+	request := api.FreezeRequest{By: cmp.Or(o.by, c.By()), Reason: o.reason, Running: o.running}
+	if err := c.Scheduler().Freeze(ctx, request); err != nil {
+		return c.explain(err)
 	}
 	state, err := c.schedulerState(ctx, firstPending)
 	if err != nil {

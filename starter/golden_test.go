@@ -14,6 +14,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 
 	"drydock/api"
+	"drydock/client"
 	"drydock/rules/drainplan"
 	"drydock/rules/schedule"
 	"drydock/rules/spec"
@@ -46,7 +47,7 @@ func ago(d time.Duration) *time.Time {
 	return &at
 }
 
-func drainingView() view {
+func drainingView() client.View {
 	return viewOf(api.Draining, func(s *api.Status) {
 		s.Spec.Reason, s.Spec.Ticket, s.Spec.Priority = "kernel 6.12", "OPS-7", 3
 		s.Attempt = 2
@@ -68,7 +69,7 @@ func drainingView() view {
 }
 
 // escalatedView drains in tiers, has taken two rungs and has the third to come.
-func escalatedView() view {
+func escalatedView() client.View {
 	v := drainingView()
 	s := v.Status
 	s.CordonedAt = ago(48 * time.Minute)
@@ -130,7 +131,7 @@ func TestStatusTables(t *testing.T) {
 func TestListTables(t *testing.T) {
 	unknown := viewOf("")
 	unknown.Status, unknown.Node = nil, "worker-03"
-	views := []view{
+	views := []client.View{
 		drainingView(), viewOf(api.Ready), unknown,
 		endedView(api.Completed, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, ""),
 		endedView(api.NodeGone, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, "the node\ndoes not exist"),
@@ -214,8 +215,8 @@ func TestOutcomeTable(t *testing.T) {
 
 func TestDifferentSettingsAreShown(t *testing.T) {
 	c := &connection{program: "drydock"}
-	err := c.errDifferent(viewOf(api.Draining), []difference{
+	err := c.errDifferent(&client.DifferentError{View: viewOf(api.Draining), Differences: []client.Difference{
 		{"drain.mode", "evict", "wait"}, {"drain.force", true, nil}, {"reason", nil, "<b> & c"},
-	})
+	}})
 	golden(t, "different", func(w io.Writer) { fmt.Fprintln(w, "Error: "+indent(err.Error())) })
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drydock/client"
 	"drydock/rules/record"
 	"drydock/rules/spec"
 )
@@ -56,7 +57,7 @@ func (o *historyOptions) run(ctx context.Context, node string) error {
 		return usageError("%w", err)
 	}
 	now := o.app.now()
-	records, err := o.app.records(ctx, o.from, choice{node: node, since: o.since.before(now), limit: o.limit})
+	records, err := o.app.records(ctx, o.from, client.RecordFilter{Node: node, Since: o.since.before(now), Limit: o.limit})
 	if err != nil {
 		return err
 	}

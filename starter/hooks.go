@@ -3,11 +3,11 @@ package starter
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"drydock/api"
+	"drydock/client"
 	"drydock/rules/validation"
 )
 
@@ -23,7 +23,7 @@ after one that failed is a matter of the worker's configuration (hooks.NAME.onFa
   drydock hook-done worker-01 storage-moved --failed --comment "rebuild runs"`,
 		Args: nodeAndHook,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return t.run(cmd.Context(), args[0], func(found) message { return hookMessage(api.MsgHookDone, a.name, args[1], failed) })
+			return t.run(cmd.Context(), args[0], func(client.Found) message { return hookMessage(client.HookDone(args[1], failed), a.name, args[1]) })
 		},
 	}
 	cmd.Flags().BoolVar(&failed, "failed", false, "the hook has failed")
@@ -41,7 +41,7 @@ same. Who skipped it and why is on record.`,
 		Example: `  drydock skip-hook worker-01 silence-alerts --comment "Alertmanager is down, on-call knows"`,
 		Args:    nodeAndHook,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return t.run(cmd.Context(), args[0], func(found) message { return hookMessage(api.MsgSkipHook, a.name, args[1], false) })
+			return t.run(cmd.Context(), args[0], func(client.Found) message { return hookMessage(client.SkipHook(args[1]), a.name, args[1]) })
 		},
 	}
 	t.register(cmd, ofMaintenance)
@@ -59,23 +59,15 @@ func nodeAndHook(_ *cobra.Command, args []string) error {
 	}
 }
 
-func hookMessage(name, program, hook string, failed bool) message {
+func hookMessage(m client.Message, program, hook string) message {
 	return message{
-		name: name,
-		payload: func(to addressee) any {
-			return api.HookMessage{Message: to.Message, Hook: hook, Failed: failed, Run: to.run}
-		},
-		check: func(s *api.Status) (string, error) {
-			if slices.Contains(s.OpenHooks, hook) {
-				return "", nil
-			}
+		Message: m,
+		next: func(s *api.Status) string {
 			if len(s.OpenHooks) == 0 {
-				return "", notIn(s, "no hook is waited for now", `"%s status %s" says what it waits for.`, program, s.Spec.Node)
+				return fmt.Sprintf(`"%s status %s" says what it waits for.`, program, s.Spec.Node)
 			}
-			return "", notIn(s, "hook "+hook+" is not waited for now", "Those that are: %s.", orList(s.OpenHooks))
+			return fmt.Sprintf("Those that are: %s.", orList(s.OpenHooks))
 		},
-		effect: func(_, now *api.Status) bool { return !slices.Contains(now.OpenHooks, hook) },
-		slow:   true,
 		said: func(now *api.Status) string {
 			return fmt.Sprintf("goes on after hook %s, and is %s", hook, now.Phase)
 		},

@@ -1,7 +1,6 @@
 package starter
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -14,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
 
+	"drydock/client"
 	"drydock/rules/spec"
 )
 
@@ -196,16 +196,12 @@ func (s *specFlags) input(flags *pflag.FlagSet, env environment, stdin io.Reader
 
 // forNode is the input for one node, checked as the workflow will check it. The check knows nothing of the worker's
 // defaults, which can only fill in what is absent here.
-func forNode(input map[string]any, name string) (map[string]any, spec.Maintenance, error) {
-	own := maps.Clone(input)
+func forNode(input map[string]any, name string) (client.Input, spec.Maintenance, error) {
+	own := client.Input(maps.Clone(input))
 	if name != "" {
 		own["node"] = name
 	}
-	data, err := json.Marshal(own)
-	if err != nil {
-		return nil, spec.Maintenance{}, err
-	}
-	decoded, err := spec.Decode(data, nil)
+	decoded, err := own.Decode()
 	if err != nil {
 		return nil, decoded, usageError("%w", err)
 	}

@@ -1,13 +1,14 @@
 package starter
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"drydock/api"
+	"drydock/client"
 	"drydock/rules/spec"
 )
 
@@ -44,37 +45,22 @@ One drain serves both, where two maintenances of one node would run one after th
 
 // run addresses the maintenance by its owner rather than by who joins or leaves.
 func (m *membership) run(ctx context.Context, node string, build func(program, who string) message) error {
-	who := firstSet(m.requestor, m.app.env.requestor())
+	who := cmp.Or(m.requestor, m.app.env.requestor())
 	if err := spec.RequestorName(who); err != nil {
 		return usageError("requestor: %w", err)
 	}
 	m.requestor = m.of
-	return m.tell.run(ctx, node, func(found) message { return build(m.app.name, who) })
+	return m.tell.run(ctx, node, func(client.Found) message { return build(m.app.name, who) })
 }
 
 func joinMessage(program, who string) message {
 	return message{
-		name:    api.MsgJoin,
-		payload: func(to addressee) any { return api.Membership{Message: to.Message, Requestor: who} },
-		check: func(s *api.Status) (string, error) {
-			if sharesNow(s, who) {
-				return who + " shares the maintenance already", nil
-			}
-			if s.Phase == api.Validating || s.Phase == api.Releasing {
-				return "", notIn(s, "too late to join", `Start one of your own: "%s start %s".`, program, s.Spec.Node)
-			}
-			return "", nil
+		Message: client.Join(who),
+		next: func(s *api.Status) string {
+			return fmt.Sprintf(`Start one of your own: "%s start %s".`, program, s.Spec.Node)
 		},
-		effect: func(_, now *api.Status) bool { return sharesNow(now, who) },
 		said: func(now *api.Status) string {
 			return fmt.Sprintf("%s shares the maintenance of %s, which is %s", who, now.Spec.Requestor, now.Phase)
 		},
 	}
-}
-
-// sharesNow tells whether the maintenance waits for who, who may have been done with it before.
-func sharesNow(s *api.Status, who string) bool { return isMember(s, who) && !isDone(s, who) }
-
-func isMember(s *api.Status, who string) bool {
-	return slices.ContainsFunc(s.Requestors, func(r api.RequestorStatus) bool { return r.Name == who })
 }

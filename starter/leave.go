@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drydock/api"
+	"drydock/client"
 )
 
 func newLeave(a *app) *cobra.Command {
@@ -29,19 +30,10 @@ Leaving is for those who have done nothing to the node; who has, says "drydock d
 
 func leaveMessage(program, who string) message {
 	return message{
-		name:    api.MsgLeave,
-		payload: func(to addressee) any { return api.Membership{Message: to.Message, Requestor: who} },
-		check: func(s *api.Status) (string, error) {
-			switch {
-			case who == s.Spec.Requestor:
-				return "", hint(fmt.Errorf("the maintenance of %s is %s's own, who cannot leave it", s.Spec.Node, who),
-					`To end it: "%s done %s", or cancel.`, program, s.Spec.Node)
-			case !isMember(s, who):
-				return who + " does not share the maintenance", nil
-			}
-			return "", nil
+		Message: client.Leave(who),
+		next: func(s *api.Status) string {
+			return fmt.Sprintf(`To end it: "%s done %s", or cancel.`, program, s.Spec.Node)
 		},
-		effect: func(_, now *api.Status) bool { return !isMember(now, who) },
-		said:   func(*api.Status) string { return who + " no longer shares the maintenance" },
+		said: func(*api.Status) string { return who + " no longer shares the maintenance" },
 	}
 }

@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drydock/api"
+	"drydock/client"
 	"drydock/rules/period"
 	"drydock/rules/schedule"
 )
@@ -46,7 +48,7 @@ func showLimits(ctx context.Context, a *app, out *output) error {
 	defer c.Close()
 	pending := firstPending
 	if !out.table() {
-		pending = everything
+		pending = client.AllPending
 	}
 	state, err := c.schedulerState(ctx, pending)
 	if err != nil {
@@ -100,14 +102,14 @@ func renderLimits(w io.Writer, l api.LimitsInForce, now time.Time) {
 		r.add(g.Name, amount(g.MaxParallel), amount(g.MaxUnavailable), groupNodes(g))
 	}
 	r.done()
-	by := "Set by " + firstSet(l.SetBy, "nobody")
+	by := "Set by " + cmp.Or(l.SetBy, "nobody")
 	if !l.SetAt.IsZero() {
 		by += ", " + period.Age(now.Sub(l.SetAt)) + " ago"
 	}
 	fmt.Fprintln(w, by+colon(oneLine(l.Comment)))
 }
 
-func amount(a schedule.Amount) string { return firstSet(a.String(), "-") }
+func amount(a schedule.Amount) string { return cmp.Or(a.String(), "-") }
 
 func groupNodes(g schedule.Group) string {
 	var parts []string

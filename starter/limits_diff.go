@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -39,7 +40,7 @@ func (o *limitsDiffOptions) run(ctx context.Context) error {
 	if err := o.output.check(); err != nil {
 		return err
 	}
-	path := firstSet(o.config, o.app.env.get(envConfig))
+	path := cmp.Or(o.config, o.app.env.get(envConfig))
 	if path == "" {
 		return usageError("which file? Say --config, or set %s", envConfig)
 	}
@@ -64,7 +65,7 @@ func (o *limitsDiffOptions) run(ctx context.Context) error {
 		}
 		r := newRows(w, "LIMIT", "IN FORCE", "FILE")
 		for _, d := range different {
-			r.add(d.Limit, firstSet(d.InForce, "-"), firstSet(d.File, "-"))
+			r.add(d.Limit, cmp.Or(d.InForce, "-"), cmp.Or(d.File, "-"))
 		}
 		r.done()
 	})

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"drydock/api"
 	"drydock/rules/schedule"
 )
 
@@ -66,41 +65,11 @@ func (o *limitsSetOptions) run(ctx context.Context, flags *pflag.FlagSet) error 
 		return err
 	}
 	defer c.Close()
-	state, err := o.apply(ctx, c, change)
+	state, err := c.Scheduler().ChangeLimits(ctx, change, o.comment, firstPending)
 	if err != nil {
-		return err
+		return c.explain(err)
 	}
 	return o.output.write(o.app.Stdout, state.Limits, func(w io.Writer) { renderLimits(w, state.Limits, c.now()) })
-}
-
-// setAttempts bounds how often limits are changed anew because somebody else was faster.
-const setAttempts = 10
-
-// apply reads the limits in force, changes them and writes them back, unless somebody else did so in between: then it
-// begins anew, so that of two who change one limit each neither is lost.
-func (o *limitsSetOptions) apply(ctx context.Context, c *connection, change func(schedule.Limits) schedule.Limits) (api.State, error) {
-	for attempt := 1; ; attempt++ {
-		state, err := c.schedulerState(ctx, firstPending)
-		if err != nil {
-			return state, err
-		}
-		limits := change(state.Limits.Limits)
-		if err := limits.Validate(); err != nil {
-			return state, usageError("%w", err)
-		}
-		request := api.SetLimits{Limits: limits, By: c.by, Comment: o.comment}
-		if !state.Rebuilding {
-			request.IfRevision = &state.Revision
-		}
-		err = c.updateScheduler(ctx, api.UpdateSetLimits, request)
-		if limitsChanged(err) && attempt < setAttempts {
-			continue
-		}
-		if err != nil {
-			return state, err
-		}
-		return c.schedulerState(ctx, firstPending)
-	}
 }
 
 // change is what the flags do to the limits in force.

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"drydock/client"
 	"drydock/rules/period"
 )
 
@@ -71,61 +71,39 @@ func (o *listOptions) run(ctx context.Context) error {
 }
 
 // views are the maintenances to list: those that run by node, then those that ended, newest first.
-func (o *listOptions) views(ctx context.Context, c *connection) ([]view, error) {
+func (o *listOptions) views(ctx context.Context, c *connection) ([]client.View, error) {
 	// A requestor is not a part of the query, so the limit cannot be either.
 	limit := o.limit
 	if o.requestor != "" {
 		limit = 0
 	}
-	targets, err := c.list(ctx, "", !o.all, limit)
+	chosen, err := c.List(ctx, client.ListOptions{Running: !o.all, Limit: limit})
 	if err != nil {
-		return nil, err
+		return nil, c.explain(err)
 	}
 	if o.requestor != "" {
-		targets = slices.DeleteFunc(targets, func(t target) bool { return t.Requestor != o.requestor })
+		chosen = slices.DeleteFunc(chosen, func(t client.Maintenance) bool { return t.Requestor != o.requestor })
 	}
-	if o.limit > 0 && len(targets) > o.limit {
-		targets = targets[:o.limit]
+	if o.limit > 0 && len(chosen) > o.limit {
+		chosen = chosen[:o.limit]
 	}
-	views, err := c.viewAll(ctx, targets)
-	slices.SortStableFunc(views, func(a, b view) int {
+	views, err := c.ObserveAll(ctx, chosen)
+	slices.SortStableFunc(views, func(a, b client.View) int {
 		switch {
-		case a.running() && b.running():
+		case a.Running() && b.Running():
 			return cmp.Or(compareNames(a.Node, b.Node), cmp.Compare(a.Requestor, b.Requestor))
-		case a.running():
+		case a.Running():
 			return -1
-		case b.running():
+		case b.Running():
 			return 1
 		default:
 			return b.Closed.Compare(a.Closed)
 		}
 	})
-	return views, err
+	return views, c.explain(err)
 }
 
-// viewAll looks at many maintenances, a few at a time.
-func (c *connection) viewAll(ctx context.Context, targets []target) ([]view, error) {
-	const atATime = 16
-	views, errs := make([]view, len(targets)), make([]error, len(targets))
-	tokens := make(chan struct{}, atATime)
-	var all sync.WaitGroup
-	for i, t := range targets {
-		tokens <- struct{}{}
-		all.Go(func() {
-			defer func() { <-tokens }()
-			views[i], errs[i] = c.observer(t).observe(ctx)
-		})
-	}
-	all.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return nil, c.explain("looking at the maintenances", err)
-		}
-	}
-	return views, nil
-}
-
-func renderList(w io.Writer, views []view, all bool, now time.Time) {
+func renderList(w io.Writer, views []client.View, all bool, now time.Time) {
 	if len(views) == 0 {
 		if all {
 			fmt.Fprintln(w, "No maintenances.")
@@ -136,10 +114,10 @@ func renderList(w io.Writer, views []view, all bool, now time.Time) {
 	}
 	r := newRows(w, "NODE", "REQUESTOR", "PHASE", "SINCE", "ATTEMPT", "WAITING FOR")
 	for _, v := range views {
-		phase, since, attempt, waiting := string(v.phase()), v.Started, "", ""
+		phase, since, attempt, waiting := string(v.Phase()), v.Started, "", ""
 		switch {
-		case !v.running():
-			since, waiting = v.Closed, v.message()
+		case !v.Running():
+			since, waiting = v.Closed, v.Message()
 		case v.Status != nil:
 			since, waiting = v.Status.Since, v.Status.WaitingFor
 			attempt = fmt.Sprint(v.Status.Attempt)

@@ -1,104 +1,125 @@
 package starter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"go.temporal.io/api/serviceerror"
 
 	"drydock/api"
+	"drydock/client"
 )
 
-// message is something that can be told to a maintenance.
+// message is something that a command tells a maintenance, with the command's words for what becomes of it.
 type message struct {
-	// name is the signal.
-	name string
-	// payload is what the signal carries.
-	payload func(to addressee) any
-	// check looks at the maintenance before anything is sent: it returns a non-empty already if the message has
-	// nothing left to do, and an error if the maintenance would ignore it.
-	check func(s *api.Status) (already string, err error)
+	client.Message
+	// refuse says why the command does not send what the maintenance would heed; nil where it sends all of it.
+	refuse func(s *api.Status) error
+	// already says in the command's words that there is nothing left to do; nil where the client's are good.
+	already func(s *api.Status, text string) string
+	// next says what to do where the maintenance would ignore the message; nil, or empty, where there is nothing to say.
+	next func(s *api.Status) string
+	// unknownPod says how to name a pod that the client does not know; nil where the message is about no pod.
+	unknownPod func(*client.UnknownPodError) error
 	// danger asks, in a question, whether to do what is not easily undone; empty where there is nothing to ask. The
 	// question is put to agree, whose error keeps the message from being sent.
 	danger func(s *api.Status) (question string)
 	agree  func(question string) error
-	// effect tells whether the message has done what it is for.
-	effect func(before, now *api.Status) bool
-	// slow tells that the effect comes some time after the message was read, as a running step has to end first.
-	slow bool
 	// said describes the effect.
 	said func(now *api.Status) string
-	// unseen allows to send it where no worker can say what the phase is: whoever wants out must not have to wait.
-	unseen bool
 }
 
-// addressee is what a payload may need to know.
-type addressee struct {
-	api.Message
-	// run keeps a late message from reaching the next maintenance of the node.
-	run string
-	// status is what the check has seen; nil where no worker answered.
-	status *api.Status
+// check looks at a maintenance before anything is sent: already is not empty if the message has nothing left to do.
+func (m message) check(s *api.Status) (already string, err error) {
+	already, err = m.Check(s)
+	return m.judged(s, already, err)
 }
 
-const (
-	// effectTimeout is how long a worker may take to act upon a message that has arrived.
-	effectTimeout = 30 * time.Second
-	// recordedGrace is how long the effect may be missing once the message is known to have been read.
-	recordedGrace = 2 * time.Second
-)
-
-// errEnded marks the errors of messages that come too late.
-var errEnded = errors.New("has ended meanwhile")
-
-// send tells a maintenance something and waits for the effect. Signals are durable before anybody acts upon them;
-// the effect is what the status says afterwards.
-func (c *connection) send(ctx context.Context, t target, m message, comment string) (v view, said string, err error) {
-	o := c.observer(t)
-	look := func() (v view, already string, err error) {
-		if v, err = o.settled(ctx); err != nil {
-			return v, "", err
-		}
-		if !v.running() {
-			return v, "", fmt.Errorf("the maintenance of %s %w: %s%s", t.Node, errEnded, v.phase(), colon(v.message()))
-		}
-		already, err = m.check(v.Status)
-		return v, already, err
+// judged adds the command's words to what the client says of a maintenance.
+func (m message) judged(s *api.Status, already string, err error) (string, error) {
+	var (
+		notNow *client.NotNowError
+		noPod  *client.UnknownPodError
+	)
+	switch {
+	case errors.As(err, &noPod) && m.unknownPod != nil:
+		err = m.unknownPod(noPod)
+	case errors.As(err, &notNow) && m.next != nil && m.next(s) != "":
+		err = hint(err, "%s", m.next(s))
+	case err == nil && already != "" && m.already != nil:
+		already = m.already(s, already)
+	case err == nil && already == "" && m.refuse != nil:
+		err = m.refuse(s)
 	}
-	before, already, err := look()
-	if errors.Is(err, errUnanswered) && m.unseen {
-		to := addressee{Message: api.Message{By: c.by, Comment: comment}, run: before.Run}
-		said := m.name + " is recorded and takes effect when a worker runs: " + before.Unanswered.Error()
-		return before, said, c.signal(ctx, before.target, m.name, m.payload(to))
+	return already, err
+}
+
+// prepare looks at a maintenance and checks a message.
+func (c *connection) prepare(ctx context.Context, to client.Maintenance, m message) (client.Prepared, string, error) {
+	p, err := c.Prepare(ctx, to, m.Message)
+	if errors.Is(err, client.ErrUnanswered) {
+		return p, "", hint(err, `The maintenance of %s goes on once a worker runs; see it with "%s status %s".`, to.Node, c.program, to.Node)
 	}
+	if p.View.Status == nil || p.View.Unanswered != nil {
+		return p, "", c.explain(err)
+	}
+	already, err := m.judged(p.View.Status, p.Already, err)
+	return p, already, c.explain(err)
+}
+
+// send tells a maintenance something and waits for the effect, which said describes.
+func (c *connection) send(ctx context.Context, to client.Maintenance, m message, comment string) (v client.View, said string, err error) {
+	p, already, err := c.prepare(ctx, to, m)
 	if err == nil && already == "" && m.danger != nil {
-		before, already, err = m.agreed(before, look)
+		_, already, err = m.agreed(p.View, func() (client.View, string, error) {
+			p, already, err = c.prepare(ctx, to, m)
+			return p.View, already, err
+		})
 	}
 	if err != nil || already != "" {
-		return before, already, err
+		return p.View, already, err
 	}
-	to := addressee{Message: api.Message{By: c.by, Comment: comment}, run: before.Status.RunID, status: before.Status}
-	if err := c.signal(ctx, before.target, m.name, m.payload(to)); err != nil {
-		return before, "", err
+	sent, err := p.Send(ctx, comment)
+	switch {
+	case err != nil:
+		return sent.View, "", c.explain(c.withoutEffect(orStopped(ctx, err)))
+	case sent.Unanswered != nil:
+		return sent.View, m.Name() + " is recorded and takes effect when a worker runs: " + sent.Unanswered.Error(), nil
+	case sent.Already != "":
+		already, err := m.judged(sent.View.Status, sent.Already, nil)
+		return sent.View, already, err
+	case !sent.View.Running():
+		return sent.View, "the maintenance ended " + string(sent.View.Phase()) + colon(sent.View.Message()), nil
+	default:
+		return sent.View, m.said(sent.View.Status), nil
 	}
-	now, already, err := c.effectOf(ctx, o, before.Status, m, to.Message)
-	if err != nil || already != "" {
-		return now, already, err
+}
+
+// withoutEffect adds to the error of a message that nothing came of where to look, and the exit code.
+func (c *connection) withoutEffect(err error) error {
+	var none *client.NoEffectError
+	if !errors.As(err, &none) || none.Waited == 0 {
+		return err
 	}
-	if !now.running() {
-		return now, "the maintenance ended " + string(now.phase()) + colon(now.message()), nil
+	plain := *none
+	plain.Unanswered = nil
+	var text error = &plain
+	if none.Received != nil {
+		text = hint(text, `It is not lost: "%s status %s" says what it waits for.`, c.program, none.Node)
 	}
-	return now, m.said(now.Status), nil
+	if none.Unanswered != nil {
+		text = fmt.Errorf("%w: %w", text, none.Unanswered)
+	}
+	return withCode(exitTimedOut, text)
 }
 
 // agreed asks whether to send a dangerous message. The answer may take long: afterwards the message must still mean
 // what was agreed to.
-func (m message) agreed(v view, look func() (view, string, error)) (now view, already string, err error) {
+func (m message) agreed(v client.View, look func() (client.View, string, error)) (now client.View, already string, err error) {
 	question := m.danger(v.Status)
 	if question == "" {
 		return v, "", nil
@@ -108,108 +129,9 @@ func (m message) agreed(v view, look func() (view, string, error)) (now view, al
 	}
 	now, already, err = look()
 	if err == nil && already == "" && m.danger(now.Status) != question {
-		err = hint(fmt.Errorf("%s has moved on meanwhile, and %s would now mean something else; nothing was sent", v.Node, m.name), "Say it again.")
+		err = hint(fmt.Errorf("%s has moved on meanwhile, and %s would now mean something else; nothing was sent", v.Node, m.Name()), "Say it again.")
 	}
 	return now, already, err
-}
-
-func (c *connection) signal(ctx context.Context, t target, name string, payload any) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	err := c.SignalWorkflow(ctx, t.ID, t.Run, name, payload)
-	var gone *serviceerror.NotFound
-	if errors.As(err, &gone) {
-		return fmt.Errorf("the maintenance of %s %w", t.Node, errEnded)
-	}
-	return c.explain("sending "+name, err)
-}
-
-// effectOf waits for the effect of a message that was sent. A maintenance that has ended meanwhile has acted upon it.
-// Already is not empty where the message was ignored and there was nothing left to do.
-func (c *connection) effectOf(ctx context.Context, o *observer, before *api.Status, m message, who api.Message) (_ view, already string, _ error) {
-	deadline := c.now().Add(effectTimeout)
-	var read time.Time
-	var heard api.Received
-	var pause time.Duration
-	for {
-		v, err := o.observe(ctx)
-		if err != nil && ctx.Err() == nil && !unreachable(err) {
-			return v, "", c.explain("looking for the effect of "+m.name, err)
-		}
-		if err == nil {
-			entry, received := newlyReceived(before, v.Status, m.name, who)
-			// First of all: what looks like the effect is then somebody else's doing.
-			if received && ignored(entry) {
-				return m.wasIgnored(v, entry)
-			}
-			if !v.running() || v.Status != nil && m.effect(before, v.Status) {
-				return v, "", nil
-			}
-			if received {
-				if read.IsZero() {
-					read = c.now()
-				}
-				heard = entry
-				if c.now().Sub(read) > recordedGrace && !m.slow {
-					return v, "", fmt.Errorf("%s was received by the maintenance of %s and has not had its effect: %s", m.name, v.Node, entry.Effect)
-				}
-			}
-		}
-		if c.now().After(deadline) {
-			text := fmt.Errorf("%s was sent, and nothing has happened for %s", m.name, effectTimeout)
-			if heard.Name != "" {
-				text = fmt.Errorf("%s was received by the maintenance of %s (%s), and nothing has happened for %s", m.name, v.Node, heard.Effect, effectTimeout)
-				text = hint(text, `It is not lost: "%s status %s" says what it waits for.`, c.program, v.Node)
-			}
-			if v.Unanswered != nil {
-				text = fmt.Errorf("%w: %w", text, v.Unanswered)
-			}
-			return v, "", withCode(exitTimedOut, text)
-		}
-		if pause = nextPause(pause); !sleep(ctx, pause) {
-			return v, "", stopCause(ctx)
-		}
-	}
-}
-
-// wasIgnored is an error, unless the message would not be sent now because what it is for has come about.
-func (m message) wasIgnored(v view, entry api.Received) (_ view, already string, _ error) {
-	if already, err := m.check(v.Status); err == nil && already != "" {
-		return v, already, nil
-	}
-	return v, "", fmt.Errorf("the maintenance of %s ignored %s: %s", v.Node, m.name, strings.TrimPrefix(entry.Effect, ignoredPrefix))
-}
-
-// newlyReceived finds our message among those that the maintenance has received since before. Of several that are alike
-// one that was not ignored counts: what it was to bring about has come about.
-func newlyReceived(before, now *api.Status, name string, who api.Message) (ours api.Received, found bool) {
-	if now == nil {
-		return ours, false
-	}
-	for _, r := range slices.Backward(now.Messages) {
-		if r.Name != name || r.By != who.By || r.Comment != who.Comment || receivedBefore(before, r) {
-			continue
-		}
-		if !ignored(r) {
-			return r, true
-		}
-		if !found {
-			ours, found = r, true
-		}
-	}
-	return ours, found
-}
-
-const ignoredPrefix = "ignored: "
-
-// ignored tells that a message was received and came to nothing.
-func ignored(r api.Received) bool { return strings.HasPrefix(r.Effect, ignoredPrefix) }
-
-// receivedBefore tells whether a message had been received by then.
-func receivedBefore(before *api.Status, r api.Received) bool {
-	return slices.ContainsFunc(before.Messages, func(old api.Received) bool {
-		return old.At.Equal(r.At) && old.Name == r.Name && old.By == r.By
-	})
 }
 
 // tell is what the commands that send a message have in common.
@@ -238,7 +160,7 @@ func (t *tell) registerWait(cmd *cobra.Command) {
 const ofMaintenance = "whose maintenance of the node it is (env " + envRequestor + ", default yours, or the only one)"
 
 // run finds the maintenance of a node, sends the message that build makes, and reports the effect.
-func (t *tell) run(ctx context.Context, node string, build func(f found) message) error {
+func (t *tell) run(ctx context.Context, node string, build func(f client.Found) message) error {
 	if err := t.output.check(); err != nil {
 		return err
 	}
@@ -250,21 +172,21 @@ func (t *tell) run(ctx context.Context, node string, build func(f found) message
 		return err
 	}
 	defer c.Close()
-	f, err := t.app.find(ctx, c, node, t.requestor)
+	f, note, err := c.find(ctx, node, t.requestor)
 	if err != nil {
 		return err
 	}
 	out := t.app.messages(&t.output)
-	if f.note != "" {
-		fmt.Fprintln(out, f.note)
+	if note != "" {
+		fmt.Fprintln(out, note)
 	}
-	v, said, err := c.send(ctx, f.target, build(f), t.comment)
+	v, said, err := c.send(ctx, f.Maintenance, build(f), t.comment)
 	if err != nil {
 		return c.stopped(err, node, "the effect")
 	}
 	fmt.Fprintf(out, "%s: %s\n", node, said)
 	if t.wait {
-		if v, err = t.awaitEnd(ctx, c, v.target); err != nil {
+		if v, err = t.awaitEnd(ctx, c, v.Maintenance); err != nil {
 			return c.stopped(err, node, "the end of the maintenance of "+node)
 		}
 	}
@@ -275,14 +197,14 @@ func (t *tell) run(ctx context.Context, node string, build func(f found) message
 }
 
 // awaitEnd waits for the end. It is an error only if the wait is cut short.
-func (t *tell) awaitEnd(ctx context.Context, c *connection, m target) (view, error) {
+func (t *tell) awaitEnd(ctx context.Context, c *connection, m client.Maintenance) (client.View, error) {
 	ctx, cancel := withTimeout(ctx, t.timeout)
 	defer cancel()
 	out := t.app.messages(&t.output)
 	fmt.Fprintf(out, "Waiting for the end of the maintenance of %s.\n", m.Node)
 	w := &waiter{conn: c, show: newDisplay(out, t.app.now)}
-	defer w.show.settle(m.ID)
-	return w.await(ctx, m, endsAs(api.Phase(firstSet(string(t.end), string(api.Completed)))))
+	defer w.show.settle(m.WorkflowID)
+	return w.await(ctx, m, client.Ends(cmp.Or(t.end, api.Completed)))
 }
 
 // oneNode is the argument of the commands that are about one maintenance.
@@ -295,9 +217,4 @@ func oneNode(cmd *cobra.Command, args []string) error {
 	default:
 		return fmt.Errorf("one node at a time, not %s", strings.Join(args, ", "))
 	}
-}
-
-// notIn refuses a message in a phase in which it would be ignored, and says what to do instead.
-func notIn(s *api.Status, what, next string, args ...any) error {
-	return hint(fmt.Errorf("%s is %s: %s", s.Spec.Node, s.Phase, what), next, args...)
 }

@@ -1,20 +1,14 @@
 package starter
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
-	commonpb "go.temporal.io/api/common/v1"
-	workflowpb "go.temporal.io/api/workflow/v1"
-	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/converter"
-
 	"drydock/api"
+	"drydock/client"
 	"drydock/rules/spec"
 	"drydock/rules/validation"
 )
@@ -88,7 +82,7 @@ func TestMessagesAreCheckedBeforeTheyAreSent(t *testing.T) {
 	backingOff := func(s *api.Status) { at := noon.Add(5 * time.Minute); s.NextAttemptAt = &at }
 	for name, c := range map[string]struct {
 		message message
-		view    view
+		view    client.View
 		// Exactly one of already and refused is not empty where the message is not to be sent.
 		already, refused string
 	}{
@@ -118,13 +112,13 @@ func TestMessagesAreCheckedBeforeTheyAreSent(t *testing.T) {
 		"validated, failed":        {validatedMessage("drydock"), viewOf(api.Validating, notValidated), "", ""},
 		"validated, Ready":         {validatedMessage("drydock"), viewOf(api.Ready), "", "not being validated"},
 		"failed validation, twice": {validationFailedMessage("drydock"), viewOf(api.Validating, notValidated), "has failed its validation already", ""},
-		"approve":                  {decisionMessage(api.MsgApprove, false), viewOf(api.AwaitingApproval), "", ""},
-		"approve, not asked for":   {decisionMessage(api.MsgApprove, false), viewOf(api.Ready), "", "does not wait for approval"},
-		"approve, denied":          {decisionMessage(api.MsgApprove, false), viewOf(api.Releasing, denied), "", "was denied already: no"},
-		"deny, twice":              {decisionMessage(api.MsgDeny, true), viewOf(api.Releasing, denied), "is denied already", ""},
-		"skip a hook":              {hookMessage(api.MsgSkipHook, "drydock", "silence", false), viewOf(api.Scheduled, silencing), "", ""},
-		"skip another hook":        {hookMessage(api.MsgSkipHook, "drydock", "move", false), viewOf(api.Scheduled, silencing), "", `Those that are: "silence"`},
-		"skip no hook":             {hookMessage(api.MsgSkipHook, "drydock", "move", false), viewOf(api.Ready), "", "no hook is waited for"},
+		"approve":                  {decisionMessage(client.Approve(), "approved"), viewOf(api.AwaitingApproval), "", ""},
+		"approve, not asked for":   {decisionMessage(client.Approve(), "approved"), viewOf(api.Ready), "", "does not wait for approval"},
+		"approve, denied":          {decisionMessage(client.Approve(), "approved"), viewOf(api.Releasing, denied), "", "was denied already: no"},
+		"deny, twice":              {decisionMessage(client.Deny(), "denied"), viewOf(api.Releasing, denied), "is denied already", ""},
+		"skip a hook":              {hookMessage(client.SkipHook("silence"), "drydock", "silence"), viewOf(api.Scheduled, silencing), "", ""},
+		"skip another hook":        {hookMessage(client.SkipHook("move"), "drydock", "move"), viewOf(api.Scheduled, silencing), "", `Those that are: "silence"`},
+		"skip no hook":             {hookMessage(client.SkipHook("move"), "drydock", "move"), viewOf(api.Ready), "", "no hook is waited for"},
 		"extend, Ready":            {extendMessage(clockAtNoon, 2*time.Hour), viewOf(api.Ready, held), "", ""},
 		"extend, no more":          {extendMessage(clockAtNoon, time.Minute), viewOf(api.Ready, held), "may be held until 13:00:00 already", ""},
 		"extend, no deadline":      {extendMessage(clockAtNoon, time.Hour), viewOf(api.Ready), "for ever", ""},
@@ -213,11 +207,11 @@ func TestMessagesHaveTheirEffect(t *testing.T) {
 		"leave":              {leaveMessage("drydock", "net"), shared, func(s *api.Status) { *s = ready }, "no longer"},
 	} {
 		before := c.before
-		if c.message.effect(&before, &before) {
+		if c.message.TookEffect(&before, &before) {
 			t.Errorf("%s: has its effect before anything happened", name)
 		}
 		now := after(c.change, c.before)
-		if !c.message.effect(&before, now) {
+		if !c.message.TookEffect(&before, now) {
 			t.Errorf("%s: its effect is not seen", name)
 		}
 		if said := c.message.said(now); !strings.Contains(said, c.said) {
@@ -228,14 +222,15 @@ func TestMessagesHaveTheirEffect(t *testing.T) {
 
 func TestReleaseIsNotTakenForRequestorFailed(t *testing.T) {
 	before, now := viewOf(api.Ready).Status, viewOf(api.RequestorFailed).Status
-	if cancelMessage("drydock", true, false).effect(before, now) {
+	if cancelMessage("drydock", true, false).TookEffect(before, now) {
 		t.Error("cancel --release has its effect though the node was not released")
 	}
 }
 
 func TestPayloadsNameTheRun(t *testing.T) {
-	who := addressee{Message: api.Message{By: "jane@host", Comment: "c"}, run: "run-1", status: viewOf(api.Draining, blockedBy("a/db-0"), took(spec.Notify, "")).Status}
-	who.status.Spec.Drain.Escalation = []spec.Rung{{Do: spec.Notify}, {Do: spec.BypassBudget}, {Do: spec.Kill}}
+	who := api.Message{By: "jane@host", Comment: "c"}
+	seen := viewOf(api.Draining, blockedBy("a/db-0"), took(spec.Notify, "")).Status
+	seen.Spec.Drain.Escalation = []spec.Rung{{Do: spec.Notify}, {Do: spec.BypassBudget}, {Do: spec.Kill}}
 	for want, m := range map[string]message{
 		`{"by":"jane@host","comment":"c","requestor":"net","run":"run-1"}`:              doneMessage("drydock", "net"),
 		`{"by":"jane@host","comment":"c","requestor":"ops","run":"run-1","reason":"r"}`: failedMessage("drydock", "ops", "r"),
@@ -248,93 +243,19 @@ func TestPayloadsNameTheRun(t *testing.T) {
 		`{"by":"jane@host","comment":"c","pod":"a/db-0","run":"run-1"}`:                 skipPodMessage("drydock", "db-0"),
 		`{"by":"jane@host","comment":"c", "run":"run-1"}`:                               retryNowMessage("drydock"),
 	} {
-		got, err := json.Marshal(m.payload(who))
+		got, err := json.Marshal(m.Payload(who, "run-1", seen))
 		if err != nil || string(got) != strings.ReplaceAll(want, " ", "") {
-			t.Errorf("%s: %s (%v), want %s", m.name, got, err, want)
+			t.Errorf("%s: %s (%v), want %s", m.Name(), got, err, want)
 		}
 	}
-	got, err := json.Marshal(extendMessage(clockAtNoon, 0).payload(who))
+	got, err := json.Marshal(extendMessage(clockAtNoon, 0).Payload(who, "run-1", seen))
 	if err != nil || strings.Contains(string(got), `"for"`) {
 		t.Errorf("extend without a time: %s (%v); its absence means the ready timeout", got, err)
 	}
 }
 
-func TestNewlyReceivedIsOurs(t *testing.T) {
-	old := api.Received{At: noon, Name: "done", By: "me", Effect: "old"}
-	before := &api.Status{Messages: []api.Received{old}}
-	for name, c := range map[string]struct {
-		now  []api.Received
-		want string
-	}{
-		"otherwise commented": {[]api.Received{{At: noon.Add(1), Name: "done", By: "me", Comment: "c", Effect: "new"}}, ""},
-		"heeded, not ignored": {[]api.Received{{At: noon.Add(1), Name: "done", By: "me", Effect: "new"}, {At: noon.Add(2), Name: "done", By: "me", Effect: "ignored: b"}}, "new"},
-		"ignored":             {[]api.Received{{At: noon.Add(1), Name: "done", By: "me", Effect: "ignored: a"}}, "ignored: a"},
-		"nothing new":         {[]api.Received{old}, ""},
-		"somebody's":          {[]api.Received{old, {At: noon, Name: "done", By: "you", Effect: "x"}}, ""},
-		"another one":         {[]api.Received{old, {At: noon, Name: "retry", By: "me", Effect: "x"}}, ""},
-		"ours":                {[]api.Received{old, {At: noon.Add(1), Name: "done", By: "me", Effect: "new"}}, "new"},
-		"old forgotten":       {[]api.Received{{At: noon.Add(1), Name: "done", By: "me", Effect: "new"}}, "new"},
-		"the latest one":      {[]api.Received{{At: noon.Add(1), Name: "done", By: "me", Effect: "a"}, {At: noon.Add(2), Name: "done", By: "me", Effect: "b"}}, "b"},
-	} {
-		got, ok := newlyReceived(before, &api.Status{Messages: c.now}, "done", api.Message{By: "me"})
-		if ok != (c.want != "") || got.Effect != c.want {
-			t.Errorf("%s: %+v, want %q", name, got, c.want)
-		}
-	}
-}
-
-// answering is a Temporal where one maintenance runs, whose status is always the same.
-type answering struct {
-	client.Client
-	view view
-}
-
-func (a answering) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
-	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
-		Execution: &commonpb.WorkflowExecution{WorkflowId: a.view.ID, RunId: a.view.Run}, Status: a.view.Execution,
-	}}, nil
-}
-
-func (a answering) QueryWorkflow(context.Context, string, string, string, ...any) (converter.EncodedValue, error) {
-	payloads, err := converter.GetDefaultDataConverter().ToPayloads(a.view.Status)
-	return client.NewValue(payloads), err
-}
-
-func TestAnIgnoredMessageIsAnErrorWhateverElseHappened(t *testing.T) {
-	refused := func(name string) func(*api.Status) { return received(name, "ignored: it came too late") }
-	kill := func(s *api.Status) { s.Force = spec.Kill }
-	for name, c := range map[string]struct {
-		message       message
-		before, after view
-		already, err  string
-	}{
-		"escalate, Ready by now":    {escalateTo(""), viewOf(api.Draining), viewOf(api.Ready, refused("escalate")), "", "the maintenance of worker-01 ignored escalate: it came too late"},
-		"escalate, somebody else":   {escalateTo(spec.BypassBudget), viewOf(api.Draining), viewOf(api.Draining, took(spec.BypassBudget, "bob"), refused("escalate")), "", "ignored escalate"},
-		"escalate, another attempt": {escalateTo(""), viewOf(api.Draining), viewOf(api.Draining, func(s *api.Status) { s.Attempt++ }, refused("escalate")), "", "ignored escalate"},
-		"escalate, allowed by now":  {escalateTo(spec.Kill), viewOf(api.Draining), viewOf(api.Draining, kill, refused("escalate")), "the drain already deletes pods", ""},
-		"skip-pod, Ready by now":    {skipPodMessage("drydock", "a/db-0"), viewOf(api.Draining), viewOf(api.Ready, refused("skip-pod")), "", "ignored skip-pod"},
-		"skip-pod, skipped by now":  {skipPodMessage("drydock", "a/db-0"), viewOf(api.Draining), viewOf(api.Draining, skipped("a/db-0"), refused("skip-pod")), "a/db-0 is skipped already", ""},
-		"retry-now, Ready by now":   {retryNowMessage("drydock"), viewOf(api.Draining), viewOf(api.Ready, refused("retry-now")), "", "ignored retry-now"},
-		"done, done by now":         {doneMessage("drydock", "ops"), viewOf(api.Ready), viewOf(api.Releasing, refused("done")), "was done already", ""},
-		"failed, released by now":   {failedMessage("drydock", "ops", ""), viewOf(api.Ready), viewOf(api.Releasing, refused("failed")), "", "ignored failed"},
-		"heeded":                    {retryNowMessage("drydock"), viewOf(api.Draining), viewOf(api.Draining, received("retry-now", "tried")), "", ""},
-		"somebody else's is ignored": {skipPodMessage("drydock", "a/db-0"), viewOf(api.Draining), viewOf(api.Ready, func(s *api.Status) {
-			s.Messages = []api.Received{{At: noon, Name: "skip-pod", By: "bob", Effect: "ignored: x"}}
-		}), "", ""},
-	} {
-		conn := &connection{Client: answering{view: c.after}, now: clockAtNoon, polledAt: noon, polledThen: true}
-		_, already, err := conn.effectOf(t.Context(), conn.observer(c.before.target), c.before.Status, c.message, api.Message{By: "me"})
-		if (already == "") != (c.already == "") || !strings.Contains(already, c.already) {
-			t.Errorf("%s: already = %q, want %q", name, already, c.already)
-		}
-		if (err != nil) != (c.err != "") || err != nil && (!strings.Contains(err.Error(), c.err) || codeOf(err) != exitFailed) {
-			t.Errorf("%s: error = %v, want %q", name, err, c.err)
-		}
-	}
-}
-
 func TestDangerousMessagesAreAskedAbout(t *testing.T) {
-	plan := func(rungs ...string) view {
+	plan := func(rungs ...string) client.View {
 		return viewOf(api.Draining, func(s *api.Status) {
 			for _, do := range rungs {
 				s.Spec.Drain.Escalation = append(s.Spec.Drain.Escalation, spec.Rung{Do: do})
@@ -344,7 +265,7 @@ func TestDangerousMessagesAreAskedAbout(t *testing.T) {
 	refused := errors.New("no")
 	for name, c := range map[string]struct {
 		do            string
-		before, after view
+		before, after client.View
 		answer        error
 		asked, err    string
 	}{
@@ -362,7 +283,7 @@ func TestDangerousMessagesAreAskedAbout(t *testing.T) {
 			asked = question
 			return c.answer
 		})
-		_, _, err := m.agreed(c.before, func() (view, string, error) {
+		_, _, err := m.agreed(c.before, func() (client.View, string, error) {
 			already, err := m.check(c.after.Status)
 			return c.after, already, err
 		})

@@ -2,8 +2,6 @@ package starter
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -14,11 +12,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/temporal"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"drydock/api"
+	"drydock/client"
 	"drydock/rules/preflight"
 )
 
@@ -101,8 +97,8 @@ func (o *preflightOptions) run(ctx context.Context, cmd *cobra.Command, args []s
 			return err
 		}
 	}
-	if !c.polled(ctx) {
-		return errors.New(c.noWorker())
+	if err := c.HasWorker(ctx); err != nil {
+		return err
 	}
 	ctx, cancel := withTimeout(ctx, o.timeout)
 	defer cancel()
@@ -196,56 +192,17 @@ func (o *preflightOptions) checkAll(ctx context.Context, c *connection, orders [
 	return reports, failures
 }
 
-// preflight runs one preflight to its end, and takes it back where nobody waits for it any more.
-func (c *connection) preflight(ctx context.Context, node string, input map[string]any, within time.Duration) (preflight.Report, error) {
-	var report preflight.Report
-	if ctx.Err() != nil {
-		return report, c.preflightStopped(ctx, node)
-	}
-	id := api.PreflightID(c.cluster, node, occasion())
-	callCtx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	run, err := c.ExecuteWorkflow(callCtx, client.StartWorkflowOptions{
-		ID: id, TaskQueue: c.taskQueue, WorkflowExecutionTimeout: within,
-		StaticSummary: "preflight of " + node, StaticDetails: "Started by " + c.by + ".",
-	}, api.PreflightType, input)
-	if err != nil {
-		return report, c.explain("starting the preflight of "+node, err)
-	}
-	err = run.Get(ctx, &report)
-	var failed *temporal.ApplicationError
-	switch {
-	case err == nil:
-		return report, nil
-	case ctx.Err() != nil:
-		c.takeBack(ctx, run)
-		return report, c.preflightStopped(ctx, node)
-	case errors.As(err, &failed):
-		return report, fmt.Errorf("the preflight of %s failed: %s", node, failed.Message())
+// preflight runs one preflight to its end.
+func (c *connection) preflight(ctx context.Context, node string, input client.Input, within time.Duration) (preflight.Report, error) {
+	report, err := c.Preflight(ctx, node, input, within)
+	switch err = orStopped(ctx, err); {
+	case errors.Is(err, errTimedOut):
+		return report, withCode(exitTimedOut, fmt.Errorf("timed out waiting for the preflight of %s", node))
+	case errors.Is(err, errInterrupted):
+		return report, withCode(exitInterrupted, fmt.Errorf("no longer waiting for the preflight of %s", node))
 	default:
-		return report, c.explain("the preflight of "+node, err)
+		return report, c.explain(err)
 	}
-}
-
-// takeBack cancels what nobody waits for any more; it would end by itself too.
-func (c *connection) takeBack(ctx context.Context, run client.WorkflowRun) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
-	defer cancel()
-	_ = c.CancelWorkflow(ctx, run.GetID(), run.GetRunID())
-}
-
-func (c *connection) preflightStopped(ctx context.Context, node string) error {
-	if errors.Is(stopCause(ctx), errTimedOut) {
-		return withCode(exitTimedOut, fmt.Errorf("timed out waiting for the preflight of %s", node))
-	}
-	return withCode(exitInterrupted, fmt.Errorf("no longer waiting for the preflight of %s", node))
-}
-
-// occasion tells one preflight of a node from the next.
-func occasion() string {
-	text := make([]byte, 4)
-	_, _ = rand.Read(text) // never fails
-	return hex.EncodeToString(text)
 }
 
 func renderPreflights(w io.Writer, reports []preflight.Report) {

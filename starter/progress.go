@@ -1,11 +1,13 @@
 package starter
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
 
 	"drydock/api"
+	"drydock/client"
 )
 
 // line is what is shown of one maintenance while it goes on. Text changes only when something happened; Age is the
@@ -17,13 +19,13 @@ type line struct {
 }
 
 // lineOf names the requestor too where it is not self, since a node can have maintenances of several.
-func lineOf(v view, self string, now time.Time) line {
+func lineOf(v client.View, self string, now time.Time) line {
 	l := line{Label: v.Node, Text: progress(v)}
 	if v.Requestor != self {
 		l.Label += " (" + v.Requestor + ")"
 	}
 	switch {
-	case !v.running():
+	case !v.Running():
 		l.Age = v.Closed.Sub(v.Started)
 	case v.Status != nil:
 		l.Age = now.Sub(v.Status.Since)
@@ -34,13 +36,13 @@ func lineOf(v view, self string, now time.Time) line {
 }
 
 // progress says in one line where a maintenance is and what it waits for.
-func progress(v view) string {
-	phase := v.phase()
+func progress(v client.View) string {
+	phase := v.Phase()
 	switch {
 	case phase == "":
 		return "Starting"
 	case phase.Ended():
-		return string(phase) + colon(v.message())
+		return string(phase) + colon(v.Message())
 	}
 	text := string(phase)
 	if v.Status == nil {
@@ -73,19 +75,9 @@ func drainText(d api.DrainProgress) string {
 		return text
 	}
 	first := d.Blockers[0]
-	text += fmt.Sprintf("; %s: %s", first.Pod, firstSet(first.Message, first.Reason))
+	text += fmt.Sprintf("; %s: %s", first.Pod, cmp.Or(first.Message, first.Reason))
 	if more := len(d.Blockers) - 1 + d.MoreBlockers; more > 0 {
 		text += fmt.Sprintf("; %d more blocked", more)
-	}
-	return text
-}
-
-// stoppedText is what a preflight waits for, in the workflow's words.
-func stoppedText(p api.DrainProgress) string {
-	first := p.Blockers[0]
-	text := fmt.Sprintf("what would stop the drain to be mended: %s: %s", first.Pod, first.Message)
-	if more := len(p.Blockers) - 1 + p.MoreBlockers; more > 0 {
-		text += fmt.Sprintf(" (and %d more problems)", more)
 	}
 	return text
 }

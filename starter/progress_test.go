@@ -8,6 +8,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 
 	"drydock/api"
+	"drydock/client"
 	"drydock/rules/period"
 	"drydock/rules/spec"
 )
@@ -15,7 +16,7 @@ import (
 var noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.Local)
 
 // viewOf is a running maintenance of worker-01 for ops in a phase for five minutes.
-func viewOf(phase api.Phase, change ...func(*api.Status)) view {
+func viewOf(phase api.Phase, change ...func(*api.Status)) client.View {
 	s := &api.Status{
 		WorkflowID: "node-maintenance/worker-01/ops", RunID: "run-1", Phase: phase, Since: noon.Add(-5 * time.Minute), Attempt: 1,
 		Spec:       spec.Maintenance{Node: "worker-01", Requestor: "ops", Type: spec.Planned, OnReadyTimeout: spec.FailOnTimeout, Drain: spec.Drain{Mode: spec.ModeEvict}},
@@ -24,13 +25,13 @@ func viewOf(phase api.Phase, change ...func(*api.Status)) view {
 	for _, c := range change {
 		c(s)
 	}
-	return view{Status: s, target: target{
-		Node: "worker-01", Requestor: "ops", ID: s.WorkflowID, Run: s.RunID, Started: noon.Add(-10 * time.Minute),
+	return client.View{Status: s, Maintenance: client.Maintenance{
+		Node: "worker-01", Requestor: "ops", WorkflowID: s.WorkflowID, RunID: s.RunID, Started: noon.Add(-10 * time.Minute),
 		Execution: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
 	}}
 }
 
-func endedView(phase api.Phase, execution enumspb.WorkflowExecutionStatus, message string) view {
+func endedView(phase api.Phase, execution enumspb.WorkflowExecutionStatus, message string) client.View {
 	v := viewOf(phase)
 	v.Status, v.Execution, v.Closed = nil, execution, noon.Add(-time.Minute)
 	v.Result = &api.Result{Phase: phase, Message: message}
@@ -51,7 +52,7 @@ func TestProgressLines(t *testing.T) {
 	terminated := endedView("", enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, "")
 	terminated.Result, terminated.Failure = nil, "the workflow was terminated by hand"
 	for name, c := range map[string]struct {
-		view view
+		view client.View
 		want string
 	}{
 		"nobody answered yet": {unknown, "Starting"},
@@ -116,31 +117,11 @@ func TestOneLineKeepsTheTerminalSafe(t *testing.T) {
 	}
 }
 
-func TestPhaseOfViews(t *testing.T) {
-	canceledWithoutResult := endedView("", enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED, "")
-	canceledWithoutResult.Result = nil
-	stale := viewOf(api.Ready)
-	stale.Execution = enumspb.WORKFLOW_EXECUTION_STATUS_FAILED
-	for name, c := range map[string]struct {
-		view view
-		want api.Phase
-	}{
-		"running":                    {viewOf(api.Ready), api.Ready},
-		"node gone":                  {endedView(api.NodeGone, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, ""), api.NodeGone},
-		"cancelled without a result": {canceledWithoutResult, api.Cancelled},
-		"failed with an old status":  {stale, api.Failed},
-	} {
-		if got := c.view.phase(); got != c.want {
-			t.Errorf("%s: phase = %s, want %s", name, got, c.want)
-		}
-	}
-}
-
 func TestGoalReady(t *testing.T) {
 	finished := endedView(api.Completed, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, "")
 	finished.Result.Transitions = []api.Transition{{Phase: api.Ready}}
 	for name, c := range map[string]struct {
-		view    view
+		view    client.View
 		reached bool
 		code    int
 	}{
@@ -152,7 +133,8 @@ func TestGoalReady(t *testing.T) {
 		"cancelled before it": {endedView(api.Cancelled, enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED, ""), false, 3},
 		"node gone before it": {endedView(api.NodeGone, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, ""), false, 1},
 	} {
-		reached, err := becomesReady(c.view)
+		reached, err := client.Ready(c.view)
+		err = goalMissed(err)
 		if reached != c.reached || codeOf(err) != c.code {
 			t.Errorf("%s: reached %v with code %d (%v), want %v with %d", name, reached, codeOf(err), err, c.reached, c.code)
 		}
@@ -163,20 +145,20 @@ func TestGoalEnd(t *testing.T) {
 	completed := endedView(api.Completed, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, "")
 	cancelled := endedView(api.Cancelled, enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED, "")
 	for name, c := range map[string]struct {
-		goal goal
-		view view
+		goal client.Goal
+		view client.View
 		code int
 	}{
-		"completes":                {completes, completed, 0},
-		"cancelled, not completed": {completes, cancelled, 3},
-		"cancelled, as wanted":     {endsAs(api.Cancelled), cancelled, 0},
-		"completed, not cancelled": {endsAs(api.Cancelled), completed, 1},
+		"completes":                {client.Completed, completed, 0},
+		"cancelled, not completed": {client.Completed, cancelled, 3},
+		"cancelled, as wanted":     {client.Ends(api.Cancelled), cancelled, 0},
+		"completed, not cancelled": {client.Ends(api.Cancelled), completed, 1},
 	} {
-		if reached, err := c.goal(c.view); !reached || codeOf(err) != c.code {
+		if reached, err := c.goal(c.view); !reached || codeOf(goalMissed(err)) != c.code {
 			t.Errorf("%s: reached %v with code %d (%v), want %d", name, reached, codeOf(err), err, c.code)
 		}
 	}
-	if reached, err := completes(viewOf(api.Releasing)); reached || err != nil {
+	if reached, err := client.Completed(viewOf(api.Releasing)); reached || err != nil {
 		t.Errorf("a running one: %v, %v", reached, err)
 	}
 }

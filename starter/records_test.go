@@ -23,19 +23,20 @@ import (
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/client"
+	temporalclient "go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"drydock/api"
+	"drydock/client"
 	"drydock/rules/record"
 	"drydock/rules/spec"
 )
 
 // chronicle is a Temporal that remembers maintenances.
 type chronicle struct {
-	client.Client
-	views []view
+	temporalclient.Client
+	views []client.View
 	// forgotten are listed and not there any more, silent do not answer, working tells that a worker runs.
 	forgotten, silent []string
 	working           bool
@@ -48,11 +49,11 @@ type chronicle struct {
 	atOnce, most int
 }
 
-func (c *chronicle) info(v view) *workflowpb.WorkflowExecutionInfo {
+func (c *chronicle) info(v client.View) *workflowpb.WorkflowExecutionInfo {
 	info := &workflowpb.WorkflowExecutionInfo{
-		Execution: &commonpb.WorkflowExecution{WorkflowId: v.ID, RunId: v.Run}, Status: v.Execution, StartTime: timestamppb.New(v.Started),
+		Execution: &commonpb.WorkflowExecution{WorkflowId: v.WorkflowID, RunId: v.RunID}, Status: v.Execution, StartTime: timestamppb.New(v.Started),
 	}
-	if !v.running() {
+	if !v.Running() {
 		info.CloseTime = timestamppb.New(v.Closed)
 	}
 	return info
@@ -69,10 +70,10 @@ func (c *chronicle) ListWorkflow(_ context.Context, request *workflowservice.Lis
 	return answer, nil
 }
 
-func (c *chronicle) find(run string) (view, error) {
-	i := slices.IndexFunc(c.views, func(v view) bool { return v.Run == run })
+func (c *chronicle) find(run string) (client.View, error) {
+	i := slices.IndexFunc(c.views, func(v client.View) bool { return v.RunID == run })
 	if i < 0 || slices.Contains(c.forgotten, run) {
-		return view{}, serviceerror.NewNotFound("no such run")
+		return client.View{}, serviceerror.NewNotFound("no such run")
 	}
 	return c.views[i], nil
 }
@@ -114,21 +115,21 @@ func (c *chronicle) QueryWorkflow(_ context.Context, _, run, _ string, _ ...any)
 		return nil, errors.New("query timed out")
 	}
 	payloads, err := converter.GetDefaultDataConverter().ToPayloads(v.Status)
-	return client.NewValue(payloads), err
+	return temporalclient.NewValue(payloads), err
 }
 
 // chronicledRun is a run whose result is that of its view.
 type chronicledRun struct {
-	client.WorkflowRun
-	view view
+	temporalclient.WorkflowRun
+	view client.View
 }
 
-func (r chronicledRun) GetWithOptions(_ context.Context, result any, _ client.WorkflowRunGetOptions) error {
+func (r chronicledRun) GetWithOptions(_ context.Context, result any, _ temporalclient.WorkflowRunGetOptions) error {
 	*result.(*api.Result) = *r.view.Result
 	return nil
 }
 
-func (c *chronicle) GetWorkflow(_ context.Context, _, run string) client.WorkflowRun {
+func (c *chronicle) GetWorkflow(_ context.Context, _, run string) temporalclient.WorkflowRun {
 	v, err := c.find(run)
 	if err != nil {
 		panic(err)
@@ -137,16 +138,16 @@ func (c *chronicle) GetWorkflow(_ context.Context, _, run string) client.Workflo
 }
 
 // past is a maintenance that completed some hours ago.
-func past(run string, hours int, change ...func(*view)) view {
+func past(run string, hours int, change ...func(*client.View)) client.View {
 	v := endedView(api.Completed, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, "")
-	v.Run, v.Closed = run, before(time.Duration(hours)*time.Hour)
+	v.RunID, v.Closed = run, before(time.Duration(hours)*time.Hour)
 	v.Started = v.Closed.Add(-time.Hour)
 	ended := v.Closed.Add(-time.Second)
 	v.Result.Transitions = []api.Transition{
 		{Phase: api.Pending, At: v.Started}, {Phase: api.Draining, At: v.Started.Add(time.Minute)}, {Phase: api.Completed, At: ended},
 	}
 	v.Status = &api.Status{
-		WorkflowID: v.ID, RunID: run, Phase: api.Completed, Since: ended, Attempt: 1, Transitions: v.Result.Transitions,
+		WorkflowID: v.WorkflowID, RunID: run, Phase: api.Completed, Since: ended, Attempt: 1, Transitions: v.Result.Transitions,
 		Spec:     spec.Maintenance{Node: v.Node, Requestor: v.Requestor, Type: spec.Planned, Ticket: "OPS-" + run},
 		Messages: []api.Received{{At: ended, Name: "done", By: "ops@host", Effect: "ops is done"}},
 	}
@@ -157,23 +158,27 @@ func past(run string, hours int, change ...func(*view)) view {
 }
 
 func connectionTo(c *chronicle) *connection {
-	return &connection{Client: c, program: "drydock", namespace: "default", taskQueue: "drydock", now: clockAtNoon}
+	return &connection{Client: client.New(c, client.Options{Now: clockAtNoon}), program: "drydock", now: clockAtNoon}
 }
 
 func tickets(records []record.Record) string {
 	var all []string
 	for _, r := range records {
-		all = append(all, firstSet(r.Ticket, "?"))
+		ticket := r.Ticket
+		if ticket == "" {
+			ticket = "?"
+		}
+		all = append(all, ticket)
 	}
 	return strings.Join(all, " ")
 }
 
 func TestRecordsFromTemporal(t *testing.T) {
 	goesOn := viewOf(api.Draining, func(s *api.Status) { s.RunID, s.Spec.Ticket = "9", "OPS-9" })
-	goesOn.Run = "9"
-	c := &chronicle{working: true, views: []view{past("1", 30), goesOn, past("2", 3)}}
+	goesOn.RunID = "9"
+	c := &chronicle{working: true, views: []client.View{past("1", 30), goesOn, past("2", 3)}}
 	var said bytes.Buffer
-	records, err := connectionTo(c).records(t.Context(), choice{node: "worker-01", limit: 10}, &said)
+	records, err := connectionTo(c).recordsOfTemporal(t.Context(), client.RecordFilter{Node: "worker-01", Limit: 10}, &said)
 	if err != nil || said.Len() > 0 {
 		t.Fatalf("%v, said %q", err, said.String())
 	}
@@ -195,9 +200,9 @@ func TestRecordsFromTemporal(t *testing.T) {
 }
 
 func TestRecordsWithoutAWorkerHaveTheEnd(t *testing.T) {
-	c := &chronicle{views: []view{past("1", 30), past("2", 3)}}
+	c := &chronicle{views: []client.View{past("1", 30), past("2", 3)}}
 	var said bytes.Buffer
-	records, err := connectionTo(c).records(t.Context(), choice{}, &said)
+	records, err := connectionTo(c).recordsOfTemporal(t.Context(), client.RecordFilter{}, &said)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,9 +217,9 @@ func TestRecordsWithoutAWorkerHaveTheEnd(t *testing.T) {
 }
 
 func TestOneThatDoesNotAnswerOrIsForgottenStopsNoOther(t *testing.T) {
-	c := &chronicle{working: true, views: []view{past("1", 30), past("2", 3), past("3", 2)}, silent: []string{"1"}, forgotten: []string{"2"}}
+	c := &chronicle{working: true, views: []client.View{past("1", 30), past("2", 3), past("3", 2)}, silent: []string{"1"}, forgotten: []string{"2"}}
 	var said bytes.Buffer
-	records, err := connectionTo(c).records(t.Context(), choice{}, &said)
+	records, err := connectionTo(c).recordsOfTemporal(t.Context(), client.RecordFilter{}, &said)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,12 +243,12 @@ func TestManyRecordsAreReadAFewAtATimeAndToldOf(t *testing.T) {
 			c.views = append(c.views, past(fmt.Sprint(i), i+1))
 		}
 		var said bytes.Buffer
-		records, err := connectionTo(c).records(t.Context(), choice{}, &said)
+		records, err := connectionTo(c).recordsOfTemporal(t.Context(), client.RecordFilter{}, &said)
 		if err != nil || len(records) != 2*manyRecords {
 			t.Fatalf("%d records, %v", len(records), err)
 		}
-		if c.most != atATime {
-			t.Errorf("%d were asked at once, want %d", c.most, atATime)
+		if c.most != client.HistoriesAtOnce {
+			t.Errorf("%d were asked at once, want %d", c.most, client.HistoriesAtOnce)
 		}
 		if n := strings.Count(said.String(), "\n"); n != 20 || !strings.Contains(said.String(), "100 of 100 read") {
 			t.Errorf("%d lines of progress:\n%s", n, said.String())
@@ -251,77 +256,13 @@ func TestManyRecordsAreReadAFewAtATimeAndToldOf(t *testing.T) {
 	})
 }
 
-func TestRecordsThatEndedOtherwise(t *testing.T) {
-	terminated := past("1", 2, func(v *view) {
-		v.Execution, v.Result, v.Failure = enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, nil, "the workflow was terminated by hand"
-		v.Status.Phase, v.Status.Transitions = api.Draining, v.Status.Transitions[:2]
-	})
-	r := recordOf(terminated, "blue", noon)
-	if r.Phase != "Failed" || r.Failure != "the workflow was terminated by hand" || !r.EndedAt.Equal(terminated.Closed) || r.Cluster != "blue" {
-		t.Errorf("terminated: %+v", r)
-	}
-	if total := record.Total(r); total != time.Hour {
-		t.Errorf("terminated: took %s", total)
-	}
-	refused := past("2", 2, func(v *view) {
-		v.Execution, v.Result, v.Failure = enumspb.WORKFLOW_EXECUTION_STATUS_FAILED, nil, "node: required"
-		v.Status = &api.Status{WorkflowID: v.ID, RunID: "2", Phase: api.Pending, Since: v.Started, Spec: spec.Maintenance{Node: v.Node, Requestor: v.Requestor}}
-	})
-	r = recordOf(refused, "", noon)
-	if r.Phase != "Failed" || r.Failure != "node: required" || r.Specification != nil || r.Validate() != nil {
-		t.Errorf("refused: %+v", r)
-	}
-}
-
-func TestRecordQueries(t *testing.T) {
-	c := &connection{cluster: "blue"}
-	since := time.Date(2026, 6, 1, 12, 0, 0, 0, time.FixedZone("east", 3600))
-	const some = `WorkflowType="NodeMaintenance" AND WorkflowId STARTS_WITH "blue/node-maintenance/`
-	for want, w := range map[string]choice{
-		some + `worker-1/" AND ExecutionStatus != "ContinuedAsNew"`:                                                                        {node: "worker-1"},
-		some + `worker-1/" AND ExecutionStatus != "ContinuedAsNew" AND (ExecutionStatus="Running" OR CloseTime >= "2026-06-01T11:00:00Z")`: {node: "worker-1", since: since},
-		some + `" AND ExecutionStatus != "ContinuedAsNew" AND CloseTime >= "2026-06-01T11:00:00Z"`:                                         {since: since, ended: true},
-	} {
-		if got := c.recordQuery(w); got != want {
-			t.Errorf("got  %s\nwant %s", got, want)
-		}
-	}
-}
-
-func TestChoices(t *testing.T) {
-	shared, other, open := recordOf(past("1", 5), "", noon), recordOf(past("2", 4), "blue", noon), recordOf(viewOf(api.Ready), "", noon)
-	shared.AdditionalRequestors, other.Node = []string{"net"}, "worker-02"
-	all := []record.Record{shared, other, open, shared}
-	for name, c := range map[string]struct {
-		choice choice
-		want   string
-	}{
-		"all":            {choice{}, "run-1 2 1"},
-		"a node":         {choice{node: "worker-02"}, "2"},
-		"a cluster":      {choice{cluster: "blue"}, "2"},
-		"whoever shared": {choice{requestor: "net"}, "1"},
-		"since":          {choice{since: before(4*time.Hour + 30*time.Minute)}, "run-1 2"},
-		"ended":          {choice{ended: true}, "2 1"},
-		"the newest":     {choice{limit: 2}, "run-1 2"},
-		"nobody's":       {choice{requestor: "none"}, ""},
-	} {
-		var runs []string
-		for _, r := range c.choice.of(slices.Clone(all)) {
-			runs = append(runs, r.RunID)
-		}
-		if got := strings.Join(runs, " "); got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
-	}
-}
-
 // sinkFile is a file of an audit sink.
-func sinkFile(t *testing.T, end string, views ...view) string {
+func sinkFile(t *testing.T, end string, views ...client.View) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	var lines bytes.Buffer
 	for _, v := range views {
-		line, err := recordOf(v, "", noon).Encode()
+		line, err := v.Record("", noon).Encode()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -344,7 +285,7 @@ func drydock(t *testing.T, args ...string) (code int, stdout, stderr string) {
 
 func TestHistoryFromFiles(t *testing.T) {
 	first := sinkFile(t, `{"torn":`, past("1", 30), past("2", 3))
-	second := sinkFile(t, "", past("2", 3), past("3", 2, func(v *view) { v.Node, v.Status.Spec.Node = "worker-02", "worker-02" }))
+	second := sinkFile(t, "", past("2", 3), past("3", 2, func(v *client.View) { v.Node, v.Status.Spec.Node = "worker-02", "worker-02" }))
 	code, out, said := drydock(t, "history", "worker-01", "--from", first, "--from", second, "-o", "json")
 	var records []record.Record
 	if err := json.Unmarshal([]byte(out), &records); code != exitOK || err != nil || tickets(records) != "OPS-2 OPS-1" {
@@ -399,7 +340,7 @@ func TestReportFromFiles(t *testing.T) {
 }
 
 func TestReportIsShown(t *testing.T) {
-	report := record.Summarize([]record.Record{recordOf(past("1", 30), "", noon), recordOf(past("2", 3), "", noon)}, before(30*24*time.Hour), noon)
+	report := record.Summarize([]record.Record{past("1", 30).Record("", noon), past("2", 3).Record("", noon)}, before(30*24*time.Hour), noon)
 	for _, format := range []string{formatTable, formatMarkdown} {
 		o := reportOptions{recordFlags: recordFlags{format: format}}
 		var out bytes.Buffer
@@ -412,10 +353,10 @@ func TestReportIsShown(t *testing.T) {
 func TestHistoryTables(t *testing.T) {
 	goesOn := viewOf("")
 	goesOn.Status = nil
-	failed := past("3", 5, func(v *view) {
+	failed := past("3", 5, func(v *client.View) {
 		v.Result.Phase, v.Result.Message, v.Failure = api.Failed, "pod a/b lacks consent", "pod a/b lacks consent"
 	})
-	records := []record.Record{recordOf(goesOn, "", noon), recordOf(past("1", 3), "", noon), recordOf(failed, "", noon)}
+	records := []record.Record{goesOn.Record("", noon), past("1", 3).Record("", noon), failed.Record("", noon)}
 	for name, o := range map[string]historyOptions{
 		"history":         {recordFlags: recordFlags{format: formatTable}},
 		"history_details": {recordFlags: recordFlags{format: formatTable}, details: true},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drydock/client"
 	"drydock/rules/record"
 	"drydock/rules/spec"
 )
@@ -48,7 +49,7 @@ func (o *reportOptions) run(ctx context.Context) error {
 	}
 	until := o.app.now()
 	since := o.since.before(until)
-	records, err := o.app.records(ctx, o.from, choice{requestor: o.requestor, since: since, ended: true})
+	records, err := o.app.records(ctx, o.from, client.RecordFilter{Requestor: o.requestor, Since: since, Ended: true})
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drydock/api"
+	"drydock/client"
 )
 
 func newRetry(a *app) *cobra.Command {
@@ -20,7 +21,7 @@ A node whose validation has failed is validated again; where a hook before the r
 		Example: `  drydock retry worker-01 --comment "cable replaced"`,
 		Args:    oneNode,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return t.run(cmd.Context(), args[0], func(found) message { return retryMessage() })
+			return t.run(cmd.Context(), args[0], func(client.Found) message { return retryMessage() })
 		},
 	}
 	t.register(cmd, ofMaintenance)
@@ -29,19 +30,7 @@ A node whose validation has failed is validated again; where a hook before the r
 
 func retryMessage() message {
 	return message{
-		name:    api.MsgRetry,
-		payload: func(to addressee) any { return api.Simple{Message: to.Message, Run: to.run} },
-		check: func(s *api.Status) (string, error) {
-			switch {
-			case s.Phase == api.RequestorFailed, undecided(s):
-				return "", nil
-			case s.Phase == api.Ready:
-				return "is Ready already", nil
-			default:
-				return "", fmt.Errorf("%s is %s: only a RequestorFailed node, or one that has failed its validation, can be tried again", s.Spec.Node, s.Phase)
-			}
-		},
-		effect: func(_, now *api.Status) bool { return now.Phase != api.RequestorFailed && !undecided(now) },
-		said:   func(now *api.Status) string { return fmt.Sprintf("is %s", now.Phase) },
+		Message: client.Retry(),
+		said:    func(now *api.Status) string { return fmt.Sprintf("is %s", now.Phase) },
 	}
 }

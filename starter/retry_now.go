@@ -2,12 +2,11 @@ package starter
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"drydock/api"
-	"drydock/rules/spec"
+	"drydock/client"
 )
 
 func newRetryNow(a *app) *cobra.Command {
@@ -22,7 +21,7 @@ It is about Drydock's own attempts. For another try at your work on a RequestorF
 		Example: `  drydock retry-now worker-01 --comment "the budget is mended"`,
 		Args:    oneNode,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return t.run(cmd.Context(), args[0], func(found) message { return retryNowMessage(a.name) })
+			return t.run(cmd.Context(), args[0], func(client.Found) message { return retryNowMessage(a.name) })
 		},
 	}
 	t.register(cmd, ofMaintenance)
@@ -31,30 +30,15 @@ It is about Drydock's own attempts. For another try at your work on a RequestorF
 
 func retryNowMessage(program string) message {
 	return message{
-		name:    api.MsgRetryNow,
-		payload: func(to addressee) any { return api.Simple{Message: to.Message, Run: to.run} },
-		check: func(s *api.Status) (string, error) {
-			switch {
-			case s.Phase == api.Draining && s.Spec.Drain.Mode != spec.ModeEvict:
-				return "", notIn(s, fmt.Sprintf("its drain mode is %s, so there is no eviction to try again", s.Spec.Drain.Mode), `"%s status %s" says what it waits for.`, program, s.Spec.Node)
-			case s.Phase == api.Draining, s.Phase == api.Pending && s.NextAttemptAt != nil:
-				return "", nil
-			case s.Phase == api.Pending:
-				return "", notIn(s, "it waits for a slot, and not for its next attempt", `"%s status %s" says which limit it waits for.`, program, s.Spec.Node)
-			case s.Phase == api.RequestorFailed:
-				return "", notIn(s, "Drydock has nothing to try again", `For another try at your work say "%s retry %s".`, program, s.Spec.Node)
+		Message: client.RetryNow(),
+		next: func(s *api.Status) string {
+			switch s.Phase {
+			case api.Pending:
+				return fmt.Sprintf(`"%s status %s" says which limit it waits for.`, program, s.Spec.Node)
+			case api.RequestorFailed:
+				return fmt.Sprintf(`For another try at your work say "%s retry %s".`, program, s.Spec.Node)
 			default:
-				return "", notIn(s, "there is no pause to end", `"%s status %s" says what it waits for.`, program, s.Spec.Node)
-			}
-		},
-		effect: func(before, now *api.Status) bool {
-			switch {
-			case now.Phase != before.Phase:
-				return true
-			case now.Phase == api.Pending:
-				return now.NextAttemptAt == nil
-			default:
-				return heeded(before, now, api.MsgRetryNow)
+				return fmt.Sprintf(`"%s status %s" says what it waits for.`, program, s.Spec.Node)
 			}
 		},
 		said: func(now *api.Status) string {
@@ -68,11 +52,4 @@ func retryNowMessage(program string) message {
 			}
 		},
 	}
-}
-
-// heeded tells whether a message of this name has been received since before, and was not ignored.
-func heeded(before, now *api.Status, name string) bool {
-	return slices.ContainsFunc(now.Messages, func(r api.Received) bool {
-		return r.Name == name && !ignored(r) && !receivedBefore(before, r)
-	})
 }

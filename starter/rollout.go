@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"drydock/client"
 )
 
 type rolloutOptions struct {
@@ -208,7 +210,7 @@ func (o *rolloutOptions) roll(ctx context.Context, c *connection, orders []order
 			defer stderr.flush()
 			s := &session{
 				desk: &temporalDesk{conn: c, show: show}, program: a.name, order: byNode[node], now: a.now,
-				command: func(t target) command {
+				command: func(t client.Maintenance) command {
 					return command{
 						argv: replaceNode(argv, node), environ: nodeEnvironment(a.env, t),
 						stdout: stdout, stderr: stderr, killAfter: o.killAfter,

@@ -9,22 +9,23 @@ import (
 	"time"
 
 	"drydock/api"
+	"drydock/client"
 )
 
 // desk is what a session does with a maintenance.
 type desk interface {
 	// begin starts the maintenance or adopts the same one that runs.
-	begin(ctx context.Context, o order) (v view, adopted bool, err error)
-	awaitReady(ctx context.Context, t target) (view, error)
+	begin(ctx context.Context, o order) (v client.View, adopted bool, err error)
+	awaitReady(ctx context.Context, t client.Maintenance) (client.View, error)
 	// tell sends a message and waits for its effect.
-	tell(ctx context.Context, t target, m message) error
+	tell(ctx context.Context, t client.Maintenance, m message) error
 	// started and extend only send: the work does not wait for the record of it.
-	started(ctx context.Context, t target) error
-	extend(ctx context.Context, t target) error
+	started(ctx context.Context, t client.Maintenance) error
+	extend(ctx context.Context, t client.Maintenance) error
 	// awaitLeft waits until the node is no longer Ready.
-	awaitLeft(ctx context.Context, t target) (view, error)
+	awaitLeft(ctx context.Context, t client.Maintenance) (client.View, error)
 	// awaitEnd waits for the end, and any other than Completed is an error.
-	awaitEnd(ctx context.Context, t target) (view, error)
+	awaitEnd(ctx context.Context, t client.Maintenance) (client.View, error)
 	note(format string, args ...any)
 }
 
@@ -47,7 +48,7 @@ type session struct {
 	desk    desk
 	program string
 	order   order
-	command func(t target) command
+	command func(t client.Maintenance) command
 	// readyWithin bounds the wait for Ready; 0 is no bound.
 	readyWithin time.Duration
 	// retryEvery is the pause between two attempts to reach Temporal; 0 is the usual one.
@@ -97,37 +98,37 @@ func (s *session) steps(st stops) outcome {
 	}
 	ctx, cancel := withTimeout(st.abandon, s.readyWithin)
 	defer cancel()
-	ready, err := s.desk.awaitReady(ctx, v.target)
+	ready, err := s.desk.awaitReady(ctx, v.Maintenance)
 	if err == nil && ctx.Err() != nil {
 		// Nothing was done to the node yet, and nothing is to be done any more.
 		err = stopCause(ctx)
 	}
 	switch {
 	case errors.Is(err, errInterrupted):
-		return s.cancelled(st, v.target, adopted, outcome{Result: resultCancelled, Note: whyAbandoned(st.abandon) + " before the node was ready", code: exitCancelled})
+		return s.cancelled(st, v.Maintenance, adopted, outcome{Result: resultCancelled, Note: whyAbandoned(st.abandon) + " before the node was ready", code: exitCancelled})
 	case errors.Is(err, errTimedOut):
-		return s.cancelled(st, v.target, adopted, outcome{Result: resultFailed, Note: fmt.Sprintf("not ready within %s, cancelled", s.readyWithin), code: exitOwnError})
+		return s.cancelled(st, v.Maintenance, adopted, outcome{Result: resultFailed, Note: fmt.Sprintf("not ready within %s, cancelled", s.readyWithin), code: exitOwnError})
 	case err != nil:
 		return outcome{Result: resultFailed, Note: err.Error(), code: exitOwnError}
-	case !ready.running():
+	case !ready.Running():
 		return outcome{Result: resultFailed, Note: "somebody else was done with it first", code: exitOwnError}
 	}
-	if err := s.desk.started(st.giveUp, ready.target); err != nil {
+	if err := s.desk.started(st.giveUp, ready.Maintenance); err != nil {
 		s.desk.note("%s: that the work begins was not recorded: %s", ready.Node, firstLine(err))
 	}
 	status, err := s.runCommand(st, ready)
-	return s.report(st, ready.target, status, err)
+	return s.report(st, ready.Maintenance, status, err)
 }
 
 // begin starts the maintenance, trying again while Temporal is away: a rollout must not fail for that.
-func (s *session) begin(st stops) (v view, adopted bool, err error) {
+func (s *session) begin(st stops) (v client.View, adopted bool, err error) {
 	var last error
 	err = s.persist(st.abandon, "starting the maintenance of "+s.order.spec.Node, func() error {
 		// An interrupt does not cut the call short: afterwards it must be known whether there is something to cancel.
 		v, adopted, last = s.desk.begin(st.giveUp, s.order)
 		return last
 	})
-	if errors.Is(err, errInterrupted) && errors.Is(last, errUnreachable) {
+	if errors.Is(err, errInterrupted) && errors.Is(last, client.ErrUnreachable) {
 		err = fmt.Errorf("interrupted while Temporal did not answer, so it may have been started: see \"%s status %s\"", s.program, s.order.spec.Node)
 	}
 	if err == nil && adopted {
@@ -157,21 +158,21 @@ func whyAbandoned(abandon context.Context) string {
 const cancelWithin = 2 * time.Minute
 
 // cancelled undoes a maintenance of a node to which nothing was done.
-func (s *session) cancelled(st stops, t target, adopted bool, o outcome) outcome {
+func (s *session) cancelled(st stops, t client.Maintenance, adopted bool, o outcome) outcome {
 	s.desk.note("%s: cancelling the maintenance", t.Node)
 	ctx, cancel := withTimeout(st.giveUp, cancelWithin)
 	defer cancel()
 	// The node may just have become Ready. One that we have only adopted may be worked on by somebody else.
 	m := cancelMessage(s.program, !adopted, false)
 	err := s.persist(ctx, "cancelling", func() error { return s.desk.tell(ctx, t, m) })
-	var v view
+	var v client.View
 	if err == nil {
 		v, err = s.desk.awaitEnd(ctx, t)
 	}
 	switch {
-	case v.ID != "" && !v.running():
-		if v.phase() != api.Cancelled {
-			o.Note += "; the maintenance ended " + string(v.phase())
+	case v.WorkflowID != "" && !v.Running():
+		if v.Phase() != api.Cancelled {
+			o.Note += "; the maintenance ended " + string(v.Phase())
 		}
 	case err != nil:
 		o.Note = fmt.Sprintf("cancelling it has not ended yet (%s): see \"%s status %s\"", firstLine(err), s.program, t.Node)
@@ -180,18 +181,18 @@ func (s *session) cancelled(st stops, t target, adopted bool, o outcome) outcome
 }
 
 // runCommand runs the command, holding the node while it lives.
-func (s *session) runCommand(st stops, ready view) (status int, err error) {
+func (s *session) runCommand(st stops, ready client.View) (status int, err error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(st.giveUp))
 	defer cancel()
 	if ready.Status != nil {
-		go s.hold(ctx, ready.target, ready.Status.Spec.ReadyTimeout.Std())
+		go s.hold(ctx, ready.Maintenance, ready.Status.Spec.ReadyTimeout.Std())
 	}
 	go func() {
-		if v, err := s.desk.awaitLeft(ctx, ready.target); err == nil {
+		if v, err := s.desk.awaitLeft(ctx, ready.Maintenance); err == nil {
 			s.desk.note("%s: while the command runs, the maintenance has become %s", v.Node, progress(v))
 		}
 	}()
-	return s.command(ready.target).run(st.abort, st.signal, s.desk.note)
+	return s.command(ready.Maintenance).run(st.abort, st.signal, s.desk.note)
 }
 
 // extendEvery leaves room for two lost messages before the ready timeout.
@@ -200,7 +201,7 @@ func extendEvery(readyTimeout time.Duration) time.Duration {
 }
 
 // hold extends the ready timeout for as long as ctx lives.
-func (s *session) hold(ctx context.Context, t target, readyTimeout time.Duration) {
+func (s *session) hold(ctx context.Context, t client.Maintenance, readyTimeout time.Duration) {
 	if readyTimeout == 0 {
 		return
 	}
@@ -216,7 +217,7 @@ func (s *session) hold(ctx context.Context, t target, readyTimeout time.Duration
 }
 
 // report says done or failed, whichever the command's end means.
-func (s *session) report(st stops, t target, status int, startErr error) outcome {
+func (s *session) report(st stops, t client.Maintenance, status int, startErr error) outcome {
 	o := outcome{Result: resultDone, ExitStatus: &status, code: status}
 	m := doneMessage(s.program, t.Requestor)
 	if status != 0 {
@@ -226,10 +227,10 @@ func (s *session) report(st stops, t target, status int, startErr error) outcome
 		}
 		m = failedMessage(s.program, t.Requestor, o.Note)
 	}
-	err := s.persist(st.giveUp, "saying "+m.name, func() error { return s.desk.tell(st.giveUp, t, m) })
+	err := s.persist(st.giveUp, "saying "+m.Name(), func() error { return s.desk.tell(st.giveUp, t, m) })
 	// Where the command has said done by itself, the maintenance may have ended before us.
-	if err != nil && (o.Result != resultDone || !errors.Is(err, errEnded)) {
-		return s.unreported(o, m.name, err)
+	if err != nil && (o.Result != resultDone || !errors.Is(err, client.ErrEnded)) {
+		return s.unreported(o, m.Name(), err)
 	}
 	if o.Result == resultFailed {
 		o.Note += "; stays out of service, RequestorFailed"
@@ -269,7 +270,7 @@ func (s *session) persist(ctx context.Context, what string, try func() error) er
 		if ctx.Err() != nil {
 			return stopCause(ctx)
 		}
-		if !errors.Is(err, errUnreachable) && !errors.Is(err, errUnanswered) && codeOf(err) != exitTimedOut {
+		if !errors.Is(err, client.ErrUnreachable) && !errors.Is(err, client.ErrUnanswered) && codeOf(err) != exitTimedOut {
 			return err
 		}
 		if !said {
@@ -285,4 +286,15 @@ func (s *session) persist(ctx context.Context, what string, try func() error) er
 func firstLine(err error) string {
 	text, _, _ := strings.Cut(err.Error(), "\n")
 	return text
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
 }

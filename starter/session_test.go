@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"drydock/api"
+	"drydock/client"
 	"drydock/rules/spec"
 )
 
@@ -52,12 +53,12 @@ func (f *fakeDesk) next(planned *[]error) error {
 	return err
 }
 
-func (f *fakeDesk) begin(context.Context, order) (view, bool, error) {
+func (f *fakeDesk) begin(context.Context, order) (client.View, bool, error) {
 	f.did("begin")
 	return viewOf(api.Pending), f.adopted, f.next(&f.beginErrors)
 }
 
-func (f *fakeDesk) awaitReady(ctx context.Context, _ target) (view, error) {
+func (f *fakeDesk) awaitReady(ctx context.Context, _ client.Maintenance) (client.View, error) {
 	f.did("await ready")
 	if f.neverReady {
 		<-ctx.Done()
@@ -66,35 +67,38 @@ func (f *fakeDesk) awaitReady(ctx context.Context, _ target) (view, error) {
 	return viewOf(api.Ready, func(s *api.Status) { s.Spec.ReadyTimeout = spec.Duration(3 * time.Second) }), f.readyErr
 }
 
-func (f *fakeDesk) tell(_ context.Context, _ target, m message) error {
-	switch p := m.payload(addressee{}).(type) {
+func (f *fakeDesk) tell(_ context.Context, _ client.Maintenance, m message) error {
+	switch p := m.Payload(api.Message{}, "", nil).(type) {
 	case api.FailedMessage:
-		f.did("tell %s: %s", m.name, p.Reason)
+		f.did("tell %s: %s", m.Name(), p.Reason)
 	case api.Cancel:
-		f.did("tell %s, release %v", m.name, p.Release)
+		f.did("tell %s, release %v", m.Name(), p.Release)
 	default:
-		f.did("tell %s", m.name)
+		f.did("tell %s", m.Name())
 	}
 	return f.next(&f.tellErrors)
 }
 
-func (f *fakeDesk) started(context.Context, target) error { f.did("started"); return nil }
+func (f *fakeDesk) started(context.Context, client.Maintenance) error { f.did("started"); return nil }
 
-func (f *fakeDesk) extend(context.Context, target) error { f.did("extend"); return nil }
+func (f *fakeDesk) extend(context.Context, client.Maintenance) error { f.did("extend"); return nil }
 
-func (f *fakeDesk) awaitLeft(ctx context.Context, _ target) (view, error) {
+func (f *fakeDesk) awaitLeft(ctx context.Context, _ client.Maintenance) (client.View, error) {
 	<-ctx.Done()
-	return view{}, errInterrupted
+	return client.View{}, errInterrupted
 }
 
-func (f *fakeDesk) awaitEnd(ctx context.Context, _ target) (view, error) {
+func (f *fakeDesk) awaitEnd(ctx context.Context, _ client.Maintenance) (client.View, error) {
 	f.did("await end")
 	if f.neverEnds {
 		<-ctx.Done()
 		return viewOf(api.Releasing), stopCause(ctx)
 	}
 	v := viewOf(api.Completed)
-	v.Execution, v.Result = 2, &api.Result{Phase: api.Phase(firstSet(string(f.endPhase), string(api.Completed)))}
+	v.Execution, v.Result = 2, &api.Result{Phase: api.Completed}
+	if f.endPhase != "" {
+		v.Result.Phase = f.endPhase
+	}
 	return v, f.end
 }
 
@@ -106,7 +110,7 @@ func runSession(t *testing.T, desk *fakeDesk, stop *interrupts, script string, c
 	s := &session{
 		desk: desk, program: "drydock", now: time.Now,
 		order: order{spec: spec.Maintenance{Node: "worker-01", Requestor: "ops"}},
-		command: func(target) command {
+		command: func(client.Maintenance) command {
 			return command{argv: []string{"/bin/sh", "-c", script}, killAfter: 10 * time.Second}
 		},
 	}
@@ -160,7 +164,7 @@ func TestSessionSaysFailed(t *testing.T) {
 func TestSessionSaysFailedForACommandThatDoesNotStart(t *testing.T) {
 	desk := &fakeDesk{}
 	got := runSession(t, desk, noInterrupts(t), "", func(s *session) {
-		s.command = func(target) command { return command{argv: []string{"/no/such/command"}} }
+		s.command = func(client.Maintenance) command { return command{argv: []string{"/no/such/command"}} }
 	})
 	desk.check(t, got, outcome{Result: resultFailed, code: exitNotFound}, "no such file",
 		"begin", "await ready", "started", "tell failed: cannot run /no/such/command: no such file or directory")
@@ -221,14 +225,14 @@ func TestSessionWhoseMaintenanceEndsBadly(t *testing.T) {
 }
 
 func TestSessionPersistsWhileTemporalIsAway(t *testing.T) {
-	away := fmt.Errorf("Temporal %w", errUnreachable)
-	desk := &fakeDesk{beginErrors: []error{away}, tellErrors: []error{fmt.Errorf("no worker: %w", errUnanswered)}}
+	away := fmt.Errorf("Temporal %w", client.ErrUnreachable)
+	desk := &fakeDesk{beginErrors: []error{away}, tellErrors: []error{fmt.Errorf("no worker: %w", client.ErrUnanswered)}}
 	got := runSession(t, desk, noInterrupts(t), "exit 0", func(s *session) { s.retryEvery = time.Millisecond })
 	desk.check(t, got, outcome{Result: resultDone}, "", "begin", "begin", "await ready", "started", "tell done", "tell done", "await end")
 }
 
 func TestSessionGivesUpAtTheSecondInterrupt(t *testing.T) {
-	away := fmt.Errorf("Temporal %w", errUnreachable)
+	away := fmt.Errorf("Temporal %w", client.ErrUnreachable)
 	desk := &fakeDesk{tellErrors: slices.Repeat([]error{away}, 10000)}
 	stop := noInterrupts(t)
 	time.AfterFunc(300*time.Millisecond, func() { stop.raise(1, syscall.SIGINT) })
@@ -249,7 +253,7 @@ func TestSessionWhoseCommandSaidDoneItself(t *testing.T) {
 		"and it did not":   {errors.New("ended Cancelled"), outcome{Result: resultFailed, code: exitOwnError}, "ended Cancelled"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			desk := &fakeDesk{tellErrors: []error{fmt.Errorf("it %w", errEnded)}, end: c.end}
+			desk := &fakeDesk{tellErrors: []error{fmt.Errorf("it %w", client.ErrEnded)}, end: c.end}
 			got := runSession(t, desk, noInterrupts(t), "exit 0")
 			desk.check(t, got, c.want, c.note, "begin", "await ready", "started", "tell done", "await end")
 		})
@@ -257,13 +261,13 @@ func TestSessionWhoseCommandSaidDoneItself(t *testing.T) {
 }
 
 func TestFailureNobodyHeardOfIsSaid(t *testing.T) {
-	desk := &fakeDesk{tellErrors: []error{fmt.Errorf("it %w", errEnded)}}
+	desk := &fakeDesk{tellErrors: []error{fmt.Errorf("it %w", client.ErrEnded)}}
 	got := runSession(t, desk, noInterrupts(t), "exit 3")
 	desk.check(t, got, outcome{Result: resultFailed, code: 3}, "failed was NOT said", "begin", "await ready", "started", "tell failed: exit status 3")
 }
 
 func TestInterruptedStartMayHaveStarted(t *testing.T) {
-	desk := &fakeDesk{beginErrors: slices.Repeat([]error{fmt.Errorf("Temporal %w", errUnreachable)}, 10000)}
+	desk := &fakeDesk{beginErrors: slices.Repeat([]error{fmt.Errorf("Temporal %w", client.ErrUnreachable)}, 10000)}
 	stop := noInterrupts(t)
 	time.AfterFunc(50*time.Millisecond, func() { stop.raise(1, syscall.SIGINT) })
 	got := runSession(t, desk, stop, "exit 0", func(s *session) { s.retryEvery = time.Millisecond })

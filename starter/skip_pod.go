@@ -3,12 +3,12 @@ package starter
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"drydock/api"
+	"drydock/client"
 	"drydock/rules/spec"
 )
 
@@ -28,7 +28,7 @@ POD is NAMESPACE/NAME. The name alone is enough for a pod that "drydock status" 
 			if err := checkPod(args[1]); err != nil {
 				return err
 			}
-			return t.run(cmd.Context(), args[0], func(found) message { return skipPodMessage(a.name, args[1]) })
+			return t.run(cmd.Context(), args[0], func(client.Found) message { return skipPodMessage(a.name, args[1]) })
 		},
 	}
 	t.register(cmd, ofMaintenance)
@@ -62,29 +62,14 @@ func checkPod(pod string) error {
 
 func skipPodMessage(program, pod string) message {
 	return message{
-		name: api.MsgSkipPod,
-		payload: func(to addressee) any {
-			// The check has found it.
-			full, _ := podOf(program, to.status, pod)
-			return api.SkipPod{Message: to.Message, Pod: full, Run: to.run}
-		},
-		check: func(s *api.Status) (string, error) {
-			if s.Phase != api.Draining {
-				return "", notIn(s, "pods can be skipped only while it is Draining", `"%s status %s" says what it waits for.`, program, s.Spec.Node)
+		Message: client.SkipPod(pod),
+		next: func(s *api.Status) string {
+			if s.Phase == api.Draining && s.Spec.Drain.Mode == spec.ModeExternal {
+				return fmt.Sprintf(`When it is empty, say "%s drained %s".`, program, s.Spec.Node)
 			}
-			if s.Spec.Drain.Mode == spec.ModeExternal {
-				return "", notIn(s, "it is emptied by somebody else, and Drydock does not look at its pods", `When it is empty, say "%s drained %s".`, program, s.Spec.Node)
-			}
-			full, err := podOf(program, s, pod)
-			if err == nil && slices.Contains(s.SkippedPods, full) {
-				return full + " is skipped already", nil
-			}
-			return "", err
+			return fmt.Sprintf(`"%s status %s" says what it waits for.`, program, s.Spec.Node)
 		},
-		effect: func(before, now *api.Status) bool {
-			full, err := podOf(program, before, pod)
-			return now.Phase != api.Draining || err == nil && slices.Contains(now.SkippedPods, full)
-		},
+		unknownPod: func(unknown *client.UnknownPodError) error { return errUnknownPod(program, unknown) },
 		said: func(now *api.Status) string {
 			if now.Phase != api.Draining {
 				return "is " + string(now.Phase)
@@ -94,35 +79,15 @@ func skipPodMessage(program, pod string) message {
 	}
 }
 
-// podOf completes a bare name with the namespace of the one pod of that name that is known of the drain.
-func podOf(program string, s *api.Status, pod string) (string, error) {
-	if strings.Contains(pod, "/") {
-		return pod, nil
-	}
-	known := slices.Clone(s.SkippedPods)
-	if s.Drain != nil {
-		for _, b := range s.Drain.Blockers {
-			// A volume that is still attached is listed too, and is no pod.
-			if b.Reason != "VolumeAttached" {
-				known = append(known, b.Pod)
-			}
-		}
-	}
-	var named []string
-	for _, full := range unique(known) {
-		if _, name, ok := strings.Cut(full, "/"); ok && name == pod {
-			named = append(named, full)
-		}
-	}
+// errUnknownPod says how to name the pod.
+func errUnknownPod(program string, unknown *client.UnknownPodError) error {
 	switch {
-	case len(named) == 1:
-		return named[0], nil
-	case len(named) > 1:
-		return "", hint(fmt.Errorf("%s has several pods named %s that block its drain", s.Spec.Node, pod), "Say which: %s.", orList(named))
-	case len(known) == 0:
-		return "", hint(fmt.Errorf("no pod that blocks the drain of %s is known, so not the namespace of %s either", s.Spec.Node, pod), "Name it as NAMESPACE/%s.", pod)
+	case len(unknown.Named) > 1:
+		return hint(unknown, "Say which: %s.", orList(unknown.Named))
+	case len(unknown.Known) == 0:
+		return hint(unknown, "Name it as NAMESPACE/%s.", unknown.Pod)
 	default:
-		return "", hint(fmt.Errorf("%s is not one of the pods that \"%s status %s\" lists as blockers", pod, program, s.Spec.Node),
-			"Name it as NAMESPACE/%s, or one of these: %s.", pod, someOf(unique(known), 10))
+		text := fmt.Sprintf("%s is not one of the pods that \"%s status %s\" lists as blockers", unknown.Pod, program, unknown.Node)
+		return hint(&inWords{text, unknown}, "Name it as NAMESPACE/%s, or one of these: %s.", unknown.Pod, someOf(unknown.Known, 10))
 	}
 }

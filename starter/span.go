@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -21,7 +22,7 @@ func (s *span) Set(text string) error {
 		if err != nil {
 			return err
 		}
-		days, rest = time.Duration(n)*24*time.Hour, firstSet(found[2], "0s")
+		days, rest = time.Duration(n)*24*time.Hour, cmp.Or(found[2], "0s")
 	}
 	d, err := time.ParseDuration(rest)
 	if err != nil || d < 0 || days+d <= 0 {

@@ -8,14 +8,10 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
-	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/sdk/client"
 
-	"drydock/api"
+	"drydock/client"
 	"drydock/rules/spec"
 )
 
@@ -86,8 +82,10 @@ func (o *startOptions) run(ctx context.Context, cmd *cobra.Command, args []strin
 	}
 	out := a.messages(&o.output)
 	views, failures := o.startAll(ctx, c, out, orders)
-	if len(views) > 0 && !o.wait && !c.polled(ctx) {
-		fmt.Fprintf(a.Stderr, "Warning: %s\n", c.noWorker())
+	if len(views) > 0 && !o.wait {
+		if err := c.HasWorker(ctx); err != nil {
+			fmt.Fprintf(a.Stderr, "Warning: %s\n", err)
+		}
 	}
 	if o.wait {
 		failures = append(failures, o.waitAll(ctx, c, out, views)...)
@@ -110,7 +108,7 @@ func joined(errs []error) error {
 
 // order is one maintenance to start.
 type order struct {
-	input map[string]any
+	input client.Input
 	spec  spec.Maintenance
 }
 
@@ -147,7 +145,7 @@ func orderNodes(orders []order) []string {
 }
 
 // startAll starts what can be started, and returns it with the errors of the rest.
-func (o *startOptions) startAll(ctx context.Context, c *connection, out io.Writer, orders []order) (views []view, failures []error) {
+func (o *startOptions) startAll(ctx context.Context, c *connection, out io.Writer, orders []order) (views []client.View, failures []error) {
 	for _, order := range orders {
 		v, adopted, err := c.start(ctx, order)
 		if err != nil {
@@ -169,7 +167,7 @@ func (o *startOptions) startAll(ctx context.Context, c *connection, out io.Write
 }
 
 // waitAll waits until all are Ready and keeps what it saw last in views.
-func (o *startOptions) waitAll(ctx context.Context, c *connection, out io.Writer, views []view) []error {
+func (o *startOptions) waitAll(ctx context.Context, c *connection, out io.Writer, views []client.View) []error {
 	ctx, cancel := withTimeout(ctx, o.timeout)
 	defer cancel()
 	if len(views) > 0 {
@@ -180,8 +178,8 @@ func (o *startOptions) waitAll(ctx context.Context, c *connection, out io.Writer
 	var all sync.WaitGroup
 	for i := range views {
 		all.Go(func() {
-			v, err := w.await(ctx, views[i].target, becomesReady)
-			w.show.settle(v.ID)
+			v, err := w.await(ctx, views[i].Maintenance, client.Ready)
+			w.show.settle(v.WorkflowID)
 			views[i], errs[i] = v, c.stopped(err, v.Node, v.Node+" to be Ready")
 		})
 	}
@@ -205,92 +203,32 @@ func isAre(n int) string {
 }
 
 // start starts a maintenance, or adopts the one that runs already if it is the same.
-func (c *connection) start(ctx context.Context, o order) (v view, adopted bool, err error) {
-	callCtx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	run, err := c.ExecuteWorkflow(callCtx, client.StartWorkflowOptions{
-		ID:                                       api.MaintenanceID(c.cluster, o.spec.Node, o.spec.Requestor),
-		TaskQueue:                                c.taskQueue,
-		WorkflowIDReusePolicy:                    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-		WorkflowIDConflictPolicy:                 enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
-		WorkflowExecutionErrorWhenAlreadyStarted: true,
-		StaticSummary:                            staticSummary(o.spec),
-		StaticDetails:                            staticDetails(o.spec, c.by),
-	}, api.NodeMaintenanceType, o.input)
-	var running *serviceerror.WorkflowExecutionAlreadyStarted
-	if errors.As(err, &running) {
-		v, err := c.adopt(ctx, o, running.RunId)
-		return v, true, err
+func (c *connection) start(ctx context.Context, o order) (v client.View, adopted bool, err error) {
+	v, adopted, err = c.Start(ctx, o.input)
+	var (
+		different   *client.DifferentError
+		notCompared *client.NotComparedError
+	)
+	switch {
+	case errors.As(err, &different):
+		err = c.errDifferent(different)
+	case errors.As(err, &notCompared):
+		err = hint(err, "%s", notCompared.Unanswered)
+	default:
+		err = c.explain(err)
 	}
-	if err != nil {
-		return view{}, false, c.explain("starting the maintenance of "+o.spec.Node, err)
-	}
-	return view{target: target{
-		Node: o.spec.Node, Requestor: o.spec.Requestor, ID: run.GetID(), Run: run.GetRunID(),
-		Started: c.now(), Execution: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
-	}}, false, nil
+	return v, adopted, err
 }
 
-// adopt compares a running maintenance with what is asked for.
-func (c *connection) adopt(ctx context.Context, o order, run string) (view, error) {
-	id := api.MaintenanceID(c.cluster, o.spec.Node, o.spec.Requestor)
-	look := c.observer(target{Node: o.spec.Node, Requestor: o.spec.Requestor, ID: id, Run: run})
-	v, err := look.observe(ctx)
-	for try := 0; err == nil && v.running() && v.Unanswered == nil && !prepared(v.Status) && try < 10; try++ {
-		sleep(ctx, 300*time.Millisecond)
-		v, err = look.observe(ctx)
-	}
-	if err != nil {
-		return v, c.explain("looking at the running maintenance of "+o.spec.Node, err)
-	}
-	if v.Unanswered != nil {
-		return v, hint(fmt.Errorf("a maintenance of %s for %s is running already, and cannot be compared with this one", o.spec.Node, o.spec.Requestor), "%s", v.Unanswered)
-	}
-	if !v.running() || v.Status == nil {
-		return v, fmt.Errorf("the running maintenance of %s has just ended %s: start again", o.spec.Node, v.phase())
-	}
-	if different := differences(o.input, o.spec, v.Status.Spec); len(different) > 0 {
-		return v, c.errDifferent(v, different)
-	}
-	return v, nil
-}
-
-func (c *connection) errDifferent(v view, different []difference) error {
+func (c *connection) errDifferent(different *client.DifferentError) error {
+	v := different.View
 	var table strings.Builder
 	r := newRows(&table, "FIELD", "RUNNING", "ASKED FOR")
-	for _, d := range different {
+	for _, d := range different.Differences {
 		r.add(d.Field, jsonText(d.Running), jsonText(d.Asked))
 	}
 	r.done()
-	err := fmt.Errorf("a maintenance of %s for %s is running already (%s), with other settings:\n%s",
-		v.Node, v.Requestor, v.phase(), strings.TrimRight(table.String(), "\n"))
-	return hint(err, `Ask for the settings it has, end it with "%s cancel %s", or start one of your own with another --requestor.`, c.program, v.Node)
-}
-
-// Temporal refuses a summary of more than 400 bytes.
-const maxSummary = 400
-
-// staticSummary is what Temporal's lists show of a maintenance.
-func staticSummary(m spec.Maintenance) string {
-	text := oneLine(fmt.Sprintf("%s for %s%s", m.Node, m.Requestor, colon(m.Reason)))
-	if len(text) <= maxSummary {
-		return text
-	}
-	const ellipsis = "…"
-	end := maxSummary - len(ellipsis)
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + ellipsis
-}
-
-func staticDetails(m spec.Maintenance, by string) string {
-	lines := []string{"Started by " + by + "."}
-	if m.Reason != "" {
-		lines = append(lines, "Reason: "+m.Reason)
-	}
-	if m.Ticket != "" {
-		lines = append(lines, "Ticket: "+m.Ticket)
-	}
-	return strings.Join(lines, "\n\n")
+	text := fmt.Sprintf("a maintenance of %s for %s is running already (%s), with other settings:\n%s",
+		v.Node, v.Requestor, v.Phase(), strings.TrimRight(table.String(), "\n"))
+	return hint(&inWords{text, different}, `Ask for the settings it has, end it with "%s cancel %s", or start one of your own with another --requestor.`, c.program, v.Node)
 }

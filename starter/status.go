@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drydock/api"
+	"drydock/client"
 	"drydock/rules/period"
 	"drydock/rules/spec"
 )
@@ -57,13 +58,13 @@ func (o *statusOptions) run(ctx context.Context, node string) error {
 	if note != "" {
 		fmt.Fprintln(o.app.messages(&o.output), note)
 	}
-	v, err := c.observer(t).observe(ctx)
+	v, err := c.Observe(ctx, t)
 	if err != nil {
-		return c.explain("looking at the maintenance of "+node, err)
+		return c.explain(err)
 	}
-	if !v.running() && v.Status == nil && c.polled(ctx) {
+	if !v.Running() && v.Status == nil {
 		// The history of one that ended still answers, with more than its result.
-		if status, err := c.status(ctx, v.target); err == nil {
+		if status, err := c.LastStatus(ctx, v.Maintenance); err == nil {
 			v.Status = status
 		}
 	}
@@ -74,23 +75,23 @@ func (o *statusOptions) run(ctx context.Context, node string) error {
 }
 
 // pick finds the running maintenance, or else the one that ended last.
-func (o *statusOptions) pick(ctx context.Context, c *connection, node string) (target, string, error) {
-	f, missing := o.app.find(ctx, c, node, o.requestor)
+func (o *statusOptions) pick(ctx context.Context, c *connection, node string) (client.Maintenance, string, error) {
+	f, note, missing := c.find(ctx, node, o.requestor)
 	if missing == nil {
-		return f.target, f.note, nil
+		return f.Maintenance, note, nil
 	}
 	if spec.NodeName(node) != nil {
-		return target{}, "", missing
+		return client.Maintenance{}, "", missing
 	}
-	all, err := c.list(ctx, node, false, 100)
+	all, err := c.List(ctx, client.ListOptions{Node: node, Limit: 100})
 	if err != nil {
-		return target{}, "", err
+		return client.Maintenance{}, "", c.explain(err)
 	}
-	all = slices.DeleteFunc(all, func(t target) bool { return o.requestor != "" && t.Requestor != o.requestor })
-	if len(all) == 0 || slices.ContainsFunc(all, target.running) {
-		return target{}, "", missing
+	all = slices.DeleteFunc(all, func(t client.Maintenance) bool { return o.requestor != "" && t.Requestor != o.requestor })
+	if len(all) == 0 || slices.ContainsFunc(all, client.Maintenance.Running) {
+		return client.Maintenance{}, "", missing
 	}
-	last := slices.MaxFunc(all, func(a, b target) int { return cmp.Compare(a.Closed.UnixNano(), b.Closed.UnixNano()) })
+	last := slices.MaxFunc(all, func(a, b client.Maintenance) int { return cmp.Compare(a.Closed.UnixNano(), b.Closed.UnixNano()) })
 	return last, "No maintenance of " + node + " is running; this is the last one that ended.", nil
 }
 
@@ -103,34 +104,34 @@ type endedStatus struct {
 }
 
 // statusOf is the workflow's own answer, or as much of it as is known without a worker.
-func statusOf(v view) any {
+func statusOf(v client.View) any {
 	status := v.Status
 	if status == nil {
 		status = &api.Status{
-			WorkflowID: v.ID, RunID: v.Run, Spec: spec.Maintenance{Node: v.Node, Requestor: v.Requestor},
-			Phase: v.phase(), Since: v.Started,
+			WorkflowID: v.WorkflowID, RunID: v.RunID, Spec: spec.Maintenance{Node: v.Node, Requestor: v.Requestor},
+			Phase: v.Phase(), Since: v.Started,
 		}
 		if v.Result != nil {
 			status.Transitions = v.Result.Transitions
 		}
 	}
-	e := endedStatus{Status: status, Phase: v.phase()}
-	if !v.running() {
-		e.EndedAt, e.Message = &v.Closed, v.message()
+	e := endedStatus{Status: status, Phase: v.Phase()}
+	if !v.Running() {
+		e.EndedAt, e.Message = &v.Closed, v.Message()
 	}
 	return e
 }
 
-func renderStatus(w io.Writer, v view, now time.Time) {
+func renderStatus(w io.Writer, v client.View, now time.Time) {
 	head := newRows(w)
 	head.add("Node:", v.Node)
 	head.add("Requestor:", v.Requestor)
 	renderWhy(head, v, now)
 	renderWhere(head, v, now)
-	head.add("Workflow:", v.ID)
-	head.add("Run:", v.Run)
+	head.add("Workflow:", v.WorkflowID)
+	head.add("Run:", v.RunID)
 	head.done()
-	if v.Status != nil && v.running() {
+	if v.Status != nil && v.Running() {
 		renderBlockers(w, v.Status.Drain, now)
 		renderStays(w, v.Status.Drain)
 		renderEscalation(w, v.Status.Escalation, now)
@@ -145,7 +146,7 @@ func renderStatus(w io.Writer, v view, now time.Time) {
 	}
 }
 
-func renderWhy(head rows, v view, now time.Time) {
+func renderWhy(head rows, v client.View, now time.Time) {
 	if v.Status == nil {
 		return
 	}
@@ -164,11 +165,11 @@ func renderWhy(head rows, v view, now time.Time) {
 	renderApproval(head, v.Status, now)
 }
 
-func renderWhere(head rows, v view, now time.Time) {
+func renderWhere(head rows, v client.View, now time.Time) {
 	switch {
-	case !v.running():
-		head.add("Phase:", fmt.Sprintf("%s (ended %s, %s ago, after %s)", v.phase(), clock(v.Closed, now), period.Age(now.Sub(v.Closed)), period.Age(v.Closed.Sub(v.Started))))
-		if text := v.message(); text != "" {
+	case !v.Running():
+		head.add("Phase:", fmt.Sprintf("%s (ended %s, %s ago, after %s)", v.Phase(), clock(v.Closed, now), period.Age(now.Sub(v.Closed)), period.Age(v.Closed.Sub(v.Started))))
+		if text := v.Message(); text != "" {
 			head.add("Message:", text)
 		}
 		return
@@ -222,8 +223,8 @@ func slotText(s *api.SlotStatus, now time.Time) string {
 	}
 }
 
-func renderTransitions(w io.Writer, v view, now time.Time) {
-	transitions := transitionsOf(v)
+func renderTransitions(w io.Writer, v client.View, now time.Time) {
+	transitions := v.Transitions()
 	if len(transitions) == 0 {
 		return
 	}
@@ -252,18 +253,6 @@ func lasted(transitions []api.Transition, now time.Time) string {
 		}
 	}
 	return period.Age(now.Sub(first.At))
-}
-
-// transitionsOf prefers the result's: of a run that ended, the last status is of before the end.
-func transitionsOf(v view) []api.Transition {
-	switch {
-	case v.Result != nil && len(v.Result.Transitions) > 0:
-		return v.Result.Transitions
-	case v.Status != nil:
-		return v.Status.Transitions
-	default:
-		return nil
-	}
 }
 
 func renderMessages(w io.Writer, messages []api.Received, now time.Time) {

@@ -62,7 +62,7 @@ func renderBlockers(w io.Writer, d *api.DrainProgress, now time.Time) {
 	fmt.Fprintln(w, "\nBlocked by:")
 	r := newRows(w, "  POD", "OWNER", "REASON", "SINCE", "MESSAGE")
 	for _, b := range d.Blockers {
-		r.add("  "+b.Pod, firstSet(b.Owner, "-"), b.Reason, period.Age(now.Sub(b.Since)), b.Message)
+		r.add("  "+b.Pod, cmp.Or(b.Owner, "-"), b.Reason, period.Age(now.Sub(b.Since)), b.Message)
 		for _, budget := range b.Budgets {
 			// The message of a drain says the numbers too, unless it comes from the API server alone.
 			if !strings.Contains(b.Message, fmt.Sprintf("budget %s allows %d disruptions:", budget.Name, budget.Allowed)) {
@@ -84,7 +84,7 @@ func renderStays(w io.Writer, d *api.DrainProgress) {
 	fmt.Fprintln(w, "\nStay on the node:")
 	r := newRows(w, "  POD", "OWNER", "REASON", "MESSAGE")
 	for _, b := range d.Stays {
-		r.add("  "+b.Pod, firstSet(b.Owner, "-"), b.Reason, b.Message)
+		r.add("  "+b.Pod, cmp.Or(b.Owner, "-"), b.Reason, b.Message)
 	}
 	r.done()
 }
@@ -119,7 +119,7 @@ func renderEscalation(w io.Writer, taken []api.RungTaken, now time.Time) {
 	fmt.Fprintln(w, "\nRungs taken:")
 	r := newRows(w, "  AT", "RUNG", "BY", "WHY")
 	for _, t := range taken {
-		r.add("  "+clock(t.At, now), t.Do, firstSet(t.By, "the plan"), t.Why)
+		r.add("  "+clock(t.At, now), t.Do, cmp.Or(t.By, "the plan"), t.Why)
 	}
 	r.done()
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"drydock/api"
+	"drydock/client"
 )
 
 // summary is a maintenance in the machine-readable output of lists.
@@ -25,10 +26,10 @@ type summary struct {
 	Unanswered string `json:"unanswered,omitempty"`
 }
 
-func summaryOf(v view) summary {
+func summaryOf(v client.View) summary {
 	s := summary{
-		Node: v.Node, Requestor: v.Requestor, Phase: v.phase(), Message: v.message(),
-		WorkflowID: v.ID, RunID: v.Run, StartedAt: v.Started,
+		Node: v.Node, Requestor: v.Requestor, Phase: v.Phase(), Message: v.Message(),
+		WorkflowID: v.WorkflowID, RunID: v.RunID, StartedAt: v.Started,
 	}
 	if v.Unanswered != nil {
 		s.Unanswered = v.Unanswered.Error()
@@ -36,14 +37,14 @@ func summaryOf(v view) summary {
 	if v.Status != nil {
 		s.Since, s.Attempt, s.WaitingFor = &v.Status.Since, v.Status.Attempt, v.Status.WaitingFor
 	}
-	if !v.running() {
+	if !v.Running() {
 		s.Since, s.EndedAt, s.WaitingFor = &v.Closed, &v.Closed, ""
 	}
 	return s
 }
 
 // summaries is never nil, so that none is an empty list and not null.
-func summaries(views []view) []summary {
+func summaries(views []client.View) []summary {
 	all := make([]summary, len(views))
 	for i, v := range views {
 		all[i] = summaryOf(v)

@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -48,7 +49,7 @@ func (o *thawOptions) run(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	by := firstSet(o.by, c.by)
+	by := cmp.Or(o.by, c.By())
 	before, err := c.schedulerState(ctx, firstPending)
 	if err != nil {
 		return err
@@ -64,8 +65,8 @@ func (o *thawOptions) run(ctx context.Context) error {
 	state := before
 	if len(before.Freezes) > 0 {
 		request := api.ThawRequest{By: by, Comment: o.comment, All: o.all}
-		if err := c.updateScheduler(ctx, api.UpdateThaw, request); err != nil {
-			return err
+		if err := c.Scheduler().Thaw(ctx, request); err != nil {
+			return c.explain(err)
 		}
 		if state, err = c.schedulerState(ctx, firstPending); err != nil {
 			return err

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drydock/api"
-	"drydock/rules/validation"
+	"drydock/client"
 )
 
 func newValidated(a *app) *cobra.Command {
@@ -19,7 +19,7 @@ has failed, which is overruled by it. Who said so and why is on record.`,
 		Example: `  drydock validated worker-01 --comment "burn-in passed, run 8812"`,
 		Args:    oneNode,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return t.run(cmd.Context(), args[0], func(found) message { return validatedMessage(a.name) })
+			return t.run(cmd.Context(), args[0], func(client.Found) message { return validatedMessage(a.name) })
 		},
 	}
 	t.register(cmd, ofMaintenance)
@@ -36,52 +36,33 @@ service with its slot until somebody says "drydock retry", "drydock validated" o
 		Example: `  drydock validation-failed worker-01 --comment "GPU 3 throttles"`,
 		Args:    oneNode,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return t.run(cmd.Context(), args[0], func(found) message { return validationFailedMessage(a.name) })
+			return t.run(cmd.Context(), args[0], func(client.Found) message { return validationFailedMessage(a.name) })
 		},
 	}
 	t.register(cmd, ofMaintenance)
 	return cmd
 }
 
-// awaitsWord tells why a maintenance does not wait for anybody's word on its node.
-func awaitsWord(program string, s *api.Status) error {
-	switch {
-	case s.Phase != api.Validating:
-		return notIn(s, "not being validated", `"%s status %s" says what it waits for.`, program, s.Spec.Node)
-	case !undecided(s) && (s.Spec.Validation == nil || !s.Spec.Validation.Signal):
-		return notIn(s, "validated by its checks alone (validation.signal is not set), and they have not failed", `"%s status %s" says what does not hold yet.`,
-			program, s.Spec.Node)
-	}
-	return nil
-}
-
-func undecided(s *api.Status) bool {
-	return s.Phase == api.Validating && s.Validation != nil && s.Validation.State == validation.Failed
-}
-
 func validatedMessage(program string) message {
 	return message{
-		name:    api.MsgValidated,
-		payload: func(to addressee) any { return api.Simple{Message: to.Message, Run: to.run} },
-		check:   func(s *api.Status) (string, error) { return "", awaitsWord(program, s) },
-		effect: func(before, now *api.Status) bool {
-			return len(now.Messages) != len(before.Messages) || now.Phase != before.Phase
-		},
-		said: func(now *api.Status) string { return fmt.Sprintf("counts as validated, and is %s", now.Phase) },
+		Message: client.Validated(),
+		next:    func(s *api.Status) string { return whatHoldsItUp(program, s) },
+		said:    func(now *api.Status) string { return fmt.Sprintf("counts as validated, and is %s", now.Phase) },
 	}
 }
 
 func validationFailedMessage(program string) message {
 	return message{
-		name:    api.MsgValidationFailed,
-		payload: func(to addressee) any { return api.Simple{Message: to.Message, Run: to.run} },
-		check: func(s *api.Status) (string, error) {
-			if undecided(s) {
-				return "has failed its validation already", nil
-			}
-			return "", awaitsWord(program, s)
-		},
-		effect: func(_, now *api.Status) bool { return undecided(now) },
-		said:   func(*api.Status) string { return "has failed its validation, and stays out of service" },
+		Message: client.ValidationFailed(),
+		next:    func(s *api.Status) string { return whatHoldsItUp(program, s) },
+		said:    func(*api.Status) string { return "has failed its validation, and stays out of service" },
 	}
+}
+
+// whatHoldsItUp says where to see why nobody's word on the node is waited for.
+func whatHoldsItUp(program string, s *api.Status) string {
+	if s.Phase == api.Validating {
+		return fmt.Sprintf(`"%s status %s" says what does not hold yet.`, program, s.Spec.Node)
+	}
+	return fmt.Sprintf(`"%s status %s" says what it waits for.`, program, s.Spec.Node)
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/api/workflowservice/v1"
+
+	"drydock/client"
 )
 
 // Version is set when the binary is linked: -ldflags "-X drydock/starter.Version=v1.2.3".
@@ -80,11 +82,11 @@ func showVersion(ctx context.Context, a *app, out *output, server bool) error {
 			return err
 		}
 		defer c.Close()
-		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		ctx, cancel := context.WithTimeout(ctx, client.CallTimeout)
 		defer cancel()
-		info, err := c.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
+		info, err := c.temporal.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
 		if err != nil {
-			return c.explain("asking for the server's version", err)
+			return c.explain(&client.CallError{Doing: "asking for the server's version", Err: err})
 		}
 		v.Server, v.Address = info.GetServerVersion(), c.address
 	}

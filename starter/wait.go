@@ -7,10 +7,8 @@ import (
 	"time"
 
 	"drydock/api"
+	"drydock/client"
 )
-
-// goal tells whether a maintenance is where a command wants it to be, or why it will never be.
-type goal func(view) (reached bool, err error)
 
 // waiter waits for maintenances and shows how they come along.
 type waiter struct {
@@ -24,67 +22,30 @@ const (
 	laterHintsEvery = time.Minute
 )
 
-// await observes a maintenance until goal is reached or impossible, or ctx ends, whose cause it then returns. A
-// server that does not answer is waited for, since the maintenance does not need us.
-func (w *waiter) await(ctx context.Context, t target, reached goal) (view, error) {
-	o := w.conn.observer(t)
+// await observes a maintenance until goal is reached or impossible, or ctx ends: then it is errTimedOut or
+// errInterrupted. A server that does not answer is waited for, since the maintenance does not need us.
+func (w *waiter) await(ctx context.Context, m client.Maintenance, goal client.Goal) (client.View, error) {
 	var (
-		pause   time.Duration
-		lost    bool
-		hints   hints
-		lastKey string
+		lost  bool
+		hints hints
 	)
-	for {
-		v, err := o.observe(ctx)
+	v, err := w.conn.WaitWatching(ctx, m, goal, func(v client.View, err error) {
 		switch {
-		case ctx.Err() != nil:
-			return v, stopCause(ctx)
-		case err != nil && unreachable(err):
-			if !lost {
-				w.show.note("the Temporal server at %s does not answer (%v); trying again until it does", w.conn.address, plainCause(err))
-			}
-			lost = true
-		case err != nil:
-			return v, w.conn.explain("looking at the maintenance of "+t.Node, err)
-		default:
-			if lost {
-				w.show.note("the Temporal server at %s answers again", w.conn.address)
-			}
-			lost = false
-			w.show.update(t.ID, lineOf(v, w.conn.self, w.conn.now()))
-			if ok, err := reached(v); ok || err != nil {
-				return v, err
-			}
-			if v.Unanswered != nil && hints.due(w.conn.now()) {
-				w.show.note("%s", v.Unanswered)
-			}
-			// What moves is looked at more often than what waits for hours.
-			if key := progress(v); key != lastKey {
-				pause, lastKey = 0, key
-			}
+		case err != nil && !lost:
+			w.show.note("the Temporal server at %s does not answer (%v); trying again until it does", w.conn.address, plainCause(err))
+		case err == nil && lost:
+			w.show.note("the Temporal server at %s answers again", w.conn.address)
 		}
-		pause = nextPause(pause)
-		if !sleep(ctx, pause) {
-			return v, stopCause(ctx)
+		lost = err != nil
+		if lost {
+			return
 		}
-	}
-}
-
-// nextPause grows from short, for what is over at once, to a pace that costs a server little.
-func nextPause(previous time.Duration) time.Duration {
-	const first, last = 200 * time.Millisecond, 1500 * time.Millisecond
-	return min(last, max(first, previous*5/4))
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
+		w.show.update(m.WorkflowID, lineOf(v, w.conn.self, w.conn.now()))
+		if v.Unanswered != nil && hints.due(w.conn.now()) {
+			w.show.note("%s", v.Unanswered)
+		}
+	})
+	return v, w.conn.explain(goalMissed(orStopped(ctx, err)))
 }
 
 // hints says when the same hint is due again.
@@ -117,6 +78,14 @@ func stopCause(ctx context.Context) error {
 	return errInterrupted
 }
 
+// orStopped is why ctx has ended, where that is what the error says.
+func orStopped(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+		return stopCause(ctx)
+	}
+	return err
+}
+
 // withTimeout bounds a wait; 0 is no bound.
 func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	if timeout == 0 {
@@ -136,41 +105,23 @@ func checkTimeout(timeout time.Duration, waits bool) error {
 	return nil
 }
 
-// becomesReady is the goal of start and exec: the requestor has the node.
-func becomesReady(v view) (bool, error) {
-	switch phase := v.phase(); {
-	case phase == api.Ready:
-		return true, nil
-	case phase == api.RequestorFailed:
-		return false, fmt.Errorf("%s is RequestorFailed%s (retry, done, or cancel --release decides what becomes of it)", v.Node, colon(v.message()))
-	case phase == api.Completed && v.wasReady():
-		return true, nil
-	case phase.Ended():
-		return false, withCode(max(endCode(phase), exitFailed), fmt.Errorf("the maintenance of %s ended %s before the node was ready%s", v.Node, phase, colon(v.message())))
+// goalMissed adds to the error of a goal that is out of reach who can do what, and the exit code.
+func goalMissed(err error) error {
+	var (
+		ended     *client.EndError
+		undecided *client.UndecidedError
+	)
+	switch {
+	case errors.As(err, &ended):
+		return withCode(max(endCode(ended.View.Phase()), exitFailed), err)
+	case errors.As(err, &undecided) && undecided.View.Phase() == api.RequestorFailed:
+		return fmt.Errorf("%w (retry, done, or cancel --release decides what becomes of it)", err)
+	case errors.As(err, &undecided):
+		return withCode(exitFailed, fmt.Errorf("%w (retry, validated, or cancel --release decides what becomes of it)", err))
 	default:
-		return false, nil
+		return err
 	}
 }
-
-// endsAs is the goal of those for whom any other end is a failure.
-func endsAs(wanted api.Phase) goal {
-	return func(v view) (bool, error) {
-		if v.running() && wanted == api.Completed && v.Status != nil && undecided(v.Status) {
-			return true, withCode(exitFailed, fmt.Errorf("%s stays out of service: %s (retry, validated, or cancel --release decides what becomes of it)",
-				v.Node, v.Status.Failure))
-		}
-		if v.running() {
-			return false, nil
-		}
-		if v.phase() == wanted {
-			return true, nil
-		}
-		return true, withCode(max(endCode(v.phase()), exitFailed), fmt.Errorf("the maintenance of %s ended %s%s", v.Node, v.phase(), colon(v.message())))
-	}
-}
-
-// completes is the goal of most.
-func completes(v view) (bool, error) { return endsAs(api.Completed)(v) }
 
 func colon(text string) string {
 	if text == "" {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"drydock/client"
 )
 
 type watchOptions struct {
@@ -68,15 +70,15 @@ type watch struct {
 	errs   []error
 }
 
-func (w *watch) add(ctx context.Context, t target) {
-	if w.known[t.ID+t.Run] {
+func (w *watch) add(ctx context.Context, t client.Maintenance) {
+	if w.known[t.WorkflowID+t.RunID] {
 		return
 	}
-	w.known[t.ID+t.Run] = true
+	w.known[t.WorkflowID+t.RunID] = true
 	w.active++
 	go func() {
-		_, err := w.await(ctx, t, completes)
-		w.show.settle(t.ID)
+		_, err := w.await(ctx, t, client.Completed)
+		w.show.settle(t.WorkflowID)
 		w.ended <- err
 	}()
 }
@@ -90,18 +92,18 @@ func (w *watch) collect(err error) {
 }
 
 func (w *watch) these(ctx context.Context, o *watchOptions, nodes []string) error {
-	var targets []target
+	var chosen []client.Maintenance
 	for _, node := range nodes {
-		f, err := o.app.find(ctx, w.conn, node, o.requestor)
+		f, note, err := w.conn.find(ctx, node, o.requestor)
 		if err != nil {
 			return err
 		}
-		if f.note != "" {
-			w.show.note("%s", f.note)
+		if note != "" {
+			w.show.note("%s", note)
 		}
-		targets = append(targets, f.target)
+		chosen = append(chosen, f.Maintenance)
 	}
-	for _, t := range targets {
+	for _, t := range chosen {
 		w.add(ctx, t)
 	}
 	for w.active > 0 {
@@ -112,9 +114,9 @@ func (w *watch) these(ctx context.Context, o *watchOptions, nodes []string) erro
 
 // everything follows what runs and what is started meanwhile, until nothing runs any more.
 func (w *watch) everything(ctx context.Context) error {
-	running, err := w.conn.list(ctx, "", true, 0)
+	running, err := w.conn.List(ctx, client.ListOptions{Running: true})
 	if err != nil {
-		return err
+		return w.conn.explain(err)
 	}
 	if len(running) == 0 {
 		w.show.note("no maintenances are running")
@@ -131,7 +133,7 @@ func (w *watch) everything(ctx context.Context) error {
 			w.collect(err)
 		case <-lookAgain.C:
 			// While the server does not answer, those known are waited for.
-			if again, err := w.conn.list(ctx, "", true, 0); err == nil {
+			if again, err := w.conn.List(ctx, client.ListOptions{Running: true}); err == nil {
 				running = again
 			}
 		}

@@ -1,6 +1,7 @@
-package starter
+package client
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,24 +14,25 @@ func TestDifferencesCountOnlyWhatWasAskedFor(t *testing.T) {
 	running := decoded(t, `{"node":"n","requestor":"ops","reason":"a","additionalRequestors":["joined"],"readyTimeout":"2h","drain":{"force":true}}`)
 	for name, c := range map[string]struct {
 		input map[string]any
-		want  []difference
+		want  []Difference
 	}{
 		"nothing asked":              {map[string]any{}, nil},
 		"same reason":                {map[string]any{"reason": "a"}, nil},
 		"same time, written anew":    {map[string]any{"readyTimeout": "120m"}, nil},
 		"default, not asked for":     {map[string]any{"reason": "a", "priority": 0}, nil},
-		"other reason":               {map[string]any{"reason": "b"}, []difference{{"reason", "a", "b"}}},
-		"explicit false":             {map[string]any{"drain": map[string]any{"force": false}}, []difference{{"drain.force", true, nil}}},
-		"other mode":                 {map[string]any{"drain": map[string]any{"mode": "wait"}}, []difference{{"drain.mode", "evict", "wait"}}},
+		"other reason":               {map[string]any{"reason": "b"}, []Difference{{"reason", "a", "b"}}},
+		"explicit false":             {map[string]any{"drain": map[string]any{"force": false}}, []Difference{{"drain.force", true, nil}}},
+		"other mode":                 {map[string]any{"drain": map[string]any{"mode": "wait"}}, []Difference{{"drain.mode", "evict", "wait"}}},
 		"additional, has joined":     {map[string]any{"additionalRequestors": []any{"joined"}}, nil},
-		"additional, has not joined": {map[string]any{"additionalRequestors": []any{"other"}}, []difference{{"additionalRequestors", []any{"joined"}, []any{"other"}}}},
+		"additional, has not joined": {map[string]any{"additionalRequestors": []any{"other"}}, []Difference{{"additionalRequestors", []any{"joined"}, []any{"other"}}}},
 		"waits for pods, running does not": {
 			map[string]any{"waitForPodCompletion": map[string]any{"podSelector": "a=b"}},
-			[]difference{{"waitForPodCompletion.podSelector", nil, "a=b"}},
+			[]Difference{{"waitForPodCompletion.podSelector", nil, "a=b"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			input, asked, err := forNode(c.input, "n")
+			input := withNode(c.input, "n")
+			asked, err := input.Decode()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -57,7 +59,8 @@ func TestPlansAreComparedInWhateverFormTheyAreWritten(t *testing.T) {
 		"the same tiers":      {map[string]any{"tiers": []any{tier(1000, "app=web")}, "include": []any{"Default", "DaemonSet", "Static"}}, nil},
 		"fewer pod types":     {map[string]any{"tiers": []any{tier(1000, "app=web")}, "include": []any{"Default"}}, []string{"drain.plan.include"}},
 	} {
-		input, asked, err := forNode(map[string]any{"drain": map[string]any{"plan": c.plan}}, "n")
+		input := withNode(map[string]any{"drain": map[string]any{"plan": c.plan}}, "n")
+		asked, err := input.Decode()
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -70,6 +73,13 @@ func TestPlansAreComparedInWhateverFormTheyAreWritten(t *testing.T) {
 			t.Errorf("%s: want - got +\n%s", name, diff)
 		}
 	}
+}
+
+// withNode is an input for a node.
+func withNode(fields map[string]any, node string) Input {
+	in := Input(maps.Clone(fields))
+	in["node"] = node
+	return in
 }
 
 func decoded(t *testing.T, input string) spec.Maintenance {

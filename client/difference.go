@@ -1,4 +1,4 @@
-package starter
+package client
 
 import (
 	"encoding/json"
@@ -9,8 +9,8 @@ import (
 	"drydock/rules/spec"
 )
 
-// difference is a field in which a running maintenance differs from what is asked for.
-type difference struct {
+// Difference is a field in which a running maintenance differs from what is asked for.
+type Difference struct {
 	Field   string `json:"field"`
 	Running any    `json:"running"`
 	Asked   any    `json:"asked"`
@@ -18,8 +18,8 @@ type difference struct {
 
 // differences compares the fields that input sets with those of the running maintenance. Fields that input leaves
 // out do not count: there whoever started it, or the worker's defaults, decided.
-func differences(input map[string]any, asked, running spec.Maintenance) []difference {
-	var found []difference
+func differences(input Input, asked, running spec.Maintenance) []Difference {
+	var found []Difference
 	askedFields, runningFields := fields(asked), fields(running)
 	for _, path := range leaves("", input) {
 		// What is a list in the input, such as a plan in the KEP's form, may be an object in the maintenance.
@@ -29,7 +29,7 @@ func differences(input map[string]any, asked, running spec.Maintenance) []differ
 			continue
 		}
 		if !reflect.DeepEqual(a, r) {
-			found = append(found, difference{Field: path, Running: r, Asked: a})
+			found = append(found, Difference{Field: path, Running: r, Asked: a})
 		}
 	}
 	return found

@@ -1,4 +1,4 @@
-package starter
+package client
 
 import (
 	"errors"
@@ -16,7 +16,7 @@ func TestOnlyLimitsThatChangedMeanwhileAreSetAnew(t *testing.T) {
 		if !errors.As(temporal.NewNonRetryableApplicationError("no", kind, nil), &why) {
 			t.Fatal("not an application error")
 		}
-		return fmt.Errorf("setting: %w", &refusal{why})
+		return fmt.Errorf("setting: %w", refusalOf(why))
 	}
 	for name, c := range map[string]struct {
 		err  error
@@ -24,10 +24,10 @@ func TestOnlyLimitsThatChangedMeanwhileAreSetAnew(t *testing.T) {
 	}{
 		"changed":         {refused(api.ErrorLimitsChanged), true},
 		"another refusal": {refused("Invalid"), false},
-		"no refusal":      {errUnreachable, false},
+		"no refusal":      {ErrUnreachable, false},
 		"none":            {nil, false},
 	} {
-		if got := limitsChanged(c.err); got != c.want {
+		if got := LimitsChanged(c.err); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
