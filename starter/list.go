@@ -6,23 +6,25 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"drydock/client"
-	"drydock/rules/period"
+	"drydock/starter/exit"
+	"drydock/starter/invocation"
+	"drydock/starter/show"
+	"drydock/starter/terminal"
 )
 
 type listOptions struct {
-	app       *app
-	output    output
+	app       *invocation.App
+	output    terminal.Output
 	all       bool
 	requestor string
 	limit     int
 }
 
-func newList(a *app) *cobra.Command {
+func newList(a *invocation.App) *cobra.Command {
 	o := &listOptions{app: a}
 	cmd := &cobra.Command{
 		Use:     "list",
@@ -38,7 +40,7 @@ A maintenance appears here a moment after it was started.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
-	o.output.register(cmd)
+	o.output.Register(cmd)
 	cmd.Flags().BoolVarP(&o.all, "all", "a", false, "list those that ended too")
 	cmd.Flags().StringVarP(&o.requestor, "requestor", "r", "", "list those of one requestor")
 	cmd.Flags().IntVar(&o.limit, "limit", 500, "list at most this many; 0 is no limit")
@@ -46,13 +48,13 @@ A maintenance appears here a moment after it was started.`,
 }
 
 func (o *listOptions) run(ctx context.Context) error {
-	if err := o.output.check(); err != nil {
+	if err := o.output.Check(); err != nil {
 		return err
 	}
 	if o.limit < 0 {
-		return usageError("--limit %d: want 0 or more", o.limit)
+		return exit.UsageError("--limit %d: want 0 or more", o.limit)
 	}
-	c, err := o.app.connect(ctx)
+	c, err := o.app.Connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -67,11 +69,11 @@ func (o *listOptions) run(ctx context.Context) error {
 			break
 		}
 	}
-	return o.output.write(o.app.Stdout, summaries(views), func(w io.Writer) { renderList(w, views, o.all, c.now()) })
+	return o.output.Write(o.app.Stdout, show.Summaries(views), func(w io.Writer) { show.List(w, views, o.all, c.Clock()) })
 }
 
 // views are the maintenances to list: those that run by node, then those that ended, newest first.
-func (o *listOptions) views(ctx context.Context, c *connection) ([]client.View, error) {
+func (o *listOptions) views(ctx context.Context, c *invocation.Connection) ([]client.View, error) {
 	// A requestor is not a part of the query, so the limit cannot be either.
 	limit := o.limit
 	if o.requestor != "" {
@@ -79,7 +81,7 @@ func (o *listOptions) views(ctx context.Context, c *connection) ([]client.View, 
 	}
 	chosen, err := c.List(ctx, client.ListOptions{Running: !o.all, Limit: limit})
 	if err != nil {
-		return nil, c.explain(err)
+		return nil, c.Explain(err)
 	}
 	if o.requestor != "" {
 		chosen = slices.DeleteFunc(chosen, func(t client.Maintenance) bool { return t.Requestor != o.requestor })
@@ -91,7 +93,7 @@ func (o *listOptions) views(ctx context.Context, c *connection) ([]client.View, 
 	slices.SortStableFunc(views, func(a, b client.View) int {
 		switch {
 		case a.Running() && b.Running():
-			return cmp.Or(compareNames(a.Node, b.Node), cmp.Compare(a.Requestor, b.Requestor))
+			return cmp.Or(terminal.CompareNames(a.Node, b.Node), cmp.Compare(a.Requestor, b.Requestor))
 		case a.Running():
 			return -1
 		case b.Running():
@@ -100,31 +102,5 @@ func (o *listOptions) views(ctx context.Context, c *connection) ([]client.View, 
 			return b.Closed.Compare(a.Closed)
 		}
 	})
-	return views, c.explain(err)
-}
-
-func renderList(w io.Writer, views []client.View, all bool, now time.Time) {
-	if len(views) == 0 {
-		if all {
-			fmt.Fprintln(w, "No maintenances.")
-		} else {
-			fmt.Fprintln(w, "No maintenances are running.")
-		}
-		return
-	}
-	r := newRows(w, "NODE", "REQUESTOR", "PHASE", "SINCE", "ATTEMPT", "WAITING FOR")
-	for _, v := range views {
-		phase, since, attempt, waiting := string(v.Phase()), v.Started, "", ""
-		switch {
-		case !v.Running():
-			since, waiting = v.Closed, v.Message()
-		case v.Status != nil:
-			since, waiting = v.Status.Since, v.Status.WaitingFor
-			attempt = fmt.Sprint(v.Status.Attempt)
-		default:
-			phase = "?"
-		}
-		r.add(v.Node, v.Requestor, phase, period.Age(now.Sub(since)), attempt, waiting)
-	}
-	r.done()
+	return views, c.Explain(err)
 }
