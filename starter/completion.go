@@ -8,7 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drydock/client"
 	"drydock/rules/spec"
+	"drydock/starter/invocation"
+	"drydock/starter/terminal"
 )
 
 // completionTimeout keeps a key press from hanging on a server that is away.
@@ -17,20 +20,20 @@ const completionTimeout = 2 * time.Second
 type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
 // registerCompletions teaches the shell which words can follow.
-func (a *app) registerCompletions(root *cobra.Command) {
+func registerCompletions(a *invocation.App, root *cobra.Command) {
 	for _, c := range root.Commands() {
 		switch c.Name() {
 		case "start", "exec", "rollout", "status", "preflight", "history":
-			c.ValidArgsFunction = a.complete(a.knownNodes, c.Name() == "start" || c.Name() == "rollout" || c.Name() == "preflight")
+			c.ValidArgsFunction = complete(a, knownNodes, c.Name() == "start" || c.Name() == "rollout" || c.Name() == "preflight")
 		case "done", "failed", "retry", "cancel", "extend", "started", "drained", "join", "leave", "escalate", "skip-pod", "retry-now",
 			"approve", "deny", "validated", "validation-failed", "hook-done", "skip-hook":
-			c.ValidArgsFunction = a.complete(a.nodesInMaintenance, false)
+			c.ValidArgsFunction = complete(a, nodesInMaintenance, false)
 		case "watch":
-			c.ValidArgsFunction = a.complete(a.nodesInMaintenance, true)
+			c.ValidArgsFunction = complete(a, nodesInMaintenance, true)
 		}
 	}
 	words := map[string][]string{
-		"output":            formats,
+		"output":            terminal.Formats,
 		"drain-mode":        {spec.ModeEvict, spec.ModeWait, spec.ModeExternal, spec.ModeNone},
 		"via":               {spec.ViaEviction, spec.ViaEvictionRequest},
 		"on-node-not-ready": {spec.WaitForKubelet, spec.IgnoreStuck},
@@ -57,7 +60,7 @@ func completeFlags(c *cobra.Command, words map[string][]string) {
 }
 
 // complete offers the names that are not there yet.
-func (a *app) complete(names func(context.Context) []string, many bool) completer {
+func complete(a *invocation.App, names func(context.Context, *invocation.App) []string, many bool) completer {
 	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 && !many {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -65,7 +68,7 @@ func (a *app) complete(names func(context.Context) []string, many bool) complete
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 		defer cancel()
 		var fitting []string
-		for _, name := range names(ctx) {
+		for _, name := range names(ctx, a) {
 			if strings.HasPrefix(name, prefix) && !slices.Contains(args, name) {
 				fitting = append(fitting, name)
 			}
@@ -75,15 +78,15 @@ func (a *app) complete(names func(context.Context) []string, many bool) complete
 }
 
 // knownNodes are the cluster's nodes, or where Kubernetes does not answer those in maintenance.
-func (a *app) knownNodes(ctx context.Context) []string {
-	k, err := a.kubernetes(completionTimeout)
+func knownNodes(ctx context.Context, a *invocation.App) []string {
+	k, err := a.Nodes(completionTimeout)
 	if err != nil {
-		return a.nodesInMaintenance(ctx)
+		return nodesInMaintenance(ctx, a)
 	}
-	nodes, err := k.list(ctx, "")
+	nodes, err := k.List(ctx, "")
 	if err != nil {
 		// The time may be used up; what is left of it is worth a try.
-		return a.nodesInMaintenance(ctx)
+		return nodesInMaintenance(ctx, a)
 	}
 	names := make([]string, len(nodes))
 	for i, n := range nodes {
@@ -92,15 +95,15 @@ func (a *app) knownNodes(ctx context.Context) []string {
 	return names
 }
 
-func (a *app) nodesInMaintenance(ctx context.Context) []string {
-	c, err := a.connect(ctx)
+func nodesInMaintenance(ctx context.Context, a *invocation.App) []string {
+	c, err := a.Connect(ctx)
 	if err != nil {
 		return nil
 	}
 	defer c.Close()
-	running, err := c.list(ctx, "", true, 0)
+	running, err := c.List(ctx, client.ListOptions{Running: true})
 	if err != nil {
 		return nil
 	}
-	return nodeNames(running)
+	return invocation.NodeNames(running)
 }

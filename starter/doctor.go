@@ -9,20 +9,20 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/temporal"
 
 	"drydock/api"
+	"drydock/client"
 	"drydock/rules/doctor"
-	"drydock/rules/period"
 	"drydock/rules/spec"
+	"drydock/starter/exit"
+	"drydock/starter/invocation"
+	"drydock/starter/show"
+	"drydock/starter/terminal"
 )
 
 type doctorOptions struct {
-	app     *app
-	output  output
+	app     *invocation.App
+	output  terminal.Output
 	fix     bool
 	yes     bool
 	all     bool
@@ -31,7 +31,7 @@ type doctorOptions struct {
 	timeout time.Duration
 }
 
-func newDoctor(a *app) *cobra.Command {
+func newDoctor(a *invocation.App) *cobra.Command {
 	o := &doctorOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "doctor [NODE...]",
@@ -52,10 +52,10 @@ Exit code 0 says that nothing is inconsistent (any more), 1 that something is, o
   drydock doctor --fix --yes -o json | jq '.findings[] | {kind, node, nextStep}'`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}
-	o.output.register(cmd)
+	o.output.Register(cmd)
 	f := cmd.Flags()
 	f.BoolVar(&o.fix, "fix", false, "heal what can be healed without a person")
-	registerYes(f, &o.yes)
+	invocation.RegisterYes(f, &o.yes)
 	f.StringVar(&o.comment, "comment", "", "why, recorded with everything that is healed")
 	f.BoolVar(&o.all, "all", false, "show also what is no inconsistency, such as nodes that a person has cordoned")
 	f.DurationVar(&o.pause, "pause", 5*time.Second, "time between the two looks")
@@ -67,17 +67,17 @@ func (o *doctorOptions) run(ctx context.Context, nodes []string) error {
 	if err := o.check(nodes); err != nil {
 		return err
 	}
-	c, err := o.app.connect(ctx)
+	c, err := o.app.Connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	if !c.polled(ctx) {
-		return errors.New(c.noWorker())
+	if err := c.HasWorker(ctx); err != nil {
+		return err
 	}
-	ctx, cancel := withTimeout(ctx, o.timeout)
+	ctx, cancel := exit.WithTimeout(ctx, o.timeout)
 	defer cancel()
-	in := api.DoctorInput{Nodes: nodes, Pause: spec.Duration(o.pause), By: c.by, Comment: o.comment}
+	in := api.DoctorInput{Nodes: nodes, Pause: spec.Duration(o.pause), By: c.By(), Comment: o.comment}
 	if o.fix && !o.yes {
 		wanted, err := o.ask(ctx, c, in)
 		if err != nil || !wanted {
@@ -93,29 +93,29 @@ func (o *doctorOptions) run(ctx context.Context, nodes []string) error {
 }
 
 func (o *doctorOptions) check(nodes []string) error {
-	if err := o.output.check(); err != nil {
+	if err := o.output.Check(); err != nil {
 		return err
 	}
 	for _, name := range nodes {
 		if err := spec.NodeName(name); err != nil {
-			return usageError("%w", err)
+			return exit.UsageError("%w", err)
 		}
 	}
 	switch {
 	case o.pause <= 0:
-		return usageError("--pause %s: want more than 0", o.pause)
+		return exit.UsageError("--pause %s: want more than 0", o.pause)
 	case o.timeout <= 0:
-		return usageError("--timeout %s: want more than 0", o.timeout)
+		return exit.UsageError("--timeout %s: want more than 0", o.timeout)
 	case !o.fix && (o.yes || o.comment != ""):
-		return usageError("--yes and --comment go with --fix")
+		return exit.UsageError("--yes and --comment go with --fix")
 	case o.fix:
-		return o.app.canConfirm(o.yes)
+		return o.app.CanConfirm(o.yes)
 	}
 	return nil
 }
 
 // ask shows what is found, and asks whether to heal it. Where there is nothing to heal, the report is the answer.
-func (o *doctorOptions) ask(ctx context.Context, c *connection, in api.DoctorInput) (wanted bool, err error) {
+func (o *doctorOptions) ask(ctx context.Context, c *invocation.Connection, in api.DoctorInput) (wanted bool, err error) {
 	report, err := o.consult(ctx, c, in)
 	if err != nil {
 		return false, err
@@ -123,140 +123,45 @@ func (o *doctorOptions) ask(ctx context.Context, c *connection, in api.DoctorInp
 	if report.Fixable() == 0 {
 		return false, o.show(c, report)
 	}
-	renderDoctor(o.app.Stderr, report, o.all, c.now())
-	return true, o.app.confirm(fmt.Sprintf("Heal %d of them?", report.Fixable()), "nothing was changed", false)
+	show.Doctor(o.app.Stderr, report, o.all, c.Clock())
+	return true, o.app.Confirm(fmt.Sprintf("Heal %d of them?", report.Fixable()), "nothing was changed", false)
 }
 
-func (o *doctorOptions) show(c *connection, report doctor.Report) error {
-	err := o.output.write(o.app.Stdout, report, func(w io.Writer) { renderDoctor(w, report, o.all, c.now()) })
+func (o *doctorOptions) show(c *invocation.Connection, report doctor.Report) error {
+	err := o.output.Write(o.app.Stdout, report, func(w io.Writer) { show.Doctor(w, report, o.all, c.Clock()) })
 	if err == nil && report.Count() > 0 {
-		err = withCode(exitFailed, nil)
+		err = exit.WithCode(exit.Failed, nil)
 	}
 	return err
 }
 
 // consult runs a doctor to its end. One that runs already is waited for, and its report is taken if it answers what is
 // asked: there is one doctor at a time.
-func (o *doctorOptions) consult(ctx context.Context, c *connection, in api.DoctorInput) (doctor.Report, error) {
+func (o *doctorOptions) consult(ctx context.Context, c *invocation.Connection, in api.DoctorInput) (doctor.Report, error) {
 	for {
-		run, joined, err := c.startDoctor(ctx, in)
+		run, err := c.StartDoctor(ctx, in)
 		if err != nil {
-			return doctor.Report{}, err
+			return doctor.Report{}, c.Explain(err)
 		}
-		if joined {
-			fmt.Fprintf(o.app.Stderr, "A doctor is at work already (workflow %s): waiting for its report.\n", run.GetID())
+		if run.Joined {
+			fmt.Fprintf(o.app.Stderr, "A doctor is at work already (workflow %s): waiting for its report.\n", run.WorkflowID())
 		}
-		report, err := c.doctorReport(ctx, run)
-		if joined && (err != nil || in.Fix || !slices.Equal(report.Nodes, in.Nodes)) && ctx.Err() == nil {
+		report, err := doctorReport(ctx, c, run)
+		if run.Joined && (err != nil || in.Fix || !slices.Equal(report.Nodes, in.Nodes)) && ctx.Err() == nil {
 			continue
 		}
 		return report, err
 	}
 }
 
-func (c *connection) startDoctor(ctx context.Context, in api.DoctorInput) (run client.WorkflowRun, joined bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	id := api.DoctorID(c.cluster)
-	run, err = c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: id, TaskQueue: c.taskQueue, WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
-		WorkflowExecutionErrorWhenAlreadyStarted: true,
-		StaticSummary:                            "doctor", StaticDetails: "Started by " + c.by + ".",
-	}, api.DoctorType, in)
-	var already *serviceerror.WorkflowExecutionAlreadyStarted
-	switch {
-	case errors.As(err, &already):
-		return c.GetWorkflow(ctx, id, already.RunId), true, nil
-	case err != nil:
-		return nil, false, c.explain("starting the doctor", err)
-	}
-	return run, false, nil
-}
-
-func (c *connection) doctorReport(ctx context.Context, run client.WorkflowRun) (doctor.Report, error) {
-	var report doctor.Report
-	err := run.Get(ctx, &report)
-	var failed *temporal.ApplicationError
-	switch {
-	case err == nil:
-		return report, nil
-	case ctx.Err() != nil && errors.Is(stopCause(ctx), errTimedOut):
-		return report, withCode(exitTimedOut, fmt.Errorf("timed out waiting for the doctor; workflow %s goes on", run.GetID()))
-	case ctx.Err() != nil:
-		return report, withCode(exitInterrupted, fmt.Errorf("no longer waiting for the doctor; workflow %s goes on", run.GetID()))
-	case errors.As(err, &failed):
-		return report, fmt.Errorf("the doctor failed: %s", failed.Message())
+func doctorReport(ctx context.Context, c *invocation.Connection, run client.Doctor) (doctor.Report, error) {
+	report, err := run.Report(ctx)
+	switch err = exit.OrStopped(ctx, err); {
+	case errors.Is(err, exit.ErrTimedOut):
+		return report, exit.WithCode(exit.TimedOut, fmt.Errorf("timed out waiting for the doctor; workflow %s goes on", run.WorkflowID()))
+	case errors.Is(err, exit.ErrInterrupted):
+		return report, exit.WithCode(exit.Interrupted, fmt.Errorf("no longer waiting for the doctor; workflow %s goes on", run.WorkflowID()))
 	default:
-		return report, c.explain("the doctor", err)
+		return report, c.Explain(err)
 	}
-}
-
-func renderDoctor(w io.Writer, r doctor.Report, all bool, now time.Time) {
-	renderHealed(w, r)
-	looked := fmt.Sprintf("%s, %d marked; %s; %s in use, %d waited for", plural(r.Looked.Nodes, "node"), r.Looked.Marked,
-		plural(r.Looked.Maintenances, "running maintenance"), plural(r.Looked.Holders, "slot"), r.Looked.Pending)
-	fmt.Fprintf(w, "Looked at: %s.\n", looked)
-	switch n := r.Count(); {
-	case n == 0 && len(r.Healed) > 0:
-		fmt.Fprintln(w, "Nothing is inconsistent any more.")
-	case n == 0:
-		fmt.Fprintln(w, "Nothing is inconsistent.")
-	default:
-		fmt.Fprintf(w, "%s:\n", plural(n, "finding"))
-		for _, f := range r.Findings {
-			renderDoctorFinding(w, f, now)
-		}
-		if r.More > 0 {
-			fmt.Fprintf(w, "and %d more\n", r.More)
-		}
-	}
-	if all {
-		for _, f := range r.Notes {
-			fmt.Fprintf(w, "Note: %s\n", oneLine(about(f)+f.Text))
-		}
-		if r.MoreNotes > 0 {
-			fmt.Fprintf(w, "and %d more notes\n", r.MoreNotes)
-		}
-	}
-}
-
-func renderHealed(w io.Writer, r doctor.Report) {
-	if len(r.Healed) == 0 {
-		return
-	}
-	fmt.Fprintln(w, "Healed:")
-	for _, h := range r.Healed {
-		fmt.Fprintf(w, "  %s  %s\n    done: %s\n", h.Kind, oneLine(about(h.Finding)+h.Text), oneLine(h.Tried))
-	}
-	if r.MoreHealed > 0 {
-		fmt.Fprintf(w, "  and %d more\n", r.MoreHealed)
-	}
-}
-
-// renderDoctorFinding takes several lines, since what a person has to do does not fit into a column.
-func renderDoctorFinding(w io.Writer, f doctor.Finding, now time.Time) {
-	since := ""
-	if f.Since != nil {
-		since = " (since " + period.Age(now.Sub(*f.Since)) + ")"
-	}
-	fmt.Fprintf(w, "  %s  %s%s\n", f.Kind, oneLine(about(f)+f.Text), since)
-	if f.RunID != "" {
-		fmt.Fprintf(w, "    workflow: %s, run %s\n", f.WorkflowID, f.RunID)
-	}
-	switch {
-	case f.Tried != "":
-		fmt.Fprintf(w, "    tried: %s\n", oneLine(f.Tried))
-	case f.Fix != "":
-		fmt.Fprintf(w, "    --fix: %s\n", f.Fix.Does())
-	}
-	if f.NextStep != "" {
-		fmt.Fprintf(w, "    next: %s\n", oneLine(f.NextStep))
-	}
-}
-
-func about(f doctor.Finding) string {
-	if f.Node == "" {
-		return ""
-	}
-	return f.Node + ": "
 }

@@ -9,18 +9,23 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/api"
+	"drydock/client"
+	"drydock/starter/exit"
+	"drydock/starter/input"
+	"drydock/starter/invocation"
+	"drydock/starter/nodework"
+	"drydock/starter/terminal"
 )
 
 type execOptions struct {
-	app         *app
-	spec        specFlags
+	app         *invocation.App
+	spec        input.Flags
 	readyWithin time.Duration
 	killAfter   time.Duration
 	skipCheck   bool
 }
 
-func newExec(a *app) *cobra.Command {
+func newExec(a *invocation.App) *cobra.Command {
 	o := &execOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "exec NODE [flags] -- COMMAND [ARG...]",
@@ -43,7 +48,7 @@ executed or is not found. Where the command does not exist, nothing is started a
 		DisableFlagsInUseLine: true,
 		RunE:                  func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), cmd, args) },
 	}
-	o.spec.register(cmd)
+	o.spec.Register(cmd)
 	cmd.Flags().DurationVar(&o.readyWithin, "timeout", 0, "cancel the maintenance if the node is not Ready by then; 0 waits for ever")
 	registerKillAfter(cmd, &o.killAfter)
 	registerSkipCheck(cmd, &o.skipCheck)
@@ -58,86 +63,73 @@ func registerKillAfter(cmd *cobra.Command, killAfter *time.Duration) {
 func (o *execOptions) run(ctx context.Context, cmd *cobra.Command, args []string) error {
 	out, err := o.exec(ctx, cmd, args)
 	if err != nil {
-		if code := codeOf(err); code == exitNotFound || code == exitCannotExecute || code == exitInterrupted {
+		if code := exit.CodeOf(err); code == exit.NotFound || code == exit.CannotExecute || code == exit.Interrupted {
 			return err
 		}
-		return withCode(exitOwnError, err)
+		return exit.WithCode(exit.OwnError, err)
 	}
 	if out.Note == "" {
-		return withCodeUnlessOK(out.code)
+		return withCodeUnlessOK(out.Code)
 	}
 	err = errors.New(out.Note)
 	if !strings.Contains(out.Note, out.Node) {
 		err = fmt.Errorf("%s: %w", out.Node, err)
 	}
-	if out.Result == resultFailed && out.ExitStatus != nil && *out.ExitStatus != 0 {
-		err = hint(err, `After its repair: "%s done %s", or "%s retry %s" and another try.`, o.app.name, out.Node, o.app.name, out.Node)
+	if out.Result == nodework.ResultFailed && out.ExitStatus != nil && *out.ExitStatus != 0 {
+		err = exit.Hint(err, `After its repair: "%s done %s", or "%s retry %s" and another try.`, o.app.Name, out.Node, o.app.Name, out.Node)
 	}
-	return withCode(out.code, err)
+	return exit.WithCode(out.Code, err)
 }
 
 func withCodeUnlessOK(code int) error {
-	if code == exitOK {
+	if code == exit.OK {
 		return nil
 	}
-	return withCode(code, nil)
+	return exit.WithCode(code, nil)
 }
 
-func (o *execOptions) exec(ctx context.Context, cmd *cobra.Command, args []string) (outcome, error) {
+func (o *execOptions) exec(ctx context.Context, cmd *cobra.Command, args []string) (nodework.Outcome, error) {
 	a := o.app
-	names, argv, err := splitAtDash(args, cmd.ArgsLenAtDash())
+	names, argv, err := nodework.SplitAtDash(args, cmd.ArgsLenAtDash())
 	if err != nil {
-		return outcome{}, usageError("%w", err)
+		return nodework.Outcome{}, exit.UsageError("%w", err)
 	}
-	if err := checkTimeout(o.readyWithin, true); err != nil {
-		return outcome{}, err
+	if err := invocation.CheckTimeout(o.readyWithin, true); err != nil {
+		return nodework.Outcome{}, err
 	}
-	orders, err := a.orders(cmd, &o.spec, names)
+	orders, err := input.OrdersOf(a, cmd, &o.spec, names)
 	if err != nil {
-		return outcome{}, err
+		return nodework.Outcome{}, err
 	}
 	if len(orders) != 1 {
-		return outcome{}, usageError("one node at a time; rollout takes many")
+		return nodework.Outcome{}, exit.UsageError("one node at a time; rollout takes many")
 	}
-	if err := findCommand(argv); err != nil {
-		return outcome{}, err
+	if err := nodework.FindProgram(argv); err != nil {
+		return nodework.Outcome{}, err
 	}
-	c, err := a.connect(ctx)
+	c, err := a.Connect(ctx)
 	if err != nil {
-		return outcome{}, err
+		return nodework.Outcome{}, err
 	}
 	defer c.Close()
 	if !o.skipCheck {
-		if err := a.checkNodes(ctx, orderNodes(orders)); err != nil {
-			return outcome{}, err
+		if err := a.CheckNodes(ctx, input.OrderNodes(orders)); err != nil {
+			return nodework.Outcome{}, err
 		}
 	}
-	stop := a.interrupts(ctx)
-	defer stop.stop()
-	s := &session{
-		desk: &temporalDesk{conn: c, show: newDisplay(a.Stderr, a.now)}, program: a.name, order: orders[0],
-		readyWithin: o.readyWithin, now: a.now,
-		command: func(t target) command {
-			return command{
-				argv: argv, environ: nodeEnvironment(a.env, t), stdin: a.Stdin, stdout: a.Stdout, stderr: a.Stderr,
-				foreground: true, killAfter: o.killAfter,
+	stop := nodework.NewInterrupts(ctx, a.Notify)
+	defer stop.Stop()
+	s := &nodework.Session{
+		Maintenances: &nodework.TemporalClient{Conn: c, Show: terminal.NewDisplay(a.Stderr, a.Clock)}, Program: a.Name, Order: orders[0],
+		ReadyWithin: o.readyWithin, Now: a.Clock,
+		Command: func(t client.Maintenance) nodework.Command {
+			return nodework.Command{
+				Argv: argv, Environ: nodework.NodeEnvironment(a.Env, t), Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr,
+				Foreground: true, KillAfter: o.killAfter,
 			}
 		},
 	}
-	return s.work(stops{ //nolint:contextcheck // each of the stops is a context
-		abandon: stop.reached(1), abort: stop.reached(1), giveUp: stop.reached(2), leave: stop.next, signal: stop.last,
+	return s.Work(nodework.Stops{ //nolint:contextcheck // each of the stops is a context
+		Abandon: stop.Reached(1), Abort: stop.Reached(1), GiveUp: stop.Reached(2), Leave: stop.Next, Signal: stop.Last,
 	}), nil
-}
-
-// nodeEnvironment tells a command which node it is for. The requestor lets the drydock that a script calls find the
-// same maintenance.
-func nodeEnvironment(env environment, t target) []string {
-	cluster, _, _, _ := api.ParseMaintenanceID(t.ID)
-	return append(append([]string{}, env...),
-		"DRYDOCK_NODE="+t.Node,
-		"DRYDOCK_WORKFLOW_ID="+t.ID,
-		"DRYDOCK_RUN_ID="+t.Run,
-		envRequestor+"="+t.Requestor,
-		envCluster+"="+cluster,
-	)
 }

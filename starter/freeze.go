@@ -1,26 +1,28 @@
 package starter
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"drydock/api"
-	"drydock/rules/period"
 	"drydock/rules/schedule"
+	"drydock/starter/invocation"
+	"drydock/starter/show"
+	"drydock/starter/terminal"
 )
 
 type freezeOptions struct {
-	app        *app
-	output     output
+	app        *invocation.App
+	output     terminal.Output
 	by, reason string
 	running    bool
 }
 
-func newFreeze(a *app) *cobra.Command {
+func newFreeze(a *invocation.App) *cobra.Command {
 	o := &freezeOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "freeze",
@@ -35,7 +37,7 @@ with "drydock thaw" before maintenances go on.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
-	o.output.register(cmd)
+	o.output.Register(cmd)
 	registerBy(cmd, &o.by)
 	cmd.Flags().StringVar(&o.reason, "reason", "", "why, shown by everything that waits")
 	cmd.Flags().BoolVar(&o.running, "running", false, "hold running maintenances too")
@@ -47,45 +49,30 @@ func registerBy(cmd *cobra.Command, by *string) {
 }
 
 func (o *freezeOptions) run(ctx context.Context) error {
-	if err := o.output.check(); err != nil {
+	if err := o.output.Check(); err != nil {
 		return err
 	}
-	c, err := o.app.connect(ctx)
+	c, err := o.app.Connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	request := api.FreezeRequest{By: firstSet(o.by, c.by), Reason: o.reason, Running: o.running}
-	if err := c.updateScheduler(ctx, api.UpdateFreeze, request); err != nil {
-		return err
+	request := api.FreezeRequest{By: cmp.Or(o.by, c.By()), Reason: o.reason, Running: o.running}
+	if err := c.Scheduler().Freeze(ctx, request); err != nil {
+		return c.Explain(err)
 	}
-	state, err := c.schedulerState(ctx, firstPending)
+	state, err := c.SchedulerState(ctx, show.FirstPending)
 	if err != nil {
 		return err
 	}
-	return o.output.write(o.app.Stdout, notNil(state.Freezes), func(w io.Writer) {
+	return o.output.Write(o.app.Stdout, notNil(state.Freezes), func(w io.Writer) {
 		what := "no slots are granted"
 		if o.running {
 			what += ", and running maintenances are held"
 		}
-		fmt.Fprintf(w, "Frozen by %s: %s until \"%s thaw\".\n", request.By, what, c.program)
-		renderFreezes(w, state.Freezes, c.now())
+		fmt.Fprintf(w, "Frozen by %s: %s until \"%s thaw\".\n", request.By, what, c.Program)
+		show.Freezes(w, state.Freezes, c.Clock())
 	})
-}
-
-func renderFreezes(w io.Writer, freezes []schedule.Freeze, now time.Time) {
-	r := newRows(w, "FROZEN BY", "SINCE", "RUNNING TOO", "REASON")
-	for _, f := range freezes {
-		r.add(f.By, period.Age(now.Sub(f.At)), yesNo(f.Running), f.Reason)
-	}
-	r.done()
-}
-
-func yesNo(b bool) string {
-	if b {
-		return "yes"
-	}
-	return "no"
 }
 
 // notNil makes no freezes an empty list for programs, and not null.

@@ -9,18 +9,22 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drydock/client"
 	"drydock/rules/record"
 	"drydock/rules/spec"
+	"drydock/starter/exit"
+	"drydock/starter/invocation"
+	"drydock/starter/terminal"
 )
 
 type historyOptions struct {
-	app *app
+	app *invocation.App
 	recordFlags
 	limit   int
 	details bool
 }
 
-func newHistory(a *app) *cobra.Command {
+func newHistory(a *invocation.App) *cobra.Command {
 	o := &historyOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "history NODE",
@@ -36,7 +40,7 @@ How a drain went and who sent which message is known to the maintenance itself o
 		Example: `  drydock history worker-01
   drydock history worker-01 --limit 1 -o markdown
   drydock history worker-01 --since 90d --from /var/log/drydock/audit.jsonl --details`,
-		Args: oneNode,
+		Args: invocation.OneNode,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
 	o.register(cmd, "leave out those that ended longer ago, such as 30d or 12h (default none)")
@@ -50,17 +54,17 @@ func (o *historyOptions) run(ctx context.Context, node string) error {
 		return err
 	}
 	if o.limit < 0 {
-		return usageError("--limit %d: want 0 or more", o.limit)
+		return exit.UsageError("--limit %d: want 0 or more", o.limit)
 	}
 	if err := spec.NodeName(node); err != nil {
-		return usageError("%w", err)
+		return exit.UsageError("%w", err)
 	}
-	now := o.app.now()
-	records, err := o.app.records(ctx, o.from, choice{node: node, since: o.since.before(now), limit: o.limit})
+	now := o.app.Clock()
+	records, err := recordsFor(ctx, o.app, o.from, client.RecordFilter{Node: node, Since: o.since.Before(now), Limit: o.limit})
 	if err != nil {
 		return err
 	}
-	if len(records) == 0 && o.format != formatJSON {
+	if len(records) == 0 && o.format != terminal.FormatJSON {
 		fmt.Fprintf(o.app.Stderr, "No maintenance of %s is on record.\n", node)
 		if len(o.from) == 0 {
 			fmt.Fprintln(o.app.Stderr, "Temporal forgets those that ended after a while; --from reads what a worker's audit sink has kept.")
@@ -73,7 +77,7 @@ func (o *historyOptions) run(ctx context.Context, node string) error {
 func (o *historyOptions) show(w io.Writer, records []record.Record, now time.Time) error {
 	var text string
 	switch {
-	case o.format == formatJSON:
+	case o.format == terminal.FormatJSON:
 		data, err := record.JSON(records)
 		if err != nil {
 			return err

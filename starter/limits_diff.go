@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -10,15 +11,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"drydock/rules/schedule"
+	"drydock/starter/exit"
+	"drydock/starter/input"
+	"drydock/starter/invocation"
+	"drydock/starter/show"
+	"drydock/starter/terminal"
 )
 
 type limitsDiffOptions struct {
-	app    *app
-	output output
+	app    *invocation.App
+	output terminal.Output
 	config string
 }
 
-func newLimitsDiff(a *app) *cobra.Command {
+func newLimitsDiff(a *invocation.App) *cobra.Command {
 	o := &limitsDiffOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "diff",
@@ -30,46 +36,46 @@ started. The exit code is 0 if they are equal and 1 if not. To put the file's li
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
-	o.output.register(cmd)
-	cmd.Flags().StringVar(&o.config, "config", "", "the worker's configuration, or a file of limits alone (env "+envConfig+")")
+	o.output.Register(cmd)
+	cmd.Flags().StringVar(&o.config, "config", "", "the worker's configuration, or a file of limits alone (env "+invocation.EnvConfig+")")
 	return cmd
 }
 
 func (o *limitsDiffOptions) run(ctx context.Context) error {
-	if err := o.output.check(); err != nil {
+	if err := o.output.Check(); err != nil {
 		return err
 	}
-	path := firstSet(o.config, o.app.env.get(envConfig))
+	path := cmp.Or(o.config, o.app.Env.Get(invocation.EnvConfig))
 	if path == "" {
-		return usageError("which file? Say --config, or set %s", envConfig)
+		return exit.UsageError("which file? Say --config, or set %s", invocation.EnvConfig)
 	}
-	file, err := readLimits(path, o.app.Stdin)
+	file, err := input.ReadLimits(path, o.app.Stdin)
 	if err != nil {
 		return err
 	}
-	c, err := o.app.connect(ctx)
+	c, err := o.app.Connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	state, err := c.schedulerState(ctx, firstPending)
+	state, err := c.SchedulerState(ctx, show.FirstPending)
 	if err != nil {
 		return err
 	}
 	different := limitDifferences(state.Limits.Limits, file)
-	err = o.output.write(o.app.Stdout, different, func(w io.Writer) {
+	err = o.output.Write(o.app.Stdout, different, func(w io.Writer) {
 		if len(different) == 0 {
 			fmt.Fprintf(w, "The limits in force are those of %s.\n", path)
 			return
 		}
-		r := newRows(w, "LIMIT", "IN FORCE", "FILE")
+		r := terminal.NewRows(w, "LIMIT", "IN FORCE", "FILE")
 		for _, d := range different {
-			r.add(d.Limit, firstSet(d.InForce, "-"), firstSet(d.File, "-"))
+			r.Add(d.Limit, cmp.Or(d.InForce, "-"), cmp.Or(d.File, "-"))
 		}
-		r.done()
+		r.Done()
 	})
 	if err == nil && len(different) > 0 {
-		return withCode(exitFailed, nil)
+		return exit.WithCode(exit.Failed, nil)
 	}
 	return err
 }
@@ -99,7 +105,7 @@ func limitTexts(l schedule.Limits) map[string]string {
 	texts := map[string]string{"maxParallel": l.MaxParallel.String(), "maxUnavailable": l.MaxUnavailable.String()}
 	for _, g := range l.Groups {
 		at := "groups." + g.Name + "."
-		texts[at+"nodes"] = groupNodes(g)
+		texts[at+"nodes"] = show.GroupNodes(g)
 		texts[at+"maxParallel"] = g.MaxParallel.String()
 		texts[at+"maxUnavailable"] = g.MaxUnavailable.String()
 	}

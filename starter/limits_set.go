@@ -8,13 +8,17 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"drydock/api"
 	"drydock/rules/schedule"
+	"drydock/starter/exit"
+	"drydock/starter/input"
+	"drydock/starter/invocation"
+	"drydock/starter/show"
+	"drydock/starter/terminal"
 )
 
 type limitsSetOptions struct {
-	app              *app
-	output           output
+	app              *invocation.App
+	output           terminal.Output
 	maxParallel      string
 	maxUnavailable   string
 	noMaxUnavailable bool
@@ -22,7 +26,7 @@ type limitsSetOptions struct {
 	comment          string
 }
 
-func newLimitsSet(a *app) *cobra.Command {
+func newLimitsSet(a *invocation.App) *cobra.Command {
 	o := &limitsSetOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "set",
@@ -44,7 +48,7 @@ service already stays so: limits are judged when a slot is granted.`,
 }
 
 func (o *limitsSetOptions) register(cmd *cobra.Command) {
-	o.output.register(cmd)
+	o.output.Register(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.maxParallel, "max-parallel", "", "how many maintenances may run at a time")
 	f.StringVar(&o.maxUnavailable, "max-unavailable", "", "how many nodes may be unavailable at a time; 0 stops all that would make one so")
@@ -54,79 +58,49 @@ func (o *limitsSetOptions) register(cmd *cobra.Command) {
 }
 
 func (o *limitsSetOptions) run(ctx context.Context, flags *pflag.FlagSet) error {
-	if err := o.output.check(); err != nil {
+	if err := o.output.Check(); err != nil {
 		return err
 	}
 	change, err := o.change(flags, o.app.Stdin)
 	if err != nil {
 		return err
 	}
-	c, err := o.app.connect(ctx)
+	c, err := o.app.Connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	state, err := o.apply(ctx, c, change)
+	state, err := c.Scheduler().ChangeLimits(ctx, change, o.comment, show.FirstPending)
 	if err != nil {
-		return err
+		return c.Explain(err)
 	}
-	return o.output.write(o.app.Stdout, state.Limits, func(w io.Writer) { renderLimits(w, state.Limits, c.now()) })
-}
-
-// setAttempts bounds how often limits are changed anew because somebody else was faster.
-const setAttempts = 10
-
-// apply reads the limits in force, changes them and writes them back, unless somebody else did so in between: then it
-// begins anew, so that of two who change one limit each neither is lost.
-func (o *limitsSetOptions) apply(ctx context.Context, c *connection, change func(schedule.Limits) schedule.Limits) (api.State, error) {
-	for attempt := 1; ; attempt++ {
-		state, err := c.schedulerState(ctx, firstPending)
-		if err != nil {
-			return state, err
-		}
-		limits := change(state.Limits.Limits)
-		if err := limits.Validate(); err != nil {
-			return state, usageError("%w", err)
-		}
-		request := api.SetLimits{Limits: limits, By: c.by, Comment: o.comment}
-		if !state.Rebuilding {
-			request.IfRevision = &state.Revision
-		}
-		err = c.updateScheduler(ctx, api.UpdateSetLimits, request)
-		if limitsChanged(err) && attempt < setAttempts {
-			continue
-		}
-		if err != nil {
-			return state, err
-		}
-		return c.schedulerState(ctx, firstPending)
-	}
+	return o.output.Write(o.app.Stdout, state.Limits, func(w io.Writer) { show.Limits(w, state.Limits, c.Clock()) })
 }
 
 // change is what the flags do to the limits in force.
 func (o *limitsSetOptions) change(flags *pflag.FlagSet, stdin io.Reader) (func(schedule.Limits) schedule.Limits, error) {
 	var changes []func(*schedule.Limits)
 	if o.fromFile != "" {
-		file, err := readLimits(o.fromFile, stdin)
+		file, err := input.ReadLimits(o.fromFile, stdin)
 		if err != nil {
 			return nil, err
 		}
 		changes = append(changes, func(l *schedule.Limits) { *l = file })
 	}
 	if o.noMaxUnavailable && flags.Changed("max-unavailable") {
-		return nil, usageError("--max-unavailable and --no-max-unavailable contradict each other")
+		return nil, exit.UsageError("--max-unavailable and --no-max-unavailable contradict each other")
 	}
 	if flags.Changed("max-parallel") {
 		amount, err := schedule.ParseAmount(o.maxParallel)
 		if err != nil {
-			return nil, usageError("--max-parallel: %w", err)
+			return nil, exit.UsageError("--max-parallel: %w", err)
 		}
 		changes = append(changes, func(l *schedule.Limits) { l.MaxParallel = amount })
 	}
 	if flags.Changed("max-unavailable") {
 		amount, err := schedule.ParseAmount(o.maxUnavailable)
 		if err != nil {
-			return nil, usageError("--max-unavailable: %w", err)
+			return nil, exit.UsageError("--max-unavailable: %w", err)
 		}
 		changes = append(changes, func(l *schedule.Limits) { l.MaxUnavailable = amount })
 	}
@@ -134,7 +108,7 @@ func (o *limitsSetOptions) change(flags *pflag.FlagSet, stdin io.Reader) (func(s
 		changes = append(changes, func(l *schedule.Limits) { l.MaxUnavailable = schedule.Amount{} })
 	}
 	if len(changes) == 0 {
-		return nil, withCode(exitUsage, fmt.Errorf("nothing to change: say --max-parallel, --max-unavailable, --no-max-unavailable or --from-file"))
+		return nil, exit.WithCode(exit.Usage, fmt.Errorf("nothing to change: say --max-parallel, --max-unavailable, --no-max-unavailable or --from-file"))
 	}
 	return func(l schedule.Limits) schedule.Limits {
 		for _, change := range changes {

@@ -6,23 +6,25 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"drydock/rules/period"
+	"drydock/client"
+	"drydock/starter/exit"
+	"drydock/starter/invocation"
+	"drydock/starter/show"
+	"drydock/starter/terminal"
 )
 
 type listOptions struct {
-	app       *app
-	output    output
+	app       *invocation.App
+	output    terminal.Output
 	all       bool
 	requestor string
 	limit     int
 }
 
-func newList(a *app) *cobra.Command {
+func newList(a *invocation.App) *cobra.Command {
 	o := &listOptions{app: a}
 	cmd := &cobra.Command{
 		Use:     "list",
@@ -38,7 +40,7 @@ A maintenance appears here a moment after it was started.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
-	o.output.register(cmd)
+	o.output.Register(cmd)
 	cmd.Flags().BoolVarP(&o.all, "all", "a", false, "list those that ended too")
 	cmd.Flags().StringVarP(&o.requestor, "requestor", "r", "", "list those of one requestor")
 	cmd.Flags().IntVar(&o.limit, "limit", 500, "list at most this many; 0 is no limit")
@@ -46,13 +48,13 @@ A maintenance appears here a moment after it was started.`,
 }
 
 func (o *listOptions) run(ctx context.Context) error {
-	if err := o.output.check(); err != nil {
+	if err := o.output.Check(); err != nil {
 		return err
 	}
 	if o.limit < 0 {
-		return usageError("--limit %d: want 0 or more", o.limit)
+		return exit.UsageError("--limit %d: want 0 or more", o.limit)
 	}
-	c, err := o.app.connect(ctx)
+	c, err := o.app.Connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -67,86 +69,38 @@ func (o *listOptions) run(ctx context.Context) error {
 			break
 		}
 	}
-	return o.output.write(o.app.Stdout, summaries(views), func(w io.Writer) { renderList(w, views, o.all, c.now()) })
+	return o.output.Write(o.app.Stdout, show.Summaries(views), func(w io.Writer) { show.List(w, views, o.all, c.Clock()) })
 }
 
 // views are the maintenances to list: those that run by node, then those that ended, newest first.
-func (o *listOptions) views(ctx context.Context, c *connection) ([]view, error) {
+func (o *listOptions) views(ctx context.Context, c *invocation.Connection) ([]client.View, error) {
 	// A requestor is not a part of the query, so the limit cannot be either.
 	limit := o.limit
 	if o.requestor != "" {
 		limit = 0
 	}
-	targets, err := c.list(ctx, "", !o.all, limit)
+	chosen, err := c.List(ctx, client.ListOptions{Running: !o.all, Limit: limit})
 	if err != nil {
-		return nil, err
+		return nil, c.Explain(err)
 	}
 	if o.requestor != "" {
-		targets = slices.DeleteFunc(targets, func(t target) bool { return t.Requestor != o.requestor })
+		chosen = slices.DeleteFunc(chosen, func(t client.Maintenance) bool { return t.Requestor != o.requestor })
 	}
-	if o.limit > 0 && len(targets) > o.limit {
-		targets = targets[:o.limit]
+	if o.limit > 0 && len(chosen) > o.limit {
+		chosen = chosen[:o.limit]
 	}
-	views, err := c.viewAll(ctx, targets)
-	slices.SortStableFunc(views, func(a, b view) int {
+	views, err := c.ObserveAll(ctx, chosen)
+	slices.SortStableFunc(views, func(a, b client.View) int {
 		switch {
-		case a.running() && b.running():
-			return cmp.Or(compareNames(a.Node, b.Node), cmp.Compare(a.Requestor, b.Requestor))
-		case a.running():
+		case a.Running() && b.Running():
+			return cmp.Or(terminal.CompareNames(a.Node, b.Node), cmp.Compare(a.Requestor, b.Requestor))
+		case a.Running():
 			return -1
-		case b.running():
+		case b.Running():
 			return 1
 		default:
 			return b.Closed.Compare(a.Closed)
 		}
 	})
-	return views, err
-}
-
-// viewAll looks at many maintenances, a few at a time.
-func (c *connection) viewAll(ctx context.Context, targets []target) ([]view, error) {
-	const atATime = 16
-	views, errs := make([]view, len(targets)), make([]error, len(targets))
-	tokens := make(chan struct{}, atATime)
-	var all sync.WaitGroup
-	for i, t := range targets {
-		tokens <- struct{}{}
-		all.Go(func() {
-			defer func() { <-tokens }()
-			views[i], errs[i] = c.observer(t).observe(ctx)
-		})
-	}
-	all.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return nil, c.explain("looking at the maintenances", err)
-		}
-	}
-	return views, nil
-}
-
-func renderList(w io.Writer, views []view, all bool, now time.Time) {
-	if len(views) == 0 {
-		if all {
-			fmt.Fprintln(w, "No maintenances.")
-		} else {
-			fmt.Fprintln(w, "No maintenances are running.")
-		}
-		return
-	}
-	r := newRows(w, "NODE", "REQUESTOR", "PHASE", "SINCE", "ATTEMPT", "WAITING FOR")
-	for _, v := range views {
-		phase, since, attempt, waiting := string(v.phase()), v.Started, "", ""
-		switch {
-		case !v.running():
-			since, waiting = v.Closed, v.message()
-		case v.Status != nil:
-			since, waiting = v.Status.Since, v.Status.WaitingFor
-			attempt = fmt.Sprint(v.Status.Attempt)
-		default:
-			phase = "?"
-		}
-		r.add(v.Node, v.Requestor, phase, period.Age(now.Sub(since)), attempt, waiting)
-	}
-	r.done()
+	return views, c.Explain(err)
 }

@@ -2,30 +2,30 @@ package starter
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
-	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/temporal"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"drydock/api"
+	"drydock/client"
 	"drydock/rules/preflight"
+	"drydock/starter/exit"
+	"drydock/starter/input"
+	"drydock/starter/invocation"
+	"drydock/starter/show"
+	"drydock/starter/terminal"
 )
 
 type preflightOptions struct {
-	app       *app
-	spec      specFlags
-	output    output
+	app       *invocation.App
+	spec      input.Flags
+	output    terminal.Output
 	selector  string
 	timeout   time.Duration
 	skipCheck bool
@@ -41,7 +41,7 @@ var noDrainFlags = []string{
 	"wait-for-pods-timeout", "ready-timeout", "on-ready-timeout", "on-node-replaced", "preflight",
 }
 
-func newPreflight(a *app) *cobra.Command {
+func newPreflight(a *invocation.App) *cobra.Command {
 	o := &preflightOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "preflight (NODE... | --selector S)",
@@ -61,8 +61,8 @@ nothing would stop the drain of any node, 5 that something would.`,
   drydock preflight --selector pool=gpu -o json | jq '.[] | {node, problems}'`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), cmd, args) },
 	}
-	o.spec.register(cmd)
-	o.output.register(cmd)
+	o.spec.Register(cmd)
+	o.output.Register(cmd)
 	for _, name := range noDrainFlags {
 		if f := cmd.Flags().Lookup(name); f != nil {
 			f.Hidden = true
@@ -79,73 +79,73 @@ func (o *preflightOptions) run(ctx context.Context, cmd *cobra.Command, args []s
 	if err := o.check(args); err != nil {
 		return err
 	}
-	input, err := o.spec.input(cmd.Flags(), a.env, a.Stdin)
+	fields, err := o.spec.Input(cmd.Flags(), a.Env, a.Stdin)
 	if err != nil {
 		return err
 	}
-	names, err := o.nodes(ctx, args, input)
+	names, err := o.nodes(ctx, args, fields)
 	if err != nil {
 		return err
 	}
-	orders, err := ordersFor(input, names)
+	orders, err := input.OrdersFor(fields, names)
 	if err != nil {
 		return err
 	}
-	c, err := a.connect(ctx)
+	c, err := a.Connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	if !o.skipCheck && o.selector == "" {
-		if err := a.checkNodes(ctx, names); err != nil {
+		if err := a.CheckNodes(ctx, names); err != nil {
 			return err
 		}
 	}
-	if !c.polled(ctx) {
-		return errors.New(c.noWorker())
+	if err := c.HasWorker(ctx); err != nil {
+		return err
 	}
-	ctx, cancel := withTimeout(ctx, o.timeout)
+	ctx, cancel := exit.WithTimeout(ctx, o.timeout)
 	defer cancel()
 	reports, failures := o.checkAll(ctx, c, orders)
-	err = o.output.write(a.Stdout, reports, func(w io.Writer) { renderPreflights(w, reports) })
+	err = o.output.Write(a.Stdout, reports, func(w io.Writer) { show.Preflights(w, reports) })
 	if err != nil {
 		return err
 	}
 	if len(failures) > 0 {
-		return joined(failures)
+		return exit.Joined(failures)
 	}
 	return withCodeUnlessOK(preflightCode(reports))
 }
 
 func (o *preflightOptions) check(args []string) error {
-	if err := o.output.check(); err != nil {
+	if err := o.output.Check(); err != nil {
 		return err
 	}
 	if o.timeout <= 0 {
-		return usageError("--timeout %s: want more than 0", o.timeout)
+		return exit.UsageError("--timeout %s: want more than 0", o.timeout)
 	}
 	if o.selector != "" && len(args) > 0 {
-		return usageError("which nodes? Say --selector or their names, not both")
+		return exit.UsageError("which nodes? Say --selector or their names, not both")
 	}
 	if _, err := labels.Parse(o.selector); err != nil {
-		return usageError("--selector: %q is not a label selector: %w", o.selector, err)
+		return exit.UsageError("--selector: %q is not a label selector: %w", o.selector, err)
 	}
 	return nil
 }
 
 // nodes are those of the arguments, of the file, or of the selector.
-func (o *preflightOptions) nodes(ctx context.Context, args []string, input map[string]any) ([]string, error) {
+func (o *preflightOptions) nodes(ctx context.Context, args []string, fields map[string]any) ([]string, error) {
 	if o.selector == "" {
-		return nodesOf(args, input)
+		return input.NodesOf(args, fields)
 	}
-	if _, ok := input["node"]; ok {
-		return nil, usageError("the file is for one node: leave node out of it, or leave out --selector")
+	if _, ok := fields["node"]; ok {
+		return nil, exit.UsageError("the file is for one node: leave node out of it, or leave out --selector")
 	}
-	k, err := o.app.kubernetes(listTimeout)
+	k, err := o.app.Nodes(listTimeout)
 	if err != nil {
-		return nil, hint(fmt.Errorf("--selector needs Kubernetes: %w", err), "Set KUBECONFIG or --kubeconfig, or name the nodes.")
+		return nil, exit.Hint(fmt.Errorf("--selector needs Kubernetes: %w", err), "Set KUBECONFIG or --kubeconfig, or name the nodes.")
 	}
-	known, err := k.list(ctx, o.selector)
+	known, err := k.List(ctx, o.selector)
 	if err != nil {
 		return nil, err
 	}
@@ -162,14 +162,14 @@ func (o *preflightOptions) nodes(ctx context.Context, args []string, input map[s
 // preflightCode is what the command exits with.
 func preflightCode(reports []preflight.Report) int {
 	if slices.ContainsFunc(reports, func(r preflight.Report) bool { return r.ProblemCount() > 0 }) {
-		return exitWouldStop
+		return exit.WouldStop
 	}
-	return exitOK
+	return exit.OK
 }
 
 // checkAll looks at all nodes, a few at a time, and returns what it learned with the errors of the rest.
-func (o *preflightOptions) checkAll(ctx context.Context, c *connection, orders []order) ([]preflight.Report, []error) {
-	names := orderNodes(orders)
+func (o *preflightOptions) checkAll(ctx context.Context, c *invocation.Connection, orders []input.Order) ([]preflight.Report, []error) {
+	names := input.OrderNodes(orders)
 	found, errs := make([]preflight.Report, len(orders)), make([]error, len(orders))
 	tokens := make(chan struct{}, preflightsAtOnce)
 	var all sync.WaitGroup
@@ -177,11 +177,11 @@ func (o *preflightOptions) checkAll(ctx context.Context, c *connection, orders [
 		tokens <- struct{}{}
 		all.Go(func() {
 			defer func() { <-tokens }()
-			input := maps.Clone(order.input)
-			if others := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == order.spec.Node }); len(others) > 0 {
-				input["together"] = others
+			fields := maps.Clone(order.Input)
+			if others := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == order.Spec.Node }); len(others) > 0 {
+				fields["together"] = others
 			}
-			found[i], errs[i] = c.preflight(ctx, order.spec.Node, input, o.timeout)
+			found[i], errs[i] = preflightOf(ctx, c, order.Spec.Node, fields, o.timeout)
 		})
 	}
 	all.Wait()
@@ -196,142 +196,15 @@ func (o *preflightOptions) checkAll(ctx context.Context, c *connection, orders [
 	return reports, failures
 }
 
-// preflight runs one preflight to its end, and takes it back where nobody waits for it any more.
-func (c *connection) preflight(ctx context.Context, node string, input map[string]any, within time.Duration) (preflight.Report, error) {
-	var report preflight.Report
-	if ctx.Err() != nil {
-		return report, c.preflightStopped(ctx, node)
-	}
-	id := api.PreflightID(c.cluster, node, occasion())
-	callCtx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	run, err := c.ExecuteWorkflow(callCtx, client.StartWorkflowOptions{
-		ID: id, TaskQueue: c.taskQueue, WorkflowExecutionTimeout: within,
-		StaticSummary: "preflight of " + node, StaticDetails: "Started by " + c.by + ".",
-	}, api.PreflightType, input)
-	if err != nil {
-		return report, c.explain("starting the preflight of "+node, err)
-	}
-	err = run.Get(ctx, &report)
-	var failed *temporal.ApplicationError
-	switch {
-	case err == nil:
-		return report, nil
-	case ctx.Err() != nil:
-		c.takeBack(ctx, run)
-		return report, c.preflightStopped(ctx, node)
-	case errors.As(err, &failed):
-		return report, fmt.Errorf("the preflight of %s failed: %s", node, failed.Message())
+// preflight runs one preflight to its end.
+func preflightOf(ctx context.Context, c *invocation.Connection, node string, fields client.Input, within time.Duration) (preflight.Report, error) {
+	report, err := c.Preflight(ctx, node, fields, within)
+	switch err = exit.OrStopped(ctx, err); {
+	case errors.Is(err, exit.ErrTimedOut):
+		return report, exit.WithCode(exit.TimedOut, fmt.Errorf("timed out waiting for the preflight of %s", node))
+	case errors.Is(err, exit.ErrInterrupted):
+		return report, exit.WithCode(exit.Interrupted, fmt.Errorf("no longer waiting for the preflight of %s", node))
 	default:
-		return report, c.explain("the preflight of "+node, err)
-	}
-}
-
-// takeBack cancels what nobody waits for any more; it would end by itself too.
-func (c *connection) takeBack(ctx context.Context, run client.WorkflowRun) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
-	defer cancel()
-	_ = c.CancelWorkflow(ctx, run.GetID(), run.GetRunID())
-}
-
-func (c *connection) preflightStopped(ctx context.Context, node string) error {
-	if errors.Is(stopCause(ctx), errTimedOut) {
-		return withCode(exitTimedOut, fmt.Errorf("timed out waiting for the preflight of %s", node))
-	}
-	return withCode(exitInterrupted, fmt.Errorf("no longer waiting for the preflight of %s", node))
-}
-
-// occasion tells one preflight of a node from the next.
-func occasion() string {
-	text := make([]byte, 4)
-	_, _ = rand.Read(text) // never fails
-	return hex.EncodeToString(text)
-}
-
-func renderPreflights(w io.Writer, reports []preflight.Report) {
-	for i, r := range reports {
-		if i > 0 {
-			fmt.Fprintln(w)
-		}
-		renderPreflight(w, r)
-	}
-}
-
-func renderPreflight(w io.Writer, r preflight.Report) {
-	switch n := r.ProblemCount(); n {
-	case 0:
-		fmt.Fprintf(w, "%s: nothing would stop a drain\n", r.Node)
-	default:
-		fmt.Fprintf(w, "%s: %s would stop a drain\n", r.Node, plural(n, "problem"))
-	}
-	renderFindings(w, "Problems", r.Problems, r.MoreProblems)
-	renderFindings(w, "Warnings", r.Warnings, r.MoreWarnings)
-	fmt.Fprintf(w, "Pods: %s\n", countsText(r.Counts))
-	renderPods(w, r)
-	renderBudgets(w, r)
-	if r.Room != nil {
-		fmt.Fprintf(w, "Room: %s to place on %s\n", plural(r.Room.Pods, "pod"), plural(r.Room.Nodes, "other node"))
-	}
-}
-
-func renderFindings(w io.Writer, title string, findings []preflight.Finding, more int) {
-	if len(findings) == 0 {
-		return
-	}
-	fmt.Fprintf(w, "%s:\n", title)
-	for _, f := range findings {
-		fmt.Fprintf(w, "  %s\n", oneLine(f.String()))
-	}
-	if more > 0 {
-		fmt.Fprintf(w, "  and %d more\n", more)
-	}
-}
-
-func countsText(counts map[preflight.Action]int) string {
-	var texts []string
-	for _, action := range []preflight.Action{preflight.Evict, preflight.Delete, preflight.Wait, preflight.Refuse, preflight.Skip} {
-		if n := counts[action]; n > 0 {
-			texts = append(texts, fmt.Sprintf("%s %d", action, n))
-		}
-	}
-	if len(texts) == 0 {
-		return "none"
-	}
-	return strings.Join(texts, ", ")
-}
-
-func renderPods(w io.Writer, r preflight.Report) {
-	if len(r.Pods) == 0 {
-		return
-	}
-	table := newRows(w, "TIER", "POD", "ACTION", "REASON", "BUDGET", "MESSAGE")
-	for _, p := range r.Pods {
-		tier := ""
-		if p.Tier > 0 {
-			tier = fmt.Sprint(p.Tier)
-		}
-		table.add(tier, p.Pod, string(p.Action), p.Reason, strings.Join(p.Budgets, ", "), p.Message)
-	}
-	table.done()
-	if r.MorePods > 0 {
-		fmt.Fprintf(w, "and %d more pods\n", r.MorePods)
-	}
-}
-
-func renderBudgets(w io.Writer, r preflight.Report) {
-	if len(r.Budgets) == 0 {
-		return
-	}
-	table := newRows(w, "BUDGET", "ALLOWED", "HEALTHY", "DESIRED", "PODS", "ON NODE", "NOTE")
-	for _, b := range r.Budgets {
-		note := ""
-		if b.Impossible {
-			note = "impossible"
-		}
-		table.add(b.Budget, fmt.Sprint(b.Allowed), fmt.Sprint(b.Healthy), fmt.Sprint(b.Desired), fmt.Sprint(b.Pods), fmt.Sprint(b.OnNode), note)
-	}
-	table.done()
-	if r.MoreBudgets > 0 {
-		fmt.Fprintf(w, "and %d more budgets\n", r.MoreBudgets)
+		return report, c.Explain(err)
 	}
 }

@@ -7,18 +7,23 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drydock/client"
 	"drydock/rules/record"
 	"drydock/rules/spec"
+	"drydock/starter/exit"
+	"drydock/starter/input"
+	"drydock/starter/invocation"
+	"drydock/starter/terminal"
 )
 
 type reportOptions struct {
-	app *app
+	app *invocation.App
 	recordFlags
 	requestor string
 }
 
-func newReport(a *app) *cobra.Command {
-	o := &reportOptions{app: a, recordFlags: recordFlags{since: span(30 * 24 * time.Hour)}}
+func newReport(a *invocation.App) *cobra.Command {
+	o := &reportOptions{app: a, recordFlags: recordFlags{since: input.Span(30 * 24 * time.Hour)}}
 	cmd := &cobra.Command{
 		Use:   "report",
 		Short: "Sum up the maintenances of the last days",
@@ -44,11 +49,11 @@ func (o *reportOptions) run(ctx context.Context) error {
 		return err
 	}
 	if err := spec.RequestorName(o.requestor); o.requestor != "" && err != nil {
-		return usageError("--requestor: %w", err)
+		return exit.UsageError("--requestor: %w", err)
 	}
-	until := o.app.now()
-	since := o.since.before(until)
-	records, err := o.app.records(ctx, o.from, choice{requestor: o.requestor, since: since, ended: true})
+	until := o.app.Clock()
+	since := o.since.Before(until)
+	records, err := recordsFor(ctx, o.app, o.from, client.RecordFilter{Requestor: o.requestor, Since: since, Ended: true})
 	if err != nil {
 		return err
 	}
@@ -58,7 +63,7 @@ func (o *reportOptions) run(ctx context.Context) error {
 func (o *reportOptions) show(w io.Writer, report record.Report) error {
 	var text string
 	switch o.format {
-	case formatJSON:
+	case terminal.FormatJSON:
 		data, err := report.JSON()
 		if err != nil {
 			return err

@@ -9,12 +9,19 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"drydock/client"
+	"drydock/starter/exit"
+	"drydock/starter/input"
+	"drydock/starter/invocation"
+	"drydock/starter/nodework"
+	"drydock/starter/terminal"
 )
 
 type rolloutOptions struct {
-	app                 *app
-	spec                specFlags
-	output              output
+	app                 *invocation.App
+	spec                input.Flags
+	output              terminal.Output
 	selector            string
 	all                 bool
 	parallel            int
@@ -24,7 +31,7 @@ type rolloutOptions struct {
 	killAfter           time.Duration
 }
 
-func newRollout(a *app) *cobra.Command {
+func newRollout(a *invocation.App) *cobra.Command {
 	o := &rolloutOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "rollout (--selector S | --all | NODE...) [flags] -- COMMAND [ARG...]",
@@ -47,36 +54,36 @@ with 0 if all went well, 1 if a node failed, 3 if it was cancelled.`,
 		DisableFlagsInUseLine: true,
 		RunE:                  func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), cmd, args) },
 	}
-	o.spec.register(cmd)
-	o.output.register(cmd)
+	o.spec.Register(cmd)
+	o.output.Register(cmd)
 	f := cmd.Flags()
 	f.StringVarP(&o.selector, "selector", "l", "", "label selector of the nodes")
 	f.BoolVar(&o.all, "all", false, "all nodes")
 	f.IntVar(&o.parallel, "max-parallel", 1, "how many nodes to work on at a time")
 	f.BoolVar(&o.continueOnError, "continue-on-error", false, "go on when a node has failed")
 	f.BoolVar(&o.includeControlPlane, "include-control-plane", false, "include control-plane nodes")
-	registerYes(f, &o.yes)
+	invocation.RegisterYes(f, &o.yes)
 	registerKillAfter(cmd, &o.killAfter)
 	return cmd
 }
 
 func (o *rolloutOptions) run(ctx context.Context, cmd *cobra.Command, args []string) error {
 	a := o.app
-	names, argv, err := splitAtDash(args, cmd.ArgsLenAtDash())
+	names, argv, err := nodework.SplitAtDash(args, cmd.ArgsLenAtDash())
 	if err != nil {
-		return usageError("%w", err)
+		return exit.UsageError("%w", err)
 	}
 	if err := o.check(names); err != nil {
 		return err
 	}
-	input, err := o.spec.input(cmd.Flags(), a.env, a.Stdin)
+	fields, err := o.spec.Input(cmd.Flags(), a.Env, a.Stdin)
 	if err != nil {
 		return err
 	}
-	if _, ok := input["node"]; ok {
-		return usageError("the file is for one node: leave node out of it")
+	if _, ok := fields["node"]; ok {
+		return exit.UsageError("the file is for one node: leave node out of it")
 	}
-	c, err := a.connect(ctx)
+	c, err := a.Connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -85,12 +92,12 @@ func (o *rolloutOptions) run(ctx context.Context, cmd *cobra.Command, args []str
 	if err != nil {
 		return err
 	}
-	orders, err := ordersFor(input, names)
+	orders, err := input.OrdersFor(fields, names)
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		if err := findCommand(replaceNode(argv, name)); err != nil {
+		if err := nodework.FindProgram(nodework.ReplaceNode(argv, name)); err != nil {
 			return err
 		}
 	}
@@ -98,18 +105,18 @@ func (o *rolloutOptions) run(ctx context.Context, cmd *cobra.Command, args []str
 		return err
 	}
 	outcomes := append(o.roll(ctx, c, orders, argv), skipped...)
-	err = o.output.write(a.Stdout, outcomes, func(w io.Writer) { renderOutcomes(w, outcomes) })
+	err = o.output.Write(a.Stdout, outcomes, func(w io.Writer) { nodework.RenderOutcomes(w, outcomes) })
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(outcomes, func(o outcome) bool { return o.Result == resultFailed && o.ExitStatus != nil }) {
-		fmt.Fprintf(a.Stderr, "Failed nodes stay out of service until you say \"%s done NODE\" after their repair, retry, or cancel --release.\n", a.name)
+	if slices.ContainsFunc(outcomes, func(o nodework.Outcome) bool { return o.Result == nodework.ResultFailed && o.ExitStatus != nil }) {
+		fmt.Fprintf(a.Stderr, "Failed nodes stay out of service until you say \"%s done NODE\" after their repair, retry, or cancel --release.\n", a.Name)
 	}
-	return withCodeUnlessOK(rolloutCode(outcomes))
+	return withCodeUnlessOK(nodework.RolloutCode(outcomes))
 }
 
 func (o *rolloutOptions) check(names []string) error {
-	if err := o.output.check(); err != nil {
+	if err := o.output.Check(); err != nil {
 		return err
 	}
 	ways := 0
@@ -119,13 +126,13 @@ func (o *rolloutOptions) check(names []string) error {
 		}
 	}
 	if ways != 1 {
-		return usageError("which nodes? Say one of --selector, --all, or their names")
+		return exit.UsageError("which nodes? Say one of --selector, --all, or their names")
 	}
 	if _, err := labels.Parse(o.selector); err != nil {
-		return usageError("--selector: %q is not a label selector: %w", o.selector, err)
+		return exit.UsageError("--selector: %q is not a label selector: %w", o.selector, err)
 	}
 	if o.parallel < 1 {
-		return usageError("--max-parallel %d: want 1 or more", o.parallel)
+		return exit.UsageError("--max-parallel %d: want 1 or more", o.parallel)
 	}
 	return nil
 }
@@ -134,39 +141,39 @@ func (o *rolloutOptions) check(names []string) error {
 const listTimeout = 30 * time.Second
 
 // nodes are the nodes to work on, and those that are left out.
-func (o *rolloutOptions) nodes(ctx context.Context, names []string) (chosen []string, skipped []outcome, err error) {
-	k, err := o.app.kubernetes(listTimeout)
+func (o *rolloutOptions) nodes(ctx context.Context, names []string) (chosen []string, skipped []nodework.Outcome, err error) {
+	k, err := o.app.Nodes(listTimeout)
 	if err != nil && len(names) > 0 {
-		return unique(names), nil, nil
+		return input.Unique(names), nil, nil
 	}
 	if err != nil {
-		return nil, nil, hint(fmt.Errorf("--selector and --all need Kubernetes: %w", err), "Set KUBECONFIG or --kubeconfig, or name the nodes.")
+		return nil, nil, exit.Hint(fmt.Errorf("--selector and --all need Kubernetes: %w", err), "Set KUBECONFIG or --kubeconfig, or name the nodes.")
 	}
-	known, err := k.list(ctx, o.selector)
+	known, err := k.List(ctx, o.selector)
 	if err != nil && len(names) > 0 {
 		fmt.Fprintf(o.app.Stderr, "Warning: control-plane nodes cannot be told: %v\n", err)
-		return unique(names), nil, nil
+		return input.Unique(names), nil, nil
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	byName := map[string]node{}
+	byName := map[string]invocation.Node{}
 	for _, n := range known {
 		byName[n.Name] = n
 		if len(names) == 0 {
 			chosen = append(chosen, n.Name)
 		}
 	}
-	for _, name := range unique(names) {
+	for _, name := range input.Unique(names) {
 		if _, ok := byName[name]; !ok {
-			return nil, nil, hint(k.errNoNode(ctx, name), "Nothing was started.")
+			return nil, nil, exit.Hint(k.ErrNoNode(ctx, name), "Nothing was started.")
 		}
 		chosen = append(chosen, name)
 	}
 	chosen = slices.DeleteFunc(chosen, func(name string) bool {
-		leaveOut := byName[name].controlPlane() && !o.includeControlPlane
+		leaveOut := byName[name].ControlPlane() && !o.includeControlPlane
 		if leaveOut {
-			skipped = append(skipped, outcome{Node: name, Result: resultSkipped, Note: "control plane; --include-control-plane includes it"})
+			skipped = append(skipped, nodework.Outcome{Node: name, Result: nodework.ResultSkipped, Note: "control plane; --include-control-plane includes it"})
 		}
 		return leaveOut
 	})
@@ -174,67 +181,67 @@ func (o *rolloutOptions) nodes(ctx context.Context, names []string) (chosen []st
 	case len(chosen) == 0 && len(skipped) == 0:
 		return nil, nil, fmt.Errorf("no node matches the selector %q", o.selector)
 	case len(chosen) == 0:
-		return nil, nil, fmt.Errorf("no nodes to work on: %s left out as control plane (--include-control-plane includes them)", plural(len(skipped), "node"))
+		return nil, nil, fmt.Errorf("no nodes to work on: %s left out as control plane (--include-control-plane includes them)", terminal.Plural(len(skipped), "node"))
 	}
 	return chosen, skipped, nil
 }
 
 // confirm shows what is about to happen and asks, where somebody is there to answer.
-func (o *rolloutOptions) confirm(names []string, skipped []outcome) error {
+func (o *rolloutOptions) confirm(names []string, skipped []nodework.Outcome) error {
 	out := o.app.Stderr
-	fmt.Fprintf(out, "Rollout over %s, %d at a time: %s\n", plural(len(names), "node"), min(o.parallel, len(names)), someOf(names, 10))
+	fmt.Fprintf(out, "Rollout over %s, %d at a time: %s\n", terminal.Plural(len(names), "node"), min(o.parallel, len(names)), terminal.SomeOf(names, 10))
 	for _, s := range skipped {
 		fmt.Fprintf(out, "Left out: %s (%s)\n", s.Node, s.Note)
 	}
-	return o.app.confirm("Take these nodes out of service?", "nothing was started", o.yes)
+	return o.app.Confirm("Take these nodes out of service?", "nothing was started", o.yes)
 }
 
-func (o *rolloutOptions) roll(ctx context.Context, c *connection, orders []order, argv []string) []outcome {
+func (o *rolloutOptions) roll(ctx context.Context, c *invocation.Connection, orders []input.Order, argv []string) []nodework.Outcome {
 	a := o.app
-	stop := a.interrupts(ctx)
-	defer stop.stop()
-	show := newDisplay(a.Stderr, a.now)
+	stop := nodework.NewInterrupts(ctx, a.Notify)
+	defer stop.Stop()
+	show := terminal.NewDisplay(a.Stderr, a.Clock)
 	go o.sayInterrupts(stop, show)
-	byNode := map[string]order{}
+	byNode := map[string]input.Order{}
 	for _, order := range orders {
-		byNode[order.spec.Node] = order
+		byNode[order.Spec.Node] = order
 	}
-	return roller{
-		nodes: orderNodes(orders), parallel: o.parallel, continueOnError: o.continueOnError, abandon: stop.reached(1),
-		work: func(abandon context.Context, node string) outcome {
-			stdout := &prefixer{to: show.writer(a.messages(&o.output)), prefix: "[" + node + "] "}
-			stderr := &prefixer{to: show.writer(a.Stderr), prefix: "[" + node + "] "}
-			defer stdout.flush()
-			defer stderr.flush()
-			s := &session{
-				desk: &temporalDesk{conn: c, show: show}, program: a.name, order: byNode[node], now: a.now,
-				command: func(t target) command {
-					return command{
-						argv: replaceNode(argv, node), environ: nodeEnvironment(a.env, t),
-						stdout: stdout, stderr: stderr, killAfter: o.killAfter,
+	return nodework.Roller{
+		Nodes: input.OrderNodes(orders), Parallel: o.parallel, ContinueOnError: o.continueOnError, Abandon: stop.Reached(1),
+		Work: func(abandon context.Context, node string) nodework.Outcome {
+			stdout := &terminal.Prefixer{To: show.Writer(a.Messages(&o.output)), Prefix: "[" + node + "] "}
+			stderr := &terminal.Prefixer{To: show.Writer(a.Stderr), Prefix: "[" + node + "] "}
+			defer stdout.Flush()
+			defer stderr.Flush()
+			s := &nodework.Session{
+				Maintenances: &nodework.TemporalClient{Conn: c, Show: show}, Program: a.Name, Order: byNode[node], Now: a.Clock,
+				Command: func(t client.Maintenance) nodework.Command {
+					return nodework.Command{
+						Argv: nodework.ReplaceNode(argv, node), Environ: nodework.NodeEnvironment(a.Env, t),
+						Stdout: stdout, Stderr: stderr, KillAfter: o.killAfter,
 					}
 				},
 			}
-			result := s.work(stops{ //nolint:contextcheck // each of the stops is a context
-				abandon: abandon, abort: stop.reached(2), giveUp: stop.reached(3),
-				leave: func() context.Context { return stop.reached(3) }, signal: stop.last,
+			result := s.Work(nodework.Stops{ //nolint:contextcheck // each of the stops is a context
+				Abandon: abandon, Abort: stop.Reached(2), GiveUp: stop.Reached(3),
+				Leave: func() context.Context { return stop.Reached(3) }, Signal: stop.Last,
 			})
-			show.note("%s: %s%s", node, result.Result, colon(result.Note))
+			show.Note("%s: %s%s", node, result.Result, terminal.Colon(result.Note))
 			return result
 		},
-	}.run() //nolint:contextcheck // it has abandon
+	}.Run() //nolint:contextcheck // it has abandon
 }
 
 // sayInterrupts confirms that an interrupt was understood, and says what the next one would do.
-func (o *rolloutOptions) sayInterrupts(stop *interrupts, show *display) {
+func (o *rolloutOptions) sayInterrupts(stop *nodework.Interrupts, show *terminal.Display) {
 	for n, text := range []string{
 		"interrupted: cancelling the nodes that are not ready and finishing those that are; again to stop the commands",
 		"interrupted again: stopping the commands; once more to leave without telling Temporal",
 	} {
 		select {
-		case <-stop.reached(n + 1).Done():
-			show.note("%s", text)
-		case <-stop.quit:
+		case <-stop.Reached(n + 1).Done():
+			show.Note("%s", text)
+		case <-stop.Quit:
 			return
 		}
 	}

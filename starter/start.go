@@ -2,33 +2,31 @@ package starter
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
-	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/sdk/client"
 
-	"drydock/api"
-	"drydock/rules/spec"
+	"drydock/client"
+	"drydock/starter/exit"
+	"drydock/starter/input"
+	"drydock/starter/invocation"
+	"drydock/starter/show"
+	"drydock/starter/terminal"
 )
 
 type startOptions struct {
-	app       *app
-	spec      specFlags
-	output    output
+	app       *invocation.App
+	spec      input.Flags
+	output    terminal.Output
 	wait      bool
 	timeout   time.Duration
 	skipCheck bool
 }
 
-func newStart(a *app) *cobra.Command {
+func newStart(a *invocation.App) *cobra.Command {
 	o := &startOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "start NODE...",
@@ -50,8 +48,8 @@ A drain in tiers is written in the file: "drain: {plan: {tiers: [{podPriority: 1
   drydock start worker-01 --drain-mode wait -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), cmd, args) },
 	}
-	o.spec.register(cmd)
-	o.output.register(cmd)
+	o.spec.Register(cmd)
+	o.output.Register(cmd)
 	cmd.Flags().BoolVar(&o.wait, "wait", false, "wait until the nodes are Ready")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "how long --wait waits; 0 is for ever. The maintenances go on")
 	registerSkipCheck(cmd, &o.skipCheck)
@@ -64,125 +62,81 @@ func registerSkipCheck(cmd *cobra.Command, skip *bool) {
 
 func (o *startOptions) run(ctx context.Context, cmd *cobra.Command, args []string) error {
 	a := o.app
-	if err := o.output.check(); err != nil {
+	if err := o.output.Check(); err != nil {
 		return err
 	}
-	if err := checkTimeout(o.timeout, o.wait); err != nil {
+	if err := invocation.CheckTimeout(o.timeout, o.wait); err != nil {
 		return err
 	}
-	orders, err := a.orders(cmd, &o.spec, args)
+	orders, err := input.OrdersOf(a, cmd, &o.spec, args)
 	if err != nil {
 		return err
 	}
-	c, err := a.connect(ctx)
+	c, err := a.Connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	if !o.skipCheck {
-		if err := a.checkNodes(ctx, orderNodes(orders)); err != nil {
+		if err := a.CheckNodes(ctx, input.OrderNodes(orders)); err != nil {
 			return err
 		}
 	}
-	out := a.messages(&o.output)
+	out := a.Messages(&o.output)
 	views, failures := o.startAll(ctx, c, out, orders)
-	if len(views) > 0 && !o.wait && !c.polled(ctx) {
-		fmt.Fprintf(a.Stderr, "Warning: %s\n", c.noWorker())
+	if len(views) > 0 && !o.wait {
+		if err := c.HasWorker(ctx); err != nil {
+			fmt.Fprintf(a.Stderr, "Warning: %s\n", err)
+		}
 	}
 	if o.wait {
 		failures = append(failures, o.waitAll(ctx, c, out, views)...)
 	}
-	if !o.output.table() {
-		if err := o.output.write(a.Stdout, summaries(views), nil); err != nil {
+	if !o.output.Table() {
+		if err := o.output.Write(a.Stdout, show.Summaries(views), nil); err != nil {
 			return err
 		}
 	}
-	return joined(failures)
-}
-
-// joined is nil for no errors, and for one is that one.
-func joined(errs []error) error {
-	if len(errs) == 1 {
-		return errs[0]
-	}
-	return errors.Join(errs...)
-}
-
-// order is one maintenance to start.
-type order struct {
-	input map[string]any
-	spec  spec.Maintenance
-}
-
-// orders makes an order for each node from the flags and the file, before anything is started.
-func (a *app) orders(cmd *cobra.Command, flags *specFlags, args []string) ([]order, error) {
-	input, err := flags.input(cmd.Flags(), a.env, a.Stdin)
-	if err != nil {
-		return nil, err
-	}
-	names, err := nodesOf(args, input)
-	if err != nil {
-		return nil, err
-	}
-	return ordersFor(input, names)
-}
-
-func ordersFor(input map[string]any, names []string) ([]order, error) {
-	orders := make([]order, len(names))
-	for i, name := range names {
-		var err error
-		if orders[i].input, orders[i].spec, err = forNode(input, name); err != nil {
-			return nil, err
-		}
-	}
-	return orders, nil
-}
-
-func orderNodes(orders []order) []string {
-	names := make([]string, len(orders))
-	for i, o := range orders {
-		names[i] = o.spec.Node
-	}
-	return names
+	return exit.Joined(failures)
 }
 
 // startAll starts what can be started, and returns it with the errors of the rest.
-func (o *startOptions) startAll(ctx context.Context, c *connection, out io.Writer, orders []order) (views []view, failures []error) {
+func (o *startOptions) startAll(ctx context.Context, c *invocation.Connection, out io.Writer, orders []input.Order) (views []client.View, failures []error) {
 	for _, order := range orders {
-		v, adopted, err := c.start(ctx, order)
+		v, adopted, err := c.StartOrAdopt(ctx, order.Input)
 		if err != nil {
 			failures = append(failures, err)
 			continue
 		}
 		views = append(views, v)
 		if adopted {
-			fmt.Fprintf(out, "%s: the same maintenance for %s is running already, %s\n", v.Node, v.Requestor, progress(v))
+			fmt.Fprintf(out, "%s: the same maintenance for %s is running already, %s\n", v.Node, v.Requestor, show.Progress(v))
 			continue
 		}
 		fmt.Fprintf(out, "%s: maintenance for %s started\n", v.Node, v.Requestor)
 	}
 	if !o.wait && len(views) > 0 {
 		node := views[0].Node
-		fmt.Fprintf(out, "See how it goes with \"%s watch %s\"; once Ready, do the work and say \"%s done %s\".\n", c.program, node, c.program, node)
+		fmt.Fprintf(out, "See how it goes with \"%s watch %s\"; once Ready, do the work and say \"%s done %s\".\n", c.Program, node, c.Program, node)
 	}
 	return views, failures
 }
 
 // waitAll waits until all are Ready and keeps what it saw last in views.
-func (o *startOptions) waitAll(ctx context.Context, c *connection, out io.Writer, views []view) []error {
-	ctx, cancel := withTimeout(ctx, o.timeout)
+func (o *startOptions) waitAll(ctx context.Context, c *invocation.Connection, out io.Writer, views []client.View) []error {
+	ctx, cancel := exit.WithTimeout(ctx, o.timeout)
 	defer cancel()
 	if len(views) > 0 {
 		fmt.Fprintf(out, "Waiting until %s Ready.\n", isAre(len(views)))
 	}
-	w := &waiter{conn: c, show: newDisplay(out, o.app.now)}
+	w := &invocation.Waiter{Conn: c, Show: terminal.NewDisplay(out, o.app.Clock)}
 	errs := make([]error, len(views))
 	var all sync.WaitGroup
 	for i := range views {
 		all.Go(func() {
-			v, err := w.await(ctx, views[i].target, becomesReady)
-			w.show.settle(v.ID)
-			views[i], errs[i] = v, c.stopped(err, v.Node, v.Node+" to be Ready")
+			v, err := w.Await(ctx, views[i].Maintenance, client.Ready)
+			w.Show.Settle(v.WorkflowID)
+			views[i], errs[i] = v, c.Stopped(err, v.Node, v.Node+" to be Ready")
 		})
 	}
 	all.Wait()
@@ -192,7 +146,7 @@ func (o *startOptions) waitAll(ctx context.Context, c *connection, out io.Writer
 			failures = append(failures, err)
 			continue
 		}
-		fmt.Fprintf(out, "%s is Ready: do the work, then say \"%s done %s\".\n", views[i].Node, c.program, views[i].Node)
+		fmt.Fprintf(out, "%s is Ready: do the work, then say \"%s done %s\".\n", views[i].Node, c.Program, views[i].Node)
 	}
 	return failures
 }
@@ -202,95 +156,4 @@ func isAre(n int) string {
 		return "the node is"
 	}
 	return "the nodes are"
-}
-
-// start starts a maintenance, or adopts the one that runs already if it is the same.
-func (c *connection) start(ctx context.Context, o order) (v view, adopted bool, err error) {
-	callCtx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	run, err := c.ExecuteWorkflow(callCtx, client.StartWorkflowOptions{
-		ID:                                       api.MaintenanceID(c.cluster, o.spec.Node, o.spec.Requestor),
-		TaskQueue:                                c.taskQueue,
-		WorkflowIDReusePolicy:                    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-		WorkflowIDConflictPolicy:                 enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
-		WorkflowExecutionErrorWhenAlreadyStarted: true,
-		StaticSummary:                            staticSummary(o.spec),
-		StaticDetails:                            staticDetails(o.spec, c.by),
-	}, api.NodeMaintenanceType, o.input)
-	var running *serviceerror.WorkflowExecutionAlreadyStarted
-	if errors.As(err, &running) {
-		v, err := c.adopt(ctx, o, running.RunId)
-		return v, true, err
-	}
-	if err != nil {
-		return view{}, false, c.explain("starting the maintenance of "+o.spec.Node, err)
-	}
-	return view{target: target{
-		Node: o.spec.Node, Requestor: o.spec.Requestor, ID: run.GetID(), Run: run.GetRunID(),
-		Started: c.now(), Execution: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
-	}}, false, nil
-}
-
-// adopt compares a running maintenance with what is asked for.
-func (c *connection) adopt(ctx context.Context, o order, run string) (view, error) {
-	id := api.MaintenanceID(c.cluster, o.spec.Node, o.spec.Requestor)
-	look := c.observer(target{Node: o.spec.Node, Requestor: o.spec.Requestor, ID: id, Run: run})
-	v, err := look.observe(ctx)
-	for try := 0; err == nil && v.running() && v.Unanswered == nil && !prepared(v.Status) && try < 10; try++ {
-		sleep(ctx, 300*time.Millisecond)
-		v, err = look.observe(ctx)
-	}
-	if err != nil {
-		return v, c.explain("looking at the running maintenance of "+o.spec.Node, err)
-	}
-	if v.Unanswered != nil {
-		return v, hint(fmt.Errorf("a maintenance of %s for %s is running already, and cannot be compared with this one", o.spec.Node, o.spec.Requestor), "%s", v.Unanswered)
-	}
-	if !v.running() || v.Status == nil {
-		return v, fmt.Errorf("the running maintenance of %s has just ended %s: start again", o.spec.Node, v.phase())
-	}
-	if different := differences(o.input, o.spec, v.Status.Spec); len(different) > 0 {
-		return v, c.errDifferent(v, different)
-	}
-	return v, nil
-}
-
-func (c *connection) errDifferent(v view, different []difference) error {
-	var table strings.Builder
-	r := newRows(&table, "FIELD", "RUNNING", "ASKED FOR")
-	for _, d := range different {
-		r.add(d.Field, jsonText(d.Running), jsonText(d.Asked))
-	}
-	r.done()
-	err := fmt.Errorf("a maintenance of %s for %s is running already (%s), with other settings:\n%s",
-		v.Node, v.Requestor, v.phase(), strings.TrimRight(table.String(), "\n"))
-	return hint(err, `Ask for the settings it has, end it with "%s cancel %s", or start one of your own with another --requestor.`, c.program, v.Node)
-}
-
-// Temporal refuses a summary of more than 400 bytes.
-const maxSummary = 400
-
-// staticSummary is what Temporal's lists show of a maintenance.
-func staticSummary(m spec.Maintenance) string {
-	text := oneLine(fmt.Sprintf("%s for %s%s", m.Node, m.Requestor, colon(m.Reason)))
-	if len(text) <= maxSummary {
-		return text
-	}
-	const ellipsis = "…"
-	end := maxSummary - len(ellipsis)
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + ellipsis
-}
-
-func staticDetails(m spec.Maintenance, by string) string {
-	lines := []string{"Started by " + by + "."}
-	if m.Reason != "" {
-		lines = append(lines, "Reason: "+m.Reason)
-	}
-	if m.Ticket != "" {
-		lines = append(lines, "Ticket: "+m.Ticket)
-	}
-	return strings.Join(lines, "\n\n")
 }

@@ -6,23 +6,23 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"drydock/api"
-	"drydock/rules/period"
+	"drydock/client"
 	"drydock/rules/spec"
+	"drydock/starter/invocation"
+	"drydock/starter/show"
+	"drydock/starter/terminal"
 )
 
 type statusOptions struct {
-	app       *app
-	output    output
+	app       *invocation.App
+	output    terminal.Output
 	requestor string
 }
 
-func newStatus(a *app) *cobra.Command {
+func newStatus(a *invocation.App) *cobra.Command {
 	o := &statusOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "status NODE",
@@ -33,19 +33,19 @@ blocks it, the rungs of the escalation that were taken and the next one, its tim
 If none is running, the latest one that ended is shown.`,
 		Example: `  drydock status worker-01
   drydock status worker-01 --requestor ops -o json | jq -r .phase`,
-		Args: oneNode,
+		Args: invocation.OneNode,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
-	o.output.register(cmd)
-	cmd.Flags().StringVarP(&o.requestor, "requestor", "r", "", ofMaintenance)
+	o.output.Register(cmd)
+	cmd.Flags().StringVarP(&o.requestor, "requestor", "r", "", invocation.OfMaintenance)
 	return cmd
 }
 
 func (o *statusOptions) run(ctx context.Context, node string) error {
-	if err := o.output.check(); err != nil {
+	if err := o.output.Check(); err != nil {
 		return err
 	}
-	c, err := o.app.connect(ctx)
+	c, err := o.app.Connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -55,225 +55,41 @@ func (o *statusOptions) run(ctx context.Context, node string) error {
 		return err
 	}
 	if note != "" {
-		fmt.Fprintln(o.app.messages(&o.output), note)
+		fmt.Fprintln(o.app.Messages(&o.output), note)
 	}
-	v, err := c.observer(t).observe(ctx)
+	v, err := c.Observe(ctx, t)
 	if err != nil {
-		return c.explain("looking at the maintenance of "+node, err)
+		return c.Explain(err)
 	}
-	if !v.running() && v.Status == nil && c.polled(ctx) {
+	if !v.Running() && v.Status == nil {
 		// The history of one that ended still answers, with more than its result.
-		if status, err := c.status(ctx, v.target); err == nil {
+		if status, err := c.LastStatus(ctx, v.Maintenance); err == nil {
 			v.Status = status
 		}
 	}
 	if v.Unanswered != nil {
 		fmt.Fprintf(o.app.Stderr, "Warning: %s\n", v.Unanswered)
 	}
-	return o.output.write(o.app.Stdout, statusOf(v), func(w io.Writer) { renderStatus(w, v, c.now()) })
+	return o.output.Write(o.app.Stdout, show.StatusOf(v), func(w io.Writer) { show.Status(w, v, c.Clock()) })
 }
 
 // pick finds the running maintenance, or else the one that ended last.
-func (o *statusOptions) pick(ctx context.Context, c *connection, node string) (target, string, error) {
-	f, missing := o.app.find(ctx, c, node, o.requestor)
+func (o *statusOptions) pick(ctx context.Context, c *invocation.Connection, node string) (client.Maintenance, string, error) {
+	f, note, missing := c.FindWithNote(ctx, node, o.requestor)
 	if missing == nil {
-		return f.target, f.note, nil
+		return f.Maintenance, note, nil
 	}
 	if spec.NodeName(node) != nil {
-		return target{}, "", missing
+		return client.Maintenance{}, "", missing
 	}
-	all, err := c.list(ctx, node, false, 100)
+	all, err := c.List(ctx, client.ListOptions{Node: node, Limit: 100})
 	if err != nil {
-		return target{}, "", err
+		return client.Maintenance{}, "", c.Explain(err)
 	}
-	all = slices.DeleteFunc(all, func(t target) bool { return o.requestor != "" && t.Requestor != o.requestor })
-	if len(all) == 0 || slices.ContainsFunc(all, target.running) {
-		return target{}, "", missing
+	all = slices.DeleteFunc(all, func(t client.Maintenance) bool { return o.requestor != "" && t.Requestor != o.requestor })
+	if len(all) == 0 || slices.ContainsFunc(all, client.Maintenance.Running) {
+		return client.Maintenance{}, "", missing
 	}
-	last := slices.MaxFunc(all, func(a, b target) int { return cmp.Compare(a.Closed.UnixNano(), b.Closed.UnixNano()) })
+	last := slices.MaxFunc(all, func(a, b client.Maintenance) int { return cmp.Compare(a.Closed.UnixNano(), b.Closed.UnixNano()) })
 	return last, "No maintenance of " + node + " is running; this is the last one that ended.", nil
-}
-
-// endedStatus is the machine-readable status with what only the server knows: how the run ended.
-type endedStatus struct {
-	*api.Status
-	Phase   api.Phase  `json:"phase,omitempty"`
-	EndedAt *time.Time `json:"endedAt,omitempty"`
-	Message string     `json:"message,omitempty"`
-}
-
-// statusOf is the workflow's own answer, or as much of it as is known without a worker.
-func statusOf(v view) any {
-	status := v.Status
-	if status == nil {
-		status = &api.Status{
-			WorkflowID: v.ID, RunID: v.Run, Spec: spec.Maintenance{Node: v.Node, Requestor: v.Requestor},
-			Phase: v.phase(), Since: v.Started,
-		}
-		if v.Result != nil {
-			status.Transitions = v.Result.Transitions
-		}
-	}
-	e := endedStatus{Status: status, Phase: v.phase()}
-	if !v.running() {
-		e.EndedAt, e.Message = &v.Closed, v.message()
-	}
-	return e
-}
-
-func renderStatus(w io.Writer, v view, now time.Time) {
-	head := newRows(w)
-	head.add("Node:", v.Node)
-	head.add("Requestor:", v.Requestor)
-	renderWhy(head, v, now)
-	renderWhere(head, v, now)
-	head.add("Workflow:", v.ID)
-	head.add("Run:", v.Run)
-	head.done()
-	if v.Status != nil && v.running() {
-		renderBlockers(w, v.Status.Drain, now)
-		renderStays(w, v.Status.Drain)
-		renderEscalation(w, v.Status.Escalation, now)
-	}
-	if v.Status != nil {
-		renderValidation(w, v.Status.Validation)
-	}
-	renderTransitions(w, v, now)
-	if v.Status != nil {
-		renderStates(w, v.Status.States, now)
-		renderMessages(w, v.Status.Messages, now)
-	}
-}
-
-func renderWhy(head rows, v view, now time.Time) {
-	if v.Status == nil {
-		return
-	}
-	m := v.Status.Spec
-	for _, field := range []struct{ name, value string }{{"Reason:", m.Reason}, {"Ticket:", m.Ticket}, {"Owner:", m.Owner}} {
-		if field.value != "" {
-			head.add(field.name, field.value)
-		}
-	}
-	if m.Type != "" && m.Type != spec.Planned {
-		head.add("Type:", m.Type)
-	}
-	if m.Priority != 0 {
-		head.add("Priority:", fmt.Sprint(m.Priority))
-	}
-	renderApproval(head, v.Status, now)
-}
-
-func renderWhere(head rows, v view, now time.Time) {
-	switch {
-	case !v.running():
-		head.add("Phase:", fmt.Sprintf("%s (ended %s, %s ago, after %s)", v.phase(), clock(v.Closed, now), period.Age(now.Sub(v.Closed)), period.Age(v.Closed.Sub(v.Started))))
-		if text := v.message(); text != "" {
-			head.add("Message:", text)
-		}
-		return
-	case v.Status == nil:
-		head.add("Phase:", fmt.Sprintf("unknown (started %s, %s ago)", clock(v.Started, now), period.Age(now.Sub(v.Started))))
-		return
-	}
-	s := v.Status
-	head.add("Phase:", fmt.Sprintf("%s (since %s, %s ago)", s.Phase, clock(s.Since, now), period.Age(now.Sub(s.Since))))
-	if s.WaitingFor != "" {
-		head.add("Waiting for:", s.WaitingFor)
-	}
-	if s.Failure != "" {
-		head.add("Failure:", s.Failure)
-	}
-	if s.Attempt > 1 {
-		head.add("Attempt:", fmt.Sprint(s.Attempt))
-	}
-	if len(s.Requestors) > 1 {
-		head.add("Requestors:", requestorsText(s.Requestors, now))
-	}
-	head.add("Slot:", slotText(s.Slot, now))
-	renderDrain(head, s, now)
-	if s.StartedAt != nil {
-		head.add("Work began:", clock(*s.StartedAt, now))
-	}
-	if s.ReadyDeadline != nil && s.Phase == api.Ready {
-		head.add("Held until:", fmt.Sprintf("%s (%s left; then %s)", clock(*s.ReadyDeadline, now), period.Age(s.ReadyDeadline.Sub(now)), s.Spec.OnReadyTimeout))
-	}
-}
-
-func requestorsText(requestors []api.RequestorStatus, now time.Time) string {
-	texts := make([]string, len(requestors))
-	for i, r := range requestors {
-		texts[i] = r.Name
-		if r.DoneAt != nil {
-			texts[i] += fmt.Sprintf(" (done %s)", clock(*r.DoneAt, now))
-		}
-	}
-	return strings.Join(texts, ", ")
-}
-
-func slotText(s *api.SlotStatus, now time.Time) string {
-	switch {
-	case s == nil:
-		return "none"
-	case s.GrantedAt == nil:
-		return "asked for"
-	default:
-		return "granted " + clock(*s.GrantedAt, now)
-	}
-}
-
-func renderTransitions(w io.Writer, v view, now time.Time) {
-	transitions := transitionsOf(v)
-	if len(transitions) == 0 {
-		return
-	}
-	fmt.Fprintln(w, "\nPhases:")
-	r := newRows(w, "  PHASE", "AT", "FOR", "MESSAGE")
-	for i, t := range transitions {
-		if i > 0 && transitions[i-1].Phase == t.Phase {
-			// Something happened while the phase stayed the same.
-			r.add("", clock(t.At, now), "", t.Message)
-			continue
-		}
-		r.add("  "+string(t.Phase), clock(t.At, now), lasted(transitions[i:], now), t.Message)
-	}
-	r.done()
-}
-
-// lasted is how long the first phase was, or has been up to now.
-func lasted(transitions []api.Transition, now time.Time) string {
-	first := transitions[0]
-	if first.Phase.Ended() {
-		return ""
-	}
-	for _, next := range transitions[1:] {
-		if next.Phase != first.Phase {
-			return period.Age(next.At.Sub(first.At))
-		}
-	}
-	return period.Age(now.Sub(first.At))
-}
-
-// transitionsOf prefers the result's: of a run that ended, the last status is of before the end.
-func transitionsOf(v view) []api.Transition {
-	switch {
-	case v.Result != nil && len(v.Result.Transitions) > 0:
-		return v.Result.Transitions
-	case v.Status != nil:
-		return v.Status.Transitions
-	default:
-		return nil
-	}
-}
-
-func renderMessages(w io.Writer, messages []api.Received, now time.Time) {
-	if len(messages) == 0 {
-		return
-	}
-	fmt.Fprintln(w, "\nMessages:")
-	r := newRows(w, "  AT", "MESSAGE", "BY", "EFFECT", "COMMENT")
-	for _, m := range messages {
-		r.add("  "+clock(m.At, now), m.Name, m.By, m.Effect, m.Comment)
-	}
-	r.done()
 }

@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -10,16 +11,20 @@ import (
 
 	"drydock/api"
 	"drydock/rules/schedule"
+	"drydock/starter/exit"
+	"drydock/starter/invocation"
+	"drydock/starter/show"
+	"drydock/starter/terminal"
 )
 
 type thawOptions struct {
-	app         *app
-	output      output
+	app         *invocation.App
+	output      terminal.Output
 	by, comment string
 	all         bool
 }
 
-func newThaw(a *app) *cobra.Command {
+func newThaw(a *invocation.App) *cobra.Command {
 	o := &thawOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "thaw",
@@ -32,7 +37,7 @@ recorded with your name.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
-	o.output.register(cmd)
+	o.output.Register(cmd)
 	registerBy(cmd, &o.by)
 	cmd.Flags().StringVar(&o.comment, "comment", "", "why, recorded")
 	cmd.Flags().BoolVar(&o.all, "all", false, "take back everybody's freeze")
@@ -40,16 +45,16 @@ recorded with your name.`,
 }
 
 func (o *thawOptions) run(ctx context.Context) error {
-	if err := o.output.check(); err != nil {
+	if err := o.output.Check(); err != nil {
 		return err
 	}
-	c, err := o.app.connect(ctx)
+	c, err := o.app.Connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	by := firstSet(o.by, c.by)
-	before, err := c.schedulerState(ctx, firstPending)
+	by := cmp.Or(o.by, c.By())
+	before, err := c.SchedulerState(ctx, show.FirstPending)
 	if err != nil {
 		return err
 	}
@@ -59,24 +64,24 @@ func (o *thawOptions) run(ctx context.Context) error {
 		for i, f := range before.Freezes {
 			names[i] = f.By
 		}
-		return hint(fmt.Errorf("there is no freeze by %s", by), "There are freezes by %s: say --by with one of them, or --all.", orList(names))
+		return exit.Hint(fmt.Errorf("there is no freeze by %s", by), "There are freezes by %s: say --by with one of them, or --all.", terminal.OrList(names))
 	}
 	state := before
 	if len(before.Freezes) > 0 {
 		request := api.ThawRequest{By: by, Comment: o.comment, All: o.all}
-		if err := c.updateScheduler(ctx, api.UpdateThaw, request); err != nil {
-			return err
+		if err := c.Scheduler().Thaw(ctx, request); err != nil {
+			return c.Explain(err)
 		}
-		if state, err = c.schedulerState(ctx, firstPending); err != nil {
+		if state, err = c.SchedulerState(ctx, show.FirstPending); err != nil {
 			return err
 		}
 	}
-	return o.output.write(o.app.Stdout, notNil(state.Freezes), func(w io.Writer) {
+	return o.output.Write(o.app.Stdout, notNil(state.Freezes), func(w io.Writer) {
 		if len(state.Freezes) == 0 {
 			fmt.Fprintln(w, "Nothing is frozen.")
 			return
 		}
 		fmt.Fprintln(w, "Still frozen:")
-		renderFreezes(w, state.Freezes, c.now())
+		show.Freezes(w, state.Freezes, c.Clock())
 	})
 }

@@ -9,6 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/api/workflowservice/v1"
+
+	"drydock/client"
+	"drydock/starter/invocation"
+	"drydock/starter/terminal"
 )
 
 // Version is set when the binary is linked: -ldflags "-X drydock/starter.Version=v1.2.3".
@@ -50,9 +54,9 @@ type versions struct {
 	Address string `json:"temporalAddress,omitempty"`
 }
 
-func newVersion(a *app) *cobra.Command {
+func newVersion(a *invocation.App) *cobra.Command {
 	var (
-		out    output
+		out    terminal.Output
 		server bool
 	)
 	cmd := &cobra.Command{
@@ -64,31 +68,31 @@ func newVersion(a *app) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return showVersion(cmd.Context(), a, &out, server) },
 	}
-	out.register(cmd)
+	out.Register(cmd)
 	cmd.Flags().BoolVar(&server, "server", false, "ask the Temporal server for its version too")
 	return cmd
 }
 
-func showVersion(ctx context.Context, a *app, out *output, server bool) error {
-	if err := out.check(); err != nil {
+func showVersion(ctx context.Context, a *invocation.App, out *terminal.Output, server bool) error {
+	if err := out.Check(); err != nil {
 		return err
 	}
 	v := versions{Client: clientVersion(), Go: runtime.Version()}
 	if server {
-		c, err := a.connect(ctx)
+		c, err := a.Connect(ctx)
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		ctx, cancel := context.WithTimeout(ctx, client.CallTimeout)
 		defer cancel()
-		info, err := c.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
+		info, err := c.Temporal.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
 		if err != nil {
-			return c.explain("asking for the server's version", err)
+			return c.Explain(&client.CallError{Doing: "asking for the server's version", Err: err})
 		}
-		v.Server, v.Address = info.GetServerVersion(), c.address
+		v.Server, v.Address = info.GetServerVersion(), c.Address
 	}
-	return out.write(a.Stdout, v, func(w io.Writer) {
+	return out.Write(a.Stdout, v, func(w io.Writer) {
 		fmt.Fprintln(w, versionLine())
 		if server {
 			fmt.Fprintf(w, "Temporal server %s at %s\n", v.Server, v.Address)

@@ -7,15 +7,21 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"drydock/client"
+	"drydock/starter/exit"
+	"drydock/starter/input"
+	"drydock/starter/invocation"
+	"drydock/starter/terminal"
 )
 
 type watchOptions struct {
-	app       *app
+	app       *invocation.App
 	requestor string
 	timeout   time.Duration
 }
 
-func newWatch(a *app) *cobra.Command {
+func newWatch(a *invocation.App) *cobra.Command {
 	o := &watchOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "watch [NODE...]",
@@ -26,57 +32,57 @@ In a terminal there is one line per maintenance, which changes in place; in a pi
 has changed. The exit code tells how they ended: 0 if all completed. Interrupting it changes nothing for them.`,
 		Example: `  drydock watch
   drydock watch worker-01 worker-02 --timeout 1h`,
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), unique(args)) },
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), input.Unique(args)) },
 	}
-	cmd.Flags().StringVarP(&o.requestor, "requestor", "r", "", ofMaintenance)
+	cmd.Flags().StringVarP(&o.requestor, "requestor", "r", "", invocation.OfMaintenance)
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "how long to watch; 0 is until all have ended")
 	return cmd
 }
 
 func (o *watchOptions) run(ctx context.Context, nodes []string) error {
-	if err := checkTimeout(o.timeout, true); err != nil {
+	if err := invocation.CheckTimeout(o.timeout, true); err != nil {
 		return err
 	}
-	c, err := o.app.connect(ctx)
+	c, err := o.app.Connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	ctx, cancel := withTimeout(ctx, o.timeout)
+	ctx, cancel := exit.WithTimeout(ctx, o.timeout)
 	defer cancel()
-	w := &watch{waiter: waiter{conn: c, show: newDisplay(o.app.Stdout, o.app.now)}, known: map[string]bool{}, ended: make(chan error)}
+	w := &watch{Waiter: invocation.Waiter{Conn: c, Show: terminal.NewDisplay(o.app.Stdout, o.app.Clock)}, known: map[string]bool{}, ended: make(chan error)}
 	if len(nodes) == 0 {
 		err = w.everything(ctx)
 	} else {
 		err = w.these(ctx, o, nodes)
 	}
 	switch {
-	case errors.Is(err, errInterrupted):
-		return withCode(exitInterrupted, fmt.Errorf("no longer watching; the maintenances go on"))
-	case errors.Is(err, errTimedOut):
-		return withCode(exitTimedOut, fmt.Errorf("timed out watching; the maintenances go on"))
+	case errors.Is(err, exit.ErrInterrupted):
+		return exit.WithCode(exit.Interrupted, fmt.Errorf("no longer watching; the maintenances go on"))
+	case errors.Is(err, exit.ErrTimedOut):
+		return exit.WithCode(exit.TimedOut, fmt.Errorf("timed out watching; the maintenances go on"))
 	}
 	return err
 }
 
 // watch follows any number of maintenances.
 type watch struct {
-	waiter
+	invocation.Waiter
 	known  map[string]bool
 	active int
 	ended  chan error
 	errs   []error
 }
 
-func (w *watch) add(ctx context.Context, t target) {
-	if w.known[t.ID+t.Run] {
+func (w *watch) add(ctx context.Context, t client.Maintenance) {
+	if w.known[t.WorkflowID+t.RunID] {
 		return
 	}
-	w.known[t.ID+t.Run] = true
+	w.known[t.WorkflowID+t.RunID] = true
 	w.active++
 	go func() {
-		_, err := w.await(ctx, t, completes)
-		w.show.settle(t.ID)
+		_, err := w.Await(ctx, t, client.Completed)
+		w.Show.Settle(t.WorkflowID)
 		w.ended <- err
 	}()
 }
@@ -90,18 +96,18 @@ func (w *watch) collect(err error) {
 }
 
 func (w *watch) these(ctx context.Context, o *watchOptions, nodes []string) error {
-	var targets []target
+	var chosen []client.Maintenance
 	for _, node := range nodes {
-		f, err := o.app.find(ctx, w.conn, node, o.requestor)
+		f, note, err := w.Conn.FindWithNote(ctx, node, o.requestor)
 		if err != nil {
 			return err
 		}
-		if f.note != "" {
-			w.show.note("%s", f.note)
+		if note != "" {
+			w.Show.Note("%s", note)
 		}
-		targets = append(targets, f.target)
+		chosen = append(chosen, f.Maintenance)
 	}
-	for _, t := range targets {
+	for _, t := range chosen {
 		w.add(ctx, t)
 	}
 	for w.active > 0 {
@@ -112,12 +118,12 @@ func (w *watch) these(ctx context.Context, o *watchOptions, nodes []string) erro
 
 // everything follows what runs and what is started meanwhile, until nothing runs any more.
 func (w *watch) everything(ctx context.Context) error {
-	running, err := w.conn.list(ctx, "", true, 0)
+	running, err := w.Conn.List(ctx, client.ListOptions{Running: true})
 	if err != nil {
-		return err
+		return w.Conn.Explain(err)
 	}
 	if len(running) == 0 {
-		w.show.note("no maintenances are running")
+		w.Show.Note("no maintenances are running")
 		return nil
 	}
 	lookAgain := time.NewTicker(3 * time.Second)
@@ -131,7 +137,7 @@ func (w *watch) everything(ctx context.Context) error {
 			w.collect(err)
 		case <-lookAgain.C:
 			// While the server does not answer, those known are waited for.
-			if again, err := w.conn.list(ctx, "", true, 0); err == nil {
+			if again, err := w.Conn.List(ctx, client.ListOptions{Running: true}); err == nil {
 				running = again
 			}
 		}
@@ -144,9 +150,9 @@ func (w *watch) everything(ctx context.Context) error {
 // outcome is the one error that says most.
 func (w *watch) outcome() error {
 	for _, err := range w.errs {
-		if errors.Is(err, errInterrupted) || errors.Is(err, errTimedOut) {
+		if errors.Is(err, exit.ErrInterrupted) || errors.Is(err, exit.ErrTimedOut) {
 			return err
 		}
 	}
-	return joined(w.errs)
+	return exit.Joined(w.errs)
 }

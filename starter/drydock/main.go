@@ -7,10 +7,10 @@ import (
 	"os/signal"
 	"syscall"
 
-	// Root certificates for images that have none.
 	_ "golang.org/x/crypto/x509roots/fallback"
 
 	"drydock/starter"
+	"drydock/starter/invocation"
 )
 
 func main() { os.Exit(run()) }
@@ -18,7 +18,7 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	return starter.Run(ctx, starter.Process{
+	return starter.Run(ctx, invocation.Process{
 		Args:    os.Args,
 		Environ: os.Environ(),
 		Stdin:   os.Stdin,

@@ -1,0 +1,178 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+
+	"drydock/api"
+	"drydock/rules/spec"
+)
+
+// Latest is the newest maintenance of a node for a requestor, running or ended; found is false where there was none.
+func (c *Client) Latest(ctx context.Context, node, requestor string) (m Maintenance, found bool, err error) {
+	answer, err := c.server.describe(ctx, api.MaintenanceID(c.options.Cluster, node, requestor), "")
+	var notFound *serviceerror.NotFound
+	if errors.As(err, &notFound) {
+		return m, false, nil
+	}
+	if err != nil {
+		return m, false, failedCall("looking for the maintenance", err)
+	}
+	m, found = maintenanceOf(answer.GetWorkflowExecutionInfo())
+	return m, found, nil
+}
+
+// ListOptions choose maintenances.
+type ListOptions struct {
+	// Node is the one whose maintenances are wanted; all nodes' where it is empty.
+	Node string
+	// Running leaves out those that have ended.
+	Running bool
+	// Limit bounds how many there are; 0 is no bound.
+	Limit int
+}
+
+// List finds maintenances, newest first. Temporal's lists lag a little behind, so that one started a moment ago can be
+// missing; those that ended are known for as long as the namespace keeps them.
+func (c *Client) List(ctx context.Context, o ListOptions) ([]Maintenance, error) {
+	return c.listBy(ctx, c.listQuery(o.Node, o.Running), o.Limit)
+}
+
+func (c *Client) listBy(ctx context.Context, query string, limit int) ([]Maintenance, error) {
+	request := &workflowservice.ListWorkflowExecutionsRequest{Query: query, PageSize: 500}
+	var found []Maintenance
+	for {
+		page, err := c.server.list(ctx, request)
+		if err != nil {
+			return nil, failedCall("listing maintenances", err)
+		}
+		for _, info := range page.GetExecutions() {
+			if m, ok := maintenanceOf(info); ok {
+				found = append(found, m)
+			}
+			if limit > 0 && len(found) == limit {
+				return found, nil
+			}
+		}
+		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
+			return found, nil
+		}
+	}
+}
+
+// listQuery relies on what every namespace has, not on Drydock's own search attributes.
+func (c *Client) listQuery(node string, running bool) string {
+	prefix := api.MaintenanceID(c.options.Cluster, node, "")
+	if node == "" {
+		prefix = strings.TrimSuffix(prefix, "/")
+	}
+	terms := []string{
+		fmt.Sprintf(`WorkflowType="%s"`, api.NodeMaintenanceType),
+		fmt.Sprintf(`WorkflowId STARTS_WITH "%s"`, prefix),
+	}
+	if running {
+		terms = append(terms, `ExecutionStatus="Running"`)
+	}
+	return strings.Join(terms, " AND ")
+}
+
+// Found is a running maintenance that a node and a requestor address.
+type Found struct {
+	Maintenance
+	// For is on whose behalf a message is to be sent: who was asked for, or the maintenance's own requestor.
+	For string
+	// Shared tells that For shares a maintenance which is somebody else's.
+	Shared bool
+	// Only tells that it is somebody else's, taken because it is the only one that runs and nobody was named.
+	Only bool
+}
+
+// NotFoundError says that no running maintenance of a node is the one that was asked for.
+type NotFoundError struct {
+	Node, Requestor string
+	// Named tells that the requestor was asked for, and is not only the Client's own.
+	Named bool
+	// Others run on the node.
+	Others []Maintenance
+	// Last is the requestor's latest maintenance of the node, which has ended; nil where there is none.
+	Last *Maintenance
+}
+
+func (e *NotFoundError) Error() string {
+	if len(e.Others) == 0 {
+		return fmt.Sprintf("no maintenance of %s is running", e.Node)
+	}
+	if e.Named {
+		return fmt.Sprintf("no maintenance of %s for %s is running", e.Node, e.Requestor)
+	}
+	return fmt.Sprintf("%d maintenances of %s are running, for %s, and none for %s", len(e.Others), e.Node, strings.Join(e.Requestors(), ", "), e.Requestor)
+}
+
+// Requestors are those whose maintenances of the node run, in order.
+func (e *NotFoundError) Requestors() []string {
+	requestors := make([]string, len(e.Others))
+	for i, m := range e.Others {
+		requestors[i] = m.Requestor
+	}
+	slices.Sort(requestors)
+	return requestors
+}
+
+// Find returns the running maintenance of a node. With an empty requestor it is that of Options.Requestor, or the only
+// one there is; a requestor that shares somebody else's maintenance addresses that one. Where there is none, or it is
+// not clear which, it is a NotFoundError.
+func (c *Client) Find(ctx context.Context, node, requestor string) (Found, error) {
+	if err := spec.NodeName(node); err != nil {
+		return Found{}, invalidError{err}
+	}
+	wanted := cmp.Or(requestor, c.options.Requestor)
+	if err := spec.RequestorName(wanted); err != nil {
+		return Found{}, invalidError{fmt.Errorf("requestor: %w", err)}
+	}
+	own, ok, err := c.Latest(ctx, node, wanted)
+	if err != nil {
+		return Found{}, err
+	}
+	if ok && own.Running() {
+		return Found{Maintenance: own, For: wanted}, nil
+	}
+	others, err := c.List(ctx, ListOptions{Node: node, Running: true})
+	if err != nil {
+		return Found{}, err
+	}
+	// The list may not know yet that the maintenance just looked at has ended.
+	others = slices.DeleteFunc(others, func(m Maintenance) bool { return m.Requestor == wanted })
+	for _, m := range others {
+		if slices.Contains(c.sharers(ctx, m), wanted) {
+			return Found{Maintenance: m, For: wanted, Shared: true}, nil
+		}
+	}
+	if requestor == "" && len(others) == 1 {
+		return Found{Maintenance: others[0], For: others[0].Requestor, Only: true}, nil
+	}
+	missing := &NotFoundError{Node: node, Requestor: wanted, Named: requestor != "", Others: others}
+	if own.WorkflowID != "" {
+		missing.Last = &own
+	}
+	return Found{}, missing
+}
+
+// sharers are the requestors of a running maintenance; none where no worker can tell.
+func (c *Client) sharers(ctx context.Context, m Maintenance) []string {
+	v, err := c.observer(m).observe(ctx)
+	if err != nil || v.Status == nil {
+		return nil
+	}
+	names := make([]string, len(v.Status.Requestors))
+	for i, r := range v.Status.Requestors {
+		names[i] = r.Name
+	}
+	return names
+}

@@ -1,0 +1,98 @@
+package client
+
+import (
+	"fmt"
+	"slices"
+
+	"drydock/api"
+)
+
+// Approve lets a maintenance that waits for approval go on.
+func Approve() Message { return decision(api.MsgApprove, false) }
+
+// Deny ends a maintenance that waits for approval.
+func Deny() Message { return decision(api.MsgDeny, true) }
+
+func decision(name string, denied bool) Message {
+	word := map[bool]string{true: "denied", false: "approved"}
+	return Message{
+		name:    name,
+		payload: simple,
+		check: func(s *api.Status) (string, error) {
+			switch decided := s.Approval; {
+			case decided != nil && decided.Denied == denied:
+				return "is " + word[denied] + " already", nil
+			case decided != nil:
+				return "", notNowBecause(name, s, fmt.Sprintf("the maintenance of %s was %s already%s", s.Spec.Node, word[decided.Denied], colon(decided.Comment)))
+			case s.Phase != api.AwaitingApproval:
+				return "", notNow(name, s, "its maintenance does not wait for approval")
+			}
+			return "", nil
+		},
+		effect: func(_, now *api.Status) bool { return now.Approval != nil },
+	}
+}
+
+// Validated says that a node that is being validated, or has failed its validation, may return to production.
+func Validated() Message {
+	return Message{
+		name:    api.MsgValidated,
+		payload: simple,
+		check:   func(s *api.Status) (string, error) { return "", awaitsWord(api.MsgValidated, s) },
+		effect: func(before, now *api.Status) bool {
+			return len(now.Messages) != len(before.Messages) || now.Phase != before.Phase
+		},
+	}
+}
+
+// ValidationFailed says that a node whose validation waits for somebody's word may not return to production.
+func ValidationFailed() Message {
+	return Message{
+		name:    api.MsgValidationFailed,
+		payload: simple,
+		check: func(s *api.Status) (string, error) {
+			if undecided(s) {
+				return "has failed its validation already", nil
+			}
+			return "", awaitsWord(api.MsgValidationFailed, s)
+		},
+		effect: func(_, now *api.Status) bool { return undecided(now) },
+	}
+}
+
+// awaitsWord tells why a maintenance does not wait for anybody's word on its node.
+func awaitsWord(name string, s *api.Status) error {
+	switch {
+	case s.Phase != api.Validating:
+		return notNow(name, s, "not being validated")
+	case !undecided(s) && (s.Spec.Validation == nil || !s.Spec.Validation.Signal):
+		return notNow(name, s, "validated by its checks alone (validation.signal is not set), and they have not failed")
+	}
+	return nil
+}
+
+// HookDone says that a hook of kind signal, which a maintenance waits for, is done or has failed.
+func HookDone(hook string, failed bool) Message { return ofHook(api.MsgHookDone, hook, failed) }
+
+// SkipHook makes a maintenance go on without a hook that it waits for.
+func SkipHook(hook string) Message { return ofHook(api.MsgSkipHook, hook, false) }
+
+func ofHook(name, hook string, failed bool) Message {
+	return Message{
+		name: name,
+		payload: func(to addressee) any {
+			return api.HookMessage{Message: to.Message, Hook: hook, Failed: failed, Run: to.run}
+		},
+		check: func(s *api.Status) (string, error) {
+			if slices.Contains(s.OpenHooks, hook) {
+				return "", nil
+			}
+			if len(s.OpenHooks) == 0 {
+				return "", notNow(name, s, "no hook is waited for now")
+			}
+			return "", notNow(name, s, "hook "+hook+" is not waited for now")
+		},
+		effect: func(_, now *api.Status) bool { return !slices.Contains(now.OpenHooks, hook) },
+		slow:   true,
+	}
+}

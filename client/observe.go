@@ -1,0 +1,226 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	temporalclient "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+
+	"drydock/api"
+)
+
+// Observe looks at a maintenance. That no worker answers is no error: the View says so. A maintenance that has ended is
+// not asked; LastStatus asks it.
+func (c *Client) Observe(ctx context.Context, m Maintenance) (View, error) {
+	v, err := c.observer(m).observe(ctx)
+	return v, failedCall("looking at the maintenance of "+m.Node, err)
+}
+
+// observedAtOnce bounds how many maintenances are looked at together.
+const observedAtOnce = 16
+
+// ObserveAll looks at many maintenances, a few at a time, and returns their views in the same order.
+func (c *Client) ObserveAll(ctx context.Context, all []Maintenance) ([]View, error) {
+	views, errs := make([]View, len(all)), make([]error, len(all))
+	tokens := make(chan struct{}, observedAtOnce)
+	var under sync.WaitGroup
+	for i, m := range all {
+		tokens <- struct{}{}
+		under.Go(func() {
+			defer func() { <-tokens }()
+			views[i], errs[i] = c.observer(m).observe(ctx)
+		})
+	}
+	under.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, failedCall("looking at the maintenances", err)
+		}
+	}
+	return views, nil
+}
+
+// LastStatus asks a maintenance that has ended for its last status, which says more than its result. A worker replays
+// its history for it; where none runs it is a NoWorkerError.
+func (c *Client) LastStatus(ctx context.Context, m Maintenance) (*api.Status, error) {
+	if !c.server.polled(ctx) {
+		return nil, c.server.noWorker()
+	}
+	return c.server.status(ctx, m)
+}
+
+// observer looks at one maintenance again and again, at little cost: Describe costs the server a read, and only if
+// the history has grown since the last look is the workflow itself asked, which takes a worker.
+type observer struct {
+	server *server
+	seen   View
+	length int64
+}
+
+func (c *Client) observer(m Maintenance) *observer {
+	return &observer{server: c.server, seen: View{Maintenance: m}}
+}
+
+func (o *observer) observe(ctx context.Context) (View, error) {
+	described, err := o.server.describe(ctx, o.seen.WorkflowID, o.seen.RunID)
+	if err != nil {
+		return o.seen, err
+	}
+	info := described.GetWorkflowExecutionInfo()
+	if info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW {
+		return o.follow(ctx, info)
+	}
+	if m, ok := maintenanceOf(info); ok {
+		o.seen.Maintenance = m
+	}
+	if !o.seen.Running() {
+		o.seen.Unanswered = nil
+		return o.seen, o.ended(ctx)
+	}
+	if o.seen.Status == nil || info.GetHistoryLength() != o.length || o.seen.Unanswered != nil {
+		o.ask(ctx, info.GetHistoryLength())
+	}
+	o.seen.Status = withLiveProgress(o.seen.Status, described.GetPendingActivities())
+	return o.seen, ctx.Err()
+}
+
+// follow goes on with the next run of the same maintenance, which a long one continues as. A run that began
+// another chain is a later maintenance and not this one.
+func (o *observer) follow(ctx context.Context, old *workflowpb.WorkflowExecutionInfo) (View, error) {
+	newest, err := o.server.describe(ctx, o.seen.WorkflowID, "")
+	if err != nil {
+		return o.seen, err
+	}
+	info := newest.GetWorkflowExecutionInfo()
+	if info.GetFirstRunId() != old.GetFirstRunId() {
+		return o.seen, fmt.Errorf("run %s of %s was continued in a run that has ended, and another maintenance has begun since", o.seen.RunID, o.seen.WorkflowID)
+	}
+	o.seen.RunID = info.GetExecution().GetRunId()
+	o.length = 0
+	return o.observe(ctx)
+}
+
+// ask queries the workflow. Nobody being there to answer is a fact and no error: the maintenance itself goes on.
+func (o *observer) ask(ctx context.Context, length int64) {
+	if !o.server.polled(ctx) {
+		o.seen.Unanswered = o.server.noWorker()
+		return
+	}
+	status, err := o.server.status(ctx, o.seen.Maintenance)
+	if err != nil {
+		o.seen.Unanswered = err
+		return
+	}
+	o.seen.Status, o.seen.Unanswered, o.length = status, nil, length
+}
+
+func (o *observer) ended(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+	defer cancel()
+	var result api.Result
+	run := o.server.temporal.GetWorkflow(ctx, o.seen.WorkflowID, o.seen.RunID)
+	err := run.GetWithOptions(ctx, &result, temporalclient.WorkflowRunGetOptions{DisableFollowingRuns: true})
+	var failed *temporal.WorkflowExecutionError
+	switch {
+	case err == nil:
+		o.seen.Result = &result
+	case errors.As(err, &failed):
+		o.seen.Result, o.seen.Failure = failureOf(failed)
+	default:
+		return err
+	}
+	return nil
+}
+
+// settled waits for an answer of the maintenance itself, so that its phase is known; none is ErrUnanswered.
+func (o *observer) settled(ctx context.Context) (View, error) {
+	v, err := o.observe(ctx)
+	if err != nil {
+		return v, failedCall("looking at the maintenance", err)
+	}
+	if v.Unanswered != nil {
+		return v, fmt.Errorf("%w: %w", ErrUnanswered, v.Unanswered)
+	}
+	return v, nil
+}
+
+// failureOf is why a workflow did not complete, and the result that it has attached to that.
+func failureOf(err error) (*api.Result, string) {
+	var (
+		application *temporal.ApplicationError
+		canceled    *temporal.CanceledError
+		terminated  *temporal.TerminatedError
+		timeout     *temporal.TimeoutError
+		result      api.Result
+	)
+	switch {
+	case errors.As(err, &terminated):
+		return nil, "the workflow was terminated by hand; the scheduler takes the slot back and sees to the node"
+	case errors.As(err, &canceled):
+		if canceled.HasDetails() && canceled.Details(&result) == nil {
+			return &result, result.Message
+		}
+		return nil, "the workflow was cancelled"
+	case errors.As(err, &application):
+		if application.HasDetails() && application.Details(&result) == nil {
+			return &result, application.Message()
+		}
+		return nil, application.Message()
+	case errors.As(err, &timeout):
+		return nil, "the workflow timed out"
+	default:
+		return nil, err.Error()
+	}
+}
+
+// liveActivities are the types of the activities whose heartbeats hold live progress.
+var liveActivities = []string{"Drain", "WaitForPods"}
+
+// livePreflight is the type of the activity whose heartbeats hold, in the form of a drain's blockers, what would stop one.
+const livePreflight = "AwaitPreflight"
+
+// withLiveProgress puts the drain's heartbeat into the status where it is newer than what the workflow knows:
+// heartbeats never reach the workflow. Of a preflight the workflow hears a bounded number of times only.
+func withLiveProgress(status *api.Status, pending []*workflowpb.PendingActivityInfo) *api.Status {
+	if status == nil {
+		return nil
+	}
+	for _, activity := range pending {
+		name := activity.GetActivityType().GetName()
+		if name != livePreflight && !slices.Contains(liveActivities, name) || activity.GetHeartbeatDetails() == nil {
+			continue
+		}
+		var live api.DrainProgress
+		if err := converter.GetDefaultDataConverter().FromPayloads(activity.GetHeartbeatDetails(), &live); err != nil {
+			continue
+		}
+		merged := *status
+		switch {
+		case name == livePreflight && len(live.Blockers) > 0:
+			merged.WaitingFor = stoppedText(live)
+		case name != livePreflight && (status.Drain == nil || live.At.After(status.Drain.At)):
+			merged.Drain = &live
+		default:
+			continue
+		}
+		return &merged
+	}
+	return status
+}
+
+// stoppedText is what a preflight waits for, in the workflow's words.
+func stoppedText(p api.DrainProgress) string {
+	first := p.Blockers[0]
+	text := fmt.Sprintf("what would stop the drain to be mended: %s: %s", first.Pod, first.Message)
+	if more := len(p.Blockers) - 1 + p.MoreBlockers; more > 0 {
+		text += fmt.Sprintf(" (and %d more problems)", more)
+	}
+	return text
+}

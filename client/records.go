@@ -1,0 +1,152 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"golang.org/x/sync/errgroup"
+
+	"drydock/rules/record"
+)
+
+// RecordFilter chooses audit records; what is zero does not choose.
+type RecordFilter struct {
+	Cluster, Node, Requestor string
+	// Since leaves out those that ended before.
+	Since time.Time
+	// Ended leaves out those that have not ended.
+	Ended bool
+	// Limit bounds how many of the newest there are.
+	Limit int
+}
+
+func (f RecordFilter) wants(r record.Record) bool {
+	switch {
+	case f.Cluster != "" && r.Cluster != f.Cluster, f.Node != "" && r.Node != f.Node:
+		return false
+	case f.Requestor != "" && r.Requestor != f.Requestor && !slices.Contains(r.AdditionalRequestors, f.Requestor):
+		return false
+	case !r.Ended():
+		return !f.Ended
+	default:
+		return !r.EndedAt.Before(f.Since)
+	}
+}
+
+// Of are the chosen ones of some records, each once and the newest first.
+func (f RecordFilter) Of(records []record.Record) []record.Record {
+	chosen := slices.DeleteFunc(record.Distinct(records), func(r record.Record) bool { return !f.wants(r) })
+	slices.SortStableFunc(chosen, func(a, b record.Record) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	if f.Limit > 0 && len(chosen) > f.Limit {
+		chosen = chosen[:f.Limit]
+	}
+	return chosen
+}
+
+// Gap is a maintenance of which not everything could be found out, and why.
+type Gap struct {
+	Maintenance
+	Why string
+	// Lost tells that nothing at all is known any more, so that there is no record.
+	Lost bool
+}
+
+// HistoriesAtOnce bounds how many histories Records has read at once: a worker replays each of them.
+const HistoriesAtOnce = 8
+
+// Records makes audit records of what Temporal knows of the end of each maintenance, and of the maintenance's own answer
+// to a query, which a worker replays its history for. What that leaves out is told as gaps. The filter's cluster is the
+// Client's. The function progress, where it is not nil, is called before the first history is read and after each.
+func (c *Client) Records(ctx context.Context, f RecordFilter, progress func(read, total int)) ([]record.Record, []Gap, error) {
+	f.Cluster = c.options.Cluster
+	limit := f.Limit
+	if f.Requestor != "" {
+		// Who shared a maintenance is not a part of the query, so the limit cannot be either.
+		limit = 0
+	}
+	all, err := c.listBy(ctx, c.recordQuery(f), limit)
+	if err != nil {
+		return nil, nil, err
+	}
+	found, gaps := make([]record.Record, len(all)), make([]*Gap, len(all))
+	count := counted(len(all), progress)
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(HistoriesAtOnce)
+	for i, m := range all {
+		group.Go(func() error {
+			defer count()
+			var err error
+			found[i], gaps[i], err = c.record(ctx, m)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, nil, failedCall("reading the histories of maintenances", err)
+	}
+	var told []Gap
+	for _, g := range gaps {
+		if g != nil {
+			told = append(told, *g)
+		}
+	}
+	found = slices.DeleteFunc(found, func(r record.Record) bool { return r.RunID == "" })
+	return f.Of(found), told, nil
+}
+
+// counted returns what is called for each history that was read.
+func counted(total int, progress func(read, total int)) func() {
+	if progress == nil {
+		return func() {}
+	}
+	progress(0, total)
+	var (
+		mu   sync.Mutex
+		read int
+	)
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		read++
+		progress(read, total)
+	}
+}
+
+// recordQuery leaves out runs that another one went on with, which has all that they knew.
+func (c *Client) recordQuery(f RecordFilter) string {
+	terms := []string{c.listQuery(f.Node, false), `ExecutionStatus != "ContinuedAsNew"`}
+	closed := fmt.Sprintf(`CloseTime >= "%s"`, f.Since.UTC().Format(time.RFC3339Nano))
+	switch {
+	case f.Ended:
+		terms = append(terms, closed)
+	case !f.Since.IsZero():
+		terms = append(terms, fmt.Sprintf(`(ExecutionStatus="Running" OR %s)`, closed))
+	}
+	return strings.Join(terms, " AND ")
+}
+
+// record is what can be found out about one maintenance.
+func (c *Client) record(ctx context.Context, m Maintenance) (record.Record, *Gap, error) {
+	v, err := c.observer(m).observe(ctx)
+	var notFound *serviceerror.NotFound
+	switch {
+	case errors.As(err, &notFound):
+		return record.Record{}, &Gap{Maintenance: m, Why: "Temporal has forgotten it meanwhile", Lost: true}, nil
+	case err != nil:
+		return record.Record{}, nil, err
+	}
+	unknown := v.Unanswered
+	if !v.Running() {
+		v.Status, unknown = c.LastStatus(ctx, v.Maintenance)
+	}
+	r := v.Record(c.options.Cluster, c.options.Now())
+	if unknown != nil {
+		return r, &Gap{Maintenance: v.Maintenance, Why: unknown.Error()}, nil
+	}
+	return r, nil, nil
+}

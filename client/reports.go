@@ -1,0 +1,108 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	temporalclient "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"drydock/api"
+	"drydock/rules/doctor"
+	"drydock/rules/preflight"
+)
+
+// Preflight looks at what a drain of a node would meet, without changing anything. The input is that of a maintenance,
+// and may have "together", a list of nodes that are to be drained at the same time. It is given up, by the server too,
+// after within. A preflight that fails is a FailedError; where ctx ends it is taken back.
+func (c *Client) Preflight(ctx context.Context, node string, in Input, within time.Duration) (preflight.Report, error) {
+	var report preflight.Report
+	if ctx.Err() != nil {
+		return report, context.Cause(ctx)
+	}
+	run, err := c.server.start(ctx, temporalclient.StartWorkflowOptions{
+		ID: api.PreflightID(c.options.Cluster, node, occasion()), WorkflowExecutionTimeout: within,
+		StaticSummary: "preflight of " + node, StaticDetails: "Started by " + c.options.By + ".",
+	}, api.PreflightType, in)
+	if err != nil {
+		return report, failedCall("starting the preflight of "+node, err)
+	}
+	err = resultOf(ctx, run, "the preflight of "+node, &report)
+	if err != nil && ctx.Err() != nil {
+		c.takeBack(ctx, run)
+	}
+	return report, err
+}
+
+// takeBack cancels what nobody waits for any more; it would end by itself too.
+func (c *Client) takeBack(ctx context.Context, run temporalclient.WorkflowRun) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), CallTimeout)
+	defer cancel()
+	_ = c.server.temporal.CancelWorkflow(ctx, run.GetID(), run.GetRunID())
+}
+
+// occasion tells one preflight of a node from the next.
+func occasion() string {
+	text := make([]byte, 4)
+	_, _ = rand.Read(text) // never fails
+	return hex.EncodeToString(text)
+}
+
+// Doctor is a run of the doctor, which finds what is inconsistent and with Fix heals it. There is one at a time.
+type Doctor struct {
+	// Joined tells that it was at work already, so that its report may answer another question.
+	Joined bool
+	run    temporalclient.WorkflowRun
+}
+
+// StartDoctor starts the doctor, or joins the one at work. An empty By is the Client's.
+func (c *Client) StartDoctor(ctx context.Context, in api.DoctorInput) (Doctor, error) {
+	if in.By == "" {
+		in.By = c.options.By
+	}
+	id := api.DoctorID(c.options.Cluster)
+	run, err := c.server.start(ctx, temporalclient.StartWorkflowOptions{
+		ID: id, WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
+		WorkflowExecutionErrorWhenAlreadyStarted: true,
+		StaticSummary:                            "doctor", StaticDetails: "Started by " + c.options.By + ".",
+	}, api.DoctorType, in)
+	var already *serviceerror.WorkflowExecutionAlreadyStarted
+	switch {
+	case errors.As(err, &already):
+		return Doctor{Joined: true, run: c.server.temporal.GetWorkflow(ctx, id, already.RunId)}, nil
+	case err != nil:
+		return Doctor{}, failedCall("starting the doctor", err)
+	}
+	return Doctor{run: run}, nil
+}
+
+// WorkflowID is that of the run.
+func (d Doctor) WorkflowID() string { return d.run.GetID() }
+
+// Report waits for the doctor's report. It goes on where ctx ends first.
+func (d Doctor) Report(ctx context.Context) (doctor.Report, error) {
+	var report doctor.Report
+	err := resultOf(ctx, d.run, "the doctor", &report)
+	return report, err
+}
+
+// resultOf waits for what a workflow returns; a workflow that fails is a FailedError.
+func resultOf(ctx context.Context, run temporalclient.WorkflowRun, what string, result any) error {
+	err := run.Get(ctx, result)
+	var failed *temporal.ApplicationError
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.As(err, &failed):
+		return &FailedError{What: what, Reason: failed.Message()}
+	default:
+		return failedCall(what, err)
+	}
+}

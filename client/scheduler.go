@@ -1,0 +1,176 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	temporalclient "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"drydock/api"
+	"drydock/rules/schedule"
+)
+
+// updateTimeout bounds an update, which unlike a signal is lost unless a worker accepts it now.
+const updateTimeout = 20 * time.Second
+
+// Scheduler is the one workflow of a cluster that grants slots. Its calls return a NoSchedulerError where none is
+// running, a NoWorkerError where nobody could answer, and a RefusedError where it does not do what it is asked.
+type Scheduler struct {
+	server *server
+	// id is the workflow's.
+	id string
+	by string
+}
+
+// Scheduler is the cluster's scheduler.
+func (c *Client) Scheduler() *Scheduler {
+	return &Scheduler{server: c.server, id: api.SchedulerID(c.options.Cluster), by: c.options.By}
+}
+
+// AllPending is the number of pending requests to ask for where all are wanted.
+const AllPending = 0
+
+// State asks the scheduler for its state, with the first of those that wait for a slot, or with AllPending.
+func (s *Scheduler) State(ctx context.Context, pending int) (api.State, error) {
+	var state api.State
+	if err := s.exists(ctx); err != nil {
+		return state, err
+	}
+	if !s.server.polled(ctx) {
+		return state, s.server.noWorker()
+	}
+	page := api.StateRequest{Limit: pending}
+	if pending == AllPending {
+		page.Limit = 1000
+	}
+	for {
+		next, err := s.statePage(ctx, page)
+		if err != nil {
+			return state, err
+		}
+		next.Pending = append(state.Pending, next.Pending...)
+		state = next
+		if pending != AllPending || next.NextOffset <= page.Offset {
+			state.NextOffset = 0
+			return state, nil
+		}
+		page.Offset = next.NextOffset
+	}
+}
+
+func (s *Scheduler) statePage(ctx context.Context, page api.StateRequest) (api.State, error) {
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+	defer cancel()
+	var state api.State
+	answer, err := s.server.temporal.QueryWorkflow(ctx, s.id, "", api.QueryState, page)
+	if err == nil {
+		err = answer.Get(&state)
+	}
+	return state, s.failed("asking the scheduler", err)
+}
+
+// limitAttempts bounds how often limits are changed again because somebody else was faster.
+const limitAttempts = 10
+
+// ChangeLimits reads the limits in force, changes them and writes them back, unless somebody else did so in between: then
+// it begins again, so that of two who change one limit each neither is lost. Limits that make no sense are ErrInvalid. It
+// returns the state afterwards, with the first of those that wait.
+func (s *Scheduler) ChangeLimits(ctx context.Context, change func(schedule.Limits) schedule.Limits, comment string, pending int) (api.State, error) {
+	for attempt := 1; ; attempt++ {
+		state, err := s.State(ctx, pending)
+		if err != nil {
+			return state, err
+		}
+		limits := change(state.Limits.Limits)
+		if err := limits.Validate(); err != nil {
+			return state, invalidError{err}
+		}
+		request := api.SetLimits{Limits: limits, By: s.by, Comment: comment}
+		if !state.Rebuilding {
+			request.IfRevision = &state.Revision
+		}
+		err = s.update(ctx, api.UpdateSetLimits, request)
+		if LimitsChanged(err) && attempt < limitAttempts {
+			continue
+		}
+		if err != nil {
+			return state, err
+		}
+		return s.State(ctx, pending)
+	}
+}
+
+// Freeze stops grants until its By, or the Client's where that is empty, thaws.
+func (s *Scheduler) Freeze(ctx context.Context, request api.FreezeRequest) error {
+	request.By = cmp.Or(request.By, s.by)
+	return s.update(ctx, api.UpdateFreeze, request)
+}
+
+// Thaw takes back the freeze of its By, or of the Client's where that is empty, or with All everybody's.
+func (s *Scheduler) Thaw(ctx context.Context, request api.ThawRequest) error {
+	request.By = cmp.Or(request.By, s.by)
+	return s.update(ctx, api.UpdateThaw, request)
+}
+
+// update changes the scheduler's state and waits until it is changed.
+func (s *Scheduler) update(ctx context.Context, name string, payload any) error {
+	if err := s.exists(ctx); err != nil {
+		return err
+	}
+	if !s.server.polled(ctx) {
+		return fmt.Errorf("nothing was changed: %w", s.server.noWorker())
+	}
+	ctx, cancel := context.WithTimeout(ctx, updateTimeout)
+	defer cancel()
+	err := s.updateOnce(ctx, name, payload)
+	var between *serviceerror.NotFound
+	if errors.As(err, &between) {
+		// The scheduler continues as new now and then, and an update can fall between two of its runs.
+		err = s.updateOnce(ctx, name, payload)
+	}
+	var refused *temporal.ApplicationError
+	if errors.As(err, &refused) {
+		return refusalOf(refused)
+	}
+	return s.failed(name, err)
+}
+
+func (s *Scheduler) updateOnce(ctx context.Context, name string, payload any) error {
+	handle, err := s.server.temporal.UpdateWorkflow(ctx, temporalclient.UpdateWorkflowOptions{
+		WorkflowID: s.id, UpdateName: name, Args: []any{payload}, WaitForStage: temporalclient.WorkflowUpdateStageCompleted,
+	})
+	if err != nil {
+		return err
+	}
+	return handle.Get(ctx, nil)
+}
+
+// exists makes sure that what answers is a scheduler that runs: a query is answered by an ended one too.
+func (s *Scheduler) exists(ctx context.Context) error {
+	described, err := s.server.describe(ctx, s.id, "")
+	if err != nil {
+		return s.failed("looking for the scheduler", err)
+	}
+	if described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		return s.missing()
+	}
+	return nil
+}
+
+func (s *Scheduler) failed(doing string, err error) error {
+	var missing *serviceerror.NotFound
+	if errors.As(err, &missing) {
+		return s.missing()
+	}
+	return failedCall(doing, err)
+}
+
+func (s *Scheduler) missing() error {
+	return &NoSchedulerError{WorkflowID: s.id, Namespace: s.server.namespace}
+}

@@ -1,0 +1,114 @@
+package client
+
+import (
+	"slices"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+
+	"drydock/api"
+	"drydock/rules/record"
+	"drydock/rules/spec"
+	"drydock/rules/validation"
+)
+
+// View is what is known of a maintenance at one moment.
+type View struct {
+	Maintenance
+	// Status is the workflow's own answer, nil until a worker has given one. The progress of a drain in it is live.
+	Status *api.Status
+	// Result is what the workflow returned; nil while it runs, and if it ended without returning anything.
+	Result *api.Result
+	// Failure says why it ended, where it failed.
+	Failure string
+	// Unanswered says why the workflow could not be asked; Status is then old or nil.
+	Unanswered error
+}
+
+// Phase is empty while no worker has said what it is.
+func (v View) Phase() api.Phase {
+	switch {
+	case v.Result != nil && v.Result.Phase != "":
+		return v.Result.Phase
+	case v.Execution == enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED:
+		return api.Cancelled
+	case !v.Running():
+		return api.Failed
+	case v.Status != nil:
+		return v.Status.Phase
+	default:
+		return ""
+	}
+}
+
+// WasReady tells whether the requestor ever had the node.
+func (v View) WasReady() bool {
+	var transitions []api.Transition
+	if v.Status != nil {
+		transitions = v.Status.Transitions
+	}
+	if v.Result != nil {
+		transitions = slices.Concat(transitions, v.Result.Transitions)
+	}
+	return slices.ContainsFunc(transitions, func(t api.Transition) bool { return t.Phase == api.Ready })
+}
+
+// Message is what the end, or a failure that somebody has to decide about, has to say for itself.
+func (v View) Message() string {
+	switch {
+	case v.Failure != "":
+		return v.Failure
+	case v.Result != nil && v.Result.Message != "":
+		return v.Result.Message
+	case v.Status != nil:
+		return v.Status.Failure
+	default:
+		return ""
+	}
+}
+
+// Transitions prefer the result's: of a run that ended, the last status is of before the end.
+func (v View) Transitions() []api.Transition {
+	switch {
+	case v.Result != nil && len(v.Result.Transitions) > 0:
+		return v.Result.Transitions
+	case v.Status != nil:
+		return v.Status.Transitions
+	default:
+		return nil
+	}
+}
+
+// Record is the audit record of what is known of the maintenance, in a cluster's name and as of now.
+func (v View) Record(cluster string, now time.Time) record.Record {
+	status := api.Status{
+		WorkflowID: v.WorkflowID, RunID: v.RunID, Spec: spec.Maintenance{Node: v.Node, Requestor: v.Requestor}, Phase: v.Phase(), Since: v.Started,
+	}
+	if v.Status != nil {
+		status = *v.Status
+	}
+	status.Transitions = v.Transitions()
+	r := api.RecordOf(status, cluster)
+	r.CreatedAt = v.Started
+	if !prepared(v.Status) {
+		r.Specification = nil
+	}
+	if v.Running() {
+		r.AsOf = now
+		return r
+	}
+	r.Phase, r.Failure, r.EndedAt = string(v.Phase()), v.Message(), v.Closed
+	if n := len(status.Transitions); n > 0 && status.Transitions[n-1].Phase.Ended() {
+		// The workflow has things to do after the maintenance has ended.
+		r.EndedAt = status.Transitions[n-1].At
+	}
+	return r
+}
+
+// prepared tells whether a maintenance has read its input, so that its spec is complete.
+func prepared(s *api.Status) bool { return s != nil && s.Spec.Type != "" }
+
+// undecided tells that a node has failed its validation, and that somebody has to decide what becomes of it.
+func undecided(s *api.Status) bool {
+	return s.Phase == api.Validating && s.Validation != nil && s.Validation.State == validation.Failed
+}

@@ -1,0 +1,148 @@
+package starter
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"drydock/audit"
+	"drydock/client"
+	"drydock/rules/record"
+	"drydock/starter/exit"
+	"drydock/starter/input"
+	"drydock/starter/invocation"
+	"drydock/starter/terminal"
+)
+
+const formatMarkdown = "markdown"
+
+var recordFormats = []string{terminal.FormatTable, terminal.FormatJSON, formatMarkdown}
+
+// recordFlags are those of the commands that read audit records.
+type recordFlags struct {
+	format string
+	from   []string
+	since  input.Span
+}
+
+func (f *recordFlags) register(cmd *cobra.Command, since string) {
+	flags := cmd.Flags()
+	flags.StringVarP(&f.format, "output", "o", terminal.FormatTable, "output format: "+strings.Join(recordFormats, ", "))
+	flags.StringArrayVar(&f.from, "from", nil, "read this file of a worker's audit sink, with its rotated ones, instead of Temporal (repeatable)")
+	flags.Var(&f.since, "since", since)
+	completeFlags(cmd, map[string][]string{"output": recordFormats})
+}
+
+func (f *recordFlags) check() error {
+	if !slices.Contains(recordFormats, f.format) {
+		return exit.UsageError("--output %q: want one of %s", f.format, strings.Join(recordFormats, ", "))
+	}
+	return nil
+}
+
+// records are those of the files, or where none are named those that Temporal still has.
+func recordsFor(ctx context.Context, a *invocation.App, files []string, f client.RecordFilter) ([]record.Record, error) {
+	var err error
+	if f.Cluster, err = a.ClusterName(); err != nil {
+		return nil, err
+	}
+	if len(files) > 0 {
+		return recordsOfFiles(a, files, f)
+	}
+	c, err := a.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	return recordsOfTemporal(ctx, c, f, a.Stderr)
+}
+
+// shownGaps is how many of many gaps are told one by one.
+const shownGaps = 5
+
+// recordsOfFiles reads the sinks of several workers, which can have the same record.
+func recordsOfFiles(a *invocation.App, files []string, f client.RecordFilter) ([]record.Record, error) {
+	var all []record.Record
+	for _, file := range files {
+		records, err := audit.ReadFile(file)
+		var gaps audit.DamageReport
+		if err != nil && !errors.As(err, &gaps) {
+			return nil, fmt.Errorf("--from: %w", err)
+		}
+		for _, gap := range gaps[:min(len(gaps), shownGaps)] {
+			fmt.Fprintf(a.Stderr, "Warning: not read: %s\n", terminal.OneLine(gap.Error()))
+		}
+		if more := len(gaps) - shownGaps; more > 0 {
+			fmt.Fprintf(a.Stderr, "Warning: not read: %s more of %s\n", terminal.Plural(more, "line"), file)
+		}
+		all = append(all, records...)
+	}
+	return f.Of(all), nil
+}
+
+// recordsOfTemporal are those that Temporal still has; what they lack is told in messages.
+func recordsOfTemporal(ctx context.Context, c *invocation.Connection, f client.RecordFilter, messages io.Writer) ([]record.Record, error) {
+	records, gaps, err := c.Records(ctx, f, recordProgress(c.Clock, messages))
+	if err != nil {
+		return nil, c.Explain(err)
+	}
+	tellGaps(messages, gaps)
+	return records, nil
+}
+
+// manyRecords is from how many on reading them takes long enough to be told of.
+const manyRecords = 50
+
+// recordProgress says now and then how many histories of many are read.
+func recordProgress(now func() time.Time, messages io.Writer) func(read, total int) {
+	shown := terminal.NewDisplay(messages, now)
+	return func(read, total int) {
+		if total < manyRecords || read == 0 {
+			return
+		}
+		if read%(total/20) == 0 || read == total {
+			shown.Update("read", terminal.Line{Label: "histories", Text: fmt.Sprintf("%d of %d read", read, total)})
+		}
+		if read == total {
+			shown.Settle("read")
+		}
+	}
+}
+
+// tellGaps says what the records lack and why, once for each reason.
+func tellGaps(w io.Writer, gaps []client.Gap) {
+	byReason := map[string][]string{}
+	var reasons []string
+	for _, g := range gaps {
+		reason := terminal.OneLine(g.Why) + "; only what Temporal knows of the start and the end is shown of"
+		if g.Lost {
+			reason = terminal.OneLine(g.Why) + "; left out:"
+		}
+		if byReason[reason] == nil {
+			reasons = append(reasons, reason)
+		}
+		byReason[reason] = append(byReason[reason], fmt.Sprintf("%s (run %s)", g.WorkflowID, g.RunID))
+	}
+	slices.SortStableFunc(reasons, func(a, b string) int { return cmp.Compare(len(byReason[b]), len(byReason[a])) })
+	for _, reason := range reasons[:min(len(reasons), shownGaps)] {
+		fmt.Fprintf(w, "Warning: %s %s\n", reason, terminal.SomeOf(byReason[reason], shownGaps))
+	}
+	if len(reasons) > shownGaps {
+		fmt.Fprintf(w, "Warning: %s more, for other reasons\n", terminal.Plural(len(gaps)-told(byReason, reasons[:shownGaps]), "record"))
+	}
+}
+
+func told(byReason map[string][]string, reasons []string) int {
+	n := 0
+	for _, reason := range reasons {
+		n += len(byReason[reason])
+	}
+	return n
+}

@@ -1,0 +1,37 @@
+package exit
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Why a wait ended without what it waited for; both are causes of a cancelled context.
+var (
+	ErrTimedOut    = errors.New("timed out")
+	ErrInterrupted = errors.New("interrupted")
+)
+
+// StopCause tells an interruption from a time that has run out.
+func StopCause(ctx context.Context) error {
+	if errors.Is(context.Cause(ctx), ErrTimedOut) {
+		return ErrTimedOut
+	}
+	return ErrInterrupted
+}
+
+// OrStopped is why ctx has ended, where that is what the error says.
+func OrStopped(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+		return StopCause(ctx)
+	}
+	return err
+}
+
+// WithTimeout bounds a wait; 0 is no bound.
+func WithTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if timeout == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, timeout, ErrTimedOut)
+}

@@ -1,0 +1,48 @@
+package input
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"drydock/rules/schedule"
+	"drydock/starter/exit"
+)
+
+func TestReadLimits(t *testing.T) {
+	zone := schedule.Group{Name: "zone", GroupBy: []string{"zone"}, MaxUnavailable: schedule.Count(1)}
+	for name, c := range map[string]struct {
+		file string
+		want schedule.Limits
+		err  string
+	}{
+		"limits alone": {"maxParallel: 3\nmaxUnavailable: 20%\n", schedule.Limits{MaxParallel: schedule.Count(3), MaxUnavailable: schedule.Percent(20)}, ""},
+		"a worker's configuration": {
+			"cluster: blue\nscheduler:\n  onOrphan: report\n  groups: [{name: zone, groupBy: [zone], maxUnavailable: 1}]\nlog: {level: debug}\n",
+			schedule.Limits{MaxParallel: schedule.Count(1), Groups: []schedule.Group{zone}}, "",
+		},
+		"a configuration without limits": {"cluster: blue\n", schedule.Limits{MaxParallel: schedule.Count(1)}, ""},
+		"JSON":                           {`{"maxParallel":"unlimited"}`, schedule.Limits{MaxParallel: schedule.Unlimited()}, ""},
+		"unknown field":                  {"scheduler: {maxPara: 2}", schedule.Limits{}, "scheduler.maxPara: unknown field"},
+		"refused limit":                  {"maxParallel: 0", schedule.Limits{}, "maxParallel: 0 is refused"},
+		"not an object":                  {"3", schedule.Limits{}, "want a JSON object"},
+		"empty":                          {"", schedule.Limits{}, "want a JSON object"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := ReadLimits("-", strings.NewReader(c.file))
+			if c.err != "" {
+				if err == nil || !strings.Contains(err.Error(), c.err) || exit.CodeOf(err) != exit.Usage {
+					t.Fatalf("error = %v, want %q", err, c.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("want - got +\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,47 @@
+package input
+
+import (
+	"github.com/spf13/cobra"
+
+	"drydock/client"
+	"drydock/rules/spec"
+	"drydock/starter/invocation"
+)
+
+// Order is one maintenance to start.
+type Order struct {
+	Input client.Input
+	Spec  spec.Maintenance
+}
+
+// orders makes an order for each node from the flags and the file, before anything is started.
+func OrdersOf(a *invocation.App, cmd *cobra.Command, flags *Flags, args []string) ([]Order, error) {
+	input, err := flags.Input(cmd.Flags(), a.Env, a.Stdin)
+	if err != nil {
+		return nil, err
+	}
+	names, err := NodesOf(args, input)
+	if err != nil {
+		return nil, err
+	}
+	return OrdersFor(input, names)
+}
+
+func OrdersFor(input map[string]any, names []string) ([]Order, error) {
+	orders := make([]Order, len(names))
+	for i, name := range names {
+		var err error
+		if orders[i].Input, orders[i].Spec, err = forNode(input, name); err != nil {
+			return nil, err
+		}
+	}
+	return orders, nil
+}
+
+func OrderNodes(orders []Order) []string {
+	names := make([]string, len(orders))
+	for i, o := range orders {
+		names[i] = o.Spec.Node
+	}
+	return names
+}

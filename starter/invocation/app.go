@@ -1,0 +1,59 @@
+package invocation
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"drydock/starter/terminal"
+)
+
+// Messages is where a command says what it does: on standard output for people, on standard error where standard
+// output is for programs.
+func (a *App) Messages(o *terminal.Output) io.Writer {
+	if o.Table() {
+		return a.Stdout
+	}
+	return a.Stderr
+}
+
+// Process is what a command line sees of the process it runs in.
+type Process struct {
+	// Args begin with the name of the program.
+	Args    []string
+	Environ []string
+	Stdin   io.Reader
+	Stdout  io.Writer
+	Stderr  io.Writer
+	// Notify asks for the process's interrupts, as signal.Notify does. It is for commands that treat a second
+	// interrupt differently from the first; without it the context's end is the only interrupt there is.
+	Notify func(chan<- os.Signal)
+}
+
+// App is one invocation: the process, and what the persistent flags say.
+type App struct {
+	Process
+	// Name is what the user typed to get here, and what hints tell to type.
+	Name   string
+	Env    Environment
+	Global globalFlags
+	Clock  func() time.Time
+}
+
+func New(p Process) *App {
+	if len(p.Args) == 0 {
+		p.Args = []string{"drydock"}
+	}
+	return &App{Process: p, Name: displayName(p.Args[0]), Env: p.Environ, Clock: time.Now}
+}
+
+// displayName tells a kubectl plugin, which kubectl finds by the file's name, from the plain command.
+func displayName(arg0 string) string {
+	base := strings.TrimSuffix(filepath.Base(arg0), ".exe")
+	if strings.HasPrefix(base, "kubectl-drydock") {
+		return "kubectl drydock"
+	}
+	return "drydock"
+}

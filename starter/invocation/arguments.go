@@ -1,0 +1,37 @@
+package invocation
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"drydock/starter/exit"
+)
+
+const OfMaintenance = "whose maintenance of the node it is (env " + EnvRequestor + ", default yours, or the only one)"
+
+// OneNode is the argument of the commands that are about one maintenance.
+func OneNode(cmd *cobra.Command, args []string) error {
+	switch len(args) {
+	case 1:
+		return nil
+	case 0:
+		return errors.New("which node? Name one")
+	default:
+		return fmt.Errorf("one node at a time, not %s", strings.Join(args, ", "))
+	}
+}
+
+// CheckTimeout checks a --timeout, which is of no use where nothing is waited for.
+func CheckTimeout(timeout time.Duration, waits bool) error {
+	switch {
+	case timeout < 0:
+		return exit.UsageError("--timeout %s: want 0 or more", timeout)
+	case timeout > 0 && !waits:
+		return exit.UsageError("--timeout is for --wait")
+	}
+	return nil
+}

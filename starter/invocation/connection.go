@@ -1,0 +1,144 @@
+package invocation
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"go.temporal.io/api/serviceerror"
+	temporalclient "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+
+	"drydock/api"
+	"drydock/client"
+	"drydock/config"
+	"drydock/config/temporalenv"
+	"drydock/starter/exit"
+)
+
+// globalFlags are the persistent flags: where Temporal and Kubernetes are.
+type globalFlags struct {
+	address, namespace, profile string
+	cluster, taskQueue          string
+	kubeconfig, kubeContext     string
+}
+
+func (g *globalFlags) Register(flags *pflag.FlagSet) {
+	flags.StringVar(&g.address, "address", "", "Temporal server, host:port (env TEMPORAL_ADDRESS)")
+	flags.StringVar(&g.namespace, "namespace", "", "Temporal namespace (env TEMPORAL_NAMESPACE)")
+	flags.StringVar(&g.profile, "profile", "", "profile of Temporal's configuration file (env TEMPORAL_PROFILE)")
+	flags.StringVar(&g.cluster, "cluster", "", "name of the cluster, as in the worker's configuration (env "+EnvCluster+")")
+	flags.StringVar(&g.taskQueue, "task-queue", "", "task queue of the workers, without the cluster (env "+envTaskQueue+`, default "`+api.DefaultTaskQueue+`")`)
+	flags.StringVar(&g.kubeconfig, "kubeconfig", "", "kubeconfig file (env KUBECONFIG)")
+	flags.StringVar(&g.kubeContext, "context", "", "context of the kubeconfig")
+}
+
+// Connection is a client of one Drydock, with what hints about it have to say.
+type Connection struct {
+	*client.Client
+	Temporal           temporalclient.Client
+	Program            string
+	Address, namespace string
+	// self is the requestor of the user's own maintenances.
+	self  string
+	Clock func() time.Time
+}
+
+// Close closes the connection to Temporal.
+func (c *Connection) Close() { c.Temporal.Close() }
+
+func (a *App) Connect(ctx context.Context) (*Connection, error) {
+	options, err := a.temporalOptions()
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := a.ClusterName()
+	if err != nil {
+		return nil, err
+	}
+	c := &Connection{Program: a.Name, Address: options.HostPort, namespace: options.Namespace, self: a.Env.Requestor(), Clock: a.Clock}
+	ctx, cancel := context.WithTimeout(ctx, client.CallTimeout)
+	defer cancel()
+	if c.Temporal, err = temporalclient.DialContext(ctx, options); err != nil {
+		return nil, c.Explain(&client.CallError{Doing: "connecting", Err: err})
+	}
+	c.Client = client.New(c.Temporal, client.Options{
+		Cluster: cluster, TaskQueue: cmp.Or(a.Global.taskQueue, a.Env.Get(envTaskQueue)), Namespace: options.Namespace,
+		By: a.Env.by(), Requestor: c.self, Now: a.Clock,
+	})
+	return c, nil
+}
+
+// temporalOptions reads the configuration as every other Temporal tool does, with the flags over it.
+func (a *App) temporalOptions() (temporalclient.Options, error) {
+	options, err := temporalenv.Options(a.Env, a.Global.profile)
+	if err != nil {
+		return options, exit.UsageError("Temporal's configuration: %w", err)
+	}
+	options.HostPort = cmp.Or(a.Global.address, options.HostPort, temporalclient.DefaultHostPort)
+	options.Namespace = cmp.Or(a.Global.namespace, options.Namespace, temporalclient.DefaultNamespace)
+	options.Identity = a.Env.by()
+	options.Logger = log.NewStructuredLogger(slog.New(slog.DiscardHandler))
+	return options, nil
+}
+
+func (a *App) ClusterName() (string, error) {
+	cluster := cmp.Or(a.Global.cluster, a.Env.Get(EnvCluster))
+	if err := config.ClusterName(cluster); err != nil {
+		return "", exit.UsageError("cluster %w", err)
+	}
+	return cluster, nil
+}
+
+// SchedulerState asks the scheduler for its state, with the first of those that wait, or with client.AllPending.
+func (c *Connection) SchedulerState(ctx context.Context, pending int) (api.State, error) {
+	state, err := c.Scheduler().State(ctx, pending)
+	return state, c.Explain(err)
+}
+
+// Explain turns an error of the client into one that says what to do next.
+func (c *Connection) Explain(err error) error {
+	var (
+		call        *client.CallError
+		noScheduler *client.NoSchedulerError
+		noNamespace *serviceerror.NamespaceNotFound
+		denied      *serviceerror.PermissionDenied
+	)
+	switch {
+	case errors.Is(err, client.ErrInvalid):
+		return exit.UsageError("%w", err)
+	case errors.As(err, &noScheduler):
+		return exit.Hint(err, "Workers start it within half a minute: start drydock-worker, or name its cluster with --cluster.")
+	case !errors.As(err, &call):
+		return err
+	case errors.As(err, &noNamespace):
+		return exit.Hint(fmt.Errorf("the Temporal server at %s has no namespace %q", c.Address, c.namespace),
+			"Name another with --namespace or TEMPORAL_NAMESPACE, or create it: temporal operator namespace create -n %s", c.namespace)
+	case errors.As(err, &denied), strings.Contains(call.Err.Error(), "Unauthenticated"):
+		return exit.Hint(fmt.Errorf("the Temporal server at %s refuses access to namespace %q: %w", c.Address, c.namespace, call.Err),
+			"Set TEMPORAL_API_KEY, the TEMPORAL_TLS_ variables, or a profile with --profile.")
+	case errors.Is(call, client.ErrUnreachable):
+		return exit.Hint(exit.InWords(fmt.Sprintf("the Temporal server at %s is not reachable: %s", c.Address, plainCause(call)), err),
+			"Set its address with --address or TEMPORAL_ADDRESS, or start one: temporal server start-dev")
+	default:
+		return err
+	}
+}
+
+// plainCause leaves out the wrapping that repeats what explain says.
+func plainCause(err error) string {
+	var call *client.CallError
+	if errors.As(err, &call) {
+		err = call.Err
+	}
+	text := err.Error()
+	for _, prefix := range []string{"failed reaching server: ", "connection error: desc = "} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	return strings.Trim(text, `"`)
+}

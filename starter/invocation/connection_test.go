@@ -1,0 +1,38 @@
+package invocation
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"go.temporal.io/api/serviceerror"
+
+	"drydock/client"
+)
+
+func TestErrorsOfTemporalSayWhatToDo(t *testing.T) {
+	c := &Connection{Address: "host:7233", namespace: "ops"}
+	for name, c2 := range map[string]struct {
+		err  error
+		want []string
+		away bool
+	}{
+		"namespace":   {serviceerror.NewNamespaceNotFound("ops"), []string{`no namespace "ops"`, "temporal operator namespace create -n ops"}, false},
+		"unavailable": {serviceerror.NewUnavailable("refused"), []string{"host:7233 is not reachable", "refused", "TEMPORAL_ADDRESS"}, true},
+		"denied":      {serviceerror.NewPermissionDenied("no", ""), []string{"refuses access", "TEMPORAL_API_KEY"}, false},
+		"other":       {errors.New("odd"), []string{"doing it: odd"}, false},
+	} {
+		err := c.Explain(&client.CallError{Doing: "doing it", Err: c2.err})
+		for _, want := range c2.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %q, want %q in it", name, err, want)
+			}
+		}
+		if errors.Is(err, client.ErrUnreachable) != c2.away {
+			t.Errorf("%s: worth another try: %v, want %v", name, !c2.away, c2.away)
+		}
+	}
+	if c.Explain(nil) != nil {
+		t.Error("no error became one")
+	}
+}

@@ -1,0 +1,143 @@
+package invocation
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"drydock/k8s"
+	"drydock/starter/exit"
+	"drydock/starter/terminal"
+)
+
+// kubernetes knows nodes by name and labels. Only the metadata is asked for: the rest of a node is large, and the
+// work on nodes is the worker's.
+type Nodes struct {
+	nodes   metadata.ResourceInterface
+	context string
+}
+
+// Node is what the command line needs to know of one.
+type Node struct {
+	Name   string
+	Labels map[string]string
+}
+
+func (n Node) ControlPlane() bool {
+	for _, label := range []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"} {
+		if _, ok := n.Labels[label]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// kubernetes is a client by the usual rules: --kubeconfig, KUBECONFIG, ~/.kube/config, the pod's service account.
+// An API server that does not answer within timeout counts as absent.
+func (a *App) Nodes(timeout time.Duration) (*Nodes, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = a.Global.kubeconfig
+	if list := a.Env.Get(clientcmd.RecommendedConfigPathEnvVar); list != "" {
+		rules.Precedence = filepath.SplitList(list)
+	}
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: a.Global.kubeContext})
+	config, err := loader.ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	config.Timeout = timeout
+	config.QPS = -1
+	api, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	name := a.Global.kubeContext
+	if raw, err := loader.RawConfig(); err == nil && name == "" {
+		name = raw.CurrentContext
+	}
+	return &Nodes{nodes: api.Resource(schema.GroupVersionResource{Version: "v1", Resource: "nodes"}), context: name}, nil
+}
+
+// List returns the nodes a selector selects, by name.
+func (k *Nodes) List(ctx context.Context, selector string) ([]Node, error) {
+	var nodes []Node
+	options := metav1.ListOptions{LabelSelector: selector, Limit: 500}
+	for {
+		page, err := k.nodes.List(ctx, options)
+		if err != nil {
+			return nil, fmt.Errorf("listing the nodes of the Kubernetes cluster: %w", err)
+		}
+		for _, item := range page.Items {
+			nodes = append(nodes, Node{Name: item.Name, Labels: item.Labels})
+		}
+		if options.Continue = page.Continue; options.Continue == "" {
+			break
+		}
+	}
+	slices.SortFunc(nodes, func(a, b Node) int { return terminal.CompareNames(a.Name, b.Name) })
+	return nodes, nil
+}
+
+// get returns a node; missing is true only if the API server has said that there is none.
+func (k *Nodes) get(ctx context.Context, name string) (n Node, missing bool, err error) {
+	object, err := k.nodes.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return Node{}, apierrors.IsNotFound(err), err
+	}
+	return Node{Name: object.Name, Labels: object.Labels}, false, nil
+}
+
+// ErrNoNode says that there is no such node, and which one may be meant.
+func (k *Nodes) ErrNoNode(ctx context.Context, name string) error {
+	err := fmt.Errorf("node %q does not exist", name)
+	if k.context != "" {
+		err = fmt.Errorf("node %q does not exist (Kubernetes context %q)", name, k.context)
+	}
+	nodes, listErr := k.List(ctx, "")
+	if listErr != nil {
+		return err
+	}
+	names := make([]string, len(nodes))
+	for i, n := range nodes {
+		names[i] = n.Name
+	}
+	if close := k8s.Similar(name, names); len(close) > 0 {
+		return exit.Hint(err, "Did you mean %s?", terminal.OrList(close))
+	}
+	return exit.Hint(err, "The cluster has %s: %s.", terminal.Plural(len(names), "node"), terminal.SomeOf(names, 10))
+}
+
+// nodeCheckTimeout bounds the check of names, which is a courtesy: the worker finds out by itself.
+const nodeCheckTimeout = 3 * time.Second
+
+// CheckNodes refuses names of nodes that the cluster does not have. Where Kubernetes does not answer it lets all
+// pass.
+func (a *App) CheckNodes(ctx context.Context, names []string) error {
+	k, err := a.Nodes(nodeCheckTimeout)
+	if err != nil {
+		if a.Global.kubeconfig != "" || a.Global.kubeContext != "" {
+			return exit.UsageError("%w", err)
+		}
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, nodeCheckTimeout)
+	defer cancel()
+	for _, name := range names {
+		_, missing, err := k.get(ctx, name)
+		if missing {
+			return exit.Hint(k.ErrNoNode(ctx, name), "Nothing was started. If Drydock's cluster is another one than this, use --skip-node-check.")
+		}
+		if err != nil {
+			return nil
+		}
+	}
+	return nil
+}

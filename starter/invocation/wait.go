@@ -1,0 +1,105 @@
+package invocation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"drydock/api"
+	"drydock/client"
+	"drydock/starter/exit"
+	"drydock/starter/show"
+	"drydock/starter/terminal"
+)
+
+// Waiter waits for maintenances and shows how they come along.
+type Waiter struct {
+	Conn *Connection
+	Show *terminal.Display
+}
+
+const (
+	// The hint that nobody works on the maintenance comes when the wait begins, again soon, and then rarely.
+	secondHintAfter = 10 * time.Second
+	laterHintsEvery = time.Minute
+)
+
+// Await observes a maintenance until goal is reached or impossible, or ctx ends: then it is errTimedOut or
+// errInterrupted. A server that does not answer is waited for, since the maintenance does not need us.
+func (w *Waiter) Await(ctx context.Context, m client.Maintenance, goal client.Goal) (client.View, error) {
+	var (
+		lost  bool
+		hints hints
+	)
+	v, err := w.Conn.WaitWatching(ctx, m, goal, func(v client.View, err error) {
+		switch {
+		case err != nil && !lost:
+			w.Show.Note("the Temporal server at %s does not answer (%v); trying again until it does", w.Conn.Address, plainCause(err))
+		case err == nil && lost:
+			w.Show.Note("the Temporal server at %s answers again", w.Conn.Address)
+		}
+		lost = err != nil
+		if lost {
+			return
+		}
+		w.Show.Update(m.WorkflowID, show.LineOf(v, w.Conn.self, w.Conn.Clock()))
+		if v.Unanswered != nil && hints.due(w.Conn.Clock()) {
+			w.Show.Note("%s", v.Unanswered)
+		}
+	})
+	return v, w.Conn.Explain(goalMissed(exit.OrStopped(ctx, err)))
+}
+
+// hints says when the same hint is due again.
+type hints struct {
+	given int
+	last  time.Time
+}
+
+func (h *hints) due(now time.Time) bool {
+	wait := laterHintsEvery
+	switch h.given {
+	case 0:
+		wait = 0
+	case 1:
+		wait = secondHintAfter
+	}
+	if h.given > 0 && now.Sub(h.last) < wait {
+		return false
+	}
+	h.given++
+	h.last = now
+	return true
+}
+
+// goalMissed adds to the error of a goal that is out of reach who can do what, and the exit code.
+func goalMissed(err error) error {
+	var (
+		ended     *client.EndError
+		undecided *client.UndecidedError
+	)
+	switch {
+	case errors.As(err, &ended):
+		return exit.WithCode(max(exit.EndCode(ended.View.Phase()), exit.Failed), err)
+	case errors.As(err, &undecided) && undecided.View.Phase() == api.RequestorFailed:
+		return fmt.Errorf("%w (retry, done, or cancel --release decides what becomes of it)", err)
+	case errors.As(err, &undecided):
+		return exit.WithCode(exit.Failed, fmt.Errorf("%w (retry, validated, or cancel --release decides what becomes of it)", err))
+	default:
+		return err
+	}
+}
+
+// Stopped adds to the error of a wait that was given up what happens to the maintenance, and how to look again.
+func (c *Connection) Stopped(err error, node, what string) error {
+	switch {
+	case errors.Is(err, exit.ErrTimedOut):
+		err = exit.WithCode(exit.TimedOut, fmt.Errorf("timed out waiting for %s", what))
+	case errors.Is(err, exit.ErrInterrupted):
+		err = exit.WithCode(exit.Interrupted, fmt.Errorf("no longer waiting for %s", what))
+	default:
+		return err
+	}
+	return exit.Hint(err, `The maintenance goes on: "%s watch %s" looks again, "%s cancel %s" ends it.`, c.Program, node, c.Program, node)
+}

@@ -1,0 +1,91 @@
+package invocation
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+
+	"drydock/api"
+	"drydock/client"
+	"drydock/starter/exit"
+	"drydock/starter/startertest"
+)
+
+func TestGoalReady(t *testing.T) {
+	finished := startertest.Ended(api.Completed, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, "")
+	finished.Result.Transitions = []api.Transition{{Phase: api.Ready}}
+	for name, c := range map[string]struct {
+		view    client.View
+		reached bool
+		code    int
+	}{
+		"draining":            {startertest.View(api.Draining), false, 0},
+		"ready":               {startertest.View(api.Ready), true, 0},
+		"requestor failed":    {startertest.View(api.RequestorFailed), false, 1},
+		"over already":        {finished, true, 0},
+		"completed unready":   {startertest.Ended(api.Completed, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, ""), false, 1},
+		"cancelled before it": {startertest.Ended(api.Cancelled, enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED, ""), false, 3},
+		"node gone before it": {startertest.Ended(api.NodeGone, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, ""), false, 1},
+	} {
+		reached, err := client.Ready(c.view)
+		err = goalMissed(err)
+		if reached != c.reached || exit.CodeOf(err) != c.code {
+			t.Errorf("%s: reached %v with code %d (%v), want %v with %d", name, reached, exit.CodeOf(err), err, c.reached, c.code)
+		}
+	}
+}
+
+func TestGoalEnd(t *testing.T) {
+	completed := startertest.Ended(api.Completed, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, "")
+	cancelled := startertest.Ended(api.Cancelled, enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED, "")
+	for name, c := range map[string]struct {
+		goal client.Goal
+		view client.View
+		code int
+	}{
+		"completes":                {client.Completed, completed, 0},
+		"cancelled, not completed": {client.Completed, cancelled, 3},
+		"cancelled, as wanted":     {client.Ends(api.Cancelled), cancelled, 0},
+		"completed, not cancelled": {client.Ends(api.Cancelled), completed, 1},
+	} {
+		if reached, err := c.goal(c.view); !reached || exit.CodeOf(goalMissed(err)) != c.code {
+			t.Errorf("%s: reached %v with code %d (%v), want %d", name, reached, exit.CodeOf(err), err, c.code)
+		}
+	}
+	if reached, err := client.Completed(startertest.View(api.Releasing)); reached || err != nil {
+		t.Errorf("a running one: %v, %v", reached, err)
+	}
+}
+
+func TestStoppedWaitSaysHowToGoOn(t *testing.T) {
+	c := &Connection{Program: "drydock"}
+	for cause, code := range map[error]int{exit.ErrTimedOut: exit.TimedOut, exit.ErrInterrupted: exit.Interrupted, errors.New("x"): exit.Failed} {
+		if err := c.Stopped(cause, "worker-01", "it"); exit.CodeOf(err) != code {
+			t.Errorf("%v: code %d, want %d", err, exit.CodeOf(err), code)
+		}
+	}
+	if c.Stopped(nil, "worker-01", "it") != nil {
+		t.Error("no error became one")
+	}
+}
+
+func TestHintsComeTwiceSoonAndThenRarely(t *testing.T) {
+	var h hints
+	var given []int
+	for second := range 200 {
+		if h.due(startertest.Noon.Add(time.Duration(second) * time.Second)) {
+			given = append(given, second)
+		}
+	}
+	want := []int{0, 10, 70, 130, 190}
+	if len(given) != len(want) {
+		t.Fatalf("hints at %v, want %v", given, want)
+	}
+	for i := range want {
+		if given[i] != want[i] {
+			t.Fatalf("hints at %v, want %v", given, want)
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package nodework
+
+import (
+	"context"
+	"io"
+
+	"drydock/api"
+	"drydock/client"
+	"drydock/starter/input"
+	"drydock/starter/invocation"
+	"drydock/starter/terminal"
+)
+
+// temporalDesk is the maintenances that talks to Temporal.
+type TemporalClient struct {
+	Conn *invocation.Connection
+	Show *terminal.Display
+}
+
+func (d *TemporalClient) begin(ctx context.Context, o input.Order) (client.View, bool, error) {
+	return d.Conn.StartOrAdopt(ctx, o.Input)
+}
+
+func (d *TemporalClient) awaitReady(ctx context.Context, t client.Maintenance) (client.View, error) {
+	w := &invocation.Waiter{Conn: d.Conn, Show: d.Show}
+	defer d.Show.Settle(t.WorkflowID)
+	return w.Await(ctx, t, client.Ready)
+}
+
+func (d *TemporalClient) tell(ctx context.Context, t client.Maintenance, m invocation.Message) error {
+	_, _, err := d.Conn.Tell(ctx, t, m, "")
+	return err
+}
+
+func (d *TemporalClient) started(ctx context.Context, t client.Maintenance) error {
+	return d.Conn.Explain(d.Conn.Signal(ctx, t, client.Started(), ""))
+}
+
+// extend sends without looking, since it comes often and an extension that is ignored does no harm.
+func (d *TemporalClient) extend(ctx context.Context, t client.Maintenance) error {
+	return d.Conn.Explain(d.Conn.Signal(ctx, t, client.Extend(0, nil), "the command is running"))
+}
+
+// awaitLeft shows nothing by itself: while a command runs the terminal is the command's.
+func (d *TemporalClient) awaitLeft(ctx context.Context, t client.Maintenance) (client.View, error) {
+	w := &invocation.Waiter{Conn: d.Conn, Show: terminal.NewDisplay(io.Discard, d.Conn.Clock)}
+	return w.Await(ctx, t, client.Leaves(api.Ready))
+}
+
+func (d *TemporalClient) awaitEnd(ctx context.Context, t client.Maintenance) (client.View, error) {
+	w := &invocation.Waiter{Conn: d.Conn, Show: d.Show}
+	defer d.Show.Settle(t.WorkflowID)
+	return w.Await(ctx, t, client.Completed)
+}
+
+func (d *TemporalClient) note(format string, args ...any) { d.Show.Note(format, args...) }
+
+// maintenances is what a session does with a maintenance.
+type maintenanceClient interface {
+	// begin starts the maintenance or adopts the same one that runs.
+	begin(ctx context.Context, o input.Order) (v client.View, adopted bool, err error)
+	awaitReady(ctx context.Context, t client.Maintenance) (client.View, error)
+	// tell sends a message and waits for its effect.
+	tell(ctx context.Context, t client.Maintenance, m invocation.Message) error
+	// started and extend only send: the work does not wait for the record of it.
+	started(ctx context.Context, t client.Maintenance) error
+	extend(ctx context.Context, t client.Maintenance) error
+	// awaitLeft waits until the node is no longer Ready.
+	awaitLeft(ctx context.Context, t client.Maintenance) (client.View, error)
+	// awaitEnd waits for the end, and any other than Completed is an error.
+	awaitEnd(ctx context.Context, t client.Maintenance) (client.View, error)
+	note(format string, args ...any)
+}

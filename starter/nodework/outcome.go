@@ -1,0 +1,77 @@
+package nodework
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"drydock/rules/period"
+	"drydock/starter/exit"
+	"drydock/starter/terminal"
+)
+
+// RolloutCode is the exit code of a rollout.
+func RolloutCode(outcomes []Outcome) int {
+	code := exit.OK
+	for _, o := range outcomes {
+		switch o.Result {
+		case ResultFailed:
+			return exit.Failed
+		case resultCancelled, resultNotStarted:
+			code = exit.Cancelled
+		}
+	}
+	return code
+}
+
+func RenderOutcomes(w io.Writer, outcomes []Outcome) {
+	fmt.Fprintln(w)
+	r := terminal.NewRows(w, "NODE", "RESULT", "DURATION", "EXIT STATUS", "NOTE")
+	counts := map[result]int{}
+	for _, o := range outcomes {
+		counts[o.Result]++
+		duration, status := "-", "-"
+		if o.Duration > 0 {
+			duration = period.Age(o.Duration.Round(time.Second))
+		}
+		if o.ExitStatus != nil {
+			status = fmt.Sprint(*o.ExitStatus)
+		}
+		note, _, _ := strings.Cut(o.Note, "\n")
+		r.Add(o.Node, string(o.Result), duration, status, note)
+	}
+	r.Done()
+	var parts []string
+	for _, kind := range []result{resultDone, ResultFailed, resultCancelled, resultNotStarted, ResultSkipped} {
+		if counts[kind] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", counts[kind], kind))
+		}
+	}
+	fmt.Fprintf(w, "\n%s: %s\n", terminal.Plural(len(outcomes), "node"), strings.Join(parts, ", "))
+}
+
+// result is how the work on a node came out.
+type result string
+
+const (
+	resultDone       result = "done"
+	ResultFailed     result = "failed"
+	resultCancelled  result = "cancelled"
+	resultNotStarted result = "not started"
+	ResultSkipped    result = "skipped"
+)
+
+// Outcome is the result of a session.
+type Outcome struct {
+	Node   string `json:"node"`
+	Result result `json:"result"`
+	// ExitStatus is the command's; absent where it did not run.
+	ExitStatus *int    `json:"exitStatus,omitempty"`
+	Seconds    float64 `json:"seconds,omitempty"`
+	Note       string  `json:"note,omitempty"`
+	// Duration is Seconds, exactly.
+	Duration time.Duration `json:"-"`
+	// Code is what exec exits with.
+	Code int `json:"-"`
+}

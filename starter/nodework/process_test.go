@@ -1,0 +1,89 @@
+package nodework
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"drydock/client"
+	"drydock/starter/invocation"
+)
+
+func TestExitStatusOfCommands(t *testing.T) {
+	notExecutable := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(notExecutable, []byte("#!/bin/sh\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		argv    []string
+		status  int
+		started bool
+	}{
+		"success":        {[]string{"/bin/sh", "-c", "exit 0"}, 0, true},
+		"failure":        {[]string{"/bin/sh", "-c", "exit 42"}, 42, true},
+		"own signal":     {[]string{"/bin/sh", "-c", "kill -KILL $$"}, 137, true},
+		"not found":      {[]string{"/no/such/file"}, 127, false},
+		"not in PATH":    {[]string{"no-such-command"}, 127, false},
+		"not executable": {[]string{notExecutable}, 126, false},
+	} {
+		status, err := Command{Argv: c.argv}.run(context.Background(), nil, t.Logf)
+		if status != c.status || (err == nil) != c.started {
+			t.Errorf("%s: status %d, error %v; want %d", name, status, err, c.status)
+		}
+	}
+}
+
+func TestStoppedCommandGetsTheSignalWithAllItStarted(t *testing.T) {
+	var out bytes.Buffer
+	ctx, cancel := context.WithCancel(context.Background())
+	time.AfterFunc(300*time.Millisecond, cancel)
+	c := Command{Argv: []string{"/bin/sh", "-c", `trap "wait; echo stopped; exit 5" TERM; (trap "echo child; exit" TERM; sleep 20 & wait) & wait`}, Stdout: &out, KillAfter: 10 * time.Second}
+	status, err := c.run(ctx, func() syscall.Signal { return syscall.SIGTERM }, t.Logf)
+	if err != nil || status != 5 || out.String() != "child\nstopped\n" {
+		t.Errorf("status %d, error %v, output %q", status, err, out.String())
+	}
+}
+
+func TestStubbornCommandIsKilled(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	time.AfterFunc(200*time.Millisecond, cancel)
+	began := time.Now()
+	c := Command{Argv: []string{"/bin/sh", "-c", `trap "" TERM; while :; do sleep 1; done`}, KillAfter: 200 * time.Millisecond}
+	status, err := c.run(ctx, func() syscall.Signal { return syscall.SIGTERM }, t.Logf)
+	if err != nil || status != 137 || time.Since(began) > 5*time.Second {
+		t.Errorf("status %d, error %v after %s", status, err, time.Since(began))
+	}
+}
+
+func TestCommandGetsItsEnvironment(t *testing.T) {
+	var out bytes.Buffer
+	target := client.Maintenance{Node: "worker-01", Requestor: "ops", WorkflowID: "blue/node-maintenance/worker-01/ops", RunID: "r1"}
+	c := Command{
+		Argv:   []string{"/bin/sh", "-c", `echo $DRYDOCK_NODE $DRYDOCK_WORKFLOW_ID $DRYDOCK_RUN_ID $DRYDOCK_REQUESTOR $DRYDOCK_CLUSTER $MINE`},
+		Stdout: &out, Environ: NodeEnvironment(invocation.Environment{"MINE=kept", "DRYDOCK_NODE=old"}, target),
+	}
+	if _, err := c.run(context.Background(), nil, t.Logf); err != nil {
+		t.Fatal(err)
+	}
+	if want := "worker-01 blue/node-maintenance/worker-01/ops r1 ops blue kept\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}
+
+func TestNodeIsReplacedInEveryArgumentAndNowhereElse(t *testing.T) {
+	got := ReplaceNode([]string{"./{node}.sh", "{node}", "a={node},b={node}", "{Node}", "$node"}, "worker-01")
+	want := []string{"./worker-01.sh", "worker-01", "a=worker-01,b=worker-01", "{Node}", "$node"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("want - got +\n%s", diff)
+	}
+	odd := "a; rm -rf $(x)"
+	if got := ReplaceNode([]string{"echo", "{node}"}, odd); got[1] != odd {
+		t.Errorf("got %q", got)
+	}
+}

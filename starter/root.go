@@ -1,0 +1,145 @@
+// Package starter is the command line of Drydock: it starts maintenances, sends them messages and shows them.
+package starter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"drydock/starter/exit"
+	"drydock/starter/invocation"
+	"drydock/starter/tell"
+)
+
+// Run runs one command line and returns its exit code. All output goes to the process's writers.
+func Run(ctx context.Context, p invocation.Process) int {
+	a := invocation.New(p)
+	root := newRoot(a) //nolint:contextcheck // commands get their context from cobra, when they run
+	root.SetArgs(p.Args[1:])
+	root.SetIn(p.Stdin)
+	root.SetOut(p.Stdout)
+	root.SetErr(p.Stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	return report(a, cmd, err)
+}
+
+// report prints the error, if there is one to print, and returns the exit code.
+func report(a *invocation.App, cmd *cobra.Command, err error) int {
+	if err == nil {
+		return exit.OK
+	}
+	var ran *ranError
+	if !errors.As(err, &ran) {
+		// The error is cobra's own: the command line was wrong and no command ran.
+		fmt.Fprintf(a.Stderr, "Error: %s\nRun \"%s --help\" for usage.\n", exit.Indent(strings.TrimSpace(err.Error())), cmd.CommandPath())
+		if cmd.Annotations[ownErrorCode] != "" {
+			return exit.OwnError
+		}
+		return exit.Usage
+	}
+	code, err := exit.CodeOf(ran.err), ran.err
+	var coded *exit.Error
+	switch explicit := errors.As(err, &coded); {
+	case explicit && coded.Err == nil:
+		return code
+	case !explicit && cmd.Context().Err() != nil:
+		// Whatever failed, it failed because everything was told to stop.
+		code, err = exit.Interrupted, exit.ErrInterrupted
+	}
+	fmt.Fprintf(a.Stderr, "Error: %s\n", exit.Indent(err.Error()))
+	if code == exit.Usage {
+		fmt.Fprintf(a.Stderr, "Run \"%s --help\" for usage.\n", cmd.CommandPath())
+	}
+	return code
+}
+
+// ownErrorCode annotates commands that exit with the status of a command of the user's.
+const ownErrorCode = "drydock/own-error-code"
+
+// ranError marks an error of a command that ran, which cobra's own errors are told from by its absence.
+type ranError struct{ err error }
+
+func (e *ranError) Error() string { return e.err.Error() }
+
+func (e *ranError) Unwrap() error { return e.err }
+
+func newRoot(a *invocation.App) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "drydock",
+		Short: "Take Kubernetes nodes out of service for maintenance, and put them back",
+		Long: `Drydock takes Kubernetes nodes out of service for maintenance and puts them back, and never loses track of one.
+
+Every maintenance is a durable Temporal workflow. It waits for a slot, cordons the node, drains it and tells you that
+the node is ready; you do the work and say that it is done; then the node is put back. Closing your terminal does not
+stop a maintenance, and "drydock status NODE" finds it again from any machine.
+
+` + exit.CodesHelp,
+		Example: `  # One node by hand
+  drydock start worker-01 --reason "kernel 6.12" --wait
+  drydock done worker-01 --wait
+
+  # One node, with a script
+  drydock exec worker-01 -- ./patch.sh worker-01
+
+  # A whole pool, two nodes at a time
+  drydock rollout --selector pool=gpu --max-parallel 2 -- ./patch.sh {node}`,
+		Version:           versionLine(),
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: a.Name},
+		DisableAutoGenTag: true,
+	}
+	root.SetVersionTemplate("{{.Version}}\n")
+	a.Global.Register(root.PersistentFlags())
+	addGroups(root, a)
+	registerCompletions(a, root)
+	adapt(root, a.Name)
+	return root
+}
+
+func addGroups(root *cobra.Command, a *invocation.App) {
+	groups := []struct {
+		id, title string
+		commands  []*cobra.Command
+	}{
+		{"run", "Run maintenances:", []*cobra.Command{newStart(a), newExec(a), newRollout(a)}},
+		{"see", "See what happens:", []*cobra.Command{newStatus(a), newList(a), newWatch(a), newPreflight(a), newHistory(a), newReport(a)}},
+		{"tell", "Tell a maintenance:", []*cobra.Command{
+			tell.NewDone(a), tell.NewFailed(a), tell.NewRetry(a), tell.NewCancel(a), tell.NewExtend(a), tell.NewStarted(a), tell.NewDrained(a), tell.NewJoin(a), tell.NewLeave(a),
+			tell.NewEscalate(a), tell.NewSkipPod(a), tell.NewRetryNow(a),
+			tell.NewApprove(a), tell.NewDeny(a), tell.NewValidated(a), tell.NewValidationFailed(a), tell.NewHookDone(a), tell.NewSkipHook(a),
+		}},
+		{"cluster", "The cluster as a whole:", []*cobra.Command{newLimits(a), newFreeze(a), newThaw(a), newDoctor(a)}},
+		{"other", "Other commands:", []*cobra.Command{newVersion(a)}},
+	}
+	for _, g := range groups {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		for _, c := range g.commands {
+			c.GroupID = g.id
+			root.AddCommand(c)
+		}
+	}
+	root.SetHelpCommandGroupID("other")
+	root.SetCompletionCommandGroupID("other")
+}
+
+// adapt marks the errors of every command that runs, and lets its help speak of the program by the name it was
+// called by.
+func adapt(c *cobra.Command, name string) {
+	if run := c.RunE; run != nil {
+		c.RunE = func(cmd *cobra.Command, args []string) error {
+			if err := run(cmd, args); err != nil {
+				return &ranError{err}
+			}
+			return nil
+		}
+	}
+	c.Example = strings.ReplaceAll(c.Example, "  drydock ", "  "+name+" ")
+	c.Long = strings.ReplaceAll(c.Long, `"drydock `, `"`+name+" ")
+	for _, sub := range c.Commands() {
+		adapt(sub, name)
+	}
+}

@@ -1,0 +1,198 @@
+package starter
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"drydock/api"
+	"drydock/starter/exit"
+	"drydock/starter/invocation"
+)
+
+// nowhere is an environment in which neither Temporal nor Kubernetes is reachable.
+func nowhere() []string {
+	return []string{"TEMPORAL_ADDRESS=127.0.0.1:1", "TEMPORAL_CONFIG_FILE=/nonexistent", "KUBECONFIG=/nonexistent", invocation.EnvRequestor + "=ops"}
+}
+
+func runHere(t *testing.T, program string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	code = Run(context.Background(), invocation.Process{
+		Args: append([]string{program}, args...), Environ: nowhere(), Stdin: strings.NewReader(""), Stdout: &out, Stderr: &err,
+	})
+	return code, out.String(), err.String()
+}
+
+func TestExitCodesAndHints(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		want []string
+	}{
+		"unknown command":            {[]string{"stard"}, 2, []string{`unknown command "stard"`, "start", `Run "drydock --help"`}},
+		"unknown flag":               {[]string{"start", "n", "--bogus"}, 2, []string{"unknown flag: --bogus", `Run "drydock start --help"`}},
+		"flag of a wrong type":       {[]string{"start", "n", "--priority", "high"}, 2, []string{"--priority"}},
+		"no node":                    {[]string{"done"}, 2, []string{"which node?"}},
+		"two nodes":                  {[]string{"done", "a", "b"}, 2, []string{"one node at a time"}},
+		"not a node name":            {[]string{"start", "a/b"}, 2, []string{`"a/b" is not a node name`}},
+		"bad output":                 {[]string{"list", "-o", "xml"}, 2, []string{"want one of table, json, yaml"}},
+		"timeout without wait":       {[]string{"done", "n", "--timeout", "1m"}, 2, []string{"--timeout is for --wait"}},
+		"negative timeout":           {[]string{"watch", "--timeout", "-1m"}, 2, []string{"want 0 or more"}},
+		"cluster with a slash":       {[]string{"list", "--cluster", "a/b"}, 2, []string{`cluster "a/b"`}},
+		"unknown profile":            {[]string{"list", "--profile", "nope"}, 2, []string{"profile nope"}},
+		"server away":                {[]string{"list"}, 1, []string{"127.0.0.1:1 is not reachable", "--address", "TEMPORAL_ADDRESS", "temporal server start-dev"}},
+		"nothing to change":          {[]string{"limits", "set"}, 2, []string{"nothing to change"}},
+		"limits out of range":        {[]string{"limits", "set", "--max-unavailable", "120%"}, 2, []string{"--max-unavailable: 120% is more than all nodes"}},
+		"contradicting limits":       {[]string{"limits", "set", "--max-unavailable", "1", "--no-max-unavailable"}, 2, []string{"contradict"}},
+		"diff without a file":        {[]string{"limits", "diff"}, 2, []string{"--config", invocation.EnvConfig}},
+		"extend into the past":       {[]string{"extend", "n", "--for", "-1h"}, 2, []string{"--for"}},
+		"escalate without a reason":  {[]string{"escalate", "n"}, 2, []string{"--comment"}},
+		"escalate to nowhere":        {[]string{"escalate", "n", "--do", "explode", "--comment", "c"}, 2, []string{"want one of notify, bypassBudget, kill, giveBack, fail"}},
+		"kill, nobody there":         {[]string{"escalate", "n", "--do", "kill", "--comment", "c"}, 2, []string{"--yes"}},
+		"kill, agreed to":            {[]string{"escalate", "n", "--do", "kill", "--comment", "c", "--yes"}, 1, []string{"is not reachable"}},
+		"notify, nobody there":       {[]string{"escalate", "n", "--do", "notify", "--comment", "c"}, 1, []string{"is not reachable"}},
+		"skip-pod of no pod":         {[]string{"skip-pod", "n"}, 2, []string{"which pod on n?", "NAMESPACE/NAME"}},
+		"skip-pod of nothing":        {[]string{"skip-pod"}, 2, []string{"which node, and which pod"}},
+		"skip-pod of two pods":       {[]string{"skip-pod", "n", "a/b", "a/c"}, 2, []string{"one pod of one node"}},
+		"skip-pod of what is no pod": {[]string{"skip-pod", "n", "a/b/c"}, 2, []string{`"a/b/c" is not a pod`}},
+		"retry-now, server away":     {[]string{"retry-now", "n"}, 1, []string{"is not reachable"}},
+		"exec without dashes":        {[]string{"exec", "n", "true"}, 125, []string{"after --"}},
+		"exec with a bad flag":       {[]string{"exec", "--bogus", "n", "--", "true"}, 125, []string{"unknown flag"}},
+		"exec, server away":          {[]string{"exec", "n", "--", "true"}, 125, []string{"is not reachable"}},
+		"exec of nothing":            {[]string{"exec", "n", "--"}, 125, []string{"Nothing follows --"}},
+		"exec of what is not there":  {[]string{"exec", "n", "--", "no-such-command"}, 127, []string{"no-such-command", "nothing was started"}},
+		"exec of what cannot run":    {[]string{"exec", "n", "--", "/etc/passwd"}, 126, []string{"permission denied", "nothing was started"}},
+		"rollout without nodes":      {[]string{"rollout", "--", "true"}, 2, []string{"which nodes?"}},
+		"rollout of two kinds":       {[]string{"rollout", "--all", "n", "--", "true"}, 2, []string{"which nodes?"}},
+		"rollout with no place":      {[]string{"rollout", "n", "--max-parallel", "0", "--", "true"}, 2, []string{"--max-parallel 0"}},
+		"rollout with bad selector":  {[]string{"rollout", "-l", "a=b=c", "--", "true"}, 2, []string{"is not a label selector"}},
+		"version":                    {[]string{"version"}, 0, nil},
+		"help":                       {[]string{"help", "start"}, 0, nil},
+		"completion of bash":         {[]string{"completion", "bash"}, 0, nil},
+		"completion with no servers": {[]string{"__complete", "done", ""}, 0, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, _, stderr := runHere(t, "drydock", c.args...)
+			if code != c.code {
+				t.Errorf("exit code = %d, want %d\n%s", code, c.code, stderr)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(stderr, want) {
+					t.Errorf("standard error = %q, want %q in it", stderr, want)
+				}
+			}
+		})
+	}
+}
+
+func TestCodeOfErrors(t *testing.T) {
+	failed, cancelled, timedOut := errors.New("x"), exit.WithCode(exit.Cancelled, errors.New("c")), exit.WithCode(exit.TimedOut, errors.New("t"))
+	for name, c := range map[string]struct {
+		err  error
+		want int
+	}{
+		"none":                      {nil, 0},
+		"any":                       {failed, 1},
+		"coded, wrapped":            {fmt.Errorf("more: %w", cancelled), 3},
+		"with a hint":               {exit.Hint(exit.UsageError("u"), "do this"), 2},
+		"timed out":                 {fmt.Errorf("w: %w", exit.ErrTimedOut), 4},
+		"interrupted":               {exit.ErrInterrupted, 130},
+		"cancelled and timed out":   {errors.Join(cancelled, timedOut), 4},
+		"cancelled and failed":      {errors.Join(cancelled, failed, timedOut), 1},
+		"interrupted and cancelled": {errors.Join(cancelled, exit.ErrInterrupted), 130},
+	} {
+		if got := exit.CodeOf(c.err); got != c.want {
+			t.Errorf("%s: code = %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+func TestEndsHaveCodes(t *testing.T) {
+	for end, want := range map[api.Phase]int{
+		api.Completed: 0, api.Failed: 1, api.NodeGone: 1, api.Cancelled: 3,
+	} {
+		if got := exit.EndCode(end); got != want {
+			t.Errorf("code of %s = %d, want %d", end, got, want)
+		}
+	}
+}
+
+func TestEveryCommandTeaches(t *testing.T) {
+	root := newRoot(invocation.New(invocation.Process{Args: []string{"drydock"}}))
+	var walk func(*cobra.Command)
+	walk = func(c *cobra.Command) {
+		if name := c.Name(); name == "help" || name == "completion" {
+			return
+		}
+		if c.Short == "" || c.Long == "" || c.Example == "" {
+			t.Errorf("%s: Short, Long and Example are required", c.CommandPath())
+		}
+		if strings.HasSuffix(c.Short, ".") {
+			t.Errorf("%s: Short is a phrase and ends without a full stop", c.CommandPath())
+		}
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	walk(root)
+}
+
+func TestExamplesParse(t *testing.T) {
+	root := newRoot(invocation.New(invocation.Process{Args: []string{"drydock"}}))
+	var walk func(*cobra.Command)
+	walk = func(c *cobra.Command) {
+		for line := range strings.Lines(c.Example) {
+			line = strings.TrimSpace(line)
+			if line == "" || strings.HasPrefix(line, "#") {
+				continue
+			}
+			// What a shell would take out of the line is of no concern to flags.
+			line, _, _ = strings.Cut(line, " | ")
+			fresh := newRoot(invocation.New(invocation.Process{Args: []string{"drydock"}}))
+			cmd, rest, err := fresh.Find(strings.Fields(strings.ReplaceAll(line, `"`, ""))[1:])
+			if err != nil {
+				t.Errorf("%q: %v", line, err)
+				continue
+			}
+			if err := cmd.ParseFlags(rest); err != nil {
+				t.Errorf("%q: %v", line, err)
+			}
+		}
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	walk(root)
+}
+
+func TestHelpKnowsThePlugin(t *testing.T) {
+	_, stdout, _ := runHere(t, "/usr/local/bin/kubectl-drydock", "done", "--help")
+	for _, want := range []string{"kubectl drydock done NODE", "  kubectl drydock done worker-01"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("help has no %q:\n%s", want, stdout)
+		}
+	}
+	if _, stdout, _ = runHere(t, "/usr/local/bin/drydock", "done", "--help"); strings.Contains(stdout, "kubectl") {
+		t.Errorf("help speaks of kubectl:\n%s", stdout)
+	}
+	_, _, stderr := runHere(t, "kubectl-drydock", "stard")
+	if !strings.Contains(stderr, `Run "kubectl drydock --help"`) {
+		t.Errorf("standard error = %q", stderr)
+	}
+}
+
+func TestInterruptedCommandSaysSo(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	var out, errs bytes.Buffer
+	code := Run(ctx, invocation.Process{Args: []string{"drydock", "list"}, Environ: nowhere(), Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs})
+	if code != exit.Interrupted || !strings.Contains(errs.String(), "interrupted") {
+		t.Errorf("code %d, standard error %q", code, errs.String())
+	}
+}

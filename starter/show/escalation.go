@@ -1,0 +1,49 @@
+package show
+
+import (
+	"fmt"
+	"time"
+
+	"drydock/api"
+	"drydock/client"
+	"drydock/rules/period"
+	"drydock/rules/spec"
+)
+
+// ForceText says what the rungs taken allow the drain to do; it is empty where that is nothing.
+func ForceText(force string) string {
+	switch force {
+	case spec.BypassBudget:
+		return "deletes pods whatever their budgets say"
+	case spec.Kill:
+		return "deletes pods without their grace period, whatever their budgets say"
+	}
+	return force
+}
+
+// rungDue is when the time of a rung comes. The clock runs from the cordon, or where pods were let complete first,
+// from the end of that wait.
+func rungDue(s *api.Status, rung spec.Rung) (due time.Time, known bool) {
+	began := s.CordonedAt
+	if s.Spec.WaitForPodCompletion != nil {
+		began = &s.Since
+	}
+	if s.Phase != api.Draining || began == nil {
+		return time.Time{}, false
+	}
+	return began.Add(rung.After.Std()), true
+}
+
+// NextRungText is the next rung with the time until it is due; it is empty where none is left.
+func NextRungText(s *api.Status, now time.Time) string {
+	rung, left := client.NextRung(s)
+	due, known := rungDue(s, rung)
+	switch {
+	case !left || !known:
+		return ""
+	case !due.After(now):
+		return "due now: " + rung.Do
+	default:
+		return fmt.Sprintf("in %s: %s", period.Age(due.Sub(now)), rung.Do)
+	}
+}

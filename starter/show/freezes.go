@@ -1,0 +1,25 @@
+package show
+
+import (
+	"io"
+	"time"
+
+	"drydock/rules/period"
+	"drydock/rules/schedule"
+	"drydock/starter/terminal"
+)
+
+func Freezes(w io.Writer, freezes []schedule.Freeze, now time.Time) {
+	r := terminal.NewRows(w, "FROZEN BY", "SINCE", "RUNNING TOO", "REASON")
+	for _, f := range freezes {
+		r.Add(f.By, period.Age(now.Sub(f.At)), yesNo(f.Running), f.Reason)
+	}
+	r.Done()
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}

@@ -1,0 +1,79 @@
+package show
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"drydock/api"
+	"drydock/rules/period"
+	"drydock/rules/schedule"
+	"drydock/starter/terminal"
+)
+
+// FirstPending is how many of those that wait are shown to people.
+const FirstPending = 20
+
+func SchedulerState(w io.Writer, s api.State, now time.Time) {
+	Limits(w, s.Limits, now)
+	if s.Rebuilding {
+		fmt.Fprintln(w, "\nThe scheduler is finding out who holds slots; until then it grants none.")
+	}
+	if len(s.Freezes) > 0 {
+		fmt.Fprintln(w)
+		Freezes(w, s.Freezes, now)
+	}
+	fmt.Fprintln(w)
+	if s.ObservedAt != nil {
+		fmt.Fprintf(w, "Nodes: %d, %d of them unavailable (%s ago)\n", s.Nodes, s.Unavailable, period.Age(now.Sub(*s.ObservedAt)))
+	}
+	fmt.Fprintf(w, "Slots in use: %d\n", len(s.Holders))
+	if len(s.Holders) > 0 {
+		r := terminal.NewRows(w, "  NODE", "REQUESTOR", "GRANTED")
+		for _, h := range s.Holders {
+			r.Add("  "+h.Node, h.Requestor, period.Age(now.Sub(h.GrantedAt)))
+		}
+		r.Done()
+	}
+	fmt.Fprintf(w, "Waiting for a slot: %d\n", s.PendingAll)
+	if len(s.Pending) == 0 {
+		return
+	}
+	r := terminal.NewRows(w, "  NODE", "REQUESTOR", "PRIORITY", "WAITS", "REASON")
+	for _, p := range s.Pending[:min(FirstPending, len(s.Pending))] {
+		r.Add("  "+p.Node, p.Requestor, fmt.Sprint(p.Priority), period.Age(now.Sub(p.Created)), p.Reason)
+	}
+	r.Done()
+	if more := s.PendingAll - FirstPending; more > 0 {
+		fmt.Fprintf(w, "  and %d more\n", more)
+	}
+}
+
+func Limits(w io.Writer, l api.LimitsInForce, now time.Time) {
+	r := terminal.NewRows(w, "LIMIT", "MAX PARALLEL", "MAX UNAVAILABLE", "NODES")
+	r.Add("cluster", amount(l.MaxParallel), amount(l.MaxUnavailable), "all")
+	for _, g := range l.Groups {
+		r.Add(g.Name, amount(g.MaxParallel), amount(g.MaxUnavailable), GroupNodes(g))
+	}
+	r.Done()
+	by := "Set by " + cmp.Or(l.SetBy, "nobody")
+	if !l.SetAt.IsZero() {
+		by += ", " + period.Age(now.Sub(l.SetAt)) + " ago"
+	}
+	fmt.Fprintln(w, by+terminal.Colon(terminal.OneLine(l.Comment)))
+}
+
+func amount(a schedule.Amount) string { return cmp.Or(a.String(), "-") }
+
+func GroupNodes(g schedule.Group) string {
+	var parts []string
+	if g.NodeSelector != "" {
+		parts = append(parts, g.NodeSelector)
+	}
+	if len(g.GroupBy) > 0 {
+		parts = append(parts, "each "+strings.Join(g.GroupBy, "+"))
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,94 @@
+package show
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"drydock/api"
+	"drydock/client"
+	"drydock/starter/terminal"
+)
+
+// LineOf names the requestor too where it is not self, since a node can have maintenances of several.
+func LineOf(v client.View, self string, now time.Time) terminal.Line {
+	l := terminal.Line{Label: v.Node, Text: Progress(v)}
+	if v.Requestor != self {
+		l.Label += " (" + v.Requestor + ")"
+	}
+	switch {
+	case !v.Running():
+		l.Age = v.Closed.Sub(v.Started)
+	case v.Status != nil:
+		l.Age = now.Sub(v.Status.Since)
+	default:
+		l.Age = now.Sub(v.Started)
+	}
+	return l
+}
+
+// Progress says in one line where a maintenance is and what it waits for.
+func Progress(v client.View) string {
+	phase := v.Phase()
+	switch {
+	case phase == "":
+		return "Starting"
+	case phase.Ended():
+		return string(phase) + terminal.Colon(v.Message())
+	}
+	text := string(phase)
+	if v.Status == nil {
+		return text
+	}
+	details := v.Status.WaitingFor
+	// The scheduler's reasons are sentences of their own.
+	if details != "" && phase != api.Pending {
+		details = "waiting for " + details
+	}
+	switch {
+	case (phase == api.Draining || phase == api.WaitingForPods) && v.Status.Drain != nil:
+		details = drainText(*v.Status.Drain) + forced(v.Status.Force)
+	case phase == api.RequestorFailed && v.Status.Failure != "":
+		details = v.Status.Failure
+	}
+	if v.Status.Attempt > 1 && phase != api.Ready {
+		text += fmt.Sprintf(" (attempt %d)", v.Status.Attempt)
+	}
+	return text + terminal.Colon(details)
+}
+
+// drainText is a drain's progress with its tier, where it has several, and its first blocker.
+func drainText(d api.DrainProgress) string {
+	text := drainCounts(d)
+	if d.Tiers > 1 {
+		text = fmt.Sprintf("tier %d of %d, %s", d.Tier, d.Tiers, text)
+	}
+	if len(d.Blockers) == 0 {
+		return text
+	}
+	first := d.Blockers[0]
+	text += fmt.Sprintf("; %s: %s", first.Pod, cmp.Or(first.Message, first.Reason))
+	if more := len(d.Blockers) - 1 + d.MoreBlockers; more > 0 {
+		text += fmt.Sprintf("; %d more blocked", more)
+	}
+	return text
+}
+
+// forced is shown in a line as long as the drain may do more than evict.
+func forced(force string) string {
+	if force == "" {
+		return ""
+	}
+	return " (" + force + ")"
+}
+
+func drainCounts(d api.DrainProgress) string {
+	if d.Total == 0 {
+		return "no pods to drain"
+	}
+	text := fmt.Sprintf("%d of %s gone, %d left", d.Total-d.Remaining, terminal.Plural(d.Total, "pod"), d.Remaining)
+	if d.Terminating > 0 {
+		text += fmt.Sprintf(" (%d terminating)", d.Terminating)
+	}
+	return text
+}

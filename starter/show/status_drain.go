@@ -1,0 +1,126 @@
+package show
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"drydock/api"
+	"drydock/rules/drainplan"
+	"drydock/rules/period"
+	"drydock/starter/terminal"
+)
+
+// renderDrain shows how far the drain has come, and what it may do and will do next.
+func renderDrain(head terminal.Rows, s *api.Status, now time.Time) {
+	if d := s.Drain; d != nil {
+		head.Add("Drain:", fmt.Sprintf("%s, %d stay; as of %s ago", drainCounts(*d), d.Skipped, period.Age(now.Sub(d.At))))
+		if d.Tiers > 1 {
+			head.Add("Tier:", fmt.Sprintf("%d of %d%s", d.Tier, d.Tiers, targetsText(d.Targets)))
+		}
+	}
+	if s.Force != "" {
+		head.Add("Force:", s.Force+": "+ForceText(s.Force))
+	}
+	if len(s.SkippedPods) > 0 {
+		head.Add("Skipped pods:", strings.Join(s.SkippedPods, ", "))
+	}
+	if next := NextRungText(s, now); next != "" {
+		head.Add("Next rung:", next)
+	}
+	if at := s.NextAttemptAt; at != nil {
+		head.Add("Next attempt:", fmt.Sprintf("%s (in %s)", terminal.Clock(*at, now), period.Age(at.Sub(now))))
+	}
+}
+
+// targetsText says which pods are to leave now.
+func targetsText(targets []drainplan.Entry) string {
+	if len(targets) == 0 {
+		return ""
+	}
+	texts := make([]string, len(targets))
+	for i, t := range targets {
+		texts[i] = string(t.PodType)
+		if t.PodSelector != "" {
+			texts[i] += " " + t.PodSelector
+		}
+		if t.PodPriority < math.MaxInt32 {
+			texts[i] += fmt.Sprintf(" up to priority %d", t.PodPriority)
+		}
+	}
+	return " (targets " + strings.Join(texts, "; ") + ")"
+}
+
+func renderBlockers(w io.Writer, d *api.DrainProgress, now time.Time) {
+	if d == nil || len(d.Blockers) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "\nBlocked by:")
+	r := terminal.NewRows(w, "  POD", "OWNER", "REASON", "SINCE", "MESSAGE")
+	for _, b := range d.Blockers {
+		r.Add("  "+b.Pod, cmp.Or(b.Owner, "-"), b.Reason, period.Age(now.Sub(b.Since)), b.Message)
+		for _, budget := range b.Budgets {
+			// The message of a drain says the numbers too, unless it comes from the API server alone.
+			if !strings.Contains(b.Message, fmt.Sprintf("budget %s allows %d disruptions:", budget.Name, budget.Allowed)) {
+				r.Add("", "", "", "", budgetText(budget))
+			}
+		}
+	}
+	r.Done()
+	if d.MoreBlockers > 0 {
+		fmt.Fprintf(w, "  and %d more%s\n", d.MoreBlockers, reasonsText(d.Reasons))
+	}
+}
+
+// renderStays shows the pods that the plan is about and that stay on the node all the same.
+func renderStays(w io.Writer, d *api.DrainProgress) {
+	if d == nil || len(d.Stays) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "\nStay on the node:")
+	r := terminal.NewRows(w, "  POD", "OWNER", "REASON", "MESSAGE")
+	for _, b := range d.Stays {
+		r.Add("  "+b.Pod, cmp.Or(b.Owner, "-"), b.Reason, b.Message)
+	}
+	r.Done()
+}
+
+func budgetText(b api.BudgetState) string {
+	text := fmt.Sprintf("%s allows %d, %d of %d needed healthy", b.Name, b.Allowed, b.Healthy, b.Desired)
+	if b.Impossible {
+		text += ", can never allow one"
+	}
+	return text
+}
+
+// reasonsText counts all blockers by reason, the most frequent one first.
+func reasonsText(reasons map[string]int) string {
+	if len(reasons) == 0 {
+		return ""
+	}
+	names := slices.Collect(maps.Keys(reasons))
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(reasons[b], reasons[a]), cmp.Compare(a, b))
+	})
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%d %s", reasons[name], name)
+	}
+	return "; of all: " + strings.Join(names, ", ")
+}
+
+func renderEscalation(w io.Writer, taken []api.RungTaken, now time.Time) {
+	if len(taken) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "\nRungs taken:")
+	r := terminal.NewRows(w, "  AT", "RUNG", "BY", "WHY")
+	for _, t := range taken {
+		r.Add("  "+terminal.Clock(t.At, now), t.Do, cmp.Or(t.By, "the plan"), t.Why)
+	}
+	r.Done()
+}

@@ -1,0 +1,49 @@
+package startertest
+
+import (
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+
+	"drydock/api"
+	"drydock/client"
+	"drydock/rules/spec"
+)
+
+func Before(d time.Duration) time.Time { return Noon.Add(-d) }
+
+func Ago(d time.Duration) *time.Time {
+	at := Before(d)
+	return &at
+}
+
+func ClockAtNoon() time.Time { return Noon }
+
+var Noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.Local)
+
+// viewOf is a running maintenance of worker-01 for ops in a phase for five minutes.
+func View(phase api.Phase, change ...func(*api.Status)) client.View {
+	s := &api.Status{
+		WorkflowID: "node-maintenance/worker-01/ops", RunID: "run-1", Phase: phase, Since: Noon.Add(-5 * time.Minute), Attempt: 1,
+		Spec:       spec.Maintenance{Node: "worker-01", Requestor: "ops", Type: spec.Planned, OnReadyTimeout: spec.FailOnTimeout, Drain: spec.Drain{Mode: spec.ModeEvict}},
+		Requestors: []api.RequestorStatus{{Name: "ops"}},
+	}
+	for _, c := range change {
+		c(s)
+	}
+	return client.View{Status: s, Maintenance: client.Maintenance{
+		Node: "worker-01", Requestor: "ops", WorkflowID: s.WorkflowID, RunID: s.RunID, Started: Noon.Add(-10 * time.Minute),
+		Execution: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
+	}}
+}
+
+func Ended(phase api.Phase, execution enumspb.WorkflowExecutionStatus, message string) client.View {
+	v := View(phase)
+	v.Status, v.Execution, v.Closed = nil, execution, Noon.Add(-time.Minute)
+	v.Result = &api.Result{Phase: phase, Message: message}
+	return v
+}
+
+func WaitingFor(what string) func(*api.Status) {
+	return func(s *api.Status) { s.WaitingFor = what }
+}

@@ -1,0 +1,46 @@
+package tell
+
+import (
+	"github.com/spf13/cobra"
+
+	"drydock/api"
+	"drydock/client"
+	"drydock/starter/invocation"
+)
+
+func NewApprove(a *invocation.App) *cobra.Command {
+	t := &messageCommand{app: a}
+	cmd := &cobra.Command{
+		Use:   "approve NODE",
+		Short: "Approve a maintenance that waits for approval",
+		Long: `Approve a maintenance that was asked for with approval. Only then does it ask for a slot; until then nothing has been
+done to its node.`,
+		Example: `  drydock approve worker-01 --comment "window agreed with team search"`,
+		Args:    invocation.OneNode,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return t.run(cmd.Context(), args[0], func(client.Found) invocation.Message { return decisionMessage(client.Approve(), "approved") })
+		},
+	}
+	t.register(cmd, invocation.OfMaintenance)
+	return cmd
+}
+
+func NewDeny(a *invocation.App) *cobra.Command {
+	t := &messageCommand{app: a}
+	cmd := &cobra.Command{
+		Use:     "deny NODE",
+		Short:   "Deny a maintenance that waits for approval, which ends it",
+		Long:    `Deny a maintenance that was asked for with approval. It ends Cancelled, and nothing has been done to its node.`,
+		Example: `  drydock deny worker-01 --comment "not during the sale"`,
+		Args:    invocation.OneNode,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return t.run(cmd.Context(), args[0], func(client.Found) invocation.Message { return decisionMessage(client.Deny(), "denied") })
+		},
+	}
+	t.register(cmd, invocation.OfMaintenance)
+	return cmd
+}
+
+func decisionMessage(m client.Message, word string) invocation.Message {
+	return invocation.Message{Message: m, Said: func(*api.Status) string { return "is " + word }}
+}

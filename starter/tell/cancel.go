@@ -1,0 +1,58 @@
+package tell
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"drydock/api"
+	"drydock/client"
+	"drydock/starter/exit"
+	"drydock/starter/invocation"
+)
+
+func NewCancel(a *invocation.App) *cobra.Command {
+	t := &messageCommand{app: a, end: api.Cancelled}
+	var release bool
+	cmd := &cobra.Command{
+		Use:   "cancel NODE",
+		Short: "Cancel a maintenance, and undo it while the node is not Ready yet",
+		Long: `Cancel a maintenance.
+
+Before the node is Ready everything is undone and the maintenance ends Cancelled. From Ready on the node may be half
+worked on, so it becomes RequestorFailed and stays out of service; with --release it is given back as it is, and the
+maintenance ends Cancelled. With --wait the command waits for the end.`,
+		Example: `  drydock cancel worker-01 --comment "change postponed"
+  drydock cancel worker-01 --release --wait`,
+		Args: invocation.OneNode,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return t.run(cmd.Context(), args[0], func(client.Found) invocation.Message { return CancelMessage(a.Name, release, t.wait) })
+		},
+	}
+	t.register(cmd, invocation.OfMaintenance)
+	t.registerWait(cmd)
+	cmd.Flags().BoolVar(&release, "release", false, "give the node back even if it was Ready already")
+	return cmd
+}
+
+func CancelMessage(program string, release, wait bool) invocation.Message {
+	return invocation.Message{
+		Message: client.Cancel(release),
+		Refuse: func(s *api.Status) error {
+			if s.Phase == api.Ready && wait && !release {
+				return exit.Hint(fmt.Errorf("%s is %s: cancelling it would leave it RequestorFailed, which has no end to wait for", s.Spec.Node, s.Phase),
+					"Add --release to give the node back.")
+			}
+			return nil
+		},
+		Next: func(s *api.Status) string {
+			return fmt.Sprintf(`"%s cancel %s --release" gives the node back as it is.`, program, s.Spec.Node)
+		},
+		Said: func(now *api.Status) string {
+			if now.Phase == api.RequestorFailed {
+				return fmt.Sprintf(`was Ready, is RequestorFailed now and stays out of service; "%s cancel %s --release" gives it back`, program, now.Spec.Node)
+			}
+			return "is cancelled and being put back"
+		},
+	}
+}

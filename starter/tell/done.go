@@ -1,0 +1,65 @@
+package tell
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"drydock/api"
+	"drydock/client"
+	"drydock/starter/invocation"
+)
+
+func NewDone(a *invocation.App) *cobra.Command {
+	t := &messageCommand{app: a}
+	cmd := &cobra.Command{
+		Use:   "done NODE",
+		Short: "Say that the work on a node is done, so that it is put back",
+		Long: `Say that the work on a node is done.
+
+The node has to be Ready, or RequestorFailed after its repair. Where several requestors share the maintenance, the
+node is put back when all of them are done. Without --wait the command returns when the maintenance has taken note;
+with --wait it waits for the end of the maintenance, when the node is back in service, and fails if it is not.`,
+		Example: `  drydock done worker-01
+  drydock done worker-01 --wait --timeout 10m
+  drydock done worker-01 --requestor network-team`,
+		Args: invocation.OneNode,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return t.run(cmd.Context(), args[0], func(f client.Found) invocation.Message { return DoneMessage(a.Name, f.For) })
+		},
+	}
+	t.register(cmd, "who is done (env "+invocation.EnvRequestor+", default you, or the only one)")
+	t.registerWait(cmd)
+	return cmd
+}
+
+// stillAtWork names the requestors that keep the node out of service.
+func stillAtWork(s *api.Status) string {
+	var names []string
+	if s != nil {
+		for _, r := range s.Requestors {
+			if r.DoneAt == nil {
+				names = append(names, r.Name)
+			}
+		}
+	}
+	if len(names) == 0 || s.Phase != api.Ready && s.Phase != api.RequestorFailed {
+		return ""
+	}
+	return "; the node is put back when " + strings.Join(names, " and ") + " is done too"
+}
+
+// DoneMessage says that requestor is done.
+func DoneMessage(program, requestor string) invocation.Message {
+	return invocation.Message{
+		Message: client.Done(requestor),
+		Already: func(s *api.Status, text string) string { return text + stillAtWork(s) },
+		Next: func(s *api.Status) string {
+			return fmt.Sprintf(`Wait for it with "%s watch %s".`, program, s.Spec.Node)
+		},
+		Said: func(now *api.Status) string {
+			return fmt.Sprintf("%s is done%s", requestor, stillAtWork(now))
+		},
+	}
+}

@@ -1,0 +1,42 @@
+package tell
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"drydock/api"
+	"drydock/client"
+	"drydock/rules/spec"
+	"drydock/starter/invocation"
+)
+
+func NewDrained(a *invocation.App) *cobra.Command {
+	t := &messageCommand{app: a}
+	cmd := &cobra.Command{
+		Use:   "drained NODE",
+		Short: "Say that a node with drain mode external is empty",
+		Long: `Say that a node is empty, where somebody else than Drydock drains it: a maintenance with --drain-mode external waits
+for this and then becomes Ready.`,
+		Example: `  drydock drained worker-01`,
+		Args:    invocation.OneNode,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return t.run(cmd.Context(), args[0], func(client.Found) invocation.Message { return drainedMessage(a.Name) })
+		},
+	}
+	t.register(cmd, invocation.OfMaintenance)
+	return cmd
+}
+
+func drainedMessage(program string) invocation.Message {
+	return invocation.Message{
+		Message: client.Drained(),
+		Next: func(s *api.Status) string {
+			if s.Spec.Drain.Mode != spec.ModeExternal {
+				return ""
+			}
+			return fmt.Sprintf(`Wait for it with "%s watch %s".`, program, s.Spec.Node)
+		},
+		Said: func(now *api.Status) string { return fmt.Sprintf("is %s", now.Phase) },
+	}
+}

@@ -1,0 +1,55 @@
+package tell
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"drydock/api"
+	"drydock/client"
+	"drydock/starter/exit"
+	"drydock/starter/invocation"
+	"drydock/starter/terminal"
+)
+
+func NewExtend(a *invocation.App) *cobra.Command {
+	t := &messageCommand{app: a}
+	var duration time.Duration
+	cmd := &cobra.Command{
+		Use:   "extend NODE",
+		Short: "Hold a Ready node for longer",
+		Long: `Move the end of a Ready node's ready timeout to --for from now, if that is later than it is.
+
+Without --for it is the maintenance's own ready timeout, counted from now.`,
+		Example: `  drydock extend worker-01 --for 2h --comment "BIOS takes longer"`,
+		Args:    invocation.OneNode,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if duration < 0 || cmd.Flags().Changed("for") && duration == 0 {
+				return exit.UsageError("--for %s: want a time to come", duration)
+			}
+			return t.run(cmd.Context(), args[0], func(client.Found) invocation.Message { return extendMessage(a.Clock, duration) })
+		},
+	}
+	t.register(cmd, invocation.OfMaintenance)
+	cmd.Flags().DurationVar(&duration, "for", 0, "how long from now, such as 2h (default the maintenance's ready timeout)")
+	return cmd
+}
+
+func extendMessage(now func() time.Time, duration time.Duration) invocation.Message {
+	return invocation.Message{
+		Message: client.Extend(duration, now),
+		Already: func(s *api.Status, text string) string {
+			if s.ReadyDeadline == nil {
+				return text
+			}
+			return fmt.Sprintf("may be held until %s already", terminal.Clock(*s.ReadyDeadline, now()))
+		},
+		Said: func(after *api.Status) string {
+			if after.ReadyDeadline == nil {
+				return "is " + string(after.Phase)
+			}
+			return "may be held until " + terminal.Clock(*after.ReadyDeadline, now())
+		},
+	}
+}

@@ -1,0 +1,79 @@
+package tell
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"drydock/api"
+	"drydock/client"
+	"drydock/rules/validation"
+	"drydock/starter/invocation"
+	"drydock/starter/terminal"
+)
+
+func NewHookDone(a *invocation.App) *cobra.Command {
+	t := &messageCommand{app: a}
+	failed := false
+	cmd := &cobra.Command{
+		Use:   "hook-done NODE HOOK",
+		Short: "Say that a hook that waits for a signal is done, or has failed",
+		Long: `Say that a hook of kind signal, which a maintenance waits for, is done or has failed. Whether the maintenance goes on
+after one that failed is a matter of the worker's configuration (hooks.NAME.onFailure).`,
+		Example: `  drydock hook-done worker-01 storage-moved
+  drydock hook-done worker-01 storage-moved --failed --comment "rebuild runs"`,
+		Args: nodeAndHook,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return t.run(cmd.Context(), args[0], func(client.Found) invocation.Message {
+				return hookMessage(client.HookDone(args[1], failed), a.Name, args[1])
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&failed, "failed", false, "the hook has failed")
+	t.register(cmd, invocation.OfMaintenance)
+	return cmd
+}
+
+func NewSkipHook(a *invocation.App) *cobra.Command {
+	t := &messageCommand{app: a}
+	cmd := &cobra.Command{
+		Use:   "skip-hook NODE HOOK",
+		Short: "Go on without a hook that a maintenance waits for",
+		Long: `Go on without a hook that a maintenance waits for. What it has begun is not undone, and its closing is called all the
+same. Who skipped it and why is on record.`,
+		Example: `  drydock skip-hook worker-01 silence-alerts --comment "Alertmanager is down, on-call knows"`,
+		Args:    nodeAndHook,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return t.run(cmd.Context(), args[0], func(client.Found) invocation.Message { return hookMessage(client.SkipHook(args[1]), a.Name, args[1]) })
+		},
+	}
+	t.register(cmd, invocation.OfMaintenance)
+	return cmd
+}
+
+func nodeAndHook(_ *cobra.Command, args []string) error {
+	switch len(args) {
+	case 2:
+		return validation.Name(args[1])
+	case 0:
+		return errors.New("which node, and which hook? Name both")
+	default:
+		return fmt.Errorf("name one node and one of its hooks, not %d words", len(args))
+	}
+}
+
+func hookMessage(m client.Message, program, hook string) invocation.Message {
+	return invocation.Message{
+		Message: m,
+		Next: func(s *api.Status) string {
+			if len(s.OpenHooks) == 0 {
+				return fmt.Sprintf(`"%s status %s" says what it waits for.`, program, s.Spec.Node)
+			}
+			return fmt.Sprintf("Those that are: %s.", terminal.OrList(s.OpenHooks))
+		},
+		Said: func(now *api.Status) string {
+			return fmt.Sprintf("goes on after hook %s, and is %s", hook, now.Phase)
+		},
+	}
+}

@@ -1,0 +1,40 @@
+package tell
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"drydock/api"
+	"drydock/client"
+	"drydock/starter/invocation"
+)
+
+func NewLeave(a *invocation.App) *cobra.Command {
+	m := &membership{messageCommand: messageCommand{app: a}}
+	cmd := &cobra.Command{
+		Use:   "leave NODE",
+		Short: "No longer share somebody else's maintenance of a node",
+		Long: `No longer share a maintenance that you joined: it does not wait for you any more.
+
+Leaving is for those who have done nothing to the node; who has, says "drydock done".`,
+		Example: `  drydock leave worker-01
+  drydock leave worker-01 --requestor network-team --of ops`,
+		Args: invocation.OneNode,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return m.run(cmd.Context(), args[0], leaveMessage)
+		},
+	}
+	m.register(cmd, "who leaves (env "+invocation.EnvRequestor+", default you)")
+	return cmd
+}
+
+func leaveMessage(program, who string) invocation.Message {
+	return invocation.Message{
+		Message: client.Leave(who),
+		Next: func(s *api.Status) string {
+			return fmt.Sprintf(`To end it: "%s done %s", or cancel.`, program, s.Spec.Node)
+		},
+		Said: func(*api.Status) string { return who + " no longer shares the maintenance" },
+	}
+}

@@ -1,0 +1,38 @@
+package tell
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"drydock/api"
+	"drydock/client"
+	"drydock/starter/invocation"
+)
+
+func NewStarted(a *invocation.App) *cobra.Command {
+	t := &messageCommand{app: a}
+	cmd := &cobra.Command{
+		Use:   "started NODE",
+		Short: "Record that the work on a Ready node has begun",
+		Long: `Record that the work on a Ready node has begun. It changes nothing but the record, where auditors look for it;
+exec and rollout send it by themselves.`,
+		Example: `  drydock started worker-01`,
+		Args:    invocation.OneNode,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return t.run(cmd.Context(), args[0], func(client.Found) invocation.Message { return startedMessage(a.Name) })
+		},
+	}
+	t.register(cmd, invocation.OfMaintenance)
+	return cmd
+}
+
+func startedMessage(program string) invocation.Message {
+	return invocation.Message{
+		Message: client.Started(),
+		Next: func(s *api.Status) string {
+			return fmt.Sprintf(`Wait for it with "%s watch %s".`, program, s.Spec.Node)
+		},
+		Said: func(*api.Status) string { return "the work has begun" },
+	}
+}

@@ -1,0 +1,69 @@
+package tell
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"drydock/api"
+	"drydock/client"
+	"drydock/starter/invocation"
+)
+
+func NewValidated(a *invocation.App) *cobra.Command {
+	t := &messageCommand{app: a}
+	cmd := &cobra.Command{
+		Use:   "validated NODE",
+		Short: "Say that a node that is being validated may return to production",
+		Long: `Say that a node is good: for a maintenance whose validation waits for somebody's word, and for one whose validation
+has failed, which is overruled by it. Who said so and why is on record.`,
+		Example: `  drydock validated worker-01 --comment "burn-in passed, run 8812"`,
+		Args:    invocation.OneNode,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return t.run(cmd.Context(), args[0], func(client.Found) invocation.Message { return validatedMessage(a.Name) })
+		},
+	}
+	t.register(cmd, invocation.OfMaintenance)
+	return cmd
+}
+
+func NewValidationFailed(a *invocation.App) *cobra.Command {
+	t := &messageCommand{app: a}
+	cmd := &cobra.Command{
+		Use:   "validation-failed NODE",
+		Short: "Say that a node that is being validated may not return to production",
+		Long: `Say that a node is not good, for a maintenance whose validation waits for somebody's word. The node stays out of
+service with its slot until somebody says "drydock retry", "drydock validated" or "drydock cancel --release".`,
+		Example: `  drydock validation-failed worker-01 --comment "GPU 3 throttles"`,
+		Args:    invocation.OneNode,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return t.run(cmd.Context(), args[0], func(client.Found) invocation.Message { return validationFailedMessage(a.Name) })
+		},
+	}
+	t.register(cmd, invocation.OfMaintenance)
+	return cmd
+}
+
+func validatedMessage(program string) invocation.Message {
+	return invocation.Message{
+		Message: client.Validated(),
+		Next:    func(s *api.Status) string { return whatHoldsItUp(program, s) },
+		Said:    func(now *api.Status) string { return fmt.Sprintf("counts as validated, and is %s", now.Phase) },
+	}
+}
+
+func validationFailedMessage(program string) invocation.Message {
+	return invocation.Message{
+		Message: client.ValidationFailed(),
+		Next:    func(s *api.Status) string { return whatHoldsItUp(program, s) },
+		Said:    func(*api.Status) string { return "has failed its validation, and stays out of service" },
+	}
+}
+
+// whatHoldsItUp says where to see why nobody's word on the node is waited for.
+func whatHoldsItUp(program string, s *api.Status) string {
+	if s.Phase == api.Validating {
+		return fmt.Sprintf(`"%s status %s" says what does not hold yet.`, program, s.Spec.Node)
+	}
+	return fmt.Sprintf(`"%s status %s" says what it waits for.`, program, s.Spec.Node)
+}
