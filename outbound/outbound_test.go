@@ -87,24 +87,37 @@ func serve(t *testing.T, certificate *tls.Certificate, handler http.HandlerFunc)
 	return s.URL
 }
 
-func get(t *testing.T, url string, o outbound.Options) (*http.Response, error) {
+// answer is what is seen of one.
+type answer struct {
+	status  int
+	waited  time.Duration
+	body    string
+	bodyErr error
+}
+
+func get(t *testing.T, url string, o outbound.Options) (a answer, err error) {
+	t.Helper()
+	return getBy(t, url, o, outbound.ReadBody)
+}
+
+func getBy(t *testing.T, url string, o outbound.Options, read func(*http.Response) (string, error)) (a answer, err error) {
 	t.Helper()
 	client, err := outbound.NewClient(o)
 	if err != nil {
-		return nil, err
+		return a, err
 	}
-	var wait time.Duration
-	request, err := http.NewRequestWithContext(outbound.NoteRetryAfter(t.Context(), &wait), http.MethodGet, url, nil)
+	request, err := http.NewRequestWithContext(outbound.NoteRetryAfter(t.Context(), &a.waited), http.MethodGet, url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return nil, err
+		return a, err
 	}
-	t.Cleanup(func() { response.Body.Close() })
-	response.Header.Set("Waited", wait.String())
-	return response, nil
+	defer response.Body.Close()
+	a.status = response.StatusCode
+	a.body, a.bodyErr = read(response)
+	return a, nil
 }
 
 // A file of authorities adds to the system's: who is reached without it is reached with it.
@@ -161,8 +174,8 @@ func TestAFileOfAuthoritiesIsReadForEachCall(t *testing.T) {
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	followed := false
 	other := serve(t, nil, func(http.ResponseWriter, *http.Request) { followed = true })
-	response, err := get(t, serve(t, nil, http.RedirectHandler(other, http.StatusTemporaryRedirect).ServeHTTP), outbound.Options{})
-	if err != nil || response.StatusCode != http.StatusTemporaryRedirect || followed {
+	got, err := get(t, serve(t, nil, http.RedirectHandler(other, http.StatusTemporaryRedirect).ServeHTTP), outbound.Options{})
+	if err != nil || got.status != http.StatusTemporaryRedirect || followed {
 		t.Errorf("%v, followed %v", err, followed)
 	}
 }
@@ -172,18 +185,15 @@ func TestAnAnswerIsBounded(t *testing.T) {
 		_, _ = io.WriteString(w, r.Header.Get("X-Own")+strings.Repeat("x", 100))
 	})
 	options := outbound.Options{MaxBody: 10, Header: http.Header{"X-Own": {"own"}}}
-	response, err := get(t, url, options)
-	if err != nil {
-		t.Fatal(err)
+	if got, err := get(t, url, options); err != nil || got.bodyErr != nil || got.body != "ownxxxxxxx" {
+		t.Errorf("%+v, %v", got, err)
 	}
-	if body, err := outbound.ReadBody(response); err != nil || body != "ownxxxxxxx" {
-		t.Errorf("%q, %v", body, err)
-	}
-	if response, err = get(t, url, options); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.ReadAll(response.Body); err == nil || !strings.Contains(err.Error(), "too large") {
-		t.Errorf("a cut answer looks whole: %v", err)
+	got, err := getBy(t, url, options, func(r *http.Response) (string, error) {
+		text, err := io.ReadAll(r.Body)
+		return string(text), err
+	})
+	if err != nil || got.bodyErr == nil || !strings.Contains(got.bodyErr.Error(), "too large") {
+		t.Errorf("a cut answer looks whole: %+v, %v", got, err)
 	}
 }
 
@@ -199,12 +209,9 @@ func TestACallEnds(t *testing.T) {
 		}
 		<-r.Context().Done()
 	})
-	response, err := get(t, stalls, outbound.Options{Timeout: 50 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := outbound.ReadBody(response); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("an answer without an end: %v", err)
+	got, err := get(t, stalls, outbound.Options{Timeout: 50 * time.Millisecond})
+	if err != nil || !errors.Is(got.bodyErr, context.DeadlineExceeded) {
+		t.Errorf("an answer without an end: %+v, %v", got, err)
 	}
 }
 
@@ -214,12 +221,12 @@ func TestRetryAfter(t *testing.T) {
 		time.Now().Add(72 * time.Hour).UTC().Format(http.TimeFormat): 24 * time.Hour,
 		time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat):     0,
 	} {
-		response, err := get(t, serve(t, nil, func(w http.ResponseWriter, _ *http.Request) {
+		got, err := get(t, serve(t, nil, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", header)
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}), outbound.Options{})
-		if err != nil || response.Header.Get("Waited") != want.String() {
-			t.Errorf("%q: %v, %v", header, response.Header, err)
+		if err != nil || got.waited != want {
+			t.Errorf("%q: %s, %v", header, got.waited, err)
 		}
 	}
 }

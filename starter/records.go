@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"drydock/api"
-	"drydock/audit"
+	auditfile "drydock/audit/file"
 	"drydock/rules/record"
 	"drydock/rules/spec"
 )
@@ -105,8 +105,8 @@ const shownGaps = 5
 func (a *app) recordsOfFiles(files []string, w choice) ([]record.Record, error) {
 	var all []record.Record
 	for _, file := range files {
-		records, err := audit.ReadFile(file)
-		var gaps audit.DamageReport
+		records, err := auditfile.Read(file)
+		var gaps auditfile.DamageReport
 		if err != nil && !errors.As(err, &gaps) {
 			return nil, fmt.Errorf("--from: %w", err)
 		}
