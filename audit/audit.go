@@ -1,43 +1,40 @@
-// Package audit keeps the audit records of maintenances: in the log, in files and behind a webhook.
+// Package audit keeps the audit records of maintenances. Each kind of sink is a package below this one, which none of them
+// is imported by: package kinds lists them.
 package audit
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
-	"time"
 
 	"drydock/rules/record"
 )
 
-// sink is one place where records go. A sink can get a record again, where it is not known whether the first time
+// Sink is one place where records go. A sink can get a record again, where it is not known whether the first time
 // succeeded.
-type sink interface {
-	name() string
-	// write keeps the record, whose encoding is line, a JSON document without a line's end.
-	write(ctx context.Context, r record.Record, line []byte) error
+type Sink interface {
+	// Write keeps the record, whose encoding is line, a JSON document without a line's end.
+	Write(ctx context.Context, r record.Record, line []byte) error
 }
 
 // Sinks are all the places where records go.
-type Sinks struct {
-	sinks []sink
+type Sinks struct{ sinks []namedSink }
+
+type namedSink struct {
+	name string
+	Sink
 }
 
 // New makes the sinks of a configuration that is valid. It opens nothing: what is not there yet is an error of Write, which
 // can be tried again.
 func New(c Config, logger *slog.Logger) *Sinks {
 	s := &Sinks{}
-	if c.Log {
-		s.sinks = append(s.sinks, logSink{logger})
-	}
-	if c.File != nil {
-		s.sinks = append(s.sinks, newFileSink(*c.File))
-	}
-	if c.Webhook != nil {
-		s.sinks = append(s.sinks, newWebhookSink(*c.Webhook))
+	for _, chosen := range c.Sinks {
+		if sink := chosen.Config.Sink(logger); sink != nil {
+			s.sinks = append(s.sinks, namedSink{chosen.Kind, sink})
+		}
 	}
 	return s
 }
@@ -46,7 +43,7 @@ func New(c Config, logger *slog.Logger) *Sinks {
 func (s *Sinks) Names() []string {
 	names := make([]string, len(s.sinks))
 	for i, sink := range s.sinks {
-		names[i] = sink.name()
+		names[i] = sink.name
 	}
 	return names
 }
@@ -62,27 +59,14 @@ func (s *Sinks) Write(ctx context.Context, r record.Record, done []string) (writ
 	}
 	var problems []error
 	for _, sink := range s.sinks {
-		if slices.Contains(done, sink.name()) {
+		if slices.Contains(done, sink.name) {
 			continue
 		}
-		if err := sink.write(ctx, r, line); err != nil {
-			problems = append(problems, fmt.Errorf("audit sink %s: %w", sink.name(), err))
+		if err := sink.Write(ctx, r, line); err != nil {
+			problems = append(problems, fmt.Errorf("audit sink %s: %w", sink.name, err))
 			continue
 		}
-		written = append(written, sink.name())
+		written = append(written, sink.name)
 	}
 	return written, errors.Join(problems...)
-}
-
-// logSink writes to the worker's log.
-type logSink struct{ logger *slog.Logger }
-
-func (logSink) name() string { return "log" }
-
-// write goes to the handler itself: a level that hides what workers say must not hide records, and the handler's error
-// has to be known.
-func (s logSink) write(ctx context.Context, r record.Record, line []byte) error {
-	entry := slog.NewRecord(time.Now(), slog.LevelInfo, "audit record", 0)
-	entry.AddAttrs(slog.String("workflowId", r.WorkflowID), slog.String("runId", r.RunID), slog.Any("record", json.RawMessage(line)))
-	return s.logger.Handler().Handle(ctx, entry)
 }

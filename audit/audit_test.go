@@ -1,36 +1,27 @@
-package audit
+package audit_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"drydock/audit"
+	"drydock/audit/audittest"
+	"drydock/audit/kinds"
+	"drydock/config/named"
 	"drydock/rules/record"
-	"drydock/rules/spec"
 )
 
-var noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
-
-func recordOf(node, run string) record.Record {
-	return record.Record{
-		Schema: record.Schema, WorkflowID: "node-maintenance/" + node + "/ops", RunID: run, Node: node, Requestor: "ops",
-		Phase: "Completed", CreatedAt: noon.Add(-time.Hour), EndedAt: noon,
+func sinks(all ...*flaky) *audit.Sinks {
+	var c audit.Config
+	for _, f := range all {
+		c.Sinks = append(c.Sinks, named.Chosen[audit.SinkConfig]{Kind: f.called, Config: f})
 	}
-}
-
-func runs(records []record.Record) string {
-	var all []string
-	for _, r := range records {
-		all = append(all, r.RunID)
-	}
-	return strings.Join(all, " ")
+	return audit.New(c, slog.Default())
 }
 
 // flaky is a sink that fails for a while.
@@ -40,9 +31,11 @@ type flaky struct {
 	taken    []string
 }
 
-func (f *flaky) name() string { return f.called }
+func (f *flaky) Validate(string, *named.Problems) {}
 
-func (f *flaky) write(_ context.Context, r record.Record, line []byte) error {
+func (f *flaky) Sink(*slog.Logger) audit.Sink { return f }
+
+func (f *flaky) Write(_ context.Context, r record.Record, line []byte) error {
 	if f.failures > 0 {
 		f.failures--
 		return errors.New("disk full")
@@ -56,10 +49,10 @@ func (f *flaky) write(_ context.Context, r record.Record, line []byte) error {
 
 func TestARetryWritesOnlyWhatIsMissing(t *testing.T) {
 	first, second, third := &flaky{called: "first"}, &flaky{called: "second", failures: 2}, &flaky{called: "third", failures: 1}
-	s := &Sinks{sinks: []sink{first, second, third}}
+	s := sinks(first, second, third)
 	var done []string
 	for attempt, want := range [][]string{{"first"}, {"first", "third"}, {"first", "third", "second"}} {
-		written, err := s.Write(t.Context(), recordOf("worker-01", "run-1"), done)
+		written, err := s.Write(t.Context(), audittest.Record("worker-01", "run-1"), done)
 		if diff := cmp.Diff(want, written); diff != "" {
 			t.Errorf("attempt %d: want - got +\n%s", attempt, diff)
 		}
@@ -80,7 +73,7 @@ func TestARetryWritesOnlyWhatIsMissing(t *testing.T) {
 
 func TestARecordWithoutIdentityIsNotWritten(t *testing.T) {
 	f := &flaky{called: "first"}
-	written, err := (&Sinks{sinks: []sink{f}}).Write(t.Context(), recordOf("worker-01", ""), []string{"x"})
+	written, err := sinks(f).Write(t.Context(), audittest.Record("worker-01", ""), []string{"x"})
 	if err == nil || !strings.Contains(err.Error(), "runId: is missing") || len(f.taken) > 0 {
 		t.Errorf("%v, taken %v", err, f.taken)
 	}
@@ -89,50 +82,25 @@ func TestARecordWithoutIdentityIsNotWritten(t *testing.T) {
 	}
 }
 
-func TestRecordsGoToTheLogWhateverItsLevel(t *testing.T) {
-	var out bytes.Buffer
-	logger := slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelError}))
-	s := New(Config{Log: true}, logger)
-	if _, err := s.Write(t.Context(), recordOf("worker-01", "run-1"), nil); err != nil {
-		t.Fatal(err)
-	}
-	var line struct {
-		Message string        `json:"msg"`
-		Record  record.Record `json:"record"`
-	}
-	if err := json.Unmarshal(out.Bytes(), &line); err != nil {
-		t.Fatalf("%v in %s", err, out.String())
-	}
-	if diff := cmp.Diff(recordOf("worker-01", "run-1"), line.Record); diff != "" || line.Message != "audit record" {
-		t.Errorf("%s: want - got +\n%s", line.Message, diff)
-	}
-}
-
-type brokenWriter struct{}
-
-func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
-
-func TestALogThatTakesNothingIsAnError(t *testing.T) {
-	s := New(Config{Log: true}, slog.New(slog.NewTextHandler(brokenWriter{}, nil)))
-	written, err := s.Write(t.Context(), recordOf("worker-01", "run-1"), nil)
-	if err == nil || !strings.Contains(err.Error(), "audit sink log: broken pipe") || len(written) > 0 {
-		t.Errorf("%v, %v", written, err)
-	}
+// decode reads sinks as the worker's configuration does.
+func decode(input string) (c audit.Config, err error) {
+	c.Undecoded = named.Raw(input)
+	return c, c.Decode(kinds.All())
 }
 
 func TestSinksAreThoseConfigured(t *testing.T) {
-	var c Config
-	if err := spec.DecodeStrict([]byte(`{"log": true, "file": {"path": "/var/log/drydock/audit.jsonl", "maxSizeMB": 10, "compress": true},
-		"webhook": {"url": "https://collector/audit", "headers": {"Authorization": {"env": "TOKEN"}}, "secret": {"file": "/run/secrets/key"}}}`), &c); err != nil {
+	c, err := decode(`{"log": true, "file": {"path": "/var/log/drydock/audit.jsonl", "maxSizeMB": 10, "compress": true},
+		"webhook": {"url": "https://collector/audit", "headers": {"Authorization": {"env": "TOKEN"}}, "secret": {"file": "/run/secrets/key"}}}`)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"log", "file", "webhook"}, New(c, slog.Default()).Names()); diff != "" {
+	if diff := cmp.Diff([]string{"log", "file", "webhook"}, audit.New(c, slog.Default()).Names()); diff != "" {
 		t.Errorf("want - got +\n%s", diff)
 	}
-	if names := New(Config{}, slog.Default()).Names(); len(names) != 0 {
+	if names := audit.New(audit.Config{}, slog.Default()).Names(); len(names) != 0 {
 		t.Errorf("nothing is configured, and there are %v", names)
 	}
 }
@@ -155,17 +123,17 @@ func TestWrongConfigurationsNameTheField(t *testing.T) {
 		`{"webhook": {"url": "https://h", "secret": {"env": "X", "file": "/x"}}}`:      "webhook.secret: want {file: <path>}",
 		`{"webhook": {"url": "h", "headers": {"A": {"env": "X"}, "a": {"env": "X"}}}}`: "webhook.headers.a: is the same header as A",
 	} {
-		var c Config
-		if err := spec.DecodeStrict([]byte(input), &c); err != nil {
+		c, err := decode(input)
+		if err != nil {
 			t.Errorf("%s: %v", input, err)
 			continue
 		}
-		err := c.Validate()
+		err = c.Validate()
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%s: %v, want %q", input, err, want)
 		}
 	}
-	if err := spec.DecodeStrict([]byte(`{"file": {"path": "a", "maxsize": 3}}`), new(Config)); err == nil || !strings.Contains(err.Error(), "maxsize") {
+	if _, err := decode(`{"file": {"path": "a", "maxsize": 3}}`); err == nil || !strings.Contains(err.Error(), "maxsize") {
 		t.Errorf("an unknown field: %v", err)
 	}
 }

@@ -1,8 +1,6 @@
 package checks_test
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +10,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"drydock/checks"
+	"drydock/checks/checkstest"
+	"drydock/checks/job"
+	"drydock/checks/kinds"
 	"drydock/rules/period"
 	"drydock/rules/spec"
 	"drydock/rules/validation"
@@ -24,20 +25,18 @@ func decode(t *testing.T, text string) checks.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var c checks.Config
-	if err := spec.DecodeStrict(data, &c); err != nil {
+	c, err := decodeJSON(data)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-func file(t *testing.T, content string) string {
-	t.Helper()
-	name := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
+func decodeJSON(data []byte) (c checks.Config, err error) {
+	if err := spec.DecodeStrict(data, &c); err != nil {
+		return c, err
 	}
-	return name
+	return c, c.Decode(kinds.All())
 }
 
 const good = `
@@ -69,8 +68,13 @@ func TestAGoodConfigurationAndItsPlans(t *testing.T) {
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	manifest := file(t, manifestText)
-	c.Checks["burn-in"].Job.TemplateFile, c.Hooks["firmware"].Job.TemplateFile = manifest, manifest
+	manifest := checkstest.File(t, `
+apiVersion: batch/v1
+kind: Job
+spec: {template: {spec: {containers: [{name: burn, image: burn}]}}}
+`)
+	c.Checks["burn-in"].Actions[0].Config.(*job.Config).TemplateFile = manifest
+	c.Hooks["firmware"].Actions[0].Config.(*job.Config).TemplateFile = manifest
 	r, err := checks.New(c, fake.NewClientset(), "test")
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +113,7 @@ func TestDecodingNamesTheField(t *testing.T) {
 		`{"prometheus": {"url": "http://p", "timeout": "-1s"}}`:        `prometheus.timeout: "-1s" is negative`,
 		`{"prometheus": {"url": "http://p", "bearerToken": null}}`:     "prometheus.bearerToken: null is not a value",
 	} {
-		if err := spec.DecodeStrict([]byte(text), new(checks.Config)); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if _, err := decodeJSON([]byte(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"drydock/k8s"
+	"drydock/outbound"
 	"drydock/rules/validation"
 )
 
@@ -39,7 +40,7 @@ func Facts(ctx context.Context, kube kubernetes.Interface, node string, v valida
 	for _, c := range object.Status.Conditions {
 		if slices.ContainsFunc(v.Conditions, func(wanted validation.Condition) bool { return wanted.Type == string(c.Type) }) {
 			facts.Node.Conditions = append(facts.Node.Conditions, validation.NodeCondition{
-				Type: string(c.Type), Status: string(c.Status), Since: c.LastTransitionTime.UTC(), Message: excerpt(c.Message, maxExcerpt),
+				Type: string(c.Type), Status: string(c.Status), Since: c.LastTransitionTime.UTC(), Message: outbound.Excerpt(nil, c.Message, MaxExcerpt),
 			})
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
 
+	"drydock/config/named"
 	"drydock/rules/validation"
 )
 
@@ -22,17 +23,18 @@ var (
 	ErrJobFailed = errors.New("the Job failed")
 )
 
-// misconfigured is an error of the configuration, with the field that is wrong.
-type misconfigured struct {
-	field string
-	err   error
+// Misconfigured is an error of the configuration, with the field that is wrong.
+type Misconfigured struct {
+	Field string
+	Err   error
 }
 
-func (e *misconfigured) Error() string {
-	return fmt.Sprintf("%v: %s: %v", ErrMisconfigured, e.field, e.err)
+func (e *Misconfigured) Error() string {
+	return fmt.Sprintf("%v: %s: %v", ErrMisconfigured, e.Field, e.Err)
 }
 
-func (e *misconfigured) Unwrap() []error { return []error{ErrMisconfigured, e.err} }
+// Unwrap is ErrMisconfigured, and why.
+func (e *Misconfigured) Unwrap() []error { return []error{ErrMisconfigured, e.Err} }
 
 // Verdict is what a check says of a node.
 type Verdict struct {
@@ -44,46 +46,74 @@ type Verdict struct {
 // Outcome is what a hook that went well leaves behind.
 type Outcome struct {
 	Message string `json:"message"`
-	// Captured is to be given to the hook's closing, as Subject.Captured.
+	// Captured is to be given to the hook's cleanup, as Subject.Captured.
 	Captured string `json:"captured,omitempty"`
 }
 
+// MaxExcerpt is how much of a text from outside a message shows, in bytes.
+const MaxExcerpt = 200
+
 // Runner calls the checks and hooks of a configuration.
 type Runner struct {
-	compiled
-	prometheus Prometheus
-	kube       kubernetes.Interface
-	agent      string
+	checks map[string]Checker
+	hooks  map[string]hook
+}
+
+// hook is what is called, and what undoes it; each may be nil.
+type hook struct {
+	plan    validation.HookPlan
+	call    Caller
+	cleanup Caller
 }
 
 // New makes a runner, and refuses a configuration whose Jobs' manifests cannot be read. The version is the worker's, as
 // servers see it.
 func New(c Config, kube kubernetes.Interface, version string) (*Runner, error) {
-	all, err := compile(c)
-	if err != nil {
+	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	r := &Runner{compiled: all, kube: kube, agent: "drydock/" + version}
-	if c.Prometheus != nil {
-		r.prometheus = *c.Prometheus
-	}
-	var p problems
-	try := func(field string, a *action) {
-		if a != nil && a.job != nil {
-			_, err := a.job.manifest()
-			p.check(field+".job", err)
+	var p named.Problems
+	e := Environment{Kubernetes: kube, Agent: "drydock/" + version}
+	r := &Runner{checks: map[string]Checker{}, hooks: map[string]hook{}}
+	for _, name := range slices.Sorted(maps.Keys(c.Checks)) {
+		if c.Checks[name].Undecoded != nil {
+			p.Add("checks."+name, "its kind is not known here")
+		}
+		for _, action := range c.Checks[name].Actions {
+			at := c.checkPlace(name, action.Kind)
+			checker, err := action.Config.Checker(at, e)
+			p.Check(at.Field, err)
+			r.checks[name] = checker
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.checks)) {
-		one := r.checks[name]
-		try("checks."+name, &one.action)
+	for _, name := range slices.Sorted(maps.Keys(c.Hooks)) {
+		if c.Hooks[name].Undecoded != nil {
+			p.Add("hooks."+name, "its kind is not known here")
+		}
+		r.hooks[name] = c.ready(name, e, &p)
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.hooks)) {
-		one := r.hooks[name]
-		try("hooks."+name, &one.action)
-		try("hooks."+name+".closing", one.closing)
+	return r, p.Join()
+}
+
+// ready makes a hook ready.
+func (c Config) ready(name string, e Environment, p *named.Problems) hook {
+	h := c.Hooks[name]
+	out := hook{plan: h.plan(name)}
+	var err error
+	for _, action := range h.Actions {
+		at := c.hookPlace(name, action.Kind)
+		out.call, err = action.Config.Caller(at, e)
+		p.Check(at.Field, err)
 	}
-	return r, errors.Join(p...)
+	if h.Cleanup == nil {
+		return out
+	}
+	for _, action := range h.Cleanup.Actions {
+		at := c.cleanupPlace(name, action.Kind)
+		out.cleanup, err = action.Config.Caller(at, e)
+		p.Check(at.Field, err)
+	}
+	return out
 }
 
 // Plan is what a workflow has to know of a hook.
@@ -116,7 +146,7 @@ func unknown[T any](section, name string, have map[string]T) error {
 	if known == "" {
 		known = "none"
 	}
-	return &misconfigured{field: section, err: fmt.Errorf("there is no %q; the worker knows %s", name, known)}
+	return &Misconfigured{Field: section, Err: fmt.Errorf("there is no %q; the worker knows %s", name, known)}
 }
 
 // Check asks a check once. A node that is not well, and a server that does not answer, are verdicts; an error is
@@ -124,22 +154,10 @@ func unknown[T any](section, name string, have map[string]T) error {
 // the others: the key tells one validation of one maintenance from all others.
 func (r *Runner) Check(ctx context.Context, name string, s Subject, key string) (Verdict, error) {
 	c, ok := r.checks[name]
-	switch {
-	case !ok:
+	if !ok {
 		return Verdict{}, unknown("checks", name, r.checks)
-	case c.query != nil:
-		return c.query.ask(ctx, r.prometheus, r.agent, s)
-	case c.job != nil:
-		return r.checkJob(ctx, *c.job, jobID{"check", name, key}, s)
 	}
-	a, err := c.http.send(ctx, r.agent, s, "")
-	if err != nil {
-		if errors.Is(err, ErrMisconfigured) || ctx.Err() != nil {
-			return Verdict{}, err
-		}
-		return Verdict{Message: err.Error()}, nil
-	}
-	return c.http.judge(a), nil
+	return c.Check(ctx, Call{Subject: s, Key: key})
 }
 
 // together is how many checks are asked at once.
@@ -166,41 +184,29 @@ func (r *Runner) CheckAll(ctx context.Context, names []string, s Subject, key st
 	return answers, all.Wait()
 }
 
-// Hook calls a hook, or its closing, and returns once it went well: a Job once it is complete. The key identifies the
+// Hook calls a hook, or its cleanup, and returns once it went well: a Job once it is complete. The key identifies the
 // call: a repeated one sends the same Idempotency-Key, and finds the Job of the first.
-func (r *Runner) Hook(ctx context.Context, name string, closing bool, s Subject, key string) (Outcome, error) {
-	a, id, err := r.action(name, closing, key)
+func (r *Runner) Hook(ctx context.Context, name string, cleanup bool, s Subject, key string) (Outcome, error) {
+	caller, err := r.caller(name, cleanup)
 	if err != nil {
 		return Outcome{}, err
 	}
-	if a.job != nil {
-		return r.hookJob(ctx, *a.job, id, s)
-	}
-	got, err := a.http.send(ctx, r.agent, s, key)
-	if err != nil {
-		return Outcome{}, err
-	}
-	verdict := a.http.judge(got)
-	if !verdict.OK {
-		return Outcome{}, errors.New(verdict.Message)
-	}
-	captured, err := a.http.captured(got)
-	return Outcome{Message: verdict.Message, Captured: captured}, err
+	return caller.Call(ctx, Call{Subject: s, Key: key})
 }
 
-func (r *Runner) action(name string, closing bool, key string) (action, jobID, error) {
+func (r *Runner) caller(name string, cleanup bool) (Caller, error) {
 	h, ok := r.hooks[name]
 	switch {
 	case !ok:
-		return action{}, jobID{}, unknown("hooks", name, r.hooks)
-	case closing && h.closing == nil:
-		return action{}, jobID{}, &misconfigured{field: "hooks." + name, err: errors.New("has no closing")}
-	case closing:
-		return *h.closing, jobID{"closing", name, key}, nil
-	case h.plan.Kind == validation.KindSignal:
-		return action{}, jobID{}, &misconfigured{field: "hooks." + name, err: errors.New("is a signal, which nobody but the maintenance waits for")}
+		return nil, unknown("hooks", name, r.hooks)
+	case cleanup && h.cleanup == nil:
+		return nil, &Misconfigured{Field: "hooks." + name, Err: errors.New("has no closing")}
+	case cleanup:
+		return h.cleanup, nil
+	case h.call == nil:
+		return nil, &Misconfigured{Field: "hooks." + name, Err: errors.New("is a signal, which nobody but the maintenance waits for")}
 	default:
-		return h.action, jobID{"hook", name, key}, nil
+		return h.call, nil
 	}
 }
 
@@ -210,18 +216,22 @@ func (r *Runner) AbandonCheck(ctx context.Context, name, key string) error {
 	if !ok {
 		return unknown("checks", name, r.checks)
 	}
-	if c.job == nil {
-		return nil
-	}
-	return r.deleteJob(ctx, *c.job, jobID{"check", name, key})
+	return abandon(ctx, c, key)
 }
 
 // AbandonHook deletes the Job that a hook created under a key, if there is one, and with it its pods. It is for whoever
 // gives up on a hook: an ended context alone may mean that the worker stops and another one goes on with the Job.
-func (r *Runner) AbandonHook(ctx context.Context, name string, closing bool, key string) error {
-	a, id, err := r.action(name, closing, key)
-	if err != nil || a.job == nil {
+func (r *Runner) AbandonHook(ctx context.Context, name string, cleanup bool, key string) error {
+	caller, err := r.caller(name, cleanup)
+	if err != nil {
 		return err
 	}
-	return r.deleteJob(ctx, *a.job, id)
+	return abandon(ctx, caller, key)
+}
+
+func abandon(ctx context.Context, what any, key string) error {
+	if a, ok := what.(Abandoner); ok {
+		return a.Abandon(ctx, Call{Key: key})
+	}
+	return nil
 }

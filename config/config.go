@@ -33,10 +33,10 @@ type Config struct {
 	// Defaults are defaults of maintenances: any field of their input but those that identify one.
 	Defaults json.RawMessage `json:"defaults,omitempty"`
 	// Channels, Checks, Hooks and Prometheus are what maintenances may name. Whoever starts one can only name them.
-	Channels   notify.Config      `json:"channels,omitempty"`
-	Checks     checks.Checks      `json:"checks,omitempty"`
-	Hooks      checks.Hooks       `json:"hooks,omitempty"`
-	Prometheus *checks.Prometheus `json:"prometheus,omitempty"`
+	Channels   notify.Config  `json:"channels,omitempty"`
+	Checks     checks.Checks  `json:"checks,omitempty"`
+	Hooks      checks.Hooks   `json:"hooks,omitempty"`
+	Prometheus checks.Section `json:"prometheus,omitzero"`
 	// Audit says where the records of ended maintenances go.
 	Audit      audit.Config `json:"audit,omitzero"`
 	Kubernetes Kubernetes   `json:"kubernetes"`
@@ -96,16 +96,25 @@ func Default() Config {
 	}
 }
 
+// Kinds are the kinds of channels, checks, hooks and sinks that a configuration may have. They are given by whoever reads
+// one, so that whoever needs another part of it does not link their libraries. Of a section whose kinds are not given, only
+// the names are read: the rest is kept undecoded, and is not validated.
+type Kinds struct {
+	Channels notify.Kinds
+	Checks   checks.Kinds
+	Sinks    audit.Kinds
+}
+
 // Load reads a file over the defaults and the environment over the file. An empty path reads no file. The result is
 // not validated yet: flags may come over it.
-func Load(path string, getenv func(string) string) (Config, error) {
+func Load(path string, getenv func(string) string, kinds Kinds) (Config, error) {
 	c := Default()
 	if path != "" {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			return c, fmt.Errorf("reading the configuration: %w", err)
 		}
-		if err := Parse(data, &c); err != nil {
+		if err := Parse(data, &c, kinds); err != nil {
 			return c, fmt.Errorf("%s: %w", path, err)
 		}
 	}
@@ -113,7 +122,7 @@ func Load(path string, getenv func(string) string) (Config, error) {
 }
 
 // Parse reads YAML strictly over what c holds: unknown fields and null are errors.
-func Parse(data []byte, c *Config) error {
+func Parse(data []byte, c *Config, kinds Kinds) error {
 	asJSON, err := yaml.YAMLToJSONStrict(data)
 	if err != nil {
 		return err
@@ -121,7 +130,27 @@ func Parse(data []byte, c *Config) error {
 	if string(asJSON) == "null" {
 		return nil
 	}
-	return spec.DecodeStrict(asJSON, c)
+	if err := spec.DecodeStrict(asJSON, c); err != nil {
+		return err
+	}
+	return c.decode(kinds)
+}
+
+// decode reads the sections whose kinds are given.
+func (c *Config) decode(kinds Kinds) error {
+	var problems []error
+	if len(kinds.Sinks) > 0 {
+		problems = append(problems, c.Audit.Decode(kinds.Sinks))
+	}
+	if len(kinds.Channels) > 0 {
+		problems = append(problems, c.Channels.Decode(kinds.Channels))
+	}
+	if len(kinds.Checks) > 0 {
+		section := c.ChecksAndHooks()
+		problems = append(problems, section.Decode(kinds.Checks))
+		c.Prometheus = section.Prometheus
+	}
+	return errors.Join(problems...)
 }
 
 // environment are the variables, each with what it sets.

@@ -1,6 +1,8 @@
 package config_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,8 +10,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	auditkinds "drydock/audit/kinds"
+	checkkinds "drydock/checks/kinds"
 	"drydock/config"
+	notifykinds "drydock/notify/kinds"
 )
+
+var kinds = config.Kinds{Channels: notifykinds.All(), Checks: checkkinds.All(), Sinks: auditkinds.All()}
 
 func TestGoodFiles(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.good.yml")
@@ -18,7 +25,7 @@ func TestGoodFiles(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			c, err := config.Load(file, func(string) string { return "" })
+			c, err := config.Load(file, func(string) string { return "" }, kinds)
 			if err == nil {
 				err = c.Validate()
 			}
@@ -61,7 +68,7 @@ defaults:
   notify: [oncall]
   validation: {checks: [smoke]}
   hooks: {beforeCordon: [open], afterDrain: [rest, rest], beforeRelease: [close]}
-`), &c); err != nil {
+`), &c, kinds); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Validate(); err != nil && strings.Contains(err.Error(), "there is no") {
@@ -80,6 +87,57 @@ defaults:
 	}
 }
 
+// Whoever needs another part of the configuration reads it without the kinds: their sections are neither decoded nor
+// validated, and nothing of them is shown.
+func TestWithoutKindsTheirSectionsAreKept(t *testing.T) {
+	c := config.Default()
+	if err := config.Parse([]byte(`
+cluster: blue
+channels: {oncall: {pager: {token: canary}}}
+checks: {smoke: {smoke: {level: canary}}}
+hooks: {open: {smoke: {level: canary}}}
+prometheus: {rul: canary}
+audit: {tape: {label: canary}}
+defaults: {notify: [oncall], validation: {checks: [smoke]}, hooks: {beforeCordon: [open]}}
+`), &c, config.Kinds{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Validate(); err != nil || c.Cluster != "blue" {
+		t.Errorf("%s: %v", c.Cluster, err)
+	}
+	text, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shown := string(text) + fmt.Sprintf("%v %+v %#v", c.Channels, c.Audit, c.Prometheus); strings.Contains(shown, "canary") {
+		t.Error(shown)
+	}
+	if err := config.Parse([]byte("channels: [oncall]"), &c, config.Kinds{}); err == nil || !strings.HasPrefix(err.Error(), "channels: want an object") {
+		t.Error(err)
+	}
+}
+
+// The sections of kinds are refused as any other part of the configuration is.
+func TestSectionsOfAnotherTypeAreRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"audit: 3":                            "audit: want an object, got number",
+		"audit: {log: please}":                "audit.log: want true or false, got string",
+		"audit: {file: [a]}":                  "audit.file: want an object, got array",
+		"prometheus: https://p":               "prometheus: want an object, got string",
+		"prometheus: {rul: https://p}":        "prometheus.rul: unknown field",
+		"channels: {a: {slack: true}}":        "channels.a.slack: want an object, got bool",
+		"hooks: {a: {closing: 3}}":            "hooks.a.closing: want an object, got number",
+		"hooks: {a: {closing: {signal: {}}}}": "hooks.a.closing.signal: unknown field",
+		"hooks: {a: {prometheus: {}}}":        "hooks.a.prometheus: unknown field",
+		"checks: {a: {signal: {}}}":           "checks.a.signal: unknown field",
+	} {
+		c := config.Default()
+		if err := config.Parse([]byte(text), &c, kinds); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
+
 // Each bad configuration says in its first line, a comment, what the error must contain.
 func TestBadFiles(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.bad.yml")
@@ -94,7 +152,7 @@ func TestBadFiles(t *testing.T) {
 			}
 			first, _, _ := strings.Cut(string(text), "\n")
 			want := strings.TrimPrefix(first, "# ")
-			c, err := config.Load(file, func(string) string { return "" })
+			c, err := config.Load(file, func(string) string { return "" }, kinds)
 			if err == nil {
 				err = c.Validate()
 			}
@@ -112,7 +170,7 @@ func TestEnvironmentBeatsFile(t *testing.T) {
 	}
 	c, err := config.Load(file, func(name string) string {
 		return map[string]string{"DRYDOCK_CLUSTER": "two", "DRYDOCK_EVICTIONS_PER_SECOND": "7.5"}[name]
-	})
+	}, kinds)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,13 +181,13 @@ func TestEnvironmentBeatsFile(t *testing.T) {
 	}
 	if _, err := config.Load("", func(name string) string {
 		return map[string]string{"DRYDOCK_KUBERNETES_BURST": "many"}[name]
-	}); err == nil || !strings.Contains(err.Error(), "DRYDOCK_KUBERNETES_BURST") {
+	}, kinds); err == nil || !strings.Contains(err.Error(), "DRYDOCK_KUBERNETES_BURST") {
 		t.Errorf("error = %v, want one that names the variable", err)
 	}
 }
 
 func TestMissingFile(t *testing.T) {
-	if _, err := config.Load("testdata/none.yml", os.Getenv); err == nil {
+	if _, err := config.Load("testdata/none.yml", os.Getenv, kinds); err == nil {
 		t.Error("a missing file was accepted")
 	}
 }

@@ -42,7 +42,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, input []byte) {
 		first := config.Default()
-		if err := config.Parse(input, &first); err != nil || first.Validate() != nil {
+		if err := config.Parse(input, &first, kinds); err != nil || first.Validate() != nil {
 			return
 		}
 		text, err := yaml.Marshal(first)
@@ -54,7 +54,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		again := config.Default()
-		if err := config.Parse(text, &again); err != nil {
+		if err := config.Parse(text, &again, kinds); err != nil {
 			t.Fatalf("what was accepted is refused: %v\n%s", err, text)
 		}
 		if err := again.Validate(); err != nil {

@@ -1,9 +1,12 @@
 // Package notify delivers the events of maintenances to chat, mail, webhooks, topics and the Kubernetes Events of a node.
+// Each kind of receiver is a package below this one, which none of them is imported by: package kinds lists them.
 package notify
 
 import (
+	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -16,17 +19,20 @@ import (
 // Config are the channels by name.
 type Config map[string]Channel
 
-// Channel is somewhere to deliver to: exactly one of Slack, Email, Webhook, SNS, Kubernetes and URL.
+// Channel is somewhere to deliver to.
 type Channel struct {
-	Slack      *Slack      `json:"slack,omitempty"`
-	Email      *Email      `json:"email,omitempty"`
-	Webhook    *Webhook    `json:"webhook,omitempty"`
-	SNS        *SNS        `json:"sns,omitempty"`
-	Kubernetes *Kubernetes `json:"kubernetes,omitempty"`
-	// URL is a URL of shoutrrr, such as "discord://token@id": any other service. It is secret because it has the token.
-	// Unlike the other kinds it follows redirects, since shoutrrr has HTTP clients of its own.
-	URL secret.Value `json:"url,omitzero"`
+	Settings
+	// Receivers are the kinds that it has, with their configuration: exactly one in a valid channel.
+	Receivers []named.Chosen[Receiver]
+	// Undecoded is what was read, until Config.Decode.
+	Undecoded named.Raw
 
+	// kinds are those that it may have, for an error.
+	kinds Kinds
+}
+
+// Settings are what channels of every kind have.
+type Settings struct {
 	// Default makes it a channel of every maintenance that names none.
 	Default bool `json:"default,omitempty"`
 	// The following are those of notices.Plan; RetryFor is notices.DefaultRetryFor where it is absent or 0.
@@ -40,71 +46,58 @@ type Channel struct {
 	Template Template `json:"template,omitzero"`
 }
 
-// Slack posts to an incoming webhook, or to a channel as a bot. Only a bot can answer in threads.
-type Slack struct {
-	Webhook secret.Value `json:"webhook,omitzero"`
-	// Token is a bot's with the scope chat:write; Channel is the ID or the name of a channel that it is in.
-	Token   secret.Value `json:"token,omitzero"`
-	Channel string       `json:"channel,omitempty"`
-	// APIURL replaces https://slack.com/api/, as GovSlack needs it.
-	APIURL string `json:"apiURL,omitempty"`
+// Receiver is the configuration of one kind of receiver.
+type Receiver interface {
+	// Validate adds what is wrong, below the field, without reading a secret.
+	Validate(field string, p *named.Problems)
+	// Secrets are all its secrets by field; the receiver itself is the field "".
+	Secrets() map[string]secret.Value
+	Abilities() Abilities
+	// Sender makes the sender. It reads no secret yet.
+	Sender(Environment) (Sender, error)
 }
 
-// What Email asks of the connection.
-const (
-	// StartTLSRequired upgrades the connection before anything is sent, StartTLSNone sends in the clear, ImplicitTLS
-	// is encrypted from the first byte.
-	StartTLSRequired = "required"
-	StartTLSNone     = "none"
-	ImplicitTLS      = "implicit"
-)
-
-// Email sends plain text by SMTP.
-type Email struct {
-	Host string `json:"host"`
-	// Port is 587 by default, 25 with StartTLSNone and 465 with ImplicitTLS.
-	Port int `json:"port,omitempty"`
-	// StartTLS is StartTLSRequired where it is empty.
-	StartTLS string `json:"startTLS,omitempty"`
-	// Username and Password authenticate by AUTH PLAIN; both or none.
-	Username string       `json:"username,omitempty"`
-	Password secret.Value `json:"password,omitzero"`
-	From     string       `json:"from"`
-	To       []string     `json:"to"`
-	// CAFile has certificates that are trusted besides the system's.
-	CAFile string `json:"caFile,omitempty"`
+// Abilities are what a receiver can do with a message. The zero value is one without threads.
+type Abilities struct {
+	// Threads: it can answer to an earlier message.
+	Threads bool
+	// NoText and NoSubject say why it does not show a text, or a subject, and so needs no template for it.
+	NoText, NoSubject string
+	// Text is the default template of its text; empty is that of most kinds.
+	Text string
 }
 
-// Webhook posts CloudEvents 1.0, a single one as application/cloudevents+json and a digest as a batch.
-type Webhook struct {
-	URL Address `json:"url"`
-	// Secret signs the requests by Standard Webhooks: "whsec_" and base64.
-	Secret secret.Value `json:"secret,omitzero"`
-	// Headers are added to each request, such as Authorization.
-	Headers map[string]secret.Value `json:"headers,omitempty"`
-	CAFile  string                  `json:"caFile,omitempty"`
-}
+// Kinds are the kinds of receivers that a channel may have, in the order in which errors list them.
+type Kinds []named.Kind[Receiver]
 
-// SNS publishes to a topic of Amazon SNS.
-type SNS struct {
-	TopicARN string `json:"topicARN"`
-	// Region is the topic's where it is empty.
-	Region string `json:"region,omitempty"`
-	// Endpoint replaces AWS's own.
-	Endpoint string `json:"endpoint,omitempty"`
-	// AccessKeyID and SecretAccessKey are both set or both absent: then the SDK looks where it always looks.
-	AccessKeyID     secret.Value `json:"accessKeyID,omitzero"`
-	SecretAccessKey secret.Value `json:"secretAccessKey,omitzero"`
-}
-
-// Kubernetes records an Event on the node.
-type Kubernetes struct{}
-
-// UnmarshalJSON reads the channels strictly; the error begins every line with the field.
+// UnmarshalJSON reads the channels' names; Decode reads the channels themselves.
 func (c *Config) UnmarshalJSON(data []byte) error {
 	channels, err := named.Decode[Channel]("channels", data)
 	*c = channels
 	return err
+}
+
+// Decode reads what is undecoded strictly; the error begins every line with the field.
+func (c Config) Decode(kinds Kinds) error {
+	return named.DecodeEach("channels", c, func(channel *Channel) (err error) {
+		if channel.Undecoded == nil {
+			return nil
+		}
+		channel.Receivers, err = named.DecodeKinds(channel.Undecoded, &channel.Settings, kinds)
+		channel.Undecoded, channel.kinds = nil, kinds
+		return err
+	})
+}
+
+// UnmarshalJSON keeps the channel undecoded.
+func (c *Channel) UnmarshalJSON(data []byte) error { return c.Undecoded.UnmarshalJSON(data) }
+
+// MarshalJSON writes the channel without its secrets.
+func (c Channel) MarshalJSON() ([]byte, error) {
+	if c.Undecoded != nil {
+		return c.Undecoded.MarshalJSON()
+	}
+	return named.EncodeKinds(c.Settings, c.Receivers)
 }
 
 // Plans are what workflows have to know of the channels, sorted by name.
@@ -116,10 +109,10 @@ func (c Config) Plans() []notices.Plan {
 	return plans
 }
 
-func (c Channel) plan(name string) notices.Plan {
+func (s Settings) plan(name string) notices.Plan {
 	plan := notices.Plan{
-		Channel: name, Filter: c.Filter, Schedule: c.Schedule, Digest: c.Digest,
-		Thread: c.Thread, ThreadPeriod: c.ThreadPeriod, RetryFor: c.RetryFor,
+		Channel: name, Filter: s.Filter, Schedule: s.Schedule, Digest: s.Digest,
+		Thread: s.Thread, ThreadPeriod: s.ThreadPeriod, RetryFor: s.RetryFor,
 	}
 	if plan.RetryFor == 0 {
 		plan.RetryFor = notices.DefaultRetryFor
@@ -145,4 +138,43 @@ func (c Config) names() string {
 		return "none is configured"
 	}
 	return fmt.Sprintf("want one of %s", strings.Join(slices.Sorted(maps.Keys(c)), ", "))
+}
+
+var channelName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+// Validate checks all channels without reading a secret; the error joins one line per wrong field. What is undecoded is
+// not looked at.
+func (c Config) Validate() error {
+	var p named.Problems
+	for _, name := range slices.Sorted(maps.Keys(c)) {
+		section := "channels." + name
+		if !channelName.MatchString(name) {
+			p = append(p, fmt.Errorf("channels: %q: want a name of lower-case letters, digits and '-', at most 63", name))
+		}
+		if channel := c[name]; channel.Undecoded == nil {
+			channel.validate(section, &p)
+			p.Under(section, channel.plan(name).Validate())
+		}
+	}
+	return p.Join()
+}
+
+func (c Channel) validate(section string, p *named.Problems) {
+	if err := named.One(c.Receivers, c.kinds); err != nil {
+		p.Check(section, err)
+		return
+	}
+	receiver := c.Receivers[0]
+	receiver.Config.Validate(section+"."+receiver.Kind, p)
+	can := receiver.Config.Abilities()
+	if c.Thread != notices.ThreadNone && !can.Threads {
+		p.Add(section+".thread", "only e-mail and a Slack bot (token and channel) answer in threads")
+	}
+	if can.NoText != "" && c.Template != (Template{}) {
+		p.Add(section+".template", "%s; leave it out", can.NoText)
+	}
+	if can.NoSubject != "" && c.Template.Subject != "" {
+		p.Add(section+".template.subject", "%s; leave it out", can.NoSubject)
+	}
+	p.Under(section, errors.Join(c.Template.problems()...))
 }

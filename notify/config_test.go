@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"drydock/notify"
+	"drydock/notify/kinds"
+	"drydock/notify/notifytest"
 	"drydock/rules/notices"
 	"drydock/rules/spec"
 )
@@ -73,7 +75,7 @@ var wrongChannels = map[string]string{
 
 func TestWrongChannels(t *testing.T) {
 	for text, want := range wrongChannels {
-		_, err := parse(t, `{"oncall": %s}`, text)
+		_, err := notifytest.Parse(t, kinds.All(), `{"oncall": %s}`, text)
 		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s:\n%v\nwant %s", text, err, want)
 		}
@@ -82,18 +84,18 @@ func TestWrongChannels(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{"On Call": "channels: \"On Call\": want a name", "a-b-1": ""} {
-		_, err := parse(t, `{%q: {"kubernetes": {}}}`, name)
+		_, err := notifytest.Parse(t, kinds.All(), `{%q: {"kubernetes": {}}}`, name)
 		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := parse(t, `[]`); err == nil {
+	if _, err := notifytest.Parse(t, kinds.All(), `[]`); err == nil {
 		t.Error("a list of channels is accepted")
 	}
 }
 
 func TestEveryWrongFieldIsNamed(t *testing.T) {
-	_, err := parse(t, `{"b": {"slack": {}, "retryFor": "1h"}, "a": {"email": {"host": "", "from": "", "to": []}, "thread": "x"}}`)
+	_, err := notifytest.Parse(t, kinds.All(), `{"b": {"slack": {}, "retryFor": "1h"}, "a": {"email": {"host": "", "from": "", "to": []}, "thread": "x"}}`)
 	if err == nil {
 		t.Fatal("accepted")
 	}
@@ -109,7 +111,7 @@ func TestEveryWrongFieldIsNamed(t *testing.T) {
 }
 
 func TestPlans(t *testing.T) {
-	cfg, err := parse(t, `{
+	cfg, err := notifytest.Parse(t, kinds.All(), `{
 		"oncall": {"slack": {"token": {"env": "T"}, "channel": "C"}, "default": true, "thread": "period", "threadPeriod": "12h", "digest": "5m",
 			"filter": {"events": ["SLAExpired"]}, "schedule": {"periodic": {"interval": "6h"}}, "retryFor": "1h",
 			"template": {"subject": "{{.Node | upper}} {{date \"2006\" .At}}", "text": "{{range .Events}}{{join \", \" .Groups}}{{end}}"}},

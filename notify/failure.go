@@ -3,13 +3,12 @@ package notify
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
-	"strconv"
 	"time"
-)
 
-// maxRetryAfter bounds what a receiver can ask for.
-const maxRetryAfter = 24 * time.Hour
+	"drydock/outbound"
+)
 
 // failure is an error of a delivery before its secrets are taken out.
 type failure struct {
@@ -27,20 +26,39 @@ func (f *failure) Error() string {
 
 func (f *failure) Unwrap() error { return f.err }
 
-func permanent(err error) error { return &failure{err: err, permanent: true} }
+// AsPermanent marks an error after which another try cannot succeed before somebody changes the configuration or the
+// receiver.
+func AsPermanent(err error) error { return &failure{err: err, permanent: true} }
 
-// byStatus makes an error permanent where the receiver's HTTP status says that another try gets the same answer. 401 and
+// ByStatus makes an error permanent where the receiver's HTTP status says that another try gets the same answer. 401 and
 // 403 are not among them: credentials are read anew for every try, and rotated ones arrive a little later.
-func byStatus(status int, err error) error {
+func ByStatus(status int, err error) error {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired,
 		http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
 		return err
 	}
 	if status >= 300 && status < 500 {
-		return permanent(err)
+		return AsPermanent(err)
 	}
 	return err
+}
+
+// maxAnswer is how much of a receiver's answer an error shows, in bytes.
+const maxAnswer = 300
+
+// Answered is nil for a 2xx status and otherwise an error with the beginning of the answer.
+func (d *Delivery) Answered(response *http.Response) error {
+	if response.StatusCode >= 200 && response.StatusCode < 300 {
+		return nil
+	}
+	if response.StatusCode < 400 {
+		return AsPermanent(fmt.Errorf("the receiver answers %s to %q: configure the address that it redirects to",
+			response.Status, response.Header.Get("Location")))
+	}
+	body, err := outbound.ReadBody(response)
+	refused := fmt.Errorf("the receiver answers %s: %s", response.Status, outbound.Excerpt(&d.Secrets, body, maxAnswer))
+	return ByStatus(response.StatusCode, errors.Join(refused, err))
 }
 
 // deliveryError is what leaves Send: text without secrets, and nothing to unwrap that still has them.
@@ -71,8 +89,8 @@ func RetryAfter(err error) time.Duration {
 }
 
 // reported turns an error into what may be seen of it.
-func reported(ctx context.Context, channel string, err error, secrets *disclosed, retryAfter time.Duration) error {
-	out := &deliveryError{text: "channel " + channel + ": " + secrets.Redact(err.Error()), retryAfter: retryAfter}
+func (d *Delivery) reported(ctx context.Context, err error, retryAfter time.Duration) error {
+	out := &deliveryError{text: "channel " + d.Channel + ": " + d.Secrets.Redact(err.Error()), retryAfter: retryAfter}
 	var f *failure
 	for inner := err; errors.As(inner, &f); inner = f.err {
 		out.permanent = out.permanent || f.permanent
@@ -81,15 +99,4 @@ func reported(ctx context.Context, channel string, err error, secrets *disclosed
 		out.interrupt, out.permanent = ctx.Err(), false
 	}
 	return out
-}
-
-// parseRetryAfter reads the header's two forms, seconds and a date; 0 is what it cannot read.
-func parseRetryAfter(header string, now time.Time) time.Duration {
-	var wait time.Duration
-	if seconds, err := strconv.Atoi(header); err == nil {
-		wait = time.Duration(min(max(seconds, 0), int(maxRetryAfter/time.Second))) * time.Second
-	} else if date, err := http.ParseTime(header); err == nil {
-		wait = date.Sub(now)
-	}
-	return min(max(wait, 0), maxRetryAfter)
 }

@@ -41,11 +41,6 @@ Node: {{.Node}}{{with .Owner}}, owned by {{.}}{{end}}
 {{end}}{{end}}Since: {{date "2006-01-02 15:04:05 MST" .At}}
 {{with .WorkflowID}}Workflow: {{.}}
 {{end}}{{end}}`
-
-	// A Kubernetes Event is one line about a node that it is attached to.
-	kubernetesText = `{{.State.Phrase}}{{with .Requestor}}, for {{.}}{{end}}
-{{- with .Reason}}: {{.}}{{end}}{{with .Ticket}} ({{.}}){{end}}{{with .Message}}; {{.}}{{end}}
-{{- if .Blockers}}; waiting for {{join ", " .Blockers}}{{with .MoreBlockers}} and {{.}} more{{end}}{{end}}`
 )
 
 const (
@@ -133,7 +128,7 @@ func (w wording) render(channel string, events []notices.Event) (subject, text s
 	if text, err = execute(w.text, c); err != nil {
 		return "", "", err
 	}
-	return cut(oneLine(subject), maxSubject), strings.TrimSpace(text), nil
+	return cut(OneLine(subject), maxSubject), strings.TrimSpace(text), nil
 }
 
 func execute(t *template.Template, c content) (string, error) {
@@ -169,8 +164,8 @@ func cut(text string, limit int) string {
 	return text[:end] + ellipsis
 }
 
-// oneLine makes every run of white space and control characters a single space.
-func oneLine(text string) string {
+// OneLine makes every run of white space and control characters a single space.
+func OneLine(text string) string {
 	breaks := func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
 	return strings.Join(strings.FieldsFunc(text, breaks), " ")
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/audit"
+	auditfile "drydock/audit/file"
 	"drydock/client"
 	"drydock/rules/record"
 	"drydock/starter/exit"
@@ -71,8 +71,8 @@ const shownGaps = 5
 func recordsOfFiles(a *invocation.App, files []string, f client.RecordFilter) ([]record.Record, error) {
 	var all []record.Record
 	for _, file := range files {
-		records, err := audit.ReadFile(file)
-		var gaps audit.DamageReport
+		records, err := auditfile.Read(file)
+		var gaps auditfile.DamageReport
 		if err != nil && !errors.As(err, &gaps) {
 			return nil, fmt.Errorf("--from: %w", err)
 		}

@@ -122,7 +122,7 @@ func (f flags) run(cmd *cobra.Command, stderr io.Writer) error {
 }
 
 func (f flags) load() (config.Config, error) {
-	c, err := config.Load(f.file, os.Getenv)
+	c, err := config.Load(f.file, os.Getenv, kinds())
 	if err != nil {
 		return c, err
 	}

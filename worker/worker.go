@@ -65,22 +65,11 @@ type Options struct {
 
 // Run works until ctx ends, then stops gracefully. It waits for a Temporal server that is not there yet.
 func Run(ctx context.Context, o Options) error {
-	reach := k8s.Options{
-		Kubeconfig: o.Config.Kubernetes.Kubeconfig, Context: o.Config.Kubernetes.Context,
-		QPS: o.Config.Kubernetes.QPS, Burst: o.Config.Kubernetes.Burst, UserAgent: "drydock-worker/" + o.Version,
-	}
-	kube, err := k8s.NewClient(reach)
+	kube, podEvents, err := clusterClients(o)
 	if err != nil {
 		return err
 	}
-	var podEvents *k8s.PodEvents
-	if o.Config.Kubernetes.PodEvents {
-		// A client of their own, so that no eviction waits behind them.
-		events, err := k8s.NewClient(reach)
-		if err != nil {
-			return err
-		}
-		podEvents = k8s.NewPodEvents(events, o.Logger)
+	if podEvents != nil {
 		defer podEvents.Stop()
 	}
 	registry := prometheus.NewRegistry()
@@ -117,8 +106,59 @@ func Run(ctx context.Context, o Options) error {
 	if err := acts.Settings.Register(ctx); err != nil {
 		o.Logger.Warn("maintenances run without search attributes", "error", err)
 	}
+	return work(ctx, o, temporal, options, acts, state, registry)
+}
+
+// work polls for tasks until ctx ends.
+func work(
+	ctx context.Context, o Options, temporal client.Client, options client.Options, acts workflows.Activities, state *health, registry prometheus.Registerer,
+) error {
 	queue := api.TaskQueue(o.Config.Cluster, o.Config.TaskQueue)
-	w := sdkworker.New(temporal, queue, sdkworker.Options{
+	w := sdkworker.New(temporal, queue, workerOptions(o))
+	workflows.Register(w, acts)
+	if err := w.Start(); err != nil {
+		return fmt.Errorf("starting the worker: %w", err)
+	}
+	o.Logger.Info("worker started", "taskQueue", queue, "namespace", options.Namespace, "temporal", options.HostPort, "version", o.Version)
+	group, ctx := errgroup.WithContext(ctx)
+	for _, background := range []func(){
+		func() { keepScheduler(ctx, o, temporal, queue, registry) },
+		func() { sayIfNotCurrent(ctx, o, temporal) },
+		func() { warnOfRetention(ctx, o, temporal, options.Namespace) },
+	} {
+		group.Go(func() error {
+			background()
+			return nil
+		})
+	}
+	state.ready.Store(true)
+	<-ctx.Done()
+	state.ready.Store(false)
+	o.Logger.Info("worker stopping: activities hand over", "timeout", stopTimeout)
+	w.Stop()
+	o.Logger.Info("worker stopped")
+	return group.Wait()
+}
+
+// clusterClients are what talks to the API server; podEvents is nil where no Events are recorded on pods.
+func clusterClients(o Options) (kube kubeClient, podEvents *k8s.PodEvents, err error) {
+	reach := k8s.Options{
+		Kubeconfig: o.Config.Kubernetes.Kubeconfig, Context: o.Config.Kubernetes.Context,
+		QPS: o.Config.Kubernetes.QPS, Burst: o.Config.Kubernetes.Burst, UserAgent: "drydock-worker/" + o.Version,
+	}
+	if kube, err = k8s.NewClient(reach); err != nil || !o.Config.Kubernetes.PodEvents {
+		return kube, nil, err
+	}
+	// A client of their own, so that no eviction waits behind them.
+	events, err := k8s.NewClient(reach)
+	if err != nil {
+		return nil, nil, err
+	}
+	return kube, k8s.NewPodEvents(events, o.Logger), nil
+}
+
+func workerOptions(o Options) sdkworker.Options {
+	return sdkworker.Options{
 		DeploymentOptions:                       deployment(o),
 		WorkerStopTimeout:                       stopTimeout,
 		MaxHeartbeatThrottleInterval:            heartbeats,
@@ -127,32 +167,7 @@ func Run(ctx context.Context, o Options) error {
 		MaxConcurrentWorkflowTaskPollers:        pollers,
 		MaxConcurrentWorkflowTaskExecutionSize:  100,
 		MaxConcurrentLocalActivityExecutionSize: 100,
-	})
-	workflows.Register(w, acts)
-	if err := w.Start(); err != nil {
-		return fmt.Errorf("starting the worker: %w", err)
 	}
-	o.Logger.Info("worker started", "taskQueue", queue, "namespace", options.Namespace, "temporal", options.HostPort, "version", o.Version)
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error {
-		keepScheduler(ctx, o, temporal, queue, registry)
-		return nil
-	})
-	group.Go(func() error {
-		sayIfNotCurrent(ctx, o, temporal)
-		return nil
-	})
-	group.Go(func() error {
-		warnOfRetention(ctx, o, temporal, options.Namespace)
-		return nil
-	})
-	state.ready.Store(true)
-	<-ctx.Done()
-	state.ready.Store(false)
-	o.Logger.Info("worker stopping: activities hand over", "timeout", stopTimeout)
-	w.Stop()
-	o.Logger.Info("worker stopped")
-	return group.Wait()
 }
 
 func newActivities(o Options, kube kubeClient, temporal client.Client, namespace string, podEvents *k8s.PodEvents, registry prometheus.Registerer) (workflows.Activities, error) {

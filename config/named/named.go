@@ -30,6 +30,17 @@ func Decode[T any](section string, data []byte) (map[string]T, error) {
 	return entries, errors.Join(problems...)
 }
 
+// DecodeEach decodes entries that Decode has left undecoded; the error begins every line with the entry's field.
+func DecodeEach[T any](section string, entries map[string]T, decode func(entry *T) error) error {
+	var problems []error
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		entry := entries[name]
+		problems = append(problems, Under(section+"."+name, decode(&entry))...)
+		entries[name] = entry
+	}
+	return errors.Join(problems...)
+}
+
 // fieldPath is what begins a line that names a field already.
 var fieldPath = regexp.MustCompile(`^[a-zA-Z][\w.\[\]-]*: `)
 

@@ -70,6 +70,8 @@ func replaced(text string, forms []string) string {
 	for i, form := range forms {
 		forms[i] = regexp.QuoteMeta(form)
 	}
+	// What was taken out before stays as it is, though a secret may have the word in it.
+	forms = append([]string{regexp.QuoteMeta(Hidden)}, forms...)
 	pattern, err := regexp.Compile("(?i)" + strings.Join(forms, "|"))
 	if err != nil {
 		// A secret that is not UTF-8 is no pattern. Nothing is shown rather than too much.

@@ -28,7 +28,7 @@ func ReadLimits(path string, stdin io.Reader) (schedule.Limits, error) {
 		err = spec.DecodeStrict(data, &limits)
 	} else {
 		whole := config.Default()
-		err = config.Parse(data, &whole)
+		err = config.Parse(data, &whole, config.Kinds{})
 		limits = whole.Scheduler.Limits
 	}
 	if err == nil {

@@ -22,6 +22,10 @@ func TestReadLimits(t *testing.T) {
 			"cluster: blue\nscheduler:\n  onOrphan: report\n  groups: [{name: zone, groupBy: [zone], maxUnavailable: 1}]\nlog: {level: debug}\n",
 			schedule.Limits{MaxParallel: schedule.Count(1), Groups: []schedule.Group{zone}}, "",
 		},
+		"a configuration with channels": {
+			"channels: {oncall: {slack: {token: {file: /t}, channel: C1}}}\naudit: {log: true}\nscheduler: {maxParallel: 2}\n",
+			schedule.Limits{MaxParallel: schedule.Count(2)}, "",
+		},
 		"a configuration without limits": {"cluster: blue\n", schedule.Limits{MaxParallel: schedule.Count(1)}, ""},
 		"JSON":                           {`{"maxParallel":"unlimited"}`, schedule.Limits{MaxParallel: schedule.Unlimited()}, ""},
 		"unknown field":                  {"scheduler: {maxPara: 2}", schedule.Limits{}, "scheduler.maxPara: unknown field"},

@@ -1,0 +1,53 @@
+// Package file writes audit records to a file and reads them back.
+package file
+
+import (
+	"cmp"
+	"path/filepath"
+	"strings"
+
+	"drydock/audit"
+	"drydock/config/named"
+)
+
+// Kind is the kind of sink that is a file.
+var Kind = named.Kind[audit.SinkConfig]{Name: "file", New: func() audit.SinkConfig { return &Config{} }}
+
+// Config is a file with one JSON document a line, which Drydock rotates itself. Each worker process wants a file of its
+// own: two that rotate the same one can lose records. Readers take several files and drop what is in more than one.
+type Config struct {
+	Path string `json:"path"`
+	// MaxSizeMB is the size in megabytes beyond which a new file is begun; 0 is 100.
+	MaxSizeMB int `json:"maxSizeMB,omitempty"`
+	// MaxBackups and MaxAgeDays bound the rotated files that are kept; 0 keeps them all.
+	MaxBackups int `json:"maxBackups,omitempty"`
+	MaxAgeDays int `json:"maxAgeDays,omitempty"`
+	// Compress compresses rotated files with gzip.
+	Compress bool `json:"compress,omitempty"`
+}
+
+// defaultSizeMB is the size at which a file is rotated where none is configured.
+const defaultSizeMB = 100
+
+func (c *Config) sizeMB() int { return cmp.Or(c.MaxSizeMB, defaultSizeMB) }
+
+// Validate adds what is wrong.
+func (c *Config) Validate(field string, p *named.Problems) {
+	switch {
+	case c.Path == "":
+		p.Add(field+".path", "is missing; name the file to write to")
+	case strings.HasSuffix(c.Path, string(filepath.Separator)):
+		p.Add(field+".path", "%q is a folder; name a file in it", c.Path)
+	case filepath.Ext(c.Path) == compressed:
+		p.Add(field+".path", "%q: rotated files are compressed with file.compress; leave out %s", c.Path, compressed)
+	}
+	if c.MaxSizeMB < 0 {
+		p.Add(field+".maxSizeMB", "%d is negative; 0 is %d", c.MaxSizeMB, defaultSizeMB)
+	}
+	if c.MaxBackups < 0 {
+		p.Add(field+".maxBackups", "%d is negative; 0 is no limit", c.MaxBackups)
+	}
+	if c.MaxAgeDays < 0 {
+		p.Add(field+".maxAgeDays", "%d is negative; 0 is no limit", c.MaxAgeDays)
+	}
+}

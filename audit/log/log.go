@@ -1,0 +1,43 @@
+// Package log writes audit records to the worker's own log.
+package log
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"drydock/audit"
+	"drydock/config/named"
+	"drydock/rules/record"
+)
+
+// Kind is the kind of sink that is the worker's log.
+var Kind = named.Kind[audit.SinkConfig]{Name: "log", New: func() audit.SinkConfig { return new(Config) }}
+
+// Config is whether records go to the log.
+type Config bool
+
+// UnmarshalJSON reads true or false.
+func (c *Config) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, (*bool)(c)) }
+
+// Validate finds nothing wrong.
+func (*Config) Validate(string, *named.Problems) {}
+
+// Sink makes the sink.
+func (c *Config) Sink(logger *slog.Logger) audit.Sink {
+	if !*c {
+		return nil
+	}
+	return sink{logger}
+}
+
+type sink struct{ logger *slog.Logger }
+
+// Write goes to the handler itself: a level that hides what workers say must not hide records, and the handler's error
+// has to be known.
+func (s sink) Write(ctx context.Context, r record.Record, line []byte) error {
+	entry := slog.NewRecord(time.Now(), slog.LevelInfo, "audit record", 0)
+	entry.AddAttrs(slog.String("workflowId", r.WorkflowID), slog.String("runId", r.RunID), slog.Any("record", json.RawMessage(line)))
+	return s.logger.Handler().Handle(ctx, entry)
+}

@@ -1,0 +1,68 @@
+package webhook
+
+import (
+	"errors"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+
+	"drydock/audit"
+	"drydock/config/named"
+	"drydock/config/secret"
+	"drydock/outbound"
+)
+
+// Kind is the kind of sink that takes records by HTTP.
+var Kind = named.Kind[audit.SinkConfig]{Name: "webhook", New: func() audit.SinkConfig { return &Config{} }}
+
+// Config is where to post, and what proves who posts.
+type Config struct {
+	// URL is an address and no secret: errors show it. What proves who sends goes into Headers.
+	URL     string                  `json:"url"`
+	Headers map[string]secret.Value `json:"headers,omitempty"`
+	// Secret signs requests as Standard Webhooks has it: base64, with or without "whsec_" in front.
+	Secret secret.Value `json:"secret,omitzero"`
+	// CAFile has certificates that are trusted besides the system's.
+	CAFile string `json:"caFile,omitempty"`
+}
+
+// Validate adds what is wrong.
+func (c *Config) Validate(field string, p *named.Problems) {
+	p.Check(field+".url", checkURL(c.URL))
+	seen := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
+		at := field + ".headers." + name
+		canonical := http.CanonicalHeaderKey(name)
+		switch first, twice := seen[canonical]; {
+		case !outbound.IsHeaderName(name):
+			p.Add(field+".headers", "%q is not a name of a header", name)
+		case outbound.IsOwnHeader(name):
+			p.Add(at, "is set by Drydock; leave it out")
+		case twice:
+			p.Add(at, "is the same header as %s; leave one of them out", first)
+		}
+		seen[canonical] = name
+		p.Check(at, c.Headers[name].Validate())
+	}
+	if !c.Secret.IsZero() {
+		p.Check(field+".secret", c.Secret.Validate())
+	}
+}
+
+// checkURL never repeats the URL: what is wrong with it can be that it has a password in it.
+func checkURL(text string) error {
+	_, err := outbound.ParseURL(text)
+	switch {
+	case text == "":
+		return errors.New("is missing; name the address that takes the records")
+	case errors.Is(err, outbound.ErrCredentials):
+		return errors.New("has a user or password in it; put an Authorization header into webhook.headers")
+	case err != nil:
+		return errors.New("is not an address like https://host/path")
+	}
+	return nil
+}
+
+// Sink makes the sink.
+func (c *Config) Sink(*slog.Logger) audit.Sink { return sink{*c} }

@@ -1,0 +1,163 @@
+// Package http asks and calls by HTTP.
+package http
+
+import (
+	"fmt"
+	"maps"
+	"net/textproto"
+	"regexp"
+	"slices"
+	"strings"
+	"text/template"
+
+	"drydock/checks"
+	"drydock/config/named"
+	"drydock/config/secret"
+	"drydock/outbound"
+	"drydock/rules/period"
+)
+
+// Kind is the kind of checks and hooks that are requests.
+var Kind = checks.Kind{Name: "http", New: func() checks.Action { return &Config{} }}
+
+var (
+	_ checks.Checkable = &Config{}
+	_ checks.Callable  = &Config{}
+)
+
+// Config is a request. URL, headers and body are Go templates over checks.Subject.
+type Config struct {
+	// URL gets its values percent-encoded. Its scheme is fixed, and its host may depend on Cluster, Node and
+	// InternalIP only.
+	URL string `json:"url"`
+	// Method is GET for a check and POST for a hook where it is absent.
+	Method string `json:"method,omitempty"`
+	// Headers gets its values without control characters.
+	Headers map[string]string `json:"headers,omitempty"`
+	// SecretHeaders are sent as they are; BearerToken is the token of an Authorization header.
+	SecretHeaders map[string]secret.Value `json:"secretHeaders,omitempty"`
+	BearerToken   secret.Value            `json:"bearerToken,omitzero"`
+	// Body gets its values escaped for a JSON string, or as its Content-Type has it: percent-encoded for a form, as they
+	// are for anything else.
+	Body string `json:"body,omitempty"`
+	// ExpectStatus are the statuses that are well; absent is 200 to 299. Redirects are not followed.
+	ExpectStatus []int `json:"expectStatus,omitempty"`
+	// ExpectBody is a regular expression that the first MiB of the answer has to match.
+	ExpectBody string `json:"expectBody,omitempty"`
+	// Capture is a regular expression with one group over the answer to a hook. What it finds is given to the cleanup's
+	// templates as Captured, and is kept in the maintenance's history.
+	Capture string `json:"capture,omitempty"`
+	// Timeout bounds one request; 0 is checks.DefaultTimeout.
+	Timeout period.Duration `json:"timeout,omitzero"`
+	// CAFile has certificates that are trusted besides the system's.
+	CAFile string `json:"caFile,omitempty"`
+}
+
+// Validate adds what is wrong.
+func (c *Config) Validate(at checks.Place, p *named.Problems) {
+	c.compile(at, "", p)
+	switch {
+	case c.Capture == "":
+	case at.Role == checks.RoleCheck:
+		p.Add(at.Field+".capture", "has no meaning in a check: only a hook's closing is given what was captured")
+	case at.Role == checks.RoleCleanup:
+		p.Add(at.Field+".capture", "has no meaning in a closing: nothing is called after it")
+	}
+}
+
+// Checker makes the request ready.
+func (c *Config) Checker(at checks.Place, e checks.Environment) (checks.Checker, error) {
+	return c.ready(at, e)
+}
+
+// Caller makes the request ready.
+func (c *Config) Caller(at checks.Place, e checks.Environment) (checks.Caller, error) {
+	return c.ready(at, e)
+}
+
+func (c *Config) ready(at checks.Place, e checks.Environment) (*request, error) {
+	var p named.Problems
+	r := c.compile(at, e.Agent, &p)
+	return r, p.Join()
+}
+
+// request is an HTTP request with its templates parsed.
+type request struct {
+	config     Config
+	agent      string
+	field      string
+	method     string
+	url        *template.Template
+	body       *template.Template
+	headers    map[string]*template.Template
+	expectBody *regexp.Regexp
+	capture    *regexp.Regexp
+}
+
+var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}
+
+func (c *Config) compile(at checks.Place, agent string, p *named.Problems) *request {
+	field := at.Field
+	r := &request{config: *c, agent: agent, field: field, method: c.Method, headers: map[string]*template.Template{}}
+	switch {
+	case r.method != "":
+	case at.Role == checks.RoleCheck:
+		r.method = "GET"
+	default:
+		r.method = "POST"
+	}
+	if !slices.Contains(methods, r.method) {
+		p.Add(field+".method", "%q is not one of %s", r.method, strings.Join(methods, ", "))
+	}
+	var err error
+	if r.url, err = checks.ParseTemplate(c.URL); err == nil {
+		_, err = renderURL(r.url, checks.Sample)
+	}
+	p.Check(field+".url", err)
+	r.body, err = checks.ParseTemplate(c.Body)
+	p.Check(field+".body", err)
+	c.compileHeaders(field, r, p)
+	for i, status := range c.ExpectStatus {
+		if status < 100 || status > 599 {
+			p.Add(fmt.Sprintf("%s.expectStatus[%d]", field, i), "%d is not a status: want 100 to 599", status)
+		}
+	}
+	r.expectBody, err = regexp.Compile(c.ExpectBody)
+	p.Check(field+".expectBody", err)
+	if c.Capture != "" {
+		if r.capture, err = regexp.Compile(c.Capture); err != nil {
+			p.Check(field+".capture", err)
+		} else if r.capture.NumSubexp() != 1 {
+			p.Add(field+".capture", "has %d groups: want one, around what is captured", r.capture.NumSubexp())
+		}
+	}
+	return r
+}
+
+// credentials are headers whose value is a secret.
+var credentials = []string{"Authorization", "Proxy-Authorization", "Cookie"}
+
+func (c *Config) compileHeaders(field string, r *request, p *named.Problems) {
+	for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
+		at := field + ".headers." + name
+		if slices.Contains(credentials, textproto.CanonicalMIMEHeaderKey(name)) {
+			p.Add(at, "is a credential: put it in a file or the environment, and name it in bearerToken or secretHeaders")
+		}
+		if !outbound.IsHeaderName(name) {
+			p.Add(at, "is not the name of a header")
+		}
+		t, err := checks.ParseTemplate(c.Headers[name])
+		p.Check(at, err)
+		r.headers[name] = t
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.SecretHeaders)) {
+		at := field + ".secretHeaders." + name
+		if !outbound.IsHeaderName(name) {
+			p.Add(at, "is not the name of a header")
+		}
+		p.Check(at, c.SecretHeaders[name].Validate())
+	}
+	if !c.BearerToken.IsZero() {
+		p.Check(field+".bearerToken", c.BearerToken.Validate())
+	}
+}

@@ -1,0 +1,76 @@
+package http
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"text/template"
+
+	"drydock/checks"
+)
+
+// renderURL fills in a URL and refuses one that leads elsewhere because of what a maintenance's text says.
+func renderURL(t *template.Template, s checks.Subject) (*url.URL, error) {
+	u, err := parseURL(t, s)
+	if err != nil {
+		return nil, err
+	}
+	if err := checks.CheckURL(u); err != nil {
+		return nil, err
+	}
+	if err := checkPath(u); err != nil {
+		return nil, err
+	}
+	// Two texts, so that a value that equals one of them is found by the other.
+	for _, text := range []string{"neutral-a", "neutral-b"} {
+		other, err := parseURL(t, neutral(s, text))
+		if err != nil || other.Scheme != u.Scheme || other.Host != u.Host {
+			return nil, errors.New("its scheme or host depends on the maintenance: only Cluster, and of a node that exists Node and InternalIP, may stand there")
+		}
+	}
+	return u, nil
+}
+
+func parseURL(t *template.Template, s checks.Subject) (*url.URL, error) {
+	ip := escapeURL(s.InternalIP)
+	if address, err := netip.ParseAddr(s.InternalIP); err == nil && address.Is6() && address.Zone() == "" {
+		ip = "[" + address.String() + "]"
+	}
+	s = s.Each(escapeURL)
+	s.InternalIP = ip
+	text, err := checks.Render(t, s)
+	if err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, errors.New("is not a URL once its values are filled in: want http:// or https:// and a host")
+	}
+	return u, nil
+}
+
+// checkPath refuses a path that a server may read as another one: ".." by itself, or in a segment that hides a slash.
+func checkPath(u *url.URL) error {
+	text := strings.ReplaceAll(u.Path, `\`, "/") // decoded
+	parts := strings.Split(text, "/")
+	if slices.Contains(parts, "..") || slices.Contains(parts, ".") {
+		return fmt.Errorf("its path has a segment that leads elsewhere (%s)", path.Clean("/"+escapeText(text)))
+	}
+	return nil
+}
+
+// neutral replaces everything that must not decide which host is called. The name of a node that was not found is
+// anybody's text.
+func neutral(s checks.Subject, text string) checks.Subject {
+	node, cluster, ip := s.Node, s.Cluster, s.InternalIP
+	s = s.Each(func(string) string { return text })
+	s.Cluster, s.InternalIP = cluster, ip
+	if ip != "" {
+		s.Node = node
+	}
+	return s
+}

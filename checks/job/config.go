@@ -1,0 +1,65 @@
+// Package job checks and calls by Jobs of Kubernetes that run on the node.
+package job
+
+import (
+	"time"
+
+	names "k8s.io/apimachinery/pkg/util/validation"
+
+	"drydock/checks"
+	"drydock/config/named"
+	"drydock/rules/period"
+)
+
+// Kind is the kind of checks and hooks that are Jobs.
+var Kind = checks.Kind{Name: "job", New: func() checks.Action { return &Config{} }}
+
+var (
+	_ checks.Checkable = &Config{}
+	_ checks.Callable  = &Config{}
+)
+
+// DefaultDeadline is that of a check's Job where nothing says another one.
+const DefaultDeadline = period.Duration(10 * time.Minute)
+
+// Config is a Kubernetes Job that runs on the node.
+type Config struct {
+	// TemplateFile is the manifest of a batch/v1 Job in YAML.
+	TemplateFile string `json:"templateFile"`
+	Namespace    string `json:"namespace"`
+	// Deadline is the Job's activeDeadlineSeconds where the manifest has none; 0 is the hook's deadline, and
+	// DefaultDeadline for a check.
+	Deadline period.Duration `json:"deadline,omitzero"`
+}
+
+// Validate adds what is wrong. It does not read the manifest.
+func (c *Config) Validate(at checks.Place, p *named.Problems) {
+	if c.TemplateFile == "" {
+		p.Add(at.Field+".templateFile", "required: the file with the manifest of a batch/v1 Job")
+	}
+	if wrong := names.IsDNS1123Label(c.Namespace); len(wrong) > 0 {
+		p.Add(at.Field+".namespace", "%q is not a namespace: %s", c.Namespace, wrong[0])
+	}
+}
+
+// Checker makes the Job ready; its manifest is tried.
+func (c *Config) Checker(at checks.Place, e checks.Environment) (checks.Checker, error) {
+	return c.ready(at, e)
+}
+
+// Caller makes the Job ready; its manifest is tried.
+func (c *Config) Caller(at checks.Place, e checks.Environment) (checks.Caller, error) {
+	return c.ready(at, e)
+}
+
+func (c *Config) ready(at checks.Place, e checks.Environment) (*run, error) {
+	r := &run{config: *c, at: at, kubernetes: e.Kubernetes}
+	if r.config.Deadline == 0 {
+		r.config.Deadline = at.Deadline
+	}
+	if r.config.Deadline == 0 {
+		r.config.Deadline = DefaultDeadline
+	}
+	_, err := c.manifest()
+	return r, err
+}

@@ -1,0 +1,117 @@
+package checks
+
+import (
+	"context"
+
+	"k8s.io/client-go/kubernetes"
+
+	"drydock/config/named"
+	"drydock/rules/period"
+)
+
+// Kind is a kind of action: a package below this one.
+type Kind struct {
+	// Name is the field of a check or hook that has its configuration.
+	Name string
+	// New makes the configuration of one action to read into. Where it is Checkable the kind is one of checks, and where
+	// it is Callable one of hooks.
+	New func() Action
+	// Shared makes the configuration that all actions of the kind share; nil where there is none.
+	Shared func() Shared
+}
+
+// Kinds are the kinds of checks and hooks that there may be, in the order in which errors list them.
+type Kinds []Kind
+
+// Action is the configuration of one kind of check or hook.
+type Action interface {
+	// Validate adds what is wrong, below the place's field, without reading any file.
+	Validate(at Place, p *named.Problems)
+}
+
+// Checkable is what can be a check.
+type Checkable interface {
+	Action
+	// Checker makes a valid check ready. It reads what must not be found wrong only when a node needs it.
+	Checker(at Place, e Environment) (Checker, error)
+}
+
+// Callable is what can be a hook or a cleanup.
+type Callable interface {
+	Action
+	// Caller is to a hook what Checker is to a check.
+	Caller(at Place, e Environment) (Caller, error)
+}
+
+// Shared is the configuration that all actions of one kind share.
+type Shared interface {
+	Validate(field string, p *named.Problems)
+}
+
+// Role is what an action is for.
+type Role string
+
+// The roles. They are part of the names of Jobs, by which a worker finds those that another one has begun.
+const (
+	RoleCheck   Role = "check"
+	RoleHook    Role = "hook"
+	RoleCleanup Role = "closing"
+)
+
+// Place is where an action stands in the configuration.
+type Place struct {
+	// Field is the action's, such as "checks.probe.http".
+	Field string
+	Role  Role
+	// Name is that of the check or hook.
+	Name string
+	// Deadline is the hook's; 0 for a check.
+	Deadline period.Duration
+	// Shared is what all actions of the kind share; nil where it is not configured.
+	Shared Shared
+}
+
+// Environment is what actions get from the worker.
+type Environment struct {
+	Kubernetes kubernetes.Interface
+	// Agent tells servers who asks.
+	Agent string
+}
+
+// Call is about whom an action is called, and which call it is.
+type Call struct {
+	Subject Subject
+	// Key tells one validation or one hook of one maintenance from all others. A repeated call has the key of the first.
+	Key string
+}
+
+// Checker asks a check once. A node that is not well, and a server that does not answer, are verdicts; an error is
+// ErrMisconfigured, the API server's or the context's.
+type Checker interface {
+	Check(ctx context.Context, c Call) (Verdict, error)
+}
+
+// Caller calls a hook or a cleanup, and returns once it went well.
+type Caller interface {
+	Call(ctx context.Context, c Call) (Outcome, error)
+}
+
+// Abandoner is a Checker or Caller that leaves something running, which somebody who gives up on it can end.
+type Abandoner interface {
+	Abandon(ctx context.Context, c Call) error
+}
+
+func (k Kinds) checks() []named.Kind[Checkable] { return of[Checkable](k) }
+
+func (k Kinds) hooks() []named.Kind[Callable] { return of[Callable](k) }
+
+// of are the kinds that can be something.
+func of[A Action](kinds Kinds) []named.Kind[A] {
+	var all []named.Kind[A]
+	for _, kind := range kinds {
+		if _, can := kind.New().(A); can {
+			all = append(all, named.Kind[A]{Name: kind.Name, New: func() A { return kind.New().(A) }})
+		}
+	}
+	return all
+}

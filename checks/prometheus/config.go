@@ -1,0 +1,80 @@
+// Package prometheus asks by queries to a Prometheus server.
+package prometheus
+
+import (
+	"strings"
+
+	"drydock/checks"
+	"drydock/config/named"
+	"drydock/config/secret"
+	"drydock/outbound"
+	"drydock/rules/period"
+)
+
+// Kind is the kind of checks that are queries.
+var Kind = checks.Kind{
+	Name: "prometheus", New: func() checks.Action { return &Config{} }, Shared: func() checks.Shared { return &Server{} },
+}
+
+var _ checks.Checkable = &Config{}
+
+// Server is the one that all queries go to.
+type Server struct {
+	URL         string       `json:"url"`
+	BearerToken secret.Value `json:"bearerToken,omitzero"`
+	// CAFile has certificates that are trusted besides the system's.
+	CAFile  string          `json:"caFile,omitempty"`
+	Timeout period.Duration `json:"timeout,omitzero"`
+}
+
+// Validate adds what is wrong.
+func (s *Server) Validate(field string, p *named.Problems) {
+	u, err := outbound.ParseURL(s.URL)
+	if u != nil {
+		err = checks.CheckURL(u)
+	}
+	p.Check(field+".url", err)
+	if !s.BearerToken.IsZero() {
+		p.Check(field+".bearerToken", s.BearerToken.Validate())
+	}
+}
+
+// Config is an instant query and what it has to return.
+type Config struct {
+	// Query is a Go template over checks.Subject, whose values are escaped for a string literal.
+	Query string `json:"query"`
+	// Expect is "empty", "nonEmpty" or a comparison such as ">= 1", which every sample has to satisfy; no sample
+	// satisfies no comparison.
+	Expect string `json:"expect"`
+}
+
+// Validate adds what is wrong.
+func (c *Config) Validate(at checks.Place, p *named.Problems) {
+	if at.Shared == nil {
+		p.Add(at.Field, "there is no server to query: set prometheus.url")
+	}
+	c.compile(at, "", p)
+}
+
+// Checker makes the query ready.
+func (c *Config) Checker(at checks.Place, e checks.Environment) (checks.Checker, error) {
+	var p named.Problems
+	q := c.compile(at, e.Agent, &p)
+	return q, p.Join()
+}
+
+func (c *Config) compile(at checks.Place, agent string, p *named.Problems) *query {
+	q := &query{agent: agent, field: at.Field}
+	if server, ok := at.Shared.(*Server); ok {
+		q.server = *server
+	}
+	var err error
+	if strings.TrimSpace(c.Query) == "" {
+		p.Add(at.Field+".query", "required: a PromQL expression")
+	}
+	q.query, err = checks.ParseTemplate(c.Query)
+	p.Check(at.Field+".query", err)
+	q.expect, err = parseExpectation(c.Expect)
+	p.Check(at.Field+".expect", err)
+	return q
+}

@@ -1,0 +1,54 @@
+package slack
+
+import (
+	"strings"
+
+	"drydock/config/named"
+	"drydock/config/secret"
+	"drydock/notify"
+	"drydock/outbound"
+)
+
+// Kind is the kind of channel that posts to Slack.
+var Kind = named.Kind[notify.Receiver]{Name: "slack", New: func() notify.Receiver { return &Config{} }}
+
+// Config is either an incoming webhook, or a bot and a channel.
+type Config struct {
+	Webhook secret.Value `json:"webhook,omitzero"`
+	// Token is a bot's with the scope chat:write; Channel is the ID or the name of a channel that it is in.
+	Token   secret.Value `json:"token,omitzero"`
+	Channel string       `json:"channel,omitempty"`
+	// APIURL replaces https://slack.com/api/, as GovSlack needs it.
+	APIURL string `json:"apiURL,omitempty"`
+}
+
+// Validate adds what is wrong.
+func (c *Config) Validate(field string, p *named.Problems) {
+	switch {
+	case !c.Webhook.IsZero() && (!c.Token.IsZero() || c.Channel != "" || c.APIURL != ""):
+		p.Add(field+".webhook", "has no meaning beside token, channel and apiURL; keep one way to post")
+	case !c.Webhook.IsZero():
+		p.Check(field+".webhook", c.Webhook.Validate())
+	case c.Token.IsZero():
+		p.Add(field+".token", "is missing: want a bot's token and a channel, or a webhook")
+	default:
+		p.Check(field+".token", c.Token.Validate())
+		if strings.TrimSpace(c.Channel) == "" {
+			p.Add(field+".channel", "is missing: want the ID or the name of a channel that the bot is in")
+		}
+		if c.APIURL != "" {
+			p.Check(field+".apiURL", outbound.CheckPlainURL(c.APIURL))
+		}
+	}
+}
+
+// Secrets are the webhook's URL and the token.
+func (c *Config) Secrets() map[string]secret.Value {
+	return map[string]secret.Value{"webhook": c.Webhook, "token": c.Token}
+}
+
+// Abilities are threads, for a bot.
+func (c *Config) Abilities() notify.Abilities { return notify.Abilities{Threads: c.Webhook.IsZero()} }
+
+// Sender makes the sender.
+func (c *Config) Sender(notify.Environment) (notify.Sender, error) { return sender{*c}, nil }

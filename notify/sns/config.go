@@ -1,0 +1,75 @@
+package sns
+
+import (
+	"regexp"
+
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
+
+	"drydock/config/named"
+	"drydock/config/secret"
+	"drydock/notify"
+	"drydock/outbound"
+)
+
+// Kind is the kind of channel that publishes to a topic.
+var Kind = named.Kind[notify.Receiver]{Name: "sns", New: func() notify.Receiver { return &Config{} }}
+
+// Config is a topic, and who publishes to it.
+type Config struct {
+	TopicARN string `json:"topicARN"`
+	// Region is the topic's where it is empty.
+	Region string `json:"region,omitempty"`
+	// Endpoint replaces AWS's own.
+	Endpoint string `json:"endpoint,omitempty"`
+	// AccessKeyID and SecretAccessKey are both set or both absent: then the SDK looks where it always looks.
+	AccessKeyID     secret.Value `json:"accessKeyID,omitzero"`
+	SecretAccessKey secret.Value `json:"secretAccessKey,omitzero"`
+}
+
+// region is the topic's own unless another one is configured.
+func (c *Config) region() string {
+	if c.Region != "" {
+		return c.Region
+	}
+	topic, err := arn.Parse(c.TopicARN)
+	if err != nil {
+		return "" // Validate refuses such a topic
+	}
+	return topic.Region
+}
+
+var regionName = regexp.MustCompile(`^[a-z0-9-]+$`)
+
+// Validate adds what is wrong.
+func (c *Config) Validate(field string, p *named.Problems) {
+	if topic, err := arn.Parse(c.TopicARN); err != nil || topic.Service != "sns" || topic.Resource == "" {
+		p.Add(field+".topicARN", "%q is not the ARN of a topic, like \"arn:aws:sns:eu-central-1:123456789012:maintenance\"", c.TopicARN)
+	} else if !regionName.MatchString(c.region()) {
+		p.Add(field+".region", "%q: want a region like \"eu-central-1\"", c.region())
+	}
+	if c.Endpoint != "" {
+		p.Check(field+".endpoint", outbound.CheckPlainURL(c.Endpoint))
+	}
+	if c.AccessKeyID.IsZero() != c.SecretAccessKey.IsZero() {
+		p.Add(field+".secretAccessKey", "accessKeyID and secretAccessKey go together; set both or none")
+	}
+	if !c.AccessKeyID.IsZero() {
+		p.Check(field+".accessKeyID", c.AccessKeyID.Validate())
+	}
+	if !c.SecretAccessKey.IsZero() {
+		p.Check(field+".secretAccessKey", c.SecretAccessKey.Validate())
+	}
+}
+
+// Secrets are the two keys.
+func (c *Config) Secrets() map[string]secret.Value {
+	return map[string]secret.Value{"accessKeyID": c.AccessKeyID, "secretAccessKey": c.SecretAccessKey}
+}
+
+// Abilities are those of most kinds.
+func (*Config) Abilities() notify.Abilities { return notify.Abilities{} }
+
+// Sender makes the sender.
+func (c *Config) Sender(e notify.Environment) (notify.Sender, error) {
+	return &sender{config: *c, agent: e.Agent}, nil
+}

@@ -1,0 +1,25 @@
+package url
+
+import (
+	"drydock/config/named"
+	"drydock/config/secret"
+	"drydock/notify"
+)
+
+// Kind is the kind of channel that delivers to a URL of shoutrrr.
+var Kind = named.Kind[notify.Receiver]{Name: "url", New: func() notify.Receiver { return &Config{} }}
+
+// Config is the URL. It is secret because it has the token.
+type Config struct{ secret.Value }
+
+// Validate adds what is wrong.
+func (c *Config) Validate(field string, p *named.Problems) { p.Check(field, c.Value.Validate()) }
+
+// Secrets are the URL.
+func (c *Config) Secrets() map[string]secret.Value { return map[string]secret.Value{"": c.Value} }
+
+// Abilities are those of most kinds.
+func (*Config) Abilities() notify.Abilities { return notify.Abilities{} }
+
+// Sender makes the sender.
+func (c *Config) Sender(notify.Environment) (notify.Sender, error) { return newSender(c.Value), nil }

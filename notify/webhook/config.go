@@ -1,0 +1,66 @@
+package webhook
+
+import (
+	"maps"
+	"slices"
+
+	"drydock/config/named"
+	"drydock/config/secret"
+	"drydock/notify"
+	"drydock/outbound"
+)
+
+// Kind is the kind of channel that posts CloudEvents.
+var Kind = named.Kind[notify.Receiver]{Name: "webhook", New: func() notify.Receiver { return &Config{} }}
+
+// Config is where to post, and what proves who posts.
+type Config struct {
+	URL Address `json:"url"`
+	// Secret signs the requests by Standard Webhooks: "whsec_" and base64.
+	Secret secret.Value `json:"secret,omitzero"`
+	// Headers are added to each request, such as Authorization.
+	Headers map[string]secret.Value `json:"headers,omitempty"`
+	// CAFile has certificates that are trusted besides the system's.
+	CAFile string `json:"caFile,omitempty"`
+}
+
+// Validate adds what is wrong.
+func (c *Config) Validate(field string, p *named.Problems) {
+	if c.URL.IsZero() {
+		p.Add(field+".url", "is missing")
+	} else {
+		p.Check(field+".url", c.URL.validate())
+	}
+	if !c.Secret.IsZero() {
+		p.Check(field+".secret", c.Secret.Validate())
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
+		switch {
+		case !outbound.IsHeaderName(name):
+			p.Add(field+".headers", "%q is not the name of a header", name)
+		case outbound.IsOwnHeader(name):
+			p.Add(field+".headers."+name, "is set by Drydock itself; leave it out")
+		default:
+			p.Check(field+".headers."+name, c.Headers[name].Validate())
+		}
+	}
+}
+
+// Secrets are the URL where it is one, the signing key and the headers.
+func (c *Config) Secrets() map[string]secret.Value {
+	all := map[string]secret.Value{"url": c.URL.Secret, "secret": c.Secret}
+	for name, value := range c.Headers {
+		all["headers."+name] = value
+	}
+	return all
+}
+
+// Abilities are those of what words nothing.
+func (*Config) Abilities() notify.Abilities {
+	return notify.Abilities{NoText: "a webhook gets the events themselves"}
+}
+
+// Sender makes the sender.
+func (c *Config) Sender(e notify.Environment) (notify.Sender, error) {
+	return sender{config: *c, batch: e.Digests, agent: e.Agent}, nil
+}
