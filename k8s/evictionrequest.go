@@ -325,3 +325,36 @@ func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])
 }
+
+// FiledRequests are the EvictionRequests of one run of a maintenance.
+type FiledRequests struct {
+	Node, WorkflowID, RunID string
+	Count                   int
+}
+
+// FiledByAll counts the EvictionRequests of all maintenances, per run. NotServed tells of the error whether there can be
+// none.
+func FiledByAll(ctx context.Context, client kubernetes.Interface) ([]FiledRequests, error) {
+	var filed []FiledRequests
+	at := map[string]int{}
+	err := eachPage(metav1.ListOptions{LabelSelector: requestRunLabel}, func(o metav1.ListOptions) (string, error) {
+		var list lifecyclev1alpha1.EvictionRequestList
+		err := client.LifecycleV1alpha1().RESTClient().Get().Resource("evictionrequests").
+			VersionedParams(&o, scheme.ParameterCodec).Do(ctx).Into(&list)
+		if err != nil {
+			return "", fmt.Errorf("listing EvictionRequests: %w", err)
+		}
+		for _, r := range list.Items {
+			run := r.Labels[requestRunLabel]
+			i, known := at[run]
+			if !known {
+				i = len(filed)
+				at[run] = i
+				filed = append(filed, FiledRequests{Node: r.Labels[requestNodeLabel], WorkflowID: r.Annotations[requestMaintenanceAnnotation], RunID: run})
+			}
+			filed[i].Count++
+		}
+		return list.Continue, nil
+	})
+	return filed, err
+}

@@ -26,8 +26,10 @@ func OwnerOf(pod *corev1.Pod) string {
 	return owner.Kind + " " + owner.Name
 }
 
+// PodName is "namespace/name".
 func PodName(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
 
+// IsFinished tells whether a pod has run to its end.
 func IsFinished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

@@ -198,7 +198,7 @@ func newActivities(o Options, kube kubeClient, temporal client.Client, namespace
 			Limiter: drain.NewLimiter(c.Kubernetes.EvictionsPerSecond), PodEvents: podEvents,
 		},
 		Cluster:    &cluster.Activities{Nodes: all, Temporal: temporal},
-		Preflights: &preflight.Activities{Client: kube, Temporal: temporal, Surveyor: k8s.NewSurveyor(kube)},
+		Preflights: &preflight.Activities{Client: kube, Temporal: temporal, Capacity: k8s.NewCapacityReader(kube)},
 		Executions: &execution.Activities{Temporal: temporal, Namespace: namespace, Nodes: all},
 		Doctors:    &doctor.Activities{Client: kube, Events: events, Temporal: temporal, Namespace: namespace},
 		Settings: &settings.Activities{

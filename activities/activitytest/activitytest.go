@@ -33,6 +33,7 @@ func Statuses(status map[string]enums.WorkflowExecutionStatus) *mocks.Client {
 	return temporal
 }
 
+// Call runs an activity and returns what it returns.
 func Call[In, Out any](t *testing.T, do func(context.Context, In) (Out, error), in In) (Out, error) {
 	t.Helper()
 	env := Environment()
@@ -45,6 +46,7 @@ func Call[In, Out any](t *testing.T, do func(context.Context, In) (Out, error), 
 	return out, err
 }
 
+// ErrorType is the type of an error that is not worth a retry, empty for every other.
 func ErrorType(err error) string {
 	var cause *temporal.ApplicationError
 	if errors.As(err, &cause) && cause.NonRetryable() {
@@ -53,11 +55,13 @@ func ErrorType(err error) string {
 	return ""
 }
 
+// The workflow of the test environment.
 const (
 	WorkflowID = "default-test-workflow-id"
 	RunID      = "default-test-run-id"
 )
 
+// Environment is where activities run in a test.
 func Environment() *testsuite.TestActivityEnvironment {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
@@ -66,7 +70,7 @@ func Environment() *testsuite.TestActivityEnvironment {
 	return env
 }
 
-// within runs code as an activity.
+// Execute runs code as an activity.
 func Execute(t *testing.T, env *testsuite.TestActivityEnvironment, do func(ctx context.Context) error) error {
 	t.Helper()
 	env.RegisterActivity(do)

@@ -12,6 +12,7 @@ import (
 	"drydock/k8s"
 )
 
+// PodOf is a pod of an application, ready on node n1.
 func PodOf(app, name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -24,8 +25,10 @@ func PodOf(app, name string) *corev1.Pod {
 	}
 }
 
+// NodeOption changes a node before it is used.
 type NodeOption func(*corev1.Node)
 
+// Node is a node that is ready.
 func Node(name string, options ...NodeOption) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid-1", Labels: map[string]string{}, Annotations: map[string]string{}}}
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
@@ -35,10 +38,13 @@ func Node(name string, options ...NodeOption) *corev1.Node {
 	return n
 }
 
+// Cordoned is an option: the node is unschedulable.
 func Cordoned(n *corev1.Node) { n.Spec.Unschedulable = true }
 
+// NotReady is an option: the kubelet of the node does not answer.
 func NotReady(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse }
 
+// Labelled is an option: the node has a label.
 func Labelled(key, value string) NodeOption {
 	return func(n *corev1.Node) { n.Labels[key] = value }
 }
@@ -50,11 +56,13 @@ func Marked(workflow, run string) NodeOption {
 	}
 }
 
-// heldN1 is a node that the workflow of the test environment holds.
+// HeldNode is a node that the workflow of the test environment holds.
 func HeldNode() *corev1.Node { return Node("n1", Cordoned, Marked(WorkflowID, RunID)) }
 
+// PodOption changes a pod before it is used.
 type PodOption func(*corev1.Pod)
 
+// Pod is a pod of the application web.
 func Pod(name string, options ...PodOption) *corev1.Pod {
 	p := PodOf("web", name)
 	for _, option := range options {
@@ -63,7 +71,7 @@ func Pod(name string, options ...PodOption) *corev1.Pod {
 	return p
 }
 
-// requestFor is the EvictionRequest that the test's maintenance files for a pod.
+// EvictionRequest is the EvictionRequest that the test's maintenance files for a pod.
 func EvictionRequest(p *corev1.Pod, age time.Duration) *lifecyclev1alpha1.EvictionRequest {
 	name := k8s.EvictionRequests{RunID: RunID}.Name(p)
 	return &lifecyclev1alpha1.EvictionRequest{

@@ -20,7 +20,7 @@ import (
 	"drydock/rules/validation"
 )
 
-// Checks calls hooks, and looks whether a node may return to production.
+// Activities call hooks, and look whether a node may return to production.
 type Activities struct {
 	Client   kubernetes.Interface
 	Temporal client.Client
@@ -85,8 +85,8 @@ func (c *Activities) Validate(ctx context.Context, in ValidateInput) (Validated,
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	pulse := heartbeat.Start(ctx, progress)
-	defer pulse.Stop()
+	heartbeats := heartbeat.Start(ctx, progress)
+	defer heartbeats.Stop()
 	go func() {
 		select {
 		case <-activity.GetWorkerStopChannel(ctx):
@@ -94,7 +94,7 @@ func (c *Activities) Validate(ctx context.Context, in ValidateInput) (Validated,
 		case <-ctx.Done():
 		}
 	}()
-	// The progress is the pulse's; what blocks is told by signal only.
+	// The heartbeats tell the progress; what blocks is told by signal only.
 	tell := reporting.Reporter{Temporal: c.Temporal, Signal: in.BlockedSignal}
 	since := map[string]time.Time{}
 	for {
@@ -104,7 +104,7 @@ func (c *Activities) Validate(ctx context.Context, in ValidateInput) (Validated,
 		}
 		var state validation.State
 		progress, state = progress.Observe(report, report.At)
-		pulse.Show(ctx, progress)
+		heartbeats.Show(ctx, progress)
 		if state == validation.Passed || state == validation.Failed {
 			c.abandon(context.WithoutCancel(ctx), in)
 			return Validated{State: state, Results: report.Results}, nil

@@ -37,7 +37,7 @@ const (
 	maxSuggested = 20
 )
 
-// Cluster observes all nodes, and the workflows that hold some of them, for the scheduler.
+// Activities observe all nodes, and the workflows that hold some of them, for the scheduler.
 type Activities struct {
 	Nodes    *k8s.Nodes
 	Temporal client.Client

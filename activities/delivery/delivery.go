@@ -20,7 +20,7 @@ import (
 	"drydock/rules/record"
 )
 
-// Notices delivers what channels are told, and keeps audit records.
+// Activities deliver what channels are told, and keep audit records.
 type Activities struct {
 	Temporal client.Client
 	Senders  *notify.Senders
@@ -88,9 +88,9 @@ func (n *Activities) KeepRecord(ctx context.Context, r record.Record) error {
 			activity.GetLogger(ctx).Warn("an audit record may be written twice", "error", err)
 		}
 	}
-	pulse := heartbeat.Start(ctx, done)
-	defer pulse.Stop()
+	heartbeats := heartbeat.Start(ctx, done)
+	defer heartbeats.Stop()
 	written, err := n.Sinks.Write(ctx, r, done)
-	pulse.Show(ctx, written)
+	heartbeats.Show(ctx, written)
 	return err
 }

@@ -4,10 +4,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// DeliveryMetrics counts what becomes of messages to channels.
+// Metrics counts what becomes of messages to channels.
 type Metrics struct{ attempts *prometheus.CounterVec }
 
-// NewDeliveryMetrics registers the metrics of deliveries to some channels.
+// NewMetrics registers the metrics of deliveries to some channels.
 func NewMetrics(registry prometheus.Registerer, channels []string) *Metrics {
 	m := &Metrics{attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: "drydock", Name: "delivery_attempts_total", Help: "Attempts to deliver a message to a channel, by what became of them.",

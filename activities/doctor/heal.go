@@ -19,6 +19,32 @@ import (
 	"drydock/rules/doctor"
 )
 
+// HealInput asks for one finding to be healed.
+type HealInput struct {
+	Names
+	Finding doctor.Finding `json:"finding"`
+	By      string         `json:"by"`
+	Comment string         `json:"comment,omitempty"`
+	// SignalRequest and SignalRelease are the scheduler's, SignalChanged a maintenance's.
+	SignalRequest string `json:"signalRequest"`
+	SignalRelease string `json:"signalRelease"`
+	SignalChanged string `json:"signalChanged"`
+}
+
+// why is what a record says of the reason.
+func (in HealInput) why() string {
+	text := in.Finding.Text
+	if in.Comment != "" {
+		text += " (" + in.Comment + ")"
+	}
+	return text
+}
+
+// release is the payload of a slot's release, with who did it and why.
+func (in HealInput) release() (json.RawMessage, error) {
+	return json.Marshal(map[string]string{"requestId": in.Finding.RequestID, "by": in.By, "why": in.why()})
+}
+
 // schedulerWithin is how long a doctor waits for a scheduler to be started and to know who holds what.
 const schedulerWithin = time.Minute
 
@@ -60,7 +86,7 @@ func (d *Activities) heal(ctx context.Context, in HealInput) (string, error) {
 
 // dead makes sure that a run does not run.
 func (d *Activities) dead(ctx context.Context, f doctor.Finding) error {
-	execution, err := d.execution(ctx, f.WorkflowID, f.RunID)
+	execution, err := d.runs().execution(ctx, f.WorkflowID, f.RunID)
 	if err == nil && execution.Running {
 		return errNoLonger
 	}
@@ -88,7 +114,7 @@ func (d *Activities) awaitScheduler(ctx context.Context, in HealInput) (string, 
 	again := time.NewTicker(time.Second)
 	defer again.Stop()
 	for {
-		s, err := d.scheduler(ctx, LookInput{Names: in.Names})
+		s, err := d.runs().scheduler(ctx, in.Names)
 		if err == nil && s.Running && s.Unanswered == "" && !s.Rebuilding {
 			return fmt.Sprintf("the scheduler runs again, and %d hold a slot", len(s.Holders)), nil
 		}
@@ -188,14 +214,14 @@ func (d *Activities) releaseSlot(ctx context.Context, in HealInput) (string, err
 // slot is a maintenance's own word on its slot at this moment.
 func (d *Activities) slot(ctx context.Context, in HealInput) (doctor.Maintenance, error) {
 	m := doctor.Maintenance{WorkflowID: in.Finding.WorkflowID, RunID: in.Finding.RunID}
-	execution, err := d.execution(ctx, m.WorkflowID, m.RunID)
+	execution, err := d.runs().execution(ctx, m.WorkflowID, m.RunID)
 	if err != nil {
 		return m, err
 	}
 	if !execution.Running {
 		return m, errNoLonger
 	}
-	if err := d.askMaintenance(ctx, in.Names, &m); err != nil {
+	if err := d.runs().askMaintenance(ctx, in.Names, &m); err != nil {
 		return m, err
 	}
 	if m.Unanswered != "" {
@@ -226,7 +252,7 @@ func (d *Activities) requestSlot(ctx context.Context, in HealInput) (string, err
 		Created   time.Time `json:"created"`
 		RunID     string    `json:"runId"`
 	}
-	unanswered, err := d.ask(ctx, f.WorkflowID, f.RunID, in.QuerySlot, &request)
+	unanswered, err := d.runs().ask(ctx, f.WorkflowID, f.RunID, in.QuerySlot, &request)
 	if err != nil {
 		return "", err
 	}
@@ -268,7 +294,7 @@ func (d *Activities) restoreMark(ctx context.Context, in HealInput) (string, err
 }
 
 func (d *Activities) cleanNode(ctx context.Context, in HealInput) (string, error) {
-	uid, err := k8s.RemoveTraces(ctx, d.Client, in.Finding.Node)
+	uid, err := k8s.RemoveMarkings(ctx, d.Client, in.Finding.Node)
 	if errors.Is(err, k8s.ErrMarked) || errors.Is(err, k8s.ErrCordoned) || errors.Is(err, k8s.ErrNodeGone) {
 		return "", errNoLonger
 	}

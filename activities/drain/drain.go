@@ -61,9 +61,9 @@ type Input struct {
 // Errors: NodeGone, NodeReplaced, NotHolder, MissingPermission, WorkerStopping.
 func (d *Activities) Drain(ctx context.Context, in Input) (api.DrainProgress, error) {
 	before := in.before(ctx)
-	pulse := heartbeat.Start(ctx, before)
-	defer pulse.Stop()
-	progress, last, err := d.drain(ctx, pulse, in, before)
+	heartbeats := heartbeat.Start(ctx, before)
+	defer heartbeats.Stop()
+	progress, last, err := d.drain(ctx, heartbeats, in, before)
 	switch {
 	case err == nil:
 		return progress, nil // even if somebody cancels it just now: the node is empty
@@ -76,10 +76,10 @@ func (d *Activities) Drain(ctx context.Context, in Input) (api.DrainProgress, er
 }
 
 // drain also tells how far it came where it did not come to its end.
-func (d *Activities) drain(ctx context.Context, pulse *heartbeat.Loop, in Input, before api.DrainProgress) (progress, last api.DrainProgress, err error) {
+func (d *Activities) drain(ctx context.Context, heartbeats *heartbeat.Loop, in Input, before api.DrainProgress) (progress, last api.DrainProgress, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r, err := d.newRun(ctx, pulse, in, before)
+	r, err := d.newRun(ctx, heartbeats, in, before)
 	if err != nil {
 		return api.DrainProgress{}, before, err
 	}

@@ -12,7 +12,7 @@ import (
 // faster: hundreds of drains at once would let it answer after ten seconds, or not at all.
 const evictionsUnderWay = 32
 
-// EvictionLimiter bounds the evictions per second of all drains of a worker together, and those under way, and lets all of
+// Limiter bounds the evictions per second of all drains of a worker together, and those under way, and lets all of
 // them pause when the API server asks any of them to slow down.
 type Limiter struct {
 	limiter  *rate.Limiter
@@ -22,7 +22,7 @@ type Limiter struct {
 	until time.Time
 }
 
-// NewEvictionLimiter allows perSecond evictions; 0 is unlimited.
+// NewLimiter allows perSecond evictions; 0 is unlimited.
 func NewLimiter(perSecond float64) *Limiter {
 	limit := rate.Limit(perSecond)
 	if perSecond == 0 {

@@ -9,7 +9,7 @@ import (
 	"drydock/k8s"
 )
 
-// DrainMetrics counts what drains do, and shows what blocks those under way.
+// Metrics counts what drains do, and shows what blocks those under way.
 type Metrics struct {
 	evictions *prometheus.CounterVec
 	running   prometheus.Gauge
@@ -20,7 +20,7 @@ type Metrics struct {
 	nodes map[string]map[string]int
 }
 
-// NewDrainMetrics registers the metrics of drains.
+// NewMetrics registers the metrics of drains.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		evictions: prometheus.NewCounterVec(prometheus.CounterOpts{

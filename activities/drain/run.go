@@ -34,15 +34,15 @@ type run struct {
 	tainted  bool
 }
 
-func (d *Activities) newRun(ctx context.Context, pulse *heartbeat.Loop, in Input, before api.DrainProgress) (*run, error) {
-	node, observer, err := d.observe(ctx, pulse, in, before)
+func (d *Activities) newRun(ctx context.Context, heartbeats *heartbeat.Loop, in Input, before api.DrainProgress) (*run, error) {
+	node, observer, err := d.observe(ctx, heartbeats, in, before)
 	if err != nil {
 		return nil, err
 	}
 	r := &run{
 		Activities: d, in: in, node: node, observer: observer, budgets: newBudgets(d.Client), account: accountFrom(before),
 		reporter: reporting.Reporter{
-			Temporal: d.Temporal, Signal: in.BlockedSignal, Heartbeats: pulse, Last: before,
+			Temporal: d.Temporal, Signal: in.BlockedSignal, Heartbeats: heartbeats, Last: before,
 			Show: func(reasons map[string]int) { d.Metrics.blocked(in.Node, reasons) },
 		},
 	}
@@ -66,7 +66,7 @@ func (d *Activities) newRun(ctx context.Context, pulse *heartbeat.Loop, in Input
 }
 
 // observe begins to watch the node and its pods.
-func (d *Activities) observe(ctx context.Context, pulse *heartbeat.Loop, in Input, before api.DrainProgress) (*heldnode.View, *observer, error) {
+func (d *Activities) observe(ctx context.Context, heartbeats *heartbeat.Loop, in Input, before api.DrainProgress) (*heldnode.View, *observer, error) {
 	var regexps []string
 	for _, filter := range in.Drain.PodEvictionFilters {
 		regexps = append(regexps, filter.ByResourceNameRegex)
@@ -80,7 +80,7 @@ func (d *Activities) observe(ctx context.Context, pulse *heartbeat.Loop, in Inpu
 		return nil, nil, err
 	}
 	node, err := heldnode.Watch(ctx, d.Client, heldnode.Options{
-		Name: in.Node, UID: in.UID, WorkflowID: activity.GetInfo(ctx).WorkflowExecution.ID, RunID: in.RunID, Heartbeats: pulse,
+		Name: in.Node, UID: in.UID, WorkflowID: activity.GetInfo(ctx).WorkflowExecution.ID, RunID: in.RunID, Heartbeats: heartbeats,
 	})
 	if err != nil {
 		return nil, nil, err

@@ -46,11 +46,11 @@ func TestDrainThatIsHeldBackShowsThatItLives(t *testing.T) {
 		err := activitytest.Execute(t, env, func(ctx context.Context) error {
 			ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 			defer cancel()
-			pulse := heartbeat.Start(ctx, api.DrainProgress{Evicted: 7})
-			defer pulse.Stop()
+			heartbeats := heartbeat.Start(ctx, api.DrainProgress{Evicted: 7})
+			defer heartbeats.Stop()
 			s, found := heldBack(time.Hour)
 			defer func() {
-				if err := pulse.Alive(); err != nil {
+				if err := heartbeats.Alive(); err != nil {
 					t.Error(err)
 				}
 			}()

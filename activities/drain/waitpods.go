@@ -27,26 +27,26 @@ type WaitInput struct {
 // DaemonSets and static pods, do not count. Errors: NodeGone, NodeReplaced, NotHolder, MissingPermission,
 // WorkerStopping.
 func (d *Activities) WaitForPods(ctx context.Context, in WaitInput) error {
-	pulse := heartbeat.Start(ctx)
-	defer pulse.Stop()
+	heartbeats := heartbeat.Start(ctx)
+	defer heartbeats.Stop()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	return failure.Translate(d.waitForPods(ctx, pulse, in))
+	return failure.Translate(d.waitForPods(ctx, heartbeats, in))
 }
 
-func (d *Activities) waitForPods(ctx context.Context, pulse *heartbeat.Loop, in WaitInput) error {
+func (d *Activities) waitForPods(ctx context.Context, heartbeats *heartbeat.Loop, in WaitInput) error {
 	choose, err := k8s.NewSelection(in.PodSelector, nil)
 	if err != nil {
 		return err
 	}
 	node, err := heldnode.Watch(ctx, d.Client, heldnode.Options{
-		Name: in.Node, UID: in.UID, WorkflowID: activity.GetInfo(ctx).WorkflowExecution.ID, RunID: in.RunID, Heartbeats: pulse,
+		Name: in.Node, UID: in.UID, WorkflowID: activity.GetInfo(ctx).WorkflowExecution.ID, RunID: in.RunID, Heartbeats: heartbeats,
 	})
 	if err != nil {
 		return err
 	}
 	classify := k8s.NewClassifier(d.Client, true, true)
-	report := reporting.Reporter{Temporal: d.Temporal, Signal: in.BlockedSignal, Heartbeats: pulse}
+	report := reporting.Reporter{Temporal: d.Temporal, Signal: in.BlockedSignal, Heartbeats: heartbeats}
 	started := time.Now()
 	beat := time.NewTicker(heartbeat.Every)
 	defer beat.Stop()

@@ -14,7 +14,7 @@ import (
 	"drydock/k8s"
 )
 
-// notStopped is the error, or that the worker stops where that is its cause.
+// OrCause is the error, or why the context ended where it did: an error then only tells of that.
 func OrCause(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return cause

@@ -13,15 +13,15 @@ func TestActivityThatStoodStillDoesNotWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now()
 		for name, c := range map[string]struct {
-			pulse *Loop
-			alive bool
+			heartbeats *Loop
+			alive      bool
 		}{
 			"none":       {nil, true},
 			"fresh":      {&Loop{last: now.Add(-silence)}, true},
 			"silent":     {&Loop{last: now.Add(-silence - time.Millisecond)}, false},
 			"once again": {&Loop{last: now, lost: true}, false},
 		} {
-			if err := c.pulse.Alive(); (err == nil) != c.alive {
+			if err := c.heartbeats.Alive(); (err == nil) != c.alive {
 				t.Errorf("%s: error = %v", name, err)
 			}
 		}

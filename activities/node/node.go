@@ -19,7 +19,7 @@ import (
 	"drydock/k8s"
 )
 
-// Nodes marks, cordons and releases nodes.
+// Activities mark, cordon and release nodes.
 type Activities struct {
 	Client   kubernetes.Interface
 	Temporal client.Client
@@ -64,8 +64,8 @@ func (n *Activities) HoldNode(ctx context.Context, in HoldInput) (Held, error) {
 // AdoptNode waits until a node of the name exists and holds it, whatever node it is. It follows the deletion of a
 // node that is being re-created.
 func (n *Activities) AdoptNode(ctx context.Context, in HoldInput) (Held, error) {
-	pulse := heartbeat.Start(ctx)
-	defer pulse.Stop()
+	heartbeats := heartbeat.Start(ctx)
+	defer heartbeats.Stop()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	in.UID = ""
@@ -76,7 +76,7 @@ func (n *Activities) AdoptNode(ctx context.Context, in HoldInput) (Held, error) 
 	again := time.NewTicker(heartbeat.Every)
 	defer again.Stop()
 	for {
-		if err := errors.Join(pulse.Alive(), watch.Err()); err != nil {
+		if err := errors.Join(heartbeats.Alive(), watch.Err()); err != nil {
 			return Held{}, failure.Translate(err)
 		}
 		if _, ok := watch.Get(in.Node); ok {

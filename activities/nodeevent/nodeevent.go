@@ -42,7 +42,7 @@ func (r Recorder) Record(ctx context.Context, node string, uid types.UID, e Even
 	}
 }
 
-// NodeEvents records the Events of channels of kind kubernetes.
+// Channel records the Events of channels of kind kubernetes.
 type Channel struct{ Client kubernetes.Interface }
 
 // EmitNodeEvent records an Event on a node, the same one for the same key.

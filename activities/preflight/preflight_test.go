@@ -71,7 +71,7 @@ func preflightsOf(denied string, objects ...runtime.Object) (*Activities, *fake.
 		}
 		return false, nil, nil
 	})
-	return &Activities{Client: client, Surveyor: k8s.NewSurveyor(client), first: 10 * time.Millisecond, last: 10 * time.Millisecond}, client
+	return &Activities{Client: client, Capacity: k8s.NewCapacityReader(client), first: 10 * time.Millisecond, last: 10 * time.Millisecond}, client
 }
 
 func drainBy(t *testing.T, drain string) spec.Drain {

@@ -29,7 +29,7 @@ const (
 type Reporter struct {
 	Temporal client.Client
 	Signal   string
-	// pulse carries the progress; nil carries none.
+	// Heartbeats carry the progress; nil carries none.
 	Heartbeats *heartbeat.Loop
 	// Show shows why pods are blocked, by reason; nil shows nothing.
 	Show func(reasons map[string]int)
@@ -41,6 +41,7 @@ type Reporter struct {
 	Last api.DrainProgress
 }
 
+// Report tells how an activity goes, and what keeps it from ending.
 func (r *Reporter) Report(ctx context.Context, p api.DrainProgress) {
 	r.Last = p
 	if r.Show != nil {

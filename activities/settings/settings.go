@@ -25,7 +25,7 @@ import (
 	"drydock/rules/validation"
 )
 
-// Settings tells workflows what the worker is configured to: workflow code must not read configuration itself.
+// Activities tell workflows what the worker is configured to: workflow code must not read configuration itself.
 type Activities struct {
 	Temporal  client.Client
 	Namespace string

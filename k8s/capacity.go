@@ -53,15 +53,15 @@ func (free Amounts) take(wanted Amounts) {
 	}
 }
 
-// NodeRoom is a node that may take pods, and what is free on it.
-type NodeRoom struct {
+// NodeCapacity is a node that may take pods, and what is free on it.
+type NodeCapacity struct {
 	// Node has name, labels, taints and allocatable resources.
 	Node *corev1.Node
 	Free Amounts
 }
 
-// Homeless is a pod that fits on none of the nodes.
-type Homeless struct {
+// Unplaced is a pod that fits on none of the nodes.
+type Unplaced struct {
 	Pod     *corev1.Pod
 	Message string
 	// Bound: the pod asks for the very node that it is on.
@@ -72,16 +72,16 @@ type Homeless struct {
 // its requests, and that its node selector, its required node affinity and the node's NoSchedule and NoExecute taints
 // allow. It returns those for which it found no place, and leaves nodes as they are. It does not look at affinity
 // between pods, topology spread or volumes, and first fit may fail where a cleverer placement would not.
-func Fit(pods []*corev1.Pod, leaving *corev1.Node, nodes []NodeRoom) []Homeless {
+func Fit(pods []*corev1.Pod, leaving *corev1.Node, nodes []NodeCapacity) []Unplaced {
 	nodes = slices.Clone(nodes)
 	for i := range nodes {
 		nodes[i].Free = maps.Clone(nodes[i].Free)
 	}
-	slices.SortFunc(nodes, func(a, b NodeRoom) int { return strings.Compare(a.Node.Name, b.Node.Name) })
-	var homeless []Homeless
+	slices.SortFunc(nodes, func(a, b NodeCapacity) int { return strings.Compare(a.Node.Name, b.Node.Name) })
+	var homeless []Unplaced
 	for _, w := range largestFirst(pods, nodes) {
 		if message := place(w, nodes); message != "" {
-			homeless = append(homeless, Homeless{Pod: w.pod, Message: message, Bound: isBound(w.pod, leaving)})
+			homeless = append(homeless, Unplaced{Pod: w.pod, Message: message, Bound: isBound(w.pod, leaving)})
 		}
 	}
 	return homeless
@@ -95,7 +95,7 @@ type wanting struct {
 	share float64
 }
 
-func largestFirst(pods []*corev1.Pod, nodes []NodeRoom) []wanting {
+func largestFirst(pods []*corev1.Pod, nodes []NodeCapacity) []wanting {
 	most := Amounts{}
 	for _, n := range nodes {
 		for name, amount := range amountsOf(n.Node.Status.Allocatable) {
@@ -119,7 +119,7 @@ func largestFirst(pods []*corev1.Pod, nodes []NodeRoom) []wanting {
 }
 
 // place takes the room that a pod needs, or says why there is none.
-func place(w wanting, nodes []NodeRoom) string {
+func place(w wanting, nodes []NodeCapacity) string {
 	affinity := nodeaffinity.GetRequiredNodeAffinity(w.pod)
 	elsewhere, tainted := 0, 0
 	short := map[string]int{}

@@ -7,11 +7,9 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/retry"
 
 	"drydock/api"
@@ -23,8 +21,8 @@ var ErrMarked = errors.New("the node carries a mark")
 // ErrCordoned says that the node is unschedulable, and what Drydock wrote on it is the only hint at why.
 var ErrCordoned = errors.New("the node is unschedulable")
 
-// Traces are what Drydock writes on a node, as they are found.
-type Traces struct {
+// Markings are what Drydock writes on a node, as they are found.
+type Markings struct {
 	Name string
 	UID  types.UID
 	// Text is the mark's; Marked tells that there is one, Unreadable why it says nothing.
@@ -40,24 +38,24 @@ type Traces struct {
 	Protections []string
 }
 
-// TracesOf reads all nodes from the API server: no cache may stand between a doctor and the truth.
-func TracesOf(ctx context.Context, client kubernetes.Interface) ([]Traces, error) {
-	var found []Traces
+// MarkingsOf reads all nodes from the API server: no cache may stand between a doctor and the truth.
+func MarkingsOf(ctx context.Context, client kubernetes.Interface) ([]Markings, error) {
+	var found []Markings
 	err := eachPage(metav1.ListOptions{}, func(o metav1.ListOptions) (string, error) {
 		list, err := client.CoreV1().Nodes().List(ctx, o)
 		if err != nil {
 			return "", fmt.Errorf("listing nodes: %w", err)
 		}
 		for i := range list.Items {
-			found = append(found, tracesOn(&list.Items[i]))
+			found = append(found, markingsOn(&list.Items[i]))
 		}
 		return list.Continue, nil
 	})
 	return found, err
 }
 
-func tracesOn(node *corev1.Node) Traces {
-	t := Traces{Name: node.Name, UID: node.UID, Phase: valueOf(node.Labels, api.PhaseLabel), Tainted: isTainted(node), Unschedulable: node.Spec.Unschedulable}
+func markingsOn(node *corev1.Node) Markings {
+	t := Markings{Name: node.Name, UID: node.UID, Phase: valueOf(node.Labels, api.PhaseLabel), Tainted: isTainted(node), Unschedulable: node.Spec.Unschedulable}
 	t.Text, t.Marked = node.Annotations[api.HoldersAnnotation]
 	t.Mark, t.Unreadable = MarkOf(node)
 	if t.Marked && t.Unreadable == nil && len(t.Mark.Holders) == 0 {
@@ -71,9 +69,9 @@ func tracesOn(node *corev1.Node) Traces {
 	return t
 }
 
-// RemoveTraces takes label and taint off a node that nobody holds. It touches nothing that may be somebody else's, and
+// RemoveMarkings takes label and taint off a node that nobody holds. It touches nothing that may be somebody else's, and
 // is idempotent. Errors: ErrNodeGone, ErrMarked, ErrCordoned.
-func RemoveTraces(ctx context.Context, client kubernetes.Interface, name string) (types.UID, error) {
+func RemoveMarkings(ctx context.Context, client kubernetes.Interface, name string) (types.UID, error) {
 	var uid types.UID
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
@@ -81,7 +79,7 @@ func RemoveTraces(ctx context.Context, client kubernetes.Interface, name string)
 			return notFound(err)
 		}
 		uid = node.UID
-		found := tracesOn(node)
+		found := markingsOn(node)
 		switch {
 		case found.Marked:
 			return ErrMarked
@@ -105,37 +103,4 @@ func RemoveTraces(ctx context.Context, client kubernetes.Interface, name string)
 		return "", fmt.Errorf("cleaning node %s: %w", name, notFound(err))
 	}
 	return uid, nil
-}
-
-// FiledRequests are the EvictionRequests of one run of a maintenance.
-type FiledRequests struct {
-	Node, WorkflowID, RunID string
-	Count                   int
-}
-
-// FiledByAll counts the EvictionRequests of all maintenances, per run. NotServed tells of the error whether there can be
-// none.
-func FiledByAll(ctx context.Context, client kubernetes.Interface) ([]FiledRequests, error) {
-	var filed []FiledRequests
-	at := map[string]int{}
-	err := eachPage(metav1.ListOptions{LabelSelector: requestRunLabel}, func(o metav1.ListOptions) (string, error) {
-		var list lifecyclev1alpha1.EvictionRequestList
-		err := client.LifecycleV1alpha1().RESTClient().Get().Resource("evictionrequests").
-			VersionedParams(&o, scheme.ParameterCodec).Do(ctx).Into(&list)
-		if err != nil {
-			return "", fmt.Errorf("listing EvictionRequests: %w", err)
-		}
-		for _, r := range list.Items {
-			run := r.Labels[requestRunLabel]
-			i, known := at[run]
-			if !known {
-				i = len(filed)
-				at[run] = i
-				filed = append(filed, FiledRequests{Node: r.Labels[requestNodeLabel], WorkflowID: r.Annotations[requestMaintenanceAnnotation], RunID: run})
-			}
-			filed[i].Count++
-		}
-		return list.Continue, nil
-	})
-	return filed, err
 }

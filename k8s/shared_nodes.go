@@ -15,6 +15,7 @@ import (
 	"drydock/api"
 )
 
+// NodeNames are the names of nodes, sorted.
 func NodeNames(nodes []*corev1.Node) []string {
 	names := make([]string, 0, len(nodes))
 	for _, node := range nodes {

@@ -30,7 +30,7 @@ func cpu(amount string) map[corev1.ResourceName]string {
 }
 
 // roomOn is a node with some CPUs and 10 pods, all free.
-func roomOn(name, cpus string, change ...func(*corev1.Node)) NodeRoom {
+func roomOn(name, cpus string, change ...func(*corev1.Node)) NodeCapacity {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}}
 	n.Status.Allocatable = corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse(cpus), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("10"),
@@ -38,7 +38,7 @@ func roomOn(name, cpus string, change ...func(*corev1.Node)) NodeRoom {
 	for _, c := range change {
 		c(n)
 	}
-	return NodeRoom{Node: n, Free: amountsOf(n.Status.Allocatable)}
+	return NodeCapacity{Node: n, Free: amountsOf(n.Status.Allocatable)}
 }
 
 func withLabel(key, value string) func(*corev1.Node) {
@@ -69,31 +69,31 @@ func TestFit(t *testing.T) {
 	leaving := roomOn("leaving", "8", withLabel("zone", "a")).Node
 	for name, c := range map[string]struct {
 		pods  []*corev1.Pod
-		nodes []NodeRoom
+		nodes []NodeCapacity
 		// homeless are the names of those without a place, says what is said of the first.
 		homeless []string
 		says     string
 		bound    bool
 	}{
 		"nothing to place": {nil, nil, nil, "", false},
-		"room":             {[]*corev1.Pod{requesting("a", cpu("2"))}, []NodeRoom{roomOn("n1", "2")}, nil, "", false},
+		"room":             {[]*corev1.Pod{requesting("a", cpu("2"))}, []NodeCapacity{roomOn("n1", "2")}, nil, "", false},
 		"no nodes":         {[]*corev1.Pod{requesting("a", nil)}, nil, []string{"a"}, "none of the 0 other nodes", false},
-		"too large":        {[]*corev1.Pod{requesting("a", cpu("3"))}, []NodeRoom{roomOn("n1", "2")}, []string{"a"}, "1 without room for its cpu (3)", false},
-		"fills up":         {[]*corev1.Pod{requesting("a", cpu("2")), requesting("b", cpu("2"))}, []NodeRoom{roomOn("n1", "3")}, []string{"b"}, "cpu (2)", false},
+		"too large":        {[]*corev1.Pod{requesting("a", cpu("3"))}, []NodeCapacity{roomOn("n1", "2")}, []string{"a"}, "1 without room for its cpu (3)", false},
+		"fills up":         {[]*corev1.Pod{requesting("a", cpu("2")), requesting("b", cpu("2"))}, []NodeCapacity{roomOn("n1", "3")}, []string{"b"}, "cpu (2)", false},
 		// By name "a" would go first and leave no room for "b" on n1.
-		"largest first":     {[]*corev1.Pod{requesting("a", cpu("1")), requesting("b", cpu("4"))}, []NodeRoom{roomOn("n1", "4"), roomOn("n2", "1")}, nil, "", false},
-		"memory":            {[]*corev1.Pod{requesting("a", map[corev1.ResourceName]string{"memory": "9Gi"})}, []NodeRoom{roomOn("n1", "2")}, []string{"a"}, "memory (9Gi)", false},
-		"extended resource": {[]*corev1.Pod{requesting("a", map[corev1.ResourceName]string{"nvidia.com/gpu": "1"})}, []NodeRoom{roomOn("n1", "2")}, []string{"a"}, "nvidia.com/gpu (1)", false},
-		"pods count":        {pods(11), []NodeRoom{roomOn("n1", "2")}, []string{"p10"}, "pods (1)", false},
-		"node selector":     {[]*corev1.Pod{requesting("a", nil, onlyOn("zone", "a"))}, []NodeRoom{roomOn("n1", "2"), roomOn("n2", "2", withLabel("zone", "b"))}, []string{"a"}, "2 not selected", false},
-		"selected":          {[]*corev1.Pod{requesting("a", nil, onlyOn("zone", "b"))}, []NodeRoom{roomOn("n1", "2"), roomOn("n2", "2", withLabel("zone", "b"))}, nil, "", false},
-		"affinity":          {[]*corev1.Pod{requesting("a", nil, affine("zone", corev1.NodeSelectorOpNotIn, "b"))}, []NodeRoom{roomOn("n1", "2", withLabel("zone", "b"))}, []string{"a"}, "1 not selected", false},
-		"taint":             {[]*corev1.Pod{requesting("a", nil)}, []NodeRoom{roomOn("n1", "2", withTaint(corev1.TaintEffectNoSchedule))}, []string{"a"}, "1 with a taint", false},
-		"harsher taint":     {[]*corev1.Pod{requesting("a", nil)}, []NodeRoom{roomOn("n1", "2", withTaint(corev1.TaintEffectNoExecute))}, []string{"a"}, "1 with a taint", false},
-		"soft taint":        {[]*corev1.Pod{requesting("a", nil)}, []NodeRoom{roomOn("n1", "2", withTaint(corev1.TaintEffectPreferNoSchedule))}, nil, "", false},
-		"tolerated taint":   {[]*corev1.Pod{requesting("a", nil, tolerating)}, []NodeRoom{roomOn("n1", "2", withTaint(corev1.TaintEffectNoSchedule))}, nil, "", false},
-		"bound by selector": {[]*corev1.Pod{requesting("a", nil, onlyOn(corev1.LabelHostname, "leaving"))}, []NodeRoom{roomOn("n1", "2")}, []string{"a"}, "1 not selected", true},
-		"bound by affinity": {[]*corev1.Pod{requesting("a", nil, affine(corev1.LabelHostname, corev1.NodeSelectorOpIn, "leaving"))}, []NodeRoom{roomOn("n1", "2")}, []string{"a"}, "1 not selected", true},
+		"largest first":     {[]*corev1.Pod{requesting("a", cpu("1")), requesting("b", cpu("4"))}, []NodeCapacity{roomOn("n1", "4"), roomOn("n2", "1")}, nil, "", false},
+		"memory":            {[]*corev1.Pod{requesting("a", map[corev1.ResourceName]string{"memory": "9Gi"})}, []NodeCapacity{roomOn("n1", "2")}, []string{"a"}, "memory (9Gi)", false},
+		"extended resource": {[]*corev1.Pod{requesting("a", map[corev1.ResourceName]string{"nvidia.com/gpu": "1"})}, []NodeCapacity{roomOn("n1", "2")}, []string{"a"}, "nvidia.com/gpu (1)", false},
+		"pods count":        {pods(11), []NodeCapacity{roomOn("n1", "2")}, []string{"p10"}, "pods (1)", false},
+		"node selector":     {[]*corev1.Pod{requesting("a", nil, onlyOn("zone", "a"))}, []NodeCapacity{roomOn("n1", "2"), roomOn("n2", "2", withLabel("zone", "b"))}, []string{"a"}, "2 not selected", false},
+		"selected":          {[]*corev1.Pod{requesting("a", nil, onlyOn("zone", "b"))}, []NodeCapacity{roomOn("n1", "2"), roomOn("n2", "2", withLabel("zone", "b"))}, nil, "", false},
+		"affinity":          {[]*corev1.Pod{requesting("a", nil, affine("zone", corev1.NodeSelectorOpNotIn, "b"))}, []NodeCapacity{roomOn("n1", "2", withLabel("zone", "b"))}, []string{"a"}, "1 not selected", false},
+		"taint":             {[]*corev1.Pod{requesting("a", nil)}, []NodeCapacity{roomOn("n1", "2", withTaint(corev1.TaintEffectNoSchedule))}, []string{"a"}, "1 with a taint", false},
+		"harsher taint":     {[]*corev1.Pod{requesting("a", nil)}, []NodeCapacity{roomOn("n1", "2", withTaint(corev1.TaintEffectNoExecute))}, []string{"a"}, "1 with a taint", false},
+		"soft taint":        {[]*corev1.Pod{requesting("a", nil)}, []NodeCapacity{roomOn("n1", "2", withTaint(corev1.TaintEffectPreferNoSchedule))}, nil, "", false},
+		"tolerated taint":   {[]*corev1.Pod{requesting("a", nil, tolerating)}, []NodeCapacity{roomOn("n1", "2", withTaint(corev1.TaintEffectNoSchedule))}, nil, "", false},
+		"bound by selector": {[]*corev1.Pod{requesting("a", nil, onlyOn(corev1.LabelHostname, "leaving"))}, []NodeCapacity{roomOn("n1", "2")}, []string{"a"}, "1 not selected", true},
+		"bound by affinity": {[]*corev1.Pod{requesting("a", nil, affine(corev1.LabelHostname, corev1.NodeSelectorOpIn, "leaving"))}, []NodeCapacity{roomOn("n1", "2")}, []string{"a"}, "1 not selected", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := fmt.Sprint(c.nodes)

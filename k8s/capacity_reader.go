@@ -14,30 +14,29 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// page is how many objects are read at a time, so that a cluster of any size passes through little memory.
-const page = 500
-
-// Surveyor finds out what is free on the nodes of a cluster. Those who ask at the same time share one survey.
-type Surveyor struct {
+// CapacityReader finds out what is free on the nodes of a cluster. Those who ask at the same time share one reading.
+type CapacityReader struct {
 	client  kubernetes.Interface
 	waiting atomic.Int32
 
 	mu    sync.Mutex
 	began time.Time
-	last  []NodeRoom
+	last  []NodeCapacity
 }
 
-// NewSurveyor prepares surveys; nothing is asked before the first.
-func NewSurveyor(client kubernetes.Interface) *Surveyor { return &Surveyor{client: client} }
+// NewCapacityReader prepares to read; nothing is asked before the first.
+func NewCapacityReader(client kubernetes.Interface) *CapacityReader {
+	return &CapacityReader{client: client}
+}
 
-// Survey returns the nodes that are ready and schedulable, with what is free on them. It is never older than the call.
+// Read returns the nodes that are ready and schedulable, with what is free on them. It is never older than the call.
 // What it returns is shared and must not be changed.
-func (s *Surveyor) Survey(ctx context.Context) ([]NodeRoom, error) {
+func (s *CapacityReader) Read(ctx context.Context) ([]NodeCapacity, error) {
 	asked := time.Now()
 	s.waiting.Add(1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// The last to ask leaves nothing behind: the survey of a large cluster is megabytes.
+	// The last to ask leaves nothing behind: what is known of a large cluster is megabytes.
 	defer func() {
 		if s.waiting.Add(-1) == 0 {
 			s.last = nil
@@ -47,7 +46,7 @@ func (s *Surveyor) Survey(ctx context.Context) ([]NodeRoom, error) {
 		return s.last, nil
 	}
 	began := time.Now()
-	nodes, err := survey(ctx, s.client)
+	nodes, err := readCapacity(ctx, s.client)
 	if err != nil {
 		return nil, err
 	}
@@ -55,8 +54,8 @@ func (s *Surveyor) Survey(ctx context.Context) ([]NodeRoom, error) {
 	return nodes, nil
 }
 
-func survey(ctx context.Context, client kubernetes.Interface) ([]NodeRoom, error) {
-	nodes := []NodeRoom{}
+func readCapacity(ctx context.Context, client kubernetes.Interface) ([]NodeCapacity, error) {
+	nodes := []NodeCapacity{}
 	at := map[string]int{}
 	err := eachPage(metav1.ListOptions{}, func(o metav1.ListOptions) (string, error) {
 		list, err := client.CoreV1().Nodes().List(ctx, o)
@@ -66,7 +65,7 @@ func survey(ctx context.Context, client kubernetes.Interface) ([]NodeRoom, error
 		for i := range list.Items {
 			if n := &list.Items[i]; !IsUnavailable(n) {
 				at[n.Name] = len(nodes)
-				nodes = append(nodes, NodeRoom{Node: forScheduling(n), Free: amountsOf(n.Status.Allocatable)})
+				nodes = append(nodes, NodeCapacity{Node: forScheduling(n), Free: amountsOf(n.Status.Allocatable)})
 			}
 		}
 		return list.Continue, nil
@@ -90,18 +89,6 @@ func survey(ctx context.Context, client kubernetes.Interface) ([]NodeRoom, error
 	return nodes, err
 }
 
-// eachPage reads a list to its end.
-func eachPage(o metav1.ListOptions, read func(metav1.ListOptions) (next string, err error)) error {
-	o.Limit = page
-	for {
-		next, err := read(o)
-		if err != nil || next == "" {
-			return err
-		}
-		o.Continue = next
-	}
-}
-
 func forScheduling(node *corev1.Node) *corev1.Node {
 	small := &corev1.Node{}
 	small.Name, small.Labels, small.Spec.Taints = node.Name, node.Labels, node.Spec.Taints
@@ -109,7 +96,7 @@ func forScheduling(node *corev1.Node) *corev1.Node {
 	return small
 }
 
-// Without leaves nodes out of a survey.
-func Without(nodes []NodeRoom, names ...string) []NodeRoom {
-	return slices.DeleteFunc(slices.Clone(nodes), func(n NodeRoom) bool { return slices.Contains(names, n.Node.Name) })
+// Without leaves nodes out.
+func Without(nodes []NodeCapacity, names ...string) []NodeCapacity {
+	return slices.DeleteFunc(slices.Clone(nodes), func(n NodeCapacity) bool { return slices.Contains(names, n.Node.Name) })
 }

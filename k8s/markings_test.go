@@ -46,7 +46,7 @@ func TestTracesAreTakenOffAndNothingElse(t *testing.T) {
 				want = nodeWith(nil)
 			}
 			for range 2 { // it is idempotent
-				uid, err := k8s.RemoveTraces(t.Context(), client, "n1")
+				uid, err := k8s.RemoveMarkings(t.Context(), client, "n1")
 				if !errors.Is(err, c.err) || c.err == nil && uid != "uid-1" {
 					t.Fatalf("uid %q, %v; want %v", uid, err, c.err)
 				}
@@ -57,7 +57,7 @@ func TestTracesAreTakenOffAndNothingElse(t *testing.T) {
 			}
 		})
 	}
-	if _, err := k8s.RemoveTraces(t.Context(), fake.NewClientset(), "n1"); !errors.Is(err, k8s.ErrNodeGone) {
+	if _, err := k8s.RemoveMarkings(t.Context(), fake.NewClientset(), "n1"); !errors.Is(err, k8s.ErrNodeGone) {
 		t.Errorf("a node that is gone: %v", err)
 	}
 }
@@ -67,7 +67,7 @@ func TestTracesOfAllNodes(t *testing.T) {
 	empty := nodeWith(func(n *corev1.Node) {
 		n.Name, n.Annotations[api.HoldersAnnotation], n.Annotations[disrupt] = "n3", "{}", "true"
 	})
-	found, err := k8s.TracesOf(t.Context(), fake.NewClientset(traced(nil), unreadable, empty))
+	found, err := k8s.MarkingsOf(t.Context(), fake.NewClientset(traced(nil), unreadable, empty))
 	if err != nil || len(found) != 3 {
 		t.Fatalf("%d nodes, %v", len(found), err)
 	}

@@ -48,3 +48,18 @@ func BudgetsIn(ctx context.Context, client kubernetes.Interface, namespaces map[
 	})
 	return budgets, err
 }
+
+// page is how many objects are read at a time, so that a cluster of any size passes through little memory.
+const page = 500
+
+// eachPage reads a list to its end.
+func eachPage(o metav1.ListOptions, read func(metav1.ListOptions) (next string, err error)) error {
+	o.Limit = page
+	for {
+		next, err := read(o)
+		if err != nil || next == "" {
+			return err
+		}
+		o.Continue = next
+	}
+}

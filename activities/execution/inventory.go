@@ -1,0 +1,138 @@
+package execution
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+
+	"drydock/activities/failure"
+	"drydock/api"
+	"drydock/k8s"
+)
+
+// Inventory is what can be found out about maintenances without the scheduler.
+type Inventory struct {
+	// Marked are the holders written on nodes that still run, Ended those that do not.
+	Marked api.List[MarkedHolder] `json:"marked,omitempty"`
+	Ended  api.List[MarkedHolder] `json:"ended,omitempty"`
+	// Running are the maintenances that run, marked or not, More where the next of them begin.
+	Running []Run  `json:"running,omitempty"`
+	More    []byte `json:"more,omitempty"`
+}
+
+// MarkedHolder is a holder as its node's mark names it.
+type MarkedHolder struct {
+	Run
+	Node      string    `json:"node"`
+	Requestor string    `json:"requestor"`
+	Since     time.Time `json:"since"`
+}
+
+// InventoryInput names the workflow type and the task queue of maintenances.
+type InventoryInput struct {
+	WorkflowType string `json:"workflowType"`
+	TaskQueue    string `json:"taskQueue"`
+	// From is the More of the inventory before, which told the marks.
+	From []byte `json:"from,omitempty"`
+}
+
+// runningAtOnce is about how many running maintenances one inventory tells of: it has to fit into a payload.
+const runningAtOnce = 2000
+
+// TakeInventory finds the holders by their marks on nodes, and the running maintenances by visibility. The marks are
+// the truth; visibility lags, and only adds those that hold or want a slot but have no mark yet.
+func (e *Activities) TakeInventory(ctx context.Context, in InventoryInput) (Inventory, error) {
+	var found Inventory
+	var err error
+	if len(in.From) == 0 {
+		found.Marked, found.Ended, err = e.marks(ctx)
+	}
+	if err == nil {
+		found.Running, found.More, err = runningPage(ctx, e.Temporal, e.Namespace, in)
+	}
+	return found, err
+}
+
+// marks tells which holders that nodes are marked with run, and which do not.
+func (e *Activities) marks(ctx context.Context) (running, ended api.List[MarkedHolder], err error) {
+	view, err := e.Nodes.View(ctx)
+	if err != nil {
+		return nil, nil, failure.Translate(err)
+	}
+	defer view.Close()
+	for _, name := range k8s.NodeNames(view.List()) {
+		node, ok := view.Get(name)
+		if !ok {
+			continue
+		}
+		mark, err := k8s.MarkOf(node)
+		if err != nil {
+			activity.GetLogger(ctx).Error("node skipped", "error", err)
+			continue
+		}
+		for _, h := range mark.Holders {
+			holder := MarkedHolder{
+				Run: Run{WorkflowID: h.WorkflowID, RunID: h.RunID}, Node: name, Requestor: h.Requestor, Since: h.Since,
+			}
+			status, err := StatusOf(ctx, e.Temporal, holder.Run)
+			switch {
+			case err != nil:
+				return nil, nil, err
+			case status == enums.WORKFLOW_EXECUTION_STATUS_RUNNING:
+				running = append(running, holder)
+			default:
+				ended = append(ended, holder)
+			}
+			activity.RecordHeartbeat(ctx)
+		}
+	}
+	return running, ended, nil
+}
+
+// ListRunning lists all maintenances that run.
+func ListRunning(ctx context.Context, temporal client.Client, namespace string, in InventoryInput) ([]Run, error) {
+	var all []Run
+	for {
+		found, more, err := runningPage(ctx, temporal, namespace, in)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+		if in.From = more; len(more) == 0 {
+			return all, nil
+		}
+	}
+}
+
+// runningPage are about runningAtOnce of them, and where the next begin.
+func runningPage(ctx context.Context, temporal client.Client, namespace string, in InventoryInput) (found []Run, more []byte, err error) {
+	request := &workflowservice.ListWorkflowExecutionsRequest{
+		Namespace: namespace,
+		Query: fmt.Sprintf("WorkflowType = '%s' AND TaskQueue = '%s' AND ExecutionStatus = 'Running'",
+			in.WorkflowType, in.TaskQueue),
+		NextPageToken: in.From,
+	}
+	for {
+		page, err := temporal.ListWorkflow(ctx, request)
+		if err != nil {
+			return nil, nil, fmt.Errorf("listing running maintenances: %w", err)
+		}
+		for _, info := range page.Executions {
+			found = append(found, runOf(info))
+		}
+		activity.RecordHeartbeat(ctx)
+		if request.NextPageToken = page.NextPageToken; len(request.NextPageToken) == 0 || len(found) >= runningAtOnce {
+			return found, request.NextPageToken, nil
+		}
+	}
+}
+
+func runOf(info *workflowpb.WorkflowExecutionInfo) Run {
+	return Run{WorkflowID: info.Execution.WorkflowId, RunID: info.Execution.RunId}
+}
