@@ -1,3 +1,4 @@
+// Package input reads flags and files into the inputs of maintenances and limits.
 package input
 
 import (
@@ -110,6 +111,7 @@ func NodesOf(args []string, input map[string]any) ([]string, error) {
 	return Unique(args), nil
 }
 
+// Unique leaves out what was there before.
 func Unique(names []string) []string {
 	var result []string
 	for _, name := range names {

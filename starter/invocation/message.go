@@ -68,7 +68,7 @@ func (c *Connection) prepare(ctx context.Context, to client.Maintenance, m Messa
 	return p, already, c.Explain(err)
 }
 
-// send tells a maintenance something and waits for the effect, which said describes.
+// Tell tells a maintenance something and waits for the effect, which said describes.
 func (c *Connection) Tell(ctx context.Context, to client.Maintenance, m Message, comment string) (v client.View, said string, err error) {
 	p, already, err := c.prepare(ctx, to, m)
 	if err == nil && already == "" && m.Danger != nil {

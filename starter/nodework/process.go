@@ -33,6 +33,7 @@ type Command struct {
 // nodePlaceholder stands for the node's name in the arguments of a rollout's command.
 const nodePlaceholder = "{node}"
 
+// ReplaceNode puts a node's name in the place of its placeholder.
 func ReplaceNode(argv []string, node string) []string {
 	replaced := make([]string, len(argv))
 	for i, arg := range argv {

@@ -23,10 +23,12 @@ var Formats = []string{FormatTable, FormatJSON, FormatYAML}
 // Output is the -o flag.
 type Output struct{ Format string }
 
+// Register adds the flag to a command.
 func (o *Output) Register(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&o.Format, "output", "o", FormatTable, "output format: "+strings.Join(Formats, ", "))
 }
 
+// Check refuses a format that there is not.
 func (o *Output) Check() error {
 	if !slices.Contains(Formats, o.Format) {
 		return exit.UsageError("--output %q: want one of %s", o.Format, strings.Join(Formats, ", "))
@@ -34,6 +36,7 @@ func (o *Output) Check() error {
 	return nil
 }
 
+// Table tells whether people read the output.
 func (o *Output) Table() bool { return o.Format == FormatTable }
 
 // Write renders value for programs, or calls table to render it for people.
