@@ -140,13 +140,12 @@ func (c *Client) record(ctx context.Context, m Maintenance) (record.Record, *Gap
 	case err != nil:
 		return record.Record{}, nil, err
 	}
-	unknown := v.Unanswered
 	if !v.Running() {
-		v.Status, unknown = c.LastStatus(ctx, v.Maintenance)
+		v.Status, v.Unanswered = c.LastStatus(ctx, v.Maintenance)
 	}
-	r := v.Record(c.options.Cluster, c.options.Now())
-	if unknown != nil {
-		return r, &Gap{Maintenance: v.Maintenance, Why: unknown.Error()}, nil
+	var gap *Gap
+	if v.Unanswered != nil {
+		gap = &Gap{Maintenance: v.Maintenance, Why: v.Unanswered.Error()}
 	}
-	return r, nil, nil
+	return v.Record(c.options.Cluster, c.options.Now()), gap, nil
 }

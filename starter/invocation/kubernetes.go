@@ -18,7 +18,7 @@ import (
 	"drydock/starter/terminal"
 )
 
-// kubernetes knows nodes by name and labels. Only the metadata is asked for: the rest of a node is large, and the
+// Nodes knows nodes by name and labels. Only the metadata is asked for: the rest of a node is large, and the
 // work on nodes is the worker's.
 type Nodes struct {
 	nodes   metadata.ResourceInterface

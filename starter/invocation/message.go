@@ -30,7 +30,7 @@ type Message struct {
 	Said func(now *api.Status) string
 }
 
-// check looks at a maintenance before anything is sent: already is not empty if the message has nothing left to do.
+// Judge looks at a maintenance before anything is sent: already is not empty if the message has nothing left to do.
 func (m Message) Judge(s *api.Status) (already string, err error) {
 	already, err = m.Check(s)
 	return m.judged(s, already, err)

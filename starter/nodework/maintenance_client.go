@@ -11,7 +11,7 @@ import (
 	"drydock/starter/terminal"
 )
 
-// TemporalClient is the maintenances that talks to Temporal.
+// TemporalClient is the maintenanceClient that talks to Temporal.
 type TemporalClient struct {
 	Conn *invocation.Connection
 	Show *terminal.Display

@@ -55,6 +55,7 @@ func RenderOutcomes(w io.Writer, outcomes []Outcome) {
 // result is how the work on a node came out.
 type result string
 
+// The results of the work on a node.
 const (
 	resultDone       result = "done"
 	ResultFailed     result = "failed"

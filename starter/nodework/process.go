@@ -53,7 +53,7 @@ func SplitAtDash(args []string, dash int) (nodes, argv []string, err error) {
 	return args[:dash], args[dash:], nil
 }
 
-// findCommand looks for the program before a node is taken out of service for it.
+// FindProgram looks for the program before a node is taken out of service for it.
 func FindProgram(argv []string) error {
 	_, err := exec.LookPath(argv[0])
 	if err == nil {

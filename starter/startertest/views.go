@@ -23,6 +23,7 @@ func Ago(d time.Duration) *time.Time {
 // ClockAtNoon is a clock that stands still.
 func ClockAtNoon() time.Time { return Noon }
 
+// Noon is the time of all tests.
 var Noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.Local)
 
 // View is a running maintenance of worker-01 for ops in a phase for five minutes.

@@ -12,12 +12,14 @@ import (
 	"drydock/starter/exit"
 )
 
+// The formats of the -o flag.
 const (
 	FormatTable = "table"
 	FormatJSON  = "json"
 	FormatYAML  = "yaml"
 )
 
+// Formats are the formats that every command has.
 var Formats = []string{FormatTable, FormatJSON, FormatYAML}
 
 // Output is the -o flag.
