@@ -19,7 +19,6 @@ import (
 	"drydock/api"
 	"drydock/deploy/devstack"
 	"drydock/k8s"
-	"drydock/workflows/scheduler"
 )
 
 const (
@@ -361,6 +360,6 @@ func (a *attempt) replaceScheduler(ctx context.Context) error {
 	}
 	_, err = a.temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: id, TaskQueue: api.TaskQueue(a.cluster, api.DefaultTaskQueue),
-	}, api.SchedulerType, scheduler.State{PreviousRun: previous})
+	}, api.SchedulerType, map[string]any{"previousRun": previous})
 	return err
 }

@@ -42,14 +42,14 @@ type ListOptions struct {
 // List finds maintenances, newest first. Temporal's lists lag a little behind, so that one started a moment ago can be
 // missing; those that ended are known for as long as the namespace keeps them.
 func (c *Client) List(ctx context.Context, o ListOptions) ([]Maintenance, error) {
-	return c.listBy(ctx, c.listQuery(o.Node, o.Running), o.Limit)
+	return c.server.listBy(ctx, listQuery(c.options.Cluster, o.Node, o.Running), o.Limit)
 }
 
-func (c *Client) listBy(ctx context.Context, query string, limit int) ([]Maintenance, error) {
+func (s *server) listBy(ctx context.Context, query string, limit int) ([]Maintenance, error) {
 	request := &workflowservice.ListWorkflowExecutionsRequest{Query: query, PageSize: 500}
 	var found []Maintenance
 	for {
-		page, err := c.server.list(ctx, request)
+		page, err := s.list(ctx, request)
 		if err != nil {
 			return nil, failedCall("listing maintenances", err)
 		}
@@ -68,8 +68,8 @@ func (c *Client) listBy(ctx context.Context, query string, limit int) ([]Mainten
 }
 
 // listQuery relies on what every namespace has, not on Drydock's own search attributes.
-func (c *Client) listQuery(node string, running bool) string {
-	prefix := api.MaintenanceID(c.options.Cluster, node, "")
+func listQuery(cluster, node string, running bool) string {
+	prefix := api.MaintenanceID(cluster, node, "")
 	if node == "" {
 		prefix = strings.TrimSuffix(prefix, "/")
 	}

@@ -93,13 +93,12 @@ func TestFailuresTellTheResultAndWhy(t *testing.T) {
 }
 
 func TestListQueryDoesNotMixUpNodes(t *testing.T) {
-	c := New(nil, Options{Cluster: "blue"})
 	want := `WorkflowType="NodeMaintenance" AND WorkflowId STARTS_WITH "blue/node-maintenance/worker-1/" AND ExecutionStatus="Running"`
-	if got := c.listQuery("worker-1", true); got != want {
+	if got := listQuery("blue", "worker-1", true); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	want = `WorkflowType="NodeMaintenance" AND WorkflowId STARTS_WITH "node-maintenance/"`
-	if got := New(nil, Options{}).listQuery("", false); got != want {
+	if got := listQuery("", "", false); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }

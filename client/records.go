@@ -70,7 +70,7 @@ func (c *Client) Records(ctx context.Context, f RecordFilter, progress func(read
 		// Who shared a maintenance is not a part of the query, so the limit cannot be either.
 		limit = 0
 	}
-	all, err := c.listBy(ctx, c.recordQuery(f), limit)
+	all, err := c.server.listBy(ctx, f.query(), limit)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -117,9 +117,9 @@ func counted(total int, progress func(read, total int)) func() {
 	}
 }
 
-// recordQuery leaves out runs that another one went on with, which has all that they knew.
-func (c *Client) recordQuery(f RecordFilter) string {
-	terms := []string{c.listQuery(f.Node, false), `ExecutionStatus != "ContinuedAsNew"`}
+// query leaves out runs that another one went on with, which has all that they knew.
+func (f RecordFilter) query() string {
+	terms := []string{listQuery(f.Cluster, f.Node, false), `ExecutionStatus != "ContinuedAsNew"`}
 	closed := fmt.Sprintf(`CloseTime >= "%s"`, f.Since.UTC().Format(time.RFC3339Nano))
 	switch {
 	case f.Ended:
@@ -140,13 +140,12 @@ func (c *Client) record(ctx context.Context, m Maintenance) (record.Record, *Gap
 	case err != nil:
 		return record.Record{}, nil, err
 	}
-	unknown := v.Unanswered
 	if !v.Running() {
-		v.Status, unknown = c.LastStatus(ctx, v.Maintenance)
+		v.Status, v.Unanswered = c.LastStatus(ctx, v.Maintenance)
 	}
-	r := v.Record(c.options.Cluster, c.options.Now())
-	if unknown != nil {
-		return r, &Gap{Maintenance: v.Maintenance, Why: unknown.Error()}, nil
+	var gap *Gap
+	if v.Unanswered != nil {
+		gap = &Gap{Maintenance: v.Maintenance, Why: v.Unanswered.Error()}
 	}
-	return r, nil, nil
+	return v.Record(c.options.Cluster, c.options.Now()), gap, nil
 }

@@ -34,15 +34,15 @@ func past(run string, hours int, change ...func(*View)) View {
 }
 
 func TestRecordQueries(t *testing.T) {
-	c := New(nil, Options{Cluster: "blue"})
 	since := time.Date(2026, 6, 1, 12, 0, 0, 0, time.FixedZone("east", 3600))
 	const some = `WorkflowType="NodeMaintenance" AND WorkflowId STARTS_WITH "blue/node-maintenance/`
-	for want, w := range map[string]RecordFilter{
+	for want, f := range map[string]RecordFilter{
 		some + `worker-1/" AND ExecutionStatus != "ContinuedAsNew"`:                                                                        {Node: "worker-1"},
 		some + `worker-1/" AND ExecutionStatus != "ContinuedAsNew" AND (ExecutionStatus="Running" OR CloseTime >= "2026-06-01T11:00:00Z")`: {Node: "worker-1", Since: since},
 		some + `" AND ExecutionStatus != "ContinuedAsNew" AND CloseTime >= "2026-06-01T11:00:00Z"`:                                         {Since: since, Ended: true},
 	} {
-		if got := c.recordQuery(w); got != want {
+		f.Cluster = "blue"
+		if got := f.query(); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}

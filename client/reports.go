@@ -34,16 +34,16 @@ func (c *Client) Preflight(ctx context.Context, node string, in Input, within ti
 	}
 	err = resultOf(ctx, run, "the preflight of "+node, &report)
 	if err != nil && ctx.Err() != nil {
-		c.takeBack(ctx, run)
+		c.server.takeBack(ctx, run)
 	}
 	return report, err
 }
 
 // takeBack cancels what nobody waits for any more; it would end by itself too.
-func (c *Client) takeBack(ctx context.Context, run temporalclient.WorkflowRun) {
+func (s *server) takeBack(ctx context.Context, run temporalclient.WorkflowRun) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), CallTimeout)
 	defer cancel()
-	_ = c.server.temporal.CancelWorkflow(ctx, run.GetID(), run.GetRunID())
+	_ = s.temporal.CancelWorkflow(ctx, run.GetID(), run.GetRunID())
 }
 
 // occasion tells one preflight of a node from the next.

@@ -79,7 +79,7 @@ func (p Prepared) Send(ctx context.Context, comment string) (Sent, error) {
 	}
 	before := p.View.Status
 	to := addressee{Message: api.Message{By: p.client.options.By, Comment: comment}, run: before.RunID, status: before}
-	if err := p.client.signal(ctx, p.View.Maintenance, p.message.name, p.message.payload(to)); err != nil {
+	if err := p.client.server.signal(ctx, p.View.Maintenance, p.message.name, p.message.payload(to)); err != nil {
 		return Sent{View: p.View}, err
 	}
 	w := effectWait{server: p.client.server, observer: p.observer, before: before, message: p.message, who: to.Message}
@@ -89,13 +89,13 @@ func (p Prepared) Send(ctx context.Context, comment string) (Sent, error) {
 // Signal sends a message without looking at the maintenance and without waiting for anything: it is durable, and is
 // ignored where it does not fit.
 func (c *Client) Signal(ctx context.Context, to Maintenance, m Message, comment string) error {
-	return c.signal(ctx, to, m.name, m.payload(addressee{Message: api.Message{By: c.options.By, Comment: comment}, run: to.RunID}))
+	return c.server.signal(ctx, to, m.name, m.payload(addressee{Message: api.Message{By: c.options.By, Comment: comment}, run: to.RunID}))
 }
 
-func (c *Client) signal(ctx context.Context, to Maintenance, name string, payload any) error {
+func (s *server) signal(ctx context.Context, to Maintenance, name string, payload any) error {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
-	err := c.server.temporal.SignalWorkflow(ctx, to.WorkflowID, to.RunID, name, payload)
+	err := s.temporal.SignalWorkflow(ctx, to.WorkflowID, to.RunID, name, payload)
 	var gone *serviceerror.NotFound
 	if errors.As(err, &gone) {
 		return fmt.Errorf("the maintenance of %s %w", to.Node, ErrEnded)

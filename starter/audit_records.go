@@ -47,7 +47,7 @@ func (f *recordFlags) check() error {
 	return nil
 }
 
-// records are those of the files, or where none are named those that Temporal still has.
+// recordsFor are those of the files, or where none are named those that Temporal still has.
 func recordsFor(ctx context.Context, a *invocation.App, files []string, f client.RecordFilter) ([]record.Record, error) {
 	var err error
 	if f.Cluster, err = a.ClusterName(); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/contrib/envconfig"
 	"go.temporal.io/sdk/log"
 	sdkworker "go.temporal.io/sdk/worker"
 	"golang.org/x/sync/errgroup"
@@ -239,7 +240,7 @@ func temporalOptions(o Options) (client.Options, error) {
 		options = *o.Temporal
 	} else {
 		var err error
-		if options, err = temporalenv.Options(temporalenv.Process{}, ""); err != nil {
+		if options, err = temporalenv.Options(envconfig.EnvLookupOS, ""); err != nil {
 			return options, fmt.Errorf("reading the Temporal connection from the environment: %w", err)
 		}
 	}

@@ -1,3 +1,4 @@
+// Package exit has the exit codes of the command line, and errors that know theirs.
 package exit
 
 import (
@@ -24,6 +25,7 @@ const (
 	Interrupted   = 130
 )
 
+// CodesHelp lists the codes for the help of the root command.
 const CodesHelp = `Exit codes:
   0    success
   1    failed; doctor: something is inconsistent
@@ -35,7 +37,7 @@ const CodesHelp = `Exit codes:
 exec exits with its command's status, 125 for its own errors, 126 and 127 for a command that cannot be executed or
 is not found, and 3 when it was interrupted before the node was ready.`
 
-// exitError is an error with the exit code it leads to. Without err there is nothing left to print.
+// Error is an error with the exit code it leads to. Without err there is nothing left to print.
 type Error struct {
 	code int
 	Err  error
@@ -50,6 +52,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
+// WithCode gives an error its exit code; without an error there is nothing left to print.
 func WithCode(code int, err error) error { return &Error{code: code, Err: err} }
 
 // UsageError is for what the user can only mend by typing something else.

@@ -14,7 +14,7 @@ type Order struct {
 	Spec  spec.Maintenance
 }
 
-// orders makes an order for each node from the flags and the file, before anything is started.
+// OrdersOf makes an order for each node from the flags and the file, before anything is started.
 func OrdersOf(a *invocation.App, cmd *cobra.Command, flags *Flags, args []string) ([]Order, error) {
 	input, err := flags.Input(cmd.Flags(), a.Env, a.Stdin)
 	if err != nil {
@@ -27,6 +27,7 @@ func OrdersOf(a *invocation.App, cmd *cobra.Command, flags *Flags, args []string
 	return OrdersFor(input, names)
 }
 
+// OrdersFor makes an order for each node from an input.
 func OrdersFor(input map[string]any, names []string) ([]Order, error) {
 	orders := make([]Order, len(names))
 	for i, name := range names {
@@ -38,6 +39,7 @@ func OrdersFor(input map[string]any, names []string) ([]Order, error) {
 	return orders, nil
 }
 
+// OrderNodes are the nodes of orders.
 func OrderNodes(orders []Order) []string {
 	names := make([]string, len(orders))
 	for i, o := range orders {

@@ -1,3 +1,4 @@
+// Package invocation is one run of the command line: its process, its persistent flags, and the Drydock they lead to.
 package invocation
 
 import (
@@ -42,6 +43,7 @@ type App struct {
 	Clock  func() time.Time
 }
 
+// New is the invocation of a process.
 func New(p Process) *App {
 	if len(p.Args) == 0 {
 		p.Args = []string{"drydock"}

@@ -11,6 +11,7 @@ import (
 	"drydock/starter/exit"
 )
 
+// OfMaintenance is the help of --requestor where it finds a maintenance.
 const OfMaintenance = "whose maintenance of the node it is (env " + EnvRequestor + ", default yours, or the only one)"
 
 // OneNode is the argument of the commands that are about one maintenance.

@@ -28,6 +28,7 @@ type globalFlags struct {
 	kubeconfig, kubeContext     string
 }
 
+// Register adds the flags to all commands.
 func (g *globalFlags) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&g.address, "address", "", "Temporal server, host:port (env TEMPORAL_ADDRESS)")
 	flags.StringVar(&g.namespace, "namespace", "", "Temporal namespace (env TEMPORAL_NAMESPACE)")
@@ -52,6 +53,7 @@ type Connection struct {
 // Close closes the connection to Temporal.
 func (c *Connection) Close() { c.Temporal.Close() }
 
+// Connect connects to the Drydock that flags, environment and files name.
 func (a *App) Connect(ctx context.Context) (*Connection, error) {
 	options, err := a.temporalOptions()
 	if err != nil {
@@ -87,6 +89,7 @@ func (a *App) temporalOptions() (temporalclient.Options, error) {
 	return options, nil
 }
 
+// ClusterName is the name of the cluster by flag or environment; it may be empty.
 func (a *App) ClusterName() (string, error) {
 	cluster := cmp.Or(a.Global.cluster, a.Env.Get(EnvCluster))
 	if err := config.ClusterName(cluster); err != nil {

@@ -22,6 +22,7 @@ type Environment []string
 // Environ and LookupEnv make it a temporalenv.Environment.
 func (e Environment) Environ() []string { return e }
 
+// LookupEnv is os.LookupEnv for this environment.
 func (e Environment) LookupEnv(name string) (string, bool) {
 	// Of duplicates the last one counts, as for exec.Cmd.
 	for i := len(e) - 1; i >= 0; i-- {
@@ -32,6 +33,7 @@ func (e Environment) LookupEnv(name string) (string, bool) {
 	return "", false
 }
 
+// Get is empty for a variable that is not set.
 func (e Environment) Get(name string) string {
 	value, _ := e.LookupEnv(name)
 	return value

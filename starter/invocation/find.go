@@ -14,7 +14,7 @@ import (
 	"drydock/starter/terminal"
 )
 
-// find returns the running maintenance of a node. With an empty requestor it is the user's own, or the only one there
+// FindWithNote returns the running maintenance of a node. With an empty requestor it is the user's own, or the only one there
 // is; a requestor that shares somebody else's maintenance addresses that one. The note says so where the maintenance is
 // not the one asked for.
 func (c *Connection) FindWithNote(ctx context.Context, node, requestor string) (found client.Found, note string, err error) {

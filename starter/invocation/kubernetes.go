@@ -18,7 +18,7 @@ import (
 	"drydock/starter/terminal"
 )
 
-// kubernetes knows nodes by name and labels. Only the metadata is asked for: the rest of a node is large, and the
+// Nodes knows nodes by name and labels. Only the metadata is asked for: the rest of a node is large, and the
 // work on nodes is the worker's.
 type Nodes struct {
 	nodes   metadata.ResourceInterface
@@ -31,6 +31,7 @@ type Node struct {
 	Labels map[string]string
 }
 
+// ControlPlane tells whether the node is one of the control plane.
 func (n Node) ControlPlane() bool {
 	for _, label := range []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"} {
 		if _, ok := n.Labels[label]; ok {
@@ -40,7 +41,7 @@ func (n Node) ControlPlane() bool {
 	return false
 }
 
-// kubernetes is a client by the usual rules: --kubeconfig, KUBECONFIG, ~/.kube/config, the pod's service account.
+// Nodes is a client by the usual rules: --kubeconfig, KUBECONFIG, ~/.kube/config, the pod's service account.
 // An API server that does not answer within timeout counts as absent.
 func (a *App) Nodes(timeout time.Duration) (*Nodes, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()

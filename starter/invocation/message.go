@@ -30,7 +30,7 @@ type Message struct {
 	Said func(now *api.Status) string
 }
 
-// check looks at a maintenance before anything is sent: already is not empty if the message has nothing left to do.
+// Judge looks at a maintenance before anything is sent: already is not empty if the message has nothing left to do.
 func (m Message) Judge(s *api.Status) (already string, err error) {
 	already, err = m.Check(s)
 	return m.judged(s, already, err)
@@ -68,7 +68,7 @@ func (c *Connection) prepare(ctx context.Context, to client.Maintenance, m Messa
 	return p, already, c.Explain(err)
 }
 
-// send tells a maintenance something and waits for the effect, which said describes.
+// Tell tells a maintenance something and waits for the effect, which said describes.
 func (c *Connection) Tell(ctx context.Context, to client.Maintenance, m Message, comment string) (v client.View, said string, err error) {
 	p, already, err := c.prepare(ctx, to, m)
 	if err == nil && already == "" && m.Danger != nil {

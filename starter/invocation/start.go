@@ -12,7 +12,7 @@ import (
 	"drydock/starter/terminal"
 )
 
-// start starts a maintenance, or adopts the one that runs already if it is the same.
+// StartOrAdopt starts a maintenance, or adopts the one that runs already if it is the same.
 func (c *Connection) StartOrAdopt(ctx context.Context, in client.Input) (v client.View, adopted bool, err error) {
 	v, adopted, err = c.Start(ctx, in)
 	var (

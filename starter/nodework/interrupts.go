@@ -28,7 +28,7 @@ type interruptLevel struct {
 // maxInterrupts is how many times make a difference.
 const maxInterrupts = 4
 
-// interrupts begins to count. The end of ctx is the same event as the first signal, not another one.
+// NewInterrupts begins to count. The end of ctx is the same event as the first signal, not another one.
 func NewInterrupts(ctx context.Context, notify func(chan<- os.Signal)) *Interrupts {
 	i := &Interrupts{signal: os.Interrupt, Quit: make(chan struct{})}
 	for range maxInterrupts {
@@ -102,4 +102,5 @@ func (i *Interrupts) Last() syscall.Signal {
 	return syscall.SIGINT
 }
 
+// Stop ends the counting.
 func (i *Interrupts) Stop() { close(i.Quit) }

@@ -11,7 +11,7 @@ import (
 	"drydock/starter/terminal"
 )
 
-// temporalDesk is the maintenances that talks to Temporal.
+// TemporalClient is the maintenanceClient that talks to Temporal.
 type TemporalClient struct {
 	Conn *invocation.Connection
 	Show *terminal.Display
@@ -55,7 +55,7 @@ func (d *TemporalClient) awaitEnd(ctx context.Context, t client.Maintenance) (cl
 
 func (d *TemporalClient) note(format string, args ...any) { d.Show.Note(format, args...) }
 
-// maintenances is what a session does with a maintenance.
+// maintenanceClient is what a session does with a maintenance.
 type maintenanceClient interface {
 	// begin starts the maintenance or adopts the same one that runs.
 	begin(ctx context.Context, o input.Order) (v client.View, adopted bool, err error)

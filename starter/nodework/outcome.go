@@ -25,6 +25,7 @@ func RolloutCode(outcomes []Outcome) int {
 	return code
 }
 
+// RenderOutcomes shows a line for each node, and counts them.
 func RenderOutcomes(w io.Writer, outcomes []Outcome) {
 	fmt.Fprintln(w)
 	r := terminal.NewRows(w, "NODE", "RESULT", "DURATION", "EXIT STATUS", "NOTE")
@@ -54,6 +55,7 @@ func RenderOutcomes(w io.Writer, outcomes []Outcome) {
 // result is how the work on a node came out.
 type result string
 
+// The results of the work on a node.
 const (
 	resultDone       result = "done"
 	ResultFailed     result = "failed"

@@ -33,6 +33,7 @@ type Command struct {
 // nodePlaceholder stands for the node's name in the arguments of a rollout's command.
 const nodePlaceholder = "{node}"
 
+// ReplaceNode puts a node's name in the place of its placeholder.
 func ReplaceNode(argv []string, node string) []string {
 	replaced := make([]string, len(argv))
 	for i, arg := range argv {
@@ -52,7 +53,7 @@ func SplitAtDash(args []string, dash int) (nodes, argv []string, err error) {
 	return args[:dash], args[dash:], nil
 }
 
-// findCommand looks for the program before a node is taken out of service for it.
+// FindProgram looks for the program before a node is taken out of service for it.
 func FindProgram(argv []string) error {
 	_, err := exec.LookPath(argv[0])
 	if err == nil {

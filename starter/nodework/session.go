@@ -1,3 +1,4 @@
+// Package nodework runs commands on nodes, each taken out of service for it and put back.
 package nodework
 
 import (

@@ -10,6 +10,7 @@ import (
 	"drydock/starter/terminal"
 )
 
+// Doctor shows the doctor's report.
 func Doctor(w io.Writer, r doctor.Report, all bool, now time.Time) {
 	renderHealed(w, r)
 	looked := fmt.Sprintf("%s, %d marked; %s; %s in use, %d waited for", terminal.Plural(r.Looked.Nodes, "node"), r.Looked.Marked,

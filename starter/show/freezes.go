@@ -9,6 +9,7 @@ import (
 	"drydock/starter/terminal"
 )
 
+// Freezes shows who has frozen the cluster.
 func Freezes(w io.Writer, freezes []schedule.Freeze, now time.Time) {
 	r := terminal.NewRows(w, "FROZEN BY", "SINCE", "RUNNING TOO", "REASON")
 	for _, f := range freezes {

@@ -16,6 +16,7 @@ import (
 // FirstPending is how many of those that wait are shown to people.
 const FirstPending = 20
 
+// SchedulerState shows limits, freezes, slots in use and who waits for one.
 func SchedulerState(w io.Writer, s api.State, now time.Time) {
 	Limits(w, s.Limits, now)
 	if s.Rebuilding {
@@ -51,6 +52,7 @@ func SchedulerState(w io.Writer, s api.State, now time.Time) {
 	}
 }
 
+// Limits shows the limits in force, with who set them.
 func Limits(w io.Writer, l api.LimitsInForce, now time.Time) {
 	r := terminal.NewRows(w, "LIMIT", "MAX PARALLEL", "MAX UNAVAILABLE", "NODES")
 	r.Add("cluster", amount(l.MaxParallel), amount(l.MaxUnavailable), "all")
@@ -67,6 +69,7 @@ func Limits(w io.Writer, l api.LimitsInForce, now time.Time) {
 
 func amount(a schedule.Amount) string { return cmp.Or(a.String(), "-") }
 
+// GroupNodes says which nodes a group of limits is for.
 func GroupNodes(g schedule.Group) string {
 	var parts []string
 	if g.NodeSelector != "" {

@@ -10,6 +10,7 @@ import (
 	"drydock/starter/terminal"
 )
 
+// List shows a line for each maintenance.
 func List(w io.Writer, views []client.View, all bool, now time.Time) {
 	if len(views) == 0 {
 		if all {

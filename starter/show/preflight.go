@@ -9,6 +9,7 @@ import (
 	"drydock/starter/terminal"
 )
 
+// Preflights shows what drains of nodes would meet.
 func Preflights(w io.Writer, reports []preflight.Report) {
 	for i, r := range reports {
 		if i > 0 {

@@ -1,3 +1,4 @@
+// Package show turns what is known of maintenances, the scheduler and the cluster into the command line's texts.
 package show
 
 import (
@@ -40,6 +41,7 @@ func StatusOf(v client.View) any {
 	return e
 }
 
+// Status shows all that is known of a maintenance.
 func Status(w io.Writer, v client.View, now time.Time) {
 	head := terminal.NewRows(w)
 	head.Add("Node:", v.Node)

@@ -26,6 +26,7 @@ type summary struct {
 	Unanswered string `json:"unanswered,omitempty"`
 }
 
+// SummaryOf is a maintenance for programs.
 func SummaryOf(v client.View) summary {
 	s := summary{
 		Node: v.Node, Requestor: v.Requestor, Phase: v.Phase(), Message: v.Message(),
@@ -52,7 +53,7 @@ func Summaries(views []client.View) []summary {
 	return all
 }
 
-// jsonText shows a field's value as it would stand in the input.
+// JSONText shows a field's value as it would stand in the input.
 func JSONText(value any) string {
 	if value == nil {
 		return "(not set)"

@@ -7,6 +7,7 @@ import (
 	"drydock/rules/preflight"
 )
 
+// SickReport is a doctor's report with findings of several kinds.
 func SickReport() doctor.Report {
 	return doctor.Report{
 		Looked: doctor.Looked{Nodes: 20, Marked: 2, Maintenances: 1, Holders: 2, Pending: 7},
@@ -26,6 +27,7 @@ func SickReport() doctor.Report {
 	}
 }
 
+// StoppedReport is a preflight of a node whose drain would be stopped.
 func StoppedReport() preflight.Report {
 	return preflight.Report{
 		Node: "worker-01", Mode: "evict",

@@ -1,3 +1,4 @@
+// Package startertest has what several tests of the command line look at: views, reports and golden files.
 package startertest
 
 import (
@@ -10,18 +11,22 @@ import (
 	"drydock/rules/spec"
 )
 
+// Before is a moment that long before noon.
 func Before(d time.Duration) time.Time { return Noon.Add(-d) }
 
+// Ago is a moment that long before noon.
 func Ago(d time.Duration) *time.Time {
 	at := Before(d)
 	return &at
 }
 
+// ClockAtNoon is a clock that stands still.
 func ClockAtNoon() time.Time { return Noon }
 
+// Noon is the time of all tests.
 var Noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.Local)
 
-// viewOf is a running maintenance of worker-01 for ops in a phase for five minutes.
+// View is a running maintenance of worker-01 for ops in a phase for five minutes.
 func View(phase api.Phase, change ...func(*api.Status)) client.View {
 	s := &api.Status{
 		WorkflowID: "node-maintenance/worker-01/ops", RunID: "run-1", Phase: phase, Since: Noon.Add(-5 * time.Minute), Attempt: 1,
@@ -37,6 +42,7 @@ func View(phase api.Phase, change ...func(*api.Status)) client.View {
 	}}
 }
 
+// Ended is a maintenance that has ended.
 func Ended(phase api.Phase, execution enumspb.WorkflowExecutionStatus, message string) client.View {
 	v := View(phase)
 	v.Status, v.Execution, v.Closed = nil, execution, Noon.Add(-time.Minute)
@@ -44,6 +50,7 @@ func Ended(phase api.Phase, execution enumspb.WorkflowExecutionStatus, message s
 	return v
 }
 
+// WaitingFor changes what a status says it waits for.
 func WaitingFor(what string) func(*api.Status) {
 	return func(s *api.Status) { s.WaitingFor = what }
 }

@@ -8,6 +8,7 @@ import (
 	"drydock/starter/invocation"
 )
 
+// NewApprove is the command of that name.
 func NewApprove(a *invocation.App) *cobra.Command {
 	t := &messageCommand{app: a}
 	cmd := &cobra.Command{
@@ -25,6 +26,7 @@ done to its node.`,
 	return cmd
 }
 
+// NewDeny is the command of that name.
 func NewDeny(a *invocation.App) *cobra.Command {
 	t := &messageCommand{app: a}
 	cmd := &cobra.Command{

@@ -11,6 +11,7 @@ import (
 	"drydock/starter/invocation"
 )
 
+// NewCancel is the command of that name.
 func NewCancel(a *invocation.App) *cobra.Command {
 	t := &messageCommand{app: a, end: api.Cancelled}
 	var release bool
@@ -35,6 +36,7 @@ maintenance ends Cancelled. With --wait the command waits for the end.`,
 	return cmd
 }
 
+// CancelMessage cancels a maintenance.
 func CancelMessage(program string, release, wait bool) invocation.Message {
 	return invocation.Message{
 		Message: client.Cancel(release),

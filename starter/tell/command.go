@@ -1,3 +1,4 @@
+// Package tell has the commands that tell a maintenance something, with their words for what becomes of it.
 package tell
 
 import (

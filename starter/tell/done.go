@@ -11,6 +11,7 @@ import (
 	"drydock/starter/invocation"
 )
 
+// NewDone is the command of that name.
 func NewDone(a *invocation.App) *cobra.Command {
 	t := &messageCommand{app: a}
 	cmd := &cobra.Command{

@@ -11,6 +11,7 @@ import (
 	"drydock/starter/invocation"
 )
 
+// NewDrained is the command of that name.
 func NewDrained(a *invocation.App) *cobra.Command {
 	t := &messageCommand{app: a}
 	cmd := &cobra.Command{

@@ -10,6 +10,7 @@ import (
 	"drydock/starter/invocation"
 )
 
+// NewFailed is the command of that name.
 func NewFailed(a *invocation.App) *cobra.Command {
 	t := &messageCommand{app: a}
 	var reason string
@@ -31,6 +32,7 @@ makes it Ready for another try, "drydock done" puts it back, and "drydock cancel
 	return cmd
 }
 
+// FailedMessage says that the work of a requestor has failed.
 func FailedMessage(program, requestor, reason string) invocation.Message {
 	return invocation.Message{
 		Message: client.Failed(requestor, reason),

@@ -13,6 +13,7 @@ import (
 	"drydock/starter/terminal"
 )
 
+// NewHookDone is the command of that name.
 func NewHookDone(a *invocation.App) *cobra.Command {
 	t := &messageCommand{app: a}
 	failed := false
@@ -35,6 +36,7 @@ after one that failed is a matter of the worker's configuration (hooks.NAME.onFa
 	return cmd
 }
 
+// NewSkipHook is the command of that name.
 func NewSkipHook(a *invocation.App) *cobra.Command {
 	t := &messageCommand{app: a}
 	cmd := &cobra.Command{

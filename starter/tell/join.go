@@ -26,6 +26,7 @@ func (m *membership) register(cmd *cobra.Command, requestorHelp string) {
 	cmd.Flags().StringVar(&m.of, "of", "", "whose maintenance of the node, where several wait for it")
 }
 
+// NewJoin is the command of that name.
 func NewJoin(a *invocation.App) *cobra.Command {
 	m := &membership{messageCommand: messageCommand{app: a}}
 	cmd := &cobra.Command{

@@ -15,6 +15,7 @@ import (
 	"drydock/starter/terminal"
 )
 
+// NewSkipPod is the command of that name.
 func NewSkipPod(a *invocation.App) *cobra.Command {
 	t := &messageCommand{app: a}
 	cmd := &cobra.Command{

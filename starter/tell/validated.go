@@ -10,6 +10,7 @@ import (
 	"drydock/starter/invocation"
 )
 
+// NewValidated is the command of that name.
 func NewValidated(a *invocation.App) *cobra.Command {
 	t := &messageCommand{app: a}
 	cmd := &cobra.Command{
@@ -27,6 +28,7 @@ has failed, which is overruled by it. Who said so and why is on record.`,
 	return cmd
 }
 
+// NewValidationFailed is the command of that name.
 func NewValidationFailed(a *invocation.App) *cobra.Command {
 	t := &messageCommand{app: a}
 	cmd := &cobra.Command{

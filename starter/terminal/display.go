@@ -1,3 +1,4 @@
+// Package terminal draws lines that change, tables, prefixes and names in a terminal or a pipe.
 package terminal
 
 import (
@@ -30,6 +31,7 @@ type Display struct {
 	drawn int
 }
 
+// NewDisplay draws on out, which may be a terminal or not.
 func NewDisplay(out io.Writer, now func() time.Time) *Display {
 	d := &Display{out: out, now: now, lines: map[string]Line{}, said: map[string]string{}}
 	if fd, ok := Detect(out); ok {
@@ -44,7 +46,7 @@ func NewDisplay(out io.Writer, now func() time.Time) *Display {
 	return d
 }
 
-// detectTerminal returns the file descriptor of a reader or writer that is a terminal.
+// Detect returns the file descriptor of a reader or writer that is a terminal.
 func Detect(stream any) (int, bool) {
 	file, ok := stream.(*os.File)
 	if !ok || file == nil {

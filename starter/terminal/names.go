@@ -56,6 +56,7 @@ func SomeOf(names []string, n int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:n], ", "), len(names)-n)
 }
 
+// Plural is a number with its noun.
 func Plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -12,21 +12,25 @@ import (
 	"drydock/starter/exit"
 )
 
+// The formats of the -o flag.
 const (
 	FormatTable = "table"
 	FormatJSON  = "json"
 	FormatYAML  = "yaml"
 )
 
+// Formats are the formats that every command has.
 var Formats = []string{FormatTable, FormatJSON, FormatYAML}
 
 // Output is the -o flag.
 type Output struct{ Format string }
 
+// Register adds the flag to a command.
 func (o *Output) Register(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&o.Format, "output", "o", FormatTable, "output format: "+strings.Join(Formats, ", "))
 }
 
+// Check refuses a format that there is not.
 func (o *Output) Check() error {
 	if !slices.Contains(Formats, o.Format) {
 		return exit.UsageError("--output %q: want one of %s", o.Format, strings.Join(Formats, ", "))
@@ -34,6 +38,7 @@ func (o *Output) Check() error {
 	return nil
 }
 
+// Table tells whether people read the output.
 func (o *Output) Table() bool { return o.Format == FormatTable }
 
 // Write renders value for programs, or calls table to render it for people.

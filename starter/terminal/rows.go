@@ -15,6 +15,7 @@ type Rows struct {
 	*tabwriter.Writer
 }
 
+// NewRows begins a table, with a header where there is one.
 func NewRows(to io.Writer, header ...string) Rows {
 	aligned := &bytes.Buffer{}
 	r := Rows{to, aligned, tabwriter.NewWriter(aligned, 0, 8, 2, ' ', 0)}
@@ -24,6 +25,7 @@ func NewRows(to io.Writer, header ...string) Rows {
 	return r
 }
 
+// Add adds a row.
 func (r Rows) Add(cells ...string) {
 	for i, cell := range cells {
 		cells[i] = OneLine(cell)

@@ -27,6 +27,7 @@ func Clock(t, now time.Time) string {
 	return t.Format(time.DateTime)
 }
 
+// Colon puts a colon before a text that is not empty.
 func Colon(text string) string {
 	if text == "" {
 		return ""
