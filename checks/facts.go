@@ -24,7 +24,7 @@ import (
 // page is how many objects one request lists.
 const page = 500
 
-// Facts looks at a node, as far as a validation asks: at the Node object, the DaemonSets and their pods. The boot ID at
+// Facts reads a node, as far as a validation asks: at the Node object, the DaemonSets and their pods. The boot ID at
 // the cordon, the answers of named checks and the signal are the caller's to add.
 func Facts(ctx context.Context, kube kubernetes.Interface, node string, v validation.Validation) (validation.Facts, error) {
 	facts := validation.Facts{Node: validation.Node{Name: node}}

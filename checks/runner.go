@@ -19,7 +19,7 @@ import (
 var (
 	// ErrMisconfigured: the worker's configuration is such that the check or hook cannot be called. Correct it.
 	ErrMisconfigured = errors.New("the worker's configuration is wrong")
-	// ErrJobFailed: the Job of this key ended and did not complete. It runs anew once it is deleted, or under another key.
+	// ErrJobFailed: the Job of this key ended and did not complete. It runs again once it is deleted, or under another key.
 	ErrJobFailed = errors.New("the Job failed")
 )
 
@@ -160,14 +160,14 @@ func (r *Runner) Check(ctx context.Context, name string, s Subject, key string) 
 	return c.Check(ctx, Call{Subject: s, Key: key})
 }
 
-// together is how many checks are asked at once.
-const together = 8
+// concurrentChecks is how many checks are asked at once.
+const concurrentChecks = 8
 
 // CheckAll asks checks side by side. A check that could not be asked is not well; the error is the context's.
 func (r *Runner) CheckAll(ctx context.Context, names []string, s Subject, key string) ([]validation.Answer, error) {
 	answers := make([]validation.Answer, len(names))
 	var all errgroup.Group
-	all.SetLimit(together)
+	all.SetLimit(concurrentChecks)
 	for i, name := range names {
 		all.Go(func() error {
 			verdict, err := r.Check(ctx, name, s, key)

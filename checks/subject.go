@@ -13,7 +13,7 @@ type Subject struct {
 	ProviderID string `json:"providerID,omitempty"`
 	WorkflowID string `json:"workflowID,omitempty"`
 	RunID      string `json:"runID,omitempty"`
-	// Captured is what the hook captured whose closing is called.
+	// Captured is what the hook captured, for its cleanup.
 	Captured string `json:"captured,omitempty"`
 }
 

@@ -31,7 +31,7 @@ func (f *failure) Unwrap() error { return f.err }
 func AsPermanent(err error) error { return &failure{err: err, permanent: true} }
 
 // ByStatus makes an error permanent where the receiver's HTTP status says that another try gets the same answer. 401 and
-// 403 are not among them: credentials are read anew for every try, and rotated ones arrive a little later.
+// 403 are not among them: credentials are read again for every try, and rotated ones arrive a little later.
 func ByStatus(status int, err error) error {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired,

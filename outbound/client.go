@@ -35,7 +35,7 @@ type Options struct {
 	Header http.Header
 }
 
-// NewClient makes a client for one call. It is made anew for each: the file of authorities can change meanwhile, and a
+// NewClient makes a client for one call. Each call gets one of its own: the file of authorities can change meanwhile, and a
 // kept connection may lead to a node that was rebooted. It follows no redirect: the next host would get the secrets of
 // this one.
 func NewClient(o Options) (*http.Client, error) {
@@ -65,7 +65,7 @@ func Limit(transport *http.Transport, o Options) *http.Client {
 	}
 }
 
-// Authorities are the system's, and those in the file besides them; nil, which stands for the system's, without a file.
+// Authorities are the system's, and those in the file too; nil, which stands for the system's, without a file.
 func Authorities(caFile string) (*x509.CertPool, error) {
 	if caFile == "" {
 		return nil, nil
@@ -84,7 +84,7 @@ func Authorities(caFile string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// errTimeout is what http.Client says of its own timeout. That one is not used: beside a transport like limited it says so
+// errTimeout is what http.Client says of its own timeout. That one is not used: with a transport like limited it says so
 // only sometimes.
 var errTimeout = fmt.Errorf("%w (Client.Timeout exceeded while awaiting headers)", context.DeadlineExceeded)
 

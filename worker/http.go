@@ -71,7 +71,7 @@ func serve(address string, handler http.Handler, logger *slog.Logger) (served, e
 	return served{server}, nil
 }
 
-// sdkMetrics publishes the Temporal SDK's own metrics beside Drydock's.
+// sdkMetrics publishes the Temporal SDK's own metrics with Drydock's.
 func sdkMetrics(registry prometheus.Registerer) (client.MetricsHandler, error) {
 	exporter, err := otelprometheus.New(otelprometheus.WithRegisterer(registry), otelprometheus.WithoutScopeInfo())
 	if err != nil {

@@ -32,12 +32,12 @@ func version(o Options) sdkworker.WorkerDeploymentVersion {
 	return sdkworker.WorkerDeploymentVersion{DeploymentName: v.Deployment, BuildID: cmp.Or(v.BuildID, o.Version)}
 }
 
-// describeAgain is the pause between looks at the deployment while the server does not know it yet.
-const describeAgain = 2 * time.Second
+// describePause is the time between reads of the deployment while the server does not know it yet.
+const describePause = 2 * time.Second
 
-// sayIfNotCurrent tells how to give work to a version that gets none. Which version is current is the operator's
+// warnIfNotCurrent tells how to give work to a version that gets none. Which version is current is the operator's
 // decision, since the first one takes the tasks of workers that are not versioned.
-func sayIfNotCurrent(ctx context.Context, o Options, temporal client.Client) {
+func warnIfNotCurrent(ctx context.Context, o Options, temporal client.Client) {
 	if o.Config.Versioning.Deployment == "" {
 		return
 	}
@@ -59,7 +59,7 @@ func sayIfNotCurrent(ctx context.Context, o Options, temporal client.Client) {
 			o.Logger.Warn("the worker deployment could not be looked at", "deployment", own.DeploymentName, "error", err)
 		}
 		select {
-		case <-time.After(describeAgain):
+		case <-time.After(describePause):
 		case <-ctx.Done():
 			return
 		}

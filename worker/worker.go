@@ -48,8 +48,8 @@ const (
 	heartbeats = 2 * time.Second
 	// pollers keep a hand-over from waiting for a free poller while other nodes are worked on.
 	pollers = 10
-	// dialAgain is the pause between attempts to reach Temporal at start.
-	dialAgain = 2 * time.Second
+	// dialPause is the pause between attempts to reach Temporal at start.
+	dialPause = 2 * time.Second
 )
 
 // Options are what a worker needs besides its configuration.
@@ -124,7 +124,7 @@ func work(
 	group, ctx := errgroup.WithContext(ctx)
 	for _, background := range []func(){
 		func() { keepScheduler(ctx, o, temporal, queue, registry) },
-		func() { sayIfNotCurrent(ctx, o, temporal) },
+		func() { warnIfNotCurrent(ctx, o, temporal) },
 		func() { warnOfRetention(ctx, o, temporal, options.Namespace) },
 	} {
 		group.Go(func() error {
@@ -266,9 +266,9 @@ func dial(ctx context.Context, options client.Options, logger *slog.Logger) (cli
 			return nil, fmt.Errorf("connecting to Temporal at %s: %w", options.HostPort, errors.Join(ctx.Err(), err))
 		}
 		logger.Warn("Temporal is not reachable; trying again (TEMPORAL_ADDRESS says where it is)",
-			"address", options.HostPort, "error", err, "again", dialAgain)
+			"address", options.HostPort, "error", err, "again", dialPause)
 		select {
-		case <-time.After(dialAgain):
+		case <-time.After(dialPause):
 		case <-ctx.Done():
 		}
 	}

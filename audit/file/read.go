@@ -62,7 +62,7 @@ func (r DamageReport) Unwrap() []error {
 	return all
 }
 
-// Read reads the records of a file sink, from the oldest on: those in the file and in its rotated ones beside it,
+// Read reads the records of a file sink, from the oldest on: those in the file and in the rotated ones next to it,
 // compressed or not, without duplicates. Where the error is a DamageReport, the records are all but the ones that it tells
 // of; with any other error there are none.
 func Read(path string) ([]record.Record, error) {
@@ -103,7 +103,7 @@ const (
 	rotatedAt = "2006-01-02T15-04-05.000"
 )
 
-// rotatedFiles are the files beside path that were rotated, the oldest first, without the ending of compressed ones.
+// rotatedFiles are the files next to path that were rotated, the oldest first, without the ending of compressed ones.
 func rotatedFiles(path string) ([]string, error) {
 	folder, name := filepath.Split(path)
 	entries, err := os.ReadDir(filepath.Clean(folder + "."))

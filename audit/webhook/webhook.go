@@ -34,7 +34,7 @@ func (s sink) Write(ctx context.Context, r record.Record, line []byte) error {
 		return err
 	}
 	var known secret.Redactor
-	if err := s.dress(request, r, line, &known); err != nil {
+	if err := s.setHeaders(request, r, line, &known); err != nil {
 		return known.Error(err)
 	}
 	client, err := outbound.NewClient(outbound.Options{CAFile: s.CAFile, MaxBody: answerLimit})
@@ -49,8 +49,8 @@ func (s sink) Write(ctx context.Context, r record.Record, line []byte) error {
 	return known.Error(judge(response, &known))
 }
 
-// dress sets the request's headers, whose secrets the redactor then knows.
-func (s sink) dress(request *http.Request, r record.Record, line []byte, known *secret.Redactor) error {
+// setHeaders sets the request's headers, whose secrets the redactor then knows.
+func (s sink) setHeaders(request *http.Request, r record.Record, line []byte, known *secret.Redactor) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
 		value, err := readLine(s.Headers[name], known)
 		if err != nil {

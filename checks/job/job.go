@@ -14,14 +14,14 @@ import (
 	"drydock/checks"
 )
 
-// run makes the Jobs of one check, hook or cleanup, and looks at how they end.
+// run makes the Jobs of one check, hook or cleanup, and reads how they end.
 type run struct {
 	config     Config
 	at         checks.Place
 	kubernetes kubernetes.Interface
 }
 
-// Check creates the Job at the first call with its key, and looks at it at the others.
+// Check creates the Job at the first call with its key, and reads its state at the others.
 func (r *run) Check(ctx context.Context, c checks.Call) (checks.Verdict, error) {
 	job, err := r.ensure(ctx, c)
 	if err != nil {
@@ -30,11 +30,11 @@ func (r *run) Check(ctx context.Context, c checks.Call) (checks.Verdict, error) 
 	end, why := endOf(job)
 	switch end {
 	case batchv1.JobComplete:
-		return checks.Verdict{OK: true, Message: "Job " + full(job) + " is complete"}, nil
+		return checks.Verdict{OK: true, Message: "Job " + nameOf(job) + " is complete"}, nil
 	case batchv1.JobFailed:
-		return checks.Verdict{Message: fmt.Sprintf("Job %s failed: %s; delete it to run it again", full(job), r.said(ctx, job, why))}, nil
+		return checks.Verdict{Message: fmt.Sprintf("Job %s failed: %s; delete it to run it again", nameOf(job), r.explain(ctx, job, why))}, nil
 	default:
-		return checks.Verdict{Message: "Job " + full(job) + " is not finished"}, nil
+		return checks.Verdict{Message: "Job " + nameOf(job) + " is not finished"}, nil
 	}
 }
 
@@ -48,9 +48,9 @@ func (r *run) Call(ctx context.Context, c checks.Call) (checks.Outcome, error) {
 		return checks.Outcome{}, err
 	}
 	if end, why := endOf(job); end == batchv1.JobFailed {
-		return checks.Outcome{}, fmt.Errorf("%w: %s: %s", checks.ErrJobFailed, full(job), r.said(ctx, job, why))
+		return checks.Outcome{}, fmt.Errorf("%w: %s: %s", checks.ErrJobFailed, nameOf(job), r.explain(ctx, job, why))
 	}
-	return checks.Outcome{Message: "Job " + full(job) + " is complete"}, nil
+	return checks.Outcome{Message: "Job " + nameOf(job) + " is complete"}, nil
 }
 
 // identity tells one Job from all others.

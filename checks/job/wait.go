@@ -22,14 +22,14 @@ import (
 )
 
 const (
-	// watchAgain is the pause before a watch that ended is begun anew.
-	watchAgain = time.Second
+	// watchPause is the pause before a watch that ended is started again.
+	watchPause = time.Second
 	logLines   = 10
 	logBytes   = 4 << 10
 	maxSaid    = 400
 )
 
-func full(job *batchv1.Job) string { return job.Namespace + "/" + job.Name }
+func nameOf(job *batchv1.Job) string { return job.Namespace + "/" + job.Name }
 
 // endOf is the condition with which a Job ended, and why; empty while it has not.
 func endOf(job *batchv1.Job) (end batchv1.JobConditionType, why string) {
@@ -62,9 +62,9 @@ func (r *run) await(ctx context.Context, job *batchv1.Job) (*batchv1.Job, error)
 			return nil, waiting(ctx, job, err)
 		}
 		if err != nil {
-			// The API server ends watches from time to time; what was missed is read anew.
+			// The API server ends watches from time to time; what was missed is read now.
 			select {
-			case <-time.After(watchAgain):
+			case <-time.After(watchPause):
 			case <-ctx.Done():
 			}
 		}
@@ -98,11 +98,11 @@ func waiting(ctx context.Context, job *batchv1.Job, err error) error {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	return fmt.Errorf("waiting for Job %s: %w", full(job), err)
+	return fmt.Errorf("waiting for Job %s: %w", nameOf(job), err)
 }
 
-// said is why a Job failed, with what its last pod said: the termination message, or else the end of its log.
-func (r *run) said(ctx context.Context, job *batchv1.Job, why string) string {
+// explain says why a Job failed, with what its last pod said: the termination message, or else the end of its log.
+func (r *run) explain(ctx context.Context, job *batchv1.Job, why string) string {
 	text := outbound.Excerpt(nil, why, checks.MaxExcerpt)
 	pods, err := r.kubernetes.CoreV1().Pods(job.Namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: labels.Set{batchv1.JobNameLabel: job.Name}.String(),

@@ -54,7 +54,7 @@ func (v Value) Validate() error {
 	return nil
 }
 
-// Read reads the secret, each time anew so that a rotated one counts without a restart. Errors: it is not there, is empty,
+// Read reads the secret, each time, so that a rotated one counts without a restart. Errors: it is not there, is empty,
 // or has more than 64 KiB; they name the file or the variable, never the secret.
 func (v Value) Read() (string, error) {
 	if v.File == "" {

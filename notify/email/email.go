@@ -112,7 +112,7 @@ func (s sender) client(d *notify.Delivery) (*gomail.Client, error) {
 	return client, nil
 }
 
-// classified makes permanent what the server refuses for good: the message or an address. Refused credentials are read anew
+// classified makes permanent what the server refuses for good: the message or an address. Refused credentials are read again
 // for the next try.
 func classified(err error) error {
 	var refused *gomail.SendError

@@ -16,9 +16,9 @@ import (
 	"drydock/outbound"
 )
 
-// passing are errors of Slack's Web API after which the same message may get through: Slack is busy, or the token is
+// temporaryErrors are errors of Slack's Web API after which the same message may get through: Slack is busy, or the token is
 // rotated and the new one is not here yet.
-var passing = []string{
+var temporaryErrors = []string{
 	"ratelimited", "rate_limited", "message_limit_exceeded", "internal_error", "fatal_error", "service_unavailable",
 	"request_timeout", "team_added_to_org", "accesslimited",
 	"invalid_auth", "not_authed", "token_expired", "token_revoked", "account_inactive",
@@ -86,7 +86,7 @@ func classified(err error) error {
 		return nil
 	case errors.As(err, &status):
 		return notify.ByStatus(status.Code, fmt.Errorf("posting to Slack: %w", err))
-	case errors.As(err, &answer) && !slices.Contains(passing, answer.Err):
+	case errors.As(err, &answer) && !slices.Contains(temporaryErrors, answer.Err):
 		return notify.AsPermanent(fmt.Errorf("%s: %w", refused, err))
 	default:
 		return fmt.Errorf("posting to Slack: %w", err)

@@ -59,7 +59,7 @@ func (s *sender) Send(ctx context.Context, d *notify.Delivery) (notify.Receipt, 
 	go func() {
 		defer func() { s.free <- struct{}{} }()
 		// Not every service has a title.
-		result <- shout(address, strings.TrimSpace(subject+"\n\n"+text))
+		result <- sendBy(address, strings.TrimSpace(subject+"\n\n"+text))
 	}()
 	select {
 	case err := <-result:
@@ -69,8 +69,8 @@ func (s *sender) Send(ctx context.Context, d *notify.Delivery) (notify.Receipt, 
 	}
 }
 
-// shout sends by the service that the URL names.
-func shout(address, text string) (err error) {
+// sendBy sends by the service that the URL names.
+func sendBy(address, text string) (err error) {
 	defer func() {
 		// It panics on some URLs that it cannot read, in a goroutine that would take the worker along.
 		if r := recover(); r != nil {
