@@ -46,62 +46,84 @@ func packages(t *testing.T) map[string]listed {
 
 func isUnder(path, parent string) bool { return path == parent || strings.HasPrefix(path, parent+"/") }
 
+// layer is a folder and what lies above it, or is none of its business: nothing below the folder may depend on that.
+type layer struct {
+	folder  string
+	refused []string
+	// own are the only packages of this module that may be used besides those of the layer itself; nil is no such rule.
+	own []string
+}
+
+var (
+	clients = []string{"k8s.io/client-go", "k8s.io/kubectl"}
+	// sdks are those of the receivers of notifications.
+	sdks = []string{
+		"github.com/aws", "github.com/slack-go", "github.com/nicholas-fedor/shoutrrr", "github.com/wneessen/go-mail",
+	}
+	receivers = append([]string{"drydock/notify", "drydock/checks", "drydock/audit/webhook"}, sdks...)
+	effects   = []string{"drydock/activities", "drydock/workflows"}
+	processes = []string{"drydock/worker", "drydock/starter", "drydock/client"}
+)
+
+var layers = []layer{
+	{folder: "drydock/rules", refused: slices.Concat(clients, []string{"go.temporal.io"}), own: []string{}},
+	{folder: "drydock/api", refused: clients, own: []string{"drydock/rules"}},
+	{folder: "drydock/k8s", own: []string{"drydock/rules", "drydock/api"}},
+	{folder: "drydock/outbound", refused: clients, own: []string{"drydock/rules", "drydock/api", "drydock/config/secret"}},
+	{folder: "drydock/notify", refused: slices.Concat(effects, processes)},
+	{folder: "drydock/checks", refused: slices.Concat(effects, processes)},
+	{folder: "drydock/audit", refused: slices.Concat(effects, processes)},
+	{folder: "drydock/config", refused: slices.Concat(sdks, effects, processes)},
+	{folder: "drydock/activities", refused: slices.Concat(sdks, []string{"drydock/workflows"}, processes)},
+	{folder: "drydock/workflows", refused: slices.Concat(sdks, processes)},
+	{folder: "drydock/worker", refused: []string{"drydock/starter", "drydock/client"}},
+	{folder: "drydock/client", refused: slices.Concat(clients, receivers, effects), own: []string{"drydock/rules", "drydock/api"}},
+	{folder: "drydock/starter", refused: slices.Concat(receivers, effects, []string{"drydock/worker"})},
+	{folder: "drydock/chaos", refused: slices.Concat(receivers, effects)},
+	{folder: "drydock/deploy", refused: slices.Concat(receivers, effects)},
+	// A benchmark runs the scheduler's workflow by itself.
+	{folder: "drydock/bench", refused: sdks},
+}
+
+// TestImportsPointOneWay holds the packages to the layers of docs/architecture.md: what needs the contract only links
+// no activity, and what is not the worker no SDK of a receiver.
 func TestImportsPointOneWay(t *testing.T) {
 	all := packages(t)
-	processes := []string{"drydock/worker", "drydock/starter"}
-	for path, p := range all {
-		refuse := func(refused ...string) {
+	for _, l := range layers {
+		found := false
+		for path, p := range all {
+			if !isUnder(path, l.folder) {
+				continue
+			}
+			found = true
 			for _, dependency := range p.Deps {
-				if slices.Contains(refused, dependency) {
+				switch {
+				case isUnder(dependency, l.folder):
+				case isUnderAny(dependency, l.refused), l.own != nil && isUnder(dependency, "drydock") && !isUnderAny(dependency, l.own):
 					t.Errorf("%s depends on %s", path, dependency)
 				}
 			}
 		}
-		refuseUnder := func(in []string, parents ...string) {
-			for _, dependency := range in {
-				if slices.ContainsFunc(parents, func(parent string) bool { return isUnder(dependency, parent) }) {
-					t.Errorf("%s imports %s", path, dependency)
-				}
-			}
-		}
-		if slices.ContainsFunc(p.Imports, func(i string) bool { return i == "drydock/k8s/k8stest" }) {
-			t.Errorf("%s imports the API server for tests", path)
-		}
-		for _, process := range processes {
-			if !isUnder(path, process) {
-				refuseUnder(p.Imports, process)
-			}
-		}
-		switch {
-		case isUnder(path, "drydock/rules"):
-			refuseUnder(p.Deps, "go.temporal.io", "k8s.io/client-go", "k8s.io/kubectl")
-			refuseUnder(others(p.Deps, "drydock/rules"), "drydock")
-		case isUnder(path, "drydock/api"):
-			refuseUnder(p.Deps, "k8s.io/client-go", "k8s.io/kubectl")
-			refuseUnder(others(p.Deps, "drydock/rules", "drydock/api"), "drydock")
-		case isUnder(path, "drydock/workflows"):
-			refuseUnder(p.Imports, "k8s.io/client-go", "k8s.io/kubectl", "drydock/k8s")
-			refuse(processes...)
-		case isUnder(path, "drydock/k8s"), isUnder(path, "drydock/config"):
-			refuseUnder(p.Deps, append([]string{"drydock/activities", "drydock/workflows"}, processes...)...)
-		case isUnder(path, "drydock/activities"):
-			refuseUnder(p.Deps, append([]string{"drydock/workflows"}, processes...)...)
-		}
-	}
-	for _, known := range []string{"drydock/rules/schedule", "drydock/rules/spec", "drydock/activities/drain", "drydock/k8s", "drydock/config"} {
-		if len(all[known].Deps) == 0 {
-			t.Errorf("nothing is known of %s", known)
+		if !found {
+			t.Errorf("there is no package below %s", l.folder)
 		}
 	}
 }
 
-// others are the packages that lie under none of the parents.
-func others(paths []string, parents ...string) []string {
-	var rest []string
-	for _, path := range paths {
-		if !slices.ContainsFunc(parents, func(parent string) bool { return isUnder(path, parent) }) {
-			rest = append(rest, path)
+// TestOnlyActivitiesTouchTheWorld keeps clients of Kubernetes out of workflow code, and what is for tests out of the rest.
+func TestOnlyActivitiesTouchTheWorld(t *testing.T) {
+	for path, p := range packages(t) {
+		for _, imported := range p.Imports {
+			switch {
+			case isForTests(imported) && !isForTests(path) && !isUnder(path, "drydock/bench"):
+				t.Errorf("%s imports %s, which is for tests", path, imported)
+			case isUnder(path, "drydock/workflows") && isUnderAny(imported, slices.Concat([]string{"drydock/k8s"}, clients)):
+				t.Errorf("%s imports %s", path, imported)
+			}
 		}
 	}
-	return rest
+}
+
+func isUnderAny(path string, parents []string) bool {
+	return slices.ContainsFunc(parents, func(parent string) bool { return isUnder(path, parent) })
 }

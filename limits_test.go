@@ -5,7 +5,6 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -98,10 +97,10 @@ func sources(t *testing.T) []string {
 	return paths
 }
 
-// isForTests tells the packages that only tests use.
+// isForTests tells the packages that only tests use: k8stest, workflowtest and others of such a name.
 func isForTests(path string) bool {
-	return slices.ContainsFunc(strings.Split(path, string(os.PathSeparator)), func(folder string) bool {
-		return folder == "k8stest" || folder == "scheduletest" || folder == "workflowtest"
+	return slices.ContainsFunc(strings.Split(filepath.ToSlash(path), "/"), func(folder string) bool {
+		return folder != "test" && strings.HasSuffix(folder, "test") && !strings.HasSuffix(folder, "_test")
 	})
 }
 

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -199,16 +198,6 @@ func (c *Config) fromEnvironment(getenv func(string) string) error {
 	return errors.Join(problems...)
 }
 
-// ClusterName checks the name of a cluster, which becomes a part of workflow IDs and of list queries; empty is none.
-func ClusterName(name string) error {
-	if name != "" && !clusterName.MatchString(name) {
-		return fmt.Errorf("%q: want lower-case letters, digits and '-', at most 63", name)
-	}
-	return nil
-}
-
-var clusterName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
-
 // Validate checks the whole configuration; the error joins one line per wrong field. No secret is read and no manifest of
 // a Job: checks.New does that.
 func (c Config) Validate() error {
@@ -216,7 +205,7 @@ func (c Config) Validate() error {
 	wrong := func(field, format string, args ...any) {
 		problems = append(problems, fmt.Errorf("%s: %s", field, fmt.Sprintf(format, args...)))
 	}
-	if err := ClusterName(c.Cluster); err != nil {
+	if err := spec.ClusterName(c.Cluster); err != nil {
 		wrong("cluster", "%s", err)
 	}
 	if c.TaskQueue == "" || strings.Contains(c.TaskQueue, "/") {

@@ -45,15 +45,19 @@ type cluster struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
-	mu        sync.Mutex
-	processes map[string]*process
-	stopping  bool
+	running components
+}
+
+// components are the processes that were started, until the cluster stops.
+type components struct {
+	mu       sync.Mutex
+	byName   map[string]*process
+	stopping bool
 }
 
 // newCluster prepares everything that needs no running component.
 func newCluster(ctx context.Context, o upOptions, stderr io.Writer) (*cluster, error) {
-	c := &cluster{options: o, files: layout{o.dir}, spawner: newSpawner(), stderr: stderr, began: time.Now(),
-		processes: map[string]*process{}}
+	c := &cluster{options: o, files: layout{o.dir}, spawner: newSpawner(), stderr: stderr, began: time.Now(), running: components{byName: map[string]*process{}}}
 	// A kubeconfig says that the cluster is ready.
 	if err := os.Remove(c.files.kubeconfig()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("remove the former kubeconfig: %w", err)
@@ -243,16 +247,16 @@ func (c *cluster) probe(ctx context.Context, url string) error {
 
 // run starts a component and ends the cluster when it ends first.
 func (c *cluster) run(name string, args []string) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.stopping {
+	c.running.mu.Lock()
+	defer c.running.mu.Unlock()
+	if c.running.stopping {
 		return fmt.Errorf("start %s: %w", name, context.Cause(c.ctx))
 	}
 	p, err := startProcess(c.spawner, name, c.files.dir, c.files.log(name), args)
 	if err != nil {
 		return err
 	}
-	c.processes[name] = p
+	c.running.byName[name] = p
 	go func() {
 		<-p.exited
 		c.cancel(p.exitError()) // without effect if the cluster is stopping anyway
@@ -279,16 +283,16 @@ var stopOrder = [][]string{{schedulerName, controllerManagerName}, {apiServerNam
 // stop ends all components and returns when they are gone.
 func (c *cluster) stop() {
 	c.cancel(context.Canceled)
-	c.mu.Lock()
-	c.stopping = true
-	c.mu.Unlock()
+	c.running.mu.Lock()
+	c.running.stopping = true
+	c.running.mu.Unlock()
 
 	_ = os.Remove(c.files.kubeconfig())
 	for _, together := range stopOrder {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		var group sync.WaitGroup
 		for _, name := range together {
-			if p := c.processes[name]; p != nil {
+			if p := c.running.byName[name]; p != nil {
 				group.Go(func() { p.stop(ctx) })
 			}
 		}

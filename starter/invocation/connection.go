@@ -16,8 +16,8 @@ import (
 
 	"drydock/api"
 	"drydock/client"
-	"drydock/config"
 	"drydock/config/temporalenv"
+	"drydock/rules/spec"
 	"drydock/starter/exit"
 )
 
@@ -92,7 +92,7 @@ func (a *App) temporalOptions() (temporalclient.Options, error) {
 // ClusterName is the name of the cluster by flag or environment; it may be empty.
 func (a *App) ClusterName() (string, error) {
 	cluster := cmp.Or(a.Global.cluster, a.Env.Get(EnvCluster))
-	if err := config.ClusterName(cluster); err != nil {
+	if err := spec.ClusterName(cluster); err != nil {
 		return "", exit.UsageError("cluster %w", err)
 	}
 	return cluster, nil
