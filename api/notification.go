@@ -9,8 +9,8 @@ import (
 // NotificationInput is what a channel is to be told: by a workflow for one maintenance, which ends with it, or by one
 // that Collects the events of many, which ends when there is nothing left to tell.
 type NotificationInput struct {
-	Plan     notices.Plan `json:"plan"`
-	Collects bool         `json:"collects,omitempty"`
+	Channel  notices.Channel `json:"plan"`
+	Collects bool            `json:"collects,omitempty"`
 	// Waiting are the events to begin with.
 	Waiting []notices.Event `json:"waiting,omitempty"`
 	// The rest is handed over from run to run.

@@ -46,8 +46,8 @@ type SlotAnswer struct {
 	Seen bool `json:"seen,omitempty"`
 }
 
-// Hold stops a running maintenance before its next side effect; empty Reasons let it go on.
-type Hold struct {
+// FreezeNotice stops a running maintenance before its next side effect; empty Reasons let it go on.
+type FreezeNotice struct {
 	Reasons []string `json:"reasons,omitempty"`
 }
 

@@ -79,7 +79,7 @@ spec: {template: {spec: {containers: [{name: burn, image: burn}]}}}
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]validation.HookPlan{
+	want := map[string]validation.Hook{
 		"silence":  {Kind: validation.KindHTTP, Blocking: true, Deadline: validation.DefaultHookDeadline, HasClosing: true, OnFailure: validation.FailMaintenance},
 		"tell":     {Kind: validation.KindHTTP, Deadline: validation.DefaultHookDeadline, OnFailure: validation.ContinueAnyway},
 		"approve":  {Kind: validation.KindSignal, Blocking: true, Deadline: period.Duration(24 * time.Hour), OnFailure: validation.ContinueAnyway},

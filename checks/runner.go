@@ -61,7 +61,7 @@ type Runner struct {
 
 // hook is what is called, and what undoes it; each may be nil.
 type hook struct {
-	plan    validation.HookPlan
+	plan    validation.Hook
 	call    Caller
 	cleanup Caller
 }
@@ -117,10 +117,10 @@ func (c Config) ready(name string, e Environment, p *named.Problems) hook {
 }
 
 // Plan is what a workflow has to know of a hook.
-func (r *Runner) Plan(name string) (validation.HookPlan, error) {
+func (r *Runner) Plan(name string) (validation.Hook, error) {
 	h, ok := r.hooks[name]
 	if !ok {
-		return validation.HookPlan{}, unknown("hooks", name, r.hooks)
+		return validation.Hook{}, unknown("hooks", name, r.hooks)
 	}
 	return h.plan, nil
 }

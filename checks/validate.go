@@ -81,8 +81,8 @@ func (c Config) validateHook(name string, p *named.Problems) {
 }
 
 // plan is what a workflow has to know of a hook.
-func (h Hook) plan(name string) validation.HookPlan {
-	plan := validation.HookPlan{
+func (h Hook) plan(name string) validation.Hook {
+	plan := validation.Hook{
 		Name: name, Kind: validation.KindSignal, Blocking: h.Blocking == nil || *h.Blocking, Deadline: h.Deadline,
 		HasClosing: h.Cleanup != nil, OnFailure: h.OnFailure,
 	}

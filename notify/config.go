@@ -101,17 +101,17 @@ func (c Channel) MarshalJSON() ([]byte, error) {
 }
 
 // Plans are what workflows have to know of the channels, sorted by name.
-func (c Config) Plans() []notices.Plan {
-	var plans []notices.Plan
+func (c Config) Plans() []notices.Channel {
+	var plans []notices.Channel
 	for _, name := range slices.Sorted(maps.Keys(c)) {
 		plans = append(plans, c[name].plan(name))
 	}
 	return plans
 }
 
-func (s Settings) plan(name string) notices.Plan {
-	plan := notices.Plan{
-		Channel: name, Filter: s.Filter, Schedule: s.Schedule, Digest: s.Digest,
+func (s Settings) plan(name string) notices.Channel {
+	plan := notices.Channel{
+		Name: name, Filter: s.Filter, Schedule: s.Schedule, Digest: s.Digest,
 		Thread: s.Thread, ThreadPeriod: s.ThreadPeriod, RetryFor: s.RetryFor,
 	}
 	if plan.RetryFor == 0 {

@@ -120,10 +120,10 @@ func TestPlans(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []notices.Plan{
-		{Channel: "audit", RetryFor: spec.Duration(24 * time.Hour)},
-		{Channel: "nodes", RetryFor: spec.Duration(24 * time.Hour)},
-		{Channel: "oncall", RetryFor: spec.Duration(time.Hour), Thread: "period", ThreadPeriod: spec.Duration(12 * time.Hour),
+	want := []notices.Channel{
+		{Name: "audit", RetryFor: spec.Duration(24 * time.Hour)},
+		{Name: "nodes", RetryFor: spec.Duration(24 * time.Hour)},
+		{Name: "oncall", RetryFor: spec.Duration(time.Hour), Thread: "period", ThreadPeriod: spec.Duration(12 * time.Hour),
 			Digest: spec.Duration(5 * time.Minute), Filter: notices.Filter{Events: []notices.State{notices.SLAExpired}},
 			Schedule: notices.Schedule{Periodic: &notices.Periodic{Interval: spec.Duration(6 * time.Hour)}}},
 	}

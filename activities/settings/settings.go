@@ -34,7 +34,7 @@ type Activities struct {
 	// Attributes are the names of the search attributes to use, all of type Keyword.
 	Attributes []string
 	// Channels are all that the worker can tell, DefaultChannels those of maintenances that name none.
-	Channels        []notices.Plan
+	Channels        []notices.Channel
 	DefaultChannels []string
 	// Runner knows the hooks and checks; nil knows none.
 	Runner *checks.Runner
@@ -55,10 +55,10 @@ type Prepared struct {
 	// SearchAttributes: the namespace has them. To set an unregistered one would fail the workflow task for ever.
 	SearchAttributes bool `json:"searchAttributes,omitempty"`
 	// Channels are told of the maintenance; Groups are those its node is in, where a channel wants to know.
-	Channels []notices.Plan `json:"channels,omitempty"`
-	Groups   []string       `json:"groups,omitempty"`
+	Channels []notices.Channel `json:"channels,omitempty"`
+	Groups   []string          `json:"groups,omitempty"`
 	// Hooks are those that its input names.
-	Hooks []validation.HookPlan `json:"hooks,omitempty"`
+	Hooks []validation.Hook `json:"hooks,omitempty"`
 	// Audited: a record of it is to be kept. Conditions: its node shows lifecycle conditions.
 	Audited    bool `json:"audited,omitempty"`
 	Conditions bool `json:"conditions,omitempty"`
@@ -85,9 +85,9 @@ func (s *Activities) resolve(ctx context.Context, m spec.Maintenance, prepared *
 	problems := []error{err}
 	prepared.Channels = channels
 	for _, name := range m.Hooks.Names() {
-		plan, err := s.hook(name)
+		known, err := s.hook(name)
 		problems = append(problems, err)
-		prepared.Hooks = append(prepared.Hooks, plan)
+		prepared.Hooks = append(prepared.Hooks, known)
 	}
 	if m.Validation != nil && len(m.Validation.Checks) > 0 {
 		problems = append(problems, s.known(m.Validation.Checks))
@@ -96,34 +96,34 @@ func (s *Activities) resolve(ctx context.Context, m spec.Maintenance, prepared *
 		prepared.Unknown = err.Error()
 		return
 	}
-	if slices.ContainsFunc(channels, func(p notices.Plan) bool { return len(p.Filter.Groups) > 0 }) {
+	if slices.ContainsFunc(channels, func(p notices.Channel) bool { return len(p.Filter.Groups) > 0 }) {
 		prepared.Groups = s.groupsOf(ctx, m.Node)
 	}
 }
 
 // channelsOf are the channels that a maintenance names, or else the default ones.
-func (s *Activities) channelsOf(m spec.Maintenance) ([]notices.Plan, error) {
+func (s *Activities) channelsOf(m spec.Maintenance) ([]notices.Channel, error) {
 	names, field := s.DefaultChannels, "default channels"
 	if m.Notify != nil {
 		names, field = *m.Notify, "notify"
 	}
-	var plans []notices.Plan
+	var chosen []notices.Channel
 	var problems []error
 	for i, name := range names {
-		at := slices.IndexFunc(s.Channels, func(p notices.Plan) bool { return p.Channel == name })
+		at := slices.IndexFunc(s.Channels, func(p notices.Channel) bool { return p.Name == name })
 		switch {
 		case at < 0:
 			problems = append(problems, fmt.Errorf("%s[%d]: the worker's configuration has no channel %q (channels)", field, i, name))
 		case !slices.Contains(names[:i], name):
-			plans = append(plans, s.Channels[at])
+			chosen = append(chosen, s.Channels[at])
 		}
 	}
-	return plans, errors.Join(problems...)
+	return chosen, errors.Join(problems...)
 }
 
-func (s *Activities) hook(name string) (validation.HookPlan, error) {
+func (s *Activities) hook(name string) (validation.Hook, error) {
 	if s.Runner == nil {
-		return validation.HookPlan{}, fmt.Errorf("hooks: the worker's configuration has no hook %q (hooks)", name)
+		return validation.Hook{}, fmt.Errorf("hooks: the worker's configuration has no hook %q (hooks)", name)
 	}
 	return s.Runner.Plan(name)
 }

@@ -168,7 +168,7 @@ func TestNextIsNeverBeforeNow(t *testing.T) {
 }
 
 func TestWhatDoesNotLastIsToldOnce(t *testing.T) {
-	plan := notices.Plan{Channel: "ops", Schedule: notices.Schedule{Periodic: &notices.Periodic{Interval: spec.Duration(time.Hour)}}}
+	plan := notices.Channel{Name: "ops", Schedule: notices.Schedule{Periodic: &notices.Periodic{Interval: spec.Duration(time.Hour)}}}
 	entered := at(t, "2026-03-10T10:00:00Z")
 	for state, again := range map[notices.State]bool{
 		notices.MaintenanceStarted: true, notices.MaintenanceIncomplete: true, notices.MaintenanceEnded: true,
@@ -210,7 +210,7 @@ func TestValidate(t *testing.T) {
 		`{"channel":"a","retryFor":"48h"}`:         "",
 		`{"thread":"x","schedule":{"oneshot":{}}}`: "thread: ",
 	} {
-		var plan notices.Plan
+		var plan notices.Channel
 		if err := json.Unmarshal([]byte(text), &plan); err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}

@@ -59,8 +59,8 @@ const (
 // DefaultHookDeadline is the deadline of a hook that names none.
 const DefaultHookDeadline = period.Duration(5 * time.Minute)
 
-// HookPlan is what a workflow has to know of a hook. It holds no secrets.
-type HookPlan struct {
+// Hook is what a workflow has to know of a hook. It holds no secrets.
+type Hook struct {
 	Name string `json:"name"`
 	Kind Kind   `json:"kind"`
 	// Blocking: the maintenance waits for the hook.

@@ -20,7 +20,7 @@ func Child(id, summary string) workflow.ChildWorkflowOptions {
 	}
 }
 
-// in2min bounds what is only tidied up.
+// TidyWithin bounds what is only tidied up.
 const TidyWithin = 2 * time.Minute
 
 // forEver is the time given to activities that end when the world is ready and not before.
@@ -67,7 +67,7 @@ func Within(ctx workflow.Context, limit time.Duration) workflow.Context {
 	return workflow.WithActivityOptions(ctx, options)
 }
 
-// atHand is for what the worker knows by itself.
+// Local is for what the worker knows by itself.
 func Local(ctx workflow.Context) workflow.Context {
 	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: time.Minute,

@@ -47,7 +47,7 @@ var stages = []struct {
 		name: "frozen before the cordon", phase: api.Scheduled,
 		set: func(s *workflowtest.Site) {
 			s.Freeze = []string{"frozen by amy"}
-			s.SignalAt(10*time.Minute, api.SignalHold, api.Hold{})
+			s.SignalAt(10*time.Minute, api.SignalHold, api.FreezeNotice{})
 		},
 	},
 	{

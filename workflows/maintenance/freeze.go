@@ -21,7 +21,7 @@ type freeze struct {
 }
 
 // told takes the scheduler's word on which freezes hold this maintenance.
-func (f *freeze) told(h api.Hold) { f.reasons = h.Reasons }
+func (f *freeze) told(h api.FreezeNotice) { f.reasons = h.Reasons }
 
 // forget drops what was heard with an earlier slot: freezes are told to holders only.
 func (f *freeze) forget() { f.reasons = nil }

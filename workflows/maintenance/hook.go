@@ -17,7 +17,7 @@ import (
 
 // hook is one call of a hook.
 type hook struct {
-	validation.HookPlan
+	validation.Hook
 	when string
 	key  string
 	// word is what somebody said of it: that it is done, has failed, or is to be skipped.

@@ -74,12 +74,12 @@ func (h *hooks) callAll(when string, names []string) error {
 
 // next is the next call of a hook, which is to be undone from now on: one that broke off half way too.
 func (h *hooks) next(when, name string) (*hook, error) {
-	i := slices.IndexFunc(h.prepared.Hooks, func(p validation.HookPlan) bool { return p.Name == name })
+	i := slices.IndexFunc(h.prepared.Hooks, func(p validation.Hook) bool { return p.Name == name })
 	if i < 0 {
 		return nil, ending{phase: api.Failed, message: fmt.Sprintf("hook %q is not in the worker's configuration", name)}
 	}
 	h.called++
-	one := &hook{HookPlan: h.prepared.Hooks[i], when: when, key: fmt.Sprintf("%s/%s/%d", h.runID, name, h.called)}
+	one := &hook{Hook: h.prepared.Hooks[i], when: when, key: fmt.Sprintf("%s/%s/%d", h.runID, name, h.called)}
 	if one.HasClosing {
 		h.toClean = append(h.toClean, one)
 	}
@@ -156,7 +156,7 @@ func (h *hooks) cleanUp(completed bool) {
 		err := workflow.ExecuteActivity(ctx, call.Checks.CallHook, checkactivity.HookInput{
 			Hook: one.Name, Closing: true, Subject: subject, Key: one.key + "/" + hookCleanup,
 		}).Get(h.clock.life, nil)
-		h.note(&hook{HookPlan: one.HookPlan, when: hookCleanup}, err)
+		h.note(&hook{Hook: one.Hook, when: hookCleanup}, err)
 	}
 	h.toClean = nil
 }

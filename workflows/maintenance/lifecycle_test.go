@@ -165,8 +165,8 @@ func TestNoSlotIsAskedForBeforeItsTime(t *testing.T) {
 	}
 }
 
-func hookPlan(name string, change func(*validation.HookPlan)) validation.HookPlan {
-	plan := validation.HookPlan{
+func hookPlan(name string, change func(*validation.Hook)) validation.Hook {
+	plan := validation.Hook{
 		Name: name, Kind: validation.KindHTTP, Blocking: true, Deadline: period.Duration(5 * time.Minute), OnFailure: validation.FailMaintenance,
 	}
 	if change != nil {
@@ -175,7 +175,7 @@ func hookPlan(name string, change func(*validation.HookPlan)) validation.HookPla
 	return plan
 }
 
-func closing(p *validation.HookPlan) { p.HasClosing = true }
+func closing(p *validation.Hook) { p.HasClosing = true }
 
 // called are the hooks called, their closings with a minus.
 func called(s *workflowtest.Site) string {
@@ -199,7 +199,7 @@ func TestHooksAreCalledAndClosed(t *testing.T) {
 	all := workflowtest.Of(workflowtest.Input{"hooks": workflowtest.Input{"beforeCordon": []string{"silence"}, "afterDrain": []string{"move"}, "beforeRelease": []string{"check"}}})
 	prepare := func(t *testing.T) *workflowtest.Site {
 		s := workflowtest.New(t)
-		s.Prepared.Hooks = []validation.HookPlan{hookPlan("silence", closing), hookPlan("move", closing), hookPlan("check", nil)}
+		s.Prepared.Hooks = []validation.Hook{hookPlan("silence", closing), hookPlan("move", closing), hookPlan("check", nil)}
 		s.Answer("CallHook", workflowtest.Reply{Value: checks.Outcome{Captured: "id-7"}})
 		return s
 	}
@@ -244,7 +244,7 @@ func TestAHookThatFails(t *testing.T) {
 	failing := temporal.NewNonRetryableApplicationError("503", api.ErrorHookFailed, nil)
 	t.Run("before the cordon", func(t *testing.T) {
 		s := workflowtest.New(t)
-		s.Prepared.Hooks = []validation.HookPlan{hookPlan("silence", closing)}
+		s.Prepared.Hooks = []validation.Hook{hookPlan("silence", closing)}
 		s.Answer("CallHook", workflowtest.Reply{Err: failing})
 		s.Run(workflowtest.Of(workflowtest.Input{"hooks": workflowtest.Input{"beforeCordon": []string{"silence"}}}))
 		s.ExpectFailure(api.ErrorMaintenanceFailed, "hook silence beforeCordon failed: 503")
@@ -254,7 +254,7 @@ func TestAHookThatFails(t *testing.T) {
 	})
 	t.Run("that is not that important", func(t *testing.T) {
 		s := workflowtest.New(t)
-		s.Prepared.Hooks = []validation.HookPlan{hookPlan("tell", func(p *validation.HookPlan) { p.OnFailure = validation.ContinueAnyway })}
+		s.Prepared.Hooks = []validation.Hook{hookPlan("tell", func(p *validation.Hook) { p.OnFailure = validation.ContinueAnyway })}
 		s.Answer("CallHook", workflowtest.Reply{Err: failing})
 		s.DoneAt(10 * time.Minute)
 		status := s.Run(workflowtest.Of(workflowtest.Input{"hooks": workflowtest.Input{"beforeCordon": []string{"tell"}}}))
@@ -265,7 +265,7 @@ func TestAHookThatFails(t *testing.T) {
 	})
 	t.Run("before the release", func(t *testing.T) {
 		s := workflowtest.New(t)
-		s.Prepared.Hooks = []validation.HookPlan{hookPlan("check", nil)}
+		s.Prepared.Hooks = []validation.Hook{hookPlan("check", nil)}
 		s.Answer("CallHook", workflowtest.Reply{Err: failing})
 		s.DoneAt(10 * time.Minute)
 		s.ExpectAt(20*time.Minute, api.Validating, "a decision")
@@ -278,7 +278,7 @@ func TestAHookThatFails(t *testing.T) {
 	})
 	t.Run("that is skipped", func(t *testing.T) {
 		s := workflowtest.New(t)
-		s.Prepared.Hooks = []validation.HookPlan{hookPlan("move", nil)}
+		s.Prepared.Hooks = []validation.Hook{hookPlan("move", nil)}
 		s.Answer("CallHook", workflowtest.Reply{After: 24 * time.Hour})
 		s.CheckAt(3*time.Minute, func(status api.Status) {
 			if !slices.Equal(status.OpenHooks, []string{"move"}) || !strings.Contains(status.WaitingFor, "hook move") {
@@ -304,7 +304,7 @@ func TestAHookThatWaitsForASignal(t *testing.T) {
 	asked := workflowtest.Of(workflowtest.Input{"hooks": workflowtest.Input{"afterDrain": []string{"move"}}})
 	prepare := func(t *testing.T) *workflowtest.Site {
 		s := workflowtest.New(t)
-		s.Prepared.Hooks = []validation.HookPlan{hookPlan("move", func(p *validation.HookPlan) { p.Kind = validation.KindSignal })}
+		s.Prepared.Hooks = []validation.Hook{hookPlan("move", func(p *validation.Hook) { p.Kind = validation.KindSignal })}
 		return s
 	}
 	t.Run("done", func(t *testing.T) {
@@ -329,7 +329,7 @@ func TestAHookThatWaitsForASignal(t *testing.T) {
 
 func TestAHookThatDoesNotBlock(t *testing.T) {
 	s := workflowtest.New(t)
-	s.Prepared.Hooks = []validation.HookPlan{hookPlan("tell", func(p *validation.HookPlan) { p.Blocking = false; p.HasClosing = true })}
+	s.Prepared.Hooks = []validation.Hook{hookPlan("tell", func(p *validation.Hook) { p.Blocking = false; p.HasClosing = true })}
 	s.Answer("CallHook", workflowtest.Reply{After: 4 * time.Minute})
 	s.ExpectAt(30*time.Second, api.Draining, "")
 	s.DoneAt(10 * time.Minute)
@@ -479,10 +479,10 @@ func told(s *workflowtest.Site) string {
 }
 
 func TestAChannelIsTold(t *testing.T) {
-	plan := notices.Plan{Channel: "oncall", RetryFor: notices.DefaultRetryFor}
+	plan := notices.Channel{Name: "oncall", RetryFor: notices.DefaultRetryFor}
 	t.Run("everything in order", func(t *testing.T) {
 		s := workflowtest.New(t)
-		s.Prepared.Channels = []notices.Plan{plan}
+		s.Prepared.Channels = []notices.Channel{plan}
 		s.DoneAt(10 * time.Minute)
 		s.Run(workflowtest.Of(workflowtest.Input{"reason": "firmware"}))
 		s.ExpectCompleted()
@@ -497,7 +497,7 @@ func TestAChannelIsTold(t *testing.T) {
 	})
 	t.Run("a dead one does not delay the maintenance", func(t *testing.T) {
 		s := workflowtest.New(t)
-		s.Prepared.Channels = []notices.Plan{plan}
+		s.Prepared.Channels = []notices.Channel{plan}
 		var ended time.Duration
 		s.Usual["Deliver"] = workflowtest.Reply{After: time.Hour}
 		start := s.Env.Now()
@@ -518,8 +518,8 @@ func TestAChannelIsTold(t *testing.T) {
 		filtered := plan
 		filtered.Filter = notices.Filter{Events: []notices.State{notices.MaintenanceStarted, notices.MaintenanceIncomplete}}
 		other := plan
-		other.Channel, other.Filter = "others", notices.Filter{Requestors: []string{"somebody-else"}}
-		s.Prepared.Channels = []notices.Plan{filtered, other}
+		other.Name, other.Filter = "others", notices.Filter{Requestors: []string{"somebody-else"}}
+		s.Prepared.Channels = []notices.Channel{filtered, other}
 		s.DoneAt(10 * time.Minute)
 		s.Run(workflowtest.Of(nil))
 		if got := told(s); got != "MaintenanceStarted" {
@@ -531,7 +531,7 @@ func TestAChannelIsTold(t *testing.T) {
 		periodic := plan
 		periodic.Schedule = notices.Schedule{Periodic: &notices.Periodic{Interval: period.Duration(time.Hour)}}
 		periodic.Filter = notices.Filter{Events: []notices.State{notices.ObjectsDrained}}
-		s.Prepared.Channels = []notices.Plan{periodic}
+		s.Prepared.Channels = []notices.Channel{periodic}
 		s.DoneAt(150 * time.Minute)
 		s.Run(workflowtest.Of(workflowtest.Input{"readyTimeout": "5h"}))
 		if got := told(s); got != "ObjectsDrained ObjectsDrained ObjectsDrained" {
@@ -549,7 +549,7 @@ func TestAChannelIsTold(t *testing.T) {
 		s := workflowtest.New(t)
 		delayed := plan
 		delayed.Schedule = notices.Schedule{OneShot: &notices.OneShot{Delay: period.Duration(5 * time.Minute)}}
-		s.Prepared.Channels = []notices.Plan{delayed}
+		s.Prepared.Channels = []notices.Channel{delayed}
 		s.DoneAt(30 * time.Minute)
 		s.Run(workflowtest.Of(nil))
 		if got := told(s); got != "ObjectsDrained MaintenanceComplete" {
@@ -560,7 +560,7 @@ func TestAChannelIsTold(t *testing.T) {
 		s := workflowtest.New(t)
 		threaded := plan
 		threaded.Thread = notices.ThreadMaintenance
-		s.Prepared.Channels = []notices.Plan{threaded}
+		s.Prepared.Channels = []notices.Channel{threaded}
 		s.Answer("Deliver", workflowtest.Reply{Value: notify.Receipt{Thread: "ts-1"}})
 		s.DoneAt(10 * time.Minute)
 		s.Run(workflowtest.Of(nil))
@@ -588,11 +588,11 @@ func TestTheCollectorOfAChannel(t *testing.T) {
 	}
 	t.Run("many nodes in one message", func(t *testing.T) {
 		s := workflowtest.New(t)
-		plan := notices.Plan{Channel: "oncall", Digest: period.Duration(10 * time.Minute), RetryFor: notices.DefaultRetryFor}
+		plan := notices.Channel{Name: "oncall", Digest: period.Duration(10 * time.Minute), RetryFor: notices.DefaultRetryFor}
 		for i, at := range []time.Duration{time.Minute, 2 * time.Minute, 3 * time.Minute, 3 * time.Minute} {
 			s.SignalAt(at, api.SignalEvent, event([]string{"1", "2", "3", "3"}[i]))
 		}
-		s.Env.ExecuteWorkflow(notification.Notification, api.NotificationInput{Plan: plan, Collects: true, Waiting: []notices.Event{event("0")}})
+		s.Env.ExecuteWorkflow(notification.Notification, api.NotificationInput{Channel: plan, Collects: true, Waiting: []notices.Event{event("0")}})
 		if err := s.Env.GetWorkflowError(); err != nil {
 			t.Fatal(err)
 		}
@@ -602,10 +602,10 @@ func TestTheCollectorOfAChannel(t *testing.T) {
 	})
 	t.Run("what cannot be delivered", func(t *testing.T) {
 		s := workflowtest.New(t)
-		plan := notices.Plan{Channel: "oncall", Digest: period.Duration(time.Second), RetryFor: notices.DefaultRetryFor}
+		plan := notices.Channel{Name: "oncall", Digest: period.Duration(time.Second), RetryFor: notices.DefaultRetryFor}
 		s.Answer("Deliver", workflowtest.Reply{Err: temporal.NewNonRetryableApplicationError("410 gone", api.ErrorUndeliverable, nil)})
 		s.SignalAt(10*time.Second, api.SignalEvent, event("1"))
-		s.Env.ExecuteWorkflow(notification.Notification, api.NotificationInput{Plan: plan, Collects: true, Waiting: []notices.Event{event("0")}})
+		s.Env.ExecuteWorkflow(notification.Notification, api.NotificationInput{Channel: plan, Collects: true, Waiting: []notices.Event{event("0")}})
 		var failure *temporal.ApplicationError
 		if err := s.Env.GetWorkflowError(); !errors.As(err, &failure) || failure.Type() != api.ErrorNotDelivered || !strings.Contains(failure.Message(), "410 gone") {
 			t.Errorf("error %v", err)
@@ -634,7 +634,7 @@ func TestTheLastHooksAreNotTheRequestorsAnyMore(t *testing.T) {
 	asked := workflowtest.Of(workflowtest.Input{"hooks": workflowtest.Input{"beforeRelease": []string{"check"}}})
 	prepare := func(t *testing.T) *workflowtest.Site {
 		s := workflowtest.New(t)
-		s.Prepared.Hooks = []validation.HookPlan{hookPlan("check", nil)}
+		s.Prepared.Hooks = []validation.Hook{hookPlan("check", nil)}
 		return s.DoneAt(10 * time.Minute)
 	}
 	t.Run("no message keeps the node that cannot", func(t *testing.T) {
@@ -707,9 +707,9 @@ func TestEscalateLeavesTheSLAItsTime(t *testing.T) {
 
 func TestAMaintenanceThatWasTerminatedIsNotToldOfForEver(t *testing.T) {
 	s := workflowtest.New(t)
-	plan := notices.Plan{Channel: "oncall", RetryFor: notices.DefaultRetryFor, Schedule: notices.Schedule{Periodic: &notices.Periodic{Interval: period.Duration(time.Hour)}}}
+	plan := notices.Channel{Name: "oncall", RetryFor: notices.DefaultRetryFor, Schedule: notices.Schedule{Periodic: &notices.Periodic{Interval: period.Duration(time.Hour)}}}
 	s.Answer("Runs", workflowtest.Reply{Value: true}, workflowtest.Reply{Value: false})
-	s.Env.ExecuteWorkflow(notification.Notification, api.NotificationInput{Plan: plan, Waiting: []notices.Event{
+	s.Env.ExecuteWorkflow(notification.Notification, api.NotificationInput{Channel: plan, Waiting: []notices.Event{
 		{ID: "e-1", State: notices.ObjectsDrained, At: s.Env.Now(), WorkflowID: "w", RunID: "r"},
 	}})
 	if err := s.Env.GetWorkflowError(); err != nil || s.Count("Deliver") != 2 {
@@ -719,7 +719,7 @@ func TestAMaintenanceThatWasTerminatedIsNotToldOfForEver(t *testing.T) {
 
 func TestTooManyEventsForADeadReceiver(t *testing.T) {
 	s := workflowtest.New(t)
-	plan := notices.Plan{Channel: "oncall", Digest: period.Duration(time.Second), RetryFor: notices.DefaultRetryFor}
+	plan := notices.Channel{Name: "oncall", Digest: period.Duration(time.Second), RetryFor: notices.DefaultRetryFor}
 	s.Answer("Deliver", workflowtest.Reply{After: time.Hour})
 	for batch := range 3 {
 		s.At(time.Duration(1+batch)*time.Minute, func() {
@@ -728,7 +728,7 @@ func TestTooManyEventsForADeadReceiver(t *testing.T) {
 			}
 		})
 	}
-	s.Env.ExecuteWorkflow(notification.Notification, api.NotificationInput{Plan: plan, Collects: true, Waiting: []notices.Event{{ID: "first", State: notices.MaintenanceStarted}}})
+	s.Env.ExecuteWorkflow(notification.Notification, api.NotificationInput{Channel: plan, Collects: true, Waiting: []notices.Event{{ID: "first", State: notices.MaintenanceStarted}}})
 	var failure *temporal.ApplicationError
 	if err := s.Env.GetWorkflowError(); !errors.As(err, &failure) || !strings.Contains(failure.Message(), "200 messages to oncall were not delivered: more than 1000 events wait") {
 		t.Errorf("error %v", err)

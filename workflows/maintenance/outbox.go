@@ -21,8 +21,8 @@ type outbox struct {
 
 // channel is where a maintenance tells of itself.
 type channel struct {
-	plan notices.Plan
-	id   string
+	notices.Channel
+	id string
 	// waiting are the events that its workflow was not given yet.
 	waiting []notices.Event
 	started bool
@@ -30,15 +30,15 @@ type channel struct {
 
 // open begins to tell the channels that want to hear of this maintenance at all.
 func (o *outbox) open() {
-	for _, plan := range o.prepared.Channels {
-		whom := plan.Filter
+	for _, known := range o.prepared.Channels {
+		whom := known.Filter
 		whom.Events = nil
 		if !whom.Wants(o.journal.eventOf(api.LifecycleState{})) {
 			continue
 		}
-		c := &channel{plan: plan, id: api.NotificationID(o.cluster, plan.Channel, o.spec.Node, o.spec.Requestor, o.runID)}
+		c := &channel{Channel: known, id: api.NotificationID(o.cluster, known.Name, o.spec.Node, o.spec.Requestor, o.runID)}
 		o.channels = append(o.channels, c)
-		workflow.GoNamed(o.clock.life, "channel "+plan.Channel, func(ctx workflow.Context) { o.feed(ctx, c) })
+		workflow.GoNamed(o.clock.life, "channel "+known.Name, func(ctx workflow.Context) { o.feed(ctx, c) })
 	}
 }
 
@@ -57,7 +57,7 @@ func (o *outbox) feed(ctx workflow.Context, c *channel) {
 		}
 		err := c.pass(ctx, c.waiting[0])
 		if err != nil {
-			workflow.GetLogger(ctx).Warn("a channel was not told", "channel", c.plan.Channel, "state", c.waiting[0].State, "error", err)
+			workflow.GetLogger(ctx).Warn("a channel was not told", "channel", c.Name, "state", c.waiting[0].State, "error", err)
 		}
 		o.note(c, c.waiting[0], err)
 		c.waiting = c.waiting[1:]
@@ -66,10 +66,10 @@ func (o *outbox) feed(ctx workflow.Context, c *channel) {
 
 // note keeps account of what a channel's workflow was given to tell; what becomes of it is that one's to know.
 func (o *outbox) note(c *channel, e notices.Event, err error) {
-	if !c.plan.Filter.Wants(e) {
+	if !c.Filter.Wants(e) {
 		return
 	}
-	told := api.ChannelTold{At: o.clock.now(), Channel: c.plan.Channel, Event: e.ID, State: e.State, Outcome: "handed over"}
+	told := api.ChannelTold{At: o.clock.now(), Channel: c.Name, Event: e.ID, State: e.State, Outcome: "handed over"}
 	if err != nil {
 		told.Outcome = "not handed over: " + call.Cause(err)
 	}
@@ -81,12 +81,12 @@ func (c *channel) pass(ctx workflow.Context, e notices.Event) error {
 	if c.started {
 		return workflow.SignalExternalWorkflow(ctx, c.id, "", api.SignalEvent, e).Get(ctx, nil)
 	}
-	if !c.plan.Filter.Wants(e) {
+	if !c.Filter.Wants(e) {
 		return nil
 	}
-	options := call.Child(c.id, fmt.Sprintf("tells %s of the maintenance of %s by %s", c.plan.Channel, e.Node, e.Requestor))
+	options := call.Child(c.id, fmt.Sprintf("tells %s of the maintenance of %s by %s", c.Name, e.Node, e.Requestor))
 	child := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, options), api.NotificationType,
-		api.NotificationInput{Plan: c.plan, Waiting: []notices.Event{e}})
+		api.NotificationInput{Channel: c.Channel, Waiting: []notices.Event{e}})
 	err := child.GetChildWorkflowExecution().Get(ctx, nil)
 	c.started = err == nil
 	return err

@@ -237,7 +237,7 @@ func TestExternalDrainWaitsForSomebodysWord(t *testing.T) {
 }
 
 func TestFreezeHoldsARunningMaintenance(t *testing.T) {
-	freeze := api.Hold{Reasons: []string{"frozen by amy: storm", "frozen by bob"}}
+	freeze := api.FreezeNotice{Reasons: []string{"frozen by amy: storm", "frozen by bob"}}
 	t.Run("before the cordon", func(t *testing.T) {
 		s := workflowtest.New(t)
 		s.Freeze = freeze.Reasons
@@ -247,7 +247,7 @@ func TestFreezeHoldsARunningMaintenance(t *testing.T) {
 				t.Error("a frozen maintenance cordoned")
 			}
 		})
-		s.SignalAt(2*time.Hour, api.SignalHold, api.Hold{})
+		s.SignalAt(2*time.Hour, api.SignalHold, api.FreezeNotice{})
 		s.DoneAt(3 * time.Hour)
 		s.Run(workflowtest.Of(nil))
 		s.ExpectCompleted()
@@ -257,7 +257,7 @@ func TestFreezeHoldsARunningMaintenance(t *testing.T) {
 		s.Usual["Drain"] = workflowtest.Reply{After: 20 * time.Minute}
 		s.SignalAt(10*time.Minute, api.SignalHold, freeze)
 		s.ExpectAt(11*time.Minute, api.Draining, "a thaw")
-		s.SignalAt(30*time.Minute, api.SignalHold, api.Hold{})
+		s.SignalAt(30*time.Minute, api.SignalHold, api.FreezeNotice{})
 		s.ExpectAt(31*time.Minute, api.Draining, "")
 		s.ExpectAt(51*time.Minute, api.Ready, "")
 		s.DoneAt(2 * time.Hour)
@@ -271,7 +271,7 @@ func TestFreezeHoldsARunningMaintenance(t *testing.T) {
 		s := workflowtest.New(t)
 		s.Usual["WaitForPods"] = workflowtest.Reply{After: 20 * time.Minute}
 		s.SignalAt(10*time.Minute, api.SignalHold, freeze)
-		s.SignalAt(15*time.Minute, api.SignalHold, api.Hold{})
+		s.SignalAt(15*time.Minute, api.SignalHold, api.FreezeNotice{})
 		s.DoneAt(2 * time.Hour)
 		s.Run(workflowtest.Of(workflowtest.Input{"waitForPodCompletion": workflowtest.Input{"podSelector": "a=b"}}))
 		s.ExpectCompleted()
@@ -288,7 +288,7 @@ func TestFreezeHoldsARunningMaintenance(t *testing.T) {
 			}
 		})
 		s.ExpectAt(2*time.Hour, api.Draining, "a thaw")
-		s.SignalAt(3*time.Hour, api.SignalHold, api.Hold{})
+		s.SignalAt(3*time.Hour, api.SignalHold, api.FreezeNotice{})
 		s.SignalAt(4*time.Hour, api.MsgDrained, nil)
 		s.DoneAt(4*time.Hour + time.Minute)
 		s.Run(workflowtest.Of(workflowtest.Input{"drain": workflowtest.Input{"mode": "external"}}))
@@ -306,7 +306,7 @@ func TestFreezeHoldsARunningMaintenance(t *testing.T) {
 			}
 		})
 		s.ExpectAt(2*time.Hour, api.Releasing, "a thaw")
-		s.SignalAt(3*time.Hour, api.SignalHold, api.Hold{})
+		s.SignalAt(3*time.Hour, api.SignalHold, api.FreezeNotice{})
 		status := s.Run(workflowtest.Of(workflowtest.Input{"readyTimeout": "10h"}))
 		s.ExpectCompleted()
 		if got := workflowtest.Received(status, api.MsgFailed); len(got) != 1 || !strings.HasPrefix(got[0], "ignored: ") {
@@ -325,7 +325,7 @@ func TestFreezeHoldsARunningMaintenance(t *testing.T) {
 		s.ExpectAt(time.Hour+10*time.Minute, api.Ready, "")
 		s.At(2*time.Hour, func() {
 			if s.Status().Phase != api.Ready { // it would never end by itself
-				s.Env.SignalWorkflow(api.SignalHold, api.Hold{})
+				s.Env.SignalWorkflow(api.SignalHold, api.FreezeNotice{})
 			}
 		})
 		s.DoneAt(3 * time.Hour)

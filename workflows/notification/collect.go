@@ -33,17 +33,17 @@ func (n *notification) collect() error {
 			}
 		}
 		now := workflow.Now(n.ctx)
-		if n.Plan.Thread == notices.ThreadPeriod && now.Sub(n.state.ThreadSince) >= n.Plan.ThreadPeriod.Std() {
+		if n.Channel.Thread == notices.ThreadPeriod && now.Sub(n.state.ThreadSince) >= n.Channel.ThreadPeriod.Std() {
 			n.state.Thread, n.state.ThreadSince = "", now
 		}
-		if wait := n.Plan.Digest.Std(); wait > 0 {
+		if wait := n.Channel.Digest.Std(); wait > 0 {
 			if err := workflow.Sleep(n.ctx, wait); err != nil {
 				return err
 			}
 			n.read()
 		}
 		events := n.Waiting[:1]
-		if n.Plan.Digest > 0 {
+		if n.Channel.Digest > 0 {
 			events = n.Waiting[:min(digestAtOnce, len(n.Waiting))]
 		}
 		n.Waiting = n.Waiting[len(events):]
@@ -55,8 +55,8 @@ func (n *notification) collect() error {
 
 // idle is how long a workflow that collects has to remember its thread, or waits for more.
 func (n *notification) idle() time.Duration {
-	if n.Plan.Thread == notices.ThreadPeriod {
-		return max(n.state.ThreadSince.Add(n.Plan.ThreadPeriod.Std()).Sub(workflow.Now(n.ctx)), idleFor)
+	if n.Channel.Thread == notices.ThreadPeriod {
+		return max(n.state.ThreadSince.Add(n.Channel.ThreadPeriod.Std()).Sub(workflow.Now(n.ctx)), idleFor)
 	}
 	return idleFor
 }

@@ -37,13 +37,13 @@ func (n *notification) tell(events []notices.Event, key string) error {
 func (n *notification) giveUp(event string, err error) {
 	n.state.GivenUp++
 	n.state.LastError = call.Cause(err)
-	workflow.GetMetricsHandler(n.ctx).WithTags(map[string]string{"channel": n.Plan.Channel}).Counter("drydock_deliveries_given_up").Inc(1)
-	workflow.GetLogger(n.ctx).Error("a message was not delivered", "channel", n.Plan.Channel, "event", event, "error", err)
+	workflow.GetMetricsHandler(n.ctx).WithTags(map[string]string{"channel": n.Channel.Name}).Counter("drydock_deliveries_given_up").Inc(1)
+	workflow.GetLogger(n.ctx).Error("a message was not delivered", "channel", n.Channel.Name, "event", event, "error", err)
 }
 
 func (n *notification) deliver(events []notices.Event, key string) error {
-	ctx := call.Within(call.Quick(n.ctx, fmt.Sprintf("%s to %s", events[0].State, n.Plan.Channel)), n.Plan.RetryFor.Std())
-	if !n.Collects && n.Plan.Collects() {
+	ctx := call.Within(call.Quick(n.ctx, fmt.Sprintf("%s to %s", events[0].State, n.Channel.Name)), n.Channel.RetryFor.Std())
+	if !n.Collects && n.Channel.Collects() {
 		e := events[0]
 		if n.state.Times > 0 {
 			// What is told again is another event to the workflow that collects.
@@ -53,21 +53,21 @@ func (n *notification) deliver(events []notices.Event, key string) error {
 	}
 	var receipt notify.Receipt
 	err := workflow.ExecuteActivity(ctx, call.Deliveries.Deliver, delivery.DeliverInput{
-		Channel: n.Plan.Channel, Events: events, Key: n.Plan.Channel + "/" + key, Thread: n.state.Thread,
+		Channel: n.Channel.Name, Events: events, Key: n.Channel.Name + "/" + key, Thread: n.state.Thread,
 	}).Get(ctx, &receipt)
-	if err == nil && n.state.Thread == "" && n.Plan.Thread != notices.ThreadNone {
+	if err == nil && n.state.Thread == "" && n.Channel.Thread != notices.ThreadNone {
 		n.state.Thread = receipt.Thread
 	}
 	return err
 }
 
 func (n *notification) forward(ctx workflow.Context, e notices.Event) error {
-	start, err := json.Marshal(api.NotificationInput{Plan: n.Plan, Collects: true})
+	start, err := json.Marshal(api.NotificationInput{Channel: n.Channel, Collects: true})
 	if err != nil {
 		return err
 	}
 	return workflow.ExecuteActivity(ctx, call.Deliveries.Collect, delivery.CollectInput{
-		WorkflowID:   api.CollectorID(api.ClusterOf(workflow.GetInfo(n.ctx).TaskQueueName), n.Plan.Channel),
+		WorkflowID:   api.CollectorID(api.ClusterOf(workflow.GetInfo(n.ctx).TaskQueueName), n.Channel.Name),
 		WorkflowType: api.NotificationType, Signal: api.SignalEvent, Event: e, Start: start,
 	}).Get(ctx, nil)
 }

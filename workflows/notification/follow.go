@@ -50,7 +50,7 @@ func (n *notification) turn() (over bool, err error) {
 
 // due is when the present state is to be told; it is not where the state is over before that.
 func (n *notification) due(e notices.Event) (at time.Time, ok bool) {
-	at, ok = n.Plan.Next(e, n.state.LastTold, time.Time{})
+	at, ok = n.Channel.Next(e, n.state.LastTold, time.Time{})
 	overSooner := len(n.Waiting) > 0 && notices.Lasts(n.Waiting[0].State) && at.After(n.Waiting[0].At)
 	return at, ok && !overSooner
 }
@@ -100,7 +100,7 @@ func (n *notification) next() error {
 	e := n.Waiting[0]
 	n.Waiting = n.Waiting[1:]
 	n.state.Latest = &e
-	wanted := n.Plan.Filter.Wants(e)
+	wanted := n.Channel.Filter.Wants(e)
 	if !notices.Lasts(e.State) && !notices.Ends(e.State) {
 		if !wanted {
 			return nil

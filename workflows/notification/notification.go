@@ -22,7 +22,7 @@ type notification struct {
 // the channel says, and the ones behind it wait.
 func Notification(ctx workflow.Context, in api.NotificationInput) (api.NotificationStatus, error) {
 	n := &notification{NotificationInput: in, ctx: ctx, state: in.Carried, inbox: workflow.GetSignalChannel(ctx, api.SignalEvent)}
-	n.state.Channel = in.Plan.Channel
+	n.state.Channel = in.Channel.Name
 	n.Waiting = nil
 	for _, e := range in.Waiting {
 		n.take(e)
@@ -41,7 +41,7 @@ func Notification(ctx workflow.Context, in api.NotificationInput) (api.Notificat
 	}
 	if n.state.GivenUp > 0 {
 		return n.status(), temporal.NewNonRetryableApplicationError(
-			fmt.Sprintf("%d messages to %s were not delivered: %s", n.state.GivenUp, n.Plan.Channel, n.state.LastError), api.ErrorNotDelivered, nil, n.status())
+			fmt.Sprintf("%d messages to %s were not delivered: %s", n.state.GivenUp, n.Channel.Name, n.state.LastError), api.ErrorNotDelivered, nil, n.status())
 	}
 	return n.status(), nil
 }
@@ -59,6 +59,6 @@ func (n *notification) shouldContinue() bool {
 
 func (n *notification) continueAsNew() error {
 	return workflow.NewContinueAsNewError(n.ctx, api.NotificationType, api.NotificationInput{
-		Plan: n.Plan, Collects: n.Collects, Carried: n.state, Waiting: n.takeWaiting(),
+		Channel: n.Channel, Collects: n.Collects, Carried: n.state, Waiting: n.takeWaiting(),
 	})
 }

@@ -33,7 +33,7 @@ func (n *notification) take(e notices.Event) {
 		return
 	}
 	if len(n.Waiting) >= maxWaiting {
-		n.giveUp(n.Waiting[0].ID, fmt.Errorf("more than %d events wait for %s", maxWaiting, n.Plan.Channel))
+		n.giveUp(n.Waiting[0].ID, fmt.Errorf("more than %d events wait for %s", maxWaiting, n.Channel.Name))
 		n.Waiting = n.Waiting[1:]
 	}
 	n.state.Seen = append(n.state.Seen, e.ID)

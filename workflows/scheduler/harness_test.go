@@ -97,7 +97,7 @@ type asking struct {
 	granted []time.Duration
 	refused *api.SlotAnswer
 	pending []api.SlotAnswer
-	holds   []api.Hold
+	holds   []api.FreezeNotice
 	changed []api.NodeChange
 	dead    bool
 }
@@ -347,7 +347,7 @@ func (f *fleet) receive(a *asking, name string, arg any) (follows func()) {
 			f.t.Errorf("signal %s for request %s reached %s", name, arg.RequestID, a.request.ID)
 		}
 		return f.answer(a, name, arg)
-	case api.Hold:
+	case api.FreezeNotice:
 		a.holds = append(a.holds, arg)
 	case api.NodeChange:
 		a.changed = append(a.changed, arg)

@@ -146,6 +146,6 @@ func (s *scheduler) thaw(p api.ThawRequest) {
 // holdOrResume tells all holders which freezes hold them.
 func (s *scheduler) holdOrResume() {
 	for _, h := range s.ledger.holders {
-		s.outbox.toHolder(h, api.SignalHold, api.Hold{Reasons: s.controls.holdReasons()})
+		s.outbox.toHolder(h, api.SignalHold, api.FreezeNotice{Reasons: s.controls.holdReasons()})
 	}
 }

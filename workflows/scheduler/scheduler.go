@@ -139,7 +139,7 @@ func (s *scheduler) grant(p api.PendingRequest) {
 	holder := s.ledger.grant(p, s.now())
 	s.outbox.granted(holder)
 	if reasons := s.controls.holdReasons(); len(reasons) > 0 {
-		s.outbox.toHolder(holder, api.SignalHold, api.Hold{Reasons: reasons})
+		s.outbox.toHolder(holder, api.SignalHold, api.FreezeNotice{Reasons: reasons})
 	}
 }
 

@@ -56,7 +56,7 @@ func (s *Site) toScheduler(id, run, name string, arg any) error {
 func (s *Site) Grant(request string) {
 	s.Env.SignalWorkflow(api.SignalSlotGranted, api.SlotAnswer{RequestID: request})
 	if len(s.Freeze) > 0 {
-		s.Env.SignalWorkflow(api.SignalHold, api.Hold{Reasons: s.Freeze})
+		s.Env.SignalWorkflow(api.SignalHold, api.FreezeNotice{Reasons: s.Freeze})
 	}
 }
 

@@ -21,9 +21,9 @@ const (
 	ThreadPeriod      = "period"
 )
 
-// Plan is what a workflow has to know of a channel. It holds no secret.
-type Plan struct {
-	Channel  string   `json:"channel"`
+// Channel is what a workflow has to know of a channel. It holds no secret.
+type Channel struct {
+	Name     string   `json:"channel"`
 	Filter   Filter   `json:"filter,omitzero"`
 	Schedule Schedule `json:"schedule,omitzero"`
 	// Digest is for how long events of many maintenances are collected into one message; 0 sends each by itself.
@@ -36,10 +36,10 @@ type Plan struct {
 }
 
 // Collects tells that a message of the channel may be about many maintenances.
-func (p Plan) Collects() bool { return p.Digest > 0 || p.Thread == ThreadPeriod }
+func (p Channel) Collects() bool { return p.Digest > 0 || p.Thread == ThreadPeriod }
 
 // Next is when an event of the channel is to be told next, as Schedule.Next says; what does not last is told once.
-func (p Plan) Next(e Event, last, now time.Time) (at time.Time, ok bool) {
+func (p Channel) Next(e Event, last, now time.Time) (at time.Time, ok bool) {
 	if !last.IsZero() && !Lasts(e.State) {
 		return time.Time{}, false
 	}
@@ -47,7 +47,7 @@ func (p Plan) Next(e Event, last, now time.Time) (at time.Time, ok bool) {
 }
 
 // Validate joins one error per wrong field, which begins with the field.
-func (p Plan) Validate() error {
+func (p Channel) Validate() error {
 	problems := append(under("filter", p.Filter.Validate()), under("schedule", p.Schedule.Validate())...)
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	switch {
