@@ -61,11 +61,9 @@ func Doctor(ctx workflow.Context, input converter.RawValue) (doctor.Report, erro
 }
 
 func decode(input []byte) (api.DoctorInput, error) {
-	var in api.DoctorInput
-	if len(input) > 0 {
-		if err := spec.DecodeStrict(input, &in); err != nil {
-			return in, err
-		}
+	in, err := inbox.Decode[api.DoctorInput](input)
+	if err != nil {
+		return in, err
 	}
 	if in.Pause == 0 {
 		in.Pause = spec.Duration(usualPause)

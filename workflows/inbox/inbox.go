@@ -27,11 +27,9 @@ func On[T Said](name string, check func(T) error, apply func(T) string) Handler 
 	return Handler{
 		name: name,
 		decode: func(raw []byte) (any, api.Message, error) {
-			var payload T
-			if len(raw) > 0 {
-				if err := spec.DecodeStrict(raw, &payload); err != nil {
-					return nil, api.Message{}, err
-				}
+			payload, err := Decode[T](raw)
+			if err != nil {
+				return nil, api.Message{}, err
 			}
 			return payload, payload.Said(), nil
 		},
@@ -40,23 +38,29 @@ func On[T Said](name string, check func(T) error, apply func(T) string) Handler 
 	}
 }
 
-// Record keeps account of a message and of what became of it.
-type Record func(name string, who api.Message, effect string)
+// Ears are told what comes in.
+type Ears struct {
+	// Arrived hears of every signal, before it is read; nil does not.
+	Arrived func()
+	// Applied hears of a message that took effect, and of which; Refused of a signal that did not, and why.
+	Applied func(name string, who api.Message, effect string)
+	Refused func(name string, who api.Message, why error)
+}
 
 // Inbox takes the messages to one workflow run in one coroutine.
 type Inbox struct {
 	ctx      workflow.Context
 	selector workflow.Selector
-	record   Record
+	ears     Ears
 }
 
 // New is an inbox that takes nothing yet.
-func New(ctx workflow.Context, record Record) *Inbox {
-	return &Inbox{ctx: ctx, selector: workflow.NewSelector(ctx), record: record}
+func New(ctx workflow.Context, ears Ears) *Inbox {
+	return &Inbox{ctx: ctx, selector: workflow.NewSelector(ctx), ears: ears}
 }
 
-// Take takes messages, each as a signal and as an update of the same name. A bad signal is recorded and changes nothing,
-// a bad update is refused.
+// Take takes messages, each as a signal and as an update of the same name. A bad signal changes nothing, a bad update is
+// refused.
 func (i *Inbox) Take(handlers ...Handler) error {
 	for _, h := range handlers {
 		if err := i.takeUpdates(h); err != nil {
@@ -78,7 +82,7 @@ func (i *Inbox) takeUpdates(h Handler) error {
 				return "", err
 			}
 			effect := h.apply(payload)
-			i.record(h.name, who, effect)
+			i.ears.Applied(h.name, who, effect)
 			return effect, nil
 		},
 		workflow.UpdateHandlerOptions{Validator: func(raw converter.RawValue) error {
@@ -98,19 +102,19 @@ func (i *Inbox) takeSignals(h Handler) {
 			err = h.check(payload)
 		}
 		if err != nil {
-			i.record(h.name, who, Ignored(err))
+			i.ears.Refused(h.name, who, err)
 			return
 		}
-		i.record(h.name, who, h.apply(payload))
+		i.ears.Applied(h.name, who, h.apply(payload))
 	})
 }
 
-// Receive takes a signal that workflows and activities send each other. One whose payload does not decode is recorded.
+// Receive takes a signal that workflows and activities send each other, whose payload must be there.
 func Receive[T any](i *Inbox, name string, take func(T)) {
 	i.receive(name, func(raw []byte) {
 		var payload T
 		if err := spec.DecodeStrict(raw, &payload); err != nil {
-			i.record(name, api.Message{}, Ignored(err))
+			i.ears.Refused(name, api.Message{}, err)
 			return
 		}
 		take(payload)
@@ -121,24 +125,52 @@ func (i *Inbox) receive(name string, take func(raw []byte)) {
 	i.selector.AddReceive(workflow.GetSignalChannel(i.ctx, name), func(c workflow.ReceiveChannel, _ bool) {
 		var raw converter.RawValue
 		c.Receive(i.ctx, &raw)
+		if i.ears.Arrived != nil {
+			i.ears.Arrived()
+		}
 		take(Payload(raw))
 	})
+}
+
+// Update takes an update whose payload must be there, and whose answer is an R. Check is its validator, and is asked
+// again when handle reads the payload: handle may wait before that.
+func Update[T, R any](i *Inbox, name string, check func(T) error, handle func(ctx workflow.Context, read func() (T, error)) (R, error)) error {
+	decode := func(raw converter.RawValue) (payload T, err error) {
+		if err := spec.DecodeStrict(Payload(raw), &payload); err != nil {
+			return payload, err
+		}
+		return payload, check(payload)
+	}
+	return workflow.SetUpdateHandlerWithOptions(i.ctx, name, func(ctx workflow.Context, raw converter.RawValue) (R, error) {
+		return handle(ctx, func() (T, error) { return decode(raw) })
+	}, workflow.UpdateHandlerOptions{Validator: func(raw converter.RawValue) error {
+		_, err := decode(raw)
+		return err
+	}})
 }
 
 // Unread tells whether there are messages that were not looked at yet.
 func (i *Inbox) Unread() bool { return i.selector.HasPending() }
 
-// Open begins to read, in a coroutine of its own.
-func (i *Inbox) Open() {
+// Open begins to read signals, in a coroutine of its own, once ready says nothing against it; nil is at once.
+func (i *Inbox) Open(ready func(workflow.Context) error) {
 	workflow.GoNamed(i.ctx, "signals", func(ctx workflow.Context) {
+		if ready != nil && ready(ctx) != nil {
+			return
+		}
 		for {
 			i.selector.Select(ctx)
 		}
 	})
 }
 
-// Ignored is the effect of a message that has none.
-func Ignored(why error) string { return "ignored: " + why.Error() }
+// Decode reads a payload strictly; one that is absent is the zero value.
+func Decode[T any](raw []byte) (payload T, err error) {
+	if len(raw) > 0 {
+		err = spec.DecodeStrict(raw, &payload)
+	}
+	return payload, err
+}
 
 // InvalidSpec is the error of a workflow whose input is wrong.
 func InvalidSpec(err error) error {

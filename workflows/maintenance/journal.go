@@ -107,6 +107,11 @@ func (j *journal) received(name string, who api.Message, effect string) {
 	workflow.GetLogger(j.ctx).Info("message", "name", name, "by", who.By, "effect", effect)
 }
 
+// refused records a message that changes nothing, and why.
+func (j *journal) refused(name string, who api.Message, why error) {
+	j.received(name, who, "ignored: "+why.Error())
+}
+
 // observeBlockers keeps account of what was in the way, and for how long.
 func (j *journal) observeBlockers(now []record.Blocker) {
 	var dropped int

@@ -44,7 +44,7 @@ func (m *maintenance) listen(root workflow.Context) error {
 		workflow.QueryHandlerOptions{Description: "the slot it asks for or holds, for a scheduler that begins anew"}); err != nil {
 		return err
 	}
-	in := inbox.New(m.clock.life, m.journal.received)
+	in := inbox.New(m.clock.life, inbox.Ears{Applied: m.journal.received, Refused: m.journal.refused})
 	if err := in.Take(m.handlers()...); err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (m *maintenance) listen(root workflow.Context) error {
 	inbox.Receive(in, api.SignalHold, m.freeze.told)
 	inbox.Receive(in, api.SignalDrainBlocked, m.blocked)
 	m.clock.unread = in.Unread
-	in.Open()
+	in.Open(nil)
 	workflow.GoNamed(m.clock.life, "cancellation", func(ctx workflow.Context) {
 		root.Done().Receive(ctx, nil)
 		m.journal.received("cancellation of the workflow", api.Message{}, m.applyCancel(api.Cancel{}))

@@ -14,53 +14,33 @@ import (
 
 func (s *scheduler) listen() error {
 	err := workflow.SetQueryHandlerWithOptions(s.ctx, api.QueryState, func(raw converter.RawValue) (api.State, error) {
-		var asked api.StateRequest
-		if data := inbox.Payload(raw); len(data) > 0 {
-			if err := spec.DecodeStrict(data, &asked); err != nil {
-				return api.State{}, err
-			}
+		asked, err := inbox.Decode[api.StateRequest](inbox.Payload(raw))
+		if err != nil {
+			return api.State{}, err
 		}
 		return s.page(asked), nil
 	}, workflow.QueryHandlerOptions{Description: "limits, freezes, holders and a page of the pending requests"})
 	if err != nil {
 		return err
 	}
+	in := inbox.New(s.ctx, inbox.Ears{
+		Arrived: func() { s.signals++; s.dirty = true },
+		Refused: func(name string, _ api.Message, why error) {
+			s.decisions.record("", "ignored a signal "+name, why.Error())
+		},
+	})
 	if err := errors.Join(
-		update(s, api.UpdateSetLimits, func(p api.SetLimits) error { return s.controls.checkLimits(p, s.rebuilt) }, s.setLimits),
-		update(s, api.UpdateFreeze, checkFreeze, s.freeze),
-		update(s, api.UpdateThaw, func(p api.ThawRequest) error { return s.controls.checkThaw(p, s.rebuilt) }, s.thaw),
+		update(s, in, api.UpdateSetLimits, func(p api.SetLimits) error { return s.controls.checkLimits(p, s.rebuilt) }, s.setLimits),
+		update(s, in, api.UpdateFreeze, checkFreeze, s.freeze),
+		update(s, in, api.UpdateThaw, func(p api.ThawRequest) error { return s.controls.checkThaw(p, s.rebuilt) }, s.thaw),
 	); err != nil {
 		return err
 	}
-	selector := workflow.NewSelector(s.ctx)
-	take(s, selector, api.SignalSlotRequest, s.request)
-	take(s, selector, api.SignalSlotRelease, s.release)
-	workflow.GoNamed(s.ctx, "signals", func(ctx workflow.Context) {
-		// A slot that is given back before its holder is known would be held for ever.
-		if err := s.awaitRebuilt(ctx); err != nil {
-			return
-		}
-		for {
-			selector.Select(ctx)
-		}
-	})
+	inbox.Receive(in, api.SignalSlotRequest, s.request)
+	inbox.Receive(in, api.SignalSlotRelease, s.release)
+	// A slot that is given back before its holder is known would be held for ever.
+	in.Open(s.awaitRebuilt)
 	return nil
-}
-
-// take handles a signal; one whose payload does not decode is recorded, and changes nothing.
-func take[T any](s *scheduler, selector workflow.Selector, name string, handle func(T)) {
-	selector.AddReceive(workflow.GetSignalChannel(s.ctx, name), func(c workflow.ReceiveChannel, _ bool) {
-		var raw converter.RawValue
-		c.Receive(s.ctx, &raw)
-		s.signals++
-		s.dirty = true
-		var payload T
-		if err := spec.DecodeStrict(inbox.Payload(raw), &payload); err != nil {
-			s.decisions.record("", "ignored a signal "+name, err.Error())
-			return
-		}
-		handle(payload)
-	})
 }
 
 // awaitRebuilt waits until the state of the scheduler that ran before is taken over: what is changed earlier would be
@@ -69,29 +49,19 @@ func (s *scheduler) awaitRebuilt(ctx workflow.Context) error {
 	return workflow.Await(ctx, func() bool { return s.rebuilt })
 }
 
-// update handles an update: check is its validator, and is asked again before apply.
-func update[T any](s *scheduler, name string, check func(T) error, apply func(T)) error {
-	decode := func(raw converter.RawValue) (T, error) {
-		var payload T
-		if err := spec.DecodeStrict(inbox.Payload(raw), &payload); err != nil {
-			return payload, err
-		}
-		return payload, check(payload)
-	}
-	return workflow.SetUpdateHandlerWithOptions(s.ctx, name, func(ctx workflow.Context, raw converter.RawValue) (api.State, error) {
+// update takes an update that changes what people decide, and answers with the state.
+func update[T any](s *scheduler, in *inbox.Inbox, name string, check func(T) error, apply func(T)) error {
+	return inbox.Update(in, name, check, func(ctx workflow.Context, read func() (T, error)) (api.State, error) {
 		if err := s.awaitRebuilt(ctx); err != nil {
 			return api.State{}, err
 		}
-		payload, err := decode(raw)
+		payload, err := read()
 		if err == nil {
 			apply(payload)
 		}
 		s.dirty = true
 		return s.page(api.StateRequest{Limit: 1}), err
-	}, workflow.UpdateHandlerOptions{Validator: func(raw converter.RawValue) error {
-		_, err := decode(raw)
-		return err
-	}})
+	})
 }
 
 // request queues a request, once: a repeated one is answered again.
