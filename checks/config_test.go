@@ -80,7 +80,7 @@ spec: {template: {spec: {containers: [{name: burn, image: burn}]}}}
 		t.Fatal(err)
 	}
 	want := map[string]validation.Hook{
-		"silence":  {Kind: validation.KindHTTP, Blocking: true, Deadline: validation.DefaultHookDeadline, HasClosing: true, OnFailure: validation.FailMaintenance},
+		"silence":  {Kind: validation.KindHTTP, Blocking: true, Deadline: validation.DefaultHookDeadline, HasCleanup: true, OnFailure: validation.FailMaintenance},
 		"tell":     {Kind: validation.KindHTTP, Deadline: validation.DefaultHookDeadline, OnFailure: validation.ContinueAnyway},
 		"approve":  {Kind: validation.KindSignal, Blocking: true, Deadline: period.Duration(24 * time.Hour), OnFailure: validation.ContinueAnyway},
 		"firmware": {Kind: validation.KindJob, Blocking: true, Deadline: period.Duration(time.Hour), OnFailure: validation.FailMaintenance},

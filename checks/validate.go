@@ -84,7 +84,7 @@ func (c Config) validateHook(name string, p *named.Problems) {
 func (h Hook) plan(name string) validation.Hook {
 	plan := validation.Hook{
 		Name: name, Kind: validation.KindSignal, Blocking: h.Blocking == nil || *h.Blocking, Deadline: h.Deadline,
-		HasClosing: h.Cleanup != nil, OnFailure: h.OnFailure,
+		HasCleanup: h.Cleanup != nil, OnFailure: h.OnFailure,
 	}
 	if len(h.Actions) > 0 {
 		plan.Kind = validation.Kind(h.Actions[0].Kind)

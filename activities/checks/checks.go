@@ -30,7 +30,7 @@ type Activities struct {
 // HookInput asks for a hook of the worker's configuration, or for its closing.
 type HookInput struct {
 	Hook    string         `json:"hook"`
-	Closing bool           `json:"closing,omitempty"`
+	Cleanup bool           `json:"closing,omitempty"`
 	Subject checks.Subject `json:"subject"`
 	// Key is the same whenever the call is repeated.
 	Key string `json:"key"`
@@ -44,7 +44,7 @@ func (c *Activities) CallHook(ctx context.Context, in HookInput) (checks.Outcome
 	if err != nil {
 		return checks.Outcome{}, failure.OrCause(ctx, failure.Translate(err))
 	}
-	outcome, err := c.Runner.Hook(ctx, in.Hook, in.Closing, subject, in.Key)
+	outcome, err := c.Runner.Hook(ctx, in.Hook, in.Cleanup, subject, in.Key)
 	if errors.Is(err, checks.ErrMisconfigured) || errors.Is(err, checks.ErrJobFailed) {
 		return checks.Outcome{}, temporal.NewNonRetryableApplicationError(err.Error(), api.ErrorHookFailed, nil)
 	}
@@ -53,7 +53,7 @@ func (c *Activities) CallHook(ctx context.Context, in HookInput) (checks.Outcome
 
 // AbandonHook ends what is left of a hook that nobody waits for any more.
 func (c *Activities) AbandonHook(ctx context.Context, in HookInput) error {
-	return failure.Translate(c.Runner.AbandonHook(ctx, in.Hook, in.Closing, in.Key))
+	return failure.Translate(c.Runner.AbandonHook(ctx, in.Hook, in.Cleanup, in.Key))
 }
 
 // ValidateInput asks whether a node may return to production.

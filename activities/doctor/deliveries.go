@@ -21,7 +21,7 @@ const (
 )
 
 // deliveries looks for messages to channels, and audit records, that do not arrive.
-func (d *Activities) deliveries(ctx context.Context, in LookInput, facts *doctor.Facts) error {
+func (d *Activities) deliveries(ctx context.Context, in EvaluateInput, facts *doctor.Facts) error {
 	if len(in.Deliveries) == 0 {
 		return nil
 	}

@@ -43,8 +43,8 @@ type Names struct {
 	Deliveries []string `json:"deliveries,omitempty"`
 }
 
-// LookInput asks for one look.
-type LookInput struct {
+// EvaluateInput asks for one look.
+type EvaluateInput struct {
 	Names
 	// Nodes are those to tell of; empty tells of all.
 	Nodes []string `json:"nodes,omitempty"`
@@ -53,17 +53,17 @@ type LookInput struct {
 }
 
 // Look finds what is inconsistent at one moment. It changes nothing.
-func (d *Activities) Look(ctx context.Context, in LookInput) (doctor.Look, error) {
+func (d *Activities) Look(ctx context.Context, in EvaluateInput) (doctor.Evaluation, error) {
 	ctx, stop := heartbeat.UntilWorkerStops(ctx)
 	defer stop()
 	facts, err := d.facts(ctx, in)
 	if err != nil {
-		return doctor.Look{}, failure.OrCause(ctx, failure.Translate(err))
+		return doctor.Evaluation{}, failure.OrCause(ctx, failure.Translate(err))
 	}
 	look := doctor.Examine(facts, in.Nodes)
 	// What visibility says of a run is late: of those that seem to be wrong it has to be known exactly.
 	if err := d.describe(ctx, &facts, runsOf(look.Findings)); err != nil {
-		return doctor.Look{}, failure.OrCause(ctx, err)
+		return doctor.Evaluation{}, failure.OrCause(ctx, err)
 	}
 	return doctor.Examine(facts, in.Nodes), nil
 }
@@ -78,7 +78,7 @@ func runsOf(findings []doctor.Finding) []doctor.Holder {
 	return runs
 }
 
-func (d *Activities) facts(ctx context.Context, in LookInput) (doctor.Facts, error) {
+func (d *Activities) facts(ctx context.Context, in EvaluateInput) (doctor.Facts, error) {
 	facts := doctor.Facts{At: time.Now().UTC(), Prefix: in.Maintenances, Executions: map[string]doctor.Execution{}}
 	traces, err := k8s.MarkingsOf(ctx, d.Client)
 	if err != nil {
@@ -150,7 +150,7 @@ func nodeOf(prefix, workflowID string) string {
 	return node
 }
 
-func (d *Activities) maintenances(ctx context.Context, in LookInput, facts *doctor.Facts) error {
+func (d *Activities) maintenances(ctx context.Context, in EvaluateInput, facts *doctor.Facts) error {
 	running, err := execution.ListRunning(ctx, d.Temporal, d.Namespace, in.Listed)
 	if err != nil {
 		return err

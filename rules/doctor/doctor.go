@@ -246,8 +246,8 @@ const (
 	maxText     = 400
 )
 
-// Look is what one look found.
-type Look struct {
+// Evaluation is what one look at everything found.
+type Evaluation struct {
 	At       time.Time `json:"at"`
 	Looked   Looked    `json:"looked"`
 	Findings []Finding `json:"findings,omitempty"`

@@ -25,9 +25,9 @@ type examination struct {
 }
 
 // Examine finds what is inconsistent. Where nodes are named, only what concerns one of them, or all, is told.
-func Examine(facts Facts, only []string) Look {
+func Examine(facts Facts, only []string) Evaluation {
 	e := &examination{Facts: facts, nodes: map[string]Node{}, maintenances: map[string]Maintenance{}}
-	look := Look{At: facts.At, Looked: Looked{
+	look := Evaluation{At: facts.At, Looked: Looked{
 		Nodes: len(facts.Nodes), Maintenances: len(facts.Maintenances),
 		Holders: len(facts.Scheduler.Holders), Pending: len(facts.Scheduler.Pending),
 	}}

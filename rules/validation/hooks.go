@@ -67,7 +67,7 @@ type Hook struct {
 	Blocking bool `json:"blocking"`
 	// Deadline is the time after the call at which the hook has failed.
 	Deadline period.Duration `json:"deadline"`
-	// HasClosing: once the hook was called, its closing is called at every end of the maintenance.
-	HasClosing bool      `json:"hasClosing"`
+	// HasCleanup: once the hook was called, its cleanup is called at every end of the maintenance.
+	HasCleanup bool      `json:"hasClosing"`
 	OnFailure  OnFailure `json:"onFailure"`
 }

@@ -137,14 +137,14 @@ func runsIn(findings []doctor.Finding) []string {
 }
 
 // evaluate finds what is inconsistent now, in all maintenances or in the given runs.
-func (d *examination) evaluate(runs []string) (doctor.Look, error) {
+func (d *examination) evaluate(runs []string) (doctor.Evaluation, error) {
 	summary := "look at everything"
 	if runs != nil {
 		summary = "look again"
 	}
 	ctx := call.Within(call.Long(d.ctx, summary), evaluateWithin)
-	var found doctor.Look
-	err := workflow.ExecuteActivity(ctx, call.Doctors.Look, doctoractivity.LookInput{Names: d.names, Nodes: d.in.Nodes, Runs: runs}).Get(ctx, &found)
+	var found doctor.Evaluation
+	err := workflow.ExecuteActivity(ctx, call.Doctors.Look, doctoractivity.EvaluateInput{Names: d.names, Nodes: d.in.Nodes, Runs: runs}).Get(ctx, &found)
 	if err != nil {
 		return found, fmt.Errorf("looking: %w", err)
 	}

@@ -22,14 +22,14 @@ var (
 )
 
 func looked(findings ...doctor.Finding) workflowtest.Reply {
-	return workflowtest.Reply{Value: doctor.Look{Findings: findings}}
+	return workflowtest.Reply{Value: doctor.Evaluation{Findings: findings}}
 }
 
 // doctored runs a doctor whose evaluations find one after the other what is given, and then nothing.
 func doctored(t *testing.T, in string, evaluations ...workflowtest.Reply) (*workflowtest.Site, doctor.Report) {
 	t.Helper()
 	s := workflowtest.NewAs(t, "anything", api.TaskQueue("prod", "drydock"))
-	workflowtest.Serve[doctoractivity.LookInput](s, "Look", doctor.Look{})
+	workflowtest.Serve[doctoractivity.EvaluateInput](s, "Look", doctor.Evaluation{})
 	workflowtest.Serve[doctoractivity.HealInput](s, "Heal", "did it")
 	s.Answer("Look", evaluations...)
 	s.Env.ExecuteWorkflow(workflow.Doctor, workflowtest.Raw(in))
@@ -46,7 +46,7 @@ func TestAHealthySiteIsLookedAtOnce(t *testing.T) {
 	if report.Count() > 0 || report.Findings == nil {
 		t.Errorf("%+v", report)
 	}
-	in := workflowtest.InputOf[doctoractivity.LookInput](s, "Look", 0)
+	in := workflowtest.InputOf[doctoractivity.EvaluateInput](s, "Look", 0)
 	if in.Maintenances != "prod/node-maintenance/" || in.Scheduler != "prod/drydock-scheduler" || in.Listed.TaskQueue != "prod/drydock" || in.Runs != nil {
 		t.Errorf("it was asked for %+v", in)
 	}
@@ -60,7 +60,7 @@ func TestOnlyWhatTwoLooksFindIsReported(t *testing.T) {
 	if len(report.Findings) != 2 || report.Findings[0].RunID != "dead" || report.Findings[1].Node != "n2" || report.Fixable() != 1 {
 		t.Errorf("%+v", report.Findings)
 	}
-	again := workflowtest.InputOf[doctoractivity.LookInput](s, "Look", 1)
+	again := workflowtest.InputOf[doctoractivity.EvaluateInput](s, "Look", 1)
 	if !slices.Equal(again.Runs, []string{"", "dead", "passing"}) || !slices.Equal(again.Nodes, []string{"n1", "n2"}) {
 		t.Errorf("the second look was for %+v", again)
 	}
@@ -81,7 +81,7 @@ func TestWhatCanBeHealedIsHealedOneByOne(t *testing.T) {
 
 func TestWhatCannotBeHealedIsTriedOnce(t *testing.T) {
 	s := workflowtest.NewAs(t, "anything", api.DefaultTaskQueue)
-	workflowtest.Serve[doctoractivity.LookInput](s, "Look", doctor.Look{Findings: []doctor.Finding{deadMark}})
+	workflowtest.Serve[doctoractivity.EvaluateInput](s, "Look", doctor.Evaluation{Findings: []doctor.Finding{deadMark}})
 	workflowtest.Serve[doctoractivity.HealInput](s, "Heal", "did it")
 	s.Answer("Heal", workflowtest.Reply{Err: workflowtest.Failing(api.ErrorMissingPermission, "nodes patch is not allowed")})
 	s.Env.ExecuteWorkflow(workflow.Doctor, workflowtest.Raw(`{"fix":true,"by":"ann"}`))

@@ -117,7 +117,7 @@ func TestCancelInEveryPhase(t *testing.T) {
 					s.ExpectAt(when+5*time.Hour, api.RequestorFailed, "a decision")
 					s.SignalAt(when+6*time.Hour, api.MsgCancel, workflowtest.Input{"release": true})
 				}
-				status := s.Run(workflowtest.Of(stage.in))
+				status := s.Run(workflowtest.InputWith(stage.in))
 				s.ExpectCancelled()
 				if status.Phase != api.Cancelled {
 					t.Errorf("the end is %s", status.Phase)
@@ -151,12 +151,12 @@ func TestCancelDuringTheReleaseChangesNothing(t *testing.T) {
 	s.SignalAt(15*time.Minute, api.MsgCancel, nil)
 	update := s.UpdateAt(15*time.Minute, api.MsgCancel)
 	s.At(16*time.Minute, s.Env.CancelWorkflow)
-	status := s.Run(workflowtest.Of(nil))
+	status := s.Run(workflowtest.InputWith(nil))
 	s.ExpectCompleted()
 	if update.Rejected == nil {
 		t.Errorf("a cancel of an ending maintenance was accepted: %+v", update)
 	}
-	if got := workflowtest.Received(status, api.MsgCancel); len(got) != 1 || !strings.HasPrefix(got[0], "ignored: ") {
+	if got := workflowtest.EffectsOf(status, api.MsgCancel); len(got) != 1 || !strings.HasPrefix(got[0], "ignored: ") {
 		t.Errorf("cancel: %v", got)
 	}
 	if s.Count("ReleaseNode") != 1 {
@@ -167,7 +167,7 @@ func TestCancelDuringTheReleaseChangesNothing(t *testing.T) {
 func TestCancelBeforeTheInputIsReadUndoesNothingButEnds(t *testing.T) {
 	s := workflowtest.New(t)
 	s.At(0, s.Env.CancelWorkflow)
-	status := s.Run(workflowtest.Of(nil))
+	status := s.Run(workflowtest.InputWith(nil))
 	s.ExpectCancelled()
 	if status.Phase != api.Cancelled || s.Count("HoldNode") > 0 {
 		t.Errorf("the end is %s after %v", status.Phase, s.Log)
@@ -181,7 +181,7 @@ func TestCancelThatMeetsTheGrantGivesTheSlotBack(t *testing.T) {
 		s.Env.SignalWorkflowSkippingWorkflowTask(api.SignalSlotGranted, api.SlotAnswer{RequestID: workflowtest.RunID + "/1"})
 		s.Env.SignalWorkflow(api.MsgCancel, nil)
 	})
-	status := s.Run(workflowtest.Of(nil))
+	status := s.Run(workflowtest.InputWith(nil))
 	s.ExpectCancelled()
 	if status.Phase != api.Cancelled || s.Count("HoldNode") > 0 {
 		t.Errorf("the end is %s after %v", status.Phase, s.Log)
@@ -195,7 +195,7 @@ func TestReleaseIsRetriedUntilItSucceeds(t *testing.T) {
 		workflowtest.Reply{Err: workflowtest.Failing(api.ErrorMissingPermission, "may not patch nodes")},
 		workflowtest.Reply{Err: workflowtest.Failing(api.ErrorMissingPermission, "may not patch nodes")})
 	s.ExpectAt(10*time.Minute+20*time.Second, api.Releasing, "may not patch nodes")
-	status := s.Run(workflowtest.Of(nil))
+	status := s.Run(workflowtest.InputWith(nil))
 	s.ExpectCompleted()
 	if status.Phase != api.Completed || s.Count("ReleaseNode") != 3 {
 		t.Errorf("%s after %d attempts", status.Phase, s.Count("ReleaseNode"))
@@ -217,7 +217,7 @@ func TestSlotIsGivenBackOnceThereIsASchedulerAgain(t *testing.T) {
 		return nil
 	}
 	s.ExpectAt(10*time.Minute+20*time.Second, api.Releasing, "the node and its slot to be released")
-	s.Run(workflowtest.Of(nil))
+	s.Run(workflowtest.InputWith(nil))
 	s.ExpectCompleted()
 	if tries != 12 {
 		t.Errorf("the slot was released at the %dth attempt, want the 12th", tries)
@@ -228,7 +228,7 @@ func TestNodeThatIsGoneWhenItsRequestorIsDoneIsReported(t *testing.T) {
 	s := workflowtest.New(t)
 	s.DoneAt(10 * time.Minute)
 	s.Answer("ReleaseNode", workflowtest.Reply{Value: node.Released{Gone: true}})
-	status := s.Run(workflowtest.Of(nil))
+	status := s.Run(workflowtest.InputWith(nil))
 	if result := s.ExpectCompleted(); result.Phase != api.NodeGone || status.Phase != api.NodeGone {
 		t.Errorf("result = %+v", result)
 	}
@@ -238,7 +238,7 @@ func TestNodeThatOthersStillHoldIsNoted(t *testing.T) {
 	s := workflowtest.New(t)
 	s.DoneAt(10 * time.Minute)
 	s.Answer("ReleaseNode", workflowtest.Reply{Value: node.Released{OtherHolders: []string{"net"}}})
-	status := s.Run(workflowtest.Of(nil))
+	status := s.Run(workflowtest.InputWith(nil))
 	s.ExpectCompleted()
 	if !strings.Contains(workflowtest.MessagesOf(status), "stays out of service for [net]") {
 		t.Errorf("transitions:\n%s", workflowtest.MessagesOf(status))

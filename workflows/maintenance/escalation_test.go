@@ -18,7 +18,7 @@ func ladder(rungs ...any) workflowtest.Input {
 	for i := 0; i < len(rungs); i += 2 {
 		list = append(list, workflowtest.Input{"after": rungs[i], "do": rungs[i+1]})
 	}
-	return workflowtest.Of(workflowtest.Input{"drain": workflowtest.Input{"escalation": list}})
+	return workflowtest.InputWith(workflowtest.Input{"drain": workflowtest.Input{"escalation": list}})
 }
 
 func taken(status api.Status) string {
@@ -154,7 +154,7 @@ func TestForceIsRefusedWhereNothingIsEvicted(t *testing.T) {
 	retry := s.UpdateAt(time.Minute, api.MsgRetryNow)
 	s.SignalAt(2*time.Minute, api.MsgDrained, nil)
 	s.DoneAt(3 * time.Minute)
-	s.Run(workflowtest.Of(workflowtest.Input{"drain": workflowtest.Input{"mode": "external"}}))
+	s.Run(workflowtest.InputWith(workflowtest.Input{"drain": workflowtest.Input{"mode": "external"}}))
 	s.ExpectCompleted()
 	for name, out := range map[string]*workflowtest.Outcome{"escalate": refused, "skip-pod": skip, "retry-now": retry} {
 		if out.Rejected == nil || !strings.Contains(out.Rejected.Error(), "external") {
@@ -169,7 +169,7 @@ func TestSkippedPodIsLeftToTheNextDrain(t *testing.T) {
 	wrong := s.UpdateAt(4*time.Minute, api.MsgSkipPod, workflowtest.Input{"pod": "web-1"})
 	s.SignalAt(5*time.Minute, api.MsgSkipPod, workflowtest.Input{"pod": "default/web-1", "by": "amy"})
 	s.DoneAt(30 * time.Minute)
-	status := s.Run(workflowtest.Of(nil))
+	status := s.Run(workflowtest.InputWith(nil))
 	s.ExpectCompleted()
 	if in := workflowtest.InputOf[drain.Input](s, "Drain", 1); len(in.Skip) != 1 || in.Skip[0] != "default/web-1" {
 		t.Errorf("it skipped %v", in.Skip)
@@ -188,7 +188,7 @@ func TestRetryNowEndsABackoff(t *testing.T) {
 		s.Answer("Drain", workflowtest.Reply{After: 24 * time.Hour}, workflowtest.Reply{After: time.Minute})
 		s.SignalAt(5*time.Minute, api.MsgRetryNow, workflowtest.Input{"by": "amy"})
 		s.DoneAt(30 * time.Minute)
-		s.Run(workflowtest.Of(nil))
+		s.Run(workflowtest.InputWith(nil))
 		s.ExpectCompleted()
 		if s.Count("Drain") != 2 {
 			t.Errorf("it did %v", s.Log)
@@ -216,7 +216,7 @@ func TestRetryNowEndsABackoff(t *testing.T) {
 		s := workflowtest.New(t)
 		refused := s.UpdateAt(10*time.Minute, api.MsgRetryNow)
 		s.DoneAt(20 * time.Minute)
-		s.Run(workflowtest.Of(nil))
+		s.Run(workflowtest.InputWith(nil))
 		if refused.Rejected == nil || !strings.Contains(refused.Rejected.Error(), "the maintenance is Ready") {
 			t.Errorf("retry-now: %+v", refused)
 		}

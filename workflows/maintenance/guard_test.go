@@ -28,7 +28,7 @@ func TestCordonThatIsLiftedIsSetAgainThreeTimes(t *testing.T) {
 		changedAt(s, time.Duration(10+i)*time.Minute, api.NodeChange{Uncordoned: true})
 	}
 	s.DoneAt(30 * time.Minute)
-	status := s.Run(workflowtest.Of(nil))
+	status := s.Run(workflowtest.InputWith(nil))
 	s.ExpectCompleted()
 	var cordons []bool
 	for i := range s.Count("HoldNode") {
@@ -54,7 +54,7 @@ func TestCordonThatIsLiftedOnceButReportedOftenCountsOnce(t *testing.T) {
 		changedAt(s, 10*time.Minute+time.Duration(i)*100*time.Millisecond, api.NodeChange{Uncordoned: true})
 	}
 	s.DoneAt(30 * time.Minute)
-	status := s.Run(workflowtest.Of(nil))
+	status := s.Run(workflowtest.InputWith(nil))
 	s.ExpectCompleted()
 	for i := range s.Count("HoldNode") {
 		if !workflowtest.InputOf[node.HoldInput](s, "HoldNode", i).Cordon {
@@ -88,7 +88,7 @@ func TestNodeThatIsDeletedBeforeReadyEndsTheMaintenance(t *testing.T) {
 			s.ExpectAt(59*time.Second, stage.phase, "")
 			changedAt(s, time.Minute, api.NodeChange{Missing: true})
 			s.Usual["ReleaseNode"] = workflowtest.Reply{Value: node.Released{Gone: true}}
-			status := s.Run(workflowtest.Of(stage.in))
+			status := s.Run(workflowtest.InputWith(stage.in))
 			if result := s.ExpectCompleted(); result.Phase != api.NodeGone || !strings.Contains(status.Failure, "node n1: the node was deleted") {
 				t.Errorf("result = %+v", result)
 			}
@@ -103,7 +103,7 @@ func TestNodeThatIsReplacedWhileItsRequestorWorks(t *testing.T) {
 		changedAt(s, 10*time.Minute, api.NodeChange{Missing: true})
 		s.ExpectAt(20*time.Minute, api.Ready, "")
 		s.DoneAt(40 * time.Minute)
-		status := s.Run(workflowtest.Of(nil))
+		status := s.Run(workflowtest.InputWith(nil))
 		s.ExpectCompleted()
 		if !strings.Contains(workflowtest.MessagesOf(status), "a node of the same name registered and is held") {
 			t.Errorf("transitions:\n%s", workflowtest.MessagesOf(status))
@@ -116,7 +116,7 @@ func TestNodeThatIsReplacedWhileItsRequestorWorks(t *testing.T) {
 		s.Answer("HoldNode", workflowtest.Reply{}, workflowtest.Reply{Value: node.Held{UID: "uid-2", Again: true}})
 		changedAt(s, 20*time.Minute, api.NodeChange{Uncordoned: true})
 		s.DoneAt(40 * time.Minute)
-		s.Run(workflowtest.Of(nil))
+		s.Run(workflowtest.InputWith(nil))
 		s.ExpectCompleted()
 		if again := workflowtest.InputOf[node.HoldInput](s, "HoldNode", 1); again.UID != "uid-2" {
 			t.Errorf("the replacement is held as %q", again.UID)
@@ -127,7 +127,7 @@ func TestNodeThatIsReplacedWhileItsRequestorWorks(t *testing.T) {
 		s.SignalAt(5*time.Minute, api.MsgFailed, nil)
 		changedAt(s, 10*time.Minute, api.NodeChange{Unmarked: true})
 		s.DoneAt(40 * time.Minute)
-		s.Run(workflowtest.Of(nil))
+		s.Run(workflowtest.InputWith(nil))
 		s.ExpectCompleted()
 		if s.Count("AdoptNode") != 1 {
 			t.Errorf("it did %v", s.Log)
@@ -137,7 +137,7 @@ func TestNodeThatIsReplacedWhileItsRequestorWorks(t *testing.T) {
 		s := workflowtest.New(t)
 		changedAt(s, 10*time.Minute, api.NodeChange{Missing: true})
 		s.Usual["ReleaseNode"] = workflowtest.Reply{Value: node.Released{Gone: true}}
-		s.Run(workflowtest.Of(workflowtest.Input{"onNodeReplaced": "end"}))
+		s.Run(workflowtest.InputWith(workflowtest.Input{"onNodeReplaced": "end"}))
 		if result := s.ExpectCompleted(); result.Phase != api.NodeGone {
 			t.Errorf("result = %+v", result)
 		}
@@ -146,7 +146,7 @@ func TestNodeThatIsReplacedWhileItsRequestorWorks(t *testing.T) {
 		s := workflowtest.New(t)
 		s.Answer("HoldNode", workflowtest.Reply{}, workflowtest.Reply{Err: workflowtest.Failing(api.ErrorNodeReplaced, "created anew")})
 		changedAt(s, 10*time.Minute, api.NodeChange{Unmarked: true})
-		s.Run(workflowtest.Of(workflowtest.Input{"onNodeReplaced": "end"}))
+		s.Run(workflowtest.InputWith(workflowtest.Input{"onNodeReplaced": "end"}))
 		if result := s.ExpectCompleted(); result.Phase != api.NodeGone {
 			t.Errorf("result = %+v", result)
 		}
@@ -157,7 +157,7 @@ func TestNodeThatIsReplacedWhileItsRequestorWorks(t *testing.T) {
 		changedAt(s, 10*time.Minute, api.NodeChange{Missing: true})
 		s.Usual["ReleaseNode"] = workflowtest.Reply{Value: node.Released{Gone: true}}
 		s.DoneAt(20 * time.Minute)
-		status := s.Run(workflowtest.Of(nil))
+		status := s.Run(workflowtest.InputWith(nil))
 		s.ExpectCompleted()
 		if got := status.Transitions[len(status.Transitions)-1].At.Sub(status.Transitions[0].At); got > 21*time.Minute {
 			t.Errorf("ended after %s", got)
@@ -169,7 +169,7 @@ func TestNodeThatIsReplacedWhileItsRequestorWorks(t *testing.T) {
 		changedAt(s, 10*time.Minute, api.NodeChange{Missing: true})
 		s.ExpectAt(2*time.Hour, api.RequestorFailed, "")
 		s.SignalAt(3*time.Hour, api.MsgCancel, workflowtest.Input{"release": true})
-		s.Run(workflowtest.Of(nil))
+		s.Run(workflowtest.InputWith(nil))
 		s.ExpectCancelled()
 	})
 }
@@ -179,7 +179,7 @@ func TestMarkThatSomebodyRemovedIsSetAgain(t *testing.T) {
 	s.Answer("Drain", workflowtest.Reply{After: 30 * time.Minute})
 	changedAt(s, 10*time.Minute, api.NodeChange{Unmarked: true})
 	s.DoneAt(40 * time.Minute)
-	s.Run(workflowtest.Of(nil))
+	s.Run(workflowtest.InputWith(nil))
 	s.ExpectCompleted()
 	if s.Count("HoldNode") != 2 {
 		t.Errorf("it did %v", s.Log)
@@ -194,7 +194,7 @@ func TestMarkThatIsNotThereYetIsNotMissed(t *testing.T) {
 	s.Answer("HoldNode", workflowtest.Reply{After: 10 * time.Minute})
 	changedAt(s, 5*time.Minute, api.NodeChange{Unmarked: true})
 	s.DoneAt(30 * time.Minute)
-	s.Run(workflowtest.Of(nil))
+	s.Run(workflowtest.InputWith(nil))
 	s.ExpectCompleted()
 	if s.Count("HoldNode") != 1 {
 		t.Errorf("it did %v", s.Log)
@@ -208,7 +208,7 @@ func TestChangeOfTheNodeThatConcernsNobodyIsIgnored(t *testing.T) {
 	s.At(time.Minute, func() { s.Grant(workflowtest.RunID + "/1") })
 	changedAt(s, 10*time.Minute, api.NodeChange{RequestID: "another/1", Missing: true})
 	s.DoneAt(20 * time.Minute)
-	status := s.Run(workflowtest.Of(nil))
+	status := s.Run(workflowtest.InputWith(nil))
 	if s.ExpectCompleted(); status.Phase != api.Completed {
 		t.Errorf("the end is %s", status.Phase)
 	}
@@ -221,7 +221,7 @@ func TestNodeIsNotHeldAnewOnceItIsReleased(t *testing.T) {
 	changedAt(s, 10*time.Minute, api.NodeChange{Uncordoned: true})
 	s.DoneAt(11 * time.Minute)                                     // while the cordon is restored
 	changedAt(s, 15*time.Minute, api.NodeChange{Uncordoned: true}) // while the node is released
-	s.Run(workflowtest.Of(nil))
+	s.Run(workflowtest.InputWith(nil))
 	s.ExpectCompleted()
 	if s.Count("HoldNode") != 2 {
 		t.Errorf("it did %v", s.Log)

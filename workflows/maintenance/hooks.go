@@ -80,7 +80,7 @@ func (h *hooks) next(when, name string) (*hook, error) {
 	}
 	h.called++
 	one := &hook{Hook: h.prepared.Hooks[i], when: when, key: fmt.Sprintf("%s/%s/%d", h.runID, name, h.called)}
-	if one.HasClosing {
+	if one.HasCleanup {
 		h.toClean = append(h.toClean, one)
 	}
 	return one, nil
@@ -154,7 +154,7 @@ func (h *hooks) cleanUp(completed bool) {
 		subject.Captured = one.captured
 		ctx := call.Within(call.Long(h.clock.life, "close hook "+one.Name), max(one.Deadline.Std(), cleanupFor))
 		err := workflow.ExecuteActivity(ctx, call.Checks.CallHook, checkactivity.HookInput{
-			Hook: one.Name, Closing: true, Subject: subject, Key: one.key + "/" + hookCleanup,
+			Hook: one.Name, Cleanup: true, Subject: subject, Key: one.key + "/" + hookCleanup,
 		}).Get(h.clock.life, nil)
 		h.note(&hook{Hook: one.Hook, when: hookCleanup}, err)
 	}

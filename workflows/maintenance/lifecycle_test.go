@@ -54,7 +54,7 @@ func TestStatesOfNotifyMaintenance(t *testing.T) {
 	s := workflowtest.New(t)
 	s.Usual["Drain"] = workflowtest.Reply{After: 15 * time.Minute}
 	s.DoneAt(time.Hour)
-	status := s.Run(workflowtest.Of(workflowtest.Input{"sla": workflowtest.Input{"after": "10m"}, "validation": workflowtest.Input{"newBootID": true}}))
+	status := s.Run(workflowtest.InputWith(workflowtest.Input{"sla": workflowtest.Input{"after": "10m"}, "validation": workflowtest.Input{"newBootID": true}}))
 	s.ExpectCompleted()
 	expectStates(t, status, notices.MaintenanceUnknown, notices.MaintenanceScheduled, notices.MaintenanceStarted, notices.SLAExpired,
 		notices.ObjectsDrained, notices.Validating, notices.MaintenanceEnded, notices.MaintenanceComplete)
@@ -70,7 +70,7 @@ func TestStatesOfAMaintenanceThatIsNotCompleted(t *testing.T) {
 		s := workflowtest.New(t)
 		endless(s)
 		s.SignalAt(time.Minute, api.MsgCancel, nil)
-		status := s.Run(workflowtest.Of(nil))
+		status := s.Run(workflowtest.InputWith(nil))
 		expectStates(t, status, notices.MaintenanceUnknown, notices.MaintenanceScheduled, notices.MaintenanceStarted,
 			notices.MaintenanceEnded, notices.MaintenanceCancelled)
 	})
@@ -79,14 +79,14 @@ func TestStatesOfAMaintenanceThatIsNotCompleted(t *testing.T) {
 		s.SignalAt(5*time.Minute, api.MsgFailed, workflowtest.Input{"reason": "no power"})
 		s.SignalAt(6*time.Minute, api.MsgRetry, nil)
 		s.DoneAt(7 * time.Minute)
-		status := s.Run(workflowtest.Of(nil))
+		status := s.Run(workflowtest.InputWith(nil))
 		expectStates(t, status, notices.MaintenanceUnknown, notices.MaintenanceScheduled, notices.MaintenanceStarted,
 			notices.ObjectsDrained, notices.MaintenanceIncomplete, notices.ObjectsDrained, notices.MaintenanceEnded, notices.MaintenanceComplete)
 	})
 	t.Run("an SLA with an action", func(t *testing.T) {
 		s := workflowtest.New(t)
 		endless(s)
-		status := s.Run(workflowtest.Of(workflowtest.Input{"sla": workflowtest.Input{"after": "10m", "do": "fail"}}))
+		status := s.Run(workflowtest.InputWith(workflowtest.Input{"sla": workflowtest.Input{"after": "10m", "do": "fail"}}))
 		s.ExpectFailure(api.ErrorMaintenanceFailed, "not empty after 10m0s")
 		expectStates(t, status, notices.MaintenanceUnknown, notices.MaintenanceScheduled, notices.MaintenanceStarted, notices.SLAExpired,
 			notices.Escalated, notices.MaintenanceIncomplete, notices.MaintenanceEnded, notices.MaintenanceCancelled)
@@ -94,7 +94,7 @@ func TestStatesOfAMaintenanceThatIsNotCompleted(t *testing.T) {
 }
 
 func TestApproval(t *testing.T) {
-	asked := workflowtest.Of(workflowtest.Input{"approval": true, "approvalReminder": "1h"})
+	asked := workflowtest.InputWith(workflowtest.Input{"approval": true, "approvalReminder": "1h"})
 	t.Run("approved", func(t *testing.T) {
 		s := workflowtest.New(t)
 		s.ExpectAt(time.Minute, api.AwaitingApproval, "approve")
@@ -134,7 +134,7 @@ func TestApproval(t *testing.T) {
 		s := workflowtest.New(t)
 		early := s.UpdateAt(time.Second, api.MsgApprove)
 		s.DoneAt(10 * time.Minute)
-		s.Run(workflowtest.Of(nil))
+		s.Run(workflowtest.InputWith(nil))
 		if early.Rejected == nil {
 			t.Error("an approval nobody asked for was taken")
 		}
@@ -147,7 +147,7 @@ func TestNoSlotIsAskedForBeforeItsTime(t *testing.T) {
 	start := s.Env.Now()
 	s.ExpectAt(47*time.Hour, api.Pending, "not before")
 	s.DoneAt(50 * time.Hour)
-	status := s.Run(workflowtest.Of(workflowtest.Input{"notBefore": start.Add(48 * time.Hour).UTC().Format(time.RFC3339)}))
+	status := s.Run(workflowtest.InputWith(workflowtest.Input{"notBefore": start.Add(48 * time.Hour).UTC().Format(time.RFC3339)}))
 	s.ExpectCompleted()
 	if asked := s.RequestTimes[0].Sub(start); asked < 48*time.Hour-time.Second || asked > 48*time.Hour+time.Minute {
 		t.Errorf("it asked for a slot after %s", asked)
@@ -175,14 +175,14 @@ func hookPlan(name string, change func(*validation.Hook)) validation.Hook {
 	return plan
 }
 
-func closing(p *validation.Hook) { p.HasClosing = true }
+func closing(p *validation.Hook) { p.HasCleanup = true }
 
 // called are the hooks called, their closings with a minus.
 func called(s *workflowtest.Site) string {
 	var texts []string
 	for i := range s.Count("CallHook") {
 		in := workflowtest.InputOf[checkactivity.HookInput](s, "CallHook", i)
-		texts = append(texts, map[bool]string{true: "-", false: ""}[in.Closing]+in.Hook)
+		texts = append(texts, map[bool]string{true: "-", false: ""}[in.Cleanup]+in.Hook)
 	}
 	return strings.Join(texts, " ")
 }
@@ -196,7 +196,7 @@ func outcomes(status api.Status) string {
 }
 
 func TestHooksAreCalledAndClosed(t *testing.T) {
-	all := workflowtest.Of(workflowtest.Input{"hooks": workflowtest.Input{"beforeCordon": []string{"silence"}, "afterDrain": []string{"move"}, "beforeRelease": []string{"check"}}})
+	all := workflowtest.InputWith(workflowtest.Input{"hooks": workflowtest.Input{"beforeCordon": []string{"silence"}, "afterDrain": []string{"move"}, "beforeRelease": []string{"check"}}})
 	prepare := func(t *testing.T) *workflowtest.Site {
 		s := workflowtest.New(t)
 		s.Prepared.Hooks = []validation.Hook{hookPlan("silence", closing), hookPlan("move", closing), hookPlan("check", nil)}
@@ -246,7 +246,7 @@ func TestAHookThatFails(t *testing.T) {
 		s := workflowtest.New(t)
 		s.Prepared.Hooks = []validation.Hook{hookPlan("silence", closing)}
 		s.Answer("CallHook", workflowtest.Reply{Err: failing})
-		s.Run(workflowtest.Of(workflowtest.Input{"hooks": workflowtest.Input{"beforeCordon": []string{"silence"}}}))
+		s.Run(workflowtest.InputWith(workflowtest.Input{"hooks": workflowtest.Input{"beforeCordon": []string{"silence"}}}))
 		s.ExpectFailure(api.ErrorMaintenanceFailed, "hook silence beforeCordon failed: 503")
 		if s.Count("HoldNode") != 0 || called(s) != "silence -silence" {
 			t.Errorf("it did %v", s.Log)
@@ -257,7 +257,7 @@ func TestAHookThatFails(t *testing.T) {
 		s.Prepared.Hooks = []validation.Hook{hookPlan("tell", func(p *validation.Hook) { p.OnFailure = validation.ContinueAnyway })}
 		s.Answer("CallHook", workflowtest.Reply{Err: failing})
 		s.DoneAt(10 * time.Minute)
-		status := s.Run(workflowtest.Of(workflowtest.Input{"hooks": workflowtest.Input{"beforeCordon": []string{"tell"}}}))
+		status := s.Run(workflowtest.InputWith(workflowtest.Input{"hooks": workflowtest.Input{"beforeCordon": []string{"tell"}}}))
 		s.ExpectCompleted()
 		if outcomes(status) != "tell beforeCordon failed: 503" {
 			t.Errorf("hooks %s", outcomes(status))
@@ -270,7 +270,7 @@ func TestAHookThatFails(t *testing.T) {
 		s.DoneAt(10 * time.Minute)
 		s.ExpectAt(20*time.Minute, api.Validating, "a decision")
 		s.SignalAt(30*time.Minute, api.MsgRetry, nil)
-		status := s.Run(workflowtest.Of(workflowtest.Input{"hooks": workflowtest.Input{"beforeRelease": []string{"check"}}}))
+		status := s.Run(workflowtest.InputWith(workflowtest.Input{"hooks": workflowtest.Input{"beforeRelease": []string{"check"}}}))
 		s.ExpectCompleted()
 		if outcomes(status) != "check beforeRelease failed: 503; check beforeRelease done" {
 			t.Errorf("hooks %s", outcomes(status))
@@ -289,7 +289,7 @@ func TestAHookThatFails(t *testing.T) {
 		notSignal := s.UpdateAt(3*time.Minute, api.MsgHookDone, workflowtest.Input{"hook": "move"})
 		s.SignalAt(4*time.Minute, api.MsgSkipHook, workflowtest.Input{"hook": "move", "by": "amy", "comment": "storage is away"})
 		s.DoneAt(10 * time.Minute)
-		status := s.Run(workflowtest.Of(workflowtest.Input{"hooks": workflowtest.Input{"afterDrain": []string{"move"}}}))
+		status := s.Run(workflowtest.InputWith(workflowtest.Input{"hooks": workflowtest.Input{"afterDrain": []string{"move"}}}))
 		s.ExpectCompleted()
 		if h := status.Hooks; len(h) != 1 || h[0].By != "amy" || h[0].Outcome != "skipped: storage is away" || s.Count("AbandonHook") != 1 {
 			t.Errorf("hooks %+v", h)
@@ -301,7 +301,7 @@ func TestAHookThatFails(t *testing.T) {
 }
 
 func TestAHookThatWaitsForASignal(t *testing.T) {
-	asked := workflowtest.Of(workflowtest.Input{"hooks": workflowtest.Input{"afterDrain": []string{"move"}}})
+	asked := workflowtest.InputWith(workflowtest.Input{"hooks": workflowtest.Input{"afterDrain": []string{"move"}}})
 	prepare := func(t *testing.T) *workflowtest.Site {
 		s := workflowtest.New(t)
 		s.Prepared.Hooks = []validation.Hook{hookPlan("move", func(p *validation.Hook) { p.Kind = validation.KindSignal })}
@@ -329,11 +329,11 @@ func TestAHookThatWaitsForASignal(t *testing.T) {
 
 func TestAHookThatDoesNotBlock(t *testing.T) {
 	s := workflowtest.New(t)
-	s.Prepared.Hooks = []validation.Hook{hookPlan("tell", func(p *validation.Hook) { p.Blocking = false; p.HasClosing = true })}
+	s.Prepared.Hooks = []validation.Hook{hookPlan("tell", func(p *validation.Hook) { p.Blocking = false; p.HasCleanup = true })}
 	s.Answer("CallHook", workflowtest.Reply{After: 4 * time.Minute})
 	s.ExpectAt(30*time.Second, api.Draining, "")
 	s.DoneAt(10 * time.Minute)
-	s.Run(workflowtest.Of(workflowtest.Input{"hooks": workflowtest.Input{"beforeCordon": []string{"tell"}}}))
+	s.Run(workflowtest.InputWith(workflowtest.Input{"hooks": workflowtest.Input{"beforeCordon": []string{"tell"}}}))
 	s.ExpectCompleted()
 	if called(s) != "tell -tell" {
 		t.Errorf("called %s", called(s))
@@ -341,7 +341,7 @@ func TestAHookThatDoesNotBlock(t *testing.T) {
 }
 
 func TestValidation(t *testing.T) {
-	asked := workflowtest.Of(workflowtest.Input{"validation": workflowtest.Input{"newBootID": true, "deadline": "20m"}})
+	asked := workflowtest.InputWith(workflowtest.Input{"validation": workflowtest.Input{"newBootID": true, "deadline": "20m"}})
 	bad := checkactivity.Validated{State: validation.Failed, Results: []validation.Result{{Name: "newBootID", Message: "restart it"}}}
 	prepare := func(t *testing.T) *workflowtest.Site {
 		s := workflowtest.New(t)
@@ -407,7 +407,7 @@ func TestValidation(t *testing.T) {
 		s := prepare(t)
 		s.Answer("Validate", workflowtest.Reply{After: 15 * time.Minute})
 		s.SignalAt(12*time.Minute, api.MsgCancel, workflowtest.Input{"release": true})
-		s.Run(workflowtest.Of(workflowtest.Input{"validation": workflowtest.Input{"newBootID": true, "checks": []string{"smoke"}}}))
+		s.Run(workflowtest.InputWith(workflowtest.Input{"validation": workflowtest.Input{"newBootID": true, "checks": []string{"smoke"}}}))
 		s.ExpectCancelled()
 		if s.Count("AbandonChecks") != 1 {
 			t.Errorf("it did %v", s.Log)
@@ -416,7 +416,7 @@ func TestValidation(t *testing.T) {
 }
 
 func TestValidationBySignal(t *testing.T) {
-	asked := workflowtest.Of(workflowtest.Input{"validation": workflowtest.Input{"signal": true, "newBootID": true, "deadline": "30m"}})
+	asked := workflowtest.InputWith(workflowtest.Input{"validation": workflowtest.Input{"signal": true, "newBootID": true, "deadline": "30m"}})
 	prepare := func(t *testing.T) *workflowtest.Site { return workflowtest.New(t).DoneAt(10 * time.Minute) }
 	t.Run("validated", func(t *testing.T) {
 		s := prepare(t)
@@ -452,7 +452,7 @@ func TestValidationBySignal(t *testing.T) {
 func TestTheTaintGoesBeforeDaemonSetsAreValidated(t *testing.T) {
 	s := workflowtest.New(t)
 	s.DoneAt(10 * time.Minute)
-	s.Run(workflowtest.Of(workflowtest.Input{"drain": workflowtest.Input{"plan": workflowtest.Input{"include": []string{"Default", "DaemonSet"}}}, "validation": workflowtest.Input{"daemonSets": "all"}}))
+	s.Run(workflowtest.InputWith(workflowtest.Input{"drain": workflowtest.Input{"plan": workflowtest.Input{"include": []string{"Default", "DaemonSet"}}}, "validation": workflowtest.Input{"daemonSets": "all"}}))
 	s.ExpectCompleted()
 	if s.Count("Untaint") != 1 {
 		t.Errorf("it did %v", s.Log)
@@ -462,7 +462,7 @@ func TestTheTaintGoesBeforeDaemonSetsAreValidated(t *testing.T) {
 func TestWhatTheConfigurationLacksIsRefused(t *testing.T) {
 	s := workflowtest.New(t)
 	s.Prepared.Unknown = `notify[0]: the worker's configuration has no channel "pager" (channels)`
-	s.Env.ExecuteWorkflow(maintenance.NodeMaintenance, workflowtest.Of(workflowtest.Input{"notify": []string{"pager"}}).Payload(t))
+	s.Env.ExecuteWorkflow(maintenance.NodeMaintenance, workflowtest.InputWith(workflowtest.Input{"notify": []string{"pager"}}).Payload(t))
 	s.ExpectFailure(api.ErrorInvalidSpec, `no channel "pager"`)
 	s.ExpectLog()
 }
@@ -484,7 +484,7 @@ func TestAChannelIsTold(t *testing.T) {
 		s := workflowtest.New(t)
 		s.Prepared.Channels = []notices.Channel{plan}
 		s.DoneAt(10 * time.Minute)
-		s.Run(workflowtest.Of(workflowtest.Input{"reason": "firmware"}))
+		s.Run(workflowtest.InputWith(workflowtest.Input{"reason": "firmware"}))
 		s.ExpectCompleted()
 		want := "MaintenanceUnknown MaintenanceScheduled MaintenanceStarted ObjectsDrained MaintenanceEnded MaintenanceComplete"
 		if got := told(s); got != want {
@@ -507,7 +507,7 @@ func TestAChannelIsTold(t *testing.T) {
 				ended = s.Env.Now().Sub(start)
 			}
 		})
-		s.Run(workflowtest.Of(nil))
+		s.Run(workflowtest.InputWith(nil))
 		s.ExpectCompleted()
 		if ended == 0 {
 			t.Errorf("it did %v", s.Log)
@@ -521,7 +521,7 @@ func TestAChannelIsTold(t *testing.T) {
 		other.Name, other.Filter = "others", notices.Filter{Requestors: []string{"somebody-else"}}
 		s.Prepared.Channels = []notices.Channel{filtered, other}
 		s.DoneAt(10 * time.Minute)
-		s.Run(workflowtest.Of(nil))
+		s.Run(workflowtest.InputWith(nil))
 		if got := told(s); got != "MaintenanceStarted" {
 			t.Errorf("told %s", got)
 		}
@@ -533,7 +533,7 @@ func TestAChannelIsTold(t *testing.T) {
 		periodic.Filter = notices.Filter{Events: []notices.State{notices.ObjectsDrained}}
 		s.Prepared.Channels = []notices.Channel{periodic}
 		s.DoneAt(150 * time.Minute)
-		s.Run(workflowtest.Of(workflowtest.Input{"readyTimeout": "5h"}))
+		s.Run(workflowtest.InputWith(workflowtest.Input{"readyTimeout": "5h"}))
 		if got := told(s); got != "ObjectsDrained ObjectsDrained ObjectsDrained" {
 			t.Errorf("told %s", got)
 		}
@@ -551,7 +551,7 @@ func TestAChannelIsTold(t *testing.T) {
 		delayed.Schedule = notices.Schedule{OneShot: &notices.OneShot{Delay: period.Duration(5 * time.Minute)}}
 		s.Prepared.Channels = []notices.Channel{delayed}
 		s.DoneAt(30 * time.Minute)
-		s.Run(workflowtest.Of(nil))
+		s.Run(workflowtest.InputWith(nil))
 		if got := told(s); got != "ObjectsDrained MaintenanceComplete" {
 			t.Errorf("told %s", got)
 		}
@@ -563,7 +563,7 @@ func TestAChannelIsTold(t *testing.T) {
 		s.Prepared.Channels = []notices.Channel{threaded}
 		s.Answer("Deliver", workflowtest.Reply{Value: notify.Receipt{Thread: "ts-1"}})
 		s.DoneAt(10 * time.Minute)
-		s.Run(workflowtest.Of(nil))
+		s.Run(workflowtest.InputWith(nil))
 		if first, second := workflowtest.InputOf[delivery.DeliverInput](s, "Deliver", 0), workflowtest.InputOf[delivery.DeliverInput](s, "Deliver", 1); first.Thread != "" || second.Thread != "ts-1" {
 			t.Errorf("threads %q and %q", first.Thread, second.Thread)
 		}
@@ -574,7 +574,7 @@ func TestAnAuditRecordIsKept(t *testing.T) {
 	s := workflowtest.New(t)
 	s.Prepared.Audited = true
 	s.DoneAt(10 * time.Minute)
-	s.Run(workflowtest.Of(workflowtest.Input{"owner": "team-metal", "ticket": "CHG-1"}))
+	s.Run(workflowtest.InputWith(workflowtest.Input{"owner": "team-metal", "ticket": "CHG-1"}))
 	s.ExpectCompleted()
 	r := workflowtest.InputOf[record.Record](s, "KeepRecord", 0)
 	if r.Phase != string(api.Completed) || r.Owner != "team-metal" || r.Ticket != "CHG-1" || r.NodeUID != "uid-1" || len(r.States) != 6 || r.Validate() != nil {
@@ -626,12 +626,12 @@ func TestAFailedValidationIsNeverTakenForAPassedOne(t *testing.T) {
 		}
 	})
 	s.SignalAt(30*time.Minute, api.MsgCancel, workflowtest.Input{"release": true})
-	s.Run(workflowtest.Of(workflowtest.Input{"validation": workflowtest.Input{"conditions": []workflowtest.Input{{"type": "Ready"}}, "soak": "5m"}}))
+	s.Run(workflowtest.InputWith(workflowtest.Input{"validation": workflowtest.Input{"conditions": []workflowtest.Input{{"type": "Ready"}}, "soak": "5m"}}))
 	s.ExpectCancelled()
 }
 
 func TestTheLastHooksAreNotTheRequestorsAnyMore(t *testing.T) {
-	asked := workflowtest.Of(workflowtest.Input{"hooks": workflowtest.Input{"beforeRelease": []string{"check"}}})
+	asked := workflowtest.InputWith(workflowtest.Input{"hooks": workflowtest.Input{"beforeRelease": []string{"check"}}})
 	prepare := func(t *testing.T) *workflowtest.Site {
 		s := workflowtest.New(t)
 		s.Prepared.Hooks = []validation.Hook{hookPlan("check", nil)}
@@ -671,7 +671,7 @@ func TestTheLastHooksAreNotTheRequestorsAnyMore(t *testing.T) {
 		s.Answer("Validate", workflowtest.Reply{Value: checkactivity.Validated{State: validation.Failed}})
 		s.SignalAt(20*time.Minute, api.MsgValidated, nil)
 		s.SignalAt(30*time.Minute, api.MsgRetry, nil)
-		s.Run(workflowtest.Of(workflowtest.Input{"hooks": workflowtest.Input{"beforeRelease": []string{"check"}}, "validation": workflowtest.Input{"newBootID": true}}))
+		s.Run(workflowtest.InputWith(workflowtest.Input{"hooks": workflowtest.Input{"beforeRelease": []string{"check"}}, "validation": workflowtest.Input{"newBootID": true}}))
 		s.ExpectCompleted()
 		if s.Count("CallHook") != 2 {
 			t.Errorf("it did %v", s.Log)
@@ -683,7 +683,7 @@ func TestConditionsGoWhereTheNodeWasNeverHeld(t *testing.T) {
 	s := workflowtest.New(t)
 	s.Prepared.Conditions = true
 	s.SignalAt(time.Hour, api.MsgCancel, nil)
-	s.Run(workflowtest.Of(workflowtest.Input{"notBefore": s.Env.Now().Add(48 * time.Hour).UTC().Format(time.RFC3339)}))
+	s.Run(workflowtest.InputWith(workflowtest.Input{"notBefore": s.Env.Now().Add(48 * time.Hour).UTC().Format(time.RFC3339)}))
 	s.ExpectCancelled()
 	if last := workflowtest.InputOf[node.ConditionsInput](s, "ShowConditions", -1); len(last.Conditions) != 0 || s.Count("ShowConditions") != 2 {
 		t.Errorf("last %+v of %v", last, s.Log)
@@ -699,7 +699,7 @@ func TestEscalateLeavesTheSLAItsTime(t *testing.T) {
 			t.Errorf("took %s", taken(status))
 		}
 	})
-	status := s.Run(workflowtest.Of(workflowtest.Input{"sla": workflowtest.Input{"after": "10m"}, "drain": workflowtest.Input{"escalation": []workflowtest.Input{{"after": "20m", "do": "bypassBudget"}, {"after": "30m", "do": "fail"}}}}))
+	status := s.Run(workflowtest.InputWith(workflowtest.Input{"sla": workflowtest.Input{"after": "10m"}, "drain": workflowtest.Input{"escalation": []workflowtest.Input{{"after": "20m", "do": "bypassBudget"}, {"after": "30m", "do": "fail"}}}}))
 	if taken(status) != "bypassBudget expireSLA fail" {
 		t.Errorf("took %s", taken(status))
 	}

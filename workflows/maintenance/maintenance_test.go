@@ -54,7 +54,7 @@ func TestMaintenanceGoesThroughItsPhasesInOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := workflowtest.New(t)
 			s.DoneAt(time.Hour / 2)
-			status := s.Run(workflowtest.Of(c.in))
+			status := s.Run(workflowtest.InputWith(c.in))
 			result := s.ExpectCompleted()
 			want := []api.Phase{api.Pending, api.Scheduled, api.Cordoning}
 			want = append(append(want, c.phases...), api.Ready, api.Releasing, api.Completed)
@@ -74,7 +74,7 @@ func TestMaintenanceGoesThroughItsPhasesInOrder(t *testing.T) {
 func TestMaintenanceTellsItsActivitiesWhoAskedAndWhatFor(t *testing.T) {
 	s := workflowtest.New(t)
 	s.DoneAt(time.Hour / 2)
-	s.Run(workflowtest.Of(workflowtest.Input{"reason": "kernel", "ticket": "CHG-7", "cordon": false, "drain": workflowtest.Input{"gracePeriodSeconds": 5, "force": true}}))
+	s.Run(workflowtest.InputWith(workflowtest.Input{"reason": "kernel", "ticket": "CHG-7", "cordon": false, "drain": workflowtest.Input{"gracePeriodSeconds": 5, "force": true}}))
 	hold := workflowtest.InputOf[node.HoldInput](s, "HoldNode", 0)
 	if hold.Node != workflowtest.Node || hold.Requestor != workflowtest.Requestor || hold.RunID != workflowtest.RunID || hold.Cordon || hold.UID != "" ||
 		!strings.Contains(hold.Event.Message, "kernel") || !strings.Contains(hold.Event.Message, "CHG-7") {
@@ -93,7 +93,7 @@ func TestMaintenanceTellsItsActivitiesWhoAskedAndWhatFor(t *testing.T) {
 func TestMaintenanceOfANamedClusterAsksThatClustersScheduler(t *testing.T) {
 	s := workflowtest.NewAs(t, api.MaintenanceID("prod", workflowtest.Node, workflowtest.Requestor), api.TaskQueue("prod", "drydock"))
 	s.DoneAt(time.Hour / 2)
-	s.Run(workflowtest.Of(nil))
+	s.Run(workflowtest.InputWith(nil))
 	s.ExpectCompleted()
 	s.ExpectLog("slot-request", "HoldNode", "Drain", "AnnouncePhase", "ReleaseNode", "slot-release")
 }
@@ -111,7 +111,7 @@ func TestMaintenanceUnderAnotherIDStartsTheCanonicalOne(t *testing.T) {
 			}
 			return maintenance.NodeMaintenance(ctx, in)
 		})
-	s.Env.ExecuteWorkflow(maintenance.NodeMaintenance, workflowtest.Of(workflowtest.Input{"reason": "kernel"}).Payload(t))
+	s.Env.ExecuteWorkflow(maintenance.NodeMaintenance, workflowtest.InputWith(workflowtest.Input{"reason": "kernel"}).Payload(t))
 	result := s.ExpectCompleted()
 	if result.WorkflowID != workflowtest.ID || result.Node != workflowtest.Node || !strings.Contains(result.Message, "started") {
 		t.Errorf("result = %+v", result)
@@ -133,7 +133,7 @@ func TestMaintenanceUnderAnotherIDFindsTheCanonicalOneRunning(t *testing.T) {
 	running := func(change func(*api.Status)) workflowtest.Reply {
 		first := workflowtest.New(t)
 		first.DoneAt(time.Hour / 2)
-		status := first.Run(workflowtest.Of(workflowtest.Input{"reason": "kernel"}))
+		status := first.Run(workflowtest.InputWith(workflowtest.Input{"reason": "kernel"}))
 		change(&status)
 		answer, err := json.Marshal(status)
 		if err != nil {
@@ -161,7 +161,7 @@ func TestMaintenanceUnderAnotherIDFindsTheCanonicalOneRunning(t *testing.T) {
 			s.Env.ExecuteWorkflow(func(ctx workflow.Context) (api.Result, error) {
 				start := func(id string) workflow.ChildWorkflowFuture {
 					ctx := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{WorkflowID: id})
-					return workflow.ExecuteChildWorkflow(ctx, api.NodeMaintenanceType, workflowtest.Of(workflowtest.Input{"reason": "kernel"}))
+					return workflow.ExecuteChildWorkflow(ctx, api.NodeMaintenanceType, workflowtest.InputWith(workflowtest.Input{"reason": "kernel"}))
 				}
 				if err := start(workflowtest.ID).GetChildWorkflowExecution().Get(ctx, nil); err != nil {
 					return api.Result{}, err
@@ -215,7 +215,7 @@ func TestMaintenanceTakesTheWorkersDefaultsUnderItsInput(t *testing.T) {
 	s := workflowtest.New(t)
 	s.Defaults = `{"readyTimeout":"2h","drain":{"force":true,"mode":"wait"}}`
 	s.DoneAt(time.Hour / 2)
-	status := s.Run(workflowtest.Of(workflowtest.Input{"drain": workflowtest.Input{"mode": "evict"}}))
+	status := s.Run(workflowtest.InputWith(workflowtest.Input{"drain": workflowtest.Input{"mode": "evict"}}))
 	if got := status.Spec; got.ReadyTimeout.Std() != 2*time.Hour || !got.Drain.Force || got.Drain.Mode != "evict" {
 		t.Errorf("spec = %+v", got)
 	}
@@ -229,7 +229,7 @@ func TestMaintenanceSetsSearchAttributesOnlyWhereTheyExist(t *testing.T) {
 			upserts := 0
 			s.Env.OnUpsertTypedSearchAttributes(mock.Anything).Run(func(mock.Arguments) { upserts++ }).Return(nil).Maybe()
 			s.DoneAt(time.Hour / 2)
-			s.Run(workflowtest.Of(nil))
+			s.Run(workflowtest.InputWith(nil))
 			if (upserts > 0) != have {
 				t.Errorf("%d upserts", upserts)
 			}
@@ -253,7 +253,7 @@ func TestSlotRequestIsRepeatedWithBackoffUntilItIsAcknowledged(t *testing.T) {
 	s.At(3*time.Hour, func() { s.Grant(workflowtest.RunID + "/1") })
 	s.DoneAt(3*time.Hour + 10*time.Minute)
 	start := s.Env.Now()
-	s.Run(workflowtest.Of(nil))
+	s.Run(workflowtest.InputWith(nil))
 	s.ExpectCompleted()
 	var offsets []time.Duration
 	for _, at := range s.RequestTimes {
@@ -290,7 +290,7 @@ func TestSlotReasonFollowsTheScheduler(t *testing.T) {
 	s.ExpectAt(7*time.Second, api.Pending, "second")
 	s.At(8*time.Second, func() { s.Grant(workflowtest.RunID + "/1") })
 	s.DoneAt(time.Hour / 2)
-	s.Run(workflowtest.Of(nil))
+	s.Run(workflowtest.InputWith(nil))
 	s.ExpectCompleted()
 }
 
@@ -309,7 +309,7 @@ func TestSlotRequestSurvivesASchedulerThatDoesNotRun(t *testing.T) {
 	s.ExpectAt(30*time.Second, api.Pending, "the scheduler, which does not run")
 	s.ExpectAt(110*time.Second, api.Draining, "")
 	s.DoneAt(time.Hour / 2)
-	s.Run(workflowtest.Of(nil))
+	s.Run(workflowtest.InputWith(nil))
 	s.ExpectCompleted()
 }
 
@@ -329,7 +329,7 @@ func TestSlotRefusedEndsTheMaintenance(t *testing.T) {
 				})
 				return nil
 			}
-			status := s.Run(workflowtest.Of(nil))
+			status := s.Run(workflowtest.InputWith(nil))
 			s.ExpectPhases(status, api.Pending, c.phase)
 			if c.seen {
 				if result := s.ExpectCompleted(); result.Phase != api.NodeGone {
@@ -356,7 +356,7 @@ func TestNodeThatWasHeldOnceIsGoneAndNotUnknown(t *testing.T) {
 		}
 		return nil
 	}
-	status := s.Run(workflowtest.Of(workflowtest.Input{"drain": workflowtest.Input{"escalation": []workflowtest.Input{{"after": "30m", "do": "giveBack"}}}}))
+	status := s.Run(workflowtest.InputWith(workflowtest.Input{"drain": workflowtest.Input{"escalation": []workflowtest.Input{{"after": "30m", "do": "giveBack"}}}}))
 	if status.Phase != api.NodeGone {
 		t.Errorf("the node was held in attempt 1, and the end is %s: %s", status.Phase, status.Failure)
 	}

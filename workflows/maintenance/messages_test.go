@@ -33,7 +33,7 @@ func TestWrongPayloadIsRecordedAndChangesNothing(t *testing.T) {
 				s.CheckAt(stage.at-time.Second, func(status api.Status) { before = status })
 				updates := map[string]*workflowtest.Outcome{}
 				at := stage.at
-				for what, text := range workflowtest.Wrong {
+				for what, text := range workflowtest.WrongPayloads {
 					s.SignalAt(at, name, workflowtest.Raw(text))
 					updates[what] = s.UpdateAt(at, name, workflowtest.Raw(text))
 					at += time.Second
@@ -43,8 +43,8 @@ func TestWrongPayloadIsRecordedAndChangesNothing(t *testing.T) {
 						len(status.Requestors) != 1 || status.Requestors[0].DoneAt != nil || status.WaitingFor != before.WaitingFor {
 						t.Errorf("wrong payloads changed\n%+v to\n%+v", before, status)
 					}
-					if got := len(status.Messages) - len(before.Messages); got != len(workflowtest.Wrong) {
-						t.Errorf("%d messages are recorded, want %d", got, len(workflowtest.Wrong))
+					if got := len(status.Messages) - len(before.Messages); got != len(workflowtest.WrongPayloads) {
+						t.Errorf("%d messages are recorded, want %d", got, len(workflowtest.WrongPayloads))
 					}
 					for _, m := range status.Messages[len(before.Messages):] {
 						if m.Name != name || !strings.HasPrefix(m.Effect, "ignored: ") {
@@ -53,7 +53,7 @@ func TestWrongPayloadIsRecordedAndChangesNothing(t *testing.T) {
 					}
 				})
 				s.DoneAt(55 * time.Minute)
-				s.Run(workflowtest.Of(nil))
+				s.Run(workflowtest.InputWith(nil))
 				s.ExpectCompleted()
 				for what, update := range updates {
 					if update.Rejected == nil || update.Accepted {
@@ -73,7 +73,7 @@ func TestDrydocksOwnSignalsAreHarmlessWhenWrong(t *testing.T) {
 		api.SignalSlotGranted, api.SignalSlotPending, api.SignalSlotRefused, api.SignalNodeChanged,
 		api.SignalHold, api.SignalDrainBlocked,
 	} {
-		for _, text := range workflowtest.Wrong {
+		for _, text := range workflowtest.WrongPayloads {
 			s.SignalAt(at, name, workflowtest.Raw(text))
 			at += 10 * time.Millisecond
 		}
@@ -82,7 +82,7 @@ func TestDrydocksOwnSignalsAreHarmlessWhenWrong(t *testing.T) {
 	s.ExpectAt(time.Minute, api.Pending, "an answer from the scheduler")
 	s.At(2*time.Minute, func() { s.Grant(workflowtest.RunID + "/1") })
 	s.DoneAt(20 * time.Minute)
-	s.Run(workflowtest.Of(nil))
+	s.Run(workflowtest.InputWith(nil))
 	s.ExpectCompleted()
 }
 
@@ -90,14 +90,14 @@ func TestMessageWithoutAPayloadTakesEffect(t *testing.T) {
 	t.Run("signal", func(t *testing.T) {
 		s := workflowtest.New(t)
 		s.DoneAt(10 * time.Minute)
-		s.Run(workflowtest.Of(nil))
+		s.Run(workflowtest.InputWith(nil))
 		s.ExpectCompleted()
 	})
 	for name, payload := range map[string][]any{"none": nil, "nil": {nil}, "empty object": {workflowtest.Raw(`{}`)}} {
 		t.Run("update with "+name, func(t *testing.T) {
 			s := workflowtest.New(t)
 			update := s.UpdateAt(10*time.Minute, api.MsgDone, payload...)
-			s.Run(workflowtest.Of(nil))
+			s.Run(workflowtest.InputWith(nil))
 			s.ExpectCompleted()
 			if !update.Accepted || update.Err != nil || update.Effect != "ops is done" {
 				t.Errorf("update: %+v", update)
@@ -107,7 +107,7 @@ func TestMessageWithoutAPayloadTakesEffect(t *testing.T) {
 	t.Run("signal with an empty object", func(t *testing.T) {
 		s := workflowtest.New(t)
 		s.SignalAt(10*time.Minute, api.MsgDone, workflowtest.Raw(`{}`))
-		s.Run(workflowtest.Of(nil))
+		s.Run(workflowtest.InputWith(nil))
 		s.ExpectCompleted()
 	})
 }
@@ -115,7 +115,7 @@ func TestMessageWithoutAPayloadTakesEffect(t *testing.T) {
 func TestMessageSaysWhoAndWhy(t *testing.T) {
 	s := workflowtest.New(t)
 	s.SignalAt(10*time.Minute, api.MsgDone, workflowtest.Input{"by": "amy", "comment": "kernel 6.12"})
-	status := s.Run(workflowtest.Of(nil))
+	status := s.Run(workflowtest.InputWith(nil))
 	if len(status.Messages) != 1 || status.Messages[0].By != "amy" || status.Messages[0].Comment != "kernel 6.12" {
 		t.Errorf("messages = %+v", status.Messages)
 	}
@@ -133,8 +133,8 @@ func TestDoneOutsideReadyIsRecordedAndIgnored(t *testing.T) {
 			update := s.UpdateAt(time.Minute, api.MsgDone)
 			s.ExpectAt(2*time.Minute, stage.phase, "")
 			s.SignalAt(3*time.Minute, api.MsgCancel, nil)
-			status := s.Run(workflowtest.Of(stage.in))
-			if got := workflowtest.Received(status, api.MsgDone); len(got) != 1 || !strings.HasPrefix(got[0], "ignored: ") {
+			status := s.Run(workflowtest.InputWith(stage.in))
+			if got := workflowtest.EffectsOf(status, api.MsgDone); len(got) != 1 || !strings.HasPrefix(got[0], "ignored: ") {
 				t.Errorf("done: %v", got)
 			}
 			if update.Rejected == nil {
@@ -152,7 +152,7 @@ func TestMessageForAnotherRunIsIgnored(t *testing.T) {
 			update := s.UpdateAt(10*time.Minute, name, workflowtest.Input{"run": "an-earlier-run"})
 			s.ExpectAt(11*time.Minute, api.Ready, "")
 			s.CheckAt(11*time.Minute, func(status api.Status) {
-				if got := workflowtest.Received(status, name); len(got) != 1 || !strings.Contains(got[0], "meant for run an-earlier-run") {
+				if got := workflowtest.EffectsOf(status, name); len(got) != 1 || !strings.Contains(got[0], "meant for run an-earlier-run") {
 					t.Errorf("%s: %v", name, got)
 				}
 				if status.StartedAt != nil {
@@ -160,7 +160,7 @@ func TestMessageForAnotherRunIsIgnored(t *testing.T) {
 				}
 			})
 			s.SignalAt(20*time.Minute, api.MsgDone, workflowtest.Input{"run": workflowtest.RunID})
-			s.Run(workflowtest.Of(nil))
+			s.Run(workflowtest.InputWith(nil))
 			s.ExpectCompleted()
 			if update.Rejected == nil {
 				t.Errorf("update: %+v", update)
@@ -175,7 +175,7 @@ func TestStatusKeepsTheLatestMessagesOnly(t *testing.T) {
 		s.SignalAt(10*time.Minute+time.Duration(i)*time.Second, api.MsgRetry, nil)
 	}
 	s.DoneAt(20 * time.Minute)
-	status := s.Run(workflowtest.Of(nil))
+	status := s.Run(workflowtest.InputWith(nil))
 	s.ExpectCompleted()
 	if len(status.Messages) != 30 || status.Messages[29].Name != api.MsgDone {
 		t.Errorf("%d messages", len(status.Messages))
@@ -189,7 +189,7 @@ func TestMessagesInOneTaskTakeEffectInOrder(t *testing.T) {
 		s.Env.SignalWorkflowSkippingWorkflowTask(api.MsgRetry, nil)
 		s.Env.SignalWorkflow(api.MsgDone, nil)
 	})
-	status := s.Run(workflowtest.Of(nil))
+	status := s.Run(workflowtest.InputWith(nil))
 	s.ExpectCompleted()
 	for _, m := range status.Messages {
 		if strings.HasPrefix(m.Effect, "ignored: ") {

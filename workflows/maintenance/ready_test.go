@@ -28,7 +28,7 @@ func TestRequestorThatFailsKeepsTheNodeUntilSomebodyDecides(t *testing.T) {
 		}
 	})
 	s.DoneAt(31*time.Hour + 30*time.Minute)
-	status := s.Run(workflowtest.Of(nil))
+	status := s.Run(workflowtest.InputWith(nil))
 	s.ExpectCompleted()
 	s.ExpectPhases(status, api.Pending, api.Scheduled, api.Cordoning, api.Draining, api.Ready,
 		api.RequestorFailed, api.Ready, api.Releasing, api.Completed)
@@ -48,7 +48,7 @@ func TestRequestorMayBeDoneAfterItFailed(t *testing.T) {
 	s := workflowtest.New(t)
 	s.SignalAt(10*time.Minute, api.MsgFailed, nil)
 	s.DoneAt(20 * time.Minute)
-	status := s.Run(workflowtest.Of(nil))
+	status := s.Run(workflowtest.InputWith(nil))
 	s.ExpectCompleted()
 	if !strings.Contains(workflowtest.MessagesOf(status), "the requestor gave no reason") {
 		t.Errorf("transitions:\n%s", workflowtest.MessagesOf(status))
@@ -63,7 +63,7 @@ func TestFailedAndRetryAtOnceLeaveAReasonToWaitFor(t *testing.T) {
 	})
 	s.ExpectAt(11*time.Minute, api.Ready, `"done" or "failed" from ops`)
 	s.DoneAt(20 * time.Minute)
-	s.Run(workflowtest.Of(workflowtest.Input{"readyTimeout": "0s"}))
+	s.Run(workflowtest.InputWith(workflowtest.Input{"readyTimeout": "0s"}))
 	s.ExpectCompleted()
 }
 
@@ -104,7 +104,7 @@ func TestReadyTimeout(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := workflowtest.New(t)
 			c.check(s)
-			status := s.Run(workflowtest.Of(c.in))
+			status := s.Run(workflowtest.InputWith(c.in))
 			s.ExpectCompleted()
 			if status.Phase != c.end {
 				t.Errorf("the end is %s", status.Phase)
@@ -138,9 +138,9 @@ func TestExtendMovesTheDeadlineButNeverNearer(t *testing.T) {
 	s.ExpectAt(10*time.Hour+31*time.Minute, api.RequestorFailed, "")
 	s.SignalAt(11*time.Hour, api.MsgExtend, nil) // too late
 	s.DoneAt(12 * time.Hour)
-	status := s.Run(workflowtest.Of(nil))
+	status := s.Run(workflowtest.InputWith(nil))
 	s.ExpectCompleted()
-	if got := workflowtest.Received(status, api.MsgExtend); len(got) != 4 || !strings.HasPrefix(got[3], "ignored: ") {
+	if got := workflowtest.EffectsOf(status, api.MsgExtend); len(got) != 4 || !strings.HasPrefix(got[3], "ignored: ") {
 		t.Errorf("extend: %v", got)
 	}
 }
@@ -149,7 +149,7 @@ func TestExtendWithoutADeadlineIsRefused(t *testing.T) {
 	s := workflowtest.New(t)
 	update := s.UpdateAt(10*time.Minute, api.MsgExtend, workflowtest.Input{"for": "1h"})
 	s.DoneAt(20 * time.Minute)
-	s.Run(workflowtest.Of(workflowtest.Input{"readyTimeout": "0s"}))
+	s.Run(workflowtest.InputWith(workflowtest.Input{"readyTimeout": "0s"}))
 	if update.Rejected == nil || !strings.Contains(update.Rejected.Error(), "no deadline") {
 		t.Errorf("extend: %+v", update)
 	}
@@ -165,8 +165,8 @@ func TestStartedIsNotedOnce(t *testing.T) {
 		}
 	})
 	s.DoneAt(20 * time.Minute)
-	status := s.Run(workflowtest.Of(nil))
-	if got := workflowtest.Received(status, api.MsgStarted); len(got) != 2 || !strings.HasPrefix(got[0], "ignored: ") || strings.HasPrefix(got[1], "ignored: ") {
+	status := s.Run(workflowtest.InputWith(nil))
+	if got := workflowtest.EffectsOf(status, api.MsgStarted); len(got) != 2 || !strings.HasPrefix(got[0], "ignored: ") || strings.HasPrefix(got[1], "ignored: ") {
 		t.Errorf("started: %v", got)
 	}
 }
@@ -189,9 +189,9 @@ func TestNodeIsHeldUntilAllRequestorsAreDone(t *testing.T) {
 	done(22*time.Minute, "gpu")
 	s.ExpectAt(23*time.Minute, api.Ready, `from net`)
 	s.SignalAt(24*time.Minute, api.MsgLeave, workflowtest.Input{"requestor": "net"})
-	status := s.Run(workflowtest.Of(workflowtest.Input{"additionalRequestors": []string{"net", "disk", "ops", "net"}}))
+	status := s.Run(workflowtest.InputWith(workflowtest.Input{"additionalRequestors": []string{"net", "disk", "ops", "net"}}))
 	s.ExpectCompleted()
-	if got := workflowtest.Received(status, api.MsgDone); len(got) != 5 || got[0] != "net is done" ||
+	if got := workflowtest.EffectsOf(status, api.MsgDone); len(got) != 5 || got[0] != "net is done" ||
 		!strings.Contains(got[1], "net was done already") || !strings.Contains(got[2], `"nobody" is not a requestor`) {
 		t.Errorf("done: %q", got)
 	}
@@ -209,7 +209,7 @@ func TestMembersComeAndGoBeforeTheNodeIsReady(t *testing.T) {
 	s.ExpectAt(21*time.Minute, api.Ready, "from ops, net")
 	s.DoneAt(22 * time.Minute)
 	s.SignalAt(23*time.Minute, api.MsgDone, workflowtest.Input{"requestor": "net"})
-	s.Run(workflowtest.Of(nil))
+	s.Run(workflowtest.InputWith(nil))
 	s.ExpectCompleted()
 }
 
@@ -228,7 +228,7 @@ func TestMembershipIsRefusedWhereItMakesNoSense(t *testing.T) {
 		"retry of what goes on": s.UpdateAt(10*time.Minute, api.MsgRetry),
 	}
 	s.DoneAt(20 * time.Minute)
-	s.Run(workflowtest.Of(nil))
+	s.Run(workflowtest.InputWith(nil))
 	s.ExpectCompleted()
 	for name, update := range refused {
 		if update.Rejected == nil {
@@ -242,6 +242,6 @@ func TestPhaseThatCannotBeShownDoesNotEndTheMaintenance(t *testing.T) {
 	s.Answer("AnnouncePhase", workflowtest.Reply{Err: workflowtest.Failing(api.ErrorNodeGone, "away")})
 	s.ExpectAt(10*time.Minute, api.Ready, `"done"`)
 	s.DoneAt(20 * time.Minute)
-	s.Run(workflowtest.Of(nil))
+	s.Run(workflowtest.InputWith(nil))
 	s.ExpectCompleted()
 }

@@ -34,7 +34,7 @@ func TestStepThatFailsEndsTheMaintenanceByItsErrorType(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := workflowtest.New(t)
 			s.Answer(c.activity, workflowtest.Reply{After: time.Minute, Err: workflowtest.Failing(c.kind, "what went wrong")})
-			status := s.Run(workflowtest.Of(c.in))
+			status := s.Run(workflowtest.InputWith(c.in))
 			if status.Phase != c.phase || !strings.Contains(status.Failure, "what went wrong") {
 				t.Errorf("the end is %s: %s", status.Phase, status.Failure)
 			}
@@ -54,7 +54,7 @@ func TestStepIsRepeatedAfterAnErrorThatHeals(t *testing.T) {
 	s.Answer("Drain", workflowtest.Reply{Err: timeout}, workflowtest.Reply{After: time.Minute})
 	s.Answer("ReleaseNode", workflowtest.Reply{Err: timeout}, workflowtest.Reply{})
 	s.DoneAt(10 * time.Minute)
-	s.Run(workflowtest.Of(nil))
+	s.Run(workflowtest.InputWith(nil))
 	s.ExpectCompleted()
 	if s.Count("HoldNode") != 3 || s.Count("Drain") != 2 || s.Count("ReleaseNode") != 2 {
 		t.Errorf("it did %v", s.Log)
@@ -67,7 +67,7 @@ func TestMarkThatIsRemovedUnderADrainIsSetAgainThreeTimes(t *testing.T) {
 		s := workflowtest.New(t)
 		s.Answer("Drain", lost, lost, workflowtest.Reply{After: time.Minute})
 		s.DoneAt(10 * time.Minute)
-		s.Run(workflowtest.Of(nil))
+		s.Run(workflowtest.InputWith(nil))
 		s.ExpectCompleted()
 		if s.Count("HoldNode") != 3 || s.Count("Drain") != 3 {
 			t.Errorf("it did %v", s.Log)
@@ -79,7 +79,7 @@ func TestMarkThatIsRemovedUnderADrainIsSetAgainThreeTimes(t *testing.T) {
 	t.Run("for ever", func(t *testing.T) {
 		s := workflowtest.New(t)
 		s.Usual["Drain"] = lost
-		status := s.Run(workflowtest.Of(nil))
+		status := s.Run(workflowtest.InputWith(nil))
 		s.ExpectFailure(api.ErrorNotHolder, "mark")
 		if status.Phase != api.Failed || s.Count("HoldNode") != 4 {
 			t.Errorf("the end is %s after %v", status.Phase, s.Log)
@@ -89,7 +89,7 @@ func TestMarkThatIsRemovedUnderADrainIsSetAgainThreeTimes(t *testing.T) {
 		s := workflowtest.New(t)
 		s.Answer("Drain", lost)
 		s.Answer("HoldNode", workflowtest.Reply{}, workflowtest.Reply{Err: workflowtest.Failing(api.ErrorNodeReplaced, "created anew")})
-		status := s.Run(workflowtest.Of(nil))
+		status := s.Run(workflowtest.InputWith(nil))
 		s.ExpectCompleted()
 		if status.Phase != api.NodeGone {
 			t.Errorf("the end is %s: %s", status.Phase, status.Failure)
@@ -102,7 +102,7 @@ func TestPodsThatDoNotCompleteAreWaitedForOnlySoLong(t *testing.T) {
 	s.Answer("WaitForPods", workflowtest.Reply{After: 5 * time.Minute, Err: deadline()})
 	s.ExpectAt(time.Minute, api.WaitingForPods, `pods "app=batch" to complete`)
 	s.DoneAt(10 * time.Minute)
-	status := s.Run(workflowtest.Of(workflowtest.Input{"waitForPodCompletion": workflowtest.Input{"podSelector": "app=batch", "timeout": "5m"}}))
+	status := s.Run(workflowtest.InputWith(workflowtest.Input{"waitForPodCompletion": workflowtest.Input{"podSelector": "app=batch", "timeout": "5m"}}))
 	s.ExpectCompleted()
 	if !strings.Contains(workflowtest.MessagesOf(status), "gave up waiting for pods to complete after 5m0s") || s.Count("Drain") != 1 {
 		t.Errorf("it did %v:\n%s", s.Log, workflowtest.MessagesOf(status))
@@ -155,7 +155,7 @@ func TestNodeThatDoesNotEmptyIsGivenBackAndTriedAgain(t *testing.T) {
 	s.ExpectAt(time.Hour+6*time.Minute, api.Draining, "")
 	s.ExpectAt(2*time.Hour+14*time.Minute, api.Pending, "the next attempt at") // the second pause is twice as long
 	s.DoneAt(3 * time.Hour)
-	status := s.Run(workflowtest.Of(nil))
+	status := s.Run(workflowtest.InputWith(nil))
 	s.ExpectCompleted()
 	s.ExpectLog("slot-request", "HoldNode", "Drain", "ReleaseNode", "slot-release",
 		"slot-request", "HoldNode", "Drain", "ReleaseNode", "slot-release",
@@ -179,7 +179,7 @@ func TestNodeThatDoesNotEmptyFailsWhereTheEscalationSaysSo(t *testing.T) {
 	s.SignalAt(10*time.Minute, api.SignalDrainBlocked, api.DrainProgress{
 		Blockers: []api.Blocker{{Pod: "default/web", Message: "budget web allows 0 disruptions"}},
 	})
-	s.Run(workflowtest.Of(workflowtest.Input{"drain": workflowtest.Input{"escalation": []workflowtest.Input{{"after": "30m", "do": "fail"}}}}))
+	s.Run(workflowtest.InputWith(workflowtest.Input{"drain": workflowtest.Input{"escalation": []workflowtest.Input{{"after": "30m", "do": "fail"}}}}))
 	s.ExpectFailure(api.ErrorMaintenanceFailed, "pod default/web: budget web allows 0 disruptions")
 }
 
@@ -187,13 +187,13 @@ func TestDrainWithoutEscalationIsNotBounded(t *testing.T) {
 	s := workflowtest.New(t)
 	s.Answer("Drain", workflowtest.Reply{After: 5 * 24 * time.Hour})
 	s.DoneAt(6 * 24 * time.Hour)
-	s.Run(workflowtest.Of(workflowtest.Input{"readyTimeout": "0s", "drain": workflowtest.Input{"escalation": []workflowtest.Input{}}}))
+	s.Run(workflowtest.InputWith(workflowtest.Input{"readyTimeout": "0s", "drain": workflowtest.Input{"escalation": []workflowtest.Input{}}}))
 	s.ExpectCompleted()
 }
 
 func TestExternalDrainWaitsForSomebodysWord(t *testing.T) {
 	external := func(rung string) workflowtest.Input {
-		return workflowtest.Of(workflowtest.Input{"drain": workflowtest.Input{"mode": "external", "escalation": []workflowtest.Input{{"after": "1h", "do": rung}}}})
+		return workflowtest.InputWith(workflowtest.Input{"drain": workflowtest.Input{"mode": "external", "escalation": []workflowtest.Input{{"after": "1h", "do": rung}}}})
 	}
 	t.Run("drained", func(t *testing.T) {
 		s := workflowtest.New(t)
@@ -230,7 +230,7 @@ func TestExternalDrainWaitsForSomebodysWord(t *testing.T) {
 		s.DoneAt(30 * time.Minute)
 		status := s.Run(external("giveBack"))
 		s.ExpectCompleted()
-		if got := workflowtest.Received(status, api.MsgDrained); len(got) != 2 || !strings.HasPrefix(got[0], "ignored: ") {
+		if got := workflowtest.EffectsOf(status, api.MsgDrained); len(got) != 2 || !strings.HasPrefix(got[0], "ignored: ") {
 			t.Errorf("drained: %v", got)
 		}
 	})
@@ -249,7 +249,7 @@ func TestFreezeHoldsARunningMaintenance(t *testing.T) {
 		})
 		s.SignalAt(2*time.Hour, api.SignalHold, api.FreezeNotice{})
 		s.DoneAt(3 * time.Hour)
-		s.Run(workflowtest.Of(nil))
+		s.Run(workflowtest.InputWith(nil))
 		s.ExpectCompleted()
 	})
 	t.Run("during the drain", func(t *testing.T) {
@@ -261,7 +261,7 @@ func TestFreezeHoldsARunningMaintenance(t *testing.T) {
 		s.ExpectAt(31*time.Minute, api.Draining, "")
 		s.ExpectAt(51*time.Minute, api.Ready, "")
 		s.DoneAt(2 * time.Hour)
-		s.Run(workflowtest.Of(nil))
+		s.Run(workflowtest.InputWith(nil))
 		s.ExpectCompleted()
 		if s.Count("Drain") != 2 {
 			t.Errorf("it did %v", s.Log)
@@ -273,7 +273,7 @@ func TestFreezeHoldsARunningMaintenance(t *testing.T) {
 		s.SignalAt(10*time.Minute, api.SignalHold, freeze)
 		s.SignalAt(15*time.Minute, api.SignalHold, api.FreezeNotice{})
 		s.DoneAt(2 * time.Hour)
-		s.Run(workflowtest.Of(workflowtest.Input{"waitForPodCompletion": workflowtest.Input{"podSelector": "a=b"}}))
+		s.Run(workflowtest.InputWith(workflowtest.Input{"waitForPodCompletion": workflowtest.Input{"podSelector": "a=b"}}))
 		s.ExpectCompleted()
 		if s.Count("WaitForPods") != 2 {
 			t.Errorf("it did %v", s.Log)
@@ -291,7 +291,7 @@ func TestFreezeHoldsARunningMaintenance(t *testing.T) {
 		s.SignalAt(3*time.Hour, api.SignalHold, api.FreezeNotice{})
 		s.SignalAt(4*time.Hour, api.MsgDrained, nil)
 		s.DoneAt(4*time.Hour + time.Minute)
-		s.Run(workflowtest.Of(workflowtest.Input{"drain": workflowtest.Input{"mode": "external"}}))
+		s.Run(workflowtest.InputWith(workflowtest.Input{"drain": workflowtest.Input{"mode": "external"}}))
 		s.ExpectCompleted()
 	})
 	t.Run("the return too", func(t *testing.T) {
@@ -307,9 +307,9 @@ func TestFreezeHoldsARunningMaintenance(t *testing.T) {
 		})
 		s.ExpectAt(2*time.Hour, api.Releasing, "a thaw")
 		s.SignalAt(3*time.Hour, api.SignalHold, api.FreezeNotice{})
-		status := s.Run(workflowtest.Of(workflowtest.Input{"readyTimeout": "10h"}))
+		status := s.Run(workflowtest.InputWith(workflowtest.Input{"readyTimeout": "10h"}))
 		s.ExpectCompleted()
-		if got := workflowtest.Received(status, api.MsgFailed); len(got) != 1 || !strings.HasPrefix(got[0], "ignored: ") {
+		if got := workflowtest.EffectsOf(status, api.MsgFailed); len(got) != 1 || !strings.HasPrefix(got[0], "ignored: ") {
 			t.Errorf("failed after done: %v", got)
 		}
 		if late.Rejected == nil {
@@ -329,7 +329,7 @@ func TestFreezeHoldsARunningMaintenance(t *testing.T) {
 			}
 		})
 		s.DoneAt(3 * time.Hour)
-		s.Run(workflowtest.Of(workflowtest.Input{"readyTimeout": "0s"}))
+		s.Run(workflowtest.InputWith(workflowtest.Input{"readyTimeout": "0s"}))
 		s.ExpectCompleted()
 	})
 }

@@ -31,7 +31,7 @@ func preflightSite(t *testing.T) *workflowtest.Site {
 
 func TestPreflightOffLooksAtNothing(t *testing.T) {
 	s := preflightSite(t).DoneAt(time.Hour / 2)
-	s.Run(workflowtest.Of(nil))
+	s.Run(workflowtest.InputWith(nil))
 	s.ExpectCompleted()
 	if n := s.Count("CheckPreflight") + s.Count("AwaitPreflight"); n != 0 {
 		t.Errorf("it looked %d times", n)
@@ -40,7 +40,7 @@ func TestPreflightOffLooksAtNothing(t *testing.T) {
 
 func TestPreflightFailGoesOnWhereNothingStopsTheDrain(t *testing.T) {
 	s := preflightSite(t).DoneAt(time.Hour / 2)
-	status := s.Run(workflowtest.Of(workflowtest.Input{"preflight": "fail", "drain": workflowtest.Input{"force": true}}))
+	status := s.Run(workflowtest.InputWith(workflowtest.Input{"preflight": "fail", "drain": workflowtest.Input{"force": true}}))
 	s.ExpectCompleted()
 	if in := workflowtest.InputOf[preflightactivity.Input](s, "CheckPreflight", -1); in.Node != workflowtest.Node || !in.Drain.Force {
 		t.Errorf("it was asked for %+v", in)
@@ -54,7 +54,7 @@ func TestPreflightFailGoesOnWhereNothingStopsTheDrain(t *testing.T) {
 
 func TestPreflightFailEndsTheMaintenance(t *testing.T) {
 	s := preflightSite(t).Answer("CheckPreflight", workflowtest.Reply{Value: stopped(preflight.MissingConsent, "pod a", "pod b", "pod c", "pod d", "pod e")})
-	status := s.Run(workflowtest.Of(workflowtest.Input{"preflight": "fail"}))
+	status := s.Run(workflowtest.InputWith(workflowtest.Input{"preflight": "fail"}))
 	s.ExpectFailure(api.ErrorPreflightFailed, "pod a: needs consent; pod b: needs consent; pod c: needs consent; and 2 more")
 	s.ExpectPhases(status, api.Pending, api.Failed)
 	s.ExpectLog("CheckPreflight")
@@ -65,7 +65,7 @@ func TestPreflightOfANodeThatIsNotThere(t *testing.T) {
 		s := preflightSite(t)
 		s.Usual["CheckPreflight"] = workflowtest.Reply{Value: stopped(preflight.NodeMissing, "node n1")}
 		s.Usual["AwaitPreflight"] = s.Usual["CheckPreflight"]
-		s.Run(workflowtest.Of(workflowtest.Input{"preflight": mode}))
+		s.Run(workflowtest.InputWith(workflowtest.Input{"preflight": mode}))
 		s.ExpectFailure(api.ErrorNodeNotFound, "node n1")
 	}
 }
@@ -78,7 +78,7 @@ func TestPreflightWaitShowsWhatItWaitsFor(t *testing.T) {
 	s.ExpectAt(3*time.Minute, api.Pending, "pod ns/bare: needs consent (and 2 more problems)")
 	// A late word does not hide what the drain waits for.
 	s.SignalAt(time.Hour+10*time.Second, api.SignalDrainBlocked, api.DrainProgress{})
-	s.Run(workflowtest.Of(workflowtest.Input{"preflight": "wait"}))
+	s.Run(workflowtest.InputWith(workflowtest.Input{"preflight": "wait"}))
 	s.ExpectCompleted()
 	if in := workflowtest.InputOf[preflightactivity.Input](s, "AwaitPreflight", -1); in.BlockedSignal != api.SignalDrainBlocked {
 		t.Errorf("it was asked for %+v", in)
@@ -87,7 +87,7 @@ func TestPreflightWaitShowsWhatItWaitsFor(t *testing.T) {
 
 func TestPreflightWaitIsCancelled(t *testing.T) {
 	s := preflightSite(t).Answer("AwaitPreflight", workflowtest.Reply{After: 10 * time.Hour}).SignalAt(time.Minute, api.MsgCancel, nil)
-	status := s.Run(workflowtest.Of(workflowtest.Input{"preflight": "wait"}))
+	status := s.Run(workflowtest.InputWith(workflowtest.Input{"preflight": "wait"}))
 	s.ExpectCancelled()
 	s.ExpectPhases(status, api.Pending, api.Cancelled)
 	s.ExpectLog("AwaitPreflight")

@@ -240,7 +240,7 @@ func TestSchedulerIgnoresWrongSignals(t *testing.T) {
 	f := newFleet(t, 2)
 	at := time.Second
 	for _, name := range []string{api.SignalSlotRequest, api.SignalSlotRelease} {
-		for _, text := range workflowtest.Wrong {
+		for _, text := range workflowtest.WrongPayloads {
 			f.at(at, func() { f.signal(name, workflowtest.Raw(text)) })
 			at += time.Second
 		}

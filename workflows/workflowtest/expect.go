@@ -128,8 +128,8 @@ func (s *Site) ExpectCompleted() api.Result {
 	return result
 }
 
-// Received finds what became of the messages of a name.
-func Received(status api.Status, name string) []string {
+// EffectsOf finds what became of the messages of a name.
+func EffectsOf(status api.Status, name string) []string {
 	var effects []string
 	for _, m := range status.Messages {
 		if m.Name == name {

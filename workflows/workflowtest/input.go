@@ -23,8 +23,8 @@ var ID = api.MaintenanceID("", Node, Requestor)
 // Input is a maintenance's JSON input.
 type Input map[string]any
 
-// Of is a minimal input with more fields.
-func Of(fields Input) Input {
+// InputWith is a minimal input with more fields.
+func InputWith(fields Input) Input {
 	in := Input{"node": Node, "requestor": Requestor}
 	for name, value := range fields {
 		in[name] = value

@@ -1,7 +1,7 @@
 package workflowtest
 
-// Wrong are payloads that no message takes.
-var Wrong = map[string]string{
+// WrongPayloads are payloads that no message takes.
+var WrongPayloads = map[string]string{
 	"a string":        `"ops"`,
 	"an empty string": `""`,
 	"an array":        `[{"by":"amy"}]`,
