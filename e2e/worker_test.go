@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"path/filepath"
@@ -49,12 +50,16 @@ func TestAWorkerIsObserved(t *testing.T) {
 		"/healthz": {"ok"}, "/readyz": {"ok"},
 		"/metrics": {"drydock_evictions_total", "drydock_limits_differ_from_config 0", "temporal_workflow_completed", "temporal_activity_"},
 	} {
-		code, body := s.http(http.MethodGet, path, "")
-		for _, want := range wants {
-			if code != http.StatusOK || !strings.Contains(body, want) {
-				t.Errorf("GET %s: %d, without %s", path, code, want)
+		// The server knows that a workflow ended a moment before its worker counts it.
+		s.eventually("GET "+path+" has all", func() error {
+			code, body := s.http(http.MethodGet, path, "")
+			for _, want := range wants {
+				if code != http.StatusOK || !strings.Contains(body, want) {
+					return fmt.Errorf("GET %s: %d, without %s", path, code, want)
+				}
 			}
-		}
+			return nil
+		})
 	}
 	if code, body := s.http(http.MethodPut, "/loglevel", "debug"); code != http.StatusOK || strings.TrimSpace(body) != "DEBUG" {
 		t.Errorf("PUT /loglevel: %d %q", code, body)
