@@ -45,11 +45,11 @@ type cluster struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
-	running running
+	running startedProcesses
 }
 
-// running are the processes that were started, until the cluster stops.
-type running struct {
+// startedProcesses are those that were started, until the cluster stops.
+type startedProcesses struct {
 	mu       sync.Mutex
 	byName   map[string]*process
 	stopping bool
@@ -58,7 +58,7 @@ type running struct {
 // newCluster prepares everything that needs no running component.
 func newCluster(ctx context.Context, o upOptions, stderr io.Writer) (*cluster, error) {
 	c := &cluster{options: o, files: layout{o.dir}, spawner: newSpawner(), stderr: stderr, began: time.Now(),
-		running: running{byName: map[string]*process{}}}
+		running: startedProcesses{byName: map[string]*process{}}}
 	// A kubeconfig says that the cluster is ready.
 	if err := os.Remove(c.files.kubeconfig()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("remove the former kubeconfig: %w", err)

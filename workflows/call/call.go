@@ -23,7 +23,7 @@ func Child(id, summary string) workflow.ChildWorkflowOptions {
 // TidyWithin bounds what is only tidied up.
 const TidyWithin = 2 * time.Minute
 
-// forEver is the time given to activities that end when the world is ready and not before.
+// unlimited is the time given to activities that end when the world is ready and not before.
 const unlimited = 10 * 365 * 24 * time.Hour
 
 // Quick is for one or a few requests to the API server, repeated until they succeed. A cancelled one is waited for:
