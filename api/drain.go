@@ -1,8 +1,10 @@
 package api
 
 import (
+	"slices"
 	"time"
 
+	"drydock/rules/bounds"
 	"drydock/rules/drainplan"
 )
 
@@ -36,6 +38,34 @@ type DrainProgress struct {
 	Reasons  map[string]int `json:"reasons,omitempty"`
 	// MoreBlockers counts the blockers beyond those listed.
 	MoreBlockers int `json:"moreBlockers,omitempty"`
+}
+
+// What a progress lists at most.
+const (
+	maxPods     = 300
+	maxBlockers = 20
+	maxBudgets  = 5
+	maxTargets  = 50
+)
+
+// Bound cuts what a progress lists to what fits into a status: one that did not come from a drain may list anything.
+func (p *DrainProgress) Bound() {
+	bounds.Fit(p)
+	p.Pods = p.Pods[:min(len(p.Pods), maxPods)]
+	p.Stays = boundBlockers(p.Stays)
+	p.Targets = p.Targets[:min(len(p.Targets), maxTargets)]
+	if extra := len(p.Blockers) - maxBlockers; extra > 0 {
+		p.MoreBlockers += extra
+	}
+	p.Blockers = boundBlockers(p.Blockers)
+}
+
+func boundBlockers(all []Blocker) []Blocker {
+	all = slices.Clone(all[:min(len(all), maxBlockers)])
+	for i := range all {
+		all[i].Budgets = all[i].Budgets[:min(len(all[i].Budgets), maxBudgets)]
+	}
+	return all
 }
 
 // EndedPod is a pod, "namespace/name", that a drain told to end. How is evicted, deleted or killed.

@@ -11,6 +11,8 @@ const (
 	ErrorNodeReplaced = "NodeReplaced"
 	// ErrorNotHolder: the node does not carry the maintenance's mark, so the activity must not touch it.
 	ErrorNotHolder = "NotHolder"
+	// ErrorSlotNotHeld: the scheduler does not know that the maintenance holds its node's slot.
+	ErrorSlotNotHeld = "SlotNotHeld"
 	// ErrorMissingPermission: the worker's Kubernetes account may not do this; no retry heals that.
 	ErrorMissingPermission = "MissingPermission"
 	// ErrorNoScheduler: the scheduler does not run, and nobody starts it.

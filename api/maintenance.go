@@ -165,14 +165,26 @@ type Transition struct {
 	Message string    `json:"message,omitempty"`
 }
 
-// Received is a message and what became of it.
+// Received is a message and what became of it: Effect says that in words.
 type Received struct {
 	At      time.Time `json:"at"`
+	ID      string    `json:"id,omitempty"`
 	Name    string    `json:"name"`
 	By      string    `json:"by,omitempty"`
 	Comment string    `json:"comment,omitempty"`
+	Outcome Outcome   `json:"outcome"`
 	Effect  string    `json:"effect"`
 }
+
+// Outcome is what became of a message.
+type Outcome string
+
+// Outcomes: Applied took effect. Ignored did not fit at that moment, Refused could not be read; neither changed anything.
+const (
+	Applied Outcome = "applied"
+	Ignored Outcome = "ignored"
+	Refused Outcome = "refused"
+)
 
 // Result is what a maintenance returns when it ends.
 type Result struct {

@@ -6,7 +6,11 @@ import (
 
 // Message is the payload that every message to a maintenance can carry; each message uses the fields that its
 // docstring names and refuses the others. By is a claim: the history shows the sender's identity beside it.
+//
+// ID tells one message from the next: one that comes twice is applied once, and its outcome stands in the status under
+// that ID.
 type Message struct {
+	ID      string `json:"id,omitempty"`
 	By      string `json:"by,omitempty"`
 	Comment string `json:"comment,omitempty"`
 }

@@ -69,6 +69,8 @@ const (
 	UpdateThaw      = "thaw"
 
 	QueryState = "state"
+	// QuerySlotHeld asks whether a request holds its slot.
+	QuerySlotHeld = "slot-held"
 )
 
 // DefaultTaskQueue is the task queue where the configuration names none.

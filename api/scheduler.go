@@ -46,9 +46,28 @@ type SlotAnswer struct {
 	Seen bool `json:"seen,omitempty"`
 }
 
+// SlotQuestion asks the scheduler whether a request holds its slot.
+type SlotQuestion struct {
+	RequestID string `json:"requestId"`
+}
+
+// SlotHeld is the answer; while the scheduler is Rebuilding it does not know. Frozen are the freezes that hold running
+// maintenances at that Revision.
+type SlotHeld struct {
+	Held       bool     `json:"held"`
+	Rebuilding bool     `json:"rebuilding,omitempty"`
+	Frozen     []string `json:"frozen,omitempty"`
+	Revision   int      `json:"revision,omitempty"`
+}
+
 // FreezeNotice stops a running maintenance before its next side effect; empty Reasons let it go on.
+//
+// RequestID is the holder's: a notice to an earlier maintenance of the node concerns no later one. Revision counts the
+// changes of freezes, so that a notice which comes after a later one holds nothing.
 type FreezeNotice struct {
-	Reasons []string `json:"reasons,omitempty"`
+	RequestID string   `json:"requestId"`
+	Revision  int      `json:"revision"`
+	Reasons   []string `json:"reasons,omitempty"`
 }
 
 // SetLimits replaces the scheduler's limits. With IfRevision, the State.Revision that the sender saw, it is refused

@@ -15,6 +15,7 @@ import (
 
 	"drydock/api"
 	"drydock/rules/schedule"
+	"drydock/workflows"
 	"drydock/workflows/scheduler"
 )
 
@@ -30,7 +31,7 @@ func (b *bench) carry(ctx context.Context) (figures []Figure, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	queue := api.TaskQueue(carryCluster, api.DefaultTaskQueue)
-	w := worker.New(b.temporal.Client, queue, worker.Options{LocalActivityWorkerOnly: true})
+	w := worker.New(b.temporal.Client, queue, worker.Options{LocalActivityWorkerOnly: true, Interceptors: workflows.Interceptors()})
 	w.RegisterWorkflowWithOptions(scheduler.Scheduler, workflow.RegisterOptions{Name: api.SchedulerType})
 	if err := w.Start(); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"strings"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -22,7 +23,7 @@ func viewOf(phase api.Phase, change ...func(*api.Status)) View {
 		c(s)
 	}
 	return View{Status: s, Maintenance: Maintenance{
-		Node: "worker-01", Requestor: "ops", WorkflowID: s.WorkflowID, RunID: s.RunID, Started: noon.Add(-10 * time.Minute),
+		Node: "worker-01", Requestor: "ops", WorkflowID: s.WorkflowID, RunID: s.RunID, FirstRunID: s.RunID, Started: noon.Add(-10 * time.Minute),
 		Execution: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
 	}}
 }
@@ -50,9 +51,16 @@ func took(do, by string) func(*api.Status) {
 	}
 }
 
+// ours is the ID of the message that a test sends.
+const ours = "message-1"
+
 func received(name, effect string) func(*api.Status) {
+	outcome := api.Applied
+	if strings.HasPrefix(effect, "ignored: ") {
+		outcome = api.Ignored
+	}
 	return func(s *api.Status) {
-		s.Messages = append(s.Messages, api.Received{At: noon, Name: name, By: "me", Effect: effect})
+		s.Messages = append(s.Messages, api.Received{ID: ours, At: noon, Name: name, By: "me", Outcome: outcome, Effect: effect})
 	}
 }
 

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -13,7 +14,10 @@ import (
 type Maintenance struct {
 	Node, Requestor   string
 	WorkflowID, RunID string
-	Started           time.Time
+	// FirstRunID is the first of its runs, by which one maintenance is told from the next: RunID is another one once it
+	// was reset, or was continued as a new run.
+	FirstRunID string
+	Started    time.Time
 	// Closed is when it ended; zero while it runs.
 	Closed time.Time
 	// Execution is how Temporal has it: running, or how it ended.
@@ -33,7 +37,8 @@ func maintenanceOf(info *workflowpb.WorkflowExecutionInfo) (Maintenance, bool) {
 	}
 	m := Maintenance{
 		Node: node, Requestor: requestor, WorkflowID: info.GetExecution().GetWorkflowId(), RunID: info.GetExecution().GetRunId(),
-		Started: info.GetStartTime().AsTime(), Execution: info.GetStatus(),
+		FirstRunID: cmp.Or(info.GetFirstRunId(), info.GetExecution().GetRunId()),
+		Started:    info.GetStartTime().AsTime(), Execution: info.GetStatus(),
 	}
 	if closed := info.GetCloseTime(); closed != nil {
 		m.Closed = closed.AsTime()

@@ -2,7 +2,6 @@ package client
 
 import (
 	"slices"
-	"strings"
 
 	"drydock/api"
 )
@@ -58,30 +57,22 @@ func notNowBecause(name string, s *api.Status, reason string) error {
 	return &NotNowError{Message: name, Status: s, Reason: reason}
 }
 
-// newlyReceived finds our message among those that the maintenance has received since before. Of several that are alike
-// one that was not ignored counts: what it was to bring about has come about.
-func newlyReceived(before, now *api.Status, name string, who api.Message) (ours api.Received, found bool) {
+// outcomeOf finds what became of a message.
+func outcomeOf(now *api.Status, id string) (entry api.Received, found bool) {
 	if now == nil {
-		return ours, false
+		return entry, false
 	}
-	for _, r := range slices.Backward(now.Messages) {
-		if r.Name != name || r.By != who.By || r.Comment != who.Comment || receivedBefore(before, r) {
-			continue
-		}
-		if !ignored(r) {
-			return r, true
-		}
-		if !found {
-			ours, found = r, true
-		}
+	i := slices.IndexFunc(now.Messages, func(r api.Received) bool { return r.ID == id })
+	if i < 0 {
+		return entry, false
 	}
-	return ours, found
+	return now.Messages[i], true
 }
 
 const ignoredPrefix = "ignored: "
 
 // ignored tells that a message was received and came to nothing.
-func ignored(r api.Received) bool { return strings.HasPrefix(r.Effect, ignoredPrefix) }
+func ignored(r api.Received) bool { return r.Outcome == api.Ignored || r.Outcome == api.Refused }
 
 // receivedBefore tells whether a message had been received by then.
 func receivedBefore(before *api.Status, r api.Received) bool {

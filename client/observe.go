@@ -74,8 +74,11 @@ func (o *observer) observe(ctx context.Context) (View, error) {
 		return o.seen, err
 	}
 	info := described.GetWorkflowExecutionInfo()
-	if info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW {
-		return o.follow(ctx, info)
+	switch followed, err := o.follow(ctx, info); {
+	case err != nil:
+		return o.seen, err
+	case followed:
+		return o.observe(ctx)
 	}
 	if m, ok := maintenanceOf(info); ok {
 		o.seen.Maintenance = m
@@ -91,20 +94,28 @@ func (o *observer) observe(ctx context.Context) (View, error) {
 	return o.seen, ctx.Err()
 }
 
-// follow goes on with the next run of the same maintenance, which a long one continues as. A run that began
-// another chain is a later maintenance and not this one.
-func (o *observer) follow(ctx context.Context, old *workflowpb.WorkflowExecutionInfo) (View, error) {
+// follow goes on with the next run of the same maintenance, which a long one continues as, or which it was reset to. A
+// run that began another chain is a later maintenance and not this one.
+func (o *observer) follow(ctx context.Context, old *workflowpb.WorkflowExecutionInfo) (followed bool, err error) {
+	continued := old.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW
+	if !continued && old.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED {
+		return false, nil
+	}
 	newest, err := o.server.describe(ctx, o.seen.WorkflowID, "")
 	if err != nil {
-		return o.seen, err
+		return false, err
 	}
 	info := newest.GetWorkflowExecutionInfo()
-	if info.GetFirstRunId() != old.GetFirstRunId() {
-		return o.seen, fmt.Errorf("run %s of %s was continued in a run that has ended, and another maintenance has begun since", o.seen.RunID, o.seen.WorkflowID)
+	run := info.GetExecution().GetRunId()
+	switch same := info.GetFirstRunId() == old.GetFirstRunId(); {
+	case same && run != old.GetExecution().GetRunId():
+		o.seen.RunID, o.length = run, 0
+		return true, nil
+	case continued:
+		return false, fmt.Errorf("run %s of %s was continued in a run that has ended, and another maintenance has begun since", o.seen.RunID, o.seen.WorkflowID)
+	default:
+		return false, nil
 	}
-	o.seen.RunID = info.GetExecution().GetRunId()
-	o.length = 0
-	return o.observe(ctx)
 }
 
 // ask queries the workflow. Nobody being there to answer is a fact and no error: the maintenance itself goes on.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"go.temporal.io/api/serviceerror"
 
 	"drydock/api"
@@ -78,7 +79,7 @@ func (p Prepared) Send(ctx context.Context, comment string) (Sent, error) {
 		return Sent{View: p.View, Unanswered: p.View.Unanswered}, p.client.Signal(ctx, p.View.Maintenance, p.message, comment)
 	}
 	before := p.View.Status
-	to := addressee{Message: api.Message{By: p.client.options.By, Comment: comment}, run: before.RunID, status: before}
+	to := addressee{Message: p.client.says(comment), run: before.RunID, status: before}
 	if err := p.client.server.signal(ctx, p.View.Maintenance, p.message.name, p.message.payload(to)); err != nil {
 		return Sent{View: p.View}, err
 	}
@@ -89,13 +90,19 @@ func (p Prepared) Send(ctx context.Context, comment string) (Sent, error) {
 // Signal sends a message without looking at the maintenance and without waiting for anything: it is durable, and is
 // ignored where it does not fit.
 func (c *Client) Signal(ctx context.Context, to Maintenance, m Message, comment string) error {
-	return c.server.signal(ctx, to, m.name, m.payload(addressee{Message: api.Message{By: c.options.By, Comment: comment}, run: to.RunID}))
+	return c.server.signal(ctx, to, m.name, m.payload(addressee{Message: c.says(comment), run: to.FirstRunID}))
+}
+
+// says is who says what, under an ID by which the outcome is found.
+func (c *Client) says(comment string) api.Message {
+	return api.Message{ID: uuid.NewString(), By: c.options.By, Comment: comment}
 }
 
 func (s *server) signal(ctx context.Context, to Maintenance, name string, payload any) error {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
-	err := s.temporal.SignalWorkflow(ctx, to.WorkflowID, to.RunID, name, payload)
+	// Without a run ID: the message says which maintenance it is meant for, and that may go on in a new run any time.
+	err := s.temporal.SignalWorkflow(ctx, to.WorkflowID, "", name, payload)
 	var gone *serviceerror.NotFound
 	if errors.As(err, &gone) {
 		return fmt.Errorf("the maintenance of %s %w", to.Node, ErrEnded)
@@ -141,7 +148,7 @@ func (w *effectWait) await(ctx context.Context) (Sent, error) {
 
 // judge tells whether what was seen is the end of the wait.
 func (w *effectWait) judge(v View) (sent Sent, done bool, err error) {
-	entry, received := newlyReceived(w.before, v.Status, w.message.name, w.who)
+	entry, received := outcomeOf(v.Status, w.who.ID)
 	// First of all: what looks like the effect is then somebody else's doing.
 	if received && ignored(entry) {
 		sent, err := w.wasIgnored(v, entry)

@@ -15,27 +15,20 @@ import (
 	"drydock/rules/spec"
 )
 
-func TestNewlyReceivedIsOurs(t *testing.T) {
-	old := api.Received{At: noon, Name: "done", By: "me", Effect: "old"}
-	before := &api.Status{Messages: []api.Received{old}}
-	for name, c := range map[string]struct {
-		now  []api.Received
-		want string
-	}{
-		"otherwise commented": {[]api.Received{{At: noon.Add(1), Name: "done", By: "me", Comment: "c", Effect: "new"}}, ""},
-		"heeded, not ignored": {[]api.Received{{At: noon.Add(1), Name: "done", By: "me", Effect: "new"}, {At: noon.Add(2), Name: "done", By: "me", Effect: "ignored: b"}}, "new"},
-		"ignored":             {[]api.Received{{At: noon.Add(1), Name: "done", By: "me", Effect: "ignored: a"}}, "ignored: a"},
-		"nothing new":         {[]api.Received{old}, ""},
-		"somebody's":          {[]api.Received{old, {At: noon, Name: "done", By: "you", Effect: "x"}}, ""},
-		"another one":         {[]api.Received{old, {At: noon, Name: "retry", By: "me", Effect: "x"}}, ""},
-		"ours":                {[]api.Received{old, {At: noon.Add(1), Name: "done", By: "me", Effect: "new"}}, "new"},
-		"old forgotten":       {[]api.Received{{At: noon.Add(1), Name: "done", By: "me", Effect: "new"}}, "new"},
-		"the latest one":      {[]api.Received{{At: noon.Add(1), Name: "done", By: "me", Effect: "a"}, {At: noon.Add(2), Name: "done", By: "me", Effect: "b"}}, "b"},
-	} {
-		got, ok := newlyReceived(before, &api.Status{Messages: c.now}, "done", api.Message{By: "me"})
-		if ok != (c.want != "") || got.Effect != c.want {
-			t.Errorf("%s: %+v, want %q", name, got, c.want)
-		}
+func TestTheOutcomeOfAMessageIsFoundByItsID(t *testing.T) {
+	status := &api.Status{Messages: []api.Received{
+		{ID: "other", At: noon, Name: "done", By: "me", Outcome: api.Applied, Effect: "somebody's"},
+		{At: noon, Name: "done", By: "me", Outcome: api.Applied, Effect: "of no ID"},
+		{ID: "ours", At: noon, Name: "done", By: "me", Outcome: api.Ignored, Effect: "ignored: x"},
+	}}
+	if got, ok := outcomeOf(status, "ours"); !ok || got.Effect != "ignored: x" || !ignored(got) {
+		t.Errorf("%+v, %v", got, ok)
+	}
+	if got, ok := outcomeOf(status, "not there yet"); ok {
+		t.Errorf("%+v", got)
+	}
+	if _, ok := outcomeOf(nil, "ours"); ok {
+		t.Error("nobody has answered")
 	}
 }
 
@@ -75,12 +68,12 @@ func TestAnIgnoredMessageIsAnErrorWhateverElseHappened(t *testing.T) {
 		"failed, released by now":   {Failed("ops", ""), viewOf(api.Ready), viewOf(api.Releasing, refused("failed")), "", "ignored failed"},
 		"heeded":                    {RetryNow(), viewOf(api.Draining), viewOf(api.Draining, received("retry-now", "tried")), "", ""},
 		"somebody else's is ignored": {SkipPod("a/db-0"), viewOf(api.Draining), viewOf(api.Ready, func(s *api.Status) {
-			s.Messages = []api.Received{{At: noon, Name: "skip-pod", By: "bob", Effect: "ignored: x"}}
+			s.Messages = []api.Received{{At: noon, ID: "bobs", Name: "skip-pod", By: "bob", Outcome: api.Ignored, Effect: "ignored: x"}}
 		}), "", ""},
 	} {
 		conn := New(answering{view: c.after}, Options{Now: clockAtNoon})
 		conn.server.polledAt, conn.server.polledThen = noon, true
-		w := effectWait{server: conn.server, observer: conn.observer(c.before.Maintenance), before: c.before.Status, message: c.message, who: api.Message{By: "me"}}
+		w := effectWait{server: conn.server, observer: conn.observer(c.before.Maintenance), before: c.before.Status, message: c.message, who: api.Message{ID: ours, By: "me"}}
 		sent, err := w.await(t.Context())
 		already := sent.Already
 		if (already == "") != (c.already == "") || !strings.Contains(already, c.already) {

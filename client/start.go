@@ -59,7 +59,7 @@ func (c *Client) Start(ctx context.Context, in Input) (v View, adopted bool, err
 		return View{}, false, failedCall("starting the maintenance of "+asked.Node, err)
 	}
 	return View{Maintenance: Maintenance{
-		Node: asked.Node, Requestor: asked.Requestor, WorkflowID: run.GetID(), RunID: run.GetRunID(),
+		Node: asked.Node, Requestor: asked.Requestor, WorkflowID: run.GetID(), RunID: run.GetRunID(), FirstRunID: run.GetRunID(),
 		Started: c.options.Now(), Execution: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
 	}}, false, nil
 }

@@ -82,7 +82,7 @@ func (v View) Transitions() []api.Transition {
 // Record is the audit record of what is known of the maintenance, in a cluster's name and as of now.
 func (v View) Record(cluster string, now time.Time) record.Record {
 	status := api.Status{
-		WorkflowID: v.WorkflowID, RunID: v.RunID, Spec: spec.Maintenance{Node: v.Node, Requestor: v.Requestor}, Phase: v.Phase(), Since: v.Started,
+		WorkflowID: v.WorkflowID, RunID: v.FirstRunID, Spec: spec.Maintenance{Node: v.Node, Requestor: v.Requestor}, Phase: v.Phase(), Since: v.Started,
 	}
 	if v.Status != nil {
 		status = *v.Status

@@ -92,12 +92,12 @@ func changedConditions(node *corev1.Node, conditions []Condition, now time.Time)
 }
 
 // HideConditions takes the lifecycle conditions off a node that a maintenance alone holds.
-func HideConditions(ctx context.Context, client kubernetes.Interface, name, workflowID, runID string) error {
+func HideConditions(ctx context.Context, client kubernetes.Interface, name string, c Caller) error {
 	node, mark, err := getMarked(ctx, client, name)
 	if errors.Is(err, ErrNodeGone) {
 		return nil
 	}
-	if err != nil || !mark.HeldBy(workflowID, runID) || len(mark.Holders) > 1 || !showsConditions(node) {
+	if err != nil || mark.Allows(c) != nil || len(mark.Holders) > 1 || !showsConditions(node) {
 		return err
 	}
 	return ShowConditions(ctx, client, name, nil)

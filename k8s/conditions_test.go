@@ -76,23 +76,23 @@ func TestOnlyTheHolderTakesItsConditionsOff(t *testing.T) {
 	if err := ShowConditions(t.Context(), client, "n1", []Condition{{Type: DrainInProgress, True: true, Reason: "Draining"}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := Taint(t.Context(), client, "n1", "w", "r"); err != nil {
+	if err := Taint(t.Context(), client, "n1", Caller{WorkflowID: "w", RunID: "r"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := Untaint(t.Context(), client, "n1", "w", "other"); !errors.Is(err, ErrNotHolder) {
+	if err := Untaint(t.Context(), client, "n1", Caller{WorkflowID: "w", RunID: "other"}); !errors.Is(err, ErrNotHolder) {
 		t.Errorf("error %v", err)
 	}
-	if err := Untaint(t.Context(), client, "n1", "w", "r"); err != nil {
+	if err := Untaint(t.Context(), client, "n1", Caller{WorkflowID: "w", RunID: "r"}); err != nil {
 		t.Fatal(err)
 	}
 	node, err := client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
 	if err != nil || len(node.Spec.Taints) != 0 || !node.Spec.Unschedulable {
 		t.Errorf("%+v, %v", node.Spec, err)
 	}
-	if err := HideConditions(t.Context(), client, "n1", "w", "other"); err != nil || len(statuses(t, client)) != 1 {
+	if err := HideConditions(t.Context(), client, "n1", Caller{WorkflowID: "w", RunID: "other"}); err != nil || len(statuses(t, client)) != 1 {
 		t.Errorf("error %v, left %v", err, statuses(t, client))
 	}
-	if err := HideConditions(t.Context(), client, "n1", "w", "r"); err != nil {
+	if err := HideConditions(t.Context(), client, "n1", Caller{WorkflowID: "w", RunID: "r"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := statuses(t, client); len(got) != 0 {

@@ -25,6 +25,8 @@ var (
 	ErrNodeReplaced = errors.New("the node was deleted and created anew under the same name")
 	// ErrNotHolder: the node does not carry the caller's mark.
 	ErrNotHolder = errors.New("the node does not carry this maintenance's mark")
+	// ErrOtherRun: the node carries the mark, and another run of the maintenance acts for it.
+	ErrOtherRun = errors.New("another run of this maintenance holds the node")
 )
 
 // HoldInput asks for a node to be marked, and cordoned if the holder wants that.
@@ -34,6 +36,8 @@ type HoldInput struct {
 	UID    types.UID
 	Holder Holder
 	Phase  string
+	// TakeOver: the caller knows that its run is the one that acts now, whichever the mark names.
+	TakeOver bool
 }
 
 // Held says how a node was found when it was marked.
@@ -50,7 +54,8 @@ type Held struct {
 	Cordon bool
 }
 
-// Hold marks a node and cordons it. It is idempotent: a node that is already as wanted is left alone.
+// Hold marks a node and cordons it. It is idempotent: a node that is already as wanted is left alone. Errors: ErrNodeGone,
+// ErrNodeReplaced, ErrOtherRun.
 func Hold(ctx context.Context, client kubernetes.Interface, in HoldInput) (Held, error) {
 	var held Held
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -60,6 +65,9 @@ func Hold(ctx context.Context, client kubernetes.Interface, in HoldInput) (Held,
 		}
 		if in.UID != "" && node.UID != in.UID {
 			return fmt.Errorf("node %s: %w", in.Node, ErrNodeReplaced)
+		}
+		if err := mark.Allows(in.Holder.caller()); errors.Is(err, ErrOtherRun) && !in.TakeOver {
+			return err
 		}
 		mine := mark.HeldBy(in.Holder.WorkflowID, in.Holder.RunID)
 		held = Held{
@@ -98,7 +106,8 @@ type Released struct {
 
 // Release takes a holder's mark off a node, which fences all its evictions, and with the last holder puts back what
 // Drydock changed: the cordon if it was Drydock's, labels and annotations. It is idempotent; a missing node is fine.
-func Release(ctx context.Context, client kubernetes.Interface, node, workflowID, runID string) (Released, error) {
+// Errors: ErrOtherRun.
+func Release(ctx context.Context, client kubernetes.Interface, node string, c Caller) (Released, error) {
 	var released Released
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		n, mark, err := getMarked(ctx, client, node)
@@ -109,11 +118,14 @@ func Release(ctx context.Context, client kubernetes.Interface, node, workflowID,
 		if err != nil {
 			return err
 		}
-		if !mark.HeldBy(workflowID, runID) {
+		switch err := mark.Allows(c); {
+		case errors.Is(err, ErrNotHolder):
 			released = Released{Foreign: true, UID: n.UID}
 			return nil
+		case err != nil:
+			return err
 		}
-		patch, err := releasePatch(n, mark, workflowID, runID)
+		patch, err := releasePatch(n, mark, c)
 		if err != nil {
 			return err
 		}
@@ -123,7 +135,7 @@ func Release(ctx context.Context, client kubernetes.Interface, node, workflowID,
 		}
 		released = Released{UID: n.UID, Uncordoned: n.Spec.Unschedulable && !after.Spec.Unschedulable}
 		for _, h := range mark.Holders {
-			if h.WorkflowID != workflowID || h.RunID != runID {
+			if h.WorkflowID != c.WorkflowID || h.RunID != c.RunID {
 				released.OtherHolders = append(released.OtherHolders, h.Requestor)
 			}
 		}
@@ -140,7 +152,8 @@ func Release(ctx context.Context, client kubernetes.Interface, node, workflowID,
 
 // PhaseInput asks for a phase to be shown on a held node.
 type PhaseInput struct {
-	Node, WorkflowID, RunID, Phase string
+	Caller
+	Node, Phase string
 	// Mark is the text of the mark as Hold returned it, empty where it is not known.
 	Mark string
 }
@@ -148,7 +161,7 @@ type PhaseInput struct {
 // SetPhase shows a maintenance's phase in the node's label, as long as the maintenance holds the node. Where the mark
 // is still what the caller knows, one request does it; otherwise the node is read first.
 func SetPhase(ctx context.Context, client kubernetes.Interface, in PhaseInput) (types.UID, error) {
-	if in.Mark != "" {
+	if in.knows() {
 		if node, err := setPhaseUnderMark(ctx, client, in); err == nil {
 			return node.UID, nil
 		} else if !apierrors.IsInvalid(err) {
@@ -162,8 +175,8 @@ func SetPhase(ctx context.Context, client kubernetes.Interface, in PhaseInput) (
 			return err
 		}
 		uid = node.UID
-		if !mark.HeldBy(in.WorkflowID, in.RunID) {
-			return ErrNotHolder
+		if err := mark.Allows(in.Caller); err != nil {
+			return err
 		}
 		if node.Labels[api.PhaseLabel] == in.Phase {
 			return nil
@@ -181,6 +194,12 @@ func SetPhase(ctx context.Context, client kubernetes.Interface, in PhaseInput) (
 	return uid, nil
 }
 
+// knows tells that the text of the mark is known, and that by it the caller may touch the node.
+func (in PhaseInput) knows() bool {
+	var mark Mark
+	return in.Mark != "" && json.Unmarshal([]byte(in.Mark), &mark) == nil && mark.Allows(in.Caller) == nil
+}
+
 // setPhaseUnderMark sets the label on condition that the mark is what the caller knows; the API server answers
 // Invalid where it is not.
 func setPhaseUnderMark(ctx context.Context, client kubernetes.Interface, in PhaseInput) (*corev1.Node, error) {
@@ -192,6 +211,45 @@ func setPhaseUnderMark(ctx context.Context, client kubernetes.Interface, in Phas
 		return nil, err
 	}
 	return client.CoreV1().Nodes().Patch(ctx, in.Node, types.JSONPatchType, patch, metav1.PatchOptions{})
+}
+
+// TakeOver has the mark name the caller's run, which the caller knows to be the one that acts for the maintenance now.
+// Errors: ErrNodeGone, ErrNotHolder.
+func TakeOver(ctx context.Context, client kubernetes.Interface, name string, c Caller) error {
+	return changeHeld(ctx, client, name, func(node *corev1.Node, mark Mark) (nodePatch, map[string]*string, error) {
+		i := mark.index(c.WorkflowID, c.RunID)
+		if i < 0 {
+			return nil, nil, ErrNotHolder
+		}
+		if mark.Holders[i].Run == c.Run {
+			return nil, nil, nil
+		}
+		mark.Holders[i].Run = c.Run
+		text, err := json.Marshal(mark)
+		return nodePatch{}, map[string]*string{api.HoldersAnnotation: new(string(text))}, err
+	})
+}
+
+// changeHeld patches a node that carries a mark, as change says; a nil patch changes nothing.
+func changeHeld(ctx context.Context, client kubernetes.Interface, name string,
+	change func(*corev1.Node, Mark) (patch nodePatch, annotations map[string]*string, err error),
+) error {
+	return notFound(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		node, mark, err := getMarked(ctx, client, name)
+		if err != nil {
+			return err
+		}
+		changes, annotations, err := change(node, mark)
+		if err != nil || changes == nil {
+			return err
+		}
+		patch, err := changes.guarded(node, annotations, nil)
+		if err != nil {
+			return err
+		}
+		_, err = client.CoreV1().Nodes().Patch(ctx, name, mergePatch, patch, metav1.PatchOptions{})
+		return err
+	}))
 }
 
 // pointer escapes a key for a JSON pointer (RFC 6901).

@@ -31,10 +31,15 @@ type Mark struct {
 
 // Holder is one maintenance that holds a node.
 type Holder struct {
-	WorkflowID string    `json:"workflowId"`
-	RunID      string    `json:"runId"`
-	Requestor  string    `json:"requestor"`
-	Since      time.Time `json:"since"`
+	WorkflowID string `json:"workflowId"`
+	// RunID is the first run of the maintenance's chain, which no reset and no continue-as-new changes. Run is the one
+	// that acts for it at present.
+	RunID string `json:"runId"`
+	Run   string `json:"run,omitempty"`
+	// Namespace is the ID of the Temporal namespace that the workflow lives in: another one knows nothing of it.
+	Namespace string    `json:"namespace,omitempty"`
+	Requestor string    `json:"requestor"`
+	Since     time.Time `json:"since"`
 	// Cordon says that this holder wants the node unschedulable.
 	Cordon bool `json:"cordon"`
 }
@@ -52,8 +57,31 @@ func MarkOf(node *corev1.Node) (Mark, error) {
 	return mark, nil
 }
 
-// HeldBy tells whether a run of a workflow is among the holders.
+// Caller is on whose behalf a held node is touched: a maintenance, by its workflow ID and the first run of its chain, and
+// the run that acts for it. An empty Run is whoever takes care of a maintenance that does not run any more.
+type Caller struct {
+	WorkflowID, RunID, Run string
+}
+
+// caller is the holder as one who acts.
+func (h Holder) caller() Caller { return Caller{h.WorkflowID, h.RunID, h.Run} }
+
+// HeldBy tells whether a maintenance is among the holders, whichever of its runs acts.
 func (m Mark) HeldBy(workflowID, runID string) bool { return m.index(workflowID, runID) >= 0 }
+
+// Allows tells whether a caller may touch the node: ErrNotHolder where its maintenance does not hold it, ErrOtherRun
+// where another run acts for that.
+func (m Mark) Allows(c Caller) error {
+	i := m.index(c.WorkflowID, c.RunID)
+	switch {
+	case i < 0:
+		return ErrNotHolder
+	case c.Run != "" && m.Holders[i].Run != c.Run:
+		return fmt.Errorf("%w (run %s)", ErrOtherRun, m.Holders[i].Run)
+	default:
+		return nil
+	}
+}
 
 // WantsCordon tells whether any holder wants the node unschedulable.
 func (m Mark) WantsCordon() bool {
@@ -71,11 +99,14 @@ func (m Mark) index(workflowID, runID string) int {
 	return slices.IndexFunc(m.Holders, func(h Holder) bool { return h.WorkflowID == workflowID && h.RunID == runID })
 }
 
+// sameAs tells that a mark need not be written anew for what its holder wants.
+func (h Holder) sameAs(wanted Holder) bool {
+	return h.Cordon == wanted.Cordon && h.Run == wanted.Run && h.Namespace == wanted.Namespace
+}
+
 // holdPatch adds a holder to a node; it is nil where the node is already as wanted.
 func holdPatch(node *corev1.Node, mark Mark, holder Holder, phase string) ([]byte, error) {
-	if mark.keepsCordon(node, holder) {
-		return nil, nil
-	}
+	holder.Cordon = holder.Cordon || mark.keepsCordon(node, holder)
 	annotations := map[string]*string{}
 	if len(mark.Holders) == 0 {
 		mark.Prior = map[string]*string{}
@@ -93,7 +124,7 @@ func holdPatch(node *corev1.Node, mark Mark, holder Holder, phase string) ([]byt
 		patch["spec"] = map[string]any{"unschedulable": true}
 	}
 	i := mark.index(holder.WorkflowID, holder.RunID)
-	if i >= 0 && mark.Holders[i].Cordon == holder.Cordon {
+	if i >= 0 && mark.Holders[i].sameAs(holder) {
 		if len(patch) == 0 {
 			return nil, nil
 		}
@@ -101,7 +132,7 @@ func holdPatch(node *corev1.Node, mark Mark, holder Holder, phase string) ([]byt
 	}
 	mark.Holders = slices.Clone(mark.Holders)
 	if i >= 0 {
-		mark.Holders[i].Cordon = holder.Cordon
+		mark.Holders[i].Cordon, mark.Holders[i].Run, mark.Holders[i].Namespace = holder.Cordon, holder.Run, holder.Namespace
 	} else {
 		mark.Holders = append(mark.Holders, holder)
 	}
@@ -117,8 +148,9 @@ func holdPatch(node *corev1.Node, mark Mark, holder Holder, phase string) ([]byt
 }
 
 // releasePatch takes a holder off a node and, with the last one, puts back what was before.
-func releasePatch(node *corev1.Node, mark Mark, workflowID, runID string) ([]byte, error) {
-	mark.Holders = slices.Delete(slices.Clone(mark.Holders), mark.index(workflowID, runID), mark.index(workflowID, runID)+1)
+func releasePatch(node *corev1.Node, mark Mark, c Caller) ([]byte, error) {
+	i := mark.index(c.WorkflowID, c.RunID)
+	mark.Holders = slices.Delete(slices.Clone(mark.Holders), i, i+1)
 	if len(mark.Holders) > 0 {
 		text, err := json.Marshal(mark)
 		if err != nil {

@@ -69,7 +69,7 @@ func hold(t *testing.T, client *fake.Clientset, in k8s.HoldInput) k8s.Held {
 func release(t *testing.T, client *fake.Clientset, requestor string) k8s.Released {
 	t.Helper()
 	in := holder(requestor, true)
-	released, err := k8s.Release(t.Context(), client, "n1", in.Holder.WorkflowID, in.Holder.RunID)
+	released, err := k8s.Release(t.Context(), client, "n1", k8s.Caller{WorkflowID: in.Holder.WorkflowID, RunID: in.Holder.RunID})
 	if err != nil {
 		t.Fatalf("release by %s: %v", requestor, err)
 	}
@@ -247,8 +247,8 @@ func TestMarkThatIsNotDrydocksStopsEverything(t *testing.T) {
 			found := nodeWith(func(n *corev1.Node) { n.Annotations[api.HoldersAnnotation] = text })
 			client := fake.NewClientset(found.DeepCopy())
 			_, errHold := k8s.Hold(t.Context(), client, holder("ops", true))
-			_, errRelease := k8s.Release(t.Context(), client, "n1", "w", "r")
-			_, errPhase := k8s.SetPhase(t.Context(), client, k8s.PhaseInput{Node: "n1", WorkflowID: "w", RunID: "r", Phase: "Ready"})
+			_, errRelease := k8s.Release(t.Context(), client, "n1", k8s.Caller{WorkflowID: "w", RunID: "r"})
+			_, errPhase := k8s.SetPhase(t.Context(), client, k8s.PhaseInput{Node: "n1", Caller: k8s.Caller{WorkflowID: "w", RunID: "r"}, Phase: "Ready"})
 			for _, err := range []error{errHold, errRelease, errPhase} {
 				if err == nil || !strings.Contains(err.Error(), api.HoldersAnnotation) || !strings.Contains(err.Error(), "n1") {
 					t.Errorf("error = %v", err)
@@ -278,7 +278,7 @@ func TestNodeThatIsNotThereOrAnother(t *testing.T) {
 	if _, err := k8s.Hold(t.Context(), client, in); !errors.Is(err, k8s.ErrNodeReplaced) {
 		t.Errorf("hold of another node: %v", err)
 	}
-	if _, err := k8s.SetPhase(t.Context(), client, k8s.PhaseInput{Node: "n1", WorkflowID: "w", RunID: "r", Phase: "Ready"}); !errors.Is(err, k8s.ErrNotHolder) {
+	if _, err := k8s.SetPhase(t.Context(), client, k8s.PhaseInput{Node: "n1", Caller: k8s.Caller{WorkflowID: "w", RunID: "r"}, Phase: "Ready"}); !errors.Is(err, k8s.ErrNotHolder) {
 		t.Errorf("phase by a stranger: %v", err)
 	}
 	expectAsBefore(t, nodeWith(nil), get(t, client))
@@ -287,7 +287,7 @@ func TestNodeThatIsNotThereOrAnother(t *testing.T) {
 func TestAnotherRunOfTheSameWorkflowIsAStranger(t *testing.T) {
 	client := fake.NewClientset(nodeWith(nil))
 	hold(t, client, holder("ops", true))
-	released, err := k8s.Release(t.Context(), client, "n1", "node-maintenance/n1/ops", "run-of-yesterday")
+	released, err := k8s.Release(t.Context(), client, "n1", k8s.Caller{WorkflowID: "node-maintenance/n1/ops", RunID: "run-of-yesterday"})
 	if err != nil || !released.Foreign {
 		t.Errorf("released = %+v, %v", released, err)
 	}
@@ -356,7 +356,7 @@ func TestPatchAppliesToThisVersionOfThisNodeOnly(t *testing.T) {
 func TestPhaseIsShownByOneRequestUnderAKnownMark(t *testing.T) {
 	client := fake.NewClientset(nodeWith(nil))
 	held := hold(t, client, holder("ops", true))
-	in := k8s.PhaseInput{Node: "n1", WorkflowID: "node-maintenance/n1/ops", RunID: "run-ops", Phase: "Ready", Mark: held.Mark}
+	in := k8s.PhaseInput{Node: "n1", Caller: k8s.Caller{WorkflowID: "node-maintenance/n1/ops", RunID: "run-ops"}, Phase: "Ready", Mark: held.Mark}
 	client.ClearActions()
 	uid, err := k8s.SetPhase(t.Context(), client, in)
 	if err != nil || uid != "uid-1" || get(t, client).Labels[api.PhaseLabel] != "Ready" || len(client.Actions()) != 2 {
@@ -409,12 +409,12 @@ func TestTaintGoesWithTheLastHolder(t *testing.T) {
 	}
 	hold("a")
 	for range 2 {
-		if err := k8s.Taint(t.Context(), kube, n.Name, "w", "a"); err != nil {
+		if err := k8s.Taint(t.Context(), kube, n.Name, k8s.Caller{WorkflowID: "w", RunID: "a"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	hold("b")
-	if err := k8s.Taint(t.Context(), kube, n.Name, "w", "stranger"); !errors.Is(err, k8s.ErrNotHolder) {
+	if err := k8s.Taint(t.Context(), kube, n.Name, k8s.Caller{WorkflowID: "w", RunID: "stranger"}); !errors.Is(err, k8s.ErrNotHolder) {
 		t.Errorf("error = %v", err)
 	}
 	for _, c := range []struct {
@@ -422,12 +422,50 @@ func TestTaintGoesWithTheLastHolder(t *testing.T) {
 		want    int
 	}{{"", 2}, {"a", 2}, {"b", 1}} {
 		if c.release != "" {
-			if _, err := k8s.Release(t.Context(), kube, n.Name, "w", c.release); err != nil {
+			if _, err := k8s.Release(t.Context(), kube, n.Name, k8s.Caller{WorkflowID: "w", RunID: c.release}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if got := s.Node(n.Name).Spec.Taints; len(got) != c.want || got[0].Key != "gpu" {
 			t.Errorf("after the release of %q the taints are %v", c.release, got)
 		}
+	}
+}
+
+func TestOnlyTheRunThatActsTouchesTheNode(t *testing.T) {
+	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u1"}})
+	holder := k8s.Holder{WorkflowID: "w", RunID: "first", Run: "first", Namespace: "ns", Requestor: "ops", Cordon: true}
+	if _, err := k8s.Hold(t.Context(), client, k8s.HoldInput{Node: "n1", Phase: "Draining", Holder: holder}); err != nil {
+		t.Fatal(err)
+	}
+	later := k8s.Caller{WorkflowID: "w", RunID: "first", Run: "second"}
+	refused := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, k8s.ErrOtherRun) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	_, err := k8s.Release(t.Context(), client, "n1", later)
+	refused("release", err)
+	_, err = k8s.SetPhase(t.Context(), client, k8s.PhaseInput{Caller: later, Node: "n1", Phase: "Ready"})
+	refused("phase", err)
+	refused("taint", k8s.Taint(t.Context(), client, "n1", later))
+	second := holder
+	second.Run = "second"
+	_, err = k8s.Hold(t.Context(), client, k8s.HoldInput{Node: "n1", Phase: "Draining", Holder: second})
+	refused("hold", err)
+	if err := k8s.TakeOver(t.Context(), client, "n1", later); err != nil {
+		t.Fatal(err)
+	}
+	refused("the run before", k8s.Taint(t.Context(), client, "n1", k8s.Caller{WorkflowID: "w", RunID: "first", Run: "first"}))
+	if err := k8s.Taint(t.Context(), client, "n1", later); err != nil {
+		t.Error(err)
+	}
+	if err := k8s.TakeOver(t.Context(), client, "n1", k8s.Caller{WorkflowID: "w", RunID: "another", Run: "x"}); !errors.Is(err, k8s.ErrNotHolder) {
+		t.Errorf("another maintenance: %v", err)
+	}
+	// Whoever takes care of a maintenance that does not run any more has no run.
+	if released, err := k8s.Release(t.Context(), client, "n1", k8s.Caller{WorkflowID: "w", RunID: "first"}); err != nil || released.Foreign || !released.Uncordoned {
+		t.Errorf("%+v, %v", released, err)
 	}
 }

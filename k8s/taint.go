@@ -6,9 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/util/retry"
 )
 
 // MaintenanceTaint keeps the DaemonSet controller from bringing back the pods that a drain deletes: DaemonSet pods
@@ -16,9 +14,9 @@ import (
 var MaintenanceTaint = corev1.Taint{Key: "drydock.dev/maintenance", Effect: corev1.TaintEffectNoSchedule}
 
 // Taint sets MaintenanceTaint on a node that the maintenance holds; the release of its last holder takes it off. It is
-// idempotent. Errors: ErrNodeGone, ErrNotHolder.
-func Taint(ctx context.Context, client kubernetes.Interface, name, workflowID, runID string) error {
-	err := patchTaint(ctx, client, name, workflowID, runID, true)
+// idempotent. Errors: ErrNodeGone, ErrNotHolder, ErrOtherRun.
+func Taint(ctx context.Context, client kubernetes.Interface, name string, c Caller) error {
+	err := patchTaint(ctx, client, name, c, true)
 	if err != nil {
 		return fmt.Errorf("tainting node %s: %w", name, err)
 	}
@@ -26,38 +24,26 @@ func Taint(ctx context.Context, client kubernetes.Interface, name, workflowID, r
 }
 
 // Untaint takes MaintenanceTaint off a node that the maintenance holds, so that the pods of DaemonSets come back before
-// the node does. Errors: ErrNodeGone, ErrNotHolder.
-func Untaint(ctx context.Context, client kubernetes.Interface, name, workflowID, runID string) error {
-	err := patchTaint(ctx, client, name, workflowID, runID, false)
+// the node does. Errors: ErrNodeGone, ErrNotHolder, ErrOtherRun.
+func Untaint(ctx context.Context, client kubernetes.Interface, name string, c Caller) error {
+	err := patchTaint(ctx, client, name, c, false)
 	if err != nil {
 		return fmt.Errorf("taking the taint off node %s: %w", name, err)
 	}
 	return nil
 }
 
-func patchTaint(ctx context.Context, client kubernetes.Interface, name, workflowID, runID string, want bool) error {
-	return notFound(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		node, mark, err := getMarked(ctx, client, name)
-		if err != nil {
-			return err
-		}
-		if !mark.HeldBy(workflowID, runID) {
-			return ErrNotHolder
-		}
-		if isTainted(node) == want {
-			return nil
+func patchTaint(ctx context.Context, client kubernetes.Interface, name string, c Caller, want bool) error {
+	return changeHeld(ctx, client, name, func(node *corev1.Node, mark Mark) (nodePatch, map[string]*string, error) {
+		if err := mark.Allows(c); err != nil || isTainted(node) == want {
+			return nil, nil, err
 		}
 		taints := slices.DeleteFunc(slices.Clone(node.Spec.Taints), isMaintenanceTaint)
 		if want {
 			taints = append(taints, MaintenanceTaint)
 		}
-		patch, err := nodePatch{"spec": map[string]any{"taints": taints}}.guarded(node, nil, nil)
-		if err != nil {
-			return err
-		}
-		_, err = client.CoreV1().Nodes().Patch(ctx, name, mergePatch, patch, metav1.PatchOptions{})
-		return err
-	}))
+		return nodePatch{"spec": map[string]any{"taints": taints}}, nil, nil
+	})
 }
 
 func isTainted(node *corev1.Node) bool {

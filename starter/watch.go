@@ -75,10 +75,10 @@ type watch struct {
 }
 
 func (w *watch) add(ctx context.Context, t client.Maintenance) {
-	if w.known[t.WorkflowID+t.RunID] {
+	if w.known[t.WorkflowID+t.FirstRunID] {
 		return
 	}
-	w.known[t.WorkflowID+t.RunID] = true
+	w.known[t.WorkflowID+t.FirstRunID] = true
 	w.active++
 	go func() {
 		_, err := w.Await(ctx, t, client.Completed)

@@ -161,6 +161,7 @@ func clusterClients(o Options) (kube kubeClient, podEvents *k8s.PodEvents, err e
 func workerOptions(o Options) sdkworker.Options {
 	return sdkworker.Options{
 		DeploymentOptions:                       deployment(o),
+		Interceptors:                            workflows.Interceptors(),
 		WorkerStopTimeout:                       stopTimeout,
 		MaxHeartbeatThrottleInterval:            heartbeats,
 		MaxConcurrentActivityExecutionSize:      5000,

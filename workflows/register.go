@@ -2,6 +2,7 @@
 package workflows
 
 import (
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
@@ -17,6 +18,7 @@ import (
 	"drydock/api"
 	"drydock/workflows/auditrecord"
 	"drydock/workflows/doctor"
+	"drydock/workflows/inbox"
 	"drydock/workflows/maintenance"
 	"drydock/workflows/notification"
 	"drydock/workflows/preflight"
@@ -36,6 +38,11 @@ type Activities struct {
 	Deliveries *delivery.Activities
 }
 
+// Interceptors are what every worker and replayer of the workflows has to run with.
+func Interceptors() []interceptor.WorkerInterceptor {
+	return []interceptor.WorkerInterceptor{&inbox.Interceptor{}}
+}
+
 // Register makes a worker able to run every workflow and every activity.
 func Register(registry worker.Registry, a Activities) {
 	RegisterWorkflows(registry)
@@ -43,6 +50,7 @@ func Register(registry worker.Registry, a Activities) {
 		registry.RegisterActivity(methods)
 	}
 	registry.RegisterActivity(a.Settings.Prepare)
+	registry.RegisterActivity(a.Settings.Run)
 }
 
 // RegisterWorkflows makes a worker, or a replayer, able to run every workflow.

@@ -62,11 +62,14 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 	for name, history := range recorded(t) {
 		t.Run(strings.TrimSuffix(name, ".json.gz"), func(t *testing.T) {
 			t.Parallel()
-			replayer := worker.NewWorkflowReplayer()
+			replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{Interceptors: workflows.Interceptors()})
+			if err != nil {
+				t.Fatal(err)
+			}
 			workflows.RegisterWorkflows(replayer)
 			// A maintenance under another ID than its own would only start the one that has it.
 			began := history.Events[0].GetWorkflowExecutionStartedEventAttributes()
-			err := replayer.ReplayWorkflowHistoryWithOptions(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)), history,
+			err = replayer.ReplayWorkflowHistoryWithOptions(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)), history,
 				worker.ReplayWorkflowHistoryOptions{OriginalExecution: workflow.Execution{
 					ID: began.GetWorkflowId(), RunID: began.GetOriginalExecutionRunId(),
 				}})

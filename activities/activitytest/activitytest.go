@@ -13,10 +13,15 @@ import (
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	sdklog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/mocks"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+
+	"drydock/api"
+	"drydock/k8s"
 )
 
 // Statuses is a Temporal server in which workflows have a status; others do not exist.
@@ -60,6 +65,25 @@ const (
 	WorkflowID = "default-test-workflow-id"
 	RunID      = "default-test-run-id"
 )
+
+// Caller is the workflow of the test environment as one who acts on a node.
+var Caller = k8s.Caller{WorkflowID: WorkflowID, RunID: RunID, Run: RunID}
+
+// Granting is a Temporal server whose scheduler says of every slot that it is held, as far as answer does not say
+// otherwise.
+func Granting(answer ...api.SlotHeld) *mocks.Client {
+	temporal := &mocks.Client{}
+	temporal.On("QueryWorkflow", mock.Anything, mock.Anything, mock.Anything, api.QuerySlotHeld, mock.Anything).Return(
+		func(context.Context, string, string, string, ...any) (converter.EncodedValue, error) {
+			said := api.SlotHeld{Held: true}
+			if len(answer) > 0 {
+				said, answer = answer[0], answer[1:]
+			}
+			payloads, err := converter.GetDefaultDataConverter().ToPayloads(said)
+			return client.NewValue(payloads), err
+		})
+	return temporal
+}
 
 // Environment is where activities run in a test.
 func Environment() *testsuite.TestActivityEnvironment {

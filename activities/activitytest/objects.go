@@ -52,7 +52,7 @@ func Labelled(key, value string) NodeOption {
 // Marked is held by a workflow that wants the cordon.
 func Marked(workflow, run string) NodeOption {
 	return func(n *corev1.Node) {
-		n.Annotations[api.HoldersAnnotation] = `{"holders":[{"workflowId":"` + workflow + `","runId":"` + run + `","requestor":"ops","cordon":true}],"cordoned":true}`
+		n.Annotations[api.HoldersAnnotation] = `{"holders":[{"workflowId":"` + workflow + `","runId":"` + run + `","run":"` + run + `","requestor":"ops","cordon":true}],"cordoned":true}`
 	}
 }
 

@@ -133,7 +133,7 @@ func (d *Activities) releaseMark(ctx context.Context, in HealInput) (string, err
 	if err := d.dead(ctx, f); err != nil {
 		return "", err
 	}
-	released, err := k8s.Release(ctx, d.Client, f.Node, f.WorkflowID, f.RunID)
+	released, err := k8s.Release(ctx, d.Client, f.Node, k8s.Caller{WorkflowID: f.WorkflowID, RunID: f.RunID})
 	if err != nil {
 		return "", err
 	}
@@ -187,7 +187,7 @@ func (d *Activities) releaseSlot(ctx context.Context, in HealInput) (string, err
 			return "", err
 		}
 		var err error
-		if released, err = k8s.Release(ctx, d.Client, f.Node, f.WorkflowID, f.RunID); err != nil {
+		if released, err = k8s.Release(ctx, d.Client, f.Node, k8s.Caller{WorkflowID: f.WorkflowID, RunID: f.RunID}); err != nil {
 			return "", err
 		}
 	}

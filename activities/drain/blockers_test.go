@@ -21,7 +21,7 @@ import (
 // watchedNode is a view of one node.
 func watchedNode(t *testing.T, n *corev1.Node) *heldnode.View {
 	t.Helper()
-	view, err := heldnode.Watch(t.Context(), k8stest.New(n).Client(t), heldnode.Options{Name: n.Name})
+	view, err := heldnode.Acting{Client: k8stest.New(n).Client(t)}.Watch(t.Context(), heldnode.Options{Name: n.Name})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"drydock/activities/failure"
 	"drydock/activities/heartbeat"
+	"drydock/activities/heldnode"
 	"drydock/api"
 	"drydock/k8s"
 	"drydock/rules/spec"
@@ -34,8 +35,9 @@ type Activities struct {
 
 // Input asks for a held node to be emptied.
 type Input struct {
-	Node  string     `json:"node"`
-	UID   string     `json:"uid"`
+	Node string `json:"node"`
+	UID  string `json:"uid"`
+	// RunID is the first run of the maintenance that holds the node.
 	RunID string     `json:"runId"`
 	Drain spec.Drain `json:"drain"`
 	// Why is shown on the pods that are evicted.
@@ -73,6 +75,10 @@ func (d *Activities) Drain(ctx context.Context, in Input) (api.DrainProgress, er
 	default:
 		return api.DrainProgress{}, failure.Translate(err)
 	}
+}
+
+func (d *Activities) acting() heldnode.Acting {
+	return heldnode.Acting{Client: d.Client, Temporal: d.Temporal}
 }
 
 // drain also tells how far it came where it did not come to its end.

@@ -79,8 +79,8 @@ func (d *Activities) observe(ctx context.Context, heartbeats *heartbeat.Loop, in
 	if err != nil {
 		return nil, nil, err
 	}
-	node, err := heldnode.Watch(ctx, d.Client, heldnode.Options{
-		Name: in.Node, UID: in.UID, WorkflowID: activity.GetInfo(ctx).WorkflowExecution.ID, RunID: in.RunID, Heartbeats: heartbeats,
+	node, err := d.acting().Watch(ctx, heldnode.Options{
+		Name: in.Node, UID: in.UID, Caller: heldnode.CallerOf(ctx, in.RunID), Heartbeats: heartbeats,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -140,7 +140,7 @@ func (r *run) untilEmpty(ctx context.Context) (api.DrainProgress, error) {
 // act does what there is to do now: it keeps DaemonSet pods from coming back, evicts, and ends what is overdue.
 func (r *run) act(ctx context.Context, found observation) error {
 	if !r.tainted && r.observer.reachedDaemonSets() {
-		if err := k8s.Taint(ctx, r.Client, r.in.Node, r.node.WorkflowID, r.in.RunID); err != nil {
+		if err := k8s.Taint(ctx, r.Client, r.in.Node, r.node.Caller); err != nil {
 			return err
 		}
 		r.tainted = true

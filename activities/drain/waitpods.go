@@ -39,8 +39,8 @@ func (d *Activities) waitForPods(ctx context.Context, heartbeats *heartbeat.Loop
 	if err != nil {
 		return err
 	}
-	node, err := heldnode.Watch(ctx, d.Client, heldnode.Options{
-		Name: in.Node, UID: in.UID, WorkflowID: activity.GetInfo(ctx).WorkflowExecution.ID, RunID: in.RunID, Heartbeats: heartbeats,
+	node, err := d.acting().Watch(ctx, heldnode.Options{
+		Name: in.Node, UID: in.UID, Caller: heldnode.CallerOf(ctx, in.RunID), Heartbeats: heartbeats,
 	})
 	if err != nil {
 		return err

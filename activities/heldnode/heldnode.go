@@ -11,17 +11,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"drydock/k8s"
 )
 
 // View is the live view of a node that a maintenance holds, and of the pods on it.
 type View struct {
-	Name       string
-	uid        types.UID
-	WorkflowID string
-	RunID      string
+	Name string
+	uid  types.UID
+	// Caller is on whose behalf the node is watched.
+	k8s.Caller
 
 	heartbeats interface{ Alive() error }
 	Node       *k8s.Watch[*corev1.Node]
@@ -30,27 +29,50 @@ type View struct {
 
 // Options say which node is held, and by whom.
 type Options struct {
-	Name              string
-	UID               string
-	WorkflowID, RunID string
+	Name string
+	UID  string
+	// Caller is who holds it.
+	Caller k8s.Caller
 	// Heartbeats tell whether this attempt may still act; nil always may.
 	Heartbeats interface{ Alive() error }
 }
 
-// Watch begins to watch a node and its pods, and returns once both are known.
-func Watch(ctx context.Context, client kubernetes.Interface, o Options) (*View, error) {
-	v := &View{Name: o.Name, uid: types.UID(o.UID), WorkflowID: o.WorkflowID, RunID: o.RunID, heartbeats: o.Heartbeats}
-	pods, err := k8s.NewWatch(ctx, client.CoreV1().RESTClient(), &corev1.Pod{}, k8s.WatchOptions{
+// Watch begins to watch a node and its pods, and returns once both are known and the caller's run acts for the
+// maintenance that holds the node.
+func (a Acting) Watch(ctx context.Context, o Options) (*View, error) {
+	v := &View{Name: o.Name, uid: types.UID(o.UID), Caller: o.Caller, heartbeats: o.Heartbeats}
+	pods, err := k8s.NewWatch(ctx, a.Client.CoreV1().RESTClient(), &corev1.Pod{}, k8s.WatchOptions{
 		Resource: "pods", Fields: fields.OneTermEqualSelector("spec.nodeName", o.Name),
 	})
 	if err != nil {
 		return nil, err
 	}
 	v.Pods = pods
-	if v.Node, err = k8s.WatchNode(ctx, client, o.Name); err != nil {
+	if v.Node, err = k8s.WatchNode(ctx, a.Client, o.Name); err != nil {
+		return nil, err
+	}
+	if err := a.takeUp(ctx, v); err != nil {
 		return nil, err
 	}
 	return v, v.Pods.Synced(ctx, "pods of node "+o.Name)
+}
+
+// takeUp takes the node over from an earlier run, and waits until the watch shows that.
+func (a Acting) takeUp(ctx context.Context, v *View) error {
+	if err := v.Fence(); !errors.Is(err, k8s.ErrOtherRun) {
+		return nil // anything else is found by whoever acts
+	}
+	if err := a.TakeOver(ctx, v.Name, v.Caller); err != nil {
+		return err
+	}
+	for errors.Is(v.Fence(), k8s.ErrOtherRun) {
+		select {
+		case <-v.Node.Changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 // Fence refuses every further step once the node is not this maintenance's: gone, replaced, or without its mark; or once
@@ -74,8 +96,8 @@ func (v *View) Fence() error {
 	if err != nil {
 		return err
 	}
-	if !mark.HeldBy(v.WorkflowID, v.RunID) {
-		return fmt.Errorf("node %s: %w", v.Name, k8s.ErrNotHolder)
+	if err := mark.Allows(v.Caller); err != nil {
+		return fmt.Errorf("node %s: %w", v.Name, err)
 	}
 	return nil
 }

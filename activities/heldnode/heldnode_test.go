@@ -15,9 +15,8 @@ type silent struct{}
 func (silent) Alive() error { return errors.New("no heartbeat") }
 
 func TestFenceRefusesWithoutAHeartbeat(t *testing.T) {
-	held, err := Watch(t.Context(), k8stest.New(activitytest.HeldNode()).Client(t), Options{
-		Name: "n1", UID: "uid-1", WorkflowID: activitytest.WorkflowID, RunID: activitytest.RunID, Heartbeats: silent{},
-	})
+	acting := Acting{Client: k8stest.New(activitytest.HeldNode()).Client(t)}
+	held, err := acting.Watch(t.Context(), Options{Name: "n1", UID: "uid-1", Caller: activitytest.Caller, Heartbeats: silent{}})
 	if err != nil {
 		t.Fatal(err)
 	}

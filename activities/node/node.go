@@ -10,12 +10,15 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"drydock/activities/failure"
 	"drydock/activities/heartbeat"
+	"drydock/activities/heldnode"
 	"drydock/activities/nodeevent"
+	"drydock/api"
 	"drydock/k8s"
 )
 
@@ -24,6 +27,8 @@ type Activities struct {
 	Client   kubernetes.Interface
 	Temporal client.Client
 	Events   nodeevent.Recorder
+	// Namespace is the ID of the worker's Temporal namespace, which marks name.
+	Namespace string
 	// Conditions: nodes show lifecycle conditions.
 	Conditions bool
 }
@@ -32,8 +37,11 @@ type Activities struct {
 type HoldInput struct {
 	Node string `json:"node"`
 	// UID is the node held before; empty accepts whatever has the name.
-	UID       string          `json:"uid,omitempty"`
-	RunID     string          `json:"runId"`
+	UID string `json:"uid,omitempty"`
+	// RunID is the first run of the maintenance.
+	RunID string `json:"runId"`
+	// Slot is the request by which the maintenance holds its slot.
+	Slot      Slot            `json:"slot,omitzero"`
 	Requestor string          `json:"requestor"`
 	Since     time.Time       `json:"since"`
 	Cordon    bool            `json:"cordon"`
@@ -41,9 +49,18 @@ type HoldInput struct {
 	Event     nodeevent.Event `json:"event"`
 }
 
+// Slot names a slot that a scheduler granted.
+type Slot struct {
+	// Scheduler is the workflow ID of the scheduler.
+	Scheduler string `json:"scheduler"`
+	RequestID string `json:"requestId"`
+}
+
 // Held is what HoldNode found and did.
 type Held struct {
 	UID string `json:"uid"`
+	// Run is the run of the maintenance that held the node.
+	Run string `json:"run"`
 	// Mark is the mark's text, by which a later step can tell without a request that it is still the same.
 	Mark string `json:"mark"`
 	// Again: the mark was there, and somebody had lifted the cordon.
@@ -55,7 +72,9 @@ type Held struct {
 	Cordon bool `json:"cordon,omitempty"`
 }
 
-// HoldNode marks a node, and cordons it in the same patch. Errors: NodeGone, NodeReplaced, MissingPermission.
+// HoldNode marks a node, and cordons it in the same patch. The scheduler has the last word on the slot: anybody may say
+// that it was granted, and a maintenance that was reset may have given it back. Errors: NodeGone, NodeReplaced,
+// SlotNotHeld, MissingPermission.
 func (n *Activities) HoldNode(ctx context.Context, in HoldInput) (Held, error) {
 	held, err := n.hold(ctx, in)
 	return held, failure.Translate(err)
@@ -97,13 +116,24 @@ func (n *Activities) AdoptNode(ctx context.Context, in HoldInput) (Held, error) 
 }
 
 func (n *Activities) hold(ctx context.Context, in HoldInput) (Held, error) {
-	held, err := k8s.Hold(ctx, n.Client, k8s.HoldInput{
+	if err := n.slotHeld(ctx, in.Slot); err != nil {
+		return Held{}, err
+	}
+	caller := heldnode.CallerOf(ctx, in.RunID)
+	wanted := k8s.HoldInput{
 		Node: in.Node, UID: types.UID(in.UID), Phase: in.Phase,
 		Holder: k8s.Holder{
-			WorkflowID: activity.GetInfo(ctx).WorkflowExecution.ID, RunID: in.RunID,
+			WorkflowID: caller.WorkflowID, RunID: caller.RunID, Run: caller.Run, Namespace: n.Namespace,
 			Requestor: in.Requestor, Since: in.Since, Cordon: in.Cordon,
 		},
-	})
+	}
+	held, err := k8s.Hold(ctx, n.Client, wanted)
+	if errors.Is(err, k8s.ErrOtherRun) {
+		if err = n.acting().IsCurrent(ctx, caller); err == nil {
+			wanted.TakeOver = true
+			held, err = k8s.Hold(ctx, n.Client, wanted)
+		}
+	}
 	if err != nil {
 		return Held{}, err
 	}
@@ -116,16 +146,47 @@ func (n *Activities) hold(ctx context.Context, in HoldInput) (Held, error) {
 		n.Events.Record(ctx, in.Node, held.UID, event)
 	}
 	return Held{
-		UID: string(held.UID), Mark: held.Mark, Again: held.Again, WasUnschedulable: held.WasUnschedulable, Cordon: held.Cordon,
+		UID: string(held.UID), Run: caller.Run, Mark: held.Mark, Again: held.Again, WasUnschedulable: held.WasUnschedulable, Cordon: held.Cordon,
 		BootID: held.BootID,
 	}, nil
+}
+
+// AskSlot asks the scheduler whether a slot is held, and which freezes hold its holder.
+func (n *Activities) AskSlot(ctx context.Context, slot Slot) (api.SlotHeld, error) {
+	var answer api.SlotHeld
+	value, err := n.Temporal.QueryWorkflow(ctx, slot.Scheduler, "", api.QuerySlotHeld, api.SlotQuestion{RequestID: slot.RequestID})
+	if err == nil {
+		err = value.Get(&answer)
+	}
+	if err != nil {
+		return api.SlotHeld{}, fmt.Errorf("asking the scheduler for slot %s: %w", slot.RequestID, err)
+	}
+	return answer, nil
+}
+
+// slotHeld refuses to touch a node whose slot the maintenance does not hold. Errors: SlotNotHeld.
+func (n *Activities) slotHeld(ctx context.Context, slot Slot) error {
+	switch answer, err := n.AskSlot(ctx, slot); {
+	case err != nil:
+		return err
+	case answer.Rebuilding:
+		return errors.New("the scheduler does not know yet who holds a slot")
+	case !answer.Held:
+		return temporal.NewNonRetryableApplicationError(
+			fmt.Sprintf("the scheduler knows of no slot that request %s holds", slot.RequestID), api.ErrorSlotNotHeld, nil)
+	}
+	return nil
+}
+
+func (n *Activities) acting() heldnode.Acting {
+	return heldnode.Acting{Client: n.Client, Temporal: n.Temporal}
 }
 
 // ReleaseInput asks for a maintenance's mark to be taken off a node.
 type ReleaseInput struct {
 	Node string `json:"node"`
-	// WorkflowID and RunID are the holder's.
-	WorkflowID string          `json:"workflowId"`
+	// WorkflowID is the holder's; empty is the calling workflow's. RunID is the holder's first run.
+	WorkflowID string          `json:"workflowId,omitempty"`
 	RunID      string          `json:"runId"`
 	Event      nodeevent.Event `json:"event"`
 	// HideConditions takes the lifecycle conditions off first.
@@ -154,13 +215,18 @@ type Released struct {
 // ReleaseNode takes a holder's mark off a node, and with the last one puts back what Drydock changed; then it sends a
 // signal, if asked to. A node that is gone, or that this holder does not hold, is a success. Errors: MissingPermission.
 func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released, error) {
+	caller := callerFor(ctx, in.WorkflowID, in.RunID)
 	if in.HideConditions || n.Conditions {
 		// Before the mark goes, which says whose they are. They must not keep a node out of service.
-		if err := k8s.HideConditions(ctx, n.Client, in.Node, in.WorkflowID, in.RunID); err != nil {
+		if err := k8s.HideConditions(ctx, n.Client, in.Node, caller); err != nil {
 			activity.GetLogger(ctx).Warn("conditions are left on the node", "node", in.Node, "error", err)
 		}
 	}
-	released, err := k8s.Release(ctx, n.Client, in.Node, in.WorkflowID, in.RunID)
+	var released k8s.Released
+	err := n.acting().Do(ctx, in.Node, caller, func() (err error) {
+		released, err = k8s.Release(ctx, n.Client, in.Node, caller)
+		return err
+	})
 	if err != nil {
 		return Released{}, failure.Translate(err)
 	}
@@ -175,7 +241,7 @@ func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released
 	}
 	if in.WithdrawRequests {
 		// Only now: the mark is gone, so that a drain that still runs files none anew.
-		requests := k8s.EvictionRequests{Client: n.Client, Node: in.Node, WorkflowID: in.WorkflowID, RunID: in.RunID}
+		requests := k8s.EvictionRequests{Client: n.Client, Node: in.Node, WorkflowID: caller.WorkflowID, RunID: caller.RunID}
 		if err := requests.WithdrawLeft(ctx); err != nil {
 			return Released{}, failure.Translate(err)
 		}
@@ -200,18 +266,25 @@ type AnnounceInput struct {
 // AnnouncePhase shows a maintenance's phase on its node: in the label, and as an Event. Errors: NodeGone, NotHolder,
 // MissingPermission.
 func (n *Activities) AnnouncePhase(ctx context.Context, in AnnounceInput) error {
-	holder := in.WorkflowID
-	if holder == "" {
-		holder = activity.GetInfo(ctx).WorkflowExecution.ID
-	}
-	uid, err := k8s.SetPhase(ctx, n.Client, k8s.PhaseInput{
-		Node: in.Node, WorkflowID: holder, RunID: in.RunID, Phase: in.Phase, Mark: in.Mark,
+	shown := k8s.PhaseInput{Caller: callerFor(ctx, in.WorkflowID, in.RunID), Node: in.Node, Phase: in.Phase, Mark: in.Mark}
+	var uid types.UID
+	err := n.acting().Do(ctx, in.Node, shown.Caller, func() (err error) {
+		uid, err = k8s.SetPhase(ctx, n.Client, shown)
+		return err
 	})
 	if err != nil {
 		return failure.Translate(err)
 	}
 	n.Events.Record(ctx, in.Node, uid, in.Event)
 	return nil
+}
+
+// callerFor is the calling workflow, or whoever takes care of another that does not run any more.
+func callerFor(ctx context.Context, workflowID, runID string) k8s.Caller {
+	if workflowID == "" {
+		return heldnode.CallerOf(ctx, runID)
+	}
+	return k8s.Caller{WorkflowID: workflowID, RunID: runID}
 }
 
 // UntaintInput asks for a held node's taint to be taken off.
@@ -222,7 +295,10 @@ type UntaintInput struct {
 
 // Untaint lets the pods of DaemonSets come back before the node does. Errors: NodeGone, NotHolder, MissingPermission.
 func (n *Activities) Untaint(ctx context.Context, in UntaintInput) error {
-	return failure.Translate(k8s.Untaint(ctx, n.Client, in.Node, activity.GetInfo(ctx).WorkflowExecution.ID, in.RunID))
+	caller := heldnode.CallerOf(ctx, in.RunID)
+	return failure.Translate(n.acting().Do(ctx, in.Node, caller, func() error {
+		return k8s.Untaint(ctx, n.Client, in.Node, caller)
+	}))
 }
 
 // Condition is a lifecycle condition of a node (KEP-5683).

@@ -10,7 +10,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/mock"
+	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/mocks"
 	"go.temporal.io/sdk/temporal"
 
@@ -28,7 +31,7 @@ func holdN1(cordon bool) HoldInput {
 
 func TestHoldNodeMarksInTheNameOfItsWorkflow(t *testing.T) {
 	s := k8stest.New(activitytest.Node("n1"))
-	n := &Activities{Client: s.Client(t), Events: nodeevent.Recorder{Client: s.Client(t), On: true}}
+	n := &Activities{Client: s.Client(t), Temporal: activitytest.Granting(), Events: nodeevent.Recorder{Client: s.Client(t), On: true}}
 	held, err := activitytest.Call(t, n.HoldNode, holdN1(true))
 	if err != nil || held.UID != "uid-1" || held.Again || held.WasUnschedulable {
 		t.Fatalf("held %+v, %v", held, err)
@@ -48,9 +51,87 @@ func TestHoldNodeMarksInTheNameOfItsWorkflow(t *testing.T) {
 	}
 }
 
+func TestHoldNodeHoldsOnlyWhatTheSchedulerGranted(t *testing.T) {
+	s := k8stest.New(activitytest.Node("n1"))
+	temporal := activitytest.Granting(api.SlotHeld{}, api.SlotHeld{Held: true, Rebuilding: true})
+	n := &Activities{Client: s.Client(t), Temporal: temporal}
+	in := holdN1(true)
+	in.Slot = Slot{Scheduler: "drydock-scheduler", RequestID: "run/1"}
+	if _, err := activitytest.Call(t, n.HoldNode, in); activitytest.ErrorType(err) != api.ErrorSlotNotHeld || !strings.Contains(err.Error(), "run/1") {
+		t.Errorf("a slot that nobody granted: %v", err)
+	}
+	if _, err := activitytest.Call(t, n.HoldNode, in); err == nil || activitytest.ErrorType(err) != "" {
+		t.Errorf("a scheduler that does not know yet: %v", err)
+	}
+	if got := s.Requests(" /api/v1/nodes"); len(got) != 0 {
+		t.Errorf("the node was touched: %v", got)
+	}
+	if _, err := activitytest.Call(t, n.HoldNode, in); err != nil {
+		t.Fatal(err)
+	}
+	asked := temporal.Calls[len(temporal.Calls)-1].Arguments
+	if asked.String(1) != "drydock-scheduler" || asked.Get(4) != any(api.SlotQuestion{RequestID: "run/1"}) {
+		t.Errorf("asked %v", asked)
+	}
+}
+
+// current is a server on which a run acts for the workflow of the test environment.
+func current(run string) *mocks.Client {
+	temporal := activitytest.Granting()
+	temporal.On("DescribeWorkflowExecution", mock.Anything, activitytest.WorkflowID, "").Return(
+		&workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
+			Execution: &commonpb.WorkflowExecution{WorkflowId: activitytest.WorkflowID, RunId: run},
+		}}, nil)
+	return temporal
+}
+
+func TestANodeFollowsItsMaintenanceToTheRunThatActs(t *testing.T) {
+	touch := map[string]func(n *Activities) error{
+		"hold": func(n *Activities) error { _, err := activitytest.Call(t, n.HoldNode, holdN1(true)); return err },
+		"phase": func(n *Activities) error {
+			_, err := activitytest.Call(t, func(ctx context.Context, in AnnounceInput) (bool, error) { return true, n.AnnouncePhase(ctx, in) },
+				AnnounceInput{Node: "n1", RunID: activitytest.RunID, Phase: "Ready"})
+			return err
+		},
+		"untaint": func(n *Activities) error {
+			_, err := activitytest.Call(t, func(ctx context.Context, in UntaintInput) (bool, error) { return true, n.Untaint(ctx, in) },
+				UntaintInput{Node: "n1", RunID: activitytest.RunID})
+			return err
+		},
+		"release": func(n *Activities) error {
+			_, err := activitytest.Call(t, n.ReleaseNode, ReleaseInput{Node: "n1", RunID: activitytest.RunID})
+			return err
+		},
+	}
+	for name, act := range touch {
+		t.Run(name, func(t *testing.T) {
+			marked := func() *k8stest.Server {
+				n := activitytest.Node("n1", activitytest.Cordoned, activitytest.Marked(activitytest.WorkflowID, activitytest.RunID))
+				n.Annotations[api.HoldersAnnotation] = strings.Replace(n.Annotations[api.HoldersAnnotation], `"run":"`+activitytest.RunID, `"run":"earlier`, 1)
+				return k8stest.New(n)
+			}
+			s := marked()
+			if err := act(&Activities{Client: s.Client(t), Temporal: current("a-later-run")}); err == nil {
+				t.Error("a run that was reset acts on")
+			}
+			if got := s.Requests("PATCH"); len(got) != 0 {
+				t.Errorf("a run that was reset changed the node: %v", got)
+			}
+			s = marked()
+			if err := act(&Activities{Client: s.Client(t), Temporal: current(activitytest.RunID)}); err != nil {
+				t.Errorf("the run that acts now: %v", err)
+			}
+			mark, err := k8s.MarkOf(s.Node("n1"))
+			if err != nil || len(mark.Holders) > 0 && mark.Holders[0].Run != activitytest.RunID || len(mark.Holders) == 0 != (name == "release") {
+				t.Errorf("mark %+v, %v", mark, err)
+			}
+		})
+	}
+}
+
 func TestHoldNodeWithoutEvents(t *testing.T) {
 	s := k8stest.New(activitytest.Node("n1"))
-	if _, err := activitytest.Call(t, (&Activities{Client: s.Client(t)}).HoldNode, holdN1(true)); err != nil {
+	if _, err := activitytest.Call(t, (&Activities{Client: s.Client(t), Temporal: activitytest.Granting()}).HoldNode, holdN1(true)); err != nil {
 		t.Fatal(err)
 	}
 	if got := len(s.Requests("events")); got != 0 {
@@ -67,14 +148,14 @@ func TestEventThatCannotBeRecordedStopsNothing(t *testing.T) {
 		k8stest.Respond(w, `{"kind":"Status","status":"Failure","message":"events is forbidden","reason":"Forbidden","code":403}`)
 		return true
 	}
-	if _, err := activitytest.Call(t, (&Activities{Client: s.Client(t), Events: nodeevent.Recorder{Client: s.Client(t), On: true}}).HoldNode, holdN1(true)); err != nil {
+	if _, err := activitytest.Call(t, (&Activities{Client: s.Client(t), Temporal: activitytest.Granting(), Events: nodeevent.Recorder{Client: s.Client(t), On: true}}).HoldNode, holdN1(true)); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestHoldNodeTellsItsErrorsApart(t *testing.T) {
 	s := k8stest.New(activitytest.Node("n1"))
-	n := &Activities{Client: s.Client(t)}
+	n := &Activities{Client: s.Client(t), Temporal: activitytest.Granting()}
 	absent, other := holdN1(true), holdN1(true)
 	absent.Node, other.UID = "n2", "uid-0"
 	if _, err := activitytest.Call(t, n.HoldNode, absent); activitytest.ErrorType(err) != api.ErrorNodeGone {
@@ -132,7 +213,7 @@ func TestReleaseNodeThenGivesTheSlotBack(t *testing.T) {
 
 func TestAnnouncePhaseIsForHoldersOnly(t *testing.T) {
 	s := k8stest.New(activitytest.HeldNode())
-	n := &Activities{Client: s.Client(t)}
+	n := &Activities{Client: s.Client(t), Temporal: activitytest.Granting()}
 	env := activitytest.Environment()
 	env.RegisterActivity(n.AnnouncePhase)
 	mark := s.Node("n1").Annotations[api.HoldersAnnotation]
@@ -161,7 +242,7 @@ func TestAnnouncePhaseIsForHoldersOnly(t *testing.T) {
 
 func TestAdoptNodeWaitsForTheReplacement(t *testing.T) {
 	s := k8stest.New()
-	n := &Activities{Client: s.Client(t)}
+	n := &Activities{Client: s.Client(t), Temporal: activitytest.Granting()}
 	type end struct {
 		held Held
 		err  error
@@ -188,7 +269,7 @@ func TestAdoptNodeWaitsForTheReplacement(t *testing.T) {
 
 func TestAdoptNodeLeavesAWorkerThatStops(t *testing.T) {
 	s := k8stest.New()
-	n := &Activities{Client: s.Client(t)}
+	n := &Activities{Client: s.Client(t), Temporal: activitytest.Granting()}
 	env := activitytest.Environment()
 	stop := make(chan struct{})
 	close(stop)
@@ -204,7 +285,7 @@ func TestAdoptNodeLeavesAWorkerThatStops(t *testing.T) {
 func TestReleaseWithdrawsWhatADrainLeft(t *testing.T) {
 	web := activitytest.Pod("web-1")
 	s := k8stest.New(activitytest.HeldNode(), web, activitytest.EvictionRequest(web, time.Minute))
-	n := &Activities{Client: s.Client(t)}
+	n := &Activities{Client: s.Client(t), Temporal: activitytest.Granting()}
 	in := ReleaseInput{Node: "n1", WorkflowID: activitytest.WorkflowID, RunID: activitytest.RunID, WithdrawRequests: true}
 	if _, err := activitytest.Call(t, n.ReleaseNode, in); err != nil {
 		t.Fatal(err)

@@ -79,6 +79,11 @@ func (s *Activities) Prepare(ctx context.Context, input json.RawMessage) (Prepar
 	return prepared, nil
 }
 
+// Run is the run of the calling workflow, as the server names it.
+func (s *Activities) Run(ctx context.Context) (string, error) {
+	return activity.GetInfo(ctx).WorkflowExecution.RunID, nil
+}
+
 // resolve finds what a maintenance names of the worker's configuration.
 func (s *Activities) resolve(ctx context.Context, m spec.Maintenance, prepared *Prepared) {
 	channels, err := s.channelsOf(m)

@@ -17,11 +17,17 @@ import (
 	"drydock/rules/validation"
 )
 
+// MaxInput bounds the JSON of a maintenance's input, in bytes: it is carried from run to run and shown in the status.
+const MaxInput = 64 << 10
+
 // Decode reads a maintenance's JSON input strictly, fills what is absent from defaults (the worker's, may be empty)
 // and from Defaults, and validates the whole. The error names every field that is wrong. Objects are merged field
 // by field, so that a field of drain can be set without losing the default of another; lists are replaced.
 func Decode(input, defaults []byte) (Maintenance, error) {
 	var m Maintenance
+	if len(input) > MaxInput {
+		return m, fmt.Errorf("the input has %d bytes: at most %d are taken", len(input), MaxInput)
+	}
 	input, err := normalize(input)
 	if err != nil {
 		return m, err

@@ -14,6 +14,9 @@ import (
 	"drydock/rules/drainplan"
 )
 
+// MaxRequestors bounds those who share a maintenance.
+const MaxRequestors = 64
+
 // MaxText bounds reason and ticket, which are copied into events, lists and annotations.
 const MaxText = 1024
 
@@ -24,6 +27,9 @@ func (m Maintenance) Validate() error {
 	var p problems
 	p.check("node", NodeName(m.Node))
 	p.check("requestor", RequestorName(m.Requestor))
+	if extra := len(m.Requestors()) - MaxRequestors; extra > 0 {
+		p.add("additionalRequestors", fmt.Sprintf("%d more than %d share the maintenance", extra, MaxRequestors))
+	}
 	for i, name := range m.AdditionalRequestors {
 		p.check(fmt.Sprintf("additionalRequestors[%d]", i), RequestorName(name))
 	}

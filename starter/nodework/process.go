@@ -142,7 +142,7 @@ func NodeEnvironment(env invocation.Environment, t client.Maintenance) []string 
 	return append(append([]string{}, env...),
 		"DRYDOCK_NODE="+t.Node,
 		"DRYDOCK_WORKFLOW_ID="+t.WorkflowID,
-		"DRYDOCK_RUN_ID="+t.RunID,
+		"DRYDOCK_RUN_ID="+t.FirstRunID,
 		invocation.EnvRequestor+"="+t.Requestor,
 		invocation.EnvCluster+"="+cluster,
 	)

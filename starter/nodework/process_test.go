@@ -63,7 +63,7 @@ func TestStubbornCommandIsKilled(t *testing.T) {
 
 func TestCommandGetsItsEnvironment(t *testing.T) {
 	var out bytes.Buffer
-	target := client.Maintenance{Node: "worker-01", Requestor: "ops", WorkflowID: "blue/node-maintenance/worker-01/ops", RunID: "r1"}
+	target := client.Maintenance{Node: "worker-01", Requestor: "ops", WorkflowID: "blue/node-maintenance/worker-01/ops", RunID: "r1", FirstRunID: "r1"}
 	c := Command{
 		Argv:   []string{"/bin/sh", "-c", `echo $DRYDOCK_NODE $DRYDOCK_WORKFLOW_ID $DRYDOCK_RUN_ID $DRYDOCK_REQUESTOR $DRYDOCK_CLUSTER $MINE`},
 		Stdout: &out, Environ: NodeEnvironment(invocation.Environment{"MINE=kept", "DRYDOCK_NODE=old"}, target),

@@ -27,7 +27,7 @@ func StatusOf(v client.View) any {
 	status := v.Status
 	if status == nil {
 		status = &api.Status{
-			WorkflowID: v.WorkflowID, RunID: v.RunID, Spec: spec.Maintenance{Node: v.Node, Requestor: v.Requestor},
+			WorkflowID: v.WorkflowID, RunID: v.FirstRunID, Spec: spec.Maintenance{Node: v.Node, Requestor: v.Requestor},
 			Phase: v.Phase(), Since: v.Started,
 		}
 		if v.Result != nil {
@@ -49,7 +49,7 @@ func Status(w io.Writer, v client.View, now time.Time) {
 	renderWhy(head, v, now)
 	renderWhere(head, v, now)
 	head.Add("Workflow:", v.WorkflowID)
-	head.Add("Run:", v.RunID)
+	head.Add("Run:", v.FirstRunID)
 	head.Done()
 	if v.Status != nil && v.Running() {
 		renderBlockers(w, v.Status.Drain, now)

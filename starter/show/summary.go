@@ -30,7 +30,7 @@ type summary struct {
 func SummaryOf(v client.View) summary {
 	s := summary{
 		Node: v.Node, Requestor: v.Requestor, Phase: v.Phase(), Message: v.Message(),
-		WorkflowID: v.WorkflowID, RunID: v.RunID, StartedAt: v.Started,
+		WorkflowID: v.WorkflowID, RunID: v.FirstRunID, StartedAt: v.Started,
 	}
 	if v.Unanswered != nil {
 		s.Unanswered = v.Unanswered.Error()

@@ -37,7 +37,7 @@ func View(phase api.Phase, change ...func(*api.Status)) client.View {
 		c(s)
 	}
 	return client.View{Status: s, Maintenance: client.Maintenance{
-		Node: "worker-01", Requestor: "ops", WorkflowID: s.WorkflowID, RunID: s.RunID, Started: Noon.Add(-10 * time.Minute),
+		Node: "worker-01", Requestor: "ops", WorkflowID: s.WorkflowID, RunID: s.RunID, FirstRunID: s.RunID, Started: Noon.Add(-10 * time.Minute),
 		Execution: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
 	}}
 }

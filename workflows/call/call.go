@@ -8,7 +8,14 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
+
+	"drydock/rules/bounds"
 )
+
+// maxSummary is how long a summary may be, in bytes: a server refuses longer ones, and with them the workflow task.
+const maxSummary = 200
+
+func short(summary string) string { return bounds.Cut(summary, maxSummary) }
 
 // Child is how a workflow starts another that outlives it.
 func Child(id, summary string) workflow.ChildWorkflowOptions {
@@ -16,7 +23,7 @@ func Child(id, summary string) workflow.ChildWorkflowOptions {
 		WorkflowID:            id,
 		ParentClosePolicy:     enums.PARENT_CLOSE_POLICY_ABANDON,
 		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-		StaticSummary:         summary,
+		StaticSummary:         short(summary),
 	}
 }
 
@@ -32,7 +39,7 @@ func Quick(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: 30 * time.Second,
 		WaitForCancellation: true,
-		Summary:             summary,
+		Summary:             short(summary),
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval: 200 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second,
 		},
@@ -45,7 +52,7 @@ func Long(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: unlimited,
 		HeartbeatTimeout:    10 * time.Second,
-		Summary:             summary,
+		Summary:             short(summary),
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval: 200 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 10 * time.Second,
 		},

@@ -1,7 +1,10 @@
-// Package inbox is how workflows take messages: strictly decoded, recorded, each name a signal and an update.
+// Package inbox is how workflows take messages: strictly decoded, recorded, in the order of their arrival, each name a
+// signal and an update.
 package inbox
 
 import (
+	"errors"
+
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -42,21 +45,24 @@ func On[T Said](name string, check func(T) error, apply func(T) string) Handler 
 type Ears struct {
 	// Arrived hears of every signal, before it is read; nil does not.
 	Arrived func()
-	// Applied hears of a message that took effect, and of which; Refused of a signal that did not, and why.
+	// Known tells that a message with this ID was received before; nil knows none.
+	Known func(id string) bool
+	// Applied hears of a message that took effect, and of which; Refused of one that did not, and why.
 	Applied func(name string, who api.Message, effect string)
-	Refused func(name string, who api.Message, why error)
+	Refused func(name string, who api.Message, outcome api.Outcome, why error)
 }
 
 // Inbox takes the messages to one workflow run in one coroutine.
 type Inbox struct {
-	ctx      workflow.Context
-	selector workflow.Selector
-	ears     Ears
+	ctx     workflow.Context
+	arrived *arrivals
+	take    map[string]func(raw []byte)
+	ears    Ears
 }
 
 // New is an inbox that takes nothing yet.
 func New(ctx workflow.Context, ears Ears) *Inbox {
-	return &Inbox{ctx: ctx, selector: workflow.NewSelector(ctx), ears: ears}
+	return &Inbox{ctx: ctx, arrived: arrivalsOf(ctx), take: map[string]func(raw []byte){}, ears: ears}
 }
 
 // Take takes messages, each as a signal and as an update of the same name. A bad signal changes nothing, a bad update is
@@ -81,28 +87,45 @@ func (i *Inbox) takeUpdates(h Handler) error {
 			if err != nil {
 				return "", err
 			}
+			if i.knows(who) {
+				return "", errTwice
+			}
 			effect := h.apply(payload)
 			i.ears.Applied(h.name, who, effect)
 			return effect, nil
 		},
 		workflow.UpdateHandlerOptions{Validator: func(raw converter.RawValue) error {
-			payload, _, err := h.decode(Payload(raw))
+			payload, who, err := h.decode(Payload(raw))
 			if err != nil {
 				return err
 			}
+			if i.knows(who) {
+				return errTwice
+			}
 			return h.check(payload)
 		}})
+}
+
+// errTwice refuses what was received before: its outcome stands under its ID.
+var errTwice = errors.New("a message with this id was received already")
+
+func (i *Inbox) knows(who api.Message) bool {
+	return who.ID != "" && i.ears.Known != nil && i.ears.Known(who.ID)
 }
 
 // takeSignals decodes by itself: a typed Receive would drop a bad payload silently.
 func (i *Inbox) takeSignals(h Handler) {
 	i.receive(h.name, func(raw []byte) {
 		payload, who, err := h.decode(raw)
-		if err == nil {
-			err = h.check(payload)
+		switch {
+		case err != nil:
+			i.ears.Refused(h.name, who, api.Refused, err)
+			return
+		case i.knows(who):
+			return // it was sent twice, and has had its effect
 		}
-		if err != nil {
-			i.ears.Refused(h.name, who, err)
+		if err := h.check(payload); err != nil {
+			i.ears.Refused(h.name, who, api.Ignored, err)
 			return
 		}
 		i.ears.Applied(h.name, who, h.apply(payload))
@@ -114,22 +137,31 @@ func Receive[T any](i *Inbox, name string, take func(T)) {
 	i.receive(name, func(raw []byte) {
 		var payload T
 		if err := spec.DecodeStrict(raw, &payload); err != nil {
-			i.ears.Refused(name, api.Message{}, err)
+			i.ears.Refused(name, api.Message{}, api.Refused, err)
 			return
 		}
 		take(payload)
 	})
 }
 
-func (i *Inbox) receive(name string, take func(raw []byte)) {
-	i.selector.AddReceive(workflow.GetSignalChannel(i.ctx, name), func(c workflow.ReceiveChannel, _ bool) {
-		var raw converter.RawValue
-		c.Receive(i.ctx, &raw)
-		if i.ears.Arrived != nil {
-			i.ears.Arrived()
-		}
+func (i *Inbox) receive(name string, take func(raw []byte)) { i.take[name] = take }
+
+// read takes the message that came first.
+func (i *Inbox) read() {
+	if i.ears.Arrived != nil {
+		i.ears.Arrived()
+	}
+	name := i.arrived.next()
+	var raw converter.RawValue
+	take, known := i.take[name]
+	switch {
+	case !workflow.GetSignalChannel(i.ctx, name).ReceiveAsync(&raw):
+		i.ears.Refused(name, api.Message{}, api.Refused, errors.New("its payload cannot be read"))
+	case !known:
+		i.ears.Refused(name, api.Message{}, api.Refused, errors.New("there is no such message"))
+	default:
 		take(Payload(raw))
-	})
+	}
 }
 
 // Update takes an update whose payload must be there, and whose answer is an R. Check is its validator, and is asked
@@ -150,16 +182,19 @@ func Update[T, R any](i *Inbox, name string, check func(T) error, handle func(ct
 }
 
 // Unread tells whether there are messages that were not looked at yet.
-func (i *Inbox) Unread() bool { return i.selector.HasPending() }
+func (i *Inbox) Unread() bool { return len(i.arrived.names) > 0 }
 
-// Open begins to read signals, in a coroutine of its own, once ready says nothing against it; nil is at once.
+// Open reads signals, in a coroutine of its own, each once ready says nothing against it; nil is at once.
 func (i *Inbox) Open(ready func(workflow.Context) error) {
 	workflow.GoNamed(i.ctx, "signals", func(ctx workflow.Context) {
-		if ready != nil && ready(ctx) != nil {
-			return
-		}
 		for {
-			i.selector.Select(ctx)
+			if err := workflow.Await(ctx, i.Unread); err != nil {
+				return
+			}
+			if ready != nil && ready(ctx) != nil {
+				return
+			}
+			i.read()
 		}
 	})
 }

@@ -17,17 +17,22 @@ type announcer struct {
 	journal *journal
 	stop    *stop
 	clock   *clock
-	// mark is what the node carries of this maintenance, shown the phase that its label has.
-	mark  string
-	shown api.Phase
-	// conditionsShown: the node may have lifecycle conditions of this maintenance.
-	conditionsShown bool
+	announcerState
+}
+
+// announcerState is what the next run has to know.
+type announcerState struct {
+	// Mark is what the node carries of this maintenance, Shown the phase that its label has.
+	Mark  string    `json:"mark,omitempty"`
+	Shown api.Phase `json:"shown,omitempty"`
+	// ConditionsShown: the node may have lifecycle conditions of this maintenance.
+	ConditionsShown bool `json:"conditionsShown,omitempty"`
 }
 
 // showPhase shows on the node that it is Ready, that its requestor failed, or that it is validated. It follows the phase
 // and never goes before it: whoever sees the node Ready may say done at once.
 func (a *announcer) showPhase() {
-	for a.shown != a.journal.phase() {
+	for a.Shown != a.journal.phase() {
 		phase, message := a.journal.phase(), "the node is ready for maintenance"
 		switch phase {
 		case api.Validating:
@@ -43,13 +48,13 @@ func (a *announcer) showPhase() {
 			// The node may be away for re-imaging; what is shown on it must not end the maintenance.
 			workflow.GetLogger(a.clock.life).Warn("phase not shown on the node", "phase", phase, "error", err)
 		}
-		a.shown = phase
+		a.Shown = phase
 	}
 }
 
 func (a *announcer) announcement(phase api.Phase, message string) node.AnnounceInput {
 	return node.AnnounceInput{
-		Node: a.spec.Node, RunID: a.runID, Mark: a.mark, Phase: string(phase),
+		Node: a.spec.Node, RunID: a.runID, Mark: a.Mark, Phase: string(phase),
 		Event: nodeevent.Event{
 			Reason: "Maintenance" + string(phase), Message: a.summary() + ": " + message,
 			Key: fmt.Sprintf("%d/%d", a.journal.status().Attempt, a.journal.moment()),
@@ -61,10 +66,10 @@ func (a *announcer) announcement(phase api.Phase, message string) node.AnnounceI
 func (a *announcer) warn(reason, text string) error {
 	in := a.announcement(a.journal.phase(), text)
 	in.Event.Reason, in.Event.Warning = reason, true
-	ctx := call.Quick(a.stop.steps, "warn: "+text[:min(len(text), 80)])
+	ctx := call.Quick(a.stop.steps, "warn: "+text)
 	if err := workflow.ExecuteActivity(ctx, call.Nodes.AnnouncePhase, in).Get(ctx, nil); err != nil {
-		if a.stop.stopped() {
-			return a.stop.interrupted()
+		if over := a.stop.decided(); over != nil {
+			return over
 		}
 		workflow.GetLogger(a.clock.life).Warn("not said on the node", "reason", reason, "error", err)
 	}
@@ -81,7 +86,7 @@ func (a *announcer) showConditions() {
 
 // hideConditions takes the conditions off a node that was never held; the release of a held one does so by itself.
 func (a *announcer) hideConditions() {
-	if a.conditionsShown {
+	if a.ConditionsShown {
 		a.setConditions(nil)
 	}
 }
@@ -89,13 +94,13 @@ func (a *announcer) hideConditions() {
 func (a *announcer) setConditions(conditions []node.Condition) {
 	in := node.ConditionsInput{Node: a.spec.Node, Conditions: conditions}
 	// Before the call: what may have been shown has to be taken off.
-	a.conditionsShown = a.conditionsShown || len(conditions) > 0
+	a.ConditionsShown = a.ConditionsShown || len(conditions) > 0
 	ctx := call.Within(call.Quick(a.clock.life, "show conditions on "+a.spec.Node), call.TidyWithin)
 	if err := workflow.ExecuteActivity(ctx, call.Nodes.ShowConditions, in).Get(a.clock.life, nil); err != nil {
 		workflow.GetLogger(a.clock.life).Warn("conditions not shown on the node", "error", err)
 		return
 	}
-	a.conditionsShown = len(conditions) > 0
+	a.ConditionsShown = len(conditions) > 0
 }
 
 func (a *announcer) lifecycleConditions() []node.Condition {

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"go.temporal.io/sdk/workflow"
-
 	"drydock/api"
 	"drydock/rules/notices"
 	"drydock/rules/spec"
@@ -19,23 +17,26 @@ func (a *approval) awaitApproval() error {
 	if !a.spec.Approval {
 		return nil
 	}
-	if !a.decided() { // it may have come with the start
+	if !a.decided() && a.journal.phase() != api.AwaitingApproval { // it may have come with the start, or to an earlier run
 		a.journal.enter(api.AwaitingApproval, "")
 		a.journal.waiting(`"approve" or "deny"`)
 		a.journal.tell(notices.AwaitingApproval, "")
 		a.journal.attribute(api.AttributePhase.ValueSet(string(api.AwaitingApproval)))
-		defer a.journal.attribute(api.AttributePhase.ValueSet(string(api.Pending)))
 	}
 	for !a.decided() {
-		if err := a.awaitDecision(); err != nil {
+		reminded, err := a.awaitDecision()
+		if err != nil {
 			return err
 		}
-		if !a.decided() {
+		if reminded {
 			a.journal.tell(notices.ApprovalReminder, "waits for approval since "+instant(a.journal.status().Since))
 		}
 	}
+	if a.journal.phase() == api.AwaitingApproval {
+		a.journal.attribute(api.AttributePhase.ValueSet(string(api.Pending)))
+	}
 	if word := a.journal.status().Approval; word.Denied {
-		return ending{phase: api.Cancelled, message: sentence("denied", word.By, word.Comment)}
+		return ending{Phase: api.Cancelled, Message: sentence("denied", word.By, word.Comment)}
 	}
 	return nil
 }
@@ -43,22 +44,27 @@ func (a *approval) awaitApproval() error {
 func (a *approval) decided() bool { return a.journal.status().Approval != nil }
 
 // awaitDecision waits for a decision, or until it is time for a reminder.
-func (a *approval) awaitDecision() (err error) {
+func (a *approval) awaitDecision() (remind bool, err error) {
+	over := func() bool { return a.decided() || a.leave.due() }
+	ok := true
 	if every := a.spec.ApprovalReminder.Std(); every > 0 {
-		_, err = a.clock.awaitUpTo(a.stop.steps, every, "remind of the approval", a.decided)
+		waited := a.clock.now().Sub(a.journal.status().Since)
+		ok, err = a.stop.awaitUpTo(every-waited%every, "remind of the approval", over)
 	} else {
-		err = workflow.Await(a.stop.steps, a.decided)
+		err = a.stop.await(over)
 	}
-	if err != nil {
-		return a.stop.interrupted()
+	if err == nil && !a.decided() && a.leave.due() {
+		err = errContinue
 	}
-	return nil
+	return !ok, err
 }
 
 // awaitNotice announces the maintenance, and waits until its notice is over.
 func (a *approval) awaitNotice() error {
 	notice := noticeText(a.spec)
-	a.journal.tell(notices.MaintenanceScheduled, notice)
+	if !a.journal.wasTold(notices.MaintenanceScheduled) {
+		a.journal.tell(notices.MaintenanceScheduled, notice)
+	}
 	if a.spec.NotBefore == nil || !a.spec.NotBefore.After(a.clock.now()) {
 		return nil
 	}
@@ -67,10 +73,12 @@ func (a *approval) awaitNotice() error {
 	}
 	a.announcer.showConditions()
 	a.journal.waiting(notice)
-	err := workflow.NewTimerWithOptions(a.stop.steps, a.spec.NotBefore.Sub(a.clock.now()),
-		workflow.TimerOptions{Summary: "notBefore"}).Get(a.stop.steps, nil)
+	left, err := a.stop.awaitUpTo(a.spec.NotBefore.Sub(a.clock.now()), "notBefore", a.leave.due)
 	if err != nil {
-		return a.stop.interrupted()
+		return err
+	}
+	if left {
+		return errContinue
 	}
 	a.journal.waiting("")
 	return nil

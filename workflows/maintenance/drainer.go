@@ -34,32 +34,43 @@ type heldNode interface {
 // drainer empties the node: it waits for pods, drains, and climbs the escalation.
 type drainer struct {
 	core
-	node   heldNode
-	ladder ladder
-	// drained: somebody else said that the node is empty. retryNow: an operator wants a try at once.
-	drained, retryNow bool
+	node heldNode
+	drainState
+	// retryNow: an operator wants a try at once.
+	retryNow bool
+}
+
+// drainState is what the next run has to know. Drained: somebody else said that the node is empty.
+type drainState struct {
+	Ladder  ladder `json:"ladder,omitzero"`
+	Drained bool   `json:"drained,omitempty"`
 }
 
 // drain empties the node in the way the specification asks for, until it is Ready. The escalation's clock runs from
 // the cordon; the time in which pods were to complete by themselves, which has a limit of its own, and the time in which
 // a freeze held the maintenance are not counted.
 func (d *drainer) drain() error {
-	d.begin()
-	d.journal.enter(api.Draining, "")
-	d.announcer.showConditions()
-	if d.stop.stopped() {
-		return d.stop.interrupted()
+	if d.journal.phase() != api.Draining { // otherwise a run before this one began
+		d.begin()
+		d.journal.enter(api.Draining, "")
+		d.announcer.showConditions()
+	}
+	if over := d.stop.decided(); over != nil {
+		return over
 	}
 	if d.spec.Drain.Mode == spec.ModeNone {
 		return nil
 	}
 	for {
+		if d.leave.due() {
+			return errContinue
+		}
 		stood := d.clock.now()
 		if err := d.freeze.proceed(); err != nil {
 			return err
 		}
-		d.ladder.shift(d.clock.now().Sub(stood))
-		d.ladder.catchUp(d.clock.now())
+		d.Ladder.shift(d.clock.now().Sub(stood))
+		d.Ladder.catchUp(d.clock.now())
 		err := d.empty()
 		d.journal.observeBlockers(nil)
 		switch {
@@ -87,8 +98,8 @@ func (d *drainer) begin() {
 	if d.spec.WaitForPodCompletion != nil {
 		began = d.clock.now()
 	}
-	d.ladder = ladder{rungs: d.spec.Ladder(), began: began}
-	d.drained = false
+	d.Ladder = ladder{Rungs: d.spec.Ladder(), Began: began}
+	d.Drained = false
 	d.journal.change(func(s *api.Status) {
 		s.EarlierRungs = append(s.EarlierRungs, s.Escalation...)
 		s.EarlierRungs = s.EarlierRungs[:min(len(s.EarlierRungs), maxRungs)]
@@ -113,18 +124,15 @@ func (d *drainer) endAttempt() {
 func (d *drainer) empty() error {
 	if d.spec.Drain.Mode == spec.ModeExternal {
 		d.journal.waiting(`the signal "drained"`)
-		return d.untilInterrupted(func() bool { return d.drained })
+		return d.untilInterrupted(func() bool { return d.Drained })
 	}
 	// What a drain did must be known, and no two drains may run, before the next one begins.
 	ctx, cancel := workflow.WithCancel(call.Stoppable(d.stop.steps, "drain "+d.spec.Node))
 	defer cancel()
 	future := workflow.ExecuteActivity(ctx, call.Drains.Drain, d.input())
 	interruption := d.untilInterrupted(future.IsReady)
-	if d.stop.stopped() {
-		return d.awaitStopped(future)
-	}
 	cancel()
-	if err := workflow.Await(d.stop.steps, future.IsReady); err != nil {
+	if d.stop.stopped() || d.stop.await(future.IsReady) != nil {
 		return d.awaitStopped(future)
 	}
 	var progress api.DrainProgress
@@ -151,6 +159,7 @@ func (d *drainer) empty() error {
 }
 
 func (d *drainer) progressed(p api.DrainProgress) {
+	p.Bound()
 	d.journal.change(func(s *api.Status) { s.Drain = &p })
 }
 
@@ -163,14 +172,14 @@ func (d *drainer) awaitStopped(drain workflow.Future) error {
 	if _, err := d.clock.awaitUpTo(d.clock.life, drainEnds, "the drain stops", drain.IsReady); err != nil {
 		return err
 	}
-	return d.stop.interrupted()
+	return d.stop.decided()
 }
 
 func (d *drainer) input() drain.Input {
 	status := d.journal.status()
 	in := drain.Input{
 		Node: d.spec.Node, UID: d.node.nodeUID(), RunID: d.runID, Drain: d.spec.Drain, Why: d.summary(),
-		Began: d.ladder.began, Force: status.Force, KillAt: d.ladder.killAt(), Skip: status.SkippedPods,
+		Began: d.Ladder.Began, Force: status.Force, KillAt: d.Ladder.killAt(), Skip: status.SkippedPods,
 		BlockedSignal: api.SignalDrainBlocked,
 	}
 	if before := status.Drain; before != nil {
@@ -185,7 +194,7 @@ func (d *drainer) input() drain.Input {
 // untilInterrupted waits until done, and tells what comes before that.
 func (d *drainer) untilInterrupted(done func() bool) error {
 	d.retryNow = false
-	wake := func() bool { return done() || d.freeze.holds() || d.retryNow || d.ladder.isAsked() }
+	wake := func() bool { return done() || d.freeze.holds() || d.retryNow || d.Ladder.isAsked() }
 	if err := d.awaitRung(wake); err != nil {
 		return err
 	}
@@ -206,6 +215,9 @@ func (d *drainer) waitForPods() error {
 	wait := d.spec.WaitForPodCompletion
 	if wait == nil {
 		return nil
+	}
+	if d.journal.phase() == api.Draining {
+		return nil // a run before this one waited
 	}
 	d.journal.enter(api.WaitingForPods, "")
 	d.journal.waiting(fmt.Sprintf("pods %q to complete", wait.PodSelector))

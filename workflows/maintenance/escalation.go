@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"go.temporal.io/sdk/workflow"
-
 	"drydock/api"
+	"drydock/rules/bounds"
 	"drydock/rules/notices"
 	"drydock/rules/spec"
 )
@@ -23,33 +22,30 @@ const (
 
 // awaitRung waits until wake, or until the next rung's time has come: a durable timer that names the rung.
 func (d *drainer) awaitRung(wake func() bool) error {
-	rung, left, ok := d.ladder.due(d.clock.now())
+	rung, left, ok := d.Ladder.due(d.clock.now())
 	switch {
 	case !ok:
-		if err := workflow.Await(d.stop.steps, wake); err != nil {
-			return d.stop.interrupted()
-		}
+		return d.stop.await(wake)
 	case left > 0:
-		if _, err := d.clock.awaitUpTo(d.stop.steps, left, "escalation: "+rung.Do, wake); err != nil {
-			return d.stop.interrupted()
-		}
+		_, err := d.stop.awaitUpTo(left, "escalation: "+rung.Do, wake)
+		return err
 	}
-	return nil
+	return d.stop.decided()
 }
 
 // escalate takes the rungs that somebody asked for, or else the one whose time has come.
 func (d *drainer) escalate() error {
-	for d.ladder.isAsked() {
-		asked := d.ladder.takeAsked()
+	for d.Ladder.isAsked() {
+		asked := d.Ladder.takeAsked()
 		if asked.Planned {
-			d.ladder.takeNext()
+			d.Ladder.takeNext()
 		}
 		if err := d.takeRung(asked); err != nil {
 			return err
 		}
 	}
-	if rung, left, ok := d.ladder.due(d.clock.now()); ok && left <= 0 {
-		d.ladder.next++
+	if rung, left, ok := d.Ladder.due(d.clock.now()); ok && left <= 0 {
+		d.Ladder.Next++
 		return d.takeRung(api.RungTaken{
 			Do: rung.Do, Why: fmt.Sprintf("not empty after %s%s", rung.After, d.blockedBy()), Planned: true,
 		})
@@ -69,6 +65,7 @@ func (d *drainer) blockedBy() string {
 // takeRung does what a rung says, and records it in the status, in the history and on the node.
 func (d *drainer) takeRung(rung api.RungTaken) error {
 	rung.At = d.clock.now()
+	bounds.Fit(&rung)
 	d.journal.change(func(s *api.Status) { s.Escalation = append(s.Escalation, rung) })
 	text := sentence("escalation: "+rung.Do, rung.By, rung.Why)
 	d.journal.note(text)
@@ -81,7 +78,7 @@ func (d *drainer) takeRung(rung api.RungTaken) error {
 	case spec.GiveBack:
 		return errGivenBack
 	case spec.Fail:
-		return ending{phase: api.Failed, message: "the node could not be emptied: " + text}
+		return ending{Phase: api.Failed, Message: "the node could not be emptied: " + text}
 	case spec.Kill:
 		d.allow(spec.Kill)
 	case spec.BypassBudget:
@@ -99,10 +96,10 @@ func (d *drainer) checkEscalate(p api.Escalate) error {
 	if err := firstOf(d.thisRun(p.Run), d.journal.inPhase(api.Draining)); err != nil {
 		return err
 	}
-	if len(d.journal.status().Escalation)+len(d.ladder.asked) >= maxRungs {
+	if len(d.journal.status().Escalation)+len(d.Ladder.Asked) >= maxRungs {
 		return fmt.Errorf("%d rungs were taken in this attempt already", maxRungs)
 	}
-	do, err := d.ladder.choose(p)
+	do, err := d.Ladder.choose(p)
 	if err != nil {
 		return err
 	}
@@ -113,11 +110,11 @@ func (d *drainer) checkEscalate(p api.Escalate) error {
 }
 
 func (d *drainer) applyEscalate(p api.Escalate) string {
-	do, err := d.ladder.choose(p)
+	do, err := d.Ladder.choose(p)
 	if err != nil {
 		return "ignored: " + err.Error()
 	}
-	d.ladder.ask(api.RungTaken{Do: do, By: p.By, Why: p.Comment, Planned: p.Do == ""})
+	d.Ladder.ask(api.RungTaken{Do: do, By: p.By, Why: p.Comment, Planned: p.Do == ""})
 	return "takes the rung " + do
 }
 
@@ -179,12 +176,13 @@ func (d *drainer) checkDrained(p api.Simple) error {
 }
 
 func (d *drainer) applyDrained(api.Simple) string {
-	d.drained = true
+	d.Drained = true
 	return "the node counts as drained"
 }
 
 // blocked takes what the drain says keeps the node from being empty.
 func (d *drainer) blocked(p api.DrainProgress) {
+	p.Bound()
 	d.progressed(p)
 	d.journal.observeBlockers(api.BlockersOf(p))
 	if len(p.Blockers) == 0 {

@@ -226,8 +226,8 @@ func TestRetryNowEndsABackoff(t *testing.T) {
 func TestFreezeStopsTheClockOfTheEscalation(t *testing.T) {
 	s := workflowtest.New(t)
 	endless(s)
-	s.SignalAt(5*time.Minute, api.SignalHold, api.FreezeNotice{Reasons: []string{"frozen"}})
-	s.SignalAt(3*time.Hour, api.SignalHold, api.FreezeNotice{})
+	s.HoldAt(5*time.Minute, "frozen")
+	s.HoldAt(3 * time.Hour)
 	expect := func(at time.Duration, rungs string) {
 		s.CheckAt(at, func(status api.Status) {
 			if got := taken(status); got != rungs {

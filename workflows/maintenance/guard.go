@@ -16,7 +16,17 @@ import (
 )
 
 // changed takes what the scheduler's watch saw, so that a held node costs no watch of its own.
-func (h *hold) changed(c api.NodeChange) { h.changes = append(h.changes, c) }
+func (h *hold) changed(c api.NodeChange) {
+	if len(h.changes) < maxChanges {
+		h.changes = append(h.changes, c)
+	}
+}
+
+// maxChanges bounds the changes that wait: what is wrong with a node is found when the first of them is looked into.
+const maxChanges = 20
+
+// idle tells that no change of the node is looked into.
+func (h *hold) idle() bool { return !h.guarding && len(h.changes) == 0 }
 
 // guard reacts to what others do to the held node.
 func (h *hold) guard(ctx workflow.Context) {
@@ -43,11 +53,12 @@ func (h *hold) guard(ctx workflow.Context) {
 // concerns tells a change of the node as it is held now from one of a node that is not held any more, or not yet.
 func (h *hold) concerns(change api.NodeChange) bool {
 	slot := h.journal.status().Slot
-	return h.touched && slot != nil && change.RequestID == slot.RequestID && (!change.Unmarked || h.uid != "")
+	return h.Touched && !h.releasing && slot != nil && change.RequestID == slot.RequestID && (!change.Unmarked || h.UID != "")
 }
 
 // stopGuard ends a reaction under way: it could mark the node after the node was released.
 func (h *hold) stopGuard() {
+	h.changes = nil
 	if h.guarding {
 		h.cancelGuard()
 		h.clock.await(func() bool { return !h.guarding })
@@ -77,10 +88,10 @@ func (h *hold) react(ctx workflow.Context, change api.NodeChange) error {
 
 // restoreCordon sets a lifted cordon again, with a Warning event; after the third time it stops fighting and says so.
 func (h *hold) restoreCordon(ctx workflow.Context) error {
-	if h.contested || !h.spec.Cordon {
+	if h.Contested || !h.spec.Cordon {
 		return nil // the cordon was given up, or is another's
 	}
-	if h.marksRestored < maxMarksRestored {
+	if h.MarksRestored < maxMarksRestored {
 		held, err := h.holdNode(ctx, true, nodeevent.Event{})
 		// One lift may be reported more than once: only those that were found count, and reports that came meanwhile
 		// are about the same one.
@@ -88,16 +99,16 @@ func (h *hold) restoreCordon(ctx workflow.Context) error {
 		if err != nil || !held.Again {
 			return err
 		}
-		h.marksRestored++
-		h.journal.note(fmt.Sprintf("somebody made the node schedulable; cordoned again (%d of %d)", h.marksRestored, maxMarksRestored))
+		h.MarksRestored++
+		h.journal.note(fmt.Sprintf("somebody made the node schedulable; cordoned again (%d of %d)", h.MarksRestored, maxMarksRestored))
 		return nil
 	}
 	held, err := h.holdNode(ctx, false, nodeevent.Event{Reason: "CordonContested", Warning: true, Message: fmt.Sprintf(
-		"the cordon was lifted %d times during the maintenance by %s; it is not set again", h.marksRestored+1, h.spec.Requestor)})
+		"the cordon was lifted %d times during the maintenance by %s; it is not set again", h.MarksRestored+1, h.spec.Requestor)})
 	if err != nil || held.Cordon {
 		return err // a late report of a lift that was answered already
 	}
-	h.contested = true
+	h.Contested = true
 	h.journal.note("somebody keeps making the node schedulable: it is left schedulable, and new pods may come")
 	return nil
 }

@@ -78,8 +78,8 @@ func TestNodeThatIsDeletedBeforeReadyEndsTheMaintenance(t *testing.T) {
 		"external drain":   {api.Draining, workflowtest.Input{"drain": workflowtest.Input{"mode": "external"}}, func(*workflowtest.Site) {}},
 		"frozen": {api.Draining, nil, func(s *workflowtest.Site) {
 			s.Answer("Drain", workflowtest.Reply{After: time.Hour})
-			s.SignalAt(30*time.Second, api.SignalHold, api.FreezeNotice{Reasons: []string{"frozen"}})
-			s.SignalAt(10*time.Minute, api.SignalHold, api.FreezeNotice{})
+			s.HoldAt(30*time.Second, "frozen")
+			s.HoldAt(10 * time.Minute)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package maintenance
 
 import (
+	"cmp"
 	"fmt"
 
 	"go.temporal.io/sdk/workflow"
@@ -16,17 +17,21 @@ type identity struct {
 	// cluster is the name in front of IDs, empty where there is one cluster only.
 	cluster    string
 	workflowID string
-	runID      string
-	spec       spec.Maintenance
+	// runID is the first run of the chain: neither a reset nor a continue-as-new changes who a maintenance is. original is
+	// the run that this one is, or was a copy of when somebody reset it.
+	runID, original string
+	spec            spec.Maintenance
 	// prepared is what the worker's configuration makes of the input.
 	prepared settings.Prepared
 }
 
 func identityOf(ctx workflow.Context) *identity {
 	info := workflow.GetInfo(ctx)
+	// The run's own ID is not for decisions: it is another one when a reset run replays what the run before it did.
+	original := cmp.Or(info.OriginalRunID, info.WorkflowExecution.RunID)
 	return &identity{
 		cluster:    api.ClusterOf(info.TaskQueueName),
-		workflowID: info.WorkflowExecution.ID, runID: info.WorkflowExecution.RunID,
+		workflowID: info.WorkflowExecution.ID, runID: cmp.Or(info.FirstRunID, original), original: original,
 	}
 }
 
@@ -52,7 +57,7 @@ func (i *identity) subject() checks.Subject {
 
 // thisRun refuses a message that was meant for an earlier maintenance of the node.
 func (i *identity) thisRun(run string) error {
-	if run != "" && run != i.runID {
+	if run != "" && run != i.runID && run != i.original {
 		return fmt.Errorf("it is meant for run %s, and this is run %s", run, i.runID)
 	}
 	return nil

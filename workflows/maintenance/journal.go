@@ -1,6 +1,7 @@
 package maintenance
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,8 +12,10 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/api"
+	"drydock/rules/bounds"
 	"drydock/rules/notices"
 	"drydock/rules/record"
+	"drydock/rules/spec"
 )
 
 // journal is the account of a maintenance and the only writer of its status: phases, transitions, messages, and the
@@ -24,6 +27,8 @@ type journal struct {
 	// told counts the states that the outside was told of, through inform.
 	told   int
 	inform func(notices.Event)
+	// heard are the IDs of the latest messages, so that one which comes twice is applied once.
+	heard []string
 }
 
 func newJournal(ctx workflow.Context, i *identity) *journal {
@@ -32,13 +37,23 @@ func newJournal(ctx workflow.Context, i *identity) *journal {
 	}}
 }
 
+// errEnding refuses what comes when a maintenance is ending, or has ended.
+var errEnding = errors.New("the maintenance is ending")
+
 // status is the present status. It is changed by change only.
 func (j *journal) status() api.Status { return j.s }
 
 func (j *journal) phase() api.Phase { return j.s.Phase }
 
-// change is how a part writes what it knows into the status.
-func (j *journal) change(write func(*api.Status)) { write(&j.s) }
+// change is how a part writes what it knows into the status. Whatever was said, it stays within its bounds; the
+// specification was checked when it came.
+func (j *journal) change(write func(*api.Status)) {
+	write(&j.s)
+	specified := j.s.Spec
+	j.s.Spec = spec.Maintenance{}
+	bounds.Fit(&j.s)
+	j.s.Spec = specified
+}
 
 // enter changes the phase and notes when.
 func (j *journal) enter(phase api.Phase, message string) {
@@ -46,7 +61,7 @@ func (j *journal) enter(phase api.Phase, message string) {
 	if j.isFresh() || j.s.Phase != phase {
 		j.s.Phase, j.s.Since = phase, now
 	}
-	j.transition(api.Transition{Phase: phase, At: now, Message: message})
+	j.transition(api.Transition{Phase: phase, At: now, Message: bounds.Cut(message, bounds.Text)})
 	j.s.WaitingFor = ""
 	j.describe()
 }
@@ -56,20 +71,20 @@ func (j *journal) isFresh() bool { return len(j.s.Transitions) == 0 }
 
 // waiting says in words what has to happen next.
 func (j *journal) waiting(what string) {
-	j.s.WaitingFor = what
+	j.s.WaitingFor = bounds.Cut(what, bounds.Text)
 	j.describe()
 }
 
 // note records something noteworthy that is neither a message nor a change of phase.
 func (j *journal) note(what string) {
-	j.transition(api.Transition{Phase: j.s.Phase, At: workflow.Now(j.ctx), Message: what})
+	j.transition(api.Transition{Phase: j.s.Phase, At: workflow.Now(j.ctx), Message: bounds.Cut(what, bounds.Text)})
 	j.describe()
 }
 
 // maxTransitions bounds those in the status and in the result: a maintenance may be given back for months. The first
 // ones say how it began.
 const (
-	maxTransitions  = 200
+	maxTransitions  = 100
 	keepTransitions = 20
 )
 
@@ -93,35 +108,43 @@ func bounded[T any](list []T, next T) []T {
 // moment is a number that no earlier or later state of this maintenance has.
 func (j *journal) moment() int { return len(j.s.Transitions) + j.s.TransitionsDropped }
 
-// maxMessages bounds the messages kept in the status; the history has them all.
-const maxMessages = 30
+// maxMessages bounds the messages kept in the status, maxHeard the IDs of messages; the history has them all.
+const (
+	maxMessages = 30
+	maxHeard    = 200
+)
 
 // received records a message and what became of it.
-func (j *journal) received(name string, who api.Message, effect string) {
-	j.s.Messages = append(j.s.Messages, api.Received{
-		At: workflow.Now(j.ctx), Name: name, By: who.By, Comment: who.Comment, Effect: effect,
-	})
+func (j *journal) received(name string, who api.Message, outcome api.Outcome, effect string) {
+	entry := api.Received{
+		At: workflow.Now(j.ctx), ID: who.ID, Name: name, By: who.By, Comment: who.Comment, Outcome: outcome, Effect: effect,
+	}
+	bounds.Fit(&entry)
+	j.s.Messages = append(j.s.Messages, entry)
 	if extra := len(j.s.Messages) - maxMessages; extra > 0 {
 		j.s.Messages = j.s.Messages[extra:]
 	}
-	workflow.GetLogger(j.ctx).Info("message", "name", name, "by", who.By, "effect", effect)
+	if who.ID != "" {
+		j.heard = append(j.heard, who.ID)
+		j.heard = j.heard[max(len(j.heard)-maxHeard, 0):]
+	}
+	workflow.GetLogger(j.ctx).Info("message", "name", name, "by", entry.By, "effect", entry.Effect)
 }
 
-// refused records a message that changes nothing, and why.
-func (j *journal) refused(name string, who api.Message, why error) {
-	j.received(name, who, "ignored: "+why.Error())
-}
+// knows tells that a message was received before.
+func (j *journal) knows(id string) bool { return slices.Contains(j.heard, id) }
 
 // observeBlockers keeps account of what was in the way, and for how long.
 func (j *journal) observeBlockers(now []record.Blocker) {
 	var dropped int
+	bounds.Fit(&now)
 	j.s.BlockersSeen, dropped = record.Observe(j.s.BlockersSeen, now, workflow.Now(j.ctx))
 	j.s.MoreBlockersSeen += dropped
 }
 
 // requestorFailed keeps the node out of service until somebody decides.
 func (j *journal) requestorFailed(reason string) {
-	j.s.Failure = reason
+	j.s.Failure = bounds.Cut(reason, bounds.Text)
 	j.s.ReadyDeadline = nil
 	j.enter(api.RequestorFailed, reason)
 	j.tell(notices.MaintenanceIncomplete, reason)
@@ -137,7 +160,7 @@ func (j *journal) inPhase(allowed ...api.Phase) error {
 // ending refuses what comes when the maintenance is ending, or has ended.
 func (j *journal) ending() error {
 	if j.s.Phase == api.Releasing || j.s.Phase.Ended() {
-		return errors.New("the maintenance is ending")
+		return errEnding
 	}
 	return nil
 }
@@ -189,3 +212,58 @@ func sentence(what, by, why string) string {
 
 // instant is a time as people read it.
 func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// tell notes that the maintenance has come into a state that the outside knows (NotifyMaintenance, Maintenance Status),
+// and has its channels told of it.
+func (j *journal) tell(state notices.State, message string) {
+	j.told++
+	entered := api.LifecycleState{
+		// A maintenance that was reset tells anew what it told before the reset: at another time, by another ID.
+		ID:       fmt.Sprintf("%s/%s/%d/%d", j.workflowID, j.runID, j.told, workflow.Now(j.ctx).UnixMilli()),
+		Sequence: j.told, State: state, At: workflow.Now(j.ctx), Message: bounds.Cut(message, bounds.Text),
+	}
+	j.s.States = bounded(j.s.States, entered)
+	j.inform(j.eventOf(entered))
+}
+
+// wasTold tells whether the outside was told of a state.
+func (j *journal) wasTold(state notices.State) bool {
+	return slices.ContainsFunc(j.s.States, func(s api.LifecycleState) bool { return s.State == state })
+}
+
+// eventOf is a state as the channels are told of it.
+func (j *journal) eventOf(s api.LifecycleState) notices.Event {
+	e := notices.Event{
+		ID: s.ID, Sequence: s.Sequence, State: s.State, At: s.At, Message: s.Message,
+		Node: j.spec.Node, Requestor: j.spec.Requestor, Cluster: j.cluster, Groups: j.prepared.Groups,
+		Owner: j.spec.Owner, Reason: j.spec.Reason, Ticket: j.spec.Ticket, Type: j.spec.Type,
+		Phase: string(j.s.Phase), WorkflowID: j.workflowID, RunID: j.runID,
+	}
+	if d := j.s.Drain; d != nil {
+		for _, b := range d.Blockers[:min(blockersTold, len(d.Blockers))] {
+			e.Blockers = append(e.Blockers, b.Pod+": "+b.Message)
+		}
+		e.MoreBlockers = len(d.Blockers) + d.MoreBlockers - len(e.Blockers)
+	}
+	return e
+}
+
+// blockersTold is how many blockers an event names.
+const blockersTold = 5
+
+// tellEnd tells how a maintenance ends: that its end was asked for, before anything is undone.
+func (j *journal) tellEnd(end ending) {
+	if end.Phase == api.Failed || end.Phase == api.NodeGone {
+		j.tell(notices.MaintenanceIncomplete, end.Message)
+	}
+	j.tell(notices.MaintenanceEnded, end.Message)
+}
+
+// tellEnded tells the end itself. A node that did not get its maintenance is back all the same.
+func (j *journal) tellEnded(end ending) {
+	if end.Phase == api.Completed {
+		j.tell(notices.MaintenanceComplete, end.Message)
+		return
+	}
+	j.tell(notices.MaintenanceCancelled, cmp.Or(end.Message, string(end.Phase)))
+}

@@ -11,20 +11,20 @@ import (
 
 // ladder is where a drain is on its escalation.
 type ladder struct {
-	rungs []spec.Rung
-	// began is when its clock started, next the rung whose time comes next, asked are those that somebody wants now.
-	began time.Time
-	next  int
-	asked []api.RungTaken
+	Rungs []spec.Rung `json:"rungs,omitempty"`
+	// Began is when its clock started, Next the rung whose time comes next, Asked are those that somebody wants now.
+	Began time.Time       `json:"began,omitzero"`
+	Next  int             `json:"next,omitempty"`
+	Asked []api.RungTaken `json:"asked,omitempty"`
 }
 
 // due is the rung whose time comes next, and how long until then.
 func (l *ladder) due(now time.Time) (rung spec.Rung, left time.Duration, ok bool) {
-	if l.next >= len(l.rungs) {
+	if l.Next >= len(l.Rungs) {
 		return spec.Rung{}, 0, false
 	}
-	rung = l.rungs[l.next]
-	return rung, rung.After.Std() - now.Sub(l.began), true
+	rung = l.Rungs[l.Next]
+	return rung, rung.After.Std() - now.Sub(l.Began), true
 }
 
 // lateTry is how long a drain tries before a rung whose time passed while nobody could drain.
@@ -40,28 +40,28 @@ func (l *ladder) catchUp(now time.Time) {
 }
 
 // shift takes a time out of the count, in which nothing could be done.
-func (l *ladder) shift(d time.Duration) { l.began = l.began.Add(d) }
+func (l *ladder) shift(d time.Duration) { l.Began = l.Began.Add(d) }
 
 // takeNext takes the next rung that is not the SLA's off the ladder: the SLA keeps its own time.
 func (l *ladder) takeNext() {
-	for i := l.next; i < len(l.rungs); i++ {
-		if l.rungs[i].Do != spec.ExpireSLA {
-			l.rungs = slices.Delete(l.rungs, i, i+1)
+	for i := l.Next; i < len(l.Rungs); i++ {
+		if l.Rungs[i].Do != spec.ExpireSLA {
+			l.Rungs = slices.Delete(l.Rungs, i, i+1)
 			return
 		}
 	}
 }
 
 // ask has a rung taken now.
-func (l *ladder) ask(rung api.RungTaken) { l.asked = append(l.asked, rung) }
+func (l *ladder) ask(rung api.RungTaken) { l.Asked = append(l.Asked, rung) }
 
 // isAsked tells that somebody wants a rung now.
-func (l *ladder) isAsked() bool { return len(l.asked) > 0 }
+func (l *ladder) isAsked() bool { return len(l.Asked) > 0 }
 
 // takeAsked is the first of the rungs that somebody wants now.
 func (l *ladder) takeAsked() api.RungTaken {
-	first := l.asked[0]
-	l.asked = l.asked[1:]
+	first := l.Asked[0]
+	l.Asked = l.Asked[1:]
 	return first
 }
 
@@ -70,14 +70,14 @@ func (l *ladder) takeAsked() api.RungTaken {
 func (l *ladder) killAt() *time.Time {
 	for _, rung := range l.left() {
 		if rung.Do == spec.Kill {
-			at := l.began.Add(rung.After.Std())
+			at := l.Began.Add(rung.After.Std())
 			return &at
 		}
 	}
 	return nil
 }
 
-func (l *ladder) left() []spec.Rung { return l.rungs[min(l.next, len(l.rungs)):] }
+func (l *ladder) left() []spec.Rung { return l.Rungs[min(l.Next, len(l.Rungs)):] }
 
 // choose is the rung that is asked for: the named one, or the next of the plan.
 func (l *ladder) choose(p api.Escalate) (string, error) {
@@ -85,7 +85,7 @@ func (l *ladder) choose(p api.Escalate) (string, error) {
 		return p.Do, spec.KnownRung(p.Do)
 	}
 	skip := 0
-	for _, asked := range l.asked {
+	for _, asked := range l.Asked {
 		if asked.Planned {
 			skip++
 		}

@@ -462,7 +462,7 @@ func TestTheTaintGoesBeforeDaemonSetsAreValidated(t *testing.T) {
 func TestWhatTheConfigurationLacksIsRefused(t *testing.T) {
 	s := workflowtest.New(t)
 	s.Prepared.Unknown = `notify[0]: the worker's configuration has no channel "pager" (channels)`
-	s.Env.ExecuteWorkflow(maintenance.NodeMaintenance, workflowtest.InputWith(workflowtest.Input{"notify": []string{"pager"}}).Payload(t))
+	s.Env.ExecuteWorkflow(maintenance.NodeMaintenance, workflowtest.InputWith(workflowtest.Input{"notify": []string{"pager"}}).Payload(t), workflowtest.Raw(""))
 	s.ExpectFailure(api.ErrorInvalidSpec, `no channel "pager"`)
 	s.ExpectLog()
 }

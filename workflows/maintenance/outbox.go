@@ -2,6 +2,7 @@ package maintenance
 
 import (
 	"fmt"
+	"slices"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -17,6 +18,8 @@ type outbox struct {
 	journal  *journal
 	clock    *clock
 	channels []*channel
+	// known are the channels' workflows that a run before this one started, by channel.
+	known map[string]string
 }
 
 // channel is where a maintenance tells of itself.
@@ -37,6 +40,9 @@ func (o *outbox) open() {
 			continue
 		}
 		c := &channel{Channel: known, id: api.NotificationID(o.cluster, known.Name, o.spec.Node, o.spec.Requestor, o.runID)}
+		if id := o.known[known.Name]; id != "" {
+			c.id, c.started = id, true
+		}
 		o.channels = append(o.channels, c)
 		workflow.GoNamed(o.clock.life, "channel "+known.Name, func(ctx workflow.Context) { o.feed(ctx, c) })
 	}
@@ -92,14 +98,23 @@ func (c *channel) pass(ctx workflow.Context, e notices.Event) error {
 	return err
 }
 
+// started are the channels' workflows that were started, by channel.
+func (o *outbox) started() map[string]string {
+	all := map[string]string{}
+	for _, c := range o.channels {
+		if c.started {
+			all[c.Name] = c.id
+		}
+	}
+	return all
+}
+
+// idle tells that the channels' workflows have all that they are to tell.
+func (o *outbox) idle() bool {
+	return !slices.ContainsFunc(o.channels, func(c *channel) bool { return len(c.waiting) > 0 })
+}
+
 // flush waits until the channels' workflows have all that they are to tell.
 func (o *outbox) flush() {
-	o.clock.await(func() bool {
-		for _, c := range o.channels {
-			if len(c.waiting) > 0 {
-				return false
-			}
-		}
-		return true
-	})
+	o.clock.await(o.idle)
 }

@@ -42,10 +42,10 @@ func (p *preflighter) preflight() error {
 		return p.stop.stepFailed(err)
 	}
 	if report.Has(preflight.NodeMissing) {
-		return ending{phase: api.Failed, kind: api.ErrorNodeNotFound, message: report.Problems[0].String()}
+		return ending{Phase: api.Failed, Kind: api.ErrorNodeNotFound, Message: report.Problems[0].String()}
 	}
 	if report.ProblemCount() > 0 {
-		return ending{phase: api.Failed, kind: api.ErrorPreflightFailed, message: "the drain would be stopped: " + report.Summary(problemsNamed)}
+		return ending{Phase: api.Failed, Kind: api.ErrorPreflightFailed, Message: "the drain would be stopped: " + report.Summary(problemsNamed)}
 	}
 	p.journal.note("preflight: nothing would stop the drain")
 	return nil

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"go.temporal.io/sdk/workflow"
-
 	"drydock/api"
 	"drydock/rules/notices"
 	"drydock/rules/spec"
@@ -19,9 +17,11 @@ type requestors struct{ core }
 
 // holdForRequestors keeps the node out of service until all requestors are done, or somebody decides otherwise.
 func (r *requestors) holdForRequestors() error {
-	r.journal.enter(api.Ready, "")
-	r.journal.tell(notices.ObjectsDrained, "")
-	r.setDeadline(r.spec.ReadyTimeout.Std())
+	if phase := r.journal.phase(); phase != api.Ready && phase != api.RequestorFailed { // otherwise a run before this one began
+		r.journal.enter(api.Ready, "")
+		r.journal.tell(notices.ObjectsDrained, "")
+		r.setDeadline(r.spec.ReadyTimeout.Std())
+	}
 	for {
 		r.announcer.showPhase()
 		r.announcer.showConditions()
@@ -30,12 +30,11 @@ func (r *requestors) holdForRequestors() error {
 		if err != nil {
 			return err
 		}
-		if over := r.stop.decided(); over != nil {
-			return over
-		}
 		switch {
 		case r.allDone():
 			return nil
+		case r.leave.due():
+			return errContinue
 		case overdue && r.spec.OnReadyTimeout == spec.ReleaseOnTimeout:
 			r.journal.note("held for longer than readyTimeout; released as onReadyTimeout says")
 			return nil
@@ -50,16 +49,16 @@ func (r *requestors) await() (overdue bool, err error) {
 	before := r.journal.status()
 	matters := func() bool {
 		now := r.journal.status()
-		return r.allDone() || r.stop.decided() != nil || now.Phase != before.Phase || now.ReadyDeadline != before.ReadyDeadline
+		return r.allDone() || r.leave.due() || now.Phase != before.Phase || now.ReadyDeadline != before.ReadyDeadline
 	}
 	if before.Phase != api.Ready || before.ReadyDeadline == nil {
-		return false, workflow.Await(r.clock.life, matters)
+		return false, r.stop.await(matters)
 	}
 	left := before.ReadyDeadline.Sub(r.clock.now())
 	if left <= 0 {
-		return true, nil
+		return true, r.stop.decided()
 	}
-	ok, err := r.clock.awaitUpTo(r.clock.life, left, "readyTimeout", matters)
+	ok, err := r.stop.awaitUpTo(left, "readyTimeout", matters)
 	return !ok, err
 }
 
@@ -206,12 +205,18 @@ func (r *requestors) applyStarted(api.Simple) string {
 	return "the requestor has begun"
 }
 
+// maxRequestors bounds those who share a maintenance.
+const maxRequestors = spec.MaxRequestors
+
 func (r *requestors) checkJoin(p api.Membership) error {
 	if err := spec.RequestorName(p.Requestor); err != nil {
 		return fmt.Errorf("requestor: %w", err)
 	}
 	if place, err := r.find(p.Requestor); err == nil && r.journal.status().Requestors[place].DoneAt == nil {
 		return fmt.Errorf("%s shares this maintenance already", p.Requestor)
+	}
+	if len(r.journal.status().Requestors) >= maxRequestors {
+		return fmt.Errorf("%d requestors share this maintenance already", maxRequestors)
 	}
 	if r.journal.phase() == api.Validating {
 		return errors.New("the requestors are done, and the node is validated: start a maintenance of its own")

@@ -1,6 +1,7 @@
 package maintenance
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,13 +40,18 @@ func (m *maintenance) setUp(input []byte) error {
 	return nil
 }
 
-// register makes the maintenance findable and lets it follow its node.
+// register makes the maintenance findable.
 func (m *maintenance) register() {
 	m.journal.attribute(
 		api.AttributeNode.ValueSet(m.spec.Node), api.AttributeRequestor.ValueSet(m.spec.Requestor),
 		api.AttributeCluster.ValueSet(m.cluster), api.AttributePhase.ValueSet(string(api.Pending)),
 	)
+}
+
+// open has the maintenance follow its node, tell its channels, and find out when it was reset.
+func (m *maintenance) open() {
 	workflow.GoNamed(m.clock.life, "guard", m.hold.guard)
+	m.outbox.open()
 }
 
 // startCanonical starts the maintenance under its own ID, for whoever started it under another, and returns that ID.
@@ -99,7 +105,7 @@ func (m *maintenance) specOf(id string) ([]byte, error) {
 }
 
 // result closes the workflow: as completed, as cancelled, or as failed with the reason.
-func (m *maintenance) result(err error) (api.Result, error) {
+func (m *maintenance) result() (api.Result, error) {
 	status := m.journal.status()
 	result := api.Result{
 		WorkflowID: m.workflowID, RunID: m.runID, Node: m.spec.Node, Requestor: m.spec.Requestor,
@@ -109,11 +115,7 @@ func (m *maintenance) result(err error) (api.Result, error) {
 	case api.Cancelled:
 		return result, temporal.NewCanceledError(result)
 	case api.Failed:
-		kind := api.ErrorMaintenanceFailed
-		var end ending
-		if errors.As(err, &end) && end.kind != "" {
-			kind = end.kind
-		}
+		kind := cmp.Or(m.end.Kind, api.ErrorMaintenanceFailed)
 		return result, temporal.NewNonRetryableApplicationError(status.Failure, kind, nil, result)
 	}
 	return result, nil

@@ -9,13 +9,17 @@ import (
 
 	"drydock/activities/node"
 	"drydock/api"
+	"drydock/rules/bounds"
 	"drydock/rules/schedule"
 )
 
 const (
-	// askAgainFirst and askAgainLast bound the backoff of a request that the scheduler has not answered.
+	// askAgainFirst and askAgainLast bound the backoff of a request that the scheduler has not answered, unheardLast that
+	// of one that nobody took so many times: every worker starts the scheduler within 30 s.
 	askAgainFirst = 5 * time.Second
 	askAgainLast  = time.Minute
+	unheardLast   = 10 * time.Minute
+	unheardTimes  = 24
 	// reassert is how often an answered request is repeated all the same, should everything else have failed.
 	reassert = 30 * time.Minute
 )
@@ -23,11 +27,15 @@ const (
 // slot is the request for the node's slot, and the slot.
 type slot struct {
 	core
-	// request is the ID of the present request, empty where there is none; requested is since when it waits, by which it
-	// is ranked.
-	request   string
-	requested time.Time
-	answer    *slotAnswer
+	slotState
+	answer *slotAnswer
+}
+
+// slotState is what the next run has to know. Request is the ID of the present request, empty where there is none;
+// Requested is since when it waits, by which it is ranked.
+type slotState struct {
+	Request   string    `json:"request,omitempty"`
+	Requested time.Time `json:"requested,omitzero"`
 }
 
 // slotAnswer is what the scheduler last said of the present request.
@@ -38,46 +46,73 @@ type slotAnswer struct {
 
 // acquire asks the scheduler for the node's slot and waits for it.
 func (s *slot) acquire() error {
-	if s.journal.phase() != api.Pending || s.journal.isFresh() {
-		s.journal.enter(api.Pending, "")
-	}
-	status := s.journal.status()
-	s.request, s.requested = fmt.Sprintf("%s/%d", s.runID, status.Attempt), status.Since
-	s.answer = nil
-	// Freezes are told to holders only: what was heard of one with an earlier slot is out of date.
-	s.freeze.forget()
-	s.journal.change(func(status *api.Status) { status.Slot = &api.SlotStatus{RequestID: s.request} })
-	s.journal.waiting("an answer from the scheduler")
+	s.begin()
 	request := s.asked()
-	for wait := askAgainFirst; ; wait = min(2*wait, askAgainLast) {
+	answered, unheard := backoff{first: askAgainFirst, last: askAgainLast}, backoff{first: askAgainFirst, last: unheardLast}
+	for times := 0; ; times++ {
 		err := s.toScheduler(s.stop.steps, api.SignalSlotRequest, request)
-		if s.stop.stopped() {
-			return s.stop.interrupted()
+		if over := s.stop.decided(); over != nil {
+			return over
 		}
-		pause := wait
+		pause := answered.pause()
 		switch {
 		case err != nil:
 			s.journal.waiting("the scheduler, which does not run: every worker starts it within 30 s")
-			pause = min(wait, askAgainFirst)
+			if pause = askAgainFirst; times >= unheardTimes {
+				pause = unheard.pause()
+			}
 		case s.answer != nil:
 			pause = reassert
 		}
 		if err := s.awaitAnswer(pause); err != nil {
 			return err
 		}
-		if s.answer != nil && s.answer.kind == api.SignalSlotGranted {
+		if s.isGranted() {
 			now := s.clock.now()
 			s.journal.change(func(status *api.Status) { status.Slot.GrantedAt = &now })
 			s.journal.enter(api.Scheduled, "")
 			return nil
 		}
+		if s.leave.due() {
+			return errContinue
+		}
 	}
+}
+
+// begin begins a request, unless a run before this one did.
+func (s *slot) begin() {
+	s.answer = nil
+	if s.Request != "" {
+		return
+	}
+	if s.journal.phase() != api.Pending || s.journal.isFresh() {
+		s.journal.enter(api.Pending, "")
+	}
+	status := s.journal.status()
+	s.Request, s.Requested = fmt.Sprintf("%s/%d", s.runID, status.Attempt), status.Since
+	// Freezes are told to holders only: what was heard of one with an earlier slot is out of date.
+	s.freeze.forget()
+	s.journal.change(func(status *api.Status) { status.Slot = &api.SlotStatus{RequestID: s.Request} })
+	s.journal.waiting("an answer from the scheduler")
+}
+
+func (s *slot) isGranted() bool { return s.answer != nil && s.answer.kind == api.SignalSlotGranted }
+
+// isHeld tells that the scheduler granted the slot.
+func (s *slot) isHeld() bool {
+	slot := s.journal.status().Slot
+	return s.Request != "" && slot != nil && slot.GrantedAt != nil
+}
+
+// named is the slot as activities ask the scheduler for it.
+func (s *slot) named() node.Slot {
+	return node.Slot{Scheduler: api.SchedulerID(s.cluster), RequestID: s.Request}
 }
 
 // asked is the present request, as it is sent and as a scheduler that begins anew may ask for it.
 func (s *slot) asked() api.SlotRequest {
 	return api.SlotRequest{RunID: s.runID, Request: schedule.Request{
-		ID: s.request, Node: s.spec.Node, Requestor: s.spec.Requestor, Priority: s.spec.Priority, Created: s.requested,
+		ID: s.Request, Node: s.spec.Node, Requestor: s.spec.Requestor, Priority: s.spec.Priority, Created: s.Requested,
 	}}
 }
 
@@ -85,7 +120,7 @@ func (s *slot) asked() api.SlotRequest {
 func (s *slot) wanted() api.SlotWanted {
 	w := api.SlotWanted{Ended: s.journal.phase().Ended()}
 	w.RunID = s.runID
-	if status := s.journal.status(); status.Slot != nil && s.request != "" {
+	if status := s.journal.status(); status.Slot != nil && s.Request != "" {
 		w.Wants, w.SlotRequest, w.GrantedAt = true, s.asked(), status.Slot.GrantedAt
 	}
 	return w
@@ -95,11 +130,11 @@ func (s *slot) wanted() api.SlotWanted {
 // answer too, and stretches the pause.
 func (s *slot) awaitAnswer(pause time.Duration) error {
 	acknowledged := s.answer != nil
-	_, err := s.clock.awaitUpTo(s.stop.steps, pause, "ask the scheduler again", func() bool {
-		return s.answer != nil && (s.answer.kind != api.SignalSlotPending || !acknowledged)
+	_, err := s.stop.awaitUpTo(pause, "ask the scheduler again", func() bool {
+		return s.leave.due() || s.answer != nil && (s.answer.kind != api.SignalSlotPending || !acknowledged)
 	})
 	if err != nil {
-		return s.stop.interrupted()
+		return err
 	}
 	if s.answer == nil {
 		return nil
@@ -107,25 +142,27 @@ func (s *slot) awaitAnswer(pause time.Duration) error {
 	switch s.answer.kind {
 	case api.SignalSlotRefused:
 		// The scheduler has forgotten the request: there is no slot to give back.
-		s.request = ""
+		s.Request = ""
 		if s.answer.Seen || s.journal.status().CordonedAt != nil {
-			return ending{phase: api.NodeGone, message: s.answer.Reason}
+			return ending{Phase: api.NodeGone, Message: s.answer.Reason}
 		}
-		return ending{phase: api.Failed, kind: api.ErrorNodeNotFound, message: s.answer.Reason}
+		return ending{Phase: api.Failed, Kind: api.ErrorNodeNotFound, Message: s.answer.Reason}
 	case api.SignalSlotPending:
-		if !acknowledged {
+		if !acknowledged && !s.leave.due() {
 			return s.awaitAnswer(reassert)
 		}
 	}
 	return nil
 }
 
-// answered takes the scheduler's word for the present request; answers to earlier ones are late.
+// answered takes the scheduler's word for the present request; answers to earlier ones are late. A grant is the last
+// word: what was said before it may come after it.
 func (s *slot) answered(kind string, a api.SlotAnswer) {
 	status := s.journal.status()
-	if a.RequestID != s.request || status.Slot == nil || status.Slot.GrantedAt != nil {
+	if a.RequestID != s.Request || status.Slot == nil || status.Slot.GrantedAt != nil || s.isGranted() {
 		return
 	}
+	bounds.Fit(&a)
 	s.answer = &slotAnswer{kind: kind, SlotAnswer: a}
 	if kind == api.SignalSlotPending {
 		s.journal.waiting(a.Reason)
@@ -134,7 +171,7 @@ func (s *slot) answered(kind string, a api.SlotAnswer) {
 
 // releaseSignal gives the slot back; the activity that releases the node sends it.
 func (s *slot) releaseSignal() *node.Signal {
-	payload, err := json.Marshal(api.SlotRelease{RequestID: s.request})
+	payload, err := json.Marshal(api.SlotRelease{RequestID: s.Request})
 	if err != nil {
 		workflow.GetLogger(s.clock.life).Error("slot not released", "error", err)
 	}
@@ -142,24 +179,27 @@ func (s *slot) releaseSignal() *node.Signal {
 }
 
 // released notes that the slot was given back.
-func (s *slot) released() { s.request = "" }
+func (s *slot) released() { s.Request = "" }
 
 // isAsked tells that there is a request, or a slot, to give back.
-func (s *slot) isAsked() bool { return s.request != "" }
+func (s *slot) isAsked() bool { return s.Request != "" }
 
 // withdraw takes back the request for a slot of a maintenance that did not touch its node.
-func (s *slot) withdraw() {
+func (s *slot) withdraw() error {
 	if !s.isAsked() {
-		return
+		return nil
 	}
-	for wait := time.Second; ; wait = min(2*wait, retryRelease) {
-		err := s.toScheduler(s.clock.life, api.SignalSlotRelease, api.SlotRelease{RequestID: s.request})
+	again := backoff{first: time.Second, last: pauseMost}
+	for {
+		err := s.toScheduler(s.clock.life, api.SignalSlotRelease, api.SlotRelease{RequestID: s.Request})
 		if err == nil {
 			s.released()
-			return
+			return nil
 		}
 		s.journal.waiting(fmt.Sprintf("the scheduler to take the request back: %v", err))
-		s.clock.pause(wait)
+		if err := s.clock.pauseOrLeave(again.pause(), "take the request back again", s.leave); err != nil {
+			return err
+		}
 	}
 }
 

@@ -237,17 +237,17 @@ func TestExternalDrainWaitsForSomebodysWord(t *testing.T) {
 }
 
 func TestFreezeHoldsARunningMaintenance(t *testing.T) {
-	freeze := api.FreezeNotice{Reasons: []string{"frozen by amy: storm", "frozen by bob"}}
+	freeze := []string{"frozen by amy: storm", "frozen by bob"}
 	t.Run("before the cordon", func(t *testing.T) {
 		s := workflowtest.New(t)
-		s.Freeze = freeze.Reasons
+		s.Freeze = freeze
 		s.ExpectAt(time.Hour, api.Scheduled, "a thaw: frozen by amy: storm; frozen by bob")
 		s.At(time.Hour, func() {
 			if s.Count("HoldNode") > 0 {
 				t.Error("a frozen maintenance cordoned")
 			}
 		})
-		s.SignalAt(2*time.Hour, api.SignalHold, api.FreezeNotice{})
+		s.HoldAt(2 * time.Hour)
 		s.DoneAt(3 * time.Hour)
 		s.Run(workflowtest.InputWith(nil))
 		s.ExpectCompleted()
@@ -255,9 +255,9 @@ func TestFreezeHoldsARunningMaintenance(t *testing.T) {
 	t.Run("during the drain", func(t *testing.T) {
 		s := workflowtest.New(t)
 		s.Usual["Drain"] = workflowtest.Reply{After: 20 * time.Minute}
-		s.SignalAt(10*time.Minute, api.SignalHold, freeze)
+		s.HoldAt(10*time.Minute, freeze...)
 		s.ExpectAt(11*time.Minute, api.Draining, "a thaw")
-		s.SignalAt(30*time.Minute, api.SignalHold, api.FreezeNotice{})
+		s.HoldAt(30 * time.Minute)
 		s.ExpectAt(31*time.Minute, api.Draining, "")
 		s.ExpectAt(51*time.Minute, api.Ready, "")
 		s.DoneAt(2 * time.Hour)
@@ -270,8 +270,8 @@ func TestFreezeHoldsARunningMaintenance(t *testing.T) {
 	t.Run("while pods complete", func(t *testing.T) {
 		s := workflowtest.New(t)
 		s.Usual["WaitForPods"] = workflowtest.Reply{After: 20 * time.Minute}
-		s.SignalAt(10*time.Minute, api.SignalHold, freeze)
-		s.SignalAt(15*time.Minute, api.SignalHold, api.FreezeNotice{})
+		s.HoldAt(10*time.Minute, freeze...)
+		s.HoldAt(15 * time.Minute)
 		s.DoneAt(2 * time.Hour)
 		s.Run(workflowtest.InputWith(workflowtest.Input{"waitForPodCompletion": workflowtest.Input{"podSelector": "a=b"}}))
 		s.ExpectCompleted()
@@ -281,14 +281,14 @@ func TestFreezeHoldsARunningMaintenance(t *testing.T) {
 	})
 	t.Run("the escalation waits too", func(t *testing.T) {
 		s := workflowtest.New(t)
-		s.SignalAt(10*time.Minute, api.SignalHold, freeze)
+		s.HoldAt(10*time.Minute, freeze...)
 		s.At(2*time.Hour, func() {
 			if s.Count("ReleaseNode") > 0 {
 				t.Error("a frozen maintenance gave its node back")
 			}
 		})
 		s.ExpectAt(2*time.Hour, api.Draining, "a thaw")
-		s.SignalAt(3*time.Hour, api.SignalHold, api.FreezeNotice{})
+		s.HoldAt(3 * time.Hour)
 		s.SignalAt(4*time.Hour, api.MsgDrained, nil)
 		s.DoneAt(4*time.Hour + time.Minute)
 		s.Run(workflowtest.InputWith(workflowtest.Input{"drain": workflowtest.Input{"mode": "external"}}))
@@ -296,7 +296,7 @@ func TestFreezeHoldsARunningMaintenance(t *testing.T) {
 	})
 	t.Run("the return too", func(t *testing.T) {
 		s := workflowtest.New(t)
-		s.SignalAt(10*time.Minute, api.SignalHold, freeze)
+		s.HoldAt(10*time.Minute, freeze...)
 		s.DoneAt(20 * time.Minute)
 		s.SignalAt(25*time.Minute, api.MsgFailed, nil)
 		late := s.UpdateAt(26*time.Minute, api.MsgCancel)
@@ -306,7 +306,7 @@ func TestFreezeHoldsARunningMaintenance(t *testing.T) {
 			}
 		})
 		s.ExpectAt(2*time.Hour, api.Releasing, "a thaw")
-		s.SignalAt(3*time.Hour, api.SignalHold, api.FreezeNotice{})
+		s.HoldAt(3 * time.Hour)
 		status := s.Run(workflowtest.InputWith(workflowtest.Input{"readyTimeout": "10h"}))
 		s.ExpectCompleted()
 		if got := workflowtest.EffectsOf(status, api.MsgFailed); len(got) != 1 || !strings.HasPrefix(got[0], "ignored: ") {
@@ -321,11 +321,11 @@ func TestFreezeHoldsARunningMaintenance(t *testing.T) {
 		s := workflowtest.New(t)
 		s.Answer("Drain", workflowtest.Reply{After: 24 * time.Hour}, workflowtest.Reply{After: time.Minute})
 		s.Answer("ReleaseNode", workflowtest.Reply{After: 10 * time.Second})
-		s.SignalAt(time.Hour+5*time.Second, api.SignalHold, freeze)
+		s.HoldAt(time.Hour+5*time.Second, freeze...)
 		s.ExpectAt(time.Hour+10*time.Minute, api.Ready, "")
 		s.At(2*time.Hour, func() {
 			if s.Status().Phase != api.Ready { // it would never end by itself
-				s.Env.SignalWorkflow(api.SignalHold, api.FreezeNotice{})
+				s.Hold()
 			}
 		})
 		s.DoneAt(3 * time.Hour)

@@ -3,6 +3,7 @@ package maintenance
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -10,97 +11,150 @@ import (
 	"drydock/api"
 )
 
-// stop is what ends a maintenance before its time: somebody cancelled it, its node is to be released whatever the
-// requestor says, or the node is gone.
+// reason is why a maintenance does not go on as it would. A higher one comes before a lower one.
+type reason int
+
+const (
+	goesOn reason = iota
+	// slotLost: the scheduler knows of no slot that it holds, and it begins again with the slot.
+	slotLost
+	// cancelled: somebody took it back before the node was Ready.
+	cancelled
+	// released: the node is to be given back, whatever its requestors say.
+	released
+	// nodeGone: there is nothing left to maintain.
+	nodeGone
+)
+
+// errSlotLost: the maintenance has to begin again with the slot.
+var errSlotLost = errors.New("the scheduler knows of no slot that it holds")
+
+// stop is the one thing that ends a maintenance before its time. Every wait looks at it first.
 type stop struct {
 	*identity
-	// steps is the context of the steps until the node is Ready; end ends them. What comes after Ready, and all undoing,
-	// runs where no cancellation reaches.
+	clock *clock
+	// steps is the context of activities that end when the maintenance does; end ends them.
 	steps workflow.Context
 	end   workflow.CancelFunc
 
-	cancelled string
-	release   bool
-	nodeGone  string
+	reason reason
+	why    string
+}
+
+func newStop(i *identity, c *clock) *stop {
+	s := &stop{identity: i, clock: c}
+	s.steps, s.end = workflow.WithCancel(c.life)
+	return s
 }
 
 // ending is the error by which a step ends the maintenance in a given phase.
 type ending struct {
-	phase   api.Phase
-	kind    string
-	message string
+	Phase   api.Phase `json:"phase"`
+	Kind    string    `json:"kind,omitempty"`
+	Message string    `json:"message,omitempty"`
 }
 
-func (e ending) Error() string { return e.message }
+func (e ending) Error() string { return e.Message }
 
 // endingOf is how a procedure that returned err ends.
 func endingOf(err error) ending {
-	end := ending{phase: api.Completed}
+	end := ending{Phase: api.Completed}
 	if err != nil && !errors.As(err, &end) {
-		end = ending{phase: api.Failed, message: err.Error()}
+		end = ending{Phase: api.Failed, Message: err.Error()}
 	}
 	return end
 }
 
 // cancel undoes a maintenance that is not Ready yet.
-func (s *stop) cancel(why string) {
-	s.cancelled = why
-	s.end()
-}
+func (s *stop) cancel(why string) { s.set(cancelled, why) }
 
 // releaseNode ends the wait for requestors, and for what failed.
-func (s *stop) releaseNode(why string) { s.cancelled, s.release = why, true }
+func (s *stop) releaseNode(why string) { s.set(released, why) }
 
 // lost ends the maintenance because its node is gone.
 func (s *stop) lost(message string) {
-	s.nodeGone = fmt.Sprintf("node %s: %s", s.spec.Node, message)
+	s.set(nodeGone, fmt.Sprintf("node %s: %s", s.spec.Node, message))
+}
+
+// loseSlot has the maintenance begin again with the slot.
+func (s *stop) loseSlot() { s.set(slotLost, "") }
+
+func (s *stop) set(r reason, why string) {
+	if r <= s.reason {
+		return
+	}
+	s.reason, s.why = r, why
 	s.end()
 }
 
+// startOver forgets that the slot was lost, so that steps can be taken again.
+func (s *stop) startOver() {
+	if s.reason == slotLost {
+		s.reason = goesOn
+		s.steps, s.end = workflow.WithCancel(s.clock.life)
+	}
+}
+
 // stopped tells that the steps were ended.
-func (s *stop) stopped() bool { return s.steps.Err() != nil }
+func (s *stop) stopped() bool { return s.reason != goesOn }
 
-// interrupted tells why the steps were ended.
-func (s *stop) interrupted() error {
-	switch {
-	case s.nodeGone != "":
-		return ending{phase: api.NodeGone, message: s.nodeGone}
-	case s.cancelled != "":
-		return ending{phase: api.Cancelled, message: s.cancelled}
-	default:
-		return temporal.NewCanceledError()
+// refuse refuses messages to a maintenance that is being ended.
+func (s *stop) refuse() error {
+	if s.reason > slotLost {
+		return errEnding
 	}
+	return nil
 }
 
-// decided is the end of a maintenance that is not to wait any longer for its node to be good.
+// decided is why the steps were ended, nil while they go on.
 func (s *stop) decided() error {
-	switch {
-	case s.nodeGone != "":
-		return ending{phase: api.NodeGone, message: s.nodeGone}
-	case s.release:
-		return ending{phase: api.Cancelled, message: s.cancelled}
-	default:
+	switch s.reason {
+	case goesOn:
 		return nil
+	case slotLost:
+		return errSlotLost
+	case nodeGone:
+		return ending{Phase: api.NodeGone, Message: s.why}
+	default:
+		return ending{Phase: api.Cancelled, Message: s.why}
 	}
 }
 
-// stepFailed sorts what went wrong in a step: the node is gone, the maintenance was cancelled, or it failed.
+// await waits for a condition. What ends the maintenance comes first, also where both come at once.
+func (s *stop) await(condition func() bool) error {
+	s.clock.await(func() bool { return s.stopped() || condition() })
+	return s.decided()
+}
+
+// awaitUpTo waits for a condition, at most for a time; ok tells that it came true. What ends the maintenance comes first.
+func (s *stop) awaitUpTo(limit time.Duration, summary string, condition func() bool) (ok bool, err error) {
+	ok, err = s.clock.awaitUpTo(s.clock.life, limit, summary, func() bool { return s.stopped() || condition() })
+	if err == nil {
+		err = s.decided()
+	}
+	return ok, err
+}
+
+// stepFailed sorts what went wrong in a step: the maintenance was ended, its slot is not its own, the node is gone, or it
+// failed.
 func (s *stop) stepFailed(err error) error {
-	if s.stopped() {
-		return s.interrupted()
+	if over := s.decided(); over != nil {
+		return over
 	}
 	var end ending
-	if errors.As(err, &end) {
+	if errors.As(err, &end) || errors.Is(err, errContinue) {
 		return err
 	}
 	var cause *temporal.ApplicationError
 	if !errors.As(err, &cause) {
-		return ending{phase: api.Failed, message: err.Error()}
+		return ending{Phase: api.Failed, Message: err.Error()}
 	}
 	switch cause.Type() {
+	case api.ErrorSlotNotHeld:
+		return errSlotLost
 	case api.ErrorNodeGone, api.ErrorNodeReplaced:
-		return ending{phase: api.NodeGone, message: cause.Message()}
+		return ending{Phase: api.NodeGone, Message: cause.Message()}
 	default:
-		return ending{phase: api.Failed, kind: cause.Type(), message: cause.Message()}
+		return ending{Phase: api.Failed, Kind: cause.Type(), Message: cause.Message()}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	checkactivity "drydock/activities/checks"
 	"drydock/activities/node"
 	"drydock/api"
+	"drydock/rules/bounds"
 	"drydock/rules/drainplan"
 	"drydock/rules/notices"
 	"drydock/rules/validation"
@@ -19,13 +20,28 @@ import (
 // Where it does not, the node stays out of service with its slot until somebody decides.
 type validator struct {
 	core
-	// word is what somebody said of the validation, retry that it is to be tried again.
-	word  *validation.Signal
-	retry bool
-	count int
+	validatorState
+	// word is what somebody said of the validation: that it passed or failed, or that it is to be tried again.
+	word *word
 	// listening: somebody's word on the node is waited for; deciding: a decision about what failed.
 	listening, deciding bool
 }
+
+// validatorState is what the next run has to know. Count counts the validations, Undecided says what failed and waits for
+// a decision.
+type validatorState struct {
+	Count     int    `json:"count,omitempty"`
+	Undecided string `json:"undecided,omitempty"`
+}
+
+// word is what somebody decides about a validation.
+type word struct {
+	validation.Signal
+	retry bool
+}
+
+// failed tells that somebody declared the validation failed.
+func (w *word) failed() bool { return w != nil && !w.Validated && !w.retry }
 
 // validate validates the node whose boot ID was bootID at the cordon.
 func (v *validator) validate(bootID string) error {
@@ -34,27 +50,36 @@ func (v *validator) validate(bootID string) error {
 		return nil
 	}
 	for {
-		v.begin()
-		if err := v.freeze.thawed(); err != nil {
-			return err
-		}
-		if err := v.letDaemonSetsBack(); err != nil {
-			return err
-		}
-		why, err := v.untilValidated(*wanted, bootID)
-		if err != nil {
-			return err
-		}
+		why := v.Undecided // by a run before this one
 		if why == "" {
-			v.enter(validation.Passed)
-			v.journal.note("validated")
-			return nil
+			failed, err := v.once(*wanted, bootID)
+			if err != nil || failed == "" {
+				return err
+			}
+			why = "the validation failed: " + failed
 		}
-		again, err := v.incomplete("the validation failed: " + why)
+		again, err := v.incomplete(why)
 		if err != nil || !again {
 			return err
 		}
 	}
+}
+
+// once validates the node once, and tells why that failed.
+func (v *validator) once(wanted validation.Validation, bootID string) (why string, err error) {
+	v.begin()
+	if err := v.freeze.proceed(); err != nil {
+		return "", err
+	}
+	if err := v.letDaemonSetsBack(); err != nil {
+		return "", err
+	}
+	if why, err = v.untilValidated(wanted, bootID); err != nil || why != "" {
+		return why, err
+	}
+	v.enter(validation.Passed)
+	v.journal.note("validated")
+	return "", nil
 }
 
 func (v *validator) begin() {
@@ -79,7 +104,7 @@ func (v *validator) letDaemonSetsBack() error {
 	}
 	plan, err := v.spec.Drain.Plan.Compile()
 	if err != nil {
-		return ending{phase: api.Failed, message: err.Error()}
+		return ending{Phase: api.Failed, Message: err.Error()}
 	}
 	for _, entry := range plan.Entries() {
 		if entry.PodType != drainplan.DaemonSet {
@@ -100,16 +125,16 @@ func (v *validator) letDaemonSetsBack() error {
 func (v *validator) untilValidated(wanted validation.Validation, bootID string) (why string, err error) {
 	wantsWord := wanted.Signal
 	wanted.Signal = false
-	v.count++
+	v.Count++
 	e := &evaluation{core: v.core, in: checkactivity.ValidateInput{
 		Validation: wanted, BootIDBefore: bootID, Subject: v.subject(), BlockedSignal: api.SignalDrainBlocked,
-		Key: fmt.Sprintf("%s/validation/%d", v.runID, v.count),
+		Key: fmt.Sprintf("%s/validation/%d", v.runID, v.Count),
 	}}
 	cancel := e.start()
 	defer cancel()
 	enough := func() bool {
 		switch {
-		case v.stop.decided() != nil, v.word != nil && !v.word.Validated:
+		case v.word.failed():
 			return true
 		case !e.ended():
 			return false
@@ -121,21 +146,18 @@ func (v *validator) untilValidated(wanted validation.Validation, bootID string) 
 	v.listening = wantsWord
 	defer func() { v.listening = false }()
 	if wantsWord {
-		inTime, err = v.clock.awaitUpTo(v.clock.life, wanted.Deadline.Std(), "deadline of the validation", enough)
+		inTime, err = v.stop.awaitUpTo(wanted.Deadline.Std(), "deadline of the validation", enough)
 	} else {
-		err = workflow.Await(v.clock.life, enough)
-	}
-	if err != nil {
-		return "", err
+		err = v.stop.await(enough)
 	}
 	if !e.ended() {
 		cancel()
 		e.abandon()
 	}
-	if err := v.stop.decided(); err != nil {
+	if err != nil {
 		return "", err
 	}
-	if v.word != nil && !v.word.Validated {
+	if v.word.failed() {
 		return sentence("declared failed", v.word.By, v.word.Comment), nil
 	}
 	if why := e.failure(); why != "" || inTime {
@@ -150,6 +172,34 @@ func (v *validator) untilValidated(wanted validation.Validation, bootID string) 
 // incomplete keeps the node out of service until somebody decides: to try again, that it is good as it is, or that it is
 // to be released all the same.
 func (v *validator) incomplete(why string) (again bool, err error) {
+	v.word, v.deciding = nil, true
+	defer func() { v.deciding = false }()
+	if v.Undecided == "" { // otherwise a run before this one said so
+		if err := v.sayIncomplete(why); err != nil {
+			return false, err
+		}
+	}
+	v.journal.waiting(fmt.Sprintf("a decision: %q, %q, or %q with release", api.MsgRetry, api.MsgValidated, api.MsgCancel))
+	if err := v.stop.await(func() bool { return v.word != nil || v.leave.due() }); err != nil {
+		return false, err
+	}
+	if v.word == nil {
+		return false, errContinue
+	}
+	v.Undecided = ""
+	v.journal.waiting("")
+	v.journal.change(func(s *api.Status) {
+		s.Failure = ""
+		s.Validation.State, s.Validation.Overruled = validation.Waiting, !v.word.retry
+	})
+	if !v.word.retry {
+		v.journal.note(sentence("declared good", v.word.By, v.word.Comment))
+	}
+	return v.word.retry, nil
+}
+
+// sayIncomplete shows that the node stays out of service, and why.
+func (v *validator) sayIncomplete(why string) error {
 	if v.journal.phase() != api.Validating {
 		v.journal.enter(api.Validating, why)
 	}
@@ -160,34 +210,21 @@ func (v *validator) incomplete(why string) (again bool, err error) {
 		s.Validation.State, s.Validation.Overruled = validation.Failed, false
 		s.Failure = why
 	})
-	v.word, v.retry, v.deciding = nil, false, true
-	defer func() { v.deciding = false }()
 	v.journal.note(why)
 	v.journal.tell(notices.MaintenanceIncomplete, why)
 	if err := v.announcer.warn("MaintenanceIncomplete", "the node stays out of service until somebody decides: "+why); err != nil {
-		return false, err
+		return err
 	}
-	v.journal.waiting(fmt.Sprintf("a decision: %q, %q, or %q with release", api.MsgRetry, api.MsgValidated, api.MsgCancel))
-	v.clock.await(func() bool { return v.retry || v.stop.decided() != nil || v.word != nil })
-	v.journal.waiting("")
-	v.journal.change(func(s *api.Status) { s.Failure = "" })
-	if err := v.stop.decided(); err != nil {
-		return false, err
-	}
-	v.enter(validation.Waiting)
-	if !v.retry {
-		v.journal.change(func(s *api.Status) { s.Validation.Overruled = true })
-		v.journal.note(sentence("declared good", v.word.By, v.word.Comment))
-	}
-	return v.retry, nil
+	v.Undecided = bounds.Cut(why, bounds.Text)
+	return nil
 }
 
 // undecided tells that a validation or a last hook has failed and waits for somebody's decision.
-func (v *validator) undecided() bool { return v.deciding && !v.retry && v.word == nil }
+func (v *validator) undecided() bool { return v.deciding && v.word == nil }
 
 // tryAgain decides that what failed is tried again.
 func (v *validator) tryAgain() string {
-	v.retry = true
+	v.word = &word{retry: true}
 	return "what failed is tried again"
 }
 
@@ -212,12 +249,12 @@ func (v *validator) checkValidationFailed(p api.Simple) error {
 }
 
 func (v *validator) applyValidated(p api.Simple) string {
-	v.word = &validation.Signal{Validated: true, By: p.By, Comment: p.Comment}
+	v.word = &word{Signal: validation.Signal{Validated: true, By: p.By, Comment: p.Comment}}
 	return "the node counts as validated"
 }
 
 func (v *validator) applyValidationFailed(p api.Simple) string {
-	v.word = &validation.Signal{By: p.By, Comment: p.Comment}
+	v.word = &word{Signal: validation.Signal{By: p.By, Comment: p.Comment}}
 	return "the validation has failed"
 }
 
@@ -238,4 +275,58 @@ func (v *validator) notYet(p api.DrainProgress) {
 	}
 	v.enter(validation.Waiting)
 	v.journal.waiting("what does not hold yet: " + validation.Report{Results: results}.Summary(problemsNamed))
+}
+
+// evaluation is the worker's own look at whether the node is well: an activity that ends when all holds, or none where
+// nothing but somebody's word is asked for.
+type evaluation struct {
+	core
+	in     checkactivity.ValidateInput
+	future workflow.Future
+}
+
+// start begins it; cancel takes it back.
+func (e *evaluation) start() (cancel workflow.CancelFunc) {
+	ctx, cancel := workflow.WithCancel(call.Stoppable(e.clock.life, "validate "+e.spec.Node))
+	if e.in.Validation.Empty() {
+		e.journal.waiting(fmt.Sprintf("%q or %q", api.MsgValidated, api.MsgValidationFailed))
+		return cancel
+	}
+	e.journal.waiting("the validation of the node")
+	e.future = workflow.ExecuteActivity(ctx, call.Checks.Validate, e.in)
+	return cancel
+}
+
+func (e *evaluation) ended() bool { return e.future == nil || e.future.IsReady() }
+
+// failure is why it has ended without success, empty where it passed or there was none.
+func (e *evaluation) failure() string {
+	if e.future == nil {
+		return ""
+	}
+	var validated checkactivity.Validated
+	if err := e.future.Get(e.clock.life, &validated); err != nil {
+		return call.Cause(err)
+	}
+	e.journal.change(func(s *api.Status) { s.Validation.Results = validated.Results })
+	if validated.State == validation.Passed {
+		return ""
+	}
+	if why := (validation.Report{Results: validated.Results}).Summary(problemsNamed); why != "" {
+		return why
+	}
+	return fmt.Sprintf("all held in the end, but not for %s before the deadline (%s)", e.spec.Validation.Soak, e.spec.Validation.Deadline)
+}
+
+// abandon ends the Jobs of an evaluation that was taken back, once it cannot create them again.
+func (e *evaluation) abandon() {
+	e.clock.await(e.future.IsReady)
+	e.future = nil
+	if len(e.in.Validation.Checks) == 0 {
+		return
+	}
+	ctx := call.Within(call.Quick(e.clock.life, "end the checks of "+e.spec.Node), call.TidyWithin)
+	if err := workflow.ExecuteActivity(ctx, call.Checks.AbandonChecks, e.in).Get(e.clock.life, nil); err != nil {
+		workflow.GetLogger(e.clock.life).Warn("checks may have left Jobs", "error", err)
+	}
 }

@@ -125,7 +125,7 @@ func (f *fleet) begin() {
 	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	f.env = suite.NewTestWorkflowEnvironment()
 	f.env.SetTestTimeout(time.Minute)
-	f.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // the race detector slows thousands of requests down
+	f.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: workflows.Interceptors()}) // the race detector slows thousands of requests down
 	f.env.SetDataConverter(scales{converter.GetDefaultDataConverter(), f})
 	f.env.SetStartTime(began)
 	f.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: api.SchedulerID(""), TaskQueue: api.DefaultTaskQueue})

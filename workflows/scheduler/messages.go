@@ -25,7 +25,7 @@ func (s *scheduler) listen() error {
 	}
 	in := inbox.New(s.ctx, inbox.Ears{
 		Arrived: func() { s.signals++; s.dirty = true },
-		Refused: func(name string, _ api.Message, why error) {
+		Refused: func(name string, _ api.Message, _ api.Outcome, why error) {
 			s.decisions.record("", "ignored a signal "+name, why.Error())
 		},
 	})

@@ -61,6 +61,13 @@ func (s *Site) serveActivities() {
 	Serve[node.HoldInput](s, "HoldNode", node.Held{UID: "uid-1", Mark: "mark-1"})
 	Serve[node.HoldInput](s, "AdoptNode", node.Held{UID: "uid-2", Mark: "mark-2"})
 	s.serveRelease()
+	s.Env.OnActivity("AskSlot", mock.Anything, mock.Anything).Return(func(context.Context, node.Slot) (api.SlotHeld, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		answer := s.frozen
+		answer.Held = true
+		return answer, nil
+	})
 	Serve[drain.Input](s, "Drain", api.DrainProgress{Evicted: 3, Skipped: 1})
 	Serve[execution.QueryInput](s, "Query", []execution.Answered{})
 	serveNothing[drain.WaitInput](s, "WaitForPods")

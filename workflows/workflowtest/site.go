@@ -3,6 +3,7 @@ package workflowtest
 
 import (
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"sync"
 	"testing"
@@ -10,9 +11,11 @@ import (
 
 	"github.com/stretchr/testify/mock"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	sdklog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
 
 	checkactivity "drydock/activities/checks"
 	"drydock/activities/cluster"
@@ -47,6 +50,17 @@ type Site struct {
 	Defaults   string
 	Attributes bool
 	Prepared   settings.Prepared
+
+	// Runs counts those of the maintenance. Planned is what is done at which time after its start.
+	Runs    int
+	planned []planned
+	started time.Time
+	options client.StartWorkflowOptions
+}
+
+type planned struct {
+	at time.Time
+	do func()
 }
 
 // New prepares a maintenance of n1 by ops under its canonical ID.
@@ -54,21 +68,30 @@ func New(t *testing.T) *Site { return NewAs(t, ID, api.DefaultTaskQueue) }
 
 // NewAs prepares a workflow under another ID, or on the task queue of another cluster.
 func NewAs(t *testing.T, id, taskQueue string) *Site {
-	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	s := &Site{
-		t: t, Env: suite.NewTestWorkflowEnvironment(),
+		t: t, started: time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC),
+		options: client.StartWorkflowOptions{ID: id, TaskQueue: taskQueue},
 		replies: map[string][]Reply{}, Usual: map[string]Reply{"Drain": {After: time.Minute}}, inputs: map[string][]json.RawMessage{},
 		slots: slots{
 			Requested: map[string]int{}, Released: map[string]int{}, refused: map[string]bool{},
 			schedulerID: api.SchedulerID(api.ClusterOf(taskQueue)),
 		},
 	}
+	s.begin(s.started)
+	return s
+}
+
+// begin makes the world in which the next run begins.
+func (s *Site) begin(now time.Time) {
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	s.Env = suite.NewTestWorkflowEnvironment()
+	s.Env.SetStartTime(now)
 	s.Env.SetTestTimeout(time.Minute)
 	// A machine that is busy with other tests is no deadlock.
-	s.Env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute})
+	s.Env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: workflows.Interceptors()})
 	s.Env.SetWorkflowRunTimeout(10 * 24 * time.Hour)
-	s.Env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: id, TaskQueue: taskQueue})
+	s.Env.SetStartWorkflowOptions(s.options)
 	workflows.Register(s.Env, workflows.Activities{
 		Nodes: &node.Activities{}, Drains: &drain.Activities{}, Cluster: &cluster.Activities{},
 		Executions: &execution.Activities{}, Settings: &settings.Activities{}, Preflights: &preflightactivity.Activities{}, Doctors: &doctoractivity.Activities{},
@@ -78,22 +101,61 @@ func NewAs(t *testing.T, id, taskQueue string) *Site {
 	s.serveActivities()
 	s.Env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, mock.Anything, mock.Anything).Return(
 		func(_, id, run, name string, arg any) error { return s.toScheduler(id, run, name, arg) })
-	return s
 }
 
-// At does something once the given time has passed since the start.
+// At does something once the given time has passed since the start, in whichever run that is.
 func (s *Site) At(d time.Duration, do func()) *Site {
+	s.planned = append(s.planned, planned{s.started.Add(d), do})
 	s.Env.RegisterDelayedCallback(do, d)
 	return s
 }
+
+// ContinueAt has the server suggest after a time that the maintenance go on in a new run.
+func (s *Site) ContinueAt(d time.Duration) *Site {
+	return s.At(d, func() {
+		s.Env.SetContinueAsNewSuggested(true)
+		s.Env.SignalWorkflow("wake-up", nil)
+	})
+}
+
+// nextRun begins the run that the last one continues as, and returns its input.
+func (s *Site) nextRun(again *workflow.ContinueAsNewError) []any {
+	now := s.Env.Now()
+	s.begin(now)
+	s.Env.SetContinuedExecutionRunID(RunID)
+	for _, p := range s.planned {
+		if p.at.After(now) {
+			s.Env.RegisterDelayedCallback(p.do, p.at.Sub(now))
+		}
+	}
+	var args []any
+	for _, payload := range again.Input.GetPayloads() {
+		if size := len(payload.GetData()); size > maxCarried {
+			s.t.Errorf("%d bytes are carried to the next run", size)
+		}
+		args = append(args, converter.NewRawValue(payload))
+	}
+	return args
+}
+
+// maxCarried is far below what a server takes as one payload.
+const maxCarried = 1 << 20
 
 // Run executes the maintenance to its end and checks what holds for each: a held node is released, a slot asked for
 // is given back once, and nothing is begun after the end.
 func (s *Site) Run(in Input) api.Status {
 	s.t.Helper()
-	s.Env.ExecuteWorkflow(maintenance.NodeMaintenance, in.Payload(s.t))
-	if !s.Env.IsWorkflowCompleted() {
-		s.t.Fatal("the maintenance did not end")
+	args := []any{in.Payload(s.t), Raw("")}
+	for again := new(workflow.ContinueAsNewError); again != nil; s.Runs++ {
+		s.Env.ExecuteWorkflow(maintenance.NodeMaintenance, args...)
+		if !s.Env.IsWorkflowCompleted() {
+			s.t.Fatal("the maintenance did not end")
+		}
+		if !errors.As(s.Env.GetWorkflowError(), &again) {
+			again = nil
+			continue
+		}
+		args = s.nextRun(again)
 	}
 	status := s.Status()
 	if !status.Phase.Ended() {

@@ -16,7 +16,10 @@ type slots struct {
 	Requested, Released map[string]int
 	refused             map[string]bool
 	RequestTimes        []time.Time
-	schedulerID         string
+	// granted is the request that was granted last, frozen what the scheduler says of it when it is asked.
+	granted     string
+	frozen      api.SlotHeld
+	schedulerID string
 }
 
 // toScheduler is the scheduler as a maintenance sees it.
@@ -55,9 +58,24 @@ func (s *Site) toScheduler(id, run, name string, arg any) error {
 // Grant grants a slot request, and tells of the freezes in force.
 func (s *Site) Grant(request string) {
 	s.Env.SignalWorkflow(api.SignalSlotGranted, api.SlotAnswer{RequestID: request})
+	s.granted = request
 	if len(s.Freeze) > 0 {
-		s.Env.SignalWorkflow(api.SignalHold, api.FreezeNotice{Reasons: s.Freeze})
+		s.Hold(s.Freeze...)
 	}
+}
+
+// HoldAt has freezes hold the maintenance after a time; none lets it go on.
+func (s *Site) HoldAt(d time.Duration, reasons ...string) *Site {
+	return s.At(d, func() { s.Hold(reasons...) })
+}
+
+// Hold has freezes hold the maintenance, as its scheduler knows and says.
+func (s *Site) Hold(reasons ...string) {
+	s.mu.Lock()
+	s.frozen.Frozen, s.frozen.Revision = reasons, s.frozen.Revision+1
+	notice := api.FreezeNotice{RequestID: s.granted, Revision: s.frozen.Revision, Reasons: reasons}
+	s.mu.Unlock()
+	s.Env.SignalWorkflow(api.SignalHold, notice)
 }
 
 // Refuse turns a slot request down: nobody gives that slot back.

@@ -1,0 +1,217 @@
+package maintenance_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"drydock/api"
+	"drydock/rules/spec"
+	"drydock/workflows/maintenance"
+	"drydock/workflows/workflowtest"
+)
+
+// wait is a place where a maintenance may stay for months.
+type wait struct {
+	name  string
+	input map[string]any
+	// from is when it has come there.
+	from time.Duration
+	set  func(s *workflowtest.Site)
+}
+
+const reached = 10*time.Minute + 30*time.Second
+
+var waits = []wait{
+	{name: "approval", input: map[string]any{"approval": true, "approvalReminder": "1m"}, set: func(s *workflowtest.Site) {
+		s.SignalAt(20*time.Minute, api.MsgApprove, api.Simple{Message: api.Message{By: "amy"}})
+		s.DoneAt(time.Hour)
+	}},
+	{name: "notice", input: map[string]any{"notBefore": "2026-07-01T12:30:00Z"}, set: func(s *workflowtest.Site) { s.DoneAt(time.Hour) }},
+	{name: "slot", set: func(s *workflowtest.Site) {
+		s.Scheduler = silent
+		s.At(20*time.Minute, func() { s.Grant(workflowtest.RunID + "/1") })
+		s.DoneAt(time.Hour)
+	}},
+	{name: "given back", input: map[string]any{"drain": map[string]any{"escalation": []any{map[string]any{"after": "8m", "do": spec.GiveBack}}}}, set: func(s *workflowtest.Site) {
+		s.Answer("Drain", workflowtest.Reply{After: 24 * time.Hour})
+		s.DoneAt(time.Hour)
+	}},
+	{name: "freeze and thaw while it drains", set: func(s *workflowtest.Site) {
+		s.Answer("Drain", workflowtest.Reply{After: 24 * time.Hour})
+		s.HoldAt(10*time.Minute+time.Second, "frozen by amy")
+		s.HoldAt(20 * time.Minute)
+		s.DoneAt(time.Hour)
+	}},
+	{name: "ready", input: map[string]any{"readyTimeout": "2h"}, set: func(s *workflowtest.Site) { s.DoneAt(time.Hour) }},
+	{name: "requestor failed", set: func(s *workflowtest.Site) {
+		s.SignalAt(8*time.Minute, api.MsgFailed, api.FailedMessage{Reason: "no firmware"})
+		s.DoneAt(time.Hour)
+	}},
+	{name: "validation failed", input: map[string]any{"validation": map[string]any{"newBootID": true}}, set: func(s *workflowtest.Site) {
+		s.Answer("Validate", workflowtest.Reply{Err: workflowtest.Failing("x", "the node is not ready")})
+		s.DoneAt(5 * time.Minute)
+		s.SignalAt(time.Hour, api.MsgValidated, nil)
+	}},
+	{name: "release forbidden", set: func(s *workflowtest.Site) {
+		s.DoneAt(5 * time.Minute)
+		forbidden := workflowtest.Reply{Err: workflowtest.Failing(api.ErrorMissingPermission, "may not patch nodes")}
+		s.Answer("ReleaseNode", forbidden, forbidden, forbidden, forbidden, forbidden, forbidden)
+	}},
+}
+
+// came is what a maintenance comes to, as far as it does not depend on the number of its runs.
+func came(status api.Status) string {
+	var text strings.Builder
+	for _, t := range status.Transitions {
+		fmt.Fprintln(&text, t.Phase, t.Message)
+	}
+	for _, m := range status.Messages {
+		if m.Name != "wake-up" {
+			fmt.Fprintln(&text, m.Name, m.By, m.Outcome, m.Effect)
+		}
+	}
+	for _, s := range status.States {
+		fmt.Fprintln(&text, s.Sequence, s.State, s.Message)
+	}
+	return text.String()
+}
+
+func TestAMaintenanceGoesOnInANewRunWhereverItWaits(t *testing.T) {
+	for _, w := range waits {
+		t.Run(w.name, func(t *testing.T) {
+			begin := func() *workflowtest.Site {
+				s := workflowtest.New(t)
+				w.set(s)
+				return s
+			}
+			one := begin()
+			want := one.Run(workflowtest.InputWith(w.input))
+			many := begin()
+			for i := range 5 {
+				many.ContinueAt(reached + time.Duration(i)*time.Minute)
+			}
+			many.ContinueAt(30 * time.Minute)
+			got := many.Run(workflowtest.InputWith(w.input))
+			if many.Runs < 3 || one.Runs != 1 {
+				t.Errorf("%d runs, and %d", one.Runs, many.Runs)
+			}
+			if got, want := came(got), came(want); got != want {
+				t.Errorf("in one run\n%s\nin %d\n%s", want, many.Runs, got)
+			}
+			if got.RunID != workflowtest.RunID || got.Phase != api.Completed {
+				t.Errorf("run %s ended %s", got.RunID, got.Phase)
+			}
+		})
+	}
+}
+
+func TestStateThatNoRunHandedOverIsRefused(t *testing.T) {
+	s := workflowtest.New(t)
+	s.Env.ExecuteWorkflow(maintenance.NodeMaintenance, workflowtest.InputWith(nil).Payload(t),
+		workflowtest.Raw(`{"at":"ready","status":{"phase":"Ready"}}`))
+	s.ExpectFailure(api.ErrorInvalidSpec, "second input")
+	if len(s.Log) != 0 {
+		t.Errorf("it did %v", s.Log)
+	}
+}
+
+func TestHostileTextsStayWithinTheirBounds(t *testing.T) {
+	hostile := strings.Repeat("<", 400<<10)
+	s := workflowtest.New(t)
+	said := api.Message{By: hostile, Comment: hostile}
+	blocked := api.DrainProgress{}
+	for range 1000 {
+		blocked.Blockers = append(blocked.Blockers, api.Blocker{Pod: "a/b", Reason: hostile[:2000], Message: hostile[:2000]})
+		blocked.Pods = append(blocked.Pods, api.EndedPod{Pod: hostile[:1000]})
+	}
+	s.SignalAt(10*time.Second, api.SignalDrainBlocked, blocked)
+	for i := range 100 {
+		at := 2*time.Minute + time.Duration(i)*time.Minute
+		s.SignalAt(at, api.MsgFailed, api.FailedMessage{Message: said, Reason: hostile})
+		s.SignalAt(at+10*time.Second, api.MsgRetry, api.Simple{Message: said})
+		s.SignalAt(at+20*time.Second, api.MsgJoin, api.Membership{Message: said, Requestor: fmt.Sprintf("team-%d", i)})
+		s.SignalAt(at+30*time.Second, hostile[:100], said)
+	}
+	s.ContinueAt(90 * time.Minute)
+	s.CheckAt(150*time.Minute, func(status api.Status) {
+		if text, err := json.Marshal(status); err != nil || len(text) > 1<<20 {
+			t.Errorf("the status has %d bytes, %v", len(text), err)
+		}
+		if len(status.Requestors) != spec.MaxRequestors {
+			t.Errorf("%d requestors share it", len(status.Requestors))
+		}
+	})
+	s.SignalAt(160*time.Minute, api.MsgCancel, api.Cancel{Message: said, Release: true})
+	s.Run(workflowtest.InputWith(map[string]any{"readyTimeout": "24h"}))
+	s.ExpectCancelled()
+}
+
+func TestAMessageIsAppliedOnce(t *testing.T) {
+	s := workflowtest.New(t)
+	failed := api.FailedMessage{Message: api.Message{ID: "f-1"}, Reason: "once"}
+	s.SignalAt(5*time.Minute, api.MsgFailed, failed)
+	s.SignalAt(6*time.Minute, api.MsgRetry, api.Simple{Message: api.Message{ID: "r-1"}})
+	s.ContinueAt(7 * time.Minute)
+	s.SignalAt(8*time.Minute, api.MsgFailed, failed)
+	twice := s.UpdateAt(9*time.Minute, api.MsgFailed, failed)
+	s.ExpectAt(10*time.Minute, api.Ready, "")
+	s.DoneAt(20 * time.Minute)
+	status := s.Run(workflowtest.InputWith(nil))
+	if got := workflowtest.EffectsOf(status, api.MsgFailed); len(got) != 1 || twice.Rejected == nil || s.Runs != 2 {
+		t.Errorf("effects %q, update %+v, %d runs", got, twice, s.Runs)
+	}
+	if m := status.Messages[0]; m.ID != "f-1" || m.Outcome != api.Applied {
+		t.Errorf("message %+v", m)
+	}
+}
+
+func TestASlotThatTheSchedulerDoesNotKnowIsAskedForAnew(t *testing.T) {
+	s := workflowtest.New(t)
+	s.Answer("HoldNode", workflowtest.Reply{Err: workflowtest.Failing(api.ErrorSlotNotHeld, "the scheduler knows of no slot")})
+	s.DoneAt(time.Hour)
+	status := s.Run(workflowtest.InputWith(nil))
+	s.ExpectCompleted()
+	if !slices.ContainsFunc(status.Transitions, func(t api.Transition) bool { return strings.Contains(t.Message, "knows of no slot") }) ||
+		status.Slot.RequestID != workflowtest.RunID+"/2" {
+		t.Errorf("slot %+v, transitions\n%s", status.Slot, workflowtest.MessagesOf(status))
+	}
+}
+
+func TestWhatEndsAMaintenanceComesFirst(t *testing.T) {
+	s := workflowtest.New(t)
+	s.At(5*time.Minute, func() {
+		s.Env.SignalWorkflow(api.MsgCancel, api.Cancel{Message: api.Message{By: "amy"}})
+		s.Env.SignalWorkflow(api.MsgDrained, nil)
+	})
+	status := s.Run(workflowtest.InputWith(map[string]any{"drain": map[string]any{"mode": spec.ModeExternal}}))
+	s.ExpectCancelled()
+	if got := workflowtest.EffectsOf(status, api.MsgDrained); len(got) != 1 || !strings.Contains(got[0], "ending") {
+		t.Errorf("drained: %q", got)
+	}
+}
+
+func TestANoticeOfAFreezeThatIsOverHoldsNothing(t *testing.T) {
+	s := workflowtest.New(t)
+	notice := func(revision int, reasons ...string) api.FreezeNotice {
+		return api.FreezeNotice{RequestID: workflowtest.RunID + "/1", Revision: revision, Reasons: reasons}
+	}
+	s.SignalAt(10*time.Second, api.SignalHold, notice(7))
+	s.SignalAt(20*time.Second, api.SignalHold, notice(6, "frozen by amy"))
+	other := notice(9, "frozen by bob")
+	other.RequestID = "another/1"
+	s.SignalAt(30*time.Second, api.SignalHold, other)
+	s.ExpectAt(5*time.Minute, api.Ready, "")
+	// A notice that the scheduler never sent holds until the scheduler is asked.
+	s.SignalAt(6*time.Minute, api.SignalHold, notice(1000, "frozen by nobody"))
+	s.DoneAt(6*time.Minute + 10*time.Second)
+	s.ExpectAt(6*time.Minute+30*time.Second, api.Releasing, "frozen by nobody")
+	s.Run(workflowtest.InputWith(nil))
+	s.ExpectCompleted()
+	if s.Count("AskSlot") == 0 {
+		t.Error("nobody asked the scheduler")
+	}
+}
