@@ -12,6 +12,7 @@ import (
 	"drydock/activities/drain"
 	"drydock/activities/execution"
 	"drydock/activities/node"
+	policyactivity "drydock/activities/policy"
 	preflightactivity "drydock/activities/preflight"
 	"drydock/activities/settings"
 	"drydock/api"
@@ -34,12 +35,13 @@ type Activities struct {
 	Doctors    *doctoractivity.Activities
 	Checks     *checks.Activities
 	Deliveries *delivery.Activities
+	Policies   *policyactivity.Activities
 }
 
 // Register makes a worker able to run every workflow and every activity.
 func Register(registry worker.Registry, a Activities) {
 	RegisterWorkflows(registry)
-	for _, methods := range []any{a.Nodes, a.Drains, a.Cluster, a.Executions, a.Preflights, a.Doctors, a.Checks, a.Deliveries} {
+	for _, methods := range []any{a.Nodes, a.Drains, a.Cluster, a.Executions, a.Preflights, a.Doctors, a.Checks, a.Deliveries, a.Policies} {
 		registry.RegisterActivity(methods)
 	}
 	registry.RegisterActivity(a.Settings.Prepare)

@@ -26,6 +26,13 @@ type Activities struct {
 	Events   nodeevent.Recorder
 	// Conditions: nodes show lifecycle conditions.
 	Conditions bool
+	// Policy is asked before a node is held; nil refuses nothing.
+	Policy Policy
+}
+
+// Policy judges a maintenance, given as the JSON of its specification. Its errors are those of HoldNode.
+type Policy interface {
+	Judge(ctx context.Context, maintenance json.RawMessage) error
 }
 
 // HoldInput asks for a node to be marked for a maintenance.
@@ -39,6 +46,8 @@ type HoldInput struct {
 	Cordon    bool            `json:"cordon"`
 	Phase     string          `json:"phase"`
 	Event     nodeevent.Event `json:"event"`
+	// Maintenance is the specification, where the policy is to judge it before the node is held.
+	Maintenance json.RawMessage `json:"maintenance,omitempty"`
 }
 
 // Held is what HoldNode found and did.
@@ -55,8 +64,14 @@ type Held struct {
 	Cordon bool `json:"cordon,omitempty"`
 }
 
-// HoldNode marks a node, and cordons it in the same patch. Errors: NodeGone, NodeReplaced, MissingPermission.
+// HoldNode marks a node, and cordons it in the same patch. Errors: NodeGone, NodeReplaced, PolicyRefused,
+// MissingPermission.
 func (n *Activities) HoldNode(ctx context.Context, in HoldInput) (Held, error) {
+	if n.Policy != nil && len(in.Maintenance) > 0 {
+		if err := n.Policy.Judge(ctx, in.Maintenance); err != nil {
+			return Held{}, failure.Translate(err)
+		}
+	}
 	held, err := n.hold(ctx, in)
 	return held, failure.Translate(err)
 }

@@ -108,6 +108,9 @@ func (s *slot) awaitAnswer(pause time.Duration) error {
 	case api.SignalSlotRefused:
 		// The scheduler has forgotten the request: there is no slot to give back.
 		s.request = ""
+		if s.answer.Code == schedule.Quota {
+			return ending{phase: api.Failed, kind: api.ErrorPolicyRefused, message: s.answer.Reason}
+		}
 		if s.answer.Seen || s.journal.status().CordonedAt != nil {
 			return ending{phase: api.NodeGone, message: s.answer.Reason}
 		}
