@@ -104,11 +104,11 @@ func (a *approval) judgeWords() error {
 
 // judge has an activity find who sent a word, and whether the policy lets it count.
 func (a *approval) judge(w word) error {
-	a.journal.waiting(sentence("the policy's judgement of the word", w.By, w.Name))
+	a.journal.waiting(sentence("the judgement of \""+w.Name+"\"", w.By, ""))
 	ctx := call.Quick(a.stop.steps, sentence("judge "+w.Name, w.By, ""))
 	var judged policyactivity.Judged
 	err := workflow.ExecuteActivity(ctx, call.Policies.JudgeApproval, policyactivity.ApprovalInput{
-		Word: w.Word, At: w.at, Before: w.before, Maintenance: a.judged(),
+		Word: w.Word, At: w.at, Before: w.before, Maintenance: a.forPolicy(),
 	}).Get(ctx, &judged)
 	if err != nil {
 		return a.stop.stepFailed(err)

@@ -77,7 +77,7 @@ func (h *hold) input(uid string, cordon bool, event nodeevent.Event) node.HoldIn
 		Since: status.Since, Cordon: cordon, Phase: string(status.Phase), Event: event,
 	}
 	if status.Phase == api.Cordoning {
-		in.Maintenance = h.judged()
+		in.Maintenance = h.forPolicy()
 	}
 	return in
 }

@@ -39,8 +39,8 @@ func (m *maintenance) setUp(input []byte) error {
 	return nil
 }
 
-// judged is the specification for whoever judges the maintenance by the policy; nil where there is none.
-func (i *identity) judged() json.RawMessage {
+// forPolicy is the specification for whoever judges the maintenance by the policy; nil where there is none.
+func (i *identity) forPolicy() json.RawMessage {
 	if !i.prepared.Policy {
 		return nil
 	}
