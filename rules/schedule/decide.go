@@ -98,12 +98,12 @@ func newRound(in Input) *round {
 		holders:  make(map[string]Grant, len(in.Granted)),
 		returned: make(map[string]bool, len(in.Released)),
 		best:     make(map[string]string, len(in.Pending)),
-		held:     heldNodes(in.Granted),
 		groups:   make(map[string]gauge),
 	}
 	granted := slices.SortedFunc(slices.Values(in.Granted), func(a, b Grant) int {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Requestor, b.Requestor), cmp.Compare(a.RequestID, b.RequestID))
 	})
+	r.held = heldNodes(granted)
 	// Slots are counted in nodes: should two maintenances hold one, it is the first that is named.
 	granted = slices.CompactFunc(granted, func(a, b Grant) bool { return a.Node == b.Node })
 	for _, g := range granted {

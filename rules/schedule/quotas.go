@@ -106,16 +106,13 @@ func checkHeld(field string, most *int) error {
 	return fmt.Errorf("%s: %d is negative; leave it out for no limit", field, *most)
 }
 
-// heldNodes are the nodes that each requestor holds.
+// heldNodes are the nodes that each requestor holds, of grants sorted by node.
 func heldNodes(granted []Grant) map[string][]string {
 	held := map[string][]string{}
 	for _, g := range granted {
-		if !slices.Contains(held[g.Requestor], g.Node) {
-			held[g.Requestor] = append(held[g.Requestor], g.Node)
+		if nodes := held[g.Requestor]; len(nodes) == 0 || nodes[len(nodes)-1] != g.Node {
+			held[g.Requestor] = append(nodes, g.Node)
 		}
-	}
-	for _, nodes := range held {
-		slices.Sort(nodes)
 	}
 	return held
 }
