@@ -31,12 +31,14 @@ func examplesOf(page string) (all []example) {
 			all = append(all, example{yaml: text})
 		}
 		block.Reset()
-		if cells := strings.Split(strings.TrimSpace(line), " | "); len(cells) == 4 && len(all) > 0 && strings.HasPrefix(cells[0], "| `{") {
-			for i, cell := range cells {
-				cells[i] = strings.Trim(cell, "| `")
-			}
-			all[len(all)-1].rows = append(all[len(all)-1].rows, cells)
+		if !strings.HasPrefix(line, "| `{") || len(all) == 0 {
+			continue
 		}
+		cells := strings.Split(strings.Trim(line, "|\n"), "|")
+		for i, cell := range cells {
+			cells[i] = strings.Trim(cell, " `")
+		}
+		all[len(all)-1].rows = append(all[len(all)-1].rows, cells)
 	}
 	return all
 }
