@@ -97,7 +97,7 @@ devcluster-test: $(BIN)/devcluster ## the tests of devcluster, a module of its o
 FUZZ_TIME ?= 60s
 fuzz: ## each fuzz test for FUZZ_TIME (60s); its seeds are in make test
 	@for target in ./config:FuzzParse ./k8s:FuzzSelection ./rules/spec:FuzzDecode \
-		./rules/schedule:FuzzLimitsJSON ./rules/schedule:FuzzParseAmount; do \
+		./rules/schedule:FuzzLimitsJSON ./rules/schedule:FuzzParseAmount ./rules/policy:FuzzJudge; do \
 		echo "== $$target for $(FUZZ_TIME)"; \
 		go test -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZ_TIME) $${target%:*} || exit 1; \
 	done

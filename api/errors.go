@@ -37,6 +37,10 @@ const (
 	ErrorMaintenanceFailed = "MaintenanceFailed"
 )
 
+// ErrorPolicyRefused is the type of the error of a maintenance that the worker's policy refuses; the message names the
+// rule, or the quota.
+const ErrorPolicyRefused = "PolicyRefused"
+
 // ErrorPreflightFailed is the type of the error of a maintenance that was to fail where something would stop its drain.
 const ErrorPreflightFailed = "PreflightFailed"
 

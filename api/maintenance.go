@@ -102,12 +102,14 @@ type LifecycleState struct {
 	Message  string        `json:"message,omitempty"`
 }
 
-// ApprovalStatus is who approved a maintenance, or denied it.
+// ApprovalStatus is who approved a maintenance, or denied it. By is a claim; Principal, "<type>:<name>", is who sent the
+// message as the server verified it, absent where it verified nobody.
 type ApprovalStatus struct {
-	At      time.Time `json:"at"`
-	By      string    `json:"by,omitempty"`
-	Comment string    `json:"comment,omitempty"`
-	Denied  bool      `json:"denied,omitempty"`
+	At        time.Time `json:"at"`
+	By        string    `json:"by,omitempty"`
+	Principal string    `json:"principal,omitempty"`
+	Comment   string    `json:"comment,omitempty"`
+	Denied    bool      `json:"denied,omitempty"`
 }
 
 // Verb is what was done, in words.
@@ -179,9 +181,11 @@ type Received struct {
 // Outcome is what became of a message.
 type Outcome string
 
-// Outcomes: Applied took effect. Ignored did not fit at that moment, Refused could not be read; neither changed anything.
+// Outcomes: Applied took effect, and Judged may take effect once the policy has been asked. Ignored did not fit at that
+// moment, Refused could not be read; neither changed anything.
 const (
 	Applied Outcome = "applied"
+	Judged  Outcome = "beingJudged"
 	Ignored Outcome = "ignored"
 	Refused Outcome = "refused"
 )

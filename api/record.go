@@ -50,7 +50,7 @@ func RecordOf(s Status, cluster string) record.Record {
 func lifecycleOf(r *record.Record, s Status) {
 	r.Owner = s.Spec.Owner
 	if a := s.Approval; a != nil {
-		r.Approval = &record.Approval{By: a.By, Comment: a.Comment, At: a.At, Denied: a.Denied}
+		r.Approval = &record.Approval{By: a.By, Principal: a.Principal, Comment: a.Comment, At: a.At, Denied: a.Denied}
 	}
 	for _, state := range s.States {
 		r.States = append(r.States, record.State{

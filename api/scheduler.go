@@ -1,6 +1,7 @@
 package api
 
 import (
+	"strings"
 	"time"
 
 	"drydock/rules/schedule"
@@ -28,6 +29,10 @@ type SlotRequest struct {
 	schedule.Request
 	RunID string `json:"runId"`
 }
+
+// IsFirstRequest tells, by the ID "<run>/<attempt>", the first request of a maintenance from those that follow when its
+// node was given back.
+func IsFirstRequest(id string) bool { return strings.HasSuffix(id, "/1") }
 
 // SlotRelease gives a slot back or withdraws the request for it. By and Why are set where it is not the maintenance that
 // does so, and put it on record.

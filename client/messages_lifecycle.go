@@ -30,6 +30,8 @@ func decision(name string, denied bool) Message {
 			return "", nil
 		},
 		effect: func(_, now *api.Status) bool { return now.Approval != nil },
+		// The policy judges it first.
+		slow: true,
 	}
 }
 

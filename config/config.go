@@ -17,6 +17,7 @@ import (
 	"drydock/audit"
 	"drydock/checks"
 	"drydock/notify"
+	"drydock/rules/policy"
 	"drydock/rules/schedule"
 	"drydock/rules/spec"
 )
@@ -31,6 +32,10 @@ type Config struct {
 	Scheduler Scheduler `json:"scheduler"`
 	// Defaults are defaults of maintenances: any field of their input but those that identify one.
 	Defaults json.RawMessage `json:"defaults,omitempty"`
+	// Policy are rules that no maintenance may break, whatever its input says. Quotas are limits of single requestors:
+	// as those of Scheduler they apply when the scheduler is first started.
+	Policy []policy.Rule   `json:"policy,omitempty"`
+	Quotas schedule.Quotas `json:"quotas,omitzero"`
 	// Channels, Checks, Hooks and Prometheus are what maintenances may name. Whoever starts one can only name them.
 	Channels   notify.Config  `json:"channels,omitempty"`
 	Checks     checks.Checks  `json:"checks,omitempty"`
@@ -214,6 +219,14 @@ func (c Config) Validate() error {
 	if err := c.Scheduler.Limits.WithDefaults().Validate(); err != nil {
 		problems = append(problems, prefixed("scheduler", err))
 	}
+	if !c.Scheduler.Quotas.IsZero() {
+		wrong("scheduler.quotas", "write it as quotas, beside policy")
+	}
+	if err := c.Quotas.Validate(); err != nil {
+		problems = append(problems, prefixed("quotas", err))
+	}
+	_, err := policy.Compile(c.Policy)
+	problems = append(problems, err)
 	if c.Scheduler.OnOrphan != "release" && c.Scheduler.OnOrphan != "report" {
 		wrong("scheduler.onOrphan", "%q is not one of release, report", c.Scheduler.OnOrphan)
 	}
@@ -234,6 +247,13 @@ func (c Config) Validate() error {
 		wrong("log.format", "%q is not one of text, json", c.Log.Format)
 	}
 	return errors.Join(problems...)
+}
+
+// Limits are those that a scheduler begins with.
+func (c Config) Limits() schedule.Limits {
+	limits := c.Scheduler.Limits.WithDefaults()
+	limits.Quotas = c.Quotas
+	return limits
 }
 
 // ChecksAndHooks is the part of the configuration that checks.New takes.

@@ -100,13 +100,14 @@ func (s *site) http(method, path, body string) (code int, answer string) {
 func TestAWorkerRefusesABadConfiguration(t *testing.T) {
 	s := prepareSite(t, "")
 	for config, names := range map[string][]string{
-		"clustr: x":                                 {"clustr", "unknown"},
-		"scheduler: {maxParallel: 0}":               {"scheduler.maxParallel"},
-		"scheduler: {groups: [{name: a}]}":          {"scheduler.groups[0]"},
-		"kubernetes: {qps: -1}\nlog: {level: loud}": {"kubernetes.qps", "log.level"},
-		"defaults: {node: worker-01}":               {"defaults", "node"},
-		"defaults: {drain: {mod: evict}}":           {"defaults", "drain.mod"},
-		"taskQueue: null":                           {"taskQueue"},
+		"clustr: x":                                       {"clustr", "unknown"},
+		"scheduler: {maxParallel: 0}":                     {"scheduler.maxParallel"},
+		"scheduler: {groups: [{name: a}]}":                {"scheduler.groups[0]"},
+		"kubernetes: {qps: -1}\nlog: {level: loud}":       {"kubernetes.qps", "log.level"},
+		"defaults: {node: worker-01}":                     {"defaults", "node"},
+		"defaults: {drain: {mod: evict}}":                 {"defaults", "drain.mod"},
+		"taskQueue: null":                                 {"taskQueue"},
+		"policy: [{name: a, require: maintenance.forse}]": {"policy[0] (a).require: line 1, column 12: undefined field 'forse'"},
 	} {
 		s.options.Config = config
 		w, err := devstack.LaunchWorker(s.nextWorker())

@@ -109,5 +109,17 @@ func limitTexts(l schedule.Limits) map[string]string {
 		texts[at+"maxParallel"] = g.MaxParallel.String()
 		texts[at+"maxUnavailable"] = g.MaxUnavailable.String()
 	}
+	for name, quota := range quotaTexts(l.Quotas) {
+		texts["quotas."+name] = quota
+	}
+	return texts
+}
+
+func quotaTexts(q schedule.Quotas) map[string]string {
+	texts := map[string]string{"pendingPerRequestor": show.Quota(q.PendingPerRequestor), "heldPerRequestor": show.Quota(q.HeldPerRequestor)}
+	for requestor, own := range q.Requestors {
+		at := "requestors." + requestor + "."
+		texts[at+"pending"], texts[at+"held"] = show.Quota(own.Pending), show.Quota(own.Held)
+	}
 	return texts
 }

@@ -60,6 +60,13 @@ func TestLimitDifferences(t *testing.T) {
 	if diff := cmp.Diff(want, limitDifferences(inForce, file)); diff != "" {
 		t.Errorf("want - got +\n%s", diff)
 	}
+	two, three := 2, 3
+	inForce.Quotas = schedule.Quotas{HeldPerRequestor: &two}
+	file.Quotas = schedule.Quotas{HeldPerRequestor: &three, Requestors: map[string]schedule.RequestorQuota{"ci": {Pending: &two}}}
+	want = append(want, limitDifference{"quotas.heldPerRequestor", "2", "3"}, limitDifference{"quotas.requestors.ci.pending", "", "2"})
+	if diff := cmp.Diff(want, limitDifferences(inForce, file)); diff != "" {
+		t.Errorf("want - got +\n%s", diff)
+	}
 	if same := limitDifferences(file, file.WithDefaults()); same == nil || len(same) != 0 {
 		t.Errorf("equal limits differ: %v", same)
 	}

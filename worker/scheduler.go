@@ -67,7 +67,7 @@ func (k *schedulerKeeper) ensure(ctx context.Context) error {
 	c := k.options.Config.Scheduler
 	state := scheduler.State{
 		Limits: api.LimitsInForce{
-			Limits: c.Limits.WithDefaults(), SetBy: "configuration", Comment: "when the scheduler was first started", SetAt: time.Now(),
+			Limits: k.options.Config.Limits(), SetBy: "configuration", Comment: "when the scheduler was first started", SetAt: time.Now(),
 		},
 		OnOrphan: c.OnOrphan, PreviousRun: previous,
 	}
@@ -97,7 +97,7 @@ func (k *schedulerKeeper) compare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	configured, err := json.Marshal(k.options.Config.Scheduler.Limits.WithDefaults())
+	configured, err := json.Marshal(k.options.Config.Limits())
 	if err != nil {
 		return err
 	}

@@ -28,6 +28,7 @@ import (
 	"drydock/activities/execution"
 	"drydock/activities/node"
 	"drydock/activities/nodeevent"
+	policyactivity "drydock/activities/policy"
 	"drydock/activities/preflight"
 	"drydock/activities/settings"
 	"drydock/api"
@@ -37,6 +38,7 @@ import (
 	"drydock/config/temporalenv"
 	"drydock/k8s"
 	"drydock/notify"
+	"drydock/rules/policy"
 	"drydock/rules/schedule"
 	"drydock/workflows"
 )
@@ -192,9 +194,14 @@ func newActivities(o Options, kube kubeClient, temporal client.Client, namespace
 	if err != nil {
 		return workflows.Activities{}, err
 	}
+	rules, err := policy.Compile(c.Policy)
+	if err != nil {
+		return workflows.Activities{}, err
+	}
+	judge := &policyactivity.Judge{Policy: rules, Client: kube}
 	sinks := audit.New(c.Audit, o.Logger)
 	return workflows.Activities{
-		Nodes: &node.Activities{Client: kube, Temporal: temporal, Events: events, Conditions: c.Kubernetes.NodeConditions},
+		Nodes: &node.Activities{Client: kube, Temporal: temporal, Events: events, Conditions: c.Kubernetes.NodeConditions, Policy: judge},
 		Drains: &drain.Activities{
 			Client: kube, Temporal: temporal, Metrics: drain.NewMetrics(registry),
 			Limiter: drain.NewLimiter(c.Kubernetes.EvictionsPerSecond), PodEvents: podEvents,
@@ -206,9 +213,11 @@ func newActivities(o Options, kube kubeClient, temporal client.Client, namespace
 		Settings: &settings.Activities{
 			Temporal: temporal, Namespace: namespace, Attributes: attributes, Defaults: c.Defaults,
 			Channels: c.Channels.Plans(), DefaultChannels: c.Channels.Defaults(), Runner: runner, Client: kube, Groups: groups,
+			Judge:   judge,
 			Audited: len(sinks.Names()) > 0, Conditions: c.Kubernetes.NodeConditions,
 		},
-		Checks: &checkactivity.Activities{Client: kube, Temporal: temporal, Runner: runner},
+		Checks:   &checkactivity.Activities{Client: kube, Temporal: temporal, Runner: runner},
+		Policies: &policyactivity.Activities{Judge: judge, Temporal: temporal, Namespace: namespace},
 		Deliveries: &delivery.Activities{
 			Temporal: temporal, Senders: senders, Sinks: sinks,
 			Metrics: delivery.NewMetrics(registry, slices.Sorted(maps.Keys(c.Channels))),

@@ -13,6 +13,7 @@ import (
 	"drydock/activities/drain"
 	"drydock/activities/execution"
 	"drydock/activities/node"
+	policyactivity "drydock/activities/policy"
 	preflightactivity "drydock/activities/preflight"
 	"drydock/activities/settings"
 	"drydock/api"
@@ -36,6 +37,7 @@ type Activities struct {
 	Doctors    *doctoractivity.Activities
 	Checks     *checks.Activities
 	Deliveries *delivery.Activities
+	Policies   *policyactivity.Activities
 }
 
 // Interceptors are what every worker and replayer of the workflows has to run with.
@@ -46,7 +48,7 @@ func Interceptors() []interceptor.WorkerInterceptor {
 // Register makes a worker able to run every workflow and every activity.
 func Register(registry worker.Registry, a Activities) {
 	RegisterWorkflows(registry)
-	for _, methods := range []any{a.Nodes, a.Drains, a.Cluster, a.Executions, a.Preflights, a.Doctors, a.Checks, a.Deliveries} {
+	for _, methods := range []any{a.Nodes, a.Drains, a.Cluster, a.Executions, a.Preflights, a.Doctors, a.Checks, a.Deliveries, a.Policies} {
 		registry.RegisterActivity(methods)
 	}
 	registry.RegisterActivity(a.Settings.Prepare)

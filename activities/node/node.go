@@ -31,6 +31,13 @@ type Activities struct {
 	Namespace string
 	// Conditions: nodes show lifecycle conditions.
 	Conditions bool
+	// Policy is asked before a node is held; nil refuses nothing.
+	Policy Policy
+}
+
+// Policy judges a maintenance, given as the JSON of its specification. Its errors are those of HoldNode.
+type Policy interface {
+	Judge(ctx context.Context, maintenance json.RawMessage) error
 }
 
 // HoldInput asks for a node to be marked for a maintenance.
@@ -47,6 +54,8 @@ type HoldInput struct {
 	Cordon    bool            `json:"cordon"`
 	Phase     string          `json:"phase"`
 	Event     nodeevent.Event `json:"event"`
+	// Maintenance is the specification, where the policy is to judge it before the node is held.
+	Maintenance json.RawMessage `json:"maintenance,omitempty"`
 }
 
 // Slot names a slot that a scheduler granted.
@@ -74,8 +83,13 @@ type Held struct {
 
 // HoldNode marks a node, and cordons it in the same patch. The scheduler has the last word on the slot: anybody may say
 // that it was granted, and a maintenance that was reset may have given it back. Errors: NodeGone, NodeReplaced,
-// SlotNotHeld, MissingPermission.
+// SlotNotHeld, PolicyRefused, MissingPermission.
 func (n *Activities) HoldNode(ctx context.Context, in HoldInput) (Held, error) {
+	if n.Policy != nil && len(in.Maintenance) > 0 {
+		if err := n.Policy.Judge(ctx, in.Maintenance); err != nil {
+			return Held{}, failure.Translate(err)
+		}
+	}
 	held, err := n.hold(ctx, in)
 	return held, failure.Translate(err)
 }

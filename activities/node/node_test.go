@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -126,6 +127,39 @@ func TestANodeFollowsItsMaintenanceToTheRunThatActs(t *testing.T) {
 				t.Errorf("mark %+v, %v", mark, err)
 			}
 		})
+	}
+}
+
+// judge is a policy that refuses, or fails, with an error.
+type judge struct {
+	err   error
+	asked []string
+}
+
+func (j *judge) Judge(_ context.Context, maintenance json.RawMessage) error {
+	j.asked = append(j.asked, string(maintenance))
+	return j.err
+}
+
+func TestHoldNodeAsksThePolicyFirst(t *testing.T) {
+	s := k8stest.New(activitytest.Node("n1"))
+	j := &judge{err: temporal.NewNonRetryableApplicationError("policy eyes: no", api.ErrorPolicyRefused, nil)}
+	n := &Activities{Client: s.Client(t), Temporal: activitytest.Granting(), Policy: j}
+	in := holdN1(true)
+	in.Maintenance = json.RawMessage(`{"node":"n1"}`)
+	if _, err := activitytest.Call(t, n.HoldNode, in); activitytest.ErrorType(err) != api.ErrorPolicyRefused || len(s.Requests("PATCH")) != 0 {
+		t.Errorf("error = %v, writes %v", err, s.Requests("PATCH"))
+	}
+	j.err = fmt.Errorf("node n1: %w", k8s.ErrNodeGone)
+	if _, err := activitytest.Call(t, n.HoldNode, in); activitytest.ErrorType(err) != api.ErrorNodeGone {
+		t.Errorf("error = %v", err)
+	}
+	j.err = nil
+	if held, err := activitytest.Call(t, n.HoldNode, in); err != nil || held.UID != "uid-1" {
+		t.Errorf("held %+v, %v", held, err)
+	}
+	if _, err := activitytest.Call(t, n.HoldNode, holdN1(true)); err != nil || len(j.asked) != 3 || j.asked[2] != `{"node":"n1"}` {
+		t.Errorf("%v: asked with %v: a hold without a specification is not judged", err, j.asked)
 	}
 }
 

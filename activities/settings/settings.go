@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"drydock/activities/policy"
 	"drydock/checks"
 	"drydock/rules/notices"
 	"drydock/rules/schedule"
@@ -41,6 +42,8 @@ type Activities struct {
 	// Client and Groups tell which groups a node is in, for channels that want to know.
 	Client kubernetes.Interface
 	Groups schedule.Grouper
+	// Judge has the rules that maintenances may not break; nil has none.
+	Judge *policy.Judge
 	// Audited: audit records are kept. Conditions: nodes show lifecycle conditions.
 	Audited, Conditions bool
 
@@ -62,6 +65,9 @@ type Prepared struct {
 	// Audited: a record of it is to be kept. Conditions: its node shows lifecycle conditions.
 	Audited    bool `json:"audited,omitempty"`
 	Conditions bool `json:"conditions,omitempty"`
+	// Policy: there are rules, and whoever judges later needs the specification. Refused says which rules refuse it now.
+	Policy  bool   `json:"policy,omitempty"`
+	Refused string `json:"refused,omitempty"`
 	// Unknown says which channel, hook or check of its input the worker's configuration lacks.
 	Unknown string `json:"unknown,omitempty"`
 }
@@ -75,6 +81,7 @@ func (s *Activities) Prepare(ctx context.Context, input json.RawMessage) (Prepar
 	// What does not decode the workflow refuses itself, and says what is wrong.
 	if m, err := spec.Decode(input, s.Defaults); err == nil {
 		s.resolve(ctx, m, &prepared)
+		prepared.Policy, prepared.Refused = s.Judge.HasRules(), s.Judge.Begin(ctx, m)
 	}
 	return prepared, nil
 }

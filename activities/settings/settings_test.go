@@ -15,6 +15,8 @@ import (
 	"google.golang.org/grpc"
 
 	"drydock/activities/activitytest"
+	"drydock/activities/policy"
+	rulespolicy "drydock/rules/policy"
 )
 
 // operator is a Temporal server's list of search attributes.
@@ -126,5 +128,25 @@ func TestRegisterAddsWhatIsMissingAndIsThenPatient(t *testing.T) {
 		if got := prepare(t, s).SearchAttributes; got != c.used {
 			t.Errorf("%s: used %v", name, got)
 		}
+	}
+}
+
+func TestPrepareTellsWhatThePolicyRefuses(t *testing.T) {
+	for require, want := range map[string]string{
+		`maintenance.readyTimeout == duration("2h")`: "", // the worker's default
+		`maintenance.ticket != ""`:                   `policy rule: it requires maintenance.ticket != ""`,
+	} {
+		rules, err := rulespolicy.Compile([]rulespolicy.Rule{{Name: "rule", Require: require}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := settingsWith(&operator{have: keyword()})
+		s.Judge = &policy.Judge{Policy: rules}
+		if prepared := prepare(t, s); !prepared.Policy || prepared.Refused != want {
+			t.Errorf("%s: %+v", require, prepared)
+		}
+	}
+	if prepared := prepare(t, settingsWith(&operator{have: keyword()})); prepared.Policy || prepared.Refused != "" {
+		t.Errorf("without a policy: %+v", prepared)
 	}
 }

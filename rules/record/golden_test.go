@@ -43,7 +43,7 @@ func full() Record {
 		Node: "worker-01", NodeUID: "0b5c", Requestor: "ops", AdditionalRequestors: []string{"net"}, Owner: "team infra",
 		Reason: "kernel 6.12 <now>", Ticket: "OPS-7", Type: "planned", Phase: "Completed", Attempts: 2,
 		CreatedAt: before(26 * time.Hour), EndedAt: before(time.Hour),
-		Approval: &Approval{By: "jane@host", Comment: "go | ahead", At: before(25 * time.Hour)},
+		Approval: &Approval{By: "jane@host", Principal: "jwt:jane", Comment: "go | ahead", At: before(25 * time.Hour)},
 		Slot:     &Slot{RequestID: "run-1/2", RequestedAt: before(24 * time.Hour), GrantedAt: before(23 * time.Hour)},
 		Phases: []Phase{
 			{Phase: "Pending", At: before(26 * time.Hour)},

@@ -28,7 +28,7 @@ func hostile(text string) Record {
 	r := full()
 	r.Node, r.NodeUID, r.Cluster, r.Requestor, r.Owner = text, text, text, text, text
 	r.Reason, r.Ticket, r.Failure, r.AdditionalRequestors = text, text, text, []string{text}
-	r.Approval.By, r.Approval.Comment = text, text
+	r.Approval.By, r.Approval.Principal, r.Approval.Comment = text, text, text
 	r.Drain.SkippedPods, r.Drain.Pods[0].Pod = []string{text}, text
 	for i := range r.Phases {
 		r.Phases[i].Message = text

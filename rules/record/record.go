@@ -56,12 +56,13 @@ type Record struct {
 	Specification json.RawMessage `json:"specification,omitempty"`
 }
 
-// Approval is who allowed a maintenance, or denied it.
+// Approval is who allowed a maintenance, or denied it. By is a claim, Principal is who the server verified, if anybody.
 type Approval struct {
-	By      string    `json:"by,omitempty"`
-	Comment string    `json:"comment,omitempty"`
-	At      time.Time `json:"at"`
-	Denied  bool      `json:"denied,omitempty"`
+	By        string    `json:"by,omitempty"`
+	Principal string    `json:"principal,omitempty"`
+	Comment   string    `json:"comment,omitempty"`
+	At        time.Time `json:"at"`
+	Denied    bool      `json:"denied,omitempty"`
 }
 
 // Slot is the latest slot that was asked for.

@@ -105,6 +105,9 @@ func approvalText(a *Approval, when func(time.Time) string) string {
 	if a.By != "" {
 		text += " by " + a.By
 	}
+	if a.Principal != "" {
+		text += " (verified: " + a.Principal + ")"
+	}
 	return joined(": ", text+" at "+when(a.At), a.Comment)
 }
 

@@ -79,8 +79,9 @@ type round struct {
 	holders  map[string]Grant
 	returned map[string]bool
 	unseen   []string
-	// best is the requestor of the best-ranked candidate of each node considered so far.
+	// best is the requestor of the best-ranked candidate of each node considered so far, held what each requestor holds.
 	best map[string]string
+	held map[string][]string
 	// cluster and groups count against the limits. Groups are filled as candidates and holders name them.
 	cluster gauge
 	groups  map[string]gauge
@@ -102,6 +103,7 @@ func newRound(in Input) *round {
 	granted := slices.SortedFunc(slices.Values(in.Granted), func(a, b Grant) int {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Requestor, b.Requestor), cmp.Compare(a.RequestID, b.RequestID))
 	})
+	r.held = heldNodes(granted)
 	// Slots are counted in nodes: should two maintenances hold one, it is the first that is named.
 	granted = slices.CompactFunc(granted, func(a, b Grant) bool { return a.Node == b.Node })
 	for _, g := range granted {
@@ -195,12 +197,18 @@ func (r *round) consider(req Request) {
 		r.refuse(req, NodeMissing, missingReason(req.Node, facts.Suggestion))
 		return
 	}
+	if reason := r.overHeld(req.Requestor); reason != "" {
+		// Whoever ranks below may have the node: what binds is the requestor's, and no capacity that both would need.
+		r.refuse(req, Quota, reason)
+		return
+	}
 	r.best[req.Node] = req.Requestor
 	if b := r.binding(facts, r.isUnavailable(req.Node, facts)); b != nil {
 		r.refuse(req, b.code, b.reason())
 		return
 	}
 	r.hold(req.Node)
+	r.held[req.Requestor] = append(r.held[req.Requestor], req.Node)
 	r.decision.Grants = append(r.decision.Grants, req)
 }
 

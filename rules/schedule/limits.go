@@ -47,6 +47,11 @@ func (l Limits) Validate() error {
 		}
 		errs = append(errs, g.validate(at)...)
 	}
+	if err := l.Quotas.Validate(); err != nil {
+		for line := range strings.Lines(err.Error()) {
+			errs = append(errs, errors.New("quotas."+strings.TrimSpace(line)))
+		}
+	}
 	return errors.Join(errs...)
 }
 

@@ -137,6 +137,25 @@ func (m model) obstacle(subject simNode) Code {
 	return ""
 }
 
+// holds counts the nodes that a requestor holds.
+func (m model) holds(requestor string) int {
+	n := 0
+	for _, by := range m.granted {
+		if by == requestor {
+			n++
+		}
+	}
+	return n
+}
+
+func (m model) overQuota(requestor string) bool {
+	most := m.limits.Quotas.HeldPerRequestor
+	if own, ok := m.limits.Quotas.Requestors[requestor]; ok && own.Held != nil {
+		most = own.Held
+	}
+	return most != nil && m.holds(requestor) >= *most
+}
+
 // ranked sorts by one criterion after the other, the least important first.
 func (m model) ranked(pending []Request) []Request {
 	inProgress := slices.Collect(maps.Values(m.granted))
@@ -191,6 +210,8 @@ func (m model) decide(pending []Request) map[string]Code {
 			codes[r.ID] = NodeMissing
 		case considered[r.Node]:
 			codes[r.ID] = Outranked
+		case m.overQuota(r.Requestor):
+			codes[r.ID] = Quota
 		default:
 			considered[r.Node] = true
 			codes[r.ID] = m.obstacle(node)

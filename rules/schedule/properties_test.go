@@ -61,10 +61,24 @@ func drawLimits(t *rapid.T) Limits {
 			limits.Groups = append(limits.Groups, g)
 		}
 	}
+	limits.Quotas = drawQuotas(t)
 	if err := limits.Validate(); err != nil {
 		t.Fatalf("drew limits that are refused: %v", err)
 	}
 	return limits
+}
+
+// drawQuotas draws none in half of all cases.
+func drawQuotas(t *rapid.T) (q Quotas) {
+	if rapid.Bool().Draw(t, "no quotas") {
+		return q
+	}
+	most := rapid.Ptr(rapid.IntRange(1, 4), true)
+	q.HeldPerRequestor = most.Draw(t, "heldPerRequestor")
+	if own := most.Draw(t, "held by alice"); own != nil {
+		q.Requestors = map[string]RequestorQuota{"alice": {Held: own}}
+	}
+	return q
 }
 
 // observe takes a snapshot. Facts on a node now and then fail to come with it.
@@ -221,6 +235,9 @@ func (s *simulation) checkSafe(t *rapid.T, d Decision) {
 		}
 		cost := !m.down(node)
 		m.granted[r.Node] = r.Requestor
+		if most := s.limits.Quotas.Of(r.Requestor).Held; most != nil && m.holds(r.Requestor) > *most {
+			t.Fatalf("%s holds %d nodes by a grant, quota %d", r.Requestor, m.holds(r.Requestor), *most)
+		}
 		m.checkBounds(t, "cluster", s.limits.WithDefaults().MaxParallel, s.limits.MaxUnavailable, len(m.granted), cost,
 			func(simNode) bool { return true })
 		for _, g := range s.limits.Groups {

@@ -15,6 +15,8 @@ type Limits struct {
 	MaxUnavailable Amount `json:"maxUnavailable,omitzero"`
 	// Groups are further limits on parts of the cluster.
 	Groups []Group `json:"groups,omitempty"`
+	// Quotas bound what single requestors may have.
+	Quotas Quotas `json:"quotas,omitzero"`
 }
 
 // Group limits the nodes a selector selects, or each set of nodes that share the values of some labels.
@@ -131,4 +133,7 @@ const (
 	MaxUnavailable      Code = "MaxUnavailable"
 	GroupMaxParallel    Code = "GroupMaxParallel"
 	GroupMaxUnavailable Code = "GroupMaxUnavailable"
+	// Quota is a quota of the requestor: of held nodes where the request waits, of pending requests where it is turned
+	// down.
+	Quota Code = "Quota"
 )

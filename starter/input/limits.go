@@ -2,6 +2,7 @@ package input
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"maps"
 	"slices"
@@ -11,7 +12,7 @@ import (
 	"drydock/starter/exit"
 )
 
-// ReadLimits reads limits from a worker's configuration, where they are a part of the section scheduler, or from a
+// ReadLimits reads limits from a worker's configuration, where they are the sections scheduler and quotas, or from a
 // file of limits alone. Limits that the file leaves out get their defaults, as the worker would give them.
 func ReadLimits(path string, stdin io.Reader) (schedule.Limits, error) {
 	document, err := readObject(path, stdin)
@@ -43,16 +44,28 @@ func limitsOf(document map[string]any) (schedule.Limits, error) {
 			schedule.Limits
 			OnOrphan string `json:"onOrphan"`
 		} `json:"scheduler"`
+		Quotas schedule.Quotas `json:"quotas"`
 	}
-	data, err := json.Marshal(map[string]any{"scheduler": document["scheduler"]})
-	if err == nil && document["scheduler"] != nil {
+	given := map[string]any{}
+	for _, section := range []string{"scheduler", "quotas"} {
+		if document[section] != nil {
+			given[section] = document[section]
+		}
+	}
+	data, err := json.Marshal(given)
+	if err == nil {
 		err = spec.DecodeStrict(data, &configuration)
 	}
-	return configuration.Scheduler.Limits, err
+	if err == nil && !configuration.Scheduler.Quotas.IsZero() {
+		err = errors.New("scheduler.quotas: write it as quotas, beside policy")
+	}
+	limits = configuration.Scheduler.Limits
+	limits.Quotas = configuration.Quotas
+	return limits, err
 }
 
 // alone tells a file of limits from a whole configuration, by having nothing but limits in it.
 func alone(document map[string]any) bool {
-	known := map[string]bool{"maxParallel": true, "maxUnavailable": true, "groups": true}
+	known := map[string]bool{"maxParallel": true, "maxUnavailable": true, "groups": true, "quotas": true}
 	return !slices.ContainsFunc(slices.Collect(maps.Keys(document)), func(key string) bool { return !known[key] })
 }

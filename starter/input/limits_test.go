@@ -11,6 +11,7 @@ import (
 )
 
 func TestReadLimits(t *testing.T) {
+	three := 3
 	zone := schedule.Group{Name: "zone", GroupBy: []string{"zone"}, MaxUnavailable: schedule.Count(1)}
 	for name, c := range map[string]struct {
 		file string
@@ -28,10 +29,20 @@ func TestReadLimits(t *testing.T) {
 		},
 		"a configuration without limits": {"cluster: blue\n", schedule.Limits{MaxParallel: schedule.Count(1)}, ""},
 		"JSON":                           {`{"maxParallel":"unlimited"}`, schedule.Limits{MaxParallel: schedule.Unlimited()}, ""},
-		"unknown field":                  {"scheduler: {maxPara: 2}", schedule.Limits{}, "scheduler.maxPara: unknown field"},
-		"refused limit":                  {"maxParallel: 0", schedule.Limits{}, "maxParallel: 0 is refused"},
-		"not an object":                  {"3", schedule.Limits{}, "want a JSON object"},
-		"empty":                          {"", schedule.Limits{}, "want a JSON object"},
+		"a configuration with quotas": {
+			"policy: [{name: a, require: \"true\"}]\nquotas: {heldPerRequestor: 3}\nscheduler: {maxParallel: 2}\n",
+			schedule.Limits{MaxParallel: schedule.Count(2), Quotas: schedule.Quotas{HeldPerRequestor: &three}}, "",
+		},
+		"limits alone, with quotas": {
+			"quotas: {heldPerRequestor: 3}\n", schedule.Limits{MaxParallel: schedule.Count(1), Quotas: schedule.Quotas{HeldPerRequestor: &three}}, "",
+		},
+		"quotas in another place": {"log: {}\nscheduler: {quotas: {heldPerRequestor: 3}}", schedule.Limits{}, "scheduler.quotas: write it as quotas"},
+		"unknown quota":           {"log: {}\nquotas: {held: 3}", schedule.Limits{}, "quotas.held: unknown field"},
+		"refused quota":           {"log: {}\nquotas: {heldPerRequestor: 0}", schedule.Limits{}, "quotas.heldPerRequestor: 0 is refused"},
+		"unknown field":           {"scheduler: {maxPara: 2}", schedule.Limits{}, "scheduler.maxPara: unknown field"},
+		"refused limit":           {"maxParallel: 0", schedule.Limits{}, "maxParallel: 0 is refused"},
+		"not an object":           {"3", schedule.Limits{}, "want a JSON object"},
+		"empty":                   {"", schedule.Limits{}, "want a JSON object"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := ReadLimits("-", strings.NewReader(c.file))

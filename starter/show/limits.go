@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -60,11 +63,38 @@ func Limits(w io.Writer, l api.LimitsInForce, now time.Time) {
 		r.Add(g.Name, amount(g.MaxParallel), amount(g.MaxUnavailable), GroupNodes(g))
 	}
 	r.Done()
+	renderQuotas(w, l.Quotas)
 	by := "Set by " + cmp.Or(l.SetBy, "nobody")
 	if !l.SetAt.IsZero() {
 		by += ", " + period.Age(now.Sub(l.SetAt)) + " ago"
 	}
 	fmt.Fprintln(w, by+terminal.Colon(terminal.OneLine(l.Comment)))
+}
+
+// renderQuotas shows what single requestors may have, where that is bounded.
+func renderQuotas(w io.Writer, q schedule.Quotas) {
+	if q.IsZero() {
+		return
+	}
+	fmt.Fprintln(w)
+	r := terminal.NewRows(w, "REQUESTOR", "MAX PENDING", "MAX HELD")
+	if q.PendingPerRequestor != nil || q.HeldPerRequestor != nil {
+		r.Add("each", cmp.Or(Quota(q.PendingPerRequestor), "-"), cmp.Or(Quota(q.HeldPerRequestor), "-"))
+	}
+	for _, name := range slices.Sorted(maps.Keys(q.Requestors)) {
+		own := q.Of(name)
+		r.Add(name, cmp.Or(Quota(own.Pending), "-"), cmp.Or(Quota(own.Held), "-"))
+	}
+	r.Done()
+	fmt.Fprintln(w)
+}
+
+// Quota is a quota as people read it; empty where there is none.
+func Quota(most *int) string {
+	if most == nil {
+		return ""
+	}
+	return strconv.Itoa(*most)
 }
 
 func amount(a schedule.Amount) string { return cmp.Or(a.String(), "-") }

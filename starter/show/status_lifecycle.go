@@ -24,6 +24,9 @@ func byAt(a *api.ApprovalStatus, now time.Time) string {
 	if a.By != "" {
 		text += " by " + a.By
 	}
+	if a.Principal != "" {
+		text += " (verified: " + terminal.OneLine(a.Principal) + ")"
+	}
 	return text + terminal.Colon(a.Comment)
 }
 

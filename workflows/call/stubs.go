@@ -8,6 +8,7 @@ import (
 	"drydock/activities/drain"
 	"drydock/activities/execution"
 	"drydock/activities/node"
+	"drydock/activities/policy"
 	"drydock/activities/preflight"
 	"drydock/activities/settings"
 )
@@ -23,4 +24,5 @@ var (
 	Doctors    *doctor.Activities
 	Checks     *checks.Activities
 	Deliveries *delivery.Activities
+	Policies   *policy.Activities
 )

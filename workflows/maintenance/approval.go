@@ -4,31 +4,62 @@ import (
 	"fmt"
 	"time"
 
+	"go.temporal.io/sdk/workflow"
+
+	policyactivity "drydock/activities/policy"
 	"drydock/api"
 	"drydock/rules/notices"
 	"drydock/rules/spec"
+	"drydock/workflows/call"
 )
 
 // approval is what comes before a slot is asked for: somebody's word, and the notice.
-type approval struct{ core }
+type approval struct {
+	core
+	// words are those that were read and not judged yet, in their order.
+	words []word
+}
+
+// word is an "approve" or a "deny". Before is the number of events there were when it was read.
+type word struct {
+	policyactivity.Word
+	at     time.Time
+	before int64
+}
+
+// maxWords bounds those that wait for their judgement, each of which costs an activity.
+const maxWords = 20
+
+// beingJudged is the effect of a word until it is judged.
+const beingJudged = "it is being judged"
 
 // awaitApproval waits for somebody's word before anything else is done, and has the channels reminded meanwhile.
 func (a *approval) awaitApproval() error {
+	if a.prepared.Refused != "" {
+		return ending{Phase: api.Failed, Kind: api.ErrorPolicyRefused, Message: a.prepared.Refused}
+	}
 	if !a.spec.Approval {
+		a.dismissWords(ignored + "the maintenance needs no approval")
 		return nil
 	}
-	if !a.decided() && a.journal.phase() != api.AwaitingApproval { // it may have come with the start, or to an earlier run
+	if err := a.judgeWords(); err != nil { // they may have come with the start
+		return err
+	}
+	if !a.decided() && a.journal.phase() != api.AwaitingApproval { // otherwise a run before this one began to wait
 		a.journal.enter(api.AwaitingApproval, "")
-		a.journal.waiting(`"approve" or "deny"`)
+		a.journal.waiting(awaitedWord)
 		a.journal.tell(notices.AwaitingApproval, "")
 		a.journal.attribute(api.AttributePhase.ValueSet(string(api.AwaitingApproval)))
 	}
 	for !a.decided() {
-		reminded, err := a.awaitDecision()
+		spoken, err := a.awaitWord()
+		if err == nil && spoken {
+			err = a.judgeWords()
+		}
 		if err != nil {
 			return err
 		}
-		if reminded {
+		if !spoken {
 			a.journal.tell(notices.ApprovalReminder, "waits for approval since "+instant(a.journal.status().Since))
 		}
 	}
@@ -43,20 +74,80 @@ func (a *approval) awaitApproval() error {
 
 func (a *approval) decided() bool { return a.journal.status().Approval != nil }
 
-// awaitDecision waits for a decision, or until it is time for a reminder.
-func (a *approval) awaitDecision() (remind bool, err error) {
-	over := func() bool { return a.decided() || a.leave.due() }
-	ok := true
+const awaitedWord = `"approve" or "deny"`
+
+// awaitWord waits for somebody's word, or until it is time for a reminder.
+func (a *approval) awaitWord() (spoken bool, err error) {
+	there := func() bool { return len(a.words) > 0 || a.leave.due() }
+	spoken = true
 	if every := a.spec.ApprovalReminder.Std(); every > 0 {
 		waited := a.clock.now().Sub(a.journal.status().Since)
-		ok, err = a.stop.awaitUpTo(every-waited%every, "remind of the approval", over)
+		spoken, err = a.stop.awaitUpTo(every-waited%every, "remind of the approval", there)
 	} else {
-		err = a.stop.await(over)
+		err = a.stop.await(there)
 	}
-	if err == nil && !a.decided() && a.leave.due() {
+	if err == nil && len(a.words) == 0 && a.leave.due() {
 		err = errContinue
 	}
-	return !ok, err
+	return spoken, err
+}
+
+// judgeWords judges the words in their order, until one counts.
+func (a *approval) judgeWords() error {
+	for len(a.words) > 0 && !a.decided() {
+		if err := a.judge(a.words[0]); err != nil {
+			return err
+		}
+		a.words = a.words[1:]
+	}
+	if status := a.journal.status().Approval; status != nil {
+		a.dismissWords(ignored + "it was " + status.Verb() + " already")
+	}
+	return nil
+}
+
+// judge has an activity find who sent a word, and whether the policy lets it count.
+func (a *approval) judge(w word) error {
+	a.journal.waiting(sentence("the judgement of \""+w.Name+"\"", w.By, ""))
+	ctx := call.Quick(a.stop.steps, sentence("judge "+w.Name, w.By, ""))
+	var judged policyactivity.Judged
+	err := workflow.ExecuteActivity(ctx, call.Policies.JudgeApproval, policyactivity.ApprovalInput{
+		Word: w.Word, At: w.at, Before: w.before, Maintenance: a.forPolicy(),
+	}).Get(ctx, &judged)
+	if err != nil {
+		return a.stop.stepFailed(err)
+	}
+	a.journal.waiting(awaitedWord)
+	if judged.Refused != "" {
+		a.outcome(w, ignored+judged.Refused)
+		return nil
+	}
+	approved := api.ApprovalStatus{
+		At: w.at, By: w.By, Comment: w.Comment, Principal: judged.Principal, Denied: w.Name == api.MsgDeny,
+	}
+	a.journal.change(func(s *api.Status) { s.Approval = &approved })
+	a.outcome(w, "the maintenance is "+approved.Verb())
+	return nil
+}
+
+// dismissWords is for words that come to nothing.
+func (a *approval) dismissWords(effect string) {
+	for _, w := range a.words {
+		a.outcome(w, effect)
+	}
+	a.words = nil
+}
+
+// outcome says in the record of a word what became of it.
+func (a *approval) outcome(w word, effect string) {
+	a.journal.change(func(s *api.Status) {
+		for i, m := range s.Messages {
+			if m.Name == w.Name && m.At.Equal(w.at) && m.Effect == beingJudged {
+				s.Messages[i].Effect, s.Messages[i].Outcome = effect, outcomeOf(effect)
+				return
+			}
+		}
+	})
 }
 
 // awaitNotice announces the maintenance, and waits until its notice is over.
@@ -99,6 +190,9 @@ func (a *approval) checkDecision(p api.Simple) error {
 	if word := a.journal.status().Approval; word != nil {
 		return fmt.Errorf("it was %s already", word.Verb())
 	}
+	if len(a.words) >= maxWords {
+		return fmt.Errorf("%d words wait for their judgement already", len(a.words))
+	}
 	// A message that comes with the start is read before the specification is.
 	if phase := a.journal.phase(); phase != api.AwaitingApproval && (phase != api.Pending || !a.journal.isFresh()) {
 		return a.journal.inPhase(api.AwaitingApproval)
@@ -106,16 +200,15 @@ func (a *approval) checkDecision(p api.Simple) error {
 	return nil
 }
 
-func (a *approval) applyApprove(p api.Simple) string {
-	return a.decide(api.ApprovalStatus{By: p.By, Comment: p.Comment})
-}
+func (a *approval) applyApprove(p api.Simple) string { return a.hear(api.MsgApprove, p) }
 
-func (a *approval) applyDeny(p api.Simple) string {
-	return a.decide(api.ApprovalStatus{By: p.By, Comment: p.Comment, Denied: true})
-}
+func (a *approval) applyDeny(p api.Simple) string { return a.hear(api.MsgDeny, p) }
 
-func (a *approval) decide(word api.ApprovalStatus) string {
-	word.At = a.clock.now()
-	a.journal.change(func(s *api.Status) { s.Approval = &word })
-	return "the maintenance is " + word.Verb()
+// hear takes a word, which counts once it is judged.
+func (a *approval) hear(name string, p api.Simple) string {
+	a.words = append(a.words, word{
+		Word: policyactivity.WordOf(name, p), at: a.clock.now(),
+		before: int64(workflow.GetInfo(a.clock.life).GetCurrentHistoryLength()),
+	})
+	return beingJudged
 }

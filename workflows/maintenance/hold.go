@@ -86,10 +86,14 @@ func (h *hold) holdNode(ctx workflow.Context, cordon bool, event nodeevent.Event
 
 func (h *hold) input(uid string, cordon bool, event nodeevent.Event) node.HoldInput {
 	status := h.journal.status()
-	return node.HoldInput{
+	in := node.HoldInput{
 		Node: h.spec.Node, UID: uid, RunID: h.runID, Slot: h.slot(), Requestor: h.spec.Requestor,
 		Since: status.Since, Cordon: cordon, Phase: string(status.Phase), Event: event,
 	}
+	if status.Phase == api.Cordoning {
+		in.Maintenance = h.forPolicy()
+	}
+	return in
 }
 
 func (h *hold) took(held node.Held) {

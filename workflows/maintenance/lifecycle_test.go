@@ -118,7 +118,7 @@ func TestApproval(t *testing.T) {
 		s.SignalAt(time.Minute, api.MsgDeny, workflowtest.Input{"by": "amy", "comment": "not now"})
 		status := s.Run(asked)
 		s.ExpectCancelled()
-		s.ExpectLog()
+		s.ExpectLog("JudgeApproval")
 		if status.Failure != "denied by amy: not now" {
 			t.Errorf("failure %q", status.Failure)
 		}

@@ -136,7 +136,7 @@ func newMaintenance(root workflow.Context) *maintenance {
 	c.freeze = &freeze{journal: c.journal, stop: c.stop, clock: c.clock}
 	c.announcer = &announcer{identity: i, journal: c.journal, stop: c.stop, clock: c.clock}
 	m := &maintenance{
-		core: c, approval: &approval{c}, preflighter: &preflighter{core: c}, slot: &slot{core: c}, hold: &hold{core: c},
+		core: c, approval: &approval{core: c}, preflighter: &preflighter{core: c}, slot: &slot{core: c}, hold: &hold{core: c},
 		hooks: &hooks{core: c}, requestors: &requestors{c}, validator: &validator{core: c},
 		outbox: &outbox{identity: i, journal: c.journal, clock: c.clock},
 	}

@@ -79,10 +79,14 @@ func (m *maintenance) listen(root workflow.Context) error {
 const ignored = "ignored: "
 
 func outcomeOf(effect string) api.Outcome {
-	if strings.HasPrefix(effect, ignored) {
+	switch {
+	case strings.HasPrefix(effect, ignored):
 		return api.Ignored
+	case effect == beingJudged:
+		return api.Judged
+	default:
+		return api.Applied
 	}
-	return api.Applied
 }
 
 // unlessEnding refuses a message once it is decided that the maintenance ends: whoever decided that was told so.

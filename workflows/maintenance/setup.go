@@ -40,6 +40,19 @@ func (m *maintenance) setUp(input []byte) error {
 	return nil
 }
 
+// forPolicy is the specification for whoever judges the maintenance by the policy; nil where there is none.
+func (i *identity) forPolicy() json.RawMessage {
+	if !i.prepared.Policy {
+		return nil
+	}
+	text, err := json.Marshal(i.spec)
+	if err != nil {
+		// What is no specification is refused by whoever judges.
+		return json.RawMessage(`""`)
+	}
+	return text
+}
+
 // register makes the maintenance findable.
 func (m *maintenance) register() {
 	m.journal.attribute(

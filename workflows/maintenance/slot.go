@@ -143,6 +143,9 @@ func (s *slot) awaitAnswer(pause time.Duration) error {
 	case api.SignalSlotRefused:
 		// The scheduler has forgotten the request: there is no slot to give back.
 		s.Request = ""
+		if s.answer.Code == schedule.Quota {
+			return ending{Phase: api.Failed, Kind: api.ErrorPolicyRefused, Message: s.answer.Reason}
+		}
 		if s.answer.Seen || s.journal.status().CordonedAt != nil {
 			return ending{Phase: api.NodeGone, Message: s.answer.Reason}
 		}

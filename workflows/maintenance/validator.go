@@ -22,7 +22,7 @@ type validator struct {
 	core
 	validatorState
 	// word is what somebody said of the validation: that it passed or failed, or that it is to be tried again.
-	word *word
+	word *verdict
 	// listening: somebody's word on the node is waited for; deciding: a decision about what failed.
 	listening, deciding bool
 }
@@ -34,14 +34,14 @@ type validatorState struct {
 	Undecided string `json:"undecided,omitempty"`
 }
 
-// word is what somebody decides about a validation.
-type word struct {
+// verdict is what somebody decides about a validation.
+type verdict struct {
 	validation.Signal
 	retry bool
 }
 
 // failed tells that somebody declared the validation failed.
-func (w *word) failed() bool { return w != nil && !w.Validated && !w.retry }
+func (w *verdict) failed() bool { return w != nil && !w.Validated && !w.retry }
 
 // validate validates the node whose boot ID was bootID at the cordon.
 func (v *validator) validate(bootID string) error {
@@ -224,7 +224,7 @@ func (v *validator) undecided() bool { return v.deciding && v.word == nil }
 
 // tryAgain decides that what failed is tried again.
 func (v *validator) tryAgain() string {
-	v.word = &word{retry: true}
+	v.word = &verdict{retry: true}
 	return "what failed is tried again"
 }
 
@@ -249,12 +249,12 @@ func (v *validator) checkValidationFailed(p api.Simple) error {
 }
 
 func (v *validator) applyValidated(p api.Simple) string {
-	v.word = &word{Signal: validation.Signal{Validated: true, By: p.By, Comment: p.Comment}}
+	v.word = &verdict{Signal: validation.Signal{Validated: true, By: p.By, Comment: p.Comment}}
 	return "the node counts as validated"
 }
 
 func (v *validator) applyValidationFailed(p api.Simple) string {
-	v.word = &word{Signal: validation.Signal{By: p.By, Comment: p.Comment}}
+	v.word = &verdict{Signal: validation.Signal{By: p.By, Comment: p.Comment}}
 	return "the validation has failed"
 }
 

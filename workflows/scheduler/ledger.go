@@ -174,6 +174,16 @@ func (l *ledger) waitsUnobserved() bool {
 	return slices.ContainsFunc(l.pending, func(p api.PendingRequest) bool { return p.Code == schedule.Unobserved })
 }
 
+// waiting counts the requests of a requestor that wait for a slot.
+func (l *ledger) waiting(requestor string) (n int) {
+	for _, p := range l.pending {
+		if p.Requestor == requestor {
+			n++
+		}
+	}
+	return n
+}
+
 // nodes are those that a decision depends on, and of these the ones that are held or were until a moment ago.
 func (l *ledger) nodes() (all, ours []string) {
 	for _, h := range l.holders {

@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/api"
+	"drydock/rules/schedule"
 	"drydock/rules/spec"
 	"drydock/workflows/inbox"
 )
@@ -79,7 +80,21 @@ func (s *scheduler) request(r api.SlotRequest) {
 		return
 	}
 	s.supersede(r.RunID)
+	if p, over := s.overQuota(r); over {
+		s.outbox.refuse(p, false)
+		return
+	}
 	s.ledger.enqueue(r)
+}
+
+// overQuota turns down the first request of a maintenance whose requestor has too many that wait. One that was let in is
+// not turned down later: neither when its node was given back, nor when a scheduler begins anew.
+func (s *scheduler) overQuota(r api.SlotRequest) (api.PendingRequest, bool) {
+	if !s.rebuilt || !api.IsFirstRequest(r.ID) {
+		return api.PendingRequest{}, false
+	}
+	reason := s.controls.limits.Quotas.OverPending(r.Requestor, s.ledger.waiting(r.Requestor))
+	return api.PendingRequest{SlotRequest: r, Code: schedule.Quota, Reason: reason}, reason != ""
 }
 
 // release takes a slot back, and records who did that where it was not the holder.

@@ -31,7 +31,7 @@ func (o *outbox) tell(p api.PendingRequest) {
 		api.SlotAnswer{RequestID: p.ID, Code: p.Code, Reason: p.Reason}, func(error) { o.telling-- })
 }
 
-// refuse ends a request for a node that does not exist. Seen tells that it did exist.
+// refuse ends a request: its node does not exist, or its requestor has too many. Seen tells that it did exist.
 func (o *outbox) refuse(p api.PendingRequest, seen bool) {
 	answer := api.SlotAnswer{RequestID: p.ID, Code: p.Code, Reason: p.Reason, Seen: seen}
 	o.signal(p.SlotRequest, api.SignalSlotRefused, answer, func(error) {})

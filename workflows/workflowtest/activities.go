@@ -15,6 +15,7 @@ import (
 	"drydock/activities/drain"
 	"drydock/activities/execution"
 	"drydock/activities/node"
+	policyactivity "drydock/activities/policy"
 	"drydock/activities/settings"
 	"drydock/api"
 	"drydock/checks"
@@ -70,6 +71,7 @@ func (s *Site) serveActivities() {
 	})
 	Serve[drain.Input](s, "Drain", api.DrainProgress{Evicted: 3, Skipped: 1})
 	Serve[execution.QueryInput](s, "Query", []execution.Answered{})
+	Serve[policyactivity.ApprovalInput](s, "JudgeApproval", policyactivity.Judged{})
 	serveNothing[drain.WaitInput](s, "WaitForPods")
 	serveNothing[node.AnnounceInput](s, "AnnouncePhase")
 	serveNothing[node.UntaintInput](s, "Untaint")

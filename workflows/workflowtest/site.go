@@ -24,6 +24,7 @@ import (
 	"drydock/activities/drain"
 	"drydock/activities/execution"
 	"drydock/activities/node"
+	policyactivity "drydock/activities/policy"
 	preflightactivity "drydock/activities/preflight"
 	"drydock/activities/settings"
 	"drydock/api"
@@ -95,7 +96,7 @@ func (s *Site) begin(now time.Time) {
 	workflows.Register(s.Env, workflows.Activities{
 		Nodes: &node.Activities{}, Drains: &drain.Activities{}, Cluster: &cluster.Activities{},
 		Executions: &execution.Activities{}, Settings: &settings.Activities{}, Preflights: &preflightactivity.Activities{}, Doctors: &doctoractivity.Activities{},
-		Checks: &checkactivity.Activities{}, Deliveries: &delivery.Activities{},
+		Checks: &checkactivity.Activities{}, Deliveries: &delivery.Activities{}, Policies: &policyactivity.Activities{},
 	})
 	s.noteCalls()
 	s.serveActivities()

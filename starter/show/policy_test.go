@@ -1,0 +1,40 @@
+package show
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"drydock/api"
+	"drydock/rules/schedule"
+)
+
+func TestQuotasAreShownWithTheLimits(t *testing.T) {
+	two, none := 2, 0
+	l := api.LimitsInForce{SetBy: "ann", Limits: schedule.Limits{MaxParallel: schedule.Count(1), Quotas: schedule.Quotas{
+		HeldPerRequestor: &two, Requestors: map[string]schedule.RequestorQuota{"intern": {Pending: &none}},
+	}}}
+	var text strings.Builder
+	Limits(&text, l, time.Now())
+	var rows []string
+	for line := range strings.Lines(text.String()) {
+		rows = append(rows, strings.Join(strings.Fields(line), " "))
+	}
+	want := "LIMIT MAX PARALLEL MAX UNAVAILABLE NODES\ncluster 1 - all\n\nREQUESTOR MAX PENDING MAX HELD\neach - 2\nintern 0 2\n\nSet by ann"
+	if got := strings.Join(rows, "\n"); got != want {
+		t.Errorf("shown\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestWhoWasVerifiedIsShownBesideWhoSaysSo(t *testing.T) {
+	at := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	for want, a := range map[string]api.ApprovalStatus{
+		" by amy: fine": {At: at, By: "amy", Comment: "fine"},
+		" by amy (verified: jwt:amy@example.com)":             {At: at, By: "amy", Principal: "jwt:amy@example.com"},
+		" (verified: jwt:amy@example.com): without saying so": {At: at, Principal: "jwt:amy@example.com", Comment: "without saying so"},
+	} {
+		if got := byAt(&a, at); !strings.HasSuffix(got, want) {
+			t.Errorf("%q, want %q at its end", got, want)
+		}
+	}
+}
