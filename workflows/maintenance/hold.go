@@ -21,8 +21,8 @@ type hold struct {
 	core
 	// touched: the node may carry the mark, and has to be released.
 	touched bool
-	// uid is that of the node that is held, lastUID of the one that was held last.
-	uid, lastUID string
+	// uid is that of the node that is held.
+	uid string
 	// bootID is the node's at the cordon.
 	bootID string
 	// marksRestored counts how often a lifted cordon or a mark that was taken off was set again.
@@ -79,7 +79,8 @@ func (h *hold) input(uid string, cordon bool, event nodeevent.Event) node.HoldIn
 }
 
 func (h *hold) took(held node.Held) {
-	h.uid, h.lastUID, h.announcer.mark = held.UID, held.UID, held.Mark
+	h.uid, h.announcer.mark = held.UID, held.Mark
+	h.journal.change(func(s *api.Status) { s.NodeUID = held.UID })
 }
 
 // nodeUID is that of the node that is held.

@@ -21,8 +21,7 @@ type journal struct {
 	*identity
 	ctx workflow.Context
 	s   api.Status
-	// told counts the states that the outside was told of, through inform.
-	told   int
+	// inform hears of every state that the outside is told of.
 	inform func(notices.Event)
 }
 

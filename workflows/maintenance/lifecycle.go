@@ -2,42 +2,36 @@ package maintenance
 
 import (
 	"cmp"
-	"fmt"
 
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/api"
 	"drydock/rules/notices"
+	"drydock/rules/record"
 )
 
 // tell notes that the maintenance has come into a state that the outside knows (NotifyMaintenance, Maintenance Status),
-// and has its channels told of it.
+// and has its channels told that there is something new.
 func (j *journal) tell(state notices.State, message string) {
-	j.told++
 	entered := api.LifecycleState{
-		ID:       fmt.Sprintf("%s/%s/%d", j.workflowID, j.runID, j.told),
-		Sequence: j.told, State: state, At: workflow.Now(j.ctx), Message: message,
+		Sequence: 1, State: state, At: workflow.Now(j.ctx), Message: record.Cut(message, record.MaxText), Phase: j.s.Phase,
+	}
+	if n := len(j.s.States); n > 0 {
+		entered.Sequence = j.s.States[n-1].Sequence + 1
+	}
+	entered.ID = api.EventID(j.workflowID, j.runID, entered.Moment())
+	if d := j.s.Drain; d != nil {
+		for _, b := range d.Blockers[:min(blockersTold, len(d.Blockers))] {
+			entered.Blockers = append(entered.Blockers, record.Cut(b.Pod+": "+b.Message, record.MaxText))
+		}
+		entered.MoreBlockers = len(d.Blockers) + d.MoreBlockers - len(entered.Blockers)
 	}
 	j.s.States = bounded(j.s.States, entered)
 	j.inform(j.eventOf(entered))
 }
 
 // eventOf is a state as the channels are told of it.
-func (j *journal) eventOf(s api.LifecycleState) notices.Event {
-	e := notices.Event{
-		ID: s.ID, Sequence: s.Sequence, State: s.State, At: s.At, Message: s.Message,
-		Node: j.spec.Node, Requestor: j.spec.Requestor, Cluster: j.cluster, Groups: j.prepared.Groups,
-		Owner: j.spec.Owner, Reason: j.spec.Reason, Ticket: j.spec.Ticket, Type: j.spec.Type,
-		Phase: string(j.s.Phase), WorkflowID: j.workflowID, RunID: j.runID,
-	}
-	if d := j.s.Drain; d != nil {
-		for _, b := range d.Blockers[:min(blockersTold, len(d.Blockers))] {
-			e.Blockers = append(e.Blockers, b.Pod+": "+b.Message)
-		}
-		e.MoreBlockers = len(d.Blockers) + d.MoreBlockers - len(e.Blockers)
-	}
-	return e
-}
+func (j *journal) eventOf(s api.LifecycleState) notices.Event { return api.EventOf(j.s, j.cluster, s) }
 
 // blockersTold is how many blockers an event names.
 const blockersTold = 5
