@@ -47,6 +47,7 @@ type Site struct {
 	Defaults   string
 	Attributes bool
 	Prepared   settings.Prepared
+	accounts
 }
 
 // New prepares a maintenance of n1 by ops under its canonical ID.
