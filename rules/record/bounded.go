@@ -17,8 +17,8 @@ const (
 	MaxPhases        = 200
 	MaxStates        = 200
 	MaxMessages      = 100
-	MaxHooks         = 200
-	MaxEscalations   = 200
+	MaxHooks         = 100
+	MaxEscalations   = 100
 	MaxChecks        = 100
 	MaxRequestors    = 64
 	MaxSkippedPods   = 200
