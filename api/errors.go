@@ -49,3 +49,7 @@ const ErrorNotDelivered = "NotDelivered"
 
 // ErrorLimitsChanged is the type of the error of a set-limits whose IfRevision is out of date.
 const ErrorLimitsChanged = "LimitsChanged"
+
+// ErrorNotAMaintenance is the type of the error of what is to tell, or to record, what happened to a maintenance, and
+// refers to something that is none of this worker's, or that nothing is known of any more.
+const ErrorNotAMaintenance = "NotAMaintenance"

@@ -80,11 +80,19 @@ type Status struct {
 	// OpenHooks are those under way.
 	OpenHooks  []string          `json:"openHooks,omitempty"`
 	Validation *ValidationStatus `json:"validation,omitempty"`
+	// Tells are the channels that are told of the maintenance, and Groups those that its node was in when it began, where
+	// a channel wants to know.
+	Tells  []string `json:"tells,omitempty"`
+	Groups []string `json:"groups,omitempty"`
 	// Channels are the latest events that channels were to be told.
 	Channels []ChannelTold `json:"channels,omitempty"`
+	// NodeUID is that of the node that is held, or was held last.
+	NodeUID string `json:"nodeUid,omitempty"`
+	// Occupied are workflow IDs of the maintenance's own that something else had taken, and what was done about it.
+	Occupied []string `json:"occupied,omitempty"`
 }
 
-// ChannelTold is an event that a channel's workflow was given to tell.
+// ChannelTold is an event that a channel's workflow was told to look for.
 type ChannelTold struct {
 	At      time.Time     `json:"at"`
 	Channel string        `json:"channel"`
@@ -100,7 +108,15 @@ type LifecycleState struct {
 	State    notices.State `json:"state"`
 	At       time.Time     `json:"at"`
 	Message  string        `json:"message,omitempty"`
+	// Phase is the one that it was in.
+	Phase Phase `json:"phase,omitempty"`
+	// Blockers are the first things that the drain waited for, in words; MoreBlockers counts the rest.
+	Blockers     []string `json:"blockers,omitempty"`
+	MoreBlockers int      `json:"moreBlockers,omitempty"`
 }
+
+// Moment is its place among the others.
+func (s LifecycleState) Moment() Moment { return Moment{Sequence: s.Sequence, At: s.At} }
 
 // ApprovalStatus is who approved a maintenance, or denied it. By is a claim; Principal, "<type>:<name>", is who sent the
 // message as the server verified it, absent where it verified nobody.

@@ -56,8 +56,12 @@ const (
 	SignalDrainBlocked = "drain-blocked"
 )
 
-// SignalEvent gives an event to a Notification.
-const SignalEvent = "event"
+// Signals to a Notification: SignalEvent says up to which Moment there is something to read, SignalCollect which event of
+// which maintenance is to be collected.
+const (
+	SignalEvent   = "event"
+	SignalCollect = "collect"
+)
 
 // Signals, updates and the query of the scheduler.
 const (

@@ -9,15 +9,15 @@ import (
 	"drydock/rules/record"
 )
 
-// RecordOf is the audit record of a maintenance as far as its status knows it. It is pure: workflow code calls it at the
-// end, and whoever reads histories calls it with the answer to the status query.
+// RecordOf is the audit record of a maintenance as far as its status knows it: the answer to the status query is all that
+// whoever keeps records, or reads histories, believes.
 func RecordOf(s Status, cluster string) record.Record {
 	r := record.Record{
 		Schema: record.Schema, WorkflowID: s.WorkflowID, RunID: s.RunID, Cluster: cluster,
 		Node: s.Spec.Node, Requestor: s.Spec.Requestor, AdditionalRequestors: othersOf(s),
 		Reason: s.Spec.Reason, Ticket: s.Spec.Ticket, Type: s.Spec.Type,
 		Phase: string(s.Phase), Failure: s.Failure, Attempts: s.Attempt, CreatedAt: s.Since,
-		MorePhases: s.TransitionsDropped, Specification: specificationOf(s),
+		MorePhases: s.TransitionsDropped, Specification: specificationOf(s), NodeUID: s.NodeUID, Occupied: s.Occupied,
 	}
 	if _, node, requestor, err := ParseMaintenanceID(s.WorkflowID); r.Node == "" && err == nil {
 		// Its input was refused, and the ID is all there is.

@@ -9,14 +9,39 @@ import (
 	"log/slog"
 	"slices"
 
+	"drydock/config/secret"
 	"drydock/rules/record"
 )
 
 // Sink is one place where records go. A sink can get a record again, where it is not known whether the first time
 // succeeded.
 type Sink interface {
-	// Write keeps the record, whose encoding is line, a JSON document without a line's end.
-	Write(ctx context.Context, r record.Record, line []byte) error
+	// Write keeps the record as the next one of the sink's chain.
+	Write(ctx context.Context, r record.Record) error
+}
+
+// Environment is what sinks get from the worker.
+type Environment struct {
+	Logger *slog.Logger
+	Key    Key
+}
+
+// Key proves who wrote a record. The zero value proves nothing.
+type Key struct{ place secret.Value }
+
+// Read reads the key, nil where none is configured: each time, so that a rotated one counts without a restart.
+func (k Key) Read() ([]byte, error) {
+	if k.place.IsZero() {
+		return nil, nil
+	}
+	text, err := k.place.Read()
+	if err == nil {
+		err = record.CheckKey([]byte(text))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("audit.key: %w", err)
+	}
+	return []byte(text), nil
 }
 
 // Sinks are all the places where records go.
@@ -32,7 +57,7 @@ type namedSink struct {
 func New(c Config, logger *slog.Logger) *Sinks {
 	s := &Sinks{}
 	for _, chosen := range c.Sinks {
-		if sink := chosen.Config.Sink(logger); sink != nil {
+		if sink := chosen.Config.Sink(Environment{Logger: logger, Key: Key{c.Key}}); sink != nil {
 			s.sinks = append(s.sinks, namedSink{chosen.Kind, sink})
 		}
 	}
@@ -53,8 +78,7 @@ func (s *Sinks) Names() []string {
 // getting the record.
 func (s *Sinks) Write(ctx context.Context, r record.Record, done []string) (written []string, err error) {
 	written = slices.Clone(done)
-	line, err := r.Bounded().Encode()
-	if err != nil {
+	if err := r.Validate(); err != nil {
 		return written, fmt.Errorf("audit record: %w", err)
 	}
 	var problems []error
@@ -62,7 +86,7 @@ func (s *Sinks) Write(ctx context.Context, r record.Record, done []string) (writ
 		if slices.Contains(done, sink.name) {
 			continue
 		}
-		if err := sink.Write(ctx, r, line); err != nil {
+		if err := sink.Write(ctx, r); err != nil {
 			problems = append(problems, fmt.Errorf("audit sink %s: %w", sink.name, err))
 			continue
 		}

@@ -1,13 +1,19 @@
 package audit
 
 import (
-	"log/slog"
-
 	"drydock/config/named"
+	"drydock/config/secret"
 )
+
+// Settings are those of all sinks.
+type Settings struct {
+	// Key proves that a record was written by a worker: whoever changes one has to have it.
+	Key secret.Value `json:"key,omitzero"`
+}
 
 // Config says where audit records go; a record goes to every sink that is configured.
 type Config struct {
+	Settings
 	// Sinks are those that are written, with their configuration.
 	Sinks []named.Chosen[SinkConfig]
 	// Undecoded is what was read, until Decode.
@@ -19,14 +25,14 @@ type SinkConfig interface {
 	// Validate adds what is wrong, below the field.
 	Validate(field string, p *named.Problems)
 	// Sink makes the sink, or nil where it is turned off. It opens nothing yet.
-	Sink(logger *slog.Logger) Sink
+	Sink(Environment) Sink
 }
 
 // Kinds are the kinds of sinks that there may be, in the order in which records go to them.
 type Kinds []named.Kind[SinkConfig]
 
 // IsZero says that no sink is configured.
-func (c Config) IsZero() bool { return c.Sinks == nil && c.Undecoded == nil }
+func (c Config) IsZero() bool { return c.Sinks == nil && c.Key.IsZero() && c.Undecoded == nil }
 
 // UnmarshalJSON keeps the sinks undecoded.
 func (c *Config) UnmarshalJSON(data []byte) error { return c.Undecoded.UnmarshalJSON(data) }
@@ -37,7 +43,7 @@ func (c *Config) Decode(kinds Kinds) error {
 		return nil
 	}
 	return named.DecodeSection("audit", c.Undecoded, func(data []byte) (err error) {
-		c.Sinks, err = named.DecodeKinds(data, &struct{}{}, kinds)
+		c.Sinks, err = named.DecodeKinds(data, &c.Settings, kinds)
 		c.Undecoded = nil
 		return err
 	})
@@ -48,12 +54,18 @@ func (c Config) MarshalJSON() ([]byte, error) {
 	if c.Undecoded != nil {
 		return c.Undecoded.MarshalJSON()
 	}
-	return named.EncodeKinds(struct{}{}, c.Sinks)
+	return named.EncodeKinds(c.Settings, c.Sinks)
 }
 
 // Validate checks the configuration; the error joins one line per wrong field. What is undecoded is not looked at.
 func (c Config) Validate() error {
 	var p named.Problems
+	if !c.Key.IsZero() {
+		p.Check("key", c.Key.Validate())
+		if c.Undecoded == nil && len(c.Sinks) == 0 {
+			p.Add("key", "has no meaning without a sink; configure one, or leave it out")
+		}
+	}
 	for _, sink := range c.Sinks {
 		sink.Config.Validate(sink.Kind, &p)
 	}

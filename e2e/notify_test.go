@@ -37,7 +37,7 @@ func (r *receivers) untilTold(path string, run client.WorkflowRun, want ...notic
 		return nil
 	})
 	for i, e := range events {
-		if e.Sequence != i+1 || e.ID != fmt.Sprintf("%s/%s/%d", run.GetID(), run.GetRunID(), i+1) {
+		if e.Sequence != i+1 || e.ID != api.EventID(run.GetID(), run.GetRunID(), api.Moment{Sequence: i + 1, At: e.At}) {
 			r.Errorf("event %d of %s is %s", i+1, path, e.ID)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"drydock/config/named"
 	"drydock/config/secret"
 	"drydock/outbound"
+	"drydock/rules/notices"
 )
 
 // EventEmitter records Kubernetes Events on nodes. The same key gives the same Event.
@@ -99,6 +100,15 @@ func (s *Senders) CheckSecrets() error {
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// Plan is what a workflow has to know of a channel. The error says which channels there are.
+func (s *Senders) Plan(name string) (notices.Channel, error) {
+	c, ok := s.config[name]
+	if !ok {
+		return notices.Channel{}, fmt.Errorf("channel %.80q is not configured: %s", name, s.config.names())
+	}
+	return c.plan(name), nil
 }
 
 // Send delivers a message once, without retries. The error holds no secret; Permanent and RetryAfter tell what to do about

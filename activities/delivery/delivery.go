@@ -11,13 +11,10 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/activities/execution"
-	"drydock/activities/heartbeat"
 	"drydock/api"
 	"drydock/audit"
 	"drydock/notify"
 	"drydock/rules/notices"
-	"drydock/rules/record"
 )
 
 // Activities deliver what channels are told, and keep audit records.
@@ -55,11 +52,11 @@ func (n *Activities) Deliver(ctx context.Context, in DeliverInput) (notify.Recei
 
 // CollectInput is an event for a workflow that collects those of many maintenances.
 type CollectInput struct {
-	WorkflowID   string          `json:"workflowId"`
-	WorkflowType string          `json:"workflowType"`
-	Signal       string          `json:"signal"`
-	Event        notices.Event   `json:"event"`
-	Start        json.RawMessage `json:"start"`
+	WorkflowID   string             `json:"workflowId"`
+	WorkflowType string             `json:"workflowType"`
+	Signal       string             `json:"signal"`
+	Event        api.EventReference `json:"event"`
+	Start        json.RawMessage    `json:"start"`
 }
 
 // Collect gives an event to the workflow that collects, and starts it where it does not run.
@@ -72,25 +69,4 @@ func (n *Activities) Collect(ctx context.Context, in CollectInput) error {
 		return fmt.Errorf("collecting for %s: %w", in.WorkflowID, err)
 	}
 	return nil
-}
-
-// Runs tells whether a maintenance runs. One that was terminated does not say that it has ended.
-func (n *Activities) Runs(ctx context.Context, maintenance execution.Run) (bool, error) {
-	status, err := execution.StatusOf(ctx, n.Temporal, maintenance)
-	return status == enums.WORKFLOW_EXECUTION_STATUS_RUNNING, err
-}
-
-// KeepRecord gives an audit record to every sink; those that have it are remembered between attempts.
-func (n *Activities) KeepRecord(ctx context.Context, r record.Record) error {
-	var done []string
-	if activity.HasHeartbeatDetails(ctx) {
-		if err := activity.GetHeartbeatDetails(ctx, &done); err != nil {
-			activity.GetLogger(ctx).Warn("an audit record may be written twice", "error", err)
-		}
-	}
-	heartbeats := heartbeat.Start(ctx, done)
-	defer heartbeats.Stop()
-	written, err := n.Sinks.Write(ctx, r, done)
-	heartbeats.Show(ctx, written)
-	return err
 }

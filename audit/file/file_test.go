@@ -115,7 +115,9 @@ func TestBadLinesAreReportedOneByOne(t *testing.T) {
 // large is a record of about 100 kB.
 func large(i int) record.Record {
 	r := audittest.Record("a", fmt.Sprint(i))
-	r.Reason = strings.Repeat("x", 100_000)
+	for range 100 {
+		r.Phases = append(r.Phases, record.Phase{Message: strings.Repeat("x", 1000)})
+	}
 	return r
 }
 

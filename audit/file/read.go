@@ -99,6 +99,8 @@ func Read(path string) ([]record.Record, error) {
 
 const (
 	compressed = ".gz"
+	// lockEnding ends the name of the file that writers lock.
+	lockEnding = ".lock"
 	// rotatedAt is the form of the time in the name of a rotated file.
 	rotatedAt = "2006-01-02T15-04-05.000"
 )
@@ -129,52 +131,90 @@ func rotatedFiles(path string) ([]string, error) {
 	return slices.Compact(files), nil
 }
 
-// readRotated reads a rotated file, and where that is compressed, or has been by now, the compressed one. While both are
-// there, the compressed one is not complete yet.
-func readRotated(path string) ([]record.Record, DamageReport, error) {
-	for _, name := range []string{path, path + compressed} {
-		records, damage, err := readOne(name, false)
-		if err == nil || !errors.Is(err, fs.ErrNotExist) {
-			return records, damage, err
-		}
+// line is one line of a file.
+type line struct {
+	file   string
+	number int
+	text   []byte
+	// ended: it has an end. A writer may be at one that has none.
+	ended bool
+}
+
+// scanRotated reads a rotated file, and where that is compressed, or has been by now, the compressed one. While both are
+// there, the compressed one is not complete yet. The error is fs.ErrNotExist where it was too old to be kept, and was
+// removed since it was listed.
+func scanRotated(path string, visit func(line)) error {
+	err := scan(path, visit)
+	if errors.Is(err, fs.ErrNotExist) {
+		return scan(path+compressed, visit)
 	}
-	// It was too old to be kept, and was removed since it was listed.
-	return nil, nil, nil
+	return err
+}
+
+func readRotated(path string) (records []record.Record, damage DamageReport, err error) {
+	return collect(false, func(visit func(line)) error {
+		err := scanRotated(path, visit)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
 }
 
 func readOne(path string, written bool) (records []record.Record, damage DamageReport, err error) {
-	file, err := os.Open(path)
+	return collect(written, func(visit func(line)) error { return scan(path, visit) })
+}
+
+// collect decodes the lines of a file, which may be the one that is written to.
+func collect(written bool, scan func(visit func(line)) error) (records []record.Record, damage DamageReport, err error) {
+	err = scan(func(l line) {
+		r, wrong := record.Decode(l.text)
+		if wrong != nil {
+			damage = append(damage, &Damage{File: l.file, Line: l.number, Torn: written && !l.ended, Err: wrong})
+			return
+		}
+		records = append(records, r)
+	})
+	var gaps DamageReport
+	if errors.As(err, &gaps) {
+		return records, append(damage, gaps...), nil
+	}
 	if err != nil {
 		return nil, nil, err
 	}
+	return records, damage, nil
+}
+
+// scan reads the lines of a file that are not empty. Where the error is a DamageReport, the file goes on behind them, and
+// cannot be decompressed.
+func scan(path string, visit func(line)) (err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	var content io.Reader = file
-	if filepath.Ext(path) == compressed {
+	packed := filepath.Ext(path) == compressed
+	if packed {
 		unpacked, err := gzip.NewReader(file)
 		if err != nil {
-			return nil, DamageReport{{File: path, Err: fmt.Errorf("it cannot be decompressed: %w", err)}}, nil
+			return DamageReport{{File: path, Err: fmt.Errorf("it cannot be decompressed: %w", err)}}
 		}
 		content = unpacked
 	}
 	lines := bufio.NewReader(content)
 	for number := 1; ; number++ {
-		line, err := lines.ReadBytes('\n')
-		ended := err == nil
-		if text := bytes.TrimSpace(line); len(text) > 0 {
-			r, wrong := record.Decode(text)
-			if wrong == nil {
-				records = append(records, r)
-			} else {
-				damage = append(damage, &Damage{File: path, Line: number, Torn: written && !ended, Err: wrong})
-			}
+		text, err := lines.ReadBytes('\n')
+		if text := bytes.TrimSpace(text); len(text) > 0 {
+			visit(line{file: path, number: number, text: text, ended: err == nil})
 		}
 		switch {
 		case errors.Is(err, io.EOF):
-			return records, damage, nil
-		case err != nil && filepath.Ext(path) == compressed:
-			return records, append(damage, &Damage{File: path, Err: fmt.Errorf("it cannot be decompressed to its end: %w", err)}), nil
+			return nil
+		case err != nil && packed:
+			return DamageReport{{File: path, Err: fmt.Errorf("it cannot be decompressed to its end: %w", err)}}
 		case err != nil:
-			return nil, nil, fmt.Errorf("reading %s: %w", path, err)
+			return fmt.Errorf("reading %s: %w", path, err)
 		}
 	}
 }

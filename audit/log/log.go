@@ -25,18 +25,24 @@ func (c *Config) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, 
 func (*Config) Validate(string, *named.Problems) {}
 
 // Sink makes the sink.
-func (c *Config) Sink(logger *slog.Logger) audit.Sink {
+func (c *Config) Sink(e audit.Environment) audit.Sink {
 	if !*c {
 		return nil
 	}
-	return sink{logger}
+	return sink{e.Logger, audit.NewChain(e.Key)}
 }
 
-type sink struct{ logger *slog.Logger }
+type sink struct {
+	logger *slog.Logger
+	chain  *audit.Chain
+}
 
-// Write goes to the handler itself: a level that hides what workers say must not hide records, and the handler's error
-// has to be known.
-func (s sink) Write(ctx context.Context, r record.Record, line []byte) error {
+// Write logs the record as the next one of this process.
+func (s sink) Write(ctx context.Context, r record.Record) error { return s.chain.Write(ctx, r, s.log) }
+
+// log goes to the handler itself: a level that hides what workers say must not hide records, and the handler's error has
+// to be known.
+func (s sink) log(ctx context.Context, r record.Record, line []byte) error {
 	entry := slog.NewRecord(time.Now(), slog.LevelInfo, "audit record", 0)
 	entry.AddAttrs(slog.String("workflowId", r.WorkflowID), slog.String("runId", r.RunID), slog.Any("record", json.RawMessage(line)))
 	return s.logger.Handler().Handle(ctx, entry)

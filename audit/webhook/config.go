@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"errors"
-	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
@@ -65,4 +64,6 @@ func checkURL(text string) error {
 }
 
 // Sink makes the sink.
-func (c *Config) Sink(*slog.Logger) audit.Sink { return sink{*c} }
+func (c *Config) Sink(e audit.Environment) audit.Sink {
+	return sink{Config: *c, chain: audit.NewChain(e.Key)}
+}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"drydock/audit"
 	"drydock/config/secret"
 	"drydock/outbound"
 	"drydock/outbound/signature"
@@ -25,10 +26,15 @@ const (
 )
 
 // sink posts records.
-type sink struct{ Config }
+type sink struct {
+	Config
+	chain *audit.Chain
+}
 
-// Write posts a record.
-func (s sink) Write(ctx context.Context, r record.Record, line []byte) error {
+// Write posts a record as the next one of this process.
+func (s sink) Write(ctx context.Context, r record.Record) error { return s.chain.Write(ctx, r, s.post) }
+
+func (s sink) post(ctx context.Context, r record.Record, line []byte) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, bytes.NewReader(line))
 	if err != nil {
 		return err
@@ -43,10 +49,15 @@ func (s sink) Write(ctx context.Context, r record.Record, line []byte) error {
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return known.Error(err)
+		// It may have been taken, and the answer lost.
+		return audit.Uncertain(known.Error(err))
 	}
 	defer response.Body.Close()
-	return known.Error(judge(response, &known))
+	err = known.Error(judge(response, &known))
+	if response.StatusCode >= http.StatusInternalServerError {
+		return audit.Uncertain(err) // what answers may be a proxy
+	}
+	return err
 }
 
 // setHeaders sets the request's headers, whose secrets the redactor then knows.

@@ -84,6 +84,10 @@ func TestWebhookGetsTheRecordSigned(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if got.Number != 1 || got.Hash == "" {
+			t.Errorf("its place is %+v", got.Link)
+		}
+		got.Link = record.Link{}
 		if diff := cmp.Diff(audittest.Record("worker-01", "run-1"), got); diff != "" {
 			t.Errorf("want - got +\n%s", diff)
 		}

@@ -14,7 +14,7 @@ const (
 	// List is how many entries a list has at most, where nothing narrower is said.
 	List = 300
 	// cutMark ends a text that was cut.
-	cutMark = "..."
+	cutMark = "…"
 )
 
 // Cut shortens a text to the given number of bytes that it takes as JSON. Escapes count: a text of "<" takes six times
@@ -25,29 +25,28 @@ func Cut(text string, most int) string {
 	}
 	size, fits := 0, 0
 	for i, r := range text {
-		size += escaped(r)
+		_, width := utf8.DecodeRuneInString(text[i:])
+		size += escaped(r, width)
 		if size > most {
 			return text[:fits] + cutMark
 		}
 		if size <= most-len(cutMark) {
-			fits = i + utf8.RuneLen(r)
-			if r == utf8.RuneError {
-				fits = i + 1 // an invalid byte stands for itself
-			}
+			fits = i + width
 		}
 	}
 	return text
 }
 
-// escaped is how many bytes a character takes in a JSON string, as encoding/json writes it.
-func escaped(r rune) int {
+// escaped is how many bytes a character that takes some bytes of a text takes in a JSON string, as encoding/json writes
+// it. An invalid byte becomes the replacement character.
+func escaped(r rune, width int) int {
 	switch {
 	case r == '"', r == '\\', r == '\n', r == '\r', r == '\t', r == '\b', r == '\f':
-		return 2
-	case r < 0x20, r == '<', r == '>', r == '&', r == '\u2028', r == '\u2029', r == utf8.RuneError, r == 0x7f:
-		return 6
+		return len(`\n`)
+	case r < ' ', r == '<', r == '>', r == '&', r == '\u2028', r == '\u2029', r == utf8.RuneError && width == 1:
+		return len(`\u0000`)
 	default:
-		return utf8.RuneLen(r)
+		return width
 	}
 }
 

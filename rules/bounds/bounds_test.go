@@ -27,7 +27,7 @@ func TestACutTextTakesNoMoreThanItMay(t *testing.T) {
 		if size := sizeOf(t, cut) - len(`""`); size > most && cut != text || size > max(most, 6*len(text)) {
 			t.Fatalf("%d bytes of %d", size, most)
 		}
-		if cut != text && !strings.HasPrefix(text, strings.TrimSuffix(cut, "...")) {
+		if cut != text && !strings.HasPrefix(text, strings.TrimSuffix(cut, "…")) {
 			t.Fatalf("%q is not the beginning of %q", cut, text)
 		}
 		if sizeOf(t, text)-len(`""`) <= most && cut != text {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -52,8 +51,26 @@ type Record struct {
 	Hooks         []Hook         `json:"hooks,omitempty"`
 	Validation    []Check        `json:"validation,omitempty"`
 	Notifications []Notification `json:"notifications,omitempty"`
-	// Specification is the maintenance's input with all defaults.
+	// Occupied are the workflow IDs of the maintenance's own that something else had taken, and what was done about it.
+	Occupied []string `json:"occupied,omitempty"`
+	// Specification is the maintenance's input with all defaults; a text where it is too long.
 	Specification json.RawMessage `json:"specification,omitempty"`
+	// LeftOut counts what was left out of the lists that have no counter of their own, by the list's name.
+	LeftOut map[string]int `json:"leftOut,omitempty"`
+	Link
+}
+
+// Link is a record's place in the chain of the writer that wrote it. It says nothing of the maintenance.
+type Link struct {
+	// Writer tells one chain from others, Number counts its records from 1.
+	Writer string `json:"writer,omitempty"`
+	Number int64  `json:"number,omitempty"`
+	// Previous is the Hash of the record before it, empty for the first.
+	Previous string `json:"previous,omitempty"`
+	// Hash is the SHA-256 of the record without Hash and MAC, in hexadecimal digits; MAC the HMAC-SHA256 of the Hash,
+	// where the writer has a key.
+	Hash string `json:"hash,omitempty"`
+	MAC  string `json:"mac,omitempty"`
 }
 
 // Approval is who allowed a maintenance, or denied it. By is a claim, Principal is who the server verified, if anybody.
@@ -205,31 +222,6 @@ func Decode(line []byte) (Record, error) {
 		return Record{}, fmt.Errorf("not an audit record: %w", err)
 	}
 	return r, nil
-}
-
-// How much of the lists that grow with the cluster is kept; a record is written at once and has to stay small.
-const (
-	MaxPods          = 300
-	MaxBlockers      = 50
-	MaxNotifications = 200
-)
-
-// Bounded is the record with its long lists cut, and what was cut counted. Of the notifications the latest are kept.
-func (r Record) Bounded() Record {
-	if r.Drain != nil && len(r.Drain.Pods) > MaxPods {
-		drain := *r.Drain
-		drain.MorePods += len(drain.Pods) - MaxPods
-		drain.Pods = slices.Clone(drain.Pods[:MaxPods])
-		r.Drain = &drain
-	}
-	if extra := len(r.Blockers) - MaxBlockers; extra > 0 {
-		r.MoreBlockers += extra
-		r.Blockers = slices.Clone(r.Blockers[:MaxBlockers])
-	}
-	if extra := len(r.Notifications) - MaxNotifications; extra > 0 {
-		r.Notifications = slices.Clone(r.Notifications[extra:])
-	}
-	return r
 }
 
 // Distinct leaves out the records of a maintenance after its first one: a writer that is not sure whether a record was

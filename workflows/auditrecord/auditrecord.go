@@ -2,19 +2,29 @@
 package auditrecord
 
 import (
+	"drydock/rules/bounds"
 	"time"
 
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/rules/record"
+	"drydock/api"
+	"drydock/rules/spec"
 	"drydock/workflows/call"
+	"drydock/workflows/inbox"
 )
 
-// keepsTrying is how long an audit record is tried to be kept.
+// keepsTrying is how long an audit record is tried to be kept, once it is asked for.
 const keepsTrying = 30 * 24 * time.Hour
 
-// AuditRecord gives an audit record to the configured sinks, and tries until all of them have it.
-func AuditRecord(ctx workflow.Context, r record.Record) error {
-	options := call.Within(call.Long(ctx, "keep the audit record of "+r.WorkflowID), keepsTrying)
-	return workflow.ExecuteActivity(options, call.Deliveries.KeepRecord, r).Get(ctx, nil)
+// AuditRecord has the record of a maintenance written to the configured sinks when that has ended, and tries until all of
+// them have it. Its input is an api.Reference and no more: what happened is read from the maintenance itself. Whoever has
+// terminated a maintenance can start it by hand.
+func AuditRecord(ctx workflow.Context, input converter.RawValue) error {
+	var ref api.Reference
+	if err := spec.DecodeStrict(inbox.Payload(input), &ref); err != nil {
+		return inbox.InvalidSpec(err)
+	}
+	options := call.Within(call.Long(ctx, "keep the audit record of "+bounds.Cut(ref.WorkflowID, 200)), keepsTrying)
+	return workflow.ExecuteActivity(options, call.Deliveries.KeepRecord, ref).Get(ctx, nil)
 }

@@ -34,9 +34,8 @@ type hold struct {
 type holdState struct {
 	// Touched: the node may carry the mark, and has to be released.
 	Touched bool `json:"touched,omitempty"`
-	// UID is that of the node that is held, LastUID of the one that was held last.
-	UID     string `json:"uid,omitempty"`
-	LastUID string `json:"lastUid,omitempty"`
+	// UID is that of the node that is held.
+	UID string `json:"uid,omitempty"`
 	// BootID is the node's at the cordon.
 	BootID string `json:"bootId,omitempty"`
 	// MarksRestored counts how often a lifted cordon or a mark that was taken off was set again.
@@ -97,7 +96,8 @@ func (h *hold) input(uid string, cordon bool, event nodeevent.Event) node.HoldIn
 }
 
 func (h *hold) took(held node.Held) {
-	h.UID, h.LastUID, h.announcer.Mark = held.UID, held.UID, held.Mark
+	h.UID, h.announcer.Mark = held.UID, held.Mark
+	h.journal.change(func(s *api.Status) { s.NodeUID = held.UID })
 }
 
 // nodeUID is that of the node that is held.

@@ -24,8 +24,7 @@ type journal struct {
 	*identity
 	ctx workflow.Context
 	s   api.Status
-	// told counts the states that the outside was told of, through inform.
-	told   int
+	// inform hears of every state that the outside is told of.
 	inform func(notices.Event)
 	// heard are the IDs of the latest messages, so that one which comes twice is applied once.
 	heard []string
@@ -213,40 +212,33 @@ func sentence(what, by, why string) string {
 // instant is a time as people read it.
 func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// tell notes that the maintenance has come into a state that the outside knows (NotifyMaintenance, Maintenance Status),
-// and has its channels told of it.
-func (j *journal) tell(state notices.State, message string) {
-	j.told++
-	entered := api.LifecycleState{
-		// A maintenance that was reset tells anew what it told before the reset: at another time, by another ID.
-		ID:       fmt.Sprintf("%s/%s/%d/%d", j.workflowID, j.runID, j.told, workflow.Now(j.ctx).UnixMilli()),
-		Sequence: j.told, State: state, At: workflow.Now(j.ctx), Message: bounds.Cut(message, bounds.Text),
-	}
-	j.s.States = bounded(j.s.States, entered)
-	j.inform(j.eventOf(entered))
-}
-
 // wasTold tells whether the outside was told of a state.
 func (j *journal) wasTold(state notices.State) bool {
 	return slices.ContainsFunc(j.s.States, func(s api.LifecycleState) bool { return s.State == state })
 }
 
-// eventOf is a state as the channels are told of it.
-func (j *journal) eventOf(s api.LifecycleState) notices.Event {
-	e := notices.Event{
-		ID: s.ID, Sequence: s.Sequence, State: s.State, At: s.At, Message: s.Message,
-		Node: j.spec.Node, Requestor: j.spec.Requestor, Cluster: j.cluster, Groups: j.prepared.Groups,
-		Owner: j.spec.Owner, Reason: j.spec.Reason, Ticket: j.spec.Ticket, Type: j.spec.Type,
-		Phase: string(j.s.Phase), WorkflowID: j.workflowID, RunID: j.runID,
+// tell notes that the maintenance has come into a state that the outside knows (NotifyMaintenance, Maintenance Status),
+// and has its channels told that there is something new.
+func (j *journal) tell(state notices.State, message string) {
+	entered := api.LifecycleState{
+		Sequence: 1, State: state, At: workflow.Now(j.ctx), Message: bounds.Cut(message, bounds.Text), Phase: j.s.Phase,
 	}
+	if n := len(j.s.States); n > 0 {
+		entered.Sequence = j.s.States[n-1].Sequence + 1
+	}
+	entered.ID = api.EventID(j.workflowID, j.runID, entered.Moment())
 	if d := j.s.Drain; d != nil {
 		for _, b := range d.Blockers[:min(blockersTold, len(d.Blockers))] {
-			e.Blockers = append(e.Blockers, b.Pod+": "+b.Message)
+			entered.Blockers = append(entered.Blockers, bounds.Cut(b.Pod+": "+b.Message, bounds.Text))
 		}
-		e.MoreBlockers = len(d.Blockers) + d.MoreBlockers - len(e.Blockers)
+		entered.MoreBlockers = len(d.Blockers) + d.MoreBlockers - len(entered.Blockers)
 	}
-	return e
+	j.s.States = bounded(j.s.States, entered)
+	j.inform(j.eventOf(entered))
 }
+
+// eventOf is a state as the channels are told of it.
+func (j *journal) eventOf(s api.LifecycleState) notices.Event { return api.EventOf(j.s, j.cluster, s) }
 
 // blockersTold is how many blockers an event names.
 const blockersTold = 5

@@ -1,8 +1,6 @@
 package maintenance_test
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -18,10 +16,8 @@ import (
 	"drydock/notify"
 	"drydock/rules/notices"
 	"drydock/rules/period"
-	"drydock/rules/record"
 	"drydock/rules/validation"
 	"drydock/workflows/maintenance"
-	"drydock/workflows/notification"
 	"drydock/workflows/workflowtest"
 )
 
@@ -574,46 +570,16 @@ func TestAnAuditRecordIsKept(t *testing.T) {
 	s := workflowtest.New(t)
 	s.Prepared.Audited = true
 	s.DoneAt(10 * time.Minute)
-	s.Run(workflowtest.InputWith(workflowtest.Input{"owner": "team-metal", "ticket": "CHG-1"}))
+	status := s.Run(workflowtest.InputWith(workflowtest.Input{"owner": "team-metal", "ticket": "CHG-1"}))
 	s.ExpectCompleted()
-	r := workflowtest.InputOf[record.Record](s, "KeepRecord", 0)
+	// What is handed over names the maintenance, and says nothing of it.
+	if ref := workflowtest.InputOf[api.Reference](s, "KeepRecord", 0); ref.WorkflowID != status.WorkflowID || ref.RunID != status.RunID {
+		t.Errorf("the record is to be of %+v", ref)
+	}
+	r := api.RecordOf(status, "")
 	if r.Phase != string(api.Completed) || r.Owner != "team-metal" || r.Ticket != "CHG-1" || r.NodeUID != "uid-1" || len(r.States) != 6 || r.Validate() != nil {
 		t.Errorf("record %+v", r)
 	}
-}
-
-func TestTheCollectorOfAChannel(t *testing.T) {
-	event := func(n string) notices.Event {
-		return notices.Event{ID: "e-" + n, State: notices.MaintenanceStarted, Node: "n" + n}
-	}
-	t.Run("many nodes in one message", func(t *testing.T) {
-		s := workflowtest.New(t)
-		plan := notices.Channel{Name: "oncall", Digest: period.Duration(10 * time.Minute), RetryFor: notices.DefaultRetryFor}
-		for i, at := range []time.Duration{time.Minute, 2 * time.Minute, 3 * time.Minute, 3 * time.Minute} {
-			s.SignalAt(at, api.SignalEvent, event([]string{"1", "2", "3", "3"}[i]))
-		}
-		s.Env.ExecuteWorkflow(notification.Notification, api.NotificationInput{Channel: plan, Collects: true, Waiting: []notices.Event{event("0")}})
-		if err := s.Env.GetWorkflowError(); err != nil {
-			t.Fatal(err)
-		}
-		if s.Count("Deliver") != 1 || len(workflowtest.InputOf[delivery.DeliverInput](s, "Deliver", 0).Events) != 4 {
-			t.Errorf("told %d times: %s", s.Count("Deliver"), told(s))
-		}
-	})
-	t.Run("what cannot be delivered", func(t *testing.T) {
-		s := workflowtest.New(t)
-		plan := notices.Channel{Name: "oncall", Digest: period.Duration(time.Second), RetryFor: notices.DefaultRetryFor}
-		s.Answer("Deliver", workflowtest.Reply{Err: temporal.NewNonRetryableApplicationError("410 gone", api.ErrorUndeliverable, nil)})
-		s.SignalAt(10*time.Second, api.SignalEvent, event("1"))
-		s.Env.ExecuteWorkflow(notification.Notification, api.NotificationInput{Channel: plan, Collects: true, Waiting: []notices.Event{event("0")}})
-		var failure *temporal.ApplicationError
-		if err := s.Env.GetWorkflowError(); !errors.As(err, &failure) || failure.Type() != api.ErrorNotDelivered || !strings.Contains(failure.Message(), "410 gone") {
-			t.Errorf("error %v", err)
-		}
-		if s.Count("Deliver") != 2 {
-			t.Errorf("told %s", told(s))
-		}
-	})
 }
 
 func TestAFailedValidationIsNeverTakenForAPassedOne(t *testing.T) {
@@ -702,35 +668,5 @@ func TestEscalateLeavesTheSLAItsTime(t *testing.T) {
 	status := s.Run(workflowtest.InputWith(workflowtest.Input{"sla": workflowtest.Input{"after": "10m"}, "drain": workflowtest.Input{"escalation": []workflowtest.Input{{"after": "20m", "do": "bypassBudget"}, {"after": "30m", "do": "fail"}}}}))
 	if taken(status) != "bypassBudget expireSLA fail" {
 		t.Errorf("took %s", taken(status))
-	}
-}
-
-func TestAMaintenanceThatWasTerminatedIsNotToldOfForEver(t *testing.T) {
-	s := workflowtest.New(t)
-	plan := notices.Channel{Name: "oncall", RetryFor: notices.DefaultRetryFor, Schedule: notices.Schedule{Periodic: &notices.Periodic{Interval: period.Duration(time.Hour)}}}
-	s.Answer("Runs", workflowtest.Reply{Value: true}, workflowtest.Reply{Value: false})
-	s.Env.ExecuteWorkflow(notification.Notification, api.NotificationInput{Channel: plan, Waiting: []notices.Event{
-		{ID: "e-1", State: notices.ObjectsDrained, At: s.Env.Now(), WorkflowID: "w", RunID: "r"},
-	}})
-	if err := s.Env.GetWorkflowError(); err != nil || s.Count("Deliver") != 2 {
-		t.Errorf("told %d times, %v", s.Count("Deliver"), err)
-	}
-}
-
-func TestTooManyEventsForADeadReceiver(t *testing.T) {
-	s := workflowtest.New(t)
-	plan := notices.Channel{Name: "oncall", Digest: period.Duration(time.Second), RetryFor: notices.DefaultRetryFor}
-	s.Answer("Deliver", workflowtest.Reply{After: time.Hour})
-	for batch := range 3 {
-		s.At(time.Duration(1+batch)*time.Minute, func() {
-			for i := range 400 {
-				s.Env.SignalWorkflow(api.SignalEvent, notices.Event{ID: fmt.Sprintf("e-%d-%d", batch, i), State: notices.MaintenanceStarted})
-			}
-		})
-	}
-	s.Env.ExecuteWorkflow(notification.Notification, api.NotificationInput{Channel: plan, Collects: true, Waiting: []notices.Event{{ID: "first", State: notices.MaintenanceStarted}}})
-	var failure *temporal.ApplicationError
-	if err := s.Env.GetWorkflowError(); !errors.As(err, &failure) || !strings.Contains(failure.Message(), "200 messages to oncall were not delivered: more than 1000 events wait") {
-		t.Errorf("error %v", err)
 	}
 }

@@ -1,18 +1,22 @@
 package maintenance
 
 import (
+	"drydock/rules/bounds"
 	"fmt"
 	"slices"
+	"time"
 
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	"drydock/activities/delivery"
 	"drydock/api"
 	"drydock/rules/notices"
 	"drydock/workflows/call"
 )
 
-// outbox gives the lifecycle events to the channels' workflows, which outlive the maintenance, so that a dead channel
-// never delays a node.
+// outbox tells the channels' workflows that there is something new. They read here what it is and outlive the
+// maintenance, so that a dead channel never delays a node.
 type outbox struct {
 	*identity
 	journal  *journal
@@ -26,13 +30,15 @@ type outbox struct {
 type channel struct {
 	notices.Channel
 	id string
-	// waiting are the events that its workflow was not given yet.
-	waiting []notices.Event
+	// news are the events that its workflow was not told of yet; wanted, that the channel wants one of them.
+	news    []notices.Event
+	wanted  bool
 	started bool
 }
 
 // open begins to tell the channels that want to hear of this maintenance at all.
 func (o *outbox) open() {
+	o.journal.change(func(s *api.Status) { s.Groups = o.prepared.Groups })
 	for _, known := range o.prepared.Channels {
 		whom := known.Filter
 		whom.Events = nil
@@ -44,57 +50,67 @@ func (o *outbox) open() {
 			c.id, c.started = id, true
 		}
 		o.channels = append(o.channels, c)
+		o.journal.change(func(s *api.Status) {
+			if !slices.Contains(s.Tells, known.Name) { // otherwise a run before this one began to tell it
+				s.Tells = append(s.Tells, known.Name)
+			}
+		})
 		workflow.GoNamed(o.clock.life, "channel "+known.Name, func(ctx workflow.Context) { o.feed(ctx, c) })
 	}
 }
 
-// inform gives an event to every channel.
+// inform takes an event for every channel. A channel's workflow begins with the first one that the channel wants.
 func (o *outbox) inform(e notices.Event) {
 	for _, c := range o.channels {
-		c.waiting = append(c.waiting, e)
+		if c.started || c.wanted || c.Filter.Wants(e) {
+			c.news, c.wanted = append(c.news, e), true
+		}
 	}
 }
 
-// feed passes a channel's events on in their order.
+// feed tells a channel's workflow of what is new, however much that is by then, at once.
 func (o *outbox) feed(ctx workflow.Context, c *channel) {
 	for {
-		if err := workflow.Await(ctx, func() bool { return len(c.waiting) > 0 }); err != nil {
+		if err := workflow.Await(ctx, func() bool { return len(c.news) > 0 }); err != nil {
 			return
 		}
-		err := c.pass(ctx, c.waiting[0])
+		news := c.news
+		err := o.pass(ctx, c, news[len(news)-1])
 		if err != nil {
-			workflow.GetLogger(ctx).Warn("a channel was not told", "channel", c.Name, "state", c.waiting[0].State, "error", err)
+			workflow.GetLogger(ctx).Warn("a channel was not told", "channel", c.Name, "events", len(news), "error", err)
 		}
-		o.note(c, c.waiting[0], err)
-		c.waiting = c.waiting[1:]
+		for _, e := range news {
+			o.note(c, e, err)
+		}
+		c.news, c.wanted = c.news[len(news):], len(c.news) > len(news)
 	}
 }
 
-// note keeps account of what a channel's workflow was given to tell; what becomes of it is that one's to know.
+// note keeps account of what a channel's workflow was told to look for; what becomes of it is that one's to know.
 func (o *outbox) note(c *channel, e notices.Event, err error) {
 	if !c.Filter.Wants(e) {
 		return
 	}
 	told := api.ChannelTold{At: o.clock.now(), Channel: c.Name, Event: e.ID, State: e.State, Outcome: "handed over"}
 	if err != nil {
-		told.Outcome = "not handed over: " + call.Cause(err)
+		told.Outcome = bounds.Cut("not handed over: "+call.Cause(err), bounds.Text)
 	}
 	o.journal.change(func(s *api.Status) { s.Channels = bounded(s.Channels, told) })
 }
 
-// pass gives one event to the channel's workflow, which begins with the first one that the channel wants.
-func (c *channel) pass(ctx workflow.Context, e notices.Event) error {
+// pass tells the channel's workflow up to which event there is something to read.
+func (o *outbox) pass(ctx workflow.Context, c *channel, latest notices.Event) error {
 	if c.started {
-		return workflow.SignalExternalWorkflow(ctx, c.id, "", api.SignalEvent, e).Get(ctx, nil)
+		return workflow.SignalExternalWorkflow(ctx, c.id, "", api.SignalEvent, api.Moment{Sequence: latest.Sequence, At: latest.At}).Get(ctx, nil)
 	}
-	if !c.Filter.Wants(e) {
-		return nil
+	ref := o.reference()
+	id, err := o.start(ctx, c.id, successor{
+		kind: api.NotificationType, summary: fmt.Sprintf("tells %s of the %s", c.Name, o.summary()),
+		input: api.NotificationInput{Channel: c.Name, Maintenance: &ref},
+	})
+	if err == nil {
+		c.id, c.started = id, true
 	}
-	options := call.Child(c.id, fmt.Sprintf("tells %s of the maintenance of %s by %s", c.Name, e.Node, e.Requestor))
-	child := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, options), api.NotificationType,
-		api.NotificationInput{Channel: c.Channel, Waiting: []notices.Event{e}})
-	err := child.GetChildWorkflowExecution().Get(ctx, nil)
-	c.started = err == nil
 	return err
 }
 
@@ -109,12 +125,74 @@ func (o *outbox) started() map[string]string {
 	return all
 }
 
-// idle tells that the channels' workflows have all that they are to tell.
+// idle tells that the channels' workflows know all that there is to tell.
 func (o *outbox) idle() bool {
-	return !slices.ContainsFunc(o.channels, func(c *channel) bool { return len(c.waiting) > 0 })
+	return !slices.ContainsFunc(o.channels, func(c *channel) bool { return len(c.news) > 0 })
 }
 
-// flush waits until the channels' workflows have all that they are to tell.
+// flush waits until the channels' workflows know all that there is to tell.
 func (o *outbox) flush() {
 	o.clock.await(o.idle)
+}
+
+// reference is how other workflows name this maintenance.
+func (i *identity) reference() api.Reference {
+	return api.Reference{WorkflowID: i.workflowID, RunID: i.runID}
+}
+
+// successor is a workflow that outlives the maintenance.
+type successor struct {
+	kind, summary string
+	input         any
+}
+
+const (
+	// maxIDs bounds the workflow IDs under which a successor is tried to be started, askWithin the time to find out what
+	// has taken one.
+	maxIDs    = 5
+	askWithin = 30 * time.Second
+)
+
+// start starts a successor. Where something else has taken its ID, it is started under a further one; what does the same
+// already, because it was started by hand or before a reset, is as good. It returns the ID.
+func (o *outbox) start(ctx workflow.Context, id string, s successor) (string, error) {
+	var err error
+	for n := 1; n <= maxIDs; n++ {
+		at := id
+		if n > 1 {
+			at = fmt.Sprintf("%s/%d", id, n)
+		}
+		child := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, call.Child(at, s.summary)), s.kind, s.input)
+		if err = child.GetChildWorkflowExecution().Get(ctx, nil); err == nil || !temporal.IsWorkflowExecutionAlreadyStartedError(err) {
+			return at, err
+		}
+		same, asked := o.isSame(ctx, at, s)
+		if same {
+			return at, nil
+		}
+		why := "it is taken by another workflow"
+		if asked != nil {
+			why = "it is taken, and by what is not known: " + call.Cause(asked)
+		}
+		o.noteOccupied(at + ": " + why)
+	}
+	return id, err
+}
+
+// isSame tells whether what has taken an ID is what is to be started. Where that cannot be found out in time, it is not:
+// to be told, or recorded, twice does less harm than not at all.
+func (o *outbox) isSame(ctx workflow.Context, id string, s successor) (same bool, err error) {
+	in := delivery.SameInput{WorkflowID: id, WorkflowType: s.kind, Maintenance: o.reference()}
+	if n, ok := s.input.(api.NotificationInput); ok {
+		in.Channel = n.Channel
+	}
+	asking := call.Within(call.Quick(ctx, "what has taken "+id), askWithin)
+	err = workflow.ExecuteActivity(asking, call.Deliveries.Same, in).Get(ctx, &same)
+	return same, err
+}
+
+// noteOccupied says in the status what keeps a successor from its own ID.
+func (o *outbox) noteOccupied(what string) {
+	workflow.GetLogger(o.clock.life).Error("a workflow that outlives the maintenance has not its own ID", "why", what)
+	o.journal.change(func(s *api.Status) { s.Occupied = bounded(s.Occupied, bounds.Cut(what, bounds.Text)) })
 }

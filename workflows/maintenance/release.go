@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"go.temporal.io/sdk/workflow"
-
 	"drydock/activities/nodeevent"
 	"drydock/api"
 	"drydock/rules/notices"
@@ -188,18 +186,15 @@ func (m releaser) releaseNode(event nodeevent.Event) (gone bool, err error) {
 	return gone, err
 }
 
-// keepRecord has the audit record kept by a workflow of its own: however long a sink is away, the node's next
-// maintenance may begin.
+// keepRecord has the audit record kept by a workflow of its own, which reads here what happened: however long a sink is
+// away, the node's next maintenance may begin.
 func (m releaser) keepRecord() {
 	if !m.prepared.Audited {
 		return
 	}
-	record := api.RecordOf(m.journal.status(), m.cluster)
-	record.NodeUID = m.hold.LastUID
 	id := api.AuditRecordID(m.cluster, m.spec.Node, m.spec.Requestor, m.runID)
-	options := call.Child(id, "keeps the audit record of the "+m.summary())
-	child := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(m.clock.life, options), api.AuditRecordType, record)
-	if err := child.GetChildWorkflowExecution().Get(m.clock.life, nil); err != nil {
-		workflow.GetLogger(m.clock.life).Error("the audit record is not kept", "error", err)
+	child := successor{kind: api.AuditRecordType, summary: "keeps the audit record of the " + m.summary(), input: m.reference()}
+	if _, err := m.outbox.start(m.clock.life, id, child); err != nil {
+		m.outbox.noteOccupied("the audit record is not kept: " + call.Cause(err))
 	}
 }

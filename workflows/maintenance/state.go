@@ -16,7 +16,6 @@ import (
 // state is all that a run hands to the next. It fits into a payload: what it is made of is bounded where it is written.
 type state struct {
 	Status   api.Status        `json:"status"`
-	Told     int               `json:"told"`
 	Heard    []string          `json:"heard,omitempty"`
 	Prepared settings.Prepared `json:"prepared"`
 
@@ -47,7 +46,7 @@ const (
 // continueAsNew goes on in a new run: a history has its limits, and a maintenance may wait for months.
 func (m *maintenance) continueAsNew(root workflow.Context, input converter.RawValue) error {
 	s := state{
-		Status: m.journal.status(), Told: m.journal.told, Heard: m.journal.heard, Prepared: m.prepared,
+		Status: m.journal.status(), Heard: m.journal.heard, Prepared: m.prepared,
 		At: m.at, End: m.end, Stop: m.stop.reason, Why: m.stop.why,
 		Slot: m.slot.slotState, Hold: m.hold.holdState, Drain: m.drainer.drainState, Hooks: m.hooks.hooksState,
 		Validation: m.validator.validatorState, Freeze: m.freeze.freezeState, Announced: m.announcer.announcerState,
@@ -74,7 +73,7 @@ func (m *maintenance) restore(root workflow.Context, carried []byte) (continued 
 	if err := spec.DecodeStrict(carried, &s); err != nil {
 		return false, inbox.InvalidSpec(fmt.Errorf("carried state: %w", err))
 	}
-	m.journal.s, m.journal.told, m.journal.heard = s.Status, s.Told, s.Heard
+	m.journal.s, m.journal.heard = s.Status, s.Heard
 	m.spec, m.prepared = s.Status.Spec, s.Prepared
 	m.at, m.end = s.At, s.End
 	switch s.Restarting {

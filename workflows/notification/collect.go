@@ -1,12 +1,18 @@
 package notification
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	"drydock/activities/delivery"
+	"drydock/api"
 	"drydock/rules/notices"
+	"drydock/workflows/call"
 )
 
 const (
@@ -14,49 +20,115 @@ const (
 	digestAtOnce = 100
 	// idleFor is how long a workflow that collects waits for more before it ends.
 	idleFor = time.Minute
+	// maxSeen bounds the IDs that are remembered, maxQueue the events that wait.
+	maxSeen  = 200
+	maxQueue = 1000
 )
 
 // collect tells of many maintenances: what comes within the time of a digest goes into one message, and the messages of
 // a period into one thread.
 func (n *notification) collect() error {
+	if n.state.Plan == nil {
+		if _, err := n.gather(nil); err != nil {
+			return err
+		}
+	}
 	for {
-		n.read()
 		if n.shouldContinue() {
 			return n.continueAsNew()
 		}
-		if len(n.Waiting) == 0 {
-			if err := n.awaitEvent(n.idle()); err != nil {
+		if len(n.state.Queue) == 0 {
+			if err := n.await(n.idle(), func() bool { return len(n.state.Queue) > 0 }); err != nil {
 				return err
 			}
-			if len(n.Waiting) == 0 {
+			if len(n.state.Queue) == 0 {
 				return nil
 			}
 		}
-		now := workflow.Now(n.ctx)
-		if n.Channel.Thread == notices.ThreadPeriod && now.Sub(n.state.ThreadSince) >= n.Channel.ThreadPeriod.Std() {
-			n.state.Thread, n.state.ThreadSince = "", now
-		}
-		if wait := n.Channel.Digest.Std(); wait > 0 {
-			if err := workflow.Sleep(n.ctx, wait); err != nil {
-				return err
-			}
-			n.read()
-		}
-		events := n.Waiting[:1]
-		if n.Channel.Digest > 0 {
-			events = n.Waiting[:min(digestAtOnce, len(n.Waiting))]
-		}
-		n.Waiting = n.Waiting[len(events):]
-		if err := n.tell(slices.Clone(events), events[0].ID); err != nil {
+		if err := n.tellQueued(); err != nil {
 			return err
 		}
 	}
 }
 
+// tellQueued tells the first events that wait, when the time of a digest is over.
+func (n *notification) tellQueued() error {
+	plan, now := n.state.Plan, workflow.Now(n.ctx)
+	if plan.Thread == notices.ThreadPeriod && now.Sub(n.state.ThreadSince) >= plan.ThreadPeriod.Std() {
+		n.state.Thread, n.state.ThreadSince = "", now
+	}
+	most := 1
+	if wait := plan.Digest.Std(); wait > 0 {
+		most = digestAtOnce
+		if err := workflow.Sleep(n.ctx, wait); err != nil {
+			return err
+		}
+		if err := n.settled(); err != nil {
+			return err
+		}
+	}
+	chosen := slices.Clone(n.state.Queue[:min(most, len(n.state.Queue))])
+	n.state.Queue = n.state.Queue[len(chosen):]
+	found, err := n.gather(chosen)
+	if err != nil {
+		var refused *temporal.ApplicationError
+		if !errors.As(err, &refused) {
+			return err
+		}
+		n.giveUp(len(chosen), chosen[0].ID(), err)
+		return nil
+	}
+	if found.Refused > 0 {
+		n.state.Refused += found.Refused - 1
+		n.refused(api.SignalCollect, errors.New(found.Why))
+	}
+	if len(found.Events) == 0 {
+		return nil
+	}
+	return n.tell(found.Events, chosen[0].ID())
+}
+
+// gather reads events from their maintenances.
+func (n *notification) gather(events []api.EventReference) (delivery.Gathered, error) {
+	var found delivery.Gathered
+	ctx := reading(n.ctx, fmt.Sprintf("%d events for %s", len(events), n.Channel))
+	err := workflow.ExecuteActivity(ctx, call.Deliveries.Gather, delivery.GatherInput{Channel: n.Channel, Events: events}).Get(ctx, &found)
+	if err == nil && n.state.Plan == nil {
+		n.state.Plan = &found.Plan
+	}
+	return found, err
+}
+
+// queue takes an event that was not there yet. Of too many that wait behind a dead receiver the oldest are given up: they
+// have to fit into what a run hands to the next.
+func (n *notification) queue(e api.EventReference) {
+	cluster, err := e.Check()
+	if own := api.ClusterOf(workflow.GetInfo(n.ctx).TaskQueueName); err == nil && cluster != own {
+		err = fmt.Errorf("workflowId: it is of cluster %q, and this is cluster %q", cluster, own)
+	}
+	if err != nil {
+		n.refused(api.SignalCollect, err)
+		return
+	}
+	id := e.ID()
+	if slices.Contains(n.state.Seen, id) {
+		return
+	}
+	if len(n.state.Queue) >= maxQueue {
+		n.giveUp(1, n.state.Queue[0].ID(), fmt.Errorf("more than %d events wait for %s", maxQueue, n.Channel))
+		n.state.Queue = n.state.Queue[1:]
+	}
+	n.state.Seen = append(n.state.Seen, id)
+	if extra := len(n.state.Seen) - maxSeen; extra > 0 {
+		n.state.Seen = slices.Clone(n.state.Seen[extra:])
+	}
+	n.state.Queue = append(n.state.Queue, e)
+}
+
 // idle is how long a workflow that collects has to remember its thread, or waits for more.
 func (n *notification) idle() time.Duration {
-	if n.Channel.Thread == notices.ThreadPeriod {
-		return max(n.state.ThreadSince.Add(n.Channel.ThreadPeriod.Std()).Sub(workflow.Now(n.ctx)), idleFor)
+	if n.state.Plan.Thread == notices.ThreadPeriod {
+		return max(n.state.ThreadSince.Add(n.state.Plan.ThreadPeriod.Std()).Sub(workflow.Now(n.ctx)), idleFor)
 	}
 	return idleFor
 }

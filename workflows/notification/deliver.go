@@ -30,44 +30,34 @@ func (n *notification) tell(events []notices.Event, key string) error {
 	case errors.As(err, &cancelled):
 		return err
 	}
-	n.giveUp(events[0].ID, err)
+	n.giveUp(1, events[0].ID, err)
 	return nil
 }
 
-func (n *notification) giveUp(event string, err error) {
-	n.state.GivenUp++
-	n.state.LastError = call.Cause(err)
-	workflow.GetMetricsHandler(n.ctx).WithTags(map[string]string{"channel": n.Channel.Name}).Counter("drydock_deliveries_given_up").Inc(1)
-	workflow.GetLogger(n.ctx).Error("a message was not delivered", "channel", n.Channel.Name, "event", event, "error", err)
-}
-
 func (n *notification) deliver(events []notices.Event, key string) error {
-	ctx := call.Within(call.Quick(n.ctx, fmt.Sprintf("%s to %s", events[0].State, n.Channel.Name)), n.Channel.RetryFor.Std())
-	if !n.Collects && n.Channel.Collects() {
-		e := events[0]
-		if n.state.Times > 0 {
-			// What is told again is another event to the workflow that collects.
-			e.ID = fmt.Sprintf("%s/%d", e.ID, n.state.Times)
-		}
-		return n.forward(ctx, e)
+	ctx := call.Within(call.Quick(n.ctx, fmt.Sprintf("%s to %s", events[0].State, n.Channel)), n.state.Plan.RetryFor.Std())
+	if !n.Collects && n.state.Plan.Collects() {
+		return n.forward(ctx, events[0])
 	}
 	var receipt notify.Receipt
 	err := workflow.ExecuteActivity(ctx, call.Deliveries.Deliver, delivery.DeliverInput{
-		Channel: n.Channel.Name, Events: events, Key: n.Channel.Name + "/" + key, Thread: n.state.Thread,
+		Channel: n.Channel, Events: events, Key: n.Channel + "/" + key, Thread: n.state.Thread,
 	}).Get(ctx, &receipt)
-	if err == nil && n.state.Thread == "" && n.Channel.Thread != notices.ThreadNone {
+	if err == nil && n.state.Thread == "" && n.state.Plan.Thread != notices.ThreadNone {
 		n.state.Thread = receipt.Thread
 	}
 	return err
 }
 
+// forward hands an event to the workflow that collects. What is told again is another event to that one.
 func (n *notification) forward(ctx workflow.Context, e notices.Event) error {
 	start, err := json.Marshal(api.NotificationInput{Channel: n.Channel, Collects: true})
 	if err != nil {
 		return err
 	}
 	return workflow.ExecuteActivity(ctx, call.Deliveries.Collect, delivery.CollectInput{
-		WorkflowID:   api.CollectorID(api.ClusterOf(workflow.GetInfo(n.ctx).TaskQueueName), n.Channel.Name),
-		WorkflowType: api.NotificationType, Signal: api.SignalEvent, Event: e, Start: start,
+		WorkflowID:   api.CollectorID(api.ClusterOf(workflow.GetInfo(n.ctx).TaskQueueName), n.Channel),
+		WorkflowType: api.NotificationType, Signal: api.SignalCollect, Start: start,
+		Event: api.EventReference{Reference: *n.Maintenance, Moment: api.Moment{Sequence: e.Sequence, At: e.At}, Times: n.state.Times},
 	}).Get(ctx, nil)
 }

@@ -6,9 +6,7 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/execution"
 	"drydock/rules/notices"
-	"drydock/workflows/call"
 )
 
 // askAfter is how long a maintenance may say nothing before it is asked after: one that was terminated does not say that
@@ -17,8 +15,12 @@ const askAfter = 24 * time.Hour
 
 // follow tells of one maintenance until its end: each state as the channel's schedule has it, while it lasts.
 func (n *notification) follow() error {
+	if n.state.Plan == nil {
+		if err := n.read(); err != nil {
+			return err
+		}
+	}
 	for {
-		n.read()
 		if n.shouldContinue() {
 			return n.continueAsNew()
 		}
@@ -28,36 +30,60 @@ func (n *notification) follow() error {
 	}
 }
 
-// turn does what is to be done next: it tells of the present state, waits for its time, or comes to the next event.
+// turn does what is to be done next: it reads what is new, tells of the present state, waits for its time, or comes to
+// the next event. Of a maintenance that has closed what is untold is told, and nothing is waited for but the time of its
+// end.
 func (n *notification) turn() (over bool, err error) {
+	if len(n.state.Upcoming) == 0 && n.hasNews() {
+		return false, n.read()
+	}
 	if c := n.state.Current; c != nil {
 		at, ok := n.due(*c)
 		now := workflow.Now(n.ctx)
 		switch {
 		case ok && !at.After(now):
 			return n.tellCurrent(*c)
-		case ok && len(n.Waiting) == 0:
-			return false, n.awaitEvent(at.Sub(now))
-		case !ok && notices.Ends(c.State):
+		case notices.Ends(c.State) && !ok:
 			return true, nil
+		case ok && len(n.state.Upcoming) == 0 && (notices.Ends(c.State) || !n.state.Closed):
+			return false, n.awaitNews(at.Sub(now))
 		}
 	}
-	if over, err := n.awaitNext(); err != nil || over {
-		return over, err
+	switch {
+	case len(n.state.Upcoming) > 0:
+		return false, n.next()
+	case n.state.Closed:
+		return true, nil
 	}
-	return false, n.next()
+	if err := n.awaitNews(askAfter); err != nil || n.hasNews() {
+		return false, err
+	}
+	return false, n.read()
 }
 
 // due is when the present state is to be told; it is not where the state is over before that.
 func (n *notification) due(e notices.Event) (at time.Time, ok bool) {
-	at, ok = n.Channel.Next(e, n.state.LastTold, time.Time{})
-	overSooner := len(n.Waiting) > 0 && notices.Lasts(n.Waiting[0].State) && at.After(n.Waiting[0].At)
+	at, ok = n.state.Plan.Next(e, n.state.LastTold, time.Time{})
+	next := n.state.Upcoming
+	overSooner := len(next) > 0 && notices.Lasts(next[0].State) && at.After(next[0].At)
 	return at, ok && !overSooner
 }
 
+// tellCurrent tells of the present state. Before it does so again, the maintenance is asked whether it lasts: what was due
+// before it was over is told late.
 func (n *notification) tellCurrent(e notices.Event) (over bool, err error) {
-	if runs, err := n.stillRuns(e); err != nil || !runs {
-		return !runs, err
+	if n.state.Times > 0 && len(n.state.Upcoming) == 0 {
+		if !n.state.Closed {
+			if err := n.read(); err != nil {
+				return false, err
+			}
+		}
+		if n.state.Closed && len(n.state.Upcoming) == 0 {
+			return true, nil
+		}
+		if _, lasted := n.due(e); !lasted {
+			return false, nil
+		}
 	}
 	if err := n.tell([]notices.Event{e}, fmt.Sprintf("%s/%d", e.ID, n.state.Times)); err != nil {
 		return false, err
@@ -67,40 +93,11 @@ func (n *notification) tellCurrent(e notices.Event) (over bool, err error) {
 	return false, nil
 }
 
-// awaitNext waits for an event; over tells that there will be none.
-func (n *notification) awaitNext() (over bool, err error) {
-	for {
-		if err := n.awaitEvent(askAfter); err != nil || len(n.Waiting) > 0 {
-			return false, err
-		}
-		if c := n.state.Latest; c != nil {
-			if runs, err := n.runs(*c); err != nil || !runs {
-				return true, err
-			}
-		}
-	}
-}
-
-// stillRuns asks after the maintenance before a state is told again.
-func (n *notification) stillRuns(e notices.Event) (bool, error) {
-	if n.state.Times == 0 {
-		return true, nil
-	}
-	return n.runs(e)
-}
-
-func (n *notification) runs(e notices.Event) (runs bool, err error) {
-	ctx := call.Quick(n.ctx, "does the maintenance run?")
-	err = workflow.ExecuteActivity(ctx, call.Deliveries.Runs, execution.Run{WorkflowID: e.WorkflowID, RunID: e.RunID}).Get(ctx, &runs)
-	return runs, err
-}
-
 // next comes to the next event. A notice is told at once, and the state goes on.
 func (n *notification) next() error {
-	e := n.Waiting[0]
-	n.Waiting = n.Waiting[1:]
-	n.state.Latest = &e
-	wanted := n.Channel.Filter.Wants(e)
+	e := n.state.Upcoming[0]
+	n.state.Upcoming = n.state.Upcoming[1:]
+	wanted := n.state.Plan.Filter.Wants(e)
 	if !notices.Lasts(e.State) && !notices.Ends(e.State) {
 		if !wanted {
 			return nil

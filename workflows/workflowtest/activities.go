@@ -11,7 +11,6 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	checkactivity "drydock/activities/checks"
-	"drydock/activities/delivery"
 	"drydock/activities/drain"
 	"drydock/activities/execution"
 	"drydock/activities/node"
@@ -19,8 +18,6 @@ import (
 	"drydock/activities/settings"
 	"drydock/api"
 	"drydock/checks"
-	"drydock/notify"
-	"drydock/rules/record"
 	"drydock/rules/validation"
 )
 
@@ -46,6 +43,9 @@ func (s *Site) noteCalls() {
 			s.t.Errorf("input of %s: %v", info.ActivityType.Name, err)
 		}
 		s.note(info.ActivityType.Name)
+		if info.ActivityType.Name == "ReadEvents" {
+			s.look()
+		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.inputs[info.ActivityType.Name] = append(s.inputs[info.ActivityType.Name], in)
@@ -80,10 +80,7 @@ func (s *Site) serveActivities() {
 	serveNothing[checkactivity.HookInput](s, "AbandonHook")
 	Serve[checkactivity.ValidateInput](s, "Validate", checkactivity.Validated{State: validation.Passed})
 	serveNothing[checkactivity.ValidateInput](s, "AbandonChecks")
-	Serve[delivery.DeliverInput](s, "Deliver", notify.Receipt{})
-	Serve[execution.Run](s, "Runs", true)
-	serveNothing[delivery.CollectInput](s, "Collect")
-	serveNothing[record.Record](s, "KeepRecord")
+	s.serveDeliveries()
 }
 
 // Serve has an activity answer with its next reply, and with the usual value where the reply has none.

@@ -51,6 +51,7 @@ type Site struct {
 	Defaults   string
 	Attributes bool
 	Prepared   settings.Prepared
+	accounts
 
 	// Runs counts those of the maintenance. Planned is what is done at which time after its start.
 	Runs    int

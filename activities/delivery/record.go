@@ -1,0 +1,61 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+
+	"drydock/activities/account"
+	"drydock/activities/heartbeat"
+	"drydock/api"
+)
+
+const (
+	// awaitEndFor is how long a maintenance that is about to end is waited for before another attempt.
+	awaitEndFor = 5 * time.Second
+	// retryStep and retryMost are by how much the pause between attempts grows, and to what: each of them asks the
+	// maintenance anew.
+	retryStep = 5 * time.Second
+	retryMost = 10 * time.Minute
+)
+
+// KeepRecord reads what happened to a maintenance that has ended, and gives the record to every sink; those that have it
+// are remembered between attempts. Errors: NotAMaintenance; Undeliverable, where this worker has no sink.
+func (n *Activities) KeepRecord(ctx context.Context, ref api.Reference) error {
+	if len(n.Sinks.Names()) == 0 {
+		return undeliverable(errors.New("no sink of audit records is configured (audit)"))
+	}
+	var done []string
+	if activity.HasHeartbeatDetails(ctx) {
+		if err := activity.GetHeartbeatDetails(ctx, &done); err != nil {
+			activity.GetLogger(ctx).Warn("an audit record may be written twice", "error", err)
+		}
+	}
+	heartbeats := heartbeat.Start(ctx, done)
+	defer heartbeats.Stop()
+	a, err := account.Of(ctx, n.Temporal, ref, awaitEndFor)
+	if err != nil {
+		return later(ctx, err)
+	}
+	if a.Closed == nil {
+		return later(ctx, fmt.Errorf("maintenance %s has not ended yet: it is %s", ref.WorkflowID, a.Status.Phase))
+	}
+	written, err := n.Sinks.Write(ctx, a.Record(), done)
+	heartbeats.Show(ctx, written)
+	return later(ctx, err)
+}
+
+// later is an error whose next attempt comes the later, the more there were.
+func later(ctx context.Context, err error) error {
+	if err == nil || temporal.IsApplicationError(err) {
+		return err
+	}
+	attempt := activity.GetInfo(ctx).Attempt
+	return temporal.NewApplicationErrorWithOptions(err.Error(), "NotRecorded", temporal.ApplicationErrorOptions{
+		NextRetryDelay: min(time.Duration(attempt)*retryStep, retryMost), Cause: err,
+	})
+}
