@@ -20,7 +20,10 @@ func newAudit(a *invocation.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "Check the audit records that workers wrote",
-		Args:  cobra.NoArgs,
+		Long: `Workers write one audit record of every maintenance to the sinks that their configuration names (audit). These commands
+are for the files of such a sink; drydock report makes a report of records.`,
+		Example: "  drydock audit verify /var/lib/drydock/audit.jsonl",
+		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return exit.UsageError("what about the audit records? want %s audit verify FILE", a.Name)
 		},

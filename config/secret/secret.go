@@ -46,6 +46,9 @@ func (v *Value) UnmarshalJSON(data []byte) error {
 // IsZero says that no secret is configured. One that is written without a place is configured, and wrong.
 func (v Value) IsZero() bool { return v == Value{} }
 
+// Equal tells whether both are read from the same place.
+func (v Value) Equal(other Value) bool { return v == other }
+
 // Validate checks that there is one place. It does not look there.
 func (v Value) Validate() error {
 	if v.malformed || (v.File == "") == (v.Env == "") {

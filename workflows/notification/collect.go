@@ -25,9 +25,12 @@ const (
 	maxQueue = 1000
 )
 
+// collector is a notification that tells of many maintenances.
+type collector struct{ *notification }
+
 // collect tells of many maintenances: what comes within the time of a digest goes into one message, and the messages of
 // a period into one thread.
-func (n *notification) collect() error {
+func (n collector) collect() error {
 	if n.state.Plan == nil {
 		if _, err := n.gather(nil); err != nil {
 			return err
@@ -52,7 +55,7 @@ func (n *notification) collect() error {
 }
 
 // tellQueued tells the first events that wait, when the time of a digest is over.
-func (n *notification) tellQueued() error {
+func (n collector) tellQueued() error {
 	plan, now := n.state.Plan, workflow.Now(n.ctx)
 	if plan.Thread == notices.ThreadPeriod && now.Sub(n.state.ThreadSince) >= plan.ThreadPeriod.Std() {
 		n.state.Thread, n.state.ThreadSince = "", now
@@ -89,7 +92,7 @@ func (n *notification) tellQueued() error {
 }
 
 // gather reads events from their maintenances.
-func (n *notification) gather(events []api.EventReference) (delivery.Gathered, error) {
+func (n collector) gather(events []api.EventReference) (delivery.Gathered, error) {
 	var found delivery.Gathered
 	ctx := reading(n.ctx, fmt.Sprintf("%d events for %s", len(events), n.Channel))
 	err := workflow.ExecuteActivity(ctx, call.Deliveries.Gather, delivery.GatherInput{Channel: n.Channel, Events: events}).Get(ctx, &found)
@@ -101,7 +104,7 @@ func (n *notification) gather(events []api.EventReference) (delivery.Gathered, e
 
 // queue takes an event that was not there yet. Of too many that wait behind a dead receiver the oldest are given up: they
 // have to fit into what a run hands to the next.
-func (n *notification) queue(e api.EventReference) {
+func (n collector) queue(e api.EventReference) {
 	cluster, err := e.Check()
 	if own := api.ClusterOf(workflow.GetInfo(n.ctx).TaskQueueName); err == nil && cluster != own {
 		err = fmt.Errorf("workflowId: it is of cluster %q, and this is cluster %q", cluster, own)
@@ -126,7 +129,7 @@ func (n *notification) queue(e api.EventReference) {
 }
 
 // idle is how long a workflow that collects has to remember its thread, or waits for more.
-func (n *notification) idle() time.Duration {
+func (n collector) idle() time.Duration {
 	if n.state.Plan.Thread == notices.ThreadPeriod {
 		return max(n.state.ThreadSince.Add(n.state.Plan.ThreadPeriod.Std()).Sub(workflow.Now(n.ctx)), idleFor)
 	}

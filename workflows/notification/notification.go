@@ -34,7 +34,7 @@ func Notification(ctx workflow.Context, input converter.RawValue) (api.Notificat
 	}
 	var err error
 	if n.Collects {
-		err = n.collect()
+		err = collector{n}.collect()
 	} else {
 		err = n.follow()
 	}
@@ -66,7 +66,7 @@ func (n *notification) setUp(input []byte) error {
 	}
 	n.inbox = inbox.New(n.ctx, inbox.Ears{Refused: func(name string, _ api.Message, _ api.Outcome, why error) { n.refused(name, why) }})
 	if n.Collects {
-		inbox.Receive(n.inbox, api.SignalCollect, n.queue)
+		inbox.Receive(n.inbox, api.SignalCollect, collector{n}.queue)
 	} else {
 		inbox.Receive(n.inbox, api.SignalEvent, n.hear)
 	}
