@@ -11,6 +11,8 @@ const (
 	ErrorNodeReplaced = "NodeReplaced"
 	// ErrorNotHolder: the node does not carry the maintenance's mark, so the activity must not touch it.
 	ErrorNotHolder = "NotHolder"
+	// ErrorHolderAlive: the holder whose mark was to be taken off as an orphan's runs.
+	ErrorHolderAlive = "HolderAlive"
 	// ErrorMissingPermission: the worker's Kubernetes account may not do this; no retry heals that.
 	ErrorMissingPermission = "MissingPermission"
 	// ErrorNoScheduler: the scheduler does not run, and nobody starts it.

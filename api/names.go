@@ -59,7 +59,7 @@ const (
 // SignalEvent gives an event to a Notification.
 const SignalEvent = "event"
 
-// Signals, updates and the query of the scheduler.
+// Signals, updates and queries of the scheduler.
 const (
 	SignalSlotRequest = "slot-request"
 	SignalSlotRelease = "slot-release"
@@ -69,6 +69,8 @@ const (
 	UpdateThaw      = "thaw"
 
 	QueryState = "state"
+	// QuerySlotHeld is what is asked before a node is held.
+	QuerySlotHeld = "slot-held"
 )
 
 // DefaultTaskQueue is the task queue where the configuration names none.

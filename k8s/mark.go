@@ -37,6 +37,10 @@ type Holder struct {
 	Since      time.Time `json:"since"`
 	// Cordon says that this holder wants the node unschedulable.
 	Cordon bool `json:"cordon"`
+	// Run is the run that acts for the workflow at present; RunID is the first of its chain.
+	Run string `json:"run,omitempty"`
+	// Namespace is the ID of the Temporal namespace that the workflow lives in.
+	Namespace string `json:"namespace,omitempty"`
 }
 
 // MarkOf reads a node's mark; a node without one has the zero Mark.

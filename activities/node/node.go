@@ -132,6 +132,8 @@ type ReleaseInput struct {
 	HideConditions bool `json:"hideConditions,omitempty"`
 	// WithdrawRequests withdraws the EvictionRequests that the run's drain left behind.
 	WithdrawRequests bool `json:"withdrawRequests,omitempty"`
+	// Orphan has it released only if the holder does not run any more. Error: HolderAlive.
+	Orphan bool `json:"orphan,omitempty"`
 	// Then is sent as soon as the node is released; nil sends nothing.
 	Then *Signal `json:"then,omitempty"`
 }
