@@ -46,7 +46,7 @@ func TestASlotRequestIsCheckedBeforeItBecomesACommand(t *testing.T) {
 			t.Errorf("%s: an error of %d bytes", name, len(err.Error()))
 		}
 	}
-	if err := good().Validate(strings.Repeat("c", 990), now); err == nil || !strings.Contains(err.Error(), "the workflow ID has 1017 bytes") {
+	if err := good().Validate(strings.Repeat("c", 990), now); err == nil || !strings.Contains(err.Error(), "the workflow ID has 1014 bytes") {
 		t.Errorf("an ID that no server takes: %v", err)
 	}
 }

@@ -27,6 +27,9 @@ const (
 	describeFirst = 3 * time.Second
 	// gather is how long to wait for more, once a holder was found dead.
 	gather = time.Second
+	// unknownFor is how long a mark must be unknown to be reported where it was not there from the start: what is granted
+	// while a watch runs is told to the next one only, which begins within seconds.
+	unknownFor = 10 * time.Second
 	// markWithin is how long after a grant a mark may be missing on the node before its maintenance is asked: it knows
 	// whether it has set it.
 	markWithin = 30 * time.Second
@@ -125,6 +128,8 @@ type WatchInput struct {
 	// the Holders.
 	Cluster string              `json:"cluster,omitempty"`
 	Known   api.List[KnownMark] `json:"known,omitempty"`
+	// IgnoreUnknown: there are more marks that nobody knows of than can be kept.
+	IgnoreUnknown bool `json:"ignoreUnknown,omitempty"`
 }
 
 // WatchedHolder is a maintenance that holds a slot.
@@ -181,6 +186,7 @@ func (c *Activities) WatchCluster(ctx context.Context, in WatchInput) (WatchRepo
 	began := time.Now()
 	marked := rememberMarked(ctx, in)
 	known := append(knownHolders(in.Holders), in.Known...)
+	unknown := unknownMarks{}
 	deaths := c.lookAfter(ctx, in.Holders)
 	defer deaths.stop()
 	beat := time.NewTicker(heartbeat.Every)
@@ -202,7 +208,10 @@ func (c *Activities) WatchCluster(ctx context.Context, in WatchInput) (WatchRepo
 		nodes := view.List()
 		report.Stale = in.Digest != "" && in.Digest != c.digest(nodes, grouper)
 		marks := c.marksOn(nodes, in.Cluster, known, time.Now())
-		report.Unknown, report.Vanished, report.Ended = marks.Unknown, marks.Vanished, deaths.take()
+		report.Vanished, report.Ended = marks.Vanished, deaths.take()
+		if !in.IgnoreUnknown {
+			report.Unknown = unknown.persistent(marks.Unknown, time.Now())
+		}
 		if !report.silent() {
 			return report, nil
 		}

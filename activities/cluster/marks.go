@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
@@ -55,15 +56,11 @@ func (c *Activities) marksOn(nodes []*corev1.Node, cluster string, known []Known
 		}
 	}
 	there := map[nodeRun]bool{}
-	foreign := func(mark api.StrayMark) {
-		if seen.ForeignAll++; len(seen.Foreign) < maxMarks {
-			seen.Foreign = append(seen.Foreign, mark)
-		}
-	}
-	for _, node := range sortedByName(nodes) {
+	var foreign, unknown []api.StrayMark
+	for _, node := range nodes {
 		mark, err := k8s.MarkOf(node)
 		if err != nil {
-			foreign(execution.Unreadable(node.Name))
+			foreign = append(foreign, execution.Unreadable(node.Name))
 			continue
 		}
 		for _, h := range mark.Holders {
@@ -72,13 +69,14 @@ func (c *Activities) marksOn(nodes []*corev1.Node, cluster string, known []Known
 			there[name] = true
 			switch {
 			case stray.Kind != "":
-				foreign(stray)
-			case !expected[name] && len(seen.Unknown) < maxMarks:
+				foreign = append(foreign, stray)
+			case !expected[name]:
 				stray.Kind = api.StrayUnknown
-				seen.Unknown = append(seen.Unknown, stray)
+				unknown = append(unknown, stray)
 			}
 		}
 	}
+	seen.Foreign, seen.ForeignAll, seen.Unknown = firstByNode(foreign), len(foreign), firstByNode(unknown)
 	for _, k := range known {
 		if k.Stray && !there[nodeRun{k.Node, k.RunID}] {
 			seen.Vanished = append(seen.Vanished, k)
@@ -87,8 +85,34 @@ func (c *Activities) marksOn(nodes []*corev1.Node, cluster string, known []Known
 	return seen
 }
 
-func sortedByName(nodes []*corev1.Node) []*corev1.Node {
-	return slices.SortedFunc(slices.Values(nodes), func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+// firstByNode are the first of the marks, by the names of their nodes.
+func firstByNode(marks []api.StrayMark) []api.StrayMark {
+	slices.SortFunc(marks, func(a, b api.StrayMark) int {
+		return cmp.Or(strings.Compare(a.Node, b.Node), strings.Compare(a.RunID, b.RunID))
+	})
+	return marks[:min(len(marks), maxMarks)]
+}
+
+// unknownMarks notes since when marks are unknown to a watch.
+type unknownMarks map[nodeRun]time.Time
+
+// persistent are those that were there from the start, or are for a while.
+func (u unknownMarks) persistent(marks []api.StrayMark, now time.Time) (long []api.StrayMark) {
+	fresh := now
+	if len(u) == 0 {
+		fresh = time.Time{}
+	}
+	u[nodeRun{}] = now // from now on it is not the start any more
+	for _, m := range marks {
+		name := nodeRun{m.Node, m.RunID}
+		if _, noted := u[name]; !noted {
+			u[name] = fresh
+		}
+		if now.Sub(u[name]) >= unknownFor {
+			long = append(long, m)
+		}
+	}
+	return long
 }
 
 // knownHolders are the marks that holders are expected to have.

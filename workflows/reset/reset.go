@@ -21,7 +21,7 @@ import (
 func Run(ctx workflow.Context, noticed func(workflow.Context) (runID string, err error), procedure func(workflow.Context) error) error {
 	info := workflow.GetInfo(ctx)
 	w := &watch{length: info.GetCurrentHistoryLength, noticed: noticed, runID: info.WorkflowExecution.RunID}
-	w.came = info.OriginalRunID != w.runID
+	w.came = info.OriginalRunID != "" && info.OriginalRunID != w.runID
 	return w.run(ctx, procedure)
 }
 

@@ -32,7 +32,7 @@ func newHistory() *history {
 	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	h := &history{env: suite.NewTestWorkflowEnvironment()}
 	h.env.RegisterActivityWithOptions(func(context.Context) (string, error) { return h.runs[0], nil }, activity.RegisterOptions{Name: "run"})
-	h.env.OnGetVersion(mock.Anything, mock.Anything, mock.Anything).Return(
+	h.env.OnGetVersion(mock.Anything, workflow.DefaultVersion, workflow.Version(1)).Return(
 		func(id string, _, _ workflow.Version) workflow.Version {
 			var place int
 			if _, err := fmt.Sscanf(id, "reset-at-%d", &place); err != nil {
