@@ -13,6 +13,8 @@ const (
 	ErrorNotHolder = "NotHolder"
 	// ErrorSlotNotHeld: the scheduler does not know that the maintenance holds its node's slot.
 	ErrorSlotNotHeld = "SlotNotHeld"
+	// ErrorHolderAlive: the holder whose mark was to be taken off as an orphan's runs.
+	ErrorHolderAlive = "HolderAlive"
 	// ErrorMissingPermission: the worker's Kubernetes account may not do this; no retry heals that.
 	ErrorMissingPermission = "MissingPermission"
 	// ErrorNoScheduler: the scheduler does not run, and nobody starts it.

@@ -63,7 +63,7 @@ const (
 	SignalCollect = "collect"
 )
 
-// Signals, updates and the query of the scheduler.
+// Signals, updates and queries of the scheduler.
 const (
 	SignalSlotRequest = "slot-request"
 	SignalSlotRelease = "slot-release"

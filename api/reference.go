@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"regexp"
 	"time"
 )
 
@@ -14,8 +13,6 @@ type Reference struct {
 	WorkflowID string `json:"workflowId"`
 	RunID      string `json:"runId"`
 }
-
-var runID = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 
 // Check refuses what cannot be a maintenance, and tells of which cluster it is. The error names the field.
 func (r Reference) Check() (cluster string, err error) {

@@ -27,6 +27,7 @@ type SlotWanted struct {
 // SlotRequest asks the scheduler for a node's slot. It is repeated until it is answered; ID makes it idempotent.
 type SlotRequest struct {
 	schedule.Request
+	// RunID is the first run of the maintenance's chain, which no reset and no continue-as-new changes.
 	RunID string `json:"runId"`
 }
 
@@ -125,6 +126,46 @@ type State struct {
 	NextOffset int `json:"nextOffset,omitempty"`
 	// Decisions are the latest changes of limits and freezes, and slots reclaimed.
 	Decisions []RecordedDecision `json:"decisions,omitempty"`
+	// Strays are marks on nodes that are no holder's, the first of them; StraysAll counts them.
+	Strays    []StrayMark `json:"strays,omitempty"`
+	StraysAll int         `json:"straysAll,omitempty"`
+	// Trouble is what keeps the scheduler from finding out what it has to know before it grants.
+	Trouble *Trouble `json:"trouble,omitempty"`
+}
+
+// StrayKind is why a mark is no holder's.
+type StrayKind string
+
+// The kinds of stray marks. None is touched; a node that carries one counts as unavailable where it is.
+const (
+	// StrayForeign: the mark is that of another Temporal namespace, of another Drydock in it, or of none that is known.
+	StrayForeign StrayKind = "foreign"
+	// StrayMalformed: it cannot be read, or does not name a maintenance of this node.
+	StrayMalformed StrayKind = "malformed"
+	// StrayUnknown: its workflow is not found, and the mark is younger than what the namespace keeps.
+	StrayUnknown StrayKind = "unknown"
+	// StrayOrphan: its workflow has ended, and orphans are to be reported only.
+	StrayOrphan StrayKind = "orphan"
+)
+
+// StrayMark is a mark on a node that is no holder's.
+type StrayMark struct {
+	Node       string    `json:"node"`
+	Kind       StrayKind `json:"kind"`
+	WorkflowID string    `json:"workflowId,omitempty"`
+	RunID      string    `json:"runId,omitempty"`
+	Requestor  string    `json:"requestor,omitempty"`
+	Namespace  string    `json:"namespace,omitempty"`
+	Since      time.Time `json:"since,omitzero"`
+}
+
+// Trouble is what fails again and again.
+type Trouble struct {
+	What  string    `json:"what"`
+	Why   string    `json:"why"`
+	Since time.Time `json:"since"`
+	// NextTry is when it is tried again.
+	NextTry time.Time `json:"nextTry"`
 }
 
 // LimitsInForce are the limits with who set them and why.
@@ -138,6 +179,7 @@ type LimitsInForce struct {
 // Holder holds a slot.
 type Holder struct {
 	schedule.Grant
+	// RunID is the first run of the maintenance's chain.
 	RunID     string    `json:"runId"`
 	GrantedAt time.Time `json:"grantedAt"`
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/client"
 
 	"drydock/api"
@@ -49,6 +50,40 @@ type schedulerKeeper struct {
 	differs  prometheus.Gauge
 	// compared is the difference that was logged last.
 	compared string
+	failures failures
+}
+
+const (
+	// failsAtOnce is how long a scheduler lives at most that failed at once.
+	failsAtOnce = time.Minute
+	// startLatest is the longest pause before one that fails at once again and again is started anew.
+	startLatest = time.Hour
+)
+
+// failures counts how often in a row the scheduler failed at once.
+type failures struct {
+	run     string
+	inARow  int
+	retryAt time.Time
+}
+
+// wait notes that a run of the scheduler is closed, and tells whether it is too soon to start the next: what fails at once
+// again and again would fill the namespace with runs.
+func (f *failures) wait(closed *workflowpb.WorkflowExecutionInfo, now time.Time) bool {
+	if run := closed.GetExecution().GetRunId(); run != f.run {
+		f.run = run
+		lived := closed.GetCloseTime().AsTime().Sub(closed.GetStartTime().AsTime())
+		if closed.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_FAILED && lived < failsAtOnce {
+			f.inARow++
+		} else {
+			f.inARow = 0
+		}
+		f.retryAt = now
+		if f.inARow > 1 {
+			f.retryAt = now.Add(min(schedulerEvery<<min(f.inARow-2, 10), startLatest))
+		}
+	}
+	return now.Before(f.retryAt)
 }
 
 func (k *schedulerKeeper) ensure(ctx context.Context) error {
@@ -61,6 +96,10 @@ func (k *schedulerKeeper) ensure(ctx context.Context) error {
 		return err
 	case found.WorkflowExecutionInfo.Status == enums.WORKFLOW_EXECUTION_STATUS_RUNNING:
 		return k.compare(ctx)
+	case k.failures.wait(found.WorkflowExecutionInfo, time.Now()):
+		k.options.Logger.Error("the scheduler failed at once again and again: see its failure in Temporal; it is started again later",
+			"workflow", k.id, "inARow", k.failures.inARow, "next", k.failures.retryAt)
+		return nil
 	default:
 		previous = found.WorkflowExecutionInfo.Execution.RunId
 	}

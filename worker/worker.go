@@ -13,7 +13,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
 	"go.temporal.io/sdk/log"
@@ -99,13 +98,18 @@ func Run(ctx context.Context, o Options) error {
 	}
 	defer temporal.Close()
 
-	acts, err := newActivities(o, kube, temporal, options.Namespace, podEvents, registry)
+	home, err := describeNamespace(ctx, temporal, options.Namespace, o.Logger)
+	if err != nil {
+		return err
+	}
+	acts, err := newActivities(o, kube, connection{temporal, options.Namespace, home}, podEvents, registry)
 	if err != nil {
 		return err
 	}
 	if err := acts.Deliveries.Senders.CheckSecrets(); err != nil {
 		o.Logger.Warn("channels cannot be told before their secrets are there", "error", err)
 	}
+	warnOfRetention(o, options.Namespace, home)
 	if err := acts.Settings.Register(ctx); err != nil {
 		o.Logger.Warn("maintenances run without search attributes", "error", err)
 	}
@@ -127,7 +131,6 @@ func work(
 	for _, background := range []func(){
 		func() { keepScheduler(ctx, o, temporal, queue, registry) },
 		func() { warnIfNotCurrent(ctx, o, temporal) },
-		func() { warnOfRetention(ctx, o, temporal, options.Namespace) },
 	} {
 		group.Go(func() error {
 			background()
@@ -174,8 +177,15 @@ func workerOptions(o Options) sdkworker.Options {
 	}
 }
 
-func newActivities(o Options, kube kubeClient, temporal client.Client, namespace string, podEvents *k8s.PodEvents, registry prometheus.Registerer) (workflows.Activities, error) {
-	c := o.Config
+// connection is the way to Temporal: a client, and the namespace with its name.
+type connection struct {
+	client    client.Client
+	namespace string
+	home      execution.Namespace
+}
+
+func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.PodEvents, registry prometheus.Registerer) (workflows.Activities, error) {
+	c, temporal, namespace := o.Config, to.client, to.namespace
 	events := nodeevent.Recorder{Client: kube, On: c.Kubernetes.Events}
 	all := k8s.NewNodes(kube)
 	var attributes []string
@@ -201,15 +211,17 @@ func newActivities(o Options, kube kubeClient, temporal client.Client, namespace
 	judge := &policyactivity.Judge{Policy: rules, Client: kube}
 	sinks := audit.New(c.Audit, o.Logger)
 	return workflows.Activities{
-		Nodes: &node.Activities{Client: kube, Temporal: temporal, Events: events, Conditions: c.Kubernetes.NodeConditions, Policy: judge},
+		Nodes: &node.Activities{
+			Client: kube, Temporal: temporal, Home: to.home, Events: events, Conditions: c.Kubernetes.NodeConditions, Policy: judge,
+		},
 		Drains: &drain.Activities{
 			Client: kube, Temporal: temporal, Metrics: drain.NewMetrics(registry),
 			Limiter: drain.NewLimiter(c.Kubernetes.EvictionsPerSecond), PodEvents: podEvents,
 		},
-		Cluster:    &cluster.Activities{Nodes: all, Temporal: temporal},
+		Cluster:    &cluster.Activities{Nodes: all, Temporal: temporal, Home: to.home},
 		Preflights: &preflight.Activities{Client: kube, Temporal: temporal, Capacity: k8s.NewCapacityReader(kube)},
-		Executions: &execution.Activities{Temporal: temporal, Namespace: namespace, Nodes: all},
-		Doctors:    &doctor.Activities{Client: kube, Events: events, Temporal: temporal, Namespace: namespace},
+		Executions: &execution.Activities{Temporal: temporal, Namespace: namespace, Home: to.home, Nodes: all},
+		Doctors:    &doctor.Activities{Client: kube, Events: events, Temporal: temporal, Namespace: namespace, Home: to.home},
 		Settings: &settings.Activities{
 			Temporal: temporal, Namespace: namespace, Attributes: attributes, Defaults: c.Defaults,
 			Channels: c.Channels.Plans(), DefaultChannels: c.Channels.Defaults(), Runner: runner, Client: kube, Groups: groups,
@@ -229,18 +241,29 @@ func newActivities(o Options, kube kubeClient, temporal client.Client, namespace
 const auditRetention = 30 * 24 * time.Hour
 
 // warnOfRetention says where the histories of maintenances go away too soon.
-func warnOfRetention(ctx context.Context, o Options, temporal client.Client, namespace string) {
-	described, err := temporal.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
-	if err != nil {
-		if ctx.Err() == nil {
-			o.Logger.Warn("not known how long the namespace keeps histories", "namespace", namespace, "error", err)
-		}
-		return
-	}
-	kept := described.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration()
-	if kept < auditRetention {
+func warnOfRetention(o Options, namespace string, home execution.Namespace) {
+	if home.Retention < auditRetention {
 		o.Logger.Warn("the namespace keeps histories for less than 30 days: keep audit records (audit), or raise its retention",
-			"namespace", namespace, "retention", kept)
+			"namespace", namespace, "retention", home.Retention)
+	}
+}
+
+// describeNamespace asks which namespace this is, until it is told: without its ID no mark on a node can be told from
+// another Drydock's.
+func describeNamespace(ctx context.Context, temporal client.Client, namespace string, logger *slog.Logger) (execution.Namespace, error) {
+	for {
+		home, err := execution.DescribeNamespace(ctx, temporal, namespace)
+		if err == nil {
+			return home, nil
+		}
+		if ctx.Err() != nil {
+			return home, fmt.Errorf("asking for the Temporal namespace: %w", errors.Join(ctx.Err(), err))
+		}
+		logger.Warn("not known which Temporal namespace this is; trying again", "namespace", namespace, "error", err, "again", dialPause)
+		select {
+		case <-time.After(dialPause):
+		case <-ctx.Done():
+		}
 	}
 }
 

@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/mock"
+	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
@@ -24,16 +26,21 @@ import (
 	"drydock/k8s"
 )
 
-// Statuses is a Temporal server in which workflows have a status; others do not exist.
+// Statuses is a Temporal server in which workflows have a status, by "<workflow ID>/<run ID>"; others do not exist. The
+// run is the first of its chain, and the present one.
 func Statuses(status map[string]enums.WorkflowExecutionStatus) *mocks.Client {
 	temporal := &mocks.Client{}
 	temporal.On("DescribeWorkflowExecution", mock.Anything, mock.Anything, mock.Anything).Return(
 		func(_ context.Context, id, run string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
-			s, ok := status[id+"/"+run]
-			if !ok {
-				return nil, serviceerror.NewNotFound("no such workflow")
+			for name, s := range status {
+				end := strings.LastIndex(name, "/")
+				if name[:end] == id && (run == "" || name[end+1:] == run) {
+					return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
+						Status: s, FirstRunId: name[end+1:], Execution: &commonpb.WorkflowExecution{WorkflowId: id, RunId: name[end+1:]},
+					}}, nil
+				}
 			}
-			return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: s}}, nil
+			return nil, serviceerror.NewNotFound("no such workflow")
 		})
 	return temporal
 }

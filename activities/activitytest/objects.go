@@ -1,6 +1,7 @@
 package activitytest
 
 import (
+	"encoding/json"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,8 +52,18 @@ func Labelled(key, value string) NodeOption {
 
 // Marked is held by a workflow that wants the cordon.
 func Marked(workflow, run string) NodeOption {
+	return MarkedBy(k8s.Holder{WorkflowID: workflow, RunID: run, Run: run})
+}
+
+// MarkedBy is held by a maintenance of ops that wants the cordon.
+func MarkedBy(h k8s.Holder) NodeOption {
+	h.Requestor, h.Cordon = "ops", true
 	return func(n *corev1.Node) {
-		n.Annotations[api.HoldersAnnotation] = `{"holders":[{"workflowId":"` + workflow + `","runId":"` + run + `","run":"` + run + `","requestor":"ops","cordon":true}],"cordoned":true}`
+		text, err := json.Marshal(k8s.Mark{Holders: []k8s.Holder{h}, Cordoned: true})
+		if err != nil {
+			panic(err)
+		}
+		n.Annotations[api.HoldersAnnotation] = string(text)
 	}
 }
 

@@ -3,14 +3,9 @@ package cluster
 
 import (
 	"context"
-	"fmt"
-	"hash/fnv"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
-	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	corev1 "k8s.io/api/core/v1"
@@ -30,6 +25,11 @@ const (
 	// rollout has a new watch begun every few seconds.
 	describeEvery = 10 * time.Second
 	describeFirst = 3 * time.Second
+	// gather is how long to wait for more, once a holder was found dead.
+	gather = time.Second
+	// unknownFor is how long a mark must be unknown to be reported where it was not there from the start: what is granted
+	// while a watch runs is told to the next one only, which begins within seconds.
+	unknownFor = 10 * time.Second
 	// markWithin is how long after a grant a mark may be missing on the node before its maintenance is asked: it knows
 	// whether it has set it.
 	markWithin = 30 * time.Second
@@ -41,6 +41,8 @@ const (
 type Activities struct {
 	Nodes    *k8s.Nodes
 	Temporal client.Client
+	// Home is the namespace that the worker's workflows live in.
+	Home execution.Namespace
 }
 
 // ObserveInput asks for counts of all nodes and for facts on some.
@@ -52,6 +54,9 @@ type ObserveInput struct {
 	// Ours are nodes that hold a slot or gave it back lately. What Drydock's own mark explains is left out of their
 	// unavailability: the scheduler counts its grants itself, and a watch may lag behind a release.
 	Ours api.List[string] `json:"ours,omitempty"`
+	// Cluster is the name in front of its workflow IDs, Known are the marks that are expected on nodes.
+	Cluster string              `json:"cluster,omitempty"`
+	Known   api.List[KnownMark] `json:"known,omitempty"`
 }
 
 // Observed is an observation, and a digest of what others than Drydock can change, by which WatchCluster notices that
@@ -61,6 +66,8 @@ type Observed struct {
 	Digest      string               `json:"digest"`
 	// Columns are the facts where they are many (see Pack).
 	Columns *FactColumns `json:"columns,omitempty"`
+	// Marks are those that the scheduler does not count as its holders'.
+	Marks MarksSeen `json:"marks,omitzero"`
 }
 
 // ObserveNodes tells the state of the cluster now. It costs no request while the shared watch of nodes runs.
@@ -79,7 +86,7 @@ func (c *Activities) ObserveNodes(ctx context.Context, in ObserveInput) (Observe
 	for _, name := range in.Ours {
 		ours[name] = true
 	}
-	unavailable := func(n *corev1.Node) bool { return k8s.IsUnavailable(n) && !(ours[n.Name] && isMarked(n)) }
+	unavailable := func(n *corev1.Node) bool { return k8s.IsUnavailable(n) && !(ours[n.Name] && c.isMarked(n)) }
 	counts := count(nodes, grouper, unavailable)
 	o := schedule.Observation{
 		At: time.Now(), Revision: in.Revision, Nodes: counts[""].Nodes, Unavailable: counts[""].Unavailable,
@@ -103,7 +110,8 @@ func (c *Activities) ObserveNodes(ctx context.Context, in ObserveInput) (Observe
 		}
 		o.Facts[name] = facts
 	}
-	return Observed{Observation: o, Digest: digest(nodes, grouper)}.Pack(in.Names), nil
+	seen := c.marksOn(nodes, in.Cluster, in.Known, o.At)
+	return Observed{Observation: o, Digest: c.digest(nodes, grouper), Marks: seen}.Pack(in.Names), nil
 }
 
 // WatchInput tells WatchCluster what is known, so that it returns when that is no longer true.
@@ -116,6 +124,12 @@ type WatchInput struct {
 	// mark or node was reported.
 	Marked api.List[string] `json:"marked,omitempty"`
 	Told   api.List[string] `json:"told,omitempty"`
+	// Cluster is the name in front of its workflow IDs, Known are the marks that are expected on nodes besides those of
+	// the Holders.
+	Cluster string              `json:"cluster,omitempty"`
+	Known   api.List[KnownMark] `json:"known,omitempty"`
+	// IgnoreUnknown: there are more marks that nobody knows of than can be kept.
+	IgnoreUnknown bool `json:"ignoreUnknown,omitempty"`
 }
 
 // WatchedHolder is a maintenance that holds a slot.
@@ -123,7 +137,9 @@ type WatchedHolder struct {
 	RequestID  string `json:"requestId"`
 	Node       string `json:"node"`
 	WorkflowID string `json:"workflowId"`
-	RunID      string `json:"runId"`
+	// RunID is the first of its chain, Since is when it was granted its slot.
+	RunID string    `json:"runId"`
+	Since time.Time `json:"since,omitzero"`
 }
 
 // WatchReport is what WatchCluster noticed.
@@ -137,6 +153,15 @@ type WatchReport struct {
 	// Marked and Told are to be given to the next watch.
 	Marked api.List[string] `json:"marked,omitempty"`
 	Told   api.List[string] `json:"told,omitempty"`
+	// Unknown are marks of this cluster's maintenances that the scheduler does not know of, Vanished those stray ones that
+	// it knows and that are no more.
+	Unknown  api.List[api.StrayMark] `json:"unknown,omitempty"`
+	Vanished api.List[KnownMark]     `json:"vanished,omitempty"`
+}
+
+// silent tells that there is nothing to report.
+func (r WatchReport) silent() bool {
+	return !r.Stale && len(r.Ended)+len(r.Changes)+len(r.Unknown)+len(r.Vanished) == 0
 }
 
 // EndedHolder is a holder that does not run any more.
@@ -160,8 +185,10 @@ func (c *Activities) WatchCluster(ctx context.Context, in WatchInput) (WatchRepo
 	defer view.Close()
 	began := time.Now()
 	marked := rememberMarked(ctx, in)
-	describe := time.NewTimer(describeFirst)
-	defer describe.Stop()
+	known := append(knownHolders(in.Holders), in.Known...)
+	unknown := unknownMarks{}
+	deaths := c.lookAfter(ctx, in.Holders)
+	defer deaths.stop()
 	beat := time.NewTicker(heartbeat.Every)
 	defer beat.Stop()
 	for {
@@ -178,8 +205,14 @@ func (c *Activities) WatchCluster(ctx context.Context, in WatchInput) (WatchRepo
 			return err == nil && !there
 		})}
 		report.Marked, report.Told = marked.lists()
-		report.Stale = in.Digest != "" && in.Digest != digest(view.List(), grouper)
-		if report.Stale || len(report.Changes) > 0 {
+		nodes := view.List()
+		report.Stale = in.Digest != "" && in.Digest != c.digest(nodes, grouper)
+		marks := c.marksOn(nodes, in.Cluster, known, time.Now())
+		report.Vanished, report.Ended = marks.Vanished, deaths.take()
+		if !in.IgnoreUnknown {
+			report.Unknown = unknown.persistent(marks.Unknown, time.Now())
+		}
+		if !report.silent() {
 			return report, nil
 		}
 		select {
@@ -187,13 +220,10 @@ func (c *Activities) WatchCluster(ctx context.Context, in WatchInput) (WatchRepo
 			if err := pause(ctx, settle); err != nil {
 				return WatchReport{}, err
 			}
-		case <-describe.C:
-			ended, err := c.ended(ctx, in.Holders)
-			if err != nil || len(ended) > 0 {
-				report.Ended = ended
-				return report, err
+		case <-deaths.found:
+			if err := pause(ctx, gather); err != nil {
+				return WatchReport{}, err
 			}
-			describe.Reset(describeEvery)
 		case <-beat.C:
 		case <-ctx.Done():
 			return WatchReport{}, ctx.Err()
@@ -212,70 +242,6 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// markedNodes remembers, across attempts of the activity and from one watch to the next, what was seen of each
-// request's mark on its node: true once the mark was there, false once its absence was reported, which is done once.
-type markedNodes map[string]bool
-
-func rememberMarked(ctx context.Context, in WatchInput) markedNodes {
-	marked := markedNodes{}
-	if activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &marked) == nil {
-		return marked
-	}
-	marked = markedNodes{}
-	for _, request := range in.Told {
-		marked[request] = false
-	}
-	for _, request := range in.Marked {
-		marked[request] = true
-	}
-	return marked
-}
-
-// lists are the requests whose mark was seen, and those whose missing mark was reported.
-func (m markedNodes) lists() (seen, told []string) {
-	for _, request := range slices.Sorted(maps.Keys(m)) {
-		if m[request] {
-			seen = append(seen, request)
-		} else {
-			told = append(told, request)
-		}
-	}
-	return seen, told
-}
-
-// changes are what the holders are to be told. A mark that was never seen may not be set yet: it counts as missing only
-// where it is overdue. gone makes sure that a node is.
-func (m markedNodes) changes(view *k8s.View, holders []WatchedHolder, overdue bool, gone func(node string) bool) []api.NodeChange {
-	var changes []api.NodeChange
-	for _, h := range holders {
-		seen, known := m[h.RequestID]
-		told := known && !seen
-		node, ok := view.Get(h.Node)
-		if !ok {
-			// Once is enough: its maintenance now waits for the node, or marks it, by itself, which may take long.
-			if !told && gone(h.Node) {
-				changes = append(changes, api.NodeChange{RequestID: h.RequestID, Missing: true})
-				m[h.RequestID] = false
-			}
-			continue
-		}
-		mark, err := k8s.MarkOf(node)
-		held := err == nil && mark.HeldBy(h.WorkflowID, h.RunID)
-		if held {
-			m[h.RequestID] = true
-		}
-		switch {
-		case held && mark.WantsCordon() && !node.Spec.Unschedulable:
-			changes = append(changes, api.NodeChange{RequestID: h.RequestID, Uncordoned: true})
-		case held || told:
-		case seen || overdue:
-			changes = append(changes, api.NodeChange{RequestID: h.RequestID, Unmarked: true})
-			m[h.RequestID] = false
-		}
-	}
-	return changes
-}
-
 // count counts all nodes under the key "", and those of each group under the group's.
 func count(nodes []*corev1.Node, grouper schedule.Grouper, unavailable func(*corev1.Node) bool) map[string]schedule.GroupCount {
 	counts := map[string]schedule.GroupCount{"": {}}
@@ -290,35 +256,4 @@ func count(nodes []*corev1.Node, grouper schedule.Grouper, unavailable func(*cor
 		}
 	}
 	return counts
-}
-
-// digest changes when somebody else than Drydock makes a node available or unavailable, adds or removes one: that
-// Drydock cordons and uncordons its own is no news to the scheduler.
-func digest(nodes []*corev1.Node, grouper schedule.Grouper) string {
-	counts := count(nodes, grouper, func(n *corev1.Node) bool { return k8s.IsUnavailable(n) && !isMarked(n) })
-	h := fnv.New64a()
-	for _, key := range slices.Sorted(maps.Keys(counts)) {
-		fmt.Fprintf(h, "%s=%d/%d;", key, counts[key].Unavailable, counts[key].Nodes)
-	}
-	return fmt.Sprintf("%016x", h.Sum64())
-}
-
-func isMarked(node *corev1.Node) bool {
-	_, marked := node.Annotations[api.HoldersAnnotation]
-	return marked
-}
-
-// ended finds the holders that do not run any more.
-func (c *Activities) ended(ctx context.Context, holders []WatchedHolder) ([]EndedHolder, error) {
-	var ended []EndedHolder
-	for _, h := range holders {
-		status, err := execution.StatusOf(ctx, c.Temporal, execution.Run{WorkflowID: h.WorkflowID, RunID: h.RunID})
-		if err != nil {
-			return nil, err
-		}
-		if status != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
-			ended = append(ended, EndedHolder{WatchedHolder: h, Status: status.String()})
-		}
-	}
-	return ended, nil
 }

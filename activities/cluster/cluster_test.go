@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -9,14 +10,23 @@ import (
 	"time"
 
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock/activities/activitytest"
+	"drydock/activities/execution"
+	"drydock/activities/heartbeat"
 	"drydock/api"
 	"drydock/k8s"
 	"drydock/k8s/k8stest"
 	"drydock/rules/schedule"
 )
+
+// ofNoName is the namespace of marks that name none.
+var ofNoName = &Activities{}
 
 var groups = []schedule.Group{
 	{Name: "gpu", NodeSelector: "pool=gpu", MaxParallel: schedule.Count(1)},
@@ -54,7 +64,7 @@ func TestDigestChangesWithWhatOthersDoOnly(t *testing.T) {
 		nodes[i] = activitytest.Node(base[i].Name, append([]activitytest.NodeOption{activitytest.Labelled("zone", base[i].Labels["zone"])}, options...)...)
 		return nodes
 	}
-	before := digest(base, grouper(t))
+	before := ofNoName.digest(base, grouper(t))
 	for name, c := range map[string]struct {
 		nodes []*corev1.Node
 		same  bool
@@ -71,11 +81,11 @@ func TestDigestChangesWithWhatOthersDoOnly(t *testing.T) {
 		"a node in another group":         {with(1, activitytest.Labelled("zone", "a")), false},
 		"another label that no group has": {with(1, activitytest.Labelled("color", "red")), true},
 	} {
-		if got := digest(c.nodes, grouper(t)) == before; got != c.same {
+		if got := ofNoName.digest(c.nodes, grouper(t)) == before; got != c.same {
 			t.Errorf("%s: the digest is the same: %v", name, got)
 		}
 	}
-	if digest(base, schedule.Grouper{}) == before {
+	if ofNoName.digest(base, schedule.Grouper{}) == before {
 		t.Error("the digest does not know the groups")
 	}
 }
@@ -124,25 +134,142 @@ func TestObserveNodesTellsFactsOfSomeAndCountsAll(t *testing.T) {
 	}
 }
 
+// awaited is a context of a test whose rounds are few.
+func awaited(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 func TestHoldersThatDoNotRunHaveEnded(t *testing.T) {
-	c := &Activities{Temporal: activitytest.Statuses(map[string]enums.WorkflowExecutionStatus{
+	c := &Activities{Home: execution.Namespace{Retention: time.Hour}, Temporal: activitytest.Statuses(map[string]enums.WorkflowExecutionStatus{
 		"w1/r": enums.WORKFLOW_EXECUTION_STATUS_RUNNING, "w2/r": enums.WORKFLOW_EXECUTION_STATUS_TERMINATED,
-		"w4/r": enums.WORKFLOW_EXECUTION_STATUS_COMPLETED,
+		"w4/r": enums.WORKFLOW_EXECUTION_STATUS_COMPLETED, "w5/another": enums.WORKFLOW_EXECUTION_STATUS_RUNNING,
 	})}
-	var holders []WatchedHolder
-	for _, w := range []string{"w1", "w2", "w3", "w4"} {
-		holders = append(holders, WatchedHolder{RequestID: w + "/1", WorkflowID: w, RunID: "r"})
+	d := &deaths{activities: c, found: make(chan struct{}, 1)}
+	for _, w := range []string{"w1", "w2", "w3", "w4", "w5"} {
+		d.holders = append(d.holders, WatchedHolder{RequestID: w + "/1", WorkflowID: w, RunID: "r", Since: time.Now()})
 	}
-	ended, err := c.ended(t.Context(), holders)
-	if err != nil {
+	if err := d.round(awaited(t)); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, e := range ended {
+	for _, e := range d.take() {
 		got = append(got, e.WorkflowID+" "+e.Status)
 	}
-	if want := []string{"w2 Terminated", "w3 Unspecified", "w4 Completed"}; !slices.Equal(got, want) {
+	slices.Sort(got)
+	if want := []string{"w2 Terminated", "w4 Completed", "w5 followed by another"}; !slices.Equal(got, want) {
 		t.Errorf("ended %v, want %v", got, want)
+	}
+}
+
+// slowly is a server that takes its time for each answer.
+type slowly struct {
+	client.Client
+	wait time.Duration
+}
+
+func (s slowly) DescribeWorkflowExecution(ctx context.Context, id, run string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	if err := pause(ctx, s.wait); err != nil {
+		return nil, err
+	}
+	return s.Client.DescribeWorkflowExecution(ctx, id, run)
+}
+
+func TestOneDeadHolderAmong400IsFoundAlthoughTheServerIsSlow(t *testing.T) {
+	status := map[string]enums.WorkflowExecutionStatus{}
+	in := WatchInput{}
+	var nodes []k8stest.Object
+	for i := range 400 {
+		name := fmt.Sprintf("n%d", i)
+		status[name+"/r"] = enums.WORKFLOW_EXECUTION_STATUS_RUNNING
+		in.Holders = append(in.Holders, WatchedHolder{RequestID: name + "/1", Node: name, WorkflowID: name, RunID: "r"})
+		nodes = append(nodes, activitytest.Node(name, activitytest.Cordoned, activitytest.Marked(name, "r")))
+	}
+	status["n399/r"] = enums.WORKFLOW_EXECUTION_STATUS_TERMINATED
+	// One after the other would take 80 s, in which a worker that does not heartbeat is given up eight times.
+	c := &Activities{Nodes: k8s.NewNodes(k8stest.New(nodes...).Client(t)), Temporal: slowly{activitytest.Statuses(status), 200 * time.Millisecond}}
+	env := activitytest.Environment()
+	env.RegisterActivity(c.WatchCluster)
+	last, longest := time.Now(), time.Duration(0)
+	env.SetOnActivityHeartbeatListener(func(*activity.Info, converter.EncodedValues) {
+		longest, last = max(longest, time.Since(last)), time.Now()
+	})
+	began := time.Now()
+	value, err := env.ExecuteActivity(c.WatchCluster, in)
+	var report WatchReport
+	if err == nil {
+		err = value.Get(&report)
+	}
+	if err != nil || len(report.Ended) != 1 || report.Ended[0].RequestID != "n399/1" {
+		t.Fatalf("report %+v, %v", report.Ended, err)
+	}
+	if took := time.Since(began); took > 20*time.Second || longest > 2*heartbeat.Every {
+		t.Errorf("it took %s, and %s without a heartbeat", took, longest)
+	}
+}
+
+func TestMarksThatAreNoHoldersAreToldApart(t *testing.T) {
+	const home, run, other = "5f3d1e0a-0000-4000-8000-000000000001", "0190b1c0-0000-7000-8000-000000000001", "0190b1c0-0000-7000-8000-000000000002"
+	marked := func(name, run, namespace string) k8stest.Object {
+		return activitytest.Node(name, activitytest.Cordoned, activitytest.MarkedBy(k8s.Holder{
+			WorkflowID: api.MaintenanceID("", name, "ops"), RunID: run, Namespace: namespace,
+		}))
+	}
+	odd := activitytest.Node("n6")
+	odd.Annotations[api.HoldersAnnotation] = "{"
+	s := k8stest.New(marked("n1", run, home), marked("n2", run, home), marked("n3", run, "elsewhere"), marked("n4", run, ""),
+		marked("n5", "r", home), odd, marked("n7", run, home), marked("n8", run, home))
+	c := &Activities{Nodes: k8s.NewNodes(s.Client(t)), Home: execution.Namespace{ID: home}}
+	past, future := time.Now().Add(-time.Minute), time.Now().Add(time.Minute)
+	observed, err := activitytest.Call(t, c.ObserveNodes, ObserveInput{Ours: []string{"n1", "n3"}, Known: []KnownMark{
+		{Node: "n1", RunID: run}, {Node: "n2", RunID: other}, {Node: "n7", RunID: run, Until: future}, {Node: "n8", RunID: run, Until: past},
+		{Node: "n9", RunID: run, Stray: true}, {Node: "n1", RunID: run, Stray: true}, {Node: "n9", RunID: other},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := func(marks []api.StrayMark) (all []string) {
+		for _, m := range marks {
+			all = append(all, m.Node+" "+string(m.Kind))
+		}
+		return all
+	}
+	m := observed.Marks
+	if want := []string{"n3 foreign", "n4 foreign", "n5 malformed", "n6 malformed"}; !slices.Equal(names(m.Foreign), want) || m.ForeignAll != 4 {
+		t.Errorf("foreign %v", names(m.Foreign))
+	}
+	if want := []string{"n2 unknown", "n8 unknown"}; !slices.Equal(names(m.Unknown), want) {
+		t.Errorf("unknown %v", names(m.Unknown))
+	}
+	if len(m.Vanished) != 1 || m.Vanished[0].Node != "n9" || !m.Vanished[0].Stray {
+		t.Errorf("vanished %+v", m.Vanished)
+	}
+	// A mark of somebody else's explains nothing: n3 is unavailable although a slot is held for it.
+	if observed.Observation.Unavailable != 6 {
+		t.Errorf("%d nodes are unavailable", observed.Observation.Unavailable)
+	}
+}
+
+func TestAWatchReportsAnUnknownMarkAtOnceOnlyIfItWasThereFromTheStart(t *testing.T) {
+	now := time.Now()
+	first, second := api.StrayMark{Node: "n1", RunID: "a"}, api.StrayMark{Node: "n2", RunID: "b"}
+	u := unknownMarks{}
+	if got := u.persistent([]api.StrayMark{first}, now); len(got) != 1 {
+		t.Errorf("from the start: %v", got)
+	}
+	if got := u.persistent([]api.StrayMark{first, second}, now.Add(time.Second)); len(got) != 1 || got[0].Node != "n1" {
+		t.Errorf("later: %v", got)
+	}
+	if got := u.persistent([]api.StrayMark{second}, now.Add(time.Second+unknownFor)); len(got) != 1 || got[0].Node != "n2" {
+		t.Errorf("for long: %v", got)
+	}
+	u = unknownMarks{}
+	if got := u.persistent(nil, now); len(got) != 0 {
+		t.Error(got)
+	}
+	if got := u.persistent([]api.StrayMark{first}, now.Add(time.Second)); len(got) != 0 {
+		t.Errorf("a grant while it runs: %v", got)
 	}
 }
 
@@ -166,7 +293,7 @@ func watchOnce(t *testing.T, s *k8stest.Server, in WatchInput, before any) (Watc
 func TestWatchReturnsAtOnceWhatItFindsChanged(t *testing.T) {
 	held := WatchedHolder{RequestID: "r/1", Node: "n1", WorkflowID: "w", RunID: "r"}
 	seen := markedNodes{"r/1": true}
-	calm := digest([]*corev1.Node{activitytest.Node("n1"), activitytest.Node("n2")}, schedule.Grouper{})
+	calm := ofNoName.digest([]*corev1.Node{activitytest.Node("n1"), activitytest.Node("n2")}, schedule.Grouper{})
 	for name, c := range map[string]struct {
 		nodes  []k8stest.Object
 		digest string
@@ -202,7 +329,7 @@ func TestWatchTellsOfANodeThatWentBeforeItsMarkWasSeen(t *testing.T) {
 
 func TestWatchFollowsHoldersOnceTheirMarkIsThere(t *testing.T) {
 	s := k8stest.New(activitytest.Node("n1"), activitytest.Node("n2"))
-	in := WatchInput{Digest: digest([]*corev1.Node{activitytest.Node("n1"), activitytest.Node("n2")}, schedule.Grouper{}), Holders: []WatchedHolder{
+	in := WatchInput{Digest: ofNoName.digest([]*corev1.Node{activitytest.Node("n1"), activitytest.Node("n2")}, schedule.Grouper{}), Holders: []WatchedHolder{
 		{RequestID: "r/1", Node: "n1", WorkflowID: "w", RunID: "r"},
 	}}
 	c := &Activities{Nodes: k8s.NewNodes(s.Client(t)), Temporal: activitytest.Statuses(nil)}

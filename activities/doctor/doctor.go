@@ -28,6 +28,8 @@ type Activities struct {
 	Events    nodeevent.Recorder
 	Temporal  client.Client
 	Namespace string
+	// Home is the namespace of that name, which the marks of its maintenances name.
+	Home execution.Namespace
 }
 
 // Names are the names of what a doctor asks and tells.
@@ -85,7 +87,7 @@ func (d *Activities) facts(ctx context.Context, in EvaluateInput) (doctor.Facts,
 		return facts, err
 	}
 	for _, t := range traces {
-		facts.Nodes = append(facts.Nodes, nodeFacts(t))
+		facts.Nodes = append(facts.Nodes, d.nodeFacts(t))
 	}
 	if err := d.requests(ctx, &facts); err != nil {
 		return facts, err
@@ -102,7 +104,7 @@ func (d *Activities) facts(ctx context.Context, in EvaluateInput) (doctor.Facts,
 	return facts, d.describe(ctx, &facts, doctor.Referred(facts))
 }
 
-func nodeFacts(t k8s.Markings) doctor.Node {
+func (d *Activities) nodeFacts(t k8s.Markings) doctor.Node {
 	n := doctor.Node{
 		Name: t.Name, UID: string(t.UID), Mark: t.Text, Marked: t.Marked, Tainted: t.Tainted,
 		Unschedulable: t.Unschedulable, Protections: t.Protections,
@@ -115,7 +117,9 @@ func nodeFacts(t k8s.Markings) doctor.Node {
 		return n
 	}
 	for _, h := range t.Mark.Holders {
-		n.Holders = append(n.Holders, doctor.Holder{WorkflowID: h.WorkflowID, RunID: h.RunID, Requestor: h.Requestor, Since: h.Since})
+		n.Holders = append(n.Holders, doctor.Holder{
+			WorkflowID: h.WorkflowID, RunID: h.RunID, Requestor: h.Requestor, Since: h.Since, Foreign: !d.Home.Owns(h),
+		})
 	}
 	return n
 }
@@ -163,28 +167,43 @@ func (d *Activities) maintenances(ctx context.Context, in EvaluateInput, facts *
 		m.WorkflowID, m.RunID, m.Node = run.WorkflowID, run.RunID, nodeOf(in.Maintenances, run.WorkflowID)
 		// A run under another ID only starts the maintenance that was meant.
 		if m.Node != "" && (in.Runs == nil || slices.Contains(in.Runs, run.RunID)) {
-			group.Go(func() error { return d.runs().askMaintenance(ctx, in.Names, m) })
+			group.Go(func() error { return d.runs().askMaintenance(ctx, in.Names, run.RunID, m) })
 		}
 	}
 	return group.Wait()
 }
 
-// describe adds what Temporal says of some runs.
-func (d *Activities) describe(ctx context.Context, facts *doctor.Facts, runs []doctor.Holder) error {
+// describe adds what Temporal says of some chains of runs. A waiting request has no mark that could be too young to say by
+// itself that its workflow ended.
+func (d *Activities) describe(ctx context.Context, facts *doctor.Facts, chains []doctor.Holder) error {
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(execution.QueriesAtOnce)
-	for _, run := range runs {
-		if _, known := facts.Executions[run.RunID]; known || run.RunID == facts.Scheduler.RunID {
+	for _, chain := range chains {
+		if _, known := facts.Executions[chain.RunID]; known || chain.Foreign || chain.RunID == facts.Scheduler.RunID {
 			continue
 		}
 		group.Go(func() error {
-			execution, err := d.runs().execution(ctx, run.WorkflowID, run.RunID)
+			execution, err := d.chain(ctx, chain)
 			mu.Lock()
 			defer mu.Unlock()
-			facts.Executions[run.RunID] = execution
+			facts.Executions[chain.RunID] = execution
 			return err
 		})
 	}
 	return group.Wait()
+}
+
+// chain describes what became of a chain of runs.
+func (d *Activities) chain(ctx context.Context, h doctor.Holder) (doctor.Execution, error) {
+	described, err := d.runs().execution(ctx, h.WorkflowID, "")
+	if err != nil {
+		return described, err
+	}
+	found, err := d.Home.FateOf(ctx, d.Temporal, execution.HolderRef{WorkflowID: h.WorkflowID, RunID: h.RunID, Since: h.Since})
+	described.RunID, described.Running, described.Unknown = h.RunID, found.Fate == execution.Alive, found.Fate == execution.Unknown
+	if !described.Running {
+		described.Status = found.Status
+	}
+	return described, err
 }

@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"drydock/activities/execution"
 	"drydock/activities/failure"
 	"drydock/activities/heartbeat"
 	"drydock/activities/nodeevent"
@@ -40,9 +42,17 @@ func (in HealInput) why() string {
 	return text
 }
 
+// beginning is as much of a text as a scheduler takes, in bytes.
+func beginning(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "")
+}
+
 // release is the payload of a slot's release, with who did it and why.
 func (in HealInput) release() (json.RawMessage, error) {
-	return json.Marshal(map[string]string{"requestId": in.Finding.RequestID, "by": in.By, "why": in.why()})
+	return json.Marshal(map[string]string{"requestId": in.Finding.RequestID, "by": beginning(in.By, 253), "why": beginning(in.why(), 1024)})
 }
 
 // schedulerWithin is how long a doctor waits for a scheduler to be started and to know who holds what.
@@ -84,13 +94,21 @@ func (d *Activities) heal(ctx context.Context, in HealInput) (string, error) {
 	}
 }
 
-// dead makes sure that a run does not run.
+// dead makes sure that a chain of runs has ended. A request that waits has no mark: for that it is enough that it is not
+// found.
 func (d *Activities) dead(ctx context.Context, f doctor.Finding) error {
-	execution, err := d.runs().execution(ctx, f.WorkflowID, f.RunID)
-	if err == nil && execution.Running {
-		return errNoLonger
+	ref := execution.HolderRef{WorkflowID: f.WorkflowID, RunID: f.RunID}
+	if f.Since != nil {
+		ref.Since = *f.Since
 	}
-	return err
+	found, err := d.Home.FateOf(ctx, d.Temporal, ref)
+	switch {
+	case err != nil:
+		return err
+	case found.Fate == execution.Ended, found.Fate == execution.Unknown && f.Kind == doctor.PendingDead:
+		return nil
+	}
+	return errNoLonger
 }
 
 // event records on the node what was done; without a UID the node is asked for it.
@@ -214,14 +232,14 @@ func (d *Activities) releaseSlot(ctx context.Context, in HealInput) (string, err
 // slot is a maintenance's own word on its slot at this moment.
 func (d *Activities) slot(ctx context.Context, in HealInput) (doctor.Maintenance, error) {
 	m := doctor.Maintenance{WorkflowID: in.Finding.WorkflowID, RunID: in.Finding.RunID}
-	execution, err := d.runs().execution(ctx, m.WorkflowID, m.RunID)
+	described, err := d.chain(ctx, doctor.Holder{WorkflowID: m.WorkflowID, RunID: m.RunID})
 	if err != nil {
 		return m, err
 	}
-	if !execution.Running {
+	if !described.Running {
 		return m, errNoLonger
 	}
-	if err := d.runs().askMaintenance(ctx, in.Names, &m); err != nil {
+	if err := d.runs().askMaintenance(ctx, in.Names, "", &m); err != nil {
 		return m, err
 	}
 	if m.Unanswered != "" {
@@ -252,7 +270,7 @@ func (d *Activities) requestSlot(ctx context.Context, in HealInput) (string, err
 		Created   time.Time `json:"created"`
 		RunID     string    `json:"runId"`
 	}
-	unanswered, err := d.runs().ask(ctx, f.WorkflowID, f.RunID, in.QuerySlot, &request)
+	unanswered, err := d.runs().ask(ctx, f.WorkflowID, "", in.QuerySlot, &request)
 	if err != nil {
 		return "", err
 	}
@@ -285,7 +303,7 @@ func (d *Activities) restoreMark(ctx context.Context, in HealInput) (string, err
 		return "", errNoLonger
 	}
 	change := api.NodeChange{RequestID: f.RequestID, Unmarked: true}
-	if err := d.Temporal.SignalWorkflow(ctx, f.WorkflowID, f.RunID, in.SignalChanged, change); err != nil {
+	if err := d.Temporal.SignalWorkflow(ctx, f.WorkflowID, "", in.SignalChanged, change); err != nil {
 		return "", fmt.Errorf("signalling %s to %s: %w", in.SignalChanged, f.WorkflowID, err)
 	}
 	const did = "told the maintenance that its mark is gone"

@@ -100,7 +100,9 @@ func (r runs) ask(ctx context.Context, workflowID, runID, query string, answer a
 
 // slotAnswer is what a doctor reads of a maintenance's word on its slot.
 type slotAnswer struct {
-	ID        string     `json:"id"`
+	ID string `json:"id"`
+	// RunID is the first of the maintenance's chain.
+	RunID     string     `json:"runId"`
 	Wants     bool       `json:"wants"`
 	GrantedAt *time.Time `json:"grantedAt"`
 	Ended     bool       `json:"ended"`
@@ -116,19 +118,22 @@ type statusAnswer struct {
 	ReadyDeadline *time.Time `json:"readyDeadline"`
 }
 
-// askMaintenance asks a maintenance for its slot and, where it holds one, its phase.
-func (r runs) askMaintenance(ctx context.Context, names Names, m *doctor.Maintenance) (err error) {
+// askMaintenance asks a run of a maintenance, or the present one, for its slot and, where it holds one, its phase.
+func (r runs) askMaintenance(ctx context.Context, names Names, runID string, m *doctor.Maintenance) (err error) {
 	var slot slotAnswer
 	m.Asked = true
-	if m.Unanswered, err = r.ask(ctx, m.WorkflowID, m.RunID, names.QuerySlot, &slot); err != nil || m.Unanswered != "" {
+	if m.Unanswered, err = r.ask(ctx, m.WorkflowID, runID, names.QuerySlot, &slot); err != nil || m.Unanswered != "" {
 		return err
+	}
+	if slot.RunID != "" {
+		m.RunID = slot.RunID
 	}
 	m.Ended, m.Wants, m.RequestID, m.Granted = slot.Ended, slot.Wants, slot.ID, slot.GrantedAt
 	if m.Granted == nil {
 		return nil
 	}
 	var status statusAnswer
-	if m.Unanswered, err = r.ask(ctx, m.WorkflowID, m.RunID, names.QueryStatus, &status); err != nil || m.Unanswered != "" {
+	if m.Unanswered, err = r.ask(ctx, m.WorkflowID, runID, names.QueryStatus, &status); err != nil || m.Unanswered != "" {
 		return err
 	}
 	m.Phase, m.Since = status.Phase, status.Since

@@ -20,7 +20,9 @@ import (
 type Activities struct {
 	Temporal  client.Client
 	Namespace string
-	Nodes     *k8s.Nodes
+	// Home is the namespace of that name.
+	Home  Namespace
+	Nodes *k8s.Nodes
 }
 
 // Run is one run of a workflow.
@@ -46,6 +48,12 @@ type Answered struct {
 
 // QueriesAtOnce bounds the queries under way, each of which may make a worker replay a history.
 const QueriesAtOnce = 8
+
+// ThisRun tells the run that the server names as the one that asks. After a reset it is not the one whose history was
+// copied.
+func (e *Activities) ThisRun(ctx context.Context) (string, error) {
+	return activity.GetInfo(ctx).WorkflowExecution.RunID, nil
+}
 
 // Query asks each run and returns the answers as they are, in the order of the runs.
 func (e *Activities) Query(ctx context.Context, in QueryInput) ([]Answered, error) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/mock"
 	commonpb "go.temporal.io/api/common/v1"
@@ -17,6 +18,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/mocks"
+	corev1 "k8s.io/api/core/v1"
 
 	"drydock/activities/activitytest"
 	"drydock/api"
@@ -61,13 +63,34 @@ func TestQueryAnswersInTheOrderOfTheRuns(t *testing.T) {
 	}
 }
 
+// The namespace of these tests, and the runs in it.
+const (
+	home = "5f3d1e0a-0000-4000-8000-000000000001"
+	run  = "0190b1c0-0000-7000-8000-000000000001"
+	gone = "0190b1c0-0000-7000-8000-000000000002"
+)
+
+// marked is a node that carries the mark of ops' maintenance of a node.
+func marked(name, of, run, namespace string, since time.Time) *corev1.Node {
+	return activitytest.Node(name, activitytest.MarkedBy(k8s.Holder{
+		WorkflowID: api.MaintenanceID("", of, "ops"), RunID: run, Namespace: namespace, Since: since,
+	}))
+}
+
 func TestInventoryFindsHoldersByTheirMarksAndMaintenancesByVisibility(t *testing.T) {
-	s := k8stest.New(activitytest.Node("n1", activitytest.Marked("w1", "r")), activitytest.Node("n2", activitytest.Marked("w2", "r")), activitytest.Node("n3", activitytest.Marked("w3", "r")), activitytest.Node("n4"), activitytest.Node("n5"))
-	odd := activitytest.Node("n6")
+	now, long := time.Now(), time.Now().Add(-48*time.Hour)
+	odd := activitytest.Node("n9")
 	odd.Annotations[api.HoldersAnnotation] = "{"
-	s.Set(odd)
+	s := k8stest.New(
+		marked("n1", "n1", run, home, now), marked("n2", "n2", run, home, now), marked("n3", "n3", gone, home, long),
+		marked("n4", "n4", gone, home, now), marked("n5", "n5", run, "elsewhere", now), marked("n6", "n6", run, "", now),
+		marked("n7", "n7", "r", home, now), marked("n8", "n1", run, home, now), odd, activitytest.Node("n10"),
+		marked("n11", "n11", gone, home, now),
+	)
 	temporal := activitytest.Statuses(map[string]enums.WorkflowExecutionStatus{
-		"w1/r": enums.WORKFLOW_EXECUTION_STATUS_RUNNING, "w2/r": enums.WORKFLOW_EXECUTION_STATUS_TERMINATED,
+		"node-maintenance/n1/ops/" + run: enums.WORKFLOW_EXECUTION_STATUS_RUNNING, "node-maintenance/n2/ops/" + run: enums.WORKFLOW_EXECUTION_STATUS_TERMINATED,
+		// Another chain runs under its ID.
+		"node-maintenance/n11/ops/" + run: enums.WORKFLOW_EXECUTION_STATUS_RUNNING,
 	})
 	var queries []string
 	temporal.On("ListWorkflow", mock.Anything, mock.Anything).Return(
@@ -81,27 +104,62 @@ func TestInventoryFindsHoldersByTheirMarksAndMaintenancesByVisibility(t *testing
 			}
 			return &workflowservice.ListWorkflowExecutionsResponse{Executions: found("w9")}, nil
 		})
-	e := &Activities{Temporal: temporal, Namespace: "default", Nodes: k8s.NewNodes(s.Client(t))}
+	e := &Activities{Temporal: temporal, Namespace: "default", Home: Namespace{ID: home, Retention: 24 * time.Hour}, Nodes: k8s.NewNodes(s.Client(t))}
 	found, err := activitytest.Call(t, e.TakeInventory, InventoryInput{WorkflowType: "NodeMaintenance", TaskQueue: "drydock"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var marks, ended, running []string
+	var marks, ended, strays, running []string
 	for _, h := range found.Marked {
-		marks = append(marks, h.Node+" "+h.WorkflowID+" "+h.Requestor)
+		marks = append(marks, h.Node)
 	}
 	for _, h := range found.Ended {
-		ended = append(ended, h.Node+" "+h.WorkflowID)
+		ended = append(ended, h.Node)
+	}
+	for _, m := range found.Strays {
+		strays = append(strays, m.Node+" "+string(m.Kind))
 	}
 	for _, e := range found.Running {
 		running = append(running, e.WorkflowID)
 	}
-	if !slices.Equal(marks, []string{"n1 w1 ops"}) || !slices.Equal(ended, []string{"n2 w2", "n3 w3"}) || !slices.Equal(running, []string{"w1", "w9"}) {
+	slices.Sort(strays)
+	if !slices.Equal(marks, []string{"n1"}) || !slices.Equal(ended, []string{"n11", "n2", "n3"}) || !slices.Equal(running, []string{"w1", "w9"}) {
 		t.Errorf("marked %v, ended %v, running %v", marks, ended, running)
+	}
+	if want := []string{"n4 unknown", "n5 foreign", "n6 foreign", "n7 malformed", "n8 malformed", "n9 malformed"}; !slices.Equal(strays, want) || found.StraysAll != len(want) {
+		t.Errorf("%d strays %v, want %v", found.StraysAll, strays, want)
 	}
 	for _, q := range queries {
 		if !strings.Contains(q, "TaskQueue = 'drydock'") || !strings.Contains(q, "ExecutionStatus = 'Running'") {
 			t.Errorf("query %s", q)
 		}
+	}
+}
+
+func TestAHolderIsDeadWhenItsChainHasEnded(t *testing.T) {
+	const running, closed = enums.WORKFLOW_EXECUTION_STATUS_RUNNING, enums.WORKFLOW_EXECUTION_STATUS_TERMINATED
+	n := Namespace{ID: home, Retention: 24 * time.Hour}
+	young, old := time.Now().Add(-23*time.Hour), time.Now().Add(-25*time.Hour)
+	for name, c := range map[string]struct {
+		status map[string]enums.WorkflowExecutionStatus
+		since  time.Time
+		want   Fate
+	}{
+		"it runs":                        {map[string]enums.WorkflowExecutionStatus{"w/" + run: running}, old, Alive},
+		"it was terminated":              {map[string]enums.WorkflowExecutionStatus{"w/" + run: closed}, young, Ended},
+		"another runs under its ID":      {map[string]enums.WorkflowExecutionStatus{"w/" + gone: running}, young, Ended},
+		"it is not found, and young":     {nil, young, Unknown},
+		"it is not found, and old":       {nil, old, Ended},
+		"it is not found, and of no age": {nil, time.Time{}, Unknown},
+	} {
+		found, err := n.FateOf(t.Context(), activitytest.Statuses(c.status), HolderRef{WorkflowID: "w", RunID: run, Since: c.since})
+		if err != nil || found.Fate != c.want {
+			t.Errorf("%s: %+v, %v", name, found, err)
+		}
+	}
+	broken := &mocks.Client{}
+	broken.On("DescribeWorkflowExecution", mock.Anything, mock.Anything, mock.Anything).Return(nil, errors.New("away"))
+	if _, err := n.FateOf(t.Context(), broken, HolderRef{WorkflowID: "w"}); err == nil || !strings.Contains(err.Error(), "describing workflow w") {
+		t.Errorf("a server that is away says %v", err)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"go.temporal.io/api/enums/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
@@ -21,12 +20,25 @@ type Inventory struct {
 	// Marked are the holders written on nodes that still run, Ended those that do not.
 	Marked api.List[MarkedHolder] `json:"marked,omitempty"`
 	Ended  api.List[MarkedHolder] `json:"ended,omitempty"`
+	// Strays are marks that are no holder's, at most MaxStrays of them, and StraysAll counts them.
+	Strays    api.List[api.StrayMark] `json:"strays,omitempty"`
+	StraysAll int                     `json:"straysAll,omitempty"`
 	// Running are the maintenances that run, marked or not, More where the next of them begin.
 	Running []Run  `json:"running,omitempty"`
 	More    []byte `json:"more,omitempty"`
 }
 
-// MarkedHolder is a holder as its node's mark names it.
+// MaxStrays bounds the stray marks that are told of.
+const MaxStrays = 500
+
+// stray adds a mark that is no holder's.
+func (i *Inventory) stray(mark api.StrayMark) {
+	if i.StraysAll++; len(i.Strays) < MaxStrays {
+		i.Strays = append(i.Strays, mark)
+	}
+}
+
+// MarkedHolder is a holder as its node's mark names it; its RunID is the first of its chain.
 type MarkedHolder struct {
 	Run
 	Node      string    `json:"node"`
@@ -51,7 +63,7 @@ func (e *Activities) TakeInventory(ctx context.Context, in InventoryInput) (Inve
 	var found Inventory
 	var err error
 	if len(in.From) == 0 {
-		found.Marked, found.Ended, err = e.marks(ctx)
+		err = e.marks(ctx, api.ClusterOf(in.TaskQueue), &found)
 	}
 	if err == nil {
 		found.Running, found.More, err = runningPage(ctx, e.Temporal, e.Namespace, in)
@@ -59,13 +71,14 @@ func (e *Activities) TakeInventory(ctx context.Context, in InventoryInput) (Inve
 	return found, err
 }
 
-// marks tells which holders that nodes are marked with run, and which do not.
-func (e *Activities) marks(ctx context.Context) (running, ended api.List[MarkedHolder], err error) {
+// marks tells which holders that nodes are marked with run, which do not, and which are none.
+func (e *Activities) marks(ctx context.Context, cluster string, into *Inventory) error {
 	view, err := e.Nodes.View(ctx)
 	if err != nil {
-		return nil, nil, failure.Translate(err)
+		return failure.Translate(err)
 	}
 	defer view.Close()
+	var ours []MarkedHolder
 	for _, name := range k8s.NodeNames(view.List()) {
 		node, ok := view.Get(name)
 		if !ok {
@@ -73,26 +86,50 @@ func (e *Activities) marks(ctx context.Context) (running, ended api.List[MarkedH
 		}
 		mark, err := k8s.MarkOf(node)
 		if err != nil {
-			activity.GetLogger(ctx).Error("node skipped", "error", err)
+			into.stray(Unreadable(name))
 			continue
 		}
 		for _, h := range mark.Holders {
-			holder := MarkedHolder{
+			if stray := e.Home.Classify(cluster, name, h); stray.Kind != "" {
+				into.stray(stray)
+				continue
+			}
+			ours = append(ours, MarkedHolder{
 				Run: Run{WorkflowID: h.WorkflowID, RunID: h.RunID}, Node: name, Requestor: h.Requestor, Since: h.Since,
-			}
-			status, err := StatusOf(ctx, e.Temporal, holder.Run)
-			switch {
-			case err != nil:
-				return nil, nil, err
-			case status == enums.WORKFLOW_EXECUTION_STATUS_RUNNING:
-				running = append(running, holder)
-			default:
-				ended = append(ended, holder)
-			}
-			activity.RecordHeartbeat(ctx)
+			})
 		}
 	}
-	return running, ended, nil
+	return e.sort(ctx, ours, into)
+}
+
+// sort asks what became of holders.
+func (e *Activities) sort(ctx context.Context, ours []MarkedHolder, into *Inventory) error {
+	refs := make([]HolderRef, len(ours))
+	for i, h := range ours {
+		refs[i] = HolderRef{WorkflowID: h.WorkflowID, RunID: h.RunID, Since: h.Since}
+	}
+	found := make([]Found, len(ours))
+	err := e.Home.Fates(ctx, e.Temporal, refs, func(i int, f Found) {
+		found[i] = f
+		activity.RecordHeartbeat(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	for i, h := range ours {
+		switch found[i].Fate {
+		case Alive:
+			into.Marked = append(into.Marked, h)
+		case Ended:
+			into.Ended = append(into.Ended, h)
+		default:
+			into.stray(api.StrayMark{
+				Node: h.Node, Kind: api.StrayUnknown, WorkflowID: h.WorkflowID, RunID: h.RunID, Requestor: h.Requestor,
+				Namespace: e.Home.ID, Since: h.Since,
+			})
+		}
+	}
+	return nil
 }
 
 // ListRunning lists all maintenances that run.

@@ -11,9 +11,12 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"drydock/activities/execution"
 	"drydock/activities/failure"
 	"drydock/activities/heartbeat"
 	"drydock/activities/heldnode"
@@ -27,8 +30,8 @@ type Activities struct {
 	Client   kubernetes.Interface
 	Temporal client.Client
 	Events   nodeevent.Recorder
-	// Namespace is the ID of the worker's Temporal namespace, which marks name.
-	Namespace string
+	// Home is the Temporal namespace, which marks name.
+	Home execution.Namespace
 	// Conditions: nodes show lifecycle conditions.
 	Conditions bool
 	// Policy is asked before a node is held; nil refuses nothing.
@@ -137,7 +140,7 @@ func (n *Activities) hold(ctx context.Context, in HoldInput) (Held, error) {
 	wanted := k8s.HoldInput{
 		Node: in.Node, UID: types.UID(in.UID), Phase: in.Phase,
 		Holder: k8s.Holder{
-			WorkflowID: caller.WorkflowID, RunID: caller.RunID, Run: caller.Run, Namespace: n.Namespace,
+			WorkflowID: caller.WorkflowID, RunID: caller.RunID, Run: caller.Run, Namespace: n.Home.ID,
 			Requestor: in.Requestor, Since: in.Since, Cordon: in.Cordon,
 		},
 	}
@@ -207,6 +210,8 @@ type ReleaseInput struct {
 	HideConditions bool `json:"hideConditions,omitempty"`
 	// WithdrawRequests withdraws the EvictionRequests that the run's drain left behind.
 	WithdrawRequests bool `json:"withdrawRequests,omitempty"`
+	// Orphan has it released only if the holder does not run any more. Error: HolderAlive.
+	Orphan bool `json:"orphan,omitempty"`
 	// Then is sent as soon as the node is released; nil sends nothing.
 	Then *Signal `json:"then,omitempty"`
 }
@@ -230,6 +235,11 @@ type Released struct {
 // signal, if asked to. A node that is gone, or that this holder does not hold, is a success. Errors: MissingPermission.
 func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released, error) {
 	caller := callerFor(ctx, in.WorkflowID, in.RunID)
+	if in.Orphan {
+		if err := n.orphaned(ctx, in.Node, caller); err != nil {
+			return Released{}, failure.Translate(err)
+		}
+	}
 	if in.HideConditions || n.Conditions {
 		// Before the mark goes, which says whose they are. They must not keep a node out of service.
 		if err := k8s.HideConditions(ctx, n.Client, in.Node, caller); err != nil {
@@ -263,6 +273,36 @@ func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released
 	return Released{
 		Gone: released.Gone, Foreign: released.Foreign, Uncordoned: released.Uncordoned, OtherHolders: released.OtherHolders,
 	}, nil
+}
+
+// orphaned refuses to release a node whose holder runs: it may have been reset since somebody found that it had ended.
+// Errors: HolderAlive.
+func (n *Activities) orphaned(ctx context.Context, name string, holder k8s.Caller) error {
+	node, err := n.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	mark, err := k8s.MarkOf(node)
+	if err != nil {
+		return err
+	}
+	for _, h := range mark.Holders {
+		if h.WorkflowID != holder.WorkflowID || h.RunID != holder.RunID {
+			continue
+		}
+		found, err := n.Home.FateOf(ctx, n.Temporal, execution.HolderRef{WorkflowID: h.WorkflowID, RunID: h.RunID, Since: h.Since})
+		switch {
+		case err != nil:
+			return err
+		case found.Fate != execution.Ended || !n.Home.Owns(h):
+			return temporal.NewNonRetryableApplicationError(
+				fmt.Sprintf("node %s: its holder %s is not known to have ended (%s)", name, h.WorkflowID, found.Status), api.ErrorHolderAlive, nil)
+		}
+	}
+	return nil
 }
 
 // AnnounceInput is a change of phase to show on the node.

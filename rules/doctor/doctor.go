@@ -33,6 +33,7 @@ const (
 	ProtectionLeft        Kind = "ProtectionLeft"
 	MarkUnreadable        Kind = "MarkUnreadable"
 	MarkForeign           Kind = "MarkForeign"
+	MarkUnknown           Kind = "MarkUnknown"
 	MaintenanceUnanswered Kind = "MaintenanceUnanswered"
 	NodeGone              Kind = "NodeGone"
 	DeliveryFailing       Kind = "DeliveryFailing"
@@ -50,7 +51,7 @@ const (
 var order = []Kind{
 	SchedulerMissing, SchedulerUnanswered, SchedulerRebuilding, MarkDead, RequestsLeft, SlotDead, PendingDead, SlotStale,
 	SlotUnknown, SlotUntold, SlotUnrequested, SlotUnmarked, TaintLeft, LabelLeft, CordonUnowned, ProtectionLeft,
-	MarkUnreadable, MarkForeign, MaintenanceUnanswered, NodeGone, DeliveryFailing, DeliveryGivenUp,
+	MarkUnreadable, MarkForeign, MarkUnknown, MaintenanceUnanswered, NodeGone, DeliveryFailing, DeliveryGivenUp,
 }
 
 // Fix is how a finding is healed.
@@ -170,10 +171,12 @@ type Node struct {
 	Protections []string
 }
 
-// Holder is a run that a mark names.
+// Holder is a chain of runs that a mark names by its first.
 type Holder struct {
 	WorkflowID, RunID, Requestor string
 	Since                        time.Time
+	// Foreign: the mark names another Temporal namespace, or none.
+	Foreign bool
 }
 
 func (n Node) heldBy(run string) bool {
@@ -202,10 +205,12 @@ type Slot struct {
 	Created   time.Time `json:"created"`
 }
 
-// Execution is what Temporal says of one run.
+// Execution is what Temporal says of one chain of runs.
 type Execution struct {
 	RunID   string
 	Running bool
+	// Unknown: it is not found, and so young that it would have to be.
+	Unknown bool
 	// Status is Temporal's word for it; "gone" where there is no such run any more.
 	Status    string
 	StartedAt time.Time

@@ -101,7 +101,7 @@ func Referred(f Facts) []Holder {
 	}
 	var runs []Holder
 	add := func(h Holder) {
-		if !seen[h.RunID] {
+		if !seen[h.RunID] && !h.Foreign {
 			seen[h.RunID] = true
 			runs = append(runs, h)
 		}
@@ -112,11 +112,11 @@ func Referred(f Facts) []Holder {
 		}
 	}
 	for _, s := range f.Scheduler.Holders {
-		add(Holder{WorkflowID: f.idOf(s), RunID: s.RunID})
+		add(Holder{WorkflowID: f.idOf(s), RunID: s.RunID, Since: s.GrantedAt})
 	}
 	for _, s := range f.Scheduler.Pending {
 		if !listed[s.RunID] {
-			add(Holder{WorkflowID: f.idOf(s), RunID: s.RunID})
+			add(Holder{WorkflowID: f.idOf(s), RunID: s.RunID, Since: s.Created})
 		}
 	}
 	for _, r := range f.Requests {
@@ -205,7 +205,7 @@ func (e *examination) node(n Node) {
 }
 
 func (e *examination) holder(n Node, h Holder) {
-	if e.runs(h.RunID) {
+	if e.runs(h.RunID) && !h.Foreign {
 		return
 	}
 	f := Finding{Kind: MarkDead, Node: n.Name, WorkflowID: h.WorkflowID, RunID: h.RunID, Fix: ReleaseMark}
@@ -213,10 +213,21 @@ func (e *examination) holder(n Node, h Holder) {
 		f.Since = &h.Since
 	}
 	f.Text = fmt.Sprintf("the node is held by a maintenance by %s that does not run (%s)", h.Requestor, e.status(h.RunID))
-	if !e.ours(h.WorkflowID) {
+	switch {
+	case h.Foreign:
+		f.Kind, f.Fix = MarkForeign, ""
+		f.Text = fmt.Sprintf("the node is held by workflow %s of another Temporal namespace, or of none that the mark names", h.WorkflowID)
+		f.NextStep = "let the doctor of that Drydock look: --cluster, --namespace and --address say which. If that is no more, put the node back by hand " +
+			"(kubectl uncordon " + n.Name + ") and remove the mark (kubectl annotate node " + n.Name + " drydock.dev/holders-)"
+	case !e.ours(h.WorkflowID):
 		f.Kind, f.Fix = MarkForeign, ""
 		f.Text = fmt.Sprintf("the node is held by workflow %s of another Drydock, which does not run in this namespace (%s)", h.WorkflowID, e.status(h.RunID))
 		f.NextStep = "let the doctor of that Drydock look: --cluster, --namespace and --address say which"
+	case e.Executions[h.RunID].Unknown:
+		f.Kind, f.Fix = MarkUnknown, ""
+		f.Text = fmt.Sprintf("the node is held by a maintenance by %s that is not found, and the mark is younger than what the namespace keeps", h.Requestor)
+		f.NextStep = "if it was deleted, or its namespace was lost: look again once the mark is older than the namespace's retention; until then nothing proves " +
+			"that nobody works on the node"
 	}
 	e.find(f)
 }

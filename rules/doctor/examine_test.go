@@ -116,6 +116,12 @@ func TestWhatIsInconsistentIsFound(t *testing.T) {
 		"another Drydock's mark": {func(f *Facts) {
 			f.node("n8").Marked, f.node("n8").Holders = true, []Holder{{WorkflowID: "east/node-maintenance/n8/ops", RunID: "elsewhere"}}
 		}, []string{"MarkForeign n8 "}, "east/"},
+		"a mark of another namespace": {func(f *Facts) { f.node("n4").Holders[0].Foreign = true },
+			[]string{"MarkForeign n4 "}, "another Temporal namespace"},
+		"a mark of which nothing is known": {func(f *Facts) {
+			f.Executions["run-n4"] = Execution{Status: "not found", Unknown: true}
+			f.dropSlot("n4")
+		}, []string{"MarkUnknown n4 "}, "younger than what the namespace keeps"},
 		"a mark that nobody can read": {func(f *Facts) {
 			n := f.node("n4")
 			n.Holders, n.Unreadable = nil, "bad JSON"

@@ -22,6 +22,9 @@ func (e *examination) slots() {
 		case !e.runs(s.RunID):
 			f.Kind = SlotDead
 			f.Text = fmt.Sprintf("its slot is held by a maintenance by %s that does not run (%s)", s.Requestor, e.status(s.RunID))
+			if e.Executions[s.RunID].Unknown {
+				f.Fix, f.NextStep = "", "its scheduler takes the slot back where the node does not carry its mark; otherwise see the mark"
+			}
 		case listed && m.Asked && m.Unanswered == "" && !m.Wants:
 			f.Kind = SlotStale
 			f.Text = fmt.Sprintf("the scheduler counts its slot, and the maintenance by %s has none", s.Requestor)

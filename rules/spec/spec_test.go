@@ -80,6 +80,7 @@ var refused = map[string]struct{ input, want string }{
 	"node null":                      {`{"node":null}`, `node: null is not a value`},
 	"node of the wrong type":         {`{"node":7}`, `node: want a string, got number`},
 	"unknown field":                  {`{"node":"n","nodee":"m"}`, `nodee: unknown field`},
+	"priority beyond sense":          {`{"node":"n","priority":1000000001}`, `priority: 1000000001: want at least -1000000000`},
 	"field in another case":          {`{"node":"n","Priority":1}`, `Priority: unknown field`},
 	"nested unknown field":           {`{"node":"n","drain":{"mod":"evict"}}`, `drain.mod: unknown field`},
 	"duplicate field":                {`{"node":"n","node":"m"}`, `node: duplicate field`},

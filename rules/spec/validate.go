@@ -33,6 +33,7 @@ func (m Maintenance) Validate() error {
 	for i, name := range m.AdditionalRequestors {
 		p.check(fmt.Sprintf("additionalRequestors[%d]", i), RequestorName(name))
 	}
+	p.check("priority", Priority(m.Priority))
 	p.text("reason", m.Reason)
 	p.text("ticket", m.Ticket)
 	p.text("owner", m.Owner)
@@ -172,6 +173,17 @@ func RequestorName(name string) error {
 	}
 	if !requestorName.MatchString(name) {
 		return fmt.Errorf("%q: want letters, digits, '-', '_' and '.', with a letter or digit at both ends", name)
+	}
+	return nil
+}
+
+// maxPriority is that of Kubernetes' own priority classes.
+const maxPriority = 1_000_000_000
+
+// Priority checks what ranks requests for a slot.
+func Priority(priority int) error {
+	if priority < -maxPriority || priority > maxPriority {
+		return fmt.Errorf("%d: want at least %d and at most %d", priority, -maxPriority, maxPriority)
 	}
 	return nil
 }

@@ -18,6 +18,9 @@ import (
 const (
 	maxName  = 253
 	maxWords = 1000
+	// maxFreezes and maxLimits (bytes) bound what people decide, which every run carries on.
+	maxFreezes = 50
+	maxLimits  = 64 << 10
 )
 
 // controls are what operators set: the limits, and the freezes.
@@ -26,6 +29,8 @@ type controls struct {
 	// revision counts changes of the limits.
 	revision int
 	freezes  []schedule.Freeze
+	// freezeRevision grows with every change of the freezes.
+	freezeRevision int
 }
 
 // checkLimits refuses limits that cannot be. The revision is not known before the rebuild; it is asked again when that
@@ -42,7 +47,15 @@ func (c *controls) checkLimits(p api.SetLimits, rebuilt bool) error {
 			fmt.Sprintf("ifRevision: the limits are at revision %d, set by %s, and no longer at %d", c.revision, c.limits.SetBy, *p.IfRevision),
 			api.ErrorLimitsChanged, nil)
 	}
-	return p.Limits.WithDefaults().Validate()
+	return fitting(p.Limits)
+}
+
+// fitting refuses limits that cannot be, or that are too long to be carried.
+func fitting(l schedule.Limits) error {
+	if size := len(asJSON(l)); size > maxLimits {
+		return fmt.Errorf("limits: %d bytes are more than %d", size, maxLimits)
+	}
+	return l.WithDefaults().Validate()
 }
 
 // setLimits returns what that changes, in words.
@@ -53,9 +66,13 @@ func (c *controls) setLimits(p api.SetLimits, now time.Time) string {
 	return fmt.Sprintf("limits changed from %s to %s", asJSON(before), asJSON(c.limits.Limits))
 }
 
-func checkFreeze(p api.FreezeRequest) error {
+func (c *controls) checkFreeze(p api.FreezeRequest) error {
 	if p.By == "" {
 		return errors.New("by: say who freezes; the same name thaws")
+	}
+	known := slices.ContainsFunc(c.freezes, func(f schedule.Freeze) bool { return f.By == p.By })
+	if len(c.freezes) >= maxFreezes && !known {
+		return fmt.Errorf("by: there are %d freezes already; thaw one first", len(c.freezes))
 	}
 	return errors.Join(short("by", p.By, maxName), short("reason", p.Reason, maxWords))
 }
@@ -63,6 +80,7 @@ func checkFreeze(p api.FreezeRequest) error {
 // freeze is keyed by who asked: a second freeze of the same person replaces the first. It returns what that does, in
 // words.
 func (c *controls) freeze(p api.FreezeRequest, now time.Time) string {
+	c.freezesChange(now)
 	c.freezes = slices.DeleteFunc(c.freezes, func(f schedule.Freeze) bool { return f.By == p.By })
 	c.freezes = append(c.freezes, schedule.Freeze{By: p.By, Reason: p.Reason, At: now, Running: p.Running})
 	if p.Running {
@@ -88,8 +106,20 @@ func (c *controls) checkThaw(p api.ThawRequest, rebuilt bool) error {
 	return fmt.Errorf("there is no freeze by %s; frozen by %s (use all to lift every freeze)", p.By, strings.Join(by, ", "))
 }
 
-func (c *controls) thaw(p api.ThawRequest) {
+func (c *controls) thaw(p api.ThawRequest, now time.Time) {
+	c.freezesChange(now)
 	c.freezes = slices.DeleteFunc(c.freezes, func(f schedule.Freeze) bool { return p.All || f.By == p.By })
+}
+
+// freezesChange makes the revision larger than any that was ever told: also by a scheduler of which nothing is left, or by
+// this one before it was reset.
+func (c *controls) freezesChange(now time.Time) {
+	c.freezeRevision = max(c.freezeRevision+1, int(now.UnixMilli()))
+}
+
+// notice is what holders are told of freezes.
+func (c *controls) notice() api.FreezeNotice {
+	return api.FreezeNotice{Revision: c.freezeRevision, Reasons: c.holdReasons()}
 }
 
 // holdReasons are the freezes that hold running maintenances too.

@@ -29,12 +29,12 @@ func TestControlsKeepOneFreezeAPerson(t *testing.T) {
 	if err := c.checkThaw(api.ThawRequest{By: "dan"}, false); err != nil {
 		t.Error(err)
 	}
-	c.thaw(api.ThawRequest{By: "amy"})
-	c.thaw(api.ThawRequest{By: "cat"})
+	c.thaw(api.ThawRequest{By: "amy"}, noon)
+	c.thaw(api.ThawRequest{By: "cat"}, noon)
 	if len(c.freezes) != 1 || c.freezes[0].By != "bob" {
 		t.Errorf("freezes %+v", c.freezes)
 	}
-	c.thaw(api.ThawRequest{By: "dan", All: true})
+	c.thaw(api.ThawRequest{By: "dan", All: true}, noon)
 	if err := c.checkThaw(api.ThawRequest{By: "dan"}, true); err == nil || err.Error() != "nothing is frozen" {
 		t.Error(err)
 	}

@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -70,6 +71,13 @@ type fleet struct {
 	sizes map[string]int
 	// stubborn: no maintenance manages to restore its cordon.
 	stubborn bool
+	// forged: the state is given by somebody, and not by a run before.
+	forged bool
+	// signalTakes is how long a signal is under way; signals counts those that are, mostSignals the most that were.
+	signalTakes          time.Duration
+	signals, mostSignals int
+	// marks are those on nodes that may be a surprise; nil are none.
+	marks func() cluster.MarksSeen
 }
 
 type event struct {
@@ -128,6 +136,9 @@ func (f *fleet) begin() {
 	f.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: workflows.Interceptors()}) // the race detector slows thousands of requests down
 	f.env.SetDataConverter(scales{converter.GetDefaultDataConverter(), f})
 	f.env.SetStartTime(began)
+	if f.runs > 0 || (f.state.Rebuilt && !f.forged) {
+		f.env.SetContinuedExecutionRunID(runOf("before", "this"))
+	}
 	f.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: api.SchedulerID(""), TaskQueue: api.DefaultTaskQueue})
 	workflows.Register(f.env, workflows.Activities{
 		Nodes: &node.Activities{}, Drains: &drain.Activities{}, Cluster: &cluster.Activities{},
@@ -161,7 +172,9 @@ func (f *fleet) begin() {
 			return f.inventory, f.failure("TakeInventory")
 		})
 	f.env.OnActivity("Query", mock.Anything, mock.Anything).After(latency).Return(f.query)
-	f.env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, mock.Anything, mock.Anything).Return(f.signalled)
+	f.env.OnActivity("AskFate", mock.Anything, mock.Anything).After(latency).Return(f.fate)
+	f.env.OnActivity("ThisRun", mock.Anything).Return("this run", nil)
+	f.env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, mock.Anything, mock.Anything).AfterFn(f.signalBegins).Return(f.signalled)
 }
 
 // now is the time since the world began.
@@ -293,10 +306,20 @@ func (f *fleet) signal(name string, payload any) {
 	env.RegisterDelayedCallback(func() {}, time.Nanosecond)
 }
 
-// request lets a maintenance ask for a node, and keep it for a time. Its run is named after node and requestor.
+// runOf is the ID of the run that maintains a node for a requestor.
+func runOf(node, requestor string) string {
+	sum := sha256.Sum256([]byte(node + "/" + requestor))
+	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
+}
+
+// request lets a maintenance ask for a node, and keep it for a time. Its run is that of node and requestor.
 func (f *fleet) request(when time.Duration, node, requestor string, work time.Duration) *asking {
-	a := &asking{work: work, request: api.SlotRequest{RunID: "run-" + node + "-" + requestor, Request: schedule.Request{
-		ID: "run-" + node + "-" + requestor + "/1", Node: node, Requestor: requestor, Created: f.start.Add(when),
+	run, created := runOf(node, requestor), f.start.Add(when)
+	if when > 100*time.Hour {
+		created = f.start // it does not ask within the test
+	}
+	a := &asking{work: work, request: api.SlotRequest{RunID: run, Request: schedule.Request{
+		ID: run + "/1", Node: node, Requestor: requestor, Created: created,
 	}}}
 	f.asking[a.request.RunID] = a
 	f.at(when, func() { f.signal(api.SignalSlotRequest, a.request) })
@@ -313,13 +336,24 @@ func (f *fleet) release(a *asking) {
 	f.signal(api.SignalSlotRelease, api.SlotRelease{RequestID: a.request.ID})
 }
 
+// signalBegins counts a signal, and tells how long it takes.
+func (f *fleet) signalBegins() time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.signals++
+	f.mostSignals = max(f.mostSignals, f.signals)
+	return f.signalTakes
+}
+
 // signalled is a signal of the scheduler to a maintenance.
 func (f *fleet) signalled(_, id, run, name string, arg any) error {
 	f.mu.Lock()
-	a := f.asking[run]
+	f.signals--
+	asked, _, _ := strings.Cut(aboutRequest(arg), "/")
+	a := f.asking[asked]
 	f.mu.Unlock()
-	if a == nil || id != api.MaintenanceID("", a.request.Node, a.request.Requestor) {
-		f.t.Errorf("signal %s to workflow %s run %s, which is nobody", name, id, run)
+	if a == nil || run != "" || id != api.MaintenanceID("", a.request.Node, a.request.Requestor) {
+		f.t.Errorf("signal %s to workflow %s run %s about %s, which is nobody's", name, id, run, asked)
 		return errGone
 	}
 	who := a.request.Node + "/" + a.request.Requestor
@@ -335,6 +369,33 @@ func (f *fleet) signalled(_, id, run, name string, arg any) error {
 		follows()
 	}
 	return nil
+}
+
+// aboutRequest is the request that a signal names.
+func aboutRequest(arg any) string {
+	switch arg := arg.(type) {
+	case api.SlotAnswer:
+		return arg.RequestID
+	case api.FreezeNotice:
+		return arg.RequestID
+	case api.NodeChange:
+		return arg.RequestID
+	}
+	return ""
+}
+
+// fate is what became of a maintenance.
+func (f *fleet) fate(_ context.Context, h execution.HolderRef) (execution.Found, error) {
+	f.note("AskFate " + h.WorkflowID)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch a := f.asking[h.RunID]; {
+	case a == nil:
+		return execution.Found{Fate: execution.Unknown, Status: "not found"}, nil
+	case a.dead:
+		return execution.Found{Fate: execution.Ended, Status: "Terminated"}, nil
+	}
+	return execution.Found{Fate: execution.Alive, Status: "Running"}, nil
 }
 
 // receive is what a maintenance does with a signal; what it does later is returned.
@@ -439,7 +500,23 @@ func (f *fleet) observe(_ context.Context, in cluster.ObserveInput) (cluster.Obs
 			o.Facts[name] = schedule.NodeFacts{Missing: true}
 		}
 	}
-	return cluster.Observed{Observation: o, Digest: f.digest(in.Groups)}.Pack(in.Names), nil
+	observed := cluster.Observed{Observation: o, Digest: f.digest(in.Groups)}
+	if f.marks != nil {
+		observed.Marks = f.surprises(in.Known)
+	}
+	return observed.Pack(in.Names), nil
+}
+
+// surprises are the marks that are not known.
+func (f *fleet) surprises(known []cluster.KnownMark) cluster.MarksSeen {
+	if f.marks == nil {
+		return cluster.MarksSeen{}
+	}
+	seen := f.marks()
+	seen.Unknown = slices.DeleteFunc(seen.Unknown, func(m api.StrayMark) bool {
+		return slices.ContainsFunc(known, func(k cluster.KnownMark) bool { return k.Node == m.Node && k.RunID == m.RunID })
+	})
+	return seen
 }
 
 // digest is what others than Drydock can change.
@@ -461,6 +538,11 @@ func (f *fleet) see(in cluster.WatchInput) cluster.WatchReport {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	report := cluster.WatchReport{Stale: in.Digest != "" && in.Digest != f.digest(in.Groups)}
+	known := slices.Clone(in.Known)
+	for _, h := range in.Holders {
+		known = append(known, cluster.KnownMark{Node: h.Node, RunID: h.RunID})
+	}
+	report.Unknown = f.surprises(known).Unknown
 	for _, h := range in.Holders {
 		n, a := f.nodes[h.Node], f.asking[h.RunID]
 		switch {
@@ -486,7 +568,7 @@ func (f *fleet) untilSomethingHappens() time.Duration {
 		}
 		return 1000 * time.Hour
 	}
-	if report.Stale || len(report.Changes) > 0 {
+	if report.Stale || len(report.Changes)+len(report.Unknown) > 0 {
 		return latency
 	}
 	if len(report.Ended) > 0 {

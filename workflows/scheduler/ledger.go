@@ -2,8 +2,11 @@ package scheduler
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
+	"drydock/activities/cluster"
 	"drydock/api"
 	"drydock/rules/schedule"
 )
@@ -92,11 +95,61 @@ func (l *ledger) requestsOf(runID string) []string { return slices.Clone(l.index
 // free takes a slot back, or a request that waits for one.
 func (l *ledger) free(requestID string, now time.Time) {
 	if h, ok := l.holder(requestID); ok {
-		l.released = append(l.released, ReleasedNode{Node: h.Node, At: now})
+		l.released = append(l.released, ReleasedNode{Node: h.Node, RunID: h.RunID, At: now})
 		l.holders = slices.DeleteFunc(l.holders, func(h api.Holder) bool { return h.RequestID == requestID })
 	}
 	l.pending = slices.DeleteFunc(l.pending, func(p api.PendingRequest) bool { return p.ID == requestID })
 	l.forget(requestID)
+}
+
+// drop takes a slot from a holder whose node stays as it is.
+func (l *ledger) drop(requestID string) {
+	l.holders = slices.DeleteFunc(l.holders, func(h api.Holder) bool { return h.RequestID == requestID })
+	l.forget(requestID)
+}
+
+// expects tells whether a mark is that of a holder, or of one that gave its node back a moment ago.
+func (l *ledger) expects(node, run string) bool {
+	if _, holds := l.holderOfRun(node, run); holds {
+		return true
+	}
+	return slices.ContainsFunc(l.released, func(r ReleasedNode) bool { return r.Node == node && r.RunID == run })
+}
+
+// holderOfRun is the holder of a node that a run is.
+func (l *ledger) holderOfRun(node, run string) (api.Holder, bool) {
+	for _, id := range l.index.byRun[run] {
+		if h, ok := l.holder(id); ok && h.Node == node {
+			return h, true
+		}
+	}
+	return api.Holder{}, false
+}
+
+// later tells whether a run has made a later request than this one: what is asked for once more after that is late.
+func (l *ledger) later(r api.SlotRequest) bool {
+	return slices.ContainsFunc(l.index.byRun[r.RunID], func(id string) bool { return attempt(id) > attempt(r.ID) })
+}
+
+// attempt is the number in a request's ID.
+func attempt(id string) int {
+	_, text, _ := strings.Cut(id, "/")
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// askAgain takes back a request that was to be refused, for its node to be looked at once more.
+func (l *ledger) askAgain(p api.PendingRequest, seen bool) {
+	if l.knows(p.ID) {
+		return
+	}
+	l.enqueue(p.SlotRequest)
+	if seen {
+		l.seen[p.ID] = true
+	}
 }
 
 // forget drops what is known of a request that is answered for good, or withdrawn.
@@ -182,6 +235,24 @@ func (l *ledger) waiting(requestor string) (n int) {
 		}
 	}
 	return n
+}
+
+// marks are those that are expected on nodes: of holders for as long as they hold, of others for a moment.
+func (l *ledger) marks() []cluster.KnownMark {
+	known := l.lately()
+	for _, h := range l.holders {
+		known = append(known, cluster.KnownMark{Node: h.Node, RunID: h.RunID})
+	}
+	return known
+}
+
+// lately are the marks of those that gave their node back a moment ago.
+func (l *ledger) lately() []cluster.KnownMark {
+	var known []cluster.KnownMark
+	for _, r := range l.released {
+		known = append(known, cluster.KnownMark{Node: r.Node, RunID: r.RunID, Until: r.At.Add(releasedFor)})
+	}
+	return known
 }
 
 // nodes are those that a decision depends on, and of these the ones that are held or were until a moment ago.

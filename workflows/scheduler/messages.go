@@ -2,14 +2,11 @@ package scheduler
 
 import (
 	"errors"
-	"fmt"
 
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/api"
-	"drydock/rules/schedule"
-	"drydock/rules/spec"
 	"drydock/workflows/inbox"
 )
 
@@ -24,6 +21,19 @@ func (s *scheduler) listen() error {
 	if err != nil {
 		return err
 	}
+	err = workflow.SetQueryHandlerWithOptions(s.ctx, api.QuerySlotHeld, func(raw converter.RawValue) (api.SlotHeld, error) {
+		asked, err := inbox.Decode[api.SlotQuestion](inbox.Payload(raw))
+		if err != nil {
+			return api.SlotHeld{}, err
+		}
+		notice := s.controls.notice()
+		return api.SlotHeld{
+			Held: s.ledger.holds(asked.RequestID), Rebuilding: !s.rebuilt, Frozen: notice.Reasons, Revision: notice.Revision,
+		}, nil
+	}, workflow.QueryHandlerOptions{Description: "whether a request holds its slot"})
+	if err != nil {
+		return err
+	}
 	in := inbox.New(s.ctx, inbox.Ears{
 		Arrived: func() { s.signals++; s.dirty = true },
 		Refused: func(name string, _ api.Message, _ api.Outcome, why error) {
@@ -32,22 +42,25 @@ func (s *scheduler) listen() error {
 	})
 	if err := errors.Join(
 		update(s, in, api.UpdateSetLimits, func(p api.SetLimits) error { return s.controls.checkLimits(p, s.rebuilt) }, s.setLimits),
-		update(s, in, api.UpdateFreeze, checkFreeze, s.freeze),
+		update(s, in, api.UpdateFreeze, s.controls.checkFreeze, s.freeze),
 		update(s, in, api.UpdateThaw, func(p api.ThawRequest) error { return s.controls.checkThaw(p, s.rebuilt) }, s.thaw),
 	); err != nil {
 		return err
 	}
-	inbox.Receive(in, api.SignalSlotRequest, s.request)
-	inbox.Receive(in, api.SignalSlotRelease, s.release)
-	// A slot that is given back before its holder is known would be held for ever.
-	in.Open(s.awaitRebuilt)
+	inbox.Receive(in, api.SignalSlotRequest, func(r api.SlotRequest) { s.intake.pass(arrival{request: &r}) })
+	inbox.Receive(in, api.SignalSlotRelease, func(r api.SlotRelease) { s.intake.pass(arrival{release: &r}) })
+	in.Open(nil)
 	return nil
 }
 
-// awaitRebuilt waits until the state of the scheduler that ran before is taken over: what is changed earlier would be
-// overwritten.
+// awaitRebuilt waits until it is known who holds a slot: what is changed earlier would be overwritten. It gives up where
+// this run ends before that.
 func (s *scheduler) awaitRebuilt(ctx workflow.Context) error {
-	return workflow.Await(ctx, func() bool { return s.rebuilt })
+	if err := workflow.Await(ctx, func() bool { return s.rebuilt || s.givenUp }); err != nil || s.rebuilt {
+		return err
+	}
+	s.woken = true
+	return errors.New("the scheduler cannot find out who holds a slot: see drydock doctor, and try again")
 }
 
 // update takes an update that changes what people decide, and answers with the state.
@@ -65,52 +78,13 @@ func update[T any](s *scheduler, in *inbox.Inbox, name string, check func(T) err
 	})
 }
 
-// request queues a request, once: a repeated one is answered again.
-func (s *scheduler) request(r api.SlotRequest) {
-	if err := errors.Join(spec.NodeName(r.Node), spec.RequestorName(r.Requestor)); err != nil || r.ID == "" || r.RunID == "" {
-		s.decisions.record("", "ignored a slot request that names no node, requestor or run", fmt.Sprint(err))
-		return
-	}
-	if h, ok := s.ledger.holder(r.ID); ok {
-		s.outbox.granted(h)
-		return
-	}
-	if s.ledger.knows(r.ID) {
-		s.ledger.tellOnceMore(r.ID)
-		return
-	}
-	s.supersede(r.RunID)
-	if p, over := s.overQuota(r); over {
-		s.outbox.refuse(p, false)
-		return
-	}
-	s.ledger.enqueue(r)
-}
-
-// overQuota turns down the first request of a maintenance whose requestor has too many that wait. One that was let in is
-// not turned down later: neither when its node was given back, nor when a scheduler begins anew.
-func (s *scheduler) overQuota(r api.SlotRequest) (api.PendingRequest, bool) {
+// overQuota turns down the first request of a maintenance only. One that was let in is not turned down later: neither when
+// its node was given back, nor when a scheduler begins anew.
+func (s *scheduler) overQuota(r api.SlotRequest) string {
 	if !s.rebuilt || !api.IsFirstRequest(r.ID) {
-		return api.PendingRequest{}, false
+		return ""
 	}
-	reason := s.controls.limits.Quotas.OverPending(r.Requestor, s.ledger.waiting(r.Requestor))
-	return api.PendingRequest{SlotRequest: r, Code: schedule.Quota, Reason: reason}, reason != ""
-}
-
-// release takes a slot back, and records who did that where it was not the holder.
-func (s *scheduler) release(r api.SlotRelease) {
-	if r.By != "" {
-		s.decisions.record(r.By, "gave slot request "+r.RequestID+" back", r.Why)
-	}
-	s.free(r.RequestID)
-}
-
-// supersede frees what a run had asked for before: it asks again only after it gave that back, so that a release that
-// was lost with an earlier scheduler never makes a maintenance wait for its own slot.
-func (s *scheduler) supersede(runID string) {
-	for _, id := range s.ledger.requestsOf(runID) {
-		s.free(id)
-	}
+	return s.controls.limits.Quotas.OverPending(r.Requestor, s.ledger.waiting(r.Requestor))
 }
 
 func (s *scheduler) setLimits(p api.SetLimits) {
@@ -123,7 +97,7 @@ func (s *scheduler) freeze(p api.FreezeRequest) {
 }
 
 func (s *scheduler) thaw(p api.ThawRequest) {
-	s.controls.thaw(p)
+	s.controls.thaw(p, s.now())
 	s.decisions.record(p.By, "thawed", p.Comment)
 	s.holdOrResume()
 }
@@ -131,6 +105,6 @@ func (s *scheduler) thaw(p api.ThawRequest) {
 // holdOrResume tells all holders which freezes hold them.
 func (s *scheduler) holdOrResume() {
 	for _, h := range s.ledger.holders {
-		s.outbox.toHolder(h, api.SignalHold, api.FreezeNotice{Reasons: s.controls.holdReasons()})
+		s.outbox.hold(h, s.controls.notice())
 	}
 }

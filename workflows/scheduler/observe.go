@@ -14,8 +14,9 @@ const (
 	// actWithin bounds an activity of the scheduler's own: what does not succeed for so long is said, and begun again.
 	// None may keep the scheduler from continuing as new.
 	actWithin = time.Minute
-	// observeAgain is how long to wait after an error that no event will end.
-	observeAgain = 10 * time.Second
+	// notObserved and notWatched are what is said where that fails.
+	notObserved = "the cluster could not be observed"
+	notWatched  = "the cluster could not be watched"
 )
 
 // observer knows what was last seen of the cluster.
@@ -25,6 +26,9 @@ type observer struct {
 	latest    *cluster.Observed
 	// busy: an observation is under way, or waits to be tried again.
 	busy bool
+
+	// seen hears of the marks on nodes that are no holder's.
+	seen func(cluster.MarksSeen)
 }
 
 // observe asks for the state of the cluster.
@@ -40,19 +44,24 @@ func (o *observer) observe(in cluster.ObserveInput) {
 			observed, err = observed.Unpack(in.Names)
 		}
 		if err != nil {
-			o.decisions.record("", "the cluster could not be observed", err.Error())
-			o.retryLater()
+			o.retryLater(notObserved, err)
 			return
 		}
+		o.decisions.works(notObserved)
+		marks := observed.Marks
+		observed.Marks = cluster.MarksSeen{}
 		o.latest = &observed
+		o.seen(marks)
 	})
 }
 
 // retryLater wakes the scheduler up again after an error that no event will end.
-func (o *observer) retryLater() {
+func (o *observer) retryLater(what string, err error) {
 	o.busy = true
-	timer := workflow.NewTimerWithOptions(o.ctx, observeAgain, workflow.TimerOptions{Summary: "observe again"})
-	o.whenDone(timer, func() { o.busy = false })
+	wait := o.decisions.fails(what, err, tryAgainMost)
+	timer := workflow.NewTimerWithOptions(o.ctx, wait, workflow.TimerOptions{Summary: "observe again"})
+	// Nothing is lost with it: it must not keep the scheduler from continuing as new.
+	o.whenReady(timer, func() { o.busy = false })
 }
 
 // digest is what a watch has to compare the cluster with; there is none for other limits than the present ones.

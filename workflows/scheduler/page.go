@@ -28,6 +28,8 @@ func (s *scheduler) page(asked api.StateRequest) api.State {
 		Rebuilding: !s.rebuilt, PreviousRun: s.previousRun, Holders: s.ledger.holders,
 		PendingAll: len(pending), Pending: pending[begin:end], Decisions: s.decisions.entries,
 	}
+	state.Strays, state.StraysAll = s.strays.told()
+	state.Trouble = s.decisions.trouble
 	if end < len(pending) {
 		state.NextOffset = end
 	}

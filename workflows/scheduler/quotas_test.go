@@ -40,12 +40,12 @@ func TestAQuotaOfPendingRequestsTurnsTheNextDown(t *testing.T) {
 	f.expectAt(time.Minute, "n1/ops", "n2/ops n3/ops n5/net")
 	// One that was let in comes back after its node was given back, whatever waits by then.
 	f.at(2*time.Minute, func() {
-		again := api.SlotRequest{RunID: "run-n4-ops", Request: over.request.Request}
-		again.ID = "run-n4-ops/2"
+		again := api.SlotRequest{RunID: runOf("n4", "ops"), Request: over.request.Request}
+		again.ID = runOf("n4", "ops") + "/2"
 		f.signal(api.SignalSlotRequest, again)
 	})
 	f.at(3*time.Minute, func() {
-		if state := f.stateNow(); !slices.ContainsFunc(state.Pending, func(p api.PendingRequest) bool { return p.ID == "run-n4-ops/2" }) {
+		if state := f.stateNow(); !slices.ContainsFunc(state.Pending, func(p api.PendingRequest) bool { return p.ID == runOf("n4", "ops")+"/2" }) {
 			t.Errorf("%+v", state.Pending)
 		}
 	})

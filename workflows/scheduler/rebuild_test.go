@@ -13,6 +13,9 @@ import (
 	"drydock/workflows/scheduler"
 )
 
+// Runs of schedulers.
+var earlierRun, firstRun, secondRun = runOf("before", "scheduler"), runOf("first", "scheduler"), runOf("second", "scheduler")
+
 // answered is an answer to a query.
 func answered(t *testing.T, value any) execution.Answered {
 	data, err := json.Marshal(value)
@@ -44,7 +47,7 @@ func (f *fleet) saying(a *asking, wanted api.SlotWanted) {
 
 func (f *fleet) mark(node, requestor string) execution.MarkedHolder {
 	return execution.MarkedHolder{
-		Run:  execution.Run{WorkflowID: api.MaintenanceID("", node, requestor), RunID: "run-" + node + "-" + requestor},
+		Run:  execution.Run{WorkflowID: api.MaintenanceID("", node, requestor), RunID: runOf(node, requestor)},
 		Node: node, Requestor: requestor, Since: f.start,
 	}
 }
@@ -105,7 +108,7 @@ func TestSchedulerGrantsNothingBeforeItKnowsItsHolders(t *testing.T) {
 
 func TestSchedulerTakesOverWhatTheOneBeforeItDecided(t *testing.T) {
 	f := newFleet(t, 400)
-	f.state = scheduler.State{PreviousRun: "before", Limits: api.LimitsInForce{Limits: schedule.Limits{MaxParallel: schedule.Count(9)}, SetBy: "configuration"}}
+	f.state = scheduler.State{PreviousRun: earlierRun, Limits: api.LimitsInForce{Limits: schedule.Limits{MaxParallel: schedule.Count(9)}, SetBy: "configuration"}}
 	unmarked := f.request(1000*time.Hour, "n1", "ops", 0)
 	var pages []api.State
 	pages = append(pages, api.State{
@@ -125,7 +128,7 @@ func TestSchedulerTakesOverWhatTheOneBeforeItDecided(t *testing.T) {
 	}
 	for i, page := range pages {
 		offset, _ := json.Marshal(api.StateRequest{Offset: 200 * i, Limit: 200})
-		f.answers["before"+string(offset)] = answered(t, page)
+		f.answers[earlierRun+string(offset)] = answered(t, page)
 	}
 	f.update(time.Second, api.UpdateThaw, api.ThawRequest{By: "bob"})
 	f.at(time.Minute, func() {
@@ -150,9 +153,9 @@ func itoa(i int) string {
 
 func TestSchedulerTakesOverFromOneThatHadNotTakenOver(t *testing.T) {
 	f := newFleet(t, 2)
-	f.state = scheduler.State{PreviousRun: "second"}
-	f.answers["second"] = answered(t, api.State{Rebuilding: true, PreviousRun: "first"})
-	f.answers["first"] = answered(t, api.State{
+	f.state = scheduler.State{PreviousRun: secondRun}
+	f.answers[secondRun] = answered(t, api.State{Rebuilding: true, PreviousRun: firstRun})
+	f.answers[firstRun] = answered(t, api.State{
 		Limits: api.LimitsInForce{Limits: schedule.Limits{MaxParallel: schedule.Count(7)}, SetBy: "amy"},
 	})
 	f.at(time.Minute, func() {
@@ -165,7 +168,7 @@ func TestSchedulerTakesOverFromOneThatHadNotTakenOver(t *testing.T) {
 
 func TestSchedulerSaysSoWhenTheStateBeforeItIsLost(t *testing.T) {
 	f := newFleet(t, 2)
-	f.state = scheduler.State{PreviousRun: "before"}
+	f.state = scheduler.State{PreviousRun: earlierRun}
 	f.at(time.Minute, func() {
 		if d := f.stateNow().Decisions; len(d) != 1 || !strings.Contains(d[0].What, "is lost") {
 			t.Errorf("decisions = %+v", d)
@@ -176,8 +179,8 @@ func TestSchedulerSaysSoWhenTheStateBeforeItIsLost(t *testing.T) {
 
 func TestSchedulerThatCannotAnswerStopsAllGrants(t *testing.T) {
 	f := newFleet(t, 2)
-	f.state = scheduler.State{PreviousRun: "before"}
-	f.answers["before"] = execution.Answered{Unanswered: "its workflow task fails"}
+	f.state = scheduler.State{PreviousRun: earlierRun}
+	f.answers[earlierRun] = execution.Answered{Unanswered: "its workflow task fails"}
 	a := f.request(time.Minute, "n1", "ops", 0)
 	f.at(2*time.Minute, func() {
 		state := f.stateNow()
@@ -203,9 +206,9 @@ func TestMaintenanceThatCannotAnswerHoldsUpNobodyElse(t *testing.T) {
 
 func TestGrantThatWasLostWithASchedulerIsSaidAgain(t *testing.T) {
 	f := newFleet(t, 2)
-	f.state = scheduler.State{PreviousRun: "before"}
+	f.state = scheduler.State{PreviousRun: earlierRun}
 	a := f.running("n1", "ops", 1, false)
-	f.answers["before"] = answered(t, api.State{Holders: []api.Holder{f.holderOf(a)}})
+	f.answers[earlierRun] = answered(t, api.State{Holders: []api.Holder{f.holderOf(a)}})
 	f.expectAt(time.Minute, "n1/ops", "")
 	f.run(time.Hour)
 	if len(a.granted) != 1 {
@@ -229,9 +232,9 @@ func TestMaintenanceNeverWaitsForItsOwnSlot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t, 2)
-			f.state = scheduler.State{PreviousRun: "before"}
+			f.state = scheduler.State{PreviousRun: earlierRun}
 			a := f.request(1000*time.Hour, "n1", "ops", 0)
-			f.answers["before"] = answered(t, api.State{Holders: []api.Holder{f.holderOf(a)}})
+			f.answers[earlierRun] = answered(t, api.State{Holders: []api.Holder{f.holderOf(a)}})
 			before(f, a)
 			f.at(time.Second, func() { a.request.ID = a.request.RunID + "/2" })
 			f.at(time.Minute, func() { f.signal(api.SignalSlotRequest, a.request) })

@@ -20,7 +20,7 @@ import (
 
 func TestADoctorsReleaseIsOnRecord(t *testing.T) {
 	f := newFleet(t, 1)
-	f.state.Holders = []api.Holder{{Grant: schedule.Grant{RequestID: "x", Node: "n1", Requestor: "ghost"}, RunID: "ghost"}}
+	f.state.Holders = []api.Holder{{Grant: schedule.Grant{RequestID: "x", Node: "n1", Requestor: "ghost"}, RunID: runOf("n1", "ghost")}}
 	f.at(time.Second, func() {
 		f.signal(api.SignalSlotRelease, api.SlotRelease{RequestID: "x", By: "ann", Why: "nobody has it"})
 	})
@@ -423,7 +423,7 @@ func TestSlotIsKeptUntilTheNodeOfADeadHolderIsReleased(t *testing.T) {
 	f.kill(10*time.Minute, a)
 	f.expectAt(20*time.Minute, "n1/ops", "n2/net")
 	f.at(20*time.Minute, func() { f.mu.Lock(); defer f.mu.Unlock(); delete(f.fail, "ReleaseNode n1") })
-	f.expectAt(22*time.Minute, "n2/net", "")
+	f.expectAt(40*time.Minute, "n2/net", "")
 	f.run(time.Hour)
 }
 

@@ -1,7 +1,11 @@
 package scheduler
 
 import (
+	"errors"
+	"fmt"
 	"time"
+
+	"go.temporal.io/sdk/workflow"
 
 	"drydock/activities/cluster"
 	"drydock/api"
@@ -22,6 +26,12 @@ type State struct {
 	Revision int                  `json:"revision"`
 	Freezes  []schedule.Freeze    `json:"freezes,omitempty"`
 	Holders  api.List[api.Holder] `json:"holders,omitempty"`
+	// FreezeRevision grows with every change of the freezes. Untold are the holders' requests that have still to be told of
+	// their grant and of freezes.
+	FreezeRevision int              `json:"freezeRevision,omitempty"`
+	Untold         api.List[string] `json:"untold,omitempty"`
+	// Strays are marks of this cluster's maintenances that are nobody's slot.
+	Strays api.List[api.StrayMark] `json:"strays,omitempty"`
 	// Pending, Told, Seen and Observed are empty where the requests are many (see pack).
 	Pending   []api.PendingRequest   `json:"pending,omitempty"`
 	Told      map[string]Told        `json:"told,omitempty"`
@@ -46,8 +56,32 @@ type Told struct {
 
 // ReleasedNode is a node that was given back lately.
 type ReleasedNode struct {
-	Node string    `json:"node"`
-	At   time.Time `json:"at"`
+	Node  string    `json:"node"`
+	RunID string    `json:"runId,omitempty"`
+	At    time.Time `json:"at"`
+}
+
+// accepted is what a run begins with. What was carried from another run is taken as it is. What somebody gives to a run
+// that the server names no earlier one of is configuration and nothing else: state can be forged.
+func accepted(ctx workflow.Context, given State, packed []byte) (state State, refused error, err error) {
+	if workflow.GetInfo(ctx).ContinuedExecutionRunID != "" {
+		state, err = unpack(given.withDefaults(), packed)
+		return state, nil, err
+	}
+	state = State{Limits: given.Limits, OnOrphan: given.OnOrphan, PreviousRun: given.PreviousRun}
+	var errs []error
+	if state.OnOrphan != "" && state.OnOrphan != ReleaseOrphans && state.OnOrphan != ReportOrphans {
+		errs, state.OnOrphan = append(errs, fmt.Errorf("onOrphan: %s is neither %s nor %s", cut(state.OnOrphan, maxName), ReleaseOrphans, ReportOrphans)), ""
+	}
+	if state.PreviousRun != "" && api.RunID(state.PreviousRun) != nil {
+		errs, state.PreviousRun = append(errs, fmt.Errorf("previousRun: %w", api.RunID(state.PreviousRun))), ""
+	}
+	if err := errors.Join(
+		fitting(state.Limits.Limits), short("limits.setBy", state.Limits.SetBy, maxName), short("limits.comment", state.Limits.Comment, maxWords),
+	); err != nil {
+		errs, state.Limits = append(errs, fmt.Errorf("limits: %w", err)), api.LimitsInForce{SetBy: "default"}
+	}
+	return state.withDefaults(), errors.Join(errs...), nil
 }
 
 func (s State) withDefaults() State {

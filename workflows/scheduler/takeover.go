@@ -45,15 +45,24 @@ func (s rebuilding) takeOver() error {
 			s.controls.limits, s.controls.freezes, s.decisions.entries = before.Limits, before.Freezes, before.Decisions
 			s.controls.limits.Limits = before.Limits.Limits.WithDefaults()
 			s.controls.revision = before.Revision
-			for _, h := range before.Holders {
-				s.ledger.hold(h)
-			}
+			s.holdAll(before.Holders)
 		}
 		for _, p := range before.Pending {
-			s.request(p.SlotRequest)
+			s.intake.request(p.SlotRequest)
 		}
 		if offset = before.NextOffset; offset == 0 {
 			return nil
+		}
+	}
+}
+
+// holdAll takes over the holders that a scheduler knew.
+func (s rebuilding) holdAll(holders []api.Holder) {
+	for _, h := range holders {
+		if err := h.Validate(s.cluster); err != nil {
+			s.decisions.record("", "ignored a holder that the scheduler before this one knew", err.Error())
+		} else if !s.ledger.knows(h.RequestID) {
+			s.ledger.hold(h)
 		}
 	}
 }

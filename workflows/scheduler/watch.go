@@ -37,7 +37,7 @@ type watcher struct {
 	// holds tells whether a request still holds its slot, noticed acts upon a report, and failed on the lack of one.
 	holds   func(requestID string) bool
 	noticed func(cluster.WatchReport)
-	failed  func()
+	failed  func(what string, err error)
 }
 
 // clusterWatch is a running WatchCluster.
@@ -75,10 +75,12 @@ func (w *watcher) keep(want cluster.WatchInput) {
 }
 
 // wanted is a watch of the cluster, if there is a digest, and of those holders that are not at work on what was noticed.
-func (w *watcher) wanted(groups []schedule.Group, digest string, holders []api.Holder) cluster.WatchInput {
-	want := cluster.WatchInput{Groups: groups, Digest: digest}
+// Known are the marks that are expected besides those of the holders.
+func (w *watcher) wanted(groups []schedule.Group, digest string, holders []api.Holder, known []cluster.KnownMark) cluster.WatchInput {
+	want := cluster.WatchInput{Groups: groups, Digest: digest, Cluster: w.cluster, Known: known}
 	for _, h := range holders {
 		if w.resting[h.RequestID] {
+			want.Known = append(want.Known, cluster.KnownMark{Node: h.Node, RunID: h.RunID})
 			continue
 		}
 		if marked, known := w.marked[h.RequestID]; marked {
@@ -87,7 +89,7 @@ func (w *watcher) wanted(groups []schedule.Group, digest string, holders []api.H
 			want.Told = append(want.Told, h.RequestID)
 		}
 		want.Holders = append(want.Holders, cluster.WatchedHolder{
-			RequestID: h.RequestID, Node: h.Node, RunID: h.RunID,
+			RequestID: h.RequestID, Node: h.Node, RunID: h.RunID, Since: h.GrantedAt,
 			WorkflowID: api.MaintenanceID(w.cluster, h.Node, h.Requestor),
 		})
 	}
@@ -129,10 +131,10 @@ func (w *watcher) start(in cluster.WatchInput) {
 		var report cluster.WatchReport
 		if err := future.Get(ctx, &report); err != nil {
 			w.stop()
-			w.decisions.record("", "the cluster could not be watched", err.Error())
-			w.failed()
+			w.failed(notWatched, err)
 			return
 		}
+		w.decisions.works(notWatched)
 		w.running = nil
 		w.noteMarks(in.Holders, report)
 		w.noticed(report)

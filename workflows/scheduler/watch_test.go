@@ -22,7 +22,7 @@ func holders(ids ...string) []api.Holder {
 func TestAWatchThatSeesMoreIsGoodEnough(t *testing.T) {
 	w := newWatcher(nil, "prod", nil)
 	watch := func(digest string, ids ...string) cluster.WatchInput {
-		return w.wanted(nil, digest, holders(ids...))
+		return w.wanted(nil, digest, holders(ids...), nil)
 	}
 	have := watch("d", "a/1", "b/1", "c/1")
 	for name, c := range map[string]struct {
@@ -50,8 +50,9 @@ func TestAWatchIsToldWhatIsKnownOfMarks(t *testing.T) {
 	w.noteMarks([]cluster.WatchedHolder{{RequestID: "a/1"}, {RequestID: "b/1"}, {RequestID: "c/1"}},
 		cluster.WatchReport{Marked: api.List[string]{"a/1"}, Told: api.List[string]{"b/1"}})
 	w.resting["d/1"] = true
-	want := w.wanted(nil, "", holders("a/1", "b/1", "c/1", "d/1"))
-	if !slices.Equal(want.Marked, api.List[string]{"a/1"}) || !slices.Equal(want.Told, api.List[string]{"b/1"}) || len(want.Holders) != 3 {
+	want := w.wanted(nil, "", holders("a/1", "b/1", "c/1", "d/1"), nil)
+	if !slices.Equal(want.Marked, api.List[string]{"a/1"}) || !slices.Equal(want.Told, api.List[string]{"b/1"}) || len(want.Holders) != 3 ||
+		len(want.Known) != 1 || want.Known[0].Node != "d" {
 		t.Errorf("%+v", want)
 	}
 	w.noteMarks(want.Holders, cluster.WatchReport{})
@@ -63,8 +64,9 @@ func TestAWatchIsToldWhatIsKnownOfMarks(t *testing.T) {
 }
 
 func TestReclaimedHoldersAreLeftOut(t *testing.T) {
-	r := &reclaimer{underWay: map[string]bool{"b/1": true}}
-	if rest := r.except(holders("a/1", "b/1", "c/1")); len(rest) != 2 || rest[1].RequestID != "c/1" {
-		t.Errorf("rest %+v", rest)
+	r := &reclaimer{reclaiming: map[string]bool{"b/1": true}}
+	rest, ending := r.part(holders("a/1", "b/1", "c/1"))
+	if len(rest) != 2 || rest[1].RequestID != "c/1" || len(ending) != 1 || ending[0].Node != "b" {
+		t.Errorf("rest %+v, ending %+v", rest, ending)
 	}
 }

@@ -1,0 +1,76 @@
+package cluster
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+
+	"go.temporal.io/sdk/activity"
+
+	"drydock/activities/execution"
+)
+
+// deaths looks after the holders' workflows, round after round, beside the watch: a server that answers slowly must not
+// keep the watch from showing that it lives, nor a dead holder from being found.
+type deaths struct {
+	activities *Activities
+	holders    []WatchedHolder
+	// found has a token once a holder was found dead.
+	found chan struct{}
+	stop  context.CancelFunc
+
+	mu    sync.Mutex
+	ended []EndedHolder
+}
+
+// lookAfter begins to look after holders, until it is stopped.
+func (c *Activities) lookAfter(ctx context.Context, holders []WatchedHolder) *deaths {
+	ctx, cancel := context.WithCancel(ctx)
+	d := &deaths{activities: c, holders: holders, found: make(chan struct{}, 1), stop: cancel}
+	if len(holders) > 0 {
+		go d.rounds(ctx)
+	}
+	return d
+}
+
+func (d *deaths) rounds(ctx context.Context) {
+	for wait := describeFirst; pause(ctx, wait) == nil; wait = describeEvery {
+		if err := d.round(ctx); err != nil && ctx.Err() == nil {
+			activity.GetLogger(ctx).Warn("not every holder could be looked after", "error", err)
+		}
+	}
+}
+
+// round asks after each holder once. It begins anywhere: a watch that is begun anew every few seconds would ask after the
+// first of them only.
+func (d *deaths) round(ctx context.Context) error {
+	first := rand.IntN(len(d.holders))
+	order := make([]WatchedHolder, 0, len(d.holders))
+	order = append(append(order, d.holders[first:]...), d.holders[:first]...)
+	refs := make([]execution.HolderRef, len(order))
+	for i, h := range order {
+		refs[i] = execution.HolderRef{WorkflowID: h.WorkflowID, RunID: h.RunID, Since: h.Since}
+	}
+	return d.activities.Home.Fates(ctx, d.activities.Temporal, refs, func(i int, found execution.Found) {
+		if found.Fate == execution.Ended {
+			d.tell(EndedHolder{WatchedHolder: order[i], Status: found.Status})
+		}
+	})
+}
+
+func (d *deaths) tell(h EndedHolder) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ended = append(d.ended, h)
+	select {
+	case d.found <- struct{}{}:
+	default:
+	}
+}
+
+// take are those found dead so far.
+func (d *deaths) take() []EndedHolder {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.ended
+}

@@ -1,0 +1,207 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock/activities/execution"
+	"drydock/api"
+	"drydock/k8s"
+	"drydock/rules/schedule"
+)
+
+// maxMarks bounds each list of marks that is told of.
+const maxMarks = 200
+
+// KnownMark is a mark that the scheduler knows of: a holder's, one that was given back lately, or a stray one.
+type KnownMark struct {
+	Node  string `json:"node"`
+	RunID string `json:"runId"`
+	// Until is when the mark of a node that was given back is surprising: watches lag behind. Zero is never.
+	Until time.Time `json:"until,omitzero"`
+	// Stray marks are nobody's slot; that they vanish is news.
+	Stray bool `json:"stray,omitempty"`
+}
+
+// MarksSeen are marks on nodes that are no holder's.
+type MarksSeen struct {
+	// Foreign are marks that are not this cluster's maintenances', the first of them; ForeignAll counts them.
+	Foreign    api.List[api.StrayMark] `json:"foreign,omitempty"`
+	ForeignAll int                     `json:"foreignAll,omitempty"`
+	// Unknown are marks of this cluster's maintenances that the scheduler does not know of, the first of them.
+	Unknown api.List[api.StrayMark] `json:"unknown,omitempty"`
+	// Vanished are the stray marks that are known and no more there.
+	Vanished api.List[KnownMark] `json:"vanished,omitempty"`
+}
+
+// nodeRun names a mark.
+type nodeRun struct{ node, run string }
+
+// marksOn tells of the marks that the scheduler does not expect.
+func (c *Activities) marksOn(nodes []*corev1.Node, cluster string, known []KnownMark, now time.Time) MarksSeen {
+	var seen MarksSeen
+	expected := make(map[nodeRun]bool, len(known))
+	for _, k := range known {
+		if k.Until.IsZero() || now.Before(k.Until) {
+			expected[nodeRun{k.Node, k.RunID}] = true
+		}
+	}
+	there := map[nodeRun]bool{}
+	var foreign, unknown []api.StrayMark
+	for _, node := range nodes {
+		mark, err := k8s.MarkOf(node)
+		if err != nil {
+			foreign = append(foreign, execution.Unreadable(node.Name))
+			continue
+		}
+		for _, h := range mark.Holders {
+			stray := c.Home.Classify(cluster, node.Name, h)
+			name := nodeRun{node.Name, h.RunID}
+			there[name] = true
+			switch {
+			case stray.Kind != "":
+				foreign = append(foreign, stray)
+			case !expected[name]:
+				stray.Kind = api.StrayUnknown
+				unknown = append(unknown, stray)
+			}
+		}
+	}
+	seen.Foreign, seen.ForeignAll, seen.Unknown = firstByNode(foreign), len(foreign), firstByNode(unknown)
+	for _, k := range known {
+		if k.Stray && !there[nodeRun{k.Node, k.RunID}] {
+			seen.Vanished = append(seen.Vanished, k)
+		}
+	}
+	return seen
+}
+
+// firstByNode are the first of the marks, by the names of their nodes.
+func firstByNode(marks []api.StrayMark) []api.StrayMark {
+	slices.SortFunc(marks, func(a, b api.StrayMark) int {
+		return cmp.Or(strings.Compare(a.Node, b.Node), strings.Compare(a.RunID, b.RunID))
+	})
+	return marks[:min(len(marks), maxMarks)]
+}
+
+// unknownMarks notes since when marks are unknown to a watch.
+type unknownMarks map[nodeRun]time.Time
+
+// persistent are those that were there from the start, or are for a while.
+func (u unknownMarks) persistent(marks []api.StrayMark, now time.Time) (long []api.StrayMark) {
+	fresh := now
+	if len(u) == 0 {
+		fresh = time.Time{}
+	}
+	u[nodeRun{}] = now // from now on it is not the start any more
+	for _, m := range marks {
+		name := nodeRun{m.Node, m.RunID}
+		if _, noted := u[name]; !noted {
+			u[name] = fresh
+		}
+		if now.Sub(u[name]) >= unknownFor {
+			long = append(long, m)
+		}
+	}
+	return long
+}
+
+// knownHolders are the marks that holders are expected to have.
+func knownHolders(holders []WatchedHolder) []KnownMark {
+	known := make([]KnownMark, 0, len(holders))
+	for _, h := range holders {
+		known = append(known, KnownMark{Node: h.Node, RunID: h.RunID})
+	}
+	return known
+}
+
+// markedNodes remembers, across attempts of the activity and from one watch to the next, what was seen of each
+// request's mark on its node: true once the mark was there, false once its absence was reported, which is done once.
+type markedNodes map[string]bool
+
+func rememberMarked(ctx context.Context, in WatchInput) markedNodes {
+	marked := markedNodes{}
+	if activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &marked) == nil {
+		return marked
+	}
+	marked = markedNodes{}
+	for _, request := range in.Told {
+		marked[request] = false
+	}
+	for _, request := range in.Marked {
+		marked[request] = true
+	}
+	return marked
+}
+
+// lists are the requests whose mark was seen, and those whose missing mark was reported.
+func (m markedNodes) lists() (seen, told []string) {
+	for _, request := range slices.Sorted(maps.Keys(m)) {
+		if m[request] {
+			seen = append(seen, request)
+		} else {
+			told = append(told, request)
+		}
+	}
+	return seen, told
+}
+
+// changes are what the holders are to be told. A mark that was never seen may not be set yet: it counts as missing only
+// where it is overdue. gone makes sure that a node is.
+func (m markedNodes) changes(view *k8s.View, holders []WatchedHolder, overdue bool, gone func(node string) bool) []api.NodeChange {
+	var changes []api.NodeChange
+	for _, h := range holders {
+		seen, known := m[h.RequestID]
+		told := known && !seen
+		node, ok := view.Get(h.Node)
+		if !ok {
+			// Once is enough: its maintenance now waits for the node, or marks it, by itself, which may take long.
+			if !told && gone(h.Node) {
+				changes = append(changes, api.NodeChange{RequestID: h.RequestID, Missing: true})
+				m[h.RequestID] = false
+			}
+			continue
+		}
+		mark, err := k8s.MarkOf(node)
+		held := err == nil && mark.HeldBy(h.WorkflowID, h.RunID)
+		if held {
+			m[h.RequestID] = true
+		}
+		switch {
+		case held && mark.WantsCordon() && !node.Spec.Unschedulable:
+			changes = append(changes, api.NodeChange{RequestID: h.RequestID, Uncordoned: true})
+		case held || told:
+		case seen || overdue:
+			changes = append(changes, api.NodeChange{RequestID: h.RequestID, Unmarked: true})
+			m[h.RequestID] = false
+		}
+	}
+	return changes
+}
+
+// digest changes when somebody else than Drydock makes a node available or unavailable, adds or removes one: that
+// Drydock cordons and uncordons its own is no news to the scheduler.
+func (c *Activities) digest(nodes []*corev1.Node, grouper schedule.Grouper) string {
+	counts := count(nodes, grouper, func(n *corev1.Node) bool { return k8s.IsUnavailable(n) && !c.isMarked(n) })
+	h := fnv.New64a()
+	for _, key := range slices.Sorted(maps.Keys(counts)) {
+		fmt.Fprintf(h, "%s=%d/%d;", key, counts[key].Unavailable, counts[key].Nodes)
+	}
+	return fmt.Sprintf("%016x", h.Sum64())
+}
+
+// isMarked tells whether a maintenance of this namespace's holds the node. What others do to a node is not ours to leave
+// out of any count.
+func (c *Activities) isMarked(node *corev1.Node) bool {
+	mark, err := k8s.MarkOf(node)
+	return err == nil && slices.ContainsFunc(mark.Holders, c.Home.Owns)
+}

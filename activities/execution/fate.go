@@ -1,0 +1,94 @@
+package execution
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"golang.org/x/sync/errgroup"
+)
+
+// Fate is what became of a holder's chain of runs.
+type Fate string
+
+// The fates.
+const (
+	Alive Fate = "alive"
+	Ended Fate = "ended"
+	// Unknown: there is no such workflow, and the mark is so young that it would have to be known.
+	Unknown Fate = "unknown"
+)
+
+// HolderRef names a holder: its workflow, the first run of its chain, and since when it holds.
+type HolderRef struct {
+	WorkflowID string    `json:"workflowId"`
+	RunID      string    `json:"runId"`
+	Since      time.Time `json:"since"`
+}
+
+// Found is the fate of a holder, and in words why.
+type Found struct {
+	Fate   Fate   `json:"fate"`
+	Status string `json:"status"`
+}
+
+// FateOf tells what became of a holder of this namespace's. A reset and a continue-as-new go on with the chain; another
+// chain under the same workflow ID says that this one has closed.
+func (n Namespace) FateOf(ctx context.Context, temporal client.Client, h HolderRef) (Found, error) {
+	d, err := temporal.DescribeWorkflowExecution(ctx, h.WorkflowID, "")
+	var notFound *serviceerror.NotFound
+	if errors.As(err, &notFound) {
+		if !h.Since.IsZero() && time.Since(h.Since) > n.Retention {
+			return Found{Fate: Ended, Status: "not found, and older than what is kept"}, nil
+		}
+		return Found{Fate: Unknown, Status: "not found"}, nil
+	}
+	if err != nil {
+		return Found{}, fmt.Errorf("describing workflow %s: %w", h.WorkflowID, err)
+	}
+	info := d.GetWorkflowExecutionInfo()
+	switch status := info.GetStatus(); {
+	case info.GetFirstRunId() != "" && info.GetFirstRunId() != h.RunID:
+		return Found{Fate: Ended, Status: "followed by another"}, nil
+	case status == enums.WORKFLOW_EXECUTION_STATUS_RUNNING:
+		return Found{Fate: Alive, Status: status.String()}, nil
+	default:
+		return Found{Fate: Ended, Status: status.String()}, nil
+	}
+}
+
+// fatesAtOnce bounds the descriptions under way.
+const fatesAtOnce = 16
+
+// Fates asks for many holders at once, and tells of each as soon as it is known, one at a time. It goes on after an
+// error, and returns the first.
+func (n Namespace) Fates(ctx context.Context, temporal client.Client, holders []HolderRef, tell func(i int, found Found)) error {
+	var group errgroup.Group
+	var telling sync.Mutex
+	group.SetLimit(fatesAtOnce)
+	for i, h := range holders {
+		if ctx.Err() != nil {
+			break
+		}
+		group.Go(func() error {
+			found, err := n.FateOf(ctx, temporal, h)
+			if err == nil {
+				telling.Lock()
+				defer telling.Unlock()
+				tell(i, found)
+			}
+			return err
+		})
+	}
+	return errors.Join(group.Wait(), ctx.Err())
+}
+
+// AskFate tells what became of a holder, as an activity.
+func (e *Activities) AskFate(ctx context.Context, h HolderRef) (Found, error) {
+	return e.Home.FateOf(ctx, e.Temporal, h)
+}

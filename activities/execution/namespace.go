@@ -1,0 +1,71 @@
+package execution
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"drydock/api"
+	"drydock/k8s"
+)
+
+// Namespace is the Temporal namespace that a worker's workflows live in.
+type Namespace struct {
+	// ID is a UUID, which tells the namespace from one of the same name on another server. A mark that names another ID,
+	// or none, is not ours.
+	ID string
+	// Retention is how long what has ended is kept: only a mark that is older can say by itself that its workflow ended.
+	Retention time.Duration
+}
+
+// DescribeNamespace asks a server for a namespace.
+func DescribeNamespace(ctx context.Context, temporal client.Client, name string) (Namespace, error) {
+	described, err := temporal.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: name})
+	if err != nil {
+		return Namespace{}, fmt.Errorf("describing namespace %s: %w", name, err)
+	}
+	n := Namespace{
+		ID:        described.GetNamespaceInfo().GetId(),
+		Retention: described.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration(),
+	}
+	if n.ID == "" {
+		return n, fmt.Errorf("the server does not tell the ID of namespace %s, by which marks on nodes are told apart", name)
+	}
+	return n, nil
+}
+
+// Owns tells whether a holder on a node's mark is one of this namespace's workflows.
+func (n Namespace) Owns(h k8s.Holder) bool { return h.Namespace == n.ID }
+
+// Classify tells what a mark of a cluster's node is where it is nobody's of ours, and nothing where it may be.
+func (n Namespace) Classify(cluster, node string, h k8s.Holder) (mark api.StrayMark) {
+	mark = api.StrayMark{
+		Node: node, WorkflowID: bounded(h.WorkflowID), RunID: bounded(h.RunID), Requestor: bounded(h.Requestor),
+		Namespace: bounded(h.Namespace), Since: h.Since,
+	}
+	ofCluster, _, _, err := api.ParseMaintenanceID(h.WorkflowID)
+	switch {
+	case !n.Owns(h), err == nil && ofCluster != cluster:
+		mark.Kind = api.StrayForeign
+	case mark.Validate(cluster) != nil:
+		mark.Kind = api.StrayMalformed
+	}
+	return mark
+}
+
+// Unreadable is a mark of which nothing can be told.
+func Unreadable(node string) api.StrayMark {
+	return api.StrayMark{Node: node, Kind: api.StrayMalformed}
+}
+
+// bounded is the beginning of what somebody may have written on a node.
+func bounded(text string) string {
+	const most = 512
+	if len(text) > most {
+		return text[:most]
+	}
+	return text
+}

@@ -1,0 +1,94 @@
+package api
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"drydock/rules/schedule"
+)
+
+const aRun = "0190b1c0-0000-7000-8000-000000000001"
+
+func TestASlotRequestIsCheckedBeforeItBecomesACommand(t *testing.T) {
+	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	good := func() SlotRequest {
+		return SlotRequest{RunID: aRun, Request: schedule.Request{ID: aRun + "/1", Node: "n1", Requestor: "ops", Created: now}}
+	}
+	if err := good().Validate("prod", now); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		spoil func(*SlotRequest)
+		says  string
+	}{
+		"no run":                  {func(r *SlotRequest) { r.RunID = "" }, `runId: "" is not the ID of a run`},
+		"a run that is no UUID":   {func(r *SlotRequest) { r.RunID, r.ID = "r", "r/1" }, `runId: "r" is not`},
+		"a run without end":       {func(r *SlotRequest) { r.RunID = strings.Repeat("a", 1<<20) }, `aaa"... is not`},
+		"no number":               {func(r *SlotRequest) { r.ID = aRun }, "id: "},
+		"number 0":                {func(r *SlotRequest) { r.ID = aRun + "/0" }, "is not of the form <runId>/<attempt>"},
+		"a text for a number":     {func(r *SlotRequest) { r.ID = aRun + "/x" }, "is not of the form"},
+		"a number without end":    {func(r *SlotRequest) { r.ID = aRun + "/" + strings.Repeat("1", 300) }, "is not of the form"},
+		"another run's":           {func(r *SlotRequest) { r.ID = strings.Replace(aRun, "0190", "0191", 1) + "/1" }, "is not one of run"},
+		"a node that is no name":  {func(r *SlotRequest) { r.Node = "N 1" }, `node: "N 1" is not a node name`},
+		"a node without end":      {func(r *SlotRequest) { r.Node = strings.Repeat("n", 254) }, "node: "},
+		"a requestor of a letter": {func(r *SlotRequest) { r.Requestor = "o" }, "requestor: "},
+		"a slash in a requestor":  {func(r *SlotRequest) { r.Requestor = "ops/x" }, "requestor: "},
+		"a priority beyond sense": {func(r *SlotRequest) { r.Priority = 1 << 40 }, "priority: 1099511627776"},
+		"never made":              {func(r *SlotRequest) { r.Created = time.Time{} }, "created: required"},
+		"made tomorrow":           {func(r *SlotRequest) { r.Created = now.Add(24 * time.Hour) }, "created: 2026-07-02T12:00:00Z is in the future"},
+	} {
+		r := good()
+		c.spoil(&r)
+		if err := r.Validate("prod", now); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
+		} else if len(err.Error()) > 5000 {
+			t.Errorf("%s: an error of %d bytes", name, len(err.Error()))
+		}
+	}
+	if err := good().Validate(strings.Repeat("c", 990), now); err == nil || !strings.Contains(err.Error(), "the workflow ID has 1014 bytes") {
+		t.Errorf("an ID that no server takes: %v", err)
+	}
+}
+
+func TestAReleaseIsBounded(t *testing.T) {
+	for says, r := range map[string]SlotRelease{
+		"requestId: required":                  {By: "ann"},
+		"by: 254 bytes are more than 253":      {RequestID: aRun + "/1", By: strings.Repeat("a", 254)},
+		"why: 1025 bytes are more than 1024":   {RequestID: aRun + "/1", Why: strings.Repeat("a", 1025)},
+		"requestId: 300 bytes are more than 2": {RequestID: strings.Repeat("a", 300)},
+	} {
+		if err := r.Validate(); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", says, err)
+		}
+	}
+	if err := (SlotRelease{RequestID: aRun + "/1"}).Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAMarkIsCheckedBeforeItBecomesAHolder(t *testing.T) {
+	good := StrayMark{Node: "n1", RunID: aRun, Requestor: "ops", WorkflowID: MaintenanceID("prod", "n1", "ops")}
+	if err := good.Validate("prod"); err != nil {
+		t.Fatal(err)
+	}
+	for name, m := range map[string]StrayMark{
+		"of another cluster":  {Node: "n1", RunID: aRun, Requestor: "ops", WorkflowID: MaintenanceID("test", "n1", "ops")},
+		"of another node":     {Node: "n2", RunID: aRun, Requestor: "ops", WorkflowID: good.WorkflowID},
+		"of another's":        {Node: "n1", RunID: aRun, Requestor: "net", WorkflowID: good.WorkflowID},
+		"with a run of words": {Node: "n1", RunID: "r", Requestor: "ops", WorkflowID: good.WorkflowID},
+		"with no requestor":   {Node: "n1", RunID: aRun, WorkflowID: MaintenanceID("prod", "n1", "")},
+	} {
+		if m.Validate("prod") == nil {
+			t.Errorf("a mark %s is taken", name)
+		}
+	}
+	holder := Holder{Grant: schedule.Grant{RequestID: aRun + "/1", Node: "n1", Requestor: "ops"}, RunID: aRun}
+	if err := holder.Validate("prod"); err != nil {
+		t.Error(err)
+	}
+	holder.RequestID = "x"
+	if err := holder.Validate("prod"); err == nil || !strings.Contains(err.Error(), "requestId: ") {
+		t.Error(err)
+	}
+}

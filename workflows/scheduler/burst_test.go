@@ -1,0 +1,113 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"drydock/api"
+	"drydock/rules/schedule"
+)
+
+// atMost is how many signals and activities a workflow may have under way together; a server refuses 2,000.
+const atMost = 500
+
+// boundedCommands has every signal take its time, and counts those under way.
+func (f *fleet) boundedCommands() {
+	f.signalTakes = time.Second
+	f.t.Cleanup(func() {
+		if f.mostSignals > atMost {
+			f.t.Errorf("%d signals were under way at one instant", f.mostSignals)
+		}
+		if f.mostSignals < atMost/2 {
+			f.t.Errorf("only %d signals were under way at one instant: the bound was not tried", f.mostSignals)
+		}
+	})
+}
+
+// silent is a maintenance that asks for nothing by itself.
+func (f *fleet) silent(node string) *asking {
+	run := runOf(node, "ops")
+	a := &asking{request: api.SlotRequest{RunID: run, Request: schedule.Request{ID: run + "/1", Node: node, Requestor: "ops", Created: f.start}}}
+	f.asking[run] = a
+	return a
+}
+
+// waiting is one whose request came in before.
+func (f *fleet) waiting(node string) *asking {
+	a := f.silent(node)
+	f.state.Pending = append(f.state.Pending, api.PendingRequest{SlotRequest: a.request, Code: schedule.Unobserved})
+	return a
+}
+
+func TestThousandsOfRequestsForMissingNodesAreAllRefused(t *testing.T) {
+	for _, after := range []int{0, 1} {
+		t.Run(fmt.Sprint("continued as new after ", after), func(t *testing.T) {
+			f := newFleet(t, 1)
+			f.boundedCommands()
+			f.state.ContinueAfter = after
+			var all []*asking
+			for i := range 2200 {
+				all = append(all, f.waiting("missing-"+itoa(i)))
+			}
+			f.at(2500*time.Millisecond, func() { f.signal(api.SignalSlotRelease, api.SlotRelease{RequestID: runOf("no", "body") + "/1"}) })
+			f.expectAt(10*time.Minute, "", "")
+			f.run(time.Hour)
+			for _, a := range all {
+				if a.refused == nil {
+					t.Fatalf("%s was told nothing", a.request.Node)
+				}
+			}
+		})
+	}
+}
+
+func TestAThawGrantsThousandsAtOnce(t *testing.T) {
+	f := newFleet(t, 2500)
+	f.boundedCommands()
+	f.state.Limits.Limits = schedule.Limits{MaxParallel: schedule.Unlimited()}
+	f.state.Freezes = []schedule.Freeze{{By: "amy", At: f.start}}
+	var all []*asking
+	for i := range 2500 {
+		all = append(all, f.waiting(fmt.Sprintf("n%d", i+1)))
+	}
+	f.update(time.Hour, api.UpdateThaw, api.ThawRequest{By: "amy"})
+	f.run(2 * time.Hour)
+	for _, a := range all {
+		if len(a.granted) != 1 {
+			t.Fatalf("%s was granted %d times", a.request.Node, len(a.granted))
+		}
+	}
+}
+
+func TestAFreezeOfThousandsThatRunIsToldToAllAndTheLastWordCounts(t *testing.T) {
+	for _, after := range []int{0, 1} {
+		t.Run(fmt.Sprint("continued as new after ", after), func(t *testing.T) {
+			f := newFleet(t, 2001)
+			f.boundedCommands()
+			f.state.ContinueAfter = after
+			for i := range 2001 {
+				a := f.silent(fmt.Sprintf("n%d", i+1))
+				f.state.Holders = append(f.state.Holders, f.holderOf(a))
+			}
+			// In the midst of telling of one freeze comes the next, and a signal that may end the run.
+			f.update(time.Second, api.UpdateFreeze, api.FreezeRequest{By: "amy", Running: true})
+			f.update(2*time.Second, api.UpdateFreeze, api.FreezeRequest{By: "bob", Running: true})
+			f.at(2500*time.Millisecond, func() { f.signal(api.SignalSlotRelease, api.SlotRelease{RequestID: runOf("no", "body") + "/1"}) })
+			f.run(time.Hour)
+			told := 0
+			for _, a := range f.asking {
+				told += len(a.holds)
+				if n := len(a.holds); n == 0 || len(a.holds[n-1].Reasons) != 2 {
+					t.Fatalf("%s was told %+v", a.request.Node, a.holds)
+				}
+			}
+			if after == 0 && told > 3200 {
+				t.Errorf("%d notices to 2001 holders: those that waited were not joined", told)
+			}
+			if after > 0 && f.runs < 2 {
+				t.Errorf("%d runs", f.runs)
+			}
+		})
+	}
+}
