@@ -162,10 +162,10 @@ func TestDoctorHealsSlotsThatGotLost(t *testing.T) {
 	})
 	s.sub("one under another request", func(s *site) {
 		wrong := api.SlotRequest{RunID: run.GetRunID()}
-		wrong.ID, wrong.Node, wrong.Requestor = "wrong", "worker-01", "ops"
+		wrong.ID, wrong.Node, wrong.Requestor, wrong.Created = run.GetRunID()+"/7", "worker-01", "ops", time.Now()
 		s.tellScheduler(api.SignalSlotRequest, wrong)
 		s.eventually("the scheduler counts the wrong one", func() error {
-			if h := s.state().Holders; len(h) != 1 || h[0].RequestID != "wrong" {
+			if h := s.state().Holders; len(h) != 1 || h[0].RequestID != wrong.ID {
 				return fmt.Errorf("%+v", h)
 			}
 			return nil
@@ -182,7 +182,7 @@ func TestDoctorHealsSlotsThatGotLost(t *testing.T) {
 		s.untilStatus(waits, "told", func(status api.Status) bool { return strings.Contains(status.WaitingFor, "frozen") })
 		s.tellScheduler(api.SignalSlotRelease, api.SlotRelease{RequestID: s.mustStatus(waits).Slot.RequestID})
 		ghost := api.SlotRequest{RunID: "11111111-2222-3333-4444-555555555555"}
-		ghost.ID, ghost.Node, ghost.Requestor = "ghost", "worker-03", "ops"
+		ghost.ID, ghost.Node, ghost.Requestor, ghost.Created = ghost.RunID+"/1", "worker-03", "ops", time.Now()
 		s.tellScheduler(api.SignalSlotRequest, ghost)
 		s.finds("PendingDead worker-03", "SlotUnrequested worker-02")
 		if only := found(s.doctored("worker-02")); !slices.Equal(only, []string{"SlotUnrequested worker-02"}) {
@@ -190,7 +190,7 @@ func TestDoctorHealsSlotsThatGotLost(t *testing.T) {
 		}
 		s.heals("PendingDead worker-03", "SlotUnrequested worker-02")
 		if !slices.ContainsFunc(s.state().Decisions, func(d api.RecordedDecision) bool {
-			return strings.Contains(d.What, "ghost") && strings.Contains(d.Why, "e2e") && d.By != ""
+			return strings.Contains(d.What, ghost.ID) && strings.Contains(d.Why, "e2e") && d.By != ""
 		}) {
 			s.Errorf("decisions %+v", s.state().Decisions)
 		}

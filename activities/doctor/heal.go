@@ -1,10 +1,12 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,8 +53,8 @@ func beginning(text string, most int) string {
 }
 
 // release is the payload of a slot's release, with who did it and why.
-func (in HealInput) release() (json.RawMessage, error) {
-	return json.Marshal(map[string]string{"requestId": in.Finding.RequestID, "by": beginning(in.By, 253), "why": beginning(in.why(), 1024)})
+func (in HealInput) release(requestID string) (json.RawMessage, error) {
+	return json.Marshal(map[string]string{"requestId": requestID, "by": beginning(in.By, 253), "why": beginning(in.why(), 1024)})
 }
 
 // schedulerWithin is how long a doctor waits for a scheduler to be started and to know who holds what.
@@ -209,7 +211,7 @@ func (d *Activities) releaseSlot(ctx context.Context, in HealInput) (string, err
 			return "", err
 		}
 	}
-	payload, err := in.release()
+	payload, err := in.release(f.RequestID)
 	if err != nil {
 		return "", err
 	}
@@ -252,7 +254,7 @@ func (d *Activities) slot(ctx context.Context, in HealInput) (doctor.Maintenance
 }
 
 // requestSlot sends the scheduler the maintenance's own request once more. It is idempotent: a request that is known is
-// answered again, and one of a run that holds a slot under another request takes its place.
+// answered again.
 func (d *Activities) requestSlot(ctx context.Context, in HealInput) (string, error) {
 	f := in.Finding
 	m, err := d.slot(ctx, in)
@@ -280,6 +282,9 @@ func (d *Activities) requestSlot(ctx context.Context, in HealInput) (string, err
 	if request.ID != f.RequestID {
 		return "", errNoLonger
 	}
+	if err := d.releaseOthers(ctx, in); err != nil {
+		return "", err
+	}
 	payload, err := json.Marshal(request)
 	if err != nil {
 		return "", err
@@ -290,6 +295,29 @@ func (d *Activities) requestSlot(ctx context.Context, in HealInput) (string, err
 	const did = "asked the scheduler for the slot in its name"
 	d.event(ctx, in, "", did)
 	return did, nil
+}
+
+// releaseOthers gives back what the scheduler knows under other requests of the maintenance, which knows best which is its
+// own: the scheduler takes the later one for that.
+func (d *Activities) releaseOthers(ctx context.Context, in HealInput) error {
+	s, err := d.runs().scheduler(ctx, in.Names)
+	if err != nil {
+		return err
+	}
+	for _, slot := range slices.Concat(s.Holders, s.Pending) {
+		id := cmp.Or(slot.RequestID, slot.ID)
+		if slot.RunID != in.Finding.RunID || id == in.Finding.RequestID {
+			continue
+		}
+		payload, err := in.release(id)
+		if err != nil {
+			return err
+		}
+		if err := d.Temporal.SignalWorkflow(ctx, in.Scheduler, "", in.SignalRelease, payload); err != nil {
+			return fmt.Errorf("signalling %s to %s: %w", in.SignalRelease, in.Scheduler, err)
+		}
+	}
+	return nil
 }
 
 // restoreMark tells a maintenance that its node does not carry its mark, as the scheduler's watch would.

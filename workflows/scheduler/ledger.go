@@ -227,16 +227,6 @@ func (l *ledger) waitsUnobserved() bool {
 	return slices.ContainsFunc(l.pending, func(p api.PendingRequest) bool { return p.Code == schedule.Unobserved })
 }
 
-// waiting counts the requests of a requestor that wait for a slot.
-func (l *ledger) waiting(requestor string) (n int) {
-	for _, p := range l.pending {
-		if p.Requestor == requestor {
-			n++
-		}
-	}
-	return n
-}
-
 // marks are those that are expected on nodes: of holders for as long as they hold, of others for a moment.
 func (l *ledger) marks() []cluster.KnownMark {
 	known := l.lately()

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
@@ -20,6 +21,15 @@ type loop struct {
 	inFlight int
 	// signals were taken by this run, which leaves after continueAfter of them.
 	signals, continueAfter int
+	// awaited is what has to come back, attended by one coroutine.
+	awaited  []awaited
+	attended bool
+}
+
+// awaited is what is to be done when something comes back.
+type awaited struct {
+	future workflow.Future
+	then   func()
 }
 
 func (l *loop) now() time.Time { return workflow.Now(l.ctx) }
@@ -69,11 +79,25 @@ func (l *loop) whenDelivered(future workflow.Future, then func()) {
 	})
 }
 
+// onceReady calls back from one coroutine for all: hundreds that each wait for one thing would all be woken by every event.
 func (l *loop) onceReady(future workflow.Future, then func()) {
-	workflow.Go(l.ctx, func(ctx workflow.Context) {
-		if err := workflow.Await(ctx, future.IsReady); err != nil {
+	l.awaited = append(l.awaited, awaited{future, then})
+	if !l.attended {
+		l.attended = true
+		workflow.GoNamed(l.ctx, "what comes back", l.attend)
+	}
+}
+
+func (l *loop) attend(ctx workflow.Context) {
+	ready := func(one awaited) bool { return one.future.IsReady() }
+	for {
+		if err := workflow.Await(ctx, func() bool { return slices.ContainsFunc(l.awaited, ready) }); err != nil {
 			return
 		}
-		then()
-	})
+		for i := slices.IndexFunc(l.awaited, ready); i >= 0; i = slices.IndexFunc(l.awaited, ready) {
+			one := l.awaited[i]
+			l.awaited = slices.Delete(l.awaited, i, i+1)
+			one.then()
+		}
+	}
 }

@@ -84,7 +84,13 @@ func (s *scheduler) overQuota(r api.SlotRequest) string {
 	if !s.rebuilt || !api.IsFirstRequest(r.ID) {
 		return ""
 	}
-	return s.controls.limits.Quotas.OverPending(r.Requestor, s.ledger.waiting(r.Requestor))
+	waiting := 0
+	for _, p := range s.ledger.pending {
+		if p.Requestor == r.Requestor {
+			waiting++
+		}
+	}
+	return s.controls.limits.Quotas.OverPending(r.Requestor, waiting)
 }
 
 func (s *scheduler) setLimits(p api.SetLimits) {

@@ -42,6 +42,9 @@ func TestAQuotaOfPendingRequestsTurnsTheNextDown(t *testing.T) {
 	f.at(2*time.Minute, func() {
 		again := api.SlotRequest{RunID: runOf("n4", "ops"), Request: over.request.Request}
 		again.ID = runOf("n4", "ops") + "/2"
+		f.mu.Lock()
+		over.request.ID = again.ID
+		f.mu.Unlock()
 		f.signal(api.SignalSlotRequest, again)
 	})
 	f.at(3*time.Minute, func() {
