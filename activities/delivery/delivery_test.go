@@ -200,14 +200,12 @@ func TestEventsOfManyMaintenancesAreFoundOrRefused(t *testing.T) {
 	stranger := maintained("n3", true, notices.MaintenanceStarted)
 	stranger.kind = "Forged"
 	workflows[reference("n3").WorkflowID] = stranger
-	for _, wrong := range []api.EventReference{
+	asked = append(asked, []api.EventReference{
 		{Reference: reference("n1"), Moment: api.Moment{Sequence: 9, At: noon}},
 		{Reference: reference("n1"), Moment: api.Moment{Sequence: 1, At: noon.Add(time.Hour)}},
 		{Reference: reference("n1"), Moment: api.Moment{Sequence: 2, At: noon.Add(time.Second)}}, // the channel does not want it
 		{Reference: reference("n3"), Moment: api.Moment{Sequence: 1, At: noon}},
-	} {
-		asked = append(asked, wrong)
-	}
+	}...)
 	acts := activities(t, workflows, nil)
 	found, err := activitytest.Call(t, acts.Gather, delivery.GatherInput{Channel: "oncall", Events: asked})
 	if err != nil {

@@ -51,10 +51,10 @@ var (
 
 // typeOf is the CEL type of a Go type; that of a struct is made when it is first asked for.
 func (o *objects) typeOf(t reflect.Type) (*types.Type, error) {
-	switch {
-	case t == durationType:
+	switch t {
+	case durationType:
 		return types.DurationType, nil
-	case t == timeType:
+	case timeType:
 		return types.TimestampType, nil
 	}
 	switch t.Kind() {

@@ -18,9 +18,7 @@ import (
 type wait struct {
 	name  string
 	input map[string]any
-	// from is when it has come there.
-	from time.Duration
-	set  func(s *workflowtest.Site)
+	set   func(s *workflowtest.Site)
 }
 
 const reached = 10*time.Minute + 30*time.Second

@@ -41,7 +41,7 @@ func (n *notification) turn() (over bool, err error) {
 		at, ok := n.due(*c)
 		now := workflow.Now(n.ctx)
 		switch {
-		case ok && !at.After(now):
+		case ok && (!at.After(now) || n.wasDue(at)):
 			return n.tellCurrent(*c)
 		case notices.Ends(c.State) && !ok:
 			return true, nil
@@ -67,6 +67,15 @@ func (n *notification) due(e notices.Event) (at time.Time, ok bool) {
 	next := n.state.Upcoming
 	overSooner := len(next) > 0 && notices.Lasts(next[0].State) && at.After(next[0].At)
 	return at, ok && !overSooner
+}
+
+// wasDue tells that a state was to be told before it was over, whatever the clock of the server says by which it was.
+func (n *notification) wasDue(at time.Time) bool {
+	if len(n.state.Upcoming) == 0 {
+		return false
+	}
+	next := n.state.Upcoming[0]
+	return (notices.Lasts(next.State) || notices.Ends(next.State)) && !at.After(next.At)
 }
 
 // tellCurrent tells of the present state. Before it does so again, the maintenance is asked whether it lasts: what was due
