@@ -19,6 +19,23 @@ const (
 // TaskQueue is the task queue of a cluster; an empty cluster has no prefix.
 func TaskQueue(cluster, name string) string { return inCluster(cluster, name) }
 
+// Lanes are the task queues, beside its own, that a worker takes activities from which may be thousands and last for
+// weeks: those of one never keep those of another, nor releases, from a slot.
+var Lanes = []Lane{LaneDrains, LanePreflights, LaneMessages}
+
+// Lane is one of them.
+type Lane string
+
+// The lanes: LaneDrains empties nodes, LanePreflights waits until nothing would stop a drain, LaneMessages tells channels.
+const (
+	LaneDrains     Lane = "drains"
+	LanePreflights Lane = "preflights"
+	LaneMessages   Lane = "messages"
+)
+
+// Queue is the lane beside a worker's task queue.
+func (l Lane) Queue(taskQueue string) string { return taskQueue + "-" + string(l) }
+
 // ClusterOf is the cluster whose task queue this is, empty where none is named.
 func ClusterOf(taskQueue string) string {
 	cluster, _, found := strings.Cut(taskQueue, "/")

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -121,10 +122,9 @@ func work(
 	ctx context.Context, o Options, temporal client.Client, options client.Options, acts workflows.Activities, state *health, registry prometheus.Registerer,
 ) error {
 	queue := api.TaskQueue(o.Config.Cluster, o.Config.TaskQueue)
-	w := sdkworker.New(temporal, queue, workerOptions(o))
-	workflows.Register(w, acts)
-	if err := w.Start(); err != nil {
-		return fmt.Errorf("starting the worker: %w", err)
+	workers, err := startWorkers(o, temporal, queue, acts)
+	if err != nil {
+		return err
 	}
 	o.Logger.Info("worker started", "taskQueue", queue, "namespace", options.Namespace, "temporal", options.HostPort, "version", o.Version)
 	group, ctx := errgroup.WithContext(ctx)
@@ -141,9 +141,39 @@ func work(
 	<-ctx.Done()
 	state.ready.Store(false)
 	o.Logger.Info("worker stopping: activities hand over", "timeout", stopTimeout)
-	w.Stop()
+	stopAll(workers)
 	o.Logger.Info("worker stopped")
 	return group.Wait()
+}
+
+// startWorkers polls the task queue for everything, and each lane beside it for its activities.
+func startWorkers(o Options, temporal client.Client, queue string, acts workflows.Activities) ([]sdkworker.Worker, error) {
+	w := sdkworker.New(temporal, queue, workerOptions(o))
+	workflows.Register(w, acts)
+	workers := []sdkworker.Worker{w}
+	for _, lane := range api.Lanes {
+		options := workerOptions(o)
+		options.DisableWorkflowWorker = true
+		beside := sdkworker.New(temporal, lane.Queue(queue), options)
+		workflows.RegisterActivities(beside, acts)
+		workers = append(workers, beside)
+	}
+	for i, w := range workers {
+		if err := w.Start(); err != nil {
+			stopAll(workers[:i])
+			return nil, fmt.Errorf("starting the worker: %w", err)
+		}
+	}
+	return workers, nil
+}
+
+// stopAll stops them at once: each gives its activities time to hand over.
+func stopAll(workers []sdkworker.Worker) {
+	var under sync.WaitGroup
+	for _, w := range workers {
+		under.Go(w.Stop)
+	}
+	under.Wait()
 }
 
 // clusterClients are what talks to the API server; podEvents is nil where no Events are recorded on pods.

@@ -48,6 +48,11 @@ func Interceptors() []interceptor.WorkerInterceptor {
 // Register makes a worker able to run every workflow and every activity.
 func Register(registry worker.Registry, a Activities) {
 	RegisterWorkflows(registry)
+	RegisterActivities(registry, a)
+}
+
+// RegisterActivities makes a worker able to run every activity.
+func RegisterActivities(registry worker.ActivityRegistry, a Activities) {
 	for _, methods := range []any{a.Nodes, a.Drains, a.Cluster, a.Executions, a.Preflights, a.Doctors, a.Checks, a.Deliveries, a.Policies} {
 		registry.RegisterActivity(methods)
 	}

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	"drydock/api"
 	"drydock/rules/bounds"
 )
 
@@ -64,6 +65,13 @@ func Stoppable(ctx workflow.Context, summary string) workflow.Context {
 	ctx = Long(ctx, summary)
 	options := workflow.GetActivityOptions(ctx)
 	options.WaitForCancellation = true
+	return workflow.WithActivityOptions(ctx, options)
+}
+
+// In has an activity carried out in a lane.
+func In(ctx workflow.Context, lane api.Lane) workflow.Context {
+	options := workflow.GetActivityOptions(ctx)
+	options.TaskQueue = lane.Queue(workflow.GetInfo(ctx).TaskQueueName)
 	return workflow.WithActivityOptions(ctx, options)
 }
 

@@ -127,7 +127,7 @@ func (d *drainer) empty() error {
 		return d.untilInterrupted(func() bool { return d.Drained })
 	}
 	// What a drain did must be known, and no two drains may run, before the next one begins.
-	ctx, cancel := workflow.WithCancel(call.Stoppable(d.stop.steps, "drain "+d.spec.Node))
+	ctx, cancel := workflow.WithCancel(call.In(call.Stoppable(d.stop.steps, "drain "+d.spec.Node), api.LaneDrains))
 	defer cancel()
 	future := workflow.ExecuteActivity(ctx, call.Drains.Drain, d.input())
 	interruption := d.untilInterrupted(future.IsReady)
@@ -226,7 +226,7 @@ func (d *drainer) waitForPods() error {
 		if err := d.freeze.proceed(); err != nil {
 			return err
 		}
-		ctx := call.Long(d.stop.steps, "wait for pods to complete")
+		ctx := call.In(call.Long(d.stop.steps, "wait for pods to complete"), api.LaneDrains)
 		if limit := wait.Timeout.Std(); limit > 0 {
 			left := limit - d.clock.now().Sub(began)
 			if left <= 0 {

@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	preflightactivity "drydock/activities/preflight"
 	"drydock/api"
+	"drydock/rules/preflight"
 	"drydock/rules/spec"
 	"drydock/workflows/maintenance"
 	"drydock/workflows/workflowtest"
@@ -211,5 +213,21 @@ func TestANoticeOfAFreezeThatIsOverHoldsNothing(t *testing.T) {
 	s.ExpectCompleted()
 	if s.Count("AskSlot") == 0 {
 		t.Error("nobody asked the scheduler")
+	}
+}
+
+func TestWhatLastsTakesNoSlotFromWhatIsQuick(t *testing.T) {
+	s := workflowtest.New(t)
+	workflowtest.Serve[preflightactivity.Input](s, "AwaitPreflight", preflight.Report{Node: workflowtest.Node})
+	s.DoneAt(3 * time.Hour)
+	s.Run(workflowtest.InputWith(map[string]any{"preflight": "wait", "waitForPodCompletion": map[string]any{"podSelector": "a=b"}}))
+	s.ExpectCompleted()
+	for activity, want := range map[string]string{
+		"AwaitPreflight": "drydock-preflights", "WaitForPods": "drydock-drains", "Drain": "drydock-drains",
+		"HoldNode": "drydock", "ReleaseNode": "drydock", "AnnouncePhase": "drydock",
+	} {
+		if got := s.Queues[activity]; got != want {
+			t.Errorf("%s is carried out on %q, want %q", activity, got, want)
+		}
 	}
 }

@@ -56,7 +56,7 @@ func (p *preflighter) await() (preflight.Report, error) {
 	p.waits = true
 	defer func() { p.waits = false }()
 	var report preflight.Report
-	ctx := call.Long(p.stop.steps, "wait until nothing would stop a drain of "+p.spec.Node)
+	ctx := call.In(call.Long(p.stop.steps, "wait until nothing would stop a drain of "+p.spec.Node), api.LanePreflights)
 	err := workflow.ExecuteActivity(ctx, call.Preflights.AwaitPreflight, preflightactivity.Input{
 		Node: p.spec.Node, Drain: p.spec.Drain, WaitsForPods: p.spec.WaitForPodCompletion != nil, BlockedSignal: api.SignalDrainBlocked,
 	}).Get(ctx, &report)

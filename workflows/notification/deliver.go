@@ -40,7 +40,7 @@ func (n *notification) deliver(events []notices.Event, key string) error {
 		return n.forward(ctx, events[0])
 	}
 	var receipt notify.Receipt
-	err := workflow.ExecuteActivity(ctx, call.Deliveries.Deliver, delivery.DeliverInput{
+	err := workflow.ExecuteActivity(call.In(ctx, api.LaneMessages), call.Deliveries.Deliver, delivery.DeliverInput{
 		Channel: n.Channel, Events: events, Key: n.Channel + "/" + key, Thread: n.state.Thread,
 	}).Get(ctx, &receipt)
 	if err == nil && n.state.Thread == "" && n.state.Plan.Thread != notices.ThreadNone {

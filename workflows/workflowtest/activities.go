@@ -49,6 +49,7 @@ func (s *Site) noteCalls() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.inputs[info.ActivityType.Name] = append(s.inputs[info.ActivityType.Name], in)
+		s.Queues[info.ActivityType.Name] = info.TaskQueue
 	})
 }
 

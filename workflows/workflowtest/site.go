@@ -53,6 +53,8 @@ type Site struct {
 	Prepared   settings.Prepared
 	accounts
 
+	// Queues are the task queues of the activities, by name.
+	Queues map[string]string
 	// Runs counts those of the maintenance. Planned is what is done at which time after its start.
 	Runs    int
 	planned []planned
@@ -73,6 +75,7 @@ func NewAs(t *testing.T, id, taskQueue string) *Site {
 	s := &Site{
 		t: t, started: time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC),
 		options: client.StartWorkflowOptions{ID: id, TaskQueue: taskQueue},
+		Queues:  map[string]string{},
 		replies: map[string][]Reply{}, Usual: map[string]Reply{"Drain": {After: time.Minute}}, inputs: map[string][]json.RawMessage{},
 		slots: slots{
 			Requested: map[string]int{}, Released: map[string]int{}, refused: map[string]bool{},
