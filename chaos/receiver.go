@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -66,6 +67,11 @@ checks:
 
 // ServeHTTP takes what comes, and is content with it.
 func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest) // its sender was killed in the middle of it
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch path := request.URL.Path; {
@@ -75,22 +81,22 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		var event struct {
 			Data notices.Event `json:"data"`
 		}
-		if r.read(request, &event) {
+		if r.read(path, body, &event) {
 			r.told[event.Data.RunID] = append(r.told[event.Data.RunID], event.Data)
 		}
 	case path == "/records":
 		var kept record.Record
-		if r.read(request, &kept) {
+		if r.read(path, body, &kept) {
 			r.kept[kept.RunID] = append(r.kept[kept.RunID], kept)
 		}
 	}
 	w.WriteHeader(http.StatusOK)
 }
 
-func (r *receiver) read(request *http.Request, into any) bool {
-	err := json.NewDecoder(request.Body).Decode(into)
+func (r *receiver) read(path string, body []byte, into any) bool {
+	err := json.Unmarshal(body, into)
 	if err != nil {
-		r.wrong = append(r.wrong, fmt.Errorf("%s got what cannot be read: %w", request.URL.Path, err))
+		r.wrong = append(r.wrong, fmt.Errorf("%s got what cannot be read: %w", path, err))
 	}
 	return err == nil
 }
@@ -100,6 +106,7 @@ func (r *receiver) heard(run string, hooks bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	problems := r.wrong
+	r.wrong = nil
 	for _, name := range hookNames {
 		if hooks && !r.called[run+"/"+name] {
 			problems = append(problems, fmt.Errorf("hook %s of run %s was not called", name, run))
