@@ -31,7 +31,6 @@ var short = map[string]bool{
 	"drain/before/kill-worker":           true,
 	"drain/before/foreign":               true,
 	"drain/before/poison":                true,
-	"evict/after/api-drop":               true,
 	"evict/after/kill-worker":            true,
 	"evict/after/reset-maintenance":      true,
 	"evict/before/api-429":               true,
