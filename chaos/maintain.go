@@ -143,8 +143,8 @@ func (a *attempt) untilEnded(ctx context.Context, m *maintained) error {
 }
 
 // goesOn tells whether a workflow whose run ended has another, or was completed by it.
-func (a *attempt) goesOn(ctx context.Context, id string) bool {
-	described, err := a.temporal.Client.DescribeWorkflowExecution(ctx, id, "")
+func (l *lane) goesOn(ctx context.Context, id string) bool {
+	described, err := l.temporal.Client.DescribeWorkflowExecution(ctx, id, "")
 	if err != nil {
 		return true // it is asked again
 	}
@@ -157,10 +157,10 @@ func (a *attempt) goesOn(ctx context.Context, id string) bool {
 }
 
 // statusOf tells a person what a maintenance waits for.
-func (a *attempt) statusOf(id string) string {
+func (l *lane) statusOf(id string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	value, err := a.temporal.Client.QueryWorkflow(ctx, id, "", api.QueryStatus)
+	value, err := l.temporal.Client.QueryWorkflow(ctx, id, "", api.QueryStatus)
 	var status api.Status
 	if err == nil {
 		err = value.Get(&status)

@@ -69,9 +69,9 @@ func (a *attempt) poisonAll(ctx context.Context) error {
 	return a.send(ctx, api.SchedulerID(a.cluster), toScheduler(a.nodes[0]))
 }
 
-func (a *attempt) send(ctx context.Context, id string, messages []message) error {
+func (l *lane) send(ctx context.Context, id string, messages []message) error {
 	for _, m := range messages {
-		err := a.temporal.Client.SignalWorkflow(ctx, id, "", m.name, m.payload)
+		err := l.temporal.Client.SignalWorkflow(ctx, id, "", m.name, m.payload)
 		var gone *serviceerror.NotFound
 		if errors.As(err, &gone) {
 			return nil // it ended meanwhile

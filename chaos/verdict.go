@@ -70,16 +70,16 @@ func (a *attempt) nothingLeft(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-func (a *attempt) openWorkflows(ctx context.Context) error {
-	page, err := a.temporal.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
-		Query: fmt.Sprintf("TaskQueue = '%s' AND ExecutionStatus = 'Running'", api.TaskQueue(a.cluster, api.DefaultTaskQueue)),
+func (l *lane) openWorkflows(ctx context.Context) error {
+	page, err := l.temporal.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+		Query: fmt.Sprintf("TaskQueue = '%s' AND ExecutionStatus = 'Running'", api.TaskQueue(l.cluster, api.DefaultTaskQueue)),
 	})
 	if err != nil {
 		return err
 	}
 	var open []string
 	for _, e := range page.Executions {
-		if id := e.Execution.WorkflowId; id != api.SchedulerID(a.cluster) {
+		if id := e.Execution.WorkflowId; id != api.SchedulerID(l.cluster) {
 			open = append(open, id)
 		}
 	}
@@ -89,10 +89,10 @@ func (a *attempt) openWorkflows(ctx context.Context) error {
 	return nil
 }
 
-func (a *attempt) openSlots(ctx context.Context) error {
+func (l *lane) openSlots(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	value, err := a.temporal.Client.QueryWorkflow(ctx, api.SchedulerID(a.cluster), "", api.QueryState)
+	value, err := l.temporal.Client.QueryWorkflow(ctx, api.SchedulerID(l.cluster), "", api.QueryState)
 	var state api.State
 	if err == nil {
 		err = value.Get(&state)
