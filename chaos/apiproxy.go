@@ -19,6 +19,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -79,6 +80,8 @@ type apiProxy struct {
 	mu sync.Mutex
 	// uids are those of the pods to be ended, by the audit ID that the API server gave the request.
 	uids map[string]string
+	// written are the requests to change a node, or to end a pod.
+	written []string
 	// streams are the running watches of all nodes.
 	streams map[int]context.CancelFunc
 	next    int
@@ -149,6 +152,7 @@ func (p *apiProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		hangUp(r)
 	}
 	in := &request{method: r.Method, path: r.URL.Path, query: r.URL.Query(), body: body}
+	p.note(in)
 	t := p.board.trap()
 	caught := t != nil && t.request(in)
 	if caught && t.cell.when == before {
@@ -184,6 +188,23 @@ func (p *apiProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		t.hit()
 	}
 	answer(w, response)
+}
+
+// note keeps a request to change a node, or to end a pod.
+func (p *apiProxy) note(r *request) {
+	if r.method == http.MethodGet || !strings.HasPrefix(r.path, "/api/v1/nodes") && !evicts(r) && !deletesPod(r) {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.written = append(p.written, r.String())
+}
+
+// writes are the requests to change a node, or to end a pod.
+func (p *apiProxy) writes() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.written)
 }
 
 // forward asks the API server and notes which pod the request was to end.

@@ -2,23 +2,18 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/temporal"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"drydock/api"
 	"drydock/deploy/devstack"
-	"drydock/k8s"
 )
 
 const (
@@ -26,8 +21,10 @@ const (
 	// call or not before the next maintenance.
 	endsWithin  = 5 * time.Minute
 	firesWithin = 12 * time.Second
-	// shutFor is how long a budget stays shut where no fault happens.
-	shutFor = 45 * time.Second
+	// shutFor is how long a budget stays shut where no fault happens: the other node may be maintained first.
+	shutFor = 3 * time.Minute
+	// doneAgain is after how long a requestor says once more that it is done, where its node is still Ready.
+	doneAgain = 5 * time.Second
 	// probeWithin bounds a maintenance that finds its slot free.
 	probeWithin = 2 * time.Minute
 )
@@ -85,6 +82,10 @@ type attempt struct {
 	from int64
 	// recovered tells when a process or a connection that the fault ended is there again.
 	recovered chan error
+	// begun are the maintenances that were started, or are being started.
+	begun roster
+	// other is the Drydock of another namespace, where the fault is one.
+	other *otherDrydock
 }
 
 func (a *attempt) run(ctx context.Context) (problem error) {
@@ -93,7 +94,8 @@ func (a *attempt) run(ctx context.Context) (problem error) {
 	if err := a.prepare(ctx); err != nil {
 		return fmt.Errorf("before the fault: %w", err)
 	}
-	fields := `,"waitForPodCompletion":{"podSelector":"app=batch"},"drain":{"plan":{"include":["Default","DaemonSet"]}}`
+	defer func() { problem = errors.Join(problem, a.stopOther(context.WithoutCancel(ctx))) }()
+	fields := wholeMaintenance
 	together := [][]string{a.nodes[:]}
 	if a.cell != nil && a.cell.step.preflight != "" {
 		fields = fmt.Sprintf(`,"preflight":%q`, a.cell.step.preflight) + fields
@@ -107,7 +109,7 @@ func (a *attempt) run(ctx context.Context) (problem error) {
 		defer func() { problem = errors.Join(problem, <-opened) }()
 	}
 	for _, nodes := range together {
-		if err := a.maintain(ctx, "chaos", fields, endsWithin, nodes...); err != nil {
+		if err := a.maintain(ctx, chaosRequestor, fields, endsWithin, nodes...); err != nil {
 			return errors.Join(err, a.back(ctx), a.endBatch(ctx))
 		}
 	}
@@ -125,6 +127,15 @@ func (a *attempt) run(ctx context.Context) (problem error) {
 	problems = append(problems, a.back(ctx), a.verdict(ctx), a.endBatch(ctx))
 	return errors.Join(problems...)
 }
+
+// chaosRequestor is who asks for maintenances that come to every step, wholeMaintenance what they are besides their
+// nodes.
+const (
+	chaosRequestor   = "chaos"
+	wholeMaintenance = `,"waitForPodCompletion":{"podSelector":"app=batch"},"drain":{"plan":{"include":["Default","DaemonSet"]}}` +
+		`,"hooks":{"beforeCordon":["before-cordon"],"afterDrain":["after-drain"],"beforeRelease":["before-release"]}` +
+		`,"validation":{"checks":["fit"]}`
+)
 
 // prepare waits until all is as it was before, and sets the trap.
 func (a *attempt) prepare(ctx context.Context) error {
@@ -158,26 +169,8 @@ func (a *attempt) prepare(ctx context.Context) error {
 func (a *attempt) setTrap(ctx context.Context) {
 	t := newTrap(*a.cell)
 	a.trap = t
-	recovery := func() error { return nil }
-	switch a.cell.kind {
-	case killWorker:
-		t.strike = a.worker.Kill
-		recovery = func() error { return a.startWorker(ctx) }
-	case cutTemporal:
-		t.strike = func() { a.calls.listener.set(true) }
-		recovery = func() error {
-			defer a.calls.listener.set(false)
-			return sleep(ctx, cutFor)
-		}
-	case restartTemporal:
-		t.strike = a.temporal.Kill
-		recovery = func() error {
-			if err := sleep(ctx, downFor); err != nil {
-				return err
-			}
-			return a.temporal.Start(ctx)
-		}
-	}
+	var recovery func() error
+	t.strike, recovery = a.fault(ctx)
 	if a.cell.step.rewatch {
 		t.armed = a.api.breakWatches
 	}
@@ -185,12 +178,45 @@ func (a *attempt) setTrap(ctx context.Context) {
 	go func() {
 		select {
 		case <-t.done:
-			a.recovered <- recovery()
+			a.recovered <- errors.Join(t.problem, recovery())
 		case <-ctx.Done():
 			a.recovered <- nil
 		}
 	}()
 	a.board.arm(t)
+}
+
+// fault is what is done where the API server's answer is not the fault, and what mends it.
+func (a *attempt) fault(ctx context.Context) (strike, recovery func() error) {
+	recovery = func() error { return nil }
+	switch a.cell.kind {
+	case killWorker:
+		strike = func() error { a.worker.Kill(); return nil }
+		recovery = func() error { return a.startWorker(ctx) }
+	case cutTemporal:
+		strike = func() error { a.calls.listener.set(true); return nil }
+		recovery = func() error {
+			defer a.calls.listener.set(false)
+			return sleep(ctx, cutFor)
+		}
+	case restartTemporal:
+		strike = func() error { a.temporal.Kill(); return nil }
+		recovery = func() error {
+			if err := sleep(ctx, downFor); err != nil {
+				return err
+			}
+			return a.temporal.Start(ctx)
+		}
+	case resetMaintenance:
+		strike = func() error { return a.resetMaintenances(ctx) }
+	case resetScheduler:
+		strike = func() error { return a.resetScheduler(ctx) }
+	case poison:
+		strike = func() error { return a.poisonAll(ctx) }
+	case foreign:
+		strike = func() error { return a.startOther(ctx) }
+	}
+	return strike, recovery
 }
 
 // back waits until a process or a connection that the fault ended is there again. The worker must not have ended by
@@ -246,105 +272,6 @@ func (a *attempt) happened(ctx context.Context, limit time.Duration) bool {
 	case <-ctx.Done():
 	}
 	return false
-}
-
-// maintain has some nodes maintained by one requestor, who is done as soon as it sees its node Ready, and waits for the
-// maintenances' ends.
-func (a *attempt) maintain(ctx context.Context, requestor, fields string, limit time.Duration, nodes ...string) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	requestor = fmt.Sprintf("%s-%d", requestor, a.runs)
-	runs := map[string]client.WorkflowRun{}
-	for _, node := range nodes {
-		// The fault may happen before all are started.
-		if err := eventually(ctx, time.Minute, "starting the maintenance of "+node, func() (err error) {
-			runs[node], err = a.temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-				ID: api.MaintenanceID(a.cluster, node, requestor), TaskQueue: api.TaskQueue(a.cluster, api.DefaultTaskQueue),
-			}, api.NodeMaintenanceType, json.RawMessage(fmt.Sprintf(`{"node":%q,"requestor":%q%s}`, node, requestor, fields)))
-			return err
-		}); err != nil {
-			return err
-		}
-	}
-	ended := make(chan error, len(runs))
-	for node, run := range runs {
-		go func() { ended <- a.untilEnded(ctx, node, run) }()
-	}
-	done := map[string]bool{}
-	rebuilt := false
-	var problems []error
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for left := len(runs); left > 0; {
-		for _, node := range slices.Sorted(maps.Keys(runs)) {
-			if done[node] || !a.isReady(node, runs[node].GetRunID()) {
-				continue
-			}
-			if a.cell != nil && a.cell.step.rebuild && !rebuilt {
-				if err := a.replaceScheduler(ctx); err != nil {
-					continue // Temporal may be away
-				}
-				rebuilt = true
-			}
-			if a.temporal.Client.SignalWorkflow(ctx, runs[node].GetID(), runs[node].GetRunID(), api.MsgDone, nil) == nil {
-				done[node] = true
-			}
-		}
-		select {
-		case err := <-ended:
-			left--
-			problems = append(problems, err)
-		case <-tick.C:
-		}
-	}
-	return errors.Join(problems...)
-}
-
-// isReady tells whether the node says of itself that it is Ready for this run.
-func (a *attempt) isReady(node, run string) bool {
-	n := a.witness.node(node)
-	if n == nil || n.Labels[api.PhaseLabel] != string(api.Ready) {
-		return false
-	}
-	mark, err := k8s.MarkOf(n)
-	return err == nil && len(mark.Holders) == 1 && mark.Holders[0].RunID == run
-}
-
-// untilEnded waits for the end of a maintenance, which must be its completion. Temporal may be away meanwhile.
-func (a *attempt) untilEnded(ctx context.Context, node string, run client.WorkflowRun) error {
-	for {
-		var result api.Result
-		err := run.GetWithOptions(ctx, &result, client.WorkflowRunGetOptions{DisableFollowingRuns: true})
-		var end *temporal.WorkflowExecutionError
-		switch {
-		case err == nil && result.Phase == api.Completed:
-			return nil
-		case err == nil:
-			return fmt.Errorf("the maintenance of %s ended %s: %s", node, result.Phase, result.Message)
-		case errors.As(err, &end):
-			return err
-		case ctx.Err() != nil:
-			return fmt.Errorf("the maintenance of %s did not end: %s", node, a.statusOf(run))
-		}
-		if sleep(ctx, 300*time.Millisecond) != nil {
-			return fmt.Errorf("the maintenance of %s did not end: %s", node, a.statusOf(run))
-		}
-	}
-}
-
-// statusOf tells a person what a maintenance waits for.
-func (a *attempt) statusOf(run client.WorkflowRun) string {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	value, err := a.temporal.Client.QueryWorkflow(ctx, run.GetID(), run.GetRunID(), api.QueryStatus)
-	var status api.Status
-	if err == nil {
-		err = value.Get(&status)
-	}
-	if err != nil {
-		return err.Error()
-	}
-	return fmt.Sprintf("%s, waiting for %s", status.Phase, status.WaitingFor)
 }
 
 // replaceScheduler terminates the scheduler and starts another, as every worker does within 30 s.

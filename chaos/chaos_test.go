@@ -37,7 +37,7 @@ func TestEveryStepIsNamedOnce(t *testing.T) {
 		}
 		seen[c.String()] = true
 	}
-	if least := 200; len(seen) < least {
+	if least := 600; len(seen) < least {
 		t.Errorf("%d faults, want %d at least", len(seen), least)
 	}
 }

@@ -20,21 +20,25 @@ type stack struct {
 	cluster *devstack.Cluster
 	kube    kubernetes.Interface
 	// audit is the API server's own record of every request.
-	audit   string
-	witness *witness
+	audit    string
+	witness  *witness
+	receiver *receiver
 }
 
-// short are the faults of the short subset: the quicker kinds, at the steps whose repetition would do harm.
+// short are the faults of the short subset: one of each kind that is quick, at the steps whose repetition would do harm.
 var short = map[string]bool{
-	"cordon/after/api-drop":      true,
-	"drain/before/kill-worker":   true,
-	"evict/after/api-drop":       true,
-	"evict/after/kill-worker":    true,
-	"evict/before/api-429":       true,
-	"evict/before/cut-temporal":  true,
-	"slot-granted/after/api-409": true,
-	"taint/before/api-409":       true,
-	"uncordon/after/api-500":     true,
+	"cordon/after/api-drop":              true,
+	"drain/before/kill-worker":           true,
+	"drain/before/foreign":               true,
+	"drain/before/poison":                true,
+	"evict/after/kill-worker":            true,
+	"evict/after/reset-maintenance":      true,
+	"evict/before/api-429":               true,
+	"evict/before/cut-temporal":          true,
+	"slot-granted/after/api-409":         true,
+	"slot-granted/after/reset-scheduler": true,
+	"taint/before/api-409":               true,
+	"uncordon/after/api-500":             true,
 }
 
 // shortLanes is how many lanes the short subset has: on two cores more only wait for each other.
@@ -86,6 +90,10 @@ func explore(ctx context.Context, cells []cell, lanes int, progress func(string,
 	if s.witness, err = newWitness(watching, s.kube); err != nil {
 		return nil, err
 	}
+	if s.receiver, err = newReceiver(ctx); err != nil {
+		return nil, err
+	}
+	defer s.receiver.server.Close()
 	err = s.runLanes(ctx, q, lanes, alone)
 	return q.outcomes, errors.Join(append(q.problems, err, ctx.Err())...)
 }
@@ -107,6 +115,9 @@ func (s *stack) runLanes(ctx context.Context, q *queue, lanes, alone int) (err e
 			return err
 		}
 		temporals = append(temporals, t)
+		if err := registerElsewhere(ctx, t); err != nil {
+			return err
+		}
 	}
 	var all sync.WaitGroup
 	for i := range lanes {

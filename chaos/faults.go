@@ -22,10 +22,18 @@ const (
 	api500          kind = "api-500"
 	apiTimeout      kind = "api-timeout"
 	apiDrop         kind = "api-drop"
+
+	resetMaintenance kind = "reset-maintenance"
+	resetScheduler   kind = "reset-scheduler"
+	poison           kind = "poison"
+	foreign          kind = "foreign"
 )
 
 // kinds are all of them, in the order of the matrix's columns.
-var kinds = []kind{killWorker, cutTemporal, restartTemporal, api429, api409, api500, apiTimeout, apiDrop}
+var kinds = []kind{
+	killWorker, cutTemporal, restartTemporal, api429, api409, api500, apiTimeout, apiDrop,
+	resetMaintenance, resetScheduler, poison, foreign,
+}
 
 // onAPI tells that the API server's answer is what goes wrong.
 func (k kind) onAPI() bool { return len(k) > 4 && k[:4] == "api-" }
@@ -74,8 +82,8 @@ func (k kind) answer() *apierrors.StatusError {
 // trap waits for a step in a lane's traffic and lets one fault happen there.
 type trap struct {
 	cell cell
-	// strike is what is done to a process or a connection; nil where the API server's answer is the fault.
-	strike func()
+	// strike is what is done to a process, a connection or a workflow; nil where the API server's answer is the fault.
+	strike func() error
 	// armed is called when a fault of the API server is to follow from here on.
 	armed func()
 
@@ -84,8 +92,9 @@ type trap struct {
 	struck bool
 	where  string
 	caught chan struct{}
-	// done is closed when the strike is over.
-	done chan struct{}
+	// done is closed when the strike is over, problem is why it could not be done.
+	done    chan struct{}
+	problem error
 }
 
 func newTrap(c cell) *trap {
@@ -108,7 +117,7 @@ func (t *trap) take(where string) bool {
 func (t *trap) hit() {
 	defer close(t.done)
 	if t.strike != nil {
-		t.strike()
+		t.problem = t.strike()
 	}
 }
 

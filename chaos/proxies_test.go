@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/url"
+	"slices"
 	"testing"
 )
 
@@ -44,5 +45,53 @@ func TestRequestBelongsToItsStep(t *testing.T) {
 		if len(got) != 1 || got[0] != c.want {
 			t.Errorf("%s is of %v, want %s", &c.r, got, c.want)
 		}
+	}
+}
+
+// TestActivityBelongsToItsStep tells the calls of hooks apart, which are one activity, by what they are given.
+func TestActivityBelongsToItsStep(t *testing.T) {
+	for _, c := range []struct {
+		activity, input string
+		want            []string
+	}{
+		{"CallHook", `{"hook":"before-cordon","subject":{}}`, []string{"before-cordon"}},
+		{"CallHook", `{"hook":"after-drain","subject":{}}`, []string{"after-drain"}},
+		{"CallHook", `{"hook":"before-release","subject":{}}`, []string{"before-release"}},
+		{"CallHook", `{"hook":"before-cordon","closing":true,"subject":{}}`, []string{"before-cordon", "closing"}},
+		{"Validate", `{}`, []string{"validate"}},
+		{"Deliver", `{}`, []string{"notify"}},
+		{"NoSuchActivity", `{"hook":"before-cordon"}`, nil},
+	} {
+		var got []string
+		for _, s := range steps {
+			if s.task != "" && s.isCall(call{method: "PollActivityTaskQueue", activity: c.activity, input: c.input}) {
+				got = append(got, s.name)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s %s is of %v, want %v", c.activity, c.input, got, c.want)
+		}
+	}
+}
+
+func TestWritesOfTheOtherDrydockAreNoted(t *testing.T) {
+	p := &apiProxy{}
+	for _, r := range []*request{
+		{method: "GET", path: "/api/v1/nodes/worker-01"},
+		{method: "POST", path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"},
+		{method: "POST", path: "/api/v1/namespaces/default/events"},
+		{method: "PATCH", path: "/api/v1/nodes/worker-01"},
+		{method: "PATCH", path: "/api/v1/nodes/worker-01/status"},
+		{method: "POST", path: "/api/v1/namespaces/a/pods/b/eviction"},
+		{method: "DELETE", path: "/api/v1/namespaces/a/pods/b"},
+	} {
+		p.note(r)
+	}
+	want := []string{
+		"PATCH /api/v1/nodes/worker-01", "PATCH /api/v1/nodes/worker-01/status",
+		"POST /api/v1/namespaces/a/pods/b/eviction", "DELETE /api/v1/namespaces/a/pods/b",
+	}
+	if got := p.writes(); !slices.Equal(got, want) {
+		t.Errorf("noted %q, want %q", got, want)
 	}
 }

@@ -16,7 +16,9 @@ type step struct {
 	// what happens in it, for the reader of the matrix.
 	what string
 	task string
-	call func(call) bool
+	// input is a part of what the activity is given, where its type alone does not say which step it is.
+	input string
+	call  func(call) bool
 	// requests are those whose answer a fault of the API server spoils; nil are all but those about Events. Where the
 	// boundary is elsewhere, they count from there on.
 	requests func(*request) bool
@@ -37,7 +39,7 @@ func (s step) isCall(c call) bool {
 	switch {
 	case s.task != "":
 		// A task comes by a poll, or at once with the answer to the workflow task that scheduled it.
-		return c.activity == s.task && !c.beats()
+		return c.activity == s.task && strings.Contains(c.input, s.input) && !c.beats()
 	case s.call != nil:
 		return s.call(c)
 	default:
@@ -60,6 +62,7 @@ var steps = []step{
 	{name: "observe", what: "activity ObserveNodes, and the watch of all nodes", task: "ObserveNodes", requests: allNodes, rewatch: true},
 	{name: "slot-granted", what: "the scheduler grants the slot", call: command(signals(api.SignalSlotGranted))},
 	{name: "watch", what: "activity WatchCluster, and the watch of all nodes", task: "WatchCluster", requests: allNodes, rewatch: true},
+	{name: "before-cordon", what: "activity CallHook before the cordon, and the next request", task: "CallHook", input: `"hook":"before-cordon"`},
 	{name: "hold", what: "activity HoldNode, and its look at the node", task: "HoldNode", requests: readsNode},
 	{name: "cordon", what: "the patch that marks and cordons the node", requests: patchesNode(`"drydock.dev/holders":"`)},
 	{name: "event", what: "an Event on the node", requests: tellsOfNode},
@@ -68,15 +71,22 @@ var steps = []step{
 	{name: "evict", what: "the eviction of a pod", requests: evicts},
 	{name: "budgets", what: "the look at the budgets after one refused", requests: readsBudgets},
 	{name: "blocked", what: "the drain tells its workflow what blocks", call: sends(api.SignalDrainBlocked), shut: true},
-	{name: "heartbeat", what: "the drain shows that it lives", call: beats("Drain")},
+	{name: "heartbeat", what: "the drain shows that it lives", call: beats("Drain"), shut: true},
 	{name: "taint", what: "the patch that keeps DaemonSet pods away", requests: taints},
 	{name: "delete", what: "the deletion of a DaemonSet's pod", requests: deletesPod},
+	{name: "after-drain", what: "activity CallHook after the drain, and the next request", task: "CallHook", input: `"hook":"after-drain"`},
 	{name: "announce", what: "activity AnnouncePhase, and its Event", task: "AnnouncePhase", requests: tellsOfNode},
 	{name: "phase", what: "the patch that shows the phase on the node", requests: showsPhase},
+	{name: "validate", what: "activity Validate, and its look at the node", task: "Validate"},
+	{name: "before-release", what: "activity CallHook before the release, and the next request", task: "CallHook", input: `"hook":"before-release"`},
 	{name: "release", what: "activity ReleaseNode, and its look at the node", task: "ReleaseNode", requests: readsNode},
 	{name: "uncordon", what: "the patch that takes the mark off and brings the node back", requests: patchesNode(`"drydock.dev/holders":null`)},
 	{name: "slot-release", what: "the activity gives the slot back", call: sends(api.SignalSlotRelease)},
+	{name: "closing", what: "activity CallHook that undoes a hook, and the next request", task: "CallHook", input: `"closing":true`},
 	{name: "end", what: "the maintenance completes", call: command("CompleteWorkflowExecution")},
+	{name: "read-events", what: "activity ReadEvents, which asks the maintenance what a channel is to be told", task: "ReadEvents"},
+	{name: "notify", what: "activity Deliver, which tells a channel, and the next request", task: "Deliver"},
+	{name: "record", what: "activity KeepRecord, and the next request", task: "KeepRecord"},
 	{name: "inventory", what: "activity TakeInventory of a new scheduler, and the watch of all nodes", task: "TakeInventory", requests: allNodes, rewatch: true, rebuild: true},
 	{name: "query", what: "activity Query of a new scheduler, and the next request", task: "Query", rebuild: true},
 }

@@ -25,8 +25,8 @@ import (
 type call struct {
 	// method is the last part of the gRPC method.
 	method string
-	// activity is the type of the activity whose task is handed on or answered, or that heartbeats.
-	activity string
+	// activity is the type of the activity whose task is handed on or answered, or that heartbeats, input what it was given.
+	activity, input string
 	// signal is sent by the call.
 	signal string
 	// commands are those of a workflow task: the type, and the signal's name where it sends one.
@@ -46,9 +46,12 @@ type temporalProxy struct {
 	listener *cuttable
 
 	mu sync.Mutex
-	// tasks are the types of the activities whose tasks went to the worker, by task token.
-	tasks map[string]string
+	// tasks are the activities whose tasks went to the worker, by task token.
+	tasks map[string]task
 }
+
+// task is an activity's.
+type task struct{ activity, input string }
 
 const maxMessage = 64 << 20
 
@@ -66,7 +69,7 @@ func newTemporalProxy(to string, board *switchboard) (*temporalProxy, error) {
 	}
 	p := &temporalProxy{
 		address: listener.Addr().String(), board: board, upstream: upstream,
-		listener: &cuttable{Listener: listener, open: map[net.Conn]bool{}}, tasks: map[string]string{},
+		listener: &cuttable{Listener: listener, open: map[net.Conn]bool{}}, tasks: map[string]task{},
 	}
 	p.server = grpc.NewServer(grpc.ForceServerCodecV2(bytesCodec{}), grpc.UnknownServiceHandler(p.carry), grpc.MaxRecvMsgSize(maxMessage))
 	go func() { _ = p.server.Serve(p.listener) }()
@@ -97,10 +100,10 @@ func (p *temporalProxy) carry(_ any, stream grpc.ServerStream) error {
 	if err := p.upstream.Invoke(ctx, full, &in, &out); err != nil {
 		return err
 	}
-	for _, activity := range p.handed(c.method, out) {
+	for _, handed := range p.handed(c.method, out) {
 		// The trap may have been set while the worker's poll waited.
 		if t := p.board.trap(); t != nil {
-			t.call(call{method: c.method, activity: activity}, before)
+			t.call(call{method: c.method, activity: handed.activity, input: handed.input}, before)
 		}
 	}
 	if t != nil && !c.isTask() && !c.answersTask() {
@@ -129,13 +132,13 @@ func (p *temporalProxy) read(full string, in []byte) call {
 	c := call{method: full[strings.LastIndex(full, "/")+1:]}
 	switch c.method {
 	case "RespondActivityTaskCompleted":
-		c.activity = p.activityOf(in, &workflowservice.RespondActivityTaskCompletedRequest{})
+		c.activity, c.input = p.taskOf(in, &workflowservice.RespondActivityTaskCompletedRequest{})
 	case "RespondActivityTaskFailed":
-		c.activity = p.activityOf(in, &workflowservice.RespondActivityTaskFailedRequest{})
+		c.activity, c.input = p.taskOf(in, &workflowservice.RespondActivityTaskFailedRequest{})
 	case "RespondActivityTaskCanceled":
-		c.activity = p.activityOf(in, &workflowservice.RespondActivityTaskCanceledRequest{})
+		c.activity, c.input = p.taskOf(in, &workflowservice.RespondActivityTaskCanceledRequest{})
 	case "RecordActivityTaskHeartbeat":
-		c.activity = p.activityOf(in, &workflowservice.RecordActivityTaskHeartbeatRequest{})
+		c.activity, c.input = p.taskOf(in, &workflowservice.RecordActivityTaskHeartbeatRequest{})
 	case "SignalWorkflowExecution":
 		var request workflowservice.SignalWorkflowExecutionRequest
 		if proto.Unmarshal(in, &request) == nil {
@@ -152,17 +155,18 @@ func (p *temporalProxy) read(full string, in []byte) call {
 	return c
 }
 
-// activityOf is the type of the activity that a request of its task belongs to.
-func (p *temporalProxy) activityOf(in []byte, request interface {
+// taskOf is the activity that a request of its task belongs to: its type, and what it was given.
+func (p *temporalProxy) taskOf(in []byte, request interface {
 	proto.Message
 	GetTaskToken() []byte
-}) string {
+}) (activity, input string) {
 	if proto.Unmarshal(in, request) != nil {
-		return ""
+		return "", ""
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.tasks[string(request.GetTaskToken())]
+	found := p.tasks[string(request.GetTaskToken())]
+	return found.activity, found.input
 }
 
 func commandName(c *commandpb.Command) string {
@@ -173,8 +177,8 @@ func commandName(c *commandpb.Command) string {
 	return name
 }
 
-// handed notes the activity tasks in an answer and returns their types.
-func (p *temporalProxy) handed(method string, out []byte) []string {
+// handed notes the activity tasks in an answer and returns them.
+func (p *temporalProxy) handed(method string, out []byte) (handed []task) {
 	var tasks []*workflowservice.PollActivityTaskQueueResponse
 	switch method {
 	case "PollActivityTaskQueue":
@@ -189,17 +193,20 @@ func (p *temporalProxy) handed(method string, out []byte) []string {
 			tasks = response.ActivityTasks
 		}
 	}
-	var activities []string
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, task := range tasks {
-		if len(task.TaskToken) > 0 {
-			activity := task.ActivityType.GetName()
-			p.tasks[string(task.TaskToken)] = activity
-			activities = append(activities, activity)
+	for _, t := range tasks {
+		if len(t.TaskToken) == 0 {
+			continue
 		}
+		found := task{activity: t.ActivityType.GetName()}
+		for _, payload := range t.Input.GetPayloads() {
+			found.input += string(payload.Data)
+		}
+		p.tasks[string(t.TaskToken)] = found
+		handed = append(handed, found)
 	}
-	return activities
+	return handed
 }
 
 // bytesCodec passes messages on as they are.

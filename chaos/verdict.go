@@ -4,6 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/workflowservice/v1"
+
+	"drydock/api"
 )
 
 // verdict is what the nodes, the audit log and the proxies tell of the run.
@@ -18,6 +24,7 @@ func (a *attempt) verdict(ctx context.Context) error {
 			return err
 		}))
 	}
+	problems = append(problems, a.nothingLeft(ctx))
 	most, err := a.witness.mostHeld(a.name)
 	if err == nil && most != 1 {
 		err = fmt.Errorf("%d nodes were held at one instant, want 1", most)
@@ -40,4 +47,62 @@ func (a *attempt) verdict(ctx context.Context) error {
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// restWithin bounds the work that outlives a maintenance: what a killed worker was at is tried again after a minute or two.
+const restWithin = 4 * time.Minute
+
+// nothingLeft waits until no workflow but the scheduler is open and no slot is held or asked for, and then judges what
+// those outside were told.
+func (a *attempt) nothingLeft(ctx context.Context) error {
+	err := eventually(ctx, restWithin, "no workflow is open, and no slot held", func() error {
+		return errors.Join(a.openWorkflows(ctx), a.openSlots(ctx))
+	})
+	problems := []error{err}
+	for _, m := range a.maintained() {
+		described, err := a.temporal.Client.DescribeWorkflowExecution(ctx, m.id, "")
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		problems = append(problems, a.receiver.heard(described.WorkflowExecutionInfo.FirstRunId, m.whole()))
+	}
+	return errors.Join(problems...)
+}
+
+func (l *lane) openWorkflows(ctx context.Context) error {
+	page, err := l.temporal.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+		Query: fmt.Sprintf("TaskQueue = '%s' AND ExecutionStatus = 'Running'", api.TaskQueue(l.cluster, api.DefaultTaskQueue)),
+	})
+	if err != nil {
+		return err
+	}
+	var open []string
+	for _, e := range page.Executions {
+		if id := e.Execution.WorkflowId; id != api.SchedulerID(l.cluster) {
+			open = append(open, id)
+		}
+	}
+	if len(open) > 0 {
+		return fmt.Errorf("%d are: %s", len(open), strings.Join(open[:min(len(open), 5)], ", "))
+	}
+	return nil
+}
+
+func (l *lane) openSlots(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	value, err := l.temporal.Client.QueryWorkflow(ctx, api.SchedulerID(l.cluster), "", api.QueryState)
+	var state api.State
+	if err == nil {
+		err = value.Get(&state)
+	}
+	if err != nil {
+		return err
+	}
+	if state.Rebuilding || len(state.Holders) > 0 || state.PendingAll > 0 || state.StraysAll > 0 {
+		return fmt.Errorf("the scheduler tells of %d holders, %d that wait, %d stray marks, rebuilding %v",
+			len(state.Holders), state.PendingAll, state.StraysAll, state.Rebuilding)
+	}
+	return nil
 }

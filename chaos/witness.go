@@ -115,6 +115,18 @@ func (w *witness) node(name string) *corev1.Node {
 	return w.nodes[name]
 }
 
+// held are the nodes of a lane that carry a mark.
+func (w *witness) held(lane string) (nodes []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for name, n := range w.nodes {
+		if n.Labels[laneLabel] == lane && n.Annotations[api.HoldersAnnotation] != "" {
+			nodes = append(nodes, name)
+		}
+	}
+	return nodes
+}
+
 // wasLeaving tells whether a pod had been seen terminating by some time.
 func (w *witness) wasLeaving(uid string, by time.Time) bool {
 	w.mu.Lock()

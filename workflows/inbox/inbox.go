@@ -4,6 +4,7 @@ package inbox
 
 import (
 	"errors"
+	"fmt"
 
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
@@ -132,11 +133,24 @@ func (i *Inbox) takeSignals(h Handler) {
 	})
 }
 
+// maxPayload bounds a message, in bytes. A longer one is refused unread: to decode it takes time in which nothing else of
+// the workflow runs, a workflow task that takes a second of it fails, and so does every later one and every query. What a
+// drain tells of its pods is well below.
+const maxPayload = 512 << 10
+
+// decodeStrict reads a payload that must be there.
+func decodeStrict(raw []byte, payload any) error {
+	if len(raw) > maxPayload {
+		return fmt.Errorf("the payload has %d bytes: at most %d are taken", len(raw), maxPayload)
+	}
+	return spec.DecodeStrict(raw, payload)
+}
+
 // Receive takes a signal that workflows and activities send each other, whose payload must be there.
 func Receive[T any](i *Inbox, name string, take func(T)) {
 	i.receive(name, func(raw []byte) {
 		var payload T
-		if err := spec.DecodeStrict(raw, &payload); err != nil {
+		if err := decodeStrict(raw, &payload); err != nil {
 			i.ears.Refused(name, api.Message{}, api.Refused, err)
 			return
 		}
@@ -168,7 +182,7 @@ func (i *Inbox) read() {
 // again when handle reads the payload: handle may wait before that.
 func Update[T, R any](i *Inbox, name string, check func(T) error, handle func(ctx workflow.Context, read func() (T, error)) (R, error)) error {
 	decode := func(raw converter.RawValue) (payload T, err error) {
-		if err := spec.DecodeStrict(Payload(raw), &payload); err != nil {
+		if err := decodeStrict(Payload(raw), &payload); err != nil {
 			return payload, err
 		}
 		return payload, check(payload)
@@ -202,7 +216,7 @@ func (i *Inbox) Open(ready func(workflow.Context) error) {
 // Decode reads a payload strictly; one that is absent is the zero value.
 func Decode[T any](raw []byte) (payload T, err error) {
 	if len(raw) > 0 {
-		err = spec.DecodeStrict(raw, &payload)
+		err = decodeStrict(raw, &payload)
 	}
 	return payload, err
 }

@@ -120,13 +120,13 @@ func TestStateThatNoRunHandedOverIsRefused(t *testing.T) {
 }
 
 func TestHostileTextsStayWithinTheirBounds(t *testing.T) {
-	hostile := strings.Repeat("<", 400<<10)
+	hostile := strings.Repeat("<", 20<<10)
 	s := workflowtest.New(t)
 	said := api.Message{By: hostile, Comment: hostile}
 	blocked := api.DrainProgress{}
-	for range 1000 {
-		blocked.Blockers = append(blocked.Blockers, api.Blocker{Pod: "a/b", Reason: hostile[:2000], Message: hostile[:2000]})
-		blocked.Pods = append(blocked.Pods, api.EndedPod{Pod: hostile[:1000]})
+	for range 25 {
+		blocked.Blockers = append(blocked.Blockers, api.Blocker{Pod: "a/b", Reason: hostile[:1500], Message: hostile[:1500]})
+		blocked.Pods = append(blocked.Pods, api.EndedPod{Pod: hostile[:100]})
 	}
 	s.SignalAt(10*time.Second, api.SignalDrainBlocked, blocked)
 	for i := range 100 {
@@ -136,6 +136,8 @@ func TestHostileTextsStayWithinTheirBounds(t *testing.T) {
 		s.SignalAt(at+20*time.Second, api.MsgJoin, api.Membership{Message: said, Requestor: fmt.Sprintf("team-%d", i)})
 		s.SignalAt(at+30*time.Second, hostile[:100], said)
 	}
+	// What is too long to be read at all has no effect.
+	s.SignalAt(95*time.Minute, api.MsgCancel, api.Cancel{Message: api.Message{By: strings.Repeat("<", 400<<10)}, Release: true})
 	s.ContinueAt(90 * time.Minute)
 	s.CheckAt(150*time.Minute, func(status api.Status) {
 		if text, err := json.Marshal(status); err != nil || len(text) > 1<<20 {

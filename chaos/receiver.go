@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"drydock/api"
+	"drydock/rules/notices"
+	"drydock/rules/record"
+)
+
+// hookNames are the hooks that a maintenance names, and what undoes the first of them.
+var hookNames = []string{"before-cordon", "after-drain", "before-release", "closing"}
+
+// receiver is what maintenances reach outside of Drydock: hooks and a check, a channel, and where audit records go. What
+// arrives is told apart by the first run of the maintenance that it is about.
+type receiver struct {
+	url    string
+	server *http.Server
+
+	mu     sync.Mutex
+	called map[string]bool
+	told   map[string][]notices.Event
+	kept   map[string][]record.Record
+	// wrong is what could not be read.
+	wrong []error
+}
+
+func newReceiver(ctx context.Context) (*receiver, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	r := &receiver{
+		url: "http://" + listener.Addr().String(), called: map[string]bool{},
+		told: map[string][]notices.Event{}, kept: map[string][]record.Record{},
+	}
+	r.server = &http.Server{Handler: r, ReadHeaderTimeout: time.Minute}
+	go func() { _ = r.server.Serve(listener) }()
+	return r, nil
+}
+
+// config is the part of a worker's configuration by which it reaches the receiver.
+func (r *receiver) config() string {
+	return fmt.Sprintf(`
+channels:
+  events: {default: true, webhook: {url: "%[1]s/events"}}
+audit: {webhook: {url: "%[1]s/records"}}
+hooks:
+  before-cordon:
+    http: {url: "%[1]s/hooks/{{.RunID}}/before-cordon"}
+    closing: {http: {url: "%[1]s/hooks/{{.RunID}}/closing"}}
+  after-drain: {http: {url: "%[1]s/hooks/{{.RunID}}/after-drain"}}
+  before-release: {http: {url: "%[1]s/hooks/{{.RunID}}/before-release"}}
+checks:
+  fit: {http: {url: "%[1]s/checks/fit"}}
+`, r.url)
+}
+
+// ServeHTTP takes what comes, and is content with it.
+func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest) // its sender was killed in the middle of it
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch path := request.URL.Path; {
+	case strings.HasPrefix(path, "/hooks/"):
+		r.called[strings.TrimPrefix(path, "/hooks/")] = true
+	case path == "/events":
+		var event struct {
+			Data notices.Event `json:"data"`
+		}
+		if r.read(path, body, &event) {
+			r.told[event.Data.RunID] = append(r.told[event.Data.RunID], event.Data)
+		}
+	case path == "/records":
+		var kept record.Record
+		if r.read(path, body, &kept) {
+			r.kept[kept.RunID] = append(r.kept[kept.RunID], kept)
+		}
+	}
+	w.WriteHeader(http.StatusOK)
+}
+
+func (r *receiver) read(path string, body []byte, into any) bool {
+	err := json.Unmarshal(body, into)
+	if err != nil {
+		r.wrong = append(r.wrong, fmt.Errorf("%s got what cannot be read: %w", path, err))
+	}
+	return err == nil
+}
+
+// heard tells what is missing, or made up, of what the receiver got of a maintenance that was completed.
+func (r *receiver) heard(run string, hooks bool) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	problems := r.wrong
+	r.wrong = nil
+	for _, name := range hookNames {
+		if hooks && !r.called[run+"/"+name] {
+			problems = append(problems, fmt.Errorf("hook %s of run %s was not called", name, run))
+		}
+	}
+	completed := false
+	for _, event := range r.told[run] {
+		completed = completed || event.State == notices.MaintenanceComplete
+		if strings.Contains(event.Message+event.Reason, forged) {
+			problems = append(problems, fmt.Errorf("a channel was told what was made up of run %s: %+v", run, event))
+		}
+	}
+	if !completed {
+		problems = append(problems, fmt.Errorf("a channel was told %d events of run %s, not the last", len(r.told[run]), run))
+	}
+	if len(r.kept[run]) == 0 {
+		problems = append(problems, fmt.Errorf("no audit record of run %s was kept", run))
+	}
+	for _, kept := range r.kept[run] {
+		if kept.Phase != string(api.Completed) || kept.Reason == forged {
+			problems = append(problems, fmt.Errorf("the audit record of run %s says %s (%s)", run, kept.Phase, kept.Reason))
+		}
+	}
+	return errors.Join(problems...)
+}
