@@ -38,7 +38,7 @@ func newControls(temporal func() client.Client, log *journal, w *watcher, r *ran
 }
 
 func (c *controls) update(ctx context.Context, name string, payload any, did, detail string) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	handle, err := c.temporal().UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
 		WorkflowID: api.SchedulerID(""), UpdateName: name, Args: []any{payload}, WaitForStage: client.WorkflowUpdateStageCompleted,

@@ -43,9 +43,9 @@ var kinds = []fault{
 	{6, func(f *faults, ctx context.Context) { f.endMaintenance(ctx, "terminate", f.terminate) }},
 	{5, func(f *faults, ctx context.Context) { f.endMaintenance(ctx, "cancel workflow", f.cancelWorkflow) }},
 	{2, func(f *faults, ctx context.Context) { f.terminateScheduler(ctx) }},
-	{5, func(f *faults, ctx context.Context) { f.controls.freeze(ctx, false) }},
-	{5, func(f *faults, ctx context.Context) { f.controls.freeze(ctx, true) }},
-	{16, func(f *faults, ctx context.Context) { f.thaw(ctx, chance(f.dice, 50)) }},
+	{3, func(f *faults, ctx context.Context) { f.controls.freeze(ctx, false) }},
+	{4, func(f *faults, ctx context.Context) { f.controls.freeze(ctx, true) }},
+	{20, func(f *faults, ctx context.Context) { f.thaw(ctx, chance(f.dice, 50)) }},
 	{8, func(f *faults, ctx context.Context) { f.controls.setLimits(ctx) }},
 	{3, func(f *faults, ctx context.Context) { f.controls.setWrongLimits(ctx) }},
 	{8, func(f *faults, ctx context.Context) { f.operator.cordon(ctx) }},
@@ -95,7 +95,7 @@ func (f *faults) resetScheduler(ctx context.Context) {
 
 // reset goes back to one of the workflow tasks of the latest run, the first from percent on.
 func (f *faults) reset(ctx context.Context, id string, percent int) (to string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	temporal := f.stack.temporal.Client
 	described, err := temporal.DescribeWorkflowExecution(ctx, id, "")

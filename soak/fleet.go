@@ -16,7 +16,7 @@ import (
 )
 
 // callTimeout bounds a call to Temporal, which may be away.
-const callTimeout = 5 * time.Second
+const callTimeout = 15 * time.Second
 
 // maintenance is one that was started, and what its requestor has done so far.
 type maintenance struct {
@@ -26,6 +26,7 @@ type maintenance struct {
 
 	readySince time.Time
 	saidAt     map[string]time.Time
+	answered   int
 	failed     bool
 	retried    bool
 }

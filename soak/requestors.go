@@ -43,23 +43,31 @@ func (q *requestors) serve(ctx context.Context, m *maintenance) {
 		q.whileFailed(ctx, m)
 	default:
 		m.readySince = time.Time{}
-		q.helpOn(ctx, m)
+		q.helpOn(ctx, m, phase)
 	}
 }
 
-// helpOn sends what the maintenance may wait for.
-func (q *requestors) helpOn(ctx context.Context, m *maintenance) {
+// approvals is how often a maintenance is approved: the word may be lost with a reset.
+const approvals = 3
+
+// helpOn sends what the maintenance may wait for. A hook before the cordon is left to its deadline.
+func (q *requestors) helpOn(ctx context.Context, m *maintenance, phase api.Phase) {
 	if time.Since(m.started) < 2*time.Second {
 		return
 	}
 	for _, name := range m.extras {
+		payload := map[string]any{"by": "reviewer", "run": m.run}
+		approval := name == api.MsgApprove
 		switch {
-		case name == api.MsgApprove && m.deny:
-			q.say(ctx, m, api.MsgDeny, map[string]any{"by": "reviewer"})
+		case approval && m.answered >= approvals, !approval && phase == "":
+			continue
+		case approval && m.deny:
+			name = api.MsgDeny
 		case name == api.MsgHookDone:
-			q.say(ctx, m, name, map[string]any{"by": "reviewer", "hook": "sign-off", "run": m.run})
-		default:
-			q.say(ctx, m, name, map[string]any{"by": "reviewer", "run": m.run})
+			payload["hook"] = "sign-off"
+		}
+		if q.say(ctx, m, name, payload) && approval {
+			m.answered++
 		}
 	}
 }
