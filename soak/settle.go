@@ -53,7 +53,7 @@ func (s *soak) finish(ctx context.Context, told map[string]time.Time) (left []le
 		}
 	}
 	for _, id := range s.fleet.openOf(api.NotificationType) {
-		if !s.tellsOfOpen(id) && time.Since(told[id]) > 30*time.Second {
+		if s.tellsOfClosed(id) && time.Since(told[id]) > 30*time.Second {
 			// What tells of a maintenance that was terminated asks after it once a day; this makes it ask now.
 			told[id] = time.Now()
 			s.fleet.signal(ctx, id, api.SignalEvent, api.Moment{Sequence: 1 << 20, At: time.Now()}, "finish")
@@ -71,10 +71,10 @@ func (s *soak) finish(ctx context.Context, told map[string]time.Time) (left []le
 	return left
 }
 
-// tellsOfOpen tells whether the maintenance that a Notification tells of is open.
-func (s *soak) tellsOfOpen(id string) bool {
+// tellsOfClosed tells whether a Notification tells of one maintenance, which has ended.
+func (s *soak) tellsOfClosed(id string) bool {
 	parts := strings.Split(id, "/")
-	return len(parts) == 5 && s.fleet.isOpen(api.MaintenanceID("", parts[2], parts[3]))
+	return len(parts) >= 5 && !s.fleet.isOpen(api.MaintenanceID("", parts[2], parts[3]))
 }
 
 // waitsFor is what the first few say of themselves.
