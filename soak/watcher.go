@@ -97,7 +97,7 @@ func (w *watcher) follow(ctx context.Context, from string, watcher cache.WatchFu
 
 func (w *watcher) see(kind watch.EventType, object runtime.Object) {
 	e := seenEvent{at: time.Now(), gone: kind == watch.Deleted}
-	version := ""
+	var version string
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch o := object.(type) {

@@ -35,7 +35,7 @@ type workload struct {
 // workloads are those of a run: most let some pods go at a time, two let none.
 func workloads() (all []workload) {
 	for i := range 20 {
-		all = append(all, workload{name: fmt.Sprintf("web-%02d", i), replicas: 8, minAvailable: 6})
+		all = append(all, workload{name: fmt.Sprintf("web-%02d", i), replicas: 16, minAvailable: 12})
 	}
 	for i := range 6 {
 		all = append(all, workload{name: fmt.Sprintf("db-%d", i), replicas: 3, minAvailable: 2, stateful: true})
@@ -66,7 +66,7 @@ func populate(ctx context.Context, kube kubernetes.Interface, nodes int) error {
 		return err
 	}
 	for i := range nodes {
-		patch := ""
+		var patch string
 		switch {
 		case isSpare(i, nodes):
 			patch = fmt.Sprintf(`{"metadata":{"labels":{%q:""}},"spec":{"taints":[{"key":%q,"effect":"NoSchedule"}]}}`, spareLabel, spareLabel)
