@@ -13,7 +13,7 @@ export GOFLAGS     := $(GOFLAGS) -trimpath
 STATIC_GO          := CGO_ENABLED=0 go
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop test build lint vuln unit e2e record devcluster-test bench fuzz chaos chaos-short images clean drydock
+.PHONY: help demo demo-stop test build lint vuln unit e2e record devcluster-test bench fuzz chaos chaos-short soak images clean drydock
 
 help: ## show the targets
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -111,6 +111,9 @@ chaos-short: build ## a few faults, of those that make chaos lets happen
 
 chaos: build ## every fault before and after every step: a matrix, and chaos.json (RUN=regexp chooses by name)
 	@$(STATIC_GO) run ./chaos $(if $(RUN),-run '$(RUN)')
+
+soak: build ## everything at once on 200 nodes, under a judge (FOR=duration, 10m; SEED=n repeats the choices of a run)
+	@$(STATIC_GO) run ./soak $(if $(FOR),-for $(FOR)) $(if $(SEED),-seed $(SEED))
 
 images: drydock $(BIN)/devtemporal ## container images FROM scratch, out of binaries built here
 	@deploy/docker/build.sh $(VERSION)

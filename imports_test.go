@@ -82,6 +82,7 @@ var layers = []layer{
 	{folder: "drydock/client", refused: slices.Concat(clients, receivers, effects, rulesInCEL), own: []string{"drydock/rules", "drydock/api"}},
 	{folder: "drydock/starter", refused: slices.Concat(receivers, effects, rulesInCEL, []string{"drydock/worker"})},
 	{folder: "drydock/chaos", refused: slices.Concat(receivers, effects)},
+	{folder: "drydock/soak", refused: slices.Concat(receivers, effects, []string{"drydock/chaos"})},
 	{folder: "drydock/deploy", refused: slices.Concat(receivers, effects)},
 	// A benchmark runs the scheduler's workflow by itself.
 	{folder: "drydock/bench", refused: sdks},
