@@ -28,7 +28,6 @@ type stack struct {
 // short are the faults of the short subset: one of each kind that is quick, at the steps whose repetition would do harm.
 var short = map[string]bool{
 	"cordon/after/api-drop":              true,
-	"drain/before/kill-worker":           true,
 	"drain/before/foreign":               true,
 	"drain/before/poison":                true,
 	"evict/after/kill-worker":            true,
