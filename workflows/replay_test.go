@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/client"
 	sdklog "go.temporal.io/sdk/log"
@@ -57,6 +58,18 @@ func readHistory(t *testing.T, path string) *historypb.History {
 	return history
 }
 
+// runOf is the run that a history is of: where it came by reset, another than the one that its first event names.
+func runOf(history *historypb.History) string {
+	run := history.Events[0].GetWorkflowExecutionStartedEventAttributes().GetOriginalExecutionRunId()
+	for _, event := range history.Events {
+		failed := event.GetWorkflowTaskFailedEventAttributes()
+		if failed.GetCause() == enums.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW {
+			run = failed.GetNewRunId()
+		}
+	}
+	return run
+}
+
 // TestRecordedHistoriesReplay shows that this build goes on with maintenances and schedulers that an earlier one began.
 func TestRecordedHistoriesReplay(t *testing.T) {
 	for name, history := range recorded(t) {
@@ -71,7 +84,7 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 			began := history.Events[0].GetWorkflowExecutionStartedEventAttributes()
 			err = replayer.ReplayWorkflowHistoryWithOptions(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)), history,
 				worker.ReplayWorkflowHistoryOptions{OriginalExecution: workflow.Execution{
-					ID: began.GetWorkflowId(), RunID: began.GetOriginalExecutionRunId(),
+					ID: began.GetWorkflowId(), RunID: runOf(history),
 				}})
 			if err != nil {
 				t.Error(err)
