@@ -21,18 +21,18 @@ import (
 func squatting(t *testing.T, s *workflowtest.Site, ids ...string) api.Status {
 	t.Helper()
 	squat := func(ctx workflow.Context) error { return workflow.Sleep(ctx, 24*time.Hour) }
-	s.Env.RegisterWorkflowWithOptions(squat, workflow.RegisterOptions{Name: "Squat"})
+	s.Env.RegisterWorkflow(squat)
 	run := func(ctx workflow.Context, input converter.RawValue) (api.Result, error) {
 		for _, id := range ids {
 			taken := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{WorkflowID: id, ParentClosePolicy: enums.PARENT_CLOSE_POLICY_ABANDON})
-			if err := workflow.ExecuteChildWorkflow(taken, "Squat").GetChildWorkflowExecution().Get(ctx, nil); err != nil {
+			if err := workflow.ExecuteChildWorkflow(taken, squat).GetChildWorkflowExecution().Get(ctx, nil); err != nil {
 				return api.Result{}, err
 			}
 		}
 		return maintenance.NodeMaintenance(ctx, input, workflowtest.Raw(""))
 	}
-	s.Env.RegisterWorkflowWithOptions(run, workflow.RegisterOptions{Name: "Squatted"})
-	s.Env.ExecuteWorkflow("Squatted", workflowtest.InputWith(nil).Payload(t))
+	s.Env.RegisterWorkflow(run)
+	s.Env.ExecuteWorkflow(run, workflowtest.InputWith(nil).Payload(t))
 	s.ExpectCompleted()
 	return s.Status()
 }
