@@ -57,10 +57,10 @@ func TestAMarkThatIsRestoredIsNotJudgedAgain(t *testing.T) {
 	s.DoneAt(time.Hour)
 	s.Run(workflowtest.InputWith(nil))
 	s.ExpectCompleted()
-	if n := s.Count("HoldNode"); n != 2 {
-		t.Fatalf("held %d times", n)
+	if n := s.Count("AdoptNode"); n != 1 {
+		t.Fatalf("marked again %d times: %v", n, s.Log)
 	}
-	if again := workflowtest.InputOf[node.HoldInput](s, "HoldNode", 1); len(again.Maintenance) > 0 {
+	if again := workflowtest.InputOf[node.HoldInput](s, "AdoptNode", 0); len(again.Maintenance) > 0 {
 		t.Errorf("judged again: %s", again.Maintenance)
 	}
 }
