@@ -13,7 +13,7 @@ export GOFLAGS     := $(GOFLAGS) -trimpath
 STATIC_GO          := CGO_ENABLED=0 go
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop test build lint vuln unit e2e record devcluster-test bench fuzz chaos chaos-short soak images clean drydock
+.PHONY: help demo demo-stop test build lint vuln unit e2e record devcluster-test frozen bench fuzz chaos chaos-short soak images clean drydock
 
 help: ## show the targets
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -84,11 +84,19 @@ e2e: drydock $(BIN)/devcluster $(BIN)/devtemporal ## end to end: real control pl
 	@echo "== end-to-end tests (a few minutes)"
 	@$(STATIC_GO) test -timeout 45m -count 1 -parallel $(E2E_AT_ONCE) ./e2e/...
 
-record: build ## run the end-to-end tests and keep their workflows' histories for the replay tests
+HISTORIES := workflows/testdata/histories
+record: build ## keep the histories of the end-to-end tests' workflows as those of a release (RELEASE=v0.2.0)
+	@case "$(RELEASE)" in v*) ;; *) echo "make record RELEASE=v0.2.0: which release's histories?" >&2; exit 1;; esac
+	@test ! -e $(HISTORIES)/$(RELEASE) || { echo "$(HISTORIES)/$(RELEASE) is there: a release's histories are frozen" >&2; exit 1; }
 	@echo "== recording histories"
-	@rm -rf workflows/testdata/histories && mkdir -p workflows/testdata/histories
-	@DRYDOCK_RECORD=$(CURDIR)/workflows/testdata/histories $(STATIC_GO) test -timeout 30m -count 1 -parallel $(E2E_AT_ONCE) ./e2e/...
-	@du -sh workflows/testdata/histories
+	@rm -rf $(BIN)/recording && mkdir -p $(BIN)/recording
+	@DRYDOCK_RECORD=$(BIN)/recording $(STATIC_GO) test -timeout 30m -count 1 -parallel $(E2E_AT_ONCE) ./e2e/...
+	@cd $(BIN)/recording && sha256sum *.json.gz > SHA256SUMS
+	@mkdir -p $(HISTORIES) && mv $(BIN)/recording $(HISTORIES)/$(RELEASE)
+	@du -sh $(HISTORIES)/$(RELEASE)
+
+frozen: ## refuse a commit that changed or deleted a history of a release
+	@tools/frozen.sh $(HISTORIES)
 
 devcluster-test: $(BIN)/devcluster ## the tests of devcluster, a module of its own
 	@echo "== tests of devcluster"

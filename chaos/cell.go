@@ -133,7 +133,7 @@ func (a *attempt) run(ctx context.Context) (problem error) {
 const (
 	chaosRequestor   = "chaos"
 	wholeMaintenance = `,"waitForPodCompletion":{"podSelector":"app=batch"},"drain":{"plan":{"include":["Default","DaemonSet"]}}` +
-		`,"hooks":{"beforeCordon":["before-cordon"],"afterDrain":["after-drain"],"beforeRelease":["before-release"]}` +
+		`,"hooks":{"beforeCordon":["beside","before-cordon"],"afterDrain":["after-drain"],"beforeRelease":["before-release"]}` +
 		`,"validation":{"checks":["fit"]}`
 )
 
@@ -215,6 +215,16 @@ func (a *attempt) fault(ctx context.Context) (strike, recovery func() error) {
 		strike = func() error { return a.poisonAll(ctx) }
 	case foreign:
 		strike = func() error { return a.startOther(ctx) }
+	case stripMark:
+		strike = func() error { return a.stripMarks(ctx) }
+	case liftCordon:
+		strike = func() error { return a.liftCordons(ctx) }
+	case expireCredentials:
+		strike = func() error { a.calls.expired.Store(true); return nil }
+		recovery = func() error {
+			defer a.calls.expired.Store(false)
+			return sleep(ctx, cutFor)
+		}
 	}
 	return strike, recovery
 }

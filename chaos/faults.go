@@ -27,12 +27,16 @@ const (
 	resetScheduler   kind = "reset-scheduler"
 	poison           kind = "poison"
 	foreign          kind = "foreign"
+
+	stripMark         kind = "strip-mark"
+	liftCordon        kind = "lift-cordon"
+	expireCredentials kind = "expire-credentials"
 )
 
 // kinds are all of them, in the order of the matrix's columns.
 var kinds = []kind{
 	killWorker, cutTemporal, restartTemporal, api429, api409, api500, apiTimeout, apiDrop,
-	resetMaintenance, resetScheduler, poison, foreign,
+	resetMaintenance, resetScheduler, poison, foreign, stripMark, liftCordon, expireCredentials,
 }
 
 // onAPI tells that the API server's answer is what goes wrong.
@@ -47,7 +51,7 @@ const (
 )
 
 const (
-	// cutFor is how long Temporal is out of reach.
+	// cutFor is how long Temporal is out of reach, or refuses the worker's credentials.
 	cutFor = 20 * time.Second
 	// downFor is how long a killed Temporal server stays down.
 	downFor = 2 * time.Second

@@ -66,7 +66,15 @@ func (a *attempt) poisonAll(ctx context.Context) error {
 			return err
 		}
 	}
-	return a.send(ctx, api.SchedulerID(a.cluster), toScheduler(a.nodes[0]))
+	return a.send(ctx, api.SchedulerID(a.cluster), append(toScheduler(a.nodes[0]), givenBack(running)...))
+}
+
+// givenBack says of the slots of maintenances that run that they are given back.
+func givenBack(running []execution) (messages []message) {
+	for _, e := range running {
+		messages = append(messages, message{api.SignalSlotRelease, api.SlotRelease{RequestID: e.first + "/1"}})
+	}
+	return messages
 }
 
 func (l *lane) send(ctx context.Context, id string, messages []message) error {

@@ -59,13 +59,14 @@ hooks:
     http: {url: "%[1]s/hooks/{{.RunID}}/before-cordon"}
     closing: {http: {url: "%[1]s/hooks/{{.RunID}}/closing"}}
   after-drain: {http: {url: "%[1]s/hooks/{{.RunID}}/after-drain"}}
+  beside: {blocking: false, deadline: 3s, http: {url: "%[1]s/refuse"}}
   before-release: {http: {url: "%[1]s/hooks/{{.RunID}}/before-release"}}
 checks:
   fit: {http: {url: "%[1]s/checks/fit"}}
 `, r.url)
 }
 
-// ServeHTTP takes what comes, and is content with it.
+// ServeHTTP takes what comes, and is content with all but the hook that nobody waits for.
 func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	body, err := io.ReadAll(request.Body)
 	if err != nil {
@@ -75,6 +76,9 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch path := request.URL.Path; {
+	case path == "/refuse":
+		http.Error(w, "not today", http.StatusServiceUnavailable)
+		return
 	case strings.HasPrefix(path, "/hooks/"):
 		r.called[strings.TrimPrefix(path, "/hooks/")] = true
 	case path == "/events":

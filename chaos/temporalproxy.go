@@ -8,16 +8,19 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	commandpb "go.temporal.io/api/command/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	_ "google.golang.org/grpc/encoding/gzip" // the SDK may compress what it sends
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -44,6 +47,8 @@ type temporalProxy struct {
 	server   *grpc.Server
 	upstream *grpc.ClientConn
 	listener *cuttable
+	// expired has every call refused, as a server does whose client's key is out of date.
+	expired atomic.Bool
 
 	mu sync.Mutex
 	// tasks are the activities whose tasks went to the worker, by task token.
@@ -96,6 +101,9 @@ func (p *temporalProxy) carry(_ any, stream grpc.ServerStream) error {
 	c := p.read(full, in)
 	if t != nil && !c.isTask() {
 		t.call(c, sideOfAnswer(c))
+	}
+	if p.expired.Load() {
+		return status.Error(codes.Unauthenticated, "chaos: the credentials have expired")
 	}
 	if err := p.upstream.Invoke(ctx, full, &in, &out); err != nil {
 		return err

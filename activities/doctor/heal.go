@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -20,6 +19,7 @@ import (
 	"drydock/activities/nodeevent"
 	"drydock/api"
 	"drydock/k8s"
+	"drydock/rules/bounds"
 	"drydock/rules/doctor"
 )
 
@@ -44,17 +44,9 @@ func (in HealInput) why() string {
 	return text
 }
 
-// beginning is as much of a text as a scheduler takes, in bytes.
-func beginning(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "")
-}
-
 // release is the payload of a slot's release, with who did it and why.
 func (in HealInput) release(requestID string) (json.RawMessage, error) {
-	return json.Marshal(map[string]string{"requestId": requestID, "by": beginning(in.By, 253), "why": beginning(in.why(), 1024)})
+	return json.Marshal(map[string]string{"requestId": requestID, "by": bounds.Cut(in.By, 253), "why": bounds.Cut(in.why(), 1024)})
 }
 
 // schedulerWithin is how long a doctor waits for a scheduler to be started and to know who holds what.

@@ -10,7 +10,11 @@ import (
 
 	"drydock/api"
 	"drydock/k8s"
+	"drydock/rules/bounds"
 )
+
+// maxWritten is how much is told of what somebody may have written on a node.
+const maxWritten = 512
 
 // Namespace is the Temporal namespace that a worker's workflows live in.
 type Namespace struct {
@@ -43,8 +47,8 @@ func (n Namespace) Owns(h k8s.Holder) bool { return h.Namespace == n.ID }
 // Classify tells what a mark of a cluster's node is where it is nobody's of ours, and nothing where it may be.
 func (n Namespace) Classify(cluster, node string, h k8s.Holder) (mark api.StrayMark) {
 	mark = api.StrayMark{
-		Node: node, WorkflowID: bounded(h.WorkflowID), RunID: bounded(h.RunID), Requestor: bounded(h.Requestor),
-		Namespace: bounded(h.Namespace), Since: h.Since,
+		Node: node, WorkflowID: bounds.Cut(h.WorkflowID, maxWritten), RunID: bounds.Cut(h.RunID, maxWritten), Requestor: bounds.Cut(h.Requestor, maxWritten),
+		Namespace: bounds.Cut(h.Namespace, maxWritten), Since: h.Since,
 	}
 	ofCluster, _, _, err := api.ParseMaintenanceID(h.WorkflowID)
 	switch {
@@ -59,13 +63,4 @@ func (n Namespace) Classify(cluster, node string, h k8s.Holder) (mark api.StrayM
 // Unreadable is a mark of which nothing can be told.
 func Unreadable(node string) api.StrayMark {
 	return api.StrayMark{Node: node, Kind: api.StrayMalformed}
-}
-
-// bounded is the beginning of what somebody may have written on a node.
-func bounded(text string) string {
-	const most = 512
-	if len(text) > most {
-		return text[:most]
-	}
-	return text
 }

@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
+
+	"drydock/rules/bounds"
 )
 
 // rebuildsWithin is how long a scheduler may take to find out who holds what before that is a finding.
@@ -87,7 +88,7 @@ func bounded(findings []Finding, concerned func(Finding) bool, most int) (first 
 	kept = sorted(kept)
 	shown := kept[:min(most, len(kept))]
 	for i := range shown {
-		shown[i].Text, shown[i].NextStep = cut(shown[i].Text), cut(shown[i].NextStep)
+		shown[i].Text, shown[i].NextStep = bounds.Cut(shown[i].Text, maxText), bounds.Cut(shown[i].NextStep, maxText)
 	}
 	return shown, len(kept) - len(shown)
 }
@@ -290,15 +291,4 @@ func digest(text string) string {
 	h := fnv.New64a()
 	h.Write([]byte(text))
 	return fmt.Sprintf("%016x", h.Sum64())
-}
-
-func cut(text string) string {
-	if len(text) <= maxText {
-		return text
-	}
-	end := maxText - 3
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + "..."
 }

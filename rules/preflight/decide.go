@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"drydock/rules/bounds"
 	"drydock/rules/drainplan"
 	"drydock/rules/spec"
 )
@@ -214,7 +215,7 @@ func (d *decision) pod(p PodFacts) Pod {
 	case !evicts:
 		r.Action, r.Reason, r.Message = Wait, reasonMode, "drain.mode "+d.drain.Mode+" evicts no pods"
 	case p.Refusal != "":
-		r.Action, r.Reason, r.Message = Refuse, p.Refusal, cut(p.Message)
+		r.Action, r.Reason, r.Message = Refuse, p.Refusal, bounds.Cut(p.Message, maxText)
 	case p.Type == drainplan.DaemonSet:
 		r.Action, r.Reason, r.Message = Delete, reasonDaemonSet, "is deleted; the maintenance taint keeps it away"
 	default:
@@ -291,7 +292,7 @@ func (d *decision) budgets() {
 		if b.OnNode = asked[b.Budget]; b.OnNode == 0 {
 			continue
 		}
-		b.Message = cut(b.Message)
+		b.Message = bounds.Cut(b.Message, maxText)
 		switch {
 		case refused[b.Budget] == 0:
 		case b.Impossible:
@@ -323,7 +324,7 @@ func (d *decision) room() {
 	}
 	room.Unplaced = slices.Clone(room.Unplaced[:min(len(room.Unplaced), MaxFindings)])
 	for i := range room.Unplaced {
-		room.Unplaced[i].Message = cut(room.Unplaced[i].Message)
+		room.Unplaced[i].Message = bounds.Cut(room.Unplaced[i].Message, maxText)
 	}
 	d.report.Room = &room
 }

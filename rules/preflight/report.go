@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"drydock/rules/bounds"
 	"drydock/rules/drainplan"
 )
 
@@ -176,13 +177,6 @@ func (r *Report) warn(f Finding) {
 }
 
 func bounded(f Finding) Finding {
-	f.Message = cut(f.Message)
+	f.Message = bounds.Cut(f.Message, maxText)
 	return f
-}
-
-func cut(text string) string {
-	if len(text) <= maxText {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxText], "") + "…"
 }

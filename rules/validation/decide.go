@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"drydock/rules/bounds"
 )
 
 // maxText bounds a message and maxNamed the objects that it names: a report has to fit in a Temporal payload.
@@ -229,9 +231,5 @@ func (d *decision) signal() {
 }
 
 func cut(text string) string {
-	text = strings.ToValidUTF8(text, "�")
-	if len(text) <= maxText {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxText], "") + "…"
+	return bounds.Cut(strings.ToValidUTF8(text, "�"), maxText)
 }

@@ -91,6 +91,13 @@ func Local(ctx workflow.Context) workflow.Context {
 	})
 }
 
+// Glance is for what the worker knows by itself as a rule, or else does without.
+func Glance(ctx workflow.Context, limit time.Duration) workflow.Context {
+	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
+		ScheduleToCloseTimeout: limit, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
+	})
+}
+
 // Cause leaves out what Temporal says around an activity's error.
 func Cause(err error) string {
 	var cause *temporal.ApplicationError

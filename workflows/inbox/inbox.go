@@ -59,6 +59,8 @@ type Inbox struct {
 	arrived *arrivals
 	take    map[string]func(raw []byte)
 	ears    Ears
+	// unrested is how much was read in one go, in bytes.
+	unrested int
 }
 
 // New is an inbox that takes nothing yet.
@@ -174,7 +176,9 @@ func (i *Inbox) read() {
 	case !known:
 		i.ears.Refused(name, api.Message{}, api.Refused, errors.New("there is no such message"))
 	default:
-		take(Payload(raw))
+		payload := Payload(raw)
+		i.unrested += len(payload)
+		take(payload)
 	}
 }
 
@@ -209,7 +213,24 @@ func (i *Inbox) Open(ready func(workflow.Context) error) {
 				return
 			}
 			i.read()
+			if i.unrested > maxUnrested {
+				i.rest(ctx)
+			}
 		}
+	})
+}
+
+// maxUnrested is how much is read, in bytes, before everybody else has a turn: the SDK takes a coroutine that runs for a
+// second for one that hangs, and fails the workflow task.
+const maxUnrested = 256 << 10
+
+// rest lets the other coroutines run.
+func (i *Inbox) rest(ctx workflow.Context) {
+	i.unrested = 0
+	rested := false
+	_ = workflow.Await(ctx, func() bool { // a workflow that is cancelled goes on reading
+		defer func() { rested = true }()
+		return rested
 	})
 }
 

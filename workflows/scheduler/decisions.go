@@ -3,13 +3,13 @@ package scheduler
 import (
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/api"
+	"drydock/rules/bounds"
 	"drydock/workflows/call"
 )
 
@@ -49,7 +49,7 @@ func (d *decisions) fails(what string, err error, most time.Duration) time.Durat
 		wait = min(2*wait, most)
 	}
 	d.failures++
-	d.trouble.Why, d.trouble.NextTry = cut(call.Cause(err), maxEntry), d.now().Add(wait)
+	d.trouble.Why, d.trouble.NextTry = bounds.Cut(call.Cause(err), maxEntry), d.now().Add(wait)
 	d.record("", what, call.Cause(err))
 	return wait
 }
@@ -68,18 +68,11 @@ func missingPermission(err error) bool {
 
 // record logs a decision; one that recurs is kept once, so that it does not displace what people decided.
 func (d *decisions) record(by, what, why string) {
-	what, why = cut(what, maxEntry), cut(why, maxEntry)
+	what, why = bounds.Cut(what, maxEntry), bounds.Cut(why, maxEntry)
 	d.entries = slices.DeleteFunc(d.entries, func(e api.RecordedDecision) bool { return e.By == by && e.What == what && e.Why == why })
 	d.entries = append(d.entries, api.RecordedDecision{At: d.now(), By: by, What: what, Why: why})
 	if extra := len(d.entries) - maxDecisions; extra > 0 {
 		d.entries = d.entries[extra:]
 	}
 	workflow.GetLogger(d.ctx).Info("scheduler", "by", by, "what", what, "why", why)
-}
-
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "..."
 }

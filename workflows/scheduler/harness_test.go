@@ -160,6 +160,7 @@ func (f *fleet) begin() {
 		func(_ context.Context, in cluster.WatchInput) (cluster.WatchReport, error) {
 			return f.see(in), f.failure("WatchCluster")
 		})
+	f.env.OnActivity("SeeGivenBack", mock.Anything, mock.Anything).Return(f.givenBack)
 	f.env.OnActivity("ReleaseNode", mock.Anything, mock.Anything).After(latency).Return(f.releaseNode)
 	f.env.OnActivity("AnnouncePhase", mock.Anything, mock.Anything).After(latency).Return(
 		func(_ context.Context, in node.AnnounceInput) error {
@@ -334,6 +335,19 @@ func (f *fleet) release(a *asking) {
 	}
 	f.mu.Unlock()
 	f.signal(api.SignalSlotRelease, api.SlotRelease{RequestID: a.request.ID})
+}
+
+// givenBack are the requests of the slots whose node carries no mark.
+func (f *fleet) givenBack(_ context.Context, slots []cluster.HeldSlot) (back []string, err error) {
+	f.note("SeeGivenBack")
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, s := range slots {
+		if n := f.nodes[s.Node]; n == nil || n.marked != s.RunID {
+			back = append(back, s.RequestID)
+		}
+	}
+	return back, f.fail["SeeGivenBack"]
 }
 
 // signalBegins counts a signal, and tells how long it takes.

@@ -5,7 +5,7 @@ import (
 	"drydock/rules/schedule"
 )
 
-// intake takes requests for slots, and takes slots back. While it is not known who holds a slot it keeps signals waiting,
+// intake takes requests for slots, and hears of slots that are given back. While it is not known who holds a slot it keeps signals waiting,
 // in their order: a slot that is given back before its holder is known would be held for ever.
 type intake struct {
 	*loop
@@ -17,9 +17,10 @@ type intake struct {
 	waiting []arrival
 	// old are those of them that came before maintenances were asked what they want.
 	old int
-	// open tells whether it is known who holds a slot, and free takes a slot back, or a request for one.
-	open func() bool
-	free func(requestID string)
+	// open tells whether it is known who holds a slot, free takes a slot back, or a request for one, and giveBack does so
+	// where somebody says that it is given back.
+	open           func() bool
+	free, giveBack func(requestID string)
 	// overQuota is why a maintenance is turned down whose requestor has too many that wait, empty where it is not.
 	overQuota func(api.SlotRequest) string
 }
@@ -79,7 +80,11 @@ func (i *intake) request(r api.SlotRequest) {
 	if i.ledger.later(r) {
 		return // it was said before a later one, and delivered after it
 	}
-	i.supersede(r.RunID)
+	for _, id := range i.ledger.requestsOf(r.RunID) {
+		// It asks again only after it gave that back; a release that was lost with an earlier scheduler never makes a
+		// maintenance wait for its own slot.
+		i.giveBack(id)
+	}
 	if reason := i.overQuota(r); reason != "" {
 		i.outbox.refuse(api.PendingRequest{SlotRequest: r, Code: schedule.Quota, Reason: reason}, false)
 		return
@@ -96,11 +101,10 @@ func (i *intake) release(r api.SlotRelease) {
 	if r.By != "" {
 		i.decisions.record(r.By, "gave slot request "+r.RequestID+" back", r.Why)
 	}
-	i.free(r.RequestID)
+	i.giveBack(r.RequestID)
 }
 
-// supersede frees what a run had asked for before: it asks again only after it gave that back, so that a release that
-// was lost with an earlier scheduler never makes a maintenance wait for its own slot.
+// supersede frees what a run had asked for before, on its own word.
 func (i *intake) supersede(runID string) {
 	for _, id := range i.ledger.requestsOf(runID) {
 		i.free(id)

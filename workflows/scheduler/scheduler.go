@@ -24,6 +24,7 @@ type scheduler struct {
 	observer  *observer
 	watcher   *watcher
 	reclaimer *reclaimer
+	returns   *returns
 	strays    *strays
 	knowledge
 }
@@ -77,7 +78,11 @@ func newScheduler(ctx workflow.Context, state State) *scheduler {
 		outbox:    &outbox{commands: commands, cluster: cluster},
 		strays:    &strays{loop: l, decisions: log, ours: state.Strays},
 	}
-	s.intake = &intake{loop: l, cluster: cluster, decisions: log, ledger: s.ledger, outbox: s.outbox, free: s.free}
+	s.returns = &returns{loop: l, cluster: cluster, decisions: log, ledger: s.ledger, free: s.free}
+	for _, id := range state.GivenBack {
+		s.returns.say(id)
+	}
+	s.intake = &intake{loop: l, cluster: cluster, decisions: log, ledger: s.ledger, outbox: s.outbox, free: s.free, giveBack: s.returns.say}
 	s.intake.open, s.intake.overQuota = func() bool { return s.rebuilt }, s.overQuota
 	news := news{s}
 	s.watcher.holds, s.watcher.noticed, s.watcher.failed = s.ledger.holds, news.noticed, s.observer.retryLater
@@ -135,7 +140,7 @@ func (s *scheduler) state() State {
 		Holders: s.ledger.holders, Pending: s.ledger.pending, Told: s.ledger.told, Seen: s.ledger.seen, Released: s.ledger.released,
 		Observed: s.observer.latest, Decisions: s.decisions.entries, OnOrphan: s.reclaimer.onOrphan,
 		Rebuilt: s.rebuilt, PreviousRun: s.previousRun, ContinueAfter: s.continueAfter,
-		FreezeRevision: s.controls.freezeRevision, Untold: s.outbox.untold, Strays: s.strays.ours,
+		FreezeRevision: s.controls.freezeRevision, Untold: s.outbox.untold, Strays: s.strays.ours, GivenBack: s.returns.requests(),
 	}
 }
 
@@ -165,6 +170,9 @@ func (s *scheduler) run() error {
 			continue
 		}
 		if s.rebuilt {
+			if err := s.returns.settle(); err != nil {
+				return err
+			}
 			s.ledger.forgetReleased(s.now())
 			s.decide()
 			s.observe()

@@ -9,6 +9,7 @@ import (
 
 	"drydock/activities/cluster"
 	"drydock/api"
+	"drydock/rules/bounds"
 	"drydock/rules/schedule"
 )
 
@@ -32,6 +33,8 @@ type State struct {
 	Untold         api.List[string] `json:"untold,omitempty"`
 	// Strays are marks of this cluster's maintenances that are nobody's slot.
 	Strays api.List[api.StrayMark] `json:"strays,omitempty"`
+	// GivenBack are the requests whose slots are said to be given back, and whose mark was still seen.
+	GivenBack api.List[string] `json:"givenBack,omitempty"`
 	// Pending, Told, Seen and Observed are empty where the requests are many (see pack).
 	Pending   []api.PendingRequest   `json:"pending,omitempty"`
 	Told      map[string]Told        `json:"told,omitempty"`
@@ -71,7 +74,7 @@ func accepted(ctx workflow.Context, given State, packed []byte) (state State, re
 	state = State{Limits: given.Limits, OnOrphan: given.OnOrphan, PreviousRun: given.PreviousRun}
 	var errs []error
 	if state.OnOrphan != "" && state.OnOrphan != ReleaseOrphans && state.OnOrphan != ReportOrphans {
-		errs, state.OnOrphan = append(errs, fmt.Errorf("onOrphan: %s is neither %s nor %s", cut(state.OnOrphan, maxName), ReleaseOrphans, ReportOrphans)), ""
+		errs, state.OnOrphan = append(errs, fmt.Errorf("onOrphan: %s is neither %s nor %s", bounds.Cut(state.OnOrphan, maxName), ReleaseOrphans, ReportOrphans)), ""
 	}
 	if state.PreviousRun != "" && api.RunID(state.PreviousRun) != nil {
 		errs, state.PreviousRun = append(errs, fmt.Errorf("previousRun: %w", api.RunID(state.PreviousRun))), ""
