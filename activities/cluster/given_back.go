@@ -20,7 +20,8 @@ type HeldSlot struct {
 }
 
 // SeeGivenBack tells which of the slots have no mark on their node, by their requests. It waits a moment for marks that
-// have just been taken off. It costs no request while the shared watch of nodes runs.
+// have just been taken off. A node that is not there proves nothing: it may register again. It costs no request while the
+// shared watch of nodes runs.
 func (c *Activities) SeeGivenBack(ctx context.Context, slots []HeldSlot) ([]string, error) {
 	view, err := c.Nodes.View(ctx)
 	if err != nil {
@@ -53,7 +54,6 @@ func unmarked(view *k8s.View, slots []HeldSlot) []string {
 	for _, s := range slots {
 		node, there := view.Get(s.Node)
 		if !there {
-			back = append(back, s.RequestID)
 			continue
 		}
 		if mark, err := k8s.MarkOf(node); err == nil && !mark.HeldBy(s.WorkflowID, s.RunID) {

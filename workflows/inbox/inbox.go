@@ -254,3 +254,10 @@ func Payload(raw converter.RawValue) []byte {
 	}
 	return raw.Payload().GetData()
 }
+
+// IsContinued tells whether a run was given its input by the run before it, which continued as new. The server names an
+// earlier run also where one is repeated by a cron schedule or a retry policy, with the input that somebody gave the first.
+func IsContinued(ctx workflow.Context) bool {
+	info := workflow.GetInfo(ctx)
+	return info.ContinuedExecutionRunID != "" && info.CronSchedule == "" && info.RetryPolicy == nil
+}

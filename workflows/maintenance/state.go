@@ -66,7 +66,7 @@ func (m *maintenance) restore(root workflow.Context, carried []byte) (continued 
 	if len(carried) == 0 {
 		return false, nil
 	}
-	if workflow.GetInfo(root).ContinuedExecutionRunID == "" {
+	if !inbox.IsContinued(root) {
 		return false, inbox.InvalidSpec(errors.New("a second input is what a run hands to the next: give the specification only"))
 	}
 	var s state

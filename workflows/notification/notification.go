@@ -83,7 +83,7 @@ func (n *notification) check() error {
 		return errors.New("maintenance: has no meaning with collects")
 	case !n.Collects && n.Maintenance == nil:
 		return errors.New("maintenance: is missing: want {workflowId, runId} of what is to be told of")
-	case n.Carried != nil && workflow.GetInfo(n.ctx).ContinuedExecutionRunID == "":
+	case n.Carried != nil && !inbox.IsContinued(n.ctx):
 		return errors.New("carried: is taken from an earlier run of the same workflow only")
 	}
 	return nil

@@ -93,6 +93,9 @@ func (c *controls) checkThaw(p api.ThawRequest, rebuilt bool) error {
 	if p.By == "" {
 		return errors.New("by: say who thaws")
 	}
+	if err := errors.Join(short("by", p.By, maxName), short("comment", p.Comment, maxWords)); err != nil {
+		return err
+	}
 	if p.All || !rebuilt || slices.ContainsFunc(c.freezes, func(f schedule.Freeze) bool { return f.By == p.By }) {
 		return nil
 	}

@@ -68,7 +68,7 @@ func missingPermission(err error) bool {
 
 // record logs a decision; one that recurs is kept once, so that it does not displace what people decided.
 func (d *decisions) record(by, what, why string) {
-	what, why = bounds.Cut(what, maxEntry), bounds.Cut(why, maxEntry)
+	by, what, why = bounds.Cut(by, maxName), bounds.Cut(what, maxEntry), bounds.Cut(why, maxEntry)
 	d.entries = slices.DeleteFunc(d.entries, func(e api.RecordedDecision) bool { return e.By == by && e.What == what && e.Why == why })
 	d.entries = append(d.entries, api.RecordedDecision{At: d.now(), By: by, What: what, Why: why})
 	if extra := len(d.entries) - maxDecisions; extra > 0 {

@@ -73,6 +73,8 @@ type fleet struct {
 	stubborn bool
 	// forged: the state is given by somebody, and not by a run before.
 	forged bool
+	// cron is the schedule by which the scheduler was started.
+	cron string
 	// signalTakes is how long a signal is under way; signals counts those that are, mostSignals the most that were.
 	signalTakes          time.Duration
 	signals, mostSignals int
@@ -139,7 +141,7 @@ func (f *fleet) begin() {
 	if f.runs > 0 || (f.state.Rebuilt && !f.forged) {
 		f.env.SetContinuedExecutionRunID(runOf("before", "this"))
 	}
-	f.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: api.SchedulerID(""), TaskQueue: api.DefaultTaskQueue})
+	f.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: api.SchedulerID(""), TaskQueue: api.DefaultTaskQueue, CronSchedule: f.cron})
 	workflows.Register(f.env, workflows.Activities{
 		Nodes: &node.Activities{}, Drains: &drain.Activities{}, Cluster: &cluster.Activities{},
 		Executions: &execution.Activities{}, Settings: &settings.Activities{}, Preflights: &preflight.Activities{}, Doctors: &doctor.Activities{},
@@ -624,6 +626,10 @@ func (f *fleet) query(_ context.Context, in execution.QueryInput) ([]execution.A
 	}
 	answers := make([]execution.Answered, len(in.Executions))
 	for i, e := range in.Executions {
+		if e.RunID == "" {
+			answers[i] = f.word(e.WorkflowID)
+			continue
+		}
 		answer, ok := f.answers[e.RunID+string(in.Args)]
 		if !ok {
 			answer, ok = f.answers[e.RunID]
@@ -634,6 +640,26 @@ func (f *fleet) query(_ context.Context, in execution.QueryInput) ([]execution.A
 		answers[i] = answer
 	}
 	return answers, nil
+}
+
+// word is what a maintenance says of its slot: what a test has it say, or else what is so.
+func (f *fleet) word(id string) execution.Answered {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for run, a := range f.asking {
+		if api.MaintenanceID("", a.request.Node, a.request.Requestor) != id || a.dead {
+			continue
+		}
+		if said, ok := f.answers[run]; ok {
+			return said
+		}
+		wanted := api.SlotWanted{SlotRequest: a.request, Wants: true}
+		if n := f.nodes[a.request.Node]; n != nil && n.marked == run {
+			wanted.GrantedAt = &f.start
+		}
+		return answered(f.t, wanted)
+	}
+	return execution.Answered{Gone: true}
 }
 
 // query asks the scheduler for its state.

@@ -17,10 +17,11 @@ type intake struct {
 	waiting []arrival
 	// old are those of them that came before maintenances were asked what they want.
 	old int
-	// open tells whether it is known who holds a slot, free takes a slot back, or a request for one, and giveBack does so
-	// where somebody says that it is given back.
-	open           func() bool
-	free, giveBack func(requestID string)
+	// open tells whether it is known who holds a slot, and free takes a slot back, or a request for one.
+	open func() bool
+	free func(requestID string)
+	// returns finds out whether a slot is given back of which somebody says so.
+	returns *returns
 	// overQuota is why a maintenance is turned down whose requestor has too many that wait, empty where it is not.
 	overQuota func(api.SlotRequest) string
 }
@@ -78,12 +79,18 @@ func (i *intake) request(r api.SlotRequest) {
 		return
 	}
 	if i.ledger.later(r) {
-		return // it was said before a later one, and delivered after it
+		// It was said before a later one and delivered after it, or the maintenance was reset to a time before that.
+		i.returns.ask(holderOf(r))
+		return
 	}
+	// It asks again only after it gave the one before back; a release that was lost never makes it wait for its own slot.
+	held := false
 	for _, id := range i.ledger.requestsOf(r.RunID) {
-		// It asks again only after it gave that back; a release that was lost with an earlier scheduler never makes a
-		// maintenance wait for its own slot.
-		i.giveBack(id)
+		held = held || i.ledger.holds(id)
+		i.returns.say(id, &r)
+	}
+	if held {
+		return // it is queued once the slot is found to be given back
 	}
 	if reason := i.overQuota(r); reason != "" {
 		i.outbox.refuse(api.PendingRequest{SlotRequest: r, Code: schedule.Quota, Reason: reason}, false)
@@ -99,9 +106,14 @@ func (i *intake) release(r api.SlotRelease) {
 		return
 	}
 	if r.By != "" {
-		i.decisions.record(r.By, "gave slot request "+r.RequestID+" back", r.Why)
+		i.decisions.record(r.By, "said that slot request "+r.RequestID+" is given back", r.Why)
 	}
-	i.giveBack(r.RequestID)
+	i.returns.say(r.RequestID, nil)
+}
+
+// holderOf is who would hold the slot that is asked for.
+func holderOf(r api.SlotRequest) api.Holder {
+	return api.Holder{Grant: schedule.Grant{RequestID: r.ID, Node: r.Node, Requestor: r.Requestor}, RunID: r.RunID}
 }
 
 // supersede frees what a run had asked for before, on its own word.

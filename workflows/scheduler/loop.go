@@ -21,6 +21,8 @@ type loop struct {
 	inFlight int
 	// signals were taken by this run, which leaves after continueAfter of them.
 	signals, continueAfter int
+	// unread tells whether there are messages that were not looked at yet.
+	unread func() bool
 	// awaited is what has to come back, attended by one coroutine.
 	awaited  []awaited
 	attended bool
@@ -50,7 +52,9 @@ func (l *loop) leaving() bool {
 }
 
 // idle tells that nothing would be lost with this run.
-func (l *loop) idle() bool { return l.inFlight == 0 && workflow.AllHandlersFinished(l.ctx) }
+func (l *loop) idle() bool {
+	return l.inFlight == 0 && !l.unread() && workflow.AllHandlersFinished(l.ctx)
+}
 
 // whenDone calls back when a future is ready, for which this run has to wait, and has everything decided again.
 func (l *loop) whenDone(future workflow.Future, then func()) {

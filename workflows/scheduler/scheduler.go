@@ -2,9 +2,12 @@
 package scheduler
 
 import (
+	"time"
+
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/activities/cluster"
+	"drydock/activities/execution"
 	"drydock/api"
 	"drydock/rules/schedule"
 	"drydock/workflows/call"
@@ -78,11 +81,12 @@ func newScheduler(ctx workflow.Context, state State) *scheduler {
 		outbox:    &outbox{commands: commands, cluster: cluster},
 		strays:    &strays{loop: l, decisions: log, ours: state.Strays},
 	}
-	s.returns = &returns{loop: l, cluster: cluster, decisions: log, ledger: s.ledger, free: s.free}
-	for _, id := range state.GivenBack {
-		s.returns.say(id)
+	s.returns = &returns{
+		commands: commands, cluster: cluster, decisions: log, ledger: s.ledger,
+		asked: map[string]time.Time{}, asking: map[string]bool{}, free: s.free, heard: s.heard, reclaim: s.reclaimer.reclaim,
 	}
-	s.intake = &intake{loop: l, cluster: cluster, decisions: log, ledger: s.ledger, outbox: s.outbox, free: s.free, giveBack: s.returns.say}
+	s.intake = &intake{loop: l, cluster: cluster, decisions: log, ledger: s.ledger, outbox: s.outbox, free: s.free, returns: s.returns}
+	s.returns.request = s.intake.request
 	s.intake.open, s.intake.overQuota = func() bool { return s.rebuilt }, s.overQuota
 	news := news{s}
 	s.watcher.holds, s.watcher.noticed, s.watcher.failed = s.ledger.holds, news.noticed, s.observer.retryLater
@@ -97,6 +101,9 @@ func newScheduler(ctx workflow.Context, state State) *scheduler {
 // takeUp goes on with what the run before left undone.
 func (s *scheduler) takeUp(state State) {
 	s.assumeMarked()
+	for _, id := range state.GivenBack {
+		s.returns.say(id, nil)
+	}
 	for _, id := range state.Untold {
 		if h, ok := s.ledger.holder(id); ok {
 			s.outbox.granted(h)
@@ -104,6 +111,11 @@ func (s *scheduler) takeUp(state State) {
 		}
 	}
 	s.strays.lookLater()
+}
+
+// heard takes what a maintenance says of its slot.
+func (s *scheduler) heard(h api.Holder, wanted api.SlotWanted) {
+	rebuilding{s, map[string]bool{}}.addRunning(execution.Run{WorkflowID: api.MaintenanceID(s.cluster, h.Node, h.Requestor)}, wanted)
 }
 
 func (s *scheduler) assumeMarked() {

@@ -11,6 +11,7 @@ import (
 	"drydock/api"
 	"drydock/rules/bounds"
 	"drydock/rules/schedule"
+	"drydock/workflows/inbox"
 )
 
 // What to do with the node of a maintenance that does not run any more.
@@ -67,7 +68,7 @@ type ReleasedNode struct {
 // accepted is what a run begins with. What was carried from another run is taken as it is. What somebody gives to a run
 // that the server names no earlier one of is configuration and nothing else: state can be forged.
 func accepted(ctx workflow.Context, given State, packed []byte) (state State, refused error, err error) {
-	if workflow.GetInfo(ctx).ContinuedExecutionRunID != "" {
+	if inbox.IsContinued(ctx) {
 		state, err = unpack(given.withDefaults(), packed)
 		return state, nil, err
 	}
