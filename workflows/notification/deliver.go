@@ -72,14 +72,13 @@ const (
 
 func (n *notification) deliver(m message) error {
 	ctx := call.Quick(n.ctx, fmt.Sprintf("%s to %s", m.events[0].State, n.Channel))
-	until := m.due.Add(n.state.Plan.RetryFor.Std())
-	if left := until.Sub(workflow.Now(n.ctx)); left >= lateWithin {
-		ctx = call.Within(ctx, left)
-	} else {
+	now, retryFor := workflow.Now(n.ctx), n.state.Plan.RetryFor.Std()
+	until := m.due.Add(retryFor)
+	if late := min(lateWithin, retryFor); until.Sub(now) < late/2 {
 		// Behind a dead receiver each has its chance all the same, and no time of its own.
-		ctx = call.Within(call.Times(ctx, lateTries), min(lateWithin, n.state.Plan.RetryFor.Std()))
-		until = workflow.Now(n.ctx).Add(lateWithin)
+		ctx, until = call.Times(ctx, lateTries), now.Add(late)
 	}
+	ctx = call.Within(ctx, until.Sub(now))
 	if !n.Collects && n.state.Plan.Collects() {
 		return n.forward(ctx, m.events[0])
 	}
