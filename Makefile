@@ -69,10 +69,11 @@ $(TOOLS)/.vuln-built: tools/vuln/go.mod tools/vuln/go.sum
 VULN_DB ?= https://vuln.go.dev
 vuln: $(TOOLS)/.vuln-built ## known vulnerabilities in what is called (VULN_DB=URL for a mirror of the database)
 	@echo "== govulncheck"
-	@if out=$$(GOMAXPROCS=2 $(TOOLS)/govulncheck -db $(VULN_DB) ./... 2>&1); then echo "$$out"; \
+	@for module in . deploy/devcluster deploy/devtemporal; do echo "-- $$module"; \
+	if out=$$(cd $$module && GOMAXPROCS=2 $(TOOLS)/govulncheck -db $(VULN_DB) ./... 2>&1); then echo "$$out"; \
 	elif echo "$$out" | grep -q 'fetching vulnerabilities'; then \
 		echo "$$out"; echo "NOT CHECKED: the vulnerability database cannot be reached from here (VULN_DB names a mirror)"; \
-	else echo "$$out"; exit 1; fi
+	else echo "$$out"; exit 1; fi; done
 
 unit: ## everything but the end-to-end tests
 	@echo "== unit tests, with the race detector where cgo is at hand"

@@ -62,6 +62,8 @@ type Status struct {
 	// EarlierPods and EarlierRungs are what earlier attempts did.
 	EarlierPods  []EndedPod  `json:"earlierPods,omitempty"`
 	EarlierRungs []RungTaken `json:"earlierRungs,omitempty"`
+	// EarlierDrains counts the pods of their drains.
+	EarlierDrains EarlierDrains `json:"earlierDrains,omitzero"`
 	// Escalation are the rungs taken in the present attempt, and Force what they allow: empty, bypassBudget or kill.
 	Escalation []RungTaken `json:"escalation,omitempty"`
 	Force      string      `json:"force,omitempty"`
@@ -92,6 +94,9 @@ type Status struct {
 	Occupied []string `json:"occupied,omitempty"`
 }
 
+// HandedOver is the outcome of an event that a channel's workflow knows of: what becomes of it, that one knows.
+const HandedOver = "handed over"
+
 // ChannelTold is an event that a channel's workflow was told to look for.
 type ChannelTold struct {
 	At      time.Time     `json:"at"`
@@ -117,6 +122,14 @@ type LifecycleState struct {
 
 // Moment is its place among the others.
 func (s LifecycleState) Moment() Moment { return Moment{Sequence: s.Sequence, At: s.At} }
+
+// EarlierDrains counts the pods that the drains of earlier attempts were about, Evicted those that they ended, and MorePods
+// those of them that are not listed.
+type EarlierDrains struct {
+	Total    int `json:"total"`
+	Evicted  int `json:"evicted"`
+	MorePods int `json:"morePods,omitempty"`
+}
 
 // ApprovalStatus is who approved a maintenance, or denied it. By is a claim; Principal, "<type>:<name>", is who sent the
 // message as the server verified it, absent where it verified nobody.

@@ -38,7 +38,7 @@ type NotificationCarried struct {
 	// Times counts the messages about the current state.
 	Times int `json:"times,omitempty"`
 	// Queue are the events of many maintenances that wait to be collected.
-	Queue []EventReference `json:"queue,omitempty"`
+	Queue []QueuedEvent `json:"queue,omitempty"`
 	// Seen are the IDs of the latest events that were queued, so that one which comes twice is told once.
 	Seen []string `json:"seen,omitempty"`
 	// Thread is what the next message answers to, since ThreadSince.
@@ -59,6 +59,15 @@ type NotificationStatus struct {
 	// Sending is since when a message is under way, Waiting counts the events behind it.
 	Sending *time.Time `json:"sending,omitempty"`
 	Waiting int        `json:"waiting,omitempty"`
+	// Outcomes say what became of the latest events that had their turn.
+	Outcomes []DeliveryOutcome `json:"outcomes,omitempty"`
+}
+
+// DeliveryOutcome is what became of an event, by its ID.
+type DeliveryOutcome struct {
+	Event   string    `json:"event"`
+	At      time.Time `json:"at"`
+	Outcome string    `json:"outcome"`
 }
 
 // EventOf is a state of a maintenance as channels are told of it, with short texts.
@@ -105,4 +114,10 @@ func EventsAfter(s Status, cluster string, after Moment, most int) (events []not
 		events = append(events, EventOf(s, cluster, state))
 	}
 	return events, lost, false
+}
+
+// QueuedEvent is an event that waits to be collected, since QueuedAt.
+type QueuedEvent struct {
+	EventReference
+	QueuedAt time.Time `json:"queuedAt,omitzero"`
 }

@@ -73,22 +73,24 @@ func lifecycleOf(r *record.Record, s Status) {
 }
 
 func drainOf(r *record.Record, s Status) {
-	if s.Drain == nil && len(s.SkippedPods) == 0 && len(s.EarlierPods) == 0 {
+	r.Blockers, r.MoreBlockers = s.BlockersSeen, s.MoreBlockersSeen
+	before := s.EarlierDrains
+	if s.Drain == nil && len(s.SkippedPods) == 0 && len(s.EarlierPods) == 0 && before == (EarlierDrains{}) {
 		return
 	}
-	r.Drain = &record.Drain{SkippedPods: s.SkippedPods}
+	r.Drain = &record.Drain{SkippedPods: s.SkippedPods, Evicted: before.Evicted, Total: before.Total, MorePods: before.MorePods}
 	for _, pod := range s.EarlierPods {
 		r.Drain.Pods = append(r.Drain.Pods, record.Pod{Pod: pod.Pod, At: pod.At, How: pod.How})
 	}
 	if s.Drain == nil {
 		return
 	}
-	r.Drain.Evicted, r.Drain.Total = s.Drain.Evicted, s.Drain.Total
+	// What an earlier attempt left on the node, this one was about as well.
+	r.Drain.Evicted, r.Drain.Total = before.Evicted+s.Drain.Evicted, before.Evicted+s.Drain.Total
 	for _, pod := range s.Drain.Pods {
 		r.Drain.Pods = append(r.Drain.Pods, record.Pod{Pod: pod.Pod, At: pod.At, How: pod.How})
 	}
-	r.Drain.MorePods = s.Drain.MorePods
-	r.Blockers, r.MoreBlockers = s.BlockersSeen, s.MoreBlockersSeen
+	r.Drain.MorePods += s.Drain.MorePods
 	if len(r.Blockers) == 0 {
 		r.Blockers, r.MoreBlockers = BlockersOf(*s.Drain), s.Drain.MoreBlockers
 	}

@@ -50,7 +50,7 @@ checks:
       secretHeaders: {X-Api-Key: {env: API_KEY}}
       expectStatus: [200, 204]
       expectBody: ^ok
-  burn-in: {job: {templateFile: /etc/job.yaml, namespace: drydock}}
+  burn-in: {job: {templateFile: /etc/job.yaml, namespace: drydock-jobs}}
 hooks:
   silence:
     http:
@@ -60,7 +60,7 @@ hooks:
     closing: {http: {url: "http://alertmanager/api/v2/silence/{{.Captured}}", method: DELETE}}
   tell: {http: {url: "http://cmdb/{{.Node}}"}, blocking: false}
   approve: {signal: {}, deadline: 24h, onFailure: continue}
-  firmware: {job: {templateFile: /etc/job.yaml, namespace: drydock}, deadline: 1h}
+  firmware: {job: {templateFile: /etc/job.yaml, namespace: drydock-jobs}, deadline: 1h}
 `
 
 func TestAGoodConfigurationAndItsPlans(t *testing.T) {
@@ -123,7 +123,7 @@ func TestValidateNamesTheField(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"name":                 {`checks: {A_b: {http: {url: "http://a"}}}`, `checks.A_b: "A_b" is not a name`},
 		"nothing":              {`checks: {a: {}}`, "checks.a: has 0 of http, prometheus and job"},
-		"two":                  {`checks: {a: {http: {url: "http://a"}, job: {templateFile: /x, namespace: drydock}}}`, "checks.a: has 2 of"},
+		"two":                  {`checks: {a: {http: {url: "http://a"}, job: {templateFile: /x, namespace: drydock-jobs}}}`, "checks.a: has 2 of"},
 		"no server":            {`checks: {a: {prometheus: {query: up, expect: empty}}}`, "checks.a.prometheus: there is no server to query"},
 		"scheme":               {`checks: {a: {http: {url: "file:///etc/passwd"}}}`, `checks.a.http.url: has the scheme "file"`},
 		"no host":              {`checks: {a: {http: {url: "http:///x"}}}`, "checks.a.http.url: has no host"},

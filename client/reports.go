@@ -14,6 +14,7 @@ import (
 
 	"drydock/api"
 	"drydock/rules/doctor"
+	"drydock/rules/markdown"
 	"drydock/rules/preflight"
 )
 
@@ -27,7 +28,7 @@ func (c *Client) Preflight(ctx context.Context, node string, in Input, within ti
 	}
 	run, err := c.server.start(ctx, temporalclient.StartWorkflowOptions{
 		ID: api.PreflightID(c.options.Cluster, node, occasion()), WorkflowExecutionTimeout: within,
-		StaticSummary: "preflight of " + node, StaticDetails: "Started by " + c.options.By + ".",
+		StaticSummary: "preflight of " + markdown.Text(node), StaticDetails: "Started by " + markdown.Text(c.options.By) + ".",
 	}, api.PreflightType, in)
 	if err != nil {
 		return report, failedCall("starting the preflight of "+node, err)
@@ -69,7 +70,7 @@ func (c *Client) StartDoctor(ctx context.Context, in api.DoctorInput) (Doctor, e
 	run, err := c.server.start(ctx, temporalclient.StartWorkflowOptions{
 		ID: id, WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
-		StaticSummary:                            "doctor", StaticDetails: "Started by " + c.options.By + ".",
+		StaticSummary:                            "doctor", StaticDetails: "Started by " + markdown.Text(c.options.By) + ".",
 	}, api.DoctorType, in)
 	var already *serviceerror.WorkflowExecutionAlreadyStarted
 	switch {

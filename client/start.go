@@ -14,6 +14,7 @@ import (
 	temporalclient "go.temporal.io/sdk/client"
 
 	"drydock/api"
+	"drydock/rules/markdown"
 	"drydock/rules/spec"
 )
 
@@ -121,7 +122,7 @@ const maxSummary = 400
 
 // staticSummary is what Temporal's lists show of a maintenance.
 func staticSummary(m spec.Maintenance) string {
-	text := oneLine(fmt.Sprintf("%s for %s%s", m.Node, m.Requestor, colon(m.Reason)))
+	text := markdown.Text(fmt.Sprintf("%s for %s%s", m.Node, m.Requestor, colon(m.Reason)))
 	if len(text) <= maxSummary {
 		return text
 	}
@@ -134,25 +135,12 @@ func staticSummary(m spec.Maintenance) string {
 }
 
 func staticDetails(m spec.Maintenance, by string) string {
-	lines := []string{"Started by " + by + "."}
+	lines := []string{"Started by " + markdown.Text(by) + "."}
 	if m.Reason != "" {
-		lines = append(lines, "Reason: "+m.Reason)
+		lines = append(lines, "Reason: "+markdown.Text(m.Reason))
 	}
 	if m.Ticket != "" {
-		lines = append(lines, "Ticket: "+m.Ticket)
+		lines = append(lines, "Ticket: "+markdown.Text(m.Ticket))
 	}
 	return strings.Join(lines, "\n\n")
-}
-
-// oneLine keeps what comes from outside, such as reasons, from breaking a list.
-func oneLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' || r == '\r' {
-			return ' '
-		}
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return -1
-		}
-		return r
-	}, text)
 }

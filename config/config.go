@@ -17,6 +17,7 @@ import (
 	"drydock/audit"
 	"drydock/checks"
 	"drydock/notify"
+	"drydock/outbound"
 	"drydock/rules/policy"
 	"drydock/rules/schedule"
 	"drydock/rules/spec"
@@ -45,9 +46,10 @@ type Config struct {
 	Audit      audit.Config `json:"audit,omitzero"`
 	Kubernetes Kubernetes   `json:"kubernetes"`
 	Versioning Versioning   `json:"versioning"`
-	// Listen is the address of /metrics, /healthz, /readyz and /loglevel.
-	Listen string `json:"listen"`
-	Log    Log    `json:"log"`
+	// Listen is the address of /metrics, /healthz and /readyz; AdminListen, on loopback, that of /loglevel.
+	Listen      string `json:"listen"`
+	AdminListen string `json:"adminListen"`
+	Log         Log    `json:"log"`
 }
 
 // Scheduler are the limits in which nodes may be taken out of service, and what becomes of orphans.
@@ -95,8 +97,8 @@ func Default() Config {
 		TaskQueue:  "drydock",
 		Scheduler:  Scheduler{Limits: schedule.Limits{}.WithDefaults(), OnOrphan: "release"},
 		Kubernetes: Kubernetes{QPS: 200, Burst: 400, EvictionsPerSecond: 100, Events: true, PodEvents: true},
-		Listen:     "127.0.0.1:8080",
-		Log:        Log{Level: "info", Format: "text"},
+		Listen:     "127.0.0.1:8080", AdminListen: "127.0.0.1:8081",
+		Log: Log{Level: "info", Format: "text"},
 	}
 }
 
@@ -127,9 +129,12 @@ func Load(path string, getenv func(string) string, kinds Kinds) (Config, error) 
 
 // Parse reads YAML strictly over what c holds: unknown fields and null are errors.
 func Parse(data []byte, c *Config, kinds Kinds) error {
-	asJSON, err := yaml.YAMLToJSONStrict(data)
-	if err != nil {
-		return err
+	asJSON := data
+	if !json.Valid(data) { // a reader of YAML does not read all of JSON: no surrogate pairs
+		var err error
+		if asJSON, err = yaml.YAMLToJSONStrict(data); err != nil {
+			return err
+		}
 	}
 	if string(asJSON) == "null" {
 		return nil
@@ -159,13 +164,14 @@ func (c *Config) decode(kinds Kinds) error {
 
 // environment are the variables, each with what it sets.
 var environment = map[string]func(c *Config, value string) error{
-	"DRYDOCK_CLUSTER":    func(c *Config, v string) error { c.Cluster = v; return nil },
-	"DRYDOCK_TASK_QUEUE": func(c *Config, v string) error { c.TaskQueue = v; return nil },
-	"DRYDOCK_LISTEN":     func(c *Config, v string) error { c.Listen = v; return nil },
-	"DRYDOCK_LOG_LEVEL":  func(c *Config, v string) error { c.Log.Level = v; return nil },
-	"DRYDOCK_LOG_FORMAT": func(c *Config, v string) error { c.Log.Format = v; return nil },
-	"DRYDOCK_DEPLOYMENT": func(c *Config, v string) error { c.Versioning.Deployment = v; return nil },
-	"DRYDOCK_BUILD_ID":   func(c *Config, v string) error { c.Versioning.BuildID = v; return nil },
+	"DRYDOCK_CLUSTER":      func(c *Config, v string) error { c.Cluster = v; return nil },
+	"DRYDOCK_TASK_QUEUE":   func(c *Config, v string) error { c.TaskQueue = v; return nil },
+	"DRYDOCK_LISTEN":       func(c *Config, v string) error { c.Listen = v; return nil },
+	"DRYDOCK_ADMIN_LISTEN": func(c *Config, v string) error { c.AdminListen = v; return nil },
+	"DRYDOCK_LOG_LEVEL":    func(c *Config, v string) error { c.Log.Level = v; return nil },
+	"DRYDOCK_LOG_FORMAT":   func(c *Config, v string) error { c.Log.Format = v; return nil },
+	"DRYDOCK_DEPLOYMENT":   func(c *Config, v string) error { c.Versioning.Deployment = v; return nil },
+	"DRYDOCK_BUILD_ID":     func(c *Config, v string) error { c.Versioning.BuildID = v; return nil },
 	"DRYDOCK_KUBERNETES_QPS": func(c *Config, v string) error {
 		qps, err := strconv.ParseFloat(v, 32)
 		c.Kubernetes.QPS = float32(qps)
@@ -235,18 +241,34 @@ func (c Config) Validate() error {
 		problems = append(problems, prefixed("audit", err))
 	}
 	problems = append(problems, c.checkDefaults()...)
+	problems = append(problems, c.checkGroups()...)
 	problems = append(problems, c.Kubernetes.validate()...)
 	problems = append(problems, c.Versioning.validate()...)
 	if _, _, err := net.SplitHostPort(c.Listen); c.Listen != "" && err != nil {
 		wrong("listen", "%q: want host:port, or empty for none", c.Listen)
 	}
-	if err := new(slog.Level).UnmarshalText([]byte(c.Log.Level)); err != nil {
-		wrong("log.level", "%q is not one of debug, info, warn, error", c.Log.Level)
+	if host, _, err := net.SplitHostPort(c.AdminListen); c.AdminListen != "" && (err != nil || !outbound.IsLoopback(host)) {
+		wrong("adminListen", "%q: want a loopback address such as 127.0.0.1:8081, or empty for none: whoever reaches it changes the log level", c.AdminListen)
+	}
+	if _, err := ParseLevel(c.Log.Level); err != nil {
+		wrong("log.level", "%s", err)
 	}
 	if c.Log.Format != "text" && c.Log.Format != "json" {
 		wrong("log.format", "%q is not one of text, json", c.Log.Format)
 	}
 	return errors.Join(problems...)
+}
+
+// levels are those of the log.
+var levels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
+
+// ParseLevel reads a level of the log.
+func ParseLevel(text string) (slog.Level, error) {
+	level, ok := levels[strings.ToLower(text)]
+	if !ok {
+		return 0, fmt.Errorf("%.20q is not one of debug, info, warn, error", text)
+	}
+	return level, nil
 }
 
 // Limits are those that a scheduler begins with.

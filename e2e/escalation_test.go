@@ -257,7 +257,7 @@ func TestABlockerIsShownAtOnceWithItsBudget(t *testing.T) {
 func (s *site) blockedPods(want string) {
 	s.Helper()
 	s.eventually("the metrics tell of "+want+" blocked pods", func() error {
-		_, body := s.http(http.MethodGet, "/metrics", "")
+		_, body := s.http(http.MethodGet, s.worker.URL+"/metrics", "")
 		_, rest, _ := strings.Cut(body, `drydock_drain_blocked_pods{reason="DisruptionBudget"} `)
 		if count, _, _ := strings.Cut(rest, "\n"); count != want {
 			return fmt.Errorf("it is %q", count)

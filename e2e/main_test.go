@@ -53,7 +53,7 @@ func run(m *testing.M) int {
 	if status == 0 && ranAll() {
 		unused, err := unusedPermissions()
 		if err != nil || len(unused) > 0 {
-			fmt.Fprintf(os.Stderr, "FAIL: %s grants what no test's worker has used: %q, %v\n", roleFile, unused, err)
+			fmt.Fprintf(os.Stderr, "FAIL: %v grant what no test's worker has used: %q, %v\n", roleFiles, unused, err)
 			return 1
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -24,17 +25,22 @@ import (
 	"drydock/rules/record"
 )
 
-// checksFile is what Drydock ships for workers that run Jobs, look at DaemonSets and show conditions.
-const (
-	checksFile    = "../deploy/kubernetes/rbac-checks.yaml"
-	checksAccount = "drydock-worker-with-checks"
-)
+// checksFiles are what Drydock ships for workers that run Jobs, look at DaemonSets and show conditions.
+var checksFiles = []string{
+	"../deploy/kubernetes/rbac-jobs.yaml", "../deploy/kubernetes/rbac-daemonsets.yaml", "../deploy/kubernetes/rbac-node-conditions.yaml",
+}
 
-// checksKubeconfig is that of an account with both shipped roles: another one, so that the first has its own only.
+const checksAccount = "drydock-worker-with-checks"
+
+// checksKubeconfig is that of an account with all shipped roles: another one, so that the first has its own only.
 func (s *site) checksKubeconfig() string {
 	s.Helper()
 	rbac := s.kube.RbacV1()
-	objects, err := objectsOf(checksFile)
+	objects, err := objectsOfAll(checksFiles)
+	if err != nil {
+		s.Fatal(err)
+	}
+	base, err := shippedObjects()
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -43,12 +49,23 @@ func (s *site) checksKubeconfig() string {
 		s.Fatal(err)
 	}
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: checksAccount, Namespace: "drydock"}}
-	objects = append(objects, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: checksAccount}, Subjects: subjects,
-		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: accountName},
-	})
+	for _, object := range base {
+		if role, ok := object.(*rbacv1.ClusterRole); ok { // it is there
+			objects = append(objects, &rbacv1.ClusterRoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Name: role.Name + "-with-checks"}, Subjects: subjects,
+				RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+			})
+		}
+	}
 	for _, object := range objects {
 		switch o := object.(type) {
+		case *corev1.Namespace:
+			_, err = s.kube.CoreV1().Namespaces().Create(s.ctx, o, metav1.CreateOptions{})
+		case *corev1.ServiceAccount:
+			// Kubernetes makes the namespace's own as well, whoever comes first.
+			if _, err = s.kube.CoreV1().ServiceAccounts(o.Namespace).Create(s.ctx, o, metav1.CreateOptions{}); apierrors.IsAlreadyExists(err) {
+				_, err = s.kube.CoreV1().ServiceAccounts(o.Namespace).Update(s.ctx, o, metav1.UpdateOptions{})
+			}
 		case *rbacv1.Role:
 			_, err = rbac.Roles(o.Namespace).Create(s.ctx, o, metav1.CreateOptions{})
 		case *rbacv1.RoleBinding:
@@ -60,7 +77,7 @@ func (s *site) checksKubeconfig() string {
 			o.Subjects = subjects
 			_, err = rbac.ClusterRoleBindings().Create(s.ctx, o, metav1.CreateOptions{})
 		default:
-			err = fmt.Errorf("%s has a %T", checksFile, o)
+			err = fmt.Errorf("%v have a %T", checksFiles, o)
 		}
 		if err != nil {
 			s.Fatal(err)
@@ -75,7 +92,7 @@ func (s *site) checksKubeconfig() string {
 		s.Fatal(err)
 	}
 	if err := wait.PollUntilContextTimeout(s.ctx, 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		return may(ctx, account, authorizationv1.ResourceAttributes{Resource: "nodes", Subresource: "status", Verb: "patch"})
+		return mayAll(ctx, account, slices.Collect(maps.Keys(lasts))...)
 	}); err != nil {
 		s.Fatal(err)
 	}
@@ -124,7 +141,11 @@ spec:
       annotations: {devcluster.drydock.dev/completion-delay: 1s}
     spec:
       restartPolicy: Never
-      containers: [{name: burn-in, image: "registry.example/burn-in:v1"}]
+      securityContext: {runAsNonRoot: true, runAsUser: 65534, seccompProfile: {type: RuntimeDefault}}
+      containers:
+      - name: burn-in
+        image: registry.example/burn-in:v1
+        securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
 `
 
 // TestANodeReturnsToProductionOnlyWhenItIsGood goes from the notice to the audit record: conditions, hooks with their
@@ -140,7 +161,7 @@ kubernetes: {nodeConditions: true}
 audit: {file: {path: %[2]s}}
 checks:
   smoke: {http: {url: "%[1]s/smoke/{{.Node}}", bearerToken: %[3]s, expectBody: good}}
-  burn-in: {job: {templateFile: %[4]s, namespace: drydock, deadline: 1m}}
+  burn-in: {job: {templateFile: %[4]s, namespace: drydock-jobs, deadline: 1m}}
 hooks:
   silence:
     http: {url: "%[1]s/silences", body: '{"node": "{{.Node}}"}', capture: '"silenceID": *"([^"]+)"'}
@@ -228,7 +249,7 @@ hooks:
 func (s *site) jobsWerePinned(node string) {
 	s.Helper()
 	pinned := 0
-	for _, r := range s.requests("/jobs", func(r request) bool { return r.Verb == "create" && r.Object.Namespace == "drydock" }) {
+	for _, r := range s.requests("/jobs", func(r request) bool { return r.Verb == "create" && r.Object.Namespace == "drydock-jobs" }) {
 		if r.Status.Code < 300 {
 			pinned++
 		}
@@ -236,7 +257,7 @@ func (s *site) jobsWerePinned(node string) {
 	if pinned != 2 {
 		s.Errorf("%d Jobs were created, want one for each validation", pinned)
 	}
-	list, err := s.kube.CoreV1().Pods("drydock").List(s.ctx, metav1.ListOptions{LabelSelector: batchv1.JobNameLabel})
+	list, err := s.kube.CoreV1().Pods("drydock-jobs").List(s.ctx, metav1.ListOptions{LabelSelector: batchv1.JobNameLabel})
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -33,15 +33,31 @@ import (
 	"drydock/k8s"
 )
 
-// roleFile is what Drydock ships for its worker's account, under which all tests' workers run.
+// roleFiles are what Drydock ships for its worker's account, as far as all tests' workers run under it.
+var roleFiles = []string{
+	"../deploy/kubernetes/rbac.yaml", "../deploy/kubernetes/rbac-delete-pods.yaml", "../deploy/kubernetes/rbac-volumes.yaml",
+	"../deploy/kubernetes/rbac-eviction-requests.yaml",
+}
+
 const (
-	roleFile    = "../deploy/kubernetes/rbac.yaml"
 	accountName = "drydock-worker"
 	accountUser = "system:serviceaccount:drydock:" + accountName
 )
 
-// shippedObjects are what the file holds.
-func shippedObjects() ([]runtime.Object, error) { return objectsOf(roleFile) }
+// shippedObjects are what the files hold.
+func shippedObjects() ([]runtime.Object, error) { return objectsOfAll(roleFiles) }
+
+func objectsOfAll(files []string) ([]runtime.Object, error) {
+	var all []runtime.Object
+	for _, file := range files {
+		objects, err := objectsOf(file)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, objects...)
+	}
+	return all, nil
+}
 
 func objectsOf(file string) ([]runtime.Object, error) {
 	content, err := os.ReadFile(file)
@@ -83,7 +99,7 @@ func createAccount(ctx context.Context, cluster *devstack.Cluster, dir string) (
 		case *rbacv1.ClusterRoleBinding:
 			_, err = kube.RbacV1().ClusterRoleBindings().Create(ctx, o, metav1.CreateOptions{})
 		default:
-			err = fmt.Errorf("%s has a %T", roleFile, o)
+			err = fmt.Errorf("%v have a %T", roleFiles, o)
 		}
 		if err != nil {
 			return "", err
@@ -99,8 +115,29 @@ func createAccount(ctx context.Context, cluster *devstack.Cluster, dir string) (
 	}
 	// The API server follows new roles by a watch of its own.
 	return file, wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 20*time.Second, true, func(ctx context.Context) (bool, error) {
-		return may(ctx, account, authorizationv1.ResourceAttributes{Resource: "nodes", Verb: "patch"})
+		return mayAll(ctx, account, "nodes", "pods", "volumeattachments.storage.k8s.io", "evictionrequests.lifecycle.k8s.io")
 	})
+}
+
+// lasts are what the shipped roles grant last, by resource.
+var lasts = map[string]authorizationv1.ResourceAttributes{
+	"nodes":                             {Resource: "nodes", Verb: "patch"},
+	"pods":                              {Resource: "pods", Verb: "delete"},
+	"volumeattachments.storage.k8s.io":  {Group: "storage.k8s.io", Resource: "volumeattachments", Verb: "list"},
+	"evictionrequests.lifecycle.k8s.io": {Group: "lifecycle.k8s.io", Resource: "evictionrequests", Verb: "create"},
+	"jobs.batch":                        {Group: "batch", Resource: "jobs", Verb: "create", Namespace: "drydock-jobs"},
+	"daemonsets.apps":                   {Group: "apps", Resource: "daemonsets", Verb: "list"},
+	"nodes/status":                      {Resource: "nodes", Subresource: "status", Verb: "patch"},
+}
+
+// mayAll tells whether the roles of all these resources are in force.
+func mayAll(ctx context.Context, account kubernetes.Interface, resources ...string) (bool, error) {
+	for _, name := range resources {
+		if ok, err := may(ctx, account, lasts[name]); err != nil || !ok {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // writeKubeconfig makes a kubeconfig with a token of a service account as its only credential.

@@ -52,7 +52,7 @@ func TestAWorkerIsObserved(t *testing.T) {
 	} {
 		// The server knows that a workflow ended a moment before its worker counts it.
 		s.eventually("GET "+path+" has all", func() error {
-			code, body := s.http(http.MethodGet, path, "")
+			code, body := s.http(http.MethodGet, s.worker.URL+path, "")
 			for _, want := range wants {
 				if code != http.StatusOK || !strings.Contains(body, want) {
 					return fmt.Errorf("GET %s: %d, without %s", path, code, want)
@@ -61,11 +61,14 @@ func TestAWorkerIsObserved(t *testing.T) {
 			return nil
 		})
 	}
-	if code, body := s.http(http.MethodPut, "/loglevel", "debug"); code != http.StatusOK || strings.TrimSpace(body) != "DEBUG" {
+	if code, body := s.http(http.MethodPut, s.worker.AdminURL+"/loglevel", "debug"); code != http.StatusOK || strings.TrimSpace(body) != "DEBUG" {
 		t.Errorf("PUT /loglevel: %d %q", code, body)
 	}
-	if code, _ := s.http(http.MethodPut, "/loglevel", "loud"); code != http.StatusBadRequest {
+	if code, _ := s.http(http.MethodPut, s.worker.AdminURL+"/loglevel", "loud"); code != http.StatusBadRequest {
 		t.Errorf("PUT /loglevel of nonsense: %d", code)
+	}
+	if code, _ := s.http(http.MethodPut, s.worker.URL+"/loglevel", "debug"); code == http.StatusOK {
+		t.Error("whoever sees the metrics changes the log level")
 	}
 	if strings.Contains(s.worker.Tail(), "level=DEBUG") {
 		t.Error("it logged at level debug before")
@@ -79,9 +82,9 @@ func TestAWorkerIsObserved(t *testing.T) {
 	})
 }
 
-func (s *site) http(method, path, body string) (code int, answer string) {
+func (s *site) http(method, url, body string) (code int, answer string) {
 	s.Helper()
-	request, err := http.NewRequestWithContext(s.ctx, method, s.worker.URL+path, strings.NewReader(body))
+	request, err := http.NewRequestWithContext(s.ctx, method, url, strings.NewReader(body))
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -143,10 +146,10 @@ func TestAWorkerWaitsForTemporal(t *testing.T) {
 		}
 		return nil
 	})
-	if code, _ := s.http(http.MethodGet, "/healthz", ""); code != http.StatusOK {
+	if code, _ := s.http(http.MethodGet, s.worker.URL+"/healthz", ""); code != http.StatusOK {
 		t.Errorf("GET /healthz: %d, want it to live", code)
 	}
-	if code, _ := s.http(http.MethodGet, "/readyz", ""); code != http.StatusServiceUnavailable {
+	if code, _ := s.http(http.MethodGet, s.worker.URL+"/readyz", ""); code != http.StatusServiceUnavailable {
 		t.Errorf("GET /readyz: %d, want it not to be ready", code)
 	}
 	s.connect(cable)

@@ -22,6 +22,8 @@ type Message struct {
 type Receipt struct {
 	// Thread is what later messages of the same thread give; empty where the channel has no threads.
 	Thread string `json:"thread,omitempty"`
+	// Refused says which of several recipients are not to be reached, and why; the others have got the message.
+	Refused []string `json:"refused,omitempty"`
 }
 
 // Sender delivers to one receiver. Its error may hold secrets that the delivery knows.
@@ -40,15 +42,22 @@ type Delivery struct {
 
 // Words renders the message for a format that needs some characters escaped; nil escapes none.
 func (d *Delivery) Words(escape func(string) string) (subject, text string, err error) {
-	events := d.Events
-	if escape != nil {
-		events = quoted(events, escape)
-	}
-	return d.WordsOf(events)
+	return d.words(d.Events, escape)
 }
 
 // WordsOf renders some events as the message is rendered.
 func (d *Delivery) WordsOf(events []notices.Event) (subject, text string, err error) {
+	return d.words(events, nil)
+}
+
+// words renders events. What people have written is one line: with more they could write lines of the message themselves.
+func (d *Delivery) words(events []notices.Event, escape func(string) string) (subject, text string, err error) {
+	events = quoted(events, func(text string) string {
+		if text = OneLine(text); escape != nil {
+			text = escape(text)
+		}
+		return text
+	})
 	if subject, text, err = d.wording.render(d.Channel, events); err != nil {
 		return "", "", AsPermanent(err)
 	}

@@ -130,5 +130,8 @@ func (s *Senders) Send(ctx context.Context, name string, m Message) (Receipt, er
 	if err != nil {
 		return Receipt{}, d.reported(ctx, err, wait)
 	}
+	for i, why := range receipt.Refused {
+		receipt.Refused[i] = OneLine(d.Secrets.Redact(why))
+	}
 	return receipt, nil
 }

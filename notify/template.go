@@ -192,3 +192,20 @@ func quoted(events []notices.Event, escape func(string) string) []notices.Event 
 	}
 	return out
 }
+
+// chatMarks are what chats make something of: emphasis, code, quotes, links, and mentions that call people.
+const chatMarks = "*_~`|[]@"
+
+// Unmarked is a text of which a chat makes nothing: behind each sign that has a meaning there stands a space without width,
+// since chats differ in how, and whether, such a sign can be escaped.
+func Unmarked(text string) string {
+	const nothing = "\u200b"
+	var out strings.Builder
+	for _, r := range text {
+		out.WriteRune(r)
+		if strings.ContainsRune(chatMarks, r) {
+			out.WriteString(nothing)
+		}
+	}
+	return out.String()
+}

@@ -29,8 +29,8 @@ Kubernetes is found as by kubectl (KUBECONFIG), or inside a cluster by the pod's
 Everything else is in a YAML file (--config or DRYDOCK_CONFIG); the environment beats the file, flags beat both:
   %s
 
-It serves /metrics, /healthz, /readyz and /loglevel. To see more for a while:
-  curl -X PUT -d debug http://127.0.0.1:8080/loglevel
+It serves /metrics, /healthz and /readyz, and on loopback /loglevel. To see more for a while:
+  curl -X PUT -d debug http://127.0.0.1:8081/loglevel
 
 SIGINT and SIGTERM stop it gracefully: running drains are handed to another worker, or go on when it is back.`
 
@@ -65,6 +65,7 @@ type flags struct {
 	cluster    string
 	taskQueue  string
 	listen     string
+	admin      string
 	level      string
 	format     string
 }
@@ -93,6 +94,7 @@ func newCommand(stderr io.Writer) *cobra.Command {
 	flags.StringVar(&f.cluster, "cluster", "", "name of the cluster, where one Temporal namespace serves several")
 	flags.StringVar(&f.taskQueue, "task-queue", "", "Temporal task queue")
 	flags.StringVar(&f.listen, "listen", "", "address of /metrics and the probes; \"\" in the file for none")
+	flags.StringVar(&f.admin, "admin-listen", "", "loopback address of /loglevel; \"\" in the file for none")
 	flags.StringVar(&f.level, "log-level", "", "debug, info, warn or error")
 	flags.StringVar(&f.format, "log-format", "", "text or json")
 	return cmd
@@ -104,13 +106,18 @@ func (f flags) run(cmd *cobra.Command, stderr io.Writer) error {
 		return usageError{err}
 	}
 	if f.check {
+		if err := c.CheckSecretFiles(); err != nil {
+			return usageError{err}
+		}
 		fmt.Fprintln(cmd.OutOrStdout(), "the configuration is valid")
 		return nil
 	}
-	level := new(slog.LevelVar)
-	if err := level.UnmarshalText([]byte(c.Log.Level)); err != nil {
+	from, err := config.ParseLevel(c.Log.Level)
+	if err != nil {
 		return usageError{err}
 	}
+	level := new(slog.LevelVar)
+	level.Set(from)
 	var handler slog.Handler = slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level})
 	if c.Log.Format == "json" {
 		handler = slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: level})
@@ -131,7 +138,7 @@ func (f flags) load() (config.Config, error) {
 		field *string
 	}{
 		{f.kubeconfig, &c.Kubernetes.Kubeconfig}, {f.cluster, &c.Cluster}, {f.taskQueue, &c.TaskQueue},
-		{f.listen, &c.Listen}, {f.level, &c.Log.Level}, {f.format, &c.Log.Format},
+		{f.listen, &c.Listen}, {f.admin, &c.AdminListen}, {f.level, &c.Log.Level}, {f.format, &c.Log.Format},
 	} {
 		if over.flag != "" {
 			*over.field = over.flag

@@ -33,3 +33,34 @@ func TestCheckCompilesThePolicy(t *testing.T) {
 		}
 	}
 }
+
+// What is named as a file of a secret is there when the configuration is checked, or it is said which field names it.
+func TestCheckReadsTheFilesOfSecrets(t *testing.T) {
+	there := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(there, []byte("c4nary-token"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for config, says := range map[string]string{
+		`channels: {oncall: {slack: {token: {file: %s}, channel: C1}}}`:                                            "",
+		`channels: {oncall: {slack: {token: {env: NOT_SET_HERE}, channel: C1}}}`:                                   "",
+		`channels: {oncall: {slack: {token: {file: /no/such}, channel: C1}}}`:                                      "channels.oncall.slack.token: reading a secret: open /no/such",
+		`channels: {oncall: {url: {file: /no/such}}}`:                                                              "channels.oncall.url: reading a secret: open /no/such",
+		`channels: {oncall: {webhook: {url: {file: /no/such}}}}`:                                                   "channels.oncall.webhook.url: reading a secret",
+		`channels: {oncall: {webhook: {url: "https://h", headers: {X-Key: {file: /no/such}}}}}`:                    "channels.oncall.webhook.headers.X-Key: reading a secret",
+		`checks: {probe: {http: {url: "https://h", bearerToken: {file: /no/such}}}}`:                               "checks.probe.http.bearerToken: reading a secret",
+		`hooks: {tell: {http: {url: "https://h"}, closing: {http: {url: "https://h", bearerToken: {file: /no}}}}}`: "hooks.tell.closing.http.bearerToken: reading a secret",
+		`prometheus: {url: "https://h", bearerToken: {file: /no/such}}`:                                            "prometheus.bearerToken: reading a secret",
+		`audit: {key: {file: /no/such}, file: {path: /a}}`:                                                         "audit.key: reading a secret",
+		`audit: {webhook: {url: "https://h", secret: {file: /no/such}}}`:                                           "audit.webhook.secret: reading a secret",
+	} {
+		file := filepath.Join(t.TempDir(), "drydock.yaml")
+		if err := os.WriteFile(file, []byte(strings.ReplaceAll(config, "%s", there)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var stderr strings.Builder
+		status := Main(t.Context(), []string{"--check", "--config", file}, &stderr)
+		if (status == 0) != (says == "") || !strings.Contains(stderr.String(), says) || strings.Contains(stderr.String(), "c4nary") {
+			t.Errorf("%s: status %d, %s", config, status, &stderr)
+		}
+	}
+}

@@ -19,6 +19,8 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/opentelemetry"
 	"k8s.io/client-go/kubernetes"
+
+	"drydock/config"
 )
 
 type kubeClient = kubernetes.Interface
@@ -26,7 +28,7 @@ type kubeClient = kubernetes.Interface
 // health is what the probes ask for: the process lives, and it polls for work.
 type health struct{ ready atomic.Bool }
 
-func (h *health) handler(registry *prometheus.Registry, level *slog.LevelVar) http.Handler {
+func (h *health) handler(registry *prometheus.Registry) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
@@ -37,38 +39,92 @@ func (h *health) handler(registry *prometheus.Registry, level *slog.LevelVar) ht
 		}
 		fmt.Fprintln(w, "ok")
 	})
+	return mux
+}
+
+// levelHandler shows the log level, and changes it.
+func levelHandler(level *slog.LevelVar) http.Handler {
+	mux := http.NewServeMux()
 	mux.HandleFunc("GET /loglevel", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, level.Level()) })
 	mux.HandleFunc("PUT /loglevel", func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 64))
+		var to slog.Level
 		if err == nil {
-			err = level.UnmarshalText([]byte(strings.TrimSpace(string(body))))
+			to, err = config.ParseLevel(strings.TrimSpace(string(body)))
 		}
 		if err != nil {
-			http.Error(w, "want debug, info, warn or error: "+err.Error(), http.StatusBadRequest)
+			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		fmt.Fprintln(w, level.Level())
+		level.Set(to)
+		fmt.Fprintln(w, to)
 	})
 	return mux
 }
 
-// serve listens before it returns, so that a taken address is an error at start.
-func serve(address string, handler http.Handler, logger *slog.Logger) (served, error) {
+// What a client of the worker's HTTP servers may take: who says nothing holds no connection for ever.
+const (
+	readHeaderWithin = 5 * time.Second
+	readWithin       = 10 * time.Second
+	writeWithin      = time.Minute
+	idleFor          = 2 * time.Minute
+)
+
+// serve serves the probes and the metrics, and on loopback the log level. It listens before it returns, so that a taken
+// address is an error at start; the log level is no reason not to work.
+func serve(o Options, state *health, registry *prometheus.Registry) (served, error) {
+	var all served
+	probes, err := listen(o.Config.Listen, state.handler(registry), o.Logger)
+	if err != nil {
+		return nil, fmt.Errorf("listening for /metrics and probes: %w (change it with --listen)", err)
+	}
+	if probes != nil {
+		all = append(all, probes)
+		o.Logger.Info("serving /metrics, /healthz and /readyz", "address", probes.Addr)
+	}
+	admin, err := listen(o.Config.AdminListen, levelHandler(o.Level), o.Logger)
+	if err != nil {
+		o.Logger.Warn("the log level cannot be changed while the worker runs (change the address with --admin-listen)", "error", err)
+	}
+	if admin != nil {
+		all = append(all, admin)
+		o.Logger.Info("serving /loglevel", "address", admin.Addr)
+	}
+	return all, nil
+}
+
+// listen serves at an address; nil is none.
+func listen(address string, handler http.Handler, logger *slog.Logger) (*http.Server, error) {
 	if address == "" {
-		return served{}, nil
+		return nil, nil
 	}
 	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
 	if err != nil {
-		return served{}, fmt.Errorf("listening for /metrics and probes: %w (change it with --listen)", err)
+		return nil, err
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{
+		Addr: listener.Addr().String(), Handler: handler,
+		ReadHeaderTimeout: readHeaderWithin, ReadTimeout: readWithin, WriteTimeout: writeWithin, IdleTimeout: idleFor,
+	}
 	go func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			logger.Error("HTTP server", "error", err)
 		}
 	}()
-	logger.Info("serving /metrics, /healthz, /readyz and /loglevel", "address", listener.Addr().String())
-	return served{server}, nil
+	return server, nil
+}
+
+// served are the worker's own HTTP servers.
+type served []*http.Server
+
+func (s served) stop() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	for _, server := range s {
+		if err := server.Shutdown(ctx); err != nil {
+			server.Close()
+		}
+	}
 }
 
 // sdkMetrics publishes the Temporal SDK's own metrics with Drydock's.

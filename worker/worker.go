@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -82,7 +81,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	state := &health{}
-	served, err := serve(o.Config.Listen, state.handler(registry, o.Level), o.Logger)
+	served, err := serve(o, state, registry)
 	if err != nil {
 		return err
 	}
@@ -334,19 +333,5 @@ func dial(ctx context.Context, options client.Options, logger *slog.Logger) (cli
 		case <-time.After(dialPause):
 		case <-ctx.Done():
 		}
-	}
-}
-
-// served is the worker's own HTTP server.
-type served struct{ server *http.Server }
-
-func (s served) stop() {
-	if s.server == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	if err := s.server.Shutdown(ctx); err != nil {
-		s.server.Close()
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/activity"
@@ -33,6 +34,8 @@ type DeliverInput struct {
 	Key string `json:"key"`
 	// Thread is what an earlier message of the same thread returned.
 	Thread string `json:"thread,omitempty"`
+	// Until is when it is given up; zero is unknown.
+	Until time.Time `json:"until,omitzero"`
 }
 
 // Deliver sends a message once. Errors: Undeliverable.
@@ -41,13 +44,29 @@ func (n *Activities) Deliver(ctx context.Context, in DeliverInput) (notify.Recei
 	n.Metrics.delivered(in.Channel, err)
 	switch {
 	case err == nil:
+		if len(receipt.Refused) > 0 {
+			activity.GetLogger(ctx).Warn("some recipients were not told", "channel", in.Channel, "refused", receipt.Refused)
+		}
 		return receipt, nil
 	case notify.Permanent(err):
 		return receipt, temporal.NewNonRetryableApplicationError(err.Error(), api.ErrorUndeliverable, nil)
 	default:
 		return receipt, temporal.NewApplicationErrorWithOptions(err.Error(), "NotDelivered",
-			temporal.ApplicationErrorOptions{NextRetryDelay: notify.RetryAfter(err)})
+			temporal.ApplicationErrorOptions{NextRetryDelay: in.pause(notify.RetryAfter(err), time.Now())})
 	}
+}
+
+// lastTry is how long before its time is over a message is tried for the last time.
+const lastTry = time.Minute
+
+// pause is for how long the receiver is left alone, as it asked for. Where that is longer than the message is tried at all,
+// it gets its last try before its time is over: Temporal would give it up at once.
+func (in DeliverInput) pause(asked time.Duration, now time.Time) time.Duration {
+	if in.Until.IsZero() || asked <= 0 {
+		return asked
+	}
+	left := in.Until.Sub(now)
+	return max(min(asked, left-min(lastTry, left/4)), 0)
 }
 
 // CollectInput is an event for a workflow that collects those of many maintenances.

@@ -10,6 +10,7 @@ import (
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
@@ -216,8 +217,15 @@ func (n *Activities) Same(ctx context.Context, in SameInput) (bool, error) {
 		return false, fmt.Errorf("describing workflow %s: %w", in.WorkflowID, err)
 	}
 	info := described.GetWorkflowExecutionInfo()
-	if info.GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING || info.GetType().GetName() != in.WorkflowType ||
-		info.GetTaskQueue() != activity.GetInfo(ctx).TaskQueue {
+	if info.GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		return false, nil
+	}
+	return n.does(ctx, in, info)
+}
+
+// does tells whether a workflow does that, or did.
+func (n *Activities) does(ctx context.Context, in SameInput, info *workflowpb.WorkflowExecutionInfo) (bool, error) {
+	if info.GetType().GetName() != in.WorkflowType || info.GetTaskQueue() != activity.GetInfo(ctx).TaskQueue {
 		return false, nil
 	}
 	events := n.Temporal.GetWorkflowHistory(ctx, in.WorkflowID, info.GetExecution().GetRunId(), false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)

@@ -44,6 +44,7 @@ func (n *Activities) KeepRecord(ctx context.Context, ref api.Reference) error {
 	if a.Closed == nil {
 		return later(ctx, fmt.Errorf("maintenance %s has not ended yet: it is %s", ref.WorkflowID, a.Status.Phase))
 	}
+	n.addOutcomes(ctx, ref, &a)
 	written, err := n.Sinks.Write(ctx, a.Record(), done)
 	heartbeats.Show(ctx, written)
 	return later(ctx, err)

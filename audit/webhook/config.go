@@ -24,11 +24,16 @@ type Config struct {
 	Secret secret.Value `json:"secret,omitzero"`
 	// CAFile has certificates that are trusted besides the system's.
 	CAFile string `json:"caFile,omitempty"`
+	// AllowPlaintext lets secrets go by http.
+	AllowPlaintext bool `json:"allowPlaintext,omitempty"`
 }
 
 // Validate adds what is wrong.
 func (c *Config) Validate(field string, p *named.Problems) {
 	p.Check(field+".url", checkURL(c.URL))
+	if u, err := outbound.ParseURL(c.URL); err == nil {
+		p.Check(field+".url", outbound.CheckPlaintext(u, !c.Secret.IsZero() || len(c.Headers) > 0, c.AllowPlaintext))
+	}
 	seen := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
 		at := field + ".headers." + name

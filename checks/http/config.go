@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/textproto"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -51,6 +52,8 @@ type Config struct {
 	Timeout period.Duration `json:"timeout,omitzero"`
 	// CAFile has certificates that are trusted besides the system's.
 	CAFile string `json:"caFile,omitempty"`
+	// AllowPlaintext lets secrets go by http.
+	AllowPlaintext bool `json:"allowPlaintext,omitempty"`
 }
 
 // Validate adds what is wrong.
@@ -111,7 +114,10 @@ func (c *Config) compile(at checks.Place, agent string, p *named.Problems) *requ
 	}
 	var err error
 	if r.url, err = checks.ParseTemplate(c.URL); err == nil {
-		_, err = renderURL(r.url, checks.Sample)
+		var u *url.URL
+		if u, err = renderURL(r.url, checks.Sample); err == nil {
+			err = outbound.CheckPlaintext(u, !c.BearerToken.IsZero() || len(c.SecretHeaders) > 0, c.AllowPlaintext)
+		}
 	}
 	p.Check(field+".url", err)
 	r.body, err = checks.ParseTemplate(c.Body)

@@ -175,12 +175,14 @@ func (r *request) captured(a answer) (string, error) {
 	if r.capture == nil {
 		return "", nil
 	}
-	found := r.capture.FindStringSubmatch(a.body)
+	// Before: what is captured could be a piece of a secret, which nobody would recognize.
+	found := r.capture.FindStringSubmatch(a.secrets.RedactWhole(a.body))
+	status := a.excerpt(a.status)
 	switch {
 	case found == nil:
-		return "", fmt.Errorf("%s answered %s, but %q finds nothing to capture in it", a.host, a.status, r.config.Capture)
+		return "", fmt.Errorf("%s answered %s, but %q finds nothing to capture in it", a.host, status, r.config.Capture)
 	case len(found[1]) > maxCaptured:
-		return "", fmt.Errorf("%s answered %s, but %q captures %d bytes: at most %d are kept", a.host, a.status, r.config.Capture, len(found[1]), maxCaptured)
+		return "", fmt.Errorf("%s answered %s, but %q captures %d bytes: at most %d are kept", a.host, status, r.config.Capture, len(found[1]), maxCaptured)
 	}
-	return a.secrets.RedactWhole(found[1]), nil
+	return found[1], nil
 }

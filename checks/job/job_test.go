@@ -125,6 +125,9 @@ func TestAJobIsPinnedToItsNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	job := jobs(t, kube)[0]
+	if token := job.Spec.Template.Spec.AutomountServiceAccountToken; token == nil || *token {
+		t.Error("its pods get a token that its manifest does not ask for")
+	}
 	if wrong := utilvalidation.IsDNS1123Label(job.Name); len(wrong) > 0 || !strings.HasPrefix(job.Name, "drydock-burn-in-") {
 		t.Errorf("name %q: %v", job.Name, wrong)
 	}

@@ -89,6 +89,10 @@ func (r *run) build(id identity, s checks.Subject) (*batchv1.Job, error) {
 		meta.Annotations = with(meta.Annotations, map[string]string{workflowAnnotation: s.WorkflowID, keyAnnotation: id.digest()})
 	}
 	pod := &job.Spec.Template.Spec
+	if pod.AutomountServiceAccountToken == nil {
+		// Whoever needs the API server says so.
+		pod.AutomountServiceAccountToken = new(bool)
+	}
 	pin(pod, s.Node)
 	for _, containers := range [][]corev1.Container{pod.InitContainers, pod.Containers} {
 		for i := range containers {

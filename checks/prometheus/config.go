@@ -25,6 +25,8 @@ type Server struct {
 	// CAFile has certificates that are trusted besides the system's.
 	CAFile  string          `json:"caFile,omitempty"`
 	Timeout period.Duration `json:"timeout,omitzero"`
+	// AllowPlaintext lets the token go by http.
+	AllowPlaintext bool `json:"allowPlaintext,omitempty"`
 }
 
 // Validate adds what is wrong.
@@ -32,6 +34,9 @@ func (s *Server) Validate(field string, p *named.Problems) {
 	u, err := outbound.ParseURL(s.URL)
 	if u != nil {
 		err = checks.CheckURL(u)
+	}
+	if err == nil {
+		err = outbound.CheckPlaintext(u, !s.BearerToken.IsZero(), s.AllowPlaintext)
 	}
 	p.Check(field+".url", err)
 	if !s.BearerToken.IsZero() {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"net/url"
 	"regexp"
 	"slices"
@@ -15,6 +16,13 @@ import (
 
 // minPart is how many bytes a part of a secret must have to be secret by itself. A shorter one is too common a word.
 const minPart = 6
+
+// minWord is how many bytes a user or a password must have to be looked for, as a word by itself; minWithin how many characters
+// base64 must have of a secret.
+const (
+	minWord   = 3
+	minWithin = 8
+)
 
 // Redactor takes secrets out of texts. Its zero value knows none. It is not safe for concurrent use.
 type Redactor struct{ values []string }
@@ -37,15 +45,22 @@ func (r *Redactor) Add(values ...string) {
 	}
 }
 
-// Redact is the text without the secrets: neither as they are nor as URLs, JSON, Go or base64 write them, in capitals or
-// small letters. Libraries take secrets apart and put the parts elsewhere (a token out of one URL into another), so that
-// their long parts count too.
+// Redact is the text without the secrets: neither as they are nor as URLs, JSON, Go, HTML or base64 write them, in capitals
+// or small letters. Who gets a secret takes it apart and shows the parts: the token of a header without its scheme, the
+// password of a URL, the signature of a JWT. Their long parts count too, in every form, and the user and the password of
+// Basic however short they are, as words.
 func (r *Redactor) Redact(text string) string {
-	var forms []string
+	var forms []form
 	for _, value := range r.values {
-		forms = append(forms, formsOf(value)...)
+		for _, whole := range wholes(value) {
+			forms = appendForms(forms, formsOf(whole)...)
+		}
 		for _, part := range parts(value) {
-			forms = append(forms, part, url.QueryEscape(part), url.PathEscape(part))
+			if len(part) >= minPart {
+				forms = appendForms(forms, formsOf(part)...)
+			} else {
+				forms = append(forms, word(part))
+			}
 		}
 	}
 	return replaced(text, forms)
@@ -54,25 +69,51 @@ func (r *Redactor) Redact(text string) string {
 // RedactWhole is Redact for a text that is used and not shown: the parts of secrets stay, which may be words that it has by
 // itself.
 func (r *Redactor) RedactWhole(text string) string {
-	var forms []string
+	var forms []form
 	for _, value := range r.values {
-		forms = append(forms, formsOf(value)...)
+		for _, whole := range wholes(value) {
+			forms = appendForms(forms, formsOf(whole)...)
+		}
 	}
 	return replaced(text, forms)
 }
 
-func replaced(text string, forms []string) string {
+// form is how something secret is written: the pattern that finds it, and how long that is.
+type form struct {
+	pattern string
+	length  int
+}
+
+func appendForms(all []form, texts ...string) []form {
+	for _, text := range texts {
+		all = append(all, form{regexp.QuoteMeta(text), len(text)})
+	}
+	return all
+}
+
+// word is a part that is too short to be looked for within words.
+func word(part string) form {
+	pattern := regexp.QuoteMeta(part)
+	if isWord.MatchString(part) {
+		pattern = `\b` + pattern + `\b`
+	}
+	return form{pattern, len(part)}
+}
+
+var isWord = regexp.MustCompile(`^\w(.*\w)?$`)
+
+func replaced(text string, forms []form) string {
 	if len(forms) == 0 {
 		return text
 	}
 	// The longest first, so that a part does not take a piece out of the whole.
-	slices.SortFunc(forms, func(a, b string) int { return len(b) - len(a) })
-	for i, form := range forms {
-		forms[i] = regexp.QuoteMeta(form)
-	}
+	slices.SortStableFunc(forms, func(a, b form) int { return b.length - a.length })
 	// What was taken out before stays as it is, though a secret may have the word in it.
-	forms = append([]string{regexp.QuoteMeta(Hidden)}, forms...)
-	pattern, err := regexp.Compile("(?i)" + strings.Join(forms, "|"))
+	patterns := []string{regexp.QuoteMeta(Hidden)}
+	for _, f := range forms {
+		patterns = append(patterns, f.pattern)
+	}
+	pattern, err := regexp.Compile("(?i)" + strings.Join(patterns, "|"))
 	if err != nil {
 		// A secret that is not UTF-8 is no pattern. Nothing is shown rather than too much.
 		return Hidden
@@ -96,11 +137,27 @@ func formsOf(value string) []string {
 	quoted := strconv.Quote(value)
 	data := []byte(value)
 	forms := []string{
-		value, url.QueryEscape(value), url.PathEscape(value), quoted[1 : len(quoted)-1],
+		value, url.QueryEscape(value), url.PathEscape(value), quoted[1 : len(quoted)-1], html.EscapeString(value),
 		base64.StdEncoding.EncodeToString(data), base64.URLEncoding.EncodeToString(data),
 		base64.RawStdEncoding.EncodeToString(data), base64.RawURLEncoding.EncodeToString(data),
 	}
-	return append(forms, jsonForms(value)...)
+	return append(append(forms, jsonForms(value)...), within(value)...)
+}
+
+// within are what base64 of a longer text has of a secret in it, wherever in that text it begins.
+func within(value string) []string {
+	var all []string
+	for before := range 3 {
+		data := append(make([]byte, before), value...)
+		first, last := (8*before+5)/6, 8*len(data)/6
+		if last-first < minWithin {
+			continue
+		}
+		for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+			all = append(all, encoding.EncodeToString(data)[first:last])
+		}
+	}
+	return all
 }
 
 // jsonForms are the insides of the JSON strings: with and without HTML's characters escaped, and as Python and others write
@@ -128,18 +185,66 @@ func jsonForms(value string) []string {
 	return []string{inside(string(escaped)), unescaped, ascii.String()}
 }
 
-var wordRuns = regexp.MustCompile(`[\pL\pN]+`)
+// schemes begin the value of a header whose rest is the secret; they are no secret themselves.
+var schemes = []string{"bearer", "basic", "digest", "token", "apikey", "genie-key", "geniekey", "splunk", "negotiate"}
+
+// credentials are what stands behind the scheme of a header, and the scheme; both are empty where there is none.
+func credentials(value string) (scheme, rest string) {
+	scheme, rest, _ = strings.Cut(strings.TrimSpace(value), " ")
+	if rest = strings.TrimSpace(rest); rest == "" || !slices.Contains(schemes, strings.ToLower(scheme)) {
+		return "", ""
+	}
+	return scheme, rest
+}
+
+// basic are the user and the password of Basic, in a header or in a URL.
+func basic(value string) (user, password string) {
+	if scheme, rest := credentials(value); strings.EqualFold(scheme, "basic") {
+		if plain, err := base64.StdEncoding.DecodeString(rest); err == nil {
+			user, password, _ = strings.Cut(string(plain), ":")
+		}
+		return user, password
+	}
+	if u, err := url.Parse(value); err == nil && u.Host != "" && u.User != nil {
+		user = u.User.Username()
+		password, _ = u.User.Password()
+	}
+	return user, password
+}
+
+// wholes are a secret, and what of it is as good as the whole: the credentials without their scheme, and user and password as
+// Basic has them.
+func wholes(value string) []string {
+	all := []string{value}
+	if _, rest := credentials(value); len(rest) >= minPart {
+		all = append(all, rest)
+	}
+	if user, password := basic(value); password != "" {
+		all = append(all, user+":"+password)
+		if len(password) >= minPart {
+			all = append(all, password)
+		}
+	}
+	return all
+}
+
+// words are runs of letters and digits, tokens what stands between the signs that tokens do not have.
+var (
+	words  = regexp.MustCompile(`[\pL\pN]+`)
+	tokens = regexp.MustCompile(`[^\s/?&=@:;,."'<>(){}\[\]]+`)
+)
 
 // parts are the pieces of a secret that are secret by themselves. The host of an http URL is not: it says which server an
-// error is about. That of any other URL is, because there it often is a key.
+// error is about. That of any other URL is, because there it often is a key. Shorter ones than minPart are users and
+// passwords.
 func parts(value string) []string {
 	var all []string
 	rest := value
+	if _, behind := credentials(value); behind != "" {
+		rest = behind
+	}
+	user, password := basic(value)
 	if u, err := url.Parse(value); err == nil && u.Host != "" {
-		if password, ok := u.User.Password(); ok && password != "" {
-			basic := u.User.Username() + ":" + password // as a client sends it
-			all = append(all, password, base64.StdEncoding.EncodeToString([]byte(basic)))
-		}
 		if scheme := u.Scheme; scheme == "http" || scheme == "https" {
 			u.Host, u.Scheme = "", ""
 			rest = u.String()
@@ -151,9 +256,16 @@ func parts(value string) []string {
 		}
 	}
 	for _, text := range []string{rest, unescaped(rest)} {
-		all = append(all, wordRuns.FindAllString(text, -1)...)
+		all = append(all, words.FindAllString(text, -1)...)
+		all = append(all, tokens.FindAllString(text, -1)...)
 	}
-	return slices.DeleteFunc(all, func(part string) bool { return len(part) < minPart })
+	all = slices.DeleteFunc(all, func(part string) bool { return len(part) < minPart })
+	for _, name := range []string{user, password} {
+		if len(name) >= minWord {
+			all = append(all, name)
+		}
+	}
+	return all
 }
 
 func unescaped(text string) string {

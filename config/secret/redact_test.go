@@ -57,6 +57,48 @@ func TestPartsOfURLsAreRedactedAndTheirHostIsNot(t *testing.T) {
 	}
 }
 
+// What a receiver echoes is seldom the whole header: it is the token, what is in it, or what it makes of it.
+func TestWhateverIsEchoedOfAHeaderIsRedacted(t *testing.T) {
+	const token = "ab-cd_ef.gh~ij"
+	const jwt = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJvcHMifQ.Qx-1_z-Y7_k-L0w_9a-bC"
+	pair := base64.StdEncoding.EncodeToString([]byte("robot:hu-nt.er2"))
+	for name, c := range map[string]struct{ value, echoed string }{
+		"the token of Bearer":            {"Bearer " + token, token},
+		"the token of another scheme":    {"GenieKey " + token, token},
+		"the token in a URL":             {"Bearer " + token, url.QueryEscape(token)},
+		"the token in base64":            {"Bearer " + token, base64.StdEncoding.EncodeToString([]byte(token))},
+		"the token within base64":        {"Bearer " + token, base64.RawURLEncoding.EncodeToString([]byte("x" + token + "yz"))[2:20]},
+		"the token in HTML":              {`Bearer a&b"c'd<e>f`, "a&amp;b&#34;c&#39;d&lt;e&gt;f"},
+		"the pair of Basic":              {"Basic " + pair, pair},
+		"the pair of Basic, decoded":     {"Basic " + pair, "robot:hu-nt.er2"},
+		"the user of Basic":              {"Basic " + pair, "robot"},
+		"the password of Basic":          {"Basic " + pair, "hu-nt.er2"},
+		"the password of Basic, encoded": {"Basic " + pair, base64.StdEncoding.EncodeToString([]byte("hu-nt.er2"))},
+		"a small scheme":                 {"basic " + pair, "hu-nt.er2"},
+		"the pair of a URL":              {"https://robot:pa55@example.com", base64.StdEncoding.EncodeToString([]byte("robot:pa55"))},
+		"the user of a URL":              {"https://robot:pa55@example.com", "robot"},
+		"a short password of a URL":      {"https://robot:pa55@example.com", "pa55"},
+		"a segment of a URL":             {"https://example.com/hooks/ab-cd_ef", "ab-cd_ef"},
+		"a JWT":                          {jwt, jwt},
+		"a JWT's signature":              {jwt, "Qx-1_z-Y7_k-L0w_9a-bC"},
+		"the signature of Bearer's JWT":  {"Bearer " + jwt, "Qx-1_z-Y7_k-L0w_9a-bC"},
+	} {
+		var r secret.Redactor
+		r.Add(c.value)
+		if got := r.Redact("denied: [" + c.echoed + "] for Bearer and Basic"); got != "denied: ["+secret.Hidden+"] for Bearer and Basic" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	var r secret.Redactor
+	r.Add("Basic " + base64.StdEncoding.EncodeToString([]byte("ops:pa55")))
+	if got := r.Redact("props and opsgenie are words, ops is none"); got != "props and opsgenie are words, (secret) is none" {
+		t.Error(got)
+	}
+	if got := r.RedactWhole("ops7 ops:pa55"); got != "ops7 (secret)" {
+		t.Error(got)
+	}
+}
+
 func TestWithoutSecretsNothingIsRedacted(t *testing.T) {
 	var r secret.Redactor
 	r.Add("", "")

@@ -157,8 +157,8 @@ func (t *Temporal) Environment() []string { return []string{"TEMPORAL_ADDRESS=" 
 // Worker is a running drydock-worker.
 type Worker struct {
 	*Process
-	// URL is where /metrics and the probes are served.
-	URL string
+	// URL is where /metrics and the probes are served, AdminURL where the log level is.
+	URL, AdminURL string
 }
 
 // WorkerOptions choose what a worker works on.
@@ -187,7 +187,7 @@ func StartWorker(ctx context.Context, o WorkerOptions) (*Worker, error) {
 
 // LaunchWorker runs drydock-worker and does not wait for it.
 func LaunchWorker(o WorkerOptions) (*Worker, error) {
-	ports, err := FreePorts(1)
+	ports, err := FreePorts(2)
 	if err != nil {
 		return nil, err
 	}
@@ -198,10 +198,10 @@ func LaunchWorker(o WorkerOptions) (*Worker, error) {
 	if err := os.WriteFile(file, []byte(o.Config), 0o644); err != nil {
 		return nil, err
 	}
-	w := &Worker{URL: "http://" + address(ports[0])}
+	w := &Worker{URL: "http://" + address(ports[0]), AdminURL: "http://" + address(ports[1])}
 	l := launch{
 		name: o.Name, log: filepath.Join(o.Dir, o.Name+".log"), detach: o.Detach,
-		env: append(append(o.Temporal.Environment(), "KUBECONFIG="+o.Kubeconfig), o.Environment...),
+		env: append(append(o.Temporal.Environment(), "KUBECONFIG="+o.Kubeconfig, "DRYDOCK_ADMIN_LISTEN="+address(ports[1])), o.Environment...),
 	}
 	w.Process, err = l.start("drydock-worker", "--config", file, "--listen", address(ports[0]))
 	if err != nil {

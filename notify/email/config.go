@@ -103,5 +103,5 @@ func (*Config) Abilities() notify.Abilities { return notify.Abilities{Threads: t
 
 // Sender makes the sender.
 func (c *Config) Sender(e notify.Environment) (notify.Sender, error) {
-	return sender{config: *c, agent: e.Agent}, nil
+	return &sender{config: *c, agent: e.Agent}, nil
 }

@@ -23,9 +23,10 @@ var messageID = regexp.MustCompile(`^[0-9a-f]{32}@[^\s<>@]+$`)
 type sender struct {
 	config Config
 	agent  string
+	partly partly
 }
 
-func (s sender) Send(ctx context.Context, d *notify.Delivery) (notify.Receipt, error) {
+func (s *sender) Send(ctx context.Context, d *notify.Delivery) (notify.Receipt, error) {
 	message, id, err := s.message(d)
 	if err != nil {
 		return notify.Receipt{}, err
@@ -34,18 +35,26 @@ func (s sender) Send(ctx context.Context, d *notify.Delivery) (notify.Receipt, e
 	if err != nil {
 		return notify.Receipt{}, err
 	}
-	// What goes wrong after the server has taken the message is no reason to send it again.
-	if err := client.DialAndSendWithContext(ctx, message); err != nil && !message.IsDelivered() {
-		return notify.Receipt{}, classified(err)
-	}
+	receipt := notify.Receipt{Thread: id}
 	if d.Thread != "" {
-		id = d.Thread
+		receipt.Thread = d.Thread
 	}
-	return notify.Receipt{Thread: id}, nil
+	if !s.partly.has(d.Key) {
+		err = client.DialAndSendWithContext(ctx, message)
+		// What goes wrong after the server has taken the message is no reason to send it again.
+		if err == nil || message.IsDelivered() {
+			return receipt, nil
+		}
+		if len(s.config.To) == 1 || !refusesRecipient(err) {
+			return notify.Receipt{}, classified(err)
+		}
+	}
+	receipt.Refused, err = s.sendEach(ctx, client, d)
+	return receipt, err
 }
 
 // message makes the mail. Its ID is the key's, so that mailboxes can drop a repetition.
-func (s sender) message(d *notify.Delivery) (*gomail.Msg, string, error) {
+func (s *sender) message(d *notify.Delivery) (*gomail.Msg, string, error) {
 	subject, text, err := d.Words(nil)
 	if err != nil {
 		return nil, "", err
@@ -54,13 +63,15 @@ func (s sender) message(d *notify.Delivery) (*gomail.Msg, string, error) {
 	if err != nil {
 		return nil, "", notify.AsPermanent(fmt.Errorf("email.from: %w", err))
 	}
+	to, err := mail.ParseAddressList(strings.Join(s.config.To, ", "))
+	if err != nil {
+		return nil, "", notify.AsPermanent(fmt.Errorf("email.to: %w", err))
+	}
 	domain := from.Address[strings.LastIndex(from.Address, "@")+1:]
 	id := notify.Hash(d.Key)[:32] + "@" + domain
 	m := gomail.NewMsg()
 	m.FromMailAddress(from)
-	if err := m.To(s.config.To...); err != nil {
-		return nil, "", notify.AsPermanent(fmt.Errorf("email.to: %w", err))
-	}
+	m.ToMailAddress(to...)
 	m.SetMessageIDWithValue(id)
 	m.SetDate()
 	m.SetUserAgent(s.agent)
@@ -78,7 +89,7 @@ func (s sender) message(d *notify.Delivery) (*gomail.Msg, string, error) {
 	return m, id, nil
 }
 
-func (s sender) client(d *notify.Delivery) (*gomail.Client, error) {
+func (s *sender) client(d *notify.Delivery) (*gomail.Client, error) {
 	pool, err := outbound.Authorities(s.config.CAFile)
 	if err != nil {
 		return nil, err
@@ -115,9 +126,13 @@ func (s sender) client(d *notify.Delivery) (*gomail.Client, error) {
 // classified makes permanent what the server refuses for good: the message or an address. Refused credentials are read again
 // for the next try.
 func classified(err error) error {
-	var refused *gomail.SendError
-	if errors.As(err, &refused) && !refused.IsTemp() && refused.ErrorCode() >= 500 && refused.ErrorCode() != 530 {
+	if isFinal(err) {
 		return notify.AsPermanent(fmt.Errorf("the mail server refuses: %w", err))
 	}
 	return fmt.Errorf("sending mail: %w", err)
+}
+
+func isFinal(err error) bool {
+	var refused *gomail.SendError
+	return errors.As(err, &refused) && !refused.IsTemp() && refused.ErrorCode() >= 500 && refused.ErrorCode() != 530
 }

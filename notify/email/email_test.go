@@ -36,8 +36,9 @@ type post struct {
 	mu             sync.Mutex
 	password       string
 	mails          []delivered
-	refuse         error // of RCPT
-	plaintext      bool  // a connection without TLS was used
+	refuse         error            // of RCPT
+	refuseTo       map[string]error // by recipient
+	plaintext      bool             // a connection without TLS was used
 }
 
 type delivered struct {
@@ -114,9 +115,12 @@ func (s *session) Mail(from string, _ *smtp.MailOptions) error {
 }
 
 func (s *session) Rcpt(to string, _ *smtp.RcptOptions) error {
-	s.mail.to = append(s.mail.to, to)
 	s.post.mu.Lock()
 	defer s.post.mu.Unlock()
+	if refused := s.post.refuseTo[to]; refused != nil {
+		return refused
+	}
+	s.mail.to = append(s.mail.to, to)
 	return s.post.refuse
 }
 
@@ -194,7 +198,7 @@ func TestEmail(t *testing.T) {
 
 	m := notifytest.Message(notifytest.Event(notices.MaintenanceComplete))
 	m.Key, m.Thread = "another", first.Thread
-	if receipt := notifytest.Deliver(t, s, m); receipt != first {
+	if receipt := notifytest.Deliver(t, s, m); receipt.Thread != first.Thread {
 		t.Errorf("the answer's thread is %q", receipt.Thread)
 	}
 	_, answer, _ := p.mail(t, 3)
@@ -225,7 +229,9 @@ func TestEmailTakesNoHeadersFromPeople(t *testing.T) {
 	if text := subject(t, parsed); text != "worker-1 Bcc: evil@example.com r . MAIL FROM:<evil@example.com> ü ops body" {
 		t.Errorf("the subject is %q", text)
 	}
-	notifytest.Contains(t, body, "r\n.\nMAIL FROM:<evil@example.com>\nü")
+	if body != "r . MAIL FROM:<evil@example.com> ü\n" {
+		t.Errorf("a reason writes lines of the mail: %q", body)
+	}
 }
 
 func TestEmailErrors(t *testing.T) {
@@ -259,6 +265,63 @@ func TestEmailErrors(t *testing.T) {
 			t.Errorf("%v: %v, permanent %v", c.refuse, err, notify.Permanent(err))
 		}
 	}
+}
+
+// An address that is refused keeps the mail from nobody else, and whoever has got it does not get it again.
+func TestARefusedRecipientSilencesNobodyElse(t *testing.T) {
+	gone := &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "no such mailbox"}
+	busy := &smtp.SMTPError{Code: 450, EnhancedCode: smtp.EnhancedCode{4, 2, 0}, Message: "busy"}
+	prepare := func(t *testing.T, refuse map[string]error) (*post, *notify.Senders) {
+		p := startPost(t, email.StartTLSNone, "")
+		p.refuseTo = refuse
+		return p, notifytest.Senders(t, kinds, `{"email": {"host": %q, "port": %s, "startTLS": "none", "from": "d@example.com", "to": ["Ana Ü <a@example.com>", "b@example.com", "c@example.com"]}}`, p.host, p.port)
+	}
+	whom := func(p *post) string {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		var all []string
+		for _, m := range p.mails {
+			all = append(all, strings.Join(m.to, "+"))
+		}
+		return strings.Join(all, " ")
+	}
+	message := notifytest.Message(notifytest.Event(notices.MaintenanceStarted))
+	t.Run("for good", func(t *testing.T) {
+		p, s := prepare(t, map[string]error{"b@example.com": gone})
+		receipt, err := s.Send(t.Context(), "oncall", message)
+		if err != nil || len(receipt.Refused) != 1 || !strings.Contains(receipt.Refused[0], "b@example.com") || receipt.Thread == "" {
+			t.Errorf("%+v, %v", receipt, err)
+		}
+		if got := whom(p); got != "a@example.com c@example.com" {
+			t.Errorf("mails to %s", got)
+		}
+		_, parsed, _ := p.mail(t, 2)
+		to, err := mail.ParseAddressList(parsed.Header.Get("To"))
+		if err != nil || len(to) != 3 || to[0].Name != "Ana Ü" || parsed.Header.Get("Bcc") != "" {
+			t.Errorf("it says that it is to %v (%v)", parsed.Header, err)
+		}
+	})
+	t.Run("for now", func(t *testing.T) {
+		p, s := prepare(t, map[string]error{"b@example.com": busy})
+		if _, err := s.Send(t.Context(), "oncall", message); err == nil || notify.Permanent(err) {
+			t.Errorf("%v", err)
+		}
+		p.mu.Lock()
+		p.refuseTo = nil
+		p.mu.Unlock()
+		if receipt, err := s.Send(t.Context(), "oncall", message); err != nil || len(receipt.Refused) > 0 {
+			t.Errorf("%+v, %v", receipt, err)
+		}
+		if got := whom(p); got != "a@example.com c@example.com b@example.com" {
+			t.Errorf("mails to %s", got)
+		}
+	})
+	t.Run("all of them", func(t *testing.T) {
+		p, s := prepare(t, map[string]error{"a@example.com": gone, "b@example.com": gone, "c@example.com": gone})
+		if _, err := s.Send(t.Context(), "oncall", message); !notify.Permanent(err) || whom(p) != "" {
+			t.Errorf("%v, mails to %s", err, whom(p))
+		}
+	})
 }
 
 func TestEmailIsNotSentWithoutTLS(t *testing.T) {

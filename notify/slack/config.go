@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"net/url"
 	"strings"
 
 	"drydock/config/named"
@@ -20,6 +21,17 @@ type Config struct {
 	Channel string       `json:"channel,omitempty"`
 	// APIURL replaces https://slack.com/api/, as GovSlack needs it.
 	APIURL string `json:"apiURL,omitempty"`
+	// AllowPlaintext lets the token, or the webhook's URL, go by http.
+	AllowPlaintext bool `json:"allowPlaintext,omitempty"`
+}
+
+// checkPlaintext refuses to send the token, or the webhook's URL, for all to read.
+func (c *Config) checkPlaintext(address string) error {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil //nolint:nilerr // it is refused for that
+	}
+	return outbound.CheckPlaintext(u, true, c.AllowPlaintext)
 }
 
 // Validate adds what is wrong.
@@ -38,6 +50,7 @@ func (c *Config) Validate(field string, p *named.Problems) {
 		}
 		if c.APIURL != "" {
 			p.Check(field+".apiURL", outbound.CheckPlainURL(c.APIURL))
+			p.Check(field+".apiURL", c.checkPlaintext(c.APIURL))
 		}
 	}
 }

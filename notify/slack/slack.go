@@ -30,8 +30,8 @@ const refused = "Slack refuses the message"
 type sender struct{ config Config }
 
 func (s sender) Send(ctx context.Context, d *notify.Delivery) (notify.Receipt, error) {
-	// People's words must not ping a channel or make links.
-	subject, text, err := d.Words(slackutilsx.EscapeMessage)
+	// People's words must not ping a channel, make links or look like Drydock's own.
+	subject, text, err := d.Words(func(text string) string { return notify.Unmarked(slackutilsx.EscapeMessage(text)) })
 	if err != nil {
 		return notify.Receipt{}, err
 	}
@@ -50,6 +50,9 @@ func (s sender) post(ctx context.Context, client *http.Client, d *notify.Deliver
 	url, err := d.Secret("slack.webhook", s.config.Webhook)
 	if err != nil {
 		return err
+	}
+	if err := s.config.checkPlaintext(url); err != nil {
+		return notify.AsPermanent(fmt.Errorf("slack.webhook: %w", err))
 	}
 	return classified(slack.PostWebhookCustomHTTPContext(ctx, url, client, &slack.WebhookMessage{Text: text}))
 }

@@ -25,7 +25,7 @@ func TestSlackWebhook(t *testing.T) {
 	}
 	got := r.Last(t, 1)
 	text := notifytest.Decode[map[string]any](t, got.Body)["text"].(string)
-	notifytest.Contains(t, text, "*[eu] worker-1: not empty in the agreed time", "Reason: &lt;!channel&gt; &amp; &lt;https://evil.example|click&gt;",
+	notifytest.Contains(t, text, "*[eu] worker-1: not empty in the agreed time", "Reason: &lt;!channel&gt; &amp; &lt;https://evil.example|\u200bclick&gt;",
 		"- pod web/web-0: its budget", "- and 2 more", "Ticket: CHG-1", "Since: 2026-03-10 10:00:00 UTC")
 	if got.Path != "/services/T0/B0/canary" || strings.Contains(text, "<") {
 		t.Errorf("%s: %s", got.Path, text)
@@ -48,7 +48,7 @@ func TestSlackBotThreads(t *testing.T) {
 	}
 	m := notifytest.Message(notifytest.Event(notices.MaintenanceComplete))
 	m.Thread = first.Thread
-	if second := notifytest.Deliver(t, s, m); second != first {
+	if second := notifytest.Deliver(t, s, m); second.Thread != first.Thread {
 		t.Errorf("the answer's thread is %q", second.Thread)
 	}
 	for i, want := range []string{"", first.Thread} {

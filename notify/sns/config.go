@@ -24,6 +24,8 @@ type Config struct {
 	// AccessKeyID and SecretAccessKey are both set or both absent: then the SDK looks where it always looks.
 	AccessKeyID     secret.Value `json:"accessKeyID,omitzero"`
 	SecretAccessKey secret.Value `json:"secretAccessKey,omitzero"`
+	// AllowPlaintext lets requests go by http that are signed with the keys, and have a session's token.
+	AllowPlaintext bool `json:"allowPlaintext,omitempty"`
 }
 
 // region is the topic's own unless another one is configured.
@@ -49,6 +51,9 @@ func (c *Config) Validate(field string, p *named.Problems) {
 	}
 	if c.Endpoint != "" {
 		p.Check(field+".endpoint", outbound.CheckPlainURL(c.Endpoint))
+		if u, err := outbound.ParseURL(c.Endpoint); err == nil {
+			p.Check(field+".endpoint", outbound.CheckPlaintext(u, true, c.AllowPlaintext))
+		}
 	}
 	if c.AccessKeyID.IsZero() != c.SecretAccessKey.IsZero() {
 		p.Add(field+".secretAccessKey", "accessKeyID and secretAccessKey go together; set both or none")

@@ -37,7 +37,7 @@ func newSender(url secret.Value) *sender {
 }
 
 func (s *sender) Send(ctx context.Context, d *notify.Delivery) (notify.Receipt, error) {
-	subject, text, err := d.Words(nil)
+	subject, text, err := d.Words(notify.Unmarked) // most services are chats
 	if err != nil {
 		return notify.Receipt{}, err
 	}

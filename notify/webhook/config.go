@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"maps"
+	"net/url"
 	"slices"
 
 	"drydock/config/named"
@@ -22,6 +23,17 @@ type Config struct {
 	Headers map[string]secret.Value `json:"headers,omitempty"`
 	// CAFile has certificates that are trusted besides the system's.
 	CAFile string `json:"caFile,omitempty"`
+	// AllowPlaintext lets secrets go by http.
+	AllowPlaintext bool `json:"allowPlaintext,omitempty"`
+}
+
+// checkPlaintext refuses to send a secret, of which the address may be one, for all to read.
+func (c *Config) checkPlaintext(address string) error {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil //nolint:nilerr // it is refused for that
+	}
+	return outbound.CheckPlaintext(u, !c.URL.Secret.IsZero() || !c.Secret.IsZero() || len(c.Headers) > 0, c.AllowPlaintext)
 }
 
 // Validate adds what is wrong.
@@ -30,6 +42,7 @@ func (c *Config) Validate(field string, p *named.Problems) {
 		p.Add(field+".url", "is missing")
 	} else {
 		p.Check(field+".url", c.URL.validate())
+		p.Check(field+".url", c.checkPlaintext(c.URL.URL))
 	}
 	if !c.Secret.IsZero() {
 		p.Check(field+".secret", c.Secret.Validate())

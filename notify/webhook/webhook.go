@@ -49,6 +49,9 @@ func (s sender) request(ctx context.Context, d *notify.Delivery) (*http.Request,
 	if err != nil {
 		return nil, err
 	}
+	if err := s.config.checkPlaintext(address); err != nil {
+		return nil, notify.AsPermanent(fmt.Errorf("webhook.url: %w", err))
+	}
 	body, contentType, err := s.body(d.Events)
 	if err != nil {
 		return nil, notify.AsPermanent(err)

@@ -60,6 +60,9 @@ func (p Channel) Validate() error {
 	case p.Thread == ThreadMaintenance && p.Digest != 0:
 		wrong("thread: a digest is of many maintenances: want %s, or no digest", ThreadPeriod)
 	}
+	if p.Digest != 0 && p.Schedule != (Schedule{}) {
+		wrong("schedule: has no meaning beside digest, which tells each event once; keep one of them")
+	}
 	if p.Digest < 0 {
 		wrong("digest: %s is negative", p.Digest)
 	}

@@ -2,6 +2,7 @@
 package input
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -145,9 +146,11 @@ func readObject(path string, stdin io.Reader) (map[string]any, error) {
 	if err != nil {
 		return nil, exit.UsageError("%w", err)
 	}
-	asJSON, err := yaml.YAMLToJSONStrict(data)
-	if err != nil {
-		return nil, exit.UsageError("%s: not valid YAML or JSON: %w", path, err)
+	asJSON := data
+	if !json.Valid(data) { // a reader of YAML does not read all of JSON: no surrogate pairs
+		if asJSON, err = yaml.YAMLToJSONStrict(data); err != nil {
+			return nil, exit.UsageError("%s: not valid YAML or JSON: %w", path, err)
+		}
 	}
 	object := map[string]any{}
 	if err := spec.DecodeStrict(asJSON, &object); err != nil {

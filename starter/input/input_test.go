@@ -203,14 +203,14 @@ func TestNodesOfArgumentsAndFile(t *testing.T) {
 
 func TestReadObjectTakesJSONToo(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.json")
-	if err := os.WriteFile(path, []byte(`{"node":"a","priority":3}`), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(`{"node":"a","priority":3,"reason":"\ud83d\ude00 firmware"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	got, err := readObject(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]any{"node": "a", "priority": 3.0}, normal(t, got)); diff != "" {
+	if diff := cmp.Diff(map[string]any{"node": "a", "priority": 3.0, "reason": "😀 firmware"}, normal(t, got)); diff != "" {
 		t.Errorf("want - got +\n%s", diff)
 	}
 	if _, err := readObject(path+"x", nil); exit.CodeOf(err) != exit.Usage {

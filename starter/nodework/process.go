@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -139,11 +140,20 @@ func exitStatus(cmd *exec.Cmd, err error) (int, error) {
 // same maintenance.
 func NodeEnvironment(env invocation.Environment, t client.Maintenance) []string {
 	cluster, _, _, _ := api.ParseMaintenanceID(t.WorkflowID)
-	return append(append([]string{}, env...),
+	return append(withoutCredentials(env),
 		"DRYDOCK_NODE="+t.Node,
 		"DRYDOCK_WORKFLOW_ID="+t.WorkflowID,
 		"DRYDOCK_RUN_ID="+t.FirstRunID,
 		invocation.EnvRequestor+"="+t.Requestor,
 		invocation.EnvCluster+"="+cluster,
 	)
+}
+
+// credentials are the variables by which Temporal's tools know who they are: the command is somebody else's program.
+var credentials = []string{"TEMPORAL_API_KEY", "TEMPORAL_TLS_CLIENT_", "TEMPORAL_GRPC_META_", "TEMPORAL_CODEC_AUTH"}
+
+func withoutCredentials(env invocation.Environment) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(variable string) bool {
+		return slices.ContainsFunc(credentials, func(name string) bool { return strings.HasPrefix(variable, name) })
+	})
 }

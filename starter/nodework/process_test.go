@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -85,5 +86,26 @@ func TestNodeIsReplacedInEveryArgumentAndNowhereElse(t *testing.T) {
 	odd := "a; rm -rf $(x)"
 	if got := ReplaceNode([]string{"echo", "{node}"}, odd); got[1] != odd {
 		t.Errorf("got %q", got)
+	}
+}
+
+// The command is somebody else's program: it does not get what proves who runs it.
+func TestACommandDoesNotGetCredentials(t *testing.T) {
+	secret := []string{
+		"TEMPORAL_API_KEY=canary", "TEMPORAL_TLS_CLIENT_KEY_DATA=canary", "TEMPORAL_TLS_CLIENT_KEY_PATH=canary",
+		"TEMPORAL_TLS_CLIENT_CERT_DATA=canary", "TEMPORAL_GRPC_META_AUTHORIZATION=canary", "TEMPORAL_CODEC_AUTH=canary",
+	}
+	env := append([]string{"PATH=/bin", "TEMPORAL_ADDRESS=a:7233", "TEMPORAL_TLS=true"}, secret...)
+	got := strings.Join(NodeEnvironment(env, client.Maintenance{Node: "n1"}), "\n")
+	if strings.Contains(got, "canary") {
+		t.Errorf("it gets %s", got)
+	}
+	for _, want := range []string{"PATH=/bin", "TEMPORAL_ADDRESS=a:7233", "TEMPORAL_TLS=true", "DRYDOCK_NODE=n1"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s is not in %s", want, got)
+		}
+	}
+	if len(env) != 9 || env[3] != secret[0] {
+		t.Error("its own environment was changed")
 	}
 }

@@ -11,12 +11,14 @@ import (
 
 	"drydock/api"
 	"drydock/rules/bounds"
+	"drydock/rules/markdown"
 )
 
 // maxSummary is how long a summary may be, in bytes: a server refuses longer ones, and with them the workflow task.
 const maxSummary = 200
 
-func short(summary string) string { return bounds.Cut(summary, maxSummary) }
+// short is a summary as the server takes it, and the Temporal UI shows it: as Markdown.
+func short(summary string) string { return bounds.Cut(markdown.Text(summary), maxSummary) }
 
 // Child is how a workflow starts another that outlives it.
 func Child(id, summary string) workflow.ChildWorkflowOptions {
@@ -82,6 +84,15 @@ func Within(ctx workflow.Context, limit time.Duration) workflow.Context {
 	return workflow.WithActivityOptions(ctx, options)
 }
 
+// Times bounds how often an activity is tried.
+func Times(ctx workflow.Context, attempts int32) workflow.Context {
+	options := workflow.GetActivityOptions(ctx)
+	policy := *options.RetryPolicy
+	policy.MaximumAttempts = attempts
+	options.RetryPolicy = &policy
+	return workflow.WithActivityOptions(ctx, options)
+}
+
 // Local is for what the worker knows by itself.
 func Local(ctx workflow.Context) workflow.Context {
 	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
@@ -98,11 +109,32 @@ func Glance(ctx workflow.Context, limit time.Duration) workflow.Context {
 	})
 }
 
-// Cause leaves out what Temporal says around an activity's error.
+// Cause is what went wrong, in words for people: without what Temporal says around it.
 func Cause(err error) string {
 	var cause *temporal.ApplicationError
-	if errors.As(err, &cause) {
+	var timeout *temporal.TimeoutError
+	var cancelled *temporal.CanceledError
+	switch {
+	case errors.As(err, &cause):
 		return cause.Message()
+	case errors.As(err, &timeout) && timeout.TimeoutType() == enums.TIMEOUT_TYPE_HEARTBEAT:
+		return "the worker that did it was lost"
+	case errors.As(err, &timeout):
+		return "it did not end in time"
+	case errors.As(err, &cancelled):
+		return "it was cancelled"
+	default:
+		return err.Error()
 	}
-	return err.Error()
+}
+
+// IsOverdue tells whether an activity's whole time is over, as opposed to one attempt's.
+func IsOverdue(err error) bool {
+	var timeout *temporal.TimeoutError
+	if errors.As(err, &timeout) && timeout.TimeoutType() == enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE {
+		return true
+	}
+	// The last attempt failed, by its own timeout or otherwise, and the next would have come too late.
+	var attempts *temporal.ActivityError
+	return errors.As(err, &attempts) && attempts.RetryState() == enums.RETRY_STATE_TIMEOUT
 }

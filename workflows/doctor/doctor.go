@@ -15,6 +15,7 @@ import (
 	"drydock/activities/execution"
 	"drydock/api"
 	"drydock/rules/doctor"
+	"drydock/rules/markdown"
 	"drydock/rules/spec"
 	"drydock/workflows/call"
 	"drydock/workflows/inbox"
@@ -202,13 +203,13 @@ func details(r doctor.Report) string {
 	}
 	const shown = 20
 	for _, f := range r.Findings[:min(shown, len(r.Findings))] {
-		fmt.Fprintf(&text, "\n- %s %s: %s", f.Kind, f.Node, f.Text)
+		fmt.Fprintf(&text, "\n- %s %s: %s", f.Kind, markdown.Text(f.Node), markdown.Text(f.Text))
 		if f.NextStep != "" {
-			fmt.Fprintf(&text, ". %s", f.NextStep)
+			fmt.Fprintf(&text, ". %s", markdown.Text(f.NextStep))
 		}
 	}
 	for _, h := range r.Healed[:min(shown, len(r.Healed))] {
-		fmt.Fprintf(&text, "\n- healed, %s %s: %s; %s", h.Kind, h.Node, h.Text, h.Tried)
+		fmt.Fprintf(&text, "\n- healed, %s %s: %s; %s", h.Kind, markdown.Text(h.Node), markdown.Text(h.Text), markdown.Text(h.Tried))
 	}
 	return text.String()
 }

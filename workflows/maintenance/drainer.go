@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
@@ -111,12 +110,21 @@ func (d *drainer) begin() {
 func (d *drainer) endAttempt() {
 	d.journal.change(func(s *api.Status) {
 		s.Attempt++
-		if s.Drain != nil {
-			s.EarlierPods = append(s.EarlierPods, s.Drain.Pods...)
-			s.EarlierPods = s.EarlierPods[:min(len(s.EarlierPods), record.MaxPods)]
-		}
+		rememberPods(s)
 		s.Drain, s.Slot = nil, nil
 	})
+}
+
+// rememberPods adds what the drain of this attempt did to what those before it did.
+func rememberPods(s *api.Status) {
+	if s.Drain == nil {
+		return
+	}
+	pods, earlier := append(s.EarlierPods, s.Drain.Pods...), &s.EarlierDrains
+	s.EarlierPods = pods[:min(len(pods), record.MaxPods)]
+	earlier.MorePods += s.Drain.MorePods + len(pods) - len(s.EarlierPods)
+	earlier.Total = earlier.Evicted + s.Drain.Total
+	earlier.Evicted += s.Drain.Evicted
 }
 
 // empty runs one drain, or waits for somebody else's word that the node is empty, until that has ended or something
@@ -135,26 +143,34 @@ func (d *drainer) empty() error {
 	if d.stop.stopped() || d.stop.await(future.IsReady) != nil {
 		return d.awaitStopped(future)
 	}
-	var progress api.DrainProgress
-	err := future.Get(ctx, &progress)
-	var cancelled *temporal.CanceledError
-	if errors.As(err, &cancelled) {
-		if cancelled.HasDetails() && cancelled.Details(&progress) == nil {
-			d.progressed(progress)
-		}
-		if interruption == nil {
-			interruption = errRetry // by the activity's own account only: nobody asked it to stop
-		}
-		return interruption
-	}
-	if err == nil {
-		d.progressed(progress)
+	err := d.ended(future)
+	switch {
+	case err == nil:
 		return nil
-	}
-	if interruption != nil {
+	case temporal.IsCanceledError(err) && interruption == nil:
+		return errRetry // by the activity's own account only: nobody asked it to stop
+	case interruption != nil:
 		// What is asked to stop is not retried any more, so that any passing trouble ends it; the next drain meets what lasts.
 		return interruption
+	default:
+		return err
 	}
+}
+
+// ended is how a drain ended. How far it came counts in any case, also where it was lost with its worker.
+func (d *drainer) ended(drain workflow.Future) error {
+	var progress api.DrainProgress
+	err := drain.Get(d.clock.life, &progress)
+	var cancelled *temporal.CanceledError
+	var timeout *temporal.TimeoutError
+	switch {
+	case err == nil:
+	case errors.As(err, &cancelled) && cancelled.HasDetails() && cancelled.Details(&progress) == nil:
+	case errors.As(err, &timeout) && timeout.HasLastHeartbeatDetails() && timeout.LastHeartbeatDetails(&progress) == nil:
+	default:
+		return err
+	}
+	d.progressed(progress)
 	return err
 }
 
@@ -169,8 +185,14 @@ const drainEnds = 15 * time.Second
 // awaitStopped waits until a drain that was told to stop has stopped, so that no eviction meets a node that is back
 // already.
 func (d *drainer) awaitStopped(drain workflow.Future) error {
-	if _, err := d.clock.awaitUpTo(d.clock.life, drainEnds, "the drain stops", drain.IsReady); err != nil {
+	stopped, err := d.clock.awaitUpTo(d.clock.life, drainEnds, "the drain stops", drain.IsReady)
+	if err != nil {
 		return err
+	}
+	if stopped {
+		if err := d.ended(drain); err != nil && !temporal.IsCanceledError(err) {
+			workflow.GetLogger(d.clock.life).Warn("the drain that was told to stop", "error", err)
+		}
 	}
 	return d.stop.decided()
 }
@@ -249,22 +271,11 @@ func (d *drainer) waitForPods() error {
 			if err := d.node.restoreMark(); err != nil {
 				return d.stop.stepFailed(err)
 			}
-		case timedOut(err):
+		case call.IsOverdue(err):
 			d.journal.note("gave up waiting for pods to complete after " + wait.Timeout.String())
 			return nil
 		default:
 			return d.stop.stepFailed(err)
 		}
 	}
-}
-
-// timedOut tells whether an activity's whole time is over, as opposed to one attempt's.
-func timedOut(err error) bool {
-	var timeout *temporal.TimeoutError
-	if errors.As(err, &timeout) && timeout.TimeoutType() == enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE {
-		return true
-	}
-	// The last attempt failed, by its own timeout or otherwise, and the next would have come too late.
-	var attempts *temporal.ActivityError
-	return errors.As(err, &attempts) && attempts.RetryState() == enums.RETRY_STATE_TIMEOUT
 }

@@ -33,7 +33,7 @@ func (d *drainer) awaitRung(wake func() bool) error {
 	return d.stop.decided()
 }
 
-// escalate takes the rungs that somebody asked for, or else the one whose time has come.
+// escalate takes the rungs that somebody asked for, and those whose time has come.
 func (d *drainer) escalate() error {
 	for d.Ladder.isAsked() {
 		asked := d.Ladder.takeAsked()
@@ -44,11 +44,12 @@ func (d *drainer) escalate() error {
 			return err
 		}
 	}
-	if rung, left, ok := d.Ladder.due(d.clock.now()); ok && left <= 0 {
-		d.Ladder.Next++
-		return d.takeRung(api.RungTaken{
+	for _, rung := range d.Ladder.takeDue(d.clock.now()) {
+		if err := d.takeRung(api.RungTaken{
 			Do: rung.Do, Why: fmt.Sprintf("not empty after %s%s", rung.After, d.blockedBy()), Planned: true,
-		})
+		}); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -251,3 +251,57 @@ func TestManyTransitionsAreBounded(t *testing.T) {
 		t.Errorf("%d transitions, %d dropped", len(status.Transitions), status.TransitionsDropped)
 	}
 }
+
+// What is done about an SLA, or a rung of the same time, does not wait for another try.
+func TestRungsOfTheSameTimeAreTakenAtThatTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		in   workflowtest.Input
+		want string
+	}{
+		"the SLA and what is done then": {workflowtest.InputWith(workflowtest.Input{"sla": workflowtest.Input{"after": "10m", "do": "kill"}}), "expireSLA kill"},
+		"the SLA and a rung": {workflowtest.InputWith(workflowtest.Input{
+			"sla": workflowtest.Input{"after": "10m"}, "drain": workflowtest.Input{"escalation": []workflowtest.Input{{"after": "10m", "do": "kill"}}}}), "expireSLA kill"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := workflowtest.New(t)
+			endless(s)
+			s.CheckAt(10*time.Minute-time.Second, func(status api.Status) {
+				if taken(status) != "" {
+					t.Errorf("took %s before", taken(status))
+				}
+			})
+			s.CheckAt(10*time.Minute+time.Second, func(status api.Status) {
+				if taken(status) != c.want || status.Force != "kill" {
+					t.Errorf("took %q with force %q, want %s", taken(status), status.Force, c.want)
+				}
+			})
+			s.SignalAt(11*time.Minute, api.MsgCancel, nil)
+			s.Run(c.in)
+			s.ExpectCancelled()
+			first := workflowtest.InputOf[drain.Input](s, "Drain", 0)
+			if first.KillAt == nil || first.KillAt.Sub(first.Began) != 10*time.Minute || s.Count("Drain") != 2 {
+				t.Errorf("it was to kill at %v, and did %v", first.KillAt, s.Log)
+			}
+		})
+	}
+}
+
+// A rung whose time passes while the one before it is taken gets the try that it was to have, and no longer one.
+func TestARungThatIsLateKeepsItsDistance(t *testing.T) {
+	s := workflowtest.New(t)
+	endless(s)
+	s.Answer("AnnouncePhase", workflowtest.Reply{After: 2 * time.Minute})
+	s.CheckAt(12*time.Minute+50*time.Second, func(status api.Status) {
+		if taken(status) != "notify" {
+			t.Errorf("took %s before its try", taken(status))
+		}
+	})
+	s.CheckAt(13*time.Minute+10*time.Second, func(status api.Status) {
+		if taken(status) != "notify bypassBudget" {
+			t.Errorf("took %s", taken(status))
+		}
+	})
+	s.SignalAt(14*time.Minute, api.MsgCancel, nil)
+	s.Run(ladder("10m", "notify", "11m", "bypassBudget", "30m", "fail"))
+	s.ExpectCancelled()
+}

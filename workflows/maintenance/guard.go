@@ -43,7 +43,7 @@ func (h *hold) guard(ctx workflow.Context) {
 		var reaction workflow.Context
 		reaction, h.cancelGuard = workflow.WithCancel(ctx)
 		if err := h.react(reaction, change); err != nil && reaction.Err() == nil {
-			h.journal.note("the node could not be held: " + err.Error())
+			h.journal.note("the node could not be held: " + call.Cause(err))
 		}
 		h.cancelGuard()
 		h.guarding = false

@@ -221,11 +221,24 @@ func (h *hooks) call(ctx workflow.Context, one *hook) error {
 	if ended := future.Get(ctx, &outcome); err == nil {
 		err = ended
 	}
+	if call.IsOverdue(err) {
+		err = overdue(one, err)
+	}
 	h.capture(one.key, outcome.Captured)
 	if err != nil || one.word != nil {
 		h.abandon(ctx, in)
 	}
 	return one.outcome(err)
+}
+
+// overdue says that a hook did not go well in its time, and what kept it from that as far as it said so.
+func overdue(one *hook, err error) error {
+	text := fmt.Sprintf("it did not go well within %s", one.Deadline)
+	var cause *temporal.ApplicationError
+	if errors.As(err, &cause) {
+		text += ": " + cause.Message()
+	}
+	return errors.New(text)
 }
 
 // awaitWord waits until somebody says that a hook of kind signal is done.

@@ -13,6 +13,7 @@ import (
 
 	"drydock/api"
 	"drydock/rules/bounds"
+	"drydock/rules/markdown"
 	"drydock/rules/notices"
 	"drydock/rules/record"
 	"drydock/rules/spec"
@@ -174,15 +175,15 @@ func (j *journal) describe() {
 	var text strings.Builder
 	fmt.Fprintf(&text, "**%s** since %s", j.s.Phase, j.s.Since.UTC().Format("2006-01-02 15:04:05Z"))
 	if j.s.WaitingFor != "" {
-		fmt.Fprintf(&text, "\n\nwaiting for %s", j.s.WaitingFor)
+		fmt.Fprintf(&text, "\n\nwaiting for %s", markdown.Text(j.s.WaitingFor))
 	}
 	if j.s.Failure != "" {
-		fmt.Fprintf(&text, "\n\n%s", j.s.Failure)
+		fmt.Fprintf(&text, "\n\n%s", markdown.Text(j.s.Failure))
 	}
 	if d := j.s.Drain; d != nil {
 		fmt.Fprintf(&text, "\n\n%d of %d pods evicted, %d remaining", d.Evicted, d.Total, d.Remaining)
 		for _, b := range d.Blockers {
-			fmt.Fprintf(&text, "\n- `%s` %s: %s", b.Pod, b.Reason, b.Message)
+			fmt.Fprintf(&text, "\n- %s %s: %s", markdown.Text(b.Pod), markdown.Text(b.Reason), markdown.Text(b.Message))
 		}
 	}
 	workflow.SetCurrentDetails(j.ctx, text.String())

@@ -31,12 +31,31 @@ func (l *ladder) due(now time.Time) (rung spec.Rung, left time.Duration, ok bool
 const lateTry = 5 * time.Minute
 
 // catchUp moves the clock on where the next rung's time passed without a drain, as when no worker ran: an honest try
-// comes before every rung, and the later rungs keep their distance.
+// comes before every rung, as long as the one it was to have, and the later rungs keep their distance.
 func (l *ladder) catchUp(now time.Time) {
 	rung, left, ok := l.due(now)
-	if ok && left < 0 {
-		l.shift(min(rung.After.Std(), lateTry) - left)
+	if !ok || left >= 0 {
+		return
 	}
+	try := rung.After.Std()
+	if l.Next > 0 {
+		try -= l.Rungs[l.Next-1].After.Std()
+	}
+	l.shift(min(try, lateTry) - left)
+}
+
+// takeDue is the next rung where its time has come, with all others of the same time: one clock says when that is.
+func (l *ladder) takeDue(now time.Time) []spec.Rung {
+	first, left, ok := l.due(now)
+	if !ok || left > 0 {
+		return nil
+	}
+	due := l.left()
+	if end := slices.IndexFunc(due, func(r spec.Rung) bool { return r.After != first.After }); end >= 0 {
+		due = due[:end]
+	}
+	l.Next += len(due)
+	return slices.Clone(due)
 }
 
 // shift takes a time out of the count, in which nothing could be done.

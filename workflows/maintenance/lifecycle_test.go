@@ -443,6 +443,20 @@ func TestValidationBySignal(t *testing.T) {
 		s.Run(asked)
 		s.ExpectCancelled()
 	})
+	t.Run("validated, and it does not hold", func(t *testing.T) {
+		s := prepare(t)
+		s.Answer("Validate", workflowtest.Reply{After: 24 * time.Hour})
+		s.SignalAt(15*time.Minute, api.SignalDrainBlocked, api.DrainProgress{Blockers: []api.Blocker{{Pod: "newBootID", Message: "restart it"}}})
+		s.SignalAt(20*time.Minute, api.MsgValidated, nil)
+		s.CheckAt(45*time.Minute, func(status api.Status) {
+			if !strings.Contains(status.Failure, "newBootID: restart it") {
+				t.Errorf("failure %q", status.Failure)
+			}
+		})
+		s.SignalAt(50*time.Minute, api.MsgCancel, workflowtest.Input{"release": true})
+		s.Run(asked)
+		s.ExpectCancelled()
+	})
 }
 
 func TestTheTaintGoesBeforeDaemonSetsAreValidated(t *testing.T) {

@@ -91,7 +91,7 @@ func (o *outbox) note(c *channel, e notices.Event, err error) {
 	if !c.Filter.Wants(e) {
 		return
 	}
-	told := api.ChannelTold{At: o.clock.now(), Channel: c.Name, Event: e.ID, State: e.State, Outcome: "handed over"}
+	told := api.ChannelTold{At: o.clock.now(), Channel: c.Name, Event: e.ID, State: e.State, Outcome: api.HandedOver}
 	if err != nil {
 		told.Outcome = bounds.Cut("not handed over: "+call.Cause(err), bounds.Text)
 	}

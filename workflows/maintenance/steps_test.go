@@ -11,7 +11,7 @@ import (
 
 	"drydock/activities/node"
 	"drydock/api"
-	"drydock/workflows/maintenance"
+	"drydock/workflows/call"
 	"drydock/workflows/workflowtest"
 )
 
@@ -132,7 +132,7 @@ func TestWholeTimeOfAnActivityIsToldFromOneAttempts(t *testing.T) {
 		"not an activity's, but a deadline":           {deadline(), true},
 		"neither an activity's error nor a time's up": {errUnknown, false},
 	} {
-		if got := maintenance.TimedOut(c.err); got != c.want {
+		if got := call.IsOverdue(c.err); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/api"
+	"drydock/workflows/call"
 )
 
 // reason is why a maintenance does not go on as it would. A higher one comes before a lower one.
@@ -60,7 +61,7 @@ func (e ending) Error() string { return e.Message }
 func endingOf(err error) ending {
 	end := ending{Phase: api.Completed}
 	if err != nil && !errors.As(err, &end) {
-		end = ending{Phase: api.Failed, Message: err.Error()}
+		end = ending{Phase: api.Failed, Message: call.Cause(err)}
 	}
 	return end
 }
@@ -147,7 +148,7 @@ func (s *stop) stepFailed(err error) error {
 	}
 	var cause *temporal.ApplicationError
 	if !errors.As(err, &cause) {
-		return ending{Phase: api.Failed, Message: err.Error()}
+		return ending{Phase: api.Failed, Message: call.Cause(err)}
 	}
 	switch cause.Type() {
 	case api.ErrorSlotNotHeld:

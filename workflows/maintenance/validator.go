@@ -164,9 +164,17 @@ func (v *validator) untilValidated(wanted validation.Validation, bootID string) 
 		return why, nil
 	}
 	if v.word != nil {
-		return fmt.Sprintf("the looks did not end within %s", wanted.Deadline), nil
+		return v.unmet(wanted), nil
 	}
 	return fmt.Sprintf("nobody said %q within %s", api.MsgValidated, wanted.Deadline), nil
+}
+
+// unmet says what did not hold when the time was over, as far as that is known.
+func (v *validator) unmet(wanted validation.Validation) string {
+	if why := (validation.Report{Results: v.journal.status().Validation.Results}).Summary(problemsNamed); why != "" {
+		return why
+	}
+	return fmt.Sprintf("it was not seen to hold within %s", wanted.Deadline)
 }
 
 // incomplete keeps the node out of service until somebody decides: to try again, that it is good as it is, or that it is

@@ -1,6 +1,7 @@
 package notification
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -70,8 +71,13 @@ func (n collector) tellQueued() error {
 			return err
 		}
 	}
-	chosen := slices.Clone(n.state.Queue[:min(most, len(n.state.Queue))])
-	n.state.Queue = n.state.Queue[len(chosen):]
+	queued := n.state.Queue[:min(most, len(n.state.Queue))]
+	n.state.Queue = n.state.Queue[len(queued):]
+	chosen := make([]api.EventReference, len(queued))
+	for i, e := range queued {
+		chosen[i] = e.EventReference
+	}
+	due := cmp.Or(queued[0].QueuedAt, now).Add(plan.Digest.Std())
 	found, err := n.gather(chosen)
 	if err != nil {
 		var refused *temporal.ApplicationError
@@ -88,7 +94,7 @@ func (n collector) tellQueued() error {
 	if len(found.Events) == 0 {
 		return nil
 	}
-	return n.tell(found.Events, chosen[0].ID())
+	return n.tell(message{events: found.Events, key: chosen[0].ID(), due: due})
 }
 
 // gather reads events from their maintenances.
@@ -125,7 +131,7 @@ func (n collector) queue(e api.EventReference) {
 	if extra := len(n.state.Seen) - maxSeen; extra > 0 {
 		n.state.Seen = slices.Clone(n.state.Seen[extra:])
 	}
-	n.state.Queue = append(n.state.Queue, e)
+	n.state.Queue = append(n.state.Queue, api.QueuedEvent{EventReference: e, QueuedAt: workflow.Now(n.ctx)})
 }
 
 // idle is how long a workflow that collects has to remember its thread, or waits for more.

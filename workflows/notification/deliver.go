@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -11,17 +13,26 @@ import (
 	"drydock/activities/delivery"
 	"drydock/api"
 	"drydock/notify"
+	"drydock/rules/bounds"
 	"drydock/rules/notices"
 	"drydock/workflows/call"
 )
 
+// message is what the channel is told at once. It was due at a time, which all tries are counted from.
+type message struct {
+	events []notices.Event
+	key    string
+	due    time.Time
+}
+
 // tell delivers one message, or hands its events to the workflow that collects. A message that could not be delivered is
 // counted, and the next one has its turn.
-func (n *notification) tell(events []notices.Event, key string) error {
+func (n *notification) tell(m message) error {
 	now := workflow.Now(n.ctx)
 	n.state.Sending = &now
-	err := n.deliver(events, key)
+	err := n.deliver(m)
 	n.state.Sending = nil
+	n.note(m, err)
 	var cancelled *temporal.CanceledError
 	switch {
 	case err == nil:
@@ -30,18 +41,50 @@ func (n *notification) tell(events []notices.Event, key string) error {
 	case errors.As(err, &cancelled):
 		return err
 	}
-	n.giveUp(1, events[0].ID, err)
+	n.giveUp(1, m.events[0].ID, err)
 	return nil
 }
 
-func (n *notification) deliver(events []notices.Event, key string) error {
-	ctx := call.Within(call.Quick(n.ctx, fmt.Sprintf("%s to %s", events[0].State, n.Channel)), n.state.Plan.RetryFor.Std())
+// maxOutcomes bounds those that are kept.
+const maxOutcomes = 100
+
+// note keeps what became of a message's events. What was told again and again is kept as it was told last.
+func (n *notification) note(m message, err error) {
+	outcome := "delivered"
+	switch {
+	case err != nil:
+		outcome = bounds.Cut("not delivered: "+call.Cause(err), bounds.Text)
+	case !n.Collects && n.state.Plan.Collects():
+		outcome = "given to what collects for the channel"
+	}
+	for _, e := range m.events {
+		n.state.Outcomes = slices.DeleteFunc(n.state.Outcomes, func(o api.DeliveryOutcome) bool { return o.Event == e.ID })
+		n.state.Outcomes = append(n.state.Outcomes, api.DeliveryOutcome{Event: e.ID, At: workflow.Now(n.ctx), Outcome: outcome})
+	}
+	n.state.Outcomes = slices.Clone(n.state.Outcomes[max(len(n.state.Outcomes)-maxOutcomes, 0):])
+}
+
+// lateTries is how often a message is tried whose time is over before its turn comes, within lateWithin.
+const (
+	lateTries  = 3
+	lateWithin = 5 * time.Minute
+)
+
+func (n *notification) deliver(m message) error {
+	ctx := call.Quick(n.ctx, fmt.Sprintf("%s to %s", m.events[0].State, n.Channel))
+	now, retryFor := workflow.Now(n.ctx), n.state.Plan.RetryFor.Std()
+	until := m.due.Add(retryFor)
+	if late := min(lateWithin, retryFor); until.Sub(now) < late/2 {
+		// Behind a dead receiver each has its chance all the same, and no time of its own.
+		ctx, until = call.Times(ctx, lateTries), now.Add(late)
+	}
+	ctx = call.Within(ctx, until.Sub(now))
 	if !n.Collects && n.state.Plan.Collects() {
-		return n.forward(ctx, events[0])
+		return n.forward(ctx, m.events[0])
 	}
 	var receipt notify.Receipt
 	err := workflow.ExecuteActivity(call.In(ctx, api.LaneMessages), call.Deliveries.Deliver, delivery.DeliverInput{
-		Channel: n.Channel, Events: events, Key: n.Channel + "/" + key, Thread: n.state.Thread,
+		Channel: n.Channel, Events: m.events, Key: n.Channel + "/" + m.key, Thread: n.state.Thread, Until: until,
 	}).Get(ctx, &receipt)
 	if err == nil && n.state.Thread == "" && n.state.Plan.Thread != notices.ThreadNone {
 		n.state.Thread = receipt.Thread

@@ -94,7 +94,8 @@ func (n *notification) tellCurrent(e notices.Event) (over bool, err error) {
 			return false, nil
 		}
 	}
-	if err := n.tell([]notices.Event{e}, fmt.Sprintf("%s/%d", e.ID, n.state.Times)); err != nil {
+	at, _ := n.due(e)
+	if err := n.tell(message{events: []notices.Event{e}, key: fmt.Sprintf("%s/%d", e.ID, n.state.Times), due: at}); err != nil {
 		return false, err
 	}
 	n.state.LastTold = workflow.Now(n.ctx)
@@ -111,7 +112,7 @@ func (n *notification) next() error {
 		if !wanted {
 			return nil
 		}
-		return n.tell([]notices.Event{e}, e.ID)
+		return n.tell(message{events: []notices.Event{e}, key: e.ID, due: e.At})
 	}
 	n.state.Current, n.state.LastTold, n.state.Times = &e, time.Time{}, 0
 	switch {

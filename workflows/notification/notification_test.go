@@ -356,3 +356,29 @@ func TestTooManyEventsForADeadReceiver(t *testing.T) {
 		}
 	}
 }
+
+// All events of a day behind a dead receiver are given up a day after they happened, and not each a day after the one before.
+func TestRetryForIsCountedFromWhatHappened(t *testing.T) {
+	s := prepare(t, plain)
+	s.Account, s.Ended = happened(notices.MaintenanceUnknown, notices.MaintenanceScheduled, notices.MaintenanceStarted, notices.ObjectsDrained,
+		notices.Validating, notices.MaintenanceEnded, notices.MaintenanceComplete), true
+	s.Usual["Deliver"] = workflowtest.Reply{Err: temporal.NewApplicationError("the receiver is dead", "NotDelivered")}
+	status := execute(t, s, api.NotificationInput{Channel: "oncall", Maintenance: &reference})
+	if status.GivenUp != 7 || status.Delivered != 0 {
+		t.Errorf("%+v", status)
+	}
+	if took := s.Env.Now().Sub(noon); took < 23*time.Hour || took > 25*time.Hour {
+		t.Errorf("they were given up after %s", took)
+	}
+	until := map[string]time.Time{}
+	for i := range s.Count("Deliver") {
+		in := workflowtest.InputOf[delivery.DeliverInput](s, "Deliver", i)
+		until[in.Key] = in.Until
+		if i == 0 && !in.Until.Equal(in.Events[0].At.Add(24*time.Hour)) {
+			t.Errorf("the first is tried until %s", in.Until)
+		}
+	}
+	if len(until) != 7 {
+		t.Errorf("tried %v: each has its chance", until)
+	}
+}

@@ -12,6 +12,7 @@ import (
 
 	preflightactivity "drydock/activities/preflight"
 	"drydock/activities/settings"
+	"drydock/rules/markdown"
 	"drydock/rules/preflight"
 	"drydock/rules/spec"
 	"drydock/workflows/call"
@@ -109,16 +110,16 @@ func Check(ctx workflow.Context, m spec.Maintenance, together []string) (preflig
 func details(report preflight.Report) string {
 	var text strings.Builder
 	if n := report.ProblemCount(); n > 0 {
-		fmt.Fprintf(&text, "**%d problems** would stop a drain of %s", n, report.Node)
+		fmt.Fprintf(&text, "**%d problems** would stop a drain of %s", n, markdown.Text(report.Node))
 	} else {
-		fmt.Fprintf(&text, "nothing would stop a drain of %s", report.Node)
+		fmt.Fprintf(&text, "nothing would stop a drain of %s", markdown.Text(report.Node))
 	}
 	const shown = 20
 	for _, f := range report.Problems[:min(shown, len(report.Problems))] {
-		fmt.Fprintf(&text, "\n- %s: %s", f.Code, f)
+		fmt.Fprintf(&text, "\n- %s: %s", f.Code, markdown.Text(f.String()))
 	}
 	for _, f := range report.Warnings[:min(shown, len(report.Warnings))] {
-		fmt.Fprintf(&text, "\n- warning, %s: %s", f.Code, f)
+		fmt.Fprintf(&text, "\n- warning, %s: %s", f.Code, markdown.Text(f.String()))
 	}
 	return text.String()
 }

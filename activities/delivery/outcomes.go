@@ -1,0 +1,81 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+
+	"go.temporal.io/sdk/activity"
+
+	"drydock/activities/account"
+	"drydock/api"
+)
+
+const (
+	// maxNames bounds the workflow IDs under which what tells a channel is looked for: its own may have been taken.
+	maxNames = 5
+	// onItsWay is what is known of an event that has not had its turn.
+	onItsWay = "not delivered yet"
+)
+
+// addOutcomes says of every event that a channel was to be told what became of it by now. Where that cannot be found out, it
+// stays at what the maintenance knows: that it was handed over.
+func (n *Activities) addOutcomes(ctx context.Context, ref api.Reference, a *account.Account) {
+	_, node, requestor, err := api.ParseMaintenanceID(ref.WorkflowID)
+	if err != nil {
+		return
+	}
+	for _, channel := range a.Status.Tells {
+		id := api.NotificationID(a.Cluster, channel, node, requestor, ref.RunID)
+		tells, err := n.tells(ctx, id, channel, ref)
+		if err != nil {
+			activity.GetLogger(ctx).Warn("what became of the messages to a channel is not known", "channel", channel, "error", err)
+		}
+		if tells == nil {
+			continue
+		}
+		outcomes := map[string]string{}
+		for _, o := range tells.Outcomes {
+			outcomes[o.Event] = o.Outcome
+		}
+		for i, told := range a.Status.Channels {
+			if told.Channel != channel || told.Outcome != api.HandedOver {
+				continue
+			}
+			if outcome, known := outcomes[told.Event]; known {
+				a.Status.Channels[i].Outcome = outcome
+			} else {
+				a.Status.Channels[i].Outcome = onItsWay
+			}
+		}
+	}
+}
+
+// tells is what the workflow says that tells a channel of a maintenance, or told it; nil where there is none.
+func (n *Activities) tells(ctx context.Context, id, channel string, ref api.Reference) (*api.NotificationStatus, error) {
+	for i := range maxNames {
+		at := id
+		if i > 0 {
+			at = fmt.Sprintf("%s/%d", id, i+1)
+		}
+		described, err := n.Temporal.DescribeWorkflowExecution(ctx, at, "")
+		if err != nil {
+			return nil, err
+		}
+		does, err := n.does(ctx, SameInput{
+			WorkflowID: at, WorkflowType: api.NotificationType, Maintenance: ref, Channel: channel,
+		}, described.GetWorkflowExecutionInfo())
+		if err != nil {
+			return nil, err
+		}
+		if !does {
+			continue
+		}
+		value, err := n.Temporal.QueryWorkflow(ctx, at, "", api.QueryStatus)
+		if err != nil {
+			return nil, err
+		}
+		var status api.NotificationStatus
+		return &status, value.Get(&status)
+	}
+	return nil, nil
+}

@@ -1,0 +1,128 @@
+// Package kubernetes_test holds the shipped permissions to what their files say.
+package kubernetes_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+func read(t *testing.T, file string) (text string, objects []runtime.Object) {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for reader := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content))); ; {
+		one, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return string(content), objects
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		object, _, err := scheme.Codecs.UniversalDeserializer().Decode(one, nil, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		objects = append(objects, object)
+	}
+}
+
+// granted are the permissions of roles, each as "resource.group verb", those of one namespace with its name in front.
+func granted(objects []runtime.Object) []string {
+	var all []string
+	add := func(before string, rules []rbacv1.PolicyRule) {
+		for _, r := range rules {
+			for _, group := range r.APIGroups {
+				for _, resource := range r.Resources {
+					for _, verb := range r.Verbs {
+						all = append(all, before+strings.TrimSuffix(resource+"."+group, ".")+" "+verb)
+					}
+				}
+			}
+		}
+	}
+	for _, object := range objects {
+		switch o := object.(type) {
+		case *rbacv1.ClusterRole:
+			add("", o.Rules)
+		case *rbacv1.Role:
+			add(o.Namespace+": ", o.Rules)
+		}
+	}
+	return all
+}
+
+func TestEachPartGrantsWhatItsFeatureNeeds(t *testing.T) {
+	want := map[string][]string{
+		"rbac.yaml": {
+			"nodes get", "nodes list", "nodes watch", "nodes patch", "pods list", "pods watch", "pods/eviction create", "events create",
+			"daemonsets.apps get", "poddisruptionbudgets.policy list", "poddisruptionbudgets.policy watch",
+		},
+		"rbac-delete-pods.yaml":     {"pods delete"},
+		"rbac-volumes.yaml":         {"volumeattachments.storage.k8s.io list", "volumeattachments.storage.k8s.io watch", "persistentvolumeclaims get"},
+		"rbac-daemonsets.yaml":      {"daemonsets.apps list"},
+		"rbac-node-conditions.yaml": {"nodes/status patch"},
+		"rbac-eviction-requests.yaml": {
+			"evictionrequests.lifecycle.k8s.io list", "evictionrequests.lifecycle.k8s.io watch", "evictionrequests.lifecycle.k8s.io create",
+			"evictionrequests.lifecycle.k8s.io patch", "evictionrequests.lifecycle.k8s.io delete",
+			"evictions.lifecycle.k8s.io list", "evictions.lifecycle.k8s.io watch",
+		},
+		"rbac-jobs.yaml": {
+			"drydock-jobs: jobs.batch get", "drydock-jobs: jobs.batch create", "drydock-jobs: jobs.batch watch", "drydock-jobs: jobs.batch delete",
+			"drydock-jobs: pods list", "drydock-jobs: pods/log get",
+		},
+	}
+	files, err := filepath.Glob("*.yaml")
+	if err != nil || len(files) != len(want) {
+		t.Fatalf("files %v, %v", files, err)
+	}
+	reference, err := os.ReadFile("../../docs/reference.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, objects := read(t, file)
+		if got := granted(objects); !slices.Equal(got, want[file]) {
+			t.Errorf("%s grants %q, want %q", file, got, want[file])
+		}
+		if file != "rbac.yaml" && !strings.HasPrefix(text, "# Feature: ") {
+			t.Errorf("%s does not name its feature", file)
+		}
+		if !strings.Contains(string(reference), "| ["+file+"](../deploy/kubernetes/"+file+") | ") {
+			t.Errorf("docs/reference.md does not tell of %s", file)
+		}
+	}
+}
+
+// Whoever may create Jobs runs what they like: in a namespace of its own, without a token, and with bounds.
+func TestJobsHaveANamespaceOfTheirOwn(t *testing.T) {
+	_, objects := read(t, "rbac-jobs.yaml")
+	var bounded, noToken bool
+	for _, object := range objects {
+		switch o := object.(type) {
+		case *corev1.Namespace:
+			bounded = o.Name == "drydock-jobs" && o.Labels["pod-security.kubernetes.io/enforce"] == "restricted"
+		case *corev1.ServiceAccount:
+			noToken = o.Name == "default" && o.Namespace == "drydock-jobs" && o.AutomountServiceAccountToken != nil && !*o.AutomountServiceAccountToken
+		case *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding:
+			t.Errorf("%T grants Jobs in every namespace", o)
+		}
+	}
+	if !bounded || !noToken {
+		t.Errorf("Pod Security labels %v, no token %v", bounded, noToken)
+	}
+}

@@ -1,4 +1,0 @@
-package maintenance
-
-// TimedOut is timedOut, for tests.
-var TimedOut = timedOut
