@@ -218,6 +218,17 @@ func IsReady(node *corev1.Node) bool {
 	return false
 }
 
+// IsSilent tells whether a node's kubelet does not answer: the control plane, which watches its Lease, knows nothing of it.
+// A kubelet that says of itself that it is not Ready still ends pods.
+func IsSilent(node *corev1.Node) bool {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionUnknown
+		}
+	}
+	return false
+}
+
 // IsUnavailable tells whether a node counts as unavailable: unschedulable or not Ready (maintenance-operator,
 // scheduling algorithm step 2).
 func IsUnavailable(node *corev1.Node) bool { return node.Spec.Unschedulable || !IsReady(node) }

@@ -216,7 +216,7 @@ func (o *observer) refusalOf(p placed) (refusal k8s.Verdict, refused bool) {
 // the maintenance was told not to wait for that.
 func (o *observer) ignored(pod *corev1.Pod) bool {
 	return o.drain.OnNodeNotReady == spec.IgnoreStuck && pod.DeletionTimestamp != nil &&
-		time.Now().After(pod.DeletionTimestamp.Time) && !o.node.Ready()
+		time.Now().After(pod.DeletionTimestamp.Time) && o.node.Silent()
 }
 
 // reachedDaemonSets tells whether the drain has come to a tier of DaemonSet pods, or past one.

@@ -323,13 +323,36 @@ func TestWishNotToBeDisruptedHasADeadline(t *testing.T) {
 }
 
 func TestStuckPodsOfADeadNodeAreIgnoredWhereThatIsAsked(t *testing.T) {
-	dead := activitytest.Node("n1", activitytest.Cordoned, activitytest.Marked(activitytest.WorkflowID, activitytest.RunID), activitytest.NotReady)
+	dead := activitytest.Node("n1", activitytest.Cordoned, activitytest.Marked(activitytest.WorkflowID, activitytest.RunID), activitytest.Silent)
 	gone := activitytest.Pod("gone", terminating)
 	gone.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(-time.Second)}
 	d := newDrain(t, dead, gone)
 	in := evict
 	in.OnNodeNotReady = spec.IgnoreStuck
 	if _, err := d.start(in).end(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestANodeThatSaysItIsNotReadyStillEndsItsPods(t *testing.T) {
+	node := activitytest.Node("n1", activitytest.Cordoned, activitytest.Marked(activitytest.WorkflowID, activitytest.RunID), activitytest.NotReady)
+	gone := activitytest.Pod("gone", terminating)
+	gone.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(-2 * time.Minute)}
+	d := newDrain(t, node, gone, activitytest.Pod("web"))
+	in := evict
+	in.OnNodeNotReady = spec.IgnoreStuck
+	d.start(in)
+	d.untilAsked("/pods/web/eviction")
+	select {
+	case end := <-d.done:
+		t.Fatalf("it ended before its pods: %+v", end)
+	case p := <-d.blocked:
+		if len(p.Blockers) == 0 || p.Blockers[0].Pod != "default/gone" || p.Remaining == 0 {
+			t.Errorf("the workflow was told %+v", p)
+		}
+	}
+	d.server.Delete(gone)
+	if _, err := d.end(); err != nil {
 		t.Fatal(err)
 	}
 }
