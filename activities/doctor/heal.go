@@ -153,7 +153,7 @@ func (d *Activities) releaseMark(ctx context.Context, in HealInput) (string, err
 	if err := d.dead(ctx, f); err != nil {
 		return "", err
 	}
-	released, err := k8s.Release(ctx, d.Client, f.Node, k8s.Caller{WorkflowID: f.WorkflowID, RunID: f.RunID})
+	released, err := k8s.Release(ctx, d.Client, f.Node, k8s.Caller{WorkflowID: f.WorkflowID, RunID: f.RunID}, nil)
 	if err != nil {
 		return "", err
 	}
@@ -207,7 +207,7 @@ func (d *Activities) releaseSlot(ctx context.Context, in HealInput) (string, err
 			return "", err
 		}
 		var err error
-		if released, err = k8s.Release(ctx, d.Client, f.Node, k8s.Caller{WorkflowID: f.WorkflowID, RunID: f.RunID}); err != nil {
+		if released, err = k8s.Release(ctx, d.Client, f.Node, k8s.Caller{WorkflowID: f.WorkflowID, RunID: f.RunID}, nil); err != nil {
 			return "", err
 		}
 	}
