@@ -112,6 +112,11 @@ func (d *Activities) nodeFacts(t k8s.Markings) doctor.Node {
 	if t.Phase != nil {
 		n.Labelled, n.Phase = true, *t.Phase
 	}
+	for _, c := range t.Claims {
+		n.Claims = append(n.Claims, doctor.Holder{
+			WorkflowID: c.WorkflowID, RunID: c.RunID, Since: c.Since, Foreign: !d.Home.Owns(k8s.Holder{Namespace: c.Namespace}),
+		})
+	}
 	if t.Unreadable != nil {
 		n.Unreadable = t.Unreadable.Error()
 		return n

@@ -91,6 +91,8 @@ func (d *Activities) heal(ctx context.Context, in HealInput) (string, error) {
 		return d.restoreMark(ctx, in)
 	case doctor.CleanNode:
 		return d.cleanNode(ctx, in)
+	case doctor.HideConditions:
+		return d.hideConditions(ctx, in)
 	default:
 		return "", fmt.Errorf("there is no fix %q", in.Finding.Fix)
 	}
@@ -349,5 +351,19 @@ func (d *Activities) cleanNode(ctx context.Context, in HealInput) (string, error
 	}
 	const did = "removed label and taint"
 	d.event(ctx, in, uid, did)
+	return did, nil
+}
+
+// hideConditions takes off what a dead run shows in the node's status, and leaves what others show.
+func (d *Activities) hideConditions(ctx context.Context, in HealInput) (string, error) {
+	f := in.Finding
+	if err := d.dead(ctx, f); err != nil {
+		return "", err
+	}
+	if err := k8s.HideConditions(ctx, d.Client, f.Node, k8s.Caller{WorkflowID: f.WorkflowID, RunID: f.RunID}, false); err != nil {
+		return "", err
+	}
+	const did = "took its conditions off"
+	d.event(ctx, in, "", did)
 	return did, nil
 }

@@ -253,29 +253,3 @@ func (n *Activities) Untaint(ctx context.Context, in UntaintInput) error {
 		return k8s.Untaint(ctx, n.Client, in.Node, caller)
 	}))
 }
-
-// Condition is a lifecycle condition of a node (KEP-5683).
-type Condition = k8s.Condition
-
-// The types of lifecycle conditions.
-const (
-	MaintenancePlanned    = k8s.MaintenancePlanned
-	MaintenanceInProgress = k8s.MaintenanceInProgress
-	DrainInProgress       = k8s.DrainInProgress
-	Drained               = k8s.Drained
-)
-
-// ConditionsInput is what to show in a node's status; no conditions take off those that are shown.
-type ConditionsInput struct {
-	Node       string      `json:"node"`
-	Conditions []Condition `json:"conditions,omitempty"`
-}
-
-// ShowConditions shows lifecycle conditions. A node that is gone shows none. Errors: MissingPermission.
-func (n *Activities) ShowConditions(ctx context.Context, in ConditionsInput) error {
-	err := k8s.ShowConditions(ctx, n.Client, in.Node, in.Conditions)
-	if errors.Is(err, k8s.ErrNodeGone) {
-		return nil
-	}
-	return failure.Translate(err)
-}

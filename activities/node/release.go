@@ -64,12 +64,6 @@ func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released
 			return Released{}, failure.Translate(err)
 		}
 	}
-	if in.HideConditions || n.Conditions {
-		// Before the mark goes, which says whose they are. They must not keep a node out of service.
-		if err := k8s.HideConditions(ctx, n.Client, in.Node, caller); err != nil {
-			activity.GetLogger(ctx).Warn("conditions are left on the node", "node", in.Node, "error", err)
-		}
-	}
 	var released k8s.Released
 	err := n.acting().Do(ctx, in.Node, caller, func() (err error) {
 		released, err = k8s.Release(ctx, n.Client, in.Node, caller, nil)
@@ -85,6 +79,12 @@ func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released
 		// The next node's turn is a matter of this signal: it goes before the Event, and not by way of the workflow.
 		if err := n.Temporal.SignalWorkflow(ctx, in.Then.WorkflowID, "", in.Then.Name, in.Then.Payload); err != nil {
 			return Released{}, fmt.Errorf("signalling %s to %s: %w", in.Then.Name, in.Then.WorkflowID, err)
+		}
+	}
+	if (in.HideConditions || n.Conditions) && !released.Gone {
+		// They must not keep a node out of service.
+		if err := k8s.HideConditions(ctx, n.Client, in.Node, caller, in.HideConditions); err != nil {
+			activity.GetLogger(ctx).Warn("conditions are left on the node", "node", in.Node, "error", err)
 		}
 	}
 	if !released.Gone && !released.Foreign {
