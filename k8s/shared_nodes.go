@@ -51,6 +51,9 @@ type liveNodes struct {
 // NewNodes prepares the shared watch; nothing runs before the first View.
 func NewNodes(client kubernetes.Interface) *Nodes { return &Nodes{client: client} }
 
+// Client is the client of the watch.
+func (n *Nodes) Client() kubernetes.Interface { return n.client }
+
 // View is one user's access to the shared watch; Close it when done.
 type View struct {
 	// Changed receives a token after any change of any node; tokens coalesce.

@@ -72,7 +72,7 @@ func (d *Activities) Heal(ctx context.Context, in HealInput) (string, error) {
 	if errors.Is(err, errNoLonger) {
 		return err.Error(), nil
 	}
-	return did, failure.OrCause(ctx, failure.Translate(err))
+	return did, failure.OrCause(ctx, failure.Translate(ctx, d.Client, err))
 }
 
 func (d *Activities) heal(ctx context.Context, in HealInput) (string, error) {

@@ -38,5 +38,5 @@ func (n *Activities) ShowConditions(ctx context.Context, in ConditionsInput) err
 	if errors.Is(err, k8s.ErrNodeGone) {
 		return nil
 	}
-	return failure.Translate(err)
+	return failure.Translate(ctx, n.Client, err)
 }

@@ -95,11 +95,11 @@ type Held struct {
 func (n *Activities) HoldNode(ctx context.Context, in HoldInput) (Held, error) {
 	if n.Policy != nil && len(in.Maintenance) > 0 {
 		if err := n.Policy.Judge(ctx, in.Maintenance); err != nil {
-			return Held{}, failure.Translate(err)
+			return Held{}, failure.Translate(ctx, n.Client, err)
 		}
 	}
 	held, err := n.hold(ctx, in)
-	return held, failure.Translate(err)
+	return held, failure.Translate(ctx, n.Client, err)
 }
 
 // AdoptNode waits until a node of the name exists and holds it, whatever node it is. It follows the deletion of a
@@ -112,18 +112,18 @@ func (n *Activities) AdoptNode(ctx context.Context, in HoldInput) (Held, error) 
 	in.UID, in.Prior = "", nil
 	watch, err := k8s.WatchNode(ctx, n.Client, in.Node)
 	if err != nil {
-		return Held{}, failure.Translate(err)
+		return Held{}, failure.Translate(ctx, n.Client, err)
 	}
 	again := time.NewTicker(heartbeat.Every)
 	defer again.Stop()
 	for {
 		if err := errors.Join(heartbeats.Alive(), watch.Err()); err != nil {
-			return Held{}, failure.Translate(err)
+			return Held{}, failure.Translate(ctx, n.Client, err)
 		}
 		if _, ok := watch.Get(in.Node); ok {
 			held, err := n.hold(ctx, in)
 			if !errors.Is(err, k8s.ErrNodeGone) {
-				return held, failure.Translate(err)
+				return held, failure.Translate(ctx, n.Client, err)
 			}
 		}
 		select {
@@ -226,7 +226,7 @@ func (n *Activities) AnnouncePhase(ctx context.Context, in AnnounceInput) error 
 		return err
 	})
 	if err != nil {
-		return failure.Translate(err)
+		return failure.Translate(ctx, n.Client, err)
 	}
 	n.Events.Record(ctx, in.Node, uid, in.Event)
 	return nil
@@ -249,7 +249,7 @@ type UntaintInput struct {
 // Untaint lets pods come back before the node does. Errors: NodeGone, NotHolder, MissingPermission.
 func (n *Activities) Untaint(ctx context.Context, in UntaintInput) error {
 	caller := heldnode.CallerOf(ctx, in.RunID)
-	return failure.Translate(n.acting().Do(ctx, in.Node, caller, func() error {
+	return failure.Translate(ctx, n.Client, n.acting().Do(ctx, in.Node, caller, func() error {
 		return k8s.Untaint(ctx, n.Client, in.Node, caller)
 	}))
 }

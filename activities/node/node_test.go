@@ -199,6 +199,11 @@ func TestHoldNodeTellsItsErrorsApart(t *testing.T) {
 		t.Errorf("error = %v", err)
 	}
 	s.Refuse(http.StatusForbidden)
+	if _, err := activitytest.Call(t, n.HoldNode, holdN1(true)); err == nil || activitytest.ErrorType(err) != "" {
+		t.Errorf("error = %v: nobody confirmed that a permission is missing", err)
+	}
+	s.Refuse(0)
+	s.Deny("patch", "nodes")
 	if _, err := activitytest.Call(t, n.HoldNode, holdN1(true)); activitytest.ErrorType(err) != api.ErrorMissingPermission {
 		t.Errorf("error = %v", err)
 	}

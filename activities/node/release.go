@@ -61,7 +61,7 @@ func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released
 	caller := callerFor(ctx, in.WorkflowID, in.RunID)
 	if in.Orphan {
 		if err := n.orphaned(ctx, in.Node, caller); err != nil {
-			return Released{}, failure.Translate(err)
+			return Released{}, failure.Translate(ctx, n.Client, err)
 		}
 	}
 	var released k8s.Released
@@ -73,7 +73,7 @@ func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released
 		released, err = n.releaseStripped(ctx, in, caller)
 	}
 	if err != nil {
-		return Released{}, failure.Translate(err)
+		return Released{}, failure.Translate(ctx, n.Client, err)
 	}
 	if in.Then != nil {
 		// The next node's turn is a matter of this signal: it goes before the Event, and not by way of the workflow.
@@ -94,7 +94,7 @@ func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released
 		// Only now: the mark is gone, so that a drain that still runs files none anew.
 		requests := k8s.EvictionRequests{Client: n.Client, Node: in.Node, WorkflowID: caller.WorkflowID, RunID: caller.RunID}
 		if err := requests.WithdrawLeft(ctx); err != nil {
-			return Released{}, failure.Translate(err)
+			return Released{}, failure.Translate(ctx, n.Client, err)
 		}
 	}
 	return Released{
