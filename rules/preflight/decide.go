@@ -79,11 +79,13 @@ type decision struct {
 	plan   drainplan.Plan
 	facts  Facts
 	report Report
-	// bypass is the rung of the escalation by which budgets stop mattering, if there is one.
-	bypass *spec.Rung
+	// bypass is the rung by which budgets stop mattering, if there is one, and bypassedBy whose rung it is.
+	bypass     *spec.Rung
+	bypassedBy string
 }
 
-// Decide tells what a drain would do with each pod and what would stop it.
+// Decide tells what a drain would do with each pod and what would stop it. The drain's escalation is the whole ladder, with
+// the SLA in its place.
 func Decide(drain spec.Drain, facts Facts) (Report, error) {
 	plan, err := drain.Tiers()
 	if err != nil {
@@ -91,17 +93,12 @@ func Decide(drain spec.Drain, facts Facts) (Report, error) {
 	}
 	d := decision{drain: drain, plan: plan, facts: facts, report: Report{
 		Node: facts.Node.Name, At: facts.At, Mode: drain.Mode, Counts: map[Action]int{}, Room: facts.Room,
-		Pods: []Pod{}, Problems: []Finding{},
+		Pods: []Pod{}, Problems: []Finding{}, Escalation: drain.Escalation,
 	}}
 	if plan.Len() > 1 {
 		d.report.Tiers = plan.Entries()
 	}
-	for i, rung := range drain.Escalation {
-		if rung.Do == spec.BypassBudget || rung.Do == spec.Kill {
-			d.bypass = &drain.Escalation[i]
-			break
-		}
-	}
+	d.findBypass()
 	d.node()
 	d.permissions()
 	d.pods()
@@ -111,6 +108,19 @@ func Decide(drain spec.Drain, facts Facts) (Report, error) {
 		d.report.warn(Finding{NotChecked, "preflight", what})
 	}
 	return d.report, nil
+}
+
+// findBypass finds the first rung that asks no budget.
+func (d *decision) findBypass() {
+	rungs := d.drain.Escalation
+	i := slices.IndexFunc(rungs, func(r spec.Rung) bool { return r.Do == spec.BypassBudget || r.Do == spec.Kill })
+	if i < 0 {
+		return
+	}
+	d.bypass, d.bypassedBy = &rungs[i], "the escalation"
+	if i > 0 && rungs[i-1].Do == spec.ExpireSLA && rungs[i-1].After == rungs[i].After {
+		d.bypassedBy = "the SLA"
+	}
 }
 
 // Leaving tells for each of some pods whether it would leave its node once the drain went well, so that it needs a place
@@ -267,7 +277,7 @@ func (d *decision) stops(f Finding) {
 		d.report.problem(f)
 		return
 	}
-	f.Message += fmt.Sprintf(" (or the escalation does %s after %s)", d.bypass.Do, d.bypass.After)
+	f.Message += fmt.Sprintf(" (or %s does %s after %s)", d.bypassedBy, d.bypass.Do, d.bypass.After)
 	d.report.warn(f)
 }
 

@@ -332,3 +332,46 @@ func TestAReportOfACrowdedNodeFitsInAPayload(t *testing.T) {
 		t.Errorf("%d pods and %d more, %d problems", len(r.Pods), r.MorePods, r.ProblemCount())
 	}
 }
+
+func TestAPreflightKnowsWhatTheSLADoes(t *testing.T) {
+	for name, c := range map[string]struct {
+		sla, problems, warns, would string
+	}{
+		"tells":            {`{"after":"30m"}`, "[ImpossibleBudget]", "", "after 30m0s the SLA is over, after 2h0m0s fail"},
+		"bypasses budgets": {`{"after":"30m","do":"bypassBudget"}`, "[]", "(or the SLA does bypassBudget after 30m0s)", "after 30m0s the SLA is over, after 30m0s bypassBudget, after 2h0m0s fail"},
+		"kills":            {`{"after":"1h","do":"kill"}`, "[]", "(or the SLA does kill after 1h0m0s)", "after 1h0m0s the SLA is over, after 1h0m0s kill, after 2h0m0s fail"},
+		"gives back":       {`{"after":"30m","do":"giveBack"}`, "[ImpossibleBudget]", "", "after 30m0s the SLA is over, after 30m0s giveBack"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, err := spec.Decode([]byte(`{"node":"n1","sla":`+c.sla+`,"drain":{"escalation":[{"after":"2h","do":"fail"}]}}`), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			facts := factsOf(pod("db", func(p *preflight.PodFacts) { p.Budgets = []preflight.Asked{{Budget: "ns/db", Refuses: true}} }))
+			facts.Budgets = []preflight.Budget{{Budget: "ns/db", Impossible: true, Message: "never allows one"}}
+			r, err := preflight.Decide(m.Judged(), facts)
+			if err != nil || codes(r.Problems) != c.problems || r.Escalates() != c.would {
+				t.Errorf("%v: problems %v, it would %q", err, r.Problems, r.Escalates())
+			}
+			if c.warns != "" && (len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0].Message, c.warns)) {
+				t.Errorf("warnings %v", r.Warnings)
+			}
+		})
+	}
+}
+
+func TestWhatTheSLADoesNeedsItsPermission(t *testing.T) {
+	for sla, want := range map[string]bool{`{"after":"30m"}`: false, `{"after":"30m","do":"kill"}`: true} {
+		m, err := spec.Decode([]byte(`{"node":"n1","sla":`+sla+`}`), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		deletes := false
+		for _, need := range preflight.Needs(m.Judged(), false) {
+			deletes = deletes || need.Verb == "delete" && need.Resource == "pods"
+		}
+		if deletes != want {
+			t.Errorf("%s: to delete pods is needed: %v", sla, deletes)
+		}
+	}
+}

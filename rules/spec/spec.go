@@ -199,6 +199,13 @@ func (m Maintenance) Requestors() []string {
 	return all
 }
 
+// Judged is the drain as whoever judges it beforehand has to see it: with the SLA in its escalation.
+func (m Maintenance) Judged() Drain {
+	d := m.Drain
+	d.Escalation = m.Ladder()
+	return d
+}
+
 // Ladder is the escalation with the SLA in its place, so that one clock decides. What would come after a rung that ends
 // the drain is left out.
 func (m Maintenance) Ladder() []Rung {
