@@ -127,6 +127,8 @@ func (o *observer) place(ctx context.Context, pod *corev1.Pod) (placed, *api.Blo
 		return &api.Blocker{Pod: k8s.PodName(pod), Reason: reason, Message: message, Owner: k8s.OwnerOf(pod), Since: pod.CreationTimestamp.Time}
 	}
 	switch {
+	case !o.drain.Namespaces.Has(pod.Namespace):
+		return p, stays("Namespace", "its namespace is not drained (drain.namespaces): it stays"), nil
 	case p.podType == drainplan.Static && !o.drain.WaitsForStatic():
 		return p, stays(k8s.StaticPod, "is a static pod of the kubelet, which nobody can evict: it stays"), nil
 	case p.podType == drainplan.DaemonSet && k8s.ToleratesMaintenance(pod):

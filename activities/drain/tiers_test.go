@@ -110,6 +110,31 @@ func TestPodsThatStayAreReported(t *testing.T) {
 	}
 }
 
+func TestPodsOfNamespacesThatAreNotDrainedStay(t *testing.T) {
+	in := func(namespace string) activitytest.PodOption {
+		return func(p *corev1.Pod) { p.Namespace = namespace }
+	}
+	for name, namespaces := range map[string]spec.Namespaces{
+		"excluded": {Exclude: []string{"tools"}}, "not included": {Include: []string{"default", "apps"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			drain := plan(drainplan.Types())
+			drain.Namespaces, drain.Plan.Static = namespaces, spec.WaitForStatic
+			d := newDrain(t, activitytest.HeldNode(), activitytest.Pod("web"), activitytest.Pod("stuck", bare, in("tools")),
+				activitytest.Pod("static-1", static, in("tools"))).start(drain)
+			drained, err := d.end()
+			if err != nil || drained.Skipped != 2 || len(drained.Stays) != 2 || d.order() != "evict:web" {
+				t.Fatalf("drained %+v, %v; %s", drained, err, d.order())
+			}
+			for _, b := range drained.Stays {
+				if b.Reason != "Namespace" || !strings.HasPrefix(b.Pod, "tools/") || !strings.Contains(b.Message, "drain.namespaces") {
+					t.Errorf("stays %+v", b)
+				}
+			}
+		})
+	}
+}
+
 func TestStaticPodsAreWaitedForWhereThatIsAsked(t *testing.T) {
 	t.Parallel()
 	stays := activitytest.Pod("static-1", static)

@@ -128,7 +128,7 @@ func (p *Activities) pods(ctx context.Context, drain spec.Drain, pods []*corev1.
 			return err
 		}
 		f := podFacts(pod, verdict, drain.DeleteEmptyDir)
-		f.Selected = choose.Selects(pod)
+		f.Selected, f.NotDrained = choose.Selects(pod), !drain.Namespaces.Has(pod.Namespace)
 		if !k8s.OutsideBudgets(pod) {
 			for _, budget := range k8s.BudgetsOf(pod, budgets) {
 				name := budget.Namespace + "/" + budget.Name

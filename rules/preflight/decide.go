@@ -41,7 +41,9 @@ type PodFacts struct {
 	Priority int32
 	Labels   map[string]string
 	// Selected: the drain is about this pod.
-	Selected              bool
+	Selected bool
+	// NotDrained: the drain leaves the pods of its namespace alone.
+	NotDrained            bool
 	Terminating, Finished bool
 	// Refusal is the reason for which the pod is refused without consent, and Message says which consent; both are
 	// empty for a pod that can go.
@@ -66,6 +68,7 @@ const (
 	reasonMode        = "Mode"
 	reasonNotSelected = "NotSelected"
 	reasonNotPlanned  = "NotPlanned"
+	reasonNamespace   = "Namespace"
 	reasonDaemonSet   = "DaemonSet"
 	reasonStatic      = "StaticPod"
 	reasonTerminating = "Terminating"
@@ -209,6 +212,8 @@ func (d *decision) pod(p PodFacts) Pod {
 	}
 	evicts := d.drain.Mode == spec.ModeEvict
 	switch {
+	case planned && p.NotDrained:
+		r.Reason, r.Message = reasonNamespace, "its namespace is not drained (drain.namespaces): it stays"
 	case p.Type == drainplan.Static && planned && d.drain.WaitsForStatic():
 		r.Action, r.Reason, r.Message = Wait, reasonStatic, "is a static pod, which cannot be evicted: somebody has to take it off the node"
 	case p.Type == drainplan.Static:

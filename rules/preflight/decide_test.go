@@ -55,6 +55,7 @@ func TestWhatBecomesOfAPod(t *testing.T) {
 	refused := func(p *preflight.PodFacts) { p.Refusal, p.Message = "NoController", "consent with force" }
 	stored := func(p *preflight.PodFacts) { p.Refusal, p.Message = "LocalStorage", "consent with deleteEmptyDir" }
 	ending := func(p *preflight.PodFacts) { p.Terminating = true }
+	left := func(p *preflight.PodFacts) { p.NotDrained = true }
 	for name, c := range map[string]struct {
 		drain    string
 		change   change
@@ -81,6 +82,10 @@ func TestWhatBecomesOfAPod(t *testing.T) {
 		"static":                          {`{}`, static, preflight.Skip, "StaticPod", 0},
 		"static, planned":                 {allTypes, static, preflight.Skip, "StaticPod", 0},
 		"static, waited for":              {`{"plan":{"include":["Static"],"static":"wait"}}`, static, preflight.Wait, "StaticPod", 0},
+		"of a namespace that stays":       {`{}`, left, preflight.Skip, "Namespace", 0},
+		"... and bare":                    {`{}`, func(p *preflight.PodFacts) { refused(p); left(p) }, preflight.Skip, "Namespace", 0},
+		"... and static, waited for":      {`{"plan":{"include":["Static"],"static":"wait"}}`, func(p *preflight.PodFacts) { static(p); left(p) }, preflight.Skip, "Namespace", 0},
+		"... and of a DaemonSet":          {`{}`, func(p *preflight.PodFacts) { daemon(p); left(p) }, preflight.Skip, "DaemonSet", 0},
 		"outside the plan":                {`{"plan":{"include":["DaemonSet"]}}`, nil, preflight.Skip, "NotPlanned", 0},
 		"mode none":                       {`{"mode":"none"}`, refused, preflight.Skip, "Mode", 0},
 		"mode external":                   {`{"mode":"external"}`, nil, preflight.Wait, "Mode", 0},
