@@ -3,9 +3,11 @@ package k8stest
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // Deny has the server's authorizer refuse a kind of request, such as "create" "pods/eviction", and say so to whoever asks.
@@ -71,8 +73,13 @@ func DeniedBody(verb, resource, namespace string) string {
 
 // review answers whether a request would be allowed.
 func (s *Server) review(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(err)
+	}
+	// Clients send what is built in as protobuf.
 	var review authorizationv1.SelfSubjectAccessReview
-	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+	if _, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, &review); err != nil {
 		panic(err)
 	}
 	asked := review.Spec.ResourceAttributes

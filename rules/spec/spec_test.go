@@ -101,7 +101,7 @@ var refused = map[string]struct{ input, want string }{
 	"namespace twice":                {`{"node":"n","drain":{"namespaces":{"include":["a","b","a"]}}}`, `drain.namespaces.include[2]: "a" is named twice`},
 	"namespace in and out":           {`{"node":"n","drain":{"namespaces":{"include":["a","b"],"exclude":["b"]}}}`, `drain.namespaces.include[1]: "b" is excluded too`},
 	"no namespace at all":            {`{"node":"n","drain":{"namespaces":{"include":[]}}}`, `drain.namespaces.include: is empty`},
-	"namespaces a list":              {`{"node":"n","drain":{"namespaces":["a"]}}`, `drain.namespaces: want an object, got list`},
+	"namespaces a list":              {`{"node":"n","drain":{"namespaces":["a"]}}`, `drain.namespaces: want an object, got array`},
 	"bad selector":                   {`{"node":"n","drain":{"podSelector":"a=("}}`, `drain.podSelector: "a=(" is not a label selector`},
 	"bad wait selector":              {`{"node":"n","waitForPodCompletion":{"podSelector":"a in b"}}`, `waitForPodCompletion.podSelector: "a in b" is not a label selector`},
 	"bad regular expression":         {`{"node":"n","drain":{"podEvictionFilters":[{"byResourceNameRegex":"("}]}}`, `drain.podEvictionFilters[0].byResourceNameRegex: error parsing regexp`},
