@@ -3,5 +3,7 @@ package api
 // Keys on a node under maintenance.
 const (
 	HoldersAnnotation = "drydock.dev/holders"
+	// ConditionsAnnotation says which maintenances show lifecycle conditions in the node's status, and which.
+	ConditionsAnnotation = "drydock.dev/conditions"
 	PhaseLabel        = "drydock.dev/phase"
 )

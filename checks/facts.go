@@ -38,7 +38,7 @@ func Facts(ctx context.Context, kube kubernetes.Interface, node string, v valida
 	}
 	facts.Node.BootID = object.Status.NodeInfo.BootID
 	for _, c := range object.Status.Conditions {
-		if slices.ContainsFunc(v.Conditions, func(wanted validation.Condition) bool { return wanted.Type == string(c.Type) }) {
+		if v.LooksAt(string(c.Type)) {
 			facts.Node.Conditions = append(facts.Node.Conditions, validation.NodeCondition{
 				Type: string(c.Type), Status: string(c.Status), Since: c.LastTransitionTime.UTC(), Message: outbound.Excerpt(nil, c.Message, MaxExcerpt),
 			})

@@ -136,7 +136,7 @@ func TestAPodThatCannotEndOnADeadNode(t *testing.T) {
 	for _, node := range []string{"worker-01", "worker-02"} {
 		s.deployment(ns, node, 1, on(node), slowToEnd("10m"), endsWithin(1))
 		pods[node] = s.one(ns, node)
-		s.ready(node, false)
+		s.silent(node)
 	}
 	waits := s.begin("worker-01")
 	ignores := s.beginWith("worker-02", `"drain":{"onNodeNotReady":"ignore"}`)

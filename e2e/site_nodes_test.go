@@ -56,7 +56,17 @@ func (s *site) schedulable(name string, is bool) {
 // ready takes a node down and up again, and waits until it is so.
 func (s *site) ready(name string, is bool) {
 	s.Helper()
-	label := `"true"`
+	s.turn(name, is, `"true"`)
+}
+
+// silent has a node's kubelet answer no more, until it is ready again.
+func (s *site) silent(name string) {
+	s.Helper()
+	s.turn(name, false, `"unknown"`)
+}
+
+func (s *site) turn(name string, is bool, label string) {
+	s.Helper()
 	if is {
 		label = "null"
 	}

@@ -2,10 +2,14 @@ package k8s
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"regexp"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 )
@@ -33,4 +37,43 @@ func MayDo(ctx context.Context, client kubernetes.Interface, requests []authoriz
 		})
 	}
 	return allowed, group.Wait()
+}
+
+// ErrDenied says that the account lacks a permission, as the API server has confirmed.
+var ErrDenied = errors.New("the account may not do this")
+
+// authorizerSays is how the API server words that its authorizer refused a request.
+var authorizerSays = regexp.MustCompile(` cannot ([a-z]+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?`)
+
+// refusedRequest is the request that the API server's authorizer refused. A webhook, a policy and a quota answer Forbidden
+// too, and may think better of it.
+func refusedRequest(err error) (request authorizationv1.ResourceAttributes, ok bool) {
+	if !apierrors.IsForbidden(err) {
+		return request, false
+	}
+	words := authorizerSays.FindStringSubmatch(err.Error())
+	if words == nil || fromWebhook(err) {
+		return request, false
+	}
+	request.Verb, request.Group, request.Namespace = words[1], words[3], words[4]
+	request.Resource, request.Subresource, _ = strings.Cut(words[2], "/")
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && status.Status().Details != nil {
+		request.Name = status.Status().Details.Name
+	}
+	return request, true
+}
+
+// Denied tells whether an error means that the account lacks a permission, which no retry heals: it is the authorizer's,
+// and a question to the API server confirms it. One whose authorizer has not come up yet refuses the question too.
+func Denied(ctx context.Context, client kubernetes.Interface, err error) bool {
+	if errors.Is(err, ErrDenied) {
+		return true
+	}
+	request, ok := refusedRequest(err)
+	if !ok || client == nil {
+		return false
+	}
+	allowed, asking := MayDo(ctx, client, []authorizationv1.ResourceAttributes{request})
+	return asking == nil && !allowed[0]
 }

@@ -12,6 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
+
+	"drydock/api"
 )
 
 // The lifecycle conditions of a node (KEP-5683).
@@ -32,45 +35,160 @@ type Condition struct {
 	Message string                   `json:"message,omitempty"`
 }
 
-// ShowConditions sets lifecycle conditions in a node's status, and changes only those that are not so already. With none
-// it takes all of them off. Errors: ErrNodeGone.
-func ShowConditions(ctx context.Context, client kubernetes.Interface, name string, conditions []Condition) error {
-	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return fmt.Errorf("conditions of node %s: %w", name, notFound(err))
+// Claim is what one maintenance shows in a node's status. Several may: one drains the node, and others wait for it. Each
+// changes its own claim only, and the node shows what all of them say.
+type Claim struct {
+	WorkflowID string `json:"workflowId"`
+	// RunID is the first run of the maintenance's chain.
+	RunID string `json:"runId"`
+	// Namespace is the ID of the Temporal namespace that the workflow lives in.
+	Namespace  string      `json:"namespace,omitempty"`
+	Since      time.Time   `json:"since"`
+	Conditions []Condition `json:"conditions"`
+}
+
+// ClaimsOn reads who shows conditions on a node.
+func ClaimsOn(node *corev1.Node) ([]Claim, error) {
+	var claims []Claim
+	text, ok := node.Annotations[api.ConditionsAnnotation]
+	if !ok {
+		return nil, nil
 	}
-	changes := changedConditions(node, conditions, time.Now())
-	if len(changes) == 0 {
+	if err := json.Unmarshal([]byte(text), &claims); err != nil {
+		return nil, fmt.Errorf("annotation %s of node %s is not Drydock's: %w", api.ConditionsAnnotation, node.Name, err)
+	}
+	return claims, nil
+}
+
+func (c Claim) isOf(workflowID, runID string) bool {
+	return c.WorkflowID == workflowID && c.RunID == runID
+}
+
+// without are the claims of all others than a maintenance.
+func without(claims []Claim, workflowID, runID string) []Claim {
+	return slices.DeleteFunc(slices.Clone(claims), func(c Claim) bool { return c.isOf(workflowID, runID) })
+}
+
+// shownBy is what a node shows of some claims: of each type the first that is True, or else the first.
+func shownBy(claims []Claim) []Condition {
+	var shown []Condition
+	for _, kind := range lifecycleConditions {
+		var one *Condition
+		for _, claim := range claims {
+			for i, c := range claim.Conditions {
+				if c.Type == kind && (one == nil || c.True && !one.True) {
+					one = &claim.Conditions[i]
+				}
+			}
+		}
+		if one != nil {
+			shown = append(shown, *one)
+		}
+	}
+	return shown
+}
+
+// ShowConditions sets what a maintenance shows in a node's status, and changes only what is not so already. Without
+// conditions it takes the maintenance's own off. Errors: ErrNodeGone.
+func ShowConditions(ctx context.Context, client kubernetes.Interface, name string, claim Claim) error {
+	return changeClaims(ctx, client, name, func(_ *corev1.Node, claims []Claim) (after []Claim, gone []corev1.NodeConditionType) {
+		i := slices.IndexFunc(claims, func(c Claim) bool { return c.isOf(claim.WorkflowID, claim.RunID) })
+		switch {
+		case len(claim.Conditions) == 0:
+			return without(claims, claim.WorkflowID, claim.RunID), nil
+		case i < 0:
+			return append(slices.Clone(claims), claim), nil
+		}
+		after = slices.Clone(claims)
+		after[i].Conditions = claim.Conditions
+		return after, nil
+	})
+}
+
+// HideConditions takes off what a maintenance shows in a node's status. Shown says that it did show something: what nobody
+// claims is its own then, though somebody removed the annotation. A node that is gone shows nothing. Another run of the
+// maintenance that holds the node goes on showing it.
+func HideConditions(ctx context.Context, client kubernetes.Interface, name string, c Caller, shown bool) error {
+	err := changeClaims(ctx, client, name, func(node *corev1.Node, claims []Claim) (after []Claim, gone []corev1.NodeConditionType) {
+		if mark, err := MarkOf(node); err == nil && errors.Is(mark.Allows(c), ErrOtherRun) {
+			return claims, nil
+		}
+		if _, claimed := node.Annotations[api.ConditionsAnnotation]; shown && !claimed {
+			gone = lifecycleConditions
+		}
+		return without(claims, c.WorkflowID, c.RunID), gone
+	})
+	if errors.Is(err, ErrNodeGone) {
 		return nil
 	}
-	// The UID keeps the patch from meeting a node that has taken the place of this one.
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": node.UID}, "status": map[string]any{"conditions": changes},
+	return err
+}
+
+// changeClaims changes who shows what on a node. Beside what nobody claims any more, it takes off what is gone.
+func changeClaims(ctx context.Context, client kubernetes.Interface, name string,
+	change func(*corev1.Node, []Claim) (after []Claim, gone []corev1.NodeConditionType),
+) error {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		before, err := ClaimsOn(node)
+		if err != nil {
+			return err
+		}
+		after, gone := change(node, before)
+		for _, c := range shownBy(before) {
+			gone = append(slices.Clone(gone), c.Type)
+		}
+		patch, err := claimsPatch(node, after, changedConditions(node, shownBy(after), gone, time.Now()))
+		if err != nil || patch == nil {
+			return err
+		}
+		_, err = client.CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+		return err
 	})
 	if err != nil {
-		return err
-	}
-	if _, err := client.CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
 		return fmt.Errorf("conditions of node %s: %w", name, notFound(err))
 	}
 	return nil
 }
 
-func changedConditions(node *corev1.Node, conditions []Condition, now time.Time) []any {
+// claimsPatch writes claims and conditions in one, for this very version of the node; it is nil where nothing changes.
+func claimsPatch(node *corev1.Node, claims []Claim, changes []any) ([]byte, error) {
+	var text *string
+	if len(claims) > 0 {
+		encoded, err := json.Marshal(claims)
+		if err != nil {
+			return nil, err
+		}
+		text = new(string(encoded))
+	}
+	old := valueOf(node.Annotations, api.ConditionsAnnotation)
+	if len(changes) == 0 && (text == nil) == (old == nil) && (text == nil || *text == *old) {
+		return nil, nil
+	}
+	patch := nodePatch{}
+	if len(changes) > 0 {
+		patch["status"] = map[string]any{"conditions": changes}
+	}
+	return patch.guarded(node, map[string]*string{api.ConditionsAnnotation: text}, nil)
+}
+
+// changedConditions are those that a node does not show as wanted, and of those that may be gone what it still shows.
+func changedConditions(node *corev1.Node, wanted []Condition, gone []corev1.NodeConditionType, now time.Time) []any {
 	have := map[corev1.NodeConditionType]corev1.NodeCondition{}
 	for _, c := range node.Status.Conditions {
 		have[c.Type] = c
 	}
 	var changes []any
-	if len(conditions) == 0 {
-		for _, shown := range lifecycleConditions {
-			if _, ok := have[shown]; ok {
-				changes = append(changes, map[string]any{"$patch": "delete", "type": shown})
-			}
+	for _, kind := range lifecycleConditions {
+		_, shown := have[kind]
+		if shown && slices.Contains(gone, kind) && !slices.ContainsFunc(wanted, func(c Condition) bool { return c.Type == kind }) {
+			changes = append(changes, map[string]any{"$patch": "delete", "type": kind})
 		}
-		return changes
 	}
-	for _, want := range conditions {
+	for _, want := range wanted {
 		status := corev1.ConditionFalse
 		if want.True {
 			status = corev1.ConditionTrue
@@ -89,23 +207,4 @@ func changedConditions(node *corev1.Node, conditions []Condition, now time.Time)
 		})
 	}
 	return changes
-}
-
-// HideConditions takes the lifecycle conditions off a node that a maintenance alone holds.
-func HideConditions(ctx context.Context, client kubernetes.Interface, name string, c Caller) error {
-	node, mark, err := getMarked(ctx, client, name)
-	if errors.Is(err, ErrNodeGone) {
-		return nil
-	}
-	if err != nil || mark.Allows(c) != nil || len(mark.Holders) > 1 || !showsConditions(node) {
-		return err
-	}
-	return ShowConditions(ctx, client, name, nil)
-}
-
-// showsConditions tells whether a node has any lifecycle condition.
-func showsConditions(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return slices.Contains(lifecycleConditions, c.Type)
-	})
 }

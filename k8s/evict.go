@@ -55,8 +55,6 @@ type Eviction struct {
 	Err        error
 }
 
-var authorizerSays = regexp.MustCompile(` cannot (create resource "pods/eviction"|delete resource "pods"|[a-z]+ resource "eviction(request)?s") `)
-
 var budgetName = regexp.MustCompile(`disruption budget (\S+) `)
 
 // Queue waits for the client's turn among all requests of the process. EvictPod, DeletePod and EvictionRequests.File do
@@ -93,7 +91,7 @@ func EvictPod(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod,
 	err := client.CoreV1().RESTClient().Post().MaxRetries(0).Throttle(nil).
 		Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("eviction").
 		Body(body).Do(ctx).Error()
-	return readAnswer(err)
+	return readAnswer(ctx, client, err)
 }
 
 // DeletePod deletes one pod with its UID as the precondition, whatever the budgets say: only the escalation, and a tier
@@ -105,10 +103,10 @@ func DeletePod(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod
 			GracePeriodSeconds: gracePeriodSeconds,
 			Preconditions:      metav1.NewUIDPreconditions(string(pod.UID)),
 		}).Do(ctx).Error()
-	return readAnswer(err)
+	return readAnswer(ctx, client, err)
 }
 
-func readAnswer(err error) Eviction {
+func readAnswer(ctx context.Context, client kubernetes.Interface, err error) Eviction {
 	if err == nil {
 		return Eviction{Answer: Accepted}
 	}
@@ -130,8 +128,8 @@ func readAnswer(err error) Eviction {
 	case aboutBudget(err):
 		e.Answer = BudgetRefused
 		e.Budget = budgetOf(err)
-	case deniedByAuthorizer(err):
-		e.Answer = MissingPermission
+	case Denied(ctx, client, err):
+		e.Answer, e.Err = MissingPermission, fmt.Errorf("%w: %w", ErrDenied, err)
 	case strings.Contains(err.Error(), "more than one PodDisruptionBudget"):
 		e.Answer = SeveralBudgets
 	}
@@ -152,12 +150,6 @@ func (e *Eviction) readTooManyRequests(err error) {
 	if fromWebhook(err) {
 		e.Answer = WebhookRefused
 	}
-}
-
-// deniedByAuthorizer tells that the account may not evict or delete a pod, or ask for its eviction. A policy or a quota
-// answers 403 too, and may think better of it.
-func deniedByAuthorizer(err error) bool {
-	return apierrors.IsForbidden(err) && authorizerSays.MatchString(err.Error())
 }
 
 // aboutBudget tells that the API server refuses to work with a budget, because too many of its evictions are under way

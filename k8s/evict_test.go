@@ -3,6 +3,7 @@ package k8s_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -44,6 +45,7 @@ func TestAnswersToAnEviction(t *testing.T) {
 	for name, c := range map[string]struct {
 		body       string
 		text       bool
+		allowed    bool // so says the authorizer when it is asked
 		want       k8s.Answer
 		budget     string
 		message    string
@@ -120,6 +122,10 @@ func TestAnswersToAnEviction(t *testing.T) {
 			body: status + `"message":"pods \"web-1\" is forbidden: User \"drydock\" cannot create resource \"pods/eviction\" in API group \"\" in the namespace \"default\": RBAC: clusterrole.rbac.authorization.k8s.io \"drydock\" not found","reason":"Forbidden","details":{"name":"web-1","kind":"pods"},"code":403}`,
 			want: k8s.MissingPermission, message: `"drydock" not found`,
 		},
+		"no permission, as it was before": {
+			body:    status + `"message":"pods \"web-1\" is forbidden: User \"drydock\" cannot create resource \"pods/eviction\" in API group \"\" in the namespace \"default\"","reason":"Forbidden","details":{"name":"web-1","kind":"pods"},"code":403}`,
+			allowed: true, want: k8s.Failed, message: "cannot create resource",
+		},
 		"the namespace goes": {
 			body: status + `"message":"pods \"web-1\" is forbidden: unable to create new content in namespace default because it is being terminated","reason":"Forbidden","details":{"name":"web-1","kind":"pods","causes":[{"reason":"NamespaceTerminating","message":"namespace default is being terminated","field":"metadata.namespace"}]},"code":403}`,
 			want: k8s.NamespaceGoing,
@@ -136,6 +142,11 @@ func TestAnswersToAnEviction(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var requests atomic.Int32
 			client := apiServer(t, func(w http.ResponseWriter, r *http.Request) {
+				if strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews") {
+					w.Header().Set("Content-Type", "application/json")
+					fmt.Fprintf(w, `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":%t}}`, c.allowed)
+					return
+				}
 				requests.Add(1)
 				if c.text {
 					w.Header().Set("Retry-After", "1")

@@ -62,8 +62,8 @@ func (r EvictionRequests) Served(ctx context.Context) error {
 	return nil
 }
 
-// Allowed asks whether requests may be filed and withdrawn again; a Forbidden error names what is not allowed. A request
-// that nobody can take back must not be filed.
+// Allowed asks whether requests may be filed and withdrawn again. A request that nobody can take back must not be filed.
+// Errors: ErrDenied, which names what is not allowed.
 func (r EvictionRequests) Allowed(ctx context.Context) error {
 	for _, verb := range []string{"create", "patch", "delete"} {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
@@ -76,8 +76,7 @@ func (r EvictionRequests) Allowed(ctx context.Context) error {
 			return fmt.Errorf("asking for the permission to %s evictionrequests: %w", verb, err)
 		}
 		if !answer.Status.Allowed {
-			return apierrors.NewForbidden(lifecyclev1alpha1.Resource("evictionrequests"), "",
-				fmt.Errorf("the account cannot %s them in API group %s", verb, lifecyclev1alpha1.GroupName))
+			return fmt.Errorf("%w: it cannot %s evictionrequests in API group %s", ErrDenied, verb, lifecyclev1alpha1.GroupName)
 		}
 	}
 	return nil
@@ -193,8 +192,12 @@ func (r EvictionRequests) WithdrawAll(ctx context.Context, gone func(pod types.U
 // WithdrawLeft takes back what a drain left behind that did not come to its end. A drain lists requests before it
 // files any, so whoever may not do that has none to take back.
 func (r EvictionRequests) WithdrawLeft(ctx context.Context) error {
-	if err := r.Served(ctx); apierrors.IsForbidden(err) || NotServed(err) {
+	err := r.Served(ctx)
+	if NotServed(err) || err != nil && Denied(ctx, r.Client, err) {
 		return nil
+	}
+	if err != nil {
+		return err
 	}
 	return r.WithdrawAll(ctx, nil)
 }
@@ -210,8 +213,10 @@ func (r EvictionRequests) remove(ctx context.Context, namespace, name string) er
 	return r.rest().Delete().MaxRetries(0).Namespace(namespace).Resource("evictionrequests").Name(name).Do(ctx).Error()
 }
 
-// RequestAnswer is what the API server's reply to an EvictionRequest means.
-func RequestAnswer(err error) Eviction { return readAnswer(err) }
+// Answer is what the API server's reply to an EvictionRequest means.
+func (r EvictionRequests) Answer(ctx context.Context, err error) Eviction {
+	return readAnswer(ctx, r.Client, err)
+}
 
 // RequestState is what became of an EvictionRequest.
 type RequestState struct {

@@ -2,6 +2,7 @@ package k8s_test
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -111,11 +112,11 @@ func TestAnAPIThatIsNotServedIsToldFromANamespaceThatIsGone(t *testing.T) {
 }
 
 func TestAMissingPermissionToRequestIsRecognised(t *testing.T) {
-	client := apiServer(t, func(w http.ResponseWriter, _ *http.Request) {
-		k8stest.Respond(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"evictionrequests.lifecycle.k8s.io is forbidden: User \"system:serviceaccount:a:worker\" cannot create resource \"evictionrequests\" in API group \"lifecycle.k8s.io\" in the namespace \"default\"","reason":"Forbidden","details":{"group":"lifecycle.k8s.io","kind":"evictionrequests"},"code":403}`)
-	})
-	_, err := k8s.EvictionRequests{Client: client}.File(t.Context(), evicted)
-	if got := k8s.RequestAnswer(err); got.Answer != k8s.MissingPermission {
+	server := k8stest.New()
+	server.Deny("create", "evictionrequests")
+	requests := k8s.EvictionRequests{Client: server.Client(t)}
+	_, err := requests.File(t.Context(), evicted)
+	if got := requests.Answer(t.Context(), err); got.Answer != k8s.MissingPermission || !errors.Is(got.Err, k8s.ErrDenied) {
 		t.Errorf("answer %+v", got)
 	}
 }

@@ -38,6 +38,8 @@ type HoldInput struct {
 	Phase  string
 	// TakeOver: the caller knows that its run is the one that acts now, whichever the mark names.
 	TakeOver bool
+	// Prior is what the holder remembers of the node; nil where it holds it for the first time.
+	Prior *Prior
 }
 
 // Held says how a node was found when it was marked.
@@ -52,6 +54,8 @@ type Held struct {
 	WasUnschedulable bool
 	// Cordon: the holder's mark wants the node unschedulable.
 	Cordon bool
+	// Prior is what the holder is to remember of the node.
+	Prior *Prior
 }
 
 // Hold marks a node and cordons it. It is idempotent: a node that is already as wanted is left alone. Errors: ErrNodeGone,
@@ -72,12 +76,12 @@ func Hold(ctx context.Context, client kubernetes.Interface, in HoldInput) (Held,
 		mine := mark.HeldBy(in.Holder.WorkflowID, in.Holder.RunID)
 		held = Held{
 			UID: node.UID, BootID: node.Status.NodeInfo.BootID,
-			Mark:             node.Annotations[api.HoldersAnnotation],
-			Again:            mine && in.Holder.Cordon && !node.Spec.Unschedulable,
-			WasUnschedulable: node.Spec.Unschedulable && !mark.Cordoned,
-			Cordon:           in.Holder.Cordon || mark.keepsCordon(node, in.Holder),
+			Mark:   node.Annotations[api.HoldersAnnotation],
+			Again:  mine && in.Holder.Cordon && !node.Spec.Unschedulable,
+			Cordon: in.Holder.Cordon || mark.keepsCordon(node, in.Holder),
 		}
-		patch, err := holdPatch(node, mark, in.Holder, in.Phase)
+		patch, mark, err := holdPatch(node, mark, in)
+		held.Prior, held.WasUnschedulable = priorOf(node, mark), node.Spec.Unschedulable && !mark.Cordoned
 		if err != nil || patch == nil {
 			return err
 		}
@@ -97,6 +101,8 @@ func Hold(ctx context.Context, client kubernetes.Interface, in HoldInput) (Held,
 type Released struct {
 	// Gone: there is no such node. Foreign: the caller held nothing, so nothing was changed.
 	Gone, Foreign bool
+	// Stripped: somebody had taken the mark off, and what Drydock changed was put back as the caller remembered it.
+	Stripped bool
 	// Uncordoned: the node is schedulable again by this call.
 	Uncordoned bool
 	// OtherHolders still hold the node, so it stays as it is.
@@ -106,8 +112,9 @@ type Released struct {
 
 // Release takes a holder's mark off a node, which fences all its evictions, and with the last holder puts back what
 // Drydock changed: the cordon if it was Drydock's, labels and annotations. It is idempotent; a missing node is fine.
+// Where nobody's mark is on the node, the caller's prior says what to put back; nil leaves the node alone.
 // Errors: ErrOtherRun.
-func Release(ctx context.Context, client kubernetes.Interface, node string, c Caller) (Released, error) {
+func Release(ctx context.Context, client kubernetes.Interface, node string, c Caller, prior *Prior) (Released, error) {
 	var released Released
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		n, mark, err := getMarked(ctx, client, node)
@@ -118,14 +125,20 @@ func Release(ctx context.Context, client kubernetes.Interface, node string, c Ca
 		if err != nil {
 			return err
 		}
-		switch err := mark.Allows(c); {
+		released = Released{UID: n.UID}
+		var patch []byte
+		switch err = mark.Allows(c); {
 		case errors.Is(err, ErrNotHolder):
-			released = Released{Foreign: true, UID: n.UID}
-			return nil
-		case err != nil:
-			return err
+			if len(mark.Holders) > 0 || !prior.isAbout(n) || !prior.isLeftOn(n) {
+				released.Foreign = true
+				return nil
+			}
+			released.Stripped = true
+			prior.recall(&mark)
+			patch, err = restorePatch(n, mark)
+		case err == nil:
+			patch, err = releasePatch(n, mark, c)
 		}
-		patch, err := releasePatch(n, mark, c)
 		if err != nil {
 			return err
 		}
@@ -133,7 +146,7 @@ func Release(ctx context.Context, client kubernetes.Interface, node string, c Ca
 		if err != nil {
 			return err
 		}
-		released = Released{UID: n.UID, Uncordoned: n.Spec.Unschedulable && !after.Spec.Unschedulable}
+		released.Uncordoned = n.Spec.Unschedulable && !after.Spec.Unschedulable
 		for _, h := range mark.Holders {
 			if h.WorkflowID != c.WorkflowID || h.RunID != c.RunID {
 				released.OtherHolders = append(released.OtherHolders, h.Requestor)

@@ -29,6 +29,56 @@ type Mark struct {
 	Prior map[string]*string `json:"prior,omitempty"`
 }
 
+// Prior is what a mark says of the node before Drydock came. A maintenance remembers it: somebody may take the mark off,
+// and the node by itself does not tell any more.
+type Prior struct {
+	// UID is the node that it is about.
+	UID types.UID `json:"uid"`
+	// Cordoned says that the cordon is Drydock's.
+	Cordoned bool `json:"cordoned,omitempty"`
+	// Protections are the values that they had before; those without one are absent.
+	Protections map[string]string `json:"protections,omitempty"`
+}
+
+// priorOf is what is remembered of a node that carries a mark.
+func priorOf(node *corev1.Node, mark Mark) *Prior {
+	p := &Prior{UID: node.UID, Cordoned: mark.Cordoned, Protections: map[string]string{}}
+	for key, value := range mark.Prior {
+		if value != nil {
+			p.Protections[key] = *value
+		}
+	}
+	return p
+}
+
+// isAbout tells that something is remembered, and of this very node.
+func (p *Prior) isAbout(node *corev1.Node) bool { return p != nil && p.UID == node.UID }
+
+// recall has a mark say what is remembered.
+func (p *Prior) recall(mark *Mark) {
+	mark.Cordoned, mark.Prior = p.Cordoned, map[string]*string{}
+	for _, key := range protections {
+		mark.Prior[key] = valueOf(p.Protections, key)
+	}
+}
+
+// isLeftOn tells that a node without a mark still shows what Drydock wrote beside it. A node that was released does not.
+func (p *Prior) isLeftOn(node *corev1.Node) bool {
+	if _, labelled := node.Labels[api.PhaseLabel]; labelled || isTainted(node) {
+		return true
+	}
+	ours := 0
+	for _, key := range protections {
+		if node.Annotations[key] != "true" {
+			return false
+		}
+		if p.Protections[key] != "true" {
+			ours++
+		}
+	}
+	return ours > 0
+}
+
 // Holder is one maintenance that holds a node.
 type Holder struct {
 	WorkflowID string `json:"workflowId"`
@@ -104,31 +154,32 @@ func (h Holder) sameAs(wanted Holder) bool {
 	return h.Cordon == wanted.Cordon && h.Run == wanted.Run && h.Namespace == wanted.Namespace
 }
 
-// holdPatch adds a holder to a node; it is nil where the node is already as wanted.
-func holdPatch(node *corev1.Node, mark Mark, holder Holder, phase string) ([]byte, error) {
+// holdPatch adds a holder to a node; it is nil where the node is already as wanted. The mark that it returns is what the
+// node carries then. Where the holder's entry is missing, what it remembers is from before.
+func holdPatch(node *corev1.Node, mark Mark, in HoldInput) ([]byte, Mark, error) {
+	holder := in.Holder
 	holder.Cordon = holder.Cordon || mark.keepsCordon(node, holder)
-	annotations := map[string]*string{}
+	i := mark.index(holder.WorkflowID, holder.RunID)
+	annotations, rewrite := map[string]*string{}, i < 0 || !mark.Holders[i].sameAs(holder)
 	if len(mark.Holders) == 0 {
-		mark.Prior = map[string]*string{}
+		mark.Cordoned, mark.Prior = false, map[string]*string{}
 		for _, key := range protections {
 			mark.Prior[key] = valueOf(node.Annotations, key)
 			annotations[key] = new("true")
 		}
 	}
+	if i < 0 && in.Prior.isAbout(node) {
+		in.Prior.recall(&mark)
+	}
 	patch := nodePatch{}
 	if holder.Cordon && !node.Spec.Unschedulable {
-		// A holder that finds its own cordon lifted sets it again; what was before it came stays on record.
-		if !mark.HeldBy(holder.WorkflowID, holder.RunID) {
-			mark.Cordoned = true
-		}
+		// Whoever had cordoned it before did not mean it any more: the cordon in place is Drydock's.
+		rewrite = rewrite || !mark.Cordoned
+		mark.Cordoned = true
 		patch["spec"] = map[string]any{"unschedulable": true}
 	}
-	i := mark.index(holder.WorkflowID, holder.RunID)
-	if i >= 0 && mark.Holders[i].sameAs(holder) {
-		if len(patch) == 0 {
-			return nil, nil
-		}
-		return patch.guarded(node, nil, map[string]*string{api.PhaseLabel: &phase})
+	if !rewrite && len(patch) == 0 {
+		return nil, mark, nil
 	}
 	mark.Holders = slices.Clone(mark.Holders)
 	if i >= 0 {
@@ -139,12 +190,15 @@ func holdPatch(node *corev1.Node, mark Mark, holder Holder, phase string) ([]byt
 	if !node.Spec.Unschedulable && !mark.WantsCordon() {
 		mark.Cordoned = false // whoever makes it unschedulable now is somebody else
 	}
-	text, err := json.Marshal(mark)
-	if err != nil {
-		return nil, err
+	if rewrite {
+		text, err := json.Marshal(mark)
+		if err != nil {
+			return nil, mark, err
+		}
+		annotations[api.HoldersAnnotation] = new(string(text))
 	}
-	annotations[api.HoldersAnnotation] = new(string(text))
-	return patch.guarded(node, annotations, map[string]*string{api.PhaseLabel: &phase})
+	body, err := patch.guarded(node, annotations, map[string]*string{api.PhaseLabel: &in.Phase})
+	return body, mark, err
 }
 
 // releasePatch takes a holder off a node and, with the last one, puts back what was before.
@@ -158,6 +212,11 @@ func releasePatch(node *corev1.Node, mark Mark, c Caller) ([]byte, error) {
 		}
 		return nodePatch{}.guarded(node, map[string]*string{api.HoldersAnnotation: new(string(text))}, nil)
 	}
+	return restorePatch(node, mark)
+}
+
+// restorePatch takes the mark off a node and puts back what it says was there before.
+func restorePatch(node *corev1.Node, mark Mark) ([]byte, error) {
 	annotations := map[string]*string{api.HoldersAnnotation: nil}
 	for key, value := range mark.Prior {
 		annotations[key] = value

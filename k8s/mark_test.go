@@ -69,7 +69,7 @@ func hold(t *testing.T, client *fake.Clientset, in k8s.HoldInput) k8s.Held {
 func release(t *testing.T, client *fake.Clientset, requestor string) k8s.Released {
 	t.Helper()
 	in := holder(requestor, true)
-	released, err := k8s.Release(t.Context(), client, "n1", k8s.Caller{WorkflowID: in.Holder.WorkflowID, RunID: in.Holder.RunID})
+	released, err := k8s.Release(t.Context(), client, "n1", k8s.Caller{WorkflowID: in.Holder.WorkflowID, RunID: in.Holder.RunID}, nil)
 	if err != nil {
 		t.Fatalf("release by %s: %v", requestor, err)
 	}
@@ -207,7 +207,10 @@ func TestCordonThatWasLiftedIsSetAgain(t *testing.T) {
 			}
 			expectHeld(t, get(t, client), true, "ops")
 			release(t, client, "ops")
-			expectAsBefore(t, found, get(t, client))
+			// Whoever lifted it wants the node schedulable, also where it was cordoned by hand before.
+			wanted := found.DeepCopy()
+			wanted.Spec.Unschedulable = false
+			expectAsBefore(t, wanted, get(t, client))
 		})
 	}
 }
@@ -247,7 +250,7 @@ func TestMarkThatIsNotDrydocksStopsEverything(t *testing.T) {
 			found := nodeWith(func(n *corev1.Node) { n.Annotations[api.HoldersAnnotation] = text })
 			client := fake.NewClientset(found.DeepCopy())
 			_, errHold := k8s.Hold(t.Context(), client, holder("ops", true))
-			_, errRelease := k8s.Release(t.Context(), client, "n1", k8s.Caller{WorkflowID: "w", RunID: "r"})
+			_, errRelease := k8s.Release(t.Context(), client, "n1", k8s.Caller{WorkflowID: "w", RunID: "r"}, nil)
 			_, errPhase := k8s.SetPhase(t.Context(), client, k8s.PhaseInput{Node: "n1", Caller: k8s.Caller{WorkflowID: "w", RunID: "r"}, Phase: "Ready"})
 			for _, err := range []error{errHold, errRelease, errPhase} {
 				if err == nil || !strings.Contains(err.Error(), api.HoldersAnnotation) || !strings.Contains(err.Error(), "n1") {
@@ -287,7 +290,7 @@ func TestNodeThatIsNotThereOrAnother(t *testing.T) {
 func TestAnotherRunOfTheSameWorkflowIsAStranger(t *testing.T) {
 	client := fake.NewClientset(nodeWith(nil))
 	hold(t, client, holder("ops", true))
-	released, err := k8s.Release(t.Context(), client, "n1", k8s.Caller{WorkflowID: "node-maintenance/n1/ops", RunID: "run-of-yesterday"})
+	released, err := k8s.Release(t.Context(), client, "n1", k8s.Caller{WorkflowID: "node-maintenance/n1/ops", RunID: "run-of-yesterday"}, nil)
 	if err != nil || !released.Foreign {
 		t.Errorf("released = %+v, %v", released, err)
 	}
@@ -422,7 +425,7 @@ func TestTaintGoesWithTheLastHolder(t *testing.T) {
 		want    int
 	}{{"", 2}, {"a", 2}, {"b", 1}} {
 		if c.release != "" {
-			if _, err := k8s.Release(t.Context(), kube, n.Name, k8s.Caller{WorkflowID: "w", RunID: c.release}); err != nil {
+			if _, err := k8s.Release(t.Context(), kube, n.Name, k8s.Caller{WorkflowID: "w", RunID: c.release}, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -445,7 +448,7 @@ func TestOnlyTheRunThatActsTouchesTheNode(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	_, err := k8s.Release(t.Context(), client, "n1", later)
+	_, err := k8s.Release(t.Context(), client, "n1", later, nil)
 	refused("release", err)
 	_, err = k8s.SetPhase(t.Context(), client, k8s.PhaseInput{Caller: later, Node: "n1", Phase: "Ready"})
 	refused("phase", err)
@@ -465,7 +468,7 @@ func TestOnlyTheRunThatActsTouchesTheNode(t *testing.T) {
 		t.Errorf("another maintenance: %v", err)
 	}
 	// Whoever takes care of a maintenance that does not run any more has no run.
-	if released, err := k8s.Release(t.Context(), client, "n1", k8s.Caller{WorkflowID: "w", RunID: "first"}); err != nil || released.Foreign || !released.Uncordoned {
+	if released, err := k8s.Release(t.Context(), client, "n1", k8s.Caller{WorkflowID: "w", RunID: "first"}, nil); err != nil || released.Foreign || !released.Uncordoned {
 		t.Errorf("%+v, %v", released, err)
 	}
 }

@@ -34,6 +34,8 @@ type Markings struct {
 	Phase         *string
 	Tainted       bool
 	Unschedulable bool
+	// Claims are who shows lifecycle conditions.
+	Claims []Claim
 	// Protections are the keys of annotations that say what Drydock's would say.
 	Protections []string
 }
@@ -61,6 +63,7 @@ func markingsOn(node *corev1.Node) Markings {
 	if t.Marked && t.Unreadable == nil && len(t.Mark.Holders) == 0 {
 		t.Unreadable = fmt.Errorf("annotation %s of node %s names no holder", api.HoldersAnnotation, node.Name)
 	}
+	t.Claims, _ = ClaimsOn(node) // what cannot be read is nobody's
 	for _, key := range protections {
 		if node.Annotations[key] == "true" {
 			t.Protections = append(t.Protections, key)

@@ -51,6 +51,9 @@ type liveNodes struct {
 // NewNodes prepares the shared watch; nothing runs before the first View.
 func NewNodes(client kubernetes.Interface) *Nodes { return &Nodes{client: client} }
 
+// Client is the client of the watch.
+func (n *Nodes) Client() kubernetes.Interface { return n.client }
+
 // View is one user's access to the shared watch; Close it when done.
 type View struct {
 	// Changed receives a token after any change of any node; tokens coalesce.
@@ -213,6 +216,17 @@ func IsReady(node *corev1.Node) bool {
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// IsSilent tells whether a node's kubelet does not answer: the control plane, which watches its Lease, knows nothing of it.
+// A kubelet that says of itself that it is not Ready still ends pods.
+func IsSilent(node *corev1.Node) bool {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionUnknown
 		}
 	}
 	return false

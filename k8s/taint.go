@@ -23,8 +23,8 @@ func Taint(ctx context.Context, client kubernetes.Interface, name string, c Call
 	return nil
 }
 
-// Untaint takes MaintenanceTaint off a node that the maintenance holds, so that the pods of DaemonSets come back before
-// the node does. Errors: ErrNodeGone, ErrNotHolder, ErrOtherRun.
+// Untaint takes MaintenanceTaint off a node that the maintenance holds, so that pods come back before the node does: those
+// of DaemonSets, and Jobs that look at the node. Errors: ErrNodeGone, ErrNotHolder, ErrOtherRun.
 func Untaint(ctx context.Context, client kubernetes.Interface, name string, c Caller) error {
 	err := patchTaint(ctx, client, name, c, false)
 	if err != nil {

@@ -42,7 +42,10 @@ func Node(name string, options ...NodeOption) *corev1.Node {
 // Cordoned is an option: the node is unschedulable.
 func Cordoned(n *corev1.Node) { n.Spec.Unschedulable = true }
 
-// NotReady is an option: the kubelet of the node does not answer.
+// Silent is an option: the kubelet of the node does not answer.
+func Silent(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }
+
+// NotReady is an option: the kubelet of the node says that it is not Ready.
 func NotReady(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse }
 
 // Labelled is an option: the node has a label.

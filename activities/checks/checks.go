@@ -42,18 +42,18 @@ func (c *Activities) CallHook(ctx context.Context, in HookInput) (checks.Outcome
 	defer stop()
 	subject, err := checks.Describe(ctx, c.Client, in.Subject)
 	if err != nil {
-		return checks.Outcome{}, failure.OrCause(ctx, failure.Translate(err))
+		return checks.Outcome{}, failure.OrCause(ctx, failure.Translate(ctx, c.Client, err))
 	}
 	outcome, err := c.Runner.Hook(ctx, in.Hook, in.Cleanup, subject, in.Key)
 	if errors.Is(err, checks.ErrMisconfigured) || errors.Is(err, checks.ErrJobFailed) {
 		return checks.Outcome{}, temporal.NewNonRetryableApplicationError(err.Error(), api.ErrorHookFailed, nil)
 	}
-	return outcome, failure.OrCause(ctx, failure.Translate(err))
+	return outcome, failure.OrCause(ctx, failure.Translate(ctx, c.Client, err))
 }
 
 // AbandonHook ends what is left of a hook that nobody waits for any more.
 func (c *Activities) AbandonHook(ctx context.Context, in HookInput) error {
-	return failure.Translate(c.Runner.AbandonHook(ctx, in.Hook, in.Cleanup, in.Key))
+	return failure.Translate(ctx, c.Client, c.Runner.AbandonHook(ctx, in.Hook, in.Cleanup, in.Key))
 }
 
 // ValidateInput asks whether a node may return to production.
@@ -100,7 +100,7 @@ func (c *Activities) Validate(ctx context.Context, in ValidateInput) (Validated,
 	for {
 		report, err := c.lookAt(ctx, in)
 		if err != nil {
-			return Validated{}, failure.OrCause(ctx, failure.Translate(err))
+			return Validated{}, failure.OrCause(ctx, failure.Translate(ctx, c.Client, err))
 		}
 		var state validation.State
 		progress, state = progress.Observe(report, report.At)

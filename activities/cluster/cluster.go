@@ -78,7 +78,7 @@ func (c *Activities) ObserveNodes(ctx context.Context, in ObserveInput) (Observe
 	}
 	view, err := c.Nodes.View(ctx)
 	if err != nil {
-		return Observed{}, failure.Translate(err)
+		return Observed{}, failure.Translate(ctx, c.Nodes.Client(), err)
 	}
 	defer view.Close()
 	nodes := view.List()
@@ -180,7 +180,7 @@ func (c *Activities) WatchCluster(ctx context.Context, in WatchInput) (WatchRepo
 	}
 	view, err := c.Nodes.View(ctx)
 	if err != nil {
-		return WatchReport{}, failure.Translate(err)
+		return WatchReport{}, failure.Translate(ctx, c.Nodes.Client(), err)
 	}
 	defer view.Close()
 	began := time.Now()
@@ -193,7 +193,7 @@ func (c *Activities) WatchCluster(ctx context.Context, in WatchInput) (WatchRepo
 	defer beat.Stop()
 	for {
 		if err := view.Err(); err != nil {
-			return WatchReport{}, failure.Translate(err)
+			return WatchReport{}, failure.Translate(ctx, c.Nodes.Client(), err)
 		}
 		activity.RecordHeartbeat(ctx, marked)
 		report := WatchReport{Changes: marked.changes(view, in.Holders, time.Since(began) > markWithin, func(node string) bool {

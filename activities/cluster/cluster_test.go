@@ -412,7 +412,7 @@ func TestWatchEndsWhereTheServerRefusesIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer view.Close()
-	s.Refuse(403)
+	s.Deny("*", "nodes")
 	s.Disconnect()
 	env := activitytest.Environment()
 	env.RegisterActivity(c.WatchCluster)

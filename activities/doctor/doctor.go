@@ -10,7 +10,6 @@ import (
 
 	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 
 	"drydock/activities/execution"
@@ -60,7 +59,7 @@ func (d *Activities) Look(ctx context.Context, in EvaluateInput) (doctor.Evaluat
 	defer stop()
 	facts, err := d.facts(ctx, in)
 	if err != nil {
-		return doctor.Evaluation{}, failure.OrCause(ctx, failure.Translate(err))
+		return doctor.Evaluation{}, failure.OrCause(ctx, failure.Translate(ctx, d.Client, err))
 	}
 	look := doctor.Examine(facts, in.Nodes)
 	// What visibility says of a run is late: of those that seem to be wrong it has to be known exactly.
@@ -112,6 +111,11 @@ func (d *Activities) nodeFacts(t k8s.Markings) doctor.Node {
 	if t.Phase != nil {
 		n.Labelled, n.Phase = true, *t.Phase
 	}
+	for _, c := range t.Claims {
+		n.Claims = append(n.Claims, doctor.Holder{
+			WorkflowID: c.WorkflowID, RunID: c.RunID, Since: c.Since, Foreign: !d.Home.Owns(k8s.Holder{Namespace: c.Namespace}),
+		})
+	}
 	if t.Unreadable != nil {
 		n.Unreadable = t.Unreadable.Error()
 		return n
@@ -130,7 +134,7 @@ func (d *Activities) requests(ctx context.Context, facts *doctor.Facts) error {
 	switch {
 	case k8s.NotServed(err):
 		return nil
-	case apierrors.IsForbidden(err):
+	case err != nil && k8s.Denied(ctx, d.Client, err):
 		facts.Unchecked = append(facts.Unchecked, "the worker's account may not list EvictionRequests, so it has filed none")
 		return nil
 	case err != nil:

@@ -64,7 +64,7 @@ func (d *Activities) Heal(ctx context.Context, in HealInput) (string, error) {
 	if errors.Is(err, errNoLonger) {
 		return err.Error(), nil
 	}
-	return did, failure.OrCause(ctx, failure.Translate(err))
+	return did, failure.OrCause(ctx, failure.Translate(ctx, d.Client, err))
 }
 
 func (d *Activities) heal(ctx context.Context, in HealInput) (string, error) {
@@ -83,6 +83,8 @@ func (d *Activities) heal(ctx context.Context, in HealInput) (string, error) {
 		return d.restoreMark(ctx, in)
 	case doctor.CleanNode:
 		return d.cleanNode(ctx, in)
+	case doctor.HideConditions:
+		return d.hideConditions(ctx, in)
 	default:
 		return "", fmt.Errorf("there is no fix %q", in.Finding.Fix)
 	}
@@ -145,7 +147,7 @@ func (d *Activities) releaseMark(ctx context.Context, in HealInput) (string, err
 	if err := d.dead(ctx, f); err != nil {
 		return "", err
 	}
-	released, err := k8s.Release(ctx, d.Client, f.Node, k8s.Caller{WorkflowID: f.WorkflowID, RunID: f.RunID})
+	released, err := k8s.Release(ctx, d.Client, f.Node, k8s.Caller{WorkflowID: f.WorkflowID, RunID: f.RunID}, nil)
 	if err != nil {
 		return "", err
 	}
@@ -199,7 +201,7 @@ func (d *Activities) releaseSlot(ctx context.Context, in HealInput) (string, err
 			return "", err
 		}
 		var err error
-		if released, err = k8s.Release(ctx, d.Client, f.Node, k8s.Caller{WorkflowID: f.WorkflowID, RunID: f.RunID}); err != nil {
+		if released, err = k8s.Release(ctx, d.Client, f.Node, k8s.Caller{WorkflowID: f.WorkflowID, RunID: f.RunID}, nil); err != nil {
 			return "", err
 		}
 	}
@@ -341,5 +343,19 @@ func (d *Activities) cleanNode(ctx context.Context, in HealInput) (string, error
 	}
 	const did = "removed label and taint"
 	d.event(ctx, in, uid, did)
+	return did, nil
+}
+
+// hideConditions takes off what a dead run shows in the node's status, and leaves what others show.
+func (d *Activities) hideConditions(ctx context.Context, in HealInput) (string, error) {
+	f := in.Finding
+	if err := d.dead(ctx, f); err != nil {
+		return "", err
+	}
+	if err := k8s.HideConditions(ctx, d.Client, f.Node, k8s.Caller{WorkflowID: f.WorkflowID, RunID: f.RunID}, false); err != nil {
+		return "", err
+	}
+	const did = "took its conditions off"
+	d.event(ctx, in, "", did)
 	return did, nil
 }

@@ -103,7 +103,7 @@ func (b *blockers) sinceFirst(pod *corev1.Pod) time.Time {
 func (b *blockers) overdue(pod *corev1.Pod) (bool, string) {
 	late := time.Since(pod.DeletionTimestamp.Time)
 	switch {
-	case late > 0 && !b.node.Ready():
+	case late > 0 && b.node.Silent():
 		return true, "terminating, and the kubelet of its node does not answer: bring the node back, delete the pod by force, " +
 			"or let the escalation do it (rung kill); onNodeNotReady ignore does not wait for it"
 	case late < lastRetry:

@@ -75,7 +75,7 @@ func TestPodIsOverdueAWhileAfterItsGrace(t *testing.T) {
 	pod := func(ago time.Duration, finalizers ...string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: time.Now().Add(-ago)}, Finalizers: finalizers}}
 	}
-	alive, dead := &blockers{node: watchedNode(t, activitytest.Node("n1"))}, &blockers{node: watchedNode(t, activitytest.Node("n1", activitytest.NotReady))}
+	alive, dead := &blockers{node: watchedNode(t, activitytest.Node("n1"))}, &blockers{node: watchedNode(t, activitytest.Node("n1", activitytest.Silent))}
 	for name, c := range map[string]struct {
 		pod  *corev1.Pod
 		want string
@@ -89,6 +89,10 @@ func TestPodIsOverdueAWhileAfterItsGrace(t *testing.T) {
 		if late != (c.want != "") || !strings.Contains(message, c.want) {
 			t.Errorf("%s: %v %q", name, late, message)
 		}
+	}
+	unwell := &blockers{node: watchedNode(t, activitytest.Node("n1", activitytest.NotReady))}
+	if late, message := unwell.overdue(pod(time.Second)); late {
+		t.Errorf("on a node that says it is not Ready: %q", message)
 	}
 	if late, message := dead.overdue(pod(time.Second)); !late || !strings.Contains(message, "kubelet of its node does not answer") {
 		t.Errorf("on a dead node: %v %q", late, message)

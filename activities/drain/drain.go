@@ -73,7 +73,7 @@ func (d *Activities) Drain(ctx context.Context, in Input) (api.DrainProgress, er
 		d.withdrawCancelled(ctx, in)
 		return api.DrainProgress{}, temporal.NewCanceledError(last)
 	default:
-		return api.DrainProgress{}, failure.Translate(err)
+		return api.DrainProgress{}, failure.Translate(ctx, d.Client, err)
 	}
 }
 

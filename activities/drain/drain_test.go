@@ -269,7 +269,7 @@ func TestDrainStopsBehindTheFence(t *testing.T) {
 		}, api.ErrorNotHolder},
 		"node deleted":          {func(s *k8stest.Server) { s.Delete(activitytest.HeldNode()) }, api.ErrorNodeGone},
 		"node replaced":         {func(s *k8stest.Server) { s.Set(replaced) }, api.ErrorNodeReplaced},
-		"pods may not be seen":  {func(s *k8stest.Server) { s.Refuse(403); s.Disconnect() }, api.ErrorMissingPermission},
+		"pods may not be seen":  {func(s *k8stest.Server) { s.Deny("*", "*"); s.Disconnect() }, api.ErrorMissingPermission},
 		"the worker stops":      {nil, api.ErrorWorkerStopping},
 		"evicting is forbidden": {nil, api.ErrorMissingPermission},
 	} {
@@ -277,7 +277,8 @@ func TestDrainStopsBehindTheFence(t *testing.T) {
 			d := newDrain(t, activitytest.HeldNode(), activitytest.Pod("web-1"))
 			refusal := `{"kind":"Status","status":"Failure","message":"etcd","code":500}`
 			if c.change == nil && c.kind == api.ErrorMissingPermission {
-				refusal = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"pods \"web-1\" is forbidden: User \"drydock\" cannot create resource \"pods/eviction\" in API group \"\" in the namespace \"default\"","reason":"Forbidden","code":403}`
+				d.server.Deny("create", "pods/eviction")
+				refusal = k8stest.DeniedBody("create", "pods/eviction", "default")
 			}
 			d.server.Handle = func(w http.ResponseWriter, r *http.Request) bool {
 				if strings.HasSuffix(r.URL.Path, "/eviction") {

@@ -153,14 +153,14 @@ func (e *evictionRequests) file(ctx context.Context, f *filedRequest) (answer k8
 		return k8s.Eviction{}
 	}
 	if err := e.limiter.Wait(ctx); err != nil {
-		return k8s.RequestAnswer(err)
+		return e.api.Answer(ctx, err)
 	}
 	if err := k8s.Queue(ctx, e.api.Client); err != nil {
-		return k8s.RequestAnswer(err)
+		return e.api.Answer(ctx, err)
 	}
 	// The waits may have been long: look again just before the request.
 	if err := e.node.Fence(); err != nil {
-		return k8s.RequestAnswer(err)
+		return e.api.Answer(ctx, err)
 	}
 	if !e.there(f.pod) {
 		return k8s.Eviction{Answer: k8s.PodGone}
@@ -183,7 +183,7 @@ func (e *evictionRequests) file(ctx context.Context, f *filedRequest) (answer k8
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		answer, _ = e.evictDirectly(ctx, f, "the API server does not accept the EvictionRequest: "+err.Error())
 	default:
-		answer = k8s.RequestAnswer(err)
+		answer = e.api.Answer(ctx, err)
 	}
 	return answer
 }
@@ -225,7 +225,7 @@ func requested(message string) k8s.Eviction {
 func (e *evictionRequests) evictDirectly(ctx context.Context, f *filedRequest, why string) (answer k8s.Eviction, useEviction bool) {
 	if !f.since.IsZero() || e.known(f.pod) != nil {
 		if err := e.api.Withdraw(ctx, f.pod.Namespace, e.api.Name(f.pod)); err != nil {
-			return k8s.RequestAnswer(err), false
+			return e.api.Answer(ctx, err), false
 		}
 	}
 	e.mu.Lock()

@@ -1,7 +1,6 @@
 package drain
 
 import (
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -110,28 +109,16 @@ func TestDrainByRequestEvictsWhatNobodyAnswersFor(t *testing.T) {
 }
 
 func TestDrainByRequestNamesAMissingPermission(t *testing.T) {
-	for name, part := range map[string]string{
-		"to list": "GET /apis/lifecycle.k8s.io/v1alpha1/evictions", "to take back": "POST /apis/authorization.k8s.io",
-		"to file": "POST /apis/lifecycle.k8s.io",
+	for name, part := range map[string][2]string{
+		"to list": {"list", "evictions"}, "to watch": {"watch", "evictions"}, "to take back": {"patch", "evictionrequests"},
+		"to file": {"create", "evictionrequests"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newDrain(t, activitytest.HeldNode(), activitytest.Pod("web-1"))
-			d.server.Handle = func(w http.ResponseWriter, r *http.Request) bool {
-				if !strings.HasPrefix(r.Method+" "+r.URL.Path, part) {
-					return false
-				}
-				if strings.Contains(part, "authorization") {
-					w.Header().Set("Content-Type", "application/json")
-					io.WriteString(w, `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":false}}`)
-					return true
-				}
-				k8stest.Respond(w, `{"kind":"Status","status":"Failure","reason":"Forbidden","code":403,
-					"message":"evictionrequests.lifecycle.k8s.io is forbidden: User \"w\" cannot create resource \"evictionrequests\" in API group \"lifecycle.k8s.io\""}`)
-				return true
-			}
+			d.server.Deny(part[0], part[1])
 			_, err := d.start(byRequest).end()
-			if activitytest.ErrorType(err) != api.ErrorMissingPermission || !strings.Contains(err.Error(), "evictionrequests") {
+			if activitytest.ErrorType(err) != api.ErrorMissingPermission || !strings.Contains(err.Error(), part[1]) {
 				t.Errorf("error = %v", err)
 			}
 			if len(d.direct()) != 0 {

@@ -127,6 +127,8 @@ func (o *observer) place(ctx context.Context, pod *corev1.Pod) (placed, *api.Blo
 		return &api.Blocker{Pod: k8s.PodName(pod), Reason: reason, Message: message, Owner: k8s.OwnerOf(pod), Since: pod.CreationTimestamp.Time}
 	}
 	switch {
+	case !o.drain.Namespaces.Has(pod.Namespace):
+		return p, stays("Namespace", "its namespace is not drained (drain.namespaces): it stays"), nil
 	case p.podType == drainplan.Static && !o.drain.WaitsForStatic():
 		return p, stays(k8s.StaticPod, "is a static pod of the kubelet, which nobody can evict: it stays"), nil
 	case p.podType == drainplan.DaemonSet && k8s.ToleratesMaintenance(pod):
@@ -216,7 +218,7 @@ func (o *observer) refusalOf(p placed) (refusal k8s.Verdict, refused bool) {
 // the maintenance was told not to wait for that.
 func (o *observer) ignored(pod *corev1.Pod) bool {
 	return o.drain.OnNodeNotReady == spec.IgnoreStuck && pod.DeletionTimestamp != nil &&
-		time.Now().After(pod.DeletionTimestamp.Time) && !o.node.Ready()
+		time.Now().After(pod.DeletionTimestamp.Time) && o.node.Silent()
 }
 
 // reachedDaemonSets tells whether the drain has come to a tier of DaemonSet pods, or past one.

@@ -110,6 +110,31 @@ func TestPodsThatStayAreReported(t *testing.T) {
 	}
 }
 
+func TestPodsOfNamespacesThatAreNotDrainedStay(t *testing.T) {
+	in := func(namespace string) activitytest.PodOption {
+		return func(p *corev1.Pod) { p.Namespace = namespace }
+	}
+	for name, namespaces := range map[string]spec.Namespaces{
+		"excluded": {Exclude: []string{"tools"}}, "not included": {Include: []string{"default", "apps"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			drain := plan(drainplan.Types())
+			drain.Namespaces, drain.Plan.Static = namespaces, spec.WaitForStatic
+			d := newDrain(t, activitytest.HeldNode(), activitytest.Pod("web"), activitytest.Pod("stuck", bare, in("tools")),
+				activitytest.Pod("static-1", static, in("tools"))).start(drain)
+			drained, err := d.end()
+			if err != nil || drained.Skipped != 2 || len(drained.Stays) != 2 || d.order() != "evict:web" {
+				t.Fatalf("drained %+v, %v; %s", drained, err, d.order())
+			}
+			for _, b := range drained.Stays {
+				if b.Reason != "Namespace" || !strings.HasPrefix(b.Pod, "tools/") || !strings.Contains(b.Message, "drain.namespaces") {
+					t.Errorf("stays %+v", b)
+				}
+			}
+		})
+	}
+}
+
 func TestStaticPodsAreWaitedForWhereThatIsAsked(t *testing.T) {
 	t.Parallel()
 	stays := activitytest.Pod("static-1", static)
@@ -323,13 +348,36 @@ func TestWishNotToBeDisruptedHasADeadline(t *testing.T) {
 }
 
 func TestStuckPodsOfADeadNodeAreIgnoredWhereThatIsAsked(t *testing.T) {
-	dead := activitytest.Node("n1", activitytest.Cordoned, activitytest.Marked(activitytest.WorkflowID, activitytest.RunID), activitytest.NotReady)
+	dead := activitytest.Node("n1", activitytest.Cordoned, activitytest.Marked(activitytest.WorkflowID, activitytest.RunID), activitytest.Silent)
 	gone := activitytest.Pod("gone", terminating)
 	gone.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(-time.Second)}
 	d := newDrain(t, dead, gone)
 	in := evict
 	in.OnNodeNotReady = spec.IgnoreStuck
 	if _, err := d.start(in).end(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestANodeThatSaysItIsNotReadyStillEndsItsPods(t *testing.T) {
+	node := activitytest.Node("n1", activitytest.Cordoned, activitytest.Marked(activitytest.WorkflowID, activitytest.RunID), activitytest.NotReady)
+	gone := activitytest.Pod("gone", terminating)
+	gone.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(-2 * time.Minute)}
+	d := newDrain(t, node, gone, activitytest.Pod("web"))
+	in := evict
+	in.OnNodeNotReady = spec.IgnoreStuck
+	d.start(in)
+	d.untilAsked("/pods/web/eviction")
+	select {
+	case end := <-d.done:
+		t.Fatalf("it ended before its pods: %+v", end)
+	case p := <-d.blocked:
+		if len(p.Blockers) == 0 || p.Blockers[0].Pod != "default/gone" || p.Remaining == 0 {
+			t.Errorf("the workflow was told %+v", p)
+		}
+	}
+	d.server.Delete(gone)
+	if _, err := d.end(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -31,7 +31,7 @@ func (d *Activities) WaitForPods(ctx context.Context, in WaitInput) error {
 	defer heartbeats.Stop()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	return failure.Translate(d.waitForPods(ctx, heartbeats, in))
+	return failure.Translate(ctx, d.Client, d.waitForPods(ctx, heartbeats, in))
 }
 
 func (d *Activities) waitForPods(ctx context.Context, heartbeats *heartbeat.Loop, in WaitInput) error {

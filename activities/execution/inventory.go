@@ -75,7 +75,7 @@ func (e *Activities) TakeInventory(ctx context.Context, in InventoryInput) (Inve
 func (e *Activities) marks(ctx context.Context, cluster string, into *Inventory) error {
 	view, err := e.Nodes.View(ctx)
 	if err != nil {
-		return failure.Translate(err)
+		return failure.Translate(ctx, e.Nodes.Client(), err)
 	}
 	defer view.Close()
 	var ours []MarkedHolder

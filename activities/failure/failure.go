@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/temporal"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes"
 
 	"drydock/api"
 	"drydock/k8s"
@@ -23,8 +23,9 @@ func OrCause(ctx context.Context, err error) error {
 }
 
 // Translate tells Temporal which errors are worth a retry: all but those that only a person, or another step of the
-// workflow, can heal. A token that is not accepted heals by itself: it is renewed.
-func Translate(err error) error {
+// workflow, can heal. A token that is not accepted heals by itself: it is renewed. Whether a refusal is a missing
+// permission the API server is asked by the client; without one it is not known to be.
+func Translate(ctx context.Context, client kubernetes.Interface, err error) error {
 	switch {
 	case err == nil, errors.Is(err, context.Canceled), temporal.IsApplicationError(err):
 		return err
@@ -34,7 +35,7 @@ func Translate(err error) error {
 		return temporal.NewNonRetryableApplicationError(err.Error(), api.ErrorNodeReplaced, nil)
 	case errors.Is(err, k8s.ErrNotHolder):
 		return temporal.NewNonRetryableApplicationError(err.Error(), api.ErrorNotHolder, nil)
-	case apierrors.IsForbidden(err):
+	case k8s.Denied(ctx, client, err):
 		return temporal.NewNonRetryableApplicationError(
 			fmt.Sprintf("%v (grant it to the worker's account)", err), api.ErrorMissingPermission, nil)
 	default:

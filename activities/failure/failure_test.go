@@ -13,10 +13,15 @@ import (
 
 	"drydock/api"
 	"drydock/k8s"
+	"drydock/k8s/k8stest"
 )
 
 func TestTranslateTellsWhatIsWorthARetry(t *testing.T) {
 	nodes := schema.GroupResource{Resource: "nodes"}
+	server := k8stest.New()
+	server.Deny("patch", "nodes")
+	client := server.Client(t)
+	denied := apierrors.NewForbidden(nodes, "n1", errors.New(`User "drydock" cannot patch resource "nodes" in API group "" at the cluster scope`))
 	for name, c := range map[string]struct {
 		err  error
 		kind string // empty: retried
@@ -24,7 +29,8 @@ func TestTranslateTellsWhatIsWorthARetry(t *testing.T) {
 		"no node":            {fmt.Errorf("marking: %w", k8s.ErrNodeGone), api.ErrorNodeGone},
 		"another node":       {fmt.Errorf("marking: %w", k8s.ErrNodeReplaced), api.ErrorNodeReplaced},
 		"no mark":            {fmt.Errorf("fence: %w", k8s.ErrNotHolder), api.ErrorNotHolder},
-		"no permission":      {fmt.Errorf("marking: %w", apierrors.NewForbidden(nodes, "n1", errors.New("no"))), api.ErrorMissingPermission},
+		"no permission":      {fmt.Errorf("marking: %w", denied), api.ErrorMissingPermission},
+		"a policy":           {fmt.Errorf("marking: %w", apierrors.NewForbidden(nodes, "n1", errors.New("not now"))), ""},
 		"token expired":      {fmt.Errorf("marking: %w", apierrors.NewUnauthorized("expired")), ""},
 		"throttled":          {apierrors.NewTooManyRequests("slow down", 1), ""},
 		"conflict":           {apierrors.NewConflict(nodes, "n1", errors.New("changed")), ""},
@@ -37,18 +43,18 @@ func TestTranslateTellsWhatIsWorthARetry(t *testing.T) {
 		"worker stops":       {WorkerStopping(), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := Translate(c.err)
+			err := Translate(t.Context(), client, c.err)
 			var application *temporal.ApplicationError
 			permanent := errors.As(err, &application) && application.NonRetryable()
 			if permanent != (c.kind != "") || permanent && application.Type() != c.kind {
 				t.Errorf("translated to %v", err)
 			}
-			if again := Translate(err); again != err {
+			if again := Translate(t.Context(), client, err); again != err {
 				t.Errorf("translated twice: %v", again)
 			}
 		})
 	}
-	if Translate(nil) != nil {
+	if Translate(t.Context(), client, nil) != nil {
 		t.Error("no error became one")
 	}
 }

@@ -116,8 +116,8 @@ func (v *View) Current(pod *corev1.Pod, evenLeaving bool) bool {
 	return ok && now.UID == pod.UID && (now.DeletionTimestamp == nil || evenLeaving)
 }
 
-// Ready tells whether the node's kubelet answers.
-func (v *View) Ready() bool {
+// Silent tells that the node's kubelet does not answer, or that there is no node.
+func (v *View) Silent() bool {
 	node, ok := v.Node.Get(v.Name)
-	return ok && k8s.IsReady(node)
+	return !ok || k8s.IsSilent(node)
 }

@@ -11,8 +11,6 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
@@ -59,7 +57,12 @@ type HoldInput struct {
 	Event     nodeevent.Event `json:"event"`
 	// Maintenance is the specification, where the policy is to judge it before the node is held.
 	Maintenance json.RawMessage `json:"maintenance,omitempty"`
+	// Prior is what the maintenance remembers of the node that it holds; nil where it holds it for the first time.
+	Prior *Prior `json:"prior,omitempty"`
 }
+
+// Prior is what a node was like before Drydock came.
+type Prior = k8s.Prior
 
 // Slot names a slot that a scheduler granted.
 type Slot struct {
@@ -82,6 +85,8 @@ type Held struct {
 	BootID string `json:"bootId,omitempty"`
 	// Cordon: the mark wants the node unschedulable. It still does where a cordon that was to be given up is in place.
 	Cordon bool `json:"cordon,omitempty"`
+	// Prior is what the maintenance is to remember of the node.
+	Prior *Prior `json:"prior,omitempty"`
 }
 
 // HoldNode marks a node, and cordons it in the same patch. The scheduler has the last word on the slot: anybody may say
@@ -90,11 +95,11 @@ type Held struct {
 func (n *Activities) HoldNode(ctx context.Context, in HoldInput) (Held, error) {
 	if n.Policy != nil && len(in.Maintenance) > 0 {
 		if err := n.Policy.Judge(ctx, in.Maintenance); err != nil {
-			return Held{}, failure.Translate(err)
+			return Held{}, failure.Translate(ctx, n.Client, err)
 		}
 	}
 	held, err := n.hold(ctx, in)
-	return held, failure.Translate(err)
+	return held, failure.Translate(ctx, n.Client, err)
 }
 
 // AdoptNode waits until a node of the name exists and holds it, whatever node it is. It follows the deletion of a
@@ -104,21 +109,21 @@ func (n *Activities) AdoptNode(ctx context.Context, in HoldInput) (Held, error) 
 	defer heartbeats.Stop()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	in.UID = ""
+	in.UID, in.Prior = "", nil
 	watch, err := k8s.WatchNode(ctx, n.Client, in.Node)
 	if err != nil {
-		return Held{}, failure.Translate(err)
+		return Held{}, failure.Translate(ctx, n.Client, err)
 	}
 	again := time.NewTicker(heartbeat.Every)
 	defer again.Stop()
 	for {
 		if err := errors.Join(heartbeats.Alive(), watch.Err()); err != nil {
-			return Held{}, failure.Translate(err)
+			return Held{}, failure.Translate(ctx, n.Client, err)
 		}
 		if _, ok := watch.Get(in.Node); ok {
 			held, err := n.hold(ctx, in)
 			if !errors.Is(err, k8s.ErrNodeGone) {
-				return held, failure.Translate(err)
+				return held, failure.Translate(ctx, n.Client, err)
 			}
 		}
 		select {
@@ -138,7 +143,7 @@ func (n *Activities) hold(ctx context.Context, in HoldInput) (Held, error) {
 	}
 	caller := heldnode.CallerOf(ctx, in.RunID)
 	wanted := k8s.HoldInput{
-		Node: in.Node, UID: types.UID(in.UID), Phase: in.Phase,
+		Node: in.Node, UID: types.UID(in.UID), Phase: in.Phase, Prior: in.Prior,
 		Holder: k8s.Holder{
 			WorkflowID: caller.WorkflowID, RunID: caller.RunID, Run: caller.Run, Namespace: n.Home.ID,
 			Requestor: in.Requestor, Since: in.Since, Cordon: in.Cordon,
@@ -164,7 +169,7 @@ func (n *Activities) hold(ctx context.Context, in HoldInput) (Held, error) {
 	}
 	return Held{
 		UID: string(held.UID), Run: caller.Run, Mark: held.Mark, Again: held.Again, WasUnschedulable: held.WasUnschedulable, Cordon: held.Cordon,
-		BootID: held.BootID,
+		BootID: held.BootID, Prior: held.Prior,
 	}, nil
 }
 
@@ -199,112 +204,6 @@ func (n *Activities) acting() heldnode.Acting {
 	return heldnode.Acting{Client: n.Client, Temporal: n.Temporal}
 }
 
-// ReleaseInput asks for a maintenance's mark to be taken off a node.
-type ReleaseInput struct {
-	Node string `json:"node"`
-	// WorkflowID is the holder's; empty is the calling workflow's. RunID is the holder's first run.
-	WorkflowID string          `json:"workflowId,omitempty"`
-	RunID      string          `json:"runId"`
-	Event      nodeevent.Event `json:"event"`
-	// HideConditions takes the lifecycle conditions off first.
-	HideConditions bool `json:"hideConditions,omitempty"`
-	// WithdrawRequests withdraws the EvictionRequests that the run's drain left behind.
-	WithdrawRequests bool `json:"withdrawRequests,omitempty"`
-	// Orphan has it released only if the holder does not run any more. Error: HolderAlive.
-	Orphan bool `json:"orphan,omitempty"`
-	// Then is sent as soon as the node is released; nil sends nothing.
-	Then *Signal `json:"then,omitempty"`
-}
-
-// Signal is a signal to a workflow.
-type Signal struct {
-	WorkflowID string          `json:"workflowId"`
-	Name       string          `json:"name"`
-	Payload    json.RawMessage `json:"payload"`
-}
-
-// Released is what ReleaseNode found and did.
-type Released struct {
-	Gone         bool     `json:"gone,omitempty"`
-	Foreign      bool     `json:"foreign,omitempty"`
-	Uncordoned   bool     `json:"uncordoned,omitempty"`
-	OtherHolders []string `json:"otherHolders,omitempty"`
-}
-
-// ReleaseNode takes a holder's mark off a node, and with the last one puts back what Drydock changed; then it sends a
-// signal, if asked to. A node that is gone, or that this holder does not hold, is a success. Errors: MissingPermission.
-func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released, error) {
-	caller := callerFor(ctx, in.WorkflowID, in.RunID)
-	if in.Orphan {
-		if err := n.orphaned(ctx, in.Node, caller); err != nil {
-			return Released{}, failure.Translate(err)
-		}
-	}
-	if in.HideConditions || n.Conditions {
-		// Before the mark goes, which says whose they are. They must not keep a node out of service.
-		if err := k8s.HideConditions(ctx, n.Client, in.Node, caller); err != nil {
-			activity.GetLogger(ctx).Warn("conditions are left on the node", "node", in.Node, "error", err)
-		}
-	}
-	var released k8s.Released
-	err := n.acting().Do(ctx, in.Node, caller, func() (err error) {
-		released, err = k8s.Release(ctx, n.Client, in.Node, caller)
-		return err
-	})
-	if err != nil {
-		return Released{}, failure.Translate(err)
-	}
-	if in.Then != nil {
-		// The next node's turn is a matter of this signal: it goes before the Event, and not by way of the workflow.
-		if err := n.Temporal.SignalWorkflow(ctx, in.Then.WorkflowID, "", in.Then.Name, in.Then.Payload); err != nil {
-			return Released{}, fmt.Errorf("signalling %s to %s: %w", in.Then.Name, in.Then.WorkflowID, err)
-		}
-	}
-	if !released.Gone && !released.Foreign {
-		n.Events.Record(ctx, in.Node, released.UID, in.Event)
-	}
-	if in.WithdrawRequests {
-		// Only now: the mark is gone, so that a drain that still runs files none anew.
-		requests := k8s.EvictionRequests{Client: n.Client, Node: in.Node, WorkflowID: caller.WorkflowID, RunID: caller.RunID}
-		if err := requests.WithdrawLeft(ctx); err != nil {
-			return Released{}, failure.Translate(err)
-		}
-	}
-	return Released{
-		Gone: released.Gone, Foreign: released.Foreign, Uncordoned: released.Uncordoned, OtherHolders: released.OtherHolders,
-	}, nil
-}
-
-// orphaned refuses to release a node whose holder runs: it may have been reset since somebody found that it had ended.
-// Errors: HolderAlive.
-func (n *Activities) orphaned(ctx context.Context, name string, holder k8s.Caller) error {
-	node, err := n.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	mark, err := k8s.MarkOf(node)
-	if err != nil {
-		return err
-	}
-	for _, h := range mark.Holders {
-		if h.WorkflowID != holder.WorkflowID || h.RunID != holder.RunID {
-			continue
-		}
-		found, err := n.Home.FateOf(ctx, n.Temporal, execution.HolderRef{WorkflowID: h.WorkflowID, RunID: h.RunID, Since: h.Since})
-		switch {
-		case err != nil:
-			return err
-		case found.Fate != execution.Ended || !n.Home.Owns(h):
-			return temporal.NewNonRetryableApplicationError(
-				fmt.Sprintf("node %s: its holder %s is not known to have ended (%s)", name, h.WorkflowID, found.Status), api.ErrorHolderAlive, nil)
-		}
-	}
-	return nil
-}
-
 // AnnounceInput is a change of phase to show on the node.
 type AnnounceInput struct {
 	Node string `json:"node"`
@@ -327,7 +226,7 @@ func (n *Activities) AnnouncePhase(ctx context.Context, in AnnounceInput) error 
 		return err
 	})
 	if err != nil {
-		return failure.Translate(err)
+		return failure.Translate(ctx, n.Client, err)
 	}
 	n.Events.Record(ctx, in.Node, uid, in.Event)
 	return nil
@@ -347,36 +246,10 @@ type UntaintInput struct {
 	RunID string `json:"runId"`
 }
 
-// Untaint lets the pods of DaemonSets come back before the node does. Errors: NodeGone, NotHolder, MissingPermission.
+// Untaint lets pods come back before the node does. Errors: NodeGone, NotHolder, MissingPermission.
 func (n *Activities) Untaint(ctx context.Context, in UntaintInput) error {
 	caller := heldnode.CallerOf(ctx, in.RunID)
-	return failure.Translate(n.acting().Do(ctx, in.Node, caller, func() error {
+	return failure.Translate(ctx, n.Client, n.acting().Do(ctx, in.Node, caller, func() error {
 		return k8s.Untaint(ctx, n.Client, in.Node, caller)
 	}))
-}
-
-// Condition is a lifecycle condition of a node (KEP-5683).
-type Condition = k8s.Condition
-
-// The types of lifecycle conditions.
-const (
-	MaintenancePlanned    = k8s.MaintenancePlanned
-	MaintenanceInProgress = k8s.MaintenanceInProgress
-	DrainInProgress       = k8s.DrainInProgress
-	Drained               = k8s.Drained
-)
-
-// ConditionsInput is what to show in a node's status; no conditions take off those that are shown.
-type ConditionsInput struct {
-	Node       string      `json:"node"`
-	Conditions []Condition `json:"conditions,omitempty"`
-}
-
-// ShowConditions shows lifecycle conditions. A node that is gone shows none. Errors: MissingPermission.
-func (n *Activities) ShowConditions(ctx context.Context, in ConditionsInput) error {
-	err := k8s.ShowConditions(ctx, n.Client, in.Node, in.Conditions)
-	if errors.Is(err, k8s.ErrNodeGone) {
-		return nil
-	}
-	return failure.Translate(err)
 }

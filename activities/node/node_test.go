@@ -199,6 +199,11 @@ func TestHoldNodeTellsItsErrorsApart(t *testing.T) {
 		t.Errorf("error = %v", err)
 	}
 	s.Refuse(http.StatusForbidden)
+	if _, err := activitytest.Call(t, n.HoldNode, holdN1(true)); err == nil || activitytest.ErrorType(err) != "" {
+		t.Errorf("error = %v: nobody confirmed that a permission is missing", err)
+	}
+	s.Refuse(0)
+	s.Deny("patch", "nodes")
 	if _, err := activitytest.Call(t, n.HoldNode, holdN1(true)); activitytest.ErrorType(err) != api.ErrorMissingPermission {
 		t.Errorf("error = %v", err)
 	}
@@ -335,5 +340,30 @@ func TestReleaseWithdrawsWhatADrainLeft(t *testing.T) {
 	}
 	if _, err := activitytest.Call(t, api, in); err != nil {
 		t.Errorf("without the permission, which no drain had: %v", err)
+	}
+}
+
+func TestReleaseOfANodeWhoseMarkIsGoneIsTheActingRuns(t *testing.T) {
+	held := func() (*k8stest.Server, ReleaseInput) {
+		s := k8stest.New(activitytest.Node("n1"))
+		n := &Activities{Client: s.Client(t), Temporal: activitytest.Granting()}
+		first, err := activitytest.Call(t, n.HoldNode, holdN1(true))
+		if err != nil || first.Prior == nil || !first.Prior.Cordoned {
+			t.Fatalf("held %+v, %v", first, err)
+		}
+		stripped := s.Node("n1")
+		delete(stripped.Annotations, api.HoldersAnnotation)
+		s.Set(stripped)
+		return s, ReleaseInput{Node: "n1", RunID: activitytest.RunID, Prior: first.Prior}
+	}
+	s, in := held()
+	released, err := activitytest.Call(t, (&Activities{Client: s.Client(t), Temporal: current("a-later-run")}).ReleaseNode, in)
+	if err != nil || !released.Foreign || !s.Node("n1").Spec.Unschedulable {
+		t.Errorf("a run that was reset: %+v, %v", released, err)
+	}
+	released, err = activitytest.Call(t, (&Activities{Client: s.Client(t), Temporal: current(activitytest.RunID)}).ReleaseNode, in)
+	after := s.Node("n1")
+	if err != nil || !released.Stripped || !released.Uncordoned || after.Spec.Unschedulable || len(after.Annotations) != 0 || len(after.Labels) != 0 {
+		t.Errorf("%+v, %v: %v %v", released, err, after.Annotations, after.Labels)
 	}
 }

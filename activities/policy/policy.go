@@ -165,7 +165,7 @@ func (a *Activities) JudgeApproval(ctx context.Context, in ApprovalInput) (Judge
 	}
 	if a.Judge.Policy.NeedsNode(true) {
 		if c.Node, err = a.Judge.node(ctx, c.Maintenance.Node); err != nil && !errors.Is(err, k8s.ErrNodeGone) {
-			return Judged{}, failure.Translate(err)
+			return Judged{}, failure.Translate(ctx, a.Judge.Client, err)
 		}
 	}
 	if err := a.Judge.Policy.Judge(ctx, c); err != nil {

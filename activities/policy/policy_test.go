@@ -310,7 +310,7 @@ func TestJudgeApproval(t *testing.T) {
 		}
 	}
 	s := k8stest.New(production())
-	s.Refuse(http.StatusForbidden)
+	s.Deny("get", "nodes")
 	in := ApprovalInput{Word: Word{Name: "approve"}, Maintenance: byOps}
 	if _, err := activitytest.Call(t, activitiesWith(judgeOf(t, s, ofNode), historyOf()).JudgeApproval, in); activitytest.ErrorType(err) != api.ErrorMissingPermission {
 		t.Errorf("error = %v", err)

@@ -31,17 +31,17 @@ func (p *Activities) facts(ctx context.Context, in Input) (preflight.Facts, erro
 		return facts, nil
 	case err == nil:
 		facts.Node.Ready = k8s.IsReady(node)
-	case unchecked(err, "the node", &facts) != nil:
+	case p.unchecked(ctx, err, "the node", &facts) != nil:
 		return facts, fmt.Errorf("reading node %s: %w", in.Node, err)
 	default:
 		node = nil
 	}
 	pods, err := k8s.PodsOn(ctx, p.Client, in.Node)
-	if err := unchecked(err, "the pods on the node", &facts); err != nil {
+	if err := p.unchecked(ctx, err, "the pods on the node", &facts); err != nil {
 		return facts, err
 	}
 	budgets, err := k8s.BudgetsIn(ctx, p.Client, namespacesOf(pods))
-	if err := unchecked(err, "the budgets", &facts); err != nil {
+	if err := p.unchecked(ctx, err, "the budgets", &facts); err != nil {
 		return facts, err
 	}
 	if err := p.pods(ctx, in.Drain, pods, budgets, &facts); err != nil {
@@ -50,13 +50,26 @@ func (p *Activities) facts(ctx context.Context, in Input) (preflight.Facts, erro
 	return facts, p.room(ctx, in, node, pods, &facts)
 }
 
-// unchecked takes a refusal by the API server as something that could not be looked at, and returns every other error.
-func unchecked(err error, what string, facts *preflight.Facts) error {
+// unchecked takes a missing permission as something that could not be looked at, and returns every other error.
+func (p *Activities) unchecked(ctx context.Context, err error, what string, facts *preflight.Facts) error {
+	if err == nil || !k8s.Denied(ctx, p.Client, err) {
+		return err
+	}
+	facts.Unchecked = append(facts.Unchecked, notLookedAt(what, err))
+	return nil
+}
+
+// uncheckedPermissions takes a refusal to tell permissions as something that could not be looked at: nobody can confirm it.
+func uncheckedPermissions(err error, facts *preflight.Facts) error {
 	if !apierrors.IsForbidden(err) {
 		return err
 	}
-	facts.Unchecked = append(facts.Unchecked, fmt.Sprintf("%s could not be looked at: %v", what, err))
+	facts.Unchecked = append(facts.Unchecked, notLookedAt("the worker's permissions", err))
 	return nil
+}
+
+func notLookedAt(what string, err error) string {
+	return fmt.Sprintf("%s could not be looked at: %v", what, err)
 }
 
 func (p *Activities) permissions(ctx context.Context, in Input, facts *preflight.Facts) error {
@@ -67,7 +80,7 @@ func (p *Activities) permissions(ctx context.Context, in Input, facts *preflight
 	}
 	allowed, err := k8s.MayDo(ctx, p.Client, requests)
 	if err != nil {
-		return unchecked(err, "the worker's permissions", facts)
+		return uncheckedPermissions(err, facts)
 	}
 	for i, need := range needs {
 		if !allowed[i] {
@@ -115,7 +128,7 @@ func (p *Activities) pods(ctx context.Context, drain spec.Drain, pods []*corev1.
 			return err
 		}
 		f := podFacts(pod, verdict, drain.DeleteEmptyDir)
-		f.Selected = choose.Selects(pod)
+		f.Selected, f.NotDrained = choose.Selects(pod), !drain.Namespaces.Has(pod.Namespace)
 		if !k8s.OutsideBudgets(pod) {
 			for _, budget := range k8s.BudgetsOf(pod, budgets) {
 				name := budget.Namespace + "/" + budget.Name
@@ -188,7 +201,7 @@ func (p *Activities) room(ctx context.Context, in Input, node *corev1.Node, pods
 	}
 	all, err := p.Capacity.Read(ctx)
 	if err != nil {
-		return unchecked(err, "the room on other nodes", facts)
+		return p.unchecked(ctx, err, "the room on other nodes", facts)
 	}
 	nodes := k8s.Without(all, append([]string{in.Node}, in.Together...)...)
 	room := &preflight.Room{Nodes: len(nodes), Pods: len(moving)}

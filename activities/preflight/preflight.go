@@ -50,7 +50,7 @@ type Input struct {
 func (p *Activities) CheckPreflight(ctx context.Context, in Input) (preflight.Report, error) {
 	facts, err := p.facts(ctx, in)
 	if err != nil {
-		return preflight.Report{}, failure.Translate(err)
+		return preflight.Report{}, failure.Translate(ctx, p.Client, err)
 	}
 	return preflight.Decide(in.Drain, facts)
 }

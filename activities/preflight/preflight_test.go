@@ -1,6 +1,8 @@
 package preflight
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
 
+	"drydock/activities/activitytest"
 	"drydock/activities/reporting"
 	"drydock/api"
 	"drydock/k8s"
@@ -67,7 +70,8 @@ func preflightsOf(denied string, objects ...runtime.Object) (*Activities, *fake.
 	})
 	client.PrependReactor("list", "*", func(action k8stesting.Action) (bool, runtime.Object, error) {
 		if "list "+action.GetResource().Resource == denied {
-			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: action.GetResource().Resource}, "", nil)
+			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: action.GetResource().Resource}, "",
+				fmt.Errorf("User \"drydock\" cannot list resource %q in API group \"\" at the cluster scope", action.GetResource().Resource))
 		}
 		return false, nil, nil
 	})
@@ -148,6 +152,16 @@ func TestCheckPreflightWhereItMayNotLook(t *testing.T) {
 	p, _ := preflightsOf("list poddisruptionbudgets", readyNode("n1", "8"), readyNode("n2", "8"), owned("web", "ReplicaSet", "1"))
 	r, err := p.CheckPreflight(t.Context(), Input{Node: "n1", Drain: drainBy(t, `{}`)})
 	if err != nil || r.ProblemCount() != 1 || !r.Has(preflight.MissingPermission) || len(r.Warnings) != 1 || r.Warnings[0].Code != preflight.NotChecked {
+		t.Errorf("%v, %+v", err, r)
+	}
+}
+
+func TestCheckPreflightIsTriedAgainWhereNobodyConfirmsARefusal(t *testing.T) {
+	p, client := preflightsOf("", readyNode("n1", "8"))
+	client.PrependReactor("list", "pods", func(k8stesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("a policy says no"))
+	})
+	if r, err := p.CheckPreflight(t.Context(), Input{Node: "n1", Drain: drainBy(t, `{}`)}); err == nil || activitytest.ErrorType(err) != "" {
 		t.Errorf("%v, %+v", err, r)
 	}
 }

@@ -46,6 +46,7 @@ type Server struct {
 	objects  map[string]Object
 	streams  map[*stream]bool
 	refuse   int
+	denied   [][2]string
 	requests []string
 }
 
@@ -126,7 +127,7 @@ func (s *Server) Pod(namespace, name string) *corev1.Pod {
 	return nil
 }
 
-// Refuse answers every request with an HTTP status; 0 ends that. Streams go on until Disconnect.
+// Refuse answers every request with an HTTP status; 0 ends that. A 403 is then nobody's word on permissions: see Deny. Streams go on until Disconnect.
 func (s *Server) Refuse(code int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,6 +187,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case s.Handle != nil && s.Handle(w, r):
 		return
+	case s.authorize(w, r):
+		return
 	}
 	resource, namespace, name, subresource := parse(r.URL.Path)
 	switch {
@@ -197,9 +200,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusCreated)
 		io.WriteString(w, `{"kind":"Event","apiVersion":"v1"}`)
 	case r.Method == http.MethodPost && resource == "selfsubjectaccessreviews":
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusCreated)
-		io.WriteString(w, `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":true}}`)
+		s.review(w, r)
 	case r.Method == http.MethodPost && resource == "evictionrequests":
 		s.create(w, r, &lifecyclev1alpha1.EvictionRequest{})
 	case r.Method == http.MethodDelete && resource == "evictionrequests":

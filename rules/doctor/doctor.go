@@ -27,6 +27,7 @@ const (
 	SlotUntold            Kind = "SlotUntold"
 	SlotUnrequested       Kind = "SlotUnrequested"
 	SlotUnmarked          Kind = "SlotUnmarked"
+	ConditionsLeft        Kind = "ConditionsLeft"
 	TaintLeft             Kind = "TaintLeft"
 	LabelLeft             Kind = "LabelLeft"
 	CordonUnowned         Kind = "CordonUnowned"
@@ -50,7 +51,7 @@ const (
 
 var order = []Kind{
 	SchedulerMissing, SchedulerUnanswered, SchedulerRebuilding, MarkDead, RequestsLeft, SlotDead, PendingDead, SlotStale,
-	SlotUnknown, SlotUntold, SlotUnrequested, SlotUnmarked, TaintLeft, LabelLeft, CordonUnowned, ProtectionLeft,
+	SlotUnknown, SlotUntold, SlotUnrequested, SlotUnmarked, ConditionsLeft, TaintLeft, LabelLeft, CordonUnowned, ProtectionLeft,
 	MarkUnreadable, MarkForeign, MarkUnknown, MaintenanceUnanswered, NodeGone, DeliveryFailing, DeliveryGivenUp,
 }
 
@@ -66,6 +67,7 @@ const (
 	RequestSlot      Fix = "request-slot"
 	RestoreMark      Fix = "restore-mark"
 	CleanNode        Fix = "clean-node"
+	HideConditions   Fix = "hide-conditions"
 )
 
 // Does says in words what a fix does.
@@ -85,6 +87,8 @@ func (f Fix) Does() string {
 		return "tells the maintenance, which marks its node again"
 	case CleanNode:
 		return "removes what Drydock left on the node"
+	case HideConditions:
+		return "takes the conditions off that only this maintenance shows"
 	}
 	return ""
 }
@@ -167,6 +171,8 @@ type Node struct {
 	Labelled      bool
 	Tainted       bool
 	Unschedulable bool
+	// Claims are the maintenances that show lifecycle conditions in the node's status.
+	Claims []Holder
 	// Protections are the annotations for autoscalers that Drydock sets too, where they say what Drydock says.
 	Protections []string
 }

@@ -108,7 +108,7 @@ func Referred(f Facts) []Holder {
 		}
 	}
 	for _, n := range f.Nodes {
-		for _, h := range n.Holders {
+		for _, h := range slices.Concat(n.Holders, n.Claims) {
 			add(h)
 		}
 	}
@@ -188,6 +188,9 @@ func taskFails(x Execution) string {
 
 // node looks at what is written on a node.
 func (e *examination) node(n Node) {
+	for _, h := range n.Claims {
+		e.claim(n, h)
+	}
 	if n.Unreadable != "" {
 		e.find(Finding{
 			Kind: MarkUnreadable, Node: n.Name, Seen: digest(n.Mark), Text: "its mark cannot be read: " + n.Unreadable,
@@ -231,6 +234,17 @@ func (e *examination) holder(n Node, h Holder) {
 			"that nobody works on the node"
 	}
 	e.find(f)
+}
+
+// claim looks at who shows lifecycle conditions. Those of another Drydock are that one's to heal.
+func (e *examination) claim(n Node, h Holder) {
+	if e.runs(h.RunID) || h.Foreign || !e.ours(h.WorkflowID) || e.Executions[h.RunID].Unknown {
+		return
+	}
+	e.find(Finding{
+		Kind: ConditionsLeft, Node: n.Name, WorkflowID: h.WorkflowID, RunID: h.RunID, Since: &h.Since, Fix: HideConditions,
+		Text: fmt.Sprintf("its status shows conditions of a maintenance that does not run (%s)", e.status(h.RunID)),
+	})
 }
 
 // leftovers are what a mark would explain. Label and taint have names of Drydock's own; a cordon and the annotations

@@ -149,6 +149,21 @@ func TestWhatIsInconsistentIsFound(t *testing.T) {
 			*f.node("n6") = Node{Name: "n6"}
 			f.dropSlot("n6")
 		}, nil, ""},
+		"conditions of the dead": {func(f *Facts) {
+			f.node("n8").Claims = []Holder{{WorkflowID: prefix + "n8/ops", RunID: "run-n8"}, {WorkflowID: prefix + "n8/net", RunID: "gone"}}
+			f.Executions["gone"] = Execution{RunID: "gone", Status: "Terminated"}
+		}, []string{"ConditionsLeft n8 hide-conditions"}, "does not run (Terminated)"},
+		"conditions beside a mark": {func(f *Facts) {
+			f.node("n3").Claims = []Holder{{WorkflowID: prefix + "n3/ops", RunID: "run-n3"}, {WorkflowID: prefix + "n3/net", RunID: "gone"}}
+			f.Executions["gone"] = Execution{RunID: "gone", Status: "Terminated"}
+		}, []string{"ConditionsLeft n3 hide-conditions"}, ""},
+		"conditions of others": {func(f *Facts) {
+			f.node("n8").Claims = []Holder{
+				{WorkflowID: prefix + "n8/net", RunID: "elsewhere", Foreign: true}, {WorkflowID: "east/" + prefix + "n8/net", RunID: "other"},
+				{WorkflowID: prefix + "n8/net", RunID: "young"},
+			}
+			f.Executions["young"] = Execution{RunID: "young", Unknown: true}
+		}, nil, ""},
 		"a taint left": {func(f *Facts) { f.node("n8").Tainted = true }, []string{"TaintLeft n8 clean-node"}, "the maintenance taint"},
 		"a label left": {func(f *Facts) { f.node("n8").Labelled = true }, []string{"LabelLeft n8 clean-node"}, ""},
 		"label and cordon left": {func(f *Facts) {

@@ -42,7 +42,9 @@ type PodFacts struct {
 	Priority int32
 	Labels   map[string]string
 	// Selected: the drain is about this pod.
-	Selected              bool
+	Selected bool
+	// NotDrained: the drain leaves the pods of its namespace alone.
+	NotDrained            bool
 	Terminating, Finished bool
 	// Refusal is the reason for which the pod is refused without consent, and Message says which consent; both are
 	// empty for a pod that can go.
@@ -67,6 +69,7 @@ const (
 	reasonMode        = "Mode"
 	reasonNotSelected = "NotSelected"
 	reasonNotPlanned  = "NotPlanned"
+	reasonNamespace   = "Namespace"
 	reasonDaemonSet   = "DaemonSet"
 	reasonStatic      = "StaticPod"
 	reasonTerminating = "Terminating"
@@ -80,11 +83,13 @@ type decision struct {
 	plan   drainplan.Plan
 	facts  Facts
 	report Report
-	// bypass is the rung of the escalation by which budgets stop mattering, if there is one.
-	bypass *spec.Rung
+	// bypass is the rung by which budgets stop mattering, if there is one, and bypassedBy whose rung it is.
+	bypass     *spec.Rung
+	bypassedBy string
 }
 
-// Decide tells what a drain would do with each pod and what would stop it.
+// Decide tells what a drain would do with each pod and what would stop it. The drain's escalation is the whole ladder, with
+// the SLA in its place.
 func Decide(drain spec.Drain, facts Facts) (Report, error) {
 	plan, err := drain.Tiers()
 	if err != nil {
@@ -92,17 +97,12 @@ func Decide(drain spec.Drain, facts Facts) (Report, error) {
 	}
 	d := decision{drain: drain, plan: plan, facts: facts, report: Report{
 		Node: facts.Node.Name, At: facts.At, Mode: drain.Mode, Counts: map[Action]int{}, Room: facts.Room,
-		Pods: []Pod{}, Problems: []Finding{},
+		Pods: []Pod{}, Problems: []Finding{}, Escalation: drain.Escalation,
 	}}
 	if plan.Len() > 1 {
 		d.report.Tiers = plan.Entries()
 	}
-	for i, rung := range drain.Escalation {
-		if rung.Do == spec.BypassBudget || rung.Do == spec.Kill {
-			d.bypass = &drain.Escalation[i]
-			break
-		}
-	}
+	d.findBypass()
 	d.node()
 	d.permissions()
 	d.pods()
@@ -112,6 +112,19 @@ func Decide(drain spec.Drain, facts Facts) (Report, error) {
 		d.report.warn(Finding{NotChecked, "preflight", what})
 	}
 	return d.report, nil
+}
+
+// findBypass finds the first rung that asks no budget.
+func (d *decision) findBypass() {
+	rungs := d.drain.Escalation
+	i := slices.IndexFunc(rungs, func(r spec.Rung) bool { return r.Do == spec.BypassBudget || r.Do == spec.Kill })
+	if i < 0 {
+		return
+	}
+	d.bypass, d.bypassedBy = &rungs[i], "the escalation"
+	if i > 0 && rungs[i-1].Do == spec.ExpireSLA && rungs[i-1].After == rungs[i].After {
+		d.bypassedBy = "the SLA"
+	}
 }
 
 // Leaving tells for each of some pods whether it would leave its node once the drain went well, so that it needs a place
@@ -200,6 +213,8 @@ func (d *decision) pod(p PodFacts) Pod {
 	}
 	evicts := d.drain.Mode == spec.ModeEvict
 	switch {
+	case planned && p.NotDrained:
+		r.Reason, r.Message = reasonNamespace, "its namespace is not drained (drain.namespaces): it stays"
 	case p.Type == drainplan.Static && planned && d.drain.WaitsForStatic():
 		r.Action, r.Reason, r.Message = Wait, reasonStatic, "is a static pod, which cannot be evicted: somebody has to take it off the node"
 	case p.Type == drainplan.Static:
@@ -268,7 +283,7 @@ func (d *decision) stops(f Finding) {
 		d.report.problem(f)
 		return
 	}
-	f.Message += fmt.Sprintf(" (or the escalation does %s after %s)", d.bypass.Do, d.bypass.After)
+	f.Message += fmt.Sprintf(" (or %s does %s after %s)", d.bypassedBy, d.bypass.Do, d.bypass.After)
 	d.report.warn(f)
 }
 

@@ -55,6 +55,7 @@ func TestWhatBecomesOfAPod(t *testing.T) {
 	refused := func(p *preflight.PodFacts) { p.Refusal, p.Message = "NoController", "consent with force" }
 	stored := func(p *preflight.PodFacts) { p.Refusal, p.Message = "LocalStorage", "consent with deleteEmptyDir" }
 	ending := func(p *preflight.PodFacts) { p.Terminating = true }
+	left := func(p *preflight.PodFacts) { p.NotDrained = true }
 	for name, c := range map[string]struct {
 		drain    string
 		change   change
@@ -81,6 +82,10 @@ func TestWhatBecomesOfAPod(t *testing.T) {
 		"static":                          {`{}`, static, preflight.Skip, "StaticPod", 0},
 		"static, planned":                 {allTypes, static, preflight.Skip, "StaticPod", 0},
 		"static, waited for":              {`{"plan":{"include":["Static"],"static":"wait"}}`, static, preflight.Wait, "StaticPod", 0},
+		"of a namespace that stays":       {`{}`, left, preflight.Skip, "Namespace", 0},
+		"... and bare":                    {`{}`, func(p *preflight.PodFacts) { refused(p); left(p) }, preflight.Skip, "Namespace", 0},
+		"... and static, waited for":      {`{"plan":{"include":["Static"],"static":"wait"}}`, func(p *preflight.PodFacts) { static(p); left(p) }, preflight.Skip, "Namespace", 0},
+		"... and of a DaemonSet":          {`{}`, func(p *preflight.PodFacts) { daemon(p); left(p) }, preflight.Skip, "DaemonSet", 0},
 		"outside the plan":                {`{"plan":{"include":["DaemonSet"]}}`, nil, preflight.Skip, "NotPlanned", 0},
 		"mode none":                       {`{"mode":"none"}`, refused, preflight.Skip, "Mode", 0},
 		"mode external":                   {`{"mode":"external"}`, nil, preflight.Wait, "Mode", 0},
@@ -330,5 +335,48 @@ func TestAReportOfACrowdedNodeFitsInAPayload(t *testing.T) {
 	}
 	if len(r.Pods)+r.MorePods != 3000 || r.ProblemCount() != 4500 || r.Counts[preflight.Refuse] != 1500 {
 		t.Errorf("%d pods and %d more, %d problems", len(r.Pods), r.MorePods, r.ProblemCount())
+	}
+}
+
+func TestAPreflightKnowsWhatTheSLADoes(t *testing.T) {
+	for name, c := range map[string]struct {
+		sla, problems, warns, would string
+	}{
+		"tells":            {`{"after":"30m"}`, "[ImpossibleBudget]", "", "after 30m0s the SLA is over, after 2h0m0s fail"},
+		"bypasses budgets": {`{"after":"30m","do":"bypassBudget"}`, "[]", "(or the SLA does bypassBudget after 30m0s)", "after 30m0s the SLA is over, after 30m0s bypassBudget, after 2h0m0s fail"},
+		"kills":            {`{"after":"1h","do":"kill"}`, "[]", "(or the SLA does kill after 1h0m0s)", "after 1h0m0s the SLA is over, after 1h0m0s kill, after 2h0m0s fail"},
+		"gives back":       {`{"after":"30m","do":"giveBack"}`, "[ImpossibleBudget]", "", "after 30m0s the SLA is over, after 30m0s giveBack"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, err := spec.Decode([]byte(`{"node":"n1","sla":`+c.sla+`,"drain":{"escalation":[{"after":"2h","do":"fail"}]}}`), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			facts := factsOf(pod("db", func(p *preflight.PodFacts) { p.Budgets = []preflight.Asked{{Budget: "ns/db", Refuses: true}} }))
+			facts.Budgets = []preflight.Budget{{Budget: "ns/db", Impossible: true, Message: "never allows one"}}
+			r, err := preflight.Decide(m.Judged(), facts)
+			if err != nil || codes(r.Problems) != c.problems || r.Escalates() != c.would {
+				t.Errorf("%v: problems %v, it would %q", err, r.Problems, r.Escalates())
+			}
+			if c.warns != "" && (len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0].Message, c.warns)) {
+				t.Errorf("warnings %v", r.Warnings)
+			}
+		})
+	}
+}
+
+func TestWhatTheSLADoesNeedsItsPermission(t *testing.T) {
+	for sla, want := range map[string]bool{`{"after":"30m"}`: false, `{"after":"30m","do":"kill"}`: true} {
+		m, err := spec.Decode([]byte(`{"node":"n1","sla":`+sla+`}`), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		deletes := false
+		for _, need := range preflight.Needs(m.Judged(), false) {
+			deletes = deletes || need.Verb == "delete" && need.Resource == "pods"
+		}
+		if deletes != want {
+			t.Errorf("%s: to delete pods is needed: %v", sla, deletes)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"drydock/rules/bounds"
 	"drydock/rules/drainplan"
+	"drydock/rules/spec"
 )
 
 // Action is what a drain would do with a pod.
@@ -62,6 +63,8 @@ type Report struct {
 	// Mode and Tiers are the drain's mode and, of a drain that has more than one, its tiers in their order.
 	Mode  string            `json:"mode"`
 	Tiers []drainplan.Entry `json:"tiers,omitempty"`
+	// Escalation is what would be done when the node does not empty, the end of the SLA included.
+	Escalation []spec.Rung `json:"escalation,omitempty"`
 	// Counts counts all pods by action, Pods are the first of them.
 	Counts   map[Action]int `json:"counts"`
 	Pods     []Pod          `json:"pods"`
@@ -158,6 +161,19 @@ func (r Report) Summary(n int) string {
 		text += fmt.Sprintf("; and %d more", more)
 	}
 	return text
+}
+
+// Escalates says in words what would be done when the node does not empty; it is empty where nothing would.
+func (r Report) Escalates() string {
+	var texts []string
+	for _, rung := range r.Escalation {
+		what := rung.Do
+		if what == spec.ExpireSLA {
+			what = "the SLA is over"
+		}
+		texts = append(texts, fmt.Sprintf("after %s %s", rung.After, what))
+	}
+	return strings.Join(texts, ", ")
 }
 
 func (r *Report) problem(f Finding) {

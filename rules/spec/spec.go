@@ -80,6 +80,8 @@ type Drain struct {
 	// PodSelector and PodEvictionFilters choose the pods, before any question of consent.
 	PodSelector        string           `json:"podSelector,omitempty"`
 	PodEvictionFilters []EvictionFilter `json:"podEvictionFilters,omitempty"`
+	// Namespaces are those whose pods leave; the pods of others stay on the node.
+	Namespaces Namespaces `json:"namespaces,omitzero"`
 	// Force consents to the loss of pods that no controller re-creates.
 	Force bool `json:"force,omitempty"`
 	// DeleteEmptyDir consents to the loss of the data in emptyDir volumes.
@@ -100,6 +102,18 @@ type Drain struct {
 	WaitForVolumeDetach bool `json:"waitForVolumeDetach,omitempty"`
 	// Escalation is what happens when the node does not empty, on one clock from the cordon. Empty waits for ever.
 	Escalation []Rung `json:"escalation"`
+}
+
+// Namespaces choose namespaces by their names.
+type Namespaces struct {
+	// Include are the only ones; absent is all. Exclude are left out of them.
+	Include []string `json:"include,omitempty"`
+	Exclude []string `json:"exclude,omitempty"`
+}
+
+// Has tells whether a namespace is among them.
+func (n Namespaces) Has(name string) bool {
+	return (len(n.Include) == 0 || slices.Contains(n.Include, name)) && !slices.Contains(n.Exclude, name)
 }
 
 // Plan are the tiers of a drain (KEP-4212, drainPlan). The KEP's own form, a list of entries, is accepted in its
@@ -197,6 +211,13 @@ func (m Maintenance) Requestors() []string {
 		}
 	}
 	return all
+}
+
+// Judged is the drain as whoever judges it beforehand has to see it: with the SLA in its escalation.
+func (m Maintenance) Judged() Drain {
+	d := m.Drain
+	d.Escalation = m.Ladder()
+	return d
 }
 
 // Ladder is the escalation with the SLA in its place, so that one clock decides. What would come after a rung that ends

@@ -93,6 +93,7 @@ func ChannelName(name string) error {
 func (d Drain) validate(p *problems) {
 	p.oneOf("drain.mode", d.Mode, ModeEvict, ModeWait, ModeExternal, ModeNone)
 	p.selector("drain.podSelector", d.PodSelector)
+	d.Namespaces.validate(p)
 	for i, filter := range d.PodEvictionFilters {
 		field := fmt.Sprintf("drain.podEvictionFilters[%d].byResourceNameRegex", i)
 		if filter.ByResourceNameRegex == "" {
@@ -110,6 +111,38 @@ func (d Drain) validate(p *problems) {
 		d.Plan.validate(p)
 	}
 	d.validateEscalation(p)
+}
+
+// maxNamespaces bounds each list of namespaces.
+const maxNamespaces = 64
+
+func (n Namespaces) validate(p *problems) {
+	for _, list := range []struct {
+		field string
+		names []string
+	}{{"drain.namespaces.include", n.Include}, {"drain.namespaces.exclude", n.Exclude}} {
+		field, names := list.field, list.names
+		if len(names) > maxNamespaces {
+			p.add(field, fmt.Sprintf("has %d entries: at most %d are taken", len(names), maxNamespaces))
+		}
+		for i, name := range names {
+			at := fmt.Sprintf("%s[%d]", field, i)
+			if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
+				p.add(at, fmt.Sprintf("%q is not the name of a namespace: %s", name, wrong[0]))
+			}
+			if slices.Contains(names[:i], name) {
+				p.add(at, fmt.Sprintf("%q is named twice", name))
+			}
+		}
+	}
+	if n.Include != nil && len(n.Include) == 0 {
+		p.add("drain.namespaces.include", "is empty, so that no pod would leave: leave it out for all namespaces")
+	}
+	for i, name := range n.Include {
+		if slices.Contains(n.Exclude, name) {
+			p.add(fmt.Sprintf("drain.namespaces.include[%d]", i), fmt.Sprintf("%q is excluded too (drain.namespaces.exclude)", name))
+		}
+	}
 }
 
 func (d Drain) validateEscalation(p *problems) {

@@ -65,6 +65,9 @@ func Decide(v Validation, facts Facts, now time.Time) Report {
 	if facts.Node.Missing && !v.Empty() {
 		d.bad("node", "node %s does not exist; it has to join the cluster again", facts.Node.Name)
 	}
+	if v.WantsReady() {
+		d.condition(Condition{Type: readyCondition})
+	}
 	for _, c := range v.Conditions {
 		d.condition(c)
 	}

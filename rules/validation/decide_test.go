@@ -90,6 +90,7 @@ func TestDecide(t *testing.T) {
 		"long message": {smoke, validation.Facts{Checks: []validation.Answer{{Check: "smoke", Message: strings.Repeat("é", 5000)}}}, false, "é…"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			c.v.Ready = new(false)
 			r := validation.Decide(c.v, c.facts, noon)
 			if len(r.Results) != 1 {
 				t.Fatalf("%d results: %+v", len(r.Results), r)
@@ -109,7 +110,7 @@ func TestDecide(t *testing.T) {
 }
 
 func TestSummaryCountsTheRest(t *testing.T) {
-	r := validation.Decide(validation.Validation{NewBootID: true, Signal: true, Checks: []string{"a", "b"}}, validation.Facts{}, noon)
+	r := validation.Decide(validation.Validation{Ready: new(false), NewBootID: true, Signal: true, Checks: []string{"a", "b"}}, validation.Facts{}, noon)
 	if got := r.Summary(1); !strings.HasPrefix(got, "newBootID: ") || !strings.HasSuffix(got, "; and 3 more") {
 		t.Fatal(got)
 	}

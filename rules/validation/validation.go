@@ -24,6 +24,9 @@ const MaxEntries = 64
 
 // Validation is what must hold on a node before it is given back. Nothing of it is looked at where it is Empty.
 type Validation struct {
+	// Ready looks whether the node is Ready, which goes with everything else unless it is false: of a node that is not, the
+	// control plane only knows what was so before. Absent, it is implied where anything is to be looked at.
+	Ready *bool `json:"ready,omitempty"`
 	// Conditions of the node that must have their status.
 	Conditions []Condition `json:"conditions,omitempty"`
 	// NewBootID: the node was restarted since it was cordoned.
@@ -69,8 +72,29 @@ const Defaults = `{"soak": "0s", "deadline": "30m", "every": "10s"}`
 
 // Empty tells whether nothing is to be looked at, so that the node is given back at once.
 func (v Validation) Empty() bool {
-	return len(v.Conditions) == 0 && !v.NewBootID && v.DaemonSets == "" && len(v.Allocatable) == 0 &&
+	return (v.Ready == nil || !*v.Ready) && len(v.Conditions) == 0 && !v.NewBootID && v.DaemonSets == "" && len(v.Allocatable) == 0 &&
 		len(v.Checks) == 0 && !v.Signal
+}
+
+// readyCondition is the type of the condition that says that a node is Ready.
+const readyCondition = "Ready"
+
+// WantsReady tells whether the node has to be Ready, said or implied. What conditions say of it comes first.
+func (v Validation) WantsReady() bool {
+	named := slices.ContainsFunc(v.Conditions, func(c Condition) bool { return c.Type == readyCondition })
+	return !named && !v.Empty() && (v.Ready == nil || *v.Ready)
+}
+
+// Looks is what is looked at, with what is implied, and without waiting for somebody's word.
+func (v Validation) Looks() Validation {
+	v.Ready, v.Signal = new(v.WantsReady()), false
+	return v
+}
+
+// LooksAt tells whether a condition of the node matters.
+func (v Validation) LooksAt(condition string) bool {
+	return condition == readyCondition && v.WantsReady() ||
+		slices.ContainsFunc(v.Conditions, func(c Condition) bool { return c.Type == condition })
 }
 
 // Validate checks a validation with its defaults filled in; the error joins one line per wrong field.

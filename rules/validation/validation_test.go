@@ -85,6 +85,7 @@ func TestValidateNamesTheField(t *testing.T) {
 
 func TestEveryFieldMakesAValidationNotEmpty(t *testing.T) {
 	for name, v := range map[string]validation.Validation{
+		"ready":       {Ready: new(true)},
 		"conditions":  {Conditions: []validation.Condition{{Type: "Ready"}}},
 		"newBootID":   {NewBootID: true},
 		"daemonSets":  {DaemonSets: validation.AllDaemonSets},

@@ -14,6 +14,8 @@ type drainFlags struct {
 	drainMode          string
 	podSelector        string
 	evictionFilters    []string
+	includeNamespaces  []string
+	excludeNamespaces  []string
 	force              bool
 	deleteData         bool
 	gracePeriod        int64
@@ -30,6 +32,8 @@ func (s *drainFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&s.drainMode, "drain-mode", "", "evict, wait (until the node empties by itself), external (until \"drained\" is said) or none (default evict)")
 	f.StringVar(&s.podSelector, "pod-selector", "", "label selector of the pods to drain (default all)")
 	f.StringArrayVar(&s.evictionFilters, "eviction-filter", nil, "drain only pods that request a resource whose name matches this regular expression (repeatable)")
+	f.StringSliceVar(&s.includeNamespaces, "include-namespace", nil, "drain the pods of this namespace only (repeatable, default all)")
+	f.StringSliceVar(&s.excludeNamespaces, "exclude-namespace", nil, "leave the pods of this namespace on the node (repeatable)")
 	f.BoolVar(&s.force, "force", false, "consent to losing pods that no controller re-creates")
 	f.BoolVar(&s.deleteData, "delete-emptydir-data", false, "consent to losing the data in emptyDir volumes")
 	f.Int64Var(&s.gracePeriod, "grace-period", 0, "seconds that a pod gets to terminate (default the pod's own)")
@@ -47,6 +51,8 @@ func (s *drainFlags) setters() map[string]setter {
 		"drain-mode":           set("drain.mode", s.drainMode),
 		"pod-selector":         set("drain.podSelector", s.podSelector),
 		"eviction-filter":      set("drain.podEvictionFilters", evictionFilters(s.evictionFilters)),
+		"include-namespace":    set("drain.namespaces.include", s.includeNamespaces),
+		"exclude-namespace":    set("drain.namespaces.exclude", s.excludeNamespaces),
 		"force":                set("drain.force", s.force),
 		"delete-emptydir-data": set("drain.deleteEmptyDir", s.deleteData),
 		"grace-period":         set("drain.gracePeriodSeconds", s.gracePeriod),

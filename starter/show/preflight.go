@@ -26,6 +26,9 @@ func renderPreflight(w io.Writer, r preflight.Report) {
 	default:
 		fmt.Fprintf(w, "%s: %s would stop a drain\n", r.Node, terminal.Plural(n, "problem"))
 	}
+	if would := r.Escalates(); would != "" {
+		fmt.Fprintf(w, "When the node does not empty: %s\n", would)
+	}
 	renderFindings(w, "Problems", r.Problems, r.MoreProblems)
 	renderFindings(w, "Warnings", r.Warnings, r.MoreWarnings)
 	fmt.Fprintf(w, "Pods: %s\n", countsText(r.Counts))

@@ -92,7 +92,7 @@ func (a *announcer) hideConditions() {
 }
 
 func (a *announcer) setConditions(conditions []node.Condition) {
-	in := node.ConditionsInput{Node: a.spec.Node, Conditions: conditions}
+	in := node.ConditionsInput{Node: a.spec.Node, RunID: a.runID, Conditions: conditions}
 	// Before the call: what may have been shown has to be taken off.
 	a.ConditionsShown = a.ConditionsShown || len(conditions) > 0
 	ctx := call.Within(call.Quick(a.clock.life, "show conditions on "+a.spec.Node), call.TidyWithin)

@@ -91,7 +91,7 @@ func (h *hold) restoreCordon(ctx workflow.Context) error {
 	if h.Contested || !h.spec.Cordon {
 		return nil // the cordon was given up, or is another's
 	}
-	if h.MarksRestored < maxMarksRestored {
+	if h.CordonsRestored < maxCordonsRestored {
 		held, err := h.holdNode(ctx, true, nodeevent.Event{})
 		// One lift may be reported more than once: only those that were found count, and reports that came meanwhile
 		// are about the same one.
@@ -99,12 +99,12 @@ func (h *hold) restoreCordon(ctx workflow.Context) error {
 		if err != nil || !held.Again {
 			return err
 		}
-		h.MarksRestored++
-		h.journal.note(fmt.Sprintf("somebody made the node schedulable; cordoned again (%d of %d)", h.MarksRestored, maxMarksRestored))
+		h.CordonsRestored++
+		h.journal.note(fmt.Sprintf("somebody made the node schedulable; cordoned again (%d of %d)", h.CordonsRestored, maxCordonsRestored))
 		return nil
 	}
 	held, err := h.holdNode(ctx, false, nodeevent.Event{Reason: "CordonContested", Warning: true, Message: fmt.Sprintf(
-		"the cordon was lifted %d times during the maintenance by %s; it is not set again", h.MarksRestored+1, h.spec.Requestor)})
+		"the cordon was lifted %d times during the maintenance by %s; it is not set again", h.CordonsRestored+1, h.spec.Requestor)})
 	if err != nil || held.Cordon {
 		return err // a late report of a lift that was answered already
 	}

@@ -227,3 +227,49 @@ func TestNodeIsNotHeldAnewOnceItIsReleased(t *testing.T) {
 		t.Errorf("it did %v", s.Log)
 	}
 }
+
+// remembered is what HoldNode answers with what the node was like before.
+func remembered(cordoned, again bool) workflowtest.Reply {
+	return workflowtest.Reply{Value: node.Held{UID: "uid-1", Mark: "mark-1", Again: again, Prior: &node.Prior{UID: "uid-1", Cordoned: cordoned}}}
+}
+
+func TestTheMaintenanceRemembersWhatItsNodeWasLike(t *testing.T) {
+	s := workflowtest.New(t)
+	// The cordon was a person's, who lifts it: what the node was like is not what it was at first.
+	s.Answer("HoldNode", remembered(false, false), remembered(true, true), remembered(true, false))
+	changedAt(s, 10*time.Minute, api.NodeChange{Uncordoned: true})
+	changedAt(s, 15*time.Minute, api.NodeChange{Unmarked: true})
+	s.Answer("ReleaseNode", workflowtest.Reply{Value: node.Released{Stripped: true, Uncordoned: true}})
+	s.DoneAt(20 * time.Minute)
+	status := s.Run(workflowtest.InputWith(workflowtest.Input{"onNodeReplaced": "end"}))
+	s.ExpectCompleted()
+	if first := workflowtest.InputOf[node.HoldInput](s, "HoldNode", 0); first.Prior != nil {
+		t.Errorf("the first hold remembers %+v", first.Prior)
+	}
+	for i, cordoned := range []bool{false, true} {
+		if again := workflowtest.InputOf[node.HoldInput](s, "HoldNode", i+1); again.Prior == nil || again.Prior.Cordoned != cordoned {
+			t.Errorf("hold %d remembers %+v", i+2, again.Prior)
+		}
+	}
+	if in := workflowtest.InputOf[node.ReleaseInput](s, "ReleaseNode", 0); in.Prior == nil || !in.Prior.Cordoned {
+		t.Errorf("released with %+v", in.Prior)
+	}
+	if !strings.Contains(workflowtest.MessagesOf(status), "had removed the mark") {
+		t.Errorf("transitions:\n%s", workflowtest.MessagesOf(status))
+	}
+}
+
+func TestMarksThatAreLostDoNotUseUpTheCordonsTries(t *testing.T) {
+	s := workflowtest.New(t)
+	gone := workflowtest.Reply{After: time.Second, Err: workflowtest.Failing(api.ErrorNotHolder, "no mark")}
+	s.Answer("Drain", gone, gone, gone)
+	held := remembered(true, false)
+	s.Answer("HoldNode", held, held, held, held, remembered(true, true))
+	changedAt(s, 10*time.Minute, api.NodeChange{Uncordoned: true})
+	s.DoneAt(20 * time.Minute)
+	status := s.Run(workflowtest.InputWith(nil))
+	s.ExpectCompleted()
+	if !strings.Contains(workflowtest.MessagesOf(status), "cordoned again (1 of 3)") {
+		t.Errorf("transitions:\n%s", workflowtest.MessagesOf(status))
+	}
+}

@@ -38,14 +38,21 @@ type holdState struct {
 	UID string `json:"uid,omitempty"`
 	// BootID is the node's at the cordon.
 	BootID string `json:"bootId,omitempty"`
-	// MarksRestored counts how often a lifted cordon or a mark that was taken off was set again.
-	MarksRestored int `json:"marksRestored,omitempty"`
+	// Prior is what the node was like before Drydock came: a node whose mark was taken off does not tell any more.
+	Prior *node.Prior `json:"prior,omitempty"`
+	// CordonsRestored counts how often a lifted cordon was set again, MarksRestored how often a step found the mark gone.
+	CordonsRestored int `json:"cordonsRestored,omitempty"`
+	MarksRestored   int `json:"marksRestored,omitempty"`
 	// Contested: somebody keeps lifting the cordon, and it is not set again.
 	Contested bool `json:"contested,omitempty"`
 }
 
-// maxMarksRestored is how often a cordon that somebody lifts is set again, before the maintenance stops fighting.
-const maxMarksRestored = 3
+const (
+	// maxCordonsRestored is how often a cordon that somebody lifts is set again, before the maintenance stops fighting.
+	maxCordonsRestored = 3
+	// maxMarksRestored is how often a step that lost the mark is taken again.
+	maxMarksRestored = 3
+)
 
 // retryRelease is the first pause between attempts to give something back.
 const retryRelease = 30 * time.Second
@@ -73,7 +80,7 @@ func (h *hold) cordon() error {
 }
 
 func (h *hold) holdNode(ctx workflow.Context, cordon bool, event nodeevent.Event) (node.Held, error) {
-	event.Key = fmt.Sprintf("%d/%d", h.journal.status().Attempt, h.MarksRestored)
+	event.Key = fmt.Sprintf("%d/%d/%d", h.journal.status().Attempt, h.CordonsRestored, h.MarksRestored)
 	var held node.Held
 	ctx = call.Quick(ctx, "mark and cordon "+h.spec.Node)
 	err := workflow.ExecuteActivity(ctx, call.Nodes.HoldNode, h.input(h.UID, cordon, event)).Get(ctx, &held)
@@ -87,7 +94,7 @@ func (h *hold) input(uid string, cordon bool, event nodeevent.Event) node.HoldIn
 	status := h.journal.status()
 	in := node.HoldInput{
 		Node: h.spec.Node, UID: uid, RunID: h.runID, Slot: h.slot(), Requestor: h.spec.Requestor,
-		Since: status.Since, Cordon: cordon, Phase: string(status.Phase), Event: event,
+		Since: status.Since, Cordon: cordon, Phase: string(status.Phase), Event: event, Prior: h.Prior,
 	}
 	if status.Phase == api.Cordoning {
 		in.Maintenance = h.forPolicy()
@@ -96,7 +103,7 @@ func (h *hold) input(uid string, cordon bool, event nodeevent.Event) node.HoldIn
 }
 
 func (h *hold) took(held node.Held) {
-	h.UID, h.announcer.Mark = held.UID, held.Mark
+	h.UID, h.Prior, h.announcer.Mark = held.UID, held.Prior, held.Mark
 	h.journal.change(func(s *api.Status) { s.NodeUID = held.UID })
 }
 
@@ -138,10 +145,14 @@ func (h *hold) release(event nodeevent.Event, then *node.Signal) (gone bool, err
 			Node: h.spec.Node, RunID: h.runID, Event: event,
 			HideConditions:   h.announcer.ConditionsShown,
 			WithdrawRequests: h.spec.Drain.Via == spec.ViaEvictionRequest,
+			Prior:            h.Prior,
 			Then:             then,
 		}).Get(ctx, &released)
 		if err == nil {
-			h.Touched, h.UID, h.releasing, h.announcer.ConditionsShown = false, "", false, false
+			h.Touched, h.UID, h.Prior, h.releasing, h.announcer.ConditionsShown = false, "", nil, false, false
+			if released.Stripped {
+				h.journal.note("somebody had removed the mark: the node is given back as it was before the maintenance")
+			}
 			if len(released.OtherHolders) > 0 {
 				h.journal.note(fmt.Sprintf("the node stays out of service for %v", released.OtherHolders))
 			}

@@ -459,13 +459,46 @@ func TestValidationBySignal(t *testing.T) {
 	})
 }
 
-func TestTheTaintGoesBeforeDaemonSetsAreValidated(t *testing.T) {
-	s := workflowtest.New(t)
-	s.DoneAt(10 * time.Minute)
-	s.Run(workflowtest.InputWith(workflowtest.Input{"drain": workflowtest.Input{"plan": workflowtest.Input{"include": []string{"Default", "DaemonSet"}}}, "validation": workflowtest.Input{"daemonSets": "all"}}))
-	s.ExpectCompleted()
-	if s.Count("Untaint") != 1 {
-		t.Errorf("it did %v", s.Log)
+func TestTheTaintGoesBeforeAnythingIsValidated(t *testing.T) {
+	for name, wanted := range map[string]workflowtest.Input{
+		"daemonSets": {"daemonSets": "all"}, "allocatable": {"allocatable": []workflowtest.Input{{"name": "nvidia.com/gpu", "atLeast": "8"}}},
+		"checks": {"checks": []string{"burn-in"}}, "signal": {"signal": true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := workflowtest.New(t)
+			s.DoneAt(10*time.Minute).SignalAt(20*time.Minute, api.MsgValidated, nil)
+			s.Run(workflowtest.InputWith(workflowtest.Input{"drain": workflowtest.Input{"plan": workflowtest.Input{"include": []string{"Default", "DaemonSet"}}}, "validation": wanted}))
+			s.ExpectCompleted()
+			if s.Count("Untaint") != 1 || slices.Index(s.Log, "Untaint") > slices.Index(s.Log, "Validate") {
+				t.Errorf("it did %v", s.Log)
+			}
+		})
+	}
+}
+
+func TestEveryValidationLooksWhetherTheNodeIsReady(t *testing.T) {
+	for name, c := range map[string]struct {
+		wanted workflowtest.Input
+		looks  int
+	}{
+		"beside a signal":      {workflowtest.Input{"signal": true}, 1},
+		"beside other looks":   {workflowtest.Input{"newBootID": true}, 1},
+		"unless it is not to":  {workflowtest.Input{"signal": true, "ready": false}, 0},
+		"alone, if it is said": {workflowtest.Input{"ready": true}, 1},
+		"but not of nothing":   {workflowtest.Input{"deadline": "10m"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := workflowtest.New(t)
+			s.DoneAt(10*time.Minute).SignalAt(20*time.Minute, api.MsgValidated, nil)
+			s.Run(workflowtest.InputWith(workflowtest.Input{"validation": c.wanted}))
+			s.ExpectCompleted()
+			if s.Count("Validate") != c.looks {
+				t.Fatalf("it did %v", s.Log)
+			}
+			if c.looks > 0 && !workflowtest.InputOf[checkactivity.ValidateInput](s, "Validate", 0).Validation.LooksAt("Ready") {
+				t.Error("it does not look whether the node is Ready")
+			}
+		})
 	}
 }
 

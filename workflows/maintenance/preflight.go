@@ -58,7 +58,7 @@ func (p *preflighter) await() (preflight.Report, error) {
 	var report preflight.Report
 	ctx := call.In(call.Long(p.stop.steps, "wait until nothing would stop a drain of "+p.spec.Node), api.LanePreflights)
 	err := workflow.ExecuteActivity(ctx, call.Preflights.AwaitPreflight, preflightactivity.Input{
-		Node: p.spec.Node, Drain: p.spec.Drain, WaitsForPods: p.spec.WaitForPodCompletion != nil, BlockedSignal: api.SignalDrainBlocked,
+		Node: p.spec.Node, Drain: p.spec.Judged(), WaitsForPods: p.spec.WaitForPodCompletion != nil, BlockedSignal: api.SignalDrainBlocked,
 	}).Get(ctx, &report)
 	if err == nil && report.ProblemCount() > 0 && !report.Has(preflight.NodeMissing) {
 		err = errors.New("the preflight ended before its time")

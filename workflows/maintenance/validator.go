@@ -71,7 +71,7 @@ func (v *validator) once(wanted validation.Validation, bootID string) (why strin
 	if err := v.freeze.proceed(); err != nil {
 		return "", err
 	}
-	if err := v.letDaemonSetsBack(); err != nil {
+	if err := v.letPodsBack(); err != nil {
 		return "", err
 	}
 	if why, err = v.untilValidated(wanted, bootID); err != nil || why != "" {
@@ -97,9 +97,10 @@ func (v *validator) enter(state validation.State) {
 	v.journal.change(func(s *api.Status) { s.Validation.State = state })
 }
 
-// letDaemonSetsBack lets the pods of DaemonSets come back that the drain kept away, where they are to be validated.
-func (v *validator) letDaemonSetsBack() error {
-	if v.spec.Validation.DaemonSets == "" || v.spec.Drain.Plan == nil {
+// letPodsBack lets the pods come back that the drain kept away: a device plugin makes what is allocatable, and Jobs of
+// checks run on the node. The cordon stays.
+func (v *validator) letPodsBack() error {
+	if v.spec.Drain.Plan == nil {
 		return nil
 	}
 	plan, err := v.spec.Drain.Plan.Compile()
@@ -110,7 +111,7 @@ func (v *validator) letDaemonSetsBack() error {
 		if entry.PodType != drainplan.DaemonSet {
 			continue
 		}
-		ctx := call.Quick(v.clock.life, "let the pods of DaemonSets come back to "+v.spec.Node)
+		ctx := call.Quick(v.clock.life, "let pods come back to "+v.spec.Node)
 		in := node.UntaintInput{Node: v.spec.Node, RunID: v.runID}
 		if err := workflow.ExecuteActivity(ctx, call.Nodes.Untaint, in).Get(v.clock.life, nil); err != nil {
 			workflow.GetLogger(v.clock.life).Warn("the taint was not taken off", "error", err)
@@ -124,10 +125,9 @@ func (v *validator) letDaemonSetsBack() error {
 // validation failed, empty where it passed.
 func (v *validator) untilValidated(wanted validation.Validation, bootID string) (why string, err error) {
 	wantsWord := wanted.Signal
-	wanted.Signal = false
 	v.Count++
 	e := &evaluation{core: v.core, in: checkactivity.ValidateInput{
-		Validation: wanted, BootIDBefore: bootID, Subject: v.subject(), BlockedSignal: api.SignalDrainBlocked,
+		Validation: wanted.Looks(), BootIDBefore: bootID, Subject: v.subject(), BlockedSignal: api.SignalDrainBlocked,
 		Key: fmt.Sprintf("%s/validation/%d", v.runID, v.Count),
 	}}
 	cancel := e.start()

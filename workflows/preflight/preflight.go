@@ -101,7 +101,7 @@ func Check(ctx workflow.Context, m spec.Maintenance, together []string) (preflig
 	ctx = workflow.WithActivityOptions(ctx, options)
 	var report preflight.Report
 	err := workflow.ExecuteActivity(ctx, call.Preflights.CheckPreflight, preflightactivity.Input{
-		Node: m.Node, Drain: m.Drain, WaitsForPods: m.WaitForPodCompletion != nil, Together: together,
+		Node: m.Node, Drain: m.Judged(), WaitsForPods: m.WaitForPodCompletion != nil, Together: together,
 	}).Get(ctx, &report)
 	return report, err
 }
@@ -113,6 +113,9 @@ func details(report preflight.Report) string {
 		fmt.Fprintf(&text, "**%d problems** would stop a drain of %s", n, markdown.Text(report.Node))
 	} else {
 		fmt.Fprintf(&text, "nothing would stop a drain of %s", markdown.Text(report.Node))
+	}
+	if would := report.Escalates(); would != "" {
+		fmt.Fprintf(&text, "\n\nWhen the node does not empty: %s", would)
 	}
 	const shown = 20
 	for _, f := range report.Problems[:min(shown, len(report.Problems))] {

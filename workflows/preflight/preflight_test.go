@@ -52,6 +52,17 @@ func TestPreflightFailGoesOnWhereNothingStopsTheDrain(t *testing.T) {
 		api.Releasing, api.Completed)
 }
 
+func TestPreflightsSeeTheSLA(t *testing.T) {
+	for mode, asked := range map[string]string{"fail": "CheckPreflight", "wait": "AwaitPreflight"} {
+		s := preflightSite(t).DoneAt(time.Hour / 2)
+		s.Run(workflowtest.InputWith(workflowtest.Input{"preflight": mode, "sla": workflowtest.Input{"after": "10m", "do": "bypassBudget"}}))
+		s.ExpectCompleted()
+		if rungs := workflowtest.InputOf[preflightactivity.Input](s, asked, -1).Drain.Escalation; len(rungs) != 3 || rungs[1].Do != "bypassBudget" {
+			t.Errorf("%s: it judged by %+v", mode, rungs)
+		}
+	}
+}
+
 func TestPreflightFailEndsTheMaintenance(t *testing.T) {
 	s := preflightSite(t).Answer("CheckPreflight", workflowtest.Reply{Value: stopped(preflight.MissingConsent, "pod a", "pod b", "pod c", "pod d", "pod e")})
 	status := s.Run(workflowtest.InputWith(workflowtest.Input{"preflight": "fail"}))

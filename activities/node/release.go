@@ -1,0 +1,146 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock/activities/execution"
+	"drydock/activities/failure"
+	"drydock/activities/nodeevent"
+	"drydock/api"
+	"drydock/k8s"
+)
+
+// ReleaseInput asks for a maintenance's mark to be taken off a node.
+type ReleaseInput struct {
+	Node string `json:"node"`
+	// WorkflowID is the holder's; empty is the calling workflow's. RunID is the holder's first run.
+	WorkflowID string          `json:"workflowId,omitempty"`
+	RunID      string          `json:"runId"`
+	Event      nodeevent.Event `json:"event"`
+	// HideConditions: the maintenance showed lifecycle conditions, which are taken off.
+	HideConditions bool `json:"hideConditions,omitempty"`
+	// WithdrawRequests withdraws the EvictionRequests that the run's drain left behind.
+	WithdrawRequests bool `json:"withdrawRequests,omitempty"`
+	// Orphan has it released only if the holder does not run any more. Error: HolderAlive.
+	Orphan bool `json:"orphan,omitempty"`
+	// Prior is what the maintenance remembers of the node, should its mark be gone.
+	Prior *Prior `json:"prior,omitempty"`
+	// Then is sent as soon as the node is released; nil sends nothing.
+	Then *Signal `json:"then,omitempty"`
+}
+
+// Signal is a signal to a workflow.
+type Signal struct {
+	WorkflowID string          `json:"workflowId"`
+	Name       string          `json:"name"`
+	Payload    json.RawMessage `json:"payload"`
+}
+
+// Released is what ReleaseNode found and did.
+type Released struct {
+	Gone    bool `json:"gone,omitempty"`
+	Foreign bool `json:"foreign,omitempty"`
+	// Stripped: the mark was gone, and what Drydock changed was put back all the same.
+	Stripped     bool     `json:"stripped,omitempty"`
+	Uncordoned   bool     `json:"uncordoned,omitempty"`
+	OtherHolders []string `json:"otherHolders,omitempty"`
+}
+
+// ReleaseNode takes a holder's mark off a node, and with the last one puts back what Drydock changed; then it sends a
+// signal, if asked to. A node that is gone, or that this holder does not hold, is a success. Where somebody took the mark
+// off, the maintenance's own memory says what to put back. Errors: MissingPermission.
+func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released, error) {
+	caller := callerFor(ctx, in.WorkflowID, in.RunID)
+	if in.Orphan {
+		if err := n.orphaned(ctx, in.Node, caller); err != nil {
+			return Released{}, failure.Translate(ctx, n.Client, err)
+		}
+	}
+	var released k8s.Released
+	err := n.acting().Do(ctx, in.Node, caller, func() (err error) {
+		released, err = k8s.Release(ctx, n.Client, in.Node, caller, nil)
+		return err
+	})
+	if err == nil && released.Foreign && in.Prior != nil {
+		released, err = n.releaseStripped(ctx, in, caller)
+	}
+	if err != nil {
+		return Released{}, failure.Translate(ctx, n.Client, err)
+	}
+	if in.Then != nil {
+		// The next node's turn is a matter of this signal: it goes before the Event, and not by way of the workflow.
+		if err := n.Temporal.SignalWorkflow(ctx, in.Then.WorkflowID, "", in.Then.Name, in.Then.Payload); err != nil {
+			return Released{}, fmt.Errorf("signalling %s to %s: %w", in.Then.Name, in.Then.WorkflowID, err)
+		}
+	}
+	if (in.HideConditions || n.Conditions) && !released.Gone {
+		// They must not keep a node out of service.
+		if err := k8s.HideConditions(ctx, n.Client, in.Node, caller, in.HideConditions); err != nil {
+			activity.GetLogger(ctx).Warn("conditions are left on the node", "node", in.Node, "error", err)
+		}
+	}
+	if !released.Gone && !released.Foreign {
+		n.Events.Record(ctx, in.Node, released.UID, in.Event)
+	}
+	if in.WithdrawRequests {
+		// Only now: the mark is gone, so that a drain that still runs files none anew.
+		requests := k8s.EvictionRequests{Client: n.Client, Node: in.Node, WorkflowID: caller.WorkflowID, RunID: caller.RunID}
+		if err := requests.WithdrawLeft(ctx); err != nil {
+			return Released{}, failure.Translate(ctx, n.Client, err)
+		}
+	}
+	return Released{
+		Gone: released.Gone, Foreign: released.Foreign, Stripped: released.Stripped, Uncordoned: released.Uncordoned,
+		OtherHolders: released.OtherHolders,
+	}, nil
+}
+
+// releaseStripped puts back what Drydock changed on a node whose mark is gone. The mark does not fence it: only the run that
+// acts may.
+func (n *Activities) releaseStripped(ctx context.Context, in ReleaseInput, caller k8s.Caller) (k8s.Released, error) {
+	switch err := n.acting().IsCurrent(ctx, caller); {
+	case errors.Is(err, k8s.ErrNotHolder):
+		return k8s.Released{Foreign: true}, nil
+	case err != nil:
+		return k8s.Released{}, err
+	}
+	return k8s.Release(ctx, n.Client, in.Node, caller, in.Prior)
+}
+
+// orphaned refuses to release a node whose holder runs: it may have been reset since somebody found that it had ended.
+// Errors: HolderAlive.
+func (n *Activities) orphaned(ctx context.Context, name string, holder k8s.Caller) error {
+	node, err := n.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	mark, err := k8s.MarkOf(node)
+	if err != nil {
+		return err
+	}
+	for _, h := range mark.Holders {
+		if h.WorkflowID != holder.WorkflowID || h.RunID != holder.RunID {
+			continue
+		}
+		found, err := n.Home.FateOf(ctx, n.Temporal, execution.HolderRef{WorkflowID: h.WorkflowID, RunID: h.RunID, Since: h.Since})
+		switch {
+		case err != nil:
+			return err
+		case found.Fate != execution.Ended || !n.Home.Owns(h):
+			return temporal.NewNonRetryableApplicationError(
+				fmt.Sprintf("node %s: its holder %s is not known to have ended (%s)", name, h.WorkflowID, found.Status), api.ErrorHolderAlive, nil)
+		}
+	}
+	return nil
+}
