@@ -159,6 +159,10 @@ func (n *Activities) hold(ctx context.Context, in HoldInput) (Held, error) {
 	if err != nil {
 		return Held{}, err
 	}
+	// The scheduler may have taken the slot back between its answer and the mark, because it saw none.
+	if err := n.slotHeld(ctx, in.Slot); err != nil {
+		return Held{}, err
+	}
 	event := in.Event
 	if held.Again {
 		event = nodeevent.Event{Reason: "CordonRestored", Warning: true, Key: event.Key,

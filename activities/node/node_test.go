@@ -76,6 +76,16 @@ func TestHoldNodeHoldsOnlyWhatTheSchedulerGranted(t *testing.T) {
 	}
 }
 
+// TestASlotThatIsLostWhileTheNodeIsMarkedIsNotHeld: the scheduler frees a slot of which somebody says that it is given back
+// where it sees no mark.
+func TestASlotThatIsLostWhileTheNodeIsMarkedIsNotHeld(t *testing.T) {
+	s := k8stest.New(activitytest.Node("n1"))
+	n := &Activities{Client: s.Client(t), Temporal: activitytest.Granting(api.SlotHeld{Held: true}, api.SlotHeld{})}
+	if _, err := activitytest.Call(t, n.HoldNode, holdN1(true)); activitytest.ErrorType(err) != api.ErrorSlotNotHeld {
+		t.Errorf("held: %v", err)
+	}
+}
+
 // current is a server on which a run acts for the workflow of the test environment.
 func current(run string) *mocks.Client {
 	temporal := activitytest.Granting()

@@ -15,7 +15,8 @@ import (
 // it believes to hold. Until the scheduler has confirmed the slot nothing is done to the node. It returns the run that
 // the server names, by which one reset is told from the next.
 func (m *maintenance) confirm(ctx workflow.Context) (run string, err error) {
-	confirms := m != nil && m.slot.isHeld() && m.end == nil
+	// What is being given back is not held again: the release goes on, and marks that follow it would stay.
+	confirms := m != nil && m.slot.isHeld() && m.end == nil && !m.hold.releasing && m.restarting == nil
 	if confirms {
 		m.freeze.unconfirmed = true
 		defer func() { m.freeze.unconfirmed = false }()
