@@ -19,6 +19,7 @@ import (
 	"go.temporal.io/sdk/log"
 	sdkworker "go.temporal.io/sdk/worker"
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
 
 	checkactivity "drydock/activities/checks"
 	"drydock/activities/cluster"
@@ -26,6 +27,7 @@ import (
 	"drydock/activities/doctor"
 	"drydock/activities/drain"
 	"drydock/activities/execution"
+	"drydock/activities/heartbeat"
 	"drydock/activities/node"
 	"drydock/activities/nodeevent"
 	policyactivity "drydock/activities/policy"
@@ -64,10 +66,14 @@ type Options struct {
 	Version string
 	// Temporal are the connection settings; nil takes them from the environment.
 	Temporal *client.Options
+
+	// ears hear which heartbeats Temporal took.
+	ears *heartbeat.Ears
 }
 
 // Run works until ctx ends, then stops gracefully. It waits for a Temporal server that is not there yet.
 func Run(ctx context.Context, o Options) error {
+	o.ears = heartbeat.NewEars()
 	kube, podEvents, err := clusterClients(o)
 	if err != nil {
 		return err
@@ -93,6 +99,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	options.MetricsHandler = sdkMetrics
+	options.ConnectionOptions.DialOptions = append(slices.Clone(options.ConnectionOptions.DialOptions), grpc.WithChainUnaryInterceptor(o.ears.Intercept))
 	temporal, err := dial(ctx, options, o.Logger)
 	if err != nil {
 		return err
@@ -198,6 +205,7 @@ func workerOptions(o Options) sdkworker.Options {
 		DeploymentOptions:                       deployment(o),
 		Interceptors:                            workflows.Interceptors(),
 		WorkerStopTimeout:                       stopTimeout,
+		BackgroundActivityContext:               o.ears.Context(context.Background()),
 		MaxHeartbeatThrottleInterval:            heartbeats,
 		MaxConcurrentActivityExecutionSize:      5000,
 		MaxConcurrentActivityTaskPollers:        pollers,
