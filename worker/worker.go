@@ -225,7 +225,7 @@ type connection struct {
 func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.PodEvents, registry prometheus.Registerer) (workflows.Activities, error) {
 	c, temporal, namespace := o.Config, to.client, to.namespace
 	events := nodeevent.Recorder{Client: kube, On: c.Kubernetes.Events}
-	all := k8s.NewNodes(kube)
+	all, sources := k8s.NewNodes(kube), k8s.NewSources(kube)
 	var attributes []string
 	for _, key := range api.SearchAttributes {
 		attributes = append(attributes, key.GetName())
@@ -253,11 +253,13 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 			Client: kube, Temporal: temporal, Home: to.home, Events: events, Conditions: c.Kubernetes.NodeConditions, Policy: judge,
 		},
 		Drains: &drain.Activities{
-			Client: kube, Temporal: temporal, Metrics: drain.NewMetrics(registry),
+			Client: kube, Temporal: temporal, Sources: sources, Metrics: drain.NewMetrics(registry),
 			Limiter: drain.NewLimiter(c.Kubernetes.EvictionsPerSecond), PodEvents: podEvents,
 		},
-		Cluster:    &cluster.Activities{Nodes: all, Temporal: temporal, Home: to.home},
-		Preflights: &preflight.Activities{Client: kube, Temporal: temporal, Capacity: k8s.NewCapacityReader(kube)},
+		Cluster: &cluster.Activities{Nodes: all, Temporal: temporal, Home: to.home},
+		Preflights: &preflight.Activities{
+			Client: kube, Temporal: temporal, Budgets: sources.BudgetsIn, Capacity: k8s.NewCapacityReader(kube),
+		},
 		Executions: &execution.Activities{Temporal: temporal, Namespace: namespace, Home: to.home, Nodes: all},
 		Doctors:    &doctor.Activities{Client: kube, Events: events, Temporal: temporal, Namespace: namespace, Home: to.home},
 		Settings: &settings.Activities{
