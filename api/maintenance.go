@@ -68,7 +68,10 @@ type Status struct {
 	Escalation []RungTaken `json:"escalation,omitempty"`
 	Force      string      `json:"force,omitempty"`
 	// SkippedPods are those that an operator asked to leave on the node.
-	SkippedPods []string     `json:"skippedPods,omitempty"`
+	SkippedPods []string `json:"skippedPods,omitempty"`
+	// Arrived are pods that came to the node after it was drained, the first of them; MoreArrived counts the rest.
+	Arrived     []ArrivedPod `json:"arrived,omitempty"`
+	MoreArrived int          `json:"moreArrived,omitempty"`
 	Failure     string       `json:"failure,omitempty"`
 	Transitions []Transition `json:"transitions"`
 	// TransitionsDropped were left out after the first ones, where there are very many; the history has them all.

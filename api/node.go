@@ -5,5 +5,8 @@ const (
 	HoldersAnnotation = "drydock.dev/holders"
 	// ConditionsAnnotation says which maintenances show lifecycle conditions in the node's status, and which.
 	ConditionsAnnotation = "drydock.dev/conditions"
-	PhaseLabel        = "drydock.dev/phase"
+	PhaseLabel           = "drydock.dev/phase"
 )
+
+// WorkflowLabel is on the Jobs that Drydock runs, and on their pods.
+const WorkflowLabel = "drydock.dev/workflow-id"

@@ -13,6 +13,23 @@ type NodeChange struct {
 	Missing    bool   `json:"missing,omitempty"`
 	Unmarked   bool   `json:"unmarked,omitempty"`
 	Uncordoned bool   `json:"uncordoned,omitempty"`
+	// Arrived are pods that came to the node while it was out of service.
+	Arrived *PodsArrived `json:"arrived,omitempty"`
+}
+
+// PodsArrived are pods that came to a node, the first of them; More counts the rest.
+type PodsArrived struct {
+	Pods []ArrivedPod `json:"pods"`
+	More int          `json:"more,omitempty"`
+}
+
+// MaxArrived bounds lists of pods that arrived.
+const MaxArrived = 20
+
+// ArrivedPod is a pod, "namespace/name", and when it came to its node.
+type ArrivedPod struct {
+	Pod string    `json:"pod"`
+	At  time.Time `json:"at"`
 }
 
 // SlotWanted is a maintenance's own word on its slot: what it asks for or holds, if anything.

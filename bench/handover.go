@@ -52,8 +52,8 @@ func (b *bench) handOver(ctx context.Context) ([]Figure, error) {
 		return nil, err
 	}
 	return []Figure{
-		atMost("slot hand-over, median", ms(gaps[len(gaps)/2]), "ms", 300),
-		report("slot hand-over, p95", ms(gaps[len(gaps)*95/100]), "ms"),
+		atMost("slot hand-over, median", ms(gaps[len(gaps)/2]), "ms", 150),
+		atMost("slot hand-over, p95", ms(gaps[len(gaps)*95/100]), "ms", 300),
 		report("maintenances of empty nodes", perSecond, "nodes/s"),
 		report("bare workflows", bare, "workflows/s"),
 		atLeast("maintenances / bare workflows", perSecond/bare, "ratio", 0.5),

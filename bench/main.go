@@ -124,7 +124,7 @@ var suites = []suite{
 	},
 	{
 		nodes: func(s sizes) int { return s.fleetNodes }, audit: true,
-		benchmarks: []benchmark{{"fleet", (*bench).drainFleet}},
+		benchmarks: []benchmark{{"fleet", (*bench).drainFleet}, {"owned", (*bench).drainOwned}},
 	},
 	{
 		nodes: func(sizes) int { return memoryDrained }, args: largeNodes(),

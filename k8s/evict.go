@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 )
 
 // Answer is what the API server's reply to an eviction means.
@@ -78,6 +79,13 @@ func IsGone(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) (
 	return !slices.ContainsFunc(found.Items, func(p corev1.Pod) bool { return p.UID == pod.UID }), nil
 }
 
+const (
+	// endWithin is how long a request to end a pod may take: longer than an admission webhook may (30 s).
+	endWithin = 34 * time.Second
+	// longestRetryAfter bounds what the API server, or whoever answers for it, may ask to wait.
+	longestRetryAfter = 30 * time.Second
+)
+
 // EvictPod posts one eviction, with the pod's UID as its precondition. It never repeats the request: client-go would
 // obey a Retry-After silently ten times over, and nobody would see what it waits for.
 func EvictPod(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, gracePeriodSeconds *int64) Eviction {
@@ -88,21 +96,29 @@ func EvictPod(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod,
 			Preconditions:      metav1.NewUIDPreconditions(string(pod.UID)),
 		},
 	}
-	err := client.CoreV1().RESTClient().Post().MaxRetries(0).Throttle(nil).
-		Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("eviction").
-		Body(body).Do(ctx).Error()
-	return readAnswer(ctx, client, err)
+	return ask(ctx, client, client.CoreV1().RESTClient().Post().MaxRetries(0).Throttle(nil).
+		Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("eviction").Body(body))
 }
 
 // DeletePod deletes one pod with its UID as the precondition, whatever the budgets say: only the escalation, and a tier
 // of DaemonSet pods, do that. A nil grace period is the pod's own.
 func DeletePod(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, gracePeriodSeconds *int64) Eviction {
-	err := client.CoreV1().RESTClient().Delete().MaxRetries(0).Throttle(nil).
+	return ask(ctx, client, client.CoreV1().RESTClient().Delete().MaxRetries(0).Throttle(nil).
 		Namespace(pod.Namespace).Resource("pods").Name(pod.Name).
 		Body(&metav1.DeleteOptions{
 			GracePeriodSeconds: gracePeriodSeconds,
 			Preconditions:      metav1.NewUIDPreconditions(string(pod.UID)),
-		}).Do(ctx).Error()
+		}))
+}
+
+// ask sends a request to end a pod, and gives it up where no answer comes.
+func ask(ctx context.Context, client kubernetes.Interface, request *rest.Request) Eviction {
+	asked, cancel := context.WithTimeoutCause(ctx, endWithin, fmt.Errorf("no answer within %s", endWithin))
+	defer cancel()
+	err := request.Do(asked).Error()
+	if errors.Is(err, context.DeadlineExceeded) && asked.Err() != nil {
+		err = context.Cause(asked)
+	}
 	return readAnswer(ctx, client, err)
 }
 
@@ -112,7 +128,7 @@ func readAnswer(ctx context.Context, client kubernetes.Interface, err error) Evi
 	}
 	e := Eviction{Answer: Failed, Message: err.Error(), Err: err}
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
-		e.RetryAfter = time.Duration(seconds) * time.Second
+		e.RetryAfter = min(time.Duration(seconds)*time.Second, longestRetryAfter)
 	}
 	switch {
 	case apierrors.IsNotFound(err):

@@ -82,6 +82,10 @@ func TestAnswersToAnEviction(t *testing.T) {
 			body: status + `"message":"Timeout: couldn't update PodDisruptionBudget \"web\" due to conflicts","reason":"Timeout","details":{"retryAfterSeconds":10},"code":504}`,
 			want: k8s.Failed, message: "due to conflicts", retryAfter: 10 * time.Second,
 		},
+		"the server asks to wait for an hour": {
+			body: status + `"message":"Timeout: later","reason":"Timeout","details":{"retryAfterSeconds":3600},"code":504}`,
+			want: k8s.Failed, message: "later", retryAfter: 30 * time.Second,
+		},
 		"the server throttles": {
 			body: "Too many requests, please try again later.\n", text: true,
 			want: k8s.Throttled, retryAfter: time.Second,

@@ -89,28 +89,16 @@ func NotServed(err error) bool {
 		(status.Status().Details == nil || status.Status().Details.Kind != "namespaces")
 }
 
-// Watch follows the run's requests; deleted is called with each that goes.
-func (r EvictionRequests) Watch(ctx context.Context, deleted func(any)) (*Watch[*lifecyclev1alpha1.EvictionRequest], error) {
-	return NewWatch(ctx, r.rest(), &lifecyclev1alpha1.EvictionRequest{}, WatchOptions{
-		Resource: "evictionrequests", Labels: r.selector(), Strip: stripManagedFields, Deleted: deleted,
-	})
-}
+// Key is that by which the run's requests are found in Sources.Requests.
+func (r EvictionRequests) Key() string { return labelValue(r.RunID) }
 
-// WatchEvictions follows all Evictions: the pod in its spec is the only sure way to an Eviction, and no selector knows
-// of it.
-func (r EvictionRequests) WatchEvictions(ctx context.Context) (*Watch[*lifecyclev1alpha1.Eviction], error) {
-	return NewWatch(ctx, r.rest(), &lifecyclev1alpha1.Eviction{}, WatchOptions{Resource: "evictions", Strip: stripManagedFields})
-}
-
-func stripManagedFields(obj any) (any, error) {
-	if o, err := meta.Accessor(obj); err == nil {
-		o.SetManagedFields(nil)
-	}
-	return obj, nil
+// Filed tells whether the run filed a request.
+func (r EvictionRequests) Filed(request *lifecyclev1alpha1.EvictionRequest) bool {
+	return request.Labels[requestRunLabel] == r.Key()
 }
 
 func (r EvictionRequests) selector() string {
-	return labels.Set{requestRunLabel: labelValue(r.RunID)}.String()
+	return labels.Set{requestRunLabel: r.Key()}.String()
 }
 
 // Name is that of the run's request for a pod, so that whoever asks again finds it. Another maintenance of the same

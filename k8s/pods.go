@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,8 @@ import (
 	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/kubectl/pkg/drain"
+
+	"drydock/api"
 )
 
 // OwnerOf is who re-creates a pod, empty for nobody.
@@ -32,6 +35,21 @@ func PodName(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
 // IsFinished tells whether a pod has run to its end.
 func IsFinished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// ArrivedAt is when a pod came to its node. Intruding tells that it is none of those that belong on a node out of service:
+// DaemonSet pods, static pods, what Drydock runs there itself, and what has ended or is about to.
+func ArrivedAt(pod *corev1.Pod) (at time.Time, intruding bool) {
+	at = pod.CreationTimestamp.Time
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue && c.LastTransitionTime.After(at) {
+			at = c.LastTransitionTime.Time
+		}
+	}
+	owner := metav1.GetControllerOf(pod)
+	_, static := pod.Annotations[corev1.MirrorPodAnnotationKey]
+	_, ours := pod.Labels[api.WorkflowLabel]
+	return at, !static && !ours && !IsFinished(pod) && pod.DeletionTimestamp == nil && (owner == nil || owner.Kind != "DaemonSet")
 }
 
 // Selection chooses the pods a drain is about, before any question of consent: a pod outside it never blocks.

@@ -45,8 +45,38 @@ type WatchOptions struct {
 	Labels string
 	// Strip drops what is not needed before an object is kept.
 	Strip cache.TransformFunc
-	// Deleted is called with the last known state of each object that goes; may be nil.
-	Deleted func(obj any)
+	// Listed has the first copy read by a consistent list. The API server keeps pods by the name of their node: a list finds
+	// those of one node at once, where a stream that begins with what is there walks through all pods of the cluster.
+	Listed bool
+	// Index names what By finds an object by; nil indexes nothing.
+	Index func(obj any) string
+	// Changing is called with each object that changes, or has gone; may be nil.
+	Changing func(obj any, gone bool)
+}
+
+// byKey is the name of a watch's index.
+const byKey = "key"
+
+// indexers are those of the informer.
+func (o WatchOptions) indexers() cache.Indexers {
+	if o.Index == nil {
+		return cache.Indexers{}
+	}
+	return cache.Indexers{byKey: func(obj any) ([]string, error) { return []string{o.Index(obj)}, nil }}
+}
+
+// listed is a source whose first copy is a consistent list.
+type listed struct{ *cache.ListWatch }
+
+// IsWatchListSemanticsUnSupported has the informer list.
+func (listed) IsWatchListSemanticsUnSupported() bool { return true }
+
+// ListWithContext lists what is so now, where the informer would take whatever the API server remembers.
+func (l listed) ListWithContext(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	if o.ResourceVersion == "0" {
+		o.ResourceVersion, o.Limit = "", 0
+	}
+	return l.ListWatch.ListWithContext(ctx, o)
 }
 
 // NewWatch starts a watch that lives as long as ctx.
@@ -66,7 +96,11 @@ func NewWatch[T runtime.Object](ctx context.Context, client rest.Interface, exam
 		}
 		return stream, err
 	}
-	w.informer = cache.NewSharedIndexInformer(source, example, 0, cache.Indexers{})
+	var from cache.ListerWatcher = source
+	if o.Listed {
+		from = listed{source}
+	}
+	w.informer = cache.NewSharedIndexInformer(from, example, 0, o.indexers())
 	if o.Strip != nil {
 		if err := w.informer.SetTransform(o.Strip); err != nil {
 			return nil, err
@@ -75,24 +109,39 @@ func NewWatch[T runtime.Object](ctx context.Context, client rest.Interface, exam
 	if err := w.informer.SetWatchErrorHandlerWithContext(w.failed); err != nil {
 		return nil, err
 	}
-	_, err := w.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { w.wake() },
-		UpdateFunc: func(any, any) { w.wake() },
-		DeleteFunc: func(obj any) {
-			if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-				obj = tombstone.Obj
-			}
-			if o.Deleted != nil {
-				o.Deleted(obj)
-			}
-			w.wake()
-		},
-	})
-	if err != nil {
+	if err := w.handle(o); err != nil {
 		return nil, err
 	}
 	go w.informer.RunWithContext(ctx)
 	return w, nil
+}
+
+// handle has the changes told.
+func (w *Watch[T]) handle(o WatchOptions) error {
+	tell := func(obj any, gone bool) {
+		if o.Changing != nil {
+			o.Changing(obj, gone)
+		}
+		w.wake()
+	}
+	_, err := w.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { tell(obj, false) },
+		UpdateFunc: func(_, obj any) { tell(obj, false) },
+		DeleteFunc: func(obj any) {
+			if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = tombstone.Obj
+			}
+			tell(obj, true)
+		},
+	})
+	return err
+}
+
+// WatchPodsOn watches the pods on a node. The first copy shows every pod that was bound to it before the call.
+func WatchPodsOn(ctx context.Context, client kubernetes.Interface, node string) (*Watch[*corev1.Pod], error) {
+	return NewWatch(ctx, client.CoreV1().RESTClient(), &corev1.Pod{}, WatchOptions{
+		Resource: "pods", Fields: fields.OneTermEqualSelector("spec.nodeName", node), Listed: true,
+	})
 }
 
 // WatchNode watches one node by its name, and returns once it is known whether there is one.
@@ -133,14 +182,27 @@ func (w *Watch[T]) Err() error {
 }
 
 // List is the present copy, in no particular order.
-func (w *Watch[T]) List() []T {
-	items := w.informer.GetStore().List()
-	typed := make([]T, 0, len(items))
-	for _, item := range items {
-		typed = append(typed, item.(T))
+func (w *Watch[T]) List() []T { return typed[T](w.informer.GetStore().List()) }
+
+// By are the objects of one key of the watch's Index, in no particular order.
+func (w *Watch[T]) By(key string) []T {
+	items, err := w.informer.GetIndexer().ByIndex(byKey, key)
+	if err != nil {
+		return nil // there is no index
 	}
-	return typed
+	return typed[T](items)
 }
+
+func typed[T any](items []any) []T {
+	all := make([]T, 0, len(items))
+	for _, item := range items {
+		all = append(all, item.(T))
+	}
+	return all
+}
+
+// HasSynced tells whether the first complete copy is there.
+func (w *Watch[T]) HasSynced() bool { return w.informer.HasSynced() }
 
 // Get finds an object by "namespace/name", or by name where there is no namespace.
 func (w *Watch[T]) Get(key string) (T, bool) {

@@ -56,7 +56,11 @@ func until(t *testing.T, changed <-chan struct{}, condition func() bool) {
 func TestWatchFollowsTheServer(t *testing.T) {
 	s := k8stest.New(named("n1"), named("n2"))
 	deleted := make(chan string, 1)
-	w := watchNodes(t, s, k8s.WatchOptions{Deleted: func(obj any) { deleted <- obj.(*corev1.Node).Name }})
+	w := watchNodes(t, s, k8s.WatchOptions{Changing: func(obj any, gone bool) {
+		if gone {
+			deleted <- obj.(*corev1.Node).Name
+		}
+	}})
 	if err := w.Synced(t.Context(), "nodes"); err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"go.temporal.io/sdk/log"
 	sdkworker "go.temporal.io/sdk/worker"
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
 
 	checkactivity "drydock/activities/checks"
 	"drydock/activities/cluster"
@@ -25,6 +26,7 @@ import (
 	"drydock/activities/doctor"
 	"drydock/activities/drain"
 	"drydock/activities/execution"
+	"drydock/activities/heartbeat"
 	"drydock/activities/node"
 	"drydock/activities/nodeevent"
 	policyactivity "drydock/activities/policy"
@@ -63,10 +65,14 @@ type Options struct {
 	Version string
 	// Temporal are the connection settings; nil takes them from the environment.
 	Temporal *client.Options
+
+	// ears hear which heartbeats Temporal took.
+	ears *heartbeat.Ears
 }
 
 // Run works until ctx ends, then stops gracefully. It waits for a Temporal server that is not there yet.
 func Run(ctx context.Context, o Options) error {
+	o.ears = heartbeat.NewEars()
 	kube, podEvents, err := clusterClients(o)
 	if err != nil {
 		return err
@@ -92,6 +98,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	options.MetricsHandler = sdkMetrics
+	options.ConnectionOptions.DialOptions = append(slices.Clone(options.ConnectionOptions.DialOptions), grpc.WithChainUnaryInterceptor(o.ears.Intercept))
 	temporal, err := dial(ctx, options, o.Logger)
 	if err != nil {
 		return err
@@ -197,6 +204,7 @@ func workerOptions(o Options) sdkworker.Options {
 		DeploymentOptions:                       deployment(o),
 		Interceptors:                            workflows.Interceptors(),
 		WorkerStopTimeout:                       stopTimeout,
+		BackgroundActivityContext:               o.ears.Context(context.Background()),
 		MaxHeartbeatThrottleInterval:            heartbeats,
 		MaxConcurrentActivityExecutionSize:      5000,
 		MaxConcurrentActivityTaskPollers:        pollers,
@@ -216,7 +224,7 @@ type connection struct {
 func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.PodEvents, registry prometheus.Registerer) (workflows.Activities, error) {
 	c, temporal, namespace := o.Config, to.client, to.namespace
 	events := nodeevent.Recorder{Client: kube, On: c.Kubernetes.Events}
-	all := k8s.NewNodes(kube)
+	all, sources := k8s.NewNodes(kube), k8s.NewSources(kube)
 	var attributes []string
 	for _, key := range api.SearchAttributes {
 		attributes = append(attributes, key.GetName())
@@ -244,11 +252,13 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 			Client: kube, Temporal: temporal, Home: to.home, Events: events, Conditions: c.Kubernetes.NodeConditions, Policy: judge,
 		},
 		Drains: &drain.Activities{
-			Client: kube, Temporal: temporal, Metrics: drain.NewMetrics(registry),
+			Client: kube, Temporal: temporal, Sources: sources, Metrics: drain.NewMetrics(registry),
 			Limiter: drain.NewLimiter(c.Kubernetes.EvictionsPerSecond), PodEvents: podEvents,
 		},
-		Cluster:    &cluster.Activities{Nodes: all, Temporal: temporal, Home: to.home},
-		Preflights: &preflight.Activities{Client: kube, Temporal: temporal, Capacity: k8s.NewCapacityReader(kube)},
+		Cluster: &cluster.Activities{Nodes: all, Temporal: temporal, Home: to.home, Pods: k8s.NewNodePods(kube)},
+		Preflights: &preflight.Activities{
+			Client: kube, Temporal: temporal, Budgets: sources.BudgetsIn, Capacity: k8s.NewCapacityReader(kube),
+		},
 		Executions: &execution.Activities{Temporal: temporal, Namespace: namespace, Home: to.home, Nodes: all},
 		Doctors:    &doctor.Activities{Client: kube, Events: events, Temporal: temporal, Namespace: namespace, Home: to.home},
 		Settings: &settings.Activities{

@@ -43,6 +43,10 @@ type Activities struct {
 	Temporal client.Client
 	// Home is the namespace that the worker's workflows live in.
 	Home execution.Namespace
+	// Pods are those of the nodes that are Ready; nil looks at none.
+	Pods *k8s.NodePods
+
+	arrived toldArrivals
 }
 
 // ObserveInput asks for counts of all nodes and for facts on some.
@@ -187,8 +191,10 @@ func (c *Activities) WatchCluster(ctx context.Context, in WatchInput) (WatchRepo
 	marked := rememberMarked(ctx, in)
 	known := append(knownHolders(in.Holders), in.Known...)
 	unknown := unknownMarks{}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	deaths := c.lookAfter(ctx, in.Holders)
-	defer deaths.stop()
+	c.lookForArrivals(ctx, in.Holders)
 	beat := time.NewTicker(heartbeat.Every)
 	defer beat.Stop()
 	for {

@@ -13,9 +13,9 @@ import (
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/worker"
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock/activities/activitytest"
@@ -180,7 +180,8 @@ func TestOneDeadHolderAmong400IsFoundAlthoughTheServerIsSlow(t *testing.T) {
 	c := &Activities{Nodes: k8s.NewNodes(k8stest.New(nodes...).Client(t)), Temporal: server}
 	env := activitytest.Environment()
 	env.RegisterActivity(c.WatchCluster)
-	env.SetOnActivityHeartbeatListener(func(*activity.Info, converter.EncodedValues) { server.hear() })
+	// Where they are recorded: the SDK sends one in 30 s here.
+	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&beats{recorded: server.hear}}})
 	value, err := env.ExecuteActivity(c.WatchCluster, in)
 	var report WatchReport
 	if err == nil {
@@ -192,6 +193,35 @@ func TestOneDeadHolderAmong400IsFoundAlthoughTheServerIsSlow(t *testing.T) {
 	if most := server.most.Load(); most < 2 {
 		t.Errorf("%d holder was described at a time", most)
 	}
+}
+
+// beats hears of each heartbeat that is recorded.
+type beats struct {
+	interceptor.WorkerInterceptorBase
+	recorded func()
+}
+
+func (b *beats) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+	return &beatsIn{ActivityInboundInterceptorBase: interceptor.ActivityInboundInterceptorBase{Next: next}, recorded: b.recorded}
+}
+
+type beatsIn struct {
+	interceptor.ActivityInboundInterceptorBase
+	recorded func()
+}
+
+func (b *beatsIn) Init(outbound interceptor.ActivityOutboundInterceptor) error {
+	return b.Next.Init(&beatsOut{ActivityOutboundInterceptorBase: interceptor.ActivityOutboundInterceptorBase{Next: outbound}, recorded: b.recorded})
+}
+
+type beatsOut struct {
+	interceptor.ActivityOutboundInterceptorBase
+	recorded func()
+}
+
+func (b *beatsOut) RecordHeartbeat(ctx context.Context, details ...any) {
+	b.recorded()
+	b.Next.RecordHeartbeat(ctx, details...)
 }
 
 // slowServer describes workflows once it has heard a heartbeat after the first was asked for.

@@ -17,16 +17,14 @@ type deaths struct {
 	holders    []WatchedHolder
 	// found has a token once a holder was found dead.
 	found chan struct{}
-	stop  context.CancelFunc
 
 	mu    sync.Mutex
 	ended []EndedHolder
 }
 
-// lookAfter begins to look after holders, until it is stopped.
+// lookAfter looks after holders for as long as ctx lives.
 func (c *Activities) lookAfter(ctx context.Context, holders []WatchedHolder) *deaths {
-	ctx, cancel := context.WithCancel(ctx)
-	d := &deaths{activities: c, holders: holders, found: make(chan struct{}, 1), stop: cancel}
+	d := &deaths{activities: c, holders: holders, found: make(chan struct{}, 1)}
 	if len(holders) > 0 {
 		go d.rounds(ctx)
 	}

@@ -4,12 +4,19 @@ import (
 	"context"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"drydock/activities/failure"
 	"drydock/k8s"
 )
 
-// markLag is how long a mark that was taken off its node may still be seen: the release is told at once, and watches follow.
-const markLag = 500 * time.Millisecond
+const (
+	// markLag is how long a mark that was taken off its node may still be seen: the release is told at once, and watches
+	// follow.
+	markLag = 500 * time.Millisecond
+	// fewNodes are read one by one where no watch of all nodes runs.
+	fewNodes = 20
+)
 
 // HeldSlot is a slot and the mark that its holder has on the node.
 type HeldSlot struct {
@@ -23,18 +30,23 @@ type HeldSlot struct {
 // have just been taken off. A node that is not there proves nothing: it may register again. It costs no request while the
 // shared watch of nodes runs.
 func (c *Activities) SeeGivenBack(ctx context.Context, slots []HeldSlot) ([]string, error) {
+	if len(slots) <= fewNodes && !c.Nodes.IsRunning() {
+		nodes, err := c.Nodes.Find(ctx, nodesOf(slots))
+		return unmarked(slots, func(name string) (*corev1.Node, bool) { n, ok := nodes[name]; return n, ok }),
+			failure.Translate(ctx, c.Nodes.Client(), err)
+	}
 	view, err := c.Nodes.View(ctx)
 	if err != nil {
-		return nil, failure.Translate(err)
+		return nil, failure.Translate(ctx, c.Nodes.Client(), err)
 	}
 	defer view.Close()
 	late := time.NewTimer(markLag)
 	defer late.Stop()
 	for {
 		if err := view.Err(); err != nil {
-			return nil, failure.Translate(err)
+			return nil, failure.Translate(ctx, c.Nodes.Client(), err)
 		}
-		back := unmarked(view, slots)
+		back := unmarked(slots, view.Get)
 		if len(back) == len(slots) {
 			return back, nil
 		}
@@ -48,11 +60,18 @@ func (c *Activities) SeeGivenBack(ctx context.Context, slots []HeldSlot) ([]stri
 	}
 }
 
+func nodesOf(slots []HeldSlot) (names []string) {
+	for _, s := range slots {
+		names = append(names, s.Node)
+	}
+	return names
+}
+
 // unmarked are the requests whose holder has no mark on the node. What cannot be read is no proof that it has none.
-func unmarked(view *k8s.View, slots []HeldSlot) []string {
+func unmarked(slots []HeldSlot, get func(name string) (*corev1.Node, bool)) []string {
 	var back []string
 	for _, s := range slots {
-		node, there := view.Get(s.Node)
+		node, there := get(s.Node)
 		if !there {
 			continue
 		}

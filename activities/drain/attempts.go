@@ -17,6 +17,8 @@ type attempt struct {
 	next     time.Time
 	// gone: the pod's name is free, or another pod's, whatever the watch still shows.
 	gone bool
+	// under are the budgets that selected the pod when it was refused, as far as they are known.
+	under *string
 }
 
 // attempts are the attempts to end the pods of a node, and when each is to be repeated. Who sends evictions guards it.
@@ -26,10 +28,15 @@ type attempts struct {
 	budgets  *budgets
 	requests *evictionRequests
 	back     comebacks
+	// asking are the requests under way.
+	asking map[types.UID]*asked
 }
 
 func newAttempts(means means, budgets *budgets, requests *evictionRequests) *attempts {
-	return &attempts{byPod: map[types.UID]*attempt{}, means: means, budgets: budgets, requests: requests, back: newComebacks()}
+	return &attempts{
+		byPod: map[types.UID]*attempt{}, means: means, budgets: budgets, requests: requests, back: newComebacks(),
+		asking: map[types.UID]*asked{},
+	}
 }
 
 // due picks the pods to try now. Where a budget is known to refuse, at most as many of its pods are tried as it allows
@@ -42,10 +49,14 @@ func (a *attempts) due(targets []target) []target {
 	for _, t := range targets {
 		tried := a.byPod[t.UID]
 		switch {
+		case a.isAsked(t):
 		case tried == nil:
 			if a.firstDue(t, now, left) {
 				due = append(due, t)
 			}
+		case a.outgrew(t, tried):
+			tried.refusals = 0
+			due = append(due, t)
 		case a.settled(t, tried):
 		case tried.eviction.Answer == k8s.Requested, // to look costs no request
 			a.means.deletes(t) && refusedByBudget(tried.eviction.Answer):
@@ -79,10 +90,28 @@ func (a *attempts) firstDue(t target, now time.Time, left map[string]int32) bool
 	}
 	if !a.means.deletes(t) && a.requests == nil && a.budgets.refuse(t.Pod, left) {
 		// Its budget refused another pod: it counts as refused without a request, and waits like the others.
-		a.byPod[t.UID] = &attempt{eviction: k8s.Eviction{Answer: k8s.BudgetRefused}, since: now, next: now.Add(lastRetry)}
+		a.byPod[t.UID] = &attempt{
+			eviction: k8s.Eviction{Answer: k8s.BudgetRefused}, since: now, next: now.Add(lastRetry), under: a.budgets.selecting(t.Pod),
+		}
 		return false
 	}
 	return true
+}
+
+// outgrew tells that other budgets select a refused pod than those that refused it: one was deleted or edited, or the pod
+// has other labels. It is worth one request at once; no event of a budget need ever come again.
+func (a *attempts) outgrew(t target, tried *attempt) bool {
+	if !refusedByBudget(tried.eviction.Answer) {
+		return false
+	}
+	now := a.budgets.selecting(t.Pod)
+	if now == nil || tried.under != nil && *tried.under == *now {
+		return false
+	}
+	// Where the budgets were not known, one that is there now was there before.
+	outgrown := tried.under != nil || *now == ""
+	tried.under = now
+	return outgrown
 }
 
 // settled tells that nothing is to be gained from asking for a pod again.
@@ -105,7 +134,7 @@ func (a *attempts) overdueForKill(found observation) []target {
 	now := time.Now()
 	var overdue []target
 	for _, t := range found.killable {
-		if tried := a.byPod[t.UID]; a.toBeKilled(t) && (tried == nil || !now.Before(tried.next)) {
+		if tried := a.byPod[t.UID]; a.toBeKilled(t) && !a.isAsked(t) && (tried == nil || !now.Before(tried.next)) {
 			overdue = append(overdue, t)
 		}
 	}
@@ -160,7 +189,7 @@ func (a *attempts) holdBack(pods []target, asked *corev1.Pod, refusal attempt) {
 		if tried.eviction.Answer != k8s.BudgetRefused {
 			tried.since = now
 		}
-		tried.eviction = refusal.eviction
+		tried.eviction, tried.under = refusal.eviction, a.budgets.selecting(t.Pod)
 		tried.waitBehind(refusal, now)
 	}
 }
@@ -187,6 +216,9 @@ func (a *attempts) answered(pod *corev1.Pod, e k8s.Eviction) (news bool) {
 		t.since, t.refusals = time.Now(), 0
 	}
 	t.eviction = e
+	if refusedByBudget(e.Answer) {
+		t.under = a.budgets.selecting(pod)
+	}
 	t.refusals++
 	t.next = time.Now().Add(max(e.RetryAfter, backoff(t.refusals)))
 	return news

@@ -40,7 +40,7 @@ func (a *attempts) untilNext(found observation) time.Duration {
 		a.means.considerKill(t.Pod, consider)
 	}
 	for _, t := range found.killable {
-		if tried := a.byPod[t.UID]; tried != nil && a.toBeKilled(t) {
+		if tried := a.byPod[t.UID]; tried != nil && a.toBeKilled(t) && !a.isAsked(t) {
 			consider(laterThan(now, tried.next))
 		}
 	}
@@ -55,6 +55,8 @@ func (a *attempts) untilNext(found observation) time.Duration {
 func (a *attempts) next(t target, now time.Time) time.Time {
 	tried := a.byPod[t.UID]
 	switch {
+	case a.isAsked(t):
+		return time.Time{}
 	case tried == nil:
 		return a.back.wait(t.Pod)
 	case a.settled(t, tried):

@@ -56,9 +56,12 @@ func (b *blockers) explain(found observation, p api.DrainProgress) api.DrainProg
 
 // addRefusal says why a pod that may be evicted is still there.
 func (b *blockers) addRefusal(pod *corev1.Pod, add func(*corev1.Pod, api.Blocker)) {
-	t := b.attempts.byPod[pod.UID]
+	t, owed := b.attempts.byPod[pod.UID], b.attempts.hangs(pod)
 	switch {
 	case k8s.IsFinished(pod):
+	case !owed.IsZero():
+		add(pod, api.Blocker{Reason: "NoAnswer", Since: owed, Message: "the API server has not answered the request to end it: " +
+			"an admission webhook may hang; the other pods do not wait for it"})
 	case t == nil && !b.attempts.back.wait(pod).IsZero():
 		add(pod, api.Blocker{Reason: "ComesBack", Message: b.attempts.back.explain(pod), Since: pod.CreationTimestamp.Time})
 	case t != nil && t.eviction.Answer != k8s.Accepted:

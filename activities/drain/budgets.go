@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"drydock/api"
 	"drydock/k8s"
@@ -18,13 +17,15 @@ import (
 // budgets follows the PodDisruptionBudgets of the namespaces in which an eviction was refused, so that the next
 // attempt comes when a budget allows it and not on a fixed sleep.
 type budgets struct {
-	client kubernetes.Interface
+	source *k8s.Shared[*policyv1.PodDisruptionBudget]
 
-	mu      sync.Mutex
-	watches map[string]*k8s.Watch[*policyv1.PodDisruptionBudget]
+	mu   sync.Mutex
+	view *k8s.SharedView[*policyv1.PodDisruptionBudget]
+	// followed are the namespaces.
+	followed map[string]bool
 	// spent are the evictions that a budget's last known version does not show, by the budget's UID.
 	spent map[types.UID]spending
-	// changed receives a token after any change of any watched budget.
+	// changed receives a token after any change of a budget in a namespace that is followed.
 	changed chan struct{}
 }
 
@@ -34,11 +35,8 @@ type spending struct {
 	count   int32
 }
 
-func newBudgets(client kubernetes.Interface) *budgets {
-	return &budgets{
-		client: client, watches: map[string]*k8s.Watch[*policyv1.PodDisruptionBudget]{}, spent: map[types.UID]spending{},
-		changed: make(chan struct{}, 1),
-	}
+func newBudgets(source *k8s.Shared[*policyv1.PodDisruptionBudget]) *budgets {
+	return &budgets{source: source, followed: map[string]bool{}, spent: map[types.UID]spending{}, changed: make(chan struct{}, 1)}
 }
 
 // watch follows a namespace's budgets from now on. It does not wait for the first copy, which is a change like any
@@ -46,29 +44,48 @@ func newBudgets(client kubernetes.Interface) *budgets {
 func (b *budgets) watch(ctx context.Context, namespace string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if _, ok := b.watches[namespace]; ok {
+	if b.followed[namespace] {
 		return nil
 	}
-	w, err := k8s.NewWatch(ctx, b.client.PolicyV1().RESTClient(), &policyv1.PodDisruptionBudget{},
-		k8s.WatchOptions{Resource: "poddisruptionbudgets", Namespace: namespace})
-	if err != nil {
-		return err
-	}
-	b.watches[namespace] = w
-	go func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-w.Changed:
-				select {
-				case b.changed <- struct{}{}:
-				default:
-				}
-			}
+	if b.view == nil {
+		view, err := b.source.Follow(ctx, b.concerns)
+		if err != nil {
+			return err
 		}
-	}()
+		b.view = view
+	}
+	b.followed[namespace] = true
+	if b.view.HasSynced() {
+		b.wake()
+	}
 	return nil
+}
+
+// concerns passes the changes of followed namespaces on.
+func (b *budgets) concerns(budget *policyv1.PodDisruptionBudget, _ bool) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.followed[budget.Namespace] {
+		b.wake()
+	}
+	return false // changed has the token
+}
+
+func (b *budgets) wake() {
+	select {
+	case b.changed <- struct{}{}:
+	default:
+	}
+}
+
+// following is the view of the budgets where a namespace's are followed, else nil.
+func (b *budgets) following(namespace string) *k8s.SharedView[*policyv1.PodDisruptionBudget] {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.followed[namespace] {
+		return nil
+	}
+	return b.view
 }
 
 // syncWithin is how long an eviction waits for the first copy of the budgets: without it, it is asked for all the same.
@@ -76,15 +93,19 @@ const syncWithin = time.Second
 
 // synced waits for the first copy of a namespace's budgets, if that is watched.
 func (b *budgets) synced(ctx context.Context, namespace string) {
-	b.mu.Lock()
-	w, ok := b.watches[namespace]
-	b.mu.Unlock()
-	if !ok {
+	view := b.following(namespace)
+	if view == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, syncWithin)
 	defer cancel()
-	_ = w.Synced(ctx, "budgets") // late or refused: the budgets are not known then, and the API server asks them anyhow
+	_ = view.Synced(ctx) // late or refused: the budgets are not known then, and the API server asks them anyhow
+}
+
+// known tells whether a namespace's budgets are known, be there none.
+func (b *budgets) known(namespace string) bool {
+	view := b.following(namespace)
+	return view != nil && view.HasSynced() && view.Err() == nil
 }
 
 // spend notes that a pod's eviction was accepted, which its budgets' next versions will show. A version that shows it
@@ -121,13 +142,11 @@ func (b *budgets) allows(budget *policyv1.PodDisruptionBudget) int32 {
 
 // of are the budgets that select a pod, by name.
 func (b *budgets) of(pod *corev1.Pod) []*policyv1.PodDisruptionBudget {
-	b.mu.Lock()
-	w, ok := b.watches[pod.Namespace]
-	b.mu.Unlock()
-	if !ok {
+	view := b.following(pod.Namespace)
+	if view == nil {
 		return nil
 	}
-	return k8s.BudgetsOf(pod, w.List())
+	return k8s.BudgetsOf(pod, view.By(pod.Namespace))
 }
 
 // first names the first budget of a pod; empty where none is known.
@@ -136,6 +155,18 @@ func (b *budgets) first(pod *corev1.Pod) string {
 		return found[0].Namespace + "/" + found[0].Name
 	}
 	return ""
+}
+
+// selecting identifies the budgets that select a pod; nil where they are not known.
+func (b *budgets) selecting(pod *corev1.Pod) *string {
+	if !b.known(pod.Namespace) {
+		return nil
+	}
+	var uids strings.Builder
+	for _, budget := range b.of(pod) {
+		uids.WriteString(string(budget.UID) + "/" + budget.Name + " ")
+	}
+	return new(uids.String())
 }
 
 // refuse tells whether the pod's budgets are known to refuse it now, so that it is not worth a request. left holds what

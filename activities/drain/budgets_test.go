@@ -10,9 +10,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock/activities/activitytest"
+	"drydock/k8s"
 	"drydock/k8s/k8stest"
 )
 
@@ -26,13 +28,13 @@ func budget(name, app string, allowed int32) *policyv1.PodDisruptionBudget {
 // follow lets budgets follow what a server has.
 func follow(t *testing.T, s *k8stest.Server, namespaces ...string) *budgets {
 	t.Helper()
-	b := newBudgets(s.Client(t))
+	b := newBudgets(k8s.NewSources(s.Client(t)).Budgets)
 	for _, namespace := range namespaces {
 		if err := b.watch(t.Context(), namespace); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.watches[namespace].Synced(t.Context(), "budgets"); err != nil {
-			t.Fatal(err)
+		if b.synced(t.Context(), namespace); !b.known(namespace) {
+			t.Fatal("the budgets are not known")
 		}
 	}
 	return b
@@ -122,11 +124,13 @@ func TestBudgetsOfAPodAreNamed(t *testing.T) {
 func TestBudgetsThatMayNotBeReadAreNoError(t *testing.T) {
 	s := k8stest.New()
 	s.Refuse(http.StatusForbidden)
-	b := newBudgets(s.Client(t))
+	b := newBudgets(k8s.NewSources(s.Client(t)).Budgets)
 	if err := b.watch(t.Context(), "default"); err != nil {
 		t.Fatal(err)
 	}
-	<-b.watches["default"].Refused
+	if err := b.view.Synced(t.Context()); !apierrors.IsForbidden(err) {
+		t.Fatalf("error = %v", err)
+	}
 	if b.takeAllowed(activitytest.PodOf("web", "web-1"), map[string]int32{}) || b.describe(activitytest.PodOf("web", "web-1")) != "" {
 		t.Error("something is known of budgets that may not be read")
 	}

@@ -25,6 +25,8 @@ const withdrawWithin = 20 * time.Second
 type Activities struct {
 	Client   kubernetes.Interface
 	Temporal client.Client
+	// Sources are the watches that all drains of the worker share.
+	Sources *k8s.Sources
 	// Limiter is shared by all drains of the worker.
 	Limiter *Limiter
 	// Metrics counts evictions, refusals and blocked pods; never nil.
@@ -44,6 +46,8 @@ type Input struct {
 	Why string `json:"why,omitempty"`
 	// Began is when the escalation's clock started.
 	Began time.Time `json:"began"`
+	// Cordoned is when the node was cordoned, by the server's clock.
+	Cordoned time.Time `json:"cordoned,omitzero"`
 	// Force is what the escalation allows by now: spec.BypassBudget deletes pods instead of evicting them, spec.Kill
 	// does not give them time either.
 	Force string `json:"force,omitempty"`
@@ -89,6 +93,7 @@ func (d *Activities) drain(ctx context.Context, heartbeats *heartbeat.Loop, in I
 	if err != nil {
 		return api.DrainProgress{}, before, err
 	}
+	defer r.close(cancel)
 	defer d.Metrics.drains(in.Node)()
 	progress, err = r.untilEmpty(ctx)
 	return progress, r.reporter.Last, err

@@ -20,6 +20,7 @@ import (
 
 	"drydock/activities/activitytest"
 	"drydock/api"
+	"drydock/k8s"
 	"drydock/k8s/k8stest"
 	"drydock/rules/spec"
 )
@@ -73,7 +74,7 @@ func newDrain(t *testing.T, objects ...k8stest.Object) *draining {
 		})
 	kube := d.server.Client(t)
 	d.drains = &Activities{
-		Client: kube, Temporal: client, Limiter: NewLimiter(0), Metrics: NewMetrics(prometheus.NewRegistry()),
+		Client: kube, Temporal: client, Sources: k8s.NewSources(kube), Limiter: NewLimiter(0), Metrics: NewMetrics(prometheus.NewRegistry()),
 	}
 	return d
 }

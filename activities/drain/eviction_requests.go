@@ -2,6 +2,7 @@ package drain
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -10,7 +11,6 @@ import (
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"drydock/activities/heldnode"
 	"drydock/k8s"
@@ -29,14 +29,13 @@ type evictionRequests struct {
 	api       k8s.EvictionRequests
 	node      *heldnode.View
 	limiter   *Limiter
-	requests  *k8s.Watch[*lifecyclev1alpha1.EvictionRequest]
-	evictions *k8s.Watch[*lifecyclev1alpha1.Eviction]
+	requests  *k8s.SharedView[*lifecyclev1alpha1.EvictionRequest]
+	evictions *k8s.SharedView[*lifecyclev1alpha1.Eviction]
 	// changed receives a token after any change of a request of this drain, or of an Eviction that belongs to one.
 	changed chan struct{}
 
 	mu    sync.Mutex
 	filed map[types.UID]*filedRequest
-	byPod map[types.UID]*lifecyclev1alpha1.Eviction
 	// answered: some controller has taken a request up. absent says why nobody ever will.
 	answered bool
 	absent   string
@@ -63,11 +62,10 @@ type filedRequest struct {
 
 // newEvictionRequests looks whether the API server knows EvictionRequests and begins to follow them. An error is a
 // missing permission, or passes.
-func newEvictionRequests(ctx context.Context, client kubernetes.Interface, node *heldnode.View, limiter *Limiter) (*evictionRequests, error) {
+func (d *Activities) newEvictionRequests(ctx context.Context, node *heldnode.View) (*evictionRequests, error) {
 	e := &evictionRequests{
-		api:  k8s.EvictionRequests{Client: client, Node: node.Name, WorkflowID: node.WorkflowID, RunID: node.RunID},
-		node: node, limiter: limiter, changed: make(chan struct{}, 1),
-		filed: map[types.UID]*filedRequest{}, byPod: map[types.UID]*lifecyclev1alpha1.Eviction{},
+		api:  k8s.EvictionRequests{Client: d.Client, Node: node.Name, WorkflowID: node.WorkflowID, RunID: node.RunID},
+		node: node, limiter: d.Limiter, changed: make(chan struct{}, 1), filed: map[types.UID]*filedRequest{},
 	}
 	err := e.api.Served(ctx)
 	if k8s.NotServed(err) {
@@ -80,17 +78,14 @@ func newEvictionRequests(ctx context.Context, client kubernetes.Interface, node 
 	if err != nil {
 		return nil, err
 	}
-	if e.requests, err = e.api.Watch(ctx, e.noticeDeleted); err != nil {
+	if e.requests, err = d.Sources.Requests.Follow(ctx, e.isMine); err != nil {
 		return nil, err
 	}
-	if e.evictions, err = e.api.WatchEvictions(ctx); err != nil {
+	if e.evictions, err = d.Sources.Evictions.Follow(ctx, e.concernsMine); err != nil {
 		return nil, err
 	}
 	// Who may not list requests has filed none: the end of a maintenance relies on that.
-	if err := e.requests.Synced(ctx, "EvictionRequests"); err != nil {
-		return nil, err
-	}
-	if err := e.evictions.Synced(ctx, "Evictions"); err != nil {
+	if err := errors.Join(e.requests.Synced(ctx), e.evictions.Synced(ctx)); err != nil {
 		return nil, err
 	}
 	e.refresh()
@@ -191,7 +186,7 @@ func (e *evictionRequests) file(ctx context.Context, f *filedRequest) (answer k8
 // standing tells how a filed request stands.
 func (e *evictionRequests) standing(ctx context.Context, f *filedRequest) (answer k8s.Eviction, useEviction bool) {
 	e.mu.Lock()
-	state := k8s.ReadRequest(e.known(f.pod), e.byPod[f.pod.UID])
+	state := k8s.ReadRequest(e.known(f.pod), e.evictionOf(f.pod))
 	f.answered = state.Answered
 	e.answered = e.answered || state.Answered
 	late := !state.Answered && !time.Now().Before(f.deadline())

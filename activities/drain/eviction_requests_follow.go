@@ -123,24 +123,17 @@ func (e *evictionRequests) follow(ctx context.Context) {
 	}
 }
 
-// refresh finds the Eviction of each pod, and tells whether anything is new to this drain.
+// refresh tells whether anything is new to this drain.
 func (e *evictionRequests) refresh() (changed bool) {
-	byPod := map[types.UID]*lifecyclev1alpha1.Eviction{}
-	for _, eviction := range e.evictions.List() {
-		if target := eviction.Spec.Target.Pod; target != nil {
-			byPod[target.UID] = eviction
-		}
-	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.byPod = byPod
 	changed = e.refused() != nil
-	for uid, f := range e.filed {
+	for _, f := range e.filed {
 		seen := fmt.Sprint(f.deleted)
 		if request := e.known(f.pod); request != nil {
 			seen += "/" + request.ResourceVersion
 		}
-		if eviction := byPod[uid]; eviction != nil {
+		if eviction := e.evictionOf(f.pod); eviction != nil {
 			seen += "/" + eviction.ResourceVersion
 		}
 		if seen != f.seen {
@@ -150,17 +143,39 @@ func (e *evictionRequests) refresh() (changed bool) {
 	return changed
 }
 
-// noticeDeleted remembers that a request was removed, whoever did it: what Drydock removes, it does not wait for.
-func (e *evictionRequests) noticeDeleted(obj any) {
-	request, ok := obj.(*lifecyclev1alpha1.EvictionRequest)
-	if !ok || request.Spec.Target.Pod == nil {
-		return
+// isMine tells whether a request is one of this drain's. It remembers that one was removed, whoever did it: what Drydock
+// removes, it does not wait for.
+func (e *evictionRequests) isMine(request *lifecyclev1alpha1.EvictionRequest, gone bool) bool {
+	if !e.api.Filed(request) {
+		return false
 	}
+	if target := request.Spec.Target.Pod; gone && target != nil {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if f := e.filed[target.UID]; f != nil {
+			f.deleted = true
+		}
+	}
+	return true
+}
+
+// concernsMine tells whether an Eviction is of a pod that this drain asked for.
+func (e *evictionRequests) concernsMine(eviction *lifecyclev1alpha1.Eviction, _ bool) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if f := e.filed[request.Spec.Target.Pod.UID]; f != nil {
-		f.deleted = true
+	target := eviction.Spec.Target.Pod
+	return target != nil && e.filed[target.UID] != nil
+}
+
+// evictionOf is the Eviction of a pod, nil where there is none.
+func (e *evictionRequests) evictionOf(pod *corev1.Pod) *lifecyclev1alpha1.Eviction {
+	if e.evictions == nil {
+		return nil
 	}
+	if found := e.evictions.By(string(pod.UID)); len(found) > 0 {
+		return found[0]
+	}
+	return nil
 }
 
 // withdraw takes back and removes what is left of the run's requests, at the end of its drain.
@@ -185,7 +200,7 @@ func (e *evictionRequests) withdrawUnwanted(ctx context.Context, stays func(cont
 	for _, pod := range e.node.PodsByName() {
 		pods[pod.UID] = pod
 	}
-	for _, request := range e.requests.List() {
+	for _, request := range e.requests.By(e.api.Key()) {
 		if request.Spec.Target.Pod == nil || pods[request.Spec.Target.Pod.UID] == nil {
 			continue
 		}

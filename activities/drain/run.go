@@ -1,8 +1,8 @@
 package drain
 
 import (
+	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -31,23 +31,29 @@ type run struct {
 	requests *evictionRequests
 	account  *account
 	reporter reporting.Reporter
+	bindings *bindings
 	tainted  bool
 }
 
 func (d *Activities) newRun(ctx context.Context, heartbeats *heartbeat.Loop, in Input, before api.DrainProgress) (*run, error) {
+	bindings, err := d.bindingsBefore(ctx, in.Cordoned)
+	if err != nil {
+		return nil, err
+	}
 	node, observer, err := d.observe(ctx, heartbeats, in, before)
 	if err != nil {
 		return nil, err
 	}
+	bindings.node = node
 	r := &run{
-		Activities: d, in: in, node: node, observer: observer, budgets: newBudgets(d.Client), account: accountFrom(before),
+		Activities: d, in: in, node: node, observer: observer, bindings: bindings, budgets: newBudgets(d.Sources.Budgets), account: accountFrom(before),
 		reporter: reporting.Reporter{
 			Temporal: d.Temporal, Signal: in.BlockedSignal, Heartbeats: heartbeats, Last: before,
 			Show: func(reasons map[string]int) { d.Metrics.blocked(in.Node, reasons) },
 		},
 	}
 	if in.Drain.Mode != spec.ModeWait && in.Drain.Via == spec.ViaEvictionRequest {
-		if r.requests, err = newEvictionRequests(ctx, d.Client, node, d.Limiter); err != nil {
+		if r.requests, err = d.newEvictionRequests(ctx, node); err != nil {
 			return nil, err
 		}
 		if err = r.requests.withdrawUnwanted(ctx, observer.stays); err != nil {
@@ -57,7 +63,7 @@ func (d *Activities) newRun(ctx context.Context, heartbeats *heartbeat.Loop, in 
 	r.attempts = newAttempts(observer.means, r.budgets, r.requests)
 	r.sender = &sender{
 		Activities: d, why: in.Why, means: observer.means, node: node, budgets: r.budgets, requests: r.requests,
-		attempts: r.attempts, account: r.account,
+		attempts: r.attempts, account: r.account, unanswered: newUnanswered(),
 	}
 	r.blockers = &blockers{
 		node: node, budgets: r.budgets, requests: r.requests, attempts: r.attempts, firstSeen: map[types.UID]time.Time{},
@@ -99,13 +105,10 @@ func (r *run) untilEmpty(ctx context.Context) (api.DrainProgress, error) {
 	again := time.NewTicker(heartbeat.Every)
 	defer again.Stop()
 	for {
-		if err := r.node.Fence(); err != nil {
+		if err := cmp.Or(r.node.Fence(), r.sender.failure(), r.sender.noteDeparted(ctx)); err != nil {
 			return api.DrainProgress{}, err
 		}
-		if err := r.sender.noteDeparted(ctx); err != nil {
-			return api.DrainProgress{}, err
-		}
-		found, err := r.observer.observe(ctx, r.attempts.back.notice)
+		found, err := r.observer.observe(ctx, r.sender.notice)
 		if err != nil {
 			return api.DrainProgress{}, err
 		}
@@ -114,16 +117,25 @@ func (r *run) untilEmpty(ctx context.Context) (api.DrainProgress, error) {
 				return api.DrainProgress{}, err
 			}
 		}
+		progress, pause := r.standing(found)
 		if found.progress.Remaining == 0 {
-			return r.emptied(ctx, found.progress)
+			over, again, err := r.bindings.isOver(ctx, r.Activities)
+			if err != nil {
+				return api.DrainProgress{}, err
+			}
+			if over {
+				return r.emptied(ctx, found.progress)
+			}
+			pause = min(pause, again)
 		}
-		r.reporter.Report(ctx, r.blockers.explain(found, r.counted(found.progress)))
-		retry := time.NewTimer(r.attempts.untilNext(found))
+		r.reporter.Report(ctx, progress)
+		retry := time.NewTimer(pause)
 		select {
 		case <-r.node.Pods.Changed:
 		case <-r.node.Node.Changed:
 		case <-r.budgets.changed:
 		case <-r.requests.changes():
+		case <-r.sender.late:
 		case <-retry.C:
 		case <-again.C:
 		case <-r.node.Pods.Refused:
@@ -145,7 +157,20 @@ func (r *run) act(ctx context.Context, found observation) error {
 		}
 		r.tainted = true
 	}
-	return r.sender.send(ctx, slices.Concat(r.attempts.overdueForKill(found), r.attempts.due(found.targets)))
+	return r.sender.send(ctx, r.sender.due(found))
+}
+
+// standing is what there is to tell of the drain, and when there is something to do although nothing changes.
+func (r *run) standing(found observation) (api.DrainProgress, time.Duration) {
+	r.sender.mu.Lock()
+	defer r.sender.mu.Unlock()
+	return r.blockers.explain(found, r.counted(found.progress)), r.attempts.untilNext(found)
+}
+
+// close ends what is still under way.
+func (r *run) close(cancel context.CancelFunc) {
+	cancel()
+	r.sender.underWay.Wait()
 }
 
 // counted adds to a progress what became of the pods so far.
@@ -155,7 +180,9 @@ func (r *run) counted(p api.DrainProgress) api.DrainProgress {
 
 // emptied is the end of a drain: no pod is left, and no volume if that was asked for.
 func (r *run) emptied(ctx context.Context, progress api.DrainProgress) (api.DrainProgress, error) {
+	r.sender.mu.Lock()
 	progress = r.counted(progress)
+	r.sender.mu.Unlock()
 	progress.Terminating = 0
 	progress.Total = max(progress.Total, progress.Evicted)
 	r.reporter.Last = progress
@@ -163,7 +190,7 @@ func (r *run) emptied(ctx context.Context, progress api.DrainProgress) (api.Drai
 		return api.DrainProgress{}, err
 	}
 	if r.in.Drain.WaitForVolumeDetach {
-		if err := untilDetached(ctx, r.Client, r.node, &r.reporter); err != nil {
+		if err := r.untilDetached(ctx, r.node, &r.reporter); err != nil {
 			return api.DrainProgress{}, err
 		}
 	}

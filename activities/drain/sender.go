@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -31,8 +33,28 @@ type sender struct {
 	node     *heldnode.View
 	budgets  *budgets
 	requests *evictionRequests
+
+	// mu guards what the answers change: attempts, account and failed.
+	mu       sync.Mutex
 	attempts *attempts
 	account  *account
+	// failed is what ends the drain.
+	failed error
+	unanswered
+}
+
+// due are the pods to be told to end now.
+func (s *sender) due(found observation) []target {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Concat(s.attempts.overdueForKill(found), s.attempts.due(found.targets))
+}
+
+// notice takes a pod that was not on the node before.
+func (s *sender) notice(pod *corev1.Pod) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.attempts.back.notice(pod)
 }
 
 // send sends the requests whose time has come. The limiter may hold them back for long: meanwhile the drain may have
@@ -118,6 +140,8 @@ func (s *sender) record(ctx context.Context, pod *corev1.Pod, e k8s.Eviction, ho
 
 // noteDeparted records the pods that somebody else evicted because Drydock asked for it.
 func (s *sender) noteDeparted(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, pod := range s.requests.departed() {
 		if t := s.attempts.byPod[pod.UID]; t != nil && t.eviction.Answer == k8s.Accepted {
 			continue

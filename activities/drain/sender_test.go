@@ -22,7 +22,7 @@ import (
 // heldBack is a drain whose evictions the limiter holds back.
 func heldBack(d time.Duration) (*sender, []target) {
 	budgets := newBudgets(nil)
-	s := &sender{Activities: &Activities{Limiter: NewLimiter(0)}, attempts: newAttempts(means{}, budgets, nil), budgets: budgets}
+	s := &sender{Activities: &Activities{Limiter: NewLimiter(0)}, attempts: newAttempts(means{}, budgets, nil), budgets: budgets, unanswered: newUnanswered()}
 	s.Limiter.Pause(d)
 	var found []target
 	for _, uid := range []types.UID{"1", "2", "3"} {

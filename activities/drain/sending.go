@@ -2,7 +2,7 @@ package drain
 
 import (
 	"context"
-	"sync"
+	"sync/atomic"
 
 	"go.temporal.io/sdk/activity"
 	"golang.org/x/sync/errgroup"
@@ -14,10 +14,9 @@ import (
 // sending is one round of requests.
 type sending struct {
 	*sender
-	// drain outlives the round, slots bound what is under way, mu guards what the answers change.
+	// drain outlives the round, slots bound what is under way.
 	drain context.Context
 	slots chan struct{}
-	mu    sync.Mutex
 }
 
 // inTurn sends one pod's request, and follows the budgets meanwhile. Pods of one budget wait for what it allows: requests that
@@ -33,12 +32,19 @@ func (s *sending) inTurn(ctx context.Context, pods []target) error {
 	for width := 1; len(pods) > 0; {
 		batch := pods[:min(width, len(pods))]
 		pods = pods[len(batch):]
+		var hang atomic.Bool
 		group, groupCtx := errgroup.WithContext(ctx)
 		for _, t := range batch {
-			group.Go(func() error { return s.one(groupCtx, t) })
+			group.Go(func() error {
+				answered, err := s.one(groupCtx, t)
+				if !answered {
+					hang.Store(true)
+				}
+				return err
+			})
 		}
-		if err := group.Wait(); err != nil {
-			return err
+		if err := group.Wait(); err != nil || hang.Load() {
+			return err // the others are due again, one at a time
 		}
 		if follow && len(pods) > 0 {
 			s.budgets.synced(ctx, batch[0].Namespace)
@@ -57,48 +63,64 @@ func (s *sending) inTurn(ctx context.Context, pods []target) error {
 	return nil
 }
 
-// one sends one request once its turn has come.
-func (s *sending) one(ctx context.Context, t target) error {
-	if !s.means.deletes(t) {
-		if answer, direct := s.requests.request(ctx, t.Pod); !direct {
+// one sends one request once its turn has come; answered tells that nothing of it is under way any more.
+func (s *sending) one(ctx context.Context, t target) (answered bool, err error) {
+	if s.requests != nil && !s.means.deletes(t) {
+		var direct bool
+		answered, err := s.await(ctx, t, func() error {
+			answer, evict := s.requests.request(s.drain, t.Pod)
+			if direct = evict; direct {
+				return nil
+			}
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			return s.record(s.drain, t.Pod, answer, evicted)
+		})
+		if err != nil || !answered || !direct {
+			return answered, err
 		}
 	}
 	if err := s.Limiter.Wait(ctx); err != nil {
-		return err
+		return true, err
 	}
 	select {
 	case s.slots <- struct{}{}:
 		defer func() { <-s.slots }()
 	case <-ctx.Done():
-		return ctx.Err()
+		return true, ctx.Err()
 	}
 	leave, err := s.Limiter.Enter(ctx)
 	if err != nil {
-		return err
+		return true, err
 	}
 	defer leave()
 	if err := k8s.Queue(ctx, s.Client); err != nil {
-		return err
+		return true, err
 	}
 	// The waits may have been long: look again just before the request, which waits for nothing any more.
 	if err := s.node.Fence(); err != nil {
-		return err
+		return true, err
 	}
 	if !s.node.Current(t.Pod, s.means.kills()) {
-		return nil
+		return true, nil
 	}
+	return s.await(ctx, t, func() error { return s.ask(t) })
+}
+
+// ask tells a pod to end, and records what the API server answers.
+func (s *sending) ask(t target) error {
 	asksBudgets := !s.means.deletes(t)
-	eviction := s.means.end(ctx, s.Client, t)
+	eviction := s.means.end(s.drain, s.Client, t)
+	if eviction.Answer != k8s.Accepted && s.drain.Err() != nil {
+		return s.drain.Err()
+	}
 	if asksBudgets && eviction.Answer == k8s.Accepted {
 		s.budgets.spend(t.Pod)
 	}
-	gone := eviction.Answer == k8s.PodChanged && s.isGone(ctx, t.Pod)
+	gone := eviction.Answer == k8s.PodChanged && s.isGone(s.drain, t.Pod)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err = s.record(s.drain, t.Pod, eviction, s.means.how(t))
+	err := s.record(s.drain, t.Pod, eviction, s.means.how(t))
 	s.attempts.byPod[t.UID].gone = gone
 	return err
 }

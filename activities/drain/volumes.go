@@ -23,18 +23,17 @@ import (
 )
 
 // untilDetached waits until no volume is attached to the node but those of pods that stay. VolumeAttachments cannot be
-// selected by node, so all are watched, and only the names are kept.
-func untilDetached(ctx context.Context, client kubernetes.Interface, node *heldnode.View, reporter *reporting.Reporter) error {
-	stay, err := volumesThatStay(ctx, client, node)
+// selected by node, so all are watched, for all drains together.
+func (d *Activities) untilDetached(ctx context.Context, node *heldnode.View, reporter *reporting.Reporter) error {
+	stay, err := volumesThatStay(ctx, d.Client, node)
 	if err != nil {
 		return err
 	}
-	watch, err := k8s.NewWatch(ctx, client.StorageV1().RESTClient(), &storagev1.VolumeAttachment{},
-		k8s.WatchOptions{Resource: "volumeattachments", Strip: stripAttachment})
+	watch, err := d.Sources.Attachments.Follow(ctx, func(a *storagev1.VolumeAttachment, _ bool) bool { return a.Spec.NodeName == node.Name })
 	if err != nil {
 		return err
 	}
-	if err := watch.Synced(ctx, "volume attachments"); err != nil {
+	if err := watch.Synced(ctx); err != nil {
 		return err
 	}
 	since := time.Now()
@@ -44,9 +43,12 @@ func untilDetached(ctx context.Context, client kubernetes.Interface, node *heldn
 		if err := node.Fence(); err != nil {
 			return err
 		}
-		attached := slices.DeleteFunc(watch.List(), func(a *storagev1.VolumeAttachment) bool {
+		if err := watch.Err(); err != nil {
+			return err
+		}
+		attached := slices.DeleteFunc(watch.By(node.Name), func(a *storagev1.VolumeAttachment) bool {
 			volume := a.Spec.Source.PersistentVolumeName
-			return a.Spec.NodeName != node.Name || volume != nil && stay[*volume]
+			return volume != nil && stay[*volume]
 		})
 		if len(attached) == 0 {
 			return nil
@@ -56,8 +58,6 @@ func untilDetached(ctx context.Context, client kubernetes.Interface, node *heldn
 		case <-watch.Changed:
 		case <-node.Node.Changed:
 		case <-beat.C:
-		case <-watch.Refused:
-			return watch.Err()
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-activity.GetWorkerStopChannel(ctx):
@@ -117,18 +117,4 @@ func claimsOf(pod *corev1.Pod) []string {
 		}
 	}
 	return claims
-}
-
-// stripAttachment keeps of an attachment what is asked about.
-func stripAttachment(obj any) (any, error) {
-	a, ok := obj.(*storagev1.VolumeAttachment)
-	if !ok {
-		return obj, nil
-	}
-	small := &storagev1.VolumeAttachment{Spec: storagev1.VolumeAttachmentSpec{
-		Attacher: a.Spec.Attacher, NodeName: a.Spec.NodeName,
-		Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: a.Spec.Source.PersistentVolumeName},
-	}}
-	small.Name, small.UID, small.ResourceVersion = a.Name, a.UID, a.ResourceVersion
-	return small, nil
 }

@@ -59,8 +59,12 @@ type Loop struct {
 	// news: the details were not told yet.
 	news bool
 
-	mu   sync.Mutex
-	last time.Time
+	// ears hear what the server answers; nil trusts every heartbeat that was recorded.
+	ears *Ears
+
+	mu sync.Mutex
+	// last is when the last heartbeat was sent that the server heard, told when the last was recorded.
+	last, told time.Time
 	// lost: there was no heartbeat for too long. It stays lost, whoever may have begun again in the meantime.
 	lost bool
 
@@ -69,11 +73,13 @@ type Loop struct {
 
 // Start begins with details that an earlier attempt left, if any: a heartbeat without them would erase those.
 func Start(ctx context.Context, details ...any) *Loop {
-	l := &Loop{details: details, last: time.Now(), ending: make(chan struct{}), ended: make(chan struct{})}
+	l := &Loop{details: details, last: time.Now(), ears: earsOf(ctx), ending: make(chan struct{}), ended: make(chan struct{})}
 	running.Add(1)
+	forget := l.ears.listen(activity.GetInfo(ctx).TaskToken, l)
 	go func() {
 		defer close(l.ended)
 		defer running.Add(-1)
+		defer forget()
 		for {
 			l.beat(ctx)
 			next := time.NewTimer(interval(running.Load()))
@@ -120,7 +126,7 @@ func (l *Loop) hasNews() bool {
 func (l *Loop) isDue() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return time.Since(l.last) >= interval(running.Load())
+	return time.Since(l.told) >= interval(running.Load())
 }
 
 func (l *Loop) beat(ctx context.Context) {
@@ -130,13 +136,22 @@ func (l *Loop) beat(ctx context.Context) {
 	// An activity that is cancelled lives on while it tidies up.
 	activity.RecordHeartbeat(context.WithoutCancel(ctx), l.details...)
 	l.news = false
-	if time.Since(at) >= Every {
-		return // so long takes only what the SDK gave up, without a word
+	l.mu.Lock()
+	l.told = at
+	l.mu.Unlock()
+	if l.ears == nil && time.Since(at) < Every { // so long takes only what the SDK gave up, without a word
+		l.heard(at)
 	}
+}
+
+// heard notes that the server took a heartbeat that was sent then.
+func (l *Loop) heard(at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.lost = l.lost || at.Sub(l.last) > silence
-	l.last = at
+	if at.After(l.last) {
+		l.lost = l.lost || at.Sub(l.last) > silence
+		l.last = at
+	}
 }
 
 // Alive tells whether the activity may still write.

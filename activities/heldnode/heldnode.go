@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 
 	"drydock/k8s"
@@ -41,13 +40,10 @@ type Options struct {
 // maintenance that holds the node.
 func (a Acting) Watch(ctx context.Context, o Options) (*View, error) {
 	v := &View{Name: o.Name, uid: types.UID(o.UID), Caller: o.Caller, heartbeats: o.Heartbeats}
-	pods, err := k8s.NewWatch(ctx, a.Client.CoreV1().RESTClient(), &corev1.Pod{}, k8s.WatchOptions{
-		Resource: "pods", Fields: fields.OneTermEqualSelector("spec.nodeName", o.Name),
-	})
-	if err != nil {
+	var err error
+	if v.Pods, err = k8s.WatchPodsOn(ctx, a.Client, o.Name); err != nil {
 		return nil, err
 	}
-	v.Pods = pods
 	if v.Node, err = k8s.WatchNode(ctx, a.Client, o.Name); err != nil {
 		return nil, err
 	}

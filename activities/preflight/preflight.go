@@ -7,6 +7,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"drydock/activities/failure"
@@ -22,6 +23,8 @@ import (
 type Activities struct {
 	Client   kubernetes.Interface
 	Temporal client.Client
+	// Budgets are those of some namespaces.
+	Budgets func(ctx context.Context, namespaces map[string]bool) ([]*policyv1.PodDisruptionBudget, error)
 	// Capacity is shared by all preflights of the worker.
 	Capacity *k8s.CapacityReader
 

@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -75,7 +76,18 @@ func preflightsOf(denied string, objects ...runtime.Object) (*Activities, *fake.
 		}
 		return false, nil, nil
 	})
-	return &Activities{Client: client, Capacity: k8s.NewCapacityReader(client), first: 10 * time.Millisecond, last: 10 * time.Millisecond}, client
+	budgets := func(ctx context.Context, _ map[string]bool) ([]*policyv1.PodDisruptionBudget, error) {
+		list, err := client.PolicyV1().PodDisruptionBudgets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, err
+		}
+		var all []*policyv1.PodDisruptionBudget
+		for i := range list.Items {
+			all = append(all, &list.Items[i])
+		}
+		return all, nil
+	}
+	return &Activities{Client: client, Budgets: budgets, Capacity: k8s.NewCapacityReader(client), first: 10 * time.Millisecond, last: 10 * time.Millisecond}, client
 }
 
 func drainBy(t *testing.T, drain string) spec.Drain {

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"drydock/api"
 	"drydock/checks"
 	"drydock/config/named"
 	"drydock/k8s"
@@ -19,7 +20,7 @@ import (
 
 // Keys on a Job and its pods.
 const (
-	WorkflowLabel      = "drydock.dev/workflow-id"
+	WorkflowLabel      = api.WorkflowLabel
 	workflowAnnotation = "drydock.dev/workflow"
 	keyAnnotation      = "drydock.dev/key"
 	managedByLabel     = "app.kubernetes.io/managed-by"

@@ -45,9 +45,17 @@ type Server struct {
 	version  int
 	objects  map[string]Object
 	streams  map[*stream]bool
+	changes  []change
 	refuse   int
 	denied   [][2]string
 	requests []string
+}
+
+// change is one that a watch may begin after.
+type change struct {
+	version int
+	kind    string
+	object  Object
 }
 
 // New prepares a server with objects in it.
@@ -300,9 +308,15 @@ func encode(o Object) string {
 }
 
 func (s *Server) tell(kind string, o Object) {
+	c := change{version: s.version, kind: kind, object: o}
+	s.changes = append(s.changes, c)
 	for st := range s.streams {
-		if st.selects(o) {
-			st.events <- fmt.Sprintf(`{"type":%q,"object":%s}`, kind, encode(o))
-		}
+		st.tell(c)
+	}
+}
+
+func (st *stream) tell(c change) {
+	if st.selects(c.object) {
+		st.events <- fmt.Sprintf(`{"type":%q,"object":%s}`, c.kind, encode(c.object))
 	}
 }

@@ -49,6 +49,12 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, st *stream) {
 		end.SetResourceVersion(strconv.Itoa(s.version))
 		end.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
 		st.events <- fmt.Sprintf(`{"type":"BOOKMARK","object":%s}`, encode(end))
+	} else if after, err := strconv.Atoi(r.URL.Query().Get("resourceVersion")); err == nil {
+		for _, c := range s.changes {
+			if c.version > after {
+				st.tell(c)
+			}
+		}
 	}
 	s.streams[st] = true
 	s.mu.Unlock()

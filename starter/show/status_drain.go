@@ -30,12 +30,26 @@ func renderDrain(head terminal.Rows, s *api.Status, now time.Time) {
 	if len(s.SkippedPods) > 0 {
 		head.Add("Skipped pods:", strings.Join(s.SkippedPods, ", "))
 	}
+	if len(s.Arrived) > 0 {
+		head.Add("Arrived pods:", arrivedText(s)+" (after the drain, in spite of the cordon)")
+	}
 	if next := NextRungText(s, now); next != "" {
 		head.Add("Next rung:", next)
 	}
 	if at := s.NextAttemptAt; at != nil {
 		head.Add("Next attempt:", fmt.Sprintf("%s (in %s)", terminal.Clock(*at, now), period.Age(at.Sub(now))))
 	}
+}
+
+func arrivedText(s *api.Status) string {
+	var names []string
+	for _, pod := range s.Arrived {
+		names = append(names, pod.Pod)
+	}
+	if s.MoreArrived > 0 {
+		names = append(names, fmt.Sprintf("and %d more", s.MoreArrived))
+	}
+	return strings.Join(names, ", ")
 }
 
 // targetsText says which pods are to leave now.

@@ -103,6 +103,7 @@ func (d *drainer) begin() {
 		s.EarlierRungs = append(s.EarlierRungs, s.Escalation...)
 		s.EarlierRungs = s.EarlierRungs[:min(len(s.EarlierRungs), maxRungs)]
 		s.Drain, s.Escalation, s.Force = nil, nil, ""
+		s.Arrived, s.MoreArrived = nil, 0
 	})
 }
 
@@ -201,7 +202,7 @@ func (d *drainer) input() drain.Input {
 	status := d.journal.status()
 	in := drain.Input{
 		Node: d.spec.Node, UID: d.node.nodeUID(), RunID: d.runID, Drain: d.spec.Drain, Why: d.summary(),
-		Began: d.Ladder.Began, Force: status.Force, KillAt: d.Ladder.killAt(), Skip: status.SkippedPods,
+		Began: d.Ladder.Began, Cordoned: *status.CordonedAt, Force: status.Force, KillAt: d.Ladder.killAt(), Skip: status.SkippedPods,
 		BlockedSignal: api.SignalDrainBlocked,
 	}
 	if before := status.Drain; before != nil {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -67,6 +69,8 @@ func (h *hold) stopGuard() {
 
 func (h *hold) react(ctx workflow.Context, change api.NodeChange) error {
 	switch {
+	case change.Arrived != nil:
+		return h.arrived(*change.Arrived)
 	case change.Uncordoned:
 		return h.restoreCordon(ctx)
 	case h.journal.heldByRequestor() && h.spec.OnNodeReplaced == spec.AdoptReplacement:
@@ -84,6 +88,40 @@ func (h *hold) react(ctx workflow.Context, change api.NodeChange) error {
 		}
 		return err
 	}
+}
+
+// arrived warns of pods that came to a node which was drained of all that can be: they end with what is done to it.
+func (h *hold) arrived(arrived api.PodsArrived) error {
+	status, drain := h.journal.status(), h.spec.Drain
+	if !h.journal.heldByRequestor() || drain.Mode == spec.ModeNone || drain.PodSelector != "" || len(drain.PodEvictionFilters) > 0 {
+		return nil
+	}
+	drained := *status.CordonedAt
+	if status.Drain != nil {
+		drained = status.Drain.At
+	}
+	var news []string
+	h.journal.change(func(s *api.Status) {
+		for _, pod := range arrived.Pods {
+			known := slices.ContainsFunc(s.Arrived, func(one api.ArrivedPod) bool { return one.Pod == pod.Pod })
+			// A pod's own time is in whole seconds.
+			if known || pod.At.Before(drained.Truncate(time.Second)) {
+				continue
+			}
+			if news = append(news, pod.Pod); len(s.Arrived) < api.MaxArrived {
+				s.Arrived = append(s.Arrived, pod)
+			} else {
+				s.MoreArrived++
+			}
+		}
+		s.MoreArrived += arrived.More
+	})
+	if len(news) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("%s came to the node after it was drained, in spite of its cordon: what is done to the node ends it", strings.Join(news, ", "))
+	h.journal.note(text)
+	return h.announcer.warn("PodArrived", text)
 }
 
 // restoreCordon sets a lifted cordon again, with a Warning event; after the third time it stops fighting and says so.

@@ -1,0 +1,207 @@
+package cluster
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"drydock/api"
+	"drydock/k8s"
+)
+
+// arrivals look at the pods on the nodes that are Ready, beside the watch, and tell their maintenances what comes. A pod
+// comes in spite of the cordon where it tolerates that or names the node, or where the scheduler had chosen the node before.
+type arrivals struct {
+	*Activities
+	holders []WatchedHolder
+	// nodes are followed, by request.
+	nodes map[string]*followedNode
+	// changed has a token once a pod came to one of them.
+	changed chan struct{}
+}
+
+type followedNode struct {
+	pods *k8s.SharedView[*corev1.Pod]
+	stop context.CancelFunc
+}
+
+// followAfter is how long a node is Ready before its pods are looked at: where the work takes no longer, that would cost
+// more than it tells.
+const followAfter = 3 * time.Second
+
+// toldArrivals remembers for a worker, by request, since when nodes are Ready and which pods were told of: a watch is begun
+// anew every few seconds. Maintenances hear of some twice where another worker goes on, and know them.
+type toldArrivals struct {
+	mu    sync.Mutex
+	ready map[string]time.Time
+	pods  map[string]map[types.UID]bool
+}
+
+// lookForArrivals looks for as long as ctx lives.
+func (c *Activities) lookForArrivals(ctx context.Context, holders []WatchedHolder) {
+	if len(holders) == 0 || c.Pods == nil {
+		return
+	}
+	c.arrived.keep(holders)
+	a := &arrivals{Activities: c, holders: holders, nodes: map[string]*followedNode{}, changed: make(chan struct{}, 1)}
+	go func() {
+		if err := a.look(ctx); err != nil && ctx.Err() == nil {
+			activity.GetLogger(ctx).Warn("not known what comes to nodes that are Ready", "error", err)
+		}
+	}()
+}
+
+func (a *arrivals) look(ctx context.Context) error {
+	view, err := a.Activities.Nodes.View(ctx)
+	if err != nil {
+		return err
+	}
+	defer view.Close()
+	again := time.NewTicker(followAfter)
+	defer again.Stop()
+	for {
+		for _, h := range a.holders {
+			if err := a.follow(ctx, h, a.arrived.isReadyFor(h.RequestID, isReady(view, h), followAfter)); err != nil {
+				return err
+			}
+			if err := a.tell(ctx, h); err != nil {
+				activity.GetLogger(ctx).Warn("a maintenance was not told of pods on its node", "workflow", h.WorkflowID, "error", err)
+			}
+		}
+		select {
+		case <-view.Changed:
+			if err := pause(ctx, settle); err != nil {
+				return err
+			}
+		case <-a.changed:
+		case <-again.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// isReady tells whether a holder's node shows that it is held and Ready.
+func isReady(view *k8s.View, h WatchedHolder) bool {
+	node, ok := view.Get(h.Node)
+	if !ok || node.Labels[api.PhaseLabel] != string(api.Ready) {
+		return false
+	}
+	mark, err := k8s.MarkOf(node)
+	return err == nil && mark.HeldBy(h.WorkflowID, h.RunID)
+}
+
+// follow begins or ends to look at the pods of a holder's node.
+func (a *arrivals) follow(ctx context.Context, h WatchedHolder, wanted bool) error {
+	followed := a.nodes[h.RequestID]
+	switch {
+	case !wanted && followed != nil:
+		followed.stop()
+		delete(a.nodes, h.RequestID)
+	case wanted && followed == nil:
+		ctx, stop := context.WithCancel(ctx)
+		pods, err := a.Pods.Follow(ctx, h.Node, a.concerns)
+		if err != nil {
+			stop()
+			return err
+		}
+		a.nodes[h.RequestID] = &followedNode{pods: pods, stop: stop}
+	}
+	return nil
+}
+
+func (a *arrivals) concerns(pod *corev1.Pod, gone bool) bool {
+	if _, intruding := k8s.ArrivedAt(pod); intruding && !gone {
+		select {
+		case a.changed <- struct{}{}:
+		default:
+		}
+	}
+	return false // changed has the token
+}
+
+// tell tells a holder of the pods that came to its node since it was granted its slot, each of them once.
+func (a *arrivals) tell(ctx context.Context, h WatchedHolder) error {
+	followed := a.nodes[h.RequestID]
+	if followed == nil {
+		return nil
+	}
+	arrived, pods := &api.PodsArrived{}, followed.pods.List()
+	slices.SortFunc(pods, func(x, y *corev1.Pod) int { return strings.Compare(k8s.PodName(x), k8s.PodName(y)) })
+	news := map[types.UID]bool{}
+	for _, pod := range pods {
+		at, intruding := k8s.ArrivedAt(pod)
+		if !intruding || at.Before(h.Since) || a.arrived.knows(h.RequestID, pod.UID) {
+			continue
+		}
+		news[pod.UID] = true
+		if len(arrived.Pods) == api.MaxArrived {
+			arrived.More++
+			continue
+		}
+		arrived.Pods = append(arrived.Pods, api.ArrivedPod{Pod: k8s.PodName(pod), At: at})
+	}
+	if len(news) == 0 {
+		return nil
+	}
+	change := api.NodeChange{RequestID: h.RequestID, Arrived: arrived}
+	if err := a.Temporal.SignalWorkflow(ctx, h.WorkflowID, "", api.SignalNodeChanged, change); err != nil {
+		return err
+	}
+	a.arrived.note(h.RequestID, news)
+	return nil
+}
+
+// keep forgets all but the holders.
+func (t *toldArrivals) keep(holders []WatchedHolder) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	held := map[string]bool{}
+	for _, h := range holders {
+		held[h.RequestID] = true
+	}
+	maps.DeleteFunc(t.pods, func(request string, _ map[types.UID]bool) bool { return !held[request] })
+	maps.DeleteFunc(t.ready, func(request string, _ time.Time) bool { return !held[request] })
+}
+
+// isReadyFor tells whether a node that is Ready now, or is not, has been so for long enough.
+func (t *toldArrivals) isReadyFor(request string, now bool, d time.Duration) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !now {
+		delete(t.ready, request)
+		return false
+	}
+	if t.ready == nil {
+		t.ready = map[string]time.Time{}
+	}
+	if t.ready[request].IsZero() {
+		t.ready[request] = time.Now()
+	}
+	return time.Since(t.ready[request]) >= d
+}
+
+func (t *toldArrivals) knows(request string, pod types.UID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.pods[request][pod]
+}
+
+func (t *toldArrivals) note(request string, pods map[types.UID]bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.pods == nil {
+		t.pods = map[string]map[types.UID]bool{}
+	}
+	if t.pods[request] == nil {
+		t.pods[request] = map[types.UID]bool{}
+	}
+	maps.Copy(t.pods[request], pods)
+}

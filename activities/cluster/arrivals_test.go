@@ -1,0 +1,68 @@
+package cluster
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"go.temporal.io/api/enums/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock/activities/activitytest"
+	"drydock/api"
+	"drydock/k8s"
+	"drydock/k8s/k8stest"
+)
+
+func TestPodsThatComeToANodeThatIsReadyAreTold(t *testing.T) {
+	granted := time.Now().Add(-time.Minute)
+	at := func(d time.Duration) activitytest.PodOption {
+		return func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(granted.Add(d)) }
+	}
+	daemon := func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "DaemonSet" }
+	ours := func(p *corev1.Pod) { p.Labels[api.WorkflowLabel] = "w" }
+	s := k8stest.New(
+		activitytest.Node("n1", activitytest.Cordoned, activitytest.Marked("m", "r"), activitytest.Labelled(api.PhaseLabel, string(api.Ready))),
+		activitytest.Pod("before", at(-time.Hour)), activitytest.Pod("daemon", at(time.Second), daemon), activitytest.Pod("hook", at(time.Second), ours),
+	)
+	told := make(chan api.NodeChange, 10)
+	temporal := activitytest.Statuses(map[string]enums.WorkflowExecutionStatus{"m/r": enums.WORKFLOW_EXECUTION_STATUS_RUNNING})
+	temporal.On("SignalWorkflow", mock.Anything, "m", "", api.SignalNodeChanged, mock.Anything).Return(
+		func(_ context.Context, _, _, _ string, arg any) error {
+			told <- arg.(api.NodeChange)
+			return nil
+		})
+	kube := s.Client(t)
+	c := &Activities{Nodes: k8s.NewNodes(kube), Temporal: temporal, Pods: k8s.NewNodePods(kube)}
+	env := activitytest.Environment()
+	stop := make(chan struct{})
+	env.SetWorkerStopChannel(stop)
+	env.RegisterActivity(c.WatchCluster)
+	done := make(chan error, 1)
+	holders := []WatchedHolder{{RequestID: "r/1", Node: "n1", WorkflowID: "m", RunID: "r", Since: granted}}
+	go func() {
+		_, err := env.ExecuteActivity(c.WatchCluster, WatchInput{Holders: holders, Known: []KnownMark{{Node: "n1", RunID: "r"}}})
+		done <- err
+	}()
+	next := func() api.NodeChange {
+		select {
+		case change := <-told:
+			return change
+		case err := <-done:
+			t.Fatalf("the watch ended: %v", err)
+		case <-time.After(20 * time.Second):
+			t.Fatal("nobody was told")
+		}
+		return api.NodeChange{}
+	}
+	for _, name := range []string{"one", "two"} {
+		s.Set(activitytest.Pod(name, at(10*time.Second)))
+		if change := next(); change.RequestID != "r/1" || change.Arrived == nil || len(change.Arrived.Pods) != 1 || change.Arrived.Pods[0].Pod != "default/"+name {
+			t.Errorf("told %+v", change.Arrived)
+		}
+	}
+	close(stop)
+	<-done
+}

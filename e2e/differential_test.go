@@ -1,0 +1,200 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock/api"
+	"drydock/rules/preflight"
+)
+
+// workload is one that is put on two nodes, in a namespace for each: what kubectl makes of the one, Drydock has to make of
+// the other.
+type workload struct {
+	name string
+	put  func(s *site, ns, name, node string)
+	// wishes not to be disrupted: Drydock respects that for a while, kubectl knows nothing of it.
+	wishes bool
+}
+
+// kindsOfPods are the ways for a pod to be on a node.
+var kindsOfPods = []struct {
+	kind string
+	put  func(s *site, ns, name, node string, options ...option)
+}{
+	{"replicated", func(s *site, ns, name, node string, options ...option) {
+		s.deployment(ns, name, 1, append(options, on(node))...)
+	}},
+	{"bare", func(s *site, ns, name, node string, options ...option) { s.pod(ns, name, node, options...) }},
+	{"static", func(s *site, ns, name, node string, options ...option) {
+		s.pod(ns, name, node, append(options, annotated(corev1.MirrorPodAnnotationKey, "x"))...)
+	}},
+	{"daemon", func(s *site, ns, name, node string, options ...option) {
+		s.daemonSet(ns, name, append(options, on(node))...)
+	}},
+	{"job", func(s *site, ns, name, node string, _ ...option) { s.job(ns, name, node, "10m") }},
+	{"finished", func(s *site, ns, name, node string, options ...option) {
+		s.pod(ns, name, node, append(options, annotated("devcluster.drydock.dev/completion-delay", "0s"), never)...)
+	}},
+	{"guarded", func(s *site, ns, name, node string, options ...option) { s.guarded(ns, name, node, options...) }},
+}
+
+func never(t *corev1.PodTemplateSpec) { t.Spec.RestartPolicy = corev1.RestartPolicyNever }
+
+// traits are what pods of any kind may have besides.
+var traits = []struct {
+	name   string
+	option option
+	wishes bool
+}{
+	{"plain", func(*corev1.PodTemplateSpec) {}, false},
+	{"stores", withEmptyDir, false},
+	{"shy", annotated("karpenter.sh/do-not-disrupt", "true"), true},
+}
+
+// randomWorkloads has each kind once, and some of them again, with traits by chance.
+func randomWorkloads(random *rand.Rand) []workload {
+	var all []workload
+	for i := range len(kindsOfPods) + 3 {
+		kind := kindsOfPods[i%len(kindsOfPods)]
+		if i >= len(kindsOfPods) {
+			kind = kindsOfPods[random.IntN(len(kindsOfPods))]
+		}
+		trait := traits[random.IntN(len(traits))]
+		all = append(all, workload{
+			name: fmt.Sprintf("%s-%s-%d", kind.kind, trait.name, i),
+			put:  func(s *site, ns, name, node string) { kind.put(s, ns, name, node, trait.option) },
+			// A Job has no traits here, and nobody waits for the wish of one that stays or has ended.
+			wishes: trait.wishes && kind.kind != "job" && kind.kind != "static" && kind.kind != "daemon" && kind.kind != "finished",
+		})
+	}
+	return all
+}
+
+// TestDrainAgreesWithKubectl puts the same pods on two nodes: their preflight and drain by Drydock differ from kubectl's in
+// nothing but what the reference says.
+func TestDrainAgreesWithKubectl(t *testing.T) {
+	s := newSite(t, "scheduler: {maxParallel: 2}")
+	seed := uint64(time.Now().UnixNano()) //nolint:gosec // any seed will do
+	t.Logf("seed %d", seed)
+	workloads := randomWorkloads(rand.New(rand.NewPCG(seed, 0))) //nolint:gosec // no secret
+	mine, theirs := s.namespace(), s.namespace()
+	for _, w := range workloads {
+		w.put(s, mine, w.name, "worker-01")
+		w.put(s, theirs, w.name, "worker-02")
+	}
+	for _, flags := range [][]string{nil, {"--force"}, {"--delete-emptydir-data"}, {"--force", "--delete-emptydir-data"}} {
+		s.comparePreflight(mine, workloads, flags)
+	}
+
+	// kubectl never goes on where a budget refuses; what it leaves in its time is what Drydock is blocked by.
+	s.kubectlDrain("worker-02", "--force", "--delete-emptydir-data", "--timeout=4s")
+	left := s.appsOn(theirs, "worker-02")
+	for _, w := range workloads {
+		if w.wishes && !slices.Contains(left, w.name) {
+			left = append(left, w.name)
+		}
+	}
+	slices.Sort(left)
+	run := s.beginWith("worker-01", `"drain":{"force":true,"deleteEmptyDir":true}`)
+	s.eventually("Drydock leaves what kubectl leaves, and what asks not to be disrupted", func() error {
+		if got := s.appsOn(mine, "worker-01"); !slices.Equal(got, left) {
+			return fmt.Errorf("Drydock leaves %v, and kubectl %v (seed %d)", got, left, seed)
+		}
+		return nil
+	})
+	s.always("it goes no further", 2*time.Second, func() error {
+		if got := s.appsOn(mine, "worker-01"); !slices.Equal(got, left) {
+			return fmt.Errorf("Drydock leaves %v, and kubectl %v (seed %d)", got, left, seed)
+		}
+		return nil
+	})
+	if status := s.mustStatus(run); status.Phase != api.Draining && status.Phase != api.Ready {
+		t.Errorf("it is %s", status.Phase)
+	}
+}
+
+// comparePreflight compares a preflight with kubectl's dry run of the same node, for the same consents.
+func (s *site) comparePreflight(ns string, workloads []workload, flags []string) {
+	s.Helper()
+	r := s.drydock(append([]string{"preflight", "worker-01", "-o", "json"}, flags...)...)
+	var reports []preflight.Report
+	if err := json.Unmarshal([]byte(r.stdout), &reports); err != nil || len(reports) != 1 {
+		s.Fatalf("%v\n%s", err, r.out())
+	}
+	dry := s.kubectlDrain("worker-01", append([]string{"--dry-run=server", "--timeout=2s"}, flags...)...)
+	refuses, evicts := refusedByKubectl(dry), evictedByKubectl(dry)
+	for _, pod := range reports[0].Pods {
+		name, ours := strings.CutPrefix(pod.Pod, ns+"/")
+		if !ours {
+			continue
+		}
+		i := slices.IndexFunc(workloads, func(w workload) bool { return strings.HasPrefix(name, w.name) })
+		if i < 0 {
+			s.Errorf("a pod of nobody: %s", pod.Pod)
+			continue
+		}
+		if got, want := pod.Action == preflight.Refuse, refuses[pod.Pod]; got != want {
+			s.Errorf("%v: %s: preflight says %s (%s), kubectl refuses it: %v\n%s", flags, pod.Pod, pod.Action, pod.Reason, want, dry.out())
+		}
+		// Where kubectl refuses one pod, it says nothing of the others.
+		if got, want := pod.Action == preflight.Evict, evicts[name]; len(refuses) == 0 && got != want {
+			s.Errorf("%v: %s: preflight says %s (%s), kubectl evicts it: %v\n%s", flags, pod.Pod, pod.Action, pod.Reason, want, dry.out())
+		}
+	}
+}
+
+// kubectlDrain runs kubectl drain, whatever its end.
+func (s *site) kubectlDrain(node string, flags ...string) ran {
+	s.Helper()
+	cmd := s.command("devcluster", append([]string{"kubectl", "drain", node, "--ignore-daemonsets"}, flags...)...)
+	cmd.Env = append(cmd.Env, "HOME="+s.TempDir())
+	return s.run(cmd)
+}
+
+var (
+	evictions = regexp.MustCompile(`(?m)^evicting pod [^/\s]+/(\S+)`)
+	podNames  = regexp.MustCompile(`[a-z0-9-]+/[a-z0-9.-]+`)
+)
+
+func refusedByKubectl(r ran) map[string]bool {
+	names := map[string]bool{}
+	for line := range strings.Lines(r.stderr) {
+		if !strings.Contains(line, "cannot delete") {
+			continue
+		}
+		for _, name := range podNames.FindAllString(line, -1) {
+			names[name] = true
+		}
+	}
+	return names
+}
+
+func evictedByKubectl(r ran) map[string]bool {
+	names := map[string]bool{}
+	for _, found := range evictions.FindAllStringSubmatch(r.out(), -1) {
+		names[found[1]] = true
+	}
+	return names
+}
+
+// appsOn are the workloads that have a pod on a node which does not leave.
+func (s *site) appsOn(ns, node string) []string {
+	s.Helper()
+	apps := map[string]bool{}
+	for _, pod := range s.podsOn(ns, node) {
+		if pod.DeletionTimestamp == nil {
+			apps[pod.Labels["app"]] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(apps))
+}
