@@ -63,6 +63,7 @@ var wrongChannels = map[string]string{
 	`{"kubernetes": {}, "filter": {"events": ["Started"]}}`:                              `channels.oncall.filter.events[0]: "Started"`,
 	`{"kubernetes": {}, "schedule": {"periodic": {"interval": "soon"}}}`:                 `channels.oncall.schedule.periodic.interval: "soon" is not a duration`,
 	`{"kubernetes": {}, "schedule": {"periodic": {}}}`:                                   "channels.oncall.schedule.periodic.interval: 0s: want at least",
+	`{"kubernetes": {}, "digest": "5m", "schedule": {"oneshot": {}}}`:                    "channels.oncall.schedule: has no meaning beside digest",
 	`{"kubernetes": {}, "digest": 5}`:                                                    "channels.oncall.digest: 5 is not a duration",
 	`{"kubernetes": {}, "retryFor": "-1h"}`:                                              `channels.oncall.retryFor: "-1h" is negative`,
 	`{"kubernetes": {}, "template": {"text": "{{.Reason"}}`:                              "channels.oncall.template.text: template: template.text:1: unclosed action",
@@ -113,19 +114,19 @@ func TestEveryWrongFieldIsNamed(t *testing.T) {
 func TestPlans(t *testing.T) {
 	cfg, err := notifytest.Parse(t, kinds.All(), `{
 		"oncall": {"slack": {"token": {"env": "T"}, "channel": "C"}, "default": true, "thread": "period", "threadPeriod": "12h", "digest": "5m",
-			"filter": {"events": ["SLAExpired"]}, "schedule": {"periodic": {"interval": "6h"}}, "retryFor": "1h",
+			"filter": {"events": ["SLAExpired"]}, "retryFor": "1h",
 			"template": {"subject": "{{.Node | upper}} {{date \"2006\" .At}}", "text": "{{range .Events}}{{join \", \" .Groups}}{{end}}"}},
-		"audit": {"webhook": {"url": "https://audit.example.com/events"}, "default": true},
+		"audit": {"webhook": {"url": "https://audit.example.com/events"}, "default": true, "schedule": {"periodic": {"interval": "6h"}}},
 		"nodes": {"kubernetes": {}}}`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []notices.Channel{
-		{Name: "audit", RetryFor: spec.Duration(24 * time.Hour)},
+		{Name: "audit", RetryFor: spec.Duration(24 * time.Hour),
+			Schedule: notices.Schedule{Periodic: &notices.Periodic{Interval: spec.Duration(6 * time.Hour)}}},
 		{Name: "nodes", RetryFor: spec.Duration(24 * time.Hour)},
 		{Name: "oncall", RetryFor: spec.Duration(time.Hour), Thread: "period", ThreadPeriod: spec.Duration(12 * time.Hour),
-			Digest: spec.Duration(5 * time.Minute), Filter: notices.Filter{Events: []notices.State{notices.SLAExpired}},
-			Schedule: notices.Schedule{Periodic: &notices.Periodic{Interval: spec.Duration(6 * time.Hour)}}},
+			Digest: spec.Duration(5 * time.Minute), Filter: notices.Filter{Events: []notices.State{notices.SLAExpired}}},
 	}
 	if diff := cmp.Diff(want, cfg.Plans()); diff != "" {
 		t.Error(diff)

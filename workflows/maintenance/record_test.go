@@ -54,8 +54,8 @@ func TestWhatADrainDidCountsHoweverItEnds(t *testing.T) {
 		evicted int
 	}{
 		"cancelled":                    {temporal.NewCanceledError(last), 4},
-		"lost with its worker":         {activityFailed(enums.RETRY_STATE_CANCEL_REQUESTED, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_HEARTBEAT, nil, last)), 4},
-		"lost before it said anything": {activityFailed(enums.RETRY_STATE_CANCEL_REQUESTED, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_HEARTBEAT, nil)), 1},
+		"lost with its worker":         {temporal.NewTimeoutError(enums.TIMEOUT_TYPE_HEARTBEAT, nil, last), 4},
+		"lost before it said anything": {temporal.NewTimeoutError(enums.TIMEOUT_TYPE_HEARTBEAT, nil), 1},
 		"cancelled before it began":    {temporal.NewCanceledError("ACTIVITY_ID_NOT_STARTED"), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
