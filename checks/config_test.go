@@ -48,6 +48,7 @@ checks:
       url: "http://{{.InternalIP}}:9100/healthz?reason={{.Reason}}"
       headers: {X-Ticket: "{{.Ticket}}"}
       secretHeaders: {X-Api-Key: {env: API_KEY}}
+      allowPlaintext: true
       expectStatus: [200, 204]
       expectBody: ^ok
   burn-in: {job: {templateFile: /etc/job.yaml, namespace: drydock-jobs}}
@@ -135,8 +136,8 @@ func TestValidateNamesTheField(t *testing.T) {
 		"method":               {`hooks: {a: {http: {url: "http://a", method: get}}}`, `hooks.a.http.method: "get" is not one of`},
 		"credential header":    {`checks: {a: {http: {url: "http://a", headers: {authorization: x}}}}`, "checks.a.http.headers.authorization: is a credential"},
 		"header name":          {`checks: {a: {http: {url: "http://a", headers: {"a b": x}}}}`, "checks.a.http.headers.a b: is not the name of a header"},
-		"secret without place": {`checks: {a: {http: {url: "http://a", secretHeaders: {X: {}}}}}`, "checks.a.http.secretHeaders.X: want {file: <path>} or {env: <name>}"},
-		"secret twice":         {`checks: {a: {http: {url: "http://a", bearerToken: {file: a, env: b}}}}`, "checks.a.http.bearerToken: want {file: <path>}"},
+		"secret without place": {`checks: {a: {http: {url: "https://a", secretHeaders: {X: {}}}}}`, "checks.a.http.secretHeaders.X: want {file: <path>} or {env: <name>}"},
+		"secret twice":         {`checks: {a: {http: {url: "https://a", bearerToken: {file: a, env: b}}}}`, "checks.a.http.bearerToken: want {file: <path>}"},
 		"status":               {`checks: {a: {http: {url: "http://a", expectStatus: [200, 20]}}}`, "checks.a.http.expectStatus[1]: 20 is not a status"},
 		"body":                 {`checks: {a: {http: {url: "http://a", expectBody: "("}}}`, "checks.a.http.expectBody: "},
 		"capture in a check":   {`checks: {a: {http: {url: "http://a", capture: "(.)"}}}`, "checks.a.http.capture: has no meaning in a check"},

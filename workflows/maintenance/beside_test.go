@@ -7,9 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/sdk/temporal"
-
 	"drydock/activities/node"
 	preflightactivity "drydock/activities/preflight"
 	"drydock/api"
@@ -36,8 +33,6 @@ var beside = map[string]struct {
 	"a hook that is repeated": {
 		hooked, answered(workflowtest.Reply{After: time.Minute, Err: errors.New("not yet")}, workflowtest.Reply{After: 7 * time.Minute}), hookWas("done")},
 	"a hook whose time is over": {hooked, answered(workflowtest.Reply{After: 8 * time.Minute, Err: deadline()}), hookWas("failed: it did not go well within 5m0s")},
-	"a hook whose last try failed": {hooked, answered(workflowtest.Reply{After: 8 * time.Minute, Err: activityFailed(
-		enums.RETRY_STATE_TIMEOUT, temporal.NewApplicationError("example.com answered 503", "x"))}), hookWas("failed: it did not go well within 5m0s: example.com answered 503")},
 	"a hook that is skipped": {hooked, func(s *workflowtest.Site) {
 		answered(workflowtest.Reply{After: 24 * time.Hour})(s)
 		s.SignalAt(8*time.Minute, api.MsgSkipHook, workflowtest.Input{"hook": "tell", "comment": "too slow"})

@@ -359,26 +359,34 @@ func TestTooManyEventsForADeadReceiver(t *testing.T) {
 
 // All events of a day behind a dead receiver are given up a day after they happened, and not each a day after the one before.
 func TestRetryForIsCountedFromWhatHappened(t *testing.T) {
-	s := prepare(t, plain)
-	s.Account, s.Ended = happened(notices.MaintenanceUnknown, notices.MaintenanceScheduled, notices.MaintenanceStarted, notices.ObjectsDrained,
-		notices.Validating, notices.MaintenanceEnded, notices.MaintenanceComplete), true
-	s.Usual["Deliver"] = workflowtest.Reply{Err: temporal.NewApplicationError("the receiver is dead", "NotDelivered")}
-	status := execute(t, s, api.NotificationInput{Channel: "oncall", Maintenance: &reference})
-	if status.GivenUp != 7 || status.Delivered != 0 {
-		t.Errorf("%+v", status)
-	}
-	if took := s.Env.Now().Sub(noon); took < 23*time.Hour || took > 25*time.Hour {
-		t.Errorf("they were given up after %s", took)
-	}
-	until := map[string]time.Time{}
-	for i := range s.Count("Deliver") {
-		in := workflowtest.InputOf[delivery.DeliverInput](s, "Deliver", i)
-		until[in.Key] = in.Until
-		if i == 0 && !in.Until.Equal(in.Events[0].At.Add(24*time.Hour)) {
-			t.Errorf("the first is tried until %s", in.Until)
-		}
-	}
-	if len(until) != 7 {
-		t.Errorf("tried %v: each has its chance", until)
+	for name, c := range map[string]struct {
+		began    time.Time
+		attempts int
+		until    func(e notices.Event, began time.Time) time.Duration
+	}{
+		// The test environment gives up by itself after ten.
+		"in time":                  {noon, 70, func(e notices.Event, _ time.Time) time.Duration { return e.At.Add(24 * time.Hour).Sub(noon) }},
+		"behind others for longer": {noon.Add(30 * time.Hour), 21, func(notices.Event, time.Time) time.Duration { return 30*time.Hour + 5*time.Minute }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := prepare(t, plain)
+			s.Env.SetStartTime(c.began)
+			s.Account, s.Ended = happened(notices.MaintenanceUnknown, notices.MaintenanceScheduled, notices.MaintenanceStarted, notices.ObjectsDrained,
+				notices.Validating, notices.MaintenanceEnded, notices.MaintenanceComplete), true
+			s.Usual["Deliver"] = workflowtest.Reply{Err: temporal.NewApplicationError("the receiver is dead", "NotDelivered")}
+			status := execute(t, s, api.NotificationInput{Channel: "oncall", Maintenance: &reference})
+			if status.GivenUp != 7 || status.Delivered != 0 || s.Count("Deliver") != c.attempts {
+				t.Errorf("%d tries: %+v", s.Count("Deliver"), status)
+			}
+			for i := range s.Count("Deliver") {
+				in := workflowtest.InputOf[delivery.DeliverInput](s, "Deliver", i)
+				if got, want := in.Until.Sub(noon), c.until(in.Events[0], c.began); got < want || got > want+time.Minute {
+					t.Errorf("%s is tried for %s after noon, want %s", in.Key, got, want)
+				}
+			}
+			if len(status.Outcomes) != 7 || status.Outcomes[6].Outcome != "not delivered: the receiver is dead" {
+				t.Errorf("outcomes %+v", status.Outcomes)
+			}
+		})
 	}
 }
