@@ -223,18 +223,17 @@ func (c *Activities) WatchCluster(ctx context.Context, in WatchInput) (WatchRepo
 		}
 		select {
 		case <-view.Changed:
-			if err := pause(ctx, settle); err != nil {
-				return WatchReport{}, err
-			}
+			err = pause(ctx, settle)
 		case <-deaths.found:
-			if err := pause(ctx, gather); err != nil {
-				return WatchReport{}, err
-			}
+			err = pause(ctx, gather)
 		case <-beat.C:
 		case <-ctx.Done():
 			return WatchReport{}, ctx.Err()
 		case <-activity.GetWorkerStopChannel(ctx):
 			return WatchReport{}, failure.WorkerStopping()
+		}
+		if err != nil {
+			return WatchReport{}, err
 		}
 	}
 }

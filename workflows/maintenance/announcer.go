@@ -63,10 +63,10 @@ func (a *announcer) announcement(phase api.Phase, message string) node.AnnounceI
 }
 
 // warn says something on the node. A node that is gone or lost its mark is the next step's to find.
-func (a *announcer) warn(reason, text string) error {
+func (a *announcer) warn(ctx workflow.Context, reason, text string) error {
 	in := a.announcement(a.journal.phase(), text)
 	in.Event.Reason, in.Event.Warning = reason, true
-	ctx := call.Quick(a.stop.steps, "warn: "+text)
+	ctx = call.Quick(ctx, "warn: "+text)
 	if err := workflow.ExecuteActivity(ctx, call.Nodes.AnnouncePhase, in).Get(ctx, nil); err != nil {
 		if over := a.stop.decided(); over != nil {
 			return over

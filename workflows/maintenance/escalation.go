@@ -72,7 +72,7 @@ func (d *drainer) takeRung(rung api.RungTaken) error {
 	d.journal.note(text)
 	if rung.Do == spec.ExpireSLA {
 		d.journal.tell(notices.SLAExpired, rung.Why)
-		return d.announcer.warn("SLAExpired", "the SLA is over: "+rung.Why)
+		return d.announcer.warn(d.stop.steps, "SLAExpired", "the SLA is over: "+rung.Why)
 	}
 	d.journal.tell(notices.Escalated, text)
 	switch rung.Do {
@@ -87,7 +87,7 @@ func (d *drainer) takeRung(rung api.RungTaken) error {
 			d.allow(spec.BypassBudget)
 		}
 	}
-	return d.announcer.warn("MaintenanceEscalated", text)
+	return d.announcer.warn(d.stop.steps, "MaintenanceEscalated", text)
 }
 
 // allow lets the drain use force.

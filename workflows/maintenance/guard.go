@@ -70,7 +70,7 @@ func (h *hold) stopGuard() {
 func (h *hold) react(ctx workflow.Context, change api.NodeChange) error {
 	switch {
 	case change.Arrived != nil:
-		return h.arrived(*change.Arrived)
+		return h.arrived(ctx, *change.Arrived)
 	case change.Uncordoned:
 		return h.restoreCordon(ctx)
 	case h.journal.heldByRequestor() && h.spec.OnNodeReplaced == spec.AdoptReplacement:
@@ -91,13 +91,13 @@ func (h *hold) react(ctx workflow.Context, change api.NodeChange) error {
 }
 
 // arrived warns of pods that came to a node which was drained of all that can be: they end with what is done to it.
-func (h *hold) arrived(arrived api.PodsArrived) error {
+func (h *hold) arrived(ctx workflow.Context, arrived api.PodsArrived) error {
 	status, drain := h.journal.status(), h.spec.Drain
 	if !h.journal.heldByRequestor() || drain.Mode == spec.ModeNone || drain.PodSelector != "" || len(drain.PodEvictionFilters) > 0 {
 		return nil
 	}
 	drained := *status.CordonedAt
-	if status.Drain != nil {
+	if status.Drain != nil && status.Drain.At.After(drained) {
 		drained = status.Drain.At
 	}
 	var news []string
@@ -121,7 +121,7 @@ func (h *hold) arrived(arrived api.PodsArrived) error {
 	}
 	text := fmt.Sprintf("%s came to the node after it was drained, in spite of its cordon: what is done to the node ends it", strings.Join(news, ", "))
 	h.journal.note(text)
-	return h.announcer.warn("PodArrived", text)
+	return h.announcer.warn(ctx, "PodArrived", text)
 }
 
 // restoreCordon sets a lifted cordon again, with a Warning event; after the third time it stops fighting and says so.

@@ -220,7 +220,7 @@ func (v *validator) sayIncomplete(why string) error {
 	})
 	v.journal.note(why)
 	v.journal.tell(notices.MaintenanceIncomplete, why)
-	if err := v.announcer.warn("MaintenanceIncomplete", "the node stays out of service until somebody decides: "+why); err != nil {
+	if err := v.announcer.warn(v.stop.steps, "MaintenanceIncomplete", "the node stays out of service until somebody decides: "+why); err != nil {
 		return err
 	}
 	v.Undecided = bounds.Cut(why, bounds.Text)
