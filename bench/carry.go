@@ -45,7 +45,7 @@ func (b *bench) carry(ctx context.Context) (figures []Figure, err error) {
 		{"50 requestors", 50, 5 << 18},
 		{"as many requestors", carried, 2 << 20},
 	} {
-		size, took, err := b.carryOnce(ctx, queue, c.requestors)
+		size, took, err := carryOnce(ctx, b, queue, c.requestors)
 		if err != nil {
 			return nil, err
 		}
@@ -56,7 +56,7 @@ func (b *bench) carry(ctx context.Context) (figures []Figure, err error) {
 	return figures, nil
 }
 
-func (b *bench) carryOnce(ctx context.Context, queue string, requestors int) (size int, took time.Duration, err error) {
+func carryOnce(ctx context.Context, b *bench, queue string, requestors int) (size int, took time.Duration, err error) {
 	temporal, id := b.temporal.Client, api.SchedulerID(carryCluster)
 	packed, first, err := packedRequests(requestors)
 	if err != nil {

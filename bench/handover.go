@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock/api"
+	"drydock/deploy/devstack"
 )
 
 const (
@@ -37,7 +38,7 @@ func (b *bench) handOver(ctx context.Context) ([]Figure, error) {
 		}
 	}
 	if err := seen.untilReleased(ctx, fleet); err != nil {
-		return nil, errors.Join(err, b.unfinished())
+		return nil, errors.Join(err, unfinished(b.temporal))
 	}
 	perSecond := fleet / time.Since(began).Seconds()
 	gaps := seen.handOvers()
@@ -73,13 +74,13 @@ func (b *bench) startWith(ctx context.Context, node, requestor, fields string) e
 }
 
 // unfinished names the maintenances that did not end, and what they wait for.
-func (b *bench) unfinished() error {
+func unfinished(t *devstack.Temporal) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	var problems []error
 	for i := range fleet {
 		id := api.MaintenanceID("", nodeName(i), "bench")
-		value, err := b.temporal.Client.QueryWorkflow(ctx, id, "", api.QueryStatus)
+		value, err := t.Client.QueryWorkflow(ctx, id, "", api.QueryStatus)
 		var status api.Status
 		if err == nil {
 			err = value.Get(&status)

@@ -153,7 +153,8 @@ func TestWhatADaemonSetLacks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			kube := fake.NewClientset(append(c.pods, worker(c.node), cni)...)
-			v := validation.Validation{DaemonSets: "app=cni"}
+			off := false
+			v := validation.Validation{DaemonSets: "app=cni", Ready: &off}
 			facts, err := checks.Facts(t.Context(), kube, "worker-01", v)
 			if err != nil {
 				t.Fatal(err)

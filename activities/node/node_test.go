@@ -343,7 +343,7 @@ func TestReleaseWithdrawsWhatADrainLeft(t *testing.T) {
 	if len(writes) != 3 || !strings.Contains(writes[0], "nodes/n1") || !strings.Contains(writes[1], "evictionrequests") || !strings.Contains(writes[2], "DELETE") {
 		t.Errorf("writes %v", writes)
 	}
-	s.Refuse(http.StatusForbidden)
+	s.Deny("list", "evictionrequests")
 	in.Node = "n2"
 	api := func(ctx context.Context, in ReleaseInput) (bool, error) {
 		return true, k8s.EvictionRequests{Client: n.Client, Node: in.Node, WorkflowID: in.WorkflowID, RunID: in.RunID}.WithdrawLeft(ctx)
