@@ -20,8 +20,8 @@ import (
 // to go on with them (make record). Empty: nothing is recorded.
 var recordTo = os.Getenv("DRYDOCK_RECORD")
 
-// mostEvents bounds a recorded history: longer ones repeat themselves.
-const mostEvents = 600
+// mostEvents bounds a recorded history, well above the length at which workflows go on in a new run.
+const mostEvents = 12000
 
 // record writes the histories of a test that has passed, each shape of a history once.
 func (s *site) record() {

@@ -77,21 +77,20 @@ func newStep(ctx workflow.Context) error { return workflow.Sleep(ctx, time.Secon
 // TestAStepWithoutAChangeIDIsCaught shows that the frozen histories notice a step that was added as if no maintenance were
 // under way, and that one under a change ID of its own lets them go on.
 func TestAStepWithoutAChangeIDIsCaught(t *testing.T) {
-	type procedure = func(workflow.Context, converter.RawValue, converter.RawValue) (api.Result, error)
-	unversioned := procedure(func(ctx workflow.Context, input, carried converter.RawValue) (api.Result, error) {
+	unversioned := func(ctx workflow.Context, input, carried converter.RawValue) (api.Result, error) {
 		if err := newStep(ctx); err != nil {
 			return api.Result{}, err
 		}
 		return maintenance.NodeMaintenance(ctx, input, carried)
-	})
-	versioned := procedure(func(ctx workflow.Context, input, carried converter.RawValue) (api.Result, error) {
+	}
+	versioned := func(ctx workflow.Context, input, carried converter.RawValue) (api.Result, error) {
 		if workflow.GetVersion(ctx, "new-step", workflow.DefaultVersion, 1) == 1 {
 			if err := newStep(ctx); err != nil {
 				return api.Result{}, err
 			}
 		}
 		return maintenance.NodeMaintenance(ctx, input, carried)
-	})
+	}
 	caught, all := 0, 0
 	for name, history := range recorded(t) {
 		if kindOf(history) != api.NodeMaintenanceType {

@@ -211,10 +211,17 @@ func (d *decision) pod(p PodFacts) Pod {
 	if planned {
 		r.Tier = tier + 1
 	}
-	evicts := d.drain.Mode == spec.ModeEvict
-	switch {
-	case planned && p.NotDrained:
+	if planned && p.NotDrained {
 		r.Reason, r.Message = reasonNamespace, "its namespace is not drained (drain.namespaces): it stays"
+		return r
+	}
+	d.judge(p, planned, &r)
+	return r
+}
+
+// judge decides what becomes of a pod that the drain is about.
+func (d *decision) judge(p PodFacts, planned bool, r *Pod) {
+	switch {
 	case p.Type == drainplan.Static && planned && d.drain.WaitsForStatic():
 		r.Action, r.Reason, r.Message = Wait, reasonStatic, "is a static pod, which cannot be evicted: somebody has to take it off the node"
 	case p.Type == drainplan.Static:
@@ -227,7 +234,7 @@ func (d *decision) pod(p PodFacts) Pod {
 		r.Reason, r.Message = reasonNotPlanned, "no tier of the plan selects it"
 	case p.Terminating:
 		r.Action, r.Reason, r.Message = Wait, reasonTerminating, "is on its way out already"
-	case !evicts:
+	case d.drain.Mode != spec.ModeEvict:
 		r.Action, r.Reason, r.Message = Wait, reasonMode, "drain.mode "+d.drain.Mode+" evicts no pods"
 	case p.Refusal != "":
 		r.Action, r.Reason, r.Message = Refuse, p.Refusal, bounds.Cut(p.Message, maxText)
@@ -242,7 +249,6 @@ func (d *decision) pod(p PodFacts) Pod {
 			r.Budgets = append(r.Budgets, b.Budget)
 		}
 	}
-	return r
 }
 
 // findings are what one pod adds to problems and warnings.
