@@ -69,7 +69,7 @@ var steps = []step{
 	{name: "wait-for-pods", what: "activity WaitForPods, and its watch of the pods", task: "WaitForPods", requests: podsOfNode},
 	{name: "drain", what: "activity Drain, and its watch of the pods", task: "Drain", requests: podsOfNode},
 	{name: "evict", what: "the eviction of a pod", requests: evicts},
-	{name: "budgets", what: "the look at the budgets after one refused", requests: readsBudgets},
+	{name: "budgets", what: "activity Drain, and the watch of the budgets, which drains share", task: "Drain", requests: readsBudgets, rewatch: true},
 	{name: "blocked", what: "the drain tells its workflow what blocks", call: sends(api.SignalDrainBlocked), shut: true},
 	{name: "heartbeat", what: "the drain shows that it lives", call: beats("Drain"), shut: true},
 	{name: "taint", what: "the patch that keeps DaemonSet pods away", requests: taints},

@@ -109,7 +109,7 @@ func (n *Activities) AdoptNode(ctx context.Context, in HoldInput) (Held, error) 
 	defer heartbeats.Stop()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	in.UID, in.Prior = "", nil
+	in.UID = "" // what is remembered of the node before holds for that node only
 	watch, err := k8s.WatchNode(ctx, n.Client, in.Node)
 	if err != nil {
 		return Held{}, failure.Translate(ctx, n.Client, err)
