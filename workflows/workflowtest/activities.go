@@ -86,10 +86,11 @@ func (s *Site) serveActivities() {
 
 // Serve has an activity answer with its next reply, and with the usual value where the reply has none.
 func Serve[In, Out any](s *Site, name string, usual Out) {
-	var now Reply
+	var begun latest
 	s.Env.OnActivity(name, mock.Anything, mock.Anything).
-		AfterFn(func() time.Duration { now = s.next(name); return now.After }).
+		AfterFn(func() time.Duration { return begun.begin(s.next(name)).After }).
 		Return(func(context.Context, In) (Out, error) {
+			now := begun.get()
 			if now.Value != nil && now.Err == nil {
 				return now.Value.(Out), nil
 			}
@@ -99,10 +100,11 @@ func Serve[In, Out any](s *Site, name string, usual Out) {
 
 // serveRelease releases the node and then the slot, as ReleaseNode does.
 func (s *Site) serveRelease() {
-	var now Reply
+	var begun latest
 	s.Env.OnActivity("ReleaseNode", mock.Anything, mock.Anything).
-		AfterFn(func() time.Duration { now = s.next("ReleaseNode"); return now.After }).
+		AfterFn(func() time.Duration { return begun.begin(s.next("ReleaseNode")).After }).
 		Return(func(_ context.Context, in node.ReleaseInput) (node.Released, error) {
+			now := begun.get()
 			if now.Err != nil {
 				return node.Released{}, now.Err
 			}
@@ -124,10 +126,10 @@ func (s *Site) serveRelease() {
 
 // serveNothing is Serve for an activity that returns no value.
 func serveNothing[In any](s *Site, name string) {
-	var now Reply
+	var begun latest
 	s.Env.OnActivity(name, mock.Anything, mock.Anything).
-		AfterFn(func() time.Duration { now = s.next(name); return now.After }).
-		Return(func(context.Context, In) error { return now.Err })
+		AfterFn(func() time.Duration { return begun.begin(s.next(name)).After }).
+		Return(func(context.Context, In) error { return begun.get().Err })
 }
 
 // next is the reply to the call of an activity that begins now.

@@ -3,6 +3,7 @@ package workflowtest
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/stretchr/testify/mock"
@@ -39,15 +40,36 @@ func (s *Site) serveDeliveries() {
 
 // serveFrom is Serve with a usual answer that depends on the input.
 func serveFrom[In, Out any](s *Site, name string, usual func(In) Out) {
-	var now Reply
+	var begun latest
 	s.Env.OnActivity(name, mock.Anything, mock.Anything).
-		AfterFn(func() time.Duration { now = s.next(name); return now.After }).
+		AfterFn(func() time.Duration { return begun.begin(s.next(name)).After }).
 		Return(func(_ context.Context, in In) (Out, error) {
+			now := begun.get()
 			if now.Value != nil && now.Err == nil {
 				return now.Value.(Out), nil
 			}
 			return usual(in), now.Err
 		})
+}
+
+// latest is the reply to the call that began last: the environment asks how long a call takes before it asks for its answer,
+// never for that of one that is cancelled meanwhile, and several may be under way at once.
+type latest struct {
+	mu    sync.Mutex
+	reply Reply
+}
+
+func (l *latest) begin(reply Reply) Reply {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.reply = reply
+	return reply
+}
+
+func (l *latest) get() Reply {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.reply
 }
 
 // look asks the maintenance under test what happened.
