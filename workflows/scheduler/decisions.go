@@ -44,10 +44,7 @@ func (d *decisions) fails(what string, err error, most time.Duration) time.Durat
 	if missingPermission(err) {
 		most = tryAgainLast
 	}
-	wait := tryAgain
-	for range min(d.failures, 20) {
-		wait = min(2*wait, most)
-	}
+	wait := doubled(tryAgain, most, d.failures)
 	d.failures++
 	d.trouble.Why, d.trouble.NextTry = bounds.Cut(call.Cause(err), maxEntry), d.now().Add(wait)
 	d.record("", what, call.Cause(err))

@@ -34,6 +34,15 @@ type awaited struct {
 	then   func()
 }
 
+// doubled is a pause that doubles with every failure before it, up to most.
+func doubled(first, most time.Duration, failures int) time.Duration {
+	wait := first
+	for range min(failures, 20) {
+		wait = min(2*wait, most)
+	}
+	return wait
+}
+
 func (l *loop) now() time.Time { return workflow.Now(l.ctx) }
 
 // await waits until something happened, and tells whether a decision may depend on it.

@@ -143,10 +143,7 @@ func (r *reclaimer) keep(h api.Holder, why string) {
 
 // retryLater tries again after an error that Temporal does not retry by itself, such as a missing permission.
 func (r *reclaimer) retryLater(h api.Holder, why string) {
-	wait := reclaimAgain
-	for range min(r.failures[h.RequestID], 20) {
-		wait = min(2*wait, reclaimAgainMost)
-	}
+	wait := doubled(reclaimAgain, reclaimAgainMost, r.failures[h.RequestID])
 	r.failures[h.RequestID]++
 	timer := workflow.NewTimerWithOptions(r.ctx, wait, workflow.TimerOptions{Summary: "reclaim again"})
 	// Nothing is lost with it: the next run finds the holder again.

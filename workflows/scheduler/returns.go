@@ -154,12 +154,8 @@ func (r *returns) conclude(requestID string, back bool) {
 
 // later has the slot looked at again where its holder does not answer.
 func (r *returns) later(i int) {
-	wait := firstLook
-	for range min(r.said[i].looks, 20) {
-		wait = min(2*wait, lastLook)
-	}
+	r.said[i].next = r.now().Add(doubled(firstLook, lastLook, r.said[i].looks))
 	r.said[i].looks++
-	r.said[i].next = r.now().Add(wait)
 }
 
 // ask has a maintenance say which slot it has or wants. What it says is done.
