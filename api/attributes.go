@@ -10,9 +10,18 @@ var (
 	AttributeRequestor = temporal.NewSearchAttributeKeyKeyword("DrydockRequestor")
 	AttributePhase     = temporal.NewSearchAttributeKeyKeyword("DrydockPhase")
 	AttributeCluster   = temporal.NewSearchAttributeKeyKeyword("DrydockCluster")
+	// AttributeKind tells maintenances from what tells of them and keeps their records; see the kinds.
+	AttributeKind = temporal.NewSearchAttributeKeyKeyword("DrydockKind")
+)
+
+// Kinds of workflows, by which a list of them is filtered.
+const (
+	KindMaintenance  = "maintenance"
+	KindNotification = "notification"
+	KindRecord       = "record"
 )
 
 // SearchAttributes lists the search attributes Drydock registers, all of type Keyword.
 var SearchAttributes = []temporal.SearchAttributeKeyKeyword{
-	AttributeNode, AttributeRequestor, AttributePhase, AttributeCluster,
+	AttributeNode, AttributeRequestor, AttributePhase, AttributeCluster, AttributeKind,
 }

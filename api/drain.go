@@ -12,9 +12,11 @@ import (
 // status of a maintenance the last that is known.
 type DrainProgress struct {
 	At time.Time `json:"at"`
-	// Total counts the pods the drain was about so far, Evicted those it evicted, Remaining those still there.
+	// Total counts the pods the drain was about so far, Evicted those it evicted, Deleted those it deleted past their
+	// budgets or killed, Remaining those still there.
 	Total     int `json:"total"`
 	Evicted   int `json:"evicted"`
+	Deleted   int `json:"deleted,omitempty"`
 	Remaining int `json:"remaining"`
 	// Terminating counts the remaining pods that are on their way out.
 	Terminating int `json:"terminating,omitempty"`
@@ -27,6 +29,8 @@ type DrainProgress struct {
 	MorePods int        `json:"morePods,omitempty"`
 	// Skipped counts pods that stay: those of DaemonSets, static pods, and pods that were not selected.
 	Skipped int `json:"skipped,omitempty"`
+	// Staying counts them by why they stay: DaemonSet, StaticPod, Skipped or NotSelected.
+	Staying map[string]int `json:"staying,omitempty"`
 	// Stays are the first of the pods that a tier is about and that stay all the same, and why.
 	Stays []Blocker `json:"stays,omitempty"`
 	// Tier and Tiers say which tier of how many is drained, Targets which pods that are (KEP-4212, drainTargets).
@@ -39,6 +43,14 @@ type DrainProgress struct {
 	// MoreBlockers counts the blockers beyond those listed.
 	MoreBlockers int `json:"moreBlockers,omitempty"`
 }
+
+// Looked tells that a drain has looked at its node: before that it knows of no pods, and not that there are none.
+func (p DrainProgress) Looked() bool {
+	return !p.At.IsZero() || p.Total+p.Ended()+p.Skipped+len(p.Blockers) > 0
+}
+
+// Ended counts the pods that were told to end, in whichever way.
+func (p DrainProgress) Ended() int { return p.Evicted + p.Deleted }
 
 // What a progress lists at most.
 const (

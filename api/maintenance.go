@@ -1,12 +1,14 @@
 package api
 
 import (
+	"strings"
 	"time"
 
 	"drydock/rules/notices"
 	"drydock/rules/record"
 	"drydock/rules/spec"
 	"drydock/rules/validation"
+	"drydock/rules/who"
 )
 
 // Phase is where a maintenance is.
@@ -43,6 +45,9 @@ type Status struct {
 	Spec       spec.Maintenance `json:"spec"`
 	Phase      Phase            `json:"phase"`
 	Since      time.Time        `json:"since"`
+	// CreatedAt is when its first run was started, and Starter who did that, as far as it is known.
+	CreatedAt time.Time `json:"createdAt,omitzero"`
+	Starter   *Sender   `json:"starter,omitempty"`
 	// WaitingFor says in words what has to happen next; empty while the maintenance itself is at work.
 	WaitingFor string `json:"waitingFor,omitempty"`
 	// Attempt counts the slots asked for: it rises each time the node was given back.
@@ -69,6 +74,8 @@ type Status struct {
 	Force      string      `json:"force,omitempty"`
 	// SkippedPods are those that an operator asked to leave on the node.
 	SkippedPods []string `json:"skippedPods,omitempty"`
+	// Consents are those that were given to the drain since it began.
+	Consents []ConsentGiven `json:"consents,omitempty"`
 	// Arrived are pods that came to the node after it was drained, the first of them; MoreArrived counts the rest.
 	Arrived     []ArrivedPod `json:"arrived,omitempty"`
 	MoreArrived int          `json:"moreArrived,omitempty"`
@@ -126,23 +133,35 @@ type LifecycleState struct {
 // Moment is its place among the others.
 func (s LifecycleState) Moment() Moment { return Moment{Sequence: s.Sequence, At: s.At} }
 
-// EarlierDrains counts the pods that the drains of earlier attempts were about, Evicted those that they ended, and MorePods
-// those of them that are not listed.
+// EarlierDrains counts the pods that the drains of earlier attempts were about, Evicted and Deleted those that they ended,
+// and MorePods those of them that are not listed.
 type EarlierDrains struct {
 	Total    int `json:"total"`
 	Evicted  int `json:"evicted"`
+	Deleted  int `json:"deleted,omitempty"`
 	MorePods int `json:"morePods,omitempty"`
 }
 
-// ApprovalStatus is who approved a maintenance, or denied it. By is a claim; Principal, "<type>:<name>", is who sent the
-// message as the server verified it, absent where it verified nobody.
+// Sender is who sent a message, or started a workflow, by the event of that in the history. Identity is what the sender's
+// client calls itself, a claim; Principal, "<type>:<name>", is who the server verified, absent where it verified nobody.
+type Sender struct {
+	Identity  string `json:"identity,omitempty"`
+	Principal string `json:"principal,omitempty"`
+}
+
+// ApprovalStatus is who approved a maintenance, or denied it. By is what the message claims, Identity and Principal are its
+// Sender's.
 type ApprovalStatus struct {
 	At        time.Time `json:"at"`
 	By        string    `json:"by,omitempty"`
+	Identity  string    `json:"identity,omitempty"`
 	Principal string    `json:"principal,omitempty"`
 	Comment   string    `json:"comment,omitempty"`
 	Denied    bool      `json:"denied,omitempty"`
 }
+
+// Who is who decided, in words.
+func (a ApprovalStatus) Who() string { return who.Sent(a.By, a.Identity, a.Principal) }
 
 // Verb is what was done, in words.
 func (a ApprovalStatus) Verb() string {
@@ -180,6 +199,32 @@ type RungTaken struct {
 	Planned bool `json:"planned,omitempty"`
 }
 
+// ConsentGiven is what somebody let a drain lose: of Pods, or of all pods where none are named.
+type ConsentGiven struct {
+	At             time.Time `json:"at"`
+	By             string    `json:"by,omitempty"`
+	Comment        string    `json:"comment,omitempty"`
+	Force          bool      `json:"force,omitempty"`
+	DeleteEmptyDir bool      `json:"deleteEmptyDir,omitempty"`
+	Pods           []string  `json:"pods,omitempty"`
+}
+
+// What is what may be lost, in the input's words.
+func (c ConsentGiven) What() string {
+	var lost []string
+	if c.Force {
+		lost = append(lost, "force")
+	}
+	if c.DeleteEmptyDir {
+		lost = append(lost, "deleteEmptyDir")
+	}
+	of := "all pods"
+	if len(c.Pods) > 0 {
+		of = strings.Join(c.Pods, ", ")
+	}
+	return strings.Join(lost, " and ") + " for " + of
+}
+
 // RequestorStatus is one of those who share a maintenance.
 type RequestorStatus struct {
 	Name   string     `json:"name"`
@@ -199,16 +244,20 @@ type Transition struct {
 	Message string    `json:"message,omitempty"`
 }
 
-// Received is a message and what became of it: Effect says that in words.
+// Received is a message and what became of it: Effect says that in words. Identity is the Sender's, where it was looked for.
 type Received struct {
-	At      time.Time `json:"at"`
-	ID      string    `json:"id,omitempty"`
-	Name    string    `json:"name"`
-	By      string    `json:"by,omitempty"`
-	Comment string    `json:"comment,omitempty"`
-	Outcome Outcome   `json:"outcome"`
-	Effect  string    `json:"effect"`
+	At       time.Time `json:"at"`
+	ID       string    `json:"id,omitempty"`
+	Name     string    `json:"name"`
+	By       string    `json:"by,omitempty"`
+	Identity string    `json:"identity,omitempty"`
+	Comment  string    `json:"comment,omitempty"`
+	Outcome  Outcome   `json:"outcome"`
+	Effect   string    `json:"effect"`
 }
+
+// Who is who sent it, in words.
+func (r Received) Who() string { return who.Sent(r.By, r.Identity, "") }
 
 // Outcome is what became of a message.
 type Outcome string
@@ -230,5 +279,6 @@ type Result struct {
 	Requestor   string       `json:"requestor"`
 	Phase       Phase        `json:"phase"`
 	Message     string       `json:"message,omitempty"`
+	CreatedAt   time.Time    `json:"createdAt,omitzero"`
 	Transitions []Transition `json:"transitions,omitempty"`
 }

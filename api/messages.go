@@ -1,6 +1,8 @@
 package api
 
 import (
+	"time"
+
 	"drydock/rules/spec"
 )
 
@@ -63,6 +65,24 @@ type SkipPod struct {
 	Message
 	Pod string `json:"pod"`
 	Run string `json:"run,omitempty"`
+}
+
+// Consent lets a Draining maintenance lose what it was not asked to: with Force the pods that nobody re-creates, with
+// DeleteEmptyDir the data of emptyDir volumes; where Pods, "namespace/name", are named, theirs only. By and Comment have to
+// be there.
+type Consent struct {
+	Message
+	Force          bool     `json:"force,omitempty"`
+	DeleteEmptyDir bool     `json:"deleteEmptyDir,omitempty"`
+	Pods           []string `json:"pods,omitempty"`
+	Run            string   `json:"run,omitempty"`
+}
+
+// Reschedule moves the time before which a maintenance does not begin, for as long as it waits for that.
+type Reschedule struct {
+	Message
+	NotBefore time.Time `json:"notBefore"`
+	Run       string    `json:"run,omitempty"`
 }
 
 // Simple is the payload of retry, started, drained, approve, deny, validated, validation-failed and retry-now. retry-now ends whatever backoff a maintenance is in:

@@ -26,10 +26,12 @@ const (
 
 	MsgEscalate = "escalate"
 	MsgSkipPod  = "skip-pod"
+	MsgConsent  = "consent"
 	MsgRetryNow = "retry-now"
 
 	MsgApprove          = "approve"
 	MsgDeny             = "deny"
+	MsgReschedule       = "reschedule"
 	MsgValidated        = "validated"
 	MsgValidationFailed = "validation-failed"
 	MsgHookDone         = "hook-done"
@@ -43,7 +45,7 @@ const (
 // MaintenanceMessages are the messages that people and scripts send to a maintenance.
 var MaintenanceMessages = []string{
 	MsgDone, MsgFailed, MsgRetry, MsgCancel, MsgExtend, MsgStarted, MsgDrained, MsgJoin, MsgLeave,
-	MsgEscalate, MsgSkipPod, MsgRetryNow, MsgApprove, MsgDeny, MsgValidated, MsgValidationFailed, MsgHookDone, MsgSkipHook,
+	MsgEscalate, MsgSkipPod, MsgConsent, MsgRetryNow, MsgApprove, MsgDeny, MsgReschedule, MsgValidated, MsgValidationFailed, MsgHookDone, MsgSkipHook,
 }
 
 // Signals from the scheduler and from the drain to a maintenance.
@@ -73,8 +75,8 @@ const (
 	UpdateThaw      = "thaw"
 
 	QueryState = "state"
-	// QuerySlotHeld asks whether a request holds its slot.
-	QuerySlotHeld = "slot-held"
+	// QuerySlotsHeld asks which of some requests hold their slots.
+	QuerySlotsHeld = "slots-held"
 )
 
 // DefaultTaskQueue is the task queue where the configuration names none.

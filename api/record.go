@@ -23,8 +23,14 @@ func RecordOf(s Status, cluster string) record.Record {
 		// Its input was refused, and the ID is all there is.
 		r.Node, r.Requestor = node, requestor
 	}
-	if len(s.Transitions) > 0 {
+	switch {
+	case !s.CreatedAt.IsZero():
+		r.CreatedAt = s.CreatedAt
+	case len(s.Transitions) > 0:
 		r.CreatedAt = s.Transitions[0].At
+	}
+	if s.Starter != nil {
+		r.Starter = &record.Sender{Identity: s.Starter.Identity, Principal: s.Starter.Principal}
 	}
 	if s.Phase.Ended() {
 		r.EndedAt = s.Since
@@ -39,7 +45,9 @@ func RecordOf(s Status, cluster string) record.Record {
 		r.Escalations = append(r.Escalations, record.Escalation{At: e.At, Do: e.Do, By: e.By, Why: e.Why})
 	}
 	for _, m := range s.Messages {
-		r.Messages = append(r.Messages, record.Message{At: m.At, Name: m.Name, By: m.By, Comment: m.Comment, Effect: m.Effect})
+		r.Messages = append(r.Messages, record.Message{
+			At: m.At, Name: m.Name, By: m.By, Identity: m.Identity, Comment: m.Comment, Effect: m.Effect,
+		})
 	}
 	drainOf(&r, s)
 	lifecycleOf(&r, s)
@@ -50,7 +58,9 @@ func RecordOf(s Status, cluster string) record.Record {
 func lifecycleOf(r *record.Record, s Status) {
 	r.Owner = s.Spec.Owner
 	if a := s.Approval; a != nil {
-		r.Approval = &record.Approval{By: a.By, Principal: a.Principal, Comment: a.Comment, At: a.At, Denied: a.Denied}
+		r.Approval = &record.Approval{
+			By: a.By, Identity: a.Identity, Principal: a.Principal, Comment: a.Comment, At: a.At, Denied: a.Denied,
+		}
 	}
 	for _, state := range s.States {
 		r.States = append(r.States, record.State{
@@ -78,7 +88,9 @@ func drainOf(r *record.Record, s Status) {
 	if s.Drain == nil && len(s.SkippedPods) == 0 && len(s.EarlierPods) == 0 && before == (EarlierDrains{}) {
 		return
 	}
-	r.Drain = &record.Drain{SkippedPods: s.SkippedPods, Evicted: before.Evicted, Total: before.Total, MorePods: before.MorePods}
+	r.Drain = &record.Drain{
+		SkippedPods: s.SkippedPods, Evicted: before.Evicted, Deleted: before.Deleted, Total: before.Total, MorePods: before.MorePods,
+	}
 	for _, pod := range s.EarlierPods {
 		r.Drain.Pods = append(r.Drain.Pods, record.Pod{Pod: pod.Pod, At: pod.At, How: pod.How})
 	}
@@ -86,7 +98,8 @@ func drainOf(r *record.Record, s Status) {
 		return
 	}
 	// What an earlier attempt left on the node, this one was about as well.
-	r.Drain.Evicted, r.Drain.Total = before.Evicted+s.Drain.Evicted, before.Evicted+s.Drain.Total
+	r.Drain.Evicted, r.Drain.Deleted = before.Evicted+s.Drain.Evicted, before.Deleted+s.Drain.Deleted
+	r.Drain.Total = before.Evicted + before.Deleted + s.Drain.Total
 	for _, pod := range s.Drain.Pods {
 		r.Drain.Pods = append(r.Drain.Pods, record.Pod{Pod: pod.Pod, At: pod.At, How: pod.How})
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -69,13 +70,29 @@ type SlotAnswer struct {
 	Seen bool `json:"seen,omitempty"`
 }
 
-// SlotQuestion asks the scheduler whether a request holds its slot.
+// MaxSlotsAsked bounds the requests of one SlotQuestion.
+const MaxSlotsAsked = 1000
+
+// SlotQuestion asks the scheduler which of the requests hold their slots.
 type SlotQuestion struct {
-	RequestID string `json:"requestId"`
+	RequestIDs []string `json:"requestIds"`
 }
 
-// SlotHeld is the answer; while the scheduler is Rebuilding it does not know. Frozen are the freezes that hold running
-// maintenances at that Revision.
+// SlotsHeld is the answer: the requests that do. While the scheduler is Rebuilding it does not know. Frozen are the
+// freezes that hold running maintenances at that Revision.
+type SlotsHeld struct {
+	Held       []string `json:"held"`
+	Rebuilding bool     `json:"rebuilding,omitempty"`
+	Frozen     []string `json:"frozen,omitempty"`
+	Revision   int      `json:"revision,omitempty"`
+}
+
+// Of is the answer for one request.
+func (s SlotsHeld) Of(requestID string) SlotHeld {
+	return SlotHeld{Held: slices.Contains(s.Held, requestID), Rebuilding: s.Rebuilding, Frozen: s.Frozen, Revision: s.Revision}
+}
+
+// SlotHeld is the answer for one request.
 type SlotHeld struct {
 	Held       bool     `json:"held"`
 	Rebuilding bool     `json:"rebuilding,omitempty"`
@@ -133,12 +150,14 @@ type State struct {
 	PreviousRun string            `json:"previousRun,omitempty"`
 	Freezes     []schedule.Freeze `json:"freezes,omitempty"`
 	Holders     List[Holder]      `json:"holders"`
-	// Nodes and Unavailable count the cluster when it was last observed.
-	Nodes       int              `json:"nodes"`
-	Unavailable int              `json:"unavailable"`
-	ObservedAt  *time.Time       `json:"observedAt,omitempty"`
-	PendingAll  int              `json:"pendingAll"`
-	Pending     []PendingRequest `json:"pending"`
+	// Nodes and Unavailable count the cluster by what was last observed and by the slots granted since. UnavailableOthers are
+	// the unavailable nodes that no maintenance holds, the first of them.
+	Nodes             int                        `json:"nodes"`
+	Unavailable       int                        `json:"unavailable"`
+	UnavailableOthers []schedule.UnavailableNode `json:"unavailableOthers,omitempty"`
+	ObservedAt        *time.Time                 `json:"observedAt,omitempty"`
+	PendingAll        int                        `json:"pendingAll"`
+	Pending           []PendingRequest           `json:"pending"`
 	// NextOffset is where the next page begins; 0 after the last.
 	NextOffset int `json:"nextOffset,omitempty"`
 	// Decisions are the latest changes of limits and freezes, and slots reclaimed.

@@ -32,7 +32,7 @@ func (b *bench) carry(ctx context.Context) (figures []Figure, err error) {
 	defer cancel()
 	queue := api.TaskQueue(carryCluster, api.DefaultTaskQueue)
 	w := worker.New(b.temporal.Client, queue, worker.Options{LocalActivityWorkerOnly: true, Interceptors: workflows.Interceptors()})
-	w.RegisterWorkflowWithOptions(scheduler.Scheduler, workflow.RegisterOptions{Name: api.SchedulerType})
+	w.RegisterWorkflowWithOptions(carrying, workflow.RegisterOptions{Name: api.SchedulerType})
 	if err := w.Start(); err != nil {
 		return nil, err
 	}
@@ -56,6 +56,14 @@ func (b *bench) carry(ctx context.Context) (figures []Figure, err error) {
 	return figures, nil
 }
 
+// carrying is the scheduler from its second run on: in a first one it takes no state from whoever starts it.
+func carrying(ctx workflow.Context, state scheduler.State, packed []byte) error {
+	if workflow.GetInfo(ctx).ContinuedExecutionRunID == "" {
+		return workflow.NewContinueAsNewError(ctx, api.SchedulerType, state, packed)
+	}
+	return scheduler.Scheduler(ctx, state, packed)
+}
+
 func carryOnce(ctx context.Context, b *bench, queue string, requestors int) (size int, took time.Duration, err error) {
 	temporal, id := b.temporal.Client, api.SchedulerID(carryCluster)
 	packed, first, err := packedRequests(requestors)
@@ -66,38 +74,46 @@ func carryOnce(ctx context.Context, b *bench, queue string, requestors int) (siz
 		Limits:  api.LimitsInForce{Limits: schedule.Limits{MaxParallel: schedule.Count(1)}},
 		Freezes: []schedule.Freeze{{By: "bench"}}, Rebuilt: true, ContinueAfter: 1,
 	}
-	run, err := temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: queue}, api.SchedulerType, state, packed)
+	starter, err := temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: queue}, api.SchedulerType, state, packed)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer func() { err = errors.Join(err, temporal.TerminateWorkflow(ctx, id, "", "measured")) }()
-	if _, err := b.stateOf(ctx, id, api.StateRequest{Limit: 1}); err != nil {
+	run, err := b.nextRun(ctx, id, starter.GetRunID(), carried)
+	if err != nil {
 		return 0, 0, err
 	}
 	began := time.Now()
 	if err := temporal.SignalWorkflow(ctx, id, "", api.SignalSlotRelease, api.SlotRelease{RequestID: first}); err != nil {
 		return 0, 0, err
 	}
-	if err := poll(ctx, "the next run", func() (bool, error) {
-		d, err := temporal.DescribeWorkflowExecution(ctx, id, "")
-		if err != nil || d.WorkflowExecutionInfo.Execution.RunId == run.GetRunID() {
-			return false, err
-		}
-		state, err := b.stateOf(ctx, id, api.StateRequest{Limit: 1})
-		if err == nil && state.PendingAll != carried-1 {
-			err = fmt.Errorf("%d requests are left of %d", state.PendingAll, carried-1)
-		}
-		return true, err
-	}); err != nil {
+	if _, err := b.nextRun(ctx, id, run, carried-1); err != nil {
 		return 0, 0, err
 	}
 	took = time.Since(began)
-	events := temporal.GetWorkflowHistory(ctx, id, run.GetRunID(), false, enums.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
+	events := temporal.GetWorkflowHistory(ctx, id, run, false, enums.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
 	event, err := events.Next()
 	if err != nil {
 		return 0, 0, err
 	}
 	return proto.Size(event.GetWorkflowExecutionContinuedAsNewEventAttributes().GetInput()), took, nil
+}
+
+// nextRun waits for the run after another one, and for so many requests in its state.
+func (b *bench) nextRun(ctx context.Context, id, after string, pending int) (run string, err error) {
+	err = poll(ctx, "the next run", func() (bool, error) {
+		d, err := b.temporal.Client.DescribeWorkflowExecution(ctx, id, "")
+		if err != nil || d.WorkflowExecutionInfo.Execution.RunId == after {
+			return false, err
+		}
+		run = d.WorkflowExecutionInfo.Execution.RunId
+		state, err := b.stateOf(ctx, id, api.StateRequest{Limit: 1})
+		if err == nil && state.PendingAll != pending {
+			err = fmt.Errorf("%d requests are left of %d", state.PendingAll, pending)
+		}
+		return true, err
+	})
+	return run, err
 }
 
 func (b *bench) stateOf(ctx context.Context, id string, page api.StateRequest) (state api.State, err error) {

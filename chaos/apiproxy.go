@@ -82,8 +82,8 @@ type apiProxy struct {
 	uids map[string]string
 	// written are the requests to change a node, or to end a pod.
 	written []string
-	// streams are the running watches of all nodes.
-	streams map[int]context.CancelFunc
+	// streams are the running watches.
+	streams map[int]stream
 	next    int
 }
 
@@ -115,7 +115,7 @@ func newAPIProxy(kubeconfig, selector string, board *switchboard) (*apiProxy, er
 		board: board, selector: selector, url: "https://" + listener.Addr().String(), token: rand.Text(), ca: ca,
 		target: target, bearer: config.BearerToken,
 		upstream: &http.Transport{TLSClientConfig: tlsConfig, ForceAttemptHTTP2: true},
-		uids:     map[string]string{}, streams: map[int]context.CancelFunc{},
+		uids:     map[string]string{}, streams: map[int]stream{},
 	}
 	p.server = &http.Server{
 		Handler: p, TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
@@ -171,8 +171,8 @@ func (p *apiProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// halfway counts it under the budget for two minutes.
 		ctx = context.WithoutCancel(ctx)
 	}
-	if allNodes(in) {
-		stop := p.stoppable(&ctx)
+	if in.watches() {
+		stop := p.stoppable(&ctx, in)
 		defer stop()
 	}
 	response, err := p.forward(ctx, r, in)
@@ -266,15 +266,21 @@ func answer(w http.ResponseWriter, response *http.Response) {
 	}
 }
 
+// stream is a running watch, and what ends it.
+type stream struct {
+	watch  *request
+	cancel context.CancelFunc
+}
+
 // stoppable lets a watch be ended by breakWatches.
-func (p *apiProxy) stoppable(ctx *context.Context) (stop func()) {
+func (p *apiProxy) stoppable(ctx *context.Context, watch *request) (stop func()) {
 	var cancel context.CancelFunc
 	*ctx, cancel = context.WithCancel(*ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.next++
 	key := p.next
-	p.streams[key] = cancel
+	p.streams[key] = stream{watch, cancel}
 	return func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -283,12 +289,14 @@ func (p *apiProxy) stoppable(ctx *context.Context) (stop func()) {
 	}
 }
 
-// breakWatches ends the watches of all nodes, which begin again with a new request.
-func (p *apiProxy) breakWatches() {
+// breakWatches ends the watches that are wanted, which begin again with a new request.
+func (p *apiProxy) breakWatches(wanted func(*request) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, cancel := range p.streams {
-		cancel()
+	for _, s := range p.streams {
+		if wanted(s.watch) {
+			s.cancel()
+		}
 	}
 }
 

@@ -172,7 +172,7 @@ func (a *attempt) setTrap(ctx context.Context) {
 	var recovery func() error
 	t.strike, recovery = a.fault(ctx)
 	if a.cell.step.rewatch {
-		t.armed = a.api.breakWatches
+		t.armed = func() { a.api.breakWatches(a.cell.step.isRequest) }
 	}
 	a.recovered = make(chan error, 1)
 	go func() {

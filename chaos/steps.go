@@ -22,7 +22,7 @@ type step struct {
 	// requests are those whose answer a fault of the API server spoils; nil are all but those about Events. Where the
 	// boundary is elsewhere, they count from there on.
 	requests func(*request) bool
-	// rewatch breaks the watch of all nodes at the boundary, so that there is a request to spoil.
+	// rewatch breaks the watch that the requests are about at the boundary, so that there is a request to spoil.
 	rewatch bool
 	// rebuild terminates the scheduler while a node is held.
 	rebuild bool

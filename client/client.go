@@ -7,9 +7,9 @@
 // effect. The example takes a node out of service, works on it and puts it back.
 //
 // Errors can be told apart: ErrUnreachable, ErrUnanswered, ErrEnded and ErrInvalid with errors.Is, and the types
-// DifferentError, NotFoundError, NotNowError, IgnoredError, NoEffectError, EndError, UndecidedError, RefusedError and
-// NoSchedulerError with errors.As. What fails in Temporal itself is a CallError. A call whose context ends returns the
-// context's cause.
+// DifferentError, ReleasingError, RefusedInputError, NotFoundError, NotNowError, IgnoredError, NoEffectError, EndError,
+// UndecidedError, RefusedError, UnsettledError, NoSchedulerError and NoWorkerError with errors.As. What fails in Temporal
+// itself is a CallError. A call whose context ends returns the context's cause.
 package client
 
 import (

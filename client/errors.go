@@ -57,7 +57,8 @@ func unreachable(err error) bool {
 		canceled    *serviceerror.Canceled
 	)
 	return errors.As(err, &unavailable) || errors.As(err, &deadline) || errors.As(err, &exhausted) ||
-		errors.As(err, &canceled) || errors.Is(err, context.DeadlineExceeded) || strings.HasPrefix(err.Error(), "failed reaching server")
+		errors.As(err, &canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		strings.HasPrefix(err.Error(), "failed reaching server") || strings.Contains(err.Error(), "RST_STREAM")
 }
 
 // invalidError is ErrInvalid with the text of its cause alone.
@@ -68,9 +69,17 @@ func (e invalidError) Unwrap() error { return e.error }
 func (e invalidError) Is(target error) bool { return target == ErrInvalid }
 
 // NoWorkerError says that no worker polls the task queue, so that nobody answers and nothing goes on.
-type NoWorkerError struct{ TaskQueue, Namespace string }
+type NoWorkerError struct {
+	TaskQueue, Namespace string
+	// Silent tells that the server has seen one poll not long ago, and that it gives no answer: it has just stopped, or hangs.
+	Silent bool
+}
 
 func (e *NoWorkerError) Error() string {
+	if e.Silent {
+		return fmt.Sprintf("no worker answers on task queue %q in namespace %q, though the Temporal server does: start drydock-worker, or see its log",
+			e.TaskQueue, e.Namespace)
+	}
 	return fmt.Sprintf("no worker is polling task queue %q in namespace %q: start drydock-worker", e.TaskQueue, e.Namespace)
 }
 
@@ -89,7 +98,7 @@ type RefusedError struct {
 	err    error
 }
 
-func (e *RefusedError) Error() string { return "the scheduler refuses it: " + e.Reason }
+func (e *RefusedError) Error() string { return "refused by the scheduler: " + e.Reason }
 
 // Unwrap returns the workflow's error.
 func (e *RefusedError) Unwrap() error { return e.err }
@@ -97,6 +106,21 @@ func (e *RefusedError) Unwrap() error { return e.err }
 func refusalOf(err *temporal.ApplicationError) *RefusedError {
 	return &RefusedError{Type: err.Type(), Reason: err.Message(), err: err}
 }
+
+// UnsettledError says that the scheduler was asked for a change and nobody has confirmed it: the server keeps it for the
+// worker that comes next.
+type UnsettledError struct {
+	// Change is its name, such as api.UpdateFreeze.
+	Change string
+	err    error
+}
+
+func (e *UnsettledError) Error() string {
+	return fmt.Sprintf("%s was sent and is not confirmed, so it may take effect later: %s", e.Change, e.err)
+}
+
+// Unwrap returns why nobody has confirmed it.
+func (e *UnsettledError) Unwrap() error { return e.err }
 
 // LimitsChanged tells whether limits are refused because somebody else has set others meanwhile.
 func LimitsChanged(err error) bool {
@@ -165,11 +189,11 @@ func (e *NoEffectError) Error() string {
 	var text string
 	switch {
 	case e.Received == nil:
-		text = fmt.Sprintf("%s was sent, and nothing has happened for %s", e.Message, e.Waited)
+		text = fmt.Sprintf("%s was sent, without effect for %s; it takes effect when a worker reads it", e.Message, e.Waited)
 	case e.Waited == 0:
-		return fmt.Sprintf("%s was received by the maintenance of %s and has not had its effect: %s", e.Message, e.Node, e.Received.Effect)
+		return fmt.Sprintf("%s was received by the maintenance of %s without effect: %s", e.Message, e.Node, e.Received.Effect)
 	default:
-		text = fmt.Sprintf("%s was received by the maintenance of %s (%s), and nothing has happened for %s", e.Message, e.Node, e.Received.Effect, e.Waited)
+		text = fmt.Sprintf("%s was received by the maintenance of %s (%s), without effect for %s", e.Message, e.Node, e.Received.Effect, e.Waited)
 	}
 	if e.Unanswered != nil {
 		text += ": " + e.Unanswered.Error()
@@ -193,6 +217,24 @@ func (e *EndError) Error() string {
 		before = " before the node was ready"
 	}
 	return fmt.Sprintf("the maintenance of %s ended %s%s%s", e.View.Node, e.View.Phase(), before, colon(e.View.Message()))
+}
+
+// RefusedInputError says that the worker has refused the input of a maintenance, which has done nothing. It is ErrInvalid.
+type RefusedInputError struct{ Node, Reason string }
+
+func (e *RefusedInputError) Error() string {
+	return fmt.Sprintf("the maintenance of %s is refused, nothing was done: %s", e.Node, e.Reason)
+}
+
+// Is tells that it is ErrInvalid.
+func (e *RefusedInputError) Is(target error) bool { return target == ErrInvalid }
+
+// ReleasingError says that a maintenance of the same node and requestor is at its end: another one can be started once
+// it has given the node back.
+type ReleasingError struct{ View View }
+
+func (e *ReleasingError) Error() string {
+	return fmt.Sprintf("the last maintenance of %s for %s is giving the node back", e.View.Node, e.View.Requestor)
 }
 
 // UndecidedError says that a node stays out of service until somebody decides: the work on it or its validation failed.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 
@@ -162,6 +163,28 @@ func (c *Client) Find(ctx context.Context, node, requestor string) (Found, error
 		missing.Last = &own
 	}
 	return Found{}, missing
+}
+
+// Starter is the identity of whoever started a maintenance, as Temporal has recorded it: Options.By where it was the command
+// line. It is empty where Temporal has forgotten the maintenance's first run.
+func (c *Client) Starter(ctx context.Context, m Maintenance) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+	defer cancel()
+	page, err := c.server.temporal.WorkflowService().GetWorkflowExecutionHistory(ctx, &workflowservice.GetWorkflowExecutionHistoryRequest{
+		Namespace: c.server.namespace, Execution: &commonpb.WorkflowExecution{WorkflowId: m.WorkflowID, RunId: m.FirstRunID}, MaximumPageSize: 1,
+	})
+	var forgotten *serviceerror.NotFound
+	switch {
+	case errors.As(err, &forgotten):
+		return "", nil
+	case err != nil:
+		return "", failedCall("looking who started the maintenance of "+m.Node, err)
+	}
+	events := page.GetHistory().GetEvents()
+	if len(events) == 0 {
+		return "", nil
+	}
+	return events[0].GetWorkflowExecutionStartedEventAttributes().GetIdentity(), nil
 }
 
 // sharers are the requestors of a running maintenance; none where no worker can tell.

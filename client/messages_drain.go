@@ -40,7 +40,7 @@ func Escalate(rung string) Message {
 			p := api.Escalate{Message: to.Message, Do: rung, Run: to.run}
 			if rung == "" && to.status != nil {
 				// What comes next may have changed when the message arrives.
-				next, _ := NextRung(to.status)
+				next, _ := RungToTake(to.status)
 				p.Expect = next.Do
 			}
 			return p
@@ -50,7 +50,7 @@ func Escalate(rung string) Message {
 			if now.Phase != api.Draining || now.Attempt != before.Attempt {
 				return true
 			}
-			next, _ := NextRung(before)
+			next, _ := RungToTake(before)
 			added := now.Escalation[min(len(before.Escalation), len(now.Escalation)):]
 			return slices.ContainsFunc(added, func(t api.RungTaken) bool { return t.By != "" && t.Do == cmp.Or(rung, next.Do) })
 		},
@@ -58,7 +58,7 @@ func Escalate(rung string) Message {
 }
 
 func checkEscalation(s *api.Status, rung string) (already string, err error) {
-	next, left := NextRung(s)
+	next, left := RungToTake(s)
 	switch {
 	case s.Phase != api.Draining:
 		return "", notNow(api.MsgEscalate, s, "only the drain of a Draining node can be escalated")
@@ -81,16 +81,31 @@ func allows(force, rung string) bool {
 // NextRung is the first rung of the maintenance's escalation whose turn the present attempt has not had; left is false
 // where all had theirs.
 func NextRung(s *api.Status) (rung spec.Rung, left bool) {
+	plan := rungsLeft(s)
+	if len(plan) == 0 {
+		return spec.Rung{}, false
+	}
+	return plan[0], true
+}
+
+// RungToTake is the rung that Escalate takes where it names none: the next one, but for the SLA's, which keeps its time.
+func RungToTake(s *api.Status) (rung spec.Rung, left bool) {
+	for _, rung := range rungsLeft(s) {
+		if rung.Do != spec.ExpireSLA {
+			return rung, true
+		}
+	}
+	return spec.Rung{}, false
+}
+
+func rungsLeft(s *api.Status) []spec.Rung {
 	plan := s.Spec.Ladder()
 	for _, taken := range s.Escalation {
 		if taken.Planned && len(plan) > 0 {
 			plan = plan[1:]
 		}
 	}
-	if len(plan) == 0 {
-		return spec.Rung{}, false
-	}
-	return plan[0], true
+	return plan
 }
 
 // SkipPod leaves a pod, NAMESPACE/NAME, on a Draining node: it is neither evicted nor waited for. The name alone is enough
@@ -98,6 +113,8 @@ func NextRung(s *api.Status) (rung spec.Rung, left bool) {
 func SkipPod(pod string) Message {
 	return Message{
 		name: api.MsgSkipPod,
+		// The worker looks for the pod first.
+		slow: true,
 		payload: func(to addressee) any {
 			full := pod
 			if to.status != nil {
@@ -124,6 +141,44 @@ func SkipPod(pod string) Message {
 			return now.Phase != api.Draining || err == nil && slices.Contains(now.SkippedPods, full)
 		},
 	}
+}
+
+// Consent lets a Draining maintenance lose what it was not asked to: pods that nobody re-creates (force), the data of
+// emptyDir volumes (deleteEmptyDir), of the pods named, NAMESPACE/NAME, or of all. Whoever consents has to say why.
+func Consent(force, deleteEmptyDir bool, pods []string) Message {
+	return Message{
+		name: api.MsgConsent,
+		payload: func(to addressee) any {
+			return api.Consent{Message: to.Message, Force: force, DeleteEmptyDir: deleteEmptyDir, Pods: pods, Run: to.run}
+		},
+		check: func(s *api.Status) (string, error) {
+			switch {
+			case s.Phase != api.Draining:
+				return "", notNow(api.MsgConsent, s, "there is no drain to consent to")
+			case s.Spec.Drain.Mode != spec.ModeEvict:
+				return "", notNowBecause(api.MsgConsent, s, fmt.Sprintf("the drain mode of %s is %s, so no pod waits for consent", s.Spec.Node, s.Spec.Drain.Mode))
+			case consented(s, force, deleteEmptyDir):
+				return "has that consent already, for all pods", nil
+			}
+			return "", nil
+		},
+		effect: func(before, now *api.Status) bool {
+			return now.Phase != api.Draining || len(now.Consents) > len(before.Consents)
+		},
+		// The policy judges it first.
+		slow: true,
+	}
+}
+
+// consented tells that the loss is consented to for all pods.
+func consented(s *api.Status, force, deleteEmptyDir bool) bool {
+	hasForce, hasDelete := s.Spec.Drain.Force, s.Spec.Drain.DeleteEmptyDir
+	for _, c := range s.Consents {
+		if len(c.Pods) == 0 {
+			hasForce, hasDelete = hasForce || c.Force, hasDelete || c.DeleteEmptyDir
+		}
+	}
+	return (hasForce || !force) && (hasDelete || !deleteEmptyDir)
 }
 
 // podOf completes a bare name with the namespace of the one pod of that name that is known of the drain.

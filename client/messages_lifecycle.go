@@ -3,6 +3,7 @@ package client
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"drydock/api"
 )
@@ -25,11 +26,35 @@ func decision(name string, denied bool) Message {
 			case decided != nil:
 				return "", notNowBecause(name, s, fmt.Sprintf("the maintenance of %s was %s already%s", s.Spec.Node, word[decided.Denied], colon(decided.Comment)))
 			case s.Phase != api.AwaitingApproval:
-				return "", notNow(name, s, "its maintenance does not wait for approval")
+				return "", notNow(name, s, "it does not wait for approval")
 			}
 			return "", nil
 		},
 		effect: func(_, now *api.Status) bool { return now.Approval != nil },
+		// The policy judges it first.
+		slow: true,
+	}
+}
+
+// Reschedule moves the time before which a maintenance does not begin, for as long as it waits for that.
+func Reschedule(notBefore time.Time) Message {
+	return Message{
+		name: api.MsgReschedule,
+		payload: func(to addressee) any {
+			return api.Reschedule{Message: to.Message, NotBefore: notBefore, Run: to.run}
+		},
+		check: func(s *api.Status) (string, error) {
+			switch {
+			case s.Phase != api.AwaitingApproval && s.Phase != api.Pending, s.Slot != nil, s.Attempt > 1:
+				return "", notNow(api.MsgReschedule, s, "it does not wait for its time any more")
+			case s.Spec.NotBefore != nil && s.Spec.NotBefore.Equal(notBefore):
+				return "begins not before " + notBefore.UTC().Format(time.RFC3339) + " already", nil
+			}
+			return "", nil
+		},
+		effect: func(_, now *api.Status) bool {
+			return now.Spec.NotBefore != nil && now.Spec.NotBefore.Equal(notBefore)
+		},
 		// The policy judges it first.
 		slow: true,
 	}
@@ -90,9 +115,9 @@ func ofHook(name, hook string, failed bool) Message {
 				return "", nil
 			}
 			if len(s.OpenHooks) == 0 {
-				return "", notNow(name, s, "no hook is waited for now")
+				return "", notNow(name, s, "it waits for no hook")
 			}
-			return "", notNow(name, s, "hook "+hook+" is not waited for now")
+			return "", notNow(name, s, "it does not wait for hook "+hook)
 		},
 		effect: func(_, now *api.Status) bool { return !slices.Contains(now.OpenHooks, hook) },
 		slow:   true,

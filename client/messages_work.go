@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -22,7 +23,10 @@ func Done(requestor string) Message {
 			case api.Validating, api.Releasing:
 				return fmt.Sprintf("was done already, and is %s", s.Phase), nil
 			default:
-				return "", notNow(api.MsgDone, s, "not Ready, so there is nothing to be done with yet")
+				if s.Phase.Ended() {
+					return "", notNow(api.MsgDone, s, "it has ended")
+				}
+				return "", notNow(api.MsgDone, s, "not Ready yet, so it cannot be marked done")
 			}
 			if isDone(s, requestor) {
 				return requestor + " was done already", nil
@@ -58,7 +62,7 @@ func Failed(requestor, reason string) Message {
 			case api.RequestorFailed:
 				return "is RequestorFailed already" + colon(s.Failure), nil
 			default:
-				return "", notNow(api.MsgFailed, s, "not Ready, so no work of yours can have failed")
+				return "", notNow(api.MsgFailed, s, "not Ready yet, so no work on it can have failed")
 			}
 		},
 		effect: func(_, now *api.Status) bool { return now.Phase != api.Ready },
@@ -130,8 +134,8 @@ func Extend(duration time.Duration, now func() time.Time) Message {
 				return "", notNow(api.MsgExtend, s, "only a Ready node has a timeout to extend")
 			case s.ReadyDeadline == nil:
 				return "may be held for ever: its ready timeout is 0", nil
-			case duration > 0 && !now().Add(duration).After(*s.ReadyDeadline):
-				return "may be held until " + s.ReadyDeadline.Format(time.RFC3339) + " already", nil
+			case !now().Add(cmp.Or(duration, s.Spec.ReadyTimeout.Std())).After(*s.ReadyDeadline):
+				return "may be held until " + s.ReadyDeadline.UTC().Format(time.RFC3339) + " already", nil
 			}
 			return "", nil
 		},
@@ -149,9 +153,9 @@ func Started() Message {
 		check: func(s *api.Status) (string, error) {
 			switch {
 			case s.Phase != api.Ready:
-				return "", notNow(api.MsgStarted, s, "not Ready, so no work can have begun")
+				return "", notNow(api.MsgStarted, s, "not Ready yet, so no work can have begun")
 			case s.StartedAt != nil:
-				return fmt.Sprintf("the work has begun already, at %s", s.StartedAt.Format("15:04:05 MST")), nil
+				return fmt.Sprintf("the work has begun already, at %s", s.StartedAt.UTC().Format(time.RFC3339)), nil
 			}
 			return "", nil
 		},

@@ -50,9 +50,6 @@ func (c *Client) ObserveAll(ctx context.Context, all []Maintenance) ([]View, err
 // LastStatus asks a maintenance that has ended for its last status, which says more than its result. A worker replays
 // its history for it; where none runs it is a NoWorkerError.
 func (c *Client) LastStatus(ctx context.Context, m Maintenance) (*api.Status, error) {
-	if !c.server.polled(ctx) {
-		return nil, c.server.noWorker()
-	}
 	return c.server.status(ctx, m)
 }
 
@@ -120,10 +117,6 @@ func (o *observer) follow(ctx context.Context, old *workflowpb.WorkflowExecution
 
 // ask queries the workflow. Nobody being there to answer is a fact and no error: the maintenance itself goes on.
 func (o *observer) ask(ctx context.Context, length int64) {
-	if !o.server.polled(ctx) {
-		o.seen.Unanswered = o.server.noWorker()
-		return
-	}
 	status, err := o.server.status(ctx, o.seen.Maintenance)
 	if err != nil {
 		o.seen.Unanswered = err
@@ -144,6 +137,7 @@ func (o *observer) ended(ctx context.Context) error {
 		o.seen.Result = &result
 	case errors.As(err, &failed):
 		o.seen.Result, o.seen.Failure = failureOf(failed)
+		o.seen.Refused = refusedInput(failed)
 	default:
 		return err
 	}
@@ -160,6 +154,12 @@ func (o *observer) settled(ctx context.Context) (View, error) {
 		return v, fmt.Errorf("%w: %w", ErrUnanswered, v.Unanswered)
 	}
 	return v, nil
+}
+
+// refusedInput tells that a workflow failed because its input is wrong, before it did anything.
+func refusedInput(err error) bool {
+	var application *temporal.ApplicationError
+	return errors.As(err, &application) && application.Type() == api.ErrorInvalidSpec
 }
 
 // failureOf is why a workflow did not complete, and the result that it has attached to that.
@@ -216,7 +216,7 @@ func withLiveProgress(status *api.Status, pending []*workflowpb.PendingActivityI
 		switch {
 		case name == livePreflight && len(live.Blockers) > 0:
 			merged.WaitingFor = stoppedText(live)
-		case name != livePreflight && (status.Drain == nil || live.At.After(status.Drain.At)):
+		case name != livePreflight && live.Looked() && (status.Drain == nil || live.At.After(status.Drain.At)):
 			merged.Drain = &live
 		default:
 			continue
@@ -229,7 +229,7 @@ func withLiveProgress(status *api.Status, pending []*workflowpb.PendingActivityI
 // stoppedText is what a preflight waits for, in the workflow's words.
 func stoppedText(p api.DrainProgress) string {
 	first := p.Blockers[0]
-	text := fmt.Sprintf("what would stop the drain to be mended: %s: %s", first.Pod, first.Message)
+	text := fmt.Sprintf("a fix for what would stop the drain: %s: %s", first.Pod, first.Message)
 	if more := len(p.Blockers) - 1 + p.MoreBlockers; more > 0 {
 		text += fmt.Sprintf(" (and %d more problems)", more)
 	}

@@ -39,6 +39,7 @@ func TestNewerProgressWins(t *testing.T) {
 		"older heartbeat":       {&known, heartbeat(t, "Drain", older), 5},
 		"another activity":      {&known, heartbeat(t, "HoldNode", newer), 5},
 		"no heartbeat yet":      {&known, &workflowpb.PendingActivityInfo{ActivityType: &commonpb.ActivityType{Name: "Drain"}}, 5},
+		"before the first look": {&known, heartbeat(t, "Drain", api.DrainProgress{}), 5},
 		"details of other form": {&known, heartbeat(t, "Drain", "text"), 5},
 	} {
 		status := viewOf(api.Draining).Status
@@ -51,6 +52,10 @@ func TestNewerProgressWins(t *testing.T) {
 			t.Errorf("%s: the status itself was changed", name)
 		}
 	}
+	unknown := viewOf(api.Draining).Status
+	if got := withLiveProgress(unknown, []*workflowpb.PendingActivityInfo{heartbeat(t, "Drain", api.DrainProgress{})}); got.Drain != nil {
+		t.Errorf("before the first look it says %+v", got.Drain)
+	}
 	if withLiveProgress(nil, nil) != nil {
 		t.Error("no status became one")
 	}
@@ -60,7 +65,7 @@ func TestAPreflightShowsWhatItWaitsFor(t *testing.T) {
 	status := viewOf(api.Pending, waitingFor("a preflight of the node")).Status
 	seen := api.DrainProgress{At: noon, MoreBlockers: 1, Blockers: []api.Blocker{{Pod: "pod ns/bare", Message: "no controller would re-create it"}}}
 	for want, progress := range map[string]api.DrainProgress{
-		"what would stop the drain to be mended: pod ns/bare: no controller would re-create it (and 1 more problems)": seen,
+		"a fix for what would stop the drain: pod ns/bare: no controller would re-create it (and 1 more problems)": seen,
 		"a preflight of the node": {At: noon},
 	} {
 		got := withLiveProgress(status, []*workflowpb.PendingActivityInfo{heartbeat(t, "AwaitPreflight", progress)})

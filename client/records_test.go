@@ -96,3 +96,17 @@ func TestFiltersChooseRecords(t *testing.T) {
 		}
 	}
 }
+
+func TestARefusedInputIsToldFromAMaintenanceThatFailed(t *testing.T) {
+	refused := endedView(api.Failed, enumspb.WORKFLOW_EXECUTION_STATUS_FAILED, "")
+	refused.Result, refused.Failure, refused.Refused = nil, `notify[0]: no channel "oncall"`, true
+	if r := refused.Record("", noon); !r.Refused() || r.Failure != refused.Failure || !r.EndedAt.Equal(refused.Closed) {
+		t.Errorf("%+v", r)
+	}
+	// Of one that was terminated before anybody could be asked nothing is known.
+	terminated := endedView(api.Failed, enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, "")
+	terminated.Result = nil
+	if r := terminated.Record("", noon); r.Refused() {
+		t.Errorf("%+v", r)
+	}
+}

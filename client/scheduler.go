@@ -42,9 +42,6 @@ func (s *Scheduler) State(ctx context.Context, pending int) (api.State, error) {
 	if err := s.exists(ctx); err != nil {
 		return state, err
 	}
-	if !s.server.polled(ctx) {
-		return state, s.server.noWorker()
-	}
 	page := api.StateRequest{Limit: pending}
 	if pending == AllPending {
 		page.Limit = 1000
@@ -65,13 +62,8 @@ func (s *Scheduler) State(ctx context.Context, pending int) (api.State, error) {
 }
 
 func (s *Scheduler) statePage(ctx context.Context, page api.StateRequest) (api.State, error) {
-	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
-	defer cancel()
 	var state api.State
-	answer, err := s.server.temporal.QueryWorkflow(ctx, s.id, "", api.QueryState, page)
-	if err == nil {
-		err = answer.Get(&state)
-	}
+	err := s.server.query(ctx, s.id, "", api.QueryState, &state, page)
 	return state, s.failed("asking the scheduler", err)
 }
 
@@ -85,7 +77,7 @@ func (s *Scheduler) ChangeLimits(ctx context.Context, change func(schedule.Limit
 	for attempt := 1; ; attempt++ {
 		state, err := s.State(ctx, pending)
 		if err != nil {
-			return state, err
+			return state, fmt.Errorf("nothing was changed: %w", err)
 		}
 		limits := change(state.Limits.Limits)
 		if err := limits.Validate(); err != nil {
@@ -120,25 +112,40 @@ func (s *Scheduler) Thaw(ctx context.Context, request api.ThawRequest) error {
 
 // update changes the scheduler's state and waits until it is changed.
 func (s *Scheduler) update(ctx context.Context, name string, payload any) error {
+	// The server keeps an update that no worker takes, and hands it to one that comes long after somebody was told that it
+	// failed. A question leaves nothing behind.
 	if err := s.exists(ctx); err != nil {
 		return err
 	}
-	if !s.server.polled(ctx) {
-		return fmt.Errorf("nothing was changed: %w", s.server.noWorker())
+	if _, err := s.statePage(ctx, api.StateRequest{Limit: 1}); err != nil {
+		return fmt.Errorf("nothing was changed: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, updateTimeout)
+	updating, cancel := context.WithTimeout(ctx, updateTimeout)
 	defer cancel()
-	err := s.updateOnce(ctx, name, payload)
+	err := s.updateOnce(updating, name, payload)
 	var between *serviceerror.NotFound
 	if errors.As(err, &between) {
 		// The scheduler continues as new now and then, and an update can fall between two of its runs.
-		err = s.updateOnce(ctx, name, payload)
+		err = s.updateOnce(updating, name, payload)
 	}
 	var refused *temporal.ApplicationError
-	if errors.As(err, &refused) {
+	switch {
+	case errors.As(err, &refused):
 		return refusalOf(refused)
+	case err != nil && unreachable(err):
+		return &UnsettledError{Change: name, err: s.whyUnsettled(ctx, name, err)}
 	}
 	return s.failed(name, err)
+}
+
+// whyUnsettled says who has not confirmed a change. A worker has answered just before it was sent.
+func (s *Scheduler) whyUnsettled(ctx context.Context, name string, err error) error {
+	why := s.server.silent(ctx, err)
+	var noWorker *NoWorkerError
+	if errors.As(why, &noWorker) && noWorker.Silent {
+		return fmt.Errorf("the scheduler has not answered within %s", updateTimeout)
+	}
+	return s.failed(name, why)
 }
 
 func (s *Scheduler) updateOnce(ctx context.Context, name string, payload any) error {
@@ -164,9 +171,15 @@ func (s *Scheduler) exists(ctx context.Context) error {
 }
 
 func (s *Scheduler) failed(doing string, err error) error {
-	var missing *serviceerror.NotFound
-	if errors.As(err, &missing) {
+	var (
+		missing  *serviceerror.NotFound
+		noWorker *NoWorkerError
+	)
+	switch {
+	case errors.As(err, &missing):
 		return s.missing()
+	case errors.As(err, &noWorker):
+		return err
 	}
 	return failedCall(doing, err)
 }

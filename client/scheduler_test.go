@@ -31,7 +31,7 @@ func TestOnlyLimitsThatChangedMeanwhileAreSetAnew(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	if got := refused("Invalid").Error(); got != "setting: the scheduler refuses it: no" {
+	if got := refused("Invalid").Error(); got != "setting: refused by the scheduler: no" {
 		t.Errorf("error %q", got)
 	}
 }

@@ -2,11 +2,14 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	temporalclient "go.temporal.io/sdk/client"
 
@@ -45,21 +48,71 @@ func (s *server) polled(ctx context.Context) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
-	answer, err := s.temporal.DescribeTaskQueue(ctx, s.taskQueue, enumspb.TASK_QUEUE_TYPE_WORKFLOW)
+	seen, err := s.lastPoll(ctx)
 	if err != nil {
 		return true
 	}
-	s.polledAt, s.polledThen = now, false
+	s.polledAt, s.polledThen = now, now.Sub(seen) < pollerIsGone
+	return s.polledThen
+}
+
+// lastPoll is when a worker last polled the task queue, the zero time where the server knows of none.
+func (s *server) lastPoll(ctx context.Context) (last time.Time, err error) {
+	answer, err := s.temporal.DescribeTaskQueue(ctx, s.taskQueue, enumspb.TASK_QUEUE_TYPE_WORKFLOW)
 	for _, poller := range answer.GetPollers() {
-		if now.Sub(poller.GetLastAccessTime().AsTime()) < pollerIsGone {
-			s.polledThen = true
+		if at := poller.GetLastAccessTime().AsTime(); at.After(last) {
+			last = at
 		}
 	}
-	return s.polledThen
+	return last, err
 }
 
 func (s *server) noWorker() error {
 	return &NoWorkerError{TaskQueue: s.taskQueue, Namespace: s.namespace}
+}
+
+// serverWithin is how soon a server answers that is there.
+const serverWithin = 3 * time.Second
+
+// query asks a workflow, which takes a worker. Where none answers and the server is there, it is a NoWorkerError.
+func (s *server) query(ctx context.Context, id, run, name string, answer any, args ...any) error {
+	if !s.polled(ctx) {
+		return s.noWorker()
+	}
+	asking, cancel := context.WithTimeout(ctx, CallTimeout)
+	defer cancel()
+	value, err := s.temporal.QueryWorkflow(asking, id, run, name, args...)
+	if err != nil {
+		return s.silent(ctx, err)
+	}
+	if err := value.Get(answer); err != nil {
+		return fmt.Errorf("the answer is not of the form this program knows: %w", err)
+	}
+	return nil
+}
+
+// silent tells whose silence it is that a call met which a worker was to answer: the error stays as it is where the server
+// does not answer either, and is a NoWorkerError where it does.
+func (s *server) silent(ctx context.Context, err error) error {
+	if ctx.Err() != nil || !unreachable(err) && !noPoller(err) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, serverWithin)
+	defer cancel()
+	seen, asked := s.lastPoll(ctx)
+	switch {
+	case asked != nil:
+		return err
+	case s.now().Sub(seen) > pollerIsGone:
+		return s.noWorker()
+	}
+	return &NoWorkerError{TaskQueue: s.taskQueue, Namespace: s.namespace, Silent: true}
+}
+
+// noPoller tells the error of a query that the server does not even hand out, as nobody has polled for a while.
+func noPoller(err error) bool {
+	var failed *serviceerror.FailedPrecondition
+	return errors.As(err, &failed) && strings.Contains(failed.Message, "poller")
 }
 
 // HasWorker returns a NoWorkerError where no worker is there to do what is started and to answer what is asked. Where
@@ -85,15 +138,16 @@ func (s *server) list(ctx context.Context, request *workflowservice.ListWorkflow
 
 // status asks a maintenance, running or ended, for its status.
 func (s *server) status(ctx context.Context, m Maintenance) (*api.Status, error) {
-	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
-	defer cancel()
-	answer, err := s.temporal.QueryWorkflow(ctx, m.WorkflowID, m.RunID, api.QueryStatus)
-	if err != nil {
-		return nil, fmt.Errorf("no answer from the maintenance of %s: %w", m.Node, err)
-	}
 	var status api.Status
-	if err := answer.Get(&status); err != nil {
-		return nil, fmt.Errorf("the status of %s is not of the form this program knows: %w", m.Node, err)
+	err := s.query(ctx, m.WorkflowID, m.RunID, api.QueryStatus, &status)
+	var noWorker *NoWorkerError
+	switch {
+	case errors.As(err, &noWorker):
+		return nil, err
+	case err != nil && unreachable(err):
+		return nil, fmt.Errorf("no answer from the maintenance of %s: %w", m.Node, ErrUnreachable)
+	case err != nil:
+		return nil, fmt.Errorf("no answer from the maintenance of %s: %w", m.Node, err)
 	}
 	if status.Spec.Node == "" {
 		// It was started a moment ago and has not read its input yet.

@@ -37,23 +37,46 @@ func (in Input) Decode() (spec.Maintenance, error) {
 }
 
 // Start starts a maintenance, or adopts the one that runs already for the same node and requestor if it has the same
-// settings; if it has others, it is a DifferentError. It returns once Temporal has it, before anything is done to the node.
+// settings; if it has others, it is a DifferentError, and if it is about to end a ReleasingError. It returns once Temporal
+// has it, before anything is done to the node and before its input was read: Accepted is the goal of whoever waits for that.
 func (c *Client) Start(ctx context.Context, in Input) (v View, adopted bool, err error) {
 	asked, err := in.Decode()
 	if err != nil {
 		return View{}, false, err
 	}
-	run, err := c.server.start(ctx, temporalclient.StartWorkflowOptions{
-		ID:                                       api.MaintenanceID(c.options.Cluster, asked.Node, asked.Requestor),
+	for try := 1; ; try++ {
+		v, adopted, err = starting{c, in, asked}.start(ctx)
+		if !errors.Is(err, errJustEnded) || try == startAttempts {
+			return v, adopted, err
+		}
+	}
+}
+
+// startAttempts bounds how often a maintenance is started anew because the one before it ended just then.
+const startAttempts = 3
+
+var errJustEnded = errors.New("the one before it has just ended: start again")
+
+// starting is a maintenance that is asked for.
+type starting struct {
+	*Client
+	in    Input
+	asked spec.Maintenance
+}
+
+func (s starting) start(ctx context.Context) (v View, adopted bool, err error) {
+	asked := s.asked
+	run, err := s.server.start(ctx, temporalclient.StartWorkflowOptions{
+		ID:                                       api.MaintenanceID(s.options.Cluster, asked.Node, asked.Requestor),
 		WorkflowIDReusePolicy:                    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		WorkflowIDConflictPolicy:                 enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 		StaticSummary:                            staticSummary(asked),
-		StaticDetails:                            staticDetails(asked, c.options.By),
-	}, api.NodeMaintenanceType, in)
+		StaticDetails:                            staticDetails(asked, s.options.By),
+	}, api.NodeMaintenanceType, s.in)
 	var running *serviceerror.WorkflowExecutionAlreadyStarted
 	if errors.As(err, &running) {
-		v, err := c.adopt(ctx, in, asked, running.RunId)
+		v, err := s.adopt(ctx, running.RunId)
 		return v, true, err
 	}
 	if err != nil {
@@ -61,14 +84,15 @@ func (c *Client) Start(ctx context.Context, in Input) (v View, adopted bool, err
 	}
 	return View{Maintenance: Maintenance{
 		Node: asked.Node, Requestor: asked.Requestor, WorkflowID: run.GetID(), RunID: run.GetRunID(), FirstRunID: run.GetRunID(),
-		Started: c.options.Now(), Execution: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
+		Started: s.options.Now(), Execution: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
 	}}, false, nil
 }
 
 // adopt compares a running maintenance with what is asked for.
-func (c *Client) adopt(ctx context.Context, in Input, asked spec.Maintenance, run string) (View, error) {
-	id := api.MaintenanceID(c.options.Cluster, asked.Node, asked.Requestor)
-	look := c.observer(Maintenance{Node: asked.Node, Requestor: asked.Requestor, WorkflowID: id, RunID: run})
+func (s starting) adopt(ctx context.Context, run string) (View, error) {
+	asked := s.asked
+	id := api.MaintenanceID(s.options.Cluster, asked.Node, asked.Requestor)
+	look := s.observer(Maintenance{Node: asked.Node, Requestor: asked.Requestor, WorkflowID: id, RunID: run})
 	v, err := look.observe(ctx)
 	for try := 0; err == nil && v.Running() && v.Unanswered == nil && !prepared(v.Status) && try < 10; try++ {
 		sleep(ctx, 300*time.Millisecond)
@@ -81,9 +105,12 @@ func (c *Client) adopt(ctx context.Context, in Input, asked spec.Maintenance, ru
 		return v, &NotComparedError{Node: asked.Node, Requestor: asked.Requestor, Unanswered: v.Unanswered}
 	}
 	if !v.Running() || v.Status == nil {
-		return v, fmt.Errorf("the running maintenance of %s has just ended %s: start again", asked.Node, v.Phase())
+		return v, fmt.Errorf("the maintenance of %s was not started: %w", asked.Node, errJustEnded)
 	}
-	if different := differences(in, asked, v.Status.Spec); len(different) > 0 {
+	if releasing(v.Status) {
+		return v, &ReleasingError{View: v}
+	}
+	if different := differences(s.in, asked, v.Status.Spec); len(different) > 0 {
 		return v, &DifferentError{View: v, Differences: different}
 	}
 	return v, nil

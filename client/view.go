@@ -21,6 +21,8 @@ type View struct {
 	Result *api.Result
 	// Failure says why it ended, where it failed.
 	Failure string
+	// Refused tells that it ended because its input was refused, before anything was done.
+	Refused bool
 	// Unanswered says why the workflow could not be asked; Status is then old or nil.
 	Unanswered error
 }
@@ -72,8 +74,10 @@ func (v View) Transitions() []api.Transition {
 	switch {
 	case v.Result != nil && len(v.Result.Transitions) > 0:
 		return v.Result.Transitions
-	case v.Status != nil:
+	case v.Status != nil && len(v.Status.Transitions) > 0:
 		return v.Status.Transitions
+	case v.Refused:
+		return []api.Transition{{Phase: v.Phase(), At: v.Closed, Message: v.Failure}} // it was in no phase before
 	default:
 		return nil
 	}
@@ -89,7 +93,7 @@ func (v View) Record(cluster string, now time.Time) record.Record {
 	}
 	status.Transitions = v.Transitions()
 	r := api.RecordOf(status, cluster)
-	r.CreatedAt = v.Started
+	r.CreatedAt = v.Began()
 	if !prepared(v.Status) {
 		r.Specification = nil
 	}
@@ -97,16 +101,35 @@ func (v View) Record(cluster string, now time.Time) record.Record {
 		r.AsOf = now
 		return r
 	}
-	r.Phase, r.Failure, r.EndedAt = string(v.Phase()), v.Message(), v.Closed
-	if n := len(status.Transitions); n > 0 && status.Transitions[n-1].Phase.Ended() {
-		// The workflow has things to do after the maintenance has ended.
-		r.EndedAt = status.Transitions[n-1].At
-	}
+	r.Phase, r.Failure, r.EndedAt = string(v.Phase()), v.Message(), v.Ended()
 	return r
+}
+
+// Began is when the maintenance was started: Started is that of its last run only.
+func (v View) Began() time.Time {
+	switch {
+	case v.Status != nil && !v.Status.CreatedAt.IsZero():
+		return v.Status.CreatedAt
+	case v.Result != nil && !v.Result.CreatedAt.IsZero():
+		return v.Result.CreatedAt
+	default:
+		return v.Started
+	}
+}
+
+// Ended is when the maintenance ended. Its workflow closes a little later, when everybody knows.
+func (v View) Ended() time.Time {
+	if all := v.Transitions(); len(all) > 0 && all[len(all)-1].Phase.Ended() {
+		return all[len(all)-1].At
+	}
+	return v.Closed
 }
 
 // prepared tells whether a maintenance has read its input, so that its spec is complete.
 func prepared(s *api.Status) bool { return s != nil && s.Spec.Type != "" }
+
+// releasing tells that a maintenance is at its end, and only has its node and its slot to give back.
+func releasing(s *api.Status) bool { return s.Phase == api.Releasing || s.Phase.Ended() }
 
 // undecided tells that a node has failed its validation, and that somebody has to decide what becomes of it.
 func undecided(s *api.Status) bool {

@@ -28,6 +28,24 @@ func Ready(v View) (reached bool, err error) {
 	}
 }
 
+// Accepted is the goal of whoever has started a maintenance: a worker has read its input and takes it. One that is refused
+// is a RefusedInputError, any other end an EndError.
+func Accepted(v View) (reached bool, err error) {
+	switch {
+	case v.Refused:
+		return false, &RefusedInputError{Node: v.Node, Reason: v.Failure}
+	case v.Running():
+		return prepared(v.Status) && !releasing(v.Status), nil
+	case v.Phase() == api.Completed:
+		return true, nil
+	default:
+		return false, &EndError{View: v, BeforeReady: !v.WasReady()}
+	}
+}
+
+// Ended is reached when a maintenance has ended, in whatever way.
+func Ended(v View) (bool, error) { return !v.Running(), nil }
+
 // Completed is the goal of whoever wants the node back in service. Any other end is an EndError, and a node that has
 // failed its validation an UndecidedError.
 func Completed(v View) (reached bool, err error) { return Ends(api.Completed)(v) }

@@ -173,18 +173,28 @@ var environment = map[string]func(c *Config, value string) error{
 	"DRYDOCK_DEPLOYMENT":   func(c *Config, v string) error { c.Versioning.Deployment = v; return nil },
 	"DRYDOCK_BUILD_ID":     func(c *Config, v string) error { c.Versioning.BuildID = v; return nil },
 	"DRYDOCK_KUBERNETES_QPS": func(c *Config, v string) error {
-		qps, err := strconv.ParseFloat(v, 32)
+		qps, err := number(v)
 		c.Kubernetes.QPS = float32(qps)
 		return err
 	},
 	"DRYDOCK_KUBERNETES_BURST": func(c *Config, v string) (err error) {
-		c.Kubernetes.Burst, err = strconv.Atoi(v)
-		return err
+		if c.Kubernetes.Burst, err = strconv.Atoi(v); err != nil {
+			return fmt.Errorf("%.20q: want a whole number", v)
+		}
+		return nil
 	},
 	"DRYDOCK_EVICTIONS_PER_SECOND": func(c *Config, v string) (err error) {
-		c.Kubernetes.EvictionsPerSecond, err = strconv.ParseFloat(v, 64)
+		c.Kubernetes.EvictionsPerSecond, err = number(v)
 		return err
 	},
+}
+
+func number(text string) (float64, error) {
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%.20q: want a number", text)
+	}
+	return n, nil
 }
 
 // Environment lists the variables that Load reads.

@@ -13,6 +13,7 @@ import (
 
 	"drydock/api"
 	"drydock/deploy/devstack"
+	"drydock/starter/show"
 )
 
 func TestOneNodeByHandFromTheCommandLine(t *testing.T) {
@@ -24,7 +25,7 @@ func TestOneNodeByHandFromTheCommandLine(t *testing.T) {
 	s.exits(s.drydock("start", "worker-01", "--reason", "firmware"), 1, "running already", "kernel 6.12", "firmware")
 
 	s.exits(s.drydock("status", "worker-01"), 0, "Ready", "kernel 6.12", "OPS-7", "Waiting for:")
-	var asJSON, asYAML api.Status
+	var asJSON, asYAML show.Maintenance
 	if err := json.Unmarshal([]byte(s.mustDrydock("status", "worker-01", "-o", "json")), &asJSON); err != nil || asJSON.Phase != api.Ready {
 		t.Errorf("status as JSON: %+v, %v", asJSON, err)
 	}
@@ -95,7 +96,7 @@ func TestExitCodesAreThoseOfTheHelp(t *testing.T) {
 	s.exits(s.drydock("--help"), 0, "Exit codes:")
 	s.exits(s.drydock("start", "worker-1", "--skip-node-check", "--wait"), 1, "no node worker-1", "worker-01")
 	s.exits(s.drydock("start", "worker-01", "--nonsense"), 2, "unknown flag", "--help")
-	s.exits(s.drydock("start"), 2, "which node")
+	s.exits(s.drydock("start"), 2, "missing NODE")
 	s.exits(s.drydock("start", "worker-01", "--ready-timeout", "-5m"), 2, "readyTimeout")
 	s.exits(s.drydock("start", "worker-01", "--pod-selector", "a in ("), 2, "drain.podSelector")
 	s.exits(s.drydock("start", "worker-01", "--eviction-filter", "a("), 2, "byResourceNameRegex")
@@ -134,9 +135,14 @@ func TestErrorsSayWhatToDoNext(t *testing.T) {
 	s.exits(s.drydock("limits", "--cluster", nobody), 1, "no scheduler is running", "drydock-worker")
 }
 
-func TestCompletionKnowsNodesAndRunningMaintenances(t *testing.T) {
-	s := newSite(t, "")
-	s.mustDrydock("start", "worker-07", "--wait")
+func TestCompletionKnowsWhatIsThere(t *testing.T) {
+	const config = "hooks: {move: {signal: {}, deadline: 5m}}\nchannels: {nodes: {kubernetes: {}}}\n"
+	s := newSite(t, config)
+	ns := s.namespace()
+	s.deployment(ns, "web", 1, on("worker-08"))
+	s.mustDrydock("start", "worker-07", "--hook", "afterDrain=move", "--notify", "nodes")
+	s.untilStatus(s.runOf("worker-07"), "at its hook", func(status api.Status) bool { return len(status.OpenHooks) == 1 })
+	s.environment = append(s.environment, "DRYDOCK_CONFIG="+s.file("worker.yaml", config))
 	s.eventually("the list of running maintenances has it", func() error {
 		if out := s.mustDrydock("list"); !strings.Contains(out, "worker-07") {
 			return errors.New(out)
@@ -149,30 +155,57 @@ func TestCompletionKnowsNodesAndRunningMaintenances(t *testing.T) {
 	if out := s.mustDrydock("__complete", "start", "worker-1"); strings.Count(out, "worker-1") != 10 {
 		t.Errorf("after start worker-1: %q", out)
 	}
-	if out := s.mustDrydock("__complete", "start", "worker-01", "--drain-mode", ""); !strings.Contains(out, "external") {
-		t.Errorf("after --drain-mode: %q", out)
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"start", "worker-01", "--drain-mode", ""}, "external"},
+		{[]string{"start", "worker-01", "--notify", ""}, "nodes\nnone\n"},
+		{[]string{"start", "worker-01", "--hook", "afterDrain="}, "afterDrain=move\n"},
+		{[]string{"skip-hook", "worker-07", ""}, "move\n"},
+		{[]string{"skip-pod", "worker-08", ns + "/"}, ns + "/web-"},
+		{[]string{"done", "worker-07", "--requestor", ""}, "ops\n"},
+		{[]string{"list", "--phase", "Re"}, "Ready\n"},
+		{[]string{"list", "-o", ""}, "name\n"},
+		{[]string{"schema", "st"}, "status\n"},
+	} {
+		if out := s.mustDrydock(append([]string{"__complete"}, c.args...)...); !strings.Contains(out, c.want) {
+			t.Errorf("after %v: %q, want %q", c.args, out, c.want)
+		}
+	}
+	plugin := s.plugin()
+	if r := s.run(plugin("__complete", "drydock", "done", "")); !strings.HasPrefix(r.stdout, "worker-07\n") || !strings.Contains(r.stdout, ":4\n") {
+		t.Errorf("of kubectl: %q, %q", r.stdout, r.stderr)
 	}
 }
 
 func TestItIsAPluginOfKubectl(t *testing.T) {
 	s := newSite(t, "")
 	s.mustDrydock("start", "worker-01", "--wait")
+	plugin := s.plugin()
+	s.exits(s.run(plugin("drydock", "status", "worker-01")), 0, "Ready")
+	s.exits(s.run(plugin("drydock", "start", "--nonsense")), 2, "kubectl drydock start --help")
+	s.exits(s.run(plugin("drydock", "done", "worker-01", "--wait")), 0)
+}
+
+// plugin makes commands of a kubectl that has drydock as its plugin.
+func (s *site) plugin() func(args ...string) *exec.Cmd {
+	s.Helper()
 	drydock, err := devstack.Binary("drydock")
 	if err != nil {
-		t.Fatal(err)
+		s.Fatal(err)
 	}
-	path := t.TempDir()
-	if err := os.Symlink(drydock, filepath.Join(path, "kubectl-drydock")); err != nil {
-		t.Fatal(err)
+	path := s.TempDir()
+	for _, name := range []string{"kubectl-drydock", "kubectl_complete-drydock"} {
+		if err := os.Symlink(drydock, filepath.Join(path, name)); err != nil {
+			s.Fatal(err)
+		}
 	}
-	plugin := func(args ...string) *exec.Cmd {
-		cmd := s.command("devcluster", append([]string{"kubectl", "drydock"}, args...)...)
+	return func(args ...string) *exec.Cmd {
+		cmd := s.command("devcluster", append([]string{"kubectl"}, args...)...)
 		cmd.Env = append(cmd.Env, "PATH="+path+":"+os.Getenv("PATH"))
 		return cmd
 	}
-	s.exits(s.run(plugin("status", "worker-01")), 0, "Ready")
-	s.exits(s.run(plugin("start", "--nonsense")), 2, "kubectl drydock start --help")
-	s.exits(s.run(plugin("done", "worker-01", "--wait")), 0)
 }
 
 func TestLimitsFromTheCommandLine(t *testing.T) {

@@ -153,7 +153,7 @@ func TestASlotIsReclaimedInTheMiddleOfARollout(t *testing.T) {
 	dead := s.begin("worker-20")
 	s.untilHeld(dead)
 	// It grants all the time, so that whoever looks after the holders is interrupted all the time.
-	rollout := s.spawn("rollout", "--selector", corev1.LabelHostname+"!=worker-20", "--yes", "--max-parallel", "2", "--", "sleep", "1.5")
+	rollout := s.spawn("rollout", "-v", "--selector", corev1.LabelHostname+"!=worker-20", "--yes", "--max-parallel", "2", "--", "sleep", "1.5")
 	rollout.says("Ready")
 	if err := s.temporal.TerminateWorkflow(s.ctx, dead.GetID(), dead.GetRunID(), "by hand"); err != nil {
 		t.Fatal(err)

@@ -102,7 +102,7 @@ func TestDoctorFindsNothingOnABusySite(t *testing.T) {
 	s.until(outside, api.Draining)
 	s.schedulable("worker-19", false)
 	// These come and go all the time, through the one slot that is left.
-	rollout := s.spawn("rollout", "worker-05", "worker-06", "worker-07", "worker-08", "worker-09", "worker-10", "worker-11", "worker-12",
+	rollout := s.spawn("rollout", "-v", "worker-05", "worker-06", "worker-07", "worker-08", "worker-09", "worker-10", "worker-11", "worker-12",
 		"worker-13", "worker-14", "--yes", "--max-parallel", "10", "--", "sleep", "2")
 	rollout.says("Ready")
 	for range 4 {
@@ -116,7 +116,7 @@ func TestDoctorFindsNothingOnABusySite(t *testing.T) {
 		t.Log("the rollout was over before the last look")
 	default:
 	}
-	s.exits(s.drydock("doctor", "--all"), 0, "worker-19", "somebody cordoned it", "Nothing is inconsistent.")
+	s.exits(s.drydock("doctor", "--all"), 0, "worker-19", "cordoned by hand", "Nothing is inconsistent.")
 	s.schedulable("worker-19", true)
 	s.allow(ns, "web")
 	s.done(ready)

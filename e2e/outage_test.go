@@ -27,6 +27,25 @@ type cable struct {
 	open     map[net.Conn]bool
 }
 
+// cableToAPIServer lets the site's worker reach the API server through a cable only.
+func (s *site) cableToAPIServer() *cable {
+	s.Helper()
+	config, err := clientcmd.LoadFromFile(s.lane.kubeconfig)
+	if err != nil {
+		s.Fatal(err)
+	}
+	var through *cable
+	for _, cluster := range config.Clusters {
+		through = s.newCable(strings.TrimPrefix(cluster.Server, "https://"))
+		cluster.Server = "https://" + through.address
+	}
+	s.options.Kubeconfig = filepath.Join(s.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, s.options.Kubeconfig); err != nil {
+		s.Fatal(err)
+	}
+	return through
+}
+
 // newCable reserves an address; nobody answers there before connect.
 func (s *site) newCable(to string) *cable {
 	s.Helper()
@@ -146,19 +165,7 @@ func TestADrainCutOffFromTemporalStopsAndGoesOnLater(t *testing.T) {
 
 func TestAnAPIServerThatIsAwayIsWaitedFor(t *testing.T) {
 	s := prepareSite(t, "")
-	config, err := clientcmd.LoadFromFile(s.lane.kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var cable *cable
-	for _, cluster := range config.Clusters {
-		cable = s.newCable(strings.TrimPrefix(cluster.Server, "https://"))
-		cluster.Server = "https://" + cable.address
-	}
-	s.options.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*config, s.options.Kubeconfig); err != nil {
-		t.Fatal(err)
-	}
+	cable := s.cableToAPIServer()
 	s.startWorker()
 	before := s.imprint("worker-01")
 	run := s.begin("worker-01")

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
+	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/temporalproto"
@@ -105,8 +107,14 @@ func writeHistory(path string, h *historypb.History) error {
 	return file.Close()
 }
 
-// withoutIdentities empties every field "identity" of a message.
+// identities are those in what activities and workflows return.
+var identities = regexp.MustCompile(`"identity":"(\\.|[^"\\])*"`)
+
+// withoutIdentities empties every field "identity" of a message, also in its payloads.
 func withoutIdentities(m protoreflect.Message) {
+	if payload, ok := m.Interface().(*commonpb.Payload); ok {
+		payload.Data = identities.ReplaceAll(payload.Data, []byte(`"identity":"somebody"`))
+	}
 	m.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
 		switch {
 		case field.Name() == "identity" && field.Kind() == protoreflect.StringKind:

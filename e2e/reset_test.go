@@ -127,7 +127,7 @@ func TestAResetAfterTheEndAsksForTheSlotAnew(t *testing.T) {
 	}
 	again := s.resetTo(run, ready, false)
 	s.untilStatus(again, "asks anew", func(status api.Status) bool {
-		return status.Phase == api.Pending && strings.Contains(messagesOf(status), "knows of no slot")
+		return status.Phase == api.Pending && strings.Contains(messagesOf(status), "does not know its slot")
 	})
 	if mark := s.markOf("worker-01"); len(mark.Holders) != 1 || mark.Holders[0].Requestor != "net" {
 		s.Errorf("mark %+v", mark)

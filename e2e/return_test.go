@@ -278,7 +278,7 @@ channels:
   away: {webhook: {url: "http://127.0.0.1:1/"}}
 `, r.http.URL, notices.MaintenanceUnknown)
 	s.startWorker()
-	s.exits(s.drydock("start", "worker-01", "--requestor", "ops", "--notify", "pager", "--wait"), 1, `no channel "pager"`)
+	s.exits(s.drydock("start", "worker-01", "--requestor", "ops", "--notify", "pager", "--wait"), 2, `no channel "pager"`)
 	run := s.beginWith("worker-01", `"notify":["unsigned","away"]`)
 	s.until(run, api.Ready)
 	s.done(run)

@@ -19,6 +19,7 @@ import (
 	"drydock/api"
 	"drydock/k8s"
 	"drydock/rules/drainplan"
+	"drydock/starter/show"
 )
 
 func TestPodsLeaveTierByTier(t *testing.T) {
@@ -37,7 +38,7 @@ func TestPodsLeaveTierByTier(t *testing.T) {
 		{"podType":"Default","podPriority":2000},
 		{"podType":"Default","podPriority":1000},
 		{"podType":"Default","podPriority":2000,"podSelector":{"matchLabels":{"app":"postgres"}}}]}`)
-	var status api.Status
+	var status show.Maintenance
 	s.eventually("the command line shows the second tier", func() error {
 		if status = s.shown("worker-01"); status.Drain == nil || status.Drain.Tier != 2 {
 			return fmt.Errorf("%s, drain %+v", status.Phase, status.Drain)
@@ -167,9 +168,9 @@ func (s *site) priority(name string, value int32) option {
 }
 
 // shown is the status as the command line has it, which knows more of a drain under way than the workflow.
-func (s *site) shown(node string) api.Status {
+func (s *site) shown(node string) show.Maintenance {
 	s.Helper()
-	var status api.Status
+	var status show.Maintenance
 	if err := json.Unmarshal([]byte(s.mustDrydock("status", node, "-o", "json")), &status); err != nil {
 		s.Fatal(err)
 	}

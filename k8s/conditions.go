@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"drydock/api"
+	"drydock/rules/bounds"
 )
 
 // The lifecycle conditions of a node (KEP-5683).
@@ -23,6 +25,14 @@ const (
 	MaintenanceInProgress corev1.NodeConditionType = "MaintenanceInProgress"
 	DrainInProgress       corev1.NodeConditionType = "DrainInProgress"
 	Drained               corev1.NodeConditionType = "Drained"
+)
+
+// All annotations of a node share 256 KiB, the holders' among them: a node that shows too much could not be held any more.
+const (
+	// maxClaims is how many maintenances a node shows before one that only waits for it is left out.
+	maxClaims = 50
+	// maxMessage is how long a condition's message may be as JSON, in bytes.
+	maxMessage = 200
 )
 
 var lifecycleConditions = []corev1.NodeConditionType{MaintenancePlanned, MaintenanceInProgress, DrainInProgress, Drained}
@@ -51,7 +61,7 @@ type Claim struct {
 func ClaimsOn(node *corev1.Node) ([]Claim, error) {
 	var claims []Claim
 	text, ok := node.Annotations[api.ConditionsAnnotation]
-	if !ok {
+	if !ok || strings.TrimSpace(text) == "" {
 		return nil, nil
 	}
 	if err := json.Unmarshal([]byte(text), &claims); err != nil {
@@ -62,6 +72,11 @@ func ClaimsOn(node *corev1.Node) ([]Claim, error) {
 
 func (c Claim) isOf(workflowID, runID string) bool {
 	return c.WorkflowID == workflowID && c.RunID == runID
+}
+
+// onlyPlans tells that a maintenance does not hold the node yet.
+func (c Claim) onlyPlans() bool {
+	return !slices.ContainsFunc(c.Conditions, func(c Condition) bool { return c.Type != MaintenancePlanned })
 }
 
 // without are the claims of all others than a maintenance.
@@ -89,13 +104,20 @@ func shownBy(claims []Claim) []Condition {
 }
 
 // ShowConditions sets what a maintenance shows in a node's status, and changes only what is not so already. Without
-// conditions it takes the maintenance's own off. Errors: ErrNodeGone.
+// conditions it takes the maintenance's own off. Where many wait for the node already, another that waits shows nothing.
+// Errors: ErrNodeGone.
 func ShowConditions(ctx context.Context, client kubernetes.Interface, name string, claim Claim) error {
+	claim.Conditions = slices.Clone(claim.Conditions)
+	for i := range claim.Conditions {
+		claim.Conditions[i].Message = bounds.Cut(claim.Conditions[i].Message, maxMessage)
+	}
 	return changeClaims(ctx, client, name, func(_ *corev1.Node, claims []Claim) (after []Claim, gone []corev1.NodeConditionType) {
 		i := slices.IndexFunc(claims, func(c Claim) bool { return c.isOf(claim.WorkflowID, claim.RunID) })
 		switch {
 		case len(claim.Conditions) == 0:
 			return without(claims, claim.WorkflowID, claim.RunID), nil
+		case i < 0 && len(claims) >= maxClaims && claim.onlyPlans():
+			return claims, nil
 		case i < 0:
 			return append(slices.Clone(claims), claim), nil
 		}

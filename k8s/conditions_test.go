@@ -2,6 +2,7 @@ package k8s
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -171,12 +172,54 @@ func TestTheRunBeforeAResetLeavesTheConditions(t *testing.T) {
 	}
 }
 
+// All annotations of a node share 256 KiB; beyond them it could not be held any more.
+func TestManyThatWaitForANodeLeaveRoomOnIt(t *testing.T) {
+	client := fake.NewClientset(wellNode.DeepCopy())
+	claims := func() (claims []Claim, size int) {
+		node, err := client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if claims, err = ClaimsOn(node); err != nil {
+			t.Fatal(err)
+		}
+		return claims, len(node.Annotations[api.ConditionsAnnotation])
+	}
+	long := planned
+	long.Message = strings.Repeat("<reason>", 128)
+	for i := range 200 {
+		show(t, client, fmt.Sprintf("%s-%d", strings.Repeat("r", 300), i), long)
+	}
+	all, size := claims()
+	if len(all) != maxClaims || size > 64<<10 || statuses(t, client)[MaintenancePlanned] != corev1.ConditionTrue {
+		t.Errorf("%d claims in %d bytes", len(all), size)
+	}
+	// Who holds the node is shown all the same, and who was shown before goes on.
+	show(t, client, "holder", drains...)
+	again := long
+	again.Message = "again"
+	show(t, client, strings.TrimPrefix(all[7].WorkflowID, "w-"), again)
+	all, _ = claims()
+	if len(all) != maxClaims+1 || all[7].Conditions[0].Message != "again" || statuses(t, client)[MaintenanceInProgress] != corev1.ConditionTrue {
+		t.Errorf("%d claims, the earlier one shows %+v", len(all), all[7])
+	}
+}
+
 func TestAnAnnotationThatIsNotDrydocksStopsTheConditions(t *testing.T) {
 	node := wellNode.DeepCopy()
 	node.Annotations[api.ConditionsAnnotation] = "{"
 	err := ShowConditions(t.Context(), fake.NewClientset(node), "n1", Claim{Conditions: drains})
 	if err == nil || !strings.Contains(err.Error(), api.ConditionsAnnotation) {
 		t.Errorf("error %v", err)
+	}
+}
+
+func TestAnAnnotationThatSomebodyEmptiedHasNoClaims(t *testing.T) {
+	node := wellNode.DeepCopy()
+	node.Annotations[api.ConditionsAnnotation] = ""
+	client := fake.NewClientset(node)
+	if err := ShowConditions(t.Context(), client, "n1", Claim{Conditions: drains}); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -172,9 +172,9 @@ type PhaseInput struct {
 }
 
 // SetPhase shows a maintenance's phase in the node's label, as long as the maintenance holds the node. Where the mark
-// is still what the caller knows, one request does it; otherwise the node is read first.
+// is still what the caller knows, one request does it; otherwise the node is read first. An empty phase leaves the label.
 func SetPhase(ctx context.Context, client kubernetes.Interface, in PhaseInput) (types.UID, error) {
-	if in.knows() {
+	if in.Phase != "" && in.knows() {
 		if node, err := setPhaseUnderMark(ctx, client, in); err == nil {
 			return node.UID, nil
 		} else if !apierrors.IsInvalid(err) {
@@ -191,7 +191,7 @@ func SetPhase(ctx context.Context, client kubernetes.Interface, in PhaseInput) (
 		if err := mark.Allows(in.Caller); err != nil {
 			return err
 		}
-		if node.Labels[api.PhaseLabel] == in.Phase {
+		if in.Phase == "" || node.Labels[api.PhaseLabel] == in.Phase {
 			return nil
 		}
 		patch, err := nodePatch{}.guarded(node, nil, map[string]*string{api.PhaseLabel: &in.Phase})

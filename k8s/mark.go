@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -94,11 +95,11 @@ type Holder struct {
 	Cordon bool `json:"cordon"`
 }
 
-// MarkOf reads a node's mark; a node without one has the zero Mark.
+// MarkOf reads a node's mark; a node without one has the zero Mark, and so has one whose mark somebody emptied.
 func MarkOf(node *corev1.Node) (Mark, error) {
 	var mark Mark
 	text, ok := node.Annotations[api.HoldersAnnotation]
-	if !ok {
+	if !ok || strings.TrimSpace(text) == "" {
 		return mark, nil
 	}
 	if err := json.Unmarshal([]byte(text), &mark); err != nil {

@@ -245,7 +245,7 @@ func TestNodeThatSomebodyUncordonedIsReleasedWithoutAWord(t *testing.T) {
 }
 
 func TestMarkThatIsNotDrydocksStopsEverything(t *testing.T) {
-	for name, text := range map[string]string{"not JSON": "{", "empty": "", "another type": `["ops"]`, "other fields' types": `{"holders":"ops"}`} {
+	for name, text := range map[string]string{"not JSON": "{", "another type": `["ops"]`, "other fields' types": `{"holders":"ops"}`} {
 		t.Run(name, func(t *testing.T) {
 			found := nodeWith(func(n *corev1.Node) { n.Annotations[api.HoldersAnnotation] = text })
 			client := fake.NewClientset(found.DeepCopy())
@@ -353,6 +353,36 @@ func TestPatchAppliesToThisVersionOfThisNodeOnly(t *testing.T) {
 		if body.Metadata.UID != "uid-1" || body.Metadata.ResourceVersion == "" {
 			t.Errorf("patch %s", patch.GetPatch())
 		}
+	}
+}
+
+func TestAnEmptyPhaseLeavesTheLabel(t *testing.T) {
+	client := fake.NewClientset(nodeWith(nil))
+	held := hold(t, client, holder("ops", true))
+	in := k8s.PhaseInput{Node: "n1", Caller: k8s.Caller{WorkflowID: "node-maintenance/n1/ops", RunID: "run-ops"}, Mark: held.Mark}
+	before := get(t, client).Labels[api.PhaseLabel]
+	uid, err := k8s.SetPhase(t.Context(), client, in)
+	if after := get(t, client).Labels[api.PhaseLabel]; err != nil || uid != "uid-1" || after != before || after == "" {
+		t.Errorf("uid %s, error %v, phase %q", uid, err, after)
+	}
+	in.RunID = "another"
+	if _, err := k8s.SetPhase(t.Context(), client, in); !errors.Is(err, k8s.ErrNotHolder) {
+		t.Errorf("error = %v, want that another holds the node", err)
+	}
+}
+
+// TestAMarkThatSomebodyEmptiedIsNone: kubectl annotate NODE drydock.dev/holders= leaves the key.
+func TestAMarkThatSomebodyEmptiedIsNone(t *testing.T) {
+	client := fake.NewClientset(nodeWith(nil))
+	held := hold(t, client, holder("ops", true))
+	emptied := get(t, client)
+	emptied.Annotations[api.HoldersAnnotation] = ""
+	if _, err := client.CoreV1().Nodes().Update(t.Context(), emptied, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	released, err := k8s.Release(t.Context(), client, "n1", k8s.Caller{WorkflowID: "node-maintenance/n1/ops", RunID: "run-ops"}, held.Prior)
+	if after := get(t, client); err != nil || !released.Stripped || after.Spec.Unschedulable {
+		t.Errorf("released %+v, %v; unschedulable %v", released, err, after.Spec.Unschedulable)
 	}
 }
 

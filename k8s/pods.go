@@ -129,10 +129,12 @@ type Verdict struct {
 	Class   Class
 	Reason  string
 	Message string
+	// NeedsForce and NeedsDeleteEmptyDir are the consents by which a refused pod would be evicted.
+	NeedsForce, NeedsDeleteEmptyDir bool
 }
 
 // WithoutStorageConsent is the verdict on a pod whose emptyDir data nobody consented to lose.
-var WithoutStorageConsent = Verdict{Class: Refuse, Reason: LocalStorage, Message: consentStore}
+var WithoutStorageConsent = Verdict{Class: Refuse, Reason: LocalStorage, Message: consentStore, NeedsDeleteEmptyDir: true}
 
 // HasEmptyDir tells whether a pod's end loses the data of an emptyDir volume.
 func HasEmptyDir(pod *corev1.Pod) bool {
@@ -200,15 +202,15 @@ func (c *Classifier) classify(ctx context.Context, pod *corev1.Pod) Verdict {
 	}
 	if forced, _, errForced := c.ask(ctx, pod, true, c.DeleteEmptyDir); errForced == nil && forced {
 		if controller := metav1.GetControllerOf(pod); controller != nil {
-			return Verdict{Class: Refuse, Reason: OrphanedPod, Message: consentOrphan}
+			return Verdict{Class: Refuse, Reason: OrphanedPod, Message: consentOrphan, NeedsForce: true}
 		}
-		return Verdict{Class: Refuse, Reason: NoController, Message: consentBare}
+		return Verdict{Class: Refuse, Reason: NoController, Message: consentBare, NeedsForce: true}
 	}
 	if _, _, errStored := c.ask(ctx, pod, c.Force, true); errStored == nil {
 		return WithoutStorageConsent
 	}
 	if _, _, errBoth := c.ask(ctx, pod, true, true); errBoth == nil {
-		return Verdict{Class: Refuse, Reason: LocalStorage, Message: consentBoth}
+		return Verdict{Class: Refuse, Reason: LocalStorage, Message: consentBoth, NeedsForce: true, NeedsDeleteEmptyDir: true}
 	}
 	return Verdict{Class: Refuse, Reason: Unclassified, Message: err.Error()}
 }

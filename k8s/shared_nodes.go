@@ -111,3 +111,15 @@ func IsSilent(node *corev1.Node) bool {
 // IsUnavailable tells whether a node counts as unavailable: unschedulable or not Ready (maintenance-operator,
 // scheduling algorithm step 2).
 func IsUnavailable(node *corev1.Node) bool { return node.Spec.Unschedulable || !IsReady(node) }
+
+// WhyUnavailable says in words why a node counts as unavailable.
+func WhyUnavailable(node *corev1.Node) string {
+	switch {
+	case !node.Spec.Unschedulable:
+		return "not Ready"
+	case IsReady(node):
+		return "cordoned"
+	default:
+		return "cordoned and not Ready"
+	}
+}

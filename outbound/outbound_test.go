@@ -276,6 +276,13 @@ func TestSecretsAreTakenOutBeforeATextIsCut(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 	}
+	// However long an answer is, only its beginning is looked at.
+	blank := strings.Repeat(" ", 1<<20)
+	for text, want := range map[string]string{blank + canary: "…", canary + blank: secret.Hidden + "…"} {
+		if got := outbound.Excerpt(&known, text, 40); got != want {
+			t.Errorf("%.80q, want %q", got, want)
+		}
+	}
 	for text, want := range map[string]string{"a\n\tb\x00c": "a b c", "ü": "ü", "a\xffb": "a�b", "  ": ""} {
 		if got := outbound.Excerpt(nil, text, 40); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)

@@ -25,7 +25,7 @@ are for the files of such a sink; drydock report makes a report of records.`,
 		Example: "  drydock audit verify /var/lib/drydock/audit.jsonl",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return exit.UsageError("what about the audit records? want %s audit verify FILE", a.Name)
+			return exit.UsageError("missing command: %s audit verify FILE", a.Name)
 		},
 	}
 	cmd.AddCommand(newAuditVerify(a))
@@ -58,7 +58,12 @@ Exit code 0: nothing is wrong; 1: something is, or the file cannot be read; 2: u
 		Example: `  drydock audit verify /var/lib/drydock/audit.jsonl
   drydock audit verify audit.jsonl --key-file audit.key --expect-last 1207
   drydock audit verify audit.jsonl -o json | jq '.chains[].hash'`,
-		Args: cobra.ExactArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return exit.UsageError("one FILE is wanted: audit verify FILE")
+			}
+			return nil
+		},
 		RunE: func(_ *cobra.Command, args []string) error { return o.run(args[0]) },
 	}
 	o.output.Register(cmd)
@@ -105,7 +110,7 @@ func (o *verifyOptions) run(path string) error {
 
 func (o *verifyOptions) show(verdict record.Verdict) error {
 	var text strings.Builder
-	err := o.output.Write(&text, verdict, func(w io.Writer) { fmt.Fprint(w, verdict.Text()) })
+	err := o.output.Write(&text, verdict, func(w io.Writer) { fmt.Fprint(w, verdict.Text(o.output.Page(o.app.Stdout).Align)) })
 	_, wrote := io.WriteString(o.app.Stdout, text.String())
 	return errors.Join(err, wrote)
 }

@@ -7,44 +7,44 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	auditfile "drydock/audit/file"
 	"drydock/client"
 	"drydock/rules/record"
-	"drydock/starter/exit"
 	"drydock/starter/input"
 	"drydock/starter/invocation"
 	"drydock/starter/terminal"
 )
 
-const formatMarkdown = "markdown"
-
-var recordFormats = []string{terminal.FormatTable, terminal.FormatJSON, formatMarkdown}
-
 // recordFlags are those of the commands that read audit records.
 type recordFlags struct {
-	format string
+	output terminal.Output
 	from   []string
 	since  input.Span
 }
 
 func (f *recordFlags) register(cmd *cobra.Command, since string) {
 	flags := cmd.Flags()
-	flags.StringVarP(&f.format, "output", "o", terminal.FormatTable, "output format: "+strings.Join(recordFormats, ", "))
+	f.output.Register(cmd, terminal.FormatMarkdown)
+	f.output.RegisterNoHeaders(cmd)
 	flags.StringArrayVar(&f.from, "from", nil, "read this file of a worker's audit sink, with its rotated ones, instead of Temporal (repeatable)")
 	flags.Var(&f.since, "since", since)
-	completeFlags(cmd, map[string][]string{"output": recordFormats})
 }
 
-func (f *recordFlags) check() error {
-	if !slices.Contains(recordFormats, f.format) {
-		return exit.UsageError("--output %q: want one of %s", f.format, strings.Join(recordFormats, ", "))
+// write renders value for programs; text and markdown are for people.
+func (f *recordFlags) write(w io.Writer, value any, text func(record.Align) string, markdown func() string) error {
+	if f.output.Format == terminal.FormatMarkdown {
+		_, err := io.WriteString(w, markdown())
+		return err
 	}
-	return nil
+	var drawn string
+	err := f.output.Write(w, value, func(io.Writer) { drawn = text(f.output.Page(w).Align) })
+	if err == nil && drawn != "" {
+		_, err = io.WriteString(w, drawn)
+	}
+	return err
 }
 
 // recordsFor are those of the files, or where none are named those that Temporal still has.
@@ -61,7 +61,7 @@ func recordsFor(ctx context.Context, a *invocation.App, files []string, f client
 		return nil, err
 	}
 	defer c.Close()
-	return recordsOfTemporal(ctx, c, f, a.Stderr)
+	return recordsOfTemporal(ctx, c, f, a.Stderr, recordProgress(a.Progress(a.Stderr)))
 }
 
 // shownGaps is how many of many gaps are told one by one.
@@ -88,8 +88,8 @@ func recordsOfFiles(a *invocation.App, files []string, f client.RecordFilter) ([
 }
 
 // recordsOfTemporal are those that Temporal still has; what they lack is told in messages.
-func recordsOfTemporal(ctx context.Context, c *invocation.Connection, f client.RecordFilter, messages io.Writer) ([]record.Record, error) {
-	records, gaps, err := c.Records(ctx, f, recordProgress(c.Clock, messages))
+func recordsOfTemporal(ctx context.Context, c *invocation.Connection, f client.RecordFilter, messages io.Writer, progress func(read, total int)) ([]record.Record, error) {
+	records, gaps, err := c.Records(ctx, f, progress)
 	if err != nil {
 		return nil, c.Explain(err)
 	}
@@ -101,8 +101,7 @@ func recordsOfTemporal(ctx context.Context, c *invocation.Connection, f client.R
 const manyRecords = 50
 
 // recordProgress says now and then how many histories of many are read.
-func recordProgress(now func() time.Time, messages io.Writer) func(read, total int) {
-	shown := terminal.NewDisplay(messages, now)
+func recordProgress(shown *terminal.Display) func(read, total int) {
 	return func(read, total int) {
 		if total < manyRecords || read == 0 {
 			return

@@ -183,7 +183,7 @@ func TestRecordsFromTemporal(t *testing.T) {
 	goesOn.RunID = "9"
 	c := &chronicle{working: true, views: []client.View{past("1", 30), goesOn, past("2", 3)}}
 	var said bytes.Buffer
-	records, err := recordsOfTemporal(t.Context(), connectionTo(c), client.RecordFilter{Node: "worker-01", Limit: 10}, &said)
+	records, err := recordsOfTemporal(t.Context(), connectionTo(c), client.RecordFilter{Node: "worker-01", Limit: 10}, &said, nil)
 	if err != nil || said.Len() > 0 {
 		t.Fatalf("%v, said %q", err, said.String())
 	}
@@ -207,7 +207,7 @@ func TestRecordsFromTemporal(t *testing.T) {
 func TestRecordsWithoutAWorkerHaveTheEnd(t *testing.T) {
 	c := &chronicle{views: []client.View{past("1", 30), past("2", 3)}}
 	var said bytes.Buffer
-	records, err := recordsOfTemporal(t.Context(), connectionTo(c), client.RecordFilter{}, &said)
+	records, err := recordsOfTemporal(t.Context(), connectionTo(c), client.RecordFilter{}, &said, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +224,7 @@ func TestRecordsWithoutAWorkerHaveTheEnd(t *testing.T) {
 func TestOneThatDoesNotAnswerOrIsForgottenStopsNoOther(t *testing.T) {
 	c := &chronicle{working: true, views: []client.View{past("1", 30), past("2", 3), past("3", 2)}, silent: []string{"1"}, forgotten: []string{"2"}}
 	var said bytes.Buffer
-	records, err := recordsOfTemporal(t.Context(), connectionTo(c), client.RecordFilter{}, &said)
+	records, err := recordsOfTemporal(t.Context(), connectionTo(c), client.RecordFilter{}, &said, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +248,7 @@ func TestManyRecordsAreReadAFewAtATimeAndToldOf(t *testing.T) {
 			c.views = append(c.views, past(fmt.Sprint(i), i+1))
 		}
 		var said bytes.Buffer
-		records, err := recordsOfTemporal(t.Context(), connectionTo(c), client.RecordFilter{}, &said)
+		records, err := recordsOfTemporal(t.Context(), connectionTo(c), client.RecordFilter{}, &said, recordProgress(terminal.NewDisplay(&said, startertest.ClockAtNoon)))
 		if err != nil || len(records) != 2*manyRecords {
 			t.Fatalf("%d records, %v", len(records), err)
 		}
@@ -327,7 +327,7 @@ func TestReportFromFiles(t *testing.T) {
 		var out bytes.Buffer
 		a := invocation.New(invocation.Process{Stdout: &out, Stderr: t.Output()})
 		a.Clock = startertest.ClockAtNoon
-		o := reportOptions{app: a, requestor: requestor, recordFlags: recordFlags{format: terminal.FormatJSON, from: []string{file}, since: input.Span(24 * time.Hour)}}
+		o := reportOptions{app: a, requestor: requestor, recordFlags: recordFlags{output: terminal.Output{Format: terminal.FormatJSON}, from: []string{file}, since: input.Span(24 * time.Hour)}}
 		if err := o.run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -346,8 +346,8 @@ func TestReportFromFiles(t *testing.T) {
 
 func TestReportIsShown(t *testing.T) {
 	report := record.Summarize([]record.Record{past("1", 30).Record("", startertest.Noon), past("2", 3).Record("", startertest.Noon)}, startertest.Before(30*24*time.Hour), startertest.Noon)
-	for _, format := range []string{terminal.FormatTable, formatMarkdown} {
-		o := reportOptions{recordFlags: recordFlags{format: format}}
+	for _, format := range []string{terminal.FormatTable, terminal.FormatMarkdown} {
+		o := reportOptions{recordFlags: recordFlags{output: terminal.Output{Format: format}}}
 		var out bytes.Buffer
 		if err := o.show(&out, report); err != nil || !strings.Contains(out.String(), "2 maintenances of 1 node") {
 			t.Errorf("%s: %v\n%s", format, err, out.String())
@@ -363,8 +363,8 @@ func TestHistoryTables(t *testing.T) {
 	})
 	records := []record.Record{goesOn.Record("", startertest.Noon), past("1", 3).Record("", startertest.Noon), failed.Record("", startertest.Noon)}
 	for name, o := range map[string]historyOptions{
-		"history":         {recordFlags: recordFlags{format: terminal.FormatTable}},
-		"history_details": {recordFlags: recordFlags{format: terminal.FormatTable}, details: true},
+		"history":         {recordFlags: recordFlags{output: terminal.Output{Format: terminal.FormatTable}}},
+		"history_details": {recordFlags: recordFlags{output: terminal.Output{Format: terminal.FormatTable}}, details: true},
 	} {
 		startertest.Golden(t, name, func(w io.Writer) {
 			if err := o.show(w, records, startertest.Noon); err != nil {
@@ -380,9 +380,9 @@ func TestRecordCommandsRefuseWhatMakesNoSense(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"history"}, exit.Usage, "which node"},
+		{[]string{"history"}, exit.Usage, "missing NODE: history NODE"},
 		{[]string{"history", "no/node"}, exit.Usage, "no/node"},
-		{[]string{"history", "worker-01", "-o", "yaml"}, exit.Usage, "want one of table, json, markdown"},
+		{[]string{"history", "worker-01", "-o", "xml"}, exit.Usage, "want one of table, wide, json, yaml, markdown"},
 		{[]string{"history", "worker-01", "--limit", "-1"}, exit.Usage, "--limit -1: want 0 or more"},
 		{[]string{"history", "worker-01", "--since", "soon"}, exit.Usage, "want a time like 30d, 12h or 90m"},
 		{[]string{"history", "worker-01", "--from", "/no/such/file"}, exit.Failed, "--from: no audit records: there is no file /no/such/file"},

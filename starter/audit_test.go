@@ -98,8 +98,8 @@ func TestAuditVerifyRefusesWhatMakesNoSense(t *testing.T) {
 		want string
 	}{
 		{[]string{"audit"}, exit.Usage, "audit verify FILE"},
-		{[]string{"audit", "verify"}, exit.Usage, "accepts 1 arg"},
-		{[]string{"audit", "verify", whole, "-o", "xml"}, exit.Usage, "want one of table, json, yaml"},
+		{[]string{"audit", "verify"}, exit.Usage, "audit verify FILE"},
+		{[]string{"audit", "verify", whole, "-o", "xml"}, exit.Usage, "want one of table, wide, json, yaml"},
 		{[]string{"audit", "verify", whole, "--expect-last", "soon"}, exit.Usage, `--expect-last: "soon": want the number of a record, or its hash`},
 		{[]string{"audit", "verify", whole, "--key-file", "/no/such/key"}, exit.Usage, "--key-file: reading a secret: open /no/such/key"},
 		{[]string{"audit", "verify", whole, "--key-file", keyFile(t, "short")}, exit.Usage, "--key-file: the key is too short"},

@@ -8,8 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drydock/api"
 	"drydock/client"
 	"drydock/rules/spec"
+	"drydock/starter/input"
 	"drydock/starter/invocation"
 	"drydock/starter/terminal"
 )
@@ -19,21 +21,30 @@ const completionTimeout = 2 * time.Second
 
 type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
+// candidates are the words that can follow the arguments that are there.
+type candidates func(ctx context.Context, a *invocation.App, args []string) []string
+
 // registerCompletions teaches the shell which words can follow.
 func registerCompletions(a *invocation.App, root *cobra.Command) {
 	for _, c := range root.Commands() {
 		switch c.Name() {
-		case "start", "exec", "rollout", "status", "preflight", "history":
-			c.ValidArgsFunction = complete(a, knownNodes, c.Name() == "start" || c.Name() == "rollout" || c.Name() == "preflight")
-		case "done", "failed", "retry", "cancel", "extend", "started", "drained", "join", "leave", "escalate", "skip-pod", "retry-now",
-			"approve", "deny", "validated", "validation-failed", "hook-done", "skip-hook":
-			c.ValidArgsFunction = complete(a, nodesInMaintenance, false)
+		case "start", "rollout", "preflight", "doctor":
+			c.ValidArgsFunction = offer(a, knownNodes)
+		case "exec", "status", "history":
+			c.ValidArgsFunction = inTurn(a, knownNodes)
+		case "skip-pod":
+			c.ValidArgsFunction = inTurn(a, nodesInMaintenance, podsOnNode)
+		case "hook-done", "skip-hook":
+			c.ValidArgsFunction = inTurn(a, nodesInMaintenance, openHooks)
 		case "watch":
-			c.ValidArgsFunction = complete(a, nodesInMaintenance, true)
+			c.ValidArgsFunction = offer(a, nodesInMaintenance)
+		default:
+			if c.GroupID == "tell" {
+				c.ValidArgsFunction = inTurn(a, nodesInMaintenance)
+			}
 		}
 	}
-	words := map[string][]string{
-		"output":            terminal.Formats,
+	completeFlags(root, map[string][]string{
 		"drain-mode":        {spec.ModeEvict, spec.ModeWait, spec.ModeExternal, spec.ModeNone},
 		"via":               {spec.ViaEviction, spec.ViaEvictionRequest},
 		"on-node-not-ready": {spec.WaitForKubelet, spec.IgnoreStuck},
@@ -43,8 +54,8 @@ func registerCompletions(a *invocation.App, root *cobra.Command) {
 		"on-ready-timeout":  {spec.FailOnTimeout, spec.ReleaseOnTimeout},
 		"on-node-replaced":  {spec.AdoptReplacement, spec.EndOnReplacement},
 		"escalation":        {"1h=" + spec.GiveBack, "1h=" + spec.Fail, "30m=" + spec.Notify, "none"},
-	}
-	completeFlags(root, words)
+	})
+	completeFlagsWith(a, root, map[string]candidates{"notify": channels, "hook": hooksToCall, "requestor": requestors, "of": requestors, "by": freezers, "pod": podsOnNode})
 }
 
 func completeFlags(c *cobra.Command, words map[string][]string) {
@@ -59,18 +70,36 @@ func completeFlags(c *cobra.Command, words map[string][]string) {
 	}
 }
 
-// complete offers the names that are not there yet.
-func complete(a *invocation.App, names func(context.Context, *invocation.App) []string, many bool) completer {
+func completeFlagsWith(a *invocation.App, c *cobra.Command, flags map[string]candidates) {
+	for flag, words := range flags {
+		if c.Flags().Lookup(flag) != nil {
+			_ = c.RegisterFlagCompletionFunc(flag, offer(a, words))
+		}
+	}
+	for _, sub := range c.Commands() {
+		completeFlagsWith(a, sub, flags)
+	}
+}
+
+// inTurn offers words of its own for each argument.
+func inTurn(a *invocation.App, words ...candidates) completer {
 	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 && !many {
+		if len(args) >= len(words) {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
+		return offer(a, words[len(args)])(cmd, args, prefix)
+	}
+}
+
+// offer is a completer that offers the words that are not there yet.
+func offer(a *invocation.App, words candidates) completer {
+	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 		defer cancel()
 		var fitting []string
-		for _, name := range names(ctx, a) {
-			if strings.HasPrefix(name, prefix) && !slices.Contains(args, name) {
-				fitting = append(fitting, name)
+		for _, word := range words(ctx, a, args) {
+			if strings.HasPrefix(word, prefix) && !slices.Contains(args, word) {
+				fitting = append(fitting, word)
 			}
 		}
 		return fitting, cobra.ShellCompDirectiveNoFileComp
@@ -78,15 +107,15 @@ func complete(a *invocation.App, names func(context.Context, *invocation.App) []
 }
 
 // knownNodes are the cluster's nodes, or where Kubernetes does not answer those in maintenance.
-func knownNodes(ctx context.Context, a *invocation.App) []string {
+func knownNodes(ctx context.Context, a *invocation.App, args []string) []string {
 	k, err := a.Nodes(completionTimeout)
 	if err != nil {
-		return nodesInMaintenance(ctx, a)
+		return nodesInMaintenance(ctx, a, args)
 	}
 	nodes, err := k.List(ctx, "")
 	if err != nil {
 		// The time may be used up; what is left of it is worth a try.
-		return nodesInMaintenance(ctx, a)
+		return nodesInMaintenance(ctx, a, args)
 	}
 	names := make([]string, len(nodes))
 	for i, n := range nodes {
@@ -95,15 +124,135 @@ func knownNodes(ctx context.Context, a *invocation.App) []string {
 	return names
 }
 
-func nodesInMaintenance(ctx context.Context, a *invocation.App) []string {
+func nodesInMaintenance(ctx context.Context, a *invocation.App, _ []string) []string {
+	var names []string
+	for _, v := range running(ctx, a, client.ListOptions{Running: true}, false) {
+		names = append(names, v.Node)
+	}
+	return inOrder(names)
+}
+
+// running are the maintenances that run, and what they say of themselves where they are asked.
+func running(ctx context.Context, a *invocation.App, which client.ListOptions, ask bool) []client.View {
 	c, err := a.Connect(ctx)
 	if err != nil {
 		return nil
 	}
 	defer c.Close()
-	running, err := c.List(ctx, client.ListOptions{Running: true})
+	all, err := c.List(ctx, which)
 	if err != nil {
 		return nil
 	}
-	return invocation.NodeNames(running)
+	if !ask {
+		views := make([]client.View, len(all))
+		for i, m := range all {
+			views[i].Maintenance = m
+		}
+		return views
+	}
+	views, err := c.ObserveAll(ctx, all)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(views, func(v client.View) bool { return v.Status == nil })
+}
+
+// ofNode are the statuses of the node that the arguments name.
+func ofNode(ctx context.Context, a *invocation.App, args []string) []*api.Status {
+	var all []*api.Status
+	if len(args) > 0 && spec.NodeName(args[0]) == nil {
+		for _, v := range running(ctx, a, client.ListOptions{Node: args[0], Running: true}, true) {
+			all = append(all, v.Status)
+		}
+	}
+	return all
+}
+
+// podsOnNode are the pods on the node, or where Kubernetes does not answer those that block its drain.
+func podsOnNode(ctx context.Context, a *invocation.App, args []string) []string {
+	if k, err := a.Nodes(completionTimeout); err == nil && len(args) > 0 {
+		if pods, err := k.PodsOn(ctx, args[0]); err == nil {
+			return inOrder(pods)
+		}
+	}
+	var names []string
+	for _, s := range ofNode(ctx, a, args) {
+		if s.Drain != nil {
+			for _, b := range s.Drain.Blockers {
+				names = append(names, b.Pod)
+			}
+		}
+	}
+	return inOrder(names)
+}
+
+// openHooks are those that a maintenance of the node waits for.
+func openHooks(ctx context.Context, a *invocation.App, args []string) []string {
+	var names []string
+	for _, s := range ofNode(ctx, a, args) {
+		names = append(names, s.OpenHooks...)
+	}
+	return inOrder(names)
+}
+
+// channels are those of the worker's configuration where it is at hand, and those that running maintenances tell.
+func channels(ctx context.Context, a *invocation.App, _ []string) []string {
+	names := input.NamesIn(a.Env.Get(invocation.EnvConfig), "channels")
+	for _, v := range running(ctx, a, client.ListOptions{Running: true, Limit: 50}, true) {
+		names = append(names, v.Status.Tells...)
+	}
+	return append(inOrder(names), "none")
+}
+
+var hookTimes = []string{"beforeCordon", "afterDrain", "beforeRelease"}
+
+// hooksToCall are those of the worker's configuration, each with every time at which it can be called.
+func hooksToCall(_ context.Context, a *invocation.App, _ []string) []string {
+	var all []string
+	names := input.NamesIn(a.Env.Get(invocation.EnvConfig), "hooks")
+	for _, when := range hookTimes {
+		if len(names) == 0 {
+			all = append(all, when+"=")
+		}
+		for _, name := range names {
+			all = append(all, when+"="+name)
+		}
+	}
+	return all
+}
+
+// requestors are those of the maintenances that run, of the named node where there is one.
+func requestors(ctx context.Context, a *invocation.App, args []string) []string {
+	which := client.ListOptions{Running: true}
+	if len(args) > 0 && spec.NodeName(args[0]) == nil {
+		which.Node = args[0]
+	}
+	var names []string
+	for _, v := range running(ctx, a, which, false) {
+		names = append(names, v.Requestor)
+	}
+	return inOrder(names)
+}
+
+// freezers are those whose freezes are in force.
+func freezers(ctx context.Context, a *invocation.App, _ []string) []string {
+	c, err := a.Connect(ctx)
+	if err != nil {
+		return nil
+	}
+	defer c.Close()
+	state, err := c.SchedulerState(ctx, 1)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, f := range state.Freezes {
+		names = append(names, f.By)
+	}
+	return inOrder(names)
+}
+
+func inOrder(names []string) []string {
+	slices.SortFunc(names, terminal.CompareNames)
+	return slices.Compact(names)
 }

@@ -35,7 +35,7 @@ func newDoctor(a *invocation.App) *cobra.Command {
 	o := &doctorOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "doctor [NODE...]",
-		Short: "Find what is inconsistent between the cluster, the scheduler and the maintenances, and heal it",
+		Short: "Find inconsistencies between cluster, scheduler and maintenances, and heal them",
 		Long: `List what is inconsistent between the cluster, the scheduler and the maintenances: marks, slots and requests of
 maintenances that do not run any more, maintenances whose slot or mark is lost, label, taint or cordon left on a node,
 maintenances of nodes that are gone, and a scheduler or maintenance that does not answer. Everything is looked at twice,
@@ -58,8 +58,8 @@ Exit code 0 says that nothing is inconsistent (any more), 1 that something is, o
 	invocation.RegisterYes(f, &o.yes)
 	f.StringVar(&o.comment, "comment", "", "why, recorded with everything that is healed")
 	f.BoolVar(&o.all, "all", false, "show also what is no inconsistency, such as nodes that a person has cordoned")
-	f.DurationVar(&o.pause, "pause", 5*time.Second, "time between the two looks")
-	f.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long to wait for the report")
+	invocation.DurationVar(f, &o.pause, "pause", 5*time.Second, "time between the two looks")
+	invocation.DurationVar(f, &o.timeout, "timeout", 10*time.Minute, "how long to wait for the report")
 	return cmd
 }
 
@@ -107,7 +107,7 @@ func (o *doctorOptions) check(nodes []string) error {
 	case o.timeout <= 0:
 		return exit.UsageError("--timeout %s: want more than 0", o.timeout)
 	case !o.fix && (o.yes || o.comment != ""):
-		return exit.UsageError("--yes and --comment go with --fix")
+		return exit.UsageError("--yes and --comment need --fix")
 	case o.fix:
 		return o.app.CanConfirm(o.yes)
 	}
@@ -120,7 +120,7 @@ func (o *doctorOptions) ask(ctx context.Context, c *invocation.Connection, in ap
 	if err != nil {
 		return false, err
 	}
-	if report.Fixable() == 0 {
+	if report.Fixable() == 0 || len(report.Missing) > 0 {
 		return false, o.show(c, report)
 	}
 	show.Doctor(o.app.Stderr, report, o.all, c.Clock())
@@ -128,11 +128,32 @@ func (o *doctorOptions) ask(ctx context.Context, c *invocation.Connection, in ap
 }
 
 func (o *doctorOptions) show(c *invocation.Connection, report doctor.Report) error {
-	err := o.output.Write(o.app.Stdout, report, func(w io.Writer) { show.Doctor(w, report, o.all, c.Clock()) })
-	if err == nil && report.Count() > 0 {
-		err = exit.WithCode(exit.Failed, nil)
+	err := o.output.Write(o.app.Stdout, report, func(w io.Writer) {
+		if len(report.Missing) == 0 || len(report.Missing) < len(report.Nodes) {
+			show.Doctor(w, report, o.all, c.Clock())
+		}
+	})
+	switch {
+	case err != nil:
+		return err
+	case len(report.Missing) > 0:
+		return errMissing(report.Missing)
+	case report.Count() > 0:
+		return exit.WithCode(exit.Failed, nil)
 	}
-	return err
+	return nil
+}
+
+// errMissing names the nodes that do not exist, of which nothing can be said.
+func errMissing(missing []doctor.Missing) error {
+	errs := make([]error, len(missing))
+	for i, m := range missing {
+		errs[i] = fmt.Errorf("node %q does not exist, and no maintenance and no slot is of it", m.Node)
+		if m.Suggestion != "" {
+			errs[i] = exit.Hint(errs[i], "Did you mean %s?", m.Suggestion)
+		}
+	}
+	return exit.Joined(errs)
 }
 
 // consult runs a doctor to its end. One that runs already is waited for, and its report is taken if it answers what is

@@ -22,6 +22,10 @@ func TestDoctorExitCode(t *testing.T) {
 	if code := exit.CodeOf(o.show(c, startertest.SickReport())); code != exit.Failed {
 		t.Errorf("with findings: %d", code)
 	}
+	err := o.show(c, doctor.Report{Nodes: []string{"wroker-01"}, Missing: []doctor.Missing{{Node: "wroker-01", Suggestion: "worker-01"}}})
+	if exit.CodeOf(err) != exit.Failed || !strings.Contains(err.Error(), `"wroker-01" does not exist`) || !strings.Contains(err.Error(), "worker-01?") {
+		t.Errorf("no such node: %v", err)
+	}
 }
 
 func TestDoctorRefusesWhatMakesNoSense(t *testing.T) {

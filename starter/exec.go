@@ -14,7 +14,6 @@ import (
 	"drydock/starter/input"
 	"drydock/starter/invocation"
 	"drydock/starter/nodework"
-	"drydock/starter/terminal"
 )
 
 type execOptions struct {
@@ -51,14 +50,14 @@ executed or is not found. Where the command does not exist, nothing is started a
 		RunE:                  func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), cmd, args) },
 	}
 	o.spec.Register(cmd)
-	cmd.Flags().DurationVar(&o.readyWithin, "timeout", 0, "cancel the maintenance if the node is not Ready by then; 0 waits for ever")
+	invocation.DurationVar(cmd.Flags(), &o.readyWithin, "timeout", 0, "cancel the maintenance if the node is not Ready by then; 0 waits for ever")
 	registerKillAfter(cmd, &o.killAfter)
 	registerSkipCheck(cmd, &o.skipCheck)
 	return cmd
 }
 
 func registerKillAfter(cmd *cobra.Command, killAfter *time.Duration) {
-	cmd.Flags().DurationVar(killAfter, "kill-after", 30*time.Second, "kill the command if it has not ended this long after it was told to")
+	invocation.DurationVar(cmd.Flags(), killAfter, "kill-after", 30*time.Second, "kill the command if it has not ended this long after it was told to")
 }
 
 // run turns every error that is not the command's into one of ours, whose code no command is likely to use.
@@ -122,7 +121,7 @@ func (o *execOptions) exec(ctx context.Context, cmd *cobra.Command, args []strin
 	stop := nodework.NewInterrupts(ctx, a.Notify)
 	defer stop.Stop()
 	s := &nodework.Session{
-		Maintenances: &nodework.TemporalClient{Conn: c, Show: terminal.NewDisplay(a.Stderr, a.Clock)}, Program: a.Name, Order: orders[0],
+		Maintenances: &nodework.TemporalClient{Conn: c, Show: a.Progress(a.Stderr)}, Program: a.Name, Order: orders[0],
 		ReadyWithin: o.readyWithin, Now: a.Clock,
 		Command: func(t client.Maintenance) nodework.Command {
 			return nodework.Command{

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"drydock/api"
-	"drydock/rules/schedule"
 	"drydock/starter/invocation"
 	"drydock/starter/show"
 	"drydock/starter/terminal"
@@ -65,7 +64,7 @@ func (o *freezeOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return o.output.Write(o.app.Stdout, notNil(state.Freezes), func(w io.Writer) {
+	return o.output.Write(o.app.Stdout, state.Freezes, func(w io.Writer) {
 		what := "no slots are granted"
 		if o.running {
 			what += ", and running maintenances are held"
@@ -73,12 +72,4 @@ func (o *freezeOptions) run(ctx context.Context) error {
 		fmt.Fprintf(w, "Frozen by %s: %s until \"%s thaw\".\n", request.By, what, c.Program)
 		show.Freezes(w, state.Freezes, c.Clock())
 	})
-}
-
-// notNil makes no freezes an empty list for programs, and not null.
-func notNil(freezes []schedule.Freeze) []schedule.Freeze {
-	if freezes == nil {
-		return []schedule.Freeze{}
-	}
-	return freezes
 }

@@ -50,7 +50,7 @@ How a drain went and who sent which message is known to the maintenance itself o
 }
 
 func (o *historyOptions) run(ctx context.Context, node string) error {
-	if err := o.check(); err != nil {
+	if err := o.output.Check(); err != nil {
 		return err
 	}
 	if o.limit < 0 {
@@ -64,7 +64,7 @@ func (o *historyOptions) run(ctx context.Context, node string) error {
 	if err != nil {
 		return err
 	}
-	if len(records) == 0 && o.format != terminal.FormatJSON {
+	if people := o.output.Table() || o.output.Format == terminal.FormatMarkdown; len(records) == 0 && people {
 		fmt.Fprintf(o.app.Stderr, "No maintenance of %s is on record.\n", node)
 		if len(o.from) == 0 {
 			fmt.Fprintln(o.app.Stderr, "Temporal forgets those that ended after a while; --from reads what a worker's audit sink has kept.")
@@ -75,23 +75,14 @@ func (o *historyOptions) run(ctx context.Context, node string) error {
 }
 
 func (o *historyOptions) show(w io.Writer, records []record.Record, now time.Time) error {
-	var text string
-	switch {
-	case o.format == terminal.FormatJSON:
-		data, err := record.JSON(records)
-		if err != nil {
-			return err
+	return o.write(w, records, func(align record.Align) string {
+		if o.details {
+			return each(records, func(r record.Record) string { return record.Text(r, now, align) })
 		}
-		text = string(data)
-	case o.format == formatMarkdown:
-		text = each(records, record.Markdown)
-	case o.details:
-		text = each(records, func(r record.Record) string { return record.Text(r, now) })
-	default:
-		text = record.Table(records, now)
-	}
-	_, err := io.WriteString(w, text)
-	return err
+		return record.Table(records, now, align)
+	}, func() string {
+		return each(records, func(r record.Record) string { return record.Markdown(r, now) })
+	})
 }
 
 // each shows one record after the other, with an empty line in between.

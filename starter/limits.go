@@ -50,5 +50,5 @@ func showLimits(ctx context.Context, a *invocation.App, out *terminal.Output) er
 	if err != nil {
 		return err
 	}
-	return out.Write(a.Stdout, state, func(w io.Writer) { show.SchedulerState(w, state, c.Clock()) })
+	return out.Write(a.Stdout, show.SchedulerOf(state), func(w io.Writer) { show.SchedulerState(w, state, c.Clock()) })
 }

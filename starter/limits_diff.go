@@ -47,7 +47,7 @@ func (o *limitsDiffOptions) run(ctx context.Context) error {
 	}
 	path := cmp.Or(o.config, o.app.Env.Get(invocation.EnvConfig))
 	if path == "" {
-		return exit.UsageError("which file? Say --config, or set %s", invocation.EnvConfig)
+		return exit.UsageError("missing --config (or %s)", invocation.EnvConfig)
 	}
 	file, err := input.ReadLimits(path, o.app.Stdin)
 	if err != nil {
@@ -80,21 +80,21 @@ func (o *limitsDiffOptions) run(ctx context.Context) error {
 	return err
 }
 
-// limitDifference is a limit that is not the same on both sides; an empty side has none.
-type limitDifference struct {
+// LimitDifference is a limit that is not the same on both sides; an empty side has none.
+type LimitDifference struct {
 	Limit   string `json:"limit"`
 	InForce string `json:"inForce,omitempty"`
 	File    string `json:"file,omitempty"`
 }
 
-func limitDifferences(inForce, file schedule.Limits) []limitDifference {
+func limitDifferences(inForce, file schedule.Limits) []LimitDifference {
 	a, b := limitTexts(inForce.WithDefaults()), limitTexts(file.WithDefaults())
 	all := maps.Clone(a)
 	maps.Copy(all, b)
-	different := []limitDifference{}
+	different := []LimitDifference{}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if a[name] != b[name] {
-			different = append(different, limitDifference{Limit: name, InForce: a[name], File: b[name]})
+			different = append(different, LimitDifference{Limit: name, InForce: a[name], File: b[name]})
 		}
 	}
 	return different

@@ -2,6 +2,7 @@ package starter
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -91,7 +92,7 @@ func (o *limitsSetOptions) change(flags *pflag.FlagSet, stdin io.Reader) (func(s
 		return nil, exit.UsageError("--max-unavailable and --no-max-unavailable contradict each other")
 	}
 	if flags.Changed("max-parallel") {
-		amount, err := schedule.ParseAmount(o.maxParallel)
+		amount, err := parseParallel(o.maxParallel)
 		if err != nil {
 			return nil, exit.UsageError("--max-parallel: %w", err)
 		}
@@ -99,6 +100,9 @@ func (o *limitsSetOptions) change(flags *pflag.FlagSet, stdin io.Reader) (func(s
 	}
 	if flags.Changed("max-unavailable") {
 		amount, err := schedule.ParseAmount(o.maxUnavailable)
+		if err == nil && amount == schedule.Unlimited() {
+			err = errors.New("unlimited is refused: say --no-max-unavailable")
+		}
 		if err != nil {
 			return nil, exit.UsageError("--max-unavailable: %w", err)
 		}
@@ -108,7 +112,7 @@ func (o *limitsSetOptions) change(flags *pflag.FlagSet, stdin io.Reader) (func(s
 		changes = append(changes, func(l *schedule.Limits) { l.MaxUnavailable = schedule.Amount{} })
 	}
 	if len(changes) == 0 {
-		return nil, exit.WithCode(exit.Usage, fmt.Errorf("nothing to change: say --max-parallel, --max-unavailable, --no-max-unavailable or --from-file"))
+		return nil, exit.WithCode(exit.Usage, fmt.Errorf("nothing to change: pass --max-parallel, --max-unavailable, --no-max-unavailable or --from-file"))
 	}
 	return func(l schedule.Limits) schedule.Limits {
 		for _, change := range changes {
@@ -116,4 +120,13 @@ func (o *limitsSetOptions) change(flags *pflag.FlagSet, stdin io.Reader) (func(s
 		}
 		return l
 	}, nil
+}
+
+// parseParallel reads how many may go at a time.
+func parseParallel(text string) (schedule.Amount, error) {
+	amount, err := schedule.ParseAmount(text)
+	if err != nil {
+		return amount, fmt.Errorf("%w, or \"unlimited\"", err)
+	}
+	return amount, nil
 }

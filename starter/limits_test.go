@@ -53,7 +53,7 @@ func TestLimitDifferences(t *testing.T) {
 	file := schedule.Limits{MaxUnavailable: schedule.Percent(20), Groups: []schedule.Group{
 		{Name: "a", NodeSelector: "a", MaxParallel: schedule.Count(1)}, {Name: "c", GroupBy: []string{"zone"}, MaxUnavailable: schedule.Count(1)},
 	}}
-	want := []limitDifference{
+	want := []LimitDifference{
 		{"groups.b.maxParallel", "1", ""}, {"groups.b.nodes", "b", ""},
 		{"groups.c.maxUnavailable", "", "1"}, {"groups.c.nodes", "", "each zone"}, {"maxParallel", "2", "1"},
 	}
@@ -63,7 +63,7 @@ func TestLimitDifferences(t *testing.T) {
 	two, three := 2, 3
 	inForce.Quotas = schedule.Quotas{HeldPerRequestor: &two}
 	file.Quotas = schedule.Quotas{HeldPerRequestor: &three, Requestors: map[string]schedule.RequestorQuota{"ci": {Pending: &two}}}
-	want = append(want, limitDifference{"quotas.heldPerRequestor", "2", "3"}, limitDifference{"quotas.requestors.ci.pending", "", "2"})
+	want = append(want, LimitDifference{"quotas.heldPerRequestor", "2", "3"}, LimitDifference{"quotas.requestors.ci.pending", "", "2"})
 	if diff := cmp.Diff(want, limitDifferences(inForce, file)); diff != "" {
 		t.Errorf("want - got +\n%s", diff)
 	}

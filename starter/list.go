@@ -5,10 +5,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"drydock/api"
 	"drydock/client"
 	"drydock/starter/exit"
 	"drydock/starter/invocation"
@@ -21,6 +25,8 @@ type listOptions struct {
 	output    terminal.Output
 	all       bool
 	requestor string
+	phases    []string
+	sortBy    string
 	limit     int
 }
 
@@ -32,27 +38,33 @@ func newList(a *invocation.App) *cobra.Command {
 		Short:   "List the maintenances that are running",
 		Long: `List the maintenances that are running, with what each waits for.
 
-With --all those that ended are listed too, the newest first, as far back as the Temporal namespace keeps them.
-A maintenance appears here a moment after it was started.`,
+With --all those that ended are listed too, the newest first, as far back as the Temporal namespace keeps them; a --phase
+that is an end lists them as well. A maintenance appears here a moment after it was started.
+
+In a terminal each maintenance has one line, cut where it is too long; -o wide shows all of it, and more. -o name prints
+the names of the nodes alone.`,
 		Example: `  drydock list
-  drydock list --all --requestor ops
+  drydock list --all --requestor ops --sort-by since
+  drydock list --phase Ready,RequestorFailed -o name
   drydock list -o json | jq -r '.[] | select(.phase == "Ready") | .node'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
-	o.output.Register(cmd)
-	cmd.Flags().BoolVarP(&o.all, "all", "a", false, "list those that ended too")
-	cmd.Flags().StringVarP(&o.requestor, "requestor", "r", "", "list those of one requestor")
-	cmd.Flags().IntVar(&o.limit, "limit", 500, "list at most this many; 0 is no limit")
+	o.output.Register(cmd, terminal.FormatName)
+	o.output.RegisterNoHeaders(cmd)
+	f := cmd.Flags()
+	f.BoolVarP(&o.all, "all", "a", false, "list those that ended too")
+	f.StringVarP(&o.requestor, "requestor", "r", "", "list those of one requestor")
+	f.StringSliceVar(&o.phases, "phase", nil, "list those in this phase (repeatable)")
+	f.StringVar(&o.sortBy, "sort-by", "", "order: "+strings.Join(listOrders, ", ")+" (default by node, those that ended last)")
+	f.IntVar(&o.limit, "limit", 500, "list at most this many; 0 is no limit")
+	completeFlags(cmd, map[string][]string{"phase": phaseNames(), "sort-by": listOrders})
 	return cmd
 }
 
 func (o *listOptions) run(ctx context.Context) error {
-	if err := o.output.Check(); err != nil {
+	if err := o.check(); err != nil {
 		return err
-	}
-	if o.limit < 0 {
-		return exit.UsageError("--limit %d: want 0 or more", o.limit)
 	}
 	c, err := o.app.Connect(ctx)
 	if err != nil {
@@ -69,38 +81,113 @@ func (o *listOptions) run(ctx context.Context) error {
 			break
 		}
 	}
-	return o.output.Write(o.app.Stdout, show.Summaries(views), func(w io.Writer) { show.List(w, views, o.all, c.Clock()) })
+	if len(views) == 0 && o.output.Table() {
+		fmt.Fprintln(o.app.Stderr, o.nothing())
+		return nil
+	}
+	return o.output.Write(o.app.Stdout, show.Summaries(views), func(w io.Writer) { show.List(w, views, o.output.Wide(), c.Clock()) })
 }
 
-// views are the maintenances to list: those that run by node, then those that ended, newest first.
+func (o *listOptions) check() error {
+	if err := o.output.Check(); err != nil {
+		return err
+	}
+	if o.limit < 0 {
+		return exit.UsageError("--limit %d: want 0 or more", o.limit)
+	}
+	for i, name := range o.phases {
+		at := slices.IndexFunc(api.Phases, func(p api.Phase) bool { return strings.EqualFold(string(p), name) })
+		if at < 0 {
+			return exit.UsageError("--phase %q: want one of %s", name, strings.Join(phaseNames(), ", "))
+		}
+		o.phases[i] = string(api.Phases[at])
+	}
+	if o.sortBy != "" && !slices.Contains(listOrders, o.sortBy) {
+		return exit.UsageError("--sort-by %q: want one of %s", o.sortBy, strings.Join(listOrders, ", "))
+	}
+	return nil
+}
+
+func (o *listOptions) nothing() string {
+	switch {
+	case len(o.phases) > 0:
+		return "No maintenances are " + strings.Join(o.phases, " or ") + "."
+	case o.all:
+		return "No maintenances."
+	default:
+		return "No maintenances are running."
+	}
+}
+
+func phaseNames() []string {
+	names := make([]string, len(api.Phases))
+	for i, p := range api.Phases {
+		names[i] = string(p)
+	}
+	return names
+}
+
+// views are the maintenances to list.
 func (o *listOptions) views(ctx context.Context, c *invocation.Connection) ([]client.View, error) {
-	// A requestor is not a part of the query, so the limit cannot be either.
+	ended := o.all || slices.ContainsFunc(o.phases, func(p string) bool { return api.Phase(p).Ended() })
+	// Requestor and phase are not a part of the query, so the limit cannot be either.
 	limit := o.limit
-	if o.requestor != "" {
+	if o.requestor != "" || len(o.phases) > 0 {
 		limit = 0
 	}
-	chosen, err := c.List(ctx, client.ListOptions{Running: !o.all, Limit: limit})
+	chosen, err := c.List(ctx, client.ListOptions{Running: !ended, Limit: limit})
 	if err != nil {
 		return nil, c.Explain(err)
 	}
-	if o.requestor != "" {
-		chosen = slices.DeleteFunc(chosen, func(t client.Maintenance) bool { return t.Requestor != o.requestor })
-	}
-	if o.limit > 0 && len(chosen) > o.limit {
-		chosen = chosen[:o.limit]
+	chosen = slices.DeleteFunc(chosen, func(t client.Maintenance) bool { return o.requestor != "" && t.Requestor != o.requestor })
+	if o.limit > 0 && len(o.phases) == 0 {
+		chosen = chosen[:min(o.limit, len(chosen))]
 	}
 	views, err := c.ObserveAll(ctx, chosen)
-	slices.SortStableFunc(views, func(a, b client.View) int {
-		switch {
-		case a.Running() && b.Running():
-			return cmp.Or(terminal.CompareNames(a.Node, b.Node), cmp.Compare(a.Requestor, b.Requestor))
-		case a.Running():
-			return -1
-		case b.Running():
-			return 1
-		default:
-			return b.Closed.Compare(a.Closed)
-		}
+	views = slices.DeleteFunc(views, func(v client.View) bool {
+		return len(o.phases) > 0 && !slices.Contains(o.phases, string(v.Phase()))
 	})
+	if o.limit > 0 {
+		views = views[:min(o.limit, len(views))]
+	}
+	slices.SortStableFunc(views, byDefault)
+	if order := listOrder[o.sortBy]; order != nil {
+		slices.SortStableFunc(views, order)
+	}
 	return views, c.Explain(err)
+}
+
+// listOrder are the orders of a list: since and created begin with the oldest, attempts with the most.
+var listOrder = map[string]func(a, b client.View) int{
+	"attempts":  func(a, b client.View) int { return cmp.Compare(show.SummaryOf(b).Attempts, show.SummaryOf(a).Attempts) },
+	"created":   func(a, b client.View) int { return a.Started.Compare(b.Started) },
+	"node":      func(a, b client.View) int { return terminal.CompareNames(a.Node, b.Node) },
+	"phase":     func(a, b client.View) int { return cmp.Compare(rank(a), rank(b)) },
+	"requestor": func(a, b client.View) int { return cmp.Compare(a.Requestor, b.Requestor) },
+	"since":     func(a, b client.View) int { return since(a).Compare(since(b)) },
+}
+
+var listOrders = slices.Sorted(maps.Keys(listOrder))
+
+func rank(v client.View) int { return slices.Index(api.Phases, v.Phase()) }
+
+func since(v client.View) time.Time {
+	if at := show.SummaryOf(v).Since; at != nil {
+		return *at
+	}
+	return v.Started
+}
+
+// byDefault has those that run by node, then those that ended, newest first.
+func byDefault(a, b client.View) int {
+	switch {
+	case a.Running() && b.Running():
+		return cmp.Or(terminal.CompareNames(a.Node, b.Node), cmp.Compare(a.Requestor, b.Requestor))
+	case a.Running():
+		return -1
+	case b.Running():
+		return 1
+	default:
+		return b.Closed.Compare(a.Closed)
+	}
 }

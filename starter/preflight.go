@@ -69,7 +69,7 @@ nothing would stop the drain of any node, 5 that something would.`,
 		}
 	}
 	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "label selector of the nodes")
-	cmd.Flags().DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait for the answers")
+	invocation.DurationVar(cmd.Flags(), &o.timeout, "timeout", 5*time.Minute, "how long to wait for the answers")
 	registerSkipCheck(cmd, &o.skipCheck)
 	return cmd
 }
@@ -125,7 +125,7 @@ func (o *preflightOptions) check(args []string) error {
 		return exit.UsageError("--timeout %s: want more than 0", o.timeout)
 	}
 	if o.selector != "" && len(args) > 0 {
-		return exit.UsageError("which nodes? Say --selector or their names, not both")
+		return exit.UsageError("pass either --selector or names")
 	}
 	if _, err := labels.Parse(o.selector); err != nil {
 		return exit.UsageError("--selector: %q is not a label selector: %w", o.selector, err)

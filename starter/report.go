@@ -13,7 +13,6 @@ import (
 	"drydock/starter/exit"
 	"drydock/starter/input"
 	"drydock/starter/invocation"
-	"drydock/starter/terminal"
 )
 
 type reportOptions struct {
@@ -45,7 +44,7 @@ configured to. Name the files of all workers.`,
 }
 
 func (o *reportOptions) run(ctx context.Context) error {
-	if err := o.check(); err != nil {
+	if err := o.output.Check(); err != nil {
 		return err
 	}
 	if err := spec.RequestorName(o.requestor); o.requestor != "" && err != nil {
@@ -61,19 +60,6 @@ func (o *reportOptions) run(ctx context.Context) error {
 }
 
 func (o *reportOptions) show(w io.Writer, report record.Report) error {
-	var text string
-	switch o.format {
-	case terminal.FormatJSON:
-		data, err := report.JSON()
-		if err != nil {
-			return err
-		}
-		text = string(data)
-	case formatMarkdown:
-		text = report.Markdown()
-	default:
-		text = report.Text(report.Until)
-	}
-	_, err := io.WriteString(w, text)
-	return err
+	return o.write(w, report, func(align record.Align) string { return report.Text(report.Until, align) },
+		func() string { return report.Markdown(report.Until) })
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"drydock/client"
+	"drydock/rules/schedule"
 	"drydock/starter/exit"
 	"drydock/starter/input"
 	"drydock/starter/invocation"
@@ -24,7 +25,8 @@ type rolloutOptions struct {
 	output              terminal.Output
 	selector            string
 	all                 bool
-	parallel            int
+	maxParallel         string
+	parallel            schedule.Amount
 	continueOnError     bool
 	includeControlPlane bool
 	yes                 bool
@@ -59,7 +61,7 @@ with 0 if all went well, 1 if a node failed, 3 if it was cancelled.`,
 	f := cmd.Flags()
 	f.StringVarP(&o.selector, "selector", "l", "", "label selector of the nodes")
 	f.BoolVar(&o.all, "all", false, "all nodes")
-	f.IntVar(&o.parallel, "max-parallel", 1, "how many nodes to work on at a time")
+	f.StringVar(&o.maxParallel, "max-parallel", "1", "how many nodes to work on at a time, or a percentage of them, rounded up")
 	f.BoolVar(&o.continueOnError, "continue-on-error", false, "go on when a node has failed")
 	f.BoolVar(&o.includeControlPlane, "include-control-plane", false, "include control-plane nodes")
 	invocation.RegisterYes(f, &o.yes)
@@ -110,7 +112,7 @@ func (o *rolloutOptions) run(ctx context.Context, cmd *cobra.Command, args []str
 		return err
 	}
 	if slices.ContainsFunc(outcomes, func(o nodework.Outcome) bool { return o.Result == nodework.ResultFailed && o.ExitStatus != nil }) {
-		fmt.Fprintf(a.Stderr, "Failed nodes stay out of service until you say \"%s done NODE\" after their repair, retry, or cancel --release.\n", a.Name)
+		fmt.Fprintf(a.Stderr, "Failed nodes stay out of service: after their repair run \"%s done NODE\", or retry, or cancel --release.\n", a.Name)
 	}
 	return withCodeUnlessOK(nodework.RolloutCode(outcomes))
 }
@@ -126,16 +128,23 @@ func (o *rolloutOptions) check(names []string) error {
 		}
 	}
 	if ways != 1 {
-		return exit.UsageError("which nodes? Say one of --selector, --all, or their names")
+		return exit.UsageError("missing nodes: pass --selector, --all, or names")
 	}
 	if _, err := labels.Parse(o.selector); err != nil {
 		return exit.UsageError("--selector: %q is not a label selector: %w", o.selector, err)
 	}
-	if o.parallel < 1 {
-		return exit.UsageError("--max-parallel %d: want 1 or more", o.parallel)
+	var err error
+	if o.parallel, err = parseParallel(o.maxParallel); err != nil {
+		return exit.UsageError("--max-parallel: %w", err)
+	}
+	if o.parallel.Of(100) == 0 {
+		return exit.UsageError("--max-parallel %s: want 1 or more", o.parallel)
 	}
 	return nil
 }
+
+// atOnce is how many of the nodes are worked on at a time.
+func (o *rolloutOptions) atOnce(nodes int) int { return min(o.parallel.Of(nodes), nodes) }
 
 // listTimeout bounds the listing of nodes, without which a rollout by labels cannot be.
 const listTimeout = 30 * time.Second
@@ -189,7 +198,7 @@ func (o *rolloutOptions) nodes(ctx context.Context, names []string) (chosen []st
 // confirm shows what is about to happen and asks, where somebody is there to answer.
 func (o *rolloutOptions) confirm(names []string, skipped []nodework.Outcome) error {
 	out := o.app.Stderr
-	fmt.Fprintf(out, "Rollout over %s, %d at a time: %s\n", terminal.Plural(len(names), "node"), min(o.parallel, len(names)), terminal.SomeOf(names, 10))
+	fmt.Fprintf(out, "Rollout over %s, %d at a time: %s\n", terminal.Plural(len(names), "node"), o.atOnce(len(names)), terminal.SomeOf(names, 10))
 	for _, s := range skipped {
 		fmt.Fprintf(out, "Left out: %s (%s)\n", s.Node, s.Note)
 	}
@@ -200,14 +209,14 @@ func (o *rolloutOptions) roll(ctx context.Context, c *invocation.Connection, ord
 	a := o.app
 	stop := nodework.NewInterrupts(ctx, a.Notify)
 	defer stop.Stop()
-	show := terminal.NewDisplay(a.Stderr, a.Clock)
+	show := a.Progress(a.Stderr)
 	go o.sayInterrupts(stop, show)
 	byNode := map[string]input.Order{}
 	for _, order := range orders {
 		byNode[order.Spec.Node] = order
 	}
 	return nodework.Roller{
-		Nodes: input.OrderNodes(orders), Parallel: o.parallel, ContinueOnError: o.continueOnError, Abandon: stop.Reached(1),
+		Nodes: input.OrderNodes(orders), Parallel: o.atOnce(len(orders)), ContinueOnError: o.continueOnError, Abandon: stop.Reached(1),
 		Work: func(abandon context.Context, node string) nodework.Outcome {
 			stdout := &terminal.Prefixer{To: show.Writer(a.Messages(&o.output)), Prefix: "[" + node + "] "}
 			stderr := &terminal.Prefixer{To: show.Writer(a.Stderr), Prefix: "[" + node + "] "}

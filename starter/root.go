@@ -5,20 +5,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"drydock/starter/exit"
 	"drydock/starter/invocation"
 	"drydock/starter/tell"
+	"drydock/starter/terminal"
 )
 
 // Run runs one command line and returns its exit code. All output goes to the process's writers.
 func Run(ctx context.Context, p invocation.Process) int {
 	a := invocation.New(p)
 	root := newRoot(a) //nolint:contextcheck // commands get their context from cobra, when they run
-	root.SetArgs(p.Args[1:])
+	root.SetArgs(a.Args[1:])
 	root.SetIn(p.Stdin)
 	root.SetOut(p.Stdout)
 	root.SetErr(p.Stderr)
@@ -49,7 +52,7 @@ func report(a *invocation.App, cmd *cobra.Command, err error) int {
 		// Whatever failed, it failed because everything was told to stop.
 		code, err = exit.Interrupted, exit.ErrInterrupted
 	}
-	fmt.Fprintf(a.Stderr, "Error: %s\n", exit.Indent(err.Error()))
+	fmt.Fprintf(a.Stderr, "Error: %s\n", exit.Indent(terminal.Words(err.Error(), a.Clock())))
 	if code == exit.Usage {
 		fmt.Fprintf(a.Stderr, "Run \"%s --help\" for usage.\n", cmd.CommandPath())
 	}
@@ -93,11 +96,29 @@ stop a maintenance, and "drydock status NODE" finds it again from any machine.
 		DisableAutoGenTag: true,
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	a.Global.Register(root.PersistentFlags())
 	addGroups(root, a)
 	registerCompletions(a, root)
 	adapt(root, a.Name)
 	return root
+}
+
+// flagError says what a flag wants in the user's words, where its library tells of its own functions.
+func flagError(err error) error {
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	why := invalid.Unwrap()
+	var number *strconv.NumError
+	if errors.As(why, &number) {
+		why = errors.New("want a whole number")
+		if invalid.GetFlag().Value.Type() == "bool" {
+			why = errors.New("want true or false")
+		}
+	}
+	return fmt.Errorf("--%s %q: %w", invalid.GetFlag().Name, invalid.GetValue(), why)
 }
 
 func addGroups(root *cobra.Command, a *invocation.App) {
@@ -109,11 +130,11 @@ func addGroups(root *cobra.Command, a *invocation.App) {
 		{"see", "See what happens:", []*cobra.Command{newStatus(a), newList(a), newWatch(a), newPreflight(a), newHistory(a), newReport(a), newAudit(a)}},
 		{"tell", "Tell a maintenance:", []*cobra.Command{
 			tell.NewDone(a), tell.NewFailed(a), tell.NewRetry(a), tell.NewCancel(a), tell.NewExtend(a), tell.NewStarted(a), tell.NewDrained(a), tell.NewJoin(a), tell.NewLeave(a),
-			tell.NewEscalate(a), tell.NewSkipPod(a), tell.NewRetryNow(a),
-			tell.NewApprove(a), tell.NewDeny(a), tell.NewValidated(a), tell.NewValidationFailed(a), tell.NewHookDone(a), tell.NewSkipHook(a),
+			tell.NewEscalate(a), tell.NewSkipPod(a), tell.NewConsent(a), tell.NewRetryNow(a),
+			tell.NewApprove(a), tell.NewDeny(a), tell.NewReschedule(a), tell.NewValidated(a), tell.NewValidationFailed(a), tell.NewHookDone(a), tell.NewSkipHook(a),
 		}},
 		{"cluster", "The cluster as a whole:", []*cobra.Command{newLimits(a), newFreeze(a), newThaw(a), newDoctor(a)}},
-		{"other", "Other commands:", []*cobra.Command{newVersion(a)}},
+		{"other", "Other commands:", []*cobra.Command{newSchema(a), newVersion(a)}},
 	}
 	for _, g := range groups {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})

@@ -2,12 +2,14 @@ package starter
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"drydock/client"
 	"drydock/starter/exit"
@@ -33,11 +35,11 @@ func newStart(a *invocation.App) *cobra.Command {
 		Short: "Start the maintenance of a node: take it out of service",
 		Long: `Start the maintenance of one or more nodes: each waits for a slot, is cordoned, drained, and then is Ready for you.
 
-Without --wait the command returns when the maintenances are started; with --wait it waits until the nodes are Ready,
-and fails if one does not get there. Then do the work and say "drydock done NODE".
+Without --wait the command returns when a worker has taken the maintenances, and fails where it refuses one, such as for a
+channel that its configuration lacks; with --wait it waits until the nodes are Ready, and fails if one does not get there. Then do the work and say "drydock done NODE".
 
 Starting what runs already with the same settings is no error: the command goes on with the running maintenance. With
-other settings it is, and the error shows both.
+other settings it is, and the error shows both. Where the maintenance before is still giving the node back, it waits for that.
 
 A drain in tiers is written in the file: "drain: {plan: {tiers: [{podPriority: 1000, podSelector: app=web}]}}".`,
 		Example: `  drydock start worker-01 --reason "kernel 6.12" --ticket OPS-7 --wait
@@ -51,7 +53,7 @@ A drain in tiers is written in the file: "drain: {plan: {tiers: [{podPriority: 1
 	o.spec.Register(cmd)
 	o.output.Register(cmd)
 	cmd.Flags().BoolVar(&o.wait, "wait", false, "wait until the nodes are Ready")
-	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "how long --wait waits; 0 is for ever. The maintenances go on")
+	invocation.DurationVar(cmd.Flags(), &o.timeout, "timeout", 0, "how long --wait waits; 0 is for ever. The maintenances go on")
 	registerSkipCheck(cmd, &o.skipCheck)
 	return cmd
 }
@@ -84,11 +86,6 @@ func (o *startOptions) run(ctx context.Context, cmd *cobra.Command, args []strin
 	}
 	out := a.Messages(&o.output)
 	views, failures := o.startAll(ctx, c, out, orders)
-	if len(views) > 0 && !o.wait {
-		if err := c.HasWorker(ctx); err != nil {
-			fmt.Fprintf(a.Stderr, "Warning: %s\n", err)
-		}
-	}
 	if o.wait {
 		failures = append(failures, o.waitAll(ctx, c, out, views)...)
 	}
@@ -100,36 +97,79 @@ func (o *startOptions) run(ctx context.Context, cmd *cobra.Command, args []strin
 	return exit.Joined(failures)
 }
 
+// begun is what became of one order.
+type begun struct {
+	view    client.View
+	adopted bool
+	err     error
+}
+
+// decidedAtOnce bounds how many maintenances are begun together.
+const decidedAtOnce = 16
+
 // startAll starts what can be started, and returns it with the errors of the rest.
 func (o *startOptions) startAll(ctx context.Context, c *invocation.Connection, out io.Writer, orders []input.Order) (views []client.View, failures []error) {
-	for _, order := range orders {
-		v, adopted, err := c.StartOrAdopt(ctx, order.Input)
-		if err != nil {
-			failures = append(failures, err)
+	all := make([]begun, len(orders))
+	display := o.app.Progress(out)
+	var group errgroup.Group
+	group.SetLimit(decidedAtOnce)
+	for i, order := range orders {
+		group.Go(func() error {
+			all[i] = o.startOne(ctx, c, display, order)
+			return nil
+		})
+	}
+	_ = group.Wait() // each has its own error
+	warned := ""
+	for _, b := range all {
+		var undecided invocation.Undecided
+		if errors.As(b.err, &undecided) {
+			if text := undecided.Error(); text != warned {
+				warned = text
+				fmt.Fprintf(o.app.Stderr, "Warning: %s\n", text)
+			}
+			b.err = nil
+		}
+		if b.err != nil {
+			failures = append(failures, b.err)
 			continue
 		}
-		views = append(views, v)
-		if adopted {
-			fmt.Fprintf(out, "%s: the same maintenance for %s is running already, %s\n", v.Node, v.Requestor, show.Progress(v))
-			continue
-		}
-		fmt.Fprintf(out, "%s: maintenance for %s started\n", v.Node, v.Requestor)
+		views = append(views, b.view)
+		o.say(out, b)
 	}
 	if !o.wait && len(views) > 0 {
 		node := views[0].Node
-		fmt.Fprintf(out, "See how it goes with \"%s watch %s\"; once Ready, do the work and say \"%s done %s\".\n", c.Program, node, c.Program, node)
+		fmt.Fprintf(out, "Watch it with \"%s watch %s\"; once Ready, do the work and run \"%s done %s\".\n", c.Program, node, c.Program, node)
 	}
 	return views, failures
+}
+
+// startOne starts a maintenance and waits until a worker takes it, so that an input that is refused is an error here.
+func (o *startOptions) startOne(ctx context.Context, c *invocation.Connection, display *terminal.Display, order input.Order) (b begun) {
+	b.view, b.adopted, b.err = c.StartAnew(ctx, order.Input, func(text string) { display.Note("%s", text) })
+	if b.err == nil && !b.adopted {
+		b.view, b.err = c.AwaitDecision(ctx, b.view.Maintenance)
+	}
+	return b
+}
+
+func (o *startOptions) say(out io.Writer, b begun) {
+	v := b.view
+	if b.adopted {
+		fmt.Fprintf(out, "%s: the same maintenance for %s is running already, %s\n", v.Node, v.Requestor, show.Progress(v))
+		return
+	}
+	fmt.Fprintf(out, "%s: maintenance for %s started\n", v.Node, v.Requestor)
 }
 
 // waitAll waits until all are Ready and keeps what it saw last in views.
 func (o *startOptions) waitAll(ctx context.Context, c *invocation.Connection, out io.Writer, views []client.View) []error {
 	ctx, cancel := exit.WithTimeout(ctx, o.timeout)
 	defer cancel()
+	w := &invocation.Waiter{Conn: c, Show: o.app.Progress(out)}
 	if len(views) > 0 {
-		fmt.Fprintf(out, "Waiting until %s Ready.\n", isAre(len(views)))
+		w.Show.Say("Waiting until %s Ready.", isAre(len(views)))
 	}
-	w := &invocation.Waiter{Conn: c, Show: terminal.NewDisplay(out, o.app.Clock)}
 	errs := make([]error, len(views))
 	var all sync.WaitGroup
 	for i := range views {
@@ -146,7 +186,7 @@ func (o *startOptions) waitAll(ctx context.Context, c *invocation.Connection, ou
 			failures = append(failures, err)
 			continue
 		}
-		fmt.Fprintf(out, "%s is Ready: do the work, then say \"%s done %s\".\n", views[i].Node, c.Program, views[i].Node)
+		fmt.Fprintf(out, "%s is Ready: do the work, then run \"%s done %s\".\n", views[i].Node, c.Program, views[i].Node)
 	}
 	return failures
 }

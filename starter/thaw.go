@@ -64,7 +64,7 @@ func (o *thawOptions) run(ctx context.Context) error {
 		for i, f := range before.Freezes {
 			names[i] = f.By
 		}
-		return exit.Hint(fmt.Errorf("there is no freeze by %s", by), "There are freezes by %s: say --by with one of them, or --all.", terminal.OrList(names))
+		return exit.Hint(fmt.Errorf("there is no freeze by %s", by), "There are freezes by %s: pass --by with one of them, or --all.", terminal.OrList(names))
 	}
 	state := before
 	if len(before.Freezes) > 0 {
@@ -76,12 +76,16 @@ func (o *thawOptions) run(ctx context.Context) error {
 			return err
 		}
 	}
-	return o.output.Write(o.app.Stdout, notNil(state.Freezes), func(w io.Writer) {
-		if len(state.Freezes) == 0 {
+	return o.output.Write(o.app.Stdout, state.Freezes, func(w io.Writer) {
+		switch {
+		case len(before.Freezes) == 0:
 			fmt.Fprintln(w, "Nothing is frozen.")
 			return
+		case len(state.Freezes) == 0:
+			fmt.Fprintln(w, "Thawed; no freezes remain.")
+			return
 		}
-		fmt.Fprintln(w, "Still frozen:")
+		fmt.Fprintf(w, "Thawed; %s:\n", map[bool]string{true: "1 freeze remains", false: fmt.Sprintf("%d freezes remain", len(state.Freezes))}[len(state.Freezes) == 1])
 		show.Freezes(w, state.Freezes, c.Clock())
 	})
 }

@@ -46,8 +46,8 @@ func versionLine() string {
 	return fmt.Sprintf("drydock %s (%s, %s/%s)", clientVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// versions is the machine-readable version.
-type versions struct {
+// Versions are the machine-readable version.
+type Versions struct {
 	Client  string `json:"client"`
 	Go      string `json:"go"`
 	Server  string `json:"temporalServer,omitempty"`
@@ -77,7 +77,7 @@ func showVersion(ctx context.Context, a *invocation.App, out *terminal.Output, s
 	if err := out.Check(); err != nil {
 		return err
 	}
-	v := versions{Client: clientVersion(), Go: runtime.Version()}
+	v := Versions{Client: clientVersion(), Go: runtime.Version()}
 	if server {
 		c, err := a.Connect(ctx)
 		if err != nil {

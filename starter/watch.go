@@ -4,6 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,11 +17,13 @@ import (
 	"drydock/starter/exit"
 	"drydock/starter/input"
 	"drydock/starter/invocation"
+	"drydock/starter/show"
 	"drydock/starter/terminal"
 )
 
 type watchOptions struct {
 	app       *invocation.App
+	format    string
 	requestor string
 	timeout   time.Duration
 }
@@ -29,17 +36,25 @@ func newWatch(a *invocation.App) *cobra.Command {
 		Long: `Watch the maintenances of some nodes, or without nodes all that run, until they have ended.
 
 In a terminal there is one line per maintenance, which changes in place; in a pipe a line is printed when something
-has changed. The exit code tells how they ended: 0 if all completed. Interrupting it changes nothing for them.`,
+has changed. With -o json each line is a JSON document, and messages go to standard error. The exit code tells how they ended: 0 if all completed. Interrupting it changes nothing for them.`,
 		Example: `  drydock watch
-  drydock watch worker-01 worker-02 --timeout 1h`,
+  drydock watch worker-01 worker-02 --timeout 1h
+  drydock watch -o json | jq -r 'select(.phase == "Ready") | .node'`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), input.Unique(args)) },
 	}
+	cmd.Flags().StringVarP(&o.format, "output", "o", terminal.FormatTable, "output format: "+strings.Join(watchFormats, ", "))
+	completeFlags(cmd, map[string][]string{"output": watchFormats})
 	cmd.Flags().StringVarP(&o.requestor, "requestor", "r", "", invocation.OfMaintenance)
-	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "how long to watch; 0 is until all have ended")
+	invocation.DurationVar(cmd.Flags(), &o.timeout, "timeout", 0, "how long to watch; 0 is until all have ended")
 	return cmd
 }
 
+var watchFormats = []string{terminal.FormatTable, terminal.FormatJSON}
+
 func (o *watchOptions) run(ctx context.Context, nodes []string) error {
+	if !slices.Contains(watchFormats, o.format) {
+		return exit.UsageError("--output %q: want one of %s", o.format, strings.Join(watchFormats, ", "))
+	}
 	if err := invocation.CheckTimeout(o.timeout, true); err != nil {
 		return err
 	}
@@ -50,7 +65,7 @@ func (o *watchOptions) run(ctx context.Context, nodes []string) error {
 	defer c.Close()
 	ctx, cancel := exit.WithTimeout(ctx, o.timeout)
 	defer cancel()
-	w := &watch{Waiter: invocation.Waiter{Conn: c, Show: terminal.NewDisplay(o.app.Stdout, o.app.Clock)}, known: map[string]bool{}, ended: make(chan error)}
+	w := &watch{Waiter: o.waiter(c), known: map[string]bool{}, ended: make(chan error)}
 	if len(nodes) == 0 {
 		err = w.everything(ctx)
 	} else {
@@ -63,6 +78,34 @@ func (o *watchOptions) run(ctx context.Context, nodes []string) error {
 		return exit.WithCode(exit.TimedOut, fmt.Errorf("timed out watching; the maintenances go on"))
 	}
 	return err
+}
+
+// waiter shows a line to people, or a document to programs, when something has changed.
+func (o *watchOptions) waiter(c *invocation.Connection) invocation.Waiter {
+	if o.format == terminal.FormatTable {
+		return invocation.Waiter{Conn: c, Show: terminal.NewDisplay(o.app.Stdout, o.app.Clock)}
+	}
+	documents := &documents{to: o.app.Stdout, last: map[string]show.Summary{}}
+	return invocation.Waiter{Conn: c, Show: terminal.NewNotes(o.app.Stderr, o.app.Clock), Seen: documents.add}
+}
+
+// documents are the changes of maintenances, each a line of JSON.
+type documents struct {
+	mu   sync.Mutex
+	to   io.Writer
+	last map[string]show.Summary
+}
+
+func (d *documents) add(v client.View) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := show.SummaryOf(v)
+	if before, known := d.last[v.WorkflowID]; known && reflect.DeepEqual(before, now) {
+		return
+	}
+	d.last[v.WorkflowID] = now
+	// Whoever reads has gone, if it fails; the wait goes on for the exit code.
+	_ = terminal.WriteLine(d.to, now)
 }
 
 // watch follows any number of maintenances.

@@ -108,6 +108,9 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 	}
 }
 
+// unreleased are the messages and activities that came after the last release: the next one records them.
+var unreleased = []string{api.MsgConsent, api.MsgReschedule, "FindPod", "JudgeAmendment"}
+
 // TestRecordedHistoriesTakeEveryPath keeps the recordings from falling behind what workflows can do.
 func TestRecordedHistoriesTakeEveryPath(t *testing.T) {
 	seen := map[string]bool{}
@@ -137,8 +140,11 @@ func TestRecordedHistoriesTakeEveryPath(t *testing.T) {
 	want = append(want, api.MaintenanceMessages...)
 	slices.Sort(want)
 	for _, name := range want {
-		if !seen[name] {
+		switch later := slices.Contains(unreleased, name); {
+		case !seen[name] && !later:
 			t.Errorf("no recorded history has %s", name)
+		case seen[name] && later:
+			t.Errorf("a recorded history has %s: it is released", name)
 		}
 	}
 }

@@ -80,11 +80,15 @@ var Caller = k8s.Caller{WorkflowID: WorkflowID, RunID: RunID, Run: RunID}
 // otherwise.
 func Granting(answer ...api.SlotHeld) *mocks.Client {
 	temporal := &mocks.Client{}
-	temporal.On("QueryWorkflow", mock.Anything, mock.Anything, mock.Anything, api.QuerySlotHeld, mock.Anything).Return(
-		func(context.Context, string, string, string, ...any) (converter.EncodedValue, error) {
-			said := api.SlotHeld{Held: true}
+	temporal.On("QueryWorkflow", mock.Anything, mock.Anything, mock.Anything, api.QuerySlotsHeld, mock.Anything).Return(
+		func(_ context.Context, _, _, _ string, args ...any) (converter.EncodedValue, error) {
+			one := api.SlotHeld{Held: true}
 			if len(answer) > 0 {
-				said, answer = answer[0], answer[1:]
+				one, answer = answer[0], answer[1:]
+			}
+			said := api.SlotsHeld{Rebuilding: one.Rebuilding, Frozen: one.Frozen, Revision: one.Revision}
+			if one.Held {
+				said.Held = args[0].(api.SlotQuestion).RequestIDs
 			}
 			payloads, err := converter.GetDefaultDataConverter().ToPayloads(said)
 			return client.NewValue(payloads), err

@@ -3,6 +3,7 @@ package cluster
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,6 +34,8 @@ const (
 	// markWithin is how long after a grant a mark may be missing on the node before its maintenance is asked: it knows
 	// whether it has set it.
 	markWithin = 30 * time.Second
+	// maxOthers bounds the nodes that are named as unavailable without a maintenance.
+	maxOthers = 20
 	// maxSuggested bounds the missing nodes that are compared with all others for a typo.
 	maxSuggested = 20
 )
@@ -94,6 +97,7 @@ func (c *Activities) ObserveNodes(ctx context.Context, in ObserveInput) (Observe
 	counts := count(nodes, grouper, unavailable)
 	o := schedule.Observation{
 		At: time.Now(), Revision: in.Revision, Nodes: counts[""].Nodes, Unavailable: counts[""].Unavailable,
+		Others: others(nodes, unavailable),
 		Groups: counts, Facts: make(map[string]schedule.NodeFacts, len(in.Names)),
 	}
 	delete(o.Groups, "")
@@ -245,6 +249,18 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// others are the nodes that are unavailable, the first of them by name, and why.
+func others(nodes []*corev1.Node, unavailable func(*corev1.Node) bool) []schedule.UnavailableNode {
+	var found []schedule.UnavailableNode
+	for _, n := range nodes {
+		if unavailable(n) {
+			found = append(found, schedule.UnavailableNode{Node: n.Name, Why: k8s.WhyUnavailable(n)})
+		}
+	}
+	slices.SortFunc(found, func(a, b schedule.UnavailableNode) int { return strings.Compare(a.Node, b.Node) })
+	return found[:min(len(found), maxOthers)]
 }
 
 // count counts all nodes under the key "", and those of each group under the group's.

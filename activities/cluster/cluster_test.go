@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
@@ -118,6 +119,11 @@ func TestObserveNodesTellsFactsOfSomeAndCountsAll(t *testing.T) {
 	}).Observation
 	if got.Nodes != 6 || got.Unavailable != 4 || got.Revision != 7 || got.At.IsZero() {
 		t.Errorf("observed %+v", got)
+	}
+	if diff := cmp.Diff([]schedule.UnavailableNode{
+		{Node: "worker-02", Why: "cordoned"}, {Node: "worker-03", Why: "not Ready"}, {Node: "worker-05", Why: "cordoned"}, {Node: "worker-06", Why: "cordoned"},
+	}, got.Others); diff != "" {
+		t.Errorf("want - got +\n%s", diff)
 	}
 	if _, all := got.Groups[""]; all || got.Groups["gpu"].Nodes != 1 {
 		t.Errorf("groups %+v", got.Groups)

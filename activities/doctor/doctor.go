@@ -66,7 +66,23 @@ func (d *Activities) Look(ctx context.Context, in EvaluateInput) (doctor.Evaluat
 	if err := d.describe(ctx, &facts, runsOf(look.Findings)); err != nil {
 		return doctor.Evaluation{}, failure.OrCause(ctx, err)
 	}
-	return doctor.Examine(facts, in.Nodes), nil
+	look = doctor.Examine(facts, in.Nodes)
+	suggest(look.Missing, facts.Nodes)
+	return look, nil
+}
+
+// suggest adds which nodes may be meant.
+func suggest(missing []doctor.Missing, nodes []doctor.Node) {
+	if len(missing) == 0 {
+		return
+	}
+	names := make([]string, len(nodes))
+	for i, n := range nodes {
+		names[i] = n.Name
+	}
+	for i := range missing {
+		missing[i].Suggestion = strings.Join(k8s.Similar(missing[i].Node, names), ", ")
+	}
 }
 
 func runsOf(findings []doctor.Finding) []doctor.Holder {

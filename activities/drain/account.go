@@ -10,9 +10,9 @@ import (
 	"drydock/k8s"
 )
 
-// account keeps count of the pods that were told to end.
+// account keeps count of the pods that were told to end: evicted, or deleted in any other way.
 type account struct {
-	evicted int
+	evicted, deleted int
 	// ended are the first of them, more counts the rest.
 	ended []api.EndedPod
 	more  int
@@ -20,7 +20,7 @@ type account struct {
 
 // accountFrom goes on from how far an earlier attempt came.
 func accountFrom(before api.DrainProgress) *account {
-	return &account{evicted: before.Evicted, ended: before.Pods, more: before.MorePods}
+	return &account{evicted: before.Evicted, deleted: before.Deleted, ended: before.Pods, more: before.MorePods}
 }
 
 // maxPods bounds the list of pods that were told to end, which is in every heartbeat.
@@ -28,7 +28,11 @@ const maxPods = 100
 
 // note takes a pod that was told to end, and how. The list is for the audit record.
 func (a *account) note(pod *corev1.Pod, how string) {
-	a.evicted++
+	if how == evicted {
+		a.evicted++
+	} else {
+		a.deleted++
+	}
 	if len(a.ended) == maxPods {
 		a.more++
 		return
@@ -38,6 +42,6 @@ func (a *account) note(pod *corev1.Pod, how string) {
 
 // count adds the account to a progress.
 func (a *account) count(p api.DrainProgress) api.DrainProgress {
-	p.Evicted, p.Pods, p.MorePods = a.evicted, slices.Clone(a.ended), a.more
+	p.Evicted, p.Deleted, p.Pods, p.MorePods = a.evicted, a.deleted, slices.Clone(a.ended), a.more
 	return p
 }

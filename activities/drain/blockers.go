@@ -37,7 +37,7 @@ func (b *blockers) explain(found observation, p api.DrainProgress) api.DrainProg
 		p.Blockers = append(p.Blockers, blocker)
 	}
 	for _, refused := range found.refused {
-		add(refused.pod, api.Blocker{Reason: refused.verdict.Reason, Message: refused.verdict.Message, Since: b.sinceFirst(refused.pod)})
+		add(refused.pod, api.Blocker{Reason: refused.verdict.Reason, Message: advised(refused), Since: b.sinceFirst(refused.pod)})
 	}
 	for _, pod := range found.awaited {
 		add(pod, api.Blocker{Reason: k8s.StaticPod, Since: b.sinceFirst(pod),
@@ -52,6 +52,21 @@ func (b *blockers) explain(found observation, p api.DrainProgress) api.DrainProg
 		}
 	}
 	return p
+}
+
+// advised is why a pod is refused, with the command by which somebody consents to its loss.
+func advised(r refusedPod) string {
+	flags := ""
+	if r.verdict.NeedsForce {
+		flags += " --force"
+	}
+	if r.verdict.NeedsDeleteEmptyDir {
+		flags += " --delete-emptydir-data"
+	}
+	if flags == "" {
+		return r.verdict.Message
+	}
+	return fmt.Sprintf("%s (drydock consent %s --pod %s%s --comment WHY)", r.verdict.Message, r.pod.Spec.NodeName, k8s.PodName(r.pod), flags)
 }
 
 // addRefusal says why a pod that may be evicted is still there.
@@ -87,7 +102,7 @@ func (b *blockers) budgetBlocker(pod *corev1.Pod, e k8s.Eviction, since time.Tim
 		blocker.Budget = blocker.Budgets[0].Name
 	}
 	if e.Answer == k8s.SeveralBudgets {
-		blocker.Message = "more than one PodDisruptionBudget selects the pod, which the API server does not support; let only one select it: " + blocker.Message
+		blocker.Message = "several PodDisruptionBudgets select the pod, which the API server refuses; leave it one: " + blocker.Message
 	}
 	return blocker
 }

@@ -42,6 +42,8 @@ type Input struct {
 	// RunID is the first run of the maintenance that holds the node.
 	RunID string     `json:"runId"`
 	Drain spec.Drain `json:"drain"`
+	// Consents are those to the loss of single pods, beside what Drain consents to.
+	Consents []Consent `json:"consents,omitempty"`
 	// Why is shown on the pods that are evicted.
 	Why string `json:"why,omitempty"`
 	// Began is when the escalation's clock started.
@@ -61,13 +63,20 @@ type Input struct {
 	BlockedSignal string `json:"blockedSignal"`
 }
 
+// Consent lets a pod, "namespace/name", be lost, as Drain's fields of the same names let all pods.
+type Consent struct {
+	Pod            string `json:"pod"`
+	Force          bool   `json:"force,omitempty"`
+	DeleteEmptyDir bool   `json:"deleteEmptyDir,omitempty"`
+}
+
 // Drain empties a node: it evicts the chosen pods tier by tier (mode evict) or watches them leave (mode wait), until
 // none is left. It goes on where an earlier attempt stopped, and stops by itself when the node is not the
 // maintenance's any more. Cancelled, it tells in the error's details how far it came.
 // Errors: NodeGone, NodeReplaced, NotHolder, MissingPermission, WorkerStopping.
 func (d *Activities) Drain(ctx context.Context, in Input) (api.DrainProgress, error) {
 	before := in.before(ctx)
-	heartbeats := heartbeat.Start(ctx, before)
+	heartbeats := startHeartbeats(ctx, before)
 	defer heartbeats.Stop()
 	progress, last, err := d.drain(ctx, heartbeats, in, before)
 	switch {
@@ -79,6 +88,14 @@ func (d *Activities) Drain(ctx context.Context, in Input) (api.DrainProgress, er
 	default:
 		return api.DrainProgress{}, failure.Translate(ctx, d.Client, err)
 	}
+}
+
+// startHeartbeats begins with how far the drain came. Before the first look there is nothing to tell.
+func startHeartbeats(ctx context.Context, before api.DrainProgress) *heartbeat.Loop {
+	if !before.Looked() {
+		return heartbeat.Start(ctx)
+	}
+	return heartbeat.Start(ctx, before)
 }
 
 func (d *Activities) acting() heldnode.Acting {

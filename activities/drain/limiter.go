@@ -12,11 +12,16 @@ import (
 // faster: hundreds of drains at once would let it answer after ten seconds, or not at all.
 const evictionsUnderWay = 32
 
+// evictionsOverdue bounds those beside them that nobody waits for any more. Where the API server answers every request late,
+// each would make room for another at once.
+const evictionsOverdue = 4 * evictionsUnderWay
+
 // Limiter bounds the evictions per second of all drains of a worker together, and those under way, and lets all of
 // them pause when the API server asks any of them to slow down.
 type Limiter struct {
 	limiter  *rate.Limiter
 	underWay chan struct{}
+	overdue  chan struct{}
 
 	mu    sync.Mutex
 	until time.Time
@@ -28,7 +33,10 @@ func NewLimiter(perSecond float64) *Limiter {
 	if perSecond == 0 {
 		limit = rate.Inf
 	}
-	return &Limiter{limiter: rate.NewLimiter(limit, max(1, int(perSecond))), underWay: make(chan struct{}, evictionsUnderWay)}
+	return &Limiter{
+		limiter:  rate.NewLimiter(limit, max(1, int(perSecond))),
+		underWay: make(chan struct{}, evictionsUnderWay), overdue: make(chan struct{}, evictionsOverdue),
+	}
 }
 
 // Enter blocks until fewer requests are under way than may be. Call leave when this one is answered.

@@ -56,6 +56,7 @@ type observer struct {
 	node     *heldnode.View
 	choose   k8s.Selection
 	classify *k8s.Classifier
+	consents consents
 	plan     drainplan.Plan
 	// reached is the tier that is drained; it never goes back.
 	reached  int
@@ -66,7 +67,7 @@ type observer struct {
 // observe sorts the pods on the node: those to act upon, those that lack consent, those on their way out. Finished pods
 // are evicted too but never keep the node from being drained. It calls arrived for each pod that it sees for the first time.
 func (o *observer) observe(ctx context.Context, arrived func(*corev1.Pod)) (observation, error) {
-	found := observation{progress: api.DrainProgress{At: time.Now()}}
+	found := observation{progress: api.DrainProgress{At: time.Now(), Staying: map[string]int{}}}
 	remaining := make([]int, o.plan.Len())
 	var pods []placed
 	for _, pod := range o.node.PodsByName() {
@@ -76,6 +77,7 @@ func (o *observer) observe(ctx context.Context, arrived func(*corev1.Pod)) (obse
 		}
 		if stays != nil {
 			found.progress.Skipped++
+			found.progress.Staying[o.whyStays(pod, p)]++
 			if stays.Reason != "" && len(found.progress.Stays) < reporting.MaxBlockers {
 				found.progress.Stays = append(found.progress.Stays, *stays)
 			}
@@ -137,6 +139,17 @@ func (o *observer) place(ctx context.Context, pod *corev1.Pod) (placed, *api.Blo
 	return p, nil, nil
 }
 
+// whyStays is what a pod that stays is counted as.
+func (o *observer) whyStays(pod *corev1.Pod, p placed) string {
+	switch {
+	case slices.Contains(o.skip, k8s.PodName(pod)):
+		return "Skipped"
+	case p.verdict.Class == k8s.Skip:
+		return p.verdict.Reason
+	}
+	return k8s.NotSelected
+}
+
 // stays tells whether a pod is left on the node by intent.
 func (o *observer) stays(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	_, blocker, err := o.place(ctx, pod)
@@ -148,6 +161,7 @@ func (o *observer) verdict(ctx context.Context, pod *corev1.Pod) (k8s.Verdict, e
 	if known, ok := o.verdicts[pod.UID]; ok && known.version == pod.ResourceVersion {
 		return known.Verdict, nil
 	}
+	o.classify.Force, o.classify.DeleteEmptyDir = o.consents.to(pod)
 	v, err := o.classify.Classify(ctx, pod)
 	if err == nil {
 		o.verdicts[pod.UID] = knownVerdict{Verdict: v, version: pod.ResourceVersion}
@@ -203,7 +217,7 @@ func (o *observer) refusalOf(p placed) (refusal k8s.Verdict, refused bool) {
 	switch {
 	case p.verdict.Class == k8s.Refuse:
 		return p.verdict, true
-	case p.podType == drainplan.DaemonSet && !o.drain.DeleteEmptyDir && k8s.HasEmptyDir(p.Pod):
+	case p.podType == drainplan.DaemonSet && !o.mayLoseData(p.Pod) && k8s.HasEmptyDir(p.Pod):
 		return k8s.WithoutStorageConsent, true
 	case o.means.isProtected(p.Pod):
 		return k8s.Verdict{Class: k8s.Refuse, Reason: "DoNotDisrupt",
@@ -212,6 +226,11 @@ func (o *observer) refusalOf(p placed) (refusal k8s.Verdict, refused bool) {
 	default:
 		return k8s.Verdict{}, false
 	}
+}
+
+func (o *observer) mayLoseData(pod *corev1.Pod) bool {
+	_, data := o.consents.to(pod)
+	return data
 }
 
 // ignored tells whether a pod that cannot end does not count: its time is over, its node's kubelet does not answer, and

@@ -95,8 +95,8 @@ func (d *Activities) observe(ctx context.Context, heartbeats *heartbeat.Loop, in
 	waits := in.Drain.Mode == spec.ModeWait
 	return node, &observer{
 		drain: in.Drain, skip: in.Skip, means: meansOf(in), node: node, choose: choose, plan: plan,
-		classify: k8s.NewClassifier(d.Client, waits || in.Drain.Force, waits || in.Drain.DeleteEmptyDir),
-		reached:  min(max(before.Tier-1, 0), plan.Len()-1), seen: map[types.UID]bool{}, verdicts: map[types.UID]knownVerdict{},
+		classify: k8s.NewClassifier(d.Client, false, false), consents: consentsOf(in, waits),
+		reached: min(max(before.Tier-1, 0), plan.Len()-1), seen: map[types.UID]bool{}, verdicts: map[types.UID]knownVerdict{},
 	}, nil
 }
 
@@ -184,7 +184,7 @@ func (r *run) emptied(ctx context.Context, progress api.DrainProgress) (api.Drai
 	progress = r.counted(progress)
 	r.sender.mu.Unlock()
 	progress.Terminating = 0
-	progress.Total = max(progress.Total, progress.Evicted)
+	progress.Total = max(progress.Total, progress.Ended())
 	r.reporter.Last = progress
 	if err := r.requests.withdraw(ctx); err != nil {
 		return api.DrainProgress{}, err

@@ -3,6 +3,8 @@ package drain
 import (
 	"context"
 	"errors"
+	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,6 +89,48 @@ func TestDrainThatIsHeldBackLeavesAWorkerThatStops(t *testing.T) {
 		}
 		if time.Since(start) != 7*time.Second {
 			t.Errorf("ended after %s", time.Since(start))
+		}
+	})
+}
+
+// Where the API server answers every request late, those under way do not pile up.
+func TestRequestsThatAreOverdueAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := heldBack(0)
+		s.Limiter.underWay = make(chan struct{}, 2)
+		s.Limiter.overdue = make(chan struct{}, 3)
+		round := &sending{sender: s}
+		var underWay, answered atomic.Int32
+		answers := make(chan struct{})
+		for i := range 20 {
+			go func() {
+				leave, err := s.Limiter.Enter(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer leave()
+				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(strconv.Itoa(i))}}
+				if _, err := round.await(t.Context(), target{Pod: pod}, func() error {
+					underWay.Add(1)
+					<-answers
+					underWay.Add(-1)
+					answered.Add(1)
+					return nil
+				}); err != nil {
+					t.Error(err)
+				}
+			}()
+		}
+		time.Sleep(time.Minute)
+		if n := underWay.Load(); n != 5 {
+			t.Errorf("%d requests are under way", n)
+		}
+		close(answers)
+		time.Sleep(time.Minute)
+		s.underWay.Wait()
+		if answered.Load() != 20 || len(s.Limiter.overdue) != 0 || len(s.Limiter.underWay) != 0 {
+			t.Errorf("%d answers, %d overdue, %d under way", answered.Load(), len(s.Limiter.overdue), len(s.Limiter.underWay))
 		}
 	})
 }

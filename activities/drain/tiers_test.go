@@ -78,7 +78,7 @@ func TestTiersLeaveOneAfterTheOther(t *testing.T) {
 	if got := d.order(); got != "evict:e-low evict:b-db evict:c-web evict:a-vital delete:d-agent grace own" {
 		t.Errorf("order: %s", got)
 	}
-	if drained.Evicted != 5 || drained.Tier != drained.Tiers || len(drained.Targets) == 0 {
+	if drained.Evicted != 4 || drained.Deleted != 1 || drained.Tier != drained.Tiers || len(drained.Targets) == 0 {
 		t.Errorf("drained %+v", drained)
 	}
 	taints := d.server.Node("n1").Spec.Taints
@@ -207,8 +207,8 @@ func TestEscalationForcesAndConsentsToNothing(t *testing.T) {
 				t.Errorf("it asked for %s", got)
 			}
 			d.server.Delete(lonely)
-			if _, err := d.end(); err != nil {
-				t.Fatal(err)
+			if drained, err := d.end(); err != nil || drained.Evicted != 0 || drained.Deleted != 1 {
+				t.Errorf("drained %+v, %v", drained, err)
 			}
 		})
 	}

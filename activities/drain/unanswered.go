@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"go.temporal.io/sdk/activity"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -27,7 +28,8 @@ type asked struct {
 	since time.Time
 }
 
-// await sends a request for a pod, and waits for its end for as long as it has patience.
+// await sends a request for a pod, and waits for its end for as long as it has patience, or longer where too many are overdue
+// already.
 func (s *sending) await(ctx context.Context, t target, send func() error) (answered bool, err error) {
 	request := &asked{how: s.means.how(t), since: time.Now()}
 	s.mu.Lock()
@@ -55,8 +57,26 @@ func (s *sending) await(ctx context.Context, t target, send func() error) (answe
 	case err := <-ended:
 		return true, err
 	case <-waited.C:
+		return s.goOn(ctx, ended)
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}
+
+// goOn leaves an overdue request to itself.
+func (s *sending) goOn(ctx context.Context, ended chan error) (answered bool, err error) {
+	select {
+	case s.Limiter.overdue <- struct{}{}:
+		s.underWay.Go(func() {
+			if err := <-ended; err != nil {
+				activity.GetLogger(ctx).Debug("an overdue request ended the drain", "error", err)
+			}
+			<-s.Limiter.overdue
+		})
 		s.wake()
 		return false, nil
+	case err := <-ended:
+		return true, err
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}

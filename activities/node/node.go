@@ -34,6 +34,8 @@ type Activities struct {
 	Conditions bool
 	// Policy is asked before a node is held; nil refuses nothing.
 	Policy Policy
+
+	inquiries inquiries
 }
 
 // Policy judges a maintenance, given as the JSON of its specification. Its errors are those of HoldNode.
@@ -175,19 +177,6 @@ func (n *Activities) hold(ctx context.Context, in HoldInput) (Held, error) {
 		UID: string(held.UID), Run: caller.Run, Mark: held.Mark, Again: held.Again, WasUnschedulable: held.WasUnschedulable, Cordon: held.Cordon,
 		BootID: held.BootID, Prior: held.Prior,
 	}, nil
-}
-
-// AskSlot asks the scheduler whether a slot is held, and which freezes hold its holder.
-func (n *Activities) AskSlot(ctx context.Context, slot Slot) (api.SlotHeld, error) {
-	var answer api.SlotHeld
-	value, err := n.Temporal.QueryWorkflow(ctx, slot.Scheduler, "", api.QuerySlotHeld, api.SlotQuestion{RequestID: slot.RequestID})
-	if err == nil {
-		err = value.Get(&answer)
-	}
-	if err != nil {
-		return api.SlotHeld{}, fmt.Errorf("asking the scheduler for slot %s: %w", slot.RequestID, err)
-	}
-	return answer, nil
 }
 
 // slotHeld refuses to touch a node whose slot the maintenance does not hold. Errors: SlotNotHeld.

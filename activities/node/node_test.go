@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -71,7 +72,7 @@ func TestHoldNodeHoldsOnlyWhatTheSchedulerGranted(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked := temporal.Calls[len(temporal.Calls)-1].Arguments
-	if asked.String(1) != "drydock-scheduler" || asked.Get(4) != any(api.SlotQuestion{RequestID: "run/1"}) {
+	if asked.String(1) != "drydock-scheduler" || !reflect.DeepEqual(asked.Get(4), api.SlotQuestion{RequestIDs: []string{"run/1"}}) {
 		t.Errorf("asked %v", asked)
 	}
 }

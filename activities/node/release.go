@@ -49,9 +49,11 @@ type Released struct {
 	Gone    bool `json:"gone,omitempty"`
 	Foreign bool `json:"foreign,omitempty"`
 	// Stripped: the mark was gone, and what Drydock changed was put back all the same.
-	Stripped     bool     `json:"stripped,omitempty"`
-	Uncordoned   bool     `json:"uncordoned,omitempty"`
-	OtherHolders []string `json:"otherHolders,omitempty"`
+	Stripped   bool `json:"stripped,omitempty"`
+	Uncordoned bool `json:"uncordoned,omitempty"`
+	// ConditionsLeft: lifecycle conditions could not be taken off.
+	ConditionsLeft bool     `json:"conditionsLeft,omitempty"`
+	OtherHolders   []string `json:"otherHolders,omitempty"`
 }
 
 // ReleaseNode takes a holder's mark off a node, and with the last one puts back what Drydock changed; then it sends a
@@ -81,10 +83,12 @@ func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released
 			return Released{}, fmt.Errorf("signalling %s to %s: %w", in.Then.Name, in.Then.WorkflowID, err)
 		}
 	}
+	conditionsLeft := false
 	if (in.HideConditions || n.Conditions) && !released.Gone {
 		// They must not keep a node out of service.
 		if err := k8s.HideConditions(ctx, n.Client, in.Node, caller, in.HideConditions); err != nil {
 			activity.GetLogger(ctx).Warn("conditions are left on the node", "node", in.Node, "error", err)
+			conditionsLeft = true
 		}
 	}
 	if !released.Gone && !released.Foreign {
@@ -99,7 +103,7 @@ func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released
 	}
 	return Released{
 		Gone: released.Gone, Foreign: released.Foreign, Stripped: released.Stripped, Uncordoned: released.Uncordoned,
-		OtherHolders: released.OtherHolders,
+		OtherHolders: released.OtherHolders, ConditionsLeft: conditionsLeft,
 	}, nil
 }
 

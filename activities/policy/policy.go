@@ -138,20 +138,42 @@ type ApprovalInput struct {
 
 // Judged is what is known of a word, and why it does not count.
 type Judged struct {
-	// Principal is who sent it, as the server verified it: "<type>:<name>"; empty where it verified nobody.
-	Principal string `json:"principal,omitempty"`
+	// Sender is who sent it, as far as that is known.
+	api.Sender
 	// Refused is empty where the word counts.
 	Refused string `json:"refused,omitempty"`
+}
+
+// AmendmentInput is what a maintenance would be asked to be from now on.
+type AmendmentInput struct {
+	Maintenance json.RawMessage `json:"maintenance"`
+}
+
+// JudgeAmendment tells whether the policy lets a maintenance become another than it was asked to be. Errors:
+// MissingPermission.
+func (a *Activities) JudgeAmendment(ctx context.Context, in AmendmentInput) (Judged, error) {
+	err := a.Judge.Judge(ctx, in.Maintenance)
+	var refused *temporal.ApplicationError
+	switch {
+	case err == nil:
+		return Judged{}, nil
+	case errors.As(err, &refused) && refused.Type() == api.ErrorPolicyRefused:
+		return Judged{Refused: refused.Message()}, nil
+	case ctx.Err() != nil:
+		return Judged{}, ctx.Err()
+	default:
+		return Judged{}, failure.Translate(ctx, a.Judge.Client, err)
+	}
 }
 
 // JudgeApproval finds who sent an approve or a deny, and has the policy judge the approve: to deny, nobody needs to be
 // allowed. Errors: MissingPermission.
 func (a *Activities) JudgeApproval(ctx context.Context, in ApprovalInput) (Judged, error) {
-	principal, err := a.principalOf(ctx, in.Word, in.Before)
+	sender, err := a.senderOf(ctx, in.Word, in.Before)
 	if err != nil {
 		return Judged{}, err
 	}
-	judged := Judged{Principal: principal}
+	judged := Judged{Sender: sender}
 	if in.Word.Name != api.MsgApprove || len(in.Maintenance) == 0 || !a.Judge.HasRules() || !a.Judge.Policy.JudgesApprovals() {
 		return judged, nil
 	}
@@ -160,8 +182,8 @@ func (a *Activities) JudgeApproval(ctx context.Context, in ApprovalInput) (Judge
 		return Judged{}, err
 	}
 	c.Approval = &policy.Approval{By: in.Word.By, Comment: in.Word.Comment, At: in.At}
-	if principal != "" {
-		c.Approval.Principal = &principal
+	if sender.Principal != "" {
+		c.Approval.Principal = &sender.Principal
 	}
 	if a.Judge.Policy.NeedsNode(true) {
 		if c.Node, err = a.Judge.node(ctx, c.Maintenance.Node); err != nil && !errors.Is(err, k8s.ErrNodeGone) {

@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
+	updatepb "go.temporal.io/api/update/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/mocks"
 	"google.golang.org/grpc"
@@ -205,6 +206,53 @@ func signal(name, payload, by string) *historypb.HistoryEvent {
 	return e
 }
 
+// update is an update that was accepted, of somebody's.
+func update(name, payload, identity string) *historypb.HistoryEvent {
+	return &historypb.HistoryEvent{
+		EventType: enums.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED,
+		Attributes: &historypb.HistoryEvent_WorkflowExecutionUpdateAcceptedEventAttributes{
+			WorkflowExecutionUpdateAcceptedEventAttributes: &historypb.WorkflowExecutionUpdateAcceptedEventAttributes{
+				AcceptedRequest: &updatepb.Request{
+					Meta:  &updatepb.Meta{Identity: identity},
+					Input: &updatepb.Input{Name: name, Args: &commonpb.Payloads{Payloads: []*commonpb.Payload{{Data: []byte(payload)}}}},
+				},
+			},
+		},
+		// The worker's own: it has written the event.
+		Principal: &commonpb.Principal{Type: "jwt", Name: "worker"},
+	}
+}
+
+// from names the client of a signal's sender.
+func from(identity string, signal *historypb.HistoryEvent) *historypb.HistoryEvent {
+	signal.GetWorkflowExecutionSignaledEventAttributes().Identity = identity
+	return signal
+}
+
+func TestTheSenderOfAWord(t *testing.T) {
+	const nothing = `{}`
+	word := Word{Name: api.MsgApprove}
+	for name, c := range map[string]struct {
+		history *server
+		before  int64
+		want    api.Sender
+	}{
+		"a signal":                         {historyOf(from("7@host@", signal("approve", "", "")), task()), 2, api.Sender{Identity: "7@host@"}},
+		"a verified signal":                {historyOf(from("7@host@", signal("approve", "", "amy")), task()), 2, api.Sender{Identity: "7@host@", Principal: "jwt:amy"}},
+		"signals of two":                   {historyOf(from("7@host@", signal("approve", "", "")), from("8@host@", signal("approve", "", "")), task()), 3, api.Sender{}},
+		"an update":                        {historyOf(task(), task(), update("approve", nothing, "ui")), 2, api.Sender{Identity: "ui"}},
+		"another update":                   {historyOf(task(), task(), update("deny", nothing, "ui")), 2, api.Sender{}},
+		"an update that a later task took": {historyOf(task(), task(), task(), update("approve", nothing, "ui")), 2, api.Sender{}},
+		"an update and a signal":           {historyOf(task(), from("7@host@", signal("approve", "", "amy")), task(), update("approve", nothing, "ui")), 3, api.Sender{}},
+		"where it is not known when":       {historyOf(task(), update("approve", nothing, "ui")), 0, api.Sender{}},
+	} {
+		got, err := activitytest.Call(t, activitiesWith(nil, c.history).JudgeApproval, ApprovalInput{Word: word, Before: c.before})
+		if err != nil || got.Sender != c.want {
+			t.Errorf("%s: %+v, %v; want %+v", name, got, err, c.want)
+		}
+	}
+}
+
 func activitiesWith(j *Judge, s *server) *Activities {
 	temporal := &mocks.Client{}
 	temporal.On("WorkflowService").Return(s)
@@ -314,5 +362,24 @@ func TestJudgeApproval(t *testing.T) {
 	in := ApprovalInput{Word: Word{Name: "approve"}, Maintenance: byOps}
 	if _, err := activitytest.Call(t, activitiesWith(judgeOf(t, s, ofNode), historyOf()).JudgeApproval, in); activitytest.ErrorType(err) != api.ErrorMissingPermission {
 		t.Errorf("error = %v", err)
+	}
+}
+
+func TestJudgeAmendment(t *testing.T) {
+	for input, want := range map[string]string{
+		`{"node":"n1"}`:                                    "",
+		`{"node":"n1","drain":{"force":true}}`:             "policy no-force: it requires !maintenance.drain.force",
+		`{"node":"n2","notBefore":"2026-03-01T22:00:00Z"}`: "",
+	} {
+		_, asked := specification(t, input)
+		a := &Activities{Judge: judgeOf(t, k8stest.New(), rules[2])}
+		got, err := activitytest.Call(t, a.JudgeAmendment, AmendmentInput{Maintenance: asked})
+		if err != nil || got.Refused != want {
+			t.Errorf("%s: %+v, %v; want %q", input, got, err, want)
+		}
+		// A worker whose configuration has lost its rules refuses nothing.
+		if got, err := activitytest.Call(t, (&Activities{}).JudgeAmendment, AmendmentInput{Maintenance: asked}); err != nil || got.Refused != "" {
+			t.Errorf("without rules: %+v, %v", got, err)
+		}
 	}
 }

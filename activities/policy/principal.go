@@ -14,12 +14,13 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
 
+	"drydock/activities/execution"
 	"drydock/api"
 	"drydock/rules/spec"
 )
 
 const (
-	// maxText bounds what of a word is compared and judged, in bytes, and a principal.
+	// maxText bounds what of a word is compared and judged, in bytes.
 	maxText = 1024
 	// pageSize and maxPages bound the part of a history in which a message is looked for.
 	pageSize = 200
@@ -46,39 +47,72 @@ func cut(text string) string {
 	return strings.ToValidUTF8(text[:maxText], "")
 }
 
-// principalOf is who sent a word, as the server verified it; empty where it verified nobody. It looks through the history
-// of the run, newest events first. Of several messages with the same words that came together it is not known which one
-// was read: where they are not all of one sender, nobody is verified. So whoever is named did send these words.
-func (a *Activities) principalOf(ctx context.Context, word Word, before int64) (string, error) {
+// senderOf is who sent a word, as its event in the run's history says: a signal's, or that of an update that was accepted.
+// It looks through the history, newest events first. Of several messages with the same words that came together it is not
+// known which one was read: where they are not all of one sender, nobody is named. So whoever is named did send these words.
+func (a *Activities) senderOf(ctx context.Context, word Word, before int64) (api.Sender, error) {
 	run := activity.GetInfo(ctx).WorkflowExecution
 	request := &workflowservice.GetWorkflowExecutionHistoryReverseRequest{
 		Namespace: a.Namespace, MaximumPageSize: pageSize,
 		Execution: &commonpb.WorkflowExecution{WorkflowId: run.ID, RunId: run.RunID},
 	}
-	var senders []string
+	search := search{word: word, before: before}
 	for range maxPages {
 		page, err := a.Temporal.WorkflowService().GetWorkflowExecutionHistoryReverse(ctx, request)
 		if cannotRead(err) {
-			activity.GetLogger(ctx).Warn("the history cannot be read: nobody is verified", "error", err)
-			return "", nil
+			activity.GetLogger(ctx).Warn("the history cannot be read: the sender is not known", "error", err)
+			return api.Sender{}, nil
 		}
 		if err != nil {
-			return "", fmt.Errorf("looking for who sent %s: %w", word.Name, err)
+			return api.Sender{}, fmt.Errorf("looking for who sent %s: %w", word.Name, err)
 		}
 		for _, event := range page.GetHistory().GetEvents() {
-			switch {
-			case before > 0 && event.GetEventId() > before:
-			case word.isIn(event):
-				senders = append(senders, principal(event.GetPrincipal()))
-			case event.GetEventType() == enums.EVENT_TYPE_WORKFLOW_TASK_STARTED && len(senders) > 0:
-				return sameOf(senders), nil
+			if search.look(event) {
+				return search.sender(), nil
 			}
 		}
 		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
 			break
 		}
 	}
-	return sameOf(senders), nil
+	return search.sender(), nil
+}
+
+// search looks for the senders of a word, from the newest event of a history to the oldest. Before is the event of the
+// workflow task that read it; 0 where that is not known.
+type search struct {
+	word                   Word
+	before                 int64
+	identities, principals []string
+}
+
+// look takes the next event, and tells whether there is nothing more to find.
+func (s *search) look(event *historypb.HistoryEvent) (over bool) {
+	task := event.GetEventType() == enums.EVENT_TYPE_WORKFLOW_TASK_STARTED
+	switch id := event.GetEventId(); {
+	case s.before > 0 && id > s.before:
+		// An update is accepted by the task that reads it; what a later one accepted is another word.
+		if task {
+			s.identities, s.principals = nil, nil
+		} else if identity, found := s.word.isUpdate(event); found {
+			// Its event is written in the worker's name: nobody verified the sender.
+			s.found(execution.SenderOf(identity, nil))
+		}
+	case s.before > 0 && id == s.before:
+	case s.word.isSignal(event):
+		s.found(execution.SenderOf(event.GetWorkflowExecutionSignaledEventAttributes().GetIdentity(), event.GetPrincipal()))
+	case task:
+		return len(s.principals) > 0
+	}
+	return false
+}
+
+func (s *search) found(sender api.Sender) {
+	s.identities, s.principals = append(s.identities, sender.Identity), append(s.principals, sender.Principal)
+}
+
+func (s *search) sender() api.Sender {
+	return api.Sender{Identity: sameOf(s.identities), Principal: sameOf(s.principals)}
 }
 
 // cannotRead tells a server that never shows histories to this worker from one that is away.
@@ -88,31 +122,28 @@ func cannotRead(err error) bool {
 	return errors.As(err, &denied) || errors.As(err, &unknown)
 }
 
-// isIn tells whether an event is a signal with these words.
-func (w Word) isIn(event *historypb.HistoryEvent) bool {
+// isSignal tells whether an event is a signal with these words.
+func (w Word) isSignal(event *historypb.HistoryEvent) bool {
 	signal := event.GetWorkflowExecutionSignaledEventAttributes()
-	if signal == nil || signal.GetSignalName() != w.Name {
-		return false
-	}
+	return signal.GetSignalName() == w.Name && w.isIn(signal.GetInput())
+}
+
+// isUpdate tells whether an event is an accepted update with these words, and the identity of whoever sent it.
+func (w Word) isUpdate(event *historypb.HistoryEvent) (identity string, is bool) {
+	update := event.GetWorkflowExecutionUpdateAcceptedEventAttributes().GetAcceptedRequest()
+	is = update.GetInput().GetName() == w.Name && w.isIn(update.GetInput().GetArgs())
+	return update.GetMeta().GetIdentity(), is
+}
+
+// isIn tells whether a payload has these words.
+func (w Word) isIn(input *commonpb.Payloads) bool {
 	var payload api.Simple
-	if all := signal.GetInput().GetPayloads(); len(all) > 0 && len(all[0].GetData()) > 0 {
+	if all := input.GetPayloads(); len(all) > 0 && len(all[0].GetData()) > 0 {
 		if spec.DecodeStrict(all[0].GetData(), &payload) != nil {
 			return false // the workflow has refused it
 		}
 	}
 	return WordOf(w.Name, payload) == w
-}
-
-// principal is "<type>:<name>", by which no two are the same.
-func principal(p *commonpb.Principal) string {
-	if p.GetName() == "" {
-		return ""
-	}
-	text := p.GetType() + ":" + p.GetName()
-	if len(text) > maxText {
-		return ""
-	}
-	return text
 }
 
 func sameOf(senders []string) string {

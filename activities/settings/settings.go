@@ -18,7 +18,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"drydock/activities/execution"
 	"drydock/activities/policy"
+	"drydock/api"
 	"drydock/checks"
 	"drydock/rules/notices"
 	"drydock/rules/schedule"
@@ -47,16 +49,27 @@ type Activities struct {
 	// Audited: audit records are kept. Conditions: nodes show lifecycle conditions.
 	Audited, Conditions bool
 
-	mu         sync.Mutex
-	registered bool
-	asked      time.Time
+	registered attributes
+}
+
+// attributes is what is known of the search attributes of the namespace.
+type attributes struct {
+	mu sync.Mutex
+	// missing are those that it lacks, of those that there are to be; told: it said so.
+	missing []string
+	told    bool
+	asked   time.Time
 }
 
 // Prepared is what a maintenance needs to know before it begins.
 type Prepared struct {
 	Defaults json.RawMessage `json:"defaults,omitempty"`
+	// Starter is who started it; nil where that cannot be found out.
+	Starter *api.Sender `json:"starter,omitempty"`
 	// SearchAttributes: the namespace has them. To set an unregistered one would fail the workflow task for ever.
 	SearchAttributes bool `json:"searchAttributes,omitempty"`
+	// Kinds: it has the attribute for the kind of a workflow too, which namespaces that an earlier release set up lack.
+	Kinds bool `json:"kinds,omitempty"`
 	// Channels are told of the maintenance; Groups are those its node is in, where a channel wants to know.
 	Channels []notices.Channel `json:"channels,omitempty"`
 	Groups   []string          `json:"groups,omitempty"`
@@ -77,7 +90,8 @@ const askAgain = time.Minute
 
 // Prepare tells a maintenance the worker's defaults, and what its input names of the worker's configuration.
 func (s *Activities) Prepare(ctx context.Context, input json.RawMessage) (Prepared, error) {
-	prepared := Prepared{Defaults: s.Defaults, SearchAttributes: s.mayAttribute(ctx), Audited: s.Audited, Conditions: s.Conditions}
+	prepared := Prepared{Defaults: s.Defaults, Starter: s.starter(ctx), Audited: s.Audited, Conditions: s.Conditions}
+	prepared.SearchAttributes, prepared.Kinds = s.mayAttribute(ctx)
 	// What does not decode the workflow refuses itself, and says what is wrong.
 	if m, err := spec.Decode(input, s.Defaults); err == nil {
 		s.resolve(ctx, m, &prepared)
@@ -89,6 +103,29 @@ func (s *Activities) Prepare(ctx context.Context, input json.RawMessage) (Prepar
 // Run is the run of the calling workflow, as the server names it.
 func (s *Activities) Run(ctx context.Context) (string, error) {
 	return activity.GetInfo(ctx).WorkflowExecution.RunID, nil
+}
+
+// starterWithin and starterTries bound the time in which a maintenance finds out who started it.
+const (
+	starterWithin = 2 * time.Second
+	starterTries  = 3
+)
+
+// starter is who started the calling workflow. Nothing waits for long to know it.
+func (s *Activities) starter(ctx context.Context) *api.Sender {
+	calling := activity.GetInfo(ctx).WorkflowExecution
+	var err error
+	for range starterTries {
+		var sender api.Sender
+		asking, cancel := context.WithTimeout(ctx, starterWithin)
+		sender, err = execution.StarterOf(asking, s.Temporal, s.Namespace, execution.Run{WorkflowID: calling.ID, RunID: calling.RunID})
+		cancel()
+		if err == nil {
+			return &sender
+		}
+	}
+	activity.GetLogger(ctx).Warn("who started the maintenance is not known", "error", err)
+	return nil
 }
 
 // resolve finds what a maintenance names of the worker's configuration.
@@ -137,14 +174,28 @@ func (s *Activities) hook(name string) (validation.Hook, error) {
 	if s.Runner == nil {
 		return validation.Hook{}, fmt.Errorf("hooks: the worker's configuration has no hook %q (hooks)", name)
 	}
-	return s.Runner.Plan(name)
+	plan, err := s.Runner.Plan(name)
+	return plan, ofInput(err)
+}
+
+// ofInput is why the worker does not know what an input names, which is no fault of the worker's configuration.
+func ofInput(err error) error {
+	var unknown *checks.Misconfigured
+	if errors.As(err, &unknown) {
+		return fmt.Errorf("%s: %w", unknown.Field, unknown.Err)
+	}
+	return err
 }
 
 func (s *Activities) known(names []string) error {
 	if s.Runner == nil {
 		return fmt.Errorf("validation.checks: the worker's configuration has no check %q (checks)", names[0])
 	}
-	return s.Runner.Known(names, validation.Hooks{})
+	var problems []error
+	for _, name := range names {
+		problems = append(problems, ofInput(s.Runner.Known([]string{name}, validation.Hooks{})))
+	}
+	return errors.Join(problems...)
 }
 
 // groupsWithin keeps a maintenance from waiting for an API server that hangs.
@@ -162,25 +213,28 @@ func (s *Activities) groupsOf(ctx context.Context, node string) []string {
 	return s.Groups.Keys(n.Labels)
 }
 
-// mayAttribute tells whether the namespace has the search attributes.
-func (s *Activities) mayAttribute(ctx context.Context) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.registered && time.Since(s.asked) > askAgain {
-		missing, err := s.missing(ctx)
+// mayAttribute tells whether the namespace has the search attributes, and among them that for kinds.
+func (s *Activities) mayAttribute(ctx context.Context) (all, kinds bool) {
+	known := &s.registered
+	known.mu.Lock()
+	defer known.mu.Unlock()
+	if (!known.told || len(known.missing) > 0) && time.Since(known.asked) > askAgain {
+		missing, err := s.look(ctx)
 		if err != nil {
 			activity.GetLogger(ctx).Warn("search attributes not known", "error", err)
 		}
-		s.registered, s.asked = err == nil && len(missing) == 0, time.Now()
+		known.missing, known.told, known.asked = missing, err == nil, time.Now()
 	}
-	return s.registered
+	kind := api.AttributeKind.GetName()
+	kinds = known.told && slices.Contains(s.Attributes, kind) && !slices.Contains(known.missing, kind)
+	return known.told && !slices.ContainsFunc(known.missing, func(name string) bool { return name != kind }), kinds
 }
 
 // Register adds the search attributes that the namespace lacks. An error means that maintenances run without them.
 func (s *Activities) Register(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	missing, err := s.missing(ctx)
+	s.registered.mu.Lock()
+	defer s.registered.mu.Unlock()
+	missing, err := s.look(ctx)
 	if err == nil && len(missing) > 0 {
 		add := map[string]enums.IndexedValueType{}
 		for _, name := range missing {
@@ -198,11 +252,12 @@ func (s *Activities) Register(ctx context.Context) error {
 		return fmt.Errorf("registering search attributes in namespace %s: %w", s.Namespace, err)
 	}
 	// A server may take a minute to accept what was just added, and a maintenance that uses it earlier would stall.
-	s.registered, s.asked = len(missing) == 0, time.Now()
+	s.registered.missing, s.registered.told, s.registered.asked = missing, true, time.Now()
 	return nil
 }
 
-func (s *Activities) missing(ctx context.Context) ([]string, error) {
+// look finds the search attributes that the namespace lacks.
+func (s *Activities) look(ctx context.Context) ([]string, error) {
 	have, err := s.Temporal.OperatorService().ListSearchAttributes(ctx,
 		&operatorservice.ListSearchAttributesRequest{Namespace: s.Namespace})
 	if err != nil {

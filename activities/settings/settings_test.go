@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/mocks"
@@ -44,6 +45,7 @@ func (o *operator) AddSearchAttributes(_ context.Context, in *operatorservice.Ad
 func settingsWith(o *operator) *Activities {
 	client := &mocks.Client{}
 	client.On("OperatorService").Return(o)
+	client.On("WorkflowService").Return(&activitytest.Histories{Err: errors.New("away")})
 	return &Activities{Temporal: client, Namespace: "default", Defaults: json.RawMessage(`{"readyTimeout":"2h"}`), Attributes: []string{"DrydockNode", "DrydockPhase"}}
 }
 
@@ -148,5 +150,38 @@ func TestPrepareTellsWhatThePolicyRefuses(t *testing.T) {
 	}
 	if prepared := prepare(t, settingsWith(&operator{have: keyword()})); prepared.Policy || prepared.Refused != "" {
 		t.Errorf("without a policy: %+v", prepared)
+	}
+}
+
+func TestPrepareTellsWhoStartedTheMaintenance(t *testing.T) {
+	s := settingsWith(&operator{have: keyword()})
+	if prepared := prepare(t, s); prepared.Starter != nil {
+		t.Errorf("nothing can be read, and %+v started it", prepared.Starter)
+	}
+	temporal := &mocks.Client{}
+	temporal.On("OperatorService").Return(&operator{have: keyword()})
+	temporal.On("WorkflowService").Return(&activitytest.Histories{First: map[string]*historypb.HistoryEvent{
+		activitytest.RunID: activitytest.Started("ann@desk", nil),
+	}})
+	s.Temporal = temporal
+	if prepared := prepare(t, s); prepared.Starter == nil || prepared.Starter.Identity != "ann@desk" {
+		t.Errorf("%+v started it", prepared.Starter)
+	}
+}
+
+func TestTheAttributeForKindsIsUsedWhereItIs(t *testing.T) {
+	for _, c := range []struct {
+		have       []string
+		all, kinds bool
+	}{
+		{[]string{"DrydockNode", "DrydockPhase"}, true, false},
+		{[]string{"DrydockNode", "DrydockPhase", "DrydockKind"}, true, true},
+		{[]string{"DrydockKind"}, false, true},
+	} {
+		s := settingsWith(&operator{have: keyword(c.have...)})
+		s.Attributes = append(s.Attributes, "DrydockKind")
+		if got := prepare(t, s); got.SearchAttributes != c.all || got.Kinds != c.kinds {
+			t.Errorf("with %v: %+v", c.have, got)
+		}
 	}
 }

@@ -35,7 +35,7 @@ func TestErrorsNameTheEntryAndItsField(t *testing.T) {
 		`{"a": 3}`:                "things.a: want a JSON object, got a number",
 		`{"a": {"txet": ""}}`:     "things.a.txet: unknown field",
 		`{"a": {"text": null}}`:   "things.a.text: null is not a value; leave the field out to get its default",
-		`{"a": {"wait": "soon"}}`: `things.a.wait: "soon" is not a duration: write it like "90s", "1h30m" or "0s"`,
+		`{"a": {"wait": "soon"}}`: `things.a.wait: "soon" is not a duration: write it like "90s", "1h30m", "2d" or "0s"`,
 		`{"b": {"text": 1}, "a": {"x": 1, "text": 3}}`: "things.a.text: want a string, got number\nthings.b.text: want a string, got number",
 	} {
 		if _, err := named.Decode[entry]("things", []byte(input)); err == nil || err.Error() != want {

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // minPart is how many bytes a part of a secret must have to be secret by itself. A shorter one is too common a word.
@@ -49,7 +51,37 @@ func (r *Redactor) Add(values ...string) {
 // or small letters. Who gets a secret takes it apart and shows the parts: the token of a header without its scheme, the
 // password of a URL, the signature of a JWT. Their long parts count too, in every form, and the user and the password of
 // Basic however short they are, as words.
-func (r *Redactor) Redact(text string) string {
+func (r *Redactor) Redact(text string) string { return replaced(text, len(text), r.forms()) }
+
+// RedactStart is Redact for the first n bytes of a text; whole says that it has no more. A secret that begins within them
+// is taken out though it ends behind them.
+func (r *Redactor) RedactStart(text string, n int) (start string, whole bool) {
+	if n >= len(text) {
+		return r.Redact(text), true
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	forms, behind := r.forms(), utf8.UTFMax
+	for _, f := range forms {
+		behind = max(behind, utf8.UTFMax*len(f.text)) // other cases of a character may be longer
+	}
+	return replaced(text[:min(n+behind, len(text))], n, forms), false
+}
+
+// RedactWhole is Redact for a text that is used and not shown: the parts of secrets stay, which may be words that it has by
+// itself.
+func (r *Redactor) RedactWhole(text string) string {
+	var forms []form
+	for _, value := range r.values {
+		for _, whole := range wholes(value) {
+			forms = appendForms(forms, formsOf(whole)...)
+		}
+	}
+	return replaced(text, len(text), forms)
+}
+
+func (r *Redactor) forms() []form {
 	var forms []form
 	for _, value := range r.values {
 		for _, whole := range wholes(value) {
@@ -63,30 +95,15 @@ func (r *Redactor) Redact(text string) string {
 			}
 		}
 	}
-	return replaced(text, forms)
+	return forms
 }
 
-// RedactWhole is Redact for a text that is used and not shown: the parts of secrets stay, which may be words that it has by
-// itself.
-func (r *Redactor) RedactWhole(text string) string {
-	var forms []form
-	for _, value := range r.values {
-		for _, whole := range wholes(value) {
-			forms = appendForms(forms, formsOf(whole)...)
-		}
-	}
-	return replaced(text, forms)
-}
-
-// form is how something secret is written: the pattern that finds it, and how long that is.
-type form struct {
-	pattern string
-	length  int
-}
+// form is how something secret is written, and the pattern that finds it.
+type form struct{ pattern, text string }
 
 func appendForms(all []form, texts ...string) []form {
 	for _, text := range texts {
-		all = append(all, form{regexp.QuoteMeta(text), len(text)})
+		all = append(all, form{regexp.QuoteMeta(text), text})
 	}
 	return all
 }
@@ -97,17 +114,25 @@ func word(part string) form {
 	if isWord.MatchString(part) {
 		pattern = `\b` + pattern + `\b`
 	}
-	return form{pattern, len(part)}
+	return form{pattern, part}
 }
 
 var isWord = regexp.MustCompile(`^\w(.*\w)?$`)
 
-func replaced(text string, forms []form) string {
+// replaced is the text up to its end, which may have more behind it, without what begins there of the forms.
+func replaced(text string, end int, forms []form) string {
 	if len(forms) == 0 {
-		return text
+		return text[:end]
+	}
+	if slices.ContainsFunc(forms, func(f form) bool { return !utf8.ValidString(f.text) }) {
+		// A secret that is not UTF-8 is no pattern. Nothing is shown rather than too much.
+		return Hidden
+	}
+	if forms = occurring(text, forms); len(forms) == 0 {
+		return text[:end]
 	}
 	// The longest first, so that a part does not take a piece out of the whole.
-	slices.SortStableFunc(forms, func(a, b form) int { return b.length - a.length })
+	slices.SortStableFunc(forms, func(a, b form) int { return len(b.text) - len(a.text) })
 	// What was taken out before stays as it is, though a secret may have the word in it.
 	patterns := []string{regexp.QuoteMeta(Hidden)}
 	for _, f := range forms {
@@ -115,10 +140,40 @@ func replaced(text string, forms []form) string {
 	}
 	pattern, err := regexp.Compile("(?i)" + strings.Join(patterns, "|"))
 	if err != nil {
-		// A secret that is not UTF-8 is no pattern. Nothing is shown rather than too much.
 		return Hidden
 	}
-	return pattern.ReplaceAllLiteralString(text, Hidden)
+	var out strings.Builder
+	shown := 0
+	for _, found := range pattern.FindAllStringIndex(text, -1) {
+		if found[0] >= end {
+			break
+		}
+		out.WriteString(text[shown:found[0]] + Hidden)
+		shown = found[1]
+	}
+	return out.String() + text[min(shown, end):end]
+}
+
+// occurring are the forms that a text has, each once. A token has more than a thousand forms, and the time that a pattern
+// takes grows with them.
+func occurring(text string, forms []form) []form {
+	folded, seen := foldedCase(text), map[string]bool{}
+	return slices.DeleteFunc(forms, func(f form) bool {
+		again := seen[f.pattern]
+		seen[f.pattern] = true
+		return again || !strings.Contains(folded, foldedCase(f.text))
+	})
+}
+
+// foldedCase is a text with one of the cases of every character, the same for all that (?i) takes for the same.
+func foldedCase(text string) string {
+	return strings.Map(func(r rune) rune {
+		least := r
+		for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
+			least = min(least, other)
+		}
+		return least
+	}, text)
 }
 
 // Error is the error without the secrets. Where it shows one, what it wraps is lost with it, since that shows it too.

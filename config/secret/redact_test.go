@@ -159,3 +159,50 @@ func TestNoSecretIsLeft(t *testing.T) {
 		}
 	})
 }
+
+// A secret that begins in what is shown is taken out, wherever that ends.
+func TestNoPieceOfASecretIsLeftAtTheEndOfAStart(t *testing.T) {
+	const short = "kilo\u212a's"
+	for _, echoed := range []string{canary, url.QueryEscape(canary), strings.ReplaceAll(short, "k", "\u212a"), "KiLOK'\u017f"} {
+		var r secret.Redactor
+		r.Add(canary, short)
+		text := strings.Repeat("ü", 9) + echoed + strings.Repeat("ü", 300)
+		for n := range 120 {
+			got, whole := r.RedactStart(text, n)
+			plain := strings.Trim(strings.Replace(got, secret.Hidden, "", 1), "ü")
+			if plain != "" || whole || len(got) > n+len(secret.Hidden) {
+				t.Fatalf("%d bytes of %q: %q, the whole of it %v", n, text, got, whole)
+			}
+		}
+		if got, whole := r.RedactStart(text, len(text)); got != r.Redact(text) || !whole {
+			t.Errorf("%q, the whole of it %v", got, whole)
+		}
+	}
+}
+
+func TestALongTokenIsFoundInALongText(t *testing.T) {
+	r, text := longToken(1 << 12)
+	if got := r.Redact(text); !strings.HasSuffix(got, ", "+secret.Hidden) {
+		t.Errorf("the token is left: %s", got[len(got)-100:])
+	}
+}
+
+// BenchmarkALongToken looks for more than a thousand forms of a token in a MiB.
+func BenchmarkALongToken(b *testing.B) {
+	r, text := longToken(1 << 15)
+	for b.Loop() {
+		r.Redact(text)
+	}
+}
+
+// longToken is a text that ends with a token of more than 1 KB, and what redacts it.
+func longToken(words int) (r *secret.Redactor, text string) {
+	claims := make([]byte, 1000)
+	for i := range claims {
+		claims[i] = byte(i*i*31 + i*7 + i>>3)
+	}
+	token := "eyJhbGciOiJIUzI1NiJ9." + base64.RawURLEncoding.EncodeToString(claims)
+	r = &secret.Redactor{}
+	r.Add("Bearer " + token)
+	return r, strings.Repeat("some words of a page, <b>e30</b>, ", words) + token
+}

@@ -102,24 +102,22 @@ func (d *demo) startServers(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	fmt.Printf("\nTo type these commands yourself while it runs:\n$ export %s\n", commandLine(d.environment()))
 	return d.remember()
 }
 
+// environment is what the command line needs to find this demo.
+func (d *demo) environment() []string {
+	return append(d.temporal.Environment(), "KUBECONFIG="+d.cluster.Kubeconfig, "DRYDOCK_REQUESTOR=ops")
+}
+
+// repaired is the file that says that the broken node was repaired.
+func (d *demo) repaired() string { return filepath.Join(d.dir, "repaired") }
+
 // rollOut runs a maintenance script on every node. On one node it fails.
 func (d *demo) rollOut(ctx context.Context) error {
-	script := filepath.Join(d.dir, "patch.sh")
-	repaired := filepath.Join(d.dir, "repaired")
-	text := fmt.Sprintf(`#!/bin/sh
-# The maintenance: here one would flash, patch or reboot the node named in $1.
-echo "patching $1 (workflow $DRYDOCK_WORKFLOW_ID)"
-sleep 1
-if [ "$1" = %s ] && [ ! -e %s ]; then
-  echo "firmware update failed" >&2
-  exit 7
-fi
-echo "patched $1"
-`, brokenNode, repaired)
-	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
+	script := filepath.Join(d.dir, scriptName)
+	if err := os.WriteFile(script, []byte(scriptFor(d.repaired())), 0o755); err != nil {
 		return err
 	}
 	d.say("rolling the maintenance over all nodes; %s will fail", brokenNode)
@@ -137,7 +135,6 @@ echo "patched $1"
 // repair is what a person does after a failure: look, mend, try again, say that it is done.
 func (d *demo) repair(ctx context.Context) error {
 	d.say("%s failed and stays out of service until somebody decides", brokenNode)
-	repaired := filepath.Join(d.dir, "repaired")
 	for _, args := range [][]string{
 		{"status", brokenNode},
 		{"retry", brokenNode, "--comment", "replaced the cable"},
@@ -146,11 +143,13 @@ func (d *demo) repair(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := os.WriteFile(repaired, nil, 0o644); err != nil {
+	d.typed("touch", d.repaired())
+	if err := os.WriteFile(d.repaired(), nil, 0o644); err != nil {
 		return err
 	}
-	script := exec.CommandContext(ctx, filepath.Join(d.dir, "patch.sh"), brokenNode)
+	script := exec.CommandContext(ctx, filepath.Join(d.dir, scriptName), brokenNode)
 	script.Stdout, script.Stderr = os.Stdout, os.Stderr
+	d.typed(script.Args...)
 	if err := script.Run(); err != nil {
 		return fmt.Errorf("the repaired script failed: %w", err)
 	}
@@ -171,9 +170,9 @@ func (d *demo) drydock(ctx context.Context, args ...string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	fmt.Printf("\n$ drydock %s\n", strings.ReplaceAll(strings.Join(args, " "), d.dir+"/", ""))
+	d.typed(append([]string{path}, args...)...)
 	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Env = append(os.Environ(), append(d.temporal.Environment(), "KUBECONFIG="+d.cluster.Kubeconfig, "DRYDOCK_REQUESTOR=ops")...)
+	cmd.Env = append(os.Environ(), d.environment()...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	// A Ctrl-C reaches the command too; it winds its rollout up by itself.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
@@ -194,7 +193,7 @@ func (d *demo) say(format string, args ...any) {
 }
 
 func (d *demo) showHowToLook() {
-	cli := fmt.Sprintf("TEMPORAL_ADDRESS=%s KUBECONFIG=%s", d.temporal.Address, d.cluster.Kubeconfig)
+	cli := commandLine(d.environment())
 	if d.keep {
 		fmt.Printf(`
 Everything is still running:

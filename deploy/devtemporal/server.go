@@ -30,6 +30,9 @@ import (
 
 const clusterName = "active"
 
+// queueReads are how often a second the one shard may read each of its queues.
+const queueReads = 1000
+
 // services are the parts of a Temporal server; the first is the one that clients talk to.
 var services = []primitives.ServiceName{
 	primitives.FrontendService, primitives.HistoryService, primitives.MatchingService, primitives.WorkerService,
@@ -178,6 +181,10 @@ func (o options) dynamic() (dynamicconfig.StaticClient, error) {
 	values := dynamicconfig.StaticClient{
 		dynamicconfig.MatchingNumTaskqueueReadPartitions.Key():  1,
 		dynamicconfig.MatchingNumTaskqueueWritePartitions.Key(): 1,
+		// A shard reads each of its queues at most 20 times a second. A server has hundreds of shards; one alone would have
+		// every signal and every workflow task wait up to 50 ms.
+		dynamicconfig.TransferProcessorMaxPollRPS.Key(): queueReads,
+		dynamicconfig.TimerProcessorMaxPollRPS.Key():    queueReads,
 		// A new search attribute is usable at once.
 		dynamicconfig.ForceSearchAttributesCacheRefreshOnRead.Key(): true,
 	}

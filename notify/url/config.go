@@ -1,6 +1,9 @@
 package url
 
 import (
+	"encoding/json"
+	"errors"
+
 	"drydock/config/named"
 	"drydock/config/secret"
 	"drydock/notify"
@@ -10,7 +13,26 @@ import (
 var Kind = named.Kind[notify.Receiver]{Name: "url", New: func() notify.Receiver { return &Config{} }}
 
 // Config is the URL. It is secret because it has the token.
-type Config struct{ secret.Value }
+type Config struct {
+	secret.Value
+	// AllowPlaintext lets the token go unencrypted, where the URL says so.
+	AllowPlaintext bool
+}
+
+// UnmarshalJSON reads where the URL is, and allowPlaintext beside it.
+func (c *Config) UnmarshalJSON(data []byte) error {
+	*c = Config{}
+	var fields map[string]json.RawMessage
+	_ = json.Unmarshal(data, &fields) // what is no object is no place either
+	if allowed, ok := fields["allowPlaintext"]; ok {
+		if err := json.Unmarshal(allowed, &c.AllowPlaintext); err != nil {
+			return errors.New("allowPlaintext: want true or false")
+		}
+		delete(fields, "allowPlaintext")
+		data, _ = json.Marshal(fields) // it was JSON before
+	}
+	return c.Value.UnmarshalJSON(data)
+}
 
 // Validate adds what is wrong.
 func (c *Config) Validate(field string, p *named.Problems) { p.Check(field, c.Value.Validate()) }
@@ -22,4 +44,4 @@ func (c *Config) Secrets() map[string]secret.Value { return map[string]secret.Va
 func (*Config) Abilities() notify.Abilities { return notify.Abilities{} }
 
 // Sender makes the sender.
-func (c *Config) Sender(notify.Environment) (notify.Sender, error) { return newSender(c.Value), nil }
+func (c *Config) Sender(notify.Environment) (notify.Sender, error) { return newSender(c), nil }

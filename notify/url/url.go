@@ -15,7 +15,6 @@ import (
 	"github.com/nicholas-fedor/shoutrrr/pkg/util"
 	"github.com/nicholas-fedor/shoutrrr/pkg/util/jsonclient"
 
-	"drydock/config/secret"
 	"drydock/notify"
 )
 
@@ -24,14 +23,14 @@ const timeout = time.Minute
 
 // sender delivers by shoutrrr.
 type sender struct {
-	url secret.Value
+	config *Config
 	// free holds the one turn of a channel: shoutrrr cannot be told to give up, so that a hanging receiver would otherwise
 	// hold a goroutine for each try.
 	free chan struct{}
 }
 
-func newSender(url secret.Value) *sender {
-	s := &sender{url: url, free: make(chan struct{}, 1)}
+func newSender(c *Config) *sender {
+	s := &sender{config: c, free: make(chan struct{}, 1)}
 	s.free <- struct{}{}
 	return s
 }
@@ -41,12 +40,15 @@ func (s *sender) Send(ctx context.Context, d *notify.Delivery) (notify.Receipt, 
 	if err != nil {
 		return notify.Receipt{}, err
 	}
-	address, err := d.Secret("url", s.url)
+	address, err := d.Secret("url", s.config.Value)
 	if err != nil {
 		return notify.Receipt{}, err
 	}
 	if u, err := neturl.Parse(address); err != nil || u.Scheme == "" || strings.EqualFold(u.Scheme, "logger") {
 		return notify.Receipt{}, notify.AsPermanent(errors.New("url: want the URL of a service of shoutrrr, like discord://token@id"))
+	}
+	if err := s.config.checkPlaintext(address); err != nil {
+		return notify.Receipt{}, notify.AsPermanent(fmt.Errorf("url: %w", err))
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -1,6 +1,7 @@
 package url_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -34,6 +35,27 @@ func TestURLsThatNoServiceTakes(t *testing.T) {
 		_, err := s.Send(t.Context(), "oncall", notifytest.Message(notifytest.Event(notices.MaintenanceStarted)))
 		if err == nil || !notify.Permanent(err) || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%s: %v, permanent %v", address, err, notify.Permanent(err))
+		}
+	}
+}
+
+func TestATokenGoesUnencryptedOnlyWhereThatIsAllowed(t *testing.T) {
+	// Only a name tells that the address is this machine's, and this one has none.
+	place := notifytest.SecretFile(t, "generic://receiver.invalid/?disabletls=yes&@X-Token=canary")
+	for allowed, refused := range map[string]bool{"": true, `, "allowPlaintext": false`: true, `, "allowPlaintext": true`: false} {
+		s := notifytest.Senders(t, kinds, fmt.Sprintf(`{"url": {"file": %q%s}}`, place, allowed))
+		_, err := s.Send(t.Context(), "oncall", notifytest.Message(notifytest.Event(notices.MaintenanceStarted)))
+		if err == nil || notify.Permanent(err) != refused || strings.Contains(err.Error(), "allowPlaintext") != refused || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%s: %v", allowed, err)
+		}
+	}
+	for bad, want := range map[string]string{
+		`{"allowPlaintext": true}`:              "channels.oncall.url: want {file: <path>}",
+		`{"env": "X", "allowPlaintext": "yes"}`: "channels.oncall.url.allowPlaintext: want true or false",
+		`{"env": "X", "allowHTTP": true}`:       "channels.oncall.url: want {file: <path>}",
+	} {
+		if _, err := notifytest.Parse(t, kinds, `{"oncall": {"url": %s}}`, bad); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", bad, err)
 		}
 	}
 }

@@ -266,6 +266,15 @@ type Evaluation struct {
 	// Notes are worth knowing and no inconsistencies.
 	Notes     []Finding `json:"notes,omitempty"`
 	MoreNotes int       `json:"moreNotes,omitempty"`
+	// Missing are nodes that were asked about, of which nothing is known.
+	Missing []Missing `json:"missing,omitempty"`
+}
+
+// Missing is a node that does not exist, and that no maintenance and no slot is of.
+type Missing struct {
+	Node string `json:"node"`
+	// Suggestion names nodes that are spelled alike.
+	Suggestion string `json:"suggestion,omitempty"`
 }
 
 // Looked counts what was looked at.
@@ -290,8 +299,10 @@ type Report struct {
 	By      string    `json:"by,omitempty"`
 	Comment string    `json:"comment,omitempty"`
 	// Nodes are those that it was restricted to.
-	Nodes  []string `json:"nodes,omitempty"`
-	Looked Looked   `json:"looked"`
+	Nodes []string `json:"nodes,omitempty"`
+	// Missing are those of them that do not exist.
+	Missing []Missing `json:"missing,omitempty"`
+	Looked  Looked    `json:"looked"`
 	// Findings are what is inconsistent now, in two looks one after the other; of a doctor that heals, what is left.
 	Findings []Finding `json:"findings"`
 	More     int       `json:"more,omitempty"`

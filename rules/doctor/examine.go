@@ -61,7 +61,31 @@ func Examine(facts Facts, only []string) Evaluation {
 	concerned := func(f Finding) bool { return len(only) == 0 || f.Node == "" || slices.Contains(only, f.Node) }
 	look.Findings, look.More = bounded(e.findings, concerned, MaxFindings)
 	look.Notes, look.MoreNotes = bounded(e.notes, concerned, MaxNotes)
+	look.Missing = e.missing(only)
 	return look
+}
+
+// missing are the nodes that nothing is known of: neither the cluster, nor a maintenance, nor the scheduler names them.
+func (e *examination) missing(asked []string) (missing []Missing) {
+	named := map[string]bool{}
+	for _, n := range e.Nodes {
+		named[n.Name] = true
+	}
+	for _, m := range e.Maintenances {
+		named[m.Node] = true
+	}
+	for _, slot := range slices.Concat(e.Scheduler.Holders, e.Scheduler.Pending) {
+		named[slot.Node] = true
+	}
+	for _, r := range e.Requests {
+		named[r.Node] = true
+	}
+	for _, name := range asked {
+		if !named[name] {
+			missing = append(missing, Missing{Node: name})
+		}
+	}
+	return missing
 }
 
 // delivery tells of messages that do not arrive. They keep no node from anything.
@@ -70,7 +94,7 @@ func (e *examination) delivery(d Delivery) {
 	switch {
 	case d.GivenUp:
 		f.Kind = DeliveryGivenUp
-		f.Text = "messages were not delivered and are not tried again: " + d.WorkflowID
+		f.Text = "undelivered messages were given up: " + d.WorkflowID
 		f.NextStep = "the workflow's failure says what and why; mend the channel (channels), or the audit sink (audit), in the worker's configuration"
 	case d.Attempts >= failsFrom && d.Error != "":
 		f.Kind = DeliveryFailing
@@ -160,7 +184,7 @@ func (e *examination) scheduler() {
 	switch {
 	case !s.Running:
 		about.Kind, about.Since, about.Fix = SchedulerMissing, nil, AwaitScheduler
-		about.Text = fmt.Sprintf("the scheduler does not run (%s), so no slot is granted; every worker starts it within 30 s", s.Status)
+		about.Text = fmt.Sprintf("the scheduler is not running (%s), so no slot is granted; a worker starts it within 30s", s.Status)
 	case s.Unanswered != "":
 		about.Kind = SchedulerUnanswered
 		about.Text = "the scheduler does not answer: " + s.Unanswered + taskFails(s.Execution)
@@ -168,10 +192,10 @@ func (e *examination) scheduler() {
 			"terminated by hand it starts anew and finds out who holds what (temporal workflow terminate -w " + s.WorkflowID + ")"
 	case s.Rebuilding && e.At.Sub(s.StartedAt) > rebuildsWithin:
 		about.Kind = SchedulerRebuilding
-		about.Text = "the scheduler has not found out yet who holds what, and grants nothing until then"
+		about.Text = "the scheduler grants nothing until it knows who holds what"
 		about.NextStep = "see in the Temporal UI which activity of " + s.WorkflowID + " fails, and why"
 	case s.Rebuilding:
-		e.note(Finding{Kind: RebuildingSoon, Text: "the scheduler has just begun and finds out who holds what; slots were not compared"})
+		e.note(Finding{Kind: RebuildingSoon, Text: "the scheduler has just begun; slots were not compared"})
 		return
 	default:
 		return
@@ -252,7 +276,7 @@ func (e *examination) claim(n Node, h Holder) {
 func (e *examination) leftovers(n Node) {
 	if !n.Labelled && !n.Tainted {
 		if n.Unschedulable {
-			e.note(Finding{Kind: CordonByHand, Node: n.Name, Text: "somebody cordoned it; Drydock has nothing to do with that"})
+			e.note(Finding{Kind: CordonByHand, Node: n.Name, Text: "cordoned by hand, not by Drydock"})
 		}
 		return
 	}
@@ -270,7 +294,7 @@ func (e *examination) leftovers(n Node) {
 	switch {
 	case n.Unschedulable:
 		f.Kind = CordonUnowned
-		f.Text = fmt.Sprintf("it is cordoned and shows %s, and no mark says who holds it or whether Drydock cordoned it", traces)
+		f.Text = fmt.Sprintf("cordoned, with %s and no mark that says who holds it or who cordoned it", traces)
 		f.NextStep = fmt.Sprintf("if nobody needs it out of service: kubectl uncordon %[1]s, and then drydock doctor --fix; if the cordon is meant: "+
 			"kubectl label node %[1]s drydock.dev/phase- ; kubectl taint node %[1]s drydock.dev/maintenance-", n.Name)
 	case len(n.Protections) > 0:

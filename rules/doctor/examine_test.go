@@ -288,3 +288,17 @@ func TestDeliveriesThatDoNotArrive(t *testing.T) {
 		t.Errorf("%+v", found)
 	}
 }
+
+func TestNodesOfWhichNothingIsKnownAreMissing(t *testing.T) {
+	facts := Facts{
+		Nodes: []Node{{Name: "worker-01"}}, Maintenances: []Maintenance{{Node: "gone-01", RunID: "r"}},
+		Scheduler: Scheduler{Holders: []Slot{{Node: "gone-02"}}, Pending: []Slot{{Node: "gone-03"}}}, Requests: []Requests{{Node: "gone-04"}},
+	}
+	got := Examine(facts, []string{"worker-01", "nosuch", "gone-01", "gone-02", "gone-03", "gone-04"}).Missing
+	if len(got) != 1 || got[0].Node != "nosuch" {
+		t.Errorf("%v", got)
+	}
+	if got := Examine(facts, nil).Missing; got != nil {
+		t.Errorf("of nothing asked: %v", got)
+	}
+}

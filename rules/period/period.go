@@ -2,25 +2,45 @@
 package period
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"strconv"
 	"time"
 )
 
-// Duration is a time.Duration written as a Go duration string, such as "90s" or "1h30m". It is never negative.
+// Duration is a time.Duration written as a Go duration string, such as "90s" or "1h30m", which may begin with days, such as
+// "2d" or "1d12h". It is never negative.
 type Duration time.Duration
+
+// day is always as long: a duration knows no dates.
+const day = 24 * time.Hour
+
+var daysFirst = regexp.MustCompile(`^([0-9]{1,5})d(.*)$`)
 
 // ParseDuration reads a duration string and refuses a negative one.
 func ParseDuration(s string) (Duration, error) {
-	d, err := time.ParseDuration(s)
-	if err != nil {
-		return 0, fmt.Errorf("%q is not a duration: write it like \"90s\", \"1h30m\" or \"0s\"", s)
+	var days time.Duration
+	rest := s
+	if found := daysFirst.FindStringSubmatch(s); found != nil {
+		n, _ := strconv.Atoi(found[1]) // five digits
+		days, rest = time.Duration(n)*day, cmp.Or(found[2], "0s")
 	}
-	if d < 0 {
+	d, err := time.ParseDuration(rest)
+	switch {
+	case err != nil, d < 0 && rest != s:
+		return 0, fmt.Errorf("%q is not a duration: write it like \"90s\", \"1h30m\", \"2d\" or \"0s\"", s)
+	case d < 0:
 		return 0, fmt.Errorf("%q is negative", s)
+	case days+d < 0:
+		return 0, fmt.Errorf("%q is too long", s)
 	}
-	return Duration(d), nil
+	return Duration(days + d), nil
 }
+
+// HasDays tells whether a duration string is written with days, which Go's own are not.
+func HasDays(s string) bool { return daysFirst.MatchString(s) }
 
 // UnmarshalJSON accepts duration strings only: a bare number would not say its unit.
 func (d *Duration) UnmarshalJSON(data []byte) error {

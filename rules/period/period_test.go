@@ -25,6 +25,27 @@ func TestDurationsAreStrings(t *testing.T) {
 	}
 }
 
+func TestDurationsMayHaveDays(t *testing.T) {
+	const day = 24 * time.Hour
+	for text, want := range map[string]time.Duration{
+		"2d": 2 * day, "1d12h": day + 12*time.Hour, "0d": 0, "0d5s": 5 * time.Second, "99999d": 99999 * day, "90m": 90 * time.Minute, "0s": 0,
+	} {
+		if got, err := period.ParseDuration(text); err != nil || got.Std() != want {
+			t.Errorf("%s is %s, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "d", "-1d", "1d-5h", "100000d", "99999d9999999h", "1w", "d12h", "1dd", "1.5d", "12h1d"} {
+		if got, err := period.ParseDuration(text); err == nil {
+			t.Errorf("%q is read as %s", text, got)
+		}
+	}
+	for text, want := range map[string]bool{"2d": true, "1d12h": true, "48h": false, "d": false, "": false} {
+		if period.HasDays(text) != want {
+			t.Errorf("%q has days: %v", text, !want)
+		}
+	}
+}
+
 func TestDurationsSurviveJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := period.Duration(rapid.Int64Min(0).Draw(t, "duration"))

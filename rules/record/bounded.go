@@ -90,8 +90,13 @@ func (r Record) withShortTexts() Record {
 	shorten(&r.Owner, &r.Reason, &r.Ticket, &r.Failure)
 	if r.Approval != nil {
 		approval := *r.Approval
-		shorten(&approval.By, &approval.Comment)
+		shorten(&approval.By, &approval.Identity, &approval.Comment)
 		r.Approval = &approval
+	}
+	if r.Starter != nil {
+		starter := *r.Starter
+		shorten(&starter.Identity)
+		r.Starter = &starter
 	}
 	for i := range r.AdditionalRequestors {
 		shorten(&r.AdditionalRequestors[i])
@@ -109,7 +114,7 @@ func (r Record) withShortTexts() Record {
 		shorten(&r.Escalations[i].By, &r.Escalations[i].Why)
 	}
 	for i := range r.Messages {
-		shorten(&r.Messages[i].Name, &r.Messages[i].By, &r.Messages[i].Comment, &r.Messages[i].Effect)
+		shorten(&r.Messages[i].Name, &r.Messages[i].By, &r.Messages[i].Identity, &r.Messages[i].Comment, &r.Messages[i].Effect)
 	}
 	for i := range r.Hooks {
 		shorten(&r.Hooks[i].Outcome, &r.Hooks[i].By)

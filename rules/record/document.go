@@ -5,6 +5,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"drydock/rules/moment"
 )
 
 // document is what is shown, before it is text or Markdown.
@@ -38,15 +40,21 @@ func (d *document) table(t table) {
 	}
 }
 
-// text is for a terminal.
-func (d document) text() string {
+// Align puts rows, and a header where there is one, into the columns of a terminal.
+type Align func(header []string, rows [][]string) string
+
+// text is for a terminal; without align its lines are as long as they become.
+func (d document) text(align Align) string {
+	if align == nil {
+		align = aligned
+	}
 	var b strings.Builder
 	if len(d.facts) > 0 {
 		rows := make([][]string, len(d.facts))
 		for i, f := range d.facts {
-			rows[i] = []string{f.name + ":", f.value}
+			rows[i] = []string{f.name + ":", oneLine(f.value)}
 		}
-		b.WriteString(aligned(rows))
+		b.WriteString(align(nil, rows))
 	}
 	for _, t := range d.tables {
 		if b.Len() > 0 {
@@ -61,13 +69,15 @@ func (d document) text() string {
 			fmt.Fprintf(&b, "%s%s\n", margin, t.none)
 			continue
 		}
-		rows := [][]string{make([]string, len(t.header))}
-		for i, name := range t.header {
-			rows[0][i] = strings.ToUpper(name)
+		header := indented(t.header, margin)
+		for i, name := range header {
+			header[i] = strings.ToUpper(name)
 		}
-		for l := range strings.Lines(aligned(append(rows, t.rows...))) {
-			b.WriteString(margin + l)
+		rows := make([][]string, len(t.rows))
+		for i, row := range t.rows {
+			rows[i] = indented(row, margin)
 		}
+		b.WriteString(align(header, rows))
 		if t.more != "" {
 			fmt.Fprintf(&b, "%s%s\n", margin, oneLine(t.more))
 		}
@@ -75,16 +85,27 @@ func (d document) text() string {
 	return b.String()
 }
 
+// indented are a row's cells, each in one line, behind a margin.
+func indented(row []string, margin string) []string {
+	cells := make([]string, len(row))
+	for i, cell := range row {
+		cells[i] = oneLine(cell)
+	}
+	if len(cells) > 0 {
+		cells[0] = margin + cells[0]
+	}
+	return cells
+}
+
 // aligned are rows in columns, without the spaces that empty last cells would leave at the ends of lines.
-func aligned(rows [][]string) string {
+func aligned(header []string, rows [][]string) string {
 	var columns, b strings.Builder
 	w := tabwriter.NewWriter(&columns, 0, 8, 2, ' ', 0)
+	if len(header) > 0 {
+		fmt.Fprintln(w, strings.Join(header, "\t"))
+	}
 	for _, row := range rows {
-		cells := make([]string, len(row))
-		for i, cell := range row {
-			cells[i] = oneLine(cell)
-		}
-		fmt.Fprintln(w, strings.Join(cells, "\t"))
+		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
 	// It writes to memory and has no error to report.
 	_ = w.Flush()
@@ -132,25 +153,12 @@ func markdownRow(b *strings.Builder, cells []string) {
 	b.WriteString("|\n")
 }
 
-// clock writes moments: of the day of now without their date.
+// clock writes moments of the day of now without their date.
 func clock(now time.Time) func(time.Time) string {
-	return func(t time.Time) string {
-		t = t.In(now.Location())
-		switch {
-		case t.IsZero():
-			return ""
-		case t.Year() == now.Year() && t.YearDay() == now.YearDay():
-			return t.Format(time.TimeOnly)
-		default:
-			return t.Format(time.DateTime)
-		}
-	}
+	return func(t time.Time) string { return moment.Clock(t, now) }
 }
 
-// inUTC writes moments for readers whose time zone is not known.
-func inUTC(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format("2006-01-02 15:04:05Z")
+// dated writes moments for readers who are elsewhere, and read them later.
+func dated(now time.Time) func(time.Time) string {
+	return func(t time.Time) string { return moment.Dated(t, now) }
 }

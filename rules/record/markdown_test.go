@@ -60,12 +60,12 @@ var hostileGen = rapid.Map(rapid.SliceOfN(rapid.OneOf(
 
 func TestNothingBreaksOutOfMarkdown(t *testing.T) {
 	const harmless = "xXharmlessXx"
-	want := structure(rendered(t, Markdown(hostile(harmless))))
-	wantShown := strings.Count(rendered(t, Markdown(hostile(harmless))), harmless)
-	wantReport := structure(rendered(t, Summarize([]Record{asFailed(hostile(harmless))}, before(1e15), noon).Markdown()))
+	want := structure(rendered(t, Markdown(hostile(harmless), noon)))
+	wantShown := strings.Count(rendered(t, Markdown(hostile(harmless), noon)), harmless)
+	wantReport := structure(rendered(t, Summarize([]Record{asFailed(hostile(harmless))}, before(1e15), noon).Markdown(noon)))
 	rapid.Check(t, func(t *rapid.T) {
 		text := "xX" + hostileGen.Draw(t, "text") + "Xx"
-		page := rendered(t, Markdown(hostile(text)))
+		page := rendered(t, Markdown(hostile(text), noon))
 		if got := structure(page); got != want {
 			t.Fatalf("%q changes the page to\n%s", text, page)
 		}
@@ -73,7 +73,7 @@ func TestNothingBreaksOutOfMarkdown(t *testing.T) {
 		if got := strings.Count(shown, collapsed(oneLine(text))); got != wantShown {
 			t.Fatalf("%q is shown as it is %d times of %d:\n%s", text, got, wantShown, shown)
 		}
-		report := rendered(t, Summarize([]Record{asFailed(hostile(text))}, before(1e15), noon).Markdown())
+		report := rendered(t, Summarize([]Record{asFailed(hostile(text))}, before(1e15), noon).Markdown(noon))
 		if got := structure(report); got != wantReport {
 			t.Fatalf("%q changes the report to\n%s", text, report)
 		}
@@ -89,10 +89,10 @@ func asFailed(r Record) Record {
 func collapsed(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 func TestTextStaysInItsLine(t *testing.T) {
-	want := strings.Count(Text(hostile("harmless"), noon), "\n")
+	want := strings.Count(Text(hostile("harmless"), noon, nil), "\n")
 	rapid.Check(t, func(t *rapid.T) {
 		text := hostileGen.Draw(t, "text")
-		shown := Text(hostile("x"+text), noon)
+		shown := Text(hostile("x"+text), noon, nil)
 		if got := strings.Count(shown, "\n"); got != want {
 			t.Fatalf("%q makes %d lines of %d", text, got, want)
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -22,9 +23,11 @@ type Record struct {
 	NodeUID              string   `json:"nodeUid,omitempty"`
 	Requestor            string   `json:"requestor"`
 	AdditionalRequestors []string `json:"additionalRequestors,omitempty"`
-	Owner                string   `json:"owner,omitempty"`
-	Reason               string   `json:"reason,omitempty"`
-	Ticket               string   `json:"ticket,omitempty"`
+	// Starter is who started it, as far as its history told.
+	Starter *Sender `json:"starter,omitempty"`
+	Owner   string  `json:"owner,omitempty"`
+	Reason  string  `json:"reason,omitempty"`
+	Ticket  string  `json:"ticket,omitempty"`
 	// Type is planned or unplanned.
 	Type string `json:"type,omitempty"`
 	// Phase is the end, or where a maintenance is that has not ended.
@@ -73,9 +76,17 @@ type Link struct {
 	MAC  string `json:"mac,omitempty"`
 }
 
-// Approval is who allowed a maintenance, or denied it. By is a claim, Principal is who the server verified, if anybody.
+// Sender is who sent a message, or started the maintenance: Identity is what the sender's client calls itself, Principal is
+// who the server verified, if anybody.
+type Sender struct {
+	Identity  string `json:"identity,omitempty"`
+	Principal string `json:"principal,omitempty"`
+}
+
+// Approval is who allowed a maintenance, or denied it. By is a claim, Identity and Principal are the Sender's.
 type Approval struct {
 	By        string    `json:"by,omitempty"`
+	Identity  string    `json:"identity,omitempty"`
 	Principal string    `json:"principal,omitempty"`
 	Comment   string    `json:"comment,omitempty"`
 	At        time.Time `json:"at"`
@@ -107,8 +118,9 @@ type State struct {
 
 // Drain is how the node was emptied.
 type Drain struct {
-	// Evicted and Total count pods.
+	// Evicted, Deleted and Total count pods: those deleted were not evicted.
 	Evicted int `json:"evicted"`
+	Deleted int `json:"deleted,omitempty"`
 	Total   int `json:"total"`
 	// SkippedPods are those that an operator left on the node.
 	SkippedPods []string `json:"skippedPods,omitempty"`
@@ -144,13 +156,15 @@ type Escalation struct {
 	Why string    `json:"why,omitempty"`
 }
 
-// Message is what somebody told the maintenance, and what became of it. By is what the sender claims to be.
+// Message is what somebody told the maintenance, and what became of it. By is what the sender claims to be, Identity what
+// the sender's client calls itself, where that was looked for.
 type Message struct {
-	At      time.Time `json:"at"`
-	Name    string    `json:"name"`
-	By      string    `json:"by,omitempty"`
-	Comment string    `json:"comment,omitempty"`
-	Effect  string    `json:"effect,omitempty"`
+	At       time.Time `json:"at"`
+	Name     string    `json:"name"`
+	By       string    `json:"by,omitempty"`
+	Identity string    `json:"identity,omitempty"`
+	Comment  string    `json:"comment,omitempty"`
+	Effect   string    `json:"effect,omitempty"`
 }
 
 // Hook is a hook that was run: when says before or after what.
@@ -180,6 +194,16 @@ type Notification struct {
 
 // Ended tells whether the maintenance has ended.
 func (r Record) Ended() bool { return !r.EndedAt.IsZero() }
+
+// beforeSlot are the phases in which nothing has been done to a node yet, and the end of those that failed there.
+var beforeSlot = []string{"AwaitingApproval", "Pending", "Releasing", "Failed"}
+
+// Refused tells that the maintenance failed before it had a slot, such as for a wrong input, a node that does not exist or a
+// rule of the policy: nothing was done to its node.
+func (r Record) Refused() bool {
+	return r.Phase == "Failed" && r.Ended() && len(r.Phases) > 0 && r.MorePhases == 0 &&
+		!slices.ContainsFunc(r.Phases, func(p Phase) bool { return !slices.Contains(beforeSlot, p.Phase) })
+}
 
 // Validate tells why a record cannot be kept: without its identity nobody could tell it from another.
 func (r Record) Validate() error {

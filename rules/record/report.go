@@ -21,6 +21,12 @@ type Report struct {
 	Total    *Spread   `json:"total,omitempty"`
 	Phases   []Spread  `json:"phases"`
 	Failures []Failure `json:"failures"`
+	// FailuresOnTheWay are those after which somebody decided how to go on, the latest first; WithFailures counts the
+	// maintenances that had one, however they ended.
+	FailuresOnTheWay []FailureOnTheWay `json:"failuresOnTheWay,omitempty"`
+	WithFailures     int               `json:"withFailures,omitempty"`
+	// Refused failed before anything was done, such as for a wrong input: they count as no maintenances.
+	Refused []Failure `json:"refused,omitempty"`
 	// Blockers are all that were in the way, those first that were for the longest time.
 	Blockers []BlockerTotal `json:"blockers"`
 }
@@ -54,6 +60,14 @@ type Failure struct {
 	RunID      string    `json:"runId"`
 }
 
+// FailureOnTheWay is work, or a validation, that failed and kept its node out of service until somebody decided.
+type FailureOnTheWay struct {
+	Failure
+	At time.Time `json:"at"`
+	// End is how the maintenance ended all the same.
+	End string `json:"end"`
+}
+
 // BlockerTotal is what one workload cost: the pods of one owner count together, since their names change whenever they
 // are made anew.
 type BlockerTotal struct {
@@ -75,13 +89,21 @@ var ends = []string{"Completed", "Failed", "Cancelled", "NodeGone"}
 // Summarize reports on the maintenances that ended from since on and before until. Of several records of one maintenance
 // the first one counts.
 func Summarize(records []Record, since, until time.Time) Report {
-	var ended []Record
+	var ended, refused []Record
 	for _, r := range Distinct(records) {
-		if r.Ended() && !r.EndedAt.Before(since) && r.EndedAt.Before(until) {
+		switch {
+		case !r.Ended() || r.EndedAt.Before(since) || !r.EndedAt.Before(until):
+		case r.Refused():
+			refused = append(refused, r)
+		default:
 			ended = append(ended, r)
 		}
 	}
 	report := Report{Since: since, Until: until, Maintenances: len(ended), Failures: failuresOf(ended), Blockers: blockersOf(ended)}
+	if len(refused) > 0 {
+		report.Refused = failuresOf(refused)
+	}
+	report.FailuresOnTheWay, report.WithFailures = onTheWay(ended)
 	nodes, byEnd := map[string]bool{}, map[string]int{}
 	for _, r := range ended {
 		nodes[r.Cluster+"/"+r.Node] = true
@@ -158,15 +180,53 @@ func failuresOf(records []Record) []Failure {
 		if r.Phase == "Completed" || r.Phase == "Cancelled" {
 			continue
 		}
-		failures = append(failures, Failure{
-			Node: r.Node, Cluster: r.Cluster, Requestor: r.Requestor, Phase: r.Phase, Reason: cmp.Or(r.Failure, "no reason is on record"),
-			EndedAt: r.EndedAt, WorkflowID: r.WorkflowID, RunID: r.RunID,
-		})
+		failures = append(failures, failureOf(r, r.Phase, r.Failure))
 	}
 	slices.SortFunc(failures, func(a, b Failure) int {
 		return cmp.Or(b.EndedAt.Compare(a.EndedAt), cmp.Compare(a.WorkflowID, b.WorkflowID), cmp.Compare(a.RunID, b.RunID))
 	})
 	return failures
+}
+
+func failureOf(r Record, phase, reason string) Failure {
+	return Failure{
+		Node: r.Node, Cluster: r.Cluster, Requestor: r.Requestor, Phase: phase, Reason: cmp.Or(reason, "no reason is on record"),
+		EndedAt: r.EndedAt, WorkflowID: r.WorkflowID, RunID: r.RunID,
+	}
+}
+
+// onTheWay are the failures that were not the end, and how many of the maintenances had one.
+func onTheWay(records []Record) (all []FailureOnTheWay, maintenances int) {
+	for _, r := range records {
+		before := len(all)
+		for i, p := range r.Phases {
+			if p.Phase == "RequestorFailed" && (i == 0 || r.Phases[i-1].Phase != p.Phase) {
+				all = append(all, FailureOnTheWay{Failure: failureOf(r, p.Phase, p.Message), At: p.At, End: r.Phase})
+			}
+		}
+		for _, s := range r.States {
+			if s.State == "MaintenanceIncomplete" && phaseAt(r, s.At) == "Validating" {
+				all = append(all, FailureOnTheWay{Failure: failureOf(r, "Validating", s.Message), At: s.At, End: r.Phase})
+			}
+		}
+		if len(all) > before {
+			maintenances++
+		}
+	}
+	slices.SortFunc(all, func(a, b FailureOnTheWay) int {
+		return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.WorkflowID, b.WorkflowID), cmp.Compare(a.RunID, b.RunID), cmp.Compare(a.Phase, b.Phase), cmp.Compare(a.Reason, b.Reason))
+	})
+	return all, maintenances
+}
+
+// phaseAt is the phase that a maintenance was in.
+func phaseAt(r Record, at time.Time) (phase string) {
+	for _, p := range r.Phases {
+		if !p.At.After(at) {
+			phase = p.Phase
+		}
+	}
+	return phase
 }
 
 func blockersOf(records []Record) []BlockerTotal {

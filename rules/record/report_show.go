@@ -15,16 +15,14 @@ const (
 )
 
 // Text is the report for a terminal, with times in the zone of now.
-func (r Report) Text(now time.Time) string {
-	dated := func(t time.Time) string { return t.In(now.Location()).Format(time.DateTime) }
-	return r.describe(clock(now), dated).text()
+func (r Report) Text(now time.Time, align Align) string {
+	full := func(t time.Time) string { return t.In(now.Location()).Format("2006-01-02 15:04:05 MST") }
+	return r.describe(clock(now), full).text(align)
 }
 
-// Markdown is the report for a ticket or a page, with times in UTC. Nothing that a record holds is taken for Markdown.
-func (r Report) Markdown() string { return r.describe(inUTC, inUTC).markdown() }
-
-// JSON is the report, indented.
-func (r Report) JSON() ([]byte, error) { return indented(r) }
+// Markdown is the report for a ticket or a page, with dates and times in the zone of now. Nothing that a record holds is
+// taken for Markdown.
+func (r Report) Markdown(now time.Time) string { return r.describe(dated(now), dated(now)).markdown() }
 
 // describe writes the period with its dates, of which one is often today's.
 func (r Report) describe(when, dated func(time.Time) string) document {
@@ -33,6 +31,12 @@ func (r Report) describe(when, dated func(time.Time) string) document {
 	d.fact("Ended", fmt.Sprintf("%s of %s, from %s", plural(r.Maintenances, "maintenance"), plural(r.Nodes, "node"), span))
 	for _, e := range r.Ends {
 		d.fact(e.Phase, fmt.Sprintf("%d (%s)", e.Maintenances, share(e.Maintenances, r.Maintenances)))
+	}
+	if r.WithFailures > 0 {
+		d.fact("Failed on the way", fmt.Sprintf("%d (%s)", r.WithFailures, share(r.WithFailures, r.Maintenances)))
+	}
+	if n := len(r.Refused); n > 0 {
+		d.fact("Refused", fmt.Sprintf("%d, not counted: nothing was done", n))
 	}
 	durations := table{title: "Durations", header: []string{"phase", "maintenances", "half within", "95% within", "longest"}}
 	spreads := slices.Clone(r.Phases)
@@ -45,22 +49,37 @@ func (r Report) describe(when, dated func(time.Time) string) document {
 		durations.rows = append(durations.rows, []string{s.Phase, count(s.Maintenances), period.Age(s.P50.Std()), period.Age(s.P95.Std()), period.Age(s.Longest.Std())})
 	}
 	d.table(durations)
-	failures := table{title: "Failures", header: []string{"ended", "node", "requestor", "phase", "reason"}}
+	none := ""
 	if r.Maintenances > 0 {
-		failures.none = "none"
+		none = "none"
 	}
-	for _, f := range r.Failures[:min(len(r.Failures), shownFailures)] {
-		node := joined("/", f.Cluster, f.Node)
-		failures.rows = append(failures.rows, []string{when(f.EndedAt), node, f.Requestor, f.Phase, f.Reason})
-	}
-	failures.more = more(len(r.Failures) - len(failures.rows))
-	d.table(failures)
+	d.table(failureTable("Failures", none, r.Failures, when))
+	d.table(onTheWayTable(r.FailuresOnTheWay, when))
+	d.table(failureTable("Refused", "", r.Refused, when))
 	d.table(blockerTable("In the way for the longest time", r.Blockers))
 	// The other order says more only where there is a choice.
 	if often := slices.SortedFunc(slices.Values(r.Blockers), mostOften); !slices.Equal(often, r.Blockers) {
 		d.table(blockerTable("In the way most often", often))
 	}
 	return d
+}
+
+func failureTable(title, none string, failures []Failure, when func(time.Time) string) table {
+	t := table{title: title, none: none, header: []string{"ended", "node", "requestor", "phase", "reason"}}
+	for _, f := range failures[:min(len(failures), shownFailures)] {
+		t.rows = append(t.rows, []string{when(f.EndedAt), joined("/", f.Cluster, f.Node), f.Requestor, f.Phase, f.Reason})
+	}
+	t.more = more(len(failures) - len(t.rows))
+	return t
+}
+
+func onTheWayTable(failures []FailureOnTheWay, when func(time.Time) string) table {
+	t := table{title: "Failures on the way", header: []string{"at", "node", "requestor", "phase", "reason", "end"}}
+	for _, f := range failures[:min(len(failures), shownFailures)] {
+		t.rows = append(t.rows, []string{when(f.At), joined("/", f.Cluster, f.Node), f.Requestor, f.Phase, f.Reason, f.End})
+	}
+	t.more = more(len(failures) - len(t.rows))
+	return t
 }
 
 func blockerTable(title string, blockers []BlockerTotal) table {

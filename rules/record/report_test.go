@@ -2,6 +2,7 @@ package record
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,6 +50,39 @@ func TestSummarize(t *testing.T) {
 	}
 	if diff := cmp.Diff(blockers, r.Blockers); diff != "" {
 		t.Errorf("blockers: want - got +\n%s", diff)
+	}
+}
+
+func TestFailuresOnTheWayAndRefusedInputs(t *testing.T) {
+	repaired := short("worker-01", "run-1", "Completed", time.Hour)
+	repaired.Phases = []Phase{
+		{Phase: "Ready", At: before(3 * time.Hour)}, {Phase: "RequestorFailed", At: before(150 * time.Minute), Message: "no power"},
+		{Phase: "RequestorFailed", At: before(140 * time.Minute), Message: "a note"}, {Phase: "Ready", At: before(2 * time.Hour)},
+		{Phase: "Validating", At: before(90 * time.Minute)}, {Phase: "Releasing", At: before(61 * time.Minute)},
+	}
+	repaired.States = []State{
+		{State: "MaintenanceIncomplete", At: before(150 * time.Minute), Message: "no power"},
+		{State: "MaintenanceIncomplete", At: before(80 * time.Minute), Message: "smoke test failed"},
+	}
+	typo := short("wroker-01", "run-2", "Failed", time.Hour)
+	typo.Phases, typo.Failure = []Phase{{Phase: "Pending", At: before(time.Hour)}, {Phase: "Failed", At: before(time.Hour)}}, "there is no node wroker-01"
+	stuck := short("worker-02", "run-3", "Failed", time.Hour)
+	stuck.Phases = []Phase{{Phase: "Pending"}, {Phase: "Scheduled"}, {Phase: "Draining"}, {Phase: "Failed"}}
+	r := Summarize([]Record{repaired, typo, stuck}, before(24*time.Hour), noon)
+	if r.Maintenances != 2 || r.WithFailures != 1 || len(r.Refused) != 1 || r.Refused[0].Node != "wroker-01" || len(r.Failures) != 1 {
+		t.Errorf("%+v", r)
+	}
+	var way []string
+	for _, f := range r.FailuresOnTheWay {
+		way = append(way, f.Phase+" "+f.Reason+" "+f.End)
+	}
+	if diff := cmp.Diff([]string{"Validating smoke test failed Completed", "RequestorFailed no power Completed"}, way); diff != "" {
+		t.Errorf("want - got +\n%s", diff)
+	}
+	for _, want := range []string{"Failed on the way:  1 (50%)", "Refused:            1, not counted", "Failures on the way:", "no power", "there is no node wroker-01"} {
+		if text := r.Text(noon, nil); !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
 	}
 }
 

@@ -1,61 +1,46 @@
 package record
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
+	"drydock/rules/moment"
 	"drydock/rules/period"
+	"drydock/rules/who"
 )
 
-// Table lists maintenances, one a line, with times in the zone of now.
-func Table(records []Record, now time.Time) string {
+// Table lists maintenances, with times in the zone of now.
+func Table(records []Record, now time.Time, align Align) string {
 	when := clock(now)
 	t := table{header: []string{"started", "took", "phase", "requestor", "attempts", "why", "message"}}
 	for _, r := range records {
 		t.rows = append(t.rows, []string{
-			when(r.CreatedAt), period.Age(Total(r)), phaseOf(r), r.Requestor, count(r.Attempts), why(r), message(r),
+			when(r.CreatedAt), period.Age(Total(r)), phaseOf(r), r.Requestor, count(r.Attempts), why(r), moment.InText(message(r), when),
 		})
 	}
 	var d document
 	d.table(t)
-	return d.text()
+	return d.text(align)
 }
 
 // Text is all that is known of a maintenance, for a terminal, with times in the zone of now.
-func Text(r Record, now time.Time) string { return describe(r, clock(now)).text() }
+func Text(r Record, now time.Time, align Align) string { return describe(r, clock(now)).text(align) }
 
-// Markdown is all that is known of a maintenance, for a ticket, with times in UTC. Whatever the record holds, it shows as
-// it is and nothing of it is taken for Markdown or HTML.
-func Markdown(r Record) string { return describe(r, inUTC).markdown() }
-
-// JSON is a list of records, indented; none are an empty list.
-func JSON(records []Record) ([]byte, error) {
-	if records == nil {
-		records = []Record{}
-	}
-	return indented(records)
-}
-
-// indented leaves < and > as they are, which JSON itself has no reason to escape.
-func indented(value any) ([]byte, error) {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(value)
-	return b.Bytes(), err
-}
+// Markdown is all that is known of a maintenance, for a ticket, with dates and times in the zone of now. Whatever the
+// record holds, it shows as it is and nothing of it is taken for Markdown or HTML.
+func Markdown(r Record, now time.Time) string { return describe(r, dated(now)).markdown() }
 
 func describe(r Record, when func(time.Time) string) document {
 	d := document{title: fmt.Sprintf("Maintenance of %s by %s", r.Node, r.Requestor)}
 	d.facts = append(d.facts, fact{"Node", joined(", UID ", r.Node, r.NodeUID)})
 	d.fact("Cluster", r.Cluster)
 	d.fact("Requestor", strings.Join(append([]string{r.Requestor}, r.AdditionalRequestors...), ", "))
+	if r.Starter != nil {
+		d.fact("Started by", who.Started(r.Starter.Identity, r.Starter.Principal))
+	}
 	d.fact("Owner", r.Owner)
 	d.fact("Reason", r.Reason)
 	d.fact("Ticket", r.Ticket)
@@ -102,12 +87,7 @@ func approvalText(a *Approval, when func(time.Time) string) string {
 	if a.Denied {
 		text = "denied"
 	}
-	if a.By != "" {
-		text += " by " + a.By
-	}
-	if a.Principal != "" {
-		text += " (verified: " + a.Principal + ")"
-	}
+	text += " by " + who.Sent(a.By, a.Identity, a.Principal)
 	return joined(": ", text+" at "+when(a.At), a.Comment)
 }
 
@@ -130,6 +110,9 @@ func drainText(d *Drain) string {
 		return ""
 	}
 	text := fmt.Sprintf("%d of %s evicted", d.Evicted, plural(d.Total, "pod"))
+	if d.Deleted > 0 {
+		text += fmt.Sprintf(", %d deleted", d.Deleted)
+	}
 	if len(d.SkippedPods) > 0 {
 		text += "; left on the node on request: " + strings.Join(d.SkippedPods, ", ")
 	}
@@ -145,7 +128,7 @@ func phaseTable(r Record, when func(time.Time) string) table {
 	stays := Durations(r)
 	for i, p := range r.Phases {
 		if i > 0 && r.Phases[i-1].Phase == p.Phase {
-			t.rows = append(t.rows, []string{"", when(p.At), "", p.Message})
+			t.rows = append(t.rows, []string{"", when(p.At), "", moment.InText(p.Message, when)})
 			continue
 		}
 		lasted := period.Age(stays[0].Lasts)
@@ -153,7 +136,7 @@ func phaseTable(r Record, when func(time.Time) string) table {
 			lasted = "" // the end lasts for ever
 		}
 		stays = stays[1:]
-		t.rows = append(t.rows, []string{p.Phase, when(p.At), lasted, p.Message})
+		t.rows = append(t.rows, []string{p.Phase, when(p.At), lasted, moment.InText(p.Message, when)})
 	}
 	return t
 }
@@ -161,7 +144,7 @@ func phaseTable(r Record, when func(time.Time) string) table {
 func drainTables(r Record, when func(time.Time) string) []table {
 	blockers := table{title: "In the way", header: []string{"pod", "owner", "reason", "since", "for", "message"}, more: more(r.MoreBlockers)}
 	for _, b := range r.Blockers {
-		blockers.rows = append(blockers.rows, []string{b.Pod, b.Owner, b.Reason, when(b.Since), period.Age(Blocked(r, b)), b.Message})
+		blockers.rows = append(blockers.rows, []string{b.Pod, b.Owner, b.Reason, when(b.Since), period.Age(Blocked(r, b)), moment.InText(b.Message, when)})
 	}
 	escalations := table{title: "Escalation", header: []string{"at", "taken", "by", "why"}}
 	for _, e := range r.Escalations {
@@ -180,7 +163,7 @@ func drainTables(r Record, when func(time.Time) string) []table {
 func eventTables(r Record, when func(time.Time) string) []table {
 	messages := table{title: "Messages", header: []string{"at", "message", "by", "effect", "comment"}}
 	for _, m := range r.Messages {
-		messages.rows = append(messages.rows, []string{when(m.At), m.Name, m.By, m.Effect, m.Comment})
+		messages.rows = append(messages.rows, []string{when(m.At), m.Name, who.Sent(m.By, m.Identity, ""), moment.InText(m.Effect, when), m.Comment})
 	}
 	hooks := table{title: "Hooks", header: []string{"at", "hook", "when", "outcome", "by"}}
 	for _, h := range r.Hooks {
@@ -192,11 +175,11 @@ func eventTables(r Record, when func(time.Time) string) []table {
 		if c.OK {
 			good = "yes"
 		}
-		checks.rows = append(checks.rows, []string{when(c.At), c.Name, good, c.Message})
+		checks.rows = append(checks.rows, []string{when(c.At), c.Name, good, moment.InText(c.Message, when)})
 	}
-	states := table{title: "States told to the outside", header: []string{"at", "state", "message"}}
+	states := table{title: "Notified states", header: []string{"at", "state", "message"}}
 	for _, s := range r.States {
-		states.rows = append(states.rows, []string{when(s.At), s.State, s.Message})
+		states.rows = append(states.rows, []string{when(s.At), s.State, moment.InText(s.Message, when)})
 	}
 	notifications := table{title: "Notifications", header: []string{"at", "channel", "event", "outcome"}}
 	for _, n := range r.Notifications {

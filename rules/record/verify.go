@@ -278,7 +278,7 @@ func (v *Verifier) expect(want Expected) {
 }
 
 // Text is the verdict for a terminal.
-func (v Verdict) Text() string {
+func (v Verdict) Text(align Align) string {
 	d := document{}
 	d.fact("Records", strconv.Itoa(v.Records))
 	for _, c := range v.Chains {
@@ -307,7 +307,7 @@ func (v Verdict) Text() string {
 		found.more = fmt.Sprintf("and %d more", v.MoreFindings)
 	}
 	d.table(found)
-	return d.text()
+	return d.text(align)
 }
 
 // ErrKeyTooShort refuses a key that could be guessed.

@@ -28,8 +28,8 @@ const (
 
 const unlimitedText = "unlimited"
 
-// accepted ends every error about an amount.
-const accepted = `want a whole number such as 3, a percentage from 0% to 100%, or "unlimited"`
+// accepted ends every error about an amount. Some limits can be unlimited too, which says who reads one of those.
+const accepted = `want a whole number such as 3, or a percentage from 0% to 100%`
 
 // Count is n nodes. Limits.Validate refuses a negative one.
 func Count(n int) Amount { return Amount{kind: count, value: n} }

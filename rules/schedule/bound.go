@@ -20,6 +20,8 @@ type bound struct {
 	// used counts nodes; held are those among them that a maintenance holds.
 	used int
 	held []string
+	// others are counted in used too, as far as their names are known.
+	others []UnavailableNode
 	// text caches reason until the next add: with thousands refused by one limit the words are the same.
 	text string
 }
@@ -82,8 +84,19 @@ func (b *bound) unavailable() string {
 	if b.used != 1 {
 		text = fmt.Sprintf("%d are unavailable", b.used)
 	}
+	var which []string
 	if len(b.held) > 0 {
-		text += fmt.Sprintf(" (%d in maintenance: %s)", len(b.held), list(b.held))
+		which = append(which, fmt.Sprintf("%d in maintenance: %s", len(b.held), list(b.held)))
+	}
+	if len(b.others) > 0 {
+		names := make([]string, len(b.others))
+		for i, other := range b.others {
+			names[i] = other.Node + " " + other.Why
+		}
+		which = append(which, list(names))
+	}
+	if len(which) > 0 {
+		text += " (" + strings.Join(which, "; ") + ")"
 	}
 	return text
 }

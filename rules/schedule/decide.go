@@ -120,7 +120,28 @@ func newRound(in Input) *round {
 	for _, g := range granted {
 		r.hold(g.Node)
 	}
+	r.cluster.unavailable.others = r.others()
 	return r
+}
+
+// others are the nodes that are known to be unavailable without a maintenance, by name.
+func (r *round) others() []UnavailableNode {
+	named := slices.DeleteFunc(slices.Clone(r.observed.Others), func(n UnavailableNode) bool {
+		_, held := r.holders[n.Node]
+		return held || r.returned[n.Node]
+	})
+	slices.SortFunc(named, func(a, b UnavailableNode) int { return cmp.Compare(a.Node, b.Node) })
+	return named
+}
+
+// Unavailable counts the nodes that are unavailable by what a decision goes by, those in maintenance among them, and names
+// the others as far as they are known.
+func Unavailable(in Input) (count int, others []UnavailableNode) {
+	if in.Observed == nil {
+		return 0, nil
+	}
+	r := newRound(in)
+	return r.cluster.unavailable.used, r.cluster.unavailable.others
 }
 
 // group returns the gauge of a group key. A key of no group, which no observation of this revision has, has no

@@ -83,6 +83,13 @@ func releaseCases() []decideCase {
 				"MaxUnavailable worker-02: maxUnavailable 1: 1 is unavailable (1 in maintenance: worker-01)"},
 		},
 		{
+			"a node that is unavailable without a maintenance is named, one that was given back is not",
+			Input{
+				Limits: open.unavailable(Count(2)), Observed: cluster(9, 8, 9).others(9, 8, 1), Released: []string{worker(9)}, Granted: held(1), Pending: asks(2),
+			},
+			[]string{"MaxUnavailable worker-02: maxUnavailable 2: 2 are unavailable (1 in maintenance: worker-01; worker-08 cordoned)"},
+		},
+		{
 			"a released node that was seen available changes nothing",
 			Input{Limits: one, Observed: cluster(9, 8), Released: []string{worker(9)}, Pending: asks(1)},
 			[]string{"MaxUnavailable worker-01: maxUnavailable 1: 1 is unavailable"},

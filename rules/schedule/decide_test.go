@@ -54,6 +54,14 @@ func cluster(n int, unavailable ...int) *Observation {
 	return o
 }
 
+// others names nodes as cordoned by somebody.
+func (o *Observation) others(nodes ...int) *Observation {
+	for _, i := range nodes {
+		o.Others = append(o.Others, UnavailableNode{Node: worker(i), Why: "cordoned"})
+	}
+	return o
+}
+
 // with puts nodes into a group.
 func (o *Observation) with(key string, nodes ...int) *Observation {
 	if o.Groups == nil {

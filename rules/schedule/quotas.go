@@ -55,7 +55,7 @@ func (q Quotas) OverPending(requestor string, waiting int) string {
 	case *most == 0:
 		return fmt.Sprintf("quota: %s may not ask for nodes", requestor)
 	default:
-		return fmt.Sprintf("quota: %s has %s for a slot, and %d may (pending)", requestor, waits(waiting), *most)
+		return fmt.Sprintf("quota: %s has %s for a slot; the limit is %d (pending)", requestor, waits(waiting), *most)
 	}
 }
 
@@ -127,5 +127,5 @@ func (r *round) overHeld(requestor string) string {
 	if len(nodes) == 1 {
 		noun = "node"
 	}
-	return fmt.Sprintf("quota: %s holds %d %s (%s), and may hold %d", requestor, len(nodes), noun, list(nodes), *most)
+	return fmt.Sprintf("quota: %s holds %d %s (%s); the limit is %d", requestor, len(nodes), noun, list(nodes), *most)
 }

@@ -21,12 +21,12 @@ func TestHeldQuotas(t *testing.T) {
 		{"a requestor waits for its quota, and another goes on",
 			Input{Limits: quota(Quotas{HeldPerRequestor: most(1)}), Observed: cluster(4),
 				Granted: []Grant{held(1, "alice")}, Pending: []Request{ask(2, "alice"), ask(3, "bob")}},
-			[]string{"granted bob-worker-03", "Quota alice-worker-02: quota: alice holds 1 node (worker-01), and may hold 1"}},
+			[]string{"granted bob-worker-03", "Quota alice-worker-02: quota: alice holds 1 node (worker-01); the limit is 1"}},
 		{"the quota is used up within one decision",
 			Input{Limits: quota(Quotas{HeldPerRequestor: most(2)}), Observed: cluster(4),
 				Pending: []Request{ask(1, "alice"), ask(2, "alice"), ask(3, "alice")}},
 			[]string{"granted alice-worker-01", "granted alice-worker-02",
-				"Quota alice-worker-03: quota: alice holds 2 nodes (worker-01, worker-02), and may hold 2"}},
+				"Quota alice-worker-03: quota: alice holds 2 nodes (worker-01, worker-02); the limit is 2"}},
 		{"a quota of one's own counts for oneself",
 			Input{Limits: quota(Quotas{HeldPerRequestor: most(1), Requestors: map[string]RequestorQuota{"alice": {Held: most(2)}}}),
 				Observed: cluster(4), Granted: []Grant{held(1, "alice")}, Pending: []Request{ask(2, "alice")}},
@@ -35,7 +35,7 @@ func TestHeldQuotas(t *testing.T) {
 			Input{Limits: quota(Quotas{Requestors: map[string]RequestorQuota{"alice": {Held: most(1)}}}), Observed: cluster(4),
 				Granted: []Grant{held(1, "alice")}, Pending: []Request{ask(2, "alice"), ask(2, "bob")}},
 			// alice holds a node already and ranks first.
-			[]string{"granted bob-worker-02", "Quota alice-worker-02: quota: alice holds 1 node (worker-01), and may hold 1"}},
+			[]string{"granted bob-worker-02", "Quota alice-worker-02: quota: alice holds 1 node (worker-01); the limit is 1"}},
 		{"a quota of pending requests keeps nobody waiting here",
 			Input{Limits: quota(Quotas{PendingPerRequestor: most(1)}), Observed: cluster(4),
 				Pending: []Request{ask(1, "alice"), ask(2, "alice")}},
@@ -51,8 +51,8 @@ func TestPendingQuotas(t *testing.T) {
 		want      string
 	}{
 		{"alice", 0, ""}, {"alice", 1, ""},
-		{"alice", 2, "quota: alice has 2 requests that wait for a slot, and 2 may (pending)"},
-		{"sre", 2, "quota: sre has 2 requests that wait for a slot, and 2 may (pending)"},
+		{"alice", 2, "quota: alice has 2 requests that wait for a slot; the limit is 2 (pending)"},
+		{"sre", 2, "quota: sre has 2 requests that wait for a slot; the limit is 2 (pending)"},
 		{"intern", 0, "quota: intern may not ask for nodes"},
 	} {
 		if got := q.OverPending(c.requestor, c.waiting); got != c.want {

@@ -66,10 +66,19 @@ type Observation struct {
 	// Nodes and Unavailable count all nodes, and those unschedulable or not Ready.
 	Nodes       int `json:"nodes"`
 	Unavailable int `json:"unavailable"`
+	// Others are those counted in Unavailable, the first of them by name.
+	Others []UnavailableNode `json:"others,omitempty"`
 	// Groups counts the same per group key (see Grouper.Keys); a group with no node is absent.
 	Groups map[string]GroupCount `json:"groups,omitempty"`
 	// Facts are known of candidates, holders and recently released nodes, by node name.
 	Facts map[string]NodeFacts `json:"facts,omitempty"`
+}
+
+// UnavailableNode is a node that is out of service for another reason than a maintenance.
+type UnavailableNode struct {
+	Node string `json:"node"`
+	// Why says it in words: cordoned, not Ready, or both.
+	Why string `json:"why"`
 }
 
 // GroupCount counts the nodes of one group.

@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	strictjson "sigs.k8s.io/json"
@@ -121,12 +120,15 @@ func DecodeStrict(data []byte, v any) error {
 	if !ok {
 		return fmt.Errorf("want a JSON object, got %s", kind(raw))
 	}
-	problems := append(refuseNulls("", object), checkTimes("", object, reflect.TypeOf(v))...)
+	problems := append(refuseNulls("", object), checkTimes(object, reflect.TypeOf(v))...)
 	if len(problems) > 0 {
 		return errors.Join(problems...)
 	}
 	strict, err := strictjson.UnmarshalStrict(data, v)
 	if err != nil {
+		if found := misfits(object, reflect.TypeOf(v)); len(found) > 0 {
+			return errors.Join(found...)
+		}
 		return typeError(err)
 	}
 	for _, s := range strict {
@@ -152,65 +154,27 @@ func refuseNulls(path string, value any) []error {
 	return problems
 }
 
-// checkTimes parses what is to become a Duration or a time, since a decoder does not tell the field of an error that
-// comes from UnmarshalJSON.
-func checkTimes(path string, value any, t reflect.Type) []error {
-	if t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	if t == reflect.TypeFor[Duration]() {
-		var d Duration
-		text, _ := json.Marshal(value)
-		if err := d.UnmarshalJSON(text); err != nil && value != nil {
-			return []error{fmt.Errorf("%s: %w", path, err)}
-		}
-		return nil
-	}
-	if t == reflect.TypeFor[time.Time]() {
-		text, _ := value.(string)
-		if _, err := time.Parse(time.RFC3339, text); err != nil && value != nil {
-			return []error{fmt.Errorf("%s: %v is not a time: write it like \"2026-03-01T22:00:00Z\" or \"2026-03-01T23:00:00+01:00\"", path, value)}
-		}
-		return nil
-	}
-	var problems []error
-	switch value := value.(type) {
-	case map[string]any:
-		if t.Kind() != reflect.Struct {
-			return nil
-		}
-		for i := range t.NumField() {
-			name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-			if item, ok := value[name]; ok {
-				problems = append(problems, checkTimes(join(path, name), item, t.Field(i).Type)...)
-			}
-		}
-	case []any:
-		if t.Kind() != reflect.Slice {
-			return nil
-		}
-		for i, item := range value {
-			problems = append(problems, checkTimes(fmt.Sprintf("%s[%d]", path, i), item, t.Elem())...)
-		}
-	}
-	return problems
-}
-
 // typeError names the field of a value of the wrong type, which the decoder's own text buries among Go types.
 func typeError(err error) error {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {
 		return err
 	}
-	return fmt.Errorf("%s: want %s, got %s", wrong.Field, jsonType(wrong.Type.String()), wrong.Value)
+	return fmt.Errorf("%s: %s", wrong.Field, wanted(wrong))
+}
+
+func wanted(wrong *json.UnmarshalTypeError) string {
+	return fmt.Sprintf("want %s, got %s", jsonType(wrong.Type.String()), wrong.Value)
 }
 
 func jsonType(goType string) string {
 	switch {
 	case strings.HasPrefix(goType, "[]"):
 		return "a list"
-	case strings.HasPrefix(goType, "int"), strings.HasPrefix(goType, "*int"):
+	case strings.HasPrefix(goType, "int"), strings.HasPrefix(goType, "*int"), strings.HasPrefix(goType, "uint"):
 		return "a whole number"
+	case strings.HasPrefix(goType, "float"):
+		return "a number"
 	case goType == "bool":
 		return "true or false"
 	case goType == "string":

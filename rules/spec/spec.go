@@ -141,6 +141,9 @@ type Rung struct {
 	Do string `json:"do"`
 }
 
+// LateNotice is how long a notBefore may be over when it is given: clocks differ, and to type it takes time.
+const LateNotice = time.Minute
+
 // The values of the enumerated fields.
 const (
 	Planned   = "planned"

@@ -93,6 +93,8 @@ var refused = map[string]struct{ input, want string }{
 	"additional requestor":           {`{"node":"n","additionalRequestors":["ok","-x-"]}`, `additionalRequestors[1]: "-x-"`},
 	"priority not a number":          {`{"node":"n","priority":"high"}`, `priority: want a whole number, got string`},
 	"priority a fraction":            {`{"node":"n","priority":1.5}`, `priority: want a whole number, got number 1.5`},
+	"one of a list, wrong type":      {`{"node":"n","drain":{"escalation":[{"after":"1h","do":"notify"},{"after":"2h","do":3}]}}`, `drain.escalation[1].do: want a string, got number`},
+	"two wrong types":                {`{"node":3,"priority":"high"}`, "node: want a string, got number\npriority: want a whole number, got string"},
 	"cordon a string":                {`{"node":"n","cordon":"yes"}`, `cordon: want true or false, got string`},
 	"type":                           {`{"node":"n","type":"urgent"}`, `type: "urgent" is not one of planned, unplanned`},
 	"mode":                           {`{"node":"n","drain":{"mode":"kill"}}`, `drain.mode: "kill" is not one of evict, wait, external, none`},
@@ -372,5 +374,25 @@ func TestTheLadderHoldsTheSLA(t *testing.T) {
 				t.Errorf("%s, want %s", text, c.want)
 			}
 		})
+	}
+}
+
+func TestDaysAreFoundWhereADurationIsWritten(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{"readyTimeout":"2d"}`:                                true,
+		`{"drain":{"escalation":[{"after":"1d12h"}]}}`:         true,
+		`{"validation":{"soak":"1d"}}`:                         true,
+		`{"readyTimeout":"48h","reason":"2d","node":"1d"}`:     false,
+		`{"drain":{"escalation":[{"after":"36h","do":"2d"}]}}`: false,
+		`{"readyTimeout":2}`:                                   false,
+		`not even JSON`:                                        false,
+	} {
+		if got := spec.HasDays([]byte(text), &spec.Maintenance{}); got != want {
+			t.Errorf("%s has days: %v", text, got)
+		}
+	}
+	m, err := spec.Decode([]byte(`{"node":"n","readyTimeout":"2d"}`), nil)
+	if err != nil || m.ReadyTimeout.String() != "48h0m0s" {
+		t.Errorf("%s, %v", m.ReadyTimeout, err)
 	}
 }

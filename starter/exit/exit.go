@@ -29,9 +29,9 @@ const (
 const CodesHelp = `Exit codes:
   0    success
   1    failed; doctor: something is inconsistent
-  2    usage: a flag or an argument is wrong, nothing was done
+  2    usage: a flag, an argument or the input is wrong, nothing was done
   3    cancelled: the maintenance ended Cancelled, or a rollout was stopped
-  4    timed out: what --timeout waited for did not happen in time
+  4    timed out: what --timeout waited for did not happen in time, or what was sent is not confirmed
   5    preflight: something would stop the drain
   130  waiting was interrupted; the maintenance goes on
 exec exits with its command's status, 125 for its own errors, 126 and 127 for a command that cannot be executed or

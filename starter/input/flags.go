@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"drydock/rules/period"
 	"drydock/starter/invocation"
 )
 
@@ -62,10 +63,10 @@ func (s *courseFlags) register(f *pflag.FlagSet) {
 	f.IntVar(&s.priority, "priority", 0, "rank among those that wait for a slot: higher goes first")
 	f.BoolVar(&s.noCordon, "no-cordon", false, "do not mark the node unschedulable")
 	f.StringVar(&s.preflight, "preflight", "", "before a slot is asked for, look at what would stop the drain: off, wait (until nothing would) or fail (default off)")
-	f.StringVar(&s.readyTimeout, "ready-timeout", "", "how long you may hold the node, such as 4h; 0s is for ever (default 1h)")
+	f.StringVar(&s.readyTimeout, "ready-timeout", "", "how long you may hold the node, such as 4h or 2d; 0s is for ever (default 1h)")
 	f.StringVar(&s.onReadyTimeout, "on-ready-timeout", "", "what follows: fail (the node stays out) or release (default fail)")
 	f.StringVar(&s.onNodeReplaced, "on-node-replaced", "", "when the node is re-created while you hold it: adopt or end (default adopt)")
-	f.StringVar(&s.notBefore, "not-before", "", "announce the maintenance, and ask for a slot at this time (RFC 3339) or after this long, such as 48h")
+	f.StringVar(&s.notBefore, "not-before", "", "announce the maintenance, and ask for a slot at this time (RFC 3339) or after this long, such as 48h or 2d")
 	f.BoolVar(&s.approval, "approval", false, "wait for \"approve\" before anything else")
 	f.StringVar(&s.sla, "sla", "", "when the workloads' time to leave is over: TIME, or TIME=RUNG, counted from the cordon")
 	f.StringArrayVar(&s.hooks, "hook", nil, "call a hook of the worker's configuration: WHEN=NAME, WHEN being beforeCordon, afterDrain or beforeRelease (repeatable)")
@@ -86,18 +87,27 @@ func (s *courseFlags) setters() map[string]setter {
 	}
 }
 
-// setNotBefore takes a time, or how long from now.
 func (s *courseFlags) setNotBefore(input map[string]any) error {
-	if notice, err := time.ParseDuration(s.notBefore); err == nil {
-		if notice < 0 {
-			return fmt.Errorf("%s is over already", s.notBefore)
-		}
-		return setField(input, "notBefore", time.Now().UTC().Add(notice).Truncate(time.Second).Format(time.RFC3339))
+	at, err := NotBefore(s.notBefore, time.Now())
+	if err != nil {
+		return err
 	}
-	if _, err := time.Parse(time.RFC3339, s.notBefore); err != nil {
-		return fmt.Errorf("%q is neither a time like 2026-03-01T22:00:00Z nor a duration like 48h", s.notBefore)
+	return setField(input, "notBefore", at.Format(time.RFC3339))
+}
+
+// NotBefore reads a time, or how long from now.
+func NotBefore(text string, now time.Time) (time.Time, error) {
+	if notice, err := period.ParseDuration(text); err == nil {
+		return now.UTC().Add(notice.Std()).Truncate(time.Second), nil
 	}
-	return setField(input, "notBefore", s.notBefore)
+	if past, err := time.ParseDuration(text); err == nil && past < 0 {
+		return time.Time{}, fmt.Errorf("%s is over already", text)
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%q is neither a time in RFC 3339, YYYY-MM-DDThh:mm:ssZ, nor a duration like 48h or 2d", text)
+	}
+	return at, nil
 }
 
 func (s *courseFlags) setSLA(input map[string]any) error {

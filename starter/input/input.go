@@ -103,7 +103,7 @@ func NodesOf(args []string, input map[string]any) ([]string, error) {
 	inFile, _ := input["node"].(string)
 	switch {
 	case len(args) == 0 && inFile == "":
-		return nil, exit.UsageError("which node? Name at least one")
+		return nil, exit.UsageError("missing NODE: name at least one")
 	case len(args) == 0:
 		return []string{inFile}, nil
 	case inFile != "" && !slices.Equal(args, []string{inFile}):
@@ -164,4 +164,17 @@ func readFile(path string, stdin io.Reader) ([]byte, error) {
 		return io.ReadAll(stdin)
 	}
 	return os.ReadFile(path)
+}
+
+// NamesIn are the names in a section of a worker's configuration, none where there is no such file.
+func NamesIn(path, section string) []string {
+	if path == "" || path == "-" {
+		return nil
+	}
+	document, err := readObject(path, nil)
+	if err != nil {
+		return nil
+	}
+	entries, _ := document[section].(map[string]any)
+	return slices.Sorted(maps.Keys(entries))
 }

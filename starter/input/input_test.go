@@ -185,7 +185,7 @@ func TestNodesOfArgumentsAndFile(t *testing.T) {
 		"the file's":            {nil, map[string]any{"node": "a"}, []string{"a"}, ""},
 		"both the same":         {[]string{"a"}, map[string]any{"node": "a"}, []string{"a"}, ""},
 		"both, and they differ": {[]string{"b"}, map[string]any{"node": "a"}, nil, `the file is for node "a"`},
-		"none":                  {nil, nil, nil, "which node?"},
+		"none":                  {nil, nil, nil, "missing NODE"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := NodesOf(c.args, c.file)

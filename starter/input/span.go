@@ -1,34 +1,22 @@
 package input
 
 import (
-	"cmp"
 	"fmt"
-	"regexp"
-	"strconv"
 	"time"
+
+	"drydock/rules/period"
 )
 
 // Span is a flag for how far to look back: a duration that can also have days, of 24 hours each.
 type Span time.Duration
 
-var daysFirst = regexp.MustCompile(`^([0-9]{1,5})d(.*)$`)
-
 // Set reads a span such as 30d, 1d12h or 90m; it is always more than nothing.
 func (s *Span) Set(text string) error {
-	var days time.Duration
-	rest := text
-	if found := daysFirst.FindStringSubmatch(text); found != nil {
-		n, err := strconv.Atoi(found[1])
-		if err != nil {
-			return err
-		}
-		days, rest = time.Duration(n)*24*time.Hour, cmp.Or(found[2], "0s")
-	}
-	d, err := time.ParseDuration(rest)
-	if err != nil || d < 0 || days+d <= 0 {
+	d, err := period.ParseDuration(text)
+	if err != nil || d == 0 {
 		return fmt.Errorf("want a time like 30d, 12h or 90m")
 	}
-	*s = Span(days + d)
+	*s = Span(d)
 	return nil
 }
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"drydock/starter/terminal"
 )
 
@@ -18,6 +20,11 @@ func (a *App) Messages(o *terminal.Output) io.Writer {
 		return a.Stdout
 	}
 	return a.Stderr
+}
+
+// Progress is a display of what goes on beside a command's own output: in a terminal, or with --verbose.
+func (a *App) Progress(out io.Writer) *terminal.Display {
+	return terminal.NewProgress(out, a.Clock, a.Global.verbose)
 }
 
 // Process is what a command line sees of the process it runs in.
@@ -48,13 +55,20 @@ func New(p Process) *App {
 	if len(p.Args) == 0 {
 		p.Args = []string{"drydock"}
 	}
+	if isCompletion(p.Args[0]) {
+		p.Args = append([]string{p.Args[0], cobra.ShellCompRequestCmd}, p.Args[1:]...)
+	}
 	return &App{Process: p, Name: displayName(p.Args[0]), Env: p.Environ, Clock: time.Now}
 }
 
+// isCompletion tells the name under which kubectl asks a plugin which words can follow: a link to the program is enough.
+func isCompletion(arg0 string) bool { return programName(arg0) == "kubectl_complete-drydock" }
+
+func programName(arg0 string) string { return strings.TrimSuffix(filepath.Base(arg0), ".exe") }
+
 // displayName tells a kubectl plugin, which kubectl finds by the file's name, from the plain command.
 func displayName(arg0 string) string {
-	base := strings.TrimSuffix(filepath.Base(arg0), ".exe")
-	if strings.HasPrefix(base, "kubectl-drydock") {
+	if strings.HasPrefix(programName(arg0), "kubectl-drydock") || isCompletion(arg0) {
 		return "kubectl drydock"
 	}
 	return "drydock"

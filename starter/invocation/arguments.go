@@ -1,7 +1,6 @@
 package invocation
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -20,7 +19,8 @@ func OneNode(cmd *cobra.Command, args []string) error {
 	case 1:
 		return nil
 	case 0:
-		return errors.New("which node? Name one")
+		use, _, _ := strings.Cut(cmd.Use, " --")
+		return fmt.Errorf("missing NODE: %s", use)
 	default:
 		return fmt.Errorf("one node at a time, not %s", strings.Join(args, ", "))
 	}
@@ -32,7 +32,7 @@ func CheckTimeout(timeout time.Duration, waits bool) error {
 	case timeout < 0:
 		return exit.UsageError("--timeout %s: want 0 or more", timeout)
 	case timeout > 0 && !waits:
-		return exit.UsageError("--timeout is for --wait")
+		return exit.UsageError("--timeout needs --wait")
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ func RegisterYes(flags *pflag.FlagSet, yes *bool) {
 // CanConfirm tells whether a question would be answered: by --yes, or by somebody at the terminal.
 func (a *App) CanConfirm(yes bool) error {
 	if _, ok := terminal.Detect(a.Stdin); !ok && !yes {
-		return exit.UsageError("nobody is there to confirm it: say --yes")
+		return exit.UsageError("no terminal to confirm on: pass --yes")
 	}
 	return nil
 }

@@ -26,6 +26,7 @@ type globalFlags struct {
 	address, namespace, profile string
 	cluster, taskQueue          string
 	kubeconfig, kubeContext     string
+	verbose                     bool
 }
 
 // Register adds the flags to all commands.
@@ -37,6 +38,7 @@ func (g *globalFlags) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&g.taskQueue, "task-queue", "", "task queue of the workers, without the cluster (env "+envTaskQueue+`, default "`+api.DefaultTaskQueue+`")`)
 	flags.StringVar(&g.kubeconfig, "kubeconfig", "", "kubeconfig file (env KUBECONFIG)")
 	flags.StringVar(&g.kubeContext, "context", "", "context of the kubeconfig")
+	flags.BoolVarP(&g.verbose, "verbose", "v", false, "show progress outside of a terminal too")
 }
 
 // Connection is a client of one Drydock, with what hints about it have to say.
@@ -45,9 +47,11 @@ type Connection struct {
 	Temporal           temporalclient.Client
 	Program            string
 	Address, namespace string
-	// self is the requestor of the user's own maintenances.
-	self  string
-	Clock func() time.Time
+	// self is the requestor of the user's own maintenances; claimed tells that the environment says so, and not the name of
+	// the user alone.
+	self    string
+	claimed bool
+	Clock   func() time.Time
 }
 
 // Close closes the connection to Temporal.
@@ -63,7 +67,7 @@ func (a *App) Connect(ctx context.Context) (*Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Connection{Program: a.Name, Address: options.HostPort, namespace: options.Namespace, self: a.Env.Requestor(), Clock: a.Clock}
+	c := &Connection{Program: a.Name, Address: options.HostPort, namespace: options.Namespace, self: a.Env.Requestor(), claimed: a.Env.Get(EnvRequestor) != "", Clock: a.Clock}
 	ctx, cancel := context.WithTimeout(ctx, client.CallTimeout)
 	defer cancel()
 	if c.Temporal, err = temporalclient.DialContext(ctx, options); err != nil {
@@ -109,6 +113,7 @@ func (c *Connection) Explain(err error) error {
 	var (
 		call        *client.CallError
 		noScheduler *client.NoSchedulerError
+		unsettled   *client.UnsettledError
 		noNamespace *serviceerror.NamespaceNotFound
 		denied      *serviceerror.PermissionDenied
 	)
@@ -117,6 +122,9 @@ func (c *Connection) Explain(err error) error {
 		return exit.UsageError("%w", err)
 	case errors.As(err, &noScheduler):
 		return exit.Hint(err, "Workers start it within half a minute: start drydock-worker, or name its cluster with --cluster.")
+	case errors.As(err, &unsettled):
+		return exit.WithCode(exit.TimedOut, exit.Hint(fmt.Errorf("%s was sent and is not confirmed: %w", unsettled.Change, c.Explain(unsettled.Unwrap())),
+			`It may take effect later, when a worker takes it: look with "%s limits".`, c.Program))
 	case !errors.As(err, &call):
 		return err
 	case errors.As(err, &noNamespace):
@@ -133,13 +141,23 @@ func (c *Connection) Explain(err error) error {
 	}
 }
 
-// plainCause leaves out the wrapping that repeats what explain says.
+// plainCause says in words what a failed call met, without the wrapping that repeats what explain says.
 func plainCause(err error) string {
-	var call *client.CallError
+	var (
+		call     *client.CallError
+		deadline *serviceerror.DeadlineExceeded
+		canceled *serviceerror.Canceled
+	)
 	if errors.As(err, &call) {
 		err = call.Err
 	}
 	text := err.Error()
+	switch {
+	case errors.As(err, &deadline), errors.Is(err, context.DeadlineExceeded), strings.Contains(text, context.DeadlineExceeded.Error()):
+		return "no answer in time"
+	case errors.As(err, &canceled), strings.Contains(text, "RST_STREAM"), strings.Contains(text, "transport is closing"):
+		return "the connection broke off"
+	}
 	for _, prefix := range []string{"failed reaching server: ", "connection error: desc = "} {
 		text = strings.TrimPrefix(text, prefix)
 	}

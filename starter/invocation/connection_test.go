@@ -19,6 +19,8 @@ func TestErrorsOfTemporalSayWhatToDo(t *testing.T) {
 	}{
 		"namespace":   {serviceerror.NewNamespaceNotFound("ops"), []string{`no namespace "ops"`, "temporal operator namespace create -n ops"}, false},
 		"unavailable": {serviceerror.NewUnavailable("refused"), []string{"host:7233 is not reachable", "refused", "TEMPORAL_ADDRESS"}, true},
+		"cut off":     {serviceerror.NewUnavailable("stream terminated by RST_STREAM with error code: CANCEL"), []string{"not reachable: the connection broke off\n"}, true},
+		"too slow":    {serviceerror.NewDeadlineExceeded("context deadline exceeded"), []string{"not reachable: no answer in time\n"}, true},
 		"denied":      {serviceerror.NewPermissionDenied("no", ""), []string{"refuses access", "TEMPORAL_API_KEY"}, false},
 		"other":       {errors.New("odd"), []string{"doing it: odd"}, false},
 	} {

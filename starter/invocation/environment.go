@@ -1,6 +1,7 @@
 package invocation
 
 import (
+	"cmp"
 	"os"
 	"os/user"
 	"strings"
@@ -53,12 +54,12 @@ func (e Environment) userName() string {
 	return ""
 }
 
+// unknownUser is who acts where the user has no name.
+const unknownUser = "unknown"
+
 // by says who sends a message: user@host.
 func (e Environment) by() string {
-	name := e.userName()
-	if name == "" {
-		name = "unknown"
-	}
+	name := cmp.Or(e.userName(), unknownUser)
 	if host, err := os.Hostname(); err == nil && host != "" {
 		return name + "@" + host
 	}

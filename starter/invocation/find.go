@@ -18,11 +18,16 @@ import (
 // is; a requestor that shares somebody else's maintenance addresses that one. The note says so where the maintenance is
 // not the one asked for.
 func (c *Connection) FindWithNote(ctx context.Context, node, requestor string) (found client.Found, note string, err error) {
+	return c.FindByFlag(ctx, node, requestor, "--requestor")
+}
+
+// FindByFlag is FindWithNote for a command that names whose maintenance it is by another flag.
+func (c *Connection) FindByFlag(ctx context.Context, node, requestor, flag string) (found client.Found, note string, err error) {
 	found, err = c.Find(ctx, node, requestor)
 	var missing *client.NotFoundError
 	switch {
 	case errors.As(err, &missing):
-		return found, "", c.notFound(ctx, missing)
+		return found, "", c.notFound(ctx, missing, flag)
 	case err != nil:
 		return found, "", c.Explain(err)
 	case found.Shared:
@@ -34,12 +39,12 @@ func (c *Connection) FindWithNote(ctx context.Context, node, requestor string) (
 }
 
 // notFound says which maintenances there are instead.
-func (c *Connection) notFound(ctx context.Context, missing *client.NotFoundError) error {
+func (c *Connection) notFound(ctx context.Context, missing *client.NotFoundError, flag string) error {
 	switch {
 	case len(missing.Others) > 0 && missing.Named:
 		return exit.Hint(missing, "Running on %s for: %s.", missing.Node, strings.Join(missing.Requestors(), ", "))
 	case len(missing.Others) > 0:
-		return exit.Hint(missing, "Say which one with --requestor.")
+		return exit.Hint(missing, "Pass %s.", flag)
 	}
 	var err error = missing
 	if last := missing.Last; last != nil {

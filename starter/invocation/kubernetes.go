@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/clientcmd"
@@ -21,8 +22,8 @@ import (
 // Nodes knows nodes by name and labels. Only the metadata is asked for: the rest of a node is large, and the
 // work on nodes is the worker's.
 type Nodes struct {
-	nodes   metadata.ResourceInterface
-	context string
+	nodes, pods metadata.ResourceInterface
+	context     string
 }
 
 // Node is what the command line needs to know of one.
@@ -64,7 +65,10 @@ func (a *App) Nodes(timeout time.Duration) (*Nodes, error) {
 	if raw, err := loader.RawConfig(); err == nil && name == "" {
 		name = raw.CurrentContext
 	}
-	return &Nodes{nodes: api.Resource(schema.GroupVersionResource{Version: "v1", Resource: "nodes"}), context: name}, nil
+	resource := func(name string) metadata.ResourceInterface {
+		return api.Resource(schema.GroupVersionResource{Version: "v1", Resource: name})
+	}
+	return &Nodes{nodes: resource("nodes"), pods: resource("pods"), context: name}, nil
 }
 
 // List returns the nodes a selector selects, by name.
@@ -85,6 +89,19 @@ func (k *Nodes) List(ctx context.Context, selector string) ([]Node, error) {
 	}
 	slices.SortFunc(nodes, func(a, b Node) int { return terminal.CompareNames(a.Name, b.Name) })
 	return nodes, nil
+}
+
+// PodsOn are the pods on a node, "namespace/name", as many as one look shows.
+func (k *Nodes) PodsOn(ctx context.Context, node string) ([]string, error) {
+	page, err := k.pods.List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(), Limit: 500})
+	if err != nil {
+		return nil, fmt.Errorf("listing the pods of %s: %w", node, err)
+	}
+	names := make([]string, len(page.Items))
+	for i, item := range page.Items {
+		names[i] = item.Namespace + "/" + item.Name
+	}
+	return names, nil
 }
 
 // get returns a node; missing is true only if the API server has said that there is none.

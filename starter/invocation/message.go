@@ -28,6 +28,8 @@ type Message struct {
 	Agree  func(question string) error
 	// Said describes the effect.
 	Said func(now *api.Status) string
+	// Ended describes it where the maintenance has ended by it; nil, or empty, where the end is not what it is for.
+	Ended func(v client.View) string
 }
 
 // Judge looks at a maintenance before anything is sent: already is not empty if the message has nothing left to do.
@@ -59,7 +61,7 @@ func (m Message) judged(s *api.Status, already string, err error) (string, error
 func (c *Connection) prepare(ctx context.Context, to client.Maintenance, m Message) (client.Prepared, string, error) {
 	p, err := c.Prepare(ctx, to, m.Message)
 	if errors.Is(err, client.ErrUnanswered) {
-		return p, "", exit.Hint(err, `The maintenance of %s goes on once a worker runs; see it with "%s status %s".`, to.Node, c.Program, to.Node)
+		return p, "", exit.Hint(err, `Nothing was sent. The maintenance of %s goes on once a worker runs; see it with "%s status %s".`, to.Node, c.Program, to.Node)
 	}
 	if p.View.Status == nil || p.View.Unanswered != nil {
 		return p, "", c.Explain(err)
@@ -82,6 +84,8 @@ func (c *Connection) Tell(ctx context.Context, to client.Maintenance, m Message,
 	}
 	sent, err := p.Send(ctx, comment)
 	switch {
+	case errors.Is(err, client.ErrUnreachable):
+		return sent.View, "", exit.Hint(c.Explain(err), `%s may have arrived all the same: "%s status %s" says.`, m.Name(), c.Program, to.Node)
 	case err != nil:
 		return sent.View, "", c.Explain(c.withoutEffect(exit.OrStopped(ctx, err)))
 	case sent.Unanswered != nil:
@@ -89,6 +93,8 @@ func (c *Connection) Tell(ctx context.Context, to client.Maintenance, m Message,
 	case sent.Already != "":
 		already, err := m.judged(sent.View.Status, sent.Already, nil)
 		return sent.View, already, err
+	case !sent.View.Running() && m.Ended != nil && m.Ended(sent.View) != "":
+		return sent.View, m.Ended(sent.View), nil
 	case !sent.View.Running():
 		return sent.View, "the maintenance ended " + string(sent.View.Phase()) + terminal.Colon(sent.View.Message()), nil
 	default:
@@ -126,7 +132,7 @@ func (m Message) Agreed(v client.View, look func() (client.View, string, error))
 	}
 	now, already, err = look()
 	if err == nil && already == "" && m.Danger(now.Status) != question {
-		err = exit.Hint(fmt.Errorf("%s has moved on meanwhile, and %s would now mean something else; nothing was sent", v.Node, m.Name()), "Say it again.")
+		err = exit.Hint(fmt.Errorf("%s has moved on meanwhile, and %s would now mean something else; nothing was sent", v.Node, m.Name()), "Run it again.")
 	}
 	return now, already, err
 }

@@ -5,12 +5,64 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"drydock/client"
 	"drydock/starter/exit"
 	"drydock/starter/show"
 	"drydock/starter/terminal"
 )
+
+// decisionWithin bounds the wait for a worker to read the input of a maintenance, which takes it a moment.
+const decisionWithin = 10 * time.Second
+
+// Undecided tells that no worker has read the input of a maintenance yet, which goes on once one does.
+type Undecided struct{ error }
+
+// AwaitDecision waits until a worker takes the input of a maintenance that was started. One that it refuses is an error; an
+// Undecided is returned where there is no worker, or none does so in time.
+func (c *Connection) AwaitDecision(ctx context.Context, m client.Maintenance) (client.View, error) {
+	waiting, cancel := exit.WithTimeout(ctx, decisionWithin)
+	defer cancel()
+	var noWorker *client.NoWorkerError
+	v, err := c.WaitWatching(waiting, m, func(v client.View) (bool, error) {
+		if errors.As(v.Unanswered, &noWorker) {
+			return false, noWorker
+		}
+		return client.Accepted(v)
+	}, func(client.View, error) {})
+	switch {
+	case ctx.Err() != nil:
+		return v, exit.StopCause(ctx)
+	case noWorker != nil:
+		return v, Undecided{noWorker}
+	case errors.Is(err, exit.ErrTimedOut):
+		return v, Undecided{fmt.Errorf("no worker has read the input of the maintenance of %s within %s: see the log of drydock-worker", m.Node, decisionWithin)}
+	}
+	return v, c.Explain(goalMissed(err))
+}
+
+// releasingWithin bounds the wait for the maintenance before to give the node back.
+const releasingWithin = time.Minute
+
+// StartAnew is StartOrAdopt, and waits for a maintenance of the same node and requestor that is giving the node back.
+func (c *Connection) StartAnew(ctx context.Context, in client.Input, note func(text string)) (v client.View, adopted bool, err error) {
+	for {
+		v, adopted, err = c.StartOrAdopt(ctx, in)
+		var releasing *client.ReleasingError
+		if !errors.As(err, &releasing) {
+			return v, adopted, err
+		}
+		note(releasing.Error() + "; starting when it has")
+		waiting, cancel := exit.WithTimeout(ctx, releasingWithin)
+		_, err = c.Wait(waiting, releasing.View.Maintenance, client.Ended)
+		cancel()
+		if err = exit.OrStopped(waiting, err); err != nil {
+			return v, false, c.Explain(exit.Hint(fmt.Errorf("%w, and has not done so yet: %w", releasing, err),
+				`Nothing was started: start again when it has ended; "%s status %s" says what it waits for.`, c.Program, v.Node))
+		}
+	}
+}
 
 // StartOrAdopt starts a maintenance, or adopts the one that runs already if it is the same.
 func (c *Connection) StartOrAdopt(ctx context.Context, in client.Input) (v client.View, adopted bool, err error) {

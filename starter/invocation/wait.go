@@ -17,6 +17,8 @@ import (
 type Waiter struct {
 	Conn *Connection
 	Show *terminal.Display
+	// Seen hears of every look at a maintenance; nil where Show is enough.
+	Seen func(client.View)
 }
 
 const (
@@ -42,6 +44,9 @@ func (w *Waiter) Await(ctx context.Context, m client.Maintenance, goal client.Go
 		lost = err != nil
 		if lost {
 			return
+		}
+		if w.Seen != nil {
+			w.Seen(v)
 		}
 		w.Show.Update(m.WorkflowID, show.LineOf(v, w.Conn.self, w.Conn.Clock()))
 		if v.Unanswered != nil && hints.due(w.Conn.Clock()) {

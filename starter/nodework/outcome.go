@@ -34,13 +34,13 @@ func RenderOutcomes(w io.Writer, outcomes []Outcome) {
 		counts[o.Result]++
 		duration, status := "-", "-"
 		if o.Duration > 0 {
-			duration = period.Age(o.Duration.Round(time.Second))
+			duration = period.Age(o.Duration.Std().Round(time.Second))
 		}
 		if o.ExitStatus != nil {
 			status = fmt.Sprint(*o.ExitStatus)
 		}
 		note, _, _ := strings.Cut(o.Note, "\n")
-		r.Add(o.Node, string(o.Result), duration, status, note)
+		r.AddPainted(1, o.Result.style(), o.Node, string(o.Result), duration, status, note)
 	}
 	r.Done()
 	var parts []string
@@ -64,16 +64,24 @@ const (
 	ResultSkipped    result = "skipped"
 )
 
+func (r result) style() terminal.Style {
+	switch r {
+	case resultDone:
+		return terminal.Good
+	case ResultFailed:
+		return terminal.Bad
+	}
+	return terminal.Faint
+}
+
 // Outcome is the result of a session.
 type Outcome struct {
 	Node   string `json:"node"`
 	Result result `json:"result"`
 	// ExitStatus is the command's; absent where it did not run.
-	ExitStatus *int    `json:"exitStatus,omitempty"`
-	Seconds    float64 `json:"seconds,omitempty"`
-	Note       string  `json:"note,omitempty"`
-	// Duration is Seconds, exactly.
-	Duration time.Duration `json:"-"`
+	ExitStatus *int            `json:"exitStatus,omitempty"`
+	Duration   period.Duration `json:"duration,omitzero"`
+	Note       string          `json:"note,omitempty"`
 	// Code is what exec exits with.
 	Code int `json:"-"`
 }

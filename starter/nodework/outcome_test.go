@@ -5,16 +5,19 @@ import (
 	"testing"
 	"time"
 
+	"drydock/rules/period"
 	"drydock/starter/startertest"
 	"drydock/starter/terminal"
 )
 
+func seconds(n int) period.Duration { return period.Duration(time.Duration(n) * time.Second) }
+
 func TestOutcomeTable(t *testing.T) {
 	zero, three := 0, 3
 	outcomes := []Outcome{
-		{Node: "worker-01", Result: resultDone, ExitStatus: &zero, Duration: 83 * time.Second},
-		{Node: "worker-02", Result: ResultFailed, ExitStatus: &three, Duration: 5 * time.Second, Note: "exit status 3"},
-		{Node: "worker-03", Result: resultCancelled, Duration: time.Second, Note: "another node failed before the node was ready"},
+		{Node: "worker-01", Result: resultDone, ExitStatus: &zero, Duration: seconds(83)},
+		{Node: "worker-02", Result: ResultFailed, ExitStatus: &three, Duration: seconds(5), Note: "exit status 3"},
+		{Node: "worker-03", Result: resultCancelled, Duration: seconds(1), Note: "another node failed before the node was ready"},
 		{Node: "worker-04", Result: resultNotStarted, Note: "another node failed"},
 		{Node: "cp-01", Result: ResultSkipped, Note: "control plane"},
 	}

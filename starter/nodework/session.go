@@ -11,6 +11,7 @@ import (
 
 	"drydock/api"
 	"drydock/client"
+	"drydock/rules/period"
 	"drydock/starter/exit"
 	"drydock/starter/input"
 	"drydock/starter/show"
@@ -50,8 +51,7 @@ func (s *Session) Work(st Stops) Outcome {
 	began := s.Now()
 	o := s.steps(st)
 	o.Node = s.Order.Spec.Node
-	o.Duration = s.Now().Sub(began)
-	o.Seconds = o.Duration.Seconds()
+	o.Duration = period.Duration(max(0, s.Now().Sub(began)))
 	return o
 }
 
@@ -78,7 +78,7 @@ func (s *Session) steps(st Stops) Outcome {
 		return Outcome{Result: ResultFailed, Note: "somebody else was done with it first", Code: exit.OwnError}
 	}
 	if err := s.Maintenances.started(st.GiveUp, ready.Maintenance); err != nil {
-		s.Maintenances.note("%s: that the work begins was not recorded: %s", ready.Node, firstLine(err))
+		s.Maintenances.note("%s: the beginning of the work was not recorded: %s", ready.Node, firstLine(err))
 	}
 	status, err := s.runCommand(st, ready)
 	return s.report(st, ready.Maintenance, status, err)
@@ -234,7 +234,8 @@ func (s *Session) persist(ctx context.Context, what string, try func() error) er
 		if ctx.Err() != nil {
 			return exit.StopCause(ctx)
 		}
-		if !errors.Is(err, client.ErrUnreachable) && !errors.Is(err, client.ErrUnanswered) && exit.CodeOf(err) != exit.TimedOut {
+		var releasing *client.ReleasingError
+		if !errors.Is(err, client.ErrUnreachable) && !errors.Is(err, client.ErrUnanswered) && !errors.As(err, &releasing) && exit.CodeOf(err) != exit.TimedOut {
 			return err
 		}
 		if !said {

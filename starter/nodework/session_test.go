@@ -241,6 +241,12 @@ func TestSessionPersistsWhileTemporalIsAway(t *testing.T) {
 	maintenances.check(t, got, Outcome{Result: resultDone}, "", "begin", "begin", "await ready", "started", "tell done", "tell done", "await end")
 }
 
+func TestSessionWaitsForTheMaintenanceBefore(t *testing.T) {
+	maintenances := &fakeMaintenances{beginErrors: []error{fmt.Errorf("starting: %w", &client.ReleasingError{View: startertest.View(api.Releasing)})}}
+	got := runSession(t, maintenances, noInterrupts(t), "exit 0", func(s *Session) { s.retryEvery = time.Millisecond })
+	maintenances.check(t, got, Outcome{Result: resultDone}, "", "begin", "begin", "await ready", "started", "tell done", "await end")
+}
+
 func TestSessionGivesUpAtTheSecondInterrupt(t *testing.T) {
 	away := fmt.Errorf("Temporal %w", client.ErrUnreachable)
 	maintenances := &fakeMaintenances{tellErrors: slices.Repeat([]error{away}, 10000)}

@@ -1,7 +1,6 @@
 package show
 
 import (
-	"fmt"
 	"io"
 	"time"
 
@@ -13,29 +12,28 @@ import (
 // Doctor shows the doctor's report.
 func Doctor(w io.Writer, r doctor.Report, all bool, now time.Time) {
 	renderHealed(w, r)
-	looked := fmt.Sprintf("%s, %d marked; %s; %s in use, %d waited for", terminal.Plural(r.Looked.Nodes, "node"), r.Looked.Marked,
+	terminal.Print(w, "Checked %s (%d marked), %s, %s in use, %d waiting.\n", terminal.Plural(r.Looked.Nodes, "node"), r.Looked.Marked,
 		terminal.Plural(r.Looked.Maintenances, "running maintenance"), terminal.Plural(r.Looked.Holders, "slot"), r.Looked.Pending)
-	fmt.Fprintf(w, "Looked at: %s.\n", looked)
 	switch n := r.Count(); {
 	case n == 0 && len(r.Healed) > 0:
-		fmt.Fprintln(w, "Nothing is inconsistent any more.")
+		terminal.Print(w, "Nothing is inconsistent any more.\n")
 	case n == 0:
-		fmt.Fprintln(w, "Nothing is inconsistent.")
+		terminal.Print(w, "Nothing is inconsistent.\n")
 	default:
-		fmt.Fprintf(w, "%s:\n", terminal.Plural(n, "finding"))
+		terminal.Print(w, "%s:\n", terminal.Plural(n, "finding"))
 		for _, f := range r.Findings {
 			renderDoctorFinding(w, f, now)
 		}
 		if r.More > 0 {
-			fmt.Fprintf(w, "and %d more\n", r.More)
+			terminal.Print(w, "and %d more\n", r.More)
 		}
 	}
 	if all {
 		for _, f := range r.Notes {
-			fmt.Fprintf(w, "Note: %s\n", terminal.OneLine(about(f)+f.Text))
+			terminal.Print(w, "Note: %s\n", terminal.OneLine(about(f)+f.Text))
 		}
 		if r.MoreNotes > 0 {
-			fmt.Fprintf(w, "and %d more notes\n", r.MoreNotes)
+			terminal.Print(w, "and %d more notes\n", r.MoreNotes)
 		}
 	}
 }
@@ -44,12 +42,12 @@ func renderHealed(w io.Writer, r doctor.Report) {
 	if len(r.Healed) == 0 {
 		return
 	}
-	fmt.Fprintln(w, "Healed:")
+	terminal.Print(w, "Healed:\n")
 	for _, h := range r.Healed {
-		fmt.Fprintf(w, "  %s  %s\n    done: %s\n", h.Kind, terminal.OneLine(about(h.Finding)+h.Text), terminal.OneLine(h.Tried))
+		terminal.Print(w, "  %s  %s\n    done: %s\n", h.Kind, terminal.OneLine(about(h.Finding)+h.Text), terminal.OneLine(h.Tried))
 	}
 	if r.MoreHealed > 0 {
-		fmt.Fprintf(w, "  and %d more\n", r.MoreHealed)
+		terminal.Print(w, "  and %d more\n", r.MoreHealed)
 	}
 }
 
@@ -59,18 +57,18 @@ func renderDoctorFinding(w io.Writer, f doctor.Finding, now time.Time) {
 	if f.Since != nil {
 		since = " (since " + period.Age(now.Sub(*f.Since)) + ")"
 	}
-	fmt.Fprintf(w, "  %s  %s%s\n", f.Kind, terminal.OneLine(about(f)+f.Text), since)
+	terminal.Print(w, "  %s  %s%s\n", f.Kind, terminal.OneLine(about(f)+f.Text), since)
 	if f.RunID != "" {
-		fmt.Fprintf(w, "    workflow: %s, run %s\n", f.WorkflowID, f.RunID)
+		terminal.Print(w, "    workflow: %s, run %s\n", f.WorkflowID, f.RunID)
 	}
 	switch {
 	case f.Tried != "":
-		fmt.Fprintf(w, "    tried: %s\n", terminal.OneLine(f.Tried))
+		terminal.Print(w, "    tried: %s\n", terminal.OneLine(f.Tried))
 	case f.Fix != "":
-		fmt.Fprintf(w, "    --fix: %s\n", f.Fix.Does())
+		terminal.Print(w, "    --fix: %s\n", f.Fix.Does())
 	}
 	if f.NextStep != "" {
-		fmt.Fprintf(w, "    next: %s\n", terminal.OneLine(f.NextStep))
+		terminal.Print(w, "    next: %s\n", terminal.OneLine(f.NextStep))
 	}
 }
 

@@ -66,8 +66,8 @@ func escalatedView() client.View {
 }
 
 func TestStatusTables(t *testing.T) {
-	startertest.Golden(t, "status_draining", func(w io.Writer) { Status(w, drainingView(), startertest.Noon) })
-	startertest.Golden(t, "status_escalated", func(w io.Writer) { Status(w, escalatedView(), startertest.Noon) })
+	startertest.GoldenInWidths(t, "status_draining", func(w io.Writer) { Status(w, drainingView(), startertest.Noon) })
+	startertest.GoldenInWidths(t, "status_escalated", func(w io.Writer) { Status(w, escalatedView(), startertest.Noon) })
 	startertest.Golden(t, "status_given_back", func(w io.Writer) {
 		Status(w, startertest.View(api.Pending, func(s *api.Status) {
 			next := startertest.Noon.Add(4 * time.Minute)
@@ -106,38 +106,14 @@ func TestListTables(t *testing.T) {
 		startertest.Ended(api.Completed, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, ""),
 		startertest.Ended(api.NodeGone, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, "the node\ndoes not exist"),
 	}
-	startertest.Golden(t, "list", func(w io.Writer) { List(w, views, true, startertest.Noon) })
-	startertest.Golden(t, "list_none", func(w io.Writer) { List(w, nil, false, startertest.Noon) })
+	startertest.GoldenInWidths(t, "list", func(w io.Writer) { List(w, views, false, startertest.Noon) })
+	startertest.Golden(t, "list_wide", func(w io.Writer) { List(w, views, true, startertest.Noon) })
 	o := terminal.Output{Format: terminal.FormatYAML}
 	startertest.Golden(t, "list_yaml", func(w io.Writer) {
-		if err := o.Write(w, inUTC(Summaries(views)), nil); err != nil {
+		if err := o.Write(w, Summaries(views), nil); err != nil {
 			t.Error(err)
 		}
 	})
-}
-
-// inUTC makes the times of a golden file those of every machine.
-func inUTC(all []summary) []summary {
-	utc := func(t *time.Time) {
-		if t != nil {
-			*t = time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), 0, time.UTC)
-		}
-	}
-	for i := range all {
-		since, ended := all[i].Since, all[i].EndedAt
-		if since != nil {
-			copied := *since
-			all[i].Since = &copied
-		}
-		if ended != nil {
-			copied := *ended
-			all[i].EndedAt = &copied
-		}
-		utc(&all[i].StartedAt)
-		utc(all[i].Since)
-		utc(all[i].EndedAt)
-	}
-	return all
 }
 
 func TestLimitTables(t *testing.T) {
@@ -152,7 +128,7 @@ func TestLimitTables(t *testing.T) {
 		Rebuilding: true,
 		Freezes:    []schedule.Freeze{{By: "incident-1", Reason: "disk\nfull", At: startertest.Before(time.Hour), Running: true}},
 		Holders:    []api.Holder{{Grant: schedule.Grant{Node: "worker-01", Requestor: "ops"}, GrantedAt: startertest.Before(time.Minute)}},
-		Nodes:      6, Unavailable: 1, ObservedAt: startertest.Ago(3 * time.Second),
+		Nodes:      6, Unavailable: 3, UnavailableOthers: []schedule.UnavailableNode{{Node: "worker-05", Why: "cordoned"}}, ObservedAt: startertest.Ago(3 * time.Second),
 		PendingAll: 23,
 	}
 	for range FirstPending + 1 {
@@ -161,6 +137,6 @@ func TestLimitTables(t *testing.T) {
 			Reason:      "frozen by incident-1 (disk full)",
 		})
 	}
-	startertest.Golden(t, "limits", func(w io.Writer) { SchedulerState(w, state, startertest.Noon) })
+	startertest.GoldenInWidths(t, "limits", func(w io.Writer) { SchedulerState(w, state, startertest.Noon) })
 	startertest.Golden(t, "limits_empty", func(w io.Writer) { SchedulerState(w, api.State{}, startertest.Noon) })
 }

@@ -23,7 +23,7 @@ const FirstPending = 20
 func SchedulerState(w io.Writer, s api.State, now time.Time) {
 	Limits(w, s.Limits, now)
 	if s.Rebuilding {
-		fmt.Fprintln(w, "\nThe scheduler is finding out who holds slots; until then it grants none.")
+		terminal.Print(w, "\nThe scheduler grants no slots until it knows again who holds them.\n")
 	}
 	if len(s.Freezes) > 0 {
 		fmt.Fprintln(w)
@@ -31,9 +31,9 @@ func SchedulerState(w io.Writer, s api.State, now time.Time) {
 	}
 	fmt.Fprintln(w)
 	if s.ObservedAt != nil {
-		fmt.Fprintf(w, "Nodes: %d, %d of them unavailable (%s ago)\n", s.Nodes, s.Unavailable, period.Age(now.Sub(*s.ObservedAt)))
+		terminal.Print(w, "Nodes: %d, %d of them unavailable%s (%s ago)\n", s.Nodes, s.Unavailable, terminal.Colon(whoIsUnavailable(s)), period.Age(now.Sub(*s.ObservedAt)))
 	}
-	fmt.Fprintf(w, "Slots in use: %d\n", len(s.Holders))
+	terminal.Print(w, "Slots in use: %d\n", len(s.Holders))
 	if len(s.Holders) > 0 {
 		r := terminal.NewRows(w, "  NODE", "REQUESTOR", "GRANTED")
 		for _, h := range s.Holders {
@@ -41,7 +41,7 @@ func SchedulerState(w io.Writer, s api.State, now time.Time) {
 		}
 		r.Done()
 	}
-	fmt.Fprintf(w, "Waiting for a slot: %d\n", s.PendingAll)
+	terminal.Print(w, "Waiting for a slot: %d\n", s.PendingAll)
 	if len(s.Pending) == 0 {
 		return
 	}
@@ -51,9 +51,34 @@ func SchedulerState(w io.Writer, s api.State, now time.Time) {
 	}
 	r.Done()
 	if more := s.PendingAll - FirstPending; more > 0 {
-		fmt.Fprintf(w, "  and %d more\n", more)
+		terminal.Print(w, "  and %d more\n", more)
 	}
 }
+
+// whoIsUnavailable says how many nodes are in maintenance, and which are out of service for another reason.
+func whoIsUnavailable(s api.State) string {
+	var parts []string
+	others := min(len(s.UnavailableOthers), namedOthers)
+	for _, other := range s.UnavailableOthers[:others] {
+		parts = append(parts, other.Node+" "+other.Why)
+	}
+	held := map[string]bool{}
+	for _, h := range s.Holders {
+		held[h.Node] = true
+	}
+	// What was down before its slot was granted is in maintenance too.
+	if n := min(len(held), s.Unavailable); n > 0 {
+		parts = append([]string{fmt.Sprintf("%d in maintenance", n)}, parts...)
+		others += n
+	}
+	if more := s.Unavailable - others; more > 0 && len(parts) > 0 {
+		parts = append(parts, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// namedOthers is how many nodes are named that are out of service for another reason than a maintenance.
+const namedOthers = 5
 
 // Limits shows the limits in force, with who set them.
 func Limits(w io.Writer, l api.LimitsInForce, now time.Time) {
@@ -68,7 +93,7 @@ func Limits(w io.Writer, l api.LimitsInForce, now time.Time) {
 	if !l.SetAt.IsZero() {
 		by += ", " + period.Age(now.Sub(l.SetAt)) + " ago"
 	}
-	fmt.Fprintln(w, by+terminal.Colon(terminal.OneLine(l.Comment)))
+	terminal.Print(w, "%s\n", by+terminal.Colon(terminal.OneLine(l.Comment)))
 }
 
 // renderQuotas shows what single requestors may have, where that is bounded.

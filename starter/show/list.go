@@ -10,29 +10,29 @@ import (
 	"drydock/starter/terminal"
 )
 
-// List shows a line for each maintenance.
-func List(w io.Writer, views []client.View, all bool, now time.Time) {
-	if len(views) == 0 {
-		if all {
-			fmt.Fprintln(w, "No maintenances.")
-		} else {
-			fmt.Fprintln(w, "No maintenances are running.")
-		}
-		return
+// List shows a line for each maintenance; wide shows more of each.
+func List(w io.Writer, views []client.View, wide bool, now time.Time) {
+	header := []string{"NODE", "REQUESTOR", "PHASE", "SINCE"}
+	if wide {
+		header = append(header, "ATTEMPTS", "CREATED", "TICKET", "REASON", "WORKFLOW")
 	}
-	r := terminal.NewRows(w, "NODE", "REQUESTOR", "PHASE", "SINCE", "ATTEMPT", "WAITING FOR")
+	r := terminal.OneLineEach(w, append(header, "WAITING FOR")...)
 	for _, v := range views {
-		phase, since, attempt, waiting := string(v.Phase()), v.Started, "", ""
+		phase, since, attempts, waiting, s := string(v.Phase()), v.Started, "", "", SummaryOf(v)
 		switch {
 		case !v.Running():
-			since, waiting = v.Closed, v.Message()
+			since, waiting = v.Ended(), v.Message()
 		case v.Status != nil:
 			since, waiting = v.Status.Since, v.Status.WaitingFor
-			attempt = fmt.Sprint(v.Status.Attempt)
+			attempts = fmt.Sprint(v.Status.Attempt)
 		default:
 			phase = "?"
 		}
-		r.Add(v.Node, v.Requestor, phase, period.Age(now.Sub(since)), attempt, waiting)
+		cells := []string{v.Node, v.Requestor, phase, period.Age(now.Sub(since))}
+		if wide {
+			cells = append(cells, attempts, terminal.Clock(s.CreatedAt, now), s.Ticket, s.Reason, v.WorkflowID)
+		}
+		r.AddPainted(2, phaseStyle(v.Phase()), append(cells, terminal.Words(waiting, now))...)
 	}
 	r.Done()
 }

@@ -22,20 +22,20 @@ func Preflights(w io.Writer, reports []preflight.Report) {
 func renderPreflight(w io.Writer, r preflight.Report) {
 	switch n := r.ProblemCount(); n {
 	case 0:
-		fmt.Fprintf(w, "%s: nothing would stop a drain\n", r.Node)
+		terminal.Print(w, "%s: nothing would stop a drain\n", r.Node)
 	default:
-		fmt.Fprintf(w, "%s: %s would stop a drain\n", r.Node, terminal.Plural(n, "problem"))
+		terminal.Print(w, "%s: %s would stop a drain\n", r.Node, terminal.Plural(n, "problem"))
 	}
 	if would := r.Escalates(); would != "" {
-		fmt.Fprintf(w, "When the node does not empty: %s\n", would)
+		terminal.Print(w, "When the node does not empty: %s\n", would)
 	}
 	renderFindings(w, "Problems", r.Problems, r.MoreProblems)
 	renderFindings(w, "Warnings", r.Warnings, r.MoreWarnings)
-	fmt.Fprintf(w, "Pods: %s\n", countsText(r.Counts))
+	terminal.Print(w, "Pods: %s\n", countsText(r.Counts))
 	renderPods(w, r)
 	renderBudgets(w, r)
 	if r.Room != nil {
-		fmt.Fprintf(w, "Room: %s to place on %s\n", terminal.Plural(r.Room.Pods, "pod"), terminal.Plural(r.Room.Nodes, "other node"))
+		terminal.Print(w, "Room: %s to place on %s\n", terminal.Plural(r.Room.Pods, "pod"), terminal.Plural(r.Room.Nodes, "other node"))
 	}
 }
 
@@ -43,12 +43,12 @@ func renderFindings(w io.Writer, title string, findings []preflight.Finding, mor
 	if len(findings) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "%s:\n", title)
+	terminal.Print(w, "%s:\n", title)
 	for _, f := range findings {
-		fmt.Fprintf(w, "  %s\n", terminal.OneLine(f.String()))
+		terminal.Print(w, "  %s\n", terminal.OneLine(f.String()))
 	}
 	if more > 0 {
-		fmt.Fprintf(w, "  and %d more\n", more)
+		terminal.Print(w, "  and %d more\n", more)
 	}
 }
 
@@ -79,7 +79,7 @@ func renderPods(w io.Writer, r preflight.Report) {
 	}
 	table.Done()
 	if r.MorePods > 0 {
-		fmt.Fprintf(w, "and %d more pods\n", r.MorePods)
+		terminal.Print(w, "and %d more pods\n", r.MorePods)
 	}
 }
 
@@ -97,6 +97,6 @@ func renderBudgets(w io.Writer, r preflight.Report) {
 	}
 	table.Done()
 	if r.MoreBudgets > 0 {
-		fmt.Fprintf(w, "and %d more budgets\n", r.MoreBudgets)
+		terminal.Print(w, "and %d more budgets\n", r.MoreBudgets)
 	}
 }

@@ -7,18 +7,19 @@ import (
 
 	"drydock/api"
 	"drydock/client"
+	"drydock/rules/spec"
 	"drydock/starter/terminal"
 )
 
 // LineOf names the requestor too where it is not self, since a node can have maintenances of several.
 func LineOf(v client.View, self string, now time.Time) terminal.Line {
-	l := terminal.Line{Label: v.Node, Text: Progress(v)}
+	l := terminal.Line{Label: v.Node, Text: terminal.Words(Progress(v), now), Style: phaseStyle(v.Phase())}
 	if v.Requestor != self {
 		l.Label += " (" + v.Requestor + ")"
 	}
 	switch {
 	case !v.Running():
-		l.Age = v.Closed.Sub(v.Started)
+		l.Age = v.Ended().Sub(v.Began())
 	case v.Status != nil:
 		l.Age = now.Sub(v.Status.Since)
 	default:
@@ -41,13 +42,14 @@ func Progress(v client.View) string {
 		return text
 	}
 	details := v.Status.WaitingFor
-	// The scheduler's reasons are sentences of their own.
-	if details != "" && phase != api.Pending {
+	if details != "" {
 		details = "waiting for " + details
 	}
 	switch {
-	case (phase == api.Draining || phase == api.WaitingForPods) && v.Status.Drain != nil:
+	case (phase == api.Draining || phase == api.WaitingForPods) && looked(v.Status):
 		details = drainText(*v.Status.Drain) + forced(v.Status.Force)
+	case looksAtPods(v.Status):
+		details = lookingAtPods
 	case phase == api.RequestorFailed && v.Status.Failure != "":
 		details = v.Status.Failure
 	}
@@ -82,11 +84,20 @@ func forced(force string) string {
 	return " (" + force + ")"
 }
 
+const lookingAtPods = "looking at the node's pods"
+
+func looked(s *api.Status) bool { return s.Drain != nil && s.Drain.Looked() }
+
+// looksAtPods tells that a drain is under way which has not said yet what it sees.
+func looksAtPods(s *api.Status) bool {
+	return !looked(s) && s.Phase == api.Draining && (s.Spec.Drain.Mode == spec.ModeEvict || s.Spec.Drain.Mode == spec.ModeWait)
+}
+
 func drainCounts(d api.DrainProgress) string {
 	if d.Total == 0 {
 		return "no pods to drain"
 	}
-	text := fmt.Sprintf("%d of %s gone, %d left", d.Total-d.Remaining, terminal.Plural(d.Total, "pod"), d.Remaining)
+	text := fmt.Sprintf("%d of %s gone", d.Total-d.Remaining, terminal.Plural(d.Total, "pod"))
 	if d.Terminating > 0 {
 		text += fmt.Sprintf(" (%d terminating)", d.Terminating)
 	}

@@ -26,21 +26,22 @@ func TestProgressLines(t *testing.T) {
 		want string
 	}{
 		"nobody answered yet": {unknown, "Starting"},
-		"waits for a slot":    {startertest.View(api.Pending, startertest.WaitingFor("maxParallel 1: the slot is taken (worker-02)")), "Pending: maxParallel 1: the slot is taken (worker-02)"},
+		"waits for a slot":    {startertest.View(api.Pending, startertest.WaitingFor("maxParallel 1: the slot is taken (worker-02)")), "Pending: waiting for maxParallel 1: the slot is taken (worker-02)"},
 		"second attempt": {
 			startertest.View(api.Pending, func(s *api.Status) { s.Attempt = 2 }), "Pending (attempt 2)",
 		},
-		"at work":      {startertest.View(api.Cordoning), "Cordoning"},
-		"drains":       {startertest.View(api.Draining, drain(api.DrainProgress{Total: 8, Evicted: 4, Remaining: 5, Terminating: 1})), "Draining: 3 of 8 pods gone, 5 left (1 terminating)"},
-		"empty anyway": {startertest.View(api.Draining, drain(api.DrainProgress{})), "Draining: no pods to drain"},
+		"at work":        {startertest.View(api.Cordoning), "Cordoning"},
+		"drains":         {startertest.View(api.Draining, drain(api.DrainProgress{Total: 8, Evicted: 4, Remaining: 5, Terminating: 1})), "Draining: 3 of 8 pods gone (1 terminating)"},
+		"empty anyway":   {startertest.View(api.Draining, drain(api.DrainProgress{At: startertest.Noon})), "Draining: no pods to drain"},
+		"not looked yet": {startertest.View(api.Draining), "Draining: looking at the node's pods"},
 		"drain is blocked": {
 			startertest.View(api.Draining, drain(api.DrainProgress{Total: 2, Remaining: 2, Blockers: []api.Blocker{blocked, blocked}, MoreBlockers: 3})),
-			"Draining: 0 of 2 pods gone, 2 left; default/db-0: budget db allows 0 disruptions; 4 more blocked",
+			"Draining: 0 of 2 pods gone; default/db-0: budget db allows 0 disruptions; 4 more blocked",
 		},
-		"drains in tiers": {startertest.View(api.Draining, drain(api.DrainProgress{Total: 8, Remaining: 5, Tier: 2, Tiers: 4})), "Draining: tier 2 of 4, 3 of 8 pods gone, 5 left"},
+		"drains in tiers": {startertest.View(api.Draining, drain(api.DrainProgress{Total: 8, Remaining: 5, Tier: 2, Tiers: 4})), "Draining: tier 2 of 4, 3 of 8 pods gone"},
 		"drains by force": {
 			startertest.View(api.Draining, drain(api.DrainProgress{Total: 8, Remaining: 5}), func(s *api.Status) { s.Force = "kill" }),
-			"Draining: 3 of 8 pods gone, 5 left (kill)",
+			"Draining: 3 of 8 pods gone (kill)",
 		},
 		"ready":            {startertest.View(api.Ready, startertest.WaitingFor(`"done" or "failed" from ops`)), `Ready: waiting for "done" or "failed" from ops`},
 		"requestor failed": {startertest.View(api.RequestorFailed, startertest.WaitingFor("a decision"), func(s *api.Status) { s.Failure = "exit status 1" }), "RequestorFailed: exit status 1"},

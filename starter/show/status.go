@@ -14,38 +14,12 @@ import (
 	"drydock/starter/terminal"
 )
 
-// endedStatus is the machine-readable status with what only the server knows: how the run ended.
-type endedStatus struct {
-	*api.Status
-	Phase   api.Phase  `json:"phase,omitempty"`
-	EndedAt *time.Time `json:"endedAt,omitempty"`
-	Message string     `json:"message,omitempty"`
-}
-
-// StatusOf is the workflow's own answer, or as much of it as is known without a worker.
-func StatusOf(v client.View) any {
-	status := v.Status
-	if status == nil {
-		status = &api.Status{
-			WorkflowID: v.WorkflowID, RunID: v.FirstRunID, Spec: spec.Maintenance{Node: v.Node, Requestor: v.Requestor},
-			Phase: v.Phase(), Since: v.Started,
-		}
-		if v.Result != nil {
-			status.Transitions = v.Result.Transitions
-		}
-	}
-	e := endedStatus{Status: status, Phase: v.Phase()}
-	if !v.Running() {
-		e.EndedAt, e.Message = &v.Closed, v.Message()
-	}
-	return e
-}
-
 // Status shows all that is known of a maintenance.
 func Status(w io.Writer, v client.View, now time.Time) {
 	head := terminal.NewRows(w)
 	head.Add("Node:", v.Node)
 	head.Add("Requestor:", v.Requestor)
+	renderStarter(head, v.Status)
 	renderWhy(head, v, now)
 	renderWhere(head, v, now)
 	head.Add("Workflow:", v.WorkflowID)
@@ -57,7 +31,7 @@ func Status(w io.Writer, v client.View, now time.Time) {
 		renderEscalation(w, v.Status.Escalation, now)
 	}
 	if v.Status != nil {
-		renderValidation(w, v.Status.Validation)
+		renderValidation(w, v.Status.Validation, now)
 	}
 	renderTransitions(w, v, now)
 	if v.Status != nil {
@@ -88,9 +62,10 @@ func renderWhy(head terminal.Rows, v client.View, now time.Time) {
 func renderWhere(head terminal.Rows, v client.View, now time.Time) {
 	switch {
 	case !v.Running():
-		head.Add("Phase:", fmt.Sprintf("%s (ended %s, %s ago, after %s)", v.Phase(), terminal.Clock(v.Closed, now), period.Age(now.Sub(v.Closed)), period.Age(v.Closed.Sub(v.Started))))
+		ended := v.Ended()
+		head.AddPainted(1, phaseStyle(v.Phase()), "Phase:", fmt.Sprintf("%s (ended %s, %s ago, after %s)", v.Phase(), terminal.Clock(ended, now), period.Age(now.Sub(ended)), period.Age(ended.Sub(v.Began()))))
 		if text := v.Message(); text != "" {
-			head.Add("Message:", text)
+			head.Add("Message:", terminal.Words(text, now))
 		}
 		return
 	case v.Status == nil:
@@ -98,15 +73,15 @@ func renderWhere(head terminal.Rows, v client.View, now time.Time) {
 		return
 	}
 	s := v.Status
-	head.Add("Phase:", fmt.Sprintf("%s (since %s, %s ago)", s.Phase, terminal.Clock(s.Since, now), period.Age(now.Sub(s.Since))))
+	head.AddPainted(1, phaseStyle(s.Phase), "Phase:", fmt.Sprintf("%s (since %s, %s ago)", s.Phase, terminal.Clock(s.Since, now), period.Age(now.Sub(s.Since))))
 	if s.WaitingFor != "" {
-		head.Add("Waiting for:", s.WaitingFor)
+		head.Add("Waiting for:", terminal.Words(s.WaitingFor, now))
 	}
 	if s.Failure != "" {
-		head.Add("Failure:", s.Failure)
+		head.Add("Failure:", terminal.Words(s.Failure, now))
 	}
 	if s.Attempt > 1 {
-		head.Add("Attempt:", fmt.Sprint(s.Attempt))
+		head.Add("Attempts:", fmt.Sprint(s.Attempt))
 	}
 	if len(s.Requestors) > 1 {
 		head.Add("Requestors:", requestorsText(s.Requestors, now))
@@ -117,8 +92,16 @@ func renderWhere(head terminal.Rows, v client.View, now time.Time) {
 		head.Add("Work began:", terminal.Clock(*s.StartedAt, now))
 	}
 	if s.ReadyDeadline != nil && s.Phase == api.Ready {
-		head.Add("Held until:", fmt.Sprintf("%s (%s left; then %s)", terminal.Clock(*s.ReadyDeadline, now), period.Age(s.ReadyDeadline.Sub(now)), s.Spec.OnReadyTimeout))
+		head.Add("Held until:", fmt.Sprintf("%s (%s left, then %s)", terminal.Clock(*s.ReadyDeadline, now), period.Age(s.ReadyDeadline.Sub(now)), afterReady(s.Spec)))
 	}
+}
+
+// afterReady is where a node comes that nobody declares done in time.
+func afterReady(m spec.Maintenance) string {
+	if m.OnReadyTimeout == spec.ReleaseOnTimeout {
+		return "released"
+	}
+	return string(api.RequestorFailed)
 }
 
 func requestorsText(requestors []api.RequestorStatus, now time.Time) string {
@@ -137,7 +120,7 @@ func slotText(s *api.SlotStatus, now time.Time) string {
 	case s == nil:
 		return "none"
 	case s.GrantedAt == nil:
-		return "asked for"
+		return "requested"
 	default:
 		return "granted " + terminal.Clock(*s.GrantedAt, now)
 	}
@@ -148,15 +131,15 @@ func renderTransitions(w io.Writer, v client.View, now time.Time) {
 	if len(transitions) == 0 {
 		return
 	}
-	fmt.Fprintln(w, "\nPhases:")
+	terminal.Print(w, "\nPhases:\n")
 	r := terminal.NewRows(w, "  PHASE", "AT", "FOR", "MESSAGE")
 	for i, t := range transitions {
 		if i > 0 && transitions[i-1].Phase == t.Phase {
 			// Something happened while the phase stayed the same.
-			r.Add("", terminal.Clock(t.At, now), "", t.Message)
+			r.Add("", terminal.Clock(t.At, now), "", terminal.Words(t.Message, now))
 			continue
 		}
-		r.Add("  "+string(t.Phase), terminal.Clock(t.At, now), lasted(transitions[i:], now), t.Message)
+		r.AddPainted(0, phaseStyle(t.Phase), "  "+string(t.Phase), terminal.Clock(t.At, now), lasted(transitions[i:], now), terminal.Words(t.Message, now))
 	}
 	r.Done()
 }
@@ -179,10 +162,10 @@ func renderMessages(w io.Writer, messages []api.Received, now time.Time) {
 	if len(messages) == 0 {
 		return
 	}
-	fmt.Fprintln(w, "\nMessages:")
+	terminal.Print(w, "\nMessages:\n")
 	r := terminal.NewRows(w, "  AT", "MESSAGE", "BY", "EFFECT", "COMMENT")
 	for _, m := range messages {
-		r.Add("  "+terminal.Clock(m.At, now), m.Name, m.By, m.Effect, m.Comment)
+		r.Add("  "+terminal.Clock(m.At, now), m.Name, terminal.OneLine(m.Who()), terminal.Words(m.Effect, now), m.Comment)
 	}
 	r.Done()
 }

@@ -18,8 +18,11 @@ import (
 
 // renderDrain shows how far the drain has come, and what it may do and will do next.
 func renderDrain(head terminal.Rows, s *api.Status, now time.Time) {
-	if d := s.Drain; d != nil {
-		head.Add("Drain:", fmt.Sprintf("%s, %d stay; as of %s ago", drainCounts(*d), d.Skipped, period.Age(now.Sub(d.At))))
+	if looksAtPods(s) {
+		head.Add("Drain:", lookingAtPods)
+	}
+	if d := s.Drain; looked(s) {
+		head.Add("Drain:", drainCounts(*d)+staysText(*d)+asOf(d.At, now))
 		if d.Tiers > 1 {
 			head.Add("Tier:", fmt.Sprintf("%d of %d%s", d.Tier, d.Tiers, targetsText(d.Targets)))
 		}
@@ -31,7 +34,7 @@ func renderDrain(head terminal.Rows, s *api.Status, now time.Time) {
 		head.Add("Skipped pods:", strings.Join(s.SkippedPods, ", "))
 	}
 	if len(s.Arrived) > 0 {
-		head.Add("Arrived pods:", arrivedText(s)+" (after the drain, in spite of the cordon)")
+		head.Add("Arrived pods:", arrivedText(s)+" (after the drain, despite the cordon)")
 	}
 	if next := NextRungText(s, now); next != "" {
 		head.Add("Next rung:", next)
@@ -39,6 +42,49 @@ func renderDrain(head terminal.Rows, s *api.Status, now time.Time) {
 	if at := s.NextAttemptAt; at != nil {
 		head.Add("Next attempt:", fmt.Sprintf("%s (in %s)", terminal.Clock(*at, now), period.Age(at.Sub(now))))
 	}
+}
+
+// staysText counts the pods that stay by why they do.
+func staysText(d api.DrainProgress) string {
+	var parts []string
+	known := 0
+	for _, kind := range slices.Sorted(maps.Keys(d.Staying)) {
+		parts = append(parts, terminal.Plural(d.Staying[kind], kindText(kind)))
+		known += d.Staying[kind]
+	}
+	if rest := d.Skipped - known; rest > 0 && known > 0 {
+		parts = append(parts, fmt.Sprintf("%d more", rest))
+	} else if rest > 0 {
+		parts = append(parts, terminal.Plural(rest, "pod"))
+	}
+	switch d.Skipped {
+	case 0:
+		return ""
+	case 1:
+		return "; " + parts[0] + " stays"
+	}
+	return "; " + strings.Join(parts, ", ") + " stay"
+}
+
+// kindText is a pod by why it stays.
+func kindText(reason string) string {
+	switch reason {
+	case "DaemonSet":
+		return "DaemonSet pod"
+	case "StaticPod":
+		return "static pod"
+	case "Skipped":
+		return "skipped pod"
+	}
+	return "pod not selected"
+}
+
+// asOf says how old what is known is, where that is known.
+func asOf(at, now time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return "; as of " + period.Age(now.Sub(at)) + " ago"
 }
 
 func arrivedText(s *api.Status) string {
@@ -74,10 +120,10 @@ func renderBlockers(w io.Writer, d *api.DrainProgress, now time.Time) {
 	if d == nil || len(d.Blockers) == 0 {
 		return
 	}
-	fmt.Fprintln(w, "\nBlocked by:")
+	terminal.Print(w, "\nBlocked by:\n")
 	r := terminal.NewRows(w, "  POD", "OWNER", "REASON", "SINCE", "MESSAGE")
 	for _, b := range d.Blockers {
-		r.Add("  "+b.Pod, cmp.Or(b.Owner, "-"), b.Reason, period.Age(now.Sub(b.Since)), b.Message)
+		r.Add("  "+b.Pod, cmp.Or(b.Owner, "-"), b.Reason, period.Age(now.Sub(b.Since)), terminal.Words(b.Message, now))
 		for _, budget := range b.Budgets {
 			// The message of a drain says the numbers too, unless it comes from the API server alone.
 			if !strings.Contains(b.Message, fmt.Sprintf("budget %s allows %d disruptions:", budget.Name, budget.Allowed)) {
@@ -87,7 +133,7 @@ func renderBlockers(w io.Writer, d *api.DrainProgress, now time.Time) {
 	}
 	r.Done()
 	if d.MoreBlockers > 0 {
-		fmt.Fprintf(w, "  and %d more%s\n", d.MoreBlockers, reasonsText(d.Reasons))
+		terminal.Print(w, "  and %d more%s\n", d.MoreBlockers, reasonsText(d.Reasons))
 	}
 }
 
@@ -96,7 +142,7 @@ func renderStays(w io.Writer, d *api.DrainProgress) {
 	if d == nil || len(d.Stays) == 0 {
 		return
 	}
-	fmt.Fprintln(w, "\nStay on the node:")
+	terminal.Print(w, "\nStay on the node:\n")
 	r := terminal.NewRows(w, "  POD", "OWNER", "REASON", "MESSAGE")
 	for _, b := range d.Stays {
 		r.Add("  "+b.Pod, cmp.Or(b.Owner, "-"), b.Reason, b.Message)
@@ -131,7 +177,7 @@ func renderEscalation(w io.Writer, taken []api.RungTaken, now time.Time) {
 	if len(taken) == 0 {
 		return
 	}
-	fmt.Fprintln(w, "\nRungs taken:")
+	terminal.Print(w, "\nRungs taken:\n")
 	r := terminal.NewRows(w, "  AT", "RUNG", "BY", "WHY")
 	for _, t := range taken {
 		r.Add("  "+terminal.Clock(t.At, now), t.Do, cmp.Or(t.By, "the plan"), t.Why)

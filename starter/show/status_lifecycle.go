@@ -1,11 +1,11 @@
 package show
 
 import (
-	"fmt"
 	"io"
 	"time"
 
 	"drydock/api"
+	"drydock/rules/who"
 	"drydock/starter/terminal"
 )
 
@@ -20,25 +20,25 @@ func renderApproval(head terminal.Rows, s *api.Status, now time.Time) {
 }
 
 func byAt(a *api.ApprovalStatus, now time.Time) string {
-	text := terminal.Clock(a.At, now)
-	if a.By != "" {
-		text += " by " + a.By
+	return terminal.Clock(a.At, now) + " by " + terminal.OneLine(a.Who()) + terminal.Colon(a.Comment)
+}
+
+// renderStarter says who started the maintenance, who need not be its requestor.
+func renderStarter(head terminal.Rows, s *api.Status) {
+	if s != nil && s.Starter != nil {
+		head.Add("Started by:", terminal.OneLine(who.Started(s.Starter.Identity, s.Starter.Principal)))
 	}
-	if a.Principal != "" {
-		text += " (verified: " + terminal.OneLine(a.Principal) + ")"
-	}
-	return text + terminal.Colon(a.Comment)
 }
 
 // renderValidation lists what a validation looks at.
-func renderValidation(w io.Writer, v *api.ValidationStatus) {
+func renderValidation(w io.Writer, v *api.ValidationStatus, now time.Time) {
 	if v == nil || len(v.Results) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\nValidation (%s):\n", v.State)
+	terminal.Print(w, "\nValidation (%s):\n", v.State)
 	r := terminal.NewRows(w, "  CHECK", "OK", "FOUND")
 	for _, result := range v.Results {
-		r.Add("  "+result.Name, map[bool]string{true: "yes", false: "no"}[result.OK], result.Message)
+		r.Add("  "+result.Name, map[bool]string{true: "yes", false: "no"}[result.OK], terminal.Words(result.Message, now))
 	}
 	r.Done()
 }
@@ -48,10 +48,10 @@ func renderStates(w io.Writer, states []api.LifecycleState, now time.Time) {
 	if len(states) == 0 {
 		return
 	}
-	fmt.Fprintln(w, "\nStates:")
+	terminal.Print(w, "\nNotified states:\n")
 	r := terminal.NewRows(w, "  STATE", "AT", "MESSAGE")
 	for _, s := range states {
-		r.Add("  "+string(s.State), terminal.Clock(s.At, now), s.Message)
+		r.Add("  "+string(s.State), terminal.Clock(s.At, now), terminal.Words(s.Message, now))
 	}
 	r.Done()
 }

@@ -24,7 +24,7 @@ func Ago(d time.Duration) *time.Time {
 func ClockAtNoon() time.Time { return Noon }
 
 // Noon is the time of all tests.
-var Noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.Local)
+var Noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.FixedZone("CEST", 2*60*60))
 
 // View is a running maintenance of worker-01 for ops in a phase for five minutes.
 func View(phase api.Phase, change ...func(*api.Status)) client.View {

@@ -2,6 +2,7 @@ package tell
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -22,15 +23,22 @@ func NewCancel(a *invocation.App) *cobra.Command {
 
 Before the node is Ready everything is undone and the maintenance ends Cancelled. From Ready on the node may be half
 worked on, so it becomes RequestorFailed and stays out of service; with --release it is given back as it is, and the
-maintenance ends Cancelled. With --wait the command waits for the end.`,
+maintenance ends Cancelled. With --wait the command waits for the end.
+
+With --release it asks first where the maintenance is neither for you nor started by you; --yes takes the place of the
+answer, and is needed where nobody is there to give one.`,
 		Example: `  drydock cancel worker-01 --comment "change postponed"
   drydock cancel worker-01 --release --wait`,
 		Args: invocation.OneNode,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if !release {
+				t.owned = nil // the node stays out of service, or was not touched
+			}
 			return t.run(cmd.Context(), args[0], func(client.Found) invocation.Message { return CancelMessage(a.Name, release, t.wait) })
 		},
 	}
 	t.register(cmd, invocation.OfMaintenance)
+	t.registerOwned(cmd, "cancel --release", false)
 	t.registerWait(cmd)
 	cmd.Flags().BoolVar(&release, "release", false, "give the node back even if it was Ready already")
 	return cmd
@@ -54,7 +62,24 @@ func CancelMessage(program string, release, wait bool) invocation.Message {
 			if now.Phase == api.RequestorFailed {
 				return fmt.Sprintf(`was Ready, is RequestorFailed now and stays out of service; "%s cancel %s --release" gives it back`, program, now.Spec.Node)
 			}
-			return "is cancelled and being put back"
+			if !touched(now.Transitions) {
+				return "cancelled; the node was not touched"
+			}
+			return "cancelled; the node is being put back"
+		},
+		Ended: func(v client.View) string {
+			switch {
+			case v.Phase() != api.Cancelled:
+				return ""
+			case touched(v.Transitions()):
+				return "cancelled; the node is back"
+			}
+			return "cancelled; the node was not touched"
 		},
 	}
+}
+
+// touched tells whether anything was done to the node.
+func touched(transitions []api.Transition) bool {
+	return slices.ContainsFunc(transitions, func(t api.Transition) bool { return t.Phase == api.Cordoning })
 }

@@ -25,6 +25,10 @@ type messageCommand struct {
 	comment   string
 	wait      bool
 	timeout   time.Duration
+	// owned says how to ask before the message ends what is somebody else's; nil where it may.
+	owned *invocation.Owned
+	// of is the flag that says whose maintenance it is, where that is not --requestor.
+	of string
 	// end is the end that --wait wants; Completed where it is empty.
 	end api.Phase
 }
@@ -35,9 +39,28 @@ func (t *messageCommand) register(cmd *cobra.Command, requestorHelp string) {
 	cmd.Flags().StringVar(&t.comment, "comment", "", "why, recorded with the message")
 }
 
+// asksFirst is the help of the commands that do not end what is somebody else's by a slip.
+const asksFirst = `Where the maintenance is neither for you nor started by you, it asks first; --yes takes the place of the answer, and is
+needed where nobody is there to give one.`
+
+// registerOwned is for a message that is not to end what is somebody else's.
+func (t *messageCommand) registerOwned(cmd *cobra.Command, says string, shared bool) {
+	t.owned = &invocation.Owned{Says: says, Shared: shared}
+	cmd.Flags().BoolVarP(&t.owned.Yes, "yes", "y", false, "do not ask where the maintenance is somebody else's")
+}
+
+// message is what is sent to a maintenance, which asks first where it is somebody else's.
+func (t *messageCommand) message(ctx context.Context, c *invocation.Connection, f client.Found, m invocation.Message) (invocation.Message, error) {
+	if t.owned == nil {
+		return m, nil
+	}
+	t.owned.Named = t.requestor != ""
+	return t.app.Guard(ctx, c, f, *t.owned, m)
+}
+
 func (t *messageCommand) registerWait(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&t.wait, "wait", false, "wait for the end of the maintenance: the node is back in service")
-	cmd.Flags().DurationVar(&t.timeout, "timeout", 0, "how long --wait waits; 0 is for ever")
+	invocation.DurationVar(cmd.Flags(), &t.timeout, "timeout", 0, "how long --wait waits; 0 is for ever")
 }
 
 // run finds the maintenance of a node, sends the message that build makes, and reports the effect.
@@ -53,7 +76,11 @@ func (t *messageCommand) run(ctx context.Context, node string, build func(f clie
 		return err
 	}
 	defer c.Close()
-	f, note, err := c.FindWithNote(ctx, node, t.requestor)
+	f, note, err := c.FindByFlag(ctx, node, t.requestor, cmp.Or(t.of, "--requestor"))
+	if err != nil {
+		return err
+	}
+	m, err := t.message(ctx, c, f, build(f))
 	if err != nil {
 		return err
 	}
@@ -61,11 +88,11 @@ func (t *messageCommand) run(ctx context.Context, node string, build func(f clie
 	if note != "" {
 		fmt.Fprintln(out, note)
 	}
-	v, said, err := c.Tell(ctx, f.Maintenance, build(f), t.comment)
+	v, said, err := c.Tell(ctx, f.Maintenance, m, t.comment)
 	if err != nil {
 		return c.Stopped(err, node, "the effect")
 	}
-	fmt.Fprintf(out, "%s: %s\n", node, said)
+	fmt.Fprintf(out, "%s: %s\n", node, terminal.Words(said, c.Clock()))
 	if t.wait {
 		if v, err = t.awaitEnd(ctx, c, v.Maintenance); err != nil {
 			return c.Stopped(err, node, "the end of the maintenance of "+node)
@@ -82,8 +109,12 @@ func (t *messageCommand) awaitEnd(ctx context.Context, c *invocation.Connection,
 	ctx, cancel := exit.WithTimeout(ctx, t.timeout)
 	defer cancel()
 	out := t.app.Messages(&t.output)
-	fmt.Fprintf(out, "Waiting for the end of the maintenance of %s.\n", m.Node)
-	w := &invocation.Waiter{Conn: c, Show: terminal.NewDisplay(out, t.app.Clock)}
+	w := &invocation.Waiter{Conn: c, Show: t.app.Progress(out)}
+	w.Show.Say("Waiting for the end of the maintenance of %s.", m.Node)
 	defer w.Show.Settle(m.WorkflowID)
-	return w.Await(ctx, m, client.Ends(cmp.Or(t.end, api.Completed)))
+	v, err := w.Await(ctx, m, client.Ends(cmp.Or(t.end, api.Completed)))
+	if err == nil {
+		w.Show.Otherwise("%s: %s", m.Node, terminal.Words(show.Progress(v), c.Clock()))
+	}
+	return v, err
 }

@@ -16,12 +16,14 @@ func NewDone(a *invocation.App) *cobra.Command {
 	t := &messageCommand{app: a}
 	cmd := &cobra.Command{
 		Use:   "done NODE",
-		Short: "Say that the work on a node is done, so that it is put back",
+		Short: "Mark the work on a node done, so that it is put back",
 		Long: `Say that the work on a node is done.
 
 The node has to be Ready, or RequestorFailed after its repair. Where several requestors share the maintenance, the
 node is put back when all of them are done. Without --wait the command returns when the maintenance has taken note;
-with --wait it waits for the end of the maintenance, when the node is back in service, and fails if it is not.`,
+with --wait it waits for the end of the maintenance, when the node is back in service, and fails if it is not.
+
+` + asksFirst,
 		Example: `  drydock done worker-01
   drydock done worker-01 --wait --timeout 10m
   drydock done worker-01 --requestor network-team`,
@@ -31,6 +33,7 @@ with --wait it waits for the end of the maintenance, when the node is back in se
 		},
 	}
 	t.register(cmd, "who is done (env "+invocation.EnvRequestor+", default you, or the only one)")
+	t.registerOwned(cmd, api.MsgDone, true)
 	t.registerWait(cmd)
 	return cmd
 }

@@ -16,7 +16,7 @@ func NewDrained(a *invocation.App) *cobra.Command {
 	t := &messageCommand{app: a}
 	cmd := &cobra.Command{
 		Use:   "drained NODE",
-		Short: "Say that a node with drain mode external is empty",
+		Short: "Declare a node with drain mode external empty",
 		Long: `Say that a node is empty, where somebody else than Drydock drains it: a maintenance with --drain-mode external waits
 for this and then becomes Ready.`,
 		Example: `  drydock drained worker-01`,

@@ -39,8 +39,8 @@ names, which need not be in the maintenance's plan. "drydock status" shows which
   giveBack      put the node back into service and try again later
   fail          end the maintenance as Failed
 
-No rung consents to the loss of pods without a controller or of emptyDir data: that is --force and
---delete-emptydir-data of "drydock start", or "drydock skip-pod" for one pod.
+No rung consents to the loss of pods without a controller or of emptyDir data: that is "drydock consent", or
+"drydock skip-pod" for a pod that is to stay.
 
 bypassBudget, kill and fail are asked about first; --yes takes the place of the answer, and is needed where nobody is
 there to give one.`,
@@ -71,7 +71,7 @@ func (o *escalateOptions) check() error {
 	case o.do != "" && !slices.Contains(spec.Rungs, o.do):
 		return exit.UsageError("--do %q: want one of %s", o.do, strings.Join(spec.Rungs, ", "))
 	case strings.TrimSpace(o.comment) == "":
-		return exit.UsageError("say why with --comment: it is recorded with the rung")
+		return exit.UsageError("missing --comment: it is recorded with the rung")
 	case dangerOf(o.do) != "":
 		return o.app.CanConfirm(o.yes)
 	}
@@ -94,7 +94,7 @@ func dangerOf(rung string) string {
 func escalated(s *api.Status, now time.Time) string {
 	switch {
 	case s.Phase == api.Pending && s.NextAttemptAt != nil:
-		return "is given back; the next attempt is at " + terminal.Clock(*s.NextAttemptAt, now)
+		return "given back; next attempt at " + terminal.Clock(*s.NextAttemptAt, now)
 	case s.Phase != api.Draining || len(s.Escalation) == 0:
 		return "is " + string(s.Phase)
 	}
@@ -113,7 +113,7 @@ func escalateMessage(program string, now func() time.Time, do string, agree func
 		Message: client.Escalate(do),
 		Already: func(s *api.Status, _ string) string { return "the drain already " + show.ForceText(s.Force) },
 		Next: func(s *api.Status) string {
-			_, left := client.NextRung(s)
+			_, left := client.RungToTake(s)
 			switch {
 			case s.Phase != api.Draining:
 				return fmt.Sprintf(`"%s status %s" says what it waits for.`, program, s.Spec.Node)
@@ -124,7 +124,7 @@ func escalateMessage(program string, now func() time.Time, do string, agree func
 			}
 		},
 		Danger: func(s *api.Status) string {
-			next, _ := client.NextRung(s)
+			next, _ := client.RungToTake(s)
 			if danger := dangerOf(cmp.Or(do, next.Do)); danger != "" {
 				return fmt.Sprintf("%s: %s?", s.Spec.Node, danger)
 			}

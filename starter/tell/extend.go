@@ -33,7 +33,7 @@ Without --for it is the maintenance's own ready timeout, counted from now.`,
 		},
 	}
 	t.register(cmd, invocation.OfMaintenance)
-	cmd.Flags().DurationVar(&duration, "for", 0, "how long from now, such as 2h (default the maintenance's ready timeout)")
+	invocation.DurationVar(cmd.Flags(), &duration, "for", 0, "how long from now, such as 2h (default the maintenance's ready timeout)")
 	return cmd
 }
 

@@ -16,11 +16,13 @@ func NewFailed(a *invocation.App) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "failed NODE",
-		Short: "Say that the work on a node has failed, so that it stays out of service",
+		Short: "Mark the work on a node failed, so that it stays out of service",
 		Long: `Say that the work on a node has failed.
 
 A Ready node becomes RequestorFailed: it stays cordoned and keeps its slot until somebody decides. Then "drydock retry"
-makes it Ready for another try, "drydock done" puts it back, and "drydock cancel --release" gives it back as it is.`,
+makes it Ready for another try, "drydock done" puts it back, and "drydock cancel --release" gives it back as it is.
+
+` + asksFirst,
 		Example: `  drydock failed worker-01 --reason "firmware update stopped at 40%"`,
 		Args:    invocation.OneNode,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -28,6 +30,7 @@ makes it Ready for another try, "drydock done" puts it back, and "drydock cancel
 		},
 	}
 	t.register(cmd, invocation.OfMaintenance)
+	t.registerOwned(cmd, api.MsgFailed, true)
 	cmd.Flags().StringVar(&reason, "reason", "", "what failed, shown everywhere")
 	return cmd
 }

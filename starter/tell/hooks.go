@@ -1,8 +1,8 @@
 package tell
 
 import (
-	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -19,7 +19,7 @@ func NewHookDone(a *invocation.App) *cobra.Command {
 	failed := false
 	cmd := &cobra.Command{
 		Use:   "hook-done NODE HOOK",
-		Short: "Say that a hook that waits for a signal is done, or has failed",
+		Short: "Mark a hook that waits for a signal done, or failed",
 		Long: `Say that a hook of kind signal, which a maintenance waits for, is done or has failed. Whether the maintenance goes on
 after one that failed is a matter of the worker's configuration (hooks.NAME.onFailure).`,
 		Example: `  drydock hook-done worker-01 storage-moved
@@ -27,7 +27,7 @@ after one that failed is a matter of the worker's configuration (hooks.NAME.onFa
 		Args: nodeAndHook,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return t.run(cmd.Context(), args[0], func(client.Found) invocation.Message {
-				return hookMessage(client.HookDone(args[1], failed), a.Name, args[1])
+				return hookMessage(client.HookDone(args[1], failed), a.Name, args[1], map[bool]string{true: "failed", false: "done"}[failed])
 			})
 		},
 	}
@@ -47,35 +47,45 @@ same. Who skipped it and why is on record.`,
 		Example: `  drydock skip-hook worker-01 silence-alerts --comment "Alertmanager is down, on-call knows"`,
 		Args:    nodeAndHook,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return t.run(cmd.Context(), args[0], func(client.Found) invocation.Message { return hookMessage(client.SkipHook(args[1]), a.Name, args[1]) })
+			return t.run(cmd.Context(), args[0], func(client.Found) invocation.Message {
+				return hookMessage(client.SkipHook(args[1]), a.Name, args[1], "skipped")
+			})
 		},
 	}
 	t.register(cmd, invocation.OfMaintenance)
 	return cmd
 }
 
-func nodeAndHook(_ *cobra.Command, args []string) error {
+func nodeAndHook(cmd *cobra.Command, args []string) error {
 	switch len(args) {
 	case 2:
 		return validation.Name(args[1])
 	case 0:
-		return errors.New("which node, and which hook? Name both")
+		return missing(cmd, "NODE and HOOK")
+	case 1:
+		return missing(cmd, "HOOK")
 	default:
-		return fmt.Errorf("name one node and one of its hooks, not %d words", len(args))
+		return fmt.Errorf("one hook of one node at a time, not %s", strings.Join(args, ", "))
 	}
 }
 
-func hookMessage(m client.Message, program, hook string) invocation.Message {
+// missing says which arguments a command lacks, and shows how it is written.
+func missing(cmd *cobra.Command, what string) error {
+	use, _, _ := strings.Cut(cmd.Use, " --")
+	return fmt.Errorf("missing %s: %s", what, use)
+}
+
+func hookMessage(m client.Message, program, hook, became string) invocation.Message {
 	return invocation.Message{
 		Message: m,
 		Next: func(s *api.Status) string {
 			if len(s.OpenHooks) == 0 {
 				return fmt.Sprintf(`"%s status %s" says what it waits for.`, program, s.Spec.Node)
 			}
-			return fmt.Sprintf("Those that are: %s.", terminal.OrList(s.OpenHooks))
+			return fmt.Sprintf("It waits for %s.", terminal.OrList(s.OpenHooks))
 		},
 		Said: func(now *api.Status) string {
-			return fmt.Sprintf("goes on after hook %s, and is %s", hook, now.Phase)
+			return fmt.Sprintf("hook %s %s; now %s", hook, became, now.Phase)
 		},
 	}
 }

@@ -18,12 +18,12 @@ import (
 // it is.
 type membership struct {
 	messageCommand
-	of string
+	owner string
 }
 
 func (m *membership) register(cmd *cobra.Command, requestorHelp string) {
 	m.messageCommand.register(cmd, requestorHelp)
-	cmd.Flags().StringVar(&m.of, "of", "", "whose maintenance of the node, where several wait for it")
+	cmd.Flags().StringVar(&m.owner, "of", "", "whose maintenance of the node, where several wait for it")
 }
 
 // NewJoin is the command of that name.
@@ -52,7 +52,7 @@ func (m *membership) run(ctx context.Context, node string, build func(program, w
 	if err := spec.RequestorName(who); err != nil {
 		return exit.UsageError("requestor: %w", err)
 	}
-	m.requestor = m.of
+	m.requestor, m.of = m.owner, "--of"
 	return m.messageCommand.run(ctx, node, func(client.Found) invocation.Message { return build(m.app.Name, who) })
 }
 

@@ -15,7 +15,7 @@ func NewLeave(a *invocation.App) *cobra.Command {
 	m := &membership{messageCommand: messageCommand{app: a}}
 	cmd := &cobra.Command{
 		Use:   "leave NODE",
-		Short: "No longer share somebody else's maintenance of a node",
+		Short: "Stop sharing somebody else's maintenance of a node",
 		Long: `No longer share a maintenance that you joined: it does not wait for you any more.
 
 Leaving is for those who have done nothing to the node; who has, says "drydock done".`,

@@ -42,6 +42,20 @@ func skipped(pods ...string) func(*api.Status) {
 	return func(s *api.Status) { s.SkippedPods = pods }
 }
 
+func consentTo() invocation.Message {
+	return (&consentOptions{messageCommand: messageCommand{app: &invocation.App{Name: "drydock"}}, force: true}).message(func(string) error { return nil })
+}
+
+func consented(pods ...string) func(*api.Status) {
+	return func(s *api.Status) { s.Consents = []api.ConsentGiven{{Force: true, Pods: pods}} }
+}
+
+func notBefore(at time.Time) func(*api.Status) {
+	return func(s *api.Status) { s.Spec.NotBefore = &at }
+}
+
+func askedForASlot(s *api.Status) { s.Slot = &api.SlotStatus{RequestID: "run-1/1"} }
+
 func took(do, by string) func(*api.Status) {
 	return func(s *api.Status) {
 		s.Escalation = append(s.Escalation, api.RungTaken{At: startertest.Noon, Do: do, By: by, Planned: by == ""})
@@ -64,6 +78,9 @@ func received(name, effect string) func(*api.Status) {
 func TestMessagesAreCheckedBeforeTheyAreSent(t *testing.T) {
 	external := func(s *api.Status) { s.Spec.Drain.Mode = spec.ModeExternal }
 	held := func(s *api.Status) { d := startertest.Noon.Add(time.Hour); s.ReadyDeadline = &d }
+	within := func(d time.Duration) func(*api.Status) {
+		return func(s *api.Status) { s.Spec.ReadyTimeout = spec.Duration(d) }
+	}
 	notValidated := func(s *api.Status) { s.Validation = &api.ValidationStatus{State: validation.Failed} }
 	denied := func(s *api.Status) { s.Approval = &api.ApprovalStatus{Denied: true, Comment: "no"} }
 	silencing := func(s *api.Status) { s.OpenHooks = []string{"silence"} }
@@ -117,11 +134,13 @@ func TestMessagesAreCheckedBeforeTheyAreSent(t *testing.T) {
 		"approve, not asked for":   {decisionMessage(client.Approve(), "approved"), startertest.View(api.Ready), "", "does not wait for approval"},
 		"approve, denied":          {decisionMessage(client.Approve(), "approved"), startertest.View(api.Releasing, denied), "", "was denied already: no"},
 		"deny, twice":              {decisionMessage(client.Deny(), "denied"), startertest.View(api.Releasing, denied), "is denied already", ""},
-		"skip a hook":              {hookMessage(client.SkipHook("silence"), "drydock", "silence"), startertest.View(api.Scheduled, silencing), "", ""},
-		"skip another hook":        {hookMessage(client.SkipHook("move"), "drydock", "move"), startertest.View(api.Scheduled, silencing), "", `Those that are: "silence"`},
-		"skip no hook":             {hookMessage(client.SkipHook("move"), "drydock", "move"), startertest.View(api.Ready), "", "no hook is waited for"},
+		"skip a hook":              {hookMessage(client.SkipHook("silence"), "drydock", "silence", "skipped"), startertest.View(api.Scheduled, silencing), "", ""},
+		"skip another hook":        {hookMessage(client.SkipHook("move"), "drydock", "move", "skipped"), startertest.View(api.Scheduled, silencing), "", `It waits for "silence"`},
+		"skip no hook":             {hookMessage(client.SkipHook("move"), "drydock", "move", "skipped"), startertest.View(api.Ready), "", "it waits for no hook"},
 		"extend, Ready":            {extendMessage(startertest.ClockAtNoon, 2*time.Hour), startertest.View(api.Ready, held), "", ""},
-		"extend, no more":          {extendMessage(startertest.ClockAtNoon, time.Minute), startertest.View(api.Ready, held), "may be held until 13:00:00 already", ""},
+		"extend, no more":          {extendMessage(startertest.ClockAtNoon, time.Minute), startertest.View(api.Ready, held), "may be held until 13:00:00 CEST already", ""},
+		"extend, by default less":  {extendMessage(startertest.ClockAtNoon, 0), startertest.View(api.Ready, held, within(30*time.Minute)), "may be held until 13:00:00 CEST already", ""},
+		"extend, by default more":  {extendMessage(startertest.ClockAtNoon, 0), startertest.View(api.Ready, held, within(2*time.Hour)), "", ""},
 		"extend, no deadline":      {extendMessage(startertest.ClockAtNoon, time.Hour), startertest.View(api.Ready), "for ever", ""},
 		"extend, Draining":         {extendMessage(startertest.ClockAtNoon, time.Hour), startertest.View(api.Draining), "", "only a Ready node"},
 		"started, Ready":           {startedMessage("drydock"), startertest.View(api.Ready), "", ""},
@@ -140,17 +159,27 @@ func TestMessagesAreCheckedBeforeTheyAreSent(t *testing.T) {
 		"escalate, none left":      {escalateTo(""), startertest.View(api.Draining), "", "Name one with --do: notify, bypassBudget, kill, giveBack, fail"},
 		"escalate, unplanned":      {escalateTo(spec.Kill), startertest.View(api.Draining), "", ""},
 		"escalate, external":       {escalateTo(spec.Kill), startertest.View(api.Draining, external), "", "do: kill needs the drain mode evict"},
-		"skip-pod, external":       {skipPodMessage("drydock", "a/db-0"), startertest.View(api.Draining, external), "", `say "drydock drained worker-01"`},
+		"skip-pod, external":       {skipPodMessage("drydock", "a/db-0"), startertest.View(api.Draining, external), "", `run "drydock drained worker-01"`},
 		"retry-now, external":      {retryNowMessage("drydock"), startertest.View(api.Draining, external), "", "no eviction to try again"},
 		"escalate, forced already": {escalateTo(spec.BypassBudget), startertest.View(api.Draining, forced), "the drain already deletes pods without", ""},
 		"escalate, Pending":        {escalateTo(spec.GiveBack), startertest.View(api.Pending), "", `"drydock status worker-01" says what it waits for`},
 		"escalate, Ready":          {escalateTo(""), startertest.View(api.Ready, planned(spec.GiveBack)), "", "worker-01 is Ready: only the drain of a Draining node"},
 		"skip-pod":                 {skipPodMessage("drydock", "default/web-1"), startertest.View(api.Draining), "", ""},
 		"skip-pod, by its name":    {skipPodMessage("drydock", "db-0"), startertest.View(api.Draining, blockedBy("a/db-0", "a/db-1")), "", ""},
-		"skip-pod, ambiguous":      {skipPodMessage("drydock", "db-0"), startertest.View(api.Draining, blockedBy("b/db-0", "a/db-0")), "", `Say which: "b/db-0" or "a/db-0"`},
+		"skip-pod, ambiguous":      {skipPodMessage("drydock", "db-0"), startertest.View(api.Draining, blockedBy("b/db-0", "a/db-0")), "", `Pass "b/db-0" or "a/db-0"`},
 		"skip-pod, unknown name":   {skipPodMessage("drydock", "db-9"), startertest.View(api.Draining, blockedBy("a/db-0")), "", "Name it as NAMESPACE/db-9, or one of these: a/db-0"},
 		"skip-pod, nothing known":  {skipPodMessage("drydock", "db-9"), startertest.View(api.Draining), "", "Name it as NAMESPACE/db-9."},
 		"skip-pod, twice":          {skipPodMessage("drydock", "db-0"), startertest.View(api.Draining, skipped("a/db-0"), blockedBy("a/db-0")), "a/db-0 is skipped already", ""},
+		"consent":                  {consentTo(), startertest.View(api.Draining), "", ""},
+		"consent, Ready":           {consentTo(), startertest.View(api.Ready), "", "worker-01 is Ready: there is no drain to consent to"},
+		"consent, external":        {consentTo(), startertest.View(api.Draining, external), "", "no pod waits for consent"},
+		"consent, given":           {consentTo(), startertest.View(api.Draining, consented()), "has that consent already", ""},
+		"consent, to a pod only":   {consentTo(), startertest.View(api.Draining, consented("a/db-0")), "", ""},
+		"reschedule":               {rescheduleMessage(startertest.Noon, startertest.ClockAtNoon), startertest.View(api.Pending), "", ""},
+		"reschedule, unapproved":   {rescheduleMessage(startertest.Noon, startertest.ClockAtNoon), startertest.View(api.AwaitingApproval), "", ""},
+		"reschedule, the same":     {rescheduleMessage(startertest.Noon, startertest.ClockAtNoon), startertest.View(api.Pending, notBefore(startertest.Noon)), "begins not before 12:00:00 CEST already", ""},
+		"reschedule, with a slot":  {rescheduleMessage(startertest.Noon, startertest.ClockAtNoon), startertest.View(api.Pending, askedForASlot), "", "does not wait for its time any more"},
+		"reschedule, Ready":        {rescheduleMessage(startertest.Noon, startertest.ClockAtNoon), startertest.View(api.Ready), "", "does not wait for its time any more"},
 		"skip-pod, Pending":        {skipPodMessage("drydock", "a/db-0"), startertest.View(api.Pending), "", "only while it is Draining"},
 		"retry-now, Draining":      {retryNowMessage("drydock"), startertest.View(api.Draining), "", ""},
 		"retry-now, given back":    {retryNowMessage("drydock"), startertest.View(api.Pending, backingOff), "", ""},
@@ -189,9 +218,9 @@ func TestMessagesHaveTheirEffect(t *testing.T) {
 		"done, of two":    {DoneMessage("drydock", "net"), shared, netDone, "when ops is done too"},
 		"failed":          {FailedMessage("drydock", "ops", ""), ready, to(api.RequestorFailed), "stays out of service"},
 		"retry":           {retryMessage(), *startertest.View(api.RequestorFailed).Status, to(api.Ready), "is Ready"},
-		"cancel early":    {CancelMessage("drydock", false, false), *startertest.View(api.Pending).Status, to(api.Releasing), "is cancelled"},
+		"cancel early":    {CancelMessage("drydock", false, false), *startertest.View(api.Pending).Status, to(api.Releasing), "cancelled; the node "},
 		"cancel late":     {CancelMessage("drydock", false, false), ready, to(api.RequestorFailed), "--release"},
-		"cancel, release": {CancelMessage("drydock", true, false), ready, to(api.Cancelled), "is cancelled"},
+		"cancel, release": {CancelMessage("drydock", true, false), ready, to(api.Cancelled), "cancelled; the node "},
 		"extend":          {extendMessage(startertest.ClockAtNoon, time.Hour), ready, func(s *api.Status) { d := startertest.Noon.Add(time.Hour); s.ReadyDeadline = &d }, "13:00:00"},
 		"started":         {startedMessage("drydock"), ready, func(s *api.Status) { s.StartedAt = &startertest.Noon }, "begun"},
 		"drained":         {drainedMessage("drydock"), *startertest.View(api.Draining).Status, to(api.Ready), "is Ready"},
@@ -201,8 +230,10 @@ func TestMessagesHaveTheirEffect(t *testing.T) {
 			took(spec.Kill, "me")(s)
 			s.Force = spec.Kill
 		}, "kill is taken: the drain deletes pods without their grace period"},
-		"give back":          {escalateTo(spec.GiveBack), draining, func(s *api.Status) { *s = pausing }, "the next attempt is at 12:00:00"},
+		"give back":          {escalateTo(spec.GiveBack), draining, func(s *api.Status) { *s = pausing }, "next attempt at 12:00:00 CEST"},
 		"skip-pod":           {skipPodMessage("drydock", "db-0"), draining, skipped("a/db-0"), "db-0 stays"},
+		"consent":            {consentTo(), draining, consented(), "the drain may lose pods that nobody re-creates"},
+		"reschedule":         {rescheduleMessage(startertest.Noon, startertest.ClockAtNoon), *startertest.View(api.Pending).Status, notBefore(startertest.Noon), "begins not before 12:00:00"},
 		"retry-now":          {retryNowMessage("drydock"), draining, received("retry-now", "tried now"), "tried again now"},
 		"retry-now, pausing": {retryNowMessage("drydock"), pausing, func(s *api.Status) { s.NextAttemptAt = nil }, "asks for a slot now"},
 		"leave":              {leaveMessage("drydock", "net"), shared, func(s *api.Status) { *s = ready }, "no longer"},
@@ -294,6 +325,19 @@ func TestDangerousMessagesAreAskedAbout(t *testing.T) {
 		if (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%s: error = %v, want %q", name, err, c.err)
 		}
+	}
+}
+
+func TestTheSLAsRungIsNotTakenByHand(t *testing.T) {
+	s := startertest.View(api.Draining, func(s *api.Status) {
+		s.Spec.SLA = &spec.SLA{After: spec.Duration(30 * time.Minute)}
+		s.Spec.Drain.Escalation = []spec.Rung{{After: spec.Duration(time.Hour), Do: spec.GiveBack}}
+	}).Status
+	if next, _ := client.NextRung(s); next.Do != spec.ExpireSLA {
+		t.Errorf("next is %+v", next)
+	}
+	if rung, left := client.RungToTake(s); !left || rung.Do != spec.GiveBack {
+		t.Errorf("escalate takes %+v", rung)
 	}
 }
 

@@ -15,7 +15,7 @@ func NewRetryNow(a *invocation.App) *cobra.Command {
 	t := &messageCommand{app: a}
 	cmd := &cobra.Command{
 		Use:   "retry-now NODE",
-		Short: "Try again now what a maintenance would try again later",
+		Short: "End a pause: retry evictions, or ask for the next slot, now",
 		Long: `End the pause that a maintenance is in. Of a Draining node, evictions that were refused are tried again at once. A node
 that was given back, because it did not empty, asks for its next slot at once.
 
@@ -38,7 +38,7 @@ func retryNowMessage(program string) invocation.Message {
 			case api.Pending:
 				return fmt.Sprintf(`"%s status %s" says which limit it waits for.`, program, s.Spec.Node)
 			case api.RequestorFailed:
-				return fmt.Sprintf(`For another try at your work say "%s retry %s".`, program, s.Spec.Node)
+				return fmt.Sprintf(`For another try at your work run "%s retry %s".`, program, s.Spec.Node)
 			default:
 				return fmt.Sprintf(`"%s status %s" says what it waits for.`, program, s.Spec.Node)
 			}

@@ -1,7 +1,6 @@
 package tell
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -39,14 +38,14 @@ POD is NAMESPACE/NAME. The name alone is enough for a pod that "drydock status" 
 	return cmd
 }
 
-func nodeAndPod(_ *cobra.Command, args []string) error {
+func nodeAndPod(cmd *cobra.Command, args []string) error {
 	switch len(args) {
 	case 2:
 		return nil
 	case 0:
-		return errors.New("which node, and which pod on it? Name both")
+		return missing(cmd, "NODE and POD")
 	case 1:
-		return fmt.Errorf("which pod on %s? Name it as NAMESPACE/NAME", args[0])
+		return missing(cmd, "POD (NAMESPACE/NAME)")
 	default:
 		return fmt.Errorf("one pod of one node at a time, not %s", strings.Join(args, ", "))
 	}
@@ -69,7 +68,7 @@ func skipPodMessage(program, pod string) invocation.Message {
 		Message: client.SkipPod(pod),
 		Next: func(s *api.Status) string {
 			if s.Phase == api.Draining && s.Spec.Drain.Mode == spec.ModeExternal {
-				return fmt.Sprintf(`When it is empty, say "%s drained %s".`, program, s.Spec.Node)
+				return fmt.Sprintf(`When it is empty, run "%s drained %s".`, program, s.Spec.Node)
 			}
 			return fmt.Sprintf(`"%s status %s" says what it waits for.`, program, s.Spec.Node)
 		},
@@ -87,7 +86,7 @@ func skipPodMessage(program, pod string) invocation.Message {
 func errUnknownPod(program string, unknown *client.UnknownPodError) error {
 	switch {
 	case len(unknown.Named) > 1:
-		return exit.Hint(unknown, "Say which: %s.", terminal.OrList(unknown.Named))
+		return exit.Hint(unknown, "Pass %s.", terminal.OrList(unknown.Named))
 	case len(unknown.Known) == 0:
 		return exit.Hint(unknown, "Name it as NAMESPACE/%s.", unknown.Pod)
 	default:

@@ -2,11 +2,13 @@ package tell
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"drydock/api"
 	"drydock/client"
+	"drydock/starter/exit"
 	"drydock/starter/invocation"
 )
 
@@ -14,17 +16,23 @@ import (
 func NewValidated(a *invocation.App) *cobra.Command {
 	t := &messageCommand{app: a}
 	cmd := &cobra.Command{
-		Use:   "validated NODE",
-		Short: "Say that a node that is being validated may return to production",
+		Use:   "validated NODE --comment WHY",
+		Short: "Declare a node validated: it may return to production",
 		Long: `Say that a node is good: for a maintenance whose validation waits for somebody's word, and for one whose validation
-has failed, which is overruled by it. Who said so and why is on record.`,
+has failed, which is overruled by it. Who said so and why is on record.
+
+` + asksFirst,
 		Example: `  drydock validated worker-01 --comment "burn-in passed, run 8812"`,
 		Args:    invocation.OneNode,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if strings.TrimSpace(t.comment) == "" {
+				return exit.UsageError("say with --comment why the node is good: it is recorded")
+			}
 			return t.run(cmd.Context(), args[0], func(client.Found) invocation.Message { return validatedMessage(a.Name) })
 		},
 	}
 	t.register(cmd, invocation.OfMaintenance)
+	t.registerOwned(cmd, api.MsgValidated, false)
 	return cmd
 }
 
@@ -33,7 +41,7 @@ func NewValidationFailed(a *invocation.App) *cobra.Command {
 	t := &messageCommand{app: a}
 	cmd := &cobra.Command{
 		Use:   "validation-failed NODE",
-		Short: "Say that a node that is being validated may not return to production",
+		Short: "Declare a node's validation failed: it stays out of service",
 		Long: `Say that a node is not good, for a maintenance whose validation waits for somebody's word. The node stays out of
 service with its slot until somebody says "drydock retry", "drydock validated" or "drydock cancel --release".`,
 		Example: `  drydock validation-failed worker-01 --comment "GPU 3 throttles"`,
@@ -50,7 +58,7 @@ func validatedMessage(program string) invocation.Message {
 	return invocation.Message{
 		Message: client.Validated(),
 		Next:    func(s *api.Status) string { return whatHoldsItUp(program, s) },
-		Said:    func(now *api.Status) string { return fmt.Sprintf("counts as validated, and is %s", now.Phase) },
+		Said:    func(now *api.Status) string { return fmt.Sprintf("validated; now %s", now.Phase) },
 	}
 }
 
@@ -58,7 +66,7 @@ func validationFailedMessage(program string) invocation.Message {
 	return invocation.Message{
 		Message: client.ValidationFailed(),
 		Next:    func(s *api.Status) string { return whatHoldsItUp(program, s) },
-		Said:    func(*api.Status) string { return "has failed its validation, and stays out of service" },
+		Said:    func(*api.Status) string { return "validation failed; it stays out of service" },
 	}
 }
 

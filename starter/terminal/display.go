@@ -9,10 +9,10 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/term"
 
+	"drydock/rules/moment"
 	"drydock/rules/period"
 )
 
@@ -23,7 +23,10 @@ type Display struct {
 	out  io.Writer
 	now  func() time.Time
 	live bool
-	size func() (width, height int)
+	// quiet leaves out what changes, outside of a terminal.
+	quiet  bool
+	colour bool
+	size   func() (width, height int)
 
 	order []string
 	lines map[string]Line
@@ -35,7 +38,7 @@ type Display struct {
 func NewDisplay(out io.Writer, now func() time.Time) *Display {
 	d := &Display{out: out, now: now, lines: map[string]Line{}, said: map[string]string{}}
 	if fd, ok := Detect(out); ok {
-		d.live = true
+		d.live, d.colour = true, colours(os.LookupEnv)
 		d.size = func() (int, int) {
 			if width, height, err := term.GetSize(fd); err == nil && width > 0 && height > 0 {
 				return width, height
@@ -44,6 +47,28 @@ func NewDisplay(out io.Writer, now func() time.Time) *Display {
 		}
 	}
 	return d
+}
+
+// NewProgress is a display of what goes on beside a command's own output: outside of a terminal it is silent unless somebody
+// wants to hear it.
+func NewProgress(out io.Writer, now func() time.Time, verbose bool) *Display {
+	d := NewDisplay(out, now)
+	d.quiet = !d.live && !verbose
+	return d
+}
+
+// NewNotes is a display that shows nothing but notes, as where the output itself says what changes.
+func NewNotes(out io.Writer, now func() time.Time) *Display {
+	d := NewDisplay(out, now)
+	d.live, d.quiet = false, true
+	return d
+}
+
+// Otherwise prints a line that progress has said where it is shown.
+func (d *Display) Otherwise(format string, args ...any) {
+	if d.quiet {
+		fmt.Fprintf(d.out, format+"\n", args...)
+	}
 }
 
 // Detect returns the file descriptor of a reader or writer that is a terminal.
@@ -70,9 +95,22 @@ func (d *Display) Update(key string, l Line) {
 		d.redraw()
 		return
 	}
-	if d.said[key] != l.Text {
+	if d.said[key] != l.Text && !d.quiet {
 		d.said[key] = l.Text
-		fmt.Fprintf(d.out, "%s  %s  %s\n", d.now().Format(time.TimeOnly), l.Label, l.Text)
+		fmt.Fprintf(d.out, "%s  %s  %s\n", d.clock(), l.Label, l.Text)
+	}
+}
+
+// clock is the time at the beginning of a line in a pipe.
+func (d *Display) clock() string {
+	now := d.now()
+	return moment.Clock(now, now)
+}
+
+// Say prints a line that tells what is waited for, where progress is shown.
+func (d *Display) Say(format string, args ...any) {
+	if !d.quiet {
+		fmt.Fprintf(d.out, format+"\n", args...)
 	}
 }
 
@@ -83,7 +121,7 @@ func (d *Display) Note(format string, args ...any) {
 	d.clear()
 	text := fmt.Sprintf(format, args...)
 	if !d.live {
-		text = d.now().Format(time.TimeOnly) + "  " + text
+		text = d.clock() + "  " + text
 	}
 	fmt.Fprintln(d.out, text)
 	d.redraw()
@@ -159,7 +197,7 @@ func (d *Display) redraw() {
 func (d *Display) labelWidth() int {
 	width := 0
 	for _, l := range d.lines {
-		width = max(width, utf8.RuneCountInString(l.Label))
+		width = max(width, columns(l.Label))
 	}
 	return width
 }
@@ -167,11 +205,9 @@ func (d *Display) labelWidth() int {
 // format fits a line into the terminal's width: a line that wraps would be two when it is drawn again.
 func (d *Display) format(l Line, labelWidth int) string {
 	width, _ := d.size()
-	text := fmt.Sprintf("%-*s  %6s  %s", labelWidth, l.Label, period.Age(l.Age), l.Text)
-	if runes := []rune(text); len(runes) >= width {
-		return string(runes[:max(0, width-2)]) + "…"
-	}
-	return text
+	page := Page{Width: max(0, width-1), Colour: d.colour}
+	begin := fmt.Sprintf("%-*s  %6s  ", labelWidth, l.Label, period.Age(l.Age))
+	return page.finish(begin+l.Text, l.Style, len(begin), len(begin)+firstWord(strings.Replace(l.Text, ":", " ", 1)))
 }
 
 // Line is what is shown of one maintenance while it goes on. Text changes only when something happened; Age is the
@@ -180,4 +216,6 @@ type Line struct {
 	Label string
 	Text  string
 	Age   time.Duration
+	// Style is that of the first word.
+	Style Style
 }

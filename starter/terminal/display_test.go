@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"drydock/starter/startertest"
 )
+
+var noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.FixedZone("CEST", 2*60*60))
 
 func TestPipeGetsALineOnlyWhenSomethingChanged(t *testing.T) {
 	var out bytes.Buffer
-	now := startertest.Noon
+	now := noon
 	d := NewDisplay(&out, func() time.Time { return now })
 	d.Update("a", Line{Label: "worker-01", Text: "Pending", Age: time.Second})
 	now = now.Add(time.Minute)
@@ -21,7 +21,7 @@ func TestPipeGetsALineOnlyWhenSomethingChanged(t *testing.T) {
 	d.Update("a", Line{Label: "worker-01", Text: "Cordoning"})
 	d.Note("no worker is polling")
 	d.Settle("a")
-	want := "12:00:00  worker-01  Pending\n12:01:00  worker-02  Draining: a b\n12:01:00  worker-01  Cordoning\n12:01:00  no worker is polling\n"
+	want := "12:00:00 CEST  worker-01  Pending\n12:01:00 CEST  worker-02  Draining: a b\n12:01:00 CEST  worker-01  Cordoning\n12:01:00 CEST  no worker is polling\n"
 	if out.String() != want {
 		t.Errorf("got\n%swant\n%s", out.String(), want)
 	}
@@ -61,7 +61,7 @@ func screen(output string) []string {
 }
 
 func liveDisplay(out *bytes.Buffer, width, height int) *Display {
-	d := NewDisplay(out, func() time.Time { return startertest.Noon })
+	d := NewDisplay(out, func() time.Time { return noon })
 	d.live, d.size = true, func() (int, int) { return width, height }
 	return d
 }

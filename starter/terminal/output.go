@@ -14,50 +14,96 @@ import (
 
 // The formats of the -o flag.
 const (
-	FormatTable = "table"
-	FormatJSON  = "json"
-	FormatYAML  = "yaml"
+	FormatTable    = "table"
+	FormatWide     = "wide"
+	FormatName     = "name"
+	FormatJSON     = "json"
+	FormatYAML     = "yaml"
+	FormatMarkdown = "markdown"
 )
 
 // Formats are the formats that every command has.
-var Formats = []string{FormatTable, FormatJSON, FormatYAML}
+var Formats = []string{FormatTable, FormatWide, FormatJSON, FormatYAML}
 
 // Output is the -o flag.
-type Output struct{ Format string }
-
-// Register adds the flag to a command.
-func (o *Output) Register(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&o.Format, "output", "o", FormatTable, "output format: "+strings.Join(Formats, ", "))
+type Output struct {
+	Format string
+	// NoHeaders leaves out the names of columns.
+	NoHeaders bool
+	// more are formats of one command only.
+	more []string
 }
+
+// Register adds the flag to a command, with formats that it has beside those of all.
+func (o *Output) Register(cmd *cobra.Command, more ...string) {
+	o.more = more
+	cmd.Flags().StringVarP(&o.Format, "output", "o", FormatTable, "output format: "+strings.Join(o.formats(), ", "))
+	// It fails only for a flag that does not exist or was registered before.
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(o.formats(), cobra.ShellCompDirectiveNoFileComp))
+}
+
+// RegisterNoHeaders adds the flag for tables without the names of columns.
+func (o *Output) RegisterNoHeaders(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&o.NoHeaders, "no-headers", false, "leave out the names of columns")
+}
+
+func (o *Output) formats() []string { return slices.Concat(Formats, o.more) }
 
 // Check refuses a format that there is not.
 func (o *Output) Check() error {
-	if !slices.Contains(Formats, o.Format) {
-		return exit.UsageError("--output %q: want one of %s", o.Format, strings.Join(Formats, ", "))
+	if !slices.Contains(o.formats(), o.Format) {
+		return exit.UsageError("--output %q: want one of %s", o.Format, strings.Join(o.formats(), ", "))
 	}
 	return nil
 }
 
 // Table tells whether people read the output.
-func (o *Output) Table() bool { return o.Format == FormatTable }
+func (o *Output) Table() bool { return o.Format == FormatTable || o.Format == FormatWide }
+
+// Wide tells that everything is to be shown, however long the lines become.
+func (o *Output) Wide() bool { return o.Format == FormatWide }
+
+// Named has names, for -o name.
+type Named interface{ Names() []string }
 
 // Write renders value for programs, or calls table to render it for people.
 func (o *Output) Write(w io.Writer, value any, table func(io.Writer)) error {
 	switch o.Format {
 	case FormatJSON:
-		encoder := json.NewEncoder(w)
-		encoder.SetIndent("", "  ")
-		encoder.SetEscapeHTML(false)
-		return encoder.Encode(value)
+		return encode(w, value, "  ")
 	case FormatYAML:
-		data, err := yaml.Marshal(value)
+		data, err := yaml.Marshal(forPrograms(value))
 		if err != nil {
 			return err
 		}
 		_, err = w.Write(data)
 		return err
+	case FormatName:
+		names := value.(Named).Names()
+		_, err := io.WriteString(w, strings.Join(append(names, ""), "\n"))
+		return err
 	default:
-		table(w)
+		table(o.Page(w))
 		return nil
 	}
+}
+
+// WriteLine renders value as one line of JSON.
+func WriteLine(w io.Writer, value any) error { return encode(w, value, "") }
+
+func encode(w io.Writer, value any, indent string) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", indent)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(forPrograms(value))
+}
+
+// Page is where a table is drawn.
+func (o *Output) Page(w io.Writer) *Page {
+	page := *PageOf(w)
+	page.NoHeaders = o.NoHeaders
+	if o.Wide() {
+		page.Width = 0
+	}
+	return &page
 }

@@ -3,6 +3,8 @@ package terminal
 import (
 	"strings"
 	"time"
+
+	"drydock/rules/moment"
 )
 
 // OneLine keeps what comes from outside, such as reasons, from breaking a table or moving the cursor.
@@ -18,13 +20,12 @@ func OneLine(text string) string {
 	}, text)
 }
 
-// Clock is a time of today, or with its date another day's, in the local time zone.
-func Clock(t, now time.Time) string {
-	t, now = t.Local(), now.Local()
-	if t.YearDay() == now.YearDay() && t.Year() == now.Year() {
-		return t.Format(time.TimeOnly)
-	}
-	return t.Format(time.DateTime)
+// Clock is a time of today, or with its date another day's, in the local time zone, which it names.
+func Clock(t, now time.Time) string { return moment.Clock(t, now) }
+
+// Words is a text of the worker's with the times in it as Clock has them.
+func Words(text string, now time.Time) string {
+	return moment.InText(text, func(t time.Time) string { return moment.Clock(t, now) })
 }
 
 // Colon puts a colon before a text that is not empty.

@@ -3,6 +3,7 @@ package call
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"go.temporal.io/api/enums/v1"
@@ -126,6 +127,12 @@ func Cause(err error) string {
 	default:
 		return err.Error()
 	}
+}
+
+// IsError tells whether an activity failed with an error of one of the types, such as api.ErrorNodeGone.
+func IsError(err error, types ...string) bool {
+	var cause *temporal.ApplicationError
+	return errors.As(err, &cause) && slices.Contains(types, cause.Type())
 }
 
 // IsOverdue tells whether an activity's whole time is over, as opposed to one attempt's.

@@ -116,6 +116,7 @@ func (d *examination) find() error {
 	for i := range found {
 		found[i].Tried = d.tried[found[i].Key()]
 	}
+	d.report.Missing = first.Missing
 	d.report.At, d.report.Looked, d.report.Notes, d.report.MoreNotes = first.At, first.Looked, first.Notes, first.MoreNotes
 	d.noteHealed(found)
 	d.report.Findings, d.report.More = found, first.More

@@ -17,8 +17,11 @@ import (
 // Handler is one message: decode reads a payload strictly, check tells why it cannot take effect now, apply gives it
 // effect and says which.
 type Handler struct {
-	name   string
+	name string
+	// since is the named change by which workflows know the message; empty where they always did.
+	since  string
 	decode func(raw []byte) (any, api.Message, error)
+	days   func(ctx workflow.Context, raw []byte) error
 	check  func(payload any) error
 	apply  func(payload any) string
 }
@@ -37,9 +40,16 @@ func On[T Said](name string, check func(T) error, apply func(T) string) Handler 
 			}
 			return payload, payload.Said(), nil
 		},
+		days:  func(ctx workflow.Context, raw []byte) error { return Days[T](ctx, raw) },
 		check: func(payload any) error { return check(payload.(T)) },
 		apply: func(payload any) string { return apply(payload.(T)) },
 	}
+}
+
+// Since says by which named change workflows know a message: one that a workflow refused before, it refuses in a replay.
+func (h Handler) Since(change string) Handler {
+	h.since = change
+	return h
 }
 
 // Ears are told what comes in.
@@ -109,6 +119,8 @@ func (i *Inbox) takeUpdates(h Handler) error {
 		}})
 }
 
+var errUnknown = errors.New("there is no such message")
+
 // errTwice refuses what was received before: its outcome stands under its ID.
 var errTwice = errors.New("a message with this id was received already")
 
@@ -120,12 +132,18 @@ func (i *Inbox) knows(who api.Message) bool {
 func (i *Inbox) takeSignals(h Handler) {
 	i.receive(h.name, func(raw []byte) {
 		payload, who, err := h.decode(raw)
+		if err == nil {
+			err = h.days(i.ctx, raw)
+		}
 		switch {
 		case err != nil:
 			i.ears.Refused(h.name, who, api.Refused, err)
 			return
 		case i.knows(who):
 			return // it was sent twice, and has had its effect
+		case h.since != "" && workflow.GetVersion(i.ctx, h.since, workflow.DefaultVersion, 1) == workflow.DefaultVersion:
+			i.ears.Refused(h.name, api.Message{}, api.Refused, errUnknown)
+			return
 		}
 		if err := h.check(payload); err != nil {
 			i.ears.Refused(h.name, who, api.Ignored, err)
@@ -174,7 +192,7 @@ func (i *Inbox) read() {
 	case !workflow.GetSignalChannel(i.ctx, name).ReceiveAsync(&raw):
 		i.ears.Refused(name, api.Message{}, api.Refused, errors.New("its payload cannot be read"))
 	case !known:
-		i.ears.Refused(name, api.Message{}, api.Refused, errors.New("there is no such message"))
+		i.ears.Refused(name, api.Message{}, api.Refused, errUnknown)
 	default:
 		payload := Payload(raw)
 		i.unrested += len(payload)
@@ -240,6 +258,19 @@ func Decode[T any](raw []byte) (payload T, err error) {
 		err = decodeStrict(raw, &payload)
 	}
 	return payload, err
+}
+
+// changeDays is the change since which durations may be written with days. Histories without it refused them.
+const changeDays = "durations-with-days"
+
+// Days refuses what is to become a T and writes a duration with days, where the history is of a worker that did so. An
+// update needs no such question: what a worker refuses is in no history.
+func Days[T any](ctx workflow.Context, raw []byte) error {
+	var payload T
+	if !spec.HasDays(raw, &payload) || workflow.GetVersion(ctx, changeDays, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
+		return nil
+	}
+	return errors.New("a duration with days is not taken here: write it in hours")
 }
 
 // InvalidSpec is the error of a workflow whose input is wrong.

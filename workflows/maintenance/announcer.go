@@ -8,6 +8,7 @@ import (
 	"drydock/activities/node"
 	"drydock/activities/nodeevent"
 	"drydock/api"
+	"drydock/rules/bounds"
 	"drydock/workflows/call"
 )
 
@@ -62,9 +63,10 @@ func (a *announcer) announcement(phase api.Phase, message string) node.AnnounceI
 	}
 }
 
-// warn says something on the node. A node that is gone or lost its mark is the next step's to find.
+// warn says something on the node, and leaves the phase that is shown to the main coroutine. A node that is gone or lost
+// its mark is the next step's to find.
 func (a *announcer) warn(ctx workflow.Context, reason, text string) error {
-	in := a.announcement(a.journal.phase(), text)
+	in := a.announcement("", bounds.Cut(text, bounds.Text))
 	in.Event.Reason, in.Event.Warning = reason, true
 	ctx = call.Quick(ctx, "warn: "+text)
 	if err := workflow.ExecuteActivity(ctx, call.Nodes.AnnouncePhase, in).Get(ctx, nil); err != nil {

@@ -1,6 +1,7 @@
 package maintenance
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -18,6 +19,8 @@ type approval struct {
 	core
 	// words are those that were read and not judged yet, in their order.
 	words []word
+	// moved: somebody has moved its time; over: it does not wait for its time any more.
+	moved, over bool
 }
 
 // word is an "approve" or a "deny". Before is the number of events there were when it was read.
@@ -108,7 +111,7 @@ func (a *approval) judgeWords() error {
 
 // judge has an activity find who sent a word, and whether the policy lets it count.
 func (a *approval) judge(w word) error {
-	a.journal.waiting(sentence("the judgement of \""+w.Name+"\"", w.By, ""))
+	a.journal.waiting(sentence("the policy's decision on \""+w.Name+"\"", w.By, ""))
 	ctx := call.Quick(a.stop.steps, sentence("judge "+w.Name, w.By, ""))
 	var judged policyactivity.Judged
 	err := workflow.ExecuteActivity(ctx, call.Policies.JudgeApproval, policyactivity.ApprovalInput{
@@ -118,15 +121,16 @@ func (a *approval) judge(w word) error {
 		return a.stop.stepFailed(err)
 	}
 	a.journal.waiting(awaitedWord)
+	a.journal.rewrite(w.Name, w.at, func(m *api.Received) { m.Identity = judged.Identity })
 	if judged.Refused != "" {
 		a.outcome(w, ignored+judged.Refused)
 		return nil
 	}
-	approved := api.ApprovalStatus{
-		At: w.at, By: w.By, Comment: w.Comment, Principal: judged.Principal, Denied: w.Name == api.MsgDeny,
+	decided := api.ApprovalStatus{
+		At: w.at, By: w.By, Comment: w.Comment, Identity: judged.Identity, Principal: judged.Principal, Denied: w.Name == api.MsgDeny,
 	}
-	a.journal.change(func(s *api.Status) { s.Approval = &approved })
-	a.outcome(w, "the maintenance is "+approved.Verb())
+	a.journal.change(func(s *api.Status) { s.Approval = &decided })
+	a.outcome(w, "the maintenance is "+decided.Verb())
 	return nil
 }
 
@@ -139,38 +143,31 @@ func (a *approval) dismissWords(effect string) {
 }
 
 // outcome says in the record of a word what became of it.
-func (a *approval) outcome(w word, effect string) {
-	a.journal.change(func(s *api.Status) {
-		for i, m := range s.Messages {
-			if m.Name == w.Name && m.At.Equal(w.at) && m.Effect == beingJudged {
-				s.Messages[i].Effect, s.Messages[i].Outcome = effect, outcomeOf(effect)
-				return
-			}
-		}
-	})
-}
+func (a *approval) outcome(w word, effect string) { a.journal.settle(w.Name, w.at, effect) }
 
 // awaitNotice announces the maintenance, and waits until its notice is over.
 func (a *approval) awaitNotice() error {
-	notice := noticeText(a.spec)
 	if !a.journal.wasTold(notices.MaintenanceScheduled) {
-		a.journal.tell(notices.MaintenanceScheduled, notice)
+		a.journal.tell(notices.MaintenanceScheduled, noticeText(a.spec))
 	}
-	if a.spec.NotBefore == nil || !a.spec.NotBefore.After(a.clock.now()) {
-		return nil
+	for a.spec.NotBefore != nil && a.spec.NotBefore.After(a.clock.now()) {
+		if a.journal.phase() != api.Pending || a.journal.isFresh() {
+			a.journal.enter(api.Pending, "")
+		}
+		a.announcer.showConditions()
+		a.journal.waiting("its time: " + noticeText(a.spec))
+		a.moved = false
+		woken, err := a.stop.awaitUpTo(a.spec.NotBefore.Sub(a.clock.now()), "notBefore", func() bool { return a.moved || a.leave.due() })
+		switch {
+		case err != nil:
+			return err
+		case a.moved:
+			a.journal.tell(notices.MaintenanceScheduled, noticeText(a.spec))
+		case woken:
+			return errContinue
+		}
 	}
-	if a.journal.phase() != api.Pending || a.journal.isFresh() {
-		a.journal.enter(api.Pending, "")
-	}
-	a.announcer.showConditions()
-	a.journal.waiting(notice)
-	left, err := a.stop.awaitUpTo(a.spec.NotBefore.Sub(a.clock.now()), "notBefore", a.leave.due)
-	if err != nil {
-		return err
-	}
-	if left {
-		return errContinue
-	}
+	a.over = true
 	a.journal.waiting("")
 	return nil
 }
@@ -183,6 +180,35 @@ func noticeText(s spec.Maintenance) string {
 	return "not before " + s.NotBefore.UTC().Format(time.RFC3339)
 }
 
+// checkReschedule takes another time for as long as the notice lasts.
+func (a *approval) checkReschedule(p api.Reschedule) error {
+	switch err := a.thisRun(p.Run); {
+	case err != nil:
+		return err
+	case a.spec.Node == "":
+		return errors.New("it has not read its input yet: send it again")
+	case a.over:
+		return fmt.Errorf("the maintenance is %s, and does not wait for its time any more", a.journal.phase())
+	case p.NotBefore.IsZero():
+		return errors.New("notBefore: required: the time before which it does not begin")
+	case p.NotBefore.Before(a.clock.now().Add(-spec.LateNotice)):
+		return fmt.Errorf("notBefore: %s is over: give a time to come, or the present one to begin at once", instant(p.NotBefore))
+	}
+	return nil
+}
+
+func (a *approval) applyReschedule(p api.Reschedule) string {
+	asked := a.spec
+	asked.NotBefore = &p.NotBefore
+	check := func() error { return firstOf(a.stop.refuse(), a.checkReschedule(p)) }
+	return a.inquiries.amend(api.MsgReschedule, asked, check, func() string {
+		a.spec.NotBefore, a.moved = &p.NotBefore, true
+		a.journal.change(func(s *api.Status) { s.Spec.NotBefore = &p.NotBefore })
+		a.journal.note(sentence("moved to "+noticeText(a.spec), p.By, p.Comment))
+		return "it begins " + noticeText(a.spec)
+	})
+}
+
 func (a *approval) checkDecision(p api.Simple) error {
 	if err := a.thisRun(p.Run); err != nil {
 		return err
@@ -191,7 +217,7 @@ func (a *approval) checkDecision(p api.Simple) error {
 		return fmt.Errorf("it was %s already", word.Verb())
 	}
 	if len(a.words) >= maxWords {
-		return fmt.Errorf("%d words wait for their judgement already", len(a.words))
+		return fmt.Errorf("%d decisions wait for the policy already", len(a.words))
 	}
 	// A message that comes with the start is read before the specification is.
 	if phase := a.journal.phase(); phase != api.AwaitingApproval && (phase != api.Pending || !a.journal.isFresh()) {

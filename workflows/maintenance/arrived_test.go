@@ -15,8 +15,14 @@ func TestPodsThatComeToADrainedNodeAreAWarning(t *testing.T) {
 		in   workflowtest.Input
 		told bool
 	}{
-		"drained":         {nil, true},
-		"not drained":     {workflowtest.Input{"drain": workflowtest.Input{"mode": "none"}}, false},
+		"drained":     {nil, true},
+		"not drained": {workflowtest.Input{"drain": workflowtest.Input{"mode": "none"}}, false},
+		"of namespaces that leave": {
+			workflowtest.Input{"drain": workflowtest.Input{"namespaces": workflowtest.Input{"exclude": []string{"kube-system"}}}}, true,
+		},
+		"of namespaces that stay": {
+			workflowtest.Input{"drain": workflowtest.Input{"namespaces": workflowtest.Input{"exclude": []string{"default"}}}}, false,
+		},
 		"drained in part": {workflowtest.Input{"drain": workflowtest.Input{"podSelector": "app=web"}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -33,7 +39,7 @@ func TestPodsThatComeToADrainedNodeAreAWarning(t *testing.T) {
 			warned := 0
 			for i := range s.Count("AnnouncePhase") {
 				event := workflowtest.InputOf[node.AnnounceInput](s, "AnnouncePhase", i).Event
-				if event.Reason == "PodArrived" && event.Warning && strings.Contains(event.Message, "default/late came to the node") {
+				if event.Reason == "PodArrived" && event.Warning && strings.Contains(event.Message, "default/late arrived") {
 					warned++
 				}
 			}
@@ -46,7 +52,7 @@ func TestPodsThatComeToADrainedNodeAreAWarning(t *testing.T) {
 			if len(status.Arrived) != 1 || status.Arrived[0].Pod != "default/late" || warned != 1 {
 				t.Errorf("arrived %+v, %d warnings", status.Arrived, warned)
 			}
-			if !strings.Contains(workflowtest.MessagesOf(status), "default/late came to the node after it was drained") {
+			if !strings.Contains(workflowtest.MessagesOf(status), "default/late arrived after the drain") {
 				t.Errorf("transitions:\n%s", workflowtest.MessagesOf(status))
 			}
 		})

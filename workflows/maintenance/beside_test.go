@@ -32,7 +32,7 @@ var beside = map[string]struct {
 		hooked, answered(workflowtest.Reply{Err: workflowtest.Failing(api.ErrorHookFailed, "503")}), hookWas("failed: 503")},
 	"a hook that is repeated": {
 		hooked, answered(workflowtest.Reply{After: time.Minute, Err: errors.New("not yet")}, workflowtest.Reply{After: 7 * time.Minute}), hookWas("done")},
-	"a hook whose time is over": {hooked, answered(workflowtest.Reply{After: 8 * time.Minute, Err: deadline()}), hookWas("failed: it did not go well within 5m0s")},
+	"a hook whose time is over": {hooked, answered(workflowtest.Reply{After: 8 * time.Minute, Err: deadline()}), hookWas("failed: no success within 5m0s")},
 	"a hook that is skipped": {hooked, func(s *workflowtest.Site) {
 		answered(workflowtest.Reply{After: 24 * time.Hour})(s)
 		s.SignalAt(8*time.Minute, api.MsgSkipHook, workflowtest.Input{"hook": "tell", "comment": "too slow"})
@@ -52,7 +52,7 @@ var beside = map[string]struct {
 	"a hook that waits for a word that says no": {hooked, ofKindSignal(func(s *workflowtest.Site) {
 		s.SignalAt(4*time.Minute, api.MsgHookDone, workflowtest.Input{"hook": "tell", "failed": true})
 	}), hookWas("failed: declared failed")},
-	"a hook that waits for a word in vain": {hooked, ofKindSignal(func(*workflowtest.Site) {}), hookWas("failed: nobody said that it is done within 5m0s")},
+	"a hook that waits for a word in vain": {hooked, ofKindSignal(func(*workflowtest.Site) {}), hookWas("failed: no hook-done within 5m0s")},
 
 	"a channel that is told late": {nil, telling(workflowtest.Reply{After: 3 * time.Minute}), channelWas("handed over")},
 	"a channel that cannot be read": {

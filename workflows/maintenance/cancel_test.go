@@ -216,7 +216,7 @@ func TestSlotIsGivenBackOnceThereIsASchedulerAgain(t *testing.T) {
 		}
 		return nil
 	}
-	s.ExpectAt(10*time.Minute+20*time.Second, api.Releasing, "the node and its slot to be released")
+	s.ExpectAt(10*time.Minute+20*time.Second, api.Releasing, "the node's release")
 	s.Run(workflowtest.InputWith(nil))
 	s.ExpectCompleted()
 	if tries != 12 {

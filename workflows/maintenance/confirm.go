@@ -1,9 +1,6 @@
 package maintenance
 
 import (
-	"errors"
-
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/activities/nodeevent"
@@ -40,8 +37,7 @@ func (m *maintenance) confirmSlot(ctx workflow.Context) error {
 	if m.hold.Touched {
 		_, err := m.hold.holdNode(ctx, m.hold.wantsCordon(), nodeevent.Event{Reason: "MaintenanceReset", Warning: true,
 			Message: m.summary() + ": somebody reset its workflow"})
-		var cause *temporal.ApplicationError
-		if errors.As(err, &cause) && cause.Type() == api.ErrorSlotNotHeld {
+		if call.IsError(err, api.ErrorSlotNotHeld) {
 			m.stop.loseSlot()
 			return nil
 		}

@@ -30,10 +30,17 @@ type heldNode interface {
 	restoreMark() error
 }
 
+// allowances are what a drain may lose by now: of all pods, as the specification has it, and of single ones.
+type allowances interface {
+	consented() spec.Drain
+	consents() []drain.Consent
+}
+
 // drainer empties the node: it waits for pods, drains, and climbs the escalation.
 type drainer struct {
 	core
-	node heldNode
+	node       heldNode
+	exceptions allowances
 	drainState
 	// retryNow: an operator wants a try at once.
 	retryNow bool
@@ -124,8 +131,9 @@ func rememberPods(s *api.Status) {
 	pods, earlier := append(s.EarlierPods, s.Drain.Pods...), &s.EarlierDrains
 	s.EarlierPods = pods[:min(len(pods), record.MaxPods)]
 	earlier.MorePods += s.Drain.MorePods + len(pods) - len(s.EarlierPods)
-	earlier.Total = earlier.Evicted + s.Drain.Total
+	earlier.Total = earlier.Evicted + earlier.Deleted + s.Drain.Total
 	earlier.Evicted += s.Drain.Evicted
+	earlier.Deleted += s.Drain.Deleted
 }
 
 // empty runs one drain, or waits for somebody else's word that the node is empty, until that has ended or something
@@ -176,6 +184,9 @@ func (d *drainer) ended(drain workflow.Future) error {
 }
 
 func (d *drainer) progressed(p api.DrainProgress) {
+	if !p.Looked() {
+		return // it was stopped before it had looked at the node
+	}
 	p.Bound()
 	d.journal.change(func(s *api.Status) { s.Drain = &p })
 }
@@ -201,13 +212,13 @@ func (d *drainer) awaitStopped(drain workflow.Future) error {
 func (d *drainer) input() drain.Input {
 	status := d.journal.status()
 	in := drain.Input{
-		Node: d.spec.Node, UID: d.node.nodeUID(), RunID: d.runID, Drain: d.spec.Drain, Why: d.summary(),
+		Node: d.spec.Node, UID: d.node.nodeUID(), RunID: d.runID, Drain: d.exceptions.consented(), Consents: d.exceptions.consents(), Why: d.summary(),
 		Began: d.Ladder.Began, Cordoned: *status.CordonedAt, Force: status.Force, KillAt: d.Ladder.killAt(), Skip: status.SkippedPods,
 		BlockedSignal: api.SignalDrainBlocked,
 	}
 	if before := status.Drain; before != nil {
 		in.Before = &api.DrainProgress{
-			At: before.At, Total: before.Total, Evicted: before.Evicted, Tier: before.Tier, Tiers: before.Tiers,
+			At: before.At, Total: before.Total, Evicted: before.Evicted, Deleted: before.Deleted, Tier: before.Tier, Tiers: before.Tiers,
 			Pods: before.Pods, MorePods: before.MorePods,
 		}
 	}

@@ -177,7 +177,7 @@ func TestASlotThatTheSchedulerDoesNotKnowIsAskedForAnew(t *testing.T) {
 	s.DoneAt(time.Hour)
 	status := s.Run(workflowtest.InputWith(nil))
 	s.ExpectCompleted()
-	if !slices.ContainsFunc(status.Transitions, func(t api.Transition) bool { return strings.Contains(t.Message, "knows of no slot") }) ||
+	if !slices.ContainsFunc(status.Transitions, func(t api.Transition) bool { return strings.Contains(t.Message, "does not know its slot") }) ||
 		status.Slot.RequestID != workflowtest.RunID+"/2" {
 		t.Errorf("slot %+v, transitions\n%s", status.Slot, workflowtest.MessagesOf(status))
 	}

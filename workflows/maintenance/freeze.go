@@ -9,6 +9,7 @@ import (
 
 	"drydock/activities/node"
 	"drydock/api"
+	"drydock/rules/bounds"
 	"drydock/workflows/call"
 )
 
@@ -45,6 +46,7 @@ func (f *freeze) told(n api.FreezeNotice) {
 	if n.RequestID != f.slot().RequestID || n.Revision < f.Revision {
 		return
 	}
+	bounds.Fit(&n)
 	f.Reasons, f.Revision = n.Reasons[:min(len(n.Reasons), maxReasons)], n.Revision
 }
 
@@ -55,7 +57,7 @@ func (f *freeze) holds() bool { return len(f.Reasons) > 0 || f.unconfirmed }
 
 func (f *freeze) waiting() {
 	if f.unconfirmed {
-		f.journal.waiting("the scheduler's word that it still holds its slot")
+		f.journal.waiting("the scheduler to confirm the slot")
 		return
 	}
 	f.journal.waiting("a thaw: " + strings.Join(f.Reasons, "; "))

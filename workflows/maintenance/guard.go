@@ -1,25 +1,25 @@
 package maintenance
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/activities/node"
 	"drydock/activities/nodeevent"
 	"drydock/api"
+	"drydock/rules/bounds"
 	"drydock/rules/spec"
 	"drydock/workflows/call"
 )
 
-// changed takes what the scheduler's watch saw, so that a held node costs no watch of its own.
+// changed takes what the scheduler's watch saw, so that a held node costs no watch of its own. Anybody may send it.
 func (h *hold) changed(c api.NodeChange) {
 	if len(h.changes) < maxChanges {
+		bounds.Fit(&c)
 		h.changes = append(h.changes, c)
 	}
 }
@@ -46,6 +46,10 @@ func (h *hold) guard(ctx workflow.Context) {
 		reaction, h.cancelGuard = workflow.WithCancel(ctx)
 		if err := h.react(reaction, change); err != nil && reaction.Err() == nil {
 			h.journal.note("the node could not be held: " + call.Cause(err))
+			if call.IsError(err, api.ErrorSlotNotHeld) && changed(ctx, changeGuardLosesSlot) {
+				// The node was marked again, and the slot may be another's by now.
+				h.stop.loseSlot()
+			}
 		}
 		h.cancelGuard()
 		h.guarding = false
@@ -81,9 +85,8 @@ func (h *hold) react(ctx workflow.Context, change api.NodeChange) error {
 	default:
 		// The mark is gone: by a replacement of the node, or by somebody's hand.
 		_, err := h.holdNode(ctx, h.wantsCordon(), markRestored)
-		var cause *temporal.ApplicationError
-		if errors.As(err, &cause) && (cause.Type() == api.ErrorNodeGone || cause.Type() == api.ErrorNodeReplaced) {
-			h.stop.lost(cause.Message())
+		if call.IsError(err, api.ErrorNodeGone, api.ErrorNodeReplaced) {
+			h.stop.lost(call.Cause(err))
 			return nil
 		}
 		return err
@@ -96,13 +99,17 @@ func (h *hold) arrived(ctx workflow.Context, arrived api.PodsArrived) error {
 	if !h.journal.heldByRequestor() || drain.Mode == spec.ModeNone || drain.PodSelector != "" || len(drain.PodEvictionFilters) > 0 {
 		return nil
 	}
+	pods := slices.DeleteFunc(arrived.Pods, func(pod api.ArrivedPod) bool {
+		namespace, _, _ := strings.Cut(pod.Pod, "/")
+		return !drain.Namespaces.Has(namespace)
+	})
 	drained := *status.CordonedAt
 	if status.Drain != nil && status.Drain.At.After(drained) {
 		drained = status.Drain.At
 	}
 	var news []string
 	h.journal.change(func(s *api.Status) {
-		for _, pod := range arrived.Pods {
+		for _, pod := range pods {
 			known := slices.ContainsFunc(s.Arrived, func(one api.ArrivedPod) bool { return one.Pod == pod.Pod })
 			// A pod's own time is in whole seconds.
 			if known || pod.At.Before(drained.Truncate(time.Second)) {
@@ -119,7 +126,7 @@ func (h *hold) arrived(ctx workflow.Context, arrived api.PodsArrived) error {
 	if len(news) == 0 {
 		return nil
 	}
-	text := fmt.Sprintf("%s came to the node after it was drained, in spite of its cordon: what is done to the node ends it", strings.Join(news, ", "))
+	text := fmt.Sprintf("%s arrived after the drain, despite the cordon: the work on the node will end it", strings.Join(news, ", "))
 	h.journal.note(text)
 	return h.announcer.warn(ctx, "PodArrived", text)
 }
@@ -138,7 +145,7 @@ func (h *hold) restoreCordon(ctx workflow.Context) error {
 			return err
 		}
 		h.CordonsRestored++
-		h.journal.note(fmt.Sprintf("somebody made the node schedulable; cordoned again (%d of %d)", h.CordonsRestored, maxCordonsRestored))
+		h.journal.note(fmt.Sprintf("uncordoned by hand; cordoned again (%d of %d)", h.CordonsRestored, maxCordonsRestored))
 		return nil
 	}
 	held, err := h.holdNode(ctx, false, nodeevent.Event{Reason: "CordonContested", Warning: true, Message: fmt.Sprintf(
@@ -147,7 +154,7 @@ func (h *hold) restoreCordon(ctx workflow.Context) error {
 		return err // a late report of a lift that was answered already
 	}
 	h.Contested = true
-	h.journal.note("somebody keeps making the node schedulable: it is left schedulable, and new pods may come")
+	h.journal.note("uncordoned by hand once more; left schedulable, and new pods may come")
 	return nil
 }
 

@@ -1,6 +1,8 @@
 package maintenance_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -41,7 +43,7 @@ func TestCordonThatIsLiftedIsSetAgainThreeTimes(t *testing.T) {
 	if contested.Event.Reason != "CordonContested" || !contested.Event.Warning {
 		t.Errorf("the alarm is %+v", contested.Event)
 	}
-	if !strings.Contains(workflowtest.MessagesOf(status), "(3 of 3)") || !strings.Contains(workflowtest.MessagesOf(status), "it is left schedulable") {
+	if !strings.Contains(workflowtest.MessagesOf(status), "(3 of 3)") || !strings.Contains(workflowtest.MessagesOf(status), "; left schedulable") {
 		t.Errorf("transitions:\n%s", workflowtest.MessagesOf(status))
 	}
 }
@@ -272,4 +274,61 @@ func TestMarksThatAreLostDoNotUseUpTheCordonsTries(t *testing.T) {
 	if !strings.Contains(workflowtest.MessagesOf(status), "cordoned again (1 of 3)") {
 		t.Errorf("transitions:\n%s", workflowtest.MessagesOf(status))
 	}
+}
+
+// TestANodeThatIsMarkedAgainWithoutASlotIsGivenBack: the mark is set before the scheduler's last word, and the slot may be
+// another's by now.
+func TestANodeThatIsMarkedAgainWithoutASlotIsGivenBack(t *testing.T) {
+	s := workflowtest.New(t)
+	s.Answer("AdoptNode", workflowtest.Reply{Err: workflowtest.Failing(api.ErrorSlotNotHeld, "the scheduler knows of no slot")})
+	changedAt(s, 10*time.Minute, api.NodeChange{Unmarked: true})
+	s.DoneAt(40 * time.Minute)
+	status := s.Run(workflowtest.InputWith(nil))
+	s.ExpectCompleted()
+	if s.Count("ReleaseNode") != 2 || s.Count("HoldNode") != 2 || !strings.Contains(workflowtest.MessagesOf(status), "asking again") {
+		t.Errorf("it did %v\n%s", s.Log, workflowtest.MessagesOf(status))
+	}
+}
+
+// TestAForgedChangeOfTheNodeStaysWithinItsBounds: a command that is too large for the server would end the workflow.
+func TestAForgedChangeOfTheNodeStaysWithinItsBounds(t *testing.T) {
+	s := workflowtest.New(t)
+	huge := api.PodsArrived{}
+	for i := range 15 {
+		huge.Pods = append(huge.Pods, api.ArrivedPod{Pod: fmt.Sprint(i, strings.Repeat("<", 4000)), At: s.Env.Now().Add(time.Hour)})
+	}
+	changedAt(s, 10*time.Minute, api.NodeChange{Arrived: &huge})
+	s.SignalAt(11*time.Minute, api.SignalHold, api.FreezeNotice{
+		RequestID: workflowtest.RunID + "/1", Revision: 1, Reasons: []string{strings.Repeat("<", 60_000)},
+	})
+	s.At(12*time.Minute, func() { s.Hold() })
+	s.DoneAt(30 * time.Minute)
+	status := s.Run(workflowtest.InputWith(nil))
+	s.ExpectCompleted()
+	if len(status.Arrived) > api.MaxArrived || len(asJSON(t, status)) > 256<<10 {
+		t.Errorf("%d pods arrived; the status has %d bytes", len(status.Arrived), len(asJSON(t, status)))
+	}
+	warned := false
+	for i := range s.Count("AnnouncePhase") {
+		in := workflowtest.InputOf[node.AnnounceInput](s, "AnnouncePhase", i)
+		if n := len(asJSON(t, in)); n > 8<<10 {
+			t.Errorf("AnnouncePhase was given %d bytes", n)
+		}
+		// Another coroutine shows the phase.
+		if in.Event.Reason == "PodArrived" {
+			warned = in.Phase == ""
+		}
+	}
+	if !warned {
+		t.Errorf("it did %v", s.Log)
+	}
+}
+
+func asJSON(t *testing.T, value any) string {
+	t.Helper()
+	text, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

@@ -1,11 +1,9 @@
 package maintenance
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/activities/node"
@@ -113,8 +111,7 @@ func (h *hold) nodeUID() string { return h.UID }
 // markLost tells that somebody removed the mark from the node under a step, and that it is to be set again: a bounded
 // number of times.
 func (h *hold) markLost(err error) bool {
-	var cause *temporal.ApplicationError
-	return errors.As(err, &cause) && cause.Type() == api.ErrorNotHolder && h.MarksRestored < maxMarksRestored && !h.stop.stopped()
+	return call.IsError(err, api.ErrorNotHolder) && h.MarksRestored < maxMarksRestored && !h.stop.stopped()
 }
 
 func (h *hold) restoreMark() error {
@@ -135,7 +132,7 @@ func (h *hold) wantsCordon() bool { return h.spec.Cordon && !h.Contested }
 func (h *hold) release(event nodeevent.Event, then *node.Signal) (gone bool, err error) {
 	h.releasing = true
 	h.stopGuard()
-	h.journal.waiting("the node and its slot to be released")
+	h.journal.waiting("the node's release")
 	event.Key = fmt.Sprint(h.journal.status().Attempt)
 	again := backoff{first: retryRelease, last: pauseMost}
 	for {
@@ -149,7 +146,7 @@ func (h *hold) release(event nodeevent.Event, then *node.Signal) (gone bool, err
 			Then:             then,
 		}).Get(ctx, &released)
 		if err == nil {
-			h.Touched, h.UID, h.Prior, h.releasing, h.announcer.ConditionsShown = false, "", nil, false, false
+			h.Touched, h.UID, h.Prior, h.releasing, h.announcer.ConditionsShown = false, "", nil, false, released.ConditionsLeft
 			if released.Stripped {
 				h.journal.note("somebody had removed the mark: the node is given back as it was before the maintenance")
 			}
@@ -158,7 +155,7 @@ func (h *hold) release(event nodeevent.Event, then *node.Signal) (gone bool, err
 			}
 			return released.Gone, nil
 		}
-		h.journal.waiting(fmt.Sprintf("the node to be released: %s", call.Cause(err)))
+		h.journal.waiting(fmt.Sprintf("the node's release: %s", call.Cause(err)))
 		if err := h.clock.pauseOrLeave(again.pause(), "release "+h.spec.Node+" again", h.leave); err != nil {
 			return false, err
 		}

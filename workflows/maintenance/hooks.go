@@ -154,7 +154,7 @@ func (h *hooks) cleanUp(completed bool) {
 		}
 	}
 	if h.background > 0 {
-		h.journal.waiting("the hooks that go on beside it")
+		h.journal.waiting("hooks still running")
 		h.clock.await(func() bool { return h.background == 0 })
 	}
 	for _, one := range slices.Backward(h.ToClean) {
@@ -233,7 +233,7 @@ func (h *hooks) call(ctx workflow.Context, one *hook) error {
 
 // overdue says that a hook did not go well in its time, and what kept it from that as far as it said so.
 func overdue(one *hook, err error) error {
-	text := fmt.Sprintf("it did not go well within %s", one.Deadline)
+	text := fmt.Sprintf("no success within %s", one.Deadline)
 	var cause *temporal.ApplicationError
 	if errors.As(err, &cause) {
 		text += ": " + cause.Message()
@@ -243,10 +243,10 @@ func overdue(one *hook, err error) error {
 
 // awaitWord waits until somebody says that a hook of kind signal is done.
 func (h *hooks) awaitWord(ctx workflow.Context, one *hook, spoken func() bool) error {
-	h.journal.waiting(fmt.Sprintf(`%q of hook %s`, api.MsgHookDone, one.Name))
+	h.journal.waiting(fmt.Sprintf(`%q for hook %s`, api.MsgHookDone, one.Name))
 	_, err := h.clock.awaitUpTo(ctx, one.Deadline.Std(), "deadline of hook "+one.Name, spoken)
 	if err == nil && !spoken() {
-		err = fmt.Errorf("nobody said that it is done within %s", one.Deadline)
+		err = fmt.Errorf("no hook-done within %s", one.Deadline)
 	}
 	return err
 }
@@ -291,7 +291,7 @@ func (h *hooks) check(p api.HookMessage) error {
 		return err
 	}
 	if h.underWay(p.Hook) == nil {
-		return fmt.Errorf("hook %s is not waited for now", p.Hook)
+		return fmt.Errorf("it does not wait for hook %s", p.Hook)
 	}
 	return nil
 }
@@ -307,7 +307,7 @@ func (h *hooks) applySkip(p api.HookMessage) string {
 func (h *hooks) speak(p api.HookMessage, word hookWord, effect string) string {
 	one := h.underWay(p.Hook)
 	if one == nil {
-		return "ignored: hook " + p.Hook + " is not waited for now"
+		return "ignored: it does not wait for hook " + p.Hook
 	}
 	word.by, word.comment = p.By, p.Comment
 	one.word = &word

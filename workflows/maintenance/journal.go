@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -13,10 +12,10 @@ import (
 
 	"drydock/api"
 	"drydock/rules/bounds"
-	"drydock/rules/markdown"
 	"drydock/rules/notices"
 	"drydock/rules/record"
 	"drydock/rules/spec"
+	"drydock/workflows/details"
 )
 
 // journal is the account of a maintenance and the only writer of its status: phases, transitions, messages, and the
@@ -34,6 +33,7 @@ type journal struct {
 func newJournal(ctx workflow.Context, i *identity) *journal {
 	return &journal{identity: i, ctx: ctx, s: api.Status{
 		WorkflowID: i.workflowID, RunID: i.runID, Phase: api.Pending, Since: workflow.Now(ctx), Attempt: 1,
+		CreatedAt: workflow.GetInfo(ctx).WorkflowStartTime,
 	}}
 }
 
@@ -53,6 +53,7 @@ func (j *journal) change(write func(*api.Status)) {
 	j.s.Spec = spec.Maintenance{}
 	bounds.Fit(&j.s)
 	j.s.Spec = specified
+	j.describe()
 }
 
 // enter changes the phase and notes when.
@@ -128,7 +129,25 @@ func (j *journal) received(name string, who api.Message, outcome api.Outcome, ef
 		j.heard = append(j.heard, who.ID)
 		j.heard = j.heard[max(len(j.heard)-maxHeard, 0):]
 	}
+	j.describe()
 	workflow.GetLogger(j.ctx).Info("message", "name", name, "by", entry.By, "effect", entry.Effect)
+}
+
+// settle says in the record of a message that was being judged what became of it.
+func (j *journal) settle(name string, at time.Time, effect string) {
+	j.rewrite(name, at, func(m *api.Received) { m.Effect, m.Outcome = effect, outcomeOf(effect) })
+}
+
+// rewrite changes the first record of a message that is being judged.
+func (j *journal) rewrite(name string, at time.Time, write func(*api.Received)) {
+	j.change(func(s *api.Status) {
+		for i, m := range s.Messages {
+			if m.Name == name && m.At.Equal(at) && m.Effect == beingJudged {
+				write(&s.Messages[i])
+				return
+			}
+		}
+	})
 }
 
 // knows tells that a message was received before.
@@ -170,24 +189,8 @@ func (j *journal) heldByRequestor() bool {
 	return j.s.Phase == api.Ready || j.s.Phase == api.RequestorFailed || j.s.Phase == api.Validating
 }
 
-// describe shows the state in the Temporal UI.
-func (j *journal) describe() {
-	var text strings.Builder
-	fmt.Fprintf(&text, "**%s** since %s", j.s.Phase, j.s.Since.UTC().Format("2006-01-02 15:04:05Z"))
-	if j.s.WaitingFor != "" {
-		fmt.Fprintf(&text, "\n\nwaiting for %s", markdown.Text(j.s.WaitingFor))
-	}
-	if j.s.Failure != "" {
-		fmt.Fprintf(&text, "\n\n%s", markdown.Text(j.s.Failure))
-	}
-	if d := j.s.Drain; d != nil {
-		fmt.Fprintf(&text, "\n\n%d of %d pods evicted, %d remaining", d.Evicted, d.Total, d.Remaining)
-		for _, b := range d.Blockers {
-			fmt.Fprintf(&text, "\n- %s %s: %s", markdown.Text(b.Pod), markdown.Text(b.Reason), markdown.Text(b.Message))
-		}
-	}
-	workflow.SetCurrentDetails(j.ctx, text.String())
-}
+// describe shows the state in the Temporal UI, which knows of a maintenance that was started there nothing else.
+func (j *journal) describe() { workflow.SetCurrentDetails(j.ctx, details.Of(j.s)) }
 
 // attribute sets search attributes where the namespace has them; each call is billed.
 func (j *journal) attribute(updates ...temporal.SearchAttributeUpdate) {

@@ -319,7 +319,7 @@ func TestAHookThatWaitsForASignal(t *testing.T) {
 	t.Run("nobody says anything", func(t *testing.T) {
 		s := prepare(t)
 		s.Run(asked)
-		s.ExpectFailure(api.ErrorMaintenanceFailed, "nobody said that it is done within 5m0s")
+		s.ExpectFailure(api.ErrorMaintenanceFailed, "no hook-done within 5m0s")
 	})
 }
 
@@ -699,6 +699,18 @@ func TestConditionsGoWhereTheNodeWasNeverHeld(t *testing.T) {
 	s.Run(workflowtest.InputWith(workflowtest.Input{"notBefore": s.Env.Now().Add(48 * time.Hour).UTC().Format(time.RFC3339)}))
 	s.ExpectCancelled()
 	if last := workflowtest.InputOf[node.ConditionsInput](s, "ShowConditions", -1); len(last.Conditions) != 0 || s.Count("ShowConditions") != 2 {
+		t.Errorf("last %+v of %v", last, s.Log)
+	}
+}
+
+func TestConditionsThatTheReleaseLeftAreTakenOffAfterIt(t *testing.T) {
+	s := workflowtest.New(t)
+	s.Prepared.Conditions = true
+	s.Answer("ReleaseNode", workflowtest.Reply{Value: node.Released{ConditionsLeft: true}})
+	s.DoneAt(time.Hour)
+	s.Run(workflowtest.InputWith(nil))
+	s.ExpectCompleted()
+	if last := workflowtest.InputOf[node.ConditionsInput](s, "ShowConditions", -1); len(last.Conditions) != 0 || s.Log[len(s.Log)-1] == "ReleaseNode" {
 		t.Errorf("last %+v of %v", last, s.Log)
 	}
 }

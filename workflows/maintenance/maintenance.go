@@ -25,6 +25,7 @@ type core struct {
 	clock     *clock
 	leave     *leave
 	announcer *announcer
+	inquiries *inquiries
 }
 
 // maintenance is one run of NodeMaintenance.
@@ -35,6 +36,7 @@ type maintenance struct {
 	slot        *slot
 	hold        *hold
 	drainer     *drainer
+	exceptions  *exceptions
 	hooks       *hooks
 	requestors  *requestors
 	validator   *validator
@@ -102,6 +104,9 @@ func (m *maintenance) run() error {
 	return nil
 }
 
+// beforeSlot are the steps in which a maintenance waits for its time, or for somebody's word.
+var beforeSlot = []string{"begin", "approval", "preflight", "notice"}
+
 // steps are the life of a maintenance as its states have it (maintenance-operator, state diagram; PIKA, approach).
 func (m *maintenance) steps() []step {
 	return []step{
@@ -135,16 +140,62 @@ func newMaintenance(root workflow.Context) *maintenance {
 	c.stop = newStop(i, c.clock)
 	c.freeze = &freeze{journal: c.journal, stop: c.stop, clock: c.clock}
 	c.announcer = &announcer{identity: i, journal: c.journal, stop: c.stop, clock: c.clock}
+	c.inquiries = &inquiries{identity: i, journal: c.journal, stop: c.stop, clock: c.clock}
 	m := &maintenance{
 		core: c, approval: &approval{core: c}, preflighter: &preflighter{core: c}, slot: &slot{core: c}, hold: &hold{core: c},
 		hooks: &hooks{core: c}, requestors: &requestors{c}, validator: &validator{core: c},
 		outbox: &outbox{identity: i, journal: c.journal, clock: c.clock},
 	}
-	m.drainer = &drainer{core: c, node: m.hold}
+	m.exceptions = &exceptions{core: c}
+	m.drainer = &drainer{core: c, node: m.hold, exceptions: m.exceptions}
+	m.exceptions.tryAgain = func() { m.drainer.retryNow = true }
 	m.hold.slot, m.freeze.slot = m.slot.named, m.slot.named
 	m.journal.inform = m.outbox.inform
-	m.leave.idle = []func() bool{m.hold.idle, m.hooks.idle, m.outbox.idle}
+	m.leave.idle = []func() bool{m.hold.idle, m.hooks.idle, m.outbox.idle, m.inquiries.idle}
 	return m
 }
 
 func (m *maintenance) validate() error { return m.validator.validate(m.hold.BootID) }
+
+// step is one part of the procedure.
+type step struct {
+	name string
+	take func() error
+}
+
+// stepRestart is where a maintenance goes on that begins again with the slot.
+const stepRestart = "restart"
+
+// procedure is where a maintenance is in its steps. A run goes on where the run before it was.
+type procedure struct {
+	// at is the step that it has come to, restarting why it begins again with the slot.
+	at         string
+	restarting error
+	// end is how it ends, once that is decided.
+	end *ending
+}
+
+// goOn takes the steps from where it is. A node that was given back, or whose slot was lost, is begun again with the slot.
+func (p *procedure) goOn(steps []step) error {
+	for {
+		err := p.take(steps)
+		if !errors.Is(err, errGivenBack) && !errors.Is(err, errSlotLost) {
+			return err
+		}
+		p.at, p.restarting = stepRestart, err
+	}
+}
+
+func (p *procedure) take(steps []step) error {
+	reached := p.at == ""
+	for _, s := range steps {
+		if reached = reached || s.name == p.at; !reached {
+			continue
+		}
+		p.at = s.name
+		if err := s.take(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

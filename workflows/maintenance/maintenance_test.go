@@ -243,7 +243,7 @@ func silent(string, any) error { return nil }
 func TestSlotRequestIsRepeatedWithBackoffUntilItIsAcknowledged(t *testing.T) {
 	s := workflowtest.New(t)
 	s.Scheduler = silent
-	s.ExpectAt(time.Second, api.Pending, "an answer from the scheduler")
+	s.ExpectAt(time.Second, api.Pending, "the scheduler")
 	s.At(4*time.Minute, func() {
 		s.Env.SignalWorkflow(api.SignalSlotPending, api.SlotAnswer{
 			RequestID: workflowtest.RunID + "/1", Code: schedule.MaxParallel, Reason: "maxParallel 1: the slot is taken (n2)",
@@ -306,7 +306,7 @@ func TestSlotRequestSurvivesASchedulerThatDoesNotRun(t *testing.T) {
 		}
 		return nil
 	}
-	s.ExpectAt(30*time.Second, api.Pending, "the scheduler, which does not run")
+	s.ExpectAt(30*time.Second, api.Pending, "the scheduler, which is not running")
 	s.ExpectAt(110*time.Second, api.Draining, "")
 	s.DoneAt(time.Hour / 2)
 	s.Run(workflowtest.InputWith(nil))

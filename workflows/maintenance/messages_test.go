@@ -79,7 +79,7 @@ func TestDrydocksOwnSignalsAreHarmlessWhenWrong(t *testing.T) {
 		}
 		s.SignalAt(at, name, nil)
 	}
-	s.ExpectAt(time.Minute, api.Pending, "an answer from the scheduler")
+	s.ExpectAt(time.Minute, api.Pending, "the scheduler")
 	s.At(2*time.Minute, func() { s.Grant(workflowtest.RunID + "/1") })
 	s.DoneAt(20 * time.Minute)
 	s.Run(workflowtest.InputWith(nil))

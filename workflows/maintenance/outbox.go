@@ -146,6 +146,9 @@ type successor struct {
 	input         any
 }
 
+// kindOf is the kind of each type of successor.
+var kindOf = map[string]string{api.NotificationType: api.KindNotification, api.AuditRecordType: api.KindRecord}
+
 const (
 	// maxIDs bounds the workflow IDs under which a successor is tried to be started, askWithin the time to find out what
 	// has taken one.
@@ -162,7 +165,11 @@ func (o *outbox) start(ctx workflow.Context, id string, s successor) (string, er
 		if n > 1 {
 			at = fmt.Sprintf("%s/%d", id, n)
 		}
-		child := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, call.Child(at, s.summary)), s.kind, s.input)
+		as := call.Child(at, s.summary)
+		if o.prepared.SearchAttributes && o.prepared.Kinds {
+			as.TypedSearchAttributes = temporal.NewSearchAttributes(api.AttributeKind.ValueSet(kindOf[s.kind]))
+		}
+		child := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, as), s.kind, s.input)
 		if err = child.GetChildWorkflowExecution().Get(ctx, nil); err == nil || !temporal.IsWorkflowExecutionAlreadyStartedError(err) {
 			return at, err
 		}

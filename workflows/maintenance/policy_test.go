@@ -81,7 +81,7 @@ func TestARequestOverTheQuotaFails(t *testing.T) {
 	s := workflowtest.New(t)
 	s.Scheduler = func(_ string, arg any) error {
 		if r, ok := arg.(api.SlotRequest); ok {
-			s.Refuse(r.ID, api.SlotAnswer{Code: schedule.Quota, Reason: "quota: ops has 2 requests that wait for a slot, and 2 may (pending)"})
+			s.Refuse(r.ID, api.SlotAnswer{Code: schedule.Quota, Reason: "quota: ops has 2 requests that wait for a slot; the limit is 2 (pending)"})
 		}
 		return nil
 	}
@@ -92,7 +92,7 @@ func TestARequestOverTheQuotaFails(t *testing.T) {
 
 // judged is the policy's answer to a word.
 func judged(after time.Duration, principal, refused string) workflowtest.Reply {
-	return workflowtest.Reply{After: after, Value: policyactivity.Judged{Principal: principal, Refused: refused}}
+	return workflowtest.Reply{After: after, Value: policyactivity.Judged{Sender: api.Sender{Identity: "7@host@", Principal: principal}, Refused: refused}}
 }
 
 // messagesOf are the words that were said with what became of each.
@@ -123,7 +123,7 @@ func TestAnApprovalCountsOnceItIsJudged(t *testing.T) {
 		s.Answer("JudgeApproval", judged(time.Minute, "jwt:ops", "policy two-pairs-of-eyes: not oneself"), judged(time.Minute, "jwt:amy", ""))
 		s.SignalAt(10*time.Minute, api.MsgApprove, by("ops"))
 		s.CheckAt(10*time.Minute+30*time.Second, func(status api.Status) {
-			if status.Phase != api.AwaitingApproval || status.WaitingFor != `the judgement of "approve" by ops` || status.Approval != nil {
+			if status.Phase != api.AwaitingApproval || status.WaitingFor != `the policy's decision on "approve" by ops` || status.Approval != nil {
 				t.Errorf("while it is judged: %s, waits for %q, approval %+v", status.Phase, status.WaitingFor, status.Approval)
 			}
 			expectMessages(t, status, "approve by ops: it is being judged")
@@ -193,7 +193,7 @@ func TestAnApprovalCountsOnceItIsJudged(t *testing.T) {
 		s.DoneAt(4 * time.Hour)
 		status := s.Run(asked)
 		s.ExpectCompleted()
-		if got := messagesOf(status); strings.Count(got, "ignored: 20 words wait for their judgement already") < 4 {
+		if got := messagesOf(status); strings.Count(got, "ignored: 20 decisions wait for the policy already") < 4 {
 			t.Error(got)
 		}
 	})

@@ -30,7 +30,7 @@ func (p *preflighter) preflight() error {
 		return nil
 	}
 	p.journal.enter(api.Pending, "")
-	p.journal.waiting("a preflight of the node")
+	p.journal.waiting("the preflight")
 	var report preflight.Report
 	var err error
 	if p.spec.Preflight == spec.PreflightFail {
@@ -69,11 +69,11 @@ func (p *preflighter) await() (preflight.Report, error) {
 // stoppedBy shows what a preflight waits for.
 func (p *preflighter) stoppedBy(progress api.DrainProgress) {
 	if len(progress.Blockers) == 0 {
-		p.journal.waiting("a preflight of the node")
+		p.journal.waiting("the preflight")
 		return
 	}
 	first := progress.Blockers[0]
-	text := fmt.Sprintf("what would stop the drain to be mended: %s: %s", first.Pod, first.Message)
+	text := fmt.Sprintf("a fix for what would stop the drain: %s: %s", first.Pod, first.Message)
 	if more := len(progress.Blockers) - 1 + progress.MoreBlockers; more > 0 {
 		text += fmt.Sprintf(" (and %d more problems)", more)
 	}

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/sdk/workflow"
+
 	"drydock/activities/node"
 	"drydock/api"
 	"drydock/workflows/workflowtest"
@@ -79,7 +81,7 @@ func TestReadyTimeout(t *testing.T) {
 				s.ExpectAt(59*time.Minute, api.Ready, "")
 				s.ExpectAt(62*time.Minute, api.RequestorFailed, "a decision")
 				s.CheckAt(62*time.Minute, func(status api.Status) {
-					if !strings.Contains(status.Failure, "held for longer than readyTimeout (1h0m0s)") {
+					if !strings.Contains(status.Failure, "held past readyTimeout (1h0m0s)") {
 						t.Errorf("failure = %q", status.Failure)
 					}
 				})
@@ -109,7 +111,7 @@ func TestReadyTimeout(t *testing.T) {
 			if status.Phase != c.end {
 				t.Errorf("the end is %s", status.Phase)
 			}
-			if name == "release" && !strings.Contains(workflowtest.MessagesOf(status), "released as onReadyTimeout says") {
+			if name == "release" && !strings.Contains(workflowtest.MessagesOf(status), "released, as onReadyTimeout says") {
 				t.Errorf("transitions:\n%s", workflowtest.MessagesOf(status))
 			}
 		})
@@ -243,5 +245,28 @@ func TestPhaseThatCannotBeShownDoesNotEndTheMaintenance(t *testing.T) {
 	s.ExpectAt(10*time.Minute, api.Ready, `"done"`)
 	s.DoneAt(20 * time.Minute)
 	s.Run(workflowtest.InputWith(nil))
+	s.ExpectCompleted()
+}
+
+// A history of a worker that did not read days goes on as it was made.
+func TestDaysAreTakenWhereTheHistoryIsOfAWorkerThatReadsThem(t *testing.T) {
+	for version, want := range map[workflow.Version]string{
+		1:                       "the deadline is",
+		workflow.DefaultVersion: "write it in hours",
+	} {
+		s := workflowtest.New(t)
+		s.Env.OnGetVersion("durations-with-days", workflow.DefaultVersion, workflow.Version(1)).Return(version)
+		s.SignalAt(10*time.Minute, api.MsgExtend, workflowtest.Input{"for": "2d"})
+		s.DoneAt(20 * time.Minute)
+		status := s.Run(workflowtest.InputWith(nil))
+		s.ExpectCompleted()
+		if got := workflowtest.EffectsOf(status, api.MsgExtend); len(got) != 1 || !strings.Contains(got[0], want) {
+			t.Errorf("version %d: %v, want %q", version, got, want)
+		}
+	}
+	s := workflowtest.New(t)
+	s.DoneAt(47 * time.Hour)
+	s.ExpectAt(46*time.Hour, api.Ready, "")
+	s.Run(workflowtest.InputWith(workflowtest.Input{"readyTimeout": "2d"}))
 	s.ExpectCompleted()
 }

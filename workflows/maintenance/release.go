@@ -67,9 +67,9 @@ func (m releaser) giveBack() error {
 // now, and what was done to it does not count.
 func (m releaser) loseSlot() error {
 	m.stop.startOver()
-	m.journal.enter(api.Pending, "the scheduler knows of no slot that this maintenance holds; it asks anew")
+	m.journal.enter(api.Pending, "the scheduler does not know its slot; asking again")
 	if _, err := m.releaseNode(nodeevent.Event{
-		Reason: "SlotLost", Warning: true, Message: m.summary() + ": the slot is not its own; it asks anew",
+		Reason: "SlotLost", Warning: true, Message: m.summary() + ": slot lost; asking again",
 	}); err != nil {
 		return err
 	}
@@ -129,6 +129,7 @@ func (m releaser) beforeRelease() error {
 func (m releaser) beginEnd(end ending) {
 	m.end = &end
 	m.stop.end()
+	m.inquiries.dismiss()
 	m.journal.change(func(s *api.Status) { s.ReadyDeadline, s.Failure = nil, end.Message })
 	m.journal.tellEnd(end)
 }

@@ -36,10 +36,10 @@ func (r *requestors) holdForRequestors() error {
 		case r.leave.due():
 			return errContinue
 		case overdue && r.spec.OnReadyTimeout == spec.ReleaseOnTimeout:
-			r.journal.note("held for longer than readyTimeout; released as onReadyTimeout says")
+			r.journal.note("held past readyTimeout; released, as onReadyTimeout says")
 			return nil
 		case overdue:
-			r.journal.requestorFailed(fmt.Sprintf("held for longer than readyTimeout (%s)", r.spec.ReadyTimeout))
+			r.journal.requestorFailed(fmt.Sprintf("held past readyTimeout (%s)", r.spec.ReadyTimeout))
 		}
 	}
 }

@@ -10,11 +10,65 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/activities/execution"
+	"drydock/activities/settings"
 	"drydock/api"
+	"drydock/checks"
+	"drydock/rules/markdown"
 	"drydock/rules/spec"
 	"drydock/workflows/call"
 	"drydock/workflows/inbox"
 )
+
+// identity is what a maintenance is: fixed once its input is read.
+type identity struct {
+	// cluster is the name in front of IDs, empty where there is one cluster only.
+	cluster    string
+	workflowID string
+	// runID is the first run of the chain: neither a reset nor a continue-as-new changes who a maintenance is. original is
+	// the run that this one is, or was a copy of when somebody reset it.
+	runID, original string
+	spec            spec.Maintenance
+	// prepared is what the worker's configuration makes of the input.
+	prepared settings.Prepared
+}
+
+func identityOf(ctx workflow.Context) *identity {
+	info := workflow.GetInfo(ctx)
+	// The run's own ID is not for decisions: it is another one when a reset run replays what the run before it did.
+	original := cmp.Or(info.OriginalRunID, info.WorkflowExecution.RunID)
+	return &identity{
+		cluster:    api.ClusterOf(info.TaskQueueName),
+		workflowID: info.WorkflowExecution.ID, runID: cmp.Or(info.FirstRunID, original), original: original,
+	}
+}
+
+// summary is one line about the maintenance, for lists and events.
+func (i *identity) summary() string {
+	text := fmt.Sprintf("maintenance of %s by %s", i.spec.Node, i.spec.Requestor)
+	if i.spec.Reason != "" {
+		text += ": " + i.spec.Reason
+	}
+	if i.spec.Ticket != "" {
+		text += " [" + i.spec.Ticket + "]"
+	}
+	return text
+}
+
+// subject is what hooks and checks are told of the maintenance.
+func (i *identity) subject() checks.Subject {
+	return checks.Subject{
+		Node: i.spec.Node, Requestor: i.spec.Requestor, Reason: i.spec.Reason, Ticket: i.spec.Ticket, Cluster: i.cluster,
+		WorkflowID: i.workflowID, RunID: i.runID,
+	}
+}
+
+// thisRun refuses a message that was meant for an earlier maintenance of the node.
+func (i *identity) thisRun(run string) error {
+	if run != "" && run != i.runID && run != i.original {
+		return fmt.Errorf("it is meant for run %s, and this is run %s", run, i.runID)
+	}
+	return nil
+}
 
 // setUp reads the input, with the worker's defaults under it.
 func (m *maintenance) setUp(input []byte) error {
@@ -22,16 +76,23 @@ func (m *maintenance) setUp(input []byte) error {
 	if _, err := spec.Decode(input, nil); err != nil {
 		return inbox.InvalidSpec(err)
 	}
+	if err := inbox.Days[spec.Maintenance](m.clock.life, input); err != nil {
+		return inbox.InvalidSpec(err)
+	}
 	prepare := workflow.ExecuteLocalActivity(call.Local(m.clock.life), call.Settings.Prepare, json.RawMessage(input))
 	if err := prepare.Get(m.clock.life, &m.prepared); err != nil {
 		return fmt.Errorf("preparing: %w", err)
 	}
+	m.journal.change(func(s *api.Status) { s.Starter = m.prepared.Starter })
 	var err error
 	if m.spec, err = spec.Decode(input, m.prepared.Defaults); err != nil {
 		return inbox.InvalidSpec(err)
 	}
 	if m.prepared.Unknown != "" {
 		return inbox.InvalidSpec(errors.New(m.prepared.Unknown))
+	}
+	if err := m.checkNotBefore(); err != nil {
+		return inbox.InvalidSpec(err)
 	}
 	m.journal.change(func(s *api.Status) { s.Spec = m.spec })
 	for _, name := range m.spec.Requestors() {
@@ -40,12 +101,27 @@ func (m *maintenance) setUp(input []byte) error {
 	return nil
 }
 
+// checkNotBefore refuses a time that was over already when the maintenance was started: whoever gave it meant another, or
+// should say that it is to begin at once.
+func (m *maintenance) checkNotBefore() error {
+	started := workflow.GetInfo(m.clock.life).WorkflowStartTime
+	if m.spec.NotBefore == nil || !m.spec.NotBefore.Before(started.Add(-spec.LateNotice)) || !changed(m.clock.life, changePastNotBefore) {
+		return nil
+	}
+	return fmt.Errorf("notBefore: %s was over at the start, at %s: leave it out to begin at once, or give a time to come",
+		instant(*m.spec.NotBefore), instant(started))
+}
+
 // forPolicy is the specification for whoever judges the maintenance by the policy; nil where there is none.
 func (i *identity) forPolicy() json.RawMessage {
 	if !i.prepared.Policy {
 		return nil
 	}
-	text, err := json.Marshal(i.spec)
+	return jsonOf(i.spec)
+}
+
+func jsonOf(m spec.Maintenance) json.RawMessage {
+	text, err := json.Marshal(m)
 	if err != nil {
 		// What is no specification is refused by whoever judges.
 		return json.RawMessage(`""`)
@@ -55,10 +131,14 @@ func (i *identity) forPolicy() json.RawMessage {
 
 // register makes the maintenance findable.
 func (m *maintenance) register() {
-	m.journal.attribute(
+	attributes := []temporal.SearchAttributeUpdate{
 		api.AttributeNode.ValueSet(m.spec.Node), api.AttributeRequestor.ValueSet(m.spec.Requestor),
 		api.AttributeCluster.ValueSet(m.cluster), api.AttributePhase.ValueSet(string(api.Pending)),
-	)
+	}
+	if m.prepared.Kinds {
+		attributes = append(attributes, api.AttributeKind.ValueSet(api.KindMaintenance))
+	}
+	m.journal.attribute(attributes...)
 }
 
 // open has the maintenance follow its node, tell its channels, and find out when it was reset.
@@ -73,7 +153,9 @@ func (m *maintenance) startCanonical(id string) (api.Result, error) {
 	if err != nil {
 		return api.Result{}, err
 	}
-	options := workflow.WithChildOptions(m.clock.life, call.Child(id, m.summary()))
+	as := call.Child(id, m.summary())
+	as.StaticDetails = "Started by workflow " + markdown.Text(m.workflowID) + "."
+	options := workflow.WithChildOptions(m.clock.life, as)
 	child := workflow.ExecuteChildWorkflow(options, api.NodeMaintenanceType, json.RawMessage(input))
 	var started workflow.Execution
 	err = child.GetChildWorkflowExecution().Get(m.clock.life, &started)
@@ -122,7 +204,7 @@ func (m *maintenance) result() (api.Result, error) {
 	status := m.journal.status()
 	result := api.Result{
 		WorkflowID: m.workflowID, RunID: m.runID, Node: m.spec.Node, Requestor: m.spec.Requestor,
-		Phase: status.Phase, Message: status.Failure, Transitions: status.Transitions,
+		Phase: status.Phase, Message: status.Failure, CreatedAt: status.CreatedAt, Transitions: status.Transitions,
 	}
 	switch status.Phase {
 	case api.Cancelled:

@@ -57,7 +57,7 @@ func (s *slot) acquire() error {
 		pause := answered.pause()
 		switch {
 		case err != nil:
-			s.journal.waiting("the scheduler, which does not run: every worker starts it within 30 s")
+			s.journal.waiting("the scheduler, which is not running: a worker starts it within 30s")
 			if pause = askAgainFirst; times >= unheardTimes {
 				pause = unheard.pause()
 			}
@@ -93,7 +93,7 @@ func (s *slot) begin() {
 	// Freezes are told to holders only: what was heard of one with an earlier slot is out of date.
 	s.freeze.forget()
 	s.journal.change(func(status *api.Status) { status.Slot = &api.SlotStatus{RequestID: s.Request} })
-	s.journal.waiting("an answer from the scheduler")
+	s.journal.waiting("the scheduler")
 }
 
 func (s *slot) isGranted() bool { return s.answer != nil && s.answer.kind == api.SignalSlotGranted }
@@ -168,7 +168,7 @@ func (s *slot) answered(kind string, a api.SlotAnswer) {
 	bounds.Fit(&a)
 	s.answer = &slotAnswer{kind: kind, SlotAnswer: a}
 	if kind == api.SignalSlotPending {
-		s.journal.waiting(a.Reason)
+		s.journal.waiting("a slot: " + a.Reason)
 	}
 }
 

@@ -3,6 +3,7 @@ package maintenance
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
@@ -76,6 +77,7 @@ func (m *maintenance) restore(root workflow.Context, carried []byte) (continued 
 	m.journal.s, m.journal.heard = s.Status, s.Heard
 	m.spec, m.prepared = s.Status.Spec, s.Prepared
 	m.at, m.end = s.At, s.End
+	m.approval.over = !slices.Contains(beforeSlot, s.At)
 	switch s.Restarting {
 	case givenBack:
 		m.restarting = errGivenBack

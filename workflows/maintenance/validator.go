@@ -241,7 +241,7 @@ func (v *validator) checkValidated(p api.Simple) error {
 		return err
 	}
 	if !v.undecided() && !v.listening {
-		return errors.New("nobody's word is waited for: the validation looks by itself (validation.signal is not set), or has ended")
+		return errors.New("nobody has to decide: its checks do (validation.signal is not set), or the validation has ended")
 	}
 	return nil
 }
@@ -278,11 +278,11 @@ func (v *validator) notYet(p api.DrainProgress) {
 	v.journal.change(func(s *api.Status) { s.Validation.Results = results })
 	if len(p.Blockers) == 0 {
 		v.enter(validation.Soaking)
-		v.journal.waiting(fmt.Sprintf("all to keep holding for %s", v.spec.Validation.Soak))
+		v.journal.waiting(fmt.Sprintf("the soak to end (%s)", v.spec.Validation.Soak))
 		return
 	}
 	v.enter(validation.Waiting)
-	v.journal.waiting("what does not hold yet: " + validation.Report{Results: results}.Summary(problemsNamed))
+	v.journal.waiting("the validation: " + validation.Report{Results: results}.Summary(problemsNamed))
 }
 
 // evaluation is the worker's own look at whether the node is well: an activity that ends when all holds, or none where
@@ -300,7 +300,7 @@ func (e *evaluation) start() (cancel workflow.CancelFunc) {
 		e.journal.waiting(fmt.Sprintf("%q or %q", api.MsgValidated, api.MsgValidationFailed))
 		return cancel
 	}
-	e.journal.waiting("the validation of the node")
+	e.journal.waiting("the validation")
 	e.future = workflow.ExecuteActivity(ctx, call.Checks.Validate, e.in)
 	return cancel
 }

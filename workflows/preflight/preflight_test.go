@@ -84,7 +84,7 @@ func TestPreflightOfANodeThatIsNotThere(t *testing.T) {
 func TestPreflightWaitShowsWhatItWaitsFor(t *testing.T) {
 	s := preflightSite(t).Answer("AwaitPreflight", workflowtest.Reply{After: time.Hour}).DoneAt(90 * time.Minute)
 	blocked := api.DrainProgress{Blockers: []api.Blocker{{Pod: "pod ns/bare", Message: "needs consent"}}, MoreBlockers: 2}
-	s.ExpectAt(time.Minute, api.Pending, "a preflight of the node")
+	s.ExpectAt(time.Minute, api.Pending, "the preflight")
 	s.SignalAt(2*time.Minute, api.SignalDrainBlocked, blocked)
 	s.ExpectAt(3*time.Minute, api.Pending, "pod ns/bare: needs consent (and 2 more problems)")
 	// A late word does not hide what the drain waits for.

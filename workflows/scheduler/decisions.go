@@ -1,11 +1,9 @@
 package scheduler
 
 import (
-	"errors"
 	"slices"
 	"time"
 
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/api"
@@ -59,8 +57,7 @@ func (d *decisions) works(what string) {
 }
 
 func missingPermission(err error) bool {
-	var cause *temporal.ApplicationError
-	return errors.As(err, &cause) && cause.Type() == api.ErrorMissingPermission
+	return call.IsError(err, api.ErrorMissingPermission)
 }
 
 // record logs a decision; one that recurs is kept once, so that it does not displace what people decided.

@@ -204,19 +204,24 @@ func (l *ledger) keepWaiting(refused []schedule.Refusal, requests map[string]api
 
 // takeUntold are the first pending requests that have to be told why they wait, at most so many: each once, and again
 // when the kind of the reason changes. They count as told from now on.
-func (l *ledger) takeUntold(now time.Time, most int) (untold []api.PendingRequest) {
+// The rest is for later where their reason has changed too soon after they were told another.
+func (l *ledger) takeUntold(now time.Time, most int) (untold []api.PendingRequest, later bool) {
 	for _, p := range l.pending {
 		if len(untold) >= most {
 			break
 		}
 		last, known := l.told[p.ID]
-		if p.Code == schedule.Unobserved || (known && (last.Code == p.Code || now.Sub(last.At) < tellAgain)) {
+		if p.Code == schedule.Unobserved || known && last.Code == p.Code {
+			continue
+		}
+		if known && now.Sub(last.At) < tellAgain {
+			later = true
 			continue
 		}
 		l.told[p.ID] = Told{Code: p.Code, At: now}
 		untold = append(untold, p)
 	}
-	return untold
+	return untold, later
 }
 
 // tellOnceMore has a request told again why it waits.

@@ -111,20 +111,22 @@ func TestLedgerTellsEachOnceAndAFewAtATime(t *testing.T) {
 		most  int
 		do    func()
 		want  []string
+		later bool
 	}{
-		{"no room", 0, 0, nil, nil},
-		{"the first", 0, 2, nil, []string{"n1", "n2"}},
-		{"the rest, but whom nobody looked at", 0, 9, nil, []string{"n3"}},
-		{"another reason too soon", time.Second, 9, func() { l.pending[0].Code = schedule.Frozen }, nil},
-		{"another reason", tellAgain, 9, nil, []string{"n1"}},
-		{"who asks again", tellAgain, 9, func() { l.tellOnceMore("n2/1") }, []string{"n2"}},
+		{"no room", 0, 0, nil, nil, false},
+		{"the first", 0, 2, nil, []string{"n1", "n2"}, false},
+		{"the rest, but whom nobody looked at", 0, 9, nil, []string{"n3"}, false},
+		{"another reason too soon", time.Second, 9, func() { l.pending[0].Code = schedule.Frozen }, nil, true},
+		{"another reason", tellAgain, 9, nil, []string{"n1"}, false},
+		{"who asks again", tellAgain, 9, func() { l.tellOnceMore("n2/1") }, []string{"n2"}, false},
 	}
 	for _, step := range steps {
 		if step.do != nil {
 			step.do()
 		}
-		if got := names(l.takeUntold(noon.Add(step.after), step.most)); !slices.Equal(got, step.want) {
-			t.Errorf("%s: told %v, want %v", step.what, got, step.want)
+		untold, later := l.takeUntold(noon.Add(step.after), step.most)
+		if got := names(untold); !slices.Equal(got, step.want) || later != step.later {
+			t.Errorf("%s: told %v, want %v; later %v", step.what, got, step.want, later)
 		}
 	}
 }

@@ -2,6 +2,8 @@ package scheduler
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
@@ -21,16 +23,20 @@ func (s *scheduler) listen() error {
 	if err != nil {
 		return err
 	}
-	err = workflow.SetQueryHandlerWithOptions(s.ctx, api.QuerySlotHeld, func(raw converter.RawValue) (api.SlotHeld, error) {
+	err = workflow.SetQueryHandlerWithOptions(s.ctx, api.QuerySlotsHeld, func(raw converter.RawValue) (api.SlotsHeld, error) {
 		asked, err := inbox.Decode[api.SlotQuestion](inbox.Payload(raw))
 		if err != nil {
-			return api.SlotHeld{}, err
+			return api.SlotsHeld{}, err
+		}
+		if asks := len(asked.RequestIDs); asks > api.MaxSlotsAsked {
+			return api.SlotsHeld{}, fmt.Errorf("requestIds: %d; ask for at most %d at once", asks, api.MaxSlotsAsked)
 		}
 		notice := s.controls.notice()
-		return api.SlotHeld{
-			Held: s.ledger.holds(asked.RequestID), Rebuilding: !s.rebuilt, Frozen: notice.Reasons, Revision: notice.Revision,
+		waits := func(id string) bool { return !s.ledger.holds(id) }
+		return api.SlotsHeld{
+			Held: slices.DeleteFunc(asked.RequestIDs, waits), Rebuilding: !s.rebuilt, Frozen: notice.Reasons, Revision: notice.Revision,
 		}, nil
-	}, workflow.QueryHandlerOptions{Description: "whether a request holds its slot"})
+	}, workflow.QueryHandlerOptions{Description: "which of some requests hold their slots"})
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"drydock/api"
+	"drydock/rules/schedule"
 )
 
 // pageSize, maxPageSize and maxPageText bound a page of the state query, which has to fit into one payload.
@@ -35,7 +36,8 @@ func (s *scheduler) page(asked api.StateRequest) api.State {
 	}
 	if s.observer.latest != nil {
 		seen := s.observer.latest.Observation
-		state.Nodes, state.Unavailable, state.ObservedAt = seen.Nodes, seen.Unavailable, &seen.At
+		state.Nodes, state.ObservedAt = seen.Nodes, &seen.At
+		state.Unavailable, state.UnavailableOthers = schedule.Unavailable(s.decisionInput())
 	}
 	return state
 }

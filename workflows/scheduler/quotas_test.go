@@ -20,7 +20,7 @@ func TestARequestorHoldsNoMoreThanItsQuota(t *testing.T) {
 	f.expectAt(5*time.Minute, "n1/ops n3/net", "n2/ops")
 	f.expectAt(11*time.Minute, "n2/ops", "")
 	f.run(time.Hour)
-	if got := second.pending; len(got) == 0 || got[0].Code != schedule.Quota || got[0].Reason != "quota: ops holds 1 node (n1), and may hold 1" {
+	if got := second.pending; len(got) == 0 || got[0].Code != schedule.Quota || got[0].Reason != "quota: ops holds 1 node (n1); the limit is 1" {
 		t.Errorf("n2 was told %+v", got)
 	}
 }
@@ -53,7 +53,7 @@ func TestAQuotaOfPendingRequestsTurnsTheNextDown(t *testing.T) {
 		}
 	})
 	f.run(4 * time.Minute)
-	if r := over.refused; r == nil || r.Code != schedule.Quota || r.Seen || !strings.Contains(r.Reason, "quota: ops has 2 requests that wait for a slot, and 2 may") {
+	if r := over.refused; r == nil || r.Code != schedule.Quota || r.Seen || !strings.Contains(r.Reason, "quota: ops has 2 requests that wait for a slot; the limit is 2") {
 		t.Errorf("n4 was told %+v", r)
 	}
 	if r := intern.refused; r == nil || r.Reason != "quota: intern may not ask for nodes" {

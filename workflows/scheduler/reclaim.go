@@ -1,11 +1,9 @@
 package scheduler
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/activities/cluster"
@@ -155,14 +153,12 @@ func (r *reclaimer) retryLater(h api.Holder, why string) {
 }
 
 func isAlive(err error) bool {
-	var cause *temporal.ApplicationError
-	return errors.As(err, &cause) && cause.Type() == api.ErrorHolderAlive
+	return call.IsError(err, api.ErrorHolderAlive)
 }
 
 // harmless are errors after which there is nothing left to take off the node.
 func harmless(err error) bool {
-	var cause *temporal.ApplicationError
-	return errors.As(err, &cause) && (cause.Type() == api.ErrorNodeGone || cause.Type() == api.ErrorNotHolder)
+	return call.IsError(err, api.ErrorNodeGone, api.ErrorNotHolder)
 }
 
 // releaseOrphan takes the mark of a holder that ended off its node.

@@ -30,6 +30,8 @@ type scheduler struct {
 	returns   *returns
 	strays    *strays
 	knowledge
+	// tellsLater: there is a timer for what is told later.
+	tellsLater bool
 }
 
 // knowledge is what a scheduler knows of its own knowledge.
@@ -230,18 +232,23 @@ func (s *scheduler) continueAsNew() error {
 	return workflow.NewContinueAsNewError(s.ctx, api.SchedulerType, state, packed)
 }
 
-// decide grants what the limits allow, and tells the others why they wait.
-func (s *scheduler) decide() {
-	if len(s.ledger.pending) == 0 {
-		return
-	}
+// decisionInput is all that a decision depends on.
+func (s *scheduler) decisionInput() schedule.Input {
 	in := schedule.Input{Limits: s.controls.limits.Limits, Freezes: s.controls.freezes, Revision: s.controls.revision}
 	if s.observer.latest != nil {
 		in.Observed = &s.observer.latest.Observation
 	}
 	in.Pending, in.Granted = s.ledger.candidates()
+	return in
+}
+
+// decide grants what the limits allow, and tells the others why they wait.
+func (s *scheduler) decide() {
+	if len(s.ledger.pending) == 0 {
+		return
+	}
 	requests := s.ledger.pendingByID()
-	decision := schedule.Decide(in)
+	decision := schedule.Decide(s.decisionInput())
 	for _, granted := range decision.Grants {
 		s.grant(requests[granted.ID])
 	}
@@ -263,10 +270,19 @@ func (s *scheduler) grant(p api.PendingRequest) {
 
 // tell lets pending maintenances know why they wait, a few at a time.
 func (s *scheduler) tell() {
-	for _, p := range s.ledger.takeUntold(s.now(), tellAtOnce-s.outbox.telling) {
+	untold, later := s.ledger.takeUntold(s.now(), tellAtOnce-s.outbox.telling)
+	for _, p := range untold {
 		s.outbox.tell(p)
 	}
+	if later && !s.tellsLater && workflow.GetVersion(s.ctx, changeTellsLater, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
+		s.tellsLater = true
+		timer := workflow.NewTimerWithOptions(s.ctx, tellAgain, workflow.TimerOptions{Summary: "tell again why requests wait"})
+		s.onceReady(timer, func() { s.tellsLater, s.woken = false, true })
+	}
 }
+
+// changeTellsLater: a reason that changed too soon is told later. Before, it was told when anything else happened.
+const changeTellsLater = "tells-reasons-later"
 
 // observe asks for the state of the cluster, where requests wait whose nodes' state is not known.
 func (s *scheduler) observe() {

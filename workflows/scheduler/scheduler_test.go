@@ -531,3 +531,21 @@ func TestAnIdleSchedulerHasNothingUnderWay(t *testing.T) {
 		t.Errorf("granted %v, %d runs, then %v", a.granted, f.runs, f.log)
 	}
 }
+
+// TestAReasonThatChangedTooSoonIsToldLater: nothing else happens, and those who wait would go on saying the old reason.
+func TestAReasonThatChangedTooSoonIsToldLater(t *testing.T) {
+	f := newFleet(t, 3)
+	f.request(time.Second, "n1", "ops", time.Hour)
+	waits := f.request(2*time.Second, "n2", "ops", 0)
+	f.update(10*time.Second, api.UpdateFreeze, api.FreezeRequest{By: "amy"})
+	f.update(15*time.Second, api.UpdateThaw, api.ThawRequest{By: "amy", All: true})
+	f.update(20*time.Second, api.UpdateFreeze, api.FreezeRequest{By: "amy"})
+	f.at(10*time.Minute, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if n := len(waits.pending); n == 0 || waits.pending[n-1].Code != schedule.Frozen {
+			t.Errorf("told %+v", waits.pending)
+		}
+	})
+	f.run(20 * time.Minute)
+}

@@ -115,15 +115,15 @@ func TestWhoHoldsASlotCanBeAsked(t *testing.T) {
 	a := f.request(time.Second, "n1", "ops", 0)
 	waits := f.request(2*time.Second, "n2", "ops", 0)
 	held := func(id string) api.SlotHeld {
-		value, err := f.env.QueryWorkflow(api.QuerySlotHeld, api.SlotQuestion{RequestID: id})
-		var answer api.SlotHeld
+		value, err := f.env.QueryWorkflow(api.QuerySlotsHeld, api.SlotQuestion{RequestIDs: []string{"another", id}})
+		var answer api.SlotsHeld
 		if err == nil {
 			err = value.Get(&answer)
 		}
 		if err != nil {
 			t.Error(err)
 		}
-		return answer
+		return answer.Of(id)
 	}
 	f.at(3*time.Second, func() {
 		if got := held(a.request.ID); !cmp.Equal(got, api.SlotHeld{Rebuilding: true}) {
@@ -217,7 +217,7 @@ func TestAMarkOfWhichNothingCanBeFoundOutIsReportedAndLookedAtAgain(t *testing.T
 	a := f.request(time.Minute, "n2", "net", 0)
 	f.expectAt(10*time.Minute, "n2/net", "")
 	f.at(10*time.Minute, func() {
-		if state := f.stateNow(); state.StraysAll != 1 || len(state.Strays) != 1 || state.Strays[0].Kind != api.StrayUnknown || state.Unavailable != 1 {
+		if state := f.stateNow(); state.StraysAll != 1 || len(state.Strays) != 1 || state.Strays[0].Kind != api.StrayUnknown || state.Unavailable != 2 {
 			t.Errorf("state %+v", state)
 		}
 		if n := f.count("TakeInventory"); n != 1 {

@@ -73,6 +73,8 @@ func (s *Site) serveActivities() {
 	Serve[drain.Input](s, "Drain", api.DrainProgress{Evicted: 3, Skipped: 1})
 	Serve[execution.QueryInput](s, "Query", []execution.Answered{})
 	Serve[policyactivity.ApprovalInput](s, "JudgeApproval", policyactivity.Judged{})
+	Serve[policyactivity.AmendmentInput](s, "JudgeAmendment", policyactivity.Judged{})
+	Serve[drain.PodInput](s, "FindPod", drain.PodFound{})
 	serveNothing[drain.WaitInput](s, "WaitForPods")
 	serveNothing[node.AnnounceInput](s, "AnnouncePhase")
 	serveNothing[node.UntaintInput](s, "Untaint")

@@ -1,0 +1,43 @@
+package activitytest
+
+import (
+	"context"
+
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/grpc"
+)
+
+// Histories is a Temporal server that shows the first event of some runs, by run ID; others it does not know.
+type Histories struct {
+	workflowservice.WorkflowServiceClient
+	First map[string]*historypb.HistoryEvent
+	// Err is what it answers in any case.
+	Err error
+}
+
+// GetWorkflowExecutionHistory implements workflowservice.WorkflowServiceClient.
+func (h *Histories) GetWorkflowExecutionHistory(_ context.Context, in *workflowservice.GetWorkflowExecutionHistoryRequest,
+	_ ...grpc.CallOption,
+) (*workflowservice.GetWorkflowExecutionHistoryResponse, error) {
+	event, known := h.First[in.GetExecution().GetRunId()]
+	switch {
+	case h.Err != nil:
+		return nil, h.Err
+	case !known:
+		return nil, serviceerror.NewNotFound("no such run")
+	}
+	return &workflowservice.GetWorkflowExecutionHistoryResponse{History: &historypb.History{Events: []*historypb.HistoryEvent{event}}}, nil
+}
+
+// Started is the first event of a run that somebody started.
+func Started(identity string, change func(*historypb.WorkflowExecutionStartedEventAttributes)) *historypb.HistoryEvent {
+	attributes := &historypb.WorkflowExecutionStartedEventAttributes{Identity: identity}
+	if change != nil {
+		change(attributes)
+	}
+	return &historypb.HistoryEvent{
+		Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{WorkflowExecutionStartedEventAttributes: attributes},
+	}
+}

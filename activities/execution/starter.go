@@ -1,0 +1,70 @@
+package execution
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	commonpb "go.temporal.io/api/common/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"drydock/api"
+	"drydock/rules/bounds"
+)
+
+// maxParents bounds the runs that are followed to who started the first of them.
+const maxParents = 8
+
+// StarterOf is who started a workflow: by the first event of the first run of its chain, or, where another workflow started
+// it, of that one's. Where an earlier history is gone, nobody is named.
+func StarterOf(ctx context.Context, temporal client.Client, namespace string, run Run) (api.Sender, error) {
+	for range maxParents {
+		event, err := firstEvent(ctx, temporal, namespace, run)
+		var gone *serviceerror.NotFound
+		switch {
+		case errors.As(err, &gone):
+			return api.Sender{}, nil
+		case err != nil:
+			return api.Sender{}, fmt.Errorf("reading who started workflow %s: %w", run.WorkflowID, err)
+		}
+		started := event.GetWorkflowExecutionStartedEventAttributes()
+		parent := started.GetParentWorkflowExecution()
+		switch first := started.GetFirstExecutionRunId(); {
+		case first != "" && first != run.RunID && first != started.GetOriginalExecutionRunId():
+			run.RunID = first
+		case parent.GetWorkflowId() != "":
+			run = Run{WorkflowID: parent.GetWorkflowId(), RunID: parent.GetRunId()}
+		default:
+			return SenderOf(started.GetIdentity(), event.GetPrincipal()), nil
+		}
+	}
+	return api.Sender{}, nil
+}
+
+func firstEvent(ctx context.Context, temporal client.Client, namespace string, run Run) (*historypb.HistoryEvent, error) {
+	page, err := temporal.WorkflowService().GetWorkflowExecutionHistory(ctx, &workflowservice.GetWorkflowExecutionHistoryRequest{
+		Namespace: namespace, MaximumPageSize: 1,
+		Execution: &commonpb.WorkflowExecution{WorkflowId: run.WorkflowID, RunId: run.RunID},
+	})
+	if err != nil {
+		return nil, err
+	}
+	events := page.GetHistory().GetEvents()
+	if len(events) == 0 {
+		return nil, serviceerror.NewNotFound("its history is empty")
+	}
+	return events[0], nil
+}
+
+// SenderOf is who sent something, by the identity and the principal of its event. A principal is "<type>:<name>", by which
+// no two are the same; one that is too long to be kept is nobody.
+func SenderOf(identity string, p *commonpb.Principal) api.Sender {
+	s := api.Sender{Identity: bounds.Cut(identity, bounds.Text)}
+	if text := p.GetType() + ":" + p.GetName(); p.GetName() != "" && len(text) <= bounds.Text {
+		s.Principal = text
+	}
+	return s
+}

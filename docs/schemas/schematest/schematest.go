@@ -1,0 +1,63 @@
+// Package schematest holds outputs to the published schemas.
+package schematest
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"sigs.k8s.io/yaml"
+
+	"drydock/docs/schemas"
+)
+
+// Holds fails a test whose output, JSON or YAML, is not as its schema says, or has a field that the schema does not know.
+func Holds(t testing.TB, name string, output []byte) {
+	t.Helper()
+	text, err := schemas.Of(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	refuseOthers(schema)
+	compiler := jsonschema.NewCompiler()
+	compiler.AssertFormat()
+	if err := compiler.AddResource(name, schema); err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := compiler.Compile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asJSON, err := yaml.YAMLToJSON(output)
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", name, err, output)
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(asJSON))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := compiled.Validate(value); err != nil {
+		t.Errorf("the output is not as the schema %s says: %v\n%s", name, err, output)
+	}
+}
+
+// refuseOthers makes a schema refuse fields that it does not name, which those of later versions may be to others.
+func refuseOthers(schema any) {
+	switch node := schema.(type) {
+	case map[string]any:
+		if _, named := node["properties"].(map[string]any); named {
+			node["additionalProperties"] = false
+		}
+		for _, part := range node {
+			refuseOthers(part)
+		}
+	case []any:
+		for _, part := range node {
+			refuseOthers(part)
+		}
+	}
+}

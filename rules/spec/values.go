@@ -1,0 +1,143 @@
+package spec
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"drydock/rules/period"
+)
+
+// walk visits the values of a JSON document with the types that they are to become: those that read themselves, and
+// those that hold no others. What has no place in the type is left out.
+func walk(path string, value any, t reflect.Type, visit func(path string, value any, t reflect.Type)) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if value == nil || t.Kind() == reflect.Interface {
+		return
+	}
+	if !readsItself(t) {
+		switch value := value.(type) {
+		case map[string]any:
+			if t.Kind() == reflect.Struct {
+				walkFields(path, value, t, visit)
+				return
+			}
+			if t.Kind() == reflect.Map {
+				for _, key := range slices.Sorted(maps.Keys(value)) {
+					walk(join(path, key), value[key], t.Elem(), visit)
+				}
+				return
+			}
+		case []any:
+			if t.Kind() == reflect.Slice {
+				for i, item := range value {
+					walk(fmt.Sprintf("%s[%d]", path, i), item, t.Elem(), visit)
+				}
+				return
+			}
+		}
+	}
+	visit(path, value, t)
+}
+
+func walkFields(path string, object map[string]any, t reflect.Type, visit func(path string, value any, t reflect.Type)) {
+	for field := range t.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		switch value, given := object[name]; {
+		case name == "" && field.Anonymous:
+			walk(path, object, field.Type, visit) // its fields stand beside the others
+		case name != "" && given:
+			walk(join(path, name), value, field.Type, visit)
+		}
+	}
+}
+
+var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
+
+func readsItself(t reflect.Type) bool { return reflect.PointerTo(t).Implements(unmarshaler) }
+
+// checkTimes reads what is to become a Duration or a time.
+func checkTimes(object map[string]any, t reflect.Type) (problems []error) {
+	walk("", object, t, func(path string, value any, t reflect.Type) {
+		switch t {
+		case reflect.TypeFor[Duration]():
+			problems = append(problems, misfit(path, value, t)...)
+		case reflect.TypeFor[time.Time]():
+			text, _ := value.(string)
+			if _, err := time.Parse(time.RFC3339, text); err != nil {
+				problems = append(problems, fmt.Errorf("%s: %v is not a time: write it like \"2026-03-01T22:00:00Z\" or \"2026-03-01T23:00:00+01:00\"", path, value))
+			}
+		}
+	})
+	return problems
+}
+
+// misfits finds the values that cannot be read, by their fields: a decoder stops at the first, and does not tell the field
+// of one that reads itself.
+func misfits(object map[string]any, t reflect.Type) (problems []error) {
+	walk("", object, t, func(path string, value any, t reflect.Type) {
+		problems = append(problems, misfit(path, value, t)...)
+	})
+	return problems
+}
+
+// misfit reads one value alone.
+func misfit(path string, value any, t reflect.Type) []error {
+	text, err := json.Marshal(value)
+	if err == nil {
+		err = json.Unmarshal(text, reflect.New(t).Interface())
+	}
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) && wrong.Field == "" {
+		err = errors.New(wanted(wrong))
+	}
+	if err == nil {
+		return nil
+	}
+	var problems []error
+	for line := range strings.Lines(err.Error()) {
+		problems = append(problems, errors.New(under(path, strings.TrimSuffix(line, "\n"))))
+	}
+	return problems
+}
+
+// fieldPath is what begins a line that names a field already.
+var fieldPath = regexp.MustCompile(`^[a-zA-Z][\w.\[\]-]*: `)
+
+// under puts a path in front of what is wrong there, unless it begins with it.
+func under(path, problem string) string {
+	switch {
+	case path == "", strings.HasPrefix(problem, path+"."), strings.HasPrefix(problem, path+":"), strings.HasPrefix(problem, path+"["):
+		return problem
+	case fieldPath.MatchString(problem):
+		return path + "." + problem
+	}
+	return path + ": " + problem
+}
+
+var daysWritten = regexp.MustCompile(`"[0-9]{1,5}d`)
+
+// HasDays tells whether a JSON document writes a Duration with days, which are no part of Go's own durations. What cannot
+// be read has none.
+func HasDays(data []byte, v any) (has bool) {
+	if !daysWritten.Match(data) {
+		return false // what is long is not decoded for nothing
+	}
+	var object map[string]any
+	if err := json.Unmarshal(data, &object); err != nil {
+		return false
+	}
+	walk("", object, reflect.TypeOf(v), func(_ string, value any, t reflect.Type) {
+		text, _ := value.(string)
+		has = has || t == reflect.TypeFor[Duration]() && period.HasDays(text)
+	})
+	return has
+}

@@ -1,0 +1,62 @@
+package invocation
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"drydock/api"
+	"drydock/client"
+)
+
+// Owned asks before a message ends what is somebody else's.
+type Owned struct {
+	// Says is what is about to be said, such as "done".
+	Says string
+	// Named tells that a flag names whose maintenance it is.
+	Named bool
+	// Shared tells that the message is about the one who speaks alone, and nobody is asked who shares the maintenance.
+	Shared bool
+	Yes    bool
+}
+
+// Guard makes a message ask where the maintenance is somebody else's: neither the user's own nor started by the user.
+func (a *App) Guard(ctx context.Context, c *Connection, f client.Found, o Owned, m Message) (Message, error) {
+	if f.Requestor == c.self || o.Shared && f.For == c.self {
+		return m, nil
+	}
+	starter, err := c.Starter(ctx, f.Maintenance)
+	if err != nil {
+		return m, c.Explain(err)
+	}
+	// Who claims to be another than the user may share the account with many, and has to name whom they mean.
+	if samePerson(starter, c.By()) && (o.Named || !c.claimed) {
+		return m, nil
+	}
+	whose := fmt.Sprintf("%s is in maintenance for %s%s, and you are %s", f.Node, f.Requestor, startedBy(starter), c.self)
+	m.Danger = func(*api.Status) string { return whose + ". Say " + o.Says + " all the same?" }
+	m.Agree = func(question string) error {
+		if err := a.CanConfirm(o.Yes); err != nil {
+			return fmt.Errorf("%s: %w", whose, err)
+		}
+		return a.Confirm(question, "nothing was sent", o.Yes)
+	}
+	return m, nil
+}
+
+func startedBy(starter string) string {
+	if starter == "" {
+		return ""
+	}
+	return ", started by " + starter
+}
+
+// samePerson compares identities of the form user@host by the user, who may sit at another machine today.
+func samePerson(a, b string) bool {
+	user := func(identity string) string {
+		name, _, _ := strings.Cut(identity, "@")
+		return name
+	}
+	name := user(a)
+	return name != "" && name != unknownUser && name == user(b)
+}

@@ -1,0 +1,84 @@
+package starter
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"drydock/api"
+	"drydock/docs/schemas"
+	"drydock/rules/doctor"
+	"drydock/rules/preflight"
+	"drydock/rules/record"
+	"drydock/rules/schedule"
+	"drydock/starter/exit"
+	"drydock/starter/invocation"
+	"drydock/starter/nodework"
+	"drydock/starter/show"
+	"drydock/starter/terminal"
+)
+
+// outputs are what commands print with -o json and -o yaml: a name, a value of its type, and the commands. Every command
+// that tells a maintenance something prints a summary.
+var outputs = map[string]struct {
+	of       any
+	commands []string
+}{
+	"summaries":    {show.Maintenances{}, []string{"list", "start"}},
+	"summary":      {show.Summary{}, []string{"watch"}},
+	"status":       {show.Maintenance{}, []string{"status"}},
+	"limits":       {show.Scheduler{}, []string{"limits"}},
+	"limits-set":   {api.LimitsInForce{}, []string{"limits set"}},
+	"limits-diff":  {[]LimitDifference{}, []string{"limits diff"}},
+	"freezes":      {[]schedule.Freeze{}, []string{"freeze", "thaw"}},
+	"preflight":    {[]preflight.Report{}, []string{"preflight"}},
+	"doctor":       {doctor.Report{}, []string{"doctor"}},
+	"history":      {[]record.Record{}, []string{"history"}},
+	"report":       {record.Report{}, []string{"report"}},
+	"audit-verify": {record.Verdict{}, []string{"audit verify"}},
+	"rollout":      {[]nodework.Outcome{}, []string{"rollout"}},
+	"version":      {Versions{}, []string{"version"}},
+}
+
+func newSchema(a *invocation.App) *cobra.Command {
+	var output terminal.Output
+	names := slices.Sorted(maps.Keys(outputs))
+	cmd := &cobra.Command{
+		Use:   "schema [OUTPUT]",
+		Short: "Show the JSON schema of what a command prints with -o json",
+		Long: `Show the JSON schema (draft 2020-12) of what a command prints with -o json, and in the same form with -o yaml; without
+OUTPUT, which outputs there are.
+
+Times are RFC 3339 in UTC, durations Go duration strings. Fields may be added; what one means does not change.`,
+		Example: `  drydock schema
+  drydock schema status > status.schema.json`,
+		Args:      cobra.MaximumNArgs(1),
+		ValidArgs: names,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				renderOutputs(output.Page(a.Stdout), names)
+				return nil
+			}
+			schema, err := schemas.Of(args[0])
+			if err != nil {
+				return exit.UsageError("there is no output %q: want one of %s", args[0], strings.Join(names, ", "))
+			}
+			_, err = a.Stdout.Write(schema)
+			return err
+		},
+	}
+	return cmd
+}
+
+func renderOutputs(w io.Writer, names []string) {
+	r := terminal.NewRows(w, "OUTPUT", "OF THE COMMANDS")
+	for _, name := range names {
+		r.Add(name, strings.Join(outputs[name].commands, ", "))
+	}
+	r.Done()
+	fmt.Fprintln(w, "Commands that tell a maintenance something print a summary.")
+}

@@ -1,0 +1,204 @@
+package starter
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	generator "github.com/invopop/jsonschema"
+	"github.com/spf13/cobra"
+
+	"drydock/api"
+	"drydock/client"
+	"drydock/docs/schemas/schematest"
+	"drydock/rules/period"
+	"drydock/rules/record"
+	"drydock/rules/schedule"
+	"drydock/starter/invocation"
+	"drydock/starter/show"
+	"drydock/starter/startertest"
+	"drydock/starter/terminal"
+)
+
+// schemaOf generates the schema of an output from its type and the comments in the code.
+func schemaOf(t *testing.T, name string, of any) []byte {
+	t.Helper()
+	r := &generator.Reflector{
+		Anonymous: true,
+		// Later versions may add fields.
+		AllowAdditionalProperties: true,
+		Namer: func(t reflect.Type) string {
+			if t.Name() == "" || t.PkgPath() == "" {
+				return ""
+			}
+			return path.Base(t.PkgPath()) + "." + t.Name()
+		},
+		Mapper: func(t reflect.Type) *generator.Schema {
+			switch t {
+			case reflect.TypeFor[time.Time]():
+				return &generator.Schema{Type: "string", Format: "date-time", Pattern: "Z$"}
+			case reflect.TypeFor[period.Duration]():
+				return &generator.Schema{Type: "string", Pattern: `^([0-9.]+(h|m|s|ms|µs|ns))+$`}
+			case reflect.TypeFor[schedule.Amount]():
+				return &generator.Schema{OneOf: []*generator.Schema{{Type: "integer"}, {Type: "string"}}}
+			case reflect.TypeFor[api.List[api.Holder]]():
+				return &generator.Schema{}
+			}
+			return nil
+		},
+	}
+	for _, sources := range []string{".", "../api", "../rules"} {
+		if err := r.AddGoComments("drydock/starter", sources, generator.WithFullComment()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for at, comment := range r.CommentMap {
+		r.CommentMap[at] = strings.Join(strings.Fields(comment), " ")
+	}
+	schema := r.Reflect(of)
+	schema.ID, schema.Title = "", "drydock "+strings.Join(outputs[name].commands, ", drydock ")
+	text, err := json.Marshal(schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plain any
+	if err := json.Unmarshal(text, &plain); err != nil {
+		t.Fatal(err)
+	}
+	var readable bytes.Buffer
+	encoder := json.NewEncoder(&readable)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(plain); err != nil {
+		t.Fatal(err)
+	}
+	return readable.Bytes()
+}
+
+// TestSchemasAreThoseOfTheOutputs compares the published schemas with the code; UPDATE_GOLDEN=1 writes them instead.
+func TestSchemasAreThoseOfTheOutputs(t *testing.T) {
+	folder := filepath.Join("..", "docs", "schemas")
+	var published []string
+	for name, output := range outputs {
+		file := filepath.Join(folder, name+".schema.json")
+		published = append(published, file)
+		want := schemaOf(t, name, output.of)
+		if os.Getenv("UPDATE_GOLDEN") != "" {
+			if err := os.WriteFile(file, want, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), string(got)); diff != "" {
+			t.Errorf("%s is not that of the code (UPDATE_GOLDEN=1 writes it): want - got +\n%s", file, diff)
+		}
+	}
+	slices.Sort(published)
+	if there, _ := filepath.Glob(filepath.Join(folder, "*.schema.json")); !slices.Equal(there, published) {
+		t.Errorf("published are %v, want %v", there, published)
+	}
+}
+
+func TestEveryOutputHasASchema(t *testing.T) {
+	known := map[string]bool{}
+	for _, output := range outputs {
+		for _, command := range output.commands {
+			known[command] = true
+		}
+	}
+	var walk func(*cobra.Command)
+	walk = func(c *cobra.Command) {
+		name := strings.TrimPrefix(c.CommandPath(), "drydock ")
+		if c.Flags().Lookup("output") != nil && c.GroupID != "tell" && !known[name] {
+			t.Errorf("%s has an output and no schema", name)
+		}
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	walk(newRoot(invocation.New(invocation.Process{Args: []string{"drydock"}})))
+}
+
+func TestSchemasFromTheCommandLine(t *testing.T) {
+	code, out, _ := runHere(t, "drydock", "schema")
+	if code != 0 || !strings.Contains(out, "status") || !strings.Contains(out, "audit verify") {
+		t.Errorf("code %d\n%s", code, out)
+	}
+	if code, out, _ = runHere(t, "drydock", "schema", "status"); code != 0 || !json.Valid([]byte(out)) {
+		t.Errorf("code %d\n%s", code, out)
+	}
+	if code, _, said := runHere(t, "drydock", "schema", "nothing"); code != 2 || !strings.Contains(said, "want one of") {
+		t.Errorf("code %d, %s", code, said)
+	}
+}
+
+// TestOutputsHoldToTheirSchemas has values with as much in them as the tests have.
+func TestOutputsHoldToTheirSchemas(t *testing.T) {
+	views := []client.View{past("1", 30), past("2", 3), startertest.View(api.Ready)}
+	ended := past("3", 2)
+	now := startertest.Noon
+	values := map[string][]any{
+		"summaries": {show.Summaries(views), show.Summaries(nil)},
+		"summary":   {show.SummaryOf(views[0])},
+		"status":    {show.StatusOf(views[0]), show.StatusOf(views[2]), show.StatusOf(client.View{})},
+		"limits":    {show.SchedulerOf(api.State{ObservedAt: &now}), show.SchedulerOf(api.State{Holders: make([]api.Holder, api.PackAbove+1)})},
+		"freezes":   {[]schedule.Freeze(nil), []schedule.Freeze{{By: "ann", At: now}}},
+		"preflight": {[]any{startertest.StoppedReport()}},
+		"doctor":    {startertest.SickReport()},
+		"history":   {[]record.Record(nil), []record.Record{ended.Record("", now)}},
+		"report":    {record.Summarize([]record.Record{ended.Record("", now)}, now.Add(-24*time.Hour), now)},
+		"version":   {Versions{Client: "v1", Go: "go1"}},
+	}
+	for name, all := range values {
+		for _, value := range all {
+			for _, format := range []string{terminal.FormatJSON, terminal.FormatYAML} {
+				var out bytes.Buffer
+				o := terminal.Output{Format: format}
+				if err := o.Write(&out, value, func(io.Writer) {}); err != nil {
+					t.Fatal(err)
+				}
+				schematest.Holds(t, name, out.Bytes())
+			}
+		}
+	}
+}
+
+// TestTheStatusOfAMaintenanceLosesNothing notices a field of the query's answer that the output leaves out.
+func TestTheStatusOfAMaintenanceLosesNothing(t *testing.T) {
+	renamed := map[string]string{
+		"spec": "specification", "attempt": "attempts", "startedAt": "workStartedAt", "transitions": "phases", "transitionsDropped": "morePhases",
+		"blockersSeen": "blockers", "moreBlockersSeen": "moreBlockers", "escalation": "escalations", "earlierRungs": "earlierEscalations",
+		"channels": "notifications", "tells": "channels",
+	}
+	shown := jsonNames(reflect.TypeFor[show.Maintenance]())
+	for _, name := range jsonNames(reflect.TypeFor[api.Status]()) {
+		if other, ok := renamed[name]; ok {
+			name = other
+		}
+		if !slices.Contains(shown, name) {
+			t.Errorf("status -o json has no %s", name)
+		}
+	}
+}
+
+func jsonNames(t reflect.Type) []string {
+	var names []string
+	for _, f := range reflect.VisibleFields(t) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}

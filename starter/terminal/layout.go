@@ -1,0 +1,133 @@
+package terminal
+
+import (
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/width"
+)
+
+const (
+	// gap is between two columns.
+	gap = 2
+	// A column of texts is made narrower before one of names, each down to what can still be read.
+	narrowText = 16
+	narrowName = 8
+)
+
+// columns is how many columns of a terminal a text takes.
+func columns(text string) int {
+	n := 0
+	for _, r := range text {
+		n += columnsOf(r)
+	}
+	return n
+}
+
+func columnsOf(r rune) int {
+	if unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf) {
+		return 0
+	}
+	switch width.LookupRune(r).Kind() {
+	case width.EastAsianWide, width.EastAsianFullwidth:
+		return 2
+	}
+	return 1
+}
+
+// columnWidths are those that the widest cells need.
+func columnWidths(rows []row) []int {
+	var widths []int
+	for _, one := range rows {
+		for i, cell := range one.cells {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], columns(cell))
+		}
+	}
+	return widths
+}
+
+// narrow takes from the widest columns what a line has no room for: from those with texts first, which can be broken
+// between words.
+func narrow(widths []int, rows []row, room int) {
+	over := gap*(len(widths)-1) - room
+	for _, w := range widths {
+		over += w
+	}
+	texts := make([]bool, len(widths))
+	for _, one := range rows {
+		for i, cell := range one.cells {
+			texts[i] = texts[i] || strings.Contains(strings.TrimSpace(cell), " ") && columns(cell) > narrowText
+		}
+	}
+	over = take(widths, over, narrowText, func(i int) bool { return texts[i] })
+	take(widths, over, narrowName, func(int) bool { return true })
+}
+
+// take makes the widest of the chosen columns narrower, one column of the terminal after the other, and returns how many
+// are still too many.
+func take(widths []int, over, least int, chosen func(int) bool) int {
+	for ; over > 0; over-- {
+		widest := -1
+		for i, w := range widths {
+			if w > least && chosen(i) && (widest < 0 || w > widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			break
+		}
+		widths[widest]--
+	}
+	return over
+}
+
+// cutTo is the beginning of a text that is too long, with a sign that it goes on.
+func cutTo(text string, room int) string {
+	if columns(text) <= room {
+		return text
+	}
+	n := 0
+	for i, r := range text {
+		if n+columnsOf(r) > room-1 {
+			return strings.TrimRight(text[:i], " ") + "…"
+		}
+		n += columnsOf(r)
+	}
+	return text
+}
+
+// wrap breaks a text between words, and a word that is too long anywhere. What is indented stays so.
+func wrap(text string, room int) []string {
+	if columns(text) <= room {
+		return []string{text}
+	}
+	indent := text[:len(text)-len(strings.TrimLeft(text, " "))]
+	if len(indent) >= room {
+		indent = ""
+	}
+	var lines []string
+	line, empty := indent, true
+	flush := func() { lines, line, empty = append(lines, line), indent, true }
+	for word := range strings.FieldsSeq(text) {
+		if !empty && columns(line)+1+columns(word) > room {
+			flush()
+		}
+		if !empty {
+			line += " "
+		}
+		for _, r := range word {
+			if !empty && columns(line)+columnsOf(r) > room {
+				flush()
+			}
+			line += string(r)
+			empty = false
+		}
+	}
+	if !empty {
+		flush()
+	}
+	return lines
+}

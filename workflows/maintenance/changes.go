@@ -1,0 +1,22 @@
+package maintenance
+
+import "go.temporal.io/sdk/workflow"
+
+// Named changes: a run whose history is older goes on in the way it began.
+const (
+	// changePastNotBefore: a notBefore that was over when the maintenance was started is refused. Before, it began at once.
+	changePastNotBefore = "refuse-past-not-before"
+	// changeFindPod: a pod is looked for before it is skipped. Before, any name was taken.
+	changeFindPod = "find-skipped-pod"
+	// changeConsent and changeReschedule: these messages are known. Before, they were refused.
+	changeConsent    = "message-consent"
+	changeReschedule = "message-reschedule"
+	// changeGuardLosesSlot: a node that is marked again without a slot is released, and the slot asked for anew. Before, it
+	// was noted.
+	changeGuardLosesSlot = "guard-loses-slot"
+)
+
+// changed tells whether a run goes the way of a change.
+func changed(ctx workflow.Context, change string) bool {
+	return workflow.GetVersion(ctx, change, workflow.DefaultVersion, 1) != workflow.DefaultVersion
+}
