@@ -19,6 +19,7 @@ const (
 	KindMaintenance  = "maintenance"
 	KindNotification = "notification"
 	KindRecord       = "record"
+	KindPlan         = "plan"
 )
 
 // SearchAttributes lists the search attributes Drydock registers, all of type Keyword.

@@ -35,6 +35,8 @@ const (
 	ErrorConflict = "Conflict"
 	// ErrorNodeNotFound: there never was a node of that name.
 	ErrorNodeNotFound = "NodeNotFound"
+	// ErrorNotDrained: the escalation's rung "fail" was taken, and the node is back in service.
+	ErrorNotDrained = "NotDrained"
 	// ErrorMaintenanceFailed: the maintenance ended Failed for another reason.
 	ErrorMaintenanceFailed = "MaintenanceFailed"
 )

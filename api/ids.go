@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"drydock/rules/rollout"
 	"drydock/rules/spec"
 )
 
@@ -14,6 +15,8 @@ const (
 	doctorID           = "drydock-doctor"
 	notificationPrefix = "notification"
 	auditPrefix        = "audit-record"
+	planPrefix         = "maintenance-plan"
+	planRunPrefix      = "maintenance-plan-run"
 )
 
 // TaskQueue is the task queue of a cluster; an empty cluster has no prefix.
@@ -64,6 +67,32 @@ func ParseMaintenanceID(id string) (cluster, node, requestor string, err error) 
 	}
 	return cluster, parts[1], parts[2], nil
 }
+
+// PlanID is the workflow ID of a maintenance plan.
+func PlanID(cluster, name string) string { return inCluster(cluster, planPrefix+"/"+name) }
+
+// ParsePlanID is the inverse of PlanID; it refuses IDs of anything else.
+func ParsePlanID(id string) (cluster, name string, err error) {
+	parts := strings.Split(id, "/")
+	if len(parts) == 3 {
+		cluster, parts = parts[0], parts[1:]
+	}
+	if len(parts) != 2 || parts[0] != planPrefix || rollout.CheckName(parts[1]) != nil {
+		return "", "", fmt.Errorf("workflow ID %.300q is not of the form [<cluster>/]%s/<name>", id, planPrefix)
+	}
+	return cluster, parts[1], nil
+}
+
+// PlanRecordID is the workflow ID of what keeps the audit record of one run of a plan.
+func PlanRecordID(cluster, name, runID string) string {
+	return inCluster(cluster, strings.Join([]string{auditPrefix, "plan", name, runID}, "/"))
+}
+
+// PlanRunID is the workflow ID of a run of a recurring plan, to which its schedule adds the time.
+func PlanRunID(cluster, name string) string { return inCluster(cluster, planRunPrefix+"/"+name) }
+
+// ScheduleID is the ID of the Temporal Schedule of a recurring plan.
+func ScheduleID(cluster, name string) string { return inCluster(cluster, planPrefix+"/"+name) }
 
 // SchedulerID is the workflow ID of a cluster's one scheduler.
 func SchedulerID(cluster string) string { return inCluster(cluster, schedulerID) }

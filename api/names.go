@@ -10,6 +10,9 @@ const (
 	DoctorType          = "Doctor"
 	NotificationType    = "Notification"
 	AuditRecordType     = "AuditRecord"
+	MaintenancePlanType = "MaintenancePlan"
+	// PlanRunType is what a schedule starts: one run of a recurring plan.
+	PlanRunType = "MaintenancePlanRun"
 )
 
 // Messages to a maintenance, each as a signal and as an update of the same name, and its query.

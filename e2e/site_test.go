@@ -138,6 +138,9 @@ func (s *site) tidyUp() {
 	defer cancel()
 	s.ctx = ctx
 	s.record()
+	if s.Failed() {
+		s.Logf("what still runs:\n%s", s.autopsy())
+	}
 	if s.worker != nil {
 		if s.Failed() {
 			s.Logf("the worker's log ends with\n%s", s.worker.Tail())

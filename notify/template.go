@@ -13,7 +13,7 @@ import (
 	"drydock/rules/notices"
 )
 
-// Template words messages as Go templates. They see the fields of the latest event (.Node, .State, .Reason and so on),
+// Template words messages as Go templates. They see the fields of the latest event (.Node, .Plan, .State, .Reason and so on; .Subject is the node or the plan),
 // .Events with all of them, .Nodes and .Channel, and have the functions join, upper, lower and date.
 type Template struct {
 	Subject string `json:"subject,omitempty"`
@@ -22,16 +22,16 @@ type Template struct {
 
 const (
 	defaultSubject = `{{with .Cluster}}[{{.}}] {{end -}}
-{{if gt (len .Events) 1}}{{len .Events}} events of maintenances on {{join ", " .Nodes}}{{else}}{{.Node}}: {{.State.Phrase}}{{end}}`
+{{if gt (len .Events) 1}}{{len .Events}} events of maintenances on {{join ", " .Nodes}}{{else}}{{.Subject}}: {{.State.Phrase}}{{end}}`
 
 	defaultText = `{{if gt (len .Events) 1 -}}
-{{range $event := .Events}}{{date "Jan 2 15:04" .At}}  {{.Node}}: {{.State.Phrase}}
+{{range $event := .Events}}{{date "Jan 2 15:04" .At}}  {{.Subject}}: {{.State.Phrase}}
 {{- with .Requestor}} (for {{.}}{{with $event.Reason}}: {{.}}{{end}}){{end}}
 {{end}}
 {{- else -}}
 {{with .Message}}{{.}}
 {{end -}}
-Node: {{.Node}}{{with .Owner}}, owned by {{.}}{{end}}
+{{if .Plan}}Plan: {{.Plan}}{{else}}Node: {{.Node}}{{end}}{{with .Owner}}, owned by {{.}}{{end}}
 {{with .Requestor}}For: {{.}}{{with $.Type}}, {{.}}{{end}}
 {{end}}{{with .Reason}}Reason: {{.}}
 {{end}}{{with .Ticket}}Ticket: {{.}}
@@ -118,7 +118,7 @@ func (t Template) problems() []error {
 func (w wording) render(channel string, events []notices.Event) (subject, text string, err error) {
 	c := content{Event: events[len(events)-1], Events: events, Channel: channel}
 	for _, e := range events {
-		if !slices.Contains(c.Nodes, e.Node) {
+		if e.Node != "" && !slices.Contains(c.Nodes, e.Node) {
 			c.Nodes = append(c.Nodes, e.Node)
 		}
 	}
@@ -183,7 +183,7 @@ func quoted(events []notices.Event, escape func(string) string) []notices.Event 
 	for i := range out {
 		e := &out[i]
 		for _, field := range []*string{
-			&e.ID, (*string)(&e.State), &e.Node, &e.Requestor, &e.Owner, &e.Cluster, &e.Reason, &e.Ticket, &e.Type, &e.Phase,
+			&e.ID, (*string)(&e.State), &e.Node, &e.Plan, &e.Requestor, &e.Owner, &e.Cluster, &e.Reason, &e.Ticket, &e.Type, &e.Phase,
 			&e.Message, &e.WorkflowID, &e.RunID,
 		} {
 			*field = escape(*field)

@@ -29,6 +29,7 @@ import (
 	"drydock/activities/heartbeat"
 	"drydock/activities/node"
 	"drydock/activities/nodeevent"
+	planactivity "drydock/activities/plan"
 	policyactivity "drydock/activities/policy"
 	"drydock/activities/preflight"
 	"drydock/activities/settings"
@@ -268,6 +269,7 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 			Audited: len(sinks.Names()) > 0, Conditions: c.Kubernetes.NodeConditions,
 		},
 		Checks:   &checkactivity.Activities{Client: kube, Temporal: temporal, Runner: runner},
+		Plans:    &planactivity.Activities{Nodes: all, Temporal: temporal, Namespace: namespace},
 		Policies: &policyactivity.Activities{Judge: judge, Temporal: temporal, Namespace: namespace},
 		Deliveries: &delivery.Activities{
 			Temporal: temporal, Senders: senders, Sinks: sinks,

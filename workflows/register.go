@@ -13,6 +13,7 @@ import (
 	"drydock/activities/drain"
 	"drydock/activities/execution"
 	"drydock/activities/node"
+	planactivity "drydock/activities/plan"
 	policyactivity "drydock/activities/policy"
 	preflightactivity "drydock/activities/preflight"
 	"drydock/activities/settings"
@@ -22,6 +23,7 @@ import (
 	"drydock/workflows/inbox"
 	"drydock/workflows/maintenance"
 	"drydock/workflows/notification"
+	"drydock/workflows/plan"
 	"drydock/workflows/preflight"
 	"drydock/workflows/scheduler"
 )
@@ -38,6 +40,7 @@ type Activities struct {
 	Checks     *checks.Activities
 	Deliveries *delivery.Activities
 	Policies   *policyactivity.Activities
+	Plans      *planactivity.Activities
 }
 
 // Interceptors are what every worker and replayer of the workflows has to run with.
@@ -53,7 +56,7 @@ func Register(registry worker.Registry, a Activities) {
 
 // RegisterActivities makes a worker able to run every activity.
 func RegisterActivities(registry worker.ActivityRegistry, a Activities) {
-	for _, methods := range []any{a.Nodes, a.Drains, a.Cluster, a.Executions, a.Preflights, a.Doctors, a.Checks, a.Deliveries, a.Policies} {
+	for _, methods := range []any{a.Nodes, a.Drains, a.Cluster, a.Executions, a.Preflights, a.Doctors, a.Checks, a.Deliveries, a.Policies, a.Plans} {
 		registry.RegisterActivity(methods)
 	}
 	registry.RegisterActivity(a.Settings.Prepare)
@@ -69,5 +72,6 @@ func RegisterWorkflows(registry interface {
 	registry.RegisterWorkflowWithOptions(preflight.Preflight, workflow.RegisterOptions{Name: api.PreflightType})
 	registry.RegisterWorkflowWithOptions(doctor.Doctor, workflow.RegisterOptions{Name: api.DoctorType})
 	registry.RegisterWorkflowWithOptions(notification.Notification, workflow.RegisterOptions{Name: api.NotificationType})
+	registry.RegisterWorkflowWithOptions(plan.MaintenancePlan, workflow.RegisterOptions{Name: api.MaintenancePlanType})
 	registry.RegisterWorkflowWithOptions(auditrecord.AuditRecord, workflow.RegisterOptions{Name: api.AuditRecordType})
 }

@@ -56,10 +56,10 @@ func Of(ctx context.Context, from client.Client, ref api.Reference, wait time.Du
 	if err != nil {
 		return Account{}, refused("%v", err)
 	}
-	last, err := lastRun(ctx, from, ref)
+	last, err := lastRun(ctx, from, ref, api.NodeMaintenanceType)
 	if err == nil && wait > 0 && isRunning(last) {
 		awaitEnd(ctx, from, last, wait)
-		last, err = lastRun(ctx, from, ref)
+		last, err = lastRun(ctx, from, ref, api.NodeMaintenanceType)
 	}
 	if err != nil {
 		return Account{}, err
@@ -128,15 +128,15 @@ func refused(format string, args ...any) error {
 	return temporal.NewNonRetryableApplicationError(bounds.Cut(fmt.Sprintf(format, args...), bounds.Text), api.ErrorNotAMaintenance, nil)
 }
 
-// lastRun is the last run of a maintenance, which is not the present one of its workflow ID where a later maintenance
+// lastRun is the last run of a maintenance or a plan, which is not the present one of its workflow ID where a later maintenance
 // has taken that.
-func lastRun(ctx context.Context, from client.Client, ref api.Reference) (*workflowpb.WorkflowExecutionInfo, error) {
+func lastRun(ctx context.Context, from client.Client, ref api.Reference, kind string) (*workflowpb.WorkflowExecutionInfo, error) {
 	present, err := from.DescribeWorkflowExecution(ctx, ref.WorkflowID, "")
 	if err != nil {
 		return nil, unknown(ctx, ref, err)
 	}
 	if info := present.GetWorkflowExecutionInfo(); info.GetFirstRunId() == ref.RunID {
-		return info, ofOurs(ctx, info)
+		return info, ofOurs(ctx, info, kind)
 	}
 	run := ref.RunID
 	for range maxRuns {
@@ -157,7 +157,7 @@ func lastRun(ctx context.Context, from client.Client, ref api.Reference) (*workf
 			next = event.GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId()
 		}
 		if next == "" {
-			return info, ofOurs(ctx, info)
+			return info, ofOurs(ctx, info, kind)
 		}
 		run = next
 		if activity.GetInfo(ctx).HeartbeatTimeout > 0 {
@@ -177,10 +177,10 @@ func unknown(ctx context.Context, ref api.Reference, err error) error {
 }
 
 // ofOurs refuses a workflow that other code than ours can have run.
-func ofOurs(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) error {
+func ofOurs(ctx context.Context, info *workflowpb.WorkflowExecutionInfo, kind string) error {
 	id := info.GetExecution().GetWorkflowId()
-	if kind := info.GetType().GetName(); kind != api.NodeMaintenanceType {
-		return refused("workflow %s is a %s: want a %s", id, kind, api.NodeMaintenanceType)
+	if is := info.GetType().GetName(); is != kind {
+		return refused("workflow %s is a %s: want a %s", id, is, kind)
 	}
 	if queue, own := info.GetTaskQueue(), activity.GetInfo(ctx).TaskQueue; queue != own {
 		return refused("workflow %s is on task queue %q: want %q", id, queue, own)

@@ -12,6 +12,7 @@ import (
 	"drydock/activities/account"
 	"drydock/activities/heartbeat"
 	"drydock/api"
+	"drydock/rules/record"
 )
 
 const (
@@ -23,7 +24,7 @@ const (
 	retryMost = 10 * time.Minute
 )
 
-// KeepRecord reads what happened to a maintenance that has ended, and gives the record to every sink; those that have it
+// KeepRecord reads what happened to a maintenance, or a plan, that has ended, and gives the record to every sink; those that have it
 // are remembered between attempts. Errors: NotAMaintenance; Undeliverable, where this worker has no sink.
 func (n *Activities) KeepRecord(ctx context.Context, ref api.Reference) error {
 	if len(n.Sinks.Names()) == 0 {
@@ -37,17 +38,29 @@ func (n *Activities) KeepRecord(ctx context.Context, ref api.Reference) error {
 	}
 	heartbeats := heartbeat.Start(ctx, done)
 	defer heartbeats.Stop()
-	a, err := account.Of(ctx, n.Temporal, ref, awaitEndFor)
+	kept, err := n.recordOf(ctx, ref)
 	if err != nil {
 		return later(ctx, err)
 	}
-	if a.Closed == nil {
-		return later(ctx, fmt.Errorf("maintenance %s has not ended yet: it is %s", ref.WorkflowID, a.Status.Phase))
-	}
-	n.addOutcomes(ctx, ref, &a)
-	written, err := n.Sinks.Write(ctx, a.Record(), done)
+	written, err := n.Sinks.Write(ctx, kept, done)
 	heartbeats.Show(ctx, written)
 	return later(ctx, err)
+}
+
+// recordOf reads the record of a maintenance or a plan that has ended.
+func (n *Activities) recordOf(ctx context.Context, ref api.Reference) (record.Record, error) {
+	if account.IsPlan(ref) {
+		return account.RecordOfPlan(ctx, n.Temporal, ref, awaitEndFor)
+	}
+	a, err := account.Of(ctx, n.Temporal, ref, awaitEndFor)
+	if err == nil && a.Closed == nil {
+		err = fmt.Errorf("maintenance %s has not ended yet: it is %s", ref.WorkflowID, a.Status.Phase)
+	}
+	if err != nil {
+		return record.Record{}, err
+	}
+	n.addOutcomes(ctx, ref, &a)
+	return a.Record(), nil
 }
 
 // later is an error whose next attempt comes the later, the more there were.

@@ -49,6 +49,9 @@ type sender struct{ emitter notify.EventEmitter }
 // Send records one Event per event, so that a digest is a row of Events on several nodes.
 func (s sender) Send(ctx context.Context, d *notify.Delivery) (notify.Receipt, error) {
 	for _, e := range d.Events {
+		if e.Node == "" {
+			continue // a plan has no node to record it on
+		}
 		_, text, err := d.WordsOf([]notices.Event{e})
 		if err != nil {
 			return notify.Receipt{}, err

@@ -115,7 +115,7 @@ func cloudEvent(e notices.Event) (cloudevents.Event, error) {
 	out.SetID(e.ID)
 	out.SetSource(strings.TrimSuffix("/drydock/"+e.Cluster, "/"))
 	out.SetType(eventType + string(e.State))
-	out.SetSubject(e.Node)
+	out.SetSubject(e.Subject())
 	out.SetTime(e.At)
 	if err := out.SetData(cloudevents.ApplicationJSON, e); err != nil {
 		return out, fmt.Errorf("event %s: %w", e.ID, err)

@@ -30,6 +30,15 @@ const (
 	Escalated        State = "Escalated"
 )
 
+// What is told of a maintenance plan.
+const (
+	PlanBegun       State = "PlanBegun"
+	PlanCanaryWaits State = "PlanCanaryWaits"
+	PlanPaused      State = "PlanPaused"
+	PlanResumed     State = "PlanResumed"
+	PlanEnded       State = "PlanEnded"
+)
+
 var phrases = map[State]string{
 	MaintenanceUnknown:    "maintenance was asked for",
 	MaintenanceScheduled:  "maintenance is scheduled",
@@ -44,6 +53,11 @@ var phrases = map[State]string{
 	AwaitingApproval:      "maintenance waits for approval",
 	ApprovalReminder:      "maintenance still waits for approval",
 	Escalated:             "the drain was escalated",
+	PlanBegun:             "the plan has begun",
+	PlanCanaryWaits:       "the canary is done, and the plan waits for approval",
+	PlanPaused:            "the plan is paused",
+	PlanResumed:           "the plan goes on",
+	PlanEnded:             "the plan has ended",
 }
 
 // States lists every state and notice, sorted.
@@ -70,7 +84,11 @@ func Ends(s State) bool { return s == MaintenanceComplete || s == MaintenanceCan
 // Lasts says that a maintenance is in a state until its next event, so that it can be told again and again. The ends
 // last for ever, and a notice is of a moment: both are told once.
 func Lasts(s State) bool {
-	return !Ends(s) && s != AwaitingApproval && s != ApprovalReminder && s != Escalated
+	switch s {
+	case AwaitingApproval, ApprovalReminder, Escalated, PlanBegun, PlanCanaryWaits, PlanPaused, PlanResumed, PlanEnded:
+		return false
+	}
+	return !Ends(s)
 }
 
 // Event is one thing that happened to a maintenance.
@@ -82,6 +100,8 @@ type Event struct {
 	State    State     `json:"state"`
 	At       time.Time `json:"at"`
 	Node     string    `json:"node"`
+	// Plan is the name of the maintenance plan that it is about, where it is about one; then there is no Node.
+	Plan string `json:"plan,omitempty"`
 	// Requestor asked for the maintenance; Owner is who answers for the node.
 	Requestor string `json:"requestor,omitempty"`
 	Owner     string `json:"owner,omitempty"`
@@ -99,4 +119,12 @@ type Event struct {
 	MoreBlockers int      `json:"moreBlockers,omitempty"`
 	WorkflowID   string   `json:"workflowId,omitempty"`
 	RunID        string   `json:"runId,omitempty"`
+}
+
+// Subject is what the event is about, in words: a node, or a plan.
+func (e Event) Subject() string {
+	if e.Plan != "" {
+		return "plan " + e.Plan
+	}
+	return e.Node
 }

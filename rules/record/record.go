@@ -15,11 +15,13 @@ const Schema = "drydock.dev/audit/v1"
 // Record is what is kept of one maintenance when Temporal has forgotten it. A maintenance is identified by WorkflowID and
 // RunID together: of two records with the same ones either can be dropped.
 type Record struct {
-	Schema               string   `json:"schema"`
-	WorkflowID           string   `json:"workflowId"`
-	RunID                string   `json:"runId"`
-	Cluster              string   `json:"cluster,omitempty"`
-	Node                 string   `json:"node"`
+	Schema     string `json:"schema"`
+	WorkflowID string `json:"workflowId"`
+	RunID      string `json:"runId"`
+	Cluster    string `json:"cluster,omitempty"`
+	Node       string `json:"node"`
+	// Plan is there where the record is that of a plan, which has no node.
+	Plan                 *Plan    `json:"plan,omitempty"`
 	NodeUID              string   `json:"nodeUid,omitempty"`
 	Requestor            string   `json:"requestor"`
 	AdditionalRequestors []string `json:"additionalRequestors,omitempty"`
@@ -212,7 +214,7 @@ func (r Record) Validate() error {
 		problems = append(problems, fmt.Errorf("schema: %q is not known to this version; want %q", r.Schema, Schema))
 	}
 	for _, required := range []struct{ field, value string }{
-		{"workflowId", r.WorkflowID}, {"runId", r.RunID}, {"node", r.Node}, {"requestor", r.Requestor},
+		{"workflowId", r.WorkflowID}, {"runId", r.RunID}, {"node", r.Subject()}, {"requestor", r.Requestor},
 	} {
 		if required.value == "" {
 			problems = append(problems, fmt.Errorf("%s: is missing, and identifies the record", required.field))

@@ -34,8 +34,13 @@ func Text(r Record, now time.Time, align Align) string { return describe(r, cloc
 func Markdown(r Record, now time.Time) string { return describe(r, dated(now)).markdown() }
 
 func describe(r Record, when func(time.Time) string) document {
-	d := document{title: fmt.Sprintf("Maintenance of %s by %s", r.Node, r.Requestor)}
-	d.facts = append(d.facts, fact{"Node", joined(", UID ", r.Node, r.NodeUID)})
+	d := document{title: fmt.Sprintf("Maintenance of %s by %s", r.Subject(), r.Requestor)}
+	if r.Plan == nil {
+		d.facts = append(d.facts, fact{"Node", joined(", UID ", r.Node, r.NodeUID)})
+	} else {
+		d.fact("Plan", r.Plan.Name)
+		d.fact("Nodes", r.Plan.text())
+	}
 	d.fact("Cluster", r.Cluster)
 	d.fact("Requestor", strings.Join(append([]string{r.Requestor}, r.AdditionalRequestors...), ", "))
 	if r.Starter != nil {
@@ -55,6 +60,7 @@ func describe(r Record, when func(time.Time) string) document {
 	d.fact("Drain", drainText(r.Drain))
 	d.fact("Workflow", r.WorkflowID)
 	d.fact("Run", r.RunID)
+	d.table(planTable(r.Plan, when))
 	d.table(phaseTable(r, when))
 	for _, t := range drainTables(r, when) {
 		d.table(t)

@@ -8,6 +8,7 @@ import (
 	"drydock/activities/drain"
 	"drydock/activities/execution"
 	"drydock/activities/node"
+	"drydock/activities/plan"
 	"drydock/activities/policy"
 	"drydock/activities/preflight"
 	"drydock/activities/settings"
@@ -25,4 +26,5 @@ var (
 	Checks     *checks.Activities
 	Deliveries *delivery.Activities
 	Policies   *policy.Activities
+	Plans      *plan.Activities
 )

@@ -126,3 +126,34 @@ func (a *announcer) lifecycleConditions() []node.Condition {
 		return nil
 	}
 }
+
+// reporter tells the plan that began the maintenance when somebody has to decide about the node, and when no longer.
+type reporter struct {
+	core
+	// undecided tells that a failed validation waits for a decision.
+	undecided func() bool
+	// told is what the plan knows, telling that it is being told.
+	told, telling bool
+}
+
+// held tells that the node stays out of service until somebody decides.
+func (r *reporter) held() bool { return r.journal.phase() == api.RequestorFailed || r.undecided() }
+
+// idle tells that the plan knows.
+func (r *reporter) idle() bool { return r.plan == "" || !r.telling && r.held() == r.told }
+
+// report tells the plan as long as the maintenance runs; the server tells it of the end.
+func (r *reporter) report(ctx workflow.Context) {
+	for {
+		if err := workflow.Await(ctx, func() bool { return r.held() != r.told }); err != nil {
+			return
+		}
+		r.told, r.telling = r.held(), true
+		news := api.NodeNews{Node: r.spec.Node, RunID: r.runID, Held: r.told, Why: r.journal.status().Failure}
+		if err := workflow.SignalExternalWorkflow(ctx, r.plan, "", api.SignalNodeNews, news).Get(ctx, nil); err != nil {
+			// A plan that has ended does not want to know.
+			workflow.GetLogger(ctx).Info("the plan was not told", "plan", r.plan, "error", err)
+		}
+		r.telling = false
+	}
+}

@@ -77,7 +77,7 @@ func (d *drainer) takeRung(rung api.RungTaken) error {
 	case spec.GiveBack:
 		return errGivenBack
 	case spec.Fail:
-		return ending{Phase: api.Failed, Message: "the node could not be emptied: " + text}
+		return ending{Phase: api.Failed, Kind: api.ErrorNotDrained, Message: "the node could not be emptied: " + text}
 	case spec.Kill:
 		d.allow(spec.Kill)
 	case spec.BypassBudget:

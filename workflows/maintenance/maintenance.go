@@ -41,6 +41,7 @@ type maintenance struct {
 	requestors  *requestors
 	validator   *validator
 	outbox      *outbox
+	reporter    *reporter
 	procedure
 }
 
@@ -151,7 +152,8 @@ func newMaintenance(root workflow.Context) *maintenance {
 	m.exceptions.tryAgain = func() { m.drainer.retryNow = true }
 	m.hold.slot, m.freeze.slot = m.slot.named, m.slot.named
 	m.journal.inform = m.outbox.inform
-	m.leave.idle = []func() bool{m.hold.idle, m.hooks.idle, m.outbox.idle, m.inquiries.idle}
+	m.reporter = &reporter{core: c, undecided: m.validator.undecided}
+	m.leave.idle = []func() bool{m.reporter.idle, m.hold.idle, m.hooks.idle, m.outbox.idle, m.inquiries.idle}
 	return m
 }
 

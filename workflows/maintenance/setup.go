@@ -27,7 +27,9 @@ type identity struct {
 	// runID is the first run of the chain: neither a reset nor a continue-as-new changes who a maintenance is. original is
 	// the run that this one is, or was a copy of when somebody reset it.
 	runID, original string
-	spec            spec.Maintenance
+	// plan is the workflow ID of the plan that began it, empty where none did.
+	plan string
+	spec spec.Maintenance
 	// prepared is what the worker's configuration makes of the input.
 	prepared settings.Prepared
 }
@@ -36,8 +38,15 @@ func identityOf(ctx workflow.Context) *identity {
 	info := workflow.GetInfo(ctx)
 	// The run's own ID is not for decisions: it is another one when a reset run replays what the run before it did.
 	original := cmp.Or(info.OriginalRunID, info.WorkflowExecution.RunID)
+	plan := ""
+	if parent := info.ParentWorkflowExecution; parent != nil {
+		if _, _, err := api.ParsePlanID(parent.ID); err == nil {
+			plan = parent.ID
+		}
+	}
 	return &identity{
 		cluster:    api.ClusterOf(info.TaskQueueName),
+		plan:       plan,
 		workflowID: info.WorkflowExecution.ID, runID: cmp.Or(info.FirstRunID, original), original: original,
 	}
 }
@@ -144,6 +153,9 @@ func (m *maintenance) register() {
 // open has the maintenance follow its node, tell its channels, and find out when it was reset.
 func (m *maintenance) open() {
 	workflow.GoNamed(m.clock.life, "guard", m.hold.guard)
+	if m.plan != "" {
+		workflow.GoNamed(m.clock.life, "report to the plan", m.reporter.report)
+	}
 	m.outbox.open()
 }
 

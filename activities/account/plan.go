@@ -1,0 +1,75 @@
+package account
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+
+	"drydock/activities/execution"
+	"drydock/api"
+	"drydock/rules/record"
+)
+
+// IsPlan tells that a reference is to a plan rather than to a maintenance.
+func IsPlan(ref api.Reference) bool {
+	_, _, err := api.ParsePlanID(ref.WorkflowID)
+	return err == nil
+}
+
+// RecordOfPlan reads the audit record of a plan on the task queue of the activity that asks; one that is about to end is
+// waited for, so long at most. Errors: NotAMaintenance, where what is referred to is no plan, or is not known any more.
+func RecordOfPlan(ctx context.Context, from client.Client, ref api.Reference, wait time.Duration) (record.Record, error) {
+	cluster, name, err := api.ParsePlanID(ref.WorkflowID)
+	if err != nil {
+		return record.Record{}, refused("%v", err)
+	}
+	if own := api.ClusterOf(activity.GetInfo(ctx).TaskQueue); cluster != own {
+		return record.Record{}, refused("workflowId: %s is a plan of cluster %q, and this is cluster %q", ref.WorkflowID, cluster, own)
+	}
+	last, err := lastRun(ctx, from, ref, api.MaintenancePlanType)
+	if err == nil && isRunning(last) {
+		awaitEnd(ctx, from, last, wait)
+		last, err = lastRun(ctx, from, ref, api.MaintenancePlanType)
+	}
+	if err != nil {
+		return record.Record{}, err
+	}
+	if isRunning(last) {
+		return record.Record{}, fmt.Errorf("plan %s has not ended yet", name)
+	}
+	end, err := closed(ctx, from, last)
+	if err != nil {
+		return record.Record{}, err
+	}
+	var status api.PlanStatus
+	value, err := from.QueryWorkflow(ctx, ref.WorkflowID, last.GetExecution().GetRunId(), api.QueryStatus, api.PlanStatusRequest{Limit: record.MaxPlanNodes})
+	if err == nil {
+		err = value.Get(&status)
+	}
+	switch {
+	case err == nil && status.RunID != ref.RunID:
+		return record.Record{}, refused("workflow %s says that it is run %s: want run %s", ref.WorkflowID, status.RunID, ref.RunID)
+	case err != nil && (!execution.CannotAnswer(err) || activity.GetInfo(ctx).Attempt < believeAfter):
+		return record.Record{}, fmt.Errorf("asking plan %s what happened: %w", ref.WorkflowID, err)
+	case err != nil:
+		status = api.PlanStatus{Name: name, WorkflowID: ref.WorkflowID, RunID: ref.RunID, CreatedAt: last.GetStartTime().AsTime()}
+		status.Failure = "what happened cannot be read: " + err.Error()
+	}
+	r := api.RecordOfPlan(status, cluster)
+	if !status.Phase.Ended() {
+		r.Phase, r.EndedAt = closedPhase(last.GetStatus()), end.At
+		r.Failure = fmt.Sprintf("%s (it was %s)", end.Why, status.Phase)
+	}
+	return r.Bounded(), nil
+}
+
+func closedPhase(status enums.WorkflowExecutionStatus) string {
+	if status == enums.WORKFLOW_EXECUTION_STATUS_CANCELED {
+		return string(api.Cancelled)
+	}
+	return string(api.Failed)
+}

@@ -1,0 +1,204 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+
+	"drydock/activities/heartbeat"
+	"drydock/api"
+	"drydock/rules/bounds"
+)
+
+// Flight is a maintenance whose end is waited for. RunID is the first run of its chain; empty is that of the latest
+// maintenance under this workflow ID, if the plan began it.
+type Flight struct {
+	WorkflowID string `json:"workflowId"`
+	RunID      string `json:"runId,omitempty"`
+}
+
+// Ended is how a maintenance ended.
+type Ended struct {
+	Flight
+	Phase api.Phase `json:"phase,omitempty"`
+	// Kind is the type of its error, where it failed.
+	Kind    string `json:"kind,omitempty"`
+	Message string `json:"message,omitempty"`
+	// Foreign: the maintenance under this workflow ID is not the plan's. Unknown: nothing is known of one.
+	Foreign bool `json:"foreign,omitempty"`
+	Unknown bool `json:"unknown,omitempty"`
+}
+
+const (
+	// gather is how long to wait for further ends once one is known.
+	gather = 200 * time.Millisecond
+	// lookAgain is the pause before a maintenance is asked for again, about which Temporal did not answer.
+	lookAgain = 2 * time.Second
+)
+
+// AwaitEnds returns when one or more of the maintenances have ended: a child's end is told to the run that began it only,
+// and a plan continues as new.
+func (a *Activities) AwaitEnds(ctx context.Context, flights []Flight) ([]Ended, error) {
+	ctx, stop := heartbeat.UntilWorkerStops(ctx)
+	defer stop()
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ends := make(chan Ended, len(flights))
+	for _, f := range flights {
+		go func() {
+			if ended, ok := a.awaitEnd(waiting, f); ok {
+				ends <- ended
+			}
+		}()
+	}
+	var all []Ended
+	var enough <-chan time.Time
+	for len(all) < len(flights) {
+		select {
+		case ended := <-ends:
+			all = append(all, ended)
+			if enough == nil {
+				enough = time.After(gather)
+			}
+		case <-enough:
+			return all, nil
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	return all, nil
+}
+
+// awaitEnd tries until it knows the end, or ctx ends.
+func (a *Activities) awaitEnd(ctx context.Context, f Flight) (Ended, bool) {
+	for {
+		ended, err := a.end(ctx, f)
+		if err == nil {
+			return ended, true
+		}
+		if ctx.Err() != nil {
+			return Ended{}, false
+		}
+		activity.GetLogger(ctx).Warn("waiting for the end of a maintenance", "workflow", f.WorkflowID, "error", err)
+		select {
+		case <-ctx.Done():
+			return Ended{}, false
+		case <-time.After(lookAgain):
+		}
+	}
+}
+
+// end waits for the end of a maintenance's last run: one that was reset goes on.
+func (a *Activities) end(ctx context.Context, f Flight) (Ended, error) {
+	for {
+		info, err := a.describe(ctx, f.WorkflowID)
+		var notFound *serviceerror.NotFound
+		switch {
+		case errors.As(err, &notFound):
+			return Ended{Flight: f, Unknown: true}, nil
+		case err != nil:
+			return Ended{}, err
+		}
+		first := info.GetFirstRunId()
+		if f.RunID == "" {
+			if info.GetParentExecution().GetWorkflowId() != activity.GetInfo(ctx).WorkflowExecution.ID {
+				return Ended{Flight: f, Foreign: true, Message: "a maintenance that is not this plan's has its workflow ID"}, nil
+			}
+			f.RunID = first
+		}
+		run := info.GetExecution().GetRunId()
+		if first != f.RunID {
+			run = f.RunID // another maintenance followed
+		}
+		ended, err := a.endOf(ctx, f, run)
+		if err != nil {
+			return Ended{}, err
+		}
+		after, err := a.describe(ctx, f.WorkflowID)
+		if err != nil {
+			return Ended{}, err
+		}
+		if after.GetFirstRunId() != f.RunID || after.GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+			return ended, nil
+		}
+	}
+}
+
+func (a *Activities) describe(ctx context.Context, id string) (*workflowpb.WorkflowExecutionInfo, error) {
+	d, err := a.Temporal.DescribeWorkflowExecution(ctx, id, "")
+	return d.GetWorkflowExecutionInfo(), err
+}
+
+// endOf waits for the end of a run and of those that it continues as.
+func (a *Activities) endOf(ctx context.Context, f Flight, run string) (Ended, error) {
+	var result api.Result
+	err := a.Temporal.GetWorkflow(ctx, f.WorkflowID, run).Get(ctx, &result)
+	if err == nil {
+		return EndOf(f, result, nil), nil
+	}
+	var failed *temporal.WorkflowExecutionError
+	if !errors.As(err, &failed) {
+		return Ended{}, fmt.Errorf("waiting for the end of workflow %s: %w", f.WorkflowID, err)
+	}
+	return EndOf(f, result, err), nil
+}
+
+// EndOf sorts the end of a maintenance, as its result and its error tell it.
+func EndOf(f Flight, result api.Result, err error) Ended {
+	ended := Ended{Flight: f, Phase: result.Phase, Message: result.Message}
+	var application *temporal.ApplicationError
+	var cancelled *temporal.CanceledError
+	var terminated *temporal.TerminatedError
+	switch {
+	case err == nil:
+	case errors.As(err, &cancelled):
+		ended.Phase = api.Cancelled
+		if cancelled.HasDetails() && cancelled.Details(&result) == nil {
+			ended.Message = result.Message
+		}
+	case errors.As(err, &terminated):
+		ended.Phase, ended.Message = api.Failed, "its workflow was terminated"
+	case errors.As(err, &application):
+		ended.Phase, ended.Kind, ended.Message = api.Failed, application.Type(), application.Message()
+	default:
+		ended.Phase, ended.Message = api.Failed, err.Error()
+	}
+	ended.Message = bounds.Cut(ended.Message, bounds.Text)
+	return ended
+}
+
+// FindBegun tells the workflow IDs of the maintenances that the calling plan has begun, as far as visibility knows.
+func (a *Activities) FindBegun(ctx context.Context, since time.Time) (api.List[string], error) {
+	plan := activity.GetInfo(ctx).WorkflowExecution.ID
+	request := &workflowservice.ListWorkflowExecutionsRequest{
+		Namespace: a.Namespace,
+		Query: fmt.Sprintf("WorkflowType = '%s' AND ParentWorkflowId = '%s' AND StartTime >= '%s'",
+			api.NodeMaintenanceType, plan, since.UTC().Format(time.RFC3339Nano)),
+	}
+	seen := map[string]bool{}
+	var all api.List[string]
+	for {
+		page, err := a.Temporal.ListWorkflow(ctx, request)
+		if err != nil {
+			return nil, fmt.Errorf("listing the maintenances of %s: %w", plan, err)
+		}
+		for _, info := range page.Executions {
+			if id := info.GetExecution().GetWorkflowId(); !seen[id] {
+				seen[id] = true
+				all = append(all, id)
+			}
+		}
+		activity.RecordHeartbeat(ctx)
+		if request.NextPageToken = page.NextPageToken; len(request.NextPageToken) == 0 {
+			return all, nil
+		}
+	}
+}

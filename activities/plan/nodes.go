@@ -1,0 +1,203 @@
+// Package plan acts for maintenance plans: it tells which nodes match, and waits for the ends of maintenances that an
+// earlier run of a plan began.
+package plan
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.temporal.io/sdk/client"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"drydock/activities/failure"
+	"drydock/api"
+	"drydock/k8s"
+	"drydock/rules/rollout"
+)
+
+// Activities act for maintenance plans.
+type Activities struct {
+	Nodes     *k8s.Nodes
+	Temporal  client.Client
+	Namespace string
+}
+
+// ListInput chooses nodes as a plan does; Digest is that of the last list that is known.
+type ListInput struct {
+	NodeSelector *corev1.NodeSelector `json:"nodeSelector,omitempty"`
+	Selector     string               `json:"selector,omitempty"`
+	Names        api.List[string]     `json:"names,omitempty"`
+	Exclude      api.List[string]     `json:"exclude,omitempty"`
+	// CountPods: the pods to be moved matter.
+	CountPods bool   `json:"countPods,omitempty"`
+	Digest    string `json:"digest,omitempty"`
+}
+
+// Listed are the nodes that match now. Unchanged: they are those of the digest that was given, and are not told again.
+type Listed struct {
+	Digest    string                  `json:"digest"`
+	Unchanged bool                    `json:"unchanged,omitempty"`
+	Nodes     api.List[rollout.Facts] `json:"nodes,omitempty"`
+	// All counts the nodes of the cluster, and ControlPlanes its control-plane nodes; Matching those of them that match.
+	All           int           `json:"all"`
+	ControlPlanes ControlPlanes `json:"controlPlanes,omitzero"`
+	// Missing are names that no node has, the first of them; MoreMissing counts the rest.
+	Missing     []string `json:"missing,omitempty"`
+	MoreMissing int      `json:"moreMissing,omitempty"`
+}
+
+// ControlPlanes counts the control-plane nodes of a cluster, and those of them that a plan matches.
+type ControlPlanes struct {
+	All      int `json:"all"`
+	Matching int `json:"matching"`
+}
+
+// maxMissing bounds the missing names that are told.
+const maxMissing = 20
+
+// ListPlanNodes tells which nodes match. It costs no request while the shared watch of nodes runs, but for the pods where
+// they are to be counted.
+func (a *Activities) ListPlanNodes(ctx context.Context, in ListInput) (Listed, error) {
+	matches, err := in.matcher()
+	if err != nil {
+		return Listed{}, err
+	}
+	view, err := a.Nodes.View(ctx)
+	if err != nil {
+		return Listed{}, failure.Translate(ctx, a.Nodes.Client(), err)
+	}
+	defer view.Close()
+	var listed Listed
+	there := map[string]bool{}
+	for _, node := range view.List() {
+		listed.All++
+		there[node.Name] = true
+		controlPlane, matching := isControlPlane(node), matches(node)
+		if controlPlane {
+			listed.ControlPlanes.All++
+		}
+		if !matching {
+			continue
+		}
+		if controlPlane {
+			listed.ControlPlanes.Matching++
+		}
+		listed.Nodes = append(listed.Nodes, rollout.Facts{Name: node.Name, Zone: node.Labels[corev1.LabelTopologyZone]})
+	}
+	for _, name := range in.Names {
+		if !there[name] {
+			listed.miss(name)
+		}
+	}
+	if len(listed.Nodes) > rollout.MaxNodes {
+		return Listed{}, fmt.Errorf("%d nodes match: a plan takes %d at most", len(listed.Nodes), rollout.MaxNodes)
+	}
+	slices.SortFunc(listed.Nodes, func(a, b rollout.Facts) int { return cmp.Compare(a.Name, b.Name) })
+	if listed.Digest = listed.digest(); listed.Digest == in.Digest {
+		listed.Unchanged, listed.Nodes = true, nil
+		return listed, nil
+	}
+	if in.CountPods {
+		err = a.countPods(ctx, listed.Nodes)
+	}
+	return listed, err
+}
+
+func (l *Listed) miss(name string) {
+	if len(l.Missing) == maxMissing {
+		l.MoreMissing++
+		return
+	}
+	l.Missing = append(l.Missing, name)
+}
+
+// digest is the same for the same nodes in the same zones. Pods come and go all the time, and are no reason to take the
+// nodes in another order.
+func (l *Listed) digest() string {
+	sum := sha256.New()
+	for _, n := range l.Nodes {
+		fmt.Fprintf(sum, "%s %s\n", n.Name, n.Zone)
+	}
+	fmt.Fprintf(sum, "%d %v %v %d", l.All, l.ControlPlanes, l.Missing, l.MoreMissing)
+	return hex.EncodeToString(sum.Sum(nil)[:16])
+}
+
+func (in ListInput) matcher() (func(*corev1.Node) bool, error) {
+	selector, err := labels.Parse(in.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("selector: %w", err)
+	}
+	var terms *nodeaffinity.NodeSelector
+	if in.NodeSelector != nil {
+		if terms, err = nodeaffinity.NewNodeSelector(in.NodeSelector); err != nil {
+			return nil, fmt.Errorf("nodeSelector: %w", err)
+		}
+	}
+	names, excluded := setOf(in.Names), setOf(in.Exclude)
+	return func(node *corev1.Node) bool {
+		return !excluded[node.Name] && (len(names) == 0 || names[node.Name]) &&
+			selector.Matches(labels.Set(node.Labels)) && (terms == nil || terms.Match(node))
+	}, nil
+}
+
+func setOf(names []string) map[string]bool {
+	set := make(map[string]bool, len(names))
+	for _, name := range names {
+		set[name] = true
+	}
+	return set
+}
+
+// isControlPlane tells it by the label that kubeadm and others set, or by the one that it replaced.
+func isControlPlane(node *corev1.Node) bool {
+	for _, label := range []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"} {
+		if _, ok := node.Labels[label]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// podsAtOnce is how many pods are read at once.
+const podsAtOnce = 1000
+
+// countPods counts the pods that a drain of each node would move.
+func (a *Activities) countPods(ctx context.Context, nodes []rollout.Facts) error {
+	counts := map[string]int{}
+	options := metav1.ListOptions{Limit: podsAtOnce, FieldSelector: "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"}
+	for {
+		page, err := a.Nodes.Client().CoreV1().Pods(metav1.NamespaceAll).List(ctx, options)
+		if err != nil {
+			return failure.Translate(ctx, a.Nodes.Client(), err)
+		}
+		for i := range page.Items {
+			if pod := &page.Items[i]; !stays(pod) {
+				counts[pod.Spec.NodeName]++
+			}
+		}
+		if options.Continue = page.Continue; options.Continue == "" {
+			break
+		}
+	}
+	for i := range nodes {
+		nodes[i].Pods = counts[nodes[i].Name]
+	}
+	return nil
+}
+
+// stays tells of a pod that no drain moves.
+func stays(pod *corev1.Pod) bool {
+	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
+		return true
+	}
+	owner := metav1.GetControllerOf(pod)
+	return owner != nil && owner.Kind == "DaemonSet" && strings.HasPrefix(owner.APIVersion, "apps/")
+}

@@ -1,0 +1,205 @@
+package api
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"drydock/rules/notices"
+	"drydock/rules/record"
+	"drydock/rules/rollout"
+)
+
+// PlanPhase is where a maintenance plan is.
+type PlanPhase string
+
+// The phases of a plan, and its ends.
+const (
+	PlanRunning PlanPhase = "Running"
+	PlanPaused  PlanPhase = "Paused"
+
+	PlanCompleted PlanPhase = "Completed"
+	// PlanIncomplete: it has ended, and some nodes failed.
+	PlanIncomplete PlanPhase = "Incomplete"
+	PlanCancelled  PlanPhase = "Cancelled"
+	// PlanAborted: a node was blocked, and its strategy says to end with that.
+	PlanAborted PlanPhase = "Aborted"
+)
+
+// Ended tells whether the phase is an end.
+func (p PlanPhase) Ended() bool {
+	return p == PlanCompleted || p == PlanIncomplete || p == PlanCancelled || p == PlanAborted
+}
+
+// Messages to a plan, each as a signal and as an update of the same name. MsgRetry, MsgCancel and MsgApprove are messages
+// of maintenances too.
+const (
+	MsgPause  = "pause"
+	MsgResume = "resume"
+	MsgSkip   = "skip"
+)
+
+// PlanMessages are the messages that people and scripts send to a plan.
+var PlanMessages = []string{MsgPause, MsgResume, MsgSkip, MsgRetry, MsgApprove, MsgCancel}
+
+// SignalNodeNews is what a maintenance tells the plan that began it: that it waits for somebody's decision, or no longer.
+const SignalNodeNews = "node-news"
+
+// NodeNews tells a plan of one of its nodes. Held: its maintenance waits for somebody's decision, and Why.
+type NodeNews struct {
+	Node  string `json:"node"`
+	RunID string `json:"runId"`
+	Held  bool   `json:"held,omitempty"`
+	Why   string `json:"why,omitempty"`
+}
+
+// NodeOfPlan is the payload of skip, which leaves a node out, and of retry, which has a node begun anew that failed.
+type NodeOfPlan struct {
+	Message
+	Node string `json:"node"`
+	Run  string `json:"run,omitempty"`
+}
+
+// PlanStatusRequest selects a page of a plan's nodes: those with something to say first, then the others in the order of
+// the plan. The zero value is the first page.
+type PlanStatusRequest struct {
+	Offset int `json:"offset,omitempty"`
+	// Limit is how many at most; 0 is 100, and no page has more than 1000.
+	Limit int `json:"limit,omitempty"`
+	// States are the only ones that are told; empty is all.
+	States []string `json:"states,omitempty"`
+	// Cells asks for PlanStatus.Cells.
+	Cells bool `json:"cells,omitempty"`
+}
+
+// PlanStatus is the answer to the status query of a plan.
+type PlanStatus struct {
+	Name       string `json:"name"`
+	WorkflowID string `json:"workflowId"`
+	// RunID is the first run of the plan's chain.
+	RunID string `json:"runId"`
+	// Plan is its input with all defaults; where it names very many nodes, the first of them, and MoreNames counts the rest.
+	Plan      rollout.Plan `json:"plan"`
+	MoreNames int          `json:"moreNames,omitempty"`
+	Phase     PlanPhase    `json:"phase"`
+	Since     time.Time    `json:"since"`
+	CreatedAt time.Time    `json:"createdAt"`
+	Starter   *Sender      `json:"starter,omitempty"`
+	// WaitingFor says in words what keeps further nodes from being begun, and Until when that is over, where it is known.
+	WaitingFor string     `json:"waitingFor,omitempty"`
+	Until      *time.Time `json:"until,omitempty"`
+	// Failure says why it paused or ended.
+	Failure  string         `json:"failure,omitempty"`
+	Counts   rollout.Counts `json:"counts"`
+	Warnings []string       `json:"warnings,omitempty"`
+	// Nodes are a page of them; NextOffset is where the next one begins, 0 after the last.
+	Nodes      []PlanNode `json:"nodes"`
+	NextOffset int        `json:"nextOffset,omitempty"`
+	// Cells are the states of all nodes in the order of the plan, a letter each: see CellOf.
+	Cells string `json:"cells,omitempty"`
+	// Events are those that channels are told of, Messages the latest that arrived, with what became of each.
+	Events   []PlanEvent `json:"events,omitempty"`
+	Messages []Received  `json:"messages,omitempty"`
+}
+
+// PlanNode is a node of a plan as its status tells of it.
+type PlanNode struct {
+	Node      string    `json:"node"`
+	State     string    `json:"state"`
+	Since     time.Time `json:"since,omitzero"`
+	Zone      string    `json:"zone,omitempty"`
+	Tries     int       `json:"tries,omitempty"`
+	NotBefore time.Time `json:"notBefore,omitzero"`
+	RunID     string    `json:"runId,omitempty"`
+	Note      string    `json:"note,omitempty"`
+}
+
+// CellOf is the letter of a state in PlanStatus.Cells.
+func CellOf(s rollout.State) byte {
+	switch s {
+	case rollout.Running:
+		return 'r'
+	case rollout.Held:
+		return 'h'
+	case rollout.Done:
+		return 'd'
+	case rollout.Failed:
+		return 'f'
+	case rollout.Skipped:
+		return 's'
+	case rollout.Gone:
+		return 'g'
+	default:
+		return 'w'
+	}
+}
+
+// PlanEvent is something that happened to a plan.
+type PlanEvent struct {
+	Sequence int           `json:"sequence"`
+	State    notices.State `json:"state"`
+	At       time.Time     `json:"at"`
+	Message  string        `json:"message,omitempty"`
+}
+
+// PlanResult is what a plan returns when it ends.
+type PlanResult struct {
+	Name       string         `json:"name"`
+	WorkflowID string         `json:"workflowId"`
+	RunID      string         `json:"runId"`
+	Phase      PlanPhase      `json:"phase"`
+	Message    string         `json:"message,omitempty"`
+	CreatedAt  time.Time      `json:"createdAt"`
+	EndedAt    time.Time      `json:"endedAt"`
+	Counts     rollout.Counts `json:"counts"`
+	// Failures are the nodes that failed, the first of them; MoreFailures counts the rest.
+	Failures     []PlanNode `json:"failures,omitempty"`
+	MoreFailures int        `json:"moreFailures,omitempty"`
+}
+
+// ErrorPlanIncomplete is the type of the error that a plan ends with where nodes failed or were blocked.
+const ErrorPlanIncomplete = "PlanIncomplete"
+
+// RecordOfPlan is the audit record of a plan as its status knows it.
+func RecordOfPlan(s PlanStatus, cluster string) record.Record {
+	r := record.Record{
+		Schema: record.Schema, WorkflowID: s.WorkflowID, RunID: s.RunID, Cluster: cluster, Requestor: s.Plan.Requestor,
+		Reason: s.Plan.Reason, Ticket: s.Plan.Ticket, Owner: s.Plan.Owner, Phase: string(s.Phase), Failure: s.Failure,
+		CreatedAt: s.CreatedAt, Plan: &record.Plan{
+			Name: s.Name, Total: s.Counts.Total, Done: s.Counts.Done, Failed: s.Counts.Failures(), Skipped: s.Counts.Skipped,
+			Untouched: s.Counts.Waiting,
+		},
+	}
+	if r.Requestor == "" {
+		r.Requestor = rollout.RequestorOf(s.Name)
+	}
+	if s.Phase.Ended() {
+		r.EndedAt = s.Since
+	}
+	if s.Starter != nil {
+		r.Starter = &record.Sender{Identity: s.Starter.Identity, Principal: s.Starter.Principal}
+	}
+	for _, n := range s.Nodes {
+		if n.State == rollout.Done.Word() || n.State == rollout.Waiting.Word() {
+			continue
+		}
+		if len(r.Plan.Nodes) == record.MaxPlanNodes {
+			r.Plan.MoreNodes++
+			continue
+		}
+		r.Plan.Nodes = append(r.Plan.Nodes, record.PlanNode{Node: n.Node, State: n.State, At: n.Since, Tries: n.Tries, Note: n.Note})
+	}
+	for _, e := range s.Events {
+		r.Phases = append(r.Phases, record.Phase{Phase: string(e.State), At: e.At, Message: e.Message})
+	}
+	for _, m := range s.Messages {
+		r.Messages = append(r.Messages, record.Message{
+			At: m.At, Name: m.Name, By: m.By, Identity: m.Identity, Comment: m.Comment, Effect: m.Effect,
+		})
+	}
+	var err error
+	if r.Specification, err = json.Marshal(s.Plan); err != nil {
+		r.Specification = json.RawMessage(strconv.Quote("cannot be shown: " + err.Error()))
+	}
+	return r.Bounded()
+}

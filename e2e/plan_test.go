@@ -1,0 +1,148 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/client"
+
+	"drydock/api"
+	"drydock/rules/rollout"
+)
+
+// quickly is a maintenance that ends by itself.
+const quickly = `"maintenance":{"readyTimeout":"1s","onReadyTimeout":"release"}`
+
+// plan starts a plan from JSON, as the Temporal CLI does.
+func (s *site) plan(name, input string) client.WorkflowRun {
+	s.Helper()
+	run, err := s.temporal.ExecuteWorkflow(s.ctx, client.StartWorkflowOptions{
+		ID: api.PlanID(s.cluster, name), TaskQueue: api.TaskQueue(s.cluster, "drydock"),
+	}, api.MaintenancePlanType, json.RawMessage(input))
+	if err != nil {
+		s.Fatal(err)
+	}
+	return run
+}
+
+func (s *site) planStatus(run client.WorkflowRun) (status api.PlanStatus, err error) {
+	value, err := s.temporal.QueryWorkflow(s.ctx, run.GetID(), "", api.QueryStatus, api.PlanStatusRequest{Limit: 1000})
+	if err == nil {
+		err = value.Get(&status)
+	}
+	return status, err
+}
+
+// untilPlan waits until the status of a plan is as wanted.
+func (s *site) untilPlan(run client.WorkflowRun, what string, is func(api.PlanStatus) bool) (status api.PlanStatus) {
+	s.Helper()
+	s.eventually("the plan "+what, func() (err error) {
+		if status, err = s.planStatus(run); err != nil {
+			return err
+		}
+		if !is(status) {
+			return fmt.Errorf("it is %s, waits for %q, %+v: %s", status.Phase, status.WaitingFor, status.Counts, status.Failure)
+		}
+		return nil
+	})
+	return status
+}
+
+// planEnds waits for the end of a plan and returns its result, the failed ones' out of the error.
+func (s *site) planEnds(run client.WorkflowRun) (status api.PlanStatus) {
+	s.Helper()
+	return s.untilPlan(run, "has ended", func(status api.PlanStatus) bool { return status.Phase.Ended() })
+}
+
+func TestAPlanRollsOverItsNodesInItsOrder(t *testing.T) {
+	s := newSite(t, "scheduler: {maxParallel: 10}")
+	ns := s.namespace()
+	s.deployment(ns, "web", 6)
+	s.budget(ns, "web", 5)
+	before := s.imprints()
+	nodes := s.watchNodes()
+	run := s.plan("kernel", `{"nodes":["worker-03","worker-01","worker-05","worker-02","worker-04"],"reason":"kernel 6.12",
+		"strategy":{"maxParallel":2},`+quickly+`}`)
+	status := s.planEnds(run)
+	if status.Phase != api.PlanCompleted || status.Counts != (rollout.Counts{Total: 5, Done: 5}) {
+		t.Errorf("it is %s with %+v: %s", status.Phase, status.Counts, status.Failure)
+	}
+	if most := s.nobodyHolds(nodes); most > 2 {
+		t.Errorf("%d nodes were held at one instant, want 2 at most", most)
+	}
+	begun := slices.Clone(status.Nodes)
+	slices.SortStableFunc(begun, func(a, b api.PlanNode) int { return a.Since.Compare(b.Since) })
+	if first := begun[0].Node; first != "worker-01" && first != "worker-02" {
+		t.Errorf("%s was done first", first)
+	}
+	for name, imprint := range before {
+		s.back(name, imprint)
+	}
+	var result api.PlanResult
+	if err := run.Get(s.ctx, &result); err != nil || result.Phase != api.PlanCompleted {
+		t.Errorf("result %+v: %v", result, err)
+	}
+}
+
+func TestAPlanPausesWhereANodeFailsAndGoesOnWhenToldTo(t *testing.T) {
+	s := newSite(t, "scheduler: {maxParallel: 5}")
+	run := s.plan("kernel", `{"nodes":["worker-01","worker-02","worker-03"],"requestor":"ops"}`)
+	s.untilReadyOf(run, "worker-01")
+	s.signalID(api.MaintenanceID(s.cluster, "worker-01", "ops"), api.MsgFailed, api.FailedMessage{Reason: "the disk is broken"})
+	status := s.untilPlan(run, "pauses", func(p api.PlanStatus) bool { return p.Phase == api.PlanPaused })
+	if n := status.Nodes[0]; n.Node != "worker-01" || n.State != rollout.Held.Word() || n.Note != "the disk is broken" {
+		t.Errorf("first of all it tells %+v", n)
+	}
+	s.always("nothing more is begun", 2*time.Second, func() error {
+		if status, err := s.planStatus(run); err != nil || status.Counts.Running > 0 {
+			return fmt.Errorf("%+v, %v", status.Counts, err)
+		}
+		return nil
+	})
+	s.signalID(run.GetID(), api.MsgResume, api.Simple{Message: api.Message{By: "ops", Comment: "the others are fine"}})
+	s.untilReadyOf(run, "worker-02")
+	s.signalID(run.GetID(), api.MsgSkip, api.NodeOfPlan{Node: "worker-03"})
+	s.signalID(api.MaintenanceID(s.cluster, "worker-02", "ops"), api.MsgDone, nil)
+	status = s.planEnds(run)
+	if status.Phase != api.PlanIncomplete || status.Counts != (rollout.Counts{Total: 3, Held: 1, Done: 1, Skipped: 1}) {
+		t.Errorf("it is %s with %+v", status.Phase, status.Counts)
+	}
+	s.signalID(api.MaintenanceID(s.cluster, "worker-01", "ops"), api.MsgDone, nil)
+	s.slotFree("worker-01")
+}
+
+// untilReadyOf waits until a node of a plan is Ready.
+func (s *site) untilReadyOf(run client.WorkflowRun, node string) {
+	s.Helper()
+	s.eventually(node+" is Ready", func() error {
+		status, err := s.planStatus(run)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(status.Nodes, func(n api.PlanNode) bool { return n.Node == node })
+		if i < 0 || status.Nodes[i].State != rollout.Running.Word() {
+			return fmt.Errorf("the plan says %+v", status.Nodes)
+		}
+		value, err := s.temporal.QueryWorkflow(s.ctx, api.MaintenanceID(s.cluster, node, status.Plan.Requestor), "", api.QueryStatus)
+		if err != nil {
+			return err
+		}
+		var of api.Status
+		if err := value.Get(&of); err != nil || of.Phase != api.Ready {
+			return errors.Join(err, fmt.Errorf("it is %s", of.Phase))
+		}
+		return nil
+	})
+}
+
+// signalID signals the present run of a workflow.
+func (s *site) signalID(id, name string, payload any) {
+	s.Helper()
+	if err := s.temporal.SignalWorkflow(s.ctx, id, "", name, payload); err != nil {
+		s.Fatal(err)
+	}
+}

@@ -1,0 +1,179 @@
+package rollout
+
+import (
+	"fmt"
+	"time"
+)
+
+// Progress is how far a plan has come, besides the states of its nodes.
+type Progress struct {
+	// CanaryPassed: the canary is over, and the others may go.
+	CanaryPassed bool `json:"canaryPassed,omitempty"`
+	// Approved: somebody approved after the canary.
+	Approved bool `json:"approved,omitempty"`
+	// Forgiven are the failures that were known when somebody resumed the plan.
+	Forgiven int `json:"forgiven,omitempty"`
+	// LastEnd is when a node was last over.
+	LastEnd time.Time `json:"lastEnd,omitzero"`
+	// Paused: nothing is begun until somebody resumes the plan.
+	Paused bool `json:"paused,omitempty"`
+}
+
+// Decision is what a plan does next.
+type Decision struct {
+	// Start are the nodes to begin now, by their places.
+	Start []int
+	// CanaryPassed: the canary has passed with this decision.
+	CanaryPassed bool
+	// Pause is why the plan has to pause, empty where it has not.
+	Pause string
+	// End: nothing is left to do.
+	End bool
+	// Waits says in words what keeps further nodes from being begun; empty where only their turn does.
+	Waits string
+	// WaitsForApproval: somebody has to approve.
+	WaitsForApproval bool
+	// Until is when to decide again, if nothing happens before; zero is never.
+	Until time.Time
+}
+
+// Decide tells which nodes go next. Nodes are in the order of Sort. It looks at every node once.
+func Decide(s Strategy, nodes []Node, p Progress, now time.Time) Decision {
+	counts := Count(nodes)
+	if counts.Waiting == 0 && counts.Running == 0 {
+		return Decision{End: true}
+	}
+	if p.Paused {
+		return Decision{Waits: "paused"}
+	}
+	if most := s.MaxFailures.Of(counts.Total); counts.Failures()-p.Forgiven > most {
+		return Decision{Pause: fmt.Sprintf("%s failed: maxFailures is %s", count(counts.Failures(), "node"), s.MaxFailures)}
+	}
+	places := s.MaxParallel.Of(counts.Total) - counts.Running
+	var d Decision
+	if s.Canary != nil && !p.CanaryPassed {
+		left, waits := canary(*s.Canary, counts, p, now)
+		if waits != nil {
+			return *waits
+		}
+		d.CanaryPassed = left < 0
+		if left >= 0 {
+			places = min(places, left)
+		}
+	}
+	if counts.Waiting == 0 || places <= 0 {
+		return d
+	}
+	if next := p.LastEnd.Add(s.PauseBetween.Std()); s.PauseBetween > 0 && !p.LastEnd.IsZero() && next.After(now) {
+		d.Waits, d.Until = "pauseBetween", next
+		return d
+	}
+	d.pick(s, nodes, places, now)
+	return d
+}
+
+// canary tells how many nodes of the canary may still be begun, -1 when it has passed, or what has to be waited for.
+func canary(c Canary, counts Counts, p Progress, now time.Time) (left int, waits *Decision) {
+	size := min(c.Nodes, counts.Total-counts.Skipped)
+	over := counts.Done + counts.Failures()
+	if failed := counts.Failures() - p.Forgiven; failed > 0 {
+		return 0, &Decision{Pause: fmt.Sprintf("%s of the canary failed", count(failed, "node"))}
+	}
+	if over < size {
+		return size - over - counts.Running, nil
+	}
+	if counts.Running > 0 {
+		return 0, &Decision{Waits: "the canary's nodes"}
+	}
+	if until := p.LastEnd.Add(c.Soak.Std()); until.After(now) {
+		return 0, &Decision{Waits: "the canary's soak", Until: until}
+	}
+	if c.Approval && !p.Approved {
+		return 0, &Decision{Waits: "approval after the canary", WaitsForApproval: true}
+	}
+	return -1, nil
+}
+
+// pick chooses the first nodes whose turn it is. With ByZone only those of one zone go at a time.
+func (d *Decision) pick(s Strategy, nodes []Node, places int, now time.Time) {
+	zone, fixed := "", false
+	if s.Order == ByZone {
+		for i := range nodes {
+			if nodes[i].State == Running {
+				zone, fixed = nodes[i].Zone, true
+				break
+			}
+		}
+	}
+	var earliest int64
+	otherZone := false
+	for i := range nodes {
+		n := &nodes[i]
+		if n.State != Waiting {
+			continue
+		}
+		if n.NotBefore > now.Unix() {
+			if earliest == 0 || n.NotBefore < earliest {
+				earliest = n.NotBefore
+			}
+			continue
+		}
+		if s.Order == ByZone {
+			if fixed && n.Zone != zone {
+				otherZone = true
+				continue
+			}
+			zone, fixed = n.Zone, true
+		}
+		if d.Start = append(d.Start, i); len(d.Start) == places {
+			return
+		}
+	}
+	switch {
+	case len(d.Start) > 0:
+	case otherZone:
+		d.Waits = "the last nodes of zone " + zone
+	case earliest > 0:
+		d.Waits = "blocked nodes, which come back later"
+	}
+	if earliest > 0 {
+		d.Until = time.Unix(earliest, 0)
+	}
+}
+
+// Waves are the names of the nodes that wait, in the order and the groups in which they go if none of them fails: the
+// canary first, then as many at a time as may.
+func Waves(s Strategy, nodes []Node) [][]string {
+	left := make([]Node, len(nodes))
+	copy(left, nodes)
+	Sort(s.Order, left)
+	var waves [][]string
+	p := Progress{}
+	now := time.Unix(0, 0)
+	s.PauseBetween = 0
+	if s.Canary != nil {
+		c := *s.Canary
+		c.Soak, c.Approval = 0, false
+		s.Canary = &c
+	}
+	for {
+		d := Decide(s, left, p, now)
+		p.CanaryPassed = p.CanaryPassed || d.CanaryPassed
+		if len(d.Start) == 0 {
+			return waves
+		}
+		var wave []string
+		for _, i := range d.Start {
+			left[i].State = Done
+			wave = append(wave, left[i].Name)
+		}
+		waves = append(waves, wave)
+	}
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

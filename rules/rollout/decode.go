@@ -1,0 +1,263 @@
+package rollout
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+
+	"drydock/rules/spec"
+)
+
+const (
+	// MaxInput bounds a plan's input, in bytes: it is carried from run to run.
+	MaxInput = 512 << 10
+	// MaxNodes bounds the nodes of a plan.
+	MaxNodes = 15000
+	// maxTries and maxCanary bound numbers that have no meaning beyond.
+	maxTries  = 100
+	maxCanary = 1000
+)
+
+var planName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,51}[a-z0-9])?$`)
+
+// CheckName checks the name of a plan, which becomes a part of workflow IDs and of the requestor's name.
+func CheckName(name string) error {
+	if !planName.MatchString(name) {
+		return fmt.Errorf("%q is not the name of a plan: want lower-case letters, digits, '.' and '-', at most 53, a letter or digit at both ends", name)
+	}
+	return nil
+}
+
+// RequestorOf is the requestor of the maintenances of a plan that names none.
+func RequestorOf(name string) string { return "plan-" + name }
+
+// Decode reads a plan's JSON input strictly, fills what is absent, and validates the whole for a plan of that name. The
+// error names every field that is wrong.
+func Decode(name string, input []byte) (Plan, error) {
+	var p Plan
+	if len(input) > MaxInput {
+		return p, fmt.Errorf("the input has %d bytes: at most %d are taken", len(input), MaxInput)
+	}
+	if err := spec.DecodeStrict(input, &p); err != nil {
+		return p, err
+	}
+	layers := []string{Defaults}
+	if p.Strategy.OnBlocked == SkipBlocked || p.Strategy.OnBlocked == AbortBlocked {
+		layers = append(layers, blockedDefaults)
+	}
+	merged := []byte("{}")
+	for _, layer := range append(layers, string(input)) {
+		var err error
+		if merged, err = jsonpatch.MergePatch(merged, []byte(layer)); err != nil {
+			return p, fmt.Errorf("merging defaults: %w", err)
+		}
+	}
+	p = Plan{}
+	if err := spec.DecodeStrict(merged, &p); err != nil {
+		return p, err
+	}
+	if p.Requestor == "" {
+		p.Requestor = RequestorOf(name)
+	}
+	return p, errors.Join(CheckName(name), p.Validate())
+}
+
+// problems collects what is wrong, a line each.
+type problems []error
+
+func (p *problems) add(field, format string, args ...any) {
+	*p = append(*p, fmt.Errorf(field+": "+format, args...))
+}
+
+func (p *problems) check(field string, err error) {
+	if err != nil {
+		*p = append(*p, fmt.Errorf("%s: %w", field, err))
+	}
+}
+
+func (p *problems) oneOf(field, value string, known ...string) {
+	if !slices.Contains(known, value) {
+		p.add(field, "%q is not one of %s", value, strings.Join(known, ", "))
+	}
+}
+
+// Validate checks a plan with its defaults filled in; the error joins one line per wrong field.
+func (p Plan) Validate() error {
+	var wrong problems
+	p.validateSelection(&wrong)
+	wrong.check("requestor", spec.RequestorName(p.Requestor))
+	for field, text := range map[string]string{"reason": p.Reason, "ticket": p.Ticket, "owner": p.Owner} {
+		if len(text) > spec.MaxText {
+			wrong.add(field, "has %d bytes: at most %d are taken", len(text), spec.MaxText)
+		}
+	}
+	if p.Notify != nil {
+		for i, name := range *p.Notify {
+			wrong.check(fmt.Sprintf("notify[%d]", i), spec.ChannelName(name))
+		}
+	}
+	p.Strategy.validate(&wrong)
+	p.validateMaintenance(&wrong)
+	slices.SortFunc(wrong, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(wrong...)
+}
+
+func (p Plan) validateSelection(wrong *problems) {
+	ways := 0
+	for _, given := range []bool{p.NodeSelector != nil, p.Selector != "", len(p.Nodes) > 0, p.All} {
+		if given {
+			ways++
+		}
+	}
+	if ways != 1 {
+		wrong.add("nodes", "want exactly one of nodes, selector, nodeSelector and all, and there are %d", ways)
+	}
+	if _, err := labels.Parse(p.Selector); err != nil {
+		wrong.check("selector", err)
+	}
+	if p.NodeSelector != nil {
+		if _, err := nodeaffinity.NewNodeSelector(p.NodeSelector); err != nil {
+			wrong.check("nodeSelector", err)
+		} else if len(p.NodeSelector.NodeSelectorTerms) == 0 {
+			wrong.add("nodeSelector.nodeSelectorTerms", "is empty, so that no node would match: say all for every node")
+		}
+	}
+	for _, list := range []struct {
+		field string
+		names []string
+	}{{"nodes", p.Nodes}, {"exclude", p.Exclude}} {
+		if len(list.names) > MaxNodes {
+			wrong.add(list.field, "has %d entries: at most %d are taken", len(list.names), MaxNodes)
+		}
+		seen := make(map[string]bool, len(list.names))
+		for i, name := range list.names {
+			at := fmt.Sprintf("%s[%d]", list.field, i)
+			wrong.check(at, spec.NodeName(name))
+			if seen[name] {
+				wrong.add(at, "%q is named twice", name)
+			}
+			seen[name] = true
+		}
+	}
+}
+
+func (s Strategy) validate(wrong *problems) {
+	wrong.oneOf("strategy.type", s.Type, Rolling)
+	if s.MaxParallel.Of(100) == 0 {
+		wrong.add("strategy.maxParallel", "%s lets no node go: want 1 or more", s.MaxParallel)
+	}
+	wrong.oneOf("strategy.order", s.Order, ByName, ByZone, FewestPods)
+	wrong.oneOf("strategy.onBlocked", s.OnBlocked, WaitBlocked, SkipBlocked, AbortBlocked)
+	switch {
+	case s.OnBlocked == WaitBlocked && (s.BlockedAfter != 0 || s.ComeBackAfter != 0 || s.Tries != 0):
+		wrong.add("strategy.onBlocked", "wait leaves a blocked node to the maintenance's escalation: leave out blockedAfter, comeBackAfter and tries, or say skip")
+	case s.OnBlocked != WaitBlocked && s.BlockedAfter == 0:
+		wrong.add("strategy.blockedAfter", "must be more than 0s: it is the time since the cordon after which a node is given back")
+	}
+	if s.Tries < 0 || s.Tries > maxTries {
+		wrong.add("strategy.tries", "%d is not from 1 to %d", s.Tries, maxTries)
+	}
+	if c := s.Canary; c != nil && (c.Nodes < 1 || c.Nodes > maxCanary) {
+		wrong.add("strategy.canary.nodes", "%d is not from 1 to %d", c.Nodes, maxCanary)
+	}
+}
+
+// validateMaintenance checks what the maintenances share, by the input of one of them.
+func (p Plan) validateMaintenance(wrong *problems) {
+	if len(p.Maintenance) > spec.MaxInput {
+		wrong.add("maintenance", "has %d bytes: at most %d are taken", len(p.Maintenance), spec.MaxInput)
+		return
+	}
+	given, err := p.template()
+	if err != nil {
+		wrong.check("maintenance", err)
+		return
+	}
+	for _, own := range []string{"node", "requestor"} {
+		if _, named := given[own]; named {
+			wrong.add("maintenance."+own, "is the plan's to say: leave it out")
+		}
+	}
+	if len(*wrong) > 0 {
+		return
+	}
+	input, err := p.InputOf("any")
+	if err == nil {
+		_, err = spec.Decode(input, nil)
+	}
+	if err != nil {
+		for line := range strings.Lines(err.Error()) {
+			*wrong = append(*wrong, errors.New("maintenance."+strings.TrimSuffix(line, "\n")))
+		}
+	}
+}
+
+// template are the fields that the plan's maintenances share.
+func (p Plan) template() (map[string]json.RawMessage, error) {
+	given := map[string]json.RawMessage{}
+	if len(p.Maintenance) > 0 {
+		if err := spec.DecodeStrict(p.Maintenance, &given); err != nil {
+			return nil, err
+		}
+	}
+	return given, nil
+}
+
+// InputOf is the input of the maintenance of one node.
+func (p Plan) InputOf(node string) ([]byte, error) {
+	fields, err := p.template()
+	if err != nil {
+		return nil, err
+	}
+	shared := map[string]any{"node": node, "requestor": p.Requestor}
+	for field, text := range map[string]string{"reason": p.Reason, "ticket": p.Ticket, "owner": p.Owner} {
+		if text != "" {
+			shared[field] = text
+		}
+	}
+	if len(p.Windows) > 0 {
+		shared["windows"] = p.Windows
+	}
+	if p.Notify != nil {
+		shared["notify"] = *p.Notify
+	}
+	for _, field := range slices.Sorted(maps.Keys(shared)) {
+		if _, given := fields[field]; given {
+			continue
+		}
+		if fields[field], err = json.Marshal(shared[field]); err != nil {
+			return nil, err
+		}
+	}
+	if p.Strategy.OnBlocked == WaitBlocked {
+		return json.Marshal(fields)
+	}
+	if fields["drain"], err = p.blocked(fields["drain"]); err != nil {
+		return nil, err
+	}
+	return json.Marshal(fields)
+}
+
+// blocked is a drain that gives up a node which does not empty.
+func (p Plan) blocked(drain json.RawMessage) (json.RawMessage, error) {
+	fields := map[string]json.RawMessage{}
+	if len(drain) > 0 {
+		if err := json.Unmarshal(drain, &fields); err != nil {
+			return nil, fmt.Errorf("drain: %w", err)
+		}
+	}
+	if _, given := fields["escalation"]; given {
+		return nil, fmt.Errorf("drain.escalation: onBlocked %s ends a drain after blockedAfter: leave one of them out", p.Strategy.OnBlocked)
+	}
+	fields["escalation"] = fmt.Appendf(nil, `[{"after":%q,"do":%q}]`, p.Strategy.BlockedAfter, spec.Fail)
+	return json.Marshal(fields)
+}

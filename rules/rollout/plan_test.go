@@ -1,0 +1,110 @@
+package rollout_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"drydock/rules/rollout"
+	"drydock/rules/spec"
+)
+
+func TestPlansAreReadStrictly(t *testing.T) {
+	for name, c := range map[string]struct{ input, want string }{
+		"the least":               {`{"nodes":["a"]}`, ""},
+		"all":                     {`{"all":true}`, ""},
+		"a label selector":        {`{"selector":"pool=gpu"}`, ""},
+		"a node selector":         {`{"nodeSelector":{"nodeSelectorTerms":[{"matchFields":[{"key":"metadata.name","operator":"In","values":["a"]}]}]}}`, ""},
+		"everything":              {`{"selector":"a=b","exclude":["x"],"requestor":"ops","reason":"r","ticket":"t","owner":"o","notify":["oncall"],"strategy":{"maxParallel":"10%","canary":{"nodes":3,"soak":"1h","approval":true},"maxFailures":5,"pauseBetween":"1m","order":"zone","onBlocked":"skip","blockedAfter":"10m","comeBackAfter":"5m","tries":2},"maintenance":{"priority":3,"drain":{"force":true}}}`, ""},
+		"no nodes":                {`{}`, "nodes: want exactly one of nodes, selector, nodeSelector and all"},
+		"two ways":                {`{"all":true,"selector":"a=b"}`, "nodes: want exactly one"},
+		"a bad selector":          {`{"selector":"a in"}`, "selector: "},
+		"a selector of nothing":   {`{"nodeSelector":{"nodeSelectorTerms":[]}}`, "nodeSelector.nodeSelectorTerms: is empty"},
+		"a bad node selector":     {`{"nodeSelector":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"a","operator":"Like"}]}]}}`, "nodeSelector: "},
+		"a node named twice":      {`{"nodes":["a","a"]}`, `nodes[1]: "a" is named twice`},
+		"no name":                 {`{"nodes":["A B"]}`, "nodes[0]: "},
+		"an unknown field":        {`{"nodes":["a"],"strategy":{"maxParalel":2}}`, "strategy.maxParalel: unknown field"},
+		"no node at a time":       {`{"nodes":["a"],"strategy":{"maxParallel":0}}`, "strategy.maxParallel: 0 lets no node go"},
+		"no amount":               {`{"nodes":["a"],"strategy":{"maxParallel":"two"}}`, "strategy.maxParallel: "},
+		"another order":           {`{"nodes":["a"],"strategy":{"order":"random"}}`, `strategy.order: "random" is not one of name, zone, fewestPods`},
+		"an empty canary":         {`{"nodes":["a"],"strategy":{"canary":{"nodes":0}}}`, "strategy.canary.nodes: 0 is not from 1"},
+		"blocked and waiting":     {`{"nodes":["a"],"strategy":{"blockedAfter":"1m"}}`, "strategy.onBlocked: wait leaves a blocked node"},
+		"blocked at once":         {`{"nodes":["a"],"strategy":{"onBlocked":"skip","blockedAfter":"0s"}}`, "strategy.blockedAfter: must be more than 0s"},
+		"a maintenance's node":    {`{"nodes":["a"],"maintenance":{"node":"b"}}`, "maintenance.node: is the plan's to say"},
+		"a maintenance's field":   {`{"nodes":["a"],"maintenance":{"readyTimeout":"soon"}}`, "maintenance.readyTimeout: "},
+		"a maintenance's typo":    {`{"nodes":["a"],"maintenance":{"pririty":1}}`, "maintenance.pririty: unknown field"},
+		"two who end a drain":     {`{"nodes":["a"],"strategy":{"onBlocked":"skip"},"maintenance":{"drain":{"escalation":[]}}}`, "maintenance.drain.escalation: onBlocked skip ends a drain"},
+		"a requestor that is not": {`{"nodes":["a"],"requestor":"o"}`, "requestor: "},
+		"not JSON":                {`{`, "not valid JSON"},
+		"null":                    {`{"nodes":["a"],"reason":null}`, "reason: null is not a value"},
+		"too long":                {`{"reason":"` + strings.Repeat("x", rollout.MaxInput) + `"}`, "the input has"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := rollout.Decode("kernel", []byte(c.input))
+			switch {
+			case c.want == "" && err != nil:
+				t.Error(err)
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestNamesOfPlans(t *testing.T) {
+	for name, ok := range map[string]bool{
+		"kernel-6.12": true, "a": true, "": false, "Kernel": false, "a/b": false, "-a": false, strings.Repeat("a", 54): false, strings.Repeat("a", 53): true,
+	} {
+		if err := rollout.CheckName(name); (err == nil) != ok {
+			t.Errorf("%q: %v", name, err)
+		}
+		if ok && spec.RequestorName(rollout.RequestorOf(name)) != nil {
+			t.Errorf("%q: %v", name, spec.RequestorName(rollout.RequestorOf(name)))
+		}
+	}
+}
+
+func TestTheInputOfAMaintenance(t *testing.T) {
+	p, err := rollout.Decode("kernel", []byte(`{"nodes":["a"],"reason":"kernel 6.12","owner":"infra","notify":["oncall"],
+		"strategy":{"onBlocked":"skip","blockedAfter":"15m"},"maintenance":{"owner":"db","priority":7,"drain":{"force":true}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	input, err := p.InputOf("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := spec.Decode(input, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Node != "a" || m.Requestor != "plan-kernel" || m.Reason != "kernel 6.12" || m.Owner != "db" || m.Priority != 7 || !m.Drain.Force || (*m.Notify)[0] != "oncall" {
+		t.Errorf("%+v", m)
+	}
+	if e := m.Drain.Escalation; len(e) != 1 || e[0].Do != spec.Fail || e[0].After.String() != "15m0s" {
+		t.Errorf("escalation %+v", e)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(`{"nodes":["a"],"maintenance":{"drain":{"plan":[{"podPriority":1}]}}}`))
+	f.Add([]byte(`{"all":true,"strategy":{"onBlocked":"abort"}}`))
+	f.Fuzz(func(t *testing.T, input []byte) {
+		p, err := rollout.Decode("kernel", input)
+		if err != nil {
+			return
+		}
+		one, err := p.InputOf("worker-01")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := spec.Decode(one, nil); err != nil {
+			t.Errorf("%s: a maintenance of the plan is refused: %v", input, err)
+		}
+		if again, err := json.Marshal(p); err != nil {
+			t.Error(err)
+		} else if _, err := rollout.Decode("kernel", again); err != nil {
+			t.Errorf("%s with its defaults is refused: %v", again, err)
+		}
+	})
+}

@@ -1,0 +1,249 @@
+package plan
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	planactivity "drydock/activities/plan"
+	"drydock/api"
+	"drydock/rules/bounds"
+	"drydock/rules/rollout"
+	"drydock/workflows/call"
+)
+
+// flights are the maintenances of a plan that run. The server tells this run of the ends of those that it began; an
+// activity waits for the ends of the others.
+type flights struct {
+	*core
+	// ours are the nodes whose maintenance this run began, starting counts those of them whose start is not confirmed.
+	ours     map[string]bool
+	starting int
+	// telling counts messages to maintenances that are under way.
+	telling int
+	// stopWaiting ends the activity that waits for others, nil while there is none; waitsFor are those.
+	stopWaiting workflow.CancelFunc
+	waitsFor    map[string]bool
+}
+
+// none tells that no maintenance runs; those that wait for somebody's decision are not the plan's to wait for.
+func (f *flights) none() bool {
+	for i := range f.state.Nodes {
+		if f.state.Nodes[i].State == rollout.Running {
+			return false
+		}
+	}
+	return f.settled()
+}
+
+// settled tells that nothing is under way that a next run could not find out about.
+func (f *flights) settled() bool { return f.starting == 0 && f.telling == 0 }
+
+func (f *flights) maintenanceID(node string) string {
+	return api.MaintenanceID(f.cluster, node, f.spec.Requestor)
+}
+
+// begin starts the maintenance of a node.
+func (f *flights) begin(i int) {
+	n := &f.state.Nodes[i]
+	name := n.Name
+	n.State, n.Since, n.RunID, n.Note, n.NotBefore = rollout.Running, f.now().Unix(), "", "", 0
+	n.Tries++
+	f.ours[name] = true
+	f.starting++
+	f.dirty = true
+	input, err := f.spec.InputOf(name)
+	if err != nil {
+		f.starting--
+		f.ended(name, planactivity.Ended{Phase: api.Failed, Message: err.Error()})
+		return
+	}
+	ctx := workflow.WithChildOptions(f.ctx, call.Child(f.maintenanceID(name), fmt.Sprintf("maintenance of %s by plan %s", name, f.name)))
+	child := workflow.ExecuteChildWorkflow(ctx, api.NodeMaintenanceType, json.RawMessage(input))
+	workflow.GoNamed(f.ctx, "maintenance of "+name, func(ctx workflow.Context) { f.follow(ctx, name, child) })
+}
+
+// follow waits for the start and for the end of a maintenance that this run began.
+func (f *flights) follow(ctx workflow.Context, name string, child workflow.ChildWorkflowFuture) {
+	var run workflow.Execution
+	err := child.GetChildWorkflowExecution().Get(ctx, &run)
+	f.starting--
+	f.dirty = true
+	if err != nil {
+		delete(f.ours, name)
+		if !temporal.IsWorkflowExecutionAlreadyStartedError(err) {
+			f.ended(name, planactivity.Ended{Phase: api.Failed, Message: "it could not be started: " + call.Cause(err)})
+		}
+		return // one that runs already is waited for like those that an earlier run began
+	}
+	f.change(name, func(n *rollout.Node) { n.RunID = run.RunID })
+	var result api.Result
+	err = child.Get(ctx, &result)
+	delete(f.ours, name)
+	f.dirty = true
+	var terminated *temporal.TerminatedError
+	if errors.As(err, &terminated) {
+		return // a reset terminates too, and goes on: who asks the server finds out
+	}
+	f.ended(name, planactivity.EndOf(planactivity.Flight{RunID: run.RunID}, result, err))
+}
+
+// attend has an activity wait for the ends of the maintenances that this run did not begin.
+func (f *flights) attend() {
+	wanted, flights := map[string]bool{}, []planactivity.Flight{}
+	if !f.leaving() {
+		for i := range f.state.Nodes {
+			n := &f.state.Nodes[i]
+			if (n.State == rollout.Running || n.State == rollout.Held) && !f.ours[n.Name] {
+				wanted[n.Name] = true
+				flights = append(flights, planactivity.Flight{WorkflowID: f.maintenanceID(n.Name), RunID: n.RunID})
+			}
+		}
+	}
+	covered := len(wanted) == len(f.waitsFor)
+	for name := range wanted {
+		covered = covered && f.waitsFor[name]
+	}
+	if covered {
+		return
+	}
+	if f.stopWaiting != nil {
+		f.stopWaiting()
+		f.stopWaiting = nil
+	}
+	if f.waitsFor = wanted; len(wanted) == 0 {
+		return
+	}
+	ctx, cancel := workflow.WithCancel(f.ctx)
+	f.stopWaiting = cancel
+	f.wait(ctx, flights)
+}
+
+// wait takes what the activity says.
+func (f *flights) wait(ctx workflow.Context, flights []planactivity.Flight) {
+	future := workflow.ExecuteActivity(call.Long(ctx, fmt.Sprintf("wait for the ends of %d maintenances", len(flights))), call.Plans.AwaitEnds, flights)
+	workflow.GoNamed(f.ctx, "ends", func(gctx workflow.Context) {
+		var ended []planactivity.Ended
+		err := future.Get(gctx, &ended)
+		if ctx.Err() != nil {
+			return // another one waits by now
+		}
+		f.waitsFor, f.stopWaiting, f.dirty = nil, nil, true
+		if err != nil {
+			workflow.GetLogger(gctx).Error("waiting for the ends of maintenances", "error", err)
+			return
+		}
+		for _, one := range ended {
+			if _, node, _, err := api.ParseMaintenanceID(one.WorkflowID); err == nil {
+				f.ended(node, one)
+			}
+		}
+	})
+}
+
+// triesOfBusy is how often a node is tried that somebody else's maintenance has, where the strategy does not say.
+const (
+	triesOfBusy  = 3
+	busyComeBack = 10 * time.Minute
+)
+
+// ended takes the end of a node's maintenance.
+func (f *flights) ended(name string, how planactivity.Ended) {
+	f.dirty = true
+	now := f.now()
+	blocked := how.Foreign || (how.Phase == api.Failed && how.Kind == api.ErrorNotDrained && f.spec.Strategy.OnBlocked != rollout.WaitBlocked)
+	f.change(name, func(n *rollout.Node) {
+		if n.State != rollout.Running && n.State != rollout.Held {
+			return
+		}
+		if n.RunID != "" && how.RunID != "" && n.RunID != how.RunID {
+			return
+		}
+		n.Since, n.RunID, n.Note = now.Unix(), "", how.Message
+		switch {
+		case how.Unknown:
+			n.State, n.Note = rollout.Failed, "nothing is known of its maintenance"
+		case blocked:
+			f.blocked(n, now)
+		case how.Phase == api.Completed:
+			n.State, n.Note = rollout.Done, ""
+		case how.Phase == api.NodeGone, how.Kind == api.ErrorNodeNotFound:
+			n.State = rollout.Gone
+		case how.Phase == api.Cancelled && (f.state.Stop != "" || f.state.Skipping[n.Name]):
+			n.State = rollout.Skipped
+		default:
+			n.State = rollout.Failed
+		}
+		delete(f.state.Skipping, n.Name)
+		f.state.Progress.LastEnd = now
+	})
+}
+
+// blocked is what becomes of a node that could not be emptied.
+func (f *flights) blocked(n *rollout.Node, now time.Time) {
+	s := f.spec.Strategy
+	if s.OnBlocked == rollout.AbortBlocked {
+		n.State = rollout.Failed
+		f.stop(api.PlanAborted, bounds.Cut(fmt.Sprintf("node %s was blocked: %s", n.Name, n.Note), bounds.Text))
+		return
+	}
+	tries, pause := s.Tries, s.ComeBackAfter.Std()
+	if s.OnBlocked == rollout.WaitBlocked {
+		tries, pause = triesOfBusy, busyComeBack
+	}
+	if n.Tries >= tries {
+		n.State = rollout.Failed
+		return
+	}
+	n.State, n.NotBefore = rollout.Waiting, now.Add(pause).Unix()
+}
+
+// heard takes what a maintenance says of itself.
+func (f *flights) heard(news api.NodeNews) {
+	n := f.node(news.Node)
+	if n == nil || n.RunID == "" || n.RunID != news.RunID {
+		return
+	}
+	switch {
+	case news.Held && n.State == rollout.Running:
+		n.State, n.Since, n.Note = rollout.Held, f.now().Unix(), bounds.Cut(news.Why, maxNote)
+		f.state.Progress.LastEnd = f.now()
+	case !news.Held && n.State == rollout.Held:
+		n.State, n.Since, n.Note = rollout.Running, f.now().Unix(), ""
+	}
+	f.dirty = true
+}
+
+// tell sends a message to the maintenance of a node.
+func (f *flights) tell(name, message string, payload any) {
+	n := f.node(name)
+	if n == nil {
+		return
+	}
+	f.telling++
+	sent := workflow.SignalExternalWorkflow(f.ctx, f.maintenanceID(name), "", message, payload)
+	workflow.GoNamed(f.ctx, message+" to "+name, func(ctx workflow.Context) {
+		if err := sent.Get(ctx, nil); err != nil {
+			workflow.GetLogger(ctx).Warn("a maintenance was not told", "node", name, "message", message, "error", err)
+		}
+		f.telling--
+		f.dirty = true
+	})
+}
+
+// stop begins nothing more, and takes back the maintenances whose nodes are not Ready yet.
+func (f *flights) stop(phase api.PlanPhase, why string) {
+	if f.state.Stop != "" {
+		return
+	}
+	f.state.Stop, f.state.StoppedWhy, f.dirty = phase, why, true
+	for i := range f.state.Nodes {
+		if n := &f.state.Nodes[i]; n.State == rollout.Running {
+			f.tell(n.Name, api.MsgCancel, api.Cancel{Message: f.said(why), Run: n.RunID})
+		}
+	}
+}

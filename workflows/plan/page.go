@@ -1,0 +1,167 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"drydock/api"
+	"drydock/rules/markdown"
+	"drydock/rules/rollout"
+)
+
+// pageSize, maxPageSize and maxPageText bound a page of the status, in nodes and in bytes; maxNames bounds the names of
+// the plan's input in it.
+const (
+	pageSize    = 100
+	maxPageSize = 1000
+	maxPageText = 100 << 10
+	maxNames    = 100
+)
+
+// page answers the status query.
+func (c *core) page(asked api.PlanStatusRequest) (api.PlanStatus, error) {
+	if asked.Limit <= 0 {
+		asked.Limit = pageSize
+	}
+	status := api.PlanStatus{
+		Name: c.name, WorkflowID: c.workflowID, RunID: c.runID, Phase: c.state.Phase, Since: c.state.Since,
+		CreatedAt: c.state.CreatedAt, Starter: c.prepared.Starter, WaitingFor: c.state.WaitingFor, Failure: c.state.Failure,
+		Counts: rollout.Count(c.state.Nodes), Warnings: c.state.Warnings, Nodes: []api.PlanNode{},
+		Events: c.state.Events, Messages: c.state.Messages,
+	}
+	status.Plan, status.MoreNames = shortened(c.spec)
+	if until := c.state.Until; !until.IsZero() {
+		status.Until = &until
+	}
+	for i := range asked.States {
+		if !slices.Contains(states, asked.States[i]) {
+			return api.PlanStatus{}, fmt.Errorf("states[%d]: %q is not one of %s", i, asked.States[i], strings.Join(states, ", "))
+		}
+	}
+	order := c.notable()
+	limit := min(asked.Limit, maxPageSize)
+	size, at := 0, 0
+	for _, i := range order {
+		n := &c.state.Nodes[i]
+		if len(asked.States) > 0 && !slices.Contains(asked.States, n.State.Word()) {
+			continue
+		}
+		if at++; at <= asked.Offset {
+			continue
+		}
+		if len(status.Nodes) == limit || size > maxPageText {
+			status.NextOffset = at - 1
+			break
+		}
+		status.Nodes = append(status.Nodes, nodeOf(n))
+		size += sizeOf(n)
+	}
+	if asked.Cells {
+		cells := make([]byte, len(c.state.Nodes))
+		for i := range c.state.Nodes {
+			cells[i] = api.CellOf(c.state.Nodes[i].State)
+		}
+		status.Cells = string(cells)
+	}
+	return status, nil
+}
+
+// states are the words for the states of nodes.
+var states = []string{
+	rollout.Waiting.Word(), rollout.Running.Word(), rollout.Held.Word(), rollout.Done.Word(),
+	rollout.Failed.Word(), rollout.Skipped.Word(), rollout.Gone.Word(),
+}
+
+// notable are the places of the nodes, those with something to say first.
+func (c *core) notable() []int {
+	rank := func(n *rollout.Node) int {
+		switch {
+		case n.State == rollout.Held:
+			return 0
+		case n.State == rollout.Running:
+			return 1
+		case n.State == rollout.Failed:
+			return 2
+		case n.State == rollout.Waiting && n.NotBefore > 0:
+			return 3
+		case n.State == rollout.Skipped:
+			return 4
+		case n.State == rollout.Waiting:
+			return 5
+		default:
+			return 6
+		}
+	}
+	const ranks = 7
+	var byRank [ranks][]int
+	for i := range c.state.Nodes {
+		r := rank(&c.state.Nodes[i])
+		byRank[r] = append(byRank[r], i)
+	}
+	return slices.Concat(byRank[:]...)
+}
+
+func nodeOf(n *rollout.Node) api.PlanNode {
+	node := api.PlanNode{Node: n.Name, State: n.State.Word(), Zone: n.Zone, Tries: n.Tries, RunID: n.RunID, Note: n.Note}
+	if n.Since > 0 {
+		node.Since = time.Unix(n.Since, 0).UTC()
+	}
+	if n.NotBefore > 0 {
+		node.NotBefore = time.Unix(n.NotBefore, 0).UTC()
+	}
+	return node
+}
+
+// sizeOf is about how long a node is in JSON.
+func sizeOf(n *rollout.Node) int {
+	const fixed = 120
+	return fixed + len(n.Name) + len(n.Zone) + len(n.RunID) + len(n.Note)
+}
+
+// shortened is a plan as its status shows it: without most of very many names.
+func shortened(p rollout.Plan) (rollout.Plan, int) {
+	more := max(len(p.Nodes)-maxNames, 0) + max(len(p.Exclude)-maxNames, 0)
+	p.Nodes = p.Nodes[:min(len(p.Nodes), maxNames)]
+	p.Exclude = p.Exclude[:min(len(p.Exclude), maxNames)]
+	const maxMaintenance = 32 << 10
+	if len(p.Maintenance) > maxMaintenance {
+		p.Maintenance = json.RawMessage(`{"leftOut": "too long: see the input in the history"}`)
+	}
+	return p, more
+}
+
+// describe shows the plan in the Temporal UI.
+func (c *core) describe() {
+	var text strings.Builder
+	fmt.Fprintf(&text, "**%s**", c.state.Phase)
+	if c.state.Failure != "" {
+		fmt.Fprintf(&text, ": %s", markdown.Text(c.state.Failure))
+	}
+	fmt.Fprintf(&text, "\n\n%s", markdown.Text(c.summary()))
+	if c.state.WaitingFor != "" {
+		fmt.Fprintf(&text, "\n\nWaits for %s", markdown.Text(c.state.WaitingFor))
+		if !c.state.Until.IsZero() {
+			fmt.Fprintf(&text, ", until %s", c.state.Until.UTC().Format(time.RFC3339))
+		}
+	}
+	for _, warning := range c.state.Warnings {
+		fmt.Fprintf(&text, "\n\nWarning: %s", markdown.Text(warning))
+	}
+	const shown = 20
+	for _, i := range c.notable()[:min(len(c.state.Nodes), shown)] {
+		n := &c.state.Nodes[i]
+		if n.State == rollout.Waiting && n.NotBefore == 0 || n.State == rollout.Done || n.State == rollout.Gone {
+			break
+		}
+		fmt.Fprintf(&text, "\n- %s: %s", markdown.Text(n.Name), n.State.Word())
+		if n.Note != "" {
+			fmt.Fprintf(&text, ", %s", markdown.Text(n.Note))
+		}
+	}
+	workflow.SetCurrentDetails(c.ctx, text.String())
+}

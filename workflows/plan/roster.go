@@ -1,0 +1,102 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	planactivity "drydock/activities/plan"
+	"drydock/api"
+	"drydock/rules/rollout"
+	"drydock/workflows/call"
+)
+
+// freshFor is how long a list of the matching nodes counts: nodes are begun only on one that is younger. While nothing can
+// be begun, nobody looks.
+const freshFor = 15 * time.Second
+
+// roster keeps the list of the plan's nodes up to date.
+type roster struct {
+	*core
+	news *bulletin
+	// stop ends the plan.
+	stop func(phase api.PlanPhase, why string)
+	// seen is when the list was last looked at by this run, looking that it is being looked at now.
+	seen    time.Time
+	looking bool
+}
+
+// known tells that there is a list, and begins to look where there is none.
+func (r *roster) known() bool {
+	if r.state.Digest != "" {
+		return true
+	}
+	r.look()
+	return false
+}
+
+// stale tells that the list is too old to begin a node on.
+func (r *roster) stale() bool { return r.now().Sub(r.seen) > freshFor }
+
+// look lists the matching nodes anew.
+func (r *roster) look() {
+	if r.looking {
+		return
+	}
+	r.looking = true
+	future := workflow.ExecuteActivity(call.Quick(r.ctx, "list the nodes of plan "+r.name), call.Plans.ListPlanNodes, planactivity.ListInput{
+		NodeSelector: r.spec.NodeSelector, Selector: r.spec.Selector, Names: r.spec.Nodes, Exclude: r.spec.Exclude,
+		CountPods: r.spec.Strategy.Order == rollout.FewestPods, Digest: r.state.Digest,
+	})
+	workflow.GoNamed(r.ctx, "nodes", func(ctx workflow.Context) {
+		var listed planactivity.Listed
+		err := future.Get(ctx, &listed)
+		r.looking, r.dirty = false, true
+		if err != nil {
+			// It is repeated until it succeeds; what ends here is a plan that can never be listed.
+			r.stop(api.PlanAborted, "its nodes cannot be listed: "+call.Cause(err))
+			return
+		}
+		r.seen = r.now()
+		r.take(listed)
+	})
+}
+
+// take brings the nodes up to date.
+func (r *roster) take(listed planactivity.Listed) {
+	first := r.state.Digest == ""
+	r.state.Digest = listed.Digest
+	if listed.Unchanged {
+		return
+	}
+	nodes, came, went := rollout.Match(r.spec.Strategy.Order, r.state.Nodes, listed.Nodes, r.now())
+	if len(nodes) > rollout.MaxNodes {
+		r.stop(api.PlanAborted, fmt.Sprintf("%d nodes came and went: a plan takes %d at most", len(nodes), rollout.MaxNodes))
+		return
+	}
+	r.state.Nodes, r.places = nodes, nil
+	r.state.Warnings = warnings(listed)
+	if !first && came+went > 0 {
+		r.news.note(fmt.Sprintf("%d nodes came to match, %d do not match any more", came, went))
+	}
+}
+
+// warnings say what somebody may not have meant.
+func warnings(l planactivity.Listed) []string {
+	var all []string
+	if len(l.Nodes) == l.All && l.All > 1 {
+		all = append(all, fmt.Sprintf("these are all %d nodes of the cluster", l.All))
+	}
+	if c := l.ControlPlanes; c.All > 0 && c.Matching == c.All {
+		all = append(all, fmt.Sprintf("every control-plane node is among them (%d)", c.All))
+	}
+	if len(l.Missing) > 0 {
+		text := fmt.Sprintf("there are no nodes of these names: %s", joined(l.Missing))
+		if l.MoreMissing > 0 {
+			text += fmt.Sprintf(" and %d more", l.MoreMissing)
+		}
+		all = append(all, text)
+	}
+	return all
+}
