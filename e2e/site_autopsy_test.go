@@ -1,10 +1,17 @@
 package e2e
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"go.temporal.io/api/enums/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock/api"
+	"drydock/k8s"
 )
 
 // lastEvents is how many of the latest events of a workflow are told.
@@ -28,6 +35,7 @@ func (s *site) autopsy() string {
 		if task := described.GetPendingWorkflowTask(); task != nil {
 			fmt.Fprintf(&text, "  pending workflow task: %s, attempt %d, scheduled %s\n", task.GetState(), task.GetAttempt(), task.GetScheduledTime().AsTime().Format("15:04:05.000"))
 		}
+		fmt.Fprintf(&text, "  it says: %s\n", s.saysOfItself(id))
 		var lines []string
 		for events := s.temporal.GetWorkflowHistory(s.ctx, id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); {
 			event, err := events.Next()
@@ -46,6 +54,52 @@ func (s *site) autopsy() string {
 		}
 		for _, line := range lines[max(len(lines)-lastEvents, 0):] {
 			fmt.Fprintf(&text, "  %s\n", line)
+		}
+	}
+	text.WriteString(s.budgets())
+	return text.String()
+}
+
+// saysOfItself is what a maintenance's drain waits for, by its status.
+func (s *site) saysOfItself(id string) string {
+	ctx, cancel := context.WithTimeout(s.ctx, 5*time.Second)
+	defer cancel()
+	value, err := s.temporal.QueryWorkflow(ctx, id, "", api.QueryStatus)
+	if err != nil {
+		return err.Error()
+	}
+	var status api.Status
+	if err := value.Get(&status); err != nil {
+		return err.Error()
+	}
+	drain, err := json.Marshal(status.Drain)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("%s since %s, waits for %q, drain %s", status.Phase, status.Since.Format("15:04:05"), status.WaitingFor, drain)
+}
+
+// budgets tells of the test's disruption budgets, and of its pods.
+func (s *site) budgets() string {
+	var text strings.Builder
+	namespaces, err := s.kube.CoreV1().Namespaces().List(s.ctx, metav1.ListOptions{LabelSelector: "e2e=" + s.name})
+	if err != nil {
+		return err.Error()
+	}
+	for _, ns := range namespaces.Items {
+		budgets, err := s.kube.PolicyV1().PodDisruptionBudgets(ns.Name).List(s.ctx, metav1.ListOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		for _, b := range budgets.Items {
+			fmt.Fprintf(&text, "budget %s: generation %d, %+v\n", b.Name, b.Generation, b.Status)
+		}
+		pods, err := s.kube.CoreV1().Pods(ns.Name).List(s.ctx, metav1.ListOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		for _, p := range pods.Items {
+			fmt.Fprintf(&text, "pod %s on %s: %s, deleted %v, ready %v\n", p.Name, p.Spec.NodeName, p.Status.Phase, p.DeletionTimestamp, k8s.IsPodReady(&p))
 		}
 	}
 	return text.String()

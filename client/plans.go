@@ -1,0 +1,258 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	temporalclient "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"drydock/api"
+	"drydock/rules/markdown"
+	"drydock/rules/rollout"
+)
+
+// Plan is a maintenance plan by its name.
+type Plan struct {
+	Name string
+
+	server  *server
+	options Options
+}
+
+// PlanOf is the plan of that name, whether there is one or not.
+func PlanOf(c *Client, name string) *Plan {
+	return &Plan{Name: name, server: c.server, options: c.options}
+}
+
+// WorkflowID is the workflow's.
+func (p *Plan) WorkflowID() string { return api.PlanID(p.options.Cluster, p.Name) }
+
+// NoPlanError says that there is no plan of that name.
+type NoPlanError struct{ Name string }
+
+func (e *NoPlanError) Error() string { return fmt.Sprintf("there is no plan %s", e.Name) }
+
+// PlanRunsError says that a plan of that name runs already.
+type PlanRunsError struct{ Name string }
+
+func (e *PlanRunsError) Error() string { return fmt.Sprintf("plan %s runs already", e.Name) }
+
+// PlanRefusedError says that a plan does not do what it was told.
+type PlanRefusedError struct{ Name, Reason string }
+
+func (e *PlanRefusedError) Error() string { return fmt.Sprintf("plan %s: %s", e.Name, e.Reason) }
+
+// Start starts the plan. An input that would be refused is ErrInvalid, and the error names the fields; a plan of that name
+// that runs is a PlanRunsError. It returns once Temporal has it, before anything is done to a node.
+func (p *Plan) Start(ctx context.Context, input json.RawMessage) (runID string, err error) {
+	decoded, err := rollout.Decode(p.Name, input)
+	if err != nil {
+		return "", invalidError{err}
+	}
+	run, err := p.server.start(ctx, temporalclient.StartWorkflowOptions{
+		ID:                                       p.WorkflowID(),
+		WorkflowIDReusePolicy:                    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		WorkflowIDConflictPolicy:                 enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
+		WorkflowExecutionErrorWhenAlreadyStarted: true,
+		StaticSummary:                            PlanSummary(p.Name, decoded),
+		StaticDetails:                            "Started by " + markdown.Text(p.options.By) + ".",
+	}, api.MaintenancePlanType, input)
+	var running *serviceerror.WorkflowExecutionAlreadyStarted
+	if errors.As(err, &running) {
+		return "", &PlanRunsError{p.Name}
+	}
+	if err != nil {
+		return "", failedCall("starting plan "+p.Name, err)
+	}
+	return run.GetRunID(), nil
+}
+
+// PlanSummary is what Temporal's lists show of a plan.
+func PlanSummary(name string, p rollout.Plan) string {
+	text := markdown.Text("plan " + name + colon(p.Reason))
+	return strings.ToValidUTF8(text[:min(len(text), maxSummary)], "")
+}
+
+// Status asks the plan, running or ended, for its status. Errors: NoPlanError, NoWorkerError.
+func (p *Plan) Status(ctx context.Context, asked api.PlanStatusRequest) (api.PlanStatus, error) {
+	var status api.PlanStatus
+	err := p.server.query(ctx, p.WorkflowID(), "", api.QueryStatus, &status, asked)
+	return status, p.failed("asking plan "+p.Name, err)
+}
+
+// AllNodes asks for the status with all nodes of the plan.
+func (p *Plan) AllNodes(ctx context.Context) (api.PlanStatus, error) {
+	asked := api.PlanStatusRequest{Limit: 1000}
+	var all []api.PlanNode
+	for {
+		status, err := p.Status(ctx, asked)
+		if err != nil {
+			return status, err
+		}
+		all = append(all, status.Nodes...)
+		if asked.Offset = status.NextOffset; asked.Offset == 0 {
+			status.Nodes, status.NextOffset = all, 0
+			return status, nil
+		}
+	}
+}
+
+func (p *Plan) failed(doing string, err error) error {
+	var missing *serviceerror.NotFound
+	var noWorker *NoWorkerError
+	switch {
+	case errors.As(err, &missing):
+		return &NoPlanError{p.Name}
+	case errors.As(err, &noWorker):
+		return err
+	}
+	return failedCall(doing, err)
+}
+
+// Pause begins no more nodes until Resume.
+func (p *Plan) Pause(ctx context.Context, comment string) (string, error) {
+	return p.tell(ctx, api.MsgPause, api.Simple{Message: p.says(comment)})
+}
+
+// Resume goes on with a plan that is paused.
+func (p *Plan) Resume(ctx context.Context, comment string) (string, error) {
+	return p.tell(ctx, api.MsgResume, api.Simple{Message: p.says(comment)})
+}
+
+// Approve lets a plan go on after its canary.
+func (p *Plan) Approve(ctx context.Context, comment string) (string, error) {
+	return p.tell(ctx, api.MsgApprove, api.Simple{Message: p.says(comment)})
+}
+
+// Skip leaves a node out.
+func (p *Plan) Skip(ctx context.Context, node, comment string) (string, error) {
+	return p.tell(ctx, api.MsgSkip, api.NodeOfPlan{Message: p.says(comment), Node: node})
+}
+
+// Retry has a node begun anew that failed or was skipped.
+func (p *Plan) Retry(ctx context.Context, node, comment string) (string, error) {
+	return p.tell(ctx, api.MsgRetry, api.NodeOfPlan{Message: p.says(comment), Node: node})
+}
+
+// Cancel begins no more nodes, and gives those back that are not Ready yet.
+func (p *Plan) Cancel(ctx context.Context, comment string) (string, error) {
+	return p.tell(ctx, api.MsgCancel, api.Cancel{Message: p.says(comment)})
+}
+
+func (p *Plan) says(comment string) api.Message {
+	return api.Message{ID: uuid.NewString(), By: p.options.By, Comment: comment}
+}
+
+// tell sends a message and returns the effect in words. Errors: NoPlanError, PlanRefusedError, NoWorkerError,
+// UnsettledError.
+func (p *Plan) tell(ctx context.Context, name string, payload any) (effect string, err error) {
+	described, err := p.server.describe(ctx, p.WorkflowID(), "")
+	if err != nil {
+		return "", p.failed("looking for plan "+p.Name, err)
+	}
+	if described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		return "", &PlanRefusedError{p.Name, "it has ended"}
+	}
+	// The server keeps an update that no worker takes, and hands it to one that comes long after somebody was told that it
+	// failed. A question leaves nothing behind.
+	if _, err := p.Status(ctx, api.PlanStatusRequest{Limit: 1}); err != nil {
+		return "", fmt.Errorf("nothing was changed: %w", err)
+	}
+	updating, cancel := context.WithTimeout(ctx, updateTimeout)
+	defer cancel()
+	handle, err := p.server.temporal.UpdateWorkflow(updating, temporalclient.UpdateWorkflowOptions{
+		WorkflowID: p.WorkflowID(), UpdateName: name, Args: []any{payload}, WaitForStage: temporalclient.WorkflowUpdateStageCompleted,
+	})
+	if err == nil {
+		err = handle.Get(updating, &effect)
+	}
+	var refused *temporal.ApplicationError
+	switch {
+	case errors.As(err, &refused):
+		return "", &PlanRefusedError{p.Name, refused.Message()}
+	case err != nil && unreachable(err):
+		return "", &UnsettledError{Change: name, err: err}
+	}
+	return effect, p.failed("telling plan "+p.Name, err)
+}
+
+// WatchStatus looks at a plan again and again until done says that it is enough, or ctx ends, whose cause it then
+// returns. A server or a worker that does not answer is waited for: watch hears of the error.
+func (p *Plan) WatchStatus(ctx context.Context, asked api.PlanStatusRequest, watch func(api.PlanStatus, error) (done bool)) error {
+	var pause time.Duration
+	for {
+		status, err := p.Status(ctx, asked)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		var noPlan *NoPlanError
+		if errors.As(err, &noPlan) {
+			return err
+		}
+		if watch(status, err) {
+			return nil
+		}
+		if pause = nextPause(pause); !sleep(ctx, pause) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// PlanRun is one run of a plan as Temporal's lists know it.
+type PlanRun struct {
+	Name      string
+	RunID     string
+	Started   time.Time
+	Ended     time.Time
+	Execution enumspb.WorkflowExecutionStatus
+}
+
+// Running tells whether it runs.
+func (r PlanRun) Running() bool { return r.Execution == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING }
+
+// ListPlans finds plans, newest first; those that ended as long as the namespace keeps them.
+func ListPlans(ctx context.Context, c *Client, running bool) ([]PlanRun, error) {
+	terms := []string{
+		fmt.Sprintf(`WorkflowType="%s"`, api.MaintenancePlanType),
+		fmt.Sprintf(`WorkflowId STARTS_WITH "%s"`, api.PlanID(c.options.Cluster, "")),
+		`ExecutionStatus != "ContinuedAsNew"`,
+	}
+	if running {
+		terms = append(terms, `ExecutionStatus="Running"`)
+	}
+	request := &workflowservice.ListWorkflowExecutionsRequest{Query: strings.Join(terms, " AND "), PageSize: 500}
+	var found []PlanRun
+	for {
+		page, err := c.server.list(ctx, request)
+		if err != nil {
+			return nil, failedCall("listing plans", err)
+		}
+		for _, info := range page.GetExecutions() {
+			if run, ok := planOf(info); ok {
+				found = append(found, run)
+			}
+		}
+		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
+			return found, nil
+		}
+	}
+}
+
+func planOf(info *workflowpb.WorkflowExecutionInfo) (PlanRun, bool) {
+	_, name, err := api.ParsePlanID(info.GetExecution().GetWorkflowId())
+	run := PlanRun{Name: name, RunID: info.GetExecution().GetRunId(), Started: info.GetStartTime().AsTime(), Execution: info.GetStatus()}
+	if info.GetCloseTime() != nil {
+		run.Ended = info.GetCloseTime().AsTime()
+	}
+	return run, err == nil
+}
