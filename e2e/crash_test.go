@@ -79,7 +79,9 @@ func TestAWorkerKilledInARolloutEndsInTheSameState(t *testing.T) {
 	})
 	s.worker.Kill()
 	s.startWorker()
-	s.exits(rollout.end(), 0, "4 nodes: 4 done")
+	// An eviction that the kill cut off may be counted by the budget already, with the pod still there: Kubernetes takes
+	// it back after two minutes.
+	s.exits(rollout.endWithin(cutOffEviction+patience), 0, "4 nodes: 4 done")
 	if most := s.nobodyHolds(nodes); most > 2 {
 		t.Errorf("%d nodes were held at one instant, want 2 at most", most)
 	}
@@ -92,6 +94,9 @@ func TestAWorkerKilledInARolloutEndsInTheSameState(t *testing.T) {
 		}
 	}
 }
+
+// cutOffEviction is for how long a budget counts an eviction whose pod was not deleted.
+const cutOffEviction = 2 * time.Minute
 
 func TestATerminatedMaintenanceLosesItsSlotAndItsNode(t *testing.T) {
 	s := newSite(t, "")

@@ -128,9 +128,15 @@ func (b *background) interrupt() {
 // end waits for the command's end.
 func (b *background) end() ran {
 	b.site.Helper()
+	return b.endWithin(patience)
+}
+
+// endWithin is end where more patience is needed.
+func (b *background) endWithin(limit time.Duration) ran {
+	b.site.Helper()
 	select {
 	case <-b.exited:
-	case <-time.After(patience):
+	case <-time.After(limit):
 		b.site.Fatalf("%s did not end\n%s", b.cmd, b.output)
 	}
 	return ran{stdout: b.output.String(), status: b.cmd.ProcessState.ExitCode()}
