@@ -85,11 +85,19 @@ type Reschedule struct {
 	Run       string    `json:"run,omitempty"`
 }
 
-// Simple is the payload of retry, started, drained, approve, deny, validated, validation-failed and retry-now. retry-now ends whatever backoff a maintenance is in:
+// Simple is the payload of retry, drained, approve, deny, validated, validation-failed and retry-now. retry-now ends whatever backoff a maintenance is in:
 // of refused evictions while it drains, or of the next attempt after the node was given back.
 type Simple struct {
 	Message
 	Run string `json:"run,omitempty"`
+}
+
+// Started records that the work on a Ready node has begun. With Claim it is refused where somebody else has begun, so that
+// of two who would work on a node one does.
+type Started struct {
+	Message
+	Claim bool   `json:"claim,omitempty"`
+	Run   string `json:"run,omitempty"`
 }
 
 // HookMessage is the payload of hook-done, which ends a hook that waits for a signal, and of skip-hook, which goes on

@@ -149,7 +149,7 @@ func Extend(duration time.Duration, now func() time.Time) Message {
 func Started() Message {
 	return Message{
 		name:    api.MsgStarted,
-		payload: simple,
+		payload: func(to addressee) any { return api.Started{Message: to.Message, Run: to.run} },
 		check: func(s *api.Status) (string, error) {
 			switch {
 			case s.Phase != api.Ready:

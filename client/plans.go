@@ -83,10 +83,17 @@ func PlanSummary(name string, p rollout.Plan) string {
 	return strings.ToValidUTF8(text[:min(len(text), maxSummary)], "")
 }
 
-// Status asks the plan, running or ended, for its status. Errors: NoPlanError, NoWorkerError.
+// Status asks the plan, running or ended, for its status. Errors: NoPlanError, NoWorkerError, ErrInvalid where a worker
+// refused its input.
 func (p *Plan) Status(ctx context.Context, asked api.PlanStatusRequest) (api.PlanStatus, error) {
 	var status api.PlanStatus
 	err := p.server.query(ctx, p.WorkflowID(), "", api.QueryStatus, &status, asked)
+	var unanswered *serviceerror.QueryFailed
+	if errors.As(err, &unanswered) {
+		if refused := p.refusal(ctx); refused != nil {
+			return status, refused
+		}
+	}
 	return status, p.failed("asking plan "+p.Name, err)
 }
 
@@ -105,6 +112,22 @@ func (p *Plan) AllNodes(ctx context.Context) (api.PlanStatus, error) {
 			return status, nil
 		}
 	}
+}
+
+// refusal is why the plan ended without ever being one, such as for a channel that the configuration lacks; nil where it
+// did not. It is ErrInvalid.
+func (p *Plan) refusal(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+	defer cancel()
+	described, err := p.server.describe(ctx, p.WorkflowID(), "")
+	if err != nil || described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_FAILED {
+		return nil
+	}
+	var refused *temporal.ApplicationError
+	if errors.As(p.server.temporal.GetWorkflow(ctx, p.WorkflowID(), "").Get(ctx, nil), &refused) && refused.Type() == api.ErrorInvalidSpec {
+		return invalidError{&PlanRefusedError{p.Name, refused.Message()}}
+	}
+	return nil
 }
 
 func (p *Plan) failed(doing string, err error) error {
@@ -196,7 +219,7 @@ func (p *Plan) WatchStatus(ctx context.Context, asked api.PlanStatusRequest, wat
 			return context.Cause(ctx)
 		}
 		var noPlan *NoPlanError
-		if errors.As(err, &noPlan) {
+		if errors.As(err, &noPlan) || errors.Is(err, ErrInvalid) {
 			return err
 		}
 		if watch(status, err) {
@@ -255,4 +278,37 @@ func planOf(info *workflowpb.WorkflowExecutionInfo) (PlanRun, bool) {
 		run.Ended = info.GetCloseTime().AsTime()
 	}
 	return run, err == nil
+}
+
+// ClaimedError says that somebody else works on a node.
+type ClaimedError struct{ Node, Reason string }
+
+func (e *ClaimedError) Error() string { return fmt.Sprintf("%s: %s", e.Node, e.Reason) }
+
+// Claim begins the work on a Ready node, unless somebody else has begun it: that is a ClaimedError. Where it is not known
+// whether it did, the same ID of an earlier try tells.
+func Claim(ctx context.Context, c *Client, m Maintenance, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, updateTimeout)
+	defer cancel()
+	payload := api.Started{Message: api.Message{ID: id, By: c.options.By}, Claim: true, Run: m.FirstRunID}
+	handle, err := c.server.temporal.UpdateWorkflow(ctx, temporalclient.UpdateWorkflowOptions{
+		WorkflowID: m.WorkflowID, UpdateID: id, UpdateName: api.MsgStarted, Args: []any{payload}, WaitForStage: temporalclient.WorkflowUpdateStageCompleted,
+	})
+	if err == nil {
+		err = handle.Get(ctx, nil)
+	}
+	var refused *temporal.ApplicationError
+	if errors.As(err, &refused) {
+		if status, asked := c.server.status(ctx, m); asked == nil && startedBy(status, id) {
+			return nil
+		}
+		return &ClaimedError{m.Node, refused.Message()}
+	}
+	return failedCall("beginning the work on "+m.Node, err)
+}
+
+// startedBy tells whether the work was begun by a message of that ID.
+func startedBy(s *api.Status, id string) bool {
+	entry, received := outcomeOf(s, id)
+	return received && entry.Name == api.MsgStarted && !ignored(entry)
 }

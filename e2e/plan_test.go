@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -145,4 +148,90 @@ func (s *site) signalID(id, name string, payload any) {
 	if err := s.temporal.SignalWorkflow(s.ctx, id, "", name, payload); err != nil {
 		s.Fatal(err)
 	}
+}
+
+func TestARolloutThatIsKilledIsFinishedByAttaching(t *testing.T) {
+	s := newSite(t, "scheduler: {maxParallel: 5}")
+	nodes := s.watchNodes()
+	log := s.file("log", "")
+	// Each command takes a moment, in which the terminal can be lost.
+	command := fmt.Sprintf("echo begun {node} >>%[1]s; sleep 1; echo ended {node} >>%[1]s", log)
+	first := s.spawn("rollout", "worker-01", "worker-02", "worker-03", "worker-04", "worker-05", "--name", "patches", "--yes", "--max-parallel", "2", "--", "sh", "-c", command)
+	s.eventually("two commands have ended", func() error {
+		if ended := said(t, log, "ended"); len(ended) < 2 {
+			return fmt.Errorf("%d so far", len(ended))
+		}
+		return nil
+	})
+	// The commands go with the terminal.
+	if err := syscall.Kill(-first.cmd.Process.Pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-first.exited
+	s.exits(s.drydock("plan", "attach", "patches", "--rerun", "--", "sh", "-c", command), 0, "5 nodes: 5 done")
+	for node, times := range said(t, log, "ended") {
+		if times != 1 {
+			t.Errorf("%s was worked on to the end %d times", node, times)
+		}
+	}
+	if ended := said(t, log, "ended"); len(ended) != 5 {
+		t.Errorf("the ends of %v", ended)
+	}
+	if most := s.nobodyHolds(nodes); most > 2 {
+		t.Errorf("%d nodes were held at one instant", most)
+	}
+	s.exits(s.drydock("rollout", "--resume", "patches", "--yes", "--", "false"), 0, "Plan patches has done 5 nodes")
+}
+
+// said counts what a log says of each node.
+func said(t *testing.T, log, what string) map[string]int {
+	t.Helper()
+	text, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	times := map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		if word, node, _ := strings.Cut(strings.TrimSpace(line), " "); word == what {
+			times[node]++
+		}
+	}
+	return times
+}
+
+func TestAnAttachedTerminalFailsWhatAnotherLeftBehind(t *testing.T) {
+	s := newSite(t, "scheduler: {maxParallel: 5}")
+	first := s.spawn("rollout", "worker-01", "worker-02", "--name", "patches", "--yes", "--", "sleep", "300")
+	s.eventually("the work has begun", func() error {
+		status, err := s.statusOf(api.MaintenanceID(s.cluster, "worker-01", "ops"))
+		if err == nil && status.StartedAt == nil {
+			err = errors.New(string(status.Phase))
+		}
+		return err
+	})
+	if err := syscall.Kill(-first.cmd.Process.Pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-first.exited
+	s.exits(s.drydock("plan", "attach", "patches", "--", "true"), 2, "--yes")
+	second := s.spawn("plan", "attach", "patches", "--yes", "--continue-on-error", "--", "true")
+	s.eventually("it is known that its outcome is not", func() error {
+		status, err := s.statusOf(api.MaintenanceID(s.cluster, "worker-01", "ops"))
+		if err == nil && status.Phase != api.RequestorFailed {
+			err = errors.New(string(status.Phase))
+		}
+		return err
+	})
+	s.signalID(api.PlanID(s.cluster, "patches"), api.MsgResume, api.Simple{Message: api.Message{Comment: "worker-01 is looked at by hand"}})
+	s.exits(second.end(), 1, "worker-02", "1 done")
+	s.mustDrydock("done", "worker-01")
+}
+
+// statusOf asks the present maintenance under a workflow ID.
+func (s *site) statusOf(id string) (status api.Status, err error) {
+	value, err := s.temporal.QueryWorkflow(s.ctx, id, "", api.QueryStatus)
+	if err == nil {
+		err = value.Get(&status)
+	}
+	return status, err
 }

@@ -1,16 +1,21 @@
 package starter
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"drydock/client"
+	"drydock/rules/rollout"
 	"drydock/rules/schedule"
 	"drydock/starter/exit"
 	"drydock/starter/input"
@@ -31,6 +36,14 @@ type rolloutOptions struct {
 	includeControlPlane bool
 	yes                 bool
 	killAfter           time.Duration
+	planned
+}
+
+// planned is what a rollout asks of its plan.
+type planned struct {
+	name, resume string
+	canary       int
+	maxFailures  string
 }
 
 func newRollout(a *invocation.App) *cobra.Command {
@@ -42,9 +55,13 @@ func newRollout(a *invocation.App) *cobra.Command {
 command's arguments {node} stands for the node's name; no shell is involved.
 
 At most --max-parallel nodes are asked for at a time, and the next one only when one is finished; the cluster's limits
-hold besides. The first node that fails stops the rollout: nodes that are not Ready yet are cancelled, commands that
-run are finished. With --continue-on-error the rollout goes on. A failed node stays out of service and keeps its slot
-until "drydock retry", done or cancel --release, and starting the same rollout again skips nothing.
+hold besides. The first node that fails stops the rollout, or the one after --max-failures: nodes that are not Ready yet
+are cancelled, commands that run are finished. With --continue-on-error the rollout goes on. A failed node stays out of
+service and keeps its slot until "drydock retry", done or cancel --release.
+
+The nodes are those of a plan (--name), which outlives the terminal: its nodes then wait, Ready, for "drydock plan attach".
+With --resume NAME, nodes that an earlier plan has done are left out; without nodes of its own, such a rollout takes the
+others of that plan.
 
 Interrupted once, it cancels what is not Ready and finishes what runs; the second time it stops the commands too.
 
@@ -64,6 +81,10 @@ with 0 if all went well, 1 if a node failed, 3 if it was cancelled.`,
 	f.StringVar(&o.maxParallel, "max-parallel", "1", "how many nodes to work on at a time, or a percentage of them, rounded up")
 	f.BoolVar(&o.continueOnError, "continue-on-error", false, "go on when a node has failed")
 	f.BoolVar(&o.includeControlPlane, "include-control-plane", false, "include control-plane nodes")
+	f.StringVar(&o.name, "name", "", "name of the rollout's plan (default rollout- and the time)")
+	f.StringVar(&o.resume, "resume", "", "take the nodes that the plan of this name has not done")
+	f.IntVar(&o.canary, "canary", 0, "how many nodes go first: the others follow when all of them are back")
+	f.StringVar(&o.maxFailures, "max-failures", "0", "how many nodes may fail, or a percentage of them, before the rollout stops")
 	invocation.RegisterYes(f, &o.yes)
 	registerKillAfter(cmd, &o.killAfter)
 	return cmd
@@ -90,14 +111,26 @@ func (o *rolloutOptions) run(ctx context.Context, cmd *cobra.Command, args []str
 		return err
 	}
 	defer c.Close()
+	done, names, err := o.resumed(ctx, c, names)
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 && o.selector == "" && !o.all {
+		return o.report(nil)
+	}
 	names, skipped, err := o.nodes(ctx, names)
 	if err != nil {
 		return err
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return done[name] })
+	if len(names) == 0 {
+		return o.report(skipped)
 	}
 	orders, err := input.OrdersFor(fields, names)
 	if err != nil {
 		return err
 	}
+	fields["requestor"] = orders[0].Spec.Requestor
 	for _, name := range names {
 		if err := nodework.FindProgram(nodework.ReplaceNode(argv, name)); err != nil {
 			return err
@@ -106,8 +139,17 @@ func (o *rolloutOptions) run(ctx context.Context, cmd *cobra.Command, args []str
 	if err := o.confirm(names, skipped); err != nil {
 		return err
 	}
-	outcomes := append(o.roll(ctx, c, orders, argv), skipped...)
-	err = o.output.Write(a.Stdout, outcomes, func(w io.Writer) { nodework.RenderOutcomes(w, outcomes) })
+	outcomes, err := o.roll(ctx, c, fields, names, argv)
+	if err != nil {
+		return err
+	}
+	return o.report(append(outcomes, skipped...))
+}
+
+// report shows what became of the nodes.
+func (o *rolloutOptions) report(outcomes []nodework.Outcome) error {
+	a := o.app
+	err := o.output.Write(a.Stdout, outcomes, func(w io.Writer) { nodework.RenderOutcomes(w, outcomes) })
 	if err != nil {
 		return err
 	}
@@ -127,8 +169,19 @@ func (o *rolloutOptions) check(names []string) error {
 			ways++
 		}
 	}
-	if ways != 1 {
+	if ways != 1 && (ways > 1 || o.resume == "") {
 		return exit.UsageError("missing nodes: pass --selector, --all, or names")
+	}
+	if o.canary < 0 {
+		return exit.UsageError("--canary %d: want 0 or more", o.canary)
+	}
+	if _, err := schedule.ParseAmount(o.maxFailures); err != nil {
+		return exit.UsageError("--max-failures: %w", err)
+	}
+	for _, name := range []string{o.name, o.resume} {
+		if err := rollout.CheckName(cmp.Or(name, "any")); err != nil {
+			return exit.UsageError("--name, --resume: %w", err)
+		}
 	}
 	if _, err := labels.Parse(o.selector); err != nil {
 		return exit.UsageError("--selector: %q is not a label selector: %w", o.selector, err)
@@ -141,6 +194,36 @@ func (o *rolloutOptions) check(names []string) error {
 		return exit.UsageError("--max-parallel %s: want 1 or more", o.parallel)
 	}
 	return nil
+}
+
+// resumed are the nodes that the plan to go on with has done, and where none are named all others of its.
+func (o *rolloutOptions) resumed(ctx context.Context, c *invocation.Connection, names []string) (done map[string]bool, left []string, err error) {
+	if o.resume == "" {
+		return nil, names, nil
+	}
+	status, err := client.PlanOf(c.Client, o.resume).AllNodes(ctx)
+	if err != nil {
+		return nil, nil, exit.Hint(c.Explain(err), "Nothing was started.")
+	}
+	if !status.Phase.Ended() {
+		return nil, nil, exit.Hint(fmt.Errorf("plan %s has not ended: it is %s", o.resume, status.Phase),
+			"Go on with it by \"%s plan attach %s -- COMMAND\", or cancel it.", o.app.Name, o.resume)
+	}
+	done = map[string]bool{}
+	for _, n := range status.Nodes {
+		switch rollout.State(n.State) {
+		case rollout.Done:
+			done[n.Node] = true
+		case rollout.Gone:
+		default:
+			left = append(left, n.Node)
+		}
+	}
+	fmt.Fprintf(o.app.Stderr, "Plan %s has done %s; left out here.\n", o.resume, terminal.Plural(len(done), "node"))
+	if len(names) > 0 || o.selector != "" || o.all {
+		left = names
+	}
+	return done, left, nil
 }
 
 // atOnce is how many of the nodes are worked on at a time.
@@ -205,53 +288,45 @@ func (o *rolloutOptions) confirm(names []string, skipped []nodework.Outcome) err
 	return o.app.Confirm("Take these nodes out of service?", "nothing was started", o.yes)
 }
 
-func (o *rolloutOptions) roll(ctx context.Context, c *invocation.Connection, orders []input.Order, argv []string) []nodework.Outcome {
-	a := o.app
-	stop := nodework.NewInterrupts(ctx, a.Notify)
-	defer stop.Stop()
-	show := a.Progress(a.Stderr)
-	go o.sayInterrupts(stop, show)
-	byNode := map[string]input.Order{}
-	for _, order := range orders {
-		byNode[order.Spec.Node] = order
+// roll starts the plan and works on its nodes.
+func (o *rolloutOptions) roll(ctx context.Context, c *invocation.Connection, fields map[string]any, names, argv []string) ([]nodework.Outcome, error) {
+	plan := client.PlanOf(c.Client, cmp.Or(o.name, rolloutName(o.app.Clock())))
+	planned, err := o.plan(fields, names)
+	if err != nil {
+		return nil, err
 	}
-	return nodework.Roller{
-		Nodes: input.OrderNodes(orders), Parallel: o.atOnce(len(orders)), ContinueOnError: o.continueOnError, Abandon: stop.Reached(1),
-		Work: func(abandon context.Context, node string) nodework.Outcome {
-			stdout := &terminal.Prefixer{To: show.Writer(a.Messages(&o.output)), Prefix: "[" + node + "] "}
-			stderr := &terminal.Prefixer{To: show.Writer(a.Stderr), Prefix: "[" + node + "] "}
-			defer stdout.Flush()
-			defer stderr.Flush()
-			s := &nodework.Session{
-				Maintenances: &nodework.TemporalClient{Conn: c, Show: show}, Program: a.Name, Order: byNode[node], Now: a.Clock,
-				Command: func(t client.Maintenance) nodework.Command {
-					return nodework.Command{
-						Argv: nodework.ReplaceNode(argv, node), Environ: nodework.NodeEnvironment(a.Env, t),
-						Stdout: stdout, Stderr: stderr, KillAfter: o.killAfter,
-					}
-				},
-			}
-			result := s.Work(nodework.Stops{ //nolint:contextcheck // each of the stops is a context
-				Abandon: abandon, Abort: stop.Reached(2), GiveUp: stop.Reached(3),
-				Leave: func() context.Context { return stop.Reached(3) }, Signal: stop.Last,
-			})
-			show.Note("%s: %s%s", node, result.Result, terminal.Colon(result.Note))
-			return result
-		},
-	}.Run() //nolint:contextcheck // it has abandon
+	if _, err := plan.Start(ctx, planned); err != nil {
+		return nil, exit.Hint(c.Explain(err), "Nothing was started.")
+	}
+	fmt.Fprintf(o.app.Stderr, "Plan %s: \"%s plan attach %s -- COMMAND\" goes on with it where this terminal is lost.\n", plan.Name, o.app.Name, plan.Name)
+	work := attending{app: o.app, c: c, plan: plan, argv: argv, killAfter: o.killAfter, output: &o.output, continueOnError: o.continueOnError}
+	outcomes, _, err := work.run(ctx, names)
+	return outcomes, err
 }
 
-// sayInterrupts confirms that an interrupt was understood, and says what the next one would do.
-func (o *rolloutOptions) sayInterrupts(stop *nodework.Interrupts, show *terminal.Display) {
-	for n, text := range []string{
-		"interrupted: cancelling the nodes that are not ready and finishing those that are; again to stop the commands",
-		"interrupted again: stopping the commands; once more to leave without telling Temporal",
-	} {
-		select {
-		case <-stop.Reached(n + 1).Done():
-			show.Note("%s", text)
-		case <-stop.Quit:
-			return
+// rolloutName is the name of a rollout's plan that was given none.
+func rolloutName(now time.Time) string {
+	return "rollout-" + now.UTC().Format("20060102-150405") + "-" + uuid.NewString()[:4]
+}
+
+// plan is the input of the rollout's plan: the nodes, and what the maintenances share.
+func (o *rolloutOptions) plan(fields map[string]any, names []string) (json.RawMessage, error) {
+	strategy := map[string]any{"maxParallel": o.parallel.String(), "maxFailures": o.maxFailures}
+	if o.continueOnError {
+		strategy["maxFailures"] = "100%"
+	}
+	if o.canary > 0 {
+		strategy["canary"] = map[string]any{"nodes": o.canary}
+	}
+	shared := maps.Clone(fields)
+	plan := map[string]any{"nodes": names, "strategy": strategy, "requestor": fields["requestor"], "maintenance": shared}
+	delete(shared, "node")
+	delete(shared, "requestor")
+	for _, field := range []string{"reason", "ticket", "owner", "notify"} {
+		if value, given := shared[field]; given {
+			plan[field] = value
+			delete(shared, field)
 		}
 	}
+	return json.Marshal(plan)
 }

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
@@ -190,7 +191,7 @@ func (p Plan) validateMaintenance(wrong *problems) {
 	if len(*wrong) > 0 {
 		return
 	}
-	input, err := p.InputOf("any")
+	input, err := p.InputOf("any", time.Time{})
 	if err == nil {
 		_, err = spec.Decode(input, nil)
 	}
@@ -212,11 +213,15 @@ func (p Plan) template() (map[string]json.RawMessage, error) {
 	return given, nil
 }
 
-// InputOf is the input of the maintenance of one node.
-func (p Plan) InputOf(node string) ([]byte, error) {
+// InputOf is the input of the maintenance of one node that is begun now. A notBefore that is over has had its effect.
+func (p Plan) InputOf(node string, now time.Time) ([]byte, error) {
 	fields, err := p.template()
 	if err != nil {
 		return nil, err
+	}
+	var notBefore time.Time
+	if json.Unmarshal(fields["notBefore"], &notBefore) == nil && notBefore.Before(now) {
+		delete(fields, "notBefore")
 	}
 	shared := map[string]any{"node": node, "requestor": p.Requestor}
 	for field, text := range map[string]string{"reason": p.Reason, "ticket": p.Ticket, "owner": p.Owner} {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"drydock/rules/rollout"
 	"drydock/rules/spec"
@@ -70,7 +71,7 @@ func TestTheInputOfAMaintenance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	input, err := p.InputOf("a")
+	input, err := p.InputOf("a", noon)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,6 +87,19 @@ func TestTheInputOfAMaintenance(t *testing.T) {
 	}
 }
 
+func TestANotBeforeThatIsOverIsLeftOut(t *testing.T) {
+	p, err := rollout.Decode("kernel", []byte(`{"nodes":["a"],"maintenance":{"notBefore":"2026-03-01T12:00:00Z"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for now, want := range map[time.Time]bool{noon.Add(-time.Hour): true, noon: true, noon.Add(time.Second): false} {
+		input, err := p.InputOf("a", now)
+		if has := strings.Contains(string(input), "notBefore"); err != nil || has != want {
+			t.Errorf("at %s: %s, %v", now, input, err)
+		}
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"nodes":["a"],"maintenance":{"drain":{"plan":[{"podPriority":1}]}}}`))
 	f.Add([]byte(`{"all":true,"strategy":{"onBlocked":"abort"}}`))
@@ -94,7 +108,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		one, err := p.InputOf("worker-01")
+		one, err := p.InputOf("worker-01", noon)
 		if err != nil {
 			t.Fatal(err)
 		}

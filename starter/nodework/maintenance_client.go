@@ -2,7 +2,11 @@ package nodework
 
 import (
 	"context"
+	"errors"
 	"io"
+
+	"github.com/google/uuid"
+	enumspb "go.temporal.io/api/enums/v1"
 
 	"drydock/api"
 	"drydock/client"
@@ -54,6 +58,38 @@ func (d *TemporalClient) awaitEnd(ctx context.Context, t client.Maintenance) (cl
 }
 
 func (d *TemporalClient) note(format string, args ...any) { d.Show.Note(format, args...) }
+
+// PlanClient is the maintenanceClient of nodes whose maintenance a plan has begun.
+type PlanClient struct {
+	TemporalClient
+	// RunID is the first run of the node's maintenance.
+	RunID string
+	// Rerun works also on a node on which somebody else has begun to work, and of whom nothing was heard any more.
+	Rerun bool
+	// claim is the ID of the message by which the work is begun.
+	claim string
+}
+
+// begin finds the maintenance: it runs already.
+func (p *PlanClient) begin(_ context.Context, o input.Order) (client.View, bool, error) {
+	return client.View{Maintenance: client.Maintenance{
+		Node: o.Spec.Node, Requestor: o.Spec.Requestor, WorkflowID: api.MaintenanceID(p.Conn.Cluster(), o.Spec.Node, o.Spec.Requestor),
+		RunID: p.RunID, FirstRunID: p.RunID, Started: p.Conn.Clock(), Execution: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
+	}}, false, nil
+}
+
+// started claims the node: of two terminals at one plan, one works on it.
+func (p *PlanClient) started(ctx context.Context, t client.Maintenance) error {
+	if p.claim == "" {
+		p.claim = uuid.NewString()
+	}
+	err := client.Claim(ctx, p.Conn.Client, t, p.claim)
+	var claimed *client.ClaimedError
+	if p.Rerun && errors.As(err, &claimed) {
+		return p.TemporalClient.started(ctx, t)
+	}
+	return err
+}
 
 // maintenanceClient is what a session does with a maintenance.
 type maintenanceClient interface {

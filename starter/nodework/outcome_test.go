@@ -29,3 +29,27 @@ func TestOutcomeTable(t *testing.T) {
 		}
 	})
 }
+
+func TestRolloutCodes(t *testing.T) {
+	of := func(results ...result) []Outcome {
+		outcomes := make([]Outcome, len(results))
+		for i, r := range results {
+			outcomes[i].Result = r
+		}
+		return outcomes
+	}
+	for name, c := range map[string]struct {
+		outcomes []Outcome
+		want     int
+	}{
+		"all done":             {of(resultDone, resultDone, ResultSkipped), 0},
+		"one failed":           {of(resultDone, ResultFailed, resultNotStarted), 1},
+		"cancelled":            {of(resultDone, resultCancelled), 3},
+		"not started":          {of(resultDone, resultNotStarted), 3},
+		"cancelled and failed": {of(resultCancelled, ResultFailed), 1},
+	} {
+		if got := RolloutCode(c.outcomes); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}

@@ -38,6 +38,8 @@ type Session struct {
 	Program      string
 	Order        input.Order
 	Command      func(t client.Maintenance) Command
+	// Shared: others may want to work on the node too, and one of them does.
+	Shared bool
 	// ReadyWithin bounds the wait for Ready; 0 is no bound.
 	ReadyWithin time.Duration
 	// retryEvery is the pause between two attempts to reach Temporal; 0 is the usual one.
@@ -77,11 +79,36 @@ func (s *Session) steps(st Stops) Outcome {
 	case !ready.Running():
 		return Outcome{Result: ResultFailed, Note: "somebody else was done with it first", Code: exit.OwnError}
 	}
-	if err := s.Maintenances.started(st.GiveUp, ready.Maintenance); err != nil {
-		s.Maintenances.note("%s: the beginning of the work was not recorded: %s", ready.Node, firstLine(err))
+	if claimed, err := s.claim(st, ready.Maintenance); err != nil || !claimed {
+		return notClaimed(err)
 	}
 	status, err := s.runCommand(st, ready)
 	return s.report(st, ready.Maintenance, status, err)
+}
+
+// claim says that the work begins. Where that does not matter to anybody else, it begins whether it was recorded or not.
+func (s *Session) claim(st Stops, t client.Maintenance) (claimed bool, err error) {
+	var taken *client.ClaimedError
+	if !s.Shared {
+		if err := s.Maintenances.started(st.GiveUp, t); err != nil {
+			s.Maintenances.note("%s: the beginning of the work was not recorded: %s", t.Node, firstLine(err))
+		}
+		return true, nil
+	}
+	err = s.persist(st.Abandon, "beginning the work on "+t.Node, func() error { return s.Maintenances.started(st.GiveUp, t) })
+	if errors.As(err, &taken) {
+		return false, err
+	}
+	return err == nil, err
+}
+
+// notClaimed is the outcome of a node that was Ready and is not worked on here.
+func notClaimed(err error) Outcome {
+	var taken *client.ClaimedError
+	if errors.As(err, &taken) {
+		return Outcome{Result: ResultSkipped, Note: taken.Reason, Code: exit.OwnError}
+	}
+	return Outcome{Result: resultCancelled, Note: fmt.Sprintf("the node is Ready, and no command was run: %v", err), Code: exit.OwnError}
 }
 
 // begin starts the maintenance, trying again while Temporal is away: a rollout must not fail for that.
@@ -130,7 +157,7 @@ func (s *Session) cancelled(st Stops, t client.Maintenance, adopted bool, o Outc
 	m := tell.CancelMessage(s.Program, !adopted, false)
 	err := s.persist(ctx, "cancelling", func() error { return s.Maintenances.tell(ctx, t, m) })
 	var v client.View
-	if err == nil {
+	if err == nil || errors.Is(err, client.ErrEnded) { // whose plan it is may have cancelled it already
 		v, err = s.Maintenances.awaitEnd(ctx, t)
 	}
 	switch {

@@ -44,7 +44,7 @@ func TestEscalationTakesItsRungsOnOneClockFromTheCordon(t *testing.T) {
 	expect(21*time.Minute, "notify bypassBudget", "bypassBudget")
 	expect(31*time.Minute, "notify bypassBudget kill", "kill")
 	s.Run(ladder("10m", "notify", "20m", "bypassBudget", "30m", "kill", "40m", "fail"))
-	s.ExpectFailure(api.ErrorMaintenanceFailed, "not empty after 40m0s")
+	s.ExpectFailure(api.ErrorNotDrained, "not empty after 40m0s")
 	if s.Count("Drain") != 4 {
 		t.Errorf("it did %v", s.Log)
 	}
@@ -86,7 +86,7 @@ func TestEscalateTakesTheNextRungNow(t *testing.T) {
 		}
 	})
 	s.Run(ladder("20m", "bypassBudget", "30m", "fail"))
-	s.ExpectFailure(api.ErrorMaintenanceFailed, "not empty after 30m0s")
+	s.ExpectFailure(api.ErrorNotDrained, "not empty after 30m0s")
 	if early.Rejected == nil || unknown.Rejected == nil || !strings.Contains(unknown.Rejected.Error(), "notify, bypassBudget") {
 		t.Errorf("early %+v, unknown %+v", early, unknown)
 	}
@@ -141,7 +141,7 @@ func TestEscalateWithoutRungsNamesTheNextStep(t *testing.T) {
 	none := s.UpdateAt(time.Minute, api.MsgEscalate)
 	s.SignalAt(2*time.Minute, api.MsgEscalate, workflowtest.Input{"do": "fail", "by": "amy"})
 	s.Run(ladder())
-	s.ExpectFailure(api.ErrorMaintenanceFailed, "escalation: fail by amy")
+	s.ExpectFailure(api.ErrorNotDrained, "escalation: fail by amy")
 	if none.Rejected == nil || !strings.Contains(none.Rejected.Error(), `no rung is left: name one with {"do": "bypassBudget"}`) {
 		t.Errorf("escalate: %+v", none)
 	}
@@ -239,7 +239,7 @@ func TestFreezeStopsTheClockOfTheEscalation(t *testing.T) {
 	expect(3*time.Hour+6*time.Minute, "notify")
 	expect(3*time.Hour+14*time.Minute, "notify")
 	s.Run(ladder("10m", "notify", "20m", "fail"))
-	s.ExpectFailure(api.ErrorMaintenanceFailed, "not empty after 20m0s")
+	s.ExpectFailure(api.ErrorNotDrained, "not empty after 20m0s")
 }
 
 func TestManyTransitionsAreBounded(t *testing.T) {

@@ -83,7 +83,7 @@ func TestStatesOfAMaintenanceThatIsNotCompleted(t *testing.T) {
 		s := workflowtest.New(t)
 		endless(s)
 		status := s.Run(workflowtest.InputWith(workflowtest.Input{"sla": workflowtest.Input{"after": "10m", "do": "fail"}}))
-		s.ExpectFailure(api.ErrorMaintenanceFailed, "not empty after 10m0s")
+		s.ExpectFailure(api.ErrorNotDrained, "not empty after 10m0s")
 		expectStates(t, status, notices.MaintenanceUnknown, notices.MaintenanceScheduled, notices.MaintenanceStarted, notices.SLAExpired,
 			notices.Escalated, notices.MaintenanceIncomplete, notices.MaintenanceEnded, notices.MaintenanceCancelled)
 	})

@@ -18,6 +18,7 @@ type requestors struct{ core }
 // holdForRequestors keeps the node out of service until all requestors are done, or somebody decides otherwise.
 func (r *requestors) holdForRequestors() error {
 	if phase := r.journal.phase(); phase != api.Ready && phase != api.RequestorFailed { // otherwise a run before this one began
+		r.journal.change(func(s *api.Status) { s.StartedAt = nil }) // of an attempt before this one
 		r.journal.enter(api.Ready, "")
 		r.journal.tell(notices.ObjectsDrained, "")
 		r.setDeadline(r.spec.ReadyTimeout.Std())
@@ -163,7 +164,7 @@ func (r *requestors) applyFailed(p api.FailedMessage) string {
 
 // retry gives the node to its requestors again.
 func (r *requestors) retry() string {
-	r.journal.change(func(s *api.Status) { s.Failure = "" })
+	r.journal.change(func(s *api.Status) { s.Failure, s.StartedAt = "", nil })
 	r.journal.enter(api.Ready, "retry")
 	r.journal.tell(notices.ObjectsDrained, "retry")
 	r.setDeadline(r.spec.ReadyTimeout.Std())
@@ -195,11 +196,17 @@ func (r *requestors) applyExtend(p api.Extend) string {
 	return "the deadline is " + instant(*r.journal.status().ReadyDeadline)
 }
 
-func (r *requestors) checkStarted(p api.Simple) error {
-	return firstOf(r.thisRun(p.Run), r.journal.inPhase(api.Ready))
+func (r *requestors) checkStarted(p api.Started) error {
+	if err := firstOf(r.thisRun(p.Run), r.journal.inPhase(api.Ready)); err != nil {
+		return err
+	}
+	if at := r.journal.status().StartedAt; p.Claim && at != nil {
+		return fmt.Errorf("the work was begun by somebody else at %s", instant(*at))
+	}
+	return nil
 }
 
-func (r *requestors) applyStarted(api.Simple) string {
+func (r *requestors) applyStarted(api.Started) string {
 	now := r.clock.now()
 	r.journal.change(func(s *api.Status) { s.StartedAt = &now })
 	return "the requestor has begun"

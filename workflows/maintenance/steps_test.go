@@ -180,7 +180,7 @@ func TestNodeThatDoesNotEmptyFailsWhereTheEscalationSaysSo(t *testing.T) {
 		Blockers: []api.Blocker{{Pod: "default/web", Message: "budget web allows 0 disruptions"}},
 	})
 	s.Run(workflowtest.InputWith(workflowtest.Input{"drain": workflowtest.Input{"escalation": []workflowtest.Input{{"after": "30m", "do": "fail"}}}}))
-	s.ExpectFailure(api.ErrorMaintenanceFailed, "pod default/web: budget web allows 0 disruptions")
+	s.ExpectFailure(api.ErrorNotDrained, "pod default/web: budget web allows 0 disruptions")
 }
 
 func TestDrainWithoutEscalationIsNotBounded(t *testing.T) {
@@ -219,7 +219,7 @@ func TestExternalDrainWaitsForSomebodysWord(t *testing.T) {
 	t.Run("failed", func(t *testing.T) {
 		s := workflowtest.New(t)
 		s.Run(external("fail"))
-		s.ExpectFailure(api.ErrorMaintenanceFailed, "not empty after 1h0m0s")
+		s.ExpectFailure(api.ErrorNotDrained, "not empty after 1h0m0s")
 	})
 	t.Run("said too early", func(t *testing.T) {
 		s := workflowtest.New(t)

@@ -56,7 +56,7 @@ func (f *flights) begin(i int) {
 	f.ours[name] = true
 	f.starting++
 	f.dirty = true
-	input, err := f.spec.InputOf(name)
+	input, err := f.spec.InputOf(name, f.now())
 	if err != nil {
 		f.starting--
 		f.ended(name, planactivity.Ended{Phase: api.Failed, Message: err.Error()})

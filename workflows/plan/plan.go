@@ -111,7 +111,7 @@ func (p *plan) prepare() error {
 		p.prepared = *p.state.Prepared
 		return nil
 	}
-	sample, err := p.spec.InputOf("any")
+	sample, err := p.spec.InputOf("any", p.now())
 	if err != nil {
 		return inbox.InvalidSpec(err)
 	}

@@ -1,0 +1,212 @@
+package starter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"drydock/api"
+	"drydock/client"
+	"drydock/rules/rollout"
+	"drydock/rules/spec"
+	"drydock/starter/exit"
+	"drydock/starter/input"
+	"drydock/starter/invocation"
+	"drydock/starter/nodework"
+	"drydock/starter/terminal"
+)
+
+// attending is a terminal that works on the nodes of a plan.
+type attending struct {
+	app             *invocation.App
+	c               *invocation.Connection
+	plan            *client.Plan
+	argv            []string
+	killAfter       time.Duration
+	output          *terminal.Output
+	continueOnError bool
+	rerun           bool
+}
+
+// run works until the plan has ended, or the user has enough.
+func (w attending) run(ctx context.Context, names []string) ([]nodework.Outcome, api.PlanStatus, error) {
+	a := w.app
+	stop := nodework.NewInterrupts(ctx, a.Notify)
+	defer stop.Stop()
+	show := a.Progress(a.Stderr)
+	go sayInterrupts(stop, show)
+	status, err := w.plan.Status(ctx, api.PlanStatusRequest{Limit: 1})
+	requestor := rollout.RequestorOf(w.plan.Name)
+	if err == nil && status.Plan.Requestor != "" {
+		requestor = status.Plan.Requestor
+	}
+	attendant := nodework.Attendant{
+		Plan: w.plan, ContinueOnError: w.continueOnError, Abandon: stop.Reached(1), GiveUp: stop.Reached(3), Note: show.Note,
+		Work: func(abandon context.Context, node api.PlanNode) nodework.Outcome {
+			return w.work(stop, show, abandon, node, requestor)
+		},
+	}
+	return attendant.Run(names) //nolint:contextcheck // it has abandon
+}
+
+// work runs the command on one node.
+func (w attending) work(stop *nodework.Interrupts, show *terminal.Display, abandon context.Context, node api.PlanNode, requestor string) nodework.Outcome {
+	a, name := w.app, node.Node
+	stdout := &terminal.Prefixer{To: show.Writer(a.Messages(w.output)), Prefix: "[" + name + "] "}
+	stderr := &terminal.Prefixer{To: show.Writer(a.Stderr), Prefix: "[" + name + "] "}
+	defer stdout.Flush()
+	defer stderr.Flush()
+	s := &nodework.Session{
+		Maintenances: &nodework.PlanClient{TemporalClient: nodework.TemporalClient{Conn: w.c, Show: show}, RunID: node.RunID, Rerun: w.rerun},
+		Program:      a.Name, Order: input.Order{Spec: spec.Maintenance{Node: name, Requestor: requestor}}, Shared: true, Now: a.Clock,
+		Command: func(t client.Maintenance) nodework.Command {
+			return nodework.Command{
+				Argv: nodework.ReplaceNode(w.argv, name), Environ: nodework.NodeEnvironment(a.Env, t),
+				Stdout: stdout, Stderr: stderr, KillAfter: w.killAfter,
+			}
+		},
+	}
+	result := s.Work(nodework.Stops{ //nolint:contextcheck // each of the stops is a context
+		Abandon: abandon, Abort: stop.Reached(2), GiveUp: stop.Reached(3),
+		Leave: func() context.Context { return stop.Reached(3) }, Signal: stop.Last,
+	})
+	show.Note("%s: %s%s", name, result.Result, terminal.Colon(result.Note))
+	return result
+}
+
+// sayInterrupts confirms that an interrupt was understood, and says what the next one would do.
+func sayInterrupts(stop *nodework.Interrupts, show *terminal.Display) {
+	for n, text := range []string{
+		"interrupted: cancelling the nodes that are not ready and finishing those that are; again to stop the commands",
+		"interrupted again: stopping the commands; once more to leave without telling Temporal",
+	} {
+		select {
+		case <-stop.Reached(n + 1).Done():
+			show.Note("%s", text)
+		case <-stop.Quit:
+			return
+		}
+	}
+}
+
+func newPlan(a *invocation.App) *cobra.Command {
+	cmd := &cobra.Command{Use: "plan", Short: "Plans: many nodes under one intent"}
+	cmd.AddCommand(newAttach(a))
+	return cmd
+}
+
+type attachOptions struct {
+	app             *invocation.App
+	output          terminal.Output
+	continueOnError bool
+	rerun, yes      bool
+	killAfter       time.Duration
+}
+
+func newAttach(a *invocation.App) *cobra.Command {
+	o := &attachOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "attach NAME [flags] -- COMMAND [ARG...]",
+		Short: "Run a command on the nodes of a plan that runs",
+		Long: `Run a command on each node of a plan as it becomes Ready, and say done or failed by its exit status. In the command's
+arguments {node} stands for the node's name; no shell is involved.
+
+It takes up a rollout whose terminal is gone. No node whose command has ended is given to a command again. A node on which
+a command was begun, and whose end nobody has told, becomes RequestorFailed: with --rerun the command is run on it once
+more. Attach when the other terminal is gone: of two, the later one takes the nodes of the earlier one for lost.`,
+		Example: `  drydock plan attach kernel -- ./patch.sh {node}
+  drydock plan attach rollout-20260301-220000-1a2b --rerun -- ./patch.sh {node}`,
+		DisableFlagsInUseLine: true,
+		RunE:                  func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), cmd, args) },
+	}
+	o.output.Register(cmd)
+	f := cmd.Flags()
+	f.BoolVar(&o.continueOnError, "continue-on-error", false, "go on when a node has failed")
+	f.BoolVar(&o.rerun, "rerun", false, "run the command again where one was begun and its end is not known")
+	invocation.RegisterYes(f, &o.yes)
+	registerKillAfter(cmd, &o.killAfter)
+	return cmd
+}
+
+func (o *attachOptions) run(ctx context.Context, cmd *cobra.Command, args []string) error {
+	a := o.app
+	names, argv, err := nodework.SplitAtDash(args, cmd.ArgsLenAtDash())
+	if err != nil {
+		return exit.UsageError("%w", err)
+	}
+	if len(names) != 1 {
+		return exit.UsageError("name one plan before the --")
+	}
+	if err := o.output.Check(); err != nil {
+		return err
+	}
+	c, err := a.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	plan := client.PlanOf(c.Client, names[0])
+	status, err := plan.AllNodes(ctx)
+	if err != nil {
+		return c.Explain(err)
+	}
+	if status.Phase.Ended() {
+		return fmt.Errorf("plan %s has ended: it is %s", plan.Name, status.Phase)
+	}
+	if err := o.leftBehind(ctx, c, status); err != nil {
+		return err
+	}
+	work := attending{app: a, c: c, plan: plan, argv: argv, killAfter: o.killAfter, output: &o.output, continueOnError: o.continueOnError, rerun: o.rerun}
+	outcomes, _, err := work.run(ctx, nil)
+	if err != nil {
+		return c.Explain(err)
+	}
+	if err := o.output.Write(a.Stdout, outcomes, func(w io.Writer) { nodework.RenderOutcomes(w, outcomes) }); err != nil {
+		return err
+	}
+	return withCodeUnlessOK(nodework.RolloutCode(outcomes))
+}
+
+// leftBehind decides about the nodes on which somebody has begun to work and said no end.
+func (o *attachOptions) leftBehind(ctx context.Context, c *invocation.Connection, status api.PlanStatus) error {
+	var left []client.View
+	for _, n := range status.Nodes {
+		if rollout.State(n.State) != rollout.Running || n.RunID == "" {
+			continue
+		}
+		m, found, err := c.Latest(ctx, n.Node, status.Plan.Requestor)
+		if err != nil {
+			return c.Explain(err)
+		}
+		if !found {
+			continue
+		}
+		v, err := c.Observe(ctx, m)
+		if err != nil {
+			return c.Explain(err)
+		}
+		if v.Phase() == api.Ready && v.Status.StartedAt != nil {
+			left = append(left, v)
+		}
+	}
+	if len(left) == 0 || o.rerun {
+		return nil
+	}
+	for _, v := range left {
+		fmt.Fprintf(o.app.Stderr, "%s: a command was begun at %s, and its end is not known.\n", v.Node, terminal.Clock(*v.Status.StartedAt, c.Clock()))
+	}
+	if err := o.app.Confirm("Take its terminal for lost, so that these nodes become RequestorFailed?", "nothing was changed", o.yes); err != nil {
+		return err
+	}
+	for _, v := range left {
+		_, err := c.Send(ctx, v.Maintenance, client.Failed(v.Requestor, "a command was begun on the node, and its end is not known"), "")
+		if err != nil && !errors.Is(err, client.ErrEnded) {
+			return c.Explain(err)
+		}
+	}
+	return nil
+}

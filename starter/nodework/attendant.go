@@ -1,0 +1,167 @@
+package nodework
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"drydock/api"
+	"drydock/client"
+	"drydock/rules/rollout"
+)
+
+// attendEvery is how often a plan is looked at for nodes whose turn it is.
+const attendEvery = 300 * time.Millisecond
+
+// plan is what an attendant does with a plan.
+type plan interface {
+	Status(ctx context.Context, asked api.PlanStatusRequest) (api.PlanStatus, error)
+	AllNodes(ctx context.Context) (api.PlanStatus, error)
+	Cancel(ctx context.Context, comment string) (string, error)
+}
+
+// Attendant works on the nodes of a plan as it becomes their turn. The plan decides which and how many those are, and goes
+// on without an attendant: its nodes then wait, Ready, for the next one.
+type Attendant struct {
+	Plan plan
+	// ContinueOnError: a node that failed does not end the plan.
+	ContinueOnError bool
+	// Abandon ends when no further node is to be begun and those that are not Ready are to be given up; GiveUp ends the
+	// attempts to reach Temporal.
+	Abandon, GiveUp context.Context
+	// Work does one node; its context is abandon, or ends earlier because another node has failed.
+	Work func(abandon context.Context, node api.PlanNode) Outcome
+	Note func(format string, args ...any)
+	// every is how often the plan is looked at; 0 is the usual.
+	every time.Duration
+
+	mu       sync.Mutex
+	outcomes map[string]Outcome
+	attended map[string]bool
+}
+
+// Run works until the plan has ended, and returns an outcome for every node of it, in the order of names, which may name
+// only some. The status is the plan's last.
+func (a *Attendant) Run(names []string) ([]Outcome, api.PlanStatus, error) {
+	ctx, stop := context.WithCancelCause(a.Abandon)
+	defer stop(nil)
+	a.outcomes, a.attended = map[string]Outcome{}, map[string]bool{}
+	var all sync.WaitGroup
+	said, cancelled := false, false
+	for {
+		status, err := a.Plan.Status(a.GiveUp, api.PlanStatusRequest{States: []string{rollout.Running.Word()}, Limit: 1000})
+		var missing *client.NoPlanError
+		switch {
+		case a.GiveUp.Err() != nil, errors.As(err, &missing), errors.Is(err, client.ErrInvalid):
+			stop(err)
+			all.Wait()
+			return a.summary(names, status, whyAbandoned(ctx)), status, err
+		case err != nil && !said:
+			said = true
+			a.Note("looking at the plan: %s; trying again", firstLine(err))
+		case err == nil:
+			said = false
+			a.attend(ctx, stop, status, &all)
+		}
+		if ctx.Err() != nil && !cancelled && err == nil && !status.Phase.Ended() {
+			if _, err := a.Plan.Cancel(a.GiveUp, whyAbandoned(ctx)); err == nil || refused(err) {
+				cancelled = true
+			}
+		}
+		if err == nil && status.Phase.Ended() {
+			all.Wait()
+			return a.end(names, whyAbandoned(ctx))
+		}
+		sleep(a.GiveUp, cmp.Or(a.every, attendEvery))
+	}
+}
+
+func refused(err error) bool {
+	var refused *client.PlanRefusedError
+	return errors.As(err, &refused)
+}
+
+// attend begins to work on the nodes whose turn it has become.
+func (a *Attendant) attend(ctx context.Context, stop context.CancelCauseFunc, status api.PlanStatus, all *sync.WaitGroup) {
+	for _, node := range status.Nodes {
+		key := node.Node + "/" + node.RunID
+		if node.RunID == "" || a.attended[key] {
+			continue
+		}
+		a.attended[key] = true
+		all.Go(func() {
+			outcome := a.Work(ctx, node)
+			a.mu.Lock()
+			a.outcomes[node.Node] = outcome
+			a.mu.Unlock()
+			if a.tooManyFailed(status) {
+				stop(errSiblingFailed)
+			}
+		})
+	}
+}
+
+// tooManyFailed tells that the plan is to end with what failed here.
+func (a *Attendant) tooManyFailed(status api.PlanStatus) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	failed := 0
+	for _, outcome := range a.outcomes {
+		if outcome.Result == ResultFailed {
+			failed++
+		}
+	}
+	return !a.ContinueOnError && failed > status.Plan.Strategy.MaxFailures.Of(status.Counts.Total)
+}
+
+func (a *Attendant) end(names []string, why string) ([]Outcome, api.PlanStatus, error) {
+	status, err := a.Plan.AllNodes(a.GiveUp)
+	if err != nil {
+		a.Note("the nodes that were not worked on here are not known: %s", firstLine(err))
+	}
+	return a.summary(names, status, why), status, err
+}
+
+// summary is the outcome of every node: what came of it here, or else what the plan says.
+func (a *Attendant) summary(names []string, status api.PlanStatus, why string) []Outcome {
+	byName := map[string]api.PlanNode{}
+	for _, n := range status.Nodes {
+		byName[n.Node] = n
+		if !slices.Contains(names, n.Node) {
+			names = append(names, n.Node)
+		}
+	}
+	var outcomes []Outcome
+	for _, name := range names {
+		a.mu.Lock()
+		outcome, worked := a.outcomes[name]
+		a.mu.Unlock()
+		if !worked {
+			outcome = elsewhere(byName[name], why)
+			outcome.Node = name
+		}
+		outcomes = append(outcomes, outcome)
+	}
+	return outcomes
+}
+
+// elsewhere is the outcome of a node that was not worked on here.
+func elsewhere(n api.PlanNode, why string) Outcome {
+	switch rollout.State(n.State) {
+	case rollout.Done:
+		return Outcome{Result: resultDone, Note: "not worked on by this command"}
+	case rollout.Failed, rollout.Held:
+		return Outcome{Result: ResultFailed, Note: n.Note}
+	case rollout.Skipped:
+		return Outcome{Result: resultCancelled, Note: n.Note}
+	case rollout.Gone:
+		return Outcome{Result: ResultSkipped, Note: n.Note}
+	case rollout.Running:
+		return Outcome{Result: resultNotStarted, Note: "its maintenance goes on"}
+	default:
+		return Outcome{Result: resultNotStarted, Note: why}
+	}
+}

@@ -1,0 +1,216 @@
+package nodework
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"drydock/api"
+	"drydock/client"
+	"drydock/rules/rollout"
+	"drydock/rules/schedule"
+	"drydock/starter/exit"
+)
+
+// planned is a plan that has as many nodes running as it may, in their order, until it is cancelled.
+type planned struct {
+	mu        sync.Mutex
+	nodes     []api.PlanNode
+	parallel  int
+	cancelled string
+	// goesOn: it does not pause where a node fails.
+	goesOn, paused bool
+	// unanswered is how many questions nobody answers.
+	unanswered int
+}
+
+func planOf(parallel int, names ...string) *planned {
+	p := &planned{parallel: parallel}
+	for _, name := range names {
+		p.nodes = append(p.nodes, api.PlanNode{Node: name, State: rollout.Waiting.Word()})
+	}
+	return p
+}
+
+func (p *planned) count(state string) (n int) {
+	for i := range p.nodes {
+		if p.nodes[i].State == state {
+			n++
+		}
+	}
+	return n
+}
+
+func (p *planned) Status(_ context.Context, asked api.PlanStatusRequest) (api.PlanStatus, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.unanswered > 0 {
+		p.unanswered--
+		return api.PlanStatus{}, errors.New("no answer")
+	}
+	for i := range p.nodes {
+		if p.nodes[i].State == rollout.Waiting.Word() && p.cancelled == "" && !p.paused && p.count("running") < p.parallel {
+			p.nodes[i].State, p.nodes[i].RunID = "running", "run of "+p.nodes[i].Node
+		}
+	}
+	s := api.PlanStatus{Phase: api.PlanRunning, Counts: rollout.Counts{Total: len(p.nodes)}}
+	s.Plan.Strategy.MaxFailures = schedule.Count(0)
+	if p.count("running") == 0 && (p.cancelled != "" || p.count(rollout.Waiting.Word()) == 0) {
+		s.Phase = api.PlanCompleted
+	}
+	for _, n := range p.nodes {
+		if len(asked.States) == 0 || slices.Contains(asked.States, n.State) {
+			s.Nodes = append(s.Nodes, n)
+		}
+	}
+	return s, nil
+}
+
+func (p *planned) AllNodes(ctx context.Context) (api.PlanStatus, error) {
+	return p.Status(ctx, api.PlanStatusRequest{})
+}
+
+func (p *planned) Cancel(_ context.Context, why string) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cancelled = why
+	return "", nil
+}
+
+// over takes a node out of those that run.
+func (p *planned) over(name string, state rollout.State) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.paused = p.paused || state == rollout.Failed && !p.goesOn
+	for i := range p.nodes {
+		if p.nodes[i].Node == name {
+			p.nodes[i].State = state.Word()
+		}
+	}
+}
+
+func (p *planned) attendant(work func(abandon context.Context, name string) Outcome) *Attendant {
+	return &Attendant{
+		Plan: p, Abandon: context.Background(), GiveUp: context.Background(), Note: func(string, ...any) {}, every: time.Millisecond,
+		Work: func(abandon context.Context, n api.PlanNode) Outcome {
+			o := work(abandon, n.Node)
+			o.Node = n.Node
+			state := rollout.Done
+			if o.Result != resultDone {
+				state = rollout.Failed
+			}
+			p.over(n.Node, state)
+			return o
+		},
+	}
+}
+
+func resultsOf(outcomes []Outcome) []result {
+	results := make([]result, len(outcomes))
+	for i, o := range outcomes {
+		results[i] = o.Result
+	}
+	return results
+}
+
+func TestEveryNodeOfAPlanIsWorkedOnOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		count := rapid.IntRange(0, 3).Draw(t, "nodes")
+		failing := rapid.SliceOfN(rapid.Bool(), count, count).Draw(t, "failing")
+		var names []string
+		for i := range count {
+			names = append(names, fmt.Sprint(i))
+		}
+		p := planOf(rapid.IntRange(1, 3).Draw(t, "parallel"), names...)
+		p.unanswered = rapid.IntRange(0, 1).Draw(t, "unanswered")
+		var mu sync.Mutex
+		worked := map[string]int{}
+		a := p.attendant(func(_ context.Context, name string) Outcome {
+			mu.Lock()
+			worked[name]++
+			mu.Unlock()
+			if failing[slices.Index(names, name)] {
+				return Outcome{Result: ResultFailed}
+			}
+			return Outcome{Result: resultDone}
+		})
+		a.ContinueOnError, p.goesOn = true, true
+		outcomes, _, err := a.Run(names)
+		if err != nil || len(outcomes) != count {
+			t.Fatalf("%d outcomes for %d nodes: %v", len(outcomes), count, err)
+		}
+		for i, o := range outcomes {
+			if o.Node != names[i] || worked[o.Node] != 1 || (o.Result == ResultFailed) != failing[i] {
+				t.Errorf("outcome %d: %+v after %d times of work", i, o, worked[o.Node])
+			}
+		}
+	})
+}
+
+func TestTheFirstFailureGivesUpWhatIsNotReady(t *testing.T) {
+	p := planOf(2, "fails", "pending", "third")
+	pending := make(chan struct{})
+	got, _, err := p.attendant(func(abandon context.Context, name string) Outcome {
+		if name == "fails" {
+			<-pending
+			return Outcome{Result: ResultFailed}
+		}
+		close(pending)
+		<-abandon.Done()
+		return Outcome{Result: resultCancelled, Note: whyAbandoned(abandon)}
+	}).Run([]string{"fails", "pending", "third"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]result{ResultFailed, resultCancelled, resultNotStarted}, resultsOf(got)); diff != "" {
+		t.Errorf("want - got +\n%s", diff)
+	}
+	if got[1].Note != "another node failed" || got[2].Note != "another node failed" || p.cancelled != "another node failed" {
+		t.Errorf("notes = %q, %q, the plan was cancelled for %q", got[1].Note, got[2].Note, p.cancelled)
+	}
+}
+
+func TestAnInterruptedRolloutBeginsNothingMore(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	p := planOf(1, "running", "next")
+	a := p.attendant(func(context.Context, string) Outcome {
+		cancel(exit.ErrInterrupted)
+		return Outcome{Result: resultDone}
+	})
+	// The plan takes the next node the moment the one before is done, unless it was cancelled by then.
+	work := a.Work
+	a.Work = func(abandon context.Context, n api.PlanNode) Outcome {
+		o := work(abandon, n)
+		_, _ = p.Cancel(ctx, "interrupted")
+		return o
+	}
+	a.ContinueOnError, a.Abandon = true, ctx
+	got, _, err := a.Run([]string{"running", "next"})
+	if diff := cmp.Diff([]result{resultDone, resultNotStarted}, resultsOf(got)); diff != "" || err != nil {
+		t.Errorf("%v, want - got +\n%s", err, diff)
+	}
+	if got[1].Note != "interrupted" {
+		t.Errorf("note = %q", got[1].Note)
+	}
+}
+
+func TestAPlanThatWasNeverOneIsAnError(t *testing.T) {
+	p := &refusedPlan{}
+	a := Attendant{Plan: p, Abandon: context.Background(), GiveUp: context.Background(), Note: func(string, ...any) {}}
+	if got, _, err := a.Run([]string{"a"}); !errors.Is(err, client.ErrInvalid) || got[0].Result != resultNotStarted {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+type refusedPlan struct{ planned }
+
+func (*refusedPlan) Status(context.Context, api.PlanStatusRequest) (api.PlanStatus, error) {
+	return api.PlanStatus{}, client.ErrInvalid
+}
