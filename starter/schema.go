@@ -40,7 +40,7 @@ var outputs = map[string]struct {
 	"history":      {[]record.Record{}, []string{"history"}},
 	"report":       {record.Report{}, []string{"report"}},
 	"audit-verify": {record.Verdict{}, []string{"audit verify"}},
-	"rollout":      {[]nodework.Outcome{}, []string{"rollout"}},
+	"rollout":      {[]nodework.Outcome{}, []string{"rollout", "plan attach"}},
 	"version":      {Versions{}, []string{"version"}},
 }
 
