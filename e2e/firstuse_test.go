@@ -29,14 +29,18 @@ func TestWhoDoesNotAnswerIsNamed(t *testing.T) {
 	commands := map[string]*background{}
 	for _, line := range []string{
 		"freeze --by ann", "limits", "limits set --max-parallel 7", "done worker-01", "status worker-01", "start worker-02 --skip-node-check",
+		"doctor", "preflight worker-03", "report", "exec worker-04 --timeout 1s -- true",
 	} {
 		commands[line] = s.spawn(strings.Fields(line)...)
 	}
 	for line, command := range commands {
 		end := command.end()
 		status := 1
-		if strings.HasPrefix(line, "status") || strings.HasPrefix(line, "start") {
+		switch word, _, _ := strings.Cut(line, " "); word {
+		case "status", "start", "report":
 			status = 0 // what the server knows is shown, what it takes goes on later
+		case "exec":
+			status = 125
 		}
 		s.exits(end, status, "no worker")
 		for _, never := range []string{"not reachable", "start-dev", "RST_STREAM", "deadline exceeded"} {
@@ -50,6 +54,7 @@ func TestWhoDoesNotAnswerIsNamed(t *testing.T) {
 	}
 	s.startWorker()
 	s.until(s.runOf("worker-02"), api.Pending)
+	s.until(s.runOf("worker-04"), api.Cancelled)
 	s.always("what was said to have failed has no effect", 2*time.Second, func() error {
 		state := s.state()
 		if len(state.Freezes) > 0 || state.Limits.MaxParallel.String() == "7" {
