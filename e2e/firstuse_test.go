@@ -71,7 +71,7 @@ func TestWhoDoesNotAnswerIsNamed(t *testing.T) {
 func TestWhatTheWorkerRefusesFailsTheCommand(t *testing.T) {
 	s := newSite(t, "policy: [{name: no-force, require: \"!maintenance.drain.force\"}]\n")
 	s.exits(s.drydock("start", "worker-01", "--notify", "oncall"), 2, `no channel "oncall"`, "worker-01 is refused", "nothing was done")
-	s.exits(s.drydock("start", "worker-01", "--hook", "beforeCordon=nosuch", "--wait"), 2, `hooks: there is no "nosuch"`)
+	s.exits(s.drydock("start", "worker-01", "--hook", "beforeCordon=nosuch", "--wait"), 2, `hooks.beforeCordon[0]: there is no "nosuch"`)
 	s.exits(s.drydock("start", "worker-01", "--force"), 1, "no-force")
 	s.exits(s.drydock("exec", "worker-01", "--notify", "oncall", "--", "true"), 125, `no channel "oncall"`)
 	both := s.drydock("start", "worker-01", "worker-1", "--skip-node-check", "--reason", "days", "--ready-timeout", "2d", "-o", "json")

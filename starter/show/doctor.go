@@ -33,7 +33,7 @@ func Doctor(w io.Writer, r doctor.Report, all bool, now time.Time) {
 			terminal.Print(w, "Note: %s\n", terminal.OneLine(about(f)+f.Text))
 		}
 		if r.MoreNotes > 0 {
-			terminal.Print(w, "and %d more notes\n", r.MoreNotes)
+			terminal.Print(w, "and %s\n", terminal.More(r.MoreNotes, "note"))
 		}
 	}
 }

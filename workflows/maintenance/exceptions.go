@@ -61,7 +61,7 @@ func (e *exceptions) applySkipPod(p api.SkipPod) string {
 	return e.inquiries.begin(inquiry{
 		name: api.MsgSkipPod, apply: skip,
 		check: func() error { return firstOf(e.stop.refuse(), e.checkSkipPod(p)) },
-		ask: func(ctx workflow.Context) (string, error) { return e.inquiries.findPods(ctx, p.Pod) },
+		ask:   func(ctx workflow.Context) (string, error) { return e.inquiries.findPods(ctx, p.Pod) },
 	})
 }
 
@@ -71,8 +71,20 @@ func (e *exceptions) skip(pod string) string {
 			s.SkippedPods = append(s.SkippedPods, pod)
 		}
 	})
-	e.tryAgain()
+	e.goOn()
 	return pod + " stays on the node and is not waited for"
+}
+
+// goOn has the drain begin anew. What was said is not waited for any more.
+func (e *exceptions) goOn() {
+	e.journal.change(func(s *api.Status) {
+		if s.Drain != nil {
+			now := s.Unsettled(*s.Drain)
+			s.Drain = &now
+		}
+	})
+	e.journal.waiting("")
+	e.tryAgain()
 }
 
 func (e *exceptions) checkConsent(p api.Consent) error {
@@ -139,7 +151,7 @@ func (e *exceptions) consent(p api.Consent) string {
 	}
 	bounds.Fit(&given)
 	e.journal.change(func(s *api.Status) { s.Consents = append(s.Consents, given) })
-	e.tryAgain()
+	e.goOn()
 	return "consented to " + given.What()
 }
 

@@ -41,7 +41,7 @@ func TestAPodThatIsFoundTooLateIsNotSkipped(t *testing.T) {
 		message string
 		effect  string
 	}{
-		"the node is empty":         {"", "ignored: the maintenance is Ready, and not [Draining]"},
+		"the node is empty":         {"", "ignored: the maintenance is Ready, and not Draining"},
 		"the maintenance has ended": {api.MsgCancel, "ignored: the maintenance is ending"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestAConsentSaysToWhatByWhomAndWhy(t *testing.T) {
 			t.Errorf("%s: %+v", want, out)
 		}
 	}
-	if early.Rejected == nil || !strings.Contains(early.Rejected.Error(), "not [Draining]") {
+	if early.Rejected == nil || !strings.Contains(early.Rejected.Error(), "not Draining") {
 		t.Errorf("early: %+v", early)
 	}
 	if s.Count("Drain") != 1 {
