@@ -125,7 +125,7 @@ func (f flags) run(cmd *cobra.Command, stderr io.Writer) error {
 	}
 	logger := slog.New(handler)
 	// client-go logs through klog; its lines belong into the same log.
-	klog.SetSlogLogger(logger.With("logger", "client-go"))
+	klog.SetSlogLogger(slog.New(calm{logger.Handler()}).With("logger", "client-go"))
 	return Run(cmd.Context(), Options{Config: c, Logger: logger, Level: level, Version: Version})
 }
 

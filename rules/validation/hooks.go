@@ -31,6 +31,9 @@ func (h Hooks) Validate() error {
 // Empty tells whether no hook is named.
 func (h Hooks) Empty() bool { return len(h.BeforeCordon)+len(h.AfterDrain)+len(h.BeforeRelease) == 0 }
 
+// IsZero leaves hooks of which none is named out of JSON.
+func (h Hooks) IsZero() bool { return h.Empty() }
+
 // Names are all hooks that are named, sorted, each once.
 func (h Hooks) Names() []string {
 	all := slices.Concat(h.BeforeCordon, h.AfterDrain, h.BeforeRelease)
