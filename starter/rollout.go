@@ -94,7 +94,7 @@ func (o *rolloutOptions) run(ctx context.Context, cmd *cobra.Command, args []str
 	if err != nil {
 		return err
 	}
-	orders, err := input.OrdersFor(fields, names)
+	orders, err := o.spec.OrdersFor(fields, names)
 	if err != nil {
 		return err
 	}
