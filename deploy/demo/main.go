@@ -215,7 +215,7 @@ export %[3]s
 .bin/devcluster kubectl describe node %[4]s
 
 Restart the worker alone, with that environment:
-kill $(head -n 1 %[6]s)
+kill $(head -n 1 %[6]s) && tail --pid=$(head -n 1 %[6]s) -f /dev/null
 %[7]s >> %[5]s 2>&1 &
 sed -i "1s/.*/$!/" %[6]s
 
