@@ -28,6 +28,20 @@ type SinkConfig interface {
 	Sink(Environment) Sink
 }
 
+// Tryable is a SinkConfig that can find out whether its sink would take a record, and leaves nothing behind.
+type Tryable interface{ Try() error }
+
+// Try looks whether the sinks would take a record, where that can be known; the error begins every line with the field.
+func (c Config) Try() error {
+	var p named.Problems
+	for _, sink := range c.Sinks {
+		if t, ok := sink.Config.(Tryable); ok {
+			p.Check("audit."+sink.Kind, t.Try())
+		}
+	}
+	return p.Join()
+}
+
 // Kinds are the kinds of sinks that there may be, in the order in which records go to them.
 type Kinds []named.Kind[SinkConfig]
 

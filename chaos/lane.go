@@ -28,6 +28,8 @@ const (
 	laneLabel = "chaos.drydock.dev/lane"
 	// batchApp is the label app of pods that complete by themselves.
 	batchApp = "batch"
+	// policy has a rule that every maintenance obeys, so that there is something to judge.
+	policy = `policy: [{name: named, require: "node.name != ''"}]` + "\n"
 	// patience bounds a wait for what takes a moment when nothing is wrong.
 	patience = time.Minute
 )
@@ -94,7 +96,7 @@ func (l *lane) startWorker(ctx context.Context) error {
 	l.workers++
 	w, err := devstack.StartWorker(ctx, devstack.WorkerOptions{
 		Dir: filepath.Join(l.dir, l.name), Name: fmt.Sprintf("worker-%d", l.workers),
-		Config: "cluster: " + l.cluster + "\nscheduler: {maxParallel: 1}\n" + l.receiver.config(), Kubeconfig: l.kubefile,
+		Config: "cluster: " + l.cluster + "\nscheduler: {maxParallel: 1}\n" + policy + l.receiver.config(), Kubeconfig: l.kubefile,
 		Temporal: l.temporal, Environment: []string{"TEMPORAL_ADDRESS=" + l.calls.address},
 	})
 	l.worker = w

@@ -13,6 +13,8 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock/api"
 	"drydock/k8s"
@@ -22,7 +24,7 @@ import (
 type maintained struct {
 	node, requestor, id string
 	first               string
-	done                time.Time
+	done, told          time.Time
 }
 
 // whole tells that the maintenance comes to every step.
@@ -71,6 +73,7 @@ func (a *attempt) maintain(ctx context.Context, requestor, fields string, limit 
 	defer tick.Stop()
 	for left := len(all); left > 0; {
 		for _, m := range all {
+			a.speak(ctx, m)
 			if time.Since(m.done) < doneAgain || !a.isReady(m) {
 				continue
 			}
@@ -114,11 +117,38 @@ func (a *attempt) begin(ctx context.Context, requestor, fields, node string) (*m
 // isReady tells whether the node says of itself that it is Ready for this maintenance.
 func (a *attempt) isReady(m *maintained) bool {
 	n := a.witness.node(m.node)
-	if n == nil || n.Labels[api.PhaseLabel] != string(api.Ready) {
-		return false
-	}
+	return n != nil && n.Labels[api.PhaseLabel] == string(api.Ready) && holds(n, m)
+}
+
+// holds tells whether a maintenance holds a node, which says so itself.
+func holds(n *corev1.Node, m *maintained) bool {
 	mark, err := k8s.MarkOf(n)
 	return err == nil && len(mark.Holders) == 1 && mark.Holders[0].RunID == m.first
+}
+
+// sayAgain is after how long a maintenance is told once more what the step is about: what comes before its drain is ignored.
+const sayAgain = 2 * time.Second
+
+// speak tells the maintenance of the first node what the step is about, as long as it holds the node and the fault has not
+// happened.
+func (a *attempt) speak(ctx context.Context, m *maintained) {
+	if a.cell == nil || a.cell.step.says == nil || m.node != a.nodes[0] || !m.whole() || time.Since(m.told) < sayAgain || a.trap.place() != "" {
+		return
+	}
+	if n := a.witness.node(m.node); n == nil || !holds(n, m) {
+		return
+	}
+	// A DaemonSet's pod is of the last tier: the drain is still at the first one, which the budget keeps from its end.
+	pods, err := a.kube.CoreV1().Pods(a.name).List(ctx, metav1.ListOptions{LabelSelector: "app=agent", FieldSelector: "spec.nodeName=" + m.node})
+	if err != nil || len(pods.Items) == 0 {
+		return // it is tried again
+	}
+	who := api.Message{By: "chaos", Comment: "what the step is about"}
+	message, payload := a.cell.step.says(who, m.first, k8s.PodName(&pods.Items[0]))
+	// Without a run: it may have been reset since.
+	if a.temporal.Client.SignalWorkflow(ctx, m.id, "", message, payload) == nil {
+		m.told = time.Now()
+	}
 }
 
 // untilEnded waits for the end of a maintenance, which must be its completion. Temporal may be away meanwhile, and a run

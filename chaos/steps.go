@@ -31,6 +31,8 @@ type step struct {
 	preflight string
 	// shut lets a budget refuse a pod of the first node until the fault has happened.
 	shut bool
+	// says is told to the maintenance of the first node, about a pod of it, until the fault has happened.
+	says func(who api.Message, run, pod string) (message string, payload any)
 }
 
 func (s step) atRequest() bool { return s.task == "" && s.call == nil }
@@ -72,6 +74,9 @@ var steps = []step{
 	{name: "budgets", what: "activity Drain, and the watch of the budgets, which drains share", task: "Drain", requests: readsBudgets, rewatch: true},
 	{name: "blocked", what: "the drain tells its workflow what blocks", call: sends(api.SignalDrainBlocked), shut: true},
 	{name: "heartbeat", what: "the drain shows that it lives", call: beats("Drain"), shut: true},
+	{name: "find-pod", what: "activity FindPod, which looks for a pod that is to be skipped", task: "FindPod", requests: asksForPod, shut: true, says: skipsPod},
+	{name: "find-consented", what: "activity FindPod, for a consent to the loss of the pod", task: "FindPod", requests: asksForPod, shut: true, says: consentsTo},
+	{name: "judge", what: "activity JudgeAmendment, and its look at the node", task: "JudgeAmendment", requests: readsNode, shut: true, says: consentsTo},
 	{name: "taint", what: "the patch that keeps DaemonSet pods away", requests: taints},
 	{name: "delete", what: "the deletion of a DaemonSet's pod", requests: deletesPod},
 	{name: "after-drain", what: "activity CallHook after the drain, and the next request", task: "CallHook", input: `"hook":"after-drain"`},
@@ -132,6 +137,18 @@ func tellsOfNode(r *request) bool {
 
 func podsOfNode(r *request) bool {
 	return r.method == http.MethodGet && r.path == "/api/v1/pods" && strings.Contains(r.query.Get("fieldSelector"), "spec.nodeName")
+}
+
+func asksForPod(r *request) bool {
+	return r.method == http.MethodGet && strings.Contains(r.query.Get("fieldSelector"), "metadata.name")
+}
+
+func skipsPod(who api.Message, run, pod string) (message string, payload any) {
+	return api.MsgSkipPod, api.SkipPod{Message: who, Pod: pod, Run: run}
+}
+
+func consentsTo(who api.Message, run, pod string) (message string, payload any) {
+	return api.MsgConsent, api.Consent{Message: who, DeleteEmptyDir: true, Pods: []string{pod}, Run: run}
 }
 
 func evicts(r *request) bool {

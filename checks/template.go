@@ -5,6 +5,7 @@ import (
 	"text/template"
 	"time"
 
+	"drydock/config/named"
 	"drydock/rules/period"
 )
 
@@ -23,7 +24,7 @@ var functions = template.FuncMap{
 func ParseTemplate(text string) (*template.Template, error) {
 	t, err := template.New("template").Funcs(functions).Parse(text)
 	if err != nil {
-		return nil, err
+		return nil, named.TemplateError(err)
 	}
 	_, err = Render(t, Sample)
 	return t, err
@@ -33,7 +34,7 @@ func ParseTemplate(text string) (*template.Template, error) {
 func Render(t *template.Template, s Subject) (string, error) {
 	var out strings.Builder
 	if err := t.Execute(&out, s); err != nil {
-		return "", err
+		return "", named.TemplateError(err)
 	}
 	return out.String(), nil
 }

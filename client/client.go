@@ -8,8 +8,8 @@
 //
 // Errors can be told apart: ErrUnreachable, ErrUnanswered, ErrEnded and ErrInvalid with errors.Is, and the types
 // DifferentError, ReleasingError, RefusedInputError, NotFoundError, NotNowError, IgnoredError, NoEffectError, EndError,
-// UndecidedError, RefusedError, UnsettledError, NoSchedulerError and NoWorkerError with errors.As. What fails in Temporal
-// itself is a CallError. A call whose context ends returns the context's cause.
+// UndecidedError, RefusedError, UnsettledError, NoSchedulerError, NoWorkerError and BusyError with errors.As. What
+// fails in Temporal itself is a CallError. A call whose context ends returns the context's cause.
 package client
 
 import (

@@ -83,6 +83,16 @@ func (e *NoWorkerError) Error() string {
 	return fmt.Sprintf("no worker is polling task queue %q in namespace %q: start drydock-worker", e.TaskQueue, e.Namespace)
 }
 
+// BusyError says that a workflow has not answered though a worker is there: it has too much to do, or the workflow is stuck.
+type BusyError struct {
+	// Waited is how long the answer was waited for.
+	Waited time.Duration
+}
+
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("a worker is polling and has not answered within %s: it has much to do, or the workflow is stuck (see its log)", e.Waited)
+}
+
 // NoSchedulerError says that no scheduler is running. Workers start it within half a minute.
 type NoSchedulerError struct{ WorkflowID, Namespace string }
 

@@ -223,6 +223,8 @@ func RetryNow() Message {
 				why = fmt.Sprintf("its drain mode is %s, so there is no eviction to try again", s.Spec.Drain.Mode)
 			case s.Phase == api.Draining, s.Phase == api.Pending && s.NextAttemptAt != nil:
 				return "", nil
+			case s.Phase == api.Pending && s.Slot == nil && strings.HasPrefix(s.WaitingFor, "its time: "):
+				why = "it waits for " + s.WaitingFor
 			case s.Phase == api.Pending:
 				why = "it waits for a slot, and not for its next attempt"
 			case s.Phase == api.RequestorFailed:

@@ -217,6 +217,7 @@ func withLiveProgress(status *api.Status, pending []*workflowpb.PendingActivityI
 		case name == livePreflight && len(live.Blockers) > 0:
 			merged.WaitingFor = stoppedText(live)
 		case name != livePreflight && live.Looked() && (status.Drain == nil || live.At.After(status.Drain.At)):
+			live = status.Unsettled(live)
 			merged.Drain = &live
 		default:
 			continue
@@ -231,7 +232,7 @@ func stoppedText(p api.DrainProgress) string {
 	first := p.Blockers[0]
 	text := fmt.Sprintf("a fix for what would stop the drain: %s: %s", first.Pod, first.Message)
 	if more := len(p.Blockers) - 1 + p.MoreBlockers; more > 0 {
-		text += fmt.Sprintf(" (and %d more problems)", more)
+		text += fmt.Sprintf(" (and %d more)", more)
 	}
 	return text
 }

@@ -65,7 +65,7 @@ func TestAPreflightShowsWhatItWaitsFor(t *testing.T) {
 	status := viewOf(api.Pending, waitingFor("a preflight of the node")).Status
 	seen := api.DrainProgress{At: noon, MoreBlockers: 1, Blockers: []api.Blocker{{Pod: "pod ns/bare", Message: "no controller would re-create it"}}}
 	for want, progress := range map[string]api.DrainProgress{
-		"a fix for what would stop the drain: pod ns/bare: no controller would re-create it (and 1 more problems)": seen,
+		"a fix for what would stop the drain: pod ns/bare: no controller would re-create it (and 1 more)": seen,
 		"a preflight of the node": {At: noon},
 	} {
 		got := withLiveProgress(status, []*workflowpb.PendingActivityInfo{heartbeat(t, "AwaitPreflight", progress)})

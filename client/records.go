@@ -78,11 +78,12 @@ func (c *Client) Records(ctx context.Context, f RecordFilter, progress func(read
 	count := counted(len(all), progress)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(HistoriesAtOnce)
+	var w workerless
 	for i, m := range all {
 		group.Go(func() error {
 			defer count()
 			var err error
-			found[i], gaps[i], err = c.record(ctx, m)
+			found[i], gaps[i], err = c.record(ctx, m, &w)
 			return err
 		})
 	}
@@ -130,9 +131,35 @@ func (f RecordFilter) query() string {
 	return strings.Join(terms, " AND ")
 }
 
+// workerless keeps many from waiting for a worker that has not answered one of them.
+type workerless struct {
+	mu  sync.Mutex
+	why error
+}
+
+// known is why nobody is asked any more, nil as long as somebody is.
+func (w *workerless) known() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.why
+}
+
+// learn looks whether it was a worker that did not answer.
+func (w *workerless) learn(unanswered error) {
+	var noWorker *NoWorkerError
+	if errors.As(unanswered, &noWorker) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.why = noWorker
+	}
+}
+
 // record is what can be found out about one maintenance.
-func (c *Client) record(ctx context.Context, m Maintenance) (record.Record, *Gap, error) {
-	v, err := c.observer(m).observe(ctx)
+func (c *Client) record(ctx context.Context, m Maintenance, w *workerless) (record.Record, *Gap, error) {
+	v, err := View{Maintenance: m}, error(nil)
+	if v.Unanswered = w.known(); v.Unanswered == nil || !m.Running() {
+		v, err = c.observer(m).observe(ctx)
+	}
 	var notFound *serviceerror.NotFound
 	switch {
 	case errors.As(err, &notFound):
@@ -141,8 +168,11 @@ func (c *Client) record(ctx context.Context, m Maintenance) (record.Record, *Gap
 		return record.Record{}, nil, err
 	}
 	if !v.Running() {
-		v.Status, v.Unanswered = c.LastStatus(ctx, v.Maintenance)
+		if v.Unanswered = w.known(); v.Unanswered == nil {
+			v.Status, v.Unanswered = c.LastStatus(ctx, v.Maintenance)
+		}
 	}
+	w.learn(v.Unanswered)
 	var gap *Gap
 	if v.Unanswered != nil {
 		gap = &Gap{Maintenance: v.Maintenance, Why: v.Unanswered.Error()}

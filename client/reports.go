@@ -10,7 +10,6 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	temporalclient "go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/temporal"
 
 	"drydock/api"
 	"drydock/rules/doctor"
@@ -20,7 +19,7 @@ import (
 
 // Preflight looks at what a drain of a node would meet, without changing anything. The input is that of a maintenance,
 // and may have "together", a list of nodes that are to be drained at the same time. It is given up, by the server too,
-// after within. A preflight that fails is a FailedError; where ctx ends it is taken back.
+// after within. A preflight that fails is a FailedError; where ctx ends, or no worker sees to it, it is taken back.
 func (c *Client) Preflight(ctx context.Context, node string, in Input, within time.Duration) (preflight.Report, error) {
 	var report preflight.Report
 	if ctx.Err() != nil {
@@ -33,8 +32,9 @@ func (c *Client) Preflight(ctx context.Context, node string, in Input, within ti
 	if err != nil {
 		return report, failedCall("starting the preflight of "+node, err)
 	}
-	err = resultOf(ctx, run, "the preflight of "+node, &report)
-	if err != nil && ctx.Err() != nil {
+	err = c.server.resultOf(ctx, run, "the preflight of "+node, &report)
+	var noWorker *NoWorkerError
+	if err != nil && (ctx.Err() != nil || errors.As(err, &noWorker)) {
 		c.server.takeBack(ctx, run)
 	}
 	return report, err
@@ -59,6 +59,7 @@ type Doctor struct {
 	// Joined tells that it was at work already, so that its report may answer another question.
 	Joined bool
 	run    temporalclient.WorkflowRun
+	server *server
 }
 
 // StartDoctor starts the doctor, or joins the one at work. An empty By is the Client's.
@@ -75,35 +76,24 @@ func (c *Client) StartDoctor(ctx context.Context, in api.DoctorInput) (Doctor, e
 	var already *serviceerror.WorkflowExecutionAlreadyStarted
 	switch {
 	case errors.As(err, &already):
-		return Doctor{Joined: true, run: c.server.temporal.GetWorkflow(ctx, id, already.RunId)}, nil
+		return Doctor{Joined: true, run: c.server.temporal.GetWorkflow(ctx, id, already.RunId), server: c.server}, nil
 	case err != nil:
 		return Doctor{}, failedCall("starting the doctor", err)
 	}
-	return Doctor{run: run}, nil
+	return Doctor{run: run, server: c.server}, nil
 }
 
 // WorkflowID is that of the run.
 func (d Doctor) WorkflowID() string { return d.run.GetID() }
 
-// Report waits for the doctor's report. It goes on where ctx ends first.
+// Report waits for the doctor's report. It goes on where ctx ends first. Where no worker sees to it, a NoWorkerError, one that was
+// started is taken back, so that nothing is healed long after somebody was told that it failed.
 func (d Doctor) Report(ctx context.Context) (doctor.Report, error) {
 	var report doctor.Report
-	err := resultOf(ctx, d.run, "the doctor", &report)
-	return report, err
-}
-
-// resultOf waits for what a workflow returns; a workflow that fails is a FailedError.
-func resultOf(ctx context.Context, run temporalclient.WorkflowRun, what string, result any) error {
-	err := run.Get(ctx, result)
-	var failed *temporal.ApplicationError
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case errors.As(err, &failed):
-		return &FailedError{What: what, Reason: failed.Message()}
-	default:
-		return failedCall(what, err)
+	err := d.server.resultOf(ctx, d.run, "the doctor", &report)
+	var noWorker *NoWorkerError
+	if errors.As(err, &noWorker) && !d.Joined {
+		d.server.takeBack(ctx, d.run)
 	}
+	return report, err
 }

@@ -117,6 +117,7 @@ func (s *Scheduler) update(ctx context.Context, name string, payload any) error 
 	if err := s.exists(ctx); err != nil {
 		return err
 	}
+	seen, _ := s.server.polled(ctx)
 	if _, err := s.statePage(ctx, api.StateRequest{Limit: 1}); err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
@@ -133,16 +134,19 @@ func (s *Scheduler) update(ctx context.Context, name string, payload any) error 
 	case errors.As(err, &refused):
 		return refusalOf(refused)
 	case err != nil && unreachable(err):
-		return &UnsettledError{Change: name, err: s.whyUnsettled(ctx, name, err)}
+		return &UnsettledError{Change: name, err: s.whyUnsettled(ctx, name, err, seen)}
 	}
 	return s.failed(name, err)
 }
 
 // whyUnsettled says who has not confirmed a change. A worker has answered just before it was sent.
-func (s *Scheduler) whyUnsettled(ctx context.Context, name string, err error) error {
-	why := s.server.silent(ctx, err)
-	var noWorker *NoWorkerError
-	if errors.As(why, &noWorker) && noWorker.Silent {
+func (s *Scheduler) whyUnsettled(ctx context.Context, name string, err error, seen time.Time) error {
+	why := s.server.silent(ctx, err, seen, updateTimeout)
+	var (
+		noWorker *NoWorkerError
+		busy     *BusyError
+	)
+	if errors.As(why, &noWorker) && noWorker.Silent || errors.As(why, &busy) {
 		return fmt.Errorf("the scheduler has not answered within %s", updateTimeout)
 	}
 	return s.failed(name, why)

@@ -72,7 +72,7 @@ func TestAnIgnoredMessageIsAnErrorWhateverElseHappened(t *testing.T) {
 		}), "", ""},
 	} {
 		conn := New(answering{view: c.after}, Options{Now: clockAtNoon})
-		conn.server.polledAt, conn.server.polledThen = noon, true
+		conn.server.polledAt, conn.server.lastPolled = noon, noon
 		w := effectWait{server: conn.server, observer: conn.observer(c.before.Maintenance), before: c.before.Status, message: c.message, who: api.Message{ID: ours, By: "me"}}
 		sent, err := w.await(t.Context())
 		already := sent.Already

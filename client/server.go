@@ -32,68 +32,99 @@ type server struct {
 	namespace, taskQueue string
 	now                  func() time.Time
 
-	mu         sync.Mutex
-	polledAt   time.Time
-	polledThen bool
+	mu sync.Mutex
+	// polledAt is when it was last looked for polls, and lastPolled the last poll that was seen then.
+	polledAt, lastPolled time.Time
+	// silentSince is the last poll before nobody answered: no second answer is waited for as long, until somebody polls.
+	silentSince time.Time
 }
 
-// polled tells whether a worker polls the task queue. A failure to find out counts as yes, since it is only used
-// for hints and for not asking what nobody would answer.
-func (s *server) polled(ctx context.Context) bool {
+// polled tells whether a worker polls the task queue, and when it was last seen to. A failure to find out counts as yes,
+// since it is only used for hints and for not asking what nobody would answer; the time is then zero.
+func (s *server) polled(ctx context.Context) (seen time.Time, polled bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	if now.Sub(s.polledAt) < polledIsOld {
-		return s.polledThen
+	if now.Sub(s.polledAt) >= polledIsOld {
+		ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+		defer cancel()
+		last, err := s.lastPoll(ctx)
+		if err != nil {
+			return time.Time{}, true
+		}
+		s.polledAt, s.lastPolled = now, last
 	}
-	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
-	defer cancel()
-	seen, err := s.lastPoll(ctx)
-	if err != nil {
-		return true
-	}
-	s.polledAt, s.polledThen = now, now.Sub(seen) < pollerIsGone
-	return s.polledThen
+	return s.lastPolled, now.Sub(s.lastPolled) < pollerIsGone
 }
 
-// lastPoll is when a worker last polled the task queue, the zero time where the server knows of none.
+// lastPoll is when a worker last polled the task queue for anything, the zero time where the server knows of none.
 func (s *server) lastPoll(ctx context.Context) (last time.Time, err error) {
-	answer, err := s.temporal.DescribeTaskQueue(ctx, s.taskQueue, enumspb.TASK_QUEUE_TYPE_WORKFLOW)
-	for _, poller := range answer.GetPollers() {
-		if at := poller.GetLastAccessTime().AsTime(); at.After(last) {
-			last = at
+	for _, kind := range []enumspb.TaskQueueType{enumspb.TASK_QUEUE_TYPE_WORKFLOW, enumspb.TASK_QUEUE_TYPE_ACTIVITY} {
+		answer, err := s.temporal.DescribeTaskQueue(ctx, s.taskQueue, kind)
+		if err != nil {
+			return last, err
+		}
+		for _, poller := range answer.GetPollers() {
+			if at := poller.GetLastAccessTime().AsTime(); at.After(last) {
+				last = at
+			}
 		}
 	}
-	return last, err
+	return last, nil
 }
 
 func (s *server) noWorker() error {
 	return &NoWorkerError{TaskQueue: s.taskQueue, Namespace: s.namespace}
 }
 
-// serverWithin is how soon a server answers that is there.
-const serverWithin = 3 * time.Second
+const (
+	// serverWithin is how soon a server answers that is there.
+	serverWithin = 3 * time.Second
+	// silentWithin is how soon a worker answers that was silent a moment ago and is there again.
+	silentWithin = 4 * time.Second
+)
 
-// query asks a workflow, which takes a worker. Where none answers and the server is there, it is a NoWorkerError.
+// query asks a workflow, which takes a worker. Where none answers and the server is there, it is a NoWorkerError, or a
+// BusyError where one has polled meanwhile.
 func (s *server) query(ctx context.Context, id, run, name string, answer any, args ...any) error {
-	if !s.polled(ctx) {
+	seen, polled := s.polled(ctx)
+	if !polled {
 		return s.noWorker()
 	}
-	asking, cancel := context.WithTimeout(ctx, CallTimeout)
+	within := s.patience(seen)
+	asking, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	value, err := s.temporal.QueryWorkflow(asking, id, run, name, args...)
 	if err != nil {
-		return s.silent(ctx, err)
+		return s.silent(ctx, err, seen, within)
 	}
+	s.heard(time.Time{})
 	if err := value.Get(answer); err != nil {
 		return fmt.Errorf("the answer is not of the form this program knows: %w", err)
 	}
 	return nil
 }
 
+// patience is how long an answer is waited for: a worker that was silent and has not polled since is likely to be gone.
+func (s *server) patience(seen time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !seen.IsZero() && seen.Equal(s.silentSince) {
+		return silentWithin
+	}
+	return CallTimeout
+}
+
+// heard remembers the last poll before a silence, or with the zero time that somebody has answered.
+func (s *server) heard(silentSince time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.silentSince = silentSince
+}
+
 // silent tells whose silence it is that a call met which a worker was to answer: the error stays as it is where the server
-// does not answer either, and is a NoWorkerError where it does.
-func (s *server) silent(ctx context.Context, err error) error {
+// does not answer either, and is a NoWorkerError or a BusyError where it does. Before is the last poll seen before the call.
+func (s *server) silent(ctx context.Context, err error, before time.Time, waited time.Duration) error {
 	if ctx.Err() != nil || !unreachable(err) && !noPoller(err) {
 		return err
 	}
@@ -105,7 +136,14 @@ func (s *server) silent(ctx context.Context, err error) error {
 		return err
 	case s.now().Sub(seen) > pollerIsGone:
 		return s.noWorker()
+	case !before.IsZero() && seen.After(before):
+		return &BusyError{Waited: waited}
 	}
+	s.heard(seen)
+	return s.silentWorker()
+}
+
+func (s *server) silentWorker() error {
 	return &NoWorkerError{TaskQueue: s.taskQueue, Namespace: s.namespace, Silent: true}
 }
 
@@ -115,10 +153,11 @@ func noPoller(err error) bool {
 	return errors.As(err, &failed) && strings.Contains(failed.Message, "poller")
 }
 
-// HasWorker returns a NoWorkerError where no worker is there to do what is started and to answer what is asked. Where
-// that cannot be found out it returns nil.
+// HasWorker returns a NoWorkerError where no worker has polled for minutes, so that none does what is started or answers
+// what is asked. One that has just stopped is found out only by what is asked of it. Where it cannot be found out it
+// returns nil.
 func (c *Client) HasWorker(ctx context.Context) error {
-	if c.server.polled(ctx) {
+	if _, polled := c.server.polled(ctx); polled {
 		return nil
 	}
 	return c.server.noWorker()

@@ -121,7 +121,7 @@ func Load(path string, getenv func(string) string, kinds Kinds) (Config, error) 
 			return c, fmt.Errorf("reading the configuration: %w", err)
 		}
 		if err := Parse(data, &c, kinds); err != nil {
-			return c, fmt.Errorf("%s: %w", path, err)
+			return c, errors.New(path + ": " + strings.ReplaceAll(err.Error(), "\n", "\n"+path+": "))
 		}
 	}
 	return c, c.fromEnvironment(getenv)
@@ -254,10 +254,10 @@ func (c Config) Validate() error {
 	problems = append(problems, c.checkGroups()...)
 	problems = append(problems, c.Kubernetes.validate()...)
 	problems = append(problems, c.Versioning.validate()...)
-	if _, _, err := net.SplitHostPort(c.Listen); c.Listen != "" && err != nil {
-		wrong("listen", "%q: want host:port, or empty for none", c.Listen)
+	if _, err := hostOf(c.Listen); c.Listen != "" && err != nil {
+		wrong("listen", "%q: want host:port with a port up to 65535, or empty for none", c.Listen)
 	}
-	if host, _, err := net.SplitHostPort(c.AdminListen); c.AdminListen != "" && (err != nil || !outbound.IsLoopback(host)) {
+	if host, err := hostOf(c.AdminListen); c.AdminListen != "" && (err != nil || !outbound.IsLoopback(host)) {
 		wrong("adminListen", "%q: want a loopback address such as 127.0.0.1:8081, or empty for none: whoever reaches it changes the log level", c.AdminListen)
 	}
 	if _, err := ParseLevel(c.Log.Level); err != nil {
@@ -267,6 +267,15 @@ func (c Config) Validate() error {
 		wrong("log.format", "%q is not one of text, json", c.Log.Format)
 	}
 	return errors.Join(problems...)
+}
+
+// hostOf is the host of an address to listen on, whose port is a number.
+func hostOf(address string) (string, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	return host, err
 }
 
 // levels are those of the log.

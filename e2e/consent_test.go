@@ -29,9 +29,13 @@ func TestAConsentLetsADrainUnderWayGoOn(t *testing.T) {
 	s.exits(s.drydock("consent", "worker-01", "--comment", "why", "--yes"), 2, "--force, --delete-emptydir-data or both")
 	s.exits(s.drydock("consent", "worker-01", "--delete-emptydir-data", "--comment", "why", "--yes"), 1, "policy no-data")
 	s.exits(s.drydock("skip-pod", "worker-01", ns+"/nosuch"), 1, "there is no pod "+ns+"/nosuch")
+	s.exits(s.drydock("consent", "worker-01", "--pod", ns+"/nosuch", "--force", "--comment", "why", "--yes"), 1, "there is no pod "+ns+"/nosuch")
 	s.mustStay(*one)
 
 	s.exits(s.drydock("consent", "worker-01", "--pod", ns+"/one", "--force", "--comment", "may be lost", "--yes"), 0, "the drain may lose pods")
+	if text, _, _ := strings.Cut(s.mustDrydock("status", "worker-01"), "\nPhases:"); strings.Contains(text, ns+"/one") {
+		t.Errorf("what was consented to is still in the way:\n%s", text)
+	}
 	s.untilGone(*one)
 	s.mustStay(*other)
 	status := s.mustStatus(run)

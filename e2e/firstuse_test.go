@@ -29,14 +29,18 @@ func TestWhoDoesNotAnswerIsNamed(t *testing.T) {
 	commands := map[string]*background{}
 	for _, line := range []string{
 		"freeze --by ann", "limits", "limits set --max-parallel 7", "done worker-01", "status worker-01", "start worker-02 --skip-node-check",
+		"doctor", "preflight worker-03", "exec worker-04 --timeout 1s -- true",
 	} {
 		commands[line] = s.spawn(strings.Fields(line)...)
 	}
 	for line, command := range commands {
 		end := command.end()
 		status := 1
-		if strings.HasPrefix(line, "status") || strings.HasPrefix(line, "start") {
+		switch word, _, _ := strings.Cut(line, " "); word {
+		case "status", "start":
 			status = 0 // what the server knows is shown, what it takes goes on later
+		case "exec":
+			status = 125
 		}
 		s.exits(end, status, "no worker")
 		for _, never := range []string{"not reachable", "start-dev", "RST_STREAM", "deadline exceeded"} {
@@ -50,6 +54,7 @@ func TestWhoDoesNotAnswerIsNamed(t *testing.T) {
 	}
 	s.startWorker()
 	s.until(s.runOf("worker-02"), api.Pending)
+	s.until(s.runOf("worker-04"), api.Cancelled)
 	s.always("what was said to have failed has no effect", 2*time.Second, func() error {
 		state := s.state()
 		if len(state.Freezes) > 0 || state.Limits.MaxParallel.String() == "7" {
@@ -66,7 +71,7 @@ func TestWhoDoesNotAnswerIsNamed(t *testing.T) {
 func TestWhatTheWorkerRefusesFailsTheCommand(t *testing.T) {
 	s := newSite(t, "policy: [{name: no-force, require: \"!maintenance.drain.force\"}]\n")
 	s.exits(s.drydock("start", "worker-01", "--notify", "oncall"), 2, `no channel "oncall"`, "worker-01 is refused", "nothing was done")
-	s.exits(s.drydock("start", "worker-01", "--hook", "beforeCordon=nosuch", "--wait"), 2, `hooks: there is no "nosuch"`)
+	s.exits(s.drydock("start", "worker-01", "--hook", "beforeCordon=nosuch", "--wait"), 2, `hooks.beforeCordon[0]: there is no "nosuch"`)
 	s.exits(s.drydock("start", "worker-01", "--force"), 1, "no-force")
 	s.exits(s.drydock("exec", "worker-01", "--notify", "oncall", "--", "true"), 125, `no channel "oncall"`)
 	both := s.drydock("start", "worker-01", "worker-1", "--skip-node-check", "--reason", "days", "--ready-timeout", "2d", "-o", "json")

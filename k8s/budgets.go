@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -45,8 +46,10 @@ func Impossible(budget *policyv1.PodDisruptionBudget) bool {
 // Unblock says what a budget's numbers are, and what would let it allow a disruption of the pod.
 func Unblock(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) string {
 	s := budget.Status
-	text := fmt.Sprintf("budget %s allows %d disruptions: %d of %d pods are healthy, %d are needed",
-		budget.Name, s.DisruptionsAllowed, s.CurrentHealthy, s.ExpectedPods, s.DesiredHealthy)
+	text := fmt.Sprintf("budget %s allows %d disruptions: %s, %d are needed", budget.Name, s.DisruptionsAllowed, healthy(s), s.DesiredHealthy)
+	if c := meta.FindStatusCondition(s.Conditions, policyv1.DisruptionAllowedCondition); c != nil && c.Reason == policyv1.SyncFailedReason {
+		return text + "; Kubernetes cannot count its pods: " + c.Message
+	}
 	missing := s.DesiredHealthy + 1 - s.CurrentHealthy
 	switch {
 	case s.DisruptionsAllowed > 0:
@@ -60,6 +63,17 @@ func Unblock(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) string {
 	default:
 		return text
 	}
+}
+
+// healthy says how many pods of a budget are. How many there are to be is not known of pods that nobody re-creates.
+func healthy(s policyv1.PodDisruptionBudgetStatus) string {
+	if s.ExpectedPods >= s.CurrentHealthy && s.ExpectedPods > 0 {
+		return fmt.Sprintf("%d of %d pods are healthy", s.CurrentHealthy, s.ExpectedPods)
+	}
+	if s.CurrentHealthy == 1 {
+		return "1 pod is healthy"
+	}
+	return fmt.Sprintf("%d pods are healthy", s.CurrentHealthy)
 }
 
 // OutsideBudgets tells that the API server evicts a pod whatever its budgets say: it does not run yet, or no more.

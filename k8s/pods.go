@@ -114,9 +114,9 @@ const (
 	NotSelected   = "NotSelected"
 	DaemonSetPod  = "DaemonSet"
 	StaticPod     = "StaticPod"
-	LocalStorage  = "LocalStorage"
-	NoController  = "NoController"
-	OrphanedPod   = "Orphaned"
+	LocalStorage  = api.ReasonLocalStorage
+	NoController  = api.ReasonNoController
+	OrphanedPod   = api.ReasonOrphaned
 	Unclassified  = "Unclassified"
 	consentStore  = "the pod has an emptyDir volume whose data would be lost: consent with deleteEmptyDir, or delete the pod"
 	consentBoth   = "the pod's emptyDir data would be lost, and no controller would re-create it: consent with deleteEmptyDir and force, or delete the pod"

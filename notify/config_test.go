@@ -66,10 +66,10 @@ var wrongChannels = map[string]string{
 	`{"kubernetes": {}, "digest": "5m", "schedule": {"oneshot": {}}}`:                                                           "channels.oncall.schedule: has no meaning beside digest",
 	`{"kubernetes": {}, "digest": 5}`:                                                                                           "channels.oncall.digest: 5 is not a duration",
 	`{"kubernetes": {}, "retryFor": "-1h"}`:                                                                                     `channels.oncall.retryFor: "-1h" is negative`,
-	`{"kubernetes": {}, "template": {"text": "{{.Reason"}}`:                                                                     "channels.oncall.template.text: template: template.text:1: unclosed action",
-	`{"kubernetes": {}, "template": {"text": "{{.Raeson}}"}}`:                                                                   "channels.oncall.template.text: template: template.text:1:2: executing",
+	`{"kubernetes": {}, "template": {"text": "{{.Reason"}}`:                                                                     "channels.oncall.template.text: line 1: unclosed action",
+	`{"kubernetes": {}, "template": {"text": "{{.Raeson}}"}}`:                                                                   "channels.oncall.template.text: line 1, {{.Raeson}}: there is no field Raeson",
 	`{"kubernetes": {}, "template": {"text": "{{index .Blockers 0}}"}}`:                                                         "channels.oncall.template.text: ",
-	`{"kubernetes": {}, "template": {"text": "{{env \"HOME\"}}"}}`:                                                              "channels.oncall.template.text: template: template.text:1: function \"env\" not defined",
+	`{"kubernetes": {}, "template": {"text": "{{env \"HOME\"}}"}}`:                                                              "channels.oncall.template.text: line 1: function \"env\" not defined",
 	`{"email": {"host": "s", "from": "a@b.c", "to": ["b@b.c"]}, "thread": "period"}`:                                            "channels.oncall.threadPeriod: is missing",
 	`{"email": {"host": "s", "from": "a@b.c", "to": ["b@b.c"], "startTLS": "none", "username": "u", "password": {"env": "P"}}}`: "channels.oncall.email.password: would be sent unencrypted",
 }

@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"drydock/config/named"
 	"drydock/rules/notices"
 )
 
@@ -82,7 +83,7 @@ func (t Template) parse(subject, text string) (wording, []error) {
 		}
 		parsed, err := template.New("template." + part.field).Option("missingkey=error").Funcs(functions).Parse(given)
 		if err != nil {
-			problems = append(problems, fmt.Errorf("template.%s: %w", part.field, err))
+			problems = append(problems, fmt.Errorf("template.%s: %w", part.field, named.TemplateError(err)))
 		}
 		*part.into = parsed
 	}
@@ -134,7 +135,7 @@ func (w wording) render(channel string, events []notices.Event) (subject, text s
 func execute(t *template.Template, c content) (string, error) {
 	var out bounded
 	if err := t.Execute(&out, c); err != nil && !errors.Is(err, errFull) {
-		return "", fmt.Errorf("%s: %w", t.Name(), err)
+		return "", fmt.Errorf("%s: %w", t.Name(), named.TemplateError(err))
 	}
 	return cut(out.text.String(), maxText), nil
 }

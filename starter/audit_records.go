@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -115,33 +116,39 @@ func recordProgress(shown *terminal.Display) func(read, total int) {
 	}
 }
 
+// namedGaps is up to how many maintenances with the same gap are named: of more, the reason says enough.
+const namedGaps = 3
+
 // tellGaps says what the records lack and why, once for each reason.
 func tellGaps(w io.Writer, gaps []client.Gap) {
-	byReason := map[string][]string{}
-	var reasons []string
+	type gap struct {
+		why  string
+		lost bool
+	}
+	byReason := map[gap][]string{}
+	var reasons []gap
 	for _, g := range gaps {
-		reason := terminal.OneLine(g.Why) + "; only what Temporal knows of the start and the end is shown of"
-		if g.Lost {
-			reason = terminal.OneLine(g.Why) + "; left out:"
-		}
+		reason := gap{terminal.OneLine(g.Why), g.Lost}
 		if byReason[reason] == nil {
 			reasons = append(reasons, reason)
 		}
 		byReason[reason] = append(byReason[reason], fmt.Sprintf("%s (run %s)", g.WorkflowID, g.RunID))
 	}
-	slices.SortStableFunc(reasons, func(a, b string) int { return cmp.Compare(len(byReason[b]), len(byReason[a])) })
+	slices.SortStableFunc(reasons, func(a, b gap) int { return cmp.Compare(len(byReason[b]), len(byReason[a])) })
+	left := len(gaps)
 	for _, reason := range reasons[:min(len(reasons), shownGaps)] {
-		fmt.Fprintf(w, "Warning: %s %s\n", reason, terminal.SomeOf(byReason[reason], shownGaps))
+		of := byReason[reason]
+		left -= len(of)
+		text := fmt.Sprintf("of %s only the phases and the end are known", terminal.Plural(len(of), "maintenance"))
+		if reason.lost {
+			text = terminal.Plural(len(of), "maintenance") + " left out"
+		}
+		if len(of) <= namedGaps {
+			text += ": " + strings.Join(of, ", ")
+		}
+		fmt.Fprintf(w, "Warning: %s; %s\n", reason.why, text)
 	}
-	if len(reasons) > shownGaps {
-		fmt.Fprintf(w, "Warning: %s more, for other reasons\n", terminal.Plural(len(gaps)-told(byReason, reasons[:shownGaps]), "record"))
+	if left > 0 {
+		fmt.Fprintf(w, "Warning: %s more, for other reasons\n", terminal.Plural(left, "record"))
 	}
-}
-
-func told(byReason map[string][]string, reasons []string) int {
-	n := 0
-	for _, reason := range reasons {
-		n += len(byReason[reason])
-	}
-	return n
 }

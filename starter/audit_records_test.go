@@ -45,6 +45,8 @@ type chronicle struct {
 	// forgotten are listed and not there any more, silent do not answer, working tells that a worker runs.
 	forgotten, silent []string
 	working           bool
+	// down: the worker has just stopped.
+	down bool
 	// takes is how long an answer takes.
 	takes time.Duration
 
@@ -52,6 +54,7 @@ type chronicle struct {
 	queries []string
 	// atOnce counts the queries under way, most is the highest it was.
 	atOnce, most int
+	asked        int
 }
 
 func (c *chronicle) info(v client.View) *workflowpb.WorkflowExecutionInfo {
@@ -102,6 +105,7 @@ func (c *chronicle) DescribeTaskQueue(context.Context, string, enumspb.TaskQueue
 func (c *chronicle) QueryWorkflow(_ context.Context, _, run, _ string, _ ...any) (converter.EncodedValue, error) {
 	c.mu.Lock()
 	c.atOnce++
+	c.asked++
 	c.most = max(c.most, c.atOnce)
 	c.mu.Unlock()
 	if c.takes > 0 {
@@ -115,6 +119,9 @@ func (c *chronicle) QueryWorkflow(_ context.Context, _, run, _ string, _ ...any)
 	v, err := c.find(run)
 	if err != nil {
 		return nil, err
+	}
+	if c.down {
+		return nil, serviceerror.NewDeadlineExceeded("context deadline exceeded")
 	}
 	if slices.Contains(c.silent, run) {
 		return nil, errors.New("query timed out")
@@ -214,10 +221,28 @@ func TestRecordsWithoutAWorkerHaveTheEnd(t *testing.T) {
 	if len(records) != 2 || records[0].Phase != "Completed" || len(records[0].Phases) != 3 || records[0].Specification != nil || len(records[0].Messages) != 0 {
 		t.Errorf("%+v", records)
 	}
-	want := `Warning: no worker is polling task queue "drydock" in namespace "default": start drydock-worker; only what Temporal knows of the start and the end is shown of ` +
+	want := `Warning: no worker is polling task queue "drydock" in namespace "default": start drydock-worker; of 2 maintenances only the phases and the end are known: ` +
 		"node-maintenance/worker-01/ops (run 1), node-maintenance/worker-01/ops (run 2)\n"
 	if diff := cmp.Diff(want, said.String()); diff != "" {
 		t.Errorf("want - got +\n%s", diff)
+	}
+}
+
+func TestManyWithoutAWorkerAreOneWarning(t *testing.T) {
+	c := &chronicle{working: true, down: true}
+	for i := range 100 {
+		c.views = append(c.views, past(fmt.Sprint(i), i+1))
+	}
+	var said bytes.Buffer
+	records, err := recordsOfTemporal(t.Context(), connectionTo(c), client.RecordFilter{}, &said, nil)
+	if err != nil || len(records) != 100 {
+		t.Fatalf("%d records, %v", len(records), err)
+	}
+	if c.asked > client.HistoriesAtOnce {
+		t.Errorf("%d were asked, though the first one got no answer", c.asked)
+	}
+	if got := said.String(); strings.Count(got, "\n") != 1 || !strings.HasSuffix(got, "; of 100 maintenances only the phases and the end are known\n") {
+		t.Error(got)
 	}
 }
 
@@ -232,8 +257,8 @@ func TestOneThatDoesNotAnswerOrIsForgottenStopsNoOther(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	for _, want := range []string{
-		"no answer from the maintenance of worker-01: query timed out; only what Temporal knows", "(run 1)",
-		"Temporal has forgotten it meanwhile; left out: node-maintenance/worker-01/ops (run 2)",
+		"no answer from the maintenance of worker-01: query timed out; of 1 maintenance only the phases and the end are known: ", "(run 1)",
+		"Temporal has forgotten it meanwhile; 1 maintenance left out: node-maintenance/worker-01/ops (run 2)",
 	} {
 		if !strings.Contains(said.String(), want) {
 			t.Errorf("%q is not in %q", want, said.String())

@@ -168,7 +168,8 @@ func (o *doctorOptions) consult(ctx context.Context, c *invocation.Connection, i
 			fmt.Fprintf(o.app.Stderr, "A doctor is at work already (workflow %s): waiting for its report.\n", run.WorkflowID())
 		}
 		report, err := doctorReport(ctx, c, run)
-		if run.Joined && (err != nil || in.Fix || !slices.Equal(report.Nodes, in.Nodes)) && ctx.Err() == nil {
+		var noWorker *client.NoWorkerError
+		if run.Joined && !errors.As(err, &noWorker) && (err != nil || in.Fix || !slices.Equal(report.Nodes, in.Nodes)) && ctx.Err() == nil {
 			continue
 		}
 		return report, err

@@ -33,7 +33,7 @@ A freeze belongs to whoever asked for it, and a second one of the same replaces 
 with "drydock thaw" before maintenances go on.`,
 		Example: `  drydock freeze --reason "incident 4711"
   drydock freeze --reason "API servers are overloaded" --running`,
-		Args: cobra.NoArgs,
+		Args: invocation.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.output.Register(cmd)

@@ -25,7 +25,7 @@ scheduler's own, changed by "drydock limits set".`,
 		Example: `  drydock limits
   drydock limits set --max-parallel 2 --comment "two crews tonight"
   drydock limits diff --config worker.yaml`,
-		Args: cobra.NoArgs,
+		Args: invocation.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return showLimits(cmd.Context(), a, &out) },
 	}
 	out.Register(cmd)

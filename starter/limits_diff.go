@@ -33,7 +33,7 @@ func newLimitsDiff(a *invocation.App) *cobra.Command {
 started. The exit code is 0 if they are equal and 1 if not. To put the file's limits in force: "drydock limits set
 --from-file FILE".`,
 		Example: `  drydock limits diff --config worker.yaml`,
-		Args:    cobra.NoArgs,
+		Args:    invocation.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.output.Register(cmd)

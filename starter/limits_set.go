@@ -41,7 +41,7 @@ service already stays so: limits are judged when a slot is granted.`,
   drydock limits set --max-unavailable 20%
   drydock limits set --no-max-unavailable
   drydock limits set --from-file worker.yaml --comment "groups per rack"`,
-		Args: cobra.NoArgs,
+		Args: invocation.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), cmd.Flags()) },
 	}
 	o.register(cmd)

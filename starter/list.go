@@ -47,7 +47,7 @@ the names of the nodes alone.`,
   drydock list --all --requestor ops --sort-by since
   drydock list --phase Ready,RequestorFailed -o name
   drydock list -o json | jq -r '.[] | select(.phase == "Ready") | .node'`,
-		Args: cobra.NoArgs,
+		Args: invocation.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.output.Register(cmd, terminal.FormatName)

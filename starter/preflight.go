@@ -87,7 +87,7 @@ func (o *preflightOptions) run(ctx context.Context, cmd *cobra.Command, args []s
 	if err != nil {
 		return err
 	}
-	orders, err := input.OrdersFor(fields, names)
+	orders, err := o.spec.OrdersFor(fields, names)
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ configured to. Name the files of all workers.`,
 		Example: `  drydock report
   drydock report --since 7d --requestor ops -o markdown
   drydock report --since 365d --from worker-a.jsonl --from worker-b.jsonl -o json | jq .ends`,
-		Args: cobra.NoArgs,
+		Args: invocation.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.register(cmd, "sum up those that ended in this time, such as 30d or 12h")

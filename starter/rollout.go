@@ -126,7 +126,7 @@ func (o *rolloutOptions) run(ctx context.Context, cmd *cobra.Command, args []str
 	if len(names) == 0 {
 		return o.report(skipped)
 	}
-	orders, err := input.OrdersFor(fields, names)
+	orders, err := o.spec.OrdersFor(fields, names)
 	if err != nil {
 		return err
 	}

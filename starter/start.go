@@ -101,7 +101,9 @@ func (o *startOptions) run(ctx context.Context, cmd *cobra.Command, args []strin
 type begun struct {
 	view    client.View
 	adopted bool
-	err     error
+	// unread: no worker has read its input yet.
+	unread bool
+	err    error
 }
 
 // decidedAtOnce bounds how many maintenances are begun together.
@@ -128,14 +130,14 @@ func (o *startOptions) startAll(ctx context.Context, c *invocation.Connection, o
 				warned = text
 				fmt.Fprintf(o.app.Stderr, "Warning: %s\n", text)
 			}
-			b.err = nil
+			b.err, b.unread = nil, true
 		}
 		if b.err != nil {
 			failures = append(failures, b.err)
 			continue
 		}
 		views = append(views, b.view)
-		o.say(out, b)
+		fmt.Fprintln(out, begunText(b, c.Program, c.Clock()))
 	}
 	if !o.wait && len(views) > 0 {
 		node := views[0].Node
@@ -153,13 +155,26 @@ func (o *startOptions) startOne(ctx context.Context, c *invocation.Connection, d
 	return b
 }
 
-func (o *startOptions) say(out io.Writer, b begun) {
+// begunText says that a maintenance was started, and what it waits for before it begins.
+func begunText(b begun, program string, now time.Time) string {
 	v := b.view
 	if b.adopted {
-		fmt.Fprintf(out, "%s: the same maintenance for %s is running already, %s\n", v.Node, v.Requestor, show.Progress(v))
-		return
+		return fmt.Sprintf("%s: the same maintenance for %s is running already, %s", v.Node, v.Requestor, terminal.Words(show.Progress(v), now))
 	}
-	fmt.Fprintf(out, "%s: maintenance for %s started\n", v.Node, v.Requestor)
+	text := fmt.Sprintf("%s: maintenance for %s started", v.Node, v.Requestor)
+	if b.unread {
+		return text + "; it begins once a worker runs"
+	}
+	if v.Status == nil {
+		return text
+	}
+	if at := v.Status.Spec.NotBefore; at != nil && at.After(now) {
+		text += "; it begins not before " + terminal.Clock(*at, now)
+	}
+	if v.Status.Spec.Approval && v.Status.Approval == nil {
+		text += fmt.Sprintf(`; it waits for approval: "%s approve %s"`, program, v.Node)
+	}
+	return text
 }
 
 // waitAll waits until all are Ready and keeps what it saw last in views.

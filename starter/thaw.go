@@ -34,7 +34,7 @@ recorded with your name.`,
 		Example: `  drydock thaw --comment "incident closed"
   drydock thaw --by incident-4711
   drydock thaw --all`,
-		Args: cobra.NoArgs,
+		Args: invocation.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.output.Register(cmd)
@@ -56,7 +56,7 @@ func (o *thawOptions) run(ctx context.Context) error {
 	by := cmp.Or(o.by, c.By())
 	before, err := c.SchedulerState(ctx, show.FirstPending)
 	if err != nil {
-		return err
+		return fmt.Errorf("nothing was changed: %w", err)
 	}
 	mine := slices.ContainsFunc(before.Freezes, func(f schedule.Freeze) bool { return f.By == by })
 	if len(before.Freezes) > 0 && !mine && !o.all {

@@ -65,7 +65,7 @@ func newVersion(a *invocation.App) *cobra.Command {
 		Long:  `Show the version of this program; with --server also that of the Temporal server it talks to.`,
 		Example: `  drydock version
   drydock version --server`,
-		Args: cobra.NoArgs,
+		Args: invocation.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return showVersion(cmd.Context(), a, &out, server) },
 	}
 	out.Register(cmd)

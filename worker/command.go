@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
+	"drydock/checks"
 	"drydock/config"
 )
 
@@ -106,8 +107,8 @@ func (f flags) run(cmd *cobra.Command, stderr io.Writer) error {
 		return usageError{err}
 	}
 	if f.check {
-		if err := c.CheckSecretFiles(); err != nil {
-			return usageError{err}
+		if err := f.tryOut(c); err != nil {
+			return usageError{f.inFile(err)}
 		}
 		fmt.Fprintln(cmd.OutOrStdout(), "the configuration is valid")
 		return nil
@@ -124,7 +125,7 @@ func (f flags) run(cmd *cobra.Command, stderr io.Writer) error {
 	}
 	logger := slog.New(handler)
 	// client-go logs through klog; its lines belong into the same log.
-	klog.SetSlogLogger(logger.With("logger", "client-go"))
+	klog.SetSlogLogger(slog.New(calm{logger.Handler()}).With("logger", "client-go"))
 	return Run(cmd.Context(), Options{Config: c, Logger: logger, Level: level, Version: Version})
 }
 
@@ -144,5 +145,24 @@ func (f flags) load() (config.Config, error) {
 			*over.field = over.flag
 		}
 	}
-	return c, c.Validate()
+	return c, f.inFile(c.Validate())
+}
+
+// tryOut looks at what the configuration names outside of itself: the files of secrets and of Jobs, and where audit records go.
+func (f flags) tryOut(c config.Config) error {
+	problems := []error{c.CheckSecretFiles(), c.Audit.Try()}
+	if problems[0] == nil {
+		_, err := checks.New(c.ChecksAndHooks(), nil, Version)
+		problems = append(problems, err)
+	}
+	return errors.Join(problems...)
+}
+
+// inFile puts the file before every line of an error of what it says.
+func (f flags) inFile(err error) error {
+	if err == nil || f.file == "" {
+		return err
+	}
+	lines := strings.Split(err.Error(), "\n")
+	return errors.New(f.file + ": " + strings.Join(lines, "\n"+f.file+": "))
 }

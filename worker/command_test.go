@@ -34,6 +34,45 @@ func TestCheckCompilesThePolicy(t *testing.T) {
 	}
 }
 
+// What the configuration names outside of itself is looked at, and every line of what is wrong says in which file.
+func TestCheckLooksAtWhatIsNamed(t *testing.T) {
+	folder := t.TempDir()
+	file, plain := filepath.Join(folder, "drydock.yaml"), filepath.Join(folder, "plain")
+	if err := os.WriteFile(plain, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for config, says := range map[string][]string{
+		`audit: {file: {path: ` + folder + `/new/folder/audit.jsonl}}`:             nil,
+		`audit: {file: {path: ` + plain + `}}`:                                     nil,
+		`audit: {file: {path: ` + plain + `/audit.jsonl}}`:                         {": audit.file: path: "},
+		`audit: {file: {path: ` + folder + `}}`:                                    {": audit.file: path: "},
+		`checks: {burn: {job: {templateFile: /no/such.yaml, namespace: drydock}}}`: {": checks.burn.job", "/no/such.yaml"},
+		`{listen: "127.0.0.1:99999", adminListen: "127.0.0.1:http"}`:               {": listen: ", "65535", "\n" + file + ": adminListen: "},
+		`{cluster: 3, log: {level: 4}}`:                                            {": cluster: ", "\n" + file + ": log.level: "},
+	} {
+		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		before, _ := os.ReadDir(folder)
+		var stderr strings.Builder
+		status := Main(t.Context(), []string{"--check", "--config", file}, &stderr)
+		if (status == 0) != (says == nil) {
+			t.Errorf("%s: status %d, %s", config, status, &stderr)
+		}
+		for i, part := range says {
+			if i == 0 {
+				part = "drydock-worker: " + file + part
+			}
+			if !strings.Contains(stderr.String(), part) {
+				t.Errorf("%s: %q is not in %s", config, part, &stderr)
+			}
+		}
+		if after, _ := os.ReadDir(folder); len(after) != len(before) {
+			t.Errorf("%s: it left %v", config, after)
+		}
+	}
+}
+
 // What is named as a file of a secret is there when the configuration is checked, or it is said which field names it.
 func TestCheckReadsTheFilesOfSecrets(t *testing.T) {
 	there := filepath.Join(t.TempDir(), "token")

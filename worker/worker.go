@@ -324,7 +324,7 @@ func temporalOptions(o Options) (client.Options, error) {
 	if options.Namespace == "" {
 		options.Namespace = client.DefaultNamespace
 	}
-	options.Logger = log.NewStructuredLogger(o.Logger)
+	options.Logger = log.NewStructuredLogger(slog.New(calm{o.Logger.Handler()}))
 	return options, nil
 }
 

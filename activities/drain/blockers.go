@@ -2,6 +2,7 @@ package drain
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -127,7 +128,7 @@ func (b *blockers) overdue(pod *corev1.Pod) (bool, string) {
 	case late < lastRetry:
 		return false, ""
 	case len(pod.Finalizers) > 0:
-		return true, fmt.Sprintf("terminating, and kept by its finalizers %v: whoever set them has to remove them", pod.Finalizers)
+		return true, fmt.Sprintf("terminating, and kept by its finalizers %s: whoever set them has to remove them", strings.Join(pod.Finalizers, ", "))
 	default:
 		return true, fmt.Sprintf("terminating since %s after its grace period: is the kubelet of the node alive?",
 			metav1.Now().Sub(pod.DeletionTimestamp.Time).Round(time.Second))

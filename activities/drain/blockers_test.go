@@ -83,7 +83,7 @@ func TestPodIsOverdueAWhileAfterItsGrace(t *testing.T) {
 		"in its grace":      {pod(-time.Minute), ""},
 		"just after":        {pod(10 * time.Second), ""},
 		"long after":        {pod(10 * time.Minute), "is the kubelet of the node alive?"},
-		"kept by finalizer": {pod(10*time.Minute, "example.com/keep"), "finalizers [example.com/keep]"},
+		"kept by finalizer": {pod(10*time.Minute, "example.com/keep"), "finalizers example.com/keep"},
 	} {
 		late, message := alive.overdue(c.pod)
 		if late != (c.want != "") || !strings.Contains(message, c.want) {

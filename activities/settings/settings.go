@@ -135,7 +135,7 @@ func (s *Activities) resolve(ctx context.Context, m spec.Maintenance, prepared *
 	prepared.Channels = channels
 	for _, name := range m.Hooks.Names() {
 		known, err := s.hook(name)
-		problems = append(problems, err)
+		problems = append(problems, ofInput(m.Hooks.Field(name), err))
 		prepared.Hooks = append(prepared.Hooks, known)
 	}
 	if m.Validation != nil && len(m.Validation.Checks) > 0 {
@@ -172,28 +172,31 @@ func (s *Activities) channelsOf(m spec.Maintenance) ([]notices.Channel, error) {
 
 func (s *Activities) hook(name string) (validation.Hook, error) {
 	if s.Runner == nil {
-		return validation.Hook{}, fmt.Errorf("hooks: the worker's configuration has no hook %q (hooks)", name)
+		return validation.Hook{}, fmt.Errorf("the worker's configuration has no hook %q (hooks)", name)
 	}
-	plan, err := s.Runner.Plan(name)
-	return plan, ofInput(err)
+	return s.Runner.Plan(name)
 }
 
-// ofInput is why the worker does not know what an input names, which is no fault of the worker's configuration.
-func ofInput(err error) error {
+// ofInput is why the worker does not know what a field of an input names, which is no fault of the worker's configuration.
+func ofInput(field string, err error) error {
 	var unknown *checks.Misconfigured
-	if errors.As(err, &unknown) {
-		return fmt.Errorf("%s: %w", unknown.Field, unknown.Err)
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &unknown):
+		err = unknown.Err
 	}
-	return err
+	return fmt.Errorf("%s: %w", field, err)
 }
 
 func (s *Activities) known(names []string) error {
-	if s.Runner == nil {
-		return fmt.Errorf("validation.checks: the worker's configuration has no check %q (checks)", names[0])
-	}
 	var problems []error
-	for _, name := range names {
-		problems = append(problems, ofInput(s.Runner.Known([]string{name}, validation.Hooks{})))
+	for i, name := range names {
+		err := fmt.Errorf("the worker's configuration has no check %q (checks)", name)
+		if s.Runner != nil {
+			err = s.Runner.Known([]string{name}, validation.Hooks{})
+		}
+		problems = append(problems, ofInput(fmt.Sprintf("validation.checks[%d]", i), err))
 	}
 	return errors.Join(problems...)
 }

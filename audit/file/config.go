@@ -3,6 +3,10 @@ package file
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -30,6 +34,29 @@ type Config struct {
 const defaultSizeMB = 100
 
 func (c *Config) sizeMB() int { return cmp.Or(c.MaxSizeMB, defaultSizeMB) }
+
+// Try looks whether the file can be written, or made where it is not there yet.
+func (c *Config) Try() error {
+	f, err := os.OpenFile(c.Path, os.O_WRONLY|os.O_APPEND, 0)
+	if err == nil {
+		return f.Close()
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("path: %w", err)
+	}
+	folder := filepath.Dir(c.Path)
+	for {
+		if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) || folder == filepath.Dir(folder) {
+			break
+		}
+		folder = filepath.Dir(folder) // it is made with the file
+	}
+	probe, err := os.CreateTemp(folder, ".drydock-check-*")
+	if err != nil {
+		return fmt.Errorf("path: %q cannot be made: %w", c.Path, err)
+	}
+	return errors.Join(probe.Close(), os.Remove(probe.Name()))
+}
 
 // Validate adds what is wrong.
 func (c *Config) Validate(field string, p *named.Problems) {

@@ -111,6 +111,13 @@ func (d *demo) environment() []string {
 	return append(d.temporal.Environment(), "KUBECONFIG="+d.cluster.Kubeconfig, "DRYDOCK_REQUESTOR=ops")
 }
 
+// workerCommand starts the worker again. Its configuration keeps its whole path, by which the demo knows its processes.
+func (d *demo) workerCommand() []string {
+	words := append(d.worker.Command(), "--admin-listen", "127.0.0.1:0")
+	words[0] = fromHere(words[0])
+	return words
+}
+
 // repaired is the file that says that the broken node was repaired.
 func (d *demo) repaired() string { return filepath.Join(d.dir, "repaired") }
 
@@ -197,15 +204,24 @@ func (d *demo) showHowToLook() {
 	if d.keep {
 		fmt.Printf(`
 Everything is still running:
-  Temporal UI      %s
-  worker           %s/metrics
-  look again       export %s
-                   .bin/drydock list --all
-                   .bin/drydock status %s
-                   .bin/devcluster kubectl get nodes -L drydock.dev/phase
-                   .bin/devcluster kubectl describe node %s
-  stop it          make demo-stop
-`, d.temporal.UI, d.worker.URL, cli, brokenNode, brokenNode)
+  Temporal UI      %[1]s
+  worker           %[2]s/metrics
+
+Look again:
+export %[3]s
+.bin/drydock list --all
+.bin/drydock status %[4]s
+.bin/devcluster kubectl get nodes -L drydock.dev/phase
+.bin/devcluster kubectl describe node %[4]s
+
+Restart the worker alone, with that environment:
+kill $(head -n 1 %[6]s) && tail --pid=$(head -n 1 %[6]s) -f /dev/null
+%[7]s >> %[5]s 2>&1 &
+sed -i "1s/.*/$!/" %[6]s
+
+Stop it all:
+make demo-stop
+`, d.temporal.UI, d.worker.URL, cli, brokenNode, quoted(fromHere(d.worker.Log)), quoted(fromHere(d.pids())), commandLine(d.workerCommand()))
 		return
 	}
 	fmt.Printf(`

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -86,6 +87,9 @@ func (l launch) start(binary string, args ...string) (*Process, error) {
 
 // PID is the process's ID.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Command is how it was started.
+func (p *Process) Command() []string { return slices.Clone(p.cmd.Args) }
 
 // ExitStatus is that of a process that has ended, -1 as long as it runs and where a signal ended it.
 func (p *Process) ExitStatus() int {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 )
 
 // Filter chooses the events of a channel. An event has to satisfy every field; an empty field is satisfied by all.
@@ -29,12 +30,21 @@ func matches(pattern, name string) bool {
 	return pattern == name || err == nil && ok
 }
 
+// stateNames lists all states.
+func stateNames() string {
+	var names []string
+	for _, s := range States() {
+		names = append(names, string(s))
+	}
+	return strings.Join(names, ", ")
+}
+
 // Validate joins one error per wrong entry, which begins with the entry's field.
 func (f Filter) Validate() error {
 	var problems []error
 	for i, s := range f.Events {
 		if _, ok := phrases[s]; !ok {
-			problems = append(problems, fmt.Errorf("events[%d]: %q is not one of %v", i, s, States()))
+			problems = append(problems, fmt.Errorf("events[%d]: %q is not one of %s", i, s, stateNames()))
 		}
 	}
 	for i, pattern := range f.Requestors {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -64,6 +65,17 @@ func (d Duration) String() string { return time.Duration(d).String() }
 
 // Std is the duration as the standard library's type.
 func (d Duration) Std() time.Duration { return time.Duration(d) }
+
+// Text is a duration string without the units at its end of which there are none, such as 1h30m and not 1h30m0s.
+func Text(d time.Duration) string {
+	text := d.String()
+	for _, unit := range []struct{ before, none string }{{"m", "0s"}, {"h", "0m"}} {
+		if shorter := strings.TrimSuffix(text, unit.none); strings.HasSuffix(shorter, unit.before) {
+			text = shorter
+		}
+	}
+	return text
+}
 
 // Age is a duration as people say it: its two largest units.
 func Age(d time.Duration) string {

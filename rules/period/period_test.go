@@ -62,3 +62,14 @@ func TestDurationsSurviveJSON(t *testing.T) {
 		}
 	})
 }
+
+func TestATextHasNoEmptyUnitsAtItsEnd(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0s", time.Second: "1s", time.Minute: "1m", 10 * time.Minute: "10m", time.Hour: "1h", 90 * time.Minute: "1h30m", 100 * time.Hour: "100h",
+		time.Hour + time.Second: "1h0m1s", 20*time.Hour + 10*time.Second: "20h0m10s", 1500 * time.Millisecond: "1.5s",
+	} {
+		if got := period.Text(d); got != want {
+			t.Errorf("%s: %q, want %q", d, got, want)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/google/cel-go/cel"
@@ -135,9 +136,25 @@ func (c *compiled) compile(env *cel.Env, at, text string) (cel.Program, error) {
 	return program, nil
 }
 
+// notUnderstood are the ways in which CEL's parser says where it stopped.
+var notUnderstood = regexp.MustCompile(`^Syntax error: (?:mismatched input|extraneous input|no viable alternative at input|token recognition error at:|missing .* at) '(.*?)'(?: expecting .*)?$`)
+
+// understood is the parser's word without its own terms, such as all the signs that it expected.
+func understood(message string) string {
+	found := notUnderstood.FindStringSubmatch(message)
+	switch {
+	case found == nil:
+		return message
+	case strings.HasSuffix(found[1], "<EOF>"):
+		return "syntax error: the expression ends too soon"
+	}
+	return fmt.Sprintf("syntax error at %q", found[1])
+}
+
 // located is an error in an expression. CEL counts columns from 0, people from 1.
 func located(at string, line, column int, message string) error {
 	message, _, _ = strings.Cut(message, "\n")
+	message = understood(message)
 	return fmt.Errorf("%s: line %d, column %d: %s", at, line, column+1, message)
 }
 

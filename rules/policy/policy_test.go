@@ -103,7 +103,7 @@ func TestWhatDoesNotCompile(t *testing.T) {
 		{Rule{Name: "a", Require: "approval.name == ''"}, "policy[0] (a).require: line 1, column 9: undefined field 'name'"},
 		{Rule{Name: "a", Require: "maintenance.node"}, "policy[0] (a).require: line 1, column 1: want true or false, and this is of type string"},
 		{Rule{Name: "a", Require: "dyn(maintenance.node)"}, "policy[0] (a).require: line 1, column 1: want true or false, and this is of type dyn"},
-		{Rule{Name: "a", Require: "maintenance.approval &&"}, "policy[0] (a).require: line 1, column 24: Syntax error"},
+		{Rule{Name: "a", Require: "maintenance.approval &&"}, "policy[0] (a).require: line 1, column 24: syntax error: the expression ends too soon"},
 		{Rule{Name: "a", Require: "maintenance.ticket.matches('(')"}, "policy[0] (a).require: line 1, column 28: invalid matches argument"},
 		{Rule{Name: "a", Require: "maintenance.readyTimeout < duration('2 h')"}, "policy[0] (a).require: line 1, column 37: invalid duration argument"},
 		{Rule{Name: "a", Require: "[1].all(approval, approval > 0)"}, `policy[0] (a).require: "approval" names a variable of a macro`},

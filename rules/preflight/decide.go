@@ -9,6 +9,7 @@ import (
 
 	"drydock/rules/bounds"
 	"drydock/rules/drainplan"
+	"drydock/rules/period"
 	"drydock/rules/spec"
 )
 
@@ -238,6 +239,9 @@ func (d *decision) judge(p PodFacts, planned bool, r *Pod) {
 		r.Action, r.Reason, r.Message = Wait, reasonMode, "drain.mode "+d.drain.Mode+" evicts no pods"
 	case p.Refusal != "":
 		r.Action, r.Reason, r.Message = Refuse, p.Refusal, bounds.Cut(p.Message, maxText)
+		if p.Type != drainplan.DaemonSet {
+			r.Budgets = p.asked() // whoever consents meets them next
+		}
 	case p.Type == drainplan.DaemonSet:
 		r.Action, r.Reason, r.Message = Delete, reasonDaemonSet, "is deleted; the maintenance taint keeps it away"
 	default:
@@ -245,18 +249,26 @@ func (d *decision) judge(p PodFacts, planned bool, r *Pod) {
 		if p.Finished {
 			r.Reason, r.Message = reasonFinished, "has finished"
 		}
-		for _, b := range p.Budgets {
-			r.Budgets = append(r.Budgets, b.Budget)
-		}
+		r.Budgets = p.asked()
 	}
+}
+
+// asked are the names of the budgets that would be asked about the eviction of the pod.
+func (p PodFacts) asked() []string {
+	var names []string
+	for _, b := range p.Budgets {
+		names = append(names, b.Budget)
+	}
+	return names
 }
 
 // findings are what one pod adds to problems and warnings.
 func (d *decision) findings(r row) {
 	about := "pod " + r.Pod.Pod
-	switch r.Action {
-	case Refuse:
+	if r.Action == Refuse {
 		d.report.problem(Finding{MissingConsent, about, r.Message})
+	}
+	switch r.Action {
 	case Wait:
 		if r.Reason == reasonStatic {
 			d.report.warn(Finding{StaticPodWaited, about, r.Message})
@@ -265,7 +277,7 @@ func (d *decision) findings(r row) {
 		if r.Reason == reasonReturns {
 			d.report.warn(Finding{ToleratesAll, about, r.Message + ": it stays"})
 		}
-	case Evict, Delete:
+	case Evict, Delete, Refuse:
 		if len(r.Budgets) > 1 {
 			d.stops(Finding{OverlappingBudget, about,
 				"several budgets select it (" + strings.Join(r.Budgets, ", ") + "), and the API server evicts no such pod: leave it one"})
@@ -280,7 +292,7 @@ func (d *decision) wish(annotation string) string {
 	if d.drain.ProtectedFor == 0 {
 		return "asks not to be disrupted (" + annotation + "), which drain.protectedFor 0s ignores"
 	}
-	return fmt.Sprintf("asks not to be disrupted (%s): it is left alone for %s after the cordon", annotation, d.drain.ProtectedFor)
+	return fmt.Sprintf("asks not to be disrupted (%s): it is left alone for %s after the cordon", annotation, period.Text(d.drain.ProtectedFor.Std()))
 }
 
 // stops is for what only budgets forbid: a problem, unless the escalation bypasses them.
@@ -289,15 +301,15 @@ func (d *decision) stops(f Finding) {
 		d.report.problem(f)
 		return
 	}
-	f.Message += fmt.Sprintf(" (or %s does %s after %s)", d.bypassedBy, d.bypass.Do, d.bypass.After)
+	f.Message += fmt.Sprintf(" (or %s does %s after %s)", d.bypassedBy, d.bypass.Do, period.Text(d.bypass.After.Std()))
 	d.report.warn(f)
 }
 
-// budgets takes up those that the pods to evict depend on.
+// budgets takes up those that the pods depend on which are evicted, or would be with somebody's consent.
 func (d *decision) budgets() {
 	asked, refused := map[string]int{}, map[string]int{}
 	for _, p := range d.facts.Pods {
-		if d.pod(p).Action != Evict {
+		if len(d.pod(p).Budgets) == 0 {
 			continue
 		}
 		for _, b := range p.Budgets {

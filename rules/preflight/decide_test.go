@@ -174,6 +174,17 @@ func TestBudgets(t *testing.T) {
 		"an impossible one that lets this pod go": {`{}`, []preflight.PodFacts{pod("a", guarded(false, "b"))}, []preflight.Budget{budget("b", true)}, nil, nil},
 		"an impossible one of a pod that is deleted": {allTypes, []preflight.PodFacts{pod("a", func(p *preflight.PodFacts) { daemonOf(p); guarded(true, "b")(p) })},
 			[]preflight.Budget{budget("b", true)}, nil, nil},
+		"an impossible one of a pod without consent": {`{}`, []preflight.PodFacts{pod("a", func(p *preflight.PodFacts) {
+			p.Refusal, p.Message, p.Wish = "NoController", "consent with force", "x=y"
+			guarded(true, "b")(p)
+		})},
+			[]preflight.Budget{budget("b", true)}, []preflight.Code{preflight.MissingConsent, preflight.ImpossibleBudget}, []preflight.Code{preflight.Protected}},
+		"several over a DaemonSet's pod without consent": {allTypes, []preflight.PodFacts{pod("a", func(p *preflight.PodFacts) {
+			daemonOf(p)
+			p.Refusal = "LocalStorage"
+			guarded(true, "b", "c")(p)
+		})},
+			[]preflight.Budget{budget("b", true), budget("c", true)}, []preflight.Code{preflight.MissingConsent}, nil},
 		"several over one pod": {`{}`, []preflight.PodFacts{pod("a", guarded(false, "b", "c"))},
 			[]preflight.Budget{budget("b", false), budget("c", false)}, []preflight.Code{preflight.OverlappingBudget}, nil},
 		"bypassed": {`{"escalation":[{"after":"1h","do":"bypassBudget"}]}`, []preflight.PodFacts{pod("a", guarded(true, "b", "c"))},
@@ -342,10 +353,10 @@ func TestAPreflightKnowsWhatTheSLADoes(t *testing.T) {
 	for name, c := range map[string]struct {
 		sla, problems, warns, would string
 	}{
-		"tells":            {`{"after":"30m"}`, "[ImpossibleBudget]", "", "after 30m0s the SLA is over, after 2h0m0s fail"},
-		"bypasses budgets": {`{"after":"30m","do":"bypassBudget"}`, "[]", "(or the SLA does bypassBudget after 30m0s)", "after 30m0s the SLA is over, after 30m0s bypassBudget, after 2h0m0s fail"},
-		"kills":            {`{"after":"1h","do":"kill"}`, "[]", "(or the SLA does kill after 1h0m0s)", "after 1h0m0s the SLA is over, after 1h0m0s kill, after 2h0m0s fail"},
-		"gives back":       {`{"after":"30m","do":"giveBack"}`, "[ImpossibleBudget]", "", "after 30m0s the SLA is over, after 30m0s giveBack"},
+		"tells":            {`{"after":"30m"}`, "[ImpossibleBudget]", "", "after 30m the SLA is over, after 2h fail"},
+		"bypasses budgets": {`{"after":"30m","do":"bypassBudget"}`, "[]", "(or the SLA does bypassBudget after 30m)", "after 30m the SLA is over, after 30m bypassBudget, after 2h fail"},
+		"kills":            {`{"after":"1h","do":"kill"}`, "[]", "(or the SLA does kill after 1h)", "after 1h the SLA is over, after 1h kill, after 2h fail"},
+		"gives back":       {`{"after":"30m","do":"giveBack"}`, "[ImpossibleBudget]", "", "after 30m the SLA is over, after 30m giveBack"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, err := spec.Decode([]byte(`{"node":"n1","sla":`+c.sla+`,"drain":{"escalation":[{"after":"2h","do":"fail"}]}}`), nil)

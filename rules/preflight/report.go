@@ -8,6 +8,7 @@ import (
 
 	"drydock/rules/bounds"
 	"drydock/rules/drainplan"
+	"drydock/rules/period"
 	"drydock/rules/spec"
 )
 
@@ -69,7 +70,7 @@ type Report struct {
 	Counts   map[Action]int `json:"counts"`
 	Pods     []Pod          `json:"pods"`
 	MorePods int            `json:"morePods,omitempty"`
-	// Budgets are those of the pods that would be evicted.
+	// Budgets are those of the pods that would be evicted, or would be with somebody's consent.
 	Budgets     []Budget `json:"budgets,omitempty"`
 	MoreBudgets int      `json:"moreBudgets,omitempty"`
 	// Room is absent where it was not looked at.
@@ -171,7 +172,7 @@ func (r Report) Escalates() string {
 		if what == spec.ExpireSLA {
 			what = "the SLA is over"
 		}
-		texts = append(texts, fmt.Sprintf("after %s %s", rung.After, what))
+		texts = append(texts, fmt.Sprintf("after %s %s", period.Text(rung.After.Std()), what))
 	}
 	return strings.Join(texts, ", ")
 }

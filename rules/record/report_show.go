@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"drydock/rules/moment"
 	"drydock/rules/period"
 )
 
@@ -67,7 +68,7 @@ func (r Report) describe(when, dated func(time.Time) string) document {
 func failureTable(title, none string, failures []Failure, when func(time.Time) string) table {
 	t := table{title: title, none: none, header: []string{"ended", "node", "requestor", "phase", "reason"}}
 	for _, f := range failures[:min(len(failures), shownFailures)] {
-		t.rows = append(t.rows, []string{when(f.EndedAt), joined("/", f.Cluster, f.Node), f.Requestor, f.Phase, f.Reason})
+		t.rows = append(t.rows, []string{when(f.EndedAt), joined("/", f.Cluster, f.Node), f.Requestor, f.Phase, moment.InText(f.Reason, when)})
 	}
 	t.more = more(len(failures) - len(t.rows))
 	return t
@@ -76,7 +77,7 @@ func failureTable(title, none string, failures []Failure, when func(time.Time) s
 func onTheWayTable(failures []FailureOnTheWay, when func(time.Time) string) table {
 	t := table{title: "Failures on the way", header: []string{"at", "node", "requestor", "phase", "reason", "end"}}
 	for _, f := range failures[:min(len(failures), shownFailures)] {
-		t.rows = append(t.rows, []string{when(f.At), joined("/", f.Cluster, f.Node), f.Requestor, f.Phase, f.Reason, f.End})
+		t.rows = append(t.rows, []string{when(f.At), joined("/", f.Cluster, f.Node), f.Requestor, f.Phase, moment.InText(f.Reason, when), f.End})
 	}
 	t.more = more(len(failures) - len(t.rows))
 	return t

@@ -111,6 +111,9 @@ type Namespaces struct {
 	Exclude []string `json:"exclude,omitempty"`
 }
 
+// IsZero leaves out of JSON what names no namespace.
+func (n Namespaces) IsZero() bool { return len(n.Include)+len(n.Exclude) == 0 }
+
 // Has tells whether a namespace is among them.
 func (n Namespaces) Has(name string) bool {
 	return (len(n.Include) == 0 || slices.Contains(n.Include, name)) && !slices.Contains(n.Exclude, name)

@@ -2,6 +2,7 @@ package validation
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -30,11 +31,27 @@ func (h Hooks) Validate() error {
 // Empty tells whether no hook is named.
 func (h Hooks) Empty() bool { return len(h.BeforeCordon)+len(h.AfterDrain)+len(h.BeforeRelease) == 0 }
 
+// IsZero leaves hooks of which none is named out of JSON.
+func (h Hooks) IsZero() bool { return h.Empty() }
+
 // Names are all hooks that are named, sorted, each once.
 func (h Hooks) Names() []string {
 	all := slices.Concat(h.BeforeCordon, h.AfterDrain, h.BeforeRelease)
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// Field is where in an input a hook is named first, such as hooks.beforeCordon[0].
+func (h Hooks) Field(name string) string {
+	for _, list := range []struct {
+		field string
+		names []string
+	}{{"beforeCordon", h.BeforeCordon}, {"afterDrain", h.AfterDrain}, {"beforeRelease", h.BeforeRelease}} {
+		if i := slices.Index(list.names, name); i >= 0 {
+			return fmt.Sprintf("hooks.%s[%d]", list.field, i)
+		}
+	}
+	return "hooks"
 }
 
 // Kind is what a hook does.

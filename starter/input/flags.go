@@ -123,8 +123,8 @@ func (s *courseFlags) setHooks(input map[string]any) error {
 	named := map[string][]string{}
 	for _, hook := range s.hooks {
 		when, name, ok := strings.Cut(hook, "=")
-		if !ok {
-			return fmt.Errorf("%q is not WHEN=NAME, such as beforeCordon=silence-alerts", hook)
+		if !ok || !slices.Contains([]string{"beforeCordon", "afterDrain", "beforeRelease"}, when) {
+			return fmt.Errorf("%q is not WHEN=NAME, WHEN being beforeCordon, afterDrain or beforeRelease, such as beforeCordon=silence-alerts", hook)
 		}
 		named[when] = append(named[when], name)
 	}

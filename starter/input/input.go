@@ -27,6 +27,8 @@ type Flags struct {
 	about  aboutFlags
 	course courseFlags
 	drain  drainFlags
+	// given are the flags that have set something, by its field.
+	given map[string]string
 }
 
 // Register adds the flags to a command.
@@ -68,10 +70,14 @@ func (s *Flags) Input(flags *pflag.FlagSet, env invocation.Environment, stdin io
 		input["requestor"] = env.Requestor()
 	}
 	setters := s.setters()
+	s.given = map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(setters)) {
 		if flags.Changed(name) {
 			if err := setters[name](input); err != nil {
 				return nil, exit.UsageError("--%s: %w", name, err)
+			}
+			for _, field := range fieldsOf(setters[name]) {
+				s.given[field] = name
 			}
 		}
 	}

@@ -218,3 +218,36 @@ func TestReadObjectTakesJSONToo(t *testing.T) {
 		t.Errorf("missing file: %v, want a usage error", err)
 	}
 }
+
+func TestErrorsSpeakOfTheFlagsThatWereGiven(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "maintenance.yaml")
+	if err := os.WriteFile(file, []byte("{onReadyTimeout: x, drain: {mode: y}}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, args := range map[string][]string{
+		`--wait-for-pods: "a=b=c" is not a label selector`: {"--wait-for-pods", "a=b=c"},
+		`--escalation: "foo" is not one of`:                {"--escalation", "1h=fail", "--escalation", "2h=foo"},
+		`--sla: "foo" is not a duration`:                   {"--sla", "foo"},
+		`--additional-requestor: "a/b"`:                    {"--additional-requestor", "ok,a/b"},
+		`--eviction-filter: `:                              {"--eviction-filter", "("},
+		`--drain-mode: "z" is not one of`:                  {"--file", file, "--drain-mode", "z"},
+		`onReadyTimeout: "x" is not one of`:                {"--file", file, "--drain-mode", "wait"},
+		`--hook: "foo=bar" is not WHEN=NAME`:               {"--hook", "foo=bar"},
+		`--hook: "a/b"`:                                    {"--hook", "afterDrain=a/b"},
+		`--type: "a" is not one of planned`:                {"--type", "a", "--drain-mode", "z"},
+	} {
+		var s Flags
+		cmd := &cobra.Command{Use: "start"}
+		s.Register(cmd)
+		if err := cmd.ParseFlags(args); err != nil {
+			t.Fatal(err)
+		}
+		in, err := s.Input(cmd.Flags(), invocation.Environment{invocation.EnvRequestor + "=ops"}, nil)
+		if err == nil {
+			_, err = s.OrdersFor(in, []string{"worker-01"})
+		}
+		if err == nil || !strings.Contains("\n"+err.Error(), "\n"+want) || exit.CodeOf(err) != exit.Usage {
+			t.Errorf("%v: %v (code %d), want %s", args, err, exit.CodeOf(err), want)
+		}
+	}
+}

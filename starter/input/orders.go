@@ -24,16 +24,16 @@ func OrdersOf(a *invocation.App, cmd *cobra.Command, flags *Flags, args []string
 	if err != nil {
 		return nil, err
 	}
-	return OrdersFor(input, names)
+	return flags.OrdersFor(input, names)
 }
 
-// OrdersFor makes an order for each node from an input.
-func OrdersFor(input map[string]any, names []string) ([]Order, error) {
+// OrdersFor makes an order for each node from an input, which the flags have made.
+func (s *Flags) OrdersFor(input map[string]any, names []string) ([]Order, error) {
 	orders := make([]Order, len(names))
 	for i, name := range names {
 		var err error
 		if orders[i].Input, orders[i].Spec, err = forNode(input, name); err != nil {
-			return nil, err
+			return nil, s.inFlags(err)
 		}
 	}
 	return orders, nil

@@ -26,6 +26,14 @@ func OneNode(cmd *cobra.Command, args []string) error {
 	}
 }
 
+// NoArgs is for the commands that take none.
+func NoArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s takes no arguments, not %s", cmd.Name(), strings.Join(args, ", "))
+}
+
 // CheckTimeout checks a --timeout, which is of no use where nothing is waited for.
 func CheckTimeout(timeout time.Duration, waits bool) error {
 	switch {

@@ -114,6 +114,7 @@ func (c *Connection) Explain(err error) error {
 		call        *client.CallError
 		noScheduler *client.NoSchedulerError
 		unsettled   *client.UnsettledError
+		busy        *client.BusyError
 		noNamespace *serviceerror.NamespaceNotFound
 		denied      *serviceerror.PermissionDenied
 	)
@@ -125,6 +126,8 @@ func (c *Connection) Explain(err error) error {
 	case errors.As(err, &unsettled):
 		return exit.WithCode(exit.TimedOut, exit.Hint(fmt.Errorf("%s was sent and is not confirmed: %w", unsettled.Change, c.Explain(unsettled.Unwrap())),
 			`It may take effect later, when a worker takes it: look with "%s limits".`, c.Program))
+	case errors.As(err, &busy):
+		return exit.Hint(err, `"%s doctor" tells what is stuck.`, c.Program)
 	case !errors.As(err, &call):
 		return err
 	case errors.As(err, &noNamespace):

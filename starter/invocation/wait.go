@@ -22,7 +22,8 @@ type Waiter struct {
 }
 
 const (
-	// The hint that nobody works on the maintenance comes when the wait begins, again soon, and then rarely.
+	// The hint that nobody works on the maintenance comes when that is certain, again soon, and then rarely.
+	firstHintAfter  = 10 * time.Second
 	secondHintAfter = 10 * time.Second
 	laterHintsEvery = time.Minute
 )
@@ -49,25 +50,36 @@ func (w *Waiter) Await(ctx context.Context, m client.Maintenance, goal client.Go
 			w.Seen(v)
 		}
 		w.Show.Update(m.WorkflowID, show.LineOf(v, w.Conn.self, w.Conn.Clock()))
-		if v.Unanswered != nil && hints.due(w.Conn.Clock()) {
+		if hints.due(v.Unanswered, w.Conn.Clock()) {
 			w.Show.Note("%s", v.Unanswered)
 		}
 	})
 	return v, w.Conn.Explain(goalMissed(exit.OrStopped(ctx, err)))
 }
 
-// hints says when the same hint is due again.
+// hints says when the hint is due that nobody answers.
 type hints struct {
 	given int
 	last  time.Time
+	// silent is when the present silence was first seen.
+	silent time.Time
 }
 
-func (h *hints) due(now time.Time) bool {
+func (h *hints) due(unanswered error, now time.Time) bool {
+	if unanswered == nil {
+		h.silent = time.Time{}
+		return false
+	}
+	if h.silent.IsZero() {
+		h.silent = now
+	}
 	wait := laterHintsEvery
-	switch h.given {
-	case 0:
+	switch {
+	case h.given == 0 && !gone(unanswered) && now.Sub(h.silent) < firstHintAfter:
+		return false
+	case h.given == 0:
 		wait = 0
-	case 1:
+	case h.given == 1:
 		wait = secondHintAfter
 	}
 	if h.given > 0 && now.Sub(h.last) < wait {
@@ -76,6 +88,12 @@ func (h *hints) due(now time.Time) bool {
 	h.given++
 	h.last = now
 	return true
+}
+
+// gone tells that there is no worker for sure. Any other silence may be that of one with its hands full.
+func gone(unanswered error) bool {
+	var noWorker *client.NoWorkerError
+	return errors.As(unanswered, &noWorker) && !noWorker.Silent
 }
 
 // goalMissed adds to the error of a goal that is out of reach who can do what, and the exit code.

@@ -2,6 +2,7 @@ package invocation
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -75,7 +76,7 @@ func TestHintsComeTwiceSoonAndThenRarely(t *testing.T) {
 	var h hints
 	var given []int
 	for second := range 200 {
-		if h.due(startertest.Noon.Add(time.Duration(second) * time.Second)) {
+		if h.due(&client.NoWorkerError{}, startertest.Noon.Add(time.Duration(second)*time.Second)) {
 			given = append(given, second)
 		}
 	}
@@ -86,6 +87,33 @@ func TestHintsComeTwiceSoonAndThenRarely(t *testing.T) {
 	for i := range want {
 		if given[i] != want[i] {
 			t.Fatalf("hints at %v, want %v", given, want)
+		}
+	}
+}
+
+func TestASilenceIsToldWhenItLasts(t *testing.T) {
+	silent, gone := &client.NoWorkerError{Silent: true}, &client.NoWorkerError{}
+	began := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		// unanswered is what the look finds after so many seconds.
+		unanswered map[int]error
+		want       []int
+	}{
+		"nobody is there":          {map[int]error{0: gone, 1: gone, 10: gone, 11: gone, 69: gone, 70: gone}, []int{0, 10, 70}},
+		"one look takes long":      {map[int]error{0: silent, 2: nil, 12: silent, 14: nil, 30: silent}, nil},
+		"the worker has stopped":   {map[int]error{0: silent, 5: silent, 10: silent, 15: silent, 20: silent}, []int{10, 20}},
+		"a worker that is busy":    {map[int]error{0: &client.BusyError{}, 9: &client.BusyError{}, 11: &client.BusyError{}}, []int{11}},
+		"silent first, gone later": {map[int]error{0: silent, 4: gone, 5: gone}, []int{4}},
+	} {
+		var h hints
+		var got []int
+		for second := range 100 {
+			if unanswered, looked := c.unanswered[second]; looked && h.due(unanswered, began.Add(time.Duration(second)*time.Second)) {
+				got = append(got, second)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: told after %v s, want %v", name, got, c.want)
 		}
 	}
 }

@@ -31,9 +31,9 @@ func (d *TemporalClient) awaitReady(ctx context.Context, t client.Maintenance) (
 	return w.Await(ctx, t, client.Ready)
 }
 
-func (d *TemporalClient) tell(ctx context.Context, t client.Maintenance, m invocation.Message) error {
-	_, _, err := d.Conn.Tell(ctx, t, m, "")
-	return err
+func (d *TemporalClient) tell(ctx context.Context, t client.Maintenance, m invocation.Message) (client.View, error) {
+	v, _, err := d.Conn.Tell(ctx, t, m, "")
+	return v, err
 }
 
 func (d *TemporalClient) started(ctx context.Context, t client.Maintenance) error {
@@ -96,8 +96,9 @@ type maintenanceClient interface {
 	// begin starts the maintenance or adopts the same one that runs.
 	begin(ctx context.Context, o input.Order) (v client.View, adopted bool, err error)
 	awaitReady(ctx context.Context, t client.Maintenance) (client.View, error)
-	// tell sends a message and waits for its effect.
-	tell(ctx context.Context, t client.Maintenance, m invocation.Message) error
+	// tell sends a message and waits for its effect. Where nobody answers, what is sent all the same is only recorded, and
+	// the view is Unanswered.
+	tell(ctx context.Context, t client.Maintenance, m invocation.Message) (client.View, error)
 	// started and extend only send: the work does not wait for the record of it.
 	started(ctx context.Context, t client.Maintenance) error
 	extend(ctx context.Context, t client.Maintenance) error

@@ -155,8 +155,16 @@ func (s *Session) cancelled(st Stops, t client.Maintenance, adopted bool, o Outc
 	defer cancel()
 	// The node may just have become Ready. One that we have only adopted may be worked on by somebody else.
 	m := tell.CancelMessage(s.Program, !adopted, false)
-	err := s.persist(ctx, "cancelling", func() error { return s.Maintenances.tell(ctx, t, m) })
 	var v client.View
+	err := s.persist(ctx, "cancelling", func() (err error) {
+		v, err = s.Maintenances.tell(ctx, t, m)
+		return err
+	})
+	var noWorker *client.NoWorkerError
+	if err == nil && errors.As(v.Unanswered, &noWorker) {
+		o.Note = fmt.Sprintf("%s; it is undone when a worker runs: %s", o.Note, noWorker)
+		return o
+	}
 	if err == nil || errors.Is(err, client.ErrEnded) { // whose plan it is may have cancelled it already
 		v, err = s.Maintenances.awaitEnd(ctx, t)
 	}
@@ -218,7 +226,10 @@ func (s *Session) report(st Stops, t client.Maintenance, status int, startErr er
 		}
 		m = tell.FailedMessage(s.Program, t.Requestor, o.Note)
 	}
-	err := s.persist(st.GiveUp, "saying "+m.Name(), func() error { return s.Maintenances.tell(st.GiveUp, t, m) })
+	err := s.persist(st.GiveUp, "saying "+m.Name(), func() error {
+		_, err := s.Maintenances.tell(st.GiveUp, t, m)
+		return err
+	})
 	// Where the command has said done by itself, the maintenance may have ended before us.
 	if err != nil && (o.Result != resultDone || !errors.Is(err, client.ErrEnded)) {
 		return s.unreported(o, m.Name(), err)

@@ -33,6 +33,8 @@ type fakeMaintenances struct {
 	// neverReady waits for the context's end instead of becoming Ready.
 	neverReady bool
 	tellErrors []error
+	// unanswered is why what is told is only recorded.
+	unanswered error
 	end        error
 	endPhase   api.Phase
 	// neverEnds waits for the context's end instead of ending.
@@ -71,7 +73,7 @@ func (f *fakeMaintenances) awaitReady(ctx context.Context, _ client.Maintenance)
 	return startertest.View(api.Ready, func(s *api.Status) { s.Spec.ReadyTimeout = spec.Duration(3 * time.Second) }), f.readyErr
 }
 
-func (f *fakeMaintenances) tell(_ context.Context, _ client.Maintenance, m invocation.Message) error {
+func (f *fakeMaintenances) tell(_ context.Context, _ client.Maintenance, m invocation.Message) (client.View, error) {
 	switch p := m.Payload(api.Message{}, "", nil).(type) {
 	case api.FailedMessage:
 		f.did("tell %s: %s", m.Name(), p.Reason)
@@ -80,7 +82,9 @@ func (f *fakeMaintenances) tell(_ context.Context, _ client.Maintenance, m invoc
 	default:
 		f.did("tell %s", m.Name())
 	}
-	return f.next(&f.tellErrors)
+	v := startertest.View(api.Pending)
+	v.Unanswered = f.unanswered
+	return v, f.next(&f.tellErrors)
 }
 
 func (f *fakeMaintenances) started(context.Context, client.Maintenance) error {
@@ -315,5 +319,16 @@ func TestExtendEvery(t *testing.T) {
 		if got := extendEvery(timeout); got != want {
 			t.Errorf("extendEvery(%s) = %s, want %s", timeout, got, want)
 		}
+	}
+}
+
+func TestACancellationThatNobodyReadsIsNotWaitedFor(t *testing.T) {
+	f := &fakeMaintenances{neverReady: true, neverEnds: true, unanswered: &client.NoWorkerError{Silent: true}}
+	o := runSession(t, f, noInterrupts(t), "true", func(s *Session) { s.ReadyWithin = time.Millisecond })
+	if o.Result != ResultFailed || o.Code != exit.OwnError || !strings.Contains(o.Note, "not ready within 1ms, cancelled; it is undone when a worker runs: no worker answers") {
+		t.Errorf("%+v", o)
+	}
+	if slices.Contains(f.calls, "await end") {
+		t.Errorf("calls %q", f.calls)
 	}
 }

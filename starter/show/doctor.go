@@ -12,7 +12,11 @@ import (
 // Doctor shows the doctor's report.
 func Doctor(w io.Writer, r doctor.Report, all bool, now time.Time) {
 	renderHealed(w, r)
-	terminal.Print(w, "Checked %s (%d marked), %s, %s in use, %d waiting.\n", terminal.Plural(r.Looked.Nodes, "node"), r.Looked.Marked,
+	what := terminal.Plural(r.Looked.Nodes, "node")
+	if len(r.Nodes) > 0 {
+		what = terminal.SomeOf(r.Nodes, 5)
+	}
+	terminal.Print(w, "Checked %s (%d marked), %s, %s in use, %d waiting.\n", what, r.Looked.Marked,
 		terminal.Plural(r.Looked.Maintenances, "running maintenance"), terminal.Plural(r.Looked.Holders, "slot"), r.Looked.Pending)
 	switch n := r.Count(); {
 	case n == 0 && len(r.Healed) > 0:
@@ -33,7 +37,7 @@ func Doctor(w io.Writer, r doctor.Report, all bool, now time.Time) {
 			terminal.Print(w, "Note: %s\n", terminal.OneLine(about(f)+f.Text))
 		}
 		if r.MoreNotes > 0 {
-			terminal.Print(w, "and %d more notes\n", r.MoreNotes)
+			terminal.Print(w, "and %s\n", terminal.More(r.MoreNotes, "note"))
 		}
 	}
 }

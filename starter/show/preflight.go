@@ -79,7 +79,7 @@ func renderPods(w io.Writer, r preflight.Report) {
 	}
 	table.Done()
 	if r.MorePods > 0 {
-		terminal.Print(w, "and %d more pods\n", r.MorePods)
+		terminal.Print(w, "and %s\n", terminal.More(r.MorePods, "pod"))
 	}
 }
 
@@ -97,6 +97,6 @@ func renderBudgets(w io.Writer, r preflight.Report) {
 	}
 	table.Done()
 	if r.MoreBudgets > 0 {
-		terminal.Print(w, "and %d more budgets\n", r.MoreBudgets)
+		terminal.Print(w, "and %s\n", terminal.More(r.MoreBudgets, "budget"))
 	}
 }

@@ -16,7 +16,7 @@ func TestPreflightSaysWhatWouldBeDone(t *testing.T) {
 	Preflights(&text, []preflight.Report{{Node: "worker-01", Escalation: []spec.Rung{
 		{After: spec.Duration(30 * time.Minute), Do: spec.ExpireSLA}, {After: spec.Duration(30 * time.Minute), Do: spec.Kill},
 	}}})
-	if !strings.Contains(text.String(), "When the node does not empty: after 30m0s the SLA is over, after 30m0s kill\n") {
+	if !strings.Contains(text.String(), "When the node does not empty: after 30m the SLA is over, after 30m kill\n") {
 		t.Error(text.String())
 	}
 }

@@ -49,9 +49,9 @@ func renderStates(w io.Writer, states []api.LifecycleState, now time.Time) {
 		return
 	}
 	terminal.Print(w, "\nNotified states:\n")
-	r := terminal.NewRows(w, "  STATE", "AT", "MESSAGE")
+	r := terminal.NewRows(w, "  AT", "STATE", "MESSAGE")
 	for _, s := range states {
-		r.Add("  "+string(s.State), terminal.Clock(s.At, now), terminal.Words(s.Message, now))
+		r.Add("  "+terminal.Clock(s.At, now), string(s.State), terminal.Words(s.Message, now))
 	}
 	r.Done()
 }

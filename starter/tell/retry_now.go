@@ -2,6 +2,7 @@ package tell
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -36,6 +37,9 @@ func retryNowMessage(program string) invocation.Message {
 		Next: func(s *api.Status) string {
 			switch s.Phase {
 			case api.Pending:
+				if strings.HasPrefix(s.WaitingFor, "its time: ") {
+					return fmt.Sprintf(`To begin now run "%s reschedule %s --not-before 0s".`, program, s.Spec.Node)
+				}
 				return fmt.Sprintf(`"%s status %s" says which limit it waits for.`, program, s.Spec.Node)
 			case api.RequestorFailed:
 				return fmt.Sprintf(`For another try at your work run "%s retry %s".`, program, s.Spec.Node)

@@ -3,6 +3,7 @@ package terminal
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/width"
 )
@@ -50,29 +51,36 @@ func columnWidths(rows []row) []int {
 }
 
 // narrow takes from the widest columns what a line has no room for: from those with texts first, which can be broken
-// between words.
-func narrow(widths []int, rows []row, room int) {
+// between words. Broken tells that they are, and may be as narrow as their longest word before a name is broken.
+func narrow(widths []int, rows []row, room int, broken bool) {
 	over := gap*(len(widths)-1) - room
 	for _, w := range widths {
 		over += w
 	}
-	texts := make([]bool, len(widths))
+	texts, words := make([]bool, len(widths)), make([]int, len(widths))
 	for _, one := range rows {
 		for i, cell := range one.cells {
 			texts[i] = texts[i] || strings.Contains(strings.TrimSpace(cell), " ") && columns(cell) > narrowText
+			for word := range strings.FieldsSeq(cell) {
+				words[i] = max(words[i], columns(word))
+			}
 		}
 	}
-	over = take(widths, over, narrowText, func(i int) bool { return texts[i] })
-	take(widths, over, narrowName, func(int) bool { return true })
+	isText := func(i int) bool { return texts[i] }
+	over = take(widths, over, func(int) int { return narrowText }, isText)
+	if broken {
+		over = take(widths, over, func(i int) int { return max(narrowName, words[i]) }, isText)
+	}
+	take(widths, over, func(int) int { return narrowName }, func(int) bool { return true })
 }
 
 // take makes the widest of the chosen columns narrower, one column of the terminal after the other, and returns how many
 // are still too many.
-func take(widths []int, over, least int, chosen func(int) bool) int {
+func take(widths []int, over int, least func(i int) int, chosen func(i int) bool) int {
 	for ; over > 0; over-- {
 		widest := -1
 		for i, w := range widths {
-			if w > least && chosen(i) && (widest < 0 || w > widths[widest]) {
+			if w > least(i) && chosen(i) && (widest < 0 || w > widths[widest]) {
 				widest = i
 			}
 		}
@@ -99,7 +107,34 @@ func cutTo(text string, room int) string {
 	return text
 }
 
-// wrap breaks a text between words, and a word that is too long anywhere. What is indented stays so.
+// pieces breaks a word that is too long after a sign such as / or -, or before a capital letter, and anywhere where it has
+// none.
+func pieces(word string, room int) []string {
+	var all []string
+	for columns(word) > room {
+		fits, good, n := 0, 0, 0
+		previous := ' '
+		for i, r := range word {
+			if i > 0 && (strings.ContainsRune("/-._:,=", previous) || unicode.IsUpper(r) && unicode.IsLower(previous)) {
+				good = i
+			}
+			if n += columnsOf(r); n > room {
+				break
+			}
+			previous, fits = r, i+utf8.RuneLen(r)
+		}
+		if good == 0 || good > fits || columns(word[:good]) < room/3 {
+			good = fits
+		}
+		if good == 0 {
+			break // not even one character has room
+		}
+		all, word = append(all, word[:good]), word[good:]
+	}
+	return append(all, word)
+}
+
+// wrap breaks a text between words, and a word only where it is too long. What is indented stays so.
 func wrap(text string, room int) []string {
 	if columns(text) <= room {
 		return []string{text}
@@ -118,12 +153,11 @@ func wrap(text string, room int) []string {
 		if !empty {
 			line += " "
 		}
-		for _, r := range word {
-			if !empty && columns(line)+columnsOf(r) > room {
+		for i, piece := range pieces(word, room-columns(indent)) {
+			if i > 0 {
 				flush()
 			}
-			line += string(r)
-			empty = false
+			line, empty = line+piece, false
 		}
 	}
 	if !empty {

@@ -56,6 +56,14 @@ func SomeOf(names []string, n int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:n], ", "), len(names)-n)
 }
 
+// More says how many more there are of what was not listed.
+func More(n int, noun string) string {
+	if n == 1 {
+		return "1 more " + noun
+	}
+	return fmt.Sprintf("%d more %ss", n, noun)
+}
+
 // Plural is a number with its noun.
 func Plural(n int, noun string) string {
 	if n == 1 {

@@ -58,7 +58,7 @@ func (r Rows) AddPainted(cell int, style Style, cells ...string) {
 func (r Rows) Done() {
 	widths := columnWidths(r.rows)
 	if r.page.Width > 0 {
-		narrow(widths, r.rows, r.page.Width)
+		narrow(widths, r.rows, r.page.Width, !r.cut)
 	}
 	for _, one := range r.rows {
 		for _, line := range r.lines(one, widths) {

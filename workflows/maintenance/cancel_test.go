@@ -240,7 +240,7 @@ func TestNodeThatOthersStillHoldIsNoted(t *testing.T) {
 	s.Answer("ReleaseNode", workflowtest.Reply{Value: node.Released{OtherHolders: []string{"net"}}})
 	status := s.Run(workflowtest.InputWith(nil))
 	s.ExpectCompleted()
-	if !strings.Contains(workflowtest.MessagesOf(status), "stays out of service for [net]") {
+	if !strings.Contains(workflowtest.MessagesOf(status), "stays out of service for net") {
 		t.Errorf("transitions:\n%s", workflowtest.MessagesOf(status))
 	}
 }

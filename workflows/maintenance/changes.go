@@ -8,6 +8,8 @@ const (
 	changePastNotBefore = "refuse-past-not-before"
 	// changeFindPod: a pod is looked for before it is skipped. Before, any name was taken.
 	changeFindPod = "find-skipped-pod"
+	// changeFindConsented: pods are looked for before the loss of them is consented to. Before, any name was taken.
+	changeFindConsented = "find-consented-pods"
 	// changeConsent and changeReschedule: these messages are known. Before, they were refused.
 	changeConsent    = "message-consent"
 	changeReschedule = "message-reschedule"

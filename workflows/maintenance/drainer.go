@@ -188,6 +188,7 @@ func (d *drainer) progressed(p api.DrainProgress) {
 		return // it was stopped before it had looked at the node
 	}
 	p.Bound()
+	p = d.journal.status().Unsettled(p)
 	d.journal.change(func(s *api.Status) { s.Drain = &p })
 }
 

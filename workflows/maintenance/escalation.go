@@ -160,6 +160,7 @@ func (d *drainer) applyDrained(api.Simple) string {
 // blocked takes what the drain says keeps the node from being empty.
 func (d *drainer) blocked(p api.DrainProgress) {
 	p.Bound()
+	p = d.journal.status().Unsettled(p)
 	d.progressed(p)
 	d.journal.observeBlockers(api.BlockersOf(p))
 	if len(p.Blockers) == 0 {
@@ -168,7 +169,10 @@ func (d *drainer) blocked(p api.DrainProgress) {
 	}
 	first := p.Blockers[0]
 	text := fmt.Sprintf("pod %s: %s", first.Pod, first.Message)
-	if more := len(p.Blockers) - 1 + p.MoreBlockers; more > 0 {
+	switch more := len(p.Blockers) - 1 + p.MoreBlockers; {
+	case more == 1:
+		text += " (and 1 more pod)"
+	case more > 1:
 		text += fmt.Sprintf(" (and %d more pods)", more)
 	}
 	d.journal.waiting(text)

@@ -12,7 +12,6 @@ import (
 	"drydock/api"
 	"drydock/rules/bounds"
 	"drydock/rules/spec"
-	"drydock/workflows/call"
 )
 
 // Bounds of what is carried in the status and in every drain's input.
@@ -62,12 +61,7 @@ func (e *exceptions) applySkipPod(p api.SkipPod) string {
 	return e.inquiries.begin(inquiry{
 		name: api.MsgSkipPod, apply: skip,
 		check: func() error { return firstOf(e.stop.refuse(), e.checkSkipPod(p)) },
-		ask: func(ctx workflow.Context) (string, error) {
-			ctx = call.Within(call.Quick(ctx, "look for pod "+p.Pod), inquiryWithin)
-			var found drain.PodFound
-			err := workflow.ExecuteActivity(ctx, call.Drains.FindPod, drain.PodInput{Node: e.spec.Node, Pod: p.Pod}).Get(ctx, &found)
-			return found.Missing, err
-		},
+		ask:   func(ctx workflow.Context) (string, error) { return e.inquiries.findPods(ctx, p.Pod) },
 	})
 }
 
@@ -77,8 +71,20 @@ func (e *exceptions) skip(pod string) string {
 			s.SkippedPods = append(s.SkippedPods, pod)
 		}
 	})
-	e.tryAgain()
+	e.goOn()
 	return pod + " stays on the node and is not waited for"
+}
+
+// goOn has the drain begin anew. What was said is not waited for any more.
+func (e *exceptions) goOn() {
+	e.journal.change(func(s *api.Status) {
+		if s.Drain != nil {
+			now := s.Unsettled(*s.Drain)
+			s.Drain = &now
+		}
+	})
+	e.journal.waiting("")
+	e.tryAgain()
 }
 
 func (e *exceptions) checkConsent(p api.Consent) error {
@@ -118,20 +124,35 @@ func wholeConsent(p api.Consent) error {
 	return nil
 }
 
+// applyConsent looks for the pods that are named first: nobody means one that is not there.
 func (e *exceptions) applyConsent(p api.Consent) string {
 	asked := e.spec
 	asked.Drain = e.consented()
 	asked.Drain.Force, asked.Drain.DeleteEmptyDir = asked.Drain.Force || p.Force, asked.Drain.DeleteEmptyDir || p.DeleteEmptyDir
 	check := func() error { return firstOf(e.stop.refuse(), e.checkConsent(p)) }
-	return e.inquiries.amend(api.MsgConsent, asked, check, func() string {
-		given := api.ConsentGiven{
-			At: e.clock.now(), By: p.By, Comment: p.Comment, Force: p.Force, DeleteEmptyDir: p.DeleteEmptyDir, Pods: p.Pods,
-		}
-		bounds.Fit(&given)
-		e.journal.change(func(s *api.Status) { s.Consents = append(s.Consents, given) })
-		e.tryAgain()
-		return "consented to " + given.What()
+	apply := func() string { return e.consent(p) }
+	if len(p.Pods) == 0 || !changed(e.clock.life, changeFindConsented) {
+		return e.inquiries.amend(api.MsgConsent, asked, check, apply)
+	}
+	return e.inquiries.begin(inquiry{
+		name: api.MsgConsent, check: check, apply: apply,
+		ask: func(ctx workflow.Context) (string, error) {
+			if missing, err := e.inquiries.findPods(ctx, p.Pods...); err != nil || missing != "" {
+				return missing, err
+			}
+			return e.inquiries.judge(ctx, api.MsgConsent, asked)
+		},
 	})
+}
+
+func (e *exceptions) consent(p api.Consent) string {
+	given := api.ConsentGiven{
+		At: e.clock.now(), By: p.By, Comment: p.Comment, Force: p.Force, DeleteEmptyDir: p.DeleteEmptyDir, Pods: p.Pods,
+	}
+	bounds.Fit(&given)
+	e.journal.change(func(s *api.Status) { s.Consents = append(s.Consents, given) })
+	e.goOn()
+	return "consented to " + given.What()
 }
 
 // consented is the drain with what somebody has consented to for all pods.

@@ -2,6 +2,7 @@ package maintenance
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
@@ -151,7 +152,7 @@ func (h *hold) release(event nodeevent.Event, then *node.Signal) (gone bool, err
 				h.journal.note("somebody had removed the mark: the node is given back as it was before the maintenance")
 			}
 			if len(released.OtherHolders) > 0 {
-				h.journal.note(fmt.Sprintf("the node stays out of service for %v", released.OtherHolders))
+				h.journal.note(fmt.Sprintf("the node stays out of service for %s", strings.Join(released.OtherHolders, ", ")))
 			}
 			return released.Gone, nil
 		}

@@ -6,6 +6,7 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
+	"drydock/activities/drain"
 	policyactivity "drydock/activities/policy"
 	"drydock/rules/spec"
 	"drydock/workflows/call"
@@ -87,10 +88,31 @@ func (q *inquiries) amend(name string, asked spec.Maintenance, check func() erro
 		return apply()
 	}
 	return q.begin(inquiry{name: name, check: check, apply: apply, ask: func(ctx workflow.Context) (string, error) {
-		ctx = call.Within(call.Quick(ctx, "judge "+name), inquiryWithin)
-		var judged policyactivity.Judged
-		in := policyactivity.AmendmentInput{Maintenance: jsonOf(asked)}
-		err := workflow.ExecuteActivity(ctx, call.Policies.JudgeAmendment, in).Get(ctx, &judged)
-		return judged.Refused, err
+		return q.judge(ctx, name, asked)
 	}})
+}
+
+// judge asks the policy whether a maintenance may become another.
+func (q *inquiries) judge(ctx workflow.Context, name string, asked spec.Maintenance) (refused string, err error) {
+	if !q.prepared.Policy {
+		return "", nil
+	}
+	ctx = call.Within(call.Quick(ctx, "judge "+name), inquiryWithin)
+	var judged policyactivity.Judged
+	in := policyactivity.AmendmentInput{Maintenance: jsonOf(asked)}
+	err = workflow.ExecuteActivity(ctx, call.Policies.JudgeAmendment, in).Get(ctx, &judged)
+	return judged.Refused, err
+}
+
+// findPods says which of some pods is not on the node; empty where all are.
+func (q *inquiries) findPods(ctx workflow.Context, pods ...string) (missing string, err error) {
+	for _, pod := range pods {
+		looking := call.Within(call.Quick(ctx, "look for pod "+pod), inquiryWithin)
+		var found drain.PodFound
+		err := workflow.ExecuteActivity(looking, call.Drains.FindPod, drain.PodInput{Node: q.spec.Node, Pod: pod}).Get(looking, &found)
+		if err != nil || found.Missing != "" {
+			return found.Missing, err
+		}
+	}
+	return "", nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -173,7 +174,11 @@ func (j *journal) inPhase(allowed ...api.Phase) error {
 	if slices.Contains(allowed, j.s.Phase) {
 		return nil
 	}
-	return fmt.Errorf("the maintenance is %s, and not %v", j.s.Phase, allowed)
+	names := make([]string, len(allowed))
+	for i, phase := range allowed {
+		names[i] = string(phase)
+	}
+	return fmt.Errorf("the maintenance is %s, and not %s", j.s.Phase, strings.Join(names, " or "))
 }
 
 // ending refuses what comes when the maintenance is ending, or has ended.

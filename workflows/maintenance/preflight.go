@@ -75,7 +75,7 @@ func (p *preflighter) stoppedBy(progress api.DrainProgress) {
 	first := progress.Blockers[0]
 	text := fmt.Sprintf("a fix for what would stop the drain: %s: %s", first.Pod, first.Message)
 	if more := len(progress.Blockers) - 1 + progress.MoreBlockers; more > 0 {
-		text += fmt.Sprintf(" (and %d more problems)", more)
+		text += fmt.Sprintf(" (and %d more)", more)
 	}
 	p.journal.waiting(text)
 }

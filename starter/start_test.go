@@ -1,0 +1,41 @@
+package starter
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"drydock/api"
+	"drydock/client"
+	"drydock/starter/startertest"
+)
+
+func TestAStartSaysWhatItWaitsFor(t *testing.T) {
+	at := func(d time.Duration) func(*api.Status) {
+		return func(s *api.Status) {
+			to := startertest.Noon.Add(d)
+			s.Spec.NotBefore = &to
+		}
+	}
+	approval := func(s *api.Status) { s.Spec.Approval = true }
+	approved := func(s *api.Status) { s.Approval = &api.ApprovalStatus{By: "amy"} }
+	const started = "worker-01: maintenance for ops started"
+	for name, c := range map[string]struct {
+		begun begun
+		want  string
+	}{
+		"nothing":        {begun{view: startertest.View(api.Pending)}, started},
+		"a worker":       {begun{view: client.View{Maintenance: startertest.View(api.Pending).Maintenance}, unread: true}, started + "; it begins once a worker runs"},
+		"its time":       {begun{view: startertest.View(api.Pending, at(time.Hour))}, started + "; it begins not before 13:00:00 CEST"},
+		"its time is up": {begun{view: startertest.View(api.Pending, at(-time.Second))}, started},
+		"approval":       {begun{view: startertest.View(api.AwaitingApproval, approval)}, started + `; it waits for approval: "drydock approve worker-01"`},
+		"both": {begun{view: startertest.View(api.AwaitingApproval, approval, at(time.Hour))},
+			started + `; it begins not before 13:00:00 CEST; it waits for approval: "drydock approve worker-01"`},
+		"approved":  {begun{view: startertest.View(api.Pending, approval, approved)}, started},
+		"it did so": {begun{view: startertest.View(api.Ready), adopted: true}, "worker-01: the same maintenance for ops is running already, Ready"},
+	} {
+		if got := begunText(c.begun, "drydock", startertest.Noon); !strings.HasPrefix(got, c.want) || (c.want == started && got != started) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,42 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"go.temporal.io/sdk/temporal"
+)
+
+// endings are what Temporal's SDK and client-go say of what ended because it was told to.
+var endings = map[string]bool{"Activity error.": true, "RecordActivityHeartbeat with error": true, "Failed to watch": true}
+
+// calm keeps them from the log as errors and warnings, such as of the drain of a maintenance that is cancelled, or that begins
+// anew after a consent.
+type calm struct{ slog.Handler }
+
+// Handle logs an activity that was told to end for those who look for it only.
+func (h calm) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level >= slog.LevelWarn && endings[r.Message] && toldToEnd(r) {
+		if !h.Enabled(ctx, slog.LevelDebug) {
+			return nil
+		}
+		r.Level = slog.LevelDebug
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+func toldToEnd(r slog.Record) (told bool) {
+	r.Attrs(func(a slog.Attr) bool {
+		err, ok := a.Value.Any().(error)
+		told = ok && (temporal.IsCanceledError(err) || errors.Is(err, context.Canceled))
+		return !told
+	})
+	return told
+}
+
+// WithAttrs keeps calm.
+func (h calm) WithAttrs(attrs []slog.Attr) slog.Handler { return calm{h.Handler.WithAttrs(attrs)} }
+
+// WithGroup keeps calm.
+func (h calm) WithGroup(name string) slog.Handler { return calm{h.Handler.WithGroup(name)} }
