@@ -11,7 +11,7 @@ import (
 	"drydock/rules/period"
 )
 
-// Kind is the kind of checks and hooks that are Jobs.
+// Kind is the kind of checks, hooks and works that are Jobs.
 var Kind = checks.Kind{Name: "job", New: func() checks.Action { return &Config{} }}
 
 var (
@@ -60,6 +60,6 @@ func (c *Config) ready(at checks.Place, e checks.Environment) (*run, error) {
 	if r.config.Deadline == 0 {
 		r.config.Deadline = DefaultDeadline
 	}
-	_, err := c.manifest()
+	_, err := r.manifest()
 	return r, err
 }

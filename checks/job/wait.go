@@ -101,17 +101,31 @@ func waiting(ctx context.Context, job *batchv1.Job, err error) error {
 	return fmt.Errorf("waiting for Job %s: %w", nameOf(job), err)
 }
 
-// explain says why a Job failed, with what its last pod said: the termination message, or else the end of its log.
+// explain says why a Job failed, with what its last pod said.
 func (r *run) explain(ctx context.Context, job *batchv1.Job, why string) string {
 	text := outbound.Excerpt(nil, why, checks.MaxExcerpt)
+	said, err := r.said(ctx, job)
+	switch {
+	case err != nil:
+		return text + " (" + err.Error() + ")"
+	case said != "":
+		return text + ": " + outbound.Excerpt(nil, said, maxSaid)
+	default:
+		return text
+	}
+}
+
+// said is what a Job's last pod said: the termination message, or else the end of its log. It is empty where there is no
+// pod.
+func (r *run) said(ctx context.Context, job *batchv1.Job) (string, error) {
 	pods, err := r.kubernetes.CoreV1().Pods(job.Namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: labels.Set{batchv1.JobNameLabel: job.Name}.String(),
 	})
 	if err != nil {
-		return text + " (its pods could not be read: " + err.Error() + ")"
+		return "", fmt.Errorf("its pods could not be read: %w", err)
 	}
 	if len(pods.Items) == 0 {
-		return text
+		return "", nil
 	}
 	last := slices.MaxFunc(pods.Items, func(a, b corev1.Pod) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
@@ -120,10 +134,7 @@ func (r *run) explain(ctx context.Context, job *batchv1.Job, why string) string 
 	if message == "" {
 		message = r.log(ctx, &last, container)
 	}
-	if message != "" {
-		text += ": " + outbound.Excerpt(nil, message, maxSaid)
-	}
-	return text
+	return message, nil
 }
 
 // failedContainer is the first container that failed, or else the first there is, and its termination message.
