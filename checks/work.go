@@ -211,3 +211,35 @@ func (r *Runner) EndWork(ctx context.Context, name, key string) error {
 	}
 	return nil
 }
+
+// Namespaces are those in which a configuration has Jobs run, sorted, each once.
+func (c Config) Namespaces() []string {
+	var all []string
+	add := func(action any) {
+		if in, ok := action.(interface{ In() string }); ok {
+			all = append(all, in.In())
+		}
+	}
+	for _, check := range c.Checks {
+		for _, action := range check.Actions {
+			add(action.Config)
+		}
+	}
+	for _, hook := range c.Hooks {
+		for _, action := range hook.Actions {
+			add(action.Config)
+		}
+		if hook.Cleanup != nil {
+			for _, action := range hook.Cleanup.Actions {
+				add(action.Config)
+			}
+		}
+	}
+	for _, work := range c.Work {
+		for _, action := range work.Actions {
+			add(action.Config)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}

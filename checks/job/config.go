@@ -32,6 +32,9 @@ type Config struct {
 	Deadline period.Duration `json:"deadline,omitzero"`
 }
 
+// In is the namespace in which the Job runs.
+func (c *Config) In() string { return c.Namespace }
+
 // Validate adds what is wrong. It does not read the manifest.
 func (c *Config) Validate(at checks.Place, p *named.Problems) {
 	if c.TemplateFile == "" {

@@ -132,7 +132,7 @@ func (r *run) said(ctx context.Context, job *batchv1.Job) (string, error) {
 	})
 	container, message := failedContainer(&last)
 	if message == "" {
-		message = r.log(ctx, &last, container)
+		return r.log(ctx, &last, container)
 	}
 	return message, nil
 }
@@ -152,13 +152,13 @@ func failedContainer(pod *corev1.Pod) (name, message string) {
 	return name, pod.Status.Message
 }
 
-func (r *run) log(ctx context.Context, pod *corev1.Pod, container string) string {
+func (r *run) log(ctx context.Context, pod *corev1.Pod, container string) (string, error) {
 	lines, bytes := int64(logLines), int64(logBytes)
 	data, err := r.kubernetes.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{
 		Container: container, TailLines: &lines, LimitBytes: &bytes,
 	}).DoRaw(ctx)
 	if err != nil {
-		return "its log could not be read: " + err.Error()
+		return "", fmt.Errorf("its log could not be read: %w", err)
 	}
-	return string(data)
+	return string(data), nil
 }

@@ -108,12 +108,12 @@ func (r *run) gone(c checks.Call, err error) (checks.State, error) {
 }
 
 func (r *run) state(ctx context.Context, job *batchv1.Job) checks.State {
+	end, why := endOf(job)
 	said, err := r.said(ctx, job)
-	if err != nil {
+	if err != nil && end != batchv1.JobComplete {
 		said = err.Error()
 	}
 	s := checks.State{Output: outbound.Excerpt(nil, said, checks.MaxOutput)}
-	end, why := endOf(job)
 	switch end {
 	case batchv1.JobComplete:
 		s.Ended, s.OK, s.Message = true, true, "Job "+nameOf(job)+" is complete"

@@ -104,7 +104,7 @@ func (r *requestors) endWork(overdue bool, err error) {
 		case ready && result.OK:
 			r.applyDone(api.Done{})
 		case ready:
-			r.journal.requestorFailed(fmt.Sprintf("work %s failed: %s", r.spec.Work, result.Message))
+			r.journal.requestorFailed("work " + r.spec.Work + " " + sentence("failed: "+result.Message, "", result.Output))
 		}
 	case err != nil:
 		r.work.End("the maintenance ends or begins again")

@@ -68,7 +68,7 @@ func TestWorkThatFailsIsTriedAgainUnderAnotherIdentity(t *testing.T) {
 	s := workSite(t, 10*time.Minute, nil)
 	s.Answer("AwaitWork", workflowtest.Reply{After: time.Minute, Value: checkactivity.WorkEnded{Message: "Job jobs/job-1 failed", Output: "no such image"}})
 	s.CheckAt(10*time.Minute, func(status api.Status) {
-		if status.Phase != api.RequestorFailed || status.Failure != "work flash failed: Job jobs/job-1 failed" || status.Work[0].Output != "no such image" {
+		if status.Phase != api.RequestorFailed || status.Failure != "work flash failed: Job jobs/job-1 failed: no such image" || status.Work[0].Output != "no such image" {
 			t.Errorf("%s: %s; work %+v", status.Phase, status.Failure, status.Work)
 		}
 	})
