@@ -72,6 +72,7 @@ func TestWrongWorkNamesTheField(t *testing.T) {
 		`work: {a: {http: {url: "http://a"}, success: always}}`:       `work.a.success: "always" is not one of own, newBootID`,
 		`work: {a: {job: {namespace: jobs}}}`:                         "work.a.job.templateFile: required",
 		`work: {a: {http: {url: "http://a", bearerToken: {env: A}}}}`: "work.a.http",
+		`work: {a: {http: {url: "http://a", capture: "(a)"}}}`:        "work.a.http.capture: has no meaning in a work",
 	} {
 		if err := decode(t, text).Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
