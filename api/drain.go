@@ -29,7 +29,8 @@ type DrainProgress struct {
 	MorePods int        `json:"morePods,omitempty"`
 	// Skipped counts pods that stay: those of DaemonSets, static pods, and pods that were not selected.
 	Skipped int `json:"skipped,omitempty"`
-	// Staying counts them by why they stay: DaemonSet, StaticPod, Skipped or NotSelected.
+	// Staying counts them by why they stay: DaemonSet, StaticPod, Skipped, OwnPod (of a Job of
+	// Drydock's own) or NotSelected.
 	Staying map[string]int `json:"staying,omitempty"`
 	// Stays are the first of the pods that a tier is about and that stay all the same, and why.
 	Stays []Blocker `json:"stays,omitempty"`

@@ -92,6 +92,8 @@ type Status struct {
 	// OpenHooks are those under way.
 	OpenHooks  []string          `json:"openHooks,omitempty"`
 	Validation *ValidationStatus `json:"validation,omitempty"`
+	// Work are the latest attempts at the work that it names.
+	Work []WorkRun `json:"work,omitempty"`
 	// Tells are the channels that are told of the maintenance, and Groups those that its node was in when it began, where
 	// a channel wants to know.
 	Tells  []string `json:"tells,omitempty"`

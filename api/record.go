@@ -70,6 +70,12 @@ func lifecycleOf(r *record.Record, s Status) {
 	for _, hook := range s.Hooks {
 		r.Hooks = append(r.Hooks, record.Hook{Name: hook.Name, When: hook.When, Outcome: hook.Outcome, At: hook.At, By: hook.By})
 	}
+	for _, w := range s.Work {
+		r.Work = append(r.Work, record.Work{
+			Name: w.Name, Kind: string(w.Kind), Attempt: w.Attempt, At: w.StartedAt, EndedAt: timeOf(w.EndedAt),
+			Outcome: w.Outcome, Output: w.Output, Job: w.Job, BootIDBefore: w.BootIDBefore,
+		})
+	}
 	for _, told := range s.Channels {
 		r.Notifications = append(r.Notifications, record.Notification{
 			Channel: told.Channel, Event: string(told.State), At: told.At, Outcome: told.Outcome,

@@ -101,6 +101,9 @@ func (a *attempt) run(ctx context.Context) (problem error) {
 		fields = fmt.Sprintf(`,"preflight":%q`, a.cell.step.preflight) + fields
 		together = [][]string{a.nodes[:1], a.nodes[1:]}
 	}
+	if a.works() {
+		fields += `,"work":"reboot"`
+	}
 	if a.cell != nil && a.cell.step.shut {
 		opened, err := a.shutBudget(ctx)
 		if err != nil {
@@ -124,7 +127,7 @@ func (a *attempt) run(ctx context.Context) (problem error) {
 			break
 		}
 	}
-	problems = append(problems, a.back(ctx), a.verdict(ctx), a.endBatch(ctx))
+	problems = append(problems, a.back(ctx), a.verdict(ctx), a.workedOnce(ctx), a.endBatch(ctx))
 	return errors.Join(problems...)
 }
 

@@ -69,6 +69,9 @@ func (s *stack) newLane(ctx context.Context, i int, temporal *devstack.Temporal)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
+	if err := os.WriteFile(l.workFile(), []byte(rebootJob), 0o600); err != nil {
+		return nil, err
+	}
 	l.kubefile = filepath.Join(dir, "kubeconfig")
 	if err := l.api.writeKubeconfig(l.kubefile); err != nil {
 		return nil, err
@@ -96,7 +99,7 @@ func (l *lane) startWorker(ctx context.Context) error {
 	l.workers++
 	w, err := devstack.StartWorker(ctx, devstack.WorkerOptions{
 		Dir: filepath.Join(l.dir, l.name), Name: fmt.Sprintf("worker-%d", l.workers),
-		Config: "cluster: " + l.cluster + "\nscheduler: {maxParallel: 1}\n" + policy + l.receiver.config(), Kubeconfig: l.kubefile,
+		Config: "cluster: " + l.cluster + "\nscheduler: {maxParallel: 1}\n" + policy + l.receiver.config() + l.workConfig(), Kubeconfig: l.kubefile,
 		Temporal: l.temporal, Environment: []string{"TEMPORAL_ADDRESS=" + l.calls.address},
 	})
 	l.worker = w

@@ -29,6 +29,8 @@ type step struct {
 	// preflight asks for a preflight before the slot, of one node after the other: a node out of service leaves no room
 	// for the other's pods.
 	preflight string
+	// work has the worker do the work, which reboots the node; nobody says done.
+	work bool
 	// shut lets a budget refuse a pod of the first node until the fault has happened.
 	shut bool
 	// says is told to the maintenance of the first node, about a pod of it, until the fault has happened.
@@ -82,6 +84,9 @@ var steps = []step{
 	{name: "after-drain", what: "activity CallHook after the drain, and the next request", task: "CallHook", input: `"hook":"after-drain"`},
 	{name: "announce", what: "activity AnnouncePhase, and its Event", task: "AnnouncePhase", requests: tellsOfNode},
 	{name: "phase", what: "the patch that shows the phase on the node", requests: showsPhase},
+	{name: "begin-work", what: "activity BeginWork, and its look at the node", task: "BeginWork", requests: readsNode, work: true},
+	{name: "create-job", what: "the creation of the Job that does the work", requests: createsJob, work: true},
+	{name: "await-work", what: "activity AwaitWork, and its look at the node that reboots", task: "AwaitWork", requests: readsNode, work: true},
 	{name: "validate", what: "activity Validate, and its look at the node", task: "Validate"},
 	{name: "before-release", what: "activity CallHook before the release, and the next request", task: "CallHook", input: `"hook":"before-release"`},
 	{name: "release", what: "activity ReleaseNode, and its look at the node", task: "ReleaseNode", requests: readsNode},
@@ -157,6 +162,10 @@ func evicts(r *request) bool {
 
 func deletesPod(r *request) bool {
 	return r.method == http.MethodDelete && strings.Contains(r.path, "/pods/")
+}
+
+func createsJob(r *request) bool {
+	return r.method == http.MethodPost && strings.HasPrefix(r.path, "/apis/batch/v1/") && strings.HasSuffix(r.path, "/jobs")
 }
 
 func readsBudgets(r *request) bool {

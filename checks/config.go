@@ -1,6 +1,6 @@
-// Package checks asks whether a node is well, and calls hooks around a maintenance. What is called is defined in the
-// worker's configuration: whoever starts a maintenance can only name it. Each kind of check and hook is a package below
-// this one, which none of them is imported by: package kinds lists them.
+// Package checks asks whether a node is well, calls hooks around a maintenance, and does the work on a node. What is called
+// is defined in the worker's configuration: whoever starts a maintenance can only name it. Each kind of check, hook and
+// work is a package below this one, which none of them is imported by: package kinds lists them.
 package checks
 
 import (
@@ -15,17 +15,18 @@ import (
 	"drydock/rules/validation"
 )
 
-// Config are the checks and hooks that maintenances may name.
+// Config are the checks, hooks and works that maintenances may name.
 type Config struct {
 	Checks Checks `json:"checks,omitempty"`
 	Hooks  Hooks  `json:"hooks,omitempty"`
+	Work   Works  `json:"work,omitempty"`
 	// Prometheus is what all checks of kind prometheus share.
 	Prometheus Section `json:"prometheus,omitzero"`
 }
 
 // Decode reads what is undecoded strictly; the error begins every line with the field.
 func (c *Config) Decode(kinds Kinds) error {
-	return errors.Join(c.Checks.decode(kinds), c.Hooks.decode(kinds), c.Prometheus.decode("prometheus", kinds))
+	return errors.Join(c.Checks.decode(kinds), c.Hooks.decode(kinds), c.Work.decode(kinds), c.Prometheus.decode("prometheus", kinds))
 }
 
 // Checks are checks by name.

@@ -56,6 +56,7 @@ const (
 	RoleCheck   Role = "check"
 	RoleHook    Role = "hook"
 	RoleCleanup Role = "closing"
+	RoleWork    Role = "work"
 )
 
 // Place is where an action stands in the configuration.
@@ -63,9 +64,9 @@ type Place struct {
 	// Field is the action's, such as "checks.probe.http".
 	Field string
 	Role  Role
-	// Name is that of the check or hook.
+	// Name is that of the check, hook or work.
 	Name string
-	// Deadline is the hook's; 0 for a check.
+	// Deadline is the hook's or the work's; 0 for a check.
 	Deadline period.Duration
 	// Shared is what all actions of the kind share; nil where it is not configured.
 	Shared Shared
@@ -81,8 +82,11 @@ type Environment struct {
 // Call is about whom an action is called, and which call it is.
 type Call struct {
 	Subject Subject
-	// Key tells one validation or one hook of one maintenance from all others. A repeated call has the key of the first.
+	// Key tells one validation, one hook or one work of one maintenance from all others. A repeated call has the key of the
+	// first.
 	Key string
+	// Output: the outcome is to have an excerpt of what was answered.
+	Output bool
 }
 
 // Checker asks a check once. A node that is not well, and a server that does not answer, are verdicts; an error is
@@ -94,6 +98,34 @@ type Checker interface {
 // Caller calls a hook or a cleanup, and returns once it went well.
 type Caller interface {
 	Call(ctx context.Context, c Call) (Outcome, error)
+}
+
+// Beginner is a Caller whose call goes on by itself once it is begun, as a Job does: it is begun once, and from then on only
+// looked at.
+type Beginner interface {
+	Caller
+	// Begin begins a call, or finds the one that was begun with its key. The note is kept with what is begun, and is the
+	// first one's.
+	Begin(ctx context.Context, c Call, note string) (Begun, error)
+	// Look tells how the call stands; it never begins it. Await is a Look that waits for the end.
+	Look(ctx context.Context, c Call) (State, error)
+	Await(ctx context.Context, c Call) (State, error)
+	// End ends the call, and returns once nothing of it runs any more, or ctx ends.
+	End(ctx context.Context, c Call) error
+}
+
+// Begun is a call that goes on by itself: its name in the cluster, and what was noted when it was begun.
+type Begun struct {
+	Name, Note string
+}
+
+// State is how a call stands that goes on by itself.
+type State struct {
+	// Ended: it goes on no more; OK: it went well.
+	Ended, OK bool
+	// Message says that in words, and Output is an excerpt of what it wrote. Both are one line, without secrets that are
+	// known.
+	Message, Output string
 }
 
 // Abandoner is a Checker or Caller that leaves something running, which somebody who gives up on it can end.

@@ -48,15 +48,21 @@ type Outcome struct {
 	Message string `json:"message"`
 	// Captured is to be given to the hook's cleanup, as Subject.Captured.
 	Captured string `json:"captured,omitempty"`
+	// Output is an excerpt of what was answered, where the call asks for it.
+	Output string `json:"output,omitempty"`
 }
 
-// MaxExcerpt is how much of a text from outside a message shows, in bytes.
-const MaxExcerpt = 200
+// MaxExcerpt is how much of a text from outside a message shows, in bytes, MaxOutput how much of what a work wrote.
+const (
+	MaxExcerpt = 200
+	MaxOutput  = 900
+)
 
-// Runner calls the checks and hooks of a configuration.
+// Runner calls the checks, hooks and works of a configuration.
 type Runner struct {
 	checks map[string]Checker
 	hooks  map[string]hook
+	work   map[string]work
 }
 
 // hook is what is called, and what undoes it; each may be nil.
@@ -74,7 +80,7 @@ func New(c Config, kube kubernetes.Interface, version string) (*Runner, error) {
 	}
 	var p named.Problems
 	e := Environment{Kubernetes: kube, Agent: "drydock/" + version}
-	r := &Runner{checks: map[string]Checker{}, hooks: map[string]hook{}}
+	r := &Runner{checks: map[string]Checker{}, hooks: map[string]hook{}, work: c.readyWork(e, &p)}
 	for _, name := range slices.Sorted(maps.Keys(c.Checks)) {
 		if c.Checks[name].Undecoded != nil {
 			p.Add("checks."+name, "its kind is not known here")

@@ -22,6 +22,10 @@ func (c Config) Validate() error {
 		p.Check("hooks."+name, validation.Name(name))
 		c.validateHook(name, &p)
 	}
+	for _, name := range slices.Sorted(maps.Keys(c.Work)) {
+		p.Check("work."+name, validation.Name(name))
+		c.validateWork(name, &p)
+	}
 	if c.Prometheus.Shared != nil {
 		c.Prometheus.Shared.Validate("prometheus", &p)
 	}

@@ -37,10 +37,11 @@ type Config struct {
 	// as those of Scheduler they apply when the scheduler is first started.
 	Policy []policy.Rule   `json:"policy,omitempty"`
 	Quotas schedule.Quotas `json:"quotas,omitzero"`
-	// Channels, Checks, Hooks and Prometheus are what maintenances may name. Whoever starts one can only name them.
+	// Channels, Checks, Hooks, Work and Prometheus are what maintenances may name. Whoever starts one can only name them.
 	Channels   notify.Config  `json:"channels,omitempty"`
 	Checks     checks.Checks  `json:"checks,omitempty"`
 	Hooks      checks.Hooks   `json:"hooks,omitempty"`
+	Work       checks.Works   `json:"work,omitempty"`
 	Prometheus checks.Section `json:"prometheus,omitzero"`
 	// Audit says where the records of ended maintenances go.
 	Audit      audit.Config `json:"audit,omitzero"`
@@ -299,7 +300,7 @@ func (c Config) Limits() schedule.Limits {
 
 // ChecksAndHooks is the part of the configuration that checks.New takes.
 func (c Config) ChecksAndHooks() checks.Config {
-	return checks.Config{Checks: c.Checks, Hooks: c.Hooks, Prometheus: c.Prometheus}
+	return checks.Config{Checks: c.Checks, Hooks: c.Hooks, Work: c.Work, Prometheus: c.Prometheus}
 }
 
 func (k Kubernetes) validate() []error {

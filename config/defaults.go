@@ -24,6 +24,7 @@ func (c Config) checkDefaults() []error {
 	var given struct {
 		Notify     []string         `json:"notify"`
 		Hooks      validation.Hooks `json:"hooks"`
+		Work       string           `json:"work"`
 		Validation struct {
 			Checks []string `json:"checks"`
 		} `json:"validation"`
@@ -41,20 +42,27 @@ func (c Config) checkDefaults() []error {
 	} {
 		problems = append(problems, missing(hooks.field, "hook", "hooks", hooks.names, c.Hooks)...)
 	}
+	if _, ok := c.Work[given.Work]; given.Work != "" && !ok {
+		problems = append(problems, fmt.Errorf("defaults.work: there is no work %q in work, %s", given.Work, known(c.Work)))
+	}
 	return problems
 }
 
 // missing are the names of a field of the defaults that are not in a section.
 func missing[T any](field, kind, section string, names []string, have map[string]T) []error {
-	known := "which is empty"
-	if len(have) > 0 {
-		known = "which has " + strings.Join(slices.Sorted(maps.Keys(have)), ", ")
-	}
 	var problems []error
 	for i, name := range names {
 		if _, ok := have[name]; !ok {
-			problems = append(problems, fmt.Errorf("defaults.%s[%d]: there is no %s %q in %s, %s", field, i, kind, name, section, known))
+			problems = append(problems, fmt.Errorf("defaults.%s[%d]: there is no %s %q in %s, %s", field, i, kind, name, section, known(have)))
 		}
 	}
 	return problems
+}
+
+// known says what a section has.
+func known[T any](have map[string]T) string {
+	if len(have) == 0 {
+		return "which is empty"
+	}
+	return "which has " + strings.Join(slices.Sorted(maps.Keys(have)), ", ")
 }

@@ -57,6 +57,8 @@ type Selection struct {
 	selector labels.Selector
 	// resources select pods that use a matching resource; none selects all.
 	resources []*regexp.Regexp
+	// own are the namespaces of Drydock's own Jobs.
+	own []string
 }
 
 // NewSelection compiles a label selector and regular expressions over resource names, joined by OR.
@@ -76,9 +78,23 @@ func NewSelection(podSelector string, resourceRegexps []string) (Selection, erro
 	return s, nil
 }
 
+// Sparing is the selection without the pods of the Jobs that Drydock runs in these namespaces.
+func (s Selection) Sparing(namespaces []string) Selection {
+	s.own = namespaces
+	return s
+}
+
+// IsOwn tells whether a pod is of a Job of Drydock's own: of a check, a hook or work. Its label alone does not say so: others
+// can put that on any pod, but they cannot create pods in those namespaces.
+func (s Selection) IsOwn(pod *corev1.Pod) bool {
+	_, labelled := pod.Labels[api.WorkflowLabel]
+	owner := metav1.GetControllerOf(pod)
+	return labelled && owner != nil && owner.Kind == "Job" && slices.Contains(s.own, pod.Namespace)
+}
+
 // Selects tells whether a drain is about this pod.
 func (s Selection) Selects(pod *corev1.Pod) bool {
-	return s.selector.Matches(labels.Set(pod.Labels)) && (len(s.resources) == 0 || s.uses(pod))
+	return !s.IsOwn(pod) && s.selector.Matches(labels.Set(pod.Labels)) && (len(s.resources) == 0 || s.uses(pod))
 }
 
 func (s Selection) uses(pod *corev1.Pod) bool {
@@ -112,6 +128,7 @@ const (
 // Reasons for skipping or refusing a pod.
 const (
 	NotSelected   = "NotSelected"
+	OwnPod        = "OwnPod"
 	DaemonSetPod  = "DaemonSet"
 	StaticPod     = "StaticPod"
 	LocalStorage  = api.ReasonLocalStorage

@@ -11,6 +11,7 @@ import (
 	"drydock/api"
 	"drydock/client"
 	"drydock/rules/spec"
+	"drydock/rules/validation"
 	"drydock/starter/input"
 	"drydock/starter/invocation"
 	"drydock/starter/terminal"
@@ -55,7 +56,7 @@ func registerCompletions(a *invocation.App, root *cobra.Command) {
 		"on-node-replaced":  {spec.AdoptReplacement, spec.EndOnReplacement},
 		"escalation":        {"1h=" + spec.GiveBack, "1h=" + spec.Fail, "30m=" + spec.Notify, "none"},
 	})
-	completeFlagsWith(a, root, map[string]candidates{"notify": channels, "hook": hooksToCall, "requestor": requestors, "of": requestors, "by": freezers, "pod": podsOnNode})
+	completeFlagsWith(a, root, map[string]candidates{"notify": channels, "hook": hooksToCall, "work": worksToDo, "requestor": requestors, "of": requestors, "by": freezers, "pod": podsOnNode})
 }
 
 func completeFlags(c *cobra.Command, words map[string][]string) {
@@ -191,6 +192,9 @@ func openHooks(ctx context.Context, a *invocation.App, args []string) []string {
 	var names []string
 	for _, s := range ofNode(ctx, a, args) {
 		names = append(names, s.OpenHooks...)
+		if w := s.RunningWork(); w != nil && w.Kind == validation.KindSignal {
+			names = append(names, w.Name)
+		}
 	}
 	return inOrder(names)
 }
@@ -219,6 +223,11 @@ func hooksToCall(_ context.Context, a *invocation.App, _ []string) []string {
 		}
 	}
 	return all
+}
+
+// worksToDo are those of the worker's configuration.
+func worksToDo(_ context.Context, a *invocation.App, _ []string) []string {
+	return inOrder(input.NamesIn(a.Env.Get(invocation.EnvConfig), "work"))
 }
 
 // requestors are those of the maintenances that run, of the named node where there is one.

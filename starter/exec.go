@@ -105,6 +105,9 @@ func (o *execOptions) exec(ctx context.Context, cmd *cobra.Command, args []strin
 	if len(orders) != 1 {
 		return nodework.Outcome{}, exit.UsageError("one node at a time; rollout takes many")
 	}
+	if err := input.RefuseWork(orders[0].Input); err != nil {
+		return nodework.Outcome{}, err
+	}
 	if err := nodework.FindProgram(argv); err != nil {
 		return nodework.Outcome{}, err
 	}

@@ -106,6 +106,9 @@ func (o *rolloutOptions) run(ctx context.Context, cmd *cobra.Command, args []str
 	if _, ok := fields["node"]; ok {
 		return exit.UsageError("the file is for one node: leave node out of it")
 	}
+	if err := input.RefuseWork(fields); err != nil {
+		return err
+	}
 	c, err := a.Connect(ctx)
 	if err != nil {
 		return err

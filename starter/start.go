@@ -201,9 +201,17 @@ func (o *startOptions) waitAll(ctx context.Context, c *invocation.Connection, ou
 			failures = append(failures, err)
 			continue
 		}
-		fmt.Fprintf(out, "%s is Ready: do the work, then run \"%s done %s\".\n", views[i].Node, c.Program, views[i].Node)
+		fmt.Fprintf(out, "%s is Ready: %s.\n", views[i].Node, next(views[i], c.Program))
 	}
 	return failures
+}
+
+// next says what follows once a node is Ready.
+func next(v client.View, program string) string {
+	if v.Status != nil && v.Status.Spec.Work != "" {
+		return fmt.Sprintf("the worker does %s, and is done for you; see \"%s watch %s\"", v.Status.Spec.Work, program, v.Node)
+	}
+	return fmt.Sprintf("do the work, then run \"%s done %s\"", program, v.Node)
 }
 
 func isAre(n int) string {

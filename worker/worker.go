@@ -246,6 +246,7 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 	if err != nil {
 		return workflows.Activities{}, err
 	}
+	own := c.ChecksAndHooks().Namespaces()
 	judge := &policyactivity.Judge{Policy: rules, Client: kube}
 	sinks := audit.New(c.Audit, o.Logger)
 	return workflows.Activities{
@@ -254,11 +255,11 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 		},
 		Drains: &drain.Activities{
 			Client: kube, Temporal: temporal, Sources: sources, Metrics: drain.NewMetrics(registry),
-			Limiter: drain.NewLimiter(c.Kubernetes.EvictionsPerSecond), PodEvents: podEvents,
+			Limiter: drain.NewLimiter(c.Kubernetes.EvictionsPerSecond), PodEvents: podEvents, JobNamespaces: own,
 		},
 		Cluster: &cluster.Activities{Nodes: all, Temporal: temporal, Home: to.home, Pods: k8s.NewNodePods(kube)},
 		Preflights: &preflight.Activities{
-			Client: kube, Temporal: temporal, Budgets: sources.BudgetsIn, Capacity: k8s.NewCapacityReader(kube),
+			Client: kube, Temporal: temporal, Budgets: sources.BudgetsIn, Capacity: k8s.NewCapacityReader(kube), JobNamespaces: own,
 		},
 		Executions: &execution.Activities{Temporal: temporal, Namespace: namespace, Home: to.home, Nodes: all},
 		Doctors:    &doctor.Activities{Client: kube, Events: events, Temporal: temporal, Namespace: namespace, Home: to.home},

@@ -176,6 +176,6 @@ func pauseUntil(ctx context.Context, at time.Time) error {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("validation interrupted: %w", context.Cause(ctx))
+		return fmt.Errorf("interrupted: %w", context.Cause(ctx))
 	}
 }

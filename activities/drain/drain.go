@@ -33,6 +33,8 @@ type Activities struct {
 	Metrics *Metrics
 	// PodEvents tells of evictions on the pods themselves; nil tells nobody.
 	PodEvents *k8s.PodEvents
+	// JobNamespaces are those of the Jobs of checks, hooks and works, whose pods are never evicted.
+	JobNamespaces []string
 }
 
 // Input asks for a held node to be emptied.

@@ -144,6 +144,8 @@ func (o *observer) whyStays(pod *corev1.Pod, p placed) string {
 	switch {
 	case slices.Contains(o.skip, k8s.PodName(pod)):
 		return "Skipped"
+	case o.choose.IsOwn(pod):
+		return k8s.OwnPod
 	case p.verdict.Class == k8s.Skip:
 		return p.verdict.Reason
 	}

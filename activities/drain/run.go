@@ -81,6 +81,7 @@ func (d *Activities) observe(ctx context.Context, heartbeats *heartbeat.Loop, in
 	if err != nil {
 		return nil, nil, err
 	}
+	choose = choose.Sparing(d.JobNamespaces)
 	plan, err := in.Drain.Tiers()
 	if err != nil {
 		return nil, nil, err

@@ -39,6 +39,7 @@ func (d *Activities) waitForPods(ctx context.Context, heartbeats *heartbeat.Loop
 	if err != nil {
 		return err
 	}
+	choose = choose.Sparing(d.JobNamespaces)
 	node, err := d.acting().Watch(ctx, heldnode.Options{
 		Name: in.Node, UID: in.UID, Caller: heldnode.CallerOf(ctx, in.RunID), Heartbeats: heartbeats,
 	})

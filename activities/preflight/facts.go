@@ -120,6 +120,7 @@ func (p *Activities) pods(ctx context.Context, drain spec.Drain, pods []*corev1.
 	if err != nil {
 		return err
 	}
+	choose = choose.Sparing(p.JobNamespaces)
 	classify := k8s.NewClassifier(p.Client, drain.Force, drain.DeleteEmptyDir)
 	described := map[string]int{}
 	for _, pod := range pods {

@@ -27,6 +27,8 @@ type Activities struct {
 	Budgets func(ctx context.Context, namespaces map[string]bool) ([]*policyv1.PodDisruptionBudget, error)
 	// Capacity is shared by all preflights of the worker.
 	Capacity *k8s.CapacityReader
+	// JobNamespaces are those of the Jobs of checks, hooks and works, whose pods no drain evicts.
+	JobNamespaces []string
 
 	// first and last bound the pause between two looks of AwaitPreflight; zero values are 15 s and 1 min.
 	first, last time.Duration

@@ -39,7 +39,7 @@ type Activities struct {
 	// Channels are all that the worker can tell, DefaultChannels those of maintenances that name none.
 	Channels        []notices.Channel
 	DefaultChannels []string
-	// Runner knows the hooks and checks; nil knows none.
+	// Runner knows the hooks, checks and works; nil knows none.
 	Runner *checks.Runner
 	// Client and Groups tell which groups a node is in, for channels that want to know.
 	Client kubernetes.Interface
@@ -75,13 +75,15 @@ type Prepared struct {
 	Groups   []string          `json:"groups,omitempty"`
 	// Hooks are those that its input names.
 	Hooks []validation.Hook `json:"hooks,omitempty"`
+	// Work is what its input names to be done; nil where it names none.
+	Work *validation.Work `json:"work,omitempty"`
 	// Audited: a record of it is to be kept. Conditions: its node shows lifecycle conditions.
 	Audited    bool `json:"audited,omitempty"`
 	Conditions bool `json:"conditions,omitempty"`
 	// Policy: there are rules, and whoever judges later needs the specification. Refused says which rules refuse it now.
 	Policy  bool   `json:"policy,omitempty"`
 	Refused string `json:"refused,omitempty"`
-	// Unknown says which channel, hook or check of its input the worker's configuration lacks.
+	// Unknown says which channel, hook, check or work of its input the worker's configuration lacks.
 	Unknown string `json:"unknown,omitempty"`
 }
 
@@ -141,6 +143,11 @@ func (s *Activities) resolve(ctx context.Context, m spec.Maintenance, prepared *
 	if m.Validation != nil && len(m.Validation.Checks) > 0 {
 		problems = append(problems, s.known(m.Validation.Checks))
 	}
+	if m.Work != "" {
+		work, err := s.work(m.Work)
+		problems = append(problems, ofInput("work", err))
+		prepared.Work = &work
+	}
 	if err := errors.Join(problems...); err != nil {
 		prepared.Unknown = err.Error()
 		return
@@ -175,6 +182,13 @@ func (s *Activities) hook(name string) (validation.Hook, error) {
 		return validation.Hook{}, fmt.Errorf("the worker's configuration has no hook %q (hooks)", name)
 	}
 	return s.Runner.Plan(name)
+}
+
+func (s *Activities) work(name string) (validation.Work, error) {
+	if s.Runner == nil {
+		return validation.Work{}, fmt.Errorf("the worker's configuration has no work %q (work)", name)
+	}
+	return s.Runner.Work(name)
 }
 
 // ofInput is why the worker does not know what a field of an input names, which is no fault of the worker's configuration.

@@ -63,8 +63,8 @@ func (c *Config) Validate(at checks.Place, p *named.Problems) {
 	case c.Capture == "":
 	case at.Role == checks.RoleCheck:
 		p.Add(at.Field+".capture", "has no meaning in a check: only a hook's closing is given what was captured")
-	case at.Role == checks.RoleCleanup:
-		p.Add(at.Field+".capture", "has no meaning in a closing: nothing is called after it")
+	case at.Role == checks.RoleCleanup, at.Role == checks.RoleWork:
+		p.Add(at.Field+".capture", "has no meaning in a %s: nothing is called after it", at.Role)
 	}
 }
 

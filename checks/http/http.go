@@ -40,7 +40,11 @@ func (r *request) Call(ctx context.Context, c checks.Call) (checks.Outcome, erro
 		return checks.Outcome{}, errors.New(verdict.Message)
 	}
 	captured, err := r.captured(a)
-	return checks.Outcome{Message: verdict.Message, Captured: captured}, err
+	outcome := checks.Outcome{Message: verdict.Message, Captured: captured}
+	if c.Output {
+		outcome.Output = outbound.Excerpt(&a.secrets, a.body, checks.MaxOutput)
+	}
+	return outcome, err
 }
 
 // answer is what a server said.

@@ -11,7 +11,7 @@ import (
 	"drydock/rules/period"
 )
 
-// Kind is the kind of checks and hooks that are Jobs.
+// Kind is the kind of checks, hooks and works that are Jobs.
 var Kind = checks.Kind{Name: "job", New: func() checks.Action { return &Config{} }}
 
 var (
@@ -31,6 +31,9 @@ type Config struct {
 	// DefaultDeadline for a check.
 	Deadline period.Duration `json:"deadline,omitzero"`
 }
+
+// In is the namespace in which the Job runs.
+func (c *Config) In() string { return c.Namespace }
 
 // Validate adds what is wrong. It does not read the manifest.
 func (c *Config) Validate(at checks.Place, p *named.Problems) {
@@ -60,6 +63,6 @@ func (c *Config) ready(at checks.Place, e checks.Environment) (*run, error) {
 	if r.config.Deadline == 0 {
 		r.config.Deadline = DefaultDeadline
 	}
-	_, err := c.manifest()
+	_, err := r.manifest()
 	return r, err
 }

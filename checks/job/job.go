@@ -14,7 +14,7 @@ import (
 	"drydock/checks"
 )
 
-// run makes the Jobs of one check, hook or cleanup, and reads how they end.
+// run makes the Jobs of one check, hook, cleanup or work, and reads how they end.
 type run struct {
 	config     Config
 	at         checks.Place
@@ -23,7 +23,7 @@ type run struct {
 
 // Check creates the Job at the first call with its key, and reads its state at the others.
 func (r *run) Check(ctx context.Context, c checks.Call) (checks.Verdict, error) {
-	job, err := r.ensure(ctx, c)
+	job, err := r.ensure(ctx, c, "")
 	if err != nil {
 		return checks.Verdict{}, err
 	}
@@ -40,7 +40,7 @@ func (r *run) Check(ctx context.Context, c checks.Call) (checks.Verdict, error) 
 
 // Call creates the Job at the first call with its key, and waits until it is complete.
 func (r *run) Call(ctx context.Context, c checks.Call) (checks.Outcome, error) {
-	job, err := r.ensure(ctx, c)
+	job, err := r.ensure(ctx, c, "")
 	if err == nil {
 		job, err = r.await(ctx, job)
 	}
@@ -69,8 +69,8 @@ func (id identity) digest() string {
 // jobName is the same for the same call, so that whoever asks again finds the Job.
 func (id identity) jobName() string { return fmt.Sprintf("drydock-%.36s-%s", id.name, id.digest()) }
 
-// ensure finds the Job of a call or creates it.
-func (r *run) ensure(ctx context.Context, c checks.Call) (*batchv1.Job, error) {
+// ensure finds the Job of a call or creates it, with a note.
+func (r *run) ensure(ctx context.Context, c checks.Call, note string) (*batchv1.Job, error) {
 	id, namespace := r.identity(c.Key), r.config.Namespace
 	jobs := r.kubernetes.BatchV1().Jobs(namespace)
 	misconfigured := func(err error) error {
@@ -81,6 +81,9 @@ func (r *run) ensure(ctx context.Context, c checks.Call) (*batchv1.Job, error) {
 		var wanted *batchv1.Job
 		if wanted, err = r.build(id, c.Subject); err != nil {
 			return nil, misconfigured(err)
+		}
+		if note != "" {
+			wanted.Annotations[noteAnnotation] = note
 		}
 		job, err = jobs.Create(ctx, wanted, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {

@@ -23,6 +23,7 @@ const (
 	WorkflowLabel      = api.WorkflowLabel
 	workflowAnnotation = "drydock.dev/workflow"
 	keyAnnotation      = "drydock.dev/key"
+	noteAnnotation     = "drydock.dev/note"
 	managedByLabel     = "app.kubernetes.io/managed-by"
 	managedBy          = "drydock"
 )
@@ -35,7 +36,8 @@ const (
 )
 
 // manifest reads the Job's manifest, and refuses what Drydock has to decide itself.
-func (c *Config) manifest() (*batchv1.Job, error) {
+func (r *run) manifest() (*batchv1.Job, error) {
+	c := r.config
 	data, err := os.ReadFile(c.TemplateFile)
 	if err != nil {
 		return nil, fmt.Errorf("templateFile: %w", err)
@@ -64,12 +66,15 @@ func (c *Config) manifest() (*batchv1.Job, error) {
 	if ttl := job.Spec.TTLSecondsAfterFinished; ttl != nil && *ttl < leastKept {
 		p.Add(at("spec.ttlSecondsAfterFinished"), "%d: want at least %d, or leave it out: a restarted worker has to find how the Job ended", *ttl, leastKept)
 	}
+	if r.at.Role == checks.RoleWork {
+		checkOnce(&job, at, &p)
+	}
 	return &job, p.Join()
 }
 
 // build makes the Job for a subject.
 func (r *run) build(id identity, s checks.Subject) (*batchv1.Job, error) {
-	job, err := r.config.manifest()
+	job, err := r.manifest()
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +87,13 @@ func (r *run) build(id identity, s checks.Subject) (*batchv1.Job, error) {
 	}
 	if job.Spec.TTLSecondsAfterFinished == nil {
 		seconds := int32(keptFor)
+		if r.at.Role == checks.RoleWork {
+			seconds = workKeptFor
+		}
 		job.Spec.TTLSecondsAfterFinished = &seconds
+	}
+	if r.at.Role == checks.RoleWork {
+		job.Spec.BackoffLimit = new(int32)
 	}
 	sum := sha256.Sum256([]byte(s.WorkflowID))
 	for _, meta := range []*metav1.ObjectMeta{&job.ObjectMeta, &job.Spec.Template.ObjectMeta} {

@@ -101,29 +101,40 @@ func waiting(ctx context.Context, job *batchv1.Job, err error) error {
 	return fmt.Errorf("waiting for Job %s: %w", nameOf(job), err)
 }
 
-// explain says why a Job failed, with what its last pod said: the termination message, or else the end of its log.
+// explain says why a Job failed, with what its last pod said.
 func (r *run) explain(ctx context.Context, job *batchv1.Job, why string) string {
 	text := outbound.Excerpt(nil, why, checks.MaxExcerpt)
+	said, err := r.said(ctx, job)
+	switch {
+	case err != nil:
+		return text + " (" + err.Error() + ")"
+	case said != "":
+		return text + ": " + outbound.Excerpt(nil, said, maxSaid)
+	default:
+		return text
+	}
+}
+
+// said is what a Job's last pod said: the termination message, or else the end of its log. It is empty where there is no
+// pod.
+func (r *run) said(ctx context.Context, job *batchv1.Job) (string, error) {
 	pods, err := r.kubernetes.CoreV1().Pods(job.Namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: labels.Set{batchv1.JobNameLabel: job.Name}.String(),
 	})
 	if err != nil {
-		return text + " (its pods could not be read: " + err.Error() + ")"
+		return "", fmt.Errorf("its pods could not be read: %w", err)
 	}
 	if len(pods.Items) == 0 {
-		return text
+		return "", nil
 	}
 	last := slices.MaxFunc(pods.Items, func(a, b corev1.Pod) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 	container, message := failedContainer(&last)
 	if message == "" {
-		message = r.log(ctx, &last, container)
+		return r.log(ctx, &last, container)
 	}
-	if message != "" {
-		text += ": " + outbound.Excerpt(nil, message, maxSaid)
-	}
-	return text
+	return message, nil
 }
 
 // failedContainer is the first container that failed, or else the first there is, and its termination message.
@@ -141,13 +152,13 @@ func failedContainer(pod *corev1.Pod) (name, message string) {
 	return name, pod.Status.Message
 }
 
-func (r *run) log(ctx context.Context, pod *corev1.Pod, container string) string {
+func (r *run) log(ctx context.Context, pod *corev1.Pod, container string) (string, error) {
 	lines, bytes := int64(logLines), int64(logBytes)
 	data, err := r.kubernetes.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{
 		Container: container, TailLines: &lines, LimitBytes: &bytes,
 	}).DoRaw(ctx)
 	if err != nil {
-		return "its log could not be read: " + err.Error()
+		return "", fmt.Errorf("its log could not be read: %w", err)
 	}
-	return string(data)
+	return string(data), nil
 }

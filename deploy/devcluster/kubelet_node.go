@@ -79,7 +79,7 @@ func firstReport(node *corev1.Node, now time.Time) object {
 		"conditions":  conditions,
 		"allocatable": resourcesOf(node.Status.Allocatable),
 		"capacity":    resourcesOf(node.Status.Capacity),
-		"nodeInfo":    nodeInfo(node.Status.NodeInfo),
+		"nodeInfo":    nodeInfo(node.Status.NodeInfo, "booted-as-"+string(node.UID)),
 		"phase":       corev1.NodeRunning,
 	}
 	if missing := missingAddresses(node); len(missing) > 0 {
@@ -99,13 +99,14 @@ func resourcesOf(given corev1.ResourceList) corev1.ResourceList {
 	}
 }
 
-func nodeInfo(info corev1.NodeSystemInfo) corev1.NodeSystemInfo {
+func nodeInfo(info corev1.NodeSystemInfo, bootID string) corev1.NodeSystemInfo {
 	kubernetes := version.Get().GitVersion
 	for _, field := range []struct {
 		value *string
 		other string
 	}{
 		{&info.Architecture, "amd64"},
+		{&info.BootID, bootID},
 		{&info.OperatingSystem, "linux"},
 		{&info.ContainerRuntimeVersion, "devcluster"},
 		{&info.KernelVersion, "devcluster"},

@@ -134,6 +134,12 @@ func (k *kubelets) playNode(ctx context.Context, name cache.ObjectName) (again t
 	if err != nil {
 		return 0, fmt.Errorf("look up node %s: %w", name, err)
 	}
+	if r, away := rebootOf(node); away {
+		if again, err = k.playReboot(ctx, node, r, time.Now()); err != nil && !overtaken(err) {
+			return 0, fmt.Errorf("reboot node %s: %w", node.Name, err)
+		}
+		return again, nil
+	}
 	status, again := nodeStep(node, time.Now())
 	if status == nil {
 		return again, nil
@@ -172,6 +178,9 @@ func (k *kubelets) playPod(ctx context.Context, name cache.ObjectName) (again ti
 		return 0, nil // the event of this version comes
 	}
 	now := time.Now()
+	if r, away := rebootOf(node); away { // so is its kubelet
+		return max(r.until.Sub(now), 100*time.Millisecond), nil
+	}
 	action, wait := podStep(pod, changed.at, now)
 	if action == podNothing || wait > 0 {
 		return wait, nil
@@ -197,6 +206,12 @@ func (k *kubelets) act(ctx context.Context, action podAction, pod *corev1.Pod, n
 		status = object{"conditions": readiness(now, "")}
 	case podComplete:
 		status = completedStatus(pod, now)
+	case podFail:
+		status = failedStatus(pod.Spec.Containers, now, corev1.ContainerStateTerminated{
+			Reason: "Error", ExitCode: 1, Message: pod.Annotations[failureKey],
+		})
+	case podReboot:
+		return k.beginReboot(ctx, pod, node, now)
 	case podEnd:
 		end := metav1.NewDeleteOptions(0)
 		end.Preconditions = metav1.NewUIDPreconditions(string(pod.UID))

@@ -13,6 +13,7 @@ const (
 	neverReadyLabel     = "devcluster.drydock.dev/never-ready"
 	completionDelayKey  = "devcluster.drydock.dev/completion-delay"
 	terminationDelayKey = "devcluster.drydock.dev/termination-delay"
+	failureKey          = "devcluster.drydock.dev/failure"
 )
 
 // neverReadyReason marks readiness that the label took away, and that returns
@@ -29,12 +30,14 @@ const (
 	podLoseReadiness
 	podRegainReadiness
 	podComplete
+	podFail
+	podReboot
 	podEnd
 )
 
 // String says what failed, in errors.
 func (a podAction) String() string {
-	return [...]string{"leave", "start", "take the readiness of", "give readiness to", "complete", "end"}[a]
+	return [...]string{"leave", "start", "take the readiness of", "give readiness to", "complete", "fail", "reboot by", "end"}[a]
 }
 
 // podStep is what is to happen to a pod that is bound to a node, and how long
@@ -65,9 +68,21 @@ func nextAction(pod *corev1.Pod) (action podAction, delay time.Duration) {
 	case ready.Reason == neverReadyReason:
 		return podRegainReadiness, 0
 	case ofJob(pod):
-		return podComplete, duration(pod.Annotations[completionDelayKey])
+		return endOfWork(pod), duration(pod.Annotations[completionDelayKey])
 	}
 	return podNothing, 0
+}
+
+// endOfWork is how the pod of a Job ends.
+func endOfWork(pod *corev1.Pod) podAction {
+	switch {
+	case pod.Annotations[rebootKey] != "":
+		return podReboot
+	case pod.Annotations[failureKey] != "":
+		return podFail
+	default:
+		return podComplete
+	}
 }
 
 func endOf(pod *corev1.Pod) (action podAction, delay time.Duration) {

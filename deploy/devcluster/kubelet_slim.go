@@ -18,7 +18,7 @@ func slimNode(seen any) (any, error) {
 		return seen, nil
 	}
 	slim := &corev1.Node{ObjectMeta: slimMeta(node), Status: node.Status}
-	slim.Labels = node.Labels
+	slim.Labels, slim.Annotations = node.Labels, ownKeys(node.Annotations)
 	slim.CreationTimestamp = node.CreationTimestamp
 	slim.Spec.Taints = node.Spec.Taints
 	slim.Status.Images = nil

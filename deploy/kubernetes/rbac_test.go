@@ -85,6 +85,10 @@ func TestEachPartGrantsWhatItsFeatureNeeds(t *testing.T) {
 			"drydock-jobs: jobs.batch get", "drydock-jobs: jobs.batch create", "drydock-jobs: jobs.batch watch", "drydock-jobs: jobs.batch delete",
 			"drydock-jobs: pods list", "drydock-jobs: pods/log get",
 		},
+		"rbac-work.yaml": {
+			"drydock-work: jobs.batch get", "drydock-work: jobs.batch create", "drydock-work: jobs.batch watch", "drydock-work: jobs.batch delete",
+			"drydock-work: pods list", "drydock-work: pods/log get",
+		},
 	}
 	files, err := filepath.Glob("*.yaml")
 	if err != nil || len(files) != len(want) {
@@ -110,19 +114,23 @@ func TestEachPartGrantsWhatItsFeatureNeeds(t *testing.T) {
 
 // Whoever may create Jobs runs what they like: in a namespace of its own, without a token, and with bounds.
 func TestJobsHaveANamespaceOfTheirOwn(t *testing.T) {
-	_, objects := read(t, "rbac-jobs.yaml")
-	var bounded, noToken bool
-	for _, object := range objects {
-		switch o := object.(type) {
-		case *corev1.Namespace:
-			bounded = o.Name == "drydock-jobs" && o.Labels["pod-security.kubernetes.io/enforce"] == "restricted"
-		case *corev1.ServiceAccount:
-			noToken = o.Name == "default" && o.Namespace == "drydock-jobs" && o.AutomountServiceAccountToken != nil && !*o.AutomountServiceAccountToken
-		case *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding:
-			t.Errorf("%T grants Jobs in every namespace", o)
+	for file, want := range map[string]struct{ namespace, level string }{
+		"rbac-jobs.yaml": {"drydock-jobs", "restricted"}, "rbac-work.yaml": {"drydock-work", "privileged"},
+	} {
+		_, objects := read(t, file)
+		var bounded, noToken bool
+		for _, object := range objects {
+			switch o := object.(type) {
+			case *corev1.Namespace:
+				bounded = o.Name == want.namespace && o.Labels["pod-security.kubernetes.io/enforce"] == want.level
+			case *corev1.ServiceAccount:
+				noToken = o.Name == "default" && o.Namespace == want.namespace && o.AutomountServiceAccountToken != nil && !*o.AutomountServiceAccountToken
+			case *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding:
+				t.Errorf("%s: %T grants Jobs in every namespace", file, o)
+			}
 		}
-	}
-	if !bounded || !noToken {
-		t.Errorf("Pod Security labels %v, no token %v", bounded, noToken)
+		if !bounded || !noToken {
+			t.Errorf("%s: Pod Security labels %v, no token %v", file, bounded, noToken)
+		}
 	}
 }

@@ -42,11 +42,12 @@ func worker1() *Node {
 // Expressions over all that rules may speak of, each with what it comes to for one maintenance.
 func TestExpressions(t *testing.T) {
 	m := maintenance(t, `{"node":"worker-1","requestor":"ops","ticket":"CHG-17","notBefore":"2026-03-01T22:00:00Z",
-		"readyTimeout":"2h","drain":{"gracePeriodSeconds":30,"plan":{"tiers":[{"podType":"Default","podPriority":5}],"include":["Default"]}},
+		"work":"reboot","readyTimeout":"2h","drain":{"gracePeriodSeconds":30,"plan":{"tiers":[{"podType":"Default","podPriority":5}],"include":["Default"]}},
 		"validation":{"checks":["smoke"],"conditions":[{"type":"Ready","forAtLeast":"5m"}]}}`)
 	for expression, want := range map[string]bool{
 		`maintenance.node == "worker-1" && node.name == maintenance.node`: true,
 		`maintenance.approval`: false,
+		`maintenance.work == "" || maintenance.requestor in ["sre"]`:                                false,
 		`maintenance.drain.force || maintenance.requestor in ["sre"]`:                               false,
 		`maintenance.ticket.matches("^CHG-[0-9]+$")`:                                                true,
 		`maintenance.ticket.lowerAscii().startsWith("chg")`:                                         true,

@@ -19,6 +19,7 @@ const (
 	MaxStates        = 200
 	MaxMessages      = 100
 	MaxHooks         = 100
+	MaxWork          = 20
 	MaxEscalations   = 100
 	MaxChecks        = 100
 	MaxRequestors    = 64
@@ -29,8 +30,8 @@ const (
 	MaxSpecification = 64 << 10
 )
 
-// Bounded is the record with its texts and long lists cut, and what was cut of a list counted. Of the messages and the
-// notifications the latest are kept, of the other lists the first.
+// Bounded is the record with its texts and long lists cut, and what was cut of a list counted. Of the messages, the work and
+// the notifications the latest are kept, of the other lists the first.
 func (r Record) Bounded() Record {
 	left := maps.Clone(r.LeftOut)
 	count := func(list string, n int) {
@@ -64,6 +65,8 @@ func (r Record) Bounded() Record {
 	count("messages", n)
 	r.Hooks, n = firstOf(r.Hooks, MaxHooks)
 	count("hooks", n)
+	r.Work, n = lastOf(r.Work, MaxWork)
+	count("work", n)
 	r.Validation, n = firstOf(r.Validation, MaxChecks)
 	count("validation", n)
 	r.Notifications, n = lastOf(r.Notifications, MaxNotifications)
@@ -118,6 +121,9 @@ func (r Record) withShortTexts() Record {
 	}
 	for i := range r.Hooks {
 		shorten(&r.Hooks[i].Outcome, &r.Hooks[i].By)
+	}
+	for i := range r.Work {
+		shorten(&r.Work[i].Outcome, &r.Work[i].Output)
 	}
 	for i := range r.Validation {
 		shorten(&r.Validation[i].Name, &r.Validation[i].Message)

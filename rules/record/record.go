@@ -54,6 +54,7 @@ type Record struct {
 	Escalations   []Escalation   `json:"escalations,omitempty"`
 	Messages      []Message      `json:"messages,omitempty"`
 	Hooks         []Hook         `json:"hooks,omitempty"`
+	Work          []Work         `json:"work,omitempty"`
 	Validation    []Check        `json:"validation,omitempty"`
 	Notifications []Notification `json:"notifications,omitempty"`
 	// Occupied are the workflow IDs of the maintenance's own that something else had taken, and what was done about it.
@@ -176,6 +177,21 @@ type Hook struct {
 	Outcome string    `json:"outcome"`
 	At      time.Time `json:"at"`
 	By      string    `json:"by,omitempty"`
+}
+
+// Work is one attempt at the work that the worker did on the node. Output is an excerpt of what it wrote or was answered.
+type Work struct {
+	Name    string `json:"name"`
+	Kind    string `json:"kind,omitempty"`
+	Attempt int    `json:"attempt,omitempty"`
+	// At is when it began; EndedAt is absent where it had not ended.
+	At      time.Time `json:"at"`
+	EndedAt time.Time `json:"endedAt,omitzero"`
+	Outcome string    `json:"outcome,omitempty"`
+	Output  string    `json:"output,omitempty"`
+	// Job is the Job, "namespace/name", and BootIDBefore the boot ID that the node had before.
+	Job          string `json:"job,omitempty"`
+	BootIDBefore string `json:"bootIdBefore,omitempty"`
 }
 
 // Check is a check of the node before it returned to production.

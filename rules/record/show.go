@@ -175,6 +175,14 @@ func eventTables(r Record, when func(time.Time) string) []table {
 	for _, h := range r.Hooks {
 		hooks.rows = append(hooks.rows, []string{when(h.At), h.Name, h.When, h.Outcome, h.By})
 	}
+	work := table{title: "Work", header: []string{"at", "for", "work", "attempt", "outcome", "output"}}
+	for _, w := range r.Work {
+		lasted := ""
+		if !w.EndedAt.IsZero() {
+			lasted = period.Age(w.EndedAt.Sub(w.At))
+		}
+		work.rows = append(work.rows, []string{when(w.At), lasted, w.Name, count(w.Attempt), cmp.Or(moment.InText(w.Outcome, when), "runs"), w.Output})
+	}
 	checks := table{title: "Validation", header: []string{"at", "check", "good", "message"}}
 	for _, c := range r.Validation {
 		good := "no"
@@ -191,7 +199,7 @@ func eventTables(r Record, when func(time.Time) string) []table {
 	for _, n := range r.Notifications {
 		notifications.rows = append(notifications.rows, []string{when(n.At), n.Channel, n.Event, n.Outcome})
 	}
-	return []table{messages, hooks, checks, states, notifications}
+	return []table{messages, hooks, work, checks, states, notifications}
 }
 
 func why(r Record) string {

@@ -53,6 +53,9 @@ type Maintenance struct {
 	// nothing.
 	Hooks      validation.Hooks       `json:"hooks,omitzero"`
 	Validation *validation.Validation `json:"validation,omitempty"`
+	// Work is the name of what the worker does to the node once it is Ready, for the requestor; empty leaves it to the
+	// requestor.
+	Work string `json:"work,omitempty"`
 	// Notify are the names of the channels that are told; absent are the worker's default ones, empty tells nobody.
 	Notify *[]string `json:"notify,omitempty"`
 }
@@ -242,4 +245,11 @@ func (m Maintenance) Ladder() []Rung {
 		rungs = rungs[:end+1]
 	}
 	return rungs
+}
+
+func (m Maintenance) checkWork() error {
+	if m.Work == "" {
+		return nil
+	}
+	return validation.Name(m.Work)
 }

@@ -53,6 +53,7 @@ func (m Maintenance) Validate() error {
 	if m.Validation != nil {
 		p.section("validation", m.Validation.Validate())
 	}
+	p.check("work", m.checkWork())
 	if m.Notify != nil {
 		for i, name := range *m.Notify {
 			p.check(fmt.Sprintf("notify[%d]", i), ChannelName(name))

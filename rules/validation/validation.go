@@ -211,7 +211,7 @@ func (p *problems) names(field string, list []string) {
 	}
 }
 
-// Name checks the name of a check or a hook: a DNS label, since it becomes a part of the names of Jobs.
+// Name checks the name of a check, a hook or a work: a DNS label, since it becomes a part of the names of Jobs.
 func Name(name string) error {
 	if wrong := names.IsDNS1123Label(name); len(wrong) > 0 {
 		return fmt.Errorf("%q is not a name: %s", name, wrong[0])

@@ -57,6 +57,7 @@ type courseFlags struct {
 	approval       bool
 	sla            string
 	hooks          []string
+	work           string
 }
 
 func (s *courseFlags) register(f *pflag.FlagSet) {
@@ -69,6 +70,7 @@ func (s *courseFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&s.notBefore, "not-before", "", "announce the maintenance, and ask for a slot at this time (RFC 3339) or after this long, such as 48h or 2d")
 	f.BoolVar(&s.approval, "approval", false, "wait for \"approve\" before anything else")
 	f.StringVar(&s.sla, "sla", "", "when the workloads' time to leave is over: TIME, or TIME=RUNG, counted from the cordon")
+	f.StringVar(&s.work, "work", "", "have the worker do this work of its configuration once the node is Ready, and be done or failed by its result")
 	f.StringArrayVar(&s.hooks, "hook", nil, "call a hook of the worker's configuration: WHEN=NAME, WHEN being beforeCordon, afterDrain or beforeRelease (repeatable)")
 }
 
@@ -84,6 +86,7 @@ func (s *courseFlags) setters() map[string]setter {
 		"approval":         set("approval", s.approval),
 		"sla":              s.setSLA,
 		"hook":             s.setHooks,
+		"work":             set("work", s.work),
 	}
 }
 

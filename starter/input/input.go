@@ -118,6 +118,14 @@ func NodesOf(args []string, input map[string]any) ([]string, error) {
 	return Unique(args), nil
 }
 
+// RefuseWork refuses work of the worker where a command is the work: both would be done at once.
+func RefuseWork(input map[string]any) error {
+	if name, _ := input["work"].(string); name != "" {
+		return exit.UsageError("work %q: the command after -- is the work: leave --work out, or use start", name)
+	}
+	return nil
+}
+
 // Unique leaves out what was there before.
 func Unique(names []string) []string {
 	var result []string

@@ -31,6 +31,7 @@ func Status(w io.Writer, v client.View, now time.Time) {
 		renderEscalation(w, v.Status.Escalation, now)
 	}
 	if v.Status != nil {
+		renderWork(w, v.Status.Work, now)
 		renderValidation(w, v.Status.Validation, now)
 	}
 	renderTransitions(w, v, now)

@@ -75,6 +75,8 @@ func kindText(reason string) string {
 		return "static pod"
 	case "Skipped":
 		return "skipped pod"
+	case "OwnPod":
+		return "pod of Drydock's own"
 	}
 	return "pod not selected"
 }

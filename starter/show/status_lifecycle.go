@@ -2,9 +2,11 @@ package show
 
 import (
 	"io"
+	"strconv"
 	"time"
 
 	"drydock/api"
+	"drydock/rules/period"
 	"drydock/rules/who"
 	"drydock/starter/terminal"
 )
@@ -39,6 +41,24 @@ func renderValidation(w io.Writer, v *api.ValidationStatus, now time.Time) {
 	r := terminal.NewRows(w, "  CHECK", "OK", "FOUND")
 	for _, result := range v.Results {
 		r.Add("  "+result.Name, map[bool]string{true: "yes", false: "no"}[result.OK], terminal.Words(result.Message, now))
+	}
+	r.Done()
+}
+
+// renderWork lists what the worker did on the node, and does.
+func renderWork(w io.Writer, work []api.WorkRun, now time.Time) {
+	if len(work) == 0 {
+		return
+	}
+	terminal.Print(w, "\nWork:\n")
+	r := terminal.NewRows(w, "  WORK", "ATTEMPT", "SINCE", "FOR", "OUTCOME", "OUTPUT")
+	for _, one := range work {
+		until := now
+		if one.EndedAt != nil {
+			until = *one.EndedAt
+		}
+		r.Add("  "+one.Name, strconv.Itoa(one.Attempt), terminal.Clock(one.StartedAt, now), period.Age(until.Sub(one.StartedAt)),
+			terminal.Words(one.State(), now), terminal.OneLine(one.Output))
 	}
 	r.Done()
 }

@@ -46,6 +46,8 @@ type Maintenance struct {
 	Hooks               []api.HookRun `json:"hooks,omitempty"`
 	// OpenHooks are those under way.
 	OpenHooks []string `json:"openHooks,omitempty"`
+	// Work are the latest attempts at the work that the specification names.
+	Work []api.WorkRun `json:"work,omitempty"`
 }
 
 // Drained is how the node is emptied.
@@ -100,6 +102,7 @@ func StatusOf(v client.View) Maintenance {
 	}
 	m.NextAttemptAt, m.CordonedAt, m.WorkStartedAt, m.ReadyDeadline = s.NextAttemptAt, s.CordonedAt, s.StartedAt, s.ReadyDeadline
 	m.MorePhases, m.Hooks, m.OpenHooks = s.TransitionsDropped, s.Hooks, s.OpenHooks
+	m.Work = s.Work
 	m.Drained = Drained{
 		Drain: s.Drain, Force: s.Force, SkippedPods: s.SkippedPods, Consents: s.Consents, Blockers: s.BlockersSeen, MoreBlockers: s.MoreBlockersSeen,
 		Escalations: s.Escalation, EarlierPods: s.EarlierPods, EarlierEscalations: s.EarlierRungs, EarlierDrains: s.EarlierDrains,

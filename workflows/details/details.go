@@ -26,6 +26,7 @@ func Of(s api.Status) string {
 	d.about(s)
 	d.where(s)
 	d.people(s)
+	d.work(s)
 	d.drain(s)
 	d.said(s.Messages)
 	return strings.Join(d.paragraphs, "\n\n")
@@ -86,6 +87,15 @@ func (d *document) people(s api.Status) {
 		}
 	}
 	d.list(lines)
+}
+
+// work is the latest attempt at the work.
+func (d *document) work(s api.Status) {
+	if len(s.Work) == 0 {
+		return
+	}
+	one := s.Work[len(s.Work)-1]
+	d.add("work %s since %s: %s%s", markdown.Text(one.Name), moment(one.StartedAt), quoted(one.State()), colon(one.Output))
 }
 
 func (d *document) drain(s api.Status) {

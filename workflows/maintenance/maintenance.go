@@ -12,7 +12,9 @@ import (
 
 	"drydock/api"
 	"drydock/rules/notices"
+	"drydock/rules/validation"
 	"drydock/workflows/inbox"
+	"drydock/workflows/maintenance/work"
 	"drydock/workflows/reset"
 )
 
@@ -144,7 +146,7 @@ func newMaintenance(root workflow.Context) *maintenance {
 	c.inquiries = &inquiries{identity: i, journal: c.journal, stop: c.stop, clock: c.clock}
 	m := &maintenance{
 		core: c, approval: &approval{core: c}, preflighter: &preflighter{core: c}, slot: &slot{core: c}, hold: &hold{core: c},
-		hooks: &hooks{core: c}, requestors: &requestors{c}, validator: &validator{core: c},
+		hooks: &hooks{core: c}, requestors: &requestors{core: c, work: newWork(c)}, validator: &validator{core: c},
 		outbox: &outbox{identity: i, journal: c.journal, clock: c.clock},
 	}
 	m.exceptions = &exceptions{core: c}
@@ -153,8 +155,17 @@ func newMaintenance(root workflow.Context) *maintenance {
 	m.hold.slot, m.freeze.slot = m.slot.named, m.slot.named
 	m.journal.inform = m.outbox.inform
 	m.reporter = &reporter{core: c, undecided: m.validator.undecided}
-	m.leave.idle = []func() bool{m.reporter.idle, m.hold.idle, m.hooks.idle, m.outbox.idle, m.inquiries.idle}
+	m.leave.idle = []func() bool{m.reporter.idle, m.hold.idle, m.hooks.idle, m.requestors.work.Idle, m.outbox.idle, m.inquiries.idle}
 	return m
+}
+
+// newWork is what the worker does for the requestor. Only a maintenance that names work comes to it, and no worker that
+// did not know work has taken one: there is no history without it to go on with.
+func newWork(c core) *work.Work {
+	return &work.Work{Host: work.Host{
+		Life: c.clock.life, Plan: func() *validation.Work { return c.prepared.Work }, Subject: c.subject,
+		Change: c.journal.change, Note: c.journal.note, Waiting: c.journal.waiting, AwaitUpTo: c.clock.awaitUpTo,
+	}}
 }
 
 func (m *maintenance) validate() error { return m.validator.validate(m.hold.BootID) }

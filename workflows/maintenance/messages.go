@@ -32,7 +32,7 @@ func (m *maintenance) handlers() []inbox.Handler {
 		inbox.On(api.MsgDeny, unlessEnding(m, m.approval.checkDecision), m.approval.applyDeny),
 		inbox.On(api.MsgValidated, unlessEnding(m, m.validator.checkValidated), m.validator.applyValidated),
 		inbox.On(api.MsgValidationFailed, unlessEnding(m, m.validator.checkValidationFailed), m.validator.applyValidationFailed),
-		inbox.On(api.MsgHookDone, unlessEnding(m, m.hooks.checkDone), m.hooks.applyDone),
+		inbox.On(api.MsgHookDone, unlessEnding(m, m.checkHookDone), m.applyHookDone),
 		inbox.On(api.MsgSkipHook, unlessEnding(m, m.hooks.checkSkip), m.hooks.applySkip),
 	}
 }
@@ -106,6 +106,26 @@ func (m *maintenance) blocked(p api.DrainProgress) {
 	case phase == api.Draining, phase == api.WaitingForPods:
 		m.drainer.blocked(p)
 	}
+}
+
+// checkHookDone and applyHookDone are about a hook, or about work that somebody does, as a hook of kind signal.
+func (m *maintenance) checkHookDone(p api.HookMessage) error {
+	if m.requestors.work.AwaitsWord(p.Hook) {
+		return m.thisRun(p.Run)
+	}
+	return m.hooks.checkDone(p)
+}
+
+func (m *maintenance) applyHookDone(p api.HookMessage) string {
+	if !m.requestors.work.AwaitsWord(p.Hook) {
+		return m.hooks.applyDone(p)
+	}
+	word, effect := "declared done", "is done"
+	if p.Failed {
+		word, effect = "declared failed", "has failed"
+	}
+	m.requestors.work.Speak(!p.Failed, sentence(word, p.By, p.Comment))
+	return "work " + p.Hook + " " + effect
 }
 
 func (m *maintenance) checkRetry(p api.Simple) error {

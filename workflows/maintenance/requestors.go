@@ -10,10 +10,14 @@ import (
 	"drydock/api"
 	"drydock/rules/notices"
 	"drydock/rules/spec"
+	"drydock/workflows/maintenance/work"
 )
 
-// requestors are those who work on the node while it is Ready.
-type requestors struct{ core }
+// requestors are those who work on the node while it is Ready, and the work that the worker does for the first of them.
+type requestors struct {
+	core
+	work *work.Work
+}
 
 // holdForRequestors keeps the node out of service until all requestors are done, or somebody decides otherwise.
 func (r *requestors) holdForRequestors() error {
@@ -22,12 +26,17 @@ func (r *requestors) holdForRequestors() error {
 		r.journal.enter(api.Ready, "")
 		r.journal.tell(notices.ObjectsDrained, "")
 		r.setDeadline(r.spec.ReadyTimeout.Std())
+		r.work.Ask()
 	}
 	for {
 		r.announcer.showPhase()
 		r.announcer.showConditions()
+		if err := r.startWork(); err != nil {
+			return err
+		}
 		r.journal.waiting(r.waitedFor())
 		overdue, err := r.await()
+		r.endWork(overdue, err)
 		if err != nil {
 			return err
 		}
@@ -50,7 +59,8 @@ func (r *requestors) await() (overdue bool, err error) {
 	before := r.journal.status()
 	matters := func() bool {
 		now := r.journal.status()
-		return r.allDone() || r.leave.due() || now.Phase != before.Phase || now.ReadyDeadline != before.ReadyDeadline
+		return r.allDone() || r.leave.due() || now.Phase != before.Phase || now.ReadyDeadline != before.ReadyDeadline ||
+			r.work.Settled() || r.work.Open && !r.wantsWork()
 	}
 	if before.Phase != api.Ready || before.ReadyDeadline == nil {
 		return false, r.stop.await(matters)
@@ -61,6 +71,49 @@ func (r *requestors) await() (overdue bool, err error) {
 	}
 	ok, err := r.stop.awaitUpTo(left, "readyTimeout", matters)
 	return !ok, err
+}
+
+// wantsWork tells that the worker is to do the work: nobody has said yet how that ended.
+func (r *requestors) wantsWork() bool {
+	place, err := r.find("")
+	return r.journal.phase() == api.Ready && err == nil && r.journal.status().Requestors[place].DoneAt == nil
+}
+
+// startWork begins the work where that is due, or goes on with what a run before this one began. To begin is a side effect,
+// for which a freeze is waited out.
+func (r *requestors) startWork() error {
+	if r.work.Due && r.wantsWork() {
+		if err := r.freeze.proceed(); err != nil {
+			return err
+		}
+	}
+	if deadline := r.journal.status().ReadyDeadline; !r.wantsWork() || deadline != nil && !deadline.After(r.clock.now()) {
+		return nil // somebody did it meanwhile, or has it no more
+	}
+	r.work.Start()
+	return nil
+}
+
+// endWork takes the end of the work, which is the requestor's done or failed; and ends the work that runs where the node is
+// Ready no more, or somebody said how the work ended.
+func (r *requestors) endWork(overdue bool, err error) {
+	switch {
+	case r.work.Settled():
+		ready := r.wantsWork() && err == nil
+		result := r.work.Take()
+		switch {
+		case ready && result.OK:
+			r.applyDone(api.Done{})
+		case ready:
+			r.journal.requestorFailed("work " + r.spec.Work + " " + sentence("failed: "+result.Message, "", result.Output))
+		}
+	case err != nil:
+		r.work.End("the maintenance ends or begins again")
+	case overdue:
+		r.work.End("the node was held past readyTimeout")
+	case !r.wantsWork():
+		r.work.End("somebody said how it ended, or took the node back")
+	}
 }
 
 // setDeadline limits how long the requestors may hold the node; 0 is for ever.
@@ -93,6 +146,13 @@ func (r *requestors) waitedFor() string {
 		}
 	}
 	who := strings.Join(open, ", ")
+	if running := r.work.Waits(); running != "" {
+		others := slices.DeleteFunc(open, func(name string) bool { return name == r.spec.Requestor })
+		if len(others) > 0 {
+			running += fmt.Sprintf(`; and "done" or "failed" from %s`, strings.Join(others, ", "))
+		}
+		return running
+	}
 	if r.journal.phase() == api.RequestorFailed {
 		return fmt.Sprintf(`a decision: "retry" or "done" from %s, or "cancel" with release`, who)
 	}
@@ -166,6 +226,7 @@ func (r *requestors) applyFailed(p api.FailedMessage) string {
 func (r *requestors) retry() string {
 	r.journal.change(func(s *api.Status) { s.Failure, s.StartedAt = "", nil })
 	r.journal.enter(api.Ready, "retry")
+	r.work.Ask()
 	r.journal.tell(notices.ObjectsDrained, "retry")
 	r.setDeadline(r.spec.ReadyTimeout.Std())
 	r.show()

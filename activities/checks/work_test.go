@@ -1,0 +1,107 @@
+package checks
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"drydock/activities/activitytest"
+	"drydock/api"
+	"drydock/checks"
+	"drydock/checks/checkstest"
+	httpcheck "drydock/checks/http"
+	"drydock/rules/period"
+	"drydock/rules/validation"
+)
+
+// power is work that has a server restart nodes, and the activities that do it to a node that the test's maintenance holds.
+func power(t *testing.T, handler http.HandlerFunc, node *corev1.Node) (*Activities, *fake.Clientset, *checkstest.Seen) {
+	t.Helper()
+	server, kube := checkstest.Serve(t, handler), fake.NewClientset(node)
+	hook := checkstest.Hook("http", &httpcheck.Config{URL: server.URL + "/restart/{{.Node}}"})
+	runner, err := checks.New(checks.Config{Work: checks.Works{
+		"power": {Actions: hook.Actions, WorkSettings: checks.WorkSettings{Success: validation.SuccessByBootID}},
+	}}, kube, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Activities{Client: kube, Runner: runner}, kube, server
+}
+
+func held(bootID string) *corev1.Node {
+	node := activitytest.HeldNode()
+	node.Status.NodeInfo.BootID = bootID
+	return node
+}
+
+func powerInput(limit time.Duration) WorkInput {
+	return WorkInput{
+		Work: "power", Key: "key-1", NewBootID: true, BootIDBefore: "boot-1", For: period.Duration(limit),
+		Subject: checks.Subject{Node: "n1", RunID: activitytest.RunID},
+	}
+}
+
+func TestARestartIsAskedForOnceAndSeen(t *testing.T) {
+	c, kube, server := power(t, checkstest.Answering(http.StatusAccepted, "restarting"), held("boot-1"))
+	begun, err := activitytest.Call(t, c.BeginWork, powerInput(0))
+	if err != nil || begun.BootID != "boot-1" || len(server.Got) != 0 {
+		t.Fatalf("%+v, %v", begun, err)
+	}
+	server.Config.Handler = restarting(t, kube, server.Config.Handler)
+	ended, err := activitytest.Call(t, c.AwaitWork, powerInput(time.Minute))
+	if err != nil || !ended.OK || !strings.Contains(ended.Message, "boot ID boot-2, before boot-1") || ended.Output != "restarting" {
+		t.Errorf("%+v, %v", ended, err)
+	}
+	if len(server.Got) != 1 || server.Got[0].Header.Get("Idempotency-Key") != "key-1" {
+		t.Errorf("%d calls", len(server.Got))
+	}
+	// Another attempt after that finds the node restarted, and calls nobody.
+	if _, err := activitytest.Call(t, c.AwaitWork, powerInput(time.Minute)); err != nil || len(server.Got) != 1 {
+		t.Errorf("%d calls, %v", len(server.Got), err)
+	}
+}
+
+// restarting has the node restarted by whoever calls.
+func restarting(t *testing.T, kube *fake.Clientset, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := kube.CoreV1().Nodes().Update(t.Context(), held("boot-2"), metav1.UpdateOptions{}); err != nil {
+			t.Error(err)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func TestANodeThatIsNotRestartedInTime(t *testing.T) {
+	c, _, _ := power(t, checkstest.Answering(http.StatusServiceUnavailable, "no power"), held("boot-1"))
+	ended, err := activitytest.Call(t, c.AwaitWork, powerInput(time.Millisecond))
+	if err != nil || ended.OK || !strings.HasPrefix(ended.Message, "the node was not restarted: its boot ID is boot-1 as before after 1ms") {
+		t.Errorf("%+v, %v", ended, err)
+	}
+	ended, err = activitytest.Call(t, c.AwaitWork, powerInput(time.Second))
+	if err != nil || ended.OK || !strings.Contains(ended.Message, "no power") {
+		t.Errorf("%+v, %v", ended, err)
+	}
+}
+
+func TestOnlyANodeThatIsHeldIsWorkedOn(t *testing.T) {
+	c, _, server := power(t, checkstest.Answering(http.StatusOK, ""), activitytest.Node("n1"))
+	if _, err := activitytest.Call(t, c.BeginWork, powerInput(0)); err == nil || activitytest.ErrorType(err) != "" {
+		t.Errorf("begun on a node without a mark, or for good: %v", err)
+	}
+	ended, err := activitytest.Call(t, c.AwaitWork, powerInput(time.Second))
+	if err != nil || ended.OK || len(server.Got) != 0 {
+		t.Errorf("%+v, %v, %d calls", ended, err, len(server.Got))
+	}
+}
+
+func TestANodeWithoutABootIDCannotBeSeenToRestart(t *testing.T) {
+	c, _, _ := power(t, checkstest.Answering(http.StatusOK, ""), held(""))
+	if _, err := activitytest.Call(t, c.BeginWork, powerInput(0)); activitytest.ErrorType(err) != api.ErrorHookFailed {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,146 @@
+package job_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"drydock/checks"
+	"drydock/checks/checkstest"
+	kind "drydock/checks/job"
+)
+
+func workConfig(t *testing.T, manifest string) checks.Config {
+	t.Helper()
+	hook := checkstest.Hook("job", &kind.Config{TemplateFile: checkstest.File(t, manifest), Namespace: "drydock"})
+	return checks.Config{Work: checks.Works{"flash": {Actions: hook.Actions}}}
+}
+
+func workRunner(t *testing.T) (*checks.Runner, *fake.Clientset) {
+	t.Helper()
+	kube := fake.NewClientset()
+	r, err := checks.New(workConfig(t, manifestText), kube, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, kube
+}
+
+// A work is begun once under each key, whatever is noted later, and is never begun by whoever waits for it.
+func TestWorkIsBegunOnce(t *testing.T) {
+	r, kube := workRunner(t)
+	begin := func(key, note string) checks.Begun {
+		t.Helper()
+		begun, err := r.BeginWork(t.Context(), "flash", checkstest.Subject, key, note)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return begun
+	}
+	first := begin("run-1/work/flash/1", "boot-1")
+	if again := begin("run-1/work/flash/1", "boot-2"); again != first || first.Note != "boot-1" {
+		t.Errorf("begun as %+v, and again as %+v", first, again)
+	}
+	if other := begin("run-1/work/flash/2", "boot-2"); other.Name == first.Name {
+		t.Errorf("both are %s", other.Name)
+	}
+	all := jobs(t, kube)
+	if len(all) != 2 {
+		t.Fatalf("%d Jobs", len(all))
+	}
+	for _, job := range all {
+		if s := job.Spec; *s.BackoffLimit != 0 || *s.TTLSecondsAfterFinished < 3600*24 || *s.ActiveDeadlineSeconds != 30*60 {
+			t.Errorf("spec %+v", s)
+		}
+	}
+	if _, err := r.AwaitWork(t.Context(), "flash", checkstest.Subject, "never begun"); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(jobs(t, kube)); got != 2 {
+		t.Errorf("%d Jobs after a wait", got)
+	}
+}
+
+func TestHowWorkEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		how  batchv1.JobConditionType
+		ok   bool
+		says string
+	}{
+		"complete": {batchv1.JobComplete, true, "is complete"},
+		"failed":   {batchv1.JobFailed, false, "failed: no space"},
+		"deleted":  {"", false, "was deleted, and nothing tells how it ended"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, kube := workRunner(t)
+			if _, err := r.BeginWork(t.Context(), "flash", checkstest.Subject, "key", ""); err != nil {
+				t.Fatal(err)
+			}
+			if state, known, err := r.LookAtWork(t.Context(), "flash", "key"); err != nil || !known || state.Ended {
+				t.Fatalf("%+v, %v, %v", state, known, err)
+			}
+			job := jobs(t, kube)[0]
+			if c.how == "" {
+				if err := kube.BatchV1().Jobs("drydock").Delete(t.Context(), job.Name, metav1.DeleteOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				end(t, kube, job, c.how, "no space")
+			}
+			state, err := r.AwaitWork(t.Context(), "flash", checkstest.Subject, "key")
+			if err != nil || !state.Ended || state.OK != c.ok || !strings.Contains(state.Message, c.says) {
+				t.Errorf("%+v, %v", state, err)
+			}
+		})
+	}
+}
+
+func TestWorkIsEndedWithItsPods(t *testing.T) {
+	r, kube := workRunner(t)
+	if _, err := r.BeginWork(t.Context(), "flash", checkstest.Subject, "key", ""); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // again: it is gone already
+		if err := r.EndWork(t.Context(), "flash", "key"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left := jobs(t, kube); len(left) != 0 {
+		t.Errorf("left %v", left)
+	}
+}
+
+func TestAWaitForWorkEndsWithItsContext(t *testing.T) {
+	r, _ := workRunner(t)
+	if _, err := r.BeginWork(t.Context(), "flash", checkstest.Subject, "key", ""); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := r.AwaitWork(ctx, "flash", checkstest.Subject, "key"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+}
+
+func TestWorkThatCouldRunTwiceIsRefused(t *testing.T) {
+	for change, want := range map[[2]string]string{
+		{"backoffLimit: 0", "backoffLimit: 3"}:                                    "spec.backoffLimit: 3: want 0",
+		{"restartPolicy: Never", "restartPolicy: OnFailure"}:                      "spec.template.spec.restartPolicy: \"OnFailure\": want Never",
+		{"backoffLimit: 0", "parallelism: 2"}:                                     "spec.parallelism: 2: want 1",
+		{"backoffLimit: 0", "completions: 2"}:                                     "spec.completions: 2: want 1",
+		{"backoffLimit: 0", "ttlSecondsAfterFinished: 700"}:                       "spec.ttlSecondsAfterFinished: 700: want at least 7200",
+		{"backoffLimit: 0", "podFailurePolicy: {rules: [{action: Ignore}]}"}:      "spec.podFailurePolicy: leave it out",
+		{"backoffLimit: 0", "completionMode: Indexed\n  backoffLimitPerIndex: 1"}: "spec.backoffLimitPerIndex: leave it out",
+	} {
+		_, err := checks.New(workConfig(t, strings.Replace(manifestText, change[0], change[1], 1)), fake.NewClientset(), "test")
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "work.flash.job") {
+			t.Errorf("%s: %v", change[1], err)
+		}
+	}
+}

@@ -1,0 +1,245 @@
+package checks
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"drydock/config/named"
+	"drydock/rules/period"
+	"drydock/rules/validation"
+)
+
+// Works are what can be done to a node that is Ready, by name.
+type Works map[string]Work
+
+// UnmarshalJSON reads the names; Config.Decode reads the works themselves.
+func (w *Works) UnmarshalJSON(data []byte) error {
+	all, err := named.Decode[Work]("work", data)
+	*w = all
+	return err
+}
+
+func (w Works) decode(kinds Kinds) error {
+	return named.DecodeEach("work", w, func(one *Work) (err error) {
+		if one.Undecoded == nil {
+			return nil
+		}
+		one.Actions, err = named.DecodeKinds(one.Undecoded, &one.WorkSettings, kinds.hooks())
+		one.Undecoded, one.kinds = nil, kinds
+		return err
+	})
+}
+
+// Work is what is done to a node that is Ready, in its requestor's place: whatever can be a hook.
+type Work struct {
+	WorkSettings
+	// Actions are the kinds that it has, with their configuration: exactly one in a valid work that is no signal.
+	Actions []named.Chosen[Callable]
+	// Undecoded is what was read, until Config.Decode.
+	Undecoded named.Raw
+
+	// kinds are those that it may have, for an error.
+	kinds Kinds
+}
+
+// WorkSettings are what works of every kind have.
+type WorkSettings struct {
+	// Signal calls nothing: somebody does the work, and says so by a signal.
+	Signal *struct{} `json:"signal,omitempty"`
+	// Deadline is the time after which the work has failed; 0 is validation.DefaultWorkDeadline.
+	Deadline period.Duration `json:"deadline,omitzero"`
+	// Success is what counts as success; absent is validation.OwnSuccess.
+	Success validation.Success `json:"success,omitempty"`
+}
+
+// UnmarshalJSON keeps the work undecoded.
+func (w *Work) UnmarshalJSON(data []byte) error { return w.Undecoded.UnmarshalJSON(data) }
+
+// MarshalJSON writes the work without its secrets.
+func (w Work) MarshalJSON() ([]byte, error) {
+	if w.Undecoded != nil {
+		return w.Undecoded.MarshalJSON()
+	}
+	return named.EncodeKinds(w.WorkSettings, w.Actions)
+}
+
+// plan is what a workflow has to know of a work.
+func (w Work) plan(name string) validation.Work {
+	plan := validation.Work{
+		Name: name, Kind: validation.KindSignal, Deadline: w.Deadline, NewBootID: w.Success == validation.SuccessByBootID,
+	}
+	if len(w.Actions) > 0 {
+		plan.Kind = validation.Kind(w.Actions[0].Kind)
+	}
+	if plan.Deadline == 0 {
+		plan.Deadline = validation.DefaultWorkDeadline
+	}
+	return plan
+}
+
+func (c Config) workPlace(name, kind string) Place {
+	return Place{
+		Field: "work." + name + "." + kind, Role: RoleWork, Name: name, Deadline: c.Work[name].plan(name).Deadline, Shared: c.shared(kind),
+	}
+}
+
+func (c Config) validateWork(name string, p *named.Problems) {
+	w, field := c.Work[name], "work."+name
+	if w.Undecoded != nil {
+		return
+	}
+	had, signals := len(w.Actions), w.Signal != nil
+	if signals {
+		had++
+	}
+	if had != 1 {
+		p.Add(field, "has %d of %s: want exactly one", had, listed(append(names(w.kinds.hooks()), "signal")))
+	}
+	for _, action := range w.Actions {
+		action.Config.Validate(c.workPlace(name, action.Kind), p)
+	}
+	switch w.Success {
+	case "", validation.OwnSuccess:
+	case validation.SuccessByBootID:
+		if signals {
+			p.Add(field+".success", "%q has no meaning with signal: whoever sends it says how the work ended", w.Success)
+		}
+	default:
+		p.Add(field+".success", "%q is not one of %s, %s", w.Success, validation.OwnSuccess, validation.SuccessByBootID)
+	}
+}
+
+// work is what is done; call is nil of a signal.
+type work struct {
+	plan validation.Work
+	call Caller
+}
+
+// readyWork makes all works ready.
+func (c Config) readyWork(e Environment, p *named.Problems) map[string]work {
+	all := map[string]work{}
+	for _, name := range slices.Sorted(maps.Keys(c.Work)) {
+		w := c.Work[name]
+		if w.Undecoded != nil {
+			p.Add("work."+name, "its kind is not known here")
+		}
+		one := work{plan: w.plan(name)}
+		for _, action := range w.Actions {
+			at := c.workPlace(name, action.Kind)
+			var err error
+			one.call, err = action.Config.Caller(at, e)
+			p.Check(at.Field, err)
+		}
+		all[name] = one
+	}
+	return all
+}
+
+// Work is what a workflow has to know of a work.
+func (r *Runner) Work(name string) (validation.Work, error) {
+	w, ok := r.work[name]
+	if !ok {
+		return validation.Work{}, unknown("work", name, r.work)
+	}
+	return w.plan, nil
+}
+
+func (r *Runner) worker(name string) (Caller, error) {
+	w, ok := r.work[name]
+	switch {
+	case !ok:
+		return nil, unknown("work", name, r.work)
+	case w.call == nil:
+		return nil, &Misconfigured{Field: "work." + name, Err: errors.New("is a signal, which nobody but the maintenance waits for")}
+	default:
+		return w.call, nil
+	}
+}
+
+// BeginWork begins a work that goes on by itself, or finds the one of its key. The note is what was noted of the one that
+// is found. Of a work that does not, nothing is begun.
+func (r *Runner) BeginWork(ctx context.Context, name string, s Subject, key, note string) (Begun, error) {
+	caller, err := r.worker(name)
+	if err != nil {
+		return Begun{}, err
+	}
+	if b, ok := caller.(Beginner); ok {
+		return b.Begin(ctx, Call{Subject: s, Key: key}, note)
+	}
+	return Begun{Note: note}, nil
+}
+
+// AwaitWork waits for the end of a work that was begun, and never begins it. A work that does not go on by itself it calls,
+// with the key by which whoever is called knows a repetition; an error then says that it did not go well this time.
+func (r *Runner) AwaitWork(ctx context.Context, name string, s Subject, key string) (State, error) {
+	caller, err := r.worker(name)
+	if err != nil {
+		return State{}, err
+	}
+	c := Call{Subject: s, Key: key, Output: true}
+	if b, ok := caller.(Beginner); ok {
+		return b.Await(ctx, c)
+	}
+	outcome, err := caller.Call(ctx, c)
+	return State{Ended: true, OK: true, Message: outcome.Message, Output: outcome.Output}, err
+}
+
+// LookAtWork tells how a work stands that goes on by itself; known is false of one that does not.
+func (r *Runner) LookAtWork(ctx context.Context, name, key string) (state State, known bool, err error) {
+	caller, err := r.worker(name)
+	if err != nil {
+		return State{}, false, err
+	}
+	b, ok := caller.(Beginner)
+	if !ok {
+		return State{}, false, nil
+	}
+	state, err = b.Look(ctx, Call{Key: key})
+	return state, true, err
+}
+
+// EndWork ends a work that goes on by itself, and returns once nothing of it runs any more.
+func (r *Runner) EndWork(ctx context.Context, name, key string) error {
+	caller, err := r.worker(name)
+	if err != nil {
+		return err
+	}
+	if b, ok := caller.(Beginner); ok {
+		return b.End(ctx, Call{Key: key})
+	}
+	return nil
+}
+
+// Namespaces are those in which a configuration has Jobs run, sorted, each once.
+func (c Config) Namespaces() []string {
+	var all []string
+	add := func(action any) {
+		if in, ok := action.(interface{ In() string }); ok {
+			all = append(all, in.In())
+		}
+	}
+	for _, check := range c.Checks {
+		for _, action := range check.Actions {
+			add(action.Config)
+		}
+	}
+	for _, hook := range c.Hooks {
+		for _, action := range hook.Actions {
+			add(action.Config)
+		}
+		if hook.Cleanup != nil {
+			for _, action := range hook.Cleanup.Actions {
+				add(action.Config)
+			}
+		}
+	}
+	for _, work := range c.Work {
+		for _, action := range work.Actions {
+			add(action.Config)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
