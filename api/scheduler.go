@@ -66,6 +66,8 @@ type SlotAnswer struct {
 	RequestID string        `json:"requestId"`
 	Code      schedule.Code `json:"code,omitempty"`
 	Reason    string        `json:"reason,omitempty"`
+	// OpensAt is when the windows that it waits for are open next, as far as that is known.
+	OpensAt *time.Time `json:"opensAt,omitempty"`
 	// Seen tells, where a node is missing, that it was there before.
 	Seen bool `json:"seen,omitempty"`
 }
@@ -225,6 +227,8 @@ type PendingRequest struct {
 	SlotRequest
 	Code   schedule.Code `json:"code,omitempty"`
 	Reason string        `json:"reason,omitempty"`
+	// OpensAt is when the windows that it waits for are open next, as far as that is known.
+	OpensAt *time.Time `json:"opensAt,omitempty"`
 }
 
 // RecordedDecision is one entry of the scheduler's own log.
