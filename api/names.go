@@ -10,6 +10,7 @@ const (
 	DoctorType          = "Doctor"
 	NotificationType    = "Notification"
 	AuditRecordType     = "AuditRecord"
+	WindowsType         = "Windows"
 )
 
 // Messages to a maintenance, each as a signal and as an update of the same name, and its query.
@@ -69,6 +70,8 @@ const (
 const (
 	SignalSlotRequest = "slot-request"
 	SignalSlotRelease = "slot-release"
+	// SignalWindowsChanged comes from a worker whose windows are not those that the scheduler knows.
+	SignalWindowsChanged = "windows-changed"
 
 	UpdateSetLimits = "set-limits"
 	UpdateFreeze    = "freeze"

@@ -16,6 +16,7 @@ import (
 	policyactivity "drydock/activities/policy"
 	preflightactivity "drydock/activities/preflight"
 	"drydock/activities/settings"
+	windowsactivity "drydock/activities/windows"
 	"drydock/api"
 	"drydock/workflows/auditrecord"
 	"drydock/workflows/doctor"
@@ -24,6 +25,7 @@ import (
 	"drydock/workflows/notification"
 	"drydock/workflows/preflight"
 	"drydock/workflows/scheduler"
+	"drydock/workflows/windows"
 )
 
 // Activities are the dependencies of all activities of a worker.
@@ -38,6 +40,7 @@ type Activities struct {
 	Checks     *checks.Activities
 	Deliveries *delivery.Activities
 	Policies   *policyactivity.Activities
+	Windows    *windowsactivity.Activities
 }
 
 // Interceptors are what every worker and replayer of the workflows has to run with.
@@ -53,7 +56,7 @@ func Register(registry worker.Registry, a Activities) {
 
 // RegisterActivities makes a worker able to run every activity.
 func RegisterActivities(registry worker.ActivityRegistry, a Activities) {
-	for _, methods := range []any{a.Nodes, a.Drains, a.Cluster, a.Executions, a.Preflights, a.Doctors, a.Checks, a.Deliveries, a.Policies} {
+	for _, methods := range []any{a.Nodes, a.Drains, a.Cluster, a.Executions, a.Preflights, a.Doctors, a.Checks, a.Deliveries, a.Policies, a.Windows} {
 		registry.RegisterActivity(methods)
 	}
 	registry.RegisterActivity(a.Settings.Prepare)
@@ -70,4 +73,5 @@ func RegisterWorkflows(registry interface {
 	registry.RegisterWorkflowWithOptions(doctor.Doctor, workflow.RegisterOptions{Name: api.DoctorType})
 	registry.RegisterWorkflowWithOptions(notification.Notification, workflow.RegisterOptions{Name: api.NotificationType})
 	registry.RegisterWorkflowWithOptions(auditrecord.AuditRecord, workflow.RegisterOptions{Name: api.AuditRecordType})
+	registry.RegisterWorkflowWithOptions(windows.Windows, workflow.RegisterOptions{Name: api.WindowsType})
 }

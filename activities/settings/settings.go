@@ -46,6 +46,8 @@ type Activities struct {
 	Groups schedule.Grouper
 	// Judge has the rules that maintenances may not break; nil has none.
 	Judge *policy.Judge
+	// Windows are the names of the windows that there are.
+	Windows []string
 	// Audited: audit records are kept. Conditions: nodes show lifecycle conditions.
 	Audited, Conditions bool
 
@@ -81,7 +83,7 @@ type Prepared struct {
 	// Policy: there are rules, and whoever judges later needs the specification. Refused says which rules refuse it now.
 	Policy  bool   `json:"policy,omitempty"`
 	Refused string `json:"refused,omitempty"`
-	// Unknown says which channel, hook or check of its input the worker's configuration lacks.
+	// Unknown says which channel, hook, check or window of its input the worker's configuration lacks.
 	Unknown string `json:"unknown,omitempty"`
 }
 
@@ -141,6 +143,7 @@ func (s *Activities) resolve(ctx context.Context, m spec.Maintenance, prepared *
 	if m.Validation != nil && len(m.Validation.Checks) > 0 {
 		problems = append(problems, s.known(m.Validation.Checks))
 	}
+	problems = append(problems, s.windows(m.Windows))
 	if err := errors.Join(problems...); err != nil {
 		prepared.Unknown = err.Error()
 		return
@@ -185,6 +188,17 @@ func ofInput(err error) error {
 		return fmt.Errorf("%s: %w", unknown.Field, unknown.Err)
 	}
 	return err
+}
+
+// windows says which windows there are not.
+func (s *Activities) windows(names []string) error {
+	var problems []error
+	for i, name := range names {
+		if !slices.Contains(s.Windows, name) {
+			problems = append(problems, fmt.Errorf("windows[%d]: the worker's configuration has no window %q (windows)", i, name))
+		}
+	}
+	return errors.Join(problems...)
 }
 
 func (s *Activities) known(names []string) error {

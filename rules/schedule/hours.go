@@ -10,6 +10,10 @@ import (
 	"drydock/rules/window"
 )
 
+// toTheMinute is how much longer something may be expected to take than its windows stay open: what takes as long as they
+// are open is granted a moment after they have opened.
+const toTheMinute = time.Minute
+
 // hours tells, during one decision, whether the windows of a request are open.
 type hours struct {
 	now     time.Time
@@ -31,6 +35,8 @@ type hours struct {
 // combined are several windows that have to be open together for some time.
 type combined struct {
 	open bool
+	// unknown says that the horizon lacks them.
+	unknown bool
 	// why says in words why they are not.
 	why string
 	// last is the last instant at which they are open long enough, zero where they are not; next is then the first, zero where
@@ -85,7 +91,11 @@ func (h *hours) names(r Request, groupKeys []string) []string {
 
 // closed refuses a request because of the windows that were asked for last.
 func (h *hours) closed(r Request) Refusal {
-	return Refusal{Request: r, Code: Window, Reason: h.asked.why, Until: h.asked.next}
+	code := Window
+	if h.asked.unknown && h.trouble == "" {
+		code = WindowUnknown
+	}
+	return Refusal{Request: r, Code: code, Reason: h.asked.why, Until: h.asked.next}
 }
 
 // wakeAtClose has the decision made again when the windows that were asked for last close: who waits for something else
@@ -118,7 +128,8 @@ func (h *hours) combine(names []string, expected time.Duration) *combined {
 	for _, name := range names {
 		openings, why := h.openings(name)
 		if why != "" {
-			c.why = why
+			c.why, c.unknown = why, h.lacks(name)
+			h.unknown = h.unknown || c.unknown
 			return c
 		}
 		lists = append(lists, openings.Openings)
@@ -133,7 +144,7 @@ func (h *hours) combine(names []string, expected time.Duration) *combined {
 	}
 	together := window.Intersect(lists...)
 	if o, ok := window.At(together, h.now); ok && o.Has(h.now) {
-		c.last = o.Until.Add(-max(expected, time.Nanosecond))
+		c.last = o.Until.Add(min(-time.Nanosecond, toTheMinute-expected))
 		if c.open = !h.now.After(c.last); c.open {
 			return c
 		}
@@ -155,22 +166,26 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
+// lacks tells whether openings of a window are yet to be computed.
+func (h *hours) lacks(name string) bool {
+	if h.horizon == nil {
+		return true
+	}
+	openings, there := h.horizon.Windows[name]
+	return there && !h.now.Before(openings.Until)
+}
+
 // openings are those of a window, or why they are not known.
 func (h *hours) openings(name string) (openings window.Openings, why string) {
-	if h.horizon == nil {
-		h.unknown = true
-		if h.trouble != "" {
-			return openings, fmt.Sprintf("when window %s opens could not be found out: %s", name, h.trouble)
-		}
+	switch {
+	case h.lacks(name) && h.trouble != "":
+		return openings, fmt.Sprintf("when window %s opens could not be found out: %s", name, h.trouble)
+	case h.lacks(name):
 		return openings, fmt.Sprintf("when window %s opens is not known yet", name)
 	}
 	openings, there := h.horizon.Windows[name]
-	switch {
-	case !there:
+	if !there {
 		return openings, fmt.Sprintf("the worker's configuration has no window %s (windows)", name)
-	case !h.now.Before(openings.Until):
-		h.unknown = true
-		return openings, fmt.Sprintf("when window %s opens next is not known yet", name)
 	}
 	return openings, ""
 }
@@ -186,7 +201,7 @@ func opens(name string, next window.Opening, known time.Time) string {
 // fitting is when the windows are open together next for as long as it takes; zero where that is not known.
 func (h *hours) fitting(together []window.Opening, expected time.Duration) time.Time {
 	for _, o := range together {
-		if o.From.After(h.now) && o.Until.Sub(o.From) >= expected {
+		if o.From.After(h.now) && o.Until.Sub(o.From)+toTheMinute >= expected {
 			h.wake(o.From)
 			return o.From
 		}

@@ -156,13 +156,18 @@ type Refusal struct {
 	Until time.Time
 }
 
+// IsWindow tells whether a request waits for windows alone, for which the cluster need not be looked at.
+func (c Code) IsWindow() bool { return c == Window || c == WindowUnknown }
+
 // Code is the kind of a refusal.
 type Code string
 
 // The codes, one for each thing that can make a request wait.
 const (
-	Frozen              Code = "Frozen"
-	Window              Code = "Window"
+	Frozen Code = "Frozen"
+	Window Code = "Window"
+	// WindowUnknown is a window whose openings are being found out.
+	WindowUnknown       Code = "WindowUnknown"
 	Unobserved          Code = "Unobserved"
 	NodeMissing         Code = "NodeMissing"
 	NodeBusy            Code = "NodeBusy"

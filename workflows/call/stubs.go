@@ -11,6 +11,7 @@ import (
 	"drydock/activities/policy"
 	"drydock/activities/preflight"
 	"drydock/activities/settings"
+	"drydock/activities/windows"
 )
 
 // Stubs of the activities, to name them in ExecuteActivity; their dependencies are the worker's business.
@@ -25,4 +26,5 @@ var (
 	Checks     *checks.Activities
 	Deliveries *delivery.Activities
 	Policies   *policy.Activities
+	Windows    *windows.Activities
 )
