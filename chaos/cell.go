@@ -101,6 +101,12 @@ func (a *attempt) run(ctx context.Context) (problem error) {
 		fields = fmt.Sprintf(`,"preflight":%q`, a.cell.step.preflight) + fields
 		together = [][]string{a.nodes[:1], a.nodes[1:]}
 	}
+	if a.cell != nil && a.cell.step.windows {
+		fields = `,"windows":["always"]` + fields
+		if err := a.forgetWindows(ctx); err != nil {
+			return fmt.Errorf("before the fault: %w", err)
+		}
+	}
 	if a.cell != nil && a.cell.step.shut {
 		opened, err := a.shutBudget(ctx)
 		if err != nil {

@@ -29,6 +29,8 @@ type step struct {
 	// preflight asks for a preflight before the slot, of one node after the other: a node out of service leaves no room
 	// for the other's pods.
 	preflight string
+	// windows has the maintenances keep to a window whose openings are computed anew.
+	windows bool
 	// shut lets a budget refuse a pod of the first node until the fault has happened.
 	shut bool
 }
@@ -60,6 +62,7 @@ var steps = []step{
 	{name: "await-preflight", what: "activity AwaitPreflight, and its requests", task: "AwaitPreflight", preflight: spec.PreflightWait},
 	{name: "slot-request", what: "the maintenance asks the scheduler for its slot", call: command(signals(api.SignalSlotRequest))},
 	{name: "observe", what: "activity ObserveNodes, and the watch of all nodes", task: "ObserveNodes", requests: allNodes, rewatch: true},
+	{name: "openings", what: "activity ComputeOpenings, which knows when a window is open", task: "ComputeOpenings", windows: true},
 	{name: "slot-granted", what: "the scheduler grants the slot", call: command(signals(api.SignalSlotGranted))},
 	{name: "watch", what: "activity WatchCluster, and the watch of all nodes", task: "WatchCluster", requests: allNodes, rewatch: true},
 	{name: "before-cordon", what: "activity CallHook before the cordon, and the next request", task: "CallHook", input: `"hook":"before-cordon"`},

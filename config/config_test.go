@@ -42,7 +42,7 @@ func TestTheReferenceShowsGoodFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"policy", "channels", "checks", "hooks", "audit"} {
+	for _, name := range []string{"windows", "policy", "channels", "checks", "hooks", "audit"} {
 		text, err := os.ReadFile("testdata/" + name + ".good.yml")
 		if err != nil {
 			t.Fatal(err)
