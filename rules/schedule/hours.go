@@ -148,6 +148,7 @@ func (h *hours) combine(names []string, expected time.Duration) *combined {
 		if c.open = !h.now.After(c.last); c.open {
 			return c
 		}
+		h.wake(o.Until) // what is said of it is no longer so then
 		closed = append(closed, fmt.Sprintf("%s at %s, before the expected %s are over",
 			verb(names, "closes", "close"), instant(o.Until), period.Duration(expected)))
 	}
