@@ -17,6 +17,7 @@ const (
 	auditPrefix        = "audit-record"
 	planPrefix         = "maintenance-plan"
 	planRunPrefix      = "maintenance-plan-run"
+	windowsPrefix      = "windows"
 )
 
 // TaskQueue is the task queue of a cluster; an empty cluster has no prefix.
@@ -101,6 +102,12 @@ func SchedulerID(cluster string) string { return inCluster(cluster, schedulerID)
 // preflight started otherwise may have any ID.
 func PreflightID(cluster, node, occasion string) string {
 	return inCluster(cluster, preflightPrefix+"/"+node+"/"+occasion)
+}
+
+// WindowsID is the workflow ID that the command line gives a question for a cluster's windows; occasion tells one from the
+// next.
+func WindowsID(cluster, occasion string) string {
+	return inCluster(cluster, windowsPrefix+"/"+occasion)
 }
 
 // DoctorID is the workflow ID that the command line gives a cluster's doctor, so that there is one at a time.

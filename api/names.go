@@ -13,6 +13,7 @@ const (
 	MaintenancePlanType = "MaintenancePlan"
 	// PlanRunType is what a schedule starts: one run of a recurring plan.
 	PlanRunType = "MaintenancePlanRun"
+	WindowsType = "Windows"
 )
 
 // Messages to a maintenance, each as a signal and as an update of the same name, and its query.
@@ -72,6 +73,8 @@ const (
 const (
 	SignalSlotRequest = "slot-request"
 	SignalSlotRelease = "slot-release"
+	// SignalWindowsChanged comes from a worker whose windows are not those that the scheduler knows.
+	SignalWindowsChanged = "windows-changed"
 
 	UpdateSetLimits = "set-limits"
 	UpdateFreeze    = "freeze"

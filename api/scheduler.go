@@ -66,6 +66,8 @@ type SlotAnswer struct {
 	RequestID string        `json:"requestId"`
 	Code      schedule.Code `json:"code,omitempty"`
 	Reason    string        `json:"reason,omitempty"`
+	// OpensAt is when the windows that it waits for are open next, as far as that is known.
+	OpensAt *time.Time `json:"opensAt,omitempty"`
 	// Seen tells, where a node is missing, that it was there before.
 	Seen bool `json:"seen,omitempty"`
 }
@@ -165,6 +167,8 @@ type State struct {
 	// Strays are marks on nodes that are no holder's, the first of them; StraysAll counts them.
 	Strays    []StrayMark `json:"strays,omitempty"`
 	StraysAll int         `json:"straysAll,omitempty"`
+	// Windows is what is known of the windows that limits and requests name; nil where nothing is, or nothing names one.
+	Windows *WindowsKnown `json:"windows,omitempty"`
 	// Trouble is what keeps the scheduler from finding out what it has to know before it grants.
 	Trouble *Trouble `json:"trouble,omitempty"`
 }
@@ -225,6 +229,8 @@ type PendingRequest struct {
 	SlotRequest
 	Code   schedule.Code `json:"code,omitempty"`
 	Reason string        `json:"reason,omitempty"`
+	// OpensAt is when the windows that it waits for are open next, as far as that is known.
+	OpensAt *time.Time `json:"opensAt,omitempty"`
 }
 
 // RecordedDecision is one entry of the scheduler's own log.

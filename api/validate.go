@@ -59,6 +59,8 @@ func (r SlotRequest) Validate(cluster string, now time.Time) error {
 	case r.Created.After(now.Add(maxAhead)):
 		errs = append(errs, fmt.Errorf("created: %s is in the future", r.Created.UTC().Format(time.RFC3339)))
 	}
+	errs = append(errs, spec.WindowNames("windows", r.Windows), field("expectedDuration", spec.ExpectedDuration(r.ExpectedDuration)),
+		short("ignoreWindows", r.IgnoreWindows, spec.MaxText))
 	if id := MaintenanceID(cluster, r.Node, r.Requestor); len(id) > maxID {
 		errs = append(errs, fmt.Errorf("node, requestor: the workflow ID has %d bytes, more than %d", len(id), maxID))
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"drydock/rules/schedule"
+	"drydock/rules/spec"
 )
 
 const aRun = "0190b1c0-0000-7000-8000-000000000001"
@@ -36,6 +37,12 @@ func TestASlotRequestIsCheckedBeforeItBecomesACommand(t *testing.T) {
 		"a slash in a requestor":  {func(r *SlotRequest) { r.Requestor = "ops/x" }, "requestor: "},
 		"a priority beyond sense": {func(r *SlotRequest) { r.Priority = 1 << 40 }, "priority: 1099511627776"},
 		"never made":              {func(r *SlotRequest) { r.Created = time.Time{} }, "created: required"},
+		"a window of words":       {func(r *SlotRequest) { r.Windows = []string{"a b"} }, `windows[0]: "a b" is not the name of a window`},
+		"a window twice":          {func(r *SlotRequest) { r.Windows = []string{"a", "a"} }, `windows[1]: "a" is named twice`},
+		"windows without end":     {func(r *SlotRequest) { r.Windows = make([]string, 1000) }, "windows: has 1000 names"},
+		"a year's work":           {func(r *SlotRequest) { r.ExpectedDuration = spec.Duration(9000 * time.Hour) }, "expectedDuration: 9000h0m0s is longer"},
+		"less than no time":       {func(r *SlotRequest) { r.ExpectedDuration = -1 }, "expectedDuration: -1ns is negative"},
+		"a reason without end":    {func(r *SlotRequest) { r.IgnoreWindows = strings.Repeat("a", 1025) }, "ignoreWindows: 1025 bytes are more than 1024"},
 		"made tomorrow":           {func(r *SlotRequest) { r.Created = now.Add(24 * time.Hour) }, "created: 2026-07-02T12:00:00Z is in the future"},
 	} {
 		r := good()

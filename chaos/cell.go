@@ -104,6 +104,12 @@ func (a *attempt) run(ctx context.Context) (problem error) {
 	if a.works() {
 		fields += `,"work":"reboot"`
 	}
+	if a.cell != nil && a.cell.step.windows {
+		fields = `,"windows":["always"]` + fields
+		if err := a.forgetWindows(ctx); err != nil {
+			return fmt.Errorf("before the fault: %w", err)
+		}
+	}
 	if a.cell != nil && a.cell.step.shut {
 		opened, err := a.shutBudget(ctx)
 		if err != nil {

@@ -99,7 +99,7 @@ func (l *lane) startWorker(ctx context.Context) error {
 	l.workers++
 	w, err := devstack.StartWorker(ctx, devstack.WorkerOptions{
 		Dir: filepath.Join(l.dir, l.name), Name: fmt.Sprintf("worker-%d", l.workers),
-		Config: "cluster: " + l.cluster + "\nscheduler: {maxParallel: 1}\n" + policy + l.receiver.config() + l.workConfig(), Kubeconfig: l.kubefile,
+		Config: "cluster: " + l.cluster + "\nscheduler: {maxParallel: 1}\nwindows: {always: {from: \"00:00\", to: \"24:00\"}}\n" + policy + l.receiver.config() + l.workConfig(), Kubeconfig: l.kubefile,
 		Temporal: l.temporal, Environment: []string{"TEMPORAL_ADDRESS=" + l.calls.address},
 	})
 	l.worker = w

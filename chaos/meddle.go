@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,4 +58,10 @@ func (l *lane) patchHeld(ctx context.Context, change func(*corev1.Node) map[stri
 		}
 	}
 	return nil
+}
+
+// forgetWindows has the scheduler compute anew when windows are open, with its next decision about one.
+func (a *attempt) forgetWindows(ctx context.Context) error {
+	changed := api.WindowsChanged{Digest: fmt.Sprintf("none, before run %d", a.runs)}
+	return a.temporal.Client.SignalWorkflow(ctx, api.SchedulerID(a.cluster), "", api.SignalWindowsChanged, changed)
 }

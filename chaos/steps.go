@@ -31,6 +31,8 @@ type step struct {
 	preflight string
 	// work has the worker do the work, which reboots the node; nobody says done.
 	work bool
+	// windows has the maintenances keep to a window whose openings are computed anew.
+	windows bool
 	// shut lets a budget refuse a pod of the first node until the fault has happened.
 	shut bool
 	// says is told to the maintenance of the first node, about a pod of it, until the fault has happened.
@@ -64,6 +66,7 @@ var steps = []step{
 	{name: "await-preflight", what: "activity AwaitPreflight, and its requests", task: "AwaitPreflight", preflight: spec.PreflightWait},
 	{name: "slot-request", what: "the maintenance asks the scheduler for its slot", call: command(signals(api.SignalSlotRequest))},
 	{name: "observe", what: "activity ObserveNodes, and the watch of all nodes", task: "ObserveNodes", requests: allNodes, rewatch: true},
+	{name: "openings", what: "activity ComputeOpenings, which knows when a window is open", task: "ComputeOpenings", windows: true},
 	{name: "slot-granted", what: "the scheduler grants the slot", call: command(signals(api.SignalSlotGranted))},
 	{name: "watch", what: "activity WatchCluster, and the watch of all nodes", task: "WatchCluster", requests: allNodes, rewatch: true},
 	{name: "before-cordon", what: "activity CallHook before the cordon, and the next request", task: "CallHook", input: `"hook":"before-cordon"`},

@@ -21,6 +21,7 @@ import (
 	"drydock/rules/policy"
 	"drydock/rules/schedule"
 	"drydock/rules/spec"
+	"drydock/rules/window"
 )
 
 // Config is what a worker can be told. The connection to Temporal is not part of it: that is the environment's, as in
@@ -37,6 +38,8 @@ type Config struct {
 	// as those of Scheduler they apply when the scheduler is first started.
 	Policy []policy.Rule   `json:"policy,omitempty"`
 	Quotas schedule.Quotas `json:"quotas,omitzero"`
+	// Windows are when nodes may be taken out of service, by the names that limits and maintenances give.
+	Windows map[string]window.Window `json:"windows,omitempty"`
 	// Channels, Checks, Hooks, Work and Prometheus are what maintenances may name. Whoever starts one can only name them.
 	Channels   notify.Config  `json:"channels,omitempty"`
 	Checks     checks.Checks  `json:"checks,omitempty"`
@@ -253,6 +256,7 @@ func (c Config) Validate() error {
 	}
 	problems = append(problems, c.checkDefaults()...)
 	problems = append(problems, c.checkGroups()...)
+	problems = append(problems, c.checkWindows()...)
 	problems = append(problems, c.Kubernetes.validate()...)
 	problems = append(problems, c.Versioning.validate()...)
 	if _, err := hostOf(c.Listen); c.Listen != "" && err != nil {

@@ -23,6 +23,7 @@ func (c Config) checkDefaults() []error {
 	}
 	var given struct {
 		Notify     []string         `json:"notify"`
+		Windows    []string         `json:"windows"`
 		Hooks      validation.Hooks `json:"hooks"`
 		Work       string           `json:"work"`
 		Validation struct {
@@ -32,6 +33,7 @@ func (c Config) checkDefaults() []error {
 	// What is of another type is left out, and CheckDefaults has refused it.
 	_ = json.Unmarshal(c.Defaults, &given)
 	problems = append(problems, missing("notify", "channel", "channels", given.Notify, c.Channels)...)
+	problems = append(problems, missing("windows", "window", "windows", given.Windows, c.Windows)...)
 	problems = append(problems, missing("validation.checks", "check", "checks", given.Validation.Checks, c.Checks)...)
 	for _, hooks := range []struct {
 		field string

@@ -16,8 +16,8 @@ import (
 func TestOutputsAreAsTheirSchemasSay(t *testing.T) {
 	dir := t.TempDir()
 	records := filepath.Join(dir, "audit.jsonl")
-	s := newSite(t, "hooks: {move: {signal: {}, deadline: 5m}}\nchannels: {nodes: {kubernetes: {}, default: true}}\n"+
-		"audit: {file: {path: "+records+"}}\nscheduler: {maxParallel: 2, groups: [{name: some, nodeSelector: a=b, maxUnavailable: 50%}]}\n")
+	s := newSite(t, "windows: {always: {from: \"00:00\", to: \"24:00\"}}\nhooks: {move: {signal: {}, deadline: 5m}}\nchannels: {nodes: {kubernetes: {}, default: true}}\n"+
+		"audit: {file: {path: "+records+"}}\nscheduler: {maxParallel: 2, groups: [{name: some, nodeSelector: a=b, maxUnavailable: 50%, windows: [always]}]}\n")
 	// The worker's and the user's zones are not UTC, and must not show.
 	s.environment = append(s.environment, "TZ=Asia/Tokyo")
 	prints := func(schema string, status int, args ...string) string {
@@ -47,6 +47,7 @@ func TestOutputsAreAsTheirSchemasSay(t *testing.T) {
 	holds("freezes", 0, "thaw", "--by", "ann")
 	holds("limits-set", 0, "limits", "set", "--max-parallel", "3", "--comment", "two crews")
 	holds("limits-diff", 1, "limits", "diff", "--config", s.file("worker.yaml", "maxParallel: 1\n"))
+	holds("windows", 0, "windows")
 	holds("preflight", 5, "preflight", "worker-01")
 	s.eventually("a pod blocks the drain", func() error {
 		var m show.Maintenance

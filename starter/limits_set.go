@@ -23,6 +23,8 @@ type limitsSetOptions struct {
 	maxParallel      string
 	maxUnavailable   string
 	noMaxUnavailable bool
+	windows          []string
+	noWindows        bool
 	fromFile         string
 	comment          string
 }
@@ -40,6 +42,7 @@ service already stays so: limits are judged when a slot is granted.`,
 		Example: `  drydock limits set --max-parallel 2 --comment "two crews tonight"
   drydock limits set --max-unavailable 20%
   drydock limits set --no-max-unavailable
+  drydock limits set --window weeknights --window weekends
   drydock limits set --from-file worker.yaml --comment "groups per rack"`,
 		Args: invocation.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), cmd.Flags()) },
@@ -54,6 +57,8 @@ func (o *limitsSetOptions) register(cmd *cobra.Command) {
 	f.StringVar(&o.maxParallel, "max-parallel", "", "how many maintenances may run at a time")
 	f.StringVar(&o.maxUnavailable, "max-unavailable", "", "how many nodes may be unavailable at a time; 0 stops all that would make one so")
 	f.BoolVar(&o.noMaxUnavailable, "no-max-unavailable", false, "remove the limit on unavailable nodes")
+	f.StringSliceVar(&o.windows, "window", nil, "grant slots only while this window of the worker's configuration is open, with others that are given (repeatable)")
+	f.BoolVar(&o.noWindows, "no-windows", false, "grant slots at any time, as far as groups and maintenances have no windows of their own")
 	f.StringVarP(&o.fromFile, "from-file", "f", "", "the worker's configuration, or a file of limits alone; - for standard input")
 	f.StringVar(&o.comment, "comment", "", "why, shown with the limits")
 }
@@ -111,8 +116,14 @@ func (o *limitsSetOptions) change(flags *pflag.FlagSet, stdin io.Reader) (func(s
 	if o.noMaxUnavailable {
 		changes = append(changes, func(l *schedule.Limits) { l.MaxUnavailable = schedule.Amount{} })
 	}
+	if o.noWindows && flags.Changed("window") {
+		return nil, exit.UsageError("--window and --no-windows contradict each other")
+	}
+	if o.noWindows || flags.Changed("window") {
+		changes = append(changes, func(l *schedule.Limits) { l.Windows = o.windows })
+	}
 	if len(changes) == 0 {
-		return nil, exit.WithCode(exit.Usage, fmt.Errorf("nothing to change: pass --max-parallel, --max-unavailable, --no-max-unavailable or --from-file"))
+		return nil, exit.UsageError("nothing to change: pass --max-parallel, --max-unavailable, --no-max-unavailable, --window, --no-windows or --from-file")
 	}
 	return func(l schedule.Limits) schedule.Limits {
 		for _, change := range changes {

@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,6 +27,9 @@ func TestLimitsAreChangedOneByOne(t *testing.T) {
 			schedule.Limits{MaxParallel: schedule.Count(1), MaxUnavailable: schedule.Count(0), Groups: inForce.Groups},
 		},
 		"no limit":        {[]string{"--no-max-unavailable"}, "", schedule.Limits{MaxParallel: schedule.Count(1), Groups: inForce.Groups}},
+		"windows":         {[]string{"--window", "nights", "--window", "weekends"}, "", schedule.Limits{MaxParallel: schedule.Count(1), MaxUnavailable: schedule.Percent(20), Groups: inForce.Groups, Windows: []string{"nights", "weekends"}}},
+		"no windows":      {[]string{"--no-windows", "--from-file", "-"}, "maxParallel: 4\nwindows: [nights]\n", schedule.Limits{MaxParallel: schedule.Count(4)}},
+		"a file of both":  {[]string{"--from-file", "-"}, "windows: {nights: {from: \"22:00\", to: \"04:00\"}}\nscheduler: {windows: [nights]}\n", schedule.Limits{MaxParallel: schedule.Count(1), Windows: []string{"nights"}}},
 		"flags over file": {[]string{"--from-file", "-", "--max-parallel", "9"}, "maxParallel: 4\nmaxUnavailable: 1\n", schedule.Limits{MaxParallel: schedule.Count(9), MaxUnavailable: schedule.Count(1)}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -64,6 +68,12 @@ func TestLimitDifferences(t *testing.T) {
 	inForce.Quotas = schedule.Quotas{HeldPerRequestor: &two}
 	file.Quotas = schedule.Quotas{HeldPerRequestor: &three, Requestors: map[string]schedule.RequestorQuota{"ci": {Pending: &two}}}
 	want = append(want, LimitDifference{"quotas.heldPerRequestor", "2", "3"}, LimitDifference{"quotas.requestors.ci.pending", "", "2"})
+	if diff := cmp.Diff(want, limitDifferences(inForce, file)); diff != "" {
+		t.Errorf("want - got +\n%s", diff)
+	}
+	inForce.Windows, file.Groups[0].Windows = []string{"nights", "weekends"}, []string{"nights"}
+	want = append(want, LimitDifference{"windows", "nights, weekends", ""})
+	want = slices.Insert(want, 0, LimitDifference{"groups.a.windows", "", "nights"})
 	if diff := cmp.Diff(want, limitDifferences(inForce, file)); diff != "" {
 		t.Errorf("want - got +\n%s", diff)
 	}

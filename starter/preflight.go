@@ -38,7 +38,8 @@ const preflightsAtOnce = 8
 // be tried as it is, and not shown.
 var noDrainFlags = []string{
 	"requestor", "additional-requestor", "reason", "ticket", "type", "priority", "no-cordon", "wait-for-pods",
-	"wait-for-pods-timeout", "ready-timeout", "on-ready-timeout", "on-node-replaced", "preflight",
+	"wait-for-pods-timeout", "ready-timeout", "on-ready-timeout", "on-node-replaced", "preflight", "window",
+	"expected-duration", "ignore-windows",
 }
 
 func newPreflight(a *invocation.App) *cobra.Command {

@@ -35,6 +35,7 @@ var outputs = map[string]struct {
 	"limits-set":   {api.LimitsInForce{}, []string{"limits set"}},
 	"limits-diff":  {[]LimitDifference{}, []string{"limits diff"}},
 	"freezes":      {[]schedule.Freeze{}, []string{"freeze", "thaw"}},
+	"windows":      {show.Windows{}, []string{"windows"}},
 	"preflight":    {[]preflight.Report{}, []string{"preflight"}},
 	"doctor":       {doctor.Report{}, []string{"doctor"}},
 	"history":      {[]record.Record{}, []string{"history"}},

@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"drydock/api"
+	"drydock/rules/window"
 	"drydock/workflows/scheduler"
 )
 
@@ -23,6 +24,7 @@ const schedulerEvery = 30 * time.Second
 // longer those of the configuration.
 func keepScheduler(ctx context.Context, o Options, temporal client.Client, queue string, registry prometheus.Registerer) {
 	k := &schedulerKeeper{options: o, temporal: temporal, queue: queue, id: api.SchedulerID(o.Config.Cluster)}
+	k.windows.digest = window.Digest(o.Config.Windows)
 	k.differs = prometheus.NewGauge(prometheus.GaugeOpts{
 		Namespace: "drydock", Name: "limits_differ_from_config",
 		Help: "1 where the scheduler's limits are not those of this worker's configuration file.",
@@ -51,6 +53,8 @@ type schedulerKeeper struct {
 	// compared is the difference that was logged last.
 	compared string
 	failures failures
+	// windows are those of the configuration.
+	windows windowsTeller
 }
 
 const (
@@ -132,6 +136,13 @@ func (k *schedulerKeeper) compare(ctx context.Context) error {
 	if err := value.Get(&state); err != nil {
 		return err
 	}
+	if k.windows.differ(state.Windows, time.Now()) {
+		k.options.Logger.Info("the scheduler goes by other windows than those of the configuration file: it is told")
+		told := api.WindowsChanged{Digest: k.windows.digest}
+		if err := k.temporal.SignalWorkflow(ctx, k.id, "", api.SignalWindowsChanged, told); err != nil {
+			return err
+		}
+	}
 	inForce, err := json.Marshal(state.Limits.Limits)
 	if err != nil {
 		return err
@@ -152,4 +163,28 @@ func (k *schedulerKeeper) compare(ctx context.Context) error {
 			"inForce", string(inForce), "setBy", state.Limits.SetBy, "configured", string(configured))
 	}
 	return nil
+}
+
+// tellLatest is the longest pause before a scheduler is told again that its windows are not this worker's.
+const tellLatest = 10 * time.Minute
+
+// windowsTeller tells when the scheduler goes by other windows than the worker's. While workers of two configurations run,
+// it may be either's that it goes by: the pauses grow.
+type windowsTeller struct {
+	digest string
+	told   int
+	next   time.Time
+}
+
+func (w *windowsTeller) differ(known *api.WindowsKnown, now time.Time) bool {
+	if known == nil || known.Digest == w.digest {
+		w.told = 0
+		return false
+	}
+	if w.told > 0 && now.Before(w.next) {
+		return false
+	}
+	w.next = now.Add(min(schedulerEvery<<min(w.told, 10), tellLatest))
+	w.told++
+	return true
 }

@@ -9,6 +9,8 @@ import (
 	"go.temporal.io/api/enums/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"drydock/api"
 )
 
 func TestASchedulerThatFailsAtOnceIsStartedLessAndLessOften(t *testing.T) {
@@ -45,5 +47,25 @@ func TestASchedulerThatFailsAtOnceIsStartedLessAndLessOften(t *testing.T) {
 	}
 	if got := closed(failed, time.Hour); got != 0 {
 		t.Errorf("after an hour of work it waits %s", got)
+	}
+}
+
+func TestASchedulerIsToldOfOtherWindowsLessAndLessOften(t *testing.T) {
+	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	w := windowsTeller{digest: "mine"}
+	if w.differ(nil, now) || w.differ(&api.WindowsKnown{Digest: "mine"}, now) {
+		t.Error("it is told of what it knows, or needs not know")
+	}
+	told := 0
+	for i := range 2 * 60 * 24 { // every 30 s, for a day
+		if w.differ(&api.WindowsKnown{Digest: "another's"}, now.Add(time.Duration(i)*schedulerEvery)) {
+			told++
+		}
+	}
+	if told < 100 || told > 150 {
+		t.Errorf("it was told %d times a day", told)
+	}
+	if w.differ(&api.WindowsKnown{Digest: "mine"}, now) || !w.differ(&api.WindowsKnown{Digest: "the next"}, now) {
+		t.Error("after they agreed it is not told at once")
 	}
 }

@@ -33,6 +33,7 @@ import (
 	policyactivity "drydock/activities/policy"
 	"drydock/activities/preflight"
 	"drydock/activities/settings"
+	"drydock/activities/windows"
 	"drydock/api"
 	"drydock/audit"
 	"drydock/checks"
@@ -247,6 +248,10 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 		return workflows.Activities{}, err
 	}
 	own := c.ChecksAndHooks().Namespaces()
+	openings, err := windows.New(c.Windows)
+	if err != nil {
+		return workflows.Activities{}, err
+	}
 	judge := &policyactivity.Judge{Policy: rules, Client: kube}
 	sinks := audit.New(c.Audit, o.Logger)
 	return workflows.Activities{
@@ -266,9 +271,10 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 		Settings: &settings.Activities{
 			Temporal: temporal, Namespace: namespace, Attributes: attributes, Defaults: c.Defaults,
 			Channels: c.Channels.Plans(), DefaultChannels: c.Channels.Defaults(), Runner: runner, Client: kube, Groups: groups,
-			Judge:   judge,
+			Judge: judge, Windows: slices.Sorted(maps.Keys(c.Windows)),
 			Audited: len(sinks.Names()) > 0, Conditions: c.Kubernetes.NodeConditions,
 		},
+		Windows:  openings,
 		Checks:   &checkactivity.Activities{Client: kube, Temporal: temporal, Runner: runner},
 		Plans:    &planactivity.Activities{Nodes: all, Temporal: temporal, Namespace: namespace},
 		Policies: &policyactivity.Activities{Judge: judge, Temporal: temporal, Namespace: namespace},

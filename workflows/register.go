@@ -17,6 +17,7 @@ import (
 	policyactivity "drydock/activities/policy"
 	preflightactivity "drydock/activities/preflight"
 	"drydock/activities/settings"
+	windowsactivity "drydock/activities/windows"
 	"drydock/api"
 	"drydock/workflows/auditrecord"
 	"drydock/workflows/doctor"
@@ -26,6 +27,7 @@ import (
 	"drydock/workflows/plan"
 	"drydock/workflows/preflight"
 	"drydock/workflows/scheduler"
+	"drydock/workflows/windows"
 )
 
 // Activities are the dependencies of all activities of a worker.
@@ -41,6 +43,7 @@ type Activities struct {
 	Deliveries *delivery.Activities
 	Policies   *policyactivity.Activities
 	Plans      *planactivity.Activities
+	Windows    *windowsactivity.Activities
 }
 
 // Interceptors are what every worker and replayer of the workflows has to run with.
@@ -56,7 +59,7 @@ func Register(registry worker.Registry, a Activities) {
 
 // RegisterActivities makes a worker able to run every activity.
 func RegisterActivities(registry worker.ActivityRegistry, a Activities) {
-	for _, methods := range []any{a.Nodes, a.Drains, a.Cluster, a.Executions, a.Preflights, a.Doctors, a.Checks, a.Deliveries, a.Policies, a.Plans} {
+	for _, methods := range []any{a.Nodes, a.Drains, a.Cluster, a.Executions, a.Preflights, a.Doctors, a.Checks, a.Deliveries, a.Policies, a.Plans, a.Windows} {
 		registry.RegisterActivity(methods)
 	}
 	registry.RegisterActivity(a.Settings.Prepare)
@@ -74,4 +77,5 @@ func RegisterWorkflows(registry interface {
 	registry.RegisterWorkflowWithOptions(notification.Notification, workflow.RegisterOptions{Name: api.NotificationType})
 	registry.RegisterWorkflowWithOptions(plan.MaintenancePlan, workflow.RegisterOptions{Name: api.MaintenancePlanType})
 	registry.RegisterWorkflowWithOptions(auditrecord.AuditRecord, workflow.RegisterOptions{Name: api.AuditRecordType})
+	registry.RegisterWorkflowWithOptions(windows.Windows, workflow.RegisterOptions{Name: api.WindowsType})
 }

@@ -29,6 +29,7 @@ import (
 	"drydock/activities/policy"
 	"drydock/activities/preflight"
 	"drydock/activities/settings"
+	"drydock/activities/windows"
 	"drydock/api"
 	"drydock/workflows"
 )
@@ -109,7 +110,7 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 }
 
 // unreleased are the messages and activities that came after the last release: the next one records them.
-var unreleased = []string{api.MsgConsent, api.MsgReschedule, "FindPod", "JudgeAmendment", "ListPlanNodes", "AwaitEnds", "FindBegun", "BeginWork", "AwaitWork", "EndWork"}
+var unreleased = []string{api.MsgConsent, api.MsgReschedule, "FindPod", "JudgeAmendment", "ListPlanNodes", "AwaitEnds", "FindBegun", "BeginWork", "AwaitWork", "EndWork", "ComputeOpenings", "ListWindows"}
 
 // TestRecordedHistoriesTakeEveryPath keeps the recordings from falling behind what workflows can do.
 func TestRecordedHistoriesTakeEveryPath(t *testing.T) {
@@ -156,7 +157,7 @@ func activityNames() []string {
 	workflows.RegisterActivities(&names, workflows.Activities{
 		Nodes: &node.Activities{}, Drains: &drain.Activities{}, Cluster: &cluster.Activities{}, Executions: &execution.Activities{},
 		Settings: &settings.Activities{}, Preflights: &preflight.Activities{}, Doctors: &doctor.Activities{}, Checks: &checks.Activities{},
-		Deliveries: &delivery.Activities{}, Policies: &policy.Activities{},
+		Deliveries: &delivery.Activities{}, Policies: &policy.Activities{}, Windows: &windows.Activities{},
 	})
 	return slices.DeleteFunc(names, func(name string) bool { return local[name] })
 }

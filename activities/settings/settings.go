@@ -46,6 +46,8 @@ type Activities struct {
 	Groups schedule.Grouper
 	// Judge has the rules that maintenances may not break; nil has none.
 	Judge *policy.Judge
+	// Windows are the names of the windows that there are.
+	Windows []string
 	// Audited: audit records are kept. Conditions: nodes show lifecycle conditions.
 	Audited, Conditions bool
 
@@ -83,7 +85,7 @@ type Prepared struct {
 	// Policy: there are rules, and whoever judges later needs the specification. Refused says which rules refuse it now.
 	Policy  bool   `json:"policy,omitempty"`
 	Refused string `json:"refused,omitempty"`
-	// Unknown says which channel, hook, check or work of its input the worker's configuration lacks.
+	// Unknown says which channel, hook, check, work or window of its input the worker's configuration lacks.
 	Unknown string `json:"unknown,omitempty"`
 }
 
@@ -148,6 +150,7 @@ func (s *Activities) resolve(ctx context.Context, m spec.Maintenance, prepared *
 		problems = append(problems, ofInput("work", err))
 		prepared.Work = &work
 	}
+	problems = append(problems, s.windows(m.Windows))
 	if err := errors.Join(problems...); err != nil {
 		prepared.Unknown = err.Error()
 		return
@@ -201,6 +204,17 @@ func ofInput(field string, err error) error {
 		err = unknown.Err
 	}
 	return fmt.Errorf("%s: %w", field, err)
+}
+
+// windows says which windows there are not.
+func (s *Activities) windows(names []string) error {
+	var problems []error
+	for i, name := range names {
+		if !slices.Contains(s.Windows, name) {
+			problems = append(problems, fmt.Errorf("windows[%d]: the worker's configuration has no window %q (windows)", i, name))
+		}
+	}
+	return errors.Join(problems...)
 }
 
 func (s *Activities) known(names []string) error {

@@ -185,3 +185,23 @@ func TestTheAttributeForKindsIsUsedWhereItIs(t *testing.T) {
 		}
 	}
 }
+
+func TestWindowsThatAreNotConfiguredAreNamed(t *testing.T) {
+	s := settingsWith(&operator{have: map[string]enums.IndexedValueType{}})
+	s.Windows = []string{"nights"}
+	env := activitytest.Environment()
+	env.RegisterActivity(s.Prepare)
+	for input, want := range map[string]string{
+		`{"node":"n","windows":["nights"]}`:         "",
+		`{"node":"n","windows":["nights", "gone"]}`: `windows[1]: the worker's configuration has no window "gone" (windows)`,
+	} {
+		value, err := env.ExecuteActivity(s.Prepare, json.RawMessage(input))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var prepared Prepared
+		if err := value.Get(&prepared); err != nil || prepared.Unknown != want {
+			t.Errorf("%s: %q, %v", input, prepared.Unknown, err)
+		}
+	}
+}

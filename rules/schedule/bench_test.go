@@ -3,9 +3,11 @@ package schedule_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"drydock/rules/schedule"
 	"drydock/rules/schedule/scheduletest"
+	"drydock/rules/window"
 )
 
 func BenchmarkDecide(b *testing.B) {
@@ -17,11 +19,17 @@ func BenchmarkDecide(b *testing.B) {
 			{"full", schedule.Limits{MaxParallel: schedule.Count(1)}},
 			{"mixed", schedule.Limits{MaxParallel: schedule.Percent(20), MaxUnavailable: schedule.Percent(10)}},
 			{"open", schedule.Limits{MaxParallel: schedule.Unlimited()}},
+			{"windows", schedule.Limits{MaxParallel: schedule.Percent(20), Windows: []string{"nights"}}},
 		} {
 			in, err := scheduletest.Cluster(nodes, c.limits)
 			if err != nil {
 				b.Fatal(err)
 			}
+			in.Now = time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC)
+			in.Horizon = &window.Horizon{Windows: map[string]window.Openings{
+				"nights": {Until: in.Now.AddDate(0, 0, 9), Openings: []window.Opening{{From: in.Now, Until: in.Now.Add(time.Hour)}}},
+			}}
+			in.Limits.Groups = append(in.Limits.Groups, schedule.Group{Name: "idle", NodeSelector: "pool=idle", Windows: in.Limits.Windows})
 			if c.name == "open" {
 				in.Limits.Groups = nil
 			}

@@ -15,15 +15,22 @@ import (
 // is. Limits are taken as valid (Limits.Validate) and with their defaults.
 func Decide(in Input) Decision {
 	ranked := rank(in)
+	h := newHours(in)
 	if code, reason := halted(in); code != "" {
-		return refuseAll(ranked, code, reason)
+		return h.report(refuseAll(ranked, func(r Request) Refusal {
+			if code == Unobserved && in.Seen[r.ID] && !h.allow(r, nil) {
+				return h.closed(r)
+			}
+			return Refusal{Request: r, Code: code, Reason: reason}
+		}))
 	}
 	r := newRound(in)
+	r.hours, r.seen = h, in.Seen
 	r.decision.Refused = make([]Refusal, 0, len(ranked))
 	for _, c := range ranked {
 		r.consider(*c.Request)
 	}
-	return r.decision
+	return h.report(r.decision)
 }
 
 // halted returns why nothing at all may be granted, or no code.
@@ -39,10 +46,10 @@ func halted(in Input) (Code, string) {
 	return "", ""
 }
 
-func refuseAll(ranked []contender, code Code, reason string) Decision {
+func refuseAll(ranked []contender, why func(Request) Refusal) Decision {
 	d := Decision{Refused: make([]Refusal, 0, len(ranked))}
 	for _, c := range ranked {
-		d.Refused = append(d.Refused, Refusal{Request: *c.Request, Code: code, Reason: reason})
+		d.Refused = append(d.Refused, why(*c.Request))
 	}
 	return d
 }
@@ -85,6 +92,9 @@ type round struct {
 	// cluster and groups count against the limits. Groups are filled as candidates and holders name them.
 	cluster gauge
 	groups  map[string]gauge
+	// hours knows the windows, seen the requests whose node is known to be there.
+	hours *hours
+	seen  map[string]bool
 
 	decision Decision
 }
@@ -211,6 +221,10 @@ func (r *round) consider(req Request) {
 	}
 	facts, seen := r.observed.Facts[req.Node]
 	if !seen {
+		if r.seen[req.ID] && !r.hours.allow(req, nil) {
+			r.decision.Refused = append(r.decision.Refused, r.hours.closed(req))
+			return
+		}
 		r.refuse(req, Unobserved, req.Node+" has not been observed yet")
 		return
 	}
@@ -223,9 +237,15 @@ func (r *round) consider(req Request) {
 		r.refuse(req, Quota, reason)
 		return
 	}
+	if !r.hours.allow(req, facts.Groups) {
+		// Others may have the node: a window of this one's own is closed for nobody else.
+		r.decision.Refused = append(r.decision.Refused, r.hours.closed(req))
+		return
+	}
 	r.best[req.Node] = req.Requestor
 	if b := r.binding(facts, r.isUnavailable(req.Node, facts)); b != nil {
 		r.refuse(req, b.code, b.reason())
+		r.hours.wakeAtClose()
 		return
 	}
 	r.hold(req.Node)

@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"drydock/rules/spec"
 )
 
 // WithDefaults returns the limits with MaxParallel 1 where it is not set. The other limits have no default: absent
@@ -37,6 +39,7 @@ func (l Limits) Validate() error {
 		checkParallel("maxParallel", l.MaxParallel),
 		checkUnavailable("maxUnavailable", l.MaxUnavailable),
 	}
+	errs = append(errs, spec.WindowNames("windows", l.Windows))
 	names := make(map[string]int, len(l.Groups))
 	for i, g := range l.Groups {
 		at := groupField(i)
@@ -64,11 +67,12 @@ func (g Group) validate(at string) []error {
 		checkParallel(at+".maxParallel", g.MaxParallel),
 		checkUnavailable(at+".maxUnavailable", g.MaxUnavailable),
 	}
+	errs = append(errs, spec.WindowNames(at+".windows", g.Windows))
 	if g.NodeSelector == "" && len(g.GroupBy) == 0 {
 		errs = append(errs, fmt.Errorf("%s: nodeSelector or groupBy is required: it says which nodes the group has", at))
 	}
-	if g.MaxParallel.IsZero() && g.MaxUnavailable.IsZero() {
-		errs = append(errs, fmt.Errorf("%s: maxParallel or maxUnavailable is required: without them the group limits nothing", at))
+	if g.MaxParallel.IsZero() && g.MaxUnavailable.IsZero() && len(g.Windows) == 0 {
+		errs = append(errs, fmt.Errorf("%s: maxParallel, maxUnavailable or windows is required: without them the group limits nothing", at))
 	}
 	keys := make(map[string]int, len(g.GroupBy))
 	for i, key := range g.GroupBy {

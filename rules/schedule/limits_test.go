@@ -53,7 +53,7 @@ func TestValidateRefuses(t *testing.T) {
 		{"long group name", gpu(func(g *Group) { g.Name = strings.Repeat("a", 64) }), "groups[0].name:"},
 		{"bad selector", gpu(func(g *Group) { g.NodeSelector = "pool=(" }), `groups[0].nodeSelector: "pool=(" is not a label selector`},
 		{"group of nothing", gpu(func(g *Group) { g.NodeSelector = "" }), "groups[0]: nodeSelector or groupBy is required"},
-		{"group without limit", gpu(func(g *Group) { g.MaxParallel = Amount{} }), "groups[0]: maxParallel or maxUnavailable is required"},
+		{"group without limit", gpu(func(g *Group) { g.MaxParallel = Amount{} }), "groups[0]: maxParallel, maxUnavailable or windows is required"},
 		{"group without slot", gpu(func(g *Group) { g.MaxParallel = Count(0) }), "groups[0].maxParallel: 0 is refused"},
 		{"group unlimited unavailable", gpu(func(g *Group) { g.MaxUnavailable = Unlimited() }), "groups[0].maxUnavailable: unlimited is refused"},
 		{"bad label key", gpu(func(g *Group) { g.GroupBy = []string{"zone", "a b"} }), `groups[0].groupBy[1]: "a b" is not a label key`},

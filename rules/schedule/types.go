@@ -3,6 +3,9 @@ package schedule
 
 import (
 	"time"
+
+	"drydock/rules/period"
+	"drydock/rules/window"
 )
 
 // Limits bound how many nodes may be out of service at a time. All of them hold at once.
@@ -15,6 +18,8 @@ type Limits struct {
 	MaxUnavailable Amount `json:"maxUnavailable,omitzero"`
 	// Groups are further limits on parts of the cluster.
 	Groups []Group `json:"groups,omitempty"`
+	// Windows are names of windows of the worker's configuration: slots are granted only while all of them are open.
+	Windows []string `json:"windows,omitempty"`
 	// Quotas bound what single requestors may have.
 	Quotas Quotas `json:"quotas,omitzero"`
 }
@@ -31,6 +36,8 @@ type Group struct {
 	// MaxParallel and MaxUnavailable are as in Limits, percentages being of the group; absent means no limit.
 	MaxParallel    Amount `json:"maxParallel,omitzero"`
 	MaxUnavailable Amount `json:"maxUnavailable,omitzero"`
+	// Windows are as in Limits, for the group's nodes.
+	Windows []string `json:"windows,omitempty"`
 }
 
 // Request asks for the slot of one node.
@@ -40,6 +47,11 @@ type Request struct {
 	Requestor string    `json:"requestor"`
 	Priority  int       `json:"priority,omitempty"`
 	Created   time.Time `json:"created"`
+	// Windows are the names of windows that have to be open for it, besides those of the limits. ExpectedDuration is how long
+	// they have to stay so from the grant on; 0 says nothing of it. IgnoreWindows is why no window counts, empty where they do.
+	Windows          []string        `json:"windows,omitempty"`
+	ExpectedDuration period.Duration `json:"expectedDuration,omitzero"`
+	IgnoreWindows    string          `json:"ignoreWindows,omitempty"`
 }
 
 // Grant is a slot that a maintenance holds.
@@ -111,12 +123,25 @@ type Input struct {
 	// observation says otherwise.
 	Released []string
 	Pending  []Request
+
+	// Now is the time at which windows are open or not. Horizon is what is known of them, nil where nothing is, and
+	// HorizonTrouble then why, empty where it is just not known yet.
+	Now            time.Time
+	Horizon        *window.Horizon
+	HorizonTrouble string
+	// Seen are the requests whose node is known to be there: those that wait for a window need no observation.
+	Seen map[string]bool
 }
 
 // Decision is what Decide concludes. Every pending request is in exactly one of the two lists, both in rank order.
 type Decision struct {
 	Grants  []Request
 	Refused []Refusal
+	// Windows says that the decision looked at windows. Next is then when it may turn out otherwise because one of them opens
+	// or closes, zero where none does. Unknown says that openings were asked for that the horizon does not have.
+	Windows bool
+	Next    time.Time
+	Unknown bool
 }
 
 // Refusal tells why a request has to wait.
@@ -126,14 +151,23 @@ type Refusal struct {
 	Code Code
 	// Reason says it in words, with the numbers and the nodes that matter.
 	Reason string
+	// Until is when the windows that a request waits for are open next; zero where that is not known, or it waits for
+	// something else.
+	Until time.Time
 }
+
+// IsWindow tells whether a request waits for windows alone, for which the cluster need not be looked at.
+func (c Code) IsWindow() bool { return c == Window || c == WindowUnknown }
 
 // Code is the kind of a refusal.
 type Code string
 
 // The codes, one for each thing that can make a request wait.
 const (
-	Frozen              Code = "Frozen"
+	Frozen Code = "Frozen"
+	Window Code = "Window"
+	// WindowUnknown is a window whose openings are being found out.
+	WindowUnknown       Code = "WindowUnknown"
 	Unobserved          Code = "Unobserved"
 	NodeMissing         Code = "NodeMissing"
 	NodeBusy            Code = "NodeBusy"

@@ -31,6 +31,12 @@ type Maintenance struct {
 	ApprovalReminder Duration `json:"approvalReminder,omitzero"`
 	// NotBefore is the earliest time at which a slot is asked for: until then the maintenance is announced only.
 	NotBefore *time.Time `json:"notBefore,omitempty"`
+	// Windows are names of windows of the worker's configuration: the slot is granted only while all of them are open, with
+	// those of the scheduler's limits. ExpectedDuration is how long it is to take: it is granted only where that ends before
+	// they close. IgnoreWindows lets it go at any time.
+	Windows          []string       `json:"windows,omitempty"`
+	ExpectedDuration Duration       `json:"expectedDuration,omitzero"`
+	IgnoreWindows    *IgnoreWindows `json:"ignoreWindows,omitempty"`
 	// Priority ranks requests for a slot: higher goes first.
 	Priority int `json:"priority"`
 	// Cordon marks the node unschedulable.

@@ -47,6 +47,7 @@ func (m Maintenance) Validate() error {
 	if m.WaitForPodCompletion != nil {
 		p.selector("waitForPodCompletion.podSelector", m.WaitForPodCompletion.PodSelector)
 	}
+	m.validateWindows(&p)
 	m.Drain.validate(&p)
 	m.validateSLA(&p)
 	p.section("hooks", m.Hooks.Validate())

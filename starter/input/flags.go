@@ -2,6 +2,7 @@ package input
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -54,6 +55,7 @@ type courseFlags struct {
 	onReadyTimeout string
 	onNodeReplaced string
 	notBefore      string
+	windows        windowFlags
 	approval       bool
 	sla            string
 	hooks          []string
@@ -68,6 +70,7 @@ func (s *courseFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&s.onReadyTimeout, "on-ready-timeout", "", "what follows: fail (the node stays out) or release (default fail)")
 	f.StringVar(&s.onNodeReplaced, "on-node-replaced", "", "when the node is re-created while you hold it: adopt or end (default adopt)")
 	f.StringVar(&s.notBefore, "not-before", "", "announce the maintenance, and ask for a slot at this time (RFC 3339) or after this long, such as 48h or 2d")
+	s.windows.register(f)
 	f.BoolVar(&s.approval, "approval", false, "wait for \"approve\" before anything else")
 	f.StringVar(&s.sla, "sla", "", "when the workloads' time to leave is over: TIME, or TIME=RUNG, counted from the cordon")
 	f.StringVar(&s.work, "work", "", "have the worker do this work of its configuration once the node is Ready, and be done or failed by its result")
@@ -75,7 +78,8 @@ func (s *courseFlags) register(f *pflag.FlagSet) {
 }
 
 func (s *courseFlags) setters() map[string]setter {
-	return map[string]setter{
+	all := s.windows.setters()
+	maps.Copy(all, map[string]setter{
 		"priority":         set("priority", s.priority),
 		"no-cordon":        set("cordon", !s.noCordon),
 		"preflight":        set("preflight", s.preflight),
@@ -87,7 +91,8 @@ func (s *courseFlags) setters() map[string]setter {
 		"sla":              s.setSLA,
 		"hook":             s.setHooks,
 		"work":             set("work", s.work),
-	}
+	})
+	return all
 }
 
 func (s *courseFlags) setNotBefore(input map[string]any) error {

@@ -43,14 +43,17 @@ func TestInputHasOnlyWhatWasSet(t *testing.T) {
 				"--on-node-replaced", "end", "--escalation", "2h=fail", "--via", "evictionRequest", "--protected-for", "0s",
 				"--on-node-not-ready", "ignore", "--wait-for-volumes", "--preflight", "fail",
 				"--include-namespace", "apps,jobs", "--include-namespace", "web", "--exclude-namespace", "kube-system",
+				"--window", "nights", "--window", "weekends", "--expected-duration", "2h", "--ignore-windows", "the disk burns",
 			},
 			`{"requestor":"net","additionalRequestors":["a1","b2","c3"],"reason":"kernel","ticket":"T-1","type":"unplanned","priority":7,
+			"windows":["nights","weekends"],"expectedDuration":"2h","ignoreWindows":{"reason":"the disk burns"},
 			"cordon":false,"waitForPodCompletion":{"podSelector":"app=x","timeout":"5m"},"readyTimeout":"2h","onReadyTimeout":"release",
 			"onNodeReplaced":"end","preflight":"fail","drain":{"mode":"wait","via":"evictionRequest","protectedFor":"0s",
 			"onNodeNotReady":"ignore","waitForVolumeDetach":true,"podSelector":"app=y","force":true,"deleteEmptyDir":true,"gracePeriodSeconds":30,
 			"podEvictionFilters":[{"byResourceNameRegex":"nvidia.com/.*"},{"byResourceNameRegex":"a,b"}],"namespaces":{"include":["apps","jobs","web"],"exclude":["kube-system"]},"escalation":[{"after":"2h","do":"fail"}]}}`,
 		},
 		"cordon explicitly": {[]string{"--no-cordon=false"}, `{"requestor":"ops","cordon":true}`},
+		"no window":         {[]string{"--window", "none"}, `{"requestor":"ops","windows":[]}`},
 		"never escalate":    {[]string{"--escalation", "none"}, `{"requestor":"ops","drain":{"escalation":[]}}`},
 	} {
 		t.Run(name, func(t *testing.T) {

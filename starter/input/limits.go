@@ -64,8 +64,10 @@ func limitsOf(document map[string]any) (schedule.Limits, error) {
 	return limits, err
 }
 
-// alone tells a file of limits from a whole configuration, by having nothing but limits in it.
+// alone tells a file of limits from a whole configuration, by having nothing but limits in it. Limits name windows in a list;
+// in a configuration these are objects.
 func alone(document map[string]any) bool {
 	known := map[string]bool{"maxParallel": true, "maxUnavailable": true, "groups": true, "quotas": true}
+	_, known["windows"] = document["windows"].([]any)
 	return !slices.ContainsFunc(slices.Collect(maps.Keys(document)), func(key string) bool { return !known[key] })
 }

@@ -47,7 +47,7 @@ func SchedulerState(w io.Writer, s api.State, now time.Time) {
 	}
 	r := terminal.NewRows(w, "  NODE", "REQUESTOR", "PRIORITY", "WAITS", "REASON")
 	for _, p := range s.Pending[:min(FirstPending, len(s.Pending))] {
-		r.Add("  "+p.Node, p.Requestor, fmt.Sprint(p.Priority), period.Age(now.Sub(p.Created)), p.Reason)
+		r.Add("  "+p.Node, p.Requestor, fmt.Sprint(p.Priority), period.Age(now.Sub(p.Created)), terminal.Words(p.Reason, now))
 	}
 	r.Done()
 	if more := s.PendingAll - FirstPending; more > 0 {
@@ -82,10 +82,12 @@ const namedOthers = 5
 
 // Limits shows the limits in force, with who set them.
 func Limits(w io.Writer, l api.LimitsInForce, now time.Time) {
-	r := terminal.NewRows(w, "LIMIT", "MAX PARALLEL", "MAX UNAVAILABLE", "NODES")
-	r.Add("cluster", amount(l.MaxParallel), amount(l.MaxUnavailable), "all")
+	columns := limitColumns(l.Limits)
+	r := terminal.NewRows(w, columns...)
+	add := func(cells ...string) { r.Add(cells[:len(columns)]...) }
+	add("cluster", amount(l.MaxParallel), amount(l.MaxUnavailable), "all", WindowNames(l.Windows))
 	for _, g := range l.Groups {
-		r.Add(g.Name, amount(g.MaxParallel), amount(g.MaxUnavailable), GroupNodes(g))
+		add(g.Name, amount(g.MaxParallel), amount(g.MaxUnavailable), GroupNodes(g), WindowNames(g.Windows))
 	}
 	r.Done()
 	renderQuotas(w, l.Quotas)
@@ -95,6 +97,18 @@ func Limits(w io.Writer, l api.LimitsInForce, now time.Time) {
 	}
 	terminal.Print(w, "%s\n", by+terminal.Colon(terminal.OneLine(l.Comment)))
 }
+
+// limitColumns has a column for windows where a limit names some.
+func limitColumns(l schedule.Limits) []string {
+	columns := []string{"LIMIT", "MAX PARALLEL", "MAX UNAVAILABLE", "NODES"}
+	if len(l.Windows) > 0 || slices.ContainsFunc(l.Groups, func(g schedule.Group) bool { return len(g.Windows) > 0 }) {
+		columns = append(columns, "WINDOWS")
+	}
+	return columns
+}
+
+// WindowNames are windows as people read them.
+func WindowNames(names []string) string { return strings.Join(names, ", ") }
 
 // renderQuotas shows what single requestors may have, where that is bounded.
 func renderQuotas(w io.Writer, q schedule.Quotas) {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"drydock/api"
+	"drydock/rules/period"
 	"drydock/rules/schedule"
 )
 
@@ -25,6 +26,12 @@ type PendingRequest struct {
 	// Code and Reason say what it waits for, in one word and in words.
 	Code   schedule.Code `json:"code,omitempty"`
 	Reason string        `json:"reason,omitempty"`
+	// OpensAt is when the windows that it waits for are open next, as far as that is known.
+	OpensAt *time.Time `json:"opensAt,omitempty"`
+	// Windows, ExpectedDuration and IgnoreWindows are those of its input.
+	Windows          []string        `json:"windows,omitempty"`
+	ExpectedDuration period.Duration `json:"expectedDuration,omitzero"`
+	IgnoreWindows    string          `json:"ignoreWindows,omitempty"`
 }
 
 // SchedulerOf is a state as programs read it: its lists are whole, however long they are.
@@ -33,7 +40,8 @@ func SchedulerOf(s api.State) Scheduler {
 	for i, p := range s.Pending {
 		of.Pending[i] = PendingRequest{
 			RequestID: p.ID, Node: p.Node, Requestor: p.Requestor, RunID: p.RunID, Priority: p.Priority, CreatedAt: p.Created,
-			Code: p.Code, Reason: p.Reason,
+			Code: p.Code, Reason: p.Reason, OpensAt: p.OpensAt,
+			Windows: p.Windows, ExpectedDuration: p.ExpectedDuration, IgnoreWindows: p.IgnoreWindows,
 		}
 	}
 	return of

@@ -2,6 +2,7 @@
 package show
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -57,7 +58,22 @@ func renderWhy(head terminal.Rows, v client.View, now time.Time) {
 	if m.Priority != 0 {
 		head.Add("Priority:", fmt.Sprint(m.Priority))
 	}
+	if windows := windowsText(m); windows != "" {
+		head.Add("Windows:", windows)
+	}
 	renderApproval(head, v.Status, now)
+}
+
+// windowsText says which windows a maintenance keeps to, or why it keeps to none.
+func windowsText(m spec.Maintenance) string {
+	if m.IgnoreWindows != nil {
+		return "ignored: " + m.IgnoreWindows.Reason
+	}
+	text := strings.Join(m.Windows, ", ")
+	if m.ExpectedDuration > 0 {
+		text = cmp.Or(text, "those of the limits") + ", for " + period.Age(m.ExpectedDuration.Std())
+	}
+	return text
 }
 
 func renderWhere(head terminal.Rows, v client.View, now time.Time) {

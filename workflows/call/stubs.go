@@ -12,6 +12,7 @@ import (
 	"drydock/activities/policy"
 	"drydock/activities/preflight"
 	"drydock/activities/settings"
+	"drydock/activities/windows"
 )
 
 // Stubs of the activities, to name them in ExecuteActivity; their dependencies are the worker's business.
@@ -27,4 +28,5 @@ var (
 	Deliveries *delivery.Activities
 	Policies   *policy.Activities
 	Plans      *plan.Activities
+	Windows    *windows.Activities
 )

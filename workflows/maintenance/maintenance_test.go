@@ -240,6 +240,38 @@ func TestMaintenanceSetsSearchAttributesOnlyWhereTheyExist(t *testing.T) {
 // silent is a scheduler that takes every signal and says nothing.
 func silent(string, any) error { return nil }
 
+// Until its window opens a maintenance has nothing to say.
+func TestWhoWaitsForAWindowDoesNotAskAgainBeforeItOpens(t *testing.T) {
+	s := workflowtest.New(t)
+	var asked []api.SlotRequest
+	s.Scheduler = func(_ string, arg any) error {
+		if r, ok := arg.(api.SlotRequest); ok {
+			asked = append(asked, r)
+		}
+		return nil
+	}
+	opens := s.Env.Now().Add(10 * time.Hour)
+	s.At(time.Second, func() {
+		s.Env.SignalWorkflow(api.SignalSlotPending, api.SlotAnswer{
+			RequestID: workflowtest.RunID + "/1", Code: schedule.Window, Reason: "window nights opens later", OpensAt: &opens,
+		})
+	})
+	s.ExpectAt(time.Hour, api.Pending, "a slot: window nights opens later")
+	s.At(10*time.Hour+45*time.Minute, func() { s.Grant(workflowtest.RunID + "/1") })
+	s.DoneAt(11 * time.Hour)
+	start := s.Env.Now()
+	s.Run(workflowtest.InputWith(workflowtest.Input{
+		"windows": []string{"nights"}, "expectedDuration": "2h", "ignoreWindows": workflowtest.Input{"reason": "the disk burns"},
+	}))
+	s.ExpectCompleted()
+	if len(asked) != 2 || len(s.RequestTimes) != 2 || s.RequestTimes[1].Sub(start).Round(time.Minute) != 10*time.Hour+30*time.Minute {
+		t.Fatalf("asked at %v", s.RequestTimes)
+	}
+	if r := asked[0]; !slices.Equal(r.Windows, []string{"nights"}) || r.ExpectedDuration.Std() != 2*time.Hour || r.IgnoreWindows != "the disk burns" {
+		t.Errorf("asked for %+v", r)
+	}
+}
+
 func TestSlotRequestIsRepeatedWithBackoffUntilItIsAcknowledged(t *testing.T) {
 	s := workflowtest.New(t)
 	s.Scheduler = silent

@@ -22,6 +22,8 @@ const (
 	unheardTimes  = 24
 	// reassert is how often an answered request is repeated all the same, should everything else have failed.
 	reassert = 30 * time.Minute
+	// opensLast is further ahead than a scheduler knows when windows open.
+	opensLast = 14 * 24 * time.Hour
 )
 
 // slot is the request for the node's slot, and the slot.
@@ -62,7 +64,7 @@ func (s *slot) acquire() error {
 				pause = unheard.pause()
 			}
 		case s.answer != nil:
-			pause = reassert
+			pause = s.untilReasserted()
 		}
 		if err := s.awaitAnswer(pause); err != nil {
 			return err
@@ -113,6 +115,7 @@ func (s *slot) named() node.Slot {
 func (s *slot) asked() api.SlotRequest {
 	return api.SlotRequest{RunID: s.runID, Request: schedule.Request{
 		ID: s.Request, Node: s.spec.Node, Requestor: s.spec.Requestor, Priority: s.spec.Priority, Created: s.Requested,
+		Windows: s.spec.Windows, ExpectedDuration: s.spec.ExpectedDuration, IgnoreWindows: s.spec.WindowsIgnored(),
 	}}
 }
 
@@ -152,10 +155,18 @@ func (s *slot) awaitAnswer(pause time.Duration) error {
 		return ending{Phase: api.Failed, Kind: api.ErrorNodeNotFound, Message: s.answer.Reason}
 	case api.SignalSlotPending:
 		if !acknowledged && !s.leave.due() {
-			return s.awaitAnswer(reassert)
+			return s.awaitAnswer(s.untilReasserted())
 		}
 	}
 	return nil
+}
+
+// untilReasserted is how long an answer holds. Until a window opens there is nothing to ask for.
+func (s *slot) untilReasserted() time.Duration {
+	if opens := s.answer.OpensAt; s.answer.Code == schedule.Window && opens != nil {
+		return reassert + max(0, min(opens.Sub(s.clock.now()), opensLast))
+	}
+	return reassert
 }
 
 // answered takes the scheduler's word for the present request; answers to earlier ones are late. A grant is the last

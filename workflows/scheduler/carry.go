@@ -1,10 +1,12 @@
 package scheduler
 
 import (
+	"slices"
 	"strings"
 	"time"
 
 	"drydock/api"
+	"drydock/rules/period"
 	"drydock/rules/schedule"
 )
 
@@ -17,14 +19,23 @@ const packAbove = 1000
 // a column, since like compresses best next to like.
 type packedRequests struct {
 	// ID is without the run's where it begins with that.
-	ID        []string        `json:"id"`
-	RunID     []string        `json:"runId"`
-	Node      []string        `json:"node"`
-	Requestor []string        `json:"requestor"`
-	Priority  []int           `json:"priority"`
-	Created   []time.Time     `json:"created"`
-	Told      []schedule.Code `json:"told"`
-	Seen      []bool          `json:"seen"`
+	ID        []string `json:"id"`
+	RunID     []string `json:"runId"`
+	Node      []string `json:"node"`
+	Requestor []string `json:"requestor"`
+	Priority  []int    `json:"priority"`
+	// Windows are absent where no request says anything of them.
+	Windows []packedWindows `json:"windows,omitempty"`
+	Created []time.Time     `json:"created"`
+	Told    []schedule.Code `json:"told"`
+	Seen    []bool          `json:"seen"`
+}
+
+// packedWindows is what one request says of windows.
+type packedWindows struct {
+	Names    []string        `json:"names,omitempty"`
+	Expected period.Duration `json:"expected,omitzero"`
+	Ignore   string          `json:"ignore,omitempty"`
 }
 
 // pack takes the requests out of a state where they are many.
@@ -33,7 +44,11 @@ func pack(state State) (rest State, packed []byte, err error) {
 		return state, nil, nil
 	}
 	var all packedRequests
+	windows := slices.ContainsFunc(state.Pending, func(p api.PendingRequest) bool { return named(p.Request) })
 	for _, p := range state.Pending {
+		if windows {
+			all.Windows = append(all.Windows, packedWindows{Names: p.Windows, Expected: p.ExpectedDuration, Ignore: p.IgnoreWindows})
+		}
 		all.ID = append(all.ID, strings.TrimPrefix(p.ID, p.RunID))
 		all.RunID = append(all.RunID, p.RunID)
 		all.Node = append(all.Node, p.Node)
@@ -62,9 +77,14 @@ func unpack(state State, packed []byte) (State, error) {
 		if strings.HasPrefix(id, "/") {
 			id = runID + id
 		}
-		state.Pending = append(state.Pending, unobserved(api.SlotRequest{RunID: runID, Request: schedule.Request{
+		request := schedule.Request{
 			ID: id, Node: all.Node[i], Requestor: all.Requestor[i], Priority: all.Priority[i], Created: all.Created[i],
-		}}))
+		}
+		if len(all.Windows) > 0 {
+			w := all.Windows[i]
+			request.Windows, request.ExpectedDuration, request.IgnoreWindows = w.Names, w.Expected, w.Ignore
+		}
+		state.Pending = append(state.Pending, unobserved(api.SlotRequest{RunID: runID, Request: request}))
 		if all.Told[i] != "" {
 			state.Told[id] = Told{Code: all.Told[i]}
 		}

@@ -31,8 +31,10 @@ import (
 	"drydock/activities/node"
 	"drydock/activities/preflight"
 	"drydock/activities/settings"
+	"drydock/activities/windows"
 	"drydock/api"
 	"drydock/rules/schedule"
+	"drydock/rules/window"
 	"drydock/workflows"
 	"drydock/workflows/scheduler"
 )
@@ -78,6 +80,10 @@ type fleet struct {
 	// signalTakes is how long a signal is under way; signals counts those that are, mostSignals the most that were.
 	signalTakes          time.Duration
 	signals, mostSignals int
+	// changes are the versions of changes in the history, those of this build where they are absent.
+	changes map[string]workflow.Version
+	// windows are those of the worker's configuration.
+	windows map[string]window.Window
 	// marks are those on nodes that may be a surprise; nil are none.
 	marks func() cluster.MarksSeen
 }
@@ -145,6 +151,7 @@ func (f *fleet) begin() {
 	workflows.Register(f.env, workflows.Activities{
 		Nodes: &node.Activities{}, Drains: &drain.Activities{}, Cluster: &cluster.Activities{},
 		Executions: &execution.Activities{}, Settings: &settings.Activities{}, Preflights: &preflight.Activities{}, Doctors: &doctor.Activities{},
+		Windows: &windows.Activities{},
 	})
 	f.env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, args converter.EncodedValues) {
 		if info.ActivityType.Name == "WatchCluster" {
@@ -157,6 +164,9 @@ func (f *fleet) begin() {
 			f.watches++
 		}
 	})
+	for change, version := range f.changes {
+		f.env.OnGetVersion(change, workflow.DefaultVersion, workflow.Version(1)).Return(version)
+	}
 	f.env.OnActivity("ObserveNodes", mock.Anything, mock.Anything).After(latency).Return(f.observe)
 	f.env.OnActivity("WatchCluster", mock.Anything, mock.Anything).AfterFn(f.untilSomethingHappens).Return(
 		func(_ context.Context, in cluster.WatchInput) (cluster.WatchReport, error) {
@@ -176,6 +186,7 @@ func (f *fleet) begin() {
 		})
 	f.env.OnActivity("Query", mock.Anything, mock.Anything).After(latency).Return(f.query)
 	f.env.OnActivity("AskFate", mock.Anything, mock.Anything).After(latency).Return(f.fate)
+	f.env.OnActivity("ComputeOpenings", mock.Anything, mock.Anything).After(latency).Return(f.openings)
 	f.env.OnActivity("ThisRun", mock.Anything).Return("this run", nil)
 	f.env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, mock.Anything, mock.Anything).AfterFn(f.signalBegins).Return(f.signalled)
 }

@@ -24,6 +24,8 @@ type intake struct {
 	returns *returns
 	// overQuota is why a maintenance is turned down whose requestor has too many that wait, empty where it is not.
 	overQuota func(api.SlotRequest) string
+	// windows tells whether a request may say something of windows.
+	windows func() bool
 }
 
 // arrival is a signal: one of the two.
@@ -69,6 +71,9 @@ func (i *intake) request(r api.SlotRequest) {
 	if err := r.Validate(i.cluster, i.now()); err != nil {
 		i.decisions.record("", "ignored a slot request", err.Error())
 		return
+	}
+	if named(r.Request) && !i.windows() {
+		return // as before: it was refused as one that is not understood, and is repeated
 	}
 	if h, ok := i.ledger.holder(r.ID); ok {
 		i.outbox.granted(h)

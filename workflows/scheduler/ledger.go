@@ -41,8 +41,10 @@ func newLedger(s State) *ledger {
 	return l
 }
 
-// empty tells that nobody holds a slot or waits for one.
-func (l *ledger) empty() bool { return len(l.holders) == 0 && len(l.pending) == 0 }
+// waitsForCluster tells whether somebody waits for anything but a window, which needs no look at the cluster.
+func (l *ledger) waitsForCluster() bool {
+	return slices.ContainsFunc(l.pending, func(p api.PendingRequest) bool { return !p.Code.IsWindow() })
+}
 
 func (l *ledger) hold(h api.Holder) {
 	l.holders = append(l.holders, h)
@@ -189,7 +191,10 @@ func (l *ledger) keepWaiting(refused []schedule.Refusal, requests map[string]api
 	l.pending = l.pending[:0]
 	for _, refusal := range refused {
 		p := requests[refusal.Request.ID]
-		p.Code, p.Reason = refusal.Code, refusal.Reason
+		p.Code, p.Reason, p.OpensAt = refusal.Code, refusal.Reason, nil
+		if !refusal.Until.IsZero() {
+			p.OpensAt = &refusal.Until
+		}
 		if refusal.Code == schedule.NodeMissing {
 			missing = append(missing, p)
 			continue
@@ -211,17 +216,26 @@ func (l *ledger) takeUntold(now time.Time, most int) (untold []api.PendingReques
 			break
 		}
 		last, known := l.told[p.ID]
-		if p.Code == schedule.Unobserved || known && last.Code == p.Code {
+		if p.Code == schedule.Unobserved || p.Code == schedule.WindowUnknown || known && last.Code == kindOf(p) {
 			continue
 		}
 		if known && now.Sub(last.At) < tellAgain {
 			later = true
 			continue
 		}
-		l.told[p.ID] = Told{Code: p.Code, At: now}
+		l.told[p.ID] = Told{Code: kindOf(p), At: now}
 		untold = append(untold, p)
 	}
 	return untold, later
+}
+
+// kindOf is what of a reason has to change for it to be told again. Of a window that is everything: it changes when one
+// opens or closes, and that is what the maintenance says to whoever asks when it goes on.
+func kindOf(p api.PendingRequest) schedule.Code {
+	if p.Code == schedule.Window {
+		return p.Code + schedule.Code(": "+p.Reason)
+	}
+	return p.Code
 }
 
 // tellOnceMore has a request told again why it waits.

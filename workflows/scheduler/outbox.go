@@ -46,7 +46,7 @@ func (o *outbox) tell(p api.PendingRequest) {
 	o.telling++
 	o.post(message{
 		node: p.Node, requestor: p.Requestor, signal: api.SignalSlotPending,
-		arg:       api.SlotAnswer{RequestID: p.ID, Code: p.Code, Reason: p.Reason},
+		arg:       api.SlotAnswer{RequestID: p.ID, Code: p.Code, Reason: p.Reason, OpensAt: p.OpensAt},
 		delivered: func(error) { o.telling-- }, unsaid: func() { o.telling--; o.tellAgain(p.ID) },
 	})
 }

@@ -3,6 +3,7 @@ package scheduler_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -90,15 +91,15 @@ func TestContinueAsNewCarriesThousandsOfRequests(t *testing.T) {
 			before := slices.Clone(f.state.Pending)
 			f.at(time.Second, func() { f.signal(api.SignalSlotRelease, api.SlotRelease{RequestID: before[0].ID}) })
 			f.at(time.Minute, func() {
-				kept := map[api.SlotRequest]bool{}
+				kept := map[string]api.SlotRequest{}
 				for _, p := range f.allPending() {
-					kept[p.SlotRequest] = true
+					kept[p.ID] = p.SlotRequest
 				}
 				if len(kept) != many-1 {
 					t.Errorf("%d requests are left", len(kept))
 				}
 				for _, p := range before[1:] {
-					if !kept[p.SlotRequest] {
+					if !reflect.DeepEqual(kept[p.ID], p.SlotRequest) {
 						t.Fatalf("a request is lost: %+v", p)
 					}
 				}

@@ -29,9 +29,8 @@ type scheduler struct {
 	reclaimer *reclaimer
 	returns   *returns
 	strays    *strays
+	hours     *hours
 	knowledge
-	// tellsLater: there is a timer for what is told later.
-	tellsLater bool
 }
 
 // knowledge is what a scheduler knows of its own knowledge.
@@ -42,6 +41,8 @@ type knowledge struct {
 	doubts int
 	// previousRun is the scheduler run whose state to take over.
 	previousRun string
+	// tellsLater: there is a timer for what is told later.
+	tellsLater bool
 }
 
 // Scheduler grants slots: it decides which node may go next, and keeps account of who holds one. There is one per
@@ -82,6 +83,7 @@ func newScheduler(ctx workflow.Context, state State) *scheduler {
 		reclaimer: newReclaimer(commands, cluster, log, state.OnOrphan),
 		outbox:    &outbox{commands: commands, cluster: cluster},
 		strays:    &strays{loop: l, decisions: log, ours: state.Strays},
+		hours:     &hours{loop: l, decisions: log, horizon: state.Horizon},
 	}
 	s.returns = &returns{
 		commands: commands, cluster: cluster, decisions: log, ledger: s.ledger,
@@ -89,7 +91,7 @@ func newScheduler(ctx workflow.Context, state State) *scheduler {
 	}
 	s.intake = &intake{loop: l, cluster: cluster, decisions: log, ledger: s.ledger, outbox: s.outbox, free: s.free, returns: s.returns}
 	s.returns.request = s.intake.request
-	s.intake.open, s.intake.overQuota = func() bool { return s.rebuilt }, s.overQuota
+	s.intake.open, s.intake.overQuota, s.intake.windows = func() bool { return s.rebuilt }, s.overQuota, s.hours.inForce
 	news := news{s}
 	s.watcher.holds, s.watcher.noticed, s.watcher.failed = s.ledger.holds, news.noticed, s.observer.retryLater
 	s.reclaimer.holds, s.reclaimer.free, s.reclaimer.orphaned = s.ledger.holds, s.free, news.orphaned
@@ -155,6 +157,7 @@ func (s *scheduler) state() State {
 		Observed: s.observer.latest, Decisions: s.decisions.entries, OnOrphan: s.reclaimer.onOrphan,
 		Rebuilt: s.rebuilt, PreviousRun: s.previousRun, ContinueAfter: s.continueAfter,
 		FreezeRevision: s.controls.freezeRevision, Untold: s.outbox.untold, Strays: s.strays.ours, GivenBack: s.returns.requests(),
+		Horizon: s.hours.horizon,
 	}
 }
 
@@ -239,16 +242,19 @@ func (s *scheduler) decisionInput() schedule.Input {
 		in.Observed = &s.observer.latest.Observation
 	}
 	in.Pending, in.Granted = s.ledger.candidates()
+	in.Seen = s.ledger.seen
 	return in
 }
 
 // decide grants what the limits allow, and tells the others why they wait.
 func (s *scheduler) decide() {
 	if len(s.ledger.pending) == 0 {
+		s.hours.wakeAt(time.Time{})
 		return
 	}
 	requests := s.ledger.pendingByID()
-	decision := schedule.Decide(s.decisionInput())
+	decision := schedule.Decide(s.hours.add(s.decisionInput()))
+	s.hours.follow(decision)
 	for _, granted := range decision.Grants {
 		s.grant(requests[granted.ID])
 	}
@@ -296,9 +302,10 @@ func (s *scheduler) observe() {
 	})
 }
 
-// keepWatch has a watch running while requests wait or slots are held, and none otherwise.
+// keepWatch has a watch running while requests wait for the cluster or slots are held, and none otherwise.
 func (s *scheduler) keepWatch() {
-	if s.ledger.empty() {
+	waits := s.ledger.waitsForCluster()
+	if len(s.ledger.holders) == 0 && !waits {
 		s.watcher.stop()
 		return
 	}
@@ -307,7 +314,7 @@ func (s *scheduler) keepWatch() {
 		return
 	}
 	digest := ""
-	if len(s.ledger.pending) > 0 {
+	if waits {
 		digest = s.observer.digest(s.controls.revision)
 	}
 	// A holder whose slot is being taken back is known to have ended; its mark is no surprise.
@@ -322,7 +329,7 @@ func (s *scheduler) keepWatch() {
 // makes it out of date.
 func (s *scheduler) doubtUnwatched() {
 	seen := s.observer.latest
-	if len(s.ledger.pending) == 0 && seen != nil && !s.watcher.comparesWith(seen.Digest) {
+	if !s.ledger.waitsForCluster() && seen != nil && !s.watcher.comparesWith(seen.Digest) {
 		s.observer.doubt()
 	}
 }

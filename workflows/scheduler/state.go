@@ -11,6 +11,7 @@ import (
 	"drydock/api"
 	"drydock/rules/bounds"
 	"drydock/rules/schedule"
+	"drydock/rules/window"
 	"drydock/workflows/inbox"
 )
 
@@ -43,6 +44,8 @@ type State struct {
 	Released  api.List[ReleasedNode] `json:"released,omitempty"`
 	Observed  *cluster.Observed      `json:"observed,omitempty"`
 	Decisions []api.RecordedDecision `json:"decisions,omitempty"`
+	// Horizon is when windows are open, nil where that is not known.
+	Horizon *window.Horizon `json:"horizon,omitempty"`
 	// OnOrphan is ReleaseOrphans (the default) or ReportOrphans.
 	OnOrphan string `json:"onOrphan,omitempty"`
 	// Rebuilt says that the holders are known. PreviousRun is the scheduler run whose state to take over.

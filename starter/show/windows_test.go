@@ -1,0 +1,34 @@
+package show
+
+import (
+	"io"
+	"testing"
+	"time"
+
+	"drydock/api"
+	"drydock/rules/schedule"
+	"drydock/rules/window"
+	"drydock/starter/startertest"
+)
+
+func TestWindowTables(t *testing.T) {
+	opening := func(from, until time.Duration) window.Opening {
+		return window.Opening{From: startertest.Noon.Add(from), Until: startertest.Noon.Add(until)}
+	}
+	told := window.Horizon{At: startertest.Noon, Zones: "tzdata 2026b", Windows: map[string]window.Openings{
+		"nights":   {Timezone: "Europe/Berlin", Openings: []window.Opening{opening(10*time.Hour, 16*time.Hour), opening(34*time.Hour, 40*time.Hour)}},
+		"lunch":    {Timezone: "UTC", Openings: []window.Opening{opening(-time.Hour, time.Hour)}},
+		"new-year": {Timezone: "UTC"},
+	}}
+	limits := schedule.Limits{Windows: []string{"nights", "gone"}, Groups: []schedule.Group{
+		{Name: "gpu", NodeSelector: "pool=gpu", Windows: []string{"nights", "lunch"}}, {Name: "cpu", NodeSelector: "pool=cpu", Windows: []string{"lunch"}},
+	}}
+	startertest.Golden(t, "windows", func(w io.Writer) { ShowWindows(w, WindowsOf(told, limits, ""), startertest.Noon) })
+	startertest.Golden(t, "windows_one", func(w io.Writer) { ShowWindows(w, WindowsOf(told, limits, "lunch"), startertest.Noon) })
+	startertest.Golden(t, "windows_none", func(w io.Writer) {
+		ShowWindows(w, WindowsOf(window.Horizon{}, schedule.Limits{}, ""), startertest.Noon)
+	})
+	startertest.Golden(t, "limits_windows", func(w io.Writer) {
+		Limits(w, api.LimitsInForce{Limits: limits.WithDefaults(), SetBy: "jane@host"}, startertest.Noon)
+	})
+}

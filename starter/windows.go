@@ -1,0 +1,72 @@
+package starter
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"drydock/api"
+	"drydock/client"
+	"drydock/starter/exit"
+	"drydock/starter/invocation"
+	"drydock/starter/show"
+	"drydock/starter/terminal"
+)
+
+// windowsWithin bounds the wait for an answer.
+const windowsWithin = 30 * time.Second
+
+type windowsOptions struct {
+	app    *invocation.App
+	output terminal.Output
+	next   int
+}
+
+func newWindows(a *invocation.App) *cobra.Command {
+	o := &windowsOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "windows [NAME]",
+		Short: "Show when nodes may be taken out of service",
+		Long: `Show the windows of the worker's configuration: their time zone, whether they are open, when they are next, and which
+limits name them. A worker answers; no configuration is needed here.
+
+A maintenance names windows with "drydock start --window", the scheduler's limits with "drydock limits set --window".`,
+		Example: `  drydock windows
+  drydock windows weeknights --next 10`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
+	}
+	o.output.Register(cmd)
+	cmd.Flags().IntVar(&o.next, "next", api.DefaultNextOpenings, "how many openings of each window to show")
+	return cmd
+}
+
+func (o *windowsOptions) run(ctx context.Context, args []string) error {
+	if err := o.output.Check(); err != nil {
+		return err
+	}
+	if o.next < 1 || o.next > api.MaxNextOpenings {
+		return exit.UsageError("--next: %d: want 1 to %d", o.next, api.MaxNextOpenings)
+	}
+	asked := api.WindowsInput{Next: o.next}
+	if len(args) > 0 {
+		asked.Name = args[0]
+	}
+	c, err := o.app.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	state, err := c.SchedulerState(ctx, show.FirstPending)
+	if err != nil {
+		return err
+	}
+	told, err := client.Windows(ctx, c.Client, asked, windowsWithin)
+	if err != nil {
+		return c.Explain(err)
+	}
+	windows := show.WindowsOf(told, state.Limits.Limits, asked.Name)
+	return o.output.Write(o.app.Stdout, windows, func(w io.Writer) { show.ShowWindows(w, windows, c.Clock()) })
+}

@@ -1,0 +1,147 @@
+package scheduler
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"drydock/activities/windows"
+	"drydock/api"
+	"drydock/rules/schedule"
+	"drydock/rules/window"
+	"drydock/workflows/call"
+)
+
+const (
+	// horizonFor is how long openings that were computed are good for. They reach further than that by more than any
+	// maintenance may say that it takes.
+	horizonFor = 24 * time.Hour
+	// notComputed is what is said where that fails.
+	notComputed = "it could not be found out when windows are open"
+	// changeWindows: windows count, and requests may name some. Before, such a request was refused as one that is not understood.
+	changeWindows = "windows"
+)
+
+// hours knows when windows are open, as far ahead as a decision needs it, and wakes the scheduler when one that matters
+// opens or closes. While nothing names a window it does nothing.
+type hours struct {
+	*loop
+	decisions *decisions
+	// horizon is nil before openings are computed, and where that failed: nothing is granted under a window then. stale says
+	// that the worker's windows have changed since.
+	horizon *window.Horizon
+	trouble string
+	stale   bool
+	// busy: they are being computed, or that is to be tried again.
+	busy bool
+	// wakes is when a timer is due, zero where there is none; stopTimer ends it.
+	wakes     time.Time
+	stopTimer workflow.CancelFunc
+	// known says that this run's history is of a build that knows windows; asked counts how often that was asked.
+	known bool
+	asked int
+}
+
+// inForce tells whether windows count. A history may begin with a build that did not know them: what it decided then is
+// repeated as it was, and windows count from the first event on that a build handled which knows them. Each question is a
+// change of its own, because an answer holds for the rest of a run.
+func (h *hours) inForce() bool {
+	if !h.known {
+		h.asked++
+		change := fmt.Sprintf("%s-%d", changeWindows, h.asked)
+		h.known = workflow.GetVersion(h.ctx, change, workflow.DefaultVersion, 1) != workflow.DefaultVersion
+	}
+	return h.known
+}
+
+// named tells whether a request says anything of windows.
+func named(r schedule.Request) bool {
+	return len(r.Windows) > 0 || r.ExpectedDuration > 0 || r.IgnoreWindows != ""
+}
+
+// add completes what a decision depends on; where no window counts it leaves them out.
+func (h *hours) add(in schedule.Input) schedule.Input {
+	inGroups := func(g schedule.Group) bool { return len(g.Windows) > 0 }
+	if len(in.Limits.Windows) == 0 && !slices.ContainsFunc(in.Limits.Groups, inGroups) && !slices.ContainsFunc(in.Pending, named) {
+		return in
+	}
+	if !h.inForce() {
+		in.Limits.Windows, in.Limits.Groups = nil, slices.Clone(in.Limits.Groups)
+		for i := range in.Limits.Groups {
+			in.Limits.Groups[i].Windows = nil
+		}
+		return in
+	}
+	in.Now, in.Horizon, in.HorizonTrouble = h.now(), h.horizon, h.trouble
+	return in
+}
+
+// follow has the openings computed that a decision lacked, and wakes the scheduler when it may turn out otherwise.
+func (h *hours) follow(d schedule.Decision) {
+	old := h.horizon != nil && !h.now().Before(h.horizon.At.Add(horizonFor))
+	if d.Windows && !h.busy && (d.Unknown || h.stale || old) {
+		h.compute()
+	}
+	h.wakeAt(d.Next)
+}
+
+func (h *hours) compute() {
+	h.busy, h.stale = true, false
+	ctx := call.Within(call.Quick(h.ctx, "see when windows are open"), actWithin)
+	future := workflow.ExecuteActivity(ctx, call.Windows.ComputeOpenings, windows.ComputeInput{At: h.now()})
+	h.whenDone(future, func() {
+		h.busy = false
+		var computed window.Horizon
+		if err := future.Get(ctx, &computed); err != nil {
+			h.horizon, h.trouble = nil, call.Cause(err)
+			h.retryLater(err)
+			return
+		}
+		h.decisions.works(notComputed)
+		if h.horizon == nil || h.horizon.Digest != computed.Digest || h.horizon.Zones != computed.Zones {
+			h.decisions.record("", fmt.Sprintf("computed when %d windows are open", len(computed.Windows)), computed.Zones)
+		}
+		h.horizon, h.trouble = &computed, ""
+	})
+}
+
+func (h *hours) retryLater(err error) {
+	h.busy = true
+	wait := h.decisions.fails(notComputed, err, tryAgainMost)
+	timer := workflow.NewTimerWithOptions(h.ctx, wait, workflow.TimerOptions{Summary: "see again when windows are open"})
+	// Nothing is lost with it: the next run asks at once.
+	h.whenReady(timer, func() { h.busy = false })
+}
+
+// changed hears from a worker that its windows are others than those that are known.
+func (h *hours) changed(c api.WindowsChanged) {
+	if h.horizon != nil && h.horizon.Digest != c.Digest {
+		h.stale = true
+	}
+}
+
+// wakeAt has one timer for the next opening or close that matters, none where none does.
+func (h *hours) wakeAt(at time.Time) {
+	if at.Equal(h.wakes) {
+		return
+	}
+	if h.stopTimer != nil {
+		h.stopTimer()
+		h.stopTimer = nil
+	}
+	if h.wakes = at; at.IsZero() {
+		return
+	}
+	ctx, cancel := workflow.WithCancel(h.ctx)
+	h.stopTimer = cancel
+	wait := max(at.Sub(h.now()), time.Second)
+	timer := workflow.NewTimerWithOptions(ctx, wait, workflow.TimerOptions{Summary: "a window opens or closes"})
+	// Nothing is lost with it: the next run begins another.
+	h.onceReady(timer, func() {
+		if ctx.Err() == nil {
+			h.wakes, h.stopTimer, h.dirty = time.Time{}, nil, true
+		}
+	})
+}
