@@ -22,6 +22,10 @@ type roster struct {
 	news *bulletin
 	// stop ends the plan.
 	stop func(phase api.PlanPhase, why string)
+	// forget has the end of a node's maintenance be waited for, whoever began it.
+	forget func(node string)
+	// begun are the nodes whose maintenances an earlier run began that this one is a copy of, until they are in the list.
+	begun map[string]bool
 	// seen is when the list was last looked at by this run, looking that it is being looked at now.
 	seen    time.Time
 	looking bool
@@ -77,8 +81,25 @@ func (r *roster) take(listed planactivity.Listed) {
 	}
 	r.state.Nodes, r.places = nodes, nil
 	r.state.Warnings = warnings(listed)
+	r.takeUpBegun()
 	if !first && came+went > 0 {
 		r.news.note(fmt.Sprintf("%d nodes came to match, %d do not match any more", came, went))
+	}
+}
+
+// takeUpBegun has the ends of the maintenances be waited for that an earlier run began. Without a run it is the latest that
+// counts, and whether the plan began it.
+func (r *roster) takeUpBegun() {
+	for i := range r.state.Nodes {
+		n := &r.state.Nodes[i]
+		if !r.begun[n.Name] {
+			continue
+		}
+		delete(r.begun, n.Name)
+		if n.State == rollout.Waiting || n.State == rollout.Running {
+			n.State, n.RunID, n.Since, n.Tries = rollout.Running, "", r.now().Unix(), max(n.Tries, 1)
+			r.forget(n.Name)
+		}
 	}
 }
 
