@@ -101,7 +101,7 @@ func (a *attempt) run(ctx context.Context) (problem error) {
 		fields = fmt.Sprintf(`,"preflight":%q`, a.cell.step.preflight) + fields
 		together = [][]string{a.nodes[:1], a.nodes[1:]}
 	}
-	if a.works() {
+	if works(a) {
 		fields += `,"work":"reboot"`
 	}
 	if a.cell != nil && a.cell.step.windows {

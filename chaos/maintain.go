@@ -74,7 +74,7 @@ func (a *attempt) maintain(ctx context.Context, requestor, fields string, limit 
 	for left := len(all); left > 0; {
 		for _, m := range all {
 			a.speak(ctx, m)
-			if time.Since(m.done) < doneAgain || !a.isReady(m) || m.whole() && a.works() {
+			if time.Since(m.done) < doneAgain || !a.isReady(m) || m.whole() && works(a) {
 				continue
 			}
 			if a.cell != nil && a.cell.step.rebuild && !rebuilt {
