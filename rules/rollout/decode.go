@@ -96,9 +96,9 @@ func (p Plan) Validate() error {
 	var wrong problems
 	p.validateSelection(&wrong)
 	wrong.check("requestor", spec.RequestorName(p.Requestor))
-	for field, text := range map[string]string{"reason": p.Reason, "ticket": p.Ticket, "owner": p.Owner} {
-		if len(text) > spec.MaxText {
-			wrong.add(field, "has %d bytes: at most %d are taken", len(text), spec.MaxText)
+	for _, shown := range p.texts() {
+		if len(shown.text) > spec.MaxText {
+			wrong.add(shown.field, "has %d bytes: at most %d are taken", len(shown.text), spec.MaxText)
 		}
 	}
 	if p.Notify != nil {
@@ -202,6 +202,13 @@ func (p Plan) validateMaintenance(wrong *problems) {
 	}
 }
 
+// shown is a text that is shown everywhere.
+type shown struct{ field, text string }
+
+func (p Plan) texts() []shown {
+	return []shown{{"reason", p.Reason}, {"ticket", p.Ticket}, {"owner", p.Owner}}
+}
+
 // template are the fields that the plan's maintenances share.
 func (p Plan) template() (map[string]json.RawMessage, error) {
 	given := map[string]json.RawMessage{}
@@ -224,9 +231,9 @@ func (p Plan) InputOf(node string, now time.Time) ([]byte, error) {
 		delete(fields, "notBefore")
 	}
 	shared := map[string]any{"node": node, "requestor": p.Requestor}
-	for field, text := range map[string]string{"reason": p.Reason, "ticket": p.Ticket, "owner": p.Owner} {
-		if text != "" {
-			shared[field] = text
+	for _, shown := range p.texts() {
+		if shown.text != "" {
+			shared[shown.field] = shown.text
 		}
 	}
 	if len(p.Windows) > 0 {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -104,10 +105,7 @@ func (f *flights) attend() {
 			}
 		}
 	}
-	covered := len(wanted) == len(f.waitsFor)
-	for name := range wanted {
-		covered = covered && f.waitsFor[name]
-	}
+	covered := maps.Equal(wanted, f.waitsFor)
 	if covered {
 		return
 	}
