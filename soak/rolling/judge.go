@@ -149,6 +149,9 @@ func (j *judge) heldNow() int {
 	return len(j.held) + len(j.failed)
 }
 
+// heardWithin is how much later than the scheduler's decision a maintenance may note that it was granted its slot.
+const heardWithin = 2 * time.Second
+
 // windows checks that every slot was granted while the window was open.
 func (j *judge) windows(ctx context.Context, temporal client.Client) error {
 	var problems []error
@@ -167,7 +170,7 @@ func (j *judge) windows(ctx context.Context, temporal client.Client) error {
 		default:
 			at := status.Slot.GrantedAt.UTC()
 			minutes[at.Minute()/3] = true
-			if opened := at.Truncate(3 * time.Minute); at.Sub(opened) >= openFor {
+			if opened := at.Truncate(3 * time.Minute); at.Sub(opened) >= openFor+heardWithin {
 				problems = append(problems, fmt.Errorf("%s was granted its slot at %s, and the window was closed", name, at.Format("15:04:05.000")))
 			}
 		}
