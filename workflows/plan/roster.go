@@ -105,19 +105,8 @@ func (r *roster) takeUpBegun() {
 
 // warnings say what somebody may not have meant.
 func warnings(l planactivity.Listed) []string {
-	var all []string
-	if len(l.Nodes) == l.All && l.All > 1 {
-		all = append(all, fmt.Sprintf("these are all %d nodes of the cluster", l.All))
-	}
-	if c := l.ControlPlanes; c.All > 0 && c.Matching == c.All {
-		all = append(all, fmt.Sprintf("every control-plane node is among them (%d)", c.All))
-	}
-	if len(l.Missing) > 0 {
-		text := fmt.Sprintf("there are no nodes of these names: %s", joined(l.Missing))
-		if l.MoreMissing > 0 {
-			text += fmt.Sprintf(" and %d more", l.MoreMissing)
-		}
-		all = append(all, text)
-	}
-	return all
+	return rollout.Reach{
+		All: l.All, Matching: len(l.Nodes), ControlPlanes: l.ControlPlanes.All, MatchingControlPlane: l.ControlPlanes.Matching,
+		Missing: l.Missing, MoreMissing: l.MoreMissing,
+	}.Warnings()
 }
