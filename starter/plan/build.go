@@ -19,7 +19,6 @@ type planFlags struct {
 	selector string
 	all      bool
 	exclude  []string
-	windows  []string
 	strategy strategyFlags
 	shared   input.Flags
 }
@@ -37,9 +36,6 @@ func (p *planFlags) register(cmd *cobra.Command) {
 	f.StringSliceVar(&p.exclude, "exclude", nil, "leave this node alone, whatever chooses it (repeatable)")
 	p.strategy.register(cmd)
 	p.shared.RegisterFields(cmd)
-	if f.Lookup("window") == nil {
-		f.StringSliceVar(&p.windows, "window", nil, "take nodes out of service only while this window of the worker's configuration is open (repeatable)")
-	}
 	f.Lookup("requestor").Usage = "who asks in the plan's maintenances (default plan-NAME)"
 	f.Lookup("requestor").DefValue = ""
 }
@@ -108,9 +104,6 @@ func (p *planFlags) putNodes(flags *pflag.FlagSet, plan map[string]any, nodes []
 
 // putShared puts what the maintenances share into the plan: what it has a field for itself there, the rest into maintenance.
 func (p *planFlags) putShared(flags *pflag.FlagSet, plan map[string]any) error {
-	if len(p.windows) > 0 {
-		plan["windows"] = p.windows
-	}
 	maintenance, ok := plan["maintenance"].(map[string]any)
 	if !ok && plan["maintenance"] != nil {
 		return nil // its decoder says what is wrong with it

@@ -52,6 +52,7 @@ func TestPlansOfFlagsAndFiles(t *testing.T) {
 			"", "a --requestor ops --reason r --ticket t --owner o --notify oncall",
 			`{"nodes":["a"],"requestor":"ops","reason":"r","ticket":"t","owner":"o","notify":["oncall"]}`,
 		},
+		"in a window":    {"", "a --window nights,weekends", `{"nodes":["a"],"windows":["nights","weekends"]}`},
 		"with notice":    {"", "a --not-before 2030-01-01T00:00:00Z", `{"nodes":["a"],"maintenance":{"notBefore":"2030-01-01T00:00:00Z"}}`},
 		"told to nobody": {"", "a --notify none", `{"nodes":["a"],"notify":[]}`},
 		"a maintenance with a reason of its own": {
