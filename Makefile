@@ -13,7 +13,7 @@ export GOFLAGS     := $(GOFLAGS) -trimpath
 STATIC_GO          := CGO_ENABLED=0 go
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop test build lint vuln unit e2e record devcluster-test frozen bench fuzz chaos chaos-short soak images clean drydock
+.PHONY: help demo demo-stop test build lint vuln unit e2e record devcluster-test frozen bench fuzz chaos chaos-short soak rolling images clean drydock
 
 help: ## show the targets
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -105,7 +105,7 @@ devcluster-test: $(BIN)/devcluster ## the tests of devcluster, a module of its o
 
 FUZZ_TIME ?= 60s
 fuzz: ## each fuzz test for FUZZ_TIME (60s); its seeds are in make test
-	@for target in ./config:FuzzParse ./k8s:FuzzSelection ./rules/spec:FuzzDecode \
+	@for target in ./config:FuzzParse ./k8s:FuzzSelection ./rules/spec:FuzzDecode ./rules/rollout:FuzzDecode \
 		./rules/schedule:FuzzLimitsJSON ./rules/schedule:FuzzParseAmount ./rules/policy:FuzzJudge; do \
 		echo "== $$target for $(FUZZ_TIME)"; \
 		go test -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZ_TIME) $${target%:*} || exit 1; \
@@ -123,6 +123,9 @@ chaos: build ## every fault before and after every step: a matrix, and chaos.jso
 
 soak: build ## everything at once on 200 nodes, under a judge (FOR=duration, 10m; SEED=n repeats the choices of a run)
 	@$(STATIC_GO) run ./soak $(if $(FOR),-for $(FOR)) $(if $(SEED),-seed $(SEED))
+
+rolling: build ## a plan over 300 nodes with everything that goes wrong on the way, under a judge
+	@$(STATIC_GO) run ./soak/rolling
 
 images: drydock $(BIN)/devtemporal ## container images FROM scratch, out of binaries built here
 	@deploy/docker/build.sh $(VERSION)

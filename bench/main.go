@@ -112,7 +112,7 @@ var suites = []suite{
 	{
 		nodes: func(sizes) int { return fleet }, audit: true,
 		config:     new(fmt.Sprintf("scheduler: {maxParallel: %d}\n", slots)),
-		benchmarks: []benchmark{{"cost", (*bench).costCard}, {"handover", (*bench).handOver}},
+		benchmarks: []benchmark{{"cost", (*bench).costCard}, {"handover", (*bench).handOver}, {"plan-handover", (*bench).planHandOver}},
 	},
 	{
 		nodes: func(sizes) int { return 2 }, audit: true, config: new(""),
@@ -121,6 +121,10 @@ var suites = []suite{
 	{
 		nodes:      func(sizes) int { return burstNodes },
 		benchmarks: []benchmark{{"decide", (*bench).decide}, {"carry", (*bench).carry}, {"burst", (*bench).burst}},
+	},
+	{
+		nodes: func(sizes) int { return planNodes }, config: new(planConfig()),
+		benchmarks: []benchmark{{"plan-size", (*bench).planSize}, {"plan-rate", (*bench).planRate}, {"plan-waits", (*bench).planWaits}},
 	},
 	{
 		nodes: func(s sizes) int { return s.fleetNodes }, audit: true,

@@ -97,9 +97,9 @@ func TestExitCodesAreThoseOfTheHelp(t *testing.T) {
 	s.exits(s.drydock("start", "worker-1", "--skip-node-check", "--wait"), 1, "no node worker-1", "worker-01")
 	s.exits(s.drydock("start", "worker-01", "--nonsense"), 2, "unknown flag", "--help")
 	s.exits(s.drydock("start"), 2, "missing NODE")
-	s.exits(s.drydock("start", "worker-01", "--ready-timeout", "-5m"), 2, "readyTimeout")
-	s.exits(s.drydock("start", "worker-01", "--pod-selector", "a in ("), 2, "drain.podSelector")
-	s.exits(s.drydock("start", "worker-01", "--eviction-filter", "a("), 2, "byResourceNameRegex")
+	s.exits(s.drydock("start", "worker-01", "--ready-timeout", "-5m"), 2, "--ready-timeout")
+	s.exits(s.drydock("start", "worker-01", "--pod-selector", "a in ("), 2, "--pod-selector")
+	s.exits(s.drydock("start", "worker-01", "--eviction-filter", "a("), 2, "--eviction-filter")
 	if left := s.running(); len(left) > 1 {
 		t.Errorf("something was started: %v", left)
 	}

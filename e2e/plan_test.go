@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -234,4 +235,62 @@ func (s *site) statusOf(id string) (status api.Status, err error) {
 		err = value.Get(&status)
 	}
 	return status, err
+}
+
+// TestAPlanThatIsResetBeginsNoNodeTwice: it goes on from its first workflow task, and knows nothing of what it began since.
+func TestAPlanThatIsResetBeginsNoNodeTwice(t *testing.T) {
+	s := newSite(t, "scheduler: {maxParallel: 5}")
+	nodes := s.watchNodes()
+	run := s.plan("kernel", `{"nodes":["worker-01","worker-02","worker-03","worker-04"],"strategy":{"maxParallel":2},`+quickly+`}`)
+	s.untilPlan(run, "has come half way", func(p api.PlanStatus) bool { return p.Counts.Done >= 2 })
+	const firstTaskCompleted = 4
+	again := s.resetTo(run, firstTaskCompleted, true)
+	status := s.planEnds(again)
+	if status.Phase != api.PlanCompleted || status.Counts != (rollout.Counts{Total: 4, Done: 4}) {
+		t.Errorf("it is %s with %+v: %s", status.Phase, status.Counts, status.Failure)
+	}
+	s.nobodyHolds(nodes)
+	if taken := nodes.takenAll(); taken != 4 {
+		t.Errorf("nodes were taken out of service %d times, want 4", taken)
+	}
+}
+
+// TestAPlanIsToldAndRecorded: channels hear of it, and the audit has a record of it beside those of its maintenances.
+func TestAPlanIsToldAndRecorded(t *testing.T) {
+	s := prepareSite(t, "")
+	signingKey := "whsec_c2lnbmVk"
+	r := s.receivers(signingKey, "unused")
+	path := filepath.Join(s.options.Dir, "audit.jsonl")
+	s.options.Config += fmt.Sprintf(`
+scheduler: {maxParallel: 3}
+audit: {file: {path: %[2]s}}
+channels:
+  events: {default: true, filter: {events: [PlanBegun, PlanCanaryWaits, PlanPaused, PlanResumed, PlanEnded]}, webhook: {url: "%[1]s/events", secret: %[3]s}}
+`, r.http.URL, path, r.secret("signing", signingKey))
+	s.startWorker()
+	run := s.plan("kernel", `{"nodes":["worker-01","worker-02"],"reason":"kernel 6.12","strategy":{"canary":{"nodes":1,"approval":true}},`+quickly+`}`)
+	s.untilPlan(run, "waits for approval", func(p api.PlanStatus) bool { return strings.Contains(p.WaitingFor, "approval") })
+	s.signalID(run.GetID(), api.MsgApprove, api.Simple{Message: api.Message{By: "amy", Comment: "looks good"}})
+	s.planEnds(run)
+	var told []string
+	s.eventually("the channel was told", func() error {
+		told = nil
+		for _, e := range r.events("/events", run.GetRunID()) {
+			told = append(told, e.Plan+" "+string(e.State))
+		}
+		if len(told) < 3 {
+			return fmt.Errorf("%q", told)
+		}
+		return nil
+	})
+	if want := []string{"kernel PlanBegun", "kernel PlanCanaryWaits", "kernel PlanEnded"}; !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
+	}
+	kept := s.recordOf(path, run.GetRunID())
+	if kept.Plan == nil || kept.Plan.Total != 2 || kept.Plan.Done != 2 || kept.Phase != string(api.PlanCompleted) || kept.Reason != "kernel 6.12" || kept.Starter == nil {
+		t.Errorf("kept %+v", kept)
+	}
+	if len(kept.Messages) != 1 || kept.Messages[0].By != "amy" {
+		t.Errorf("messages %+v", kept.Messages)
+	}
 }

@@ -78,7 +78,7 @@ scheduler:
 	s.mustDrydock("start", "worker-02", "--window", "far", "--ignore-windows", "the disk burns", "--wait")
 	s.done(s.runOf("worker-02"))
 	s.exits(s.drydock("start", "worker-05", "--window", "gone"), 2, `windows[0]: the worker's configuration has no window "gone" (windows)`)
-	s.exits(s.drydock("start", "worker-05", "--ignore-windows", ""), 2, "ignoreWindows.reason: required")
+	s.exits(s.drydock("start", "worker-05", "--ignore-windows", ""), 2, "--ignore-windows: required")
 
 	s.within(90*time.Second+patience, "the window opens", func() error {
 		if phase := s.mustStatus(waits).Phase; phase != api.Ready {

@@ -93,16 +93,6 @@ func sayInterrupts(stop *nodework.Interrupts, show *terminal.Display) {
 	}
 }
 
-func newPlan(a *invocation.App) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "plan", Short: "Take many nodes through maintenance under one plan",
-		Long:    "Take many nodes through maintenance under one plan, which goes on when your terminal is gone.",
-		Example: "  drydock plan attach kernel -- ./patch.sh {node}",
-	}
-	cmd.AddCommand(newAttach(a))
-	return cmd
-}
-
 type attachOptions struct {
 	app             *invocation.App
 	output          terminal.Output

@@ -37,6 +37,8 @@ func registerCompletions(a *invocation.App, root *cobra.Command) {
 			c.ValidArgsFunction = inTurn(a, nodesInMaintenance, podsOnNode)
 		case "hook-done", "skip-hook":
 			c.ValidArgsFunction = inTurn(a, nodesInMaintenance, openHooks)
+		case "plan":
+			completePlans(a, c)
 		case "watch":
 			c.ValidArgsFunction = offer(a, nodesInMaintenance)
 		default:

@@ -13,6 +13,7 @@ import (
 
 	"drydock/starter/exit"
 	"drydock/starter/invocation"
+	"drydock/starter/plan"
 	"drydock/starter/tell"
 	"drydock/starter/terminal"
 )
@@ -126,7 +127,7 @@ func addGroups(root *cobra.Command, a *invocation.App) {
 		id, title string
 		commands  []*cobra.Command
 	}{
-		{"run", "Run maintenances:", []*cobra.Command{newStart(a), newExec(a), newRollout(a), newPlan(a)}},
+		{"run", "Run maintenances:", []*cobra.Command{newStart(a), newExec(a), newRollout(a), plan.New(a, newAttach(a))}},
 		{"see", "See what happens:", []*cobra.Command{newStatus(a), newList(a), newWatch(a), newPreflight(a), newHistory(a), newReport(a), newAudit(a)}},
 		{"tell", "Tell a maintenance:", []*cobra.Command{
 			tell.NewDone(a), tell.NewFailed(a), tell.NewRetry(a), tell.NewCancel(a), tell.NewExtend(a), tell.NewStarted(a), tell.NewDrained(a), tell.NewJoin(a), tell.NewLeave(a),

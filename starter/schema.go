@@ -42,6 +42,10 @@ var outputs = map[string]struct {
 	"report":       {record.Report{}, []string{"report"}},
 	"audit-verify": {record.Verdict{}, []string{"audit verify"}},
 	"rollout":      {[]nodework.Outcome{}, []string{"rollout", "plan attach"}},
+	"plan":         {show.Plan{}, []string{"plan status"}},
+	"plans":        {show.Plans{}, []string{"plan list"}},
+	"plan-summary": {show.PlanSummary{}, []string{"plan create", "plan pause", "plan resume", "plan approve", "plan skip", "plan retry", "plan cancel"}},
+	"plan-preview": {show.PlanPreview{}, []string{"plan create --dry-run"}},
 	"version":      {Versions{}, []string{"version"}},
 }
 

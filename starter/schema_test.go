@@ -22,6 +22,7 @@ import (
 	"drydock/docs/schemas/schematest"
 	"drydock/rules/period"
 	"drydock/rules/record"
+	"drydock/rules/rollout"
 	"drydock/rules/schedule"
 	"drydock/starter/invocation"
 	"drydock/starter/show"
@@ -144,6 +145,15 @@ func TestSchemasFromTheCommandLine(t *testing.T) {
 	}
 }
 
+func aPlan(t *testing.T) rollout.Plan {
+	t.Helper()
+	p, err := rollout.Decode("kernel", []byte(`{"nodes":["a"],"maintenance":{"priority":3},"strategy":{"maxParallel":"10%","canary":{"nodes":1,"soak":"1h"},"onBlocked":"skip"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 // TestOutputsHoldToTheirSchemas has values with as much in them as the tests have.
 func TestOutputsHoldToTheirSchemas(t *testing.T) {
 	views := []client.View{past("1", 30), past("2", 3), startertest.View(api.Ready)}
@@ -159,7 +169,15 @@ func TestOutputsHoldToTheirSchemas(t *testing.T) {
 		"doctor":    {startertest.SickReport()},
 		"history":   {[]record.Record(nil), []record.Record{ended.Record("", now)}},
 		"report":    {record.Summarize([]record.Record{ended.Record("", now)}, now.Add(-24*time.Hour), now)},
-		"version":   {Versions{Client: "v1", Go: "go1"}},
+		"plan": {
+			show.PlanOf(client.PlanView{Status: &api.PlanStatus{Plan: aPlan(t), Nodes: []api.PlanNode{{Node: "a", State: "held", Since: now}}}}, "id", []api.PlanNode{{Node: "a", Since: now}}, 1,
+				[]show.SlowNode{show.SlowNodeOf(views[0])}),
+			show.PlanOf(client.PlanView{}, "id", nil, 0, nil),
+		},
+		"plans":        {show.Plans{show.PlanSummaryOf(client.PlanView{}, "id")}, show.Plans(nil)},
+		"plan-summary": {show.PlanSummaryOf(client.PlanView{Result: &api.PlanResult{Phase: api.PlanCompleted}}, "id")},
+		"plan-preview": {show.PlanPreview{Specification: aPlan(t), Waves: []show.PlanWave{{Nodes: []string{"a"}}}, Estimate: &show.PlanEstimate{}}},
+		"version":      {Versions{Client: "v1", Go: "go1"}},
 	}
 	for name, all := range values {
 		for _, value := range all {

@@ -14,8 +14,6 @@ import (
 	"go.temporal.io/sdk/client"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"drydock/activities/failure"
 	"drydock/api"
@@ -131,29 +129,7 @@ func (l *Listed) digest() string {
 }
 
 func (in ListInput) matcher() (func(*corev1.Node) bool, error) {
-	selector, err := labels.Parse(in.Selector)
-	if err != nil {
-		return nil, fmt.Errorf("selector: %w", err)
-	}
-	var terms *nodeaffinity.NodeSelector
-	if in.NodeSelector != nil {
-		if terms, err = nodeaffinity.NewNodeSelector(in.NodeSelector); err != nil {
-			return nil, fmt.Errorf("nodeSelector: %w", err)
-		}
-	}
-	names, excluded := setOf(in.Names), setOf(in.Exclude)
-	return func(node *corev1.Node) bool {
-		return !excluded[node.Name] && (len(names) == 0 || names[node.Name]) &&
-			selector.Matches(labels.Set(node.Labels)) && (terms == nil || terms.Match(node))
-	}, nil
-}
-
-func setOf(names []string) map[string]bool {
-	set := make(map[string]bool, len(names))
-	for _, name := range names {
-		set[name] = true
-	}
-	return set
+	return rollout.Plan{NodeSelector: in.NodeSelector, Selector: in.Selector, Nodes: in.Names, Exclude: in.Exclude}.Matcher()
 }
 
 // isControlPlane tells it by the label that kubeadm and others set, or by the one that it replaced.

@@ -98,8 +98,21 @@ type TemporalOptions struct {
 	Args []string
 }
 
+// temporalTries is how often a Temporal server is started: between the choice of a free port and its use another process may
+// take it.
+const temporalTries = 3
+
 // StartTemporal runs a Temporal server on free ports of the loopback interface.
-func StartTemporal(ctx context.Context, o TemporalOptions) (*Temporal, error) {
+func StartTemporal(ctx context.Context, o TemporalOptions) (t *Temporal, err error) {
+	for range temporalTries {
+		if t, err = startTemporal(ctx, o); err == nil || ctx.Err() != nil {
+			return t, err
+		}
+	}
+	return t, err
+}
+
+func startTemporal(ctx context.Context, o TemporalOptions) (*Temporal, error) {
 	ports, err := FreePorts(4)
 	if err != nil {
 		return nil, err

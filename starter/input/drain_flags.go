@@ -65,7 +65,7 @@ func (s *drainFlags) setters() map[string]setter {
 			if err != nil {
 				return err
 			}
-			return setField(input, "drain.escalation", rungs)
+			return SetField(input, "drain.escalation", rungs)
 		},
 		"wait-for-pods":         set("waitForPodCompletion.podSelector", s.waitForPods),
 		"wait-for-pods-timeout": set("waitForPodCompletion.timeout", s.waitForPodsTimeout),

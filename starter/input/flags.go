@@ -100,7 +100,7 @@ func (s *courseFlags) setNotBefore(input map[string]any) error {
 	if err != nil {
 		return err
 	}
-	return setField(input, "notBefore", at.Format(time.RFC3339))
+	return SetField(input, "notBefore", at.Format(time.RFC3339))
 }
 
 // NotBefore reads a time, or how long from now.
@@ -124,7 +124,7 @@ func (s *courseFlags) setSLA(input map[string]any) error {
 	if do != "" {
 		sla["do"] = do
 	}
-	return setField(input, "sla", sla)
+	return SetField(input, "sla", sla)
 }
 
 func (s *courseFlags) setHooks(input map[string]any) error {
@@ -136,5 +136,5 @@ func (s *courseFlags) setHooks(input map[string]any) error {
 		}
 		named[when] = append(named[when], name)
 	}
-	return setField(input, "hooks", named)
+	return SetField(input, "hooks", named)
 }

@@ -33,8 +33,13 @@ type Flags struct {
 
 // Register adds the flags to a command.
 func (s *Flags) Register(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&s.file, "file", "f", "", "YAML or JSON file with the maintenance's input, - for standard input; flags go over it")
+	s.RegisterFields(cmd)
+}
+
+// RegisterFields adds the flags without --file, for a command whose file says more than one maintenance.
+func (s *Flags) RegisterFields(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVarP(&s.file, "file", "f", "", "YAML or JSON file with the maintenance's input, - for standard input; flags go over it")
 	s.about.register(f)
 	s.course.register(f)
 	s.drain.register(f)
@@ -45,7 +50,7 @@ type setter func(input map[string]any) error
 
 // set sets a field by its path.
 func set(path string, value any) setter {
-	return func(input map[string]any) error { return setField(input, path, value) }
+	return func(input map[string]any) error { return SetField(input, path, value) }
 }
 
 // setters are the flags in the form of the input's fields. A field is set only if its flag was given, so that what
@@ -62,19 +67,27 @@ func (s *Flags) Input(flags *pflag.FlagSet, env invocation.Environment, stdin io
 	input := map[string]any{}
 	if s.file != "" {
 		var err error
-		if input, err = readObject(s.file, stdin); err != nil {
+		if input, err = ReadObject(s.file, stdin); err != nil {
 			return nil, err
 		}
 	}
 	if _, inFile := input["requestor"]; !inFile || env.Get(invocation.EnvRequestor) != "" {
 		input["requestor"] = env.Requestor()
 	}
+	if err := s.Put(flags, input); err != nil {
+		return nil, err
+	}
+	return input, nil
+}
+
+// Put puts the flags that were given into an input, over what is there.
+func (s *Flags) Put(flags *pflag.FlagSet, input map[string]any) error {
 	setters := s.setters()
 	s.given = map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(setters)) {
 		if flags.Changed(name) {
 			if err := setters[name](input); err != nil {
-				return nil, exit.UsageError("--%s: %w", name, err)
+				return exit.UsageError("--%s: %w", name, err)
 			}
 			for _, field := range fieldsOf(setters[name]) {
 				s.given[field] = name
@@ -84,10 +97,10 @@ func (s *Flags) Input(flags *pflag.FlagSet, env invocation.Environment, stdin io
 	// Without a selector the timeout alone would wait for every pod, which nobody has asked for.
 	if wait, ok := input["waitForPodCompletion"].(map[string]any); ok && flags.Changed("wait-for-pods-timeout") {
 		if _, selected := wait["podSelector"]; !selected {
-			return nil, exit.UsageError("--wait-for-pods-timeout: needs --wait-for-pods, which says for which pods to wait")
+			return exit.UsageError("--wait-for-pods-timeout: needs --wait-for-pods, which says for which pods to wait")
 		}
 	}
-	return input, nil
+	return nil
 }
 
 // forNode is the input for one node, checked as the workflow will check it. The check knows nothing of the worker's
@@ -137,8 +150,8 @@ func Unique(names []string) []string {
 	return result
 }
 
-// setField sets a field by its path, making the objects on the way.
-func setField(input map[string]any, path string, value any) error {
+// SetField sets a field by its path, making the objects on the way.
+func SetField(input map[string]any, path string, value any) error {
 	parent, rest, nested := strings.Cut(path, ".")
 	if !nested {
 		input[path] = value
@@ -151,11 +164,11 @@ func setField(input map[string]any, path string, value any) error {
 	if !ok {
 		return fmt.Errorf("%s in the file is not an object", parent)
 	}
-	return setField(object, rest, value)
+	return SetField(object, rest, value)
 }
 
-// readObject reads one YAML or JSON object, refusing duplicate keys, which decoding would drop silently.
-func readObject(path string, stdin io.Reader) (map[string]any, error) {
+// ReadObject reads one YAML or JSON object, refusing duplicate keys, which decoding would drop silently.
+func ReadObject(path string, stdin io.Reader) (map[string]any, error) {
 	data, err := readFile(path, stdin)
 	if err != nil {
 		return nil, exit.UsageError("%w", err)
@@ -185,7 +198,7 @@ func NamesIn(path, section string) []string {
 	if path == "" || path == "-" {
 		return nil
 	}
-	document, err := readObject(path, nil)
+	document, err := ReadObject(path, nil)
 	if err != nil {
 		return nil
 	}

@@ -210,14 +210,14 @@ func TestReadObjectTakesJSONToo(t *testing.T) {
 	if err := os.WriteFile(path, []byte(`{"node":"a","priority":3,"reason":"\ud83d\ude00 firmware"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := readObject(path, nil)
+	got, err := ReadObject(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(map[string]any{"node": "a", "priority": 3.0, "reason": "😀 firmware"}, normal(t, got)); diff != "" {
 		t.Errorf("want - got +\n%s", diff)
 	}
-	if _, err := readObject(path+"x", nil); exit.CodeOf(err) != exit.Usage {
+	if _, err := ReadObject(path+"x", nil); exit.CodeOf(err) != exit.Usage {
 		t.Errorf("missing file: %v, want a usage error", err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 // ReadLimits reads limits from a worker's configuration, where they are the sections scheduler and quotas, or from a
 // file of limits alone. Limits that the file leaves out get their defaults, as the worker would give them.
 func ReadLimits(path string, stdin io.Reader) (schedule.Limits, error) {
-	document, err := readObject(path, stdin)
+	document, err := ReadObject(path, stdin)
 	if err != nil {
 		return schedule.Limits{}, err
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -158,4 +159,26 @@ func (a *App) CheckNodes(ctx context.Context, names []string) error {
 		}
 	}
 	return nil
+}
+
+// PodsToMove counts the pods on a node that a drain would move: none of DaemonSets, none that are static, none that ended.
+func (k *Nodes) PodsToMove(ctx context.Context, node string) (int, error) {
+	options := metav1.ListOptions{FieldSelector: "spec.nodeName=" + node + ",status.phase!=Succeeded,status.phase!=Failed", Limit: 500}
+	n := 0
+	for {
+		page, err := k.pods.List(ctx, options)
+		if err != nil {
+			return 0, fmt.Errorf("listing the pods of %s: %w", node, err)
+		}
+		for i := range page.Items {
+			owner := metav1.GetControllerOf(&page.Items[i])
+			_, static := page.Items[i].Annotations[corev1.MirrorPodAnnotationKey]
+			if !static && (owner == nil || owner.Kind != "DaemonSet") {
+				n++
+			}
+		}
+		if options.Continue = page.Continue; options.Continue == "" {
+			return n, nil
+		}
+	}
 }

@@ -60,3 +60,15 @@ func samePerson(a, b string) bool {
 	name := user(a)
 	return name != "" && name != unknownUser && name == user(b)
 }
+
+// AgreeOnPlan asks before a message ends a plan that is somebody else's: neither for the user nor started by the user.
+func (a *App) AgreeOnPlan(c *Connection, name, requestor, starter string, o Owned) error {
+	if requestor == c.self || samePerson(starter, c.By()) {
+		return nil
+	}
+	whose := fmt.Sprintf("plan %s is for %s%s, and you are %s", name, requestor, startedBy(starter), c.self)
+	if err := a.CanConfirm(o.Yes); err != nil {
+		return fmt.Errorf("%s: %w", whose, err)
+	}
+	return a.Confirm(whose+". Say "+o.Says+" all the same?", "nothing was sent", o.Yes)
+}

@@ -2,6 +2,8 @@ package show
 
 import (
 	"drydock/api"
+	"drydock/client"
+	"drydock/rules/rollout"
 	"drydock/starter/terminal"
 )
 
@@ -16,6 +18,38 @@ func phaseStyle(phase api.Phase) terminal.Style {
 		return terminal.Faint
 	case api.Scheduled, api.Cordoning, api.WaitingForPods, api.Draining, api.Validating, api.Releasing:
 		return terminal.Active
+	default:
+		return terminal.Plain
+	}
+}
+
+// planStyle is the same for the phases of plans.
+func planStyle(phase api.PlanPhase) terminal.Style {
+	switch phase {
+	case api.PlanCompleted:
+		return terminal.Good
+	case api.PlanPaused, api.PlanIncomplete, api.PlanAborted, client.PlanFailed:
+		return terminal.Bad
+	case api.PlanCancelled:
+		return terminal.Faint
+	case api.PlanRunning:
+		return terminal.Active
+	default:
+		return terminal.Plain
+	}
+}
+
+// stateStyle is the same for the states of a plan's nodes, in words.
+func stateStyle(state string) terminal.Style {
+	switch rollout.State(state) {
+	case rollout.Done:
+		return terminal.Good
+	case rollout.Held, rollout.Failed:
+		return terminal.Bad
+	case rollout.Running:
+		return terminal.Active
+	case rollout.Skipped, rollout.Gone:
+		return terminal.Faint
 	default:
 		return terminal.Plain
 	}

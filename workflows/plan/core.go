@@ -26,6 +26,8 @@ type core struct {
 	// places are where nodes stand in the list; nil where that has to be found out.
 	places map[string]int
 	unread func() bool
+	// doubts count what is being found out that nothing can be begun without.
+	doubts int
 	// signals were taken by this run.
 	signals  int
 	prepared settings.Prepared

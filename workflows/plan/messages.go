@@ -3,7 +3,6 @@ package plan
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
@@ -210,5 +209,3 @@ func sentence(what, by, why string) string {
 	}
 	return bounds.Cut(what, bounds.Text)
 }
-
-func joined(names []string) string { return strings.Join(names, ", ") }

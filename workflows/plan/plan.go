@@ -100,7 +100,7 @@ func newPlan(root workflow.Context, input, packed []byte) (*plan, error) {
 // assemble puts the parts together.
 func assemble(c *core) *plan {
 	p := &plan{core: c, news: &bulletin{core: c}, flights: &flights{core: c, ours: map[string]bool{}}}
-	p.roster = &roster{core: c, news: p.news, stop: p.flights.stop}
+	p.roster = &roster{core: c, news: p.news, stop: p.flights.stop, forget: func(node string) { delete(p.flights.ours, node) }}
 	p.office = &office{core: c, flights: p.flights, news: p.news, pause: p.pause}
 	return p
 }
@@ -173,7 +173,7 @@ func (p *plan) step() (over bool) {
 	if p.state.Stop != "" {
 		return p.flights.none()
 	}
-	if !p.roster.known() {
+	if p.doubts > 0 || !p.roster.known() {
 		return false
 	}
 	d := rollout.Decide(p.spec.Strategy, p.state.Nodes, p.state.Progress, p.now())
@@ -227,7 +227,7 @@ func (p *plan) await() error {
 
 // idle tells that nothing would be lost with this run. The ends of maintenances that run are the next run's to wait for.
 func (p *plan) idle() bool {
-	return p.flights.settled() && !p.roster.looking && p.news.told() && !p.unread() && workflow.AllHandlersFinished(p.ctx)
+	return p.doubts == 0 && p.flights.settled() && !p.roster.looking && p.news.told() && !p.unread() && workflow.AllHandlersFinished(p.ctx)
 }
 
 // pause begins nothing more until somebody resumes the plan.

@@ -22,6 +22,10 @@ type roster struct {
 	news *bulletin
 	// stop ends the plan.
 	stop func(phase api.PlanPhase, why string)
+	// forget has the end of a node's maintenance be waited for, whoever began it.
+	forget func(node string)
+	// begun are the nodes whose maintenances an earlier run began that this one is a copy of, until they are in the list.
+	begun map[string]bool
 	// seen is when the list was last looked at by this run, looking that it is being looked at now.
 	seen    time.Time
 	looking bool
@@ -77,26 +81,32 @@ func (r *roster) take(listed planactivity.Listed) {
 	}
 	r.state.Nodes, r.places = nodes, nil
 	r.state.Warnings = warnings(listed)
+	r.takeUpBegun()
 	if !first && came+went > 0 {
 		r.news.note(fmt.Sprintf("%d nodes came to match, %d do not match any more", came, went))
 	}
 }
 
+// takeUpBegun has the ends of the maintenances be waited for that an earlier run began. Without a run it is the latest that
+// counts, and whether the plan began it.
+func (r *roster) takeUpBegun() {
+	for i := range r.state.Nodes {
+		n := &r.state.Nodes[i]
+		if !r.begun[n.Name] {
+			continue
+		}
+		delete(r.begun, n.Name)
+		if n.State == rollout.Waiting || n.State == rollout.Running {
+			n.State, n.RunID, n.Since, n.Tries = rollout.Running, "", r.now().Unix(), max(n.Tries, 1)
+			r.forget(n.Name)
+		}
+	}
+}
+
 // warnings say what somebody may not have meant.
 func warnings(l planactivity.Listed) []string {
-	var all []string
-	if len(l.Nodes) == l.All && l.All > 1 {
-		all = append(all, fmt.Sprintf("these are all %d nodes of the cluster", l.All))
-	}
-	if c := l.ControlPlanes; c.All > 0 && c.Matching == c.All {
-		all = append(all, fmt.Sprintf("every control-plane node is among them (%d)", c.All))
-	}
-	if len(l.Missing) > 0 {
-		text := fmt.Sprintf("there are no nodes of these names: %s", joined(l.Missing))
-		if l.MoreMissing > 0 {
-			text += fmt.Sprintf(" and %d more", l.MoreMissing)
-		}
-		all = append(all, text)
-	}
-	return all
+	return rollout.Reach{
+		All: l.All, Matching: len(l.Nodes), ControlPlanes: l.ControlPlanes.All, MatchingControlPlane: l.ControlPlanes.Matching,
+		Missing: l.Missing, MoreMissing: l.MoreMissing,
+	}.Warnings()
 }

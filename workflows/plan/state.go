@@ -62,6 +62,8 @@ func unpack(packed []byte) (state, error) {
 
 // wasReset finds out which maintenances the run had begun that this one is a copy of: none of its nodes is begun twice.
 func (p *plan) wasReset(ctx workflow.Context) (runID string, err error) {
+	p.doubts++
+	defer func() { p.doubts--; p.dirty = true }()
 	if err := workflow.ExecuteActivity(call.Quick(ctx, "see which run this is"), call.Executions.ThisRun).Get(ctx, &runID); err != nil {
 		return "", err
 	}
@@ -70,17 +72,12 @@ func (p *plan) wasReset(ctx workflow.Context) (runID string, err error) {
 	if err != nil {
 		return "", err
 	}
+	p.roster.begun = map[string]bool{}
 	for _, id := range begun {
-		_, node, _, err := api.ParseMaintenanceID(id)
-		if err != nil || id != p.flights.maintenanceID(node) {
-			continue
-		}
-		if n := p.node(node); n != nil && (n.State == rollout.Waiting || n.State == rollout.Running) {
-			// Without a run it is the latest that counts, and whether the plan began it.
-			n.State, n.RunID = rollout.Running, ""
-			delete(p.flights.ours, node)
+		if _, node, _, err := api.ParseMaintenanceID(id); err == nil && id == p.flights.maintenanceID(node) {
+			p.roster.begun[node] = true
 		}
 	}
-	p.dirty = true
+	p.roster.takeUpBegun()
 	return runID, nil
 }

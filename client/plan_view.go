@@ -1,0 +1,177 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	temporalclient "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"drydock/api"
+)
+
+// PlanFailed is the phase of a plan that ended without a word of its own: refused, terminated, or failed.
+const PlanFailed api.PlanPhase = "Failed"
+
+// PlanView is what is known of a plan at one moment.
+type PlanView struct {
+	PlanRun
+	// Status is the plan's own answer, nil where none was given: Unanswered says why.
+	Status     *api.PlanStatus
+	Unanswered error
+	// Result is what the plan returned; nil while it runs, and if it ended without returning anything.
+	Result *api.PlanResult
+	// Failure says why it ended, where it did not complete.
+	Failure string
+	// Refused tells that it ended because its input was refused, before anything was done.
+	Refused bool
+}
+
+// Phase is empty while no worker has said what it is.
+func (v PlanView) Phase() api.PlanPhase {
+	switch {
+	case v.Result != nil && v.Result.Phase != "":
+		return v.Result.Phase
+	case v.Execution == enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED:
+		return api.PlanCancelled
+	case v.Status != nil && v.Status.Phase.Ended():
+		return v.Status.Phase
+	case !v.Running():
+		return PlanFailed
+	case v.Status != nil:
+		return v.Status.Phase
+	default:
+		return ""
+	}
+}
+
+// Message is why it paused or ended, or what its result says.
+func (v PlanView) Message() string {
+	switch {
+	case v.Failure != "":
+		return v.Failure
+	case v.Status != nil && v.Status.Failure != "":
+		return v.Status.Failure
+	case v.Result != nil:
+		return v.Result.Message
+	default:
+		return ""
+	}
+}
+
+// As is the plan for messages in somebody else's name; an empty one changes nothing.
+func (p *Plan) As(by string) *Plan {
+	if by == "" {
+		return p
+	}
+	own := *p
+	own.options.By = by
+	return &own
+}
+
+// Observe looks at the plan, running or ended. That no worker answers is no error: the view says so. Where there is no such
+// plan it is a NoPlanError.
+func (p *Plan) Observe(ctx context.Context, asked api.PlanStatusRequest) (PlanView, error) {
+	described, err := p.server.describe(ctx, p.WorkflowID(), "")
+	if err != nil {
+		return PlanView{}, p.failed("looking at plan "+p.Name, err)
+	}
+	run, _ := planOf(described.GetWorkflowExecutionInfo())
+	v, err := p.Ended(ctx, run)
+	if err != nil {
+		return v, err
+	}
+	status, err := p.Status(ctx, asked)
+	if err != nil {
+		v.Unanswered = err
+		return v, nil //nolint:nilerr // nobody being there to answer is a fact: the plan itself goes on
+	}
+	v.Status = &status
+	return v, nil
+}
+
+// Ended adds to a run of the plan what it returned at its end, which takes no worker. A run that goes on has nothing to add.
+func (p *Plan) Ended(ctx context.Context, run PlanRun) (PlanView, error) {
+	v := PlanView{PlanRun: run}
+	if v.Running() {
+		return v, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+	defer cancel()
+	var result api.PlanResult
+	err := p.server.temporal.GetWorkflow(ctx, p.WorkflowID(), run.RunID).GetWithOptions(ctx, &result, temporalclient.WorkflowRunGetOptions{DisableFollowingRuns: true})
+	var failed *temporal.WorkflowExecutionError
+	switch {
+	case err == nil:
+		v.Result = &result
+	case errors.As(err, &failed):
+		v.Result, v.Failure = planFailureOf(failed)
+		v.Refused = refusedInput(failed)
+	default:
+		return v, failedCall("looking at plan "+p.Name, err)
+	}
+	return v, nil
+}
+
+// planFailureOf is why a plan did not complete, and the result that it has attached to that.
+func planFailureOf(err error) (*api.PlanResult, string) {
+	var (
+		application *temporal.ApplicationError
+		canceled    *temporal.CanceledError
+		terminated  *temporal.TerminatedError
+		result      api.PlanResult
+	)
+	switch {
+	case errors.As(err, &terminated):
+		return nil, "the workflow was terminated by hand; maintenances that it began go on"
+	case errors.As(err, &canceled):
+		if canceled.HasDetails() && canceled.Details(&result) == nil {
+			return &result, result.Message
+		}
+		return nil, "the workflow was cancelled"
+	case errors.As(err, &application):
+		if application.HasDetails() && application.Details(&result) == nil {
+			return &result, application.Message()
+		}
+		return nil, application.Message()
+	default:
+		return nil, err.Error()
+	}
+}
+
+// Watch looks at the plan again and again until done says that it is enough, or ctx ends, whose cause it then returns. A
+// server or a worker that does not answer is waited for: done hears of the error, with what was seen before.
+func (p *Plan) Watch(ctx context.Context, asked api.PlanStatusRequest, done func(PlanView, error) bool) error {
+	var (
+		pause time.Duration
+		last  PlanView
+	)
+	for {
+		v, err := p.Observe(ctx, asked)
+		var noPlan *NoPlanError
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.As(err, &noPlan):
+			return err
+		case err == nil:
+			last = v
+		}
+		if done(last, err) {
+			return nil
+		}
+		if pause = nextPause(pause); !sleep(ctx, pause) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// MaintenanceIn is the maintenance of a node of the plan, for the requestor that its status names.
+func (p *Plan) MaintenanceIn(s api.PlanStatus, n api.PlanNode) Maintenance {
+	return Maintenance{
+		Node: n.Node, Requestor: s.Plan.Requestor, WorkflowID: api.MaintenanceID(p.options.Cluster, n.Node, s.Plan.Requestor),
+		RunID: n.RunID, FirstRunID: n.RunID, Started: n.Since, Execution: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
+	}
+}

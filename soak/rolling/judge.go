@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock/api"
+)
+
+// judge sees every version of every node, and plays the requestor: it is done as soon as a node is Ready, or has failed.
+type judge struct {
+	o  options
+	mu sync.Mutex
+	// held are the nodes that are out of service and were not given up, with their zones; failed those that are.
+	held, failed map[string]string
+	// taken counts how often each node was taken out of service.
+	taken      map[string]int
+	mostAtOnce int
+	answered   map[string]bool
+	imprints   map[string]string
+	wrong      []string
+}
+
+func newJudge(o options) *judge {
+	return &judge{o: o, held: map[string]string{}, failed: map[string]string{}, taken: map[string]int{}, answered: map[string]bool{}, imprints: map[string]string{}}
+}
+
+// failsAt tells which nodes fail: one in the canary's zone, and four further on.
+func (j *judge) failsAt(name string) bool {
+	for i := range failing {
+		if name == fmt.Sprintf("worker-%02d", (i+1)*j.o.nodes/(failing+1)) {
+			return true
+		}
+	}
+	return false
+}
+
+// imprint is what a maintenance may not leave behind.
+func imprint(n *corev1.Node) string {
+	var marks []string
+	for key := range n.Annotations {
+		if strings.Contains(key, "drydock") {
+			marks = append(marks, key)
+		}
+	}
+	slices.Sort(marks)
+	return fmt.Sprintf("unschedulable %t, taints %v, marks %v, phase %q", n.Spec.Unschedulable, n.Spec.Taints, marks, n.Labels[api.PhaseLabel])
+}
+
+func (j *judge) watch(ctx context.Context, s *stack) error {
+	nodes, err := s.cluster.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for i := range nodes.Items {
+		j.imprints[nodes.Items[i].Name] = imprint(&nodes.Items[i])
+	}
+	watch, err := s.cluster.Client.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{ResourceVersion: nodes.ResourceVersion})
+	if err != nil {
+		return err
+	}
+	go func() {
+		for event := range watch.ResultChan() {
+			if node, ok := event.Object.(*corev1.Node); ok {
+				j.see(ctx, s, node)
+			}
+		}
+		if ctx.Err() == nil {
+			j.violated("the watch of the nodes ended: not everything was seen")
+		}
+	}()
+	return nil
+}
+
+func (j *judge) violated(format string, args ...any) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	text := fmt.Sprintf(format, args...)
+	say("VIOLATED: %s", text)
+	j.wrong = append(j.wrong, text)
+}
+
+// see takes one version of one node.
+func (j *judge) see(ctx context.Context, s *stack, node *corev1.Node) {
+	name, phase := node.Name, api.Phase(node.Labels[api.PhaseLabel])
+	j.mu.Lock()
+	_, was := j.held[name]
+	_, gaveUp := j.failed[name]
+	switch {
+	case node.Spec.Unschedulable && !was && !gaveUp:
+		j.held[name] = node.Labels[corev1.LabelTopologyZone]
+		j.taken[name]++
+	case !node.Spec.Unschedulable:
+		delete(j.held, name)
+		delete(j.failed, name)
+	}
+	if phase == api.RequestorFailed && !gaveUp {
+		j.failed[name] = j.held[name]
+		delete(j.held, name)
+	}
+	at, zones := len(j.held), map[string]bool{}
+	for _, zone := range j.held {
+		zones[zone] = true
+	}
+	j.mostAtOnce = max(j.mostAtOnce, at)
+	answer := phase == api.Ready && !j.answered[name]
+	j.answered[name] = j.answered[name] || answer
+	j.mu.Unlock()
+	if at > j.o.parallel {
+		j.violated("%d nodes are held at once", at)
+	}
+	if len(zones) > 1 {
+		j.violated("nodes of %d zones are held at once", len(zones))
+	}
+	if answer {
+		go j.answer(ctx, s, name)
+	}
+}
+
+// answer says done, or for some nodes failed, until it is heard.
+func (j *judge) answer(ctx context.Context, s *stack, name string) {
+	id := api.MaintenanceID("", name, requestor)
+	for ctx.Err() == nil {
+		var err error
+		if j.failsAt(name) {
+			err = s.temporal.Client.SignalWorkflow(ctx, id, "", api.MsgFailed, api.FailedMessage{Reason: "the disk is broken"})
+		} else {
+			err = s.temporal.Client.SignalWorkflow(ctx, id, "", api.MsgDone, nil)
+		}
+		if err == nil {
+			return
+		}
+		pause(ctx, time.Second)
+	}
+}
+
+func (j *judge) heldNow() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.held) + len(j.failed)
+}
+
+// windows checks that every slot was granted while the window was open.
+func (j *judge) windows(ctx context.Context, temporal client.Client) error {
+	var problems []error
+	minutes := map[int]bool{}
+	for name := range j.imprints {
+		value, err := temporal.QueryWorkflow(ctx, api.MaintenanceID("", name, requestor), "", api.QueryStatus)
+		var status api.Status
+		if err == nil {
+			err = value.Get(&status)
+		}
+		switch {
+		case err != nil:
+			problems = append(problems, err)
+		case status.Slot == nil || status.Slot.GrantedAt == nil:
+			problems = append(problems, fmt.Errorf("%s had no slot", name))
+		default:
+			at := status.Slot.GrantedAt.UTC()
+			minutes[at.Minute()/3] = true
+			if opened := at.Truncate(3 * time.Minute); at.Sub(opened) >= openFor {
+				problems = append(problems, fmt.Errorf("%s was granted its slot at %s, and the window was closed", name, at.Format("15:04:05.000")))
+			}
+		}
+	}
+	say("slots were granted in %d openings of the window", len(minutes))
+	if len(minutes) < 2 {
+		problems = append(problems, errors.New("the window did not close on the way: nothing was tested"))
+	}
+	return errors.Join(problems...)
+}
+
+// verdict is what was wrong.
+func (j *judge) verdict() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	say("at most %d nodes were held at once", j.mostAtOnce)
+	var problems []error
+	for _, text := range j.wrong {
+		problems = append(problems, errors.New(text))
+	}
+	for name, times := range j.taken {
+		if times != 1 {
+			problems = append(problems, fmt.Errorf("%s was taken out of service %d times", name, times))
+		}
+	}
+	if len(j.taken) != j.o.nodes {
+		problems = append(problems, fmt.Errorf("%d of %d nodes were taken out of service", len(j.taken), j.o.nodes))
+	}
+	return errors.Join(problems...)
+}

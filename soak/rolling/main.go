@@ -1,0 +1,207 @@
+// Command rolling rolls a plan over 300 nodes in three zones: one zone at a time, ten in parallel, a canary, a window that
+// closes on the way and opens again, nodes that fail, and pods with disruption budgets on them, while the worker is killed
+// twice and the Temporal server once. It watches every version of every node, and judges.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"go.temporal.io/sdk/client"
+
+	"drydock/api"
+	"drydock/deploy/devstack"
+	"drydock/rules/rollout"
+)
+
+func main() { os.Exit(command()) }
+
+func command() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var o options
+	flag.IntVar(&o.nodes, "nodes", 300, "simulated nodes")
+	flag.IntVar(&o.parallel, "parallel", 10, "how many nodes are worked on at a time")
+	flag.DurationVar(&o.within, "within", 20*time.Minute, "how long it may take")
+	flag.Parse()
+	if o.nodes < 30 || o.parallel < 1 || flag.NArg() > 0 {
+		fmt.Fprintln(os.Stderr, "rolling: -nodes wants 30 at least, -parallel 1, and there are no arguments")
+		return 2
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.within)
+	defer cancel()
+	began := time.Now()
+	if err := roll(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "rolling:", err)
+		return 1
+	}
+	fmt.Printf("%d nodes in %s: all limits and windows held, all nodes are back\n", o.nodes, time.Since(began).Round(time.Second))
+	return 0
+}
+
+// options are what a run is told.
+type options struct {
+	nodes, parallel int
+	within          time.Duration
+}
+
+const (
+	// failing are how many nodes fail; canary go first.
+	failing, canary = 5, 3
+	requestor       = "ops"
+	plan            = "rolling"
+	// window opens every three minutes, for openFor.
+	windowCron = "*/3 * * * *"
+	openFor    = 2 * time.Minute
+)
+
+func say(format string, args ...any) {
+	fmt.Printf("%s  %s\n", time.Now().Format("15:04:05"), fmt.Sprintf(format, args...))
+}
+
+// stack is the servers, and the worker.
+type stack struct {
+	dir      string
+	cluster  *devstack.Cluster
+	temporal *devstack.Temporal
+	worker   *devstack.Worker
+	workers  int
+}
+
+func (s *stack) startWorker(ctx context.Context) (err error) {
+	s.workers++
+	s.worker, err = devstack.StartWorker(ctx, devstack.WorkerOptions{
+		Dir: filepath.Join(s.dir, "workers"), Name: fmt.Sprintf("worker-%d", s.workers), Kubeconfig: s.cluster.Kubeconfig, Temporal: s.temporal,
+		Config: fmt.Sprintf("scheduler: {maxParallel: 20}\nwindows: {nights: {cron: %q, for: %s, timezone: UTC}}\n", windowCron, openFor),
+	})
+	return err
+}
+
+func roll(ctx context.Context, o options) (err error) {
+	s := &stack{}
+	if s.dir, err = os.MkdirTemp("", "drydock-rolling-"); err != nil {
+		return err
+	}
+	say("starting a control plane with %d nodes, Temporal and a worker; logs are in %s", o.nodes, s.dir)
+	if s.cluster, err = devstack.StartCluster(ctx, filepath.Join(s.dir, "cluster"), o.nodes); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.cluster.Stop(time.Minute)) }()
+	if err := populate(ctx, s.cluster.Client, o.nodes); err != nil {
+		return err
+	}
+	s.temporal, err = devstack.StartTemporal(ctx, devstack.TemporalOptions{Dir: filepath.Join(s.dir, "temporal"), Attributes: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.temporal.Stop(time.Minute)) }()
+	if err := s.startWorker(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.worker.Stop(time.Minute)) }()
+	j := newJudge(o)
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	if err := j.watch(watching, s); err != nil {
+		return err
+	}
+	if err := start(ctx, s.temporal.Client, o); err != nil {
+		return err
+	}
+	return errors.Join(s.live(ctx, j, o), j.verdict())
+}
+
+// start starts the plan.
+func start(ctx context.Context, temporal client.Client, o options) error {
+	input := fmt.Sprintf(`{"all":true,"requestor":%q,"reason":"kernel 6.12","windows":["nights"],
+		"strategy":{"maxParallel":%d,"order":"zone","canary":{"nodes":%d},"maxFailures":%d},
+		"maintenance":{"readyTimeout":"10m"}}`, requestor, o.parallel, canary, failing)
+	_, err := temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: api.PlanID("", plan), TaskQueue: api.DefaultTaskQueue},
+		api.MaintenancePlanType, json.RawMessage(input))
+	return err
+}
+
+// live lets things go wrong as the plan goes on, until it has ended and the nodes that failed are repaired.
+func (s *stack) live(ctx context.Context, j *judge, o options) error {
+	faults := []struct {
+		after int
+		what  string
+		do    func() error
+	}{
+		{o.nodes / 10, "killing the worker", func() error { s.worker.Kill(); return s.startWorker(ctx) }},
+		{o.nodes / 3, "killing the Temporal server", func() error { s.temporal.Kill(); return s.temporal.Start(ctx) }},
+		{o.nodes * 2 / 3, "killing the worker again", func() error { s.worker.Kill(); return s.startWorker(ctx) }},
+	}
+	for said := time.Now(); ; {
+		status, err := planStatus(ctx, s.temporal.Client)
+		if ctx.Err() != nil {
+			return fmt.Errorf("it did not end: %+v, waits for %q: %w", status.Counts, status.WaitingFor, ctx.Err())
+		}
+		if err == nil && time.Since(said) > 10*time.Second {
+			said = time.Now()
+			say("%s: %d done, %d running, %d failed, %d waiting", status.Phase, status.Counts.Done, status.Counts.Running, status.Counts.Failures(), status.Counts.Waiting)
+		}
+		if err == nil && len(faults) > 0 && status.Counts.Done >= faults[0].after {
+			say("%s", faults[0].what)
+			if err := faults[0].do(); err != nil {
+				return err
+			}
+			faults = faults[1:]
+		}
+		if err == nil && status.Phase.Ended() {
+			return errors.Join(ended(status, o), s.repair(ctx, j, status), j.windows(ctx, s.temporal.Client))
+		}
+		pause(ctx, time.Second)
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+func planStatus(ctx context.Context, temporal client.Client) (status api.PlanStatus, err error) {
+	asking, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	value, err := temporal.QueryWorkflow(asking, api.PlanID("", plan), "", api.QueryStatus, api.PlanStatusRequest{States: []string{rollout.Held.Word()}})
+	if err == nil {
+		err = value.Get(&status)
+	}
+	return status, err
+}
+
+// ended checks the summary of the plan.
+func ended(status api.PlanStatus, o options) error {
+	say("the plan is %s: %+v", status.Phase, status.Counts)
+	want := rollout.Counts{Total: o.nodes, Held: failing, Done: o.nodes - failing}
+	if status.Phase != api.PlanIncomplete || status.Counts != want {
+		return fmt.Errorf("the plan is %s with %+v: want %s with %+v", status.Phase, status.Counts, api.PlanIncomplete, want)
+	}
+	return nil
+}
+
+// repair is done with the nodes that failed, and waits until all are back.
+func (s *stack) repair(ctx context.Context, j *judge, status api.PlanStatus) error {
+	for _, n := range status.Nodes {
+		if err := s.temporal.Client.SignalWorkflow(ctx, api.MaintenanceID("", n.Node, requestor), "", api.MsgDone, nil); err != nil {
+			return err
+		}
+	}
+	for j.heldNow() > 0 {
+		if ctx.Err() != nil {
+			return fmt.Errorf("%d nodes are not back: %w", j.heldNow(), ctx.Err())
+		}
+		pause(ctx, 200*time.Millisecond)
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+package starter
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"drydock/api"
+	"drydock/client"
+	"drydock/starter/invocation"
+)
+
+// completePlans teaches the shell the names of plans that run, and the nodes of each.
+func completePlans(a *invocation.App, plan *cobra.Command) {
+	for _, c := range plan.Commands() {
+		switch c.Name() {
+		case "create":
+			c.ValidArgsFunction = afterName(offer(a, knownNodes), nil)
+		case "skip", "retry":
+			c.ValidArgsFunction = afterName(offer(a, nodesOfPlan), offer(a, runningPlans))
+		case "status":
+			c.ValidArgsFunction = inTurn(a, allPlans)
+		case "list":
+		default:
+			c.ValidArgsFunction = inTurn(a, runningPlans)
+		}
+	}
+}
+
+// afterName completes the arguments that follow a name, and the name itself where it can be known.
+func afterName(rest, name completer) completer {
+	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		switch {
+		case len(args) > 0:
+			return rest(cmd, args, prefix)
+		case name != nil:
+			return name(cmd, args, prefix)
+		default:
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+	}
+}
+
+func runningPlans(ctx context.Context, a *invocation.App, _ []string) []string {
+	return plansBy(ctx, a, true)
+}
+
+func allPlans(ctx context.Context, a *invocation.App, _ []string) []string {
+	return plansBy(ctx, a, false)
+}
+
+func plansBy(ctx context.Context, a *invocation.App, running bool) []string {
+	c, err := a.Connect(ctx)
+	if err != nil {
+		return nil
+	}
+	defer c.Close()
+	runs, err := client.ListPlans(ctx, c.Client, running)
+	if err != nil {
+		return nil
+	}
+	names := make([]string, len(runs))
+	for i, run := range runs {
+		names[i] = run.Name
+	}
+	return inOrder(names)
+}
+
+// nodesOfPlan are the nodes of the plan that is named first: as many as one answer has, those with something to say among
+// them.
+func nodesOfPlan(ctx context.Context, a *invocation.App, args []string) []string {
+	if len(args) == 0 {
+		return nil
+	}
+	c, err := a.Connect(ctx)
+	if err != nil {
+		return nil
+	}
+	defer c.Close()
+	status, err := client.PlanOf(c.Client, args[0]).Status(ctx, api.PlanStatusRequest{Limit: 1000})
+	if err != nil {
+		return nil
+	}
+	names := make([]string, len(status.Nodes))
+	for i, n := range status.Nodes {
+		names[i] = n.Node
+	}
+	return inOrder(names)
+}

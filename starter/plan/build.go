@@ -1,0 +1,137 @@
+package plan
+
+import (
+	"encoding/json"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"drydock/rules/rollout"
+	"drydock/starter/exit"
+	"drydock/starter/input"
+)
+
+// planFlags describe a plan: its file, which nodes it chooses, its strategy, and what its maintenances share.
+type planFlags struct {
+	file     string
+	selector string
+	all      bool
+	exclude  []string
+	strategy strategyFlags
+	shared   input.Flags
+}
+
+// planFields are the fields of a maintenance's input that a plan has itself, by their flags.
+var planFields = map[string]string{
+	"requestor": "requestor", "reason": "reason", "ticket": "ticket", "owner": "owner", "notify": "notify", "window": "windows",
+}
+
+func (p *planFlags) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVarP(&p.file, "file", "f", "", "YAML or JSON file with the plan, - for standard input; flags go over it")
+	f.StringVarP(&p.selector, "selector", "l", "", "label selector of the nodes; those that come to match are taken in")
+	f.BoolVar(&p.all, "all", false, "all nodes of the cluster, control-plane nodes included")
+	f.StringSliceVar(&p.exclude, "exclude", nil, "leave this node alone, whatever chooses it (repeatable)")
+	p.strategy.register(cmd)
+	p.shared.RegisterFields(cmd)
+	f.Lookup("requestor").Usage = "who asks in the plan's maintenances (default plan-NAME)"
+	f.Lookup("requestor").DefValue = ""
+}
+
+// build makes the plan's input of the file and the flags over it, and reads it as the workflow will.
+func (p *planFlags) build(flags *pflag.FlagSet, stdin io.Reader, name string, nodes []string) (json.RawMessage, rollout.Plan, error) {
+	plan := map[string]any{}
+	if p.file != "" {
+		var err error
+		if plan, err = input.ReadObject(p.file, stdin); err != nil {
+			return nil, rollout.Plan{}, err
+		}
+	}
+	if err := p.putNodes(flags, plan, nodes); err != nil {
+		return nil, rollout.Plan{}, err
+	}
+	if err := p.strategy.put(flags, plan); err != nil {
+		return nil, rollout.Plan{}, err
+	}
+	if err := p.putShared(flags, plan); err != nil {
+		return nil, rollout.Plan{}, err
+	}
+	encoded, err := json.Marshal(plan)
+	if err != nil {
+		return nil, rollout.Plan{}, exit.UsageError("%w", err)
+	}
+	decoded, err := rollout.Decode(name, encoded)
+	if err != nil {
+		return nil, decoded, exit.UsageError("%w", err)
+	}
+	return encoded, decoded, nil
+}
+
+// putNodes chooses the nodes; what the command line chooses takes the place of what the file does.
+func (p *planFlags) putNodes(flags *pflag.FlagSet, plan map[string]any, nodes []string) error {
+	ways := 0
+	for _, given := range []bool{len(nodes) > 0, flags.Changed("selector"), p.all} {
+		if given {
+			ways++
+		}
+	}
+	inFile := slices.ContainsFunc([]string{"nodes", "selector", "nodeSelector", "all"}, func(field string) bool { return plan[field] != nil })
+	switch {
+	case ways > 1:
+		return exit.UsageError("pass one of --selector, --all and names")
+	case ways == 0 && !inFile:
+		return exit.UsageError("missing nodes: pass --selector, --all, names, or a file that chooses them")
+	case ways == 1:
+		for _, field := range []string{"nodes", "selector", "nodeSelector", "all"} {
+			delete(plan, field)
+		}
+	}
+	switch {
+	case len(nodes) > 0:
+		plan["nodes"] = input.Unique(nodes)
+	case flags.Changed("selector"):
+		plan["selector"] = p.selector
+	case p.all:
+		plan["all"] = true
+	}
+	if flags.Changed("exclude") {
+		plan["exclude"] = p.exclude
+	}
+	return nil
+}
+
+// putShared puts what the maintenances share into the plan: what it has a field for itself there, the rest into maintenance.
+func (p *planFlags) putShared(flags *pflag.FlagSet, plan map[string]any) error {
+	maintenance, ok := plan["maintenance"].(map[string]any)
+	if !ok && plan["maintenance"] != nil {
+		return nil // its decoder says what is wrong with it
+	}
+	if !ok {
+		maintenance = map[string]any{}
+	}
+	before := map[string]any{}
+	for _, field := range planFields {
+		if value, given := maintenance[field]; given {
+			before[field] = value
+		}
+	}
+	if err := p.shared.Put(flags, maintenance); err != nil {
+		return err
+	}
+	for flag, field := range planFields {
+		value, given := maintenance[field]
+		if !given || !flags.Changed(flag) {
+			continue
+		}
+		plan[field] = value
+		if delete(maintenance, field); before[field] != nil {
+			maintenance[field] = before[field]
+		}
+	}
+	if len(maintenance) > 0 {
+		plan["maintenance"] = maintenance
+	}
+	return nil
+}

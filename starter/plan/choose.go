@@ -1,0 +1,161 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock/rules/rollout"
+	"drydock/starter/exit"
+	"drydock/starter/invocation"
+	"drydock/starter/terminal"
+)
+
+const (
+	// listTimeout bounds the listing of nodes.
+	listTimeout = 30 * time.Second
+	// podsAtOnce bounds the nodes whose pods are counted together.
+	podsAtOnce = 8
+	// maxMissing bounds the missing names that are told.
+	maxMissing = 20
+)
+
+// choice are the nodes that a plan matches now, as far as this machine can see the cluster.
+type choice struct {
+	// known tells that Kubernetes was asked; without it nodes are those that the plan names.
+	known bool
+	nodes []rollout.Facts
+	reach rollout.Reach
+	// why says why Kubernetes was not asked.
+	why error
+}
+
+// choose finds the nodes that a plan matches. Where Kubernetes does not answer, it knows those that are named.
+func choose(ctx context.Context, a *invocation.App, p rollout.Plan) (choice, error) {
+	matches, err := p.Matcher()
+	if err != nil {
+		return choice{}, exit.UsageError("%w", err)
+	}
+	k, err := a.Nodes(listTimeout)
+	var all []invocation.Node
+	if err == nil {
+		all, err = k.List(ctx, "")
+	}
+	if err != nil {
+		c := choice{why: err}
+		for _, name := range p.Nodes {
+			if matches(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}) {
+				c.nodes = append(c.nodes, rollout.Facts{Name: name})
+			}
+		}
+		return c, nil
+	}
+	return match(p, matches, all), nil
+}
+
+// match looks for the plan's nodes among those of the cluster.
+func match(p rollout.Plan, matches func(*corev1.Node) bool, all []invocation.Node) choice {
+	c := choice{known: true, reach: rollout.Reach{All: len(all)}}
+	there := map[string]bool{}
+	for _, n := range all {
+		there[n.Name] = true
+		matching := matches(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: n.Labels}})
+		if n.ControlPlane() {
+			c.reach.ControlPlanes++
+		}
+		if !matching {
+			continue
+		}
+		c.reach.Matching++
+		if n.ControlPlane() {
+			c.reach.MatchingControlPlane++
+		}
+		c.nodes = append(c.nodes, rollout.Facts{Name: n.Name, Zone: n.Labels[corev1.LabelTopologyZone]})
+	}
+	for _, name := range p.Nodes {
+		if there[name] {
+			continue
+		}
+		if len(c.reach.Missing) == maxMissing {
+			c.reach.MoreMissing++
+			continue
+		}
+		c.reach.Missing = append(c.reach.Missing, name)
+	}
+	return c
+}
+
+// countPods counts the pods of each node that a drain would move.
+func (c *choice) countPods(ctx context.Context, a *invocation.App) error {
+	k, err := a.Nodes(listTimeout)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(podsAtOnce)
+	for i := range c.nodes {
+		group.Go(func() (err error) {
+			c.nodes[i].Pods, err = k.PodsToMove(ctx, c.nodes[i].Name)
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// names are those of the nodes.
+func (c *choice) names() []string {
+	names := make([]string, len(c.nodes))
+	for i, n := range c.nodes {
+		names[i] = n.Name
+	}
+	return names
+}
+
+// chosenBy says in words how a plan chooses its nodes.
+func chosenBy(p rollout.Plan) string {
+	switch {
+	case p.All:
+		return "all nodes"
+	case p.Selector != "":
+		return fmt.Sprintf("the nodes that match %q", p.Selector)
+	case p.NodeSelector != nil:
+		return "the nodes of its nodeSelector"
+	default:
+		return terminal.Plural(len(p.Nodes), "node")
+	}
+}
+
+// announce says what a plan is about to do.
+func announce(w io.Writer, name string, p rollout.Plan, c choice) {
+	over := chosenBy(p)
+	if c.known || len(c.nodes) > 0 {
+		over = terminal.Plural(len(c.nodes), "node")
+	}
+	fmt.Fprintf(w, "Plan %s over %s, %s at a time by %s", name, over, p.Strategy.MaxParallel, p.Strategy.Order)
+	if names := c.names(); len(names) > 0 {
+		fmt.Fprintf(w, ": %s", terminal.SomeOf(names, 10))
+	}
+	fmt.Fprintln(w)
+	for _, warning := range c.warnings(p) {
+		fmt.Fprintf(w, "Warning: %s\n", warning)
+	}
+}
+
+// warnings say what somebody may not have meant.
+func (c *choice) warnings(p rollout.Plan) []string {
+	if c.known {
+		return c.reach.Warnings()
+	}
+	why, _, _ := strings.Cut(c.why.Error(), "\n")
+	warnings := []string{"Kubernetes was not asked, which nodes match is not known here: " + why}
+	if p.All {
+		warnings = append(warnings, "these are all nodes of the cluster, control-plane nodes included")
+	}
+	return warnings
+}

@@ -1,0 +1,201 @@
+package plan
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"drydock/api"
+	"drydock/client"
+	"drydock/rules/rollout"
+	"drydock/starter/exit"
+	"drydock/starter/invocation"
+	"drydock/starter/show"
+	"drydock/starter/terminal"
+)
+
+type createOptions struct {
+	app        *invocation.App
+	plan       planFlags
+	output     terminal.Output
+	dryRun     bool
+	preflights int
+	yes        bool
+	wait       bool
+	timeout    time.Duration
+	skipCheck  bool
+}
+
+func newCreate(a *invocation.App) *cobra.Command {
+	o := &createOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "create NAME (-f FILE | NODE... | --selector S | --all)",
+		Short: "Start a plan: many nodes, in an order and at a pace",
+		Long: `Start a plan over many nodes. It begins a maintenance for each node in its turn, at most --max-parallel at a time; the
+cluster's limits hold besides. The first nodes may be a canary. Where more than --max-failures fail, it pauses until
+"drydock plan resume". Nodes that come to match a selector are taken in.
+
+The plan is a file, flags, or both: flags go over the file. The flags of "drydock start" say what its maintenances share.
+Each node waits Ready for somebody to do the work and say "drydock done NODE", unless the maintenances end by themselves.
+
+With --dry-run nothing is started: it shows the waves, what would stop the drains of the first nodes, budgets that nodes
+of a wave share, and about how long the plan would take, by the maintenances of the last 30 days.`,
+		Example: `  drydock plan create kernel-6.12 --selector pool=gpu --max-parallel 10% --canary 3 --canary-soak 1h --reason "kernel 6.12"
+  drydock plan create bios worker-01 worker-02 --on-blocked skip --blocked-after 20m --yes --wait
+  drydock plan create kernel-6.12 --file plan.yaml --dry-run`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fmt.Errorf("missing NAME: create NAME (-f FILE | NODE... | --selector S | --all)")
+			}
+			return checkName(args[0])
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), cmd, args[0], args[1:]) },
+	}
+	o.plan.register(cmd)
+	o.output.Register(cmd)
+	f := cmd.Flags()
+	f.BoolVar(&o.dryRun, "dry-run", false, "show what the plan would do, and start nothing")
+	f.IntVar(&o.preflights, "preflights", 20, "with --dry-run: look at what would stop the drains of so many nodes, the first of the order")
+	f.BoolVar(&o.wait, "wait", false, "wait for the end of the plan")
+	invocation.DurationVar(f, &o.timeout, "timeout", 0, "how long --wait waits; 0 is for ever. The plan goes on")
+	f.BoolVar(&o.skipCheck, "skip-node-check", false, "do not look whether Kubernetes knows the named nodes")
+	invocation.RegisterYes(f, &o.yes)
+	return cmd
+}
+
+func (o *createOptions) run(ctx context.Context, cmd *cobra.Command, name string, nodes []string) error {
+	a := o.app
+	if err := o.check(); err != nil {
+		return err
+	}
+	if o.plan.file == "-" && !o.yes && !o.dryRun {
+		return exit.UsageError("standard input is the plan, and cannot answer: pass --yes")
+	}
+	raw, p, err := o.plan.build(cmd.Flags(), a.Stdin, name, nodes)
+	if err != nil {
+		return err
+	}
+	if !o.dryRun {
+		if err := a.CanConfirm(o.yes); err != nil {
+			return err
+		}
+	}
+	c, err := a.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	chosen, err := choose(ctx, a, p)
+	if err != nil {
+		return err
+	}
+	if missing := chosen.reach.Missing; len(nodes) > 0 && len(missing) > 0 && !o.skipCheck {
+		if err := a.CheckNodes(ctx, missing[:1]); err != nil {
+			return err
+		}
+	}
+	if o.dryRun {
+		return o.preview(ctx, c, name, p, chosen)
+	}
+	announce(a.Stderr, name, p, chosen)
+	if chosen.known && len(chosen.nodes) == 0 {
+		fmt.Fprintln(a.Stderr, "Warning: no node matches now, so that the plan would end at once")
+	}
+	if err := a.Confirm("Start this plan?", "nothing was started", o.yes); err != nil {
+		return err
+	}
+	return o.start(ctx, c, client.PlanOf(c.Client, name), raw)
+}
+
+func (o *createOptions) check() error {
+	if err := o.output.Check(); err != nil {
+		return err
+	}
+	if o.dryRun && o.wait {
+		return exit.UsageError("--dry-run starts nothing to --wait for")
+	}
+	if o.preflights < 0 {
+		return exit.UsageError("--preflights %d: want 0 or more", o.preflights)
+	}
+	return invocation.CheckTimeout(o.timeout, o.wait)
+}
+
+func (o *createOptions) start(ctx context.Context, c *invocation.Connection, p *client.Plan, raw json.RawMessage) error {
+	if _, err := p.Start(ctx, raw); err != nil {
+		return explain(c, p.Name, err)
+	}
+	out := o.app.Messages(&o.output)
+	v, err := o.taken(ctx, c, p)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s: plan started\n", p.Name)
+	if o.wait {
+		waiting, cancel := exit.WithTimeout(ctx, o.timeout)
+		defer cancel()
+		if v, err = follow(waiting, c, p, terminal.NewDisplay(out, c.Clock)); err != nil {
+			return stopped(waiting, c, p.Name, err)
+		}
+	} else {
+		fmt.Fprintf(out, "Follow it with \"%s plan status %s --watch\"; once a node is Ready, do the work and run \"%s done NODE\".\n", c.Program, p.Name, c.Program)
+	}
+	if !o.output.Table() {
+		if err := o.output.Write(o.app.Stdout, show.PlanSummaryOf(v, p.WorkflowID()), nil); err != nil {
+			return err
+		}
+	}
+	return endOf(v)
+}
+
+// takenWithin bounds the wait for a worker to read the plan, which takes it a moment.
+const takenWithin = 10 * time.Second
+
+// taken waits until a worker has read the plan. One that it refuses is an error; where there is no worker it warns.
+func (o *createOptions) taken(ctx context.Context, c *invocation.Connection, p *client.Plan) (client.PlanView, error) {
+	waiting, cancel := exit.WithTimeout(ctx, takenWithin)
+	defer cancel()
+	var last client.PlanView
+	err := p.Watch(waiting, api.PlanStatusRequest{Limit: 1}, func(v client.PlanView, err error) bool {
+		if err != nil {
+			return false
+		}
+		last = v
+		noWorker := v.Unanswered != nil && c.HasWorker(waiting) != nil
+		return !v.Running() || noWorker || v.Status != nil && len(v.Status.Events) > 0
+	})
+	switch {
+	case ctx.Err() != nil:
+		return last, stopped(ctx, c, p.Name, context.Cause(ctx))
+	case last.Refused:
+		return last, exit.UsageError("plan %s was refused: %s", p.Name, last.Failure)
+	case err != nil:
+		fmt.Fprintf(o.app.Stderr, "Warning: no worker has read the plan within %s: see the log of drydock-worker\n", takenWithin)
+	case last.Running() && last.Unanswered != nil:
+		fmt.Fprintf(o.app.Stderr, "Warning: %s\n", last.Unanswered)
+	}
+	return last, nil
+}
+
+// endOf is the exit code for the end of a plan.
+func endOf(v client.PlanView) error {
+	if v.Running() {
+		return nil
+	}
+	switch phase := v.Phase(); phase {
+	case api.PlanCompleted:
+		return nil
+	case api.PlanCancelled:
+		return exit.WithCode(exit.Cancelled, fmt.Errorf("plan %s ended %s%s", v.Name, phase, terminal.Colon(v.Message())))
+	default:
+		return exit.WithCode(exit.Failed, fmt.Errorf("plan %s ended %s%s", v.Name, phase, terminal.Colon(v.Message())))
+	}
+}
+
+// waves are the names of a choice's nodes, in the groups in which they go if none of them fails.
+func waves(p rollout.Plan, c choice, now time.Time) [][]string {
+	nodes, _, _ := rollout.Match(p.Strategy.Order, nil, c.nodes, now)
+	return rollout.Waves(p.Strategy, nodes)
+}

@@ -1,0 +1,113 @@
+package plan
+
+import (
+	"context"
+	"time"
+
+	"drydock/api"
+	"drydock/client"
+	"drydock/rules/rollout"
+	"drydock/starter/invocation"
+	"drydock/starter/show"
+	"drydock/starter/terminal"
+)
+
+// followed are the states whose nodes are looked at again and again: those that are over are many.
+var followed = []string{
+	rollout.Held.Word(), rollout.Running.Word(), rollout.Failed.Word(), rollout.Skipped.Word(), rollout.Waiting.Word(),
+}
+
+// followedNodes bounds a look.
+const followedNodes = 1000
+
+// follow shows how a plan comes along, a line whenever something has changed, until it has ended.
+func follow(ctx context.Context, c *invocation.Connection, p *client.Plan, display *terminal.Display) (client.PlanView, error) {
+	f := follower{display: display, clock: c.Clock, known: map[string]string{}}
+	var last client.PlanView
+	err := p.Watch(ctx, api.PlanStatusRequest{Limit: followedNodes, States: followed}, func(v client.PlanView, err error) bool {
+		if f.heard(c, err); err != nil {
+			return false
+		}
+		last = v
+		f.see(v)
+		return !v.Running()
+	})
+	display.Settle(p.Name)
+	return last, err
+}
+
+// follower says what has changed since the last look at a plan.
+type follower struct {
+	display *terminal.Display
+	clock   func() time.Time
+	lost    bool
+	silent  bool
+	// known are the states of the nodes that were seen.
+	known map[string]string
+}
+
+// heard says when the server stops answering, and when it answers again.
+func (f *follower) heard(c *invocation.Connection, err error) {
+	switch {
+	case err != nil && !f.lost:
+		f.display.Note("the Temporal server at %s does not answer (%v); trying again until it does", c.Address, err)
+	case err == nil && f.lost:
+		f.display.Note("the Temporal server at %s answers again", c.Address)
+	}
+	f.lost = err != nil
+}
+
+func (f *follower) see(v client.PlanView) {
+	now := f.clock()
+	if v.Unanswered != nil && v.Running() {
+		if !f.silent {
+			f.display.Note("%s", v.Unanswered)
+		}
+		f.silent = true
+		return
+	}
+	f.silent = false
+	if v.Status != nil {
+		for _, n := range v.Status.Nodes {
+			f.node(n, now)
+		}
+		f.gone(v.Status)
+	}
+	f.display.Update(v.Name, show.PlanLine(v, now))
+}
+
+// node says that a node came into another state. Whose turn has not come has nothing to say.
+func (f *follower) node(n api.PlanNode, now time.Time) {
+	state := n.State
+	if state == rollout.Waiting.Word() && n.NotBefore.IsZero() {
+		if _, begun := f.known[n.Node]; !begun {
+			return
+		}
+	}
+	if f.known[n.Node] == state {
+		return
+	}
+	f.known[n.Node] = state
+	text := state
+	if !n.NotBefore.IsZero() {
+		text += ", back at " + terminal.Clock(n.NotBefore, now)
+	}
+	f.display.Note("%s: %s%s", n.Node, text, terminal.Colon(terminal.OneLine(terminal.Words(n.Note, now))))
+}
+
+// gone says of nodes that were worked on, and are in none of the states that are looked at, that they are over.
+func (f *follower) gone(s *api.PlanStatus) {
+	there := map[string]bool{}
+	for _, n := range s.Nodes {
+		there[n.Node] = true
+	}
+	for _, name := range sortedKeys(f.known) {
+		if there[name] {
+			continue
+		}
+		if state := f.known[name]; state == rollout.Running.Word() || state == rollout.Held.Word() {
+			f.display.Note("%s: over", name)
+		}
+		delete(f.known, name)
+	}
+}

@@ -1,0 +1,108 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"drydock/api"
+	"drydock/client"
+	"drydock/starter/exit"
+	"drydock/starter/invocation"
+	"drydock/starter/show"
+	"drydock/starter/terminal"
+)
+
+type listOptions struct {
+	app    *invocation.App
+	output terminal.Output
+	all    bool
+	limit  int
+}
+
+func newList(a *invocation.App) *cobra.Command {
+	o := &listOptions{app: a}
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List the plans that are running",
+		Long: `List the plans that are running, with how far each has come and what it waits for.
+
+With --all those that ended are listed too, the newest first, as far back as the Temporal namespace keeps them.`,
+		Example: `  drydock plan list
+  drydock plan list --all -o wide`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	o.output.Register(cmd, terminal.FormatName)
+	o.output.RegisterNoHeaders(cmd)
+	cmd.Flags().BoolVarP(&o.all, "all", "a", false, "list those that ended too")
+	cmd.Flags().IntVar(&o.limit, "limit", 100, "list at most this many; 0 is no limit")
+	return cmd
+}
+
+// observedAtOnce bounds the plans that are asked together.
+const observedAtOnce = 8
+
+func (o *listOptions) run(ctx context.Context) error {
+	if err := o.output.Check(); err != nil {
+		return err
+	}
+	if o.limit < 0 {
+		return exit.UsageError("--limit %d: want 0 or more", o.limit)
+	}
+	c, err := o.app.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	runs, err := client.ListPlans(ctx, c.Client, !o.all)
+	if err != nil {
+		return c.Explain(err)
+	}
+	if o.limit > 0 {
+		runs = runs[:min(o.limit, len(runs))]
+	}
+	plans, err := o.plans(ctx, c, runs)
+	if err != nil {
+		return c.Explain(err)
+	}
+	if len(plans) == 0 && o.output.Table() {
+		fmt.Fprintln(o.app.Stderr, map[bool]string{true: "No plans.", false: "No plans are running."}[o.all])
+		return nil
+	}
+	return o.output.Write(o.app.Stdout, plans, func(w io.Writer) { show.PlanList(w, plans, o.output.Wide(), c.Clock()) })
+}
+
+// plans asks those that run, and reads what the others returned.
+func (o *listOptions) plans(ctx context.Context, c *invocation.Connection, runs []client.PlanRun) (show.Plans, error) {
+	plans, unanswered := make(show.Plans, len(runs)), make([]error, len(runs))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(observedAtOnce)
+	for i, run := range runs {
+		group.Go(func() (err error) {
+			p := client.PlanOf(c.Client, run.Name)
+			var v client.PlanView
+			if run.Running() {
+				v, err = p.Observe(ctx, api.PlanStatusRequest{Limit: 1})
+			} else {
+				v, err = p.Ended(ctx, run)
+			}
+			plans[i], unanswered[i] = show.PlanSummaryOf(v, p.WorkflowID()), v.Unanswered
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	for _, why := range unanswered {
+		if why != nil {
+			fmt.Fprintf(o.app.Stderr, "Warning: %s\n", why)
+			break
+		}
+	}
+	return plans, nil
+}

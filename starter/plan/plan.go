@@ -1,0 +1,99 @@
+// Package plan has the commands about maintenance plans: many nodes under one intent.
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"drydock/client"
+	"drydock/rules/rollout"
+	"drydock/starter/exit"
+	"drydock/starter/invocation"
+)
+
+// New is the group of the commands about plans, with those beside them that work on nodes.
+func New(a *invocation.App, work ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "plan",
+		Short: "Take many nodes through maintenance under one plan",
+		Long: `Take many nodes through maintenance under one plan: in an order, at a pace, with a canary, and with a pause where too many
+fail. A plan is a durable workflow of its own and begins a maintenance for each of its nodes; it goes on when your
+terminal is gone.`,
+		Example: `  drydock plan create kernel-6.12 --selector pool=gpu --max-parallel 10% --canary 3 --canary-soak 1h --dry-run
+  drydock plan status kernel-6.12 --watch
+  drydock plan pause kernel-6.12 --comment "incident 4711"`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newCreate(a), newStatus(a), newList(a), newPause(a), newResume(a), newApprove(a), newSkip(a), newRetry(a), newCancel(a))
+	cmd.AddCommand(work...)
+	return cmd
+}
+
+// onePlan is the argument of the commands that are about one plan.
+func onePlan(cmd *cobra.Command, args []string) error {
+	switch len(args) {
+	case 1:
+		return checkName(args[0])
+	case 0:
+		return fmt.Errorf("missing NAME: %s", cmd.Use)
+	default:
+		return fmt.Errorf("one plan at a time, not %s", strings.Join(args, ", "))
+	}
+}
+
+// planAndNodes are the arguments of the commands that are about nodes of a plan.
+func planAndNodes(cmd *cobra.Command, args []string) error {
+	switch len(args) {
+	case 0:
+		return fmt.Errorf("missing NAME and NODE: %s", cmd.Use)
+	case 1:
+		return fmt.Errorf("missing NODE: %s", cmd.Use)
+	default:
+		return checkName(args[0])
+	}
+}
+
+func checkName(name string) error {
+	if err := rollout.CheckName(name); err != nil {
+		return exit.UsageError("%w", err)
+	}
+	return nil
+}
+
+// explain turns an error about a plan into one that says what to do next.
+func explain(c *invocation.Connection, name string, err error) error {
+	var (
+		none      *client.NoPlanError
+		runs      *client.PlanRunsError
+		unsettled *client.UnsettledError
+	)
+	switch {
+	case errors.As(err, &none):
+		return exit.Hint(err, `"%s plan list --all" shows those that there are.`, c.Program)
+	case errors.As(err, &runs):
+		return exit.Hint(err, `See it with "%s plan status %s", or choose another name.`, c.Program, name)
+	case errors.As(err, &unsettled):
+		return exit.WithCode(exit.TimedOut, exit.Hint(fmt.Errorf("%s was sent and is not confirmed: %w", unsettled.Change, c.Explain(unsettled.Unwrap())),
+			`It may take effect later, when a worker takes it: "%s plan status %s" says.`, c.Program, name))
+	default:
+		return c.Explain(err)
+	}
+}
+
+// stopped says what becomes of the plan when a wait is given up.
+func stopped(ctx context.Context, c *invocation.Connection, name string, err error) error {
+	switch err = exit.OrStopped(ctx, err); {
+	case errors.Is(err, exit.ErrTimedOut):
+		err = exit.WithCode(exit.TimedOut, fmt.Errorf("timed out waiting for plan %s", name))
+	case errors.Is(err, exit.ErrInterrupted):
+		err = exit.WithCode(exit.Interrupted, fmt.Errorf("no longer waiting for plan %s", name))
+	default:
+		return explain(c, name, err)
+	}
+	return exit.Hint(err, `The plan goes on: "%s plan status %s --watch" looks again, "%s plan cancel %s" ends it.`, c.Program, name, c.Program, name)
+}

@@ -1,0 +1,110 @@
+package plan
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+
+	"drydock/api"
+	"drydock/client"
+	"drydock/rules/rollout"
+	"drydock/starter/exit"
+	"drydock/starter/invocation"
+	"drydock/starter/startertest"
+	"drydock/starter/terminal"
+)
+
+func TestNodesAreMatchedAsTheWorkerDoes(t *testing.T) {
+	p, err := rollout.Decode("kernel", []byte(`{"nodes":["m","a","x"],"exclude":["b"]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	matches, err := p.Matcher()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := match(p, matches, []invocation.Node{
+		{Name: "a", Labels: map[string]string{"topology.kubernetes.io/zone": "z1"}}, {Name: "b"},
+		{Name: "m", Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}},
+	})
+	if len(c.nodes) != 2 || c.nodes[0] != (rollout.Facts{Name: "a", Zone: "z1"}) {
+		t.Errorf("nodes %+v", c.nodes)
+	}
+	if got := strings.Join(c.warnings(p), "; "); got != "every control-plane node is among them (1); there are no nodes of these names: x" {
+		t.Errorf("warnings %q", got)
+	}
+	var said bytes.Buffer
+	announce(&said, "kernel", p, c)
+	if !strings.HasPrefix(said.String(), "Plan kernel over 2 nodes, 1 at a time by name: a, m\nWarning: every") {
+		t.Errorf("it says %q", said.String())
+	}
+	said.Reset()
+	p.All, p.Nodes = true, nil
+	announce(&said, "kernel", p, choice{why: errors.New("no kubeconfig\nat all")})
+	if got := said.String(); !strings.Contains(got, "over all nodes") || !strings.Contains(got, "control-plane nodes included") || strings.Contains(got, "at all") {
+		t.Errorf("without Kubernetes it says %q", got)
+	}
+}
+
+func TestThePlansEndIsTheExitCode(t *testing.T) {
+	ended := func(phase api.PlanPhase) client.PlanView {
+		return client.PlanView{PlanRun: client.PlanRun{Name: "kernel", Execution: enumspb.WORKFLOW_EXECUTION_STATUS_FAILED}, Result: &api.PlanResult{Phase: phase}}
+	}
+	for phase, want := range map[api.PlanPhase]int{
+		api.PlanCompleted: exit.OK, api.PlanCancelled: exit.Cancelled, api.PlanIncomplete: exit.Failed, api.PlanAborted: exit.Failed, "": exit.Failed,
+	} {
+		if got := exit.CodeOf(endOf(ended(phase))); got != want {
+			t.Errorf("%s: %d, want %d", phase, got, want)
+		}
+	}
+	if err := endOf(client.PlanView{PlanRun: client.PlanRun{Execution: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING}}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAFollowerSaysWhatHasChanged(t *testing.T) {
+	var out bytes.Buffer
+	f := follower{display: terminal.NewDisplay(&out, startertest.ClockAtNoon), clock: startertest.ClockAtNoon, known: map[string]string{}}
+	look := func(counts rollout.Counts, nodes ...api.PlanNode) string {
+		out.Reset()
+		f.see(client.PlanView{
+			PlanRun: client.PlanRun{Name: "kernel", Execution: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING},
+			Status:  &api.PlanStatus{Phase: api.PlanRunning, Counts: counts, Nodes: nodes},
+		})
+		return out.String()
+	}
+	node := func(name, state string) api.PlanNode { return api.PlanNode{Node: name, State: state} }
+	const at = "12:00:00 CEST  "
+	first := look(rollout.Counts{Total: 3, Running: 1, Waiting: 2}, node("a", "running"), node("b", "waiting"), node("c", "waiting"))
+	if want := at + "a: running\n" + at + "kernel  Running: 0 of 3 done, 1 running, 2 waiting\n"; first != want {
+		t.Errorf("at first\n%swant\n%s", first, want)
+	}
+	if again := look(rollout.Counts{Total: 3, Running: 1, Waiting: 2}, node("a", "running"), node("b", "waiting"), node("c", "waiting")); again != "" {
+		t.Errorf("nothing has changed, and it says\n%s", again)
+	}
+	back := api.PlanNode{Node: "b", State: "waiting", NotBefore: startertest.Noon.Add(10 * time.Minute), Note: "blocked"}
+	then := look(rollout.Counts{Total: 3, Done: 1, Held: 1, Waiting: 1}, api.PlanNode{Node: "c", State: "held", Note: "the disk"}, back)
+	for _, want := range []string{"a: over\n", "c: held: the disk\n", "b: waiting, back at 12:10:00 CEST: blocked\n", "1 of 3 done, 1 held, 1 waiting"} {
+		if !strings.Contains(then, want) {
+			t.Errorf("then it says\n%swant %q", then, want)
+		}
+	}
+}
+
+func TestHowLongAMaintenanceTook(t *testing.T) {
+	v := startertest.Ended(api.Completed, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, "")
+	v.Result.Transitions = []api.Transition{
+		{Phase: api.Pending, At: startertest.Before(time.Hour)}, {Phase: api.Scheduled, At: startertest.Before(30 * time.Minute)},
+		{Phase: api.Cordoning, At: startertest.Before(29 * time.Minute)}, {Phase: api.Completed, At: startertest.Before(10 * time.Minute)},
+	}
+	if d, ok := worked(v); !ok || d != 20*time.Minute {
+		t.Errorf("%s, %v", d, ok)
+	}
+	if _, ok := worked(startertest.Ended(api.Cancelled, enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED, "")); ok {
+		t.Error("one that was cancelled counts")
+	}
+}

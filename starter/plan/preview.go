@@ -1,0 +1,168 @@
+package plan
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"golang.org/x/sync/errgroup"
+
+	"drydock/api"
+	"drydock/client"
+	"drydock/rules/period"
+	"drydock/rules/preflight"
+	"drydock/rules/rollout"
+	"drydock/starter/exit"
+	"drydock/starter/invocation"
+	"drydock/starter/show"
+	"drydock/starter/terminal"
+)
+
+const (
+	// preflightsAtOnce bounds the nodes that are looked at together, preflightWithin the look at one.
+	preflightsAtOnce = 8
+	preflightWithin  = 5 * time.Minute
+	// lookBack and maxPast bound the maintenances that say how long one takes.
+	lookBack = 30 * 24 * time.Hour
+	maxPast  = 200
+)
+
+// preview shows what a plan would do, and starts nothing.
+func (o *createOptions) preview(ctx context.Context, c *invocation.Connection, name string, p rollout.Plan, chosen choice) error {
+	if !chosen.known && len(p.Nodes) == 0 {
+		return exit.Hint(fmt.Errorf("--dry-run over nodes that are not named needs Kubernetes: %w", chosen.why), "Set KUBECONFIG or --kubeconfig, or name the nodes.")
+	}
+	if chosen.known && p.Strategy.Order == rollout.FewestPods {
+		if err := chosen.countPods(ctx, o.app); err != nil {
+			return err
+		}
+	}
+	preview := show.PlanPreview{Name: name, Specification: p, Total: len(chosen.nodes), Warnings: chosen.warnings(p), Waves: []show.PlanWave{}}
+	groups := waves(p, chosen, c.Clock())
+	for _, nodes := range groups {
+		preview.Waves = append(preview.Waves, show.PlanWave{Nodes: nodes})
+	}
+	if err := o.lookAhead(ctx, c, p, groups, &preview); err != nil {
+		return err
+	}
+	each, err := pastDurations(ctx, c)
+	if err != nil {
+		return c.Explain(err)
+	}
+	if len(each) > 0 {
+		median := rollout.Median(each)
+		preview.Estimate = &show.PlanEstimate{
+			Duration: period.Duration(rollout.Estimate(p.Strategy, groups, median).Round(time.Second)), Each: period.Duration(median.Round(time.Second)), Of: len(each),
+		}
+	}
+	if err := o.output.Write(o.app.Stdout, preview, func(w io.Writer) { show.PlanDryRun(w, preview, o.output.Wide()) }); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(preview.Preflights, func(r preflight.Report) bool { return r.ProblemCount() > 0 }) {
+		return exit.WithCode(exit.WouldStop, nil)
+	}
+	return nil
+}
+
+// lookAhead looks at what would stop the drains of the first nodes.
+func (o *createOptions) lookAhead(ctx context.Context, c *invocation.Connection, p rollout.Plan, groups [][]string, preview *show.PlanPreview) error {
+	left := o.preflights
+	preview.Preflights = []preflight.Report{}
+	if left > 0 && preview.Total > 0 {
+		if err := c.HasWorker(ctx); err != nil {
+			return err
+		}
+	}
+	display := o.app.Progress(o.app.Stderr)
+	total := min(left, preview.Total)
+	for i, nodes := range groups {
+		if left == 0 {
+			break
+		}
+		first := nodes[:min(left, len(nodes))]
+		left -= len(first)
+		display.Update("preflight", terminal.Line{Label: "preflight", Text: fmt.Sprintf("%d of %s", len(preview.Preflights), terminal.Plural(total, "node"))})
+		reports, err := lookAt(ctx, c, p, first, nodes)
+		if err != nil {
+			return err
+		}
+		preview.Preflights = append(preview.Preflights, reports...)
+		preview.Waves[i].Shared = preflight.SharedBudgets(reports)
+	}
+	if total > 0 {
+		display.Update("preflight", terminal.Line{Label: "preflight", Text: fmt.Sprintf("%d of %s", total, terminal.Plural(total, "node"))})
+		display.Settle("preflight")
+	}
+	preview.NotLookedAt = preview.Total - len(preview.Preflights)
+	return nil
+}
+
+// lookAt runs the preflights of nodes of one wave, a few at a time.
+func lookAt(ctx context.Context, c *invocation.Connection, p rollout.Plan, nodes, wave []string) ([]preflight.Report, error) {
+	reports := make([]preflight.Report, len(nodes))
+	group, within := errgroup.WithContext(ctx)
+	group.SetLimit(preflightsAtOnce)
+	for i, node := range nodes {
+		group.Go(func() error {
+			raw, err := p.InputOf(node, c.Clock())
+			if err != nil {
+				return err
+			}
+			fields := client.Input{}
+			if err := json.Unmarshal(raw, &fields); err != nil {
+				return err
+			}
+			if others := slices.DeleteFunc(slices.Clone(wave), func(n string) bool { return n == node }); len(others) > 0 {
+				fields["together"] = others
+			}
+			reports[i], err = c.Preflight(within, node, fields, preflightWithin)
+			return err
+		})
+	}
+	err := group.Wait()
+	if ctx.Err() != nil {
+		return nil, exit.WithCode(exit.Interrupted, errors.New("interrupted; nothing was started"))
+	}
+	return reports, c.Explain(err)
+}
+
+// pastDurations are how long maintenances took that completed in the last 30 days, from the slot to the end.
+func pastDurations(ctx context.Context, c *invocation.Connection) ([]time.Duration, error) {
+	all, err := c.List(ctx, client.ListOptions{Limit: 5 * maxPast})
+	if err != nil {
+		return nil, err
+	}
+	since := c.Clock().Add(-lookBack)
+	all = slices.DeleteFunc(all, func(m client.Maintenance) bool {
+		return m.Execution != enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED || m.Closed.Before(since)
+	})
+	views, err := c.ObserveAll(ctx, all[:min(maxPast, len(all))])
+	if err != nil {
+		return nil, err
+	}
+	var took []time.Duration
+	for _, v := range views {
+		if d, ok := worked(v); ok {
+			took = append(took, d)
+		}
+	}
+	return took, nil
+}
+
+// worked is how long a maintenance took that completed, from the slot that it got first.
+func worked(v client.View) (time.Duration, bool) {
+	if v.Phase() != api.Completed {
+		return 0, false
+	}
+	for _, t := range v.Transitions() {
+		if t.Phase == api.Scheduled || t.Phase == api.Cordoning {
+			return v.Ended().Sub(t.At), true
+		}
+	}
+	return 0, false
+}

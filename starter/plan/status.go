@@ -1,0 +1,173 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"drydock/api"
+	"drydock/client"
+	"drydock/rules/rollout"
+	"drydock/starter/exit"
+	"drydock/starter/invocation"
+	"drydock/starter/show"
+	"drydock/starter/terminal"
+)
+
+// states are those of a plan's nodes, in words.
+var states = []string{
+	rollout.Waiting.Word(), rollout.Running.Word(), rollout.Held.Word(), rollout.Done.Word(), rollout.Failed.Word(),
+	rollout.Skipped.Word(), rollout.Gone.Word(),
+}
+
+type statusOptions struct {
+	app    *invocation.App
+	output terminal.Output
+	all    bool
+	states []string
+	watch  bool
+}
+
+func newStatus(a *invocation.App) *cobra.Command {
+	o := &statusOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "status NAME",
+		Short: "Show where a plan is, and what it waits for",
+		Long: `Show a plan: its phase, its nodes by their states, what it waits for and until when, the nodes with something to say, and
+what is in the way of those that have been running for the longest.
+
+With --watch it goes on until the plan has ended: in a terminal as a picture with a sign for each node (# done,
+> running, ! held, x failed, . waiting, - skipped), in a pipe as a line whenever something has changed.`,
+		Example: `  drydock plan status kernel-6.12
+  drydock plan status kernel-6.12 --watch
+  drydock plan status kernel-6.12 --state failed,held -o json | jq -r '.nodes[].node'`,
+		Args: onePlan,
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
+	}
+	o.output.Register(cmd)
+	f := cmd.Flags()
+	f.BoolVar(&o.all, "all", false, "show all nodes, not only those with something to say")
+	f.StringSliceVar(&o.states, "state", nil, "show the nodes in this state (repeatable): "+strings.Join(states, ", "))
+	f.BoolVarP(&o.watch, "watch", "w", false, "go on until the plan has ended")
+	complete(cmd, "state", states)
+	return cmd
+}
+
+func (o *statusOptions) check() error {
+	if err := o.output.Check(); err != nil {
+		return err
+	}
+	for _, state := range o.states {
+		if !slices.Contains(states, state) {
+			return exit.UsageError("--state %q: want one of %s", state, strings.Join(states, ", "))
+		}
+	}
+	switch {
+	case o.all && len(o.states) > 0:
+		return exit.UsageError("pass either --all or --state")
+	case o.watch && !o.output.Table():
+		return exit.UsageError("--watch is for people: leave out -o %s", o.output.Format)
+	case o.watch && (o.all || len(o.states) > 0):
+		return exit.UsageError("--watch shows all nodes: leave out --all and --state")
+	}
+	return nil
+}
+
+func (o *statusOptions) run(ctx context.Context, name string) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	c, err := o.app.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	p := client.PlanOf(c.Client, name)
+	if o.watch {
+		return watch(ctx, o.app, c, p)
+	}
+	v, err := p.Observe(ctx, api.PlanStatusRequest{States: o.states})
+	if err != nil {
+		return explain(c, name, err)
+	}
+	if v.Unanswered != nil {
+		fmt.Fprintf(o.app.Stderr, "Warning: %s\n", v.Unanswered)
+	}
+	nodes, more, err := o.nodes(ctx, p, v)
+	if err != nil {
+		return explain(c, name, err)
+	}
+	shown := show.PlanOf(v, p.WorkflowID(), nodes, more, slowest(ctx, c, p, v))
+	return o.output.Write(o.app.Stdout, shown, func(w io.Writer) { show.PlanStatus(w, shown, c.Clock()) })
+}
+
+// nodes are those to be shown, and how many of them are left out.
+func (o *statusOptions) nodes(ctx context.Context, p *client.Plan, v client.PlanView) (nodes []api.PlanNode, more int, err error) {
+	switch {
+	case v.Status == nil:
+		return []api.PlanNode{}, 0, nil
+	case o.all || len(o.states) > 0:
+		nodes, err = allNodes(ctx, p, o.states)
+		return nodes, 0, err
+	}
+	nodes = show.Telling(v.Status.Nodes)
+	if v.Status.NextOffset > 0 && len(nodes) == len(v.Status.Nodes) {
+		counts := v.Status.Counts
+		more = max(0, counts.Running+counts.Held+counts.Failed+counts.Skipped-len(nodes))
+	}
+	return nodes, more, nil
+}
+
+// allNodes are all nodes of a plan in some states, or in any.
+func allNodes(ctx context.Context, p *client.Plan, states []string) ([]api.PlanNode, error) {
+	asked := api.PlanStatusRequest{Limit: 1000, States: states}
+	all := []api.PlanNode{}
+	for {
+		status, err := p.Status(ctx, asked)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, status.Nodes...)
+		if asked.Offset = status.NextOffset; asked.Offset == 0 {
+			return all, nil
+		}
+	}
+}
+
+// maxSlowest bounds the nodes whose maintenances are asked.
+const maxSlowest = 5
+
+// slowest are the nodes that have been running for the longest, as their maintenances tell. What cannot be asked is left out:
+// it is shown beside the plan's own word.
+func slowest(ctx context.Context, c *invocation.Connection, p *client.Plan, v client.PlanView) []show.SlowNode {
+	if v.Status == nil || v.Status.Counts.Running == 0 {
+		return nil
+	}
+	var running []api.PlanNode
+	for _, n := range v.Status.Nodes {
+		if n.State == rollout.Running.Word() && n.RunID != "" {
+			running = append(running, n)
+		}
+	}
+	slices.SortStableFunc(running, func(a, b api.PlanNode) int { return a.Since.Compare(b.Since) })
+	running = running[:min(maxSlowest, len(running))]
+	maintenances := make([]client.Maintenance, len(running))
+	for i, n := range running {
+		maintenances[i] = p.MaintenanceIn(*v.Status, n)
+	}
+	views, err := c.ObserveAll(ctx, maintenances)
+	if err != nil {
+		return nil
+	}
+	var all []show.SlowNode
+	for _, one := range views {
+		if one.Running() {
+			all = append(all, show.SlowNodeOf(one))
+		}
+	}
+	return all
+}

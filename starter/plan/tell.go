@@ -1,0 +1,186 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"drydock/api"
+	"drydock/client"
+	"drydock/starter/exit"
+	"drydock/starter/invocation"
+	"drydock/starter/show"
+	"drydock/starter/terminal"
+)
+
+// tellOptions are what the commands that tell a plan something have in common.
+type tellOptions struct {
+	app         *invocation.App
+	output      terminal.Output
+	by, comment string
+	// owned says how to ask before the message ends what is somebody else's; nil where it may.
+	owned *invocation.Owned
+}
+
+func (o *tellOptions) register(cmd *cobra.Command) *cobra.Command {
+	o.output.Register(cmd)
+	cmd.Flags().StringVar(&o.by, "by", "", "who says it, recorded with the message (default user@host)")
+	cmd.Flags().StringVar(&o.comment, "comment", "", "why, recorded with the message")
+	return cmd
+}
+
+func newPause(a *invocation.App) *cobra.Command {
+	o := &tellOptions{app: a}
+	return o.register(&cobra.Command{
+		Use:     "pause NAME",
+		Short:   "Begin no more nodes of a plan until it is resumed",
+		Long:    `Begin no more nodes of a plan until "drydock plan resume". What runs goes on.`,
+		Example: `  drydock plan pause kernel-6.12 --comment "incident 4711"`,
+		Args:    onePlan,
+		RunE:    o.says((*client.Plan).Pause),
+	})
+}
+
+func newResume(a *invocation.App) *cobra.Command {
+	o := &tellOptions{app: a}
+	return o.register(&cobra.Command{
+		Use:     "resume NAME",
+		Short:   "Go on with a plan that is paused",
+		Long:    `Go on with a plan that is paused. Failures that are known by now do not pause it again.`,
+		Example: `  drydock plan resume kernel-6.12 --comment "the disk was bad, not the kernel"`,
+		Args:    onePlan,
+		RunE:    o.says((*client.Plan).Resume),
+	})
+}
+
+func newApprove(a *invocation.App) *cobra.Command {
+	o := &tellOptions{app: a}
+	return o.register(&cobra.Command{
+		Use:     "approve NAME",
+		Short:   "Let a plan go on after its canary",
+		Long:    `Let a plan go on after its canary, where its strategy asks for somebody's approval. It may be given before the canary is done.`,
+		Example: `  drydock plan approve kernel-6.12 --comment "the canary looks good"`,
+		Args:    onePlan,
+		RunE:    o.says((*client.Plan).Approve),
+	})
+}
+
+func newCancel(a *invocation.App) *cobra.Command {
+	o := &tellOptions{app: a, owned: &invocation.Owned{Says: "cancel"}}
+	cmd := o.register(&cobra.Command{
+		Use:   "cancel NAME",
+		Short: "End a plan: give back the nodes that are not Ready, finish those that are",
+		Long: `End a plan. Nothing more is begun; nodes that are not Ready yet are given back, and those that are Ready are finished:
+the plan ends when they are.
+
+Where the plan is neither for you nor started by you, it asks first; --yes takes the place of the answer, and is needed
+where nobody is there to give one.`,
+		Example: `  drydock plan cancel kernel-6.12 --comment "change postponed"`,
+		Args:    onePlan,
+		RunE:    o.says((*client.Plan).Cancel),
+	})
+	cmd.Flags().BoolVarP(&o.owned.Yes, "yes", "y", false, "do not ask where the plan is somebody else's")
+	return cmd
+}
+
+func newSkip(a *invocation.App) *cobra.Command {
+	o := &tellOptions{app: a}
+	return o.register(&cobra.Command{
+		Use:   "skip NAME NODE...",
+		Short: "Leave nodes of a plan out",
+		Long: `Leave nodes of a plan out. One that is not Ready yet is given back; one that is Ready is finished, and one that waits for
+a decision needs that first.`,
+		Example: `  drydock plan skip kernel-6.12 worker-07 worker-08 --comment "to be scrapped"`,
+		Args:    planAndNodes,
+		RunE:    o.saysOfNodes((*client.Plan).Skip),
+	})
+}
+
+func newRetry(a *invocation.App) *cobra.Command {
+	o := &tellOptions{app: a}
+	return o.register(&cobra.Command{
+		Use:   "retry NAME NODE...",
+		Short: "Begin nodes of a plan anew that failed or were skipped",
+		Long: `Begin nodes of a plan anew, in their turn, that failed or were skipped. The maintenance of one that waits for a decision is
+told to try again.`,
+		Example: `  drydock plan retry kernel-6.12 worker-07 --comment "disk replaced"`,
+		Args:    planAndNodes,
+		RunE:    o.saysOfNodes((*client.Plan).Retry),
+	})
+}
+
+// says is a command that tells a plan something.
+func (o *tellOptions) says(tell func(*client.Plan, context.Context, string) (string, error)) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		return o.run(cmd.Context(), args[0], func(ctx context.Context, c *invocation.Connection, p *client.Plan) error {
+			effect, err := tell(p, ctx, o.comment)
+			if err != nil {
+				return explain(c, p.Name, err)
+			}
+			fmt.Fprintf(o.app.Messages(&o.output), "%s: %s\n", p.Name, terminal.Words(effect, c.Clock()))
+			return nil
+		})
+	}
+}
+
+// saysOfNodes is a command that tells a plan something of each of some nodes. One that is refused keeps no other from it.
+func (o *tellOptions) saysOfNodes(tell func(p *client.Plan, ctx context.Context, node, comment string) (string, error)) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		return o.run(cmd.Context(), args[0], func(ctx context.Context, c *invocation.Connection, p *client.Plan) error {
+			var failures []error
+			for _, node := range args[1:] {
+				effect, err := tell(p, ctx, node, o.comment)
+				if err != nil {
+					failures = append(failures, explain(c, p.Name, err))
+					continue
+				}
+				fmt.Fprintf(o.app.Messages(&o.output), "%s: %s\n", p.Name, terminal.Words(effect, c.Clock()))
+			}
+			return exit.Joined(failures)
+		})
+	}
+}
+
+// run finds the plan, tells it, and shows for programs how it stands then.
+func (o *tellOptions) run(ctx context.Context, name string, tell func(context.Context, *invocation.Connection, *client.Plan) error) error {
+	if err := o.output.Check(); err != nil {
+		return err
+	}
+	c, err := o.app.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	p := client.PlanOf(c.Client, name).As(o.by)
+	if o.owned != nil {
+		if err := o.agree(ctx, c, p); err != nil {
+			return err
+		}
+	}
+	said := tell(ctx, c, p)
+	if o.output.Table() || said != nil {
+		return said
+	}
+	v, err := p.Observe(ctx, api.PlanStatusRequest{Limit: 1})
+	if err != nil {
+		return explain(c, name, err)
+	}
+	return o.output.Write(o.app.Stdout, show.PlanSummaryOf(v, p.WorkflowID()), nil)
+}
+
+// agree asks where the plan is somebody else's.
+func (o *tellOptions) agree(ctx context.Context, c *invocation.Connection, p *client.Plan) error {
+	v, err := p.Observe(ctx, api.PlanStatusRequest{Limit: 1})
+	if err != nil {
+		return explain(c, p.Name, err)
+	}
+	if v.Status == nil || !v.Running() {
+		return nil // what is told says why nobody answers, or that it has ended
+	}
+	starter := ""
+	if v.Status.Starter != nil {
+		starter = v.Status.Starter.Identity
+	}
+	return o.app.AgreeOnPlan(c, p.Name, v.Status.Plan.Requestor, starter, *o.owned)
+}

@@ -1,0 +1,56 @@
+package plan
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"drydock/api"
+	"drydock/client"
+	"drydock/starter/invocation"
+	"drydock/starter/show"
+	"drydock/starter/terminal"
+)
+
+// askSlowestEvery is how often the slowest nodes are asked for what is in their way.
+const askSlowestEvery = 5 * time.Second
+
+// watch shows a plan until it has ended: as a picture in a terminal, in lines elsewhere.
+func watch(ctx context.Context, a *invocation.App, c *invocation.Connection, p *client.Plan) error {
+	picture := terminal.NewPicture(a.Stdout)
+	if picture == nil {
+		v, err := follow(ctx, c, p, terminal.NewDisplay(a.Stdout, c.Clock))
+		if err != nil {
+			return stopped(ctx, c, p.Name, err)
+		}
+		return endOf(v)
+	}
+	var (
+		last  client.PlanView
+		slow  []show.SlowNode
+		asked time.Time
+	)
+	notes := follower{display: terminal.NewNotes(a.Stderr, c.Clock), clock: c.Clock}
+	err := p.Watch(ctx, api.PlanStatusRequest{Cells: true}, func(v client.PlanView, err error) bool {
+		if notes.heard(c, err); err != nil {
+			return false
+		}
+		last = v
+		if now := c.Clock(); now.Sub(asked) > askSlowestEvery || !v.Running() {
+			slow, asked = slowest(ctx, c, p, v), now
+		}
+		shown, cells := show.PlanOf(v, p.WorkflowID(), nil, 0, slow), ""
+		if v.Status != nil {
+			cells = v.Status.Cells
+		}
+		picture.Draw(func(page *terminal.Page, height int) { show.PlanFleet(page, shown, cells, height, c.Clock()) })
+		return !v.Running()
+	})
+	if err != nil {
+		return stopped(ctx, c, p.Name, err)
+	}
+	return endOf(last)
+}
+
+func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,136 @@
+package show
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"drydock/api"
+	"drydock/rules/period"
+	"drydock/rules/rollout"
+	"drydock/starter/terminal"
+)
+
+// cell is how a state is drawn: a sign that is told from the others without colours too.
+type cell struct {
+	state rollout.State
+	sign  byte
+}
+
+// cells are the states in the order in which the worst comes first, which stands for several nodes where there is no room
+// for each.
+var cells = []cell{
+	{rollout.Failed, 'x'}, {rollout.Held, '!'}, {rollout.Running, '>'}, {rollout.Waiting, '.'},
+	{rollout.Skipped, '-'}, {rollout.Done, '#'}, {rollout.Gone, '_'},
+}
+
+// rankOf is the place of a letter of PlanStatus.Cells among the cells.
+var rankOf = func() map[byte]int {
+	ranks := map[byte]int{}
+	for i, c := range cells {
+		ranks[api.CellOf(c.state)] = i
+	}
+	return ranks
+}()
+
+// PlanFleet draws a plan as a picture of so many lines: a cell a node, the counts, and the slowest nodes with what is in
+// their way. Letters are those of PlanStatus.Cells.
+func PlanFleet(w io.Writer, p Plan, letters string, height int, now time.Time) {
+	page := terminal.PageOf(w)
+	title := p.Name + "  " + string(p.Phase)
+	if p.Since != nil {
+		title += " for " + period.Age(now.Sub(*p.Since))
+	}
+	head := terminal.OneLineEach(page)
+	head.AddPainted(1, planStyle(p.Phase), p.Name, strings.TrimPrefix(title, p.Name+"  ")+terminal.Colon(planNews(p, now)))
+	head.Done()
+	const around, forEach = 2, 3
+	rows := max(1, height-around-min(len(p.Slowest)*forEach, height/2))
+	for _, row := range drawCells(page, letters, rows) {
+		fmt.Fprintln(page, row)
+	}
+	fmt.Fprintln(page, legend(page, p.Counts))
+	if len(p.Slowest) == 0 {
+		return
+	}
+	r := terminal.OneLineEach(page)
+	for _, s := range p.Slowest {
+		addSlow(r, s, now)
+	}
+	r.Done()
+}
+
+// planNews is what a plan waits for, or why it paused or ended.
+func planNews(p Plan, now time.Time) string {
+	switch {
+	case p.Message != "":
+		return terminal.Words(p.Message, now)
+	case p.WaitingFor != "":
+		return "waits for " + waitText(p.PlanSummary, now)
+	default:
+		return ""
+	}
+}
+
+// drawCells draws a sign a node, or one for several where they do not fit into so many rows.
+func drawCells(page *terminal.Page, letters string, rows int) []string {
+	width := page.Width
+	if width <= 0 {
+		width = 80
+	}
+	each := max(1, (len(letters)+width*rows-1)/(width*rows))
+	var ranks []int
+	for at := 0; at < len(letters); at += each {
+		worst := len(cells) - 1
+		for _, letter := range []byte(letters[at:min(at+each, len(letters))]) {
+			worst = min(worst, rankOf[letter])
+		}
+		ranks = append(ranks, worst)
+	}
+	var lines []string
+	for at := 0; at < len(ranks); at += width {
+		lines = append(lines, drawRow(page, ranks[at:min(at+width, len(ranks))]))
+	}
+	if each > 1 && len(lines) > 0 {
+		lines = append(lines, terminal.OneLine(fmt.Sprintf("(a cell is up to %d nodes and shows the worst)", each)))
+	}
+	return lines
+}
+
+// drawRow draws neighbours of one state in one stroke.
+func drawRow(page *terminal.Page, ranks []int) string {
+	var line strings.Builder
+	for from := 0; from < len(ranks); {
+		to := from
+		for to < len(ranks) && ranks[to] == ranks[from] {
+			to++
+		}
+		c := cells[ranks[from]]
+		line.WriteString(page.Paint(stateStyle(c.state.Word()), strings.Repeat(string(c.sign), to-from)))
+		from = to
+	}
+	return line.String()
+}
+
+// legend counts the nodes by their states, with the signs of these.
+func legend(page *terminal.Page, c *rollout.Counts) string {
+	if c == nil {
+		return ""
+	}
+	n := map[rollout.State]int{
+		rollout.Done: c.Done, rollout.Running: c.Running, rollout.Held: c.Held, rollout.Failed: c.Failed,
+		rollout.Waiting: c.Waiting, rollout.Skipped: c.Skipped, rollout.Gone: c.Gone,
+	}
+	var plain int
+	var parts []string
+	for _, state := range []rollout.State{rollout.Done, rollout.Running, rollout.Held, rollout.Failed, rollout.Waiting, rollout.Skipped, rollout.Gone} {
+		text := fmt.Sprintf("%c %d %s", cells[rankOf[api.CellOf(state)]].sign, n[state], state.Word())
+		if n[state] == 0 || page.Width > 0 && plain+len(text) > page.Width {
+			continue
+		}
+		plain += len(text) + len("  ")
+		parts = append(parts, page.Paint(stateStyle(state.Word()), text))
+	}
+	return strings.Join(parts, "  ")
+}
