@@ -112,7 +112,7 @@ var suites = []suite{
 	{
 		nodes: func(sizes) int { return fleet }, audit: true,
 		config:     new(fmt.Sprintf("scheduler: {maxParallel: %d}\n", slots)),
-		benchmarks: []benchmark{{"cost", (*bench).costCard}, {"handover", (*bench).handOver}, {"plan-handover", (*bench).planHandOver}},
+		benchmarks: []benchmark{{"cost", (*bench).costCard}, {"handover", (*bench).handOver}, {"plan-handover", planned(plans.planHandOver)}},
 	},
 	{
 		nodes: func(sizes) int { return 2 }, audit: true, config: new(""),
@@ -124,7 +124,7 @@ var suites = []suite{
 	},
 	{
 		nodes: func(sizes) int { return planNodes }, config: new(planConfig()),
-		benchmarks: []benchmark{{"plan-size", (*bench).planSize}, {"plan-rate", (*bench).planRate}, {"plan-waits", (*bench).planWaits}},
+		benchmarks: []benchmark{{"plan-size", planned(plans.planSize)}, {"plan-rate", planned(plans.planRate)}, {"plan-waits", planned(plans.planWaits)}},
 	},
 	{
 		nodes: func(s sizes) int { return s.fleetNodes }, audit: true,
@@ -134,6 +134,11 @@ var suites = []suite{
 		nodes: func(sizes) int { return memoryDrained }, args: largeNodes(),
 		benchmarks: []benchmark{{"memory", (*bench).memory}},
 	},
+}
+
+// planned is a benchmark of plans.
+func planned(run func(plans, context.Context) ([]Figure, error)) func(*bench, context.Context) ([]Figure, error) {
+	return func(b *bench, ctx context.Context) ([]Figure, error) { return run(plans{b}, ctx) }
 }
 
 func names() []string {

@@ -24,8 +24,11 @@ const (
 	waitsFor = 30 * time.Second
 )
 
-// never is the configuration of a window that does not open while it is measured, and of the slots that plans are measured
-// with.
+// plans measure plans.
+type plans struct{ *bench }
+
+// planConfig is the configuration of a window that does not open while it is measured, and of the slots that plans are
+// measured with.
 func planConfig() string {
 	tomorrow := time.Now().UTC().Add(36 * time.Hour).Weekday().String()[:3]
 	return fmt.Sprintf("scheduler: {maxParallel: %d}\nwindows: {later: {days: [%s], from: \"00:00\", to: \"01:00\", timezone: UTC}}\n",
@@ -33,7 +36,7 @@ func planConfig() string {
 }
 
 // startPlan starts a plan of the bench's requestor over all nodes.
-func (b *bench) startPlan(ctx context.Context, name string, nodes, parallel int, fields string) error {
+func (b plans) startPlan(ctx context.Context, name string, nodes, parallel int, fields string) error {
 	names := make([]string, nodes)
 	for i := range names {
 		names[i] = nodeName(i)
@@ -48,7 +51,7 @@ func (b *bench) startPlan(ctx context.Context, name string, nodes, parallel int,
 }
 
 // planHandOver is handOver, where a plan begins one node when the one before is back.
-func (b *bench) planHandOver(ctx context.Context) ([]Figure, error) {
+func (b plans) planHandOver(ctx context.Context) ([]Figure, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	progress("hand-over inside a plan: %d empty nodes, maxParallel %d", fleet, slots)
@@ -74,7 +77,7 @@ func (b *bench) planHandOver(ctx context.Context) ([]Figure, error) {
 }
 
 // planRate compares a plan over many empty nodes with the same maintenances started all at once.
-func (b *bench) planRate(ctx context.Context) ([]Figure, error) {
+func (b plans) planRate(ctx context.Context) ([]Figure, error) {
 	ctx, cancel := context.WithTimeout(ctx, 12*time.Minute)
 	defer cancel()
 	rate := func(what string, start func(ctx context.Context) error) (float64, error) {
@@ -119,7 +122,7 @@ func (b *bench) planRate(ctx context.Context) ([]Figure, error) {
 }
 
 // planWaits counts what a plan costs while it waits for its window.
-func (b *bench) planWaits(ctx context.Context) ([]Figure, error) {
+func (b plans) planWaits(ctx context.Context) ([]Figure, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	progress("a plan that waits for its window, for %s", waitsFor)
@@ -138,7 +141,7 @@ func (b *bench) planWaits(ctx context.Context) ([]Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &costs{bench: b, scheduler: api.SchedulerID("")}
+	c := &costs{bench: b.bench, scheduler: api.SchedulerID("")}
 	actions := func() (total int, err error) {
 		// All of them have to be idle first: those that were begun are still being told why they wait.
 		for _, id := range []string{api.PlanID("", "waits"), c.scheduler, id} {
@@ -173,7 +176,7 @@ func (b *bench) planWaits(ctx context.Context) ([]Figure, error) {
 }
 
 // planSize is what the largest plan carries from run to run, and how long it takes to decide.
-func (b *bench) planSize(context.Context) ([]Figure, error) {
+func (b plans) planSize(context.Context) ([]Figure, error) {
 	var nodes []rollout.Node
 	now := time.Now()
 	for i := range rollout.MaxNodes {

@@ -24,7 +24,7 @@ import (
 type maintained struct {
 	node, requestor, id string
 	first               string
-	done, told, failed  time.Time
+	done, told          time.Time
 }
 
 // whole tells that the maintenance comes to every step.
@@ -63,31 +63,25 @@ func (a *attempt) maintain(ctx context.Context, requestor, fields string, limit 
 		}
 		all = append(all, m)
 	}
-	return a.tend(ctx, all)
-}
-
-// tend does for maintenances what their requestor does, until they have ended.
-func (a *attempt) tend(ctx context.Context, all []*maintained) error {
 	ended := make(chan error, len(all))
 	for _, m := range all {
 		go func() { ended <- a.untilEnded(ctx, m) }()
 	}
-	disturbed := false
+	rebuilt := false
 	var problems []error
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for left := len(all); left > 0; {
 		for _, m := range all {
-			a.identify(ctx, m)
 			a.speak(ctx, m)
-			if time.Since(m.done) < doneAgain || m.whole() && a.works() || a.mustFail(ctx, m) || !a.isReady(m) {
+			if time.Since(m.done) < doneAgain || !a.isReady(m) || m.whole() && works(a) {
 				continue
 			}
-			if !disturbed {
-				if err := a.disturb(ctx); err != nil {
+			if a.cell != nil && a.cell.step.rebuild && !rebuilt {
+				if err := a.replaceScheduler(ctx); err != nil {
 					continue // Temporal may be away
 				}
-				disturbed = true
+				rebuilt = true
 			}
 			// Without a run: it may have been reset since.
 			if a.temporal.Client.SignalWorkflow(ctx, m.id, "", api.MsgDone, api.Done{Run: m.first}) == nil {
@@ -102,30 +96,6 @@ func (a *attempt) tend(ctx context.Context, all []*maintained) error {
 		}
 	}
 	return errors.Join(problems...)
-}
-
-// disturb does once, while a node is Ready, what the step needs besides its fault.
-func (a *attempt) disturb(ctx context.Context) error {
-	switch {
-	case a.cell != nil && a.cell.step.rebuild:
-		return a.replaceScheduler(ctx)
-	case a.plans() && a.cell.step.plan == anew:
-		_, err := a.resetPlan(ctx)
-		return err
-	}
-	return nil
-}
-
-// mustFail tells that the work on a node is to fail before it is done, and has it fail once the node is Ready.
-func (a *attempt) mustFail(ctx context.Context, m *maintained) bool {
-	if !a.plans() || a.cell.step.plan != hears || m.node != a.nodes[0] || !m.whole() || a.trap.place() != "" {
-		return false
-	}
-	if time.Since(m.failed) > doneAgain && a.isReady(m) &&
-		a.temporal.Client.SignalWorkflow(ctx, m.id, "", api.MsgFailed, api.FailedMessage{Run: m.first, Reason: "chaos"}) == nil {
-		m.failed = time.Now()
-	}
-	return true
 }
 
 // begin starts a maintenance. The fault may happen before that is done.
@@ -144,14 +114,10 @@ func (a *attempt) begin(ctx context.Context, requestor, fields, node string) (*m
 	return &m, err
 }
 
-// isReady tells whether the node says of itself that it is Ready for this maintenance, or that the work on it failed.
+// isReady tells whether the node says of itself that it is Ready for this maintenance.
 func (a *attempt) isReady(m *maintained) bool {
 	n := a.witness.node(m.node)
-	if n == nil {
-		return false
-	}
-	phase := api.Phase(n.Labels[api.PhaseLabel])
-	return (phase == api.Ready || phase == api.RequestorFailed && !m.failed.IsZero()) && holds(n, m)
+	return n != nil && n.Labels[api.PhaseLabel] == string(api.Ready) && holds(n, m)
 }
 
 // holds tells whether a maintenance holds a node, which says so itself.

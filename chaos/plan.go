@@ -29,7 +29,7 @@ const (
 // plans tells that a plan begins the maintenances of the attempt.
 func (a *attempt) plans() bool { return a.cell != nil && a.cell.step.plan != "" }
 
-// planID is the workflow ID of the attempt's plan, and of nothing where it has none.
+// planID is the workflow ID of the plan that the attempt has, where it has one.
 func (a *attempt) planID() string {
 	return api.PlanID(a.cluster, fmt.Sprintf("%s-%d", chaosRequestor, a.runs))
 }
@@ -43,7 +43,11 @@ func (a *attempt) roll(ctx context.Context, fields string, limit time.Duration) 
 	if err != nil {
 		return err
 	}
-	input := fmt.Sprintf(`{"nodes":%s,"requestor":%q,"strategy":{"maxParallel":2,"maxFailures":2},"maintenance":{%s}}`, nodes, requestor, fields[1:])
+	together := 2
+	if a.cell.step.plan == hears {
+		together = 1 // a plan that has nothing left to begin ends beside a node that waits for a decision
+	}
+	input := fmt.Sprintf(`{"nodes":%s,"requestor":%q,"strategy":{"maxParallel":%d,"maxFailures":2},"maintenance":{%s}}`, nodes, requestor, together, fields[1:])
 	var all []*maintained
 	for _, node := range a.nodes {
 		m := maintained{node: node, requestor: requestor, id: api.MaintenanceID(a.cluster, node, requestor)}

@@ -32,11 +32,11 @@ func (l *lane) workConfig() string {
 }
 
 // works tells that the maintenances of the attempt have the worker do the work.
-func (a *attempt) works() bool { return a.cell != nil && a.cell.step.work }
+func works(a *attempt) bool { return a.cell != nil && a.cell.step.work }
 
 // workedOnce looks whether each maintenance had one Job, and that one pod.
 func (a *attempt) workedOnce(ctx context.Context) error {
-	if !a.works() {
+	if !works(a) {
 		return nil
 	}
 	list, err := a.kube.BatchV1().Jobs(a.name).List(ctx, metav1.ListOptions{LabelSelector: api.WorkflowLabel})

@@ -223,14 +223,19 @@ type connection struct {
 	home      execution.Namespace
 }
 
+// attributeNames are the search attributes that workflows set.
+func attributeNames() []string {
+	var names []string
+	for _, key := range api.SearchAttributes {
+		names = append(names, key.GetName())
+	}
+	return names
+}
+
 func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.PodEvents, registry prometheus.Registerer) (workflows.Activities, error) {
 	c, temporal, namespace := o.Config, to.client, to.namespace
 	events := nodeevent.Recorder{Client: kube, On: c.Kubernetes.Events}
 	all, sources := k8s.NewNodes(kube), k8s.NewSources(kube)
-	var attributes []string
-	for _, key := range api.SearchAttributes {
-		attributes = append(attributes, key.GetName())
-	}
 	runner, err := checks.New(c.ChecksAndHooks(), kube, o.Version)
 	if err != nil {
 		return workflows.Activities{}, err
@@ -269,7 +274,7 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 		Executions: &execution.Activities{Temporal: temporal, Namespace: namespace, Home: to.home, Nodes: all},
 		Doctors:    &doctor.Activities{Client: kube, Events: events, Temporal: temporal, Namespace: namespace, Home: to.home},
 		Settings: &settings.Activities{
-			Temporal: temporal, Namespace: namespace, Attributes: attributes, Defaults: c.Defaults,
+			Temporal: temporal, Namespace: namespace, Attributes: attributeNames(), Defaults: c.Defaults,
 			Channels: c.Channels.Plans(), DefaultChannels: c.Channels.Defaults(), Runner: runner, Client: kube, Groups: groups,
 			Judge: judge, Windows: slices.Sorted(maps.Keys(c.Windows)),
 			Audited: len(sinks.Names()) > 0, Conditions: c.Kubernetes.NodeConditions,
