@@ -26,16 +26,21 @@ const (
 	hears planning = "hears"
 )
 
+// planner is an attempt whose maintenances a plan begins.
+type planner struct{ *attempt }
+
+func planOf(a *attempt) planner { return planner{a} }
+
 // plans tells that a plan begins the maintenances of the attempt.
-func (a *attempt) plans() bool { return a.cell != nil && a.cell.step.plan != "" }
+func (a planner) plans() bool { return a.cell != nil && a.cell.step.plan != "" }
 
 // planID is the workflow ID of the plan that the attempt has, where it has one.
-func (a *attempt) planID() string {
+func (a planner) planID() string {
 	return api.PlanID(a.cluster, fmt.Sprintf("%s-%d", chaosRequestor, a.runs))
 }
 
 // roll has a plan maintain the nodes, and waits for its end and theirs.
-func (a *attempt) roll(ctx context.Context, fields string, limit time.Duration) error {
+func (a planner) roll(ctx context.Context, fields string, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	requestor := fmt.Sprintf("%s-%d", chaosRequestor, a.runs)
@@ -67,7 +72,7 @@ func (a *attempt) roll(ctx context.Context, fields string, limit time.Duration) 
 }
 
 // planCompletes waits for the end of the plan, which must be its completion.
-func (a *attempt) planCompletes(ctx context.Context) error {
+func (a planner) planCompletes(ctx context.Context) error {
 	return eventually(ctx, patience, "the plan has completed", func() error {
 		described, err := a.temporal.Client.DescribeWorkflowExecution(ctx, a.planID(), "")
 		if err == nil && described.WorkflowExecutionInfo.Status != enums.WORKFLOW_EXECUTION_STATUS_COMPLETED {
@@ -78,7 +83,7 @@ func (a *attempt) planCompletes(ctx context.Context) error {
 }
 
 // planStatus tells a person how the plan stands.
-func (a *attempt) planStatus(ctx context.Context) string {
+func (a planner) planStatus(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	value, err := a.temporal.Client.QueryWorkflow(ctx, a.planID(), "", api.QueryStatus, api.PlanStatusRequest{})
@@ -93,7 +98,7 @@ func (a *attempt) planStatus(ctx context.Context) string {
 }
 
 // identify finds out which maintenance the plan began.
-func (a *attempt) identify(ctx context.Context, m *maintained) {
+func (a planner) identify(ctx context.Context, m *maintained) {
 	if m.first != "" || !a.plans() {
 		return
 	}
@@ -103,7 +108,7 @@ func (a *attempt) identify(ctx context.Context, m *maintained) {
 }
 
 // begunOnce looks whether the plan began one maintenance of each node, and that was completed once.
-func (a *attempt) begunOnce(ctx context.Context) error {
+func (a planner) begunOnce(ctx context.Context) error {
 	if !a.plans() {
 		return nil
 	}
@@ -135,7 +140,7 @@ func (a *attempt) begunOnce(ctx context.Context) error {
 }
 
 // resetPlan resets the plan, if there is one that runs.
-func (a *attempt) resetPlan(ctx context.Context) (done bool, err error) {
+func (a planner) resetPlan(ctx context.Context) (done bool, err error) {
 	if !a.plans() {
 		return false, nil
 	}
@@ -163,4 +168,16 @@ func toPlan(node string) []message {
 		{api.MsgPause, forged}, {api.MsgPause, api.Simple{Run: another}}, {api.MsgResume, nil}, {api.MsgApprove, nil},
 	}
 	return append(messages, nonsense(api.SignalNodeNews)...)
+}
+
+// mustFail tells that the work on a node is to fail before it is done, and has it fail once the node is Ready.
+func (a planner) mustFail(ctx context.Context, m *maintained) bool {
+	if !a.plans() || a.cell.step.plan != hears || m.node != a.nodes[0] || !m.whole() || a.trap.place() != "" {
+		return false
+	}
+	if time.Since(m.failed) > doneAgain && a.isReady(m) &&
+		a.temporal.Client.SignalWorkflow(ctx, m.id, "", api.MsgFailed, api.FailedMessage{Run: m.first, Reason: "chaos"}) == nil {
+		m.failed = time.Now()
+	}
+	return true
 }

@@ -66,8 +66,8 @@ func (a *attempt) poisonAll(ctx context.Context) error {
 			return err
 		}
 	}
-	if a.plans() {
-		if err := a.send(ctx, a.planID(), toPlan(a.nodes[0])); err != nil {
+	if planOf(a).plans() {
+		if err := a.send(ctx, planOf(a).planID(), toPlan(a.nodes[0])); err != nil {
 			return err
 		}
 	}

@@ -24,7 +24,7 @@ func (a *attempt) resetMaintenances(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	planReset, err := a.resetPlan(ctx)
+	planReset, err := planOf(a).resetPlan(ctx)
 	if err != nil {
 		return err
 	}
