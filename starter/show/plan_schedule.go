@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"time"
@@ -82,7 +83,7 @@ func PlanScheduleStatus(w io.Writer, s PlanSchedule, now time.Time) {
 	head.Add("Runs:", RecurrenceText(s.Recurrence))
 	switch {
 	case s.Paused:
-		head.Add("Next:", "paused"+terminal.Colon(s.Note))
+		head.Add("Next:", cmp.Or(s.Note, "paused"))
 	case len(s.Next) == 0:
 		head.Add("Next:", "never")
 	default:
@@ -96,7 +97,7 @@ func PlanScheduleStatus(w io.Writer, s PlanSchedule, now time.Time) {
 		head.Add("Reason:", s.Plan.Reason)
 	}
 	if s.Overlapped > 0 || s.Missed > 0 {
-		head.Add("Skipped:", fmt.Sprintf("%d times while a run went on, %d while Temporal was away", s.Overlapped, s.Missed))
+		head.Add("Skipped:", fmt.Sprintf("%d while a run went on, %d while Temporal was away", s.Overlapped, s.Missed))
 	}
 	head.Add("Schedule:", s.ScheduleID)
 	head.Done()
@@ -127,7 +128,7 @@ func RecurrenceText(r rollout.Recurrence) string {
 	case r.Cron != "":
 		return r.Cron + " in UTC"
 	case r.Every != 0:
-		return "every " + r.Every.String()
+		return "every " + period.Text(r.Every.Std())
 	default:
 		return "by a schedule of another form: see the Temporal UI"
 	}
