@@ -107,7 +107,7 @@ func (a *attempt) run(ctx context.Context) (problem error) {
 		}
 		defer func() { problem = errors.Join(problem, <-opened) }()
 	}
-	if err := a.maintainBoth(ctx); err != nil {
+	if err := maintainBoth(ctx, a); err != nil {
 		return errors.Join(err, a.back(ctx), a.endBatch(ctx))
 	}
 	var problems []error
@@ -126,7 +126,7 @@ func (a *attempt) run(ctx context.Context) (problem error) {
 }
 
 // maintainBoth has both nodes maintained as the step needs it.
-func (a *attempt) maintainBoth(ctx context.Context) error {
+func maintainBoth(ctx context.Context, a *attempt) error {
 	fields := wholeMaintenance
 	together := [][]string{a.nodes[:]}
 	if a.cell != nil && a.cell.step.preflight != "" {

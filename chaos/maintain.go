@@ -63,11 +63,11 @@ func (a *attempt) maintain(ctx context.Context, requestor, fields string, limit 
 		}
 		all = append(all, m)
 	}
-	return a.tend(ctx, all)
+	return tend(ctx, a, all)
 }
 
 // tend does for maintenances what their requestor does, until they have ended.
-func (a *attempt) tend(ctx context.Context, all []*maintained) error {
+func tend(ctx context.Context, a *attempt, all []*maintained) error {
 	ended := make(chan error, len(all))
 	for _, m := range all {
 		go func() { ended <- a.untilEnded(ctx, m) }()
@@ -84,7 +84,7 @@ func (a *attempt) tend(ctx context.Context, all []*maintained) error {
 				continue
 			}
 			if !disturbed {
-				if err := a.disturb(ctx); err != nil {
+				if err := disturb(ctx, a); err != nil {
 					continue // Temporal may be away
 				}
 				disturbed = true
@@ -105,7 +105,7 @@ func (a *attempt) tend(ctx context.Context, all []*maintained) error {
 }
 
 // disturb does once, while a node is Ready, what the step needs besides its fault.
-func (a *attempt) disturb(ctx context.Context) error {
+func disturb(ctx context.Context, a *attempt) error {
 	switch {
 	case a.cell != nil && a.cell.step.rebuild:
 		return a.replaceScheduler(ctx)

@@ -68,7 +68,7 @@ func (a planner) roll(ctx context.Context, fields string, limit time.Duration) e
 	if err != nil {
 		return err
 	}
-	return errors.Join(a.tend(ctx, all), a.planCompletes(ctx))
+	return errors.Join(tend(ctx, a.attempt, all), a.planCompletes(ctx))
 }
 
 // planCompletes waits for the end of the plan, which must be its completion.

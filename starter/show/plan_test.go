@@ -194,10 +194,10 @@ func TestAPlansSchedule(t *testing.T) {
 		},
 	}
 	s := PlanScheduleOf(v, "maintenance-plan/patches")
-	golden(t, "plan_schedule", func(w io.Writer) { PlanScheduleStatus(w, s, startertest.Noon) })
+	startertest.GoldenInWidths(t, "plan_schedule", func(w io.Writer) { PlanScheduleStatus(w, s, startertest.Noon) })
 	v.Paused, v.Note, v.Runs, v.When = true, "paused by amy: holidays", nil, rollout.Recurrence{Every: spec.Duration(36 * time.Hour)}
 	if s = PlanScheduleOf(v, "x"); len(s.Next) != 0 || s.Runs == nil {
 		t.Errorf("%+v", s)
 	}
-	golden(t, "plan_schedule_paused", func(w io.Writer) { PlanScheduleStatus(w, s, startertest.Noon) })
+	startertest.Golden(t, "plan_schedule_paused", func(w io.Writer) { PlanScheduleStatus(w, s, startertest.Noon) })
 }
