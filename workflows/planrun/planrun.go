@@ -2,7 +2,6 @@
 package planrun
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -71,7 +70,7 @@ func decode(input []byte) (api.PlanRunInput, error) {
 // run starts the plan and waits for its end.
 func (r *run) run(root workflow.Context) (planactivity.Ended, error) {
 	ctx := workflow.WithChildOptions(r.ctx, call.Child(r.plan, "plan "+r.in.Name+", recurring"))
-	child := workflow.ExecuteChildWorkflow(ctx, api.MaintenancePlanType, json.RawMessage(r.in.Plan))
+	child := workflow.ExecuteChildWorkflow(ctx, api.MaintenancePlanType, r.in.Plan)
 	var execution workflow.Execution
 	if err := child.GetChildWorkflowExecution().Get(r.ctx, &execution); err != nil {
 		if temporal.IsWorkflowExecutionAlreadyStartedError(err) {
