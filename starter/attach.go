@@ -47,14 +47,14 @@ func (w attending) run(ctx context.Context, names []string) ([]nodework.Outcome,
 	attendant := nodework.Attendant{
 		Plan: w.plan, ContinueOnError: w.continueOnError, Abandon: stop.Reached(1), GiveUp: stop.Reached(3), Note: show.Note,
 		Work: func(abandon context.Context, node api.PlanNode) nodework.Outcome {
-			return w.work(stop, show, abandon, node, requestor)
+			return w.work(abandon, stop, show, node, requestor)
 		},
 	}
 	return attendant.Run(names) //nolint:contextcheck // it has abandon
 }
 
 // work runs the command on one node.
-func (w attending) work(stop *nodework.Interrupts, show *terminal.Display, abandon context.Context, node api.PlanNode, requestor string) nodework.Outcome {
+func (w attending) work(abandon context.Context, stop *nodework.Interrupts, show *terminal.Display, node api.PlanNode, requestor string) nodework.Outcome {
 	a, name := w.app, node.Node
 	stdout := &terminal.Prefixer{To: show.Writer(a.Messages(w.output)), Prefix: "[" + name + "] "}
 	stderr := &terminal.Prefixer{To: show.Writer(a.Stderr), Prefix: "[" + name + "] "}

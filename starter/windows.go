@@ -68,5 +68,5 @@ func (o *windowsOptions) run(ctx context.Context, args []string) error {
 		return c.Explain(err)
 	}
 	windows := show.WindowsOf(told, state.Limits.Limits, asked.Name)
-	return o.output.Write(o.app.Stdout, windows, func(w io.Writer) { show.ShowWindows(w, windows, c.Clock()) })
+	return o.output.Write(o.app.Stdout, windows, func(w io.Writer) { show.WindowList(w, windows, c.Clock()) })
 }

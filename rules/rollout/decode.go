@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -96,9 +95,9 @@ func (p Plan) Validate() error {
 	var wrong problems
 	p.validateSelection(&wrong)
 	wrong.check("requestor", spec.RequestorName(p.Requestor))
-	for field, text := range map[string]string{"reason": p.Reason, "ticket": p.Ticket, "owner": p.Owner} {
-		if len(text) > spec.MaxText {
-			wrong.add(field, "has %d bytes: at most %d are taken", len(text), spec.MaxText)
+	for _, shown := range p.texts() {
+		if len(shown.text) > spec.MaxText {
+			wrong.add(shown.field, "has %d bytes: at most %d are taken", len(shown.text), spec.MaxText)
 		}
 	}
 	if p.Notify != nil {
@@ -202,6 +201,36 @@ func (p Plan) validateMaintenance(wrong *problems) {
 	}
 }
 
+// field is a field of a maintenance's input.
+type field struct {
+	field string
+	value any
+}
+
+// shared are the fields that a plan gives the maintenance of a node, where that has none of its own.
+func (p Plan) shared(node string) []field {
+	all := []field{{"node", node}, {"requestor", p.Requestor}}
+	for _, shown := range p.texts() {
+		if shown.text != "" {
+			all = append(all, field{shown.field, shown.text})
+		}
+	}
+	if len(p.Windows) > 0 {
+		all = append(all, field{"windows", p.Windows})
+	}
+	if p.Notify != nil {
+		all = append(all, field{"notify", *p.Notify})
+	}
+	return all
+}
+
+// shown is a text that is shown everywhere.
+type shown struct{ field, text string }
+
+func (p Plan) texts() []shown {
+	return []shown{{"reason", p.Reason}, {"ticket", p.Ticket}, {"owner", p.Owner}}
+}
+
 // template are the fields that the plan's maintenances share.
 func (p Plan) template() (map[string]json.RawMessage, error) {
 	given := map[string]json.RawMessage{}
@@ -223,23 +252,11 @@ func (p Plan) InputOf(node string, now time.Time) ([]byte, error) {
 	if json.Unmarshal(fields["notBefore"], &notBefore) == nil && notBefore.Before(now) {
 		delete(fields, "notBefore")
 	}
-	shared := map[string]any{"node": node, "requestor": p.Requestor}
-	for field, text := range map[string]string{"reason": p.Reason, "ticket": p.Ticket, "owner": p.Owner} {
-		if text != "" {
-			shared[field] = text
-		}
-	}
-	if len(p.Windows) > 0 {
-		shared["windows"] = p.Windows
-	}
-	if p.Notify != nil {
-		shared["notify"] = *p.Notify
-	}
-	for _, field := range slices.Sorted(maps.Keys(shared)) {
-		if _, given := fields[field]; given {
+	for _, of := range p.shared(node) {
+		if _, given := fields[of.field]; given {
 			continue
 		}
-		if fields[field], err = json.Marshal(shared[field]); err != nil {
+		if fields[of.field], err = json.Marshal(of.value); err != nil {
 			return nil, err
 		}
 	}

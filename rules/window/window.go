@@ -14,9 +14,10 @@ import (
 )
 
 const (
-	// MaxWindows bounds the windows of a configuration, and MaxNames the names that one limit or one maintenance gives.
+	// MaxWindows bounds the windows of a configuration.
 	MaxWindows = 50
-	MaxNames   = 10
+	// MaxNames bounds the names that one limit or one maintenance gives.
+	MaxNames = 10
 	// maxExcept bounds the dates and ranges that a window leaves out, longestFor how long one opening of a cron window is.
 	maxExcept  = 100
 	longestFor = 7 * 24 * time.Hour

@@ -19,7 +19,6 @@ type planFlags struct {
 	selector string
 	all      bool
 	exclude  []string
-	windows  []string
 	strategy strategyFlags
 	shared   input.Flags
 }
@@ -37,13 +36,8 @@ func (p *planFlags) register(cmd *cobra.Command) {
 	f.StringSliceVar(&p.exclude, "exclude", nil, "leave this node alone, whatever chooses it (repeatable)")
 	p.strategy.register(cmd)
 	p.shared.RegisterFields(cmd)
-	if f.Lookup("window") == nil {
-		f.StringSliceVar(&p.windows, "window", nil, "take nodes out of service only while this window of the worker's configuration is open (repeatable)")
-	}
 	f.Lookup("requestor").Usage = "who asks in the plan's maintenances (default plan-NAME)"
 	f.Lookup("requestor").DefValue = ""
-	// A node whose turn comes later would be refused.
-	f.Lookup("not-before").Hidden = true
 }
 
 // build makes the plan's input of the file and the flags over it, and reads it as the workflow will.
@@ -110,9 +104,6 @@ func (p *planFlags) putNodes(flags *pflag.FlagSet, plan map[string]any, nodes []
 
 // putShared puts what the maintenances share into the plan: what it has a field for itself there, the rest into maintenance.
 func (p *planFlags) putShared(flags *pflag.FlagSet, plan map[string]any) error {
-	if len(p.windows) > 0 {
-		plan["windows"] = p.windows
-	}
 	maintenance, ok := plan["maintenance"].(map[string]any)
 	if !ok && plan["maintenance"] != nil {
 		return nil // its decoder says what is wrong with it
@@ -138,9 +129,6 @@ func (p *planFlags) putShared(flags *pflag.FlagSet, plan map[string]any) error {
 		if delete(maintenance, field); before[field] != nil {
 			maintenance[field] = before[field]
 		}
-	}
-	if maintenance["notBefore"] != nil {
-		return exit.UsageError("notBefore: is a time for one node, and a node whose turn comes later would be refused: leave it out")
 	}
 	if len(maintenance) > 0 {
 		plan["maintenance"] = maintenance

@@ -52,6 +52,8 @@ func TestPlansOfFlagsAndFiles(t *testing.T) {
 			"", "a --requestor ops --reason r --ticket t --owner o --notify oncall",
 			`{"nodes":["a"],"requestor":"ops","reason":"r","ticket":"t","owner":"o","notify":["oncall"]}`,
 		},
+		"in a window":    {"", "a --window nights,weekends", `{"nodes":["a"],"windows":["nights","weekends"]}`},
+		"with notice":    {"", "a --not-before 2030-01-01T00:00:00Z", `{"nodes":["a"],"maintenance":{"notBefore":"2030-01-01T00:00:00Z"}}`},
 		"told to nobody": {"", "a --notify none", `{"nodes":["a"],"notify":[]}`},
 		"a maintenance with a reason of its own": {
 			"nodes: [a]\nmaintenance: {reason: mine}\n", "--reason plan", `{"nodes":["a"],"reason":"plan","maintenance":{"reason":"mine"}}`,
@@ -84,8 +86,6 @@ func TestPlansThatAreRefused(t *testing.T) {
 		"no canary":                {"", "a --canary-soak 1h", "need --canary"},
 		"no such order":            {"", "a --order random", "strategy.order"},
 		"blocked and waiting":      {"", "a --blocked-after 1m", "strategy.onBlocked"},
-		"a time of its own":        {"", "a --not-before 1h", "notBefore: is a time for one node"},
-		"a time of the file's":     {"nodes: [a]\nmaintenance: {notBefore: 2030-01-01T00:00:00Z}\n", "", "notBefore: is a time for one node"},
 		"an unknown field":         {"nodes: [a]\nmaxParallel: 3\n", "", "maxParallel: unknown field"},
 		"a file of something else": {"nodes: [a]\nmaintenance: [1]\n", "", "maintenance: "},
 		"a list of strategies":     {"nodes: [a]\nstrategy: [1]\n", "--tries 2", "strategy in the file is not an object"},

@@ -64,8 +64,8 @@ func WindowsOf(told window.Horizon, limits schedule.Limits, only string) Windows
 	return all
 }
 
-// ShowWindows shows windows to people.
-func ShowWindows(w io.Writer, all Windows, now time.Time) {
+// WindowList shows windows to people.
+func WindowList(w io.Writer, all Windows, now time.Time) {
 	if len(all.Windows) == 0 {
 		terminal.Print(w, "The worker's configuration has no windows.\n")
 		return

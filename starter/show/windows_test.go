@@ -23,10 +23,10 @@ func TestWindowTables(t *testing.T) {
 	limits := schedule.Limits{Windows: []string{"nights", "gone"}, Groups: []schedule.Group{
 		{Name: "gpu", NodeSelector: "pool=gpu", Windows: []string{"nights", "lunch"}}, {Name: "cpu", NodeSelector: "pool=cpu", Windows: []string{"lunch"}},
 	}}
-	startertest.Golden(t, "windows", func(w io.Writer) { ShowWindows(w, WindowsOf(told, limits, ""), startertest.Noon) })
-	startertest.Golden(t, "windows_one", func(w io.Writer) { ShowWindows(w, WindowsOf(told, limits, "lunch"), startertest.Noon) })
+	startertest.Golden(t, "windows", func(w io.Writer) { WindowList(w, WindowsOf(told, limits, ""), startertest.Noon) })
+	startertest.Golden(t, "windows_one", func(w io.Writer) { WindowList(w, WindowsOf(told, limits, "lunch"), startertest.Noon) })
 	startertest.Golden(t, "windows_none", func(w io.Writer) {
-		ShowWindows(w, WindowsOf(window.Horizon{}, schedule.Limits{}, ""), startertest.Noon)
+		WindowList(w, WindowsOf(window.Horizon{}, schedule.Limits{}, ""), startertest.Noon)
 	})
 	startertest.Golden(t, "limits_windows", func(w io.Writer) {
 		Limits(w, api.LimitsInForce{Limits: limits.WithDefaults(), SetBy: "jane@host"}, startertest.Noon)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -27,7 +28,7 @@ type flights struct {
 	telling int
 	// stopWaiting ends the activity that waits for others, nil while there is none; waitsFor are those.
 	stopWaiting workflow.CancelFunc
-	waitsFor    map[string]bool
+	waitsFor    []string
 }
 
 // none tells that no maintenance runs; those that wait for somebody's decision are not the plan's to wait for.
@@ -94,21 +95,18 @@ func (f *flights) follow(ctx workflow.Context, name string, child workflow.Child
 
 // attend has an activity wait for the ends of the maintenances that this run did not begin.
 func (f *flights) attend() {
-	wanted, flights := map[string]bool{}, []planactivity.Flight{}
+	var wanted []string
+	var flights []planactivity.Flight
 	if !f.leaving() {
 		for i := range f.state.Nodes {
 			n := &f.state.Nodes[i]
 			if (n.State == rollout.Running || n.State == rollout.Held) && !f.ours[n.Name] {
-				wanted[n.Name] = true
+				wanted = append(wanted, n.Name)
 				flights = append(flights, planactivity.Flight{WorkflowID: f.maintenanceID(n.Name), RunID: n.RunID})
 			}
 		}
 	}
-	covered := len(wanted) == len(f.waitsFor)
-	for name := range wanted {
-		covered = covered && f.waitsFor[name]
-	}
-	if covered {
+	if slices.Equal(wanted, f.waitsFor) {
 		return
 	}
 	if f.stopWaiting != nil {

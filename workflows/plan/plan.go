@@ -243,6 +243,10 @@ func (p *plan) end() {
 	switch {
 	case p.state.Stop != "":
 		p.enter(p.state.Stop, p.state.StoppedWhy)
+	case counts.Total == 0 && len(p.spec.Nodes) > 0:
+		p.enter(api.PlanIncomplete, "none of its nodes exists")
+	case counts.Total == 0:
+		p.enter(api.PlanCompleted, "no node matches it")
 	case counts.Failures() > 0:
 		p.enter(api.PlanIncomplete, fmt.Sprintf("%d of %d nodes failed", counts.Failures(), counts.Total))
 	default:

@@ -225,6 +225,15 @@ func TestACanaryIsWaitedForSoaksAndIsApproved(t *testing.T) {
 	}
 }
 
+func TestAPlanWithoutNodesSaysSo(t *testing.T) {
+	for input, want := range map[string]api.PlanPhase{`{"selector":"pool=gpu"}`: api.PlanCompleted, `{"nodes":["no-such"]}`: api.PlanIncomplete} {
+		s := newSite(t)
+		if status := s.ended(input, want, rollout.Counts{}); status.Failure == "" {
+			t.Errorf("%s says nothing", input)
+		}
+	}
+}
+
 func notDrained() error {
 	return temporal.NewNonRetryableApplicationError("the node could not be emptied", api.ErrorNotDrained, nil)
 }

@@ -49,7 +49,7 @@ func TestWindowsAreTold(t *testing.T) {
 		t.Errorf("%+v: %v", told, err)
 	}
 	for input, want := range map[string]string{
-		`{"nmae":"nights"}`: "nmae: unknown field", `{"next":101}`: "next: 101: want 0 to 100", `{"next":-1}`: "next: -1",
+		`{"nam":"nights"}`: "nam: unknown field", `{"next":101}`: "next: 101: want 0 to 100", `{"next":-1}`: "next: -1",
 		`{"name":"a b"}`: `name: "a b" is not the name of a window`, `{"name":"days"}`: `no window "days"`,
 	} {
 		if _, _, err := ask(t, workflowtest.Raw(input)); err == nil || !strings.Contains(err.Error(), want) {
