@@ -134,7 +134,7 @@ func maintainBoth(ctx context.Context, a *attempt) error {
 		together = [][]string{a.nodes[:1], a.nodes[1:]}
 	}
 	if works(a) {
-		fields += `,"work":"reboot"`
+		fields += fmt.Sprintf(`,"work":%q`, a.cell.step.work)
 	}
 	if a.cell != nil && a.cell.step.windows {
 		fields = `,"windows":["always"]` + fields

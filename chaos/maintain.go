@@ -80,7 +80,7 @@ func tend(ctx context.Context, a *attempt, all []*maintained) error {
 		for _, m := range all {
 			planOf(a).identify(ctx, m)
 			a.speak(ctx, m)
-			if time.Since(m.done) < doneAgain || m.whole() && works(a) || planOf(a).mustFail(ctx, m) || !a.isReady(m) {
+			if time.Since(m.done) < doneAgain || mustWork(ctx, a, m) || planOf(a).mustFail(ctx, m) || !a.isReady(m) {
 				continue
 			}
 			if !disturbed {

@@ -29,8 +29,8 @@ type step struct {
 	// preflight asks for a preflight before the slot, of one node after the other: a node out of service leaves no room
 	// for the other's pods.
 	preflight string
-	// work has the worker do the work, which reboots the node; nobody says done.
-	work bool
+	// work is what the worker does by itself: reboots, after which nobody says done, or goesOn, until somebody does.
+	work string
 	// windows has the maintenances keep to a window whose openings are computed anew.
 	windows bool
 	// plan has a plan begin the maintenances, and says what it does besides; empty is none.
@@ -91,9 +91,10 @@ var steps = []step{
 	{name: "after-drain", what: "activity CallHook after the drain, and the next request", task: "CallHook", input: `"hook":"after-drain"`},
 	{name: "announce", what: "activity AnnouncePhase, and its Event", task: "AnnouncePhase", requests: tellsOfNode},
 	{name: "phase", what: "the patch that shows the phase on the node", requests: showsPhase},
-	{name: "begin-work", what: "activity BeginWork, and its look at the node", task: "BeginWork", requests: readsNode, work: true},
-	{name: "create-job", what: "the creation of the Job that does the work", requests: createsJob, work: true},
-	{name: "await-work", what: "activity AwaitWork, and its look at the node that reboots", task: "AwaitWork", requests: readsNode, work: true},
+	{name: "begin-work", what: "activity BeginWork, and its look at the node", task: "BeginWork", requests: readsNode, work: reboots},
+	{name: "create-job", what: "the creation of the Job that does the work", requests: createsJob, work: reboots},
+	{name: "await-work", what: "activity AwaitWork, and its look at the node that reboots", task: "AwaitWork", requests: readsNode, work: reboots},
+	{name: "end-work", what: "activity EndWork: somebody says done while the work goes on", task: "EndWork", work: goesOn},
 	{name: "node-news", what: "a maintenance tells its plan that it waits for a decision", call: command(signals(api.SignalNodeNews)), plan: hears},
 	{name: "find-begun", what: "activity FindBegun of a plan that was reset", task: "FindBegun", plan: anew},
 	{name: "await-ends", what: "activity AwaitEnds of a plan that was reset", task: "AwaitEnds", plan: anew},
