@@ -157,6 +157,24 @@ type PlanResult struct {
 	MoreFailures int        `json:"moreFailures,omitempty"`
 }
 
+// PlanRunInput is the input of a run of a recurring plan: the plan's name, and the input of the plan.
+type PlanRunInput struct {
+	Name string          `json:"name"`
+	Plan json.RawMessage `json:"plan"`
+}
+
+// PlanRunResult is what a run of a recurring plan returns when it ends, with its plan.
+type PlanRunResult struct {
+	Name string `json:"name"`
+	// WorkflowID is the plan's, RunID its first run.
+	WorkflowID string    `json:"workflowId"`
+	RunID      string    `json:"runId,omitempty"`
+	Phase      PlanPhase `json:"phase,omitempty"`
+	Message    string    `json:"message,omitempty"`
+	// Skipped: a plan of that name ran already, which no run of the schedule had begun.
+	Skipped bool `json:"skipped,omitempty"`
+}
+
 // ErrorPlanIncomplete is the type of the error that a plan ends with where nodes failed or were blocked.
 const ErrorPlanIncomplete = "PlanIncomplete"
 

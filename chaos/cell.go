@@ -95,17 +95,7 @@ func (a *attempt) run(ctx context.Context) (problem error) {
 		return fmt.Errorf("before the fault: %w", err)
 	}
 	defer func() { problem = errors.Join(problem, a.stopOther(context.WithoutCancel(ctx))) }()
-	fields := wholeMaintenance
-	together := [][]string{a.nodes[:]}
-	if a.cell != nil && a.cell.step.preflight != "" {
-		fields = fmt.Sprintf(`,"preflight":%q`, a.cell.step.preflight) + fields
-		together = [][]string{a.nodes[:1], a.nodes[1:]}
-	}
-	if works(a) {
-		fields += `,"work":"reboot"`
-	}
 	if a.cell != nil && a.cell.step.windows {
-		fields = `,"windows":["always"]` + fields
 		if err := a.forgetWindows(ctx); err != nil {
 			return fmt.Errorf("before the fault: %w", err)
 		}
@@ -117,10 +107,8 @@ func (a *attempt) run(ctx context.Context) (problem error) {
 		}
 		defer func() { problem = errors.Join(problem, <-opened) }()
 	}
-	for _, nodes := range together {
-		if err := a.maintain(ctx, chaosRequestor, fields, endsWithin, nodes...); err != nil {
-			return errors.Join(err, a.back(ctx), a.endBatch(ctx))
-		}
+	if err := maintainBoth(ctx, a); err != nil {
+		return errors.Join(err, a.back(ctx), a.endBatch(ctx))
 	}
 	var problems []error
 	// A slot that the fault left behind would keep the next maintenance from its own. A fault that comes no sooner than
@@ -133,8 +121,33 @@ func (a *attempt) run(ctx context.Context) (problem error) {
 			break
 		}
 	}
-	problems = append(problems, a.back(ctx), a.verdict(ctx), a.workedOnce(ctx), a.endBatch(ctx))
+	problems = append(problems, a.back(ctx), a.verdict(ctx), a.workedOnce(ctx), planOf(a).begunOnce(ctx), a.endBatch(ctx))
 	return errors.Join(problems...)
+}
+
+// maintainBoth has both nodes maintained as the step needs it.
+func maintainBoth(ctx context.Context, a *attempt) error {
+	fields := wholeMaintenance
+	together := [][]string{a.nodes[:]}
+	if a.cell != nil && a.cell.step.preflight != "" {
+		fields = fmt.Sprintf(`,"preflight":%q`, a.cell.step.preflight) + fields
+		together = [][]string{a.nodes[:1], a.nodes[1:]}
+	}
+	if works(a) {
+		fields += fmt.Sprintf(`,"work":%q`, a.cell.step.work)
+	}
+	if a.cell != nil && a.cell.step.windows {
+		fields = `,"windows":["always"]` + fields
+	}
+	if planOf(a).plans() {
+		return planOf(a).roll(ctx, fields, endsWithin)
+	}
+	for _, nodes := range together {
+		if err := a.maintain(ctx, chaosRequestor, fields, endsWithin, nodes...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // chaosRequestor is who asks for maintenances that come to every step, wholeMaintenance what they are besides their

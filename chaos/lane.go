@@ -69,7 +69,7 @@ func (s *stack) newLane(ctx context.Context, i int, temporal *devstack.Temporal)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(l.workFile(), []byte(rebootJob), 0o600); err != nil {
+	if err := l.writeWork(); err != nil {
 		return nil, err
 	}
 	l.kubefile = filepath.Join(dir, "kubeconfig")

@@ -24,7 +24,7 @@ import (
 type maintained struct {
 	node, requestor, id string
 	first               string
-	done, told          time.Time
+	done, told, failed  time.Time
 }
 
 // whole tells that the maintenance comes to every step.
@@ -63,25 +63,31 @@ func (a *attempt) maintain(ctx context.Context, requestor, fields string, limit 
 		}
 		all = append(all, m)
 	}
+	return tend(ctx, a, all)
+}
+
+// tend does for maintenances what their requestor does, until they have ended.
+func tend(ctx context.Context, a *attempt, all []*maintained) error {
 	ended := make(chan error, len(all))
 	for _, m := range all {
 		go func() { ended <- a.untilEnded(ctx, m) }()
 	}
-	rebuilt := false
+	disturbed := false
 	var problems []error
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for left := len(all); left > 0; {
 		for _, m := range all {
+			planOf(a).identify(ctx, m)
 			a.speak(ctx, m)
-			if time.Since(m.done) < doneAgain || !a.isReady(m) || m.whole() && works(a) {
+			if time.Since(m.done) < doneAgain || mustWork(ctx, a, m) || planOf(a).mustFail(ctx, m) || !a.isReady(m) {
 				continue
 			}
-			if a.cell != nil && a.cell.step.rebuild && !rebuilt {
-				if err := a.replaceScheduler(ctx); err != nil {
+			if !disturbed {
+				if err := disturb(ctx, a); err != nil {
 					continue // Temporal may be away
 				}
-				rebuilt = true
+				disturbed = true
 			}
 			// Without a run: it may have been reset since.
 			if a.temporal.Client.SignalWorkflow(ctx, m.id, "", api.MsgDone, api.Done{Run: m.first}) == nil {
@@ -96,6 +102,18 @@ func (a *attempt) maintain(ctx context.Context, requestor, fields string, limit 
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// disturb does once, while a node is Ready, what the step needs besides its fault.
+func disturb(ctx context.Context, a *attempt) error {
+	switch {
+	case a.cell != nil && a.cell.step.rebuild:
+		return a.replaceScheduler(ctx)
+	case planOf(a).plans() && a.cell.step.plan == anew:
+		_, err := planOf(a).resetPlan(ctx)
+		return err
+	}
+	return nil
 }
 
 // begin starts a maintenance. The fault may happen before that is done.
@@ -114,10 +132,14 @@ func (a *attempt) begin(ctx context.Context, requestor, fields, node string) (*m
 	return &m, err
 }
 
-// isReady tells whether the node says of itself that it is Ready for this maintenance.
+// isReady tells whether the node says of itself that it is Ready for this maintenance, or that the work on it failed.
 func (a *attempt) isReady(m *maintained) bool {
 	n := a.witness.node(m.node)
-	return n != nil && n.Labels[api.PhaseLabel] == string(api.Ready) && holds(n, m)
+	if n == nil {
+		return false
+	}
+	phase := api.Phase(n.Labels[api.PhaseLabel])
+	return (phase == api.Ready || phase == api.RequestorFailed && !m.failed.IsZero()) && holds(n, m)
 }
 
 // holds tells whether a maintenance holds a node, which says so itself.

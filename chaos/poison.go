@@ -66,6 +66,11 @@ func (a *attempt) poisonAll(ctx context.Context) error {
 			return err
 		}
 	}
+	if planOf(a).plans() {
+		if err := a.send(ctx, planOf(a).planID(), toPlan(a.nodes[0])); err != nil {
+			return err
+		}
+	}
 	return a.send(ctx, api.SchedulerID(a.cluster), append(toScheduler(a.nodes[0]), givenBack(running)...))
 }
 

@@ -17,17 +17,23 @@ import (
 // errNotBegun: there is nothing yet to go back to.
 var errNotBegun = errors.New("no workflow task was begun")
 
-// resetMaintenances resets all maintenances that run, as the cure of a bad deploy does; where none runs, or the step is
-// their end, those that have ended too.
+// resetMaintenances resets all maintenances that run, and their plan, as the cure of a bad deploy does; where none runs, or
+// the step is their end, those that have ended too.
 func (a *attempt) resetMaintenances(ctx context.Context) error {
 	running, ended, err := a.executions(ctx)
 	if err != nil {
 		return err
 	}
-	if len(running) == 0 || a.cell.step.name == "end" {
-		running = append(running, ended...)
+	planReset, err := planOf(a).resetPlan(ctx)
+	if err != nil {
+		return err
 	}
 	done := 0
+	if planReset {
+		done++
+	} else if len(running) == 0 || a.cell.step.name == "end" {
+		running = append(running, ended...)
+	}
 	for _, e := range running {
 		switch err := a.reset(ctx, e.id, e.run); {
 		case err == nil:

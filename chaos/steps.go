@@ -29,10 +29,12 @@ type step struct {
 	// preflight asks for a preflight before the slot, of one node after the other: a node out of service leaves no room
 	// for the other's pods.
 	preflight string
-	// work has the worker do the work, which reboots the node; nobody says done.
-	work bool
+	// work is what the worker does by itself: reboots, after which nobody says done, or goesOn, until somebody does.
+	work string
 	// windows has the maintenances keep to a window whose openings are computed anew.
 	windows bool
+	// plan has a plan begin the maintenances, and says what it does besides; empty is none.
+	plan planning
 	// shut lets a budget refuse a pod of the first node until the fault has happened.
 	shut bool
 	// says is told to the maintenance of the first node, about a pod of it, until the fault has happened.
@@ -62,6 +64,8 @@ func (s step) isRequest(r *request) bool {
 
 // steps are all steps, in the order in which a maintenance comes to them.
 var steps = []step{
+	{name: "list-nodes", what: "activity ListPlanNodes, and the watch of all nodes", task: "ListPlanNodes", requests: allNodes, rewatch: true, plan: rolls},
+	{name: "begin-node", what: "a plan begins the maintenance of a node", call: command(starts(api.NodeMaintenanceType)), plan: rolls},
 	{name: "preflight", what: "activity CheckPreflight, and its requests", task: "CheckPreflight", preflight: spec.PreflightFail},
 	{name: "await-preflight", what: "activity AwaitPreflight, and its requests", task: "AwaitPreflight", preflight: spec.PreflightWait},
 	{name: "slot-request", what: "the maintenance asks the scheduler for its slot", call: command(signals(api.SignalSlotRequest))},
@@ -87,9 +91,13 @@ var steps = []step{
 	{name: "after-drain", what: "activity CallHook after the drain, and the next request", task: "CallHook", input: `"hook":"after-drain"`},
 	{name: "announce", what: "activity AnnouncePhase, and its Event", task: "AnnouncePhase", requests: tellsOfNode},
 	{name: "phase", what: "the patch that shows the phase on the node", requests: showsPhase},
-	{name: "begin-work", what: "activity BeginWork, and its look at the node", task: "BeginWork", requests: readsNode, work: true},
-	{name: "create-job", what: "the creation of the Job that does the work", requests: createsJob, work: true},
-	{name: "await-work", what: "activity AwaitWork, and its look at the node that reboots", task: "AwaitWork", requests: readsNode, work: true},
+	{name: "begin-work", what: "activity BeginWork, and its look at the node", task: "BeginWork", requests: readsNode, work: reboots},
+	{name: "create-job", what: "the creation of the Job that does the work", requests: createsJob, work: reboots},
+	{name: "await-work", what: "activity AwaitWork, and its look at the node that reboots", task: "AwaitWork", requests: readsNode, work: reboots},
+	{name: "end-work", what: "activity EndWork: somebody says done while the work goes on", task: "EndWork", work: goesOn},
+	{name: "node-news", what: "a maintenance tells its plan that it waits for a decision", call: command(signals(api.SignalNodeNews)), plan: hears},
+	{name: "find-begun", what: "activity FindBegun of a plan that was reset", task: "FindBegun", plan: anew},
+	{name: "await-ends", what: "activity AwaitEnds of a plan that was reset", task: "AwaitEnds", plan: anew},
 	{name: "validate", what: "activity Validate, and its look at the node", task: "Validate"},
 	{name: "before-release", what: "activity CallHook before the release, and the next request", task: "CallHook", input: `"hook":"before-release"`},
 	{name: "release", what: "activity ReleaseNode, and its look at the node", task: "ReleaseNode", requests: readsNode},
@@ -105,6 +113,8 @@ var steps = []step{
 }
 
 func signals(name string) string { return "SignalExternalWorkflowExecution:" + name }
+
+func starts(workflow string) string { return "StartChildWorkflowExecution:" + workflow }
 
 // command recognizes a workflow task by one of its commands.
 func command(name string) func(call) bool {

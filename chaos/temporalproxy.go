@@ -32,7 +32,7 @@ type call struct {
 	activity, input string
 	// signal is sent by the call.
 	signal string
-	// commands are those of a workflow task: the type, and the signal's name where it sends one.
+	// commands are those of a workflow task: the type, and the name of the signal or the workflow.
 	commands []string
 }
 
@@ -181,6 +181,9 @@ func commandName(c *commandpb.Command) string {
 	name := c.CommandType.String()
 	if signal := c.GetSignalExternalWorkflowExecutionCommandAttributes(); signal != nil {
 		name += ":" + signal.SignalName
+	}
+	if child := c.GetStartChildWorkflowExecutionCommandAttributes(); child != nil {
+		name += ":" + child.WorkflowType.GetName()
 	}
 	return name
 }

@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock/api"
@@ -24,17 +28,49 @@ spec:
       containers: [{name: reboot, image: "registry.example/reboot:v1"}]
 `
 
-func (l *lane) workFile() string { return filepath.Join(l.dir, l.name, "reboot.yaml") }
+// longJob is work that is not done before a run of chaos is.
+var longJob = strings.NewReplacer("devcluster.drydock.dev/reboot: 2s, ", "", "completion-delay: 1s", "completion-delay: 1h").Replace(rebootJob)
+
+// What the worker does on a node: by their names in its configuration.
+const (
+	reboots = "reboot"
+	goesOn  = "long"
+)
+
+func (l *lane) workFile(name string) string { return filepath.Join(l.dir, l.name, name+".yaml") }
+
+// writeWork writes the templates of the Jobs that do the work.
+func (l *lane) writeWork() error {
+	return errors.Join(os.WriteFile(l.workFile(reboots), []byte(rebootJob), 0o600), os.WriteFile(l.workFile(goesOn), []byte(longJob), 0o600))
+}
 
 // workConfig is the part of a worker's configuration that names the work.
 func (l *lane) workConfig() string {
-	return fmt.Sprintf("work: {reboot: {job: {templateFile: %q, namespace: %s}, success: newBootID, deadline: 4m}}\n", l.workFile(), l.name)
+	return fmt.Sprintf(`work:
+  reboot: {job: {templateFile: %q, namespace: %s}, success: newBootID, deadline: 4m}
+  long: {job: {templateFile: %q, namespace: %s}, deadline: 1h}
+`, l.workFile(reboots), l.name, l.workFile(goesOn), l.name)
 }
 
 // works tells that the maintenances of the attempt have the worker do the work.
-func works(a *attempt) bool { return a.cell != nil && a.cell.step.work }
+func works(a *attempt) bool { return a.cell != nil && a.cell.step.work != "" }
 
-// workedOnce looks whether each maintenance had one Job, and that one pod.
+// mustWork tells that nobody says done of a maintenance: its work does, or has to be begun before somebody does.
+func mustWork(ctx context.Context, a *attempt, m *maintained) bool {
+	if !works(a) || !m.whole() {
+		return false
+	}
+	if a.cell.step.work == reboots {
+		return true
+	}
+	if !m.done.IsZero() || !a.isReady(m) {
+		return false
+	}
+	list, err := a.kube.BatchV1().Jobs(a.name).List(ctx, metav1.ListOptions{LabelSelector: api.WorkflowLabel})
+	return err != nil || !slices.ContainsFunc(list.Items, func(job batchv1.Job) bool { return job.Annotations["drydock.dev/workflow"] == m.id })
+}
+
+// workedOnce looks whether each maintenance had one Job, and that one pod; and none any more where the work was ended.
 func (a *attempt) workedOnce(ctx context.Context) error {
 	if !works(a) {
 		return nil
@@ -45,7 +81,7 @@ func (a *attempt) workedOnce(ctx context.Context) error {
 	}
 	wanted := 0
 	for _, m := range a.maintained() {
-		if m.whole() {
+		if m.whole() && a.cell.step.work == reboots {
 			wanted++
 		}
 	}

@@ -14,7 +14,7 @@ import (
 func completePlans(a *invocation.App, plan *cobra.Command) {
 	for _, c := range plan.Commands() {
 		switch c.Name() {
-		case "create":
+		case "create", "schedule":
 			c.ValidArgsFunction = afterName(offer(a, knownNodes), nil)
 		case "skip", "retry":
 			c.ValidArgsFunction = afterName(offer(a, nodesOfPlan), offer(a, runningPlans))

@@ -25,6 +25,7 @@ import (
 	"drydock/workflows/maintenance"
 	"drydock/workflows/notification"
 	"drydock/workflows/plan"
+	"drydock/workflows/planrun"
 	"drydock/workflows/preflight"
 	"drydock/workflows/scheduler"
 	"drydock/workflows/windows"
@@ -76,6 +77,7 @@ func RegisterWorkflows(registry interface {
 	registry.RegisterWorkflowWithOptions(doctor.Doctor, workflow.RegisterOptions{Name: api.DoctorType})
 	registry.RegisterWorkflowWithOptions(notification.Notification, workflow.RegisterOptions{Name: api.NotificationType})
 	registry.RegisterWorkflowWithOptions(plan.MaintenancePlan, workflow.RegisterOptions{Name: api.MaintenancePlanType})
+	registry.RegisterWorkflowWithOptions(planrun.MaintenancePlanRun, workflow.RegisterOptions{Name: api.PlanRunType})
 	registry.RegisterWorkflowWithOptions(auditrecord.AuditRecord, workflow.RegisterOptions{Name: api.AuditRecordType})
 	registry.RegisterWorkflowWithOptions(windows.Windows, workflow.RegisterOptions{Name: api.WindowsType})
 }

@@ -173,6 +173,12 @@ func (s *Schedule) compileCron(w Window) error {
 // parser takes the five fields and nothing else: no seconds, and no "@every".
 var parser = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 
+// CheckCron tells what is wrong with a cron expression of five fields, in words that follow the name of its field.
+func CheckCron(text string) error {
+	_, err := parseCron(text)
+	return err
+}
+
 func parseCron(text string) (cron.Schedule, error) {
 	switch {
 	case text == "":

@@ -179,3 +179,25 @@ func TestACellStandsForTheWorstOfItsNodes(t *testing.T) {
 		}
 	}
 }
+
+func TestAPlansSchedule(t *testing.T) {
+	v := client.RecurringView{
+		Name: "patches", When: rollout.Recurrence{Cron: "0 22 * * 1", Timezone: "Europe/Berlin"}, Plan: &rollout.Plan{Reason: "patches"},
+		Next:       []time.Time{startertest.Noon.Add(8 * time.Hour), startertest.Noon.Add(176 * time.Hour)},
+		Overlapped: 1, Missed: 2, Created: startertest.Before(999 * time.Hour),
+		Runs: []client.RecurringRun{
+			{Began: startertest.Before(500 * time.Hour), Result: &api.PlanRunResult{Phase: api.PlanCompleted, Message: "5 of 5 nodes are done"}},
+			{Began: startertest.Before(400 * time.Hour), Failure: "it was terminated by hand"},
+			{Began: startertest.Before(300 * time.Hour), Result: &api.PlanRunResult{Skipped: true, Message: "plan patches runs already"}},
+			{Began: startertest.Before(200 * time.Hour), Result: &api.PlanRunResult{}, Failure: "1 of 5 nodes\nfailed"},
+			{Began: startertest.Before(time.Hour), Running: true},
+		},
+	}
+	s := PlanScheduleOf(v, "maintenance-plan/patches")
+	startertest.GoldenInWidths(t, "plan_schedule", func(w io.Writer) { PlanScheduleStatus(w, s, startertest.Noon) })
+	v.Paused, v.Note, v.Runs, v.When = true, "paused by amy: holidays", nil, rollout.Recurrence{Every: spec.Duration(36 * time.Hour)}
+	if s = PlanScheduleOf(v, "x"); len(s.Next) != 0 || s.Runs == nil {
+		t.Errorf("%+v", s)
+	}
+	startertest.Golden(t, "plan_schedule_paused", func(w io.Writer) { PlanScheduleStatus(w, s, startertest.Noon) })
+}

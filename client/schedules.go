@@ -1,0 +1,306 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	temporalclient "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+
+	"drydock/api"
+	"drydock/rules/bounds"
+	"drydock/rules/rollout"
+	"drydock/rules/spec"
+)
+
+// Recurring is the schedule of a recurring plan, by the plan's name.
+type Recurring struct {
+	Name string
+
+	server  *server
+	options Options
+}
+
+// RecurringOf is the schedule of the plan of that name, whether there is one or not.
+func RecurringOf(c *Client, name string) *Recurring {
+	return &Recurring{Name: name, server: c.server, options: c.options}
+}
+
+// As is the schedule for changes in somebody else's name; an empty one changes nothing.
+func (r *Recurring) As(by string) *Recurring {
+	if by == "" {
+		return r
+	}
+	own := *r
+	own.options.By = by
+	return &own
+}
+
+// ID is the schedule's in Temporal.
+func (r *Recurring) ID() string { return api.ScheduleID(r.options.Cluster, r.Name) }
+
+// NoScheduleError says that a plan of that name has no schedule.
+type NoScheduleError struct{ Name string }
+
+func (e *NoScheduleError) Error() string { return fmt.Sprintf("plan %s has no schedule", e.Name) }
+
+// RunGoesOnError says that a run of a schedule goes on, so that another one would be skipped.
+type RunGoesOnError struct{ Name string }
+
+func (e *RunGoesOnError) Error() string {
+	return fmt.Sprintf("a run of plan %s goes on: another one would be skipped", e.Name)
+}
+
+// catchUp is how late a run may begin that was missed because Temporal was away: nodes are taken out of service when
+// people expect it, or the next time.
+const catchUp = 10 * time.Minute
+
+// Set makes the schedule, or changes the one that there is; a pause stays as it is. What would be refused is ErrInvalid.
+func (r *Recurring) Set(ctx context.Context, when rollout.Recurrence, plan json.RawMessage) (created bool, err error) {
+	decoded, err := rollout.Decode(r.Name, plan)
+	if err = errors.Join(err, when.Check()); err != nil {
+		return false, invalidError{err}
+	}
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+	defer cancel()
+	action := &temporalclient.ScheduleWorkflowAction{
+		ID: api.PlanRunID(r.options.Cluster, r.Name), Workflow: api.PlanRunType, TaskQueue: r.server.taskQueue,
+		Args: []any{api.PlanRunInput{Name: r.Name, Plan: plan}}, StaticSummary: PlanSummary(r.Name, decoded),
+	}
+	calendar := specOf(when)
+	_, err = r.server.temporal.ScheduleClient().Create(ctx, temporalclient.ScheduleOptions{
+		ID: r.ID(), Spec: calendar, Action: action, Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_SKIP, CatchupWindow: catchUp,
+	})
+	if !errors.Is(err, temporal.ErrScheduleAlreadyRunning) {
+		return err == nil, r.failed("making the schedule of plan "+r.Name, err)
+	}
+	err = r.handle(ctx).Update(ctx, temporalclient.ScheduleUpdateOptions{
+		DoUpdate: func(is temporalclient.ScheduleUpdateInput) (*temporalclient.ScheduleUpdate, error) {
+			return &temporalclient.ScheduleUpdate{Schedule: &temporalclient.Schedule{
+				Action: action, Spec: &calendar, State: is.Description.Schedule.State,
+				Policy: &temporalclient.SchedulePolicies{Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_SKIP, CatchupWindow: catchUp},
+			}}, nil
+		},
+	})
+	return false, r.failed("changing the schedule of plan "+r.Name, err)
+}
+
+// specOf is a recurrence as Temporal takes it. The server keeps the comment of a cron expression and nothing else of it, so
+// that repeats the expression.
+func specOf(when rollout.Recurrence) temporalclient.ScheduleSpec {
+	if when.Cron == "" {
+		return temporalclient.ScheduleSpec{Intervals: []temporalclient.ScheduleIntervalSpec{{Every: when.Every.Std()}}}
+	}
+	return temporalclient.ScheduleSpec{CronExpressions: []string{when.Cron + " #" + when.Cron}, TimeZoneName: when.Timezone}
+}
+
+// recurrenceOf is the inverse of specOf, as far as a schedule that somebody else made has one.
+func recurrenceOf(s *temporalclient.ScheduleSpec) rollout.Recurrence {
+	switch {
+	case s == nil:
+		return rollout.Recurrence{}
+	case len(s.Calendars) == 1:
+		return rollout.Recurrence{Cron: s.Calendars[0].Comment, Timezone: s.TimeZoneName}
+	case len(s.Intervals) == 1:
+		return rollout.Recurrence{Every: spec.Duration(s.Intervals[0].Every)}
+	default:
+		return rollout.Recurrence{}
+	}
+}
+
+func (r *Recurring) handle(ctx context.Context) temporalclient.ScheduleHandle {
+	return r.server.temporal.ScheduleClient().GetHandle(ctx, r.ID())
+}
+
+func (r *Recurring) failed(doing string, err error) error {
+	var missing *serviceerror.NotFound
+	var invalid *serviceerror.InvalidArgument
+	switch {
+	case errors.As(err, &missing):
+		return &NoScheduleError{r.Name}
+	case errors.As(err, &invalid):
+		return invalidError{fmt.Errorf("%s: %w", doing, err)}
+	}
+	return failedCall(doing, err)
+}
+
+// Pause begins no more runs until Resume. A run that goes on does so.
+func (r *Recurring) Pause(ctx context.Context, comment string) error {
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+	defer cancel()
+	return r.failed("pausing the schedule of plan "+r.Name, r.handle(ctx).Pause(ctx, temporalclient.SchedulePauseOptions{Note: r.note("paused", comment)}))
+}
+
+// Resume begins runs again at their times. Those that were missed are not made up for.
+func (r *Recurring) Resume(ctx context.Context, comment string) error {
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+	defer cancel()
+	return r.failed("resuming the schedule of plan "+r.Name, r.handle(ctx).Unpause(ctx, temporalclient.ScheduleUnpauseOptions{Note: r.note("resumed", comment)}))
+}
+
+func (r *Recurring) note(what, comment string) string {
+	return bounds.Cut(what+" by "+r.options.By+colon(comment), bounds.Text)
+}
+
+// Delete forgets the schedule. A run that goes on does so.
+func (r *Recurring) Delete(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+	defer cancel()
+	return r.failed("deleting the schedule of plan "+r.Name, r.handle(ctx).Delete(ctx))
+}
+
+// Trigger begins a run now, paused or not. While one goes on it is a RunGoesOnError.
+func (r *Recurring) Trigger(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+	defer cancel()
+	handle := r.handle(ctx)
+	described, err := handle.Describe(ctx)
+	if err == nil && len(described.Info.RunningWorkflows) > 0 {
+		return &RunGoesOnError{r.Name}
+	}
+	if err == nil {
+		err = handle.Trigger(ctx, temporalclient.ScheduleTriggerOptions{Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_SKIP})
+	}
+	return r.failed("beginning a run of plan "+r.Name, err)
+}
+
+// RecurringView is what is known of a recurring plan at one moment.
+type RecurringView struct {
+	Name string
+	// When has no fields where somebody else made a schedule of another form.
+	When rollout.Recurrence
+	// Plan is nil where it cannot be read, as where a codec has hidden it.
+	Plan   *rollout.Plan
+	Paused bool
+	// Note says who paused or resumed it last, and why.
+	Note string
+	// Next are the next times, at most ten; Runs the last runs, at most ten, the oldest first.
+	Next []time.Time
+	Runs []RecurringRun
+	// Overlapped counts the runs that were skipped because the one before went on, Missed those that came too late.
+	Overlapped, Missed int
+	Created            time.Time
+}
+
+// RecurringRun is one run of a recurring plan.
+type RecurringRun struct {
+	// Due is when it was to begin, Began when it did.
+	Due, Began time.Time
+	WorkflowID string
+	Running    bool
+	// Result is what it returned; nil while it runs and where it returned nothing. Failure says why it did not complete.
+	Result  *api.PlanRunResult
+	Failure string
+}
+
+// Look tells how the schedule stands, and what became of its last runs.
+func (r *Recurring) Look(ctx context.Context) (RecurringView, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*CallTimeout)
+	defer cancel()
+	described, err := r.handle(ctx).Describe(ctx)
+	if err != nil {
+		return RecurringView{}, r.failed("looking at the schedule of plan "+r.Name, err)
+	}
+	info := described.Info
+	v := RecurringView{
+		Name: r.Name, When: recurrenceOf(described.Schedule.Spec), Plan: r.planIn(described.Schedule.Action), Next: info.NextActionTimes,
+		Overlapped: info.NumActionsSkippedOverlap, Missed: info.NumActionsMissedCatchupWindow, Created: info.CreatedAt,
+	}
+	if state := described.Schedule.State; state != nil {
+		v.Paused, v.Note = state.Paused, state.Note
+	}
+	for _, action := range info.RecentActions {
+		if action.StartWorkflowResult == nil {
+			continue
+		}
+		run, err := r.run(ctx, action)
+		if err != nil {
+			return v, err
+		}
+		v.Runs = append(v.Runs, run)
+	}
+	return v, nil
+}
+
+func (r *Recurring) planIn(action temporalclient.ScheduleAction) *rollout.Plan {
+	start, ok := action.(*temporalclient.ScheduleWorkflowAction)
+	if !ok || len(start.Args) != 1 {
+		return nil
+	}
+	payload, ok := start.Args[0].(*commonpb.Payload)
+	var in api.PlanRunInput
+	if !ok || converter.GetDefaultDataConverter().FromPayload(payload, &in) != nil {
+		return nil
+	}
+	plan, err := rollout.Decode(r.Name, in.Plan)
+	if err != nil {
+		return nil
+	}
+	return &plan
+}
+
+// run is what became of a run.
+func (r *Recurring) run(ctx context.Context, action temporalclient.ScheduleActionResult) (RecurringRun, error) {
+	run := RecurringRun{Due: action.ScheduleTime, Began: action.ActualTime, WorkflowID: action.StartWorkflowResult.WorkflowID}
+	// Without a run ID: it may have been reset since.
+	described, err := r.server.describe(ctx, run.WorkflowID, "")
+	var gone *serviceerror.NotFound
+	switch {
+	case errors.As(err, &gone):
+		run.Failure = "Temporal does not keep it any more"
+		return run, nil
+	case err != nil:
+		return run, failedCall("looking at the runs of plan "+r.Name, err)
+	}
+	info := described.GetWorkflowExecutionInfo()
+	if info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		run.Running = true
+		return run, nil
+	}
+	var result api.PlanRunResult
+	err = r.server.temporal.GetWorkflow(ctx, run.WorkflowID, info.GetExecution().GetRunId()).GetWithOptions(ctx, &result,
+		temporalclient.WorkflowRunGetOptions{DisableFollowingRuns: true})
+	var failed *temporal.WorkflowExecutionError
+	switch {
+	case err == nil:
+		run.Result = &result
+	case errors.As(err, &failed):
+		run.Result, run.Failure = runFailureOf(failed)
+	default:
+		return run, failedCall("looking at the runs of plan "+r.Name, err)
+	}
+	return run, nil
+}
+
+// runFailureOf is why a run did not complete, and the result that it has attached to that.
+func runFailureOf(err error) (*api.PlanRunResult, string) {
+	var (
+		application *temporal.ApplicationError
+		canceled    *temporal.CanceledError
+		terminated  *temporal.TerminatedError
+		result      api.PlanRunResult
+	)
+	switch {
+	case errors.As(err, &terminated):
+		return nil, "it was terminated by hand"
+	case errors.As(err, &canceled):
+		if canceled.HasDetails() && canceled.Details(&result) == nil {
+			return &result, result.Message
+		}
+		return nil, "it was cancelled"
+	case errors.As(err, &application):
+		if application.HasDetails() && application.Details(&result) == nil {
+			return &result, application.Message()
+		}
+		return nil, application.Message()
+	default:
+		return nil, err.Error()
+	}
+}
