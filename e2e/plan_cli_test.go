@@ -29,6 +29,9 @@ func (s *site) planOf(name string, args ...string) (p show.Plan) {
 func (s *site) untilShown(name, what string, is func(show.Plan) bool) (p show.Plan) {
 	s.Helper()
 	s.eventually("plan "+name+" "+what, func() error {
+		if r := s.drydock("plan", "status", name); r.status != 0 {
+			return errors.New(r.out()) // whoever is to start it has not yet
+		}
 		if p = s.planOf(name); !is(p) {
 			return fmt.Errorf("it is %s, waits for %q: %+v, %+v", p.Phase, p.WaitingFor, p.Counts, p.Nodes)
 		}

@@ -223,7 +223,9 @@ func TestAnAttachedTerminalFailsWhatAnotherLeftBehind(t *testing.T) {
 		}
 		return err
 	})
-	s.signalID(api.PlanID(s.cluster, "patches"), api.MsgResume, api.Simple{Message: api.Message{Comment: "worker-01 is looked at by hand"}})
+	plan := s.temporal.GetWorkflow(s.ctx, api.PlanID(s.cluster, "patches"), "")
+	s.untilPlan(plan, "pauses", func(p api.PlanStatus) bool { return p.Phase == api.PlanPaused })
+	s.signalID(plan.GetID(), api.MsgResume, api.Simple{Message: api.Message{Comment: "worker-01 is looked at by hand"}})
 	s.exits(second.end(), 1, "worker-02", "1 done")
 	s.mustDrydock("done", "worker-01")
 }
