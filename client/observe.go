@@ -162,35 +162,6 @@ func refusedInput(err error) bool {
 	return errors.As(err, &application) && application.Type() == api.ErrorInvalidSpec
 }
 
-// failureOf is why a workflow did not complete, and the result that it has attached to that.
-func failureOf(err error) (*api.Result, string) {
-	var (
-		application *temporal.ApplicationError
-		canceled    *temporal.CanceledError
-		terminated  *temporal.TerminatedError
-		timeout     *temporal.TimeoutError
-		result      api.Result
-	)
-	switch {
-	case errors.As(err, &terminated):
-		return nil, "the workflow was terminated by hand; the scheduler takes the slot back and sees to the node"
-	case errors.As(err, &canceled):
-		if canceled.HasDetails() && canceled.Details(&result) == nil {
-			return &result, result.Message
-		}
-		return nil, "the workflow was cancelled"
-	case errors.As(err, &application):
-		if application.HasDetails() && application.Details(&result) == nil {
-			return &result, application.Message()
-		}
-		return nil, application.Message()
-	case errors.As(err, &timeout):
-		return nil, "the workflow timed out"
-	default:
-		return nil, err.Error()
-	}
-}
-
 // liveActivities are the types of the activities whose heartbeats hold live progress.
 var liveActivities = []string{"Drain", "WaitForPods"}
 
@@ -235,4 +206,42 @@ func stoppedText(p api.DrainProgress) string {
 		text += fmt.Sprintf(" (and %d more)", more)
 	}
 	return text
+}
+
+// failureOf is why a maintenance did not complete, and the result that it has attached to that.
+func failureOf(err error) (*api.Result, string) {
+	result, why := endOf(err, "the workflow was terminated by hand; the scheduler takes the slot back and sees to the node", "the workflow was cancelled",
+		func(r api.Result) string { return r.Message })
+	var timeout *temporal.TimeoutError
+	if result == nil && why == err.Error() && errors.As(err, &timeout) {
+		why = "the workflow timed out"
+	}
+	return result, why
+}
+
+// endOf is why a workflow did not complete, and the result that it has attached to that. Terminated and cancelled are the
+// words for ends that say nothing by themselves, message is what a result says of a cancellation.
+func endOf[T any](err error, terminated, cancelled string, message func(T) string) (*T, string) {
+	var (
+		application  *temporal.ApplicationError
+		cancellation *temporal.CanceledError
+		termination  *temporal.TerminatedError
+		result       T
+	)
+	switch {
+	case errors.As(err, &termination):
+		return nil, terminated
+	case errors.As(err, &cancellation):
+		if cancellation.HasDetails() && cancellation.Details(&result) == nil {
+			return &result, message(result)
+		}
+		return nil, cancelled
+	case errors.As(err, &application):
+		if application.HasDetails() && application.Details(&result) == nil {
+			return &result, application.Message()
+		}
+		return nil, application.Message()
+	default:
+		return nil, err.Error()
+	}
 }

@@ -107,38 +107,13 @@ func (p *Plan) Ended(ctx context.Context, run PlanRun) (PlanView, error) {
 	case err == nil:
 		v.Result = &result
 	case errors.As(err, &failed):
-		v.Result, v.Failure = planFailureOf(failed)
+		v.Result, v.Failure = endOf(failed, "the workflow was terminated by hand; maintenances that it began go on",
+			"the workflow was cancelled", func(r api.PlanResult) string { return r.Message })
 		v.Refused = refusedInput(failed)
 	default:
 		return v, failedCall("looking at plan "+p.Name, err)
 	}
 	return v, nil
-}
-
-// planFailureOf is why a plan did not complete, and the result that it has attached to that.
-func planFailureOf(err error) (*api.PlanResult, string) {
-	var (
-		application *temporal.ApplicationError
-		canceled    *temporal.CanceledError
-		terminated  *temporal.TerminatedError
-		result      api.PlanResult
-	)
-	switch {
-	case errors.As(err, &terminated):
-		return nil, "the workflow was terminated by hand; maintenances that it began go on"
-	case errors.As(err, &canceled):
-		if canceled.HasDetails() && canceled.Details(&result) == nil {
-			return &result, result.Message
-		}
-		return nil, "the workflow was cancelled"
-	case errors.As(err, &application):
-		if application.HasDetails() && application.Details(&result) == nil {
-			return &result, application.Message()
-		}
-		return nil, application.Message()
-	default:
-		return nil, err.Error()
-	}
 }
 
 // Watch looks at the plan again and again until done says that it is enough, or ctx ends, whose cause it then returns. A

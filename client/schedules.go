@@ -272,35 +272,10 @@ func (r *Recurring) run(ctx context.Context, action temporalclient.ScheduleActio
 	case err == nil:
 		run.Result = &result
 	case errors.As(err, &failed):
-		run.Result, run.Failure = runFailureOf(failed)
+		run.Result, run.Failure = endOf(failed, "it was terminated by hand", "it was cancelled",
+			func(r api.PlanRunResult) string { return r.Message })
 	default:
 		return run, failedCall("looking at the runs of plan "+r.Name, err)
 	}
 	return run, nil
-}
-
-// runFailureOf is why a run did not complete, and the result that it has attached to that.
-func runFailureOf(err error) (*api.PlanRunResult, string) {
-	var (
-		application *temporal.ApplicationError
-		canceled    *temporal.CanceledError
-		terminated  *temporal.TerminatedError
-		result      api.PlanRunResult
-	)
-	switch {
-	case errors.As(err, &terminated):
-		return nil, "it was terminated by hand"
-	case errors.As(err, &canceled):
-		if canceled.HasDetails() && canceled.Details(&result) == nil {
-			return &result, result.Message
-		}
-		return nil, "it was cancelled"
-	case errors.As(err, &application):
-		if application.HasDetails() && application.Details(&result) == nil {
-			return &result, application.Message()
-		}
-		return nil, application.Message()
-	default:
-		return nil, err.Error()
-	}
 }
