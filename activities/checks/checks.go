@@ -83,17 +83,8 @@ func (c *Activities) Validate(ctx context.Context, in ValidateInput) (Validated,
 			activity.GetLogger(ctx).Warn("a validation begins anew", "error", err)
 		}
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	heartbeats := heartbeat.Start(ctx, progress)
-	defer heartbeats.Stop()
-	go func() {
-		select {
-		case <-activity.GetWorkerStopChannel(ctx):
-			cancel(failure.WorkerStopping())
-		case <-ctx.Done():
-		}
-	}()
+	ctx, heartbeats, stop := heartbeat.WithDetails(ctx, progress)
+	defer stop()
 	// The heartbeats tell the progress; what blocks is told by signal only.
 	tell := reporting.Reporter{Temporal: c.Temporal, Signal: in.BlockedSignal}
 	since := map[string]time.Time{}

@@ -110,17 +110,8 @@ func (c *Activities) AwaitWork(ctx context.Context, in WorkInput) (WorkEnded, er
 			activity.GetLogger(ctx).Warn("what an earlier attempt called is not known", "error", err)
 		}
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	heartbeats := heartbeat.Start(ctx, before)
-	defer heartbeats.Stop()
-	go func() {
-		select {
-		case <-activity.GetWorkerStopChannel(ctx):
-			cancel(failure.WorkerStopping())
-		case <-ctx.Done():
-		}
-	}()
+	ctx, heartbeats, stop := heartbeat.WithDetails(ctx, before)
+	defer stop()
 	if in.NewBootID {
 		r := &restart{Activities: c, in: in, called: before, heartbeats: heartbeats}
 		ended, err := r.await(ctx)

@@ -15,8 +15,14 @@ import (
 
 // UntilWorkerStops heartbeats until stopped, and cancels its context when the worker stops.
 func UntilWorkerStops(ctx context.Context) (context.Context, func()) {
+	ctx, _, stop := WithDetails(ctx)
+	return ctx, stop
+}
+
+// WithDetails is UntilWorkerStops with details that an earlier attempt left, and the loop that shows further ones.
+func WithDetails(ctx context.Context, details ...any) (context.Context, *Loop, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	loop := Start(ctx)
+	loop := Start(ctx, details...)
 	go func() {
 		select {
 		case <-activity.GetWorkerStopChannel(ctx):
@@ -24,7 +30,7 @@ func UntilWorkerStops(ctx context.Context) (context.Context, func()) {
 		case <-ctx.Done():
 		}
 	}()
-	return ctx, func() {
+	return ctx, loop, func() {
 		cancel(nil)
 		loop.Stop()
 	}
