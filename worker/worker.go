@@ -234,7 +234,7 @@ func attributeNames() []string {
 
 func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.PodEvents, registry prometheus.Registerer) (workflows.Activities, error) {
 	c, temporal, namespace := o.Config, to.client, to.namespace
-	events := nodeevent.Recorder{Client: kube, On: c.Kubernetes.Events}
+	events := nodeevent.NewRecorder(kube, c.Kubernetes.Events)
 	all, sources := k8s.NewNodes(kube), k8s.NewSources(kube)
 	runner, err := checks.New(c.ChecksAndHooks(), kube, o.Version)
 	if err != nil {
@@ -264,7 +264,7 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 			Client: kube, Temporal: temporal, Home: to.home, Events: events, Conditions: c.Kubernetes.NodeConditions, Policy: judge,
 		},
 		Drains: &drain.Activities{
-			Client: kube, Temporal: temporal, Sources: sources, Metrics: drain.NewMetrics(registry),
+			Client: kube, Temporal: temporal, Nodes: all, Sources: sources, Metrics: drain.NewMetrics(registry),
 			Limiter: drain.NewLimiter(c.Kubernetes.EvictionsPerSecond), PodEvents: podEvents, JobNamespaces: own,
 		},
 		Cluster: &cluster.Activities{Nodes: all, Temporal: temporal, Home: to.home, Pods: k8s.NewNodePods(kube)},

@@ -220,12 +220,8 @@ func (c *Activities) WatchCluster(ctx context.Context, in WatchInput) (WatchRepo
 		}
 		activity.RecordHeartbeat(ctx, marked)
 		report := WatchReport{Changes: marked.changes(view, in.Holders, lost, time.Since(began) > markWithin, func(node string) bool {
-			// The watch of one worker may lag behind that of another, which has seen the node register.
 			activity.RecordHeartbeat(ctx, marked)
-			ask, cancel := context.WithTimeout(ctx, heartbeat.Every)
-			defer cancel()
-			there, err := c.Nodes.Exists(ask, node)
-			return err == nil && !there
+			return c.isGone(ctx, node)
 		})}
 		report.Marked, report.Told = marked.lists()
 		nodes := view.List()
@@ -254,6 +250,15 @@ func (c *Activities) WatchCluster(ctx context.Context, in WatchInput) (WatchRepo
 			return WatchReport{}, err
 		}
 	}
+}
+
+// isGone makes sure that there is no such node: the watch of one worker may lag behind that of another, which has seen the
+// node register.
+func (c *Activities) isGone(ctx context.Context, node string) bool {
+	ctx, cancel := context.WithTimeout(ctx, heartbeat.Every)
+	defer cancel()
+	there, err := c.Nodes.Exists(ctx, node)
+	return err == nil && !there
 }
 
 func pause(ctx context.Context, d time.Duration) error {
