@@ -13,7 +13,9 @@ import (
 
 	"drydock/checks"
 	"drydock/checks/checkstest"
+	"drydock/checks/http"
 	kind "drydock/checks/job"
+	"drydock/rules/validation"
 )
 
 func workConfig(t *testing.T, manifest string) checks.Config {
@@ -32,12 +34,16 @@ func workRunner(t *testing.T) (*checks.Runner, *fake.Clientset) {
 	return r, kube
 }
 
+func flash(key string) checks.WorkCall {
+	return checks.WorkCall{Work: "flash", Key: key, Subject: checkstest.Subject}
+}
+
 // A work is begun once under each key, whatever is noted later, and is never begun by whoever waits for it.
 func TestWorkIsBegunOnce(t *testing.T) {
 	r, kube := workRunner(t)
 	begin := func(key, note string) checks.Begun {
 		t.Helper()
-		begun, err := r.BeginWork(t.Context(), "flash", checkstest.Subject, key, note)
+		begun, err := r.BeginWork(t.Context(), flash(key), note)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +65,7 @@ func TestWorkIsBegunOnce(t *testing.T) {
 			t.Errorf("spec %+v", s)
 		}
 	}
-	if _, err := r.AwaitWork(t.Context(), "flash", checkstest.Subject, "never begun"); err != nil {
+	if _, err := r.AwaitWork(t.Context(), flash("never begun")); err != nil {
 		t.Fatal(err)
 	}
 	if got := len(jobs(t, kube)); got != 2 {
@@ -79,10 +85,10 @@ func TestHowWorkEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, kube := workRunner(t)
-			if _, err := r.BeginWork(t.Context(), "flash", checkstest.Subject, "key", ""); err != nil {
+			if _, err := r.BeginWork(t.Context(), flash("key"), ""); err != nil {
 				t.Fatal(err)
 			}
-			if state, known, err := r.LookAtWork(t.Context(), "flash", "key"); err != nil || !known || state.Ended {
+			if state, known, err := r.LookAtWork(t.Context(), flash("key")); err != nil || !known || state.Ended {
 				t.Fatalf("%+v, %v, %v", state, known, err)
 			}
 			job := jobs(t, kube)[0]
@@ -93,7 +99,7 @@ func TestHowWorkEnds(t *testing.T) {
 			} else {
 				end(t, kube, job, c.how, "no space")
 			}
-			state, err := r.AwaitWork(t.Context(), "flash", checkstest.Subject, "key")
+			state, err := r.AwaitWork(t.Context(), flash("key"))
 			if err != nil || !state.Ended || state.OK != c.ok || !strings.Contains(state.Message, c.says) {
 				t.Errorf("%+v, %v", state, err)
 			}
@@ -103,11 +109,11 @@ func TestHowWorkEnds(t *testing.T) {
 
 func TestWorkIsEndedWithItsPods(t *testing.T) {
 	r, kube := workRunner(t)
-	if _, err := r.BeginWork(t.Context(), "flash", checkstest.Subject, "key", ""); err != nil {
+	if _, err := r.BeginWork(t.Context(), flash("key"), ""); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // again: it is gone already
-		if err := r.EndWork(t.Context(), "flash", "key"); err != nil {
+		if err := r.EndWork(t.Context(), flash("key")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -118,12 +124,12 @@ func TestWorkIsEndedWithItsPods(t *testing.T) {
 
 func TestAWaitForWorkEndsWithItsContext(t *testing.T) {
 	r, _ := workRunner(t)
-	if _, err := r.BeginWork(t.Context(), "flash", checkstest.Subject, "key", ""); err != nil {
+	if _, err := r.BeginWork(t.Context(), flash("key"), ""); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := r.AwaitWork(ctx, "flash", checkstest.Subject, "key"); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := r.AwaitWork(ctx, flash("key")); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
 }
@@ -142,5 +148,72 @@ func TestWorkThatCouldRunTwiceIsRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "work.flash.job") {
 			t.Errorf("%s: %v", change[1], err)
 		}
+	}
+}
+
+// What was begun is looked after where it was begun, whatever the configuration says of the work by now.
+func TestWorkIsLookedAfterWhereItWasBegun(t *testing.T) {
+	r, kube := workRunner(t)
+	begun, err := r.BeginWork(t.Context(), flash("key"), "boot-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hook := checkstest.Hook("job", &kind.Config{TemplateFile: checkstest.File(t, manifestText), Namespace: "elsewhere"})
+	call := checkstest.Hook("http", &http.Config{URL: "http://127.0.0.1:1/"})
+	for name, c := range map[string]checks.Config{
+		"another namespace": {Work: checks.Works{"flash": {Actions: hook.Actions}}}, "another kind": {Work: checks.Works{"flash": {Actions: call.Actions}}}, "gone": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			later, err := checks.New(c, kube, "test")
+			if err != nil {
+				t.Fatal(err)
+			}
+			later.LookAfter(checks.Kinds{http.Kind, kind.Kind}, checks.Environment{Kubernetes: kube})
+			of := flash("key")
+			of.Kind, of.Begun = validation.KindJob, begun.Name
+			if state, known, err := later.LookAtWork(t.Context(), of); err != nil || !known || state.Ended {
+				t.Errorf("%+v, %v, %v", state, known, err)
+			}
+			of.Begun = ""
+			if _, err := later.BeginWork(t.Context(), of, ""); name != "another namespace" && !errors.Is(err, checks.ErrMisconfigured) {
+				t.Errorf("begun anew: %v", err)
+			}
+		})
+	}
+	of := flash("key")
+	of.Kind, of.Begun = validation.KindJob, begun.Name
+	gone, err := checks.New(checks.Config{}, kube, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone.LookAfter(checks.Kinds{kind.Kind}, checks.Environment{Kubernetes: kube})
+	if err := gone.EndWork(t.Context(), of); err != nil {
+		t.Error(err)
+	}
+	if state, _, err := r.LookAtWork(t.Context(), flash("key")); err != nil || !state.Ended {
+		t.Errorf("%+v, %v", state, err)
+	}
+}
+
+func TestAJobOfTheNameThatIsNotDrydocksIsLeftAlone(t *testing.T) {
+	r, kube := workRunner(t)
+	begun, err := r.BeginWork(t.Context(), flash("key"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, name, _ := strings.Cut(begun.Name, "/")
+	foreign := jobs(t, kube)[0]
+	foreign.Annotations = nil
+	if _, err := kube.BatchV1().Jobs("drydock").Update(t.Context(), &foreign, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.EndWork(t.Context(), flash("key")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kube.BatchV1().Jobs("drydock").Get(t.Context(), name, metav1.GetOptions{}); err != nil {
+		t.Error(err)
+	}
+	if _, found, err := r.FindWork(t.Context(), flash("key")); found || err != nil {
+		t.Errorf("found %v, %v", found, err)
 	}
 }
