@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,6 +58,21 @@ func checkOnce(job *batchv1.Job, at func(string) string, p *named.Problems) {
 	}
 	if ttl := spec.TTLSecondsAfterFinished; ttl != nil && *ttl < leastWorkKept {
 		p.Add(at("spec.ttlSecondsAfterFinished"), "%d: want at least %d, or leave it out: a Job that is gone too early could run again", *ttl, leastWorkKept)
+	}
+}
+
+// bootIDVariable tells the containers of a work which boot ID the node had before: what restarts the node can see that it has.
+const bootIDVariable = "DRYDOCK_BOOT_ID"
+
+// noted is a Job with its note, which of a work is the node's boot ID.
+func noted(job *batchv1.Job, note string) {
+	job.Annotations[noteAnnotation] = note
+	pod := &job.Spec.Template.Spec
+	for _, containers := range [][]corev1.Container{pod.InitContainers, pod.Containers} {
+		for i := range containers {
+			own := func(v corev1.EnvVar) bool { return v.Name == bootIDVariable }
+			containers[i].Env = append([]corev1.EnvVar{{Name: bootIDVariable, Value: strings.ReplaceAll(note, "$", "$$")}}, slices.DeleteFunc(containers[i].Env, own)...)
+		}
 	}
 }
 
@@ -138,7 +154,7 @@ func (r *run) state(ctx context.Context, job *batchv1.Job) checks.State {
 	if err != nil && end != batchv1.JobComplete {
 		said = err.Error()
 	}
-	s := checks.State{Output: outbound.Excerpt(nil, said, checks.MaxOutput)}
+	s := checks.State{Output: outbound.Excerpt(nil, tail(said, checks.MaxOutput), checks.MaxOutput)}
 	switch end {
 	case batchv1.JobComplete:
 		s.Ended, s.OK, s.Message = true, true, "Job "+nameOf(job)+" is complete"

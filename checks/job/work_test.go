@@ -8,6 +8,7 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
@@ -61,6 +62,9 @@ func TestWorkIsBegunOnce(t *testing.T) {
 		t.Fatalf("%d Jobs", len(all))
 	}
 	for _, job := range all {
+		if env := job.Spec.Template.Spec.Containers[0].Env; env[0].Name != "DRYDOCK_BOOT_ID" || env[0].Value != job.Annotations["drydock.dev/note"] || env[0].Value == "" {
+			t.Errorf("environment %+v", env)
+		}
 		if s := job.Spec; *s.BackoffLimit != 0 || *s.TTLSecondsAfterFinished < 3600*24 || *s.ActiveDeadlineSeconds != 30*60 {
 			t.Errorf("spec %+v", s)
 		}
@@ -215,5 +219,26 @@ func TestAJobOfTheNameThatIsNotDrydocksIsLeftAlone(t *testing.T) {
 	}
 	if _, found, err := r.FindWork(t.Context(), flash("key")); found || err != nil {
 		t.Errorf("found %v, %v", found, err)
+	}
+}
+
+// Whoever writes much says at the end how it went.
+func TestTheEndOfALongOutputIsKept(t *testing.T) {
+	r, kube := workRunner(t)
+	if _, err := r.BeginWork(t.Context(), flash("key"), ""); err != nil {
+		t.Fatal(err)
+	}
+	job := jobs(t, kube)[0]
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "drydock", Labels: map[string]string{batchv1.JobNameLabel: job.Name}}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "burn", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+		ExitCode: 1, Message: strings.Repeat("löading ", 500) + "\x1b[31mno space left\n",
+	}}}}
+	if _, err := kube.CoreV1().Pods("drydock").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	end(t, kube, job, batchv1.JobFailed, "it failed")
+	state, err := r.AwaitWork(t.Context(), flash("key"))
+	if err != nil || !strings.HasPrefix(state.Output, "…") || !strings.HasSuffix(state.Output, "löading [31mno space left") || len(state.Output) > checks.MaxOutput {
+		t.Errorf("%d bytes, %+v, %v", len(state.Output), state, err)
 	}
 }

@@ -83,8 +83,9 @@ func newScheduler(ctx workflow.Context, state State) *scheduler {
 		reclaimer: newReclaimer(commands, cluster, log, state.OnOrphan),
 		outbox:    &outbox{commands: commands, cluster: cluster},
 		strays:    &strays{loop: l, decisions: log, ours: state.Strays},
-		hours:     &hours{loop: l, decisions: log, horizon: state.Horizon},
+		hours:     &hours{loop: l, decisions: log},
 	}
+	s.hours.goOn(state.Horizon)
 	s.returns = &returns{
 		commands: commands, cluster: cluster, decisions: log, ledger: s.ledger,
 		asked: map[string]time.Time{}, asking: map[string]bool{}, free: s.free, heard: s.heard, reclaim: s.reclaimer.reclaim,
