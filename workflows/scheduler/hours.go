@@ -9,6 +9,7 @@ import (
 
 	"drydock/activities/windows"
 	"drydock/api"
+	"drydock/rules/bounds"
 	"drydock/rules/schedule"
 	"drydock/rules/window"
 	"drydock/workflows/call"
@@ -141,6 +142,7 @@ func (h *hours) retryLater(err error) {
 // changed hears from a worker that its windows are others than those that are known. Those of a worker that was started
 // earlier than the one whose windows count do not.
 func (h *hours) changed(c api.WindowsChanged) {
+	bounds.Fit(&c)
 	if now := h.now(); c.Since.After(now) {
 		c.Since = now
 	}
@@ -151,11 +153,10 @@ func (h *hours) changed(c api.WindowsChanged) {
 	h.stale = h.stale || h.horizon != nil && h.horizon.Digest != c.Digest
 }
 
-// goOn is how it stands with a horizon that a run before this one handed over.
-func (h *hours) goOn(horizon *window.Horizon) {
-	if h.horizon = horizon; horizon != nil && !horizon.Since.IsZero() {
-		h.wanted = api.WindowsChanged{Digest: horizon.Digest, Since: horizon.Since}
-	}
+// goOn takes up what a run before this one handed over.
+func (h *hours) goOn(horizon *window.Horizon, wanted api.WindowsChanged) {
+	h.horizon, h.wanted = horizon, wanted
+	h.stale = horizon != nil && wanted.Digest != "" && horizon.Digest != wanted.Digest
 }
 
 // wakeAt has one timer for the next opening or close that matters, none where none does.

@@ -313,14 +313,21 @@ func TestLimitsHaveNoWindowsInAHistoryThatDoesNotKnowThem(t *testing.T) {
 
 // Of workers with different windows, the one counts that was started last, whichever is asked and whoever speaks last.
 func TestTheWindowsOfTheWorkerThatWasStartedLastCount(t *testing.T) {
+	for _, after := range []int{0, 1} {
+		t.Run(fmt.Sprint("continued as new after ", after), func(t *testing.T) { startedLastCounts(t, after) })
+	}
+}
+
+func startedLastCounts(t *testing.T, continueAfter int) {
 	f := nightly(t, 2)
+	f.state.ContinueAfter = continueAfter
 	old, late := f.windows, map[string]window.Window{"nights": {From: "20:00", To: "04:00"}}
 	f.workers = []map[string]window.Window{old, late}
 	tell := func(of map[string]window.Window, since time.Duration) {
 		f.signal(api.SignalWindowsChanged, api.WindowsChanged{Digest: window.Digest(of), Since: f.start.Add(since)})
 	}
-	a := f.request(time.Second, "n1", "ops", time.Minute)
-	f.at(time.Minute, func() { tell(late, -time.Minute) })
+	f.at(time.Second, func() { tell(late, -time.Minute) }) // nothing needs a window yet
+	a := f.request(time.Minute, "n1", "ops", time.Minute)
 	for i := range 5 {
 		f.at(time.Duration(i+1)*time.Hour, func() { tell(old, -time.Hour) })
 	}
