@@ -240,6 +240,7 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 	if err != nil {
 		return workflows.Activities{}, err
 	}
+	runner.LookAfter(kinds().Checks, checks.Environment{Kubernetes: kube})
 	senders, err := notify.New(c.Channels, nodeevent.Channel{Client: kube}, o.Version)
 	if err != nil {
 		return workflows.Activities{}, err

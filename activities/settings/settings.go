@@ -150,6 +150,10 @@ func (s *Activities) resolve(ctx context.Context, m spec.Maintenance, prepared *
 	if m.Work != "" {
 		work, err := s.work(m.Work)
 		problems = append(problems, ofInput("work", err))
+		if held := m.ReadyTimeout; err == nil && held > 0 && held < work.Deadline {
+			problems = append(problems, fmt.Errorf("readyTimeout: %s is shorter than the deadline of work %s (%s), which would be ended half way: give a longer one, or 0s",
+				held, m.Work, work.Deadline))
+		}
 		prepared.Work = &work
 	}
 	problems = append(problems, s.windows(m.Windows))

@@ -84,6 +84,8 @@ type fleet struct {
 	changes map[string]workflow.Version
 	// windows are those of the worker's configuration.
 	windows map[string]window.Window
+	// workers are those of several workers, asked in turns; empty where there is one configuration.
+	workers []map[string]window.Window
 	// marks are those on nodes that may be a surprise; nil are none.
 	marks func() cluster.MarksSeen
 	// blind: the worker that decides knows nothing of the nodes by itself.
