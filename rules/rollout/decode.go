@@ -196,7 +196,11 @@ func (p Plan) validateMaintenance(wrong *problems) {
 	}
 	if err != nil {
 		for line := range strings.Lines(err.Error()) {
-			*wrong = append(*wrong, errors.New("maintenance."+strings.TrimSuffix(line, "\n")))
+			line = strings.TrimSuffix(line, "\n")
+			if _, its := given["windows"]; its || !strings.HasPrefix(line, "windows") {
+				line = "maintenance." + line
+			}
+			*wrong = append(*wrong, errors.New(line))
 		}
 	}
 }

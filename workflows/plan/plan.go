@@ -101,6 +101,8 @@ func newPlan(root workflow.Context, input, packed []byte) (*plan, error) {
 func assemble(c *core) *plan {
 	p := &plan{core: c, news: &bulletin{core: c}, flights: &flights{core: c, ours: map[string]bool{}}}
 	p.roster = &roster{core: c, news: p.news, stop: p.flights.stop, forget: func(node string) { delete(p.flights.ours, node) }}
+	c.crowded = func() bool { return len(p.flights.ours) >= maxChildren }
+	c.told = p.news.told
 	p.office = &office{core: c, flights: p.flights, news: p.news, pause: p.pause}
 	return p
 }
@@ -194,7 +196,7 @@ func (p *plan) step() (over bool) {
 	case d.End:
 		return p.flights.none()
 	}
-	for _, i := range d.Start {
+	for _, i := range d.Start[:min(len(d.Start), p.flights.room())] {
 		p.flights.begin(i)
 	}
 	return false

@@ -315,7 +315,7 @@ func TestTheNextRunWaitsForWhatTheOneBeforeBegan(t *testing.T) {
 	s.env.SetContinuedExecutionRunID("the-run-before")
 	var waited []string
 	s.env.OnActivity(call.Plans.AwaitEnds, mock.Anything, mock.Anything).Return(
-		func(_ context.Context, flights []planactivity.Flight) ([]planactivity.Ended, error) {
+		func(_ context.Context, flights api.List[planactivity.Flight]) ([]planactivity.Ended, error) {
 			for _, f := range flights {
 				waited = append(waited, f.WorkflowID)
 			}
