@@ -27,13 +27,16 @@ type plan interface {
 // on without an attendant: its nodes then wait, Ready, for the next one.
 type Attendant struct {
 	Plan plan
-	// ContinueOnError: a node that failed does not end the plan.
+	// ContinueOnError: a node that failed ends nothing.
 	ContinueOnError bool
+	// Leaves: what ends is this attendance, and not the plan.
+	Leaves bool
 	// Abandon ends when no further node is to be begun and those that are not Ready are to be given up; GiveUp ends the
 	// attempts to reach Temporal.
 	Abandon, GiveUp context.Context
-	// Work does one node; its context is abandon, or ends earlier because another node has failed.
-	Work func(abandon context.Context, node api.PlanNode) Outcome
+	// Work does one node in the name of the plan's requestor; its context is abandon, or ends earlier because another node has
+	// failed.
+	Work func(abandon context.Context, requestor string, node api.PlanNode) Outcome
 	Note func(format string, args ...any)
 	// every is how often the plan is looked at; 0 is the usual.
 	every time.Duration
@@ -66,6 +69,10 @@ func (a *Attendant) Run(names []string) ([]Outcome, api.PlanStatus, error) {
 			said = false
 			a.attend(ctx, stop, status, &all)
 		}
+		if ctx.Err() != nil && a.Leaves {
+			all.Wait()
+			return a.end(names, whyAbandoned(ctx))
+		}
 		if ctx.Err() != nil && !cancelled && err == nil && !status.Phase.Ended() {
 			if _, err := a.Plan.Cancel(a.GiveUp, whyAbandoned(ctx)); err == nil || refused(err) {
 				cancelled = true
@@ -86,6 +93,9 @@ func refused(err error) bool {
 
 // attend begins to work on the nodes whose turn it has become.
 func (a *Attendant) attend(ctx context.Context, stop context.CancelCauseFunc, status api.PlanStatus, all *sync.WaitGroup) {
+	if ctx.Err() != nil && a.Leaves {
+		return
+	}
 	for _, node := range status.Nodes {
 		key := node.Node + "/" + node.RunID
 		if node.RunID == "" || a.attended[key] {
@@ -93,7 +103,7 @@ func (a *Attendant) attend(ctx context.Context, stop context.CancelCauseFunc, st
 		}
 		a.attended[key] = true
 		all.Go(func() {
-			outcome := a.Work(ctx, node)
+			outcome := a.Work(ctx, cmp.Or(status.Plan.Requestor, rollout.RequestorOf(status.Name)), node)
 			a.mu.Lock()
 			a.outcomes[node.Node] = outcome
 			a.mu.Unlock()

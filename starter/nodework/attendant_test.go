@@ -27,6 +27,7 @@ type planned struct {
 	cancelled string
 	// goesOn: it does not pause where a node fails.
 	goesOn, paused bool
+	requestor      string
 	// unanswered is how many questions nobody answers.
 	unanswered int
 }
@@ -61,6 +62,7 @@ func (p *planned) Status(_ context.Context, asked api.PlanStatusRequest) (api.Pl
 		}
 	}
 	s := api.PlanStatus{Phase: api.PlanRunning, Counts: rollout.Counts{Total: len(p.nodes)}}
+	s.Plan.Requestor = p.requestor
 	s.Plan.Strategy.MaxFailures = schedule.Count(0)
 	if p.count("running") == 0 && (p.cancelled != "" || p.count(rollout.Waiting.Word()) == 0) {
 		s.Phase = api.PlanCompleted
@@ -99,7 +101,7 @@ func (p *planned) over(name string, state rollout.State) {
 func (p *planned) attendant(work func(abandon context.Context, name string) Outcome) *Attendant {
 	return &Attendant{
 		Plan: p, Abandon: context.Background(), GiveUp: context.Background(), Note: func(string, ...any) {}, every: time.Millisecond,
-		Work: func(abandon context.Context, n api.PlanNode) Outcome {
+		Work: func(abandon context.Context, _ string, n api.PlanNode) Outcome {
 			o := work(abandon, n.Node)
 			o.Node = n.Node
 			state := rollout.Done
@@ -186,8 +188,8 @@ func TestAnInterruptedRolloutBeginsNothingMore(t *testing.T) {
 	})
 	// The plan takes the next node the moment the one before is done, unless it was cancelled by then.
 	work := a.Work
-	a.Work = func(abandon context.Context, n api.PlanNode) Outcome {
-		o := work(abandon, n)
+	a.Work = func(abandon context.Context, requestor string, n api.PlanNode) Outcome {
+		o := work(abandon, requestor, n)
 		_, _ = p.Cancel(ctx, "interrupted")
 		return o
 	}
@@ -198,6 +200,46 @@ func TestAnInterruptedRolloutBeginsNothingMore(t *testing.T) {
 	}
 	if got[1].Note != "interrupted" {
 		t.Errorf("note = %q", got[1].Note)
+	}
+}
+
+// TestWhoeverLeavesEndsNoPlan: neither does an interrupt, nor a node that failed.
+func TestWhoeverLeavesEndsNoPlan(t *testing.T) {
+	for name, interrupted := range map[string]bool{"interrupted": true, "a node failed": false} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(context.Background())
+			p := planOf(1, "first", "next")
+			a := p.attendant(func(_ context.Context, name string) Outcome {
+				if name != "first" {
+					t.Errorf("%s is worked on", name)
+				}
+				if !interrupted {
+					return Outcome{Result: ResultFailed}
+				}
+				cancel(exit.ErrInterrupted)
+				return Outcome{Result: resultDone}
+			})
+			a.Abandon, a.Leaves = ctx, true
+			got, status, err := a.Run(nil)
+			if err != nil || status.Phase.Ended() || p.cancelled != "" || len(got) != 2 || got[1].Result != resultNotStarted {
+				t.Errorf("the plan is %s, cancelled for %q: %+v, %v", status.Phase, p.cancelled, got, err)
+			}
+		})
+	}
+}
+
+// TestTheRequestorIsThePlans: one who could not be asked at first has it all the same.
+func TestTheRequestorIsThePlans(t *testing.T) {
+	p := planOf(1, "a")
+	p.unanswered, p.requestor = 1, "ops"
+	a := p.attendant(func(context.Context, string) Outcome { return Outcome{Result: resultDone} })
+	work, as := a.Work, ""
+	a.Work = func(abandon context.Context, requestor string, n api.PlanNode) Outcome {
+		as = requestor
+		return work(abandon, requestor, n)
+	}
+	if _, _, err := a.Run(nil); err != nil || as != "ops" {
+		t.Errorf("it is worked on as %q: %v", as, err)
 	}
 }
 
