@@ -193,6 +193,14 @@ func TestAPlansSchedule(t *testing.T) {
 			{Began: startertest.Before(time.Hour), Running: true},
 		},
 	}
+	all := PlanSchedules{PlanScheduleSummaryOf(v, "maintenance-plan/patches"), PlanScheduleSummaryOf(client.RecurringView{
+		Name: "reboots", When: rollout.Recurrence{Every: spec.Duration(7 * 24 * time.Hour)}, Paused: true, Note: "paused by amy: holidays",
+		Next: v.Next,
+	}, "maintenance-plan/reboots")}
+	startertest.Golden(t, "plan_schedule_list", func(w io.Writer) { PlanScheduleList(w, all, startertest.Noon) })
+	if all[1].NextAt != nil || all[0].LastBeganAt == nil {
+		t.Errorf("%+v", all)
+	}
 	s := PlanScheduleOf(v, "maintenance-plan/patches")
 	startertest.GoldenInWidths(t, "plan_schedule", func(w io.Writer) { PlanScheduleStatus(w, s, startertest.Noon) })
 	v.Paused, v.Note, v.Runs, v.When = true, "paused by amy: holidays", nil, rollout.Recurrence{Every: spec.Duration(36 * time.Hour)}
