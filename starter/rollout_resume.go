@@ -30,7 +30,9 @@ func (e earlier) leavesOut(node string) bool {
 }
 
 // leftOut adds to the nodes that are left out those that somebody has yet to decide about.
-func (e earlier) leftOut(others []nodework.Outcome) []nodework.Outcome { return append(others, e.busy...) }
+func (e earlier) leftOut(others []nodework.Outcome) []nodework.Outcome {
+	return append(others, e.busy...)
+}
 
 // resumed is what the plan to go on with has left behind, and the nodes: where none are named all others of its.
 func (o *rolloutOptions) resumed(ctx context.Context, c *invocation.Connection, names []string) (before earlier, left []string, err error) {

@@ -95,6 +95,17 @@ func TestAFollowerSaysWhatHasChanged(t *testing.T) {
 	}
 }
 
+func TestTheMaintenancesMostLikeThePlansSayHowLongItTakes(t *testing.T) {
+	own, there, other := client.Maintenance{Node: "x", Requestor: "plan-kernel"}, client.Maintenance{Node: "a", Requestor: "ops"}, client.Maintenance{Node: "y", Requestor: "ops"}
+	for want, all := range map[string][]client.Maintenance{
+		"of plan-kernel": {other, own, there}, "on its nodes": {other, there}, "on other nodes": {other},
+	} {
+		if some, among := alike(all, "plan-kernel", []string{"a", "b"}); among != want || len(some) != 1 {
+			t.Errorf("%+v %s, want one %s", some, among, want)
+		}
+	}
+}
+
 func TestHowLongAMaintenanceTook(t *testing.T) {
 	v := startertest.Ended(api.Completed, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, "")
 	v.Result.Transitions = []api.Transition{

@@ -133,7 +133,7 @@ func preview() PlanPreview {
 			{Nodes: []string{"worker-03"}}, {Nodes: []string{"worker-04", "worker-05", "worker-06", "worker-07"}},
 		},
 		Preflights: []preflight.Report{stopped, {Node: "worker-02"}}, NotLookedAt: 5, Warnings: []string{"these are all 7 nodes of the cluster"},
-		Estimate: &PlanEstimate{Duration: period.Duration(95 * time.Minute), Each: period.Duration(11 * time.Minute), Of: 40},
+		Estimate: &PlanEstimate{Duration: period.Duration(95 * time.Minute), Each: period.Duration(11 * time.Minute), Of: 40, Among: "on its nodes"},
 	}
 }
 

@@ -110,7 +110,13 @@ func TestAMessageGoesToThePlansOwnMaintenance(t *testing.T) {
 			s := unknownRun(t)
 			told, asked := 0, 0
 			s.env.OnSignalExternalWorkflow(mock.Anything, "node-maintenance/a/plan-kernel", mock.Anything, api.MsgCancel, mock.Anything).Return(
-				func(_, _, _, _ string, _ any) error { told++; return nil })
+				func(_, _, _, _ string, said any) error {
+					if !said.(api.Cancel).BeforeReady {
+						t.Errorf("it is told %+v", said)
+					}
+					told++
+					return nil
+				})
 			s.env.OnActivity(call.Plans.AwaitEnds, mock.Anything, mock.Anything).After(time.Minute).Return(
 				func(_ context.Context, flights api.List[planactivity.Flight]) ([]planactivity.Ended, error) {
 					f := flights[0]

@@ -291,7 +291,7 @@ func (f *flights) stop(phase api.PlanPhase, why string) {
 	f.state.Stop, f.state.StoppedWhy, f.dirty = phase, why, true
 	for i := range f.state.Nodes {
 		if n := &f.state.Nodes[i]; n.State == rollout.Running {
-			f.tell(n.Name, api.MsgCancel, api.Cancel{Message: f.said(why), Run: n.RunID})
+			f.tell(n.Name, api.MsgCancel, api.Cancel{Message: f.said(why), Run: n.RunID, BeforeReady: true})
 		}
 	}
 }

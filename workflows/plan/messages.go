@@ -159,7 +159,7 @@ func (o *office) applySkip(m api.NodeOfPlan) string {
 		o.state.Skipping = map[string]bool{}
 	}
 	o.state.Skipping[m.Node] = true
-	o.flights.tell(m.Node, api.MsgCancel, api.Cancel{Message: o.said(why), Run: n.RunID})
+	o.flights.tell(m.Node, api.MsgCancel, api.Cancel{Message: o.said(why), Run: n.RunID, BeforeReady: true})
 	return m.Node + " is left out, unless it is Ready already: then it is finished"
 }
 
@@ -186,8 +186,8 @@ func (o *office) applyRetry(m api.NodeOfPlan) string {
 }
 
 func (o *office) checkCancel(m api.Cancel) error {
-	if m.Release {
-		return errors.New("release: is a maintenance's: a plan never gives back nodes that are worked on")
+	if m.Release || m.BeforeReady {
+		return errors.New("release, beforeReady: are a maintenance's: a plan never gives back nodes that are worked on")
 	}
 	return o.open(m.Run)
 }

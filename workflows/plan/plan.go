@@ -121,7 +121,7 @@ func (p *plan) prepare() error {
 		return fmt.Errorf("preparing: %w", err)
 	}
 	if p.prepared.Unknown != "" {
-		return inbox.InvalidSpec(errors.New("maintenance: " + p.prepared.Unknown))
+		return inbox.InvalidSpec(errors.New(p.spec.InPlan(p.prepared.Unknown)))
 	}
 	// Defaults, hooks and the policy are the maintenances' own to look up.
 	p.prepared = settings.Prepared{
@@ -173,6 +173,7 @@ func (p *plan) run(root workflow.Context, input converter.RawValue) error {
 // step does what is to be done now, and tells whether the plan is over.
 func (p *plan) step() (over bool) {
 	if p.state.Stop != "" {
+		p.state.WaitingFor, p.state.Until = fmt.Sprintf("its last nodes: it ends %s then", p.state.Stop), time.Time{}
 		return p.flights.none()
 	}
 	if p.doubts > 0 || !p.roster.known() {

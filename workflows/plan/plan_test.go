@@ -346,7 +346,7 @@ func TestAnInputIsRefusedWithItsFields(t *testing.T) {
 	s := newSite(t, "a")
 	s.prepared.Unknown = `notify[0]: the worker's configuration has no channel "x" (channels)`
 	s.begin(s.env.Now())
-	if _, err := s.run(`{"all":true}`); err == nil || !strings.Contains(err.Error(), "no channel") {
+	if _, err := s.run(`{"all":true}`); err == nil || !strings.Contains(err.Error(), "maintenance.notify[0]: the worker's configuration has no channel") {
 		t.Error(err)
 	}
 	s = newSite(t, "a")
