@@ -55,7 +55,7 @@ func (a *Attendant) Run(names []string) ([]Outcome, api.PlanStatus, error) {
 	var all sync.WaitGroup
 	said, cancelled := false, false
 	for {
-		status, err := a.Plan.Status(a.GiveUp, api.PlanStatusRequest{States: []string{rollout.Running.Word()}, Limit: 1000})
+		status, err := a.look()
 		var missing *client.NoPlanError
 		switch {
 		case a.GiveUp.Err() != nil, errors.As(err, &missing), errors.Is(err, client.ErrInvalid):
@@ -83,6 +83,23 @@ func (a *Attendant) Run(names []string) ([]Outcome, api.PlanStatus, error) {
 			return a.end(names, whyAbandoned(ctx))
 		}
 		sleep(a.GiveUp, cmp.Or(a.every, attendEvery))
+	}
+}
+
+// look asks for all nodes that run: a page has not always room for them.
+func (a *Attendant) look() (api.PlanStatus, error) {
+	asked := api.PlanStatusRequest{States: []string{rollout.Running.Word()}, Limit: 1000}
+	var all []api.PlanNode
+	for {
+		status, err := a.Plan.Status(a.GiveUp, asked)
+		if err != nil {
+			return status, err
+		}
+		all = append(all, status.Nodes...)
+		if asked.Offset = status.NextOffset; asked.Offset == 0 {
+			status.Nodes = all
+			return status, nil
+		}
 	}
 }
 

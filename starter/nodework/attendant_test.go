@@ -28,6 +28,8 @@ type planned struct {
 	// goesOn: it does not pause where a node fails.
 	goesOn, paused bool
 	requestor      string
+	// page is how many nodes an answer has room for, 0 is all.
+	page int
 	// unanswered is how many questions nobody answers.
 	unanswered int
 }
@@ -67,9 +69,17 @@ func (p *planned) Status(_ context.Context, asked api.PlanStatusRequest) (api.Pl
 	if p.count("running") == 0 && (p.cancelled != "" || p.count(rollout.Waiting.Word()) == 0) {
 		s.Phase = api.PlanCompleted
 	}
+	at := 0
 	for _, n := range p.nodes {
-		if len(asked.States) == 0 || slices.Contains(asked.States, n.State) {
-			s.Nodes = append(s.Nodes, n)
+		switch {
+		case len(asked.States) > 0 && !slices.Contains(asked.States, n.State):
+		case p.page > 0 && len(s.Nodes) == p.page:
+			s.NextOffset = at
+			return s, nil
+		default:
+			if at++; at > asked.Offset {
+				s.Nodes = append(s.Nodes, n)
+			}
 		}
 	}
 	return s, nil
@@ -225,6 +235,22 @@ func TestWhoeverLeavesEndsNoPlan(t *testing.T) {
 				t.Errorf("the plan is %s, cancelled for %q: %+v, %v", status.Phase, p.cancelled, got, err)
 			}
 		})
+	}
+}
+
+// TestAllNodesThatRunAreWorkedOn: those of the first page may be waiting for the slots of the others.
+func TestAllNodesThatRunAreWorkedOn(t *testing.T) {
+	p := planOf(3, "a", "b", "c")
+	p.page = 1
+	var together sync.WaitGroup
+	together.Add(3)
+	a := p.attendant(func(context.Context, string) Outcome {
+		together.Done()
+		together.Wait()
+		return Outcome{Result: resultDone}
+	})
+	if got, _, err := a.Run([]string{"a", "b", "c"}); err != nil || !slices.Equal(resultsOf(got), []result{resultDone, resultDone, resultDone}) {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 
