@@ -274,7 +274,7 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 		Executions: &execution.Activities{Temporal: temporal, Namespace: namespace, Home: to.home, Nodes: all},
 		Doctors:    &doctor.Activities{Client: kube, Events: events, Temporal: temporal, Namespace: namespace, Home: to.home},
 		Settings: &settings.Activities{
-			Temporal: temporal, Namespace: namespace, Attributes: attributeNames(), Defaults: c.Defaults,
+			Temporal: temporal, Namespace: namespace, Starters: execution.NewStarters(temporal, namespace), Attributes: attributeNames(), Defaults: c.Defaults,
 			Channels: c.Channels.Plans(), DefaultChannels: c.Channels.Defaults(), Runner: runner, Client: kube, Groups: groups,
 			Judge: judge, Windows: slices.Sorted(maps.Keys(c.Windows)),
 			Audited: len(sinks.Names()) > 0, Conditions: c.Kubernetes.NodeConditions,

@@ -32,6 +32,8 @@ import (
 type Activities struct {
 	Temporal  client.Client
 	Namespace string
+	// Starters know who started workflows.
+	Starters *execution.Starters
 	// Defaults are the configured defaults of maintenances, as JSON.
 	Defaults json.RawMessage
 	// Attributes are the names of the search attributes to use, all of type Keyword.
@@ -122,7 +124,7 @@ func (s *Activities) starter(ctx context.Context) *api.Sender {
 	for range starterTries {
 		var sender api.Sender
 		asking, cancel := context.WithTimeout(ctx, starterWithin)
-		sender, err = execution.StarterOf(asking, s.Temporal, s.Namespace, execution.Run{WorkflowID: calling.ID, RunID: calling.RunID})
+		sender, err = s.Starters.Of(asking, execution.Run{WorkflowID: calling.ID, RunID: calling.RunID})
 		cancel()
 		if err == nil {
 			return &sender

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 
 	"drydock/activities/activitytest"
+	"drydock/activities/execution"
 	"drydock/activities/policy"
 	rulespolicy "drydock/rules/policy"
 )
@@ -46,7 +47,7 @@ func settingsWith(o *operator) *Activities {
 	client := &mocks.Client{}
 	client.On("OperatorService").Return(o)
 	client.On("WorkflowService").Return(&activitytest.Histories{Err: errors.New("away")})
-	return &Activities{Temporal: client, Namespace: "default", Defaults: json.RawMessage(`{"readyTimeout":"2h"}`), Attributes: []string{"DrydockNode", "DrydockPhase"}}
+	return &Activities{Temporal: client, Namespace: "default", Starters: execution.NewStarters(client, "default"), Defaults: json.RawMessage(`{"readyTimeout":"2h"}`), Attributes: []string{"DrydockNode", "DrydockPhase"}}
 }
 
 func prepare(t *testing.T, s *Activities) Prepared {
@@ -163,7 +164,7 @@ func TestPrepareTellsWhoStartedTheMaintenance(t *testing.T) {
 	temporal.On("WorkflowService").Return(&activitytest.Histories{First: map[string]*historypb.HistoryEvent{
 		activitytest.RunID: activitytest.Started("ann@desk", nil),
 	}})
-	s.Temporal = temporal
+	s.Temporal, s.Starters = temporal, execution.NewStarters(temporal, "default")
 	if prepared := prepare(t, s); prepared.Starter == nil || prepared.Starter.Identity != "ann@desk" {
 		t.Errorf("%+v started it", prepared.Starter)
 	}

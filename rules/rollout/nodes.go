@@ -16,7 +16,7 @@ const (
 	Running State = "running"
 	// Held: its maintenance waits for somebody's decision, after the work or the validation failed.
 	Held State = "held"
-	// Done: its maintenance is completed, and the node back in service.
+	// Done: its maintenance is completed, and the node back in service. It has its RunID until the maintenance has ended.
 	Done   State = "done"
 	Failed State = "failed"
 	// Skipped: somebody has left it out.
@@ -78,6 +78,9 @@ func unforgiven(nodes []Node) int {
 	}
 	return n
 }
+
+// Ending tells that the node is back, and its maintenance has still to end.
+func (n Node) Ending() bool { return n.State == Done && n.RunID != "" }
 
 // Counts are the nodes of a plan by their states. Total are those that it matches.
 type Counts struct {

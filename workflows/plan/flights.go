@@ -54,7 +54,7 @@ func (f *flights) room() int {
 // none tells that no maintenance runs; those that wait for somebody's decision are not the plan's to wait for.
 func (f *flights) none() bool {
 	for i := range f.state.Nodes {
-		if f.state.Nodes[i].State == rollout.Running {
+		if n := &f.state.Nodes[i]; n.State == rollout.Running || n.Ending() {
 			return false
 		}
 	}
@@ -120,10 +120,11 @@ func (f *flights) attend() {
 	// Who is told something may have to be found first.
 	if !f.leaving() || f.telling > 0 {
 		// Those that run come first: of very many, the first are told of at once.
-		for _, state := range []rollout.State{rollout.Running, rollout.Held} {
+		for _, first := range []bool{true, false} {
 			for i := range f.state.Nodes {
 				n := &f.state.Nodes[i]
-				if n.State == state && !f.ours[n.Name] {
+				runs := n.State == rollout.Running
+				if (runs || n.State == rollout.Held || n.Ending()) && runs == first && !f.ours[n.Name] {
 					wanted = append(wanted, n.Name)
 					flights = append(flights, planactivity.Flight{WorkflowID: f.maintenanceID(n.Name), RunID: n.RunID})
 				}
@@ -197,11 +198,15 @@ func (f *flights) ended(name string, how planactivity.Ended) {
 	now := f.now()
 	blocked := how.Foreign || (how.Phase == api.Failed && how.Kind == api.ErrorNotDrained && f.spec.Strategy.OnBlocked != rollout.WaitBlocked)
 	f.change(name, func(n *rollout.Node) {
-		if n.State != rollout.Running && n.State != rollout.Held {
+		if n.State != rollout.Running && n.State != rollout.Held && !n.Ending() {
 			return
 		}
 		if n.RunID != "" && how.RunID != "" && n.RunID != how.RunID {
 			return
+		}
+		if n.Ending() && how.Phase == api.Completed {
+			n.RunID = ""
+			return // since the node was back, it is over
 		}
 		n.Since, n.RunID, n.Note = now.Unix(), "", how.Message
 		switch {
@@ -250,6 +255,9 @@ func (f *flights) heard(news api.NodeNews) {
 		return
 	}
 	switch {
+	case news.Back && n.State == rollout.Running:
+		n.State, n.Since, n.Note = rollout.Done, f.now().Unix(), ""
+		f.state.Progress.LastEnd = f.now()
 	case news.Held && n.State == rollout.Running:
 		n.State, n.Since, n.Note = rollout.Held, f.now().Unix(), bounds.Cut(news.Why, maxNote)
 		f.state.Progress.LastEnd = f.now()
