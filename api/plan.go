@@ -81,7 +81,8 @@ type PlanStatus struct {
 	WorkflowID string `json:"workflowId"`
 	// RunID is the first run of the plan's chain.
 	RunID string `json:"runId"`
-	// Plan is its input with all defaults; where it names very many nodes, the first of them, and MoreNames counts the rest.
+	// Plan is its input with all defaults; where it names very many nodes, the first of them, and MoreNames counts the rest. A
+	// maintenance, and a nodeSelector, that would not fit are left out.
 	Plan      rollout.Plan `json:"plan"`
 	MoreNames int          `json:"moreNames,omitempty"`
 	Phase     PlanPhase    `json:"phase"`

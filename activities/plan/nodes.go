@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -66,7 +67,7 @@ const maxMissing = 20
 func (a *Activities) ListPlanNodes(ctx context.Context, in ListInput) (Listed, error) {
 	matches, err := in.matcher()
 	if err != nil {
-		return Listed{}, err
+		return Listed{}, temporal.NewNonRetryableApplicationError(err.Error(), api.ErrorInvalidSpec, nil)
 	}
 	view, err := a.Nodes.View(ctx)
 	if err != nil {
@@ -96,7 +97,8 @@ func (a *Activities) ListPlanNodes(ctx context.Context, in ListInput) (Listed, e
 		}
 	}
 	if len(listed.Nodes) > rollout.MaxNodes {
-		return Listed{}, fmt.Errorf("%d nodes match: a plan takes %d at most", len(listed.Nodes), rollout.MaxNodes)
+		return Listed{}, temporal.NewNonRetryableApplicationError(
+			fmt.Sprintf("%d nodes match: a plan takes %d at most", len(listed.Nodes), rollout.MaxNodes), api.ErrorInvalidSpec, nil)
 	}
 	slices.SortFunc(listed.Nodes, func(a, b rollout.Facts) int { return cmp.Compare(a.Name, b.Name) })
 	if listed.Digest = listed.digest(); listed.Digest == in.Digest {

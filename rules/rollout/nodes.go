@@ -3,7 +3,6 @@ package rollout
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -58,6 +57,26 @@ type Node struct {
 	// RunID is the first run of its maintenance, as long as that matters.
 	RunID string `json:"runId,omitempty"`
 	Note  string `json:"note,omitempty"`
+	// Forgiven: somebody resumed the plan who knew that it had failed. Who begins anew has failed anew.
+	Forgiven bool `json:"forgiven,omitempty"`
+}
+
+// Forgive lets the failures that are known now count no more.
+func Forgive(nodes []Node) {
+	for i := range nodes {
+		nodes[i].Forgiven = nodes[i].State == Held || nodes[i].State == Failed
+	}
+}
+
+// unforgiven counts the failures that nobody has forgiven.
+func unforgiven(nodes []Node) int {
+	n := 0
+	for i := range nodes {
+		if (nodes[i].State == Held || nodes[i].State == Failed) && !nodes[i].Forgiven {
+			n++
+		}
+	}
+	return n
 }
 
 // Ending tells that the node is back, and its maintenance has still to end.
@@ -103,17 +122,26 @@ func Count(nodes []Node) Counts {
 	return c
 }
 
-// Sort puts nodes into the order in which a plan takes them.
-func Sort(order string, nodes []Node) {
-	slices.SortStableFunc(nodes, func(a, b Node) int {
-		switch order {
-		case ByZone:
-			return cmp.Or(strings.Compare(a.Zone, b.Zone), strings.Compare(a.Name, b.Name))
-		case FewestPods:
-			return cmp.Or(cmp.Compare(a.Pods, b.Pods), strings.Compare(a.Name, b.Name))
+// Forget leaves out nodes that are gone, those first that have been for the longest, where there are more than so many.
+func Forget(nodes []Node, most int) []Node {
+	var gone []int
+	for i := range nodes {
+		if nodes[i].State == Gone {
+			gone = append(gone, i)
 		}
-		return strings.Compare(a.Name, b.Name)
-	})
+	}
+	slices.SortStableFunc(gone, func(a, b int) int { return cmp.Compare(nodes[a].Since, nodes[b].Since) })
+	drop := map[int]bool{}
+	for _, i := range gone[:max(0, min(len(gone), len(nodes)-most))] {
+		drop[i] = true
+	}
+	left := make([]Node, 0, len(nodes)-len(drop))
+	for i := range nodes {
+		if !drop[i] {
+			left = append(left, nodes[i])
+		}
+	}
+	return left
 }
 
 // Match brings nodes up to date with those that a plan matches now. New ones are added, those that do not match any more

@@ -344,7 +344,7 @@ func TestTheNextRunWaitsForWhatTheOneBeforeBegan(t *testing.T) {
 	s.env.SetContinuedExecutionRunID("the-run-before")
 	var waited []string
 	s.env.OnActivity(call.Plans.AwaitEnds, mock.Anything, mock.Anything).Return(
-		func(_ context.Context, flights []planactivity.Flight) ([]planactivity.Ended, error) {
+		func(_ context.Context, flights api.List[planactivity.Flight]) ([]planactivity.Ended, error) {
 			for _, f := range flights {
 				waited = append(waited, f.WorkflowID)
 			}
@@ -375,7 +375,7 @@ func TestAnInputIsRefusedWithItsFields(t *testing.T) {
 	s := newSite(t, "a")
 	s.prepared.Unknown = `notify[0]: the worker's configuration has no channel "x" (channels)`
 	s.begin(s.env.Now())
-	if _, err := s.run(`{"all":true}`); err == nil || !strings.Contains(err.Error(), "no channel") {
+	if _, err := s.run(`{"all":true}`); err == nil || !strings.Contains(err.Error(), "maintenance.notify[0]: the worker's configuration has no channel") {
 		t.Error(err)
 	}
 	s = newSite(t, "a")
