@@ -58,6 +58,8 @@ type observer struct {
 	classify *k8s.Classifier
 	consents consents
 	plan     drainplan.Plan
+	// worker is the pod that drains.
+	worker types.UID
 	// reached is the tier that is drained; it never goes back.
 	reached  int
 	seen     map[types.UID]bool
@@ -97,6 +99,7 @@ func (o *observer) observe(ctx context.Context, arrived func(*corev1.Pod)) (obse
 	for _, p := range pods {
 		o.sort(p, &found)
 	}
+	found.keepUntilLast(o.worker)
 	found.progress.Total = len(o.seen)
 	found.progress.Terminating = len(found.leaving)
 	if o.drain.Plan != nil {
@@ -211,6 +214,17 @@ func (o *observer) sort(p placed, found *observation) {
 		found.killable = append(found.killable, p.target)
 	default:
 		found.targets = append(found.targets, p.target)
+	}
+}
+
+// keepUntilLast leaves the pod of the worker that drains alone while another pod of its tier is still to be told to end: once
+// it is evicted the drain is handed over, and where there is no other worker it rests until the pod's replacement runs.
+func (found *observation) keepUntilLast(worker types.UID) {
+	is := func(t target) bool { return t.UID == worker }
+	keeps := func(t target) bool { return !is(t) && !k8s.IsFinished(t.Pod) }
+	refuses := func(r refusedPod) bool { return !k8s.IsFinished(r.pod) }
+	if slices.ContainsFunc(found.targets, keeps) || slices.ContainsFunc(found.refused, refuses) || len(found.awaited) > 0 {
+		found.targets = slices.DeleteFunc(found.targets, is)
 	}
 }
 

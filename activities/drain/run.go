@@ -96,7 +96,7 @@ func (d *Activities) observe(ctx context.Context, heartbeats *heartbeat.Loop, in
 	waits := in.Drain.Mode == spec.ModeWait
 	return node, &observer{
 		drain: in.Drain, skip: in.Skip, means: meansOf(in), node: node, choose: choose, plan: plan,
-		classify: k8s.NewClassifier(d.Client, false, false), consents: consentsOf(in, waits),
+		classify: k8s.NewClassifier(d.Client, false, false), consents: consentsOf(in, waits), worker: d.Pod,
 		reached: min(max(before.Tier-1, 0), plan.Len()-1), seen: map[types.UID]bool{}, verdicts: map[types.UID]knownVerdict{},
 	}, nil
 }
