@@ -69,6 +69,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- fail (printf "config.kubernetes.%s: the worker works on the cluster that it runs in" $field) -}}
 {{- end -}}
 {{- end -}}
+{{- if hasKey .files "drydock.yaml" -}}
+{{- fail "files[drydock.yaml]: it is made from config" -}}
+{{- end -}}
 {{- range $i, $volume := .volumes -}}
 {{- if hasKey $volume "emptyDir" -}}
 {{- fail (printf "volumes[%d].emptyDir: a drain refuses to lose one without consent, also that of the worker's own node" $i) -}}
