@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -241,36 +240,6 @@ func TestRefusedPodGoesAsSoonAsItsBudgetAllows(t *testing.T) {
 	}
 	if n := len(d.evictions()); n != 2 {
 		t.Errorf("%d requests to evict one pod", n)
-	}
-}
-
-// With the worker's own pod the drain is handed over: what else can go goes before it.
-func TestTheWorkersOwnPodIsEvictedLast(t *testing.T) {
-	t.Parallel()
-	d := newDrain(t, activitytest.HeldNode(), activitytest.Pod("batch", succeeded), activitytest.PodOf("drydock", "drydock"), activitytest.Pod("lonely", bare),
-		activitytest.Pod("web-1"), budget("web", "web", 0))
-	d.drains.Pod = d.server.Pod("default", "drydock").UID
-	var allowed atomic.Bool
-	refuse := refusing("web-1")
-	d.server.Handle = func(w http.ResponseWriter, r *http.Request) bool {
-		if strings.HasSuffix(r.URL.Path, "/batch/eviction") { // a finished pod keeps nobody
-			k8stest.Respond(w, `{"kind":"Status","status":"Failure","message":"etcd","code":500}`)
-			return true
-		}
-		return !allowed.Load() && refuse(w, r)
-	}
-	d.start(evict)
-	if progress := d.told(); progress.Remaining != 3 || slices.Contains(d.evictions(), "drydock") {
-		t.Errorf("evicted %v, and the workflow was told %+v", d.evictions(), progress)
-	}
-	d.server.Delete(activitytest.Pod("lonely", bare))
-	allowed.Store(true)
-	d.server.Set(budget("web", "web", 1))
-	if drained, err := d.end(); err != nil || drained.Evicted != 2 {
-		t.Errorf("drained %+v, %v", drained, err)
-	}
-	if got := d.evictions(); got[len(got)-1] != "drydock" || strings.Count(strings.Join(got, " "), "drydock") != 1 {
-		t.Errorf("evicted %v", got)
 	}
 }
 

@@ -217,17 +217,6 @@ func (o *observer) sort(p placed, found *observation) {
 	}
 }
 
-// keepUntilLast leaves the pod of the worker that drains alone while another pod of its tier is still to be told to end: once
-// it is evicted the drain is handed over, and where there is no other worker it rests until the pod's replacement runs.
-func (found *observation) keepUntilLast(worker types.UID) {
-	is := func(t target) bool { return t.UID == worker }
-	keeps := func(t target) bool { return !is(t) && !k8s.IsFinished(t.Pod) }
-	refuses := func(r refusedPod) bool { return !k8s.IsFinished(r.pod) }
-	if slices.ContainsFunc(found.targets, keeps) || slices.ContainsFunc(found.refused, refuses) || len(found.awaited) > 0 {
-		found.targets = slices.DeleteFunc(found.targets, is)
-	}
-}
-
 // refusalOf says what a pod lacks to be acted upon.
 func (o *observer) refusalOf(p placed) (refusal k8s.Verdict, refused bool) {
 	switch {

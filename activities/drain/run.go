@@ -32,6 +32,7 @@ type run struct {
 	account  *account
 	reporter reporting.Reporter
 	bindings *bindings
+	own      ownPod
 	tainted  bool
 }
 
@@ -114,7 +115,7 @@ func (r *run) untilEmpty(ctx context.Context) (api.DrainProgress, error) {
 			return api.DrainProgress{}, err
 		}
 		if r.in.Drain.Mode == spec.ModeEvict {
-			if err := r.act(ctx, found); err != nil {
+			if err := r.act(ctx, &found); err != nil {
 				return api.DrainProgress{}, err
 			}
 		}
@@ -151,14 +152,17 @@ func (r *run) untilEmpty(ctx context.Context) (api.DrainProgress, error) {
 }
 
 // act does what there is to do now: it keeps DaemonSet pods from coming back, evicts, and ends what is overdue.
-func (r *run) act(ctx context.Context, found observation) error {
+func (r *run) act(ctx context.Context, found *observation) error {
+	if err := r.own.stay(ctx, r, found); err != nil {
+		return err
+	}
 	if !r.tainted && r.observer.reachedDaemonSets() {
 		if err := k8s.Taint(ctx, r.Client, r.in.Node, r.node.Caller); err != nil {
 			return err
 		}
 		r.tainted = true
 	}
-	return r.sender.send(ctx, r.sender.due(found))
+	return r.sender.send(ctx, r.sender.due(*found))
 }
 
 // standing is what there is to tell of the drain, and when there is something to do although nothing changes.
