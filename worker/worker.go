@@ -267,6 +267,7 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 		Drains: &drain.Activities{
 			Client: kube, Temporal: temporal, Nodes: all, Sources: sources, Metrics: drain.NewMetrics(registry),
 			Limiter: drain.NewLimiter(c.Kubernetes.EvictionsPerSecond), PodEvents: podEvents, JobNamespaces: own,
+			Pod: c.Kubernetes.PodUID,
 		},
 		Cluster: &cluster.Activities{Nodes: all, Temporal: temporal, Home: to.home, Pods: k8s.NewNodePods(kube)},
 		Preflights: &preflight.Activities{
