@@ -18,6 +18,7 @@ import (
 	"drydock/rules/rollout"
 	"drydock/workflows/call"
 	"drydock/workflows/inbox"
+	"drydock/workflows/meter"
 	"drydock/workflows/reset"
 )
 
@@ -253,6 +254,7 @@ func (p *plan) end() {
 		p.enter(api.PlanCompleted, "")
 	}
 	p.state.WaitingFor, p.state.Until = "", time.Time{}
+	meter.PlansEnded.Count(p.ctx, string(p.state.Phase))
 	p.news.tell(notices.PlanEnded, p.summary())
 	p.describe()
 	if p.prepared.Audited {
