@@ -40,15 +40,25 @@ func UsageOf(in Input) Usage {
 	held := heldByGroup(in, &u)
 	keys := groupKeys(seen.Groups)
 	for _, g := range limits.Groups {
-		used := GroupUsage{Name: g.Name, Slots: Use{Used: held[g.Name], Unlimited: g.MaxParallel.IsZero() || g.MaxParallel == Unlimited()}}
-		for _, key := range keys {
-			if part := use(g.MaxParallel, seen.Groups[key].Nodes); GroupName(key) == g.Name && part.Limit != nil {
-				used.Slots.Limit = new(*part.Limit + valueOf(used.Slots.Limit))
-			}
-		}
-		u.Groups = append(u.Groups, used)
+		slots := g.slots(keys, seen.Groups)
+		slots.Used = held[g.Name]
+		u.Groups = append(u.Groups, GroupUsage{Name: g.Name, Slots: slots})
 	}
 	return u
+}
+
+// slots is the limit of a group's slots, that of all its parts together.
+func (g Group) slots(keys []string, counts map[string]GroupCount) Use {
+	if len(g.GroupBy) == 0 && g.MaxParallel.kind == count {
+		return use(g.MaxParallel, 0) // however many nodes it has
+	}
+	all := Use{Unlimited: g.MaxParallel.IsZero() || g.MaxParallel == Unlimited()}
+	for _, key := range keys {
+		if part := use(g.MaxParallel, counts[key].Nodes); GroupName(key) == g.Name && part.Limit != nil {
+			all.Limit = new(*part.Limit + valueOf(all.Limit))
+		}
+	}
+	return all
 }
 
 // heldByGroup counts the nodes that are held, and those of each group by its name.

@@ -135,18 +135,14 @@ func (p *plan) prepare() error {
 
 // register makes the plan findable.
 func (p *plan) register() {
-	if !p.prepared.SearchAttributes {
-		return
-	}
 	attributes := []temporal.SearchAttributeUpdate{
 		api.AttributeRequestor.ValueSet(p.spec.Requestor), api.AttributeCluster.ValueSet(p.cluster),
+		api.AttributePhase.ValueSet(string(p.state.Phase)),
 	}
 	if p.prepared.Kinds {
 		attributes = append(attributes, api.AttributeKind.ValueSet(api.KindPlan))
 	}
-	if err := workflow.UpsertTypedSearchAttributes(p.ctx, attributes...); err != nil {
-		workflow.GetLogger(p.ctx).Error("setting search attributes", "error", err)
-	}
+	p.attribute(attributes...)
 }
 
 // run decides whenever something happened, until nothing is left to do.
