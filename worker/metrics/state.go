@@ -192,12 +192,16 @@ func (t teller) maintenances(held map[cluster.HeldIn]int) {
 func (t teller) group(name string) string { return among(t.groups, name) }
 
 func (t teller) pending() {
-	byCode := map[schedule.Code]int{}
-	for _, p := range t.summary.Pending {
-		byCode[p.Code] += p.Count
-	}
+	known := []string{Other} // what a later build's scheduler may say
 	for _, code := range schedule.Codes {
-		t.gauge(descPending, float64(byCode[code]), string(code))
+		known = append(known, string(code))
+	}
+	byReason := map[string]int{}
+	for _, p := range t.summary.Pending {
+		byReason[among(known, string(p.Code))] += p.Count
+	}
+	for _, reason := range known {
+		t.gauge(descPending, float64(byReason[reason]), reason)
 	}
 	oldest := 0.0
 	if since := t.summary.OldestPending; since != nil {

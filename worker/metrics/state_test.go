@@ -85,6 +85,7 @@ func busy() reading {
 			Pending: []api.PendingCount{
 				{Code: schedule.Frozen, Group: "gpu", Count: 1}, {Code: schedule.MaxParallel, Count: 2},
 				{Code: schedule.MaxParallel, Group: "gpu", Count: 1}, {Code: schedule.MaxParallel, Group: "set-by-hand", Count: 1},
+				{Code: "WhatALaterBuildSays", Count: 1},
 			},
 			Strays: []api.StrayCount{{Kind: api.StrayForeign, Count: 2}, {Kind: api.StrayMalformed}, {Kind: api.StrayUnknown}, {Kind: api.StrayOrphan, Count: 1}},
 		},
@@ -146,6 +147,7 @@ drydock_pending_requests{reason="Quota"} 0
 drydock_pending_requests{reason="Unobserved"} 0
 drydock_pending_requests{reason="Window"} 0
 drydock_pending_requests{reason="WindowUnknown"} 0
+drydock_pending_requests{reason="other"} 1
 # HELP drydock_pending_oldest_seconds For how long the maintenance has waited for a slot that has waited longest.
 # TYPE drydock_pending_oldest_seconds gauge
 drydock_pending_oldest_seconds 3600
@@ -221,8 +223,8 @@ func TestStateSaysNothingItDoesNotKnow(t *testing.T) {
 			t.Errorf("%d series of %s", n, name)
 		}
 	}
-	// Everything else is there at 0, the only group being other: 10 phases and 12 reasons.
-	if n := testutil.CollectAndCount(s.State, "drydock_maintenances", "drydock_pending_requests", "drydock_slots_used", "drydock_plans", "drydock_freezes"); n != 10+12+1+2+2 {
+	// Everything else is there at 0, the only group being other: 10 phases and 13 reasons.
+	if n := testutil.CollectAndCount(s.State, "drydock_maintenances", "drydock_pending_requests", "drydock_slots_used", "drydock_plans", "drydock_freezes"); n != 10+13+1+2+2 {
 		t.Errorf("%d series", n)
 	}
 }

@@ -62,7 +62,7 @@ func (j *journal) change(write func(*api.Status)) {
 func (j *journal) enter(phase api.Phase, message string) {
 	now := workflow.Now(j.ctx)
 	if j.isFresh() || j.s.Phase != phase {
-		j.measure(phase, now)
+		measure(j, phase, now)
 		j.s.Phase, j.s.Since = phase, now
 	}
 	j.transition(api.Transition{Phase: phase, At: now, Message: bounds.Cut(message, bounds.Text)})
@@ -71,7 +71,7 @@ func (j *journal) enter(phase api.Phase, message string) {
 }
 
 // measure counts the phase that is left, and the maintenance where the one that is entered is its end.
-func (j *journal) measure(next api.Phase, now time.Time) {
+func measure(j *journal, next api.Phase, now time.Time) {
 	if !j.isFresh() {
 		meter.Phases.Took(j.ctx, string(j.s.Phase), now.Sub(j.s.Since))
 	}

@@ -23,7 +23,7 @@ func (s *scheduler) listen() error {
 	if err != nil {
 		return err
 	}
-	err = workflow.SetQueryHandlerWithOptions(s.ctx, api.QuerySummary, func() (api.Summary, error) { return s.summary(), nil },
+	err = workflow.SetQueryHandlerWithOptions(s.ctx, api.QuerySummary, func() (api.Summary, error) { return summaryOf(s), nil },
 		workflow.QueryHandlerOptions{Description: "counts of slots, of pending requests and of stray marks"})
 	if err != nil {
 		return err

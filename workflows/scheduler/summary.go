@@ -8,8 +8,8 @@ import (
 	"drydock/rules/schedule"
 )
 
-// summary counts what the state lists.
-func (s *scheduler) summary() api.Summary {
+// summaryOf counts what the state lists.
+func summaryOf(s *scheduler) api.Summary {
 	in := s.decisionInput()
 	sum := api.Summary{
 		Usage: schedule.UsageOf(in), Rebuilding: !s.rebuilt, Freezes: len(s.controls.freezes), Strays: s.strays.counts(),
