@@ -13,7 +13,7 @@ export GOFLAGS     := $(GOFLAGS) -trimpath
 STATIC_GO          := CGO_ENABLED=0 go
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop test build lint vuln unit e2e record devcluster-test frozen bench fuzz chaos chaos-short soak rolling images clean drydock
+.PHONY: help demo demo-stop test test-monitoring build lint vuln unit e2e record devcluster-test frozen bench fuzz chaos chaos-short soak rolling images clean drydock
 
 help: ## show the targets
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -102,6 +102,18 @@ frozen: ## refuse a commit that changed or deleted a history of a release
 devcluster-test: $(BIN)/devcluster ## the tests of devcluster, a module of its own
 	@echo "== tests of devcluster"
 	@cd deploy/devcluster && go test -timeout 30m ./...
+
+MONITORING := deploy/monitoring/test
+
+# Without service discovery, of which no test needs any: that is most of what Prometheus links.
+$(TOOLS)/.prometheus-built: $(MONITORING)/go.mod $(MONITORING)/go.sum
+	@echo "== building prometheus and promtool (about two minutes the first time)"
+	@cd $(MONITORING) && GOBIN=$(TOOLS) $(STATIC_GO) install -tags remove_all_sd -ldflags "-s -w" tool
+	@touch $@
+
+test-monitoring: drydock $(BIN)/devcluster $(BIN)/devtemporal $(TOOLS)/.prometheus-built ## alerts and dashboards against a real Prometheus
+	@echo "== alerts and dashboards (about three minutes)"
+	@cd $(MONITORING) && $(STATIC_GO) test -tags remove_all_sd -timeout 15m -count 1 ./...
 
 FUZZ_TIME ?= 60s
 fuzz: ## each fuzz test for FUZZ_TIME (60s); its seeds are in make test
