@@ -112,7 +112,7 @@ $(TOOLS)/.prometheus-built: $(MONITORING)/go.mod $(MONITORING)/go.sum
 	@touch $@
 
 test-monitoring: drydock $(BIN)/devcluster $(BIN)/devtemporal $(TOOLS)/.prometheus-built ## alerts and dashboards against a real Prometheus
-	@echo "== alerts and dashboards (about three minutes)"
+	@echo "== alerts and dashboards (about a minute)"
 	@cd $(MONITORING) && $(STATIC_GO) test -tags remove_all_sd -timeout 15m -count 1 ./...
 
 FUZZ_TIME ?= 60s

@@ -18,7 +18,7 @@ import (
 const (
 	// readWithin bounds one reading, and waitFor how long a scrape waits for one that is under way: it tells what was read
 	// before where that takes longer.
-	readWithin = 20 * time.Second
+	readWithin = 10 * time.Second
 	waitFor    = 3 * time.Second
 	// shownFor is how old a reading may be that is still told: what is older says nothing of now.
 	shownFor = 5 * time.Minute
