@@ -57,3 +57,6 @@ const ErrorLimitsChanged = "LimitsChanged"
 // ErrorNotAMaintenance is the type of the error of what is to tell, or to record, what happened to a maintenance, and
 // refers to something that is none of this worker's, or that nothing is known of any more.
 const ErrorNotAMaintenance = "NotAMaintenance"
+
+// ErrorOtherWindows is the type of the error of a worker whose windows are not those that were asked for: another has them.
+const ErrorOtherWindows = "OtherWindows"

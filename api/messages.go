@@ -36,11 +36,13 @@ type FailedMessage struct {
 	Reason    string `json:"reason,omitempty"`
 }
 
-// Cancel undoes a maintenance that is not Ready yet; from Ready on it gives the node back only with Release.
+// Cancel undoes a maintenance that is not Ready yet; from Ready on it gives the node back only with Release, and changes
+// nothing with BeforeReady: whoever works on the node finishes that.
 type Cancel struct {
 	Message
-	Release bool   `json:"release,omitempty"`
-	Run     string `json:"run,omitempty"`
+	Release     bool   `json:"release,omitempty"`
+	BeforeReady bool   `json:"beforeReady,omitempty"`
+	Run         string `json:"run,omitempty"`
 }
 
 // Extend moves the deadline of the ready timeout to For from now, where that is later; absent, For is the

@@ -42,15 +42,18 @@ const (
 // PlanMessages are the messages that people and scripts send to a plan.
 var PlanMessages = []string{MsgPause, MsgResume, MsgSkip, MsgRetry, MsgApprove, MsgCancel}
 
-// SignalNodeNews is what a maintenance tells the plan that began it: that it waits for somebody's decision, or no longer.
+// SignalNodeNews is what a maintenance tells the plan that began it: that it waits for somebody's decision, or no longer, and
+// that its node is back.
 const SignalNodeNews = "node-news"
 
-// NodeNews tells a plan of one of its nodes. Held: its maintenance waits for somebody's decision, and Why.
+// NodeNews tells a plan of one of its nodes. Held: its maintenance waits for somebody's decision, and Why. Back: the node is
+// validated and in service again, and the maintenance has only to end.
 type NodeNews struct {
 	Node  string `json:"node"`
 	RunID string `json:"runId"`
 	Held  bool   `json:"held,omitempty"`
 	Why   string `json:"why,omitempty"`
+	Back  bool   `json:"back,omitempty"`
 }
 
 // NodeOfPlan is the payload of skip, which leaves a node out, and of retry, which has a node begun anew that failed.
@@ -78,7 +81,8 @@ type PlanStatus struct {
 	WorkflowID string `json:"workflowId"`
 	// RunID is the first run of the plan's chain.
 	RunID string `json:"runId"`
-	// Plan is its input with all defaults; where it names very many nodes, the first of them, and MoreNames counts the rest.
+	// Plan is its input with all defaults; where it names very many nodes, the first of them, and MoreNames counts the rest. A
+	// maintenance, and a nodeSelector, that would not fit are left out.
 	Plan      rollout.Plan `json:"plan"`
 	MoreNames int          `json:"moreNames,omitempty"`
 	Phase     PlanPhase    `json:"phase"`

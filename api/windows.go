@@ -8,6 +8,8 @@ import (
 type WindowsChanged struct {
 	// Digest is that of the worker's windows.
 	Digest string `json:"digest"`
+	// Since is when the worker was started: of workers with different windows, the one that was started last counts.
+	Since time.Time `json:"since,omitzero"`
 }
 
 // WindowsKnown says what the scheduler's decisions about windows rest on.
@@ -15,8 +17,10 @@ type WindowsKnown struct {
 	// At is since when their openings are known, Zones the time zone data that they were computed with.
 	At    time.Time `json:"at"`
 	Zones string    `json:"zones"`
-	// Digest tells the windows of one configuration from those of another.
-	Digest string `json:"digest"`
+	// Digest tells the windows of one configuration from those of another. Since is when the worker was started that has them,
+	// zero where none said so: then they are some worker's.
+	Digest string    `json:"digest"`
+	Since  time.Time `json:"since,omitzero"`
 }
 
 // WindowsInput asks for the windows of the worker's configuration and their next openings.

@@ -41,7 +41,7 @@ func (b *bench) handOver(ctx context.Context) ([]Figure, error) {
 		return nil, errors.Join(err, unfinished(b.temporal))
 	}
 	perSecond := fleet / time.Since(began).Seconds()
-	gaps := seen.handOvers()
+	gaps := seen.handOvers(slots)
 	if len(gaps) == 0 {
 		return nil, errors.New("no hand-over was seen")
 	}
@@ -153,7 +153,7 @@ func (s *sightings) untilReleased(ctx context.Context, n int) error {
 
 // handOvers pairs each release with the cordon that took its slot: the slots being full, the k-th release makes room
 // for the k-th cordon after the first ones.
-func (s *sightings) handOvers() []time.Duration {
+func (s *sightings) handOvers(slots int) []time.Duration {
 	var gaps []time.Duration
 	for k := 0; k+slots < len(s.cordons) && k < len(s.releases); k++ {
 		gaps = append(gaps, s.cordons[k+slots].Sub(s.releases[k]))

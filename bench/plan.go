@@ -20,6 +20,8 @@ const (
 	// planNodes are rolled by a plan, planParallel at a time.
 	planNodes    = 1000
 	planParallel = 50
+	// calmSlots are as many as leave the machine time, calmFleet the nodes that go through them.
+	calmSlots, calmFleet = 2, 30
 	// waitsFor is how long a plan is watched that waits for its window.
 	waitsFor = 30 * time.Second
 )
@@ -50,30 +52,47 @@ func (b plans) startPlan(ctx context.Context, name string, nodes, parallel int, 
 	return err
 }
 
-// planHandOver is handOver, where a plan begins one node when the one before is back.
+// planHandOver is handOver, where a plan begins one node when the one before is back: with the slots of handOver, which keep
+// a small machine busy, and with few, which do not.
 func (b plans) planHandOver(ctx context.Context) ([]Figure, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
-	progress("hand-over inside a plan: %d empty nodes, maxParallel %d", fleet, slots)
+	busy, err := b.handOversOf(ctx, "handover", fleet, slots)
+	if err != nil {
+		return nil, err
+	}
+	calm, err := b.handOversOf(ctx, "handover-calm", calmFleet, calmSlots)
+	if err != nil {
+		return nil, err
+	}
+	return []Figure{
+		atMost("hand-over inside a plan, median", ms(busy[len(busy)/2]), "ms", 300),
+		report("hand-over inside a plan, p95", ms(busy[len(busy)*95/100]), "ms"),
+		report(fmt.Sprintf("- with maxParallel %d, median", calmSlots), ms(calm[len(calm)/2]), "ms"),
+	}, nil
+}
+
+// handOversOf are the hand-overs of a plan over so many empty nodes, sorted.
+func (b plans) handOversOf(ctx context.Context, name string, nodes, parallel int) ([]time.Duration, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	progress("hand-over inside a plan: %d empty nodes, maxParallel %d", nodes, parallel)
 	seen, err := b.watchNodes(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := b.startPlan(ctx, "handover", fleet, slots, ""); err != nil {
+	if err := b.startPlan(ctx, name, nodes, parallel, ""); err != nil {
 		return nil, err
 	}
-	if err := seen.untilReleased(ctx, fleet); err != nil {
+	if err := seen.untilReleased(ctx, nodes); err != nil {
 		return nil, errors.Join(err, unfinished(b.temporal))
 	}
-	gaps := seen.handOvers()
+	gaps := seen.handOvers(parallel)
 	if len(gaps) == 0 {
 		return nil, errors.New("no hand-over was seen")
 	}
 	slices.Sort(gaps)
-	return []Figure{
-		atMost("hand-over inside a plan, median", ms(gaps[len(gaps)/2]), "ms", 300),
-		report("hand-over inside a plan, p95", ms(gaps[len(gaps)*95/100]), "ms"),
-	}, nil
+	return gaps, nil
 }
 
 // planRate compares a plan over many empty nodes with the same maintenances started all at once.

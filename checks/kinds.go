@@ -18,6 +18,9 @@ type Kind struct {
 	New func() Action
 	// Shared makes the configuration that all actions of the kind share; nil where there is none.
 	Shared func() Shared
+	// Begun makes whoever looks after works of the kind that were begun, by their names alone; nil where none goes on by
+	// itself.
+	Begun func(e Environment) Beginner
 }
 
 // Kinds are the kinds of checks and hooks that there may be, in the order in which errors list them.
@@ -85,6 +88,8 @@ type Call struct {
 	// Key tells one validation, one hook or one work of one maintenance from all others. A repeated call has the key of the
 	// first.
 	Key string
+	// Begun is the name of what was begun for the call, where that is known: it is there that it is looked for.
+	Begun string
 	// Output: the outcome is to have an excerpt of what was answered.
 	Output bool
 }
@@ -107,7 +112,8 @@ type Beginner interface {
 	// Begin begins a call, or finds the one that was begun with its key. The note is kept with what is begun, and is the
 	// first one's.
 	Begin(ctx context.Context, c Call, note string) (Begun, error)
-	// Look tells how the call stands; it never begins it. Await is a Look that waits for the end.
+	// Find finds a call that was begun. Look tells how it stands; neither begins it. Await is a Look that waits for the end.
+	Find(ctx context.Context, c Call) (begun Begun, found bool, err error)
 	Look(ctx context.Context, c Call) (State, error)
 	Await(ctx context.Context, c Call) (State, error)
 	// End ends the call, and returns once nothing of it runs any more, or ctx ends.

@@ -63,6 +63,8 @@ type Runner struct {
 	checks map[string]Checker
 	hooks  map[string]hook
 	work   map[string]work
+	// begun look after works that were begun, by kind.
+	begun map[validation.Kind]Beginner
 }
 
 // hook is what is called, and what undoes it; each may be nil.

@@ -3,6 +3,7 @@ package checks
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -146,70 +147,108 @@ func (r *Runner) Work(name string) (validation.Work, error) {
 	return w.plan, nil
 }
 
-func (r *Runner) worker(name string) (Caller, error) {
-	w, ok := r.work[name]
+// WorkCall is one call of a work.
+type WorkCall struct {
+	// Work is its name, and Kind the kind that it had when the maintenance named it; empty is any.
+	Work string
+	Kind validation.Kind
+	// Begun is the name of what was begun in the cluster, as Begun has it; empty before that is known.
+	Begun string
+	// Key tells the call from all others; Subject is what it is about.
+	Key     string
+	Subject Subject
+}
+
+func (r *Runner) worker(c WorkCall) (Caller, error) {
+	w, ok := r.work[c.Work]
 	switch {
 	case !ok:
-		return nil, unknown("work", name, r.work)
+		return nil, unknown("work", c.Work, r.work)
 	case w.call == nil:
-		return nil, &Misconfigured{Field: "work." + name, Err: errors.New("is a signal, which nobody but the maintenance waits for")}
+		return nil, &Misconfigured{Field: "work." + c.Work, Err: errors.New("is a signal, which nobody but the maintenance waits for")}
+	case c.Kind != "" && w.plan.Kind != c.Kind:
+		return nil, &Misconfigured{Field: "work." + c.Work, Err: fmt.Errorf(
+			"is of kind %s, and was of kind %s when the maintenance named it: start the maintenance anew", w.plan.Kind, c.Kind)}
 	default:
 		return w.call, nil
 	}
 }
 
+// beginner is whoever looks after a work that goes on by itself, nil where it does not. What was begun is looked after
+// whatever the configuration says of the work by now.
+func (r *Runner) beginner(c WorkCall) (Beginner, Call, error) {
+	call := Call{Subject: c.Subject, Key: c.Key, Begun: c.Begun, Output: true}
+	if b, ok := r.begun[c.Kind]; ok && c.Begun != "" {
+		return b, call, nil
+	}
+	caller, err := r.worker(c)
+	if err != nil {
+		return nil, call, err
+	}
+	b, _ := caller.(Beginner)
+	return b, call, nil
+}
+
+// LookAfter has works looked after that were begun, also where the configuration has them no more.
+func (r *Runner) LookAfter(kinds Kinds, e Environment) {
+	r.begun = map[validation.Kind]Beginner{}
+	for _, kind := range kinds {
+		if kind.Begun != nil {
+			r.begun[validation.Kind(kind.Name)] = kind.Begun(e)
+		}
+	}
+}
+
 // BeginWork begins a work that goes on by itself, or finds the one of its key. The note is what was noted of the one that
 // is found. Of a work that does not, nothing is begun.
-func (r *Runner) BeginWork(ctx context.Context, name string, s Subject, key, note string) (Begun, error) {
-	caller, err := r.worker(name)
-	if err != nil {
-		return Begun{}, err
+func (r *Runner) BeginWork(ctx context.Context, c WorkCall, note string) (Begun, error) {
+	b, call, err := r.beginner(c)
+	if err != nil || b == nil {
+		return Begun{Note: note}, err
 	}
-	if b, ok := caller.(Beginner); ok {
-		return b.Begin(ctx, Call{Subject: s, Key: key}, note)
+	return b.Begin(ctx, call, note)
+}
+
+// FindWork finds a work that was begun, and never begins it; found is false where there is none.
+func (r *Runner) FindWork(ctx context.Context, c WorkCall) (begun Begun, found bool, err error) {
+	b, call, err := r.beginner(c)
+	if err != nil || b == nil {
+		return Begun{}, false, err
 	}
-	return Begun{Note: note}, nil
+	return b.Find(ctx, call)
 }
 
 // AwaitWork waits for the end of a work that was begun, and never begins it. A work that does not go on by itself it calls,
 // with the key by which whoever is called knows a repetition; an error then says that it did not go well this time.
-func (r *Runner) AwaitWork(ctx context.Context, name string, s Subject, key string) (State, error) {
-	caller, err := r.worker(name)
-	if err != nil {
+func (r *Runner) AwaitWork(ctx context.Context, c WorkCall) (State, error) {
+	b, call, err := r.beginner(c)
+	switch {
+	case err != nil:
 		return State{}, err
+	case b != nil:
+		return b.Await(ctx, call)
 	}
-	c := Call{Subject: s, Key: key, Output: true}
-	if b, ok := caller.(Beginner); ok {
-		return b.Await(ctx, c)
-	}
-	outcome, err := caller.Call(ctx, c)
+	outcome, err := r.work[c.Work].call.Call(ctx, call)
 	return State{Ended: true, OK: true, Message: outcome.Message, Output: outcome.Output}, err
 }
 
 // LookAtWork tells how a work stands that goes on by itself; known is false of one that does not.
-func (r *Runner) LookAtWork(ctx context.Context, name, key string) (state State, known bool, err error) {
-	caller, err := r.worker(name)
-	if err != nil {
+func (r *Runner) LookAtWork(ctx context.Context, c WorkCall) (state State, known bool, err error) {
+	b, call, err := r.beginner(c)
+	if err != nil || b == nil {
 		return State{}, false, err
 	}
-	b, ok := caller.(Beginner)
-	if !ok {
-		return State{}, false, nil
-	}
-	state, err = b.Look(ctx, Call{Key: key})
+	state, err = b.Look(ctx, call)
 	return state, true, err
 }
 
 // EndWork ends a work that goes on by itself, and returns once nothing of it runs any more.
-func (r *Runner) EndWork(ctx context.Context, name, key string) error {
-	caller, err := r.worker(name)
-	if err != nil {
+func (r *Runner) EndWork(ctx context.Context, c WorkCall) error {
+	b, call, err := r.beginner(c)
+	if err != nil || b == nil {
 		return err
 	}
-	if b, ok := caller.(Beginner); ok {
-		return b.End(ctx, Call{Key: key})
-	}
-	return nil
+	return b.End(ctx, call)
 }
 
 // Namespaces are those in which a configuration has Jobs run, sorted, each once.

@@ -59,7 +59,7 @@ func TestWorksAndTheirPlans(t *testing.T) {
 	if _, err := r.Work("rebot"); err == nil || !strings.Contains(err.Error(), `work: there is no "rebot"; the worker knows flash, reboot, swap-disk`) {
 		t.Error(err)
 	}
-	if _, err := r.AwaitWork(t.Context(), "swap-disk", checkstest.Subject, "key"); err == nil || !strings.Contains(err.Error(), "is a signal") {
+	if _, err := r.AwaitWork(t.Context(), checks.WorkCall{Work: "swap-disk", Key: "key", Subject: checkstest.Subject}); err == nil || !strings.Contains(err.Error(), "is a signal") {
 		t.Error(err)
 	}
 }

@@ -48,6 +48,16 @@ func TestAPlanThatRunsAgainAndAgain(t *testing.T) {
 	s.exits(s.drydock("plan", "schedule", "patches", "-f", file, "--cron", "0 22 * * 1", "--timezone", "Europe/Berlin", "--yes"), 0,
 		"It runs 0 22 * * 1 in Europe/Berlin", "patches: schedule made")
 	s.exits(s.drydock("plan", "schedule", "patches"), 0, "0 22 * * 1 in Europe/Berlin", "It has not run yet")
+	s.eventually("it is in the list", func() error {
+		out := s.mustDrydock("plan", "schedule", "list", "-o", "json")
+		schematest.Holds(t, "plan-schedules", []byte(out))
+		var all show.PlanSchedules
+		if err := json.Unmarshal([]byte(out), &all); err != nil || len(all) != 1 || all[0].Name != "patches" || all[0].NextAt == nil || all[0].Recurrence.Cron != "0 22 * * 1" {
+			return fmt.Errorf("%s: %w", out, err)
+		}
+		return nil
+	})
+	s.exits(s.drydock("plan", "schedule", "list"), 0, "patches", "0 22 * * 1 in Europe/Berlin")
 	if p := s.scheduled("patches"); len(p.Next) != 10 || p.Next[0].Weekday().String() != "Monday" || p.Plan == nil || p.Plan.Reason != "patches" {
 		t.Errorf("it is %+v", p)
 	}

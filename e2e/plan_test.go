@@ -264,6 +264,38 @@ func TestAPlanThatIsResetBeginsNoNodeTwice(t *testing.T) {
 	}
 }
 
+// TestAPlanThatIsResetIsTakenUpByATerminal: it knows again which maintenances are its own, and a terminal works on their nodes.
+func TestAPlanThatIsResetIsTakenUpByATerminal(t *testing.T) {
+	s := newSite(t, "scheduler: {maxParallel: 5}")
+	run := s.plan("kernel", `{"nodes":["worker-01","worker-02"],"strategy":{"maxParallel":2}}`)
+	s.readyInPlan("kernel", "worker-01")
+	s.readyInPlan("kernel", "worker-02")
+	s.signalID(api.MaintenanceID(s.cluster, "worker-02", rollout.RequestorOf("kernel")), api.MsgFailed, api.FailedMessage{Reason: "the disk"})
+	s.untilPlan(run, "pauses", func(p api.PlanStatus) bool { return p.Phase == api.PlanPaused })
+	const firstTaskCompleted = 4
+	again := s.resetTo(run, firstTaskCompleted, true)
+	s.untilPlan(again, "pauses again", func(p api.PlanStatus) bool { return p.Phase == api.PlanPaused && p.Counts.Held == 1 })
+	s.exits(s.drydock("plan", "attach", "kernel", "--continue-on-error", "--", "true"), 1, "worker-01", "1 done", "worker-02")
+	s.mustDrydock("cancel", "worker-02", "--requestor", rollout.RequestorOf("kernel"), "--release", "--yes")
+}
+
+// TestACancelledPlanFinishesWhatIsReady, and gives the others back.
+func TestACancelledPlanFinishesWhatIsReady(t *testing.T) {
+	s := newSite(t, "scheduler: {maxParallel: 2}")
+	run := s.plan("kernel", `{"nodes":["worker-01","worker-02","worker-03","worker-04"],"strategy":{"maxParallel":3}}`)
+	s.readyInPlan("kernel", "worker-01")
+	s.readyInPlan("kernel", "worker-02")
+	s.mustDrydock("plan", "skip", "kernel", "worker-02")
+	s.mustDrydock("plan", "cancel", "kernel", "--yes")
+	s.untilPlan(run, "gives back what is not Ready", func(p api.PlanStatus) bool { return p.Counts.Skipped == 1 && p.Counts.Running == 2 })
+	for _, node := range []string{"worker-01", "worker-02"} {
+		s.mustDrydock("done", node, "--requestor", rollout.RequestorOf("kernel"), "--yes")
+	}
+	if status := s.planEnds(run); status.Phase != api.PlanCancelled || status.Counts != (rollout.Counts{Total: 4, Waiting: 1, Skipped: 1, Done: 2}) {
+		t.Errorf("it is %s with %+v", status.Phase, status.Counts)
+	}
+}
+
 // TestAPlanIsToldAndRecorded: channels hear of it, and the audit has a record of it beside those of its maintenances.
 func TestAPlanIsToldAndRecorded(t *testing.T) {
 	s := prepareSite(t, "")

@@ -14,7 +14,7 @@ import (
 
 // soon is the next full minute that is far enough away for a test to see a window closed before.
 func soon() time.Time {
-	return time.Now().UTC().Add(15 * time.Second).Truncate(time.Minute).Add(time.Minute)
+	return time.Now().UTC().Add(30 * time.Second).Truncate(time.Minute).Add(time.Minute)
 }
 
 // quiet waits until nothing of the scheduler's is under way: whoever waits for a window costs nothing.
@@ -39,7 +39,8 @@ func (s *site) windowNow(name string) show.Window {
 	return told.Windows[0]
 }
 
-// TestWindows has a window open and close while maintenances wait for it, run and ignore it.
+// TestWindows has a window open and another one close, at the same minute, while maintenances wait for them, run and ignore
+// them.
 func TestWindows(t *testing.T) {
 	s := prepareSite(t, "") // which takes its time
 	opens := soon()
@@ -47,11 +48,12 @@ func TestWindows(t *testing.T) {
 	s.options.Config += fmt.Sprintf(`
 windows:
   soon: {from: %q, to: %q}
-  far: {cron: "0 0 1 %d *", for: 1h, timezone: Asia/Kathmandu}
+  closing: {from: %q, to: %[1]q}
+  far: {cron: "0 0 1 %[4]d *", for: 1h, timezone: Asia/Kathmandu}
 scheduler:
   maxParallel: 5
   groups: [{name: some, nodeSelector: "e2e-windows=some", windows: [far]}]
-`, opens.Format("15:04"), opens.Add(time.Minute).Format("15:04"), far.Month())
+`, opens.Format("15:04"), opens.Add(time.Hour).Format("15:04"), opens.Add(-2*time.Hour).Format("15:04"), far.Month())
 	s.startWorker()
 	s.environment = append(s.environment, "TZ=Asia/Tokyo")
 	s.patchNode("worker-04", `{"metadata":{"labels":{"e2e-windows":"some"}}}`)
@@ -62,9 +64,9 @@ scheduler:
 	s.waitsFor(waits, "window soon opens "+opens.Format(time.RFC3339))
 	inGroup := s.begin("worker-04")
 	s.waitsFor(inGroup, "window far does not open before ")
-	s.mustDrydock("start", "worker-03", "--window", "soon", "--expected-duration", "30m")
+	s.mustDrydock("start", "worker-03", "--window", "closing", "--expected-duration", "30m")
 	tooLong := s.runOf("worker-03")
-	s.waitsFor(tooLong, "window soon opens ")
+	s.waitsFor(tooLong, "window closing closes at "+opens.Format(time.RFC3339)+", before the expected 30m0s are over")
 	s.quiet()
 	s.exits(s.drydock("status", "worker-01"), 0, "window soon opens "+opens.In(time.FixedZone("JST", 9*60*60)).Format("15:04:05 MST")[:5])
 	s.exits(s.drydock("limits"), 0, "WINDOWS", "window soon opens", " JST")
@@ -74,11 +76,14 @@ scheduler:
 	s.exits(s.drydock("windows"), 0, "far", "Asia/Kathmandu", "group some")
 	s.exits(s.drydock("windows", "gone"), 1, `the worker's configuration has no window "gone"`)
 
+	s.mustDrydock("start", "worker-05", "--window", "closing", "--wait")
+	runs := s.runOf("worker-05")
+
 	// Neither is what ignores windows held up, nor what has none.
 	s.mustDrydock("start", "worker-02", "--window", "far", "--ignore-windows", "the disk burns", "--wait")
 	s.done(s.runOf("worker-02"))
-	s.exits(s.drydock("start", "worker-05", "--window", "gone"), 2, `windows[0]: the worker's configuration has no window "gone" (windows)`)
-	s.exits(s.drydock("start", "worker-05", "--ignore-windows", ""), 2, "--ignore-windows: required")
+	s.exits(s.drydock("start", "worker-06", "--window", "gone"), 2, `windows[0]: the worker's configuration has no window "gone" (windows)`)
+	s.exits(s.drydock("start", "worker-06", "--ignore-windows", ""), 2, "--ignore-windows: required")
 
 	s.within(90*time.Second+patience, "the window opens", func() error {
 		if phase := s.mustStatus(waits).Phase; phase != api.Ready {
@@ -89,20 +94,18 @@ scheduler:
 	if granted := s.mustStatus(waits).Slot.GrantedAt; granted == nil || granted.Before(opens) || granted.After(opens.Add(time.Minute)) {
 		t.Errorf("granted %v, the window opened %s", granted, opens)
 	}
-	s.within(time.Minute+patience, "the window closes", func() error {
-		if s.windowNow("soon").Open {
-			return errors.New("it is open")
-		}
-		return nil
-	})
-	if phase := s.mustStatus(waits).Phase; phase != api.Ready {
+	if s.windowNow("closing").Open || !s.windowNow("soon").Open {
+		t.Error("one window opened before the other closed")
+	}
+	s.waitsFor(tooLong, "window closing opens "+opens.Add(-2*time.Hour).AddDate(0, 0, 1).Format(time.RFC3339))
+	if phase := s.mustStatus(runs).Phase; phase != api.Ready {
 		t.Errorf("when its window closes, what runs is %s", phase)
 	}
-	s.waitsFor(tooLong, "window soon opens "+opens.AddDate(0, 0, 1).Format(time.RFC3339))
 	if touched := s.touched(); strings.Contains(fmt.Sprint(touched), "worker-03") || strings.Contains(fmt.Sprint(touched), "worker-04") {
 		t.Errorf("touched: %+v", touched)
 	}
 	s.done(waits)
+	s.done(runs)
 }
 
 // TestLimitsOfTheClusterHaveWindows changes the windows of the limits while somebody waits, and those of the configuration.

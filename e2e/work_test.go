@@ -145,8 +145,10 @@ func TestWorkByAJob(t *testing.T) {
 work:
   upgrade: {job: {templateFile: %[1]s, namespace: %[3]s}, deadline: 2m}
   endless: {job: {templateFile: %[2]s, namespace: %[3]s}, deadline: 1h}
+  short: {job: {templateFile: %[4]s, namespace: %[3]s}, deadline: 4s}
 `, s.exampleJob("upgrade", map[string]string{delay: "500ms", "devcluster.drydock.dev/failure": "no space\n\x1b[31mleft <b>on</b> device"}),
-		s.exampleJob("reboot", map[string]string{delay: "1h"}), ns)
+		s.exampleJob("reboot", map[string]string{delay: "1h"}), ns, s.file("short-job.yaml", `{apiVersion: batch/v1, kind: Job, spec: {activeDeadlineSeconds: 3600, template: {
+    metadata: {annotations: {devcluster.drydock.dev/completion-delay: 1h}}, spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}`))
 	s.startWorker()
 
 	s.sub("fails, and is tried again", func(s *site) {
@@ -172,6 +174,21 @@ work:
 		if result.Phase != api.Completed {
 			s.Errorf("%+v", result)
 		}
+	})
+	s.sub("overdue", func(s *site) {
+		s.exits(s.drydock("start", "worker-04", "--work", "endless", "--ready-timeout", "10m"), 2, "readyTimeout: 10m0s is shorter than the deadline of work endless (1h0m0s)")
+		run := s.beginWith("worker-04", `"work":"short"`)
+		status := s.until(run, api.RequestorFailed)
+		if !strings.Contains(status.Failure, "has not ended within") || !strings.Contains(status.Failure, "and was deleted") {
+			s.Errorf("%s", status.Failure)
+		}
+		s.endless(run.GetID(), ns)
+		s.mustDrydock("retry", "worker-04")
+		s.untilStatus(run, "the next Job runs", func(status api.Status) bool {
+			return len(status.Work) == 2 && workRuns(status) && status.RunningWork().Job != ""
+		})
+		s.mustDrydock("done", "worker-04")
+		s.mustEnd(run, api.Completed)
 	})
 	s.sub("done by hand", func(s *site) {
 		run := s.beginWith("worker-02", `"work":"endless"`)

@@ -40,6 +40,25 @@ type HoldInput struct {
 	TakeOver bool
 	// Prior is what the holder remembers of the node; nil where it holds it for the first time.
 	Prior *Prior
+	// Read gives the node as it was read a moment ago, once; nil has it read now.
+	Read func() (*corev1.Node, error)
+}
+
+// ReadAhead begins to read a node, for a Hold that follows; what it returns waits for the answer, and says so once.
+func ReadAhead(ctx context.Context, client kubernetes.Interface, name string) func() (*corev1.Node, error) {
+	type answer struct {
+		node *corev1.Node
+		err  error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		answered <- answer{node, err}
+	}()
+	return func() (*corev1.Node, error) {
+		got := <-answered
+		return got.node, got.err
+	}
 }
 
 // Held says how a node was found when it was marked.
@@ -62,8 +81,17 @@ type Held struct {
 // ErrNodeReplaced, ErrOtherRun.
 func Hold(ctx context.Context, client kubernetes.Interface, in HoldInput) (Held, error) {
 	var held Held
+	read := in.Read
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		node, mark, err := getMarked(ctx, client, in.Node)
+		if read == nil {
+			read = ReadAhead(ctx, client, in.Node)
+		}
+		node, err := read()
+		read = nil // a conflict says that it is out of date
+		if err != nil {
+			return notFound(err)
+		}
+		mark, err := MarkOf(node)
 		if err != nil {
 			return err
 		}

@@ -48,8 +48,7 @@ func ArrivedAt(pod *corev1.Pod) (at time.Time, intruding bool) {
 	}
 	owner := metav1.GetControllerOf(pod)
 	_, static := pod.Annotations[corev1.MirrorPodAnnotationKey]
-	_, ours := pod.Labels[api.WorkflowLabel]
-	return at, !static && !ours && !IsFinished(pod) && pod.DeletionTimestamp == nil && (owner == nil || owner.Kind != "DaemonSet")
+	return at, !static && !saysOwn(pod) && !IsFinished(pod) && pod.DeletionTimestamp == nil && (owner == nil || owner.Kind != "DaemonSet")
 }
 
 // Selection chooses the pods a drain is about, before any question of consent: a pod outside it never blocks.
@@ -87,9 +86,14 @@ func (s Selection) Sparing(namespaces []string) Selection {
 // IsOwn tells whether a pod is of a Job of Drydock's own: of a check, a hook or work. Its label alone does not say so: others
 // can put that on any pod, but they cannot create pods in those namespaces.
 func (s Selection) IsOwn(pod *corev1.Pod) bool {
+	return saysOwn(pod) && slices.Contains(s.own, pod.Namespace)
+}
+
+// saysOwn tells whether a pod of a Job has the label of those that Drydock runs.
+func saysOwn(pod *corev1.Pod) bool {
 	_, labelled := pod.Labels[api.WorkflowLabel]
 	owner := metav1.GetControllerOf(pod)
-	return labelled && owner != nil && owner.Kind == "Job" && slices.Contains(s.own, pod.Namespace)
+	return labelled && owner != nil && owner.Kind == "Job"
 }
 
 // Selects tells whether a drain is about this pod.

@@ -30,6 +30,8 @@ type attending struct {
 	output          *terminal.Output
 	continueOnError bool
 	rerun           bool
+	// leaves: what is given up here is left to the plan, which goes on.
+	leaves bool
 }
 
 // run works until the plan has ended, or the user has enough.
@@ -38,15 +40,10 @@ func (w attending) run(ctx context.Context, names []string) ([]nodework.Outcome,
 	stop := nodework.NewInterrupts(ctx, a.Notify)
 	defer stop.Stop()
 	show := a.Progress(a.Stderr)
-	go sayInterrupts(stop, show)
-	status, err := w.plan.Status(ctx, api.PlanStatusRequest{Limit: 1})
-	requestor := rollout.RequestorOf(w.plan.Name)
-	if err == nil && status.Plan.Requestor != "" {
-		requestor = status.Plan.Requestor
-	}
+	go sayInterrupts(stop, show, w.leaves)
 	attendant := nodework.Attendant{
-		Plan: w.plan, ContinueOnError: w.continueOnError, Abandon: stop.Reached(1), GiveUp: stop.Reached(3), Note: show.Note,
-		Work: func(abandon context.Context, node api.PlanNode) nodework.Outcome {
+		Plan: w.plan, ContinueOnError: w.continueOnError, Leaves: w.leaves, Abandon: stop.Reached(1), GiveUp: stop.Reached(3), Note: show.Note,
+		Work: func(abandon context.Context, requestor string, node api.PlanNode) nodework.Outcome {
 			return w.work(abandon, stop, show, node, requestor)
 		},
 	}
@@ -62,7 +59,7 @@ func (w attending) work(abandon context.Context, stop *nodework.Interrupts, show
 	defer stderr.Flush()
 	s := &nodework.Session{
 		Maintenances: &nodework.PlanClient{TemporalClient: nodework.TemporalClient{Conn: w.c, Show: show}, RunID: node.RunID, Rerun: w.rerun},
-		Program:      a.Name, Order: input.Order{Spec: spec.Maintenance{Node: name, Requestor: requestor}}, Shared: true, Now: a.Clock,
+		Program:      a.Name, Order: input.Order{Spec: spec.Maintenance{Node: name, Requestor: requestor}}, Shared: true, Leaves: w.leaves, Now: a.Clock,
 		Command: func(t client.Maintenance) nodework.Command {
 			return nodework.Command{
 				Argv: nodework.ReplaceNode(w.argv, name), Environ: nodework.NodeEnvironment(a.Env, t),
@@ -79,9 +76,13 @@ func (w attending) work(abandon context.Context, stop *nodework.Interrupts, show
 }
 
 // sayInterrupts confirms that an interrupt was understood, and says what the next one would do.
-func sayInterrupts(stop *nodework.Interrupts, show *terminal.Display) {
+func sayInterrupts(stop *nodework.Interrupts, show *terminal.Display, leaves bool) {
+	first := "interrupted: cancelling the nodes that are not ready and finishing those that are; again to stop the commands"
+	if leaves {
+		first = "interrupted: finishing the commands that run, and leaving the other nodes to the plan, which goes on; again to stop the commands"
+	}
 	for n, text := range []string{
-		"interrupted: cancelling the nodes that are not ready and finishing those that are; again to stop the commands",
+		first,
 		"interrupted again: stopping the commands; once more to leave without telling Temporal",
 	} {
 		select {
@@ -109,7 +110,11 @@ func newAttach(a *invocation.App) *cobra.Command {
 		Long: `Run a command on each node of a plan as it becomes Ready, and say done or failed by its exit status. In the command's
 arguments {node} stands for the node's name; no shell is involved.
 
-It takes up a rollout whose terminal is gone. No node whose command has ended is given to a command again. A node on which
+It takes up a rollout whose terminal is gone, and ends with the plan. Interrupted, or with more nodes failed than the plan's
+maxFailures, it finishes the commands that run and leaves: the plan itself goes on, or is paused, and its nodes wait, Ready,
+for the next one. "drydock plan cancel" ends the plan.
+
+No node whose command has ended is given to a command again. A node on which
 a command was begun, and whose end nobody has told, becomes RequestorFailed: with --rerun the command is run on it once
 more. Attach when the other terminal is gone: of two, the later one takes the nodes of the earlier one for lost.`,
 		Example: `  drydock plan attach kernel -- ./patch.sh {node}
@@ -119,7 +124,7 @@ more. Attach when the other terminal is gone: of two, the later one takes the no
 	}
 	o.output.Register(cmd)
 	f := cmd.Flags()
-	f.BoolVar(&o.continueOnError, "continue-on-error", false, "go on when a node has failed")
+	f.BoolVar(&o.continueOnError, "continue-on-error", false, "do not leave when nodes have failed")
 	f.BoolVar(&o.rerun, "rerun", false, "run the command again where one was begun and its end is not known")
 	invocation.RegisterYes(f, &o.yes)
 	registerKillAfter(cmd, &o.killAfter)
@@ -154,10 +159,14 @@ func (o *attachOptions) run(ctx context.Context, cmd *cobra.Command, args []stri
 	if err := o.leftBehind(ctx, c, status); err != nil {
 		return err
 	}
-	work := attending{app: a, c: c, plan: plan, argv: argv, killAfter: o.killAfter, output: &o.output, continueOnError: o.continueOnError, rerun: o.rerun}
-	outcomes, _, err := work.run(ctx, nil)
+	work := attending{app: a, c: c, plan: plan, argv: argv, killAfter: o.killAfter, output: &o.output, continueOnError: o.continueOnError, rerun: o.rerun, leaves: true}
+	outcomes, status, err := work.run(ctx, nil)
 	if err != nil {
 		return c.Explain(err)
+	}
+	if !status.Phase.Ended() {
+		fmt.Fprintf(a.Stderr, "Plan %s is %s: \"%s plan attach %s -- COMMAND\" goes on with it, \"%s plan cancel %s\" ends it.\n",
+			plan.Name, status.Phase, a.Name, plan.Name, a.Name, plan.Name)
 	}
 	if err := o.output.Write(a.Stdout, outcomes, func(w io.Writer) { nodework.RenderOutcomes(w, outcomes) }); err != nil {
 		return err

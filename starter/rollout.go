@@ -114,18 +114,19 @@ func (o *rolloutOptions) run(ctx context.Context, cmd *cobra.Command, args []str
 		return err
 	}
 	defer c.Close()
-	done, names, err := o.resumed(ctx, c, names)
+	before, names, err := o.resumed(ctx, c, names)
 	if err != nil {
 		return err
 	}
 	if len(names) == 0 && o.selector == "" && !o.all {
-		return o.report(nil)
+		return o.report(before.leftOut(nil))
 	}
 	names, skipped, err := o.nodes(ctx, names)
 	if err != nil {
 		return err
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { return done[name] })
+	names = slices.DeleteFunc(names, before.leavesOut)
+	skipped = before.leftOut(skipped)
 	if len(names) == 0 {
 		return o.report(skipped)
 	}
@@ -197,36 +198,6 @@ func (o *rolloutOptions) check(names []string) error {
 		return exit.UsageError("--max-parallel %s: want 1 or more", o.parallel)
 	}
 	return nil
-}
-
-// resumed are the nodes that the plan to go on with has done, and where none are named all others of its.
-func (o *rolloutOptions) resumed(ctx context.Context, c *invocation.Connection, names []string) (done map[string]bool, left []string, err error) {
-	if o.resume == "" {
-		return nil, names, nil
-	}
-	status, err := client.PlanOf(c.Client, o.resume).AllNodes(ctx)
-	if err != nil {
-		return nil, nil, exit.Hint(c.Explain(err), "Nothing was started.")
-	}
-	if !status.Phase.Ended() {
-		return nil, nil, exit.Hint(fmt.Errorf("plan %s has not ended: it is %s", o.resume, status.Phase),
-			"Go on with it by \"%s plan attach %s -- COMMAND\", or cancel it.", o.app.Name, o.resume)
-	}
-	done = map[string]bool{}
-	for _, n := range status.Nodes {
-		switch rollout.State(n.State) {
-		case rollout.Done:
-			done[n.Node] = true
-		case rollout.Gone:
-		default:
-			left = append(left, n.Node)
-		}
-	}
-	fmt.Fprintf(o.app.Stderr, "Plan %s has done %s; left out here.\n", o.resume, terminal.Plural(len(done), "node"))
-	if len(names) > 0 || o.selector != "" || o.all {
-		left = names
-	}
-	return done, left, nil
 }
 
 // atOnce is how many of the nodes are worked on at a time.

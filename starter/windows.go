@@ -2,6 +2,7 @@ package starter
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"time"
 
@@ -66,6 +67,9 @@ func (o *windowsOptions) run(ctx context.Context, args []string) error {
 	told, err := client.Windows(ctx, c.Client, asked, windowsWithin)
 	if err != nil {
 		return c.Explain(err)
+	}
+	if differ := show.WindowsDiffer(told, state.Windows, c.Clock()); differ != "" {
+		fmt.Fprintf(o.app.Stderr, "Warning: %s\n", differ)
 	}
 	windows := show.WindowsOf(told, state.Limits.Limits, asked.Name)
 	return o.output.Write(o.app.Stdout, windows, func(w io.Writer) { show.WindowList(w, windows, c.Clock()) })

@@ -24,7 +24,7 @@ const schedulerEvery = 30 * time.Second
 // longer those of the configuration.
 func keepScheduler(ctx context.Context, o Options, temporal client.Client, queue string, registry prometheus.Registerer) {
 	k := &schedulerKeeper{options: o, temporal: temporal, queue: queue, id: api.SchedulerID(o.Config.Cluster)}
-	k.windows.digest = window.Digest(o.Config.Windows)
+	k.windows = windowsTeller{digest: window.Digest(o.Config.Windows), since: time.Now()}
 	k.differs = differsGauge(registry)
 	ticker := time.NewTicker(schedulerEvery)
 	defer ticker.Stop()
@@ -141,9 +141,13 @@ func (k *schedulerKeeper) compare(ctx context.Context) error {
 	if err := value.Get(&state); err != nil {
 		return err
 	}
+	if k.windows.overruled(state.Windows) {
+		k.options.Logger.Warn("the scheduler goes by other windows than those of this worker's configuration file: those of a worker that was started later",
+			"startedLater", state.Windows.Since)
+	}
 	if k.windows.differ(state.Windows, time.Now()) {
 		k.options.Logger.Info("the scheduler goes by other windows than those of the configuration file: it is told")
-		told := api.WindowsChanged{Digest: k.windows.digest}
+		told := api.WindowsChanged{Digest: k.windows.digest, Since: k.windows.since}
 		if err := k.temporal.SignalWorkflow(ctx, k.id, "", api.SignalWindowsChanged, told); err != nil {
 			return err
 		}
@@ -173,16 +177,19 @@ func (k *schedulerKeeper) compare(ctx context.Context) error {
 // tellLatest is the longest pause before a scheduler is told again that its windows are not this worker's.
 const tellLatest = 10 * time.Minute
 
-// windowsTeller tells when the scheduler goes by other windows than the worker's. While workers of two configurations run,
-// it may be either's that it goes by: the pauses grow.
+// windowsTeller tells when the scheduler goes by other windows than the worker's. While workers of two configurations run, it
+// goes by those of the one that was started last, and the others are quiet.
 type windowsTeller struct {
 	digest string
+	since  time.Time
 	told   int
 	next   time.Time
+	// later is when the worker was started by whose windows the scheduler goes, once that was said.
+	later time.Time
 }
 
 func (w *windowsTeller) differ(known *api.WindowsKnown, now time.Time) bool {
-	if known == nil || known.Digest == w.digest {
+	if known == nil || known.Digest == w.digest || known.Since.After(w.since) {
 		w.told = 0
 		return false
 	}
@@ -191,5 +198,14 @@ func (w *windowsTeller) differ(known *api.WindowsKnown, now time.Time) bool {
 	}
 	w.next = now.Add(min(schedulerEvery<<min(w.told, 10), tellLatest))
 	w.told++
+	return true
+}
+
+// overruled tells, once for each, that the windows of a worker count that was started later.
+func (w *windowsTeller) overruled(known *api.WindowsKnown) bool {
+	if known == nil || known.Digest == w.digest || !known.Since.After(w.since) || known.Since.Equal(w.later) {
+		return false
+	}
+	w.later = known.Since
 	return true
 }

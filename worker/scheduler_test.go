@@ -69,3 +69,16 @@ func TestASchedulerIsToldOfOtherWindowsLessAndLessOften(t *testing.T) {
 		t.Error("after they agreed it is not told at once")
 	}
 }
+
+func TestTheWindowsOfTheWorkerThatWasStartedLastCount(t *testing.T) {
+	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	w := windowsTeller{digest: "mine", since: now}
+	later := &api.WindowsKnown{Digest: "the next", Since: now.Add(time.Hour)}
+	if w.differ(later, now) || !w.overruled(later) || w.overruled(later) {
+		t.Error("one that was started later is not told otherwise, and that is said once")
+	}
+	earlier := &api.WindowsKnown{Digest: "the last", Since: now.Add(-time.Hour)}
+	if !w.differ(earlier, now) || w.overruled(earlier) {
+		t.Error("one that was started earlier does not count")
+	}
+}

@@ -235,12 +235,13 @@ func attributeNames() []string {
 
 func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.PodEvents, registry prometheus.Registerer) (workflows.Activities, error) {
 	c, temporal, namespace := o.Config, to.client, to.namespace
-	events := nodeevent.Recorder{Client: kube, On: c.Kubernetes.Events}
+	events := nodeevent.NewRecorder(kube, c.Kubernetes.Events)
 	all, sources := k8s.NewNodes(kube), k8s.NewSources(kube)
 	runner, err := checks.New(c.ChecksAndHooks(), kube, o.Version)
 	if err != nil {
 		return workflows.Activities{}, err
 	}
+	runner.LookAfter(kinds().Checks, checks.Environment{Kubernetes: kube})
 	senders, err := notify.New(c.Channels, nodeevent.Channel{Client: kube}, o.Version)
 	if err != nil {
 		return workflows.Activities{}, err
@@ -265,7 +266,7 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 			Client: kube, Temporal: temporal, Home: to.home, Events: events, Conditions: c.Kubernetes.NodeConditions, Policy: judge,
 		},
 		Drains: &drain.Activities{
-			Client: kube, Temporal: temporal, Sources: sources, Metrics: drain.NewMetrics(registry),
+			Client: kube, Temporal: temporal, Nodes: all, Sources: sources, Metrics: drain.NewMetrics(registry),
 			Limiter: drain.NewLimiter(c.Kubernetes.EvictionsPerSecond), PodEvents: podEvents, JobNamespaces: own,
 		},
 		Cluster: &cluster.Activities{Nodes: all, Temporal: temporal, Home: to.home, Pods: k8s.NewNodePods(kube), Census: o.census},
@@ -275,7 +276,7 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 		Executions: &execution.Activities{Temporal: temporal, Namespace: namespace, Home: to.home, Nodes: all},
 		Doctors:    &doctor.Activities{Client: kube, Events: events, Temporal: temporal, Namespace: namespace, Home: to.home},
 		Settings: &settings.Activities{
-			Temporal: temporal, Namespace: namespace, Attributes: attributeNames(), Defaults: c.Defaults,
+			Temporal: temporal, Namespace: namespace, Starters: execution.NewStarters(temporal, namespace), Attributes: attributeNames(), Defaults: c.Defaults,
 			Channels: c.Channels.Plans(), DefaultChannels: c.Channels.Defaults(), Runner: runner, Client: kube, Groups: groups,
 			Judge: judge, Windows: slices.Sorted(maps.Keys(c.Windows)),
 			Audited: len(sinks.Names()) > 0, Conditions: c.Kubernetes.NodeConditions,

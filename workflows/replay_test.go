@@ -152,7 +152,7 @@ func TestRecordedHistoriesTakeEveryPath(t *testing.T) {
 
 // activityNames are all activities that a worker runs but those that leave no event of theirs (local ones).
 func activityNames() []string {
-	local := map[string]bool{"Prepare": true, "Run": true, "SeeGivenBack": true}
+	local := map[string]bool{"Prepare": true, "Run": true, "SeeGivenBack": true, "GlanceNodes": true}
 	var names registered
 	workflows.RegisterActivities(&names, workflows.Activities{
 		Nodes: &node.Activities{}, Drains: &drain.Activities{}, Cluster: &cluster.Activities{}, Executions: &execution.Activities{},

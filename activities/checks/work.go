@@ -19,12 +19,17 @@ import (
 	"drydock/checks"
 	"drydock/k8s"
 	"drydock/rules/period"
+	"drydock/rules/validation"
 )
 
 // WorkInput is about one work of the worker's configuration.
 type WorkInput struct {
 	Work    string         `json:"work"`
 	Subject checks.Subject `json:"subject"`
+	// Kind is that of the work when the maintenance named it, Job the Job in which it was begun, as WorkBegun has it: it is
+	// that one which is looked after, whatever the configuration says of the work by now.
+	Kind validation.Kind `json:"kind,omitempty"`
+	Job  string          `json:"job,omitempty"`
 	// Key is the same whenever the work is looked for: it is begun once under each.
 	Key string `json:"key"`
 	// NewBootID: the node is to be restarted, BootIDBefore is the boot ID that it had.
@@ -32,6 +37,12 @@ type WorkInput struct {
 	BootIDBefore string `json:"bootIDBefore,omitempty"`
 	// For is how long the end is waited for, from when the activity was scheduled.
 	For period.Duration `json:"for,omitzero"`
+	// Find: BeginWork only finds what was begun.
+	Find bool `json:"find,omitempty"`
+}
+
+func (in WorkInput) call() checks.WorkCall {
+	return checks.WorkCall{Work: in.Work, Kind: in.Kind, Begun: in.Job, Key: in.Key, Subject: in.Subject}
 }
 
 // WorkBegun is a work that was begun: the name of its Job, where it has one, and the node's boot ID before.
@@ -50,6 +61,9 @@ type WorkEnded struct {
 // BeginWork notes the node's boot ID and creates the work's Job, or finds the one of its key. It must not be tried for
 // longer than a Job that has ended is kept. Errors: HookFailed, MissingPermission.
 func (c *Activities) BeginWork(ctx context.Context, in WorkInput) (WorkBegun, error) {
+	if in.Find {
+		return c.findWork(ctx, in)
+	}
 	node, err := c.held(ctx, in)
 	if err != nil {
 		return WorkBegun{}, err
@@ -59,11 +73,19 @@ func (c *Activities) BeginWork(ctx context.Context, in WorkInput) (WorkBegun, er
 		return WorkBegun{}, temporal.NewNonRetryableApplicationError(
 			"the node shows no boot ID (status.nodeInfo.bootID), so that nobody could tell whether it was restarted", api.ErrorHookFailed, nil)
 	}
-	subject, err := checks.Describe(ctx, c.Client, in.Subject)
-	if err != nil {
+	if in.Subject, err = checks.Describe(ctx, c.Client, in.Subject); err != nil {
 		return WorkBegun{}, failure.Translate(ctx, c.Client, err)
 	}
-	begun, err := c.Runner.BeginWork(ctx, in.Work, subject, in.Key, bootID)
+	begun, err := c.Runner.BeginWork(ctx, in.call(), bootID)
+	return WorkBegun{Job: begun.Name, BootID: begun.Note}, c.ofWork(ctx, err)
+}
+
+// findWork finds the Job of a beginning of which nobody heard how it went.
+func (c *Activities) findWork(ctx context.Context, in WorkInput) (WorkBegun, error) {
+	begun, found, err := c.Runner.FindWork(ctx, in.call())
+	if err == nil && !found {
+		return WorkBegun{}, temporal.NewNonRetryableApplicationError("nothing was begun", api.ErrorHookFailed, nil)
+	}
 	return WorkBegun{Job: begun.Name, BootID: begun.Note}, c.ofWork(ctx, err)
 }
 
@@ -134,10 +156,11 @@ func (c *Activities) awaitEnd(ctx context.Context, in WorkInput) (WorkEnded, err
 	}
 	waiting, cancel := context.WithDeadline(ctx, in.until(ctx))
 	defer cancel()
-	state, err := c.Runner.AwaitWork(waiting, in.Work, subject, in.Key)
+	in.Subject = subject
+	state, err := c.Runner.AwaitWork(waiting, in.call())
 	if err != nil && ctx.Err() == nil && waiting.Err() != nil {
 		// Nobody waits any more for what goes on by itself: where it stands says more than that.
-		if now, known, failed := c.Runner.LookAtWork(ctx, in.Work, in.Key); known || failed != nil {
+		if now, known, failed := c.Runner.LookAtWork(ctx, in.call()); known || failed != nil {
 			state, err = now, failed
 		}
 	}
@@ -146,13 +169,20 @@ func (c *Activities) awaitEnd(ctx context.Context, in WorkInput) (WorkEnded, err
 	}
 	if !state.Ended {
 		state.Message += fmt.Sprintf(" within %s", in.For)
+		state, err = c.endOverdue(ctx, in, state)
 	}
-	return WorkEnded{OK: state.OK, Message: state.Message, Output: state.Output}, nil
+	return WorkEnded{OK: state.OK, Message: state.Message, Output: state.Output}, err
+}
+
+// endOverdue ends what has not ended in its time: the next attempt must not find it at work.
+func (c *Activities) endOverdue(ctx context.Context, in WorkInput, state checks.State) (checks.State, error) {
+	state.Message += " and was deleted"
+	return state, c.Runner.EndWork(ctx, in.call())
 }
 
 // subjectOf is what whoever is called is told. What has no beginning is called now: the node must be held for that.
 func (c *Activities) subjectOf(ctx context.Context, in WorkInput) (checks.Subject, error) {
-	if _, known, err := c.Runner.LookAtWork(ctx, in.Work, in.Key); err != nil || known {
+	if _, known, err := c.Runner.LookAtWork(ctx, in.call()); err != nil || known {
 		return in.Subject, err
 	}
 	if _, err := c.held(ctx, in); err != nil {
@@ -226,7 +256,7 @@ func (r *restart) call(ctx context.Context) error {
 	if r.Called {
 		return nil
 	}
-	if _, known, err := r.Runner.LookAtWork(ctx, r.in.Work, r.in.Key); err != nil || known {
+	if _, known, err := r.Runner.LookAtWork(ctx, r.in.call()); err != nil || known {
 		r.Called = known
 		return err
 	}
@@ -234,7 +264,9 @@ func (r *restart) call(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	state, err := r.Runner.AwaitWork(ctx, r.in.Work, subject, r.in.Key)
+	in := r.in
+	in.Subject = subject
+	state, err := r.Runner.AwaitWork(ctx, in.call())
 	if err != nil {
 		return err
 	}
@@ -247,7 +279,7 @@ func (r *restart) call(ctx context.Context) error {
 // production.
 func (r *restart) tidy(ctx context.Context, found string) (WorkEnded, error) {
 	for until := time.Now().Add(endsWithin); ; {
-		state, known, err := r.Runner.LookAtWork(ctx, r.in.Work, r.in.Key)
+		state, known, err := r.Runner.LookAtWork(ctx, r.in.call())
 		switch {
 		case err != nil:
 			return WorkEnded{}, err
@@ -256,8 +288,8 @@ func (r *restart) tidy(ctx context.Context, found string) (WorkEnded, error) {
 		case state.Ended:
 			return WorkEnded{OK: true, Message: found + "; " + state.Message, Output: state.Output}, nil
 		case time.Now().After(until):
-			return WorkEnded{OK: true, Message: found + "; " + state.Message + " and was deleted", Output: state.Output},
-				r.Runner.EndWork(ctx, r.in.Work, r.in.Key)
+			state, err = r.endOverdue(ctx, r.in, state)
+			return WorkEnded{OK: true, Message: found + "; " + state.Message, Output: state.Output}, err
 		}
 		if err := pauseUntil(ctx, time.Now().Add(lookEvery)); err != nil {
 			return WorkEnded{}, err
@@ -267,9 +299,12 @@ func (r *restart) tidy(ctx context.Context, found string) (WorkEnded, error) {
 
 // overdue is the failure of a node that was not restarted in time.
 func (r *restart) overdue(ctx context.Context, found string) (WorkEnded, error) {
-	state, known, err := r.Runner.LookAtWork(ctx, r.in.Work, r.in.Key)
+	state, known, err := r.Runner.LookAtWork(ctx, r.in.call())
 	if err != nil {
 		return WorkEnded{}, err
+	}
+	if known && !state.Ended {
+		state, err = r.endOverdue(ctx, r.in, state)
 	}
 	ended := WorkEnded{Message: fmt.Sprintf("%s after %s", found, r.in.For), Output: r.Output}
 	switch {
@@ -278,10 +313,10 @@ func (r *restart) overdue(ctx context.Context, found string) (WorkEnded, error) 
 	case r.refused != nil:
 		ended.Message += "; " + r.refused.Error()
 	}
-	return ended, nil
+	return ended, err
 }
 
 // EndWork ends a work that nobody waits for any more, and returns once nothing of it runs.
 func (c *Activities) EndWork(ctx context.Context, in WorkInput) error {
-	return c.ofWork(ctx, c.Runner.EndWork(ctx, in.Work, in.Key))
+	return c.ofWork(ctx, c.Runner.EndWork(ctx, in.call()))
 }

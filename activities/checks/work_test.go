@@ -15,6 +15,7 @@ import (
 	"drydock/checks"
 	"drydock/checks/checkstest"
 	httpcheck "drydock/checks/http"
+	jobcheck "drydock/checks/job"
 	"drydock/rules/period"
 	"drydock/rules/validation"
 )
@@ -103,5 +104,63 @@ func TestANodeWithoutABootIDCannotBeSeenToRestart(t *testing.T) {
 	c, _, _ := power(t, checkstest.Answering(http.StatusOK, ""), held(""))
 	if _, err := activitytest.Call(t, c.BeginWork, powerInput(0)); activitytest.ErrorType(err) != api.ErrorHookFailed {
 		t.Error(err)
+	}
+}
+
+// flashing is work by a Job, and the activities that do it to a node that the test's maintenance holds.
+func flashing(t *testing.T, success validation.Success) (*Activities, *fake.Clientset) {
+	t.Helper()
+	kube := fake.NewClientset(held("boot-1"))
+	hook := checkstest.Hook("job", &jobcheck.Config{Namespace: "jobs", TemplateFile: checkstest.File(t, `{apiVersion: batch/v1, kind: Job,
+		spec: {template: {spec: {restartPolicy: Never, containers: [{name: flash, image: flash}]}}}}`)})
+	runner, err := checks.New(checks.Config{Work: checks.Works{
+		"power": {Actions: hook.Actions, WorkSettings: checks.WorkSettings{Success: success}},
+	}}, kube, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Activities{Client: kube, Runner: runner}, kube
+}
+
+// What has not ended in its time is ended, so that the next attempt never runs beside it.
+func TestWorkThatIsOverdueIsEnded(t *testing.T) {
+	for _, success := range []validation.Success{validation.OwnSuccess, validation.SuccessByBootID} {
+		t.Run(string(success), func(t *testing.T) {
+			c, kube := flashing(t, success)
+			in := powerInput(time.Millisecond)
+			in.NewBootID = success == validation.SuccessByBootID
+			begun, err := activitytest.Call(t, c.BeginWork, in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended, err := activitytest.Call(t, c.AwaitWork, in)
+			if err != nil || ended.OK || !strings.Contains(ended.Message, "Job "+begun.Job+" has not ended") || !strings.HasSuffix(ended.Message, "and was deleted") {
+				t.Errorf("%+v, %v", ended, err)
+			}
+			if left, err := kube.BatchV1().Jobs("jobs").List(t.Context(), metav1.ListOptions{}); err != nil || len(left.Items) != 0 {
+				t.Errorf("%d Jobs are left, %v", len(left.Items), err)
+			}
+		})
+	}
+}
+
+func TestWorkIsFoundAndNotBegun(t *testing.T) {
+	c, kube := flashing(t, validation.OwnSuccess)
+	in := powerInput(0)
+	in.Find = true
+	if _, err := activitytest.Call(t, c.BeginWork, in); activitytest.ErrorType(err) != api.ErrorHookFailed {
+		t.Errorf("found where there is none: %v", err)
+	}
+	in.Find = false
+	begun, err := activitytest.Call(t, c.BeginWork, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Find = true
+	if found, err := activitytest.Call(t, c.BeginWork, in); err != nil || found != begun || found.BootID != "boot-1" {
+		t.Errorf("found %+v, begun %+v, %v", found, begun, err)
+	}
+	if all, err := kube.BatchV1().Jobs("jobs").List(t.Context(), metav1.ListOptions{}); err != nil || len(all.Items) != 1 {
+		t.Errorf("%d Jobs, %v", len(all.Items), err)
 	}
 }

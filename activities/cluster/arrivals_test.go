@@ -22,7 +22,8 @@ func TestPodsThatComeToANodeThatIsReadyAreTold(t *testing.T) {
 		return func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(granted.Add(d)) }
 	}
 	daemon := func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "DaemonSet" }
-	ours := func(p *corev1.Pod) { p.Labels[api.WorkflowLabel] = "w" }
+	labelled := func(p *corev1.Pod) { p.Labels[api.WorkflowLabel] = "w" }
+	ours := func(p *corev1.Pod) { labelled(p); p.OwnerReferences[0].Kind = "Job" }
 	s := k8stest.New(
 		activitytest.Node("n1", activitytest.Cordoned, activitytest.Marked("m", "r"), activitytest.Labelled(api.PhaseLabel, string(api.Ready))),
 		activitytest.Pod("before", at(-time.Hour)), activitytest.Pod("daemon", at(time.Second), daemon), activitytest.Pod("hook", at(time.Second), ours),
@@ -57,8 +58,8 @@ func TestPodsThatComeToANodeThatIsReadyAreTold(t *testing.T) {
 		}
 		return api.NodeChange{}
 	}
-	for _, name := range []string{"one", "two"} {
-		s.Set(activitytest.Pod(name, at(10*time.Second)))
+	for name, option := range map[string]activitytest.PodOption{"one": at(10 * time.Second), "two": at(10 * time.Second), "labelled": labelled} {
+		s.Set(activitytest.Pod(name, at(10*time.Second), option))
 		if change := next(); change.RequestID != "r/1" || change.Arrived == nil || len(change.Arrived.Pods) != 1 || change.Arrived.Pods[0].Pod != "default/"+name {
 			t.Errorf("told %+v", change.Arrived)
 		}

@@ -3,6 +3,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +27,8 @@ const (
 	// rollout has a new watch begun every few seconds.
 	describeEvery = 10 * time.Second
 	describeFirst = 3 * time.Second
+	// lostFor is how long a mark that was there may be gone before its maintenance is told.
+	lostFor = 2 * time.Second
 	// gather is how long to wait for more, once a holder was found dead.
 	gather = time.Second
 	// unknownFor is how long a mark must be unknown to be reported where it was not there from the start: what is granted
@@ -124,6 +127,15 @@ func (c *Activities) ObserveNodes(ctx context.Context, in ObserveInput) (Observe
 	return Observed{Observation: o, Digest: c.digest(nodes, grouper), Marks: seen}.Pack(in.Names), nil
 }
 
+// GlanceNodes is ObserveNodes where the shared watch of nodes runs, and an error where it does not: whoever waits for it waits
+// for no request.
+func (c *Activities) GlanceNodes(ctx context.Context, in ObserveInput) (Observed, error) {
+	if !c.Nodes.IsRunning() {
+		return Observed{}, errors.New("no watch of the nodes runs on this worker")
+	}
+	return c.ObserveNodes(ctx, in)
+}
+
 // WatchInput tells WatchCluster what is known, so that it returns when that is no longer true.
 type WatchInput struct {
 	Groups []schedule.Group `json:"groups,omitempty"`
@@ -201,6 +213,7 @@ func (c *Activities) WatchCluster(ctx context.Context, in WatchInput) (WatchRepo
 	defer cancel()
 	deaths := c.lookAfter(ctx, in, grouper, view.Get)
 	c.lookForArrivals(ctx, in.Holders)
+	lost := lostMarks{}
 	beat := time.NewTicker(heartbeat.Every)
 	defer beat.Stop()
 	for {
@@ -208,13 +221,9 @@ func (c *Activities) WatchCluster(ctx context.Context, in WatchInput) (WatchRepo
 			return WatchReport{}, failure.Translate(ctx, c.Nodes.Client(), err)
 		}
 		activity.RecordHeartbeat(ctx, marked)
-		report := WatchReport{Changes: marked.changes(view, in.Holders, time.Since(began) > markWithin, func(node string) bool {
-			// The watch of one worker may lag behind that of another, which has seen the node register.
+		report := WatchReport{Changes: marked.changes(view, in.Holders, lost, time.Since(began) > markWithin, func(node string) bool {
 			activity.RecordHeartbeat(ctx, marked)
-			ask, cancel := context.WithTimeout(ctx, heartbeat.Every)
-			defer cancel()
-			there, err := c.Nodes.Exists(ask, node)
-			return err == nil && !there
+			return c.isGone(ctx, node)
 		})}
 		report.Marked, report.Told = marked.lists()
 		nodes := view.List()
@@ -233,6 +242,7 @@ func (c *Activities) WatchCluster(ctx context.Context, in WatchInput) (WatchRepo
 		case <-deaths.found:
 			err = pause(ctx, gather)
 		case <-beat.C:
+		case <-lost.due():
 		case <-ctx.Done():
 			return WatchReport{}, ctx.Err()
 		case <-activity.GetWorkerStopChannel(ctx):
@@ -242,6 +252,15 @@ func (c *Activities) WatchCluster(ctx context.Context, in WatchInput) (WatchRepo
 			return WatchReport{}, err
 		}
 	}
+}
+
+// isGone makes sure that there is no such node: the watch of one worker may lag behind that of another, which has seen the
+// node register.
+func (c *Activities) isGone(ctx context.Context, node string) bool {
+	ctx, cancel := context.WithTimeout(ctx, heartbeat.Every)
+	defer cancel()
+	there, err := c.Nodes.Exists(ctx, node)
+	return err == nil && !there
 }
 
 func pause(ctx context.Context, d time.Duration) error {

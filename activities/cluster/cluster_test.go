@@ -388,10 +388,10 @@ func TestWatchFollowsHoldersOnceTheirMarkIsThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer view.Close()
-	known := markedNodes{}
+	known, lost := markedNodes{}, lostMarks{}
 	present, overdue := true, false
 	changes := func() []api.NodeChange {
-		return known.changes(view, in.Holders, overdue, func(string) bool { return !present })
+		return known.changes(view, in.Holders, lost, overdue, func(string) bool { return !present })
 	}
 	see := func(condition func() bool) {
 		t.Helper()
@@ -417,9 +417,16 @@ func TestWatchFollowsHoldersOnceTheirMarkIsThere(t *testing.T) {
 	see(func() bool { return len(changes()) == 0 && known["r/1"] })
 	s.Set(activitytest.Node("n1", activitytest.Cordoned)) // somebody takes the mark
 	see(func() bool {
-		changes := changes()
-		return len(changes) == 1 && changes[0].Unmarked
+		n, ok := view.Get("n1")
+		return ok && n.Annotations[api.HoldersAnnotation] == ""
 	})
+	if changes := changes(); len(changes) != 0 {
+		t.Errorf("a mark that has just gone: %+v", changes)
+	}
+	lost["r/1"] = lost["r/1"].Add(-lostFor)
+	if changes := changes(); len(changes) != 1 || !changes[0].Unmarked {
+		t.Errorf("a mark that is gone for good: %+v", changes)
+	}
 	if changes := changes(); len(changes) != 0 {
 		t.Errorf("a mark that is missing is told again: %+v", changes)
 	}

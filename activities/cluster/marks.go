@@ -155,9 +155,28 @@ func (m markedNodes) lists() (seen, told []string) {
 	return seen, told
 }
 
+// lostMarks are the marks that were there and are gone, by requests, and since when.
+type lostMarks map[string]time.Time
+
+// lost tells whether a mark is gone for good. Whoever gives its node back takes the mark off, and says so a moment later.
+func (l lostMarks) lost(request string) bool {
+	if _, noted := l[request]; !noted {
+		l[request] = time.Now()
+	}
+	return time.Since(l[request]) >= lostFor
+}
+
+// due is when to look again for marks that are gone; nil is never.
+func (l lostMarks) due() <-chan time.Time {
+	if len(l) == 0 {
+		return nil
+	}
+	return time.After(lostFor)
+}
+
 // changes are what the holders are to be told. A mark that was never seen may not be set yet: it counts as missing only
 // where it is overdue. gone makes sure that a node is.
-func (m markedNodes) changes(view *k8s.View, holders []WatchedHolder, overdue bool, gone func(node string) bool) []api.NodeChange {
+func (m markedNodes) changes(view *k8s.View, holders []WatchedHolder, lost lostMarks, overdue bool, gone func(node string) bool) []api.NodeChange {
 	var changes []api.NodeChange
 	for _, h := range holders {
 		seen, known := m[h.RequestID]
@@ -175,14 +194,16 @@ func (m markedNodes) changes(view *k8s.View, holders []WatchedHolder, overdue bo
 		held := err == nil && mark.HeldBy(h.WorkflowID, h.RunID)
 		if held {
 			m[h.RequestID] = true
+			delete(lost, h.RequestID)
 		}
 		switch {
 		case held && mark.WantsCordon() && !node.Spec.Unschedulable:
 			changes = append(changes, api.NodeChange{RequestID: h.RequestID, Uncordoned: true})
 		case held || told:
-		case seen || overdue:
+		case seen && lost.lost(h.RequestID), !seen && overdue:
 			changes = append(changes, api.NodeChange{RequestID: h.RequestID, Unmarked: true})
 			m[h.RequestID] = false
+			delete(lost, h.RequestID)
 		}
 	}
 	return changes

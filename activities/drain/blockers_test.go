@@ -21,7 +21,8 @@ import (
 // watchedNode is a view of one node.
 func watchedNode(t *testing.T, n *corev1.Node) *heldnode.View {
 	t.Helper()
-	view, err := heldnode.Acting{Client: k8stest.New(n).Client(t)}.Watch(t.Context(), heldnode.Options{Name: n.Name})
+	kube := k8stest.New(n).Client(t)
+	view, err := heldnode.Acting{Client: kube, Nodes: k8s.NewNodes(kube)}.Watch(t.Context(), heldnode.Options{Name: n.Name})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,6 +25,8 @@ const withdrawWithin = 20 * time.Second
 type Activities struct {
 	Client   kubernetes.Interface
 	Temporal client.Client
+	// Nodes is the watch that the worker's drains share with all else.
+	Nodes *k8s.Nodes
 	// Sources are the watches that all drains of the worker share.
 	Sources *k8s.Sources
 	// Limiter is shared by all drains of the worker.
@@ -101,7 +103,7 @@ func startHeartbeats(ctx context.Context, before api.DrainProgress) *heartbeat.L
 }
 
 func (d *Activities) acting() heldnode.Acting {
-	return heldnode.Acting{Client: d.Client, Temporal: d.Temporal}
+	return heldnode.Acting{Client: d.Client, Temporal: d.Temporal, Nodes: d.Nodes}
 }
 
 // drain also tells how far it came where it did not come to its end.

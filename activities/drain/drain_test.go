@@ -74,7 +74,7 @@ func newDrain(t *testing.T, objects ...k8stest.Object) *draining {
 		})
 	kube := d.server.Client(t)
 	d.drains = &Activities{
-		Client: kube, Temporal: client, Sources: k8s.NewSources(kube), Limiter: NewLimiter(0), Metrics: NewMetrics(prometheus.NewRegistry()),
+		Client: kube, Temporal: client, Nodes: k8s.NewNodes(kube), Sources: k8s.NewSources(kube), Limiter: NewLimiter(0), Metrics: NewMetrics(prometheus.NewRegistry()),
 	}
 	return d
 }

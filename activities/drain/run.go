@@ -140,7 +140,6 @@ func (r *run) untilEmpty(ctx context.Context) (api.DrainProgress, error) {
 		case <-retry.C:
 		case <-again.C:
 		case <-r.node.Pods.Refused:
-		case <-r.node.Node.Refused:
 		case <-ctx.Done():
 			return api.DrainProgress{}, ctx.Err()
 		case <-activity.GetWorkerStopChannel(ctx):

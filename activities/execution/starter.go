@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"k8s.io/utils/lru"
 
 	"drydock/api"
 	"drydock/rules/bounds"
@@ -18,11 +19,30 @@ import (
 // maxParents bounds the runs that are followed to who started the first of them.
 const maxParents = 8
 
-// StarterOf is who started a workflow: by the first event of the first run of its chain, or, where another workflow started
-// it, of that one's. Where an earlier history is gone, nobody is named.
-func StarterOf(ctx context.Context, temporal client.Client, namespace string, run Run) (api.Sender, error) {
+// maxStarters bounds the runs whose starters are remembered.
+const maxStarters = 1000
+
+// Starters finds out who started workflows. It remembers who started those that started others: a plan starts thousands.
+type Starters struct {
+	Temporal  client.Client
+	Namespace string
+	known     *lru.Cache
+}
+
+// NewStarters asks a server about the workflows of a namespace.
+func NewStarters(temporal client.Client, namespace string) *Starters {
+	return &Starters{Temporal: temporal, Namespace: namespace, known: lru.New(maxStarters)}
+}
+
+// Of is who started a workflow: by the first event of the first run of its chain, or, where another workflow started it, of
+// that one's. Where an earlier history is gone, nobody is named.
+func (s *Starters) Of(ctx context.Context, run Run) (api.Sender, error) {
+	var parents []Run
 	for range maxParents {
-		event, err := firstEvent(ctx, temporal, namespace, run)
+		if known, ok := s.known.Get(run); ok {
+			return known.(api.Sender), nil
+		}
+		event, err := firstEvent(ctx, s.Temporal, s.Namespace, run)
 		var gone *serviceerror.NotFound
 		switch {
 		case errors.As(err, &gone):
@@ -37,8 +57,13 @@ func StarterOf(ctx context.Context, temporal client.Client, namespace string, ru
 			run.RunID = first
 		case parent.GetWorkflowId() != "":
 			run = Run{WorkflowID: parent.GetWorkflowId(), RunID: parent.GetRunId()}
+			parents = append(parents, run)
 		default:
-			return SenderOf(started.GetIdentity(), event.GetPrincipal()), nil
+			sender := SenderOf(started.GetIdentity(), event.GetPrincipal())
+			for _, parent := range parents {
+				s.known.Add(parent, sender)
+			}
+			return sender, nil
 		}
 	}
 	return api.Sender{}, nil

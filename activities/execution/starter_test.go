@@ -40,14 +40,33 @@ func TestStarterOf(t *testing.T) {
 			"first": verified, "third": by("worker", "first"), "reset": copied, "child": child, "parent": by("bob@desk", "parent"),
 			"orphan": by("worker", "gone"), "loop": by("worker", "pool"), "pool": by("worker", "loop"),
 		}})
-		got, err := StarterOf(t.Context(), temporal, "default", Run{WorkflowID: "node-maintenance/n1/ops", RunID: c.run})
+		got, err := NewStarters(temporal, "default").Of(t.Context(), Run{WorkflowID: "node-maintenance/n1/ops", RunID: c.run})
 		if err != nil || got != c.want {
 			t.Errorf("%s: %+v, %v; want %+v", name, got, err, c.want)
 		}
 	}
 	away := &mocks.Client{}
 	away.On("WorkflowService").Return(&activitytest.Histories{Err: errors.New("away")})
-	if _, err := StarterOf(t.Context(), away, "default", Run{WorkflowID: "id"}); err == nil || !strings.Contains(err.Error(), "away") {
+	if _, err := NewStarters(away, "default").Of(t.Context(), Run{WorkflowID: "id"}); err == nil || !strings.Contains(err.Error(), "away") {
 		t.Errorf("error = %v", err)
+	}
+}
+
+func TestStartersRememberThoseOfParents(t *testing.T) {
+	child := func(a *historypb.WorkflowExecutionStartedEventAttributes) {
+		a.ParentWorkflowExecution = &commonpb.WorkflowExecution{WorkflowId: "maintenance-plan/p", RunId: "parent"}
+	}
+	histories := &activitytest.Histories{First: map[string]*historypb.HistoryEvent{
+		"one": activitytest.Started("history-service", child), "two": activitytest.Started("history-service", child),
+		"parent": activitytest.Started("bob@desk", func(*historypb.WorkflowExecutionStartedEventAttributes) {}),
+	}}
+	temporal := &mocks.Client{}
+	temporal.On("WorkflowService").Return(histories)
+	starters := NewStarters(temporal, "default")
+	for _, run := range []string{"one", "two"} {
+		if got, err := starters.Of(t.Context(), Run{WorkflowID: "node-maintenance/n1/ops", RunID: run}); err != nil || got.Identity != "bob@desk" {
+			t.Errorf("%s: %+v, %v", run, got, err)
+		}
+		delete(histories.First, "parent")
 	}
 }

@@ -23,6 +23,8 @@ func CallerOf(ctx context.Context, runID string) k8s.Caller {
 type Acting struct {
 	Client   kubernetes.Interface
 	Temporal client.Client
+	// Nodes is the shared watch of nodes; nil where none is watched.
+	Nodes *k8s.Nodes
 }
 
 // Do acts, and where another run of the maintenance holds the node takes it over first.

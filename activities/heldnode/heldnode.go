@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,8 +23,9 @@ type View struct {
 	k8s.Caller
 
 	heartbeats interface{ Alive() error }
-	Node       *k8s.Watch[*corev1.Node]
-	Pods       *k8s.Watch[*corev1.Pod]
+	// Node is the shared watch of all nodes, which tells of changes to this one.
+	Node *k8s.View
+	Pods *k8s.Watch[*corev1.Pod]
 }
 
 // Options say which node is held, and by whom.
@@ -36,6 +38,9 @@ type Options struct {
 	Heartbeats interface{ Alive() error }
 }
 
+// markLag is how long a mark that was just set may be missing in the shared watch.
+const markLag = 2 * time.Second
+
 // Watch begins to watch a node and its pods, and returns once both are known and the caller's run acts for the
 // maintenance that holds the node.
 func (a Acting) Watch(ctx context.Context, o Options) (*View, error) {
@@ -44,13 +49,39 @@ func (a Acting) Watch(ctx context.Context, o Options) (*View, error) {
 	if v.Pods, err = k8s.WatchPodsOn(ctx, a.Client, o.Name); err != nil {
 		return nil, err
 	}
-	if v.Node, err = k8s.WatchNode(ctx, a.Client, o.Name); err != nil {
+	if v.Node, err = a.Nodes.Follow(ctx, func(n *corev1.Node, _ bool) bool { return n.Name == o.Name }); err != nil {
 		return nil, err
 	}
-	if err := a.takeUp(ctx, v); err != nil {
+	if err := v.Node.Synced(ctx); err != nil {
 		return nil, err
 	}
-	return v, v.Pods.Synced(ctx, "pods of node "+o.Name)
+	if err := v.Pods.Synced(ctx, "pods of node "+o.Name); err != nil {
+		return nil, err
+	}
+	if err := v.awaitMark(ctx); err != nil {
+		return nil, err
+	}
+	return v, a.takeUp(ctx, v)
+}
+
+// awaitMark waits until the shared watch has seen what was done to the node before the call. A mark that is not seen in time
+// is not there, and whoever acts finds that.
+func (v *View) awaitMark(ctx context.Context) error {
+	late := time.NewTimer(markLag)
+	defer late.Stop()
+	for {
+		err := v.Fence()
+		if !errors.Is(err, k8s.ErrNotHolder) && !errors.Is(err, k8s.ErrNodeGone) && !errors.Is(err, k8s.ErrNodeReplaced) {
+			return nil
+		}
+		select {
+		case <-v.Node.Changed:
+		case <-late.C:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // takeUp takes the node over from an earlier run, and waits until the watch shows that.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"drydock/activities/activitytest"
+	"drydock/k8s"
 	"drydock/k8s/k8stest"
 )
 
@@ -14,8 +15,36 @@ type silent struct{}
 
 func (silent) Alive() error { return errors.New("no heartbeat") }
 
+func TestAMarkThatTheSharedWatchHasNotSeenYetIsAwaited(t *testing.T) {
+	s := k8stest.New(activitytest.Node("n1"))
+	kube := s.Client(t)
+	acting := Acting{Client: kube, Nodes: k8s.NewNodes(kube)}
+	before, err := acting.Nodes.View(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer before.Close()
+	fence := make(chan error, 1)
+	go func() {
+		held, err := acting.Watch(t.Context(), Options{Name: "n1", UID: "uid-1", Caller: activitytest.Caller})
+		if err == nil {
+			err = held.Fence()
+		}
+		fence <- err
+	}()
+	s.Set(activitytest.HeldNode())
+	if err := <-fence; err != nil {
+		t.Error(err)
+	}
+	gone, err := acting.Watch(t.Context(), Options{Name: "n2", UID: "uid-2", Caller: activitytest.Caller})
+	if err != nil || !errors.Is(gone.Fence(), k8s.ErrNodeGone) {
+		t.Errorf("a node that is not there: %v", err)
+	}
+}
+
 func TestFenceRefusesWithoutAHeartbeat(t *testing.T) {
-	acting := Acting{Client: k8stest.New(activitytest.HeldNode()).Client(t)}
+	kube := k8stest.New(activitytest.HeldNode()).Client(t)
+	acting := Acting{Client: kube, Nodes: k8s.NewNodes(kube)}
 	held, err := acting.Watch(t.Context(), Options{Name: "n1", UID: "uid-1", Caller: activitytest.Caller, Heartbeats: silent{}})
 	if err != nil {
 		t.Fatal(err)

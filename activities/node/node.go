@@ -140,12 +140,14 @@ func (n *Activities) AdoptNode(ctx context.Context, in HoldInput) (Held, error) 
 }
 
 func (n *Activities) hold(ctx context.Context, in HoldInput) (Held, error) {
+	// The node is read while the scheduler answers: each hand-over waits for both.
+	read := k8s.ReadAhead(ctx, n.Client, in.Node)
 	if err := n.slotHeld(ctx, in.Slot); err != nil {
 		return Held{}, err
 	}
 	caller := heldnode.CallerOf(ctx, in.RunID)
 	wanted := k8s.HoldInput{
-		Node: in.Node, UID: types.UID(in.UID), Phase: in.Phase, Prior: in.Prior,
+		Node: in.Node, UID: types.UID(in.UID), Phase: in.Phase, Prior: in.Prior, Read: read,
 		Holder: k8s.Holder{
 			WorkflowID: caller.WorkflowID, RunID: caller.RunID, Run: caller.Run, Namespace: n.Home.ID,
 			Requestor: in.Requestor, Since: in.Since, Cordon: in.Cordon,
@@ -154,7 +156,7 @@ func (n *Activities) hold(ctx context.Context, in HoldInput) (Held, error) {
 	held, err := k8s.Hold(ctx, n.Client, wanted)
 	if errors.Is(err, k8s.ErrOtherRun) {
 		if err = n.acting().IsCurrent(ctx, caller); err == nil {
-			wanted.TakeOver = true
+			wanted.TakeOver, wanted.Read = true, nil
 			held, err = k8s.Hold(ctx, n.Client, wanted)
 		}
 	}

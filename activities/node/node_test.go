@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -258,6 +259,30 @@ func TestReleaseNodeThenGivesTheSlotBack(t *testing.T) {
 	s.Delete(activitytest.HeldNode())
 	if released, err := activitytest.Call(t, n.ReleaseNode, in); err != nil || !released.Gone || signals != 2 {
 		t.Errorf("released %+v, %v, %d signals: the slot of a node that is gone is given back too", released, err, signals)
+	}
+}
+
+func TestReleaseNodeTellsThePlanThatTheNodeIsBack(t *testing.T) {
+	s := k8stest.New(activitytest.HeldNode())
+	client := &mocks.Client{}
+	var said []string
+	client.On("SignalWorkflow", mock.Anything, "maintenance-plan/p", "", api.SignalNodeNews, mock.Anything).Return(
+		func(_ context.Context, _, _, _ string, payload any) error {
+			if s.Node("n1").Spec.Unschedulable {
+				t.Error("the plan hears of it before the node is back")
+			}
+			said = append(said, fmt.Sprintf("%s", payload))
+			return serviceerror.NewNotFound("the plan has ended")
+		})
+	n := &Activities{Client: s.Client(t), Temporal: client}
+	in := ReleaseInput{Node: "n1", WorkflowID: activitytest.WorkflowID, RunID: activitytest.RunID,
+		Plan: &Signal{WorkflowID: "maintenance-plan/p", Name: api.SignalNodeNews, Payload: json.RawMessage(`{"back":true}`)}}
+	if _, err := activitytest.Call(t, n.ReleaseNode, in); err != nil || !slices.Equal(said, []string{`{"back":true}`}) {
+		t.Errorf("said %q, %v", said, err)
+	}
+	s.Delete(activitytest.HeldNode())
+	if released, err := activitytest.Call(t, n.ReleaseNode, in); err != nil || !released.Gone || len(said) != 1 {
+		t.Errorf("released %+v, %v: said %q of a node that is gone", released, err, said)
 	}
 }
 

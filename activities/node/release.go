@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
@@ -35,6 +36,8 @@ type ReleaseInput struct {
 	Prior *Prior `json:"prior,omitempty"`
 	// Then is sent as soon as the node is released; nil sends nothing.
 	Then *Signal `json:"then,omitempty"`
+	// Plan tells the plan that the node is back, if it is; nil tells nobody.
+	Plan *Signal `json:"plan,omitempty"`
 }
 
 // Signal is a signal to a workflow.
@@ -77,11 +80,8 @@ func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released
 	if err != nil {
 		return Released{}, failure.Translate(ctx, n.Client, err)
 	}
-	if in.Then != nil {
-		// The next node's turn is a matter of this signal: it goes before the Event, and not by way of the workflow.
-		if err := n.Temporal.SignalWorkflow(ctx, in.Then.WorkflowID, "", in.Then.Name, in.Then.Payload); err != nil {
-			return Released{}, fmt.Errorf("signalling %s to %s: %w", in.Then.Name, in.Then.WorkflowID, err)
-		}
+	if err := n.tellOf(ctx, in, released); err != nil {
+		return Released{}, err
 	}
 	conditionsLeft := false
 	if (in.HideConditions || n.Conditions) && !released.Gone {
@@ -105,6 +105,28 @@ func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released
 		Gone: released.Gone, Foreign: released.Foreign, Stripped: released.Stripped, Uncordoned: released.Uncordoned,
 		OtherHolders: released.OtherHolders, ConditionsLeft: conditionsLeft,
 	}, nil
+}
+
+// tellOf sends the signals that follow a release. The next node's turn is a matter of them: they go before the Event, and not
+// by way of the workflow.
+func (n *Activities) tellOf(ctx context.Context, in ReleaseInput, released k8s.Released) error {
+	var told sync.WaitGroup
+	defer told.Wait()
+	if in.Plan != nil && !released.Gone {
+		told.Go(func() {
+			// A plan that does not hear it is told of the end by the server.
+			if err := n.Temporal.SignalWorkflow(ctx, in.Plan.WorkflowID, "", in.Plan.Name, in.Plan.Payload); err != nil {
+				activity.GetLogger(ctx).Info("the plan was not told", "plan", in.Plan.WorkflowID, "error", err)
+			}
+		})
+	}
+	if in.Then == nil {
+		return nil
+	}
+	if err := n.Temporal.SignalWorkflow(ctx, in.Then.WorkflowID, "", in.Then.Name, in.Then.Payload); err != nil {
+		return fmt.Errorf("signalling %s to %s: %w", in.Then.Name, in.Then.WorkflowID, err)
+	}
+	return nil
 }
 
 // releaseStripped puts back what Drydock changed on a node whose mark is gone. The mark does not fence it: only the run that

@@ -26,6 +26,13 @@ type Recorder struct {
 	Client kubernetes.Interface
 	// On, if false, leaves them out.
 	On bool
+	// later takes what many activities want to record at once; nil has each of them do it.
+	later *later
+}
+
+// NewRecorder records Events, where it is on, a few at once: further ones are put off, and lost if the worker is.
+func NewRecorder(client kubernetes.Interface, on bool) Recorder {
+	return Recorder{Client: client, On: on, later: newLater(client)}
 }
 
 // Record records an Event. An Event is for people who watch; that it cannot be written must not stop a maintenance.
@@ -33,11 +40,20 @@ func (r Recorder) Record(ctx context.Context, node string, uid types.UID, e Even
 	if e.Reason == "" || !r.On {
 		return
 	}
-	err := k8s.Emit(ctx, r.Client, k8s.NodeEvent{
+	event := k8s.NodeEvent{
 		Node: node, UID: uid, Key: activity.GetInfo(ctx).WorkflowExecution.RunID + "/" + e.Key,
 		Warning: e.Warning, Reason: e.Reason, Message: e.Message,
-	})
-	if err != nil {
+	}
+	if r.later != nil {
+		done, ok := r.later.turn()
+		switch {
+		case ok:
+			defer done()
+		case r.later.add(event):
+			return
+		}
+	}
+	if err := k8s.Emit(ctx, r.Client, event); err != nil {
 		activity.GetLogger(ctx).Warn("event not recorded", "node", node, "reason", e.Reason, "error", err)
 	}
 }

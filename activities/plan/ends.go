@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.temporal.io/api/enums/v1"
@@ -16,6 +17,7 @@ import (
 	"drydock/activities/heartbeat"
 	"drydock/api"
 	"drydock/rules/bounds"
+	"drydock/rules/validation"
 )
 
 // Flight is a maintenance whose end is waited for. RunID is the first run of its chain; empty is that of the latest
@@ -32,6 +34,10 @@ type Ended struct {
 	// Kind is the type of its error, where it failed.
 	Kind    string `json:"kind,omitempty"`
 	Message string `json:"message,omitempty"`
+	// Going: it has not ended. It is the one that a flight without a run asked for, and waits for somebody's decision where it
+	// is Held.
+	Going bool `json:"going,omitempty"`
+	Held  bool `json:"held,omitempty"`
 	// Foreign: the maintenance under this workflow ID is not the plan's. Unknown: nothing is known of one.
 	Foreign bool `json:"foreign,omitempty"`
 	Unknown bool `json:"unknown,omitempty"`
@@ -42,22 +48,33 @@ const (
 	gather = 200 * time.Millisecond
 	// lookAgain is the pause before a maintenance is asked for again, about which Temporal did not answer.
 	lookAgain = 2 * time.Second
+	// maxWatched bounds the questions that a server is to answer when a maintenance ends, lookAtRest is the pause between two
+	// looks at the others.
+	maxWatched = 500
+	lookAtRest = 10 * time.Second
+	// heldWithin bounds the question whether a maintenance waits for somebody's decision.
+	heldWithin = 5 * time.Second
 )
 
 // AwaitEnds returns when one or more of the maintenances have ended: a child's end is told to the run that began it only,
-// and a plan continues as new.
-func (a *Activities) AwaitEnds(ctx context.Context, flights []Flight) ([]Ended, error) {
+// and a plan continues as new. It returns too when it knows which run a flight without one is. Of very many the first are
+// told of at once.
+func (a *Activities) AwaitEnds(ctx context.Context, flights api.List[Flight]) ([]Ended, error) {
 	ctx, stop := heartbeat.UntilWorkerStops(ctx)
 	defer stop()
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ends := make(chan Ended, len(flights))
-	for _, f := range flights {
+	watched := flights[:min(len(flights), maxWatched)]
+	for _, f := range watched {
 		go func() {
 			if ended, ok := a.awaitEnd(waiting, f); ok {
 				ends <- ended
 			}
 		}()
+	}
+	if rest := flights[len(watched):]; len(rest) > 0 {
+		go a.lookAt(waiting, rest, ends)
 	}
 	var all []Ended
 	var enough <-chan time.Time
@@ -96,7 +113,30 @@ func (a *Activities) awaitEnd(ctx context.Context, f Flight) (Ended, bool) {
 	}
 }
 
-// end waits for the end of a maintenance's last run: one that was reset goes on.
+// lookAt looks again and again which of the maintenances have ended, one after the other.
+func (a *Activities) lookAt(ctx context.Context, flights []Flight, ends chan<- Ended) {
+	left := slices.Clone(flights)
+	for ctx.Err() == nil {
+		left = slices.DeleteFunc(left, func(f Flight) bool {
+			info, err := a.describe(ctx, f.WorkflowID)
+			if err == nil && info.GetFirstRunId() == f.RunID && info.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+				return false
+			}
+			ended, ok := a.awaitEnd(ctx, f)
+			if ok {
+				ends <- ended
+			}
+			return ok
+		})
+		select {
+		case <-ctx.Done():
+		case <-time.After(lookAtRest):
+		}
+	}
+}
+
+// end waits for the end of a maintenance's last run: one that was reset goes on. Of one that is asked for without a run it
+// tells which that is.
 func (a *Activities) end(ctx context.Context, f Flight) (Ended, error) {
 	for {
 		info, err := a.describe(ctx, f.WorkflowID)
@@ -113,6 +153,9 @@ func (a *Activities) end(ctx context.Context, f Flight) (Ended, error) {
 				return Ended{Flight: f, Foreign: true, Message: "a maintenance that is not this plan's has its workflow ID"}, nil
 			}
 			f.RunID = first
+			if info.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+				return a.going(ctx, f), nil
+			}
 		}
 		run := info.GetExecution().GetRunId()
 		if first != f.RunID {
@@ -130,6 +173,27 @@ func (a *Activities) end(ctx context.Context, f Flight) (Ended, error) {
 			return ended, nil
 		}
 	}
+}
+
+// going is a maintenance that has not ended. Whether it waits for somebody's decision is asked once: later it says so.
+func (a *Activities) going(ctx context.Context, f Flight) Ended {
+	ctx, cancel := context.WithTimeout(ctx, heldWithin)
+	defer cancel()
+	ended := Ended{Flight: f, Going: true}
+	var status api.Status
+	answer, err := a.Temporal.QueryWorkflow(ctx, f.WorkflowID, "", api.QueryStatus)
+	if err == nil {
+		err = answer.Get(&status)
+	}
+	if err != nil {
+		activity.GetLogger(ctx).Warn("asking a maintenance whether it waits for a decision", "workflow", f.WorkflowID, "error", err)
+		return ended
+	}
+	undecided := status.Validation != nil && status.Validation.State == validation.Failed
+	if ended.Held = status.Phase == api.RequestorFailed || status.Phase == api.Validating && undecided; ended.Held {
+		ended.Message = bounds.Cut(status.Failure, bounds.Text)
+	}
+	return ended
 }
 
 func (a *Activities) describe(ctx context.Context, id string) (*workflowpb.WorkflowExecutionInfo, error) {

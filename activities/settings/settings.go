@@ -32,6 +32,8 @@ import (
 type Activities struct {
 	Temporal  client.Client
 	Namespace string
+	// Starters know who started workflows.
+	Starters *execution.Starters
 	// Defaults are the configured defaults of maintenances, as JSON.
 	Defaults json.RawMessage
 	// Attributes are the names of the search attributes to use, all of type Keyword.
@@ -122,7 +124,7 @@ func (s *Activities) starter(ctx context.Context) *api.Sender {
 	for range starterTries {
 		var sender api.Sender
 		asking, cancel := context.WithTimeout(ctx, starterWithin)
-		sender, err = execution.StarterOf(asking, s.Temporal, s.Namespace, execution.Run{WorkflowID: calling.ID, RunID: calling.RunID})
+		sender, err = s.Starters.Of(asking, execution.Run{WorkflowID: calling.ID, RunID: calling.RunID})
 		cancel()
 		if err == nil {
 			return &sender
@@ -148,6 +150,10 @@ func (s *Activities) resolve(ctx context.Context, m spec.Maintenance, prepared *
 	if m.Work != "" {
 		work, err := s.work(m.Work)
 		problems = append(problems, ofInput("work", err))
+		if held := m.ReadyTimeout; err == nil && held > 0 && held < work.Deadline {
+			problems = append(problems, fmt.Errorf("readyTimeout: %s is shorter than the deadline of work %s (%s), which would be ended half way: give a longer one, or 0s",
+				held, m.Work, work.Deadline))
+		}
 		prepared.Work = &work
 	}
 	problems = append(problems, s.windows(m.Windows))

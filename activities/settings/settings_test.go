@@ -16,7 +16,10 @@ import (
 	"google.golang.org/grpc"
 
 	"drydock/activities/activitytest"
+	"drydock/activities/execution"
 	"drydock/activities/policy"
+	"drydock/checks"
+	"drydock/rules/period"
 	rulespolicy "drydock/rules/policy"
 )
 
@@ -46,7 +49,7 @@ func settingsWith(o *operator) *Activities {
 	client := &mocks.Client{}
 	client.On("OperatorService").Return(o)
 	client.On("WorkflowService").Return(&activitytest.Histories{Err: errors.New("away")})
-	return &Activities{Temporal: client, Namespace: "default", Defaults: json.RawMessage(`{"readyTimeout":"2h"}`), Attributes: []string{"DrydockNode", "DrydockPhase"}}
+	return &Activities{Temporal: client, Namespace: "default", Starters: execution.NewStarters(client, "default"), Defaults: json.RawMessage(`{"readyTimeout":"2h"}`), Attributes: []string{"DrydockNode", "DrydockPhase"}}
 }
 
 func prepare(t *testing.T, s *Activities) Prepared {
@@ -163,7 +166,7 @@ func TestPrepareTellsWhoStartedTheMaintenance(t *testing.T) {
 	temporal.On("WorkflowService").Return(&activitytest.Histories{First: map[string]*historypb.HistoryEvent{
 		activitytest.RunID: activitytest.Started("ann@desk", nil),
 	}})
-	s.Temporal = temporal
+	s.Temporal, s.Starters = temporal, execution.NewStarters(temporal, "default")
 	if prepared := prepare(t, s); prepared.Starter == nil || prepared.Starter.Identity != "ann@desk" {
 		t.Errorf("%+v started it", prepared.Starter)
 	}
@@ -194,6 +197,33 @@ func TestWindowsThatAreNotConfiguredAreNamed(t *testing.T) {
 	for input, want := range map[string]string{
 		`{"node":"n","windows":["nights"]}`:         "",
 		`{"node":"n","windows":["nights", "gone"]}`: `windows[1]: the worker's configuration has no window "gone" (windows)`,
+	} {
+		value, err := env.ExecuteActivity(s.Prepare, json.RawMessage(input))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var prepared Prepared
+		if err := value.Get(&prepared); err != nil || prepared.Unknown != want {
+			t.Errorf("%s: %q, %v", input, prepared.Unknown, err)
+		}
+	}
+}
+
+func TestWorkThatReadyTimeoutWouldEndIsRefused(t *testing.T) {
+	s := settingsWith(&operator{have: map[string]enums.IndexedValueType{}})
+	var err error
+	if s.Runner, err = checks.New(checks.Config{Work: checks.Works{
+		"swap": {WorkSettings: checks.WorkSettings{Signal: &struct{}{}, Deadline: period.Duration(3 * time.Hour)}},
+	}}, nil, "test"); err != nil {
+		t.Fatal(err)
+	}
+	env := activitytest.Environment()
+	env.RegisterActivity(s.Prepare)
+	for input, want := range map[string]string{
+		`{"node":"n","work":"swap","readyTimeout":"3h"}`: "",
+		`{"node":"n","work":"swap","readyTimeout":"0s"}`: "",
+		`{"node":"n","work":"swap"}`:                     "readyTimeout: 2h0m0s is shorter than the deadline of work swap (3h0m0s), which would be ended half way: give a longer one, or 0s",
+		`{"node":"n","work":"swop"}`:                     `work: there is no "swop"; the worker knows swap`,
 	} {
 		value, err := env.ExecuteActivity(s.Prepare, json.RawMessage(input))
 		if err != nil {

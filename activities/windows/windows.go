@@ -48,10 +48,16 @@ func New(windows map[string]window.Window) (*Activities, error) {
 type ComputeInput struct {
 	// At is the instant from which on openings are wanted.
 	At time.Time `json:"at"`
+	// Digest is that of the windows that are asked for; empty is any worker's.
+	Digest string `json:"digest,omitempty"`
 }
 
-// ComputeOpenings are the openings of all windows, for some days ahead.
+// ComputeOpenings are the openings of all windows, for some days ahead. Errors: OtherWindows, after which another worker is
+// to be asked.
 func (a *Activities) ComputeOpenings(_ context.Context, in ComputeInput) (window.Horizon, error) {
+	if in.Digest != "" && in.Digest != a.digest {
+		return window.Horizon{}, temporal.NewApplicationError("the worker's windows are others than those asked for", api.ErrorOtherWindows)
+	}
 	return a.horizon(slices.Sorted(maps.Keys(a.schedules)), in.At, ahead, mostOpenings), nil
 }
 

@@ -12,7 +12,12 @@ import (
 )
 
 // Kind is the kind of checks, hooks and works that are Jobs.
-var Kind = checks.Kind{Name: "job", New: func() checks.Action { return &Config{} }}
+var Kind = checks.Kind{
+	Name: "job", New: func() checks.Action { return &Config{} },
+	Begun: func(e checks.Environment) checks.Beginner {
+		return &run{at: checks.Place{Role: checks.RoleWork}, kubernetes: e.Kubernetes}
+	},
+}
 
 var (
 	_ checks.Checkable = &Config{}

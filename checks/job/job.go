@@ -83,7 +83,7 @@ func (r *run) ensure(ctx context.Context, c checks.Call, note string) (*batchv1.
 			return nil, misconfigured(err)
 		}
 		if note != "" {
-			wanted.Annotations[noteAnnotation] = note
+			noted(wanted, note)
 		}
 		job, err = jobs.Create(ctx, wanted, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -25,7 +26,7 @@ const (
 	// watchPause is the pause before a watch that ended is started again.
 	watchPause = time.Second
 	logLines   = 10
-	logBytes   = 4 << 10
+	logBytes   = 64 << 10
 	maxSaid    = 400
 )
 
@@ -109,7 +110,7 @@ func (r *run) explain(ctx context.Context, job *batchv1.Job, why string) string 
 	case err != nil:
 		return text + " (" + err.Error() + ")"
 	case said != "":
-		return text + ": " + outbound.Excerpt(nil, said, maxSaid)
+		return text + ": " + outbound.Excerpt(nil, tail(said, maxSaid), maxSaid)
 	default:
 		return text
 	}
@@ -161,4 +162,12 @@ func (r *run) log(ctx context.Context, pod *corev1.Pod, container string) (strin
 		return "", fmt.Errorf("its log could not be read: %w", err)
 	}
 	return string(data), nil
+}
+
+// tail is the end of a text, where whoever writes says how it ended, at most n bytes of it without the cut.
+func tail(text string, n int) string {
+	if text = strings.TrimRight(text, "\x00 \r\n"); len(text) <= n {
+		return text
+	}
+	return "…" + strings.ToValidUTF8(text[len(text)-n+len("…"):], "")
 }

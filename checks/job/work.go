@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -59,6 +61,21 @@ func checkOnce(job *batchv1.Job, at func(string) string, p *named.Problems) {
 	}
 }
 
+// bootIDVariable tells the containers of a work which boot ID the node had before: what restarts the node can see that it has.
+const bootIDVariable = "DRYDOCK_BOOT_ID"
+
+// noted is a Job with its note, which of a work is the node's boot ID.
+func noted(job *batchv1.Job, note string) {
+	job.Annotations[noteAnnotation] = note
+	pod := &job.Spec.Template.Spec
+	for _, containers := range [][]corev1.Container{pod.InitContainers, pod.Containers} {
+		for i := range containers {
+			own := func(v corev1.EnvVar) bool { return v.Name == bootIDVariable }
+			containers[i].Env = append([]corev1.EnvVar{{Name: bootIDVariable, Value: strings.ReplaceAll(note, "$", "$$")}}, slices.DeleteFunc(containers[i].Env, own)...)
+		}
+	}
+}
+
 // Begin creates the Job at the first call with its key, and finds it at the others.
 func (r *run) Begin(ctx context.Context, c checks.Call, note string) (checks.Begun, error) {
 	job, err := r.ensure(ctx, c, note)
@@ -66,6 +83,18 @@ func (r *run) Begin(ctx context.Context, c checks.Call, note string) (checks.Beg
 		return checks.Begun{}, err
 	}
 	return checks.Begun{Name: nameOf(job), Note: job.Annotations[noteAnnotation]}, nil
+}
+
+// Find finds the Job of a call.
+func (r *run) Find(ctx context.Context, c checks.Call) (begun checks.Begun, found bool, err error) {
+	job, err := r.find(ctx, c)
+	switch {
+	case apierrors.IsNotFound(err):
+		return checks.Begun{}, false, nil
+	case err != nil:
+		return checks.Begun{}, false, err
+	}
+	return checks.Begun{Name: nameOf(job), Note: job.Annotations[noteAnnotation]}, true, nil
 }
 
 // Look tells how the Job of a call stands.
@@ -89,11 +118,23 @@ func (r *run) Await(ctx context.Context, c checks.Call) (checks.State, error) {
 	return r.state(ctx, job), nil
 }
 
+// place is where the Job of a call is: where it was begun, as far as that is known, whatever the configuration says by now.
+func (r *run) place(c checks.Call) (namespace, name string) {
+	if namespace, name, known := strings.Cut(c.Begun, "/"); known {
+		return namespace, name
+	}
+	return r.config.Namespace, r.identity(c.Key).jobName()
+}
+
+// find reads the Job of a call. One that is not Drydock's is none.
 func (r *run) find(ctx context.Context, c checks.Call) (*batchv1.Job, error) {
-	name := r.identity(c.Key).jobName()
-	job, err := r.kubernetes.BatchV1().Jobs(r.config.Namespace).Get(ctx, name, metav1.GetOptions{})
+	namespace, name := r.place(c)
+	job, err := r.kubernetes.BatchV1().Jobs(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err == nil && job.Annotations[keyAnnotation] == "" {
+		err = apierrors.NewNotFound(batchv1.Resource("jobs"), name)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("reading Job %s/%s: %w", r.config.Namespace, name, err)
+		return nil, fmt.Errorf("reading Job %s/%s: %w", namespace, name, err)
 	}
 	return job, nil
 }
@@ -103,8 +144,8 @@ func (r *run) gone(c checks.Call, err error) (checks.State, error) {
 	if !apierrors.IsNotFound(err) && !errors.Is(err, errJobDeleted) {
 		return checks.State{}, err
 	}
-	return checks.State{Ended: true, Message: fmt.Sprintf("Job %s/%s was deleted, and nothing tells how it ended",
-		r.config.Namespace, r.identity(c.Key).jobName())}, nil
+	namespace, name := r.place(c)
+	return checks.State{Ended: true, Message: fmt.Sprintf("Job %s/%s was deleted, and nothing tells how it ended", namespace, name)}, nil
 }
 
 func (r *run) state(ctx context.Context, job *batchv1.Job) checks.State {
@@ -113,7 +154,7 @@ func (r *run) state(ctx context.Context, job *batchv1.Job) checks.State {
 	if err != nil && end != batchv1.JobComplete {
 		said = err.Error()
 	}
-	s := checks.State{Output: outbound.Excerpt(nil, said, checks.MaxOutput)}
+	s := checks.State{Output: outbound.Excerpt(nil, tail(said, checks.MaxOutput), checks.MaxOutput)}
 	switch end {
 	case batchv1.JobComplete:
 		s.Ended, s.OK, s.Message = true, true, "Job "+nameOf(job)+" is complete"
@@ -127,9 +168,14 @@ func (r *run) state(ctx context.Context, job *batchv1.Job) checks.State {
 
 // End deletes the Job of a call after its pods, and waits until all of them are gone.
 func (r *run) End(ctx context.Context, c checks.Call) error {
-	namespace, name := r.config.Namespace, r.identity(c.Key).jobName()
+	namespace, name := r.place(c)
 	jobs, foreground := r.kubernetes.BatchV1().Jobs(namespace), metav1.DeletePropagationForeground
-	err := jobs.Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &foreground})
+	job, err := r.find(ctx, c)
+	if err == nil {
+		err = jobs.Delete(ctx, name, metav1.DeleteOptions{
+			PropagationPolicy: &foreground, Preconditions: &metav1.Preconditions{UID: &job.UID},
+		})
+	}
 	for {
 		if apierrors.IsNotFound(err) {
 			return nil

@@ -11,8 +11,6 @@ type Progress struct {
 	CanaryPassed bool `json:"canaryPassed,omitempty"`
 	// Approved: somebody approved after the canary.
 	Approved bool `json:"approved,omitempty"`
-	// Forgiven are the failures that were known when somebody resumed the plan.
-	Forgiven int `json:"forgiven,omitempty"`
 	// LastEnd is when a node was last over.
 	LastEnd time.Time `json:"lastEnd,omitzero"`
 	// Paused: nothing is begun until somebody resumes the plan.
@@ -37,7 +35,11 @@ type Decision struct {
 	Until time.Time
 }
 
-// Decide tells which nodes go next. Nodes are in the order of Sort. It looks at every node once.
+// MaxAtOnce bounds the nodes that a plan works on at a time, whatever its strategy says: a server takes 2,000 children of a
+// run, and keeps room for other questions than when each of them ends.
+const MaxAtOnce = 500
+
+// Decide tells which nodes go next. Nodes are in the order of Sort.
 func Decide(s Strategy, nodes []Node, p Progress, now time.Time) Decision {
 	counts := Count(nodes)
 	if counts.Waiting == 0 && counts.Running == 0 {
@@ -46,19 +48,19 @@ func Decide(s Strategy, nodes []Node, p Progress, now time.Time) Decision {
 	if p.Paused {
 		return Decision{Waits: "paused"}
 	}
-	if most := s.MaxFailures.Of(counts.Total); counts.Failures()-p.Forgiven > most {
+	failed := unforgiven(nodes)
+	if failed > s.MaxFailures.Of(counts.Total) {
 		return Decision{Pause: fmt.Sprintf("%s failed: maxFailures is %s", count(counts.Failures(), "node"), s.MaxFailures)}
 	}
-	places := s.MaxParallel.Of(counts.Total) - counts.Running
+	places := min(s.MaxParallel.Of(counts.Total), MaxAtOnce) - counts.Running
 	var d Decision
 	if s.Canary != nil && !p.CanaryPassed {
-		left, waits := canary(*s.Canary, counts, p, now)
+		left, waits := canary(*s.Canary, counts, failed, p, now)
 		if waits != nil {
 			return *waits
 		}
-		d.CanaryPassed = left < 0
-		if left >= 0 {
-			places = min(places, left)
+		if d.CanaryPassed = left == 0; !d.CanaryPassed {
+			places = min(places, left-counts.Running)
 		}
 	}
 	if counts.Waiting == 0 || places <= 0 {
@@ -72,15 +74,15 @@ func Decide(s Strategy, nodes []Node, p Progress, now time.Time) Decision {
 	return d
 }
 
-// canary tells how many nodes of the canary may still be begun, -1 when it has passed, or what has to be waited for.
-func canary(c Canary, counts Counts, p Progress, now time.Time) (left int, waits *Decision) {
+// canary tells how many nodes of the canary are not over, 0 when it has passed, or what has to be waited for.
+func canary(c Canary, counts Counts, failed int, p Progress, now time.Time) (left int, waits *Decision) {
 	size := min(c.Nodes, counts.Total-counts.Skipped)
 	over := counts.Done + counts.Failures()
-	if failed := counts.Failures() - p.Forgiven; failed > 0 {
+	if failed > 0 {
 		return 0, &Decision{Pause: fmt.Sprintf("%s of the canary failed", count(failed, "node"))}
 	}
 	if over < size {
-		return size - over - counts.Running, nil
+		return size - over, nil
 	}
 	if counts.Running > 0 {
 		return 0, &Decision{Waits: "the canary's nodes"}
@@ -91,7 +93,7 @@ func canary(c Canary, counts Counts, p Progress, now time.Time) (left int, waits
 	if c.Approval && !p.Approved {
 		return 0, &Decision{Waits: "approval after the canary", WaitsForApproval: true}
 	}
-	return -1, nil
+	return 0, nil
 }
 
 // pick chooses the first nodes whose turn it is. With ByZone only those of one zone go at a time.

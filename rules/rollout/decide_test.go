@@ -33,6 +33,13 @@ func fleet(written ...string) []rollout.Node {
 	return nodes
 }
 
+// forgiven is a fleet whose first node is forgiven.
+func forgiven(written ...string) []rollout.Node {
+	nodes := fleet(written...)
+	nodes[0].Forgiven = true
+	return nodes
+}
+
 func one() rollout.Strategy {
 	return rollout.Strategy{Type: rollout.Rolling, MaxParallel: schedule.Count(1), MaxFailures: schedule.Count(0), Order: rollout.ByName, OnBlocked: rollout.WaitBlocked}
 }
@@ -98,7 +105,8 @@ func TestDecisions(t *testing.T) {
 		"a held node takes no place":    {lenient, fleet("a//held", "b"), rollout.Progress{}, "start b"},
 		"one that failed":               {one(), fleet("a//failed", "b"), rollout.Progress{}, "pause: 1 node failed: maxFailures is 0"},
 		"too many failed":               {lenient, fleet("a//failed", "b//held", "c//failed", "d"), rollout.Progress{}, "pause: 3 nodes failed: maxFailures is 50%"},
-		"forgiven":                      {one(), fleet("a//failed", "b"), rollout.Progress{Forgiven: 1}, "start b"},
+		"forgiven":                      {one(), forgiven("a//failed", "b"), rollout.Progress{}, "start b"},
+		"forgiven, and another fails":   {one(), forgiven("a//failed", "b//failed", "c"), rollout.Progress{}, "pause: 2 nodes failed: maxFailures is 0"},
 		"paused":                        {one(), fleet("a", "b"), rollout.Progress{Paused: true}, "waits for paused"},
 		"all failed at the end":         {one(), fleet("a//failed"), rollout.Progress{}, "end"},
 		"a zone":                        {zones, fleet("a/1", "b/1", "c/2"), rollout.Progress{}, "start a, start b"},
@@ -107,6 +115,7 @@ func TestDecisions(t *testing.T) {
 		"the canary":                    {canary, fleet("a", "b", "c"), rollout.Progress{}, "start a, start b"},
 		"half a canary":                 {canary, fleet("a//done", "b//running", "c"), rollout.Progress{}, ""},
 		"a canary that failed":          {canary, fleet("a//failed", "b//running", "c"), rollout.Progress{}, "pause: 1 node failed: maxFailures is 0"},
+		"more run than a canary has":    {canary, fleet("a//running", "b//running", "c//running", "d"), rollout.Progress{}, ""},
 		"a canary that soaks": {canary, fleet("a//done", "b//done", "c"), rollout.Progress{LastEnd: noon.Add(-time.Minute)},
 			"waits for the canary's soak, until 59m0s"},
 		"a canary that waits": {canary, fleet("a//done", "b//done", "c"), rollout.Progress{LastEnd: noon.Add(-time.Hour)},
@@ -173,7 +182,7 @@ func (g *game) play() {
 		case d.End:
 			return
 		case d.Pause != "":
-			g.p.Forgiven = rollout.Count(g.nodes).Failures()
+			rollout.Forgive(g.nodes)
 		case len(d.Start) > 0:
 			g.start(d)
 		case g.running() > 0:
@@ -236,6 +245,34 @@ func (g *game) end() {
 		}
 		g.p.LastEnd, g.last = g.now, g.now
 		return
+	}
+}
+
+// TestAServerIsAskedForNoMoreThanItTakes: 2,000 children of a run are its limit, whatever a percentage makes of many nodes.
+func TestAServerIsAskedForNoMoreThanItTakes(t *testing.T) {
+	var nodes []rollout.Node
+	for i := range rollout.MaxNodes {
+		nodes = append(nodes, rollout.Node{Facts: rollout.Facts{Name: fmt.Sprint("n", i)}})
+	}
+	all := with(func(s *rollout.Strategy) { s.MaxParallel = schedule.Percent(100) })
+	if n := len(rollout.Decide(all, nodes, rollout.Progress{}, noon).Start); n != rollout.MaxAtOnce {
+		t.Errorf("%d are begun", n)
+	}
+	for i := range rollout.MaxAtOnce {
+		nodes[i].State = rollout.Running
+	}
+	if n := len(rollout.Decide(all, nodes, rollout.Progress{}, noon).Start); n > 0 {
+		t.Errorf("%d more are begun", n)
+	}
+}
+
+// TestForgivenFailuresAreThoseOfTheNodes: one that was repaired leaves no failure over for another node.
+func TestForgivenFailuresAreThoseOfTheNodes(t *testing.T) {
+	nodes := fleet("a//held", "b//running", "c")
+	rollout.Forgive(nodes)
+	nodes[0].State, nodes[1].State = rollout.Done, rollout.Failed
+	if d := rollout.Decide(one(), nodes, rollout.Progress{}, noon); d.Pause == "" {
+		t.Errorf("it does not pause: %+v", d)
 	}
 }
 

@@ -196,9 +196,23 @@ func (p Plan) validateMaintenance(wrong *problems) {
 	}
 	if err != nil {
 		for line := range strings.Lines(err.Error()) {
-			*wrong = append(*wrong, errors.New("maintenance."+strings.TrimSuffix(line, "\n")))
+			*wrong = append(*wrong, errors.New(p.InPlan(strings.TrimSuffix(line, "\n"))))
 		}
 	}
+}
+
+// InPlan is what is wrong with the input of a maintenance, named by the fields of the plan.
+func (p Plan) InPlan(wrong string) string {
+	given, err := p.template()
+	if err != nil {
+		return "maintenance." + wrong
+	}
+	for _, of := range p.shared("") {
+		if _, own := given[of.field]; !own && (strings.HasPrefix(wrong, of.field+":") || strings.HasPrefix(wrong, of.field+"[")) {
+			return wrong
+		}
+	}
+	return "maintenance." + wrong
 }
 
 // field is a field of a maintenance's input.

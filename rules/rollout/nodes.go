@@ -3,7 +3,6 @@ package rollout
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -17,7 +16,7 @@ const (
 	Running State = "running"
 	// Held: its maintenance waits for somebody's decision, after the work or the validation failed.
 	Held State = "held"
-	// Done: its maintenance is completed, and the node back in service.
+	// Done: its maintenance is completed, and the node back in service. It has its RunID until the maintenance has ended.
 	Done   State = "done"
 	Failed State = "failed"
 	// Skipped: somebody has left it out.
@@ -58,7 +57,30 @@ type Node struct {
 	// RunID is the first run of its maintenance, as long as that matters.
 	RunID string `json:"runId,omitempty"`
 	Note  string `json:"note,omitempty"`
+	// Forgiven: somebody resumed the plan who knew that it had failed. Who begins anew has failed anew.
+	Forgiven bool `json:"forgiven,omitempty"`
 }
+
+// Forgive lets the failures that are known now count no more.
+func Forgive(nodes []Node) {
+	for i := range nodes {
+		nodes[i].Forgiven = nodes[i].State == Held || nodes[i].State == Failed
+	}
+}
+
+// unforgiven counts the failures that nobody has forgiven.
+func unforgiven(nodes []Node) int {
+	n := 0
+	for i := range nodes {
+		if (nodes[i].State == Held || nodes[i].State == Failed) && !nodes[i].Forgiven {
+			n++
+		}
+	}
+	return n
+}
+
+// Ending tells that the node is back, and its maintenance has still to end.
+func (n Node) Ending() bool { return n.State == Done && n.RunID != "" }
 
 // Counts are the nodes of a plan by their states. Total are those that it matches.
 type Counts struct {
@@ -100,17 +122,26 @@ func Count(nodes []Node) Counts {
 	return c
 }
 
-// Sort puts nodes into the order in which a plan takes them.
-func Sort(order string, nodes []Node) {
-	slices.SortStableFunc(nodes, func(a, b Node) int {
-		switch order {
-		case ByZone:
-			return cmp.Or(strings.Compare(a.Zone, b.Zone), strings.Compare(a.Name, b.Name))
-		case FewestPods:
-			return cmp.Or(cmp.Compare(a.Pods, b.Pods), strings.Compare(a.Name, b.Name))
+// Forget leaves out nodes that are gone, those first that have been for the longest, where there are more than so many.
+func Forget(nodes []Node, most int) []Node {
+	var gone []int
+	for i := range nodes {
+		if nodes[i].State == Gone {
+			gone = append(gone, i)
 		}
-		return strings.Compare(a.Name, b.Name)
-	})
+	}
+	slices.SortStableFunc(gone, func(a, b int) int { return cmp.Compare(nodes[a].Since, nodes[b].Since) })
+	drop := map[int]bool{}
+	for _, i := range gone[:max(0, min(len(gone), len(nodes)-most))] {
+		drop[i] = true
+	}
+	left := make([]Node, 0, len(nodes)-len(drop))
+	for i := range nodes {
+		if !drop[i] {
+			left = append(left, nodes[i])
+		}
+	}
+	return left
 }
 
 // Match brings nodes up to date with those that a plan matches now. New ones are added, those that do not match any more

@@ -36,6 +36,8 @@ func TestPlansAreReadStrictly(t *testing.T) {
 		"a maintenance's typo":    {`{"nodes":["a"],"maintenance":{"pririty":1}}`, "maintenance.pririty: unknown field"},
 		"two who end a drain":     {`{"nodes":["a"],"strategy":{"onBlocked":"skip"},"maintenance":{"drain":{"escalation":[]}}}`, "maintenance.drain.escalation: onBlocked skip ends a drain"},
 		"a requestor that is not": {`{"nodes":["a"],"requestor":"o"}`, "requestor: "},
+		"a window's name":         {`{"nodes":["a"],"windows":["x y"]}`, "\x00windows[0]: "},
+		"a maintenance's window":  {`{"nodes":["a"],"maintenance":{"windows":["x y"]}}`, "maintenance.windows[0]: "},
 		"not JSON":                {`{`, "not valid JSON"},
 		"null":                    {`{"nodes":["a"],"reason":null}`, "reason: null is not a value"},
 		"too long":                {`{"reason":"` + strings.Repeat("x", rollout.MaxInput) + `"}`, "the input has"},
@@ -45,7 +47,7 @@ func TestPlansAreReadStrictly(t *testing.T) {
 			switch {
 			case c.want == "" && err != nil:
 				t.Error(err)
-			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+			case c.want != "" && (err == nil || !strings.Contains("\x00"+err.Error(), c.want)):
 				t.Errorf("%v, want %q", err, c.want)
 			}
 		})

@@ -15,6 +15,8 @@ type Horizon struct {
 	// Zones says which time zone data it was computed with, Digest with which windows.
 	Zones  string `json:"zones"`
 	Digest string `json:"digest"`
+	// Since is when the worker was started whose windows they are, as far as it said so.
+	Since time.Time `json:"since,omitzero"`
 	// Windows are the openings by the window's name.
 	Windows map[string]Openings `json:"windows,omitempty"`
 }

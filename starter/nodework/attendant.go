@@ -27,13 +27,16 @@ type plan interface {
 // on without an attendant: its nodes then wait, Ready, for the next one.
 type Attendant struct {
 	Plan plan
-	// ContinueOnError: a node that failed does not end the plan.
+	// ContinueOnError: a node that failed ends nothing.
 	ContinueOnError bool
+	// Leaves: what ends is this attendance, and not the plan.
+	Leaves bool
 	// Abandon ends when no further node is to be begun and those that are not Ready are to be given up; GiveUp ends the
 	// attempts to reach Temporal.
 	Abandon, GiveUp context.Context
-	// Work does one node; its context is abandon, or ends earlier because another node has failed.
-	Work func(abandon context.Context, node api.PlanNode) Outcome
+	// Work does one node in the name of the plan's requestor; its context is abandon, or ends earlier because another node has
+	// failed.
+	Work func(abandon context.Context, requestor string, node api.PlanNode) Outcome
 	Note func(format string, args ...any)
 	// every is how often the plan is looked at; 0 is the usual.
 	every time.Duration
@@ -52,7 +55,7 @@ func (a *Attendant) Run(names []string) ([]Outcome, api.PlanStatus, error) {
 	var all sync.WaitGroup
 	said, cancelled := false, false
 	for {
-		status, err := a.Plan.Status(a.GiveUp, api.PlanStatusRequest{States: []string{rollout.Running.Word()}, Limit: 1000})
+		status, err := a.look()
 		var missing *client.NoPlanError
 		switch {
 		case a.GiveUp.Err() != nil, errors.As(err, &missing), errors.Is(err, client.ErrInvalid):
@@ -65,6 +68,10 @@ func (a *Attendant) Run(names []string) ([]Outcome, api.PlanStatus, error) {
 		case err == nil:
 			said = false
 			a.attend(ctx, stop, status, &all)
+		}
+		if ctx.Err() != nil && a.Leaves {
+			all.Wait()
+			return a.end(names, whyAbandoned(ctx))
 		}
 		if ctx.Err() != nil && !cancelled && err == nil && !status.Phase.Ended() {
 			if _, err := a.Plan.Cancel(a.GiveUp, whyAbandoned(ctx)); err == nil || refused(err) {
@@ -79,6 +86,23 @@ func (a *Attendant) Run(names []string) ([]Outcome, api.PlanStatus, error) {
 	}
 }
 
+// look asks for all nodes that run: a page has not always room for them.
+func (a *Attendant) look() (api.PlanStatus, error) {
+	asked := api.PlanStatusRequest{States: []string{rollout.Running.Word()}, Limit: 1000}
+	var all []api.PlanNode
+	for {
+		status, err := a.Plan.Status(a.GiveUp, asked)
+		if err != nil {
+			return status, err
+		}
+		all = append(all, status.Nodes...)
+		if asked.Offset = status.NextOffset; asked.Offset == 0 {
+			status.Nodes = all
+			return status, nil
+		}
+	}
+}
+
 func refused(err error) bool {
 	var refused *client.PlanRefusedError
 	return errors.As(err, &refused)
@@ -86,6 +110,9 @@ func refused(err error) bool {
 
 // attend begins to work on the nodes whose turn it has become.
 func (a *Attendant) attend(ctx context.Context, stop context.CancelCauseFunc, status api.PlanStatus, all *sync.WaitGroup) {
+	if ctx.Err() != nil && a.Leaves {
+		return
+	}
 	for _, node := range status.Nodes {
 		key := node.Node + "/" + node.RunID
 		if node.RunID == "" || a.attended[key] {
@@ -93,7 +120,7 @@ func (a *Attendant) attend(ctx context.Context, stop context.CancelCauseFunc, st
 		}
 		a.attended[key] = true
 		all.Go(func() {
-			outcome := a.Work(ctx, node)
+			outcome := a.Work(ctx, cmp.Or(status.Plan.Requestor, rollout.RequestorOf(status.Name)), node)
 			a.mu.Lock()
 			a.outcomes[node.Node] = outcome
 			a.mu.Unlock()

@@ -27,6 +27,9 @@ type planned struct {
 	cancelled string
 	// goesOn: it does not pause where a node fails.
 	goesOn, paused bool
+	requestor      string
+	// page is how many nodes an answer has room for, 0 is all.
+	page int
 	// unanswered is how many questions nobody answers.
 	unanswered int
 }
@@ -61,13 +64,22 @@ func (p *planned) Status(_ context.Context, asked api.PlanStatusRequest) (api.Pl
 		}
 	}
 	s := api.PlanStatus{Phase: api.PlanRunning, Counts: rollout.Counts{Total: len(p.nodes)}}
+	s.Plan.Requestor = p.requestor
 	s.Plan.Strategy.MaxFailures = schedule.Count(0)
 	if p.count("running") == 0 && (p.cancelled != "" || p.count(rollout.Waiting.Word()) == 0) {
 		s.Phase = api.PlanCompleted
 	}
+	at := 0
 	for _, n := range p.nodes {
-		if len(asked.States) == 0 || slices.Contains(asked.States, n.State) {
-			s.Nodes = append(s.Nodes, n)
+		switch {
+		case len(asked.States) > 0 && !slices.Contains(asked.States, n.State):
+		case p.page > 0 && len(s.Nodes) == p.page:
+			s.NextOffset = at
+			return s, nil
+		default:
+			if at++; at > asked.Offset {
+				s.Nodes = append(s.Nodes, n)
+			}
 		}
 	}
 	return s, nil
@@ -99,7 +111,7 @@ func (p *planned) over(name string, state rollout.State) {
 func (p *planned) attendant(work func(abandon context.Context, name string) Outcome) *Attendant {
 	return &Attendant{
 		Plan: p, Abandon: context.Background(), GiveUp: context.Background(), Note: func(string, ...any) {}, every: time.Millisecond,
-		Work: func(abandon context.Context, n api.PlanNode) Outcome {
+		Work: func(abandon context.Context, _ string, n api.PlanNode) Outcome {
 			o := work(abandon, n.Node)
 			o.Node = n.Node
 			state := rollout.Done
@@ -186,8 +198,8 @@ func TestAnInterruptedRolloutBeginsNothingMore(t *testing.T) {
 	})
 	// The plan takes the next node the moment the one before is done, unless it was cancelled by then.
 	work := a.Work
-	a.Work = func(abandon context.Context, n api.PlanNode) Outcome {
-		o := work(abandon, n)
+	a.Work = func(abandon context.Context, requestor string, n api.PlanNode) Outcome {
+		o := work(abandon, requestor, n)
 		_, _ = p.Cancel(ctx, "interrupted")
 		return o
 	}
@@ -198,6 +210,62 @@ func TestAnInterruptedRolloutBeginsNothingMore(t *testing.T) {
 	}
 	if got[1].Note != "interrupted" {
 		t.Errorf("note = %q", got[1].Note)
+	}
+}
+
+// TestWhoeverLeavesEndsNoPlan: neither does an interrupt, nor a node that failed.
+func TestWhoeverLeavesEndsNoPlan(t *testing.T) {
+	for name, interrupted := range map[string]bool{"interrupted": true, "a node failed": false} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(context.Background())
+			p := planOf(1, "first", "next")
+			a := p.attendant(func(_ context.Context, name string) Outcome {
+				if name != "first" {
+					t.Errorf("%s is worked on", name)
+				}
+				if !interrupted {
+					return Outcome{Result: ResultFailed}
+				}
+				cancel(exit.ErrInterrupted)
+				return Outcome{Result: resultDone}
+			})
+			a.Abandon, a.Leaves = ctx, true
+			got, status, err := a.Run(nil)
+			if err != nil || status.Phase.Ended() || p.cancelled != "" || len(got) != 2 || got[1].Result != resultNotStarted {
+				t.Errorf("the plan is %s, cancelled for %q: %+v, %v", status.Phase, p.cancelled, got, err)
+			}
+		})
+	}
+}
+
+// TestAllNodesThatRunAreWorkedOn: those of the first page may be waiting for the slots of the others.
+func TestAllNodesThatRunAreWorkedOn(t *testing.T) {
+	p := planOf(3, "a", "b", "c")
+	p.page = 1
+	var together sync.WaitGroup
+	together.Add(3)
+	a := p.attendant(func(context.Context, string) Outcome {
+		together.Done()
+		together.Wait()
+		return Outcome{Result: resultDone}
+	})
+	if got, _, err := a.Run([]string{"a", "b", "c"}); err != nil || !slices.Equal(resultsOf(got), []result{resultDone, resultDone, resultDone}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestTheRequestorIsThePlans: one who could not be asked at first has it all the same.
+func TestTheRequestorIsThePlans(t *testing.T) {
+	p := planOf(1, "a")
+	p.unanswered, p.requestor = 1, "ops"
+	a := p.attendant(func(context.Context, string) Outcome { return Outcome{Result: resultDone} })
+	work, as := a.Work, ""
+	a.Work = func(abandon context.Context, requestor string, n api.PlanNode) Outcome {
+		as = requestor
+		return work(abandon, requestor, n)
+	}
+	if _, _, err := a.Run(nil); err != nil || as != "ops" {
+		t.Errorf("it is worked on as %q: %v", as, err)
 	}
 }
 

@@ -40,6 +40,8 @@ type Session struct {
 	Command      func(t client.Maintenance) Command
 	// Shared: others may want to work on the node too, and one of them does.
 	Shared bool
+	// Leaves: a node that is not Ready when there is nothing more to be done is left to whoever took it out of service.
+	Leaves bool
 	// ReadyWithin bounds the wait for Ready; 0 is no bound.
 	ReadyWithin time.Duration
 	// retryEvery is the pause between two attempts to reach Temporal; 0 is the usual one.
@@ -70,6 +72,8 @@ func (s *Session) steps(st Stops) Outcome {
 		err = exit.StopCause(ctx)
 	}
 	switch {
+	case errors.Is(err, exit.ErrInterrupted) && s.Leaves:
+		return Outcome{Result: resultNotStarted, Note: whyAbandoned(st.Abandon) + "; its maintenance goes on", Code: exit.Cancelled}
 	case errors.Is(err, exit.ErrInterrupted):
 		return s.cancelled(st, v.Maintenance, adopted, Outcome{Result: resultCancelled, Note: whyAbandoned(st.Abandon) + " before the node was ready", Code: exit.Cancelled})
 	case errors.Is(err, exit.ErrTimedOut):

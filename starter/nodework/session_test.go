@@ -209,6 +209,15 @@ func TestSessionInterruptedBeforeReadyCancels(t *testing.T) {
 	}
 }
 
+// TestSessionLeavesANodeThatIsNotReadyToItsPlan: whoever took it out of service goes on with it.
+func TestSessionLeavesANodeThatIsNotReadyToItsPlan(t *testing.T) {
+	maintenances := &fakeMaintenances{neverReady: true}
+	stop := noInterrupts(t)
+	time.AfterFunc(50*time.Millisecond, func() { stop.raise(1, syscall.SIGINT) })
+	got := runSession(t, maintenances, stop, "exit 0", func(s *Session) { s.Leaves = true })
+	maintenances.check(t, got, Outcome{Result: resultNotStarted, Code: exit.Cancelled}, "its maintenance goes on", "begin", "await ready")
+}
+
 func TestSessionCancelsWhatIsNotReadyInTime(t *testing.T) {
 	maintenances := &fakeMaintenances{neverReady: true, endPhase: api.Cancelled}
 	got := runSession(t, maintenances, noInterrupts(t), "exit 0", func(s *Session) { s.ReadyWithin = 30 * time.Millisecond })

@@ -71,7 +71,9 @@ func (f *follower) see(v client.PlanView) {
 		for _, n := range v.Status.Nodes {
 			f.node(n, now)
 		}
-		f.gone(v.Status)
+		if allThere(v.Status) {
+			f.gone(v.Status)
+		}
 	}
 	f.display.Update(v.Name, show.PlanLine(v, now))
 }
@@ -93,6 +95,15 @@ func (f *follower) node(n api.PlanNode, now time.Time) {
 		text += ", back at " + terminal.Clock(n.NotBefore, now)
 	}
 	f.display.Note("%s: %s%s", n.Node, text, terminal.Colon(terminal.OneLine(terminal.Words(n.Note, now))))
+}
+
+// allThere tells that a page has every node that may have something to say: those whose turn has not come are the last.
+func allThere(s *api.PlanStatus) bool {
+	if s.NextOffset == 0 || len(s.Nodes) == 0 {
+		return true
+	}
+	last := s.Nodes[len(s.Nodes)-1]
+	return last.State == rollout.Waiting.Word() && last.NotBefore.IsZero()
 }
 
 // gone says of nodes that were worked on, and are in none of the states that are looked at, that they are over.

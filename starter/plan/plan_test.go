@@ -86,11 +86,29 @@ func TestAFollowerSaysWhatHasChanged(t *testing.T) {
 	if again := look(rollout.Counts{Total: 3, Running: 1, Waiting: 2}, node("a", "running"), node("b", "waiting"), node("c", "waiting")); again != "" {
 		t.Errorf("nothing has changed, and it says\n%s", again)
 	}
+	cut := api.PlanStatus{Phase: api.PlanRunning, NextOffset: 1, Nodes: []api.PlanNode{node("b", "failed")}}
+	if allThere(&cut) {
+		t.Error("a page that is cut among those that have something to say counts as all of them")
+	}
+	if cut.Nodes[0].State = "waiting"; !allThere(&cut) {
+		t.Error("a page that is cut among those whose turn has not come counts as less than all of them")
+	}
 	back := api.PlanNode{Node: "b", State: "waiting", NotBefore: startertest.Noon.Add(10 * time.Minute), Note: "blocked"}
 	then := look(rollout.Counts{Total: 3, Done: 1, Held: 1, Waiting: 1}, api.PlanNode{Node: "c", State: "held", Note: "the disk"}, back)
 	for _, want := range []string{"a: over\n", "c: held: the disk\n", "b: waiting, back at 12:10:00 CEST: blocked\n", "1 of 3 done, 1 held, 1 waiting"} {
 		if !strings.Contains(then, want) {
 			t.Errorf("then it says\n%swant %q", then, want)
+		}
+	}
+}
+
+func TestTheMaintenancesMostLikeThePlansSayHowLongItTakes(t *testing.T) {
+	own, there, other := client.Maintenance{Node: "x", Requestor: "plan-kernel"}, client.Maintenance{Node: "a", Requestor: "ops"}, client.Maintenance{Node: "y", Requestor: "ops"}
+	for want, all := range map[string][]client.Maintenance{
+		"of plan-kernel": {other, own, there}, "on its nodes": {other, there}, "on other nodes": {other},
+	} {
+		if some, among := alike(all, "plan-kernel", []string{"a", "b"}); among != want || len(some) != 1 {
+			t.Errorf("%+v %s, want one %s", some, among, want)
 		}
 	}
 }

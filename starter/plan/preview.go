@@ -50,14 +50,14 @@ func (o *createOptions) preview(ctx context.Context, c *invocation.Connection, n
 	if err := o.lookAhead(ctx, c, p, groups, &preview); err != nil {
 		return err
 	}
-	each, err := pastDurations(ctx, c)
+	each, among, err := pastDurations(ctx, c, p.Requestor, chosen.names())
 	if err != nil {
 		return c.Explain(err)
 	}
 	if len(each) > 0 {
 		median := rollout.Median(each)
 		preview.Estimate = &show.PlanEstimate{
-			Duration: period.Duration(rollout.Estimate(p.Strategy, groups, median).Round(time.Second)), Each: period.Duration(median.Round(time.Second)), Of: len(each),
+			Duration: period.Duration(rollout.Estimate(p.Strategy, groups, median).Round(time.Second)), Each: period.Duration(median.Round(time.Second)), Of: len(each), Among: among,
 		}
 	}
 	if err := o.output.Write(o.app.Stdout, preview, func(w io.Writer) { show.PlanDryRun(w, preview, o.output.Wide()) }); err != nil {
@@ -131,27 +131,53 @@ func lookAt(ctx context.Context, c *invocation.Connection, p rollout.Plan, nodes
 	return reports, c.Explain(err)
 }
 
-// pastDurations are how long maintenances took that completed in the last 30 days, from the slot to the end.
-func pastDurations(ctx context.Context, c *invocation.Connection) ([]time.Duration, error) {
+// pastDurations are how long maintenances took that completed in the last 30 days, from the slot to the end, and among which
+// these were: those that are most like the plan's say more than others.
+func pastDurations(ctx context.Context, c *invocation.Connection, requestor string, nodes []string) (took []time.Duration, among string, err error) {
 	all, err := c.List(ctx, client.ListOptions{Limit: 5 * maxPast})
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	since := c.Clock().Add(-lookBack)
 	all = slices.DeleteFunc(all, func(m client.Maintenance) bool {
 		return m.Execution != enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED || m.Closed.Before(since)
 	})
+	all, among = alike(all, requestor, nodes)
 	views, err := c.ObserveAll(ctx, all[:min(maxPast, len(all))])
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	var took []time.Duration
 	for _, v := range views {
 		if d, ok := worked(v); ok {
 			took = append(took, d)
 		}
 	}
-	return took, nil
+	return took, among, nil
+}
+
+// alike are the maintenances that are most like those of a plan, and what these have in common.
+func alike(all []client.Maintenance, requestor string, nodes []string) (some []client.Maintenance, among string) {
+	ofPlan := map[string]bool{}
+	for _, name := range nodes {
+		ofPlan[name] = true
+	}
+	var same, there []client.Maintenance
+	for _, m := range all {
+		if m.Requestor == requestor {
+			same = append(same, m)
+		}
+		if ofPlan[m.Node] {
+			there = append(there, m)
+		}
+	}
+	switch {
+	case len(same) > 0:
+		return same, "of " + requestor
+	case len(there) > 0:
+		return there, "on its nodes"
+	default:
+		return all, "on other nodes"
+	}
 }
 
 // worked is how long a maintenance took that completed, from the slot that it got first.

@@ -50,11 +50,12 @@ Without flags it shows the schedule, its next times and its last runs. --now beg
 until --resume, --delete forgets the schedule: none of them ends a run that goes on, "drydock plan cancel NAME" does.`,
 		Example: `  drydock plan schedule patches --cron "0 22 * * 1" --timezone Europe/Berlin -f plan.yaml
   drydock plan schedule reboots --every 7d --selector pool=gpu --work reboot --yes
+  drydock plan schedule list
   drydock plan schedule patches
   drydock plan schedule patches --pause --comment "freeze over Christmas"`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return errors.New("missing NAME: schedule NAME")
+				return errors.New("missing NAME: schedule NAME, or schedule list for those that there are")
 			}
 			return checkName(args[0])
 		},
@@ -73,6 +74,7 @@ until --resume, --delete forgets the schedule: none of them ends a run that goes
 	f.StringVar(&o.by, "by", "", "who pauses or resumes it, recorded with the schedule (default user@host)")
 	f.StringVar(&o.comment, "comment", "", "why it is paused or resumed, recorded with the schedule")
 	invocation.RegisterYes(f, &o.yes)
+	cmd.AddCommand(newScheduleList(a))
 	return cmd
 }
 
@@ -207,7 +209,7 @@ func explainSchedule(c *invocation.Connection, name string, err error) error {
 	var goesOn *client.RunGoesOnError
 	switch {
 	case errors.As(err, &none):
-		return exit.Hint(err, `Make one with "%s plan schedule %s --cron ... -f FILE".`, c.Program, name)
+		return exit.Hint(err, `"%s plan schedule list" shows those that there are; make one with "%s plan schedule %s --cron ... -f FILE".`, c.Program, c.Program, name)
 	case errors.As(err, &goesOn):
 		return exit.Hint(err, `See it with "%s plan status %s".`, c.Program, name)
 	case errors.Is(err, client.ErrInvalid):

@@ -41,6 +41,8 @@ type PlanEstimate struct {
 	// Each is the median of maintenances that completed, from the slot to the end, and Of how many there were.
 	Each period.Duration `json:"each"`
 	Of   int             `json:"of"`
+	// Among says which these are: of the plan's requestor, on its nodes, or on any nodes, where there are none of the former.
+	Among string `json:"among"`
 }
 
 // shownWaves are those that are shown to people.
@@ -133,6 +135,6 @@ func renderEstimate(w io.Writer, p PlanPreview) {
 		return
 	}
 	e := *p.Estimate
-	terminal.Print(w, "\nDuration: about %s (a node takes %s, the median of %s in the last 30 days)\n",
-		period.Age(e.Duration.Std()), period.Age(e.Each.Std()), terminal.Plural(e.Of, "maintenance"))
+	terminal.Print(w, "\nDuration: about %s (a node takes %s, the median of %s %s in the last 30 days)\n",
+		period.Age(e.Duration.Std()), period.Age(e.Each.Std()), terminal.Plural(e.Of, "maintenance"), e.Among)
 }

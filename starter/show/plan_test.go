@@ -133,7 +133,7 @@ func preview() PlanPreview {
 			{Nodes: []string{"worker-03"}}, {Nodes: []string{"worker-04", "worker-05", "worker-06", "worker-07"}},
 		},
 		Preflights: []preflight.Report{stopped, {Node: "worker-02"}}, NotLookedAt: 5, Warnings: []string{"these are all 7 nodes of the cluster"},
-		Estimate: &PlanEstimate{Duration: period.Duration(95 * time.Minute), Each: period.Duration(11 * time.Minute), Of: 40},
+		Estimate: &PlanEstimate{Duration: period.Duration(95 * time.Minute), Each: period.Duration(11 * time.Minute), Of: 40, Among: "on its nodes"},
 	}
 }
 
@@ -192,6 +192,14 @@ func TestAPlansSchedule(t *testing.T) {
 			{Began: startertest.Before(200 * time.Hour), Result: &api.PlanRunResult{}, Failure: "1 of 5 nodes\nfailed"},
 			{Began: startertest.Before(time.Hour), Running: true},
 		},
+	}
+	all := PlanSchedules{PlanScheduleSummaryOf(v, "maintenance-plan/patches"), PlanScheduleSummaryOf(client.RecurringView{
+		Name: "reboots", When: rollout.Recurrence{Every: spec.Duration(7 * 24 * time.Hour)}, Paused: true, Note: "paused by amy: holidays",
+		Next: v.Next,
+	}, "maintenance-plan/reboots")}
+	startertest.Golden(t, "plan_schedule_list", func(w io.Writer) { PlanScheduleList(w, all, startertest.Noon) })
+	if all[1].NextAt != nil || all[0].LastBeganAt == nil {
+		t.Errorf("%+v", all)
 	}
 	s := PlanScheduleOf(v, "maintenance-plan/patches")
 	startertest.GoldenInWidths(t, "plan_schedule", func(w io.Writer) { PlanScheduleStatus(w, s, startertest.Noon) })

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"drydock/api"
 	"drydock/rules/schedule"
 	"drydock/rules/window"
 	"drydock/starter/terminal"
@@ -62,6 +63,18 @@ func WindowsOf(told window.Horizon, limits schedule.Limits, only string) Windows
 		all.Windows = append(all.Windows, w)
 	}
 	return all
+}
+
+// WindowsDiffer says that the scheduler goes by other windows than those that a worker told; empty where it does not.
+func WindowsDiffer(told window.Horizon, known *api.WindowsKnown, now time.Time) string {
+	if known == nil || known.Digest == told.Digest {
+		return ""
+	}
+	text := "these are the windows of the worker that answered, and the scheduler goes by others"
+	if !known.Since.IsZero() {
+		text += ": those of a worker that was started at " + terminal.Clock(known.Since, now)
+	}
+	return text + "; give all workers one configuration"
 }
 
 // WindowList shows windows to people.

@@ -32,3 +32,14 @@ func TestWindowTables(t *testing.T) {
 		Limits(w, api.LimitsInForce{Limits: limits.WithDefaults(), SetBy: "jane@host"}, startertest.Noon)
 	})
 }
+
+func TestWindowsThatTheSchedulerDoesNotGoBy(t *testing.T) {
+	told := window.Horizon{Digest: "a"}
+	if got := WindowsDiffer(told, nil, startertest.Noon) + WindowsDiffer(told, &api.WindowsKnown{Digest: "a"}, startertest.Noon); got != "" {
+		t.Error(got)
+	}
+	got := WindowsDiffer(told, &api.WindowsKnown{Digest: "b", Since: startertest.Noon.Add(-time.Hour)}, startertest.Noon)
+	if want := "these are the windows of the worker that answered, and the scheduler goes by others: those of a worker that was started at 11:00:00 CEST; give all workers one configuration"; got != want {
+		t.Error(got)
+	}
+}

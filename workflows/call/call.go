@@ -94,6 +94,15 @@ func Times(ctx workflow.Context, attempts int32) workflow.Context {
 	return workflow.WithActivityOptions(ctx, options)
 }
 
+// Pausing bounds the pause between two tries of an activity.
+func Pausing(ctx workflow.Context, most time.Duration) workflow.Context {
+	options := workflow.GetActivityOptions(ctx)
+	policy := *options.RetryPolicy
+	policy.MaximumInterval = most
+	options.RetryPolicy = &policy
+	return workflow.WithActivityOptions(ctx, options)
+}
+
 // Local is for what the worker knows by itself.
 func Local(ctx workflow.Context) workflow.Context {
 	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{

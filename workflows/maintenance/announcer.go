@@ -1,6 +1,7 @@
 package maintenance
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"go.temporal.io/sdk/workflow"
@@ -141,6 +142,19 @@ func (r *reporter) held() bool { return r.journal.phase() == api.RequestorFailed
 
 // idle tells that the plan knows.
 func (r *reporter) idle() bool { return r.plan == "" || !r.telling && r.held() == r.told }
+
+// backSignal tells the plan that the node is back; the activity that releases the node sends it, nil where there is no plan.
+func (r *reporter) backSignal() *node.Signal {
+	if r.plan == "" {
+		return nil
+	}
+	payload, err := json.Marshal(api.NodeNews{Node: r.spec.Node, RunID: r.runID, Back: true})
+	if err != nil {
+		workflow.GetLogger(r.clock.life).Error("the plan is not told", "error", err)
+		return nil
+	}
+	return &node.Signal{WorkflowID: r.plan, Name: api.SignalNodeNews, Payload: payload}
+}
 
 // report tells the plan as long as the maintenance runs; the server tells it of the end.
 func (r *reporter) report(ctx workflow.Context) {

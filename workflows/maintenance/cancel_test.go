@@ -144,6 +144,33 @@ func TestCancelInEveryPhase(t *testing.T) {
 	}
 }
 
+// TestACancelBeforeReadyLeavesAloneWhoIsReady: a plan that ends has the work on its nodes finished.
+func TestACancelBeforeReadyLeavesAloneWhoIsReady(t *testing.T) {
+	const when = time.Minute
+	for _, stage := range stages {
+		held := stage.phase == api.Ready || stage.phase == api.RequestorFailed
+		t.Run(stage.name, func(t *testing.T) {
+			s := workflowtest.New(t)
+			stage.set(s)
+			s.SignalAt(when, api.MsgCancel, api.Cancel{BeforeReady: true})
+			if held {
+				s.ExpectAt(when+time.Second, stage.phase, "")
+				update := s.UpdateAt(when+2*time.Second, api.MsgCancel, api.Cancel{BeforeReady: true})
+				s.SignalAt(when+time.Minute, api.MsgCancel, api.Cancel{Release: true})
+				defer func() {
+					if update.Rejected == nil {
+						t.Errorf("update: %+v", update)
+					}
+				}()
+			}
+			if status := s.Run(workflowtest.InputWith(stage.in)); status.Phase != api.Cancelled {
+				t.Errorf("the end is %s", status.Phase)
+			}
+			s.ExpectCancelled()
+		})
+	}
+}
+
 func TestCancelDuringTheReleaseChangesNothing(t *testing.T) {
 	s := workflowtest.New(t)
 	s.DoneAt(10 * time.Minute)

@@ -128,9 +128,9 @@ var markRestored = nodeevent.Event{Reason: "MarkRestored", Warning: true,
 func (h *hold) wantsCordon() bool { return h.spec.Cordon && !h.Contested }
 
 // release takes the mark off the node, which fences every eviction in flight, and with it what Drydock changed; the same
-// activity then sends the signal that gives the slot back.
+// activity then sends the signal that gives the slot back, and the one to the plan.
 // It tries until it has succeeded, or goes on trying in a new run.
-func (h *hold) release(event nodeevent.Event, then *node.Signal) (gone bool, err error) {
+func (h *hold) release(event nodeevent.Event, then, plan *node.Signal) (gone bool, err error) {
 	h.releasing = true
 	h.stopGuard()
 	h.journal.waiting("the node's release")
@@ -145,6 +145,7 @@ func (h *hold) release(event nodeevent.Event, then *node.Signal) (gone bool, err
 			WithdrawRequests: h.spec.Drain.Via == spec.ViaEvictionRequest,
 			Prior:            h.Prior,
 			Then:             then,
+			Plan:             plan,
 		}).Get(ctx, &released)
 		if err == nil {
 			h.Touched, h.UID, h.Prior, h.releasing, h.announcer.ConditionsShown = false, "", nil, false, released.ConditionsLeft

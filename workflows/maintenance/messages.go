@@ -146,11 +146,19 @@ func (m *maintenance) checkCancel(p api.Cancel) error {
 	if err := firstOf(m.thisRun(p.Run), m.stop.refuse(), m.journal.ending()); err != nil {
 		return err
 	}
+	if p.BeforeReady && p.Release {
+		return errors.New("release: is of no use with beforeReady, which leaves alone what is Ready: leave one of the two out")
+	}
+	if p.BeforeReady && m.journal.heldByRequestor() {
+		return errLeftAlone
+	}
 	if phase := m.journal.phase(); (phase == api.RequestorFailed || phase == api.Validating) && !p.Release {
 		return errors.New("the node stays out of service: give it back with {\"release\": true}")
 	}
 	return nil
 }
+
+var errLeftAlone = errors.New("the node is Ready or past that: it is finished (beforeReady)")
 
 // applyCancel undoes a maintenance that is not Ready yet. From Ready on the node may be half flashed: it stays out of
 // service until somebody asks for its release.
@@ -162,6 +170,9 @@ func (m *maintenance) applyCancel(p api.Cancel) string {
 	if !m.journal.heldByRequestor() {
 		m.stop.cancel(why)
 		return "the maintenance is undone"
+	}
+	if p.BeforeReady {
+		return ignored + errLeftAlone.Error()
 	}
 	if p.Release {
 		m.stop.releaseNode(why)

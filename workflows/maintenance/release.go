@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"drydock/activities/node"
 	"drydock/activities/nodeevent"
 	"drydock/api"
 	"drydock/rules/notices"
@@ -50,7 +51,7 @@ func (m releaser) giveBack() error {
 	if err := m.freeze.proceed(); err != nil {
 		return err
 	}
-	if _, err := m.releaseNode(nodeevent.Event{Reason: "GivenBack", Message: reason, Warning: true}); err != nil {
+	if _, err := m.releaseNode(nodeevent.Event{Reason: "GivenBack", Message: reason, Warning: true}, nil); err != nil {
 		return err
 	}
 	m.hooks.cleanUp(false)
@@ -70,7 +71,7 @@ func (m releaser) loseSlot() error {
 	m.journal.enter(api.Pending, "the scheduler does not know its slot; asking again")
 	if _, err := m.releaseNode(nodeevent.Event{
 		Reason: "SlotLost", Warning: true, Message: m.summary() + ": slot lost; asking again",
-	}); err != nil {
+	}, nil); err != nil {
 		return err
 	}
 	m.slot.released()
@@ -161,9 +162,13 @@ func (m releaser) undo() error {
 	if end.Message != "" {
 		message += ": " + end.Message
 	}
+	var plan *node.Signal
+	if end.Phase == api.Completed {
+		plan = m.reporter.backSignal()
+	}
 	gone, err := m.releaseNode(nodeevent.Event{
 		Reason: "Maintenance" + string(end.Phase), Message: message, Warning: end.Phase == api.Failed,
-	})
+	}, plan)
 	if err == nil {
 		err = m.slot.withdraw()
 	}
@@ -175,12 +180,12 @@ func (m releaser) undo() error {
 	return err
 }
 
-// releaseNode takes the mark off the node and then gives the slot back.
-func (m releaser) releaseNode(event nodeevent.Event) (gone bool, err error) {
+// releaseNode takes the mark off the node, gives the slot back, and then tells the plan, where there is one to be told.
+func (m releaser) releaseNode(event nodeevent.Event, plan *node.Signal) (gone bool, err error) {
 	if !m.hold.Touched {
 		return false, nil
 	}
-	gone, err = m.hold.release(event, m.slot.releaseSignal())
+	gone, err = m.hold.release(event, m.slot.releaseSignal(), plan)
 	if err == nil {
 		m.slot.released()
 	}

@@ -87,6 +87,7 @@ func TestWorkThatFailsIsTriedAgainUnderAnotherIdentity(t *testing.T) {
 func TestWorkThatCannotBeBegunFails(t *testing.T) {
 	s := workSite(t, 0, nil)
 	s.Answer("BeginWork", workflowtest.Reply{Err: workflowtest.Failing(api.ErrorHookFailed, "there is no file")})
+	s.Answer("BeginWork", workflowtest.Reply{Err: workflowtest.Failing(api.ErrorHookFailed, "nothing was begun")})
 	s.CheckAt(10*time.Minute, func(status api.Status) {
 		if status.Phase != api.RequestorFailed || !strings.Contains(status.Failure, "it could not be begun: there is no file") {
 			t.Errorf("%s: %s", status.Phase, status.Failure)

@@ -27,6 +27,8 @@ type core struct {
 	// places are where nodes stand in the list; nil where that has to be found out.
 	places map[string]int
 	unread func() bool
+	// crowded tells that the run has about as many children as a server takes, told that no channel waits for anything.
+	crowded, told func() bool
 	// doubts count what is being found out that nothing can be begun without.
 	doubts int
 	// signals were taken by this run.
@@ -36,12 +38,21 @@ type core struct {
 
 func (c *core) now() time.Time { return workflow.Now(c.ctx) }
 
-// maxSignals continues the plan as new well before the server's limit of signals a run.
-const maxSignals = 5000
+const (
+	// maxSignals continues the plan as new well before the server's limit of signals a run.
+	maxSignals = 5000
+	// maxHistory is how many events there may be before nothing is waited for any more.
+	maxHistory = 20000
+)
 
 // leaving tells whether to continue as new; from then on nothing new is begun.
 func (c *core) leaving() bool {
-	return workflow.GetInfo(c.ctx).GetContinueAsNewSuggested() || c.signals >= cmp.Or(c.state.ContinueAfter, maxSignals)
+	info, most := workflow.GetInfo(c.ctx), cmp.Or(c.state.ContinueAfter, maxSignals)
+	if !info.GetContinueAsNewSuggested() && c.signals < most && !c.crowded() {
+		return false
+	}
+	// A channel that does not answer is no reason to begin nothing, while there is room.
+	return c.told() || info.GetCurrentHistoryLength() > maxHistory || c.signals >= most+most/2
 }
 
 // enter changes the phase and notes when.

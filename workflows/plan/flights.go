@@ -29,12 +29,32 @@ type flights struct {
 	// stopWaiting ends the activity that waits for others, nil while there is none; waitsFor are those.
 	stopWaiting workflow.CancelFunc
 	waitsFor    []string
+	// size is about how many bytes the start of a maintenance takes, 0 while that is not known.
+	size int
+}
+
+const (
+	// maxStarting bounds the starts that a server is asked for in one go, and maxStartBytes what they take: it takes 4 MB.
+	maxStarting   = 100
+	maxStartBytes = 1 << 20
+	// maxChildren are as many maintenances as a run keeps as its children, of which a server takes 2,000: it continues as new.
+	maxChildren = 1000
+)
+
+// room is how many maintenances may be begun at once; the next ones are when the starts of those are confirmed.
+func (f *flights) room() int {
+	if f.size == 0 {
+		const around = 1024
+		input, _ := f.spec.InputOf("any", f.now()) // begin says what is wrong with it
+		f.size = len(input) + around
+	}
+	return max(0, min(maxStarting, maxStartBytes/f.size)-f.starting)
 }
 
 // none tells that no maintenance runs; those that wait for somebody's decision are not the plan's to wait for.
 func (f *flights) none() bool {
 	for i := range f.state.Nodes {
-		if f.state.Nodes[i].State == rollout.Running {
+		if n := &f.state.Nodes[i]; n.State == rollout.Running || n.Ending() {
 			return false
 		}
 	}
@@ -96,13 +116,18 @@ func (f *flights) follow(ctx workflow.Context, name string, child workflow.Child
 // attend has an activity wait for the ends of the maintenances that this run did not begin.
 func (f *flights) attend() {
 	var wanted []string
-	var flights []planactivity.Flight
-	if !f.leaving() {
-		for i := range f.state.Nodes {
-			n := &f.state.Nodes[i]
-			if (n.State == rollout.Running || n.State == rollout.Held) && !f.ours[n.Name] {
-				wanted = append(wanted, n.Name)
-				flights = append(flights, planactivity.Flight{WorkflowID: f.maintenanceID(n.Name), RunID: n.RunID})
+	var flights api.List[planactivity.Flight]
+	// Who is told something may have to be found first.
+	if !f.leaving() || f.telling > 0 {
+		// Those that run come first: of very many, the first are told of at once.
+		for _, first := range []bool{true, false} {
+			for i := range f.state.Nodes {
+				n := &f.state.Nodes[i]
+				runs := n.State == rollout.Running
+				if (runs || n.State == rollout.Held || n.Ending()) && runs == first && !f.ours[n.Name] {
+					wanted = append(wanted, n.Name)
+					flights = append(flights, planactivity.Flight{WorkflowID: f.maintenanceID(n.Name), RunID: n.RunID})
+				}
 			}
 		}
 	}
@@ -122,7 +147,7 @@ func (f *flights) attend() {
 }
 
 // wait takes what the activity says.
-func (f *flights) wait(ctx workflow.Context, flights []planactivity.Flight) {
+func (f *flights) wait(ctx workflow.Context, flights api.List[planactivity.Flight]) {
 	future := workflow.ExecuteActivity(call.Long(ctx, fmt.Sprintf("wait for the ends of %d maintenances", len(flights))), call.Plans.AwaitEnds, flights)
 	workflow.GoNamed(f.ctx, "ends", func(gctx workflow.Context) {
 		var ended []planactivity.Ended
@@ -136,9 +161,27 @@ func (f *flights) wait(ctx workflow.Context, flights []planactivity.Flight) {
 			return
 		}
 		for _, one := range ended {
-			if _, node, _, err := api.ParseMaintenanceID(one.WorkflowID); err == nil {
+			_, node, _, err := api.ParseMaintenanceID(one.WorkflowID)
+			switch {
+			case err != nil:
+			case one.Going:
+				f.found(node, one)
+			default:
 				f.ended(node, one)
 			}
+		}
+	})
+}
+
+// found takes which run a node's maintenance is, which the plan has begun and not heard of.
+func (f *flights) found(name string, how planactivity.Ended) {
+	f.change(name, func(n *rollout.Node) {
+		if n.State != rollout.Running || n.RunID != "" {
+			return
+		}
+		n.RunID = how.RunID
+		if how.Held {
+			f.heard(api.NodeNews{Node: name, RunID: how.RunID, Held: true, Why: how.Message})
 		}
 	})
 }
@@ -155,11 +198,15 @@ func (f *flights) ended(name string, how planactivity.Ended) {
 	now := f.now()
 	blocked := how.Foreign || (how.Phase == api.Failed && how.Kind == api.ErrorNotDrained && f.spec.Strategy.OnBlocked != rollout.WaitBlocked)
 	f.change(name, func(n *rollout.Node) {
-		if n.State != rollout.Running && n.State != rollout.Held {
+		if n.State != rollout.Running && n.State != rollout.Held && !n.Ending() {
 			return
 		}
 		if n.RunID != "" && how.RunID != "" && n.RunID != how.RunID {
 			return
+		}
+		if n.Ending() && how.Phase == api.Completed {
+			n.RunID = ""
+			return // since the node was back, it is over
 		}
 		n.Since, n.RunID, n.Note = now.Unix(), "", how.Message
 		switch {
@@ -198,6 +245,7 @@ func (f *flights) blocked(n *rollout.Node, now time.Time) {
 		return
 	}
 	n.State, n.NotBefore = rollout.Waiting, now.Add(pause).Unix()
+	f.state.Digest = matchAgain
 }
 
 // heard takes what a maintenance says of itself.
@@ -207,30 +255,40 @@ func (f *flights) heard(news api.NodeNews) {
 		return
 	}
 	switch {
+	case news.Back && n.State == rollout.Running:
+		n.State, n.Since, n.Note = rollout.Done, f.now().Unix(), ""
+		f.state.Progress.LastEnd = f.now()
 	case news.Held && n.State == rollout.Running:
 		n.State, n.Since, n.Note = rollout.Held, f.now().Unix(), bounds.Cut(news.Why, maxNote)
 		f.state.Progress.LastEnd = f.now()
 	case !news.Held && n.State == rollout.Held:
-		n.State, n.Since, n.Note = rollout.Running, f.now().Unix(), ""
+		n.State, n.Since, n.Note, n.Forgiven = rollout.Running, f.now().Unix(), "", false
 	}
 	f.dirty = true
 }
 
-// tell sends a message to the maintenance of a node.
+// tell sends a message to the maintenance of a node, once it is there and known to be the plan's own.
 func (f *flights) tell(name, message string, payload any) {
-	n := f.node(name)
-	if n == nil {
-		return
-	}
 	f.telling++
-	sent := workflow.SignalExternalWorkflow(f.ctx, f.maintenanceID(name), "", message, payload)
+	f.dirty = true
 	workflow.GoNamed(f.ctx, message+" to "+name, func(ctx workflow.Context) {
-		if err := sent.Get(ctx, nil); err != nil {
+		defer func() { f.telling--; f.dirty = true }()
+		if err := workflow.Await(ctx, func() bool { return !f.sought(name) }); err != nil {
+			return
+		}
+		if n := f.node(name); n == nil || n.RunID == "" {
+			return // it has ended, or never was
+		}
+		if err := workflow.SignalExternalWorkflow(ctx, f.maintenanceID(name), "", message, payload).Get(ctx, nil); err != nil {
 			workflow.GetLogger(ctx).Warn("a maintenance was not told", "node", name, "message", message, "error", err)
 		}
-		f.telling--
-		f.dirty = true
 	})
+}
+
+// sought tells that a node's maintenance was begun, and that nothing is known of its run yet.
+func (f *flights) sought(name string) bool {
+	n := f.node(name)
+	return n != nil && n.State == rollout.Running && n.RunID == ""
 }
 
 // stop begins nothing more, and takes back the maintenances whose nodes are not Ready yet.
@@ -241,7 +299,7 @@ func (f *flights) stop(phase api.PlanPhase, why string) {
 	f.state.Stop, f.state.StoppedWhy, f.dirty = phase, why, true
 	for i := range f.state.Nodes {
 		if n := &f.state.Nodes[i]; n.State == rollout.Running {
-			f.tell(n.Name, api.MsgCancel, api.Cancel{Message: f.said(why), Run: n.RunID})
+			f.tell(n.Name, api.MsgCancel, api.Cancel{Message: f.said(why), Run: n.RunID, BeforeReady: true})
 		}
 	}
 }

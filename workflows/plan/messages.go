@@ -92,7 +92,7 @@ func (o *office) checkResume(m api.Simple) error {
 
 func (o *office) applyResume(m api.Simple) string {
 	o.state.Progress.Paused = false
-	o.state.Progress.Forgiven = rollout.Count(o.state.Nodes).Failures()
+	rollout.Forgive(o.state.Nodes)
 	o.enter(api.PlanRunning, "")
 	o.news.tell(notices.PlanResumed, sentence("resumed", m.By, m.Comment))
 	return "the plan goes on"
@@ -159,7 +159,7 @@ func (o *office) applySkip(m api.NodeOfPlan) string {
 		o.state.Skipping = map[string]bool{}
 	}
 	o.state.Skipping[m.Node] = true
-	o.flights.tell(m.Node, api.MsgCancel, api.Cancel{Message: o.said(why), Run: n.RunID})
+	o.flights.tell(m.Node, api.MsgCancel, api.Cancel{Message: o.said(why), Run: n.RunID, BeforeReady: true})
 	return m.Node + " is left out, unless it is Ready already: then it is finished"
 }
 
@@ -180,16 +180,14 @@ func (o *office) applyRetry(m api.NodeOfPlan) string {
 		o.flights.tell(m.Node, api.MsgRetry, api.Simple{Message: o.said(sentence("retry", m.By, m.Comment)), Run: n.RunID})
 		return "the maintenance of " + m.Node + " is told to try again"
 	}
-	if n.State == rollout.Failed && o.state.Progress.Forgiven > 0 {
-		o.state.Progress.Forgiven--
-	}
-	n.State, n.Since, n.Note, n.Tries, n.NotBefore = rollout.Waiting, o.now().Unix(), "", 0, 0
+	n.State, n.Since, n.Note, n.Tries, n.NotBefore, n.Forgiven = rollout.Waiting, o.now().Unix(), "", 0, 0, false
+	o.state.Digest = matchAgain
 	return m.Node + " is begun anew in its turn"
 }
 
 func (o *office) checkCancel(m api.Cancel) error {
-	if m.Release {
-		return errors.New("release: is a maintenance's: a plan never gives back nodes that are worked on")
+	if m.Release || m.BeforeReady {
+		return errors.New("release, beforeReady: are a maintenance's: a plan never gives back nodes that are worked on")
 	}
 	return o.open(m.Run)
 }

@@ -9,18 +9,25 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"drydock/api"
+	"drydock/rules/bounds"
 	"drydock/rules/markdown"
 	"drydock/rules/rollout"
 )
 
 // pageSize, maxPageSize and maxPageText bound a page of the status, in nodes and in bytes; maxNames bounds the names of
-// the plan's input in it.
+// the plan's input in it, and the others what all of an input, of the events and of the messages may take.
 const (
-	pageSize    = 100
-	maxPageSize = 1000
-	maxPageText = 100 << 10
-	maxNames    = 100
+	pageSize        = 100
+	maxPageSize     = 1000
+	maxPageText     = 64 << 10
+	maxNames        = 100
+	maxPlanText     = 48 << 10
+	maxEventText    = 32 << 10
+	maxMessageText  = 24 << 10
+	maxSelectorText = 4 << 10
 )
 
 // page answers the status query.
@@ -32,7 +39,7 @@ func (c *core) page(asked api.PlanStatusRequest) (api.PlanStatus, error) {
 		Name: c.name, WorkflowID: c.workflowID, RunID: c.runID, Phase: c.state.Phase, Since: c.state.Since,
 		CreatedAt: c.state.CreatedAt, Starter: c.prepared.Starter, WaitingFor: c.state.WaitingFor, Failure: c.state.Failure,
 		Counts: rollout.Count(c.state.Nodes), Warnings: c.state.Warnings, Nodes: []api.PlanNode{},
-		Events: c.state.Events, Messages: c.state.Messages,
+		Events: latest(c.state.Events, maxEventText), Messages: latest(c.state.Messages, maxMessageText),
 	}
 	status.Plan, status.MoreNames = shortened(c.spec)
 	if until := c.state.Until; !until.IsZero() {
@@ -128,11 +135,37 @@ func shortened(p rollout.Plan) (rollout.Plan, int) {
 	more := max(len(p.Nodes)-maxNames, 0) + max(len(p.Exclude)-maxNames, 0)
 	p.Nodes = p.Nodes[:min(len(p.Nodes), maxNames)]
 	p.Exclude = p.Exclude[:min(len(p.Exclude), maxNames)]
-	const maxMaintenance = 32 << 10
-	if len(p.Maintenance) > maxMaintenance {
+	p.Selector = bounds.Cut(p.Selector, maxSelectorText)
+	p.Windows = p.Windows[:min(len(p.Windows), maxNames)]
+	if p.Notify != nil {
+		shown := (*p.Notify)[:min(len(*p.Notify), maxNames)]
+		p.Notify = &shown
+	}
+	// What is longest is the least that is needed to understand the rest.
+	if sizeIn(p) > maxPlanText {
 		p.Maintenance = json.RawMessage(`{"leftOut": "too long: see the input in the history"}`)
 	}
+	if sizeIn(p) > maxPlanText {
+		p.NodeSelector = &corev1.NodeSelector{}
+	}
 	return p, more
+}
+
+// sizeIn is how long a value is in JSON.
+func sizeIn(value any) int {
+	text, _ := json.Marshal(value) // it was read from JSON, or is made of texts and numbers
+	return len(text)
+}
+
+// latest are the last entries that fit into so many bytes.
+func latest[T any](all []T, most int) []T {
+	from := len(all)
+	for size := 0; from > 0; from-- {
+		if size += sizeIn(all[from-1]) + 1; size > most {
+			break
+		}
+	}
+	return all[from:]
 }
 
 // describe shows the plan in the Temporal UI.

@@ -102,6 +102,8 @@ func newPlan(root workflow.Context, input, packed []byte) (*plan, error) {
 func assemble(c *core) *plan {
 	p := &plan{core: c, news: &bulletin{core: c}, flights: &flights{core: c, ours: map[string]bool{}}}
 	p.roster = &roster{core: c, news: p.news, stop: p.flights.stop, forget: func(node string) { delete(p.flights.ours, node) }}
+	c.crowded = func() bool { return len(p.flights.ours) >= maxChildren }
+	c.told = p.news.told
 	p.office = &office{core: c, flights: p.flights, news: p.news, pause: p.pause}
 	return p
 }
@@ -120,7 +122,7 @@ func (p *plan) prepare() error {
 		return fmt.Errorf("preparing: %w", err)
 	}
 	if p.prepared.Unknown != "" {
-		return inbox.InvalidSpec(errors.New("maintenance: " + p.prepared.Unknown))
+		return inbox.InvalidSpec(errors.New(p.spec.InPlan(p.prepared.Unknown)))
 	}
 	// Defaults, hooks and the policy are the maintenances' own to look up.
 	p.prepared = settings.Prepared{
@@ -168,6 +170,7 @@ func (p *plan) run(root workflow.Context, input converter.RawValue) error {
 // step does what is to be done now, and tells whether the plan is over.
 func (p *plan) step() (over bool) {
 	if p.state.Stop != "" {
+		p.state.WaitingFor, p.state.Until = fmt.Sprintf("its last nodes: it ends %s then", p.state.Stop), time.Time{}
 		return p.flights.none()
 	}
 	if p.doubts > 0 || !p.roster.known() {
@@ -191,7 +194,7 @@ func (p *plan) step() (over bool) {
 	case d.End:
 		return p.flights.none()
 	}
-	for _, i := range d.Start {
+	for _, i := range d.Start[:min(len(d.Start), p.flights.room())] {
 		p.flights.begin(i)
 	}
 	return false

@@ -40,6 +40,8 @@ type site struct {
 	// lasts is how long a maintenance lasts, ends how the next ones of a node end; without they are completed.
 	lasts time.Duration
 	ends  map[string][]error
+	// lingers is how long a maintenance goes on after it told that its node is back; zero tells nothing.
+	lingers time.Duration
 	// log is what was begun and ended, in order; running are those that run, and most is how many ran at once.
 	log           []string
 	running, most int
@@ -104,6 +106,13 @@ func (s *site) maintain(ctx workflow.Context, input json.RawMessage) (api.Result
 	if s.cancelled(ctx) {
 		result.Phase = api.Cancelled
 		return result, temporal.NewCanceledError(result)
+	}
+	if s.lingers > 0 {
+		news := api.NodeNews{Node: m.Node, RunID: workflow.GetInfo(ctx).WorkflowExecution.RunID, Back: true}
+		s.at(0, func() { s.env.SignalWorkflow(api.SignalNodeNews, news) })
+		if err := workflow.Sleep(ctx, s.lingers); err != nil {
+			return api.Result{}, err
+		}
 	}
 	if ends := s.ends[m.Node]; len(ends) > 0 {
 		s.ends[m.Node] = ends[1:]
@@ -293,6 +302,26 @@ func TestNodesThatComeAreTakenAndThoseThatGoAreLeftAlone(t *testing.T) {
 	s.logged("begin a", "end a", "begin c", "end c", "begin d", "end d")
 }
 
+func TestTheNextNodeIsBegunWhenTheOneBeforeIsBack(t *testing.T) {
+	s := newSite(t, "a", "b")
+	s.lingers = time.Hour
+	s.at(10*time.Minute, func() {
+		if status := s.status(); status.Phase != api.PlanRunning || status.Counts.Done != 2 {
+			t.Errorf("%+v", status)
+		}
+	})
+	s.ended(`{"all":true}`, api.PlanCompleted, rollout.Counts{Total: 2, Done: 2})
+	s.logged("begin a", "begin b", "end a", "end b")
+}
+
+func TestANodeThatWasBackCountsByTheEndOfItsMaintenance(t *testing.T) {
+	s := newSite(t, "a", "b")
+	s.lingers = time.Minute
+	s.ends["a"] = []error{temporal.NewNonRetryableApplicationError("broken", api.ErrorMaintenanceFailed, nil)}
+	s.ended(`{"all":true,"strategy":{"maxFailures":1}}`, api.PlanIncomplete, rollout.Counts{Total: 2, Done: 1, Failed: 1})
+	s.logged("begin a", "begin b", "end b")
+}
+
 // TestTheNextRunWaitsForWhatTheOneBeforeBegan: the server tells the ends of children to the run that began them only.
 func TestTheNextRunWaitsForWhatTheOneBeforeBegan(t *testing.T) {
 	const input = `{"all":true,"strategy":{"maxParallel":2}}`
@@ -315,7 +344,7 @@ func TestTheNextRunWaitsForWhatTheOneBeforeBegan(t *testing.T) {
 	s.env.SetContinuedExecutionRunID("the-run-before")
 	var waited []string
 	s.env.OnActivity(call.Plans.AwaitEnds, mock.Anything, mock.Anything).Return(
-		func(_ context.Context, flights []planactivity.Flight) ([]planactivity.Ended, error) {
+		func(_ context.Context, flights api.List[planactivity.Flight]) ([]planactivity.Ended, error) {
 			for _, f := range flights {
 				waited = append(waited, f.WorkflowID)
 			}
@@ -346,7 +375,7 @@ func TestAnInputIsRefusedWithItsFields(t *testing.T) {
 	s := newSite(t, "a")
 	s.prepared.Unknown = `notify[0]: the worker's configuration has no channel "x" (channels)`
 	s.begin(s.env.Now())
-	if _, err := s.run(`{"all":true}`); err == nil || !strings.Contains(err.Error(), "no channel") {
+	if _, err := s.run(`{"all":true}`); err == nil || !strings.Contains(err.Error(), "maintenance.notify[0]: the worker's configuration has no channel") {
 		t.Error(err)
 	}
 	s = newSite(t, "a")

@@ -16,6 +16,10 @@ import (
 // be begun, nobody looks.
 const freshFor = 15 * time.Second
 
+// matchAgain stands for the digest of a list that was not taken for a node which waits again: whether that still matches
+// was of no interest while it did not.
+const matchAgain = "match again"
+
 // roster keeps the list of the plan's nodes up to date.
 type roster struct {
 	*core
@@ -75,6 +79,7 @@ func (r *roster) take(listed planactivity.Listed) {
 		return
 	}
 	nodes, came, went := rollout.Match(r.spec.Strategy.Order, r.state.Nodes, listed.Nodes, r.now())
+	nodes = rollout.Forget(nodes, rollout.MaxNodes)
 	if len(nodes) > rollout.MaxNodes {
 		r.stop(api.PlanAborted, fmt.Sprintf("%d nodes came and went: a plan takes %d at most", len(nodes), rollout.MaxNodes))
 		return

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
 
 	"drydock/api"
+	"drydock/rules/bounds"
 	"drydock/rules/rollout"
 )
 
@@ -30,6 +32,26 @@ func TestTheLargestPlanFits(t *testing.T) {
 			n.Note = "the node could not be emptied: escalation: fail: not empty after 30m0s: pod default/web-" + uuid.NewString()
 		}
 		c.state.Nodes = append(c.state.Nodes, n)
+	}
+	// Whoever may write to it writes as much as is taken, and what takes the most room.
+	long := strings.Repeat("<", bounds.Text)
+	for i := range maxEvents {
+		c.state.Events = append(c.state.Events, api.PlanEvent{Sequence: i, State: noted, Message: bounds.Cut(long, bounds.Text)})
+	}
+	for range maxMessages {
+		entry := api.Received{ID: long, Name: long, By: long, Comment: long, Effect: long}
+		bounds.Fit(&entry)
+		c.state.Messages = append(c.state.Messages, entry)
+	}
+	values := make([]string, 7000)
+	for i := range values {
+		values[i] = fmt.Sprintf("a-value-of-a-label-that-is-as-long-as-it-may-be-%05d", i)
+	}
+	c.spec = rollout.Plan{
+		Maintenance: json.RawMessage(`{"reason":"` + strings.Repeat("x", 60<<10) + `"}`),
+		NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "a", Operator: corev1.NodeSelectorOpIn, Values: values}},
+		}}},
 	}
 	packed, err := api.Pack(c.state)
 	if err != nil {

@@ -78,40 +78,52 @@ func (r *run) run(root workflow.Context) (planactivity.Ended, error) {
 		}
 		return planactivity.Ended{Phase: api.Failed, Message: "it could not be started: " + call.Cause(err)}, nil
 	}
-	r.begun = execution.RunID
+	r.owns(root, execution.RunID)
+	if err := workflow.Await(r.ctx, func() bool { return child.IsReady() || r.wasReset }); err != nil {
+		return planactivity.Ended{}, err
+	}
+	if !child.IsReady() {
+		return r.follow(root)
+	}
+	var result api.PlanResult
+	err := child.Get(r.ctx, &result)
+	var terminated *temporal.TerminatedError
+	if errors.As(err, &terminated) {
+		return r.follow(root) // a reset terminates too, and goes on
+	}
+	return planactivity.EndOf(planactivity.Flight{RunID: r.begun}, api.Result{Phase: api.Phase(result.Phase), Message: result.Message}, err), nil
+}
+
+// owns has the run's cancellation cancel the plan that it has begun.
+func (r *run) owns(root workflow.Context, begun string) {
+	r.begun = begun
 	workflow.GoNamed(r.ctx, "cancellation", func(ctx workflow.Context) {
 		root.Done().Receive(ctx, nil)
 		if err := workflow.RequestCancelExternalWorkflow(ctx, r.plan, "").Get(ctx, nil); err != nil {
 			workflow.GetLogger(ctx).Warn("the plan could not be cancelled", "error", err)
 		}
 	})
-	if err := workflow.Await(r.ctx, func() bool { return child.IsReady() || r.wasReset }); err != nil {
-		return planactivity.Ended{}, err
-	}
-	if !child.IsReady() {
-		return r.follow(r.ctx)
-	}
-	var result api.PlanResult
-	err := child.Get(r.ctx, &result)
-	var terminated *temporal.TerminatedError
-	if errors.As(err, &terminated) {
-		return r.follow(r.ctx) // a reset terminates too, and goes on
-	}
-	return planactivity.EndOf(planactivity.Flight{RunID: r.begun}, api.Result{Phase: api.Phase(result.Phase), Message: result.Message}, err), nil
 }
 
-// follow has an activity wait for the end of a plan that the server does not tell this run of.
-func (r *run) follow(ctx workflow.Context) (planactivity.Ended, error) {
-	var ended []planactivity.Ended
-	ctx = call.Long(ctx, "wait for the end of plan "+r.in.Name)
-	err := workflow.ExecuteActivity(ctx, call.Plans.AwaitEnds, []planactivity.Flight{{WorkflowID: r.plan, RunID: r.begun}}).Get(ctx, &ended)
-	switch {
-	case err != nil:
-		return planactivity.Ended{}, err
-	case len(ended) != 1:
-		return planactivity.Ended{}, fmt.Errorf("waiting for the end of 1 plan told of %d", len(ended))
+// follow has an activity wait for the end of a plan that the server does not tell this run of. Whose plan it is, where that is
+// not known, is the first thing that it tells.
+func (r *run) follow(root workflow.Context) (planactivity.Ended, error) {
+	for {
+		var ended []planactivity.Ended
+		ctx := call.Long(r.ctx, "wait for the end of plan "+r.in.Name)
+		err := workflow.ExecuteActivity(ctx, call.Plans.AwaitEnds, api.List[planactivity.Flight]{{WorkflowID: r.plan, RunID: r.begun}}).Get(ctx, &ended)
+		switch {
+		case err != nil:
+			return planactivity.Ended{}, err
+		case len(ended) != 1:
+			return planactivity.Ended{}, fmt.Errorf("waiting for the end of 1 plan told of %d", len(ended))
+		case !ended[0].Going:
+			return ended[0], nil
+		case r.begun != "":
+			return planactivity.Ended{}, fmt.Errorf("waiting for the end of plan %s told that it goes on", r.in.Name)
+		}
+		r.owns(root, ended[0].RunID)
 	}
-	return ended[0], nil
 }
 
 // noticeReset finds out that the run is a copy of another.

@@ -123,7 +123,7 @@ func TestAPlanThatRunsAlreadyIsAskedWhoseItIs(t *testing.T) {
 			env := newEnv(t, nil)
 			env.RegisterWorkflowWithOptions(planrun.MaintenancePlanRun, workflow.RegisterOptions{Name: api.PlanRunType})
 			asked := 0
-			env.OnActivity(call.Plans.AwaitEnds, mock.Anything, mock.Anything).Return(func(_ context.Context, flights []planactivity.Flight) ([]planactivity.Ended, error) {
+			env.OnActivity(call.Plans.AwaitEnds, mock.Anything, mock.Anything).Return(func(_ context.Context, flights api.List[planactivity.Flight]) ([]planactivity.Ended, error) {
 				asked++
 				if len(flights) != 1 || flights[0] != (planactivity.Flight{WorkflowID: "maintenance-plan/patches"}) {
 					t.Errorf("asked for %+v", flights)

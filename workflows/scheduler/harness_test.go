@@ -84,8 +84,12 @@ type fleet struct {
 	changes map[string]workflow.Version
 	// windows are those of the worker's configuration.
 	windows map[string]window.Window
+	// workers are those of several workers, asked in turns; empty where there is one configuration.
+	workers []map[string]window.Window
 	// marks are those on nodes that may be a surprise; nil are none.
 	marks func() cluster.MarksSeen
+	// blind: the worker that decides knows nothing of the nodes by itself.
+	blind bool
 }
 
 type event struct {
@@ -168,6 +172,13 @@ func (f *fleet) begin() {
 		f.env.OnGetVersion(change, workflow.DefaultVersion, workflow.Version(1)).Return(version)
 	}
 	f.env.OnActivity("ObserveNodes", mock.Anything, mock.Anything).After(latency).Return(f.observe)
+	f.env.OnActivity("GlanceNodes", mock.Anything, mock.Anything).Return(func(ctx context.Context, in cluster.ObserveInput) (cluster.Observed, error) {
+		f.note("GlanceNodes")
+		if f.blind {
+			return cluster.Observed{}, errors.New("no watch of the nodes runs on this worker")
+		}
+		return f.observe(ctx, in)
+	})
 	f.env.OnActivity("WatchCluster", mock.Anything, mock.Anything).AfterFn(f.untilSomethingHappens).Return(
 		func(_ context.Context, in cluster.WatchInput) (cluster.WatchReport, error) {
 			return f.see(in), f.failure("WatchCluster")

@@ -9,6 +9,7 @@ import (
 
 	"drydock/activities/windows"
 	"drydock/api"
+	"drydock/rules/bounds"
 	"drydock/rules/schedule"
 	"drydock/rules/window"
 	"drydock/workflows/call"
@@ -18,6 +19,8 @@ const (
 	// horizonFor is how long openings that were computed are good for. They reach further than that by more than any
 	// maintenance may say that it takes.
 	horizonFor = 24 * time.Hour
+	// askNext is the longest pause before another worker is asked.
+	askNext = 2 * time.Second
 	// notComputed is what is said where that fails.
 	notComputed = "it could not be found out when windows are open"
 	// changeWindows: windows count, and requests may name some. Before, such a request was refused as one that is not understood.
@@ -34,6 +37,8 @@ type hours struct {
 	horizon *window.Horizon
 	trouble string
 	stale   bool
+	// wanted are the windows of the worker that was started last, as far as one has said which it has.
+	wanted api.WindowsChanged
 	// busy: they are being computed, or that is to be tried again.
 	busy bool
 	// wakes is when a timer is due, zero where there is none; stopTimer ends it.
@@ -89,12 +94,19 @@ func (h *hours) follow(d schedule.Decision) {
 
 func (h *hours) compute() {
 	h.busy, h.stale = true, false
-	ctx := call.Within(call.Quick(h.ctx, "see when windows are open"), actWithin)
-	future := workflow.ExecuteActivity(ctx, call.Windows.ComputeOpenings, windows.ComputeInput{At: h.now()})
+	// Any worker may be asked, and that with the windows that are wanted is one of many.
+	ctx := call.Pausing(call.Within(call.Quick(h.ctx, "see when windows are open"), actWithin), askNext)
+	asked := h.wanted
+	future := workflow.ExecuteActivity(ctx, call.Windows.ComputeOpenings, windows.ComputeInput{At: h.now(), Digest: asked.Digest})
 	h.whenDone(future, func() {
 		h.busy = false
 		var computed window.Horizon
-		if err := future.Get(ctx, &computed); err != nil {
+		err := future.Get(ctx, &computed)
+		if call.IsError(err, api.ErrorOtherWindows) {
+			h.forget(asked)
+			return
+		}
+		if err != nil {
 			h.horizon, h.trouble = nil, call.Cause(err)
 			h.retryLater(err)
 			return
@@ -103,8 +115,20 @@ func (h *hours) compute() {
 		if h.horizon == nil || h.horizon.Digest != computed.Digest || h.horizon.Zones != computed.Zones {
 			h.decisions.record("", fmt.Sprintf("computed when %d windows are open", len(computed.Windows)), computed.Zones)
 		}
-		h.horizon, h.trouble = &computed, ""
+		if computed.Digest == h.wanted.Digest {
+			computed.Since = h.wanted.Since
+		}
+		h.horizon, h.trouble, h.stale = &computed, "", h.wanted.Digest != "" && h.wanted.Digest != computed.Digest
 	})
+}
+
+// forget drops the windows of a worker that runs no more. Those of any other count, until it says which it has.
+func (h *hours) forget(gone api.WindowsChanged) {
+	h.decisions.record("", "no worker has the windows any more that were gone by", "those of the others count")
+	if h.wanted == gone {
+		h.wanted = api.WindowsChanged{}
+	}
+	h.stale = true
 }
 
 func (h *hours) retryLater(err error) {
@@ -115,11 +139,24 @@ func (h *hours) retryLater(err error) {
 	h.whenReady(timer, func() { h.busy = false })
 }
 
-// changed hears from a worker that its windows are others than those that are known.
+// changed hears from a worker that its windows are others than those that are known. Those of a worker that was started
+// earlier than the one whose windows count do not.
 func (h *hours) changed(c api.WindowsChanged) {
-	if h.horizon != nil && h.horizon.Digest != c.Digest {
-		h.stale = true
+	bounds.Fit(&c)
+	if now := h.now(); c.Since.After(now) {
+		c.Since = now
 	}
+	if c.Since.Before(h.wanted.Since) {
+		return
+	}
+	h.wanted = c
+	h.stale = h.stale || h.horizon != nil && h.horizon.Digest != c.Digest
+}
+
+// goOn takes up what a run before this one handed over.
+func (h *hours) goOn(horizon *window.Horizon, wanted api.WindowsChanged) {
+	h.horizon, h.wanted = horizon, wanted
+	h.stale = horizon != nil && wanted.Digest != "" && horizon.Digest != wanted.Digest
 }
 
 // wakeAt has one timer for the next opening or close that matters, none where none does.

@@ -25,7 +25,11 @@ func (f *fleet) openings(ctx context.Context, in windows.ComputeInput) (window.H
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	a, err := windows.New(f.windows)
+	of := f.windows
+	if n := len(f.workers); n > 0 { // they take turns
+		of, f.workers = f.workers[0], append(f.workers[1:], f.workers[0])
+	}
+	a, err := windows.New(of)
 	if err != nil {
 		return window.Horizon{}, err
 	}
@@ -304,5 +308,54 @@ func TestLimitsHaveNoWindowsInAHistoryThatDoesNotKnowThem(t *testing.T) {
 	f.run(time.Hour)
 	if len(a.granted) != 1 || f.count("ComputeOpenings") != 0 {
 		t.Errorf("granted %v: %v", a.granted, f.log)
+	}
+}
+
+// Of workers with different windows, the one counts that was started last, whichever is asked and whoever speaks last.
+func TestTheWindowsOfTheWorkerThatWasStartedLastCount(t *testing.T) {
+	for _, after := range []int{0, 1} {
+		t.Run(fmt.Sprint("continued as new after ", after), func(t *testing.T) { startedLastCounts(t, after) })
+	}
+}
+
+func startedLastCounts(t *testing.T, continueAfter int) {
+	f := nightly(t, 2)
+	f.state.ContinueAfter = continueAfter
+	old, late := f.windows, map[string]window.Window{"nights": {From: "20:00", To: "04:00"}}
+	f.workers = []map[string]window.Window{old, late}
+	tell := func(of map[string]window.Window, since time.Duration) {
+		f.signal(api.SignalWindowsChanged, api.WindowsChanged{Digest: window.Digest(of), Since: f.start.Add(since)})
+	}
+	f.at(time.Second, func() { tell(late, -time.Minute) }) // nothing needs a window yet
+	a := f.request(time.Minute, "n1", "ops", time.Minute)
+	for i := range 5 {
+		f.at(time.Duration(i+1)*time.Hour, func() { tell(old, -time.Hour) })
+	}
+	f.at(7*time.Hour, func() {
+		state := f.stateNow()
+		if w := state.Windows; w == nil || w.Digest != window.Digest(late) || !w.Since.Equal(f.start.Add(-time.Minute)) {
+			t.Errorf("it goes by %+v", w)
+		}
+		if n := f.count("ComputeOpenings"); n > 4 {
+			t.Errorf("computed %d times", n)
+		}
+	})
+	f.run(24 * time.Hour)
+	if len(a.granted) != 1 || a.granted[0].Truncate(time.Minute) != 8*time.Hour {
+		t.Errorf("granted %v: %v", a.granted, toldReasons(a))
+	}
+}
+
+// Where that worker runs no more, the windows of the others count.
+func TestTheWindowsOfAWorkerThatIsGoneDoNotCount(t *testing.T) {
+	f := nightly(t, 2)
+	gone := map[string]window.Window{"nights": {From: "20:00", To: "21:00"}}
+	a := f.request(time.Second, "n1", "ops", time.Minute)
+	f.at(time.Minute, func() {
+		f.signal(api.SignalWindowsChanged, api.WindowsChanged{Digest: window.Digest(gone), Since: f.start.Add(time.Hour)})
+	})
+	f.run(24 * time.Hour)
+	if len(a.granted) != 1 || a.granted[0].Truncate(time.Minute) != 10*time.Hour {
+		t.Errorf("granted %v: %v", a.granted, toldReasons(a))
 	}
 }

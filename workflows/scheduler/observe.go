@@ -14,6 +14,10 @@ const (
 	// actWithin bounds an activity of the scheduler's own: what does not succeed for so long is said, and begun again.
 	// None may keep the scheduler from continuing as new.
 	actWithin = time.Minute
+	// glanceWithin bounds a look at what a worker knows by itself.
+	glanceWithin = time.Second
+	// changeGlances: what the worker that decides knows of the cluster by itself is not asked for by way of the server.
+	changeGlances = "glances-at-nodes"
 	// notObserved and notWatched are what is said where that fails.
 	notObserved = "the cluster could not be observed"
 	notWatched  = "the cluster could not be watched"
@@ -31,28 +35,51 @@ type observer struct {
 	seen func(cluster.MarksSeen)
 }
 
-// observe asks for the state of the cluster.
+// observe asks for the state of the cluster. A grant may wait for it: the worker that decides is asked first.
 func (o *observer) observe(in cluster.ObserveInput) {
 	o.busy = true
+	if o.latest == nil || workflow.GetVersion(o.ctx, changeGlances, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		o.ask(in)
+		return
+	}
+	future := workflow.ExecuteLocalActivity(call.Glance(o.ctx, glanceWithin), call.Cluster.GlanceNodes, in)
+	o.whenDone(future, func() {
+		var observed cluster.Observed
+		if err := future.Get(o.ctx, &observed); err != nil || o.take(in, observed) != nil {
+			o.ask(in)
+		}
+	})
+}
+
+// ask has any worker observe the cluster, for as long as it takes.
+func (o *observer) ask(in cluster.ObserveInput) {
 	ctx := call.Within(call.Quick(o.ctx, fmt.Sprintf("observe %d nodes", len(in.Names))), actWithin)
 	future := workflow.ExecuteActivity(ctx, call.Cluster.ObserveNodes, in)
 	o.whenDone(future, func() {
-		o.busy = false
 		var observed cluster.Observed
 		err := future.Get(ctx, &observed)
 		if err == nil {
-			observed, err = observed.Unpack(in.Names)
+			err = o.take(in, observed)
 		}
 		if err != nil {
 			o.retryLater(notObserved, err)
-			return
 		}
-		o.decisions.works(notObserved)
-		marks := observed.Marks
-		observed.Marks = cluster.MarksSeen{}
-		o.latest = &observed
-		o.seen(marks)
 	})
+}
+
+// take takes what was seen of the cluster.
+func (o *observer) take(in cluster.ObserveInput, observed cluster.Observed) error {
+	observed, err := observed.Unpack(in.Names)
+	if err != nil {
+		return err
+	}
+	o.busy = false
+	o.decisions.works(notObserved)
+	marks := observed.Marks
+	observed.Marks = cluster.MarksSeen{}
+	o.latest = &observed
+	o.seen(marks)
+	return nil
 }
 
 // retryLater wakes the scheduler up again after an error that no event will end.

@@ -32,7 +32,7 @@ func (s *scheduler) page(asked api.StateRequest) api.State {
 	state.Strays, state.StraysAll = s.strays.told()
 	state.Trouble = s.decisions.trouble
 	if h := s.hours.horizon; h != nil {
-		state.Windows = &api.WindowsKnown{At: h.At, Zones: h.Zones, Digest: h.Digest}
+		state.Windows = &api.WindowsKnown{At: h.At, Zones: h.Zones, Digest: h.Digest, Since: h.Since}
 	}
 	if end < len(pending) {
 		state.NextOffset = end

@@ -83,8 +83,9 @@ func newScheduler(ctx workflow.Context, state State) *scheduler {
 		reclaimer: newReclaimer(commands, cluster, log, state.OnOrphan),
 		outbox:    &outbox{commands: commands, cluster: cluster},
 		strays:    &strays{loop: l, decisions: log, ours: state.Strays},
-		hours:     &hours{loop: l, decisions: log, horizon: state.Horizon},
+		hours:     &hours{loop: l, decisions: log},
 	}
+	s.hours.goOn(state.Horizon, state.WindowsOf)
 	s.returns = &returns{
 		commands: commands, cluster: cluster, decisions: log, ledger: s.ledger,
 		asked: map[string]time.Time{}, asking: map[string]bool{}, free: s.free, heard: s.heard, reclaim: s.reclaimer.reclaim,
@@ -157,7 +158,7 @@ func (s *scheduler) state() State {
 		Observed: s.observer.latest, Decisions: s.decisions.entries, OnOrphan: s.reclaimer.onOrphan,
 		Rebuilt: s.rebuilt, PreviousRun: s.previousRun, ContinueAfter: s.continueAfter,
 		FreezeRevision: s.controls.freezeRevision, Untold: s.outbox.untold, Strays: s.strays.ours, GivenBack: s.returns.requests(),
-		Horizon: s.hours.horizon,
+		Horizon: s.hours.horizon, WindowsOf: s.hours.wanted,
 	}
 }
 

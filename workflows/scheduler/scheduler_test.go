@@ -49,6 +49,20 @@ func TestSchedulerObservesThenGrants(t *testing.T) {
 	}
 }
 
+func TestSchedulerGrantsOnWhatItsWorkerKnows(t *testing.T) {
+	for blind, want := range map[bool]time.Duration{false: time.Minute, true: time.Minute + latency} {
+		f := newFleet(t, 3)
+		f.blind = blind
+		f.state.Limits.Limits = schedule.Limits{MaxParallel: schedule.Count(2)}
+		f.request(time.Second, "n1", "ops", 0)
+		b := f.request(time.Minute, "n2", "net", 0)
+		f.run(time.Hour)
+		if len(b.granted) != 1 || b.granted[0].Truncate(time.Millisecond) != want || f.count("GlanceNodes") != 1 {
+			t.Errorf("blind %v: granted at %v, want %v: %v", blind, b.granted, want, f.log)
+		}
+	}
+}
+
 func TestSchedulerKeepsToMaxParallelAndGrantsTheNextAtOnce(t *testing.T) {
 	f := newFleet(t, 4)
 	f.state.Limits.Limits = schedule.Limits{MaxParallel: schedule.Count(2)}

@@ -46,6 +46,8 @@ type State struct {
 	Decisions []api.RecordedDecision `json:"decisions,omitempty"`
 	// Horizon is when windows are open, nil where that is not known.
 	Horizon *window.Horizon `json:"horizon,omitempty"`
+	// WindowsOf is the word of the worker whose windows count.
+	WindowsOf api.WindowsChanged `json:"windowsOf,omitzero"`
 	// OnOrphan is ReleaseOrphans (the default) or ReportOrphans.
 	OnOrphan string `json:"onOrphan,omitempty"`
 	// Rebuilt says that the holders are known. PreviousRun is the scheduler run whose state to take over.

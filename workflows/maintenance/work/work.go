@@ -78,7 +78,7 @@ const (
 func (w *Work) Ask() { w.Due = w.Plan() != nil }
 
 // Idle tells that nothing would be lost with this run of the workflow. Whoever only waits for a Job can be left.
-func (w *Work) Idle() bool { return !w.calling && w.settled == nil }
+func (w *Work) Idle() bool { return !w.calling && w.settled == nil && w.word == nil }
 
 // Start begins an attempt that is due, or takes up the one that a run before this one began.
 func (w *Work) Start() {
@@ -157,7 +157,7 @@ func (w *Work) End(why string) {
 // close records the end of the attempt.
 func (w *Work) close(outcome, output string) {
 	now := workflow.Now(w.Life)
-	w.State = State{Due: w.Due, Attempts: w.Attempts}
+	w.State, w.word = State{Due: w.Due, Attempts: w.Attempts}, nil
 	w.last(func(one *api.WorkRun) { one.EndedAt, one.Outcome, one.Output = &now, outcome, output })
 	w.Note(fmt.Sprintf("work %s %s", w.Plan().Name, outcome))
 }
@@ -187,8 +187,29 @@ func (w *Work) attempt(ctx workflow.Context) (Result, error) {
 	if w.Plan().Kind == validation.KindSignal {
 		return w.awaitWord(ctx, left)
 	}
+	ended, err := w.look(ctx, left)
+	if call.IsOverdue(err) && w.Plan().Kind == validation.KindJob && ctx.Err() == nil {
+		// Nobody may have looked at it while it ended, and nothing may be left of it when the next attempt begins.
+		ended, err = w.look(ctx, 0)
+	}
+	switch {
+	case call.IsOverdue(err):
+		ended = Result{Message: w.overdue(err)}
+	case err != nil:
+		ended = Result{Message: call.Cause(err)}
+	default:
+		return ended, nil
+	}
+	if w.Plan().Kind == validation.KindJob {
+		ended.Message += "; its Job may still run"
+	}
+	return ended, nil
+}
+
+// look waits for the end of what was begun, for so long. One that takes the wait up late looks once more: the end may be
+// there.
+func (w *Work) look(ctx workflow.Context, left time.Duration) (Result, error) {
 	in := w.input()
-	// A run that takes the wait up late looks once more: the end may be there.
 	in.For = period.Duration(max(left, time.Second))
 	within := in.For.Std()
 	if w.Plan().IsBegun() {
@@ -197,16 +218,22 @@ func (w *Work) attempt(ctx workflow.Context) (Result, error) {
 	ctx = call.Within(call.Stoppable(ctx, "work "+w.Plan().Name), within)
 	var ended checkactivity.WorkEnded
 	err := workflow.ExecuteActivity(ctx, call.Checks.AwaitWork, in).Get(ctx, &ended)
-	if call.IsOverdue(err) {
-		return Result{Message: w.overdue(err)}, nil
-	}
 	return Result{OK: ended.OK, Message: ended.Message, Output: ended.Output}, err
 }
 
 func (w *Work) begin(ctx workflow.Context) error {
-	ctx = call.Within(call.Quick(ctx, "begin work "+w.Plan().Name), min(w.Plan().Deadline.Std(), beginWithin))
-	var begun checkactivity.WorkBegun
-	if err := workflow.ExecuteActivity(ctx, call.Checks.BeginWork, w.input()).Get(ctx, &begun); err != nil {
+	begun, err := w.beginning(ctx, "begin", w.input(), min(w.Plan().Deadline.Std(), beginWithin))
+	if err != nil && w.Plan().Kind == validation.KindJob && ctx.Err() == nil {
+		// The word that it was created may be lost.
+		find := w.input()
+		find.Find = true
+		if found, missing := w.beginning(ctx, "find", find, call.TidyWithin); missing == nil {
+			begun, err = found, nil
+		} else if !call.IsError(missing, api.ErrorHookFailed) {
+			err = fmt.Errorf("%s; whether its Job was created is not known: %s", call.Cause(err), call.Cause(missing))
+		}
+	}
+	if err != nil {
 		return err
 	}
 	w.Begun, w.As = true, begun
@@ -215,12 +242,19 @@ func (w *Work) begin(ctx workflow.Context) error {
 	return nil
 }
 
+// beginning begins the attempt, or only finds it.
+func (w *Work) beginning(ctx workflow.Context, what string, in checkactivity.WorkInput, within time.Duration) (begun checkactivity.WorkBegun, err error) {
+	ctx = call.Within(call.Quick(ctx, what+" work "+w.Plan().Name), within)
+	err = workflow.ExecuteActivity(ctx, call.Checks.BeginWork, in).Get(ctx, &begun)
+	return begun, err
+}
+
 // input names the attempt by the maintenance and its number, so that it is found again wherever it goes on.
 func (w *Work) input() checkactivity.WorkInput {
 	subject := w.Subject()
 	return checkactivity.WorkInput{
 		Work: w.Plan().Name, Subject: subject, Key: fmt.Sprintf("%s/work/%s/%d", subject.RunID, w.Plan().Name, w.Attempts),
-		NewBootID: w.Plan().NewBootID, BootIDBefore: w.As.BootID,
+		Kind: w.Plan().Kind, Job: w.As.Job, NewBootID: w.Plan().NewBootID, BootIDBefore: w.As.BootID,
 	}
 }
 

@@ -1,0 +1,137 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/mock"
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/mocks"
+	"go.temporal.io/sdk/testsuite"
+
+	"drydock/api"
+)
+
+// server knows of maintenances by their workflow IDs whether they run, and whose they are.
+type server struct {
+	mocks.Client
+	running map[string]bool
+	parent  string
+	status  *api.Status
+}
+
+func newServer(running map[string]bool) *server {
+	s := &server{running: running}
+	s.On("DescribeWorkflowExecution", mock.Anything, mock.Anything, "").Return(
+		func(_ context.Context, id, _ string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+			running, known := s.running[id]
+			if !known {
+				return nil, serviceerror.NewNotFound("no " + id)
+			}
+			info := &workflowpb.WorkflowExecutionInfo{
+				Execution: &commonpb.WorkflowExecution{WorkflowId: id, RunId: "run of " + id}, FirstRunId: "run of " + id,
+				ParentExecution: &commonpb.WorkflowExecution{WorkflowId: s.parent}, Status: enums.WORKFLOW_EXECUTION_STATUS_COMPLETED,
+			}
+			if running {
+				info.Status = enums.WORKFLOW_EXECUTION_STATUS_RUNNING
+			}
+			return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: info}, nil
+		})
+	for id, running := range running {
+		run := &mocks.WorkflowRun{}
+		run.On("Get", mock.Anything, mock.Anything).Return(func(ctx context.Context, result any) error {
+			if running {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			result.(*api.Result).Phase = api.Completed
+			return nil
+		})
+		s.On("GetWorkflow", mock.Anything, id, mock.Anything).Return(run)
+	}
+	s.On("QueryWorkflow", mock.Anything, mock.Anything, "", api.QueryStatus).Return(
+		func(context.Context, string, string, string, ...any) (converter.EncodedValue, error) {
+			return answer{s.status}, nil
+		})
+	return s
+}
+
+type answer struct{ status *api.Status }
+
+func (a answer) HasValue() bool { return a.status != nil }
+
+func (a answer) Get(into any) error {
+	if a.status == nil {
+		return errors.New("nobody answers")
+	}
+	*into.(*api.Status) = *a.status
+	return nil
+}
+
+func (s *server) ends(t *testing.T, flights ...Flight) []Ended {
+	t.Helper()
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestActivityEnvironment()
+	a := &Activities{Temporal: s}
+	env.RegisterActivity(a)
+	value, err := env.ExecuteActivity(a.AwaitEnds, api.List[Flight](flights))
+	var all []Ended
+	if err == nil {
+		err = value.Get(&all)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestOfVeryManyMaintenancesEachEndIsHeard: those that are not watched are looked at.
+func TestOfVeryManyMaintenancesEachEndIsHeard(t *testing.T) {
+	running := map[string]bool{}
+	var flights []Flight
+	for i := range maxWatched + 20 {
+		id := fmt.Sprint("m", i)
+		running[id] = true
+		flights = append(flights, Flight{WorkflowID: id, RunID: "run of " + id})
+	}
+	last := flights[len(flights)-1]
+	running[last.WorkflowID] = false
+	got := newServer(running).ends(t, flights...)
+	if len(got) != 1 || got[0].Flight != last || got[0].Phase != api.Completed {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestAMaintenanceIsFoundByItsPlan: which run it is, whose it is, and whether it waits for a decision.
+func TestAMaintenanceIsFoundByItsPlan(t *testing.T) {
+	asked := Flight{WorkflowID: "m"}
+	found := Flight{WorkflowID: "m", RunID: "run of m"}
+	for name, c := range map[string]struct {
+		running map[string]bool
+		parent  string
+		status  *api.Status
+		want    Ended
+	}{
+		"runs":            {map[string]bool{"m": true}, "default-test-workflow-id", &api.Status{Phase: api.Ready}, Ended{Flight: found, Going: true}},
+		"is held":         {map[string]bool{"m": true}, "default-test-workflow-id", &api.Status{Phase: api.RequestorFailed, Failure: "disk"}, Ended{Flight: found, Going: true, Held: true, Message: "disk"}},
+		"does not answer": {map[string]bool{"m": true}, "default-test-workflow-id", nil, Ended{Flight: found, Going: true}},
+		"has ended":       {map[string]bool{"m": false}, "default-test-workflow-id", nil, Ended{Flight: found, Phase: api.Completed}},
+		"is another's":    {map[string]bool{"m": true}, "maintenance-plan/other", nil, Ended{Flight: asked, Foreign: true, Message: "a maintenance that is not this plan's has its workflow ID"}},
+		"is unknown":      {nil, "", nil, Ended{Flight: asked, Unknown: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(c.running)
+			s.parent, s.status = c.parent, c.status
+			if got := s.ends(t, asked); len(got) != 1 || got[0] != c.want {
+				t.Errorf("%+v, want %+v", got, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,56 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"drydock/client"
+	"drydock/starter/invocation"
+	"drydock/starter/show"
+	"drydock/starter/terminal"
+)
+
+func newScheduleList(a *invocation.App) *cobra.Command {
+	var output terminal.Output
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List the plans that run again and again",
+		Long: `List the plans that have a schedule, with when each runs, the next time, and when it was last begun. What became of the
+runs of one is told by "drydock plan schedule NAME".`,
+		Example: `  drydock plan schedule list
+  drydock plan schedule list -o json | jq -r '.[] | select(.paused) | .name'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return listSchedules(cmd.Context(), a, &output) },
+	}
+	output.Register(cmd, terminal.FormatName)
+	output.RegisterNoHeaders(cmd)
+	return cmd
+}
+
+func listSchedules(ctx context.Context, a *invocation.App, output *terminal.Output) error {
+	if err := output.Check(); err != nil {
+		return err
+	}
+	c, err := a.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	found, err := client.ListRecurring(ctx, c.Client)
+	if err != nil {
+		return c.Explain(err)
+	}
+	schedules := make(show.PlanSchedules, len(found))
+	for i, v := range found {
+		schedules[i] = show.PlanScheduleSummaryOf(v, client.RecurringOf(c.Client, v.Name).ID())
+	}
+	if len(schedules) == 0 && output.Table() {
+		fmt.Fprintln(a.Stderr, "No plan has a schedule.")
+		return nil
+	}
+	return output.Write(a.Stdout, schedules, func(w io.Writer) { show.PlanScheduleList(w, schedules, c.Clock()) })
+}

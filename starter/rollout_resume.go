@@ -1,0 +1,76 @@
+package starter
+
+import (
+	"context"
+	"fmt"
+
+	"drydock/client"
+	"drydock/rules/rollout"
+	"drydock/starter/exit"
+	"drydock/starter/invocation"
+	"drydock/starter/nodework"
+	"drydock/starter/terminal"
+)
+
+// earlier is what the plan that a rollout goes on with has left behind.
+type earlier struct {
+	done map[string]bool
+	// busy are the nodes whose maintenances go on, as where one waits for somebody's decision.
+	busy []nodework.Outcome
+}
+
+// leavesOut tells that a node is not to be worked on again.
+func (e earlier) leavesOut(node string) bool {
+	for _, b := range e.busy {
+		if b.Node == node {
+			return true
+		}
+	}
+	return e.done[node]
+}
+
+// leftOut adds to the nodes that are left out those that somebody has yet to decide about.
+func (e earlier) leftOut(others []nodework.Outcome) []nodework.Outcome {
+	return append(others, e.busy...)
+}
+
+// resumed is what the plan to go on with has left behind, and the nodes: where none are named all others of its.
+func (o *rolloutOptions) resumed(ctx context.Context, c *invocation.Connection, names []string) (before earlier, left []string, err error) {
+	if o.resume == "" {
+		return before, names, nil
+	}
+	status, err := client.PlanOf(c.Client, o.resume).AllNodes(ctx)
+	if err != nil {
+		return before, nil, exit.Hint(c.Explain(err), "Nothing was started.")
+	}
+	if !status.Phase.Ended() {
+		return before, nil, exit.Hint(fmt.Errorf("plan %s has not ended: it is %s", o.resume, status.Phase),
+			"Go on with it by \"%s plan attach %s -- COMMAND\", or cancel it.", o.app.Name, o.resume)
+	}
+	before.done = map[string]bool{}
+	for _, n := range status.Nodes {
+		switch rollout.State(n.State) {
+		case rollout.Done:
+			before.done[n.Node] = true
+		case rollout.Gone:
+		case rollout.Held, rollout.Running:
+			m, found, err := c.Latest(ctx, n.Node, status.Plan.Requestor)
+			if err != nil {
+				return before, nil, c.Explain(err)
+			}
+			if found && m.Running() {
+				before.busy = append(before.busy, nodework.Outcome{Node: n.Node, Result: nodework.ResultSkipped, Note: fmt.Sprintf(
+					"its maintenance goes on: \"%s status %s\"; resume again once it has ended", o.app.Name, n.Node)})
+				continue
+			}
+			left = append(left, n.Node)
+		default:
+			left = append(left, n.Node)
+		}
+	}
+	fmt.Fprintf(o.app.Stderr, "Plan %s has done %s; left out here.\n", o.resume, terminal.Plural(len(before.done), "node"))
+	if len(names) > 0 || o.selector != "" || o.all {
+		left = names
+	}
+	return before, left, nil
+}

@@ -1,0 +1,139 @@
+package plan_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"go.temporal.io/sdk/temporal"
+
+	planactivity "drydock/activities/plan"
+	"drydock/api"
+	"drydock/rules/rollout"
+	"drydock/workflows/call"
+)
+
+func broken() error {
+	return temporal.NewNonRetryableApplicationError("broken", api.ErrorMaintenanceFailed, nil)
+}
+
+// TestARepairedNodeLeavesNoFailureOver: what somebody forgave was that node's failure, and no other's.
+func TestARepairedNodeLeavesNoFailureOver(t *testing.T) {
+	s := newSite(t, "a", "b", "c")
+	s.ends["b"] = []error{broken()}
+	s.at(10*time.Second, func() {
+		s.env.SignalWorkflow(api.SignalNodeNews, api.NodeNews{Node: "a", RunID: s.status().Nodes[0].RunID, Held: true, Why: "the disk"})
+	})
+	s.signalAt(20*time.Second, api.MsgResume, api.Simple{})
+	s.at(10*time.Minute, func() {
+		if status := s.status(); status.Phase != api.PlanPaused || status.Counts.Done != 1 || status.Counts.Failed != 1 {
+			t.Errorf("it is %s with %+v", status.Phase, status.Counts)
+		}
+	})
+	s.signalAt(11*time.Minute, api.MsgResume, api.Simple{})
+	s.ended(`{"all":true}`, api.PlanIncomplete, rollout.Counts{Total: 3, Done: 2, Failed: 1})
+}
+
+func TestANodeThatCeasedToMatchIsNotBegunAnew(t *testing.T) {
+	s := newSite(t, "a", "b", "c")
+	s.ends["a"] = []error{broken()}
+	s.at(30*time.Second, func() { s.nodes = s.nodes[1:] })
+	s.signalAt(90*time.Second, api.MsgRetry, api.NodeOfPlan{Node: "a"})
+	s.ended(`{"all":true,"strategy":{"maxFailures":3}}`, api.PlanCompleted, rollout.Counts{Total: 2, Done: 2, Gone: 1})
+	s.logged("begin a", "begin b", "end b", "begin c", "end c")
+}
+
+func TestNoServerIsAskedForMoreThanItTakes(t *testing.T) {
+	s := newSite(t)
+	for i := range rollout.MaxAtOnce + 100 {
+		s.nodes = append(s.nodes, rollout.Facts{Name: fmt.Sprint("n", i)})
+	}
+	s.ended(`{"all":true,"strategy":{"maxParallel":"100%"}}`, api.PlanCompleted, rollout.Counts{Total: len(s.nodes), Done: len(s.nodes)})
+	if s.most != rollout.MaxAtOnce {
+		t.Errorf("%d ran at once", s.most)
+	}
+}
+
+// unknownRun is a plan that knows that the maintenance of a runs, and not which run that is.
+func unknownRun(t *testing.T) *site {
+	s := newSite(t, "a", "b")
+	packed, err := api.Pack(map[string]any{
+		"phase": api.PlanRunning, "digest": "before", "prepared": map[string]any{},
+		"nodes": []rollout.Node{{Facts: rollout.Facts{Name: "a"}, State: rollout.Running, Tries: 1}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.packed = packed
+	s.env.SetContinuedExecutionRunID("the-run-before")
+	return s
+}
+
+// TestAMaintenanceWhoseRunIsUnknownIsFound: whoever works on its node, and what it says of itself, goes by its run.
+func TestAMaintenanceWhoseRunIsUnknownIsFound(t *testing.T) {
+	s := unknownRun(t)
+	var asked []string
+	s.env.OnActivity(call.Plans.AwaitEnds, mock.Anything, mock.Anything).After(30 * time.Second).Return(
+		func(_ context.Context, flights api.List[planactivity.Flight]) ([]planactivity.Ended, error) {
+			f := flights[0]
+			if asked = append(asked, f.RunID); len(asked) > 1 {
+				return []planactivity.Ended{{Flight: f, Phase: api.Completed}}, nil
+			}
+			f.RunID = "r1" // and it waits for somebody
+			return []planactivity.Ended{{Flight: f, Going: true, Held: true, Message: "the disk"}}, nil
+		})
+	s.at(45*time.Second, func() {
+		if status := s.status(); status.Phase != api.PlanPaused || status.Nodes[0].RunID != "r1" || status.Nodes[0].Note != "the disk" {
+			t.Errorf("%s with %+v", status.Phase, status.Nodes)
+		}
+	})
+	s.signalAt(2*time.Minute, api.MsgResume, api.Simple{})
+	s.ended(`{"all":true}`, api.PlanCompleted, rollout.Counts{Total: 2, Done: 2})
+	if want := []string{"", "r1"}; !slices.Equal(asked, want) {
+		t.Errorf("asked for runs %q, want %q", asked, want)
+	}
+}
+
+// TestAMessageGoesToThePlansOwnMaintenance: not to one that has the same ID and is somebody else's.
+func TestAMessageGoesToThePlansOwnMaintenance(t *testing.T) {
+	for name, c := range map[string]struct {
+		is   planactivity.Ended
+		told int
+	}{
+		"its own":         {planactivity.Ended{Going: true}, 1},
+		"somebody else's": {planactivity.Ended{Foreign: true}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := unknownRun(t)
+			told, asked := 0, 0
+			s.env.OnSignalExternalWorkflow(mock.Anything, "node-maintenance/a/plan-kernel", mock.Anything, api.MsgCancel, mock.Anything).Return(
+				func(_, _, _, _ string, said any) error {
+					if !said.(api.Cancel).BeforeReady {
+						t.Errorf("it is told %+v", said)
+					}
+					told++
+					return nil
+				})
+			s.env.OnActivity(call.Plans.AwaitEnds, mock.Anything, mock.Anything).After(time.Minute).Return(
+				func(_ context.Context, flights api.List[planactivity.Flight]) ([]planactivity.Ended, error) {
+					f := flights[0]
+					if asked++; asked > 1 {
+						return []planactivity.Ended{{Flight: f, Phase: api.Cancelled}}, nil
+					}
+					is := c.is
+					is.Flight = planactivity.Flight{WorkflowID: f.WorkflowID, RunID: "r1"}
+					return []planactivity.Ended{is}, nil
+				})
+			s.signalAt(time.Second, api.MsgCancel, api.Cancel{})
+			if _, err := s.run(`{"all":true}`); err == nil || s.status().Phase != api.PlanCancelled {
+				t.Errorf("it is %s: %v", s.status().Phase, err)
+			}
+			if told != c.told {
+				t.Errorf("it was told %d times, want %d", told, c.told)
+			}
+		})
+	}
+}
