@@ -13,7 +13,7 @@ export GOFLAGS     := $(GOFLAGS) -trimpath
 STATIC_GO          := CGO_ENABLED=0 go
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop test test-monitoring build lint vuln unit e2e record devcluster-test frozen bench fuzz chaos chaos-short soak rolling images clean drydock
+.PHONY: help demo demo-stop test test-site test-chart test-monitoring build lint vuln unit e2e record devcluster-test frozen bench fuzz chaos chaos-short soak rolling images manifests chart clean drydock
 
 help: ## show the targets
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -26,6 +26,9 @@ demo-stop: ## stop what `make demo KEEP=1` left running
 
 test: build lint unit e2e chaos-short devcluster-test ## all tests
 	@echo "== all tests passed"
+
+test-site: test-chart test-monitoring ## what is around the programs: the chart, alerts and dashboards
+	@echo "== all tests of the site passed"
 
 build: drydock $(BIN)/devcluster $(BIN)/devtemporal ## drydock, drydock-worker, devcluster and devtemporal, into .bin
 
@@ -114,6 +117,20 @@ $(TOOLS)/.prometheus-built: $(MONITORING)/go.mod $(MONITORING)/go.sum
 test-monitoring: drydock $(BIN)/devcluster $(BIN)/devtemporal $(TOOLS)/.prometheus-built ## alerts and dashboards against a real Prometheus
 	@echo "== alerts and dashboards (about a minute)"
 	@cd $(MONITORING) && $(STATIC_GO) test -tags remove_all_sd -timeout 15m -count 1 ./...
+
+CHART_TEST := deploy/chart/test
+test-chart: drydock $(BIN)/devcluster $(BIN)/devtemporal ## the chart: rendered, linted, installed and upgraded on devcluster, and worked under
+	@echo "== tests of the chart (a few minutes the first time: Helm's libraries are built)"
+	@cd $(CHART_TEST) && $(STATIC_GO) vet ./... && $(STATIC_GO) test -timeout 20m -count 1 ./...
+
+manifests: ## write what is made from other files: the chart's copies of permissions, and the kustomize base
+	@cd $(CHART_TEST) && $(STATIC_GO) run ./manifests
+
+chart: ## package the chart of a release (VERSION=v0.2.0) into .bin
+	@echo "$(VERSION)" | grep -qE '^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$$' \
+		|| { echo "make chart VERSION=v0.2.0: $(VERSION) is no version of a release" >&2; exit 1; }
+	@mkdir -p $(BIN)
+	@cd $(CHART_TEST) && $(STATIC_GO) tool helm package .. --version $(VERSION:v%=%) --app-version $(VERSION) --destination $(BIN)
 
 FUZZ_TIME ?= 60s
 fuzz: ## each fuzz test for FUZZ_TIME (60s); its seeds are in make test

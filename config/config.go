@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"drydock/audit"
@@ -81,6 +82,8 @@ type Kubernetes struct {
 	// NodeConditions shows the conditions of a node's lifecycle (KEP-5683) on nodes under maintenance. It costs a
 	// read of the node, and a write to its status, for each step of a maintenance.
 	NodeConditions bool `json:"nodeConditions"`
+	// PodUID is that of the pod the worker runs in, which only the environment can tell.
+	PodUID types.UID `json:"-"`
 }
 
 // Versioning makes a worker one version of a Temporal Worker Deployment, so that an operator decides which build takes
@@ -179,6 +182,7 @@ var environment = map[string]func(c *Config, value string) error{
 	"DRYDOCK_LOG_FORMAT":   func(c *Config, v string) error { c.Log.Format = v; return nil },
 	"DRYDOCK_DEPLOYMENT":   func(c *Config, v string) error { c.Versioning.Deployment = v; return nil },
 	"DRYDOCK_BUILD_ID":     func(c *Config, v string) error { c.Versioning.BuildID = v; return nil },
+	"DRYDOCK_POD_UID":      func(c *Config, v string) error { c.Kubernetes.PodUID = types.UID(v); return nil },
 	"DRYDOCK_KUBERNETES_QPS": func(c *Config, v string) error {
 		qps, err := number(v)
 		c.Kubernetes.QPS = float32(qps)

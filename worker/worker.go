@@ -268,6 +268,7 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 		Drains: &drain.Activities{
 			Client: kube, Temporal: temporal, Nodes: all, Sources: sources, Metrics: drain.NewMetrics(registry),
 			Limiter: drain.NewLimiter(c.Kubernetes.EvictionsPerSecond), PodEvents: podEvents, JobNamespaces: own,
+			Pod: c.Kubernetes.PodUID,
 		},
 		Cluster: &cluster.Activities{Nodes: all, Temporal: temporal, Home: to.home, Pods: k8s.NewNodePods(kube), Census: o.census},
 		Preflights: &preflight.Activities{

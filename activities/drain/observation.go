@@ -58,6 +58,8 @@ type observer struct {
 	classify *k8s.Classifier
 	consents consents
 	plan     drainplan.Plan
+	// worker is the pod that drains.
+	worker types.UID
 	// reached is the tier that is drained; it never goes back.
 	reached  int
 	seen     map[types.UID]bool
@@ -97,6 +99,7 @@ func (o *observer) observe(ctx context.Context, arrived func(*corev1.Pod)) (obse
 	for _, p := range pods {
 		o.sort(p, &found)
 	}
+	found.keepUntilLast(o.worker)
 	found.progress.Total = len(o.seen)
 	found.progress.Terminating = len(found.leaving)
 	if o.drain.Plan != nil {
