@@ -13,7 +13,7 @@ export GOFLAGS     := $(GOFLAGS) -trimpath
 STATIC_GO          := CGO_ENABLED=0 go
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop test test-site test-chart build lint vuln unit e2e record devcluster-test frozen bench fuzz chaos chaos-short soak rolling images manifests chart clean drydock
+.PHONY: help demo demo-stop test test-site test-chart test-monitoring build lint vuln unit e2e record devcluster-test frozen bench fuzz chaos chaos-short soak rolling images manifests chart clean drydock
 
 help: ## show the targets
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -27,7 +27,7 @@ demo-stop: ## stop what `make demo KEEP=1` left running
 test: build lint unit e2e chaos-short devcluster-test ## all tests
 	@echo "== all tests passed"
 
-test-site: test-chart ## what is around the programs: the chart
+test-site: test-chart test-monitoring ## what is around the programs: the chart, alerts and dashboards
 	@echo "== all tests of the site passed"
 
 build: drydock $(BIN)/devcluster $(BIN)/devtemporal ## drydock, drydock-worker, devcluster and devtemporal, into .bin
@@ -105,6 +105,18 @@ frozen: ## refuse a commit that changed or deleted a history of a release
 devcluster-test: $(BIN)/devcluster ## the tests of devcluster, a module of its own
 	@echo "== tests of devcluster"
 	@cd deploy/devcluster && go test -timeout 30m ./...
+
+MONITORING := deploy/monitoring/test
+
+# Without service discovery, of which no test needs any: that is most of what Prometheus links.
+$(TOOLS)/.prometheus-built: $(MONITORING)/go.mod $(MONITORING)/go.sum
+	@echo "== building prometheus and promtool (about two minutes the first time)"
+	@cd $(MONITORING) && GOBIN=$(TOOLS) $(STATIC_GO) install -tags remove_all_sd -ldflags "-s -w" tool
+	@touch $@
+
+test-monitoring: drydock $(BIN)/devcluster $(BIN)/devtemporal $(TOOLS)/.prometheus-built ## alerts and dashboards against a real Prometheus
+	@echo "== alerts and dashboards (about a minute)"
+	@cd $(MONITORING) && $(STATIC_GO) test -tags remove_all_sd -timeout 15m -count 1 ./...
 
 CHART_TEST := deploy/chart/test
 test-chart: drydock $(BIN)/devcluster $(BIN)/devtemporal ## the chart: rendered, linted, installed and upgraded on devcluster, and worked under

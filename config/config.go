@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
@@ -55,6 +56,8 @@ type Config struct {
 	Listen      string `json:"listen"`
 	AdminListen string `json:"adminListen"`
 	Log         Log    `json:"log"`
+	// Metrics bounds what metrics cost.
+	Metrics Metrics `json:"metrics"`
 }
 
 // Scheduler are the limits in which nodes may be taken out of service, and what becomes of orphans.
@@ -105,7 +108,7 @@ func Default() Config {
 		Scheduler:  Scheduler{Limits: schedule.Limits{}.WithDefaults(), OnOrphan: "release"},
 		Kubernetes: Kubernetes{QPS: 200, Burst: 400, EvictionsPerSecond: 100, Events: true, PodEvents: true},
 		Listen:     "127.0.0.1:8080", AdminListen: "127.0.0.1:8081",
-		Log: Log{Level: "info", Format: "text"},
+		Log: Log{Level: "info", Format: "text"}, Metrics: Metrics{StateEvery: spec.Duration(15 * time.Second)},
 	}
 }
 
@@ -263,6 +266,7 @@ func (c Config) Validate() error {
 	problems = append(problems, c.checkWindows()...)
 	problems = append(problems, c.Kubernetes.validate()...)
 	problems = append(problems, c.Versioning.validate()...)
+	problems = append(problems, c.Metrics.validate()...)
 	if _, err := hostOf(c.Listen); c.Listen != "" && err != nil {
 		wrong("listen", "%q: want host:port with a port up to 65535, or empty for none", c.Listen)
 	}

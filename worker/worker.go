@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
 	"go.temporal.io/sdk/log"
@@ -43,6 +42,7 @@ import (
 	"drydock/notify"
 	"drydock/rules/policy"
 	"drydock/rules/schedule"
+	"drydock/worker/metrics"
 	"drydock/workflows"
 )
 
@@ -68,13 +68,14 @@ type Options struct {
 	// Temporal are the connection settings; nil takes them from the environment.
 	Temporal *client.Options
 
-	// ears hear which heartbeats Temporal took.
-	ears *heartbeat.Ears
+	// ears hear which heartbeats Temporal took, census counts what maintenances do.
+	ears   *heartbeat.Ears
+	census *cluster.Census
 }
 
 // Run works until ctx ends, then stops gracefully. It waits for a Temporal server that is not there yet.
 func Run(ctx context.Context, o Options) error {
-	o.ears = heartbeat.NewEars()
+	o.ears, o.census = heartbeat.NewEars(), &cluster.Census{}
 	kube, podEvents, err := clusterClients(o)
 	if err != nil {
 		return err
@@ -83,8 +84,7 @@ func Run(ctx context.Context, o Options) error {
 		defer podEvents.Stop()
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	sdkMetrics, err := sdkMetrics(registry)
+	measured, err := ownMetrics(o, registry)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	options.MetricsHandler = sdkMetrics
+	options.MetricsHandler = measured
 	options.ConnectionOptions.DialOptions = append(slices.Clone(options.ConnectionOptions.DialOptions), grpc.WithChainUnaryInterceptor(o.ears.Intercept))
 	temporal, err := dial(ctx, options, o.Logger)
 	if err != nil {
@@ -122,6 +122,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := acts.Settings.Register(ctx); err != nil {
 		o.Logger.Warn("maintenances run without search attributes", "error", err)
 	}
+	metrics.NewState(registry, stateMetrics(o, temporal, options.Namespace))
 	return work(ctx, o, temporal, options, acts, state, registry)
 }
 
@@ -269,7 +270,7 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 			Limiter: drain.NewLimiter(c.Kubernetes.EvictionsPerSecond), PodEvents: podEvents, JobNamespaces: own,
 			Pod: c.Kubernetes.PodUID,
 		},
-		Cluster: &cluster.Activities{Nodes: all, Temporal: temporal, Home: to.home, Pods: k8s.NewNodePods(kube)},
+		Cluster: &cluster.Activities{Nodes: all, Temporal: temporal, Home: to.home, Pods: k8s.NewNodePods(kube), Census: o.census},
 		Preflights: &preflight.Activities{
 			Client: kube, Temporal: temporal, Budgets: sources.BudgetsIn, Capacity: k8s.NewCapacityReader(kube), JobNamespaces: own,
 		},
@@ -287,7 +288,7 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 		Policies: &policyactivity.Activities{Judge: judge, Temporal: temporal, Namespace: namespace},
 		Deliveries: &delivery.Activities{
 			Temporal: temporal, Senders: senders, Sinks: sinks,
-			Metrics: delivery.NewMetrics(registry, slices.Sorted(maps.Keys(c.Channels))),
+			Metrics: delivery.NewMetrics(registry, c.Channels.KindsByName()),
 		},
 	}, nil
 }

@@ -225,7 +225,7 @@ func (o *observer) refusalOf(p placed) (refusal k8s.Verdict, refused bool) {
 	case p.podType == drainplan.DaemonSet && !o.mayLoseData(p.Pod) && k8s.HasEmptyDir(p.Pod):
 		return k8s.WithoutStorageConsent, true
 	case o.means.isProtected(p.Pod):
-		return k8s.Verdict{Class: k8s.Refuse, Reason: "DoNotDisrupt",
+		return k8s.Verdict{Class: k8s.Refuse, Reason: reasonDoNotDisrupt,
 			Message: fmt.Sprintf("asks not to be disrupted (%s): it is left alone until %s (protectedFor %s)", k8s.WishOf(p.Pod),
 				o.means.protectedUntil().UTC().Format(time.RFC3339), o.drain.ProtectedFor)}, true
 	default:
