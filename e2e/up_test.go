@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -110,7 +111,7 @@ func (l *laptop) drydock(args ...string) string {
 	}
 	script := fmt.Sprintf(". %s && exec %s \"$@\"", filepath.Join(l.folder, "env"), path)
 	cmd := exec.CommandContext(l.ctx, "sh", append([]string{"-c", script, "drydock"}, args...)...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+l.cluster.Kubeconfig, "DRYDOCK_REQUESTOR=ops")
+	cmd.Env = append(slices.Clone(l.env), "DRYDOCK_REQUESTOR=ops")
 	return l.run(0, cmd)
 }
 

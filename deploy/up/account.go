@@ -70,8 +70,8 @@ func (s *site) permissions(ctx context.Context, account string) ([]setup.Item, e
 }
 
 // prepare finds the account that the worker is to have, makes what is missing, and returns the account's name: empty for the
-// user's own.
-func (s *site) prepare(ctx context.Context) (string, error) {
+// user's own. A no is remembered.
+func (s *site) prepare(ctx context.Context, r *state) (string, error) {
 	lacking, err := s.permissions(ctx, kubernetes.Account)
 	if err != nil {
 		return "", err
@@ -81,6 +81,9 @@ func (s *site) prepare(ctx context.Context) (string, error) {
 	case slices.ContainsFunc(lacking, func(i setup.Item) bool { return i.Fix == "" }):
 		s.say("The worker cannot have the account of %s: %s", kubernetes.Folder, lacking[0].Text)
 		account = ""
+	case len(lacking) > 0 && r.Declined && s.applyRBAC == nil:
+		s.say("As you have said, the worker gets no account of its own (APPLY_RBAC=1 gives it one).")
+		account = ""
 	case len(lacking) > 0:
 		apply, err := s.offer(lacking)
 		if err != nil {
@@ -89,6 +92,7 @@ func (s *site) prepare(ctx context.Context) (string, error) {
 		if !apply {
 			account = ""
 		}
+		r.Declined = !apply && (s.asks || s.applyRBAC != nil)
 	}
 	if account == "" {
 		s.say("The worker works with your own credentials of that context, and may do what you may.")

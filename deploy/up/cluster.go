@@ -24,6 +24,8 @@ type cluster struct {
 	files   []string
 	whole   clientcmdapi.Config
 	context string
+	// current is the context that kubectl takes.
+	current string
 	server  string
 	// id tells it from another one of the same name.
 	id      string
@@ -57,11 +59,12 @@ func findCluster(ctx context.Context, name string, remembered state) (*cluster, 
 	if whole.Contexts[name] == nil {
 		return nil, fmt.Errorf("CONTEXT=%s: %s has the contexts %s", name, files, strings.Join(slices.Sorted(maps.Keys(whole.Contexts)), ", "))
 	}
+	current := whole.CurrentContext
 	whole.CurrentContext = name
 	if err := clientcmdapi.MinifyConfig(whole); err != nil {
 		return nil, fmt.Errorf("kubeconfig: context %s: %w", name, err)
 	}
-	c := &cluster{files: absolute(rules.Precedence), whole: *whole, context: name}
+	c := &cluster{files: absolute(rules.Precedence), whole: *whole, context: name, current: current}
 	return c, c.ask(ctx)
 }
 
@@ -135,6 +138,9 @@ func (c *cluster) settle(o options, remembered state) error {
 	switch {
 	case remembered.Cluster == c.id:
 		o.say("Kubernetes: %s, as the last time.", c)
+		if c.current != c.context && c.current != "" {
+			o.say("The current context is another one, %s. Its nodes are not this Drydock's.", c.current)
+		}
 		return nil
 	case remembered.Cluster != "":
 		return fmt.Errorf("%s has the maintenances of another cluster, context %s: %s is not that.\n"+

@@ -35,7 +35,9 @@ type state struct {
 	Context    string   `json:"context,omitempty"`
 	// Cluster tells the cluster from another one of the same name.
 	Cluster string `json:"cluster,omitempty"`
-	Ports   ports  `json:"ports"`
+	// Declined: the worker is to have no account of its own.
+	Declined bool  `json:"declined,omitempty"`
+	Ports    ports `json:"ports"`
 }
 
 // ports are those that are listened on, on the loopback interface; 0 is none yet.
@@ -93,10 +95,8 @@ func (f folder) write(name string, data []byte) error {
 	return os.Rename(next, f.path(name))
 }
 
-const (
-	// tries is how many ports are looked at for one that is free.
-	tries = 100
-)
+// tries is how many ports are looked at for one that is free.
+const tries = 100
 
 // usual are the ports that Temporal's and Drydock's documentation has.
 var usual = ports{Temporal: 7233, UI: 8233, Worker: 8080, Admin: 8081}

@@ -56,7 +56,10 @@ func up(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	account, err := s.prepare(ctx)
+	account, err := s.prepare(ctx, &remembered)
+	if err == nil {
+		err = f.save(remembered)
+	}
 	if err != nil {
 		return fmt.Errorf("%w\nTemporal runs; the worker does not. make up tries again, make down stops it", err)
 	}

@@ -45,7 +45,7 @@ func openCluster(app *invocation.App, otherwise invocation.Cluster, as string) (
 	config, name, err := app.Kubernetes(otherwise)
 	switch {
 	case clientcmd.IsEmptyConfig(errors.Unwrap(err)) && !app.NamesKubernetes() && otherwise == (invocation.Cluster{}) && as == "":
-		return nil, nil //nolint:nilnil // there is none to look at
+		return nil, nil // there is none to look at
 	case err != nil:
 		return nil, exit.UsageError("%w", err)
 	}
@@ -75,12 +75,12 @@ func (c *cluster) look(ctx context.Context, parts []setup.Part) setup.Cluster {
 		found.Unreachable = reason(fmt.Errorf("the API server at %s cannot be asked: %w", c.server, err))
 		return found
 	}
-	if who, err := c.account.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{}); err != nil {
+	who, err := c.account.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
 		found.Unasked = reason(err)
 		return found
-	} else {
-		found.Account = who.Status.UserInfo.Username
 	}
+	found.Account = who.Status.UserInfo.Username
 	found.Denied, err = c.denied(ctx, parts)
 	found.Unasked = reason(err)
 	return found

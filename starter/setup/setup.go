@@ -67,8 +67,25 @@ Exit code 0: nothing is missing (any more); 1: something is, or could not be fou
 	f.StringVar(&o.config, "config", "", "the worker's configuration, which says what permissions it needs (env "+invocation.EnvConfig+")")
 	f.StringVar(&o.as, "as", "", "ask for the permissions of this account, by impersonating it")
 	f.StringSliceVar(&o.with, "with", nil, "parts of the permissions that are wanted besides, such as volumes or delete-pods")
+	// It fails only for a flag that does not exist.
+	_ = cmd.RegisterFlagCompletionFunc("with", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return partNames(), cobra.ShellCompDirectiveNoFileComp
+	})
 	f.BoolVar(&o.skipKubernetes, "skip-kubernetes", false, "do not look at Kubernetes")
 	return cmd
+}
+
+// partNames are the parts of the permissions that can be asked for.
+func partNames() []string {
+	parts, err := kubernetes.Parts()
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, part := range parts {
+		names = append(names, part.Name)
+	}
+	return names
 }
 
 func (o *options) run(ctx context.Context) error {
