@@ -37,11 +37,13 @@ import (
 	"drydock/audit"
 	"drydock/checks"
 	"drydock/config"
+	"drydock/config/namespace"
 	"drydock/config/temporalenv"
 	"drydock/k8s"
 	"drydock/notify"
 	"drydock/rules/policy"
 	"drydock/rules/schedule"
+	"drydock/rules/setup"
 	"drydock/worker/metrics"
 	"drydock/workflows"
 )
@@ -120,7 +122,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	warnOfRetention(o, options.Namespace, home)
 	if err := acts.Settings.Register(ctx); err != nil {
-		o.Logger.Warn("maintenances run without search attributes", "error", err)
+		o.Logger.Warn("maintenances run without search attributes (drydock setup says how to register them)", "error", err)
 	}
 	metrics.NewState(registry, stateMetrics(o, temporal, options.Namespace))
 	return work(ctx, o, temporal, options, acts, state, registry)
@@ -293,29 +295,30 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 	}, nil
 }
 
-// auditRetention is how long histories ought to be kept where they are the audit trail.
-const auditRetention = 30 * 24 * time.Hour
-
 // warnOfRetention says where the histories of maintenances go away too soon.
 func warnOfRetention(o Options, namespace string, home execution.Namespace) {
-	if home.Retention < auditRetention {
-		o.Logger.Warn("the namespace keeps histories for less than 30 days: keep audit records (audit), or raise its retention",
+	if home.Retention < setup.DefaultRetention {
+		o.Logger.Warn("the namespace keeps histories for less than 30 days: keep audit records (audit), or raise its retention (drydock setup --apply)",
 			"namespace", namespace, "retention", home.Retention)
 	}
 }
 
 // describeNamespace asks which namespace this is, until it is told: without its ID no mark on a node can be told from
 // another Drydock's.
-func describeNamespace(ctx context.Context, temporal client.Client, namespace string, logger *slog.Logger) (execution.Namespace, error) {
+func describeNamespace(ctx context.Context, temporal client.Client, name string, logger *slog.Logger) (execution.Namespace, error) {
 	for {
-		home, err := execution.DescribeNamespace(ctx, temporal, namespace)
+		home, err := execution.DescribeNamespace(ctx, temporal, name)
 		if err == nil {
 			return home, nil
 		}
 		if ctx.Err() != nil {
 			return home, fmt.Errorf("asking for the Temporal namespace: %w", errors.Join(ctx.Err(), err))
 		}
-		logger.Warn("not known which Temporal namespace this is; trying again", "namespace", namespace, "error", err, "again", dialPause)
+		message := "not known which Temporal namespace this is; trying again"
+		if namespace.Absent(err) {
+			message = "there is no such Temporal namespace: drydock setup --apply creates it; trying again"
+		}
+		logger.Warn(message, "namespace", name, "error", err, "again", dialPause)
 		select {
 		case <-time.After(dialPause):
 		case <-ctx.Done():
