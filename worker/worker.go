@@ -36,6 +36,7 @@ import (
 	"drydock/api"
 	"drydock/audit"
 	"drydock/checks"
+	"drydock/checks/job"
 	"drydock/config"
 	"drydock/config/namespace"
 	"drydock/config/temporalenv"
@@ -261,11 +262,13 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 	if err != nil {
 		return workflows.Activities{}, err
 	}
+	left := job.Left{Kubernetes: kube, Namespaces: own}
 	judge := &policyactivity.Judge{Policy: rules, Client: kube}
 	sinks := audit.New(c.Audit, o.Logger)
 	return workflows.Activities{
 		Nodes: &node.Activities{
 			Client: kube, Temporal: temporal, Home: to.home, Events: events, Conditions: c.Kubernetes.NodeConditions, Policy: judge,
+			Jobs: left,
 		},
 		Drains: &drain.Activities{
 			Client: kube, Temporal: temporal, Nodes: all, Sources: sources, Metrics: drain.NewMetrics(registry),
@@ -277,7 +280,7 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 			Client: kube, Temporal: temporal, Budgets: sources.BudgetsIn, Capacity: k8s.NewCapacityReader(kube), JobNamespaces: own,
 		},
 		Executions: &execution.Activities{Temporal: temporal, Namespace: namespace, Home: to.home, Nodes: all},
-		Doctors:    &doctor.Activities{Client: kube, Events: events, Temporal: temporal, Namespace: namespace, Home: to.home},
+		Doctors:    &doctor.Activities{Client: kube, Events: events, Temporal: temporal, Namespace: namespace, Home: to.home, Jobs: left},
 		Settings: &settings.Activities{
 			Temporal: temporal, Namespace: namespace, Starters: execution.NewStarters(temporal, namespace), Attributes: attributeNames(), Defaults: c.Defaults,
 			Channels: c.Channels.Plans(), DefaultChannels: c.Channels.Defaults(), Runner: runner, Client: kube, Groups: groups,
