@@ -69,7 +69,7 @@ var steps = []step{
 	{name: "preflight", what: "activity CheckPreflight, and its requests", task: "CheckPreflight", preflight: spec.PreflightFail},
 	{name: "await-preflight", what: "activity AwaitPreflight, and its requests", task: "AwaitPreflight", preflight: spec.PreflightWait},
 	{name: "slot-request", what: "the maintenance asks the scheduler for its slot", call: command(signals(api.SignalSlotRequest))},
-	{name: "observe", what: "activity ObserveNodes, and the watch of all nodes", task: "ObserveNodes", requests: allNodes, rewatch: true},
+	{name: "observe", what: "activity ObserveNodes of a new scheduler, and the watch of all nodes", task: "ObserveNodes", requests: allNodes, rewatch: true, rebuild: true},
 	{name: "openings", what: "activity ComputeOpenings, which knows when a window is open", task: "ComputeOpenings", windows: true},
 	{name: "slot-granted", what: "the scheduler grants the slot", call: command(signals(api.SignalSlotGranted))},
 	{name: "watch", what: "activity WatchCluster, and the watch of all nodes", task: "WatchCluster", requests: allNodes, rewatch: true},
