@@ -3,7 +3,8 @@
 //
 // The reading is envconfig's. This package says in its errors which file, variable or key is wrong, where envconfig passes
 // over it or does not name it; it takes a variable that is empty for one that is not set, a certificate and its key one by
-// path and one as data, and a default configuration file that cannot be read for none.
+// path and one as data, and a default configuration file that cannot be read for none. Files of certificates, and of an API key,
+// are read anew while a process runs.
 package temporalenv
 
 import (
@@ -40,10 +41,26 @@ func Options(env Environment, name string) (client.Options, error) {
 	if err := profile.ApplyEnvVars(set); err != nil {
 		return client.Options{}, fmt.Errorf("the environment's variables for Temporal: %w", err)
 	}
+	key, err := apiKeyFile(env, &profile)
+	if err != nil {
+		return client.Options{}, err
+	}
+	var files *envconfig.ClientConfigTLS
+	if profile.TLS != nil {
+		files = new(*profile.TLS)
+	}
 	if err := readCertificates(profile.TLS); err != nil {
 		return client.Options{}, err
 	}
-	return profile.ToClientOptions(envconfig.ToClientOptionsRequest{})
+	options, err := profile.ToClientOptions(envconfig.ToClientOptionsRequest{})
+	if err != nil {
+		return options, err
+	}
+	renew(&options, files)
+	if key != nil {
+		options.Credentials = key
+	}
+	return options, nil
 }
 
 func load(env Environment, name string) (envconfig.ClientConfigProfile, error) {
