@@ -20,6 +20,8 @@ import (
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
+
+	"drydock/config/payloadcodec"
 )
 
 // Environment looks up the variables of a process and lists them as NAME=VALUE. envconfig.EnvLookupOS is that of this one.
@@ -60,7 +62,20 @@ func Options(env Environment, name string) (client.Options, error) {
 	if key != nil {
 		options.Credentials = key
 	}
-	return options, nil
+	return options, encrypt(env, &options)
+}
+
+// encrypt has payloads encrypted where the environment names keys for that.
+func encrypt(env Environment, options *client.Options) error {
+	path, _ := env.LookupEnv(payloadcodec.VariableKeysFile)
+	if path == "" {
+		return nil
+	}
+	codec, err := payloadcodec.Open(path)
+	if err != nil {
+		return fmt.Errorf("%s: %w", payloadcodec.VariableKeysFile, err)
+	}
+	return payloadcodec.Apply(options, codec)
 }
 
 func load(env Environment, name string) (envconfig.ClientConfigProfile, error) {
