@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"drydock/starter/codecserver"
 	"drydock/starter/exit"
 	"drydock/starter/invocation"
 	"drydock/starter/plan"
@@ -135,7 +136,7 @@ func addGroups(root *cobra.Command, a *invocation.App) {
 			tell.NewEscalate(a), tell.NewSkipPod(a), tell.NewConsent(a), tell.NewRetryNow(a),
 			tell.NewApprove(a), tell.NewDeny(a), tell.NewReschedule(a), tell.NewValidated(a), tell.NewValidationFailed(a), tell.NewHookDone(a), tell.NewSkipHook(a),
 		}},
-		{"cluster", "The cluster as a whole:", []*cobra.Command{newLimits(a), newFreeze(a), newThaw(a), newWindows(a), newDoctor(a), setup.New(a)}},
+		{"cluster", "The cluster as a whole:", []*cobra.Command{newLimits(a), newFreeze(a), newThaw(a), newWindows(a), newDoctor(a), setup.New(a), codecserver.New(a)}},
 		{"other", "Other commands:", []*cobra.Command{newSchema(a), newVersion(a)}},
 	}
 	for _, g := range groups {

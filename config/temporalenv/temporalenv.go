@@ -3,7 +3,8 @@
 //
 // The reading is envconfig's. This package says in its errors which file, variable or key is wrong, where envconfig passes
 // over it or does not name it; it takes a variable that is empty for one that is not set, a certificate and its key one by
-// path and one as data, and a default configuration file that cannot be read for none.
+// path and one as data, and a default configuration file that cannot be read for none. Files of certificates, and of an API key,
+// are read anew while a process runs.
 package temporalenv
 
 import (
@@ -19,6 +20,8 @@ import (
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
+
+	"drydock/config/payloadcodec"
 )
 
 // Environment looks up the variables of a process and lists them as NAME=VALUE. envconfig.EnvLookupOS is that of this one.
@@ -40,10 +43,39 @@ func Options(env Environment, name string) (client.Options, error) {
 	if err := profile.ApplyEnvVars(set); err != nil {
 		return client.Options{}, fmt.Errorf("the environment's variables for Temporal: %w", err)
 	}
+	key, err := apiKeyFile(env, &profile)
+	if err != nil {
+		return client.Options{}, err
+	}
+	var files *envconfig.ClientConfigTLS
+	if profile.TLS != nil {
+		files = new(*profile.TLS)
+	}
 	if err := readCertificates(profile.TLS); err != nil {
 		return client.Options{}, err
 	}
-	return profile.ToClientOptions(envconfig.ToClientOptionsRequest{})
+	options, err := profile.ToClientOptions(envconfig.ToClientOptionsRequest{})
+	if err != nil {
+		return options, err
+	}
+	renew(&options, files)
+	if key != nil {
+		options.Credentials = key
+	}
+	return options, encrypt(env, &options)
+}
+
+// encrypt has payloads encrypted where the environment names keys for that.
+func encrypt(env Environment, options *client.Options) error {
+	path, _ := env.LookupEnv(payloadcodec.VariableKeysFile)
+	if path == "" {
+		return nil
+	}
+	codec, err := payloadcodec.Open(path)
+	if err != nil {
+		return fmt.Errorf("%s: %w", payloadcodec.VariableKeysFile, err)
+	}
+	return payloadcodec.Apply(options, codec)
 }
 
 func load(env Environment, name string) (envconfig.ClientConfigProfile, error) {

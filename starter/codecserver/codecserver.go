@@ -1,0 +1,129 @@
+// Package codecserver is the command that decrypts payloads for Temporal's UI and command line.
+package codecserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"drydock/config/payloadcodec"
+	"drydock/starter/exit"
+	"drydock/starter/invocation"
+)
+
+const (
+	// requestWithin bounds one request, and endWithin the wait for those under way at the end.
+	requestWithin = 30 * time.Second
+	endWithin     = 5 * time.Second
+)
+
+type options struct {
+	app                        *invocation.App
+	keys, listen               string
+	origins                    []string
+	token, certificate, tlsKey string
+}
+
+// New makes the command.
+func New(a *invocation.App) *cobra.Command {
+	o := &options{app: a}
+	cmd := &cobra.Command{
+		Use:   "codec-server",
+		Short: "Decrypt what Temporal's UI shows, where payloads are encrypted",
+		Long: `Serve what Temporal's UI and command line ask to show encrypted payloads: a codec server. It has the keys and gives whoever it
+answers the plain text, so that it listens on this machine only unless told otherwise.
+
+Name its address in the UI ("Configure remote codec endpoint"), or with "temporal --codec-endpoint".`,
+		Example: `  drydock codec-server --keys-file keys --origin http://localhost:8233
+  drydock codec-server --listen :8443 --origin https://ui.example --bearer-token-file token --tls-cert cert.pem --tls-key key.pem`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.keys, "keys-file", "", "file of the keys (default $"+payloadcodec.VariableKeysFile+")")
+	flags.StringVar(&o.listen, "listen", "127.0.0.1:8089", "address to listen on")
+	flags.StringArrayVar(&o.origins, "origin", nil, "origin of the UI whose pages may ask, such as http://localhost:8233; repeatable")
+	flags.StringVar(&o.token, "bearer-token-file", "", "file with the token that requests must bring; wanted where others than this machine can ask")
+	flags.StringVar(&o.certificate, "tls-cert", "", "file of the certificate to serve with")
+	flags.StringVar(&o.tlsKey, "tls-key", "", "file of its key")
+	return cmd
+}
+
+// handler is what is served, once all flags are as they should be.
+func (o *options) handler() (http.Handler, error) {
+	if o.keys == "" {
+		o.keys = o.app.Env.Get(payloadcodec.VariableKeysFile)
+	}
+	if o.keys == "" {
+		return nil, exit.UsageError("--keys-file is wanted, or %s", payloadcodec.VariableKeysFile)
+	}
+	if (o.certificate == "") != (o.tlsKey == "") {
+		return nil, exit.UsageError("of --tls-cert and --tls-key one is missing")
+	}
+	for _, origin := range o.origins {
+		if u, err := url.Parse(origin); err != nil || u.Scheme == "" || u.Host == "" || origin != u.Scheme+"://"+u.Host {
+			return nil, exit.UsageError("--origin %q: want a scheme and a host with its port, such as http://localhost:8233", origin)
+		}
+	}
+	codec, err := payloadcodec.Open(o.keys)
+	if err != nil {
+		return nil, exit.UsageError("%w", err)
+	}
+	token := ""
+	if o.token != "" {
+		content, err := os.ReadFile(o.token)
+		if err != nil {
+			return nil, exit.UsageError("--bearer-token-file: %w", err)
+		}
+		if token = strings.TrimSpace(string(content)); token == "" {
+			return nil, exit.UsageError("--bearer-token-file: %s is empty", o.token)
+		}
+	}
+	address, err := netip.ParseAddrPort(o.listen)
+	if local := err == nil && address.Addr().IsLoopback(); !local && token == "" {
+		return nil, exit.UsageError("--listen %s: others than this machine can ask there: name a --bearer-token-file", o.listen)
+	}
+	return payloadcodec.Handler(codec, payloadcodec.HandlerOptions{Origins: o.origins, Token: token}), nil
+}
+
+func (o *options) run(ctx context.Context) error {
+	handler, err := o.handler()
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.listen)
+	if err != nil {
+		return fmt.Errorf("listening: %w", err)
+	}
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: requestWithin, ReadTimeout: requestWithin, WriteTimeout: requestWithin, IdleTimeout: 2 * requestWithin,
+	}
+	scheme, served := "http", make(chan error, 1)
+	if o.certificate != "" {
+		scheme = "https"
+		go func() { served <- server.ServeTLS(listener, o.certificate, o.tlsKey) }()
+	} else {
+		go func() { served <- server.Serve(listener) }()
+	}
+	fmt.Fprintf(o.app.Stdout, "The codec endpoint is %s://%s\n", scheme, listener.Addr())
+	select {
+	case err := <-served:
+		return fmt.Errorf("serving: %w", err)
+	case <-ctx.Done():
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
+		defer cancel()
+		if err := server.Shutdown(ending); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			return fmt.Errorf("stopping: %w", err)
+		}
+		return nil
+	}
+}
