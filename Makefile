@@ -13,7 +13,7 @@ export GOFLAGS     := $(GOFLAGS) -trimpath
 STATIC_GO          := CGO_ENABLED=0 go
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop test build lint vuln unit e2e record devcluster-test frozen bench fuzz chaos chaos-short soak rolling images trial-images push test-compose clean drydock
+.PHONY: help demo demo-stop test build lint vuln unit e2e record devcluster-test frozen bench fuzz chaos chaos-short soak rolling images trial-images push test-compose test-habits clean drydock
 
 help: ## show the targets
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -142,6 +142,11 @@ test-compose: $(BIN)/devcluster $(BIN)/devtemporal ## docker-compose.yaml out of
 	@if docker info >/dev/null 2>&1; then \
 		ARCHITECTURES=$$(go env GOHOSTARCH) deploy/docker/build.sh $(VERSION) && deploy/docker/build.sh $(VERSION) trial; fi
 	@$(STATIC_GO) run ./deploy/compose/trial -version $(VERSION)
+
+test-habits: ## what the forge and the release read: workflows, release configuration, templates; and the SBOM's maker
+	@echo "== workflows, release configuration and templates (a minute the first time)"
+	@cd tools/habits && $(STATIC_GO) test ./...
+	@cd tools/sbom && $(STATIC_GO) test ./...
 
 clean: ## remove what was built
 	rm -rf $(BIN) .dev
