@@ -13,7 +13,7 @@ export GOFLAGS     := $(GOFLAGS) -trimpath
 STATIC_GO          := CGO_ENABLED=0 go
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop test build lint vuln unit e2e record devcluster-test frozen bench fuzz chaos chaos-short soak rolling images trial-images push test-compose test-habits clean drydock
+.PHONY: help demo demo-stop up down test test-site test-chart test-monitoring build lint vuln unit e2e record devcluster-test frozen bench fuzz chaos chaos-short soak rolling images trial-images push test-compose test-habits manifests chart clean drydock
 
 help: ## show the targets
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -24,8 +24,17 @@ demo: build ## the main job, end to end, on a cluster of this machine (KEEP=1 le
 demo-stop: ## stop what `make demo KEEP=1` left running
 	@$(STATIC_GO) run ./deploy/demo --stop
 
+up: drydock $(BIN)/devtemporal ## Drydock on this machine for a cluster of yours (CONTEXT=name, YES=1, APPLY_RBAC=1, UP_DIR=folder)
+	@$(STATIC_GO) run ./deploy/up
+
+down: ## stop what make up started; everything is kept
+	@$(STATIC_GO) run ./deploy/up --down
+
 test: build lint unit e2e chaos-short devcluster-test ## all tests
 	@echo "== all tests passed"
+
+test-site: test-chart test-monitoring test-compose test-habits ## what is around the programs: the chart, alerts and dashboards, compose, what a release reads
+	@echo "== all tests of the site passed"
 
 build: drydock $(BIN)/devcluster $(BIN)/devtemporal ## drydock, drydock-worker, devcluster and devtemporal, into .bin
 
@@ -102,6 +111,32 @@ frozen: ## refuse a commit that changed or deleted a history of a release
 devcluster-test: $(BIN)/devcluster ## the tests of devcluster, a module of its own
 	@echo "== tests of devcluster"
 	@cd deploy/devcluster && go test -timeout 30m ./...
+
+MONITORING := deploy/monitoring/test
+
+# Without service discovery, of which no test needs any: that is most of what Prometheus links.
+$(TOOLS)/.prometheus-built: $(MONITORING)/go.mod $(MONITORING)/go.sum
+	@echo "== building prometheus and promtool (about two minutes the first time)"
+	@cd $(MONITORING) && GOBIN=$(TOOLS) $(STATIC_GO) install -tags remove_all_sd -ldflags "-s -w" tool
+	@touch $@
+
+test-monitoring: drydock $(BIN)/devcluster $(BIN)/devtemporal $(TOOLS)/.prometheus-built ## alerts and dashboards against a real Prometheus
+	@echo "== alerts and dashboards (about a minute)"
+	@cd $(MONITORING) && $(STATIC_GO) test -tags remove_all_sd -timeout 15m -count 1 ./...
+
+CHART_TEST := deploy/chart/test
+test-chart: drydock $(BIN)/devcluster $(BIN)/devtemporal ## the chart: rendered, linted, installed and upgraded on devcluster, and worked under
+	@echo "== tests of the chart (a few minutes the first time: Helm's libraries are built)"
+	@cd $(CHART_TEST) && $(STATIC_GO) vet ./... && $(STATIC_GO) test -timeout 20m -count 1 ./...
+
+manifests: ## write what is made from other files: the chart's copies of permissions, and the kustomize base
+	@cd $(CHART_TEST) && $(STATIC_GO) run ./manifests
+
+chart: ## package the chart of a release (VERSION=v0.2.0) into .bin
+	@echo "$(VERSION)" | grep -qE '^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$$' \
+		|| { echo "make chart VERSION=v0.2.0: $(VERSION) is no version of a release" >&2; exit 1; }
+	@mkdir -p $(BIN)
+	@cd $(CHART_TEST) && $(STATIC_GO) tool helm package .. --version $(VERSION:v%=%) --app-version $(VERSION) --destination $(BIN)
 
 FUZZ_TIME ?= 60s
 fuzz: ## each fuzz test for FUZZ_TIME (60s); its seeds are in make test

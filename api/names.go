@@ -81,6 +81,8 @@ const (
 	UpdateThaw      = "thaw"
 
 	QueryState = "state"
+	// QuerySummary asks for counts of what QueryState lists.
+	QuerySummary = "summary"
 	// QuerySlotsHeld asks which of some requests hold their slots.
 	QuerySlotsHeld = "slots-held"
 )

@@ -103,6 +103,7 @@ var steps = []step{
 	{name: "release", what: "activity ReleaseNode, and its look at the node", task: "ReleaseNode", requests: readsNode},
 	{name: "uncordon", what: "the patch that takes the mark off and brings the node back", requests: patchesNode(`"drydock.dev/holders":null`)},
 	{name: "slot-release", what: "the activity gives the slot back", call: sends(api.SignalSlotRelease)},
+	{name: "node-back", what: "the activity tells the plan that the node is back", call: sends(api.SignalNodeNews), plan: rolls},
 	{name: "closing", what: "activity CallHook that undoes a hook, and the next request", task: "CallHook", input: `"closing":true`},
 	{name: "end", what: "the maintenance completes", call: command("CompleteWorkflowExecution")},
 	{name: "read-events", what: "activity ReadEvents, which asks the maintenance what a channel is to be told", task: "ReadEvents"},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"drydock/api"
+	"drydock/rules/validation"
 )
 
 // Approve lets a maintenance that waits for approval go on.
@@ -98,28 +99,41 @@ func awaitsWord(name string, s *api.Status) error {
 	return nil
 }
 
-// HookDone says that a hook of kind signal, which a maintenance waits for, is done or has failed.
-func HookDone(hook string, failed bool) Message { return ofHook(api.MsgHookDone, hook, failed) }
+// HookDone says that a hook of kind signal, which a maintenance waits for, is done or has failed; or its work of that kind.
+func HookDone(hook string, failed bool) Message {
+	awaited := func(s *api.Status) []string {
+		names := slices.Clone(s.OpenHooks)
+		if w := s.RunningWork(); w != nil && w.Kind == validation.KindSignal {
+			names = append(names, w.Name)
+		}
+		return names
+	}
+	return ofHook(api.MsgHookDone, hook, failed, awaited)
+}
 
 // SkipHook makes a maintenance go on without a hook that it waits for.
-func SkipHook(hook string) Message { return ofHook(api.MsgSkipHook, hook, false) }
+func SkipHook(hook string) Message {
+	return ofHook(api.MsgSkipHook, hook, false, func(s *api.Status) []string { return s.OpenHooks })
+}
 
-func ofHook(name, hook string, failed bool) Message {
+// ofHook is a message about a hook, one of those that awaited finds in a status.
+func ofHook(name, hook string, failed bool, awaited func(*api.Status) []string) Message {
 	return Message{
 		name: name,
 		payload: func(to addressee) any {
 			return api.HookMessage{Message: to.Message, Hook: hook, Failed: failed, Run: to.run}
 		},
 		check: func(s *api.Status) (string, error) {
-			if slices.Contains(s.OpenHooks, hook) {
+			open := awaited(s)
+			if slices.Contains(open, hook) {
 				return "", nil
 			}
-			if len(s.OpenHooks) == 0 {
+			if len(open) == 0 {
 				return "", notNow(name, s, "it waits for no hook")
 			}
 			return "", notNow(name, s, "it does not wait for hook "+hook)
 		},
-		effect: func(_, now *api.Status) bool { return !slices.Contains(now.OpenHooks, hook) },
+		effect: func(_, now *api.Status) bool { return !slices.Contains(awaited(now), hook) },
 		slow:   true,
 	}
 }

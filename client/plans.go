@@ -47,6 +47,11 @@ type PlanRunsError struct{ Name string }
 
 func (e *PlanRunsError) Error() string { return fmt.Sprintf("plan %s runs already", e.Name) }
 
+// PlanEndedError says that a plan takes no message any more.
+type PlanEndedError struct{ Name string }
+
+func (e *PlanEndedError) Error() string { return fmt.Sprintf("plan %s has ended", e.Name) }
+
 // PlanRefusedError says that a plan does not do what it was told.
 type PlanRefusedError struct{ Name, Reason string }
 
@@ -176,15 +181,15 @@ func (p *Plan) says(comment string) api.Message {
 	return api.Message{ID: uuid.NewString(), By: p.options.By, Comment: comment}
 }
 
-// tell sends a message and returns the effect in words. Errors: NoPlanError, PlanRefusedError, NoWorkerError,
-// UnsettledError.
+// tell sends a message and returns the effect in words. Errors: NoPlanError, PlanEndedError, PlanRefusedError,
+// NoWorkerError, UnsettledError.
 func (p *Plan) tell(ctx context.Context, name string, payload any) (effect string, err error) {
 	described, err := p.server.describe(ctx, p.WorkflowID(), "")
 	if err != nil {
 		return "", p.failed("looking for plan "+p.Name, err)
 	}
 	if described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
-		return "", &PlanRefusedError{p.Name, "it has ended"}
+		return "", &PlanEndedError{p.Name}
 	}
 	// The server keeps an update that no worker takes, and hands it to one that comes long after somebody was told that it
 	// failed. A question leaves nothing behind.

@@ -11,7 +11,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"drydock/audit"
@@ -54,6 +56,8 @@ type Config struct {
 	Listen      string `json:"listen"`
 	AdminListen string `json:"adminListen"`
 	Log         Log    `json:"log"`
+	// Metrics bounds what metrics cost.
+	Metrics Metrics `json:"metrics"`
 }
 
 // Scheduler are the limits in which nodes may be taken out of service, and what becomes of orphans.
@@ -78,6 +82,8 @@ type Kubernetes struct {
 	// NodeConditions shows the conditions of a node's lifecycle (KEP-5683) on nodes under maintenance. It costs a
 	// read of the node, and a write to its status, for each step of a maintenance.
 	NodeConditions bool `json:"nodeConditions"`
+	// PodUID is that of the pod the worker runs in, which only the environment can tell.
+	PodUID types.UID `json:"-"`
 }
 
 // Versioning makes a worker one version of a Temporal Worker Deployment, so that an operator decides which build takes
@@ -102,7 +108,7 @@ func Default() Config {
 		Scheduler:  Scheduler{Limits: schedule.Limits{}.WithDefaults(), OnOrphan: "release"},
 		Kubernetes: Kubernetes{QPS: 200, Burst: 400, EvictionsPerSecond: 100, Events: true, PodEvents: true},
 		Listen:     "127.0.0.1:8080", AdminListen: "127.0.0.1:8081",
-		Log: Log{Level: "info", Format: "text"},
+		Log: Log{Level: "info", Format: "text"}, Metrics: Metrics{StateEvery: spec.Duration(15 * time.Second)},
 	}
 }
 
@@ -176,6 +182,7 @@ var environment = map[string]func(c *Config, value string) error{
 	"DRYDOCK_LOG_FORMAT":   func(c *Config, v string) error { c.Log.Format = v; return nil },
 	"DRYDOCK_DEPLOYMENT":   func(c *Config, v string) error { c.Versioning.Deployment = v; return nil },
 	"DRYDOCK_BUILD_ID":     func(c *Config, v string) error { c.Versioning.BuildID = v; return nil },
+	"DRYDOCK_POD_UID":      func(c *Config, v string) error { c.Kubernetes.PodUID = types.UID(v); return nil },
 	"DRYDOCK_KUBERNETES_QPS": func(c *Config, v string) error {
 		qps, err := number(v)
 		c.Kubernetes.QPS = float32(qps)
@@ -259,6 +266,7 @@ func (c Config) Validate() error {
 	problems = append(problems, c.checkWindows()...)
 	problems = append(problems, c.Kubernetes.validate()...)
 	problems = append(problems, c.Versioning.validate()...)
+	problems = append(problems, c.Metrics.validate()...)
 	if _, err := hostOf(c.Listen); c.Listen != "" && err != nil {
 		wrong("listen", "%q: want host:port with a port up to 65535, or empty for none", c.Listen)
 	}

@@ -108,7 +108,9 @@ func TestAPlanFromTheCommandLine(t *testing.T) {
 		t.Errorf("a pipe gets control sequences: %q", end.stdout)
 	}
 	s.exits(s.drydock("plan", "status", "kernel"), 0, "Completed", "4 of 4 done", "PlanBegun")
-	s.exits(s.drydock("plan", "pause", "kernel"), 1, "it has ended")
+	s.exits(s.drydock("plan", "pause", "kernel"), 1, "plan kernel has ended", "plan status kernel")
+	s.exits(s.drydock("plan", "attach", "kernel", "--", "true"), 1, "plan kernel has ended", "plan status kernel")
+	s.exits(s.drydock("plan", "attach", "kernle", "--", "true"), 1, "there is no plan kernle", "plan list --all")
 	s.eventually("the list has it as ended", func() error {
 		if out := s.mustDrydock("plan", "list", "--all"); !strings.Contains(out, "Completed") || !strings.Contains(out, "4/4") {
 			return errors.New(out)

@@ -7,10 +7,12 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"go.temporal.io/sdk/client"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -203,6 +205,25 @@ work:
 		s.mustEnd(run, api.Completed)
 		s.endless(run.GetID(), ns)
 	})
+	s.sub("terminated", func(s *site) {
+		before := s.imprint("worker-05")
+		run := s.beginWith("worker-05", `"work":"endless"`)
+		job := ns + "/" + s.jobOfWork(run)
+		if err := s.temporal.TerminateWorkflow(s.ctx, run.GetID(), "", "by hand"); err != nil {
+			s.Fatal(err)
+		}
+		s.eventually("its Job and then its mark are gone", func() error {
+			left := slices.ContainsFunc(s.jobsIn(ns), func(j batchv1.Job) bool { return j.Namespace+"/"+j.Name == job })
+			if marked := s.node("worker-05").Annotations[api.HoldersAnnotation] != ""; left && !marked {
+				s.Fatalf("the node is back, and Job %s is left", job)
+			} else if left || marked {
+				return fmt.Errorf("Job there: %t, mark there: %t", left, marked)
+			}
+			return nil
+		})
+		s.endless(run.GetID(), ns)
+		s.back("worker-05", before)
+	})
 	s.sub("cancelled", func(s *site) {
 		run := s.beginWith("worker-03", `"work":"endless"`)
 		s.untilStatus(run, "the Job runs", func(status api.Status) bool { return workRuns(status) && status.RunningWork().Job != "" })
@@ -216,6 +237,14 @@ work:
 		s.mustDrydock("cancel", "worker-03", "--release")
 		s.mustEnd(run, api.Cancelled)
 	})
+}
+
+// jobOfWork is the Job of the work that runs, without its namespace.
+func (s *site) jobOfWork(run client.WorkflowRun) string {
+	s.Helper()
+	status := s.untilStatus(run, "the Job runs", func(status api.Status) bool { return workRuns(status) && status.RunningWork().Job != "" })
+	_, name, _ := strings.Cut(status.RunningWork().Job, "/")
+	return name
 }
 
 // endless checks that nothing is left of work that was ended.

@@ -48,7 +48,7 @@ func TestAWorkerIsObserved(t *testing.T) {
 	s.done(s.readyNow("worker-01"))
 	for path, wants := range map[string][]string{
 		"/healthz": {"ok"}, "/readyz": {"ok"},
-		"/metrics": {"drydock_evictions_total", "drydock_limits_differ_from_config 0", "temporal_workflow_completed", "temporal_activity_"},
+		"/metrics": {"drydock_evictions_total", `drydock_maintenances{group="other",phase="Draining"} 0`, "drydock_state_read_success 1", "drydock_limits_differ_from_config 0", "temporal_workflow_completed", "temporal_activity_"},
 	} {
 		// The server knows that a workflow ended a moment before its worker counts it.
 		s.eventually("GET "+path+" has all", func() error {

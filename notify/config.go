@@ -89,6 +89,17 @@ func (c Config) Decode(kinds Kinds) error {
 	})
 }
 
+// KindsByName are the kinds of the channels of a valid configuration.
+func (c Config) KindsByName() map[string]string {
+	kinds := make(map[string]string, len(c))
+	for name, channel := range c {
+		for _, receiver := range channel.Receivers {
+			kinds[name] = receiver.Kind
+		}
+	}
+	return kinds
+}
+
 // UnmarshalJSON keeps the channel undecoded.
 func (c *Channel) UnmarshalJSON(data []byte) error { return c.Undecoded.UnmarshalJSON(data) }
 

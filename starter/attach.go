@@ -17,6 +17,7 @@ import (
 	"drydock/starter/input"
 	"drydock/starter/invocation"
 	"drydock/starter/nodework"
+	"drydock/starter/plan"
 	"drydock/starter/terminal"
 )
 
@@ -114,9 +115,9 @@ It takes up a rollout whose terminal is gone, and ends with the plan. Interrupte
 maxFailures, it finishes the commands that run and leaves: the plan itself goes on, or is paused, and its nodes wait, Ready,
 for the next one. "drydock plan cancel" ends the plan.
 
-No node whose command has ended is given to a command again. A node on which
-a command was begun, and whose end nobody has told, becomes RequestorFailed: with --rerun the command is run on it once
-more. Attach when the other terminal is gone: of two, the later one takes the nodes of the earlier one for lost.`,
+No node whose command has ended is given to a command again. A node on which a command was begun, and whose end nobody has
+told, becomes RequestorFailed: with --rerun the command is run on it once more. Attach when the other terminal is gone: of
+two, the later one takes the nodes of the earlier one for lost. Where the command does not exist, nothing is begun at all.`,
 		Example: `  drydock plan attach kernel -- ./patch.sh {node}
   drydock plan attach rollout-20260301-220000-1a2b --rerun -- ./patch.sh {node}`,
 		DisableFlagsInUseLine: true,
@@ -148,25 +149,30 @@ func (o *attachOptions) run(ctx context.Context, cmd *cobra.Command, args []stri
 		return err
 	}
 	defer c.Close()
-	plan := client.PlanOf(c.Client, names[0])
-	status, err := plan.AllNodes(ctx)
-	if err != nil {
-		return c.Explain(err)
+	p := client.PlanOf(c.Client, names[0])
+	status, err := p.AllNodes(ctx)
+	if err == nil && status.Phase.Ended() {
+		err = &client.PlanEndedError{Name: p.Name}
 	}
-	if status.Phase.Ended() {
-		return fmt.Errorf("plan %s has ended: it is %s", plan.Name, status.Phase)
+	if err != nil {
+		return plan.Explain(c, p.Name, err)
+	}
+	for _, n := range status.Nodes {
+		if err := nodework.FindProgram(nodework.ReplaceNode(argv, n.Node)); err != nil {
+			return err
+		}
 	}
 	if err := o.leftBehind(ctx, c, status); err != nil {
 		return err
 	}
-	work := attending{app: a, c: c, plan: plan, argv: argv, killAfter: o.killAfter, output: &o.output, continueOnError: o.continueOnError, rerun: o.rerun, leaves: true}
+	work := attending{app: a, c: c, plan: p, argv: argv, killAfter: o.killAfter, output: &o.output, continueOnError: o.continueOnError, rerun: o.rerun, leaves: true}
 	outcomes, status, err := work.run(ctx, nil)
 	if err != nil {
 		return c.Explain(err)
 	}
 	if !status.Phase.Ended() {
 		fmt.Fprintf(a.Stderr, "Plan %s is %s: \"%s plan attach %s -- COMMAND\" goes on with it, \"%s plan cancel %s\" ends it.\n",
-			plan.Name, status.Phase, a.Name, plan.Name, a.Name, plan.Name)
+			p.Name, status.Phase, a.Name, p.Name, a.Name, p.Name)
 	}
 	if err := o.output.Write(a.Stdout, outcomes, func(w io.Writer) { nodework.RenderOutcomes(w, outcomes) }); err != nil {
 		return err
@@ -202,6 +208,7 @@ func (o *attachOptions) leftBehind(ctx context.Context, c *invocation.Connection
 	for _, v := range left {
 		fmt.Fprintf(o.app.Stderr, "%s: a command was begun at %s, and its end is not known.\n", v.Node, terminal.Clock(*v.Status.StartedAt, c.Clock()))
 	}
+	fmt.Fprintf(o.app.Stderr, "With --rerun the command is run on %s once more.\n", map[bool]string{true: "it", false: "them"}[len(left) == 1])
 	if err := o.app.Confirm("Take its terminal for lost, so that these nodes become RequestorFailed?", "nothing was changed", o.yes); err != nil {
 		return err
 	}

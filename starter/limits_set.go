@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"drydock/api"
+	"drydock/client"
 	"drydock/rules/schedule"
 	"drydock/starter/exit"
 	"drydock/starter/input"
@@ -80,7 +83,37 @@ func (o *limitsSetOptions) run(ctx context.Context, flags *pflag.FlagSet) error 
 	if err != nil {
 		return c.Explain(err)
 	}
+	o.warnOfWindows(ctx, c, state.Limits.Limits)
 	return o.output.Write(o.app.Stdout, state.Limits, func(w io.Writer) { show.Limits(w, state.Limits, c.Clock()) })
+}
+
+// warnOfWindows says which windows the limits name and the worker's configuration lacks: nothing goes for which they count.
+func (o *limitsSetOptions) warnOfWindows(ctx context.Context, c *invocation.Connection, limits schedule.Limits) {
+	named := windowsNamed(limits)
+	if len(named) == 0 {
+		return
+	}
+	told, err := client.Windows(ctx, c.Client, api.WindowsInput{Next: 1}, windowsWithin)
+	if err != nil {
+		fmt.Fprintf(o.app.Stderr, "Warning: whether there are the windows that the limits name is not known: %s\n", err)
+		return
+	}
+	for _, name := range named {
+		if _, there := told.Windows[name]; !there {
+			fmt.Fprintf(o.app.Stderr, "Warning: the worker's configuration has no window %q: no slot is granted where it counts. \"%s windows\" shows those that there are.\n",
+				name, c.Program)
+		}
+	}
+}
+
+// windowsNamed are the windows of limits and of their groups, each once.
+func windowsNamed(limits schedule.Limits) []string {
+	named := slices.Clone(limits.Windows)
+	for _, g := range limits.Groups {
+		named = append(named, g.Windows...)
+	}
+	slices.Sort(named)
+	return slices.Compact(named)
 }
 
 // change is what the flags do to the limits in force.

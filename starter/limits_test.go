@@ -50,6 +50,13 @@ func TestLimitsAreChangedOneByOne(t *testing.T) {
 	}
 }
 
+func TestTheWindowsOfLimitsAreThoseOfGroupsToo(t *testing.T) {
+	got := windowsNamed(schedule.Limits{Windows: []string{"nights", "holidays"}, Groups: []schedule.Group{{Windows: []string{"nights"}}, {Windows: []string{"always"}}}})
+	if want := []string{"always", "holidays", "nights"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
 func TestLimitDifferences(t *testing.T) {
 	inForce := schedule.Limits{MaxParallel: schedule.Count(2), MaxUnavailable: schedule.Percent(20), Groups: []schedule.Group{
 		{Name: "b", NodeSelector: "b", MaxParallel: schedule.Count(1)}, {Name: "a", NodeSelector: "a", MaxParallel: schedule.Count(1)},

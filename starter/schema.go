@@ -15,6 +15,7 @@ import (
 	"drydock/rules/preflight"
 	"drydock/rules/record"
 	"drydock/rules/schedule"
+	"drydock/rules/setup"
 	"drydock/starter/exit"
 	"drydock/starter/invocation"
 	"drydock/starter/nodework"
@@ -38,6 +39,7 @@ var outputs = map[string]struct {
 	"windows":        {show.Windows{}, []string{"windows"}},
 	"preflight":      {[]preflight.Report{}, []string{"preflight"}},
 	"doctor":         {doctor.Report{}, []string{"doctor"}},
+	"setup":          {setup.Report{}, []string{"setup"}},
 	"history":        {[]record.Record{}, []string{"history"}},
 	"report":         {record.Report{}, []string{"report"}},
 	"audit-verify":   {record.Verdict{}, []string{"audit verify"}},

@@ -2,6 +2,7 @@ package starter
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -65,6 +66,10 @@ func (o *windowsOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 	told, err := client.Windows(ctx, c.Client, asked, windowsWithin)
+	var failed *client.FailedError
+	if asked.Name != "" && errors.As(err, &failed) {
+		return exit.Hint(c.Explain(err), `"%s windows" shows those that there are.`, c.Program)
+	}
 	if err != nil {
 		return c.Explain(err)
 	}

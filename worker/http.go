@@ -14,10 +14,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	otelprometheus "go.opentelemetry.io/otel/exporters/prometheus"
-	"go.opentelemetry.io/otel/sdk/metric"
-	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/contrib/opentelemetry"
 	"k8s.io/client-go/kubernetes"
 
 	"drydock/config"
@@ -125,14 +121,4 @@ func (s served) stop() {
 			server.Close()
 		}
 	}
-}
-
-// sdkMetrics publishes the Temporal SDK's own metrics with Drydock's.
-func sdkMetrics(registry prometheus.Registerer) (client.MetricsHandler, error) {
-	exporter, err := otelprometheus.New(otelprometheus.WithRegisterer(registry), otelprometheus.WithoutScopeInfo())
-	if err != nil {
-		return nil, fmt.Errorf("preparing metrics: %w", err)
-	}
-	provider := metric.NewMeterProvider(metric.WithReader(exporter))
-	return opentelemetry.NewMetricsHandler(opentelemetry.MetricsHandlerOptions{Meter: provider.Meter("temporal-sdk")}), nil
 }

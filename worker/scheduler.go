@@ -25,11 +25,7 @@ const schedulerEvery = 30 * time.Second
 func keepScheduler(ctx context.Context, o Options, temporal client.Client, queue string, registry prometheus.Registerer) {
 	k := &schedulerKeeper{options: o, temporal: temporal, queue: queue, id: api.SchedulerID(o.Config.Cluster)}
 	k.windows = windowsTeller{digest: window.Digest(o.Config.Windows), since: time.Now()}
-	k.differs = prometheus.NewGauge(prometheus.GaugeOpts{
-		Namespace: "drydock", Name: "limits_differ_from_config",
-		Help: "1 where the scheduler's limits are not those of this worker's configuration file.",
-	})
-	registry.MustRegister(k.differs)
+	k.differs = differsGauge(registry)
 	ticker := time.NewTicker(schedulerEvery)
 	defer ticker.Stop()
 	for {
@@ -42,6 +38,15 @@ func keepScheduler(ctx context.Context, o Options, temporal client.Client, queue
 			return
 		}
 	}
+}
+
+func differsGauge(registry prometheus.Registerer) prometheus.Gauge {
+	gauge := prometheus.NewGauge(prometheus.GaugeOpts{
+		Namespace: "drydock", Name: "limits_differ_from_config",
+		Help: "1 where the scheduler's limits are not those of this worker's configuration file.",
+	})
+	registry.MustRegister(gauge)
+	return gauge
 }
 
 type schedulerKeeper struct {

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
 	"go.temporal.io/sdk/log"
@@ -37,12 +36,16 @@ import (
 	"drydock/api"
 	"drydock/audit"
 	"drydock/checks"
+	"drydock/checks/job"
 	"drydock/config"
+	"drydock/config/namespace"
 	"drydock/config/temporalenv"
 	"drydock/k8s"
 	"drydock/notify"
 	"drydock/rules/policy"
 	"drydock/rules/schedule"
+	"drydock/rules/setup"
+	"drydock/worker/metrics"
 	"drydock/workflows"
 )
 
@@ -68,13 +71,14 @@ type Options struct {
 	// Temporal are the connection settings; nil takes them from the environment.
 	Temporal *client.Options
 
-	// ears hear which heartbeats Temporal took.
-	ears *heartbeat.Ears
+	// ears hear which heartbeats Temporal took, census counts what maintenances do.
+	ears   *heartbeat.Ears
+	census *cluster.Census
 }
 
 // Run works until ctx ends, then stops gracefully. It waits for a Temporal server that is not there yet.
 func Run(ctx context.Context, o Options) error {
-	o.ears = heartbeat.NewEars()
+	o.ears, o.census = heartbeat.NewEars(), &cluster.Census{}
 	kube, podEvents, err := clusterClients(o)
 	if err != nil {
 		return err
@@ -83,8 +87,7 @@ func Run(ctx context.Context, o Options) error {
 		defer podEvents.Stop()
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	sdkMetrics, err := sdkMetrics(registry)
+	measured, err := ownMetrics(o, registry)
 	if err != nil {
 		return err
 	}
@@ -99,7 +102,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	options.MetricsHandler = sdkMetrics
+	options.MetricsHandler = measured
 	options.ConnectionOptions.DialOptions = append(slices.Clone(options.ConnectionOptions.DialOptions), grpc.WithChainUnaryInterceptor(o.ears.Intercept))
 	temporal, err := dial(ctx, options, o.Logger)
 	if err != nil {
@@ -120,8 +123,9 @@ func Run(ctx context.Context, o Options) error {
 	}
 	warnOfRetention(o, options.Namespace, home)
 	if err := acts.Settings.Register(ctx); err != nil {
-		o.Logger.Warn("maintenances run without search attributes", "error", err)
+		o.Logger.Warn("maintenances run without search attributes (drydock setup says how to register them)", "error", err)
 	}
+	metrics.NewState(registry, stateMetrics(o, temporal, options.Namespace))
 	return work(ctx, o, temporal, options, acts, state, registry)
 }
 
@@ -258,22 +262,25 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 	if err != nil {
 		return workflows.Activities{}, err
 	}
+	left := job.Left{Kubernetes: kube, Namespaces: own}
 	judge := &policyactivity.Judge{Policy: rules, Client: kube}
 	sinks := audit.New(c.Audit, o.Logger)
 	return workflows.Activities{
 		Nodes: &node.Activities{
 			Client: kube, Temporal: temporal, Home: to.home, Events: events, Conditions: c.Kubernetes.NodeConditions, Policy: judge,
+			Jobs: left,
 		},
 		Drains: &drain.Activities{
 			Client: kube, Temporal: temporal, Nodes: all, Sources: sources, Metrics: drain.NewMetrics(registry),
 			Limiter: drain.NewLimiter(c.Kubernetes.EvictionsPerSecond), PodEvents: podEvents, JobNamespaces: own,
+			Pod: c.Kubernetes.PodUID,
 		},
-		Cluster: &cluster.Activities{Nodes: all, Temporal: temporal, Home: to.home, Pods: k8s.NewNodePods(kube)},
+		Cluster: &cluster.Activities{Nodes: all, Temporal: temporal, Home: to.home, Pods: k8s.NewNodePods(kube), Census: o.census},
 		Preflights: &preflight.Activities{
 			Client: kube, Temporal: temporal, Budgets: sources.BudgetsIn, Capacity: k8s.NewCapacityReader(kube), JobNamespaces: own,
 		},
 		Executions: &execution.Activities{Temporal: temporal, Namespace: namespace, Home: to.home, Nodes: all},
-		Doctors:    &doctor.Activities{Client: kube, Events: events, Temporal: temporal, Namespace: namespace, Home: to.home},
+		Doctors:    &doctor.Activities{Client: kube, Events: events, Temporal: temporal, Namespace: namespace, Home: to.home, Jobs: left},
 		Settings: &settings.Activities{
 			Temporal: temporal, Namespace: namespace, Starters: execution.NewStarters(temporal, namespace), Attributes: attributeNames(), Defaults: c.Defaults,
 			Channels: c.Channels.Plans(), DefaultChannels: c.Channels.Defaults(), Runner: runner, Client: kube, Groups: groups,
@@ -286,34 +293,35 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 		Policies: &policyactivity.Activities{Judge: judge, Temporal: temporal, Namespace: namespace},
 		Deliveries: &delivery.Activities{
 			Temporal: temporal, Senders: senders, Sinks: sinks,
-			Metrics: delivery.NewMetrics(registry, slices.Sorted(maps.Keys(c.Channels))),
+			Metrics: delivery.NewMetrics(registry, c.Channels.KindsByName()),
 		},
 	}, nil
 }
 
-// auditRetention is how long histories ought to be kept where they are the audit trail.
-const auditRetention = 30 * 24 * time.Hour
-
 // warnOfRetention says where the histories of maintenances go away too soon.
 func warnOfRetention(o Options, namespace string, home execution.Namespace) {
-	if home.Retention < auditRetention {
-		o.Logger.Warn("the namespace keeps histories for less than 30 days: keep audit records (audit), or raise its retention",
+	if home.Retention < setup.DefaultRetention {
+		o.Logger.Warn("the namespace keeps histories for less than 30 days: keep audit records (audit), or raise its retention (drydock setup --apply)",
 			"namespace", namespace, "retention", home.Retention)
 	}
 }
 
 // describeNamespace asks which namespace this is, until it is told: without its ID no mark on a node can be told from
 // another Drydock's.
-func describeNamespace(ctx context.Context, temporal client.Client, namespace string, logger *slog.Logger) (execution.Namespace, error) {
+func describeNamespace(ctx context.Context, temporal client.Client, name string, logger *slog.Logger) (execution.Namespace, error) {
 	for {
-		home, err := execution.DescribeNamespace(ctx, temporal, namespace)
+		home, err := execution.DescribeNamespace(ctx, temporal, name)
 		if err == nil {
 			return home, nil
 		}
 		if ctx.Err() != nil {
 			return home, fmt.Errorf("asking for the Temporal namespace: %w", errors.Join(ctx.Err(), err))
 		}
-		logger.Warn("not known which Temporal namespace this is; trying again", "namespace", namespace, "error", err, "again", dialPause)
+		message := "not known which Temporal namespace this is; trying again"
+		if namespace.Absent(err) {
+			message = "there is no such Temporal namespace: drydock setup --apply creates it; trying again"
+		}
+		logger.Warn(message, "namespace", name, "error", err, "again", dialPause)
 		select {
 		case <-time.After(dialPause):
 		case <-ctx.Done():

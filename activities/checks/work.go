@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"drydock/activities/execution"
 	"drydock/activities/failure"
 	"drydock/activities/heartbeat"
 	"drydock/activities/heldnode"
@@ -77,7 +78,24 @@ func (c *Activities) BeginWork(ctx context.Context, in WorkInput) (WorkBegun, er
 		return WorkBegun{}, failure.Translate(ctx, c.Client, err)
 	}
 	begun, err := c.Runner.BeginWork(ctx, in.call(), bootID)
+	if err == nil && begun.Name != "" {
+		err = c.stillWanted(ctx, in)
+	}
 	return WorkBegun{Job: begun.Name, BootID: begun.Note}, c.ofWork(ctx, err)
+}
+
+// stillWanted ends what was begun for a maintenance that has ended meanwhile: whoever released its node may have looked for
+// its Jobs before.
+func (c *Activities) stillWanted(ctx context.Context, in WorkInput) error {
+	id := activity.GetInfo(ctx).WorkflowExecution.ID
+	found, err := execution.Namespace{}.FateOf(ctx, c.Temporal, execution.HolderRef{WorkflowID: id, RunID: in.Subject.RunID})
+	if err != nil || found.Fate == execution.Alive {
+		return err
+	}
+	if err := c.Runner.EndWork(ctx, in.call()); err != nil {
+		return err
+	}
+	return temporal.NewNonRetryableApplicationError("the maintenance does not run any more: "+found.Status, api.ErrorHookFailed, nil)
 }
 
 // findWork finds the Job of a beginning of which nobody heard how it went.

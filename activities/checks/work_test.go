@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/api/enums/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
@@ -119,7 +120,24 @@ func flashing(t *testing.T, success validation.Success) (*Activities, *fake.Clie
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Activities{Client: kube, Runner: runner}, kube
+	temporal := activitytest.Statuses(map[string]enums.WorkflowExecutionStatus{
+		activitytest.WorkflowID + "/" + activitytest.RunID: enums.WORKFLOW_EXECUTION_STATUS_RUNNING,
+	})
+	return &Activities{Client: kube, Temporal: temporal, Runner: runner}, kube
+}
+
+// Whoever took the node back may have looked for Jobs before this one was created.
+func TestWorkBegunForAMaintenanceThatWasTerminatedMeanwhileIsEnded(t *testing.T) {
+	c, kube := flashing(t, validation.OwnSuccess)
+	c.Temporal = activitytest.Statuses(map[string]enums.WorkflowExecutionStatus{
+		activitytest.WorkflowID + "/" + activitytest.RunID: enums.WORKFLOW_EXECUTION_STATUS_TERMINATED,
+	})
+	if _, err := activitytest.Call(t, c.BeginWork, powerInput(0)); activitytest.ErrorType(err) != api.ErrorHookFailed || !strings.Contains(err.Error(), "does not run any more") {
+		t.Errorf("begun: %v", err)
+	}
+	if left, err := kube.BatchV1().Jobs("jobs").List(t.Context(), metav1.ListOptions{}); err != nil || len(left.Items) != 0 {
+		t.Errorf("%d Jobs are left, %v", len(left.Items), err)
+	}
 }
 
 // What has not ended in its time is ended, so that the next attempt never runs beside it.

@@ -51,6 +51,8 @@ type Activities struct {
 	Home execution.Namespace
 	// Pods are those of the nodes that are Ready; nil looks at none.
 	Pods *k8s.NodePods
+	// Census counts what the holders do; nil counts nothing.
+	Census *Census
 
 	arrived toldArrivals
 }
@@ -209,7 +211,7 @@ func (c *Activities) WatchCluster(ctx context.Context, in WatchInput) (WatchRepo
 	unknown := unknownMarks{}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	deaths := c.lookAfter(ctx, in.Holders)
+	deaths := c.lookAfter(ctx, in, grouper, view.Get)
 	c.lookForArrivals(ctx, in.Holders)
 	lost := lostMarks{}
 	beat := time.NewTicker(heartbeat.Every)

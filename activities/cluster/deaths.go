@@ -6,8 +6,10 @@ import (
 	"sync"
 
 	"go.temporal.io/sdk/activity"
+	corev1 "k8s.io/api/core/v1"
 
 	"drydock/activities/execution"
+	"drydock/rules/schedule"
 )
 
 // deaths looks after the holders' workflows, round after round, beside the watch: a server that answers slowly must not
@@ -15,6 +17,10 @@ import (
 type deaths struct {
 	activities *Activities
 	holders    []WatchedHolder
+	// resting are the nodes of holders that are not looked after at present, and are counted with the others by what the
+	// nodes show.
+	resting []string
+	nodes   nodesByGroup
 	// found has a token once a holder was found dead.
 	found chan struct{}
 
@@ -23,9 +29,14 @@ type deaths struct {
 }
 
 // lookAfter looks after holders for as long as ctx lives.
-func (c *Activities) lookAfter(ctx context.Context, holders []WatchedHolder) *deaths {
-	d := &deaths{activities: c, holders: holders, found: make(chan struct{}, 1)}
-	if len(holders) > 0 {
+func (c *Activities) lookAfter(ctx context.Context, in WatchInput, grouper schedule.Grouper, find func(string) (*corev1.Node, bool)) *deaths {
+	d := &deaths{activities: c, holders: in.Holders, found: make(chan struct{}, 1), nodes: nodesByGroup{grouper, find}}
+	for _, k := range in.Known {
+		if k.Until.IsZero() && !k.Stray {
+			d.resting = append(d.resting, k.Node)
+		}
+	}
+	if len(in.Holders) > 0 {
 		go d.rounds(ctx)
 	}
 	return d
@@ -49,11 +60,22 @@ func (d *deaths) round(ctx context.Context) error {
 	for i, h := range order {
 		refs[i] = execution.HolderRef{WorkflowID: h.WorkflowID, RunID: h.RunID, Since: h.Since}
 	}
-	return d.activities.Home.Fates(ctx, d.activities.Temporal, refs, func(i int, found execution.Found) {
-		if found.Fate == execution.Ended {
+	census := counting{held: map[HeldIn]int{}, nodes: d.nodes}
+	for _, node := range d.resting {
+		census.count(node, nil)
+	}
+	err := d.activities.Home.Fates(ctx, d.activities.Temporal, refs, func(i int, found execution.Found) {
+		switch found.Fate {
+		case execution.Ended:
 			d.tell(EndedHolder{WatchedHolder: order[i], Status: found.Status})
+		case execution.Alive:
+			census.count(order[i].Node, found.Described)
 		}
 	})
+	if err == nil {
+		d.activities.Census.set(census.held)
+	}
+	return err
 }
 
 func (d *deaths) tell(h EndedHolder) {

@@ -5,28 +5,35 @@ import (
 )
 
 // Metrics counts what becomes of messages to channels.
-type Metrics struct{ attempts *prometheus.CounterVec }
+type Metrics struct {
+	attempts *prometheus.CounterVec
+	kinds    map[string]string
+}
 
-// NewMetrics registers the metrics of deliveries to some channels.
-func NewMetrics(registry prometheus.Registerer, channels []string) *Metrics {
-	m := &Metrics{attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
+// other stands for channels that the configuration does not have: whoever starts a workflow may name any.
+const other = "other"
+
+// NewMetrics registers the metrics of deliveries to some channels, which are of these kinds.
+func NewMetrics(registry prometheus.Registerer, kinds map[string]string) *Metrics {
+	m := &Metrics{kinds: kinds, attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: "drydock", Name: "delivery_attempts_total", Help: "Attempts to deliver a message to a channel, by what became of them.",
-	}, []string{"channel", "outcome"})}
-	for _, channel := range channels {
-		m.attempts.WithLabelValues(channel, outcomeOf(nil))
-		m.attempts.WithLabelValues(channel, "failed")
+	}, []string{"channel", "kind", "outcome"})}
+	for channel, kind := range kinds {
+		m.attempts.WithLabelValues(channel, kind, "delivered")
+		m.attempts.WithLabelValues(channel, kind, "failed")
 	}
 	registry.MustRegister(m.attempts)
 	return m
 }
 
 func (m *Metrics) delivered(channel string, err error) {
-	m.attempts.WithLabelValues(channel, outcomeOf(err)).Inc()
-}
-
-func outcomeOf(err error) string {
-	if err != nil {
-		return "failed"
+	kind, known := m.kinds[channel]
+	if !known {
+		channel, kind = other, other
 	}
-	return "delivered"
+	outcome := "delivered"
+	if err != nil {
+		outcome = "failed"
+	}
+	m.attempts.WithLabelValues(channel, kind, outcome).Inc()
 }

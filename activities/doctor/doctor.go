@@ -29,6 +29,14 @@ type Activities struct {
 	Namespace string
 	// Home is the namespace of that name, which the marks of its maintenances name.
 	Home execution.Namespace
+	// Jobs ends what a dead run has left running on its node, before that is released; nil where the configuration has no Jobs.
+	Jobs Jobs
+}
+
+// Jobs ends the Jobs of a maintenance that has ended without them.
+type Jobs interface {
+	// End returns once nothing of them runs any more.
+	End(ctx context.Context, workflowID, runID string) error
 }
 
 // Names are the names of what a doctor asks and tells.

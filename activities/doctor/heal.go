@@ -12,12 +12,14 @@ import (
 	"go.temporal.io/sdk/temporal"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 
 	"drydock/activities/execution"
 	"drydock/activities/failure"
 	"drydock/activities/heartbeat"
 	"drydock/activities/nodeevent"
 	"drydock/api"
+	"drydock/checks/job"
 	"drydock/k8s"
 	"drydock/rules/bounds"
 	"drydock/rules/doctor"
@@ -147,7 +149,7 @@ func (d *Activities) releaseMark(ctx context.Context, in HealInput) (string, err
 	if err := d.dead(ctx, f); err != nil {
 		return "", err
 	}
-	released, err := k8s.Release(ctx, d.Client, f.Node, k8s.Caller{WorkflowID: f.WorkflowID, RunID: f.RunID}, nil)
+	released, err := release(ctx, d.Client, d.Jobs, f)
 	if err != nil {
 		return "", err
 	}
@@ -164,6 +166,30 @@ func (d *Activities) releaseMark(ctx context.Context, in HealInput) (string, err
 	}
 	d.event(ctx, in, released.UID, did)
 	return did, d.withdrawLeft(ctx, f)
+}
+
+// release takes a dead run's mark off its node. What the run has left running there, which may be about to restart the node, is
+// ended first, and looked for once more: it may have been begun while the mark was being taken off.
+func release(ctx context.Context, client kubernetes.Interface, jobs Jobs, f doctor.Finding) (k8s.Released, error) {
+	if err := endJobs(ctx, jobs, f); err != nil {
+		return k8s.Released{}, err
+	}
+	released, err := k8s.Release(ctx, client, f.Node, k8s.Caller{WorkflowID: f.WorkflowID, RunID: f.RunID}, nil)
+	if err == nil {
+		err = endJobs(ctx, jobs, f)
+	}
+	return released, err
+}
+
+func endJobs(ctx context.Context, jobs Jobs, f doctor.Finding) error {
+	if jobs == nil {
+		return nil
+	}
+	err := jobs.End(ctx, f.WorkflowID, f.RunID)
+	if errors.Is(err, job.ErrStillRuns) {
+		return temporal.NewNonRetryableApplicationError(err.Error(), api.ErrorJobsRun, nil)
+	}
+	return err
 }
 
 func (d *Activities) withdraw(ctx context.Context, in HealInput) (string, error) {
@@ -201,7 +227,7 @@ func (d *Activities) releaseSlot(ctx context.Context, in HealInput) (string, err
 			return "", err
 		}
 		var err error
-		if released, err = k8s.Release(ctx, d.Client, f.Node, k8s.Caller{WorkflowID: f.WorkflowID, RunID: f.RunID}, nil); err != nil {
+		if released, err = release(ctx, d.Client, d.Jobs, f); err != nil {
 			return "", err
 		}
 	}

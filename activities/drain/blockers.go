@@ -49,7 +49,7 @@ func (b *blockers) explain(found observation, p api.DrainProgress) api.DrainProg
 	}
 	for _, pod := range found.leaving {
 		if late, message := b.overdue(pod); late {
-			add(pod, api.Blocker{Reason: "Terminating", Message: message, Since: pod.DeletionTimestamp.Time})
+			add(pod, api.Blocker{Reason: reasonTerminating, Message: message, Since: pod.DeletionTimestamp.Time})
 		}
 	}
 	return p
@@ -76,10 +76,10 @@ func (b *blockers) addRefusal(pod *corev1.Pod, add func(*corev1.Pod, api.Blocker
 	switch {
 	case k8s.IsFinished(pod):
 	case !owed.IsZero():
-		add(pod, api.Blocker{Reason: "NoAnswer", Since: owed, Message: "the API server has not answered the request to end it: " +
+		add(pod, api.Blocker{Reason: reasonNoAnswer, Since: owed, Message: "the API server has not answered the request to end it: " +
 			"an admission webhook may hang; the other pods do not wait for it"})
 	case t == nil && !b.attempts.back.wait(pod).IsZero():
-		add(pod, api.Blocker{Reason: "ComesBack", Message: b.attempts.back.explain(pod), Since: pod.CreationTimestamp.Time})
+		add(pod, api.Blocker{Reason: reasonComesBack, Message: b.attempts.back.explain(pod), Since: pod.CreationTimestamp.Time})
 	case t != nil && t.eviction.Answer != k8s.Accepted:
 		blocker := b.budgetBlocker(pod, t.eviction, t.since)
 		blocker.Message = b.requests.explain(pod, blocker.Message)

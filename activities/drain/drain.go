@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"drydock/activities/failure"
@@ -35,6 +36,8 @@ type Activities struct {
 	Metrics *Metrics
 	// PodEvents tells of evictions on the pods themselves; nil tells nobody.
 	PodEvents *k8s.PodEvents
+	// Pod is the one that this worker runs in; empty outside of a cluster. A drain evicts it last.
+	Pod types.UID
 	// JobNamespaces are those of the Jobs of checks, hooks and works, whose pods are never evicted.
 	JobNamespaces []string
 }

@@ -3,6 +3,7 @@ package drain
 import (
 	"maps"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -16,9 +17,27 @@ type Metrics struct {
 	blockers  *prometheus.GaugeVec
 
 	mu sync.Mutex
-	// nodes are the drains under way, with the blocked pods of each by reason.
+	// nodes are the drains under way, with the blocked pods of each by reason, and since when there were some.
 	nodes map[string]map[string]int
+	since map[string]time.Time
 }
+
+// reasons are those of blockers.
+var reasons = []string{
+	string(k8s.BudgetRefused), string(k8s.SeveralBudgets), string(k8s.Throttled), string(k8s.WebhookRefused), string(k8s.Requested),
+	string(k8s.NamespaceGoing), string(k8s.MissingPermission), string(k8s.Failed), k8s.NoController, k8s.LocalStorage, k8s.OrphanedPod,
+	k8s.StaticPod, k8s.Unclassified, reasonDoNotDisrupt, reasonTerminating, reasonNoAnswer, reasonComesBack, reasonVolumeAttached, reasonOnlyWorker,
+}
+
+// Reasons of blockers that are the drain's own.
+const (
+	reasonDoNotDisrupt   = "DoNotDisrupt"
+	reasonTerminating    = "Terminating"
+	reasonNoAnswer       = "NoAnswer"
+	reasonComesBack      = "ComesBack"
+	reasonVolumeAttached = "VolumeAttached"
+	reasonOnlyWorker     = "OnlyWorker"
+)
 
 // NewMetrics registers the metrics of drains.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
@@ -32,7 +51,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		blockers: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: "drydock", Name: "drain_blocked_pods", Help: "Pods that keep this worker's drains from ending, by reason.",
 		}, []string{"reason"}),
-		nodes: map[string]map[string]int{},
+		nodes: map[string]map[string]int{}, since: map[string]time.Time{},
 	}
 	for _, answer := range []k8s.Answer{
 		k8s.Accepted, k8s.PodGone, k8s.PodChanged, k8s.BudgetRefused, k8s.SeveralBudgets, k8s.Throttled,
@@ -40,10 +59,14 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	} {
 		m.evictions.WithLabelValues(string(answer))
 	}
-	for _, reason := range []string{string(k8s.BudgetRefused), string(k8s.SeveralBudgets), k8s.NoController, k8s.LocalStorage} {
+	for _, reason := range reasons {
 		m.blockers.WithLabelValues(reason)
 	}
-	registry.MustRegister(m.evictions, m.running, m.blockers)
+	oldest := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: "drydock", Name: "drain_blocked_oldest_seconds",
+		Help: "For how long something has kept that drain of this worker from ending which it has kept longest; 0 where nothing does.",
+	}, func() float64 { return m.oldest(time.Now()).Seconds() })
+	registry.MustRegister(m.evictions, m.running, m.blockers, oldest)
 	return m
 }
 
@@ -71,7 +94,21 @@ func (m *Metrics) blocked(node string, reasons map[string]int) {
 	}
 	if len(reasons) == 0 {
 		delete(m.nodes, node)
-	} else {
-		m.nodes[node] = maps.Clone(reasons)
+		delete(m.since, node)
+		return
 	}
+	m.nodes[node] = maps.Clone(reasons)
+	if _, known := m.since[node]; !known {
+		m.since[node] = time.Now()
+	}
+}
+
+// oldest is for how long a drain has been blocked that has been so longest.
+func (m *Metrics) oldest(now time.Time) (longest time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, since := range m.since {
+		longest = max(longest, now.Sub(since))
+	}
+	return longest
 }

@@ -58,6 +58,8 @@ type observer struct {
 	classify *k8s.Classifier
 	consents consents
 	plan     drainplan.Plan
+	// worker is the pod that drains.
+	worker types.UID
 	// reached is the tier that is drained; it never goes back.
 	reached  int
 	seen     map[types.UID]bool
@@ -97,6 +99,7 @@ func (o *observer) observe(ctx context.Context, arrived func(*corev1.Pod)) (obse
 	for _, p := range pods {
 		o.sort(p, &found)
 	}
+	found.keepUntilLast(o.worker)
 	found.progress.Total = len(o.seen)
 	found.progress.Terminating = len(found.leaving)
 	if o.drain.Plan != nil {
@@ -222,7 +225,7 @@ func (o *observer) refusalOf(p placed) (refusal k8s.Verdict, refused bool) {
 	case p.podType == drainplan.DaemonSet && !o.mayLoseData(p.Pod) && k8s.HasEmptyDir(p.Pod):
 		return k8s.WithoutStorageConsent, true
 	case o.means.isProtected(p.Pod):
-		return k8s.Verdict{Class: k8s.Refuse, Reason: "DoNotDisrupt",
+		return k8s.Verdict{Class: k8s.Refuse, Reason: reasonDoNotDisrupt,
 			Message: fmt.Sprintf("asks not to be disrupted (%s): it is left alone until %s (protectedFor %s)", k8s.WishOf(p.Pod),
 				o.means.protectedUntil().UTC().Format(time.RFC3339), o.drain.ProtectedFor)}, true
 	default:

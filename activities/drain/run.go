@@ -32,6 +32,7 @@ type run struct {
 	account  *account
 	reporter reporting.Reporter
 	bindings *bindings
+	own      ownPod
 	tainted  bool
 }
 
@@ -96,7 +97,7 @@ func (d *Activities) observe(ctx context.Context, heartbeats *heartbeat.Loop, in
 	waits := in.Drain.Mode == spec.ModeWait
 	return node, &observer{
 		drain: in.Drain, skip: in.Skip, means: meansOf(in), node: node, choose: choose, plan: plan,
-		classify: k8s.NewClassifier(d.Client, false, false), consents: consentsOf(in, waits),
+		classify: k8s.NewClassifier(d.Client, false, false), consents: consentsOf(in, waits), worker: d.Pod,
 		reached: min(max(before.Tier-1, 0), plan.Len()-1), seen: map[types.UID]bool{}, verdicts: map[types.UID]knownVerdict{},
 	}, nil
 }
@@ -114,7 +115,7 @@ func (r *run) untilEmpty(ctx context.Context) (api.DrainProgress, error) {
 			return api.DrainProgress{}, err
 		}
 		if r.in.Drain.Mode == spec.ModeEvict {
-			if err := r.act(ctx, found); err != nil {
+			if err := r.act(ctx, &found); err != nil {
 				return api.DrainProgress{}, err
 			}
 		}
@@ -150,14 +151,17 @@ func (r *run) untilEmpty(ctx context.Context) (api.DrainProgress, error) {
 }
 
 // act does what there is to do now: it keeps DaemonSet pods from coming back, evicts, and ends what is overdue.
-func (r *run) act(ctx context.Context, found observation) error {
+func (r *run) act(ctx context.Context, found *observation) error {
+	if err := r.own.stay(ctx, r, found); err != nil {
+		return err
+	}
 	if !r.tainted && r.observer.reachedDaemonSets() {
 		if err := k8s.Taint(ctx, r.Client, r.in.Node, r.node.Caller); err != nil {
 			return err
 		}
 		r.tainted = true
 	}
-	return r.sender.send(ctx, r.sender.due(found))
+	return r.sender.send(ctx, r.sender.due(*found))
 }
 
 // standing is what there is to tell of the drain, and when there is something to do although nothing changes.

@@ -81,7 +81,7 @@ func stillAttached(p api.DrainProgress, attached []*storagev1.VolumeAttachment, 
 			volume = *name
 		}
 		p.Blockers = append(p.Blockers, api.Blocker{
-			Pod: "volume/" + volume, Reason: "VolumeAttached", Since: since,
+			Pod: "volume/" + volume, Reason: reasonVolumeAttached, Since: since,
 			Message: fmt.Sprintf("is still attached to the node (VolumeAttachment %s of %s)", a.Name, a.Spec.Attacher),
 		})
 	}

@@ -9,6 +9,7 @@ import (
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
 )
@@ -35,6 +36,8 @@ type HolderRef struct {
 type Found struct {
 	Fate   Fate   `json:"fate"`
 	Status string `json:"status"`
+	// Described is what the server says of the workflow; nil where it knows none.
+	Described *workflowservice.DescribeWorkflowExecutionResponse `json:"-"`
 }
 
 // FateOf tells what became of a holder of this namespace's. A reset and a continue-as-new go on with the chain; another
@@ -54,11 +57,11 @@ func (n Namespace) FateOf(ctx context.Context, temporal client.Client, h HolderR
 	info := d.GetWorkflowExecutionInfo()
 	switch status := info.GetStatus(); {
 	case info.GetFirstRunId() != "" && info.GetFirstRunId() != h.RunID:
-		return Found{Fate: Ended, Status: "followed by another"}, nil
+		return Found{Fate: Ended, Status: "followed by another", Described: d}, nil
 	case status == enums.WORKFLOW_EXECUTION_STATUS_RUNNING:
-		return Found{Fate: Alive, Status: status.String()}, nil
+		return Found{Fate: Alive, Status: status.String(), Described: d}, nil
 	default:
-		return Found{Fate: Ended, Status: status.String()}, nil
+		return Found{Fate: Ended, Status: status.String(), Described: d}, nil
 	}
 }
 

@@ -2,13 +2,12 @@ package execution
 
 import (
 	"context"
-	"fmt"
 	"time"
 
-	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
 	"drydock/api"
+	"drydock/config/namespace"
 	"drydock/k8s"
 	"drydock/rules/bounds"
 )
@@ -27,18 +26,11 @@ type Namespace struct {
 
 // DescribeNamespace asks a server for a namespace.
 func DescribeNamespace(ctx context.Context, temporal client.Client, name string) (Namespace, error) {
-	described, err := temporal.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: name})
+	described, err := namespace.Describe(ctx, temporal, name)
 	if err != nil {
-		return Namespace{}, fmt.Errorf("describing namespace %s: %w", name, err)
+		return Namespace{}, err
 	}
-	n := Namespace{
-		ID:        described.GetNamespaceInfo().GetId(),
-		Retention: described.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration(),
-	}
-	if n.ID == "" {
-		return n, fmt.Errorf("the server does not tell the ID of namespace %s, by which marks on nodes are told apart", name)
-	}
-	return n, nil
+	return Namespace{ID: described.ID, Retention: described.Retention}, nil
 }
 
 // Owns tells whether a holder on a node's mark is one of this namespace's workflows.

@@ -10,7 +10,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 
 	"drydock/k8s"
 )
@@ -38,7 +41,7 @@ type Options struct {
 	Heartbeats interface{ Alive() error }
 }
 
-// markLag is how long a mark that was just set may be missing in the shared watch.
+// markLag is how long a mark that was just set may be missing in the shared watch, before the API server itself is asked.
 const markLag = 2 * time.Second
 
 // Watch begins to watch a node and its pods, and returns once both are known and the caller's run acts for the
@@ -58,30 +61,37 @@ func (a Acting) Watch(ctx context.Context, o Options) (*View, error) {
 	if err := v.Pods.Synced(ctx, "pods of node "+o.Name); err != nil {
 		return nil, err
 	}
-	if err := v.awaitMark(ctx); err != nil {
+	if err := v.awaitMark(ctx, a.Client); err != nil {
 		return nil, err
 	}
 	return v, a.takeUp(ctx, v)
 }
 
-// awaitMark waits until the shared watch has seen what was done to the node before the call. A mark that is not seen in time
-// is not there, and whoever acts finds that.
-func (v *View) awaitMark(ctx context.Context) error {
-	late := time.NewTimer(markLag)
+// awaitMark waits until the shared watch has seen what was done to the node before the call, however long its stream hangs.
+// That a mark is not there is the API server's to say; whoever acts finds it then.
+func (v *View) awaitMark(ctx context.Context, client kubernetes.Interface) error {
+	late := time.NewTicker(markLag)
 	defer late.Stop()
 	for {
-		err := v.Fence()
-		if !errors.Is(err, k8s.ErrNotHolder) && !errors.Is(err, k8s.ErrNodeGone) && !errors.Is(err, k8s.ErrNodeReplaced) {
+		if err := v.Fence(); !isNotHeld(err) {
 			return nil
 		}
 		select {
 		case <-v.Node.Changed:
 		case <-late.C:
-			return nil
+			node, err := client.CoreV1().Nodes().Get(ctx, v.Name, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) || err == nil && isNotHeld(v.fenceOf(node)) {
+				return nil
+			}
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
+}
+
+// isNotHeld tells that a node is not, or not yet, the caller's.
+func isNotHeld(err error) bool {
+	return errors.Is(err, k8s.ErrNotHolder) || errors.Is(err, k8s.ErrNodeGone) || errors.Is(err, k8s.ErrNodeReplaced)
 }
 
 // takeUp takes the node over from an earlier run, and waits until the watch shows that.
@@ -113,10 +123,15 @@ func (v *View) Fence() error {
 		return err
 	}
 	node, ok := v.Node.Get(v.Name)
-	switch {
-	case !ok:
+	if !ok {
 		return fmt.Errorf("node %s: %w", v.Name, k8s.ErrNodeGone)
-	case node.UID != v.uid:
+	}
+	return v.fenceOf(node)
+}
+
+// fenceOf is the fence of what was seen of the node.
+func (v *View) fenceOf(node *corev1.Node) error {
+	if node.UID != v.uid {
 		return fmt.Errorf("node %s: %w", v.Name, k8s.ErrNodeReplaced)
 	}
 	mark, err := k8s.MarkOf(node)

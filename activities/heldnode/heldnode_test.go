@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"drydock/activities/activitytest"
 	"drydock/k8s"
@@ -39,6 +40,28 @@ func TestAMarkThatTheSharedWatchHasNotSeenYetIsAwaited(t *testing.T) {
 	gone, err := acting.Watch(t.Context(), Options{Name: "n2", UID: "uid-2", Caller: activitytest.Caller})
 	if err != nil || !errors.Is(gone.Fence(), k8s.ErrNodeGone) {
 		t.Errorf("a node that is not there: %v", err)
+	}
+}
+
+func TestASharedWatchThatHangsIsNoSignOfALostMark(t *testing.T) {
+	hung, now := k8stest.New(activitytest.Node("n1")), k8stest.New(activitytest.HeldNode())
+	acting := Acting{Client: now.Client(t), Nodes: k8s.NewNodes(hung.Client(t))}
+	fence := make(chan error, 1)
+	go func() {
+		held, err := acting.Watch(t.Context(), Options{Name: "n1", UID: "uid-1", Caller: activitytest.Caller})
+		if err == nil {
+			err = held.Fence()
+		}
+		fence <- err
+	}()
+	for began := time.Now(); len(now.Requests("GET /api/v1/nodes/n1")) < 2; time.Sleep(5 * time.Millisecond) {
+		if time.Since(began) > 30*time.Second {
+			t.Fatal("the API server itself is not asked")
+		}
+	}
+	hung.Set(activitytest.HeldNode())
+	if err := <-fence; err != nil {
+		t.Error(err)
 	}
 }
 

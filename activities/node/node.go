@@ -34,6 +34,8 @@ type Activities struct {
 	Conditions bool
 	// Policy is asked before a node is held; nil refuses nothing.
 	Policy Policy
+	// Jobs ends what maintenances leave running on their nodes; nil where the configuration has no Jobs.
+	Jobs Jobs
 
 	inquiries inquiries
 }
@@ -41,6 +43,12 @@ type Activities struct {
 // Policy judges a maintenance, given as the JSON of its specification. Its errors are those of HoldNode.
 type Policy interface {
 	Judge(ctx context.Context, maintenance json.RawMessage) error
+}
+
+// Jobs ends the Jobs of a maintenance that has ended without them.
+type Jobs interface {
+	// End returns once nothing of them runs any more.
+	End(ctx context.Context, workflowID, runID string) error
 }
 
 // HoldInput asks for a node to be marked for a maintenance.

@@ -16,6 +16,7 @@ import (
 	"drydock/activities/failure"
 	"drydock/activities/nodeevent"
 	"drydock/api"
+	"drydock/checks/job"
 	"drydock/k8s"
 )
 
@@ -60,12 +61,16 @@ type Released struct {
 }
 
 // ReleaseNode takes a holder's mark off a node, and with the last one puts back what Drydock changed; then it sends a
-// signal, if asked to. A node that is gone, or that this holder does not hold, is a success. Where somebody took the mark
-// off, the maintenance's own memory says what to put back. Errors: MissingPermission.
+// signal, if asked to. What an orphan has left running on its node is ended before. A node that is gone, or that this holder does not hold, is a success. Where somebody took the mark
+// off, the maintenance's own memory says what to put back. Errors: HolderAlive, JobsRun, MissingPermission.
 func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released, error) {
 	caller := callerFor(ctx, in.WorkflowID, in.RunID)
 	if in.Orphan {
-		if err := n.orphaned(ctx, in.Node, caller); err != nil {
+		held, err := n.orphaned(ctx, in.Node, caller)
+		if err == nil {
+			err = n.endJobs(ctx, caller, held)
+		}
+		if err != nil {
 			return Released{}, failure.Translate(ctx, n.Client, err)
 		}
 	}
@@ -76,6 +81,9 @@ func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released
 	})
 	if err == nil && released.Foreign && in.Prior != nil {
 		released, err = n.releaseStripped(ctx, in, caller)
+	}
+	if err == nil && in.Orphan {
+		err = n.endJobs(ctx, caller, false) // what was begun while the mark was being taken off
 	}
 	if err != nil {
 		return Released{}, failure.Translate(ctx, n.Client, err)
@@ -105,6 +113,24 @@ func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released
 		Gone: released.Gone, Foreign: released.Foreign, Stripped: released.Stripped, Uncordoned: released.Uncordoned,
 		OtherHolders: released.OtherHolders, ConditionsLeft: conditionsLeft,
 	}, nil
+}
+
+// endJobs ends what an orphan has left running on its node: nobody else does, and a Job that is about to restart the node must
+// not find it in production. Where the orphan does not hold the node, nothing is kept back by it, and what cannot be ended is
+// only told. Errors: JobsRun.
+func (n *Activities) endJobs(ctx context.Context, orphan k8s.Caller, held bool) error {
+	if n.Jobs == nil {
+		return nil
+	}
+	err := n.Jobs.End(ctx, orphan.WorkflowID, orphan.RunID)
+	switch {
+	case err != nil && !held && ctx.Err() == nil:
+		activity.GetLogger(ctx).Warn("Jobs of a maintenance that has ended may still run", "workflow", orphan.WorkflowID, "error", err)
+		return nil
+	case errors.Is(err, job.ErrStillRuns):
+		return temporal.NewNonRetryableApplicationError(err.Error(), api.ErrorJobsRun, nil)
+	}
+	return err
 }
 
 // tellOf sends the signals that follow a release. The next node's turn is a matter of them: they go before the Event, and not
@@ -142,18 +168,18 @@ func (n *Activities) releaseStripped(ctx context.Context, in ReleaseInput, calle
 }
 
 // orphaned refuses to release a node whose holder runs: it may have been reset since somebody found that it had ended.
-// Errors: HolderAlive.
-func (n *Activities) orphaned(ctx context.Context, name string, holder k8s.Caller) error {
+// It tells whether the node carries its mark. Errors: HolderAlive.
+func (n *Activities) orphaned(ctx context.Context, name string, holder k8s.Caller) (held bool, err error) {
 	node, err := n.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	mark, err := k8s.MarkOf(node)
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, h := range mark.Holders {
 		if h.WorkflowID != holder.WorkflowID || h.RunID != holder.RunID {
@@ -162,11 +188,12 @@ func (n *Activities) orphaned(ctx context.Context, name string, holder k8s.Calle
 		found, err := n.Home.FateOf(ctx, n.Temporal, execution.HolderRef{WorkflowID: h.WorkflowID, RunID: h.RunID, Since: h.Since})
 		switch {
 		case err != nil:
-			return err
+			return false, err
 		case found.Fate != execution.Ended || !n.Home.Owns(h):
-			return temporal.NewNonRetryableApplicationError(
+			return false, temporal.NewNonRetryableApplicationError(
 				fmt.Sprintf("node %s: its holder %s is not known to have ended (%s)", name, h.WorkflowID, found.Status), api.ErrorHolderAlive, nil)
 		}
+		held = true
 	}
-	return nil
+	return held, nil
 }

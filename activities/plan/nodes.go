@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"drydock/activities/failure"
 	"drydock/api"
@@ -75,10 +76,10 @@ func (a *Activities) ListPlanNodes(ctx context.Context, in ListInput) (Listed, e
 	}
 	defer view.Close()
 	var listed Listed
-	there := map[string]bool{}
+	uids := map[string]types.UID{}
 	for _, node := range view.List() {
 		listed.All++
-		there[node.Name] = true
+		uids[node.Name] = node.UID
 		controlPlane, matching := isControlPlane(node), matches(node)
 		if controlPlane {
 			listed.ControlPlanes.All++
@@ -92,7 +93,7 @@ func (a *Activities) ListPlanNodes(ctx context.Context, in ListInput) (Listed, e
 		listed.Nodes = append(listed.Nodes, rollout.Facts{Name: node.Name, Zone: node.Labels[corev1.LabelTopologyZone]})
 	}
 	for _, name := range in.Names {
-		if !there[name] {
+		if _, there := uids[name]; !there {
 			listed.miss(name)
 		}
 	}
@@ -101,7 +102,7 @@ func (a *Activities) ListPlanNodes(ctx context.Context, in ListInput) (Listed, e
 			fmt.Sprintf("%d nodes match: a plan takes %d at most", len(listed.Nodes), rollout.MaxNodes), api.ErrorInvalidSpec, nil)
 	}
 	slices.SortFunc(listed.Nodes, func(a, b rollout.Facts) int { return cmp.Compare(a.Name, b.Name) })
-	if listed.Digest = listed.digest(); listed.Digest == in.Digest {
+	if listed.Digest = listed.digest(uids); listed.Digest == in.Digest {
 		listed.Unchanged, listed.Nodes = true, nil
 		return listed, nil
 	}
@@ -119,12 +120,12 @@ func (l *Listed) miss(name string) {
 	l.Missing = append(l.Missing, name)
 }
 
-// digest is the same for the same nodes in the same zones. Pods come and go all the time, and are no reason to take the
+// digest is the same for the same nodes in the same zones: one that was made anew under its name is another. Pods come and go all the time, and are no reason to take the
 // nodes in another order.
-func (l *Listed) digest() string {
+func (l *Listed) digest(uids map[string]types.UID) string {
 	sum := sha256.New()
 	for _, n := range l.Nodes {
-		fmt.Fprintf(sum, "%s %s\n", n.Name, n.Zone)
+		fmt.Fprintf(sum, "%s %s %s\n", n.Name, n.Zone, uids[n.Name])
 	}
 	fmt.Fprintf(sum, "%d %v %v %d", l.All, l.ControlPlanes, l.Missing, l.MoreMissing)
 	return hex.EncodeToString(sum.Sum(nil)[:16])

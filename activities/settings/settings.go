@@ -10,9 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/operatorservice/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +19,7 @@ import (
 	"drydock/activities/policy"
 	"drydock/api"
 	"drydock/checks"
+	"drydock/config/namespace"
 	"drydock/rules/notices"
 	"drydock/rules/schedule"
 	"drydock/rules/spec"
@@ -273,20 +271,10 @@ func (s *Activities) Register(ctx context.Context) error {
 	defer s.registered.mu.Unlock()
 	missing, err := s.look(ctx)
 	if err == nil && len(missing) > 0 {
-		add := map[string]enums.IndexedValueType{}
-		for _, name := range missing {
-			add[name] = enums.INDEXED_VALUE_TYPE_KEYWORD
-		}
-		_, err = s.Temporal.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{
-			Namespace: s.Namespace, SearchAttributes: add,
-		})
-		var exists *serviceerror.AlreadyExists
-		if errors.As(err, &exists) {
-			err = nil
-		}
+		err = namespace.AddAttributes(ctx, s.Temporal, s.Namespace, missing)
 	}
 	if err != nil {
-		return fmt.Errorf("registering search attributes in namespace %s: %w", s.Namespace, err)
+		return err
 	}
 	// A server may take a minute to accept what was just added, and a maintenance that uses it earlier would stall.
 	s.registered.missing, s.registered.told, s.registered.asked = missing, true, time.Now()
@@ -295,16 +283,9 @@ func (s *Activities) Register(ctx context.Context) error {
 
 // look finds the search attributes that the namespace lacks.
 func (s *Activities) look(ctx context.Context) ([]string, error) {
-	have, err := s.Temporal.OperatorService().ListSearchAttributes(ctx,
-		&operatorservice.ListSearchAttributesRequest{Namespace: s.Namespace})
+	has, err := namespace.Attributes(ctx, s.Temporal, s.Namespace, s.Attributes)
 	if err != nil {
-		return nil, fmt.Errorf("listing search attributes of namespace %s: %w", s.Namespace, err)
+		return nil, err
 	}
-	var missing []string
-	for _, name := range s.Attributes {
-		if have.CustomAttributes[name] != enums.INDEXED_VALUE_TYPE_KEYWORD {
-			missing = append(missing, name)
-		}
-	}
-	return missing, nil
+	return namespace.Missing(has, s.Attributes), nil
 }

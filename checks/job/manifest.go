@@ -22,6 +22,7 @@ import (
 const (
 	WorkflowLabel      = api.WorkflowLabel
 	workflowAnnotation = "drydock.dev/workflow"
+	runAnnotation      = "drydock.dev/run"
 	keyAnnotation      = "drydock.dev/key"
 	noteAnnotation     = "drydock.dev/note"
 	managedByLabel     = "app.kubernetes.io/managed-by"
@@ -95,10 +96,9 @@ func (r *run) build(id identity, s checks.Subject) (*batchv1.Job, error) {
 	if r.at.Role == checks.RoleWork {
 		job.Spec.BackoffLimit = new(int32)
 	}
-	sum := sha256.Sum256([]byte(s.WorkflowID))
 	for _, meta := range []*metav1.ObjectMeta{&job.ObjectMeta, &job.Spec.Template.ObjectMeta} {
-		meta.Labels = with(meta.Labels, map[string]string{WorkflowLabel: hex.EncodeToString(sum[:8]), managedByLabel: managedBy})
-		meta.Annotations = with(meta.Annotations, map[string]string{workflowAnnotation: s.WorkflowID, keyAnnotation: id.digest()})
+		meta.Labels = with(meta.Labels, map[string]string{WorkflowLabel: labelOf(s.WorkflowID), managedByLabel: managedBy})
+		meta.Annotations = with(meta.Annotations, map[string]string{workflowAnnotation: s.WorkflowID, runAnnotation: s.RunID, keyAnnotation: id.digest()})
 	}
 	pod := &job.Spec.Template.Spec
 	if pod.AutomountServiceAccountToken == nil {
@@ -112,6 +112,12 @@ func (r *run) build(id identity, s checks.Subject) (*batchv1.Job, error) {
 		}
 	}
 	return job, nil
+}
+
+// labelOf is the value of WorkflowLabel: a workflow ID is too long for a label.
+func labelOf(workflowID string) string {
+	sum := sha256.Sum256([]byte(workflowID))
+	return hex.EncodeToString(sum[:8])
 }
 
 func with(have, more map[string]string) map[string]string {

@@ -2,6 +2,7 @@ package devstack
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,6 +81,7 @@ type Temporal struct {
 	dir    string
 	args   []string
 	detach bool
+	held   *os.File
 }
 
 // TemporalOptions choose how a Temporal server is run.
@@ -94,6 +96,10 @@ type TemporalOptions struct {
 	InMemory bool
 	// Detach lets the server outlive this process.
 	Detach bool
+	// Port and UIPort are those of the server and of the web interface; 0 is a free one.
+	Port, UIPort int
+	// Held is a file that stays open in the server for as long as it lives; nil for none.
+	Held *os.File
 	// Args are further flags of the server.
 	Args []string
 }
@@ -117,7 +123,8 @@ func startTemporal(ctx context.Context, o TemporalOptions) (*Temporal, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Temporal{Address: address(ports[0]), dir: o.Dir, detach: o.Detach}
+	ports[0], ports[3] = cmp.Or(o.Port, ports[0]), cmp.Or(o.UIPort, ports[3])
+	t := &Temporal{Address: address(ports[0]), dir: o.Dir, detach: o.Detach, held: o.Held}
 	t.args = []string{
 		"server", "start-dev", "--ip", "127.0.0.1", "--port", strconv.Itoa(ports[0]), "--http-port", strconv.Itoa(ports[1]),
 		"--metrics-port", strconv.Itoa(ports[2]), "--log-level", "error",
@@ -145,7 +152,7 @@ func (t *Temporal) Start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	var err error
-	l := launch{name: "temporal", log: filepath.Join(t.dir, "temporal.log"), detach: t.detach}
+	l := launch{name: "temporal", log: filepath.Join(t.dir, "temporal.log"), detach: t.detach, held: t.held}
 	if t.Process, err = l.start("devtemporal", t.args...); err != nil {
 		return err
 	}
@@ -179,12 +186,17 @@ type WorkerOptions struct {
 	// Dir holds the configuration and the log.
 	Dir  string
 	Name string
-	// Config is the YAML configuration; it may be empty.
+	// Config is the YAML configuration; it may be empty. ConfigFile is a file that has it instead.
 	Config     string
+	ConfigFile string
 	Kubeconfig string
 	Temporal   *Temporal
 	// Detach lets the worker outlive this process.
 	Detach bool
+	// Port and AdminPort are those of URL and AdminURL; 0 is a free one.
+	Port, AdminPort int
+	// Held is a file that stays open in the worker for as long as it lives; nil for none.
+	Held *os.File
 	// Environment adds variables.
 	Environment []string
 }
@@ -204,16 +216,20 @@ func LaunchWorker(o WorkerOptions) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
-		return nil, err
-	}
-	file := filepath.Join(o.Dir, o.Name+".yaml")
-	if err := os.WriteFile(file, []byte(o.Config), 0o644); err != nil {
-		return nil, err
+	ports[0], ports[1] = cmp.Or(o.Port, ports[0]), cmp.Or(o.AdminPort, ports[1])
+	file := o.ConfigFile
+	if file == "" {
+		file = filepath.Join(o.Dir, o.Name+".yaml")
+		if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(file, []byte(o.Config), 0o644); err != nil {
+			return nil, err
+		}
 	}
 	w := &Worker{URL: "http://" + address(ports[0]), AdminURL: "http://" + address(ports[1])}
 	l := launch{
-		name: o.Name, log: filepath.Join(o.Dir, o.Name+".log"), detach: o.Detach,
+		name: o.Name, log: filepath.Join(o.Dir, o.Name+".log"), detach: o.Detach, held: o.Held,
 		env: append(append(o.Temporal.Environment(), "KUBECONFIG="+o.Kubeconfig, "DRYDOCK_ADMIN_LISTEN="+address(ports[1])), o.Environment...),
 	}
 	w.Process, err = l.start("drydock-worker", "--config", file, "--listen", address(ports[0]))

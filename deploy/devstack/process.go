@@ -28,6 +28,17 @@ type Process struct {
 	err    error
 }
 
+// attributes give a child a group of its own, since a Ctrl-C is the parent's to handle, in its own order; one that is to
+// outlive its parent has a session of its own too.
+func attributes(detach bool) *syscall.SysProcAttr {
+	if detach {
+		return &syscall.SysProcAttr{Setsid: true}
+	}
+	own := &syscall.SysProcAttr{Setpgid: true}
+	dieWithParent(own)
+	return own
+}
+
 // spawner starts all children from one thread that never ends: a child is to die with its parent, and Linux takes the
 // thread that started it for the parent.
 var spawner = sync.OnceValue(func() chan<- func() {
@@ -46,8 +57,10 @@ type launch struct {
 	name string
 	log  string
 	env  []string
-	// detach lets the child outlive this process.
+	// detach lets the child outlive this process, and its terminal.
 	detach bool
+	// held is a file that stays open in the child for as long as it lives; nil for none.
+	held *os.File
 }
 
 // start runs a binary of .bin.
@@ -67,10 +80,9 @@ func (l launch) start(binary string, args ...string) (*Process, error) {
 	p := &Process{Name: l.name, Log: l.log, cmd: exec.Command(path, args...), exited: make(chan struct{})} //nolint:noctx
 	p.cmd.Env = append(os.Environ(), l.env...)
 	p.cmd.Stderr, p.cmd.Stdout = log, log
-	// A group of its own: a Ctrl-C is the parent's to handle, in its own order.
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if !l.detach {
-		p.cmd.SysProcAttr.Pdeathsig = syscall.SIGTERM
+	p.cmd.SysProcAttr = attributes(l.detach)
+	if l.held != nil {
+		p.cmd.ExtraFiles = []*os.File{l.held}
 	}
 	started := make(chan error)
 	spawner() <- func() { started <- p.cmd.Start() }

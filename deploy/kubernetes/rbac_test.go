@@ -82,11 +82,11 @@ func TestEachPartGrantsWhatItsFeatureNeeds(t *testing.T) {
 			"evictions.lifecycle.k8s.io list", "evictions.lifecycle.k8s.io watch",
 		},
 		"rbac-jobs.yaml": {
-			"drydock-jobs: jobs.batch get", "drydock-jobs: jobs.batch create", "drydock-jobs: jobs.batch watch", "drydock-jobs: jobs.batch delete",
+			"drydock-jobs: jobs.batch get", "drydock-jobs: jobs.batch list", "drydock-jobs: jobs.batch create", "drydock-jobs: jobs.batch watch", "drydock-jobs: jobs.batch delete",
 			"drydock-jobs: pods list", "drydock-jobs: pods/log get",
 		},
 		"rbac-work.yaml": {
-			"drydock-work: jobs.batch get", "drydock-work: jobs.batch create", "drydock-work: jobs.batch watch", "drydock-work: jobs.batch delete",
+			"drydock-work: jobs.batch get", "drydock-work: jobs.batch list", "drydock-work: jobs.batch create", "drydock-work: jobs.batch watch", "drydock-work: jobs.batch delete",
 			"drydock-work: pods list", "drydock-work: pods/log get",
 		},
 	}

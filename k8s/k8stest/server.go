@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -28,7 +29,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Object is what the server keeps: a node, a pod, a disruption budget, a DaemonSet, an EvictionRequest or its Eviction.
+// Object is what the server keeps: a node, a pod, a disruption budget, a DaemonSet, a Job, an EvictionRequest or its Eviction.
 type Object interface {
 	metav1.Object
 	runtime.Object
@@ -211,7 +212,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.review(w, r)
 	case r.Method == http.MethodPost && resource == "evictionrequests":
 		s.create(w, r, &lifecyclev1alpha1.EvictionRequest{})
-	case r.Method == http.MethodDelete && resource == "evictionrequests":
+	case r.Method == http.MethodDelete && (resource == "evictionrequests" || resource == "jobs"):
 		s.remove(w, resource, namespace, name)
 	case r.Method == http.MethodGet && name != "":
 		s.get(w, resource, namespace, name)
@@ -278,6 +279,8 @@ func describe(o Object) (resource string, set fields.Set) {
 		return "evictionrequests", set
 	case *lifecyclev1alpha1.Eviction:
 		return "evictions", set
+	case *batchv1.Job:
+		return "jobs", set
 	}
 	panic(fmt.Sprintf("no resource for %T", o))
 }
@@ -293,6 +296,7 @@ var kinds = map[string]schema.GroupVersionKind{
 	"evictionrequests":     lifecyclev1alpha1.SchemeGroupVersion.WithKind("EvictionRequest"),
 	"evictions":            lifecyclev1alpha1.SchemeGroupVersion.WithKind("Eviction"),
 	"daemonsets":           {Group: "apps", Version: "v1", Kind: "DaemonSet"},
+	"jobs":                 {Group: "batch", Version: "v1", Kind: "Job"},
 }
 
 // encode writes an object with its kind.

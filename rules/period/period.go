@@ -77,6 +77,14 @@ func Text(d time.Duration) string {
 	return text
 }
 
+// InDays is a duration string as Text writes it, in days where they are whole, such as 7d and not 168h.
+func InDays(d time.Duration) string {
+	if d >= day && d%day == 0 {
+		return fmt.Sprintf("%dd", d/day)
+	}
+	return Text(d)
+}
+
 // Age is a duration as people say it: its two largest units.
 func Age(d time.Duration) string {
 	d = max(d, 0)

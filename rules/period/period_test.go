@@ -72,4 +72,11 @@ func TestATextHasNoEmptyUnitsAtItsEnd(t *testing.T) {
 			t.Errorf("%s: %q, want %q", d, got, want)
 		}
 	}
+	for d, want := range map[time.Duration]string{
+		0: "0s", 90 * time.Minute: "1h30m", 24 * time.Hour: "1d", 36 * time.Hour: "36h", 366 * 24 * time.Hour: "366d",
+	} {
+		if got := period.InDays(d); got != want {
+			t.Errorf("%s in days: %q, want %q", d, got, want)
+		}
+	}
 }

@@ -160,7 +160,7 @@ func (s Strategy) validate(wrong *problems) {
 	switch {
 	case s.OnBlocked == WaitBlocked && (s.BlockedAfter != 0 || s.ComeBackAfter != 0 || s.Tries != 0):
 		wrong.add("strategy.onBlocked", "wait leaves a blocked node to the maintenance's escalation: leave out blockedAfter, comeBackAfter and tries, or say skip")
-	case s.OnBlocked != WaitBlocked && s.BlockedAfter == 0:
+	case (s.OnBlocked == SkipBlocked || s.OnBlocked == AbortBlocked) && s.BlockedAfter == 0:
 		wrong.add("strategy.blockedAfter", "must be more than 0s: it is the time since the cordon after which a node is given back")
 	}
 	if s.Tries < 0 || s.Tries > maxTries {

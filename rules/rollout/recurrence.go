@@ -38,7 +38,7 @@ func (r Recurrence) Check() error {
 	case r.Timezone != "":
 		return errors.New("timezone: goes with cron: leave it out beside every")
 	case r.Every.Std() < shortestEvery || r.Every.Std() > longestEvery:
-		return fmt.Errorf("every: %s: want %s to %s", r.Every, period.Duration(shortestEvery), period.Duration(longestEvery))
+		return fmt.Errorf("every: %s: want %s to %s", period.InDays(r.Every.Std()), period.InDays(shortestEvery), period.InDays(longestEvery))
 	}
 	return nil
 }

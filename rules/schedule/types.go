@@ -180,3 +180,9 @@ const (
 	// down.
 	Quota Code = "Quota"
 )
+
+// Codes are all codes.
+var Codes = []Code{
+	Frozen, Window, WindowUnknown, Unobserved, NodeMissing, NodeBusy, Outranked, MaxParallel, MaxUnavailable,
+	GroupMaxParallel, GroupMaxUnavailable, Quota,
+}

@@ -114,7 +114,7 @@ func (s Schedule) onCron(from, until time.Time) iter.Seq[Opening] {
 		wall := from.In(s.zone).Add(-s.length - day)
 		wall = time.Date(wall.Year(), wall.Month(), wall.Day(), 0, 0, 0, 0, time.UTC).Add(-time.Minute)
 		for wall = s.starts.Next(wall); !wall.IsZero() && wall.Before(until.Add(2*day)); wall = s.starts.Next(wall) {
-			if s.excepts(wall.Truncate(day)) {
+			if !s.days[wall.Weekday()] || s.excepts(wall.Truncate(day)) {
 				continue
 			}
 			runs := s.runs(wall, wall.Add(time.Minute))

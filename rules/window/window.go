@@ -35,7 +35,8 @@ type Window struct {
 	// From and To are times of day such as "22:00". A To that is not after From is the next day's; 24:00 ends a day.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
-	// Cron has five fields: minute, hour, day of the month, month, day of the week. For is how long each opening lasts.
+	// Cron has five fields: minute, hour, day of the month, month, day of the week. For is how long each opening lasts. It
+	// names days of the month or of the week, and Days may be beside the former: it opens on those that are both.
 	Cron string          `json:"cron,omitempty"`
 	For  period.Duration `json:"for,omitzero"`
 	// Timezone is a name such as Europe/Berlin; empty is UTC.
@@ -60,7 +61,7 @@ type Schedule struct {
 	// days, from and to are those of a window of the week: to is after from, and counted from the same midnight.
 	days     [7]bool
 	from, to time.Duration
-	// starts and length are those of a cron window; starts is nil for the other kind.
+	// starts and length are those of a cron window, with the days; starts is nil for the other kind.
 	starts cron.Schedule
 	length time.Duration
 	// dates are the excepted ones, closed the same as instants, in order.
@@ -82,10 +83,11 @@ func (w Window) Compile() (Schedule, error) {
 		problems = append(problems, fmt.Errorf("timezone: %.80q is not a time zone that is known: want a name such as Europe/Berlin", w.Timezone))
 		s.zone = time.UTC
 	}
+	problems = append(problems, s.compileWeek(w))
 	if w.Cron != "" || w.For != 0 {
 		problems = append(problems, s.compileCron(w))
 	} else {
-		problems = append(problems, s.compileDays(w))
+		problems = append(problems, s.compileTimes(w))
 	}
 	problems = append(problems, s.compileExcept(w.Except))
 	if err := errors.Join(problems...); err != nil {
@@ -97,7 +99,8 @@ func (w Window) Compile() (Schedule, error) {
 // Zone is the name of the schedule's time zone.
 func (s Schedule) Zone() string { return s.zone.String() }
 
-func (s *Schedule) compileDays(w Window) error {
+// compileWeek reads the days of the week.
+func (s *Schedule) compileWeek(w Window) error {
 	var problems []error
 	for i, name := range w.Days {
 		day, known := weekdays[strings.ToLower(name)]
@@ -113,6 +116,11 @@ func (s *Schedule) compileDays(w Window) error {
 	if len(w.Days) == 0 {
 		s.days = [7]bool{true, true, true, true, true, true, true}
 	}
+	return errors.Join(problems...)
+}
+
+func (s *Schedule) compileTimes(w Window) error {
+	var problems []error
 	var wrongFrom, wrongTo error
 	s.from, wrongFrom = timeOfDay("from", w.From)
 	s.to, wrongTo = timeOfDay("to", w.To)
@@ -151,8 +159,8 @@ const maxCron = 200
 
 func (s *Schedule) compileCron(w Window) error {
 	var problems []error
-	if len(w.Days) > 0 || w.From != "" || w.To != "" {
-		problems = append(problems, errors.New("cron: stands in place of days, from and to: leave one of the two out"))
+	if w.From != "" || w.To != "" {
+		problems = append(problems, errors.New("cron: stands in place of from and to: leave one of the two out"))
 	}
 	switch length := w.For.Std(); {
 	case length < time.Minute:
@@ -165,9 +173,25 @@ func (s *Schedule) compileCron(w Window) error {
 	starts, err := parseCron(w.Cron)
 	if err != nil {
 		problems = append(problems, fmt.Errorf("cron: %.80q: %w", w.Cron, err))
+	} else {
+		problems = append(problems, checkCronDays(w))
 	}
 	s.starts = starts
 	return errors.Join(problems...)
+}
+
+// checkCronDays refuses a cron expression that names days of the month and of the week: cron takes a day that is either, so
+// that what looks like the first Sunday of a month would be every Sunday, and six days more.
+func checkCronDays(w Window) error {
+	fields := strings.Fields(w.Cron)
+	ofMonth, ofWeek := !strings.ContainsAny(fields[2], "*?"), !strings.ContainsAny(fields[4], "*?")
+	switch {
+	case ofMonth && ofWeek:
+		return fmt.Errorf("cron: %.80q: names days of the month and of the week, of which cron takes either: write * for those of the week and name them in days", w.Cron)
+	case ofWeek && len(w.Days) > 0:
+		return fmt.Errorf("days: the cron expression %.80q names days of the week already: leave one of the two out", w.Cron)
+	}
+	return nil
 }
 
 // parser takes the five fields and nothing else: no seconds, and no "@every".

@@ -28,7 +28,7 @@ const (
 // CodesHelp lists the codes for the help of the root command.
 const CodesHelp = `Exit codes:
   0    success
-  1    failed; doctor: something is inconsistent
+  1    failed; doctor: something is inconsistent; setup: something is missing
   2    usage: a flag, an argument or the input is wrong, nothing was done
   3    cancelled: the maintenance or the plan ended Cancelled, or a rollout was stopped
   4    timed out: what --timeout waited for did not happen in time, or what was sent is not confirmed

@@ -74,11 +74,20 @@ func (a *App) Connect(ctx context.Context) (*Connection, error) {
 		return nil, c.Explain(&client.CallError{Doing: "connecting", Err: err})
 	}
 	c.Client = client.New(c.Temporal, client.Options{
-		Cluster: cluster, TaskQueue: cmp.Or(a.Global.taskQueue, a.Env.Get(envTaskQueue)), Namespace: options.Namespace,
+		Cluster: cluster, TaskQueue: a.TaskQueue(), Namespace: options.Namespace,
 		By: a.Env.by(), Requestor: c.self, Now: a.Clock,
 	})
 	return c, nil
 }
+
+// Temporal is the address and the namespace of the Temporal that is meant.
+func (a *App) Temporal() (address, namespace string, err error) {
+	options, err := a.temporalOptions()
+	return options.HostPort, options.Namespace, err
+}
+
+// TaskQueue is the name of the workers' task queue, without the cluster, by flag or environment; it may be empty.
+func (a *App) TaskQueue() string { return cmp.Or(a.Global.taskQueue, a.Env.Get(envTaskQueue)) }
 
 // temporalOptions reads the configuration as every other Temporal tool does, with the flags over it.
 func (a *App) temporalOptions() (temporalclient.Options, error) {
@@ -132,7 +141,7 @@ func (c *Connection) Explain(err error) error {
 		return err
 	case errors.As(err, &noNamespace):
 		return exit.Hint(fmt.Errorf("the Temporal server at %s has no namespace %q", c.Address, c.namespace),
-			"Name another with --namespace or TEMPORAL_NAMESPACE, or create it: temporal operator namespace create -n %s", c.namespace)
+			`Name another with --namespace or TEMPORAL_NAMESPACE, or create it: "%s setup --apply", or "temporal operator namespace create -n %s".`, c.Program, c.namespace)
 	case errors.As(err, &denied), strings.Contains(call.Err.Error(), "Unauthenticated"):
 		return exit.Hint(fmt.Errorf("the Temporal server at %s refuses access to namespace %q: %w", c.Address, c.namespace, call.Err),
 			"Set TEMPORAL_API_KEY, the TEMPORAL_TLS_ variables, or a profile with --profile.")

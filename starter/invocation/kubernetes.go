@@ -1,6 +1,7 @@
 package invocation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"drydock/k8s"
@@ -43,28 +45,46 @@ func (n Node) ControlPlane() bool {
 	return false
 }
 
-// Nodes is a client by the usual rules: --kubeconfig, KUBECONFIG, ~/.kube/config, the pod's service account.
-// An API server that does not answer within timeout counts as absent.
-func (a *App) Nodes(timeout time.Duration) (*Nodes, error) {
+// Cluster says which Kubernetes is meant where the flags do not.
+type Cluster struct{ Kubeconfig, Context string }
+
+// Kubernetes is the connection by the usual rules, with the name of its context: --kubeconfig and --context, what is meant
+// otherwise, KUBECONFIG, ~/.kube/config, the pod's service account.
+func (a *App) Kubernetes(otherwise Cluster) (*rest.Config, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = a.Global.kubeconfig
+	rules.ExplicitPath = cmp.Or(a.Global.kubeconfig, otherwise.Kubeconfig)
 	if list := a.Env.Get(clientcmd.RecommendedConfigPathEnvVar); list != "" {
 		rules.Precedence = filepath.SplitList(list)
 	}
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: a.Global.kubeContext})
+	name := cmp.Or(a.Global.kubeContext, otherwise.Context)
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: name})
 	config, err := loader.ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("kubeconfig: %w", err)
+		return nil, name, fmt.Errorf("kubeconfig: %w", err)
+	}
+	if raw, err := loader.RawConfig(); err == nil && name == "" {
+		name = raw.CurrentContext
+	}
+	return config, name, nil
+}
+
+// NamesKubernetes tells whether flags or the environment name a cluster, so that one which cannot be found is a mistake.
+func (a *App) NamesKubernetes() bool {
+	return cmp.Or(a.Global.kubeconfig, a.Global.kubeContext, a.Env.Get(clientcmd.RecommendedConfigPathEnvVar)) != ""
+}
+
+// Nodes is a client by the usual rules: --kubeconfig, KUBECONFIG, ~/.kube/config, the pod's service account.
+// An API server that does not answer within timeout counts as absent.
+func (a *App) Nodes(timeout time.Duration) (*Nodes, error) {
+	config, name, err := a.Kubernetes(Cluster{})
+	if err != nil {
+		return nil, err
 	}
 	config.Timeout = timeout
 	config.QPS = -1
 	api, err := metadata.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
-	}
-	name := a.Global.kubeContext
-	if raw, err := loader.RawConfig(); err == nil && name == "" {
-		name = raw.CurrentContext
 	}
 	resource := func(name string) metadata.ResourceInterface {
 		return api.Resource(schema.GroupVersionResource{Version: "v1", Resource: name})

@@ -104,8 +104,11 @@ func (a *Attendant) look() (api.PlanStatus, error) {
 }
 
 func refused(err error) bool {
-	var refused *client.PlanRefusedError
-	return errors.As(err, &refused)
+	var (
+		refused *client.PlanRefusedError
+		ended   *client.PlanEndedError
+	)
+	return errors.As(err, &refused) || errors.As(err, &ended)
 }
 
 // attend begins to work on the nodes whose turn it has become.

@@ -32,6 +32,8 @@ type choice struct {
 	known bool
 	nodes []rollout.Facts
 	reach rollout.Reach
+	// unspared are names to be left alone that no node has.
+	unspared []string
 	// why says why Kubernetes was not asked.
 	why error
 }
@@ -87,6 +89,11 @@ func match(p rollout.Plan, matches func(*corev1.Node) bool, all []invocation.Nod
 			continue
 		}
 		c.reach.Missing = append(c.reach.Missing, name)
+	}
+	for _, name := range p.Exclude {
+		if !there[name] {
+			c.unspared = append(c.unspared, name)
+		}
 	}
 	return c
 }
@@ -150,7 +157,11 @@ func announce(w io.Writer, name string, p rollout.Plan, c choice) {
 // warnings say what somebody may not have meant.
 func (c *choice) warnings(p rollout.Plan) []string {
 	if c.known {
-		return c.reach.Warnings()
+		warnings := c.reach.Warnings()
+		if len(c.unspared) > 0 {
+			warnings = append(warnings, "exclude: there are no nodes of these names: "+terminal.SomeOf(c.unspared, maxMissing))
+		}
+		return warnings
 	}
 	why, _, _ := strings.Cut(c.why.Error(), "\n")
 	warnings := []string{"Kubernetes was not asked, which nodes match is not known here: " + why}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -39,7 +40,8 @@ cluster's limits hold besides. The first nodes may be a canary. Where more than 
 "drydock plan resume". Nodes that come to match a selector are taken in.
 
 The plan is a file, flags, or both: flags go over the file. The flags of "drydock start" say what its maintenances share.
-Each node waits Ready for somebody to do the work and say "drydock done NODE", unless the maintenances end by themselves.
+Each node waits Ready for somebody to do the work: with "drydock plan attach NAME -- COMMAND", or by hand and then "drydock done
+NODE --requestor plan-NAME". With --work the worker does it.
 
 With --dry-run nothing is started: it shows the waves, what would stop the drains of the first nodes, budgets that nodes
 of a wave share, and about how long the plan would take, by the maintenances of the last 30 days.`,
@@ -107,7 +109,7 @@ func (o *createOptions) run(ctx context.Context, cmd *cobra.Command, name string
 	if err := a.Confirm("Start this plan?", "nothing was started", o.yes); err != nil {
 		return err
 	}
-	return o.start(ctx, c, client.PlanOf(c.Client, name), raw)
+	return o.start(ctx, c, client.PlanOf(c.Client, name), p, raw)
 }
 
 func (o *createOptions) check() error {
@@ -123,9 +125,9 @@ func (o *createOptions) check() error {
 	return invocation.CheckTimeout(o.timeout, o.wait)
 }
 
-func (o *createOptions) start(ctx context.Context, c *invocation.Connection, p *client.Plan, raw json.RawMessage) error {
+func (o *createOptions) start(ctx context.Context, c *invocation.Connection, p *client.Plan, of rollout.Plan, raw json.RawMessage) error {
 	if _, err := p.Start(ctx, raw); err != nil {
-		return explain(c, p.Name, err)
+		return Explain(c, p.Name, err)
 	}
 	out := o.app.Messages(&o.output)
 	v, err := o.taken(ctx, c, p)
@@ -140,7 +142,7 @@ func (o *createOptions) start(ctx context.Context, c *invocation.Connection, p *
 			return stopped(waiting, c, p.Name, err)
 		}
 	} else {
-		fmt.Fprintf(out, "Follow it with \"%s plan status %s --watch\"; once a node is Ready, do the work and run \"%s done NODE\".\n", c.Program, p.Name, c.Program)
+		fmt.Fprintln(out, next(c.Program, p.Name, of))
 	}
 	if !o.output.Table() {
 		if err := o.output.Write(o.app.Stdout, show.PlanSummaryOf(v, p.WorkflowID()), nil); err != nil {
@@ -148,6 +150,19 @@ func (o *createOptions) start(ctx context.Context, c *invocation.Connection, p *
 		}
 	}
 	return endOf(v)
+}
+
+// next says how a plan that was started is followed, and who does the work on its nodes.
+func next(program, name string, p rollout.Plan) string {
+	text := fmt.Sprintf("Follow it with \"%s plan status %s --watch\". ", program, name)
+	var shared struct {
+		Work string `json:"work"`
+	}
+	if err := json.Unmarshal(p.Maintenance, &shared); err == nil && shared.Work != "" {
+		return text + fmt.Sprintf("The worker does %s on each node that is Ready.", shared.Work)
+	}
+	return text + fmt.Sprintf("Each node that is Ready waits for its work: \"%s plan attach %s -- COMMAND\", or by hand and then \"%s done NODE --requestor %s\".",
+		program, name, program, cmp.Or(p.Requestor, rollout.RequestorOf(name)))
 }
 
 // takenWithin bounds the wait for a worker to read the plan, which takes it a moment.

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"drydock/api"
@@ -91,10 +92,14 @@ func (f *follower) node(n api.PlanNode, now time.Time) {
 	}
 	f.known[n.Node] = state
 	text := state
+	note := terminal.OneLine(terminal.Words(n.Note, now))
+	if strings.HasPrefix(note, state+" ") { // the note says the state itself, and by whom
+		text, note = note, ""
+	}
 	if !n.NotBefore.IsZero() {
 		text += ", back at " + terminal.Clock(n.NotBefore, now)
 	}
-	f.display.Note("%s: %s%s", n.Node, text, terminal.Colon(terminal.OneLine(terminal.Words(n.Note, now))))
+	f.display.Note("%s: %s%s", n.Node, text, terminal.Colon(note))
 }
 
 // allThere tells that a page has every node that may have something to say: those whose turn has not come are the last.

@@ -65,11 +65,12 @@ func checkName(name string) error {
 	return nil
 }
 
-// explain turns an error about a plan into one that says what to do next.
-func explain(c *invocation.Connection, name string, err error) error {
+// Explain turns an error about a plan into one that says what to do next.
+func Explain(c *invocation.Connection, name string, err error) error {
 	var (
 		none      *client.NoPlanError
 		runs      *client.PlanRunsError
+		ended     *client.PlanEndedError
 		unsettled *client.UnsettledError
 	)
 	switch {
@@ -77,6 +78,9 @@ func explain(c *invocation.Connection, name string, err error) error {
 		return exit.Hint(err, `"%s plan list --all" shows those that there are.`, c.Program)
 	case errors.As(err, &runs):
 		return exit.Hint(err, `See it with "%s plan status %s", or choose another name.`, c.Program, name)
+	case errors.As(err, &ended):
+		return exit.Hint(err, `"%s plan status %s" shows what it left. Nodes that are held are decided one by one, with "retry", "done" or "cancel --release"; `+
+			`a new plan takes the others ("plan create").`, c.Program, name)
 	case errors.As(err, &unsettled):
 		return exit.WithCode(exit.TimedOut, exit.Hint(fmt.Errorf("%s was sent and is not confirmed: %w", unsettled.Change, c.Explain(unsettled.Unwrap())),
 			`It may take effect later, when a worker takes it: "%s plan status %s" says.`, c.Program, name))
@@ -93,7 +97,7 @@ func stopped(ctx context.Context, c *invocation.Connection, name string, err err
 	case errors.Is(err, exit.ErrInterrupted):
 		err = exit.WithCode(exit.Interrupted, fmt.Errorf("no longer waiting for plan %s", name))
 	default:
-		return explain(c, name, err)
+		return Explain(c, name, err)
 	}
 	return exit.Hint(err, `The plan goes on: "%s plan status %s --watch" looks again, "%s plan cancel %s" ends it.`, c.Program, name, c.Program, name)
 }

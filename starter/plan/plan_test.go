@@ -19,7 +19,7 @@ import (
 )
 
 func TestNodesAreMatchedAsTheWorkerDoes(t *testing.T) {
-	p, err := rollout.Decode("kernel", []byte(`{"nodes":["m","a","x"],"exclude":["b"]}`))
+	p, err := rollout.Decode("kernel", []byte(`{"nodes":["m","a","x"],"exclude":["b","c"]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestNodesAreMatchedAsTheWorkerDoes(t *testing.T) {
 	if len(c.nodes) != 2 || c.nodes[0] != (rollout.Facts{Name: "a", Zone: "z1"}) {
 		t.Errorf("nodes %+v", c.nodes)
 	}
-	if got := strings.Join(c.warnings(p), "; "); got != "every control-plane node is among them (1); there are no nodes of these names: x" {
+	if got := strings.Join(c.warnings(p), "; "); got != "every control-plane node is among them (1); there are no nodes of these names: x; exclude: there are no nodes of these names: c" {
 		t.Errorf("warnings %q", got)
 	}
 	var said bytes.Buffer
@@ -47,6 +47,22 @@ func TestNodesAreMatchedAsTheWorkerDoes(t *testing.T) {
 	announce(&said, "kernel", p, choice{why: errors.New("no kubeconfig\nat all")})
 	if got := said.String(); !strings.Contains(got, "over all nodes") || !strings.Contains(got, "control-plane nodes included") || strings.Contains(got, "at all") {
 		t.Errorf("without Kubernetes it says %q", got)
+	}
+}
+
+func TestAPlanThatWasStartedSaysWhoDoesTheWork(t *testing.T) {
+	for input, want := range map[string]string{
+		`{"all":true,"maintenance":{"work":"reboot"}}`: "The worker does reboot on each node",
+		`{"all":true}`:                       `"drydock done NODE --requestor plan-kernel"`,
+		`{"all":true,"requestor":"patcher"}`: `"drydock plan attach kernel -- COMMAND", or by hand and then "drydock done NODE --requestor patcher"`,
+	} {
+		p, err := rollout.Decode("kernel", []byte(input))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := next("drydock", "kernel", p); !strings.Contains(got, want) {
+			t.Errorf("%s: it says %q, want %q", input, got, want)
+		}
 	}
 }
 
@@ -94,8 +110,9 @@ func TestAFollowerSaysWhatHasChanged(t *testing.T) {
 		t.Error("a page that is cut among those whose turn has not come counts as less than all of them")
 	}
 	back := api.PlanNode{Node: "b", State: "waiting", NotBefore: startertest.Noon.Add(10 * time.Minute), Note: "blocked"}
-	then := look(rollout.Counts{Total: 3, Done: 1, Held: 1, Waiting: 1}, api.PlanNode{Node: "c", State: "held", Note: "the disk"}, back)
-	for _, want := range []string{"a: over\n", "c: held: the disk\n", "b: waiting, back at 12:10:00 CEST: blocked\n", "1 of 3 done, 1 held, 1 waiting"} {
+	then := look(rollout.Counts{Total: 3, Done: 1, Held: 1, Waiting: 1}, api.PlanNode{Node: "c", State: "held", Note: "the disk"}, back,
+		api.PlanNode{Node: "d", State: "skipped", Note: "skipped by amy: to be scrapped"})
+	for _, want := range []string{"a: over\n", "c: held: the disk\n", "d: skipped by amy: to be scrapped\n", "b: waiting, back at 12:10:00 CEST: blocked\n", "1 of 3 done, 1 held, 1 waiting"} {
 		if !strings.Contains(then, want) {
 			t.Errorf("then it says\n%swant %q", then, want)
 		}

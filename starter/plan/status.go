@@ -92,14 +92,14 @@ func (o *statusOptions) run(ctx context.Context, name string) error {
 	}
 	v, err := p.Observe(ctx, api.PlanStatusRequest{States: o.states})
 	if err != nil {
-		return explain(c, name, err)
+		return Explain(c, name, err)
 	}
 	if v.Unanswered != nil {
 		fmt.Fprintf(o.app.Stderr, "Warning: %s\n", v.Unanswered)
 	}
 	nodes, more, err := o.nodes(ctx, p, v)
 	if err != nil {
-		return explain(c, name, err)
+		return Explain(c, name, err)
 	}
 	shown := show.PlanOf(v, p.WorkflowID(), nodes, more, slowest(ctx, c, p, v))
 	return o.output.Write(o.app.Stdout, shown, func(w io.Writer) { show.PlanStatus(w, shown, c.Clock()) })

@@ -116,7 +116,7 @@ func (o *tellOptions) says(tell func(*client.Plan, context.Context, string) (str
 		return o.run(cmd.Context(), args[0], func(ctx context.Context, c *invocation.Connection, p *client.Plan) error {
 			effect, err := tell(p, ctx, o.comment)
 			if err != nil {
-				return explain(c, p.Name, err)
+				return Explain(c, p.Name, err)
 			}
 			fmt.Fprintf(o.app.Messages(&o.output), "%s: %s\n", p.Name, terminal.Words(effect, c.Clock()))
 			return nil
@@ -132,7 +132,7 @@ func (o *tellOptions) saysOfNodes(tell func(p *client.Plan, ctx context.Context,
 			for _, node := range args[1:] {
 				effect, err := tell(p, ctx, node, o.comment)
 				if err != nil {
-					failures = append(failures, explain(c, p.Name, err))
+					failures = append(failures, Explain(c, p.Name, err))
 					continue
 				}
 				fmt.Fprintf(o.app.Messages(&o.output), "%s: %s\n", p.Name, terminal.Words(effect, c.Clock()))
@@ -164,7 +164,7 @@ func (o *tellOptions) run(ctx context.Context, name string, tell func(context.Co
 	}
 	v, err := p.Observe(ctx, api.PlanStatusRequest{Limit: 1})
 	if err != nil {
-		return explain(c, name, err)
+		return Explain(c, name, err)
 	}
 	return o.output.Write(o.app.Stdout, show.PlanSummaryOf(v, p.WorkflowID()), nil)
 }
@@ -173,7 +173,7 @@ func (o *tellOptions) run(ctx context.Context, name string, tell func(context.Co
 func (o *tellOptions) agree(ctx context.Context, c *invocation.Connection, p *client.Plan) error {
 	v, err := p.Observe(ctx, api.PlanStatusRequest{Limit: 1})
 	if err != nil {
-		return explain(c, p.Name, err)
+		return Explain(c, p.Name, err)
 	}
 	if v.Status == nil || !v.Running() {
 		return nil // what is told says why nobody answers, or that it has ended

@@ -128,7 +128,7 @@ func RecurrenceText(r rollout.Recurrence) string {
 	case r.Cron != "":
 		return r.Cron + " in UTC"
 	case r.Every != 0:
-		return "every " + period.Text(r.Every.Std())
+		return "every " + period.InDays(r.Every.Std())
 	default:
 		return "by a schedule of another form: see the Temporal UI"
 	}

@@ -21,7 +21,9 @@ func NewHookDone(a *invocation.App) *cobra.Command {
 		Use:   "hook-done NODE HOOK",
 		Short: "Mark a hook that waits for a signal done, or failed",
 		Long: `Say that a hook of kind signal, which a maintenance waits for, is done or has failed. Whether the maintenance goes on
-after one that failed is a matter of the worker's configuration (hooks.NAME.onFailure).`,
+after one that failed is a matter of the worker's configuration (hooks.NAME.onFailure).
+
+Work of kind signal is told the same, by its name: done brings the node back, --failed makes it RequestorFailed.`,
 		Example: `  drydock hook-done worker-01 storage-moved
   drydock hook-done worker-01 storage-moved --failed --comment "rebuild runs"`,
 		Args: nodeAndHook,
@@ -85,7 +87,11 @@ func hookMessage(m client.Message, program, hook, became string) invocation.Mess
 			return fmt.Sprintf("It waits for %s.", terminal.OrList(s.OpenHooks))
 		},
 		Said: func(now *api.Status) string {
-			return fmt.Sprintf("hook %s %s; now %s", hook, became, now.Phase)
+			what := "hook"
+			if len(now.Work) > 0 && now.Work[len(now.Work)-1].Name == hook {
+				what = "work"
+			}
+			return fmt.Sprintf("%s %s %s; now %s", what, hook, became, now.Phase)
 		},
 	}
 }

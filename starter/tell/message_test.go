@@ -21,6 +21,10 @@ func after(change func(*api.Status), s api.Status) *api.Status {
 	return &s
 }
 
+func flashing(s *api.Status) { s.Work = []api.WorkRun{{Name: "flash", Kind: validation.KindSignal}} }
+
+func flashedByJob(s *api.Status) { s.Work = []api.WorkRun{{Name: "flash", Kind: validation.KindJob}} }
+
 func to(phase api.Phase) func(*api.Status) {
 	return func(s *api.Status) { s.Phase = phase }
 }
@@ -136,6 +140,10 @@ func TestMessagesAreCheckedBeforeTheyAreSent(t *testing.T) {
 		"deny, twice":              {decisionMessage(client.Deny(), "denied"), startertest.View(api.Releasing, denied), "is denied already", ""},
 		"skip a hook":              {hookMessage(client.SkipHook("silence"), "drydock", "silence", "skipped"), startertest.View(api.Scheduled, silencing), "", ""},
 		"skip another hook":        {hookMessage(client.SkipHook("move"), "drydock", "move", "skipped"), startertest.View(api.Scheduled, silencing), "", `It waits for "silence"`},
+		"work of kind signal":      {hookMessage(client.HookDone("flash", false), "drydock", "flash", "done"), startertest.View(api.Ready, flashing), "", ""},
+		"other work":               {hookMessage(client.HookDone("move", false), "drydock", "move", "done"), startertest.View(api.Ready, flashing), "", "does not wait for hook move"},
+		"work that is no word's":   {hookMessage(client.HookDone("flash", false), "drydock", "flash", "done"), startertest.View(api.Ready, flashedByJob), "", "it waits for no hook"},
+		"work is not skipped":      {hookMessage(client.SkipHook("flash"), "drydock", "flash", "skipped"), startertest.View(api.Ready, flashing), "", "it waits for no hook"},
 		"skip no hook":             {hookMessage(client.SkipHook("move"), "drydock", "move", "skipped"), startertest.View(api.Ready), "", "it waits for no hook"},
 		"extend, Ready":            {extendMessage(startertest.ClockAtNoon, 2*time.Hour), startertest.View(api.Ready, held), "", ""},
 		"extend, no more":          {extendMessage(startertest.ClockAtNoon, time.Minute), startertest.View(api.Ready, held), "may be held until 13:00:00 CEST already", ""},

@@ -10,6 +10,7 @@ import (
 	"drydock/rules/bounds"
 	"drydock/rules/notices"
 	"drydock/rules/spec"
+	"drydock/workflows/meter"
 )
 
 // errGivenBack: the escalation gave the node back, and the maintenance begins again with the slot.
@@ -69,9 +70,11 @@ func (d *drainer) takeRung(rung api.RungTaken) error {
 	text := sentence("escalation: "+rung.Do, rung.By, rung.Why)
 	d.journal.note(text)
 	if rung.Do == spec.ExpireSLA {
+		meter.SLAExpired.Count(d.clock.life, "")
 		d.journal.tell(notices.SLAExpired, rung.Why)
 		return d.announcer.warn(d.stop.steps, "SLAExpired", "the SLA is over: "+rung.Why)
 	}
+	meter.Escalations.Count(d.clock.life, rung.Do)
 	d.journal.tell(notices.Escalated, text)
 	switch rung.Do {
 	case spec.GiveBack:

@@ -17,6 +17,7 @@ import (
 	"drydock/rules/record"
 	"drydock/rules/spec"
 	"drydock/workflows/details"
+	"drydock/workflows/meter"
 )
 
 // journal is the account of a maintenance and the only writer of its status: phases, transitions, messages, and the
@@ -61,11 +62,23 @@ func (j *journal) change(write func(*api.Status)) {
 func (j *journal) enter(phase api.Phase, message string) {
 	now := workflow.Now(j.ctx)
 	if j.isFresh() || j.s.Phase != phase {
+		measure(j, phase, now)
 		j.s.Phase, j.s.Since = phase, now
 	}
 	j.transition(api.Transition{Phase: phase, At: now, Message: bounds.Cut(message, bounds.Text)})
 	j.s.WaitingFor = ""
 	j.describe()
+}
+
+// measure counts the phase that is left, and the maintenance where the one that is entered is its end.
+func measure(j *journal, next api.Phase, now time.Time) {
+	if !j.isFresh() {
+		meter.Phases.Took(j.ctx, string(j.s.Phase), now.Sub(j.s.Since))
+	}
+	if next.Ended() {
+		meter.Ended.Count(j.ctx, string(next))
+		meter.Duration.Took(j.ctx, string(next), now.Sub(j.s.CreatedAt))
+	}
 }
 
 // isFresh tells that no phase was entered yet.

@@ -15,6 +15,7 @@ import (
 	"drydock/rules/validation"
 	"drydock/workflows/inbox"
 	"drydock/workflows/maintenance/work"
+	"drydock/workflows/meter"
 	"drydock/workflows/reset"
 )
 
@@ -132,6 +133,7 @@ func (m *maintenance) steps() []step {
 }
 
 func (m *maintenance) begin() error {
+	meter.Started.Count(m.clock.life, "")
 	m.journal.tell(notices.MaintenanceUnknown, "")
 	return m.stop.decided()
 }

@@ -15,6 +15,7 @@ import (
 	"drydock/rules/spec"
 	"drydock/workflows/call"
 	"drydock/workflows/inbox"
+	"drydock/workflows/meter"
 )
 
 // notification is one run of Notification.
@@ -99,7 +100,7 @@ func (n *notification) status() api.NotificationStatus {
 func (n *notification) refused(name string, why error) {
 	n.state.Refused++
 	n.state.LastRefused = bounds.Cut(name+": "+why.Error(), bounds.Text)
-	n.count("drydock_event_signals_refused")
+	n.count(meter.Refused)
 	workflow.GetLogger(n.ctx).Warn("a signal was refused", "signal", name, "why", n.state.LastRefused)
 }
 
@@ -108,15 +109,15 @@ func (n *notification) giveUp(messages int, what string, err error) {
 	n.state.GivenUp += messages
 	n.state.LastError = bounds.Cut(call.Cause(err), bounds.Text)
 	for range messages {
-		n.count("drydock_deliveries_given_up")
+		n.count(meter.GivenUp)
 	}
 	workflow.GetLogger(n.ctx).Error("messages were not delivered", "messages", messages, "channel", n.Channel, "event", what, "error", err)
 }
 
 // count counts by channel. Only the worker's channels have a counter: a name that somebody has made up has none.
-func (n *notification) count(counter string) {
+func (n *notification) count(m meter.Metric) {
 	if n.state.Plan != nil {
-		workflow.GetMetricsHandler(n.ctx).WithTags(map[string]string{"channel": n.Channel}).Counter(counter).Inc(1)
+		m.Count(n.ctx, n.Channel)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/activities/settings"
@@ -58,6 +59,17 @@ func (c *core) leaving() bool {
 func (c *core) enter(phase api.PlanPhase, why string) {
 	c.state.Phase, c.state.Since, c.state.Failure = phase, c.now(), why
 	c.dirty = true
+	c.attribute(api.AttributePhase.ValueSet(string(phase)))
+}
+
+// attribute sets search attributes where the namespace has them.
+func (c *core) attribute(updates ...temporal.SearchAttributeUpdate) {
+	if !c.prepared.SearchAttributes {
+		return
+	}
+	if err := workflow.UpsertTypedSearchAttributes(c.ctx, updates...); err != nil {
+		workflow.GetLogger(c.ctx).Error("setting search attributes", "error", err)
+	}
 }
 
 // summary says in one line how the plan stands.

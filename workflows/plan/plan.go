@@ -18,6 +18,7 @@ import (
 	"drydock/rules/rollout"
 	"drydock/workflows/call"
 	"drydock/workflows/inbox"
+	"drydock/workflows/meter"
 	"drydock/workflows/reset"
 )
 
@@ -136,18 +137,14 @@ func (p *plan) prepare() error {
 
 // register makes the plan findable.
 func (p *plan) register() {
-	if !p.prepared.SearchAttributes {
-		return
-	}
 	attributes := []temporal.SearchAttributeUpdate{
 		api.AttributeRequestor.ValueSet(p.spec.Requestor), api.AttributeCluster.ValueSet(p.cluster),
+		api.AttributePhase.ValueSet(string(p.state.Phase)),
 	}
 	if p.prepared.Kinds {
 		attributes = append(attributes, api.AttributeKind.ValueSet(api.KindPlan))
 	}
-	if err := workflow.UpsertTypedSearchAttributes(p.ctx, attributes...); err != nil {
-		workflow.GetLogger(p.ctx).Error("setting search attributes", "error", err)
-	}
+	p.attribute(attributes...)
 }
 
 // run decides whenever something happened, until nothing is left to do.
@@ -256,6 +253,7 @@ func (p *plan) end() {
 		p.enter(api.PlanCompleted, "")
 	}
 	p.state.WaitingFor, p.state.Until = "", time.Time{}
+	meter.PlansEnded.Count(p.ctx, string(p.state.Phase))
 	p.news.tell(notices.PlanEnded, p.summary())
 	p.describe()
 	if p.prepared.Audited {

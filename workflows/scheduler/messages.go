@@ -23,6 +23,11 @@ func (s *scheduler) listen() error {
 	if err != nil {
 		return err
 	}
+	err = workflow.SetQueryHandlerWithOptions(s.ctx, api.QuerySummary, func() (api.Summary, error) { return summaryOf(s), nil },
+		workflow.QueryHandlerOptions{Description: "counts of slots, of pending requests and of stray marks"})
+	if err != nil {
+		return err
+	}
 	err = workflow.SetQueryHandlerWithOptions(s.ctx, api.QuerySlotsHeld, func(raw converter.RawValue) (api.SlotsHeld, error) {
 		asked, err := inbox.Decode[api.SlotQuestion](inbox.Payload(raw))
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"drydock/activities/nodeevent"
 	"drydock/api"
 	"drydock/workflows/call"
+	"drydock/workflows/meter"
 )
 
 // reclaimAgain is how long to wait after an error that Temporal does not retry by itself. It doubles up to
@@ -81,6 +82,7 @@ func (r *reclaimer) try(h api.Holder, why string) {
 			r.keep(h, "it runs")
 		case found.Fate == execution.Unknown:
 			// There is nobody to have the slot, and no proof that a mark may be touched.
+			meter.Reclaimed.Count(r.ctx, meter.NodeUnknown)
 			r.done(h)
 			r.orphaned(h, api.StrayUnknown)
 		case r.onOrphan == ReportOrphans:
@@ -95,6 +97,7 @@ func (r *reclaimer) release(h api.Holder, why string) {
 	r.act(func() workflow.Future { return r.releaseOrphan(h, why) }, func(future workflow.Future) {
 		switch err := future.Get(r.ctx, nil); {
 		case err == nil || harmless(err):
+			meter.Reclaimed.Count(r.ctx, meter.NodeReleased)
 			r.done(h)
 			r.free(h.RequestID)
 		case isAlive(err):
@@ -111,9 +114,11 @@ func (r *reclaimer) report(h api.Holder, why string) {
 	r.act(func() workflow.Future { return r.announceOrphan(h, why) }, func(future workflow.Future) {
 		switch err := future.Get(r.ctx, nil); {
 		case err == nil:
+			meter.Reclaimed.Count(r.ctx, meter.NodeReported)
 			r.done(h)
 			r.orphaned(h, api.StrayOrphan)
 		case harmless(err):
+			meter.Reclaimed.Count(r.ctx, meter.NodeReleased)
 			r.done(h)
 			r.free(h.RequestID)
 		default:

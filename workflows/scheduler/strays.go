@@ -81,7 +81,6 @@ func (s *strays) known() []cluster.KnownMark {
 // sawForeign notes the marks of others.
 func (s *strays) sawForeign(first []api.StrayMark, all int) {
 	s.foreign, s.foreignAll = first[:min(len(first), maxStraysTold)], all
-	workflow.GetMetricsHandler(s.ctx).Gauge("drydock_foreign_marks").Update(float64(all))
 	said := ""
 	if all > 0 {
 		var nodes []string

@@ -53,6 +53,8 @@ type Site struct {
 	Prepared   settings.Prepared
 	accounts
 
+	// Measures are those of all runs.
+	Measures Measures
 	// Queues are the task queues of the activities, by name.
 	Queues map[string]string
 	// Runs counts those of the maintenance. Planned is what is done at which time after its start.
@@ -90,6 +92,7 @@ func NewAs(t *testing.T, id, taskQueue string) *Site {
 func (s *Site) begin(now time.Time) {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	suite.SetMetricsHandler(s.Measures.Handler())
 	s.Env = suite.NewTestWorkflowEnvironment()
 	s.Env.SetStartTime(now)
 	s.Env.SetTestTimeout(time.Minute)

@@ -1,0 +1,381 @@
+package chart_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/yaml"
+
+	auditkinds "drydock/audit/kinds"
+	checkkinds "drydock/checks/kinds"
+	"drydock/config"
+	"drydock/deploy/chart/test/rendered"
+	notifykinds "drydock/notify/kinds"
+)
+
+const kubernetesDir = "../../kubernetes"
+
+// Whatever the values, the pod is one that may leave its node, and that gets as little as it needs.
+func TestEverySetMakesASoundPod(t *testing.T) {
+	for name, set := range valueSets(t) {
+		t.Run(name, func(t *testing.T) {
+			documents := render(t, set)
+			for _, d := range documents {
+				if strings.Contains(d.Text, "latest") {
+					t.Errorf("%s says latest:\n%s", d.Template, d.Text)
+				}
+			}
+			deployment := find[*appsv1.Deployment](t, documents)
+			pod, worker := deployment.Spec.Template.Spec, deployment.Spec.Template.Spec.Containers[0]
+			if !*pod.SecurityContext.RunAsNonRoot || *pod.SecurityContext.RunAsUser == 0 || pod.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+				t.Errorf("pod security context %+v", pod.SecurityContext)
+			}
+			if c := worker.SecurityContext; !*c.ReadOnlyRootFilesystem || *c.AllowPrivilegeEscalation || !slices.Equal(c.Capabilities.Drop, []corev1.Capability{"ALL"}) {
+				t.Errorf("security context %+v", c)
+			}
+			for _, v := range pod.Volumes {
+				if v.EmptyDir != nil {
+					t.Errorf("volume %s would keep the pod on its node", v.Name)
+				}
+			}
+			sleep := int64(0)
+			if worker.Lifecycle != nil {
+				sleep = worker.Lifecycle.PreStop.Sleep.Seconds
+			}
+			// What a worker may need is held to its own limits in the worker's tests.
+			if grace := *pod.TerminationGracePeriodSeconds; grace-sleep != 45 {
+				t.Errorf("grace period %d with a preStop hook of %d", grace, sleep)
+			}
+			if worker.LivenessProbe.HTTPGet.Path != "/healthz" || worker.ReadinessProbe.HTTPGet.Path != "/readyz" || worker.ReadinessProbe.HTTPGet.Port.StrVal != worker.Ports[0].Name {
+				t.Errorf("probes %+v %+v", worker.LivenessProbe, worker.ReadinessProbe)
+			}
+			selects := func(what string, selector map[string]string) {
+				if !labels.SelectorFromSet(selector).Matches(labels.Set(deployment.Spec.Template.Labels)) {
+					t.Errorf("%s selects %v, and the pod has %v", what, selector, deployment.Spec.Template.Labels)
+				}
+			}
+			selects("the Deployment", deployment.Spec.Selector.MatchLabels)
+			selects("the Service", find[*corev1.Service](t, documents).Spec.Selector)
+			for _, b := range findAll[*policyv1.PodDisruptionBudget](t, documents) {
+				selects("the budget", b.Spec.Selector.MatchLabels)
+				if b.Spec.MaxUnavailable == nil || b.Spec.MaxUnavailable.String() == "0" || b.Spec.MinAvailable != nil {
+					t.Errorf("the budget would keep a worker: %+v", b.Spec)
+				}
+			}
+		})
+	}
+}
+
+// The worker takes the configuration, and finds each file where it is mounted.
+func TestTheWorkerTakesTheConfiguration(t *testing.T) {
+	for name, set := range valueSets(t) {
+		documents := render(t, set)
+		c := config.Default()
+		text := find[*corev1.ConfigMap](t, documents).Data["drydock.yaml"]
+		err := config.Parse([]byte(text), &c, config.Kinds{Channels: notifykinds.All(), Checks: checkkinds.All(), Sinks: auditkinds.All()})
+		if err == nil {
+			err = c.Validate()
+		}
+		if err != nil {
+			t.Errorf("%s: %v\n%s", name, err, text)
+		}
+		worker := find[*appsv1.Deployment](t, documents).Spec.Template.Spec.Containers[0]
+		if want := ":" + itoa(worker.Ports[0].ContainerPort); c.Listen != want {
+			t.Errorf("%s: it listens on %q, and the probes ask %q", name, c.Listen, want)
+		}
+	}
+	everything := find[*appsv1.Deployment](t, render(t, valueSets(t)["everything"])).Spec.Template.Spec
+	mounts := map[string]string{}
+	for _, m := range everything.Containers[0].VolumeMounts {
+		mounts[m.Name] = m.MountPath
+	}
+	for _, v := range everything.Volumes {
+		if v.Secret != nil && mounts[v.Name] != "/run/secrets/"+v.Secret.SecretName {
+			t.Errorf("Secret %s is mounted at %q", v.Secret.SecretName, mounts[v.Name])
+		}
+	}
+}
+
+func itoa(n int32) string { return strings.TrimSpace(string(must(json.Marshal(n)))) }
+
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
+func environment(t *testing.T, set map[string]any) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, e := range find[*appsv1.Deployment](t, render(t, set)).Spec.Template.Spec.Containers[0].Env {
+		switch from := e.ValueFrom; {
+		case from == nil:
+			all[e.Name] = e.Value
+		case from.SecretKeyRef != nil:
+			all[e.Name] = "secret " + from.SecretKeyRef.Name + "/" + from.SecretKeyRef.Key
+		case from.FieldRef != nil:
+			all[e.Name] = "field " + from.FieldRef.FieldPath
+		}
+	}
+	return all
+}
+
+func TestTemporalIsFoundByTheEnvironment(t *testing.T) {
+	sets := valueSets(t)
+	for name, want := range map[string]map[string]string{
+		"defaults": {"TEMPORAL_ADDRESS": "temporal-frontend.temporal:7233", "TEMPORAL_NAMESPACE": "default"},
+		"cloud": {"TEMPORAL_ADDRESS": "eu-central-1.aws.api.temporal.io:7233", "TEMPORAL_NAMESPACE": "drydock.a1b2c", "TEMPORAL_TLS": "true",
+			"TEMPORAL_API_KEY": "secret temporal-cloud/api-key"},
+		"mtls": {"TEMPORAL_ADDRESS": "temporal.example.com:7233", "TEMPORAL_NAMESPACE": "fleet", "TEMPORAL_TLS": "true",
+			"TEMPORAL_TLS_SERVER_NAME": "temporal.internal", "TEMPORAL_TLS_SERVER_CA_CERT_PATH": "/run/temporal/ca/bundle.pem",
+			"TEMPORAL_TLS_CLIENT_CERT_PATH": "/run/temporal/client/tls.crt", "TEMPORAL_TLS_CLIENT_KEY_PATH": "/run/temporal/client/tls.key"},
+	} {
+		want["DRYDOCK_POD_UID"] = "field metadata.uid"
+		if got := environment(t, sets[name]); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v\nwant %v", name, got, want)
+		}
+	}
+}
+
+func TestAChangedConfigurationRollsTheWorkers(t *testing.T) {
+	checksum := func(text string) string {
+		return find[*appsv1.Deployment](t, render(t, values(t, text))).Spec.Template.Annotations["checksum/config"]
+	}
+	before := checksum("")
+	for text, changes := range map[string]bool{
+		"config: {log: {level: debug}}": true, "files: {a.yaml: b}": true, "port: 9090": true, "replicas: 5": false, "podLabels: {a: b}": false,
+	} {
+		if changed := checksum(text) != before; changed != changes {
+			t.Errorf("%s: changed %v, want %v", text, changed, changes)
+		}
+	}
+}
+
+// granted are the rules of roles by name, and the Pod Security labels of namespaces, of objects in YAML.
+func granted(t *testing.T, documents []rendered.Document) map[string]any {
+	t.Helper()
+	all := map[string]any{}
+	for _, d := range documents {
+		switch o := decode(t, d).(type) {
+		case *rbacv1.ClusterRole:
+			all["role "+o.Name] = o.Rules
+		case *rbacv1.Role:
+			all["role "+o.Namespace+"/"+o.Name] = o.Rules
+		case *rbacv1.ClusterRoleBinding:
+			all["binding "+o.Name] = []any{o.RoleRef, o.Subjects}
+		case *rbacv1.RoleBinding:
+			all["binding "+o.Namespace+"/"+o.Name] = []any{o.RoleRef, o.Subjects}
+		case *corev1.Namespace:
+			for label, value := range o.Labels {
+				if strings.HasPrefix(label, "pod-security.kubernetes.io/") {
+					all["namespace "+o.Name+" "+label] = value
+				}
+			}
+		}
+	}
+	return all
+}
+
+func documentsOf(t *testing.T, file string) []rendered.Document {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var documents []rendered.Document
+	for _, one := range strings.Split(string(text), "\n---\n") {
+		documents = append(documents, rendered.Document{Template: file, Text: one})
+	}
+	return documents
+}
+
+// features are those that have a file in deploy/kubernetes.
+func features(t *testing.T) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob(kubernetesDir + "/rbac-*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no features: %v", err)
+	}
+	for _, file := range files {
+		names = append(names, strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), "rbac-"), ".yaml"))
+	}
+	return names
+}
+
+func TestPermissionsAreThoseOfTheFiles(t *testing.T) {
+	want := granted(t, documentsOf(t, kubernetesDir+"/rbac.yaml"))
+	if got := granted(t, render(t, nil)); !reflect.DeepEqual(got, want) {
+		t.Errorf("without features it grants\n%v\nwant\n%v", got, want)
+	}
+	for _, feature := range features(t) {
+		want := granted(t, slices.Concat(documentsOf(t, kubernetesDir+"/rbac.yaml"), documentsOf(t, kubernetesDir+"/rbac-"+feature+".yaml")))
+		if got := granted(t, render(t, values(t, "rbac: {features: ["+feature+"]}"))); !reflect.DeepEqual(got, want) {
+			t.Errorf("with %s it grants\n%v\nwant\n%v", feature, got, want)
+		}
+	}
+}
+
+// schema is what values.schema.json has at a path of properties.
+func schema(t *testing.T, path ...string) map[string]any {
+	t.Helper()
+	text, err := os.ReadFile(chartDir + "/values.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := map[string]any{}
+	if err := json.Unmarshal(text, &at); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range path {
+		at = at["properties"].(map[string]any)[key].(map[string]any)
+	}
+	return at
+}
+
+func TestTheSchemaAndTheReadmeKnowEachFeature(t *testing.T) {
+	var known []string
+	for _, name := range schema(t, "rbac", "features")["items"].(map[string]any)["enum"].([]any) {
+		known = append(known, name.(string))
+	}
+	if want := features(t); !slices.Equal(known, want) {
+		t.Errorf("the schema knows %v, want %v", known, want)
+	}
+	readme, err := os.ReadFile(chartDir + "/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range known {
+		if !strings.Contains(string(readme), "| `"+name+"` | ") {
+			t.Errorf("README.md does not tell of feature %s", name)
+		}
+	}
+}
+
+// The schema has the sections of the worker's configuration, so that a misspelt one is refused before it is installed.
+func TestTheSchemaKnowsTheConfiguration(t *testing.T) {
+	want := map[string]bool{}
+	for i := range reflect.TypeFor[config.Config]().NumField() {
+		name, _, _ := strings.Cut(reflect.TypeFor[config.Config]().Field(i).Tag.Get("json"), ",")
+		want[name] = name != "-"
+	}
+	want["listen"] = false // it is the chart's
+	known := schema(t, "config")["properties"].(map[string]any)
+	for name, is := range want {
+		if _, ok := known[name]; ok != is {
+			t.Errorf("%s: in the schema %v, want %v", name, ok, is)
+		}
+	}
+	for name := range known {
+		if !want[name] {
+			t.Errorf("%s: the worker does not know it", name)
+		}
+	}
+}
+
+// Every value can be given in the schema, with the type of its default.
+func TestTheSchemaKnowsEveryValue(t *testing.T) {
+	text, err := os.ReadFile(chartDir + "/values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := schema(t)["properties"].(map[string]any)
+	for name := range values(t, string(text)) {
+		if _, ok := known[name]; !ok {
+			t.Errorf("the schema does not know %s", name)
+		}
+	}
+}
+
+func TestNotesSayWhatComesNext(t *testing.T) {
+	c := loadChart(t)
+	for text, want := range map[string]string{
+		"":                          "drydock start NODE --reason",
+		"config: {cluster: blue}":   "DRYDOCK_CLUSTER=blue",
+		"replicas: 1":               "With one worker, the drain of its own node rests",
+		"rbac: {create: false}":     "rbac.create is false",
+		"temporal: {namespace: ab}": "TEMPORAL_NAMESPACE=ab",
+	} {
+		notes, err := rendered.Notes(c, rendered.Plain, values(t, text))
+		if err != nil || !strings.Contains(notes, want) {
+			t.Errorf("%s: %v\n%s\nwant %s", text, err, notes, want)
+		}
+	}
+}
+
+// The rules are those of the file, which Prometheus' own tests know.
+func TestTheRulesAreThoseOfTheFile(t *testing.T) {
+	text, err := os.ReadFile(chartDir + "/monitoring/rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{}
+	if err := yaml.Unmarshal(text, &want); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range render(t, values(t, "prometheusRule: {enabled: true}")) {
+		if d.Object.GetKind() == "PrometheusRule" {
+			if got := d.Object.Object["spec"]; !reflect.DeepEqual(got, any(want)) {
+				t.Errorf("rules %v\nwant %v", got, want)
+			}
+			return
+		}
+	}
+	t.Error("there is no PrometheusRule")
+}
+
+// The overlay of docs/install.md is one that kustomize builds, and does what the page says.
+func TestTheOverlayOfTheDocumentationBuilds(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/install.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, shown, _ := strings.Cut(string(page), "```yaml\n")
+	overlay, _, found := strings.Cut(shown, "```")
+	if !found {
+		t.Fatal("the page shows no overlay")
+	}
+	// Beside a copy of the base, as it is in the tree.
+	dir := t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, "base"), os.DirFS(kubernetesDir+"/base")); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{"kustomization.yaml": overlay, "drydock.yaml": "listen: \":8080\"\ncluster: blue\n"} {
+		if err := os.MkdirAll(filepath.Join(dir, "mine"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "mine", name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var documents []rendered.Document
+	for _, object := range build(t, filepath.Join(dir, "mine")) {
+		text, err := yaml.Marshal(object.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		documents = append(documents, rendered.Document{Template: object.GetName(), Text: string(text), Object: object})
+	}
+	config := find[*corev1.ConfigMap](t, documents)
+	pod := find[*appsv1.Deployment](t, documents).Spec.Template.Spec
+	variables := map[string]string{}
+	for _, e := range pod.Containers[0].Env {
+		variables[e.Name] = e.Value
+	}
+	if !strings.Contains(config.Data["drydock.yaml"], "cluster: blue") || pod.Volumes[0].ConfigMap.Name != config.Name || config.Name == "drydock-worker" {
+		t.Errorf("the pod has ConfigMap %s, and there is %s with %v", pod.Volumes[0].ConfigMap.Name, config.Name, config.Data)
+	}
+	if pod.Containers[0].Image != "registry.example.com/drydock:v0.2.0" || variables["TEMPORAL_ADDRESS"] != "temporal.example.com:7233" || len(variables) != 3 {
+		t.Errorf("image %s, variables %v", pod.Containers[0].Image, variables)
+	}
+}

@@ -1,0 +1,55 @@
+package kubernetes_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"drydock/deploy/kubernetes"
+	"drydock/rules/preflight"
+	"drydock/rules/spec"
+)
+
+func TestThePartsAreTheFiles(t *testing.T) {
+	parts, err := kubernetes.Parts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names, permissions []string
+	for _, part := range parts {
+		names = append(names, part.Name)
+		var want []string
+		_, objects := read(t, part.File)
+		if len(objects) != len(part.Objects) {
+			t.Errorf("%s: %d objects, want %d", part.File, len(part.Objects), len(objects))
+		}
+		want = granted(objects)
+		var got []string
+		for _, g := range part.Grants {
+			before := ""
+			if g.Namespace != "" {
+				before = g.Namespace + ": "
+			}
+			for _, resource := range g.Resources {
+				for _, verb := range g.Verbs {
+					got = append(got, before+strings.TrimSuffix(resource+"."+g.APIGroups[0], ".")+" "+verb)
+				}
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s grants %q, want %q", part.File, got, want)
+		}
+		permissions = append(permissions, got...)
+	}
+	if want := []string{"base", "daemonsets", "delete-pods", "eviction-requests", "jobs", "node-conditions", "volumes", "work"}; !slices.Equal(names, want) {
+		t.Errorf("parts %q, want %q", names, want)
+	}
+	// What a preflight asks for is what the files give.
+	drain := spec.Drain{Mode: spec.ModeEvict, WaitForVolumeDetach: true, Via: spec.ViaEvictionRequest, Escalation: []spec.Rung{{Do: spec.Kill}}}
+	for _, need := range preflight.Needs(drain, true) {
+		resource := strings.TrimSuffix(need.Resource+"/"+need.Subresource, "/")
+		if name := strings.TrimSuffix(resource+"."+need.Group, ".") + " " + need.Verb; !slices.Contains(permissions, name) {
+			t.Errorf("no file gives %s", name)
+		}
+	}
+}

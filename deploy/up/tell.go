@@ -1,0 +1,58 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+)
+
+// elsewhere are variables that lead to another Temporal or another Drydock.
+var elsewhere = []string{
+	"TEMPORAL_PROFILE", "TEMPORAL_API_KEY", "TEMPORAL_TLS", "TEMPORAL_TLS_CLIENT_CERT_PATH", "TEMPORAL_TLS_CLIENT_KEY_PATH",
+	"TEMPORAL_TLS_CLIENT_CERT_DATA", "TEMPORAL_TLS_CLIENT_KEY_DATA", "TEMPORAL_TLS_SERVER_CA_CERT_PATH",
+	"TEMPORAL_TLS_SERVER_CA_CERT_DATA", "TEMPORAL_TLS_SERVER_NAME", "TEMPORAL_TLS_DISABLE_HOST_VERIFICATION", "TEMPORAL_CLIENT_AUTHORITY", "TEMPORAL_CODEC_ENDPOINT", "TEMPORAL_CODEC_AUTH",
+	"DRYDOCK_CLUSTER", "DRYDOCK_TASK_QUEUE",
+}
+
+// tell says where everything is, and what to do first.
+func (s *site) tell(r state, account string) error {
+	exports := fmt.Sprintf("unset %s\nexport TEMPORAL_ADDRESS=%s TEMPORAL_NAMESPACE=default TEMPORAL_CONFIG_FILE=%s DRYDOCK_CONFIG=%s\n",
+		strings.Join(elsewhere, " "), s.temporal.Address, quoted(s.folder.path(profileFile)), quoted(s.folder.path(configFile)))
+	if err := s.folder.write(environment, []byte(exports)); err != nil {
+		return err
+	}
+	node := "NODE"
+	if len(s.cluster.nodes) > 0 {
+		node = s.cluster.nodes[0]
+	}
+	drydock := ".bin/drydock --context " + quoted(s.cluster.context)
+	s.say(`
+Drydock is up.
+  cluster        %[1]s
+  Temporal UI    http://%[2]s
+  Temporal       %[3]s, namespace default
+  worker         http://%[4]s/metrics, as %[5]s
+  kept in        %[6]s:
+                 drydock.yaml (the worker's configuration: make up again once it is changed), temporal.db,
+                 audit.jsonl (a record of each maintenance), temporal.log, worker.log
+
+A first maintenance:
+  . %[7]s
+  %[8]s preflight %[9]s
+  %[8]s start %[9]s --reason "a first look" --wait
+  %[8]s status %[9]s
+  %[8]s done %[9]s --wait
+
+make down stops it, and make up goes on from there. Temporal is one process here, for one machine: docs/install.md has the rest.`,
+		s.cluster, loopback(r.Ports.UI), s.temporal.Address, loopback(r.Ports.Worker),
+		cmp.Or(account, "you, with the credentials of that context"), string(s.folder), quoted(s.folder.path(environment)), drydock, node)
+	return nil
+}
+
+// quoted is a word for a shell.
+func quoted(word string) string {
+	if word != "" && !strings.ContainsAny(word, " \t\n'\"\\$`&|;<>()*?[]#~!{}") {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

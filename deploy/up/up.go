@@ -1,0 +1,261 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"drydock/deploy/devstack"
+)
+
+// config is the worker's configuration the first time.
+const config = `# The worker's configuration; docs/reference.md has every field. make up starts the worker anew where it has changed.
+scheduler:            # used when the scheduler is first started; then "drydock limits set" counts
+  maxParallel: 1
+  maxUnavailable: 20%%
+audit:
+  file: {path: %q}
+`
+
+// up runs what does not run yet.
+func up(ctx context.Context, o options) error {
+	own()
+	f := folder(o.folder)
+	lock, err := f.open()
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	remembered, err := f.load()
+	if err != nil {
+		return err
+	}
+	s := &site{options: o, folder: f}
+	if s.cluster, err = findCluster(ctx, o.context, remembered); err != nil {
+		return err
+	}
+	if err := s.cluster.settle(o, remembered); err != nil {
+		return err
+	}
+	remembered.Kubeconfig, remembered.Context, remembered.Cluster = s.cluster.files, s.cluster.context, s.cluster.id
+	if err := s.firstFiles(); err != nil {
+		return err
+	}
+	if err := f.save(remembered); err != nil {
+		return err
+	}
+	began, err := s.runTemporal(ctx, &remembered)
+	if err != nil {
+		return err
+	}
+	account, err := s.prepare(ctx, &remembered)
+	if err == nil {
+		err = f.save(remembered)
+	}
+	if err != nil {
+		return fmt.Errorf("%w\nTemporal runs; the worker does not. make up tries again, make down stops it", err)
+	}
+	kubeconfig, err := s.cluster.kubeconfig(account)
+	if err == nil {
+		err = f.write(kubeconfigFile, kubeconfig)
+	}
+	if err != nil {
+		return err
+	}
+	workerBegan, err := s.runWorker(ctx, &remembered)
+	if err != nil {
+		return err
+	}
+	if !began && !workerBegan {
+		o.say("\nEverything runs already; nothing was started.")
+	}
+	return s.tell(remembered, account)
+}
+
+// own keeps out of the processes what the user's shell says of another Temporal and another Drydock.
+func own() {
+	for _, variable := range os.Environ() {
+		name, _, _ := strings.Cut(variable, "=")
+		if strings.HasPrefix(name, "TEMPORAL_") || strings.HasPrefix(name, "DRYDOCK_") && name != "DRYDOCK_BIN" {
+			os.Unsetenv(name)
+		}
+	}
+}
+
+// firstFiles writes the files that the user may change, once.
+func (s *site) firstFiles() error {
+	if err := os.Setenv("TEMPORAL_CONFIG_FILE", s.folder.path(profileFile)); err != nil {
+		return err
+	}
+	for name, content := range map[string]string{
+		configFile:  fmt.Sprintf(config, s.folder.path("audit.jsonl")),
+		profileFile: "# Temporal's own settings for what make up runs; the address is in the environment.\n",
+	} {
+		if _, err := os.Stat(s.folder.path(name)); !errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := s.folder.write(name, []byte(content)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ready finds out whether a service has to be started. One that was started from other files than there are now is stopped.
+func (s *site) ready(ctx context.Context, is service, made string) (file *os.File, err error) {
+	now, file, stale, err := is.look()
+	switch {
+	case err != nil:
+		return nil, err
+	case stale:
+		s.say("%s has died, or the machine was restarted: it is started again.", is.name)
+	case now == nil:
+	case now.Made == made:
+		s.say("%s runs already (process %d).", is.name, now.PID)
+		return nil, nil
+	default:
+		s.say("%s was started from other files than there are now (process %d): it is started anew.", is.name, now.PID)
+		if _, _, err := is.stop(ctx); err != nil {
+			return nil, err
+		}
+		_, file, _, err = is.look()
+	}
+	return file, err
+}
+
+// runTemporal makes sure that Temporal runs.
+func (s *site) runTemporal(ctx context.Context, r *state) (began bool, err error) {
+	is := s.folder.service("temporal")
+	binary, err := devstack.Binary("devtemporal")
+	if err != nil {
+		return false, err
+	}
+	made, err := madeOf(binary)
+	if err != nil {
+		return false, err
+	}
+	file, err := s.ready(ctx, is, made)
+	if err != nil {
+		return false, err
+	}
+	s.temporal = &devstack.Temporal{Address: loopback(r.Ports.Temporal)}
+	if file == nil {
+		return false, nil
+	}
+	defer file.Close()
+	if err := errors.Join(
+		s.choose("Temporal", &r.Ports.Temporal, s.ports.Temporal, usual.Temporal, r.Ports),
+		s.choose("Temporal's UI", &r.Ports.UI, s.ports.UI, usual.UI, r.Ports),
+		s.folder.save(*r),
+	); err != nil {
+		return false, err
+	}
+	s.say("Starting Temporal, with its database %s.", s.folder.path("temporal.db"))
+	s.temporal, err = devstack.StartTemporal(ctx, devstack.TemporalOptions{
+		Dir: string(s.folder), UI: true, Detach: true, Port: r.Ports.Temporal, UIPort: r.Ports.UI, Held: file,
+	})
+	if err != nil {
+		if s.temporal != nil && s.temporal.Process != nil {
+			s.temporal.Kill() // nobody knows of it yet
+		}
+		return false, err
+	}
+	return true, is.started(file, running{PID: s.temporal.PID(), Made: made})
+}
+
+// runWorker makes sure that a worker runs, with the present configuration and credentials.
+func (s *site) runWorker(ctx context.Context, r *state) (began bool, err error) {
+	is := s.folder.service("worker")
+	binary, err := devstack.Binary("drydock-worker")
+	if err != nil {
+		return false, err
+	}
+	made, err := madeOf(binary, s.folder.path(configFile), s.folder.path(kubeconfigFile), s.folder.path(profileFile))
+	if err != nil {
+		return false, err
+	}
+	made += " " + s.temporal.Address
+	file, err := s.ready(ctx, is, made)
+	if err != nil {
+		return false, err
+	}
+	if file == nil {
+		return false, s.polls(ctx, r.Ports.Worker)
+	}
+	defer file.Close()
+	if err := errors.Join(
+		s.choose("the worker", &r.Ports.Worker, s.ports.Worker, usual.Worker, r.Ports),
+		s.choose("the worker's log level", &r.Ports.Admin, s.ports.Admin, usual.Admin, r.Ports),
+		s.folder.save(*r),
+	); err != nil {
+		return false, err
+	}
+	s.say("Starting drydock-worker.")
+	worker, err := devstack.LaunchWorker(devstack.WorkerOptions{
+		Dir: string(s.folder), Name: "worker", ConfigFile: s.folder.path(configFile), Kubeconfig: s.folder.path(kubeconfigFile),
+		Temporal: s.temporal, Detach: true, Port: r.Ports.Worker, AdminPort: r.Ports.Admin, Held: file,
+	})
+	if err != nil {
+		return false, err
+	}
+	if err := is.started(file, running{PID: worker.PID(), Made: made}); err != nil {
+		return false, err
+	}
+	return true, worker.Ready(ctx)
+}
+
+// polls waits until a worker that runs already is ready.
+func (s *site) polls(ctx context.Context, port int) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+loopback(port)+"/readyz", nil)
+		if err != nil {
+			return err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err == nil {
+			response.Body.Close()
+			if response.StatusCode == http.StatusOK {
+				return nil
+			}
+			err = errors.New(response.Status)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("the worker runs and is not ready: %w (see %s)", err, s.folder.path("worker.log"))
+		}
+	}
+}
+
+// choose settles on a port, and says where it is not the one that people would look for.
+func (s *site) choose(what string, port *int, wanted, usual int, others ports) error {
+	before := *port
+	chosen, err := choose(wanted, before, usual, slices.DeleteFunc(
+		[]int{others.Temporal, others.UI, others.Worker, others.Admin}, func(other int) bool { return other == 0 || other == before }))
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	expected := usual
+	if before != 0 {
+		expected = before
+	}
+	if wanted == 0 && chosen != expected {
+		s.say("Port %d is taken: %s has %d from now on.", expected, what, chosen)
+	}
+	*port = chosen
+	return nil
+}
+
+func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+func TestAServiceRunsAsLongAsItsFileIsLocked(t *testing.T) {
+	s := folder(t.TempDir()).service("worker")
+	now, file, stale, err := s.look()
+	if now != nil || file == nil || stale || err != nil {
+		t.Fatalf("at first: %v, %v, %v", now, stale, err)
+	}
+	if err := s.started(file, running{PID: os.Getpid(), Made: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	if now, _, _, err := s.look(); err != nil || now == nil || now.PID != os.Getpid() || now.Made != "a" {
+		t.Fatalf("while it runs: %+v, %v", now, err)
+	}
+	// It has died, and its number is somebody's: this test's.
+	file.Close()
+	stopped, stale, err := s.stop(t.Context())
+	if stopped || !stale || err != nil {
+		t.Fatalf("once it has died: stopped %v, stale %v, %v", stopped, stale, err)
+	}
+	if stopped, stale, err := s.stop(t.Context()); stopped || stale || err != nil {
+		t.Errorf("once more: %v, %v, %v", stopped, stale, err)
+	}
+}
+
+func TestALockThatAChildHasInheritedIsNotTheService(t *testing.T) {
+	s := folder(t.TempDir()).service("worker")
+	_, file, _, err := s.look()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	gone := 1 << 22 // more than there are
+	if err := s.started(file, running{PID: gone}); err != nil || !errors.Is(syscall.Kill(gone, 0), syscall.ESRCH) {
+		t.Skipf("process %d exists: %v", gone, err)
+	}
+	now, next, stale, err := s.look()
+	if err != nil || now != nil || !stale {
+		t.Fatalf("%v, %v, %v", now, stale, err)
+	}
+	next.Close()
+}
+
+func TestPorts(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	taken := l.Addr().(*net.TCPAddr).Port
+	if _, err := choose(taken, 0, 1, nil); err == nil || !strings.Contains(err.Error(), "asked for") {
+		t.Errorf("a port that is asked for and taken: %v", err)
+	}
+	for _, c := range []struct{ remembered, usual int }{{0, taken}, {taken, 1}} {
+		if got, err := choose(0, c.remembered, c.usual, nil); err != nil || got <= taken {
+			t.Errorf("%+v: %d, %v", c, got, err)
+		}
+	}
+	next, err := choose(0, 0, taken, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := choose(0, 0, taken, []int{next}); err != nil || got == next {
+		t.Errorf("a port that is spoken for: %d, %v", got, err)
+	}
+}
+
+func TestAFolderBelongsToOneCluster(t *testing.T) {
+	there := &cluster{context: "prod", id: "1", server: "https://prod"}
+	var out bytes.Buffer
+	o := options{folder: "/state", out: &out}
+	for name, c := range map[string]struct {
+		remembered state
+		yes, asks  bool
+		answer     string
+		want       string
+	}{
+		"the same":            {remembered: state{Cluster: "1"}},
+		"another one":         {remembered: state{Cluster: "2", Context: "dev"}, yes: true, want: "CONTEXT=dev"},
+		"YES=1":               {yes: true},
+		"nobody to ask":       {want: "YES=1"},
+		"somebody says yes":   {asks: true, answer: "y\n"},
+		"somebody says no":    {asks: true, answer: "\n", want: "nothing was done"},
+		"somebody goes away ": {asks: true, want: "nothing was done"},
+	} {
+		o.yes, o.asks, o.input = c.yes, c.asks, strings.NewReader(c.answer)
+		err := there.settle(o, c.remembered)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+	if !strings.Contains(out.String(), "context prod (https://prod") {
+		t.Errorf("it does not say which cluster it is: %s", out.String())
+	}
+}
+
+func TestTheWorkersKubeconfig(t *testing.T) {
+	c := &cluster{context: "prod", whole: clientcmdapi.Config{
+		CurrentContext: "prod",
+		Contexts:       map[string]*clientcmdapi.Context{"prod": {Cluster: "c", AuthInfo: "ann"}},
+		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: "https://prod", CertificateAuthority: "/etc/ca.pem"}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"ann": {TokenFile: "/run/token"}},
+	}}
+	for _, account := range []string{"", "system:serviceaccount:drydock:drydock-worker"} {
+		data, err := c.kubeconfig(account)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), "kubeconfig")
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := clientcmd.LoadFromFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if user := got.AuthInfos["ann"]; user.Impersonate != account || user.TokenFile != "/run/token" || got.Clusters["c"].CertificateAuthority != "/etc/ca.pem" {
+			t.Errorf("%q: %+v", account, user)
+		}
+	}
+	if c.whole.AuthInfos["ann"].Impersonate != "" {
+		t.Error("the user's own credentials are changed")
+	}
+}
+
+func TestVariables(t *testing.T) {
+	home := func(more map[string]string) func(string) string {
+		return func(name string) string { return more[name] }
+	}
+	o, err := optionsFrom(home(map[string]string{"XDG_STATE_HOME": "/s", "CONTEXT": "prod", "YES": "1", "APPLY_RBAC": "0", "TEMPORAL_PORT": "7000"}), os.Stdin, &bytes.Buffer{})
+	if err != nil || o.folder != "/s/drydock/up" || o.context != "prod" || !o.yes || o.applyRBAC == nil || *o.applyRBAC || o.ports.Temporal != 7000 {
+		t.Errorf("%+v, %v", o, err)
+	}
+	for name, value := range map[string]string{"YES": "please", "APPLY_RBAC": "x", "TEMPORAL_UI_PORT": "99999", "DRYDOCK_PORT": "http"} {
+		if _, err := optionsFrom(home(map[string]string{name: value}), os.Stdin, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s=%s: %v", name, value, err)
+		}
+	}
+}

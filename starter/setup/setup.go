@@ -1,0 +1,191 @@
+// Package setup is the command that looks at what Drydock needs of Temporal and of Kubernetes, and makes what is missing.
+package setup
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"drydock/api"
+	"drydock/deploy/kubernetes"
+	"drydock/rules/setup"
+	"drydock/starter/exit"
+	"drydock/starter/input"
+	"drydock/starter/invocation"
+	"drydock/starter/terminal"
+)
+
+type options struct {
+	app            *invocation.App
+	output         terminal.Output
+	apply, print   bool
+	skipKubernetes bool
+	retention      time.Duration
+	config, as     string
+	with           []string
+}
+
+// New is drydock setup.
+func New(a *invocation.App) *cobra.Command {
+	o := &options{app: a}
+	cmd := &cobra.Command{
+		Use:   "setup",
+		Short: "Show what Drydock needs of Temporal and Kubernetes, and make what is missing",
+		Long: `Look at what Drydock needs before its workers can start: that Temporal is reachable, the namespace with its retention and
+search attributes, schedules for recurring plans; and, where a kubeconfig is given, that Kubernetes is reachable and what the
+worker's account may do. It says what is there, what is missing, and what would make it. Nothing is changed without --apply.
+
+Permissions are asked for (SelfSubjectAccessReview) as the kubeconfig's account. That is the worker's where this is run with
+the worker's kubeconfig; --as asks as another account, ` + kubernetes.Account + ` for the one of the
+manifests in ` + kubernetes.Folder + `, and needs the right to impersonate it. What any maintenance needs has to be
+granted, and what the worker's configuration (--config) makes use of; --with names further parts of the manifests.
+
+With --apply it creates the namespace, raises a retention that is too short (it is never lowered), registers search
+attributes, and applies the manifests of permissions that are missing, as yourself. Once more it changes nothing. --print
+prints the commands of Temporal's and Kubernetes' own tools instead, for whoever may do it. Temporal Cloud makes namespaces and
+search attributes by its own API: there the commands are those of tcld.
+
+Exit code 0: nothing is missing (any more); 1: something is, or could not be found out; 2: usage.`,
+		Example: `  drydock setup --namespace maintenance
+  drydock setup --namespace maintenance --apply
+  drydock setup --config worker.yaml --as ` + kubernetes.Account + `
+  drydock setup --namespace maintenance --print
+  drydock setup -o json | jq -r '.items[] | select(.state == "missing") | .text'`,
+		Args: invocation.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	o.output.Register(cmd)
+	f := cmd.Flags()
+	f.BoolVar(&o.apply, "apply", false, "make what is missing")
+	f.BoolVar(&o.print, "print", false, "print only the commands that make what is missing")
+	invocation.DurationVar(f, &o.retention, "retention", setup.DefaultRetention, "how long histories are to be kept at least")
+	f.StringVar(&o.config, "config", "", "the worker's configuration, which says what permissions it needs (env "+invocation.EnvConfig+")")
+	f.StringVar(&o.as, "as", "", "ask for the permissions of this account, by impersonating it")
+	f.StringSliceVar(&o.with, "with", nil, "parts of the permissions that are wanted besides, such as volumes or delete-pods")
+	// It fails only for a flag that does not exist.
+	_ = cmd.RegisterFlagCompletionFunc("with", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return partNames(), cobra.ShellCompDirectiveNoFileComp
+	})
+	f.BoolVar(&o.skipKubernetes, "skip-kubernetes", false, "do not look at Kubernetes")
+	return cmd
+}
+
+// partNames are the parts of the permissions that can be asked for.
+func partNames() []string {
+	parts, err := kubernetes.Parts()
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, part := range parts {
+		names = append(names, part.Name)
+	}
+	return names
+}
+
+func (o *options) run(ctx context.Context) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	s, err := o.site()
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	report := setup.Decide(s.wanted, s.look(ctx))
+	if o.apply && len(report.Fixes()) > 0 {
+		report = s.fix(ctx, report, func(format string, args ...any) { fmt.Fprintf(o.app.Messages(&o.output), format, args...) })
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if o.print {
+		printCommands(o.app.Stdout, report)
+		return nil
+	}
+	err = o.output.Write(o.app.Stdout, report, func(w io.Writer) { show(w, report, o.apply, o.app.Name) })
+	if err == nil && !report.Ready {
+		return exit.WithCode(exit.Failed, nil)
+	}
+	return err
+}
+
+func (o *options) check() error {
+	if err := o.output.Check(); err != nil {
+		return err
+	}
+	switch {
+	case o.apply && o.print:
+		return exit.UsageError("--apply and --print: one of them")
+	case o.print && !o.output.Table():
+		return exit.UsageError("--print prints commands; with --output %s they are in what is printed without it", o.output.Format)
+	case o.retention < setup.DefaultRetention:
+		return exit.UsageError("--retention %s: want at least 30d: histories are the audit trail", o.retention)
+	case o.skipKubernetes && (o.as != "" || len(o.with) > 0):
+		return exit.UsageError("--as and --with ask Kubernetes: leave out --skip-kubernetes")
+	}
+	return nil
+}
+
+// worker is what of a worker's configuration says where it works.
+type worker struct {
+	Cluster    string `json:"cluster"`
+	TaskQueue  string `json:"taskQueue"`
+	Kubernetes struct {
+		Kubeconfig string `json:"kubeconfig"`
+		Context    string `json:"context"`
+	} `json:"kubernetes"`
+}
+
+// site is what is to be looked at, without having asked anybody yet.
+func (o *options) site() (*site, error) {
+	address, namespace, err := o.app.Temporal()
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := o.app.ClusterName()
+	if err != nil {
+		return nil, err
+	}
+	var configured worker
+	var config []byte
+	if path := cmp.Or(o.config, o.app.Env.Get(invocation.EnvConfig)); path != "" {
+		document, err := input.ReadObject(path, o.app.Stdin)
+		if err == nil {
+			if config, err = json.Marshal(document); err == nil {
+				err = json.Unmarshal(config, &configured)
+			}
+		}
+		if err != nil {
+			return nil, exit.UsageError("%s: %w", path, err)
+		}
+	}
+	manifests, err := kubernetes.Parts()
+	if err != nil {
+		return nil, err
+	}
+	parts, err := setup.Require(partsOf(manifests), config, o.with)
+	if err != nil {
+		return nil, exit.UsageError("%w", err)
+	}
+	cluster = cmp.Or(cluster, configured.Cluster)
+	s := &site{
+		app: o.app, address: address, namespace: namespace, cluster: cluster, as: o.as, manifests: manifests,
+		wanted: setup.Wanted{
+			Retention: o.retention, Parts: parts, Account: kubernetes.Account,
+			Queue: api.TaskQueue(cluster, cmp.Or(o.app.TaskQueue(), configured.TaskQueue, api.DefaultTaskQueue)),
+		},
+	}
+	for _, key := range api.SearchAttributes {
+		s.wanted.Attributes = append(s.wanted.Attributes, key.GetName())
+	}
+	if !o.skipKubernetes {
+		s.kubernetes, err = openCluster(o.app, invocation.Cluster(configured.Kubernetes), o.as)
+	}
+	return s, err
+}

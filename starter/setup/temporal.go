@@ -1,0 +1,204 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	temporalclient "go.temporal.io/sdk/client"
+
+	"drydock/api"
+	"drydock/client"
+	"drydock/config/namespace"
+	manifests "drydock/deploy/kubernetes"
+	"drydock/rules/setup"
+	"drydock/starter/invocation"
+	"drydock/starter/terminal"
+)
+
+// site is a Temporal namespace, and the cluster whose workers are to use it.
+type site struct {
+	app                         *invocation.App
+	address, namespace, cluster string
+	wanted                      setup.Wanted
+	as                          string
+	manifests                   []manifests.Part
+
+	connection *invocation.Connection
+	// refused: the server has refused to make something.
+	refused bool
+	// kubernetes is nil where no cluster was named.
+	kubernetes *cluster
+}
+
+func (s *site) close() {
+	if s.connection != nil {
+		s.connection.Close()
+	}
+}
+
+// look finds what there is.
+func (s *site) look(ctx context.Context) setup.Found {
+	found := setup.Found{Temporal: s.lookAtTemporal(ctx)}
+	if s.kubernetes != nil {
+		at := s.kubernetes.look(ctx, s.wanted.Parts)
+		found.Cluster = &at
+	}
+	return found
+}
+
+func (s *site) lookAtTemporal(ctx context.Context) setup.Service {
+	t := setup.Service{Address: s.address, Namespace: s.namespace, Cloud: setup.IsCloud(s.address, s.namespace, s.refused)}
+	if s.connection == nil {
+		connection, err := s.app.Connect(ctx)
+		if err != nil {
+			t.Unreachable = reason(err)
+			return t
+		}
+		s.connection = connection
+	}
+	within := func(ask func(ctx context.Context, temporal temporalclient.Client) error) error {
+		ctx, cancel := context.WithTimeout(ctx, client.CallTimeout)
+		defer cancel()
+		return ask(ctx, s.connection.Temporal)
+	}
+	if err := within(func(ctx context.Context, temporal temporalclient.Client) error {
+		info, err := temporal.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
+		t.Version = info.GetServerVersion()
+		return err
+	}); err != nil {
+		t.Unreachable = reason(s.connection.Explain(&client.CallError{Doing: "asking for the server's version", Err: err}))
+		return t
+	}
+	err := within(func(ctx context.Context, temporal temporalclient.Client) error {
+		described, err := namespace.Describe(ctx, temporal, s.namespace)
+		t.Exists, t.Retention = err == nil, described.Retention
+		return err
+	})
+	if namespace.Absent(err) {
+		return t
+	}
+	t.Undescribed = reason(err)
+	t.Unlisted = reason(within(func(ctx context.Context, temporal temporalclient.Client) (err error) {
+		t.Attributes, err = namespace.Attributes(ctx, temporal, s.namespace, s.wanted.Attributes)
+		return err
+	}))
+	t.Unscheduled = reason(within(func(ctx context.Context, temporal temporalclient.Client) (err error) {
+		t.Recurring, err = s.recurring(ctx, temporal)
+		return err
+	}))
+	return t
+}
+
+// reason is an error as one line, without what it says to do next; empty for none.
+func reason(err error) string {
+	if err == nil {
+		return ""
+	}
+	first, _, _ := strings.Cut(err.Error(), "\n")
+	return terminal.OneLine(first)
+}
+
+// maxRecurring bounds how many schedules are looked at.
+const maxRecurring = 200
+
+// recurring are the schedules of the cluster's recurring plans.
+func (s *site) recurring(ctx context.Context, temporal temporalclient.Client) ([]setup.Schedule, error) {
+	listed, err := temporal.ScheduleClient().List(ctx, temporalclient.ScheduleListOptions{PageSize: maxRecurring})
+	if err != nil {
+		return nil, err
+	}
+	var found []setup.Schedule
+	for listed.HasNext() && len(found) < maxRecurring {
+		entry, err := listed.Next()
+		if err != nil {
+			return nil, err
+		}
+		of, plan, err := api.ParsePlanID(entry.ID)
+		if err != nil || of != s.cluster {
+			continue // somebody else's
+		}
+		described, err := temporal.ScheduleClient().GetHandle(ctx, entry.ID).Describe(ctx)
+		var gone *serviceerror.NotFound
+		if errors.As(err, &gone) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		schedule := setup.Schedule{Plan: plan, Paused: entry.Paused}
+		if action, ok := described.Schedule.Action.(*temporalclient.ScheduleWorkflowAction); ok {
+			schedule.Queue = action.TaskQueue
+		}
+		found = append(found, schedule)
+	}
+	slices.SortFunc(found, func(a, b setup.Schedule) int { return strings.Compare(a.Plan, b.Plan) })
+	return found, nil
+}
+
+const (
+	// takesEffect is how long a server may take to let all its parts know of a namespace or a search attribute.
+	takesEffect = 90 * time.Second
+	lookAgain   = 500 * time.Millisecond
+)
+
+// await asks until the answer is yes, or an error that is not worth another try.
+func await(ctx context.Context, limit time.Duration, ask func(ctx context.Context) (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	tick := time.NewTicker(lookAgain)
+	defer tick.Stop()
+	for {
+		yes, err := ask(ctx)
+		if yes || err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return errors.New("it was made, and is not in effect within " + limit.String())
+		}
+	}
+}
+
+// create makes the namespace, and waits until the server answers for it.
+func (s *site) create(ctx context.Context) error {
+	temporal := s.connection.Temporal
+	if err := namespace.Create(ctx, temporal, s.namespace, s.wanted.Retention); err != nil {
+		return err
+	}
+	return await(ctx, takesEffect, func(ctx context.Context) (bool, error) {
+		_, err := s.recurring(ctx, temporal)
+		if namespace.Absent(err) {
+			return false, nil
+		}
+		return true, err
+	})
+}
+
+func (s *site) retain(ctx context.Context) error {
+	return namespace.Retain(ctx, s.connection.Temporal, s.namespace, s.wanted.Retention)
+}
+
+// register adds search attributes, and waits until the server knows them.
+func (s *site) register(ctx context.Context, names []string) error {
+	temporal := s.connection.Temporal
+	err := await(ctx, takesEffect, func(ctx context.Context) (bool, error) {
+		err := namespace.AddAttributes(ctx, temporal, s.namespace, names)
+		if namespace.Absent(err) {
+			return false, nil
+		}
+		return true, err
+	})
+	if err != nil {
+		return err
+	}
+	return await(ctx, takesEffect, func(ctx context.Context) (bool, error) {
+		has, err := namespace.Attributes(ctx, temporal, s.namespace, names)
+		return len(namespace.Missing(has, names)) == 0, err
+	})
+}

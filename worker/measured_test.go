@@ -1,0 +1,126 @@
+package worker
+
+import (
+	"log/slog"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"drydock/activities/delivery"
+	"drydock/activities/drain"
+	"drydock/config"
+	"drydock/rules/window"
+	"drydock/worker/metrics"
+)
+
+// descs notes what is registered, as well as registering it.
+type descs struct {
+	*prometheus.Registry
+	names map[string]bool
+}
+
+var nameOf = regexp.MustCompile(`fqName: "(\w+)"`)
+
+func (d descs) Register(c prometheus.Collector) error {
+	all := make(chan *prometheus.Desc)
+	go func() {
+		c.Describe(all)
+		close(all)
+	}()
+	for desc := range all {
+		d.names[nameOf.FindStringSubmatch(desc.String())[1]] = true
+	}
+	return d.Registry.Register(c)
+}
+
+func (d descs) MustRegister(all ...prometheus.Collector) {
+	for _, c := range all {
+		if err := d.Register(c); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// registered are all metrics of a worker with a window and a channel.
+func registered(t *testing.T) descs {
+	t.Helper()
+	d := descs{prometheus.NewPedanticRegistry(), map[string]bool{}}
+	o := Options{Config: config.Default(), Logger: slog.New(slog.DiscardHandler), Version: "v1"}
+	o.Config.Windows = map[string]window.Window{"nights": {From: "22:00", To: "04:00"}}
+	if _, err := ownMetrics(o, d); err != nil {
+		t.Fatal(err)
+	}
+	drain.NewMetrics(d)
+	delivery.NewMetrics(d, map[string]string{"oncall": "slack"})
+	differsGauge(d)
+	return d
+}
+
+// docs/metrics.md has every metric, and none that there is not.
+func TestEveryMetricIsDocumented(t *testing.T) {
+	d := registered(t)
+	metrics.NewState(d, metrics.Options{})
+	text, err := os.ReadFile("../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text1, _ := strings.Cut(string(text), "\n## What there is\n")
+	table, _, found := strings.Cut(text1, "\n## Coming from another system\n")
+	if !found {
+		t.Fatal("docs/metrics.md has not the sections that it is to have")
+	}
+	documented := map[string]bool{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `(drydock_\\w+)` \\|").FindAllStringSubmatch(table, -1) {
+		documented[row[1]] = true
+	}
+	for name := range d.names {
+		if strings.HasPrefix(name, "drydock_") && !documented[name] {
+			t.Errorf("%s is not in docs/metrics.md", name)
+		}
+	}
+	for name := range documented {
+		if !d.names[name] {
+			t.Errorf("%s is in docs/metrics.md, and there is no such metric", name)
+		}
+	}
+	// What other systems' metrics are mapped to exists, too.
+	for _, name := range regexp.MustCompile(`drydock_\w+`).FindAllString(string(text), -1) {
+		if !d.names[name] && !d.names[strings.TrimSuffix(name, "_bucket")] {
+			t.Errorf("docs/metrics.md names %s, which there is not", name)
+		}
+	}
+}
+
+// Of every label it is known which values it may have, and the names are as Prometheus' own linter wants them.
+func TestMetricsAreLinted(t *testing.T) {
+	d := registered(t)
+	problems, err := testutil.GatherAndLint(d.Registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		if strings.HasPrefix(p.Metric, "drydock_") {
+			t.Errorf("%s: %s", p.Metric, p.Text)
+		}
+	}
+	families, err := d.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bounded := []string{"phase", "outcome", "rung", "node", "channel", "kind", "answer", "reason", "window", "version", "go_version"}
+	for _, family := range families {
+		if !strings.HasPrefix(family.GetName(), "drydock_") {
+			continue
+		}
+		for _, label := range family.GetMetric()[0].GetLabel() {
+			if !slices.Contains(bounded, label.GetName()) {
+				t.Errorf("%s has the label %s: say what bounds it", family.GetName(), label.GetName())
+			}
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package maintenance_test
+
+import (
+	"testing"
+	"time"
+
+	"drydock/api"
+	"drydock/workflows/workflowtest"
+)
+
+// expectMeasures checks how often each was counted or measured.
+func expectMeasures(t *testing.T, s *workflowtest.Site, want map[string]int64) {
+	t.Helper()
+	for name, n := range want {
+		if got := s.Measures.Count(name); got != n {
+			t.Errorf("%s: %d, want %d", name, got, n)
+		}
+	}
+}
+
+func TestAMaintenanceIsMeasuredOnce(t *testing.T) {
+	for name, at := range map[string][]time.Duration{"in one run": nil, "in three": {90 * time.Second, 2 * time.Hour}} {
+		t.Run(name, func(t *testing.T) {
+			s := workflowtest.New(t)
+			for _, d := range at {
+				s.ContinueAt(d)
+			}
+			s.DoneAt(3 * time.Hour)
+			s.Run(workflowtest.InputWith(workflowtest.Input{"readyTimeout": "9h"}))
+			s.ExpectCompleted()
+			if s.Runs != len(at)+1 {
+				t.Fatalf("%d runs", s.Runs)
+			}
+			expectMeasures(t, s, map[string]int64{
+				"drydock_maintenances_started_total": 1, "drydock_maintenances_ended_total{Completed}": 1,
+				"drydock_maintenances_ended_total{Failed}": 0, "drydock_maintenance_duration_seconds{Completed}": 1,
+				"drydock_phase_duration_seconds{Pending}": 1, "drydock_phase_duration_seconds{Scheduled}": 1,
+				"drydock_phase_duration_seconds{Cordoning}": 1, "drydock_phase_duration_seconds{Draining}": 1,
+				"drydock_phase_duration_seconds{Ready}": 1, "drydock_phase_duration_seconds{Releasing}": 1,
+				"drydock_phase_duration_seconds{Completed}": 0, "drydock_sla_expired_total": 0,
+			})
+			whole := s.Measures.Took("drydock_maintenance_duration_seconds{Completed}")
+			ready := s.Measures.Took("drydock_phase_duration_seconds{Ready}")
+			if whole < 3*time.Hour || whole > 3*time.Hour+time.Minute || ready < 2*time.Hour+50*time.Minute || ready > 3*time.Hour {
+				t.Errorf("it took %s, and was Ready for %s", whole, ready)
+			}
+		})
+	}
+}
+
+func TestExpiredSLAsAndRungsAreCounted(t *testing.T) {
+	s := workflowtest.New(t)
+	endless(s)
+	s.Run(workflowtest.InputWith(workflowtest.Input{
+		"sla": workflowtest.Input{"after": "10m"}, "drain": workflowtest.Input{"escalation": []workflowtest.Input{
+			{"after": "20m", "do": "notify"}, {"after": "30m", "do": "fail"},
+		}},
+	}))
+	s.ExpectFailure(api.ErrorNotDrained, "not empty")
+	expectMeasures(t, s, map[string]int64{
+		"drydock_sla_expired_total": 1, "drydock_escalations_total{notify}": 1, "drydock_escalations_total{fail}": 1,
+		"drydock_escalations_total{expireSLA}": 0, "drydock_maintenances_ended_total{Failed}": 1,
+	})
+}

@@ -1,0 +1,97 @@
+// Package meter is what workflows count and measure. They do so through the SDK's handler alone, which is silent while a
+// history is replayed; the worker decides how it is shown.
+package meter
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"drydock/api"
+	"drydock/rules/spec"
+)
+
+// Metric is one of them, with its only label and the values that this may have; one without a Label has one series.
+type Metric struct {
+	Name, Help string
+	Label      string
+	Values     []string
+	// Durations are measured, anything else is counted.
+	Durations bool
+}
+
+// What there is.
+var (
+	Started = Metric{
+		Name: "drydock_maintenances_started_total", Help: "Maintenances that were begun.",
+	}
+	Ended = Metric{
+		Name: "drydock_maintenances_ended_total", Help: "Maintenances that have ended, by their last phase.", Label: "outcome", Values: ends(true),
+	}
+	Duration = Metric{
+		Name: "drydock_maintenance_duration_seconds", Help: "Time from the start of a maintenance to its end, by its last phase.",
+		Label: "outcome", Values: ends(true), Durations: true,
+	}
+	Phases = Metric{
+		Name: "drydock_phase_duration_seconds", Help: "Time that maintenances spent in a phase, observed when they leave it.",
+		Label: "phase", Values: ends(false), Durations: true,
+	}
+	SLAExpired = Metric{
+		Name: "drydock_sla_expired_total", Help: "Drains that were not over when their SLA was.",
+	}
+	Escalations = Metric{
+		Name: "drydock_escalations_total", Help: "Rungs of the escalation that drains took, by rung.", Label: "rung", Values: spec.Rungs,
+	}
+	Reclaimed = Metric{
+		Name: "drydock_slots_reclaimed_total", Help: "Slots taken back from maintenances that ended without giving them back, by what became of the node.",
+		Label: "node", Values: []string{NodeReleased, NodeReported, NodeUnknown},
+	}
+	PlansEnded = Metric{
+		Name: "drydock_plans_ended_total", Help: "Maintenance plans that have ended, by their last phase.", Label: "outcome",
+		Values: []string{string(api.PlanCompleted), string(api.PlanIncomplete), string(api.PlanCancelled), string(api.PlanAborted)},
+	}
+	// GivenUp and Refused have the names of channels as values.
+	GivenUp = Metric{
+		Name: "drydock_deliveries_given_up_total", Help: "Messages that were not delivered to a channel and are not tried any more.", Label: "channel",
+	}
+	Refused = Metric{
+		Name: "drydock_event_signals_refused_total", Help: "Signals to workflows of a channel that said nothing true.", Label: "channel",
+	}
+)
+
+// All are all of them.
+var All = []Metric{Started, Ended, Duration, Phases, SLAExpired, Escalations, Reclaimed, PlansEnded, GivenUp, Refused}
+
+// What becomes of the node of a slot that is reclaimed.
+const (
+	NodeReleased = "released"
+	NodeReported = "reported"
+	NodeUnknown  = "unknown"
+)
+
+// ends are the phases that are ends, or those that are none.
+func ends(wanted bool) (names []string) {
+	for _, phase := range api.Phases {
+		if phase.Ended() == wanted {
+			names = append(names, string(phase))
+		}
+	}
+	return names
+}
+
+// Count adds one; value is that of the label, empty where there is none.
+func (m Metric) Count(ctx workflow.Context, value string) {
+	workflow.GetMetricsHandler(ctx).WithTags(m.tags(value)).Counter(m.Name).Inc(1)
+}
+
+// Took observes a duration.
+func (m Metric) Took(ctx workflow.Context, value string, d time.Duration) {
+	workflow.GetMetricsHandler(ctx).WithTags(m.tags(value)).Timer(m.Name).Record(max(d, 0))
+}
+
+func (m Metric) tags(value string) map[string]string {
+	if m.Label == "" {
+		return nil
+	}
+	return map[string]string{m.Label: value}
+}
