@@ -13,7 +13,7 @@ export GOFLAGS     := $(GOFLAGS) -trimpath
 STATIC_GO          := CGO_ENABLED=0 go
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop up down test test-site test-chart test-monitoring build lint vuln unit e2e record devcluster-test frozen bench fuzz chaos chaos-short soak rolling images manifests chart clean drydock
+.PHONY: help demo demo-stop up down test test-site test-chart test-monitoring build lint vuln unit e2e record devcluster-test frozen bench fuzz chaos chaos-short soak rolling images trial-images push test-compose test-habits manifests chart clean drydock
 
 help: ## show the targets
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -33,7 +33,7 @@ down: ## stop what make up started; everything is kept
 test: build lint unit e2e chaos-short devcluster-test ## all tests
 	@echo "== all tests passed"
 
-test-site: test-chart test-monitoring ## what is around the programs: the chart, alerts and dashboards
+test-site: test-chart test-monitoring test-compose test-habits ## what is around the programs: the chart, alerts and dashboards, compose, what a release reads
 	@echo "== all tests of the site passed"
 
 build: drydock $(BIN)/devcluster $(BIN)/devtemporal ## drydock, drydock-worker, devcluster and devtemporal, into .bin
@@ -162,8 +162,26 @@ soak: build ## everything at once on 200 nodes, under a judge (FOR=duration, 10m
 rolling: build ## a plan over 300 nodes with everything that goes wrong on the way, under a judge
 	@$(STATIC_GO) run ./soak/rolling
 
-images: drydock $(BIN)/devtemporal ## container images FROM scratch, out of binaries built here
+images: ## container images FROM scratch, with SBOMs in .bin/images (ARCHITECTURES="amd64 arm64")
 	@deploy/docker/build.sh $(VERSION)
+
+trial-images: $(BIN)/devcluster $(BIN)/devtemporal
+	@deploy/docker/build.sh $(VERSION) trial
+
+push: ## push the images of a release (VERSION=v0.2.0 REGISTRY=registry.example.com/team)
+	@deploy/docker/push.sh $(VERSION) $(REGISTRY)
+
+# Those of this machine alone are run, so that the others need not be built for it.
+test-compose: $(BIN)/devcluster $(BIN)/devtemporal ## docker-compose.yaml out of images built here: a maintenance in it, the worker stopped on the way
+	@echo "== compose (a minute or two)"
+	@if docker info >/dev/null 2>&1; then \
+		ARCHITECTURES=$$(go env GOHOSTARCH) deploy/docker/build.sh $(VERSION) && deploy/docker/build.sh $(VERSION) trial; fi
+	@$(STATIC_GO) run ./deploy/compose/trial -version $(VERSION)
+
+test-habits: ## what the forge and the release read: workflows, release configuration, templates; and the SBOM's maker
+	@echo "== workflows, release configuration and templates (a minute the first time)"
+	@cd tools/habits && $(STATIC_GO) test ./...
+	@cd tools/sbom && $(STATIC_GO) test ./...
 
 clean: ## remove what was built
 	rm -rf $(BIN) .dev

@@ -62,6 +62,7 @@ type usageError struct{ error }
 type flags struct {
 	file       string
 	check      bool
+	ready      bool
 	kubeconfig string
 	cluster    string
 	taskQueue  string
@@ -91,6 +92,7 @@ func newCommand(stderr io.Writer) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.file, "config", os.Getenv("DRYDOCK_CONFIG"), "configuration file (YAML)")
 	flags.BoolVar(&f.check, "check", false, "check the configuration and exit")
+	flags.BoolVar(&f.ready, "ready", false, "ask the worker that serves probes at --listen on this machine whether it is ready, and exit")
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file (default: KUBECONFIG, ~/.kube/config, in-cluster)")
 	flags.StringVar(&f.cluster, "cluster", "", "name of the cluster, where one Temporal namespace serves several")
 	flags.StringVar(&f.taskQueue, "task-queue", "", "Temporal task queue")
@@ -105,6 +107,9 @@ func (f flags) run(cmd *cobra.Command, stderr io.Writer) error {
 	c, err := f.load()
 	if err != nil {
 		return usageError{err}
+	}
+	if f.ready {
+		return askReady(cmd.Context(), c.Listen)
 	}
 	if f.check {
 		if err := f.tryOut(c); err != nil {

@@ -1,0 +1,125 @@
+// Package compose holds the compose files to what is promised of them, without an engine.
+package compose
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+const root = "../.."
+
+type service struct {
+	Image       string
+	User        string
+	NetworkMode string   `json:"network_mode"`
+	CapDrop     []string `json:"cap_drop"`
+	SecurityOpt []string `json:"security_opt"`
+	ReadOnly    bool     `json:"read_only"`
+	Command     []string
+	Volumes     []string
+	Profiles    []string
+}
+
+func services(t *testing.T, path string) map[string]service {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(root, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct{ Services map[string]service }
+	if err := yaml.Unmarshal(data, &file); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	return file.Services
+}
+
+// byDefault is what a variable is without anybody who sets it.
+var byDefault = regexp.MustCompile(`\$\{\w+:-([^}]*)\}`)
+
+func TestServicesAreConfined(t *testing.T) {
+	all := services(t, "docker-compose.yaml")
+	for _, name := range []string{"postgres", "schema", "temporal", "namespace", "ui", "worker", "prometheus", "grafana", "cli"} {
+		s, ok := all[name]
+		if !ok {
+			t.Errorf("there is no service %s", name)
+			continue
+		}
+		user := byDefault.ReplaceAllString(s.User, "$1")
+		if !regexp.MustCompile(`^[1-9]\d*:\d+$`).MatchString(user) {
+			t.Errorf("%s: user %q: want a number that is not root's", name, s.User)
+		}
+		if len(s.CapDrop) != 1 || s.CapDrop[0] != "ALL" || len(s.SecurityOpt) == 0 {
+			t.Errorf("%s: it keeps capabilities, or may gain some", name)
+		}
+		if image := byDefault.ReplaceAllString(s.Image, "$1"); !strings.Contains(image, ":") {
+			t.Errorf("%s: image %s has no tag", name, s.Image)
+		}
+		for _, volume := range s.Volumes {
+			source, _, _ := strings.Cut(volume, ":")
+			if !strings.HasPrefix(source, "./") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(root, source)); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	for _, name := range []string{"worker", "cli"} {
+		if !all[name].ReadOnly {
+			t.Errorf("%s: its root file system can be written", name)
+		}
+	}
+}
+
+// What is not built here must not be pulled in the trial.
+func TestTheTrialNeedsNoRegistry(t *testing.T) {
+	local := services(t, "deploy/compose/local.yaml")
+	for name, s := range services(t, "docker-compose.yaml") {
+		image := byDefault.ReplaceAllString(s.Image, "$1")
+		over := local[name]
+		switch {
+		case len(over.Profiles) > 0:
+		case over.Image != "":
+			image = over.Image
+			fallthrough
+		default:
+			if !strings.HasPrefix(image, "drydock") || !strings.HasSuffix(image, ":local") {
+				t.Errorf("%s: image %s is not built here", name, image)
+			}
+		}
+	}
+}
+
+var latest = regexp.MustCompile(`(?m)[\w}"']:latest\b|^\s*tag: *"?latest|VERSION=latest|@latest\b|newTag: *latest`)
+
+// A tag that moves is another program tomorrow.
+func TestNothingSaysLatest(t *testing.T) {
+	for _, text := range []string{"image: drydock:latest", "${IMAGE:-temporalio/temporal:latest}", `tag: "latest"`, "go install x@latest"} {
+		if !latest.MatchString(text) {
+			t.Fatalf("%q is not found", text)
+		}
+	}
+	for _, start := range []string{"deploy", "docs", "docker-compose.yaml", "README.md", "Makefile", ".github", ".goreleaser.yaml"} {
+		err := filepath.WalkDir(filepath.Join(root, start), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			if err == nil {
+				if found := latest.Find(data); found != nil {
+					t.Errorf("%s says %s: name a version", path, found)
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
