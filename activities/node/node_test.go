@@ -66,7 +66,7 @@ func TestHoldNodeHoldsOnlyWhatTheSchedulerGranted(t *testing.T) {
 	if _, err := activitytest.Call(t, n.HoldNode, in); err == nil || activitytest.ErrorType(err) != "" {
 		t.Errorf("a scheduler that does not know yet: %v", err)
 	}
-	if got := s.Requests(" /api/v1/nodes"); len(got) != 0 {
+	if got := s.Requests("PATCH /api/v1/nodes"); len(got) != 0 {
 		t.Errorf("the node was touched: %v", got)
 	}
 	if _, err := activitytest.Call(t, n.HoldNode, in); err != nil {
