@@ -13,7 +13,7 @@ import (
 
 // maxSizes are what images of Drydock's may have, in bytes. The worker has Kubernetes' whole API in it, and the clients of every
 // receiver of notifications.
-var maxSizes = map[string]int64{"drydock": 85_000_000, "drydock-cli": 60_000_000}
+var maxSizes = map[string]int64{"drydock": 85_000_000, "drydock-cli": 66_000_000}
 
 // image is what the engine says of an image.
 type image struct {
