@@ -81,7 +81,7 @@ func TestAPlanThatRunsAgainAndAgain(t *testing.T) {
 		t.Errorf("it is %+v", p)
 	}
 	s.exits(s.drydock("plan", "schedule", "patches", "-f", file, "--every", "1d", "--yes"), 0, "schedule changed")
-	s.exits(s.drydock("plan", "schedule", "patches"), 0, "every 24h", "paused by amy: freeze over Christmas")
+	s.exits(s.drydock("plan", "schedule", "patches"), 0, "every 1d", "paused by amy: freeze over Christmas")
 	s.exits(s.drydock("plan", "schedule", "patches", "--resume"), 0, "begins runs again")
 
 	// A plan of that name that was started otherwise.

@@ -16,6 +16,7 @@ import (
 
 	"drydock/api"
 	"drydock/rules/rollout"
+	"drydock/starter/show"
 )
 
 // quickly is a maintenance that ends by itself.
@@ -283,12 +284,20 @@ func TestAPlanThatIsResetIsTakenUpByATerminal(t *testing.T) {
 func TestACancelledPlanFinishesWhatIsReady(t *testing.T) {
 	s := newSite(t, "scheduler: {maxParallel: 2}")
 	run := s.plan("kernel", `{"nodes":["worker-01","worker-02","worker-03","worker-04"],"strategy":{"maxParallel":3}}`)
-	s.readyInPlan("kernel", "worker-01")
-	s.readyInPlan("kernel", "worker-02")
-	s.mustDrydock("plan", "skip", "kernel", "worker-02")
+	var ready []string // whichever of the three asked for their slots first
+	s.untilShown("kernel", "has two nodes Ready", func(p show.Plan) bool {
+		ready = nil
+		for _, n := range p.Slowest {
+			if n.Phase == api.Ready {
+				ready = append(ready, n.Node)
+			}
+		}
+		return len(ready) == 2
+	})
+	s.mustDrydock("plan", "skip", "kernel", ready[1])
 	s.mustDrydock("plan", "cancel", "kernel", "--yes")
 	s.untilPlan(run, "gives back what is not Ready", func(p api.PlanStatus) bool { return p.Counts.Skipped == 1 && p.Counts.Running == 2 })
-	for _, node := range []string{"worker-01", "worker-02"} {
+	for _, node := range ready {
 		s.mustDrydock("done", node, "--requestor", rollout.RequestorOf("kernel"), "--yes")
 	}
 	if status := s.planEnds(run); status.Phase != api.PlanCancelled || status.Counts != (rollout.Counts{Total: 4, Waiting: 1, Skipped: 1, Done: 2}) {
