@@ -128,10 +128,11 @@ func TestLimitsOfTheClusterHaveWindows(t *testing.T) {
 	s.startWorker()
 	old.Kill()
 	s.within(90*time.Second, "the scheduler hears of the new window", func() error {
-		if phase := s.mustStatus(run).Phase; phase != api.Ready {
-			return errors.New(string(phase))
+		status, err := s.status(run) // the worker that is asked may be the one that was killed
+		if err == nil && status.Phase != api.Ready {
+			err = errors.New(string(status.Phase))
 		}
-		return nil
+		return err
 	})
 	s.done(run)
 	s.mustDrydock("limits", "set", "--no-windows")

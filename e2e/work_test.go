@@ -101,7 +101,8 @@ work:
 	s.exits(s.drydock("exec", node, "--work", "reboot", "--", "true"), 125, "leave --work out")
 	s.exits(s.drydock("start", node, "--work", "reboot", "--wait"), 0, "the worker does reboot")
 	run := s.runOf(node)
-	if status := s.untilStatus(run, "the work runs", workRuns); status.WaitingFor == "" || status.RunningWork().BootIDBefore != bootID {
+	begun := func(s api.Status) bool { return workRuns(s) && s.RunningWork().BootIDBefore != "" }
+	if status := s.untilStatus(run, "the work runs", begun); status.WaitingFor == "" || status.RunningWork().BootIDBefore != bootID {
 		t.Errorf("waits for %q, work %+v", status.WaitingFor, status.Work)
 	}
 	s.exits(s.drydock("status", node), 0, "work reboot, which runs since")
