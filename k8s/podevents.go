@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 
-	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -26,10 +25,7 @@ const (
 // eviction waits for its Event. A nil PodEvents tells nobody.
 type PodEvents struct {
 	broadcaster record.EventBroadcaster
-	recorder    record.EventRecorder
-	waiting     chan podEvent
-	stop        context.CancelFunc
-	stopped     chan struct{}
+	waiting     *Paced[podEvent]
 	log         *slog.Logger
 }
 
@@ -42,15 +38,13 @@ type podEvent struct {
 func NewPodEvents(client kubernetes.Interface, log *slog.Logger) *PodEvents {
 	broadcaster := record.NewBroadcaster()
 	broadcaster.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: client.CoreV1().Events("")})
-	ctx, stop := context.WithCancel(context.Background())
-	p := &PodEvents{
-		broadcaster: broadcaster,
-		recorder:    broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: eventSource}),
-		waiting:     make(chan podEvent, podEventsWaiting),
-		stop:        stop, stopped: make(chan struct{}), log: log,
+	recorder := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: eventSource})
+	write := func(_ context.Context, e podEvent) {
+		recorder.Event(e.pod, corev1.EventTypeNormal, "EvictedForMaintenance", e.why)
 	}
-	go p.record(ctx)
-	return p
+	return &PodEvents{
+		broadcaster: broadcaster, waiting: NewPaced(podEventsPerSecond, podEventsAtOnce, podEventsWaiting, write), log: log,
+	}
 }
 
 // Evicted records that a pod was told to end, and by which maintenance.
@@ -64,26 +58,8 @@ func (p *PodEvents) Evicted(pod *corev1.Pod, why string) {
 		p.log.Warn("no Event for an evicted pod", "namespace", pod.Namespace, "pod", pod.Name, "error", err)
 		return
 	}
-	select {
-	case p.waiting <- podEvent{pod: ref, why: why}:
-	default:
+	if !p.waiting.Add(podEvent{pod: ref, why: why}) {
 		p.log.Warn("no Event for an evicted pod: too many wait", "namespace", pod.Namespace, "pod", pod.Name)
-	}
-}
-
-func (p *PodEvents) record(ctx context.Context) {
-	defer close(p.stopped)
-	pace := rate.NewLimiter(podEventsPerSecond, podEventsAtOnce)
-	for {
-		select {
-		case e := <-p.waiting:
-			if pace.Wait(ctx) != nil {
-				return
-			}
-			p.recorder.Event(e.pod, corev1.EventTypeNormal, "EvictedForMaintenance", e.why)
-		case <-ctx.Done():
-			return
-		}
 	}
 }
 
@@ -92,9 +68,7 @@ func (p *PodEvents) Stop() {
 	if p == nil {
 		return
 	}
-	p.stop()
-	<-p.stopped
-	if left := len(p.waiting); left > 0 {
+	if left := p.waiting.Stop(); left > 0 {
 		p.log.Warn("evicted pods without an Event: the worker stops", "pods", left)
 	}
 	p.broadcaster.Shutdown()

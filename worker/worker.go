@@ -118,6 +118,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	defer acts.Nodes.Events.Stop()
 	if err := acts.Deliveries.Senders.CheckSecrets(); err != nil {
 		o.Logger.Warn("channels cannot be told before their secrets are there", "error", err)
 	}
@@ -238,7 +239,7 @@ func attributeNames() []string {
 
 func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.PodEvents, registry prometheus.Registerer) (workflows.Activities, error) {
 	c, temporal, namespace := o.Config, to.client, to.namespace
-	events := nodeevent.NewRecorder(kube, c.Kubernetes.Events)
+	events := nodeevent.NewRecorder(kube, c.Kubernetes.Events, o.Logger)
 	all, sources := k8s.NewNodes(kube), k8s.NewSources(kube)
 	runner, err := checks.New(c.ChecksAndHooks(), kube, o.Version)
 	if err != nil {

@@ -16,6 +16,19 @@ type silent struct{}
 
 func (silent) Alive() error { return errors.New("no heartbeat") }
 
+// fenced watches n1 and tells what its fence says.
+func fenced(t *testing.T, acting Acting) <-chan error {
+	fence := make(chan error, 1)
+	go func() {
+		held, err := acting.Watch(t.Context(), Options{Name: "n1", UID: "uid-1", Caller: activitytest.Caller})
+		if err == nil {
+			err = held.Fence()
+		}
+		fence <- err
+	}()
+	return fence
+}
+
 func TestAMarkThatTheSharedWatchHasNotSeenYetIsAwaited(t *testing.T) {
 	s := k8stest.New(activitytest.Node("n1"))
 	kube := s.Client(t)
@@ -25,14 +38,7 @@ func TestAMarkThatTheSharedWatchHasNotSeenYetIsAwaited(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer before.Close()
-	fence := make(chan error, 1)
-	go func() {
-		held, err := acting.Watch(t.Context(), Options{Name: "n1", UID: "uid-1", Caller: activitytest.Caller})
-		if err == nil {
-			err = held.Fence()
-		}
-		fence <- err
-	}()
+	fence := fenced(t, acting)
 	s.Set(activitytest.HeldNode())
 	if err := <-fence; err != nil {
 		t.Error(err)
@@ -46,14 +52,7 @@ func TestAMarkThatTheSharedWatchHasNotSeenYetIsAwaited(t *testing.T) {
 func TestASharedWatchThatHangsIsNoSignOfALostMark(t *testing.T) {
 	hung, now := k8stest.New(activitytest.Node("n1")), k8stest.New(activitytest.HeldNode())
 	acting := Acting{Client: now.Client(t), Nodes: k8s.NewNodes(hung.Client(t))}
-	fence := make(chan error, 1)
-	go func() {
-		held, err := acting.Watch(t.Context(), Options{Name: "n1", UID: "uid-1", Caller: activitytest.Caller})
-		if err == nil {
-			err = held.Fence()
-		}
-		fence <- err
-	}()
+	fence := fenced(t, acting)
 	for began := time.Now(); len(now.Requests("GET /api/v1/nodes/n1")) < 2; time.Sleep(5 * time.Millisecond) {
 		if time.Since(began) > 30*time.Second {
 			t.Fatal("the API server itself is not asked")

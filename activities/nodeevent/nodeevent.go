@@ -4,6 +4,8 @@ package nodeevent
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"time"
 
 	"go.temporal.io/sdk/activity"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,13 +28,44 @@ type Recorder struct {
 	Client kubernetes.Interface
 	// On, if false, leaves them out.
 	On bool
-	// later takes what many activities want to record at once; nil has each of them do it.
-	later *later
+	// turns are taken by activities that write their Event themselves; nil lets all of them.
+	turns chan struct{}
+	// later takes the Events of the others.
+	later *k8s.Paced[k8s.NodeEvent]
+	log   *slog.Logger
 }
 
+const (
+	// atOnce are the Events that are written while their activities wait for it.
+	atOnce = 8
+	// perSecond is how many are written a second once there are more: they must not take the API server from the evictions
+	// of a fleet.
+	perSecond = 20
+	// maxLater bounds those that wait.
+	maxLater = 10_000
+	// writeWithin bounds one that was put off.
+	writeWithin = 10 * time.Second
+)
+
 // NewRecorder records Events, where it is on, a few at once: further ones are put off, and lost if the worker is.
-func NewRecorder(client kubernetes.Interface, on bool) Recorder {
-	return Recorder{Client: client, On: on, later: newLater(client)}
+func NewRecorder(client kubernetes.Interface, on bool, log *slog.Logger) Recorder {
+	write := func(ctx context.Context, e k8s.NodeEvent) {
+		ctx, cancel := context.WithTimeout(ctx, writeWithin)
+		defer cancel()
+		if err := k8s.Emit(ctx, client, e); err != nil {
+			log.Warn("event not recorded", "node", e.Node, "reason", e.Reason, "error", err)
+		}
+	}
+	return Recorder{
+		Client: client, On: on, turns: make(chan struct{}, atOnce), later: k8s.NewPaced(perSecond, 1, maxLater, write), log: log,
+	}
+}
+
+// Stop ends the writing of what was put off.
+func (r Recorder) Stop() {
+	if left := r.later.Stop(); left > 0 {
+		r.log.Warn("events not recorded: the worker stops", "events", left)
+	}
 }
 
 // Record records an Event. An Event is for people who watch; that it cannot be written must not stop a maintenance.
@@ -44,13 +77,14 @@ func (r Recorder) Record(ctx context.Context, node string, uid types.UID, e Even
 		Node: node, UID: uid, Key: activity.GetInfo(ctx).WorkflowExecution.RunID + "/" + e.Key,
 		Warning: e.Warning, Reason: e.Reason, Message: e.Message,
 	}
-	if r.later != nil {
-		done, ok := r.later.turn()
-		switch {
-		case ok:
-			defer done()
-		case r.later.add(event):
-			return
+	if r.turns != nil {
+		select {
+		case r.turns <- struct{}{}:
+			defer func() { <-r.turns }()
+		default:
+			if r.later.Add(event) {
+				return
+			}
 		}
 	}
 	if err := k8s.Emit(ctx, r.Client, event); err != nil {

@@ -3,17 +3,18 @@ package nodeevent
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
 	"drydock/activities/activitytest"
-	"drydock/k8s"
 	"drydock/k8s/k8stest"
 )
 
 func TestEventsOfManyActivitiesArePutOffAndWritten(t *testing.T) {
 	s := k8stest.New(activitytest.Node("n1"))
-	r := NewRecorder(s.Client(t), true)
+	r := NewRecorder(s.Client(t), true, slog.New(slog.DiscardHandler))
+	defer r.Stop()
 	record := func(ctx context.Context, key string) error {
 		r.Record(ctx, "n1", "uid-1", Event{Reason: "MaintenanceReady", Message: "ready", Key: key})
 		return nil
@@ -22,9 +23,7 @@ func TestEventsOfManyActivitiesArePutOffAndWritten(t *testing.T) {
 	env.RegisterActivity(record)
 	recorded := func() int { return len(s.Requests("POST /api/v1/namespaces/default/events")) }
 	for range atOnce {
-		if _, ok := r.later.turn(); !ok {
-			t.Fatal("no turn")
-		}
+		r.turns <- struct{}{}
 	}
 	const events = 5
 	began := time.Now()
@@ -39,21 +38,8 @@ func TestEventsOfManyActivitiesArePutOffAndWritten(t *testing.T) {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	<-r.later.turns
+	<-r.turns
 	if _, err := env.ExecuteActivity(record, "last"); err != nil || recorded() != events+1 {
 		t.Errorf("%v; %d events, want the last to be written by its activity", err, recorded())
-	}
-}
-
-func TestEventsThatArePutOffAreBounded(t *testing.T) {
-	l := newLater(nil)
-	l.writing = true // by nobody
-	for i := range maxLater + 1 {
-		if l.add(k8s.NodeEvent{Node: fmt.Sprintf("n%d", i)}) != (i < maxLater) {
-			t.Fatalf("event %d", i)
-		}
-	}
-	if e, ok := l.next(); !ok || e.Node != "n0" {
-		t.Errorf("%+v comes first", e)
 	}
 }
