@@ -18,6 +18,7 @@ const (
 	planPrefix         = "maintenance-plan"
 	planRunPrefix      = "maintenance-plan-run"
 	windowsPrefix      = "windows"
+	lockstepID         = "drydock-plans"
 )
 
 // TaskQueue is the task queue of a cluster; an empty cluster has no prefix.
@@ -97,6 +98,9 @@ func ScheduleID(cluster, name string) string { return inCluster(cluster, planPre
 
 // SchedulerID is the workflow ID of a cluster's one scheduler.
 func SchedulerID(cluster string) string { return inCluster(cluster, schedulerID) }
+
+// LockstepID is the workflow ID of a cluster's one Lockstep.
+func LockstepID(cluster string) string { return inCluster(cluster, lockstepID) }
 
 // PreflightID is the workflow ID that the command line gives a preflight of a node; occasion tells one from the next. A
 // preflight started otherwise may have any ID.

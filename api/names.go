@@ -14,6 +14,8 @@ const (
 	// PlanRunType is what a schedule starts: one run of a recurring plan.
 	PlanRunType = "MaintenancePlanRun"
 	WindowsType = "Windows"
+	// LockstepType decides for all plans of strategy allAtOnce in a cluster how far each node is drained.
+	LockstepType = "Lockstep"
 )
 
 // Messages to a maintenance, each as a signal and as an update of the same name, and its query.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"drydock/rules/drainplan"
 	"drydock/rules/schedule"
 	"drydock/rules/schedule/scheduletest"
 )
@@ -40,4 +41,53 @@ func (b *bench) decide(context.Context) ([]Figure, error) {
 	}
 	// n log n is 3.4 for three times as many, and n squared is 9.
 	return append(figures, atMost("- 15000 / 5000 nodes, of the shortest", times[2]/times[1], "ratio", 5)), nil
+}
+
+const (
+	lockstepPlans = 50
+	lockstepNodes = 5000
+)
+
+// lockstep is how long one decision for all plans in lockstep takes: each has its entry beside the standard ones, and half
+// of the nodes.
+func (b *bench) lockstep(context.Context) ([]Figure, error) {
+	nodes := make([]drainplan.Shared, lockstepNodes)
+	for i := range nodes {
+		nodes[i].Name = fmt.Sprintf("worker-%04d", i)
+	}
+	parties := make([]drainplan.Party, lockstepPlans)
+	for p := range parties {
+		tiers, err := drainplan.New([]drainplan.Entry{{PodType: drainplan.Default, PodPriority: int32(1000 * p)}}, drainplan.Types())
+		if err != nil {
+			return nil, err
+		}
+		parties[p] = drainplan.Party{Name: fmt.Sprintf("plan-%d", p), Tiers: tiers}
+		for i := range nodes {
+			// Neighbouring nodes have different plans.
+			if (i*7919+p*104729)%1009%2 == 0 {
+				parties[p].Nodes = append(parties[p].Nodes, nodes[i].Name)
+			}
+		}
+	}
+	var took []time.Duration
+	for {
+		began := time.Now()
+		r := drainplan.Resolve(parties, nodes)
+		took = append(took, time.Since(began))
+		if len(r.Raised) == 0 {
+			break
+		}
+		for p := range parties {
+			parties[p].Tier = r.Tiers[p]
+		}
+		for i := range r.Nodes {
+			r.Nodes[i].Drained = true
+		}
+		nodes = r.Nodes
+	}
+	name := fmt.Sprintf("lockstep of %d plans over %d nodes, a decision, median of %d", lockstepPlans, lockstepNodes, len(took))
+	return []Figure{
+		atMost(name, ms(median(took)), "ms", 50),
+		report("- the longest", ms(slices.Max(took)), "ms"),
+	}, nil
 }

@@ -120,7 +120,7 @@ var suites = []suite{
 	},
 	{
 		nodes:      func(sizes) int { return burstNodes },
-		benchmarks: []benchmark{{"decide", (*bench).decide}, {"carry", (*bench).carry}, {"burst", (*bench).burst}},
+		benchmarks: []benchmark{{"decide", (*bench).decide}, {"lockstep", (*bench).lockstep}, {"carry", (*bench).carry}, {"burst", (*bench).burst}},
 	},
 	{
 		nodes: func(sizes) int { return planNodes }, config: new(planConfig()),

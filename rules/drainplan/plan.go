@@ -112,7 +112,10 @@ func validateType(t PodType) error {
 }
 
 // compare is a total order, as no two tiers of a plan have equal entries.
-func compare(a, b tier) int {
+func compare(a, b tier) int { return compareEntries(a.Entry, b.Entry) }
+
+// compareEntries orders entries as they are drained, whichever plans they are of.
+func compareEntries(a, b Entry) int {
 	return cmp.Or(
 		cmp.Compare(rank(a.PodType), rank(b.PodType)),
 		cmp.Compare(a.PodPriority, b.PodPriority),

@@ -54,6 +54,13 @@ type Request struct {
 	IgnoreWindows    string          `json:"ignoreWindows,omitempty"`
 }
 
+// Gang are the requests that are granted together, or none of them.
+type Gang struct {
+	// Name is unique to whoever asks; Size is how many nodes it has.
+	Name string `json:"name"`
+	Size int    `json:"size"`
+}
+
 // Grant is a slot that a maintenance holds.
 type Grant struct {
 	RequestID string `json:"requestId"`

@@ -1,0 +1,119 @@
+package api
+
+import (
+	"encoding/json"
+	"time"
+
+	"drydock/rules/drainplan"
+	"drydock/rules/schedule"
+)
+
+// PlansRequestor is the requestor of the maintenances that all plans of strategy allAtOnce share: a node has one of them.
+const PlansRequestor = "plans"
+
+// Signals around the lockstep of plans. A plan tells the lockstep what it intends, the lockstep tells plans how far they are,
+// and each node's maintenance up to which pods to drain; that tells the lockstep how far it is.
+const (
+	SignalPlanIntent   = "plan-intent"
+	SignalPlanProgress = "plan-progress"
+	SignalTarget       = "target"
+	SignalNodeProgress = "node-progress"
+)
+
+// PlanIntent is what a plan of strategy allAtOnce wants of its nodes from now on. It is repeated until it is answered.
+type PlanIntent struct {
+	Name string `json:"name"`
+	// RunID is the first run of the plan's chain.
+	RunID     string    `json:"runId"`
+	CreatedAt time.Time `json:"createdAt"`
+	// Revision counts the plan's intents: the latest counts.
+	Revision int `json:"revision"`
+	// Stage is Cordon, Drain or Complete.
+	Stage Stage `json:"stage"`
+	// Tiers are its drain plan with the standard entries; they never change.
+	Tiers []drainplan.Entry `json:"tiers,omitempty"`
+	// Nodes are the names of its nodes.
+	Nodes []string `json:"nodes,omitempty"`
+	// Maintenance is the input of its nodes' maintenances but node and requestor.
+	Maintenance json.RawMessage `json:"maintenance,omitempty"`
+}
+
+// Stage is where a plan of strategy allAtOnce is (KEP-4212, NodeMaintenanceStage).
+type Stage string
+
+// The stages, in their order.
+const (
+	StageIdle     Stage = "Idle"
+	StageCordon   Stage = "Cordon"
+	StageDrain    Stage = "Drain"
+	StageComplete Stage = "Complete"
+)
+
+// PlanProgress tells a plan how far it is: what changed since the progress before it, a part at a time.
+type PlanProgress struct {
+	RunID string `json:"runId"`
+	// Revision is that of the intent that counts.
+	Revision int `json:"revision"`
+	// Refused says why the intent is not taken: its nodes are left as they were.
+	Refused string `json:"refused,omitempty"`
+	// Tier is the one that the plan is at, len(Tiers) when all of its nodes are drained.
+	Tier int `json:"tier,omitempty"`
+	// Complete: none of its nodes is held on its behalf any more.
+	Complete bool             `json:"complete,omitempty"`
+	Nodes    []SharedProgress `json:"nodes,omitempty"`
+}
+
+// SharedProgress is how a node of a plan stands (KEP-4212, NodeMaintenanceNodeStatus).
+type SharedProgress struct {
+	Node  string `json:"node"`
+	RunID string `json:"runId,omitempty"`
+	// Phase is that of the node's maintenance; empty before it has begun.
+	Phase   Phase             `json:"phase,omitempty"`
+	Targets []drainplan.Entry `json:"targets,omitempty"`
+	Message string            `json:"message,omitempty"`
+	// Pending counts the targeted pods whose evacuation has not begun, Evacuating those whose has.
+	Pending    int  `json:"pending,omitempty"`
+	Evacuating int  `json:"evacuating,omitempty"`
+	Drained    bool `json:"drained,omitempty"`
+	// Left: it is not held on this plan's behalf any more.
+	Left bool `json:"left,omitempty"`
+}
+
+// NodeTarget tells a shared maintenance how far to go.
+type NodeTarget struct {
+	// Run is the maintenance's first run; empty for whichever runs.
+	Run string `json:"run,omitempty"`
+	// Revision counts the targets of a node's maintenance: the latest counts.
+	Revision int `json:"revision"`
+	// Targets are the pods that are to leave by now; without any the node is cordoned and not drained.
+	Targets []drainplan.Entry `json:"targets,omitempty"`
+	// Waits says in words what comes next for a node that is drained to its targets.
+	Waits string `json:"waits,omitempty"`
+	// Last: nothing more is drained unless another plan comes; the requestor's time runs.
+	Last bool `json:"last,omitempty"`
+	// Gang is what the node's slot is asked for with; nil asks for it singly.
+	Gang *schedule.Gang `json:"gang,omitempty"`
+	// Plans are the names of those that hold the node.
+	Plans []string `json:"plans,omitempty"`
+	// Tell asks for a NodeProgress whether or not something changed.
+	Tell bool `json:"tell,omitempty"`
+}
+
+// NodeProgress is how far a shared maintenance is.
+type NodeProgress struct {
+	Node  string `json:"node"`
+	RunID string `json:"runId"`
+	Phase Phase  `json:"phase"`
+	// Revision is that of the latest target taken, and Targets are its.
+	Revision int               `json:"revision"`
+	Targets  []drainplan.Entry `json:"targets,omitempty"`
+	// Drained: none of the pods of Targets is left.
+	Drained    bool `json:"drained,omitempty"`
+	Pending    int  `json:"pending,omitempty"`
+	Evacuating int  `json:"evacuating,omitempty"`
+	// Waiting is what the maintenance says that it waits for.
+	Waiting string `json:"waiting,omitempty"`
+	// Ended: the node is released, or was never held; Failure says why it did not complete.
+	Ended   bool   `json:"ended,omitempty"`
+	Failure string `json:"failure,omitempty"`
+}

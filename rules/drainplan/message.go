@@ -1,0 +1,99 @@
+package drainplan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Messages say how the drains of nodes stand, in the words of KEP-4212's drainMessage.
+type Messages struct {
+	l *lockstep
+	// undrained are the nodes of each party that are not drained to their present targets.
+	undrained [][]int
+}
+
+// NewMessages takes parties and nodes as Resolve left them.
+func NewMessages(parties []Party, nodes []Shared) Messages {
+	m := Messages{l: newLockstep(parties, nodes), undrained: make([][]int, len(parties))}
+	for p, of := range m.l.of {
+		for _, n := range of {
+			if !nodes[n].Drained {
+				m.undrained[p] = append(m.undrained[p], n)
+			}
+		}
+	}
+	return m
+}
+
+// Of is the message of a party about one of its nodes, both by their indexes.
+func (m Messages) Of(party, node int) string {
+	n := m.l.nodes[node]
+	present, going := m.l.present(party)
+	switch {
+	case !n.Drained && going && m.l.at[node] > present:
+		return fmt.Sprintf("Evacuating (fast-forwarded by older %s)", few(n.By))
+	case !n.Drained && going && m.l.at[node] < present:
+		return "Evacuating" + m.limited(party, node)
+	case !n.Drained:
+		return "Evacuating"
+	case !going:
+		return "Drained"
+	}
+	if own := m.undrained[party]; len(own) > 0 {
+		return fmt.Sprintf("Waiting for %s.", nodesOf(m.names(own)))
+	}
+	if others := m.others(party); len(others) > 0 {
+		return fmt.Sprintf("Waiting for %s.", nodesOf(others))
+	}
+	return "Waiting" + m.limited(party, node)
+}
+
+// limited says who holds a node back from a party's entry.
+func (m Messages) limited(party, node int) string {
+	least, by := m.l.least(node)
+	if present, _ := m.l.present(party); len(by) == 0 || least >= present {
+		return "" // it is catching up: nobody holds it back
+	}
+	return fmt.Sprintf(" (limited by %s)", few(m.l.names(by)))
+}
+
+// others are the undrained nodes of the parties that a party meets, each with the first of them.
+func (m Messages) others(party int) []string {
+	var all []string
+	told := map[int]bool{}
+	for _, q := range m.l.meets[party] {
+		for _, n := range m.undrained[q] {
+			if !told[n] {
+				told[n] = true
+				all = append(all, fmt.Sprintf("%s (%s)", m.l.nodes[n].Name, m.l.parties[q].Name))
+			}
+		}
+	}
+	return all
+}
+
+func (m Messages) names(nodes []int) []string {
+	var names []string
+	for _, n := range nodes {
+		names = append(names, m.l.nodes[n].Name)
+	}
+	return names
+}
+
+func nodesOf(names []string) string {
+	if len(names) == 1 {
+		return "node " + names[0]
+	}
+	return "nodes " + few(names)
+}
+
+// told is how many names a message has.
+const told = 3
+
+func few(names []string) string {
+	if len(names) <= told {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(slices.Clone(names[:told]), ", "), len(names)-told)
+}
