@@ -43,6 +43,7 @@ type options struct {
 	headless                             bool
 	database, namespace, logLevel        string
 	searchAttributes, dynamicConfigValue []string
+	access                               access
 }
 
 func startDev() *cobra.Command {
@@ -74,6 +75,7 @@ func startDev() *cobra.Command {
 	flags.StringVar(&o.logLevel, "log-level", "warn", "debug, info, warn or error")
 	flags.StringArrayVar(&o.searchAttributes, "search-attribute", nil, "search attribute to register, NAME=TYPE, where the namespace is new; repeatable")
 	flags.StringArrayVar(&o.dynamicConfigValue, "dynamic-config-value", nil, "dynamic configuration, KEY=JSON; repeatable")
+	o.access.register(c)
 	return c
 }
 
@@ -94,7 +96,7 @@ func (o *options) check() error {
 	if o.uiPort == 0 {
 		o.uiPort = o.port + 1000
 	}
-	return nil
+	return o.access.check()
 }
 
 // attributes are the search attributes with their types.

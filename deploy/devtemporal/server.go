@@ -33,9 +33,14 @@ const clusterName = "active"
 // queueReads are how often a second the one shard may read each of its queues.
 const queueReads = 1000
 
-// services are the parts of a Temporal server; the first is the one that clients talk to.
-var services = []primitives.ServiceName{
-	primitives.FrontendService, primitives.HistoryService, primitives.MatchingService, primitives.WorkerService,
+// services are the parts of a Temporal server; the first is the one that clients talk to. Where it asks who calls, the server's own
+// parts and the UI have another one.
+func (o options) services() []primitives.ServiceName {
+	all := []primitives.ServiceName{primitives.FrontendService, primitives.HistoryService, primitives.MatchingService, primitives.WorkerService}
+	if o.access.restricted() {
+		all = append(all, primitives.InternalFrontendService)
+	}
+	return all
 }
 
 // run serves until ctx is done.
@@ -53,16 +58,18 @@ func run(ctx context.Context, o options, out io.Writer) error {
 		return err
 	}
 	hosts := map[primitives.ServiceName]static.Hosts{}
-	for _, s := range services {
+	var names []string
+	for _, s := range o.services() {
 		hosts[s] = static.SingleLocalHost(address(o.ip, ports[s]))
+		names = append(names, string(s))
 	}
 	server, err := temporal.NewServer(
 		temporal.WithConfig(o.config(database, ports)),
-		temporal.ForServices(temporal.DefaultServices),
+		temporal.ForServices(names),
 		temporal.WithStaticHosts(hosts),
 		temporal.WithLogger(log.NewZapLogger(log.BuildZapLogger(log.Config{Stdout: true, Level: o.logLevel, Format: "console"}))),
-		temporal.WithAuthorizer(authorization.NewNoopAuthorizer()),
-		temporal.WithClaimMapper(func(*config.Config) authorization.ClaimMapper { return authorization.NewNoopClaimMapper() }),
+		temporal.WithAuthorizer(o.access.authorizer()),
+		temporal.WithClaimMapper(func(*config.Config) authorization.ClaimMapper { return o.access.claimMapper() }),
 		temporal.WithDynamicConfigClient(dynamic),
 	)
 	if err != nil {
@@ -73,7 +80,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	}
 	failed := make(chan error, 1)
 	if !o.headless {
-		web := o.ui()
+		web := o.ui(ports)
 		go func() { failed <- web.Start() }()
 		defer web.Stop()
 	}
@@ -92,7 +99,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 // ports are those of the services, and under "http" and "metrics" those of the frontend's HTTP API and of /metrics.
 func (o options) ports() (map[primitives.ServiceName]int, error) {
 	ports := map[primitives.ServiceName]int{primitives.FrontendService: o.port, "http": o.httpPort, "metrics": o.metricsPort}
-	for _, name := range append([]primitives.ServiceName{"http", "metrics"}, services...) {
+	for _, name := range append([]primitives.ServiceName{"http", "metrics"}, o.services()...) {
 		if ports[name] != 0 {
 			continue
 		}
@@ -141,7 +148,7 @@ func (o options) prepareDatabase() (*config.SQL, error) {
 func (o options) config(database *config.SQL, ports map[primitives.ServiceName]int) *config.Config {
 	frontend := address(o.ip, o.port)
 	c := &config.Config{
-		Global: config.Global{Metrics: &metrics.Config{
+		Global: config.Global{TLS: o.access.tls(), Metrics: &metrics.Config{
 			Prometheus: &metrics.PrometheusConfig{ListenAddress: address(o.ip, ports["metrics"]), HandlerPath: "/metrics"},
 		}},
 		Persistence: config.Persistence{
@@ -166,7 +173,10 @@ func (o options) config(database *config.SQL, ports map[primitives.ServiceName]i
 		}},
 		Services: map[string]config.Service{},
 	}
-	for _, s := range services {
+	if o.access.restricted() {
+		c.PublicClient = config.PublicClient{} // the internal frontend is found among the services
+	}
+	for _, s := range o.services() {
 		rpc := config.RPC{GRPCPort: ports[s], BindOnIP: o.ip}
 		if s == primitives.FrontendService {
 			rpc.HTTPPort = ports["http"]
@@ -199,9 +209,13 @@ func (o options) dynamic() (dynamicconfig.StaticClient, error) {
 	return values, nil
 }
 
-func (o options) ui() *ui.Server {
+func (o options) ui(ports map[primitives.ServiceName]int) *ui.Server {
+	asks := primitives.FrontendService
+	if o.access.restricted() {
+		asks = primitives.InternalFrontendService
+	}
 	return ui.NewServer(uioptions.WithConfigProvider(&uiconfig.Config{
-		Host: o.uiIP, Port: o.uiPort, TemporalGRPCAddress: address(o.ip, o.port), DefaultNamespace: o.namespace,
+		Host: o.uiIP, Port: o.uiPort, TemporalGRPCAddress: address(o.ip, ports[asks]), DefaultNamespace: o.namespace,
 		EnableUI: true, HideLogs: true, CORS: uiconfig.CORS{CookieInsecure: true},
 	}))
 }
