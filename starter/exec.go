@@ -34,8 +34,9 @@ after 0 the node is put back, after anything else it stays out of service, Reque
 
 While the command runs the node is held: its ready timeout is extended again and again. The command has DRYDOCK_NODE,
 DRYDOCK_WORKFLOW_ID, DRYDOCK_RUN_ID and DRYDOCK_REQUESTOR in its environment, and the terminal. It does not get what
-proves who you are to Temporal: the variables TEMPORAL_API_KEY, TEMPORAL_TLS_CLIENT_* and TEMPORAL_GRPC_META_*. A script
-that calls drydock itself takes that from Temporal's configuration file (TEMPORAL_CONFIG_FILE, TEMPORAL_PROFILE).
+proves who you are to Temporal, or decrypts: the variables TEMPORAL_API_KEY, TEMPORAL_TLS_CLIENT_*, TEMPORAL_GRPC_META_*,
+DRYDOCK_TEMPORAL_API_KEY_FILE and DRYDOCK_CODEC_KEYS_FILE. A script that calls drydock itself takes the first from Temporal's
+configuration file (TEMPORAL_CONFIG_FILE, TEMPORAL_PROFILE), and names the files itself.
 
 Interrupted before the node is Ready, the maintenance is cancelled and everything undone (exit code 3). From Ready on
 an interrupt stops the command, which is then failed. If Temporal is away when the command has ended, exec goes on

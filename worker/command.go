@@ -24,7 +24,8 @@ const long = `drydock-worker runs Drydock's workflows and activities: it polls a
 Kubernetes API. Run one or more per cluster; they share the work.
 
 Temporal is found as by every other Temporal tool: TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY,
-TEMPORAL_TLS..., or a profile of the Temporal configuration file (TEMPORAL_PROFILE).
+TEMPORAL_TLS..., or a profile of the Temporal configuration file (TEMPORAL_PROFILE). Files that they name, and those of
+DRYDOCK_TEMPORAL_API_KEY_FILE and DRYDOCK_CODEC_KEYS_FILE, are read anew while it runs.
 Kubernetes is found as by kubectl (KUBECONFIG), or inside a cluster by the pod's service account.
 
 Everything else is in a YAML file (--config or DRYDOCK_CONFIG); the environment beats the file, flags beat both:

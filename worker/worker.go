@@ -2,6 +2,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -317,11 +318,11 @@ func describeNamespace(ctx context.Context, temporal client.Client, name string,
 		if ctx.Err() != nil {
 			return home, fmt.Errorf("asking for the Temporal namespace: %w", errors.Join(ctx.Err(), err))
 		}
-		message := "not known which Temporal namespace this is; trying again"
+		message, next := "not known which Temporal namespace this is; trying again", cmp.Or(temporalenv.Advice(err), "TEMPORAL_NAMESPACE names it")
 		if namespace.Absent(err) {
-			message = "there is no such Temporal namespace: drydock setup --apply creates it; trying again"
+			message, next = "there is no such Temporal namespace; trying again", "drydock setup --apply creates it"
 		}
-		logger.Warn(message, "namespace", name, "error", err, "again", dialPause)
+		logger.Warn(message, "namespace", name, "error", err, "next", next, "again", dialPause)
 		select {
 		case <-time.After(dialPause):
 		case <-ctx.Done():
@@ -335,7 +336,8 @@ func temporalOptions(o Options) (client.Options, error) {
 		options = *o.Temporal
 	} else {
 		var err error
-		if options, err = temporalenv.Options(envconfig.EnvLookupOS, ""); err != nil {
+		report := func(err error) { o.Logger.Warn("what was read before is used", "error", err) }
+		if options, err = temporalenv.Reported(envconfig.EnvLookupOS, "", report); err != nil {
 			return options, fmt.Errorf("reading the Temporal connection from the environment: %w", err)
 		}
 	}
@@ -360,8 +362,8 @@ func dial(ctx context.Context, options client.Options, logger *slog.Logger) (cli
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("connecting to Temporal at %s: %w", options.HostPort, errors.Join(ctx.Err(), err))
 		}
-		logger.Warn("Temporal is not reachable; trying again (TEMPORAL_ADDRESS says where it is)",
-			"address", options.HostPort, "error", err, "again", dialPause)
+		logger.Warn("Temporal is not reachable; trying again",
+			"address", options.HostPort, "error", err, "next", cmp.Or(temporalenv.Advice(err), "TEMPORAL_ADDRESS says where it is"), "again", dialPause)
 		select {
 		case <-time.After(dialPause):
 		case <-ctx.Done():

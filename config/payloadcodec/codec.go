@@ -6,7 +6,9 @@
 package payloadcodec
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/client"
@@ -29,9 +31,10 @@ type Codec struct{ keys *keys }
 
 var _ converter.PayloadCodec = &Codec{}
 
-// Open reads a file of keys, which is read anew when it changes.
-func Open(path string) (*Codec, error) {
-	k, err := openKeys(path)
+// Open reads a file of keys, which is read anew when it changes. What is wrong with it then is reported, and the keys that there
+// were count; report may be nil.
+func Open(path string, report func(error)) (*Codec, error) {
+	k, err := openKeys(path, report)
 	if err != nil {
 		return nil, err
 	}
@@ -52,6 +55,11 @@ func Apply(options *client.Options, c *Codec) error {
 	}
 	options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(failures, payloads))
 	return nil
+}
+
+// IsEncrypted tells whether an error is of somebody without a codec who was to read what is encrypted.
+func IsEncrypted(err error) bool {
+	return errors.Is(err, converter.ErrEncodingIsNotSupported) && strings.Contains(err.Error(), encodingEncrypted)
 }
 
 // Encode encrypts payloads with the newest key.

@@ -37,7 +37,7 @@ func write(t *testing.T, path, text string) string {
 // open is a codec, and what encrypts with it.
 func open(t *testing.T, path string) (*Codec, converter.DataConverter) {
 	t.Helper()
-	c, err := Open(path)
+	c, err := Open(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,12 +132,12 @@ func TestAWrongFileNamesTheLine(t *testing.T) {
 		"# new\na " + good[:20] + "!":        "line 2: the key is not Base64",
 		strings.Repeat("x", 65) + " " + good: "line 1: the name has 65 bytes",
 	} {
-		_, err := Open(write(t, "", text))
+		_, err := Open(write(t, "", text), nil)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), good[:10]) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
-	if _, err := Open(filepath.Join(t.TempDir(), "none")); err == nil {
+	if _, err := Open(filepath.Join(t.TempDir(), "none"), nil); err == nil {
 		t.Error("there is no such file")
 	}
 }

@@ -15,12 +15,15 @@ import (
 // MaxBody is how much of a request a codec server reads, in bytes: a page of a history is smaller.
 const MaxBody = 16 << 20
 
+// uiHeaders are those that Temporal's UI sends; a browser asks whether it may before it sends any of them.
+const uiHeaders = "Authorization, Authorization-Extras, Content-Type, X-Namespace"
+
 // HandlerOptions say whom a codec server answers.
 type HandlerOptions struct {
 	// Origins are those of the web pages that may ask, such as http://localhost:8233.
 	Origins []string
-	// Token is what requests must bring as a bearer token; empty asks for none, and then only this machine is answered.
-	Token string
+	// Token is what requests must bring as a bearer token, asked for each; nil asks for none, and then only this machine is answered.
+	Token func() string
 }
 
 // Handler is the codec server that Temporal's UI and command line ask: POST to .../encode and .../decode.
@@ -37,18 +40,18 @@ func Handler(c *Codec, o HandlerOptions) http.Handler {
 			h := w.Header()
 			h.Set("Access-Control-Allow-Origin", origin)
 			h.Set("Access-Control-Allow-Methods", "POST, OPTIONS")
-			h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, X-Namespace")
+			h.Set("Access-Control-Allow-Headers", uiHeaders)
 			h.Set("Access-Control-Allow-Credentials", "true")
 		}
 		switch {
 		case r.Method == http.MethodOptions:
 			w.WriteHeader(http.StatusNoContent)
 			return
-		case o.Token == "" && !isLoopback(r.Host):
+		case o.Token == nil && !isLoopback(r.Host):
 			// A page whose name was made to lead here says that name.
 			http.Error(w, "only the names of this machine are answered without a token", http.StatusForbidden)
 			return
-		case o.Token != "" && !sameToken(r.Header.Get("Authorization"), o.Token):
+		case o.Token != nil && !sameToken(r.Header.Get("Authorization"), o.Token()):
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			http.Error(w, "the bearer token is missing or wrong", http.StatusUnauthorized)
 			return

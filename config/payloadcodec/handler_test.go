@@ -22,7 +22,7 @@ func TestWhomACodecServerAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	const ui = "http://localhost:8233"
-	unguarded, guarded := HandlerOptions{Origins: []string{ui}}, HandlerOptions{Origins: []string{ui}, Token: "s3cr3t"}
+	unguarded, guarded := HandlerOptions{Origins: []string{ui}}, HandlerOptions{Origins: []string{ui}, Token: func() string { return "s3cr3t" }}
 	for name, one := range map[string]struct {
 		options       HandlerOptions
 		method        string
@@ -65,6 +65,9 @@ func TestWhomACodecServerAnswers(t *testing.T) {
 			}
 			if allowed := w.Header().Get("Access-Control-Allow-Origin"); (allowed == ui) != (one.origin == ui) {
 				t.Errorf("allows %q", allowed)
+			}
+			if allowed := w.Header().Get("Access-Control-Allow-Headers"); one.want == http.StatusNoContent && !strings.Contains(allowed, "Authorization-Extras") {
+				t.Errorf("allows the headers %q, and the UI sends an ID token too", allowed)
 			}
 			if one.want != http.StatusOK {
 				return

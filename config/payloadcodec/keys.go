@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"drydock/config/renewed"
 )
 
 // keySize is that of AES-256, in bytes.
@@ -26,47 +28,47 @@ type key struct {
 	aead cipher.AEAD
 }
 
-// keys are those of a file, which is read anew when it has changed.
+// keys are those of a file, the first of which encrypts. The file is read anew when it has changed.
 type keys struct {
 	path string
 	now  func() time.Time
+	all  *renewed.Value[[]key]
 
-	mu sync.Mutex
-	// all are the keys as last read without an error, the first of which encrypts.
-	all    []key
+	mu     sync.Mutex
 	looked time.Time
-	state  string
 }
 
-func openKeys(path string) (*keys, error) {
-	k := &keys{path: path, now: time.Now}
-	if err := k.read(); err != nil {
-		return nil, err
-	}
-	return k, nil
+func openKeys(path string, report func(error)) (*keys, error) {
+	k := &keys{path: path, now: time.Now, looked: time.Now()}
+	var err error
+	k.all, err = renewed.Open(reader(path), report)
+	return k, err
 }
 
-// read takes the file's keys. A file that cannot be read leaves those that there were.
-func (k *keys) read() error {
-	k.looked = k.now()
-	info, err := os.Stat(k.path)
-	if err != nil {
-		return fmt.Errorf("keys of the payload codec: %w", err)
+// reader reads the file's keys where it is not as it was.
+func reader(path string) func() ([]key, error) {
+	var all []key
+	was := ""
+	return func() ([]key, error) {
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, fmt.Errorf("keys of the payload codec: %w", err)
+		}
+		state := fmt.Sprint(info.ModTime(), info.Size())
+		if state == was {
+			return all, nil
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("keys of the payload codec: %w", err)
+		}
+		now, err := parse(string(content))
+		if err != nil {
+			return nil, fmt.Errorf("keys of the payload codec, %s: %w", path, err)
+		}
+		all, was = now, state
+		return all, nil
 	}
-	state := fmt.Sprint(info.ModTime(), info.Size())
-	if state == k.state {
-		return nil
-	}
-	content, err := os.ReadFile(k.path)
-	if err != nil {
-		return fmt.Errorf("keys of the payload codec: %w", err)
-	}
-	all, err := parse(string(content))
-	if err != nil {
-		return fmt.Errorf("keys of the payload codec, %s: %w", k.path, err)
-	}
-	k.all, k.state = all, state
-	return nil
 }
 
 // parse reads one key a line: its name, and 32 bytes in Base64. Its errors never have a key in them.
@@ -111,27 +113,34 @@ func parse(text string) (all []key, err error) {
 
 // newest is the key that encrypts.
 func (k *keys) newest() key {
+	if k.isTime() {
+		return k.all.Get()[0]
+	}
+	return k.all.Last()[0]
+}
+
+// isTime tells whether the file is to be looked at again.
+func (k *keys) isTime() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.now().Sub(k.looked) >= lookEvery {
-		_ = k.read() // what was read before counts while the file is being replaced
+	if k.now().Sub(k.looked) < lookEvery {
+		return false
 	}
-	return k.all[0]
+	k.looked = k.now()
+	return true
 }
 
 // named finds a key that something was encrypted with. One that is not known may have been added just now.
 func (k *keys) named(id string) (cipher.AEAD, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for range 2 {
-		for _, one := range k.all {
+	for _, look := range []func() []key{k.all.Last, k.all.Get} {
+		for _, one := range look() {
 			if one.id == id {
 				return one.aead, nil
 			}
 		}
-		if err := k.read(); err != nil {
-			return nil, err
-		}
+	}
+	if err := k.all.Problem(); err != nil {
+		return nil, fmt.Errorf("the payload is encrypted with key %q, which is not known: %w", id, err)
 	}
 	return nil, fmt.Errorf("the payload is encrypted with key %q, which %s does not have", id, k.path)
 }

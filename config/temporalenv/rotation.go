@@ -6,109 +6,153 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"strings"
-	"sync"
+	"time"
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
+
+	"drydock/config/renewed"
 )
 
-// variableAPIKeyFile is Drydock's own: envconfig has an API key as text only, which cannot be renewed while a process runs.
-const variableAPIKeyFile = "DRYDOCK_TEMPORAL_API_KEY_FILE"
+// VariableAPIKeyFile is Drydock's own: envconfig has an API key as text only, which cannot be renewed while a process runs.
+const VariableAPIKeyFile = "DRYDOCK_TEMPORAL_API_KEY_FILE"
 
-// apiKeyFile reads an API key anew for each call. The first reading says what is wrong with the file.
-func apiKeyFile(env Environment, profile *envconfig.ClientConfigProfile) (client.Credentials, error) {
-	path, _ := env.LookupEnv(variableAPIKeyFile)
+// keyFile is an API key that is read anew for each call.
+type keyFile struct{ key *renewed.Value[string] }
+
+// apiKeyFile is the file of the environment, nil without one. The first reading says what is wrong with it.
+func apiKeyFile(env Environment, profile *envconfig.ClientConfigProfile, report func(error)) (*keyFile, error) {
+	path, _ := env.LookupEnv(VariableAPIKeyFile)
 	if path == "" {
 		return nil, nil
 	}
 	if profile.APIKey != "" {
-		return nil, fmt.Errorf("%s: an API key is given besides (TEMPORAL_API_KEY, or api_key of the profile); one is wanted", variableAPIKeyFile)
+		return nil, fmt.Errorf("%s: an API key is given besides (TEMPORAL_API_KEY, or api_key of the profile); one is wanted", VariableAPIKeyFile)
 	}
-	var mu sync.Mutex
-	last := ""
-	read := func(context.Context) (string, error) {
-		content, err := os.ReadFile(path)
-		key := strings.TrimSpace(string(content))
-		if err == nil && key == "" {
-			err = fmt.Errorf("%s is empty", path)
+	key, err := renewed.Open(func() (string, error) {
+		text, err := renewed.Token(path)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", VariableAPIKeyFile, err)
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		switch {
-		case err == nil:
-			last = key
-		case last == "":
-			return "", fmt.Errorf("%s: %w", variableAPIKeyFile, err)
-		}
-		return last, nil // a file that is being replaced
-	}
-	var err error
-	if profile.APIKey, err = read(context.Background()); err != nil {
+		return text, nil
+	}, report)
+	if err != nil {
 		return nil, err
 	}
-	return client.NewAPIKeyDynamicCredentials(read), nil
+	profile.APIKey = key.Last()
+	return &keyFile{key}, nil
 }
 
-// renewed is TLS to Temporal with files that are read anew for each connection. A certificate that is renewed while a process
+// apply has each call bring the key.
+func (k *keyFile) apply(options *client.Options) {
+	options.Credentials = client.NewAPIKeyDynamicCredentials(func(context.Context) (string, error) { return k.key.Get(), nil })
+	options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(k.explain))
+}
+
+// explain says of a call that was refused that the key is an old one, where the file cannot be read any more.
+func (k *keyFile) explain(ctx context.Context, method string, in, out any, conn *grpc.ClientConn, call grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	err := call(ctx, method, in, out, conn, opts...)
+	problem := k.key.Problem()
+	if code := status.Code(err); problem == nil || code != codes.Unauthenticated && code != codes.PermissionDenied {
+		return err
+	}
+	said := status.Convert(err).Proto()
+	said.Message += fmt.Sprintf(" (the API key that was read before is used: %v)", problem)
+	return status.FromProto(said).Err()
+}
+
+// transport is TLS to Temporal with files that are read anew for each connection. A certificate that is renewed while a process
 // runs is used by its next connection, and the server decides when that is; those that are open stay.
-type renewed struct {
-	profile envconfig.ClientConfigTLS
-
-	mu sync.Mutex
-	// good is what was last read without an error: files are not replaced all at one instant.
-	good *tls.Config
+type transport struct {
+	files *renewed.Value[*tls.Config]
+	// serverName takes the place of the configured one.
+	serverName string
 }
 
-var _ credentials.TransportCredentials = &renewed{}
+var _ credentials.TransportCredentials = &transport{}
 
-// renew has files read anew for each connection, where there are any.
-func renew(options *client.Options, profile *envconfig.ClientConfigTLS) {
-	if profile == nil || profile.Disabled || profile.ClientCertPath == "" && profile.ClientKeyPath == "" && profile.ServerCACertPath == "" {
-		return
+// renew has files read anew for each connection, where it is by TLS.
+func renew(options *client.Options, profile *envconfig.ClientConfigTLS, report func(error)) error {
+	fixed := options.ConnectionOptions.TLS
+	if fixed == nil {
+		return nil
 	}
-	c := &renewed{profile: *profile, good: options.ConnectionOptions.TLS}
-	options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions, grpc.WithTransportCredentials(c))
-}
-
-// current is the configuration for a new connection.
-func (r *renewed) current() *tls.Config {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	profile := envconfig.ClientConfigProfile{TLS: new(r.profile)}
-	if readCertificates(profile.TLS) == nil {
-		if options, err := profile.ToClientOptions(envconfig.ToClientOptionsRequest{}); err == nil {
-			r.good = options.ConnectionOptions.TLS
+	files, err := renewed.Open(func() (*tls.Config, error) {
+		if profile == nil {
+			return fixed, nil
 		}
+		now := envconfig.ClientConfigProfile{TLS: new(*profile)}
+		if err := readCertificates(now.TLS); err != nil {
+			return nil, err
+		}
+		read, err := now.ToClientOptions(envconfig.ToClientOptionsRequest{})
+		return read.ConnectionOptions.TLS, err
+	}, report)
+	if err != nil {
+		return err
 	}
-	return r.good
+	options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions, grpc.WithTransportCredentials(&transport{files: files}))
+	return nil
+}
+
+// with is TLS as files say.
+func (t *transport) with(files *tls.Config) credentials.TransportCredentials {
+	if t.serverName != "" {
+		files = files.Clone()
+		files.ServerName = t.serverName
+	}
+	return credentials.NewTLS(files)
 }
 
 // ClientHandshake implements credentials.TransportCredentials.
-func (r *renewed) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	return credentials.NewTLS(r.current()).ClientHandshake(ctx, authority, conn)
+func (t *transport) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	secured, info, err := t.with(t.files.Get()).ClientHandshake(ctx, authority, conn)
+	if problem := t.files.Problem(); err != nil && problem != nil {
+		err = fmt.Errorf("%w (what was read before is used: %w)", err, problem)
+	}
+	if err != nil {
+		return secured, info, err
+	}
+	return &refusable{secured}, info, nil
+}
+
+// refusable is a connection that the server may have refused by now: it looks at a client's certificate when the client takes the
+// handshake for done. What it said of it is worth more than that nothing can be written any more.
+type refusable struct{ net.Conn }
+
+// refusedWithin is how long it may take to see what the server said, which has arrived by then.
+const refusedWithin = time.Second
+
+// Write implements net.Conn.
+func (c *refusable) Write(data []byte) (int, error) {
+	n, err := c.Conn.Write(data)
+	if err == nil || c.SetReadDeadline(time.Now().Add(refusedWithin)) != nil {
+		return n, err
+	}
+	var said *net.OpError
+	if _, why := c.Read(make([]byte, 1)); errors.As(why, &said) && said.Op == "remote error" {
+		err = said
+	}
+	return n, err
 }
 
 // ServerHandshake implements credentials.TransportCredentials.
-func (r *renewed) ServerHandshake(net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (t *transport) ServerHandshake(net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	return nil, nil, errors.New("these credentials are a client's")
 }
 
 // Info implements credentials.TransportCredentials.
-func (r *renewed) Info() credentials.ProtocolInfo { return credentials.NewTLS(r.current()).Info() }
+func (t *transport) Info() credentials.ProtocolInfo { return t.with(t.files.Last()).Info() }
 
 // Clone implements credentials.TransportCredentials.
-func (r *renewed) Clone() credentials.TransportCredentials {
-	return &renewed{profile: r.profile, good: r.current()}
-}
+func (t *transport) Clone() credentials.TransportCredentials { return new(*t) }
 
 // OverrideServerName implements credentials.TransportCredentials.
-func (r *renewed) OverrideServerName(name string) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.profile.ServerName = name
+func (t *transport) OverrideServerName(name string) error {
+	t.serverName = name
 	return nil
 }

@@ -2,13 +2,8 @@ package temporalenv
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -24,57 +19,9 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"drydock/deploy/devstack/pkitest"
 )
-
-// authority signs certificates.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	pem  string
-}
-
-func newAuthority(t *testing.T) *authority {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := &authority{key: key, pem: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))}
-	if a.cert, err = x509.ParseCertificate(der); err != nil {
-		t.Fatal(err)
-	}
-	return a
-}
-
-// issue signs a certificate for 127.0.0.1 that is valid until then.
-func (a *authority) issue(t *testing.T, until time.Time) (cert, key string) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), NotBefore: time.Now().Add(-time.Hour), NotAfter: until, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, private.Public(), a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw}))
-}
 
 // frontend is Temporal's API behind mTLS, which accepts one API key.
 type frontend struct {
@@ -116,14 +63,14 @@ func (f *frontend) Accept() (net.Conn, error) {
 }
 
 // follow has the server trust another authority and show a certificate of it, want another key, and cut all connections.
-func (f *frontend) follow(t *testing.T, a *authority, apiKey string) {
+func (f *frontend) follow(t *testing.T, a *pkitest.Authority, apiKey string) {
 	t.Helper()
-	pair, err := tls.X509KeyPair(both(a.issue(t, time.Now().Add(time.Hour))))
+	pair, err := tls.X509KeyPair(both(a.Issue(t, time.Now().Add(time.Hour))))
 	if err != nil {
 		t.Fatal(err)
 	}
 	clients := x509.NewCertPool()
-	clients.AddCert(a.cert)
+	clients.AddCert(a.Cert)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.config = &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: clients, NextProtos: []string{"h2"}}
@@ -161,12 +108,12 @@ func (f files) set(name, content string) string {
 	return path
 }
 
-func (f files) renew(a *authority, until time.Time, apiKey string) {
+func (f files) renew(a *pkitest.Authority, until time.Time, apiKey string) {
 	f.Helper()
-	cert, key := a.issue(f.T, until)
+	cert, key := a.Issue(f.T, until)
 	f.set("cert.pem", cert)
 	f.set("key.pem", key)
-	f.set("ca.pem", a.pem)
+	f.set("ca.PEM", a.PEM)
 	f.set("api-key", apiKey+"\n")
 }
 
@@ -174,13 +121,13 @@ func (f files) renew(a *authority, until time.Time, apiKey string) {
 // accepted no more.
 func TestFilesAreRenewedWhileAProcessRuns(t *testing.T) {
 	server, own := newFrontend(t), files{T: t, folder: t.TempDir()}
-	first, second := newAuthority(t), newAuthority(t)
+	first, second := pkitest.NewAuthority(t), pkitest.NewAuthority(t)
 	server.follow(t, first, "key-1")
 	own.renew(first, time.Now().Add(time.Hour), "key-1")
 	env := variables{
 		"TEMPORAL_CONFIG_FILE": own.set("none.toml", ""), "TEMPORAL_TLS_CLIENT_CERT_PATH": filepath.Join(own.folder, "cert.pem"),
-		"TEMPORAL_TLS_CLIENT_KEY_PATH": filepath.Join(own.folder, "key.pem"), "TEMPORAL_TLS_SERVER_CA_CERT_PATH": filepath.Join(own.folder, "ca.pem"),
-		variableAPIKeyFile: filepath.Join(own.folder, "api-key"), "TEMPORAL_ADDRESS": server.Addr().String(),
+		"TEMPORAL_TLS_CLIENT_KEY_PATH": filepath.Join(own.folder, "key.pem"), "TEMPORAL_TLS_SERVER_CA_CERT_PATH": filepath.Join(own.folder, "ca.PEM"),
+		VariableAPIKeyFile: filepath.Join(own.folder, "api-key"), "TEMPORAL_ADDRESS": server.Addr().String(),
 	}
 	options, err := Options(env, "")
 	if err != nil {
@@ -231,8 +178,8 @@ func TestFilesAreRenewedWhileAProcessRuns(t *testing.T) {
 		t.Errorf("after an expired certificate was renewed: %v", err)
 	}
 	// A server that shows a certificate of somebody else's is refused.
-	stranger := newAuthority(t)
-	own.set("ca.pem", stranger.pem)
+	stranger := pkitest.NewAuthority(t)
+	own.set("ca.PEM", stranger.PEM)
 	server.follow(t, second, "key-2")
 	refuses("a server with a stranger's certificate was believed")
 }
@@ -243,9 +190,9 @@ func TestAnAPIKeyFileThatIsNone(t *testing.T) {
 		env   variables
 		names string
 	}{
-		"no such file": {variables{variableAPIKeyFile: none + ".none"}, variableAPIKeyFile},
-		"empty":        {variables{variableAPIKeyFile: none}, "is empty"},
-		"and a key":    {variables{variableAPIKeyFile: none, "TEMPORAL_API_KEY": "s3cr3t"}, "one is wanted"},
+		"no such file": {variables{VariableAPIKeyFile: none + ".none"}, VariableAPIKeyFile},
+		"empty":        {variables{VariableAPIKeyFile: none}, "is empty"},
+		"and a key":    {variables{VariableAPIKeyFile: none, "TEMPORAL_API_KEY": "s3cr3t"}, "one is wanted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.env["TEMPORAL_CONFIG_FILE"] = none

@@ -29,7 +29,11 @@ type Environment = envconfig.EnvLookup
 
 // Options are the client options of a profile, with the environment's variables over it. An empty name is the profile in
 // TEMPORAL_PROFILE, or "default"; only a profile that was asked for must exist. Errors name the variable or the key.
-func Options(env Environment, name string) (client.Options, error) {
+func Options(env Environment, name string) (client.Options, error) { return Reported(env, name, nil) }
+
+// Reported are Options of a process that runs for long: it is told when files that it reads anew cannot be read any more, and
+// what was read before is used.
+func Reported(env Environment, name string, report func(error)) (client.Options, error) {
 	profile, err := load(env, name)
 	if err != nil {
 		return client.Options{}, err
@@ -43,7 +47,7 @@ func Options(env Environment, name string) (client.Options, error) {
 	if err := profile.ApplyEnvVars(set); err != nil {
 		return client.Options{}, fmt.Errorf("the environment's variables for Temporal: %w", err)
 	}
-	key, err := apiKeyFile(env, &profile)
+	key, err := apiKeyFile(env, &profile, report)
 	if err != nil {
 		return client.Options{}, err
 	}
@@ -58,20 +62,22 @@ func Options(env Environment, name string) (client.Options, error) {
 	if err != nil {
 		return options, err
 	}
-	renew(&options, files)
-	if key != nil {
-		options.Credentials = key
+	if err := renew(&options, files, report); err != nil {
+		return options, err
 	}
-	return options, encrypt(env, &options)
+	if key != nil {
+		key.apply(&options)
+	}
+	return options, encrypt(env, &options, report)
 }
 
 // encrypt has payloads encrypted where the environment names keys for that.
-func encrypt(env Environment, options *client.Options) error {
+func encrypt(env Environment, options *client.Options, report func(error)) error {
 	path, _ := env.LookupEnv(payloadcodec.VariableKeysFile)
 	if path == "" {
 		return nil
 	}
-	codec, err := payloadcodec.Open(path)
+	codec, err := payloadcodec.Open(path, report)
 	if err != nil {
 		return fmt.Errorf("%s: %w", payloadcodec.VariableKeysFile, err)
 	}
@@ -163,11 +169,11 @@ func readCertificates(t *envconfig.ClientConfigTLS) error {
 		}
 	}
 	if (len(t.ClientCertData) > 0) != (len(t.ClientKeyData) > 0) {
-		return errors.New("TLS to Temporal: of client certificate (TEMPORAL_TLS_CLIENT_CERT_PATH) and key (TEMPORAL_TLS_CLIENT_KEY_PATH) one is missing")
+		return errors.New("TLS to Temporal: of client certificate (TEMPORAL_TLS_CLIENT_CERT_PATH) and key (TEMPORAL_TLS_CLIENT_KEY_PATH) one is missing: set both, or none")
 	}
 	if len(t.ClientCertData) > 0 {
 		if _, err := tls.X509KeyPair(t.ClientCertData, t.ClientKeyData); err != nil {
-			return fmt.Errorf("TLS to Temporal: the client certificate: %w", err)
+			return fmt.Errorf("TLS to Temporal: the client certificate (TEMPORAL_TLS_CLIENT_CERT_PATH) and its key (TEMPORAL_TLS_CLIENT_KEY_PATH): %w", err)
 		}
 	}
 	if err := read("server_ca_cert", &t.ServerCACertPath, &t.ServerCACertData); err != nil {
@@ -189,7 +195,11 @@ func read(key string, path *string, data *[]byte) error {
 	}
 	content, err := os.ReadFile(*path)
 	if err != nil {
-		return fmt.Errorf("TLS to Temporal: %s_path (TEMPORAL_TLS_%s_PATH): %w", key, strings.ToUpper(key), err)
+		next := "name a file that is there"
+		if errors.Is(err, fs.ErrPermission) {
+			next = fmt.Sprintf("let user %d read it", os.Getuid())
+		}
+		return fmt.Errorf("TLS to Temporal: %s_path (TEMPORAL_TLS_%s_PATH): %w: %s", key, strings.ToUpper(key), err, next)
 	}
 	*path, *data = "", content
 	return nil

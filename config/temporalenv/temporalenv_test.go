@@ -2,16 +2,14 @@ package temporalenv
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
-	"math/big"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"drydock/deploy/devstack/pkitest"
 )
 
 // variables are an environment of their own.
@@ -114,27 +112,23 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-func keyPair(t *testing.T) (cert, key string) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
+func TestAFileThatMustNotBeRead(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("root reads every file")
+	}
+	path := write(t, "ca.pem", "")
+	if err := os.Chmod(path, 0); err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
+	_, err := Options(variables{"TEMPORAL_CONFIG_FILE": write(t, "temporal.toml", ""), "TEMPORAL_TLS_SERVER_CA_CERT_PATH": path}, "")
+	if want := fmt.Sprintf("let user %d read it", os.Getuid()); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error = %v, want %q in it", err, want)
 	}
-	raw, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
-		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw}))
 }
 
 func TestCertificates(t *testing.T) {
-	cert, key := keyPair(t)
+	authority := pkitest.NewAuthority(t)
+	cert, key := authority.Issue(t, time.Now().Add(time.Hour))
 	none := write(t, "temporal.toml", "")
 	o, err := Options(variables{
 		"TEMPORAL_CONFIG_FILE": none, "TEMPORAL_TLS_CLIENT_CERT_PATH": write(t, "cert.pem", cert), "TEMPORAL_TLS_CLIENT_KEY_DATA": key,
@@ -146,7 +140,7 @@ func TestCertificates(t *testing.T) {
 	if c := o.ConnectionOptions.TLS; c == nil || len(c.Certificates) != 1 || c.RootCAs == nil || !c.InsecureSkipVerify {
 		t.Errorf("TLS %+v", c)
 	}
-	_, another := keyPair(t)
+	_, another := authority.Issue(t, time.Now().Add(time.Hour))
 	for name, c := range map[string]struct {
 		env   variables
 		names string

@@ -3,19 +3,19 @@ package codecserver
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"drydock/config/payloadcodec"
+	"drydock/config/renewed"
 	"drydock/starter/exit"
 	"drydock/starter/invocation"
 )
@@ -31,6 +31,9 @@ type options struct {
 	keys, listen               string
 	origins                    []string
 	token, certificate, tlsKey string
+
+	// pair is the certificate with its key, nil where it is served in plain text.
+	pair *renewed.Value[*tls.Certificate]
 }
 
 // New makes the command.
@@ -40,7 +43,7 @@ func New(a *invocation.App) *cobra.Command {
 		Use:   "codec-server",
 		Short: "Decrypt what Temporal's UI shows, where payloads are encrypted",
 		Long: `Serve what Temporal's UI and command line ask to show encrypted payloads: a codec server. It has the keys and gives whoever it
-answers the plain text, so that it listens on this machine only unless told otherwise.
+answers the plain text, so that it listens on this machine only unless told otherwise. All files are read anew while it runs.
 
 Name its address in the UI ("Configure remote codec endpoint"), or with "temporal --codec-endpoint".`,
 		Example: `  drydock codec-server --keys-file keys --origin http://localhost:8233
@@ -74,25 +77,33 @@ func (o *options) handler() (http.Handler, error) {
 			return nil, exit.UsageError("--origin %q: want a scheme and a host with its port, such as http://localhost:8233", origin)
 		}
 	}
-	codec, err := payloadcodec.Open(o.keys)
+	codec, err := payloadcodec.Open(o.keys, o.report)
 	if err != nil {
 		return nil, exit.UsageError("%w", err)
 	}
-	token := ""
+	if o.certificate != "" {
+		if o.pair, err = renewed.Open(func() (*tls.Certificate, error) { return renewed.KeyPair(o.certificate, o.tlsKey) }, o.report); err != nil {
+			return nil, exit.UsageError("--tls-cert and --tls-key: %w", err)
+		}
+	}
+	serve := payloadcodec.HandlerOptions{Origins: o.origins}
 	if o.token != "" {
-		content, err := os.ReadFile(o.token)
+		token, err := renewed.Open(func() (string, error) { return renewed.Token(o.token) }, o.report)
 		if err != nil {
 			return nil, exit.UsageError("--bearer-token-file: %w", err)
 		}
-		if token = strings.TrimSpace(string(content)); token == "" {
-			return nil, exit.UsageError("--bearer-token-file: %s is empty", o.token)
-		}
+		serve.Token = token.Get
 	}
 	address, err := netip.ParseAddrPort(o.listen)
-	if local := err == nil && address.Addr().IsLoopback(); !local && token == "" {
+	if local := err == nil && address.Addr().IsLoopback(); !local && serve.Token == nil {
 		return nil, exit.UsageError("--listen %s: others than this machine can ask there: name a --bearer-token-file", o.listen)
 	}
-	return payloadcodec.Handler(codec, payloadcodec.HandlerOptions{Origins: o.origins, Token: token}), nil
+	return payloadcodec.Handler(codec, serve), nil
+}
+
+// report tells of a file that cannot be read any more.
+func (o *options) report(err error) {
+	fmt.Fprintf(o.app.Stderr, "What was read before is used: %v\n", err)
 }
 
 func (o *options) run(ctx context.Context) error {
@@ -108,9 +119,10 @@ func (o *options) run(ctx context.Context) error {
 		Handler: handler, ReadHeaderTimeout: requestWithin, ReadTimeout: requestWithin, WriteTimeout: requestWithin, IdleTimeout: 2 * requestWithin,
 	}
 	scheme, served := "http", make(chan error, 1)
-	if o.certificate != "" {
+	if o.pair != nil {
 		scheme = "https"
-		go func() { served <- server.ServeTLS(listener, o.certificate, o.tlsKey) }()
+		server.TLSConfig = &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return o.pair.Get(), nil }}
+		go func() { served <- server.ServeTLS(listener, "", "") }()
 	} else {
 		go func() { served <- server.Serve(listener) }()
 	}

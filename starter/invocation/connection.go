@@ -16,6 +16,7 @@ import (
 
 	"drydock/api"
 	"drydock/client"
+	"drydock/config/payloadcodec"
 	"drydock/config/temporalenv"
 	"drydock/rules/spec"
 	"drydock/starter/exit"
@@ -137,6 +138,8 @@ func (c *Connection) Explain(err error) error {
 			`It may take effect later, when a worker takes it: look with "%s limits".`, c.Program))
 	case errors.As(err, &busy):
 		return exit.Hint(err, `"%s doctor" tells what is stuck.`, c.Program)
+	case err != nil && payloadcodec.IsEncrypted(err):
+		return WithoutKeys(err)
 	case !errors.As(err, &call):
 		return err
 	case errors.As(err, &noNamespace):
@@ -144,13 +147,21 @@ func (c *Connection) Explain(err error) error {
 			`Name another with --namespace or TEMPORAL_NAMESPACE, or create it: "%s setup --apply", or "temporal operator namespace create -n %s".`, c.Program, c.namespace)
 	case errors.As(err, &denied), strings.Contains(call.Err.Error(), "Unauthenticated"):
 		return exit.Hint(fmt.Errorf("the Temporal server at %s refuses access to namespace %q: %w", c.Address, c.namespace, call.Err),
-			"Set TEMPORAL_API_KEY, the TEMPORAL_TLS_ variables, or a profile with --profile.")
+			"%s", cmp.Or(temporalenv.Advice(call.Err), temporalenv.AdviceOfKey))
 	case errors.Is(call, client.ErrUnreachable):
 		return exit.Hint(exit.InWords(fmt.Sprintf("the Temporal server at %s is not reachable: %s", c.Address, plainCause(call)), err),
-			"Set its address with --address or TEMPORAL_ADDRESS, or start one: temporal server start-dev")
+			"%s", cmp.Or(temporalenv.Advice(call.Err), "Set its address with --address or TEMPORAL_ADDRESS, or start one: temporal server start-dev"))
 	default:
 		return err
 	}
+}
+
+// WithoutKeys says of an error how to name the keys that payloads are encrypted with, where they are what is missing.
+func WithoutKeys(err error) error {
+	if err == nil || !payloadcodec.IsEncrypted(err) {
+		return err
+	}
+	return exit.Hint(err, "Payloads are encrypted here: name the file of the workers' keys with %s.", payloadcodec.VariableKeysFile)
 }
 
 // plainCause says in words what a failed call met, without the wrapping that repeats what explain says.

@@ -2,10 +2,12 @@ package invocation
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/converter"
 
 	"drydock/client"
 )
@@ -22,6 +24,7 @@ func TestErrorsOfTemporalSayWhatToDo(t *testing.T) {
 		"cut off":     {serviceerror.NewUnavailable("stream terminated by RST_STREAM with error code: CANCEL"), []string{"not reachable: the connection broke off\n"}, true},
 		"too slow":    {serviceerror.NewDeadlineExceeded("context deadline exceeded"), []string{"not reachable: no answer in time\n"}, true},
 		"denied":      {serviceerror.NewPermissionDenied("no", ""), []string{"refuses access", "TEMPORAL_API_KEY"}, false},
+		"no keys":     {fmt.Errorf("encoding binary/encrypted: %w", converter.ErrEncodingIsNotSupported), []string{"DRYDOCK_CODEC_KEYS_FILE"}, false},
 		"other":       {errors.New("odd"), []string{"doing it: odd"}, false},
 	} {
 		err := c.Explain(&client.CallError{Doing: "doing it", Err: c2.err})

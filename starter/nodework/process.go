@@ -14,6 +14,8 @@ import (
 
 	"drydock/api"
 	"drydock/client"
+	"drydock/config/payloadcodec"
+	"drydock/config/temporalenv"
 	"drydock/starter/exit"
 	"drydock/starter/invocation"
 )
@@ -149,8 +151,12 @@ func NodeEnvironment(env invocation.Environment, t client.Maintenance) []string 
 	)
 }
 
-// credentials are the variables by which Temporal's tools know who they are: the command is somebody else's program.
-var credentials = []string{"TEMPORAL_API_KEY", "TEMPORAL_TLS_CLIENT_", "TEMPORAL_GRPC_META_", "TEMPORAL_CODEC_AUTH"}
+// credentials are the variables by which Temporal's tools know who they are and read what is encrypted: the command is somebody
+// else's program.
+var credentials = []string{
+	"TEMPORAL_API_KEY", "TEMPORAL_TLS_CLIENT_", "TEMPORAL_GRPC_META_", "TEMPORAL_CODEC_AUTH",
+	temporalenv.VariableAPIKeyFile, payloadcodec.VariableKeysFile,
+}
 
 func withoutCredentials(env invocation.Environment) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(variable string) bool {

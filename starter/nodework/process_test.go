@@ -94,6 +94,7 @@ func TestACommandDoesNotGetCredentials(t *testing.T) {
 	secret := []string{
 		"TEMPORAL_API_KEY=canary", "TEMPORAL_TLS_CLIENT_KEY_DATA=canary", "TEMPORAL_TLS_CLIENT_KEY_PATH=canary",
 		"TEMPORAL_TLS_CLIENT_CERT_DATA=canary", "TEMPORAL_GRPC_META_AUTHORIZATION=canary", "TEMPORAL_CODEC_AUTH=canary",
+		"DRYDOCK_TEMPORAL_API_KEY_FILE=canary", "DRYDOCK_CODEC_KEYS_FILE=canary",
 	}
 	env := append([]string{"PATH=/bin", "TEMPORAL_ADDRESS=a:7233", "TEMPORAL_TLS=true"}, secret...)
 	got := strings.Join(NodeEnvironment(env, client.Maintenance{Node: "n1"}), "\n")
@@ -105,7 +106,7 @@ func TestACommandDoesNotGetCredentials(t *testing.T) {
 			t.Errorf("%s is not in %s", want, got)
 		}
 	}
-	if len(env) != 9 || env[3] != secret[0] {
+	if len(env) != 11 || env[3] != secret[0] {
 		t.Error("its own environment was changed")
 	}
 }
