@@ -54,7 +54,8 @@ func newLaptop(t *testing.T) *laptop {
 	}
 	l.env = append(os.Environ(), "KUBECONFIG="+l.cluster.Kubeconfig, "UP_DIR="+l.folder, "YES=1", "APPLY_RBAC=1",
 		// What another Temporal is reached by must not lead this one astray.
-		"TEMPORAL_ADDRESS=127.0.0.1:1", "TEMPORAL_API_KEY=theirs", "TEMPORAL_NAMESPACE=theirs", "DRYDOCK_CLUSTER=theirs")
+		"TEMPORAL_ADDRESS=127.0.0.1:1", "TEMPORAL_API_KEY=theirs", "TEMPORAL_NAMESPACE=theirs", "DRYDOCK_CLUSTER=theirs",
+		"DRYDOCK_TEMPORAL_API_KEY_FILE=/theirs", "DRYDOCK_CODEC_KEYS_FILE=/theirs")
 	for i, name := range []string{"TEMPORAL_PORT", "TEMPORAL_UI_PORT", "DRYDOCK_PORT", "DRYDOCK_ADMIN_PORT"} {
 		l.env = append(l.env, name+"="+strconv.Itoa(l.ports[i]))
 	}

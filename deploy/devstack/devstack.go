@@ -78,10 +78,12 @@ type Temporal struct {
 	UI     string
 	Client client.Client
 
-	dir    string
-	args   []string
-	detach bool
-	held   *os.File
+	dir         string
+	args        []string
+	detach      bool
+	held        *os.File
+	connection  client.Options
+	environment []string
 }
 
 // TemporalOptions choose how a Temporal server is run.
@@ -102,6 +104,9 @@ type TemporalOptions struct {
 	Held *os.File
 	// Args are further flags of the server.
 	Args []string
+	// Connection is how Client reaches a server that wants more than its address, and Environment says the same to processes.
+	Connection  client.Options
+	Environment []string
 }
 
 // temporalTries is how often a Temporal server is started: between the choice of a free port and its use another process may
@@ -124,7 +129,10 @@ func startTemporal(ctx context.Context, o TemporalOptions) (*Temporal, error) {
 		return nil, err
 	}
 	ports[0], ports[3] = cmp.Or(o.Port, ports[0]), cmp.Or(o.UIPort, ports[3])
-	t := &Temporal{Address: address(ports[0]), dir: o.Dir, detach: o.Detach, held: o.Held}
+	t := &Temporal{
+		Address: address(ports[0]), dir: o.Dir, detach: o.Detach, held: o.Held, connection: o.Connection, environment: o.Environment,
+	}
+	t.connection.HostPort, t.connection.Logger = t.Address, quiet{}
 	t.args = []string{
 		"server", "start-dev", "--ip", "127.0.0.1", "--port", strconv.Itoa(ports[0]), "--http-port", strconv.Itoa(ports[1]),
 		"--metrics-port", strconv.Itoa(ports[2]), "--log-level", "error",
@@ -158,7 +166,7 @@ func (t *Temporal) Start(ctx context.Context) error {
 	}
 	return t.await(ctx, func(ctx context.Context) error {
 		if t.Client == nil {
-			c, err := client.DialContext(ctx, client.Options{HostPort: t.Address, Logger: quiet{}})
+			c, err := client.DialContext(ctx, t.connection)
 			if err != nil {
 				return err
 			}
@@ -172,7 +180,9 @@ func (t *Temporal) Start(ctx context.Context) error {
 }
 
 // Environment are the variables by which every Temporal tool finds the server.
-func (t *Temporal) Environment() []string { return []string{"TEMPORAL_ADDRESS=" + t.Address} }
+func (t *Temporal) Environment() []string {
+	return append([]string{"TEMPORAL_ADDRESS=" + t.Address}, t.environment...)
+}
 
 // Worker is a running drydock-worker.
 type Worker struct {
