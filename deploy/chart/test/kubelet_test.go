@@ -180,23 +180,9 @@ func (k *kubelet) launch(ctx context.Context, pod *corev1.Pod) (*devstack.Worker
 		paths = append(paths, m.MountPath, filepath.Join(dir, m.MountPath))
 	}
 	here := strings.NewReplacer(paths...)
-	config := ""
-	for _, m := range container.VolumeMounts {
-		files, err := k.volume(ctx, pod, m.Name)
-		if err != nil {
-			return nil, err
-		}
-		if err := os.MkdirAll(filepath.Join(dir, m.MountPath), 0o755); err != nil {
-			return nil, err
-		}
-		for name, content := range files {
-			if err := os.WriteFile(filepath.Join(dir, m.MountPath, name), []byte(here.Replace(content)), 0o600); err != nil {
-				return nil, err
-			}
-			if m.MountPath == "/etc/drydock" && name == "drydock.yaml" {
-				config = here.Replace(content)
-			}
-		}
+	config, err := k.mount(ctx, pod, dir, here)
+	if err != nil {
+		return nil, err
 	}
 	environment, err := k.environment(ctx, pod, container, here)
 	if err != nil {
@@ -207,8 +193,41 @@ func (k *kubelet) launch(ctx context.Context, pod *corev1.Pod) (*devstack.Worker
 		return nil, err
 	}
 	return devstack.LaunchWorker(devstack.WorkerOptions{
-		Dir: dir, Name: "worker", Config: config, Kubeconfig: kubeconfig, Temporal: k.r.temporal, Environment: environment,
+		Dir: dir, Name: "worker", Config: config, Kubeconfig: kubeconfig, Environment: environment,
+		// How it is reached is for the pod to say.
+		Temporal: &devstack.Temporal{Address: "127.0.0.1:1"},
 	})
+}
+
+// mount writes the files of a pod's volumes below a folder. It returns the worker's configuration.
+func (k *kubelet) mount(ctx context.Context, pod *corev1.Pod, dir string, here *strings.Replacer) (config string, err error) {
+	for _, m := range pod.Spec.Containers[0].VolumeMounts {
+		files, err := k.volume(ctx, pod, m.Name)
+		if err != nil {
+			return "", err
+		}
+		if err := os.MkdirAll(filepath.Join(dir, m.MountPath), 0o755); err != nil {
+			return "", err
+		}
+		for name, content := range files {
+			if err := os.WriteFile(filepath.Join(dir, m.MountPath, name), []byte(here.Replace(content)), 0o600); err != nil {
+				return "", err
+			}
+			if m.MountPath == "/etc/drydock" && name == "drydock.yaml" {
+				config = here.Replace(content)
+			}
+		}
+	}
+	return config, nil
+}
+
+// remount shows running pods what their Secrets say now, as a kubelet does within its sync period.
+func (k *kubelet) remount(pods []corev1.Pod) {
+	for i := range pods {
+		if _, err := k.mount(k.r.ctx, &pods[i], filepath.Join(k.r.dir, pods[i].Name), strings.NewReplacer()); err != nil {
+			k.r.Fatal(err)
+		}
+	}
 }
 
 // volume are the files that a volume of a pod would show.

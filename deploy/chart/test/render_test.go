@@ -3,6 +3,7 @@ package chart_test
 import (
 	"encoding/json"
 	"os"
+	"path"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -136,7 +137,7 @@ func TestTemporalIsFoundByTheEnvironment(t *testing.T) {
 	for name, want := range map[string]map[string]string{
 		"defaults": {"TEMPORAL_ADDRESS": "temporal-frontend.temporal:7233", "TEMPORAL_NAMESPACE": "default"},
 		"cloud": {"TEMPORAL_ADDRESS": "eu-central-1.aws.api.temporal.io:7233", "TEMPORAL_NAMESPACE": "drydock.a1b2c", "TEMPORAL_TLS": "true",
-			"TEMPORAL_API_KEY": "secret temporal-cloud/api-key"},
+			"DRYDOCK_TEMPORAL_API_KEY_FILE": "/run/temporal/api-key/api-key", "DRYDOCK_CODEC_KEYS_FILE": "/run/temporal/codec-keys/keys"},
 		"mtls": {"TEMPORAL_ADDRESS": "temporal.example.com:7233", "TEMPORAL_NAMESPACE": "fleet", "TEMPORAL_TLS": "true",
 			"TEMPORAL_TLS_SERVER_NAME": "temporal.internal", "TEMPORAL_TLS_SERVER_CA_CERT_PATH": "/run/temporal/ca/bundle.pem",
 			"TEMPORAL_TLS_CLIENT_CERT_PATH": "/run/temporal/client/tls.crt", "TEMPORAL_TLS_CLIENT_KEY_PATH": "/run/temporal/client/tls.key"},
@@ -144,6 +145,15 @@ func TestTemporalIsFoundByTheEnvironment(t *testing.T) {
 		want["DRYDOCK_POD_UID"] = "field metadata.uid"
 		if got := environment(t, sets[name]); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v\nwant %v", name, got, want)
+		}
+		mounted := map[string]bool{}
+		for _, m := range find[*appsv1.Deployment](t, render(t, sets[name])).Spec.Template.Spec.Containers[0].VolumeMounts {
+			mounted[m.MountPath] = true
+		}
+		for variable, value := range want {
+			if strings.HasPrefix(value, "/") && !mounted[path.Dir(value)] {
+				t.Errorf("%s: nothing is mounted where %s is looked for, %s", name, variable, value)
+			}
 		}
 	}
 }

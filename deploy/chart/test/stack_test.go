@@ -1,6 +1,7 @@
 package chart_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,7 +91,11 @@ type release struct {
 	// name is the release's, and the name in front of its workflow IDs.
 	name    string
 	kubelet *kubelet
+	// own is a Temporal that no other release has; nil for the shared one.
+	own *devstack.Temporal
 }
+
+func (r *release) server() *devstack.Temporal { return cmp.Or(r.own, r.temporal) }
 
 const namespace = "drydock"
 
@@ -141,7 +146,7 @@ config: {cluster: %s}
 preStopSeconds: 1
 podLabels: {devcluster.drydock.dev/never-start: "true"}
 podAnnotations: {devcluster.drydock.dev/termination-delay: 4s}
-`, r.temporal.Address, r.name)
+`, r.server().Address, r.name)
 }
 
 // values are played and others over them.
@@ -213,7 +218,7 @@ func (r *release) drydock(args ...string) string {
 	ctx, cancel := context.WithTimeout(r.ctx, 2*time.Minute)
 	defer cancel()
 	command := exec.CommandContext(ctx, path, args...)
-	command.Env = append(append(os.Environ(), r.temporal.Environment()...), "DRYDOCK_CLUSTER="+r.name, "DRYDOCK_REQUESTOR=ops")
+	command.Env = append(append(os.Environ(), r.server().Environment()...), "DRYDOCK_CLUSTER="+r.name, "DRYDOCK_REQUESTOR=ops")
 	output, err := command.CombinedOutput()
 	if err != nil {
 		r.Fatalf("drydock %s: %v\n%s\n%s", strings.Join(args, " "), err, output, r.kubelet.logs())
