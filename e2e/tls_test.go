@@ -190,13 +190,15 @@ func (s *site) refusedSettings(authority *pkitest.Authority) {
 			s.Parallel()
 			files := newCredentialFiles(s.T, authority, "key-1")
 			over := append(files.environment(), c.harm(files)...)
-			cmd := s.command("drydock", "list")
-			cmd.Env = append(cmd.Env, over...)
 			status := 1
 			if c.ends > 0 {
 				status = 2
 			}
-			s.exits(s.run(cmd), status, c.says...)
+			for _, args := range [][]string{{"list"}, {"setup", "--skip-kubernetes"}} {
+				cmd := s.command("drydock", args...)
+				cmd.Env = append(cmd.Env, over...)
+				s.exits(s.run(cmd), status, c.says...)
+			}
 			s.workerSays(over, c.ends, c.says...)
 		})
 	}

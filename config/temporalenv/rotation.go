@@ -36,7 +36,7 @@ func apiKeyFile(env Environment, profile *envconfig.ClientConfigProfile, report 
 	key, err := renewed.Open(func() (string, error) {
 		text, err := renewed.Token(path)
 		if err != nil {
-			return "", fmt.Errorf("%s: %w", VariableAPIKeyFile, err)
+			return "", fmt.Errorf("%s: %w: %s", VariableAPIKeyFile, err, mend(err))
 		}
 		return text, nil
 	}, report)

@@ -195,12 +195,20 @@ func read(key string, path *string, data *[]byte) error {
 	}
 	content, err := os.ReadFile(*path)
 	if err != nil {
-		next := "name a file that is there"
-		if errors.Is(err, fs.ErrPermission) {
-			next = fmt.Sprintf("let user %d read it", os.Getuid())
-		}
-		return fmt.Errorf("TLS to Temporal: %s_path (TEMPORAL_TLS_%s_PATH): %w: %s", key, strings.ToUpper(key), err, next)
+		return fmt.Errorf("TLS to Temporal: %s_path (TEMPORAL_TLS_%s_PATH): %w: %s", key, strings.ToUpper(key), err, mend(err))
 	}
 	*path, *data = "", content
 	return nil
+}
+
+// mend says what to do about a file that cannot be read.
+func mend(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Sprintf("let user %d read it", os.Getuid())
+	case errors.Is(err, fs.ErrNotExist):
+		return "name a file that is there"
+	default:
+		return "name a file that has it"
+	}
 }

@@ -155,6 +155,8 @@ type Service struct {
 	Address, Namespace, Version string
 	Cloud                       bool
 	Unreachable                 string
+	// Advice says which settings to look at where it is not reachable, or does not let the namespace be looked at; empty where none fits.
+	Advice string
 	// Exists: the namespace is there; Undescribed says why it cannot be told.
 	Exists      bool
 	Retention   time.Duration

@@ -59,6 +59,23 @@ func lines(r Report) string {
 	return strings.Join(all, "\n")
 }
 
+// What the settings are about comes first: a namespace that must not be looked at need not be made.
+func TestSettingsAreNamedWhereTheyAreWrong(t *testing.T) {
+	for name, change := range map[string]func(t *Service){
+		"not reachable":      func(t *Service) { t.Unreachable = "no route" },
+		"refused":            func(t *Service) { t.Exists, t.Undescribed = false, "Request unauthorized." },
+		"refused by a Cloud": func(t *Service) { t.Exists, t.Undescribed, t.Cloud = false, "Request unauthorized.", true },
+	} {
+		found := complete()
+		found.Temporal.Advice = "Set this."
+		change(&found.Temporal)
+		lacking := Decide(wanted(t, ""), found).Lacking()
+		if len(lacking) == 0 || !strings.HasPrefix(lacking[0].NextStep, "Set this.") || (len(lacking[0].Commands) > 0) != found.Temporal.Cloud {
+			t.Errorf("%s: %+v", name, lacking)
+		}
+	}
+}
+
 func TestWhatIsMissingAndWhatMakesIt(t *testing.T) {
 	denied := map[string][]preflight.Need{"base": {need("", "", "nodes", "get"), need("", "", "nodes", "patch")}, "volumes": {need("", "storage.k8s.io", "volumeattachments", "list")}}
 	for name, c := range map[string]struct {

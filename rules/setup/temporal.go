@@ -14,7 +14,7 @@ func temporal(t Service) Item {
 	switch {
 	case t.Unreachable != "":
 		item.State, item.Text = Missing, t.Unreachable
-		item.NextStep = "Set its address with --address or TEMPORAL_ADDRESS; TLS and API keys are the environment's too (docs/reference.md)."
+		item.NextStep = cmp.Or(t.Advice, "Set its address with --address or TEMPORAL_ADDRESS; TLS and API keys are the environment's too (docs/temporal.md).")
 	case t.Cloud:
 		item.Text += " (Temporal Cloud)"
 	case t.Version != "":
@@ -30,12 +30,16 @@ func namespace(w Wanted, t Service) Item {
 		return item
 	case t.Undescribed != "":
 		item.State, item.Text = Unknown, "cannot be looked at: "+t.Undescribed
+		if t.Advice != "" && !t.Cloud {
+			item.NextStep = t.Advice
+			return item
+		}
 	default:
 		item.State, item.Text = Missing, "is not there"
 	}
 	if t.Cloud {
-		item.NextStep = "Temporal Cloud makes namespaces by its own API, and a namespace's name there ends with the account's: see " +
-			"\"tcld namespace list\", or make one in the UI at https://cloud.temporal.io."
+		item.NextStep = strings.TrimSpace(t.Advice + " Temporal Cloud makes namespaces by its own API, and a namespace's name there ends with " +
+			"the account's: see \"tcld namespace list\", or make one in the UI at https://cloud.temporal.io.")
 		item.Commands = []string{fmt.Sprintf("tcld namespace create --namespace %s --retention-days %d --region REGION --auth-method api_key",
 			quoted(beforeAccount(t.Namespace)), days(w.Retention))}
 		return item

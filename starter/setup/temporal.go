@@ -14,6 +14,7 @@ import (
 	"drydock/api"
 	"drydock/client"
 	"drydock/config/namespace"
+	"drydock/config/temporalenv"
 	manifests "drydock/deploy/kubernetes"
 	"drydock/rules/setup"
 	"drydock/starter/invocation"
@@ -56,7 +57,7 @@ func (s *site) lookAtTemporal(ctx context.Context) setup.Service {
 	if s.connection == nil {
 		connection, err := s.app.Connect(ctx)
 		if err != nil {
-			t.Unreachable = reason(err)
+			t.Unreachable, t.Advice = reason(err), temporalenv.Advice(err)
 			return t
 		}
 		s.connection = connection
@@ -72,6 +73,7 @@ func (s *site) lookAtTemporal(ctx context.Context) setup.Service {
 		return err
 	}); err != nil {
 		t.Unreachable = reason(s.connection.Explain(&client.CallError{Doing: "asking for the server's version", Err: err}))
+		t.Advice = temporalenv.Advice(err)
 		return t
 	}
 	err := within(func(ctx context.Context, temporal temporalclient.Client) error {
@@ -82,7 +84,9 @@ func (s *site) lookAtTemporal(ctx context.Context) setup.Service {
 	if namespace.Absent(err) {
 		return t
 	}
-	t.Undescribed = reason(err)
+	if err != nil {
+		t.Undescribed, t.Advice = reason(err), temporalenv.Advice(err)
+	}
 	t.Unlisted = reason(within(func(ctx context.Context, temporal temporalclient.Client) (err error) {
 		t.Attributes, err = namespace.Attributes(ctx, temporal, s.namespace, s.wanted.Attributes)
 		return err
