@@ -113,7 +113,7 @@ func (f files) renew(a *pkitest.Authority, until time.Time, apiKey string) {
 	cert, key := a.Issue(f.T, until)
 	f.set("cert.pem", cert)
 	f.set("key.pem", key)
-	f.set("ca.PEM", a.PEM)
+	f.set("ca.pem", a.PEM)
 	f.set("api-key", apiKey+"\n")
 }
 
@@ -126,7 +126,7 @@ func TestFilesAreRenewedWhileAProcessRuns(t *testing.T) {
 	own.renew(first, time.Now().Add(time.Hour), "key-1")
 	env := variables{
 		"TEMPORAL_CONFIG_FILE": own.set("none.toml", ""), "TEMPORAL_TLS_CLIENT_CERT_PATH": filepath.Join(own.folder, "cert.pem"),
-		"TEMPORAL_TLS_CLIENT_KEY_PATH": filepath.Join(own.folder, "key.pem"), "TEMPORAL_TLS_SERVER_CA_CERT_PATH": filepath.Join(own.folder, "ca.PEM"),
+		"TEMPORAL_TLS_CLIENT_KEY_PATH": filepath.Join(own.folder, "key.pem"), "TEMPORAL_TLS_SERVER_CA_CERT_PATH": filepath.Join(own.folder, "ca.pem"),
 		VariableAPIKeyFile: filepath.Join(own.folder, "api-key"), "TEMPORAL_ADDRESS": server.Addr().String(),
 	}
 	options, err := Options(env, "")
@@ -179,7 +179,7 @@ func TestFilesAreRenewedWhileAProcessRuns(t *testing.T) {
 	}
 	// A server that shows a certificate of somebody else's is refused.
 	stranger := pkitest.NewAuthority(t)
-	own.set("ca.PEM", stranger.PEM)
+	own.set("ca.pem", stranger.PEM)
 	server.follow(t, second, "key-2")
 	refuses("a server with a stranger's certificate was believed")
 }
