@@ -82,7 +82,7 @@ func TestTheWorkerTakesTheConfiguration(t *testing.T) {
 	for name, set := range valueSets(t) {
 		documents := render(t, set)
 		c := config.Default()
-		text := find[*corev1.ConfigMap](t, documents).Data["drydock.yaml"]
+		text := configuration(t, documents).Data["drydock.yaml"]
 		err := config.Parse([]byte(text), &c, config.Kinds{Channels: notifykinds.All(), Checks: checkkinds.All(), Sinks: auditkinds.All()})
 		if err == nil {
 			err = c.Validate()
@@ -323,27 +323,6 @@ func TestNotesSayWhatComesNext(t *testing.T) {
 	}
 }
 
-// The rules are those of the file, which Prometheus' own tests know.
-func TestTheRulesAreThoseOfTheFile(t *testing.T) {
-	text, err := os.ReadFile(chartDir + "/monitoring/rules.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]any{}
-	if err := yaml.Unmarshal(text, &want); err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range render(t, values(t, "prometheusRule: {enabled: true}")) {
-		if d.Object.GetKind() == "PrometheusRule" {
-			if got := d.Object.Object["spec"]; !reflect.DeepEqual(got, any(want)) {
-				t.Errorf("rules %v\nwant %v", got, want)
-			}
-			return
-		}
-	}
-	t.Error("there is no PrometheusRule")
-}
-
 // The overlay of docs/install.md is one that kustomize builds, and does what the page says.
 func TestTheOverlayOfTheDocumentationBuilds(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/install.md")
@@ -376,7 +355,7 @@ func TestTheOverlayOfTheDocumentationBuilds(t *testing.T) {
 		}
 		documents = append(documents, rendered.Document{Template: object.GetName(), Text: string(text), Object: object})
 	}
-	config := find[*corev1.ConfigMap](t, documents)
+	config := configuration(t, documents)
 	pod := find[*appsv1.Deployment](t, documents).Spec.Template.Spec
 	variables := map[string]string{}
 	for _, e := range pod.Containers[0].Env {

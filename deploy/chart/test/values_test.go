@@ -11,6 +11,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/lint"
 	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
@@ -102,6 +103,18 @@ func findAll[T runtime.Object](t testing.TB, documents []rendered.Document) (fou
 	return found
 }
 
+// configuration is the ConfigMap that the worker mounts.
+func configuration(t testing.TB, documents []rendered.Document) *corev1.ConfigMap {
+	t.Helper()
+	for _, one := range findAll[*corev1.ConfigMap](t, documents) {
+		if _, ok := one.Data["drydock.yaml"]; ok {
+			return one
+		}
+	}
+	t.Fatal("there is no ConfigMap with drydock.yaml")
+	return nil
+}
+
 func TestLintFindsNothing(t *testing.T) {
 	for name, set := range valueSets(t) {
 		for _, m := range lint.RunAll(chartDir, set, "drydock").Messages {
@@ -151,6 +164,9 @@ func TestBadValuesAreRefusedByName(t *testing.T) {
 		"podAntiAffinity: soft":                                "/podAntiAffinity': value must be one of 'preferred', 'required', 'none'",
 		"volumes: [{name: tmp, emptyDir: {}}]":                 "volumes[0].emptyDir",
 		"serviceMonitor: {interval: often}":                    "/serviceMonitor/interval'",
+		"prometheusRule: {runbookURL: git.example.com}":        "/prometheusRule/runbookURL'",
+		"dashboards: {labels: {grafana_dashboard: 1}}":         "/dashboards/labels/grafana_dashboard': got number, want string",
+		"dashboards: {namespace: Monitoring}":                  "/dashboards/namespace'",
 		"networkPolicy: {enabled: 'yes'}":                      "/networkPolicy/enabled': got string, want boolean",
 	} {
 		if _, err := rendered.Chart(c, rendered.Plain, values(t, text)); err == nil || !strings.Contains(err.Error(), want) {

@@ -55,7 +55,7 @@ const (
 	kubernetesDir = "deploy/kubernetes"
 	chartDir      = "deploy/chart"
 	baseDir       = kubernetesDir + "/base"
-	rulesFile     = "deploy/monitoring/rules.yaml"
+	monitoringDir = "deploy/monitoring"
 )
 
 // copies are what the chart has from elsewhere: Helm reads nothing outside of a chart.
@@ -75,13 +75,22 @@ func copies(root string) (map[string]string, error) {
 		}
 		files[filepath.Join(chartDir, "rbac", filepath.Base(source))] = string(content)
 	}
-	// Where nobody keeps rules of Prometheus elsewhere, the chart's are the only ones.
-	rules, err := os.ReadFile(filepath.Join(root, rulesFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return files, nil
+	shown, err := filepath.Glob(filepath.Join(root, monitoringDir, "dashboards", "*.json"))
+	if err != nil {
+		return nil, err
 	}
-	files[filepath.Join(chartDir, "monitoring", "rules.yaml")] = string(rules)
-	return files, err
+	for _, source := range append(shown, filepath.Join(root, monitoringDir, "rules.yaml")) {
+		content, err := os.ReadFile(source)
+		if err != nil {
+			return nil, err
+		}
+		name, err := filepath.Rel(filepath.Join(root, monitoringDir), source)
+		if err != nil {
+			return nil, err
+		}
+		files[filepath.Join(chartDir, "monitoring", name)] = string(content)
+	}
+	return files, nil
 }
 
 const made = "# Made from deploy/chart by `make manifests`: change that, or patch this in an overlay.\n"
@@ -159,7 +168,7 @@ func stale(root string) ([]string, error) {
 				return nil, err
 			}
 			for _, entry := range entries {
-				if _, ok := files[filepath.Join(folder, entry.Name())]; !ok {
+				if _, ok := files[filepath.Join(folder, entry.Name())]; !ok && !entry.IsDir() {
 					all = append(all, filepath.Join(folder, entry.Name()))
 				}
 			}
