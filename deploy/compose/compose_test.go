@@ -44,7 +44,7 @@ var byDefault = regexp.MustCompile(`\$\{\w+:-([^}]*)\}`)
 
 func TestServicesAreConfined(t *testing.T) {
 	all := services(t, "docker-compose.yaml")
-	for _, name := range []string{"postgres", "schema", "temporal", "namespace", "ui", "worker", "prometheus", "grafana", "cli"} {
+	for _, name := range []string{"postgres", "schema", "temporal", "setup", "ui", "worker", "prometheus", "grafana", "cli"} {
 		s, ok := all[name]
 		if !ok {
 			t.Errorf("there is no service %s", name)
@@ -70,7 +70,7 @@ func TestServicesAreConfined(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"worker", "cli"} {
+	for _, name := range []string{"setup", "worker", "cli"} {
 		if !all[name].ReadOnly {
 			t.Errorf("%s: its root file system can be written", name)
 		}

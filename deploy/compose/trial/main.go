@@ -78,10 +78,15 @@ func try(ctx context.Context, version string) (err error) {
 	return nil
 }
 
-// start brings everything up, and waits until the worker is ready.
+// start brings everything up, and waits until Temporal has what Drydock needs and the worker is ready.
 func (p *project) start(ctx context.Context) error {
 	say("starting Temporal, a Kubernetes with six nodes, and a worker")
 	if _, err := p.compose(ctx, "up", "-d"); err != nil {
+		return err
+	}
+	if err := until(ctx, "Temporal is set up", func() error {
+		return p.inspect(ctx, "setup", "{{.State.Status}} {{.State.ExitCode}}", "exited 0")
+	}); err != nil {
 		return err
 	}
 	return until(ctx, "the worker is healthy", func() error {
