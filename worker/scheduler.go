@@ -21,21 +21,30 @@ import (
 const schedulerEvery = 30 * time.Second
 
 // keepScheduler starts the scheduler where it does not run, now and every 30 s, and tells where its limits are no
-// longer those of the configuration.
-func keepScheduler(ctx context.Context, o Options, temporal client.Client, queue string, registry prometheus.Registerer) {
+// longer those of the configuration. It fails where the namespace is no more, or another one.
+func keepScheduler(ctx context.Context, o Options, temporal client.Client, namespace, queue string, registry prometheus.Registerer) error {
 	k := &schedulerKeeper{options: o, temporal: temporal, queue: queue, id: api.SchedulerID(o.Config.Cluster)}
+	home := homeGuard{temporal: temporal, name: namespace, id: o.home.ID}
 	k.windows = windowsTeller{digest: window.Digest(o.Config.Windows), since: time.Now()}
 	k.differs = differsGauge(registry)
 	ticker := time.NewTicker(schedulerEvery)
 	defer ticker.Stop()
 	for {
-		if err := k.ensure(ctx); err != nil && ctx.Err() == nil {
+		// First: what this worker knows of marks on nodes is about its own namespace, and a scheduler of another one would go by it.
+		err := home.look(ctx)
+		if errors.Is(err, errHomeLost) {
+			return err
+		}
+		if err == nil {
+			err = k.ensure(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
 			o.Logger.Warn("the scheduler could not be looked after", "error", err)
 		}
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			return
+			return nil
 		}
 	}
 }

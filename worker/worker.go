@@ -75,6 +75,8 @@ type Options struct {
 	// ears hear which heartbeats Temporal took, census counts what maintenances do.
 	ears   *heartbeat.Ears
 	census *cluster.Census
+	// home is the namespace that it began with.
+	home execution.Namespace
 }
 
 // Run works until ctx ends, then stops gracefully. It waits for a Temporal server that is not there yet.
@@ -115,6 +117,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	o.home = home
 	acts, err := newActivities(o, kube, connection{temporal, options.Namespace, home}, podEvents, registry)
 	if err != nil {
 		return err
@@ -136,20 +139,22 @@ func work(
 	ctx context.Context, o Options, temporal client.Client, options client.Options, acts workflows.Activities, state *health, registry prometheus.Registerer,
 ) error {
 	queue := api.TaskQueue(o.Config.Cluster, o.Config.TaskQueue)
-	workers, err := startWorkers(o, temporal, queue, acts)
+	refused := make(chan error, 1+len(api.Lanes))
+	workers, err := startWorkers(o, temporal, queue, acts, func(err error) { refused <- err })
 	if err != nil {
 		return err
 	}
 	o.Logger.Info("worker started", "taskQueue", queue, "namespace", options.Namespace, "temporal", options.HostPort, "version", o.Version)
 	group, ctx := errgroup.WithContext(ctx)
-	for _, background := range []func(){
-		func() { keepScheduler(ctx, o, temporal, queue, registry) },
-		func() { warnIfNotCurrent(ctx, o, temporal) },
-	} {
-		group.Go(func() error {
-			background()
+	for _, background := range []func() error{
+		func() error { return keepScheduler(ctx, o, temporal, options.Namespace, queue, registry) },
+		func() error { return untilRefused(ctx, refused) },
+		func() error {
+			warnIfNotCurrent(ctx, o, temporal)
 			return nil
-		})
+		},
+	} {
+		group.Go(background)
 	}
 	state.ready.Store(true)
 	<-ctx.Done()
@@ -160,13 +165,14 @@ func work(
 	return group.Wait()
 }
 
-// startWorkers polls the task queue for everything, and each lane beside it for its activities.
-func startWorkers(o Options, temporal client.Client, queue string, acts workflows.Activities) ([]sdkworker.Worker, error) {
-	w := sdkworker.New(temporal, queue, workerOptions(o))
+// startWorkers polls the task queue for everything, and each lane beside it for its activities. refused hears where the server
+// lets one of them poll no more.
+func startWorkers(o Options, temporal client.Client, queue string, acts workflows.Activities, refused func(error)) ([]sdkworker.Worker, error) {
+	w := sdkworker.New(temporal, queue, workerOptions(o, refused))
 	workflows.Register(w, acts)
 	workers := []sdkworker.Worker{w}
 	for _, lane := range api.Lanes {
-		options := workerOptions(o)
+		options := workerOptions(o, refused)
 		options.DisableWorkflowWorker = true
 		beside := sdkworker.New(temporal, lane.Queue(queue), options)
 		workflows.RegisterActivities(beside, acts)
@@ -207,8 +213,9 @@ func clusterClients(o Options) (kube kubeClient, podEvents *k8s.PodEvents, err e
 	return kube, k8s.NewPodEvents(events, o.Logger), nil
 }
 
-func workerOptions(o Options) sdkworker.Options {
+func workerOptions(o Options, refused func(error)) sdkworker.Options {
 	return sdkworker.Options{
+		OnFatalError:                            refused,
 		DeploymentOptions:                       deployment(o),
 		Interceptors:                            workflows.Interceptors(),
 		WorkerStopTimeout:                       stopTimeout,
