@@ -27,6 +27,7 @@ type doctorOptions struct {
 	yes     bool
 	all     bool
 	comment string
+	lost    []string
 	pause   time.Duration
 	timeout time.Duration
 }
@@ -45,10 +46,15 @@ Nothing is changed without --fix. With it, everything is healed that proves to b
 activity in the doctor's workflow, an Event on the node, and an entry in the scheduler's decisions for a slot. What is
 left says what a person has to decide; a node is never uncordoned unless its mark says that Drydock cordoned it.
 
+Where Temporal's histories are lost, or Temporal was restored to an earlier state, no workflow answers for marks from
+before. --lost takes the namespace that they name (a finding says which) for lost: what its marks say, and Temporal does
+not know, counts as ended then. Make sure first that nobody works on these nodes.
+
 Exit code 0 says that nothing is inconsistent (any more), 1 that something is, or that it could not be found out.`,
 		Example: `  drydock doctor
   drydock doctor worker-01 worker-02
   drydock doctor --fix --comment "after the Temporal restore"
+  drydock doctor --fix --lost 5b1b3f5a-6c1c-4d7e-9f38-0d4f7f1f2a10 --comment "the database is gone" worker-01
   drydock doctor --fix --yes -o json | jq '.findings[] | {kind, node, nextStep}'`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}
@@ -57,6 +63,7 @@ Exit code 0 says that nothing is inconsistent (any more), 1 that something is, o
 	f.BoolVar(&o.fix, "fix", false, "heal what can be healed without a person")
 	invocation.RegisterYes(f, &o.yes)
 	f.StringVar(&o.comment, "comment", "", "why, recorded with everything that is healed")
+	f.StringSliceVar(&o.lost, "lost", nil, "ID of a Temporal namespace whose histories are lost; repeatable")
 	f.BoolVar(&o.all, "all", false, "show also what is no inconsistency, such as nodes that a person has cordoned")
 	invocation.DurationVar(f, &o.pause, "pause", 5*time.Second, "time between the two looks")
 	invocation.DurationVar(f, &o.timeout, "timeout", 10*time.Minute, "how long to wait for the report")
@@ -77,7 +84,7 @@ func (o *doctorOptions) run(ctx context.Context, nodes []string) error {
 	}
 	ctx, cancel := exit.WithTimeout(ctx, o.timeout)
 	defer cancel()
-	in := api.DoctorInput{Nodes: nodes, Pause: spec.Duration(o.pause), By: c.By(), Comment: o.comment}
+	in := api.DoctorInput{Nodes: nodes, Pause: spec.Duration(o.pause), By: c.By(), Comment: o.comment, Lost: o.lost}
 	if o.fix && !o.yes {
 		wanted, err := o.ask(ctx, c, in)
 		if err != nil || !wanted {
@@ -101,7 +108,14 @@ func (o *doctorOptions) check(nodes []string) error {
 			return exit.UsageError("%w", err)
 		}
 	}
+	for _, id := range o.lost {
+		if err := doctor.NamespaceID(id); err != nil {
+			return exit.UsageError("--lost: %w", err)
+		}
+	}
 	switch {
+	case len(o.lost) > doctor.MaxLost:
+		return exit.UsageError("--lost: %d namespaces: %d at most", len(o.lost), doctor.MaxLost)
 	case o.pause <= 0:
 		return exit.UsageError("--pause %s: want more than 0", o.pause)
 	case o.timeout <= 0:
@@ -169,7 +183,7 @@ func (o *doctorOptions) consult(ctx context.Context, c *invocation.Connection, i
 		}
 		report, err := doctorReport(ctx, c, run)
 		var noWorker *client.NoWorkerError
-		if run.Joined && !errors.As(err, &noWorker) && (err != nil || in.Fix || !slices.Equal(report.Nodes, in.Nodes)) && ctx.Err() == nil {
+		if run.Joined && !errors.As(err, &noWorker) && (err != nil || in.Fix || !slices.Equal(report.Nodes, in.Nodes) || !slices.Equal(report.Lost, in.Lost)) && ctx.Err() == nil {
 			continue
 		}
 		return report, err

@@ -48,4 +48,10 @@ func TestDoctorRefusesWhatMakesNoSense(t *testing.T) {
 	if err := o.check([]string{"worker-01"}); err != nil {
 		t.Error(err)
 	}
+	for text, want := range map[string]int{"5b1b3f5a-6c1c-4d7e-9f38-0d4f7f1f2a10": exit.OK, "a; kubectl": exit.Usage, "": exit.Usage} {
+		o.lost = []string{text}
+		if code := exit.CodeOf(o.check(nil)); code != want {
+			t.Errorf("--lost %q: exit code %d", text, code)
+		}
+	}
 }

@@ -50,7 +50,12 @@ type Names struct {
 	QueryStatus  string                   `json:"queryStatus"`
 	// Deliveries are the types of workflows that tell channels and keep audit records.
 	Deliveries []string `json:"deliveries,omitempty"`
+	// Lost are IDs of Temporal namespaces whose histories are lost.
+	Lost []string `json:"lost,omitempty"`
 }
+
+// lost tells whether the histories of a namespace are lost.
+func (n Names) lost(namespace string) bool { return slices.Contains(n.Lost, namespace) }
 
 // EvaluateInput asks for one look.
 type EvaluateInput struct {
@@ -110,7 +115,7 @@ func (d *Activities) facts(ctx context.Context, in EvaluateInput) (doctor.Facts,
 		return facts, err
 	}
 	for _, t := range traces {
-		facts.Nodes = append(facts.Nodes, d.nodeFacts(t))
+		facts.Nodes = append(facts.Nodes, d.nodeFacts(t, in.Names))
 	}
 	if err := d.requests(ctx, &facts); err != nil {
 		return facts, err
@@ -124,10 +129,36 @@ func (d *Activities) facts(ctx context.Context, in EvaluateInput) (doctor.Facts,
 	if err := d.deliveries(ctx, in, &facts); err != nil {
 		return facts, err
 	}
-	return facts, d.describe(ctx, &facts, doctor.Referred(facts))
+	if err := d.describe(ctx, &facts, doctor.Referred(facts)); err != nil {
+		return facts, err
+	}
+	giveUp(&facts, in.Names)
+	return facts, nil
 }
 
-func (d *Activities) nodeFacts(t k8s.Markings) doctor.Node {
+// giveUp takes for ended what marks of lost namespaces name and Temporal does not know.
+func giveUp(facts *doctor.Facts, names Names) {
+	for _, n := range facts.Nodes {
+		for _, h := range slices.Concat(n.Holders, n.Claims) {
+			if known := facts.Executions[h.RunID]; known.Unknown && names.lost(h.Namespace) {
+				known.Unknown, known.Status = false, "not found, and its Temporal namespace is lost"
+				facts.Executions[h.RunID] = known
+			}
+		}
+	}
+}
+
+// markedBy is a holder as a mark names it.
+func markedBy(home execution.Namespace, h k8s.Holder, names Names) doctor.Holder {
+	marked := doctor.Holder{WorkflowID: h.WorkflowID, RunID: h.RunID, Requestor: h.Requestor, Since: h.Since}
+	if doctor.NamespaceID(h.Namespace) == nil {
+		marked.Namespace = h.Namespace
+	}
+	marked.Foreign = !home.Owns(h) && !names.lost(marked.Namespace)
+	return marked
+}
+
+func (d *Activities) nodeFacts(t k8s.Markings, names Names) doctor.Node {
 	n := doctor.Node{
 		Name: t.Name, UID: string(t.UID), Mark: t.Text, Marked: t.Marked, Tainted: t.Tainted,
 		Unschedulable: t.Unschedulable, Protections: t.Protections,
@@ -136,18 +167,14 @@ func (d *Activities) nodeFacts(t k8s.Markings) doctor.Node {
 		n.Labelled, n.Phase = true, *t.Phase
 	}
 	for _, c := range t.Claims {
-		n.Claims = append(n.Claims, doctor.Holder{
-			WorkflowID: c.WorkflowID, RunID: c.RunID, Since: c.Since, Foreign: !d.Home.Owns(k8s.Holder{Namespace: c.Namespace}),
-		})
+		n.Claims = append(n.Claims, markedBy(d.Home, k8s.Holder{WorkflowID: c.WorkflowID, RunID: c.RunID, Since: c.Since, Namespace: c.Namespace}, names))
 	}
 	if t.Unreadable != nil {
 		n.Unreadable = t.Unreadable.Error()
 		return n
 	}
 	for _, h := range t.Mark.Holders {
-		n.Holders = append(n.Holders, doctor.Holder{
-			WorkflowID: h.WorkflowID, RunID: h.RunID, Requestor: h.Requestor, Since: h.Since, Foreign: !d.Home.Owns(h),
-		})
+		n.Holders = append(n.Holders, markedBy(d.Home, h, names))
 	}
 	return n
 }

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"drydock/activities/execution"
 	"drydock/activities/failure"
 	"drydock/activities/heartbeat"
 	"drydock/activities/nodeevent"
@@ -92,23 +91,6 @@ func (d *Activities) heal(ctx context.Context, in HealInput) (string, error) {
 	}
 }
 
-// dead makes sure that a chain of runs has ended. A request that waits has no mark: for that it is enough that it is not
-// found.
-func (d *Activities) dead(ctx context.Context, f doctor.Finding) error {
-	ref := execution.HolderRef{WorkflowID: f.WorkflowID, RunID: f.RunID}
-	if f.Since != nil {
-		ref.Since = *f.Since
-	}
-	found, err := d.Home.FateOf(ctx, d.Temporal, ref)
-	switch {
-	case err != nil:
-		return err
-	case found.Fate == execution.Ended, found.Fate == execution.Unknown && f.Kind == doctor.PendingDead:
-		return nil
-	}
-	return errNoLonger
-}
-
 // event records on the node what was done; without a UID the node is asked for it.
 func (d *Activities) event(ctx context.Context, in HealInput, uid types.UID, did string) {
 	if uid == "" {
@@ -146,7 +128,7 @@ func (d *Activities) awaitScheduler(ctx context.Context, in HealInput) (string, 
 // releaseMark takes a dead run's mark off as the maintenance itself would have done.
 func (d *Activities) releaseMark(ctx context.Context, in HealInput) (string, error) {
 	f := in.Finding
-	if err := d.dead(ctx, f); err != nil {
+	if err := d.dead(ctx, in); err != nil {
 		return "", err
 	}
 	released, err := release(ctx, d.Client, d.Jobs, f)
@@ -194,7 +176,7 @@ func endJobs(ctx context.Context, jobs Jobs, f doctor.Finding) error {
 
 func (d *Activities) withdraw(ctx context.Context, in HealInput) (string, error) {
 	f := in.Finding
-	if err := d.dead(ctx, f); err != nil {
+	if err := d.dead(ctx, in); err != nil {
 		return "", err
 	}
 	if err := d.withdrawLeft(ctx, f); err != nil {
@@ -223,7 +205,7 @@ func (d *Activities) releaseSlot(ctx context.Context, in HealInput) (string, err
 			return "", errNoLonger
 		}
 	} else {
-		if err := d.dead(ctx, f); err != nil {
+		if err := d.dead(ctx, in); err != nil {
 			return "", err
 		}
 		var err error
@@ -375,7 +357,7 @@ func (d *Activities) cleanNode(ctx context.Context, in HealInput) (string, error
 // hideConditions takes off what a dead run shows in the node's status, and leaves what others show.
 func (d *Activities) hideConditions(ctx context.Context, in HealInput) (string, error) {
 	f := in.Finding
-	if err := d.dead(ctx, f); err != nil {
+	if err := d.dead(ctx, in); err != nil {
 		return "", err
 	}
 	if err := k8s.HideConditions(ctx, d.Client, f.Node, k8s.Caller{WorkflowID: f.WorkflowID, RunID: f.RunID}, false); err != nil {

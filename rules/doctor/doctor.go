@@ -4,9 +4,13 @@ package doctor
 
 import (
 	"cmp"
+	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"drydock/rules/bounds"
 )
 
 // Kind says in one word what a finding is about.
@@ -181,8 +185,23 @@ type Node struct {
 type Holder struct {
 	WorkflowID, RunID, Requestor string
 	Since                        time.Time
+	// Namespace is the ID of the Temporal namespace that the mark names; empty where that can be none.
+	Namespace string
 	// Foreign: the mark names another Temporal namespace, or none.
 	Foreign bool
+}
+
+// MaxLost bounds how many namespaces may be lost at once.
+const MaxLost = 10
+
+var namespaceID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$`)
+
+// NamespaceID tells whether a text can be the ID of a Temporal namespace.
+func NamespaceID(text string) error {
+	if !namespaceID.MatchString(text) {
+		return fmt.Errorf("%q cannot be the ID of a Temporal namespace: a mark on a node has it (drydock doctor says it)", bounds.Cut(text, maxText))
+	}
+	return nil
 }
 
 func (n Node) heldBy(run string) bool {
@@ -300,7 +319,9 @@ type Report struct {
 	Comment string    `json:"comment,omitempty"`
 	// Nodes are those that it was restricted to.
 	Nodes []string `json:"nodes,omitempty"`
-	// Missing are those of them that do not exist.
+	// Lost are the Temporal namespaces that were taken for lost.
+	Lost []string `json:"lost,omitempty"`
+	// Missing are those of Nodes that do not exist.
 	Missing []Missing `json:"missing,omitempty"`
 	Looked  Looked    `json:"looked"`
 	// Findings are what is inconsistent now, in two looks one after the other; of a doctor that heals, what is left.

@@ -245,8 +245,8 @@ func (e *examination) holder(n Node, h Holder) {
 	case h.Foreign:
 		f.Kind, f.Fix = MarkForeign, ""
 		f.Text = fmt.Sprintf("the node is held by workflow %s of another Temporal namespace, or of none that the mark names", h.WorkflowID)
-		f.NextStep = "let the doctor of that Drydock look: --cluster, --namespace and --address say which. If that is no more, put the node back by hand " +
-			"(kubectl uncordon " + n.Name + ") and remove the mark (kubectl annotate node " + n.Name + " drydock.dev/holders-)"
+		f.NextStep = "let the doctor of that Drydock look: --cluster, --namespace and --address say which. " + givesBack(n, h,
+			"If that namespace is no more, and nobody works on the node")
 	case !e.ours(h.WorkflowID):
 		f.Kind, f.Fix = MarkForeign, ""
 		f.Text = fmt.Sprintf("the node is held by workflow %s of another Drydock, which does not run in this namespace (%s)", h.WorkflowID, e.status(h.RunID))
@@ -254,10 +254,18 @@ func (e *examination) holder(n Node, h Holder) {
 	case e.Executions[h.RunID].Unknown:
 		f.Kind, f.Fix = MarkUnknown, ""
 		f.Text = fmt.Sprintf("the node is held by a maintenance by %s that is not found, and the mark is younger than what the namespace keeps", h.Requestor)
-		f.NextStep = "if it was deleted, or its namespace was lost: look again once the mark is older than the namespace's retention; until then nothing proves " +
-			"that nobody works on the node"
+		f.NextStep = "nothing proves that nobody works on the node: look again once the mark is older than the namespace's retention. " + givesBack(n, h,
+			"If Temporal was restored to a state from before, or the workflow was deleted, and nobody works on the node")
 	}
 	e.find(f)
+}
+
+// givesBack says how a node is given back whose holder Temporal knows nothing of, where somebody answers for that.
+func givesBack(n Node, h Holder, condition string) string {
+	if h.Namespace == "" {
+		return fmt.Sprintf("%s: kubectl uncordon %[2]s ; kubectl annotate node %[2]s drydock.dev/holders-", condition, n.Name)
+	}
+	return fmt.Sprintf("%s: drydock doctor --fix --lost %s %s", condition, h.Namespace, n.Name)
 }
 
 // claim looks at who shows lifecycle conditions. Those of another Drydock are that one's to heal.

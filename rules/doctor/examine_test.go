@@ -118,6 +118,9 @@ func TestWhatIsInconsistentIsFound(t *testing.T) {
 		}, []string{"MarkForeign n8 "}, "east/"},
 		"a mark of another namespace": {func(f *Facts) { f.node("n4").Holders[0].Foreign = true },
 			[]string{"MarkForeign n4 "}, "another Temporal namespace"},
+		"a mark of another namespace that may be lost": {func(f *Facts) {
+			f.node("n4").Holders[0].Foreign, f.node("n4").Holders[0].Namespace = true, "5b1b3f5a"
+		}, []string{"MarkForeign n4 "}, "drydock doctor --fix --lost 5b1b3f5a n4"},
 		"a mark of which nothing is known": {func(f *Facts) {
 			f.Executions["run-n4"] = Execution{Status: "not found", Unknown: true}
 			f.dropSlot("n4")

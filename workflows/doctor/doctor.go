@@ -57,6 +57,7 @@ func Doctor(ctx workflow.Context, input converter.RawValue) (doctor.Report, erro
 		Listed:     execution.InventoryInput{WorkflowType: api.NodeMaintenanceType, TaskQueue: queue},
 		QueryState: api.QueryState, QuerySlot: api.QuerySlot, QueryStatus: api.QueryStatus,
 		Deliveries: []string{api.NotificationType, api.AuditRecordType},
+		Lost:       in.Lost,
 	}}
 	return d.run()
 }
@@ -78,11 +79,19 @@ func decode(input []byte) (api.DoctorInput, error) {
 			errs = append(errs, fmt.Errorf("nodes[%d]: %w", i, err))
 		}
 	}
+	if len(in.Lost) > doctor.MaxLost {
+		errs = append(errs, fmt.Errorf("lost: %d namespaces: %d at most", len(in.Lost), doctor.MaxLost))
+	}
+	for i, id := range in.Lost {
+		if err := doctor.NamespaceID(id); err != nil {
+			errs = append(errs, fmt.Errorf("lost[%d]: %w", i, err))
+		}
+	}
 	return in, errors.Join(errs...)
 }
 
 func (d *examination) run() (doctor.Report, error) {
-	d.report = doctor.Report{Fix: d.in.Fix, By: d.in.By, Comment: d.in.Comment, Nodes: d.in.Nodes}
+	d.report = doctor.Report{Fix: d.in.Fix, By: d.in.By, Comment: d.in.Comment, Nodes: d.in.Nodes, Lost: d.in.Lost}
 	for round := 1; ; round++ {
 		if err := d.find(); err != nil {
 			return doctor.Report{}, err

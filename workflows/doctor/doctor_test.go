@@ -109,6 +109,7 @@ func TestADoctorsInputIsStrict(t *testing.T) {
 		`{"fixx":true}`:        "fixx",
 		`{"fix":true}`:         "by: say who",
 		`{"nodes":["a/b"]}`:    "nodes[0]",
+		`{"lost":["a b"]}`:     "lost[0]",
 		`{"pause":5}`:          "pause",
 		`{"fix":null}`:         "null",
 		`[]`:                   "object",
