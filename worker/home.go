@@ -32,11 +32,11 @@ func (g *homeGuard) look(ctx context.Context) error {
 		if g.absent++; g.absent < absentAtMost {
 			return err
 		}
-		return fmt.Errorf("Temporal namespace %s is not there any more: %w", g.name, errHomeLost)
+		return fmt.Errorf("namespace %s of Temporal is not there any more: %w", g.name, errHomeLost)
 	case err != nil:
 		return err
 	case found.ID != g.id:
-		return fmt.Errorf("Temporal namespace %s is another one by now (ID %s, and it was %s), as where its database was lost: %w", g.name, found.ID, g.id, errHomeLost)
+		return fmt.Errorf("namespace %s of Temporal is another one by now (ID %s, and it was %s), as where its database was lost: %w", g.name, found.ID, g.id, errHomeLost)
 	}
 	g.absent = 0
 	return nil
@@ -46,7 +46,7 @@ func (g *homeGuard) look(ctx context.Context) error {
 func untilRefused(ctx context.Context, refused <-chan error) error {
 	select {
 	case err := <-refused:
-		return fmt.Errorf("Temporal gives this worker no work any more: %w", err)
+		return fmt.Errorf("this worker gets no work from Temporal any more: %w", err)
 	case <-ctx.Done():
 		return nil
 	}
