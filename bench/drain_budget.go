@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"drydock/k8s"
+	"drydock/k8s/kube"
 )
 
 // drainUnderBudget drains four pods of which a budget lets one be missing: by Drydock, by a bare loop that is as fast
@@ -59,7 +60,8 @@ func (s *shuttle) bareLoop(ctx context.Context, node string) (time.Duration, err
 		return 0, err
 	}
 	defer pods.Stop()
-	budgets, err := s.plain.PolicyV1().PodDisruptionBudgets(s.name).Watch(ctx, metav1.ListOptions{})
+	budgets, err := s.plain.PolicyV1().RESTClient().Get().Namespace(s.name).Resource("poddisruptionbudgets").
+		VersionedParams(&metav1.ListOptions{Watch: true}, kube.ParameterCodec).Watch(ctx)
 	if err != nil {
 		return 0, err
 	}

@@ -15,11 +15,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/client-go/kubernetes"
 
 	"drydock/api"
 	"drydock/deploy/devstack"
 	"drydock/k8s"
+	"drydock/k8s/kube"
 )
 
 // shuttle is a Deployment in a cluster of two nodes. All its pods are on one of them, and move to the other one each
@@ -35,7 +35,7 @@ type shuttle struct {
 	// at is where the pods are: the node's index.
 	at int
 	// plain is a client for loops of the bench's own, with the same settings as the worker's.
-	plain kubernetes.Interface
+	plain kube.Interface
 }
 
 // drainer empties a cordoned or uncordoned node, and tells how long that took by its own account.
@@ -216,7 +216,7 @@ func (s *shuttle) kubectl(ctx context.Context, node string) (time.Duration, erro
 }
 
 // workerLike is a client with the settings of a worker's.
-func workerLike(cluster *devstack.Cluster, agent string, qps float32, burst int) (kubernetes.Interface, error) {
+func workerLike(cluster *devstack.Cluster, agent string, qps float32, burst int) (kube.Interface, error) {
 	return k8s.NewClient(k8s.Options{Kubeconfig: cluster.Kubeconfig, QPS: qps, Burst: burst, UserAgent: agent})
 }
 

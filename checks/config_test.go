@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/client-go/kubernetes/fake"
 	"sigs.k8s.io/yaml"
 
 	"drydock/checks"
 	"drydock/checks/checkstest"
 	"drydock/checks/job"
 	"drydock/checks/kinds"
+	"drydock/k8s/k8stest"
 	"drydock/rules/period"
 	"drydock/rules/spec"
 	"drydock/rules/validation"
@@ -76,7 +76,7 @@ spec: {template: {spec: {containers: [{name: burn, image: burn}]}}}
 `)
 	c.Checks["burn-in"].Actions[0].Config.(*job.Config).TemplateFile = manifest
 	c.Hooks["firmware"].Actions[0].Config.(*job.Config).TemplateFile = manifest
-	r, err := checks.New(c, fake.NewClientset(), "test")
+	r, err := checks.New(c, k8stest.NewFake(), "test")
 	if err != nil {
 		t.Fatal(err)
 	}

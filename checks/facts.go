@@ -11,12 +11,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/kubernetes"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
 
 	"drydock/k8s"
+	"drydock/k8s/kube"
 	"drydock/outbound"
 	"drydock/rules/validation"
 )
@@ -26,9 +26,9 @@ const page = 500
 
 // Facts reads a node, as far as a validation asks: at the Node object, the DaemonSets and their pods. The boot ID at
 // the cordon, the answers of named checks and the signal are the caller's to add.
-func Facts(ctx context.Context, kube kubernetes.Interface, node string, v validation.Validation) (validation.Facts, error) {
+func Facts(ctx context.Context, client kube.Interface, node string, v validation.Validation) (validation.Facts, error) {
 	facts := validation.Facts{Node: validation.Node{Name: node}}
-	object, err := kube.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+	object, err := client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		facts.Node.Missing = true
 		return facts, nil
@@ -51,14 +51,14 @@ func Facts(ctx context.Context, kube kubernetes.Interface, node string, v valida
 		}
 	}
 	if v.DaemonSets != "" {
-		facts.DaemonSets, err = daemonSets(ctx, kube, object, v.DaemonSets)
+		facts.DaemonSets, err = daemonSets(ctx, client, object, v.DaemonSets)
 	}
 	return facts, err
 }
 
 // Describe fills in what a Node object tells of a subject; of a node that does not exist, nothing.
-func Describe(ctx context.Context, kube kubernetes.Interface, s Subject) (Subject, error) {
-	node, err := kube.CoreV1().Nodes().Get(ctx, s.Node, metav1.GetOptions{})
+func Describe(ctx context.Context, client kube.Interface, s Subject) (Subject, error) {
+	node, err := client.CoreV1().Nodes().Get(ctx, s.Node, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return s, nil
 	}
@@ -75,7 +75,7 @@ func Describe(ctx context.Context, kube kubernetes.Interface, s Subject) (Subjec
 	return s, nil
 }
 
-func daemonSets(ctx context.Context, kube kubernetes.Interface, node *corev1.Node, text string) (validation.DaemonSets, error) {
+func daemonSets(ctx context.Context, client kube.Interface, node *corev1.Node, text string) (validation.DaemonSets, error) {
 	var found validation.DaemonSets
 	selector := labels.Everything()
 	if text != validation.AllDaemonSets {
@@ -84,13 +84,13 @@ func daemonSets(ctx context.Context, kube kubernetes.Interface, node *corev1.Nod
 			return found, fmt.Errorf("daemonSets: %w", err)
 		}
 	}
-	pods, err := k8s.PodsOn(ctx, kube, node.Name)
+	pods, err := k8s.PodsOn(ctx, client, node.Name)
 	if err != nil {
 		return found, err
 	}
 	o := metav1.ListOptions{LabelSelector: selector.String(), Limit: page}
 	for {
-		list, err := kube.AppsV1().DaemonSets(metav1.NamespaceAll).List(ctx, o)
+		list, err := client.AppsV1().DaemonSets(metav1.NamespaceAll).List(ctx, o)
 		if err != nil {
 			return found, fmt.Errorf("listing DaemonSets: %w", err)
 		}

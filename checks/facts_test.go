@@ -13,11 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
 	"drydock/checks"
 	"drydock/k8s"
+	"drydock/k8s/k8stest"
 	"drydock/rules/validation"
 )
 
@@ -73,7 +73,7 @@ func podOf(s *appsv1.DaemonSet, change func(p *corev1.Pod)) *corev1.Pod {
 }
 
 func TestFactsOfTheNodeAreThoseAskedFor(t *testing.T) {
-	kube := fake.NewClientset(worker(nil))
+	kube := k8stest.NewFake(worker(nil))
 	got, err := checks.Facts(t.Context(), kube, "worker-01", validation.Validation{
 		Conditions: []validation.Condition{{Type: "Ready"}, {Type: "Missing"}}, Allocatable: []validation.Resource{{NameRegex: "nvidia.com/.*", AtLeast: "8"}},
 	})
@@ -122,7 +122,7 @@ func TestADaemonSetIsWantedAsItsControllerHasIt(t *testing.T) {
 		}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			kube := fake.NewClientset(worker(c.node), daemonSet("cni", c.set))
+			kube := k8stest.NewFake(worker(c.node), daemonSet("cni", c.set))
 			got, err := checks.Facts(t.Context(), kube, "worker-01", validation.Validation{DaemonSets: validation.AllDaemonSets})
 			if err != nil || got.DaemonSets.Selected != 1 || got.DaemonSets.Wanted != c.wanted || len(got.DaemonSets.Lacking) != c.wanted {
 				t.Fatalf("got %+v, %v; want %d", got.DaemonSets, err, c.wanted)
@@ -152,7 +152,7 @@ func TestWhatADaemonSetLacks(t *testing.T) {
 		})}, "which is not Ready: agent ImagePullBackOff"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			kube := fake.NewClientset(append(c.pods, worker(c.node), cni)...)
+			kube := k8stest.NewFake(append(c.pods, worker(c.node), cni)...)
 			off := false
 			v := validation.Validation{DaemonSets: "app=cni", Ready: &off}
 			facts, err := checks.Facts(t.Context(), kube, "worker-01", v)
@@ -170,19 +170,19 @@ func TestWhatADaemonSetLacks(t *testing.T) {
 func TestFactsReportErrors(t *testing.T) {
 	refused := errors.New("refused")
 	for _, what := range []string{"nodes", "pods", "daemonsets"} {
-		kube := fake.NewClientset(worker(nil))
+		kube := k8stest.NewFake(worker(nil))
 		kube.PrependReactor("*", what, func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, refused })
 		if _, err := checks.Facts(t.Context(), kube, "worker-01", validation.Validation{DaemonSets: "a=b"}); !errors.Is(err, refused) {
 			t.Errorf("%s: got %v", what, err)
 		}
 	}
-	if _, err := checks.Facts(t.Context(), fake.NewClientset(worker(nil)), "worker-01", validation.Validation{DaemonSets: "a in b"}); err == nil || !strings.Contains(err.Error(), "daemonSets: ") {
+	if _, err := checks.Facts(t.Context(), k8stest.NewFake(worker(nil)), "worker-01", validation.Validation{DaemonSets: "a in b"}); err == nil || !strings.Contains(err.Error(), "daemonSets: ") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestDescribe(t *testing.T) {
-	kube := fake.NewClientset(worker(nil))
+	kube := k8stest.NewFake(worker(nil))
 	got, err := checks.Describe(t.Context(), kube, checks.Subject{Node: "worker-01", Reason: "r"})
 	if want := (checks.Subject{Node: "worker-01", Reason: "r", InternalIP: "10.0.0.1", ProviderID: "aws:///i-1"}); err != nil || got != want {
 		t.Fatalf("got %+v, %v", got, err)

@@ -3,9 +3,8 @@ package checks
 import (
 	"context"
 
-	"k8s.io/client-go/kubernetes"
-
 	"drydock/config/named"
+	"drydock/k8s/kube"
 	"drydock/rules/period"
 )
 
@@ -77,7 +76,7 @@ type Place struct {
 
 // Environment is what actions get from the worker.
 type Environment struct {
-	Kubernetes kubernetes.Interface
+	Kubernetes kube.Interface
 	// Agent tells servers who asks.
 	Agent string
 }

@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/client-go/kubernetes"
 
 	"drydock/config/named"
+	"drydock/k8s/kube"
 	"drydock/rules/validation"
 )
 
@@ -76,12 +76,12 @@ type hook struct {
 
 // New makes a runner, and refuses a configuration whose Jobs' manifests cannot be read. The version is the worker's, as
 // servers see it.
-func New(c Config, kube kubernetes.Interface, version string) (*Runner, error) {
+func New(c Config, client kube.Interface, version string) (*Runner, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
 	var p named.Problems
-	e := Environment{Kubernetes: kube, Agent: "drydock/" + version}
+	e := Environment{Kubernetes: client, Agent: "drydock/" + version}
 	r := &Runner{checks: map[string]Checker{}, hooks: map[string]hook{}, work: c.readyWork(e, &p)}
 	for _, name := range slices.Sorted(maps.Keys(c.Checks)) {
 		if c.Checks[name].Undecoded != nil {

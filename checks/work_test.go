@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/client-go/kubernetes/fake"
 
 	"drydock/checks"
 	"drydock/checks/checkstest"
 	"drydock/checks/job"
+	"drydock/k8s/k8stest"
 	"drydock/rules/period"
 	"drydock/rules/validation"
 )
@@ -41,7 +41,7 @@ func TestWorksAndTheirPlans(t *testing.T) {
 	manifest := checkstest.File(t, workManifest)
 	c.Work["reboot"].Actions[0].Config.(*job.Config).TemplateFile = manifest
 	c.Checks["burn-in"].Actions[0].Config.(*job.Config).TemplateFile = manifest
-	r, err := checks.New(c, fake.NewClientset(), "test")
+	r, err := checks.New(c, k8stest.NewFake(), "test")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -270,7 +270,7 @@ func (s *site) installLifecycle() {
 		}
 	}
 	s.eventually("the API is served", func() error {
-		return k8s.EvictionRequests{Client: s.kube}.Served(s.ctx)
+		return k8s.EvictionRequests{Client: s.lane.cluster.Narrow}.Served(s.ctx)
 	})
 }
 

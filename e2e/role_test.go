@@ -162,7 +162,11 @@ func writeKubeconfig(ctx context.Context, cluster *devstack.Cluster, namespace, 
 }
 
 func clientOf(kubeconfig string) (kubernetes.Interface, error) {
-	return k8s.NewClient(k8s.Options{Kubeconfig: kubeconfig, QPS: 200, Burst: 400, UserAgent: "e2e"})
+	config, err := k8s.Config(k8s.Options{Kubeconfig: kubeconfig, QPS: 200, Burst: 400, UserAgent: "e2e"})
+	if err != nil {
+		return nil, err
+	}
+	return kubernetes.NewForConfig(config)
 }
 
 // may asks the API server what an account may do.

@@ -11,7 +11,8 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+
+	"drydock/k8s/kube"
 )
 
 // askedAtOnce bounds the questions about permissions that are under way.
@@ -19,7 +20,7 @@ const askedAtOnce = 8
 
 // MayDo tells for each of several requests whether the client's account is allowed to make it. The API server answers
 // without storing anything.
-func MayDo(ctx context.Context, client kubernetes.Interface, requests []authorizationv1.ResourceAttributes) ([]bool, error) {
+func MayDo(ctx context.Context, client kube.Interface, requests []authorizationv1.ResourceAttributes) ([]bool, error) {
 	allowed := make([]bool, len(requests))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(askedAtOnce)
@@ -66,7 +67,7 @@ func refusedRequest(err error) (request authorizationv1.ResourceAttributes, ok b
 
 // Denied tells whether an error means that the account lacks a permission, which no retry heals: it is the authorizer's,
 // and a question to the API server confirms it. One whose authorizer has not come up yet refuses the question too.
-func Denied(ctx context.Context, client kubernetes.Interface, err error) bool {
+func Denied(ctx context.Context, client kube.Interface, err error) bool {
 	if errors.Is(err, ErrDenied) {
 		return true
 	}

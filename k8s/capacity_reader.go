@@ -11,12 +11,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/kubernetes"
+
+	"drydock/k8s/kube"
 )
 
 // CapacityReader finds out what is free on the nodes of a cluster. Those who ask at the same time share one reading.
 type CapacityReader struct {
-	client  kubernetes.Interface
+	client  kube.Interface
 	waiting atomic.Int32
 
 	mu    sync.Mutex
@@ -25,7 +26,7 @@ type CapacityReader struct {
 }
 
 // NewCapacityReader prepares to read; nothing is asked before the first.
-func NewCapacityReader(client kubernetes.Interface) *CapacityReader {
+func NewCapacityReader(client kube.Interface) *CapacityReader {
 	return &CapacityReader{client: client}
 }
 
@@ -54,7 +55,7 @@ func (s *CapacityReader) Read(ctx context.Context) ([]NodeCapacity, error) {
 	return nodes, nil
 }
 
-func readCapacity(ctx context.Context, client kubernetes.Interface) ([]NodeCapacity, error) {
+func readCapacity(ctx context.Context, client kube.Interface) ([]NodeCapacity, error) {
 	nodes := []NodeCapacity{}
 	at := map[string]int{}
 	err := eachPage(metav1.ListOptions{}, func(o metav1.ListOptions) (string, error) {

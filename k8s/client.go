@@ -10,9 +10,10 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"drydock/k8s/kube"
 )
 
 // Options say how to reach the API server.
@@ -86,12 +87,12 @@ func (c cancelled) Close() error {
 }
 
 // NewClient builds the client that all activities of a worker share.
-func NewClient(o Options) (kubernetes.Interface, error) {
+func NewClient(o Options) (kube.Interface, error) {
 	config, err := Config(o)
 	if err != nil {
 		return nil, err
 	}
-	client, err := kubernetes.NewForConfig(config)
+	client, err := kube.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("building the Kubernetes client: %w", err)
 	}

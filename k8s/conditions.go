@@ -12,10 +12,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
 
 	"drydock/api"
+	"drydock/k8s/kube"
 	"drydock/rules/bounds"
 )
 
@@ -106,7 +106,7 @@ func shownBy(claims []Claim) []Condition {
 // ShowConditions sets what a maintenance shows in a node's status, and changes only what is not so already. Without
 // conditions it takes the maintenance's own off. Where many wait for the node already, another that waits shows nothing.
 // Errors: ErrNodeGone.
-func ShowConditions(ctx context.Context, client kubernetes.Interface, name string, claim Claim) error {
+func ShowConditions(ctx context.Context, client kube.Interface, name string, claim Claim) error {
 	claim.Conditions = slices.Clone(claim.Conditions)
 	for i := range claim.Conditions {
 		claim.Conditions[i].Message = bounds.Cut(claim.Conditions[i].Message, maxMessage)
@@ -130,7 +130,7 @@ func ShowConditions(ctx context.Context, client kubernetes.Interface, name strin
 // HideConditions takes off what a maintenance shows in a node's status. Shown says that it did show something: what nobody
 // claims is its own then, though somebody removed the annotation. A node that is gone shows nothing. Another run of the
 // maintenance that holds the node goes on showing it.
-func HideConditions(ctx context.Context, client kubernetes.Interface, name string, c Caller, shown bool) error {
+func HideConditions(ctx context.Context, client kube.Interface, name string, c Caller, shown bool) error {
 	err := changeClaims(ctx, client, name, func(node *corev1.Node, claims []Claim) (after []Claim, gone []corev1.NodeConditionType) {
 		if mark, err := MarkOf(node); err == nil && errors.Is(mark.Allows(c), ErrOtherRun) {
 			return claims, nil
@@ -147,7 +147,7 @@ func HideConditions(ctx context.Context, client kubernetes.Interface, name strin
 }
 
 // changeClaims changes who shows what on a node. Beside what nobody claims any more, it takes off what is gone.
-func changeClaims(ctx context.Context, client kubernetes.Interface, name string,
+func changeClaims(ctx context.Context, client kube.Interface, name string,
 	change func(*corev1.Node, []Claim) (after []Claim, gone []corev1.NodeConditionType),
 ) error {
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {

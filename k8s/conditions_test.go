@@ -9,12 +9,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/fake"
 
 	"drydock/api"
+	"drydock/k8s/k8stest"
 )
 
-func statuses(t *testing.T, client *fake.Clientset) map[corev1.NodeConditionType]corev1.ConditionStatus {
+func statuses(t *testing.T, client k8stest.Fake) map[corev1.NodeConditionType]corev1.ConditionStatus {
 	t.Helper()
 	node, err := client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
 	if err != nil {
@@ -27,7 +27,7 @@ func statuses(t *testing.T, client *fake.Clientset) map[corev1.NodeConditionType
 	return all
 }
 
-func patches(client *fake.Clientset) int {
+func patches(client k8stest.Fake) int {
 	n := 0
 	for _, action := range client.Actions() {
 		if action.GetVerb() == "patch" {
@@ -38,7 +38,7 @@ func patches(client *fake.Clientset) int {
 }
 
 // show shows conditions in the name of a requestor's maintenance of n1.
-func show(t *testing.T, client *fake.Clientset, requestor string, conditions ...Condition) {
+func show(t *testing.T, client k8stest.Fake, requestor string, conditions ...Condition) {
 	t.Helper()
 	claim := Claim{WorkflowID: "w-" + requestor, RunID: "r", Since: time.Now(), Conditions: conditions}
 	if err := ShowConditions(t.Context(), client, "n1", claim); err != nil {
@@ -46,7 +46,7 @@ func show(t *testing.T, client *fake.Clientset, requestor string, conditions ...
 	}
 }
 
-func hide(t *testing.T, client *fake.Clientset, requestor string, shown bool) {
+func hide(t *testing.T, client k8stest.Fake, requestor string, shown bool) {
 	t.Helper()
 	if err := HideConditions(t.Context(), client, "n1", Caller{WorkflowID: "w-" + requestor, RunID: "r"}, shown); err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ var (
 	}
 )
 
-func expectAsFound(t *testing.T, client *fake.Clientset) {
+func expectAsFound(t *testing.T, client k8stest.Fake) {
 	t.Helper()
 	node, err := client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
 	if err != nil {
@@ -74,7 +74,7 @@ func expectAsFound(t *testing.T, client *fake.Clientset) {
 }
 
 func TestLifecycleConditionsComeAndGo(t *testing.T) {
-	client := fake.NewClientset(wellNode.DeepCopy())
+	client := k8stest.NewFake(wellNode.DeepCopy())
 	show(t, client, "ops", planned)
 	show(t, client, "ops", planned)
 	if got := statuses(t, client); patches(client) != 1 || got[MaintenancePlanned] != corev1.ConditionTrue || got[corev1.NodeReady] != corev1.ConditionTrue {
@@ -108,7 +108,7 @@ func TestLifecycleConditionsComeAndGo(t *testing.T) {
 func TestNoMaintenanceTakesAnothersConditionsOff(t *testing.T) {
 	for name, first := range map[string]string{"the one that waits goes first": "net", "the one that drains goes first": "ops"} {
 		t.Run(name, func(t *testing.T) {
-			client := fake.NewClientset(wellNode.DeepCopy())
+			client := k8stest.NewFake(wellNode.DeepCopy())
 			show(t, client, "ops", drains...)
 			show(t, client, "net", planned)
 			// The node is in maintenance, and the next one is planned.
@@ -134,14 +134,14 @@ func TestNoMaintenanceTakesAnothersConditionsOff(t *testing.T) {
 }
 
 func TestConditionsThatNobodyClaimsAreOnlyTheirsWhoShowedThem(t *testing.T) {
-	client := fake.NewClientset(wellNode.DeepCopy())
+	client := k8stest.NewFake(wellNode.DeepCopy())
 	show(t, client, "ops", drains...)
 	node, err := client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	delete(node.Annotations, api.ConditionsAnnotation)
-	if _, err := client.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+	if _, err := client.All.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	hide(t, client, "net", false)
@@ -153,7 +153,7 @@ func TestConditionsThatNobodyClaimsAreOnlyTheirsWhoShowedThem(t *testing.T) {
 }
 
 func TestTheRunBeforeAResetLeavesTheConditions(t *testing.T) {
-	client := fake.NewClientset(wellNode.DeepCopy())
+	client := k8stest.NewFake(wellNode.DeepCopy())
 	holder := Holder{WorkflowID: "w-ops", RunID: "r", Run: "second", Requestor: "ops", Cordon: true}
 	if _, err := Hold(t.Context(), client, HoldInput{Node: "n1", Phase: "Draining", Holder: holder}); err != nil {
 		t.Fatal(err)
@@ -174,7 +174,7 @@ func TestTheRunBeforeAResetLeavesTheConditions(t *testing.T) {
 
 // All annotations of a node share 256 KiB; beyond them it could not be held any more.
 func TestManyThatWaitForANodeLeaveRoomOnIt(t *testing.T) {
-	client := fake.NewClientset(wellNode.DeepCopy())
+	client := k8stest.NewFake(wellNode.DeepCopy())
 	claims := func() (claims []Claim, size int) {
 		node, err := client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
 		if err != nil {
@@ -208,7 +208,7 @@ func TestManyThatWaitForANodeLeaveRoomOnIt(t *testing.T) {
 func TestAnAnnotationThatIsNotDrydocksStopsTheConditions(t *testing.T) {
 	node := wellNode.DeepCopy()
 	node.Annotations[api.ConditionsAnnotation] = "{"
-	err := ShowConditions(t.Context(), fake.NewClientset(node), "n1", Claim{Conditions: drains})
+	err := ShowConditions(t.Context(), k8stest.NewFake(node), "n1", Claim{Conditions: drains})
 	if err == nil || !strings.Contains(err.Error(), api.ConditionsAnnotation) {
 		t.Errorf("error %v", err)
 	}
@@ -217,14 +217,14 @@ func TestAnAnnotationThatIsNotDrydocksStopsTheConditions(t *testing.T) {
 func TestAnAnnotationThatSomebodyEmptiedHasNoClaims(t *testing.T) {
 	node := wellNode.DeepCopy()
 	node.Annotations[api.ConditionsAnnotation] = ""
-	client := fake.NewClientset(node)
+	client := k8stest.NewFake(node)
 	if err := ShowConditions(t.Context(), client, "n1", Claim{Conditions: drains}); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestTheTaintIsTakenOffByItsHolderOnly(t *testing.T) {
-	client := fake.NewClientset(wellNode.DeepCopy())
+	client := k8stest.NewFake(wellNode.DeepCopy())
 	holder := Holder{WorkflowID: "w", RunID: "r", Requestor: "ops", Cordon: true}
 	if _, err := Hold(t.Context(), client, HoldInput{Node: "n1", Phase: "Draining", Holder: holder}); err != nil {
 		t.Fatal(err)

@@ -6,15 +6,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
+
+	"drydock/k8s/kube"
 )
 
 // HasElsewhere tells whether there is another node for a pod than the one it is on: ready and schedulable, selected by its
 // node selector and required node affinity, and without a taint that it does not tolerate. Room is not looked at.
-func HasElsewhere(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) (found bool, err error) {
+func HasElsewhere(ctx context.Context, client kube.Interface, pod *corev1.Pod) (found bool, err error) {
 	affinity := nodeaffinity.GetRequiredNodeAffinity(pod)
 	err = eachPage(metav1.ListOptions{}, func(o metav1.ListOptions) (string, error) {
 		list, err := client.CoreV1().Nodes().List(ctx, o)

@@ -4,7 +4,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes/fake"
+
+	"drydock/k8s/k8stest"
 )
 
 func TestHasElsewhere(t *testing.T) {
@@ -37,7 +38,7 @@ func TestHasElsewhere(t *testing.T) {
 			}
 			pod := requesting("drydock", nil, changes...)
 			pod.Spec.NodeName = "here"
-			if got, err := HasElsewhere(t.Context(), fake.NewClientset(here, other), pod); err != nil || got != c.want {
+			if got, err := HasElsewhere(t.Context(), k8stest.NewFake(here, other), pod); err != nil || got != c.want {
 				t.Errorf("%v, %v", got, err)
 			}
 		})

@@ -1,6 +1,7 @@
 package k8s
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -11,7 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
+
+	"drydock/k8s/kube"
 )
 
 const (
@@ -32,29 +34,16 @@ type NodeEvent struct {
 }
 
 // Emit records an Event on a node. Events on nodes live in the default namespace.
-func Emit(ctx context.Context, client kubernetes.Interface, e NodeEvent) error {
+func Emit(ctx context.Context, client kube.Interface, e NodeEvent) error {
 	kind := corev1.EventTypeNormal
 	if e.Warning {
 		kind = corev1.EventTypeWarning
 	}
-	if cut := maxEventMessage - 3; len(e.Message) > maxEventMessage {
-		for !utf8.RuneStart(e.Message[cut]) {
-			cut--
-		}
-		e.Message = e.Message[:cut] + "..."
-	}
-	now := metav1.NewTime(time.Now())
-	event := &corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:      fmt.Sprintf("%.200s.%x", e.Node, sha256.Sum256([]byte(e.Key+e.Reason)))[:min(len(e.Node), 200)+17],
-			Namespace: metav1.NamespaceDefault,
-		},
-		InvolvedObject: corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: e.Node, UID: e.UID},
-		Reason:         e.Reason, Message: e.Message, Type: kind,
-		Source:         corev1.EventSource{Component: eventSource},
-		FirstTimestamp: now, LastTimestamp: now, Count: 1,
-		ReportingController: "drydock.dev/" + eventSource, ReportingInstance: eventSource, Action: e.Reason,
-	}
+	event := newEvent(occurrence{
+		about: corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: e.Node, UID: e.UID}, key: e.Key, at: time.Now(),
+		kind: kind, reason: e.Reason, message: e.Message,
+	})
+	event.ReportingController, event.ReportingInstance, event.Action = "drydock.dev/"+eventSource, eventSource, e.Reason
 	_, err := client.CoreV1().Events(event.Namespace).Create(ctx, event, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("recording event %s on node %s: %w", e.Reason, e.Node, err)
@@ -62,8 +51,40 @@ func Emit(ctx context.Context, client kubernetes.Interface, e NodeEvent) error {
 	return nil
 }
 
+// occurrence is what an Event tells.
+type occurrence struct {
+	about corev1.ObjectReference
+	// key and reason tell it from others about the same object.
+	key     string
+	at      time.Time
+	kind    string
+	reason  string
+	message string
+}
+
+// newEvent makes an Event: in the default namespace where it is about an object without one.
+func newEvent(o occurrence) *corev1.Event {
+	if cut := maxEventMessage - 3; len(o.message) > maxEventMessage {
+		for !utf8.RuneStart(o.message[cut]) {
+			cut--
+		}
+		o.message = o.message[:cut] + "..."
+	}
+	at := metav1.NewTime(o.at)
+	return &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:      fmt.Sprintf("%.200s.%x", o.about.Name, sha256.Sum256([]byte(o.key+o.reason)))[:min(len(o.about.Name), 200)+17],
+			Namespace: cmp.Or(o.about.Namespace, metav1.NamespaceDefault),
+		},
+		InvolvedObject: o.about,
+		Reason:         o.reason, Message: o.message, Type: o.kind,
+		Source:         corev1.EventSource{Component: eventSource},
+		FirstTimestamp: at, LastTimestamp: at, Count: 1,
+	}
+}
+
 // UIDOf is the UID of the node that has a name now. Errors: ErrNodeGone.
-func UIDOf(ctx context.Context, client kubernetes.Interface, node string) (types.UID, error) {
+func UIDOf(ctx context.Context, client kube.Interface, node string) (types.UID, error) {
 	n, err := client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 	if err != nil {
 		return "", fmt.Errorf("node %s: %w", node, notFound(err))

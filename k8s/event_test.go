@@ -8,12 +8,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/fake"
 
 	"drydock/k8s"
+	"drydock/k8s/k8stest"
 )
 
-func events(t *testing.T, client *fake.Clientset) []corev1.Event {
+func events(t *testing.T, client k8stest.Fake) []corev1.Event {
 	t.Helper()
 	list, err := client.CoreV1().Events(metav1.NamespaceDefault).List(context.Background(), metav1.ListOptions{})
 	if err != nil {
@@ -23,7 +23,7 @@ func events(t *testing.T, client *fake.Clientset) []corev1.Event {
 }
 
 func TestEventIsRecordedOncePerOccurrence(t *testing.T) {
-	client := fake.NewClientset()
+	client := k8stest.NewFake()
 	e := k8s.NodeEvent{Node: "n1", UID: "uid-1", Key: "run/1", Reason: "MaintenanceStarted", Message: "by ops"}
 	warning := e
 	warning.Reason, warning.Warning = "MaintenanceFailed", true
@@ -58,7 +58,7 @@ func TestEventFitsIntoWhatTheServerTakes(t *testing.T) {
 		"signs": strings.Repeat("船", 2000), "short": "by ops",
 	} {
 		t.Run(name, func(t *testing.T) {
-			client := fake.NewClientset()
+			client := k8stest.NewFake()
 			if err := k8s.Emit(t.Context(), client, k8s.NodeEvent{Node: strings.Repeat("n", 253), Key: "k", Reason: "R", Message: message}); err != nil {
 				t.Fatal(err)
 			}

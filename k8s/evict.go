@@ -14,8 +14,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"drydock/k8s/kube"
 )
 
 // Answer is what the API server's reply to an eviction means.
@@ -60,7 +61,7 @@ var budgetName = regexp.MustCompile(`disruption budget (\S+) `)
 
 // Queue waits for the client's turn among all requests of the process. EvictPod, DeletePod and EvictionRequests.File do
 // not wait by themselves: what their caller checks after Queue still holds when the request is sent.
-func Queue(ctx context.Context, client kubernetes.Interface) error {
+func Queue(ctx context.Context, client kube.Interface) error {
 	if limiter := client.CoreV1().RESTClient().GetRateLimiter(); limiter != nil {
 		return limiter.Wait(ctx)
 	}
@@ -69,7 +70,7 @@ func Queue(ctx context.Context, client kubernetes.Interface) error {
 
 // IsGone reads a pod afresh, past every cache, and tells whether its name is free or belongs to another pod. It lists,
 // since the account that drains may do that anyway.
-func IsGone(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) (bool, error) {
+func IsGone(ctx context.Context, client kube.Interface, pod *corev1.Pod) (bool, error) {
 	found, err := client.CoreV1().Pods(pod.Namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("metadata.name", pod.Name).String(),
 	})
@@ -88,7 +89,7 @@ const (
 
 // EvictPod posts one eviction, with the pod's UID as its precondition. It never repeats the request: client-go would
 // obey a Retry-After silently ten times over, and nobody would see what it waits for.
-func EvictPod(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, gracePeriodSeconds *int64) Eviction {
+func EvictPod(ctx context.Context, client kube.Interface, pod *corev1.Pod, gracePeriodSeconds *int64) Eviction {
 	body := &policyv1.Eviction{
 		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace},
 		DeleteOptions: &metav1.DeleteOptions{
@@ -102,7 +103,7 @@ func EvictPod(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod,
 
 // DeletePod deletes one pod with its UID as the precondition, whatever the budgets say: only the escalation, and a tier
 // of DaemonSet pods, do that. A nil grace period is the pod's own.
-func DeletePod(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, gracePeriodSeconds *int64) Eviction {
+func DeletePod(ctx context.Context, client kube.Interface, pod *corev1.Pod, gracePeriodSeconds *int64) Eviction {
 	return ask(ctx, client, client.CoreV1().RESTClient().Delete().MaxRetries(0).Throttle(nil).
 		Namespace(pod.Namespace).Resource("pods").Name(pod.Name).
 		Body(&metav1.DeleteOptions{
@@ -112,7 +113,7 @@ func DeletePod(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod
 }
 
 // ask sends a request to end a pod, and gives it up where no answer comes.
-func ask(ctx context.Context, client kubernetes.Interface, request *rest.Request) Eviction {
+func ask(ctx context.Context, client kube.Interface, request *rest.Request) Eviction {
 	asked, cancel := context.WithTimeoutCause(ctx, endWithin, fmt.Errorf("no answer within %s", endWithin))
 	defer cancel()
 	err := request.Do(asked).Error()
@@ -122,7 +123,7 @@ func ask(ctx context.Context, client kubernetes.Interface, request *rest.Request
 	return readAnswer(ctx, client, err)
 }
 
-func readAnswer(ctx context.Context, client kubernetes.Interface, err error) Eviction {
+func readAnswer(ctx context.Context, client kube.Interface, err error) Eviction {
 	if err == nil {
 		return Eviction{Answer: Accepted}
 	}

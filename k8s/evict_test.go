@@ -14,22 +14,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"drydock/k8s"
 	"drydock/k8s/k8stest"
+	"drydock/k8s/kube"
 )
 
 // apiServer is a real client of a server that answers as it is told.
-func apiServer(t *testing.T, answer http.HandlerFunc) kubernetes.Interface {
+func apiServer(t *testing.T, answer http.HandlerFunc) kube.Interface {
 	t.Helper()
 	server := httptest.NewServer(answer)
 	t.Cleanup(func() {
 		server.CloseClientConnections()
 		server.Close()
 	})
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, QPS: -1})
+	client, err := kube.NewForConfig(&rest.Config{Host: server.URL, QPS: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +206,7 @@ func TestEvictionNamesThePodAndItsUID(t *testing.T) {
 func TestEvictionWhenTheServerIsAway(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	client, err := kube.NewForConfig(&rest.Config{Host: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +241,7 @@ func TestPodIsGoneWhenItsNameIsAnothers(t *testing.T) {
 func TestEvictionDoesNotWaitAfterItsTurn(t *testing.T) {
 	server := httptest.NewServer(k8stest.New(evicted))
 	defer server.Close()
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, QPS: 0.001, Burst: 1})
+	client, err := kube.NewForConfig(&rest.Config{Host: server.URL, QPS: 0.001, Burst: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,9 +19,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+
+	"drydock/k8s/kube"
 )
 
 // Requester is Drydock's name in EvictionRequests, and in the Evictions that a cluster's controller makes of them.
@@ -39,7 +39,7 @@ var RequestsAPI = lifecyclev1alpha1.SchemeGroupVersion.String()
 
 // EvictionRequests are those that one run of a maintenance files (KEP-4563, alpha in Kubernetes 1.37).
 type EvictionRequests struct {
-	Client     kubernetes.Interface
+	Client     kube.Interface
 	Node       string
 	WorkflowID string
 	RunID      string
@@ -55,7 +55,7 @@ func (r EvictionRequests) Served(ctx context.Context) error {
 	for resource, list := range map[string]runtime.Object{
 		"evictionrequests": &lifecyclev1alpha1.EvictionRequestList{}, "evictions": &lifecyclev1alpha1.EvictionList{},
 	} {
-		if err := r.rest().Get().Resource(resource).VersionedParams(one, scheme.ParameterCodec).Do(ctx).Into(list); err != nil {
+		if err := r.rest().Get().Resource(resource).VersionedParams(one, kube.ParameterCodec).Do(ctx).Into(list); err != nil {
 			return fmt.Errorf("listing %s: %w", resource, err)
 		}
 	}
@@ -157,7 +157,7 @@ func (r EvictionRequests) Withdraw(ctx context.Context, namespace, name string) 
 func (r EvictionRequests) WithdrawAll(ctx context.Context, gone func(pod types.UID) bool) error {
 	var filed lifecyclev1alpha1.EvictionRequestList
 	err := r.rest().Get().Resource("evictionrequests").
-		VersionedParams(&metav1.ListOptions{LabelSelector: r.selector()}, scheme.ParameterCodec).Do(ctx).Into(&filed)
+		VersionedParams(&metav1.ListOptions{LabelSelector: r.selector()}, kube.ParameterCodec).Do(ctx).Into(&filed)
 	if NotServed(err) {
 		return nil
 	}
@@ -327,13 +327,13 @@ type FiledRequests struct {
 
 // FiledByAll counts the EvictionRequests of all maintenances, per run. NotServed tells of the error whether there can be
 // none.
-func FiledByAll(ctx context.Context, client kubernetes.Interface) ([]FiledRequests, error) {
+func FiledByAll(ctx context.Context, client kube.Interface) ([]FiledRequests, error) {
 	var filed []FiledRequests
 	at := map[string]int{}
 	err := eachPage(metav1.ListOptions{LabelSelector: requestRunLabel}, func(o metav1.ListOptions) (string, error) {
 		var list lifecyclev1alpha1.EvictionRequestList
 		err := client.LifecycleV1alpha1().RESTClient().Get().Resource("evictionrequests").
-			VersionedParams(&o, scheme.ParameterCodec).Do(ctx).Into(&list)
+			VersionedParams(&o, kube.ParameterCodec).Do(ctx).Into(&list)
 		if err != nil {
 			return "", fmt.Errorf("listing EvictionRequests: %w", err)
 		}

@@ -11,10 +11,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
 
 	"drydock/api"
+	"drydock/k8s/kube"
 )
 
 // Conditions of a node that callers tell apart.
@@ -45,7 +45,7 @@ type HoldInput struct {
 }
 
 // ReadAhead begins to read a node, for a Hold that follows; what it returns waits for the answer, and says so once.
-func ReadAhead(ctx context.Context, client kubernetes.Interface, name string) func() (*corev1.Node, error) {
+func ReadAhead(ctx context.Context, client kube.Interface, name string) func() (*corev1.Node, error) {
 	type answer struct {
 		node *corev1.Node
 		err  error
@@ -79,7 +79,7 @@ type Held struct {
 
 // Hold marks a node and cordons it. It is idempotent: a node that is already as wanted is left alone. Errors: ErrNodeGone,
 // ErrNodeReplaced, ErrOtherRun.
-func Hold(ctx context.Context, client kubernetes.Interface, in HoldInput) (Held, error) {
+func Hold(ctx context.Context, client kube.Interface, in HoldInput) (Held, error) {
 	var held Held
 	read := in.Read
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -142,7 +142,7 @@ type Released struct {
 // Drydock changed: the cordon if it was Drydock's, labels and annotations. It is idempotent; a missing node is fine.
 // Where nobody's mark is on the node, the caller's prior says what to put back; nil leaves the node alone.
 // Errors: ErrOtherRun.
-func Release(ctx context.Context, client kubernetes.Interface, node string, c Caller, prior *Prior) (Released, error) {
+func Release(ctx context.Context, client kube.Interface, node string, c Caller, prior *Prior) (Released, error) {
 	var released Released
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		n, mark, err := getMarked(ctx, client, node)
@@ -201,7 +201,7 @@ type PhaseInput struct {
 
 // SetPhase shows a maintenance's phase in the node's label, as long as the maintenance holds the node. Where the mark
 // is still what the caller knows, one request does it; otherwise the node is read first. An empty phase leaves the label.
-func SetPhase(ctx context.Context, client kubernetes.Interface, in PhaseInput) (types.UID, error) {
+func SetPhase(ctx context.Context, client kube.Interface, in PhaseInput) (types.UID, error) {
 	if in.Phase != "" && in.knows() {
 		if node, err := setPhaseUnderMark(ctx, client, in); err == nil {
 			return node.UID, nil
@@ -243,7 +243,7 @@ func (in PhaseInput) knows() bool {
 
 // setPhaseUnderMark sets the label on condition that the mark is what the caller knows; the API server answers
 // Invalid where it is not.
-func setPhaseUnderMark(ctx context.Context, client kubernetes.Interface, in PhaseInput) (*corev1.Node, error) {
+func setPhaseUnderMark(ctx context.Context, client kube.Interface, in PhaseInput) (*corev1.Node, error) {
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "test", "path": "/metadata/annotations/" + pointer(api.HoldersAnnotation), "value": in.Mark},
 		{"op": "add", "path": "/metadata/labels/" + pointer(api.PhaseLabel), "value": in.Phase},
@@ -256,7 +256,7 @@ func setPhaseUnderMark(ctx context.Context, client kubernetes.Interface, in Phas
 
 // TakeOver has the mark name the caller's run, which the caller knows to be the one that acts for the maintenance now.
 // Errors: ErrNodeGone, ErrNotHolder.
-func TakeOver(ctx context.Context, client kubernetes.Interface, name string, c Caller) error {
+func TakeOver(ctx context.Context, client kube.Interface, name string, c Caller) error {
 	return changeHeld(ctx, client, name, func(node *corev1.Node, mark Mark) (nodePatch, map[string]*string, error) {
 		i := mark.index(c.WorkflowID, c.RunID)
 		if i < 0 {
@@ -272,7 +272,7 @@ func TakeOver(ctx context.Context, client kubernetes.Interface, name string, c C
 }
 
 // changeHeld patches a node that carries a mark, as change says; a nil patch changes nothing.
-func changeHeld(ctx context.Context, client kubernetes.Interface, name string,
+func changeHeld(ctx context.Context, client kube.Interface, name string,
 	change func(*corev1.Node, Mark) (patch nodePatch, annotations map[string]*string, err error),
 ) error {
 	return notFound(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -298,7 +298,7 @@ func pointer(key string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }
 
-func getMarked(ctx context.Context, client kubernetes.Interface, name string) (*corev1.Node, Mark, error) {
+func getMarked(ctx context.Context, client kube.Interface, name string) (*corev1.Node, Mark, error) {
 	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, Mark{}, notFound(err)

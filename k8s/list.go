@@ -7,11 +7,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/kubernetes"
+
+	"drydock/k8s/kube"
 )
 
 // PodsOn are the pods on a node, as they are now. They are few: a limit would keep the API server from what it remembers.
-func PodsOn(ctx context.Context, client kubernetes.Interface, node string) ([]*corev1.Pod, error) {
+func PodsOn(ctx context.Context, client kube.Interface, node string) ([]*corev1.Pod, error) {
 	list, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(),
 	})

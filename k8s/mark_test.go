@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
 	"drydock/api"
@@ -57,7 +56,7 @@ func holder(requestor string, cordon bool) k8s.HoldInput {
 	}}
 }
 
-func hold(t *testing.T, client *fake.Clientset, in k8s.HoldInput) k8s.Held {
+func hold(t *testing.T, client k8stest.Fake, in k8s.HoldInput) k8s.Held {
 	t.Helper()
 	held, err := k8s.Hold(t.Context(), client, in)
 	if err != nil {
@@ -66,7 +65,7 @@ func hold(t *testing.T, client *fake.Clientset, in k8s.HoldInput) k8s.Held {
 	return held
 }
 
-func release(t *testing.T, client *fake.Clientset, requestor string) k8s.Released {
+func release(t *testing.T, client k8stest.Fake, requestor string) k8s.Released {
 	t.Helper()
 	in := holder(requestor, true)
 	released, err := k8s.Release(t.Context(), client, "n1", k8s.Caller{WorkflowID: in.Holder.WorkflowID, RunID: in.Holder.RunID}, nil)
@@ -76,7 +75,7 @@ func release(t *testing.T, client *fake.Clientset, requestor string) k8s.Release
 	return released
 }
 
-func get(t *testing.T, client *fake.Clientset) *corev1.Node {
+func get(t *testing.T, client k8stest.Fake) *corev1.Node {
 	t.Helper()
 	node, err := client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
 	if err != nil {
@@ -86,11 +85,11 @@ func get(t *testing.T, client *fake.Clientset) *corev1.Node {
 }
 
 // setSchedulable is what kubectl cordon and uncordon do.
-func setSchedulable(t *testing.T, client *fake.Clientset, schedulable bool) {
+func setSchedulable(t *testing.T, client k8stest.Fake, schedulable bool) {
 	t.Helper()
 	node := get(t, client)
 	node.Spec.Unschedulable = !schedulable
-	if _, err := client.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+	if _, err := client.All.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -133,7 +132,7 @@ func TestReleaseLeavesTheNodeAsItWasFound(t *testing.T) {
 	for name, found := range nodesAsFound {
 		for _, cordon := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, cordon %v", name, cordon), func(t *testing.T) {
-				client := fake.NewClientset(found.DeepCopy())
+				client := k8stest.NewFake(found.DeepCopy())
 				held := hold(t, client, holder("ops", cordon))
 				if held.UID != "uid-1" || !held.Changed || held.Again || held.WasUnschedulable != found.Spec.Unschedulable || held.Mark == "" {
 					t.Errorf("held = %+v", held)
@@ -154,7 +153,7 @@ func TestNodeOfTwoHoldersIsGivenBackByTheLast(t *testing.T) {
 		for _, order := range [][]string{{"ops", "net"}, {"net", "ops"}} {
 			for _, cordons := range [][]bool{{true, true}, {true, false}, {false, true}} {
 				t.Run(fmt.Sprint(name, order, cordons), func(t *testing.T) {
-					client := fake.NewClientset(found.DeepCopy())
+					client := k8stest.NewFake(found.DeepCopy())
 					hold(t, client, holder("ops", cordons[0]))
 					hold(t, client, holder("net", cordons[1]))
 					expectHeld(t, get(t, client), true, "ops", "net")
@@ -171,7 +170,7 @@ func TestNodeOfTwoHoldersIsGivenBackByTheLast(t *testing.T) {
 }
 
 func TestHoldAndReleaseMayBeRepeated(t *testing.T) {
-	client := fake.NewClientset(nodeWith(nil))
+	client := k8stest.NewFake(nodeWith(nil))
 	first := hold(t, client, holder("ops", true))
 	patches := countOf(client, "patch")
 	again := hold(t, client, holder("ops", true))
@@ -186,7 +185,7 @@ func TestHoldAndReleaseMayBeRepeated(t *testing.T) {
 	expectAsBefore(t, nodeWith(nil), get(t, client))
 }
 
-func countOf(client *fake.Clientset, verb string) int {
+func countOf(client k8stest.Fake, verb string) int {
 	n := 0
 	for _, action := range client.Actions() {
 		if action.GetVerb() == verb {
@@ -199,7 +198,7 @@ func countOf(client *fake.Clientset, verb string) int {
 func TestCordonThatWasLiftedIsSetAgain(t *testing.T) {
 	for name, found := range nodesAsFound {
 		t.Run(name, func(t *testing.T) {
-			client := fake.NewClientset(found.DeepCopy())
+			client := k8stest.NewFake(found.DeepCopy())
 			hold(t, client, holder("ops", true))
 			setSchedulable(t, client, true)
 			if held := hold(t, client, holder("ops", true)); !held.Again || !held.Changed {
@@ -216,7 +215,7 @@ func TestCordonThatWasLiftedIsSetAgain(t *testing.T) {
 }
 
 func TestCordonThatIsNotFoughtForIsSomebodyElses(t *testing.T) {
-	client := fake.NewClientset(nodeWith(nil))
+	client := k8stest.NewFake(nodeWith(nil))
 	hold(t, client, holder("ops", true))
 	setSchedulable(t, client, true)
 	if held := hold(t, client, holder("ops", false)); held.Again {
@@ -235,7 +234,7 @@ func TestCordonThatIsNotFoughtForIsSomebodyElses(t *testing.T) {
 }
 
 func TestNodeThatSomebodyUncordonedIsReleasedWithoutAWord(t *testing.T) {
-	client := fake.NewClientset(nodeWith(nil))
+	client := k8stest.NewFake(nodeWith(nil))
 	hold(t, client, holder("ops", true))
 	setSchedulable(t, client, true)
 	if released := release(t, client, "ops"); released.Uncordoned {
@@ -248,7 +247,7 @@ func TestMarkThatIsNotDrydocksStopsEverything(t *testing.T) {
 	for name, text := range map[string]string{"not JSON": "{", "another type": `["ops"]`, "other fields' types": `{"holders":"ops"}`} {
 		t.Run(name, func(t *testing.T) {
 			found := nodeWith(func(n *corev1.Node) { n.Annotations[api.HoldersAnnotation] = text })
-			client := fake.NewClientset(found.DeepCopy())
+			client := k8stest.NewFake(found.DeepCopy())
 			_, errHold := k8s.Hold(t.Context(), client, holder("ops", true))
 			_, errRelease := k8s.Release(t.Context(), client, "n1", k8s.Caller{WorkflowID: "w", RunID: "r"}, nil)
 			_, errPhase := k8s.SetPhase(t.Context(), client, k8s.PhaseInput{Node: "n1", Caller: k8s.Caller{WorkflowID: "w", RunID: "r"}, Phase: "Ready"})
@@ -265,7 +264,7 @@ func TestMarkThatIsNotDrydocksStopsEverything(t *testing.T) {
 }
 
 func TestNodeThatIsNotThereOrAnother(t *testing.T) {
-	client := fake.NewClientset()
+	client := k8stest.NewFake()
 	if _, err := k8s.Hold(t.Context(), client, holder("ops", true)); !errors.Is(err, k8s.ErrNodeGone) {
 		t.Errorf("hold of no node: %v", err)
 	}
@@ -275,7 +274,7 @@ func TestNodeThatIsNotThereOrAnother(t *testing.T) {
 	if _, err := k8s.SetPhase(t.Context(), client, k8s.PhaseInput{Node: "n1"}); !errors.Is(err, k8s.ErrNodeGone) {
 		t.Errorf("phase of no node: %v", err)
 	}
-	client = fake.NewClientset(nodeWith(nil))
+	client = k8stest.NewFake(nodeWith(nil))
 	in := holder("ops", true)
 	in.UID = "uid-0"
 	if _, err := k8s.Hold(t.Context(), client, in); !errors.Is(err, k8s.ErrNodeReplaced) {
@@ -288,7 +287,7 @@ func TestNodeThatIsNotThereOrAnother(t *testing.T) {
 }
 
 func TestAnotherRunOfTheSameWorkflowIsAStranger(t *testing.T) {
-	client := fake.NewClientset(nodeWith(nil))
+	client := k8stest.NewFake(nodeWith(nil))
 	hold(t, client, holder("ops", true))
 	released, err := k8s.Release(t.Context(), client, "n1", k8s.Caller{WorkflowID: "node-maintenance/n1/ops", RunID: "run-of-yesterday"}, nil)
 	if err != nil || !released.Foreign {
@@ -298,7 +297,7 @@ func TestAnotherRunOfTheSameWorkflowIsAStranger(t *testing.T) {
 }
 
 // conflicts makes the next patches fail as the API server does when the node changed meanwhile.
-func conflicts(client *fake.Clientset, times int, meanwhile func()) {
+func conflicts(client k8stest.Fake, times int, meanwhile func()) {
 	client.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
 		if times--; times < 0 {
 			return false, nil, nil
@@ -311,11 +310,11 @@ func conflicts(client *fake.Clientset, times int, meanwhile func()) {
 }
 
 func TestPatchIsMadeAnewAfterAConflict(t *testing.T) {
-	client := fake.NewClientset(nodeWith(nil))
+	client := k8stest.NewFake(nodeWith(nil))
 	// Somebody cordons the node between the read and the patch: it must not be uncordoned in the end.
 	conflicts(client, 1, func() {
 		cordoned := nodeWith(func(n *corev1.Node) { n.Spec.Unschedulable = true })
-		if err := client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("nodes"), cordoned, ""); err != nil {
+		if err := client.All.Tracker().Update(corev1.SchemeGroupVersion.WithResource("nodes"), cordoned, ""); err != nil {
 			t.Error(err)
 		}
 	})
@@ -333,7 +332,7 @@ func TestPatchIsMadeAnewAfterAConflict(t *testing.T) {
 }
 
 func TestPatchAppliesToThisVersionOfThisNodeOnly(t *testing.T) {
-	client := fake.NewClientset(nodeWith(nil))
+	client := k8stest.NewFake(nodeWith(nil))
 	hold(t, client, holder("ops", true))
 	release(t, client, "ops")
 	for _, action := range client.Actions() {
@@ -357,7 +356,7 @@ func TestPatchAppliesToThisVersionOfThisNodeOnly(t *testing.T) {
 }
 
 func TestAnEmptyPhaseLeavesTheLabel(t *testing.T) {
-	client := fake.NewClientset(nodeWith(nil))
+	client := k8stest.NewFake(nodeWith(nil))
 	held := hold(t, client, holder("ops", true))
 	in := k8s.PhaseInput{Node: "n1", Caller: k8s.Caller{WorkflowID: "node-maintenance/n1/ops", RunID: "run-ops"}, Mark: held.Mark}
 	before := get(t, client).Labels[api.PhaseLabel]
@@ -373,11 +372,11 @@ func TestAnEmptyPhaseLeavesTheLabel(t *testing.T) {
 
 // TestAMarkThatSomebodyEmptiedIsNone: kubectl annotate NODE drydock.dev/holders= leaves the key.
 func TestAMarkThatSomebodyEmptiedIsNone(t *testing.T) {
-	client := fake.NewClientset(nodeWith(nil))
+	client := k8stest.NewFake(nodeWith(nil))
 	held := hold(t, client, holder("ops", true))
 	emptied := get(t, client)
 	emptied.Annotations[api.HoldersAnnotation] = ""
-	if _, err := client.CoreV1().Nodes().Update(t.Context(), emptied, metav1.UpdateOptions{}); err != nil {
+	if _, err := client.All.CoreV1().Nodes().Update(t.Context(), emptied, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	released, err := k8s.Release(t.Context(), client, "n1", k8s.Caller{WorkflowID: "node-maintenance/n1/ops", RunID: "run-ops"}, held.Prior)
@@ -387,7 +386,7 @@ func TestAMarkThatSomebodyEmptiedIsNone(t *testing.T) {
 }
 
 func TestPhaseIsShownByOneRequestUnderAKnownMark(t *testing.T) {
-	client := fake.NewClientset(nodeWith(nil))
+	client := k8stest.NewFake(nodeWith(nil))
 	held := hold(t, client, holder("ops", true))
 	in := k8s.PhaseInput{Node: "n1", Caller: k8s.Caller{WorkflowID: "node-maintenance/n1/ops", RunID: "run-ops"}, Phase: "Ready", Mark: held.Mark}
 	client.ClearActions()
@@ -410,7 +409,7 @@ func TestPhaseIsShownByOneRequestUnderAKnownMark(t *testing.T) {
 }
 
 // invalidAsTheServerSays answers JSON patches whose test fails as kube-apiserver does; the fake has another error.
-func invalidAsTheServerSays(client *fake.Clientset) {
+func invalidAsTheServerSays(client k8stest.Fake) {
 	client.PrependReactor("patch", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if action.(clienttesting.PatchAction).GetPatchType() != types.JSONPatchType {
 			return false, nil, nil
@@ -421,7 +420,7 @@ func invalidAsTheServerSays(client *fake.Clientset) {
 }
 
 func TestHoldGivesUpWithItsContext(t *testing.T) {
-	client := fake.NewClientset(nodeWith(nil))
+	client := k8stest.NewFake(nodeWith(nil))
 	conflicts(client, 1000, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -466,7 +465,7 @@ func TestTaintGoesWithTheLastHolder(t *testing.T) {
 }
 
 func TestOnlyTheRunThatActsTouchesTheNode(t *testing.T) {
-	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u1"}})
+	client := k8stest.NewFake(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u1"}})
 	holder := k8s.Holder{WorkflowID: "w", RunID: "first", Run: "first", Namespace: "ns", Requestor: "ops", Cordon: true}
 	if _, err := k8s.Hold(t.Context(), client, k8s.HoldInput{Node: "n1", Phase: "Draining", Holder: holder}); err != nil {
 		t.Fatal(err)

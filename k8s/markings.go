@@ -9,10 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
 
 	"drydock/api"
+	"drydock/k8s/kube"
 )
 
 // ErrMarked says that the node carries a mark, which explains everything else on it.
@@ -41,7 +41,7 @@ type Markings struct {
 }
 
 // MarkingsOf reads all nodes from the API server: no cache may stand between a doctor and the truth.
-func MarkingsOf(ctx context.Context, client kubernetes.Interface) ([]Markings, error) {
+func MarkingsOf(ctx context.Context, client kube.Interface) ([]Markings, error) {
 	var found []Markings
 	err := eachPage(metav1.ListOptions{}, func(o metav1.ListOptions) (string, error) {
 		list, err := client.CoreV1().Nodes().List(ctx, o)
@@ -74,7 +74,7 @@ func markingsOn(node *corev1.Node) Markings {
 
 // RemoveMarkings takes label and taint off a node that nobody holds. It touches nothing that may be somebody else's, and
 // is idempotent. Errors: ErrNodeGone, ErrMarked, ErrCordoned.
-func RemoveMarkings(ctx context.Context, client kubernetes.Interface, name string) (types.UID, error) {
+func RemoveMarkings(ctx context.Context, client kube.Interface, name string) (types.UID, error) {
 	var uid types.UID
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})

@@ -8,10 +8,10 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/fake"
 
 	"drydock/api"
 	"drydock/k8s"
+	"drydock/k8s/k8stest"
 )
 
 const ownTaint = "drydock.dev/maintenance"
@@ -40,7 +40,7 @@ func TestTracesAreTakenOffAndNothingElse(t *testing.T) {
 		"cordoned":        {traced(func(n *corev1.Node) { n.Spec.Unschedulable = true }), k8s.ErrCordoned},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client := fake.NewClientset(c.node.DeepCopy())
+			client := k8stest.NewFake(c.node.DeepCopy())
 			want := c.node
 			if c.err == nil {
 				want = nodeWith(nil)
@@ -57,7 +57,7 @@ func TestTracesAreTakenOffAndNothingElse(t *testing.T) {
 			}
 		})
 	}
-	if _, err := k8s.RemoveMarkings(t.Context(), fake.NewClientset(), "n1"); !errors.Is(err, k8s.ErrNodeGone) {
+	if _, err := k8s.RemoveMarkings(t.Context(), k8stest.NewFake(), "n1"); !errors.Is(err, k8s.ErrNodeGone) {
 		t.Errorf("a node that is gone: %v", err)
 	}
 }
@@ -67,7 +67,7 @@ func TestTracesOfAllNodes(t *testing.T) {
 	empty := nodeWith(func(n *corev1.Node) {
 		n.Name, n.Annotations[api.HoldersAnnotation], n.Annotations[disrupt] = "n3", "{}", "true"
 	})
-	found, err := k8s.MarkingsOf(t.Context(), fake.NewClientset(traced(nil), unreadable, empty))
+	found, err := k8s.MarkingsOf(t.Context(), k8stest.NewFake(traced(nil), unreadable, empty))
 	if err != nil || len(found) != 3 {
 		t.Fatalf("%d nodes, %v", len(found), err)
 	}

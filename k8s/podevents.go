@@ -2,14 +2,15 @@ package k8s
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
-	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/tools/reference"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock/k8s/kube"
 )
 
 const (
@@ -19,32 +20,24 @@ const (
 	podEventsAtOnce    = 100
 	// podEventsWaiting bounds what waits; further evictions go without an Event.
 	podEventsWaiting = 10_000
+	// podEventTries and podEventPause say how long an API server may be away before an Event is given up.
+	podEventTries = 12
+	podEventPause = 10 * time.Second
 )
 
-// PodEvents tells of evictions on the pods themselves, through client-go's recorder: in the background, so that no
-// eviction waits for its Event. A nil PodEvents tells nobody.
+// PodEvents tells of evictions on the pods themselves, in the background, so that no eviction waits for its Event. A nil
+// PodEvents tells nobody.
 type PodEvents struct {
-	broadcaster record.EventBroadcaster
-	waiting     *Paced[podEvent]
-	log         *slog.Logger
+	client  kube.Interface
+	waiting *Paced[occurrence]
+	log     *slog.Logger
 }
 
-type podEvent struct {
-	pod *corev1.ObjectReference
-	why string
-}
-
-// NewPodEvents starts the recorder; its client should have a request budget of its own.
-func NewPodEvents(client kubernetes.Interface, log *slog.Logger) *PodEvents {
-	broadcaster := record.NewBroadcaster()
-	broadcaster.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: client.CoreV1().Events("")})
-	recorder := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: eventSource})
-	write := func(_ context.Context, e podEvent) {
-		recorder.Event(e.pod, corev1.EventTypeNormal, "EvictedForMaintenance", e.why)
-	}
-	return &PodEvents{
-		broadcaster: broadcaster, waiting: NewPaced(podEventsPerSecond, podEventsAtOnce, podEventsWaiting, write), log: log,
-	}
+// NewPodEvents starts to record; its client should have a request budget of its own.
+func NewPodEvents(client kube.Interface, log *slog.Logger) *PodEvents {
+	p := &PodEvents{client: client, log: log}
+	p.waiting = NewPaced(podEventsPerSecond, podEventsAtOnce, podEventsWaiting, p.write)
+	return p
 }
 
 // Evicted records that a pod was told to end, and by which maintenance.
@@ -53,17 +46,43 @@ func (p *PodEvents) Evicted(pod *corev1.Pod, why string) {
 		return
 	}
 	// No more than a reference is kept, so that what waits does not hold whole pods.
-	ref, err := reference.GetReference(scheme.Scheme, pod)
-	if err != nil {
-		p.log.Warn("no Event for an evicted pod", "namespace", pod.Namespace, "pod", pod.Name, "error", err)
-		return
+	told := occurrence{
+		about: corev1.ObjectReference{
+			Kind: "Pod", APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+		},
+		key: string(pod.UID) + why, at: time.Now(), kind: corev1.EventTypeNormal, reason: "EvictedForMaintenance", message: why,
 	}
-	if !p.waiting.Add(podEvent{pod: ref, why: why}) {
-		p.log.Warn("no Event for an evicted pod: too many wait", "namespace", pod.Namespace, "pod", pod.Name)
+	if !p.waiting.Add(told) {
+		p.missed(told, errors.New("too many wait"))
 	}
 }
 
-// Stop ends the recorder.
+// write records one, and tries again where the API server cannot be reached. What it refuses, it would refuse again.
+func (p *PodEvents) write(ctx context.Context, told occurrence) {
+	for try := 1; ; try++ {
+		_, err := p.client.CoreV1().Events(told.about.Namespace).Create(ctx, newEvent(told), metav1.CreateOptions{})
+		var answer apierrors.APIStatus
+		switch {
+		case err == nil, apierrors.IsAlreadyExists(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+			return
+		case errors.As(err, &answer), try == podEventTries:
+			p.missed(told, err)
+			return
+		}
+		select {
+		case <-time.After(podEventPause):
+		case <-ctx.Done():
+			p.missed(told, err)
+			return
+		}
+	}
+}
+
+func (p *PodEvents) missed(told occurrence, err error) {
+	p.log.Warn("no Event for an evicted pod", "namespace", told.about.Namespace, "pod", told.about.Name, "error", err)
+}
+
+// Stop ends the recording.
 func (p *PodEvents) Stop() {
 	if p == nil {
 		return
@@ -71,5 +90,4 @@ func (p *PodEvents) Stop() {
 	if left := p.waiting.Stop(); left > 0 {
 		p.log.Warn("evicted pods without an Event: the worker stops", "pods", left)
 	}
-	p.broadcaster.Shutdown()
 }

@@ -3,16 +3,24 @@ package k8s
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"drydock/k8s/k8stest"
 )
 
 func evictedPod(i int) *corev1.Pod {
@@ -20,7 +28,7 @@ func evictedPod(i int) *corev1.Pod {
 }
 
 func TestEveryEvictedPodGetsItsEvent(t *testing.T) {
-	client := fake.NewClientset()
+	client := k8stest.NewFake()
 	events := NewPodEvents(client, slog.New(slog.DiscardHandler))
 	defer events.Stop()
 	const pods = podEventsAtOnce + 10
@@ -50,7 +58,7 @@ func TestEveryEvictedPodGetsItsEvent(t *testing.T) {
 
 func TestPodsLeftWithoutAnEventAreLogged(t *testing.T) {
 	var log bytes.Buffer
-	events := NewPodEvents(fake.NewClientset(), slog.New(slog.NewTextHandler(&log, nil)))
+	events := NewPodEvents(k8stest.NewFake(), slog.New(slog.NewTextHandler(&log, nil)))
 	for i := range 2 * podEventsAtOnce {
 		events.Evicted(evictedPod(i), "maintenance")
 	}
@@ -61,4 +69,38 @@ func TestPodsLeftWithoutAnEventAreLogged(t *testing.T) {
 	var nobody *PodEvents
 	nobody.Evicted(evictedPod(1), "maintenance")
 	nobody.Stop()
+}
+
+func TestAnAPIServerThatIsAwayGetsTheEventLater(t *testing.T) {
+	for name, c := range map[string]struct {
+		answers []error
+		// created tells how often it was asked, told whether the log says that the Event is missing.
+		created int
+		told    bool
+	}{
+		"away for a while":  {answers: []error{errors.New("connection refused"), errors.New("connection refused")}, created: 3},
+		"away for too long": {answers: slices.Repeat([]error{errors.New("connection refused")}, podEventTries), created: podEventTries, told: true},
+		"refuses":           {answers: []error{apierrors.NewInvalid(schema.GroupKind{Kind: "Event"}, "web-1", nil)}, created: 1, told: true},
+		"has it already":    {answers: []error{apierrors.NewAlreadyExists(schema.GroupResource{Resource: "events"}, "web-1")}, created: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log bytes.Buffer
+				client, created := k8stest.NewFake(), 0
+				client.PrependReactor("create", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
+					if created++; created > len(c.answers) {
+						return false, nil, nil
+					}
+					return true, nil, c.answers[created-1]
+				})
+				events := NewPodEvents(client, slog.New(slog.NewTextHandler(&log, nil)))
+				events.Evicted(evictedPod(1), "maintenance")
+				time.Sleep(podEventTries * podEventPause)
+				events.Stop()
+				if created != c.created || strings.Contains(log.String(), "no Event") != c.told {
+					t.Errorf("asked %d times, log: %q", created, log.String())
+				}
+			})
+		})
+	}
 }

@@ -2,22 +2,20 @@ package k8s
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/kubernetes"
-	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
-	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/kubectl/pkg/drain"
+	"k8s.io/apimachinery/pkg/types"
 
 	"drydock/api"
+	"drydock/k8s/kube"
 )
 
 // OwnerOf is who re-creates a pod, empty for nobody.
@@ -138,7 +136,6 @@ const (
 	LocalStorage  = api.ReasonLocalStorage
 	NoController  = api.ReasonNoController
 	OrphanedPod   = api.ReasonOrphaned
-	Unclassified  = "Unclassified"
 	consentStore  = "the pod has an emptyDir volume whose data would be lost: consent with deleteEmptyDir, or delete the pod"
 	consentBoth   = "the pod's emptyDir data would be lost, and no controller would re-create it: consent with deleteEmptyDir and force, or delete the pod"
 	consentBare   = "no controller would re-create the pod: consent with force, or delete the pod"
@@ -179,106 +176,73 @@ func WishOf(pod *corev1.Pod) string {
 	return ""
 }
 
-// Classifier decides what a drain does with a pod. The decision is kubectl's own, so that a drain by Drydock and one
-// by hand agree on every pod.
+// Classifier decides what a drain does with a pod, as kubectl's filters do: a drain by Drydock and one by hand agree on every
+// pod.
 type Classifier struct {
-	client     kubernetes.Interface
-	daemonSets map[string]bool
-	// unread is why the DaemonSet of the pod in question could not be read: kubectl's helper returns only the text.
-	unread         error
+	client kube.Interface
+	// daemonSets are those that were looked up, and whether they are there: each is asked for once per drain.
+	daemonSets     map[types.NamespacedName]bool
 	Force          bool
 	DeleteEmptyDir bool
 }
 
 // NewClassifier builds a Classifier with the consents given for bare and for emptyDir pods.
-func NewClassifier(client kubernetes.Interface, force, deleteEmptyDir bool) *Classifier {
-	return &Classifier{client: client, daemonSets: map[string]bool{}, Force: force, DeleteEmptyDir: deleteEmptyDir}
+func NewClassifier(client kube.Interface, force, deleteEmptyDir bool) *Classifier {
+	return &Classifier{client: client, daemonSets: map[types.NamespacedName]bool{}, Force: force, DeleteEmptyDir: deleteEmptyDir}
 }
 
-// Classify asks kubectl's filters about one pod, and where they refuse it, which consent is missing. An error says that
-// the API server did not answer: it is no verdict on the pod.
+// Classify decides about one pod, and where it refuses, which consent is missing. An error says that the API server did not
+// answer: it is no verdict on the pod.
 func (c *Classifier) Classify(ctx context.Context, pod *corev1.Pod) (Verdict, error) {
-	c.unread = nil
-	verdict := c.classify(ctx, pod)
-	if c.unread != nil {
-		return Verdict{}, c.unread
-	}
 	if ctx.Err() != nil {
 		return Verdict{}, ctx.Err()
 	}
-	return verdict, nil
-}
-
-func (c *Classifier) classify(ctx context.Context, pod *corev1.Pod) Verdict {
-	evict, warning, err := c.ask(ctx, pod, c.Force, c.DeleteEmptyDir)
-	switch {
-	case err == nil && evict:
-		return Verdict{Class: Evict}
-	case err == nil && warning != "":
-		return Verdict{Class: Skip, Reason: DaemonSetPod, Message: "belongs to a DaemonSet"}
-	case err == nil:
-		return Verdict{Class: Skip, Reason: StaticPod, Message: "is a static pod of the kubelet"}
-	case c.unread != nil || ctx.Err() != nil:
-		return Verdict{} // to ask which consent is missing would ask the API server again
-	}
-	if forced, _, errForced := c.ask(ctx, pod, true, c.DeleteEmptyDir); errForced == nil && forced {
-		if controller := metav1.GetControllerOf(pod); controller != nil {
-			return Verdict{Class: Refuse, Reason: OrphanedPod, Message: consentOrphan, NeedsForce: true}
+	owner := metav1.GetControllerOf(pod)
+	orphaned := false
+	if !IsFinished(pod) && isDaemonSet(owner) {
+		found, err := c.hasDaemonSet(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name})
+		if err != nil {
+			return Verdict{}, err
 		}
-		return Verdict{Class: Refuse, Reason: NoController, Message: consentBare, NeedsForce: true}
+		if found {
+			return Verdict{Class: Skip, Reason: DaemonSetPod, Message: "belongs to a DaemonSet"}, nil
+		}
+		orphaned = true
 	}
-	if _, _, errStored := c.ask(ctx, pod, c.Force, true); errStored == nil {
-		return WithoutStorageConsent
+	if _, static := pod.Annotations[corev1.MirrorPodAnnotationKey]; static && (!orphaned || c.Force) {
+		return Verdict{Class: Skip, Reason: StaticPod, Message: "is a static pod of the kubelet"}, nil
 	}
-	if _, _, errBoth := c.ask(ctx, pod, true, true); errBoth == nil {
-		return Verdict{Class: Refuse, Reason: LocalStorage, Message: consentBoth, NeedsForce: true, NeedsDeleteEmptyDir: true}
+	if IsFinished(pod) {
+		return Verdict{Class: Evict}, nil
 	}
-	return Verdict{Class: Refuse, Reason: Unclassified, Message: err.Error()}
-}
-
-func (c *Classifier) ask(ctx context.Context, pod *corev1.Pod, force, deleteEmptyDir bool) (evict bool, warning string, err error) {
-	helper := drain.Helper{
-		Ctx: ctx, Client: onePod{Interface: c.client, pod: pod, classifier: c},
-		Force: force, DeleteEmptyDirData: deleteEmptyDir, IgnoreAllDaemonSets: true,
+	needsForce := (owner == nil || orphaned) && !c.Force
+	needsStorage := HasEmptyDir(pod) && !c.DeleteEmptyDir
+	switch {
+	case needsForce && needsStorage:
+		return Verdict{Class: Refuse, Reason: LocalStorage, Message: consentBoth, NeedsForce: true, NeedsDeleteEmptyDir: true}, nil
+	case needsStorage:
+		return WithoutStorageConsent, nil
+	case needsForce && orphaned:
+		return Verdict{Class: Refuse, Reason: OrphanedPod, Message: consentOrphan, NeedsForce: true}, nil
+	case needsForce:
+		return Verdict{Class: Refuse, Reason: NoController, Message: consentBare, NeedsForce: true}, nil
+	default:
+		return Verdict{Class: Evict}, nil
 	}
-	list, errs := helper.GetPodsForDeletion(pod.Spec.NodeName)
-	if len(errs) > 0 {
-		_, message, _ := strings.Cut(errs[0].Error(), "cannot delete ")
-		return false, "", errors.New(message)
+}
+
+func isDaemonSet(owner *metav1.OwnerReference) bool {
+	return owner != nil && owner.Kind == "DaemonSet" && owner.APIVersion == appsv1.SchemeGroupVersion.String()
+}
+
+func (c *Classifier) hasDaemonSet(ctx context.Context, name types.NamespacedName) (bool, error) {
+	if found, known := c.daemonSets[name]; known {
+		return found, nil
 	}
-	return len(list.Pods()) == 1, list.Warnings(), nil
-}
-
-// onePod is the client that kubectl's helper sees: it lists the one pod in question, from our watch, so that the
-// helper's filters can be asked without a request.
-type onePod struct {
-	kubernetes.Interface
-	pod        *corev1.Pod
-	classifier *Classifier
-}
-
-func (o onePod) CoreV1() coreclient.CoreV1Interface {
-	return onePodCore{CoreV1Interface: o.Interface.CoreV1(), pod: o.pod}
-}
-
-func (o onePod) AppsV1() appsclient.AppsV1Interface {
-	return rememberedApps{AppsV1Interface: o.Interface.AppsV1(), classifier: o.classifier}
-}
-
-type onePodCore struct {
-	coreclient.CoreV1Interface
-	pod *corev1.Pod
-}
-
-func (o onePodCore) Pods(namespace string) coreclient.PodInterface {
-	return onePodList{PodInterface: o.CoreV1Interface.Pods(namespace), pod: o.pod}
-}
-
-type onePodList struct {
-	coreclient.PodInterface
-	pod *corev1.Pod
-}
-
-func (o onePodList) List(context.Context, metav1.ListOptions) (*corev1.PodList, error) {
-	return &corev1.PodList{Items: []corev1.Pod{*o.pod}}, nil
+	_, err := c.client.AppsV1().DaemonSets(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return false, fmt.Errorf("reading DaemonSet %s: %w", name, err)
+	}
+	c.daemonSets[name] = err == nil
+	return err == nil, nil
 }

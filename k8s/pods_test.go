@@ -12,10 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
 	"drydock/k8s"
+	"drydock/k8s/k8stest"
 )
 
 func podWith(changes ...func(*corev1.Pod)) *corev1.Pod {
@@ -112,7 +112,7 @@ func TestClassification(t *testing.T) {
 	} {
 		for given, want := range c.want {
 			t.Run(name, func(t *testing.T) {
-				client := fake.NewClientset(agents)
+				client := k8stest.NewFake(agents)
 				verdict, err := k8s.NewClassifier(client, given.force, given.emptyDir).Classify(t.Context(), c.pod)
 				if err != nil {
 					t.Fatal(err)
@@ -148,7 +148,7 @@ func contains(all []string, one string) bool {
 }
 
 func TestClassificationAsksForADaemonSetOnce(t *testing.T) {
-	client := fake.NewClientset(agents)
+	client := k8stest.NewFake(agents)
 	classify := k8s.NewClassifier(client, false, false)
 	for range 5 {
 		for _, owner := range []string{"agent", "ghost"} {
@@ -171,7 +171,7 @@ func TestClassificationWithoutAnAnswerIsNoVerdict(t *testing.T) {
 		"not allowed": apierrors.NewUnauthorized("expired"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			client := fake.NewClientset(agents)
+			client := k8stest.NewFake(agents)
 			failing := true
 			client.PrependReactor("get", "daemonsets", func(clienttesting.Action) (bool, runtime.Object, error) {
 				return failing, nil, failure

@@ -6,23 +6,23 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/fake"
 
 	"drydock/api"
 	"drydock/k8s"
+	"drydock/k8s/k8stest"
 )
 
 // strip takes the mark off a node, as somebody's hand would.
-func strip(t *testing.T, client *fake.Clientset) {
+func strip(t *testing.T, client k8stest.Fake) {
 	t.Helper()
 	node := get(t, client)
 	delete(node.Annotations, api.HoldersAnnotation)
-	if _, err := client.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+	if _, err := client.All.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func releaseKnown(t *testing.T, client *fake.Clientset, requestor string, prior *k8s.Prior) k8s.Released {
+func releaseKnown(t *testing.T, client k8stest.Fake, requestor string, prior *k8s.Prior) k8s.Released {
 	t.Helper()
 	in := holder(requestor, true)
 	released, err := k8s.Release(t.Context(), client, "n1", k8s.Caller{WorkflowID: in.Holder.WorkflowID, RunID: in.Holder.RunID}, prior)
@@ -36,7 +36,7 @@ func TestAMarkThatWasStrippedIsRestoredWithWhatWasBefore(t *testing.T) {
 	for name, found := range nodesAsFound {
 		for _, cordon := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, cordon %v", name, cordon), func(t *testing.T) {
-				client := fake.NewClientset(found.DeepCopy())
+				client := k8stest.NewFake(found.DeepCopy())
 				in := holder("ops", cordon)
 				first := hold(t, client, in)
 				for range 2 {
@@ -57,7 +57,7 @@ func TestANodeWhoseMarkWasStrippedIsGivenBackAsItWas(t *testing.T) {
 	for name, found := range nodesAsFound {
 		for _, cordon := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, cordon %v", name, cordon), func(t *testing.T) {
-				client := fake.NewClientset(found.DeepCopy())
+				client := k8stest.NewFake(found.DeepCopy())
 				prior := hold(t, client, holder("ops", cordon)).Prior
 				strip(t, client)
 				if released := releaseKnown(t, client, "ops", nil); !released.Foreign || !get(t, client).Spec.Unschedulable && cordon {
@@ -78,7 +78,7 @@ func TestANodeWhoseMarkWasStrippedIsGivenBackAsItWas(t *testing.T) {
 }
 
 func TestWhatIsRememberedIsOfOneNodeOnly(t *testing.T) {
-	client := fake.NewClientset(nodeWith(nil))
+	client := k8stest.NewFake(nodeWith(nil))
 	prior := hold(t, client, holder("ops", true)).Prior
 	prior.UID = "uid-0"
 	strip(t, client)
@@ -91,7 +91,7 @@ func TestWhatIsRememberedIsOfOneNodeOnly(t *testing.T) {
 		t.Errorf("a replacement was held as %+v", held)
 	}
 	// A node that somebody else holds is theirs.
-	client = fake.NewClientset(nodeWith(nil))
+	client = k8stest.NewFake(nodeWith(nil))
 	prior = hold(t, client, holder("ops", true)).Prior
 	strip(t, client)
 	hold(t, client, holder("net", true))
@@ -106,17 +106,17 @@ func TestWhatIsRememberedIsOfOneNodeOnly(t *testing.T) {
 }
 
 func TestACordonThatItsOwnerLiftedDoesNotComeBack(t *testing.T) {
-	for name, steps := range map[string]func(t *testing.T, client *fake.Clientset, in k8s.HoldInput){
-		"and set again by the guard": func(t *testing.T, client *fake.Clientset, in k8s.HoldInput) { hold(t, client, in) },
-		"and not fought for": func(t *testing.T, client *fake.Clientset, in k8s.HoldInput) {
+	for name, steps := range map[string]func(t *testing.T, client k8stest.Fake, in k8s.HoldInput){
+		"and set again by the guard": func(t *testing.T, client k8stest.Fake, in k8s.HoldInput) { hold(t, client, in) },
+		"and not fought for": func(t *testing.T, client k8stest.Fake, in k8s.HoldInput) {
 			in.Holder.Cordon = false
 			hold(t, client, in)
 		},
-		"with the mark": func(t *testing.T, client *fake.Clientset, in k8s.HoldInput) { strip(t, client); hold(t, client, in) },
-		"just before":   func(*testing.T, *fake.Clientset, k8s.HoldInput) {},
+		"with the mark": func(t *testing.T, client k8stest.Fake, in k8s.HoldInput) { strip(t, client); hold(t, client, in) },
+		"just before":   func(*testing.T, k8stest.Fake, k8s.HoldInput) {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client := fake.NewClientset(nodeWith(func(n *corev1.Node) { n.Spec.Unschedulable = true }))
+			client := k8stest.NewFake(nodeWith(func(n *corev1.Node) { n.Spec.Unschedulable = true }))
 			in := holder("ops", true)
 			in.Prior = hold(t, client, in).Prior
 			setSchedulable(t, client, true)

@@ -7,10 +7,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"drydock/api"
+	"drydock/k8s/kube"
 )
 
 // NodeNames are the names of nodes, sorted.
@@ -27,20 +27,20 @@ func NodeNames(nodes []*corev1.Node) []string {
 // a cluster of thousands costs a few megabytes, and an idle worker nothing.
 type Nodes struct {
 	*Shared[*corev1.Node]
-	client kubernetes.Interface
+	client kube.Interface
 }
 
 // View is one user's access to the shared watch of nodes; Close it when done.
 type View = SharedView[*corev1.Node]
 
 // NewNodes prepares the shared watch; nothing runs before the first View.
-func NewNodes(client kubernetes.Interface) *Nodes {
+func NewNodes(client kube.Interface) *Nodes {
 	rest := func() rest.Interface { return client.CoreV1().RESTClient() }
 	return &Nodes{client: client, Shared: share("nodes", rest, &corev1.Node{}, WatchOptions{Resource: "nodes", Strip: strip})}
 }
 
 // Client is the client of the watch.
-func (n *Nodes) Client() kubernetes.Interface { return n.client }
+func (n *Nodes) Client() kube.Interface { return n.client }
 
 // Find asks the API server itself for some nodes, by name; those that are not there are left out.
 func (n *Nodes) Find(ctx context.Context, names []string) (map[string]*corev1.Node, error) {

@@ -6,21 +6,22 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"drydock/k8s/kube"
 )
 
 // NodePods are the pods of single nodes, each node's watched once for all who follow it. Only what tells whose a pod is,
 // and since when it is there, is kept.
 type NodePods struct {
-	client kubernetes.Interface
+	client kube.Interface
 
 	mu    sync.Mutex
 	nodes map[string]*Shared[*corev1.Pod]
 }
 
 // NewNodePods prepares the watches; nothing runs before somebody follows a node's.
-func NewNodePods(client kubernetes.Interface) *NodePods {
+func NewNodePods(client kube.Interface) *NodePods {
 	return &NodePods{client: client, nodes: map[string]*Shared[*corev1.Pod]{}}
 }
 

@@ -9,8 +9,9 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"drydock/k8s/kube"
 )
 
 // Sources are the watches that the drains of a worker share. Each runs while a drain wants it.
@@ -28,7 +29,7 @@ type Sources struct {
 }
 
 // NewSources prepares the watches; nothing runs before somebody uses one.
-func NewSources(client kubernetes.Interface) *Sources {
+func NewSources(client kube.Interface) *Sources {
 	// Not the generated clients' own, which prefer protobuf: see EvictionRequests.rest.
 	lifecycle := func() rest.Interface { return client.LifecycleV1alpha1().RESTClient() }
 	return &Sources{

@@ -6,7 +6,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
+
+	"drydock/k8s/kube"
 )
 
 // MaintenanceTaint keeps the DaemonSet controller from bringing back the pods that a drain deletes: DaemonSet pods
@@ -15,7 +16,7 @@ var MaintenanceTaint = corev1.Taint{Key: "drydock.dev/maintenance", Effect: core
 
 // Taint sets MaintenanceTaint on a node that the maintenance holds; the release of its last holder takes it off. It is
 // idempotent. Errors: ErrNodeGone, ErrNotHolder, ErrOtherRun.
-func Taint(ctx context.Context, client kubernetes.Interface, name string, c Caller) error {
+func Taint(ctx context.Context, client kube.Interface, name string, c Caller) error {
 	err := patchTaint(ctx, client, name, c, true)
 	if err != nil {
 		return fmt.Errorf("tainting node %s: %w", name, err)
@@ -25,7 +26,7 @@ func Taint(ctx context.Context, client kubernetes.Interface, name string, c Call
 
 // Untaint takes MaintenanceTaint off a node that the maintenance holds, so that pods come back before the node does: those
 // of DaemonSets, and Jobs that look at the node. Errors: ErrNodeGone, ErrNotHolder, ErrOtherRun.
-func Untaint(ctx context.Context, client kubernetes.Interface, name string, c Caller) error {
+func Untaint(ctx context.Context, client kube.Interface, name string, c Caller) error {
 	err := patchTaint(ctx, client, name, c, false)
 	if err != nil {
 		return fmt.Errorf("taking the taint off node %s: %w", name, err)
@@ -33,7 +34,7 @@ func Untaint(ctx context.Context, client kubernetes.Interface, name string, c Ca
 	return nil
 }
 
-func patchTaint(ctx context.Context, client kubernetes.Interface, name string, c Caller, want bool) error {
+func patchTaint(ctx context.Context, client kube.Interface, name string, c Caller, want bool) error {
 	return changeHeld(ctx, client, name, func(node *corev1.Node, mark Mark) (nodePatch, map[string]*string, error) {
 		if err := mark.Allows(c); err != nil || isTainted(node) == want {
 			return nil, nil, err

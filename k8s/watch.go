@@ -12,9 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+
+	"drydock/k8s/kube"
 )
 
 // Watch is a live copy of the objects of one type that selectors select, kept by client-go's informer: one
@@ -138,14 +139,14 @@ func (w *Watch[T]) handle(o WatchOptions) error {
 }
 
 // WatchPodsOn watches the pods on a node. The first copy shows every pod that was bound to it before the call.
-func WatchPodsOn(ctx context.Context, client kubernetes.Interface, node string) (*Watch[*corev1.Pod], error) {
+func WatchPodsOn(ctx context.Context, client kube.Interface, node string) (*Watch[*corev1.Pod], error) {
 	return NewWatch(ctx, client.CoreV1().RESTClient(), &corev1.Pod{}, WatchOptions{
 		Resource: "pods", Fields: fields.OneTermEqualSelector("spec.nodeName", node), Listed: true,
 	})
 }
 
 // WatchNode watches one node by its name, and returns once it is known whether there is one.
-func WatchNode(ctx context.Context, client kubernetes.Interface, name string) (*Watch[*corev1.Node], error) {
+func WatchNode(ctx context.Context, client kube.Interface, name string) (*Watch[*corev1.Node], error) {
 	watch, err := NewWatch(ctx, client.CoreV1().RESTClient(), &corev1.Node{}, WatchOptions{
 		Resource: "nodes", Fields: fields.OneTermEqualSelector("metadata.name", name),
 	})

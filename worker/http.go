@@ -14,12 +14,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"k8s.io/client-go/kubernetes"
 
 	"drydock/config"
+	"drydock/k8s/kube"
 )
 
-type kubeClient = kubernetes.Interface
+type kubeClient = kube.Interface
 
 // health is what the probes ask for: the process lives, and it polls for work.
 type health struct{ ready atomic.Bool }

@@ -10,19 +10,19 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
-	"k8s.io/client-go/kubernetes"
 
 	"drydock/activities/failure"
 	"drydock/activities/heartbeat"
 	"drydock/activities/reporting"
 	"drydock/api"
 	"drydock/checks"
+	"drydock/k8s/kube"
 	"drydock/rules/validation"
 )
 
 // Activities call hooks, and look whether a node may return to production.
 type Activities struct {
-	Client   kubernetes.Interface
+	Client   kube.Interface
 	Temporal client.Client
 	Runner   *checks.Runner
 }

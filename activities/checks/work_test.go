@@ -9,7 +9,6 @@ import (
 	"go.temporal.io/api/enums/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/fake"
 
 	"drydock/activities/activitytest"
 	"drydock/api"
@@ -17,14 +16,15 @@ import (
 	"drydock/checks/checkstest"
 	httpcheck "drydock/checks/http"
 	jobcheck "drydock/checks/job"
+	"drydock/k8s/k8stest"
 	"drydock/rules/period"
 	"drydock/rules/validation"
 )
 
 // power is work that has a server restart nodes, and the activities that do it to a node that the test's maintenance holds.
-func power(t *testing.T, handler http.HandlerFunc, node *corev1.Node) (*Activities, *fake.Clientset, *checkstest.Seen) {
+func power(t *testing.T, handler http.HandlerFunc, node *corev1.Node) (*Activities, k8stest.Fake, *checkstest.Seen) {
 	t.Helper()
-	server, kube := checkstest.Serve(t, handler), fake.NewClientset(node)
+	server, kube := checkstest.Serve(t, handler), k8stest.NewFake(node)
 	hook := checkstest.Hook("http", &httpcheck.Config{URL: server.URL + "/restart/{{.Node}}"})
 	runner, err := checks.New(checks.Config{Work: checks.Works{
 		"power": {Actions: hook.Actions, WorkSettings: checks.WorkSettings{Success: validation.SuccessByBootID}},
@@ -69,9 +69,9 @@ func TestARestartIsAskedForOnceAndSeen(t *testing.T) {
 }
 
 // restarting has the node restarted by whoever calls.
-func restarting(t *testing.T, kube *fake.Clientset, next http.Handler) http.Handler {
+func restarting(t *testing.T, kube k8stest.Fake, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, err := kube.CoreV1().Nodes().Update(t.Context(), held("boot-2"), metav1.UpdateOptions{}); err != nil {
+		if _, err := kube.All.CoreV1().Nodes().Update(t.Context(), held("boot-2"), metav1.UpdateOptions{}); err != nil {
 			t.Error(err)
 		}
 		next.ServeHTTP(w, r)
@@ -109,9 +109,9 @@ func TestANodeWithoutABootIDCannotBeSeenToRestart(t *testing.T) {
 }
 
 // flashing is work by a Job, and the activities that do it to a node that the test's maintenance holds.
-func flashing(t *testing.T, success validation.Success) (*Activities, *fake.Clientset) {
+func flashing(t *testing.T, success validation.Success) (*Activities, k8stest.Fake) {
 	t.Helper()
-	kube := fake.NewClientset(held("boot-1"))
+	kube := k8stest.NewFake(held("boot-1"))
 	hook := checkstest.Hook("job", &jobcheck.Config{Namespace: "jobs", TemplateFile: checkstest.File(t, `{apiVersion: batch/v1, kind: Job,
 		spec: {template: {spec: {restartPolicy: Never, containers: [{name: flash, image: flash}]}}}}`)})
 	runner, err := checks.New(checks.Config{Work: checks.Works{

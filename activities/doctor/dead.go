@@ -6,10 +6,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"drydock/activities/execution"
 	"drydock/k8s"
+	"drydock/k8s/kube"
 	"drydock/rules/doctor"
 )
 
@@ -34,7 +34,7 @@ func (d *Activities) dead(ctx context.Context, in HealInput) error {
 }
 
 // stillShown makes sure that a node still shows the mark, or the conditions, of a maintenance whose namespace is lost.
-func stillShown(ctx context.Context, client kubernetes.Interface, in HealInput) error {
+func stillShown(ctx context.Context, client kube.Interface, in HealInput) error {
 	node, err := client.CoreV1().Nodes().Get(ctx, in.Finding.Node, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return errNoLonger

@@ -10,19 +10,19 @@ import (
 
 	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
-	"k8s.io/client-go/kubernetes"
 
 	"drydock/activities/execution"
 	"drydock/activities/failure"
 	"drydock/activities/heartbeat"
 	"drydock/activities/nodeevent"
 	"drydock/k8s"
+	"drydock/k8s/kube"
 	"drydock/rules/doctor"
 )
 
 // Activities look for what is inconsistent between the cluster, the scheduler and the maintenances, and heal it.
 type Activities struct {
-	Client kubernetes.Interface
+	Client kube.Interface
 	// Events are recorded on the nodes that are healed.
 	Events    nodeevent.Recorder
 	Temporal  client.Client

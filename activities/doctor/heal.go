@@ -12,7 +12,6 @@ import (
 	"go.temporal.io/sdk/temporal"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"drydock/activities/failure"
 	"drydock/activities/heartbeat"
@@ -20,6 +19,7 @@ import (
 	"drydock/api"
 	"drydock/checks/job"
 	"drydock/k8s"
+	"drydock/k8s/kube"
 	"drydock/rules/bounds"
 	"drydock/rules/doctor"
 )
@@ -152,7 +152,7 @@ func (d *Activities) releaseMark(ctx context.Context, in HealInput) (string, err
 
 // release takes a dead run's mark off its node. What the run has left running there, which may be about to restart the node, is
 // ended first, and looked for once more: it may have been begun while the mark was being taken off.
-func release(ctx context.Context, client kubernetes.Interface, jobs Jobs, f doctor.Finding) (k8s.Released, error) {
+func release(ctx context.Context, client kube.Interface, jobs Jobs, f doctor.Finding) (k8s.Released, error) {
 	if err := endJobs(ctx, jobs, f); err != nil {
 		return k8s.Released{}, err
 	}

@@ -9,13 +9,13 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"drydock/activities/failure"
 	"drydock/activities/heartbeat"
 	"drydock/activities/heldnode"
 	"drydock/api"
 	"drydock/k8s"
+	"drydock/k8s/kube"
 	"drydock/rules/spec"
 )
 
@@ -24,7 +24,7 @@ const withdrawWithin = 20 * time.Second
 
 // Activities empty nodes.
 type Activities struct {
-	Client   kubernetes.Interface
+	Client   kube.Interface
 	Temporal client.Client
 	// Nodes is the watch that the worker's drains share with all else.
 	Nodes *k8s.Nodes

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"drydock/k8s"
+	"drydock/k8s/kube"
 	"drydock/rules/drainplan"
 	"drydock/rules/spec"
 )
@@ -51,7 +51,7 @@ func (m means) deletes(t target) bool {
 }
 
 // end asks for a pod's end, in the way its type and the escalation want it.
-func (m means) end(ctx context.Context, client kubernetes.Interface, t target) k8s.Eviction {
+func (m means) end(ctx context.Context, client kube.Interface, t target) k8s.Eviction {
 	grace := m.drain.GracePeriodSeconds
 	switch {
 	case m.kills():

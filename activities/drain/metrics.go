@@ -26,7 +26,7 @@ type Metrics struct {
 var reasons = []string{
 	string(k8s.BudgetRefused), string(k8s.SeveralBudgets), string(k8s.Throttled), string(k8s.WebhookRefused), string(k8s.Requested),
 	string(k8s.NamespaceGoing), string(k8s.MissingPermission), string(k8s.Failed), k8s.NoController, k8s.LocalStorage, k8s.OrphanedPod,
-	k8s.StaticPod, k8s.Unclassified, reasonDoNotDisrupt, reasonTerminating, reasonNoAnswer, reasonComesBack, reasonVolumeAttached, reasonOnlyWorker,
+	k8s.StaticPod, reasonDoNotDisrupt, reasonTerminating, reasonNoAnswer, reasonComesBack, reasonVolumeAttached, reasonOnlyWorker,
 }
 
 // Reasons of blockers that are the drain's own.

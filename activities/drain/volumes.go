@@ -12,7 +12,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"drydock/activities/failure"
 	"drydock/activities/heartbeat"
@@ -20,6 +19,7 @@ import (
 	"drydock/activities/reporting"
 	"drydock/api"
 	"drydock/k8s"
+	"drydock/k8s/kube"
 )
 
 // untilDetached waits until no volume is attached to the node but those of pods that stay. VolumeAttachments cannot be
@@ -89,7 +89,7 @@ func stillAttached(p api.DrainProgress, attached []*storagev1.VolumeAttachment, 
 }
 
 // volumesThatStay are the persistent volumes of the pods that are left on the node by intent.
-func volumesThatStay(ctx context.Context, client kubernetes.Interface, node *heldnode.View) (map[string]bool, error) {
+func volumesThatStay(ctx context.Context, client kube.Interface, node *heldnode.View) (map[string]bool, error) {
 	stay := map[string]bool{}
 	for _, pod := range node.PodsByName() {
 		for _, claim := range claimsOf(pod) {

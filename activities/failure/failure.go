@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/temporal"
-	"k8s.io/client-go/kubernetes"
 
 	"drydock/api"
 	"drydock/k8s"
+	"drydock/k8s/kube"
 )
 
 // OrCause is the error, or why the context ended where it did: an error then only tells of that.
@@ -25,7 +25,7 @@ func OrCause(ctx context.Context, err error) error {
 // Translate tells Temporal which errors are worth a retry: all but those that only a person, or another step of the
 // workflow, can heal. A token that is not accepted heals by itself: it is renewed. Whether a refusal is a missing
 // permission the API server is asked by the client; without one it is not known to be.
-func Translate(ctx context.Context, client kubernetes.Interface, err error) error {
+func Translate(ctx context.Context, client kube.Interface, err error) error {
 	switch {
 	case err == nil, errors.Is(err, context.Canceled), temporal.IsApplicationError(err):
 		return err

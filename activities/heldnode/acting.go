@@ -7,9 +7,9 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
-	"k8s.io/client-go/kubernetes"
 
 	"drydock/k8s"
+	"drydock/k8s/kube"
 )
 
 // CallerOf is the calling workflow as one who acts on a node that the maintenance holds whose first run is runID.
@@ -21,7 +21,7 @@ func CallerOf(ctx context.Context, runID string) k8s.Caller {
 // Acting is how activities touch held nodes. A maintenance that was reset, or continued as a new run, takes its mark over
 // from the run before, and is fenced off by the run after.
 type Acting struct {
-	Client   kubernetes.Interface
+	Client   kube.Interface
 	Temporal client.Client
 	// Nodes is the shared watch of nodes; nil where none is watched.
 	Nodes *k8s.Nodes

@@ -13,9 +13,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"drydock/k8s"
+	"drydock/k8s/kube"
 )
 
 // View is the live view of a node that a maintenance holds, and of the pods on it.
@@ -69,7 +69,7 @@ func (a Acting) Watch(ctx context.Context, o Options) (*View, error) {
 
 // awaitMark waits until the shared watch has seen what was done to the node before the call, however long its stream hangs.
 // That a mark is not there is the API server's to say; whoever acts finds it then.
-func (v *View) awaitMark(ctx context.Context, client kubernetes.Interface) error {
+func (v *View) awaitMark(ctx context.Context, client kube.Interface) error {
 	late := time.NewTicker(markLag)
 	defer late.Stop()
 	for {

@@ -12,7 +12,6 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"drydock/activities/execution"
 	"drydock/activities/failure"
@@ -21,11 +20,12 @@ import (
 	"drydock/activities/nodeevent"
 	"drydock/api"
 	"drydock/k8s"
+	"drydock/k8s/kube"
 )
 
 // Activities mark, cordon and release nodes.
 type Activities struct {
-	Client   kubernetes.Interface
+	Client   kube.Interface
 	Temporal client.Client
 	Events   nodeevent.Recorder
 	// Home is the Temporal namespace, which marks name.

@@ -9,9 +9,9 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"drydock/k8s"
+	"drydock/k8s/kube"
 )
 
 // Event is a Kubernetes Event to record on a node; the zero value records none.
@@ -25,7 +25,7 @@ type Event struct {
 
 // Recorder records what a maintenance does to a node as Events on that node.
 type Recorder struct {
-	Client kubernetes.Interface
+	Client kube.Interface
 	// On, if false, leaves them out.
 	On bool
 	// turns are taken by activities that write their Event themselves; nil lets all of them.
@@ -48,7 +48,7 @@ const (
 )
 
 // NewRecorder records Events, where it is on, a few at once: further ones are put off, and lost if the worker is.
-func NewRecorder(client kubernetes.Interface, on bool, log *slog.Logger) Recorder {
+func NewRecorder(client kube.Interface, on bool, log *slog.Logger) Recorder {
 	write := func(ctx context.Context, e k8s.NodeEvent) {
 		ctx, cancel := context.WithTimeout(ctx, writeWithin)
 		defer cancel()
@@ -93,7 +93,7 @@ func (r Recorder) Record(ctx context.Context, node string, uid types.UID, e Even
 }
 
 // Channel records the Events of channels of kind kubernetes.
-type Channel struct{ Client kubernetes.Interface }
+type Channel struct{ Client kube.Interface }
 
 // EmitNodeEvent records an Event on a node, the same one for the same key.
 func (e Channel) EmitNodeEvent(ctx context.Context, node, key, reason, message string, warning bool) error {

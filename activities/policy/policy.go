@@ -14,11 +14,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"drydock/activities/failure"
 	"drydock/api"
 	"drydock/k8s"
+	"drydock/k8s/kube"
 	"drydock/rules/policy"
 	"drydock/rules/spec"
 )
@@ -26,7 +26,7 @@ import (
 // Judge judges by rules. A nil Policy has none.
 type Judge struct {
 	Policy *policy.Policy
-	Client kubernetes.Interface
+	Client kube.Interface
 }
 
 // HasRules tells whether there is anything to judge by.

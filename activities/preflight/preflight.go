@@ -8,20 +8,20 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"drydock/activities/failure"
 	"drydock/activities/heartbeat"
 	"drydock/activities/reporting"
 	"drydock/api"
 	"drydock/k8s"
+	"drydock/k8s/kube"
 	"drydock/rules/preflight"
 	"drydock/rules/spec"
 )
 
 // Activities look at what a drain would meet. They change nothing in the cluster.
 type Activities struct {
-	Client   kubernetes.Interface
+	Client   kube.Interface
 	Temporal client.Client
 	// Budgets are those of some namespaces.
 	Budgets func(ctx context.Context, namespaces map[string]bool) ([]*policyv1.PodDisruptionBudget, error)

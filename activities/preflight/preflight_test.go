@@ -19,13 +19,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
 
 	"drydock/activities/activitytest"
 	"drydock/activities/reporting"
 	"drydock/api"
 	"drydock/k8s"
+	"drydock/k8s/k8stest"
 	"drydock/rules/preflight"
 	"drydock/rules/spec"
 )
@@ -61,8 +61,8 @@ func budgetOf(name, app string, allowed int32) *policyv1.PodDisruptionBudget {
 }
 
 // preflightsOf look at a cluster of some objects, in which the worker may do all but what denied names, "verb resource".
-func preflightsOf(denied string, objects ...runtime.Object) (*Activities, *fake.Clientset) {
-	client := fake.NewClientset(objects...)
+func preflightsOf(denied string, objects ...runtime.Object) (*Activities, k8stest.Fake) {
+	client := k8stest.NewFake(objects...)
 	client.PrependReactor("create", "selfsubjectaccessreviews", func(action k8stesting.Action) (bool, runtime.Object, error) {
 		review := action.(k8stesting.CreateAction).GetObject().(*authorizationv1.SelfSubjectAccessReview)
 		asked := review.Spec.ResourceAttributes
@@ -77,7 +77,7 @@ func preflightsOf(denied string, objects ...runtime.Object) (*Activities, *fake.
 		return false, nil, nil
 	})
 	budgets := func(ctx context.Context, _ map[string]bool) ([]*policyv1.PodDisruptionBudget, error) {
-		list, err := client.PolicyV1().PodDisruptionBudgets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+		list, err := client.All.PolicyV1().PodDisruptionBudgets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return nil, err
 		}
@@ -191,7 +191,7 @@ func TestAwaitPreflightEndsWhenNothingStopsTheDrain(t *testing.T) {
 	looks := 0
 	client.PrependReactor("get", "nodes", func(k8stesting.Action) (bool, runtime.Object, error) {
 		if looks++; looks == 3 {
-			return false, nil, client.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("pods"), "ns", "bare")
+			return false, nil, client.All.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("pods"), "ns", "bare")
 		}
 		return false, nil, nil
 	})

@@ -13,13 +13,13 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"drydock/activities/execution"
 	"drydock/activities/policy"
 	"drydock/api"
 	"drydock/checks"
 	"drydock/config/namespace"
+	"drydock/k8s/kube"
 	"drydock/rules/notices"
 	"drydock/rules/schedule"
 	"drydock/rules/spec"
@@ -42,7 +42,7 @@ type Activities struct {
 	// Runner knows the hooks, checks and works; nil knows none.
 	Runner *checks.Runner
 	// Client and Groups tell which groups a node is in, for channels that want to know.
-	Client kubernetes.Interface
+	Client kube.Interface
 	Groups schedule.Grouper
 	// Judge has the rules that maintenances may not break; nil has none.
 	Judge *policy.Judge

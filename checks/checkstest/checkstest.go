@@ -10,10 +10,9 @@ import (
 	"sync"
 	"testing"
 
-	"k8s.io/client-go/kubernetes/fake"
-
 	"drydock/checks"
 	"drydock/config/named"
+	"drydock/k8s/k8stest"
 )
 
 // Subject is a node under maintenance.
@@ -95,7 +94,7 @@ func Answering(status int, body string) http.HandlerFunc {
 // Runner makes the runner of a configuration without a cluster.
 func Runner(t *testing.T, c checks.Config) *checks.Runner {
 	t.Helper()
-	r, err := checks.New(c, fake.NewClientset(), "1.2.3")
+	r, err := checks.New(c, k8stest.NewFake(), "1.2.3")
 	if err != nil {
 		t.Fatal(err)
 	}

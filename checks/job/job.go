@@ -9,16 +9,16 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"drydock/checks"
+	"drydock/k8s/kube"
 )
 
 // run makes the Jobs of one check, hook, cleanup or work, and reads how they end.
 type run struct {
 	config     Config
 	at         checks.Place
-	kubernetes kubernetes.Interface
+	kubernetes kube.Interface
 }
 
 // Check creates the Job at the first call with its key, and reads its state at the others.

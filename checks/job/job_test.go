@@ -16,12 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
 	"drydock/checks"
 	"drydock/checks/checkstest"
 	kind "drydock/checks/job"
+	"drydock/k8s/k8stest"
 	"drydock/rules/period"
 )
 
@@ -55,9 +55,9 @@ func jobConfig(t *testing.T, manifest string) checks.Config {
 	}
 }
 
-func jobRunner(t *testing.T, objects ...runtime.Object) (*checks.Runner, *fake.Clientset) {
+func jobRunner(t *testing.T, objects ...runtime.Object) (*checks.Runner, k8stest.Fake) {
 	t.Helper()
-	kube := fake.NewClientset(objects...)
+	kube := k8stest.NewFake(objects...)
 	r, err := checks.New(jobConfig(t, manifestText), kube, "test")
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func jobRunner(t *testing.T, objects ...runtime.Object) (*checks.Runner, *fake.C
 	return r, kube
 }
 
-func jobs(t *testing.T, kube *fake.Clientset) []batchv1.Job {
+func jobs(t *testing.T, kube k8stest.Fake) []batchv1.Job {
 	t.Helper()
 	list, err := kube.BatchV1().Jobs("drydock").List(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -74,12 +74,12 @@ func jobs(t *testing.T, kube *fake.Clientset) []batchv1.Job {
 	return list.Items
 }
 
-func end(t *testing.T, kube *fake.Clientset, job batchv1.Job, how batchv1.JobConditionType, message string) *batchv1.Job {
+func end(t *testing.T, kube k8stest.Fake, job batchv1.Job, how batchv1.JobConditionType, message string) *batchv1.Job {
 	t.Helper()
 	job.Status.Conditions = append(job.Status.Conditions,
 		batchv1.JobCondition{Type: batchv1.JobSuspended, Status: corev1.ConditionFalse},
 		batchv1.JobCondition{Type: how, Status: corev1.ConditionTrue, Reason: "Reason", Message: message})
-	updated, err := kube.BatchV1().Jobs("drydock").UpdateStatus(t.Context(), &job, metav1.UpdateOptions{})
+	updated, err := kube.All.BatchV1().Jobs("drydock").UpdateStatus(t.Context(), &job, metav1.UpdateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestEveryAlternativeOfAnAffinityMeansTheNode(t *testing.T) {
             - matchExpressions: [{key: gpu, operator: Exists}]
             - matchExpressions: [{key: nic, operator: Exists}]
 `
-	kube := fake.NewClientset()
+	kube := k8stest.NewFake()
 	r, err := checks.New(jobConfig(t, manifest), kube, "test")
 	if err != nil {
 		t.Fatal(err)
@@ -208,7 +208,7 @@ func TestManifestsThatAreRefused(t *testing.T) {
 		"gone at once":      {strings.Replace(manifestText, "backoffLimit: 0", "ttlSecondsAfterFinished: 0", 1), "ttlSecondsAfterFinished: 0: want at least 600"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := checks.New(jobConfig(t, c.manifest), fake.NewClientset(), "test")
+			_, err := checks.New(jobConfig(t, c.manifest), k8stest.NewFake(), "test")
 			if err == nil || !strings.Contains(err.Error(), "checks.burn-in.job: templateFile: ") || !strings.Contains(err.Error(), "hooks.firmware.closing.job: ") || !strings.Contains(err.Error(), c.want) {
 				t.Fatalf("got %v, want %q", err, c.want)
 			}
@@ -219,7 +219,7 @@ func TestManifestsThatAreRefused(t *testing.T) {
 	if err := c.Validate(); err != nil {
 		t.Errorf("Validate reads files: %v", err)
 	}
-	if _, err := checks.New(c, fake.NewClientset(), "test"); err == nil || !strings.Contains(err.Error(), "checks.burn-in.job: templateFile: open /does/not/exist") {
+	if _, err := checks.New(c, k8stest.NewFake(), "test"); err == nil || !strings.Contains(err.Error(), "checks.burn-in.job: templateFile: open /does/not/exist") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -260,7 +260,7 @@ func TestAFailedJobSaysWhy(t *testing.T) {
 }
 
 // watched gives a test the stream of a watch, once somebody watches.
-func watched(kube *fake.Clientset) <-chan *watch.FakeWatcher {
+func watched(kube k8stest.Fake) <-chan *watch.FakeWatcher {
 	streams := make(chan *watch.FakeWatcher, 8)
 	kube.PrependWatchReactor("jobs", func(clienttesting.Action) (bool, watch.Interface, error) {
 		stream := watch.NewFakeWithChanSize(8, false)
@@ -396,7 +396,7 @@ func TestAForeignJobIsNotTakenOver(t *testing.T) {
 	}
 	job := jobs(t, kube)[0]
 	job.Annotations = nil
-	if _, err := kube.BatchV1().Jobs("drydock").Update(t.Context(), &job, metav1.UpdateOptions{}); err != nil {
+	if _, err := kube.All.BatchV1().Jobs("drydock").Update(t.Context(), &job, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.Check(t.Context(), "burn-in", checkstest.Subject, "k"); err == nil || !strings.Contains(err.Error(), "is not Drydock's; delete it") {

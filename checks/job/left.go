@@ -14,7 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/kubernetes"
+
+	"drydock/k8s/kube"
 )
 
 // ErrStillRuns says that a Job was to be ended, and that pods of it still run.
@@ -30,7 +31,7 @@ const maxNamed = 5
 // Left ends what a maintenance has left behind that can end nothing any more: the Jobs of its work, hooks and checks, any of
 // which may be about to restart its node.
 type Left struct {
-	Kubernetes kubernetes.Interface
+	Kubernetes kube.Interface
 	// Namespaces are those in which the configuration has Jobs run. Without any, nothing is asked.
 	Namespaces []string
 }

@@ -10,12 +10,12 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/fake"
 
 	"drydock/checks"
 	"drydock/checks/checkstest"
 	"drydock/checks/http"
 	kind "drydock/checks/job"
+	"drydock/k8s/k8stest"
 	"drydock/rules/validation"
 )
 
@@ -25,9 +25,9 @@ func workConfig(t *testing.T, manifest string) checks.Config {
 	return checks.Config{Work: checks.Works{"flash": {Actions: hook.Actions}}}
 }
 
-func workRunner(t *testing.T) (*checks.Runner, *fake.Clientset) {
+func workRunner(t *testing.T) (*checks.Runner, k8stest.Fake) {
 	t.Helper()
-	kube := fake.NewClientset()
+	kube := k8stest.NewFake()
 	r, err := checks.New(workConfig(t, manifestText), kube, "test")
 	if err != nil {
 		t.Fatal(err)
@@ -148,7 +148,7 @@ func TestWorkThatCouldRunTwiceIsRefused(t *testing.T) {
 		{"backoffLimit: 0", "podFailurePolicy: {rules: [{action: Ignore}]}"}:      "spec.podFailurePolicy: leave it out",
 		{"backoffLimit: 0", "completionMode: Indexed\n  backoffLimitPerIndex: 1"}: "spec.backoffLimitPerIndex: leave it out",
 	} {
-		_, err := checks.New(workConfig(t, strings.Replace(manifestText, change[0], change[1], 1)), fake.NewClientset(), "test")
+		_, err := checks.New(workConfig(t, strings.Replace(manifestText, change[0], change[1], 1)), k8stest.NewFake(), "test")
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "work.flash.job") {
 			t.Errorf("%s: %v", change[1], err)
 		}
@@ -208,7 +208,7 @@ func TestAJobOfTheNameThatIsNotDrydocksIsLeftAlone(t *testing.T) {
 	_, name, _ := strings.Cut(begun.Name, "/")
 	foreign := jobs(t, kube)[0]
 	foreign.Annotations = nil
-	if _, err := kube.BatchV1().Jobs("drydock").Update(t.Context(), &foreign, metav1.UpdateOptions{}); err != nil {
+	if _, err := kube.All.BatchV1().Jobs("drydock").Update(t.Context(), &foreign, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.EndWork(t.Context(), flash("key")); err != nil {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"drydock/api"
+	"drydock/k8s/kube"
 )
 
 // startTimeout bounds how long any part may take to be ready.
@@ -30,6 +31,8 @@ type Cluster struct {
 	*Process
 	Kubeconfig string
 	Client     kubernetes.Interface
+	// Narrow is a client as Drydock's own packages take it.
+	Narrow kube.Interface
 }
 
 // DetachCluster is the flag with which a cluster outlives the process that started it.
@@ -63,6 +66,9 @@ func StartCluster(ctx context.Context, dir string, nodes int, args ...string) (*
 		config.QPS, config.Burst = 1000, 2000
 		config.UserAgent = "devstack"
 		c.Client, err = kubernetes.NewForConfig(config)
+	}
+	if err == nil {
+		c.Narrow, err = kube.NewForConfig(config)
 	}
 	if err != nil {
 		return nil, errors.Join(err, p.Stop(time.Minute))

@@ -5,10 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/client-go/kubernetes/fake"
-
 	"drydock/checks"
 	"drydock/checks/kinds"
+	"drydock/k8s/k8stest"
 	"drydock/rules/spec"
 )
 
@@ -27,7 +26,7 @@ func TestTheExamplesAreWorkThatTheWorkerTakes(t *testing.T) {
 		if err := c.Decode(kinds.All()); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := checks.New(c, fake.NewClientset(), "test"); err != nil {
+		if _, err := checks.New(c, k8stest.NewFake(), "test"); err != nil {
 			t.Error(err)
 		}
 		text, _ := read(t, file)

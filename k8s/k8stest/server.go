@@ -25,8 +25,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"drydock/k8s/kube"
 )
 
 // Object is what the server keeps: a node, a pod, a disruption budget, a DaemonSet, a Job, an EvictionRequest or its Eviction.
@@ -69,10 +70,10 @@ func New(objects ...Object) *Server {
 }
 
 // Client starts the server and returns a real client of it; both end with the test.
-func (s *Server) Client(t *testing.T) kubernetes.Interface {
+func (s *Server) Client(t *testing.T) kube.Interface {
 	t.Helper()
 	server := httptest.NewServer(s)
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, QPS: -1})
+	client, err := kube.NewForConfig(&rest.Config{Host: server.URL, QPS: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,13 +13,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	manifests "drydock/deploy/kubernetes"
 	"drydock/k8s"
+	"drydock/k8s/kube"
 	"drydock/rules/preflight"
 	"drydock/rules/setup"
 	"drydock/starter/exit"
@@ -37,7 +38,7 @@ const (
 type cluster struct {
 	context, server string
 	own             *rest.Config
-	account         kubernetes.Interface
+	account         kube.Interface
 }
 
 // openCluster is nil where nobody names a cluster, and none is found.
@@ -55,7 +56,7 @@ func openCluster(app *invocation.App, otherwise invocation.Cluster, as string) (
 	if as != "" {
 		asked.Impersonate = rest.ImpersonationConfig{UserName: as}
 	}
-	account, err := kubernetes.NewForConfig(asked)
+	account, err := kube.NewForConfig(asked)
 	if err != nil {
 		return nil, exit.UsageError("kubeconfig: %w", err)
 	}
@@ -64,11 +65,11 @@ func openCluster(app *invocation.App, otherwise invocation.Cluster, as string) (
 
 func (c *cluster) look(ctx context.Context, parts []setup.Part) setup.Cluster {
 	found := setup.Cluster{Context: c.context, Server: c.server}
-	own, err := kubernetes.NewForConfig(c.own)
+	own, err := kube.NewForConfig(c.own)
 	if err == nil {
-		var version interface{ String() string }
-		if version, err = own.Discovery().ServerVersion(); err == nil {
-			found.Version = version.String()
+		var info version.Info
+		if info, err = kube.ServerVersion(ctx, own); err == nil {
+			found.Version = info.String()
 		}
 	}
 	if err != nil {
