@@ -127,6 +127,22 @@ func TestOnlyActivitiesTouchTheWorld(t *testing.T) {
 	}
 }
 
+// TestProgramsStaySmall keeps out of what is shipped whatever has all kinds of Kubernetes in it, or their schemas: each registers
+// itself when a program starts, so that it is linked whole. drydock/k8s/kube is there instead.
+func TestProgramsStaySmall(t *testing.T) {
+	all := packages(t)
+	for _, program := range []string{"drydock/worker/drydock-worker", "drydock/starter/drydock"} {
+		if len(all[program].Deps) == 0 {
+			t.Fatalf("there is no program %s", program)
+		}
+		for _, dependency := range all[program].Deps {
+			if isUnderAny(dependency, []string{"k8s.io/client-go/kubernetes", "k8s.io/kubectl", "github.com/google/gnostic-models"}) {
+				t.Errorf("%s depends on %s", program, dependency)
+			}
+		}
+	}
+}
+
 func isUnderAny(path string, parents []string) bool {
 	return slices.ContainsFunc(parents, func(parent string) bool { return isUnder(path, parent) })
 }

@@ -4,16 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"os/exec"
-	"slices"
 	"strconv"
 	"strings"
 )
 
-// maxSizes are what images of Drydock's may have, in bytes. The worker has Kubernetes' whole API in it, and the clients of every
-// receiver of notifications.
-var maxSizes = map[string]int64{"drydock": 85_000_000, "drydock-cli": 66_000_000}
+// shipped are the images of Drydock's own, and maxSize what each may have, in bytes.
+var shipped = []string{"drydock", "drydock-cli"}
+
+const maxSize = 60_000_000
 
 // image is what the engine says of an image.
 type image struct {
@@ -27,7 +26,7 @@ type image struct {
 
 // checkImages holds the images that are to be shipped to what is promised of them.
 func checkImages(ctx context.Context, version string) error {
-	for _, name := range slices.Sorted(maps.Keys(maxSizes)) {
+	for _, name := range shipped {
 		text, err := output(exec.CommandContext(ctx, "docker", "image", "inspect", name+":local"))
 		if err != nil {
 			return fmt.Errorf("%w\nmake images builds it", err)
@@ -36,7 +35,7 @@ func checkImages(ctx context.Context, version string) error {
 		if err := json.Unmarshal([]byte(text), &all); err != nil || len(all) != 1 {
 			return fmt.Errorf("docker image inspect %s: %d images (%w)", name, len(all), err)
 		}
-		if err := all[0].check(version, maxSizes[name]); err != nil {
+		if err := all[0].check(version); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		say("%s: %.1f MB, %s, user %s", name, float64(all[0].Size)/1e6, all[0].Architecture, all[0].Config.User)
@@ -44,7 +43,7 @@ func checkImages(ctx context.Context, version string) error {
 	return nil
 }
 
-func (i image) check(version string, maxSize int64) error {
+func (i image) check(version string) error {
 	if i.Size > maxSize {
 		return fmt.Errorf("%d bytes: want %d at most", i.Size, maxSize)
 	}
