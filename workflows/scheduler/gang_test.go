@@ -118,7 +118,7 @@ func TestABadGangIsIgnored(t *testing.T) {
 	all := f.gang(time.Minute, "a\nb", 2, 1, 2)
 	f.at(30*time.Minute, func() {
 		state := f.stateNow()
-		if state.PendingAll != 0 || len(state.Decisions) == 0 || !strings.Contains(state.Decisions[0].Why, `gang: name: "a\nb" has control characters`) {
+		if state.PendingAll != 0 || len(state.Decisions) == 0 || !strings.Contains(state.Decisions[0].Why, `gang.name: "a\nb" has control characters`) {
 			t.Errorf("%d wait; %+v", state.PendingAll, state.Decisions)
 		}
 	})
@@ -142,21 +142,33 @@ func TestGangsAreUnknownWhereTheHistoryDoesNotKnowThem(t *testing.T) {
 	f.run(time.Hour)
 }
 
-// A scheduler that begins anew knows the gang of those who hold slots from themselves.
+// A scheduler that begins anew knows the gang of those who hold slots from themselves, also where it had them from elsewhere.
 func TestARebuildKnowsTheGangsOfHolders(t *testing.T) {
-	f := newFleet(t, 9)
-	f.state.Limits.Limits = schedule.Limits{MaxParallel: schedule.Count(2)}
-	all := f.gang(time.Minute, "x", 2, 1, 2)
-	f.at(10*time.Minute, func() {
-		for _, h := range f.stateNow().Holders {
-			if h.Gang != "x" {
-				t.Errorf("%s holds for gang %q", h.Node, h.Gang)
+	for _, known := range []bool{false, true} {
+		t.Run(fmt.Sprint("holder known ", known), func(t *testing.T) {
+			f := newFleet(t, 9)
+			f.state.Rebuilt = false
+			f.state.Limits.Limits = schedule.Limits{MaxParallel: schedule.Count(2)}
+			holder := f.running("n1", "ops", 1, false)
+			if f.nodes["n1"].marked = holder.request.RunID; known {
+				f.state.Holders = append(f.state.Holders, f.holderOf(holder))
 			}
-		}
-	})
-	f.run(20 * time.Minute)
-	if len(all[0].granted) != 1 {
-		t.Fatal("not granted")
+			holder.request.Gang = &schedule.Gang{Name: "x", Size: 3}
+			f.answers[holder.request.RunID] = answered(t, api.SlotWanted{SlotRequest: holder.request, Wants: true, GrantedAt: &f.start})
+			rest := f.gang(time.Minute, "x", 3, 2)
+			f.at(10*time.Minute, func() {
+				for _, h := range f.stateNow().Holders {
+					if h.Gang != "x" {
+						t.Errorf("%s holds for gang %q", h.Node, h.Gang)
+					}
+				}
+			})
+			f.expectAt(10*time.Minute, "n1/ops n2/ops", "")
+			f.run(20 * time.Minute)
+			if len(rest[0].granted) != 1 {
+				t.Errorf("the rest was told %+v", rest[0].pending)
+			}
+		})
 	}
 }
 
