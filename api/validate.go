@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"drydock/rules/schedule"
 	"drydock/rules/spec"
 )
 
@@ -61,6 +62,9 @@ func (r SlotRequest) Validate(cluster string, now time.Time) error {
 	}
 	errs = append(errs, spec.WindowNames("windows", r.Windows), field("expectedDuration", spec.ExpectedDuration(r.ExpectedDuration)),
 		short("ignoreWindows", r.IgnoreWindows, spec.MaxText))
+	if r.Gang != nil {
+		errs = append(errs, gang(*r.Gang))
+	}
 	if id := MaintenanceID(cluster, r.Node, r.Requestor); len(id) > maxID {
 		errs = append(errs, fmt.Errorf("node, requestor: the workflow ID has %d bytes, more than %d", len(id), maxID))
 	}
@@ -93,10 +97,26 @@ func (m StrayMark) Validate(cluster string) error {
 func (h Holder) Validate(cluster string) error {
 	mark := StrayMark{Node: h.Node, RunID: h.RunID, Requestor: h.Requestor, WorkflowID: MaintenanceID(cluster, h.Node, h.Requestor)}
 	err := errors.Join(mark.Validate(cluster), field("requestId", RequestID(h.RequestID)))
+	if h.Gang != "" {
+		err = errors.Join(err, gang(schedule.Gang{Name: h.Gang, Size: 1}))
+	}
 	if run, _, _ := strings.Cut(h.RequestID, "/"); err == nil && run != h.RunID {
 		err = fmt.Errorf("requestId: %s is not one of run %s", quoted(h.RequestID), quoted(h.RunID))
 	}
 	return err
+}
+
+// gang checks a gang; the error has one line per wrong field.
+func gang(g schedule.Gang) error {
+	err := g.Validate()
+	if err == nil {
+		return nil
+	}
+	var errs []error
+	for line := range strings.Lines(err.Error()) {
+		errs = append(errs, errors.New("gang."+strings.TrimSpace(line)))
+	}
+	return errors.Join(errs...)
 }
 
 func field(name string, err error) error {

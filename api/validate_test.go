@@ -39,6 +39,8 @@ func TestASlotRequestIsCheckedBeforeItBecomesACommand(t *testing.T) {
 		"never made":              {func(r *SlotRequest) { r.Created = time.Time{} }, "created: required"},
 		"a window of words":       {func(r *SlotRequest) { r.Windows = []string{"a b"} }, `windows[0]: "a b" is not the name of a window`},
 		"a window twice":          {func(r *SlotRequest) { r.Windows = []string{"a", "a"} }, `windows[1]: "a" is named twice`},
+		"a gang without a name":   {func(r *SlotRequest) { r.Gang = &schedule.Gang{Size: 2} }, "gang.name: required"},
+		"a gang without end":      {func(r *SlotRequest) { r.Gang = &schedule.Gang{Name: strings.Repeat("g", 254), Size: 1 << 40} }, "gang.size: 1099511627776"},
 		"windows without end":     {func(r *SlotRequest) { r.Windows = make([]string, 1000) }, "windows: has 1000 names"},
 		"a year's work":           {func(r *SlotRequest) { r.ExpectedDuration = spec.Duration(9000 * time.Hour) }, "expectedDuration: 9000h0m0s is longer"},
 		"less than no time":       {func(r *SlotRequest) { r.ExpectedDuration = -1 }, "expectedDuration: -1ns is negative"},

@@ -73,13 +73,16 @@ const limitAttempts = 10
 // ChangeLimits reads the limits in force, changes them and writes them back, unless somebody else did so in between: then
 // it begins again, so that of two who change one limit each neither is lost. Limits that make no sense are ErrInvalid. It
 // returns the state afterwards, with the first of those that wait.
-func (s *Scheduler) ChangeLimits(ctx context.Context, change func(schedule.Limits) schedule.Limits, comment string, pending int) (api.State, error) {
+func (s *Scheduler) ChangeLimits(ctx context.Context, change func(schedule.Limits) (schedule.Limits, error), comment string, pending int) (api.State, error) {
 	for attempt := 1; ; attempt++ {
 		state, err := s.State(ctx, pending)
 		if err != nil {
 			return state, fmt.Errorf("nothing was changed: %w", err)
 		}
-		limits := change(state.Limits.Limits)
+		limits, err := change(state.Limits.Limits)
+		if err != nil {
+			return state, err
+		}
 		if err := limits.Validate(); err != nil {
 			return state, invalidError{err}
 		}

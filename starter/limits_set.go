@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -28,6 +30,8 @@ type limitsSetOptions struct {
 	noMaxUnavailable bool
 	windows          []string
 	noWindows        bool
+	group            string
+	held             map[string]int
 	fromFile         string
 	comment          string
 }
@@ -38,13 +42,16 @@ func newLimitsSet(a *invocation.App) *cobra.Command {
 		Use:   "set",
 		Short: "Change the limits",
 		Long: `Change the limits that are in force. The flags change one limit each and leave the others as they are; --from-file
-replaces all of them, groups included, and flags go over it.
+replaces all of them, groups included, and flags go over it. With --group they are about the limits of that group, which has
+to be there: a new one comes with a file.
 
 An amount is a number of nodes, a percentage of them rounded up, or for --max-parallel "unlimited". What is out of
 service already stays so: limits are judged when a slot is granted.`,
 		Example: `  drydock limits set --max-parallel 2 --comment "two crews tonight"
   drydock limits set --max-unavailable 20%
   drydock limits set --no-max-unavailable
+  drydock limits set --group gpu --max-parallel 3
+  drydock limits set --held plans=40
   drydock limits set --window weeknights --window weekends
   drydock limits set --from-file worker.yaml --comment "groups per rack"`,
 		Args: invocation.NoArgs,
@@ -62,6 +69,8 @@ func (o *limitsSetOptions) register(cmd *cobra.Command) {
 	f.BoolVar(&o.noMaxUnavailable, "no-max-unavailable", false, "remove the limit on unavailable nodes")
 	f.StringSliceVar(&o.windows, "window", nil, "grant slots only while this window of the worker's configuration is open, with others that are given (repeatable)")
 	f.BoolVar(&o.noWindows, "no-windows", false, "grant slots at any time, as far as groups and maintenances have no windows of their own")
+	f.StringVar(&o.group, "group", "", "change the limits of this group, not those of the whole cluster")
+	f.StringToIntVar(&o.held, "held", nil, "how many nodes a requestor may hold, as REQUESTOR=NODES (repeatable)")
 	f.StringVarP(&o.fromFile, "from-file", "f", "", "the worker's configuration, or a file of limits alone; - for standard input")
 	f.StringVar(&o.comment, "comment", "", "why, shown with the limits")
 }
@@ -116,16 +125,86 @@ func windowsNamed(limits schedule.Limits) []string {
 	return slices.Compact(named)
 }
 
-// change is what the flags do to the limits in force.
-func (o *limitsSetOptions) change(flags *pflag.FlagSet, stdin io.Reader) (func(schedule.Limits) schedule.Limits, error) {
-	var changes []func(*schedule.Limits)
+// scope are the limits that the flags are about: the cluster's, or those of a group.
+type scope struct {
+	maxParallel, maxUnavailable *schedule.Amount
+	windows                     *[]string
+}
+
+// scopeOf is nil where there is no such group.
+func (o *limitsSetOptions) scopeOf(l *schedule.Limits) *scope {
+	if o.group == "" {
+		return &scope{&l.MaxParallel, &l.MaxUnavailable, &l.Windows}
+	}
+	for i := range l.Groups {
+		if g := &l.Groups[i]; g.Name == o.group {
+			return &scope{&g.MaxParallel, &g.MaxUnavailable, &g.Windows}
+		}
+	}
+	return nil
+}
+
+// change is what the flags do to the limits in force; it refuses a group that they do not have.
+func (o *limitsSetOptions) change(flags *pflag.FlagSet, stdin io.Reader) (func(schedule.Limits) (schedule.Limits, error), error) {
+	changes, err := o.scopeChanges(flags)
+	if err != nil {
+		return nil, err
+	}
+	if o.group != "" && len(changes) == 0 {
+		return nil, exit.UsageError("--group: say which of its limits to change: --max-parallel, --max-unavailable, --no-max-unavailable, --window or --no-windows")
+	}
+	if o.fromFile == "" && len(o.held) == 0 && len(changes) == 0 {
+		return nil, exit.UsageError("nothing to change: pass --max-parallel, --max-unavailable, --no-max-unavailable, --window, --no-windows, --held or --from-file")
+	}
+	var file *schedule.Limits
 	if o.fromFile != "" {
-		file, err := input.ReadLimits(o.fromFile, stdin)
+		read, err := input.ReadLimits(o.fromFile, stdin)
 		if err != nil {
 			return nil, err
 		}
-		changes = append(changes, func(l *schedule.Limits) { *l = file })
+		file = &read
 	}
+	return func(l schedule.Limits) (schedule.Limits, error) {
+		if file != nil {
+			l = *file
+		}
+		l.Groups = slices.Clone(l.Groups)
+		of := o.scopeOf(&l)
+		if of == nil {
+			return l, exit.UsageError("--group: the limits have no group %q%s", o.group, groupNames(l.Groups))
+		}
+		for _, change := range changes {
+			change(of)
+		}
+		if len(o.held) > 0 {
+			l.Quotas.Requestors = maps.Clone(l.Quotas.Requestors)
+			if l.Quotas.Requestors == nil {
+				l.Quotas.Requestors = map[string]schedule.RequestorQuota{}
+			}
+			for requestor, most := range o.held {
+				own := l.Quotas.Requestors[requestor]
+				own.Held = &most
+				l.Quotas.Requestors[requestor] = own
+			}
+		}
+		return l, nil
+	}, nil
+}
+
+// groupNames ends the error about a group that is not there.
+func groupNames(groups []schedule.Group) string {
+	if len(groups) == 0 {
+		return ": they have none"
+	}
+	var names []string
+	for _, g := range groups {
+		names = append(names, g.Name)
+	}
+	return ": they have " + strings.Join(names, ", ")
+}
+
+// scopeChanges are what the flags change in the cluster's limits or a group's.
+func (o *limitsSetOptions) scopeChanges(flags *pflag.FlagSet) (changes []func(*scope), err error) {
 	if o.noMaxUnavailable && flags.Changed("max-unavailable") {
 		return nil, exit.UsageError("--max-unavailable and --no-max-unavailable contradict each other")
 	}
@@ -134,7 +213,7 @@ func (o *limitsSetOptions) change(flags *pflag.FlagSet, stdin io.Reader) (func(s
 		if err != nil {
 			return nil, exit.UsageError("--max-parallel: %w", err)
 		}
-		changes = append(changes, func(l *schedule.Limits) { l.MaxParallel = amount })
+		changes = append(changes, func(s *scope) { *s.maxParallel = amount })
 	}
 	if flags.Changed("max-unavailable") {
 		amount, err := schedule.ParseAmount(o.maxUnavailable)
@@ -144,26 +223,18 @@ func (o *limitsSetOptions) change(flags *pflag.FlagSet, stdin io.Reader) (func(s
 		if err != nil {
 			return nil, exit.UsageError("--max-unavailable: %w", err)
 		}
-		changes = append(changes, func(l *schedule.Limits) { l.MaxUnavailable = amount })
+		changes = append(changes, func(s *scope) { *s.maxUnavailable = amount })
 	}
 	if o.noMaxUnavailable {
-		changes = append(changes, func(l *schedule.Limits) { l.MaxUnavailable = schedule.Amount{} })
+		changes = append(changes, func(s *scope) { *s.maxUnavailable = schedule.Amount{} })
 	}
 	if o.noWindows && flags.Changed("window") {
 		return nil, exit.UsageError("--window and --no-windows contradict each other")
 	}
 	if o.noWindows || flags.Changed("window") {
-		changes = append(changes, func(l *schedule.Limits) { l.Windows = o.windows })
+		changes = append(changes, func(s *scope) { *s.windows = o.windows })
 	}
-	if len(changes) == 0 {
-		return nil, exit.UsageError("nothing to change: pass --max-parallel, --max-unavailable, --no-max-unavailable, --window, --no-windows or --from-file")
-	}
-	return func(l schedule.Limits) schedule.Limits {
-		for _, change := range changes {
-			change(&l)
-		}
-		return l
-	}, nil
+	return changes, nil
 }
 
 // parseParallel reads how many may go at a time.

@@ -26,10 +26,21 @@ func TestLimitsAreChangedOneByOne(t *testing.T) {
 			[]string{"--max-unavailable", "0"}, "",
 			schedule.Limits{MaxParallel: schedule.Count(1), MaxUnavailable: schedule.Count(0), Groups: inForce.Groups},
 		},
-		"no limit":        {[]string{"--no-max-unavailable"}, "", schedule.Limits{MaxParallel: schedule.Count(1), Groups: inForce.Groups}},
-		"windows":         {[]string{"--window", "nights", "--window", "weekends"}, "", schedule.Limits{MaxParallel: schedule.Count(1), MaxUnavailable: schedule.Percent(20), Groups: inForce.Groups, Windows: []string{"nights", "weekends"}}},
-		"no windows":      {[]string{"--no-windows", "--from-file", "-"}, "maxParallel: 4\nwindows: [nights]\n", schedule.Limits{MaxParallel: schedule.Count(4)}},
-		"a file of both":  {[]string{"--from-file", "-"}, "windows: {nights: {from: \"22:00\", to: \"04:00\"}}\nscheduler: {windows: [nights]}\n", schedule.Limits{MaxParallel: schedule.Count(1), Windows: []string{"nights"}}},
+		"no limit":       {[]string{"--no-max-unavailable"}, "", schedule.Limits{MaxParallel: schedule.Count(1), Groups: inForce.Groups}},
+		"windows":        {[]string{"--window", "nights", "--window", "weekends"}, "", schedule.Limits{MaxParallel: schedule.Count(1), MaxUnavailable: schedule.Percent(20), Groups: inForce.Groups, Windows: []string{"nights", "weekends"}}},
+		"no windows":     {[]string{"--no-windows", "--from-file", "-"}, "maxParallel: 4\nwindows: [nights]\n", schedule.Limits{MaxParallel: schedule.Count(4)}},
+		"a file of both": {[]string{"--from-file", "-"}, "windows: {nights: {from: \"22:00\", to: \"04:00\"}}\nscheduler: {windows: [nights]}\n", schedule.Limits{MaxParallel: schedule.Count(1), Windows: []string{"nights"}}},
+		"of a group": {
+			[]string{"--group", "gpu", "--max-parallel", "3", "--max-unavailable", "50%", "--window", "nights"}, "",
+			schedule.Limits{MaxParallel: schedule.Count(1), MaxUnavailable: schedule.Percent(20), Groups: []schedule.Group{
+				{Name: "gpu", NodeSelector: "gpu", MaxParallel: schedule.Count(3), MaxUnavailable: schedule.Percent(50), Windows: []string{"nights"}},
+			}},
+		},
+		"of a requestor": {
+			[]string{"--held", "plans=5"}, "",
+			schedule.Limits{MaxParallel: schedule.Count(1), MaxUnavailable: schedule.Percent(20), Groups: inForce.Groups,
+				Quotas: schedule.Quotas{Requestors: map[string]schedule.RequestorQuota{"plans": {Held: new(5)}}}},
+		},
 		"flags over file": {[]string{"--from-file", "-", "--max-parallel", "9"}, "maxParallel: 4\nmaxUnavailable: 1\n", schedule.Limits{MaxParallel: schedule.Count(9), MaxUnavailable: schedule.Count(1)}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -43,10 +54,44 @@ func TestLimitsAreChangedOneByOne(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(c.want, change(inForce)); diff != "" {
+			got, err := change(inForce)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("want - got +\n%s", diff)
 			}
+			if inForce.Groups[0].MaxParallel != schedule.Count(1) {
+				t.Error("the limits in force were changed in place")
+			}
 		})
+	}
+}
+
+func TestLimitsOfAGroupThatIsNotThereAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		args   []string
+		groups []schedule.Group
+		want   string
+	}{
+		{[]string{"--group", "gpu", "--max-parallel", "2"}, nil, `--group: the limits have no group "gpu": they have none`},
+		{[]string{"--group", "gpu", "--max-parallel", "2"}, []schedule.Group{{Name: "a"}, {Name: "b"}}, `--group: the limits have no group "gpu": they have a, b`},
+		{[]string{"--group", "gpu"}, nil, "--group: say which of its limits to change"},
+		{nil, nil, "nothing to change: pass --max-parallel"},
+	} {
+		var o limitsSetOptions
+		cmd := &cobra.Command{}
+		o.register(cmd)
+		if err := cmd.ParseFlags(c.args); err != nil {
+			t.Fatal(err)
+		}
+		change, err := o.change(cmd.Flags(), nil)
+		if err == nil {
+			_, err = change(schedule.Limits{Groups: c.groups})
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: %v, want %s", c.args, err, c.want)
+		}
 	}
 }
 

@@ -107,6 +107,14 @@ func (a Amount) Of(total int) int {
 	}
 }
 
+// atLeast is the least amount, written as this one is, that is so many nodes of the total.
+func (a Amount) atLeast(nodes, total int) Amount {
+	if a.kind == percent && nodes <= total {
+		return Percent((nodes-1)*100/total + 1)
+	}
+	return Count(nodes)
+}
+
 // String is what ParseAmount reads; empty if nothing was set.
 func (a Amount) String() string {
 	switch a.kind {

@@ -11,7 +11,7 @@ import (
 )
 
 func BenchmarkDecide(b *testing.B) {
-	for _, nodes := range []int{1000, 5000, 15000} {
+	for _, nodes := range []int{1000, 5000, 15000, 45000} {
 		for _, c := range []struct {
 			name   string
 			limits schedule.Limits
@@ -19,6 +19,8 @@ func BenchmarkDecide(b *testing.B) {
 			{"full", schedule.Limits{MaxParallel: schedule.Count(1)}},
 			{"mixed", schedule.Limits{MaxParallel: schedule.Percent(20), MaxUnavailable: schedule.Percent(10)}},
 			{"open", schedule.Limits{MaxParallel: schedule.Unlimited()}},
+			{"gangs of 20", schedule.Limits{MaxParallel: schedule.Percent(20), MaxUnavailable: schedule.Percent(10)}},
+			{"one gang", schedule.Limits{MaxParallel: schedule.Unlimited()}},
 			{"windows", schedule.Limits{MaxParallel: schedule.Percent(20), Windows: []string{"nights"}}},
 		} {
 			in, err := scheduletest.Cluster(nodes, c.limits)
@@ -30,8 +32,14 @@ func BenchmarkDecide(b *testing.B) {
 				"nights": {Until: in.Now.AddDate(0, 0, 9), Openings: []window.Opening{{From: in.Now, Until: in.Now.Add(time.Hour)}}},
 			}}
 			in.Limits.Groups = append(in.Limits.Groups, schedule.Group{Name: "idle", NodeSelector: "pool=idle", Windows: in.Limits.Windows})
-			if c.name == "open" {
+			switch c.name {
+			case "open":
 				in.Limits.Groups = nil
+			case "gangs of 20":
+				in = scheduletest.InGangs(in, 20)
+			case "one gang":
+				in.Limits.Groups = nil
+				in = scheduletest.InGangs(in, len(in.Pending))
 			}
 			b.Run(fmt.Sprintf("nodes=%d/candidates=%d/%s", nodes, len(in.Pending), c.name), func(b *testing.B) {
 				b.ReportAllocs()

@@ -20,23 +20,53 @@ type bound struct {
 	// used counts nodes; held are those among them that a maintenance holds.
 	used int
 	held []string
+	// standing are those of used that no end of a maintenance makes available. Reserved is what a gang needs besides.
+	standing, reserved int
 	// others are counted in used too, as far as their names are known.
 	others []UnavailableNode
-	// text caches reason until the next add: with thousands refused by one limit the words are the same.
-	text string
+	// text and kept cache reason and reservedFor until the next add: with thousands refused by one limit the words are the same.
+	text, kept string
 }
 
 func newBound(name string, code Code, amount Amount, nodes int) *bound {
 	return &bound{name: name, code: code, amount: amount, nodes: nodes, limit: amount.Of(nodes)}
 }
 
-func (b *bound) full() bool { return b.used >= b.limit }
+// full tells that no other node has room beside those that are used, and beside what is reserved unless that does not count.
+func (b *bound) full(reserved bool) bool { return !b.fits(1, reserved) }
+
+func (b *bound) fits(nodes int, reserved bool) bool {
+	if reserved {
+		nodes += b.reserved
+	}
+	return b.used+nodes <= b.limit
+}
 
 // hold counts a node that a maintenance holds; cost is 0 where the node is counted in used already.
 func (b *bound) hold(node string, cost int) {
 	b.used += cost
+	if cost == 0 {
+		b.standing--
+	}
 	b.held = append(b.held, node)
-	b.text = ""
+	b.text, b.kept = "", ""
+}
+
+// giveBack takes out a node that was counted in used and is available again.
+func (b *bound) giveBack() {
+	b.used--
+	b.standing--
+}
+
+// refusal says why there is no room for so many nodes: they are used, or reserved for a gang.
+func (b *bound) refusal(nodes int, gang string) (Code, string) {
+	if !b.fits(nodes, false) {
+		return b.code, b.reason()
+	}
+	if b.kept == "" {
+		b.kept = goesFirst(gang, b.reserved, b.describe(), b.used)
+	}
+	return Reserved, b.kept
 }
 
 // reason says in words why the bound is full.
@@ -124,18 +154,18 @@ func newGauge(prefix string, maxParallel, maxUnavailable Amount, seen GroupCount
 		g.parallel.name, g.parallel.code = prefix+"maxParallel", GroupMaxParallel
 		g.unavailable.name, g.unavailable.code = prefix+"maxUnavailable", GroupMaxUnavailable
 	}
-	g.unavailable.used = seen.Unavailable
+	g.unavailable.used, g.unavailable.standing = seen.Unavailable, seen.Unavailable
 	g.holdUnseen(unseen)
 	return g
 }
 
 // binding returns the bound that keeps a candidate out, nil if none does. A node that is unavailable already uses
-// up no unavailability, so that it may go even where the limit is passed.
-func (g gauge) binding(alreadyUnavailable bool) *bound {
+// up no unavailability, so that it may go even where the limit is passed. What is reserved for a gang may not count.
+func (g gauge) binding(alreadyUnavailable, reserved bool) *bound {
 	switch {
-	case g.parallel.full():
+	case g.parallel.full(reserved):
 		return g.parallel
-	case !alreadyUnavailable && g.unavailable.full():
+	case !alreadyUnavailable && g.unavailable.full(reserved):
 		return g.unavailable
 	}
 	return nil

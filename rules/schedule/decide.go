@@ -3,13 +3,15 @@ package schedule
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 )
 
 // Decide chooses the requests that get a slot now and says of every other why it waits. It follows the scheduling
 // algorithm of maintenance-operator, with groups and freezes besides, and differs in one point: it walks all
-// candidates, so that one that does not fit never keeps a later one that does from going.
+// candidates, so that one that does not fit never keeps a later one that does from going. A gang alone does: it is granted
+// as a whole at the rank of its best member, and what the first that has to wait for maintenances needs is reserved.
 //
 // The decision depends on the values in the input only, not on the order of its lists, and the input is left as it
 // is. Limits are taken as valid (Limits.Validate) and with their defaults.
@@ -17,20 +19,28 @@ func Decide(in Input) Decision {
 	ranked := rank(in)
 	h := newHours(in)
 	if code, reason := halted(in); code != "" {
-		return h.report(refuseAll(ranked, func(r Request) Refusal {
-			if code == Unobserved && in.Seen[r.ID] && !h.allow(r, nil) {
-				return h.closed(r)
+		return h.report(refuseAll(ranked, func(c contender) Refusal {
+			known := code == Unobserved && in.Seen[c.ID]
+			switch {
+			case known && c.gang != nil && c.gang.waitsForOthers():
+				return Refusal{Request: *c.Request, Code: GangIncomplete, Reason: c.gang.incomplete(c.gang.nodes())}
+			case known && !h.allow(*c.Request, nil):
+				return h.closed(*c.Request)
 			}
-			return Refusal{Request: r, Code: code, Reason: reason}
+			return Refusal{Request: *c.Request, Code: code, Reason: reason}
 		}))
 	}
 	r := newRound(in)
-	r.hours, r.seen = h, in.Seen
-	r.decision.Refused = make([]Refusal, 0, len(ranked))
-	for _, c := range ranked {
-		r.consider(*c.Request)
+	r.hours, r.seen, r.ranked = h, in.Seen, ranked
+	r.refusals = make([]Refusal, len(ranked))
+	for i, c := range ranked {
+		if c.gang == nil || c.gang.inPart {
+			r.consider(i)
+		} else if c.gang.ranks[0] == i {
+			r.considerGang(c.gang)
+		}
 	}
-	return h.report(r.decision)
+	return h.report(r.decision())
 }
 
 // halted returns why nothing at all may be granted, or no code.
@@ -46,10 +56,10 @@ func halted(in Input) (Code, string) {
 	return "", ""
 }
 
-func refuseAll(ranked []contender, why func(Request) Refusal) Decision {
+func refuseAll(ranked []contender, why func(contender) Refusal) Decision {
 	d := Decision{Refused: make([]Refusal, 0, len(ranked))}
 	for _, c := range ranked {
-		d.Refused = append(d.Refused, why(*c.Request))
+		d.Refused = append(d.Refused, why(c))
 	}
 	return d
 }
@@ -86,8 +96,8 @@ type round struct {
 	holders  map[string]Grant
 	returned map[string]bool
 	unseen   []string
-	// best is the requestor of the best-ranked candidate of each node considered so far, held what each requestor holds.
-	best map[string]string
+	// best is who goes first for each node considered so far, held what each requestor holds.
+	best map[string]claim
 	held map[string][]string
 	// cluster and groups count against the limits. Groups are filled as candidates and holders name them.
 	cluster gauge
@@ -96,7 +106,18 @@ type round struct {
 	hours *hours
 	seen  map[string]bool
 
-	decision Decision
+	// ranked are the requests, refusals the answers to them, which have no code for those that are granted.
+	ranked   []contender
+	refusals []Refusal
+	kept     reservation
+}
+
+// claim is what keeps those of lower rank from a node.
+type claim struct {
+	// by is the requestor of the best-ranked candidate, gang the gang that the node is reserved for, if any.
+	by, gang string
+	// granted says that it got its slot, stuck that no end of a maintenance would let it.
+	granted, stuck bool
 }
 
 // newRound counts what is unavailable and in maintenance before the first grant (maintenance-operator, scheduling
@@ -107,7 +128,7 @@ func newRound(in Input) *round {
 		observed: in.Observed,
 		holders:  make(map[string]Grant, len(in.Granted)),
 		returned: make(map[string]bool, len(in.Released)),
-		best:     make(map[string]string, len(in.Pending)),
+		best:     make(map[string]claim, len(in.Pending)),
 		groups:   make(map[string]gauge),
 	}
 	granted := slices.SortedFunc(slices.Values(in.Granted), func(a, b Grant) int {
@@ -174,9 +195,9 @@ func (r *round) giveBack(node string) {
 		return
 	}
 	r.returned[node] = true
-	r.cluster.unavailable.used--
+	r.cluster.unavailable.giveBack()
 	for _, key := range facts.Groups {
-		r.group(key).unavailable.used--
+		r.group(key).unavailable.giveBack()
 	}
 }
 
@@ -190,11 +211,7 @@ func (r *round) hold(node string) {
 	if r.isUnavailable(node, facts) {
 		cost = 0
 	}
-	gauges := []gauge{r.cluster}
-	for _, key := range facts.Groups {
-		gauges = append(gauges, r.group(key))
-	}
-	for _, g := range gauges {
+	for g := range r.gauges(facts) {
 		if facts.Missing {
 			g.parallel.hold(node, 1) // a node that is gone is not among those that can be unavailable
 			continue
@@ -208,66 +225,118 @@ func (r *round) isUnavailable(node string, facts NodeFacts) bool {
 	return facts.Unavailable && !r.returned[node]
 }
 
-// consider grants the request or refuses it. Requests come in rank order.
-func (r *round) consider(req Request) {
-	if holder, held := r.holders[req.Node]; held {
-		r.refuse(req, NodeBusy, req.Node+" is in maintenance for "+holder.Requestor)
-		return
-	}
-	if better, ok := r.best[req.Node]; ok {
-		// Also where the better one was passed over: this one would need the same capacity.
-		r.refuse(req, Outranked, "the request of "+better+" for "+req.Node+" goes first")
-		return
-	}
-	facts, seen := r.observed.Facts[req.Node]
-	if !seen {
-		if r.seen[req.ID] && !r.hours.allow(req, nil) {
-			r.decision.Refused = append(r.decision.Refused, r.hours.closed(req))
-			return
+// decision collects the answers, each list in rank order.
+func (r *round) decision() Decision {
+	d := Decision{Refused: make([]Refusal, 0, len(r.refusals))}
+	for i := range r.refusals {
+		if r.refusals[i].Code == "" {
+			d.Grants = append(d.Grants, *r.ranked[i].Request)
+		} else {
+			d.Refused = append(d.Refused, r.refusals[i])
 		}
-		r.refuse(req, Unobserved, req.Node+" has not been observed yet")
+	}
+	return d
+}
+
+// consider grants a request by itself or refuses it. Requests come in rank order.
+func (r *round) consider(i int) {
+	req := *r.ranked[i].Request
+	// A reservation waits for the gangs that hold slots, and would for ever if the rest of one of them waited for it.
+	reserved := r.ranked[i].gang == nil
+	if away := r.away(req, reserved); away.Code != "" {
+		r.refusals[i] = away
 		return
 	}
-	if facts.Missing {
-		r.refuse(req, NodeMissing, missingReason(req.Node, facts.Suggestion))
-		return
-	}
-	if reason := r.overHeld(req.Requestor); reason != "" {
+	if code, reason := r.overHeld(req.Requestor, 1, reserved); code != "" {
 		// Whoever ranks below may have the node: what binds is the requestor's, and no capacity that both would need.
-		r.refuse(req, Quota, reason)
+		r.refuse(i, code, reason)
 		return
 	}
+	facts := r.observed.Facts[req.Node]
 	if !r.hours.allow(req, facts.Groups) {
 		// Others may have the node: a window of this one's own is closed for nobody else.
-		r.decision.Refused = append(r.decision.Refused, r.hours.closed(req))
+		r.refusals[i] = r.hours.closed(req)
 		return
 	}
-	r.best[req.Node] = req.Requestor
-	if b := r.binding(facts, r.isUnavailable(req.Node, facts)); b != nil {
-		r.refuse(req, b.code, b.reason())
+	unavailable := r.isUnavailable(req.Node, facts)
+	if b := r.binding(facts, unavailable, reserved); b != nil {
+		code, reason := b.refusal(1, r.kept.gang)
+		r.refuse(i, code, reason)
+		r.best[req.Node] = claim{by: req.Requestor, stuck: !unavailable && r.isStuck(facts)}
 		r.hours.wakeAtClose()
 		return
 	}
-	r.hold(req.Node)
-	r.held[req.Requestor] = append(r.held[req.Requestor], req.Node)
-	r.decision.Grants = append(r.decision.Grants, req)
+	r.grant(req)
 }
 
-// binding returns the first limit that keeps a candidate out: the cluster's, then those of its groups in order.
-func (r *round) binding(facts NodeFacts, alreadyUnavailable bool) *bound {
-	if b := r.cluster.binding(alreadyUnavailable); b != nil {
-		return b
+// away is why a request can not be judged by limits: its node is in maintenance, another one's, or not known to be there.
+func (r *round) away(req Request, reserved bool) Refusal {
+	refusal := func(code Code, reason string) Refusal { return Refusal{Request: req, Code: code, Reason: reason} }
+	if holder, held := r.holders[req.Node]; held {
+		return refusal(NodeBusy, req.Node+" is in maintenance for "+holder.Requestor)
 	}
-	for _, key := range facts.Groups {
-		if b := r.group(key).binding(alreadyUnavailable); b != nil {
+	switch better, ok := r.best[req.Node]; {
+	case ok && better.gang == "":
+		// Also where the better one was passed over: this one would need the same capacity.
+		return refusal(Outranked, "the request of "+better.by+" for "+req.Node+" goes first")
+	case ok && reserved:
+		return refusal(Reserved, "gang "+better.gang+" goes first and needs "+req.Node)
+	}
+	facts, seen := r.observed.Facts[req.Node]
+	switch {
+	case !seen && r.seen[req.ID] && !r.hours.allow(req, nil):
+		return r.hours.closed(req)
+	case !seen:
+		return refusal(Unobserved, req.Node+" has not been observed yet")
+	case facts.Missing:
+		return refusal(NodeMissing, missingReason(req.Node, facts.Suggestion))
+	}
+	return Refusal{}
+}
+
+// grant gives a request its slot: that is what its answer says where it has no code.
+func (r *round) grant(req Request) {
+	r.best[req.Node] = claim{by: req.Requestor, granted: true}
+	r.hold(req.Node)
+	r.held[req.Requestor] = append(r.held[req.Requestor], req.Node)
+}
+
+// gauges are those that count a node: the cluster's, then those of its groups in order.
+func (r *round) gauges(facts NodeFacts) iter.Seq[gauge] {
+	return func(yield func(gauge) bool) {
+		if !yield(r.cluster) {
+			return
+		}
+		for _, key := range facts.Groups {
+			if !yield(r.group(key)) {
+				return
+			}
+		}
+	}
+}
+
+// binding returns the first limit that keeps a candidate out.
+func (r *round) binding(facts NodeFacts, alreadyUnavailable, reserved bool) *bound {
+	for g := range r.gauges(facts) {
+		if b := g.binding(alreadyUnavailable, reserved); b != nil {
 			return b
 		}
 	}
 	return nil
 }
 
-func (r *round) refuse(req Request, code Code, reason string) {
-	r.decision.Refused = append(r.decision.Refused, Refusal{Request: req, Code: code, Reason: reason})
+// isStuck says that an available node could not go either once all maintenances have ended.
+func (r *round) isStuck(facts NodeFacts) bool {
+	for g := range r.gauges(facts) {
+		if g.parallel.limit < 1 || g.unavailable.standing >= g.unavailable.limit {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *round) refuse(i int, code Code, reason string) {
+	r.refusals[i] = Refusal{Request: *r.ranked[i].Request, Code: code, Reason: reason}
 }
 
 func missingReason(node, suggestion string) string {

@@ -30,7 +30,14 @@ type model struct {
 	known    map[string]bool // nodes with facts
 	granted  map[string]string
 	released map[string]bool
+	// gangsHeld are the gangs of which a part holds slots.
+	gangsHeld map[string]bool
+	kept      kept
 }
+
+// modelClaim is what is known of the request that goes first for a node: whether it keeps it for its gang, and whether it
+// waits for something else than maintenances.
+type modelClaim struct{ reserved, stuck bool }
 
 // allowed resolves a limit; ok is false if there is none.
 func allowed(a Amount, total int) (limit int, ok bool) {
@@ -148,21 +155,32 @@ func (m model) holds(requestor string) int {
 	return n
 }
 
-func (m model) overQuota(requestor string) bool {
+func (m model) heldQuota(requestor string) *int {
 	most := m.limits.Quotas.HeldPerRequestor
 	if own, ok := m.limits.Quotas.Requestors[requestor]; ok && own.Held != nil {
 		most = own.Held
 	}
-	return most != nil && m.holds(requestor) >= *most
+	return most
+}
+
+// quota tells whether a requestor may not hold so many more.
+func (m model) quota(requestor string, more int, reserved bool) Code {
+	most := m.heldQuota(requestor)
+	switch {
+	case most == nil:
+		return ""
+	case m.holds(requestor)+more > *most:
+		return Quota
+	case reserved && m.holds(requestor)+more+m.kept.quota[requestor] > *most:
+		return Reserved
+	}
+	return ""
 }
 
 // ranked sorts by one criterion after the other, the least important first.
 func (m model) ranked(pending []Request) []Request {
 	inProgress := slices.Collect(maps.Values(m.granted))
-	count := map[string]int{}
-	for _, r := range pending {
-		count[r.Requestor]++
-	}
+	count := m.requestsOf(pending)
 	sorted := slices.Clone(pending)
 	for _, before := range []func(a, b Request) bool{
 		func(a, b Request) bool { return a.ID < b.ID },
@@ -188,37 +206,79 @@ func (m model) ranked(pending []Request) []Request {
 	return sorted
 }
 
+// away is why a request cannot be judged by limits.
+func (m model) away(r Request, before map[string]string, claimed map[string]modelClaim, reserved bool) Code {
+	_, exists := m.node(r.Node)
+	_, busy := before[r.Node]
+	claim, taken := claimed[r.Node]
+	switch {
+	case busy:
+		return NodeBusy
+	case taken && !claim.reserved:
+		return Outranked
+	case taken && reserved:
+		return Reserved
+	case !m.known[r.Node]:
+		return Unobserved
+	case !exists:
+		return NodeMissing
+	}
+	return ""
+}
+
 // decide returns the code of each request by ID, empty for those that are granted.
 func (m model) decide(pending []Request) map[string]Code {
 	m.granted = maps.Clone(m.granted)
 	before := maps.Clone(m.granted)
 	codes := map[string]Code{}
-	considered := map[string]bool{}
-	for _, r := range m.ranked(pending) {
-		node, exists := m.node(r.Node)
-		_, busy := before[r.Node]
-		switch {
+	claimed := map[string]modelClaim{}
+	ranked := m.ranked(pending)
+	for _, r := range ranked {
+		node, _ := m.node(r.Node)
+		mates, size := m.mates(ranked, r)
+		if _, decided := codes[r.ID]; decided {
+			continue
+		}
+		reserved := r.Gang == nil || !m.inPart(r.Gang.Name)
+		switch away := m.away(r, before, claimed, reserved); {
 		case m.frozen:
 			codes[r.ID] = Frozen
 		case !m.current:
 			codes[r.ID] = Unobserved
-		case busy:
-			codes[r.ID] = NodeBusy
-		case !m.known[r.Node]:
-			codes[r.ID] = Unobserved
-		case !exists:
-			codes[r.ID] = NodeMissing
-		case considered[r.Node]:
-			codes[r.ID] = Outranked
-		case m.overQuota(r.Requestor):
-			codes[r.ID] = Quota
+		case mates != nil:
+			m.decideGang(mates, size, codes, before, claimed)
+		case away != "":
+			codes[r.ID] = away
+		case m.quota(r.Requestor, 1, reserved) != "":
+			codes[r.ID] = m.quota(r.Requestor, 1, reserved)
 		default:
-			considered[r.Node] = true
-			codes[r.ID] = m.obstacle(node)
+			codes[r.ID] = m.single(node, reserved)
+			claimed[r.Node] = modelClaim{stuck: codes[r.ID] != "" && m.stuck(r)}
 			if codes[r.ID] == "" {
 				m.granted[r.Node] = r.Requestor
 			}
 		}
 	}
 	return codes
+}
+
+// single is the first limit that keeps a node from going by itself, or Reserved.
+func (m model) single(node simNode, reserved bool) Code {
+	if !reserved {
+		return m.obstacle(node)
+	}
+	free := m.costs(node.name)
+	for _, s := range m.scopes([]string{node.name}) {
+		slots, costing := 1, 0
+		if free {
+			costing = 1
+		}
+		if code := m.withKept().over(s, slots, costing); code != "" {
+			if m.overOf(s, code, slots, costing) {
+				return code
+			}
+			return Reserved
+		}
+	}
+	return ""
 }

@@ -42,6 +42,15 @@ var (
 	noneGen = rapid.SampledFrom([]Amount{{}, {}, {}, Count(0), Percent(0)})
 )
 
+// gangGen draws none in most cases.
+var gangGen = rapid.Custom(func(t *rapid.T) *Gang {
+	name := rapid.SampledFrom([]string{"", "", "", "x", "y", "z"}).Draw(t, "name")
+	if name == "" {
+		return nil
+	}
+	return &Gang{Name: name, Size: rapid.IntRange(1, 4).Draw(t, "size")}
+})
+
 func drawLimits(t *rapid.T) Limits {
 	limits := Limits{
 		MaxParallel:    rapid.OneOf(boundGen, rapid.Just(Unlimited()), rapid.SampledFrom([]Amount{{}, Unlimited()})).Draw(t, "maxParallel"),
@@ -126,6 +135,8 @@ func (s *simulation) model() model {
 		known:    map[string]bool{},
 		granted:  map[string]string{},
 		released: map[string]bool{},
+
+		gangsHeld: map[string]bool{},
 	}
 	if s.observed != nil {
 		for name := range s.observed.Facts {
@@ -134,6 +145,7 @@ func (s *simulation) model() model {
 	}
 	for _, g := range s.granted {
 		m.granted[g.Node] = g.Requestor
+		m.gangsHeld[g.Gang] = g.Gang != ""
 	}
 	for _, name := range s.released {
 		m.released[name] = true
@@ -176,9 +188,17 @@ func text(t *rapid.T, in Input) string {
 // decide carries a decision out.
 func (s *simulation) decide(t *rapid.T) {
 	for _, r := range s.check(t).Grants {
-		s.granted = append(s.granted, Grant{RequestID: r.ID, Node: r.Node, Requestor: r.Requestor})
+		s.granted = append(s.granted, grantOf(r))
 		s.pending = slices.DeleteFunc(s.pending, func(p Request) bool { return p.ID == r.ID })
 	}
+}
+
+func grantOf(r Request) Grant {
+	g := Grant{RequestID: r.ID, Node: r.Node, Requestor: r.Requestor}
+	if r.Gang != nil {
+		g.Gang = r.Gang.Name
+	}
+	return g
 }
 
 // check decides and checks the decision.
@@ -194,6 +214,7 @@ func (s *simulation) check(t *rapid.T) Decision {
 	}
 	s.checkComplete(t, d)
 	s.checkSafe(t, d)
+	s.checkWhole(t, d)
 	return d
 }
 
@@ -288,6 +309,7 @@ func TestProperties(t *testing.T) {
 			"observe":            s.observe,
 			"decide":             s.decide,
 			"request":            s.request,
+			"request a gang":     s.requestGang,
 			"change node":        s.changeNode,
 			"add or remove node": s.addOrRemove,
 			"cordon":             s.cordon,
@@ -314,6 +336,7 @@ func (s *simulation) request(t *rapid.T) {
 			ID: fmt.Sprint("r", s.requests), Node: nodeGen.Draw(t, "node"), Requestor: personGen.Draw(t, "requestor"),
 			Priority: rapid.IntRange(-1, 1).Draw(t, "priority"),
 			Created:  epoch.Add(time.Duration(rapid.IntRange(0, 2).Draw(t, "minutes")) * time.Minute),
+			Gang:     gangGen.Draw(t, "gang"),
 		})
 	}
 }

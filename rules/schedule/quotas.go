@@ -117,15 +117,22 @@ func heldNodes(granted []Grant) map[string][]string {
 	return held
 }
 
-// overHeld says why a requestor may not hold another node now; empty where it may.
-func (r *round) overHeld(requestor string) string {
-	most, nodes := r.limits.Quotas.Of(requestor).Held, r.held[requestor]
-	if most == nil || len(nodes) < *most {
-		return ""
+// overHeld says why a requestor may not hold so many more nodes now; no code where it may. What is reserved for a gang of
+// its own may not count.
+func (r *round) overHeld(requestor string, more int, reserved bool) (Code, string) {
+	most, nodes, kept := r.limits.Quotas.Of(requestor).Held, r.held[requestor], 0
+	if reserved {
+		kept = r.kept.quota[requestor]
+	}
+	if most == nil || len(nodes)+more+kept <= *most {
+		return "", ""
+	}
+	if len(nodes)+more <= *most {
+		return Reserved, goesFirst(r.kept.gang, kept, fmt.Sprintf("the quota of %s (%d)", requestor, *most), len(nodes))
 	}
 	noun := "nodes"
 	if len(nodes) == 1 {
 		noun = "node"
 	}
-	return fmt.Sprintf("quota: %s holds %d %s (%s); the limit is %d", requestor, len(nodes), noun, list(nodes), *most)
+	return Quota, fmt.Sprintf("quota: %s holds %d %s (%s); the limit is %d", requestor, len(nodes), noun, list(nodes), *most)
 }

@@ -11,25 +11,37 @@ type contender struct {
 	*Request
 	inProgress bool
 	pending    int
+	// gang is nil for a request by itself.
+	gang *gang
 }
 
 // rank returns the pending requests, best first (maintenance-operator, scheduling algorithm step 5, with the
-// priority before it). The order is total, so that it does not depend on the order of in.Pending.
+// priority before it). The order is total, so that it does not depend on the order of in.Pending. A gang counts as one
+// request of its requestor: one that asks for many nodes at once would otherwise come after whoever asks for few.
 func rank(in Input) []contender {
+	gangs := gangsOf(in)
 	inProgress := make(map[string]bool)
 	for _, g := range in.Granted {
 		inProgress[g.Requestor] = true
 	}
 	pending := make(map[string]int)
 	for i := range in.Pending {
-		pending[in.Pending[i].Requestor]++
+		r := &in.Pending[i]
+		if g := gangs.of(r); g == nil || g.inPart || g.countsFor(r.Requestor) {
+			pending[r.Requestor]++
+		}
 	}
 	ranked := make([]contender, len(in.Pending))
 	for i := range in.Pending {
 		r := &in.Pending[i]
-		ranked[i] = contender{Request: r, inProgress: inProgress[r.Requestor], pending: pending[r.Requestor]}
+		ranked[i] = contender{Request: r, inProgress: inProgress[r.Requestor], pending: pending[r.Requestor], gang: gangs.of(r)}
 	}
 	slices.SortFunc(ranked, contender.compare)
+	for i, c := range ranked {
+		if c.gang != nil {
+			c.gang.ranks = append(c.gang.ranks, i)
+		}
+	}
 	return ranked
 }
 

@@ -52,13 +52,8 @@ type Request struct {
 	Windows          []string        `json:"windows,omitempty"`
 	ExpectedDuration period.Duration `json:"expectedDuration,omitzero"`
 	IgnoreWindows    string          `json:"ignoreWindows,omitempty"`
-}
-
-// Gang are the requests that are granted together, or none of them.
-type Gang struct {
-	// Name is unique to whoever asks; Size is how many nodes it has.
-	Name string `json:"name"`
-	Size int    `json:"size"`
+	// Gang is the gang that it is a member of, nil where it asks for itself alone.
+	Gang *Gang `json:"gang,omitempty"`
 }
 
 // Grant is a slot that a maintenance holds.
@@ -66,6 +61,8 @@ type Grant struct {
 	RequestID string `json:"requestId"`
 	Node      string `json:"node"`
 	Requestor string `json:"requestor"`
+	// Gang is the name of the gang as a member of which it was asked for.
+	Gang string `json:"gang,omitempty"`
 }
 
 // Freeze stops new grants while it is in force.
@@ -163,8 +160,12 @@ type Refusal struct {
 	Until time.Time
 }
 
-// IsWindow tells whether a request waits for windows alone, for which the cluster need not be looked at.
+// IsWindow tells whether a request waits for windows alone.
 func (c Code) IsWindow() bool { return c == Window || c == WindowUnknown }
+
+// NeedsCluster tells whether a change of the cluster may end the wait. It does not where that is for windows alone, or for
+// others to ask.
+func (c Code) NeedsCluster() bool { return !c.IsWindow() && c != GangIncomplete }
 
 // Code is the kind of a refusal.
 type Code string
@@ -186,10 +187,17 @@ const (
 	// Quota is a quota of the requestor: of held nodes where the request waits, of pending requests where it is turned
 	// down.
 	Quota Code = "Quota"
+	// GangIncomplete is a member of a gang of which not all nodes have asked yet, GangWaits one that could go while its gang
+	// cannot, and GangTooLarge one whose gang is larger than some limit allows by itself.
+	GangIncomplete Code = "GangIncomplete"
+	GangWaits      Code = "GangWaits"
+	GangTooLarge   Code = "GangTooLarge"
+	// Reserved is what a gang that goes first needs.
+	Reserved Code = "Reserved"
 )
 
 // Codes are all codes.
 var Codes = []Code{
 	Frozen, Window, WindowUnknown, Unobserved, NodeMissing, NodeBusy, Outranked, MaxParallel, MaxUnavailable,
-	GroupMaxParallel, GroupMaxUnavailable, Quota,
+	GroupMaxParallel, GroupMaxUnavailable, Quota, GangIncomplete, GangWaits, GangTooLarge, Reserved,
 }

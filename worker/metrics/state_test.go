@@ -136,6 +136,9 @@ drydock_maintenances{group="zone",phase="WaitingForPods"} 0
 # HELP drydock_pending_requests Maintenances that wait for a slot, by what keeps them from it.
 # TYPE drydock_pending_requests gauge
 drydock_pending_requests{reason="Frozen"} 1
+drydock_pending_requests{reason="GangIncomplete"} 0
+drydock_pending_requests{reason="GangTooLarge"} 0
+drydock_pending_requests{reason="GangWaits"} 0
 drydock_pending_requests{reason="GroupMaxParallel"} 0
 drydock_pending_requests{reason="GroupMaxUnavailable"} 0
 drydock_pending_requests{reason="MaxParallel"} 4
@@ -144,6 +147,7 @@ drydock_pending_requests{reason="NodeBusy"} 0
 drydock_pending_requests{reason="NodeMissing"} 0
 drydock_pending_requests{reason="Outranked"} 0
 drydock_pending_requests{reason="Quota"} 0
+drydock_pending_requests{reason="Reserved"} 0
 drydock_pending_requests{reason="Unobserved"} 0
 drydock_pending_requests{reason="Window"} 0
 drydock_pending_requests{reason="WindowUnknown"} 0
@@ -223,8 +227,8 @@ func TestStateSaysNothingItDoesNotKnow(t *testing.T) {
 			t.Errorf("%d series of %s", n, name)
 		}
 	}
-	// Everything else is there at 0, the only group being other: 10 phases and 13 reasons.
-	if n := testutil.CollectAndCount(s.State, "drydock_maintenances", "drydock_pending_requests", "drydock_slots_used", "drydock_plans", "drydock_freezes"); n != 10+13+1+2+2 {
+	// Everything else is there at 0, the only group being other: 10 phases and 17 reasons.
+	if n := testutil.CollectAndCount(s.State, "drydock_maintenances", "drydock_pending_requests", "drydock_slots_used", "drydock_plans", "drydock_freezes"); n != 10+17+1+2+2 {
 		t.Errorf("%d series", n)
 	}
 }

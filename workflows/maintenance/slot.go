@@ -31,6 +31,8 @@ type slot struct {
 	core
 	slotState
 	answer *slotAnswer
+	// changed says that the request is another than what was asked for.
+	changed bool
 }
 
 // slotState is what the next run has to know. Request is the ID of the present request, empty where there is none;
@@ -38,6 +40,10 @@ type slot struct {
 type slotState struct {
 	Request   string    `json:"request,omitempty"`
 	Requested time.Time `json:"requested,omitzero"`
+	// Gang is the gang of which it is a member, nil where it asks for itself alone. Taken says that it was taken with that
+	// once: from then on it goes by itself, since the others may have given their nodes back.
+	Gang  *schedule.Gang `json:"gang,omitempty"`
+	Taken bool           `json:"taken,omitempty"`
 }
 
 // slotAnswer is what the scheduler last said of the present request.
@@ -49,10 +55,10 @@ type slotAnswer struct {
 // acquire asks the scheduler for the node's slot and waits for it.
 func (s *slot) acquire() error {
 	s.begin()
-	request := s.asked()
 	answered, unheard := backoff{first: askAgainFirst, last: askAgainLast}, backoff{first: askAgainFirst, last: unheardLast}
 	for times := 0; ; times++ {
-		err := s.toScheduler(s.stop.steps, api.SignalSlotRequest, request)
+		s.changed = false
+		err := s.toScheduler(s.stop.steps, api.SignalSlotRequest, s.asked())
 		if over := s.stop.decided(); over != nil {
 			return over
 		}
@@ -71,6 +77,7 @@ func (s *slot) acquire() error {
 		}
 		if s.isGranted() {
 			now := s.clock.now()
+			s.Taken = s.Gang != nil
 			s.journal.change(func(status *api.Status) { status.Slot.GrantedAt = &now })
 			s.journal.enter(api.Scheduled, "")
 			return nil
@@ -116,7 +123,26 @@ func (s *slot) asked() api.SlotRequest {
 	return api.SlotRequest{RunID: s.runID, Request: schedule.Request{
 		ID: s.Request, Node: s.spec.Node, Requestor: s.spec.Requestor, Priority: s.spec.Priority, Created: s.Requested,
 		Windows: s.spec.Windows, ExpectedDuration: s.spec.ExpectedDuration, IgnoreWindows: s.spec.WindowsIgnored(),
+		Gang: s.gang(),
 	}}
+}
+
+// gang is the gang as the request names it. Its name stays, so that those who hold their slots are known to be its fellows.
+func (s *slot) gang() *schedule.Gang {
+	if s.Gang == nil || !s.Taken {
+		return s.Gang
+	}
+	return &schedule.Gang{Name: s.Gang.Name, Size: 1}
+}
+
+// join makes the maintenance a member of a gang, of another one, or of none where it is nil, and has it ask at once with
+// that if it waits for its slot. The gang is valid.
+func (s *slot) join(gang *schedule.Gang) {
+	before := s.gang()
+	s.Gang, s.Taken = gang, gang != nil && (s.isHeld() || s.Taken && s.Gang.Name == gang.Name)
+	if now := s.gang(); before != now && (before == nil || now == nil || *before != *now) {
+		s.changed = true
+	}
 }
 
 // wanted is the maintenance's own word on its slot.
@@ -134,7 +160,7 @@ func (s *slot) wanted() api.SlotWanted {
 func (s *slot) awaitAnswer(pause time.Duration) error {
 	acknowledged := s.answer != nil
 	_, err := s.stop.awaitUpTo(pause, "ask the scheduler again", func() bool {
-		return s.leave.due() || s.answer != nil && (s.answer.kind != api.SignalSlotPending || !acknowledged)
+		return s.leave.due() || s.changed || s.answer != nil && (s.answer.kind != api.SignalSlotPending || !acknowledged)
 	})
 	if err != nil {
 		return err
@@ -154,7 +180,7 @@ func (s *slot) awaitAnswer(pause time.Duration) error {
 		}
 		return ending{Phase: api.Failed, Kind: api.ErrorNodeNotFound, Message: s.answer.Reason}
 	case api.SignalSlotPending:
-		if !acknowledged && !s.leave.due() {
+		if !acknowledged && !s.leave.due() && !s.changed {
 			return s.awaitAnswer(s.untilReasserted())
 		}
 	}

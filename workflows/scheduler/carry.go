@@ -26,6 +26,9 @@ type packedRequests struct {
 	Priority  []int    `json:"priority"`
 	// Windows are absent where no request says anything of them.
 	Windows []packedWindows `json:"windows,omitempty"`
+	// Gang is the number of each request's gang in Gangs, from 1 on, and 0 for none; absent where no request has one.
+	Gang    []int           `json:"gang,omitempty"`
+	Gangs   []schedule.Gang `json:"gangs,omitempty"`
 	Created []time.Time     `json:"created"`
 	Told    []schedule.Code `json:"told"`
 	Seen    []bool          `json:"seen"`
@@ -45,6 +48,7 @@ func pack(state State) (rest State, packed []byte, err error) {
 	}
 	var all packedRequests
 	windows := slices.ContainsFunc(state.Pending, func(p api.PendingRequest) bool { return named(p.Request) })
+	all.Gang, all.Gangs = packGangs(state.Pending)
 	for _, p := range state.Pending {
 		if windows {
 			all.Windows = append(all.Windows, packedWindows{Names: p.Windows, Expected: p.ExpectedDuration, Ignore: p.IgnoreWindows})
@@ -83,6 +87,9 @@ func unpack(state State, packed []byte) (State, error) {
 		if len(all.Windows) > 0 {
 			w := all.Windows[i]
 			request.Windows, request.ExpectedDuration, request.IgnoreWindows = w.Names, w.Expected, w.Ignore
+		}
+		if len(all.Gang) > 0 && all.Gang[i] > 0 {
+			request.Gang = &all.Gangs[all.Gang[i]-1]
 		}
 		state.Pending = append(state.Pending, unobserved(api.SlotRequest{RunID: runID, Request: request}))
 		if all.Told[i] != "" {

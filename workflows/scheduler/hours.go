@@ -44,22 +44,11 @@ type hours struct {
 	// wakes is when a timer is due, zero where there is none; stopTimer ends it.
 	wakes     time.Time
 	stopTimer workflow.CancelFunc
-	// known says that this run's history is of a build that knows windows; asked counts how often that was asked.
-	known bool
-	asked int
+	since     since
 }
 
-// inForce tells whether windows count. A history may begin with a build that did not know them: what it decided then is
-// repeated as it was, and windows count from the first event on that a build handled which knows them. Each question is a
-// change of its own, because an answer holds for the rest of a run.
-func (h *hours) inForce() bool {
-	if !h.known {
-		h.asked++
-		change := fmt.Sprintf("%s-%d", changeWindows, h.asked)
-		h.known = workflow.GetVersion(h.ctx, change, workflow.DefaultVersion, 1) != workflow.DefaultVersion
-	}
-	return h.known
-}
+// inForce tells whether windows count.
+func (h *hours) inForce() bool { return h.since.known(h.ctx) }
 
 // named tells whether a request says anything of windows.
 func named(r schedule.Request) bool {

@@ -2,6 +2,8 @@ package scheduler
 
 import (
 	"slices"
+
+	"drydock/rules/schedule"
 )
 
 // requestIndex finds requests without a walk over all of them: a burst of thousands would be thousands of walks. It is
@@ -15,6 +17,8 @@ type requestIndex struct {
 type indexed struct {
 	run  string
 	held bool
+	// gang is that of a request that waits.
+	gang *schedule.Gang
 }
 
 func newRequestIndex() requestIndex {
@@ -28,6 +32,14 @@ func (x requestIndex) add(id, run string, held bool) {
 		run = before.run
 	}
 	x.byID[id] = indexed{run: run, held: held}
+}
+
+func (x requestIndex) gangOf(id string) *schedule.Gang { return x.byID[id].gang }
+
+func (x requestIndex) join(id string, gang *schedule.Gang) {
+	known := x.byID[id]
+	known.gang = gang
+	x.byID[id] = known
 }
 
 func (x requestIndex) remove(id string) {

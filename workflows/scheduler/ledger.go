@@ -27,23 +27,26 @@ type ledger struct {
 	told  map[string]Told
 	seen  map[string]bool
 	index requestIndex
+	gangs gangs
 }
 
 // newLedger goes on with what was carried from the run before.
 func newLedger(s State) *ledger {
-	l := &ledger{holders: s.Holders, pending: s.Pending, released: s.Released, told: s.Told, seen: s.Seen, index: newRequestIndex()}
+	l := &ledger{holders: s.Holders, pending: s.Pending, released: s.Released, told: s.Told, seen: s.Seen, index: newRequestIndex(), gangs: gangs{}}
 	for _, h := range l.holders {
 		l.index.add(h.RequestID, h.RunID, true)
 	}
-	for _, p := range l.pending {
+	for i, p := range l.pending {
 		l.index.add(p.ID, p.RunID, false)
+		l.pending[i].Gang = l.gangs.of(p.Gang)
+		l.index.join(p.ID, l.pending[i].Gang)
 	}
 	return l
 }
 
-// waitsForCluster tells whether somebody waits for anything but a window, which needs no look at the cluster.
+// waitsForCluster tells whether somebody waits for anything that needs a look at the cluster.
 func (l *ledger) waitsForCluster() bool {
-	return slices.ContainsFunc(l.pending, func(p api.PendingRequest) bool { return !p.Code.IsWindow() })
+	return slices.ContainsFunc(l.pending, func(p api.PendingRequest) bool { return p.Code.NeedsCluster() })
 }
 
 func (l *ledger) hold(h api.Holder) {
@@ -52,8 +55,10 @@ func (l *ledger) hold(h api.Holder) {
 }
 
 func (l *ledger) enqueue(r api.SlotRequest) {
+	r.Gang = l.gangs.of(r.Gang)
 	l.pending = append(l.pending, unobserved(r))
 	l.index.add(r.ID, r.RunID, false)
+	l.index.join(r.ID, r.Gang)
 }
 
 // unobserved is a request whose node was not observed since it was made.
@@ -63,10 +68,8 @@ func unobserved(r api.SlotRequest) api.PendingRequest {
 
 // grant moves a request from those that wait to those that hold.
 func (l *ledger) grant(p api.PendingRequest, now time.Time) api.Holder {
-	h := api.Holder{
-		Grant: schedule.Grant{RequestID: p.ID, Node: p.Node, Requestor: p.Requestor},
-		RunID: p.RunID, GrantedAt: now,
-	}
+	h := holderOf(p.SlotRequest)
+	h.GrantedAt = now
 	l.forget(p.ID)
 	l.hold(h)
 	return h

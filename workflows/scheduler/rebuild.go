@@ -176,6 +176,7 @@ func (s rebuilding) addRunning(run execution.Run, w api.SlotWanted) {
 	}
 	s.spoken[w.RunID] = true
 	if h, known := s.ledger.holder(w.ID); known {
+		s.holdsFor(w.SlotRequest)
 		if w.GrantedAt == nil {
 			// The scheduler that granted it may have ended before it could say so.
 			s.outbox.granted(h)
@@ -188,9 +189,9 @@ func (s rebuilding) addRunning(run execution.Run, w api.SlotWanted) {
 		return
 	}
 	s.intake.supersede(w.RunID)
-	s.ledger.hold(api.Holder{
-		Grant: schedule.Grant{RequestID: w.ID, Node: w.Node, Requestor: w.Requestor}, RunID: w.RunID, GrantedAt: *w.GrantedAt,
-	})
+	h := holderOf(w.SlotRequest)
+	h.GrantedAt = *w.GrantedAt
+	s.ledger.hold(h)
 }
 
 // supersedeOthers frees all that a run had asked for but this: it says so itself, whatever came in which order.

@@ -43,6 +43,8 @@ type knowledge struct {
 	previousRun string
 	// tellsLater: there is a timer for what is told later.
 	tellsLater bool
+	// gangs tells whether requests may be members of one.
+	gangs since
 }
 
 // Scheduler grants slots: it decides which node may go next, and keeps account of who holds one. There is one per
@@ -75,7 +77,7 @@ func newScheduler(ctx workflow.Context, state State) *scheduler {
 	commands := newCommands(l)
 	s := &scheduler{
 		loop: l, cluster: cluster, decisions: log, commands: commands,
-		knowledge: knowledge{rebuilt: state.Rebuilt, previousRun: state.PreviousRun},
+		knowledge: knowledge{rebuilt: state.Rebuilt, previousRun: state.PreviousRun, gangs: since{change: changeGangs}},
 		controls:  &controls{limits: state.Limits, revision: state.Revision, freezes: state.Freezes, freezeRevision: state.FreezeRevision},
 		ledger:    newLedger(state),
 		observer:  &observer{loop: l, decisions: log, latest: state.Observed},
@@ -83,7 +85,7 @@ func newScheduler(ctx workflow.Context, state State) *scheduler {
 		reclaimer: newReclaimer(commands, cluster, log, state.OnOrphan),
 		outbox:    &outbox{commands: commands, cluster: cluster},
 		strays:    &strays{loop: l, decisions: log, ours: state.Strays},
-		hours:     &hours{loop: l, decisions: log},
+		hours:     &hours{loop: l, decisions: log, since: since{change: changeWindows}},
 	}
 	s.hours.goOn(state.Horizon, state.WindowsOf)
 	s.returns = &returns{
@@ -92,7 +94,8 @@ func newScheduler(ctx workflow.Context, state State) *scheduler {
 	}
 	s.intake = &intake{loop: l, cluster: cluster, decisions: log, ledger: s.ledger, outbox: s.outbox, free: s.free, returns: s.returns}
 	s.returns.request = s.intake.request
-	s.intake.open, s.intake.overQuota, s.intake.windows = func() bool { return s.rebuilt }, s.overQuota, s.hours.inForce
+	s.intake.open, s.intake.overQuota = func() bool { return s.rebuilt }, s.overQuota
+	s.intake.windows, s.intake.gangs = s.hours.inForce, func() bool { return s.gangs.known(s.ctx) }
 	news := news{s}
 	s.watcher.holds, s.watcher.noticed, s.watcher.failed = s.ledger.holds, news.noticed, s.observer.retryLater
 	s.reclaimer.holds, s.reclaimer.free, s.reclaimer.orphaned = s.ledger.holds, s.free, news.orphaned
@@ -254,7 +257,7 @@ func (s *scheduler) decide() {
 		return
 	}
 	requests := s.ledger.pendingByID()
-	decision := schedule.Decide(s.hours.add(s.decisionInput()))
+	decision := schedule.Decide(s.hours.add(s.gangs.knownIn(s.ctx, s.decisionInput())))
 	s.hours.follow(decision)
 	for _, granted := range decision.Grants {
 		s.grant(requests[granted.ID])

@@ -57,6 +57,8 @@ type Site struct {
 	Measures Measures
 	// Queues are the task queues of the activities, by name.
 	Queues map[string]string
+	// Workflow is run in place of maintenance.NodeMaintenance, where it is not nil.
+	Workflow func(root workflow.Context, input, carried converter.RawValue) (api.Result, error)
 	// Runs counts those of the maintenance. Planned is what is done at which time after its start.
 	Runs    int
 	planned []planned
@@ -155,7 +157,7 @@ func (s *Site) Run(in Input) api.Status {
 	s.t.Helper()
 	args := []any{in.Payload(s.t), Raw("")}
 	for again := new(workflow.ContinueAsNewError); again != nil; s.Runs++ {
-		s.Env.ExecuteWorkflow(maintenance.NodeMaintenance, args...)
+		s.execute(args)
 		if !s.Env.IsWorkflowCompleted() {
 			s.t.Fatal("the maintenance did not end")
 		}
@@ -174,6 +176,15 @@ func (s *Site) Run(in Input) api.Status {
 	}
 	s.checkUndone()
 	return status
+}
+
+func (s *Site) execute(args []any) {
+	if s.Workflow == nil {
+		s.Env.ExecuteWorkflow(maintenance.NodeMaintenance, args...)
+		return
+	}
+	s.Env.RegisterWorkflow(s.Workflow)
+	s.Env.ExecuteWorkflow(s.Workflow, args...)
 }
 
 // Status asks the maintenance for its status.

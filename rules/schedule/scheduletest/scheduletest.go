@@ -56,3 +56,12 @@ func Cluster(nodes int, limits schedule.Limits) (schedule.Input, error) {
 	}
 	return in, nil
 }
+
+// InGangs makes the requests of a cluster members of gangs of so many nodes each.
+func InGangs(in schedule.Input, size int) schedule.Input {
+	for i := range in.Pending {
+		of := min(size, len(in.Pending)-i/size*size)
+		in.Pending[i].Gang = &schedule.Gang{Name: fmt.Sprint("maintenance-plan/wave-", i/size), Size: of}
+	}
+	return in
+}
