@@ -6,10 +6,11 @@ import (
 
 	"drydock/rules/drainplan"
 	"drydock/rules/schedule"
+	"drydock/rules/spec"
 )
 
 // PlansRequestor is the requestor of the maintenances that all plans of strategy allAtOnce share: a node has one of them.
-const PlansRequestor = "plans"
+const PlansRequestor = spec.PlansRequestor
 
 // Signals around the lockstep of plans. A plan tells the lockstep what it intends, the lockstep tells plans how far they are,
 // and each node's maintenance up to which pods to drain; that tells the lockstep how far it is.
@@ -83,7 +84,8 @@ type SharedProgress struct {
 type NodeTarget struct {
 	// Run is the maintenance's first run; empty for whichever runs.
 	Run string `json:"run,omitempty"`
-	// Revision counts the targets of a node's maintenance: the latest counts.
+	// Revision grows with every NodeTarget of a node's maintenance: the latest counts. One that only asks (Tell, and nothing
+	// else) has revision 0 and changes nothing.
 	Revision int `json:"revision"`
 	// Targets are the pods that are to leave by now; without any the node is cordoned and not drained.
 	Targets []drainplan.Entry `json:"targets,omitempty"`
@@ -101,12 +103,16 @@ type NodeTarget struct {
 
 // NodeProgress is how far a shared maintenance is.
 type NodeProgress struct {
-	Node  string `json:"node"`
+	Node string `json:"node"`
+	// RunID is the first run of the maintenance's chain.
 	RunID string `json:"runId"`
 	Phase Phase  `json:"phase"`
-	// Revision is that of the latest target taken, and Targets are its.
+	// Revision is that of the latest target taken, and Targets, Gang and Plans are its: a lockstep that has begun anew knows
+	// them from nobody else.
 	Revision int               `json:"revision"`
 	Targets  []drainplan.Entry `json:"targets,omitempty"`
+	Gang     *schedule.Gang    `json:"gang,omitempty"`
+	Plans    []string          `json:"plans,omitempty"`
 	// Drained: none of the pods of Targets is left.
 	Drained    bool `json:"drained,omitempty"`
 	Pending    int  `json:"pending,omitempty"`

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"drydock/rules/drainplan"
 	"drydock/rules/notices"
 	"drydock/rules/record"
 	"drydock/rules/spec"
@@ -20,12 +21,14 @@ const (
 	Pending          Phase = "Pending"
 	Scheduled        Phase = "Scheduled"
 	Cordoning        Phase = "Cordoning"
-	WaitingForPods   Phase = "WaitingForPods"
-	Draining         Phase = "Draining"
-	Ready            Phase = "Ready"
-	RequestorFailed  Phase = "RequestorFailed"
-	Validating       Phase = "Validating"
-	Releasing        Phase = "Releasing"
+	// Cordoned is that of a shared maintenance whose plans do not drain it yet.
+	Cordoned        Phase = "Cordoned"
+	WaitingForPods  Phase = "WaitingForPods"
+	Draining        Phase = "Draining"
+	Ready           Phase = "Ready"
+	RequestorFailed Phase = "RequestorFailed"
+	Validating      Phase = "Validating"
+	Releasing       Phase = "Releasing"
 
 	Completed Phase = "Completed"
 	Failed    Phase = "Failed"
@@ -100,10 +103,21 @@ type Status struct {
 	Groups []string `json:"groups,omitempty"`
 	// Channels are the latest events that channels were to be told.
 	Channels []ChannelTold `json:"channels,omitempty"`
+	// Lockstep is how far plans have told a shared maintenance to go.
+	Lockstep *LockstepStatus `json:"lockstep,omitempty"`
 	// NodeUID is that of the node that is held, or was held last.
 	NodeUID string `json:"nodeUid,omitempty"`
 	// Occupied are workflow IDs of the maintenance's own that something else had taken, and what was done about it.
 	Occupied []string `json:"occupied,omitempty"`
+}
+
+// LockstepStatus is the NodeTarget that counts, as the status of a shared maintenance shows it. Plans and Targets have the
+// first of each.
+type LockstepStatus struct {
+	Revision int               `json:"revision"`
+	Targets  []drainplan.Entry `json:"targets,omitempty"`
+	Last     bool              `json:"last,omitempty"`
+	Plans    []string          `json:"plans,omitempty"`
 }
 
 // HandedOver is the outcome of an event that a channel's workflow knows of: what becomes of it, that one knows.

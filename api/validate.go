@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"drydock/rules/drainplan"
 	"drydock/rules/schedule"
 	"drydock/rules/spec"
 )
@@ -104,6 +105,35 @@ func (h Holder) Validate(cluster string) error {
 		err = fmt.Errorf("requestId: %s is not one of run %s", quoted(h.RequestID), quoted(h.RunID))
 	}
 	return err
+}
+
+const (
+	// MaxTargets bounds what a NodeTarget lists, and maxSelectors, in bytes, what its selectors take up.
+	MaxTargets   = 1000
+	maxSelectors = 64 << 10
+)
+
+// Validate checks what a shared maintenance goes by. The error has one line per wrong field.
+func (t NodeTarget) Validate() error {
+	var errs []error
+	errs = append(errs, short("run", t.Run, maxName))
+	if t.Revision < 0 || t.Revision == 0 && !t.Tell {
+		errs = append(errs, fmt.Errorf("revision: %d: want 1 or more, the latest counts; or 0 with tell, to ask", t.Revision))
+	}
+	size := 0
+	for i, e := range t.Targets {
+		errs = append(errs, short(fmt.Sprintf("targets[%d].podSelector", i), e.PodSelector, spec.MaxText))
+		size += len(e.PodSelector)
+	}
+	if len(t.Targets) > MaxTargets || size > maxSelectors {
+		errs = append(errs, fmt.Errorf("targets: %d entries with %d bytes of selectors: at most %d and %d are taken", len(t.Targets), size, MaxTargets, maxSelectors))
+	} else if _, err := drainplan.New(t.Targets, nil); err != nil {
+		errs = append(errs, fmt.Errorf("targets: %w", err))
+	}
+	if t.Gang != nil {
+		errs = append(errs, gang(*t.Gang))
+	}
+	return errors.Join(errs...)
 }
 
 // gang checks a gang; the error has one line per wrong field.

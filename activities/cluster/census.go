@@ -88,10 +88,10 @@ func phaseOf(shown api.Phase, workflow *workflowservice.DescribeWorkflowExecutio
 	switch {
 	case under["ReleaseNode"]:
 		return api.Releasing
-	case shown == api.Ready, shown == api.RequestorFailed, shown == api.Validating:
-		return shown
 	case under["Drain"]:
 		return api.Draining
+	case shown == api.Cordoned, shown == api.Ready, shown == api.RequestorFailed, shown == api.Validating:
+		return shown
 	case under["WaitForPods"]:
 		return api.WaitingForPods
 	case under["HoldNode"]:

@@ -43,6 +43,8 @@ func TestPhaseOfAHolder(t *testing.T) {
 		{api.Cordoning, []string{"Drain", "AskSlot"}, api.Draining},
 		{api.Cordoning, nil, api.Draining},
 		{api.Ready, nil, api.Ready},
+		{api.Ready, []string{"Drain"}, api.Draining},
+		{api.Cordoned, nil, api.Cordoned},
 		{api.Ready, []string{"AwaitWork"}, api.Ready},
 		{api.RequestorFailed, nil, api.RequestorFailed},
 		{api.Validating, []string{"Validate"}, api.Validating},

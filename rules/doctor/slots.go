@@ -46,7 +46,7 @@ func (e *examination) slots() {
 
 // Phases of a maintenance that matter here.
 var (
-	marks     = []string{"WaitingForPods", "Draining", "Ready", "RequestorFailed", "Validating"}
+	marks     = []string{"Cordoned", "WaitingForPods", "Draining", "Ready", "RequestorFailed", "Validating"}
 	releasing = "Releasing"
 )
 

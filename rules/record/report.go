@@ -81,7 +81,7 @@ type BlockerTotal struct {
 
 // inOrder are the phases in the order in which a maintenance goes through them; ends have no duration.
 var inOrder = []string{
-	"AwaitingApproval", "Pending", "Scheduled", "Cordoning", "WaitingForPods", "Draining", "Ready", "RequestorFailed", "Validating", "Releasing",
+	"AwaitingApproval", "Pending", "Scheduled", "Cordoning", "Cordoned", "WaitingForPods", "Draining", "Ready", "RequestorFailed", "Validating", "Releasing",
 }
 
 var ends = []string{"Completed", "Failed", "Cancelled", "NodeGone"}

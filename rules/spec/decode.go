@@ -40,13 +40,18 @@ func Decode(input, defaults []byte) (Maintenance, error) {
 		}
 	}
 	merged := []byte(Defaults)
-	for _, layer := range [][]byte{defaults, input} {
-		if len(layer) == 0 {
-			continue
-		}
-		if merged, err = jsonpatch.MergePatch(merged, layer); err != nil {
+	if len(defaults) > 0 {
+		if merged, err = jsonpatch.MergePatch(merged, defaults); err != nil {
 			return m, fmt.Errorf("merging defaults: %w", err)
 		}
+	}
+	if m.Lockstep {
+		if merged, err = sharedDefaults(merged); err != nil {
+			return m, fmt.Errorf("defaults: %w", err)
+		}
+	}
+	if merged, err = jsonpatch.MergePatch(merged, input); err != nil {
+		return m, fmt.Errorf("merging defaults: %w", err)
 	}
 	if merged, err = withSectionDefaults(merged); err != nil {
 		return m, err
@@ -97,7 +102,7 @@ func CheckDefaults(defaults []byte) error {
 	if err := DecodeStrict(defaults, &given); err != nil {
 		return err
 	}
-	for _, identity := range []string{"node", "requestor", "additionalRequestors"} {
+	for _, identity := range []string{"node", "requestor", "additionalRequestors", "lockstep"} {
 		if _, ok := given[identity]; ok {
 			return fmt.Errorf("%s: identifies one maintenance and cannot have a default", identity)
 		}

@@ -62,6 +62,9 @@ type Maintenance struct {
 	// Work is the name of what the worker does to the node once it is Ready, for the requestor; empty leaves it to the
 	// requestor.
 	Work string `json:"work,omitempty"`
+	// Lockstep is that of a maintenance which maintenance plans of strategy allAtOnce share: it drains its node as far as
+	// they have come together, and holds it between. Its requestor is PlansRequestor.
+	Lockstep bool `json:"lockstep,omitempty"`
 	// Notify are the names of the channels that are told; absent are the worker's default ones, empty tells nobody.
 	Notify *[]string `json:"notify,omitempty"`
 }

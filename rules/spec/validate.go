@@ -55,6 +55,9 @@ func (m Maintenance) Validate() error {
 		p.section("validation", m.Validation.Validate())
 	}
 	p.check("work", m.checkWork())
+	if m.Lockstep {
+		m.validateShared(&p)
+	}
 	if m.Notify != nil {
 		for i, name := range *m.Notify {
 			p.check(fmt.Sprintf("notify[%d]", i), ChannelName(name))

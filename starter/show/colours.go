@@ -16,7 +16,7 @@ func phaseStyle(phase api.Phase) terminal.Style {
 		return terminal.Bad
 	case api.Cancelled:
 		return terminal.Faint
-	case api.Scheduled, api.Cordoning, api.WaitingForPods, api.Draining, api.Validating, api.Releasing:
+	case api.Scheduled, api.Cordoning, api.Cordoned, api.WaitingForPods, api.Draining, api.Validating, api.Releasing:
 		return terminal.Active
 	default:
 		return terminal.Plain

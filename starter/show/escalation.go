@@ -2,6 +2,7 @@ package show
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"drydock/api"
@@ -22,16 +23,29 @@ func ForceText(force string) string {
 }
 
 // rungDue is when the time of a rung comes. The clock runs from the cordon, or where pods were let complete first,
-// from the end of that wait.
+// from the end of that wait; where plans share the maintenance, only while it drains.
 func rungDue(s *api.Status, rung spec.Rung) (due time.Time, known bool) {
 	began := s.CordonedAt
-	if s.Spec.WaitForPodCompletion != nil {
+	switch {
+	case s.Spec.WaitForPodCompletion != nil:
 		began = &s.Since
+	case s.Spec.Lockstep:
+		began = new(s.Since.Add(-drainedBefore(s.Transitions)))
 	}
 	if s.Phase != api.Draining || began == nil {
 		return time.Time{}, false
 	}
 	return began.Add(rung.After.Std()), true
+}
+
+// drainedBefore is how long drains took that are over.
+func drainedBefore(transitions []api.Transition) (total time.Duration) {
+	for i, t := range transitions[:max(0, len(transitions)-1)] {
+		if next := transitions[i+1]; t.Phase == api.Draining && slices.ContainsFunc(transitions[i+1:], func(later api.Transition) bool { return later.Phase != api.Draining }) {
+			total += next.At.Sub(t.At)
+		}
+	}
+	return total
 }
 
 // NextRungText is the next rung with the time until it is due; it is empty where none is left.

@@ -65,7 +65,21 @@ func escalatedView() client.View {
 	return v
 }
 
+// sharedView is held, drained as far as its plans have come.
+func sharedView() client.View {
+	return startertest.View(api.Ready, func(s *api.Status) {
+		s.Spec.Requestor, s.Spec.Lockstep = api.PlansRequestor, true
+		s.Requestors = []api.RequestorStatus{{Name: api.PlansRequestor}}
+		s.WaitingFor = "node worker-02"
+		s.Slot = &api.SlotStatus{RequestID: "run-1/1", GrantedAt: startertest.Ago(6 * time.Minute)}
+		s.Lockstep = &api.LockstepStatus{Revision: 3, Plans: []string{"kernel", "firmware"}, Targets: []drainplan.Entry{
+			{PodType: drainplan.Default, PodPriority: 1000}, {PodType: drainplan.Default, PodPriority: 2000, PodSelector: "app=web"},
+		}}
+	})
+}
+
 func TestStatusTables(t *testing.T) {
+	startertest.Golden(t, "status_shared", func(w io.Writer) { Status(w, sharedView(), startertest.Noon) })
 	startertest.GoldenInWidths(t, "status_draining", func(w io.Writer) { Status(w, drainingView(), startertest.Noon) })
 	startertest.GoldenInWidths(t, "status_escalated", func(w io.Writer) { Status(w, escalatedView(), startertest.Noon) })
 	startertest.Golden(t, "status_given_back", func(w io.Writer) {

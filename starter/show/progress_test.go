@@ -9,6 +9,7 @@ import (
 	"drydock/api"
 	"drydock/client"
 	"drydock/rules/period"
+	"drydock/rules/spec"
 	"drydock/starter/startertest"
 )
 
@@ -79,5 +80,23 @@ func TestAge(t *testing.T) {
 		if got := period.Age(d); got != want {
 			t.Errorf("period.Age(%s) = %s, want %s", d, got, want)
 		}
+	}
+}
+
+func TestTheNextRungOfASharedDrainIsDueByTheTimeItDrained(t *testing.T) {
+	at := func(phase api.Phase, minutes int) api.Transition {
+		return api.Transition{Phase: phase, At: startertest.Noon.Add(time.Duration(minutes-100) * time.Minute)}
+	}
+	v := startertest.View(api.Draining, func(s *api.Status) {
+		s.Spec.Lockstep = true
+		s.Spec.Drain.Escalation = []spec.Rung{{After: spec.Duration(time.Hour), Do: spec.Fail}}
+		s.CordonedAt = startertest.Ago(10 * time.Hour)
+		s.Transitions = []api.Transition{
+			at(api.Cordoned, 0), at(api.Draining, 10), at(api.Draining, 15), at(api.Ready, 20), at(api.Draining, 95), at(api.Draining, 97),
+		}
+		s.Since = s.Transitions[4].At
+	})
+	if got := NextRungText(v.Status, startertest.Noon); got != "in 45m: fail" {
+		t.Errorf("the next rung is %q", got)
 	}
 }

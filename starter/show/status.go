@@ -103,6 +103,9 @@ func renderWhere(head terminal.Rows, v client.View, now time.Time) {
 	if len(s.Requestors) > 1 {
 		head.Add("Requestors:", requestorsText(s.Requestors, now))
 	}
+	if s.Lockstep != nil {
+		head.Add("Plans:", plansText(*s.Lockstep))
+	}
 	head.Add("Slot:", slotText(s.Slot, now))
 	renderDrain(head, s, now)
 	if s.StartedAt != nil {
@@ -111,6 +114,25 @@ func renderWhere(head terminal.Rows, v client.View, now time.Time) {
 	if s.ReadyDeadline != nil && s.Phase == api.Ready {
 		head.Add("Held until:", fmt.Sprintf("%s (%s left, then %s)", terminal.Clock(*s.ReadyDeadline, now), period.Age(s.ReadyDeadline.Sub(now)), afterReady(s.Spec)))
 	}
+}
+
+// plansText says which plans share a maintenance, and how far they have its node drained.
+func plansText(l api.LockstepStatus) string {
+	targets := make([]string, len(l.Targets))
+	for i, e := range l.Targets {
+		targets[i] = strings.TrimSpace(fmt.Sprintf("%s up to priority %d %s", e.PodType, e.PodPriority, e.PodSelector))
+	}
+	text := cmp.Or(strings.Join(l.Plans, ", "), "none yet")
+	switch {
+	case len(targets) > 0:
+		text += "; pods that leave: " + strings.Join(targets, ", ")
+	case l.Revision > 0:
+		text += "; no pods leave yet"
+	}
+	if l.Last {
+		text += "; nothing more is drained"
+	}
+	return text
 }
 
 // afterReady is where a node comes that nobody declares done in time.

@@ -20,7 +20,9 @@ type Maintenance struct {
 	Specification *spec.Maintenance `json:"specification,omitempty"`
 	// Requestors are all who share it.
 	Requestors []api.RequestorStatus `json:"requestors"`
-	Approval   *api.ApprovalStatus   `json:"approval,omitempty"`
+	// Lockstep is how far the plans that share it have told it to go.
+	Lockstep *api.LockstepStatus `json:"lockstep,omitempty"`
+	Approval *api.ApprovalStatus `json:"approval,omitempty"`
 	// Starter is who started it, as far as it is known.
 	Starter *api.Sender     `json:"starter,omitempty"`
 	Slot    *api.SlotStatus `json:"slot,omitempty"`
@@ -102,7 +104,7 @@ func StatusOf(v client.View) Maintenance {
 	}
 	m.NextAttemptAt, m.CordonedAt, m.WorkStartedAt, m.ReadyDeadline = s.NextAttemptAt, s.CordonedAt, s.StartedAt, s.ReadyDeadline
 	m.MorePhases, m.Hooks, m.OpenHooks = s.TransitionsDropped, s.Hooks, s.OpenHooks
-	m.Work = s.Work
+	m.Work, m.Lockstep = s.Work, s.Lockstep
 	m.Drained = Drained{
 		Drain: s.Drain, Force: s.Force, SkippedPods: s.SkippedPods, Consents: s.Consents, Blockers: s.BlockersSeen, MoreBlockers: s.MoreBlockersSeen,
 		Escalations: s.Escalation, EarlierPods: s.EarlierPods, EarlierEscalations: s.EarlierRungs, EarlierDrains: s.EarlierDrains,

@@ -102,6 +102,7 @@ func TestStateTellsWhatWasRead(t *testing.T) {
 # HELP drydock_maintenances Maintenances that run, by phase and by the first group of the configuration that their node is in.
 # TYPE drydock_maintenances gauge
 drydock_maintenances{group="gpu",phase="AwaitingApproval"} 0
+drydock_maintenances{group="gpu",phase="Cordoned"} 0
 drydock_maintenances{group="gpu",phase="Cordoning"} 0
 drydock_maintenances{group="gpu",phase="Draining"} 2
 drydock_maintenances{group="gpu",phase="Pending"} 2
@@ -112,6 +113,7 @@ drydock_maintenances{group="gpu",phase="Scheduled"} 0
 drydock_maintenances{group="gpu",phase="Validating"} 0
 drydock_maintenances{group="gpu",phase="WaitingForPods"} 0
 drydock_maintenances{group="other",phase="AwaitingApproval"} 2
+drydock_maintenances{group="other",phase="Cordoned"} 0
 drydock_maintenances{group="other",phase="Cordoning"} 0
 drydock_maintenances{group="other",phase="Draining"} 0
 drydock_maintenances{group="other",phase="Pending"} 5
@@ -122,6 +124,7 @@ drydock_maintenances{group="other",phase="Scheduled"} 0
 drydock_maintenances{group="other",phase="Validating"} 0
 drydock_maintenances{group="other",phase="WaitingForPods"} 0
 drydock_maintenances{group="zone",phase="AwaitingApproval"} 0
+drydock_maintenances{group="zone",phase="Cordoned"} 0
 drydock_maintenances{group="zone",phase="Cordoning"} 0
 drydock_maintenances{group="zone",phase="Draining"} 0
 drydock_maintenances{group="zone",phase="Pending"} 0
@@ -227,8 +230,8 @@ func TestStateSaysNothingItDoesNotKnow(t *testing.T) {
 			t.Errorf("%d series of %s", n, name)
 		}
 	}
-	// Everything else is there at 0, the only group being other: 10 phases and 17 reasons.
-	if n := testutil.CollectAndCount(s.State, "drydock_maintenances", "drydock_pending_requests", "drydock_slots_used", "drydock_plans", "drydock_freezes"); n != 10+17+1+2+2 {
+	// Everything else is there at 0, the only group being other: 11 phases and 17 reasons.
+	if n := testutil.CollectAndCount(s.State, "drydock_maintenances", "drydock_pending_requests", "drydock_slots_used", "drydock_plans", "drydock_freezes"); n != 11+17+1+2+2 {
 		t.Errorf("%d series", n)
 	}
 }
