@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"drydock/api"
+	"drydock/rules/drainplan"
 	"drydock/rules/notices"
 	"drydock/rules/record"
 )
@@ -127,6 +128,7 @@ func toMaintenance(e execution, held bool) []message {
 		{api.SignalNodeChanged, api.NodeChange{RequestID: another, Missing: true}},
 		{api.SignalNodeChanged, api.NodeChange{RequestID: request, Uncordoned: true}},
 		{api.SignalDrainBlocked, blocked()},
+		{api.SignalTarget, api.NodeTarget{Revision: 1 << 40, Targets: []drainplan.Entry{{PodType: drainplan.DaemonSet, PodPriority: 1<<31 - 1}}, Last: true}},
 		{api.MsgCancel, api.Cancel{Run: newUUID(), Release: true}},
 		{api.MsgDone, api.Done{Run: newUUID(), Message: api.Message{By: endless()}}},
 		{api.MsgFailed, api.FailedMessage{Run: newUUID(), Reason: endless()}},
@@ -134,7 +136,7 @@ func toMaintenance(e execution, held bool) []message {
 		{api.MsgCancel, json.RawMessage(`{"release":"yes"}`)},
 		{api.MsgLeave, api.Membership{Requestor: "nobody/" + forged}},
 	}
-	for _, name := range []string{api.SignalSlotGranted, api.SignalHold, api.SignalDrainBlocked, api.SignalNodeChanged} {
+	for _, name := range []string{api.SignalSlotGranted, api.SignalHold, api.SignalDrainBlocked, api.SignalNodeChanged, api.SignalTarget} {
 		messages = append(messages, nonsense(name)...)
 	}
 	return messages

@@ -67,7 +67,7 @@ func checkEscalation(s *api.Status, rung string) (already string, err error) {
 	case allows(s.Force, rung):
 		return "the drain is at " + s.Force + " already", nil
 	}
-	if err := spec.RungFits(cmp.Or(rung, next.Do), s.Spec.Drain.Mode); err != nil {
+	if err := s.Spec.RungFits(cmp.Or(rung, next.Do)); err != nil {
 		return "", notNowBecause(api.MsgEscalate, s, fmt.Sprintf("the drain of %s cannot be forced: %s", s.Spec.Node, err))
 	}
 	return "", nil

@@ -44,6 +44,9 @@ func (c *Client) Start(ctx context.Context, in Input) (v View, adopted bool, err
 	if err != nil {
 		return View{}, false, err
 	}
+	if err := asked.Reserved(); err != nil {
+		return View{}, false, invalidError{err}
+	}
 	for try := 1; ; try++ {
 		v, adopted, err = starting{c, in, asked}.start(ctx)
 		if !errors.Is(err, errJustEnded) || try == startAttempts {

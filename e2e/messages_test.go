@@ -168,7 +168,7 @@ var messages = []string{
 // ownSignals are those that only Drydock sends.
 var ownSignals = []string{
 	api.SignalSlotGranted, api.SignalSlotPending, api.SignalSlotRefused,
-	api.SignalNodeChanged, api.SignalHold, api.SignalDrainBlocked,
+	api.SignalNodeChanged, api.SignalHold, api.SignalDrainBlocked, api.SignalTarget,
 }
 
 // badPayloads are what no message accepts.

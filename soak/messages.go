@@ -94,10 +94,12 @@ func (s *senders) forged(m *maintenance) (string, any) {
 		request = s.uuid() + "/1"
 	}
 	switch name := pick(s.dice, []string{
-		api.SignalSlotGranted, api.SignalSlotPending, api.SignalNodeChanged, api.SignalDrainBlocked,
+		api.SignalSlotGranted, api.SignalSlotPending, api.SignalNodeChanged, api.SignalDrainBlocked, api.SignalTarget,
 	}); name {
 	case api.SignalNodeChanged:
 		return name, map[string]any{"requestId": request, "uncordoned": true}
+	case api.SignalTarget: // for a maintenance that plans share
+		return name, map[string]any{"revision": 1 << 40, "targets": []any{map[string]any{"podType": "DaemonSet", "podPriority": 1 << 30}}, "last": true}
 	case api.SignalDrainBlocked:
 		return name, pick(s.dice, []any{"nonsense", map[string]any{"remaining": -3}, map[string]any{"unknown": 1}})
 	default:

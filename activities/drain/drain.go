@@ -66,6 +66,8 @@ type Input struct {
 	Skip []string `json:"skip,omitempty"`
 	// Before is how far earlier drains of the same attempt came.
 	Before *api.DrainProgress `json:"before,omitempty"`
+	// TellCounts has the workflow hear also of how many pods are left, a bounded number of times.
+	TellCounts bool `json:"tellCounts,omitempty"`
 	// BlockedSignal is the signal by which the workflow wants to hear of blockers.
 	BlockedSignal string `json:"blockedSignal"`
 }

@@ -49,7 +49,7 @@ func (d *Activities) newRun(ctx context.Context, heartbeats *heartbeat.Loop, in 
 	r := &run{
 		Activities: d, in: in, node: node, observer: observer, bindings: bindings, budgets: newBudgets(d.Sources.Budgets), account: accountFrom(before),
 		reporter: reporting.Reporter{
-			Temporal: d.Temporal, Signal: in.BlockedSignal, Heartbeats: heartbeats, Last: before,
+			Temporal: d.Temporal, Signal: in.BlockedSignal, Counts: in.TellCounts, Heartbeats: heartbeats, Last: before,
 			Show: func(reasons map[string]int) { d.Metrics.blocked(in.Node, reasons) },
 		},
 	}

@@ -22,6 +22,8 @@ const (
 	BlockedAfter = 2 * time.Second
 	// signalEvery is the shortest time between two signals of one drain.
 	signalEvery = 5 * time.Second
+	// maxCountSignals bounds those about counts alone, whose pauses double from signalEvery on.
+	maxCountSignals = 10
 )
 
 // Reporter tells the world how a drain goes: by heartbeat, and for what blocks it a bounded number of times by signal
@@ -31,12 +33,16 @@ type Reporter struct {
 	Signal   string
 	// Heartbeats carry the progress; nil carries none.
 	Heartbeats *heartbeat.Loop
+	// Counts has the workflow hear also of how many pods are left, where it has to tell others.
+	Counts bool
 	// Show shows why pods are blocked, by reason; nil shows nothing.
 	Show func(reasons map[string]int)
 
 	sent     int
 	sentSet  string
 	lastSent time.Time
+	// left and leaving are the counts that were sent last, counted how often they were sent alone.
+	left, leaving, counted int
 	// Last is the progress reported last.
 	Last api.DrainProgress
 }
@@ -49,7 +55,8 @@ func (r *Reporter) Report(ctx context.Context, p api.DrainProgress) {
 	}
 	r.Heartbeats.Show(ctx, p)
 	set := blockedSet(p, time.Now())
-	if set == r.sentSet || r.sent >= maxBlockedSignals || time.Since(r.lastSent) < signalEvery {
+	blocked := set != r.sentSet && r.sent < maxBlockedSignals && time.Since(r.lastSent) >= signalEvery
+	if !blocked && !r.countsDue(p) {
 		return
 	}
 	execution := activity.GetInfo(ctx).WorkflowExecution
@@ -57,7 +64,18 @@ func (r *Reporter) Report(ctx context.Context, p api.DrainProgress) {
 		activity.GetLogger(ctx).Warn("blockers not signalled", "error", err)
 		return
 	}
-	r.sent, r.sentSet, r.lastSent = r.sent+1, set, time.Now()
+	if blocked {
+		r.sent++
+	} else {
+		r.counted++
+	}
+	r.sentSet, r.lastSent, r.left, r.leaving = set, time.Now(), p.Remaining, p.Terminating
+}
+
+// countsDue tells that other counts are to be sent than those that were.
+func (r *Reporter) countsDue(p api.DrainProgress) bool {
+	return r.Counts && p.Looked() && (p.Remaining != r.left || p.Terminating != r.leaving) && r.counted < maxCountSignals &&
+		time.Since(r.lastSent) >= signalEvery<<r.counted
 }
 
 // blockedSet names the blockers that have lasted, so that a changed set can be told from the same one.

@@ -85,3 +85,44 @@ func TestReporterSignalsABoundedNumberOfTimes(t *testing.T) {
 		}
 	})
 }
+
+func TestReporterSignalsCountsWhereTheWorkflowTellsOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		temporal := &mocks.Client{}
+		var sent []int
+		temporal.On("SignalWorkflow", mock.Anything, activitytest.WorkflowID, activitytest.RunID, "drain-blocked", mock.Anything).Return(
+			func(_ context.Context, _, _, _ string, p any) error {
+				sent = append(sent, p.(api.DrainProgress).Remaining)
+				return nil
+			})
+		silent, telling := Reporter{Temporal: temporal, Signal: "drain-blocked"}, Reporter{Temporal: temporal, Signal: "drain-blocked", Counts: true}
+		err := activitytest.Execute(t, activitytest.Environment(), func(ctx context.Context) error {
+			silent.Report(ctx, api.DrainProgress{At: time.Now(), Total: 9, Remaining: 9})
+			telling.Report(ctx, api.DrainProgress{})
+			for left := 9; left >= 0; left-- { // a pod goes every two seconds
+				telling.Report(ctx, api.DrainProgress{At: time.Now(), Total: 9, Remaining: left})
+				time.Sleep(2 * time.Second)
+			}
+			if got := fmt.Sprint(sent); got != "[9 4]" { // at once, and after twice the shortest pause
+				t.Errorf("signalled %s", got)
+			}
+			for i := range 50 {
+				telling.Report(ctx, api.DrainProgress{At: time.Now(), Total: 1000, Remaining: 1000 - i})
+				time.Sleep(10 * time.Second)
+			}
+			if n := len(sent); n != 6 { // the pauses double
+				t.Errorf("%d signals: %v", n, sent)
+			}
+			telling.counted = maxCountSignals
+			time.Sleep(time.Minute)
+			telling.Report(ctx, api.DrainProgress{At: time.Now(), Total: 1000, Remaining: 1})
+			if len(sent) != 6 {
+				t.Errorf("one more than it may send: %v", sent)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}

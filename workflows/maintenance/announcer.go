@@ -37,6 +37,10 @@ func (a *announcer) showPhase() {
 	for a.Shown != a.journal.phase() {
 		phase, message := a.journal.phase(), "the node is ready for maintenance"
 		switch phase {
+		case api.Cordoned:
+			message = "the node is cordoned, and not drained yet"
+		case api.Draining:
+			message = "the node is drained as far as its plans have come"
 		case api.Validating:
 			message = "the node is validated before it returns to production"
 		case api.RequestorFailed:
@@ -107,8 +111,11 @@ func (a *announcer) setConditions(conditions []node.Condition) {
 }
 
 func (a *announcer) lifecycleConditions() []node.Condition {
-	summary, phase := a.summary(), a.journal.phase()
+	status := a.journal.status()
+	summary, phase := a.summary(), status.Phase
 	draining, drained := phase == api.Draining || phase == api.WaitingForPods, a.journal.heldByRequestor()
+	// Plans that share the maintenance drain the node further until they say that it is the last.
+	whole := drained && (status.Lockstep == nil || status.Lockstep.Last)
 	switch {
 	case phase == api.Pending || phase == api.AwaitingApproval:
 		message := summary
@@ -116,12 +123,12 @@ func (a *announcer) lifecycleConditions() []node.Condition {
 			message = notice + ": " + summary
 		}
 		return []node.Condition{{Type: node.MaintenancePlanned, True: true, Reason: "Scheduled", Message: message}}
-	case draining || drained:
+	case draining || drained || phase == api.Cordoned:
 		return []node.Condition{
 			{Type: node.MaintenancePlanned, Reason: "Started"},
 			{Type: node.MaintenanceInProgress, True: true, Reason: string(phase), Message: summary},
 			{Type: node.DrainInProgress, True: draining, Reason: string(phase)},
-			{Type: node.Drained, True: drained, Reason: string(phase)},
+			{Type: node.Drained, True: whole, Reason: string(phase)},
 		}
 	default:
 		return nil

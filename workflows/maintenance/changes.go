@@ -16,6 +16,9 @@ const (
 	// changeGuardLosesSlot: a node that is marked again without a slot is released, and the slot asked for anew. Before, it
 	// was noted.
 	changeGuardLosesSlot = "guard-loses-slot"
+	// changeReservedRequestor: the requestor of the maintenances that plans share is refused to any other. Before, it was
+	// anybody's.
+	changeReservedRequestor = "reserve-requestor-plans"
 )
 
 // changed tells whether a run goes the way of a change.

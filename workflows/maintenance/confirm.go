@@ -13,6 +13,9 @@ import (
 // the server names, by which one reset is told from the next.
 func (m *maintenance) confirm(ctx workflow.Context) (run string, err error) {
 	// What is being given back is not held again: the release goes on, and marks that follow it would stay.
+	if m != nil {
+		m.target.Ask() // what it was told since then it does not know
+	}
 	confirms := m != nil && m.slot.isHeld() && m.end == nil && !m.hold.releasing && m.restarting == nil
 	if confirms {
 		m.freeze.unconfirmed = true

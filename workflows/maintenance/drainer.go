@@ -13,6 +13,7 @@ import (
 	"drydock/rules/record"
 	"drydock/rules/spec"
 	"drydock/workflows/call"
+	"drydock/workflows/maintenance/target"
 )
 
 // Why an attempt to empty the node was taken back before it ended, beside errHeld.
@@ -41,24 +42,35 @@ type drainer struct {
 	core
 	node       heldNode
 	exceptions allowances
+	target     *target.Target
 	drainState
+	// rises is how often the target had risen when the present attempt began.
+	rises int
 	// retryNow: an operator wants a try at once.
 	retryNow bool
 }
 
-// drainState is what the next run has to know. Drained: somebody else said that the node is empty.
+// drainState is what the next run has to know. Drained: somebody else said that the node is empty. Stood is since when
+// there is nothing to drain for the plans that share the maintenance, zero while there is.
 type drainState struct {
-	Ladder  ladder `json:"ladder,omitzero"`
-	Drained bool   `json:"drained,omitempty"`
+	Ladder  ladder    `json:"ladder,omitzero"`
+	Drained bool      `json:"drained,omitempty"`
+	Stood   time.Time `json:"stood,omitzero"`
 }
+
+// errRaised: the plans that share the maintenance drain its node further.
+var errRaised = errors.New("to be drained further")
 
 // drain empties the node in the way the specification asks for, until it is Ready. The escalation's clock runs from
 // the cordon; the time in which pods were to complete by themselves, which has a limit of its own, and the time in which
 // a freeze held the maintenance are not counted.
 func (d *drainer) drain() error {
 	if d.journal.phase() != api.Draining { // otherwise a run before this one began
-		d.begin()
+		d.beginOrGoOn()
 		d.journal.enter(api.Draining, "")
+		if d.spec.Lockstep && d.announcer.Shown != "" {
+			d.announcer.showPhase() // the node says that it is Cordoned or Ready
+		}
 		d.announcer.showConditions()
 	}
 	if over := d.stop.decided(); over != nil {
@@ -81,6 +93,12 @@ func (d *drainer) drain() error {
 		d.journal.observeBlockers(nil)
 		switch {
 		case err == nil:
+			if d.target.Drained = d.rises; d.target.Behind() {
+				continue
+			}
+			if d.spec.Lockstep {
+				d.Stood = d.clock.now()
+			}
 			return nil
 		case errors.Is(err, errHeld), errors.Is(err, errRetry):
 			continue
@@ -98,10 +116,21 @@ func (d *drainer) drain() error {
 	}
 }
 
-// begin starts the escalation's clock, and forgets what was so in an earlier attempt.
+// beginOrGoOn begins the drain of an attempt. One that plans have raised goes on: in between its clock stood still.
+func (d *drainer) beginOrGoOn() {
+	if !d.spec.Lockstep || d.Stood.IsZero() {
+		d.begin()
+		return
+	}
+	d.Ladder.shift(d.clock.now().Sub(d.Stood))
+	d.Stood = time.Time{}
+}
+
+// begin starts the escalation's clock, and forgets what was so in an earlier attempt. Where plans share the maintenance it
+// runs only while there is something to drain.
 func (d *drainer) begin() {
 	began := *d.journal.status().CordonedAt
-	if d.spec.WaitForPodCompletion != nil {
+	if d.spec.WaitForPodCompletion != nil || d.spec.Lockstep {
 		began = d.clock.now()
 	}
 	d.Ladder = ladder{Rungs: d.spec.Ladder(), Began: began}
@@ -116,6 +145,8 @@ func (d *drainer) begin() {
 
 // endAttempt remembers the pods of an attempt that is over, for the audit record.
 func (d *drainer) endAttempt() {
+	d.Stood = time.Time{}
+	d.target.Release()
 	d.journal.change(func(s *api.Status) {
 		s.Attempt++
 		rememberPods(s)
@@ -143,6 +174,7 @@ func (d *drainer) empty() error {
 		d.journal.waiting(`the signal "drained"`)
 		return d.untilInterrupted(func() bool { return d.Drained })
 	}
+	d.rises = d.target.Rises
 	// What a drain did must be known, and no two drains may run, before the next one begins.
 	ctx, cancel := workflow.WithCancel(call.In(call.Stoppable(d.stop.steps, "drain "+d.spec.Node), api.LaneDrains))
 	defer cancel()
@@ -217,19 +249,32 @@ func (d *drainer) input() drain.Input {
 		Began: d.Ladder.Began, Cordoned: *status.CordonedAt, Force: status.Force, KillAt: d.Ladder.killAt(), Skip: status.SkippedPods,
 		BlockedSignal: api.SignalDrainBlocked,
 	}
+	in.Drain.Plan, in.TellCounts = d.plan(), d.spec.Lockstep
 	if before := status.Drain; before != nil {
 		in.Before = &api.DrainProgress{
 			At: before.At, Total: before.Total, Evicted: before.Evicted, Deleted: before.Deleted, Tier: before.Tier, Tiers: before.Tiers,
 			Pods: before.Pods, MorePods: before.MorePods,
 		}
+		if d.spec.Lockstep {
+			in.Before.Tier = 0 // of other tiers
+		}
 	}
 	return in
+}
+
+// plan are the tiers of the drain: its own, or those that the plans that share the maintenance have come to.
+func (d *drainer) plan() *spec.Plan {
+	if d.spec.Lockstep {
+		return d.target.Plan()
+	}
+	return d.spec.Drain.Plan
 }
 
 // untilInterrupted waits until done, and tells what comes before that.
 func (d *drainer) untilInterrupted(done func() bool) error {
 	d.retryNow = false
-	wake := func() bool { return done() || d.freeze.holds() || d.retryNow || d.Ladder.isAsked() }
+	raised := func() bool { return d.target.Rises != d.rises }
+	wake := func() bool { return done() || d.freeze.holds() || d.retryNow || raised() || d.Ladder.isAsked() }
 	if err := d.awaitRung(wake); err != nil {
 		return err
 	}
@@ -238,7 +283,7 @@ func (d *drainer) untilInterrupted(done func() bool) error {
 		return nil
 	case d.freeze.holds():
 		return errHeld
-	case d.retryNow:
+	case d.retryNow, raised():
 		return errRetry
 	default:
 		return errRung

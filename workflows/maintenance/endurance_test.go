@@ -88,23 +88,78 @@ func TestAMaintenanceGoesOnInANewRunWhereverItWaits(t *testing.T) {
 				w.set(s)
 				return s
 			}
-			one := begin()
-			want := one.Run(workflowtest.InputWith(w.input))
-			many := begin()
-			for i := range 5 {
-				many.ContinueAt(reached + time.Duration(i)*time.Minute)
-			}
-			many.ContinueAt(30 * time.Minute)
-			got := many.Run(workflowtest.InputWith(w.input))
-			if many.Runs < 3 || one.Runs != 1 {
-				t.Errorf("%d runs, and %d", one.Runs, many.Runs)
-			}
-			if got, want := came(got), came(want); got != want {
-				t.Errorf("in one run\n%s\nin %d\n%s", want, many.Runs, got)
-			}
-			if got.RunID != workflowtest.RunID || got.Phase != api.Completed {
-				t.Errorf("run %s ended %s", got.RunID, got.Phase)
-			}
+			expectTheSame(t, begin, workflowtest.InputWith(w.input))
+		})
+	}
+}
+
+// expectTheSame runs a maintenance in one run and in many: it has to come to the same.
+func expectTheSame(t *testing.T, begin func() *workflowtest.Site, in workflowtest.Input) {
+	t.Helper()
+	one := begin()
+	want := one.Run(in)
+	many := begin()
+	for i := range 5 {
+		many.ContinueAt(reached + time.Duration(i)*time.Minute)
+	}
+	many.ContinueAt(30 * time.Minute)
+	got := many.Run(in)
+	if many.Runs < 3 || one.Runs != 1 {
+		t.Errorf("%d runs, and %d", one.Runs, many.Runs)
+	}
+	if got, want := came(got), came(want); got != want {
+		t.Errorf("in one run\n%s\nin %d\n%s", want, many.Runs, got)
+	}
+	if got.RunID != workflowtest.RunID || got.Phase != api.Completed {
+		t.Errorf("run %s ended %s", got.RunID, got.Phase)
+	}
+}
+
+// steered are the places where a maintenance waits that plans share.
+var steered = []wait{
+	{name: "first target", set: func(s *workflowtest.Site) {
+		s.SignalAt(40*time.Minute, api.SignalTarget, lastTarget(1, first))
+		s.DoneAt(time.Hour)
+	}},
+	{name: "cordoned", set: func(s *workflowtest.Site) {
+		s.SignalAt(0, api.SignalTarget, targetOf(1))
+		s.SignalAt(40*time.Minute, api.SignalTarget, lastTarget(2, first))
+		s.DoneAt(time.Hour)
+	}},
+	{name: "drained so far", set: func(s *workflowtest.Site) {
+		s.SignalAt(0, api.SignalTarget, targetOf(1, first))
+		s.SignalAt(40*time.Minute, api.SignalTarget, lastTarget(2, second))
+		s.DoneAt(time.Hour)
+	}},
+	{name: "drained to the last", input: map[string]any{"readyTimeout": "2h"}, set: func(s *workflowtest.Site) {
+		s.SignalAt(0, api.SignalTarget, lastTarget(1, second))
+		s.DoneAt(time.Hour)
+	}},
+	{name: "frozen while it drains", set: func(s *workflowtest.Site) {
+		s.Answer("Drain", workflowtest.Reply{After: 24 * time.Hour})
+		s.SignalAt(0, api.SignalTarget, targetOf(1, first))
+		s.HoldAt(10*time.Minute+time.Second, "frozen by amy")
+		s.SignalAt(15*time.Minute, api.SignalTarget, targetOf(2, second))
+		s.HoldAt(20 * time.Minute)
+		s.DoneAt(time.Hour)
+	}},
+	{name: "failed, and to be drained further", set: func(s *workflowtest.Site) {
+		s.SignalAt(0, api.SignalTarget, lastTarget(1, first))
+		s.SignalAt(8*time.Minute, api.MsgFailed, api.FailedMessage{Reason: "no firmware"})
+		s.SignalAt(9*time.Minute, api.SignalTarget, targetOf(2, second))
+		s.SignalAt(50*time.Minute, api.MsgRetry, nil)
+		s.DoneAt(time.Hour)
+	}},
+}
+
+func TestASharedMaintenanceGoesOnInANewRunWhereverItWaits(t *testing.T) {
+	for _, w := range steered {
+		t.Run(w.name, func(t *testing.T) {
+			expectTheSame(t, func() *workflowtest.Site {
+				s := sharedSite(t)
+				w.set(s)
+				return s
+			}, sharedInput(w.input))
 		})
 	}
 }

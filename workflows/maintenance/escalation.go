@@ -108,7 +108,7 @@ func (d *drainer) checkEscalate(p api.Escalate) error {
 	if p.Expect != "" && p.Expect != do {
 		return fmt.Errorf("the rung to take is %s by now, and %s was expected", do, p.Expect)
 	}
-	return spec.RungFits(do, d.spec.Drain.Mode)
+	return d.spec.RungFits(do)
 }
 
 func (d *drainer) applyEscalate(p api.Escalate) string {

@@ -96,6 +96,9 @@ func (h *hold) react(ctx workflow.Context, change api.NodeChange) error {
 // arrived warns of pods that came to a node which was drained of all that can be: they end with what is done to it.
 func (h *hold) arrived(ctx workflow.Context, arrived api.PodsArrived) error {
 	status, drain := h.journal.status(), h.spec.Drain
+	if h.spec.Lockstep && (status.Lockstep == nil || !status.Lockstep.Last) {
+		return nil // its plans are not done with draining it
+	}
 	if !h.journal.heldByRequestor() || drain.Mode == spec.ModeNone || drain.PodSelector != "" || len(drain.PodEvictionFilters) > 0 {
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 	"drydock/rules/notices"
 	"drydock/rules/validation"
 	"drydock/workflows/inbox"
+	"drydock/workflows/maintenance/target"
 	"drydock/workflows/maintenance/work"
 	"drydock/workflows/meter"
 	"drydock/workflows/reset"
@@ -45,6 +46,7 @@ type maintenance struct {
 	validator   *validator
 	outbox      *outbox
 	reporter    *reporter
+	target      *target.Target
 	procedure
 }
 
@@ -105,6 +107,7 @@ func (m *maintenance) run() error {
 	}
 	m.outbox.flush()
 	releaser{m}.keepRecord()
+	m.target.Close()
 	return nil
 }
 
@@ -118,12 +121,14 @@ func (m *maintenance) steps() []step {
 		{"approval", m.approval.awaitApproval},
 		{"preflight", m.preflighter.preflight},
 		{"notice", m.approval.awaitNotice},
+		{"target", m.target.AwaitFirst},
 		{stepRestart, releaser{m}.restart},
 		{"backOff", releaser{m}.backOff},
 		{"slot", m.slot.acquire},
 		{"beforeCordon", m.hooks.beforeCordon},
 		{"cordon", m.hold.cordon},
 		{"waitForPods", m.drainer.waitForPods},
+		{stepCordoned, m.target.HoldCordoned},
 		{"drain", m.drainer.drain},
 		{"afterDrain", m.hooks.afterDrain},
 		{"ready", m.requestors.holdForRequestors},
@@ -152,12 +157,15 @@ func newMaintenance(root workflow.Context) *maintenance {
 		outbox: &outbox{identity: i, journal: c.journal, clock: c.clock},
 	}
 	m.exceptions = &exceptions{core: c}
-	m.drainer = &drainer{core: c, node: m.hold, exceptions: m.exceptions}
+	m.target = newTarget(m)
+	m.requestors.target = m.target
+	m.drainer = &drainer{core: c, node: m.hold, exceptions: m.exceptions, target: m.target}
+	m.validator.drainPlan = m.drainer.plan
 	m.exceptions.tryAgain = func() { m.drainer.retryNow = true }
 	m.hold.slot, m.freeze.slot = m.slot.named, m.slot.named
 	m.journal.inform = m.outbox.inform
 	m.reporter = &reporter{core: c, undecided: m.validator.undecided}
-	m.leave.idle = []func() bool{m.reporter.idle, m.hold.idle, m.hooks.idle, m.requestors.work.Idle, m.outbox.idle, m.inquiries.idle}
+	m.leave.idle = []func() bool{m.reporter.idle, m.hold.idle, m.hooks.idle, m.requestors.work.Idle, m.outbox.idle, m.inquiries.idle, m.target.Idle}
 	return m
 }
 
@@ -170,6 +178,36 @@ func newWork(c core) *work.Work {
 	}}
 }
 
+// newTarget is how far the plans that share the maintenance want it to go. A maintenance of its own comes to none of it.
+func newTarget(m *maintenance) *target.Target {
+	return &target.Target{Host: target.Host{
+		Lockstep: func() string { return api.LockstepID(m.cluster) },
+		Shared:   func() bool { return m.spec.Lockstep },
+		Status:   m.journal.status,
+		Ends: func() bool {
+			return m.stop.refuse() != nil || m.journal.ending() != nil || m.journal.phase() == api.Validating
+		},
+		ThisRun: m.thisRun,
+		Refused: func(why error) {
+			m.journal.received(api.SignalTarget, api.Message{}, api.Ignored, ignored+why.Error())
+		},
+		Change:  m.journal.change,
+		Enter:   func(phase api.Phase) { m.journal.enter(phase, "") },
+		Waiting: m.journal.waiting,
+		Show:    func() { m.announcer.showPhase(); m.announcer.showConditions() },
+		Follow:  m.requestors.show,
+		Join:    m.slot.join,
+		Life:    m.clock.life,
+		Await: func(condition func() bool) error {
+			if err := m.stop.await(func() bool { return condition() || m.leave.due() }); err != nil || condition() {
+				return err
+			}
+			return errContinue
+		},
+		AwaitUpTo: m.clock.awaitUpTo,
+	}}
+}
+
 func (m *maintenance) validate() error { return m.validator.validate(m.hold.BootID) }
 
 // step is one part of the procedure.
@@ -178,8 +216,12 @@ type step struct {
 	take func() error
 }
 
-// stepRestart is where a maintenance goes on that begins again with the slot.
-const stepRestart = "restart"
+// stepRestart is where a maintenance goes on that begins again with the slot, stepCordoned where one does that plans share
+// and whose node they drain further.
+const (
+	stepRestart  = "restart"
+	stepCordoned = "cordoned"
+)
 
 // procedure is where a maintenance is in its steps. A run goes on where the run before it was.
 type procedure struct {
@@ -194,10 +236,14 @@ type procedure struct {
 func (p *procedure) goOn(steps []step) error {
 	for {
 		err := p.take(steps)
-		if !errors.Is(err, errGivenBack) && !errors.Is(err, errSlotLost) {
+		switch {
+		case errors.Is(err, errRaised):
+			p.at = stepCordoned
+		case errors.Is(err, errGivenBack), errors.Is(err, errSlotLost):
+			p.at, p.restarting = stepRestart, err
+		default:
 			return err
 		}
-		p.at, p.restarting = stepRestart, err
 	}
 }
 

@@ -66,6 +66,7 @@ func (m *maintenance) listen(root workflow.Context) error {
 	inbox.Receive(in, api.SignalNodeChanged, m.hold.changed)
 	inbox.Receive(in, api.SignalHold, m.freeze.told)
 	inbox.Receive(in, api.SignalDrainBlocked, m.blocked)
+	inbox.Receive(in, api.SignalTarget, m.target.Receive)
 	m.clock.unread = in.Unread
 	m.leave.idle = append(m.leave.idle, func() bool { return !in.Unread() })
 	in.Open(nil)

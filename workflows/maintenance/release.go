@@ -78,6 +78,9 @@ func (m releaser) loseSlot() error {
 	m.hooks.cleanUp(false)
 	m.drainer.endAttempt()
 	m.validator.Undecided = ""
+	if m.spec.Lockstep {
+		m.announcer.Shown = ""
+	}
 	m.journal.change(func(s *api.Status) { s.ReadyDeadline, s.Validation, s.Failure = nil, nil, "" })
 	return m.stop.decided()
 }

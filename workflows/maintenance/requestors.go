@@ -10,13 +10,15 @@ import (
 	"drydock/api"
 	"drydock/rules/notices"
 	"drydock/rules/spec"
+	"drydock/workflows/maintenance/target"
 	"drydock/workflows/maintenance/work"
 )
 
 // requestors are those who work on the node while it is Ready, and the work that the worker does for the first of them.
 type requestors struct {
 	core
-	work *work.Work
+	work   *work.Work
+	target *target.Target
 }
 
 // holdForRequestors keeps the node out of service until all requestors are done, or somebody decides otherwise.
@@ -24,11 +26,14 @@ func (r *requestors) holdForRequestors() error {
 	if phase := r.journal.phase(); phase != api.Ready && phase != api.RequestorFailed { // otherwise a run before this one began
 		r.journal.change(func(s *api.Status) { s.StartedAt = nil }) // of an attempt before this one
 		r.journal.enter(api.Ready, "")
-		r.journal.tell(notices.ObjectsDrained, "")
-		r.setDeadline(r.spec.ReadyTimeout.Std())
+		r.handOver("")
 		r.work.Ask()
 	}
 	for {
+		ready := r.journal.phase() == api.Ready && !r.allDone()
+		if ready && r.target.Turn(func() { r.handOver("") }, func() { r.setDeadline(0) }) {
+			return errRaised
+		}
 		r.announcer.showPhase()
 		r.announcer.showConditions()
 		if err := r.startWork(); err != nil {
@@ -54,13 +59,23 @@ func (r *requestors) holdForRequestors() error {
 	}
 }
 
+// handOver gives the node to its requestors. One that plans share is theirs once nothing more is to be drained.
+func (r *requestors) handOver(why string) {
+	if !r.target.Gives() {
+		return
+	}
+	r.journal.tell(notices.ObjectsDrained, why)
+	r.setDeadline(r.spec.ReadyTimeout.Std())
+}
+
 // await waits for the next thing that matters; overdue tells that it was the deadline.
 func (r *requestors) await() (overdue bool, err error) {
 	before := r.journal.status()
 	matters := func() bool {
 		now := r.journal.status()
 		return r.allDone() || r.leave.due() || now.Phase != before.Phase || now.ReadyDeadline != before.ReadyDeadline ||
-			r.work.Settled() || r.work.Open && !r.wantsWork()
+			r.work.Settled() || r.work.Open && !r.wantsWork() ||
+			now.Phase == api.Ready && r.target.Turns()
 	}
 	if before.Phase != api.Ready || before.ReadyDeadline == nil {
 		return false, r.stop.await(matters)
@@ -153,6 +168,9 @@ func (r *requestors) waitedFor() string {
 		}
 		return running
 	}
+	if plans := r.target.Waited(); plans != "" && r.journal.phase() == api.Ready {
+		return plans
+	}
 	if r.journal.phase() == api.RequestorFailed {
 		return fmt.Sprintf(`a decision: "retry" or "done" from %s, or "cancel" with release`, who)
 	}
@@ -227,8 +245,7 @@ func (r *requestors) retry() string {
 	r.journal.change(func(s *api.Status) { s.Failure, s.StartedAt = "", nil })
 	r.journal.enter(api.Ready, "retry")
 	r.work.Ask()
-	r.journal.tell(notices.ObjectsDrained, "retry")
-	r.setDeadline(r.spec.ReadyTimeout.Std())
+	r.handOver("retry")
 	r.show()
 	return "the node is Ready again"
 }

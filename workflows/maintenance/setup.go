@@ -100,14 +100,24 @@ func (m *maintenance) setUp(input []byte) error {
 	if m.prepared.Unknown != "" {
 		return inbox.InvalidSpec(errors.New(m.prepared.Unknown))
 	}
-	if err := m.checkNotBefore(); err != nil {
+	if err := firstOf(m.checkNotBefore(), m.checkRequestor(m.clock.life)); err != nil {
 		return inbox.InvalidSpec(err)
 	}
 	m.journal.change(func(s *api.Status) { s.Spec = m.spec })
 	for _, name := range m.spec.Requestors() {
 		m.requestors.add(name) // it may have joined already: messages are read from the first moment on
 	}
+	m.target.Begin()
 	return nil
+}
+
+// checkRequestor refuses the requestor of the maintenances that plans share to any other.
+func (i *identity) checkRequestor(ctx workflow.Context) error {
+	err := i.spec.Reserved()
+	if err == nil || !changed(ctx, changeReservedRequestor) {
+		return nil
+	}
+	return err
 }
 
 // checkNotBefore refuses a time that was over already when the maintenance was started: whoever gave it meant another, or
@@ -157,6 +167,7 @@ func (m *maintenance) open() {
 		workflow.GoNamed(m.clock.life, "report to the plan", m.reporter.report)
 	}
 	m.outbox.open()
+	m.target.Open()
 }
 
 // startCanonical starts the maintenance under its own ID, for whoever started it under another, and returns that ID.

@@ -12,6 +12,7 @@ import (
 	"drydock/api"
 	"drydock/rules/spec"
 	"drydock/workflows/inbox"
+	"drydock/workflows/maintenance/target"
 	"drydock/workflows/maintenance/work"
 )
 
@@ -33,6 +34,7 @@ type state struct {
 	Drain      drainState     `json:"drain,omitzero"`
 	Hooks      hooksState     `json:"hooks,omitzero"`
 	Work       work.State     `json:"work,omitzero"`
+	Target     target.State   `json:"target,omitzero"`
 	Validation validatorState `json:"validation,omitzero"`
 	Freeze     freezeState    `json:"freeze,omitzero"`
 	Announced  announcerState `json:"announced,omitzero"`
@@ -52,7 +54,7 @@ func (m *maintenance) continueAsNew(root workflow.Context, input converter.RawVa
 		Status: m.journal.status(), Heard: m.journal.heard, Prepared: m.prepared,
 		At: m.at, End: m.end, Stop: m.stop.reason, Why: m.stop.why,
 		Slot: m.slot.slotState, Hold: m.hold.holdState, Drain: m.drainer.drainState, Hooks: m.hooks.hooksState,
-		Work: m.requestors.work.State, Validation: m.validator.validatorState, Freeze: m.freeze.freezeState, Announced: m.announcer.announcerState,
+		Work: m.requestors.work.State, Target: m.target.State, Validation: m.validator.validatorState, Freeze: m.freeze.freezeState, Announced: m.announcer.announcerState,
 		Channels: m.outbox.started(),
 	}
 	switch {
@@ -91,7 +93,7 @@ func (m *maintenance) restore(root workflow.Context, carried []byte) (continued 
 	}
 	m.slot.slotState, m.hold.holdState, m.drainer.drainState = s.Slot, s.Hold, s.Drain
 	m.hooks.hooksState, m.validator.validatorState = s.Hooks, s.Validation
-	m.requestors.work.State = s.Work
+	m.requestors.work.State, m.target.State = s.Work, s.Target
 	m.freeze.freezeState, m.announcer.announcerState = s.Freeze, s.Announced
 	m.outbox.known = s.Channels
 	m.journal.describe()

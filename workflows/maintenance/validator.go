@@ -12,6 +12,7 @@ import (
 	"drydock/rules/bounds"
 	"drydock/rules/drainplan"
 	"drydock/rules/notices"
+	"drydock/rules/spec"
 	"drydock/rules/validation"
 	"drydock/workflows/call"
 )
@@ -21,6 +22,8 @@ import (
 type validator struct {
 	core
 	validatorState
+	// drainPlan are the tiers that the node was drained by.
+	drainPlan func() *spec.Plan
 	// word is what somebody said of the validation: that it passed or failed, or that it is to be tried again.
 	word *verdict
 	// listening: somebody's word on the node is waited for; deciding: a decision about what failed.
@@ -100,10 +103,11 @@ func (v *validator) enter(state validation.State) {
 // letPodsBack lets the pods come back that the drain kept away: a device plugin makes what is allocatable, and Jobs of
 // checks run on the node. The cordon stays.
 func (v *validator) letPodsBack() error {
-	if v.spec.Drain.Plan == nil {
+	tiers := v.drainPlan()
+	if tiers == nil {
 		return nil
 	}
-	plan, err := v.spec.Drain.Plan.Compile()
+	plan, err := tiers.Compile()
 	if err != nil {
 		return ending{Phase: api.Failed, Message: err.Error()}
 	}

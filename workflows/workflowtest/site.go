@@ -83,7 +83,7 @@ func NewAs(t *testing.T, id, taskQueue string) *Site {
 		replies: map[string][]Reply{}, Usual: map[string]Reply{"Drain": {After: time.Minute}}, inputs: map[string][]json.RawMessage{},
 		slots: slots{
 			Requested: map[string]int{}, Released: map[string]int{}, refused: map[string]bool{},
-			schedulerID: api.SchedulerID(api.ClusterOf(taskQueue)),
+			schedulerID: api.SchedulerID(api.ClusterOf(taskQueue)), lockstepID: api.LockstepID(api.ClusterOf(taskQueue)),
 		},
 	}
 	s.begin(s.started)

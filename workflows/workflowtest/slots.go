@@ -17,14 +17,23 @@ type slots struct {
 	refused             map[string]bool
 	RequestTimes        []time.Time
 	// granted is the request that was granted last, frozen what the scheduler says of it when it is asked.
-	granted     string
-	frozen      api.SlotHeld
-	schedulerID string
+	granted                 string
+	frozen                  api.SlotHeld
+	schedulerID, lockstepID string
+	// Told is what the lockstep of plans was told, and LockstepAway the error where it does not run.
+	Told         []api.NodeProgress
+	LockstepAway error
 }
 
 // toScheduler is the scheduler as a maintenance sees it.
 func (s *Site) toScheduler(id, run, name string, arg any) error {
 	s.note(name)
+	if told, ok := arg.(api.NodeProgress); ok && id == s.lockstepID && name == api.SignalNodeProgress {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.Told = append(s.Told, told)
+		return s.LockstepAway
+	}
 	if id != s.schedulerID || run != "" {
 		s.t.Errorf("signal %s went to workflow %q run %q, want the scheduler's present run", name, id, run)
 	}
