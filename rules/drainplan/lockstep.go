@@ -134,7 +134,10 @@ func (l *lockstep) place(e Entry) int {
 // meet finds the parties that share nodes.
 func (l *lockstep) meet() {
 	met := make([]bool, len(l.parties)*len(l.parties))
-	for _, on := range l.on {
+	for i, on := range l.on {
+		if i > 0 && slices.Equal(on, l.on[i-1]) {
+			continue // thousands of nodes may have the same parties
+		}
 		for _, p := range on {
 			for _, q := range on {
 				met[p*len(l.parties)+q] = true
@@ -170,7 +173,7 @@ func (l *lockstep) raise() (moved bool) {
 			continue
 		}
 		for _, p := range l.on[i] {
-			if all, more := union(n.Targets, l.upTo(p, l.at[i])); more {
+			if all, more := Union(n.Targets, l.upTo(p, l.at[i])); more {
 				n.Targets, n.Drained = all, false
 				l.raised[i] = true
 			}
@@ -223,8 +226,8 @@ func (l *lockstep) names(parties []int) []string {
 	return names
 }
 
-// union is what either of two targets selects, and whether that is more than the first does.
-func union(a, b []Entry) (all []Entry, more bool) {
+// Union is what either of two targets selects, and whether that is more than the first does.
+func Union(a, b []Entry) (all []Entry, more bool) {
 	all = a
 	for _, e := range b {
 		switch i := slices.IndexFunc(all, func(o Entry) bool { return o.PodType == e.PodType && o.PodSelector == e.PodSelector }); {
