@@ -28,11 +28,11 @@ type PlanIntent struct {
 	CreatedAt time.Time `json:"createdAt"`
 	// Revision counts the plan's intents: the latest counts.
 	Revision int `json:"revision"`
-	// Stage is Cordon, Drain or Complete.
+	// Stage is Cordon, Drain or Complete; Idle is said by a plan that is asked, and holds nothing.
 	Stage Stage `json:"stage"`
 	// Tiers are its drain plan with the standard entries; they never change.
 	Tiers []drainplan.Entry `json:"tiers,omitempty"`
-	// Nodes are the names of its nodes.
+	// Nodes are the names of its nodes, as many as a plan may have.
 	Nodes []string `json:"nodes,omitempty"`
 	// Maintenance is the input of its nodes' maintenances but node and requestor.
 	Maintenance json.RawMessage `json:"maintenance,omitempty"`
@@ -52,15 +52,22 @@ const (
 // PlanProgress tells a plan how far it is: what changed since the progress before it, a part at a time.
 type PlanProgress struct {
 	RunID string `json:"runId"`
-	// Revision is that of the intent that counts.
+	// Revision is that of the intent that counts, or of the one that is Refused.
 	Revision int `json:"revision"`
-	// Refused says why the intent is not taken: its nodes are left as they were.
+	// Refused says why the intent is not taken: its nodes are left as they were. A refused intent is forgotten: what could be
+	// taken later has to be said again.
 	Refused string `json:"refused,omitempty"`
+	// Repeat asks the plan for its intent: the lockstep has begun anew, and decides nothing until it knows it. Nothing else is
+	// said with it.
+	Repeat bool `json:"repeat,omitempty"`
 	// Tier is the one that the plan is at, len(Tiers) when all of its nodes are drained.
 	Tier int `json:"tier,omitempty"`
 	// Complete: none of its nodes is held on its behalf any more.
-	Complete bool             `json:"complete,omitempty"`
-	Nodes    []SharedProgress `json:"nodes,omitempty"`
+	Complete bool `json:"complete,omitempty"`
+	// Forwarded says in words on which nodes older plans had gone further when this one began to drain them; it is the text of
+	// an event, and is told once and again with everything.
+	Forwarded string           `json:"forwarded,omitempty"`
+	Nodes     []SharedProgress `json:"nodes,omitempty"`
 }
 
 // SharedProgress is how a node of a plan stands (KEP-4212, NodeMaintenanceNodeStatus).
@@ -75,15 +82,19 @@ type SharedProgress struct {
 	Pending    int  `json:"pending,omitempty"`
 	Evacuating int  `json:"evacuating,omitempty"`
 	Drained    bool `json:"drained,omitempty"`
-	// Left: it is not held on this plan's behalf any more.
-	Left bool `json:"left,omitempty"`
+	// Left: it is not held on this plan's behalf any more. Where the plan has not completed, its maintenance has ended by
+	// itself, Message says how, and Failed that it did not complete; it is begun anew for a plan that leaves it out of an intent
+	// and names it in a later one.
+	Left   bool `json:"left,omitempty"`
+	Failed bool `json:"failed,omitempty"`
 }
 
 // NodeTarget tells a shared maintenance how far to go.
 type NodeTarget struct {
 	// Run is the maintenance's first run; empty for whichever runs.
 	Run string `json:"run,omitempty"`
-	// Revision counts the targets of a node's maintenance: the latest counts.
+	// Revision grows with every NodeTarget of a node's maintenance: the latest counts. One that only asks (Tell, and nothing
+	// else) has revision 0 and changes nothing.
 	Revision int `json:"revision"`
 	// Targets are the pods that are to leave by now; without any the node is cordoned and not drained.
 	Targets []drainplan.Entry `json:"targets,omitempty"`
@@ -101,12 +112,16 @@ type NodeTarget struct {
 
 // NodeProgress is how far a shared maintenance is.
 type NodeProgress struct {
-	Node  string `json:"node"`
+	Node string `json:"node"`
+	// RunID is the first run of the maintenance's chain.
 	RunID string `json:"runId"`
 	Phase Phase  `json:"phase"`
-	// Revision is that of the latest target taken, and Targets are its.
+	// Revision is that of the latest target taken, and Targets, Gang and Plans are its: a lockstep that has begun anew knows
+	// them from nobody else.
 	Revision int               `json:"revision"`
 	Targets  []drainplan.Entry `json:"targets,omitempty"`
+	Gang     *schedule.Gang    `json:"gang,omitempty"`
+	Plans    []string          `json:"plans,omitempty"`
 	// Drained: none of the pods of Targets is left.
 	Drained    bool `json:"drained,omitempty"`
 	Pending    int  `json:"pending,omitempty"`
