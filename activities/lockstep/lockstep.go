@@ -45,8 +45,10 @@ type Begun struct {
 	RunID string `json:"runId,omitempty"`
 	// Adopted: it ran already, and knows how far it is.
 	Adopted bool `json:"adopted,omitempty"`
-	// Refused says why the node cannot be held: a maintenance that is nobody's to share has its workflow ID.
+	// Refused says why the node cannot be held: a maintenance that is nobody's to share has its workflow ID. Missed says what
+	// went wrong, and may not the next time.
 	Refused string `json:"refused,omitempty"`
+	Missed  string `json:"missed,omitempty"`
 }
 
 // BeginShared begins maintenances, and adopts those that run already.
@@ -57,10 +59,19 @@ func (a *Activities) BeginShared(ctx context.Context, in BeginInput) ([]Begun, e
 	}
 	begun := make([]Begun, len(in.Nodes))
 	err := each(ctx, in.Nodes, func(ctx context.Context, i int, node string) (err error) {
-		begun[i], err = a.begin(ctx, node, fields)
+		if begun[i], err = a.begin(ctx, node, fields); isBelieved(ctx, err) {
+			begun[i], err = Begun{Node: node, Missed: bounds.Cut(err.Error(), bounds.Text)}, nil
+		}
 		return err
 	})
 	return begun, err
+}
+
+// believeAfter is the attempt from which on an error is that of one workflow: it must not keep the others waiting.
+const believeAfter = 4
+
+func isBelieved(ctx context.Context, err error) bool {
+	return err != nil && ctx.Err() == nil && activity.GetInfo(ctx).Attempt >= believeAfter
 }
 
 // each does something for every one of some, several at once, while it shows that it lives. It goes on after an error, and
@@ -113,7 +124,8 @@ func (a *Activities) adopt(ctx context.Context, node, id string) (Begun, error) 
 		return Begun{}, fmt.Errorf("adopting the maintenance of %s: %w", node, err)
 	}
 	var status struct {
-		Spec struct {
+		Phase api.Phase `json:"phase"`
+		Spec  struct {
 			Lockstep bool `json:"lockstep"`
 		} `json:"spec"`
 	}
@@ -127,6 +139,9 @@ func (a *Activities) adopt(ctx context.Context, node, id string) (Begun, error) 
 	if !status.Spec.Lockstep {
 		return Begun{Node: node, Refused: fmt.Sprintf(
 			"workflow %s runs and is not for plans to share: end it (drydock cancel %s --requestor %s), then name the node anew", id, node, api.PlansRequestor)}, nil
+	}
+	if status.Phase == api.Releasing || status.Phase.Ended() {
+		return Begun{}, fmt.Errorf("adopting the maintenance of %s: it is about to end", node)
 	}
 	return Begun{Node: node, RunID: first, Adopted: true}, nil
 }
@@ -166,13 +181,25 @@ type Gone struct {
 	Failure string    `json:"failure,omitempty"`
 }
 
-// SteerShared tells maintenances how far to go, and returns those that have ended.
-func (a *Activities) SteerShared(ctx context.Context, in SteerInput) ([]Gone, error) {
+// Told is who could not be told: maintenances that have ended, and those with which something went wrong.
+type Told struct {
+	Gone   []Gone   `json:"gone,omitempty"`
+	Missed []Missed `json:"missed,omitempty"`
+}
+
+// Missed is a node whose maintenance could not be told something, and why.
+type Missed struct {
+	Node string `json:"node"`
+	Why  string `json:"why"`
+}
+
+// SteerShared tells maintenances how far to go.
+func (a *Activities) SteerShared(ctx context.Context, in SteerInput) (Told, error) {
 	var all found
 	err := each(ctx, in.Targets, func(ctx context.Context, _ int, to Addressed) error {
 		return a.signal(ctx, api.HeldNode{Node: to.Node, RunID: to.Target.Run}, &all, message{api.SignalTarget, to.Target})
 	})
-	return all.gone, err
+	return all.told, err
 }
 
 // EndInput are maintenances that no plan wants any more.
@@ -180,8 +207,8 @@ type EndInput struct {
 	Nodes []api.HeldNode `json:"nodes"`
 }
 
-// EndShared ends maintenances: one that is not Ready is cancelled, and one that is, done. It returns those that had ended.
-func (a *Activities) EndShared(ctx context.Context, in EndInput) ([]Gone, error) {
+// EndShared ends maintenances: one that is not Ready is cancelled, and one that is, done.
+func (a *Activities) EndShared(ctx context.Context, in EndInput) (Told, error) {
 	var all found
 	err := each(ctx, in.Nodes, func(ctx context.Context, _ int, n api.HeldNode) error {
 		said := api.Message{By: "lockstep", Comment: "no plan holds the node any more"}
@@ -190,19 +217,25 @@ func (a *Activities) EndShared(ctx context.Context, in EndInput) ([]Gone, error)
 			message{api.MsgCancel, api.Cancel{Message: said, Run: n.RunID, BeforeReady: true}},
 			message{api.MsgDone, api.Done{Message: said, Run: n.RunID}})
 	})
-	return all.gone, err
+	return all.told, err
 }
 
-// found collects what has ended.
+// found collects who could not be told.
 type found struct {
 	mu   sync.Mutex
-	gone []Gone
+	told Told
 }
 
 func (f *found) add(one Gone) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.gone = append(f.gone, one)
+	f.told.Gone = append(f.told.Gone, one)
+}
+
+func (f *found) miss(one Missed) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.told.Missed = append(f.told.Missed, one)
 }
 
 // message is a signal.
@@ -222,6 +255,10 @@ func (a *Activities) signal(ctx context.Context, n api.HeldNode, all *found, mes
 			gone, err := a.endOf(ctx, n)
 			all.add(gone)
 			return err
+		}
+		if isBelieved(ctx, err) {
+			all.miss(Missed{Node: n.Node, Why: bounds.Cut(err.Error(), bounds.Text)})
+			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("telling the maintenance of %s (%s): %w", n.Node, m.name, err)

@@ -165,6 +165,10 @@ func TestMaintenancesAreBegunOrAdopted(t *testing.T) {
 	if again, err := activitytest.Call(t, a.BeginShared, in); err != nil || !again[0].Adopted || len(s.begun) != 1 {
 		t.Errorf("again %+v, %v", again, err)
 	}
+	s.answers[id("n2")+" status"] = map[string]any{"phase": "Releasing", "spec": map[string]any{"lockstep": true}}
+	if _, err := activitytest.Call(t, a.BeginShared, in); err == nil || !strings.Contains(err.Error(), "the maintenance of n2: it is about to end") {
+		t.Error(err)
+	}
 	delete(s.answers, id("n2")+" status")
 	if _, err := activitytest.Call(t, a.BeginShared, in); err == nil || !strings.Contains(err.Error(), "asking the maintenance of n2 whether plans share it") {
 		t.Error(err)
@@ -182,9 +186,10 @@ func TestWhoHasEndedIsToldBack(t *testing.T) {
 	s.results["r3"], s.ends["r3"] = api.Result{}, serviceerror.NewNotFound("it is forgotten")
 	a := &Activities{Temporal: s}
 	target := api.NodeTarget{Run: "r1", Revision: 3, Targets: []drainplan.Entry{{PodType: drainplan.Default, PodPriority: 5}}}
-	gone, err := activitytest.Call(t, a.SteerShared, SteerInput{Targets: []Addressed{
+	told, err := activitytest.Call(t, a.SteerShared, SteerInput{Targets: []Addressed{
 		{Node: "n1", Target: target}, {Node: "n2", Target: api.NodeTarget{Run: "r2"}}, {Node: "n3", Target: api.NodeTarget{Run: "r3"}}, {Node: "n4"},
 	}})
+	gone := told.Gone
 	slices.SortFunc(gone, func(a, b Gone) int { return strings.Compare(a.Node, b.Node) })
 	if want := []Gone{{Node: "n2", RunID: "r2", Phase: api.Completed}, {Node: "n3", RunID: "r3"}, {Node: "n4"}}; err != nil || !slices.Equal(gone, want) {
 		t.Errorf("gone %+v, %v", gone, err)
@@ -198,7 +203,8 @@ func TestAMaintenanceIsCancelledBeforeReadyAndDoneAfter(t *testing.T) {
 	s := newServer()
 	s.runs[id("n1")] = "r1"
 	a := &Activities{Temporal: s}
-	gone, err := activitytest.Call(t, a.EndShared, EndInput{Nodes: []api.HeldNode{{Node: "n1", RunID: "r1"}, {Node: "n2"}}})
+	told, err := activitytest.Call(t, a.EndShared, EndInput{Nodes: []api.HeldNode{{Node: "n1", RunID: "r1"}, {Node: "n2"}}})
+	gone := told.Gone
 	if err != nil || len(gone) != 1 || gone[0].Node != "n2" {
 		t.Errorf("gone %+v, %v", gone, err)
 	}

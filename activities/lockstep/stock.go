@@ -99,11 +99,8 @@ func (a *Activities) sharedNodes(ctx context.Context, in StockInput) ([]api.Held
 	return slices.CompactFunc(shared, func(a, b api.HeldNode) bool { return a.Node == b.Node }), nil
 }
 
-// believeAfter is the attempt from which on a plan that cannot answer is taken for one that goes in lockstep: nodes that it
-// may want are not given back.
-const believeAfter = 4
-
-// goesInLockstep is a plan, if it runs and its strategy is allAtOnce.
+// goesInLockstep is a plan, if it runs and its strategy is allAtOnce. One that cannot answer is taken for one that does: nodes
+// that it may want are not given back.
 func (a *Activities) goesInLockstep(ctx context.Context, id string) (one api.HeldPlan, err error) {
 	_, name, err := api.ParsePlanID(id)
 	if err != nil {
@@ -125,7 +122,7 @@ func (a *Activities) goesInLockstep(ctx context.Context, id string) (one api.Hel
 		err = answer.Get(&status)
 	}
 	switch {
-	case err != nil && execution.CannotAnswer(err) && activity.GetInfo(ctx).Attempt >= believeAfter:
+	case err != nil && execution.CannotAnswer(err) && isBelieved(ctx, err):
 	case err != nil:
 		return one, fmt.Errorf("asking plan %s for its strategy: %w", name, err)
 	case status.Plan.Strategy.Type != allAtOnce:
@@ -198,7 +195,7 @@ func (a *Activities) look(ctx context.Context, in StockInput) (Seen, error) {
 		}
 		return err
 	})
-	seen.Gone = gone.gone
+	seen.Gone = gone.told.Gone
 	running, checkErr := a.CheckPlans(ctx, CheckInput{Plans: held.Plans})
 	if checkErr == nil {
 		seen.Plans = slices.DeleteFunc(held.Plans, func(p api.HeldPlan) bool { return slices.Contains(running, p) })

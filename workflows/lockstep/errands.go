@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -18,7 +19,14 @@ const (
 	maxBatches   = 4
 	maxBatch     = 100
 	maxBatchText = 256 << 10
+	// actWithin bounds an activity: none may keep the workflow from continuing as new.
+	actWithin = 5 * time.Minute
 )
+
+// within is how an activity is called that is begun again where it does not succeed in time.
+func (c *core) within(summary string) workflow.Context {
+	return call.Within(call.Long(c.ctx, summary), actWithin)
+}
 
 // errands has activities begin maintenances, tell them how far to go, and end them.
 type errands struct {
@@ -76,7 +84,7 @@ func (e *errands) begin() bool {
 		n.busy, n.stand = true, beginning
 	}
 	e.beginning++
-	ctx := call.Long(e.ctx, fmt.Sprintf("begin the maintenances of %d nodes", len(batch)))
+	ctx := e.within(fmt.Sprintf("begin the maintenances of %d nodes", len(batch)))
 	e.does("begin", workflow.ExecuteActivity(ctx, call.Lockstep.BeginShared, in), func(f workflow.Future) {
 		e.beginning--
 		var begun []activity.Begun
@@ -89,6 +97,10 @@ func (e *errands) begin() bool {
 				continue // it was found to run, when everything was found out anew
 			}
 			i := slices.IndexFunc(begun, func(one activity.Begun) bool { return one.Node == n.name })
+			if i >= 0 && begun[i].Missed != "" {
+				e.note("the maintenance of "+n.name+" could not be begun", begun[i].Missed)
+				i = -1
+			}
 			if i < 0 {
 				n.stand = wanted
 				e.postpone(n)
@@ -139,24 +151,33 @@ func (e *errands) steer() bool {
 		return false
 	}
 	e.steering++
-	ctx := call.Long(e.ctx, fmt.Sprintf("tell %d maintenances how far to go", len(batch)))
+	ctx := e.within(fmt.Sprintf("tell %d maintenances how far to go", len(batch)))
 	e.does("steer", workflow.ExecuteActivity(ctx, call.Lockstep.SteerShared, in), func(f workflow.Future) {
 		e.steering--
-		var gone []activity.Gone
-		err := f.Get(e.ctx, &gone)
+		var told activity.Told
+		err := f.Get(e.ctx, &told)
 		if err != nil {
 			e.note("maintenances could not be told how far to go", call.Cause(err))
 		}
 		for i, n := range batch {
-			if n.busy = false; err != nil {
+			if n.busy = false; err != nil || e.missed(n, told) {
 				e.postpone(n)
 			} else if n.stand == held && n.sent.Revision == in.Targets[i].Target.Revision {
 				n.unsent, n.tries = false, 0
 			}
 		}
-		e.gone(gone)
+		e.gone(told.Gone)
 	})
 	return true
+}
+
+// missed notes that a maintenance could not be told something.
+func (e *errands) missed(n *node, told activity.Told) bool {
+	i := slices.IndexFunc(told.Missed, func(m activity.Missed) bool { return m.Node == n.name })
+	if i >= 0 {
+		e.note("the maintenance of "+n.name+" could not be told", told.Missed[i].Why)
+	}
+	return i >= 0
 }
 
 // sizeOf is about how long targets are in JSON.
@@ -193,20 +214,20 @@ func (e *errands) end() bool {
 		n.busy, n.stand, n.unsent, n.tries, n.notBefore = true, ending, false, 0, 0
 	}
 	e.ending++
-	ctx := call.Long(e.ctx, fmt.Sprintf("end %d maintenances", len(batch)))
+	ctx := e.within(fmt.Sprintf("end %d maintenances", len(batch)))
 	e.does("end", workflow.ExecuteActivity(ctx, call.Lockstep.EndShared, in), func(f workflow.Future) {
 		e.ending--
-		var gone []activity.Gone
-		err := f.Get(e.ctx, &gone)
+		var told activity.Told
+		err := f.Get(e.ctx, &told)
 		if err != nil {
 			e.note("maintenances could not be ended", call.Cause(err))
 		}
 		for _, n := range batch {
-			if n.busy, n.ended = false, err == nil; err != nil {
+			if n.busy, n.ended = false, err == nil && !e.missed(n, told); !n.ended {
 				e.postpone(n)
 			}
 		}
-		e.gone(gone)
+		e.gone(told.Gone)
 	})
 	return true
 }

@@ -57,7 +57,7 @@ type site struct {
 	// takes is how long a drain to some targets takes, by node; stubborn nodes are never drained.
 	takes    map[string]time.Duration
 	stubborn map[string]bool
-	// deaf has the first tries of an activity fail for ever.
+	// foreign nodes have somebody else's maintenance, lost is when the watch sees what has ended without a word.
 	foreign map[string]bool
 	lost    []time.Duration
 	ended   bool
@@ -304,7 +304,7 @@ func (s *site) beginShared(_ context.Context, in activity.BeginInput) ([]activit
 	return begun, nil
 }
 
-func (s *site) steerShared(_ context.Context, in activity.SteerInput) ([]activity.Gone, error) {
+func (s *site) steerShared(_ context.Context, in activity.SteerInput) (activity.Told, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var gone []activity.Gone
@@ -316,7 +316,7 @@ func (s *site) steerShared(_ context.Context, in activity.SteerInput) ([]activit
 		}
 		s.steer(m, to.Target)
 	}
-	return gone, nil
+	return activity.Told{Gone: gone}, nil
 }
 
 func (s *site) steer(m *shared, t api.NodeTarget) {
@@ -414,7 +414,7 @@ func (s *site) tell(m *shared) {
 	s.signal(api.SignalNodeProgress, said)
 }
 
-func (s *site) endShared(_ context.Context, in activity.EndInput) ([]activity.Gone, error) {
+func (s *site) endShared(_ context.Context, in activity.EndInput) (activity.Told, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var gone []activity.Gone
@@ -427,7 +427,7 @@ func (s *site) endShared(_ context.Context, in activity.EndInput) ([]activity.Go
 		s.note("end %s", n.Node)
 		s.later(s.now()+2*time.Second, func() { s.ends(n.Node, api.Completed) })
 	}
-	return gone, nil
+	return activity.Told{Gone: gone}, nil
 }
 
 // ends is the end of a maintenance, of which it tells.

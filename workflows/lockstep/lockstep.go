@@ -62,7 +62,7 @@ func assemble(c *core) *lockstep {
 	l.bulletin = &bulletin{core: c}
 	l.office = &office{core: c, heard: l.stock.heard, refuse: l.bulletin.refuse}
 	l.bulletin.gone = l.office.doubt
-	l.errands.mayEnd = l.stock.isComplete
+	l.errands.mayEnd = func() bool { return l.stock.isComplete() && l.office.isIdle() }
 	l.watcher.silent = l.stock.silent
 	return l
 }

@@ -23,8 +23,8 @@ type stock struct {
 	doubts int
 	// silent are the first runs of plans that run and have not said yet what they intend, by their names.
 	silent map[string]string
-	// until is how long others wait for them.
-	until time.Time
+	// until is how long others wait for them, notBefore when it is tried again.
+	until, notBefore time.Time
 }
 
 // doubt has everything found out anew.
@@ -40,18 +40,19 @@ func (s *stock) doubt() {
 
 // take finds out which maintenances and which plans run.
 func (s *stock) take() {
-	if s.taking {
+	if s.taking || s.now().Before(s.notBefore) {
 		return
 	}
 	s.taking = true
 	doubts := s.doubts
-	future := workflow.ExecuteActivity(call.Long(s.ctx, "find plans and shared maintenances"), call.Lockstep.TakeStock,
+	future := workflow.ExecuteActivity(s.within("find plans and shared maintenances"), call.Lockstep.TakeStock,
 		activity.StockInput{TaskQueue: workflow.GetInfo(s.ctx).TaskQueueName})
 	s.does("stock", future, func(f workflow.Future) {
 		s.taking = false
 		var found activity.Stock
 		if err := f.Get(s.ctx, &found); err != nil {
 			s.note("it could not be found out what runs", call.Cause(err))
+			s.notBefore = s.now().Add(tryAgain)
 			s.wakeIn(tryAgain)
 			return
 		}
