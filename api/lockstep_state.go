@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// MaxPlanTiers bounds the tiers of a plan, and MaxTiersText what they take as JSON, in bytes: they come back in the targets
-	// of each of its nodes.
+	// MaxPlanTiers bounds the tiers of a plan.
 	MaxPlanTiers = 100
+	// MaxTiersText bounds what they take as JSON, in bytes: they come back in the targets of each of its nodes.
 	MaxTiersText = 16 << 10
 )
 

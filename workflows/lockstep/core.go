@@ -38,7 +38,8 @@ type core struct {
 	signals, continueAfter int
 	unread                 func() bool
 	notes                  []api.RecordedDecision
-	// alarm is when the workflow wakes up by itself, zero where it does not.
+	// wakes are when the workflow has to wake up by itself, alarm is when it next does, zero where it does not.
+	wakes []time.Time
 	alarm time.Time
 }
 
@@ -69,19 +70,36 @@ func (c *core) does(what string, future workflow.Future, then func(workflow.Futu
 	})
 }
 
-// wakeIn has everything looked at again after some time, if nothing does so before.
+// wakeIn has everything looked at again after some time.
 func (c *core) wakeIn(d time.Duration) {
 	at := c.now().Add(d)
-	if !c.alarm.IsZero() && !c.alarm.After(at) {
+	if d > 2*time.Second {
+		at = at.Truncate(time.Second).Add(time.Second) // of many, some have one timer
+	}
+	if i, set := slices.BinarySearchFunc(c.wakes, at, time.Time.Compare); !set {
+		c.wakes = slices.Insert(c.wakes, i, at)
+	}
+	c.arm()
+}
+
+// arm sets a timer for the earliest of the times to wake up, where there is none that is as early.
+func (c *core) arm() {
+	if len(c.wakes) == 0 || !c.alarm.IsZero() && !c.alarm.After(c.wakes[0]) {
 		return
 	}
+	at := c.wakes[0]
 	c.alarm = at
-	timer := workflow.NewTimerWithOptions(c.ctx, max(d, time.Millisecond), workflow.TimerOptions{Summary: "look again"})
+	timer := workflow.NewTimerWithOptions(c.ctx, max(at.Sub(c.now()), time.Millisecond), workflow.TimerOptions{Summary: "look again"})
 	workflow.GoNamed(c.ctx, "alarm", func(ctx workflow.Context) {
-		if timer.Get(ctx, nil) == nil && c.alarm.Equal(at) {
-			c.alarm = time.Time{}
+		if timer.Get(ctx, nil) != nil {
+			return // the workflow is cancelled
 		}
 		c.dirty, c.changed = true, true
+		c.wakes = slices.DeleteFunc(c.wakes, func(t time.Time) bool { return !t.After(c.now()) })
+		if c.alarm.Equal(at) {
+			c.alarm = time.Time{}
+			c.arm()
+		}
 	})
 }
 

@@ -60,8 +60,10 @@ type site struct {
 	// foreign nodes have somebody else's maintenance, lost is when the watch sees what has ended without a word.
 	foreign map[string]bool
 	lost    []time.Duration
-	ended   bool
-	end     time.Duration
+	// missed is how often a node's maintenance cannot be told.
+	missed map[string]int
+	ended  bool
+	end    time.Duration
 }
 
 type event struct {
@@ -90,9 +92,9 @@ type heardPlan struct {
 	nodes    map[string]api.SharedProgress
 	refused  []string
 	complete bool
-	signals  int
-	most     int
-	repeats  int
+	// size is that of the longest signal in JSON, repeats how often it was asked for its intent.
+	size    int
+	repeats int
 }
 
 func newSite(t *testing.T) *site {
@@ -308,15 +310,21 @@ func (s *site) steerShared(_ context.Context, in activity.SteerInput) (activity.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var gone []activity.Gone
+	var missed []activity.Missed
 	for _, to := range in.Targets {
 		m := s.nodes[to.Node]
+		if s.missed[to.Node] > 0 {
+			s.missed[to.Node]--
+			missed = append(missed, activity.Missed{Node: to.Node, Why: "it has too many signals"})
+			continue
+		}
 		if m == nil || m.over {
 			gone = append(gone, activity.Gone{Node: to.Node, RunID: to.Target.Run, Phase: api.Failed, Failure: "it was terminated"})
 			continue
 		}
 		s.steer(m, to.Target)
 	}
-	return activity.Told{Gone: gone}, nil
+	return activity.Told{Gone: gone, Missed: missed}, nil
 }
 
 func (s *site) steer(m *shared, t api.NodeTarget) {
@@ -358,9 +366,12 @@ func (s *site) act(m *shared) {
 		s.drainsLater(m)
 	}
 	if m.phase != before {
-		s.later(s.now()+time.Second, func() { s.tell(m) })
+		s.later(s.now()+time.Second+s.apart(), func() { s.tell(m) })
 	}
 }
+
+// apart keeps what hundreds of nodes say from coming in one instant, which the test environment does not stand.
+func (s *site) apart() time.Duration { return time.Duration(len(s.events)%997) * time.Millisecond }
 
 func (s *site) drainsLater(m *shared) {
 	if s.stubborn[m.node] {
@@ -371,7 +382,7 @@ func (s *site) drainsLater(m *shared) {
 		takes = 5 * time.Second
 	}
 	targets := m.target.Targets
-	s.later(s.now()+takes, func() {
+	s.later(s.now()+takes+s.apart(), func() {
 		s.mu.Lock()
 		done := !m.over && slices.Equal(m.target.Targets, targets) && !s.stubborn[m.node]
 		if done {
@@ -499,7 +510,11 @@ func (s *site) hear(_, id, _, name string, arg any) error {
 		h.refused = append(h.refused, progress.Refused)
 		return nil
 	}
-	h.last, h.signals, h.most = progress, h.signals+1, max(h.most, len(progress.Nodes))
+	size, _ := json.Marshal(progress)
+	h.last, h.size = progress, max(h.size, len(size))
+	if len(progress.Nodes) > maxTold {
+		s.t.Errorf("plan %s is told of %d nodes at once", plan, len(progress.Nodes))
+	}
 	for _, n := range progress.Nodes {
 		h.nodes[n.Node] = n
 	}
