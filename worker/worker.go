@@ -27,6 +27,7 @@ import (
 	"drydock/activities/drain"
 	"drydock/activities/execution"
 	"drydock/activities/heartbeat"
+	lockstepactivity "drydock/activities/lockstep"
 	"drydock/activities/node"
 	"drydock/activities/nodeevent"
 	planactivity "drydock/activities/plan"
@@ -295,9 +296,9 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 			Judge: judge, Windows: slices.Sorted(maps.Keys(c.Windows)),
 			Audited: len(sinks.Names()) > 0, Conditions: c.Kubernetes.NodeConditions,
 		},
-		Windows:  openings,
-		Checks:   &checkactivity.Activities{Client: kube, Temporal: temporal, Runner: runner},
-		Plans:    &planactivity.Activities{Nodes: all, Temporal: temporal, Namespace: namespace},
+		Windows: openings,
+		Checks:  &checkactivity.Activities{Client: kube, Temporal: temporal, Runner: runner},
+		Plans:   &planactivity.Activities{Nodes: all, Temporal: temporal, Namespace: namespace}, Lockstep: &lockstepactivity.Activities{Temporal: temporal, Namespace: namespace},
 		Policies: &policyactivity.Activities{Judge: judge, Temporal: temporal, Namespace: namespace},
 		Deliveries: &delivery.Activities{
 			Temporal: temporal, Senders: senders, Sinks: sinks,

@@ -12,6 +12,7 @@ import (
 	doctoractivity "drydock/activities/doctor"
 	"drydock/activities/drain"
 	"drydock/activities/execution"
+	lockstepactivity "drydock/activities/lockstep"
 	"drydock/activities/node"
 	planactivity "drydock/activities/plan"
 	policyactivity "drydock/activities/policy"
@@ -22,6 +23,7 @@ import (
 	"drydock/workflows/auditrecord"
 	"drydock/workflows/doctor"
 	"drydock/workflows/inbox"
+	"drydock/workflows/lockstep"
 	"drydock/workflows/maintenance"
 	"drydock/workflows/notification"
 	"drydock/workflows/plan"
@@ -45,6 +47,7 @@ type Activities struct {
 	Policies   *policyactivity.Activities
 	Plans      *planactivity.Activities
 	Windows    *windowsactivity.Activities
+	Lockstep   *lockstepactivity.Activities
 }
 
 // Interceptors are what every worker and replayer of the workflows has to run with.
@@ -60,7 +63,7 @@ func Register(registry worker.Registry, a Activities) {
 
 // RegisterActivities makes a worker able to run every activity.
 func RegisterActivities(registry worker.ActivityRegistry, a Activities) {
-	for _, methods := range []any{a.Nodes, a.Drains, a.Cluster, a.Executions, a.Preflights, a.Doctors, a.Checks, a.Deliveries, a.Policies, a.Plans, a.Windows} {
+	for _, methods := range []any{a.Nodes, a.Drains, a.Cluster, a.Executions, a.Preflights, a.Doctors, a.Checks, a.Deliveries, a.Policies, a.Plans, a.Windows, a.Lockstep} {
 		registry.RegisterActivity(methods)
 	}
 	registry.RegisterActivity(a.Settings.Prepare)
@@ -79,5 +82,6 @@ func RegisterWorkflows(registry interface {
 	registry.RegisterWorkflowWithOptions(plan.MaintenancePlan, workflow.RegisterOptions{Name: api.MaintenancePlanType})
 	registry.RegisterWorkflowWithOptions(planrun.MaintenancePlanRun, workflow.RegisterOptions{Name: api.PlanRunType})
 	registry.RegisterWorkflowWithOptions(auditrecord.AuditRecord, workflow.RegisterOptions{Name: api.AuditRecordType})
+	registry.RegisterWorkflowWithOptions(lockstep.Lockstep, workflow.RegisterOptions{Name: api.LockstepType})
 	registry.RegisterWorkflowWithOptions(windows.Windows, workflow.RegisterOptions{Name: api.WindowsType})
 }

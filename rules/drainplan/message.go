@@ -11,11 +11,13 @@ type Messages struct {
 	l *lockstep
 	// undrained are the nodes of each party that are not drained to their present targets.
 	undrained [][]int
+	// waits are what the drained nodes of each party wait for: the same for all of them. Empty is not made yet.
+	waits []string
 }
 
 // NewMessages takes parties and nodes as Resolve left them.
 func NewMessages(parties []Party, nodes []Shared) Messages {
-	m := Messages{l: newLockstep(parties, nodes), undrained: make([][]int, len(parties))}
+	m := Messages{l: newLockstep(parties, nodes), undrained: make([][]int, len(parties)), waits: make([]string, len(parties))}
 	for p, of := range m.l.of {
 		for _, n := range of {
 			if !nodes[n].Drained {
@@ -32,7 +34,7 @@ func (m Messages) Of(party, node int) string {
 	present, going := m.l.present(party)
 	switch {
 	case !n.Drained && going && m.l.at[node] > present:
-		return fmt.Sprintf("Evacuating (fast-forwarded by older %s)", few(n.By))
+		return "Evacuating (fast-forwarded by older " + m.forwarders(n) + ")"
 	case !n.Drained && going && m.l.at[node] < present:
 		return "Evacuating" + m.limited(party, node)
 	case !n.Drained:
@@ -40,13 +42,44 @@ func (m Messages) Of(party, node int) string {
 	case !going:
 		return "Drained"
 	}
+	if m.waits[party] == "" {
+		m.waits[party] = m.waiting(party)
+	}
+	if m.waits[party] == nobody {
+		return "Waiting" + m.limited(party, node)
+	}
+	return m.waits[party]
+}
+
+// nobody is what a party waits for whose nodes, and those of all that it meets, are drained.
+const nobody = "nobody"
+
+// waiting is what the drained nodes of a party wait for.
+func (m Messages) waiting(party int) string {
 	if own := m.undrained[party]; len(own) > 0 {
 		return fmt.Sprintf("Waiting for %s.", nodesOf(m.names(own)))
 	}
 	if others := m.others(party); len(others) > 0 {
 		return fmt.Sprintf("Waiting for %s.", nodesOf(others))
 	}
-	return "Waiting" + m.limited(party, node)
+	return nobody
+}
+
+// Forwarders are those who brought a node further than the entry that a party is at, empty where nobody is known to have.
+func (m Messages) Forwarders(party, node int) string {
+	present, going := m.l.present(party)
+	if by := m.l.nodes[node].By; going && m.l.at[node] > present && len(by) > 0 {
+		return few(by)
+	}
+	return ""
+}
+
+// forwarders are not known of a node that was found as it is.
+func (m Messages) forwarders(n Shared) string {
+	if len(n.By) == 0 {
+		return "plans"
+	}
+	return few(n.By)
 }
 
 // limited says who holds a node back from a party's entry.

@@ -7,6 +7,7 @@ import (
 	"drydock/activities/doctor"
 	"drydock/activities/drain"
 	"drydock/activities/execution"
+	"drydock/activities/lockstep"
 	"drydock/activities/node"
 	"drydock/activities/plan"
 	"drydock/activities/policy"
@@ -29,4 +30,5 @@ var (
 	Policies   *policy.Activities
 	Plans      *plan.Activities
 	Windows    *windows.Activities
+	Lockstep   *lockstep.Activities
 )

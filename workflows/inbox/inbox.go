@@ -159,18 +159,24 @@ func (i *Inbox) takeSignals(h Handler) {
 const maxPayload = 512 << 10
 
 // decodeStrict reads a payload that must be there.
-func decodeStrict(raw []byte, payload any) error {
-	if len(raw) > maxPayload {
-		return fmt.Errorf("the payload has %d bytes: at most %d are taken", len(raw), maxPayload)
+func decodeStrict(raw []byte, payload any) error { return decodeUpTo(maxPayload, raw, payload) }
+
+func decodeUpTo(most int, raw []byte, payload any) error {
+	if len(raw) > most {
+		return fmt.Errorf("the payload has %d bytes: at most %d are taken", len(raw), most)
 	}
 	return spec.DecodeStrict(raw, payload)
 }
 
 // Receive takes a signal that workflows and activities send each other, whose payload must be there.
-func Receive[T any](i *Inbox, name string, take func(T)) {
+func Receive[T any](i *Inbox, name string, take func(T)) { ReceiveUpTo(i, name, maxPayload, take) }
+
+// ReceiveUpTo is Receive for a signal of so many bytes, which may be more than those of others: of flat lists, that take
+// little time to decode.
+func ReceiveUpTo[T any](i *Inbox, name string, most int, take func(T)) {
 	i.receive(name, func(raw []byte) {
 		var payload T
-		if err := decodeStrict(raw, &payload); err != nil {
+		if err := decodeUpTo(most, raw, &payload); err != nil {
 			i.ears.Refused(name, api.Message{}, api.Refused, err)
 			return
 		}

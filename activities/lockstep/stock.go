@@ -1,0 +1,228 @@
+package lockstep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/activity"
+
+	"drydock/activities/execution"
+	"drydock/activities/heartbeat"
+	"drydock/api"
+)
+
+// CheckInput are plans of which somebody says that they run.
+type CheckInput struct {
+	Plans []api.HeldPlan `json:"plans"`
+}
+
+// CheckPlans returns those of the plans that run.
+func (a *Activities) CheckPlans(ctx context.Context, in CheckInput) ([]api.HeldPlan, error) {
+	cluster, _ := here(ctx)
+	running := []api.HeldPlan{}
+	for _, p := range in.Plans {
+		first, err := a.running(ctx, api.PlanID(cluster, p.Name))
+		if err != nil {
+			return nil, err
+		}
+		if first == p.RunID {
+			running = append(running, p)
+		}
+	}
+	return running, nil
+}
+
+// StockInput names the task queue of a cluster.
+type StockInput struct {
+	TaskQueue string `json:"taskQueue"`
+}
+
+// Stock is what runs that the lockstep has to know.
+type Stock struct {
+	// Nodes are those with a maintenance that plans share.
+	Nodes api.List[string] `json:"nodes,omitempty"`
+	// Plans are those of strategy allAtOnce.
+	Plans []api.HeldPlan `json:"plans,omitempty"`
+}
+
+// allAtOnce is the strategy of plans that go in lockstep.
+const allAtOnce = "allAtOnce"
+
+// TakeStock finds, by visibility, the maintenances that plans share and the plans that may share them.
+func (a *Activities) TakeStock(ctx context.Context, in StockInput) (Stock, error) {
+	ctx, stop := heartbeat.UntilWorkerStops(ctx)
+	defer stop()
+	var stock Stock
+	nodes, err := a.sharedNodes(ctx, in)
+	if err != nil {
+		return stock, err
+	}
+	for _, n := range nodes {
+		stock.Nodes = append(stock.Nodes, n.Node)
+	}
+	plans, err := execution.ListRunning(ctx, a.Temporal, a.Namespace, execution.InventoryInput{WorkflowType: api.MaintenancePlanType, TaskQueue: in.TaskQueue})
+	if err != nil {
+		return stock, err
+	}
+	for _, run := range plans {
+		one, err := a.goesInLockstep(ctx, run.WorkflowID)
+		if err != nil {
+			return stock, err
+		}
+		if one.Name != "" {
+			stock.Plans = append(stock.Plans, one)
+		}
+	}
+	return stock, nil
+}
+
+// sharedNodes are those with a maintenance that runs and that plans share, in the order of their names. The runs are the
+// present ones.
+func (a *Activities) sharedNodes(ctx context.Context, in StockInput) ([]api.HeldNode, error) {
+	all, err := execution.ListRunning(ctx, a.Temporal, a.Namespace, execution.InventoryInput{WorkflowType: api.NodeMaintenanceType, TaskQueue: in.TaskQueue})
+	if err != nil {
+		return nil, err
+	}
+	var shared []api.HeldNode
+	for _, run := range all {
+		cluster, node, requestor, err := api.ParseMaintenanceID(run.WorkflowID)
+		if err == nil && requestor == api.PlansRequestor && cluster == api.ClusterOf(in.TaskQueue) {
+			shared = append(shared, api.HeldNode{Node: node, RunID: run.RunID})
+		}
+	}
+	slices.SortFunc(shared, func(a, b api.HeldNode) int { return strings.Compare(a.Node, b.Node) })
+	return slices.CompactFunc(shared, func(a, b api.HeldNode) bool { return a.Node == b.Node }), nil
+}
+
+// goesInLockstep is a plan, if it runs and its strategy is allAtOnce. One that cannot answer is taken for one that does: nodes
+// that it may want are not given back.
+func (a *Activities) goesInLockstep(ctx context.Context, id string) (one api.HeldPlan, err error) {
+	_, name, err := api.ParsePlanID(id)
+	if err != nil {
+		return one, nil //nolint:nilerr // whatever this is, it is no plan's workflow ID
+	}
+	first, err := a.running(ctx, id)
+	if err != nil || first == "" {
+		return one, err
+	}
+	var status struct {
+		Plan struct {
+			Strategy struct {
+				Type string `json:"type"`
+			} `json:"strategy"`
+		} `json:"plan"`
+	}
+	answer, err := a.Temporal.QueryWorkflow(ctx, id, "", api.QueryStatus)
+	if err == nil {
+		err = answer.Get(&status)
+	}
+	switch {
+	case err != nil && execution.CannotAnswer(err) && isBelieved(ctx, err):
+	case err != nil:
+		return one, fmt.Errorf("asking plan %s for its strategy: %w", name, err)
+	case status.Plan.Strategy.Type != allAtOnce:
+		return one, nil
+	}
+	return api.HeldPlan{Name: name, RunID: first}, nil
+}
+
+const (
+	// lookEvery is the pause between two looks at what runs.
+	lookEvery = 20 * time.Second
+	// maxSeen bounds what one look tells of: the next one tells of the rest.
+	maxSeen = 500
+)
+
+// Seen is what has ended of what the lockstep counts on.
+type Seen struct {
+	Gone  []Gone         `json:"gone,omitempty"`
+	Plans []api.HeldPlan `json:"plans,omitempty"`
+}
+
+// WatchShared returns when a maintenance or a plan has ended that the calling workflow counts on; it asks that again and again
+// which they are. Maintenances and plans that end tell so themselves, but for those that are terminated.
+func (a *Activities) WatchShared(ctx context.Context, in StockInput) (Seen, error) {
+	ctx, stop := heartbeat.UntilWorkerStops(ctx)
+	defer stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return Seen{}, context.Cause(ctx)
+		case <-time.After(lookEvery):
+		}
+		seen, err := a.look(ctx, in)
+		if len(seen.Gone)+len(seen.Plans) > 0 {
+			return seen, nil
+		}
+		if err != nil {
+			activity.GetLogger(ctx).Warn("looking at the maintenances of plans", "error", err)
+		}
+	}
+}
+
+// look compares what the workflow counts on with what runs. Visibility lags: those that it does not know are looked at one by
+// one.
+func (a *Activities) look(ctx context.Context, in StockInput) (Seen, error) {
+	held, err := a.held(ctx)
+	if err != nil {
+		return Seen{}, err
+	}
+	shared, err := a.sharedNodes(ctx, in)
+	if err != nil {
+		return Seen{}, err
+	}
+	var missing []api.HeldNode
+	for _, n := range held.Nodes {
+		if _, known := slices.BinarySearchFunc(shared, n.Node, func(s api.HeldNode, name string) int { return strings.Compare(s.Node, name) }); !known {
+			missing = append(missing, n)
+		}
+	}
+	var seen Seen
+	var gone found
+	err = each(ctx, missing[:min(len(missing), maxSeen)], func(ctx context.Context, _ int, n api.HeldNode) error {
+		first, err := a.running(ctx, api.MaintenanceID(api.ClusterOf(in.TaskQueue), n.Node, api.PlansRequestor))
+		if err != nil || first != "" && (n.RunID == "" || first == n.RunID) {
+			return err
+		}
+		one, err := a.endOf(ctx, n)
+		if err == nil {
+			gone.add(one)
+		}
+		return err
+	})
+	seen.Gone = gone.told.Gone
+	running, checkErr := a.CheckPlans(ctx, CheckInput{Plans: held.Plans})
+	if checkErr == nil {
+		seen.Plans = slices.DeleteFunc(held.Plans, func(p api.HeldPlan) bool { return slices.Contains(running, p) })
+	}
+	slices.SortFunc(seen.Gone, func(a, b Gone) int { return strings.Compare(a.Node, b.Node) })
+	return seen, errors.Join(err, checkErr)
+}
+
+// held asks the calling workflow what it counts on.
+func (a *Activities) held(ctx context.Context) (all api.LockstepHeld, err error) {
+	id := activity.GetInfo(ctx).WorkflowExecution.ID
+	for offset := 0; ; {
+		answer, err := a.Temporal.QueryWorkflow(ctx, id, "", api.QueryHeld, api.HeldRequest{Offset: offset})
+		var page api.LockstepHeld
+		if err == nil {
+			err = answer.Get(&page)
+		}
+		var nobody *serviceerror.NotFound
+		if errors.As(err, &nobody) {
+			return all, nil
+		}
+		if err != nil {
+			return all, fmt.Errorf("asking the lockstep what it counts on: %w", err)
+		}
+		all.Nodes, all.Plans = append(all.Nodes, page.Nodes...), append(all.Plans, page.Plans...)
+		if offset = page.NextOffset; offset == 0 {
+			return all, nil
+		}
+	}
+}
