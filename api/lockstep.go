@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"drydock/rules/drainplan"
+	"drydock/rules/rollout"
 	"drydock/rules/schedule"
 )
 
 // PlansRequestor is the requestor of the maintenances that all plans of strategy allAtOnce share: a node has one of them.
-const PlansRequestor = "plans"
+const PlansRequestor = rollout.SharedRequestor
 
 // Signals around the lockstep of plans. A plan tells the lockstep what it intends, the lockstep tells plans how far they are,
 // and each node's maintenance up to which pods to drain; that tells the lockstep how far it is.
@@ -32,35 +33,42 @@ type PlanIntent struct {
 	Stage Stage `json:"stage"`
 	// Tiers are its drain plan with the standard entries; they never change.
 	Tiers []drainplan.Entry `json:"tiers,omitempty"`
-	// Nodes are the names of its nodes.
+	// Nodes are the names of its nodes, as many as a plan may have.
 	Nodes []string `json:"nodes,omitempty"`
 	// Maintenance is the input of its nodes' maintenances but node and requestor.
 	Maintenance json.RawMessage `json:"maintenance,omitempty"`
 }
 
 // Stage is where a plan of strategy allAtOnce is (KEP-4212, NodeMaintenanceStage).
-type Stage string
+type Stage = rollout.Stage
 
 // The stages, in their order.
 const (
-	StageIdle     Stage = "Idle"
-	StageCordon   Stage = "Cordon"
-	StageDrain    Stage = "Drain"
-	StageComplete Stage = "Complete"
+	StageIdle     = rollout.Idle
+	StageCordon   = rollout.Cordon
+	StageDrain    = rollout.Drain
+	StageComplete = rollout.Complete
 )
 
 // PlanProgress tells a plan how far it is: what changed since the progress before it, a part at a time.
 type PlanProgress struct {
 	RunID string `json:"runId"`
-	// Revision is that of the intent that counts.
+	// Revision is that of the intent that counts, or of the one that is Refused.
 	Revision int `json:"revision"`
-	// Refused says why the intent is not taken: its nodes are left as they were.
+	// Refused says why the intent is not taken: its nodes are left as they were. A refused intent is forgotten: what could be
+	// taken later has to be said again.
 	Refused string `json:"refused,omitempty"`
+	// Repeat asks the plan for its intent: the lockstep has begun anew, and decides nothing until it knows it. Nothing else is
+	// said with it.
+	Repeat bool `json:"repeat,omitempty"`
 	// Tier is the one that the plan is at, len(Tiers) when all of its nodes are drained.
 	Tier int `json:"tier,omitempty"`
 	// Complete: none of its nodes is held on its behalf any more.
-	Complete bool             `json:"complete,omitempty"`
-	Nodes    []SharedProgress `json:"nodes,omitempty"`
+	Complete bool `json:"complete,omitempty"`
+	// Forwarded says in words on which nodes older plans had gone further when this one began to drain them; it is the text of
+	// an event, and is told once and again with everything.
+	Forwarded string           `json:"forwarded,omitempty"`
+	Nodes     []SharedProgress `json:"nodes,omitempty"`
 }
 
 // SharedProgress is how a node of a plan stands (KEP-4212, NodeMaintenanceNodeStatus).
@@ -75,8 +83,11 @@ type SharedProgress struct {
 	Pending    int  `json:"pending,omitempty"`
 	Evacuating int  `json:"evacuating,omitempty"`
 	Drained    bool `json:"drained,omitempty"`
-	// Left: it is not held on this plan's behalf any more.
-	Left bool `json:"left,omitempty"`
+	// Left: it is not held on this plan's behalf any more. Where the plan has not completed, its maintenance has ended by
+	// itself, Message says how, and Failed that it did not complete; it is begun anew for a plan that leaves it out of an intent
+	// and names it in a later one.
+	Left   bool `json:"left,omitempty"`
+	Failed bool `json:"failed,omitempty"`
 }
 
 // NodeTarget tells a shared maintenance how far to go.
