@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"drydock/rules/drainplan"
+	"drydock/rules/rollout"
 	"drydock/rules/schedule"
 	"drydock/rules/spec"
 )
@@ -40,14 +41,14 @@ type PlanIntent struct {
 }
 
 // Stage is where a plan of strategy allAtOnce is (KEP-4212, NodeMaintenanceStage).
-type Stage string
+type Stage = rollout.Stage
 
 // The stages, in their order.
 const (
-	StageIdle     Stage = "Idle"
-	StageCordon   Stage = "Cordon"
-	StageDrain    Stage = "Drain"
-	StageComplete Stage = "Complete"
+	StageIdle     = rollout.Idle
+	StageCordon   = rollout.Cordon
+	StageDrain    = rollout.Drain
+	StageComplete = rollout.Complete
 )
 
 // PlanProgress tells a plan how far it is: what changed since the progress before it, a part at a time.

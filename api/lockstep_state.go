@@ -13,17 +13,6 @@ import (
 	"drydock/rules/spec"
 )
 
-const (
-	// MaxPlanTiers bounds the tiers of a plan.
-	MaxPlanTiers = 100
-	// MaxTiersText bounds what they take as JSON, in bytes: they come back in the targets of each of its nodes.
-	MaxTiersText = 16 << 10
-)
-
-// Stages are those that a plan tells the lockstep, in their order. At StageIdle it holds nothing, and has neither tiers nor
-// nodes: it says so where it is asked for its intent.
-var Stages = []Stage{StageIdle, StageCordon, StageDrain, StageComplete}
-
 // Validate checks all that a lockstep makes commands of, and compiles the tiers. The error has one line per wrong field.
 func (i PlanIntent) Validate(now time.Time) (drainplan.Plan, error) {
 	errs := []error{field("name", rollout.CheckName(i.Name)), field("runId", RunID(i.RunID))}
@@ -36,8 +25,8 @@ func (i PlanIntent) Validate(now time.Time) (drainplan.Plan, error) {
 	if i.Revision < 1 {
 		errs = append(errs, fmt.Errorf("revision: %d: want 1 or more", i.Revision))
 	}
-	if !slices.Contains(Stages, i.Stage) {
-		errs = append(errs, fmt.Errorf("stage: %s is not one of %q", quoted(string(i.Stage)), Stages))
+	if !slices.Contains(rollout.Stages, i.Stage) {
+		errs = append(errs, fmt.Errorf("stage: %s is not one of %q", quoted(string(i.Stage)), rollout.Stages))
 	}
 	if i.Stage == StageIdle {
 		return drainplan.Plan{}, errors.Join(errs...)
@@ -51,10 +40,10 @@ func (i PlanIntent) tiers() (drainplan.Plan, error) {
 	switch text, _ := json.Marshal(i.Tiers); {
 	case len(i.Tiers) == 0:
 		return drainplan.Plan{}, errors.New("tiers: required: the drain plan with the standard entries")
-	case len(i.Tiers) > MaxPlanTiers:
-		return drainplan.Plan{}, fmt.Errorf("tiers: %d entries: at most %d are taken", len(i.Tiers), MaxPlanTiers)
-	case len(text) > MaxTiersText:
-		return drainplan.Plan{}, fmt.Errorf("tiers: %d bytes: at most %d are taken", len(text), MaxTiersText)
+	case len(i.Tiers) > rollout.MaxTiers:
+		return drainplan.Plan{}, fmt.Errorf("tiers: %d entries: at most %d are taken", len(i.Tiers), rollout.MaxTiers)
+	case len(text) > rollout.MaxTiersText:
+		return drainplan.Plan{}, fmt.Errorf("tiers: %d bytes: at most %d are taken", len(text), rollout.MaxTiersText)
 	}
 	return drainplan.New(i.Tiers, nil)
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"drydock/rules/drainplan"
 	"drydock/rules/notices"
 	"drydock/rules/record"
 	"drydock/rules/rollout"
@@ -32,15 +33,32 @@ func (p PlanPhase) Ended() bool {
 }
 
 // Messages to a plan, each as a signal and as an update of the same name. MsgRetry, MsgCancel and MsgApprove are messages
-// of maintenances too.
+// of maintenances too. MsgSetStage and MsgSetSelector are for plans of strategy allAtOnce, and the others but MsgCancel for
+// those that are rolling.
 const (
-	MsgPause  = "pause"
-	MsgResume = "resume"
-	MsgSkip   = "skip"
+	MsgPause       = "pause"
+	MsgResume      = "resume"
+	MsgSkip        = "skip"
+	MsgSetStage    = "set-stage"
+	MsgSetSelector = "set-selector"
 )
 
 // PlanMessages are the messages that people and scripts send to a plan.
-var PlanMessages = []string{MsgPause, MsgResume, MsgSkip, MsgRetry, MsgApprove, MsgCancel}
+var PlanMessages = []string{MsgPause, MsgResume, MsgSkip, MsgRetry, MsgApprove, MsgCancel, MsgSetStage, MsgSetSelector}
+
+// SetStage has a plan go on to a stage.
+type SetStage struct {
+	Message
+	Stage Stage  `json:"stage"`
+	Run   string `json:"run,omitempty"`
+}
+
+// SetSelector has a plan choose its nodes otherwise from now on. Those that it holds stay until it is completed.
+type SetSelector struct {
+	Message
+	rollout.Selection
+	Run string `json:"run,omitempty"`
+}
 
 // SignalNodeNews is what a maintenance tells the plan that began it: that it waits for somebody's decision, or no longer, and
 // that its node is back.
@@ -104,6 +122,53 @@ type PlanStatus struct {
 	// Events are those that channels are told of, Messages the latest that arrived, with what became of each.
 	Events   []PlanEvent `json:"events,omitempty"`
 	Messages []Received  `json:"messages,omitempty"`
+	// Stages is how far a plan of strategy allAtOnce is; absent of others.
+	Stages *PlanStages `json:"stages,omitempty"`
+}
+
+// PlanStages is how far a plan of strategy allAtOnce is (KEP-4212, NodeMaintenanceStatus).
+type PlanStages struct {
+	Stage Stage `json:"stage"`
+	// Begun are the stages that have begun, in their order.
+	Begun []StageBegun `json:"begun,omitempty"`
+	// Tiers are those of its drain plan, the standard ones included; Tier is the one that the plan is at, counted from 0, and
+	// their number where all nodes are drained.
+	Tiers []drainplan.Entry `json:"tiers"`
+	Tier  int               `json:"tier"`
+	// Drained: the plan is in stage Drain, and none of the pods that it drains is left on its nodes.
+	Drained Drained `json:"drained"`
+	// Nodes counts the nodes of the plan by how far their drain is.
+	Nodes DrainCounts `json:"nodes"`
+	// Revision counts what the plan has told the lockstep of all plans, Answered is the latest of it that was answered.
+	Revision int `json:"revision,omitempty"`
+	Answered int `json:"answered,omitempty"`
+}
+
+// StageBegun is a stage that has begun (KEP-4212, StageStatus). By and Comment are of whoever asked for it.
+type StageBegun struct {
+	Stage   Stage     `json:"stage"`
+	At      time.Time `json:"at"`
+	By      string    `json:"by,omitempty"`
+	Comment string    `json:"comment,omitempty"`
+}
+
+// Drained is KEP-4212's condition of that name.
+type Drained struct {
+	Status bool `json:"status"`
+	// Since is when it last changed.
+	Since time.Time `json:"since,omitzero"`
+	// Message says in words how far it is.
+	Message string `json:"message,omitempty"`
+}
+
+// DrainCounts counts nodes that a plan holds: Cordoned those that are out of service, Drained those of them on which none of
+// the targeted pods is left. Pending and Evacuating count the targeted pods of all of them.
+type DrainCounts struct {
+	Held       int `json:"held"`
+	Cordoned   int `json:"cordoned"`
+	Drained    int `json:"drained"`
+	Pending    int `json:"pending"`
+	Evacuating int `json:"evacuating"`
 }
 
 // PlanNode is a node of a plan as its status tells of it.
@@ -116,6 +181,20 @@ type PlanNode struct {
 	NotBefore time.Time `json:"notBefore,omitzero"`
 	RunID     string    `json:"runId,omitempty"`
 	Note      string    `json:"note,omitempty"`
+	// Drain is how far a node of a plan of strategy allAtOnce is, once its maintenance has begun; its message is the Note.
+	Drain *NodeDrain `json:"drain,omitempty"`
+}
+
+// NodeDrain is how far the drain of a node is (KEP-4212, NodeMaintenanceNodeStatus).
+type NodeDrain struct {
+	// Phase is that of the node's maintenance.
+	Phase   Phase             `json:"phase,omitempty"`
+	Targets []drainplan.Entry `json:"targets,omitempty"`
+	// Pending counts the targeted pods whose evacuation has not begun, Evacuating those whose has.
+	Pending    int `json:"pending,omitempty"`
+	Evacuating int `json:"evacuating,omitempty"`
+	// Drained: none of the targeted pods is left.
+	Drained bool `json:"drained,omitempty"`
 }
 
 // CellOf is the letter of a state in PlanStatus.Cells.

@@ -172,6 +172,16 @@ func (p *Plan) Retry(ctx context.Context, node, comment string) (string, error) 
 	return p.tell(ctx, api.MsgRetry, api.NodeOfPlan{Message: p.says(comment), Node: node})
 }
 
+// SetStage has a plan of strategy allAtOnce go on to a stage.
+func (p *Plan) SetStage(ctx context.Context, stage api.Stage, comment string) (string, error) {
+	return p.tell(ctx, api.MsgSetStage, api.SetStage{Message: p.says(comment), Stage: stage})
+}
+
+// SetSelector has a plan of strategy allAtOnce choose its nodes otherwise.
+func (p *Plan) SetSelector(ctx context.Context, nodes rollout.Selection, comment string) (string, error) {
+	return p.tell(ctx, api.MsgSetSelector, api.SetSelector{Message: p.says(comment), Selection: nodes})
+}
+
 // Cancel begins no more nodes, and gives those back that are not Ready yet.
 func (p *Plan) Cancel(ctx context.Context, comment string) (string, error) {
 	return p.tell(ctx, api.MsgCancel, api.Cancel{Message: p.says(comment)})

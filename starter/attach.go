@@ -157,6 +157,10 @@ func (o *attachOptions) run(ctx context.Context, cmd *cobra.Command, args []stri
 	if err != nil {
 		return plan.Explain(c, p.Name, err)
 	}
+	if status.Stages != nil {
+		return exit.Hint(fmt.Errorf("plan %s holds its nodes together: the end of a command would give back one alone", p.Name),
+			`Work on them when "%s plan status %s" says that they are drained, and then "%s plan set-stage %s Complete".`, a.Name, p.Name, a.Name, p.Name)
+	}
 	for _, n := range status.Nodes {
 		if err := nodework.FindProgram(nodework.ReplaceNode(argv, n.Node)); err != nil {
 			return err

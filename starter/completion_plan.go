@@ -20,6 +20,10 @@ func completePlans(a *invocation.App, plan *cobra.Command) {
 			c.ValidArgsFunction = afterName(offer(a, nodesOfPlan), offer(a, runningPlans))
 		case "status":
 			c.ValidArgsFunction = inTurn(a, allPlans)
+		case "set-stage":
+			c.ValidArgsFunction = afterName(stagesOf, offer(a, runningPlans))
+		case "set-selector":
+			c.ValidArgsFunction = afterName(offer(a, knownNodes), offer(a, runningPlans))
 		case "list":
 		default:
 			c.ValidArgsFunction = inTurn(a, runningPlans)
@@ -39,6 +43,14 @@ func afterName(rest, name completer) completer {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 	}
+}
+
+// stagesOf are the stages that a plan can be set to.
+func stagesOf(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 1 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return []string{"Cordon", "Drain", "Complete"}, cobra.ShellCompDirectiveNoFileComp
 }
 
 func runningPlans(ctx context.Context, a *invocation.App, _ []string) []string {

@@ -132,7 +132,7 @@ func (l *Listed) digest(uids map[string]types.UID) string {
 }
 
 func (in ListInput) matcher() (func(*corev1.Node) bool, error) {
-	return rollout.Plan{NodeSelector: in.NodeSelector, Selector: in.Selector, Nodes: in.Names, Exclude: in.Exclude}.Matcher()
+	return rollout.Selection{NodeSelector: in.NodeSelector, Selector: in.Selector, Nodes: in.Names, Exclude: in.Exclude}.Matcher()
 }
 
 // isControlPlane tells it by the label that kubeadm and others set, or by the one that it replaced.

@@ -36,6 +36,8 @@ const (
 	PlanCanaryWaits State = "PlanCanaryWaits"
 	PlanPaused      State = "PlanPaused"
 	PlanResumed     State = "PlanResumed"
+	PlanStage       State = "PlanStage"
+	PlanDrained     State = "PlanDrained"
 	PlanEnded       State = "PlanEnded"
 )
 
@@ -57,6 +59,8 @@ var phrases = map[State]string{
 	PlanCanaryWaits:       "the canary is done, and the plan waits for approval",
 	PlanPaused:            "the plan is paused",
 	PlanResumed:           "the plan goes on",
+	PlanStage:             "the plan is in another stage",
+	PlanDrained:           "all nodes of the plan are drained, maintenance may begin",
 	PlanEnded:             "the plan has ended",
 }
 
@@ -85,7 +89,7 @@ func Ends(s State) bool { return s == MaintenanceComplete || s == MaintenanceCan
 // last for ever, and a notice is of a moment: both are told once.
 func Lasts(s State) bool {
 	switch s {
-	case AwaitingApproval, ApprovalReminder, Escalated, PlanBegun, PlanCanaryWaits, PlanPaused, PlanResumed, PlanEnded:
+	case AwaitingApproval, ApprovalReminder, Escalated, PlanBegun, PlanCanaryWaits, PlanPaused, PlanResumed, PlanStage, PlanDrained, PlanEnded:
 		return false
 	}
 	return !Ends(s)

@@ -9,11 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
-
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 
+	"drydock/rules/drainplan"
 	"drydock/rules/spec"
 )
 
@@ -47,16 +45,15 @@ func Decode(name string, input []byte) (Plan, error) {
 	if len(input) > MaxInput {
 		return p, fmt.Errorf("the input has %d bytes: at most %d are taken", len(input), MaxInput)
 	}
+	input, err := normalize(input)
+	if err != nil {
+		return p, err
+	}
 	if err := spec.DecodeStrict(input, &p); err != nil {
 		return p, err
 	}
-	layers := []string{Defaults}
-	if p.Strategy.OnBlocked == SkipBlocked || p.Strategy.OnBlocked == AbortBlocked {
-		layers = append(layers, blockedDefaults)
-	}
 	merged := []byte("{}")
-	for _, layer := range append(layers, string(input)) {
-		var err error
+	for _, layer := range append(p.defaults(), string(input)) {
 		if merged, err = jsonpatch.MergePatch(merged, []byte(layer)); err != nil {
 			return p, fmt.Errorf("merging defaults: %w", err)
 		}
@@ -65,10 +62,43 @@ func Decode(name string, input []byte) (Plan, error) {
 	if err := spec.DecodeStrict(merged, &p); err != nil {
 		return p, err
 	}
-	if p.Requestor == "" {
+	switch {
+	case p.Requestor != "":
+	case p.Together():
+		p.Requestor = spec.PlansRequestor
+	default:
 		p.Requestor = RequestorOf(name)
 	}
 	return p, errors.Join(CheckName(name), p.Validate())
+}
+
+// defaults are the layers under the input of such a plan.
+func (p Plan) defaults() []string {
+	switch {
+	case p.Together():
+		return []string{togetherDefaults}
+	case p.Strategy.OnBlocked == SkipBlocked || p.Strategy.OnBlocked == AbortBlocked:
+		return []string{Defaults, blockedDefaults}
+	default:
+		return []string{Defaults}
+	}
+}
+
+// normalize brings the forms in which a drain plan may be written into the one that is decoded.
+func normalize(input []byte) ([]byte, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(input, &fields); err != nil || len(fields["drainPlan"]) == 0 {
+		return input, nil //nolint:nilerr // the strict decoder says what is wrong with it
+	}
+	var object map[string]any
+	if err := spec.DecodeStrict(input, &object); err != nil {
+		return nil, err
+	}
+	var err error
+	if fields["drainPlan"], err = spec.NormalPlan("drainPlan", fields["drainPlan"], drainplan.Types()); err != nil {
+		return nil, err
+	}
+	return json.Marshal(fields)
 }
 
 // problems collects what is wrong, a line each.
@@ -84,6 +114,12 @@ func (p *problems) check(field string, err error) {
 	}
 }
 
+// joined is nil where nothing is wrong.
+func (p *problems) joined() error {
+	slices.SortFunc(*p, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(*p...)
+}
+
 func (p *problems) oneOf(field, value string, known ...string) {
 	if !slices.Contains(known, value) {
 		p.add(field, "%q is not one of %s", value, strings.Join(known, ", "))
@@ -93,7 +129,7 @@ func (p *problems) oneOf(field, value string, known ...string) {
 // Validate checks a plan with its defaults filled in; the error joins one line per wrong field.
 func (p Plan) Validate() error {
 	var wrong problems
-	p.validateSelection(&wrong)
+	p.Selection.validate(&wrong)
 	wrong.check("requestor", spec.RequestorName(p.Requestor))
 	for _, shown := range p.texts() {
 		if len(shown.text) > spec.MaxText {
@@ -105,53 +141,18 @@ func (p Plan) Validate() error {
 			wrong.check(fmt.Sprintf("notify[%d]", i), spec.ChannelName(name))
 		}
 	}
-	p.Strategy.validate(&wrong)
+	if p.Together() {
+		p.validateTogether(&wrong)
+	} else {
+		p.Strategy.validate(&wrong)
+		p.refuseStages(&wrong)
+	}
 	p.validateMaintenance(&wrong)
-	slices.SortFunc(wrong, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return errors.Join(wrong...)
-}
-
-func (p Plan) validateSelection(wrong *problems) {
-	ways := 0
-	for _, given := range []bool{p.NodeSelector != nil, p.Selector != "", len(p.Nodes) > 0, p.All} {
-		if given {
-			ways++
-		}
-	}
-	if ways != 1 {
-		wrong.add("nodes", "want exactly one of nodes, selector, nodeSelector and all, and there are %d", ways)
-	}
-	if _, err := labels.Parse(p.Selector); err != nil {
-		wrong.check("selector", err)
-	}
-	if p.NodeSelector != nil {
-		if _, err := nodeaffinity.NewNodeSelector(p.NodeSelector); err != nil {
-			wrong.check("nodeSelector", err)
-		} else if len(p.NodeSelector.NodeSelectorTerms) == 0 {
-			wrong.add("nodeSelector.nodeSelectorTerms", "is empty, so that no node would match: say all for every node")
-		}
-	}
-	for _, list := range []struct {
-		field string
-		names []string
-	}{{"nodes", p.Nodes}, {"exclude", p.Exclude}} {
-		if len(list.names) > MaxNodes {
-			wrong.add(list.field, "has %d entries: at most %d are taken", len(list.names), MaxNodes)
-		}
-		seen := make(map[string]bool, len(list.names))
-		for i, name := range list.names {
-			at := fmt.Sprintf("%s[%d]", list.field, i)
-			wrong.check(at, spec.NodeName(name))
-			if seen[name] {
-				wrong.add(at, "%q is named twice", name)
-			}
-			seen[name] = true
-		}
-	}
+	return wrong.joined()
 }
 
 func (s Strategy) validate(wrong *problems) {
-	wrong.oneOf("strategy.type", s.Type, Rolling)
+	wrong.oneOf("strategy.type", s.Type, Rolling, AllAtOnce)
 	if s.MaxParallel.Of(100) == 0 {
 		wrong.add("strategy.maxParallel", "%s lets no node go: want 1 or more", s.MaxParallel)
 	}
@@ -182,7 +183,11 @@ func (p Plan) validateMaintenance(wrong *problems) {
 		wrong.check("maintenance", err)
 		return
 	}
-	for _, own := range []string{"node", "requestor"} {
+	own := []string{"node", "requestor"}
+	if p.Together() {
+		own = append(own, togethersOwn...)
+	}
+	for _, own := range own {
 		if _, named := given[own]; named {
 			wrong.add("maintenance."+own, "is the plan's to say: leave it out")
 		}
@@ -223,7 +228,12 @@ type field struct {
 
 // shared are the fields that a plan gives the maintenance of a node, where that has none of its own.
 func (p Plan) shared(node string) []field {
-	all := []field{{"node", node}, {"requestor", p.Requestor}}
+	all := []field{{"node", node}}
+	if p.Together() {
+		all = append(all, field{"readyTimeout", "0s"})
+	} else {
+		all = append(all, field{"requestor", p.Requestor})
+	}
 	for _, shown := range p.texts() {
 		if shown.text != "" {
 			all = append(all, field{shown.field, shown.text})
@@ -256,8 +266,26 @@ func (p Plan) template() (map[string]json.RawMessage, error) {
 	return given, nil
 }
 
-// InputOf is the input of the maintenance of one node that is begun now. A notBefore that is over has had its effect.
+// InputOf is the input of the maintenance of one node that is begun now. A notBefore that is over has had its effect. With
+// AllAtOnce it is that of a maintenance which would drain one node alone as the plan drains all of them.
 func (p Plan) InputOf(node string, now time.Time) ([]byte, error) {
+	fields, err := p.fieldsOf(node, now)
+	switch {
+	case err != nil:
+		return nil, err
+	case p.Together():
+		err = p.alone(fields)
+	case p.Strategy.OnBlocked != WaitBlocked:
+		fields["drain"], err = p.blocked(fields["drain"])
+	}
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(fields)
+}
+
+// fieldsOf are the fields of a maintenance that are the plan's, and those that it gives all of them.
+func (p Plan) fieldsOf(node string, now time.Time) (map[string]json.RawMessage, error) {
 	fields, err := p.template()
 	if err != nil {
 		return nil, err
@@ -274,26 +302,29 @@ func (p Plan) InputOf(node string, now time.Time) ([]byte, error) {
 			return nil, err
 		}
 	}
-	if p.Strategy.OnBlocked == WaitBlocked {
-		return json.Marshal(fields)
-	}
-	if fields["drain"], err = p.blocked(fields["drain"]); err != nil {
-		return nil, err
-	}
-	return json.Marshal(fields)
+	return fields, nil
 }
 
 // blocked is a drain that gives up a node which does not empty.
 func (p Plan) blocked(drain json.RawMessage) (json.RawMessage, error) {
-	fields := map[string]json.RawMessage{}
-	if len(drain) > 0 {
-		if err := json.Unmarshal(drain, &fields); err != nil {
-			return nil, fmt.Errorf("drain: %w", err)
-		}
+	fields, err := drainFields(drain)
+	if err != nil {
+		return nil, err
 	}
 	if _, given := fields["escalation"]; given {
 		return nil, fmt.Errorf("drain.escalation: onBlocked %s ends a drain after blockedAfter: leave one of them out", p.Strategy.OnBlocked)
 	}
 	fields["escalation"] = fmt.Appendf(nil, `[{"after":%q,"do":%q}]`, p.Strategy.BlockedAfter, spec.Fail)
 	return json.Marshal(fields)
+}
+
+func drainFields(drain json.RawMessage) (map[string]json.RawMessage, error) {
+	fields := map[string]json.RawMessage{}
+	if len(drain) == 0 {
+		return fields, nil
+	}
+	if err := json.Unmarshal(drain, &fields); err != nil {
+		return nil, fmt.Errorf("drain: %w", err)
+	}
+	return fields, nil
 }

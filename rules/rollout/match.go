@@ -7,21 +7,87 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"drydock/rules/spec"
 )
 
-// Matcher tells of nodes whether the plan chooses them. It looks at their names and labels only.
-func (p Plan) Matcher() (func(*corev1.Node) bool, error) {
-	selector, err := labels.Parse(p.Selector)
+// Selection chooses nodes: by one of NodeSelector, Selector, Nodes and All.
+type Selection struct {
+	// NodeSelector chooses nodes as a pod's node affinity does, matchFields included.
+	NodeSelector *corev1.NodeSelector `json:"nodeSelector,omitempty"`
+	// Selector is a label selector.
+	Selector string `json:"selector,omitempty"`
+	// Nodes are names; one that does not exist is waited for by nobody.
+	Nodes []string `json:"nodes,omitempty"`
+	// All chooses every node of the cluster.
+	All bool `json:"all,omitempty"`
+	// Exclude are names of nodes that are left alone, whatever chooses them.
+	Exclude []string `json:"exclude,omitempty"`
+}
+
+// Check tells what is wrong with it; the error joins one line per wrong field.
+func (s Selection) Check() error {
+	var wrong problems
+	s.validate(&wrong)
+	return wrong.joined()
+}
+
+func (s Selection) validate(wrong *problems) {
+	ways := 0
+	for _, given := range []bool{s.NodeSelector != nil, s.Selector != "", len(s.Nodes) > 0, s.All} {
+		if given {
+			ways++
+		}
+	}
+	if ways != 1 {
+		wrong.add("nodes", "want exactly one of nodes, selector, nodeSelector and all, and there are %d", ways)
+	}
+	if _, err := labels.Parse(s.Selector); err != nil {
+		wrong.check("selector", err)
+	}
+	if s.NodeSelector != nil {
+		if _, err := nodeaffinity.NewNodeSelector(s.NodeSelector); err != nil {
+			wrong.check("nodeSelector", err)
+		} else if len(s.NodeSelector.NodeSelectorTerms) == 0 {
+			wrong.add("nodeSelector.nodeSelectorTerms", "is empty, so that no node would match: say all for every node")
+		}
+	}
+	for _, list := range []struct {
+		field string
+		names []string
+	}{{"nodes", s.Nodes}, {"exclude", s.Exclude}} {
+		validateNames(wrong, list.field, list.names)
+	}
+}
+
+func validateNames(wrong *problems, field string, names []string) {
+	if len(names) > MaxNodes {
+		wrong.add(field, "has %d entries: at most %d are taken", len(names), MaxNodes)
+	}
+	seen := make(map[string]bool, len(names))
+	for i, name := range names {
+		at := fmt.Sprintf("%s[%d]", field, i)
+		wrong.check(at, spec.NodeName(name))
+		if seen[name] {
+			wrong.add(at, "%q is named twice", name)
+		}
+		seen[name] = true
+	}
+}
+
+// Matcher tells of nodes whether they are chosen. It looks at their names and labels only.
+func (s Selection) Matcher() (func(*corev1.Node) bool, error) {
+	selector, err := labels.Parse(s.Selector)
 	if err != nil {
 		return nil, fmt.Errorf("selector: %w", err)
 	}
 	var terms *nodeaffinity.NodeSelector
-	if p.NodeSelector != nil {
-		if terms, err = nodeaffinity.NewNodeSelector(p.NodeSelector); err != nil {
+	if s.NodeSelector != nil {
+		if terms, err = nodeaffinity.NewNodeSelector(s.NodeSelector); err != nil {
 			return nil, fmt.Errorf("nodeSelector: %w", err)
 		}
 	}
-	names, excluded := setOf(p.Nodes), setOf(p.Exclude)
+	names, excluded := setOf(s.Nodes), setOf(s.Exclude)
 	return func(node *corev1.Node) bool {
 		return !excluded[node.Name] && (len(names) == 0 || names[node.Name]) &&
 			selector.Matches(labels.Set(node.Labels)) && (terms == nil || terms.Match(node))

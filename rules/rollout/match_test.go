@@ -44,7 +44,7 @@ func TestAPlanMatchesByNameAndLabels(t *testing.T) {
 			t.Errorf("%s matches %v, want %s", input, got, want)
 		}
 	}
-	for _, p := range []rollout.Plan{{Selector: "a in"}, {NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
+	for _, p := range []rollout.Selection{{Selector: "a in"}, {NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
 		{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "a", Operator: "Like"}}},
 	}}}} {
 		if _, err := p.Matcher(); err == nil {

@@ -59,6 +59,19 @@ type Node struct {
 	Note  string `json:"note,omitempty"`
 	// Forgiven: somebody resumed the plan who knew that it had failed. Who begins anew has failed anew.
 	Forgiven bool `json:"forgiven,omitempty"`
+	// Standing is how far the drain of a node is whose plan is of strategy AllAtOnce; nil before its maintenance has begun.
+	Standing *Standing `json:"standing,omitempty"`
+}
+
+// Standing is how far the drain of a node is.
+type Standing struct {
+	// Phase is that of its maintenance.
+	Phase string `json:"phase,omitempty"`
+	// Targets is the place of its targets among those that the plan has met, counted from 1; 0 has none.
+	Targets    int  `json:"targets,omitempty"`
+	Pending    int  `json:"pending,omitempty"`
+	Evacuating int  `json:"evacuating,omitempty"`
+	Drained    bool `json:"drained,omitempty"`
 }
 
 // Forgive lets the failures that are known now count no more.
@@ -175,4 +188,20 @@ func Match(order string, nodes []Node, matching []Facts, now time.Time) (matched
 	}
 	Sort(order, matched)
 	return matched, came, went
+}
+
+// MatchTogether is Match for a plan of strategy AllAtOnce. A node that it holds stays until the plan is completed, and one
+// whose maintenance has ended by itself is gone where it does not match any more: it is begun anew where it matches again.
+func MatchTogether(nodes []Node, matching []Facts, now time.Time) (matched []Node, came, went int) {
+	there := make(map[string]bool, len(matching))
+	for _, facts := range matching {
+		there[facts.Name] = true
+	}
+	ended := slices.Clone(nodes)
+	for i := range ended {
+		if n := &ended[i]; n.State != Gone && n.State.Over() && !there[n.Name] {
+			n.State, n.Standing, n.RunID = Waiting, nil, "" // as one that was never begun
+		}
+	}
+	return Match(ByName, ended, matching, now)
 }

@@ -5,30 +5,23 @@ package rollout
 import (
 	"encoding/json"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"drydock/rules/schedule"
 	"drydock/rules/spec"
 )
 
-// Plan is the input of the MaintenancePlan workflow after defaults: many nodes under one intent. One of NodeSelector,
-// Selector, Nodes and All chooses the nodes.
+// Plan is the input of the MaintenancePlan workflow after defaults: many nodes under one intent.
 type Plan struct {
-	// NodeSelector chooses nodes as a pod's node affinity does, matchFields included.
-	NodeSelector *corev1.NodeSelector `json:"nodeSelector,omitempty"`
-	// Selector is a label selector.
-	Selector string `json:"selector,omitempty"`
-	// Nodes are names; one that does not exist is waited for by nobody.
-	Nodes []string `json:"nodes,omitempty"`
-	// All chooses every node of the cluster.
-	All bool `json:"all,omitempty"`
-	// Exclude are names of nodes that are left alone, whatever chooses them.
-	Exclude []string `json:"exclude,omitempty"`
-	// Requestor is that of the maintenances; absent it is "plan-" and the plan's name.
+	Selection
+	// Requestor is that of the maintenances; absent it is "plan-" and the plan's name, and spec.PlansRequestor with AllAtOnce.
 	Requestor string `json:"requestor,omitempty"`
-	// Maintenance is any part of a NodeMaintenance's input but node and requestor.
+	// Maintenance is any part of a NodeMaintenance's input but node and requestor, and with AllAtOnce but what the plan says
+	// for all of its nodes.
 	Maintenance json.RawMessage `json:"maintenance,omitempty"`
 	Strategy    Strategy        `json:"strategy"`
+	// Stage is the one that a plan of strategy AllAtOnce begins in, and DrainPlan the tiers in which the pods of its nodes
+	// leave; it never changes.
+	Stage     Stage      `json:"stage,omitempty"`
+	DrainPlan *spec.Plan `json:"drainPlan,omitempty"`
 	// Windows are names of the worker's configuration: nodes are taken out of service only while all of them are open.
 	Windows []string `json:"windows,omitempty"`
 	// Reason, Ticket and Owner are those of the maintenances too, where they have none of their own.
@@ -40,23 +33,23 @@ type Plan struct {
 	Notify *[]string `json:"notify,omitempty"`
 }
 
-// Strategy is the order and the pace of a plan.
+// Strategy is the order and the pace of a plan. All but Type is of Rolling.
 type Strategy struct {
-	// Type is Rolling.
+	// Type is Rolling or AllAtOnce.
 	Type string `json:"type"`
 	// MaxParallel is how many nodes are worked on at a time, or a percentage of the plan's nodes, rounded up.
-	MaxParallel schedule.Amount `json:"maxParallel"`
+	MaxParallel schedule.Amount `json:"maxParallel,omitzero"`
 	// Canary goes first and alone; absent there is none.
 	Canary *Canary `json:"canary,omitempty"`
 	// MaxFailures is how many nodes may fail, or a percentage of them, before the plan pauses: 0 pauses with the first.
-	MaxFailures schedule.Amount `json:"maxFailures"`
+	MaxFailures schedule.Amount `json:"maxFailures,omitzero"`
 	// PauseBetween is the time between the end of one node and the beginning of the next.
 	PauseBetween spec.Duration `json:"pauseBetween,omitzero"`
 	// Order is ByName, ByZone or FewestPods.
-	Order string `json:"order"`
+	Order string `json:"order,omitempty"`
 	// OnBlocked says what becomes of a node that is not empty BlockedAfter its cordon: WaitBlocked, SkipBlocked or
 	// AbortBlocked. A node that was skipped comes back ComeBackAfter that, until it was tried Tries times.
-	OnBlocked     string        `json:"onBlocked"`
+	OnBlocked     string        `json:"onBlocked,omitempty"`
 	BlockedAfter  spec.Duration `json:"blockedAfter,omitzero"`
 	ComeBackAfter spec.Duration `json:"comeBackAfter,omitzero"`
 	Tries         int           `json:"tries,omitempty"`
@@ -72,7 +65,9 @@ type Canary struct {
 
 // The values of the enumerated fields.
 const (
-	Rolling = "rolling"
+	// Rolling takes the nodes one after the other. AllAtOnce takes them together through stages (KEP-4212).
+	Rolling   = "rolling"
+	AllAtOnce = "allAtOnce"
 
 	// ByName takes the nodes in the order of their names, ByZone zone by zone and one zone at a time, FewestPods first
 	// those with the fewest pods to move.
@@ -90,6 +85,12 @@ const (
 // Defaults are merged under a plan's input.
 const Defaults = `{
 	"strategy": {"type": "rolling", "maxParallel": 1, "maxFailures": 0, "order": "name", "onBlocked": "wait"}
+}`
+
+// togetherDefaults are merged under the input of a plan of strategy AllAtOnce in place of Defaults.
+const togetherDefaults = `{
+	"strategy": {"type": "allAtOnce"}, "stage": "Idle",
+	"drainPlan": {"include": ["Default", "DaemonSet", "Static"], "static": "skip"}
 }`
 
 // blockedDefaults are merged under the strategy of a plan that does not wait for blocked nodes.

@@ -61,41 +61,47 @@ func (d Drain) Tiers() (drainplan.Plan, error) {
 // WaitsForStatic tells whether static pods keep the node from being drained.
 func (d Drain) WaitsForStatic() bool { return d.Plan != nil && d.Plan.Static == WaitForStatic }
 
-// normalizePlan brings the forms in which a plan may be written into the one that is decoded: the KEP's list of
-// entries becomes an object that includes all pod types, label selectors written as objects become text, and absent
-// fields get their defaults. What it does not understand it leaves for the strict decoder to refuse. Nulls and duplicate
-// fields must have been refused before: it would drop them.
+// normalizePlan brings the plan of a drain into the form that is decoded. Nulls and duplicate fields must have been refused
+// before: it would drop them.
 func normalizePlan(data []byte) ([]byte, error) {
 	object, drain := fieldsOf(data), fieldsOf(fieldsOf(data)["drain"])
 	if len(drain["plan"]) == 0 {
 		return data, nil
 	}
-	var written any
-	if err := decodeExactly(drain["plan"], &written); err != nil {
-		return nil, fmt.Errorf("drain.plan: %w", err)
-	}
-	plan, _ := written.(map[string]any)
-	tiers, path := plan["tiers"], "drain.plan.tiers"
-	if list, ok := written.([]any); ok {
-		plan = map[string]any{"include": drainplan.Types(), "tiers": list}
-		tiers, path = list, "drain.plan"
-	}
-	if plan == nil {
-		return data, nil
-	}
-	if err := normalizeTiers(path, tiers); err != nil {
-		return nil, err
-	}
-	setAbsent(plan, "include", []drainplan.PodType{drainplan.Default})
-	setAbsent(plan, "static", SkipStatic)
 	var err error
-	if drain["plan"], err = json.Marshal(plan); err != nil {
+	if drain["plan"], err = NormalPlan("drain.plan", drain["plan"], []drainplan.PodType{drainplan.Default}); err != nil {
 		return nil, err
 	}
 	if object["drain"], err = json.Marshal(drain); err != nil {
 		return nil, err
 	}
 	return json.Marshal(object)
+}
+
+// NormalPlan brings the forms in which a Plan may be written into its own: the KEP's list of entries becomes an object that
+// includes all pod types, label selectors written as objects become text, and absent fields get their defaults, include the
+// one that is given. What it does not understand it leaves for the strict decoder to refuse. The path is where it was
+// written, for the errors. Nulls and duplicate fields must have been refused before.
+func NormalPlan(path string, data json.RawMessage, include []drainplan.PodType) (json.RawMessage, error) {
+	var written any
+	if err := decodeExactly(data, &written); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	plan, _ := written.(map[string]any)
+	tiers, at := plan["tiers"], path+".tiers"
+	if list, ok := written.([]any); ok {
+		plan = map[string]any{"include": drainplan.Types(), "tiers": list}
+		tiers, at = list, path
+	}
+	if plan == nil {
+		return data, nil
+	}
+	if err := normalizeTiers(at, tiers); err != nil {
+		return nil, err
+	}
+	setAbsent(plan, "include", include)
+	setAbsent(plan, "static", SkipStatic)
+	return json.Marshal(plan)
 }
 
 // normalizeTiers changes the tiers in place; the path is where they were written, for the errors.

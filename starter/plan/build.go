@@ -31,13 +31,19 @@ var planFields = map[string]string{
 func (p *planFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVarP(&p.file, "file", "f", "", "YAML or JSON file with the plan, - for standard input; flags go over it")
-	f.StringVarP(&p.selector, "selector", "l", "", "label selector of the nodes; those that come to match are taken in")
-	f.BoolVar(&p.all, "all", false, "all nodes of the cluster, control-plane nodes included")
-	f.StringSliceVar(&p.exclude, "exclude", nil, "leave this node alone, whatever chooses it (repeatable)")
+	p.registerNodes(cmd)
 	p.strategy.register(cmd)
 	p.shared.RegisterFields(cmd)
 	f.Lookup("requestor").Usage = "who asks in the plan's maintenances (default plan-NAME)"
 	f.Lookup("requestor").DefValue = ""
+}
+
+// registerNodes adds the flags that choose nodes.
+func (p *planFlags) registerNodes(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVarP(&p.selector, "selector", "l", "", "label selector of the nodes; those that come to match are taken in")
+	f.BoolVar(&p.all, "all", false, "all nodes of the cluster, control-plane nodes included")
+	f.StringSliceVar(&p.exclude, "exclude", nil, "leave this node alone, whatever chooses it (repeatable)")
 }
 
 // build makes the plan's input of the file and the flags over it, and reads it as the workflow will.

@@ -52,6 +52,10 @@ func TestPlansOfFlagsAndFiles(t *testing.T) {
 			"", "a --requestor ops --reason r --ticket t --owner o --notify oncall",
 			`{"nodes":["a"],"requestor":"ops","reason":"r","ticket":"t","owner":"o","notify":["oncall"]}`,
 		},
+		"stages": {
+			"", "a --strategy all-at-once --stage drain --tier 1000 --tier DaemonSet:5:app=web",
+			`{"nodes":["a"],"strategy":{"type":"allAtOnce"},"stage":"Drain","drainPlan":{"tiers":[{"podType":"Default","podPriority":1000},{"podType":"DaemonSet","podPriority":5,"podSelector":"app=web"}]}}`,
+		},
 		"in a window":    {"", "a --window nights,weekends", `{"nodes":["a"],"windows":["nights","weekends"]}`},
 		"with notice":    {"", "a --not-before 2030-01-01T00:00:00Z", `{"nodes":["a"],"maintenance":{"notBefore":"2030-01-01T00:00:00Z"}}`},
 		"told to nobody": {"", "a --notify none", `{"nodes":["a"],"notify":[]}`},

@@ -138,13 +138,21 @@ func chosenBy(p rollout.Plan) string {
 	}
 }
 
+// pace says in words how the nodes go.
+func pace(p rollout.Plan) string {
+	if p.Together() {
+		return fmt.Sprintf("all at once from stage %s", p.Stage)
+	}
+	return fmt.Sprintf("%s at a time by %s", p.Strategy.MaxParallel, p.Strategy.Order)
+}
+
 // announce says what a plan is about to do.
 func announce(w io.Writer, name string, p rollout.Plan, c choice) {
 	over := chosenBy(p)
 	if c.known || len(c.nodes) > 0 {
 		over = terminal.Plural(len(c.nodes), "node")
 	}
-	fmt.Fprintf(w, "Plan %s over %s, %s at a time by %s", name, over, p.Strategy.MaxParallel, p.Strategy.Order)
+	fmt.Fprintf(w, "Plan %s over %s, %s", name, over, pace(p))
 	if names := c.names(); len(names) > 0 {
 		fmt.Fprintf(w, ": %s", terminal.SomeOf(names, 10))
 	}

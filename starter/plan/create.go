@@ -39,6 +39,9 @@ func newCreate(a *invocation.App) *cobra.Command {
 cluster's limits hold besides. The first nodes may be a canary. Where more than --max-failures fail, it pauses until
 "drydock plan resume". Nodes that come to match a selector are taken in.
 
+With --strategy all-at-once the nodes go together through the stages Idle, Cordon, Drain and Complete ("drydock plan
+set-stage"), and their pods leave in the tiers of KEP-4212: no node goes on to the next tier before the others.
+
 The plan is a file, flags, or both: flags go over the file. The flags of "drydock start" say what its maintenances share.
 Each node waits Ready for somebody to do the work: with "drydock plan attach NAME -- COMMAND", or by hand and then "drydock done
 NODE --requestor plan-NAME". With --work the worker does it.
@@ -47,6 +50,7 @@ With --dry-run nothing is started: it shows the waves, what would stop the drain
 of a wave share, and about how long the plan would take, by the maintenances of the last 30 days.`,
 		Example: `  drydock plan create kernel-6.12 --selector pool=gpu --max-parallel 10% --canary 3 --canary-soak 1h --reason "kernel 6.12"
   drydock plan create bios worker-01 worker-02 --on-blocked skip --blocked-after 20m --yes --wait
+  drydock plan create firmware --selector rack=r12 --strategy all-at-once --stage Drain --tier 1000 --tier 2000:app=db
   drydock plan create kernel-6.12 --file plan.yaml --dry-run`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -155,6 +159,9 @@ func (o *createOptions) start(ctx context.Context, c *invocation.Connection, p *
 // next says how a plan that was started is followed, and who does the work on its nodes.
 func next(program, name string, p rollout.Plan) string {
 	text := fmt.Sprintf("Follow it with \"%s plan status %s --watch\". ", program, name)
+	if p.Together() {
+		return text + fmt.Sprintf("Its nodes go together: \"%s plan set-stage %s STAGE\", and Complete gives them back.", program, name)
+	}
 	var shared struct {
 		Work string `json:"work"`
 	}
@@ -211,6 +218,9 @@ func endOf(v client.PlanView) error {
 
 // waves are the names of a choice's nodes, in the groups in which they go if none of them fails.
 func waves(p rollout.Plan, c choice, now time.Time) [][]string {
+	if p.Together() && len(c.nodes) > 0 {
+		return [][]string{c.names()}
+	}
 	nodes, _, _ := rollout.Match(p.Strategy.Order, nil, c.nodes, now)
 	return rollout.Waves(p.Strategy, nodes)
 }

@@ -24,6 +24,9 @@ var states = []string{
 	rollout.Skipped.Word(), rollout.Gone.Word(),
 }
 
+// formatKEP is the shape of KEP-4212's NodeMaintenance, in YAML.
+const formatKEP = "kep"
+
 type statusOptions struct {
 	app    *invocation.App
 	output terminal.Output
@@ -38,17 +41,19 @@ func newStatus(a *invocation.App) *cobra.Command {
 		Use:   "status NAME",
 		Short: "Show where a plan is, and what it waits for",
 		Long: `Show a plan: its phase, its nodes by their states, what it waits for and until when, the nodes with something to say, and
-what is in the way of those that have been running for the longest.
+what is in the way of those that have been running for the longest. With -o kep it is KEP-4212's NodeMaintenance, for plans of
+strategy all-at-once.
 
 With --watch it goes on until the plan has ended: in a terminal as a picture with a sign for each node (# done,
 > running, ! held, x failed, . waiting, - skipped), in a pipe as a line whenever something has changed.`,
 		Example: `  drydock plan status kernel-6.12
   drydock plan status kernel-6.12 --watch
+  drydock plan status firmware -o kep
   drydock plan status kernel-6.12 --state failed,held -o json | jq -r '.nodes[].node'`,
 		Args: onePlan,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
-	o.output.Register(cmd)
+	o.output.Register(cmd, formatKEP)
 	f := cmd.Flags()
 	f.BoolVar(&o.all, "all", false, "show all nodes, not only those with something to say")
 	f.StringSliceVar(&o.states, "state", nil, "show the nodes in this state (repeatable): "+strings.Join(states, ", "))
@@ -101,8 +106,23 @@ func (o *statusOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return Explain(c, name, err)
 	}
+	if o.output.Format == formatKEP {
+		return o.kep(v, p, nodes, more)
+	}
 	shown := show.PlanOf(v, p.WorkflowID(), nodes, more, slowest(ctx, c, p, v))
 	return o.output.Write(o.app.Stdout, shown, func(w io.Writer) { show.PlanStatus(w, shown, c.Clock()) })
+}
+
+// kep shows a plan of strategy allAtOnce as the KEP would.
+func (o *statusOptions) kep(v client.PlanView, p *client.Plan, nodes []api.PlanNode, more int) error {
+	switch {
+	case v.Status == nil:
+		return fmt.Errorf("-o kep needs the plan's own answer: %w", v.Unanswered)
+	case v.Status.Stages == nil:
+		return exit.UsageError("-o kep is for plans of strategy all-at-once, and %s is rolling", v.Name)
+	}
+	yaml := terminal.Output{Format: terminal.FormatYAML}
+	return yaml.Write(o.app.Stdout, show.KEP(show.PlanOf(v, p.WorkflowID(), nodes, more, nil)), nil)
 }
 
 // nodes are those to be shown, and how many of them are left out.

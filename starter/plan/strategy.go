@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,15 +23,23 @@ type strategyFlags struct {
 	pauseBetween, order                    string
 	onBlocked, blockedAfter, comeBackAfter string
 	tries                                  int
+	// kind, stage and tiers are of plans whose nodes go through stages together.
+	kind, stage string
+	tiers       []string
 }
 
 var (
-	orders   = []string{rollout.ByName, rollout.ByZone, rollout.FewestPods}
+	orders = []string{rollout.ByName, rollout.ByZone, rollout.FewestPods}
+	// kinds are the strategies by their flag.
+	kinds    = map[string]string{"rolling": rollout.Rolling, "all-at-once": rollout.AllAtOnce}
 	blockeds = []string{rollout.WaitBlocked, rollout.SkipBlocked, rollout.AbortBlocked}
 )
 
 func (s *strategyFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
+	f.StringVar(&s.kind, "strategy", "", "rolling (one node after the other) or all-at-once (all nodes through stages together, as KEP-4212 has it) (default rolling)")
+	f.StringVar(&s.stage, "stage", "", "with all-at-once: the stage to begin in, "+strings.Join(stageNames(), ", ")+" (default Idle)")
+	f.StringArrayVar(&s.tiers, "tier", nil, "with all-at-once: pods that leave before others, [TYPE:]PRIORITY[:SELECTOR], such as DaemonSet:1000 or 2000:app=db; the standard tiers are added (repeatable)")
 	f.StringVar(&s.maxParallel, "max-parallel", "", "how many nodes to work on at a time, or a percentage of the plan's, rounded up (default 1)")
 	f.IntVar(&s.canary, "canary", 0, "how many nodes go first and alone; one of them that fails pauses the plan")
 	f.StringVar(&s.canarySoak, "canary-soak", "", "how long to wait after the canary, such as 1h")
@@ -41,6 +51,8 @@ func (s *strategyFlags) register(cmd *cobra.Command) {
 	f.StringVar(&s.blockedAfter, "blocked-after", "", "with skip and abort: how long after its cordon a node counts as blocked (default 30m)")
 	f.StringVar(&s.comeBackAfter, "come-back-after", "", "with skip: when to come back to a node that was blocked (default 10m)")
 	f.IntVar(&s.tries, "tries", 0, "with skip: how often a node is tried before it has failed (default 3)")
+	complete(cmd, "strategy", slices.Sorted(maps.Keys(kinds)))
+	complete(cmd, "stage", stageNames())
 	complete(cmd, "order", orders)
 	complete(cmd, "on-blocked", blockeds)
 }
@@ -52,6 +64,9 @@ func complete(cmd *cobra.Command, flag string, words []string) {
 
 // put puts the flags that were given into a plan, over what is there.
 func (s *strategyFlags) put(flags *pflag.FlagSet, plan map[string]any) error {
+	if err := s.putStages(flags, plan); err != nil {
+		return err
+	}
 	for _, f := range []struct {
 		flag, field string
 		value       any

@@ -89,6 +89,8 @@ type Plan struct {
 	Slowest  []SlowNode      `json:"slowest,omitempty"`
 	Messages []api.Received  `json:"messages,omitempty"`
 	Events   []api.PlanEvent `json:"events,omitempty"`
+	// Stages is how far a plan of strategy allAtOnce is; absent of others.
+	Stages *api.PlanStages `json:"stages,omitempty"`
 }
 
 // SlowNode is a node of a plan that is not finished, and what is in its way.
@@ -123,7 +125,7 @@ func PlanOf(v client.PlanView, workflowID string, nodes []api.PlanNode, more int
 	p := Plan{PlanSummary: PlanSummaryOf(v, workflowID), Nodes: nodes, MoreNodes: more, Slowest: slowest}
 	if s := v.Status; s != nil {
 		p.Specification, p.MoreNames, p.Starter = &s.Plan, s.MoreNames, s.Starter
-		p.Warnings, p.Messages, p.Events = s.Warnings, s.Messages, s.Events
+		p.Warnings, p.Messages, p.Events, p.Stages = s.Warnings, s.Messages, s.Events, s.Stages
 	}
 	return p
 }

@@ -50,11 +50,19 @@ const shownWaves = 20
 
 // PlanDryRun shows what a plan would do; wide shows all waves and all nodes of each.
 func PlanDryRun(w io.Writer, p PlanPreview, wide bool) {
-	terminal.Print(w, "Plan %s over %s in %s: %s\n", p.Name, terminal.Plural(p.Total, "node"), terminal.Plural(len(p.Waves), "wave"), StrategyText(p.Specification.Strategy))
+	over := terminal.Plural(p.Total, "node")
+	if !p.Specification.Together() {
+		over += " in " + terminal.Plural(len(p.Waves), "wave")
+	}
+	terminal.Print(w, "Plan %s over %s: %s\n", p.Name, over, StrategyText(p.Specification.Strategy))
 	for _, warning := range p.Warnings {
 		terminal.Print(w, "Warning: %s\n", terminal.OneLine(warning))
 	}
-	renderWaves(w, p, wide)
+	if p.Specification.Together() {
+		renderTiers(w, p, wide)
+	} else {
+		renderWaves(w, p, wide)
+	}
 	renderObstacles(w, p)
 	renderEstimate(w, p)
 	terminal.Print(w, "\nNothing was started.\n")

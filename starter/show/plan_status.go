@@ -46,6 +46,9 @@ func renderPlanWhy(head terminal.Rows, p Plan) {
 		}
 	}
 	head.Add("Strategy:", StrategyText(s.Strategy))
+	if p.Stages != nil {
+		renderStages(head, *p.Stages)
+	}
 }
 
 func renderPlanWhere(head terminal.Rows, p Plan, now time.Time) {
@@ -94,6 +97,9 @@ func CountsText(c rollout.Counts) string {
 
 // StrategyText is the order and the pace of a plan in words.
 func StrategyText(s rollout.Strategy) string {
+	if s.Type == rollout.AllAtOnce {
+		return "all at once, stage by stage and tier by tier"
+	}
 	parts := []string{s.MaxParallel.String() + " at a time by " + s.Order}
 	if c := s.Canary; c != nil {
 		text := "canary of " + terminal.Plural(c.Nodes, "node")
@@ -124,6 +130,10 @@ func renderPlanNodes(w io.Writer, p Plan, now time.Time) {
 		return
 	}
 	fmt.Fprintln(w)
+	if p.Stages != nil {
+		renderStagedNodes(w, p, now)
+		return
+	}
 	r := terminal.NewRows(w, "NODE", "STATE", "FOR", "TRIES", "ZONE", "NOTE")
 	for _, n := range p.Nodes {
 		age, tries := "", ""
@@ -136,6 +146,10 @@ func renderPlanNodes(w io.Writer, p Plan, now time.Time) {
 		r.AddPainted(1, stateStyle(n.State), n.Node, n.State, age, tries, n.Zone, noteText(n, now))
 	}
 	r.Done()
+	renderMoreNodes(w, p)
+}
+
+func renderMoreNodes(w io.Writer, p Plan) {
 	if p.MoreNodes > 0 {
 		terminal.Print(w, "and %d more (--all shows all nodes)\n", p.MoreNodes)
 	}

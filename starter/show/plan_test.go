@@ -30,7 +30,7 @@ func planView(change ...func(*api.PlanStatus)) client.PlanView {
 		Since: startertest.Before(2 * time.Hour), CreatedAt: startertest.Before(3 * time.Hour), Starter: &api.Sender{Identity: "jane@laptop"},
 		WaitingFor: "the canary's soak", Until: &until,
 		Plan: rollout.Plan{
-			Selector: "pool=gpu", Requestor: "plan-kernel-6.12", Reason: "kernel 6.12", Ticket: "OPS-7", Owner: "infra",
+			Selection: rollout.Selection{Selector: "pool=gpu"}, Requestor: "plan-kernel-6.12", Reason: "kernel 6.12", Ticket: "OPS-7", Owner: "infra",
 			Strategy: rollout.Strategy{
 				MaxParallel: schedule.Percent(5), MaxFailures: schedule.Count(2), Order: rollout.ByZone, PauseBetween: spec.Duration(time.Minute),
 				Canary:    &rollout.Canary{Nodes: 3, Soak: spec.Duration(time.Hour), Approval: true},

@@ -24,6 +24,8 @@ type Handler struct {
 	days   func(ctx workflow.Context, raw []byte) error
 	check  func(payload any) error
 	apply  func(payload any) string
+	// settle waits, for an update, for what follows from it; nil does not.
+	settle func(ctx workflow.Context) error
 }
 
 // Said is a payload that tells who sent it and why.
@@ -49,6 +51,12 @@ func On[T Said](name string, check func(T) error, apply func(T) string) Handler 
 // Since says by which named change workflows know a message: one that a workflow refused before, it refuses in a replay.
 func (h Handler) Since(change string) Handler {
 	h.since = change
+	return h
+}
+
+// Settled has whoever sends an update hear what follows from it: wait gives the reason where that is undone. It has to end.
+func (h Handler) Settled(wait func(ctx workflow.Context) error) Handler {
+	h.settle = wait
 	return h
 }
 
@@ -92,7 +100,7 @@ func (i *Inbox) Take(handlers ...Handler) error {
 
 func (i *Inbox) takeUpdates(h Handler) error {
 	return workflow.SetUpdateHandlerWithOptions(i.ctx, h.name,
-		func(_ workflow.Context, raw converter.RawValue) (string, error) {
+		func(ctx workflow.Context, raw converter.RawValue) (string, error) {
 			payload, who, err := h.decode(Payload(raw))
 			if err == nil {
 				err = h.check(payload)
@@ -105,6 +113,11 @@ func (i *Inbox) takeUpdates(h Handler) error {
 			}
 			effect := h.apply(payload)
 			i.ears.Applied(h.name, who, effect)
+			if h.settle != nil {
+				if err := h.settle(ctx); err != nil {
+					return "", err
+				}
+			}
 			return effect, nil
 		},
 		workflow.UpdateHandlerOptions{Validator: func(raw converter.RawValue) error {

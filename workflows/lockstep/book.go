@@ -134,7 +134,7 @@ func (b *book) check(in api.PlanIntent, tiers drainplan.Plan) error {
 	before := b.planOf(in.RunID)
 	if before != nil {
 		switch {
-		case slices.Index(api.Stages, in.Stage) < slices.Index(api.Stages, before.Stage):
+		case slices.Index(rollout.Stages, in.Stage) < slices.Index(rollout.Stages, before.Stage):
 			return fmt.Errorf("stage: the plan is at %s already, and does not go back to %s", before.Stage, in.Stage)
 		case !slices.Equal(tiers.Entries(), before.tiers.Entries()):
 			return fmt.Errorf("tiers: the drain plan of a plan that has begun does not change")

@@ -39,7 +39,7 @@ func TestTheLargestIntentFits(t *testing.T) {
 		Name: "p", RunID: runOf("p"), CreatedAt: time.Now(), Revision: 1, Stage: api.StageDrain, Tiers: tiersOf(1), Nodes: randomNames(rollout.MaxNodes),
 		Maintenance: json.RawMessage(`{"reason":"` + strings.Repeat("x", spec.MaxInput-20) + `"}`),
 	}
-	for i := range int32(api.MaxPlanTiers - 1) {
+	for i := range int32(rollout.MaxTiers - 1) {
 		in.Tiers = append(in.Tiers, drainplan.Entry{PodType: drainplan.Default, PodPriority: i + 2, PodSelector: strings.Repeat("a", 60)})
 	}
 	text, err := json.Marshal(in)
@@ -52,7 +52,7 @@ func TestTheLargestIntentFits(t *testing.T) {
 		t.Fatal(err)
 	}
 	tiers, err := read.Validate(time.Now())
-	if err != nil || tiers.Len() != api.MaxPlanTiers {
+	if err != nil || tiers.Len() != rollout.MaxTiers {
 		t.Fatal(err)
 	}
 	t.Logf("%d bytes, read in %s", len(text), time.Since(began))

@@ -29,6 +29,10 @@ type core struct {
 	unread func() bool
 	// crowded tells that the run has about as many children as a server takes, told that no channel waits for anything.
 	crowded, told func() bool
+	// summarize says in one line how the plan stands.
+	summarize func() string
+	// staging is the part of the status about stages; nil of a plan that has none.
+	staging func() *api.PlanStages
 	// doubts count what is being found out that nothing can be begun without.
 	doubts int
 	// signals were taken by this run.
@@ -72,7 +76,7 @@ func (c *core) attribute(updates ...temporal.SearchAttributeUpdate) {
 	}
 }
 
-// summary says in one line how the plan stands.
+// summary says in one line how many nodes of the plan are done.
 func (c *core) summary() string {
 	counts := rollout.Count(c.state.Nodes)
 	text := fmt.Sprintf("%d of %d nodes are done", counts.Done, counts.Total)

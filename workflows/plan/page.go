@@ -42,6 +42,9 @@ func (c *core) page(asked api.PlanStatusRequest) (api.PlanStatus, error) {
 		Events: latest(c.state.Events, maxEventText), Messages: latest(c.state.Messages, maxMessageText),
 	}
 	status.Plan, status.MoreNames = shortened(c.spec)
+	if c.staging != nil {
+		status.Stages = c.staging()
+	}
 	if until := c.state.Until; !until.IsZero() {
 		status.Until = &until
 	}
@@ -65,8 +68,11 @@ func (c *core) page(asked api.PlanStatusRequest) (api.PlanStatus, error) {
 			status.NextOffset = at - 1
 			break
 		}
-		status.Nodes = append(status.Nodes, nodeOf(n))
+		status.Nodes = append(status.Nodes, c.nodeOf(n))
 		size += sizeOf(n)
+		if n.Standing != nil {
+			size += textOf(c.state.Staged.targets(n.Standing.Targets))
+		}
 	}
 	if asked.Cells {
 		cells := make([]byte, len(c.state.Nodes))
@@ -90,6 +96,8 @@ func (c *core) notable() []int {
 		switch {
 		case n.State == rollout.Held:
 			return 0
+		case n.State == rollout.Running && n.Standing != nil && n.Standing.Drained:
+			return 3
 		case n.State == rollout.Running:
 			return 1
 		case n.State == rollout.Failed:
@@ -113,13 +121,18 @@ func (c *core) notable() []int {
 	return slices.Concat(byRank[:]...)
 }
 
-func nodeOf(n *rollout.Node) api.PlanNode {
+func (c *core) nodeOf(n *rollout.Node) api.PlanNode {
 	node := api.PlanNode{Node: n.Name, State: n.State.Word(), Zone: n.Zone, Tries: n.Tries, RunID: n.RunID, Note: n.Note}
 	if n.Since > 0 {
 		node.Since = time.Unix(n.Since, 0).UTC()
 	}
 	if n.NotBefore > 0 {
 		node.NotBefore = time.Unix(n.NotBefore, 0).UTC()
+	}
+	if st := n.Standing; st != nil && c.state.Staged != nil {
+		node.Drain = &api.NodeDrain{
+			Phase: api.Phase(st.Phase), Targets: c.state.Staged.targets(st.Targets), Pending: st.Pending, Evacuating: st.Evacuating, Drained: st.Drained,
+		}
 	}
 	return node
 }
@@ -175,7 +188,7 @@ func (c *core) describe() {
 	if c.state.Failure != "" {
 		fmt.Fprintf(&text, ": %s", markdown.Text(c.state.Failure))
 	}
-	fmt.Fprintf(&text, "\n\n%s", markdown.Text(c.summary()))
+	fmt.Fprintf(&text, "\n\n%s", markdown.Text(c.summarize()))
 	if c.state.WaitingFor != "" {
 		fmt.Fprintf(&text, "\n\nWaits for %s", markdown.Text(c.state.WaitingFor))
 		if !c.state.Until.IsZero() {

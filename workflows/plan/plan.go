@@ -25,13 +25,35 @@ import (
 // plan is one run of MaintenancePlan. It is made of parts, which share the core.
 type plan struct {
 	*core
-	flights *flights
-	roster  *roster
-	news    *bulletin
-	office  *office
+	course course
+	roster *roster
+	news   *bulletin
+	office *office
 }
 
-// identity is what a plan is: fixed once its input is read.
+// course is how the nodes of a plan go: one after the other, or together.
+type course interface {
+	// listen takes the messages that are of this course only, and handlers are those that people and scripts send to any plan.
+	listen(in *inbox.Inbox)
+	handlers() []inbox.Handler
+	// attend has what is under way be waited for.
+	attend()
+	// step does what is to be done now, and tells whether the plan is over.
+	step() (over bool)
+	// wake is when to look again, if nothing happens before, and for what; zero is never.
+	wake() (at time.Time, what string)
+	// settled tells that nothing is under way that a next run could not find out about.
+	settled() bool
+	// stop ends the plan so, and gives back what can be; effect says in words what that is.
+	stop(phase api.PlanPhase, why string)
+	stopping() (effect string)
+	// copied takes up what an earlier run did that this one is a copy of.
+	copied(ctx workflow.Context) error
+	// end is how the plan has ended, and why.
+	end() (phase api.PlanPhase, why string)
+}
+
+// identity is what a plan is: fixed once its input is read, but for how it chooses its nodes.
 type identity struct {
 	cluster, name, workflowID string
 	// runID is the first run of the chain.
@@ -86,6 +108,9 @@ func newPlan(root workflow.Context, input, packed []byte) (*plan, error) {
 	if err != nil {
 		return nil, inbox.InvalidSpec(err)
 	}
+	if c.spec.Together() && workflow.GetVersion(ctx, changeStages, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return nil, inbox.InvalidSpec(fmt.Errorf("strategy.type: %q is not one of %s", rollout.AllAtOnce, rollout.Rolling))
+	}
 	c.state = state{Phase: api.PlanRunning, Since: workflow.Now(root), CreatedAt: info.WorkflowStartTime}
 	if len(packed) > 0 {
 		if !inbox.IsContinued(root) {
@@ -98,13 +123,22 @@ func newPlan(root workflow.Context, input, packed []byte) (*plan, error) {
 	return assemble(c), nil
 }
 
+// changeStages: there are plans whose nodes go through stages together. Before, such an input was refused.
+const changeStages = "plan-stages"
+
 // assemble puts the parts together.
 func assemble(c *core) *plan {
-	p := &plan{core: c, news: &bulletin{core: c}, flights: &flights{core: c, ours: map[string]bool{}}}
-	p.roster = &roster{core: c, news: p.news, stop: p.flights.stop, forget: func(node string) { delete(p.flights.ours, node) }}
-	c.crowded = func() bool { return len(p.flights.ours) >= maxChildren }
-	c.told = p.news.told
-	p.office = &office{core: c, flights: p.flights, news: p.news, pause: p.pause}
+	p := &plan{core: c, news: &bulletin{core: c}}
+	p.roster = &roster{core: c, news: p.news}
+	c.crowded = func() bool { return false }
+	c.told, c.summarize = p.news.told, c.summary
+	if c.spec.Together() {
+		p.course = newStages(c, p.roster, p.news)
+	} else {
+		p.course = newRolling(c, p.roster, p.news)
+	}
+	p.roster.stop = p.course.stop
+	p.office = &office{core: c, course: p.course}
 	return p
 }
 
@@ -150,12 +184,12 @@ func (p *plan) register() {
 // run decides whenever something happened, until nothing is left to do.
 func (p *plan) run(root workflow.Context, input converter.RawValue) error {
 	for {
-		p.flights.attend()
+		p.course.attend()
 		if p.leaving() {
 			if p.idle() {
 				return p.continueAsNew(root, input)
 			}
-		} else if p.step() {
+		} else if p.course.step() {
 			break
 		}
 		p.describe()
@@ -167,58 +201,16 @@ func (p *plan) run(root workflow.Context, input converter.RawValue) error {
 	return nil
 }
 
-// step does what is to be done now, and tells whether the plan is over.
-func (p *plan) step() (over bool) {
-	if p.state.Stop != "" {
-		p.state.WaitingFor, p.state.Until = fmt.Sprintf("its last nodes: it ends %s then", p.state.Stop), time.Time{}
-		return p.flights.none()
-	}
-	if p.doubts > 0 || !p.roster.known() {
-		return false
-	}
-	d := rollout.Decide(p.spec.Strategy, p.state.Nodes, p.state.Progress, p.now())
-	if d.CanaryPassed {
-		p.state.Progress.CanaryPassed = true
-		p.news.note("the canary has passed")
-	}
-	p.waitsFor(d)
-	switch {
-	case d.Pause != "":
-		p.pause(d.Pause)
-		return false
-	case len(d.Start) == 0 && !d.End:
-		return false
-	case p.roster.stale():
-		p.roster.look()
-		return false
-	case d.End:
-		return p.flights.none()
-	}
-	for _, i := range d.Start[:min(len(d.Start), p.flights.room())] {
-		p.flights.begin(i)
-	}
-	return false
-}
-
-// waitsFor keeps what a decision waits for, and tells of it where somebody has to act.
-func (p *plan) waitsFor(d rollout.Decision) {
-	p.state.WaitingFor, p.state.Until = d.Waits, d.Until
-	if d.WaitsForApproval && !p.state.AskedApproval {
-		p.state.AskedApproval = true
-		p.news.tell(notices.PlanCanaryWaits, "the canary is done: approve, or cancel")
-	}
-}
-
-// await waits until something happened, or for the time that the last decision named.
+// await waits until something happened, or for the time that the course names.
 func (p *plan) await() error {
 	woken := func() bool { return p.dirty }
 	var err error
-	until := p.state.Until
-	if until.IsZero() || p.state.Stop != "" || p.leaving() {
+	at, what := p.course.wake()
+	if at.IsZero() || p.leaving() {
 		err = workflow.Await(p.ctx, woken)
 	} else {
 		_, err = workflow.AwaitWithOptions(p.ctx, workflow.AwaitOptions{
-			Timeout: max(until.Sub(p.now()), time.Second), TimerOptions: workflow.TimerOptions{Summary: p.state.WaitingFor},
+			Timeout: max(at.Sub(p.now()), time.Second), TimerOptions: workflow.TimerOptions{Summary: what},
 		}, woken)
 	}
 	p.dirty = false
@@ -227,34 +219,15 @@ func (p *plan) await() error {
 
 // idle tells that nothing would be lost with this run. The ends of maintenances that run are the next run's to wait for.
 func (p *plan) idle() bool {
-	return p.doubts == 0 && p.flights.settled() && !p.roster.looking && p.news.told() && !p.unread() && workflow.AllHandlersFinished(p.ctx)
-}
-
-// pause begins nothing more until somebody resumes the plan.
-func (p *plan) pause(why string) {
-	p.state.Progress.Paused = true
-	p.enter(api.PlanPaused, why)
-	p.news.tell(notices.PlanPaused, why)
+	return p.doubts == 0 && p.course.settled() && !p.roster.looking && p.news.told() && !p.unread() && workflow.AllHandlersFinished(p.ctx)
 }
 
 // end tells how the plan ended, and has its record kept.
 func (p *plan) end() {
-	counts := rollout.Count(p.state.Nodes)
-	switch {
-	case p.state.Stop != "":
-		p.enter(p.state.Stop, p.state.StoppedWhy)
-	case counts.Total == 0 && len(p.spec.Nodes) > 0:
-		p.enter(api.PlanIncomplete, "none of its nodes exists")
-	case counts.Total == 0:
-		p.enter(api.PlanCompleted, "no node matches it")
-	case counts.Failures() > 0:
-		p.enter(api.PlanIncomplete, fmt.Sprintf("%d of %d nodes failed", counts.Failures(), counts.Total))
-	default:
-		p.enter(api.PlanCompleted, "")
-	}
+	p.enter(p.course.end())
 	p.state.WaitingFor, p.state.Until = "", time.Time{}
 	meter.PlansEnded.Count(p.ctx, string(p.state.Phase))
-	p.news.tell(notices.PlanEnded, p.summary())
+	p.news.tell(notices.PlanEnded, p.summarize())
 	p.describe()
 	if p.prepared.Audited {
 		p.news.record()
@@ -265,7 +238,7 @@ func (p *plan) end() {
 // result closes the workflow: as completed, as cancelled, or as failed with the reason.
 func (p *plan) result() (api.PlanResult, error) {
 	result := api.PlanResult{
-		Name: p.name, WorkflowID: p.workflowID, RunID: p.runID, Phase: p.state.Phase, Message: p.summary(),
+		Name: p.name, WorkflowID: p.workflowID, RunID: p.runID, Phase: p.state.Phase, Message: p.summarize(),
 		CreatedAt: p.state.CreatedAt, EndedAt: p.state.Since, Counts: rollout.Count(p.state.Nodes),
 	}
 	for i := range p.state.Nodes {
@@ -277,7 +250,7 @@ func (p *plan) result() (api.PlanResult, error) {
 			result.MoreFailures++
 			continue
 		}
-		result.Failures = append(result.Failures, nodeOf(n))
+		result.Failures = append(result.Failures, p.nodeOf(n))
 	}
 	switch p.state.Phase {
 	case api.PlanCancelled:

@@ -30,9 +30,14 @@ type roster struct {
 	forget func(node string)
 	// begun are the nodes whose maintenances an earlier run began that this one is a copy of, until they are in the list.
 	begun map[string]bool
+	// match brings nodes up to date with those that match now, and changed hears of it; nil does not.
+	match   func(nodes []rollout.Node, matching []rollout.Facts) (matched []rollout.Node, came, went int)
+	changed func()
 	// seen is when the list was last looked at by this run, looking that it is being looked at now.
 	seen    time.Time
 	looking bool
+	// unwatch ends the activity that looks again and again, nil while there is none.
+	unwatch workflow.CancelFunc
 }
 
 // known tells that there is a list, and begins to look where there is none.
@@ -53,22 +58,59 @@ func (r *roster) look() {
 		return
 	}
 	r.looking = true
-	future := workflow.ExecuteActivity(call.Quick(r.ctx, "list the nodes of plan "+r.name), call.Plans.ListPlanNodes, planactivity.ListInput{
-		NodeSelector: r.spec.NodeSelector, Selector: r.spec.Selector, Names: r.spec.Nodes, Exclude: r.spec.Exclude,
-		CountPods: r.spec.Strategy.Order == rollout.FewestPods, Digest: r.state.Digest,
-	})
+	future := workflow.ExecuteActivity(call.Quick(r.ctx, "list the nodes of plan "+r.name), call.Plans.ListPlanNodes, r.wanted())
 	workflow.GoNamed(r.ctx, "nodes", func(ctx workflow.Context) {
 		var listed planactivity.Listed
 		err := future.Get(ctx, &listed)
 		r.looking, r.dirty = false, true
-		if err != nil {
-			// It is repeated until it succeeds; what ends here is a plan that can never be listed.
-			r.stop(api.PlanAborted, "its nodes cannot be listed: "+call.Cause(err))
-			return
-		}
-		r.seen = r.now()
-		r.take(listed)
+		r.heard(listed, err)
 	})
+}
+
+// wanted are the nodes that the plan chooses.
+func (r *roster) wanted() planactivity.ListInput {
+	return planactivity.ListInput{
+		NodeSelector: r.spec.NodeSelector, Selector: r.spec.Selector, Names: r.spec.Nodes, Exclude: r.spec.Exclude,
+		CountPods: r.spec.Strategy.Order == rollout.FewestPods, Digest: r.state.Digest,
+	}
+}
+
+// heard takes what an activity has found.
+func (r *roster) heard(listed planactivity.Listed, err error) {
+	if err != nil {
+		// It is repeated until it succeeds; what ends here is a plan that can never be listed.
+		r.stop(api.PlanAborted, "its nodes cannot be listed: "+call.Cause(err))
+		return
+	}
+	r.seen = r.now()
+	r.take(listed)
+}
+
+// watch has an activity look again and again, until other nodes match.
+func (r *roster) watch() {
+	if r.unwatch != nil || r.looking {
+		return
+	}
+	ctx, cancel := workflow.WithCancel(r.ctx)
+	r.unwatch = cancel
+	future := workflow.ExecuteActivity(call.Long(ctx, "wait for other nodes to match plan "+r.name), call.Plans.AwaitPlanNodes, r.wanted())
+	workflow.GoNamed(r.ctx, "other nodes", func(gctx workflow.Context) {
+		var listed planactivity.Listed
+		err := future.Get(gctx, &listed)
+		if ctx.Err() != nil {
+			return // nobody waits for it any more
+		}
+		r.unwatch, r.dirty = nil, true
+		r.heard(listed, err)
+	})
+}
+
+// rest ends the watch.
+func (r *roster) rest() {
+	if r.unwatch != nil {
+		r.unwatch()
+		r.unwatch = nil
+	}
 }
 
 // take brings the nodes up to date.
@@ -78,7 +120,7 @@ func (r *roster) take(listed planactivity.Listed) {
 	if listed.Unchanged {
 		return
 	}
-	nodes, came, went := rollout.Match(r.spec.Strategy.Order, r.state.Nodes, listed.Nodes, r.now())
+	nodes, came, went := r.match(r.state.Nodes, listed.Nodes)
 	nodes = rollout.Forget(nodes, rollout.MaxNodes)
 	if len(nodes) > rollout.MaxNodes {
 		r.stop(api.PlanAborted, fmt.Sprintf("%d nodes came and went: a plan takes %d at most", len(nodes), rollout.MaxNodes))
@@ -89,6 +131,9 @@ func (r *roster) take(listed planactivity.Listed) {
 	r.takeUpBegun()
 	if !first && came+went > 0 {
 		r.news.note(fmt.Sprintf("%d nodes came to match, %d do not match any more", came, went))
+	}
+	if r.changed != nil && came+went > 0 {
+		r.changed()
 	}
 }
 

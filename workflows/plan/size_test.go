@@ -49,9 +49,9 @@ func TestTheLargestPlanFits(t *testing.T) {
 	}
 	c.spec = rollout.Plan{
 		Maintenance: json.RawMessage(`{"reason":"` + strings.Repeat("x", 60<<10) + `"}`),
-		NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+		Selection: rollout.Selection{NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "a", Operator: corev1.NodeSelectorOpIn, Values: values}},
-		}}},
+		}}}},
 	}
 	packed, err := api.Pack(c.state)
 	if err != nil {

@@ -33,6 +33,8 @@ type state struct {
 	// Digest is that of the list of nodes which Nodes were last brought up to date with.
 	Digest   string   `json:"digest,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
+	// Staged is how far a plan is whose nodes go through stages together; nil of others.
+	Staged *staged `json:"staged,omitempty"`
 	// Skipping are nodes whose maintenance is taken back because somebody skips them.
 	Skipping map[string]bool    `json:"skipping,omitempty"`
 	Events   []api.PlanEvent    `json:"events,omitempty"`
@@ -60,24 +62,15 @@ func unpack(packed []byte) (state, error) {
 	return s, nil
 }
 
-// wasReset finds out which maintenances the run had begun that this one is a copy of: none of its nodes is begun twice.
+// wasReset takes up what the run did that this one is a copy of.
 func (p *plan) wasReset(ctx workflow.Context) (runID string, err error) {
 	p.doubts++
 	defer func() { p.doubts--; p.dirty = true }()
 	if err := workflow.ExecuteActivity(call.Quick(ctx, "see which run this is"), call.Executions.ThisRun).Get(ctx, &runID); err != nil {
 		return "", err
 	}
-	var begun api.List[string]
-	err = workflow.ExecuteActivity(call.Quick(ctx, "find the maintenances that were begun"), call.Plans.FindBegun, p.state.CreatedAt).Get(ctx, &begun)
-	if err != nil {
+	if err := p.course.copied(ctx); err != nil {
 		return "", err
 	}
-	p.roster.begun = map[string]bool{}
-	for _, id := range begun {
-		if _, node, _, err := api.ParseMaintenanceID(id); err == nil && id == p.flights.maintenanceID(node) {
-			p.roster.begun[node] = true
-		}
-	}
-	p.roster.takeUpBegun()
 	return runID, nil
 }

@@ -1,0 +1,52 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+
+	"drydock/activities/heartbeat"
+	"drydock/api"
+)
+
+// lookForNodes is the pause between two looks for nodes that come to match.
+const lookForNodes = 20 * time.Second
+
+// AwaitPlanNodes returns when other nodes match than those of the digest that was given.
+func (a *Activities) AwaitPlanNodes(ctx context.Context, in ListInput) (Listed, error) {
+	ctx, stop := heartbeat.UntilWorkerStops(ctx)
+	defer stop()
+	for {
+		listed, err := a.ListPlanNodes(ctx, in)
+		if err != nil || !listed.Unchanged {
+			return listed, err
+		}
+		select {
+		case <-ctx.Done():
+			return Listed{}, context.Cause(ctx)
+		case <-time.After(lookForNodes):
+		}
+	}
+}
+
+// IntentInput is what a plan intends, for the lockstep of that workflow ID.
+type IntentInput struct {
+	Lockstep string         `json:"lockstep"`
+	Intent   api.PlanIntent `json:"intent"`
+}
+
+// SendIntent tells the lockstep what a plan intends, and starts it where it does not run.
+func (a *Activities) SendIntent(ctx context.Context, in IntentInput) error {
+	_, err := a.Temporal.SignalWithStartWorkflow(ctx, in.Lockstep, api.SignalPlanIntent, in.Intent, client.StartWorkflowOptions{
+		ID: in.Lockstep, TaskQueue: activity.GetInfo(ctx).TaskQueue,
+		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+	}, api.LockstepType)
+	if err != nil {
+		return fmt.Errorf("telling %s what plan %s intends: %w", in.Lockstep, in.Intent.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"drydock/api"
+	"drydock/starter/show"
+)
+
+// kep is the status of a plan in the KEP's own shape: a line for each node, with its targets and its message.
+func (s *site) kep(name string) (lines []string, m show.NodeMaintenance) {
+	s.Helper()
+	if err := yaml.UnmarshalStrict([]byte(s.mustDrydock("plan", "status", name, "-o", "kep")), &m); err != nil {
+		s.Fatal(err)
+	}
+	for _, n := range m.Status.NodeStatuses {
+		var targets []string
+		for _, e := range n.DrainTargets {
+			targets = append(targets, fmt.Sprint(e.PodType, " ", e.PodPriority))
+		}
+		lines = append(lines, fmt.Sprintf("%s %s: %s [%s]", name, n.NodeRef.Name, n.DrainMessage, strings.Join(targets, ", ")))
+	}
+	return lines, m
+}
+
+// keps waits until the plans say this of their nodes.
+func (s *site) keps(when string, want ...string) {
+	s.Helper()
+	var names []string
+	for _, line := range want {
+		if name, _, _ := strings.Cut(line, " "); len(names) == 0 || names[len(names)-1] != name {
+			names = append(names, name)
+		}
+	}
+	s.eventually(when, func() error {
+		var got []string
+		for _, name := range names {
+			lines, _ := s.kep(name)
+			got = append(got, lines...)
+		}
+		if g, w := strings.Join(got, "\n"), strings.Join(want, "\n"); g != w {
+			return fmt.Errorf("the plans say\n%s\nwant\n%s", g, w)
+		}
+		return nil
+	})
+}
+
+// together is the input of a plan all of whose nodes are drained at once, up to entries "TYPE PRIORITY".
+func together(nodes []string, tiers ...string) string {
+	var entries []string
+	for _, t := range tiers {
+		podType, priority, _ := strings.Cut(t, " ")
+		entries = append(entries, fmt.Sprintf(`{"podType":%q,"podPriority":%s}`, podType, priority))
+	}
+	return fmt.Sprintf(`{"nodes":["%s"],"strategy":{"type":"allAtOnce"},"stage":"Drain","reason":"firmware","drainPlan":{"tiers":[%s],"include":[]}}`,
+		strings.Join(nodes, `","`), strings.Join(entries, ","))
+}
+
+// The example of KEP-4212, "Pod Selection and DrainTargets Example": three plans that share a node. Budgets keep each node
+// where the example has it.
+func TestTheExampleOfTheKEP(t *testing.T) {
+	s := newSite(t, "scheduler: {maxParallel: 10}")
+	ns := s.namespace()
+	const one, two, three, four = "worker-01", "worker-02", "worker-03", "worker-04"
+	before := s.imprints()
+	for _, p := range []struct {
+		node       string
+		priorities []int32
+	}{{one, []int32{5000, 10000, 15000}}, {two, []int32{5000, 15000}}, {three, []int32{10000, 15000}}, {four, []int32{2000, 15000}}} {
+		for _, priority := range p.priorities {
+			name := fmt.Sprintf("%s-%d", p.node, priority)
+			s.guarded(ns, name, p.node, s.priority(name, priority))
+		}
+	}
+	empties := func(node string, priority int) { s.allow(ns, fmt.Sprintf("%s-%d", node, priority)) }
+
+	a := s.plan("maintenance-a", together([]string{one, two}, "Default 5000", "Default 15000", "DaemonSet 3000"))
+	b := s.plan("maintenance-b", together([]string{one, three}, "Default 10000", "Default 15000", "DaemonSet 4000"))
+	s.keps("both begin",
+		"maintenance-a worker-01: Evacuating [Default 5000]",
+		"maintenance-a worker-02: Evacuating [Default 5000]",
+		"maintenance-b worker-01: Evacuating (limited by maintenance-a) [Default 5000]",
+		"maintenance-b worker-03: Evacuating [Default 10000]")
+	if _, m := s.kep("maintenance-b"); m.Spec.Stage != api.StageDrain || len(m.Status.StageStatuses) != 2 || m.Status.NodeStatuses[1].PodsPendingEvacuation != 1 ||
+		m.Status.Conditions[0].Type != "Drained" || m.Status.Conditions[0].Status != "False" {
+		t.Errorf("maintenance-b is %+v", m)
+	}
+	empties(three, 10000)
+	s.keps("three is drained",
+		"maintenance-b worker-01: Evacuating (limited by maintenance-a) [Default 5000]",
+		"maintenance-b worker-03: Waiting for node worker-01. [Default 10000]")
+	empties(one, 5000)
+	s.keps("one is drained",
+		"maintenance-a worker-01: Waiting for node worker-02. [Default 5000]",
+		"maintenance-a worker-02: Evacuating [Default 5000]",
+		"maintenance-b worker-01: Waiting for node worker-02 (maintenance-a). [Default 5000]",
+		"maintenance-b worker-03: Waiting for node worker-02 (maintenance-a). [Default 10000]")
+	empties(two, 5000)
+	s.keps("two is drained",
+		"maintenance-a worker-01: Evacuating (limited by maintenance-b) [Default 10000]",
+		"maintenance-a worker-02: Evacuating [Default 15000]",
+		"maintenance-b worker-01: Evacuating [Default 10000]",
+		"maintenance-b worker-03: Waiting for node worker-01. [Default 10000]")
+	c := s.plan("maintenance-c", together([]string{one, four}, "Default 2000", "Default 15000"))
+	s.keps("maintenance-c is fast-forwarded",
+		"maintenance-b worker-01: Evacuating [Default 10000]",
+		"maintenance-b worker-03: Waiting for node worker-01. [Default 10000]",
+		"maintenance-c worker-01: Evacuating (fast-forwarded by older maintenance-b) [Default 10000]",
+		"maintenance-c worker-04: Evacuating [Default 2000]")
+	for _, node := range []string{one, two, three, four} {
+		for _, pod := range s.podsOn(ns, node) {
+			if pod.Labels["app"] == node+"-15000" && node != two {
+				s.mustStay(pod)
+			}
+		}
+	}
+	empties(one, 10000)
+	empties(four, 2000)
+	for _, node := range []string{one, two, three, four} {
+		empties(node, 15000)
+	}
+	const all = "Default 15000"
+	s.keps("all are drained",
+		"maintenance-a worker-01: Drained ["+all+", DaemonSet 4000]",
+		"maintenance-a worker-02: Drained ["+all+", DaemonSet 3000]",
+		"maintenance-b worker-01: Drained ["+all+", DaemonSet 4000]",
+		"maintenance-b worker-03: Drained ["+all+", DaemonSet 4000]",
+		"maintenance-c worker-01: Drained ["+all+", DaemonSet 4000]",
+		"maintenance-c worker-04: Drained ["+all+"]")
+	if _, m := s.kep("maintenance-c"); m.Status.Conditions[0].Status != "True" {
+		t.Errorf("conditions %+v", m.Status.Conditions)
+	}
+
+	// A node goes back when the last plan that holds it is complete.
+	s.mustDrydock("plan", "set-stage", "maintenance-a", string(api.StageComplete), "--comment", "flashed")
+	if status := s.planEnds(a); status.Phase != api.PlanCompleted {
+		t.Errorf("maintenance-a ended %s: %s", status.Phase, status.Failure)
+	}
+	s.back(two, before[two])
+	if !s.node(one).Spec.Unschedulable {
+		t.Error("node one was given back while two plans hold it")
+	}
+	s.exits(s.drydock("plan", "set-stage", "maintenance-b", string(api.StageCordon)), 1, "no plan goes back")
+	for _, name := range []string{"maintenance-b", "maintenance-c"} {
+		s.mustDrydock("plan", "set-stage", name, string(api.StageComplete))
+	}
+	s.planEnds(b)
+	s.planEnds(c)
+	for _, node := range []string{one, three, four} {
+		s.back(node, before[node])
+	}
+}

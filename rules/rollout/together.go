@@ -1,0 +1,141 @@
+package rollout
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"drydock/rules/drainplan"
+	"drydock/rules/spec"
+)
+
+const (
+	// MaxTiers bounds the tiers of a drain plan, the standard entries included, and MaxTiersText what they take as JSON, in
+	// bytes: they come back in the targets of each node.
+	MaxTiers     = 100
+	MaxTiersText = 16 << 10
+)
+
+// togethersOwn are the fields of a maintenance that a plan of strategy AllAtOnce says for all of its nodes.
+var togethersOwn = []string{"additionalRequestors", "cordon", "lockstep", "work"}
+
+// Together tells whether the plan's nodes go through its stages together.
+func (p Plan) Together() bool { return p.Strategy.Type == AllAtOnce }
+
+// Tiers are the drain plan with its standard entries. A plan that was decoded has no error.
+func (p Plan) Tiers() (drainplan.Plan, error) {
+	if p.DrainPlan == nil {
+		return drainplan.Plan{}, nil
+	}
+	return p.DrainPlan.Compile()
+}
+
+// SharedInput is what the maintenances of a plan of strategy AllAtOnce have in common: their input without what tells one from
+// another, and without the tiers, which the lockstep of all plans decides. Unless it says so, no time is up while the plan
+// holds its nodes.
+func (p Plan) SharedInput(now time.Time) (json.RawMessage, error) {
+	fields, err := p.fieldsOf("", now)
+	if err != nil {
+		return nil, err
+	}
+	delete(fields, "node")
+	return json.Marshal(fields)
+}
+
+// alone has the drain of one node follow the plan's tiers.
+func (p Plan) alone(fields map[string]json.RawMessage) error {
+	drain, err := drainFields(fields["drain"])
+	if err != nil {
+		return err
+	}
+	if drain["plan"], err = json.Marshal(p.DrainPlan); err != nil {
+		return err
+	}
+	fields["drain"], err = json.Marshal(drain)
+	return err
+}
+
+// validateTogether checks what a plan of strategy AllAtOnce has of its own.
+func (p Plan) validateTogether(wrong *problems) {
+	s := p.Strategy
+	for _, of := range []struct {
+		field string
+		given bool
+	}{
+		{"maxParallel", !s.MaxParallel.IsZero()}, {"canary", s.Canary != nil}, {"maxFailures", !s.MaxFailures.IsZero()},
+		{"pauseBetween", s.PauseBetween != 0}, {"order", s.Order != ""}, {"onBlocked", s.OnBlocked != ""},
+		{"blockedAfter", s.BlockedAfter != 0}, {"comeBackAfter", s.ComeBackAfter != 0}, {"tries", s.Tries != 0},
+	} {
+		if of.given {
+			wrong.add("strategy."+of.field, "is of strategy %s: the nodes of %s go through its stages together", Rolling, AllAtOnce)
+		}
+	}
+	if p.Requestor != spec.PlansRequestor {
+		wrong.add("requestor", "%.70q: a node has one maintenance for all plans of strategy %s, and that is of %s: leave it out", p.Requestor, AllAtOnce, spec.PlansRequestor)
+	}
+	wrong.oneOf("stage", string(p.Stage), stageNames(Stages)...)
+	p.validateDrainPlan(wrong)
+	p.validateSharedDrain(wrong)
+}
+
+func (p Plan) validateDrainPlan(wrong *problems) {
+	if p.DrainPlan == nil {
+		wrong.add("drainPlan", "is missing")
+		return
+	}
+	if p.DrainPlan.Static != spec.SkipStatic {
+		wrong.add("drainPlan.static", "%.40q: static pods are told of and not waited for: leave it out", p.DrainPlan.Static)
+	}
+	tiers, err := p.DrainPlan.Compile()
+	if err != nil {
+		for line := range strings.Lines(err.Error()) {
+			*wrong = append(*wrong, errors.New("drainPlan."+strings.TrimSpace(line)))
+		}
+		return
+	}
+	switch text, _ := json.Marshal(tiers.Entries()); {
+	case tiers.Len() == 0:
+		wrong.add("drainPlan", "has no tiers and includes no pod types, so that no pod would leave: leave it out to have all leave")
+	case tiers.Len() > MaxTiers:
+		wrong.add("drainPlan", "has %d tiers: at most %d are taken", tiers.Len(), MaxTiers)
+	case len(text) > MaxTiersText:
+		wrong.add("drainPlan", "has %d bytes: at most %d are taken", len(text), MaxTiersText)
+	}
+}
+
+// validateSharedDrain refuses what would take one node out of the step of the others.
+func (p Plan) validateSharedDrain(wrong *problems) {
+	var given struct {
+		Drain struct {
+			Plan       json.RawMessage `json:"plan"`
+			Escalation []spec.Rung     `json:"escalation"`
+		} `json:"drain"`
+		SLA spec.SLA `json:"sla"`
+	}
+	if json.Unmarshal(p.Maintenance, &given) != nil {
+		return // its decoder says what is wrong with it
+	}
+	if len(given.Drain.Plan) > 0 {
+		wrong.add("maintenance.drain.plan", "is the plan's to say: write the tiers into drainPlan")
+	}
+	for i, rung := range given.Drain.Escalation {
+		if rung.Do == spec.GiveBack {
+			wrong.add(fmt.Sprintf("maintenance.drain.escalation[%d].do", i), "%s would take a node out of the step of the others: want another rung", spec.GiveBack)
+		}
+	}
+	if given.SLA.Do == spec.GiveBack {
+		wrong.add("maintenance.sla.do", "%s would take a node out of the step of the others: want another rung", spec.GiveBack)
+	}
+}
+
+// refuseStages refuses what only a plan of strategy AllAtOnce has.
+func (p Plan) refuseStages(wrong *problems) {
+	if p.Stage != "" {
+		wrong.add("stage", "is of strategy %s: a plan that is %s begins its nodes in their turn", AllAtOnce, Rolling)
+	}
+	if p.DrainPlan != nil {
+		wrong.add("drainPlan", "is of strategy %s: write the tiers into maintenance.drain.plan", AllAtOnce)
+	}
+}

@@ -1,0 +1,158 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"drydock/client"
+	"drydock/rules/drainplan"
+	"drydock/rules/rollout"
+	"drydock/starter/exit"
+	"drydock/starter/input"
+	"drydock/starter/invocation"
+)
+
+func stageNames() []string {
+	names := make([]string, len(rollout.Stages))
+	for i, s := range rollout.Stages {
+		names[i] = string(s)
+	}
+	return names
+}
+
+// stageOf reads a stage, however its letters are written.
+func stageOf(text string) (rollout.Stage, error) {
+	for _, s := range rollout.Stages {
+		if strings.EqualFold(text, string(s)) {
+			return s, nil
+		}
+	}
+	return "", fmt.Errorf("%q: want one of %s", text, strings.Join(stageNames(), ", "))
+}
+
+// putStages puts what is of plans whose nodes go through stages together into a plan.
+func (s *strategyFlags) putStages(flags *pflag.FlagSet, plan map[string]any) error {
+	if flags.Changed("strategy") {
+		kind, ok := kinds[s.kind]
+		if !ok {
+			return exit.UsageError("--strategy %q: want rolling or all-at-once", s.kind)
+		}
+		if err := input.SetField(plan, "strategy.type", kind); err != nil {
+			return exit.UsageError("--strategy: %w", err)
+		}
+	}
+	if flags.Changed("stage") {
+		stage, err := stageOf(s.stage)
+		if err != nil {
+			return exit.UsageError("--stage %w", err)
+		}
+		plan["stage"] = stage
+	}
+	if !flags.Changed("tier") {
+		return nil
+	}
+	tiers := make([]any, len(s.tiers))
+	for i, text := range s.tiers {
+		entry, err := tierOf(text)
+		if err != nil {
+			return exit.UsageError("--tier %w", err)
+		}
+		tiers[i] = entry
+	}
+	if err := input.SetField(plan, "drainPlan.tiers", tiers); err != nil {
+		return exit.UsageError("--tier: %w", err)
+	}
+	return nil
+}
+
+// tierOf reads [TYPE:]PRIORITY[:SELECTOR].
+func tierOf(text string) (map[string]any, error) {
+	entry := map[string]any{"podType": drainplan.Default}
+	rest := text
+	for _, t := range drainplan.Types() {
+		if after, ok := strings.CutPrefix(rest, string(t)+":"); ok {
+			entry["podType"], rest = t, after
+			break
+		}
+	}
+	priority, selector, _ := strings.Cut(rest, ":")
+	n, err := strconv.ParseInt(priority, 10, 32)
+	if err != nil {
+		return nil, fmt.Errorf("%q: want [TYPE:]PRIORITY[:SELECTOR] such as DaemonSet:1000 or 2000:app=db, TYPE being Default, DaemonSet or Static", text)
+	}
+	entry["podPriority"] = n
+	if selector != "" {
+		entry["podSelector"] = selector
+	}
+	return entry, nil
+}
+
+func newSetStage(a *invocation.App) *cobra.Command {
+	o := &tellOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "set-stage NAME STAGE",
+		Short: "Have a plan of strategy all-at-once go on to a stage",
+		Long: `Have a plan of strategy all-at-once go on to another stage: Cordon makes its nodes unschedulable, Drain empties them too,
+tier by tier, and Complete gives them back and ends the plan. The order is Idle, Cordon, Drain, Complete: Cordon and Drain
+can be skipped, and no plan goes back. Complete undoes what Drydock did, and no cordon of somebody else's.
+
+Where the nodes cannot be had as the plan wants them, as where they are more than the limits let go at a time, the stage is
+refused, and the plan is in the one before again.`,
+		Example: `  drydock plan set-stage firmware Drain --reason "window is open"
+  drydock plan set-stage firmware Complete`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return fmt.Errorf("missing STAGE, one of %s: %s", strings.Join(stageNames(), ", "), cmd.Use)
+			}
+			if len(args) > 2 {
+				return fmt.Errorf("one stage at a time: %s", cmd.Use)
+			}
+			return onePlan(cmd, args[:min(1, len(args))])
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			stage, err := stageOf(args[1])
+			if err != nil {
+				return exit.UsageError("%w", err)
+			}
+			return o.says(func(p *client.Plan, ctx context.Context, comment string) (string, error) {
+				return p.SetStage(ctx, stage, comment)
+			})(cmd, args)
+		},
+	}
+	o.register(cmd)
+	cmd.Flags().StringVar(&o.comment, "reason", "", "why, as --comment")
+	return cmd
+}
+
+func newSetSelector(a *invocation.App) *cobra.Command {
+	o := &tellOptions{app: a}
+	var chosen planFlags
+	cmd := &cobra.Command{
+		Use:   "set-selector NAME (NODE... | --selector S | --all)",
+		Short: "Have a plan of strategy all-at-once choose its nodes otherwise",
+		Long: `Have a plan of strategy all-at-once choose its nodes otherwise from now on. What is given takes the place of all that chose
+them before, --exclude included. Nodes that come to match join; those that the plan holds stay until it is completed.`,
+		Example: `  drydock plan set-selector firmware --selector rack=r12 --exclude worker-07`,
+		Args:    func(cmd *cobra.Command, args []string) error { return onePlan(cmd, args[:min(1, len(args))]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			plan := map[string]any{}
+			if err := chosen.putNodes(cmd.Flags(), plan, args[1:]); err != nil {
+				return err
+			}
+			nodes := rollout.Selection{Nodes: input.Unique(args[1:]), Selector: chosen.selector, All: chosen.all, Exclude: chosen.exclude}
+			if err := nodes.Check(); err != nil {
+				return exit.UsageError("%w", err)
+			}
+			return o.says(func(p *client.Plan, ctx context.Context, comment string) (string, error) {
+				return p.SetSelector(ctx, nodes, comment)
+			})(cmd, args[:1])
+		},
+	}
+	chosen.registerNodes(cmd)
+	return o.register(cmd)
+}
