@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,7 +12,8 @@ import (
 	"drydock/starter/show"
 )
 
-// kep is the status of a plan in the KEP's own shape: a line for each node, with its targets and its message.
+// kep is the status of a plan in the KEP's own shape: a line for each node, in the order of their names, with its targets and
+// its message.
 func (s *site) kep(name string) (lines []string, m show.NodeMaintenance) {
 	s.Helper()
 	if err := yaml.UnmarshalStrict([]byte(s.mustDrydock("plan", "status", name, "-o", "kep")), &m); err != nil {
@@ -24,6 +26,7 @@ func (s *site) kep(name string) (lines []string, m show.NodeMaintenance) {
 		}
 		lines = append(lines, fmt.Sprintf("%s %s: %s [%s]", name, n.NodeRef.Name, n.DrainMessage, strings.Join(targets, ", ")))
 	}
+	slices.Sort(lines)
 	return lines, m
 }
 
@@ -85,7 +88,7 @@ func TestTheExampleOfTheKEP(t *testing.T) {
 		"maintenance-a worker-02: Evacuating [Default 5000]",
 		"maintenance-b worker-01: Evacuating (limited by maintenance-a) [Default 5000]",
 		"maintenance-b worker-03: Evacuating [Default 10000]")
-	if _, m := s.kep("maintenance-b"); m.Spec.Stage != api.StageDrain || len(m.Status.StageStatuses) != 2 || m.Status.NodeStatuses[1].PodsPendingEvacuation != 1 ||
+	if _, m := s.kep("maintenance-b"); m.Spec.Stage != api.StageDrain || len(m.Status.StageStatuses) != 2 || m.Status.NodeStatuses[0].PodsPendingEvacuation != 1 ||
 		m.Status.Conditions[0].Type != "Drained" || m.Status.Conditions[0].Status != "False" {
 		t.Errorf("maintenance-b is %+v", m)
 	}
