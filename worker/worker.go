@@ -214,6 +214,10 @@ func clusterClients(o Options) (kube kubeClient, podEvents *k8s.PodEvents, err e
 	return kube, k8s.NewPodEvents(events, o.Logger), nil
 }
 
+// longestDecision is how long a workflow may think. The largest decisions, of dozens of plans over 15,000 nodes, take about a
+// second where others use the machine too, which is what the SDK takes for a deadlock.
+const longestDecision = 5 * time.Second
+
 func workerOptions(o Options, refused func(error)) sdkworker.Options {
 	return sdkworker.Options{
 		OnFatalError:                            refused,
@@ -222,6 +226,7 @@ func workerOptions(o Options, refused func(error)) sdkworker.Options {
 		WorkerStopTimeout:                       stopTimeout,
 		BackgroundActivityContext:               o.ears.Context(context.Background()),
 		MaxHeartbeatThrottleInterval:            heartbeats,
+		DeadlockDetectionTimeout:                longestDecision,
 		MaxConcurrentActivityExecutionSize:      5000,
 		MaxConcurrentActivityTaskPollers:        pollers,
 		MaxConcurrentWorkflowTaskPollers:        pollers,
