@@ -68,7 +68,7 @@ func (a *arrivals) look(ctx context.Context) error {
 	defer again.Stop()
 	for {
 		for _, h := range a.holders {
-			if err := a.follow(ctx, h, a.arrived.isReadyFor(h.RequestID, isReady(view, h), followAfter)); err != nil {
+			if err := a.follow(ctx, h, a.arrived.isReadyFor(h.RequestID, a.isReady(view, h), followAfter)); err != nil {
 				return err
 			}
 			if err := a.tell(ctx, h); err != nil {
@@ -89,12 +89,12 @@ func (a *arrivals) look(ctx context.Context) error {
 }
 
 // isReady tells whether a holder's node shows that it is held and Ready.
-func isReady(view *k8s.View, h WatchedHolder) bool {
+func (a *arrivals) isReady(view *k8s.View, h WatchedHolder) bool {
 	node, ok := view.Get(h.Node)
 	if !ok || node.Labels[api.PhaseLabel] != string(api.Ready) {
 		return false
 	}
-	mark, err := k8s.MarkOf(node)
+	mark, err := a.Activities.Nodes.MarkOf(node)
 	return err == nil && mark.HeldBy(h.WorkflowID, h.RunID)
 }
 

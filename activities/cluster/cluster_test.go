@@ -28,7 +28,7 @@ import (
 )
 
 // ofNoName is the namespace of marks that name none.
-var ofNoName = &Activities{}
+var ofNoName = &Activities{Nodes: k8s.NewNodes(nil)}
 
 var groups = []schedule.Group{
 	{Name: "gpu", NodeSelector: "pool=gpu", MaxParallel: schedule.Count(1)},

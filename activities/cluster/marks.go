@@ -58,7 +58,7 @@ func (c *Activities) marksOn(nodes []*corev1.Node, cluster string, known []Known
 	there := map[nodeRun]bool{}
 	var foreign, unknown []api.StrayMark
 	for _, node := range nodes {
-		mark, err := k8s.MarkOf(node)
+		mark, err := c.Nodes.MarkOf(node)
 		if err != nil {
 			foreign = append(foreign, execution.Unreadable(node.Name))
 			continue
@@ -223,6 +223,6 @@ func (c *Activities) digest(nodes []*corev1.Node, grouper schedule.Grouper) stri
 // isMarked tells whether a maintenance of this namespace's holds the node. What others do to a node is not ours to leave
 // out of any count.
 func (c *Activities) isMarked(node *corev1.Node) bool {
-	mark, err := k8s.MarkOf(node)
+	mark, err := c.Nodes.MarkOf(node)
 	return err == nil && slices.ContainsFunc(mark.Holders, c.Home.Owns)
 }
