@@ -286,7 +286,7 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 			Limiter: o.limiter, PodEvents: podEvents, JobNamespaces: own,
 			Pod: c.Kubernetes.PodUID,
 		},
-		Cluster: &cluster.Activities{Nodes: all, Temporal: temporal, Home: to.home, Pods: k8s.NewNodePods(kube), Census: o.census},
+		Cluster: &cluster.Activities{Nodes: all, Temporal: temporal, Home: to.home, Pods: k8s.NewNodePods(kube), Busy: o.limiter.Busy, Census: o.census},
 		Preflights: &preflight.Activities{
 			Client: kube, Temporal: temporal, Budgets: sources.BudgetsIn, Capacity: k8s.NewCapacityReader(kube), JobNamespaces: own,
 		},
