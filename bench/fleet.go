@@ -302,9 +302,30 @@ func (b *massDrainer) queueUp(ctx context.Context, requestor string) (nodes int,
 	}); err != nil {
 		return 0, err
 	}
-	return nodes, poll(ctx, "all requests for a slot", func() (bool, error) {
+	if err := poll(ctx, "all requests for a slot", func() (bool, error) {
 		state, err := b.schedulerState(ctx)
 		return state.PendingAll == nodes, err
+	}); err != nil {
+		return 0, err
+	}
+	// It still tells them why they wait, which is a part of the start.
+	return nodes, b.untilQuiet(ctx, api.SchedulerID(""))
+}
+
+// quietFor is how long nothing happens to a workflow that has nothing to do.
+const quietFor = 2 * time.Second
+
+func (b *massDrainer) untilQuiet(ctx context.Context, id string) error {
+	length, since := int64(0), time.Now()
+	return poll(ctx, id+" to be quiet", func() (bool, error) {
+		d, err := b.temporal.Client.DescribeWorkflowExecution(ctx, id, "")
+		if err != nil {
+			return false, err
+		}
+		if now := d.GetWorkflowExecutionInfo().GetHistoryLength(); now != length || d.PendingWorkflowTask != nil {
+			length, since = now, time.Now()
+		}
+		return time.Since(since) >= quietFor, nil
 	})
 }
 

@@ -16,12 +16,37 @@ type Paced[T any] struct {
 	cut   int
 }
 
-// NewPaced does at most perSecond works a second after the first atOnce, and lets room of them wait.
-func NewPaced[T any](perSecond rate.Limit, atOnce, room int, work func(context.Context, T)) *Paced[T] {
+// Pace is how fast work is done in the background.
+type Pace struct {
+	// PerSecond is how many works are done a second after the first AtOnce.
+	PerSecond rate.Limit
+	AtOnce    int
+	// Room is how many may wait.
+	Room int
+	// Busy tells that there is something more urgent to do; nil is never. Work then goes at a quarter of the pace, and none
+	// of it at once.
+	Busy func() bool
+}
+
+// NewPaced does works at a pace.
+func NewPaced[T any](pace Pace, work func(context.Context, T)) *Paced[T] {
 	ctx, end := context.WithCancel(context.Background())
-	p := &Paced[T]{waiting: make(chan T, room), end: end, ended: make(chan struct{})}
-	go p.run(ctx, rate.NewLimiter(perSecond, atOnce), work)
+	p := &Paced[T]{waiting: make(chan T, pace.Room), end: end, ended: make(chan struct{})}
+	go p.run(ctx, pace.turns(), work)
 	return p
+}
+
+// turns is what waits for the next work's turn.
+func (p Pace) turns() func(context.Context) error {
+	usual, slow := rate.NewLimiter(p.PerSecond, p.AtOnce), rate.NewLimiter(p.PerSecond/4, 1)
+	return func(ctx context.Context) error {
+		if p.Busy != nil && p.Busy() {
+			if err := slow.Wait(ctx); err != nil {
+				return err
+			}
+		}
+		return usual.Wait(ctx)
+	}
 }
 
 // Add tells whether there was room for a work.
@@ -34,12 +59,12 @@ func (p *Paced[T]) Add(t T) bool {
 	}
 }
 
-func (p *Paced[T]) run(ctx context.Context, pace *rate.Limiter, work func(context.Context, T)) {
+func (p *Paced[T]) run(ctx context.Context, turn func(context.Context) error, work func(context.Context, T)) {
 	defer close(p.ended)
 	for {
 		select {
 		case t := <-p.waiting:
-			if pace.Wait(ctx) != nil {
+			if turn(ctx) != nil {
 				p.cut = 1
 				return
 			}

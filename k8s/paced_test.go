@@ -3,6 +3,7 @@ package k8s
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,7 +14,7 @@ func TestPacedWorkIsBoundedInOrderAndAtItsPace(t *testing.T) {
 		began := time.Now()
 		var done []int
 		var took []time.Duration
-		p := NewPaced(10, 2, 3, func(_ context.Context, i int) {
+		p := NewPaced(Pace{PerSecond: 10, AtOnce: 2, Room: 3}, func(_ context.Context, i int) {
 			done, took = append(done, i), append(took, time.Since(began))
 		})
 		// Two go at once and the third waits for its turn, which leaves room for three.
@@ -36,6 +37,31 @@ func TestPacedWorkIsBoundedInOrderAndAtItsPace(t *testing.T) {
 			if (d - want[i]).Abs() > time.Millisecond {
 				t.Errorf("work %d after %v, want %v", i, d, want[i])
 			}
+		}
+	})
+}
+
+func TestPacedWorkGivesWayToWhatIsMoreUrgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var done, busy atomic.Int32
+		busy.Store(1)
+		p := NewPaced(Pace{PerSecond: 8, AtOnce: 4, Room: 100, Busy: func() bool { return busy.Load() > 0 }},
+			func(context.Context, int) { done.Add(1) })
+		defer p.Stop()
+		for i := range 50 {
+			p.Add(i)
+		}
+		time.Sleep(2*time.Second + time.Millisecond)
+		synctest.Wait()
+		if n := done.Load(); n != 5 {
+			t.Errorf("%d done in two seconds that are busy, want the first and two a second", n)
+		}
+		busy.Store(0)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		// The one that waited for the slow turn, those at once, and eight a second.
+		if n := done.Load(); n < 20 || n > 26 {
+			t.Errorf("%d done after two more that are not", n)
 		}
 	})
 }

@@ -33,10 +33,11 @@ type PodEvents struct {
 	log     *slog.Logger
 }
 
-// NewPodEvents starts to record; its client should have a request budget of its own.
-func NewPodEvents(client kube.Interface, log *slog.Logger) *PodEvents {
+// NewPodEvents starts to record; its client should have a request budget of its own. Where busy tells that many pods are to be
+// evicted, Events are slower still.
+func NewPodEvents(client kube.Interface, log *slog.Logger, busy func() bool) *PodEvents {
 	p := &PodEvents{client: client, log: log}
-	p.waiting = NewPaced(podEventsPerSecond, podEventsAtOnce, podEventsWaiting, p.write)
+	p.waiting = NewPaced(Pace{PerSecond: podEventsPerSecond, AtOnce: podEventsAtOnce, Room: podEventsWaiting, Busy: busy}, p.write)
 	return p
 }
 

@@ -29,7 +29,7 @@ func evictedPod(i int) *corev1.Pod {
 
 func TestEveryEvictedPodGetsItsEvent(t *testing.T) {
 	client := k8stest.NewFake()
-	events := NewPodEvents(client, slog.New(slog.DiscardHandler))
+	events := NewPodEvents(client, slog.New(slog.DiscardHandler), nil)
 	defer events.Stop()
 	const pods = podEventsAtOnce + 10
 	for i := range pods {
@@ -58,7 +58,7 @@ func TestEveryEvictedPodGetsItsEvent(t *testing.T) {
 
 func TestPodsLeftWithoutAnEventAreLogged(t *testing.T) {
 	var log bytes.Buffer
-	events := NewPodEvents(k8stest.NewFake(), slog.New(slog.NewTextHandler(&log, nil)))
+	events := NewPodEvents(k8stest.NewFake(), slog.New(slog.NewTextHandler(&log, nil)), nil)
 	for i := range 2 * podEventsAtOnce {
 		events.Evicted(evictedPod(i), "maintenance")
 	}
@@ -93,7 +93,7 @@ func TestAnAPIServerThatIsAwayGetsTheEventLater(t *testing.T) {
 					}
 					return true, nil, c.answers[created-1]
 				})
-				events := NewPodEvents(client, slog.New(slog.NewTextHandler(&log, nil)))
+				events := NewPodEvents(client, slog.New(slog.NewTextHandler(&log, nil)), nil)
 				events.Evicted(evictedPod(1), "maintenance")
 				time.Sleep(podEventTries * podEventPause)
 				events.Stop()

@@ -3,6 +3,7 @@ package k8s
 import (
 	"context"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,6 +29,7 @@ func NodeNames(nodes []*corev1.Node) []string {
 type Nodes struct {
 	*Shared[*corev1.Node]
 	client kube.Interface
+	marks  readMarks
 }
 
 // View is one user's access to the shared watch of nodes; Close it when done.
@@ -41,6 +43,45 @@ func NewNodes(client kube.Interface) *Nodes {
 
 // Client is the client of the watch.
 func (n *Nodes) Client() kube.Interface { return n.client }
+
+// MarkOf reads a mark for whoever only looks at it, as every step of a drain does, and each change of any node has it done
+// with all of them: a mark that was read already is not read again.
+func (n *Nodes) MarkOf(node *corev1.Node) (Mark, error) { return n.marks.of(node) }
+
+// readMarks are the marks that were read, by the names of their nodes. They are shared: nobody changes one.
+type readMarks struct {
+	mu   sync.Mutex
+	read map[string]readMark
+}
+
+type readMark struct {
+	text string
+	Mark
+}
+
+// maxReadMarks bounds those that are remembered, some of them of nodes that are no more.
+const maxReadMarks = 20_000
+
+func (r *readMarks) of(node *corev1.Node) (Mark, error) {
+	text := node.Annotations[api.HoldersAnnotation]
+	if text == "" {
+		return Mark{}, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known := r.read[node.Name]; known.text == text {
+		return known.Mark, nil
+	}
+	mark, err := MarkOf(node)
+	if err != nil {
+		return mark, err
+	}
+	if r.read == nil || len(r.read) >= maxReadMarks {
+		r.read = map[string]readMark{}
+	}
+	r.read[node.Name] = readMark{text, mark}
+	return mark, nil
+}
 
 // Find asks the API server itself for some nodes, by name; those that are not there are left out.
 func (n *Nodes) Find(ctx context.Context, names []string) (map[string]*corev1.Node, error) {

@@ -78,11 +78,13 @@ type Options struct {
 	census *cluster.Census
 	// home is the namespace that it began with.
 	home execution.Namespace
+	// limiter bounds the evictions, which Events give way to.
+	limiter *drain.Limiter
 }
 
 // Run works until ctx ends, then stops gracefully. It waits for a Temporal server that is not there yet.
 func Run(ctx context.Context, o Options) error {
-	o.ears, o.census = heartbeat.NewEars(), &cluster.Census{}
+	o.ears, o.census, o.limiter = heartbeat.NewEars(), &cluster.Census{}, drain.NewLimiter(o.Config.Kubernetes.EvictionsPerSecond)
 	kube, podEvents, err := clusterClients(o)
 	if err != nil {
 		return err
@@ -211,7 +213,7 @@ func clusterClients(o Options) (kube kubeClient, podEvents *k8s.PodEvents, err e
 	if err != nil {
 		return nil, nil, err
 	}
-	return kube, k8s.NewPodEvents(events, o.Logger), nil
+	return kube, k8s.NewPodEvents(events, o.Logger, o.limiter.Busy), nil
 }
 
 // longestDecision is how long a workflow may think. The largest decisions, of dozens of plans over 15,000 nodes, take about a
@@ -253,7 +255,7 @@ func attributeNames() []string {
 
 func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.PodEvents, registry prometheus.Registerer) (workflows.Activities, error) {
 	c, temporal, namespace := o.Config, to.client, to.namespace
-	events := nodeevent.NewRecorder(kube, c.Kubernetes.Events, o.Logger)
+	events := nodeevent.NewRecorder(kube, c.Kubernetes.Events, o.Logger, o.limiter.Busy)
 	all, sources := k8s.NewNodes(kube), k8s.NewSources(kube)
 	runner, err := checks.New(c.ChecksAndHooks(), kube, o.Version)
 	if err != nil {
@@ -286,10 +288,10 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 		},
 		Drains: &drain.Activities{
 			Client: kube, Temporal: temporal, Nodes: all, Sources: sources, Metrics: drain.NewMetrics(registry),
-			Limiter: drain.NewLimiter(c.Kubernetes.EvictionsPerSecond), PodEvents: podEvents, JobNamespaces: own,
+			Limiter: o.limiter, PodEvents: podEvents, JobNamespaces: own,
 			Pod: c.Kubernetes.PodUID,
 		},
-		Cluster: &cluster.Activities{Nodes: all, Temporal: temporal, Home: to.home, Pods: k8s.NewNodePods(kube), Census: o.census},
+		Cluster: &cluster.Activities{Nodes: all, Temporal: temporal, Home: to.home, Pods: k8s.NewNodePods(kube), Busy: o.limiter.Busy, Census: o.census},
 		Preflights: &preflight.Activities{
 			Client: kube, Temporal: temporal, Budgets: sources.BudgetsIn, Capacity: k8s.NewCapacityReader(kube), JobNamespaces: own,
 		},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/activity"
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -36,12 +37,21 @@ type followedNode struct {
 // more than it tells.
 const followAfter = 3 * time.Second
 
+// Of many nodes that become Ready together, the first beginsAtOnce are looked at once it is time, and beginsPerSecond more each
+// second: each costs a list and a watch.
+const (
+	beginsAtOnce    = 20
+	beginsPerSecond = 5
+)
+
 // toldArrivals remembers for a worker, by request, since when nodes are Ready and which pods were told of: a watch is begun
 // anew every few seconds. Maintenances hear of some twice where another worker goes on, and know them.
 type toldArrivals struct {
-	mu    sync.Mutex
-	ready map[string]time.Time
-	pods  map[string]map[types.UID]bool
+	mu sync.Mutex
+	// begins is the pace at which nodes are begun to be looked at; nil until the first.
+	begins *rate.Limiter
+	ready  map[string]time.Time
+	pods   map[string]map[types.UID]bool
 }
 
 // lookForArrivals looks for as long as ctx lives.
@@ -68,7 +78,8 @@ func (a *arrivals) look(ctx context.Context) error {
 	defer again.Stop()
 	for {
 		for _, h := range a.holders {
-			if err := a.follow(ctx, h, a.arrived.isReadyFor(h.RequestID, isReady(view, h), followAfter)); err != nil {
+			ready := a.arrived.isReadyFor(h.RequestID, a.isReady(view, h), followAfter)
+			if err := a.follow(ctx, h, ready && (a.nodes[h.RequestID] != nil || !a.busy() && a.arrived.mayBegin())); err != nil {
 				return err
 			}
 			if err := a.tell(ctx, h); err != nil {
@@ -88,13 +99,16 @@ func (a *arrivals) look(ctx context.Context) error {
 	}
 }
 
+// busy tells that to begin to look at more pods would take the API server from the evictions. What comes meanwhile is seen later.
+func (a *arrivals) busy() bool { return a.Busy != nil && a.Busy() }
+
 // isReady tells whether a holder's node shows that it is held and Ready.
-func isReady(view *k8s.View, h WatchedHolder) bool {
+func (a *arrivals) isReady(view *k8s.View, h WatchedHolder) bool {
 	node, ok := view.Get(h.Node)
 	if !ok || node.Labels[api.PhaseLabel] != string(api.Ready) {
 		return false
 	}
-	mark, err := k8s.MarkOf(node)
+	mark, err := a.Activities.Nodes.MarkOf(node)
 	return err == nil && mark.HeldBy(h.WorkflowID, h.RunID)
 }
 
@@ -186,6 +200,16 @@ func (t *toldArrivals) isReadyFor(request string, now bool, d time.Duration) boo
 		t.ready[request] = time.Now()
 	}
 	return time.Since(t.ready[request]) >= d
+}
+
+// mayBegin tells whether it is a further node's turn to be looked at.
+func (t *toldArrivals) mayBegin() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.begins == nil {
+		t.begins = rate.NewLimiter(beginsPerSecond, beginsAtOnce)
+	}
+	return t.begins.Allow()
 }
 
 func (t *toldArrivals) knows(request string, pod types.UID) bool {

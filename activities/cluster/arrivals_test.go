@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/mock"
@@ -37,6 +38,14 @@ func TestPodsThatComeToANodeThatIsReadyAreTold(t *testing.T) {
 		})
 	kube := s.Client(t)
 	c := &Activities{Nodes: k8s.NewNodes(kube), Temporal: temporal, Pods: k8s.NewNodePods(kube)}
+	busy := true
+	c.Busy = func() bool {
+		if n := len(s.Requests("pods")); n > 0 {
+			t.Errorf("%d requests for pods while evictions are more urgent", n)
+		}
+		defer func() { busy = false }()
+		return busy
+	}
 	env := activitytest.Environment()
 	stop := make(chan struct{})
 	env.SetWorkerStopChannel(stop)
@@ -66,4 +75,25 @@ func TestPodsThatComeToANodeThatIsReadyAreTold(t *testing.T) {
 	}
 	close(stop)
 	<-done
+}
+
+func TestManyNodesAreBegunToBeLookedAtOneAfterTheOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told toldArrivals
+		begun := 0
+		begin := func() {
+			for range 100 {
+				if told.mayBegin() {
+					begun++
+				}
+			}
+		}
+		if begin(); begun != beginsAtOnce {
+			t.Errorf("%d at once", begun)
+		}
+		time.Sleep(2 * time.Second)
+		if begin(); begun != beginsAtOnce+2*beginsPerSecond {
+			t.Errorf("%d within two seconds", begun)
+		}
+	})
 }

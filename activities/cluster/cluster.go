@@ -51,6 +51,8 @@ type Activities struct {
 	Home execution.Namespace
 	// Pods are those of the nodes that are Ready; nil looks at none.
 	Pods *k8s.NodePods
+	// Busy tells that many pods are to be evicted; nil is never.
+	Busy func() bool
 	// Census counts what the holders do; nil counts nothing.
 	Census *Census
 
@@ -221,7 +223,7 @@ func (c *Activities) WatchCluster(ctx context.Context, in WatchInput) (WatchRepo
 			return WatchReport{}, failure.Translate(ctx, c.Nodes.Client(), err)
 		}
 		activity.RecordHeartbeat(ctx, marked)
-		report := WatchReport{Changes: marked.changes(view, in.Holders, lost, time.Since(began) > markWithin, func(node string) bool {
+		report := WatchReport{Changes: marked.changes(shown{view, c.Nodes.MarkOf}, in.Holders, lost, time.Since(began) > markWithin, func(node string) bool {
 			activity.RecordHeartbeat(ctx, marked)
 			return c.isGone(ctx, node)
 		})}

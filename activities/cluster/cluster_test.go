@@ -28,7 +28,7 @@ import (
 )
 
 // ofNoName is the namespace of marks that name none.
-var ofNoName = &Activities{}
+var ofNoName = &Activities{Nodes: k8s.NewNodes(nil)}
 
 var groups = []schedule.Group{
 	{Name: "gpu", NodeSelector: "pool=gpu", MaxParallel: schedule.Count(1)},
@@ -391,7 +391,7 @@ func TestWatchFollowsHoldersOnceTheirMarkIsThere(t *testing.T) {
 	known, lost := markedNodes{}, lostMarks{}
 	present, overdue := true, false
 	changes := func() []api.NodeChange {
-		return known.changes(view, in.Holders, lost, overdue, func(string) bool { return !present })
+		return known.changes(shown{view, c.Nodes.MarkOf}, in.Holders, lost, overdue, func(string) bool { return !present })
 	}
 	see := func(condition func() bool) {
 		t.Helper()

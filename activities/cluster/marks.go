@@ -58,7 +58,7 @@ func (c *Activities) marksOn(nodes []*corev1.Node, cluster string, known []Known
 	there := map[nodeRun]bool{}
 	var foreign, unknown []api.StrayMark
 	for _, node := range nodes {
-		mark, err := k8s.MarkOf(node)
+		mark, err := c.Nodes.MarkOf(node)
 		if err != nil {
 			foreign = append(foreign, execution.Unreadable(node.Name))
 			continue
@@ -174,14 +174,20 @@ func (l lostMarks) due() <-chan time.Time {
 	return time.After(lostFor)
 }
 
+// shown are the nodes of a watch, and how their marks are read.
+type shown struct {
+	*k8s.View
+	markOf func(*corev1.Node) (k8s.Mark, error)
+}
+
 // changes are what the holders are to be told. A mark that was never seen may not be set yet: it counts as missing only
 // where it is overdue. gone makes sure that a node is.
-func (m markedNodes) changes(view *k8s.View, holders []WatchedHolder, lost lostMarks, overdue bool, gone func(node string) bool) []api.NodeChange {
+func (m markedNodes) changes(nodes shown, holders []WatchedHolder, lost lostMarks, overdue bool, gone func(node string) bool) []api.NodeChange {
 	var changes []api.NodeChange
 	for _, h := range holders {
 		seen, known := m[h.RequestID]
 		told := known && !seen
-		node, ok := view.Get(h.Node)
+		node, ok := nodes.Get(h.Node)
 		if !ok {
 			// Once is enough: its maintenance now waits for the node, or marks it, by itself, which may take long.
 			if !told && gone(h.Node) {
@@ -190,7 +196,7 @@ func (m markedNodes) changes(view *k8s.View, holders []WatchedHolder, lost lostM
 			}
 			continue
 		}
-		mark, err := k8s.MarkOf(node)
+		mark, err := nodes.markOf(node)
 		held := err == nil && mark.HeldBy(h.WorkflowID, h.RunID)
 		if held {
 			m[h.RequestID] = true
@@ -223,6 +229,6 @@ func (c *Activities) digest(nodes []*corev1.Node, grouper schedule.Grouper) stri
 // isMarked tells whether a maintenance of this namespace's holds the node. What others do to a node is not ours to leave
 // out of any count.
 func (c *Activities) isMarked(node *corev1.Node) bool {
-	mark, err := k8s.MarkOf(node)
+	mark, err := c.Nodes.MarkOf(node)
 	return err == nil && slices.ContainsFunc(mark.Holders, c.Home.Owns)
 }

@@ -90,6 +90,7 @@ func (d *Activities) Drain(ctx context.Context, in Input) (api.DrainProgress, er
 	progress, last, err := d.drain(ctx, heartbeats, in, before)
 	switch {
 	case err == nil:
+		heartbeats.Forget()
 		return progress, nil // even if somebody cancels it just now: the node is empty
 	case temporal.IsCanceledError(context.Cause(ctx)):
 		d.withdrawCancelled(ctx, in)

@@ -3,6 +3,7 @@ package drain
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -22,6 +23,8 @@ type Limiter struct {
 	limiter  *rate.Limiter
 	underWay chan struct{}
 	overdue  chan struct{}
+	// waiting are the evictions whose turn has not come.
+	waiting atomic.Int64
 
 	mu    sync.Mutex
 	until time.Time
@@ -39,6 +42,11 @@ func NewLimiter(perSecond float64) *Limiter {
 	}
 }
 
+// Busy tells that there are more evictions to send than may be under way.
+func (l *Limiter) Busy() bool {
+	return len(l.underWay) == evictionsUnderWay || l.waiting.Load() > evictionsUnderWay
+}
+
 // Enter blocks until fewer requests are under way than may be. Call leave when this one is answered.
 func (l *Limiter) Enter(ctx context.Context) (leave func(), err error) {
 	select {
@@ -51,6 +59,8 @@ func (l *Limiter) Enter(ctx context.Context) (leave func(), err error) {
 
 // Wait blocks until the next eviction may be sent.
 func (l *Limiter) Wait(ctx context.Context) error {
+	l.waiting.Add(1)
+	defer l.waiting.Add(-1)
 	for {
 		l.mu.Lock()
 		pause := time.Until(l.until)

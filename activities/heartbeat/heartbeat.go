@@ -42,6 +42,9 @@ const (
 	// silence is how long an activity may go without a heartbeat and still write. After 10 s the server begins another
 	// attempt, and a heartbeat may have waited in the SDK for Every before it was sent, in vain.
 	silence = 7 * time.Second
+	// freshFor is how old a task may be whose first heartbeat waits for its turn. With the longest interval the server still
+	// hears of it in time.
+	freshFor = time.Second
 	// beatsTogether is how many activities of a worker may beat that often: each heartbeat is a write of Temporal's
 	// database. Where there are more, each beats less often, down to half as often.
 	beatsTogether = 50
@@ -79,15 +82,21 @@ type Loop struct {
 
 // Start begins with details that an earlier attempt left, if any: a heartbeat without them would erase those.
 func Start(ctx context.Context, details ...any) *Loop {
-	l := &Loop{details: details, last: time.Now(), ears: earsOf(ctx), ending: make(chan struct{}), ended: make(chan struct{})}
+	now, fresh := time.Now(), isFresh(ctx)
+	l := &Loop{details: details, last: now, ears: earsOf(ctx), ending: make(chan struct{}), ended: make(chan struct{})}
+	if fresh {
+		l.told = now
+	}
 	running.Add(1)
 	forget := l.ears.listen(activity.GetInfo(ctx).TaskToken, l)
 	go func() {
 		defer close(l.ended)
 		defer running.Add(-1)
 		defer forget()
-		for {
-			l.beat(ctx)
+		for ; ; fresh = false {
+			if !fresh {
+				l.beat(ctx)
+			}
 			next := time.NewTimer(interval(running.Load()))
 			select {
 			case <-next.C:
@@ -101,6 +110,20 @@ func Start(ctx context.Context, details ...any) *Loop {
 		}
 	}()
 	return l
+}
+
+// isFresh tells that the server handed the task out a moment ago, so that it knows that the activity lives: one that ends soon
+// costs no heartbeat. A task that was long on its way may be another attempt's by now, which a heartbeat tells.
+func isFresh(ctx context.Context) bool {
+	age := time.Since(activity.GetInfo(ctx).StartedTime)
+	return age >= 0 && age < freshFor
+}
+
+// Forget drops what was not told yet: the activity has succeeded, and no attempt follows that would begin with it.
+func (l *Loop) Forget() {
+	l.beating.Lock()
+	defer l.beating.Unlock()
+	l.news = false
 }
 
 // Stop ends the heartbeats, with one more where the details were not told yet.

@@ -6,6 +6,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
+
 	"drydock/activities/activitytest"
 )
 
@@ -44,4 +47,38 @@ func TestActivityThatStoodStillDoesNotWrite(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestShortActivityCostsNoHeartbeat: the server knows that an activity lives whose task it has just handed out, and what a
+// successful one has to tell is in its result.
+func TestShortActivityCostsNoHeartbeat(t *testing.T) {
+	for name, c := range map[string]struct {
+		do   func(ctx context.Context, l *Loop)
+		want int
+	}{
+		"ends at once":           {func(context.Context, *Loop) {}, 0},
+		"ends with news":         {func(ctx context.Context, l *Loop) { l.Show(ctx, "news") }, 1},
+		"succeeds with news":     {func(ctx context.Context, l *Loop) { l.Show(ctx, "news"); l.Forget() }, 0},
+		"lasts":                  {func(context.Context, *Loop) { time.Sleep(Every + Every/2) }, 1},
+		"has news once it lasts": {func(ctx context.Context, l *Loop) { l.Show(ctx, "news"); time.Sleep(Every + Every/2) }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				heard, env := 0, activitytest.Environment()
+				env.SetOnActivityHeartbeatListener(func(*activity.Info, converter.EncodedValues) { heard++ })
+				if err := activitytest.Execute(t, env, func(ctx context.Context) error {
+					l := Start(ctx)
+					c.do(ctx, l)
+					l.Stop()
+					return nil
+				}); err != nil {
+					t.Error(err)
+				}
+				synctest.Wait()
+				if heard != c.want {
+					t.Errorf("%d heartbeats, want %d", heard, c.want)
+				}
+			})
+		})
+	}
 }

@@ -26,6 +26,7 @@ type View struct {
 	k8s.Caller
 
 	heartbeats interface{ Alive() error }
+	nodes      *k8s.Nodes
 	// Node is the shared watch of all nodes, which tells of changes to this one.
 	Node *k8s.View
 	Pods *k8s.Watch[*corev1.Pod]
@@ -47,7 +48,7 @@ const markLag = 2 * time.Second
 // Watch begins to watch a node and its pods, and returns once both are known and the caller's run acts for the
 // maintenance that holds the node.
 func (a Acting) Watch(ctx context.Context, o Options) (*View, error) {
-	v := &View{Name: o.Name, uid: types.UID(o.UID), Caller: o.Caller, heartbeats: o.Heartbeats}
+	v := &View{Name: o.Name, uid: types.UID(o.UID), Caller: o.Caller, heartbeats: o.Heartbeats, nodes: a.Nodes}
 	var err error
 	if v.Pods, err = k8s.WatchPodsOn(ctx, a.Client, o.Name); err != nil {
 		return nil, err
@@ -134,7 +135,7 @@ func (v *View) fenceOf(node *corev1.Node) error {
 	if node.UID != v.uid {
 		return fmt.Errorf("node %s: %w", v.Name, k8s.ErrNodeReplaced)
 	}
-	mark, err := k8s.MarkOf(node)
+	mark, err := v.nodes.MarkOf(node)
 	if err != nil {
 		return err
 	}

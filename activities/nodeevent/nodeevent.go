@@ -30,6 +30,7 @@ type Recorder struct {
 	On bool
 	// turns are taken by activities that write their Event themselves; nil lets all of them.
 	turns chan struct{}
+	busy  func() bool
 	// later takes the Events of the others.
 	later *k8s.Paced[k8s.NodeEvent]
 	log   *slog.Logger
@@ -47,8 +48,9 @@ const (
 	writeWithin = 10 * time.Second
 )
 
-// NewRecorder records Events, where it is on, a few at once: further ones are put off, and lost if the worker is.
-func NewRecorder(client kube.Interface, on bool, log *slog.Logger) Recorder {
+// NewRecorder records Events, where it is on, a few at once: further ones are put off, and lost if the worker is. Where busy
+// tells that many pods are to be evicted, all are put off, and slower still.
+func NewRecorder(client kube.Interface, on bool, log *slog.Logger, busy func() bool) Recorder {
 	write := func(ctx context.Context, e k8s.NodeEvent) {
 		ctx, cancel := context.WithTimeout(ctx, writeWithin)
 		defer cancel()
@@ -56,9 +58,8 @@ func NewRecorder(client kube.Interface, on bool, log *slog.Logger) Recorder {
 			log.Warn("event not recorded", "node", e.Node, "reason", e.Reason, "error", err)
 		}
 	}
-	return Recorder{
-		Client: client, On: on, turns: make(chan struct{}, atOnce), later: k8s.NewPaced(perSecond, 1, maxLater, write), log: log,
-	}
+	pace := k8s.Pace{PerSecond: perSecond, AtOnce: 1, Room: maxLater, Busy: busy}
+	return Recorder{Client: client, On: on, turns: make(chan struct{}, atOnce), busy: busy, later: k8s.NewPaced(pace, write), log: log}
 }
 
 // Stop ends the writing of what was put off.
@@ -78,6 +79,9 @@ func (r Recorder) Record(ctx context.Context, node string, uid types.UID, e Even
 		Warning: e.Warning, Reason: e.Reason, Message: e.Message,
 	}
 	if r.turns != nil {
+		if r.busy != nil && r.busy() && r.later.Add(event) {
+			return
+		}
 		select {
 		case r.turns <- struct{}{}:
 			defer func() { <-r.turns }()

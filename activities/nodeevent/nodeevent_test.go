@@ -13,7 +13,7 @@ import (
 
 func TestEventsOfManyActivitiesArePutOffAndWritten(t *testing.T) {
 	s := k8stest.New(activitytest.Node("n1"))
-	r := NewRecorder(s.Client(t), true, slog.New(slog.DiscardHandler))
+	r := NewRecorder(s.Client(t), true, slog.New(slog.DiscardHandler), nil)
 	defer r.Stop()
 	record := func(ctx context.Context, key string) error {
 		r.Record(ctx, "n1", "uid-1", Event{Reason: "MaintenanceReady", Message: "ready", Key: key})

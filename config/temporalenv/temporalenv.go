@@ -62,6 +62,8 @@ func Reported(env Environment, name string, report func(error)) (client.Options,
 	if err != nil {
 		return options, err
 	}
+	// What Drydock sends is small: to compress it takes longer than to send it, on either side.
+	options.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}
 	if err := renew(&options, files, report); err != nil {
 		return options, err
 	}

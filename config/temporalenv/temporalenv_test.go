@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/sdk/client"
+
 	"drydock/deploy/devstack/pkitest"
 )
 
@@ -95,6 +97,9 @@ func TestOptions(t *testing.T) {
 			}
 			if o.ConnectionOptions.TLS != nil && o.ConnectionOptions.TLSDisabled {
 				t.Error("TLS is wanted and not")
+			}
+			if _, none := o.ConnectionOptions.GrpcCompression.(*client.GrpcCompressionNone); !none {
+				t.Errorf("requests are compressed: %T", o.ConnectionOptions.GrpcCompression)
 			}
 			var headers []string
 			if o.HeadersProvider != nil {

@@ -46,6 +46,7 @@ type kubelets struct {
 	podQueue  queue
 	ips       *podIPs
 	changes   sync.Map // cache.ObjectName of a pod to its last change
+	ended     sync.Map // cache.ObjectName of a pod that was ended to its UID
 	complain  io.Writer
 }
 

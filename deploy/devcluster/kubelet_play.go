@@ -111,6 +111,7 @@ func (k *kubelets) podEvents() cache.ResourceEventHandler {
 			if pod, ok := deleted.(*corev1.Pod); ok {
 				k.ips.giveBack(pod.UID)
 				k.changes.Delete(cache.MetaObjectToName(pod))
+				k.ended.CompareAndDelete(cache.MetaObjectToName(pod), pod.UID)
 			}
 		},
 	}
@@ -185,8 +186,14 @@ func (k *kubelets) playPod(ctx context.Context, name cache.ObjectName) (again ti
 	if action == podNothing || wait > 0 {
 		return wait, nil
 	}
+	if uid, ended := k.ended.Load(name); ended && uid == pod.UID {
+		return 0, nil // the event of its deletion comes
+	}
 	if err := k.act(ctx, action, pod, node, now); err != nil && !overtaken(err) {
 		return 0, fmt.Errorf("%s pod %s: %w", action, name, err)
+	}
+	if action == podEnd {
+		k.ended.Store(name, pod.UID)
 	}
 	return 0, nil
 }

@@ -30,7 +30,7 @@ import (
 
 const clusterName = "active"
 
-// queueReads are how often a second the one shard may read each of its queues.
+// queueReads are how often a second the one shard may read its queue of what is to be done at once.
 const queueReads = 1000
 
 // services are the parts of a Temporal server; the first is the one that clients talk to. Where it asks who calls, the server's own
@@ -192,9 +192,8 @@ func (o options) dynamic() (dynamicconfig.StaticClient, error) {
 		dynamicconfig.MatchingNumTaskqueueReadPartitions.Key():  1,
 		dynamicconfig.MatchingNumTaskqueueWritePartitions.Key(): 1,
 		// A shard reads each of its queues at most 20 times a second. A server has hundreds of shards; one alone would have
-		// every signal and every workflow task wait up to 50 ms.
+		// every signal and every workflow task wait up to 50 ms. A timer may wait: each task sets some, and most never fire.
 		dynamicconfig.TransferProcessorMaxPollRPS.Key(): queueReads,
-		dynamicconfig.TimerProcessorMaxPollRPS.Key():    queueReads,
 		// A new search attribute is usable at once.
 		dynamicconfig.ForceSearchAttributesCacheRefreshOnRead.Key(): true,
 	}
