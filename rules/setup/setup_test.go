@@ -190,6 +190,9 @@ func TestWhatIsMissingAndWhatMakesIt(t *testing.T) {
 			if got := r.Commands(); !slices.Equal(got, c.commands) {
 				t.Errorf("commands %q, want %q", got, c.commands)
 			}
+			if left := r.Uncommanded(); (len(left) > 0) != (c.want != "" && len(c.commands) == 0) {
+				t.Errorf("without a command are %v", left)
+			}
 			for _, i := range r.Lacking() {
 				if i.Fix == "" && len(i.Commands) == 0 && i.NextStep == "" && i.Kind != Schedules {
 					t.Errorf("%+v does not say what to do", i)
