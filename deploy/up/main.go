@@ -23,12 +23,16 @@ func main() { os.Exit(run()) }
 
 func run() int {
 	down := flag.Bool("down", false, "stop what runs")
+	look := flag.Bool("look", false, "find out whether the cluster answers, and do nothing else")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	name, act := "up", up
-	if *down {
+	switch {
+	case *down:
 		name, act = "down", stopAll
+	case *look:
+		act = reachable
 	}
 	o, err := optionsFrom(os.Getenv, os.Stdin, os.Stdout)
 	if err == nil {

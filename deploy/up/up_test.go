@@ -108,6 +108,26 @@ func TestAFolderBelongsToOneCluster(t *testing.T) {
 	}
 }
 
+func TestACluster(t *testing.T) {
+	dir := t.TempDir()
+	two := filepath.Join(dir, "two")
+	kubeconfig := "{apiVersion: v1, kind: Config, contexts: [{name: prod, context: {cluster: c}}, {name: dev, context: {cluster: c}}]}"
+	if err := os.WriteFile(two, []byte(kubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ file, context, want string }{
+		"no kubeconfig":               {file: filepath.Join(dir, "none"), want: "there is no kubeconfig"},
+		"no current context":          {file: two, want: "has no current context: CONTEXT=name takes one of its contexts dev, prod"},
+		"a context that is not there": {file: two, context: "stage", want: "context stage: " + two + " has the contexts dev, prod"},
+	} {
+		t.Setenv(clientcmd.RecommendedConfigPathEnvVar, c.file)
+		err := reachable(t.Context(), options{folder: filepath.Join(dir, "state"), context: c.context})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
 func TestTheWorkersKubeconfig(t *testing.T) {
 	c := &cluster{context: "prod", whole: clientcmdapi.Config{
 		CurrentContext: "prod",
