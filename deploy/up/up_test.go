@@ -62,7 +62,7 @@ func TestPorts(t *testing.T) {
 	}
 	defer l.Close()
 	taken := l.Addr().(*net.TCPAddr).Port
-	if _, err := choose(taken, 0, 1, nil); err == nil || !strings.Contains(err.Error(), "asked for") {
+	if _, err := choose(taken, 0, 1, nil); err == nil || !strings.Contains(err.Error(), "without the variable") {
 		t.Errorf("a port that is asked for and taken: %v", err)
 	}
 	for _, c := range []struct{ remembered, usual int }{{0, taken}, {taken, 1}} {
@@ -76,6 +76,15 @@ func TestPorts(t *testing.T) {
 	}
 	if got, err := choose(0, 0, taken, []int{next}); err != nil || got == next {
 		t.Errorf("a port that is spoken for: %d, %v", got, err)
+	}
+}
+
+func TestWhatRunsKeepsItsPort(t *testing.T) {
+	if err := errors.Join(keeps(uiPort, 0, 8233), keeps(uiPort, 8233, 8233)); err != nil {
+		t.Error(err)
+	}
+	if err := keeps(uiPort, 9000, 8233); err == nil || !strings.Contains(err.Error(), "TEMPORAL_UI_PORT=9000: it runs on port 8233: make down first") {
+		t.Error(err)
 	}
 }
 
