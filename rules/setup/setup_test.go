@@ -232,6 +232,10 @@ func TestPermissionsAreTheConfigurations(t *testing.T) {
 			t.Errorf("%s needs %s, want %s", config, text, want)
 		}
 	}
+	parts, err := Require(someParts(), nil, []string{"volumes"})
+	if at := slices.IndexFunc(parts, func(p Part) bool { return p.Name == "volumes" }); err != nil || parts[at].Why != "--with" {
+		t.Errorf("%v, %+v", err, parts)
+	}
 	for config, with := range map[string][]string{`{"defaults": {"nodee": 1}}`: nil, `{"checks": 3}`: nil, `{}`: {"volume"}} {
 		if _, err := Require(someParts(), []byte(config), with); err == nil {
 			t.Errorf("%s with %v is taken", config, with)
