@@ -13,7 +13,7 @@ export GOFLAGS     := $(GOFLAGS) -trimpath
 STATIC_GO          := CGO_ENABLED=0 go
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop up down test test-site test-chart test-monitoring build lint vuln unit e2e record devcluster-test frozen bench fuzz chaos chaos-short soak rolling images trial-images push test-compose test-habits manifests chart clean drydock
+.PHONY: help demo demo-stop up cluster-answers down test test-site test-chart test-monitoring build lint vuln unit e2e record devcluster-test frozen bench fuzz chaos chaos-short soak rolling images trial-images push test-compose test-habits manifests chart clean drydock
 
 help: ## show the targets
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -24,8 +24,12 @@ demo: build ## the main job, end to end, on a cluster of this machine (KEEP=1 le
 demo-stop: ## stop what `make demo KEEP=1` left running
 	@$(STATIC_GO) run ./deploy/demo --stop
 
-up: drydock $(BIN)/devtemporal ## Drydock on this machine for a cluster of yours (CONTEXT=name, YES=1, APPLY_RBAC=1, UP_DIR=folder)
+up: cluster-answers drydock $(BIN)/devtemporal ## Drydock on this machine for a cluster of yours (CONTEXT=name, YES=1, APPLY_RBAC=1, UP_DIR=folder)
 	@$(STATIC_GO) run ./deploy/up
+
+# A kubeconfig that is missing is said before the long build, not after it.
+cluster-answers:
+	@test -e $(BIN)/devtemporal || $(STATIC_GO) run ./deploy/up --look
 
 down: ## stop what make up started; everything is kept
 	@$(STATIC_GO) run ./deploy/up --down

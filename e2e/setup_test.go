@@ -135,6 +135,7 @@ func TestSetupFromNothingToAMaintenance(t *testing.T) {
 		return err
 	})
 	s.exits(s.drydock("setup", "--address", "127.0.0.1:1", "--skip-kubernetes"), 1, "127.0.0.1:1 is not reachable")
+	s.exits(s.drydock("setup", "--print", "--address", "127.0.0.1:1", "--skip-kubernetes"), 1, "# Temporal: the Temporal server at 127.0.0.1:1 is not reachable")
 }
 
 // described is what the server says of a namespace that a setup must not change unasked.

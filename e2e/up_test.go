@@ -96,6 +96,18 @@ func (l *laptop) up(says ...string) string {
 	return l.run(0, cmd, says...)
 }
 
+// refused is up where the variables or the files are wrong: what runs is left alone.
+func (l *laptop) refused(variable string, says ...string) {
+	l.Helper()
+	temporal, worker := l.pid("temporal"), l.pid("worker")
+	cmd := exec.CommandContext(l.ctx, l.program)
+	cmd.Env = append(slices.Clone(l.env), variable)
+	l.run(1, cmd, says...)
+	if got := []int{l.pid("temporal"), l.pid("worker")}; !slices.Equal(got, []int{temporal, worker}) || errors.Is(syscall.Kill(worker, 0), syscall.ESRCH) {
+		l.Errorf("processes are %v, were %d and %d", got, temporal, worker)
+	}
+}
+
 func (l *laptop) down(says ...string) {
 	l.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(l.ctx), l.program, "--down")
@@ -146,6 +158,8 @@ func TestUpFromAKubeconfigToAMaintenance(t *testing.T) {
 	l.up("ClusterRole drydock-worker", "applies the manifests of permissions base: done", "raises the retention of the namespace: done",
 		"Temporal UI    http://127.0.0.1:", "as "+accountUser, "start worker-01")
 	l.drydock("start", "worker-01", "--reason", "a first look", "--wait")
+	l.refused("TEMPORAL_UI_PORT="+strconv.Itoa(l.ports[2]), "TEMPORAL_UI_PORT", "make down first")
+	l.refused("DRYDOCK_PORT="+strconv.Itoa(l.ports[0]), "DRYDOCK_PORT", "make down first")
 	if out := l.up("Everything runs already; nothing was started", "nothing was changed"); strings.Contains(out, "Starting") {
 		t.Errorf("a second time it starts something:\n%s", out)
 	}
@@ -190,10 +204,16 @@ func TestUpFromAKubeconfigToAMaintenance(t *testing.T) {
 		t.Error("worker-01 is given back, and its maintenance has not ended")
 	}
 
-	// A configuration that has changed is taken, and the maintenances go on.
+	// A configuration that is wrong stops nothing; one that has changed is taken, and the maintenances go on.
 	config := filepath.Join(l.folder, "drydock.yaml")
 	text, err := os.ReadFile(config)
 	if err == nil {
+		l.up("Starting drydock-worker")
+		err = os.WriteFile(config, append(slices.Clone(text), "nonsense: 1\n"...), 0o600)
+	}
+	if err == nil {
+		l.refused("", "nonsense: unknown field", "was left alone")
+		l.down()
 		err = os.WriteFile(config, append(text, "log: {level: warn}\n"...), 0o600)
 	}
 	if err != nil {

@@ -56,8 +56,12 @@ func findCluster(ctx context.Context, name string, remembered state) (*cluster, 
 			name = next
 		}
 	}
-	if whole.Contexts[name] == nil {
-		return nil, fmt.Errorf("CONTEXT=%s: %s has the contexts %s", name, files, strings.Join(slices.Sorted(maps.Keys(whole.Contexts)), ", "))
+	contexts := strings.Join(slices.Sorted(maps.Keys(whole.Contexts)), ", ")
+	switch {
+	case name == "":
+		return nil, fmt.Errorf("%s has no current context: CONTEXT=name takes one of its contexts %s", files, contexts)
+	case whole.Contexts[name] == nil:
+		return nil, fmt.Errorf("context %s: %s has the contexts %s: CONTEXT=name takes one of them", name, files, contexts)
 	}
 	current := whole.CurrentContext
 	whole.CurrentContext = name
@@ -66,6 +70,16 @@ func findCluster(ctx context.Context, name string, remembered state) (*cluster, 
 	}
 	c := &cluster{files: absolute(rules.Precedence), whole: *whole, context: name, current: current}
 	return c, c.ask(ctx)
+}
+
+// reachable tells whether there is a cluster to work with.
+func reachable(ctx context.Context, o options) error {
+	remembered, err := folder(o.folder).load()
+	if err != nil {
+		return err
+	}
+	_, err = findCluster(ctx, o.context, remembered)
+	return err
 }
 
 func absolute(paths []string) []string {

@@ -106,7 +106,7 @@ var usual = ports{Temporal: 7233, UI: 8233, Worker: 8080, Admin: 8081}
 func choose(wanted, remembered, usual int, taken []int) (int, error) {
 	if wanted != 0 {
 		if err := free(wanted); err != nil {
-			return 0, fmt.Errorf("port %d was asked for, and cannot be listened on: %w", wanted, err)
+			return 0, fmt.Errorf("port %d cannot be listened on: %w (without the variable a free one is taken)", wanted, err)
 		}
 		return wanted, nil
 	}

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 
+	"drydock/starter/exit"
 	"drydock/starter/terminal"
 )
 
@@ -23,23 +24,39 @@ func main() { os.Exit(run()) }
 
 func run() int {
 	down := flag.Bool("down", false, "stop what runs")
+	look := flag.Bool("look", false, "find out whether the cluster answers, and do nothing else")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	name, act := "up", up
-	if *down {
+	switch {
+	case *down:
 		name, act = "down", stopAll
+	case *look:
+		act = reachable
 	}
 	o, err := optionsFrom(os.Getenv, os.Stdin, os.Stdout)
 	if err == nil {
 		err = act(ctx, o)
 	}
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		fmt.Fprintf(os.Stderr, "\n%s: interrupted; make up goes on from here, make down stops what runs\n", name)
+		return exit.Interrupted
+	case err != nil:
 		fmt.Fprintf(os.Stderr, "\n%s: %v\n", name, err)
 		return 1
 	}
 	return 0
 }
+
+// Variables that name ports which must be used.
+const (
+	temporalPort = "TEMPORAL_PORT"
+	uiPort       = "TEMPORAL_UI_PORT"
+	workerPort   = "DRYDOCK_PORT"
+	adminPort    = "DRYDOCK_ADMIN_PORT"
+)
 
 // options are what the command is told by variables, since make hands them on.
 type options struct {
@@ -85,7 +102,7 @@ func optionsFrom(getenv func(string) string, in *os.File, out io.Writer) (option
 		}
 	}
 	for name, port := range map[string]*int{
-		"TEMPORAL_PORT": &o.ports.Temporal, "TEMPORAL_UI_PORT": &o.ports.UI, "DRYDOCK_PORT": &o.ports.Worker, "DRYDOCK_ADMIN_PORT": &o.ports.Admin,
+		temporalPort: &o.ports.Temporal, uiPort: &o.ports.UI, workerPort: &o.ports.Worker, adminPort: &o.ports.Admin,
 	} {
 		if text := getenv(name); text != "" {
 			if *port, err = strconv.Atoi(text); err != nil || *port < 1 || *port > 65535 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,19 +62,19 @@ func up(ctx context.Context, o options) error {
 	if err == nil {
 		err = f.save(remembered)
 	}
-	if err != nil {
-		return fmt.Errorf("%w\nTemporal runs; the worker does not. make up tries again, make down stops it", err)
+	var kubeconfig []byte
+	if err == nil {
+		kubeconfig, err = s.cluster.kubeconfig(account)
 	}
-	kubeconfig, err := s.cluster.kubeconfig(account)
 	if err == nil {
 		err = f.write(kubeconfigFile, kubeconfig)
 	}
-	if err != nil {
-		return err
+	var workerBegan bool
+	if err == nil {
+		workerBegan, err = s.runWorker(ctx, &remembered)
 	}
-	workerBegan, err := s.runWorker(ctx, &remembered)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w\nTemporal runs. make up tries again, make down stops what runs", err)
 	}
 	if !began && !workerBegan {
 		o.say("\nEverything runs already; nothing was started.")
@@ -148,12 +150,12 @@ func (s *site) runTemporal(ctx context.Context, r *state) (began bool, err error
 	}
 	s.temporal = &devstack.Temporal{Address: loopback(r.Ports.Temporal)}
 	if file == nil {
-		return false, nil
+		return false, errors.Join(keeps(temporalPort, s.ports.Temporal, r.Ports.Temporal), keeps(uiPort, s.ports.UI, r.Ports.UI))
 	}
 	defer file.Close()
 	if err := errors.Join(
-		s.choose("Temporal", &r.Ports.Temporal, s.ports.Temporal, usual.Temporal, r.Ports),
-		s.choose("Temporal's UI", &r.Ports.UI, s.ports.UI, usual.UI, r.Ports),
+		s.choose("Temporal", temporalPort, &r.Ports.Temporal, s.ports.Temporal, usual.Temporal, r.Ports),
+		s.choose("Temporal's UI", uiPort, &r.Ports.UI, s.ports.UI, usual.UI, r.Ports),
 		s.folder.save(*r),
 	); err != nil {
 		return false, err
@@ -183,17 +185,21 @@ func (s *site) runWorker(ctx context.Context, r *state) (began bool, err error) 
 		return false, err
 	}
 	made += " " + s.temporal.Address
+	// One that works is not stopped for one that would not start.
+	if out, err := exec.CommandContext(ctx, binary, "--config", s.folder.path(configFile), "--check").CombinedOutput(); err != nil {
+		return false, fmt.Errorf("the worker's configuration is refused, and a worker that runs was left alone:\n%s", bytes.TrimSpace(out))
+	}
 	file, err := s.ready(ctx, is, made)
 	if err != nil {
 		return false, err
 	}
 	if file == nil {
-		return false, s.polls(ctx, r.Ports.Worker)
+		return false, errors.Join(keeps(workerPort, s.ports.Worker, r.Ports.Worker), keeps(adminPort, s.ports.Admin, r.Ports.Admin), s.polls(ctx, r.Ports.Worker))
 	}
 	defer file.Close()
 	if err := errors.Join(
-		s.choose("the worker", &r.Ports.Worker, s.ports.Worker, usual.Worker, r.Ports),
-		s.choose("the worker's log level", &r.Ports.Admin, s.ports.Admin, usual.Admin, r.Ports),
+		s.choose("the worker", workerPort, &r.Ports.Worker, s.ports.Worker, usual.Worker, r.Ports),
+		s.choose("the worker's log level", adminPort, &r.Ports.Admin, s.ports.Admin, usual.Admin, r.Ports),
 		s.folder.save(*r),
 	); err != nil {
 		return false, err
@@ -240,12 +246,12 @@ func (s *site) polls(ctx context.Context, port int) error {
 }
 
 // choose settles on a port, and says where it is not the one that people would look for.
-func (s *site) choose(what string, port *int, wanted, usual int, others ports) error {
+func (s *site) choose(what, variable string, port *int, wanted, usual int, others ports) error {
 	before := *port
 	chosen, err := choose(wanted, before, usual, slices.DeleteFunc(
 		[]int{others.Temporal, others.UI, others.Worker, others.Admin}, func(other int) bool { return other == 0 || other == before }))
 	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return fmt.Errorf("%s, %s: %w", what, variable, err)
 	}
 	expected := usual
 	if before != 0 {
@@ -256,6 +262,14 @@ func (s *site) choose(what string, port *int, wanted, usual int, others ports) e
 	}
 	*port = chosen
 	return nil
+}
+
+// keeps refuses a port for what runs on another one.
+func keeps(variable string, wanted, has int) error {
+	if wanted == 0 || wanted == has {
+		return nil
+	}
+	return fmt.Errorf("%s=%d: it runs on port %d: make down first, which keeps everything", variable, wanted, has)
 }
 
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

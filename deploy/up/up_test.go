@@ -62,7 +62,7 @@ func TestPorts(t *testing.T) {
 	}
 	defer l.Close()
 	taken := l.Addr().(*net.TCPAddr).Port
-	if _, err := choose(taken, 0, 1, nil); err == nil || !strings.Contains(err.Error(), "asked for") {
+	if _, err := choose(taken, 0, 1, nil); err == nil || !strings.Contains(err.Error(), "without the variable") {
 		t.Errorf("a port that is asked for and taken: %v", err)
 	}
 	for _, c := range []struct{ remembered, usual int }{{0, taken}, {taken, 1}} {
@@ -76,6 +76,15 @@ func TestPorts(t *testing.T) {
 	}
 	if got, err := choose(0, 0, taken, []int{next}); err != nil || got == next {
 		t.Errorf("a port that is spoken for: %d, %v", got, err)
+	}
+}
+
+func TestWhatRunsKeepsItsPort(t *testing.T) {
+	if err := errors.Join(keeps(uiPort, 0, 8233), keeps(uiPort, 8233, 8233)); err != nil {
+		t.Error(err)
+	}
+	if err := keeps(uiPort, 9000, 8233); err == nil || !strings.Contains(err.Error(), "TEMPORAL_UI_PORT=9000: it runs on port 8233: make down first") {
+		t.Error(err)
 	}
 }
 
@@ -105,6 +114,26 @@ func TestAFolderBelongsToOneCluster(t *testing.T) {
 	}
 	if !strings.Contains(out.String(), "context prod (https://prod") {
 		t.Errorf("it does not say which cluster it is: %s", out.String())
+	}
+}
+
+func TestACluster(t *testing.T) {
+	dir := t.TempDir()
+	two := filepath.Join(dir, "two")
+	kubeconfig := "{apiVersion: v1, kind: Config, contexts: [{name: prod, context: {cluster: c}}, {name: dev, context: {cluster: c}}]}"
+	if err := os.WriteFile(two, []byte(kubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ file, context, want string }{
+		"no kubeconfig":               {file: filepath.Join(dir, "none"), want: "there is no kubeconfig"},
+		"no current context":          {file: two, want: "has no current context: CONTEXT=name takes one of its contexts dev, prod"},
+		"a context that is not there": {file: two, context: "stage", want: "context stage: " + two + " has the contexts dev, prod"},
+	} {
+		t.Setenv(clientcmd.RecommendedConfigPathEnvVar, c.file)
+		err := reachable(t.Context(), options{folder: filepath.Join(dir, "state"), context: c.context})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
 	}
 }
 

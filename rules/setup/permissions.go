@@ -70,7 +70,7 @@ func Require(parts []Part, config []byte, with []string) ([]Part, error) {
 			return nil, fmt.Errorf("%q: want one of %s", name, strings.Join(names(parts), ", "))
 		}
 		if why[name] == "" {
-			why[name] = "asked for"
+			why[name] = "--with"
 		}
 	}
 	for i := range parts {

@@ -130,6 +130,11 @@ func (r Report) Commands() []string {
 	return all
 }
 
+// Uncommanded is what is missing, or could not be found out, and no command makes.
+func (r Report) Uncommanded() []Item {
+	return slices.DeleteFunc(r.Lacking(), func(i Item) bool { return len(i.Commands) > 0 })
+}
+
 // Wanted is what has to be there.
 type Wanted struct {
 	Retention time.Duration

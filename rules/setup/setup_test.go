@@ -190,6 +190,9 @@ func TestWhatIsMissingAndWhatMakesIt(t *testing.T) {
 			if got := r.Commands(); !slices.Equal(got, c.commands) {
 				t.Errorf("commands %q, want %q", got, c.commands)
 			}
+			if left := r.Uncommanded(); (len(left) > 0) != (c.want != "" && len(c.commands) == 0) {
+				t.Errorf("without a command are %v", left)
+			}
 			for _, i := range r.Lacking() {
 				if i.Fix == "" && len(i.Commands) == 0 && i.NextStep == "" && i.Kind != Schedules {
 					t.Errorf("%+v does not say what to do", i)
@@ -228,6 +231,10 @@ func TestPermissionsAreTheConfigurations(t *testing.T) {
 		if text := strings.Join(got, ", "); text != want {
 			t.Errorf("%s needs %s, want %s", config, text, want)
 		}
+	}
+	parts, err := Require(someParts(), nil, []string{"volumes"})
+	if at := slices.IndexFunc(parts, func(p Part) bool { return p.Name == "volumes" }); err != nil || parts[at].Why != "--with" {
+		t.Errorf("%v, %+v", err, parts)
 	}
 	for config, with := range map[string][]string{`{"defaults": {"nodee": 1}}`: nil, `{"checks": 3}`: nil, `{}`: {"volume"}} {
 		if _, err := Require(someParts(), []byte(config), with); err == nil {

@@ -50,7 +50,8 @@ attributes, and applies the manifests of permissions that are missing, as yourse
 prints the commands of Temporal's and Kubernetes' own tools instead, for whoever may do it. Temporal Cloud makes namespaces and
 search attributes by its own API: there the commands are those of tcld.
 
-Exit code 0: nothing is missing (any more); 1: something is, or could not be found out; 2: usage.`,
+Exit code 0: nothing is missing (any more); 1: something is, or could not be found out; 2: usage. With --print 0 says that the
+commands printed make all that is missing.`,
 		Example: `  drydock setup --namespace maintenance
   drydock setup --namespace maintenance --apply
   drydock setup --config worker.yaml --as ` + kubernetes.Account + `
@@ -106,6 +107,9 @@ func (o *options) run(ctx context.Context) error {
 	}
 	if o.print {
 		printCommands(o.app.Stdout, report)
+		if len(report.Uncommanded()) > 0 {
+			return exit.WithCode(exit.Failed, nil)
+		}
 		return nil
 	}
 	err = o.output.Write(o.app.Stdout, report, func(w io.Writer) { show(w, report, o.apply, o.app.Name) })
