@@ -195,7 +195,11 @@ func (p Plan) validateMaintenance(wrong *problems) {
 	if len(*wrong) > 0 {
 		return
 	}
-	input, err := p.InputOf("any", time.Time{})
+	inputOf := p.InputOf
+	if p.Together() {
+		inputOf = p.sharedInputOf
+	}
+	input, err := inputOf("any", time.Time{})
 	if err == nil {
 		_, err = spec.Decode(input, nil)
 	}

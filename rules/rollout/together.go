@@ -3,7 +3,6 @@ package rollout
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -19,7 +18,7 @@ const (
 )
 
 // togethersOwn are the fields of a maintenance that a plan of strategy AllAtOnce says for all of its nodes.
-var togethersOwn = []string{"additionalRequestors", "cordon", "lockstep", "work"}
+var togethersOwn = []string{"additionalRequestors", "lockstep"}
 
 // Together tells whether the plan's nodes go through its stages together.
 func (p Plan) Together() bool { return p.Strategy.Type == AllAtOnce }
@@ -41,6 +40,16 @@ func (p Plan) SharedInput(now time.Time) (json.RawMessage, error) {
 		return nil, err
 	}
 	delete(fields, "node")
+	return json.Marshal(fields)
+}
+
+// sharedInputOf is the input of the maintenance that a node has for all plans of strategy AllAtOnce.
+func (p Plan) sharedInputOf(node string, now time.Time) ([]byte, error) {
+	fields, err := p.fieldsOf(node, now)
+	if err != nil {
+		return nil, err
+	}
+	fields["lockstep"] = json.RawMessage("true")
 	return json.Marshal(fields)
 }
 
@@ -77,7 +86,6 @@ func (p Plan) validateTogether(wrong *problems) {
 	}
 	wrong.oneOf("stage", string(p.Stage), stageNames(Stages)...)
 	p.validateDrainPlan(wrong)
-	p.validateSharedDrain(wrong)
 }
 
 func (p Plan) validateDrainPlan(wrong *problems) {
@@ -102,31 +110,6 @@ func (p Plan) validateDrainPlan(wrong *problems) {
 		wrong.add("drainPlan", "has %d tiers: at most %d are taken", tiers.Len(), MaxTiers)
 	case len(text) > MaxTiersText:
 		wrong.add("drainPlan", "has %d bytes: at most %d are taken", len(text), MaxTiersText)
-	}
-}
-
-// validateSharedDrain refuses what would take one node out of the step of the others.
-func (p Plan) validateSharedDrain(wrong *problems) {
-	var given struct {
-		Drain struct {
-			Plan       json.RawMessage `json:"plan"`
-			Escalation []spec.Rung     `json:"escalation"`
-		} `json:"drain"`
-		SLA spec.SLA `json:"sla"`
-	}
-	if json.Unmarshal(p.Maintenance, &given) != nil {
-		return // its decoder says what is wrong with it
-	}
-	if len(given.Drain.Plan) > 0 {
-		wrong.add("maintenance.drain.plan", "is the plan's to say: write the tiers into drainPlan")
-	}
-	for i, rung := range given.Drain.Escalation {
-		if rung.Do == spec.GiveBack {
-			wrong.add(fmt.Sprintf("maintenance.drain.escalation[%d].do", i), "%s would take a node out of the step of the others: want another rung", spec.GiveBack)
-		}
-	}
-	if given.SLA.Do == spec.GiveBack {
-		wrong.add("maintenance.sla.do", "%s would take a node out of the step of the others: want another rung", spec.GiveBack)
 	}
 }
 
