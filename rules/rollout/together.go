@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// MaxTiers bounds the tiers of a drain plan, the standard entries included, and MaxTiersText what they take as JSON, in
-	// bytes: they come back in the targets of each node.
-	MaxTiers     = 100
+	// MaxTiers bounds the tiers of a drain plan, the standard entries included: they come back in the targets of each node.
+	MaxTiers = 100
+	// MaxTiersText bounds what they take as JSON, in bytes.
 	MaxTiersText = 16 << 10
 )
 
