@@ -45,7 +45,7 @@ func stopAll(ctx context.Context, o options) error {
 	if err := errors.Join(problems...); err != nil {
 		return err
 	}
-	o.say("Everything is kept in %s; make up goes on from there.", o.folder)
+	o.say("Everything is kept in %s; make up%s goes on from there.", o.folder, o.again)
 	return nil
 }
 

@@ -62,6 +62,8 @@ const (
 type options struct {
 	// folder has everything that is kept.
 	folder string
+	// again is what make up and make down have to be told to find that folder once more.
+	again string
 	// context names the cluster; empty for the one of the last time, or else the current one.
 	context string
 	// yes answers the question whether it is the right cluster.
@@ -89,6 +91,9 @@ func optionsFrom(getenv func(string) string, in *os.File, out io.Writer) (option
 	var err error
 	if o.folder, err = filepath.Abs(o.folder); err != nil {
 		return o, err
+	}
+	if getenv("UP_DIR") != "" {
+		o.again = " UP_DIR=" + quoted(o.folder)
 	}
 	for name, set := range map[string]func(bool){
 		"YES": func(yes bool) { o.yes = yes }, "APPLY_RBAC": func(apply bool) { o.applyRBAC = &apply },

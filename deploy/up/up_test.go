@@ -174,6 +174,9 @@ func TestVariables(t *testing.T) {
 	if err != nil || o.folder != "/s/drydock/up" || o.context != "prod" || !o.yes || o.applyRBAC == nil || *o.applyRBAC || o.ports.Temporal != 7000 {
 		t.Errorf("%+v, %v", o, err)
 	}
+	if o, err := optionsFrom(home(map[string]string{"UP_DIR": "/my state"}), os.Stdin, &bytes.Buffer{}); err != nil || o.again != " UP_DIR='/my state'" {
+		t.Errorf("%+v, %v", o, err)
+	}
 	for name, value := range map[string]string{"YES": "please", "APPLY_RBAC": "x", "TEMPORAL_UI_PORT": "99999", "DRYDOCK_PORT": "http"} {
 		if _, err := optionsFrom(home(map[string]string{name: value}), os.Stdin, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s=%s: %v", name, value, err)
