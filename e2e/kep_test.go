@@ -157,3 +157,34 @@ func TestTheExampleOfTheKEP(t *testing.T) {
 		s.back(node, before[node])
 	}
 }
+
+// A plan whose nodes are more than a limit lets go at a time touches none of them, and goes on by the command that it names.
+func TestAPlanThatIsLargerThanALimitWaitsForThat(t *testing.T) {
+	s := newSite(t, "scheduler: {maxParallel: 2}")
+	const one, two, three = "worker-01", "worker-02", "worker-03"
+	before := s.imprints()
+	run := s.plan("wide", together([]string{one, two, three}, "Default 1000"))
+	const command = "drydock limits set --max-parallel 3"
+	s.eventually("the plan says what to do", func() error {
+		lines, _ := s.kep("wide")
+		if all := strings.Join(lines, "\n"); strings.Count(all, command) != 3 {
+			return fmt.Errorf("the plan says\n%s", all)
+		}
+		return nil
+	})
+	for _, node := range []string{one, two, three} {
+		s.back(node, before[node])
+	}
+	s.mustDrydock(strings.Fields(strings.TrimPrefix(command, "drydock "))...)
+	s.keps("all are drained",
+		"wide worker-01: Drained [Default 1000]",
+		"wide worker-02: Drained [Default 1000]",
+		"wide worker-03: Drained [Default 1000]")
+	s.mustDrydock("plan", "cancel", "wide", "--yes")
+	if status := s.planEnds(run); status.Phase != api.PlanCancelled {
+		t.Errorf("it ended %s: %s", status.Phase, status.Failure)
+	}
+	for _, node := range []string{one, two, three} {
+		s.back(node, before[node])
+	}
+}
