@@ -152,6 +152,57 @@ func TestPlansInLockstepEnd(t *testing.T) {
 	})
 }
 
+// Two plans whose tiers are in opposite orders never wait for each other for ever, also over many nodes: each round in which
+// some nodes become empty brings them on, and in the end every node has been drained to all tiers of both.
+func TestPlansOfOppositeTiersEnd(t *testing.T) {
+	const nodes = 50
+	apps := []string{"x", "y", "z"}
+	entries := func(order []string) (all []Entry) {
+		for i, app := range order {
+			all = append(all, Entry{PodType: Default, PodPriority: int32(1000 * (i + 1)), PodSelector: "app=" + app})
+		}
+		return all
+	}
+	there, back := entries(apps), entries([]string{"z", "y", "x"})
+	rapid.Check(t, func(t *rapid.T) {
+		c := &cluster{}
+		var names []string
+		for i := range nodes {
+			names = append(names, fmt.Sprint("n", i))
+			c.nodes = append(c.nodes, Shared{Name: names[i]})
+		}
+		for i, all := range [][]Entry{there, back} {
+			tiers, err := New(all, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.parties = append(c.parties, Party{Name: fmt.Sprint("p", i), Tiers: tiers, Nodes: names})
+		}
+		c.judged(t)
+		for rounds := 0; len(c.undrained()) > 0; rounds++ {
+			// A node is drained once to each entry of the plans, and a round drains one node at least.
+			if rounds > nodes*2*len(apps) {
+				t.Fatalf("no end: %v", c.parties)
+			}
+			left := c.undrained()
+			for _, n := range left[:rapid.IntRange(1, len(left)).Draw(t, "drained")] {
+				c.nodes[n].Drained = true
+			}
+			c.judged(t)
+		}
+		for _, p := range c.parties {
+			if p.Tier != p.Tiers.Len() {
+				t.Fatalf("%s has stopped at tier %d", p.Name, p.Tier)
+			}
+		}
+		for _, n := range c.nodes {
+			if !within(there, n.Targets) || !within(back, n.Targets) {
+				t.Fatalf("%s was drained to %v only", n.Name, n.Targets)
+			}
+		}
+	})
+}
+
 // What follows does not depend on the order in which nodes are named, nor on asking again.
 func TestAResolutionIsOneOfTheState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -1,0 +1,130 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.temporal.io/sdk/client"
+
+	"drydock/api"
+	"drydock/rules/drainplan"
+)
+
+// inLockstep is the input of a plan that begins in a stage, with a tier for each app.
+func (s *site) inLockstep(stage api.Stage, nodes []string, apps ...string) string {
+	s.Helper()
+	var tiers []drainplan.Entry
+	for i, app := range apps {
+		tiers = append(tiers, drainplan.Entry{PodType: drainplan.Default, PodPriority: int32(1000 * (i + 1)), PodSelector: "app=" + app})
+	}
+	input, err := json.Marshal(map[string]any{
+		"nodes": nodes, "strategy": map[string]any{"type": "allAtOnce"}, "stage": stage,
+		"drainPlan": map[string]any{"tiers": tiers, "include": []string{}},
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return string(input)
+}
+
+// untilDrained waits until a plan in lockstep says that its nodes are drained.
+func (s *site) untilDrained(run client.WorkflowRun) {
+	s.Helper()
+	s.untilPlan(run, "is drained", func(status api.PlanStatus) bool { return status.Stages != nil && status.Stages.Drained.Status })
+}
+
+// Neither of two plans waits for the other for ever, whatever the order of their tiers is, and a worker that is lost costs no
+// pod a second eviction.
+func TestPlansOfOppositeTiersEnd(t *testing.T) {
+	s := newSite(t, fmt.Sprintf("scheduler: {maxParallel: %d}", laneNodes))
+	ns := s.namespace()
+	before := s.imprints()
+	nodes := slices.Sorted(maps.Keys(before))
+	for _, app := range []string{"x", "y"} {
+		s.deployment(ns, app, laneNodes, apart(nodes...), slowToEnd("1s"))
+	}
+	pods := s.pods(ns)
+	plans := []client.WorkflowRun{
+		s.plan("a", s.inLockstep(api.StageDrain, nodes, "x", "y")),
+		s.plan("b", s.inLockstep(api.StageDrain, nodes, "y", "x")),
+	}
+	s.eventually("pods are evicted", func() error {
+		if len(s.accepted(ns)) == 0 {
+			return errors.New("none yet")
+		}
+		return nil
+	})
+	s.worker.Kill()
+	s.startWorker()
+	for _, plan := range plans {
+		s.untilDrained(plan)
+	}
+	for _, pod := range pods {
+		s.untilGone(pod)
+	}
+	evicted := s.accepted(ns)
+	if len(evicted) != 2*laneNodes {
+		t.Errorf("%d pods were evicted, want %d", len(evicted), 2*laneNodes)
+	}
+	for pod, times := range evicted {
+		if times != 1 {
+			t.Errorf("the eviction of pod %s was accepted %d times", pod, times)
+		}
+	}
+	for i, name := range []string{"a", "b"} {
+		for _, node := range nodes {
+			if !s.node(node).Spec.Unschedulable {
+				t.Errorf("%s was given back while plan %s holds it", node, name)
+			}
+		}
+		s.mustDrydock("plan", "set-stage", name, string(api.StageComplete))
+		if end := s.planEnds(plans[i]); end.Phase != api.PlanCompleted {
+			t.Errorf("plan %s ended %s: %s", name, end.Phase, end.Failure)
+		}
+	}
+	for name, imprint := range before {
+		s.back(name, imprint)
+	}
+}
+
+func TestAPlanInLockstepIsCancelledInEveryStage(t *testing.T) {
+	s := newSite(t, "scheduler: {maxParallel: 3}")
+	ns := s.namespace()
+	before := s.imprints()
+	s.guarded(ns, "held", "worker-01")
+	s.deployment(ns, "web", 1, on("worker-02"))
+	held := s.one(ns, "held")
+	nodes := []string{"worker-01", "worker-02", "worker-03"}
+	for stage, is := range map[api.Stage]func(api.PlanStatus) bool{
+		api.StageIdle:   func(status api.PlanStatus) bool { return status.Phase == api.PlanRunning },
+		api.StageCordon: func(status api.PlanStatus) bool { return status.Stages.Nodes.Cordoned == len(nodes) },
+		// A budget keeps one node from being drained, the others are.
+		api.StageDrain: func(status api.PlanStatus) bool {
+			return status.Stages.Nodes.Drained == len(nodes)-1 && status.Stages.Nodes.Pending == 1
+		},
+	} {
+		s.sub(string(stage), func(s *site) {
+			name := strings.ToLower(string(stage))
+			run := s.plan(name, s.inLockstep(stage, nodes, "held", "web"))
+			s.untilPlan(run, "is in stage "+string(stage), func(status api.PlanStatus) bool {
+				return status.Stages != nil && status.Stages.Stage == stage && is(status)
+			})
+			for _, node := range nodes {
+				s.schedulable(node, stage == api.StageIdle)
+			}
+			s.mustDrydock("plan", "cancel", name, "--yes", "--comment", "postponed")
+			if end := s.planEnds(run); end.Phase != api.PlanCancelled {
+				s.Errorf("it ended %s: %s", end.Phase, end.Failure)
+			}
+			for _, node := range nodes {
+				s.back(node, before[node])
+			}
+			s.mustStay(held)
+		})
+	}
+}
