@@ -52,7 +52,7 @@ const (
 func (l *lane) run(ctx context.Context, c *cell) Outcome {
 	began := time.Now()
 	l.runs++
-	a := &attempt{lane: l, cell: c}
+	a := &attempt{lane: l, cell: c, since: began}
 	problem := a.run(ctx)
 	o := Outcome{Outcome: survived, Seconds: time.Since(began).Seconds()}
 	if c != nil {
@@ -80,6 +80,8 @@ type attempt struct {
 	cell *cell
 	trap *trap
 	from int64
+	// since is when it began.
+	since time.Time
 	// recovered tells when a process or a connection that the fault ended is there again.
 	recovered chan error
 	// begun are the maintenances that were started, or are being started.
@@ -139,6 +141,9 @@ func maintainBoth(ctx context.Context, a *attempt) error {
 	if a.cell != nil && a.cell.step.windows {
 		fields = `,"windows":["always"]` + fields
 	}
+	if slotsFor(a.cell) > 1 {
+		return planOf(a).leadTogether(ctx)
+	}
 	if planOf(a).plans() {
 		return planOf(a).roll(ctx, fields, endsWithin)
 	}
@@ -161,6 +166,9 @@ const (
 
 // prepare waits until all is as it was before, and sets the trap.
 func (a *attempt) prepare(ctx context.Context) error {
+	if err := a.fit(ctx, slotsFor(a.cell)); err != nil {
+		return err
+	}
 	if err := a.settled(ctx); err != nil {
 		return err
 	}
@@ -232,7 +240,13 @@ func (a *attempt) fault(ctx context.Context) (strike, recovery func() error) {
 	case resetMaintenance:
 		strike = func() error { return a.resetMaintenances(ctx) }
 	case resetScheduler:
-		strike = func() error { return a.resetScheduler(ctx) }
+		strike = func() error { return a.resetRunning(ctx, api.SchedulerID(a.cluster)) }
+	case resetLockstep:
+		strike = func() error { return a.resetRunning(ctx, api.LockstepID(a.cluster)) }
+	case terminateLockstep:
+		strike = func() error {
+			return a.temporal.Client.TerminateWorkflow(ctx, api.LockstepID(a.cluster), "", "chaos: by hand")
+		}
 	case poison:
 		strike = func() error { return a.poisonAll(ctx) }
 	case foreign:

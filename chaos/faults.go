@@ -28,6 +28,9 @@ const (
 	poison           kind = "poison"
 	foreign          kind = "foreign"
 
+	resetLockstep     kind = "reset-lockstep"
+	terminateLockstep kind = "terminate-lockstep"
+
 	stripMark         kind = "strip-mark"
 	liftCordon        kind = "lift-cordon"
 	expireCredentials kind = "expire-credentials"
@@ -36,7 +39,7 @@ const (
 // kinds are all of them, in the order of the matrix's columns.
 var kinds = []kind{
 	killWorker, cutTemporal, restartTemporal, api429, api409, api500, apiTimeout, apiDrop,
-	resetMaintenance, resetScheduler, poison, foreign, stripMark, liftCordon, expireCredentials,
+	resetMaintenance, resetScheduler, poison, foreign, stripMark, liftCordon, expireCredentials, resetLockstep, terminateLockstep,
 }
 
 // onAPI tells that the API server's answer is what goes wrong.

@@ -38,8 +38,10 @@ const (
 // server through proxies of its own.
 type lane struct {
 	*stack
-	name      string
-	nodes     [2]string
+	name  string
+	nodes [2]string
+	// slots is how many of its nodes may be out of service at a time.
+	slots     int
 	temporal  *devstack.Temporal
 	board     *switchboard
 	api       *apiProxy
@@ -55,7 +57,7 @@ type lane struct {
 
 func (s *stack) newLane(ctx context.Context, i int, temporal *devstack.Temporal) (*lane, error) {
 	l := &lane{
-		stack: s, name: fmt.Sprintf("lane-%d", i+1), temporal: temporal, board: &switchboard{},
+		stack: s, name: fmt.Sprintf("lane-%d", i+1), slots: 1, temporal: temporal, board: &switchboard{},
 		nodes: [2]string{fmt.Sprintf("worker-%02d", 2*i+1), fmt.Sprintf("worker-%02d", 2*i+2)},
 	}
 	var err error
@@ -95,12 +97,24 @@ func (l *lane) newCluster(ctx context.Context) error {
 	return l.startWorker(ctx)
 }
 
+// fit has the lane's Drydock let so many nodes out of service at a time: a new one, where it does not.
+func (l *lane) fit(ctx context.Context, slots int) error {
+	if l.slots == slots {
+		return nil
+	}
+	l.worker.Kill()
+	l.slots = slots
+	return l.newCluster(ctx)
+}
+
 func (l *lane) startWorker(ctx context.Context) error {
 	l.workers++
 	w, err := devstack.StartWorker(ctx, devstack.WorkerOptions{
 		Dir: filepath.Join(l.dir, l.name), Name: fmt.Sprintf("worker-%d", l.workers),
-		Config: "cluster: " + l.cluster + "\nscheduler: {maxParallel: 1}\nwindows: {always: {from: \"00:00\", to: \"24:00\"}}\n" + policy + l.receiver.config() + l.workConfig(), Kubeconfig: l.kubefile,
-		Temporal: l.temporal, Environment: []string{"TEMPORAL_ADDRESS=" + l.calls.address},
+		Config: fmt.Sprintf("cluster: %s\nscheduler: {maxParallel: %d}\nwindows: {always: {from: \"00:00\", to: \"24:00\"}}\n", l.cluster, l.slots) +
+			policy + l.receiver.config() + l.workConfig(),
+		Kubeconfig: l.kubefile, Temporal: l.temporal,
+		Environment: []string{"TEMPORAL_ADDRESS=" + l.calls.address},
 	})
 	l.worker = w
 	return err

@@ -63,7 +63,7 @@ func choose(which *regexp.Regexp, subset bool) []cell {
 		for _, s := range steps {
 			for _, side := range []when{before, after} {
 				c := cell{step: s, when: side, kind: k}
-				if which.MatchString(c.String()) && (!subset || short[c.String()]) {
+				if c.canHappen() && which.MatchString(c.String()) && (!subset || short[c.String()]) {
 					cells = append(cells, c)
 				}
 			}

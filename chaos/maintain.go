@@ -28,7 +28,9 @@ type maintained struct {
 }
 
 // whole tells that the maintenance comes to every step.
-func (m *maintained) whole() bool { return strings.HasPrefix(m.requestor, chaosRequestor+"-") }
+func (m *maintained) whole() bool {
+	return strings.HasPrefix(m.requestor, chaosRequestor+"-") || m.requestor == api.PlansRequestor
+}
 
 // roster is what several hands know of the maintenances that were started.
 type roster struct {

@@ -24,6 +24,8 @@ const (
 	anew planning = "anew"
 	// hears: the work on the first node fails, of which its maintenance tells the plan, and is done afterwards.
 	hears planning = "hears"
+	// together: it takes all nodes through its stages together, in lockstep, each by a maintenance that plans share.
+	together planning = "together"
 )
 
 // planner is an attempt whose maintenances a plan begins.
@@ -48,49 +50,61 @@ func (a planner) roll(ctx context.Context, fields string, limit time.Duration) e
 	if err != nil {
 		return err
 	}
-	together := 2
+	parallel := 2
 	if a.cell.step.plan == hears {
-		together = 1 // a plan that has nothing left to begin ends beside a node that waits for a decision
+		parallel = 1 // a plan that has nothing left to begin ends beside a node that waits for a decision
 	}
-	input := fmt.Sprintf(`{"nodes":%s,"requestor":%q,"strategy":{"maxParallel":%d,"maxFailures":2},"maintenance":{%s}}`, nodes, requestor, together, fields[1:])
+	input := fmt.Sprintf(`{"nodes":%s,"requestor":%q,"strategy":{"maxParallel":%d,"maxFailures":2},"maintenance":{%s}}`, nodes, requestor, parallel, fields[1:])
 	var all []*maintained
 	for _, node := range a.nodes {
 		m := maintained{node: node, requestor: requestor, id: api.MaintenanceID(a.cluster, node, requestor)}
 		a.begun.add(m)
 		all = append(all, &m)
 	}
-	err = eventually(ctx, time.Minute, "starting the plan", func() error {
-		_, err := a.temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-			ID: a.planID(), TaskQueue: api.TaskQueue(a.cluster, api.DefaultTaskQueue),
-		}, api.MaintenancePlanType, json.RawMessage(input))
-		return err
-	})
-	if err != nil {
+	if err := a.start(ctx, input); err != nil {
 		return err
 	}
 	return errors.Join(tend(ctx, a.attempt, all), a.planCompletes(ctx))
 }
 
-// planCompletes waits for the end of the plan, which must be its completion.
-func (a planner) planCompletes(ctx context.Context) error {
-	return eventually(ctx, patience, "the plan has completed", func() error {
-		described, err := a.temporal.Client.DescribeWorkflowExecution(ctx, a.planID(), "")
-		if err == nil && described.WorkflowExecutionInfo.Status != enums.WORKFLOW_EXECUTION_STATUS_COMPLETED {
-			err = fmt.Errorf("it is %s: %s", described.WorkflowExecutionInfo.Status, a.planStatus(ctx))
-		}
+// start starts the plan. The fault may happen before that is done.
+func (a planner) start(ctx context.Context, input string) error {
+	return eventually(ctx, time.Minute, "starting the plan", func() error {
+		_, err := a.temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+			ID: a.planID(), TaskQueue: api.TaskQueue(a.cluster, api.DefaultTaskQueue),
+		}, api.MaintenancePlanType, json.RawMessage(input))
 		return err
 	})
 }
 
-// planStatus tells a person how the plan stands.
-func (a planner) planStatus(ctx context.Context) string {
+// planCompletes waits for the end of the plan, which must be its completion.
+func (a planner) planCompletes(ctx context.Context) error {
+	return eventually(ctx, patience, "the plan has completed", func() error { return a.hasCompleted(ctx) })
+}
+
+// hasCompleted says what the plan is where it is not completed.
+func (a planner) hasCompleted(ctx context.Context) error {
+	described, err := a.temporal.Client.DescribeWorkflowExecution(ctx, a.planID(), "")
+	if err == nil && described.WorkflowExecutionInfo.Status != enums.WORKFLOW_EXECUTION_STATUS_COMPLETED {
+		err = fmt.Errorf("it is %s: %s", described.WorkflowExecutionInfo.Status, a.planWords(ctx))
+	}
+	return err
+}
+
+// planStatus asks the plan how it stands.
+func (a planner) planStatus(ctx context.Context) (status api.PlanStatus, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	value, err := a.temporal.Client.QueryWorkflow(ctx, a.planID(), "", api.QueryStatus, api.PlanStatusRequest{})
-	var status api.PlanStatus
 	if err == nil {
 		err = value.Get(&status)
 	}
+	return status, err
+}
+
+// planWords tells a person how the plan stands.
+func (a planner) planWords(ctx context.Context) string {
+	status, err := a.planStatus(ctx)
 	if err != nil {
 		return err.Error()
 	}
@@ -118,7 +132,9 @@ func (a planner) begunOnce(ctx context.Context) error {
 			continue
 		}
 		firsts, completed := map[string]bool{}, 0
-		page, err := a.temporal.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("WorkflowId = '%s'", m.id)})
+		page, err := a.temporal.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+			Query: fmt.Sprintf("WorkflowId = '%s' AND StartTime >= '%s'", m.id, a.since.UTC().Format(time.RFC3339Nano)),
+		})
 		if err != nil {
 			return err
 		}

@@ -106,13 +106,13 @@ func (r *receiver) read(path string, body []byte, into any) bool {
 }
 
 // heard tells what is missing, or made up, of what the receiver got of a maintenance that was completed.
-func (r *receiver) heard(run string, hooks bool) error {
+func (r *receiver) heard(run string, hooks []string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	problems := r.wrong
 	r.wrong = nil
-	for _, name := range hookNames {
-		if hooks && !r.called[run+"/"+name] {
+	for _, name := range hooks {
+		if !r.called[run+"/"+name] {
 			problems = append(problems, fmt.Errorf("hook %s of run %s was not called", name, run))
 		}
 	}

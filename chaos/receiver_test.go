@@ -53,7 +53,7 @@ func TestReceiverTellsWhatIsMissingOrMadeUp(t *testing.T) {
 					t.Errorf("%s was answered %d", path, answer.Code)
 				}
 			}
-			err = r.heard(run, true)
+			err = r.heard(run, hookNames)
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("heard %v, want %q", err, c.want)
 			}

@@ -10,8 +10,6 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
-
-	"drydock/api"
 )
 
 // errNotBegun: there is nothing yet to go back to.
@@ -48,8 +46,8 @@ func (a *attempt) resetMaintenances(ctx context.Context) error {
 	return nil
 }
 
-func (a *attempt) resetScheduler(ctx context.Context) error {
-	id := api.SchedulerID(a.cluster)
+// resetRunning resets the present run of a workflow.
+func (a *attempt) resetRunning(ctx context.Context, id string) error {
 	described, err := a.temporal.Client.DescribeWorkflowExecution(ctx, id, "")
 	if err != nil {
 		return err

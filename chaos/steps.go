@@ -98,6 +98,17 @@ var steps = []step{
 	{name: "node-news", what: "a maintenance tells its plan that it waits for a decision", call: command(signals(api.SignalNodeNews)), plan: hears},
 	{name: "find-begun", what: "activity FindBegun of a plan that was reset", task: "FindBegun", plan: anew},
 	{name: "await-ends", what: "activity AwaitEnds of a plan that was reset", task: "AwaitEnds", plan: anew},
+	{name: "await-plan-nodes", what: "activity AwaitPlanNodes of a plan in lockstep, and the watch of all nodes", task: "AwaitPlanNodes", requests: allNodes, rewatch: true, plan: together},
+	{name: "send-intent", what: "activity SendIntent, by which a plan tells the lockstep what it intends", task: "SendIntent", plan: together},
+	{name: "plan-intent", what: "the signal of that activity, which starts the lockstep", call: sends(api.SignalPlanIntent), plan: together},
+	{name: "take-stock", what: "activity TakeStock of a new lockstep, which finds what runs", task: "TakeStock", plan: together},
+	{name: "check-plans", what: "activity CheckPlans: does the plan run that says it intends something", task: "CheckPlans", plan: together},
+	{name: "begin-shared", what: "activity BeginShared, which begins the maintenances that plans share", task: "BeginShared", plan: together},
+	{name: "steer-shared", what: "activity SteerShared, which tells them how far to go", task: "SteerShared", plan: together},
+	{name: "target", what: "the signal of that activity", call: sends(api.SignalTarget), plan: together},
+	{name: "node-progress", what: "a shared maintenance tells the lockstep how far it is", call: command(signals(api.SignalNodeProgress)), plan: together},
+	{name: "plan-progress", what: "the lockstep tells a plan how far it is", call: command(signals(api.SignalPlanProgress)), plan: together},
+	{name: "end-shared", what: "activity EndShared, which ends maintenances that no plan wants", task: "EndShared", plan: together},
 	{name: "validate", what: "activity Validate, and its look at the node", task: "Validate"},
 	{name: "before-release", what: "activity CallHook before the release, and the next request", task: "CallHook", input: `"hook":"before-release"`},
 	{name: "release", what: "activity ReleaseNode, and its look at the node", task: "ReleaseNode", requests: readsNode},
@@ -125,7 +136,7 @@ func command(name string) func(call) bool {
 }
 
 func sends(signal string) func(call) bool {
-	return func(c call) bool { return c.method == "SignalWorkflowExecution" && c.signal == signal }
+	return func(c call) bool { return c.signal == signal }
 }
 
 func beats(activity string) func(call) bool {

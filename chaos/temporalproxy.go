@@ -152,6 +152,11 @@ func (p *temporalProxy) read(full string, in []byte) call {
 		if proto.Unmarshal(in, &request) == nil {
 			c.signal = request.SignalName
 		}
+	case "SignalWithStartWorkflowExecution":
+		var request workflowservice.SignalWithStartWorkflowExecutionRequest
+		if proto.Unmarshal(in, &request) == nil {
+			c.signal = request.SignalName
+		}
 	case "RespondWorkflowTaskCompleted":
 		var request workflowservice.RespondWorkflowTaskCompletedRequest
 		if proto.Unmarshal(in, &request) == nil {

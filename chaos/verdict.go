@@ -26,8 +26,8 @@ func (a *attempt) verdict(ctx context.Context) error {
 	}
 	problems = append(problems, a.nothingLeft(ctx))
 	most, err := a.witness.mostHeld(a.name)
-	if err == nil && most != 1 {
-		err = fmt.Errorf("%d nodes were held at one instant, want 1", most)
+	if want := slotsFor(a.cell); err == nil && most != want {
+		err = fmt.Errorf("%d nodes were held at one instant, want %d", most, want)
 	}
 	problems = append(problems, err)
 	ended, err := a.ended(a.from, a.name)
@@ -35,6 +35,9 @@ func (a *attempt) verdict(ctx context.Context) error {
 	least := 6
 	if a.cell != nil && a.cell.step.says != nil {
 		least-- // it may be one that is skipped
+	}
+	if slotsFor(a.cell) > 1 {
+		least = lockstepPods
 	}
 	if err == nil && len(ended) < least {
 		problems = append(problems, fmt.Errorf("only %d pods were evicted or deleted", len(ended)))
@@ -69,7 +72,7 @@ func (a *attempt) nothingLeft(ctx context.Context) error {
 			problems = append(problems, err)
 			continue
 		}
-		problems = append(problems, a.receiver.heard(described.WorkflowExecutionInfo.FirstRunId, m.whole()), a.allSettled(ctx, m))
+		problems = append(problems, a.receiver.heard(described.WorkflowExecutionInfo.FirstRunId, m.hooks()), a.allSettled(ctx, m))
 	}
 	return errors.Join(problems...)
 }
