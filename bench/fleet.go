@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"go.temporal.io/api/serviceerror"
@@ -37,7 +38,12 @@ type massDrainer struct {
 	nodes int
 	// owned pods belong to one controller, which creates none anew.
 	owned bool
+	// tiers is how many labels tell the pods of a node apart, 0 for none.
+	tiers int
 }
+
+// tierLabel tells a pod's tier, from 0.
+const tierLabel = "tier"
 
 // drainFleet drains all nodes of a cluster at once: without a limit of evictions, against a loop that does nothing
 // but evict, and with the limit that a worker has by default.
@@ -107,6 +113,9 @@ func (b *massDrainer) pod(i int) *corev1.Pod {
 	pod := massPod(i, b.nodes)
 	if b.owned {
 		pod.OwnerReferences = []metav1.OwnerReference{owner}
+	}
+	if b.tiers > 0 {
+		pod.Labels[tierLabel] = strconv.Itoa(i / b.nodes % b.tiers)
 	}
 	return pod
 }

@@ -78,6 +78,7 @@ type sizes struct {
 	fleetNodes, fleetPods    int
 	memoryNodes, memoryPods  int
 	burst                    int
+	togetherNodes            int
 }
 
 func (s *sizes) flags(f *flag.FlagSet) {
@@ -86,6 +87,7 @@ func (s *sizes) flags(f *flag.FlagSet) {
 	f.IntVar(&s.fleetNodes, "fleet-nodes", 375, "nodes that the benchmark fleet drains at once")
 	f.IntVar(&s.fleetPods, "fleet-pods", 15, "pods on each of these nodes")
 	f.IntVar(&s.burst, "burst", 5000, "requests that the benchmark burst makes at once")
+	f.IntVar(&s.togetherNodes, "together-nodes", 100, "nodes that the benchmark plan-together drains by one plan")
 	f.IntVar(&s.memoryNodes, "memory-nodes", 5000, "nodes of the cluster of the benchmark memory, which drains 50 of them")
 	f.IntVar(&s.memoryPods, "memory-pods", 20000, "pods of that cluster")
 }
@@ -125,6 +127,10 @@ var suites = []suite{
 	{
 		nodes: func(sizes) int { return planNodes }, config: new(planConfig()),
 		benchmarks: []benchmark{{"plan-size", planned(plans.planSize)}, {"plan-rate", planned(plans.planRate)}, {"plan-waits", planned(plans.planWaits)}},
+	},
+	{
+		nodes: func(s sizes) int { return s.togetherNodes }, config: new(togetherConfig()),
+		benchmarks: []benchmark{{"plan-together", planned(plans.planTogether)}},
 	},
 	{
 		nodes: func(s sizes) int { return s.fleetNodes }, audit: true,

@@ -39,17 +39,22 @@ func planConfig() string {
 
 // startPlan starts a plan of the bench's requestor over all nodes.
 func (b plans) startPlan(ctx context.Context, name string, nodes, parallel int, fields string) error {
-	names := make([]string, nodes)
-	for i := range names {
-		names[i] = nodeName(i)
-	}
-	list, err := json.Marshal(names)
+	list, err := nodeList(nodes)
 	if err != nil {
 		return err
 	}
 	_, err = b.temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: api.PlanID("", name), TaskQueue: api.DefaultTaskQueue},
 		api.MaintenancePlanType, json.RawMessage(fmt.Sprintf(`{"nodes":%s,"requestor":"bench","strategy":{"maxParallel":%d}%s}`, list, parallel, fields)))
 	return err
+}
+
+// nodeList are the names of the first nodes as JSON.
+func nodeList(nodes int) (json.RawMessage, error) {
+	names := make([]string, nodes)
+	for i := range names {
+		names[i] = nodeName(i)
+	}
+	return json.Marshal(names)
 }
 
 // planHandOver is handOver, where a plan begins one node when the one before is back: with the slots of handOver, which keep
