@@ -450,6 +450,23 @@ func TestTheLockstepIsToldWhenItAsksAndOnceASecondAtMost(t *testing.T) {
 	s.Run(sharedInput(nil))
 }
 
+// The other nodes wait for that.
+func TestTheLockstepHearsAtOnceThatANodeIsDrained(t *testing.T) {
+	s := sharedSite(t)
+	s.Answer("Drain", workflowtest.Reply{After: 200 * time.Millisecond}, workflowtest.Reply{After: 200 * time.Millisecond})
+	s.SignalAt(0, api.SignalTarget, targetOf(1, first))
+	s.SignalAt(10*time.Minute, api.SignalTarget, targetOf(2, second))
+	toldBy(t, s, 10*time.Minute+100*time.Millisecond, func(p api.NodeProgress) {
+		if p.Revision != 2 || p.Drained {
+			t.Errorf("before it is drained the lockstep knew %+v", p)
+		}
+	})
+	expectTold(t, s, 10*time.Minute+400*time.Millisecond, api.Ready, 2, true)
+	s.DoneAt(20 * time.Minute)
+	s.Run(sharedInput(nil))
+	s.ExpectCompleted()
+}
+
 func TestTheLockstepKnowsHowManyPodsAreLeft(t *testing.T) {
 	s := sharedSite(t)
 	s.Answer("Drain", workflowtest.Reply{After: 10 * time.Minute})

@@ -82,7 +82,7 @@ type Target struct {
 }
 
 const (
-	// tellEvery is the shortest time between two words to the lockstep.
+	// tellEvery is the shortest time between two words to the lockstep, but for the one that the node is drained.
 	tellEvery = time.Second
 	// tellAgainFirst and tellAgainLast bound the pause after which a lockstep that says nothing is told again: it may have
 	// been started anew, and know nothing.
@@ -308,7 +308,7 @@ func (t *Target) report(ctx workflow.Context) {
 			pause = tellAgainFirst
 		}
 		if early := tellEvery - workflow.Now(ctx).Sub(t.toldAt); early > 0 && !t.over {
-			if _, err := t.AwaitUpTo(ctx, early, "the next word to the lockstep", func() bool { return t.over }); err != nil {
+			if _, err := t.AwaitUpTo(ctx, early, "the next word to the lockstep", func() bool { return t.over || t.emptied() }); err != nil {
 				return
 			}
 		}
@@ -318,6 +318,10 @@ func (t *Target) report(ctx workflow.Context) {
 		t.tell(ctx)
 	}
 }
+
+// emptied tells that the node has been drained to its targets since the last word, which the other nodes wait for. Targets are
+// few, so that this need not wait its turn.
+func (t *Target) emptied() bool { return t.Told != nil && !t.Told.Drained && t.standing().Drained }
 
 func (t *Target) tell(ctx workflow.Context) {
 	now := t.standing()
