@@ -12,7 +12,7 @@ import (
 // Plan is the input of the MaintenancePlan workflow after defaults: many nodes under one intent.
 type Plan struct {
 	Selection
-	// Requestor is that of the maintenances; absent it is "plan-" and the plan's name, and spec.PlansRequestor with AllAtOnce.
+	// Requestor is that of the maintenances; absent it is "plan-" and the plan's name, and "plans" with strategy allAtOnce.
 	Requestor string `json:"requestor,omitempty"`
 	// Maintenance is any part of a NodeMaintenance's input but node and requestor, and with AllAtOnce but what the plan says
 	// for all of its nodes.
