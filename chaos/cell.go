@@ -166,7 +166,7 @@ const (
 
 // prepare waits until all is as it was before, and sets the trap.
 func (a *attempt) prepare(ctx context.Context) error {
-	if err := a.fit(ctx, slotsFor(a.cell)); err != nil {
+	if err := fit(ctx, a.lane, slotsFor(a.cell)); err != nil {
 		return err
 	}
 	if err := a.settled(ctx); err != nil {

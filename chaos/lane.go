@@ -98,7 +98,7 @@ func (l *lane) newCluster(ctx context.Context) error {
 }
 
 // fit has the lane's Drydock let so many nodes out of service at a time: a new one, where it does not.
-func (l *lane) fit(ctx context.Context, slots int) error {
+func fit(ctx context.Context, l *lane, slots int) error {
 	if l.slots == slots {
 		return nil
 	}
