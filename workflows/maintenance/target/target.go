@@ -197,8 +197,8 @@ func (t *Target) HoldCordoned() error {
 	if t.Status().Phase != api.Cordoned { // otherwise a run before this one began
 		t.Enter(api.Cordoned)
 	}
-	t.Show()
 	t.Waiting(t.waitedFor())
+	t.Show()
 	return t.Await(t.begun)
 }
 
