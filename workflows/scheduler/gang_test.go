@@ -2,8 +2,6 @@ package scheduler_test
 
 import (
 	"fmt"
-	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -170,33 +168,6 @@ func TestARebuildKnowsTheGangsOfHolders(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestContinueAsNewCarriesThousandsInGangs(t *testing.T) {
-	f := newFleet(t, 1)
-	f.fill(many, fewRequestors())
-	for i := range f.state.Pending {
-		p := &f.state.Pending[i]
-		p.Gang = &schedule.Gang{Name: strings.Repeat(string(rune('a'+i%20)), 253), Size: many/20 + 1}
-		f.asking[p.RunID].request.Gang = p.Gang
-	}
-	f.state.Freezes = []schedule.Freeze{{By: "amy", At: f.start}}
-	f.state.ContinueAfter = 1
-	before := slices.Clone(f.state.Pending)
-	f.at(time.Second, func() { f.signal(api.SignalSlotRelease, api.SlotRelease{RequestID: before[0].ID}) })
-	f.at(time.Minute, func() {
-		kept := map[string]api.SlotRequest{}
-		for _, p := range f.allPending() {
-			kept[p.ID] = p.SlotRequest
-		}
-		for _, p := range before[1:] {
-			if !reflect.DeepEqual(kept[p.ID], p.SlotRequest) {
-				t.Fatalf("a request is lost: %+v, got %+v", p, kept[p.ID])
-			}
-		}
-	})
-	f.run(time.Hour)
-	f.weigh(wantedPayload * 5 / 4)
 }
 
 // A gang of thousands is told, granted and repeated without payloads or signals without end.

@@ -73,19 +73,34 @@ func fewRequestors() func() string {
 	return func() string { return teams[w.random.IntN(len(teams))] }
 }
 
+// gather makes the pending requests members of gangs with the longest names.
+func (f *fleet) gather(gangs int) {
+	for i := range f.state.Pending {
+		p := &f.state.Pending[i]
+		p.Gang = &schedule.Gang{Name: strings.Repeat(string(rune('a'+i%gangs)), 253), Size: many/gangs + 1}
+		f.asking[p.RunID].request.Gang = p.Gang
+	}
+}
+
 func TestContinueAsNewCarriesThousandsOfRequests(t *testing.T) {
 	for name, c := range map[string]struct {
 		requestor func() string
-		most      int
+		// gangs is how many gangs with the longest names they are members of.
+		gangs int
+		most  int
 	}{
 		// 5.2 bits for each letter of the names alone are 1 MB.
-		"names without any pattern": {distinctRequestors(), maxPayload * 3 / 4},
+		"names without any pattern": {distinctRequestors(), 0, maxPayload * 3 / 4},
 		// Names of nodes and runs remain.
-		"fifty requestors": {fewRequestors(), wantedPayload * 5 / 4},
+		"fifty requestors": {fewRequestors(), 0, wantedPayload * 5 / 4},
+		"twenty gangs":     {fewRequestors(), 20, wantedPayload * 5 / 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t, 1)
 			f.fill(many, c.requestor)
+			if c.gangs > 0 {
+				f.gather(c.gangs)
+			}
 			f.state.Freezes = []schedule.Freeze{{By: "amy", At: f.start}}
 			f.state.ContinueAfter = 1
 			before := slices.Clone(f.state.Pending)
