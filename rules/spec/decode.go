@@ -50,6 +50,11 @@ func Decode(input, defaults []byte) (Maintenance, error) {
 			return m, fmt.Errorf("defaults: %w", err)
 		}
 	}
+	if m.Remediation != nil && CheckName(m.Remediation.Check) == nil {
+		if merged, err = remediationDefaults(merged, m.Remediation.Check); err != nil {
+			return m, fmt.Errorf("defaults: %w", err)
+		}
+	}
 	if merged, err = jsonpatch.MergePatch(merged, input); err != nil {
 		return m, fmt.Errorf("merging defaults: %w", err)
 	}
@@ -102,7 +107,7 @@ func CheckDefaults(defaults []byte) error {
 	if err := DecodeStrict(defaults, &given); err != nil {
 		return err
 	}
-	for _, identity := range []string{"node", "requestor", "additionalRequestors", "lockstep"} {
+	for _, identity := range []string{"node", "requestor", "additionalRequestors", "lockstep", "remediation"} {
 		if _, ok := given[identity]; ok {
 			return fmt.Errorf("%s: identifies one maintenance and cannot have a default", identity)
 		}

@@ -62,6 +62,11 @@ type Maintenance struct {
 	// Work is the name of what the worker does to the node once it is Ready, for the requestor; empty leaves it to the
 	// requestor.
 	Work string `json:"work,omitempty"`
+	// Remediation is that of a maintenance which repairs a node for a health check, in a slot of its own; nil for any other.
+	Remediation *Remediation `json:"remediation,omitempty"`
+	// OutOfService has the node tainted as out of service once Work has proven that it is off, until its pods are gone and
+	// its volumes detached: Kubernetes then moves them elsewhere.
+	OutOfService bool `json:"outOfService,omitempty"`
 	// Lockstep is that of a maintenance which maintenance plans of strategy allAtOnce share: it drains its node as far as
 	// they have come together, and holds it between. Its requestor is PlansRequestor.
 	Lockstep bool `json:"lockstep,omitempty"`
@@ -231,9 +236,11 @@ func (m Maintenance) Requestors() []string {
 	return all
 }
 
-// Judged is the drain as whoever judges it beforehand has to see it: with the SLA in its escalation.
+// Judged is the drain as whoever judges it beforehand has to see it: with the SLA in its escalation, and with the wait for
+// volumes of a node that is out of service.
 func (m Maintenance) Judged() Drain {
 	d := m.Drain
+	d.WaitForVolumeDetach = d.WaitForVolumeDetach || m.OutOfService
 	d.Escalation = m.Ladder()
 	return d
 }

@@ -58,6 +58,12 @@ func (m Maintenance) Validate() error {
 	if m.Lockstep {
 		m.validateShared(&p)
 	}
+	if m.Remediation != nil {
+		m.validateRemediation(&p)
+	}
+	if m.OutOfService {
+		m.validateOutOfService(&p)
+	}
 	if m.Notify != nil {
 		for i, name := range *m.Notify {
 			p.check(fmt.Sprintf("notify[%d]", i), ChannelName(name))

@@ -1,0 +1,296 @@
+// Package nodelease takes the lease of a node, by which operators of medik8s, and whoever else honours it, keep from working on one
+// node at a time. Names, times and the rules of a takeover are those of medik8s.
+package nodelease
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+
+	"drydock/k8s/objects"
+)
+
+const (
+	// DefaultNamespace is where medik8s' operators have their leases.
+	DefaultNamespace = "medik8s-leases"
+	// DefaultFor is how long a remediation without a timeout wants its node.
+	DefaultFor = 10 * time.Minute
+	// buffer is added to what is wanted.
+	buffer = time.Minute
+	// patience is how many times as long as it was wanted a lease may be kept.
+	patience = 3
+)
+
+var (
+	leases     = objects.Kind{GroupVersionKind: coordinationv1.SchemeGroupVersion.WithKind("Lease"), Resource: "leases", Namespaced: true}
+	namespaces = objects.Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, Resource: "namespaces"}
+)
+
+// Leases are those of the nodes of a cluster.
+type Leases struct {
+	Objects *objects.Client
+	// Namespace is where they are; empty is DefaultNamespace. It is created where it is missing.
+	Namespace string
+}
+
+// Want is who wants a node, and for how long.
+type Want struct {
+	Node   string
+	UID    types.UID
+	Holder string
+	// For is the timeout of the present step, 0 where it has none. Before is the sum of the timeouts of the steps before.
+	For, Before time.Duration
+}
+
+func (w Want) duration() time.Duration {
+	if w.For <= 0 {
+		return DefaultFor
+	}
+	return w.For
+}
+
+// State is what became of a lease.
+type State struct {
+	// Held: the holder has it, until Until if it is not renewed before.
+	Held bool
+	// HeldBy is who else has it; empty where there is no lease.
+	HeldBy string
+	// Overdue: it was kept for too long, and was given back.
+	Overdue bool
+	Until   time.Time
+}
+
+// Name is the lease's name of a node.
+func Name(node string) string { return strings.ToLower("node-" + node) }
+
+// Take takes the lease of a node, or prolongs it. One that somebody else has is taken over only where it has expired, was renewed
+// in the future, or does not say.
+func (l Leases) Take(ctx context.Context, w Want) (state State, err error) {
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		found, err := l.get(ctx, w.Node)
+		switch {
+		case apierrors.IsNotFound(err):
+			state, err = l.create(ctx, w)
+			return err
+		case err != nil:
+			return err
+		case w.owns(found):
+			state, err = l.prolong(ctx, found, w)
+			return err
+		case !isFree(found, time.Now()):
+			state = State{HeldBy: holderOf(found), Until: expiry(found)}
+			return nil
+		}
+		now := metav1.NowMicro()
+		spec := map[string]any{
+			"holderIdentity": w.Holder, "leaseDurationSeconds": w.seconds(), "acquireTime": now, "renewTime": now,
+			"leaseTransitions": transitions(found) + 1,
+		}
+		state, err = l.patch(ctx, found, spec)
+		return err
+	})
+	if err != nil {
+		return State{}, fmt.Errorf("taking the lease of node %s: %w", w.Node, err)
+	}
+	return state, nil
+}
+
+// Renew prolongs a lease that was taken. One that is gone, or somebody else's, stays so: it is not taken anew. One that was kept
+// for longer than three times what it was wanted for, and the steps before, is given back.
+func (l Leases) Renew(ctx context.Context, w Want) (state State, err error) {
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		found, err := l.get(ctx, w.Node)
+		switch {
+		case apierrors.IsNotFound(err):
+			state = State{}
+			return nil
+		case err != nil:
+			return err
+		case !w.owns(found):
+			state = State{HeldBy: holderOf(found), Until: expiry(found)}
+			return nil
+		case w.isOverdue(found, time.Now()):
+			state = State{Overdue: true}
+			return l.delete(ctx, found)
+		}
+		state, err = l.prolong(ctx, found, w)
+		return err
+	})
+	if err != nil {
+		return State{}, fmt.Errorf("renewing the lease of node %s: %w", w.Node, err)
+	}
+	return state, nil
+}
+
+// GiveBack deletes the lease of a node if the holder has it, or nobody.
+func (l Leases) GiveBack(ctx context.Context, node, holder string) error {
+	found, err := l.get(ctx, node)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("giving back the lease of node %s: %w", node, err)
+	case holderOf(found) != "" && holderOf(found) != holder:
+		return nil
+	}
+	if err := l.delete(ctx, found); err != nil {
+		return fmt.Errorf("giving back the lease of node %s: %w", node, err)
+	}
+	return nil
+}
+
+// HeldBy are the names of the nodes whose lease a holder has. They are lower case.
+func (l Leases) HeldBy(ctx context.Context, holder string) ([]string, error) {
+	all, err := l.Objects.List(ctx, leases, l.namespace(), "")
+	if err != nil {
+		return nil, fmt.Errorf("listing the leases of nodes: %w", err)
+	}
+	var nodes []string
+	for i := range all {
+		lease, err := typed(&all[i])
+		if err != nil {
+			return nil, fmt.Errorf("reading lease %s: %w", all[i].GetName(), err)
+		}
+		if node, ok := strings.CutPrefix(lease.Name, "node-"); ok && holderOf(lease) == holder {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes, nil
+}
+
+func (l Leases) namespace() string {
+	if l.Namespace == "" {
+		return DefaultNamespace
+	}
+	return l.Namespace
+}
+
+func (l Leases) get(ctx context.Context, node string) (*coordinationv1.Lease, error) {
+	object, err := l.Objects.Get(ctx, leases, l.namespace(), Name(node))
+	if err != nil {
+		return nil, err
+	}
+	return typed(object)
+}
+
+func typed(object *unstructured.Unstructured) (*coordinationv1.Lease, error) {
+	lease := &coordinationv1.Lease{}
+	return lease, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, lease)
+}
+
+// create writes a lease, and the namespace where that is missing. Somebody may be faster: that is a conflict.
+func (l Leases) create(ctx context.Context, w Want) (State, error) {
+	now := metav1.NowMicro().Format(metav1.RFC3339Micro)
+	lease := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+		"metadata": map[string]any{
+			"name": Name(w.Node), "namespace": l.namespace(),
+			"ownerReferences": []any{map[string]any{"apiVersion": "v1", "kind": "Node", "name": w.Node, "uid": string(w.UID)}},
+		},
+		"spec": map[string]any{
+			"holderIdentity": w.Holder, "leaseDurationSeconds": w.seconds(), "acquireTime": now, "renewTime": now, "leaseTransitions": int64(0),
+		},
+	}}
+	created, err := l.Objects.Create(ctx, leases, lease)
+	if apierrors.IsNotFound(err) {
+		namespace := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": l.namespace()},
+		}}
+		if _, err := l.Objects.Create(ctx, namespaces, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
+			return State{}, fmt.Errorf("creating namespace %s: %w", l.namespace(), err)
+		}
+		created, err = l.Objects.Create(ctx, leases, lease)
+	}
+	if apierrors.IsAlreadyExists(err) {
+		return State{}, apierrors.NewConflict(schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}, Name(w.Node), err)
+	}
+	if err != nil {
+		return State{}, err
+	}
+	return heldAs(created)
+}
+
+// prolong renews a lease of the holder's that would expire before what is wanted is over. When it was acquired does not change, and
+// it never gets shorter.
+func (l Leases) prolong(ctx context.Context, found *coordinationv1.Lease, w Want) (State, error) {
+	now := time.Now()
+	if until := expiry(found); !until.Before(now.Add(w.duration())) {
+		return State{Held: true, Until: until}, nil
+	}
+	return l.patch(ctx, found, map[string]any{"leaseDurationSeconds": w.seconds(), "renewTime": metav1.NewMicroTime(now)})
+}
+
+// patch changes the very version of a lease that was read.
+func (l Leases) patch(ctx context.Context, found *coordinationv1.Lease, spec map[string]any) (State, error) {
+	changed, err := l.Objects.Patch(ctx, leases, found.Namespace, found.Name, map[string]any{
+		"metadata": map[string]any{"resourceVersion": found.ResourceVersion}, "spec": spec,
+	})
+	if err != nil {
+		return State{}, err
+	}
+	return heldAs(changed)
+}
+
+func (l Leases) delete(ctx context.Context, found *coordinationv1.Lease) error {
+	err := l.Objects.Delete(ctx, leases, found.Namespace, found.Name, found.UID)
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // another one is there by now
+		return nil
+	}
+	return err
+}
+
+func heldAs(object *unstructured.Unstructured) (State, error) {
+	lease, err := typed(object)
+	if err != nil {
+		return State{}, err
+	}
+	return State{Held: true, Until: expiry(lease)}, nil
+}
+
+// seconds is how long the lease is said to last.
+func (w Want) seconds() int64 { return int64((w.duration() + buffer) / time.Second) }
+
+func (w Want) owns(lease *coordinationv1.Lease) bool { return holderOf(lease) == w.Holder }
+
+func (w Want) isOverdue(lease *coordinationv1.Lease, now time.Time) bool {
+	acquired := lease.Spec.AcquireTime
+	return acquired != nil && now.After(acquired.Add(patience*w.duration()+w.Before))
+}
+
+func holderOf(lease *coordinationv1.Lease) string {
+	if lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *lease.Spec.HolderIdentity
+}
+
+func transitions(lease *coordinationv1.Lease) int64 {
+	if lease.Spec.LeaseTransitions == nil {
+		return 0
+	}
+	return int64(*lease.Spec.LeaseTransitions)
+}
+
+// expiry is zero where the lease does not say.
+func expiry(lease *coordinationv1.Lease) time.Time {
+	if lease.Spec.RenewTime == nil || lease.Spec.LeaseDurationSeconds == nil {
+		return time.Time{}
+	}
+	return lease.Spec.RenewTime.Add(time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second)
+}
+
+// isFree tells whether a lease of somebody else's may be taken over.
+func isFree(lease *coordinationv1.Lease, now time.Time) bool {
+	until := expiry(lease)
+	return holderOf(lease) == "" || until.IsZero() || until.Before(now) || lease.Spec.RenewTime.After(now)
+}

@@ -1,0 +1,40 @@
+package health
+
+import (
+	"fmt"
+
+	"drydock/rules/bounds"
+)
+
+// maxEvents is how many events of a reason are told at once; the rest is counted.
+const maxEvents = 20
+
+// events are those of one decision.
+type events struct {
+	list  []Event
+	count map[string]int
+	order []string
+}
+
+func (e *events) add(one Event) {
+	if e.count == nil {
+		e.count = map[string]int{}
+	}
+	if e.count[one.Reason] == 0 {
+		e.order = append(e.order, one.Reason)
+	}
+	if e.count[one.Reason]++; e.count[one.Reason] <= maxEvents {
+		one.Text = bounds.Cut(one.Text, bounds.Text)
+		e.list = append(e.list, one)
+	}
+}
+
+// told are the events, with one for each reason of which there are more.
+func (e *events) told() []Event {
+	for _, reason := range e.order {
+		if more := e.count[reason] - maxEvents; more > 0 {
+			e.list = append(e.list, Event{Reason: reason, Text: fmt.Sprintf("the same goes for %d further nodes", more)})
+		}
+	}
+	return e.list
+}

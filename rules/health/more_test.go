@@ -1,0 +1,381 @@
+package health
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestGroupsHaveThresholdsOfTheirOwn(t *testing.T) {
+	c := newCluster(t, specOf(t, oneTemplate, `"groups":{"by":["zone"],"minHealthy":"60%"}`), numbered(9)...)
+	for i, name := range numbered(9) {
+		c.nodes[name].Group = string("abc"[i%3])
+	}
+	c.ill("n1", 0) // a
+	c.ill("n4", 0) // a: one of three is left
+	c.ill("n2", 0) // b
+	c.pass(301 * time.Second)
+	c.wantBegun("n2")
+	c.want("told of both", c.told(EventRemediationSkipped) == 2)
+	groups := c.status().Groups
+	c.want("shown", len(groups) == 2 && groups[0].Blocked && groups[0].Healthy == 1 && groups[0].MinHealthy == 2 && !groups[1].Blocked)
+	c.well("n4")
+	c.wantBegun("n1", "n2")
+}
+
+func TestGroupThatIsNotCountedIsBlocked(t *testing.T) {
+	c := newCluster(t, specOf(t, oneTemplate, `"groups":{"by":["zone"],"minHealthy":0}`), numbered(3)...)
+	c.ill("n1", 0)
+	c.pass(301 * time.Second)
+	c.wantBegun()
+}
+
+func TestFlappingGoesOnWithTheNextStep(t *testing.T) {
+	c := newCluster(t, specOf(t, escalating("1m", "1m", "1m"), `"flapping":{"within":"1h"}`), "n1", "n2", "n3")
+	fall := func() {
+		c.ill("n1", 0)
+		c.pass(301 * time.Second)
+		c.made("n1")
+	}
+	recover := func() {
+		c.well("n1")
+		c.end("n1")
+	}
+	for _, step := range []int{0, 1, 2, 2} {
+		fall()
+		c.want("the step", c.order("n1").Step == step)
+		recover()
+		c.pass(time.Hour - time.Second)
+	}
+	c.pass(2 * time.Second)
+	fall()
+	c.want("from the beginning", c.order("n1").Step == 0)
+}
+
+func TestFlappingIsForgotten(t *testing.T) {
+	c := newCluster(t, specOf(t, escalating("1m", "1m"), `"flapping":{"within":"1h"}`), "n1", "n2", "n3")
+	c.ill("n1", 0)
+	c.pass(301 * time.Second)
+	c.well("n1")
+	c.end("n1")
+	c.want("remembered", len(c.state.Nodes) == 1)
+	c.pass(time.Hour + time.Second)
+	c.want("forgotten", len(c.state.Nodes) == 0)
+}
+
+func TestRelapseDuringRemovalBeginsAnew(t *testing.T) {
+	c := newCluster(t, specOf(t, escalating("1m", "1m")), "n1", "n2", "n3")
+	c.ill("n1", 0)
+	c.pass(301 * time.Second)
+	c.made("n1")
+	c.well("n1")
+	c.ill("n1", 0)
+	c.pass(301 * time.Second)
+	c.want("the removal goes on", c.order("n1").Healthy && c.order("n1").Step == 0 && c.runs == 1)
+	c.end("n1")
+	c.want("then another one", c.runs == 2)
+	c.wantBegun("n1")
+}
+
+func TestFailuresAreTriedAgainMoreAndMoreSlowly(t *testing.T) {
+	c := newCluster(t, specOf(t, oneTemplate), "n1", "n2", "n3")
+	c.ill("n1", 0)
+	c.pass(301 * time.Second)
+	for _, wait := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
+		c.end("n1", func(p *Progress) { p.Failure = "refused" })
+		c.want("the time", c.last.Wake.Equal(c.now.Add(wait*time.Minute)))
+		c.pass(wait * time.Minute)
+		c.wantBegun("n1")
+	}
+	c.end("n1", func(p *Progress) { p.Failure = "refused" })
+	c.well("n1")
+	c.ill("n1", 0)
+	c.pass(301 * time.Second)
+	c.wantBegun("n1")
+}
+
+func TestRemediationRemovedBySomebodyElseBeginsWithItsStep(t *testing.T) {
+	c := newCluster(t, specOf(t, escalating("1m", "1m", "1m")), "n1", "n2", "n3")
+	c.ill("n1", 0)
+	c.pass(301 * time.Second)
+	c.made("n1")
+	c.pass(61 * time.Second)
+	c.obey("n1")
+	c.end("n1")
+	c.want("told", c.told(EventRemediationFailed) == 1)
+	c.wantBegun()
+	c.pass(time.Minute)
+	c.want("the step that was at work", c.order("n1").Step == 1)
+}
+
+func TestWhatARemediationSaysLateDoesNotCount(t *testing.T) {
+	c := newCluster(t, specOf(t, oneTemplate), "n1", "n2", "n3")
+	c.ill("n1", 0)
+	c.pass(301 * time.Second)
+	c.made("n1")
+	late := *c.running["n1"]
+	late.Ended = true
+	c.well("n1")
+	c.end("n1")
+	c.ill("n1", 0)
+	c.pass(301 * time.Second)
+	c.wantBegun("n1")
+	c.want("ignored", !c.state.Report(late))
+	c.made("n1")
+	c.want("ignored", !c.state.Report(late))
+}
+
+func TestOrdersGoOnWhereTheRemediationIs(t *testing.T) {
+	c := newCluster(t, specOf(t, oneTemplate), "n1", "n2", "n3")
+	c.ill("n1", 0)
+	c.pass(301 * time.Second)
+	c.running["n1"].Revision = 7 // it ran already when the check thought that it began
+	c.made("n1")
+	c.well("n1")
+	c.want("a later order", c.order("n1").Healthy && c.order("n1").Revision == 8)
+}
+
+func TestCheckBegunAnewTakesUpItsRemediations(t *testing.T) {
+	c := newCluster(t, specOf(t, escalating("1m", "1m")), "n1", "n2", "n3")
+	c.ill("n1", 0)
+	c.pass(301 * time.Second)
+	c.made("n1")
+	c.state, c.events = State{}, nil
+	c.want("taken up", c.state.Report(*c.running["n1"]))
+	c.decide()
+	c.want("nothing is done before the nodes are seen", len(c.last.Orders)+len(c.last.Begin) == 0)
+	c.want("its facts are wanted", slices.Equal(c.last.Intent.Remediating, []string{"n1"}) && c.last.Changed)
+	c.pass(time.Hour)
+	c.seq = 0
+	c.watch()
+	c.want("the next step, and nothing begun twice", c.order("n1").Step == 1 && len(c.last.Begin) == 0)
+	c.want("not told again", c.told(EventDetectedUnhealthy) == 0)
+}
+
+func TestDurationIsNotBegunAnewByARestart(t *testing.T) {
+	c := newCluster(t, specOf(t, oneTemplate), "n1", "n2", "n3")
+	c.ill("n1", 0)
+	c.pass(299 * time.Second)
+	c.state, c.seq = State{}, 0
+	c.decide()
+	c.watch()
+	c.want("the same instant", c.last.Wake.Equal(start.Add(300*time.Second+tick)))
+	c.pass(2 * time.Second)
+	c.wantBegun("n1")
+}
+
+func TestObservationsThatDoNotCount(t *testing.T) {
+	c := newCluster(t, specOf(t, oneTemplate), "n1", "n2", "n3")
+	c.ill("n1", 0)
+	at := func(sequence int, change func(*Observation)) Outcome {
+		o := Observation{Revision: c.state.Revision, Watch: "w", Sequence: sequence, At: c.now, Groups: []GroupCount{{Nodes: 3}}}
+		if change != nil {
+			change(&o)
+		}
+		return c.state.Observe(o)
+	}
+	if got := at(c.seq, nil); got != Stale {
+		t.Errorf("what was taken before is %s", got)
+	}
+	if got := at(c.seq+2, nil); got != Gap {
+		t.Errorf("one that follows a missing one is %s", got)
+	}
+	c.decide()
+	c.want("asked for again", c.last.Ask && !c.state.Seen.Known)
+	if got := at(c.seq+3, nil); got != Gap || c.state.Ask {
+		t.Errorf("the next one is %s, ask %t", got, c.state.Ask)
+	}
+	c.pass(time.Hour)
+	c.wantBegun()
+	if got := at(1, func(o *Observation) { o.Watch, o.Full = "other", true }); got != Taken {
+		t.Errorf("that of a new watch is %s", got)
+	}
+	if got := at(2, func(o *Observation) { o.Watch = "other" }); got != Taken {
+		t.Errorf("the next of it is %s", got)
+	}
+	c.spec.UnhealthyConditions[0].Type, c.nodes["n1"].Matches = "Disk", nil
+	c.state.Reconfigured(specOf(t, oneTemplate), c.spec)
+	if got := at(3, func(o *Observation) { o.Watch = "other" }); got != Stale {
+		t.Errorf("one that answers other conditions is %s", got)
+	}
+}
+
+func TestParts(t *testing.T) {
+	c := newCluster(t, specOf(t, oneTemplate), numbered(5)...)
+	c.ill("n1", 0)
+	c.pass(301 * time.Second)
+	c.made("n1")
+	facts := func(name string) Facts { return Facts{Name: name, Matches: []Match{{0, start}}} }
+	part := func(full, more bool, nodes ...Facts) {
+		t.Helper()
+		c.seq++
+		o := Observation{Revision: c.state.Revision, Watch: "w", Sequence: c.seq, Full: full, More: more, At: c.now, Groups: []GroupCount{{Nodes: 5, Matching: 2}}, Nodes: nodes}
+		if got := c.state.Observe(o); got != Taken {
+			t.Fatalf("a part is %s", got)
+		}
+		c.decide()
+	}
+	part(true, true, facts("n2"))
+	c.wantBegun("n1")
+	c.want("not yet known", !c.order("n1").Healthy)
+	part(false, true)
+	part(false, false, facts("n1"))
+	c.wantBegun("n1", "n2")
+	c.want("still ill", !c.order("n1").Healthy)
+	part(true, false, facts("n2"))
+	c.want("not named: from before it was remediated", !c.order("n1").Healthy)
+	part(false, false, Facts{Name: "n1"})
+	c.want("named: healthy", c.order("n1").Healthy)
+}
+
+func TestMoreNodesThanAreRemembered(t *testing.T) {
+	c := newCluster(t, specOf(t, oneTemplate, `"minHealthy":0`, `"pauseRequests":["a storm"]`), numbered(MaxNodes+500)...)
+	for _, f := range c.nodes {
+		f.Matches = []Match{{Index: 0, Since: c.now}}
+	}
+	c.nodes["n4321"].Matches[0].Since = c.now.Add(-time.Second)
+	c.watch()
+	c.want("bounded, the counts are right", len(c.state.Nodes) == MaxNodes && c.status().HealthyNodes == 0 && c.state.Seen.Dropped)
+	_, found := c.state.Node("n4321")
+	c.want("the one that was ill first is among them", found)
+	for i, n := range c.state.Nodes {
+		if i < 1000 {
+			c.nodes[n.Name].Matches = nil
+		}
+	}
+	c.seq++
+	o := Observation{Revision: c.state.Revision, Watch: "w", Sequence: c.seq, At: c.now, Groups: []GroupCount{{Nodes: MaxNodes + 500, Matching: MaxNodes - 500}}}
+	for _, f := range c.nodes {
+		if len(f.Matches) == 0 {
+			o.Nodes = append(o.Nodes, *f)
+		}
+	}
+	c.state.Observe(o)
+	c.decide()
+	c.want("asks for the rest", c.last.Ask)
+	c.watch()
+	c.want("all of them", len(c.state.Nodes) == MaxNodes-500)
+}
+
+func TestEventsAreBounded(t *testing.T) {
+	c := newCluster(t, specOf(t, oneTemplate, `"minHealthy":0`), numbered(200)...)
+	for _, f := range c.nodes {
+		f.Matches = []Match{{Index: 0, Since: c.now.Add(-time.Hour)}}
+	}
+	c.watch()
+	c.want("all begin, and are told shortly", len(c.begun()) == 200 && len(c.last.Events) == maxEvents+1)
+	c.want("how many more", strings.Contains(c.last.Events[maxEvents].Text, "180"))
+}
+
+// TestSizeOfTheState holds what goes from run to run to a size.
+func TestSizeOfTheState(t *testing.T) {
+	for _, test := range []struct{ nodes, most int }{{1000, 256 << 10}, {MaxNodes, 1 << 20}} {
+		c := newCluster(t, specOf(t, escalating("5m", "5m"), `"minHealthy":0`, `"groups":{"by":["zone"],"minHealthy":0}`, `"flapping":{"within":"1h"}`))
+		c.restart = false
+		for i := range test.nodes {
+			name := fmt.Sprintf("ip-10-%d-%d-%d.eu-central-1.compute.internal", i%7, i%251, i)
+			c.nodes[name] = &Facts{Name: name, UID: fmt.Sprintf("%08x-58cc-4372-a567-%012x", i*7919, i*104729), Group: fmt.Sprintf("eu-central-1%c", "abc"[i%3]),
+				CreatedAt: start.Add(-time.Duration(i) * time.Hour), Matches: []Match{{0, c.now.Add(-time.Duration(i) * time.Second)}, {1, c.now}}}
+		}
+		c.watch()
+		c.pass(400 * time.Second)
+		for name := range c.running {
+			p := c.running[name]
+			for step := range 2 {
+				p.Steps = append(p.Steps, StepState{Index: step, StartedAt: c.now, Resource: &Resource{APIVersion: "self-node-remediation.medik8s.io/v1alpha1",
+					Kind: "SelfNodeRemediation", Namespace: "openshift-workload-availability", Name: name, UID: fmt.Sprintf("%08x-1111-4372-a567-%012x", len(name)*c.runs, c.runs)}})
+			}
+			c.state.Report(*p)
+		}
+		c.decide()
+		text, err := json.Marshal(c.state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain, err := json.Marshal([]Node(c.state.Nodes))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%d nodes, all under remediation with two objects each: %d KB, plain %d KB", test.nodes, len(text)>>10, len(plain)>>10)
+		if len(c.begun()) != test.nodes || len(text) > test.most {
+			t.Errorf("%d nodes under remediation take %d bytes: more than %d", len(c.begun()), len(text), test.most)
+		}
+	}
+}
+
+func TestExplain(t *testing.T) {
+	c := newCluster(t, specOf(t, escalating("5m", "5m"), `"healthyDelay":"1h"`), "n1", "n2", "n3")
+	explain := func(state string, words ...string) Explanation {
+		t.Helper()
+		e := Explain(Input{Spec: c.spec, State: c.state, Now: c.now}, "n1")
+		text := fmt.Sprintf("%+v", e)
+		for _, word := range words {
+			if !strings.Contains(text, word) {
+				t.Errorf("%q is not in %s", word, text)
+			}
+		}
+		if e.State != state {
+			t.Errorf("%s is not %s", text, state)
+		}
+		return e
+	}
+	explain(NodeHealthy, "no unhealthy condition")
+	c.ill("n1", 1)
+	e := explain(NodeSoon, "Ready is Unknown since 2026-03-01T12:00:00Z", "5m allowed")
+	c.want("when", e.At.Equal(start.Add(5*time.Minute+tick)))
+	c.ill("n2", 0)
+	c.pass(301 * time.Second)
+	explain(NodeUnhealthy, "1 of 3 nodes are healthy, and 2 have to be (minHealthy 51%)", "begins with step 1 once nothing stands in the way")
+	c.well("n2")
+	explain(NodeRemediating, "step 1 begins", "about to begin")
+	c.made("n1")
+	e = explain(NodeRemediating, "Step 1 of 2 is at work", "Step 2 begins, if the node is not healthy by then", "at work since")
+	c.want("when", e.At.Equal(c.now.Add(5*time.Minute+tick)) && e.Steps[1].State == "not begun")
+	c.pass(5*time.Minute + tick)
+	c.obey("n1")
+	explain(NodeRemediating, "timed out", "The last step has had its time")
+	c.well("n1")
+	e = explain(NodeRecovered, "is removed, if the node stays healthy")
+	c.want("when", e.At.Equal(c.now.Add(time.Hour)))
+	c.pass(time.Hour)
+	explain(NodeRemoving, "is being removed")
+	c.end("n1")
+	explain(NodeHealthy)
+}
+
+func TestStatusPages(t *testing.T) {
+	c := newCluster(t, specOf(t, oneTemplate, `"pauseRequests":["a"]`), numbered(250)...)
+	for _, f := range c.nodes {
+		f.Matches = []Match{{Index: 0, Since: c.now.Add(-time.Hour)}}
+	}
+	c.watch()
+	seen := map[string]bool{}
+	for offset, pages := 0, 0; pages == 0 || offset > 0; pages++ {
+		s := Look(Input{Spec: c.spec, State: c.state, Now: c.now}, offset, 0)
+		for _, n := range s.UnhealthyNodes {
+			seen[n.Name] = true
+		}
+		offset = s.NextOffset
+	}
+	if len(seen) != 250 {
+		t.Errorf("the pages have %d nodes", len(seen))
+	}
+}
+
+func TestSignedDuration(t *testing.T) {
+	for text, want := range map[string]time.Duration{`"-1s"`: -time.Second, `"0s"`: 0, `"-1h30m"`: -90 * time.Minute, `"1d"`: 24 * time.Hour} {
+		var d SignedDuration
+		if err := json.Unmarshal([]byte(text), &d); err != nil || d.Std() != want {
+			t.Errorf("%s: %s, %v", text, d, err)
+		}
+	}
+	for _, text := range []string{`"--1s"`, `"-"`, `1`, `""`} {
+		var d SignedDuration
+		if json.Unmarshal([]byte(text), &d) == nil {
+			t.Errorf("%s is taken", text)
+		}
+	}
+}

@@ -1,0 +1,191 @@
+package health
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"drydock/rules/bounds"
+	"drydock/rules/spec"
+)
+
+const (
+	// MaxNodes bounds the nodes that a check remembers, those under remediation and those that were ill first coming first. Of
+	// more, the counts are right, so that thresholds hold, and nothing else is known: those that are not remembered are asked
+	// for again when there is room.
+	MaxNodes = 5000
+	// maxPast bounds the nodes that are remembered only because they were remediated.
+	maxPast = 1000
+	// maxShort bounds, as JSON and in bytes, texts about single nodes.
+	maxShort = 256
+)
+
+// Outcome is what became of an observation.
+type Outcome string
+
+// Taken was taken in. Stale answers an intent that does not count any more, or was taken before. Gap: one before it is
+// missing, and State.Ask has the intent said again.
+const (
+	Taken Outcome = "taken"
+	Stale Outcome = "stale"
+	Gap   Outcome = "gap"
+)
+
+// Observe takes in what was seen.
+func (s *State) Observe(o Observation) Outcome {
+	seen := &s.Seen
+	switch {
+	case o.Revision < seen.NodesFrom:
+		return Stale
+	case o.Watch == seen.Watch && o.Sequence <= seen.Sequence:
+		return Stale
+	case o.Full:
+	case o.Watch != seen.Watch, o.Sequence != seen.Sequence+1, !seen.Known && !seen.Parts:
+		if seen.Known || seen.Parts {
+			s.Ask = true
+		}
+		seen.Known, seen.Parts = false, false
+		return Gap
+	}
+	if o.Full {
+		seen.Dropped = false
+	}
+	s.merge(o)
+	seen.At, seen.Watch, seen.Sequence = o.At, o.Watch, o.Sequence
+	seen.Known = !o.More && (seen.Known || seen.Parts || o.Full)
+	seen.Parts = o.More
+	seen.Groups = groups(o.Groups)
+	seen.Refused, seen.Upgrading = bounds.Cut(o.Refused, bounds.Text), bounds.Cut(o.Upgrading, bounds.Text)
+	seen.Disabled, seen.DisabledReason = bounds.Cut(o.Disabled, bounds.Text), bounds.Cut(o.DisabledReason, maxShort)
+	seen.PermitWhy = bounds.Cut(o.PermitWhy, bounds.Text)
+	if o.Revision >= seen.PermitFrom {
+		seen.Permit = o.Permit
+	}
+	return Taken
+}
+
+// groups are counts in the order of their groups, each once and bounded.
+func groups(given []GroupCount) []GroupCount {
+	var kept []GroupCount
+	for _, g := range given {
+		if g.Nodes >= 0 && g.Matching >= 0 && g.Matching <= g.Nodes && len(g.Group) <= maxShort {
+			kept = append(kept, g)
+		}
+	}
+	slices.SortStableFunc(kept, func(a, b GroupCount) int { return strings.Compare(a.Group, b.Group) })
+	kept = slices.CompactFunc(kept, func(a, b GroupCount) bool { return a.Group == b.Group })
+	return slices.Clip(kept[:min(len(kept), MaxNodes+1)])
+}
+
+// merge takes in the nodes of an observation.
+func (s *State) merge(o Observation) {
+	nodes := make([]Node, 0, len(s.Nodes)+len(o.Nodes))
+	at := make(map[string]int, len(s.Nodes)+len(o.Nodes))
+	for _, n := range s.Nodes {
+		if o.Full {
+			n.Unseen = true
+		}
+		at[n.Name] = len(nodes)
+		nodes = append(nodes, n)
+	}
+	for _, f := range o.Nodes {
+		f, ok := bounded(f)
+		if !ok {
+			continue
+		}
+		i, known := at[f.Name]
+		if !known {
+			i = len(nodes)
+			at[f.Name], nodes = i, append(nodes, Node{})
+		}
+		if before := nodes[i]; before.UID != "" && f.UID != "" && before.UID != f.UID {
+			nodes[i].Past, nodes[i].Told, nodes[i].ConfirmedBy, nodes[i].WellSince = nil, Told{Steps: before.Told.Steps}, "", time.Time{}
+		}
+		if nodes[i].Remediation != nil {
+			f.ControlPlane = f.ControlPlane || nodes[i].ControlPlane // of a node that was deleted nobody knows any more
+		}
+		nodes[i].Facts, nodes[i].Unseen = f, false
+	}
+	if !o.More && (o.Full || s.Seen.Parts) {
+		for i := range nodes {
+			nodes[i].settle()
+		}
+	}
+	s.Nodes, s.Seen.Dropped = kept(nodes, s.Seen.Dropped)
+}
+
+// settle is what a full observation says of a node that it does not name: it has no unhealthy condition. One under remediation it
+// names, whatever it has, unless it answers an intent from before: then that node is waited for.
+func (n *Node) settle() {
+	if n.Unseen && n.Remediation == nil {
+		n.Unseen, n.Matches = false, nil
+	}
+}
+
+// bounded cuts what was seen of a node; ok tells whether it is one.
+func bounded(f Facts) (_ Facts, ok bool) {
+	f.UID, f.Group = bounds.Cut(f.UID, maxShort), bounds.Cut(f.Group, maxShort)
+	f.Exclude, f.Upgrading = bounds.Cut(f.Exclude, maxShort), bounds.Cut(f.Upgrading, maxShort)
+	f.UnderMaintenance = bounds.Cut(f.UnderMaintenance, bounds.Text)
+	f.Matches = slices.Clone(f.Matches[:min(len(f.Matches), maxConditions)])
+	slices.SortFunc(f.Matches, func(a, b Match) int { return cmp.Or(a.Index-b.Index, a.Since.Compare(b.Since)) })
+	if f.Left {
+		f.Matches = nil
+	}
+	return f, spec.NodeName(f.Name) == nil
+}
+
+// kept are the nodes that are remembered, by name.
+func kept(nodes []Node, dropped bool) (Nodes, bool) {
+	if len(nodes) > MaxNodes {
+		slices.SortFunc(nodes, func(a, b Node) int {
+			return cmp.Or(a.rank()-b.rank(), a.oldest().Compare(b.oldest()), strings.Compare(a.Name, b.Name))
+		})
+		nodes, dropped = slices.Clip(nodes[:MaxNodes]), true
+	}
+	slices.SortFunc(nodes, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
+	return nodes, dropped
+}
+
+// rank is the order in which nodes are remembered.
+func (n Node) rank() int {
+	switch {
+	case n.Remediation != nil:
+		return 0
+	case len(n.Matches) > 0:
+		return 1
+	default:
+		return 2
+	}
+}
+
+// oldest is since when a node has the condition that it has longest.
+func (n Node) oldest() time.Time {
+	var oldest time.Time
+	for _, m := range n.Matches {
+		if oldest.IsZero() || m.Since.Before(oldest) {
+			oldest = m.Since
+		}
+	}
+	return oldest
+}
+
+// find is the place of a node among those remembered.
+func (s State) find(name string) (int, bool) {
+	return slices.BinarySearchFunc(s.Nodes, name, func(n Node, name string) int { return strings.Compare(n.Name, name) })
+}
+
+// Node is what is remembered of a node; false is nothing.
+func (s State) Node(name string) (Node, bool) {
+	i, found := s.find(name)
+	if !found {
+		return Node{}, false
+	}
+	return s.Nodes[i], true
+}
+
+// Remediating tells that a remediation runs: what it follows from may not change.
+func (s State) Remediating() bool {
+	return slices.ContainsFunc(s.Nodes, func(n Node) bool { return n.Remediation != nil })
+}
