@@ -9,7 +9,7 @@ import (
 )
 
 var (
-	blocks    = regexp.MustCompile("(?s)```.*?```|(?m)^(?:    ).*$")
+	blocks    = regexp.MustCompile("(?s:```.*?```)|(?m:^    .*$)")
 	linksIn   = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	headings  = regexp.MustCompile(`(?m)^#+ (.+)$`)
 	notInSlug = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)

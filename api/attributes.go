@@ -20,9 +20,14 @@ const (
 	KindNotification = "notification"
 	KindRecord       = "record"
 	KindPlan         = "plan"
+	KindHealthCheck  = "health-check"
+	KindRemediation  = "remediation"
 )
 
 // SearchAttributes lists the search attributes Drydock registers, all of type Keyword.
 var SearchAttributes = []temporal.SearchAttributeKeyKeyword{
 	AttributeNode, AttributeRequestor, AttributePhase, AttributeCluster, AttributeKind,
 }
+
+// MemoConfigured is in the memo of a health check that a worker has started because its configuration has it.
+const MemoConfigured = "drydockConfigured"

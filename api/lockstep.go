@@ -102,8 +102,10 @@ type NodeTarget struct {
 	Targets []drainplan.Entry `json:"targets,omitempty"`
 	// Waits says in words what comes next for a node that is drained to its targets.
 	Waits string `json:"waits,omitempty"`
-	// Last: nothing more is drained unless another plan comes; the requestor's time runs.
-	Last bool `json:"last,omitempty"`
+	// Last: nothing more is drained unless another plan comes; the requestor's time runs. Further: its plans drain it further
+	// once other nodes are as far, so that until then it is Draining and not Ready. Of both, Last counts.
+	Last    bool `json:"last,omitempty"`
+	Further bool `json:"further,omitempty"`
 	// Gang is what the node's slot is asked for with; nil asks for it singly.
 	Gang *schedule.Gang `json:"gang,omitempty"`
 	// Plans are the names of those that hold the node.

@@ -66,6 +66,12 @@ func (r SlotRequest) Validate(cluster string, now time.Time) error {
 	if r.Gang != nil {
 		errs = append(errs, gang(*r.Gang))
 	}
+	if r.Remediation && r.Gang != nil {
+		errs = append(errs, errors.New("gang: a remediation goes by itself"))
+	}
+	if r.Remediation && !spec.IsRemediationRequestor(r.Requestor) {
+		errs = append(errs, fmt.Errorf("requestor: %s: a remediation is of health-<check>", quoted(r.Requestor)))
+	}
 	if id := MaintenanceID(cluster, r.Node, r.Requestor); len(id) > maxID {
 		errs = append(errs, fmt.Errorf("node, requestor: the workflow ID has %d bytes, more than %d", len(id), maxID))
 	}

@@ -79,6 +79,7 @@ type sizes struct {
 	memoryNodes, memoryPods  int
 	burst                    int
 	togetherNodes            int
+	healthIdle               time.Duration
 }
 
 func (s *sizes) flags(f *flag.FlagSet) {
@@ -88,7 +89,8 @@ func (s *sizes) flags(f *flag.FlagSet) {
 	f.IntVar(&s.fleetPods, "fleet-pods", 15, "pods on each of these nodes")
 	f.IntVar(&s.burst, "burst", 5000, "requests that the benchmark burst makes at once")
 	f.IntVar(&s.togetherNodes, "together-nodes", 100, "nodes that the benchmark plan-together drains by one plan")
-	f.IntVar(&s.memoryNodes, "memory-nodes", 5000, "nodes of the cluster of the benchmark memory, which drains 50 of them")
+	f.DurationVar(&s.healthIdle, "health-idle", 6*time.Minute, "for how long the benchmark health counts what idle checks cost")
+	f.IntVar(&s.memoryNodes, "memory-nodes", 5000, "nodes of the clusters of the benchmarks memory, which drains 50 of them, and health-memory")
 	f.IntVar(&s.memoryPods, "memory-pods", 20000, "pods of that cluster")
 }
 
@@ -140,6 +142,19 @@ var suites = []suite{
 		nodes: func(sizes) int { return memoryDrained }, args: largeNodes(),
 		benchmarks: []benchmark{{"memory", (*bench).memory}},
 	},
+	{
+		nodes: func(sizes) int { return healthNodes }, config: new(""),
+		benchmarks: []benchmark{{"health", onStack(measureHealth)}},
+	},
+	{
+		nodes: func(sizes) int { return memoryDrained }, args: largeNodes(),
+		benchmarks: []benchmark{{"health-memory", onStack(measureHealthMemory)}},
+	},
+}
+
+// onStack is a benchmark that is no method of the stack's.
+func onStack(run func(context.Context, *bench) ([]Figure, error)) func(*bench, context.Context) ([]Figure, error) {
+	return func(b *bench, ctx context.Context) ([]Figure, error) { return run(ctx, b) }
 }
 
 // planned is a benchmark of plans.

@@ -61,7 +61,7 @@ func (e *PlanRefusedError) Error() string { return fmt.Sprintf("plan %s: %s", e.
 // that runs is a PlanRunsError. It returns once Temporal has it, before anything is done to a node.
 func (p *Plan) Start(ctx context.Context, input json.RawMessage) (runID string, err error) {
 	decoded, err := rollout.Decode(p.Name, input)
-	if err != nil {
+	if err = errors.Join(err, decoded.Reserved()); err != nil {
 		return "", invalidError{err}
 	}
 	run, err := p.server.start(ctx, temporalclient.StartWorkflowOptions{
@@ -206,14 +206,7 @@ func (p *Plan) tell(ctx context.Context, name string, payload any) (effect strin
 	if _, err := p.Status(ctx, api.PlanStatusRequest{Limit: 1}); err != nil {
 		return "", fmt.Errorf("nothing was changed: %w", err)
 	}
-	updating, cancel := context.WithTimeout(ctx, updateTimeout)
-	defer cancel()
-	handle, err := p.server.temporal.UpdateWorkflow(updating, temporalclient.UpdateWorkflowOptions{
-		WorkflowID: p.WorkflowID(), UpdateName: name, Args: []any{payload}, WaitForStage: temporalclient.WorkflowUpdateStageCompleted,
-	})
-	if err == nil {
-		err = handle.Get(updating, &effect)
-	}
+	effect, err = p.server.tell(ctx, p.WorkflowID(), name, payload)
 	var refused *temporal.ApplicationError
 	switch {
 	case errors.As(err, &refused):

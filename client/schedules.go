@@ -65,7 +65,7 @@ const catchUp = 10 * time.Minute
 // Set makes the schedule, or changes the one that there is; a pause stays as it is. What would be refused is ErrInvalid.
 func (r *Recurring) Set(ctx context.Context, when rollout.Recurrence, plan json.RawMessage) (created bool, err error) {
 	decoded, err := rollout.Decode(r.Name, plan)
-	if err = errors.Join(err, when.Check()); err != nil {
+	if err = errors.Join(err, decoded.Reserved(), when.Check()); err != nil {
 		return false, invalidError{err}
 	}
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)

@@ -48,6 +48,9 @@ type Config struct {
 	Hooks      checks.Hooks   `json:"hooks,omitempty"`
 	Work       checks.Works   `json:"work,omitempty"`
 	Prometheus checks.Section `json:"prometheus,omitzero"`
+	// HealthChecks are the checks that the worker makes sure of, by name; Health is what holds for all of the cluster.
+	HealthChecks HealthChecks `json:"healthChecks,omitempty"`
+	Health       Health       `json:"health,omitzero"`
 	// Audit says where the records of ended maintenances go.
 	Audit      audit.Config `json:"audit,omitzero"`
 	Kubernetes Kubernetes   `json:"kubernetes"`
@@ -82,8 +85,17 @@ type Kubernetes struct {
 	// NodeConditions shows the conditions of a node's lifecycle (KEP-5683) on nodes under maintenance. It costs a
 	// read of the node, and a write to its status, for each step of a maintenance.
 	NodeConditions bool `json:"nodeConditions"`
+	// Marks tell other remediators to leave nodes under maintenance alone.
+	Marks Marks `json:"marks"`
 	// PodUID is that of the pod the worker runs in, which only the environment can tell.
 	PodUID types.UID `json:"-"`
+}
+
+// Marks are those that other remediators know.
+type Marks struct {
+	// Medik8s labels the node for NodeHealthCheck and its remediators, ClusterAPI annotates its Machine.
+	Medik8s    bool `json:"medik8s"`
+	ClusterAPI bool `json:"clusterAPI"`
 }
 
 // Versioning makes a worker one version of a Temporal Worker Deployment, so that an operator decides which build takes
@@ -108,7 +120,8 @@ func Default() Config {
 		Scheduler:  Scheduler{Limits: schedule.Limits{}.WithDefaults(), OnOrphan: "release"},
 		Kubernetes: Kubernetes{QPS: 200, Burst: 400, EvictionsPerSecond: 100, Events: true, PodEvents: true},
 		Listen:     "127.0.0.1:8080", AdminListen: "127.0.0.1:8081",
-		Log: Log{Level: "info", Format: "text"}, Metrics: Metrics{StateEvery: spec.Duration(15 * time.Second)},
+		Health: Health{MachineHealthChecks: RespectMachineHealthChecks},
+		Log:    Log{Level: "info", Format: "text"}, Metrics: Metrics{StateEvery: spec.Duration(15 * time.Second)},
 	}
 }
 
@@ -264,6 +277,7 @@ func (c Config) Validate() error {
 	problems = append(problems, c.checkDefaults()...)
 	problems = append(problems, c.checkGroups()...)
 	problems = append(problems, c.checkWindows()...)
+	problems = append(problems, c.checkHealth()...)
 	problems = append(problems, c.Kubernetes.validate()...)
 	problems = append(problems, c.Versioning.validate()...)
 	problems = append(problems, c.Metrics.validate()...)

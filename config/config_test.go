@@ -42,7 +42,7 @@ func TestTheReferenceShowsGoodFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"windows", "policy", "channels", "checks", "hooks", "work", "audit"} {
+	for _, name := range []string{"windows", "policy", "channels", "checks", "hooks", "work", "health", "audit"} {
 		text, err := os.ReadFile("testdata/" + name + ".good.yml")
 		if err != nil {
 			t.Fatal(err)

@@ -88,10 +88,13 @@ func TestTheExampleOfTheKEP(t *testing.T) {
 		"maintenance-a worker-02: Evacuating [Default 5000]",
 		"maintenance-b worker-01: Evacuating (limited by maintenance-a) [Default 5000]",
 		"maintenance-b worker-03: Evacuating [Default 10000]")
-	if _, m := s.kep("maintenance-b"); m.Spec.Stage != api.StageDrain || len(m.Status.StageStatuses) != 2 || m.Status.NodeStatuses[0].PodsPendingEvacuation != 1 ||
-		m.Status.Conditions[0].Type != "Drained" || m.Status.Conditions[0].Status != "False" {
-		t.Errorf("maintenance-b is %+v", m)
-	}
+	s.eventually("maintenance-b says how many pods wait", func() error {
+		if _, m := s.kep("maintenance-b"); m.Spec.Stage != api.StageDrain || len(m.Status.StageStatuses) != 2 || m.Status.NodeStatuses[0].PodsPendingEvacuation != 1 ||
+			m.Status.Conditions[0].Type != "Drained" || m.Status.Conditions[0].Status != "False" {
+			return fmt.Errorf("it is %+v", m)
+		}
+		return nil
+	})
 	empties(three, 10000)
 	s.keps("three is drained",
 		"maintenance-b worker-01: Evacuating (limited by maintenance-a) [Default 5000]",

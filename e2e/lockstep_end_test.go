@@ -115,7 +115,9 @@ func TestAPlanInLockstepIsCancelledInEveryStage(t *testing.T) {
 				return status.Stages != nil && status.Stages.Stage == stage && is(status)
 			})
 			for _, node := range nodes {
-				s.schedulable(node, stage == api.StageIdle)
+				if held := s.node(node).Spec.Unschedulable; held != (stage != api.StageIdle) {
+					s.Errorf("%s is unschedulable: %t", node, held)
+				}
 			}
 			s.mustDrydock("plan", "cancel", name, "--yes", "--comment", "postponed")
 			if end := s.planEnds(run); end.Phase != api.PlanCancelled {

@@ -19,8 +19,13 @@ import (
 // with the signals that came after it, and returns the new run.
 func (s *site) reset(run client.WorkflowRun) client.WorkflowRun {
 	s.Helper()
-	var last int64
-	history := s.temporal.GetWorkflowHistory(s.ctx, run.GetID(), "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	return s.resetTo(run, s.lastTask(run.GetID()), true)
+}
+
+// lastTask is the last completed workflow task of a workflow's present run.
+func (s *site) lastTask(id string) (last int64) {
+	s.Helper()
+	history := s.temporal.GetWorkflowHistory(s.ctx, id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for history.HasNext() {
 		event, err := history.Next()
 		if err != nil {
@@ -30,7 +35,7 @@ func (s *site) reset(run client.WorkflowRun) client.WorkflowRun {
 			last = event.GetEventId()
 		}
 	}
-	return s.resetTo(run, last, true)
+	return last
 }
 
 func (s *site) resetTo(run client.WorkflowRun, event int64, keep bool) client.WorkflowRun {

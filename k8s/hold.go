@@ -40,6 +40,8 @@ type HoldInput struct {
 	TakeOver bool
 	// Prior is what the holder remembers of the node; nil where it holds it for the first time.
 	Prior *Prior
+	// Exclude tells medik8s' remediators to leave the node alone, beside the first holder's mark.
+	Exclude bool
 	// Read gives the node as it was read a moment ago, once; nil has it read now.
 	Read func() (*corev1.Node, error)
 }
@@ -110,6 +112,9 @@ func Hold(ctx context.Context, client kube.Interface, in HoldInput) (Held, error
 		}
 		patch, mark, err := holdPatch(node, mark, in)
 		held.Prior, held.WasUnschedulable = priorOf(node, mark), node.Spec.Unschedulable && !mark.Cordoned
+		if j := mark.index(in.Holder.WorkflowID, in.Holder.RunID); j >= 0 {
+			held.Prior.OutOfService = mark.Holders[j].OutOfService
+		}
 		if err != nil || patch == nil {
 			return err
 		}
@@ -163,7 +168,7 @@ func Release(ctx context.Context, client kube.Interface, node string, c Caller, 
 			}
 			released.Stripped = true
 			prior.recall(&mark)
-			patch, err = restorePatch(n, mark)
+			patch, err = restorePatch(n, mark, prior.OutOfService)
 		case err == nil:
 			patch, err = releasePatch(n, mark, c)
 		}

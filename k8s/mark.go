@@ -28,6 +28,8 @@ type Mark struct {
 	Cordoned bool `json:"cordoned"`
 	// Prior are the values that protections had before; nil where there was none.
 	Prior map[string]*string `json:"prior,omitempty"`
+	// Excluded says that Drydock told medik8s' remediators to leave the node alone; nil where it did not.
+	Excluded *Excluded `json:"excluded,omitempty"`
 }
 
 // Prior is what a mark says of the node before Drydock came. A maintenance remembers it: somebody may take the mark off,
@@ -39,11 +41,16 @@ type Prior struct {
 	Cordoned bool `json:"cordoned,omitempty"`
 	// Protections are the values that they had before; those without one are absent.
 	Protections map[string]string `json:"protections,omitempty"`
+	Excluded    *Excluded         `json:"excluded,omitempty"`
+	// OutOfService says that the taint of that name on the node is the maintenance's.
+	OutOfService bool `json:"outOfService,omitempty"`
+	// Machine is the Machine of Cluster API that the node is of, "namespace/name"; empty where none was marked for it.
+	Machine string `json:"machine,omitempty"`
 }
 
 // priorOf is what is remembered of a node that carries a mark.
 func priorOf(node *corev1.Node, mark Mark) *Prior {
-	p := &Prior{UID: node.UID, Cordoned: mark.Cordoned, Protections: map[string]string{}}
+	p := &Prior{UID: node.UID, Cordoned: mark.Cordoned, Protections: map[string]string{}, Excluded: mark.Excluded}
 	for key, value := range mark.Prior {
 		if value != nil {
 			p.Protections[key] = *value
@@ -57,7 +64,7 @@ func (p *Prior) isAbout(node *corev1.Node) bool { return p != nil && p.UID == no
 
 // recall has a mark say what is remembered.
 func (p *Prior) recall(mark *Mark) {
-	mark.Cordoned, mark.Prior = p.Cordoned, map[string]*string{}
+	mark.Cordoned, mark.Prior, mark.Excluded = p.Cordoned, map[string]*string{}, p.Excluded
 	for _, key := range protections {
 		mark.Prior[key] = valueOf(p.Protections, key)
 	}
@@ -65,7 +72,7 @@ func (p *Prior) recall(mark *Mark) {
 
 // isLeftOn tells that a node without a mark still shows what Drydock wrote beside it. A node that was released does not.
 func (p *Prior) isLeftOn(node *corev1.Node) bool {
-	if _, labelled := node.Labels[api.PhaseLabel]; labelled || isTainted(node) {
+	if _, labelled := node.Labels[api.PhaseLabel]; labelled || isTainted(node) || p.OutOfService && IsOutOfService(node) {
 		return true
 	}
 	ours := 0
@@ -93,6 +100,8 @@ type Holder struct {
 	Since     time.Time `json:"since"`
 	// Cordon says that this holder wants the node unschedulable.
 	Cordon bool `json:"cordon"`
+	// OutOfService says that the taint OutOfServiceTaint is this holder's.
+	OutOfService bool `json:"outOfService,omitempty"`
 }
 
 // MarkOf reads a node's mark; a node without one has the zero Mark, and so has one whose mark somebody emptied.
@@ -152,7 +161,7 @@ func (m Mark) index(workflowID, runID string) int {
 
 // sameAs tells that a mark need not be written anew for what its holder wants.
 func (h Holder) sameAs(wanted Holder) bool {
-	return h.Cordon == wanted.Cordon && h.Run == wanted.Run && h.Namespace == wanted.Namespace
+	return h.Cordon == wanted.Cordon && h.Run == wanted.Run && h.Namespace == wanted.Namespace && h.OutOfService == wanted.OutOfService
 }
 
 // holdPatch adds a holder to a node; it is nil where the node is already as wanted. The mark that it returns is what the
@@ -161,13 +170,11 @@ func holdPatch(node *corev1.Node, mark Mark, in HoldInput) ([]byte, Mark, error)
 	holder := in.Holder
 	holder.Cordon = holder.Cordon || mark.keepsCordon(node, holder)
 	i := mark.index(holder.WorkflowID, holder.RunID)
+	holder.OutOfService = in.Prior.isAbout(node) && in.Prior.OutOfService && mark.isOutOfService(node, i)
 	annotations, rewrite := map[string]*string{}, i < 0 || !mark.Holders[i].sameAs(holder)
+	labels := map[string]*string{api.PhaseLabel: &in.Phase}
 	if len(mark.Holders) == 0 {
-		mark.Cordoned, mark.Prior = false, map[string]*string{}
-		for _, key := range protections {
-			mark.Prior[key] = valueOf(node.Annotations, key)
-			annotations[key] = new("true")
-		}
+		mark.begin(node, in.Exclude, annotations, labels)
 	}
 	if i < 0 && in.Prior.isAbout(node) {
 		in.Prior.recall(&mark)
@@ -182,12 +189,10 @@ func holdPatch(node *corev1.Node, mark Mark, in HoldInput) ([]byte, Mark, error)
 	if !rewrite && len(patch) == 0 {
 		return nil, mark, nil
 	}
-	mark.Holders = slices.Clone(mark.Holders)
-	if i >= 0 {
-		mark.Holders[i].Cordon, mark.Holders[i].Run, mark.Holders[i].Namespace = holder.Cordon, holder.Run, holder.Namespace
-	} else {
-		mark.Holders = append(mark.Holders, holder)
+	if i >= 0 && mark.Holders[i].OutOfService && !holder.OutOfService {
+		patch.takeOutOfServiceOff(node) // of a run that was reset
 	}
+	mark.put(i, holder)
 	if !node.Spec.Unschedulable && !mark.WantsCordon() {
 		mark.Cordoned = false // whoever makes it unschedulable now is somebody else
 	}
@@ -198,26 +203,62 @@ func holdPatch(node *corev1.Node, mark Mark, in HoldInput) ([]byte, Mark, error)
 		}
 		annotations[api.HoldersAnnotation] = new(string(text))
 	}
-	body, err := patch.guarded(node, annotations, map[string]*string{api.PhaseLabel: &in.Phase})
+	body, err := patch.guarded(node, annotations, labels)
 	return body, mark, err
+}
+
+// begin takes a node for its first holder: it remembers what it replaces.
+func (m *Mark) begin(node *corev1.Node, excludes bool, annotations, labels map[string]*string) {
+	m.Cordoned, m.Prior, m.Excluded = false, map[string]*string{}, nil
+	for _, key := range protections {
+		m.Prior[key] = valueOf(node.Annotations, key)
+		annotations[key] = new("true")
+	}
+	if excludes {
+		m.Excluded = exclude(node, labels)
+	}
+}
+
+// isOutOfService tells that the holder at a place has the node's taint, or that the node has one where the holder's entry is missing.
+func (m *Mark) isOutOfService(node *corev1.Node, i int) bool {
+	if i < 0 {
+		return IsOutOfService(node)
+	}
+	return m.Holders[i].OutOfService
+}
+
+// put writes a holder over the one at a place, or adds it where that is none.
+func (m *Mark) put(i int, h Holder) {
+	m.Holders = slices.Clone(m.Holders)
+	if i < 0 {
+		m.Holders = append(m.Holders, h)
+		return
+	}
+	m.Holders[i].Cordon, m.Holders[i].Run, m.Holders[i].Namespace, m.Holders[i].OutOfService = h.Cordon, h.Run, h.Namespace, h.OutOfService
 }
 
 // releasePatch takes a holder off a node and, with the last one, puts back what was before.
 func releasePatch(node *corev1.Node, mark Mark, c Caller) ([]byte, error) {
 	i := mark.index(c.WorkflowID, c.RunID)
+	outOfService := mark.Holders[i].OutOfService
 	mark.Holders = slices.Delete(slices.Clone(mark.Holders), i, i+1)
-	if len(mark.Holders) > 0 {
-		text, err := json.Marshal(mark)
-		if err != nil {
-			return nil, err
-		}
-		return nodePatch{}.guarded(node, map[string]*string{api.HoldersAnnotation: new(string(text))}, nil)
+	if len(mark.Holders) == 0 {
+		return restorePatch(node, mark, outOfService)
 	}
-	return restorePatch(node, mark)
+	text, err := json.Marshal(mark)
+	if err != nil {
+		return nil, err
+	}
+	patch := nodePatch{}
+	if outOfService && !mark.ownsOutOfService() {
+		patch.takeOutOfServiceOff(node)
+	}
+	return patch.guarded(node, map[string]*string{api.HoldersAnnotation: new(string(text))}, nil)
 }
 
-// restorePatch takes the mark off a node and puts back what it says was there before.
-func restorePatch(node *corev1.Node, mark Mark) ([]byte, error) {
+// restorePatch takes the mark off a node and puts back what it says was there before; outOfService tells that the taint of
+// that name goes too.
+func restorePatch(node *corev1.Node, mark Mark, outOfService bool) ([]byte, error) {
 	annotations := map[string]*string{api.HoldersAnnotation: nil}
 	for key, value := range mark.Prior {
 		annotations[key] = value
@@ -227,13 +268,16 @@ func restorePatch(node *corev1.Node, mark Mark) ([]byte, error) {
 	if mark.Cordoned && node.Spec.Unschedulable {
 		changes["unschedulable"] = nil
 	}
-	if isTainted(node) {
-		changes["taints"] = slices.DeleteFunc(slices.Clone(node.Spec.Taints), isMaintenanceTaint)
+	isOurs := func(t corev1.Taint) bool { return isMaintenanceTaint(t) || outOfService && isOutOfServiceTaint(t) }
+	if slices.ContainsFunc(node.Spec.Taints, isOurs) {
+		changes["taints"] = slices.DeleteFunc(slices.Clone(node.Spec.Taints), isOurs)
 	}
 	if len(changes) > 0 {
 		patch["spec"] = changes
 	}
-	return patch.guarded(node, annotations, map[string]*string{api.PhaseLabel: nil})
+	labels := map[string]*string{api.PhaseLabel: nil}
+	mark.Excluded.restore(node, labels)
+	return patch.guarded(node, annotations, labels)
 }
 
 // nodePatch is a JSON merge patch of a node; null removes.

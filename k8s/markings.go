@@ -38,6 +38,8 @@ type Markings struct {
 	Claims []Claim
 	// Protections are the keys of annotations that say what Drydock's would say.
 	Protections []string
+	// Excluded: the label ExcludeLabel says so. OutOfService: the node is tainted as that, Owned: by a holder.
+	Excluded, OutOfService, Owned bool
 }
 
 // MarkingsOf reads all nodes from the API server: no cache may stand between a doctor and the truth.
@@ -63,6 +65,8 @@ func markingsOn(node *corev1.Node) Markings {
 	if t.Marked && t.Unreadable == nil && len(t.Mark.Holders) == 0 {
 		t.Unreadable = fmt.Errorf("annotation %s of node %s names no holder", api.HoldersAnnotation, node.Name)
 	}
+	t.Excluded, t.OutOfService = node.Labels[ExcludeLabel] == ExcludedValue, IsOutOfService(node)
+	t.Owned = t.Unreadable == nil && t.Mark.ownsOutOfService()
 	t.Claims, _ = ClaimsOn(node) // what cannot be read is nobody's
 	for _, key := range protections {
 		if node.Annotations[key] == "true" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -108,7 +109,19 @@ func (n *Nodes) Exists(ctx context.Context, name string) (bool, error) {
 	return err == nil, err
 }
 
-// strip keeps of a node what scheduling looks at: name, UID, labels, mark, cordon and the Ready condition.
+// Annotations that health checks look at, beside Drydock's own mark.
+const (
+	// ConfirmedAnnotation says, by being there, that a person has found the node healthy again (medik8s).
+	ConfirmedAnnotation = "remediation.medik8s.io/manually-confirmed-healthy"
+	// CurrentConfigAnnotation and DesiredConfigAnnotation differ while OpenShift upgrades the node.
+	CurrentConfigAnnotation = "machineconfiguration.openshift.io/currentConfig"
+	DesiredConfigAnnotation = "machineconfiguration.openshift.io/desiredConfig"
+)
+
+var keptAnnotations = []string{api.HoldersAnnotation, ConfirmedAnnotation, CurrentConfigAnnotation, DesiredConfigAnnotation}
+
+// strip keeps of a node what scheduling and health checks look at: name, UID, age, labels, mark, cordon, and of its conditions
+// what they are and since when. Heartbeats, reasons and messages are dropped. The few texts that all nodes share are kept once.
 func strip(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {
@@ -116,13 +129,22 @@ func strip(obj any) (any, error) {
 	}
 	small := &corev1.Node{}
 	small.Name, small.UID, small.ResourceVersion, small.Labels = node.Name, node.UID, node.ResourceVersion, node.Labels
+	small.CreationTimestamp = node.CreationTimestamp
 	small.Spec.Unschedulable = node.Spec.Unschedulable
-	if mark, ok := node.Annotations[api.HoldersAnnotation]; ok {
-		small.Annotations = map[string]string{api.HoldersAnnotation: mark}
+	for _, key := range keptAnnotations {
+		if value, ok := node.Annotations[key]; ok {
+			if small.Annotations == nil {
+				small.Annotations = map[string]string{}
+			}
+			small.Annotations[key] = value
+		}
 	}
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			small.Status.Conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status}}
+	if len(node.Status.Conditions) > 0 {
+		small.Status.Conditions = make([]corev1.NodeCondition, len(node.Status.Conditions))
+	}
+	for i, c := range node.Status.Conditions {
+		small.Status.Conditions[i] = corev1.NodeCondition{
+			Type: unique.Make(c.Type).Value(), Status: unique.Make(c.Status).Value(), LastTransitionTime: c.LastTransitionTime,
 		}
 	}
 	return small, nil

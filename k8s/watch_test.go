@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"testing"
 	"time"
 
@@ -255,13 +256,13 @@ func TestViewThatIsRefusedIsTriedAfresh(t *testing.T) {
 	until(t, view.Changed, func() bool { return view.Err() != nil })
 }
 
-func TestViewKeepsWhatSchedulingLooksAt(t *testing.T) {
+func TestViewKeepsWhatSchedulingAndHealthChecksLookAt(t *testing.T) {
 	full := named("n1")
 	full.Labels = map[string]string{"pool": "gpu"}
 	full.Annotations = map[string]string{api.HoldersAnnotation: `{"holders":[]}`, "much": "text"}
 	full.Spec.Unschedulable, full.Spec.PodCIDR = true, "10.0.0.0/24"
 	full.Status.Images = []corev1.ContainerImage{{Names: []string{"big"}}}
-	full.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeDiskPressure, Status: corev1.ConditionTrue}, {Type: corev1.NodeReady, Status: corev1.ConditionTrue, Message: "kubelet is ready"}}
+	full.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeDiskPressure, Status: corev1.ConditionTrue}, {Type: corev1.NodeReady, Status: corev1.ConditionTrue, Message: "kubelet is ready", LastHeartbeatTime: metav1.Now()}}
 	view, err := k8s.NewNodes(k8stest.New(full).Client(t)).View(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -271,7 +272,8 @@ func TestViewKeepsWhatSchedulingLooksAt(t *testing.T) {
 	if got.UID != full.UID || got.Labels["pool"] != "gpu" || !got.Spec.Unschedulable || !k8s.IsReady(got) || !k8s.IsUnavailable(got) {
 		t.Errorf("kept %+v", got)
 	}
-	if len(got.Annotations) != 1 || len(got.Status.Images) != 0 || len(got.Status.Conditions) != 1 || got.Spec.PodCIDR != "" {
+	want := []corev1.NodeCondition{{Type: corev1.NodeDiskPressure, Status: corev1.ConditionTrue}, {Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	if len(got.Annotations) != 1 || len(got.Status.Images) != 0 || !reflect.DeepEqual(got.Status.Conditions, want) || got.Spec.PodCIDR != "" {
 		t.Errorf("kept too much: %+v", got)
 	}
 }

@@ -39,6 +39,8 @@ func registerCompletions(a *invocation.App, root *cobra.Command) {
 			c.ValidArgsFunction = inTurn(a, nodesInMaintenance, openHooks)
 		case "plan":
 			completePlans(a, c)
+		case "health":
+			completeHealth(a, c)
 		case "watch":
 			c.ValidArgsFunction = offer(a, nodesInMaintenance)
 		default:
@@ -58,7 +60,7 @@ func registerCompletions(a *invocation.App, root *cobra.Command) {
 		"on-node-replaced":  {spec.AdoptReplacement, spec.EndOnReplacement},
 		"escalation":        {"1h=" + spec.GiveBack, "1h=" + spec.Fail, "30m=" + spec.Notify, "none"},
 	})
-	completeFlagsWith(a, root, map[string]candidates{"notify": channels, "hook": hooksToCall, "work": worksToDo, "requestor": requestors, "of": requestors, "by": freezers, "pod": podsOnNode})
+	completeFlagsWith(a, root, map[string]candidates{"notify": channels, "hook": hooksToCall, "work": worksToDo, "requestor": requestors, "of": requestors, "by": freezers, "pod": podsOnNode, "check": healthChecks})
 }
 
 func completeFlags(c *cobra.Command, words map[string][]string) {

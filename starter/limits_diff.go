@@ -102,7 +102,7 @@ func limitDifferences(inForce, file schedule.Limits) []LimitDifference {
 
 // limitTexts are the limits by name. Groups are told apart by their names, so that their order does not count.
 func limitTexts(l schedule.Limits) map[string]string {
-	texts := map[string]string{"maxParallel": l.MaxParallel.String(), "maxUnavailable": l.MaxUnavailable.String(), "windows": show.WindowNames(l.Windows)}
+	texts := map[string]string{"maxParallel": l.MaxParallel.String(), "maxUnavailable": l.MaxUnavailable.String(), "remediations": l.Remediations.String(), "windows": show.WindowNames(l.Windows)}
 	for _, g := range l.Groups {
 		at := "groups." + g.Name + "."
 		texts[at+"nodes"] = show.GroupNodes(g)

@@ -28,6 +28,7 @@ type limitsSetOptions struct {
 	maxParallel      string
 	maxUnavailable   string
 	noMaxUnavailable bool
+	remediations     string
 	windows          []string
 	noWindows        bool
 	group            string
@@ -45,11 +46,12 @@ func newLimitsSet(a *invocation.App) *cobra.Command {
 replaces all of them, groups included, and flags go over it. With --group they are about the limits of that group, which has
 to be there: a new one comes with a file.
 
-An amount is a number of nodes, a percentage of them rounded up, or for --max-parallel "unlimited". What is out of
-service already stays so: limits are judged when a slot is granted.`,
+An amount is a number of nodes, a percentage of them rounded up, or for --max-parallel and --remediations "unlimited". What is
+out of service already stays so: limits are judged when a slot is granted.`,
 		Example: `  drydock limits set --max-parallel 2 --comment "two crews tonight"
   drydock limits set --max-unavailable 20%
   drydock limits set --no-max-unavailable
+  drydock limits set --remediations 5%
   drydock limits set --group gpu --max-parallel 3
   drydock limits set --held plans=40
   drydock limits set --window weeknights --window weekends
@@ -67,6 +69,7 @@ func (o *limitsSetOptions) register(cmd *cobra.Command) {
 	f.StringVar(&o.maxParallel, "max-parallel", "", "how many maintenances may run at a time")
 	f.StringVar(&o.maxUnavailable, "max-unavailable", "", "how many nodes may be unavailable at a time; 0 stops all that would make one so")
 	f.BoolVar(&o.noMaxUnavailable, "no-max-unavailable", false, "remove the limit on unavailable nodes")
+	f.StringVar(&o.remediations, "remediations", "", "how many maintenances of health checks may run at a time, in slots of their own; 0 starts none")
 	f.StringSliceVar(&o.windows, "window", nil, "grant slots only while this window of the worker's configuration is open, with others that are given (repeatable)")
 	f.BoolVar(&o.noWindows, "no-windows", false, "grant slots at any time, as far as groups and maintenances have no windows of their own")
 	f.StringVar(&o.group, "group", "", "change the limits of this group, not those of the whole cluster")
@@ -153,8 +156,13 @@ func (o *limitsSetOptions) change(flags *pflag.FlagSet, stdin io.Reader) (func(s
 	if o.group != "" && len(changes) == 0 {
 		return nil, exit.UsageError("--group: say which of its limits to change: --max-parallel, --max-unavailable, --no-max-unavailable, --window or --no-windows")
 	}
-	if o.fromFile == "" && len(o.held) == 0 && len(changes) == 0 {
-		return nil, exit.UsageError("nothing to change: pass --max-parallel, --max-unavailable, --no-max-unavailable, --window, --no-windows, --held or --from-file")
+	remediations, err := o.remediationsAmount(flags)
+	if err != nil {
+		return nil, err
+	}
+	if o.fromFile == "" && len(o.held) == 0 && len(changes) == 0 && remediations.IsZero() {
+		return nil, exit.UsageError(
+			"nothing to change: pass --max-parallel, --max-unavailable, --no-max-unavailable, --remediations, --window, --no-windows, --held or --from-file")
 	}
 	var file *schedule.Limits
 	if o.fromFile != "" {
@@ -175,6 +183,9 @@ func (o *limitsSetOptions) change(flags *pflag.FlagSet, stdin io.Reader) (func(s
 		}
 		for _, change := range changes {
 			change(of)
+		}
+		if !remediations.IsZero() {
+			l.Remediations = remediations
 		}
 		if len(o.held) > 0 {
 			l.Quotas.Requestors = maps.Clone(l.Quotas.Requestors)
@@ -235,6 +246,21 @@ func (o *limitsSetOptions) scopeChanges(flags *pflag.FlagSet) (changes []func(*s
 		changes = append(changes, func(s *scope) { *s.windows = o.windows })
 	}
 	return changes, nil
+}
+
+// remediationsAmount is what --remediations says, which is of the whole cluster; unset where it is not given.
+func (o *limitsSetOptions) remediationsAmount(flags *pflag.FlagSet) (schedule.Amount, error) {
+	if !flags.Changed("remediations") {
+		return schedule.Amount{}, nil
+	}
+	if o.group != "" {
+		return schedule.Amount{}, exit.UsageError("--remediations: is a limit of the whole cluster: leave --group out")
+	}
+	amount, err := parseParallel(o.remediations)
+	if err != nil {
+		return amount, exit.UsageError("--remediations: %w", err)
+	}
+	return amount, nil
 }
 
 // parseParallel reads how many may go at a time.

@@ -22,14 +22,18 @@ func TestLimitsAreChangedOneByOne(t *testing.T) {
 		want  schedule.Limits
 	}{
 		"one": {[]string{"--max-parallel", "2"}, "", schedule.Limits{MaxParallel: schedule.Count(2), MaxUnavailable: schedule.Percent(20), Groups: inForce.Groups}},
+		"remediations": {
+			[]string{"--remediations", "0"}, "",
+			schedule.Limits{MaxParallel: schedule.Count(1), MaxUnavailable: schedule.Percent(20), Remediations: schedule.Count(0), Groups: inForce.Groups},
+		},
 		"0 is a limit": {
 			[]string{"--max-unavailable", "0"}, "",
 			schedule.Limits{MaxParallel: schedule.Count(1), MaxUnavailable: schedule.Count(0), Groups: inForce.Groups},
 		},
 		"no limit":       {[]string{"--no-max-unavailable"}, "", schedule.Limits{MaxParallel: schedule.Count(1), Groups: inForce.Groups}},
 		"windows":        {[]string{"--window", "nights", "--window", "weekends"}, "", schedule.Limits{MaxParallel: schedule.Count(1), MaxUnavailable: schedule.Percent(20), Groups: inForce.Groups, Windows: []string{"nights", "weekends"}}},
-		"no windows":     {[]string{"--no-windows", "--from-file", "-"}, "maxParallel: 4\nwindows: [nights]\n", schedule.Limits{MaxParallel: schedule.Count(4)}},
-		"a file of both": {[]string{"--from-file", "-"}, "windows: {nights: {from: \"22:00\", to: \"04:00\"}}\nscheduler: {windows: [nights]}\n", schedule.Limits{MaxParallel: schedule.Count(1), Windows: []string{"nights"}}},
+		"no windows":     {[]string{"--no-windows", "--from-file", "-"}, "maxParallel: 4\nwindows: [nights]\n", schedule.Limits{MaxParallel: schedule.Count(4), Remediations: schedule.DefaultRemediations}},
+		"a file of both": {[]string{"--from-file", "-"}, "windows: {nights: {from: \"22:00\", to: \"04:00\"}}\nscheduler: {windows: [nights]}\n", schedule.Limits{MaxParallel: schedule.Count(1), Remediations: schedule.DefaultRemediations, Windows: []string{"nights"}}},
 		"of a group": {
 			[]string{"--group", "gpu", "--max-parallel", "3", "--max-unavailable", "50%", "--window", "nights"}, "",
 			schedule.Limits{MaxParallel: schedule.Count(1), MaxUnavailable: schedule.Percent(20), Groups: []schedule.Group{
@@ -41,7 +45,7 @@ func TestLimitsAreChangedOneByOne(t *testing.T) {
 			schedule.Limits{MaxParallel: schedule.Count(1), MaxUnavailable: schedule.Percent(20), Groups: inForce.Groups,
 				Quotas: schedule.Quotas{Requestors: map[string]schedule.RequestorQuota{"plans": {Held: new(5)}}}},
 		},
-		"flags over file": {[]string{"--from-file", "-", "--max-parallel", "9"}, "maxParallel: 4\nmaxUnavailable: 1\n", schedule.Limits{MaxParallel: schedule.Count(9), MaxUnavailable: schedule.Count(1)}},
+		"flags over file": {[]string{"--from-file", "-", "--max-parallel", "9"}, "maxParallel: 4\nmaxUnavailable: 1\n", schedule.Limits{MaxParallel: schedule.Count(9), MaxUnavailable: schedule.Count(1), Remediations: schedule.DefaultRemediations}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var o limitsSetOptions

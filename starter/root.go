@@ -13,6 +13,7 @@ import (
 
 	"drydock/starter/codecserver"
 	"drydock/starter/exit"
+	"drydock/starter/health"
 	"drydock/starter/invocation"
 	"drydock/starter/plan"
 	"drydock/starter/setup"
@@ -136,7 +137,7 @@ func addGroups(root *cobra.Command, a *invocation.App) {
 			tell.NewEscalate(a), tell.NewSkipPod(a), tell.NewConsent(a), tell.NewRetryNow(a),
 			tell.NewApprove(a), tell.NewDeny(a), tell.NewReschedule(a), tell.NewValidated(a), tell.NewValidationFailed(a), tell.NewHookDone(a), tell.NewSkipHook(a),
 		}},
-		{"cluster", "The cluster as a whole:", []*cobra.Command{newLimits(a), newFreeze(a), newThaw(a), newWindows(a), newDoctor(a), setup.New(a), codecserver.New(a)}},
+		{"cluster", "The cluster as a whole:", []*cobra.Command{newLimits(a), newFreeze(a), newThaw(a), newWindows(a), health.New(a), newDoctor(a), setup.New(a), codecserver.New(a)}},
 		{"other", "Other commands:", []*cobra.Command{newSchema(a), newVersion(a)}},
 	}
 	for _, g := range groups {

@@ -22,7 +22,7 @@ func TestRunbooksNameCommandsThatThereAre(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d runbooks, %v", len(files), err)
 	}
-	for _, page := range []string{"disaster", "security", "tuning", "upgrade"} {
+	for _, page := range []string{"disaster", "from-node-healthcheck", "health", "security", "tuning", "upgrade"} {
 		files = append(files, "../docs/"+page+".md")
 	}
 	found := 0

@@ -17,6 +17,7 @@ import (
 	"drydock/rules/schedule"
 	"drydock/rules/setup"
 	"drydock/starter/exit"
+	"drydock/starter/health"
 	"drydock/starter/invocation"
 	"drydock/starter/nodework"
 	"drydock/starter/show"
@@ -50,6 +51,10 @@ var outputs = map[string]struct {
 	"plan-schedule":  {show.PlanSchedule{}, []string{"plan schedule"}},
 	"plan-schedules": {show.PlanSchedules{}, []string{"plan schedule list"}},
 	"plan-preview":   {show.PlanPreview{}, []string{"plan create --dry-run"}},
+	"health":         {health.Check{}, []string{"health status"}},
+	"health-checks":  {health.Checks{}, []string{"health list", "health start", "health apply"}},
+	"health-summary": {health.Summary{}, []string{"health pause", "health resume", "health confirm", "health remove"}},
+	"health-explain": {[]health.Explained{}, []string{"health explain"}},
 	"version":        {Versions{}, []string{"version"}},
 }
 

@@ -20,6 +20,7 @@ import (
 	"drydock/api"
 	"drydock/client"
 	"drydock/docs/schemas/schematest"
+	"drydock/rules/health"
 	"drydock/rules/period"
 	"drydock/rules/record"
 	"drydock/rules/rollout"
@@ -49,6 +50,8 @@ func schemaOf(t *testing.T, name string, of any) []byte {
 				return &generator.Schema{Type: "string", Format: "date-time", Pattern: "Z$"}
 			case reflect.TypeFor[period.Duration]():
 				return &generator.Schema{Type: "string", Pattern: `^([0-9.]+(h|m|s|ms|µs|ns))+$`}
+			case reflect.TypeFor[health.SignedDuration]():
+				return &generator.Schema{Type: "string", Pattern: `^-?([0-9.]+(h|m|s|ms|µs|ns))+$`}
 			case reflect.TypeFor[schedule.Amount]():
 				return &generator.Schema{OneOf: []*generator.Schema{{Type: "integer"}, {Type: "string"}}}
 			case reflect.TypeFor[api.List[api.Holder]]():

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -36,15 +35,9 @@ It serves /metrics, /healthz and /readyz, and on loopback /loglevel. To see more
 
 SIGINT and SIGTERM stop it gracefully: running drains are handed to another worker, or go on when it is back.`
 
-// gcPercent keeps the worker small: what it keeps of thousands of nodes is little, what it reads to get there is much.
-// GOGC in the environment beats it.
-const gcPercent = 50
-
 // Main runs the command line; it returns the exit status.
 func Main(ctx context.Context, args []string, stderr io.Writer) int {
-	if _, set := os.LookupEnv("GOGC"); !set {
-		debug.SetGCPercent(gcPercent)
-	}
+	tuneGarbage()
 	cmd := newCommand(stderr)
 	cmd.SetArgs(args)
 	if err := cmd.ExecuteContext(ctx); err != nil {

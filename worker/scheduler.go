@@ -20,13 +20,14 @@ import (
 // schedulerEvery is how often a worker makes sure that the scheduler runs.
 const schedulerEvery = 30 * time.Second
 
-// keepScheduler starts the scheduler where it does not run, now and every 30 s, and tells where its limits are no
-// longer those of the configuration. It fails where the namespace is no more, or another one.
+// keepScheduler starts the scheduler where it does not run, now and every 30 s, and anew what else others wait for where somebody has
+// ended it. It tells where the scheduler's limits are no longer those of the configuration. It fails where the namespace is no more, or another one.
 func keepScheduler(ctx context.Context, o Options, temporal client.Client, namespace, queue string, registry prometheus.Registerer) error {
 	k := &schedulerKeeper{options: o, temporal: temporal, queue: queue, id: api.SchedulerID(o.Config.Cluster)}
 	home := homeGuard{temporal: temporal, name: namespace, id: o.home.ID}
 	k.windows = windowsTeller{digest: window.Digest(o.Config.Windows), since: time.Now()}
 	k.differs = differsGauge(registry)
+	others := revivers(o, temporal, queue)
 	ticker := time.NewTicker(schedulerEvery)
 	defer ticker.Stop()
 	for {
@@ -37,9 +38,12 @@ func keepScheduler(ctx context.Context, o Options, temporal client.Client, names
 		}
 		if err == nil {
 			err = k.ensure(ctx)
+			for _, one := range others {
+				err = errors.Join(err, one.ensure(ctx))
+			}
 		}
 		if err != nil && ctx.Err() == nil {
-			o.Logger.Warn("the scheduler could not be looked after", "error", err)
+			o.Logger.Warn("the scheduler, or what plans and health checks wait for, could not be looked after", "error", err)
 		}
 		select {
 		case <-ticker.C:

@@ -151,6 +151,10 @@ func work(
 	group, ctx := errgroup.WithContext(ctx)
 	for _, background := range []func() error{
 		func() error { return keepScheduler(ctx, o, temporal, options.Namespace, queue, registry) },
+		func() error {
+			keepHealthChecks(ctx, o, temporal, options.Namespace, queue)
+			return nil
+		},
 		func() error { return untilRefused(ctx, refused) },
 		func() error {
 			warnIfNotCurrent(ctx, o, temporal)
@@ -284,32 +288,30 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 	sinks := audit.New(c.Audit, o.Logger)
 	return workflows.Activities{
 		Nodes: &node.Activities{
-			Client: kube, Temporal: temporal, Home: to.home, Events: events, Conditions: c.Kubernetes.NodeConditions, Policy: judge, Jobs: left,
+			Client: kube, Temporal: temporal, Home: to.home, Events: events, Conditions: c.Kubernetes.NodeConditions, Policy: judge, Jobs: left, Marks: node.Marks(c.Kubernetes.Marks),
 		},
 		Drains: &drain.Activities{
 			Client: kube, Temporal: temporal, Nodes: all, Sources: sources, Metrics: drain.NewMetrics(registry),
-			Limiter: o.limiter, PodEvents: podEvents, JobNamespaces: own,
-			Pod: c.Kubernetes.PodUID,
+			Limiter: o.limiter, PodEvents: podEvents, JobNamespaces: own, Pod: c.Kubernetes.PodUID,
 		},
 		Cluster: &cluster.Activities{Nodes: all, Temporal: temporal, Home: to.home, Pods: k8s.NewNodePods(kube), Busy: o.limiter.Busy, Census: o.census},
 		Preflights: &preflight.Activities{
 			Client: kube, Temporal: temporal, Budgets: sources.BudgetsIn, Capacity: k8s.NewCapacityReader(kube), JobNamespaces: own,
 		},
 		Executions: &execution.Activities{Temporal: temporal, Namespace: namespace, Home: to.home, Nodes: all},
-		Doctors:    &doctor.Activities{Client: kube, Events: events, Temporal: temporal, Namespace: namespace, Home: to.home, Jobs: left},
+		Doctors:    &doctor.Activities{Client: kube, Events: events, Temporal: temporal, Namespace: namespace, Home: to.home, Jobs: left, ClusterAPI: c.Kubernetes.Marks.ClusterAPI},
 		Settings: &settings.Activities{
 			Temporal: temporal, Namespace: namespace, Starters: execution.NewStarters(temporal, namespace), Attributes: attributeNames(), Defaults: c.Defaults,
 			Channels: c.Channels.Plans(), DefaultChannels: c.Channels.Defaults(), Runner: runner, Client: kube, Groups: groups,
 			Judge: judge, Windows: slices.Sorted(maps.Keys(c.Windows)),
 			Audited: len(sinks.Names()) > 0, Conditions: c.Kubernetes.NodeConditions,
 		},
-		Windows: openings,
-		Checks:  &checkactivity.Activities{Client: kube, Temporal: temporal, Runner: runner},
-		Plans:   &planactivity.Activities{Nodes: all, Temporal: temporal, Namespace: namespace}, Lockstep: &lockstepactivity.Activities{Temporal: temporal, Namespace: namespace},
+		Windows: openings, Health: healthActivities(c.Health, all, to),
+		Checks: &checkactivity.Activities{Client: kube, Temporal: temporal, Runner: runner},
+		Plans:  &planactivity.Activities{Nodes: all, Temporal: temporal, Namespace: namespace}, Lockstep: &lockstepactivity.Activities{Temporal: temporal, Namespace: namespace},
 		Policies: &policyactivity.Activities{Judge: judge, Temporal: temporal, Namespace: namespace},
 		Deliveries: &delivery.Activities{
-			Temporal: temporal, Senders: senders, Sinks: sinks,
-			Metrics: delivery.NewMetrics(registry, c.Channels.KindsByName()),
+			Temporal: temporal, Senders: senders, Sinks: sinks, Metrics: delivery.NewMetrics(registry, c.Channels.KindsByName()),
 		},
 	}, nil
 }

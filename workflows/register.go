@@ -12,6 +12,7 @@ import (
 	doctoractivity "drydock/activities/doctor"
 	"drydock/activities/drain"
 	"drydock/activities/execution"
+	healthactivity "drydock/activities/health"
 	lockstepactivity "drydock/activities/lockstep"
 	"drydock/activities/node"
 	planactivity "drydock/activities/plan"
@@ -22,6 +23,8 @@ import (
 	"drydock/api"
 	"drydock/workflows/auditrecord"
 	"drydock/workflows/doctor"
+	"drydock/workflows/health"
+	"drydock/workflows/healthwatch"
 	"drydock/workflows/inbox"
 	"drydock/workflows/lockstep"
 	"drydock/workflows/maintenance"
@@ -29,6 +32,7 @@ import (
 	"drydock/workflows/plan"
 	"drydock/workflows/planrun"
 	"drydock/workflows/preflight"
+	"drydock/workflows/remediation"
 	"drydock/workflows/scheduler"
 	"drydock/workflows/windows"
 )
@@ -48,6 +52,7 @@ type Activities struct {
 	Plans      *planactivity.Activities
 	Windows    *windowsactivity.Activities
 	Lockstep   *lockstepactivity.Activities
+	Health     *healthactivity.Activities
 }
 
 // Interceptors are what every worker and replayer of the workflows has to run with.
@@ -63,7 +68,7 @@ func Register(registry worker.Registry, a Activities) {
 
 // RegisterActivities makes a worker able to run every activity.
 func RegisterActivities(registry worker.ActivityRegistry, a Activities) {
-	for _, methods := range []any{a.Nodes, a.Drains, a.Cluster, a.Executions, a.Preflights, a.Doctors, a.Checks, a.Deliveries, a.Policies, a.Plans, a.Windows, a.Lockstep} {
+	for _, methods := range []any{a.Nodes, a.Drains, a.Cluster, a.Executions, a.Preflights, a.Doctors, a.Checks, a.Deliveries, a.Policies, a.Plans, a.Windows, a.Lockstep, a.Health} {
 		registry.RegisterActivity(methods)
 	}
 	registry.RegisterActivity(a.Settings.Prepare)
@@ -83,5 +88,8 @@ func RegisterWorkflows(registry interface {
 	registry.RegisterWorkflowWithOptions(planrun.MaintenancePlanRun, workflow.RegisterOptions{Name: api.PlanRunType})
 	registry.RegisterWorkflowWithOptions(auditrecord.AuditRecord, workflow.RegisterOptions{Name: api.AuditRecordType})
 	registry.RegisterWorkflowWithOptions(lockstep.Lockstep, workflow.RegisterOptions{Name: api.LockstepType})
+	registry.RegisterWorkflowWithOptions(health.Check, workflow.RegisterOptions{Name: api.HealthCheckType})
+	registry.RegisterWorkflowWithOptions(healthwatch.HealthWatch, workflow.RegisterOptions{Name: api.HealthWatchType})
+	registry.RegisterWorkflowWithOptions(remediation.NodeRemediation, workflow.RegisterOptions{Name: api.NodeRemediationType})
 	registry.RegisterWorkflowWithOptions(windows.Windows, workflow.RegisterOptions{Name: api.WindowsType})
 }

@@ -16,6 +16,7 @@ import (
 	"drydock/activities/heartbeat"
 	"drydock/activities/nodeevent"
 	"drydock/k8s"
+	"drydock/k8s/clusterapi"
 	"drydock/k8s/kube"
 	"drydock/rules/doctor"
 )
@@ -31,6 +32,8 @@ type Activities struct {
 	Home execution.Namespace
 	// Jobs ends what a dead run has left running on its node, before that is released; nil where the configuration has no Jobs.
 	Jobs Jobs
+	// ClusterAPI: Machines of Cluster API are marked for maintenances, and looked at.
+	ClusterAPI bool
 }
 
 // Jobs ends the Jobs of a maintenance that has ended without them.
@@ -120,6 +123,11 @@ func (d *Activities) facts(ctx context.Context, in EvaluateInput) (doctor.Facts,
 	if err := d.requests(ctx, &facts); err != nil {
 		return facts, err
 	}
+	if d.ClusterAPI {
+		if err := machines(ctx, d.Client, &facts); err != nil {
+			return facts, err
+		}
+	}
 	if facts.Scheduler, err = d.runs().scheduler(ctx, in.Names); err != nil {
 		return facts, err
 	}
@@ -161,7 +169,7 @@ func markedBy(home execution.Namespace, h k8s.Holder, names Names) doctor.Holder
 func (d *Activities) nodeFacts(t k8s.Markings, names Names) doctor.Node {
 	n := doctor.Node{
 		Name: t.Name, UID: string(t.UID), Mark: t.Text, Marked: t.Marked, Tainted: t.Tainted,
-		Unschedulable: t.Unschedulable, Protections: t.Protections,
+		Unschedulable: t.Unschedulable, Protections: t.Protections, Excluded: t.Excluded, OutOfService: t.OutOfService, Owned: t.Owned,
 	}
 	if t.Phase != nil {
 		n.Labelled, n.Phase = true, *t.Phase
@@ -197,6 +205,19 @@ func (d *Activities) requests(ctx context.Context, facts *doctor.Facts) error {
 		})
 	}
 	return nil
+}
+
+// machines looks for Machines of Cluster API that Drydock has had left alone.
+func machines(ctx context.Context, client kube.Interface, facts *doctor.Facts) error {
+	skipped, err := clusterapi.Machines{Client: client}.Skipped(ctx)
+	if err != nil && k8s.Denied(ctx, client, err) {
+		facts.Unchecked = append(facts.Unchecked, "the worker's account may not list the machines of Cluster API (kubernetes.marks.clusterAPI)")
+		return nil
+	}
+	for _, m := range skipped {
+		facts.Machines = append(facts.Machines, doctor.Machine{Name: m.Machine, Node: m.Node})
+	}
+	return err
 }
 
 // nodeOf is the node in a maintenance's workflow ID, empty where there is none.

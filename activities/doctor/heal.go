@@ -19,6 +19,7 @@ import (
 	"drydock/api"
 	"drydock/checks/job"
 	"drydock/k8s"
+	"drydock/k8s/clusterapi"
 	"drydock/k8s/kube"
 	"drydock/rules/bounds"
 	"drydock/rules/doctor"
@@ -86,6 +87,8 @@ func (d *Activities) heal(ctx context.Context, in HealInput) (string, error) {
 		return d.cleanNode(ctx, in)
 	case doctor.HideConditions:
 		return d.hideConditions(ctx, in)
+	case doctor.ResumeMachine:
+		return resumeMachine(ctx, d, in)
 	default:
 		return "", fmt.Errorf("there is no fix %q", in.Finding.Fix)
 	}
@@ -147,7 +150,7 @@ func (d *Activities) releaseMark(ctx context.Context, in HealInput) (string, err
 		did += " and uncordoned the node"
 	}
 	d.event(ctx, in, released.UID, did)
-	return did, d.withdrawLeft(ctx, f)
+	return did, left(d.Client, f).WithdrawLeft(ctx)
 }
 
 // release takes a dead run's mark off its node. What the run has left running there, which may be about to restart the node, is
@@ -179,7 +182,7 @@ func (d *Activities) withdraw(ctx context.Context, in HealInput) (string, error)
 	if err := d.dead(ctx, in); err != nil {
 		return "", err
 	}
-	if err := d.withdrawLeft(ctx, f); err != nil {
+	if err := left(d.Client, f).WithdrawLeft(ctx); err != nil {
 		return "", err
 	}
 	const did = "withdrew the EvictionRequests"
@@ -187,9 +190,9 @@ func (d *Activities) withdraw(ctx context.Context, in HealInput) (string, error)
 	return did, nil
 }
 
-func (d *Activities) withdrawLeft(ctx context.Context, f doctor.Finding) error {
-	requests := k8s.EvictionRequests{Client: d.Client, Node: f.Node, WorkflowID: f.WorkflowID, RunID: f.RunID}
-	return requests.WithdrawLeft(ctx)
+// left are the EvictionRequests of what a finding is about.
+func left(client kube.Interface, f doctor.Finding) k8s.EvictionRequests {
+	return k8s.EvictionRequests{Client: client, Node: f.Node, WorkflowID: f.WorkflowID, RunID: f.RunID}
 }
 
 // releaseSlot frees a slot that nobody holds. The mark goes first, which fences evictions of a dead maintenance.
@@ -273,6 +276,8 @@ func (d *Activities) requestSlot(ctx context.Context, in HealInput) (string, err
 		Priority  int       `json:"priority,omitempty"`
 		Created   time.Time `json:"created"`
 		RunID     string    `json:"runId"`
+		// Remediation has slots of its own.
+		Remediation bool `json:"remediation,omitempty"`
 	}
 	unanswered, err := d.runs().ask(ctx, f.WorkflowID, "", in.QuerySlot, &request)
 	if err != nil {
@@ -351,6 +356,23 @@ func (d *Activities) cleanNode(ctx context.Context, in HealInput) (string, error
 	}
 	const did = "removed label and taint"
 	d.event(ctx, in, uid, did)
+	return did, nil
+}
+
+// resumeMachine has Cluster API remediate a Machine again whose node nothing holds.
+func resumeMachine(ctx context.Context, d *Activities, in HealInput) (string, error) {
+	f := in.Finding
+	resumed, err := clusterapi.Machines{Client: d.Client}.Resume(ctx, f.Seen, f.Node)
+	if err != nil {
+		return "", err
+	}
+	if !resumed {
+		return "", errNoLonger
+	}
+	did := "took the annotation off machine " + f.Seen
+	if f.Node != "" {
+		d.event(ctx, in, "", did)
+	}
 	return did, nil
 }
 

@@ -3,6 +3,7 @@ package drain
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -21,6 +22,9 @@ import (
 
 // withdrawWithin is how long a cancelled drain may take to withdraw its EvictionRequests.
 const withdrawWithin = 20 * time.Second
+
+// tellWithin is how long a word about an empty node may take.
+const tellWithin = 2 * time.Second
 
 // Activities empty nodes.
 type Activities struct {
@@ -70,6 +74,21 @@ type Input struct {
 	TellCounts bool `json:"tellCounts,omitempty"`
 	// BlockedSignal is the signal by which the workflow wants to hear of blockers.
 	BlockedSignal string `json:"blockedSignal"`
+	// Then is sent once the node is empty, to those who wait for that; nil tells nobody.
+	Then *Word `json:"then,omitempty"`
+}
+
+// Word is a signal to a workflow.
+type Word struct {
+	WorkflowID string          `json:"workflowId"`
+	Signal     string          `json:"signal"`
+	Payload    json.RawMessage `json:"payload"`
+}
+
+// Drained is how far a drain came that has emptied its node. Told: what was to be said then was said.
+type Drained struct {
+	api.DrainProgress
+	Told bool `json:"told,omitempty"`
 }
 
 // Consent lets a pod, "namespace/name", be lost, as Drain's fields of the same names let all pods.
@@ -83,7 +102,7 @@ type Consent struct {
 // none is left. It goes on where an earlier attempt stopped, and stops by itself when the node is not the
 // maintenance's any more. Cancelled, it tells in the error's details how far it came.
 // Errors: NodeGone, NodeReplaced, NotHolder, MissingPermission, WorkerStopping.
-func (d *Activities) Drain(ctx context.Context, in Input) (api.DrainProgress, error) {
+func (d *Activities) Drain(ctx context.Context, in Input) (Drained, error) {
 	before := in.before(ctx)
 	heartbeats := startHeartbeats(ctx, before)
 	defer heartbeats.Stop()
@@ -91,13 +110,27 @@ func (d *Activities) Drain(ctx context.Context, in Input) (api.DrainProgress, er
 	switch {
 	case err == nil:
 		heartbeats.Forget()
-		return progress, nil // even if somebody cancels it just now: the node is empty
+		return Drained{progress, d.tell(ctx, in.Then)}, nil // even if somebody cancels it just now: the node is empty
 	case temporal.IsCanceledError(context.Cause(ctx)):
 		d.withdrawCancelled(ctx, in)
-		return api.DrainProgress{}, temporal.NewCanceledError(last)
+		return Drained{}, temporal.NewCanceledError(last)
 	default:
-		return api.DrainProgress{}, failure.Translate(ctx, d.Client, err)
+		return Drained{}, failure.Translate(ctx, d.Client, err)
 	}
+}
+
+// tell sends a word, once: the workflow repeats what was not said.
+func (d *Activities) tell(ctx context.Context, word *Word) (told bool) {
+	if word == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, tellWithin)
+	defer cancel()
+	if err := d.Temporal.SignalWorkflow(ctx, word.WorkflowID, "", word.Signal, word.Payload); err != nil {
+		activity.GetLogger(ctx).Warn("not said that the node is empty", "to", word.WorkflowID, "error", err)
+		return false
+	}
+	return true
 }
 
 // startHeartbeats begins with how far the drain came. Before the first look there is nothing to tell.

@@ -92,18 +92,26 @@ func stillAttached(p api.DrainProgress, attached []*storagev1.VolumeAttachment, 
 func volumesThatStay(ctx context.Context, client kube.Interface, node *heldnode.View) (map[string]bool, error) {
 	stay := map[string]bool{}
 	for _, pod := range node.PodsByName() {
-		for _, claim := range claimsOf(pod) {
-			found, err := client.CoreV1().PersistentVolumeClaims(pod.Namespace).Get(ctx, claim, metav1.GetOptions{})
-			if apierrors.IsNotFound(err) {
-				continue
-			}
-			if err != nil {
-				return nil, fmt.Errorf("reading the volume claim %s of pod %s: %w", claim, k8s.PodName(pod), err)
-			}
-			stay[found.Spec.VolumeName] = true
+		if err := addVolumes(ctx, client, pod, stay); err != nil {
+			return nil, err
 		}
 	}
 	return stay, nil
+}
+
+// addVolumes adds the persistent volumes of a pod.
+func addVolumes(ctx context.Context, client kube.Interface, pod *corev1.Pod, to map[string]bool) error {
+	for _, claim := range claimsOf(pod) {
+		found, err := client.CoreV1().PersistentVolumeClaims(pod.Namespace).Get(ctx, claim, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("reading the volume claim %s of pod %s: %w", claim, k8s.PodName(pod), err)
+		}
+		to[found.Spec.VolumeName] = true
+	}
+	return nil
 }
 
 func claimsOf(pod *corev1.Pod) []string {

@@ -34,6 +34,8 @@ type Activities struct {
 	Conditions bool
 	// Policy is asked before a node is held; nil refuses nothing.
 	Policy Policy
+	// Marks are those of others that held nodes carry.
+	Marks Marks
 	// Jobs ends what maintenances leave running on their nodes; nil where the configuration has no Jobs.
 	Jobs Jobs
 
@@ -155,7 +157,7 @@ func (n *Activities) hold(ctx context.Context, in HoldInput) (Held, error) {
 	}
 	caller := heldnode.CallerOf(ctx, in.RunID)
 	wanted := k8s.HoldInput{
-		Node: in.Node, UID: types.UID(in.UID), Phase: in.Phase, Prior: in.Prior, Read: read,
+		Node: in.Node, UID: types.UID(in.UID), Phase: in.Phase, Prior: in.Prior, Read: read, Exclude: n.Marks.Medik8s,
 		Holder: k8s.Holder{
 			WorkflowID: caller.WorkflowID, RunID: caller.RunID, Run: caller.Run, Namespace: n.Home.ID,
 			Requestor: in.Requestor, Since: in.Since, Cordon: in.Cordon,
@@ -175,6 +177,7 @@ func (n *Activities) hold(ctx context.Context, in HoldInput) (Held, error) {
 	if err := n.slotHeld(ctx, in.Slot); err != nil {
 		return Held{}, err
 	}
+	n.skipMachine(ctx, in, held.Prior)
 	event := in.Event
 	if held.Again {
 		event = nodeevent.Event{Reason: "CordonRestored", Warning: true, Key: event.Key,

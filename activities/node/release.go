@@ -91,6 +91,7 @@ func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released
 	if err := n.tellOf(ctx, in, released); err != nil {
 		return Released{}, err
 	}
+	n.resumeMachine(ctx, in)
 	conditionsLeft := false
 	if (in.HideConditions || n.Conditions) && !released.Gone {
 		// They must not keep a node out of service.

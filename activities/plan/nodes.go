@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
@@ -28,6 +29,8 @@ type Activities struct {
 	Nodes     *k8s.Nodes
 	Temporal  client.Client
 	Namespace string
+	// LookEvery is the pause between two looks for nodes that come to match; zero is 20 s.
+	LookEvery time.Duration
 }
 
 // ListInput chooses nodes as a plan does; Digest is that of the last list that is known.

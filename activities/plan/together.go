@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -28,7 +29,7 @@ func (a *Activities) AwaitPlanNodes(ctx context.Context, in ListInput) (Listed, 
 		select {
 		case <-ctx.Done():
 			return Listed{}, context.Cause(ctx)
-		case <-time.After(lookForNodes):
+		case <-time.After(cmp.Or(a.LookEvery, lookForNodes)):
 		}
 	}
 }

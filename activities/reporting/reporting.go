@@ -41,6 +41,8 @@ type Reporter struct {
 	sent     int
 	sentSet  string
 	lastSent time.Time
+	// began is when it reported for the first time.
+	began time.Time
 	// left and leaving are the counts that were sent last, counted how often they were sent alone.
 	left, leaving, counted int
 	// Last is the progress reported last.
@@ -50,6 +52,9 @@ type Reporter struct {
 // Report tells how an activity goes, and what keeps it from ending.
 func (r *Reporter) Report(ctx context.Context, p api.DrainProgress) {
 	r.Last = p
+	if r.began.IsZero() {
+		r.began = time.Now()
+	}
 	if r.Show != nil {
 		r.Show(p.Reasons)
 	}
@@ -72,9 +77,9 @@ func (r *Reporter) Report(ctx context.Context, p api.DrainProgress) {
 	r.sentSet, r.lastSent, r.left, r.leaving = set, time.Now(), p.Remaining, p.Terminating
 }
 
-// countsDue tells that other counts are to be sent than those that were.
+// countsDue tells that other counts are to be sent than those that were. Those of a drain that is soon over are not worth it.
 func (r *Reporter) countsDue(p api.DrainProgress) bool {
-	return r.Counts && p.Looked() && (p.Remaining != r.left || p.Terminating != r.leaving) && r.counted < maxCountSignals &&
+	return r.Counts && p.Looked() && time.Since(r.began) >= BlockedAfter && (p.Remaining != r.left || p.Terminating != r.leaving) && r.counted < maxCountSignals &&
 		time.Since(r.lastSent) >= signalEvery<<r.counted
 }
 

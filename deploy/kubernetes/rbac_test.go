@@ -75,11 +75,19 @@ func TestEachPartGrantsWhatItsFeatureNeeds(t *testing.T) {
 		"rbac-delete-pods.yaml":     {"pods delete"},
 		"rbac-volumes.yaml":         {"volumeattachments.storage.k8s.io list", "volumeattachments.storage.k8s.io watch", "persistentvolumeclaims get"},
 		"rbac-daemonsets.yaml":      {"daemonsets.apps list"},
+		"rbac-cluster-api.yaml":     {"machines.cluster.x-k8s.io get", "machines.cluster.x-k8s.io list", "machines.cluster.x-k8s.io patch"},
 		"rbac-node-conditions.yaml": {"nodes/status patch"},
 		"rbac-eviction-requests.yaml": {
 			"evictionrequests.lifecycle.k8s.io list", "evictionrequests.lifecycle.k8s.io watch", "evictionrequests.lifecycle.k8s.io create",
 			"evictionrequests.lifecycle.k8s.io patch", "evictionrequests.lifecycle.k8s.io delete",
 			"evictions.lifecycle.k8s.io list", "evictions.lifecycle.k8s.io watch",
+		},
+		"rbac-health.yaml": {
+			"nodehealthchecks.remediation.medik8s.io get", "clusterversions.config.openshift.io list",
+			"machinehealthchecks.machine.openshift.io list", "machines.machine.openshift.io get", "machines.machine.openshift.io list",
+			"machinehealthchecks.cluster.x-k8s.io list", "machines.cluster.x-k8s.io list",
+			"medik8s-leases: leases.coordination.k8s.io get", "medik8s-leases: leases.coordination.k8s.io list", "medik8s-leases: leases.coordination.k8s.io create",
+			"medik8s-leases: leases.coordination.k8s.io patch", "medik8s-leases: leases.coordination.k8s.io delete",
 		},
 		"rbac-jobs.yaml": {
 			"drydock-jobs: jobs.batch get", "drydock-jobs: jobs.batch list", "drydock-jobs: jobs.batch create", "drydock-jobs: jobs.batch watch", "drydock-jobs: jobs.batch delete",
@@ -110,6 +118,23 @@ func TestEachPartGrantsWhatItsFeatureNeeds(t *testing.T) {
 			t.Errorf("docs/reference.md does not tell of %s", file)
 		}
 	}
+}
+
+// What a remediator ships counts for the worker's account without a word of ours.
+func TestRemediatorsGrantWhatTheirObjectsNeed(t *testing.T) {
+	_, objects := read(t, "rbac-health.yaml")
+	for _, object := range objects {
+		role, ok := object.(*rbacv1.ClusterRole)
+		if !ok || role.AggregationRule == nil {
+			continue
+		}
+		selectors := role.AggregationRule.ClusterRoleSelectors
+		if len(selectors) != 1 || selectors[0].MatchLabels["rbac.ext-remediation/aggregate-to-ext-remediation"] != "true" || len(role.Rules) != 0 {
+			t.Errorf("%s adds up %v, and has %v", role.Name, selectors, role.Rules)
+		}
+		return
+	}
+	t.Error("no ClusterRole adds up what remediators ship")
 }
 
 // Whoever may create Jobs runs what they like: in a namespace of its own, without a token, and with bounds.

@@ -36,6 +36,7 @@ const (
 	LabelLeft             Kind = "LabelLeft"
 	CordonUnowned         Kind = "CordonUnowned"
 	ProtectionLeft        Kind = "ProtectionLeft"
+	MachineLeft           Kind = "MachineLeft"
 	MarkUnreadable        Kind = "MarkUnreadable"
 	MarkForeign           Kind = "MarkForeign"
 	MarkUnknown           Kind = "MarkUnknown"
@@ -51,11 +52,12 @@ const (
 	NodeAwaited    Kind = "NodeAwaited"
 	NotChecked     Kind = "NotChecked"
 	RebuildingSoon Kind = "SchedulerStarting"
+	OutOfService   Kind = "OutOfServiceByHand"
 )
 
 var order = []Kind{
 	SchedulerMissing, SchedulerUnanswered, SchedulerRebuilding, MarkDead, RequestsLeft, SlotDead, PendingDead, SlotStale,
-	SlotUnknown, SlotUntold, SlotUnrequested, SlotUnmarked, ConditionsLeft, TaintLeft, LabelLeft, CordonUnowned, ProtectionLeft,
+	SlotUnknown, SlotUntold, SlotUnrequested, SlotUnmarked, ConditionsLeft, TaintLeft, LabelLeft, CordonUnowned, ProtectionLeft, MachineLeft,
 	MarkUnreadable, MarkForeign, MarkUnknown, MaintenanceUnanswered, NodeGone, DeliveryFailing, DeliveryGivenUp,
 }
 
@@ -72,6 +74,7 @@ const (
 	RestoreMark      Fix = "restore-mark"
 	CleanNode        Fix = "clean-node"
 	HideConditions   Fix = "hide-conditions"
+	ResumeMachine    Fix = "resume-machine"
 )
 
 // Does says in words what a fix does.
@@ -91,6 +94,8 @@ func (f Fix) Does() string {
 		return "tells the maintenance, which marks its node again"
 	case CleanNode:
 		return "removes what Drydock left on the node"
+	case ResumeMachine:
+		return "takes Drydock's annotation off the Machine, so that Cluster API remediates it again"
 	case HideConditions:
 		return "takes the conditions off that only this maintenance shows"
 	}
@@ -157,6 +162,8 @@ type Facts struct {
 	Requests []Requests
 	// Deliveries are under way to channels and audit sinks, or were given up.
 	Deliveries []Delivery
+	// Machines are those of Cluster API that Drydock has had left alone.
+	Machines []Machine
 	// Unchecked says what could not be looked at.
 	Unchecked []string
 }
@@ -179,7 +186,13 @@ type Node struct {
 	Claims []Holder
 	// Protections are the annotations for autoscalers that Drydock sets too, where they say what Drydock says.
 	Protections []string
+	// Excluded: it has the label by which medik8s' remediators leave it alone. OutOfService: it is tainted as that; Owned says
+	// that a holder has done so.
+	Excluded, OutOfService, Owned bool
 }
+
+// Machine is a Machine of Cluster API, "namespace/name", and the node that it names.
+type Machine struct{ Name, Node string }
 
 // Holder is a chain of runs that a mark names by its first.
 type Holder struct {

@@ -48,6 +48,9 @@ func Examine(facts Facts, only []string) Evaluation {
 	for _, r := range facts.Requests {
 		e.requests(r)
 	}
+	for _, m := range facts.Machines {
+		e.machine(m)
+	}
 	e.slots()
 	for _, m := range facts.Maintenances {
 		e.maintenance(m)
@@ -227,9 +230,23 @@ func (e *examination) node(n Node) {
 	for _, h := range n.Holders {
 		e.holder(n, h)
 	}
+	if n.OutOfService && !n.Owned {
+		e.note(Finding{Kind: OutOfService, Node: n.Name, Text: "tainted as out of service (node.kubernetes.io/out-of-service), and not by a maintenance that holds it"})
+	}
 	if !n.Marked {
 		e.leftovers(n)
 	}
+}
+
+// machine looks at what Cluster API was told. A maintenance that runs may be about to hold the node, or have just given it back.
+func (e *examination) machine(m Machine) {
+	if e.nodes[m.Node].Marked || slices.ContainsFunc(e.Maintenances, func(one Maintenance) bool { return m.Node != "" && one.Node == m.Node }) {
+		return
+	}
+	e.find(Finding{
+		Kind: MachineLeft, Node: m.Node, Seen: m.Name, Fix: ResumeMachine,
+		Text: fmt.Sprintf("machine %s is left alone by Cluster API (cluster.x-k8s.io/skip-remediation), and no maintenance holds its node", m.Name),
+	})
 }
 
 func (e *examination) holder(n Node, h Holder) {
@@ -298,13 +315,19 @@ func (e *examination) leftovers(n Node) {
 	case n.Tainted:
 		traces = "the maintenance taint"
 	}
-	f := Finding{Node: n.Name, Seen: fmt.Sprint(n.UID, n.Phase, n.Labelled, n.Tainted, n.Unschedulable, n.Protections)}
+	f := Finding{Node: n.Name, Seen: fmt.Sprint(n.UID, n.Phase, n.Labelled, n.Tainted, n.Unschedulable, n.Protections, n.Excluded, n.OutOfService)}
 	switch {
 	case n.Unschedulable:
 		f.Kind = CordonUnowned
 		f.Text = fmt.Sprintf("cordoned, with %s and no mark that says who holds it or who cordoned it", traces)
 		f.NextStep = fmt.Sprintf("if nobody needs it out of service: kubectl uncordon %[1]s, and then drydock doctor --fix; if the cordon is meant: "+
 			"kubectl label node %[1]s drydock.dev/phase- ; kubectl taint node %[1]s drydock.dev/maintenance-", n.Name)
+	case n.Excluded || n.OutOfService:
+		f.Kind = ProtectionLeft
+		others, commands := othersMarks(n)
+		f.Text = fmt.Sprintf("it shows %s without a mark, and %s may be Drydock's or somebody else's", traces, others)
+		f.NextStep = fmt.Sprintf("if nobody wants that: %s ; otherwise, or then, kubectl label node %[2]s drydock.dev/phase- ; "+
+			"kubectl taint node %[2]s drydock.dev/maintenance-", commands, n.Name)
 	case len(n.Protections) > 0:
 		f.Kind = ProtectionLeft
 		f.Text = fmt.Sprintf("it shows %s without a mark, and %s may be Drydock's or somebody else's", traces, strings.Join(n.Protections, " and "))
@@ -316,6 +339,24 @@ func (e *examination) leftovers(n Node) {
 		f.Kind, f.Fix, f.Text = LabelLeft, CleanNode, fmt.Sprintf("it shows %s, and no mark says who holds it", traces)
 	}
 	e.find(f)
+}
+
+// othersMarks are those that Drydock sets for others and that nothing proves to be its own, with what takes them off.
+func othersMarks(n Node) (which, commands string) {
+	var all, off []string
+	if n.Excluded {
+		all, off = append(all, "label remediation.medik8s.io/exclude-from-remediation"),
+			append(off, fmt.Sprintf("kubectl label node %s remediation.medik8s.io/exclude-from-remediation-", n.Name))
+	}
+	if n.OutOfService {
+		all, off = append(all, "taint node.kubernetes.io/out-of-service"),
+			append(off, fmt.Sprintf("kubectl taint node %s node.kubernetes.io/out-of-service-", n.Name))
+	}
+	if len(n.Protections) > 0 {
+		all, off = append(all, strings.Join(n.Protections, " and ")),
+			append(off, fmt.Sprintf("kubectl annotate node %s %s-", n.Name, strings.Join(n.Protections, "- ")))
+	}
+	return strings.Join(all, " and "), strings.Join(off, " ; ")
 }
 
 // handled tells that a maintenance believes to hold the node: that its mark is missing is then the finding.

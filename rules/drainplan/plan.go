@@ -150,6 +150,11 @@ func (p Plan) Len() int { return len(p.tiers) }
 // Entry is the entry of a tier, from 0 to Len()-1, its selector in canonical form.
 func (p Plan) Entry(tier int) Entry { return p.tiers[tier].Entry }
 
+// HasAfter tells whether tiers of the plan come after an entry, which may be another plan's; nil comes before all.
+func (p Plan) HasAfter(e *Entry) bool {
+	return len(p.tiers) > 0 && (e == nil || compareEntries(p.tiers[len(p.tiers)-1].Entry, *e) > 0)
+}
+
 // Entries are the entries of all tiers in their order. New makes the same plan of them.
 func (p Plan) Entries() []Entry {
 	entries := make([]Entry, 0, len(p.tiers))

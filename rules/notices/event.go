@@ -41,6 +41,20 @@ const (
 	PlanEnded       State = "PlanEnded"
 )
 
+// What is told of a health check and of its remediations.
+const (
+	NodeUnhealthy        State = "NodeUnhealthy"
+	RemediationBegun     State = "RemediationBegun"
+	RemediationEscalated State = "RemediationEscalated"
+	RemediationWaits     State = "RemediationWaits"
+	RemediationFailed    State = "RemediationFailed"
+	RemediationEnded     State = "RemediationEnded"
+	HealthCheckDisabled  State = "HealthCheckDisabled"
+	HealthCheckEnabled   State = "HealthCheckEnabled"
+	HealthStorm          State = "HealthStorm"
+	HealthStormEnded     State = "HealthStormEnded"
+)
+
 var phrases = map[State]string{
 	MaintenanceUnknown:    "maintenance was asked for",
 	MaintenanceScheduled:  "maintenance is scheduled",
@@ -62,6 +76,16 @@ var phrases = map[State]string{
 	PlanStage:             "the plan is in another stage",
 	PlanDrained:           "all nodes of the plan are drained, maintenance may begin",
 	PlanEnded:             "the plan has ended",
+	NodeUnhealthy:         "the node is unhealthy",
+	RemediationBegun:      "the node is being remediated",
+	RemediationEscalated:  "the next step of the remediation has begun",
+	RemediationWaits:      "the node has recovered, and somebody has to confirm it",
+	RemediationFailed:     "the remediation has not healed the node, and somebody has to look at it",
+	RemediationEnded:      "the node has recovered, its remediation is removed",
+	HealthCheckDisabled:   "nothing is remediated before somebody changes what is wrong",
+	HealthCheckEnabled:    "nodes are remediated again",
+	HealthStorm:           "too many nodes are unhealthy, and no more are remediated",
+	HealthStormEnded:      "enough nodes are healthy again",
 }
 
 // States lists every state and notice, sorted.
@@ -89,7 +113,9 @@ func Ends(s State) bool { return s == MaintenanceComplete || s == MaintenanceCan
 // last for ever, and a notice is of a moment: both are told once.
 func Lasts(s State) bool {
 	switch s {
-	case AwaitingApproval, ApprovalReminder, Escalated, PlanBegun, PlanCanaryWaits, PlanPaused, PlanResumed, PlanStage, PlanDrained, PlanEnded:
+	case AwaitingApproval, ApprovalReminder, Escalated, PlanBegun, PlanCanaryWaits, PlanPaused, PlanResumed, PlanStage, PlanDrained, PlanEnded,
+		NodeUnhealthy, RemediationBegun, RemediationEscalated, RemediationWaits, RemediationFailed, RemediationEnded,
+		HealthCheckDisabled, HealthCheckEnabled, HealthStorm, HealthStormEnded:
 		return false
 	}
 	return !Ends(s)
@@ -106,6 +132,8 @@ type Event struct {
 	Node     string    `json:"node"`
 	// Plan is the name of the maintenance plan that it is about, where it is about one; then there is no Node.
 	Plan string `json:"plan,omitempty"`
+	// HealthCheck is the name of the health check that it is about, where it is about one; Node is one of its nodes, or empty.
+	HealthCheck string `json:"healthCheck,omitempty"`
 	// Requestor asked for the maintenance; Owner is who answers for the node.
 	Requestor string `json:"requestor,omitempty"`
 	Owner     string `json:"owner,omitempty"`
@@ -125,10 +153,14 @@ type Event struct {
 	RunID        string   `json:"runId,omitempty"`
 }
 
-// Subject is what the event is about, in words: a node, or a plan.
+// Subject is what the event is about, in words: a node, a plan, or a health check.
 func (e Event) Subject() string {
-	if e.Plan != "" {
+	switch {
+	case e.Plan != "":
 		return "plan " + e.Plan
+	case e.HealthCheck != "" && e.Node == "":
+		return "health check " + e.HealthCheck
+	default:
+		return e.Node
 	}
-	return e.Node
 }

@@ -246,7 +246,7 @@ func TestWants(t *testing.T) {
 }
 
 func TestEveryStateHasAPhrase(t *testing.T) {
-	if len(notices.States()) != 20 {
+	if len(notices.States()) != 30 {
 		t.Errorf("%d states", len(notices.States()))
 	}
 	for _, state := range notices.States() {

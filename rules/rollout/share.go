@@ -2,6 +2,8 @@ package rollout
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -11,9 +13,9 @@ import (
 	"drydock/rules/bounds"
 )
 
-// own are the fields of a maintenance's input in which plans that share a node may differ: they say who wants it and who
-// is told, not what is done.
-var own = []string{"reason", "ticket", "owner", "notify", "windows"}
+// own are the fields of a maintenance's input in which plans that share a node may differ: they say who wants it, from when on and
+// who is told, not what is done.
+var own = []string{"reason", "ticket", "owner", "notify", "windows", "notBefore"}
 
 // shownOfField bounds what is shown of a field, in bytes, and shownFields how many are.
 const (
@@ -39,6 +41,18 @@ func Unshareable(planA string, a json.RawMessage, planB string, b json.RawMessag
 		differ = append(differ[:shownFields], fmt.Sprintf("and %d more fields differ", more))
 	}
 	return strings.Join(differ, "; ")
+}
+
+// Settings stand for what plans that share a node may not differ in: two inputs have the same where Unshareable finds nothing.
+func Settings(input json.RawMessage) string {
+	fields := fieldsOf(input)
+	sum := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if !slices.Contains(own, name) {
+			fmt.Fprintf(sum, "%q %s\n", name, fields[name])
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:8])
 }
 
 // fieldsOf are the fields of an object in canonical form; nil where it is none.

@@ -3,6 +3,7 @@ package rollout
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -22,6 +23,15 @@ var togethersOwn = []string{"additionalRequestors", "lockstep"}
 
 // Together tells whether the plan's nodes go through its stages together.
 func (p Plan) Together() bool { return p.Strategy.Type == AllAtOnce }
+
+// Reserved refuses the name of those who share maintenances to a plan whose maintenances are its own.
+func (p Plan) Reserved() error {
+	if p.Requestor == spec.PlansRequestor && !p.Together() {
+		return fmt.Errorf("requestor: %q is that of the maintenances which plans of strategy %s share: choose another name, or leave it out",
+			spec.PlansRequestor, AllAtOnce)
+	}
+	return nil
+}
 
 // Tiers are the drain plan with its standard entries. A plan that was decoded has no error.
 func (p Plan) Tiers() (drainplan.Plan, error) {

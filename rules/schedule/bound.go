@@ -145,7 +145,7 @@ type gauge struct {
 }
 
 // newGauge starts the counts of the cluster, or of a group whose name is the prefix, from what was observed.
-func newGauge(prefix string, maxParallel, maxUnavailable Amount, seen GroupCount, unseen []string) gauge {
+func newGauge(prefix string, maxParallel, maxUnavailable Amount, seen GroupCount, unseen unseen) gauge {
 	g := gauge{
 		parallel:    newBound("maxParallel", MaxParallel, maxParallel, seen.Nodes),
 		unavailable: newBound("maxUnavailable", MaxUnavailable, maxUnavailable, seen.Nodes),
@@ -172,16 +172,20 @@ func (g gauge) binding(alreadyUnavailable, reserved bool) *bound {
 }
 
 // hold counts a node that a maintenance holds; cost is what it adds to the unavailable nodes.
-func (g gauge) hold(node string, cost int) {
-	g.parallel.hold(node, 1)
+func (g gauge) hold(node string, cost int, remediation bool) {
+	if !remediation {
+		g.parallel.hold(node, 1)
+	}
 	g.unavailable.hold(node, cost)
 }
 
-// holdUnseen begins the counts with nodes of which nothing is known, as if each became unavailable. The gauges
-// share the slice, hence the clip.
-func (g gauge) holdUnseen(nodes []string) {
-	for _, b := range []*bound{g.parallel, g.unavailable} {
-		b.used += len(nodes)
-		b.held = slices.Clip(nodes)
-	}
+// unseen are granted nodes of which nothing is known, and those of them that are not held for a remediation.
+type unseen struct{ all, planned []string }
+
+// holdUnseen begins the counts with them, as if each became unavailable. The gauges share the slices, hence the clip.
+func (g gauge) holdUnseen(nodes unseen) {
+	g.parallel.used += len(nodes.planned)
+	g.parallel.held = slices.Clip(nodes.planned)
+	g.unavailable.used += len(nodes.all)
+	g.unavailable.held = slices.Clip(nodes.all)
 }

@@ -95,13 +95,15 @@ type round struct {
 	// nodes of which nothing was observed.
 	holders  map[string]Grant
 	returned map[string]bool
-	unseen   []string
+	unseen   unseen
 	// best is who goes first for each node considered so far, held what each requestor holds.
 	best map[string]claim
 	held map[string][]string
 	// cluster and groups count against the limits. Groups are filled as candidates and holders name them.
 	cluster gauge
 	groups  map[string]gauge
+	// remediations have a limit of their own.
+	remediations remediations
 	// hours knows the windows, seen the requests whose node is known to be there.
 	hours *hours
 	seen  map[string]bool
@@ -131,8 +133,9 @@ func newRound(in Input) *round {
 		best:     make(map[string]claim, len(in.Pending)),
 		groups:   make(map[string]gauge),
 	}
+	r.remediations = newRemediations(r.limits, in)
 	granted := slices.SortedFunc(slices.Values(in.Granted), func(a, b Grant) int {
-		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Requestor, b.Requestor), cmp.Compare(a.RequestID, b.RequestID))
+		return cmp.Or(cmp.Compare(a.Node, b.Node), plannedFirst(a, b), cmp.Compare(a.Requestor, b.Requestor), cmp.Compare(a.RequestID, b.RequestID))
 	})
 	r.held = heldNodes(granted)
 	// Slots are counted in nodes: should two maintenances hold one, it is the first that is named.
@@ -140,7 +143,10 @@ func newRound(in Input) *round {
 	for _, g := range granted {
 		r.holders[g.Node] = g
 		if _, seen := r.observed.Facts[g.Node]; !seen {
-			r.unseen = append(r.unseen, g.Node)
+			r.unseen.all = append(r.unseen.all, g.Node)
+			if !g.Remediation {
+				r.unseen.planned = append(r.unseen.planned, g.Node)
+			}
 		}
 	}
 	r.cluster = newGauge("", r.limits.MaxParallel, r.limits.MaxUnavailable,
@@ -149,7 +155,7 @@ func newRound(in Input) *round {
 		r.giveBack(node)
 	}
 	for _, g := range granted {
-		r.hold(g.Node)
+		r.hold(g.Node, g.Remediation)
 	}
 	r.cluster.unavailable.others = r.others()
 	return r
@@ -202,7 +208,10 @@ func (r *round) giveBack(node string) {
 }
 
 // hold counts a granted node against the cluster and its groups.
-func (r *round) hold(node string) {
+func (r *round) hold(node string, remediation bool) {
+	if remediation {
+		r.remediations.hold(node)
+	}
 	facts, seen := r.observed.Facts[node]
 	if !seen {
 		return // in every gauge from its start
@@ -212,11 +221,12 @@ func (r *round) hold(node string) {
 		cost = 0
 	}
 	for g := range r.gauges(facts) {
-		if facts.Missing {
+		switch {
+		case !facts.Missing:
+			g.hold(node, cost, remediation)
+		case !remediation:
 			g.parallel.hold(node, 1) // a node that is gone is not among those that can be unavailable
-			continue
 		}
-		g.hold(node, cost)
 	}
 }
 
@@ -241,6 +251,10 @@ func (r *round) decision() Decision {
 // consider grants a request by itself or refuses it. Requests come in rank order.
 func (r *round) consider(i int) {
 	req := *r.ranked[i].Request
+	if req.Remediation {
+		r.remediate(i)
+		return
+	}
 	// A reservation waits for the gangs that hold slots, and would for ever if the rest of one of them waited for it.
 	reserved := r.ranked[i].gang == nil
 	if away := r.away(req, reserved); away.Code != "" {
@@ -297,8 +311,10 @@ func (r *round) away(req Request, reserved bool) Refusal {
 // grant gives a request its slot: that is what its answer says where it has no code.
 func (r *round) grant(req Request) {
 	r.best[req.Node] = claim{by: req.Requestor, granted: true}
-	r.hold(req.Node)
-	r.held[req.Requestor] = append(r.held[req.Requestor], req.Node)
+	r.hold(req.Node, req.Remediation)
+	if !req.Remediation {
+		r.held[req.Requestor] = append(r.held[req.Requestor], req.Node)
+	}
 }
 
 // gauges are those that count a node: the cluster's, then those of its groups in order.

@@ -62,7 +62,7 @@ func gangsOf(in Input) gangs {
 	var all gangs
 	for i := range in.Pending {
 		asked := in.Pending[i].Gang
-		if asked == nil {
+		if asked == nil || in.Pending[i].Remediation {
 			continue
 		}
 		if all == nil {
@@ -77,7 +77,7 @@ func gangsOf(in Input) gangs {
 		g.wants[in.Pending[i].Node] = true
 	}
 	for _, granted := range in.Granted {
-		if g := all[granted.Gang]; g != nil {
+		if g := all[granted.Gang]; g != nil && !granted.Remediation {
 			g.inPart = true
 		}
 	}
@@ -86,7 +86,7 @@ func gangsOf(in Input) gangs {
 
 // of is the gang of a request, nil where it is one by itself: a gang of one node is no gang, unless others hold slots for it.
 func (all gangs) of(r *Request) *gang {
-	if r.Gang == nil {
+	if r.Gang == nil || r.Remediation {
 		return nil
 	}
 	g := all[r.Gang.Name]

@@ -17,12 +17,12 @@ func (m model) inPart(gang string) bool { return m.gangsHeld[gang] }
 
 // mates are the requests of a request's gang, nil where it goes by itself.
 func (m model) mates(pending []Request, r Request) (mates []Request, size int) {
-	if r.Gang == nil || m.inPart(r.Gang.Name) {
+	if r.Gang == nil || r.Remediation || m.inPart(r.Gang.Name) {
 		return nil, 0
 	}
 	nodes := map[string]bool{}
 	for _, p := range pending {
-		if p.Gang != nil && p.Gang.Name == r.Gang.Name {
+		if p.Gang != nil && !p.Remediation && p.Gang.Name == r.Gang.Name {
 			mates = append(mates, p)
 			size = max(size, p.Gang.Size)
 			nodes[p.Node] = true
@@ -39,6 +39,9 @@ func (m model) requestsOf(pending []Request) map[string]int {
 	count := map[string]int{}
 	seen := map[string]bool{}
 	for _, r := range pending {
+		if r.Remediation {
+			continue
+		}
 		if mates, _ := m.mates(pending, r); mates != nil {
 			if seen[r.Requestor+"/"+r.Gang.Name] {
 				continue
@@ -116,7 +119,7 @@ func (m model) size(s scope) (total int) {
 func (m model) over(s scope, slots, costing int) Code {
 	total, unavailable, parallel := m.usage(s.member)
 	if s.codeParallel == MaxParallel {
-		parallel = len(m.granted)
+		parallel = m.planned()
 	}
 	if limit, ok := allowed(s.parallel, total); ok && slots > 0 && parallel+slots > limit {
 		return s.codeParallel
@@ -129,9 +132,10 @@ func (m model) over(s scope, slots, costing int) Code {
 
 // withKept counts what is kept as in maintenance.
 func (m model) withKept() model {
-	m.granted = maps.Clone(m.granted)
+	m.granted, m.repairs = maps.Clone(m.granted), maps.Clone(m.repairs)
 	for name := range m.kept.nodes {
 		m.granted[name] = ""
+		delete(m.repairs, name)
 	}
 	return m
 }
@@ -302,7 +306,7 @@ func (m *model) decideGang(mates []Request, size int, codes map[string]Code, bef
 	}
 	m.kept = kept{gang: members[0].Gang.Name, nodes: map[string]bool{}, quota: m.requestors(members)}
 	for _, r := range members {
-		if _, busy := m.granted[r.Node]; !busy {
+		if _, busy := m.granted[r.Node]; !busy || m.repairs[r.Node] {
 			m.kept.nodes[r.Node] = true
 		}
 		if _, taken := claimed[r.Node]; !taken {

@@ -27,23 +27,24 @@ func (s *simulation) requestGang(t *rapid.T) {
 func (s *simulation) checkWhole(t *rapid.T, d Decision) {
 	granted, refused := map[string]int{}, map[string]int{}
 	size := map[string]int{}
+	member := func(r Request) bool { return r.Gang != nil && !r.Remediation }
 	for _, r := range s.pending {
-		if r.Gang != nil {
+		if member(r) {
 			size[r.Gang.Name] = max(size[r.Gang.Name], r.Gang.Size)
 		}
 	}
 	for _, r := range d.Grants {
-		if r.Gang != nil {
+		if member(r) {
 			granted[r.Gang.Name]++
 		}
 	}
 	for _, r := range d.Refused {
-		if r.Request.Gang != nil && r.Code != NodeMissing && r.Code != Outranked {
+		if member(r.Request) && r.Code != NodeMissing && r.Code != Outranked {
 			refused[r.Request.Gang.Name]++
 		}
 	}
 	for name, n := range granted {
-		inPart := slices.ContainsFunc(s.granted, func(g Grant) bool { return g.Gang == name })
+		inPart := slices.ContainsFunc(s.granted, func(g Grant) bool { return g.Gang == name && !g.Remediation })
 		if !inPart && (refused[name] > 0 || n < size[name]) {
 			t.Fatalf("gang %s of %d: %d are granted, %d refused", name, size[name], n, refused[name])
 		}

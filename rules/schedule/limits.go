@@ -12,11 +12,17 @@ import (
 	"drydock/rules/spec"
 )
 
-// WithDefaults returns the limits with MaxParallel 1 where it is not set. The other limits have no default: absent
-// means that there is none.
+// DefaultRemediations is the limit on remediations where none is set.
+var DefaultRemediations = Percent(10)
+
+// WithDefaults returns the limits with MaxParallel 1 and Remediations 10% where they are not set. The other limits have no
+// default: absent means that there is none.
 func (l Limits) WithDefaults() Limits {
 	if l.MaxParallel.IsZero() {
 		l.MaxParallel = Count(1)
+	}
+	if l.Remediations.IsZero() {
+		l.Remediations = DefaultRemediations
 	}
 	return l
 }
@@ -38,6 +44,7 @@ func (l Limits) Validate() error {
 	errs := []error{
 		checkParallel("maxParallel", l.MaxParallel),
 		checkUnavailable("maxUnavailable", l.MaxUnavailable),
+		checkAmount("remediations", l.Remediations),
 	}
 	errs = append(errs, spec.WindowNames("windows", l.Windows))
 	names := make(map[string]int, len(l.Groups))

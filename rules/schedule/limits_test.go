@@ -88,10 +88,10 @@ func TestValidateJoinsAll(t *testing.T) {
 }
 
 func TestWithDefaults(t *testing.T) {
-	if got := (Limits{}).WithDefaults(); !cmp.Equal(got, Limits{MaxParallel: Count(1)}) {
+	if got := (Limits{}).WithDefaults(); !cmp.Equal(got, Limits{MaxParallel: Count(1), Remediations: Percent(10)}) {
 		t.Errorf("defaults are %+v", got)
 	}
-	set := Limits{MaxParallel: Unlimited(), MaxUnavailable: Count(0)}
+	set := Limits{MaxParallel: Unlimited(), MaxUnavailable: Count(0), Remediations: Count(0)}
 	if got := set.WithDefaults(); !cmp.Equal(got, set) {
 		t.Errorf("%+v became %+v", set, got)
 	}

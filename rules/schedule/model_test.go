@@ -33,6 +33,8 @@ type model struct {
 	// gangsHeld are the gangs of which a part holds slots.
 	gangsHeld map[string]bool
 	kept      kept
+	// repairs are those of granted that are for remediations.
+	repairs map[string]bool
 }
 
 // modelClaim is what is known of the request that goes first for a node: whether it keeps it for its gang, and whether it
@@ -85,11 +87,26 @@ func (m model) down(n simNode) bool {
 	return n.unavailable() && !returned
 }
 
-// unseen counts the granted nodes without facts, each of which counts everywhere.
-func (m model) unseen() int {
+// unseen counts the granted nodes without facts, each of which counts everywhere; a repair as no maintenance that is
+// planned.
+func (m model) unseen() (all, planned int) {
+	for name := range m.granted {
+		if m.known[name] {
+			continue
+		}
+		all++
+		if !m.repairs[name] {
+			planned++
+		}
+	}
+	return all, planned
+}
+
+// planned counts the maintenances that are.
+func (m model) planned() int {
 	n := 0
 	for name := range m.granted {
-		if !m.known[name] {
+		if !m.repairs[name] {
 			n++
 		}
 	}
@@ -105,14 +122,41 @@ func (m model) usage(member func(simNode) bool) (total, unavailable, parallel in
 		total++
 		_, granted := m.granted[n.name]
 		granted = granted && m.known[n.name]
-		if granted {
+		if granted && !m.repairs[n.name] {
 			parallel++
 		}
 		if granted || m.down(n) {
 			unavailable++
 		}
 	}
-	return total, unavailable + m.unseen(), parallel + m.unseen()
+	all, planned := m.unseen()
+	return total, unavailable + all, parallel + planned
+}
+
+// repairObstacle is the first limit that keeps a node from being repaired now.
+func (m model) repairObstacle(subject simNode) Code {
+	most := m.limits.Remediations
+	if most == (Amount{}) {
+		most = Percent(10)
+	}
+	if limit, ok := allowed(most, len(m.nodes)); ok && len(m.granted)-m.planned()+1 > limit {
+		return Remediations
+	}
+	if m.down(subject) {
+		return ""
+	}
+	for _, s := range m.scopes([]string{subject.name}) {
+		if code := m.over(s, 0, 1); code != "" {
+			return code
+		}
+	}
+	return ""
+}
+
+// repairStuck says that no end of a maintenance lets a node be repaired.
+func (m model) repairStuck(r Request) bool {
+	most := m.limits.Remediations.String()
+	return most == "0" || most == "0%" || len(m.nodes) == 0 || m.costs(r.Node) && !m.fitsLater([]Request{r})
 }
 
 // obstacle is the first limit that keeps the node from going now, empty if none does.
@@ -122,7 +166,7 @@ func (m model) obstacle(subject simNode) Code {
 	if maxParallel == (Amount{}) {
 		maxParallel = Count(1)
 	}
-	if limit, ok := allowed(maxParallel, total); ok && len(m.granted)+1 > limit {
+	if limit, ok := allowed(maxParallel, total); ok && m.planned()+1 > limit {
 		return MaxParallel
 	}
 	free := m.down(subject)
@@ -147,8 +191,8 @@ func (m model) obstacle(subject simNode) Code {
 // holds counts the nodes that a requestor holds.
 func (m model) holds(requestor string) int {
 	n := 0
-	for _, by := range m.granted {
-		if by == requestor {
+	for name, by := range m.granted {
+		if by == requestor && !m.repairs[name] {
 			n++
 		}
 	}
@@ -179,19 +223,31 @@ func (m model) quota(requestor string, more int, reserved bool) Code {
 
 // ranked sorts by one criterion after the other, the least important first.
 func (m model) ranked(pending []Request) []Request {
-	inProgress := slices.Collect(maps.Values(m.granted))
+	var inProgress []string
+	for node, by := range m.granted {
+		if !m.repairs[node] {
+			inProgress = append(inProgress, by)
+		}
+	}
 	count := m.requestsOf(pending)
+	// A repair is nobody's share.
+	asks := func(r Request) int {
+		if r.Remediation {
+			return 0
+		}
+		return count[r.Requestor]
+	}
+	progresses := func(r Request) bool { return !r.Remediation && slices.Contains(inProgress, r.Requestor) }
 	sorted := slices.Clone(pending)
 	for _, before := range []func(a, b Request) bool{
 		func(a, b Request) bool { return a.ID < b.ID },
 		func(a, b Request) bool { return a.Requestor < b.Requestor },
 		func(a, b Request) bool { return a.Node < b.Node },
 		func(a, b Request) bool { return a.Created.Before(b.Created) },
-		func(a, b Request) bool { return count[a.Requestor] < count[b.Requestor] },
-		func(a, b Request) bool {
-			return slices.Contains(inProgress, a.Requestor) && !slices.Contains(inProgress, b.Requestor)
-		},
+		func(a, b Request) bool { return asks(a) < asks(b) },
+		func(a, b Request) bool { return progresses(a) && !progresses(b) },
 		func(a, b Request) bool { return a.Priority > b.Priority },
+		func(a, b Request) bool { return a.Remediation && !b.Remediation },
 	} {
 		slices.SortStableFunc(sorted, func(a, b Request) int {
 			switch {
@@ -228,7 +284,7 @@ func (m model) away(r Request, before map[string]string, claimed map[string]mode
 
 // decide returns the code of each request by ID, empty for those that are granted.
 func (m model) decide(pending []Request) map[string]Code {
-	m.granted = maps.Clone(m.granted)
+	m.granted, m.repairs = maps.Clone(m.granted), maps.Clone(m.repairs)
 	before := maps.Clone(m.granted)
 	codes := map[string]Code{}
 	claimed := map[string]modelClaim{}
@@ -249,6 +305,12 @@ func (m model) decide(pending []Request) map[string]Code {
 			m.decideGang(mates, size, codes, before, claimed)
 		case away != "":
 			codes[r.ID] = away
+		case r.Remediation:
+			codes[r.ID] = m.repairObstacle(node)
+			claimed[r.Node] = modelClaim{stuck: codes[r.ID] != "" && m.repairStuck(r)}
+			if codes[r.ID] == "" {
+				m.granted[r.Node], m.repairs[r.Node] = r.Requestor, true
+			}
 		case m.quota(r.Requestor, 1, reserved) != "":
 			codes[r.ID] = m.quota(r.Requestor, 1, reserved)
 		default:

@@ -50,6 +50,7 @@ func (r *round) needOf(members []member) *need {
 		}
 		_, busy := r.holders[m.Node]
 		busy = busy || r.best[m.Node].granted
+		repaired := r.remediations.nodes[m.Node]
 		cost := 1
 		if r.isUnavailable(m.Node, m.facts) {
 			cost = 0
@@ -58,6 +59,9 @@ func (r *round) needOf(members []member) *need {
 			p.alone.add(cost)
 			if busy {
 				p.later.add(1)
+				if repaired {
+					p.now.slots++ // its slot is no other's, and falls to no gang
+				}
 				return
 			}
 			p.later.add(cost)

@@ -55,6 +55,7 @@ func drawLimits(t *rapid.T) Limits {
 	limits := Limits{
 		MaxParallel:    rapid.OneOf(boundGen, rapid.Just(Unlimited()), rapid.SampledFrom([]Amount{{}, Unlimited()})).Draw(t, "maxParallel"),
 		MaxUnavailable: rapid.OneOf(boundGen, noneGen).Draw(t, "maxUnavailable"),
+		Remediations:   rapid.OneOf(boundGen, rapid.SampledFrom([]Amount{{}, Unlimited(), Count(0), Percent(0)})).Draw(t, "remediations"),
 	}
 	for _, g := range []Group{
 		{Name: "gpu", NodeSelector: "pool=gpu"},
@@ -137,6 +138,7 @@ func (s *simulation) model() model {
 		released: map[string]bool{},
 
 		gangsHeld: map[string]bool{},
+		repairs:   map[string]bool{},
 	}
 	if s.observed != nil {
 		for name := range s.observed.Facts {
@@ -145,7 +147,11 @@ func (s *simulation) model() model {
 	}
 	for _, g := range s.granted {
 		m.granted[g.Node] = g.Requestor
-		m.gangsHeld[g.Gang] = g.Gang != ""
+		if g.Remediation {
+			m.repairs[g.Node] = true
+			continue
+		}
+		m.gangsHeld[g.Gang] = m.gangsHeld[g.Gang] || g.Gang != ""
 	}
 	for _, name := range s.released {
 		m.released[name] = true
@@ -194,7 +200,7 @@ func (s *simulation) decide(t *rapid.T) {
 }
 
 func grantOf(r Request) Grant {
-	g := Grant{RequestID: r.ID, Node: r.Node, Requestor: r.Requestor}
+	g := Grant{RequestID: r.ID, Node: r.Node, Requestor: r.Requestor, Remediation: r.Remediation}
 	if r.Gang != nil {
 		g.Gang = r.Gang.Name
 	}
@@ -256,10 +262,16 @@ func (s *simulation) checkSafe(t *rapid.T, d Decision) {
 		}
 		cost := !m.down(node)
 		m.granted[r.Node] = r.Requestor
-		if most := s.limits.Quotas.Of(r.Requestor).Held; most != nil && m.holds(r.Requestor) > *most {
+		parallel := s.limits.WithDefaults().MaxParallel
+		if r.Remediation {
+			m.repairs[r.Node], parallel = true, Amount{}
+			if limit, ok := allowed(s.limits.WithDefaults().Remediations, len(m.nodes)); ok && len(m.granted)-m.planned() > limit {
+				t.Fatalf("%d remediations, limit %d", len(m.granted)-m.planned(), limit)
+			}
+		} else if most := s.limits.Quotas.Of(r.Requestor).Held; most != nil && m.holds(r.Requestor) > *most {
 			t.Fatalf("%s holds %d nodes by a grant, quota %d", r.Requestor, m.holds(r.Requestor), *most)
 		}
-		m.checkBounds(t, "cluster", s.limits.WithDefaults().MaxParallel, s.limits.MaxUnavailable, len(m.granted), cost,
+		m.checkBounds(t, "cluster", parallel, s.limits.MaxUnavailable, m.planned(), cost,
 			func(simNode) bool { return true })
 		for _, g := range s.limits.Groups {
 			if !inGroupOf(g, node, node) {
@@ -268,9 +280,12 @@ func (s *simulation) checkSafe(t *rapid.T, d Decision) {
 			member := func(n simNode) bool { return inGroupOf(g, node, n) }
 			parallel := 0
 			for _, n := range m.nodes {
-				if _, granted := m.granted[n.name]; granted && member(n) {
+				if _, granted := m.granted[n.name]; granted && !m.repairs[n.name] && member(n) {
 					parallel++
 				}
+			}
+			if r.Remediation {
+				g.MaxParallel = Amount{}
 			}
 			m.checkBounds(t, g.Name, g.MaxParallel, g.MaxUnavailable, parallel, cost, member)
 		}
@@ -337,6 +352,8 @@ func (s *simulation) request(t *rapid.T) {
 			Priority: rapid.IntRange(-1, 1).Draw(t, "priority"),
 			Created:  epoch.Add(time.Duration(rapid.IntRange(0, 2).Draw(t, "minutes")) * time.Minute),
 			Gang:     gangGen.Draw(t, "gang"),
+			// Some in a gang, which means nothing then.
+			Remediation: rapid.IntRange(0, 3).Draw(t, "remediation") == 0,
 		})
 	}
 }

@@ -106,10 +106,13 @@ func checkHeld(field string, most *int) error {
 	return fmt.Errorf("%s: %d is negative; leave it out for no limit", field, *most)
 }
 
-// heldNodes are the nodes that each requestor holds, of grants sorted by node.
+// heldNodes are the nodes that each requestor holds, of grants sorted by node. Remediations are nobody's share.
 func heldNodes(granted []Grant) map[string][]string {
 	held := map[string][]string{}
 	for _, g := range granted {
+		if g.Remediation {
+			continue
+		}
 		if nodes := held[g.Requestor]; len(nodes) == 0 || nodes[len(nodes)-1] != g.Node {
 			held[g.Requestor] = append(nodes, g.Node)
 		}

@@ -17,16 +17,20 @@ type contender struct {
 
 // rank returns the pending requests, best first (maintenance-operator, scheduling algorithm step 5, with the
 // priority before it). The order is total, so that it does not depend on the order of in.Pending. A gang counts as one
-// request of its requestor: one that asks for many nodes at once would otherwise come after whoever asks for few.
+// request of its requestor: one that asks for many nodes at once would otherwise come after whoever asks for few. Remediations
+// are no requestor's share: among them only priority and age count.
 func rank(in Input) []contender {
 	gangs := gangsOf(in)
 	inProgress := make(map[string]bool)
 	for _, g := range in.Granted {
-		inProgress[g.Requestor] = true
+		inProgress[g.Requestor] = inProgress[g.Requestor] || !g.Remediation
 	}
 	pending := make(map[string]int)
 	for i := range in.Pending {
 		r := &in.Pending[i]
+		if r.Remediation {
+			continue
+		}
 		if g := gangs.of(r); g == nil || g.inPart || g.countsFor(r.Requestor) {
 			pending[r.Requestor]++
 		}
@@ -34,6 +38,9 @@ func rank(in Input) []contender {
 	ranked := make([]contender, len(in.Pending))
 	for i := range in.Pending {
 		r := &in.Pending[i]
+		if ranked[i].Request = r; r.Remediation {
+			continue
+		}
 		ranked[i] = contender{Request: r, inProgress: inProgress[r.Requestor], pending: pending[r.Requestor], gang: gangs.of(r)}
 	}
 	slices.SortFunc(ranked, contender.compare)
@@ -45,8 +52,14 @@ func rank(in Input) []contender {
 	return ranked
 }
 
-// compare is negative if c goes before d.
+// compare is negative if c goes before d. Nothing that is planned delays a repair.
 func (c contender) compare(d contender) int {
+	if c.Remediation != d.Remediation {
+		if c.Remediation {
+			return -1
+		}
+		return 1
+	}
 	if order := cmp.Compare(d.Priority, c.Priority); order != 0 {
 		return order
 	}

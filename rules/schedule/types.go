@@ -16,6 +16,10 @@ type Limits struct {
 	// MaxUnavailable is how many nodes may be unavailable at a time, maintenances included: a number or a
 	// percentage of all nodes rounded up. Absent means no limit, 0 that no further node may become unavailable.
 	MaxUnavailable Amount `json:"maxUnavailable,omitzero"`
+	// Remediations is how many maintenances may run at a time that health checks have started: a number, a percentage of
+	// all nodes rounded up, or "unlimited". They have slots of their own, and do not count in MaxParallel. The zero Amount
+	// means the default of 10%, 0 that none starts.
+	Remediations Amount `json:"remediations,omitzero"`
 	// Groups are further limits on parts of the cluster.
 	Groups []Group `json:"groups,omitempty"`
 	// Windows are names of windows of the worker's configuration: slots are granted only while all of them are open.
@@ -33,7 +37,8 @@ type Group struct {
 	// GroupBy are label keys (zone, rack, pool): every combination of values is a group of its own, and so are
 	// the nodes that lack the labels or leave them empty.
 	GroupBy []string `json:"groupBy,omitempty"`
-	// MaxParallel and MaxUnavailable are as in Limits, percentages being of the group; absent means no limit.
+	// MaxParallel and MaxUnavailable are as in Limits, percentages being of the group; absent means no limit. Remediations
+	// count in MaxUnavailable only.
 	MaxParallel    Amount `json:"maxParallel,omitzero"`
 	MaxUnavailable Amount `json:"maxUnavailable,omitzero"`
 	// Windows are as in Limits, for the group's nodes.
@@ -54,6 +59,9 @@ type Request struct {
 	IgnoreWindows    string          `json:"ignoreWindows,omitempty"`
 	// Gang is the gang that it is a member of, nil where it asks for itself alone.
 	Gang *Gang `json:"gang,omitempty"`
+	// Remediation says that it is for a node that a health check found ill. It goes before all that are planned, into a
+	// slot of its own: neither MaxParallel nor windows, gangs or quotas concern it.
+	Remediation bool `json:"remediation,omitempty"`
 }
 
 // Grant is a slot that a maintenance holds.
@@ -63,6 +71,8 @@ type Grant struct {
 	Requestor string `json:"requestor"`
 	// Gang is the name of the gang as a member of which it was asked for.
 	Gang string `json:"gang,omitempty"`
+	// Remediation is the request's.
+	Remediation bool `json:"remediation,omitempty"`
 }
 
 // Freeze stops new grants while it is in force.
@@ -184,6 +194,8 @@ const (
 	MaxUnavailable      Code = "MaxUnavailable"
 	GroupMaxParallel    Code = "GroupMaxParallel"
 	GroupMaxUnavailable Code = "GroupMaxUnavailable"
+	// Remediations is the limit on those.
+	Remediations Code = "Remediations"
 	// Quota is a quota of the requestor: of held nodes where the request waits, of pending requests where it is turned
 	// down.
 	Quota Code = "Quota"
@@ -199,5 +211,5 @@ const (
 // Codes are all codes.
 var Codes = []Code{
 	Frozen, Window, WindowUnknown, Unobserved, NodeMissing, NodeBusy, Outranked, MaxParallel, MaxUnavailable,
-	GroupMaxParallel, GroupMaxUnavailable, Quota, GangIncomplete, GangWaits, GangTooLarge, Reserved,
+	GroupMaxParallel, GroupMaxUnavailable, Remediations, Quota, GangIncomplete, GangWaits, GangTooLarge, Reserved,
 }

@@ -10,6 +10,8 @@ type Usage struct {
 	Slots Use `json:"slots"`
 	// Unavailable are the nodes that are out of service, for whatever reason.
 	Unavailable Use `json:"unavailable"`
+	// Remediations are those of health checks, which Slots does not count.
+	Remediations Use `json:"remediations"`
 	// Groups are in the order of Limits.Groups.
 	Groups []GroupUsage `json:"groups,omitempty"`
 }
@@ -35,7 +37,7 @@ func UsageOf(in Input) Usage {
 	if seen == nil {
 		seen = &Observation{}
 	}
-	u := Usage{Slots: use(limits.MaxParallel, seen.Nodes), Unavailable: use(limits.MaxUnavailable, seen.Nodes)}
+	u := Usage{Slots: use(limits.MaxParallel, seen.Nodes), Unavailable: use(limits.MaxUnavailable, seen.Nodes), Remediations: use(limits.Remediations, seen.Nodes)}
 	u.Unavailable.Used, _ = Unavailable(in)
 	held := heldByGroup(in, &u)
 	keys := groupKeys(seen.Groups)
@@ -63,9 +65,13 @@ func (g Group) slots(keys []string, counts map[string]GroupCount) Use {
 
 // heldByGroup counts the nodes that are held, and those of each group by its name.
 func heldByGroup(in Input, u *Usage) map[string]int {
-	held, byGroup := map[string]bool{}, map[string]int{}
+	held, repaired, byGroup := map[string]bool{}, map[string]bool{}, map[string]int{}
 	for _, g := range in.Granted {
-		if held[g.Node] {
+		if g.Remediation && !repaired[g.Node] {
+			repaired[g.Node] = true
+			u.Remediations.Used++
+		}
+		if g.Remediation || held[g.Node] {
 			continue // slots are counted in nodes
 		}
 		held[g.Node] = true

@@ -23,6 +23,7 @@ func TestUsageCountsWhatIsHeldAndWhatThereMayBe(t *testing.T) {
 		Granted: []schedule.Grant{
 			{RequestID: "1/1", Node: "n1", Requestor: "ops"}, {RequestID: "2/1", Node: "n1", Requestor: "amy"},
 			{RequestID: "3/1", Node: "n2", Requestor: "ops"}, {RequestID: "4/1", Node: "n9", Requestor: "ops"},
+			{RequestID: "5/1", Node: "n8", Requestor: "health-workers", Remediation: true},
 		},
 		Observed: &schedule.Observation{
 			Nodes: 10, Unavailable: 1,
@@ -33,7 +34,8 @@ func TestUsageCountsWhatIsHeldAndWhatThereMayBe(t *testing.T) {
 		},
 	}
 	want := schedule.Usage{
-		Slots: schedule.Use{Used: 3, Limit: new(3)}, Unavailable: schedule.Use{Used: 4, Limit: new(4)},
+		Slots: schedule.Use{Used: 3, Limit: new(3)}, Unavailable: schedule.Use{Used: 5, Limit: new(4)},
+		Remediations: schedule.Use{Used: 1, Limit: new(1)},
 		Groups: []schedule.GroupUsage{
 			{Name: "gpu", Slots: schedule.Use{Used: 1, Limit: new(2)}},
 			// Half of 4 nodes and, rounded up, half of 3.

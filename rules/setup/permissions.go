@@ -24,12 +24,17 @@ type Part struct {
 
 // configuration is what of a worker's configuration decides which permissions it needs. The rest is the worker's to check.
 type configuration struct {
-	Defaults   json.RawMessage             `json:"defaults"`
-	Checks     map[string]action           `json:"checks"`
-	Hooks      map[string]actionAndClosing `json:"hooks"`
-	Work       map[string]action           `json:"work"`
-	Kubernetes struct {
+	Defaults json.RawMessage             `json:"defaults"`
+	Checks   map[string]action           `json:"checks"`
+	Hooks    map[string]actionAndClosing `json:"hooks"`
+	Work     map[string]action           `json:"work"`
+	// HealthChecks are those that the worker makes sure of.
+	HealthChecks map[string]healthCheck `json:"healthChecks"`
+	Kubernetes   struct {
 		NodeConditions bool `json:"nodeConditions"`
+		Marks          struct {
+			ClusterAPI bool `json:"clusterAPI"`
+		} `json:"marks"`
 	} `json:"kubernetes"`
 }
 
@@ -42,6 +47,26 @@ type action struct {
 type actionAndClosing struct {
 	action
 	Closing action `json:"closing"`
+}
+
+type healthCheck struct {
+	Maintenance repair `json:"maintenance"`
+	Escalating  []struct {
+		Maintenance repair `json:"maintenance"`
+	} `json:"escalatingRemediations"`
+}
+
+type repair struct {
+	OutOfService bool `json:"outOfService"`
+}
+
+// movesVolumes tells whether a step waits until the node's volumes are detached.
+func (h healthCheck) movesVolumes() bool {
+	moves := h.Maintenance.OutOfService
+	for _, step := range h.Escalating {
+		moves = moves || step.Maintenance.OutOfService
+	}
+	return moves
 }
 
 // jobs is the part whose rules Jobs need in whichever namespace they run.
@@ -63,6 +88,17 @@ func Require(parts []Part, config []byte, with []string) ([]Part, error) {
 	}
 	if c.Kubernetes.NodeConditions {
 		why["node-conditions"] = "kubernetes.nodeConditions"
+	}
+	if c.Kubernetes.Marks.ClusterAPI {
+		why["cluster-api"] = "kubernetes.marks.clusterAPI"
+	}
+	if len(c.HealthChecks) > 0 {
+		why["health"] = "healthChecks"
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.HealthChecks)) {
+		if c.HealthChecks[name].movesVolumes() && why["volumes"] == "" {
+			why["volumes"] = "healthChecks." + name
+		}
 	}
 	parts = c.needsOfJobs(parts, why)
 	for _, name := range with {
@@ -102,7 +138,7 @@ func (c configuration) needsOfDefaults(parts []Part, why map[string]string) erro
 	if m.SLA != nil && m.SLA.Do != "" {
 		m.Drain.Escalation = append(slices.Clone(m.Drain.Escalation), spec.Rung{After: m.SLA.After, Do: m.SLA.Do})
 	}
-	for _, need := range preflight.Needs(m.Drain, m.WaitForPodCompletion != nil) {
+	for _, need := range preflight.Needs(m.Judged(), m.WaitForPodCompletion != nil) {
 		if at := slices.IndexFunc(parts, func(p Part) bool { return p.gives(need) }); at > 0 {
 			why[parts[at].Name] = "defaults.drain"
 		}

@@ -19,8 +19,10 @@ func need(namespace, group, resource, verb string) preflight.Need {
 func someParts() []Part {
 	return []Part{
 		{Name: "base", File: "rbac.yaml", Needs: []preflight.Need{need("", "", "nodes", "get"), need("", "", "pods", "list"), need("", "", "pods", "watch")}},
+		{Name: "cluster-api", File: "rbac-cluster-api.yaml", Needs: []preflight.Need{need("", "cluster.x-k8s.io", "machines", "patch")}},
 		{Name: "daemonsets", File: "rbac-daemonsets.yaml", Needs: []preflight.Need{need("", "apps", "daemonsets", "list")}},
 		{Name: "delete-pods", File: "rbac-delete-pods.yaml", Needs: []preflight.Need{need("", "", "pods", "delete")}},
+		{Name: "health", File: "rbac-health.yaml", Needs: []preflight.Need{need("medik8s-leases", "coordination.k8s.io", "leases", "get")}},
 		{Name: "jobs", File: "rbac-jobs.yaml", Needs: []preflight.Need{need("drydock-jobs", "batch", "jobs", "create")}},
 		{Name: "node-conditions", File: "rbac-node-conditions.yaml", Needs: []preflight.Need{need("", "", "nodes/status", "patch")}},
 		{Name: "volumes", File: "rbac-volumes.yaml", Needs: []preflight.Need{need("", "storage.k8s.io", "volumeattachments", "list")}},
@@ -206,14 +208,18 @@ func TestPermissionsAreTheConfigurations(t *testing.T) {
 	for config, want := range map[string]string{
 		``:                            "base",
 		`{"defaults": {"drain": {}}}`: "base",
-		`{"defaults": {"drain": {"escalation": [{"after": "1h", "do": "bypassBudget"}]}}}`:    "base, delete-pods (defaults.drain)",
-		`{"defaults": {"sla": {"after": "1h", "do": "kill"}}}`:                                "base, delete-pods (defaults.drain)",
-		`{"defaults": {"validation": {"daemonSets": "all"}}}`:                                 "base, daemonsets (defaults.validation.daemonSets)",
-		`{"kubernetes": {"nodeConditions": true}}`:                                            "base, node-conditions (kubernetes.nodeConditions)",
-		`{"checks": {"a": {"http": {}}, "b": {"job": {"namespace": "drydock-jobs"}}}}`:        "base, jobs (checks.b.job)",
-		`{"hooks": {"a": {"signal": {}, "closing": {"job": {"namespace": "drydock-jobs"}}}}}`: "base, jobs (hooks.a.closing.job)",
-		`{"work": {"reboot": {"job": {"namespace": "drydock-work"}}}}`:                        "base, work (work.reboot.job)",
-		`{"work": {"reboot": {"job": {"namespace": "mine"}}}}`:                                "base, jobs in mine (work.reboot.job)",
+		`{"defaults": {"drain": {"escalation": [{"after": "1h", "do": "bypassBudget"}]}}}`:                        "base, delete-pods (defaults.drain)",
+		`{"defaults": {"sla": {"after": "1h", "do": "kill"}}}`:                                                    "base, delete-pods (defaults.drain)",
+		`{"defaults": {"validation": {"daemonSets": "all"}}}`:                                                     "base, daemonsets (defaults.validation.daemonSets)",
+		`{"kubernetes": {"marks": {"clusterAPI": true}}}`:                                                         "base, cluster-api (kubernetes.marks.clusterAPI)",
+		`{"defaults": {"outOfService": true, "work": "off"}}`:                                                     "base, volumes (defaults.drain)",
+		`{"healthChecks": {"a": {}, "b": {"escalatingRemediations": [{"maintenance": {"outOfService": true}}]}}}`: "base, health (healthChecks), volumes (healthChecks.b)",
+		`{"healthChecks": {"workers": {}}}`:                                                                       "base, health (healthChecks)",
+		`{"kubernetes": {"nodeConditions": true}}`:                                                                "base, node-conditions (kubernetes.nodeConditions)",
+		`{"checks": {"a": {"http": {}}, "b": {"job": {"namespace": "drydock-jobs"}}}}`:                            "base, jobs (checks.b.job)",
+		`{"hooks": {"a": {"signal": {}, "closing": {"job": {"namespace": "drydock-jobs"}}}}}`:                     "base, jobs (hooks.a.closing.job)",
+		`{"work": {"reboot": {"job": {"namespace": "drydock-work"}}}}`:                                            "base, work (work.reboot.job)",
+		`{"work": {"reboot": {"job": {"namespace": "mine"}}}}`:                                                    "base, jobs in mine (work.reboot.job)",
 	} {
 		parts, err := Require(someParts(), []byte(config), nil)
 		if err != nil {

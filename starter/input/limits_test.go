@@ -18,23 +18,23 @@ func TestReadLimits(t *testing.T) {
 		want schedule.Limits
 		err  string
 	}{
-		"limits alone": {"maxParallel: 3\nmaxUnavailable: 20%\n", schedule.Limits{MaxParallel: schedule.Count(3), MaxUnavailable: schedule.Percent(20)}, ""},
+		"limits alone": {"maxParallel: 3\nmaxUnavailable: 20%\n", schedule.Limits{Remediations: schedule.DefaultRemediations, MaxParallel: schedule.Count(3), MaxUnavailable: schedule.Percent(20)}, ""},
 		"a worker's configuration": {
 			"cluster: blue\nscheduler:\n  onOrphan: report\n  groups: [{name: zone, groupBy: [zone], maxUnavailable: 1}]\nlog: {level: debug}\n",
-			schedule.Limits{MaxParallel: schedule.Count(1), Groups: []schedule.Group{zone}}, "",
+			schedule.Limits{Remediations: schedule.DefaultRemediations, MaxParallel: schedule.Count(1), Groups: []schedule.Group{zone}}, "",
 		},
 		"a configuration with channels": {
 			"channels: {oncall: {slack: {token: {file: /t}, channel: C1}}}\naudit: {log: true}\nscheduler: {maxParallel: 2}\n",
-			schedule.Limits{MaxParallel: schedule.Count(2)}, "",
+			schedule.Limits{Remediations: schedule.DefaultRemediations, MaxParallel: schedule.Count(2)}, "",
 		},
-		"a configuration without limits": {"cluster: blue\n", schedule.Limits{MaxParallel: schedule.Count(1)}, ""},
-		"JSON":                           {`{"maxParallel":"unlimited"}`, schedule.Limits{MaxParallel: schedule.Unlimited()}, ""},
+		"a configuration without limits": {"cluster: blue\n", schedule.Limits{Remediations: schedule.DefaultRemediations, MaxParallel: schedule.Count(1)}, ""},
+		"JSON":                           {`{"maxParallel":"unlimited"}`, schedule.Limits{Remediations: schedule.DefaultRemediations, MaxParallel: schedule.Unlimited()}, ""},
 		"a configuration with quotas": {
 			"policy: [{name: a, require: \"true\"}]\nquotas: {heldPerRequestor: 3}\nscheduler: {maxParallel: 2}\n",
-			schedule.Limits{MaxParallel: schedule.Count(2), Quotas: schedule.Quotas{HeldPerRequestor: &three}}, "",
+			schedule.Limits{Remediations: schedule.DefaultRemediations, MaxParallel: schedule.Count(2), Quotas: schedule.Quotas{HeldPerRequestor: &three}}, "",
 		},
 		"limits alone, with quotas": {
-			"quotas: {heldPerRequestor: 3}\n", schedule.Limits{MaxParallel: schedule.Count(1), Quotas: schedule.Quotas{HeldPerRequestor: &three}}, "",
+			"quotas: {heldPerRequestor: 3}\n", schedule.Limits{Remediations: schedule.DefaultRemediations, MaxParallel: schedule.Count(1), Quotas: schedule.Quotas{HeldPerRequestor: &three}}, "",
 		},
 		"quotas in another place": {"log: {}\nscheduler: {quotas: {heldPerRequestor: 3}}", schedule.Limits{}, "scheduler.quotas: write it as quotas"},
 		"unknown quota":           {"log: {}\nquotas: {held: 3}", schedule.Limits{}, "quotas.held: unknown field"},

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"slices"
 
@@ -69,7 +70,7 @@ func (p *planFlags) build(flags *pflag.FlagSet, stdin io.Reader, name string, no
 		return nil, rollout.Plan{}, exit.UsageError("%w", err)
 	}
 	decoded, err := rollout.Decode(name, encoded)
-	if err != nil {
+	if err = errors.Join(err, decoded.Reserved()); err != nil {
 		return nil, decoded, exit.UsageError("%w", err)
 	}
 	return encoded, decoded, nil

@@ -90,6 +90,7 @@ func Limits(w io.Writer, l api.LimitsInForce, now time.Time) {
 		add(g.Name, amount(g.MaxParallel), amount(g.MaxUnavailable), GroupNodes(g), WindowNames(g.Windows))
 	}
 	r.Done()
+	terminal.Print(w, "Remediations of health checks, in slots of their own: %s\n", l.Limits.WithDefaults().Remediations)
 	renderQuotas(w, l.Quotas)
 	by := "Set by " + cmp.Or(l.SetBy, "nobody")
 	if !l.SetAt.IsZero() {

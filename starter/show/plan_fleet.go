@@ -34,8 +34,8 @@ var rankOf = func() map[byte]int {
 	return ranks
 }()
 
-// PlanFleet draws a plan as a picture of so many lines: a cell a node, the counts, and the slowest nodes with what is in
-// their way. Letters are those of PlanStatus.Cells.
+// PlanFleet draws a plan as a picture of so many lines: its stage where it has stages, a cell a node, the counts, and the slowest nodes
+// with what is in their way. Letters are those of PlanStatus.Cells.
 func PlanFleet(w io.Writer, p Plan, letters string, height int, now time.Time) {
 	page := terminal.PageOf(w)
 	title := p.Name + "  " + string(p.Phase)
@@ -44,8 +44,13 @@ func PlanFleet(w io.Writer, p Plan, letters string, height int, now time.Time) {
 	}
 	head := terminal.OneLineEach(page)
 	head.AddPainted(1, planStyle(p.Phase), p.Name, strings.TrimPrefix(title, p.Name+"  ")+terminal.Colon(planNews(p, now)))
+	around := 2
+	const forEach = 3
+	if p.Stages != nil {
+		head.Add("", stageLine(*p.Stages))
+		around++
+	}
 	head.Done()
-	const around, forEach = 2, 3
 	rows := max(1, height-around-min(len(p.Slowest)*forEach, height/2))
 	for _, row := range drawCells(page, letters, rows) {
 		fmt.Fprintln(page, row)

@@ -24,6 +24,17 @@ func renderStages(head terminal.Rows, s api.PlanStages) {
 		s.Drained.Status, n.Held, n.Cordoned, n.Drained, terminal.Plural(n.Pending, "pod"), n.Evacuating))
 }
 
+// stageLine is where a plan is whose nodes go through stages together.
+func stageLine(s api.PlanStages) string {
+	text := "stage " + string(s.Stage)
+	if s.Stage == api.StageDrain {
+		text += fmt.Sprintf(", tier %d of %d", min(s.Tier+1, len(s.Tiers)), len(s.Tiers))
+	}
+	n := s.Nodes
+	return fmt.Sprintf("%s: %d held, %d cordoned, %d drained; %s pending, %d leaving",
+		text, n.Held, n.Cordoned, n.Drained, terminal.Plural(n.Pending, "pod"), n.Evacuating)
+}
+
 func tierText(s api.PlanStages) string {
 	if s.Tier >= len(s.Tiers) {
 		return fmt.Sprintf("all %d are drained", len(s.Tiers))

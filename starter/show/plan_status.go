@@ -27,7 +27,7 @@ func PlanStatus(w io.Writer, p Plan, now time.Time) {
 	}
 	renderPlanNodes(w, p, now)
 	renderSlowest(w, p.Slowest, now)
-	renderMessages(w, p.Messages, now)
+	Messages(w, p.Messages, now)
 	renderPlanEvents(w, p.Events, now)
 }
 

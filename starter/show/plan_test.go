@@ -13,6 +13,7 @@ import (
 
 	"drydock/api"
 	"drydock/client"
+	"drydock/rules/drainplan"
 	"drydock/rules/notices"
 	"drydock/rules/period"
 	"drydock/rules/preflight"
@@ -153,6 +154,23 @@ func TestPicturesOfPlans(t *testing.T) {
 	}
 	startertest.GoldenInWidths(t, "plan_fleet", draw)
 	startertest.Golden(t, "plan_fleet_colours", func(w io.Writer) { draw(&terminal.Page{Writer: w, Width: 80, Colour: true}) })
+}
+
+func TestThePictureOfAPlanInLockstepHasItsStage(t *testing.T) {
+	v := planView()
+	v.Status.Stages = &api.PlanStages{
+		Stage: api.StageDrain, Tier: 1, Nodes: api.DrainCounts{Held: 12, Cordoned: 12, Drained: 3, Pending: 5, Evacuating: 2},
+		Tiers: []drainplan.Entry{{PodType: drainplan.Default, PodPriority: 1000}, {PodType: drainplan.Default, PodPriority: 2000, PodSelector: "app=db"}},
+	}
+	draw := func(w io.Writer, height int) {
+		PlanFleet(w, PlanOf(v, planID, nil, 0, slowNodes()), strings.Repeat("r", 12), height, startertest.Noon)
+	}
+	startertest.GoldenInWidths(t, "plan_fleet_stages", func(w io.Writer) { draw(w, 12) })
+	var page strings.Builder
+	draw(&terminal.Page{Writer: &page, Width: 80}, 8)
+	if n := strings.Count(page.String(), "\n"); n > 8 {
+		t.Errorf("it takes %d lines of 8:\n%s", n, page.String())
+	}
 }
 
 func TestACellStandsForTheWorstOfItsNodes(t *testing.T) {

@@ -20,7 +20,7 @@ func TestQuotasAreShownWithTheLimits(t *testing.T) {
 	for line := range strings.Lines(text.String()) {
 		rows = append(rows, strings.Join(strings.Fields(line), " "))
 	}
-	want := "LIMIT MAX PARALLEL MAX UNAVAILABLE NODES\ncluster 1 - all\n\nREQUESTOR MAX PENDING MAX HELD\neach - 2\nintern 0 2\n\nSet by ann"
+	want := "LIMIT MAX PARALLEL MAX UNAVAILABLE NODES\ncluster 1 - all\nRemediations of health checks, in slots of their own: 10%\n\nREQUESTOR MAX PENDING MAX HELD\neach - 2\nintern 0 2\n\nSet by ann"
 	if got := strings.Join(rows, "\n"); got != want {
 		t.Errorf("shown\n%s\nwant\n%s", got, want)
 	}

@@ -38,7 +38,7 @@ func Status(w io.Writer, v client.View, now time.Time) {
 	renderTransitions(w, v, now)
 	if v.Status != nil {
 		renderStates(w, v.Status.States, now)
-		renderMessages(w, v.Status.Messages, now)
+		Messages(w, v.Status.Messages, now)
 	}
 }
 
@@ -197,7 +197,8 @@ func lasted(transitions []api.Transition, now time.Time) string {
 	return period.Age(now.Sub(first.At))
 }
 
-func renderMessages(w io.Writer, messages []api.Received, now time.Time) {
+// Messages shows what arrived, and what became of it; nothing where there was none.
+func Messages(w io.Writer, messages []api.Received, now time.Time) {
 	if len(messages) == 0 {
 		return
 	}

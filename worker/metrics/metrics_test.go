@@ -202,7 +202,7 @@ func TestSourceCountsWithoutListing(t *testing.T) {
 		})
 	s := Source{Temporal: temporal, Namespace: "default", Cluster: "prod", TaskQueue: "prod/drydock"}
 	r, err := s.read(t.Context())
-	if err != nil || r.summary.Slots.Used != 7 || r.maintenances == 0 || r.awaiting == 0 || len(queries) != 4 {
+	if err != nil || r.summary.Slots.Used != 7 || r.maintenances == 0 || r.awaiting == 0 || len(queries) != 6 {
 		t.Errorf("%+v, %v, %q", r, err, queries)
 	}
 	if want := "WorkflowType = 'NodeMaintenance' AND TaskQueue = 'prod/drydock' AND ExecutionStatus = 'Running' AND DrydockPhase = 'AwaitingApproval'"; queries[1] != want {

@@ -27,6 +27,8 @@ type reading struct {
 	maintenances, awaiting int
 	// plans are those that run, by phase.
 	plans map[api.PlanPhase]int
+	// checks are health checks that run, and remediations those of theirs that do.
+	checks, remediations int
 }
 
 // read asks the scheduler for its summary, and Temporal's lists for counts: a few requests, and none that grows with what
@@ -50,7 +52,14 @@ func (s Source) read(ctx context.Context) (r reading, err error) {
 		return r, err
 	}
 	plans, err := s.count(ctx, api.MaintenancePlanType, "")
+	if err != nil {
+		return r, err
+	}
 	r.plans = map[api.PlanPhase]int{api.PlanPaused: paused, api.PlanRunning: max(0, plans-paused)}
+	if r.checks, err = s.count(ctx, api.HealthCheckType, ""); err != nil {
+		return r, err
+	}
+	r.remediations, err = s.count(ctx, api.NodeRemediationType, "")
 	return r, err
 }
 

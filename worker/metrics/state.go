@@ -149,6 +149,8 @@ func (t teller) tell(held map[cluster.HeldIn]int) {
 	for _, phase := range []api.PlanPhase{api.PlanRunning, api.PlanPaused} {
 		t.gauge(descPlans, float64(t.plans[phase]), string(phase))
 	}
+	t.gauge(descChecks, float64(t.checks))
+	t.gauge(descRemediations, float64(t.remediations))
 	for _, stray := range t.summary.Strays {
 		t.gauge(descStrays, float64(stray.Count), string(stray.Kind))
 	}
@@ -172,8 +174,9 @@ func (t teller) maintenances(held map[cluster.HeldIn]int) {
 		asking += p.Count
 	}
 	counts[cluster.HeldIn{Phase: api.AwaitingApproval, Group: Other}] = t.awaiting
-	counts[cluster.HeldIn{Phase: api.Pending, Group: Other}] += max(0, t.reading.maintenances-t.awaiting-t.summary.Slots.Used-asking)
-	if t.summary.Slots.Used > 0 {
+	holders := t.summary.Slots.Used + t.summary.Remediations.Used
+	counts[cluster.HeldIn{Phase: api.Pending, Group: Other}] += max(0, t.reading.maintenances-t.awaiting-holders-asking)
+	if holders > 0 {
 		for in, n := range held {
 			counts[cluster.HeldIn{Phase: in.Phase, Group: t.group(in.Group)}] += n
 		}
@@ -214,6 +217,8 @@ func (t teller) slots() {
 	sum := t.summary
 	t.gauge(descSlots, float64(sum.Slots.Used))
 	t.limit(descSlotsLimit, sum.Slots)
+	t.gauge(descRepairSlots, float64(sum.Remediations.Used))
+	t.limit(descRepairSlotsLimit, sum.Remediations)
 	if sum.ObservedAt != nil {
 		t.gauge(descNodes, float64(sum.Nodes))
 		t.gauge(descUnavailable, float64(sum.Unavailable.Used))

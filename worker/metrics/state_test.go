@@ -150,6 +150,7 @@ drydock_pending_requests{reason="NodeBusy"} 0
 drydock_pending_requests{reason="NodeMissing"} 0
 drydock_pending_requests{reason="Outranked"} 0
 drydock_pending_requests{reason="Quota"} 0
+drydock_pending_requests{reason="Remediations"} 0
 drydock_pending_requests{reason="Reserved"} 0
 drydock_pending_requests{reason="Unobserved"} 0
 drydock_pending_requests{reason="Window"} 0
@@ -230,8 +231,8 @@ func TestStateSaysNothingItDoesNotKnow(t *testing.T) {
 			t.Errorf("%d series of %s", n, name)
 		}
 	}
-	// Everything else is there at 0, the only group being other: 11 phases and 17 reasons.
-	if n := testutil.CollectAndCount(s.State, "drydock_maintenances", "drydock_pending_requests", "drydock_slots_used", "drydock_plans", "drydock_freezes"); n != 11+17+1+2+2 {
+	// Everything else is there at 0, the only group being other: 11 phases and 18 reasons.
+	if n := testutil.CollectAndCount(s.State, "drydock_maintenances", "drydock_pending_requests", "drydock_slots_used", "drydock_plans", "drydock_freezes"); n != 11+18+1+2+2 {
 		t.Errorf("%d series", n)
 	}
 }

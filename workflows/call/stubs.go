@@ -7,6 +7,7 @@ import (
 	"drydock/activities/doctor"
 	"drydock/activities/drain"
 	"drydock/activities/execution"
+	"drydock/activities/health"
 	"drydock/activities/lockstep"
 	"drydock/activities/node"
 	"drydock/activities/plan"
@@ -31,4 +32,5 @@ var (
 	Plans      *plan.Activities
 	Windows    *windows.Activities
 	Lockstep   *lockstep.Activities
+	Health     *health.Activities
 )

@@ -2,9 +2,11 @@ package lockstep
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"drydock/api"
 	"drydock/rules/bounds"
@@ -28,6 +30,10 @@ type book struct {
 	// nodes come in the order of their names once they are held anew; byName is only looked up in.
 	nodes  []*node
 	byName map[string]*node
+	// ripe: a plan may go on, so that a decision is not put off.
+	ripe bool
+	// silent are the first runs of plans that run and have not said yet what they intend, by their names.
+	silent map[string]string
 	// completed are the latest plans that were, with their last revision: what they said before is out of date.
 	completed []completed
 }
@@ -46,6 +52,10 @@ type plan struct {
 	api.PlanIntent
 	tiers drainplan.Plan
 	tier  int
+	// undrained counts the nodes that were not drained to their targets when it was last decided, and are not since.
+	undrained int
+	// settings stand for those of its maintenances that others have to share.
+	settings string
 	// left are the nodes whose maintenance has ended by itself, and how.
 	left map[string]departure
 	// begun: it has begun to drain, forwarded says where older plans had gone further by then.
@@ -58,8 +68,9 @@ type plan struct {
 
 // departure is how a maintenance ended that a plan still wanted.
 type departure struct {
-	Why    string `json:"why"`
-	Failed bool   `json:"failed,omitempty"`
+	Phase  api.Phase `json:"phase,omitempty"`
+	Why    string    `json:"why"`
+	Failed bool      `json:"failed,omitempty"`
 }
 
 // stand is what is done with a node.
@@ -86,6 +97,9 @@ type node struct {
 	// run is the first run of its maintenance's chain, empty where that is not known.
 	run   string
 	stand stand
+	// made are the settings of its maintenance, empty where they are not known, and of the runs of the plans that it is for.
+	made string
+	of   []string
 	// sent is the latest target, raised the revision since which its Targets are these.
 	sent   api.NodeTarget
 	raised int
@@ -95,6 +109,8 @@ type node struct {
 	drained bool
 	said    api.NodeProgress
 	gang    string
+	// wordsSince is since when it waits for something else than its maintenance knows, zero where it does not.
+	wordsSince time.Time
 	// holders are the plans that want it, oldest first.
 	holders []*plan
 	errand
@@ -108,9 +124,14 @@ type errand struct {
 	// tries count what failed for it in a row, or the questions that it did not answer; it is left alone before notBefore.
 	tries     int
 	notBefore int64
+	// deaf: it says that it knows less than it was told, which is told again at again, in seconds since 1970, zero where that is
+	// not known yet. unheard counts how often it was in a row.
+	deaf    bool
+	again   int64
+	unheard int
 }
 
-func newBook() *book { return &book{byName: map[string]*node{}} }
+func newBook() *book { return &book{byName: map[string]*node{}, silent: map[string]string{}} }
 
 func (b *book) planOf(run string) *plan {
 	i := slices.IndexFunc(b.plans, func(p *plan) bool { return p.RunID == run })
@@ -124,6 +145,45 @@ func (b *book) add(name string) *node {
 	n := &node{name: name}
 	b.nodes, b.byName[name] = append(b.nodes, n), n
 	return n
+}
+
+// awaited is a plan that has not said what it intends and of which the maintenance of a node tells that it holds the node, empty
+// where there is none: whatever others intend, it may not be as far.
+func (n *node) awaited(silent map[string]string) string {
+	if len(silent) == 0 {
+		return ""
+	}
+	for _, name := range n.sent.Plans {
+		if _, is := silent[name]; is {
+			return name
+		}
+	}
+	return ""
+}
+
+// decides tells whether it is decided how far a node goes.
+func (b *book) decides(n *node) bool {
+	return n.stand == held && !n.differs() && n.awaited(b.silent) == ""
+}
+
+// follow notes for whom a maintenance goes on, who were found to want the same. Others come where all of those are complete and
+// the node was not given back yet.
+func (n *node) follow() {
+	same := func(run string, p *plan) bool { return run == p.RunID }
+	goesOn := slices.ContainsFunc(n.holders, func(p *plan) bool { return slices.Contains(n.of, p.RunID) })
+	switch {
+	case len(n.holders) == 0, goesOn && slices.EqualFunc(n.of, n.holders, same):
+	case goesOn, n.stand == wanted, n.made == "", n.made == n.holders[0].settings:
+		n.made, n.of = n.holders[0].settings, nil
+		for _, p := range n.holders {
+			n.of = append(n.of, p.RunID)
+		}
+	}
+}
+
+// differs tells that the plans that want a node want other settings than those of its maintenance, which was another's.
+func (n *node) differs() bool {
+	return len(n.holders) > 0 && n.made != n.holders[0].settings && !slices.Contains(n.of, n.holders[0].RunID)
 }
 
 // isActive tells whether a plan holds its nodes.
@@ -143,7 +203,7 @@ func (b *book) check(in api.PlanIntent, tiers drainplan.Plan) error {
 	if in.Stage == api.StageComplete {
 		return nil
 	}
-	return cmp.Or(b.checkRoom(in, before), b.checkShared(in))
+	return cmp.Or(b.checkRoom(in, before), b.checkShared(in), b.checkTargets(in, tiers))
 }
 
 // checkRoom keeps all plans together within what can be carried.
@@ -193,6 +253,38 @@ func (b *book) checkShared(in api.PlanIntent) error {
 	return nil
 }
 
+// checkTargets keeps the targets that a node may come to within what its maintenance takes, and tells of again.
+func (b *book) checkTargets(in api.PlanIntent, tiers drainplan.Plan) error {
+	looked := map[string]bool{}
+	for _, name := range in.Nodes {
+		n := b.byName[name]
+		if n == nil {
+			continue
+		}
+		text, _ := json.Marshal(n.sent.Targets) // of texts and numbers
+		key, plans := string(text), []string{in.Name}
+		for _, p := range n.holders {
+			key += p.RunID
+		}
+		if looked[key] {
+			continue // thousands of nodes may have the same plans
+		}
+		looked[key] = true
+		all, _ := drainplan.Union(n.sent.Targets, tiers.Targets(tiers.Len()-1))
+		for _, p := range n.holders {
+			if p.RunID != in.RunID {
+				all, _ = drainplan.Union(all, p.tiers.Targets(p.tiers.Len()-1))
+				plans = append(plans, p.Name)
+			}
+		}
+		if text, _ := json.Marshal(all); len(all) > api.MaxTargets || len(text) > api.MaxTargetsText {
+			return fmt.Errorf("tiers: node %s would come to %d drain targets (%d bytes) with plans %s: at most %d (%d bytes) are taken",
+				name, len(all), len(text), bounds.Cut(strings.Join(plans, ", "), maxSaid), api.MaxTargets, api.MaxTargetsText)
+		}
+	}
+	return nil
+}
+
 // accept has an intent count that was checked, in place of an earlier one of the plan, and of an earlier plan of its name.
 func (b *book) accept(in api.PlanIntent, tiers drainplan.Plan) *plan {
 	b.plans = slices.DeleteFunc(b.plans, func(p *plan) bool { return p.Name == in.Name && p.RunID != in.RunID })
@@ -215,7 +307,7 @@ func (b *book) accept(in api.PlanIntent, tiers drainplan.Plan) *plan {
 	if in.Stage == api.StageComplete && len(in.Nodes) == 0 {
 		in.Nodes, left = p.Nodes, p.left
 	}
-	p.PlanIntent, p.tiers, p.left = in, tiers, left
+	p.PlanIntent, p.tiers, p.left, p.settings = in, tiers, left, rollout.Settings(in.Maintenance)
 	p.tellAll()
 	slices.SortStableFunc(b.plans, func(a, b *plan) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.Name, b.Name))
@@ -273,6 +365,9 @@ func (b *book) hold() {
 		}
 		return useless
 	})
+	for _, n := range b.nodes {
+		n.follow()
+	}
 	slices.SortFunc(b.nodes, func(a, b *node) int { return strings.Compare(a.name, b.name) })
 }
 
@@ -292,73 +387,3 @@ func (b *book) holds(p *plan, name string) bool {
 func (b *book) isComplete(p *plan) bool {
 	return p.Stage == api.StageComplete && !slices.ContainsFunc(p.Nodes, func(name string) bool { return b.holds(p, name) })
 }
-
-// report takes what a maintenance says of itself, and tells why it does not where it does not.
-func (b *book) report(said api.NodeProgress) error {
-	n := b.byName[said.Node]
-	switch {
-	case n == nil || n.stand == wanted || n.stand == beginning:
-		return fmt.Errorf("node %s has no maintenance of the lockstep's", said.Node)
-	case n.run != "" && n.run != said.RunID:
-		return fmt.Errorf("node %s: it is of run %s, and the maintenance is run %s", said.Node, said.RunID, n.run)
-	}
-	n.run = said.RunID
-	said.Waiting, said.Failure = bounds.Cut(said.Waiting, maxSaid), bounds.Cut(said.Failure, maxSaid)
-	if said.Ended {
-		b.end(n, said.Phase, said.Failure)
-		return nil
-	}
-	switch {
-	case n.stand == asked:
-		n.takeOver(said)
-	case said.Revision > n.sent.Revision:
-		// Another has told it to go further than is known here.
-		all, _ := drainplan.Union(said.Targets, n.sent.Targets)
-		n.sent.Revision, n.sent.Targets, n.at, n.by, n.stale = said.Revision, all, nil, nil, true
-		n.raised, n.drained = said.Revision, said.Drained && slices.Equal(all, said.Targets)
-	case said.Revision >= n.raised && slices.Equal(said.Targets, n.sent.Targets):
-		n.drained = said.Drained
-	default:
-		return nil // it was said before it heard of its present targets
-	}
-	said.Targets, said.Plans, said.Gang = nil, nil, nil // they are those of n.sent, or out of date
-	n.said = said
-	return nil
-}
-
-// takeOver goes on where a maintenance is.
-func (n *node) takeOver(said api.NodeProgress) {
-	n.stand, n.tries, n.notBefore = held, 0, 0
-	targets, _ := drainplan.Union(said.Targets, n.sent.Targets)
-	n.sent = api.NodeTarget{Revision: max(said.Revision, n.sent.Revision), Targets: targets, Gang: said.Gang, Plans: said.Plans}
-	n.raised, n.at, n.by = said.Revision, nil, nil
-	n.drained = said.Drained && slices.Equal(targets, said.Targets)
-	if n.stale = !slices.Equal(targets, said.Targets); n.stale {
-		n.raised = n.sent.Revision + 1
-	}
-	if n.gang = ""; said.Gang != nil {
-		n.gang = said.Gang.Name
-	}
-}
-
-// end takes the end of a maintenance. Plans that still want the node go on without it.
-func (b *book) end(n *node, phase api.Phase, failure string) {
-	b.nodes = slices.DeleteFunc(b.nodes, func(other *node) bool { return other == n })
-	delete(b.byName, n.name)
-	if n.stand == ending {
-		return // it is begun anew where it is wanted by now
-	}
-	gone := departure{Why: failure, Failed: phase != api.Completed && phase != api.NodeGone}
-	switch {
-	case phase == api.NodeGone:
-		gone.Why = "the node is gone"
-	case failure == "":
-		gone.Why = "its maintenance was ended from outside: " + strings.ToLower(string(cmp.Or(phase, api.Cancelled)))
-	}
-	for _, p := range n.holders {
-		p.left[n.name] = gone
-	}
-}
-
-// runs tells that a maintenance of the node is taken for running.
-func (n *node) runs() bool { return n.stand >= asked }

@@ -14,8 +14,11 @@ import (
 const (
 	// maxSignals continues the workflow as new well before the server's limit of signals a run.
 	maxSignals = 5000
-	// pace is the shortest time between two decisions: what happens meanwhile is decided about together.
+	// pace is the shortest time between two decisions: what happens meanwhile is decided about together. One that nodes wait
+	// for is not put off.
 	pace = time.Second
+	// wordsAfter is how long it has to last that a node waits for something else before its maintenance is told so.
+	wordsAfter = 5 * time.Second
 	// tryAgain is the pause after something failed or was not answered for the first time. It doubles up to tryAgainMost.
 	tryAgain     = 30 * time.Second
 	tryAgainMost = 10 * time.Minute

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"drydock/api"
 	"drydock/rules/bounds"
@@ -17,6 +18,8 @@ type situation struct {
 	parties  []drainplan.Party
 	nodes    []drainplan.Shared
 	messages drainplan.Messages
+	// held are the nodes of which something was decided.
+	held []bool
 	// party and node are the places of plans, by their runs, and of nodes. They are only looked up in.
 	party, node map[string]int
 }
@@ -39,11 +42,11 @@ func (b *book) survey() (s situation, draining []*plan) {
 	for i, n := range b.nodes {
 		s.node[n.name] = i
 		shared := drainplan.Shared{Name: n.name}
-		if n.stand == held {
+		if b.decides(n) {
 			n.find()
 			shared = drainplan.Shared{Name: n.name, Targets: n.sent.Targets, At: n.at, By: n.by, Drained: n.drained}
 		}
-		s.nodes = append(s.nodes, shared)
+		s.nodes, s.held = append(s.nodes, shared), append(s.held, b.decides(n))
 	}
 	return s, draining
 }
@@ -64,17 +67,19 @@ func (b *book) resolve() situation {
 		p.tier, s.parties[i].Tier = r.Tiers[i], r.Tiers[i]
 	}
 	for i, n := range b.nodes {
-		if n.stand != held {
+		if !b.decides(n) {
 			r.Nodes[i] = s.nodes[i] // nothing is decided for it yet
 			continue
 		}
 		n.sent.Targets, n.at, n.by, n.drained = r.Nodes[i].Targets, r.Nodes[i].At, r.Nodes[i].By, r.Nodes[i].Drained
 	}
 	for _, i := range r.Raised {
-		if n := b.nodes[i]; n.stand == held {
+		if n := b.nodes[i]; b.decides(n) {
 			n.stale, n.raised = true, n.sent.Revision+1
 		}
 	}
+	b.ripe = false
+	b.countUndrained()
 	s.nodes = r.Nodes
 	s.messages = drainplan.NewMessages(s.parties, s.nodes)
 	return s
@@ -108,7 +113,7 @@ func (b *book) forward(draining []*plan, s situation) {
 		count, first := 0, ""
 		for _, name := range s.parties[i].Nodes {
 			n := b.byName[name]
-			if n == nil || n.stand != held {
+			if n == nil || !b.decides(n) {
 				continue
 			}
 			if by := s.messages.Forwarders(i, s.node[name]); by != "" {
@@ -128,25 +133,37 @@ func (b *book) forward(draining []*plan, s situation) {
 
 // aim is the target of a node as of now, and whether it has to hear of it. What it waits for in other words only is no
 // reason to tell it.
-func (b *book) aim(i int, s situation, gangs map[string]*schedule.Gang) (api.NodeTarget, bool) {
+func (b *book) aim(i int, s situation, asking gangs, now time.Time) (api.NodeTarget, bool) {
 	n := b.nodes[i]
 	t := api.NodeTarget{Run: n.run, Targets: n.sent.Targets, Gang: n.sent.Gang, Last: len(n.holders) > 0}
-	if g, open := gangs[n.gang]; open && g != nil && !n.isGranted() {
-		if t.Gang = nil; g.Size > 1 {
-			t.Gang = g
-		}
+	if !n.isGranted() {
+		t.Gang = asking.of(n)
 	}
 	for _, p := range n.holders {
 		t.Plans = append(t.Plans, p.Name)
 		if p.Stage != api.StageDrain || p.tier < p.tiers.Len() {
 			t.Last = false
 		}
+		t.Further = t.Further || p.Stage == api.StageDrain && p.tier < p.tiers.Len() && p.tiers.HasAfter(n.at)
 	}
 	t.Waits = b.waits(n, i, s)
-	changed := n.stale || n.sent.Revision == 0 || t.Last != n.sent.Last || kindOf(t.Waits) != kindOf(n.sent.Waits) ||
-		!slices.Equal(t.Plans, n.sent.Plans) || !equalGangs(t.Gang, n.sent.Gang)
+	changed := n.stale || n.sent.Revision == 0 || t.Last != n.sent.Last || t.Further != n.sent.Further ||
+		!slices.Equal(t.Plans, n.sent.Plans) || !equalGangs(t.Gang, n.sent.Gang) || n.wordsDue(kindOf(t.Waits) != kindOf(n.sent.Waits), now)
 	t.Revision = n.sent.Revision + 1
 	return t, changed
+}
+
+// wordsDue tells that a maintenance is to hear other words than it knows: once they have lasted, since those of a node in the
+// middle of its tiers change twice for each.
+func (n *node) wordsDue(differ bool, now time.Time) bool {
+	if !differ {
+		n.wordsSince = time.Time{}
+		return false
+	}
+	if n.wordsSince.IsZero() {
+		n.wordsSince = now
+	}
+	return now.Sub(n.wordsSince) >= wordsAfter
 }
 
 // waits says what comes next for a node that is drained to its targets: what the first of its plans waits for that does.
@@ -181,7 +198,7 @@ func kindOf(message string) string {
 func (b *book) stateOf(p *plan, name string, s situation) api.SharedProgress {
 	one := api.SharedProgress{Node: name}
 	if gone, left := p.left[name]; left {
-		one.Left, one.Message, one.Failed = true, gone.Why, gone.Failed
+		one.Left, one.Phase, one.Message, one.Failed = true, gone.Phase, gone.Why, gone.Failed
 		return one
 	}
 	if !b.holds(p, name) {
@@ -203,6 +220,10 @@ func (b *book) stateOf(p *plan, name string, s situation) api.SharedProgress {
 		if n.said.Waiting != "" {
 			one.Message += ": " + n.said.Waiting
 		}
+	case n.differs():
+		one.Message = "Waiting for its maintenance to end, which another plan began with other settings."
+	case n.awaited(b.silent) != "":
+		one.Message = fmt.Sprintf("Waiting for plan %s to say what it intends.", n.awaited(b.silent))
 	case !n.isGranted() || !drains || !known:
 		one.Message = n.said.Waiting
 	default:

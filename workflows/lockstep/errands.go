@@ -1,6 +1,7 @@
 package lockstep
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -38,13 +39,43 @@ type errands struct {
 
 // aim decides what each maintenance is to be told.
 func (e *errands) aim(s situation) {
-	gangs := e.book.gangs()
+	gangs, now := e.book.gangs(), e.now()
+	var next time.Duration
 	for i, n := range e.book.nodes {
-		if n.stand != held || len(n.holders) == 0 || i >= len(s.nodes) || s.nodes[i].Name != n.name {
+		e.repeat(n)
+		if !e.book.decides(n) || len(n.holders) == 0 || i >= len(s.nodes) || s.nodes[i].Name != n.name || !s.held[i] {
 			continue // it came while others had their turn
 		}
-		if t, changed := e.book.aim(i, s, gangs); changed {
-			n.sent, n.stale, n.unsent = t, false, true
+		t, changed := e.book.aim(i, s, gangs, now)
+		if changed {
+			n.sent, n.stale, n.unsent, n.wordsSince = t, false, true, time.Time{}
+		}
+		if !n.wordsSince.IsZero() {
+			left := wordsAfter - now.Sub(n.wordsSince)
+			next = min(cmp.Or(next, left), left)
+		}
+	}
+	if next > 0 {
+		e.wakeIn(next)
+	}
+}
+
+// repeat has a maintenance told again that goes on as if it had not been told.
+func (e *errands) repeat(n *node) {
+	switch {
+	case !n.deaf:
+		n.again = 0
+	case n.again == 0:
+		wait := backoff(n.unheard)
+		n.unheard++
+		n.again = e.now().Add(wait).Unix()
+		e.wakeIn(wait + time.Second)
+	case e.now().Unix() >= n.again:
+		n.deaf, n.again = false, 0
+		if n.stand == held {
+			n.stale = true
+		} else {
+			n.ended = false
 		}
 	}
 }
@@ -87,6 +118,7 @@ func (e *errands) begin() bool {
 	ctx := e.within(fmt.Sprintf("begin the maintenances of %d nodes", len(batch)))
 	e.does("begin", workflow.ExecuteActivity(ctx, call.Lockstep.BeginShared, in), func(f workflow.Future) {
 		e.beginning--
+		e.book.ripe = true // they have no target yet
 		var begun []activity.Begun
 		err := f.Get(e.ctx, &begun)
 		if err != nil {
@@ -120,7 +152,7 @@ func (e *errands) begun(n *node, how activity.Begun) {
 		e.note("node "+n.name+" cannot be held", how.Refused)
 		e.book.end(n, api.Failed, how.Refused)
 	case how.Adopted:
-		n.stand = asked
+		n.stand, n.made, n.of = asked, "", nil
 	default:
 		n.stand = held
 	}
@@ -190,7 +222,13 @@ func sizeOf(targets []drainplan.Entry) int {
 	return size
 }
 
-// end gives back some nodes that no plan wants any more, and tells whether there were any.
+// isUseless tells that no plan wants the node any more, or not with the settings of its maintenance.
+func (n *node) isUseless() bool {
+	unwanted := (n.stand == held || n.stand == asked && n.tries > 0) && len(n.holders) == 0
+	return unwanted || n.stand == held && n.differs()
+}
+
+// end gives back some nodes that no plan wants any more, or not with the settings of their maintenances, and tells whether there were any.
 func (e *errands) end() bool {
 	if !e.mayEnd() {
 		return false
@@ -198,8 +236,7 @@ func (e *errands) end() bool {
 	var batch []*node
 	var in activity.EndInput
 	for _, n := range e.book.nodes {
-		useless := (n.stand == held || n.stand == asked && n.tries > 0) && len(n.holders) == 0
-		if !useless && (n.stand != ending || n.ended) || !e.isDue(n) && n.stand != asked || n.busy {
+		if n.busy || !n.isUseless() && (n.stand != ending || n.ended) || !e.isDue(n) && n.stand != asked {
 			continue
 		}
 		batch, in.Nodes = append(batch, n), append(in.Nodes, api.HeldNode{Node: n.name, RunID: n.run})

@@ -62,8 +62,12 @@ type site struct {
 	lost    []time.Duration
 	// missed is how often a node's maintenance cannot be told.
 	missed map[string]int
-	ended  bool
-	end    time.Duration
+	// unheard are nodes whose maintenances do not hear, once, that they are to end.
+	unheard map[string]bool
+	// unlisted are nodes whose maintenances the list of those that run does not have yet.
+	unlisted map[string]bool
+	ended    bool
+	end      time.Duration
 }
 
 type event struct {
@@ -271,7 +275,7 @@ func (s *site) takeStock(context.Context, activity.StockInput) (activity.Stock, 
 	defer s.mu.Unlock()
 	var stock activity.Stock
 	for _, name := range sortedKeys(s.nodes) {
-		if !s.nodes[name].over {
+		if !s.nodes[name].over && !s.unlisted[name] {
 			stock.Nodes = append(stock.Nodes, name)
 		}
 	}
@@ -348,13 +352,13 @@ func (s *site) steer(m *shared, t api.NodeTarget) {
 		m.gangs = append(m.gangs, gang)
 	}
 	m.target = t
-	if !m.slotless {
-		s.act(m)
+	if m.slotless || !s.act(m) {
+		s.later(s.now()+time.Second+s.apart(), func() { s.tell(m) }) // each word is answered
 	}
 }
 
-// act does what a maintenance does that has its slot: it cordons, and drains.
-func (s *site) act(m *shared) {
+// act does what a maintenance does that has its slot: it cordons, and drains. It tells whether it has something to say of that.
+func (s *site) act(m *shared) bool {
 	before := m.phase
 	switch {
 	case len(m.target.Targets) == 0:
@@ -368,6 +372,7 @@ func (s *site) act(m *shared) {
 	if m.phase != before {
 		s.later(s.now()+time.Second+s.apart(), func() { s.tell(m) })
 	}
+	return m.phase != before
 }
 
 // apart keeps what hundreds of nodes say from coming in one instant, which the test environment does not stand.
@@ -436,6 +441,10 @@ func (s *site) endShared(_ context.Context, in activity.EndInput) (activity.Told
 			continue
 		}
 		s.note("end %s", n.Node)
+		if s.unheard[n.Node] {
+			delete(s.unheard, n.Node)
+			continue
+		}
 		s.later(s.now()+2*time.Second, func() { s.ends(n.Node, api.Completed) })
 	}
 	return activity.Told{Gone: gone}, nil

@@ -58,12 +58,11 @@ func Lockstep(ctx workflow.Context, packed []byte) error {
 
 // assemble puts the parts together.
 func assemble(c *core) *lockstep {
-	l := &lockstep{core: c, stock: &stock{core: c, silent: map[string]string{}}, errands: &errands{core: c}, watcher: &watcher{core: c}}
+	l := &lockstep{core: c, stock: &stock{core: c}, errands: &errands{core: c}, watcher: &watcher{core: c}}
 	l.bulletin = &bulletin{core: c}
 	l.office = &office{core: c, heard: l.stock.heard, refuse: l.bulletin.refuse}
 	l.bulletin.gone = l.office.doubt
 	l.errands.mayEnd = func() bool { return l.stock.isComplete() && l.office.isIdle() }
-	l.watcher.silent = l.stock.silent
 	return l
 }
 
@@ -102,7 +101,7 @@ func (l *lockstep) step() (over bool) {
 		l.stock.take()
 		return false
 	}
-	if left := pace - l.now().Sub(l.decided); left > 0 && !l.decided.IsZero() {
+	if left := pace - l.now().Sub(l.decided); left > 0 && !l.decided.IsZero() && !l.book.ripe {
 		if l.changed {
 			l.wakeIn(left)
 		}
@@ -115,9 +114,10 @@ func (l *lockstep) step() (over bool) {
 			l.decide()
 		}
 	}
+	l.stock.ask()
 	l.errands.run()
 	l.watcher.keep()
-	return len(l.book.plans) == 0 && len(l.book.nodes) == 0 && len(l.stock.silent) == 0 && l.isIdle()
+	return len(l.book.plans) == 0 && len(l.book.nodes) == 0 && len(l.book.silent) == 0 && l.isIdle()
 }
 
 // decide brings all nodes as far as their plans have come together, and has everybody told.

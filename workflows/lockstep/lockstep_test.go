@@ -98,6 +98,39 @@ func TestAGangAsksTogetherAndLaterNodesSingly(t *testing.T) {
 	}
 }
 
+// TestANodeThatComesLaterNamesTheGangThatHasItsSlots: what is reserved for another gang is not kept from it.
+func TestANodeThatComesLaterNamesTheGangThatHasItsSlots(t *testing.T) {
+	for _, first := range [][]string{{"n1", "n2"}, {"n1"}} {
+		s := newSite(t)
+		p := s.plan("a", 0, tiersOf(10), first...)
+		p.says(time.Second, api.StageDrain)
+		p.says(time.Minute, api.StageDrain, func(in *api.PlanIntent) { in.Nodes = append(in.Nodes, "n5") })
+		s.run(2 * time.Minute)
+		late, early := s.nodes["n5"].target.Gang, s.nodes["n1"].target.Gang
+		if late == nil || early == nil || late.Name != early.Name || late.Size != 1 || early.Size != len(first) {
+			t.Errorf("after %v the later node asks with %+v, the others with %+v", first, late, early)
+		}
+	}
+}
+
+// TestWhoSharesANodeThatHasItsSlotNamesItsGang: plans that meet wait for each other, and so would what is reserved for a third.
+func TestWhoSharesANodeThatHasItsSlotNamesItsGang(t *testing.T) {
+	s := newSite(t)
+	s.plan("a", 0, tiersOf(10), "n1", "n2").says(time.Second, api.StageDrain)
+	s.plan("b", time.Second, tiersOf(10), "n2", "n3", "n4").says(time.Minute, api.StageDrain)
+	s.plan("c", time.Second, tiersOf(10), "n7", "n8").says(time.Minute, api.StageDrain)
+	s.run(2 * time.Minute)
+	first := s.nodes["n1"].target.Gang
+	for _, name := range []string{"n3", "n4"} {
+		if g := s.nodes[name].target.Gang; g == nil || g.Name != first.Name || g.Size != 1 {
+			t.Errorf("%s asks with %+v, want gang %s", name, g, first.Name)
+		}
+	}
+	if g := s.nodes["n8"].target.Gang; g == nil || g.Name == first.Name || g.Size != 2 {
+		t.Errorf("n8 asks with %+v", g)
+	}
+}
+
 func TestAGangThatWaitsFollowsItsMembership(t *testing.T) {
 	s := newSite(t)
 	p := s.plan("a", 0, tiersOf(10), "n1", "n2", "n3")
@@ -106,7 +139,7 @@ func TestAGangThatWaitsFollowsItsMembership(t *testing.T) {
 	p.says(time.Minute, api.StageDrain, func(in *api.PlanIntent) { in.Nodes = []string{"n1", "n2"} })
 	p.says(2*time.Minute, api.StageDrain, func(in *api.PlanIntent) { in.Nodes = []string{"n1"} })
 	s.run(3 * time.Minute)
-	if got := s.nodes["n1"].gangs; !slices.Equal(got, []string{"3", "2", "-"}) || !s.nodes["n3"].over {
+	if got := s.nodes["n1"].gangs; !slices.Equal(got, []string{"3", "2", "1"}) || !s.nodes["n3"].over {
 		t.Errorf("the gang went %v", got)
 	}
 }

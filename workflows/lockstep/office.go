@@ -45,7 +45,11 @@ func (l *lockstep) listen() error {
 	inbox.ReceiveUpTo(in, api.SignalPlanIntent, maxIntent, l.office.take)
 	inbox.Receive(in, api.SignalNodeProgress, func(said api.NodeProgress) {
 		err := said.Validate()
-		if err == nil {
+		switch {
+		case err != nil:
+		case l.stock.known && meet(l.book, said):
+			l.note("found a maintenance that runs", "that of node "+said.Node+": it says how far it is before anything is decided for it")
+		default:
 			err = l.book.report(said)
 		}
 		if err != nil {
@@ -148,11 +152,13 @@ func (o *office) checked(asked, running []api.HeldPlan) {
 func (o *office) settle(in api.PlanIntent, tiers drainplan.Plan) {
 	o.changed = true
 	o.heard(in.RunID)
-	if in.Stage == api.StageIdle {
-		return
-	}
 	before := o.book.planOf(in.RunID)
 	switch {
+	case in.Stage == api.StageIdle:
+		if before != nil { // it was reset, and does not know that it holds nodes
+			before.tellAll()
+		}
+		return
 	case o.book.isOutdated(in):
 		return
 	case before != nil && in.Revision == before.Revision:

@@ -118,8 +118,8 @@ func (l *lockstep) heldPage(asked api.HeldRequest) api.LockstepHeld {
 		for _, p := range l.book.plans {
 			held.Plans = append(held.Plans, api.HeldPlan{Name: p.Name, RunID: p.RunID})
 		}
-		for _, name := range sortedKeys(l.stock.silent) {
-			held.Plans = append(held.Plans, api.HeldPlan{Name: name, RunID: l.stock.silent[name]})
+		for _, name := range sortedKeys(l.book.silent) {
+			held.Plans = append(held.Plans, api.HeldPlan{Name: name, RunID: l.book.silent[name]})
 		}
 	}
 	at := 0

@@ -94,7 +94,7 @@ func TestWhatIsCarriedFits(t *testing.T) {
 	t.Logf("decided in %s", time.Since(began))
 	gangs := l.book.gangs()
 	for i, n := range l.book.nodes {
-		if target, changed := l.book.aim(i, s, gangs); changed {
+		if target, changed := l.book.aim(i, s, gangs, began); changed {
 			n.sent, n.stale, n.unsent = target, false, i%2 == 0
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"drydock/api"
 	"drydock/rules/drainplan"
+	"drydock/rules/rollout"
 	"drydock/rules/schedule"
 )
 
@@ -67,13 +68,17 @@ type shape struct {
 	At      *drainplan.Entry  `json:"at,omitempty"`
 	By      []string          `json:"by,omitempty"`
 	Gang    string            `json:"gang,omitempty"`
-	Sent    *schedule.Gang    `json:"sent,omitempty"`
-	Plans   []string          `json:"plans,omitempty"`
-	Waits   string            `json:"waits,omitempty"`
-	Waiting string            `json:"waiting,omitempty"`
-	Last    bool              `json:"last,omitempty"`
-	Stale   bool              `json:"stale,omitempty"`
-	Phase   api.Phase         `json:"phase,omitempty"`
+	// Made are the settings of the maintenances, Of the places of the plans that they are for.
+	Made    string         `json:"made,omitempty"`
+	Of      []int          `json:"of,omitempty"`
+	Sent    *schedule.Gang `json:"sent,omitempty"`
+	Plans   []string       `json:"plans,omitempty"`
+	Waits   string         `json:"waits,omitempty"`
+	Waiting string         `json:"waiting,omitempty"`
+	Last    bool           `json:"last,omitempty"`
+	Further bool           `json:"further,omitempty"`
+	Stale   bool           `json:"stale,omitempty"`
+	Phase   api.Phase      `json:"phase,omitempty"`
 }
 
 // continueAsNew goes on in a new run: a history has its limits.
@@ -89,8 +94,8 @@ func (l *lockstep) pack() packed {
 	l.book.hold()
 	s := l.book.present()
 	p := packed{Notes: l.notes, Known: l.stock.known, Until: l.stock.until, ContinueAfter: l.continueAfter, Completed: l.book.completed}
-	for _, name := range sortedKeys(l.stock.silent) {
-		p.Silent = append(p.Silent, api.HeldPlan{Name: name, RunID: l.stock.silent[name]})
+	for _, name := range sortedKeys(l.book.silent) {
+		p.Silent = append(p.Silent, api.HeldPlan{Name: name, RunID: l.book.silent[name]})
 	}
 	for _, n := range l.book.nodes {
 		p.Names = append(p.Names, n.name)
@@ -105,12 +110,13 @@ func (l *lockstep) pack() packed {
 	}
 	shapes := map[string]int{}
 	for _, n := range l.book.nodes {
-		key, _ := json.Marshal(n.shape()) // of texts and numbers
+		common := shapeOf(n, l.book.plans)
+		key, _ := json.Marshal(common) // of texts and numbers
 		place, known := shapes[string(key)]
 		if !known {
 			place = len(p.Shapes)
 			shapes[string(key)] = place
-			p.Shapes = append(p.Shapes, n.shape())
+			p.Shapes = append(p.Shapes, common)
 		}
 		name, _ := slices.BinarySearch(p.Names, n.name)
 		p.Nodes = append(p.Nodes, packedNode{
@@ -121,11 +127,17 @@ func (l *lockstep) pack() packed {
 	return p
 }
 
-func (n *node) shape() shape {
-	return shape{
+func shapeOf(n *node, plans []*plan) shape {
+	s := shape{
 		Targets: n.sent.Targets, At: n.at, By: n.by, Gang: n.gang, Sent: n.sent.Gang, Plans: n.sent.Plans, Waits: n.sent.Waits,
-		Waiting: n.said.Waiting, Last: n.sent.Last, Stale: n.stale, Phase: n.said.Phase,
+		Made: n.made, Waiting: n.said.Waiting, Last: n.sent.Last, Further: n.sent.Further, Stale: n.stale, Phase: n.said.Phase,
 	}
+	for i, p := range plans {
+		if slices.Contains(n.of, p.RunID) {
+			s.Of = append(s.Of, i)
+		}
+	}
+	return s
 }
 
 func packPlan(p *plan, names []string, untold []int) packedPlan {
@@ -156,7 +168,7 @@ func (l *lockstep) unpack(data []byte) error {
 	l.notes, l.continueAfter = p.Notes, p.ContinueAfter
 	l.stock.known, l.stock.until, l.book.completed = p.Known, p.Until, p.Completed
 	for _, one := range p.Silent {
-		l.stock.silent[one.Name] = one.RunID
+		l.book.silent[one.Name] = one.RunID
 	}
 	for _, one := range p.Plans {
 		tiers, err := drainplan.New(one.Intent.Tiers, nil)
@@ -167,7 +179,7 @@ func (l *lockstep) unpack(data []byte) error {
 	}
 	for _, one := range p.Nodes {
 		n := l.book.add(p.Names[one.Name])
-		n.take(one, p.Shapes[one.Shape])
+		n.take(one, p.Shapes[one.Shape], l.book.plans)
 	}
 	l.book.hold()
 	return nil
@@ -175,7 +187,7 @@ func (l *lockstep) unpack(data []byte) error {
 
 func (packed packedPlan) unpack(names []string, tiers drainplan.Plan) *plan {
 	p := &plan{
-		PlanIntent: packed.Intent, tiers: tiers, tier: packed.Tier, begun: packed.Begun, fresh: packed.Fresh,
+		PlanIntent: packed.Intent, tiers: tiers, tier: packed.Tier, settings: rollout.Settings(packed.Intent.Maintenance), begun: packed.Begun, fresh: packed.Fresh,
 		forwarded: packed.Forwarded, left: packed.Left, telling: telling{all: packed.All, header: packed.Told},
 	}
 	if p.left == nil {
@@ -195,15 +207,18 @@ func (packed packedPlan) unpack(names []string, tiers drainplan.Plan) *plan {
 }
 
 // take goes on with a node. What was being begun, or asked, is begun or asked again.
-func (n *node) take(one packedNode, s shape) {
+func (n *node) take(one packedNode, s shape, plans []*plan) {
 	n.run, n.stand, n.raised, n.drained = one.Run, one.Stand, one.Raised, one.Drained
 	if n.stand == beginning {
 		n.stand = wanted
 	}
 	n.unsent, n.ended, n.stale = one.Unsent, one.Ended, s.Stale
-	n.at, n.by, n.gang = s.At, s.By, s.Gang
+	n.at, n.by, n.gang, n.made = s.At, s.By, s.Gang, s.Made
+	for _, i := range s.Of {
+		n.of = append(n.of, plans[i].RunID)
+	}
 	n.sent = api.NodeTarget{
-		Run: one.Run, Revision: one.Revision, Targets: s.Targets, Waits: s.Waits, Last: s.Last, Gang: s.Sent, Plans: s.Plans,
+		Run: one.Run, Revision: one.Revision, Targets: s.Targets, Waits: s.Waits, Last: s.Last, Further: s.Further, Gang: s.Sent, Plans: s.Plans,
 	}
 	n.said = api.NodeProgress{Node: n.name, RunID: one.Run, Phase: s.Phase, Waiting: s.Waiting, Pending: one.Pending, Evacuating: one.Evacuating}
 }

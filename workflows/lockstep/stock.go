@@ -14,6 +14,9 @@ import (
 // patience is how long those who run have, when the lockstep begins anew, to say what they know before others go on without.
 const patience = 30 * time.Second
 
+// askFirst is the first pause before a silent plan is asked again. It doubles up to tryAgainMost.
+const askFirst = 5 * time.Second
+
 // stock finds out what is going on where that is not known: in a workflow that begins anew, and in one that was reset.
 type stock struct {
 	*core
@@ -21,10 +24,11 @@ type stock struct {
 	known, taking bool
 	// doubts count how often it was found out in vain.
 	doubts int
-	// silent are the first runs of plans that run and have not said yet what they intend, by their names.
-	silent map[string]string
-	// until is how long others wait for them, notBefore when it is tried again.
+	// until is how long others wait for those who have not spoken, notBefore when it is tried again.
 	until, notBefore time.Time
+	// asked counts how often silent plans were asked for their intents, askAgain is when they are again.
+	asked    int
+	askAgain time.Time
 }
 
 // doubt has everything found out anew.
@@ -82,18 +86,33 @@ func (s *stock) found(found activity.Stock) {
 		if s.doubts == 0 && s.book.planOf(p.RunID) != nil {
 			continue
 		}
-		s.silent[p.Name] = p.RunID
-		s.does("ask plan "+p.Name, workflow.SignalExternalWorkflow(s.ctx, api.PlanID(s.cluster, p.Name), "", api.SignalPlanProgress,
-			api.PlanProgress{RunID: p.RunID, Repeat: true}), func(workflow.Future) {})
+		s.book.silent[p.Name] = p.RunID
 	}
+	s.asked, s.askAgain = 0, s.now()
+	s.ask()
 	s.wakeIn(patience)
+}
+
+// ask asks silent plans for their intents, and again, after a longer pause each time: of very many plans, not all are heard at
+// once.
+func (s *stock) ask() {
+	if len(s.book.silent) == 0 || s.now().Before(s.askAgain) {
+		return
+	}
+	for _, name := range sortedKeys(s.book.silent) {
+		s.does("ask plan "+name, workflow.SignalExternalWorkflow(s.ctx, api.PlanID(s.cluster, name), "", api.SignalPlanProgress,
+			api.PlanProgress{RunID: s.book.silent[name], Repeat: true}), func(workflow.Future) {})
+	}
+	wait := min(askFirst<<min(s.asked, 10), tryAgainMost)
+	s.asked, s.askAgain = s.asked+1, s.now().Add(wait)
+	s.wakeIn(wait)
 }
 
 // heard notes that a plan has said what it intends.
 func (s *stock) heard(run string) {
-	for _, name := range sortedKeys(s.silent) {
-		if s.silent[name] == run {
-			delete(s.silent, name)
+	for _, name := range sortedKeys(s.book.silent) {
+		if s.book.silent[name] == run {
+			delete(s.book.silent, name)
 		}
 	}
 }
@@ -118,7 +137,7 @@ func (s *stock) waitsFor() string {
 		return "finding out which plans and maintenances run"
 	}
 	var names []string
-	for _, name := range sortedKeys(s.silent) {
+	for _, name := range sortedKeys(s.book.silent) {
 		names = append(names, "plan "+name)
 	}
 	for _, n := range s.book.nodes {
@@ -137,4 +156,4 @@ func (s *stock) waitsFor() string {
 }
 
 // isComplete tells that every plan which runs has said what it intends: what no plan wants may be ended.
-func (s *stock) isComplete() bool { return s.known && len(s.silent) == 0 }
+func (s *stock) isComplete() bool { return s.known && len(s.book.silent) == 0 }

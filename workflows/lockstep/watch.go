@@ -13,14 +13,13 @@ import (
 type watcher struct {
 	*core
 	cancel workflow.CancelFunc
-	silent map[string]string
 	// notBefore is when it is tried again.
 	notBefore time.Time
 }
 
 // keep has it run while there is something to look at.
 func (w *watcher) keep() {
-	wanted := len(w.book.plans)+len(w.silent) > 0
+	wanted := len(w.book.plans)+len(w.book.silent) > 0
 	for _, n := range w.book.nodes {
 		wanted = wanted || n.runs()
 	}
@@ -52,8 +51,8 @@ func (w *watcher) start() {
 		w.cancel = nil
 		w.gone(seen.Gone)
 		for _, p := range seen.Plans {
-			if w.silent[p.Name] == p.RunID {
-				delete(w.silent, p.Name)
+			if w.book.silent[p.Name] == p.RunID {
+				delete(w.book.silent, p.Name)
 			}
 			if w.book.drop(p.RunID) {
 				w.note("plan "+p.Name+" does not run any more", "its nodes are given back")

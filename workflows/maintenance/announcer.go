@@ -91,6 +91,14 @@ func (a *announcer) showConditions() {
 	}
 }
 
+// showDraining shows that the drain goes on: a node that plans share said that it is Cordoned or Ready.
+func (a *announcer) showDraining() {
+	if a.spec.Lockstep && a.Shown != "" {
+		a.showPhase()
+	}
+	a.showConditions()
+}
+
 // hideConditions takes the conditions off a node that was never held; the release of a held one does so by itself.
 func (a *announcer) hideConditions() {
 	if a.ConditionsShown {

@@ -1,6 +1,7 @@
 package maintenance
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -44,8 +45,9 @@ type drainer struct {
 	exceptions allowances
 	target     *target.Target
 	drainState
-	// rises is how often the target had risen when the present attempt began.
+	// rises is how often the target had risen when the present attempt began, told that the lockstep knows of its end.
 	rises int
+	told  bool
 	// retryNow: an operator wants a try at once.
 	retryNow bool
 }
@@ -68,10 +70,7 @@ func (d *drainer) drain() error {
 	if d.journal.phase() != api.Draining { // otherwise a run before this one began
 		d.beginOrGoOn()
 		d.journal.enter(api.Draining, "")
-		if d.spec.Lockstep && d.announcer.Shown != "" {
-			d.announcer.showPhase() // the node says that it is Cordoned or Ready
-		}
-		d.announcer.showConditions()
+		d.announcer.showDraining()
 	}
 	if over := d.stop.decided(); over != nil {
 		return over
@@ -83,6 +82,11 @@ func (d *drainer) drain() error {
 		if d.leave.due() {
 			return errContinue
 		}
+		if !d.Stood.IsZero() {
+			if over, err := d.stand(); over || err != nil {
+				return err
+			}
+		}
 		stood := d.clock.now()
 		if err := d.freeze.proceed(); err != nil {
 			return err
@@ -93,13 +97,15 @@ func (d *drainer) drain() error {
 		d.journal.observeBlockers(nil)
 		switch {
 		case err == nil:
-			if d.target.Drained = d.rises; d.target.Behind() {
-				continue
+			if !d.spec.Lockstep {
+				return nil
 			}
-			if d.spec.Lockstep {
+			if d.target.NoteEmptied(d.rises, d.told); !d.target.Behind() {
 				d.Stood = d.clock.now()
 			}
-			return nil
+			if d.target.Stands() {
+				d.journal.note("drained as far as its plans have come")
+			}
 		case errors.Is(err, errHeld), errors.Is(err, errRetry):
 			continue
 		case errors.Is(err, errRung):
@@ -122,8 +128,37 @@ func (d *drainer) beginOrGoOn() {
 		d.begin()
 		return
 	}
-	d.Ladder.shift(d.clock.now().Sub(d.Stood))
-	d.Stood = time.Time{}
+	d.goOn(d.clock.now())
+}
+
+// goOn has the escalation's clock run again, which stood still.
+func (s *drainState) goOn(now time.Time) {
+	s.Ladder.shift(now.Sub(s.Stood))
+	s.Stood = time.Time{}
+}
+
+// stand waits with a node that is drained as far as the plans that share it have come, as long as they will drain it
+// further. Over tells that they do not.
+func (d *drainer) stand() (over bool, err error) {
+	if d.target.Stands() {
+		d.journal.waiting(d.target.Waited())
+	}
+	if err := d.stop.await(func() bool { return !d.target.Stands() || d.Ladder.isAsked() || d.leave.due() }); err != nil {
+		return false, err
+	}
+	switch {
+	case d.Ladder.isAsked():
+		d.goOn(d.clock.now())
+		return false, d.escalate()
+	case d.target.Stands():
+		return false, errContinue
+	case !d.target.Behind():
+		return true, nil
+	}
+	d.goOn(d.clock.now())
+	d.journal.note("drained further")
+	d.journal.waiting("")
+	return false, nil
 }
 
 // begin starts the escalation's clock, and forgets what was so in an earlier attempt. Where plans share the maintenance it
@@ -199,9 +234,11 @@ func (d *drainer) empty() error {
 }
 
 // ended is how a drain ended. How far it came counts in any case, also where it was lost with its worker.
-func (d *drainer) ended(drain workflow.Future) error {
-	var progress api.DrainProgress
-	err := drain.Get(d.clock.life, &progress)
+func (d *drainer) ended(future workflow.Future) error {
+	var emptied drain.Drained
+	err := future.Get(d.clock.life, &emptied)
+	d.told = emptied.Told
+	progress := emptied.DrainProgress
 	var cancelled *temporal.CanceledError
 	var timeout *temporal.TimeoutError
 	switch {
@@ -229,13 +266,13 @@ const drainEnds = 15 * time.Second
 
 // awaitStopped waits until a drain that was told to stop has stopped, so that no eviction meets a node that is back
 // already.
-func (d *drainer) awaitStopped(drain workflow.Future) error {
-	stopped, err := d.clock.awaitUpTo(d.clock.life, drainEnds, "the drain stops", drain.IsReady)
+func (d *drainer) awaitStopped(future workflow.Future) error {
+	stopped, err := d.clock.awaitUpTo(d.clock.life, drainEnds, "the drain stops", future.IsReady)
 	if err != nil {
 		return err
 	}
 	if stopped {
-		if err := d.ended(drain); err != nil && !temporal.IsCanceledError(err) {
+		if err := d.ended(future); err != nil && !temporal.IsCanceledError(err) {
 			workflow.GetLogger(d.clock.life).Warn("the drain that was told to stop", "error", err)
 		}
 	}
@@ -250,6 +287,9 @@ func (d *drainer) input() drain.Input {
 		BlockedSignal: api.SignalDrainBlocked,
 	}
 	in.Drain.Plan, in.TellCounts = d.plan(), d.spec.Lockstep
+	if d.spec.Lockstep {
+		in.Then = emptied(d.clock.life, d.target)
+	}
 	if before := status.Drain; before != nil {
 		in.Before = &api.DrainProgress{
 			At: before.At, Total: before.Total, Evicted: before.Evicted, Deleted: before.Deleted, Tier: before.Tier, Tiers: before.Tiers,
@@ -260,6 +300,16 @@ func (d *drainer) input() drain.Input {
 		}
 	}
 	return in
+}
+
+// emptied is what the drain tells the lockstep once the node is empty.
+func emptied(ctx workflow.Context, t *target.Target) *drain.Word {
+	payload, err := json.Marshal(t.Emptied())
+	if err != nil {
+		workflow.GetLogger(ctx).Error("the lockstep is told later", "error", err)
+		return nil
+	}
+	return &drain.Word{WorkflowID: t.Lockstep(), Signal: api.SignalNodeProgress, Payload: payload}
 }
 
 // plan are the tiers of the drain: its own, or those that the plans that share the maintenance have come to.

@@ -162,6 +162,9 @@ func (d *drainer) applyDrained(api.Simple) string {
 
 // blocked takes what the drain says keeps the node from being empty.
 func (d *drainer) blocked(p api.DrainProgress) {
+	if !d.Stood.IsZero() {
+		return // the drain that says so is over
+	}
 	p.Bound()
 	p = d.journal.status().Unsettled(p)
 	d.progressed(p)

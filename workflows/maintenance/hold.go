@@ -106,6 +106,15 @@ func (h *hold) took(held node.Held) {
 	h.journal.change(func(s *api.Status) { s.NodeUID = held.UID })
 }
 
+// ownOutOfService remembers whether the taint out-of-service on the node is the maintenance's.
+func (h *hold) ownOutOfService(own bool) {
+	if h.Prior != nil {
+		remembered := *h.Prior
+		remembered.OutOfService = own
+		h.Prior = &remembered
+	}
+}
+
 // nodeUID is that of the node that is held.
 func (h *hold) nodeUID() string { return h.UID }
 

@@ -457,11 +457,12 @@ func TestTheLockstepHearsAtOnceThatANodeIsDrained(t *testing.T) {
 	s.SignalAt(0, api.SignalTarget, targetOf(1, first))
 	s.SignalAt(10*time.Minute, api.SignalTarget, targetOf(2, second))
 	toldBy(t, s, 10*time.Minute+100*time.Millisecond, func(p api.NodeProgress) {
-		if p.Revision != 2 || p.Drained {
-			t.Errorf("before it is drained the lockstep knew %+v", p)
+		if p.Revision != 1 || !p.Drained {
+			t.Errorf("before it is drained the lockstep was told %+v", p)
 		}
 	})
-	expectTold(t, s, 10*time.Minute+400*time.Millisecond, api.Ready, 2, true)
+	expectTold(t, s, 10*time.Minute+400*time.Millisecond, api.Draining, 2, true)
+	expectTold(t, s, 10*time.Minute+10*time.Second, api.Ready, 2, true)
 	s.DoneAt(20 * time.Minute)
 	s.Run(sharedInput(nil))
 	s.ExpectCompleted()
@@ -592,4 +593,123 @@ func TestTheSlotIsAskedForWithTheTargetsGang(t *testing.T) {
 	if m := status.Messages; len(m) != 2 || !strings.Contains(m[0].Effect, "gang.size: 0") {
 		t.Errorf("messages %+v", status.Messages)
 	}
+}
+
+// goesOn is a target of plans that will drain the node further.
+func goesOn(revision int, targets ...drainplan.Entry) api.NodeTarget {
+	n := targetOf(revision, targets...)
+	n.Further = true
+	return n
+}
+
+// Between its tiers a node stays Draining: nothing is announced, and its clocks stand still.
+func TestANodeStaysDrainingBetweenItsTiers(t *testing.T) {
+	s := sharedSite(t)
+	s.Usual["Drain"] = workflowtest.Reply{After: 6 * time.Minute}
+	s.SignalAt(0, api.SignalTarget, goesOn(1, first))
+	s.ExpectAt(30*time.Minute, api.Draining, "word 1")
+	expectTold(t, s, 30*time.Minute, api.Draining, 1, true)
+	s.SignalAt(50*time.Minute, api.SignalTarget, func() api.NodeTarget { n := goesOn(2, first); n.Waits = "another"; return n }())
+	s.ExpectAt(59*time.Minute, api.Draining, "another")
+	s.SignalAt(time.Hour, api.SignalTarget, goesOn(3, first, second))
+	s.CheckAt(time.Hour+3*time.Minute, func(status api.Status) {
+		if status.Phase != api.Draining || status.WaitingFor != "" || len(status.Escalation) != 0 {
+			t.Errorf("%s, waits for %q, %+v", status.Phase, status.WaitingFor, status.Escalation)
+		}
+	})
+	s.SignalAt(2*time.Hour, api.SignalTarget, lastTarget(4, first, second, third))
+	s.CheckAt(2*time.Hour+5*time.Minute, func(status api.Status) { // twelve minutes of drains, and most of five
+		if got := taken(status); status.Phase != api.Draining || got != "notify" {
+			t.Errorf("%s, taken %q", status.Phase, got)
+		}
+	})
+	s.ExpectAt(2*time.Hour+10*time.Minute, api.Ready, "word 4")
+	s.DoneAt(3 * time.Hour)
+	status := s.Run(sharedInput(workflowtest.Input{"drain": workflowtest.Input{"escalation": []workflowtest.Input{{"after": "15m", "do": "notify"}}}}))
+	s.ExpectCompleted()
+	s.ExpectPhases(status, api.Pending, api.Scheduled, api.Cordoning, api.Draining, api.Ready, api.Releasing, api.Completed)
+	expectDrains(t, s, upToFirst, upToSecond, upToThird, upToThird) // begun anew by the rung
+	var notes []string
+	for _, one := range status.Transitions {
+		if strings.HasPrefix(one.Message, "drained") {
+			notes = append(notes, one.Message)
+		}
+	}
+	if got := strings.Join(notes, "; "); got != "drained as far as its plans have come; drained further; drained as far as its plans have come; drained further" {
+		t.Errorf("the account says %s", got)
+	}
+}
+
+// Nothing more is drained where the plan that wanted more is gone.
+func TestANodeThatStandsIsReadyOnceNothingMoreIsDrained(t *testing.T) {
+	for _, anew := range []time.Duration{0, 10 * time.Minute, 21 * time.Minute} {
+		s := sharedSite(t)
+		s.SignalAt(0, api.SignalTarget, goesOn(1, first))
+		s.ExpectAt(15*time.Minute, api.Draining, "word 1")
+		if anew > 0 {
+			s.ContinueAt(anew)
+		}
+		s.SignalAt(20*time.Minute, api.SignalTarget, lastTarget(2, first))
+		s.ExpectAt(30*time.Minute, api.Ready, "word 2")
+		expectTold(t, s, 30*time.Minute, api.Ready, 2, true)
+		s.DoneAt(40 * time.Minute)
+		s.Run(sharedInput(nil))
+		s.ExpectCompleted()
+		expectDrains(t, s, upToFirst)
+	}
+}
+
+// A node that stands is not its requestor's: it is undone like one in the middle of its drain.
+func TestANodeThatStandsIsUndone(t *testing.T) {
+	s := sharedSite(t)
+	s.SignalAt(0, api.SignalTarget, goesOn(1, first))
+	asked := s.UpdateAt(10*time.Minute, api.MsgEscalate, api.Escalate{Do: spec.Notify})
+	s.CheckAt(15*time.Minute, func(status api.Status) {
+		if got := taken(status); got != "notify" || status.Phase != api.Draining {
+			t.Errorf("%s, taken %q, %+v", status.Phase, got, asked)
+		}
+	})
+	s.SignalAt(20*time.Minute, api.MsgCancel, api.Cancel{BeforeReady: true})
+	if status := s.Run(sharedInput(nil)); status.Phase != api.Cancelled {
+		t.Errorf("it ended %s", status.Phase)
+	}
+	if end := s.Told[len(s.Told)-1]; !end.Ended || end.Phase != api.Cancelled {
+		t.Errorf("of the end the lockstep was told %+v", end)
+	}
+}
+
+// The drains of tiers that are soon over cost the lockstep one word each.
+func TestTheLockstepHearsOnceOfEachTier(t *testing.T) {
+	s := sharedSite(t)
+	s.Usual["Drain"] = workflowtest.Reply{After: 8 * time.Second}
+	s.SignalAt(0, api.SignalTarget, goesOn(1, first))
+	var before int
+	s.At(10*time.Minute, func() { before = len(s.Told) })
+	s.SignalAt(10*time.Minute, api.SignalTarget, goesOn(2, first, second))
+	s.SignalAt(10*time.Minute+10*time.Second, api.SignalTarget, lastTarget(3, first, second, third))
+	s.At(10*time.Minute+20*time.Second, func() {
+		if told := s.Told[before:]; len(told) != 2 || !told[0].Drained || told[0].Revision != 2 || !told[1].Drained || told[1].Revision != 3 {
+			t.Errorf("it was told %+v", told)
+		}
+	})
+	s.DoneAt(30 * time.Minute)
+	s.Run(sharedInput(nil))
+	s.ExpectCompleted()
+}
+
+// What the maintenance itself says in the middle of a drain may come to the lockstep after the drain's word: it says again that
+// the node is drained.
+func TestAWordInTheMiddleOfADrainIsNotTheLast(t *testing.T) {
+	s := sharedSite(t)
+	s.Usual["Drain"] = workflowtest.Reply{After: time.Minute}
+	s.SignalAt(0, api.SignalTarget, goesOn(1, first))
+	s.SignalAt(30*time.Second, api.SignalTarget, api.NodeTarget{Tell: true})
+	s.At(5*time.Minute, func() {
+		n := len(s.Told)
+		if n < 3 || s.Told[n-3].Drained || !s.Told[n-2].Drained || !s.Told[n-1].Drained {
+			t.Errorf("the lockstep was told %+v", s.Told)
+		}
+	})
+	s.SignalAt(10*time.Minute, api.MsgCancel, nil)
+	s.Run(sharedInput(nil))
 }

@@ -14,6 +14,7 @@ import (
 	"drydock/rules/notices"
 	"drydock/rules/validation"
 	"drydock/workflows/inbox"
+	"drydock/workflows/maintenance/outofservice"
 	"drydock/workflows/maintenance/target"
 	"drydock/workflows/maintenance/work"
 	"drydock/workflows/meter"
@@ -43,10 +44,12 @@ type maintenance struct {
 	exceptions  *exceptions
 	hooks       *hooks
 	requestors  *requestors
-	validator   *validator
-	outbox      *outbox
-	reporter    *reporter
-	target      *target.Target
+	// outOfService has pods and volumes leave a node that is off.
+	outOfService *outofservice.OutOfService
+	validator    *validator
+	outbox       *outbox
+	reporter     *reporter
+	target       *target.Target
 	procedure
 }
 
@@ -132,6 +135,7 @@ func (m *maintenance) steps() []step {
 		{"drain", m.drainer.drain},
 		{"afterDrain", m.hooks.afterDrain},
 		{"ready", m.requestors.holdForRequestors},
+		{"outOfService", m.outOfService.Move},
 		{"validation", m.validate},
 		{"beforeRelease", releaser{m}.beforeRelease},
 	}
@@ -159,6 +163,8 @@ func newMaintenance(root workflow.Context) *maintenance {
 	m.exceptions = &exceptions{core: c}
 	m.target = newTarget(m)
 	m.requestors.target = m.target
+	m.outOfService = newOutOfService(m)
+	m.requestors.handed = m.outOfService.Begin
 	m.drainer = &drainer{core: c, node: m.hold, exceptions: m.exceptions, target: m.target}
 	m.validator.drainPlan = m.drainer.plan
 	m.exceptions.tryAgain = func() { m.drainer.retryNow = true }

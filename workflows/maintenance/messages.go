@@ -102,6 +102,8 @@ func (m *maintenance) blocked(p api.DrainProgress) {
 	switch phase := m.journal.phase(); {
 	case m.preflighter.waits:
 		m.preflighter.stoppedBy(p)
+	case m.outOfService.Waits():
+		m.outOfService.Blocked(p)
 	case phase == api.Validating:
 		m.validator.notYet(p)
 	case phase == api.Draining, phase == api.WaitingForPods:

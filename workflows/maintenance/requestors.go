@@ -19,6 +19,8 @@ type requestors struct {
 	core
 	work   *work.Work
 	target *target.Target
+	// handed hears that the node is given to its requestors, for the first time or again.
+	handed func()
 }
 
 // holdForRequestors keeps the node out of service until all requestors are done, or somebody decides otherwise.
@@ -64,6 +66,7 @@ func (r *requestors) handOver(why string) {
 	if !r.target.Gives() {
 		return
 	}
+	r.handed()
 	r.journal.tell(notices.ObjectsDrained, why)
 	r.setDeadline(r.spec.ReadyTimeout.Std())
 }

@@ -123,7 +123,7 @@ func (s *slot) asked() api.SlotRequest {
 	return api.SlotRequest{RunID: s.runID, Request: schedule.Request{
 		ID: s.Request, Node: s.spec.Node, Requestor: s.spec.Requestor, Priority: s.spec.Priority, Created: s.Requested,
 		Windows: s.spec.Windows, ExpectedDuration: s.spec.ExpectedDuration, IgnoreWindows: s.spec.WindowsIgnored(),
-		Gang: s.gang(),
+		Gang: s.gang(), Remediation: s.spec.Remediation != nil,
 	}}
 }
 

@@ -12,6 +12,7 @@ import (
 	"drydock/api"
 	"drydock/rules/spec"
 	"drydock/workflows/inbox"
+	"drydock/workflows/maintenance/outofservice"
 	"drydock/workflows/maintenance/target"
 	"drydock/workflows/maintenance/work"
 )
@@ -29,12 +30,15 @@ type state struct {
 	Stop reason `json:"stop,omitempty"`
 	Why  string `json:"why,omitempty"`
 
-	Slot       slotState      `json:"slot,omitzero"`
-	Hold       holdState      `json:"hold,omitzero"`
-	Drain      drainState     `json:"drain,omitzero"`
-	Hooks      hooksState     `json:"hooks,omitzero"`
-	Work       work.State     `json:"work,omitzero"`
-	Target     target.State   `json:"target,omitzero"`
+	Slot   slotState    `json:"slot,omitzero"`
+	Hold   holdState    `json:"hold,omitzero"`
+	Drain  drainState   `json:"drain,omitzero"`
+	Hooks  hooksState   `json:"hooks,omitzero"`
+	Work   work.State   `json:"work,omitzero"`
+	Target target.State `json:"target,omitzero"`
+
+	OutOfService outofservice.State `json:"outOfService,omitzero"`
+
 	Validation validatorState `json:"validation,omitzero"`
 	Freeze     freezeState    `json:"freeze,omitzero"`
 	Announced  announcerState `json:"announced,omitzero"`
@@ -55,7 +59,7 @@ func (m *maintenance) continueAsNew(root workflow.Context, input converter.RawVa
 		At: m.at, End: m.end, Stop: m.stop.reason, Why: m.stop.why,
 		Slot: m.slot.slotState, Hold: m.hold.holdState, Drain: m.drainer.drainState, Hooks: m.hooks.hooksState,
 		Work: m.requestors.work.State, Target: m.target.State, Validation: m.validator.validatorState, Freeze: m.freeze.freezeState, Announced: m.announcer.announcerState,
-		Channels: m.outbox.started(),
+		Channels: m.outbox.started(), OutOfService: m.outOfService.State,
 	}
 	switch {
 	case errors.Is(m.restarting, errGivenBack):
@@ -93,7 +97,7 @@ func (m *maintenance) restore(root workflow.Context, carried []byte) (continued 
 	}
 	m.slot.slotState, m.hold.holdState, m.drainer.drainState = s.Slot, s.Hold, s.Drain
 	m.hooks.hooksState, m.validator.validatorState = s.Hooks, s.Validation
-	m.requestors.work.State, m.target.State = s.Work, s.Target
+	m.requestors.work.State, m.target.State, m.outOfService.State = s.Work, s.Target, s.OutOfService
 	m.freeze.freezeState, m.announcer.announcerState = s.Freeze, s.Announced
 	m.outbox.known = s.Channels
 	m.journal.describe()

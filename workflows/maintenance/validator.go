@@ -7,6 +7,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	checkactivity "drydock/activities/checks"
+	"drydock/activities/drain"
 	"drydock/activities/node"
 	"drydock/api"
 	"drydock/rules/bounds"
@@ -15,6 +16,7 @@ import (
 	"drydock/rules/spec"
 	"drydock/rules/validation"
 	"drydock/workflows/call"
+	"drydock/workflows/maintenance/outofservice"
 )
 
 // validator lets the node return to production only when what was asked for holds (NotifyMaintenance, Validating).
@@ -83,6 +85,40 @@ func (v *validator) once(wanted validation.Validation, bootID string) (why strin
 	v.enter(validation.Passed)
 	v.journal.note("validated")
 	return "", nil
+}
+
+// newOutOfService is what becomes of the pods and volumes of a node whose work has turned it off. Only a maintenance that asks
+// for it comes to any of it.
+func newOutOfService(m *maintenance) *outofservice.OutOfService {
+	return &outofservice.OutOfService{Host: outofservice.Host{
+		Life:   m.clock.life,
+		Steps:  func() workflow.Context { return m.stop.steps },
+		Wanted: func() bool { return m.spec.OutOfService },
+		Proven: func() bool { return m.requestors.work.Succeeded },
+		Input: func() drain.OutOfServiceInput {
+			return drain.OutOfServiceInput{Node: m.spec.Node, UID: m.hold.UID, RunID: m.runID, BootID: m.hold.BootID}
+		},
+		Own:     m.hold.ownOutOfService,
+		Proceed: m.freeze.proceed,
+		Enter: func() {
+			if m.journal.phase() != api.Validating {
+				m.journal.enter(api.Validating, "the work has proven that the node is off")
+				m.announcer.showPhase()
+			}
+		},
+		Again: func(err error) (bool, error) {
+			if !m.hold.markLost(err) {
+				return false, err
+			}
+			err = m.hold.restoreMark()
+			return err == nil, err
+		},
+		Gone: func(err error) bool {
+			return m.spec.OnNodeReplaced == spec.AdoptReplacement && call.IsError(err, api.ErrorNodeGone, api.ErrorNodeReplaced)
+		},
+		Failed: m.stop.stepFailed, Note: m.journal.note, Waiting: m.journal.waiting,
+		Warn: func(reason, text string) error { return m.announcer.warn(m.stop.steps, reason, text) },
+	}}
 }
 
 func (v *validator) begin() {

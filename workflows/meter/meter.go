@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/api"
+	"drydock/rules/health"
 	"drydock/rules/spec"
 )
 
@@ -50,6 +51,13 @@ var (
 		Name: "drydock_plans_ended_total", Help: "Maintenance plans that have ended, by their last phase.", Label: "outcome",
 		Values: []string{string(api.PlanCompleted), string(api.PlanIncomplete), string(api.PlanCancelled), string(api.PlanAborted)},
 	}
+	HealthEvents = Metric{
+		Name: "drydock_health_events_total", Help: "What health checks have told, each once, by its reason.", Label: "reason", Values: health.EventReasons,
+	}
+	Remediations = Metric{
+		Name: "drydock_health_remediation_duration_seconds", Help: "Time from the beginning of a node's remediation to its end, observed then.",
+		Durations: true,
+	}
 	// GivenUp and Refused have the names of channels as values.
 	GivenUp = Metric{
 		Name: "drydock_deliveries_given_up_total", Help: "Messages that were not delivered to a channel and are not tried any more.", Label: "channel",
@@ -60,7 +68,7 @@ var (
 )
 
 // All are all of them.
-var All = []Metric{Started, Ended, Duration, Phases, SLAExpired, Escalations, Reclaimed, PlansEnded, GivenUp, Refused}
+var All = []Metric{Started, Ended, Duration, Phases, SLAExpired, Escalations, Reclaimed, PlansEnded, HealthEvents, Remediations, GivenUp, Refused}
 
 // What becomes of the node of a slot that is reclaimed.
 const (

@@ -11,9 +11,10 @@ import (
 	"drydock/workflows/call"
 )
 
-// tell sends the plan's intent where it is due.
+// tell sends the plan's intent where it is due. In Idle it is that nothing is held, and is said to who asks.
 func (s *stages) tell() {
-	if s.sending || s.Sent == s.Revision && s.now().Before(s.Next) {
+	idle := s.Stage == rollout.Idle
+	if s.sending || !s.Asked && (idle || s.Sent == s.Revision && s.now().Before(s.Next)) {
 		return
 	}
 	shared, err := s.spec.SharedInput(s.now())
@@ -25,7 +26,10 @@ func (s *stages) tell() {
 		Name: s.name, RunID: s.runID, CreatedAt: s.state.CreatedAt, Revision: s.Revision, Stage: s.Stage,
 		Tiers: s.tiers.Entries(), Nodes: named(s.state.Nodes), Maintenance: shared,
 	}
-	s.sending = true
+	if idle {
+		intent.Revision, intent.Tiers, intent.Nodes, intent.Maintenance = max(s.Revision, 1), nil, nil, nil
+	}
+	s.sending, s.Asked = true, false
 	future := workflow.ExecuteActivity(call.Pausing(call.Quick(s.ctx, "tell what plan "+s.name+" intends: "+string(s.Stage)), time.Minute),
 		call.Plans.SendIntent, planactivity.IntentInput{Lockstep: api.LockstepID(s.cluster), Intent: intent})
 	workflow.GoNamed(s.ctx, "intent", func(ctx workflow.Context) {
@@ -34,7 +38,9 @@ func (s *stages) tell() {
 		if err != nil {
 			workflow.GetLogger(ctx).Error("telling the lockstep", "error", err)
 		}
-		s.sent(intent.Revision, s.now())
+		if !idle {
+			s.sent(intent.Revision, s.now())
+		}
 	})
 }
 

@@ -111,6 +111,10 @@ func newPlan(root workflow.Context, input, packed []byte) (*plan, error) {
 	if c.spec.Together() && workflow.GetVersion(ctx, changeStages, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
 		return nil, inbox.InvalidSpec(fmt.Errorf("strategy.type: %q is not one of %s", rollout.AllAtOnce, rollout.Rolling))
 	}
+	if why := c.spec.Reserved(); why != nil && !inbox.IsContinued(root) &&
+		workflow.GetVersion(ctx, changeReserved, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
+		return nil, inbox.InvalidSpec(why)
+	}
 	c.state = state{Phase: api.PlanRunning, Since: workflow.Now(root), CreatedAt: info.WorkflowStartTime}
 	if len(packed) > 0 {
 		if !inbox.IsContinued(root) {
@@ -125,6 +129,9 @@ func newPlan(root workflow.Context, input, packed []byte) (*plan, error) {
 
 // changeStages: there are plans whose nodes go through stages together. Before, such an input was refused.
 const changeStages = "plan-stages"
+
+// changeReserved: the requestor of the maintenances that plans share is that of no other plan. Before, such a plan began.
+const changeReserved = "plan-reserved-requestor"
 
 // assemble puts the parts together.
 func assemble(c *core) *plan {

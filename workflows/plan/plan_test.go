@@ -361,9 +361,10 @@ func TestTheNextRunWaitsForWhatTheOneBeforeBegan(t *testing.T) {
 
 func TestAnInputIsRefusedWithItsFields(t *testing.T) {
 	for input, want := range map[string]string{
-		`{}`:                           "nodes: want exactly one of",
-		`{"all":true,"strategi":{}}`:   "strategi: unknown field",
-		`{"all":true,"nodes":["x y"]}`: "nodes[0]: ",
+		`{}`:                               "nodes: want exactly one of",
+		`{"all":true,"strategi":{}}`:       "strategi: unknown field",
+		`{"all":true,"nodes":["x y"]}`:     "nodes[0]: ",
+		`{"all":true,"requestor":"plans"}`: `requestor: "plans" is that of the maintenances which plans of strategy allAtOnce share`,
 	} {
 		s := newSite(t, "a")
 		_, err := s.run(input)

@@ -17,7 +17,7 @@ func (s *stages) heard(p api.PlanProgress) {
 	case p.RunID != s.runID, s.state.Phase.Ended():
 		return // it is meant for an earlier plan of this name
 	case p.Repeat:
-		s.Next, s.Tries, s.dirty = s.now(), 0, true
+		s.Asked, s.Tries, s.dirty = true, 0, true
 		return
 	case p.Revision > s.Revision && p.Revision < 1<<40:
 		// A run that this one is a copy of has told it that.
@@ -30,6 +30,8 @@ func (s *stages) heard(p api.PlanProgress) {
 		s.Taken = len(s.Begun)
 		s.Tier = min(max(p.Tier, 0), s.tiers.Len())
 		s.Released = p.Complete && s.Stage == rollout.Complete
+	case s.refused.revision == s.Revision:
+		s.Tier = min(max(p.Tier, 0), s.tiers.Len()) // the intent before the one that was refused counts
 	}
 	if text := bounds.Cut(p.Forwarded, bounds.Text); text != "" && text != s.Forwarded {
 		s.Forwarded = text

@@ -23,6 +23,8 @@ type staged struct {
 	Answered int       `json:"answered,omitempty"`
 	Tries    int       `json:"tries,omitempty"`
 	Next     time.Time `json:"next,omitzero"`
+	// Asked: the lockstep wants to hear of the plan, in Idle too.
+	Asked bool `json:"asked,omitempty"`
 	// Tier is the one that the plan is at, and Released: none of its nodes is held any more.
 	Tier     int         `json:"tier,omitempty"`
 	Released bool        `json:"released,omitempty"`

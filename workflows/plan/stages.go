@@ -64,12 +64,12 @@ func (s *stages) step() (over bool) {
 	switch {
 	case s.Stage == rollout.Idle && s.state.Stop != "":
 		return true
-	case s.Stage == rollout.Complete && (s.Released || !holding(s.state.Nodes) && s.Sent == 0):
+	case s.Stage == rollout.Complete && (s.Released || !holding(s.state.Nodes) && s.Sent == 0 && !s.sending):
 		return true
 	case s.doubts > 0:
 		return false
 	case !s.roster.known(), s.Stage.Holds() && !s.look():
-	case s.Stage != rollout.Idle:
+	default:
 		s.tell()
 	}
 	s.judge()
@@ -152,10 +152,13 @@ func (s *stages) end() (api.PlanPhase, string) {
 // revisionsOfACopy is far more than an earlier run that this one is a copy of can have told since.
 const revisionsOfACopy = 1 << 20
 
-// copied has what the plan intends count again: the lockstep knows later revisions, of the run that this one is a copy of.
+// copied has what the plan intends count again: the lockstep knows later revisions, of the run that this one is a copy of. Where
+// that had gone further than Idle, it is the lockstep that tells so.
 func (s *stages) copied(workflow.Context) error {
+	s.Asked = true
 	if s.Revision > 0 {
 		s.Revision += revisionsOfACopy
+		s.Sent = max(s.Sent, 1) // what was sent since is not known
 		s.revise(s.now())
 	}
 	return nil

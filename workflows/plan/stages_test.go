@@ -27,8 +27,8 @@ type lockstep struct {
 	intents []api.PlanIntent
 	// answer is what the lockstep says to an intent; nil says nothing.
 	answer func(api.PlanIntent) []api.PlanProgress
-	// after is how long it takes to say so.
-	after time.Duration
+	// after is how long it takes to say so, sends how long an intent is under way.
+	after, sends time.Duration
 }
 
 func newLockstep(t *testing.T, names ...string) *lockstep {
@@ -48,7 +48,7 @@ func (l *lockstep) play() {
 			}
 			return planactivity.Listed{Digest: digest, Nodes: l.nodes, All: len(l.nodes) + 1}, nil
 		}).After(20 * time.Second)
-	l.env.OnActivity(call.Plans.SendIntent, mock.Anything, mock.Anything).Return(
+	l.env.OnActivity(call.Plans.SendIntent, mock.Anything, mock.Anything).AfterFn(func() time.Duration { return l.sends }).Return(
 		func(_ context.Context, in planactivity.IntentInput) error {
 			if in.Lockstep != "drydock-plans" {
 				l.Errorf("%s is told", in.Lockstep)

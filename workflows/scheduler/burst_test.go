@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/sdk/workflow"
+
 	"drydock/api"
 	"drydock/rules/schedule"
 )
@@ -14,13 +16,19 @@ const atMost = 500
 
 // boundedCommands has every signal take its time, and counts those under way.
 func (f *fleet) boundedCommands() {
+	f.neverTooMany()
+	f.t.Cleanup(func() {
+		if f.mostSignals < atMost/2 {
+			f.t.Errorf("only %d signals were under way at one instant: the bound was not tried", f.mostSignals)
+		}
+	})
+}
+
+func (f *fleet) neverTooMany() {
 	f.signalTakes = time.Second
 	f.t.Cleanup(func() {
 		if f.mostSignals > atMost {
 			f.t.Errorf("%d signals were under way at one instant", f.mostSignals)
-		}
-		if f.mostSignals < atMost/2 {
-			f.t.Errorf("only %d signals were under way at one instant: the bound was not tried", f.mostSignals)
 		}
 	})
 }
@@ -63,20 +71,56 @@ func TestThousandsOfRequestsForMissingNodesAreAllRefused(t *testing.T) {
 }
 
 func TestAThawGrantsThousandsAtOnce(t *testing.T) {
-	f := newFleet(t, 2500)
-	f.boundedCommands()
-	f.state.Limits.Limits = schedule.Limits{MaxParallel: schedule.Unlimited()}
+	for name, version := range map[string]workflow.Version{"by signals, as before": workflow.DefaultVersion, "by activities": 1} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, 2500)
+			f.changes = map[string]workflow.Version{"grants-together-1": version}
+			activities := 25
+			if version == workflow.DefaultVersion {
+				f.boundedCommands()
+				activities = 0
+			}
+			f.neverTooMany()
+			f.state.Limits.Limits = schedule.Limits{MaxParallel: schedule.Unlimited()}
+			f.state.Freezes = []schedule.Freeze{{By: "amy", At: f.start}}
+			var all []*asking
+			for i := range 2500 {
+				all = append(all, f.waiting(fmt.Sprintf("n%d", i+1)))
+			}
+			f.update(time.Hour, api.UpdateThaw, api.ThawRequest{By: "amy"})
+			f.run(2 * time.Hour)
+			for _, a := range all {
+				if len(a.granted) != 1 {
+					t.Fatalf("%s was granted %d times", a.request.Node, len(a.granted))
+				}
+			}
+			if n := f.count("TellGranted"); n != activities {
+				t.Errorf("%d activities told of grants, want %d", n, activities)
+			}
+		})
+	}
+}
+
+// Of many that are granted at once, some have ended: their slots go to others.
+func TestOneOfManyGrantedThatHasEndedGivesItsSlotBack(t *testing.T) {
+	f := newFleet(t, 31)
+	f.changes = map[string]workflow.Version{"grants-together-1": 1}
+	f.state.Limits.Limits = schedule.Limits{MaxParallel: schedule.Count(30)}
 	f.state.Freezes = []schedule.Freeze{{By: "amy", At: f.start}}
 	var all []*asking
-	for i := range 2500 {
+	for i := range 31 {
 		all = append(all, f.waiting(fmt.Sprintf("n%d", i+1)))
 	}
+	all[3].dead = true
 	f.update(time.Hour, api.UpdateThaw, api.ThawRequest{By: "amy"})
 	f.run(2 * time.Hour)
-	for _, a := range all {
-		if len(a.granted) != 1 {
-			t.Fatalf("%s was granted %d times", a.request.Node, len(a.granted))
+	for i, a := range all {
+		if want := i != 3; want != (len(a.granted) == 1) {
+			t.Errorf("%s was granted %d times", a.request.Node, len(a.granted))
 		}
+	}
+	if n := f.count("TellGranted"); n != 1 {
+		t.Errorf("%d activities told of grants", n)
 	}
 }
 

@@ -27,11 +27,13 @@ type packedRequests struct {
 	// Windows are absent where no request says anything of them.
 	Windows []packedWindows `json:"windows,omitempty"`
 	// Gang is the number of each request's gang in Gangs, from 1 on, and 0 for none; absent where no request has one.
-	Gang    []int           `json:"gang,omitempty"`
-	Gangs   []schedule.Gang `json:"gangs,omitempty"`
-	Created []time.Time     `json:"created"`
-	Told    []schedule.Code `json:"told"`
-	Seen    []bool          `json:"seen"`
+	Gang  []int           `json:"gang,omitempty"`
+	Gangs []schedule.Gang `json:"gangs,omitempty"`
+	// Remediation is absent where no request is one.
+	Remediation []bool          `json:"remediation,omitempty"`
+	Created     []time.Time     `json:"created"`
+	Told        []schedule.Code `json:"told"`
+	Seen        []bool          `json:"seen"`
 }
 
 // packedWindows is what one request says of windows.
@@ -49,7 +51,12 @@ func pack(state State) (rest State, packed []byte, err error) {
 	var all packedRequests
 	windows := slices.ContainsFunc(state.Pending, func(p api.PendingRequest) bool { return named(p.Request) })
 	all.Gang, all.Gangs = packGangs(state.Pending)
+	isRemediation := func(p api.PendingRequest) bool { return p.Remediation }
+	remediations := slices.ContainsFunc(state.Pending, isRemediation)
 	for _, p := range state.Pending {
+		if remediations {
+			all.Remediation = append(all.Remediation, p.Remediation)
+		}
 		if windows {
 			all.Windows = append(all.Windows, packedWindows{Names: p.Windows, Expected: p.ExpectedDuration, Ignore: p.IgnoreWindows})
 		}
@@ -91,6 +98,7 @@ func unpack(state State, packed []byte) (State, error) {
 		if len(all.Gang) > 0 && all.Gang[i] > 0 {
 			request.Gang = &all.Gangs[all.Gang[i]-1]
 		}
+		request.Remediation = len(all.Remediation) > 0 && all.Remediation[i]
 		state.Pending = append(state.Pending, unobserved(api.SlotRequest{RunID: runID, Request: request}))
 		if all.Told[i] != "" {
 			state.Told[id] = Told{Code: all.Told[i]}

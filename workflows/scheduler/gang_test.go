@@ -173,7 +173,7 @@ func TestARebuildKnowsTheGangsOfHolders(t *testing.T) {
 // A gang of thousands is told, granted and repeated without payloads or signals without end.
 func TestAGangOfThousandsGoes(t *testing.T) {
 	f := newFleet(t, 1)
-	f.boundedCommands()
+	f.neverTooMany()
 	f.fill(3000, fewRequestors())
 	gang := &schedule.Gang{Name: strings.Repeat("x", 253), Size: 3000}
 	for i := range f.state.Pending {

@@ -42,6 +42,19 @@ func (s *since) knownIn(ctx workflow.Context, in schedule.Input) schedule.Input 
 	return in
 }
 
+// changeRemediations: requests may be for remediations. Before, such a request was refused as one that is not understood.
+const changeRemediations = "remediations"
+
+// understands tells whether a history knows the gang and the remediation of a request: one of an earlier build has refused them.
+func (k *knowledge) understands(ctx workflow.Context, r schedule.Request) bool {
+	return (r.Gang == nil || k.gangs.known(ctx)) && (!r.Remediation || k.remediations.known(ctx))
+}
+
+// asRemediation tells whether what holds a slot counts as a remediation: a history of an earlier build took it for any other.
+func (k *knowledge) asRemediation(ctx workflow.Context, says bool) bool {
+	return says && k.remediations.known(ctx)
+}
+
 // gangs are those of requests, each once for all its members: the size that was said last counts for all. They are only
 // looked up in, and no more than the requests of one run.
 type gangs map[string]*schedule.Gang

@@ -195,6 +195,7 @@ func (f *fleet) begin() {
 			f.note("TakeInventory")
 			return f.inventory, f.failure("TakeInventory")
 		})
+	f.env.OnActivity("TellGranted", mock.Anything, mock.Anything).After(latency).Return(f.tellGranted)
 	f.env.OnActivity("Query", mock.Anything, mock.Anything).After(latency).Return(f.query)
 	f.env.OnActivity("AskFate", mock.Anything, mock.Anything).After(latency).Return(f.fate)
 	f.env.OnActivity("ComputeOpenings", mock.Anything, mock.Anything).After(latency).Return(f.openings)
@@ -407,6 +408,22 @@ func (f *fleet) signalled(_, id, run, name string, arg any) error {
 		follows()
 	}
 	return nil
+}
+
+// tellGranted is an activity that signals holders, as if the scheduler did.
+func (f *fleet) tellGranted(_ context.Context, in execution.GrantInput) (gone []string, err error) {
+	f.note("TellGranted")
+	for _, h := range in.Holders {
+		f.signalBegins()
+		err := f.signalled("", api.MaintenanceID(in.Cluster, h.Node, h.Requestor), "", api.SignalSlotGranted, api.SlotAnswer{RequestID: h.RequestID})
+		switch {
+		case errors.Is(err, errGone):
+			gone = append(gone, h.RequestID)
+		case err != nil:
+			return nil, err
+		}
+	}
+	return gone, f.failure("TellGranted")
 }
 
 // aboutRequest is the request that a signal names.

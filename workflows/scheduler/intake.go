@@ -24,8 +24,8 @@ type intake struct {
 	returns *returns
 	// overQuota is why a maintenance is turned down whose requestor has too many that wait, empty where it is not.
 	overQuota func(api.SlotRequest) string
-	// windows and gangs tell whether a request may say something of them.
-	windows, gangs func() bool
+	// understands tells whether a history knows all that a request says.
+	understands func(schedule.Request) bool
 }
 
 // arrival is a signal: one of the two.
@@ -72,7 +72,7 @@ func (i *intake) request(r api.SlotRequest) {
 		i.decisions.record("", "ignored a slot request", err.Error())
 		return
 	}
-	if named(r.Request) && !i.windows() || r.Gang != nil && !i.gangs() {
+	if !i.understands(r.Request) {
 		return // as before: it was refused as one that is not understood, and is repeated
 	}
 	if h, ok := i.ledger.holder(r.ID); ok {
@@ -119,7 +119,7 @@ func (i *intake) release(r api.SlotRelease) {
 
 // holderOf is who would hold the slot that is asked for.
 func holderOf(r api.SlotRequest) api.Holder {
-	h := api.Holder{Grant: schedule.Grant{RequestID: r.ID, Node: r.Node, Requestor: r.Requestor}, RunID: r.RunID}
+	h := api.Holder{Grant: schedule.Grant{RequestID: r.ID, Node: r.Node, Requestor: r.Requestor, Remediation: r.Remediation}, RunID: r.RunID}
 	if r.Gang != nil {
 		h.Gang = r.Gang.Name
 	}

@@ -94,12 +94,12 @@ func update[T any](s *scheduler, in *inbox.Inbox, name string, check func(T) err
 // overQuota turns down the first request of a maintenance only. One that was let in is not turned down later: neither when
 // its node was given back, nor when a scheduler begins anew.
 func (s *scheduler) overQuota(r api.SlotRequest) string {
-	if !s.rebuilt || !api.IsFirstRequest(r.ID) {
+	if !s.rebuilt || r.Remediation || !api.IsFirstRequest(r.ID) {
 		return ""
 	}
 	waiting := 0
 	for _, p := range s.ledger.pending {
-		if p.Requestor == r.Requestor {
+		if p.Requestor == r.Requestor && !p.Remediation {
 			waiting++
 		}
 	}

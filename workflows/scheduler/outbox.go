@@ -7,11 +7,19 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	"drydock/activities/execution"
 	"drydock/api"
+	"drydock/workflows/call"
 )
 
 // tellAtOnce bounds the signals under way that tell why a request waits: they must not be in the way of grants.
 const tellAtOnce = 50
+
+// Of togetherLeast grants or more each activity tells togetherMost. Fewer are signalled, which is sooner.
+const (
+	togetherLeast = 20
+	togetherMost  = 100
+)
 
 // outbox signals maintenances, and waits for no delivery. It signals workflows and not runs: a maintenance may have been
 // reset or continued as new. Every signal names the request that it is about.
@@ -62,6 +70,41 @@ func (o *outbox) refuse(p api.PendingRequest, seen bool) {
 
 func (o *outbox) granted(h api.Holder) {
 	o.toHolder(h, "grant", api.SignalSlotGranted, api.SlotAnswer{RequestID: h.RequestID}, func() { o.leaveUntold(h) })
+}
+
+// grantedTogether tells many holders of their slots: each activity some of them, where a signal would be two events in the
+// scheduler's own history.
+func (o *outbox) grantedTogether(holders []api.Holder) {
+	for some := range slices.Chunk(holders, togetherMost) {
+		in := execution.GrantInput{Cluster: o.cluster}
+		for _, h := range some {
+			in.Holders = append(in.Holders, execution.GrantedSlot{Node: h.Node, Requestor: h.Requestor, RequestID: h.RequestID})
+		}
+		o.give(command{
+			back: func() {
+				for _, h := range some {
+					o.leaveUntold(h)
+				}
+			},
+			start: func() workflow.Future {
+				return workflow.ExecuteActivity(call.Quick(o.ctx, "tell maintenances of their slots"), call.Executions.TellGranted, in)
+			},
+			then: func(future workflow.Future) { o.told(some, future) },
+		})
+	}
+}
+
+func (o *outbox) told(holders []api.Holder, future workflow.Future) {
+	var gone []string
+	if err := future.Get(o.ctx, &gone); err != nil {
+		workflow.GetLogger(o.ctx).Warn("maintenances not told of their slots", "error", err)
+	}
+	for _, h := range holders {
+		if slices.Contains(gone, h.RequestID) {
+			o.gone(h)
+			o.dirty = true
+		}
+	}
 }
 
 // hold tells a holder which freezes hold it; of several that wait to be said only the last counts.

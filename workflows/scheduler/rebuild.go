@@ -190,6 +190,7 @@ func (s rebuilding) addRunning(run execution.Run, w api.SlotWanted) {
 	}
 	s.intake.supersede(w.RunID)
 	h := holderOf(w.SlotRequest)
+	h.Remediation = s.asRemediation(s.ctx, h.Remediation)
 	h.GrantedAt = *w.GrantedAt
 	s.ledger.hold(h)
 }

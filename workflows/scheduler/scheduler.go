@@ -43,8 +43,9 @@ type knowledge struct {
 	previousRun string
 	// tellsLater: there is a timer for what is told later.
 	tellsLater bool
-	// gangs tells whether requests may be members of one.
-	gangs since
+	// gangs and remediations tell whether requests may be members of a gang or for a remediation, together whether many grants
+	// are told by activities.
+	gangs, remediations, together since
 }
 
 // Scheduler grants slots: it decides which node may go next, and keeps account of who holds one. There is one per
@@ -77,7 +78,10 @@ func newScheduler(ctx workflow.Context, state State) *scheduler {
 	commands := newCommands(l)
 	s := &scheduler{
 		loop: l, cluster: cluster, decisions: log, commands: commands,
-		knowledge: knowledge{rebuilt: state.Rebuilt, previousRun: state.PreviousRun, gangs: since{change: changeGangs}},
+		knowledge: knowledge{
+			rebuilt: state.Rebuilt, previousRun: state.PreviousRun, gangs: since{change: changeGangs},
+			remediations: since{change: changeRemediations}, together: since{change: changeTogether},
+		},
 		controls:  &controls{limits: state.Limits, revision: state.Revision, freezes: state.Freezes, freezeRevision: state.FreezeRevision},
 		ledger:    newLedger(state),
 		observer:  &observer{loop: l, decisions: log, latest: state.Observed},
@@ -95,7 +99,9 @@ func newScheduler(ctx workflow.Context, state State) *scheduler {
 	s.intake = &intake{loop: l, cluster: cluster, decisions: log, ledger: s.ledger, outbox: s.outbox, free: s.free, returns: s.returns}
 	s.returns.request = s.intake.request
 	s.intake.open, s.intake.overQuota = func() bool { return s.rebuilt }, s.overQuota
-	s.intake.windows, s.intake.gangs = s.hours.inForce, func() bool { return s.gangs.known(s.ctx) }
+	s.intake.understands = func(r schedule.Request) bool {
+		return (!named(r) || s.hours.inForce()) && s.understands(s.ctx, r)
+	}
 	news := news{s}
 	s.watcher.holds, s.watcher.noticed, s.watcher.failed = s.ledger.holds, news.noticed, s.observer.retryLater
 	s.reclaimer.holds, s.reclaimer.free, s.reclaimer.orphaned = s.ledger.holds, s.free, news.orphaned
@@ -259,9 +265,7 @@ func (s *scheduler) decide() {
 	requests := s.ledger.pendingByID()
 	decision := schedule.Decide(s.hours.add(s.gangs.knownIn(s.ctx, s.decisionInput())))
 	s.hours.follow(decision)
-	for _, granted := range decision.Grants {
-		s.grant(requests[granted.ID])
-	}
+	s.grant(decision.Grants, requests)
 	for _, p := range s.ledger.keepWaiting(decision.Refused, requests) {
 		seen := s.ledger.seen[p.ID]
 		s.ledger.forget(p.ID)
@@ -270,13 +274,27 @@ func (s *scheduler) decide() {
 	s.tell()
 }
 
-func (s *scheduler) grant(p api.PendingRequest) {
-	holder := s.ledger.grant(p, s.now())
-	s.outbox.granted(holder)
-	if notice := s.controls.notice(); len(notice.Reasons) > 0 {
-		s.outbox.hold(holder, notice)
+// grant gives requests their slots and tells their maintenances.
+func (s *scheduler) grant(granted []schedule.Request, requests map[string]api.PendingRequest) {
+	holders := make([]api.Holder, 0, len(granted))
+	for _, g := range granted {
+		holders = append(holders, s.ledger.grant(requests[g.ID], s.now()))
+	}
+	notice := s.controls.notice()
+	if len(notice.Reasons) == 0 && len(holders) >= togetherLeast && s.together.known(s.ctx) {
+		s.outbox.grantedTogether(holders)
+		return
+	}
+	for _, h := range holders {
+		s.outbox.granted(h)
+		if len(notice.Reasons) > 0 {
+			s.outbox.hold(h, notice)
+		}
 	}
 }
+
+// changeTogether: many grants are told by activities. Before, each was a signal.
+const changeTogether = "grants-together"
 
 // tell lets pending maintenances know why they wait, a few at a time.
 func (s *scheduler) tell() {

@@ -70,11 +70,13 @@ func (s *Site) serveActivities() {
 		answer.Held = true
 		return answer, nil
 	})
-	Serve[drain.Input](s, "Drain", api.DrainProgress{Evicted: 3, Skipped: 1})
+	s.serveDrain()
 	Serve[execution.QueryInput](s, "Query", []execution.Answered{})
 	Serve[policyactivity.ApprovalInput](s, "JudgeApproval", policyactivity.Judged{})
 	Serve[policyactivity.AmendmentInput](s, "JudgeAmendment", policyactivity.Judged{})
 	Serve[drain.PodInput](s, "FindPod", drain.PodFound{})
+	Serve[drain.OutOfServiceInput](s, "TakeOutOfService", drain.TakenOutOfService{Tainted: true})
+	Serve[drain.OutOfServiceInput](s, "AwaitOutOfService", drain.LeftOutOfService{})
 	serveNothing[drain.WaitInput](s, "WaitForPods")
 	serveNothing[node.AnnounceInput](s, "AnnouncePhase")
 	serveNothing[node.UntaintInput](s, "Untaint")
@@ -100,6 +102,31 @@ func Serve[In, Out any](s *Site, name string, usual Out) {
 				return now.Value.(Out), nil
 			}
 			return usual, now.Err
+		})
+}
+
+// serveDrain empties the node, and tells the lockstep so where that is asked for, as Drain does.
+func (s *Site) serveDrain() {
+	var begun latest
+	s.Env.OnActivity("Drain", mock.Anything, mock.Anything).
+		AfterFn(func() time.Duration { return begun.begin(s.next("Drain")).After }).
+		Return(func(_ context.Context, in drain.Input) (drain.Drained, error) {
+			now := begun.get()
+			if now.Err != nil {
+				return drain.Drained{}, now.Err
+			}
+			emptied := drain.Drained{DrainProgress: api.DrainProgress{Evicted: 3, Skipped: 1}}
+			if now.Value != nil {
+				emptied.DrainProgress = now.Value.(api.DrainProgress)
+			}
+			if in.Then != nil {
+				var told api.NodeProgress
+				if err := json.Unmarshal(in.Then.Payload, &told); err != nil {
+					s.t.Errorf("payload of %s: %v", in.Then.Signal, err)
+				}
+				emptied.Told = s.toScheduler(in.Then.WorkflowID, "", in.Then.Signal, told) == nil
+			}
+			return emptied, nil
 		})
 }
 

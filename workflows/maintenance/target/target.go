@@ -45,11 +45,12 @@ type Host struct {
 
 // State is what the next run of the maintenance has to know. The zero State has heard nothing.
 type State struct {
-	// Revision is that of the latest word, and the next five are its.
+	// Revision is that of the latest word, and the next six are its.
 	Revision int               `json:"revision,omitempty"`
 	Targets  []drainplan.Entry `json:"targets,omitempty"`
 	Waits    string            `json:"waits,omitempty"`
 	Last     bool              `json:"last,omitempty"`
+	Further  bool              `json:"further,omitempty"`
 	Gang     *schedule.Gang    `json:"gang,omitempty"`
 	Plans    []string          `json:"plans,omitempty"`
 	// Rises counts how often Targets rose, Drained is the count up to which the node is drained.
@@ -62,9 +63,10 @@ type State struct {
 	Owed bool      `json:"owed,omitempty"`
 }
 
-// Standing is how far a maintenance is, as far as that changes while its target does not.
+// Standing is how far a maintenance is: Rise is the count of State.Rises up to which the node is drained.
 type Standing struct {
 	Revision   int       `json:"revision,omitempty"`
+	Rise       int       `json:"rise,omitempty"`
 	Phase      api.Phase `json:"phase"`
 	Drained    bool      `json:"drained,omitempty"`
 	Pending    int       `json:"pending,omitempty"`
@@ -78,10 +80,14 @@ type Target struct {
 	State
 	// telling is set while the lockstep is being told, over once it was told of the end.
 	telling, over bool
-	toldAt        time.Time
+	// spoken: a word went to the lockstep since the present drain began, which may come there after the drain's own.
+	spoken bool
+	toldAt time.Time
 }
 
 const (
+	// tellWithin is how soon the lockstep is told of what nobody waits for: what happens meanwhile is told with it.
+	tellWithin = 5 * time.Second
 	// tellEvery is the shortest time between two words to the lockstep, but for the one that the node is drained.
 	tellEvery = time.Second
 	// tellAgainFirst and tellAgainLast bound the pause after which a lockstep that says nothing is told again: it may have
@@ -136,7 +142,7 @@ func (t *Target) show() {
 			Revision: t.Revision, Targets: t.Targets[:min(len(t.Targets), shownTargets)], Last: t.Last, Plans: t.Plans,
 		}
 	})
-	if t.Status().Phase == api.Cordoned {
+	if t.Status().Phase == api.Cordoned || t.Stands() {
 		t.Waiting(t.waitedFor())
 	}
 	t.Follow()
@@ -150,10 +156,11 @@ func (t *Target) take(n api.NodeTarget) error {
 	if n.Revision-t.Revision > maxLeap {
 		return fmt.Errorf("revision: %d is too far ahead of %d", n.Revision, t.Revision)
 	}
-	t.Owed = t.Owed || n.Tell || n.Revision > t.Revision
 	if n.Revision <= t.Revision {
+		t.Owed = true // it asks, or does not know what the latest is
 		return nil
 	}
+	t.Owed = t.Owed || n.Tell
 	asked, err := drainplan.New(n.Targets, nil)
 	if err != nil {
 		return err
@@ -166,6 +173,7 @@ func (t *Target) take(n api.NodeTarget) error {
 		t.Targets, t.Rises = all, t.Rises+1
 	}
 	t.Revision, t.Last, t.Gang = n.Revision, n.Last, n.Gang
+	t.Further = n.Further && !n.Last
 	t.Waits = bounds.Cut(n.Waits, bounds.Text)
 	t.Plans = n.Plans[:min(len(n.Plans), maxPlans)]
 	bounds.Fit(&t.Plans)
@@ -203,15 +211,21 @@ func (t *Target) HoldCordoned() error {
 }
 
 // waitedFor is what a node waits for that is not to be drained, or not further.
-func (t *Target) waitedFor() string {
-	return cmp.Or(t.Waits, "the plans that share it: "+strings.Join(t.Plans, ", "))
+func (s *State) waitedFor() string {
+	return cmp.Or(s.Waits, "the plans that share it: "+strings.Join(s.Plans, ", "))
 }
 
 // Behind tells that the node is to be drained further than it is.
-func (t *Target) Behind() bool { return t.Rises > t.Drained }
+func (s *State) Behind() bool { return s.Rises > s.Drained }
+
+// Stands tells that a node in the middle of its drain is drained as far as its plans have come, and is drained further once
+// other nodes are as far.
+func (t *Target) Stands() bool {
+	return t.Shared() && t.Further && t.begun() && !t.Behind() && t.Status().Phase == api.Draining
+}
 
 // begun tells that there are pods which are to leave, or have left.
-func (t *Target) begun() bool { return t.Rises > 0 }
+func (s *State) begun() bool { return s.Rises > 0 }
 
 // Turns tells that a Ready node is to be drained further, or that its requestor's time is to begin or to end.
 func (t *Target) Turns() bool { return t.Shared() && (t.Behind() || t.Last != t.Given) }
@@ -238,7 +252,7 @@ func (t *Target) Gives() bool {
 	return t.Given || !t.Shared()
 }
 
-// Waited is what a Ready node waits for, empty where that is its requestors' word.
+// Waited is what a node waits for that is drained to its targets, empty where that is its requestors' word.
 func (t *Target) Waited() string {
 	if !t.Shared() || t.Last && t.Waits == "" {
 		return ""
@@ -260,13 +274,27 @@ func (t *Target) Ask() { t.Owed = t.Shared() }
 // Idle tells that the lockstep knows what there is to know.
 func (t *Target) Idle() bool { return !t.Shared() || !t.telling && !t.due() }
 
-func (t *Target) due() bool { return t.Owed || t.Told == nil || *t.Told != t.standing() }
+// due tells that the lockstep has to be told something. That a node is to be drained further it said itself.
+func (t *Target) due() bool {
+	if t.Owed || t.Told == nil {
+		return true
+	}
+	now := t.standing()
+	if now.Phase == api.Draining {
+		now.Revision, now.Drained = t.Told.Revision, t.Told.Drained
+	}
+	return now != *t.Told
+}
 
 // standing is how far the maintenance is. What is given back is not drained.
 func (t *Target) standing() Standing {
 	s := t.Status()
 	now := Standing{
-		Revision: t.Revision, Phase: s.Phase, Drained: t.begun() && !t.Behind() && !s.Phase.Ended(), Waiting: s.WaitingFor,
+		Revision: t.Revision, Rise: t.Drained, Phase: s.Phase, Waiting: s.WaitingFor,
+		Drained: t.begun() && !t.Behind() && !s.Phase.Ended(),
+	}
+	if t.Stands() || s.Phase == api.Ready {
+		now.Waiting = "" // the lockstep itself has said for what
 	}
 	if d := s.Drain; d != nil && s.Phase == api.Draining {
 		now.Evacuating = min(d.Terminating, d.Remaining)
@@ -288,6 +316,22 @@ func (t *Target) progress(now Standing) api.NodeProgress {
 	return p
 }
 
+// Emptied is what the lockstep is told once the drain has emptied the node; the drain says it, which saves a task for every
+// tier of every node.
+func (t *Target) Emptied() api.NodeProgress {
+	t.spoken = t.telling
+	return t.progress(Standing{Revision: t.Revision, Phase: api.Draining, Drained: true})
+}
+
+// NoteEmptied notes that the node is drained as far as it was to be when it had risen so often, and whether the lockstep was
+// told that and nothing that it could hear after that.
+func (t *Target) NoteEmptied(rises int, told bool) {
+	t.Drained = rises
+	if told && !t.spoken && !t.Behind() {
+		t.Told = &Standing{Revision: t.Revision, Rise: rises, Phase: api.Draining, Drained: true}
+	}
+}
+
 // Open begins to tell the lockstep.
 func (t *Target) Open() {
 	if t.Shared() {
@@ -307,8 +351,16 @@ func (t *Target) report(ctx workflow.Context) {
 		if pause = min(2*pause, tellAgainLast); news || t.Revision != revision {
 			pause = tellAgainFirst
 		}
+		if t.due() && !t.Owed {
+			if _, err := t.AwaitUpTo(ctx, tellWithin, "the next word to the lockstep", func() bool { return t.over || t.Owed || t.emptied() }); err != nil {
+				return
+			}
+			if !t.over && !t.due() {
+				continue
+			}
+		}
 		if early := tellEvery - workflow.Now(ctx).Sub(t.toldAt); early > 0 && !t.over {
-			if _, err := t.AwaitUpTo(ctx, early, "the next word to the lockstep", func() bool { return t.over || t.emptied() }); err != nil {
+			if _, err := t.AwaitUpTo(ctx, early, "the next answer to the lockstep", func() bool { return t.over || t.emptied() }); err != nil {
 				return
 			}
 		}
@@ -321,11 +373,14 @@ func (t *Target) report(ctx workflow.Context) {
 
 // emptied tells that the node has been drained to its targets since the last word, which the other nodes wait for. Targets are
 // few, so that this need not wait its turn.
-func (t *Target) emptied() bool { return t.Told != nil && !t.Told.Drained && t.standing().Drained }
+func (t *Target) emptied() bool {
+	now := t.standing()
+	return now.Drained && (t.Told == nil || !t.Told.Drained || t.Told.Rise != now.Rise)
+}
 
 func (t *Target) tell(ctx workflow.Context) {
 	now := t.standing()
-	t.telling, t.Owed, t.Told, t.toldAt = true, false, &now, workflow.Now(ctx)
+	t.telling, t.spoken, t.Owed, t.Told, t.toldAt = true, true, false, &now, workflow.Now(ctx)
 	defer func() { t.telling = false }()
 	if err := workflow.SignalExternalWorkflow(ctx, t.Lockstep(), "", api.SignalNodeProgress, t.progress(now)).Get(ctx, nil); err != nil {
 		workflow.GetLogger(ctx).Info("the lockstep was not told", "error", err)

@@ -42,6 +42,8 @@ type State struct {
 	Since time.Time               `json:"since,omitzero"`
 	Begun bool                    `json:"begun,omitempty"`
 	As    checkactivity.WorkBegun `json:"as,omitzero"`
+	// Succeeded: the latest attempt has, by its own word.
+	Succeeded bool `json:"succeeded,omitempty"`
 }
 
 // Work is the work of one maintenance.
@@ -75,7 +77,7 @@ const (
 )
 
 // Ask has the work begun: the node is Ready, for the first time or again.
-func (w *Work) Ask() { w.Due = w.Plan() != nil }
+func (w *Work) Ask() { w.Due, w.Succeeded = w.Plan() != nil, false }
 
 // Idle tells that nothing would be lost with this run of the workflow. Whoever only waits for a Job can be left.
 func (w *Work) Idle() bool { return !w.calling && w.settled == nil && w.word == nil }
@@ -124,6 +126,7 @@ func (w *Work) Take() Result {
 		outcome = "failed"
 	}
 	w.close(outcome+": "+result.Message, result.Output)
+	w.Succeeded = result.OK
 	return result
 }
 

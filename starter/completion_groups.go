@@ -99,3 +99,36 @@ func nodesOfPlan(ctx context.Context, a *invocation.App, args []string) []string
 	}
 	return inOrder(names)
 }
+
+// completeHealth teaches the shell the names of health checks, and nodes.
+func completeHealth(a *invocation.App, health *cobra.Command) {
+	for _, c := range health.Commands() {
+		switch c.Name() {
+		case "explain", "confirm":
+			c.ValidArgsFunction = inTurn(a, knownNodes)
+		case "start", "apply":
+			c.ValidArgsFunction = cobra.NoFileCompletions
+		case "list":
+		default:
+			c.ValidArgsFunction = inTurn(a, healthChecks)
+		}
+	}
+}
+
+// healthChecks are those that run.
+func healthChecks(ctx context.Context, a *invocation.App, _ []string) []string {
+	c, err := a.Connect(ctx)
+	if err != nil {
+		return nil
+	}
+	defer c.Close()
+	runs, err := client.ListHealthChecks(ctx, c.Client, true)
+	if err != nil {
+		return nil
+	}
+	names := make([]string, len(runs))
+	for i, run := range runs {
+		names[i] = run.Name
+	}
+	return inOrder(names)
+}

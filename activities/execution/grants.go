@@ -1,0 +1,65 @@
+package execution
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/activity"
+	"golang.org/x/sync/errgroup"
+
+	"drydock/api"
+)
+
+// GrantInput are holders that are to be told of their slots.
+type GrantInput struct {
+	Cluster string        `json:"cluster,omitempty"`
+	Holders []GrantedSlot `json:"holders"`
+}
+
+// GrantedSlot is a slot that is granted.
+type GrantedSlot struct {
+	Node      string `json:"node"`
+	Requestor string `json:"requestor"`
+	RequestID string `json:"requestId"`
+}
+
+// grantsAtOnce bounds the signals under way.
+const grantsAtOnce = 16
+
+// TellGranted signals maintenances that they hold their slots, and returns the requests of those that do not run. One that
+// is told twice takes the second as a repetition. One that cannot be told for another reason is left to ask again.
+func (e *Activities) TellGranted(ctx context.Context, in GrantInput) (gone []string, err error) {
+	var group errgroup.Group
+	var telling sync.Mutex
+	group.SetLimit(grantsAtOnce)
+	for _, h := range in.Holders {
+		group.Go(func() error {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			id := api.MaintenanceID(in.Cluster, h.Node, h.Requestor)
+			err := e.Temporal.SignalWorkflow(ctx, id, "", api.SignalSlotGranted, api.SlotAnswer{RequestID: h.RequestID})
+			var nobody *serviceerror.NotFound
+			switch {
+			case errors.As(err, &nobody):
+				telling.Lock()
+				defer telling.Unlock()
+				gone = append(gone, h.RequestID)
+				return nil
+			case err != nil && ctx.Err() == nil && activity.GetInfo(ctx).Attempt >= believeAfter:
+				activity.GetLogger(ctx).Warn("maintenance not told of its slot", "workflow", id, "error", err)
+				return nil
+			case err != nil:
+				return fmt.Errorf("telling workflow %s of its slot: %w", id, err)
+			}
+			return nil
+		})
+	}
+	err = group.Wait()
+	slices.Sort(gone)
+	return gone, err
+}

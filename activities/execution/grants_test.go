@@ -1,0 +1,54 @@
+package execution
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/mock"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/mocks"
+	"go.temporal.io/sdk/testsuite"
+
+	"drydock/api"
+)
+
+func TestTellGranted(t *testing.T) {
+	in := GrantInput{Cluster: "east", Holders: []GrantedSlot{
+		{Node: "n1", Requestor: "ops", RequestID: "one/1"}, {Node: "n2", Requestor: "ops", RequestID: "two/1"}, {Node: "n3", Requestor: "dba", RequestID: "three/2"},
+	}}
+	temporal := &mocks.Client{}
+	for _, h := range in.Holders {
+		var err error
+		if h.Node != "n2" {
+			err = serviceerror.NewNotFound("it has ended")
+		}
+		temporal.On("SignalWorkflow", mock.Anything, api.MaintenanceID("east", h.Node, h.Requestor), "", api.SignalSlotGranted,
+			api.SlotAnswer{RequestID: h.RequestID}).Return(err).Once()
+	}
+	var gone []string
+	value, err := newEnvironment(&Activities{Temporal: temporal}).ExecuteActivity("TellGranted", in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := value.Get(&gone); err != nil || !slices.Equal(gone, []string{"one/1", "three/2"}) {
+		t.Errorf("gone: %v, %v", gone, err)
+	}
+	temporal.AssertExpectations(t)
+}
+
+func TestTellGrantedIsTriedAgain(t *testing.T) {
+	temporal := &mocks.Client{}
+	temporal.On("SignalWorkflow", mock.Anything, mock.Anything, mock.Anything, mock.Anything, mock.Anything).Return(errors.New("away"))
+	_, err := newEnvironment(&Activities{Temporal: temporal}).ExecuteActivity("TellGranted", GrantInput{Holders: []GrantedSlot{{Node: "n1", Requestor: "ops"}}})
+	if err == nil {
+		t.Error("a failure was swallowed")
+	}
+}
+
+func newEnvironment(a *Activities) *testsuite.TestActivityEnvironment {
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestActivityEnvironment()
+	env.RegisterActivity(a)
+	return env
+}

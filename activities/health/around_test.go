@@ -1,0 +1,79 @@
+package health
+
+import (
+	"strings"
+	"testing"
+
+	"drydock/activities/activitytest"
+	rules "drydock/rules/health"
+)
+
+func TestWhatIsAroundTheNodesIsTold(t *testing.T) {
+	machine := func(s *site, conditions string) {
+		for _, kind := range []string{"MachineHealthCheck machinehealthchecks", "Machine machines"} {
+			name, resource, _ := strings.Cut(kind, " ")
+			s.kinds.Serve("machine.openshift.io/v1beta1", name, resource, true)
+		}
+		s.kinds.Set(`{"apiVersion":"machine.openshift.io/v1beta1","kind":"Machine","metadata":{"namespace":"m","name":"one","labels":{"a":"b"}},"status":{"nodeRef":{"name":"n1"}}}`)
+		s.kinds.Set(`{"apiVersion":"machine.openshift.io/v1beta1","kind":"MachineHealthCheck","metadata":{"namespace":"m","name":"mhc"},
+			"spec":{"selector":{"matchLabels":{"a":"b"}},"unhealthyConditions":[` + conditions + `]}}`)
+	}
+	for name, c := range map[string]struct {
+		prepare func(s *site, in *WatchInput)
+		want    func(rules.Observation) bool
+	}{
+		"nothing": {func(*site, *WatchInput) {}, func(o rules.Observation) bool { return o.Upgrading+o.Disabled == "" }},
+		"OpenShift is upgraded": {func(s *site, _ *WatchInput) {
+			s.kinds.Serve("config.openshift.io/v1", "ClusterVersion", "clusterversions", false)
+			s.kinds.Set(`{"apiVersion":"config.openshift.io/v1","kind":"ClusterVersion","metadata":{"name":"version"},"status":{"conditions":[{"type":"Progressing","status":"True","message":"half way"}]}}`)
+		}, func(o rules.Observation) bool { return strings.Contains(o.Upgrading, "half way") && o.Disabled == "" }},
+		"a configured sign": {func(s *site, _ *WatchInput) {
+			s.kinds.Serve("ops.example.com/v1", "Rollout", "rollouts", false)
+			s.kinds.Set(`{"apiVersion":"ops.example.com/v1","kind":"Rollout","metadata":{"name":"all"},"status":{"conditions":[{"type":"Upgrading","status":"Yes"}]}}`)
+			s.acts.Settings.Upgrades = []UpgradeSign{
+				{APIVersion: "none.example.com/v1", Kind: "Rollout", Name: "all", Type: "Upgrading", Status: "Yes"},
+				{APIVersion: "ops.example.com/v1", Kind: "Rollout", Name: "all", Type: "Upgrading", Status: "Yes"},
+			}
+		}, func(o rules.Observation) bool { return strings.Contains(o.Upgrading, "Rollout all") }},
+		"a MachineHealthCheck on a node": {func(s *site, _ *WatchInput) { machine(s, `{"type":"Ready","status":"False"}`) },
+			func(o rules.Observation) bool {
+				return o.DisabledReason == rules.DisabledMachineHealthCheck && strings.Contains(o.Disabled, "m/mhc") && strings.Contains(o.Disabled, "n1")
+			}},
+		"one that only looks for what the cloud takes": {func(s *site, _ *WatchInput) { machine(s, `{"type":"Terminating","status":"True"}`) },
+			func(o rules.Observation) bool { return o.Disabled == "" }},
+		"one that is ignored": {func(s *site, _ *WatchInput) {
+			machine(s, `{"type":"Ready","status":"False"}`)
+			s.acts.Settings.IgnoreMachineHealthChecks = true
+		}, func(o rules.Observation) bool { return o.Disabled == "" }},
+		"a template that is not there": {func(_ *site, in *WatchInput) {
+			in.Checks[0].Intent.Templates = []rules.TemplateRef{{APIVersion: "a.example/v1", Kind: "FixTemplate", Namespace: "n", Name: "t"}}
+		}, func(o rules.Observation) bool { return o.DisabledReason == rules.DisabledTemplateNotFound }},
+		"a template that is": {func(s *site, in *WatchInput) {
+			in.Checks[0].Intent.Templates = []rules.TemplateRef{s.withTemplates("").Template}
+		}, func(o rules.Observation) bool { return o.Disabled == "" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, worker("n1", "True"))
+			in := WatchInput{Checks: []WatchedCheck{check("workers")}}
+			c.prepare(s, &in)
+			if o := s.see(in).Checks[0].Observation; !c.want(o) {
+				t.Errorf("%+v", o)
+			}
+		})
+	}
+}
+
+func TestPermitsAreAnsweredOnce(t *testing.T) {
+	plane := activitytest.Labelled("node-role.kubernetes.io/control-plane", "")
+	s := newSite(t, worker("n1", "Unknown", plane), worker("n2", "True", plane), worker("n3", "True", plane))
+	in := WatchInput{Checks: []WatchedCheck{check("workers")}, Permits: []AskedPermit{{Check: "workers", Node: "n1"}, {Check: "workers", Node: "n2"}}}
+	seen := s.see(in)
+	in.know(seen)
+	if len(seen.Permits) != 2 || !seen.Permits[0].Allowed || seen.Permits[1].Allowed || seen.Permits[1].Why == "" {
+		t.Fatalf("%+v", seen.Permits)
+	}
+	for i := range in.Permits {
+		in.Permits[i].Last = &seen.Permits[i].Permitted
+	}
+	s.quiet(in, func() {})
+}

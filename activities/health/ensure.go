@@ -1,0 +1,316 @@
+package health
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"drydock/activities/failure"
+	"drydock/api"
+	"drydock/k8s"
+	"drydock/k8s/nodelease"
+	rules "drydock/rules/health"
+)
+
+// What is written on remediation objects, as medik8s has it, and what says whose they are.
+const (
+	nodeNameAnnotation     = "remediation.medik8s.io/node-name"
+	templateNameAnnotation = "remediation.medik8s.io/template-name"
+	partOfLabel, partOf    = "app.kubernetes.io/part-of", "node-healthcheck-controller"
+	controlPlaneLabel      = "remediation.medik8s.io/isControlPlaneNode"
+	// checkLabel and workflowAnnotation name the check and the workflow of an object.
+	checkLabel         = "drydock.dev/health-check"
+	workflowAnnotation = "drydock.dev/workflow"
+)
+
+// EnsureObject takes the node's lease and makes the remediation object of a step, or finds the one that is there. It may be repeated:
+// an object has the same name each time, so that a lost answer makes no second one. What stands in the way is told, and is no error.
+func (a *Activities) EnsureObject(ctx context.Context, in ObjectInput) (EnsuredObject, error) {
+	made, err := hand{lookout{a}}.ensure(ctx, in)
+	if err != nil {
+		return EnsuredObject{}, failure.Translate(ctx, a.Objects.Kube(), err)
+	}
+	return made, nil
+}
+
+func (h hand) ensure(ctx context.Context, in ObjectInput) (EnsuredObject, error) {
+	node, err := h.Objects.Kube().CoreV1().Nodes().Get(ctx, in.Node, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return EnsuredObject{NodeGone: true}, nil
+	case err != nil:
+		return EnsuredObject{}, fmt.Errorf("reading node %s: %w", in.Node, err)
+	case in.UID != "" && string(node.UID) != in.UID:
+		return EnsuredObject{NodeGone: true, NodeUID: string(node.UID)}, nil
+	}
+	from, bad, err := h.readTemplate(ctx, in.Template)
+	if err != nil || bad.Reason != "" {
+		return EnsuredObject{Failure: bad.Why, FailureReason: bad.Reason}, err
+	}
+	there, err := h.find(ctx, in, from)
+	if err != nil || there.Resource == nil && there.answers() {
+		return there, err
+	}
+	if there.Resource == nil {
+		if there, err = h.mayMake(ctx, in, node); err != nil || there.answers() {
+			return there, err
+		}
+	}
+	lease, err := h.leases().Take(ctx, in.want())
+	if err != nil {
+		return EnsuredObject{}, err
+	}
+	state := LeaseState{Held: lease.Held, HeldBy: lease.HeldBy}
+	switch {
+	case there.Resource != nil: // whoever has the lease, it is at work
+		there.Lease = state
+		return there, nil
+	case !lease.Held:
+		return EnsuredObject{LeaseHeldBy: lease.HeldBy, Lease: state}, nil
+	}
+	made, err := h.make(ctx, in, from, node)
+	made.Lease = state
+	return made, err
+}
+
+// answers tells whether it says why nothing is made.
+func (e EnsuredObject) answers() bool {
+	return e.NotOwned+e.Waiting+e.Skipped+e.Failure != "" || e.NodeGone
+}
+
+func (in ObjectInput) want() nodelease.Want {
+	return LeaseInput{Check: in.Check, Node: in.Node, UID: in.UID, LeaseWant: in.Lease}.want()
+}
+
+// name is the object's: that of the node, or, where there may be several, one that every repetition gives again.
+func (in ObjectInput) name(from template) string {
+	if !from.multiple {
+		return in.Node
+	}
+	h := fnv.New32a()
+	fmt.Fprintf(h, "%s/%s/%s/%d", in.Check, in.Node, in.RunID, in.Step)
+	const suffixes = 36 * 36 * 36 * 36 * 36
+	base := in.Node + "-"
+	return base[:min(len(base), maxGenerated)] + strconv.FormatUint(suffixes+uint64(h.Sum32())%suffixes, 36)[1:]
+}
+
+// maxGenerated is how much of a generateName the API server takes.
+const maxGenerated = 58
+
+// find looks for the object that is there already: the step's own after a lost answer, or that of an earlier remediation of the same
+// node from the same template. Where the name is free for all, somebody else's for the node and template stands in the way, too.
+func (h hand) find(ctx context.Context, in ObjectInput, from template) (EnsuredObject, error) {
+	var candidates []unstructured.Unstructured
+	if from.multiple {
+		all, err := h.Objects.ListMetadata(ctx, from.makes, from.namespace, "")
+		if err != nil {
+			return EnsuredObject{}, fmt.Errorf("listing %s: %w", from.makes.Resource, err)
+		}
+		candidates = slices.DeleteFunc(all, func(o unstructured.Unstructured) bool { return !in.isFor(&o) })
+	} else {
+		object, err := h.Objects.Get(ctx, from.makes, from.namespace, in.Node)
+		if apierrors.IsNotFound(err) {
+			return EnsuredObject{}, nil
+		}
+		if err != nil {
+			return EnsuredObject{}, fmt.Errorf("reading %s %s: %w", from.makes.Kind, in.Node, err)
+		}
+		candidates = append(candidates, *object)
+	}
+	var found EnsuredObject
+	for _, o := range candidates {
+		switch {
+		case !in.owns(&o):
+			found.NotOwned = fmt.Sprintf("%s %s is somebody else's: %s", from.makes.Kind, o.GetName(), whose(&o))
+		case o.GetDeletionTimestamp() != nil:
+			found.Waiting = fmt.Sprintf("%s %s of an earlier remediation is being deleted", from.makes.Kind, o.GetName())
+		case !in.isFor(&o):
+			found.NotOwned = fmt.Sprintf("%s %s is from template %s", from.makes.Kind, o.GetName(), o.GetAnnotations()[templateNameAnnotation])
+		default:
+			return EnsuredObject{Resource: resourceOf(from, &o), StartedAt: o.GetCreationTimestamp().UTC(), Found: true}, nil
+		}
+	}
+	return found, nil
+}
+
+// isFor tells whether an object is for the node, from the template. Those of older operators do not say from which.
+func (in ObjectInput) isFor(o *unstructured.Unstructured) bool {
+	node, said := o.GetAnnotations()[nodeNameAnnotation]
+	if !said {
+		node = o.GetName()
+	}
+	template := o.GetAnnotations()[templateNameAnnotation]
+	return node == in.Node && (template == in.Template.Name || template == "" && o.GetName() == in.Node)
+}
+
+// owns tells whether an object is the check's: by its label, or by an owner reference to the NodeHealthCheck of its name.
+func (in ObjectInput) owns(o *unstructured.Unstructured) bool {
+	return o.GetLabels()[checkLabel] == in.Check || slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
+		return r.Kind == ownerKind && r.APIVersion == ownerAPIVersion && r.Name == in.Check
+	})
+}
+
+func whose(o *unstructured.Unstructured) string {
+	if check := o.GetLabels()[checkLabel]; check != "" {
+		return "health check " + check
+	}
+	for _, r := range o.GetOwnerReferences() {
+		return r.Kind + " " + r.Name
+	}
+	return "nobody is named"
+}
+
+// mayMake looks at the node once more, as it is now: a watch lags behind.
+func (h hand) mayMake(ctx context.Context, in ObjectInput, node *corev1.Node) (EnsuredObject, error) {
+	if value, _ := h.exclusionOf(node); value == k8s.ExcludedValue {
+		return EnsuredObject{Skipped: "label " + k8s.ExcludeLabel + " is on the node"}, nil
+	}
+	if by := h.maintenanceOf(in.Check, node); by != "" {
+		return EnsuredObject{Skipped: "the node is under maintenance by " + by}, nil
+	}
+	if hasRecovered(node, in.Conditions) {
+		return EnsuredObject{Skipped: recovered}, nil
+	}
+	if !in.ControlPlane && !IsControlPlane(node) {
+		return EnsuredObject{}, nil
+	}
+	may, err := h.mayLose(ctx, in.Node, in.Etcd)
+	if err != nil || may.Allowed || in.Step > 0 { // once a step has begun, the member is lost already
+		return EnsuredObject{}, err
+	}
+	return EnsuredObject{Waiting: may.Why}, nil
+}
+
+// recovered is why nothing is begun on a node that is well: whoever decided it may not have seen that, as while a lost worker's watch
+// is taken for one that runs.
+const recovered = "the node has none of the check's conditions any more"
+
+func hasRecovered(node *corev1.Node, conditions []rules.UnhealthyCondition) bool {
+	return len(conditions) > 0 && len(lens{conditions: conditions}.matches(node, false)) == 0
+}
+
+// make creates the object.
+func (h hand) make(ctx context.Context, in ObjectInput, from template, node *corev1.Node) (EnsuredObject, error) {
+	owners, err := h.owners(ctx, in, node)
+	if err != nil {
+		return EnsuredObject{}, err
+	}
+	o := &unstructured.Unstructured{Object: map[string]any{}}
+	o.SetGroupVersionKind(from.makes.GroupVersionKind)
+	o.SetNamespace(from.namespace)
+	o.SetName(in.name(from))
+	if from.multiple {
+		o.SetGenerateName(in.Node + "-")
+	}
+	labels := map[string]string{partOfLabel: partOf, checkLabel: in.Check}
+	if in.ControlPlane || IsControlPlane(node) {
+		labels[controlPlaneLabel] = ""
+	}
+	o.SetLabels(labels)
+	o.SetAnnotations(map[string]string{
+		nodeNameAnnotation: in.Node, templateNameAnnotation: in.Template.Name, workflowAnnotation: activity.GetInfo(ctx).WorkflowExecution.ID,
+	})
+	o.SetOwnerReferences(owners)
+	if from.spec != nil {
+		o.Object["spec"] = from.spec
+	}
+	created, err := h.Objects.Create(ctx, from.makes, o)
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return EnsuredObject{Waiting: fmt.Sprintf("%s %s has just been created by somebody", from.makes.Kind, o.GetName())}, nil
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		return EnsuredObject{Failure: fmt.Sprintf("the API server refuses what template %s makes: %v", refOf(in.Template), err)}, nil
+	case err != nil:
+		return EnsuredObject{}, fmt.Errorf("creating %s %s: %w", from.makes.Kind, o.GetName(), err)
+	}
+	started := created.GetCreationTimestamp().UTC()
+	if started.IsZero() {
+		started = time.Now().UTC()
+	}
+	return EnsuredObject{Resource: resourceOf(from, created), StartedAt: started}, nil
+}
+
+func resourceOf(from template, o *unstructured.Unstructured) *rules.Resource {
+	return &rules.Resource{
+		APIVersion: from.makes.GroupVersion().String(), Kind: from.makes.Kind, Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID()),
+	}
+}
+
+// The kind of medik8s' checks: an object of a check's name owns its remediation objects.
+const (
+	ownerGroup, ownerVersion = "remediation.medik8s.io", "v1alpha1"
+	ownerAPIVersion          = ownerGroup + "/" + ownerVersion
+	ownerKind                = "NodeHealthCheck"
+)
+
+// owners are the NodeHealthCheck of the check's name, where there is one, and the Machine that the node is, where that is in the
+// namespace of the template.
+func (h hand) owners(ctx context.Context, in ObjectInput, node *corev1.Node) ([]metav1.OwnerReference, error) {
+	var owners []metav1.OwnerReference
+	owner := in.Owner
+	if owner == nil {
+		found, err := h.findOwner(ctx, in.Check)
+		if err != nil {
+			return nil, err
+		}
+		owner = found
+	}
+	if owner != nil {
+		owners = append(owners, metav1.OwnerReference{
+			APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, UID: types.UID(owner.UID), Controller: new(false),
+		})
+	}
+	namespace, name, ok := strings.Cut(node.Annotations["machine.openshift.io/machine"], "/")
+	if !ok || namespace != in.Template.Namespace {
+		return owners, nil
+	}
+	version, err := h.Objects.Preferred(ctx, machineGroups[0])
+	if err != nil || version == "" {
+		return owners, err
+	}
+	kind, err := h.Objects.Resolve(ctx, machineGroups[0]+"/"+version, "Machine")
+	if err != nil {
+		return nil, err
+	}
+	machine, err := h.Objects.Get(ctx, kind, namespace, name)
+	if err != nil {
+		return nil, fmt.Errorf("reading machine %s/%s of node %s: %w", namespace, name, node.Name, err)
+	}
+	return append(owners, metav1.OwnerReference{
+		APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: name, UID: machine.GetUID(),
+	}), nil
+}
+
+// findOwner finds the NodeHealthCheck object of a check's name, nil where there is none or its kind is not served.
+func (h hand) findOwner(ctx context.Context, check string) (*api.HealthCheckOwner, error) {
+	version, err := h.Objects.Preferred(ctx, ownerGroup)
+	if err != nil || version == "" {
+		return nil, err
+	}
+	kind, err := h.Objects.Resolve(ctx, ownerAPIVersion, ownerKind)
+	if isNoKind(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	object, err := h.Objects.Get(ctx, kind, "", check)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading %s %s: %w", ownerKind, check, err)
+	}
+	return &api.HealthCheckOwner{APIVersion: ownerAPIVersion, Kind: ownerKind, Name: check, UID: string(object.GetUID())}, nil
+}

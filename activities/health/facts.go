@@ -1,0 +1,125 @@
+package health
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"drydock/api"
+	"drydock/k8s"
+	rules "drydock/rules/health"
+)
+
+// terminating is the condition of a node that its cloud takes away.
+const terminating corev1.NodeConditionType = "Terminating"
+
+// controlPlaneLabels are on the nodes of the control plane, with any value.
+var controlPlaneLabels = []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"}
+
+// IsControlPlane tells whether a node is one of the control plane's.
+func IsControlPlane(node *corev1.Node) bool {
+	return slices.ContainsFunc(controlPlaneLabels, func(key string) bool {
+		_, there := node.Labels[key]
+		return there
+	})
+}
+
+// lens is how a check looks at a node.
+type lens struct {
+	check      string
+	selector   labels.Selector
+	conditions []rules.UnhealthyCondition
+	groupBy    []string
+}
+
+func newLens(c WatchedCheck) (lens, error) {
+	selector, err := labels.Parse(c.Intent.Selector)
+	if err == nil && selector.Empty() {
+		err = fmt.Errorf("it selects all nodes")
+	}
+	if err != nil {
+		return lens{selector: labels.Nothing()}, fmt.Errorf("selector %.300q: %w", c.Intent.Selector, err)
+	}
+	return lens{check: c.Name, selector: selector, conditions: c.Intent.Conditions, groupBy: c.Intent.GroupBy}, nil
+}
+
+// facts are what the check sees of a node. Where a MachineHealthCheck takes care of nodes that their cloud takes away, these are
+// not ill.
+func (l lookout) facts(by lens, node *corev1.Node, ignoreTerminating bool) rules.Facts {
+	f := rules.Facts{
+		Name: node.Name, UID: string(node.UID), Group: by.group(node), ControlPlane: IsControlPlane(node),
+		CreatedAt: node.CreationTimestamp.UTC(), Upgrading: upgrading(node), UnderMaintenance: l.maintenanceOf(by.check, node),
+	}
+	f.Exclude, f.Excluded = l.exclusionOf(node)
+	_, f.Confirmed = node.Annotations[k8s.ConfirmedAnnotation]
+	f.Matches = by.matches(node, ignoreTerminating)
+	return f
+}
+
+// exclusionOf is the label by which somebody keeps remediators off a node. Drydock's own, while a maintenance holds the node, is none.
+func (l lookout) exclusionOf(node *corev1.Node) (value string, there bool) {
+	mark, err := l.Nodes.MarkOf(node)
+	if err != nil {
+		mark = k8s.Mark{} // whose label it is cannot be told: it counts
+	}
+	return k8s.ExclusionOf(node, mark)
+}
+
+func (l lens) group(node *corev1.Node) string { return rules.GroupOf(node.Labels, l.groupBy) }
+
+// matches are the unhealthy conditions that a node has, each since its own last transition.
+func (l lens) matches(node *corev1.Node, ignoreTerminating bool) []rules.Match {
+	var found []rules.Match
+	for _, c := range node.Status.Conditions {
+		if c.Type == terminating && ignoreTerminating {
+			return nil
+		}
+		for i, unhealthy := range l.conditions {
+			if string(c.Type) == unhealthy.Type && string(c.Status) == unhealthy.Status {
+				found = append(found, rules.Match{Index: i, Since: c.LastTransitionTime.UTC()})
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b rules.Match) int { return a.Index - b.Index })
+	return found
+}
+
+// upgrading says that OpenShift is about to bring a node to another configuration.
+func upgrading(node *corev1.Node) string {
+	current, desired := node.Annotations[k8s.CurrentConfigAnnotation], node.Annotations[k8s.DesiredConfigAnnotation]
+	if desired == "" || desired == current {
+		return ""
+	}
+	return fmt.Sprintf("its configuration changes to %.100s", desired)
+}
+
+// maintenanceOf is the workflow ID of a maintenance that holds the node and is no remediation of the check. Those of another Drydock
+// count: whoever works on the node is in the way.
+func (l lookout) maintenanceOf(check string, node *corev1.Node) string {
+	mark, err := l.Nodes.MarkOf(node)
+	if err != nil {
+		return "a mark that cannot be read"
+	}
+	for _, h := range mark.Holders {
+		if _, of, requestor, err := api.ParseMaintenanceID(h.WorkflowID); err == nil && of == node.Name &&
+			requestor == api.RemediationRequestor(check) && l.Home.Owns(h) {
+			continue
+		}
+		return h.WorkflowID
+	}
+	return ""
+}
+
+// hashOf changes with what is told.
+func hashOf(value any) string {
+	h := fnv.New64a()
+	if err := json.NewEncoder(h).Encode(value); err != nil {
+		return err.Error() // what is hashed here is plain data
+	}
+	return strconv.FormatUint(h.Sum64(), 36)
+}

@@ -1,0 +1,219 @@
+package health
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"drydock/activities/failure"
+	"drydock/k8s"
+	"drydock/k8s/objects"
+	"drydock/rules/bounds"
+	rules "drydock/rules/health"
+)
+
+const (
+	// RemediationHeartbeatTimeout is how long a WatchRemediation may go without a heartbeat: it is billed, and nothing is lost but
+	// a minute where a worker is.
+	RemediationHeartbeatTimeout = time.Minute
+	// renewEvery is how often the lease is looked at.
+	renewEvery = 20 * time.Second
+	// objectEvery is the pause after which an object is read anew where its watch is refused or ended.
+	objectEvery = 2 * time.Second
+	// graceOfDelete is how long a removal waits for finalizers before it says that they are there.
+	graceOfDelete = 3 * time.Second
+)
+
+// kindOf is how an object's kind is asked for; gone where it is not served any more, and its objects with it.
+func (h hand) kindOf(ctx context.Context, r rules.Resource) (kind objects.Kind, gone bool, err error) {
+	kind, err = h.Objects.Resolve(ctx, r.APIVersion, r.Kind)
+	if isNoKind(err) {
+		return kind, true, nil
+	}
+	return kind, false, err
+}
+
+// read reads a remediation object; nil is that it is gone, or another one of its name.
+func (h hand) read(ctx context.Context, r rules.Resource) (*unstructured.Unstructured, objects.Kind, error) {
+	kind, gone, err := h.kindOf(ctx, r)
+	if gone || err != nil {
+		return nil, kind, err
+	}
+	o, err := h.Objects.Get(ctx, kind, r.Namespace, r.Name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, kind, nil
+	case err != nil:
+		return nil, kind, fmt.Errorf("reading %s %s: %w", r.Kind, r.Name, err)
+	case r.UID != "" && string(o.GetUID()) != r.UID:
+		return nil, kind, nil
+	}
+	return o, kind, nil
+}
+
+// seenAs tells how an object stands.
+func seenAs(index int, o *unstructured.Unstructured) ObjectSeen {
+	if o == nil {
+		return ObjectSeen{Index: index, Gone: true}
+	}
+	succeeded := conditionOf(o.Object, "Succeeded")
+	_, timedOut := o.GetAnnotations()[timedOutAnnotation]
+	return ObjectSeen{
+		Index: index, Deleting: o.GetDeletionTimestamp() != nil, TimedOut: timedOut,
+		Succeeded: truth(succeeded.status), Message: bounds.Cut(succeeded.message, bounds.Text),
+		PermanentNodeDeletionExpected: truth(conditionOf(o.Object, "PermanentNodeDeletionExpected").status),
+	}
+}
+
+// truth is nil where a condition is neither True nor False.
+func truth(status string) *bool {
+	switch corev1.ConditionStatus(status) {
+	case corev1.ConditionTrue:
+		return new(true)
+	case corev1.ConditionFalse:
+		return new(false)
+	}
+	return nil
+}
+
+// objectNews is how an object is now.
+type objectNews struct {
+	at   int
+	seen ObjectSeen
+}
+
+// followObject tells of an object as it is, and of each change, for as long as ctx lives.
+func (h hand) followObject(ctx context.Context, at int, w WatchedObject, news chan<- objectNews) {
+	tell := func(o *unstructured.Unstructured) {
+		select {
+		case news <- objectNews{at, seenAs(w.Index, o)}:
+		case <-ctx.Done():
+		}
+	}
+	for ctx.Err() == nil {
+		o, kind, err := h.read(ctx, w.Resource)
+		if err == nil {
+			tell(o)
+		}
+		if err == nil && o != nil {
+			err = h.Objects.Follow(ctx, kind, w.Resource.Namespace, w.Resource.Name, o.GetResourceVersion(), func(c objects.Changed) {
+				if c.Object != nil && w.Resource.UID != "" && string(c.Object.GetUID()) != w.Resource.UID {
+					c.Object = nil
+				}
+				tell(c.Object)
+			})
+		}
+		if err != nil && ctx.Err() == nil {
+			activity.GetLogger(ctx).Warn("a remediation object is not followed for a moment", "object", w.Resource.Name, "error", err)
+		}
+		select {
+		case <-time.After(objectEvery):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// beatEvery is how often an activity shows that it lives: as rarely as its workflow allows.
+func beatEvery(ctx context.Context) time.Duration {
+	timeout := activity.GetInfo(ctx).HeartbeatTimeout
+	if timeout <= 0 {
+		timeout = RemediationHeartbeatTimeout
+	}
+	return timeout * 4 / 5
+}
+
+// WatchRemediation keeps the node's lease and returns when the objects, the lease or the node are not as they are known to be, at
+// once where nothing is known. A lease that was lost is not taken anew. It is called with RemediationHeartbeatTimeout.
+func (a *Activities) WatchRemediation(ctx context.Context, in RemediationWatch) (RemediationSeen, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	changes := func(node *corev1.Node, _ bool) bool { return node.Name == in.Node }
+	view, err := a.Nodes.Follow(ctx, changes)
+	if err == nil {
+		err = view.Synced(ctx)
+	}
+	if err != nil {
+		return RemediationSeen{}, failure.Translate(ctx, a.Nodes.Client(), err)
+	}
+	f := &following{Activities: a, in: in, view: view, now: RemediationSeen{Objects: make([]ObjectSeen, len(in.Objects))}}
+	news := make(chan objectNews)
+	for i, o := range in.Objects {
+		go hand{lookout{a}}.followObject(ctx, i, o, news)
+	}
+	f.keepLease(ctx)
+	beat, renew := time.NewTicker(beatEvery(ctx)), time.NewTicker(renewEvery)
+	defer beat.Stop()
+	defer renew.Stop()
+	read := map[int]bool{} // an object that says nothing yet looks like one that was not read
+	for {
+		if err := view.Err(); err != nil {
+			return RemediationSeen{}, failure.Translate(ctx, a.Nodes.Client(), err)
+		}
+		f.lookAtNode(ctx)
+		if len(read) == len(in.Objects) && (in.Known == nil || !reflect.DeepEqual(*in.Known, f.now)) {
+			return f.now, nil
+		}
+		select {
+		case one := <-news:
+			read[one.at], f.now.Objects[one.at] = true, one.seen
+		case <-view.Changed:
+		case <-renew.C:
+			f.keepLease(ctx)
+		case <-beat.C:
+			activity.RecordHeartbeat(ctx)
+		case <-activity.GetWorkerStopChannel(ctx):
+			return RemediationSeen{}, failure.WorkerStopping()
+		case <-ctx.Done():
+			return RemediationSeen{}, context.Cause(ctx)
+		}
+	}
+}
+
+// following is one WatchRemediation under way.
+type following struct {
+	*Activities
+	in   RemediationWatch
+	view *k8s.View
+	now  RemediationSeen
+}
+
+// keepLease renews the lease. An API server that does not answer is asked again.
+func (f *following) keepLease(ctx context.Context) {
+	if f.in.Lease == nil || f.now.Lease.Overdue {
+		return
+	}
+	want := LeaseInput{Check: f.in.Check, Node: f.in.Node, UID: f.in.UID, LeaseWant: *f.in.Lease}.want()
+	state, err := f.leases().Renew(ctx, want)
+	if err != nil {
+		activity.GetLogger(ctx).Warn("the lease of a node was not renewed", "node", f.in.Node, "error", err)
+		if f.in.Known != nil {
+			f.now.Lease = f.in.Known.Lease
+		}
+		return
+	}
+	f.now.Lease = LeaseState{Held: state.Held, HeldBy: state.HeldBy, Overdue: state.Overdue}
+}
+
+// lookAtNode takes in how the node is now. One that the watch does not show is asked for: it may lag.
+func (f *following) lookAtNode(ctx context.Context) {
+	node, ok := f.view.Get(f.in.Node)
+	if !ok {
+		there, err := f.Activities.Nodes.Exists(ctx, f.in.Node)
+		f.now.NodeGone = err == nil && !there
+		f.now.NodeReplaced, f.now.NodeUID, f.now.Ill = false, "", false
+		return
+	}
+	f.now.NodeGone = false
+	f.now.NodeReplaced = f.in.UID != "" && string(node.UID) != f.in.UID
+	f.now.NodeUID = ""
+	if f.now.NodeReplaced {
+		f.now.NodeUID = string(node.UID)
+	}
+	f.now.Ill = len(lens{conditions: f.in.Conditions}.matches(node, false)) > 0
+}

@@ -1,0 +1,183 @@
+package health
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"drydock/activities/failure"
+	"drydock/k8s"
+	"drydock/k8s/objects"
+	rules "drydock/rules/health"
+)
+
+// Marks on remediation objects, as medik8s has them.
+const (
+	timedOutAnnotation = "remediation.medik8s.io/nhc-timed-out"
+	delayAnnotation    = "remediation.medik8s.io/healthy-delay"
+	oldAnnotation      = "nodehealthcheck.medik8s.io/old-remediation-cr-flag"
+	oldFlag            = "flagon"
+	// oldAfter is when a remediation object is old.
+	oldAfter = 48 * time.Hour
+)
+
+// MarkObjects writes marks on remediation objects. It may be repeated: a mark that is there is left as it is.
+func (a *Activities) MarkObjects(ctx context.Context, in MarkInput) (MarkedObjects, error) {
+	marked := MarkedObjects{Gone: make([]bool, len(in.Objects))}
+	for i, r := range in.Objects {
+		o, kind, err := hand{lookout{a}}.read(ctx, r)
+		if err != nil {
+			return MarkedObjects{}, failure.Translate(ctx, a.Objects.Kube(), err)
+		}
+		if marked.Gone[i] = o == nil; o == nil {
+			continue
+		}
+		annotations := in.marks(o, time.Now())
+		if len(annotations) == 0 {
+			continue
+		}
+		patch := map[string]any{"metadata": map[string]any{"uid": o.GetUID(), "annotations": annotations}}
+		_, err = a.Objects.Patch(ctx, kind, r.Namespace, r.Name, patch)
+		if apierrors.IsInvalid(err) { // so it is where another object has the name: the UID cannot be changed
+			again, _, reading := hand{lookout{a}}.read(ctx, r)
+			if reading == nil && again == nil {
+				marked.Gone[i] = true
+				continue
+			}
+		}
+		switch {
+		case apierrors.IsNotFound(err):
+			marked.Gone[i] = true
+		case err != nil:
+			return MarkedObjects{}, failure.Translate(ctx, a.Objects.Kube(), fmt.Errorf("marking %s %s: %w", r.Kind, r.Name, err))
+		case annotations[oldAnnotation] != nil:
+			marked.Flagged++
+		}
+	}
+	return marked, nil
+}
+
+// marks are the annotations to change; nil removes one.
+func (in MarkInput) marks(o *unstructured.Unstructured, now time.Time) map[string]any {
+	there, marks := o.GetAnnotations(), map[string]any{}
+	set := func(key, value string) {
+		if _, is := there[key]; !is {
+			marks[key] = value
+		}
+	}
+	if in.TimedOut != nil && conditionOf(o.Object, "Succeeded").status != "True" {
+		set(timedOutAnnotation, in.TimedOut.UTC().Format(time.RFC3339))
+	}
+	if in.Old && now.Sub(o.GetCreationTimestamp().Time) > oldAfter {
+		set(oldAnnotation, oldFlag)
+	}
+	if in.HealthySince != nil {
+		// Whatever is there by somebody else's hand, or of an earlier recovery, is not since when the node is healthy.
+		if since := in.HealthySince.UTC().Format(time.RFC3339); there[delayAnnotation] != since {
+			marks[delayAnnotation] = since
+		}
+	}
+	if _, is := there[delayAnnotation]; is && in.Relapsed && in.HealthySince == nil {
+		marks[delayAnnotation] = nil
+	}
+	return marks
+}
+
+// RemoveObjects deletes remediation objects, which tells their remediators to clean up; once they are gone it gives the lease back
+// and takes off the node's confirmation. It waits for finalizers for some seconds only.
+func (a *Activities) RemoveObjects(ctx context.Context, in RemoveInput) (Removed, error) {
+	removed, err := hand{lookout{a}}.remove(ctx, in)
+	return removed, failure.Translate(ctx, a.Objects.Kube(), err)
+}
+
+func (h hand) remove(ctx context.Context, in RemoveInput) (Removed, error) {
+	removed := Removed{Gone: make([]bool, len(in.Objects))}
+	for i, r := range in.Objects {
+		kind, gone, err := h.kindOf(ctx, r)
+		if err == nil && !gone {
+			gone, err = h.delete(ctx, kind, r)
+		}
+		if err != nil {
+			return Removed{}, err
+		}
+		removed.Gone[i] = gone
+	}
+	for until := time.Now().Add(graceOfDelete); ; {
+		removed.Done = true
+		for i, r := range in.Objects {
+			if !removed.Gone[i] {
+				o, _, err := h.read(ctx, r)
+				if err != nil {
+					return Removed{}, err
+				}
+				removed.Gone[i] = o == nil
+			}
+			removed.Done = removed.Done && removed.Gone[i]
+		}
+		if removed.Done || time.Now().After(until) {
+			break
+		}
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-ctx.Done():
+			return Removed{}, ctx.Err()
+		}
+	}
+	if !removed.Done {
+		return removed, nil
+	}
+	if !in.KeepLease {
+		if err := h.leases().GiveBack(ctx, in.Node, LeaseHolder(in.Check)); err != nil {
+			return Removed{}, err
+		}
+	}
+	if in.KeepConfirmation {
+		return removed, nil
+	}
+	return removed, h.takeConfirmation(ctx, in.Node)
+}
+
+// delete deletes an object that is still the one; gone tells that it is not there any more.
+func (h hand) delete(ctx context.Context, kind objects.Kind, r rules.Resource) (gone bool, err error) {
+	uid := types.UID(r.UID)
+	if uid == "" {
+		o, _, err := h.read(ctx, r)
+		if err != nil || o == nil {
+			return o == nil && err == nil, err
+		}
+		uid = o.GetUID()
+	}
+	err = h.Objects.Delete(ctx, kind, r.Namespace, r.Name, uid)
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("deleting %s %s: %w", r.Kind, r.Name, err)
+	}
+	return false, nil
+}
+
+// takeConfirmation takes off a node that a person has found it healthy: it was about this remediation.
+func (h hand) takeConfirmation(ctx context.Context, name string) error {
+	nodes := h.Objects.Kube().CoreV1().Nodes()
+	node, err := nodes.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading node %s: %w", name, err)
+	}
+	if _, there := node.Annotations[k8s.ConfirmedAnnotation]; !there {
+		return nil
+	}
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}}}`, k8s.ConfirmedAnnotation)
+	if _, err := nodes.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("taking the confirmation off node %s: %w", name, err)
+	}
+	return nil
+}

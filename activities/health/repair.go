@@ -1,0 +1,167 @@
+package health
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock/activities/failure"
+	"drydock/api"
+	"drydock/rules/bounds"
+	rules "drydock/rules/health"
+)
+
+// RepairInput asks for the maintenance by which a check remediates a node.
+type RepairInput struct {
+	Check  string       `json:"check"`
+	Node   string       `json:"node"`
+	Repair rules.Repair `json:"repair"`
+	// Why says what the node has.
+	Why string `json:"why,omitempty"`
+	// Conditions are the check's: where the node has none of them any more nothing is begun. Empty does not look.
+	Conditions []rules.UnhealthyCondition `json:"conditions,omitempty"`
+}
+
+// BegunRepair is the maintenance, or why there is none.
+type BegunRepair struct {
+	// RunID is the first run of the maintenance's chain.
+	RunID     string    `json:"runId,omitempty"`
+	StartedAt time.Time `json:"startedAt,omitzero"`
+	// Adopted: it ran already. Refused says why there is none: what runs under its workflow ID is no remediation.
+	Adopted bool   `json:"adopted,omitempty"`
+	Refused string `json:"refused,omitempty"`
+}
+
+// BeginRepair begins the maintenance of a node, or adopts the one that runs.
+func (a *Activities) BeginRepair(ctx context.Context, in RepairInput) (BegunRepair, error) {
+	if len(in.Conditions) > 0 {
+		node, err := a.Objects.Kube().CoreV1().Nodes().Get(ctx, in.Node, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			return BegunRepair{Refused: "the node is gone"}, nil
+		case err != nil:
+			return BegunRepair{}, failure.Translate(ctx, a.Objects.Kube(), fmt.Errorf("reading node %s: %w", in.Node, err))
+		case hasRecovered(node, in.Conditions):
+			return BegunRepair{Refused: recovered}, nil
+		}
+	}
+	fields := map[string]json.RawMessage{}
+	if len(in.Repair.Input) > 0 {
+		if err := json.Unmarshal(in.Repair.Input, &fields); err != nil {
+			return BegunRepair{}, temporal.NewNonRetryableApplicationError("maintenance: "+err.Error(), api.ErrorInvalidSpec, nil)
+		}
+	}
+	fields["node"], fields["remediation"] = quoted(in.Node), json.RawMessage(`{"check":`+string(quoted(in.Check))+`}`)
+	if fields["reason"] == nil {
+		fields["reason"] = quoted(bounds.Cut("health check "+in.Check+": "+in.Why, bounds.Text))
+	}
+	if in.Repair.OutOfService {
+		fields["outOfService"] = json.RawMessage("true")
+	}
+	queue := activity.GetInfo(ctx).TaskQueue
+	id := api.MaintenanceID(api.ClusterOf(queue), in.Node, api.RemediationRequestor(in.Check))
+	run, err := a.Temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		ID: id, TaskQueue: queue,
+		WorkflowIDReusePolicy:                    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		WorkflowIDConflictPolicy:                 enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
+		WorkflowExecutionErrorWhenAlreadyStarted: true,
+		StaticSummary:                            "maintenance of " + in.Node + " for health check " + in.Check,
+	}, api.NodeMaintenanceType, fields)
+	var running *serviceerror.WorkflowExecutionAlreadyStarted
+	switch {
+	case err == nil:
+		return BegunRepair{RunID: run.GetRunID(), StartedAt: time.Now()}, nil
+	case !errors.As(err, &running):
+		return BegunRepair{}, fmt.Errorf("beginning the maintenance of %s: %w", in.Node, err)
+	}
+	return a.adoptRepair(ctx, id, in)
+}
+
+func quoted(text string) json.RawMessage {
+	quoted, _ := json.Marshal(text) // a text
+	return quoted
+}
+
+// adoptRepair takes the maintenance that runs, if it is a remediation of the check's.
+func (a *Activities) adoptRepair(ctx context.Context, id string, in RepairInput) (BegunRepair, error) {
+	d, err := a.Temporal.DescribeWorkflowExecution(ctx, id, "")
+	if err != nil {
+		return BegunRepair{}, fmt.Errorf("describing workflow %s: %w", id, err)
+	}
+	info := d.GetWorkflowExecutionInfo()
+	if info.GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		return BegunRepair{}, fmt.Errorf("adopting the maintenance of %s: it has just ended", in.Node)
+	}
+	var status struct {
+		Phase api.Phase `json:"phase"`
+		Spec  struct {
+			Remediation struct {
+				Check string `json:"check"`
+			} `json:"remediation"`
+		} `json:"spec"`
+	}
+	answer, err := a.Temporal.QueryWorkflow(ctx, id, "", api.QueryStatus)
+	if err == nil {
+		err = answer.Get(&status)
+	}
+	switch {
+	case err != nil:
+		return BegunRepair{}, fmt.Errorf("asking the maintenance of %s whose it is: %w", in.Node, err)
+	case status.Spec.Remediation.Check != in.Check:
+		return BegunRepair{Refused: fmt.Sprintf("workflow %s runs and is no remediation of this check: end it (drydock cancel %s --requestor %s)",
+			id, in.Node, api.RemediationRequestor(in.Check))}, nil
+	case status.Phase == api.Releasing || status.Phase.Ended():
+		return BegunRepair{}, fmt.Errorf("adopting the maintenance of %s: it is about to end", in.Node)
+	}
+	return BegunRepair{RunID: info.GetFirstRunId(), StartedAt: info.GetStartTime().AsTime(), Adopted: true}, nil
+}
+
+// EndRepairInput is a maintenance that is not wanted any more.
+type EndRepairInput struct {
+	Check string `json:"check"`
+	Node  string `json:"node"`
+	// RunID is the first run of its chain.
+	RunID string `json:"runId"`
+	// Healthy: the node is, and what was to be done is done. Otherwise its time is over, and the node is given back as it is.
+	Healthy bool   `json:"healthy,omitempty"`
+	Why     string `json:"why,omitempty"`
+}
+
+// EndRepair tells a maintenance to end. One that does not run has ended.
+func (a *Activities) EndRepair(ctx context.Context, in EndRepairInput) error {
+	id := api.MaintenanceID(api.ClusterOf(activity.GetInfo(ctx).TaskQueue), in.Node, api.RemediationRequestor(in.Check))
+	said := api.Message{By: "health check " + in.Check, Comment: bounds.Cut(in.Why, bounds.Text)}
+	// Each is ignored where the other applies.
+	messages := []struct {
+		name    string
+		payload any
+	}{
+		{api.MsgCancel, api.Cancel{Message: said, Run: in.RunID, BeforeReady: true}},
+		{api.MsgDone, api.Done{Message: said, Run: in.RunID}},
+	}
+	if !in.Healthy {
+		messages = messages[:1]
+		messages[0].payload = api.Cancel{Message: said, Run: in.RunID, Release: true}
+	}
+	for _, m := range messages {
+		err := a.Temporal.SignalWorkflow(ctx, id, "", m.name, m.payload)
+		var nobody *serviceerror.NotFound
+		if errors.As(err, &nobody) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("telling the maintenance of %s (%s): %w", in.Node, m.name, err)
+		}
+	}
+	return nil
+}

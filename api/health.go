@@ -1,0 +1,335 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"drydock/rules/health"
+	"drydock/rules/spec"
+)
+
+// Workflow types of health checks.
+const (
+	// HealthCheckType is one check: it decides which of its nodes are remediated, and when.
+	HealthCheckType = "HealthCheck"
+	// HealthWatchType watches the nodes of a cluster for all of its checks.
+	HealthWatchType = "HealthWatch"
+	// NodeRemediationType is one remediation of a node by a check.
+	NodeRemediationType = "NodeRemediation"
+)
+
+const (
+	healthCheckPrefix = "health-check"
+	healthWatchID     = "drydock-health"
+	remediationPrefix = "node-remediation"
+	// remediationRequestor begins the requestor of the maintenances that remediate nodes.
+	remediationRequestor = "health-"
+)
+
+// HealthCheckID is the workflow ID of a health check.
+func HealthCheckID(cluster, name string) string {
+	return inCluster(cluster, healthCheckPrefix+"/"+name)
+}
+
+// ParseHealthCheckID is the inverse of HealthCheckID; it refuses IDs of anything else.
+func ParseHealthCheckID(id string) (cluster, name string, err error) {
+	parts := strings.Split(id, "/")
+	if len(parts) == 3 && spec.ClusterName(parts[0]) == nil {
+		cluster, parts = parts[0], parts[1:]
+	}
+	if len(parts) != 2 || parts[0] != healthCheckPrefix || health.CheckName(parts[1]) != nil {
+		return "", "", fmt.Errorf("workflow ID %.300q is not of the form [<cluster>/]%s/<name>", id, healthCheckPrefix)
+	}
+	return cluster, parts[1], nil
+}
+
+// HealthWatchID is the workflow ID of a cluster's one HealthWatch.
+func HealthWatchID(cluster string) string { return inCluster(cluster, healthWatchID) }
+
+// RemediationID is the workflow ID of the remediation of node by a check.
+func RemediationID(cluster, check, node string) string {
+	return inCluster(cluster, strings.Join([]string{remediationPrefix, check, node}, "/"))
+}
+
+// RemediationIDPrefix is how the workflow IDs of a check's remediations begin, and those of nothing else.
+func RemediationIDPrefix(cluster, check string) string {
+	return inCluster(cluster, remediationPrefix+"/"+check) + "/"
+}
+
+// ParseRemediationID is the inverse of RemediationID; it refuses IDs of anything else.
+func ParseRemediationID(id string) (cluster, check, node string, err error) {
+	parts := strings.Split(id, "/")
+	if len(parts) == 4 && spec.ClusterName(parts[0]) == nil {
+		cluster, parts = parts[0], parts[1:]
+	}
+	if len(parts) != 3 || parts[0] != remediationPrefix || health.CheckName(parts[1]) != nil || spec.NodeName(parts[2]) != nil {
+		return "", "", "", fmt.Errorf("workflow ID %.600q is not of the form [<cluster>/]%s/<check>/<node>", id, remediationPrefix)
+	}
+	return cluster, parts[1], parts[2], nil
+}
+
+// RemediationRequestor is the requestor of the maintenances by which a check remediates nodes.
+func RemediationRequestor(check string) string { return remediationRequestor + check }
+
+// Signals between a health check, the watch and remediations.
+const (
+	SignalHealthIntent        = "health-intent"
+	SignalHealthNews          = "health-news"
+	SignalRemediationOrder    = "remediation-order"
+	SignalRemediationProgress = "remediation-progress"
+)
+
+// Messages to a health check, each as a signal and as an update of the same name, beside MsgPause, MsgResume.
+const (
+	MsgConfigure = "configure"
+	MsgConfirm   = "confirm"
+	MsgRemove    = "remove"
+)
+
+// HealthCheckMessages are the messages that people and scripts send to a health check.
+var HealthCheckMessages = []string{MsgPause, MsgResume, MsgConfigure, MsgConfirm, MsgRemove}
+
+// QueryExplain asks a health check for all that is to be said of a node: an ExplainRequest, answered by a HealthExplanation.
+const QueryExplain = "explain"
+
+// HealthMessage is the payload of pause, which keeps anything new from beginning until the same By resumes, of resume, and of
+// remove, which ends the check and is refused while it remediates. Run is the check's first run; empty is any.
+type HealthMessage struct {
+	Message
+	Run string `json:"run,omitempty"`
+}
+
+// ResumeHealth withdraws the pause of By, or with Of that of somebody else; with All those of everybody.
+type ResumeHealth struct {
+	Message
+	Of  string `json:"of,omitempty"`
+	All bool   `json:"all,omitempty"`
+	Run string `json:"run,omitempty"`
+}
+
+// ConfigureHealth replaces the spec of a check. While it remediates, selector, templates and steps have to stay as they are.
+type ConfigureHealth struct {
+	Message
+	Spec json.RawMessage `json:"spec"`
+	Run  string          `json:"run,omitempty"`
+}
+
+// ConfirmHealthy says that a recovered node is healthy, whatever the check's healthyDelay. By and Comment have to be there.
+type ConfirmHealthy struct {
+	Message
+	Node string `json:"node"`
+	Run  string `json:"run,omitempty"`
+}
+
+// HealthIntent is what a check wants to be told of, sent to the watch and repeated until a HealthNews has its revision.
+type HealthIntent struct {
+	Name string `json:"name"`
+	// RunID is the first run of the check's chain.
+	RunID     string    `json:"runId"`
+	CreatedAt time.Time `json:"createdAt"`
+	// Revision counts the check's intents: the latest counts.
+	Revision int `json:"revision"`
+	// Gone: the check ends, and nothing else counts.
+	Gone bool `json:"gone,omitempty"`
+	// Ask: the same as before, said because something was missed; it is answered with everything.
+	Ask bool `json:"ask,omitempty"`
+	health.Intent
+}
+
+// HealthNews tells a check what was seen. Observation.Revision is that of the intent that counts, or of the one Refused.
+type HealthNews struct {
+	RunID string `json:"runId"`
+	// Repeat asks for the intent: the watch has begun anew. Nothing else is said with it.
+	Repeat bool `json:"repeat,omitempty"`
+	// Ended are nodes whose remediation does not run, though it did not say that it ends. Nothing else is said with them.
+	Ended []string `json:"ended,omitempty"`
+	health.Observation
+}
+
+// RemediationOrder is a check's order to one of its remediations, repeated until a RemediationProgress has its revision.
+type RemediationOrder struct {
+	// RunID is the remediation's first run; empty is any.
+	RunID string `json:"runId,omitempty"`
+	Check string `json:"check"`
+	// CheckRunID is the first run of the check's chain: a remediation answers to the latest that it heard of.
+	CheckRunID string `json:"checkRunId"`
+	// Tell asks for a RemediationProgress whether or not something changed; one with revision 0 only asks.
+	Tell bool `json:"tell,omitempty"`
+	health.Order
+}
+
+// RemediationProgress is what a remediation tells its check.
+type RemediationProgress = health.Progress
+
+// RemediationInput begins a NodeRemediation. Node and Check are those of its workflow ID.
+type RemediationInput struct {
+	Check string `json:"check"`
+	// CheckRunID is the first run of the check's chain.
+	CheckRunID   string `json:"checkRunId"`
+	Node         string `json:"node"`
+	UID          string `json:"uid,omitempty"`
+	ControlPlane bool   `json:"controlPlane,omitempty"`
+	// Steps are all of the check's, and Step is the index of the one to begin with.
+	Steps []health.Remediation `json:"steps"`
+	Step  int                  `json:"step,omitempty"`
+	// Since is since when the node is ill, and Why says in words what it has.
+	Since time.Time `json:"since"`
+	Why   string    `json:"why,omitempty"`
+	// Revision is that of the order that began it.
+	Revision int `json:"revision"`
+	// Owner is the NodeHealthCheck object of the check's name, nil where there is none.
+	Owner *HealthCheckOwner `json:"owner,omitempty"`
+	// Conditions are the check's: a remediation whose check is gone looks at the node by itself. Etcd is the check's too.
+	Conditions []health.UnhealthyCondition `json:"conditions,omitempty"`
+	Etcd       *health.Etcd                `json:"etcd,omitempty"`
+	// Resume: an earlier remediation of the node has ended without a word. This one takes up Left, what it had begun, and begins
+	// nothing before it has an order.
+	Resume bool               `json:"resume,omitempty"`
+	Left   []health.StepState `json:"left,omitempty"`
+}
+
+// HealthCheckOwner is a NodeHealthCheck object that owns remediation objects.
+type HealthCheckOwner struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Name       string `json:"name"`
+	UID        string `json:"uid"`
+}
+
+// RemediationStatus is the answer to the status query of a remediation.
+type RemediationStatus struct {
+	Check      string `json:"check"`
+	Node       string `json:"node"`
+	WorkflowID string `json:"workflowId"`
+	// RunID is the first run of the remediation's chain.
+	RunID string    `json:"runId"`
+	Since time.Time `json:"since"`
+	Why   string    `json:"why,omitempty"`
+	// Steps are those to be carried out; Progress.Steps say how they stand.
+	Steps    []health.Remediation `json:"steps"`
+	Progress health.Progress      `json:"progress"`
+	Order    health.Order         `json:"order"`
+	// Lease is the node's lease while the remediation holds it, as namespace/name.
+	Lease string `json:"lease,omitempty"`
+	// Orphaned is since when its check does not answer.
+	Orphaned *time.Time `json:"orphaned,omitempty"`
+}
+
+// HealthStatusRequest selects a page of a check's nodes that are not healthy, those under remediation first. The zero value
+// is the first page.
+type HealthStatusRequest struct {
+	Offset int `json:"offset,omitempty"`
+	// Limit is how many at most; 0 is 100, and no page has more than 1000.
+	Limit int `json:"limit,omitempty"`
+}
+
+// HealthStatus is the answer to the status query of a health check.
+type HealthStatus struct {
+	Name       string `json:"name"`
+	WorkflowID string `json:"workflowId"`
+	// RunID is the first run of the check's chain.
+	RunID     string      `json:"runId"`
+	CreatedAt time.Time   `json:"createdAt"`
+	Spec      health.Spec `json:"spec"`
+	health.Status
+	// Waiting says in words what the check has to know before it decides anything; empty is nothing.
+	Waiting string `json:"waiting,omitempty"`
+	// Events are the latest, Messages the latest that arrived, with what became of each.
+	Events   []HealthEvent `json:"events,omitempty"`
+	Messages []Received    `json:"messages,omitempty"`
+}
+
+// HealthEvent is an event of a check and when it was.
+type HealthEvent struct {
+	At time.Time `json:"at"`
+	health.Event
+}
+
+// HealthExplanation is the answer to the explain query of a health check.
+type HealthExplanation = health.Explanation
+
+// ExplainRequest names the node.
+type ExplainRequest struct {
+	Node string `json:"node"`
+}
+
+// HealthSummary is a line of a list of checks.
+type HealthSummary struct {
+	Name           string       `json:"name"`
+	WorkflowID     string       `json:"workflowId"`
+	Phase          health.Phase `json:"phase"`
+	Reason         string       `json:"reason,omitempty"`
+	ObservedNodes  int          `json:"observedNodes"`
+	HealthyNodes   int          `json:"healthyNodes"`
+	MinHealthy     int          `json:"minHealthy"`
+	Unhealthy      int          `json:"unhealthy,omitempty"`
+	Remediating    int          `json:"remediating,omitempty"`
+	LastUpdateTime time.Time    `json:"lastUpdateTime,omitzero"`
+}
+
+// HealthWatchState is the answer to the state query of a HealthWatch.
+type HealthWatchState struct {
+	// Rebuilding says in words what is being found out before a control-plane node may be remediated; empty is nothing.
+	Rebuilding string               `json:"rebuilding,omitempty"`
+	Checks     []WatchedHealthCheck `json:"checks"`
+	// Permit is the control-plane node that may be remediated.
+	Permit health.Permitted   `json:"permit,omitzero"`
+	Notes  []RecordedDecision `json:"notes,omitempty"`
+}
+
+// WatchedHealthCheck is a check that the watch looks for.
+type WatchedHealthCheck struct {
+	Name string `json:"name"`
+	// RunID is the first run of the check's chain.
+	RunID       string    `json:"runId"`
+	CreatedAt   time.Time `json:"createdAt"`
+	Revision    int       `json:"revision"`
+	Selector    string    `json:"selector"`
+	Remediating int       `json:"remediating,omitempty"`
+	// Told: it knows how its nodes are. Refused says why it may not run.
+	Told    bool   `json:"told,omitempty"`
+	Refused string `json:"refused,omitempty"`
+}
+
+// Validate tells why an intent makes no sense.
+func (i HealthIntent) Validate(now time.Time) error {
+	switch {
+	case health.CheckName(i.Name) != nil:
+		return health.CheckName(i.Name)
+	case RunID(i.RunID) != nil:
+		return fmt.Errorf("runId: %w", RunID(i.RunID))
+	case i.Revision < 0 || i.Revision > maxRevision:
+		return fmt.Errorf("revision: %d is not one", i.Revision)
+	case i.CreatedAt.After(now.Add(time.Hour)):
+		return fmt.Errorf("createdAt: %s is yet to come", i.CreatedAt.UTC().Format(time.RFC3339))
+	}
+	for _, names := range [][]string{i.Remediating, i.WantPermit, i.HoldPermit} {
+		for _, name := range names {
+			if err := spec.NodeName(name); err != nil {
+				return fmt.Errorf("nodes: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// maxRevision is more than anybody counts to.
+const maxRevision = 1 << 40
+
+// Validate tells why news make no sense.
+func (n HealthNews) Validate() error {
+	if n.Revision < 0 || n.Revision > maxRevision || n.Sequence < 0 || n.Sequence > maxRevision {
+		return fmt.Errorf("revision, sequence: %d, %d are not such", n.Revision, n.Sequence)
+	}
+	if n.Watch != "" && RunID(n.Watch) != nil {
+		return fmt.Errorf("watch: %w", RunID(n.Watch))
+	}
+	for _, name := range n.Ended {
+		if err := spec.NodeName(name); err != nil {
+			return fmt.Errorf("ended: %w", err)
+		}
+	}
+	return nil
+}

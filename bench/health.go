@@ -1,0 +1,355 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"drydock/api"
+)
+
+const (
+	// healthNodes are checked, of which healthIll fall ill within healthSpread, and healthMost may be at a time.
+	healthNodes, healthIll, healthMost = 2000, 200, 150
+	healthSpread                       = 10 * time.Second
+	// healthFor is how long a node is ill before it is remediated.
+	healthFor = 5 * time.Second
+	// healthChecks are idle while what they cost is counted.
+	healthChecks = 10
+	// healthShard is the label by which these share out the nodes.
+	healthShard = "bench.drydock.dev/shard"
+	healthGroup = "bench.drydock.dev"
+	// healthTemplate is the name of the template that objects are made from, in the namespace default.
+	healthTemplate = "bench"
+)
+
+// wards measure health checks.
+type wards struct {
+	*costs
+	objects *remediations
+}
+
+// measureHealth is how many remediations begin where many nodes fall ill at once, how long after the end of its duration each does, and
+// what checks cost while all is well.
+func measureHealth(ctx context.Context, b *bench) ([]Figure, error) {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Minute)
+	defer cancel()
+	h, err := wardOf(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	allowed, err := h.allowed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	delays, err := h.delays(ctx)
+	if err != nil {
+		return allowed, err
+	}
+	idle, err := h.idle(ctx, b.sizes.healthIdle)
+	return slices.Concat(allowed, delays, idle), err
+}
+
+// wardOf prepares the cluster: a remediator that does nothing, whose objects are watched.
+func wardOf(ctx context.Context, b *bench) (*wards, error) {
+	for plural, kind := range map[string]string{"restarts": "Restart", "restarttemplates": "RestartTemplate"} {
+		if err := post(ctx, b, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", fmt.Sprintf(`{
+			"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"%[1]s.%[3]s"},
+			"spec":{"group":%[3]q,"scope":"Namespaced","names":{"kind":%[2]q,"listKind":"%[2]sList","plural":%[1]q,"singular":%[4]q},
+			"versions":[{"name":"v1","served":true,"storage":true,"subresources":{"status":{}},"schema":{"openAPIV3Schema":{"type":"object",
+			"x-kubernetes-preserve-unknown-fields":true}}}]}}`, plural, kind, healthGroup, strings.ToLower(kind))); err != nil {
+			return nil, err
+		}
+		if err := poll(ctx, plural+" to be served", func() (bool, error) {
+			err := b.cluster.Client.CoreV1().RESTClient().Get().AbsPath("/apis", healthGroup, "v1", plural).Do(ctx).Error()
+			if apierrors.IsNotFound(err) {
+				return false, nil
+			}
+			return err == nil, err
+		}); err != nil {
+			return nil, err
+		}
+	}
+	if err := post(ctx, b, "/apis/"+healthGroup+"/v1/namespaces/default/restarttemplates", fmt.Sprintf(`{"apiVersion":"%s/v1",
+		"kind":"RestartTemplate","metadata":{"name":%q},"spec":{"template":{"spec":{}}}}`, healthGroup, healthTemplate)); err != nil {
+		return nil, err
+	}
+	objects, err := watchRemediations(ctx, b.cluster.Client.CoreV1().RESTClient())
+	if err != nil {
+		return nil, err
+	}
+	return &wards{costs: &costs{bench: b}, objects: objects}, nil
+}
+
+func post(ctx context.Context, b *bench, path, body string) error {
+	err := b.cluster.Client.CoreV1().RESTClient().Post().AbsPath(path).Body([]byte(body)).SetHeader("Content-Type", "application/json").Do(ctx).Error()
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+// check starts a check, and waits until it has counted its nodes.
+func (b *wards) check(ctx context.Context, name, selector, fields string, nodes int) error {
+	input := fmt.Sprintf(`{"selector":%s,"unhealthyConditions":[{"type":"Broken","status":"True","duration":%q}],%s,
+		"remediationTemplate":{"apiVersion":"%s/v1","kind":"RestartTemplate","namespace":"default","name":%q}}`,
+		selector, healthFor, fields, healthGroup, healthTemplate)
+	_, err := b.temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: api.HealthCheckID("", name), TaskQueue: api.DefaultTaskQueue},
+		api.HealthCheckType, json.RawMessage(input))
+	if err != nil {
+		return err
+	}
+	return b.untilCheck(ctx, name, "to have counted its nodes", func(s api.HealthStatus) bool { return s.ObservedNodes == nodes })
+}
+
+func (b *wards) untilCheck(ctx context.Context, name, what string, is func(api.HealthStatus) bool) error {
+	return poll(ctx, "health check "+name+" "+what, func() (bool, error) {
+		value, err := b.temporal.Client.QueryWorkflow(ctx, api.HealthCheckID("", name), "", api.QueryStatus, api.HealthStatusRequest{Limit: 1})
+		if err != nil {
+			return false, nil //nolint:nilerr // it has not begun yet
+		}
+		var status api.HealthStatus
+		err = value.Get(&status)
+		return err == nil && is(status), err
+	})
+}
+
+// end waits until all nodes of a check are well, and removes it.
+func (b *wards) end(ctx context.Context, name string) error {
+	if err := b.untilCheck(ctx, name, "to be over", func(s api.HealthStatus) bool {
+		return s.HealthyNodes == s.ObservedNodes && s.Remediating == 0
+	}); err != nil {
+		return err
+	}
+	if err := b.temporal.Client.SignalWorkflow(ctx, api.HealthCheckID("", name), "", api.MsgRemove, nil); err != nil {
+		return err
+	}
+	return b.temporal.Client.GetWorkflow(ctx, api.HealthCheckID("", name), "").Get(ctx, nil)
+}
+
+// everyNode selects all nodes.
+const everyNode = `{"matchExpressions":[{"key":"kubernetes.io/hostname","operator":"Exists"}]}`
+
+// breaks has nodes fall ill one after the other within a time, and returns since when each is.
+func (b *wards) breaks(ctx context.Context, from, to int, within time.Duration) (map[string]time.Time, error) {
+	var mu sync.Mutex
+	since := map[string]time.Time{}
+	began := time.Now()
+	return since, inParallel(ctx, to-from, requestsAtOnce, func(ctx context.Context, i int) error {
+		select {
+		case <-time.After(time.Until(began.Add(within * time.Duration(i) / time.Duration(to-from)))):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		at, err := b.condition(ctx, nodeName(from+i), "True")
+		mu.Lock()
+		defer mu.Unlock()
+		since[nodeName(from+i)] = at
+		return err
+	})
+}
+
+func (b *wards) mends(ctx context.Context, nodes []string) error {
+	return inParallel(ctx, len(nodes), requestsAtOnce, func(ctx context.Context, i int) error {
+		_, err := b.condition(ctx, nodes[i], "False")
+		return err
+	})
+}
+
+func (b *wards) condition(ctx context.Context, node, status string) (time.Time, error) {
+	since := time.Now().Truncate(time.Second)
+	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Broken","status":%q,"reason":"Bench","message":"","lastTransitionTime":%q}]}}`,
+		status, since.UTC().Format(time.RFC3339))
+	_, err := b.cluster.Client.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	return since, err
+}
+
+// allowed has more nodes fall ill than may be: remediations begin until there are too many, go on once there are as few as may be,
+// and at no moment there is one more.
+func (b *wards) allowed(ctx context.Context) ([]Figure, error) {
+	const name = "allowed"
+	progress("health: %d of %d nodes fall ill within %s, maxUnhealthy %d", healthIll, healthNodes, healthSpread, healthMost)
+	if err := b.check(ctx, name, everyNode, fmt.Sprintf(`"maxUnhealthy":%d`, healthMost), healthNodes); err != nil {
+		return nil, err
+	}
+	since, err := b.breaks(ctx, 0, healthIll, healthSpread)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.untilCheck(ctx, name, "to know of all", func(s api.HealthStatus) bool { return s.Unhealthy == healthIll }); err != nil {
+		return nil, err
+	}
+	inRush := b.objects.there()
+	// As many recover as are too many: of those that nobody remediates.
+	var spared []string
+	for i := healthIll - 1; i >= 0 && len(spared) < healthIll-healthMost; i-- {
+		if _, begun := inRush[nodeName(i)]; !begun {
+			spared = append(spared, nodeName(i))
+		}
+	}
+	if err := b.mends(ctx, spared); err != nil {
+		return nil, err
+	}
+	if err := b.objects.until(ctx, healthMost); err != nil {
+		return nil, err
+	}
+	// One more is one too many.
+	if _, err := b.condition(ctx, spared[0], "True"); err != nil {
+		return nil, err
+	}
+	if err := b.untilCheck(ctx, name, "to know of one more", func(s api.HealthStatus) bool { return s.Unhealthy == healthMost+1 && s.Blocked != "" }); err != nil {
+		return nil, err
+	}
+	most := b.objects.most()
+	for node := range since {
+		spared = append(spared, node)
+	}
+	if err := b.mends(ctx, spared); err != nil {
+		return nil, err
+	}
+	if err := b.objects.until(ctx, 0); err != nil {
+		return nil, err
+	}
+	return []Figure{
+		report("remediations begun while nodes fell ill", float64(len(inRush)), "remediations"),
+		atMost(fmt.Sprintf("most remediations at any moment, %d allowed", healthMost), float64(most), "remediations", healthMost),
+		atLeast("- and as many as are allowed", float64(most), "remediations", healthMost),
+	}, b.end(ctx, name)
+}
+
+// delays are from the second in which the duration of a node's condition ends until its remediation object is seen.
+func (b *wards) delays(ctx context.Context) ([]Figure, error) {
+	const name = "delays"
+	progress("health: %d of %d nodes fall ill within %s, and all are remediated", healthIll, healthNodes, healthSpread)
+	if err := b.check(ctx, name, everyNode, `"maxUnhealthy":"100%"`, healthNodes); err != nil {
+		return nil, err
+	}
+	since, err := b.breaks(ctx, healthIll, 2*healthIll, healthSpread)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.objects.until(ctx, healthIll); err != nil {
+		return nil, err
+	}
+	var delays []time.Duration
+	var nodes []string
+	for node, seen := range b.objects.there() {
+		ill, is := since[node]
+		if !is {
+			return nil, fmt.Errorf("node %s was remediated, and is not ill", node)
+		}
+		delays, nodes = append(delays, seen.Sub(ill.Add(healthFor))), append(nodes, node)
+	}
+	slices.Sort(delays)
+	if delays[0] < 0 {
+		return nil, fmt.Errorf("a remediation began %s before its node's duration was over", -delays[0])
+	}
+	if err := b.mends(ctx, nodes); err != nil {
+		return nil, err
+	}
+	recovered := time.Now()
+	if err := b.objects.until(ctx, 0); err != nil {
+		return nil, err
+	}
+	return []Figure{
+		report("from the end of a duration to the remediation object, median", ms(delays[len(delays)/2]), "ms"),
+		atMost("from the end of a duration to the remediation object, p99", ms(delays[len(delays)*99/100]), "ms", 2000),
+		report(fmt.Sprintf("from the recovery of all %d to the last object's end", healthIll), ms(time.Since(recovered)), "ms"),
+	}, b.end(ctx, name)
+}
+
+// idle is what checks cost while all is well, scaled to an hour.
+func (b *wards) idle(ctx context.Context, period time.Duration) ([]Figure, error) {
+	if err := b.shards(ctx, healthNodes); err != nil {
+		return nil, err
+	}
+	ids := []string{api.HealthWatchID("")}
+	for i := range healthChecks {
+		ids = append(ids, api.HealthCheckID("", shard(i)))
+	}
+	spent := func() (actions, beats float64, err error) {
+		for _, id := range ids {
+			t, err := b.history(ctx, id)
+			if err != nil {
+				return 0, 0, err
+			}
+			actions += float64(t.actions)
+		}
+		beats, err = b.beats(ctx)
+		return actions, beats, err
+	}
+	// What the checks said when they began is over once nothing is told any more.
+	if err := b.untilQuiet(ctx, ids); err != nil {
+		return nil, err
+	}
+	progress("health: %d checks of %d nodes, all of them well, for %s", healthChecks, healthNodes, period)
+	actions, beats, err := spent()
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-time.After(period):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	after, beatsAfter, err := spent()
+	if err != nil {
+		return nil, err
+	}
+	hourly := func(n float64) float64 { return n * float64(time.Hour) / float64(period) }
+	return []Figure{
+		report(fmt.Sprintf("actions in histories of %d idle checks and their watch, an hour", healthChecks), hourly(after-actions), "actions"),
+		report("heartbeats beside them, an hour", hourly(beatsAfter-beats), "heartbeats"),
+		atMost("billable actions of idle checks, an hour", hourly(after-actions+beatsAfter-beats), "actions", 80),
+	}, nil
+}
+
+// shards starts the checks that share out the nodes.
+func (b *wards) shards(ctx context.Context, nodes int) error {
+	if err := inParallel(ctx, nodes, requestsAtOnce, func(ctx context.Context, i int) error {
+		_, err := b.cluster.Client.CoreV1().Nodes().Patch(ctx, nodeName(i), types.MergePatchType,
+			fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, healthShard, shard(i%healthChecks)), metav1.PatchOptions{})
+		return err
+	}); err != nil {
+		return err
+	}
+	for i := range healthChecks {
+		selector := fmt.Sprintf(`{"matchLabels":{%q:%q}}`, healthShard, shard(i))
+		if err := b.check(ctx, shard(i), selector, `"maxUnhealthy":"100%"`, nodes/healthChecks); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func shard(i int) string { return fmt.Sprintf("shard-%d", i) }
+
+// quiet is for how long workflows that are at rest have been told nothing.
+const quiet = 15 * time.Second
+
+func (b *wards) untilQuiet(ctx context.Context, ids []string) error {
+	last, since := 0, time.Now()
+	return poll(ctx, "the checks to be at rest", func() (bool, error) {
+		events := 0
+		for _, id := range ids {
+			d, err := b.temporal.Client.DescribeWorkflowExecution(ctx, id, "")
+			if err != nil {
+				return false, err
+			}
+			events += int(d.GetWorkflowExecutionInfo().GetHistoryLength())
+		}
+		if events != last {
+			last, since = events, time.Now()
+		}
+		return time.Since(since) > quiet, nil
+	})
+}

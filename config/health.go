@@ -1,0 +1,176 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"drydock/rules/health"
+)
+
+// HealthChecks are health checks as the file has them, by name. A check reads its specification itself when it begins, as one
+// that is started by hand does.
+type HealthChecks map[string]json.RawMessage
+
+// Health is what holds for all health checks of the cluster.
+type Health struct {
+	// LeaseNamespace is where the Leases of nodes are by which remediators and maintenances of medik8s' keep out of each
+	// other's way; empty is theirs, medik8s-leases.
+	LeaseNamespace string `json:"leaseNamespace,omitempty"`
+	// MachineHealthChecks says what becomes of a check whose nodes a MachineHealthCheck has too: respect disables it, ignore
+	// lets it go on.
+	MachineHealthChecks string `json:"machineHealthChecks,omitempty"`
+	// Upgrades are conditions of objects by which the cluster is known to upgrade, beside that of OpenShift's ClusterVersion.
+	Upgrades []UpgradeSign `json:"upgrades,omitempty"`
+	// Etcd says where etcd's disruption budget is, for the checks of the file that do not say it themselves.
+	Etcd *health.Etcd `json:"etcd,omitempty"`
+}
+
+// What becomes of a check whose nodes a MachineHealthCheck has too.
+const (
+	RespectMachineHealthChecks = "respect"
+	IgnoreMachineHealthChecks  = "ignore"
+)
+
+// UpgradeSign is a condition of an object: while it has the status, the cluster upgrades.
+type UpgradeSign struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	// Namespace is empty for an object without.
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Type      string `json:"type"`
+	// Status is True where it is empty.
+	Status string `json:"status,omitempty"`
+}
+
+const (
+	// maxHealthChecks bounds what the worker looks after, and maxUpgrades what each look for an upgrade costs.
+	maxHealthChecks = 50
+	maxUpgrades     = 10
+)
+
+// HealthSpec is the specification of a configured check, as the check is given it.
+func (c Config) HealthSpec(name string) (json.RawMessage, error) {
+	given := c.HealthChecks[name]
+	s, err := health.Decode(given)
+	if err != nil {
+		return nil, err
+	}
+	if s.Etcd != nil || c.Health.Etcd == nil {
+		return given, nil
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(given, &fields); err != nil {
+		return nil, err
+	}
+	if fields["etcd"], err = json.Marshal(c.Health.Etcd); err != nil {
+		return nil, err
+	}
+	return json.Marshal(fields)
+}
+
+// checkHealth checks the health checks, and that what they name is configured.
+func (c Config) checkHealth() []error {
+	problems := c.Health.validate()
+	if len(c.HealthChecks) > maxHealthChecks {
+		problems = append(problems, fmt.Errorf("healthChecks: has %d: want %d at most", len(c.HealthChecks), maxHealthChecks))
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.HealthChecks)) {
+		if err := health.CheckName(name); err != nil {
+			problems = append(problems, fmt.Errorf("healthChecks: %w", err))
+		}
+		s, err := health.Decode(c.HealthChecks[name])
+		if err != nil {
+			problems = append(problems, prefixed("healthChecks."+name, err))
+			continue
+		}
+		problems = append(problems, c.knownToHealth("healthChecks."+name, s)...)
+	}
+	return problems
+}
+
+// knownToHealth refuses names that a check would not find.
+func (c Config) knownToHealth(field string, s health.Spec) []error {
+	var problems []error
+	if s.Notify != nil {
+		problems = absent(field+".notify", "channel", "channels", *s.Notify, c.Channels)
+	}
+	if s.Maintenance != nil {
+		problems = append(problems, c.knownToRepair(field+".maintenance", *s.Maintenance)...)
+	}
+	for i, step := range s.EscalatingRemediations {
+		if step.Maintenance != nil {
+			problems = append(problems, c.knownToRepair(fmt.Sprintf("%s.escalatingRemediations[%d].maintenance", field, i), *step.Maintenance)...)
+		}
+	}
+	return problems
+}
+
+// knownToRepair is the same for the maintenance of a step.
+func (c Config) knownToRepair(field string, r health.Repair) []error {
+	var given struct {
+		Work       string   `json:"work"`
+		Notify     []string `json:"notify"`
+		Windows    []string `json:"windows"`
+		Validation struct {
+			Checks []string `json:"checks"`
+		} `json:"validation"`
+	}
+	// What is of another type is left out, and health.Decode has refused it.
+	_ = json.Unmarshal(r.Input, &given)
+	at := field + ".input."
+	problems := absent(at+"notify", "channel", "channels", given.Notify, c.Channels)
+	problems = append(problems, absent(at+"windows", "window", "windows", given.Windows, c.Windows)...)
+	problems = append(problems, absent(at+"validation.checks", "check", "checks", given.Validation.Checks, c.Checks)...)
+	if given.Work != "" {
+		problems = append(problems, absent(at+"work", "work", "work", []string{given.Work}, c.Work)...)
+	}
+	return problems
+}
+
+// absent has a line for each name that a section has not.
+func absent[V any](field, kind, section string, names []string, have map[string]V) []error {
+	var problems []error
+	for _, name := range names {
+		if _, there := have[name]; !there {
+			problems = append(problems, fmt.Errorf("%s: there is no %s %q in %s, %s", field, kind, name, section, known(have)))
+		}
+	}
+	return problems
+}
+
+func (h Health) validate() []error {
+	var problems []error
+	wrong := func(field, format string, args ...any) {
+		problems = append(problems, fmt.Errorf("health."+field+": "+format, args...))
+	}
+	if h.LeaseNamespace != "" {
+		if why := validation.IsDNS1123Label(h.LeaseNamespace); len(why) > 0 {
+			wrong("leaseNamespace", "%.63q: %s", h.LeaseNamespace, strings.Join(why, "; "))
+		}
+	}
+	if m := h.MachineHealthChecks; m != "" && m != RespectMachineHealthChecks && m != IgnoreMachineHealthChecks {
+		wrong("machineHealthChecks", "%.40q is not one of %s, %s", m, RespectMachineHealthChecks, IgnoreMachineHealthChecks)
+	}
+	if len(h.Upgrades) > maxUpgrades {
+		wrong("upgrades", "has %d: want %d at most", len(h.Upgrades), maxUpgrades)
+	}
+	for i, sign := range h.Upgrades {
+		for _, field := range []struct{ name, value string }{
+			{"apiVersion", sign.APIVersion}, {"kind", sign.Kind}, {"name", sign.Name}, {"type", sign.Type},
+		} {
+			if field.value == "" {
+				wrong(fmt.Sprintf("upgrades[%d].%s", i, field.name), "is missing")
+			}
+		}
+	}
+	if h.Etcd != nil && h.Etcd.Namespace == "" {
+		wrong("etcd.namespace", "is missing")
+	}
+	return problems
+}

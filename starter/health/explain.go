@@ -1,0 +1,231 @@
+package health
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"drydock/api"
+	"drydock/client"
+	"drydock/rules/health"
+	"drydock/rules/period"
+	"drydock/rules/spec"
+	"drydock/starter/exit"
+	"drydock/starter/invocation"
+	"drydock/starter/terminal"
+)
+
+type explainOptions struct {
+	app    *invocation.App
+	output terminal.Output
+	check  string
+}
+
+func newExplain(a *invocation.App) *cobra.Command {
+	o := &explainOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "explain NODE",
+		Short: "Say what is wrong with a node, what blocks its remediation, and what comes next",
+		Long: `Say of a node which condition it has and since when, whether it counts as ill yet, what blocks its remediation, which step is at
+work, and what comes next and when: by each health check that selects it. Which do, Kubernetes is asked; where it does not answer, those
+are shown that know the node because it is not healthy.`,
+		Example: `  drydock health explain worker-07
+  drydock health explain worker-07 -o json | jq -r '.[].next'`,
+		Args: invocation.OneNode,
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
+	}
+	o.output.Register(cmd)
+	cmd.Flags().StringVar(&o.check, "check", "", "ask this health check alone")
+	return cmd
+}
+
+// Explained is what a check says of a node.
+type Explained struct {
+	Check string `json:"check"`
+	// Selected tells whether the check's selector selects the node, as Kubernetes told; absent where it did not answer.
+	Selected *bool        `json:"selected,omitempty"`
+	Phase    health.Phase `json:"phase,omitempty"`
+	// Blocked says what keeps all remediations of the check from beginning.
+	Blocked string `json:"blocked,omitempty"`
+	health.Explanation
+
+	selector metav1.LabelSelector
+}
+
+// underRemediation are the states of a node that has a remediation.
+var underRemediation = []string{health.NodeRemediating, health.NodeRecovered, health.NodeRemoving}
+
+func (e Explained) remediates() bool { return e.Found && slices.Contains(underRemediation, e.State) }
+
+// concerned tells whether the check has anything to do with the node.
+func (e Explained) concerned() bool { return e.Found || e.Selected != nil && *e.Selected }
+
+func (o *explainOptions) run(ctx context.Context, node string) error {
+	if err := spec.NodeName(node); err != nil {
+		return exit.UsageError("%w", err)
+	}
+	if err := o.output.Check(); err != nil {
+		return err
+	}
+	c, err := o.app.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	all, err := ask(ctx, c, node)
+	if err != nil {
+		return err
+	}
+	if o.check != "" {
+		all = slices.DeleteFunc(all, func(e Explained) bool { return e.Check != o.check })
+		if len(all) == 0 {
+			return explain(c, o.check, &client.NoHealthCheckError{Name: o.check})
+		}
+	}
+	asked, missing := o.selected(ctx, node, all)
+	known := slices.DeleteFunc(slices.Clone(all), func(e Explained) bool { return !e.concerned() })
+	if len(known) == 0 && missing != nil {
+		return missing
+	}
+	if o.output.Table() && len(known) == 0 {
+		fmt.Fprintln(o.app.Stdout, nobody(node, all, asked))
+		return nil
+	}
+	return o.output.Write(o.app.Stdout, known, func(w io.Writer) {
+		for i, one := range known {
+			if i > 0 {
+				fmt.Fprintln(w)
+			}
+			explained(w, one, c.Clock())
+		}
+	})
+}
+
+// ask asks every check that runs for a node. One that does not answer keeps no other from it, unless none does.
+func ask(ctx context.Context, c *invocation.Connection, node string) ([]Explained, error) {
+	runs, err := client.ListHealthChecks(ctx, c.Client, true)
+	if err != nil {
+		return nil, c.Explain(err)
+	}
+	if len(runs) == 0 {
+		return nil, exit.Hint(fmt.Errorf("no health check runs"), `Checks are in the worker's configuration (healthChecks), or started with "%s health start --file FILE".`, c.Program)
+	}
+	all, failures := make([]Explained, len(runs)), make([]error, len(runs))
+	var group errgroup.Group
+	group.SetLimit(observedAtOnce)
+	for i, run := range runs {
+		group.Go(func() error {
+			all[i], failures[i] = askOne(ctx, client.HealthCheckOf(c.Client, run.Name), node)
+			return nil
+		})
+	}
+	_ = group.Wait() // what failed is in failures
+	answered := []Explained{}
+	for i, one := range all {
+		if failures[i] == nil {
+			answered = append(answered, one)
+		}
+	}
+	if len(answered) == 0 {
+		return nil, explain(c, runs[0].Name, failures[0])
+	}
+	return answered, nil
+}
+
+func askOne(ctx context.Context, h *client.HealthCheck, node string) (Explained, error) {
+	status, err := h.Status(ctx, api.HealthStatusRequest{Limit: 1})
+	if err != nil {
+		return Explained{}, err
+	}
+	said, err := h.Explain(ctx, node)
+	return Explained{Check: h.Name, Phase: status.Phase, Blocked: status.Blocked, Explanation: said, selector: status.Spec.Selector}, err
+}
+
+// kubernetesWithin bounds the question for a node's labels, which is a courtesy.
+const kubernetesWithin = 3 * time.Second
+
+// selected finds out which checks select the node. Asked is false where Kubernetes does not answer; missing says that there is
+// no such node.
+func (o *explainOptions) selected(ctx context.Context, node string, all []Explained) (asked bool, missing error) {
+	k, err := o.app.Nodes(kubernetesWithin)
+	if err != nil {
+		return false, nil //nolint:nilerr // without Kubernetes the checks' own words are shown
+	}
+	ctx, cancel := context.WithTimeout(ctx, kubernetesWithin)
+	defer cancel()
+	n, missing, err := k.Find(ctx, node)
+	if err != nil {
+		return false, missing
+	}
+	for i := range all {
+		selector, err := metav1.LabelSelectorAsSelector(&all[i].selector)
+		if err == nil {
+			matches := selector.Matches(labels.Set(n.Labels))
+			all[i].Selected = &matches
+			if matches && all[i].State == health.NodeHealthy {
+				all[i].Summary = "it has none of the check's unhealthy conditions"
+			}
+		}
+	}
+	return true, nil
+}
+
+// nobody says that no check has anything to do with a node.
+func nobody(node string, all []Explained, asked bool) string {
+	names := make([]string, len(all))
+	for i, one := range all {
+		names[i] = one.Check
+	}
+	checks := strings.Join(names, ", ")
+	if asked {
+		return fmt.Sprintf("No health check selects %s: there is %s.", node, checks)
+	}
+	return fmt.Sprintf("%s is healthy for %s, or not selected: Kubernetes could not be asked which.", node, checks)
+}
+
+// explained shows what a check says of a node.
+func explained(w io.Writer, e Explained, now time.Time) {
+	head := terminal.NewRows(w)
+	head.Add("Node:", e.Node)
+	head.AddPainted(1, phaseStyle(e.Phase), "Check:", e.Check+" ("+string(e.Phase)+")")
+	head.Add("State:", e.State+terminal.Colon(terminal.Words(e.Summary, now)))
+	for _, c := range e.Conditions {
+		head.Add("Condition:", conditionText(c, now))
+	}
+	if e.Blocked != "" && !slices.Contains(e.Blocks, e.Blocked) {
+		head.Add("Blocked:", terminal.Words(e.Blocked, now))
+	}
+	for _, block := range e.Blocks {
+		head.Add("Blocked:", terminal.Words(block, now))
+	}
+	if e.Next != "" {
+		head.Add("Next:", nextText(e.Next, e.At, now))
+	}
+	head.Done()
+	if len(e.Steps) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	r := terminal.NewRows(w, "STEP", "WHAT", "TIMEOUT", "STATE")
+	for _, s := range e.Steps {
+		r.Add(fmt.Sprint(s.Step), s.What, s.Timeout, terminal.Words(s.State, now))
+	}
+	r.Done()
+}
+
+// conditionText says since when a node has a condition, and when that makes it ill.
+func conditionText(c health.ExplainCondition, now time.Time) string {
+	text := fmt.Sprintf("%s is %s since %s (%s); ", c.Type, c.Status, terminal.Clock(c.Since, now), period.Age(now.Sub(c.Since)))
+	if c.Over {
+		return text + fmt.Sprintf("ill after %s, since %s", c.Duration, terminal.Clock(c.IllAt, now))
+	}
+	return text + fmt.Sprintf("ill after %s, at %s (in %s)", c.Duration, terminal.Clock(c.IllAt, now), period.Age(c.IllAt.Sub(now)))
+}

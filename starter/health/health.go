@@ -1,0 +1,79 @@
+// Package health has the commands about health checks: which nodes are ill, and what is done about it.
+package health
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"drydock/client"
+	"drydock/rules/health"
+	"drydock/starter/exit"
+	"drydock/starter/invocation"
+)
+
+// New is the group of the commands about health checks.
+func New(a *invocation.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "health",
+		Short: "Have ill nodes remediated, and see why one is or is not",
+		Long: `Health checks watch the conditions of nodes. Where one has lasted too long, the node is remediated: by an object made of a
+template, for a remediator such as those of medik8s, or by a maintenance of Drydock's own. While fewer nodes are healthy than have to be,
+nothing new begins.
+
+A check is kept in the worker's configuration (healthChecks), from which the worker starts it, or is started here. A NodeHealthCheck
+of medik8s is read as it is.`,
+		Example: `  drydock health list
+  drydock health explain worker-07
+  drydock health pause workers --reason "storage moves"
+  drydock health start --file nodehealthcheck.yaml --paused "moving over"`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newList(a), newStatus(a), newExplain(a), newPause(a), newResume(a), newConfirm(a), newStart(a), newApply(a), newRemove(a))
+	return cmd
+}
+
+// oneCheck is the argument of the commands that are about one check.
+func oneCheck(cmd *cobra.Command, args []string) error {
+	switch len(args) {
+	case 1:
+		return checkName(args[0])
+	case 0:
+		return fmt.Errorf("missing NAME: %s", cmd.Use)
+	default:
+		return fmt.Errorf("one health check at a time, not %s", strings.Join(args, ", "))
+	}
+}
+
+func checkName(name string) error {
+	if err := health.CheckName(name); err != nil {
+		return exit.UsageError("%w", err)
+	}
+	return nil
+}
+
+// explain turns an error about a check into one that says what to do next.
+func explain(c *invocation.Connection, name string, err error) error {
+	var (
+		none      *client.NoHealthCheckError
+		runs      *client.HealthCheckRunsError
+		refused   *client.HealthCheckRefusedError
+		unsettled *client.UnsettledError
+	)
+	switch {
+	case errors.As(err, &none):
+		return exit.Hint(err, `"%s health list" shows those that run; "%s health start --file FILE" starts one.`, c.Program, c.Program)
+	case errors.As(err, &runs):
+		return exit.Hint(err, `See it with "%s health status %s", change it with "%s health apply --file FILE", or choose another name.`, c.Program, name, c.Program)
+	case errors.As(err, &refused):
+		return exit.Hint(err, `"%s health status %s" shows what it does.`, c.Program, name)
+	case errors.As(err, &unsettled):
+		return exit.WithCode(exit.TimedOut, exit.Hint(fmt.Errorf("%s was sent and is not confirmed: %w", unsettled.Change, c.Explain(unsettled.Unwrap())),
+			`It may take effect later, when a worker takes it: "%s health status %s" says.`, c.Program, name))
+	default:
+		return c.Explain(err)
+	}
+}

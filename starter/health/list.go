@@ -1,0 +1,122 @@
+package health
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"drydock/api"
+	"drydock/client"
+	"drydock/starter/input"
+	"drydock/starter/invocation"
+	"drydock/starter/terminal"
+)
+
+type listOptions struct {
+	app    *invocation.App
+	output terminal.Output
+	all    bool
+	config string
+}
+
+func newList(a *invocation.App) *cobra.Command {
+	o := &listOptions{app: a}
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List the health checks",
+		Long: `List the health checks that run: how many nodes are healthy, soon unhealthy, unhealthy, and under remediation, and what
+blocks. FROM says who started a check: a worker, because its configuration has it, or somebody by hand.
+
+A check that is taken out of the worker's configuration goes on until "drydock health remove". With --config, or ` + invocation.EnvConfig + `,
+such a check is shown as "not in the file".`,
+		Example: `  drydock health list
+  drydock health list --config worker.yaml -o wide`,
+		Args: invocation.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	o.output.Register(cmd, terminal.FormatName)
+	o.output.RegisterNoHeaders(cmd)
+	cmd.Flags().BoolVarP(&o.all, "all", "a", false, "list those that ended too")
+	cmd.Flags().StringVar(&o.config, "config", "", "the worker's configuration, to tell which checks are not in it (env "+invocation.EnvConfig+")")
+	return cmd
+}
+
+// observedAtOnce bounds the checks that are asked together.
+const observedAtOnce = 8
+
+func (o *listOptions) run(ctx context.Context) error {
+	if err := o.output.Check(); err != nil {
+		return err
+	}
+	path := cmp.Or(o.config, o.app.Env.Get(invocation.EnvConfig))
+	if o.config != "" {
+		if _, err := input.ReadObject(o.config, o.app.Stdin); err != nil {
+			return err
+		}
+	}
+	c, err := o.app.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	views, err := observe(ctx, c, !o.all)
+	if err != nil {
+		return c.Explain(err)
+	}
+	checks := Checks{}
+	for _, v := range views {
+		checks = append(checks, SummaryOf(v, api.HealthCheckID(c.Cluster(), v.Name)))
+	}
+	warnUnanswered(o.app.Stderr, views)
+	if path != "" && path != "-" {
+		checks.compare(input.NamesIn(path, "healthChecks"))
+	}
+	if len(checks) == 0 && o.output.Table() {
+		fmt.Fprintln(o.app.Stderr, map[bool]string{true: "No health checks.", false: "No health checks run."}[o.all])
+		return nil
+	}
+	return o.output.Write(o.app.Stdout, checks, func(w io.Writer) { list(w, checks, o.output.Wide(), c.Clock()) })
+}
+
+// compare marks what a worker has started and is not in its configuration any more.
+func (c Checks) compare(configured []string) {
+	for i := range c {
+		if c[i].Configured && c[i].EndedAt == nil && !slices.Contains(configured, c[i].Name) {
+			c[i].Left, c[i].Source = true, sourceLeft
+		}
+	}
+}
+
+// observe looks at all checks.
+func observe(ctx context.Context, c *invocation.Connection, running bool) ([]client.HealthCheckView, error) {
+	runs, err := client.ListHealthChecks(ctx, c.Client, running)
+	if err != nil {
+		return nil, err
+	}
+	views := make([]client.HealthCheckView, len(runs))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(observedAtOnce)
+	for i, run := range runs {
+		group.Go(func() (err error) {
+			views[i], err = client.HealthCheckOf(c.Client, run.Name).Look(ctx, run, api.HealthStatusRequest{Limit: 1})
+			return err
+		})
+	}
+	return views, group.Wait()
+}
+
+// warnUnanswered says once why checks do not answer.
+func warnUnanswered(w io.Writer, views []client.HealthCheckView) {
+	for _, v := range views {
+		if v.Unanswered != nil {
+			fmt.Fprintf(w, "Warning: %s\n", invocation.WithoutKeys(v.Unanswered))
+			return
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package health
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"drydock/api"
+	"drydock/client"
+	"drydock/rules/health/nhc"
+	"drydock/starter/invocation"
+	"drydock/starter/terminal"
+)
+
+// formatNHC is the form of medik8s' NodeHealthCheck, in YAML.
+const formatNHC = "nhc"
+
+type statusOptions struct {
+	app    *invocation.App
+	output terminal.Output
+	all    bool
+}
+
+func newStatus(a *invocation.App) *cobra.Command {
+	o := &statusOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "status NAME",
+		Short: "Show a health check: its nodes that are ill, and what is done about each",
+		Long: `Show a health check: how many nodes are healthy, what keeps remediations from beginning, and each node that is ill: which
+condition it has and since when, which step is at work, what blocks, and what comes next. With -o nhc it is medik8s' NodeHealthCheck,
+with that object's status.`,
+		Example: `  drydock health status workers
+  drydock health status workers -o nhc
+  drydock health status workers --all -o json | jq -r '.unhealthyNodes[].name'`,
+		Args: oneCheck,
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
+	}
+	o.output.Register(cmd, formatNHC)
+	cmd.Flags().BoolVar(&o.all, "all", false, "show all nodes that are not healthy, not only the first 100")
+	return cmd
+}
+
+func (o *statusOptions) run(ctx context.Context, name string) error {
+	if err := o.output.Check(); err != nil {
+		return err
+	}
+	c, err := o.app.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	check := client.HealthCheckOf(c.Client, name)
+	v, err := check.Observe(ctx, api.HealthStatusRequest{})
+	if err == nil && o.all && v.Status != nil {
+		var all api.HealthStatus
+		if all, err = check.AllNodes(ctx); err == nil {
+			v.Status = &all
+		}
+	}
+	if err != nil {
+		return explain(c, name, err)
+	}
+	if v.Unanswered != nil {
+		fmt.Fprintf(o.app.Stderr, "Warning: %s\n", invocation.WithoutKeys(v.Unanswered))
+	}
+	if o.output.Format == formatNHC {
+		if v.Status == nil {
+			return fmt.Errorf("-o nhc needs the check's own answer: %w", notAnswered(v))
+		}
+		yaml := terminal.Output{Format: terminal.FormatYAML}
+		return yaml.Write(o.app.Stdout, nhc.Show(name, v.Status.Spec, v.Status.Status), nil)
+	}
+	shown := CheckOf(v, check.WorkflowID())
+	return o.output.Write(o.app.Stdout, shown, func(w io.Writer) { status(w, shown, c.Clock()) })
+}
+
+// notAnswered is why a check has no status.
+func notAnswered(v client.HealthCheckView) error {
+	if v.Unanswered != nil {
+		return v.Unanswered
+	}
+	return &client.NoHealthCheckError{Name: v.Name, Ended: true}
+}

@@ -1,0 +1,183 @@
+package health
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"drydock/api"
+	"drydock/client"
+	"drydock/rules/spec"
+	"drydock/starter/exit"
+	"drydock/starter/invocation"
+	"drydock/starter/terminal"
+)
+
+// tellOptions are what the commands that tell a check something have in common.
+type tellOptions struct {
+	app         *invocation.App
+	output      terminal.Output
+	by, comment string
+}
+
+// register adds the flags; why names that of the comment.
+func (o *tellOptions) register(cmd *cobra.Command, why, usage string) *cobra.Command {
+	o.output.Register(cmd)
+	cmd.Flags().StringVar(&o.by, "by", "", "who says it, recorded with the message (default user@host)")
+	cmd.Flags().StringVar(&o.comment, why, "", usage)
+	return cmd
+}
+
+func newPause(a *invocation.App) *cobra.Command {
+	o := &tellOptions{app: a}
+	return o.register(&cobra.Command{
+		Use:   "pause NAME --reason TEXT",
+		Short: "Begin no more remediations until the check is resumed",
+		Long: `Begin no more remediations, and no further steps of those under way, until "drydock health resume". What is at work goes on, and
+the remediation of a node that recovers is cleared away. A pause belongs to whoever asked for it, and everybody's has to be taken back.`,
+		Example: `  drydock health pause workers --reason "storage moves"`,
+		Args:    oneCheck,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.comment == "" {
+				return exit.UsageError("missing --reason: say why, which the check shows to whoever waits")
+			}
+			return o.run(cmd.Context(), args[0], func(ctx context.Context, h *client.HealthCheck) (string, error) { return h.Pause(ctx, o.comment) })
+		},
+	}, "reason", "why, shown by the check")
+}
+
+func newResume(a *invocation.App) *cobra.Command {
+	o := &tellOptions{app: a}
+	var (
+		of  string
+		all bool
+	)
+	cmd := o.register(&cobra.Command{
+		Use:   "resume NAME",
+		Short: "Take a pause back",
+		Long: `Take your pause of a health check back, or with --of somebody else's, or with --all everybody's. A pauseRequest of the check's
+own specification is taken back where that is written: in the worker's configuration, or with "drydock health apply".`,
+		Example: `  drydock health resume workers
+  drydock health resume workers --of bob@bastion --comment "agreed with bob"`,
+		Args: oneCheck,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if all && of != "" {
+				return exit.UsageError("pass either --of or --all")
+			}
+			return o.run(cmd.Context(), args[0], func(ctx context.Context, h *client.HealthCheck) (string, error) {
+				return h.Resume(ctx, of, all, o.comment)
+			})
+		},
+	}, "comment", "why, recorded with the message")
+	cmd.Flags().StringVar(&of, "of", "", "whose pause it is (default yours)")
+	cmd.Flags().BoolVar(&all, "all", false, "take everybody's back")
+	return cmd
+}
+
+func newRemove(a *invocation.App) *cobra.Command {
+	o := &tellOptions{app: a}
+	return o.register(&cobra.Command{
+		Use:   "remove NAME",
+		Short: "End a health check",
+		Long: `End a health check. It is refused while the check remediates a node. One that the worker's configuration has is started again
+within half a minute: take it out of the configuration first, and start the worker with that.`,
+		Example: `  drydock health remove workers --comment "replaced by one for each pool"`,
+		Args:    oneCheck,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.run(cmd.Context(), args[0], func(ctx context.Context, h *client.HealthCheck) (string, error) { return h.Remove(ctx, o.comment) })
+		},
+	}, "comment", "why, recorded with the message")
+}
+
+// run tells a check something, and shows for programs how it stands then.
+func (o *tellOptions) run(ctx context.Context, name string, tell func(context.Context, *client.HealthCheck) (string, error)) error {
+	if err := o.output.Check(); err != nil {
+		return err
+	}
+	c, err := o.app.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return o.said(ctx, c, name, tell)
+}
+
+func (o *tellOptions) said(ctx context.Context, c *invocation.Connection, name string, tell func(context.Context, *client.HealthCheck) (string, error)) error {
+	h := client.HealthCheckOf(c.Client, name).As(o.by)
+	effect, err := tell(ctx, h)
+	if err != nil {
+		return explain(c, name, err)
+	}
+	fmt.Fprintf(o.app.Messages(&o.output), "%s: %s\n", name, terminal.Words(effect, c.Clock()))
+	if o.output.Table() {
+		return nil
+	}
+	v, err := h.Observe(ctx, api.HealthStatusRequest{Limit: 1})
+	if err != nil {
+		return explain(c, name, err)
+	}
+	return o.output.Write(o.app.Stdout, SummaryOf(v, h.WorkflowID()), nil)
+}
+
+type confirmOptions struct {
+	tellOptions
+	check string
+}
+
+func newConfirm(a *invocation.App) *cobra.Command {
+	o := &confirmOptions{tellOptions: tellOptions{app: a}}
+	cmd := o.register(&cobra.Command{
+		Use:   "confirm NODE --comment TEXT",
+		Short: "Say that a recovered node is healthy, so that its remediation is cleared away now",
+		Long: `Say that a recovered node is healthy: its remediation is cleared away now, whatever the check's healthyDelay. With a negative
+one nothing else does it. The same is the annotation remediation.medik8s.io/manually-confirmed-healthy on the node.
+
+A node that is still ill is refused: what it has is shown by "drydock health explain".`,
+		Example: `  drydock health confirm worker-07 --comment "memory replaced, tested for an hour"`,
+		Args:    invocation.OneNode,
+		RunE:    func(cmd *cobra.Command, args []string) error { return o.confirm(cmd.Context(), args[0]) },
+	}, "comment", "how that is known, recorded with the message")
+	cmd.Flags().StringVar(&o.check, "check", "", "the health check whose remediation it is (default the one that remediates the node)")
+	return cmd
+}
+
+func (o *confirmOptions) confirm(ctx context.Context, node string) error {
+	if err := spec.NodeName(node); err != nil {
+		return exit.UsageError("%w", err)
+	}
+	if o.comment == "" {
+		return exit.UsageError("missing --comment: say how it is known that %s is healthy", node)
+	}
+	if err := o.output.Check(); err != nil {
+		return err
+	}
+	c, err := o.app.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	name := o.check
+	if name == "" {
+		if name, err = remediatedBy(ctx, c, node); err != nil {
+			return err
+		}
+	}
+	return o.said(ctx, c, name, func(ctx context.Context, h *client.HealthCheck) (string, error) {
+		return h.Confirm(ctx, node, o.comment)
+	})
+}
+
+// remediatedBy is the one check that remediates a node.
+func remediatedBy(ctx context.Context, c *invocation.Connection, node string) (string, error) {
+	all, err := ask(ctx, c, node)
+	if err != nil {
+		return "", err
+	}
+	for _, one := range all {
+		if one.remediates() {
+			return one.Check, nil
+		}
+	}
+	return "", exit.Hint(fmt.Errorf("no health check remediates %s", node), `"%s health explain %s" says how it stands.`, c.Program, node)
+}

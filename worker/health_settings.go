@@ -1,0 +1,28 @@
+package worker
+
+import (
+	"cmp"
+
+	corev1 "k8s.io/api/core/v1"
+
+	healthactivity "drydock/activities/health"
+	"drydock/config"
+	"drydock/k8s"
+	"drydock/k8s/objects"
+)
+
+// healthActivities are those of health checks, as the configuration has them for all of these.
+func healthActivities(c config.Health, nodes *k8s.Nodes, to connection) *healthactivity.Activities {
+	settings := healthactivity.Settings{
+		LeaseNamespace: c.LeaseNamespace, IgnoreMachineHealthChecks: c.MachineHealthChecks == config.IgnoreMachineHealthChecks,
+	}
+	for _, sign := range c.Upgrades {
+		settings.Upgrades = append(settings.Upgrades, healthactivity.UpgradeSign{
+			APIVersion: sign.APIVersion, Kind: sign.Kind, Namespace: sign.Namespace, Name: sign.Name, Type: sign.Type,
+			Status: cmp.Or(sign.Status, string(corev1.ConditionTrue)),
+		})
+	}
+	return &healthactivity.Activities{
+		Nodes: nodes, Objects: objects.New(nodes.Client()), Temporal: to.client, Namespace: to.namespace, Home: to.home, Settings: settings,
+	}
+}

@@ -1,0 +1,68 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+
+	"drydock/api"
+)
+
+// reviver starts a workflow anew where somebody has ended it. It is one that others start when they need it, that ends by itself
+// when nobody does any more, and for whose word all of them wait until then.
+type reviver struct {
+	temporal client.Client
+	logger   *slog.Logger
+	// kind is the workflow's type, what its name for people.
+	kind, what string
+	id, queue  string
+	failures   failures
+}
+
+// revivers are those of a cluster. Plans, and the maintenances that they share, wait for the lockstep: a maintenance whose plans have
+// ended too is given back by nobody else. Health checks wait for their watch, and while all is well speak to it of nothing.
+func revivers(o Options, temporal client.Client, queue string) []*reviver {
+	lockstep := &reviver{kind: api.LockstepType, what: "the lockstep of plans", id: api.LockstepID(o.Config.Cluster)}
+	watch := &reviver{kind: api.HealthWatchType, what: "the watch of health checks", id: api.HealthWatchID(o.Config.Cluster)}
+	all := []*reviver{lockstep, watch}
+	for _, r := range all {
+		r.temporal, r.logger, r.queue = temporal, o.Logger, queue
+	}
+	return all
+}
+
+func (k *reviver) ensure(ctx context.Context) error {
+	found, err := k.temporal.DescribeWorkflowExecution(ctx, k.id, "")
+	var notFound *serviceerror.NotFound
+	if errors.As(err, &notFound) {
+		return nil // whoever needs it starts it
+	}
+	if err != nil {
+		return err
+	}
+	info := found.WorkflowExecutionInfo
+	switch info.Status {
+	case enums.WORKFLOW_EXECUTION_STATUS_RUNNING, enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:
+		return nil
+	case enums.WORKFLOW_EXECUTION_STATUS_COMPLETED:
+		return nil // nobody was left who needs it
+	}
+	if k.failures.wait(info, time.Now()) {
+		k.logger.Error(k.what+" failed at once again and again: see its failure in Temporal; it is started again later",
+			"workflow", k.id, "inARow", k.failures.inARow, "next", k.failures.retryAt)
+		return nil
+	}
+	run, err := k.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		ID: k.id, TaskQueue: k.queue, WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+	}, k.kind)
+	if err != nil {
+		return err
+	}
+	k.logger.Info(k.what+" was started anew", "workflow", k.id, "run", run.GetRunID(), "previous", info.Execution.RunId)
+	return nil
+}

@@ -1,0 +1,567 @@
+package health
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/interceptor"
+	sdklog "go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"drydock/activities/delivery"
+	activity "drydock/activities/health"
+	"drydock/activities/node"
+	"drydock/activities/settings"
+	"drydock/api"
+	"drydock/notify"
+	"drydock/rules/health"
+	"drydock/rules/notices"
+	"drydock/workflows/call"
+	"drydock/workflows/inbox"
+)
+
+// latency is how long an activity takes: what comes back at once would hide a loop.
+const latency = 20 * time.Millisecond
+
+const debug = false
+
+const checkID = "health-check/workers"
+
+// site is the world around a check: nodes, a watch that tells of them, remediations that do what they are told, and a clock
+// that jumps. It goes on across continue-as-new.
+type site struct {
+	t             *testing.T
+	env           *testsuite.TestWorkflowEnvironment
+	start         time.Time
+	spec          string
+	packed        []byte
+	continueAfter int
+	runs          int
+	run           string
+	// resets are when the run finds that it came by reset.
+	resets []time.Duration
+
+	mu       sync.Mutex
+	events   []*event
+	log      []string
+	nodes    map[string]*seenNode
+	upgrade  string
+	disabled [2]string
+	// intent is the latest, sequence that of the news.
+	intent   api.HealthIntent
+	sequence int
+	intents  int
+	// deaf: the watch hears nothing.
+	deaf bool
+	// remediations are those that run or ran, by node; most is how many ran at once.
+	remediations map[string]*remedied
+	most         int
+	// makes is how long it takes to make an object, removes to remove all.
+	makes, removes time.Duration
+	begun          int
+	recorded       []string
+	told           []string
+	channels       []notices.Channel
+	ended          bool
+	err            error
+}
+
+type event struct {
+	at   time.Duration
+	do   func()
+	done bool
+}
+
+// seenNode is a node.
+type seenNode struct {
+	facts health.Facts
+	// ill is since when it has which condition; nil is none.
+	ill map[int]time.Time
+}
+
+// remedied is the remediation of a node.
+type remedied struct {
+	in    api.RemediationInput
+	p     health.Progress
+	order health.Order
+	over  bool
+	// silent: it does not answer. lost: its workflow does not run.
+	silent, lost bool
+	done         func()
+	env          *testsuite.TestWorkflowEnvironment
+	history      []string
+}
+
+const twoSteps = `{"selector":{"matchLabels":{"role":"worker"}},"minHealthy":1,"escalatingRemediations":[
+	{"order":1,"timeout":"2m","remediationTemplate":{"apiVersion":"r/v1","kind":"RebootTemplate","namespace":"n","name":"soft"}},
+	{"order":2,"timeout":"3m","remediationTemplate":{"apiVersion":"r/v1","kind":"RebootTemplate","namespace":"n","name":"hard"}}]}`
+
+func oneStep(more string) string {
+	return `{"selector":{"matchLabels":{"role":"worker"}},"remediationTemplate":{"apiVersion":"r/v1","kind":"RebootTemplate","namespace":"n","name":"soft"}` + more + `}`
+}
+
+func newSite(t *testing.T, spec string, names ...string) *site {
+	s := &site{
+		t: t, start: time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC), spec: spec, nodes: map[string]*seenNode{}, run: runOf("check"),
+		remediations: map[string]*remedied{}, makes: time.Second, removes: 2 * time.Second,
+	}
+	for _, name := range names {
+		s.add(name)
+	}
+	return s
+}
+
+func (s *site) add(name string) *seenNode {
+	n := &seenNode{facts: health.Facts{Name: name, UID: "uid-" + name}, ill: map[int]time.Time{}}
+	s.nodes[name] = n
+	return n
+}
+
+func runOf(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
+}
+
+func (s *site) now() time.Duration { return s.env.Now().Sub(s.start) }
+
+func (s *site) note(format string, args ...any) {
+	s.log = append(s.log, fmt.Sprintf("%s ", s.now().Truncate(time.Second))+fmt.Sprintf(format, args...))
+}
+
+// at does something at a time since the world began, in whichever run that is.
+func (s *site) at(when time.Duration, do func()) {
+	e := &event{at: when, do: do}
+	s.events = append(s.events, e)
+	if s.env != nil {
+		s.register(e)
+	}
+}
+
+func (s *site) register(e *event) {
+	env := s.env
+	env.RegisterDelayedCallback(func() {
+		if !e.done && !env.IsWorkflowCompleted() {
+			e.done = true
+			e.do()
+		}
+	}, max(e.at-s.now(), time.Nanosecond))
+}
+
+func (s *site) signal(name string, payload any) {
+	e := &event{at: s.now()}
+	e.do = func() { s.signal(name, payload) }
+	s.events = append(s.events, e)
+	env := s.env
+	env.SignalWorkflowSkippingWorkflowTask(name, payload)
+	env.RegisterDelayedCallback(func() { e.done = true }, 0)
+	env.RegisterDelayedCallback(func() {}, time.Nanosecond)
+}
+
+func (s *site) begin() {
+	began := s.start
+	if s.env != nil {
+		began = s.env.Now()
+	}
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	s.env = suite.NewTestWorkflowEnvironment()
+	s.env.SetTestTimeout(50 * time.Second)
+	s.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: []interceptor.WorkerInterceptor{&inbox.Interceptor{}}})
+	s.env.SetStartTime(began)
+	s.env.SetWorkflowRunTimeout(100 * 24 * time.Hour)
+	if len(s.packed) > 0 {
+		s.env.SetContinuedExecutionRunID(runOf("before"))
+	}
+	s.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: checkID, TaskQueue: api.DefaultTaskQueue})
+	s.env.RegisterWorkflowWithOptions(s.workflow, workflow.RegisterOptions{Name: api.HealthCheckType})
+	s.env.RegisterWorkflowWithOptions(s.remediate, workflow.RegisterOptions{Name: api.NodeRemediationType})
+	for _, stubs := range []any{call.Health, call.Nodes, call.Deliveries, call.Executions} {
+		s.env.RegisterActivity(stubs)
+	}
+	s.env.RegisterActivity((*settings.Activities)(nil).Prepare)
+	s.env.OnActivity(call.Settings.Prepare, mock.Anything, mock.Anything).Return(settings.Prepared{Channels: s.channels}, nil)
+	s.env.OnActivity(call.Health.SendHealthIntent, mock.Anything, mock.Anything).After(latency).Return(s.hearIntent)
+	s.env.OnActivity(call.Health.StockRemediations, mock.Anything, mock.Anything).After(latency).Return(s.stock)
+	s.env.OnActivity(call.Nodes.RecordNodeEvents, mock.Anything, mock.Anything).After(latency).Return(s.record)
+	s.env.OnActivity(call.Deliveries.Deliver, mock.Anything, mock.Anything).After(latency).Return(s.deliver)
+	s.env.OnActivity(call.Executions.ThisRun, mock.Anything).Return("this run", nil)
+	s.env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, mock.Anything, mock.Anything).Return(s.hearOrder)
+}
+
+// live lets the world go on until the time end, or the end of the check.
+func (s *site) live(end time.Duration) {
+	s.t.Helper()
+	over := false
+	s.at(end, func() {
+		over = true
+		for _, name := range slices.Sorted(maps.Keys(s.remediations)) {
+			s.remediations[name].done()
+		}
+		s.env.CancelWorkflow()
+	})
+	for {
+		s.begin()
+		s.runs++
+		for _, e := range s.events {
+			if !e.done {
+				s.register(e)
+			}
+		}
+		if debug {
+			s.at(end-time.Nanosecond, func() { s.t.Log("\n" + strings.Join(s.log, "\n")) })
+		}
+		s.env.ExecuteWorkflow(api.HealthCheckType, json.RawMessage(s.spec), s.packed)
+		err := s.env.GetWorkflowError()
+		var again *workflow.ContinueAsNewError
+		if !errors.As(err, &again) {
+			if s.err = err; err != nil && !over {
+				s.t.Fatalf("it ended by itself: %v", err)
+			}
+			s.ended = err == nil
+			return
+		}
+		var input json.RawMessage
+		s.packed = nil
+		if err := converter.GetDefaultDataConverter().FromPayloads(again.Input, &input, &s.packed); err != nil {
+			s.t.Fatal(err)
+		}
+		if s.runs > 300 {
+			s.t.Fatal("it continues as new without end")
+		}
+	}
+}
+
+// workflow is the check, which finds at times that it came by reset. At the end it is stopped whatever it does.
+func (s *site) workflow(root workflow.Context, input converter.RawValue, packed []byte) error {
+	c, err := newCheck(root, inbox.Payload(input), packed)
+	if err != nil {
+		return err
+	}
+	c.runID, c.ContinueAfter = s.run, s.continueAfter
+	if err := c.listen(root); err != nil {
+		return err
+	}
+	if err := c.prepare(); err != nil {
+		return err
+	}
+	for _, when := range s.resets {
+		workflow.Go(c.Ctx, func(ctx workflow.Context) {
+			if left := when - workflow.Now(ctx).Sub(s.start); left > 0 && workflow.Sleep(ctx, left) == nil {
+				_, _ = c.wasReset(ctx)
+			}
+		})
+	}
+	done := false
+	workflow.Go(c.Ctx, func(ctx workflow.Context) {
+		c.Ctx = ctx
+		err = c.run(root, input)
+		done = true
+	})
+	if ended := workflow.Await(root, func() bool { return done }); ended != nil {
+		return ended
+	}
+	if workflow.IsContinueAsNewError(err) {
+		// The environment waits for children; in the world they go on.
+		for _, name := range slices.Sorted(maps.Keys(s.remediations)) {
+			if r := s.remediations[name]; r.env == s.env && !r.over && !r.lost {
+				_ = workflow.SignalExternalWorkflow(c.Ctx, api.RemediationID("", "workers", name), "", "over", nil).Get(c.Ctx, nil)
+			}
+		}
+	}
+	return err
+}
+
+// hearIntent is the watch.
+func (s *site) hearIntent(_ context.Context, in api.HealthIntent) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.deaf {
+		return nil
+	}
+	s.intents++
+	before := s.intent
+	s.intent = in
+	if in.Gone {
+		s.note("the watch hears that it is gone")
+		return nil
+	}
+	full := in.Ask || before.Revision == 0 || before.Revision >= in.Revision || before.Selector != in.Selector || fmt.Sprint(before.Conditions) != fmt.Sprint(in.Conditions)
+	s.at(s.now()+latency, func() { s.tell(full, slices.Sorted(maps.Keys(s.nodes))...) })
+	return nil
+}
+
+// tell says how some nodes are.
+func (s *site) tell(full bool, names ...string) {
+	if s.intent.Revision == 0 || s.deaf {
+		return
+	}
+	s.sequence++
+	news := api.HealthNews{RunID: s.run}
+	news.Revision, news.Sequence, news.Watch, news.Full, news.At = s.intent.Revision, s.sequence, runOf("watch"), full, s.env.Now()
+	news.Upgrading, news.Disabled, news.DisabledReason = s.upgrade, s.disabled[0], s.disabled[1]
+	all := health.GroupCount{}
+	for _, name := range slices.Sorted(maps.Keys(s.nodes)) {
+		n := s.nodes[name]
+		if n.facts.Left || n.facts.Gone {
+			continue
+		}
+		all.Nodes++
+		if len(n.ill) > 0 {
+			all.Matching++
+		}
+	}
+	news.Groups = []health.GroupCount{all}
+	for _, name := range names {
+		n := s.nodes[name]
+		if full && len(n.ill) == 0 && !slices.Contains(s.intent.Remediating, name) {
+			continue
+		}
+		f := n.facts
+		for _, i := range slices.Sorted(maps.Keys(n.ill)) {
+			f.Matches = append(f.Matches, health.Match{Index: i, Since: n.ill[i]})
+		}
+		news.Nodes = append(news.Nodes, f)
+	}
+	s.signal(api.SignalHealthNews, news)
+}
+
+// ill has nodes fall ill at a time, by the condition of an index.
+func (s *site) ill(when time.Duration, index int, names ...string) {
+	s.at(when, func() {
+		for _, name := range names {
+			s.nodes[name].ill = map[int]time.Time{index: s.start.Add(when)}
+		}
+		s.note("ill: %s", strings.Join(names, " "))
+		s.tell(false, names...)
+	})
+}
+
+// well has nodes recover.
+func (s *site) well(when time.Duration, names ...string) {
+	s.at(when, func() {
+		for _, name := range names {
+			s.nodes[name].ill = map[int]time.Time{}
+		}
+		s.note("well: %s", strings.Join(names, " "))
+		s.tell(false, names...)
+	})
+}
+
+// change changes nodes, and tells of it.
+func (s *site) change(when time.Duration, do func(), names ...string) {
+	s.at(when, func() { do(); s.tell(false, names...) })
+}
+
+func (s *site) running() (n int) {
+	for _, r := range s.remediations {
+		if !r.over && !r.lost {
+			n++
+		}
+	}
+	return n
+}
+
+// remediate is a NodeRemediation.
+func (s *site) remediate(ctx workflow.Context, in api.RemediationInput, _ []byte) error {
+	s.mu.Lock()
+	run := workflow.GetInfo(ctx).WorkflowExecution.RunID
+	if before := s.remediations[in.Node]; before != nil && !before.over && !before.lost {
+		s.t.Errorf("two remediations of %s", in.Node)
+	}
+	r := &remedied{env: s.env, in: in, order: health.Order{Step: in.Step, Revision: in.Revision}}
+	env, id := s.env, workflow.GetInfo(ctx).WorkflowExecution.ID
+	r.done = func() {
+		if !env.IsWorkflowCompleted() {
+			_ = env.SignalWorkflowByID(id, "over", nil)
+		}
+	}
+	r.p = health.Progress{
+		Node: in.Node, UID: in.UID, RunID: run, Revision: in.Revision, Step: in.Step, StartedAt: workflow.Now(ctx), Steps: in.Left,
+		ControlPlane: in.ControlPlane,
+	}
+	s.remediations[in.Node] = r
+	s.begun++
+	s.most = max(s.most, s.running())
+	s.note("begin %s at step %d", in.Node, in.Step+1)
+	if !in.Resume {
+		s.at(s.now()+s.makes, func() { s.make(r, in.Step) })
+	}
+	s.mu.Unlock()
+	over := false
+	chosen := workflow.NewSelector(ctx)
+	chosen.AddReceive(workflow.GetSignalChannel(ctx, "over"), func(c workflow.ReceiveChannel, _ bool) { c.Receive(ctx, nil); over = true })
+	chosen.AddReceive(workflow.GetSignalChannel(ctx, api.SignalRemediationOrder), func(c workflow.ReceiveChannel, _ bool) {
+		var o api.RemediationOrder
+		c.Receive(ctx, &o)
+		if err := s.hearOrder("", id, "", api.SignalRemediationOrder, o); err != nil {
+			s.t.Error(err)
+		}
+	})
+	for !over {
+		chosen.Select(ctx)
+	}
+	return nil
+}
+
+// make makes the object of a step.
+func (s *site) make(r *remedied, step int) {
+	if r.over || r.lost || r.order.Healthy {
+		return
+	}
+	started := s.env.Now()
+	r.p.Step = step
+	r.p.Steps = append(slices.Clone(r.p.Steps), health.StepState{Index: step, StartedAt: started, Resource: &health.Resource{
+		APIVersion: "r/v1", Kind: "Reboot", Namespace: "n", Name: fmt.Sprintf("%s-%d", r.in.Node, step),
+	}})
+	s.note("object %d of %s", step+1, r.in.Node)
+	s.say(r)
+}
+
+func (s *site) say(r *remedied) {
+	if !r.silent && !r.lost {
+		p := r.p
+		p.Steps = slices.Clone(p.Steps)
+		s.signal(api.SignalRemediationProgress, p)
+	}
+}
+
+// hearOrder is a remediation that hears an order.
+func (s *site) hearOrder(_, id, _, name string, arg any) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, check, node, err := api.ParseRemediationID(id)
+	o, ok := arg.(api.RemediationOrder)
+	if err != nil || check != "workers" || !ok || name != api.SignalRemediationOrder {
+		s.t.Errorf("signal %s to %s: %v", name, id, err)
+		return nil
+	}
+	r := s.remediations[node]
+	if r == nil || r.over || r.lost {
+		return &temporal.UnknownExternalWorkflowExecutionError{}
+	}
+	if r.silent {
+		return nil
+	}
+	if o.Revision > r.order.Revision {
+		before := r.order
+		r.order, r.p.Revision = o.Order, o.Revision
+		r.history = append(r.history, fmt.Sprintf("step %d healthy %v timedOut %v", o.Step+1, o.Healthy, o.TimedOut))
+		for i := range r.p.Steps {
+			if slices.Contains(o.TimedOut, r.p.Steps[i].Index) && r.p.Steps[i].TimedOut == nil {
+				now := s.env.Now()
+				r.p.Steps[i].TimedOut = &now
+			}
+		}
+		switch {
+		case o.Healthy && !before.Healthy:
+			s.at(s.now()+s.removes, func() { s.end(r, "") })
+		case o.Step > before.Step:
+			s.at(s.now()+s.makes, func() { s.make(r, o.Step) })
+		}
+	}
+	s.at(s.now()+latency, func() { s.say(r) })
+	return nil
+}
+
+// end ends a remediation.
+func (s *site) end(r *remedied, failure string) {
+	if r.over || r.lost {
+		return
+	}
+	r.p.Ended, r.p.Failure, r.p.Recovered = true, failure, r.order.Healthy
+	s.note("removed %s", r.in.Node)
+	s.say(r)
+	r.over = true
+	r.done()
+}
+
+func (s *site) stock(context.Context, activity.StockInput) (activity.Stock, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var stock activity.Stock
+	for _, name := range slices.Sorted(maps.Keys(s.remediations)) {
+		if r := s.remediations[name]; !r.over && !r.lost {
+			stock.Remediations = append(stock.Remediations, activity.FoundRemediation{Node: name, RunID: r.p.RunID})
+		}
+	}
+	s.note("stock of %d", len(stock.Remediations))
+	return stock, nil
+}
+
+func (s *site) record(_ context.Context, in node.EventsInput) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range in.Events {
+		s.recorded = append(s.recorded, e.Event.Reason+" "+e.Node)
+	}
+	return nil
+}
+
+func (s *site) deliver(_ context.Context, in delivery.DeliverInput) (notify.Receipt, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range in.Events {
+		s.told = append(s.told, fmt.Sprintf("%s %s", e.State, e.Subject()))
+	}
+	return notify.Receipt{}, nil
+}
+
+// status is that of the check.
+func (s *site) status() api.HealthStatus {
+	s.t.Helper()
+	value, err := s.env.QueryWorkflow(api.QueryStatus)
+	var status api.HealthStatus
+	if err == nil {
+		err = value.Get(&status)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return status
+}
+
+// stands looks at the check at a time.
+func (s *site) stands(when time.Duration, look func(api.HealthStatus)) {
+	s.at(when, func() { look(s.status()) })
+}
+
+// logged are the entries of the log that begin with one of the words.
+func (s *site) logged(words ...string) (found []string) {
+	for _, entry := range s.log {
+		_, what, _ := strings.Cut(entry, " ")
+		if slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(what, w) }) {
+			found = append(found, entry)
+		}
+	}
+	return found
+}
+
+func (s *site) want(want []string, words ...string) {
+	s.t.Helper()
+	if got := s.logged(words...); !slices.Equal(got, want) {
+		s.t.Errorf("log %q, want %q\n%s", got, want, strings.Join(s.log, "\n"))
+	}
+}
+
+func names(prefix string, n int) (all []string) {
+	for i := range n {
+		all = append(all, fmt.Sprintf("%s%04d", prefix, i))
+	}
+	return all
+}

@@ -1,0 +1,284 @@
+package health
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"drydock/api"
+	"drydock/rules/health"
+)
+
+func TestAnUnhealthyNodeIsRemediatedOnceItsDurationIsOver(t *testing.T) {
+	s := newSite(t, oneStep(""), "a", "b", "c")
+	s.ill(10*time.Second, 0, "b")
+	s.well(10*time.Minute, "b")
+	s.stands(8*time.Minute, func(st api.HealthStatus) {
+		if st.Phase != health.PhaseRemediating || st.HealthyNodes != 2 || st.ObservedNodes != 3 || len(st.UnhealthyNodes) != 1 {
+			t.Errorf("%+v", st.Status)
+		}
+	})
+	s.stands(11*time.Minute, func(st api.HealthStatus) {
+		if st.Phase != health.PhaseEnabled || st.HealthyNodes != 3 {
+			t.Errorf("%+v", st.Status)
+		}
+	})
+	s.live(12 * time.Minute)
+	s.want([]string{"5m10s begin b at step 1", "5m11s object 1 of b", "10m2s removed b"}, "begin", "object", "removed")
+	if !slices.Contains(s.recorded, "DetectedUnhealthy b") || !slices.Contains(s.recorded, "RemediationCreated b") || !slices.Contains(s.recorded, "RemediationRemoved b") {
+		t.Errorf("recorded %q", s.recorded)
+	}
+}
+
+func TestANodeThatRecoversByItselfIsLeftAlone(t *testing.T) {
+	s := newSite(t, oneStep(""), "a", "b", "c")
+	s.ill(10*time.Second, 0, "b")
+	s.well(5*time.Minute, "b")
+	s.live(12 * time.Minute)
+	s.want(nil, "begin")
+}
+
+func TestNothingBeginsBelowMinHealthy(t *testing.T) {
+	s := newSite(t, oneStep(`,"minHealthy":"51%"`), names("n", 7)...)
+	s.ill(10*time.Second, 0, names("n", 4)...)
+	s.stands(8*time.Minute, func(st api.HealthStatus) {
+		if st.Phase != health.PhaseEnabled || len(st.UnhealthyNodes) != 4 || st.Remediating != 0 || st.Blocked == "" {
+			t.Errorf("%+v", st.Status)
+		}
+	})
+	s.well(9*time.Minute, "n0003")
+	s.live(12 * time.Minute)
+	if s.begun != 3 {
+		t.Errorf("%d began, want 3 once enough are healthy\n%s", s.begun, strings.Join(s.log, "\n"))
+	}
+}
+
+func TestAPausedCheckBeginsNothingAndReleases(t *testing.T) {
+	s := newSite(t, oneStep(""), "a", "b", "c", "d", "e")
+	s.ill(10*time.Second, 0, "a")
+	s.at(6*time.Minute, func() { s.signal(api.MsgPause, api.HealthMessage{Message: api.Message{By: "ops", Comment: "upgrade"}}) })
+	s.ill(6*time.Minute+time.Second, 0, "b")
+	s.well(12*time.Minute, "a")
+	s.stands(13*time.Minute, func(st api.HealthStatus) {
+		if st.Phase != health.PhasePaused || st.ObservedNodes != 5 || st.HealthyNodes != 4 {
+			t.Errorf("%+v", st.Status)
+		}
+	})
+	s.at(14*time.Minute, func() { s.signal(api.MsgResume, api.ResumeHealth{Message: api.Message{By: "ops"}}) })
+	s.live(16 * time.Minute)
+	s.want([]string{"5m10s begin a at step 1", "12m2s removed a", "14m0s begin b at step 1"}, "begin", "removed")
+}
+
+func TestRemediationEscalatesThroughTwoTemplatesOfOneKind(t *testing.T) {
+	s := newSite(t, twoSteps, "a", "b", "c")
+	s.ill(10*time.Second, 0, "b")
+	s.well(15*time.Minute, "b")
+	s.live(16 * time.Minute)
+	s.want([]string{
+		"5m10s begin b at step 1", "5m11s object 1 of b", "7m12s object 2 of b", "15m2s removed b",
+	}, "begin", "object", "removed")
+	r := s.remediations["b"]
+	if r.p.Steps[0].TimedOut == nil || r.p.Steps[1].TimedOut == nil {
+		t.Errorf("steps %+v", r.p.Steps)
+	}
+	if !slices.Contains(s.recorded, "NoTemplateLeft b") {
+		t.Errorf("recorded %q", s.recorded)
+	}
+}
+
+func TestAStormCoolsDownBeforeAnythingBegins(t *testing.T) {
+	s := newSite(t, oneStep(`,"minHealthy":4,"stormCooldownDuration":"2m"`), names("n", 7)...)
+	s.ill(10*time.Second, 0, names("n", 4)...)
+	s.well(8*time.Minute, "n0000")
+	s.stands(9*time.Minute, func(st api.HealthStatus) {
+		if st.Storm == nil || s.begun != 0 {
+			t.Errorf("storm %+v, %d began", st.Storm, s.begun)
+		}
+	})
+	s.live(12 * time.Minute)
+	if got := s.logged("begin"); len(got) != 3 || !strings.HasPrefix(got[0], "10m0s") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestARecoveredNodeWaitsForSomebodysWord(t *testing.T) {
+	s := newSite(t, oneStep(`,"healthyDelay":"-1s"`), "a", "b", "c")
+	s.ill(10*time.Second, 0, "b")
+	s.well(7*time.Minute, "b")
+	s.at(8*time.Minute, func() { s.signal(api.MsgConfirm, api.ConfirmHealthy{Message: api.Message{By: "ann"}, Node: "b"}) })
+	s.at(30*time.Minute, func() {
+		s.signal(api.MsgConfirm, api.ConfirmHealthy{Message: api.Message{By: "ann", Comment: "it is back"}, Node: "b"})
+	})
+	s.live(32 * time.Minute)
+	s.want([]string{"30m2s removed b"}, "removed")
+}
+
+func TestAMissingTemplateDisablesTheCheck(t *testing.T) {
+	s := newSite(t, oneStep(""), "a", "b", "c")
+	s.ill(10*time.Second, 0, "b")
+	s.change(time.Minute, func() { s.disabled = [2]string{"template n/soft is missing", health.DisabledTemplateNotFound} })
+	s.stands(8*time.Minute, func(st api.HealthStatus) {
+		if st.Phase != health.PhaseDisabled || s.begun != 0 {
+			t.Errorf("%+v", st.Status)
+		}
+	})
+	s.change(9*time.Minute, func() { s.disabled = [2]string{} })
+	s.live(10 * time.Minute)
+	s.want([]string{"9m0s begin b at step 1"}, "begin")
+}
+
+func TestANodeThatIsDeletedAndMadeAgainEndsItsRemediation(t *testing.T) {
+	s := newSite(t, oneStep(""), "a", "b", "c")
+	s.ill(10*time.Second, 0, "b")
+	s.change(7*time.Minute, func() { n := s.nodes["b"]; n.facts.Gone, n.facts.Left, n.ill = true, true, nil }, "b")
+	s.change(9*time.Minute, func() { s.add("b").facts.UID = "uid-2" }, "b")
+	s.ill(10*time.Minute, 0, "b")
+	s.live(16 * time.Minute)
+	s.want([]string{"5m10s begin b at step 1", "7m2s removed b", "15m0s begin b at step 1"}, "begin", "removed")
+}
+
+func TestAResetCheckGoesOnWithWhatRuns(t *testing.T) {
+	s := newSite(t, twoSteps, "a", "b", "c")
+	s.ill(10*time.Second, 0, "b")
+	s.resets = []time.Duration{5*time.Minute + 10500*time.Millisecond, 6 * time.Minute, 11 * time.Minute}
+	s.well(15*time.Minute, "b")
+	s.live(16 * time.Minute)
+	s.want([]string{"5m10s begin b at step 1", "5m11s object 1 of b", "7m12s object 2 of b", "15m2s removed b"}, "begin", "object", "removed")
+	if n := len(s.logged("stock")); n != 4 {
+		t.Errorf("it was looked %d times what runs", n)
+	}
+}
+
+func TestACheckThatBeginsAnewFindsWhatRuns(t *testing.T) {
+	s := newSite(t, oneStep(`,"minHealthy":2`), "a", "b", "c")
+	r := &remedied{done: func() {}, in: api.RemediationInput{Node: "b"}}
+	r.p = health.Progress{Node: "b", UID: "uid-b", RunID: runOf("older"), StartedAt: s.start.Add(-time.Hour), Steps: []health.StepState{{
+		Index: 0, StartedAt: s.start.Add(-time.Hour), Resource: &health.Resource{Kind: "Reboot", Name: "b"},
+	}}}
+	s.remediations["b"] = r
+	s.nodes["b"].ill[0] = s.start.Add(-2 * time.Hour)
+	s.ill(10*time.Second, 0, "c")
+	s.well(7*time.Minute, "b")
+	s.live(9 * time.Minute)
+	s.want([]string{"7m2s removed b", "7m2s begin c at step 1"}, "begin", "removed")
+}
+
+func TestARemediationThatEndsWithoutAWordIsTakenUpAgain(t *testing.T) {
+	s := newSite(t, oneStep(""), "a", "b", "c")
+	s.ill(10*time.Second, 0, "b")
+	s.at(6*time.Minute, func() { r := s.remediations["b"]; r.lost = true; r.done() })
+	s.well(15*time.Minute, "b")
+	s.live(16 * time.Minute)
+	s.want([]string{"5m10s begin b at step 1", "6m0s begin b at step 1", "15m2s removed b"}, "begin", "removed")
+	if r := s.remediations["b"]; !r.in.Resume || len(r.in.Left) != 1 {
+		t.Errorf("%+v", r.in)
+	}
+}
+
+func TestContinueAsNewWithEverythingInFlight(t *testing.T) {
+	for _, after := range []int{1, 2, 3, 5, 7, 11} {
+		s := newSite(t, twoSteps, names("n", 12)...)
+		s.continueAfter = after
+		s.ill(10*time.Second, 0, names("n", 5)...)
+		s.ill(6*time.Minute, 1, "n0007")
+		s.well(8*time.Minute, "n0000", "n0003")
+		s.well(15*time.Minute, "n0001", "n0002", "n0004", "n0007")
+		s.live(17 * time.Minute)
+		if s.begun != 6 || s.running() != 0 || s.runs < 3 {
+			t.Errorf("after %d: %d began, %d run, in %d runs\n%s", after, s.begun, s.running(), s.runs, strings.Join(s.log, "\n"))
+		}
+	}
+}
+
+func TestForgedAndLateMessagesChangeNothing(t *testing.T) {
+	s := newSite(t, oneStep(""), "a", "b", "c")
+	s.ill(10*time.Second, 0, "b")
+	s.at(time.Minute, func() {
+		ill := health.Facts{Name: "c", Matches: []health.Match{{Index: 0, Since: s.start.Add(-time.Hour)}}}
+		forged := api.HealthNews{RunID: runOf("another"), Observation: health.Observation{Revision: 1, Sequence: 9, Full: true, Nodes: []health.Facts{ill}}}
+		s.signal(api.SignalHealthNews, forged)
+		forged.RunID, forged.Sequence = s.run, 1
+		forged.Watch = runOf("watch")
+		s.signal(api.SignalHealthNews, forged) // it is late
+		s.signal(api.SignalHealthNews, map[string]any{"runId": s.run, "unknown": 1})
+		s.signal(api.SignalRemediationProgress, health.Progress{Node: "../x", RunID: runOf("x")})
+		s.signal(api.SignalRemediationProgress, health.Progress{Node: "c", RunID: "no run"})
+		s.signal("no-such-message", 1)
+	})
+	s.at(6*time.Minute, func() {
+		p := s.remediations["b"].p
+		p.RunID, p.Ended = runOf("forged"), true
+		s.signal(api.SignalRemediationProgress, p)
+	})
+	s.stands(7*time.Minute, func(st api.HealthStatus) {
+		if st.Remediating != 1 {
+			t.Errorf("%+v", st.Status)
+		}
+	})
+	s.live(8 * time.Minute)
+	s.want([]string{"5m10s begin b at step 1"}, "begin")
+}
+
+func TestManyUnhealthyNodesAreWithinBounds(t *testing.T) {
+	all := names("node-with-a-name-that-is-as-long-as-they-are-in-some-clusters-", 300)
+	s := newSite(t, oneStep(`,"maxUnhealthy":"100%"`), all...)
+	s.continueAfter = 400
+	s.ill(10*time.Second, 0, all...)
+	s.stands(20*time.Minute, func(st api.HealthStatus) {
+		if st.Remediating != 300 {
+			t.Errorf("%d are remediated", st.Remediating)
+		}
+	})
+	s.well(25*time.Minute, all...)
+	s.live(40 * time.Minute)
+	if s.begun != 300 || s.running() != 0 {
+		t.Errorf("%d began, %d run", s.begun, s.running())
+	}
+	if len(s.packed) > 512<<10 {
+		t.Errorf("%d bytes are carried", len(s.packed))
+	}
+}
+
+func TestEditsThatWouldLeaveRemediationsBehindAreRefused(t *testing.T) {
+	s := newSite(t, oneStep(""), "a", "b", "c")
+	s.ill(10*time.Second, 0, "b")
+	configure := func(when time.Duration, id, spec string) {
+		s.at(when, func() {
+			s.signal(api.MsgConfigure, api.ConfigureHealth{Message: api.Message{ID: id, By: "ann"}, Spec: []byte(spec)})
+		})
+	}
+	configure(6*time.Minute, "template", strings.Replace(oneStep(""), "soft", "hard", 1))
+	configure(7*time.Minute, "threshold", oneStep(`,"minHealthy":1`))
+	configure(8*time.Minute, "bad", `{"selector":{}}`)
+	s.at(9*time.Minute, func() { s.signal(api.MsgRemove, api.HealthMessage{Message: api.Message{ID: "early"}}) })
+	s.well(10*time.Minute, "b")
+	s.at(11*time.Minute, func() { s.signal(api.MsgRemove, api.HealthMessage{Message: api.Message{ID: "late"}}) })
+	s.live(12 * time.Minute)
+	if !s.ended || s.intent.Gone == false {
+		t.Errorf("it did not end: %v", s.err)
+	}
+	want := map[string]api.Outcome{"template": api.Ignored, "threshold": api.Applied, "bad": api.Ignored, "early": api.Ignored, "late": api.Applied}
+	for _, m := range s.status().Messages {
+		if m.Outcome != want[m.ID] {
+			t.Errorf("%s: %s (%s)", m.ID, m.Outcome, m.Effect)
+		}
+	}
+	if n := len(s.status().Messages); n != len(want) {
+		t.Errorf("%d messages", n)
+	}
+	if needed := s.status().Spec.Required(3); needed != 1 {
+		t.Errorf("of three nodes %d have to be healthy: the new threshold does not count", needed)
+	}
+}
+
+func TestAWatchThatDoesNotAnswerIsToldAgain(t *testing.T) {
+	s := newSite(t, oneStep(""), "a", "b", "c")
+	s.deaf = true
+	s.nodes["b"].ill[0] = s.start.Add(-time.Hour)
+	s.at(3*time.Minute, func() { s.deaf = false })
+	s.live(10 * time.Minute)
+	if got := s.logged("begin"); len(got) != 1 {
+		t.Errorf("%q", got)
+	}
+}

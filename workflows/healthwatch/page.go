@@ -1,0 +1,68 @@
+package healthwatch
+
+import (
+	"fmt"
+	"strings"
+
+	"go.temporal.io/sdk/workflow"
+
+	"drydock/api"
+	"drydock/rules/markdown"
+)
+
+// shownChecks and shownNotes bound what the details show.
+const (
+	shownChecks = 20
+	shownNotes  = 5
+)
+
+// answer takes queries.
+func (w *healthwatch) answer() error {
+	return workflow.SetQueryHandlerWithOptions(w.Ctx, api.QueryState, func() (api.HealthWatchState, error) { return w.page(), nil },
+		workflow.QueryHandlerOptions{Description: "the checks that are watched for, who may not run, and which control-plane node may be remediated"})
+}
+
+func (w *healthwatch) page() api.HealthWatchState {
+	page := api.HealthWatchState{Rebuilding: w.pending(), Checks: []api.WatchedHealthCheck{}, Permit: w.state.Permit, Notes: w.state.Notes}
+	for _, k := range w.state.Checks {
+		page.Checks = append(page.Checks, api.WatchedHealthCheck{
+			Name: k.Intent.Name, RunID: k.Intent.RunID, CreatedAt: k.Intent.CreatedAt, Revision: k.Intent.Revision, Selector: k.Intent.Selector,
+			Remediating: len(k.Intent.Remediating), Told: k.Known.All, Refused: k.Refused,
+		})
+	}
+	return page
+}
+
+// describe shows the watch in the Temporal UI.
+func (w *healthwatch) describe() {
+	var text strings.Builder
+	fmt.Fprintf(&text, "watches nodes for %d health checks", len(w.state.Checks))
+	if waits := w.pending(); waits != "" {
+		fmt.Fprintf(&text, "\n\n%s", markdown.Text(waits))
+	}
+	if p := w.state.Permit; p.Node != "" {
+		fmt.Fprintf(&text, "\n\ncontrol-plane node %s may be remediated by check %s", markdown.Text(p.Node), markdown.Text(p.Check))
+	}
+	if len(w.state.Checks) > 0 {
+		text.WriteString("\n")
+	}
+	for _, k := range w.state.Checks[:min(len(w.state.Checks), shownChecks)] {
+		fmt.Fprintf(&text, "\n- %s: %s", markdown.Text(k.Intent.Name), markdown.Text(k.Intent.Selector))
+		if n := len(k.Intent.Remediating); n > 0 {
+			fmt.Fprintf(&text, ", remediates %d", n)
+		}
+		if k.Refused != "" {
+			fmt.Fprintf(&text, ", refused: %s", markdown.Text(k.Refused))
+		}
+	}
+	if more := len(w.state.Checks) - shownChecks; more > 0 {
+		fmt.Fprintf(&text, "\n- and %d more", more)
+	}
+	if len(w.state.Notes) > 0 {
+		text.WriteString("\n")
+	}
+	for i := len(w.state.Notes) - 1; i >= max(0, len(w.state.Notes)-shownNotes); i-- {
+		fmt.Fprintf(&text, "\n- %s: %s", markdown.Text(w.state.Notes[i].What), markdown.Text(w.state.Notes[i].Why))
+	}
+	workflow.SetCurrentDetails(w.Ctx, text.String())
+}

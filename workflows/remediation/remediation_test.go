@@ -1,0 +1,319 @@
+package remediation_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
+	sdklog "go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	activity "drydock/activities/health"
+	planactivity "drydock/activities/plan"
+	"drydock/activities/settings"
+	"drydock/api"
+	"drydock/rules/health"
+	"drydock/rules/period"
+	"drydock/workflows/call"
+	"drydock/workflows/inbox"
+	"drydock/workflows/remediation"
+)
+
+const (
+	checkRun = "11111111-1111-4111-8111-111111111111"
+	latency  = 20 * time.Millisecond
+)
+
+// site is the world around a remediation: a cluster with its objects, and the check.
+type site struct {
+	t    *testing.T
+	env  *testsuite.TestWorkflowEnvironment
+	in   api.RemediationInput
+	log  []string
+	said []health.Progress
+	// ensures are the answers to the next objects that are asked for; without, each is made.
+	ensures []activity.EnsuredObject
+	// sees are what the watches see, one after the other; without, nothing.
+	sees []func() (time.Duration, activity.RemediationSeen)
+	// keeps is how often finalizers keep the objects.
+	keeps int
+	// gone: the check does not run.
+	gone  bool
+	start time.Time
+}
+
+func template(name string) health.Remediation {
+	return health.Remediation{Template: &health.TemplateRef{APIVersion: "r/v1", Kind: "RebootTemplate", Namespace: "n", Name: name}, Timeout: period.Duration(2 * time.Minute)}
+}
+
+func newSite(t *testing.T, steps ...health.Remediation) *site {
+	s := &site{t: t, start: time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)}
+	s.in = api.RemediationInput{Check: "workers", CheckRunID: checkRun, Node: "b", UID: "uid-b", Steps: steps, Why: "Ready is False", Revision: 1}
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	s.env = suite.NewTestWorkflowEnvironment()
+	s.env.SetTestTimeout(20 * time.Second)
+	s.env.SetStartTime(s.start)
+	s.env.SetWorkflowRunTimeout(100 * 24 * time.Hour)
+	s.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: []interceptor.WorkerInterceptor{&inbox.Interceptor{}}})
+	s.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: "node-remediation/workers/b", TaskQueue: api.DefaultTaskQueue})
+	s.env.RegisterWorkflowWithOptions(remediation.NodeRemediation, workflow.RegisterOptions{Name: api.NodeRemediationType})
+	s.env.RegisterActivity(call.Health)
+	s.env.RegisterActivity(call.Plans)
+	s.env.RegisterActivity((*settings.Activities)(nil).Prepare)
+	s.env.OnActivity(call.Settings.Prepare, mock.Anything, mock.Anything).Return(settings.Prepared{}, nil)
+	s.env.OnActivity(call.Health.EnsureObject, mock.Anything, mock.Anything).After(latency).Return(s.ensure)
+	s.env.OnActivity(call.Health.TakeLease, mock.Anything, mock.Anything).After(latency).Return(func(context.Context, activity.LeaseInput) (activity.LeaseState, error) {
+		s.note("lease")
+		return activity.LeaseState{Held: true}, nil
+	})
+	s.env.OnActivity(call.Health.MarkObjects, mock.Anything, mock.Anything).After(latency).Return(func(_ context.Context, in activity.MarkInput) (activity.MarkedObjects, error) {
+		s.note("mark %d, timed out %v, old %v", len(in.Objects), in.TimedOut != nil, in.Old)
+		return activity.MarkedObjects{Gone: make([]bool, len(in.Objects))}, nil
+	})
+	s.env.OnActivity(call.Health.RemoveObjects, mock.Anything, mock.Anything).After(latency).Return(s.remove)
+	s.env.OnActivity(call.Health.WatchRemediation, mock.Anything, mock.Anything).AfterFn(s.untilSeen).Return(s.see)
+	s.env.OnActivity(call.Health.BeginRepair, mock.Anything, mock.Anything).After(latency).Return(func(_ context.Context, in activity.RepairInput) (activity.BegunRepair, error) {
+		s.note("maintain")
+		return activity.BegunRepair{RunID: checkRun, StartedAt: s.env.Now()}, nil
+	})
+	s.env.OnActivity(call.Health.EndRepair, mock.Anything, mock.Anything).After(latency).Return(func(_ context.Context, in activity.EndRepairInput) error {
+		s.note("end maintenance, healthy %v", in.Healthy)
+		return nil
+	})
+	s.env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, mock.Anything, mock.Anything).Return(s.hear)
+	return s
+}
+
+func (s *site) now() time.Duration { return s.env.Now().Sub(s.start) }
+
+func (s *site) note(format string, args ...any) {
+	s.log = append(s.log, fmt.Sprintf("%s ", s.now().Truncate(time.Second))+fmt.Sprintf(format, args...))
+}
+
+func (s *site) ensure(_ context.Context, in activity.ObjectInput) (activity.EnsuredObject, error) {
+	if len(s.ensures) > 0 {
+		next := s.ensures[0]
+		s.ensures = s.ensures[1:]
+		s.note("refuse step %d", in.Step+1)
+		return next, nil
+	}
+	s.note("make step %d", in.Step+1)
+	return activity.EnsuredObject{
+		Resource:  &health.Resource{APIVersion: "r/v1", Kind: "Reboot", Namespace: "n", Name: fmt.Sprintf("b-%d", in.Step)},
+		StartedAt: s.env.Now(), Lease: activity.LeaseState{Held: true},
+	}, nil
+}
+
+func (s *site) remove(_ context.Context, in activity.RemoveInput) (activity.Removed, error) {
+	s.note("remove %d", len(in.Objects))
+	if s.keeps > 0 {
+		s.keeps--
+		return activity.Removed{Gone: make([]bool, len(in.Objects))}, nil
+	}
+	gone := make([]bool, len(in.Objects))
+	for i := range gone {
+		gone[i] = true
+	}
+	return activity.Removed{Gone: gone, Done: true}, nil
+}
+
+func (s *site) untilSeen() time.Duration {
+	if len(s.sees) == 0 {
+		return 10000 * time.Hour
+	}
+	after, _ := s.sees[0]()
+	return after
+}
+
+func (s *site) see(_ context.Context, in activity.RemediationWatch) (activity.RemediationSeen, error) {
+	_, seen := s.sees[0]()
+	s.sees = s.sees[1:]
+	return seen, nil
+}
+
+// seen has the next watch see something after a while.
+func (s *site) seen(after time.Duration, seen activity.RemediationSeen) {
+	s.sees = append(s.sees, func() (time.Duration, activity.RemediationSeen) { return after, seen })
+}
+
+func (s *site) hear(_, id, _, name string, arg any) error {
+	p, ok := arg.(health.Progress)
+	if !ok || id != "health-check/workers" || name != api.SignalRemediationProgress {
+		s.t.Errorf("signal %s to %s", name, id)
+	}
+	if s.gone {
+		return &temporal.UnknownExternalWorkflowExecutionError{}
+	}
+	s.said = append(s.said, p)
+	return nil
+}
+
+// order gives an order at a time.
+func (s *site) order(when time.Duration, o health.Order) {
+	s.env.RegisterDelayedCallback(func() {
+		s.env.SignalWorkflow(api.SignalRemediationOrder, api.RemediationOrder{Check: "workers", CheckRunID: checkRun, Tell: true, Order: o})
+	}, when)
+}
+
+func (s *site) run() health.Progress {
+	s.t.Helper()
+	s.env.ExecuteWorkflow(api.NodeRemediationType, s.in, []byte(nil))
+	if err := s.env.GetWorkflowError(); err != nil {
+		s.t.Fatal(err)
+	}
+	var p health.Progress
+	if err := s.env.GetWorkflowResult(&p); err != nil {
+		s.t.Fatal(err)
+	}
+	return p
+}
+
+func (s *site) want(want ...string) {
+	s.t.Helper()
+	if !slices.Equal(s.log, want) {
+		s.t.Errorf("log %q, want %q", s.log, want)
+	}
+}
+
+func TestARemediationMakesItsObjectAndRemovesIt(t *testing.T) {
+	s := newSite(t, template("soft"))
+	s.keeps = 1
+	s.order(10*time.Minute, health.Order{Node: "b", Revision: 2, Healthy: true})
+	s.seen(10000*time.Hour, activity.RemediationSeen{})
+	s.env.RegisterDelayedCallback(func() {
+		s.sees = nil
+		s.seen(30*time.Second, activity.RemediationSeen{Objects: []activity.ObjectSeen{{Index: 0, Gone: true}}})
+	}, 9*time.Minute)
+	p := s.run()
+	s.want("0s make step 1", "10m0s remove 1", "10m30s remove 0")
+	if !p.Ended || p.Failure != "" || !p.Recovered || len(s.said) == 0 || !s.said[len(s.said)-1].Ended {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestARemediationThatMayNotBeginEnds(t *testing.T) {
+	for _, answer := range []activity.EnsuredObject{
+		{LeaseHeldBy: "node-maintenance"}, {NotOwned: "Reboot n/b"}, {Skipped: "the node is excluded"}, {Failure: "there is no template"}, {NodeGone: true},
+	} {
+		s := newSite(t, template("soft"))
+		s.ensures = []activity.EnsuredObject{answer}
+		p := s.run()
+		if !p.Ended || p.Failure == "" || p.LeaseHeldBy != answer.LeaseHeldBy || p.NotOwned != answer.NotOwned {
+			t.Errorf("%+v: %+v", answer, p)
+		}
+	}
+}
+
+func TestARemediationWaitsForAnEarlierObjectToBeGone(t *testing.T) {
+	s := newSite(t, template("soft"))
+	s.ensures = []activity.EnsuredObject{{Waiting: "Reboot n/b is being deleted"}, {Waiting: "Reboot n/b is being deleted"}}
+	s.order(time.Minute, health.Order{Node: "b", Revision: 2, Healthy: true})
+	s.run()
+	s.want("0s refuse step 1", "10s refuse step 1", "20s make step 1", "1m0s remove 1")
+}
+
+func TestTheNextStepBeginsByOrder(t *testing.T) {
+	s := newSite(t, template("soft"), template("hard"))
+	failed := false
+	s.seen(time.Minute, activity.RemediationSeen{Lease: activity.LeaseState{Held: true}, Objects: []activity.ObjectSeen{{Index: 0, Succeeded: &failed, Message: "no power"}}})
+	s.order(2*time.Minute, health.Order{Node: "b", Revision: 2, Step: 1, TimedOut: []int{0}})
+	s.order(3*time.Minute, health.Order{Node: "b", Revision: 1, Step: 0, Healthy: true}) // it is late
+	s.order(4*time.Minute, health.Order{Node: "b", Revision: 3, Step: 1, TimedOut: []int{0}, Old: true})
+	s.order(5*time.Minute, health.Order{Node: "b", Revision: 4, Step: 1, TimedOut: []int{0}, Healthy: true})
+	s.run()
+	s.want("0s make step 1", "2m0s mark 1, timed out true, old false", "2m0s make step 2", "4m0s mark 2, timed out false, old true", "5m0s remove 2")
+	told := func(p health.Progress) bool {
+		return len(p.Steps) == 1 && p.Steps[0].Succeeded != nil && !*p.Steps[0].Succeeded && p.Steps[0].Failure == "no power"
+	}
+	if !slices.ContainsFunc(s.said, told) {
+		t.Errorf("it did not say that the step has failed: %+v", s.said)
+	}
+}
+
+func TestForgedOrdersChangeNothing(t *testing.T) {
+	s := newSite(t, template("soft"))
+	s.env.RegisterDelayedCallback(func() {
+		for _, o := range []api.RemediationOrder{
+			{Check: "others", CheckRunID: checkRun, Order: health.Order{Revision: 5, Healthy: true}},
+			{Check: "workers", CheckRunID: "no run", Order: health.Order{Revision: 5, Healthy: true}},
+			{Check: "workers", CheckRunID: checkRun, RunID: checkRun, Order: health.Order{Revision: 5, Healthy: true}},
+			{Check: "workers", CheckRunID: checkRun, Order: health.Order{Revision: 5, Step: 7}},
+			{Check: "workers", CheckRunID: checkRun, Order: health.Order{Revision: 5, TimedOut: []int{-1}}},
+			{Check: "workers", CheckRunID: checkRun, Order: health.Order{Revision: 5, Node: "c", Healthy: true}},
+		} {
+			s.env.SignalWorkflow(api.SignalRemediationOrder, o)
+		}
+		s.env.SignalWorkflow(api.SignalRemediationOrder, map[string]any{"healthy": true, "unknown": 1})
+	}, time.Minute)
+	s.order(5*time.Minute, health.Order{Node: "b", Revision: 6, Healthy: true})
+	s.run()
+	s.want("0s make step 1", "5m0s remove 1")
+}
+
+func TestARemediationWhoseCheckIsGoneEndsOnceTheNodeIsHealthy(t *testing.T) {
+	s := newSite(t, template("soft"))
+	s.in.Conditions = []health.UnhealthyCondition{{Type: "Ready", Status: "False"}}
+	s.env.RegisterDelayedCallback(func() { s.gone = true }, time.Minute)
+	see := func(in activity.RemediationSeen) func() (time.Duration, activity.RemediationSeen) {
+		return func() (time.Duration, activity.RemediationSeen) { return 5 * time.Minute, in }
+	}
+	held := activity.LeaseState{Held: true}
+	for range 12 {
+		s.sees = append(s.sees, see(activity.RemediationSeen{Lease: held, Ill: true, Objects: []activity.ObjectSeen{{}}}))
+	}
+	s.sees = append(s.sees, see(activity.RemediationSeen{Lease: held, Objects: []activity.ObjectSeen{{}}}))
+	p := s.run()
+	if len(s.log) != 2 || s.now() < 40*time.Minute || !p.Ended || !p.Recovered {
+		t.Errorf("%s: %q, %+v", s.now(), s.log, p)
+	}
+}
+
+func TestARemediationTakesUpWhatAnotherHasLeft(t *testing.T) {
+	s := newSite(t, template("soft"))
+	s.in.Resume, s.in.Revision = true, 0
+	s.in.Left = []health.StepState{{Index: 0, StartedAt: s.start.Add(-time.Hour), Resource: &health.Resource{Kind: "Reboot", Name: "b-0"}}}
+	s.order(time.Minute, health.Order{Node: "b", Revision: 7, Healthy: true})
+	s.run()
+	s.want("1m0s remove 1")
+}
+
+func TestAMaintenanceRemediatesTheNode(t *testing.T) {
+	s := newSite(t, health.Remediation{Maintenance: &health.Repair{}})
+	over := false
+	s.env.OnActivity(call.Plans.AwaitEnds, mock.Anything, mock.Anything).AfterFn(func() time.Duration { return 6 * time.Minute }).Return(
+		func(_ context.Context, flights api.List[planactivity.Flight]) ([]planactivity.Ended, error) {
+			over = true
+			return []planactivity.Ended{{Flight: flights[0], Phase: api.Completed}}, nil
+		})
+	s.order(5*time.Minute, health.Order{Node: "b", Revision: 2, Healthy: true})
+	p := s.run()
+	s.want("0s lease", "0s maintain", "5m0s end maintenance, healthy true", "6m0s remove 0")
+	if !over || !p.Ended || len(p.Steps) != 1 || p.Steps[0].WorkflowID != "node-maintenance/b/health-workers" || p.Steps[0].Succeeded == nil {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestAWrongInputIsRefused(t *testing.T) {
+	for name, change := range map[string]func(*api.RemediationInput){
+		"node": func(in *api.RemediationInput) { in.Node = "c" }, "steps": func(in *api.RemediationInput) { in.Steps = nil },
+		"step": func(in *api.RemediationInput) { in.Step = 3 }, "checkRunId": func(in *api.RemediationInput) { in.CheckRunID = "x" },
+		"steps[0]": func(in *api.RemediationInput) { in.Steps = []health.Remediation{{}} },
+	} {
+		s := newSite(t, template("soft"))
+		change(&s.in)
+		s.env.ExecuteWorkflow(api.NodeRemediationType, s.in, []byte(nil))
+		if err := s.env.GetWorkflowError(); err == nil {
+			t.Errorf("%s: it is taken", name)
+		}
+	}
+}
