@@ -21,6 +21,8 @@ const (
 	// healthNodes are checked, of which healthIll fall ill within healthSpread, and healthMost may be at a time.
 	healthNodes, healthIll, healthMost = 2000, 200, 150
 	healthSpread                       = 10 * time.Second
+	// healthSteady fall ill one a second.
+	healthSteady = 60
 	// healthFor is how long a node is ill before it is remediated.
 	healthFor = 5 * time.Second
 	// healthChecks are idle while what they cost is counted.
@@ -226,45 +228,72 @@ func (b *wards) allowed(ctx context.Context) ([]Figure, error) {
 	}, b.end(ctx, name)
 }
 
-// delays are from the second in which the duration of a node's condition ends until its remediation object is seen.
+// delays are how soon remediations begin: of nodes that fall ill one after the other, and of many that do so at once, of which
+// Temporal and the API server, both on this machine, begin only so many a second.
 func (b *wards) delays(ctx context.Context) ([]Figure, error) {
-	const name = "delays"
-	progress("health: %d of %d nodes fall ill within %s, and all are remediated", healthIll, healthNodes, healthSpread)
-	if err := b.check(ctx, name, everyNode, `"maxUnhealthy":"100%"`, healthNodes); err != nil {
-		return nil, err
-	}
-	since, err := b.breaks(ctx, healthIll, 2*healthIll, healthSpread)
+	steady, err := b.begins(ctx, "steady", healthSteady, healthSteady*time.Second)
 	if err != nil {
 		return nil, err
 	}
-	if err := b.objects.until(ctx, healthIll); err != nil {
+	rush, err := b.begins(ctx, "rush", healthIll, healthSpread)
+	if err != nil {
 		return nil, err
 	}
-	var delays []time.Duration
+	const to = "from the end of a duration to the remediation object"
+	return []Figure{
+		report(to+", one node a second, median", ms(steady.median()), "ms"),
+		atMost(to+", one node a second, p99", ms(steady.p99()), "ms", 2000),
+		report(fmt.Sprintf("%s, %d nodes in %s, median", to, healthIll, healthSpread), ms(rush.median()), "ms"),
+		report(fmt.Sprintf("%s, %d nodes in %s, p99", to, healthIll, healthSpread), ms(rush.p99()), "ms"),
+		report(fmt.Sprintf("from the recovery of all %d to the last object's end", healthIll), ms(rush.ended), "ms"),
+	}, nil
+}
+
+// begun is how long after the second in which the duration of each node's condition ended its remediation object was seen, in order,
+// and how long after their recovery the last of them was gone.
+type begun struct {
+	delays []time.Duration
+	ended  time.Duration
+}
+
+func (b begun) median() time.Duration { return b.delays[len(b.delays)/2] }
+func (b begun) p99() time.Duration    { return b.delays[len(b.delays)*99/100] }
+
+// begins has so many nodes fall ill one after the other within a time, and all of them remediated.
+func (b *wards) begins(ctx context.Context, name string, ill int, within time.Duration) (begun, error) {
+	var result begun
+	progress("health: %d of %d nodes fall ill within %s, and all are remediated", ill, healthNodes, within)
+	if err := b.check(ctx, name, everyNode, `"maxUnhealthy":"100%"`, healthNodes); err != nil {
+		return result, err
+	}
+	since, err := b.breaks(ctx, healthIll, healthIll+ill, within)
+	if err != nil {
+		return result, err
+	}
+	if err := b.objects.until(ctx, ill); err != nil {
+		return result, err
+	}
 	var nodes []string
 	for node, seen := range b.objects.there() {
-		ill, is := since[node]
+		at, is := since[node]
 		if !is {
-			return nil, fmt.Errorf("node %s was remediated, and is not ill", node)
+			return result, fmt.Errorf("node %s was remediated, and is not ill", node)
 		}
-		delays, nodes = append(delays, seen.Sub(ill.Add(healthFor))), append(nodes, node)
+		result.delays, nodes = append(result.delays, seen.Sub(at.Add(healthFor))), append(nodes, node)
 	}
-	slices.Sort(delays)
-	if delays[0] < 0 {
-		return nil, fmt.Errorf("a remediation began %s before its node's duration was over", -delays[0])
+	slices.Sort(result.delays)
+	if result.delays[0] < 0 {
+		return result, fmt.Errorf("a remediation began %s before its node's duration was over", -result.delays[0])
 	}
 	if err := b.mends(ctx, nodes); err != nil {
-		return nil, err
+		return result, err
 	}
 	recovered := time.Now()
 	if err := b.objects.until(ctx, 0); err != nil {
-		return nil, err
+		return result, err
 	}
-	return []Figure{
-		report("from the end of a duration to the remediation object, median", ms(delays[len(delays)/2]), "ms"),
-		atMost("from the end of a duration to the remediation object, p99", ms(delays[len(delays)*99/100]), "ms", 2000),
-		report(fmt.Sprintf("from the recovery of all %d to the last object's end", healthIll), ms(time.Since(recovered)), "ms"),
-	}, b.end(ctx, name)
+	result.ended = time.Since(recovered)
+	return result, b.end(ctx, name)
 }
 
 // idle is what checks cost while all is well, scaled to an hour.

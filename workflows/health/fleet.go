@@ -18,8 +18,9 @@ import (
 )
 
 const (
-	// atOnce bounds the children that are being begun, and the orders under way.
-	atOnce = 200
+	// atOnce bounds the children that are being begun, and the orders under way: each takes the lock of the check, and of many that
+	// wait for it the first is not the first to get it.
+	atOnce = 16
 	// maxChildren is how many remediations that go on a run may have begun: a server takes 2,000 children.
 	maxChildren = 1000
 	// answerWithin is how long a remediation has to say something before it is asked.
@@ -105,6 +106,7 @@ func (f *fleet) start(in api.RemediationInput) {
 	l.busy, l.sent, l.run, l.tries, l.doubted = true, in.Revision, "", 0, false
 	f.starting++
 	options := call.Child(api.RemediationID(f.cluster, f.name, in.Node), "remediation of "+in.Node+" by "+f.name+": "+in.Why)
+	options.TypedSearchAttributes = temporal.NewSearchAttributes(f.attributes(api.KindRemediation, api.AttributeNode.ValueSet(in.Node))...)
 	child := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(f.Ctx, options), api.NodeRemediationType, in)
 	f.Does("begin the remediation of "+in.Node, child.GetChildWorkflowExecution(), func(started workflow.Future) {
 		f.starting--

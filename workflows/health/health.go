@@ -166,18 +166,25 @@ func samples(name string, spec health.Spec) []json.RawMessage {
 
 // register makes the check findable.
 func (c *core) register() {
-	if !c.state.Prepared.SearchAttributes {
+	attributes := c.attributes(api.KindHealthCheck)
+	if len(attributes) == 0 {
 		return
-	}
-	attributes := []temporal.SearchAttributeUpdate{
-		api.AttributeRequestor.ValueSet(api.RemediationRequestor(c.name)), api.AttributeCluster.ValueSet(c.cluster),
-	}
-	if c.state.Prepared.Kinds {
-		attributes = append(attributes, api.AttributeKind.ValueSet(api.KindHealthCheck))
 	}
 	if err := workflow.UpsertTypedSearchAttributes(c.Ctx, attributes...); err != nil {
 		workflow.GetLogger(c.Ctx).Error("setting search attributes", "error", err)
 	}
+}
+
+// attributes are the search attributes of a workflow of the check, none where the namespace has none.
+func (c *core) attributes(kind string, more ...temporal.SearchAttributeUpdate) []temporal.SearchAttributeUpdate {
+	if !c.state.Prepared.SearchAttributes {
+		return nil
+	}
+	attributes := append(more, api.AttributeRequestor.ValueSet(api.RemediationRequestor(c.name)), api.AttributeCluster.ValueSet(c.cluster))
+	if c.state.Prepared.Kinds {
+		attributes = append(attributes, api.AttributeKind.ValueSet(kind))
+	}
+	return attributes
 }
 
 // run decides whenever something happened, until the check is removed.

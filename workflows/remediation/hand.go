@@ -6,7 +6,6 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	activity "drydock/activities/health"
-	"drydock/activities/settings"
 	"drydock/rules/bounds"
 	"drydock/rules/health"
 	"drydock/workflows/call"
@@ -19,8 +18,8 @@ type hand struct {
 	busy bool
 	// repairs are the node's maintenances.
 	repairs *repairs
-	// changed hears that the eye has something else to look at.
-	changed func()
+	// changed hears that the eye has something else to look at, and what was seen of that; nil is nothing.
+	changed func(*activity.RemediationSeen)
 	// failures count what failed in a row, next is when it is tried again.
 	failures int
 	next     time.Time
@@ -101,7 +100,7 @@ func (h *hand) made(step int, made activity.EnsuredObject) {
 		h.state.Leased = made.Lease.Held
 		h.setStep(health.StepState{Index: step, Resource: made.Resource, StartedAt: made.StartedAt})
 		p.Step = step
-		h.changed()
+		h.changed(fresh(step, made))
 	case made.Waiting != "":
 		h.state.Progress.Waiting = bounds.Cut(made.Waiting, bounds.Text)
 		h.next = h.Now().Add(askAgain)
@@ -118,6 +117,14 @@ func (h *hand) made(step int, made activity.EnsuredObject) {
 	default:
 		h.refused(step, made.Failure)
 	}
+}
+
+// fresh is what there is to see of an object that was made a moment ago: nothing but its lease. Nil is that this is not known.
+func fresh(step int, made activity.EnsuredObject) *activity.RemediationSeen {
+	if made.Found || step > 0 {
+		return nil
+	}
+	return &activity.RemediationSeen{Objects: []activity.ObjectSeen{{Index: step}}, Lease: made.Lease}
 }
 
 // refused ends a remediation that cannot begin: its check decides again. A further step that cannot begin is tried again.
@@ -162,7 +169,7 @@ func (h *hand) mark(steps []int) {
 		}
 		h.state.Old = h.state.Old || in.Old
 		h.repairs.giveUp(steps)
-		h.changed()
+		h.changed(nil)
 	}
 	if len(in.Objects) == 0 {
 		done()
@@ -228,7 +235,7 @@ func (h *hand) clear() {
 		h.gone(steps, removed.Gone)
 		if h.removing = !removed.Done; h.removing {
 			h.state.Progress.Waiting = "its remediation objects to be gone: finalizers keep them"
-			h.changed()
+			h.changed(nil)
 			return
 		}
 		h.works()
@@ -244,10 +251,4 @@ func (h *hand) removed() {
 	if p.Failure == "" && !p.Recovered {
 		p.Failure = h.state.Ending
 	}
-}
-
-// prepare finds out what the namespace has of search attributes.
-func prepare(ctx workflow.Context) (prepared settings.Prepared, err error) {
-	err = workflow.ExecuteLocalActivity(call.Glance(ctx, 5*time.Second), call.Settings.Prepare, []byte(`{"node":"any"}`)).Get(ctx, &prepared)
-	return prepared, err
 }

@@ -110,7 +110,7 @@ func (m *messenger) tell() {
 	now := m.text()
 	changed := now != m.state.Told
 	switch {
-	case m.busy || m.done():
+	case m.busy || m.done() || m.mute():
 		return
 	case m.Now().Before(m.next):
 		m.WakeAt(m.next, "tell the check again")
@@ -128,6 +128,12 @@ func (m *messenger) tell() {
 		}
 	}
 	m.send(now)
+}
+
+// mute tells that nothing has come of it yet: that it has begun the check knows, and asks where it hears no more.
+func (m *messenger) mute() bool {
+	p := &m.state.Progress
+	return m.state.ToldAt.IsZero() && !m.urgent && !m.in.Resume && len(p.Steps) == 0 && p.Failure == "" && p.Waiting == "" && !p.Ended
 }
 
 func (m *messenger) text() string {

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/converter"
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	activity "drydock/activities/health"
 	"drydock/api"
 	"drydock/rules/bounds"
 	"drydock/rules/health"
@@ -68,8 +68,6 @@ type state struct {
 	Recovered bool `json:"recovered,omitempty"`
 	// Orphaned is since when the check does not run.
 	Orphaned time.Time `json:"orphaned,omitzero"`
-	// Attributed: its search attributes are set.
-	Attributed bool `json:"attributed,omitempty"`
 	loop.Carried
 }
 
@@ -85,7 +83,6 @@ func NodeRemediation(ctx workflow.Context, input converter.RawValue, packed []by
 	}
 	err = reset.Run(ctx, r.wasReset, func(root workflow.Context) error {
 		r.Ctx, _ = workflow.NewDisconnectedContext(root)
-		r.register()
 		return r.run(root, input)
 	})
 	return r.state.Progress, err
@@ -166,7 +163,7 @@ func assemble(c *core) *remediation {
 	r := &remediation{core: c, messenger: &messenger{core: c}, hand: &hand{core: c}}
 	r.hand.repairs = &repairs{core: c, hand: r.hand}
 	r.eye = &eye{core: c}
-	r.hand.changed = func() { r.eye.known = nil }
+	r.hand.changed = func(seen *activity.RemediationSeen) { r.eye.known = seen }
 	return r
 }
 
@@ -298,24 +295,3 @@ func (r *remediation) wasReset(ctx workflow.Context) (runID string, err error) {
 }
 
 func (c *core) note(what, why string) { c.Note(&c.state.Carried, what, why) }
-
-// register makes the remediation findable.
-func (r *remediation) register() {
-	if r.state.Attributed {
-		return
-	}
-	r.state.Attributed = true
-	prepared, err := prepare(r.Ctx)
-	if err != nil || !prepared.SearchAttributes {
-		return // it goes on without: a list shows it by its ID
-	}
-	attributes := []temporal.SearchAttributeUpdate{
-		api.AttributeNode.ValueSet(r.node), api.AttributeRequestor.ValueSet(api.RemediationRequestor(r.check)), api.AttributeCluster.ValueSet(r.cluster),
-	}
-	if prepared.Kinds {
-		attributes = append(attributes, api.AttributeKind.ValueSet(api.KindRemediation))
-	}
-	if err := workflow.UpsertTypedSearchAttributes(r.Ctx, attributes...); err != nil {
-		workflow.GetLogger(r.Ctx).Error("setting search attributes", "error", err)
-	}
-}

@@ -62,7 +62,7 @@ func (h *hand) maintain(step int, repair health.Repair) {
 			})
 			h.state.Progress.Step = step
 			h.state.Maintained = append(h.state.Maintained, Maintained{Step: step, RunID: begun.RunID})
-			h.changed()
+			h.changed(nil)
 		}
 	})
 }
@@ -82,7 +82,7 @@ func (h *hand) takeLease(step int) {
 			h.refused(step, "the node's lease is held by "+lease.HeldBy)
 		default:
 			h.state.Leased = true
-			h.changed()
+			h.changed(nil)
 		}
 	})
 }
