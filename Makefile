@@ -92,8 +92,8 @@ unit: ## everything but the end-to-end tests
 	@echo "== unit tests, with the race detector where cgo is at hand"
 	@go test $(if $(shell command -v gcc),-race) -timeout 30m $$(go list ./... | grep -v -e /e2e -e /chaos)
 
-# Each of the tests that run at once has a control plane of its own, some 600 MB. They mostly wait: five keep two cores busy.
-E2E_AT_ONCE ?= 5
+# Each of the tests that run at once has a control plane of its own, some 600 MB. They mostly wait: four keep two cores busy.
+E2E_AT_ONCE ?= 4
 e2e: drydock $(BIN)/devcluster $(BIN)/devtemporal ## end to end: real control plane, real Temporal server, real binaries
 	@echo "== end-to-end tests (a few minutes)"
 	@$(STATIC_GO) test -timeout 45m -count 1 -parallel $(E2E_AT_ONCE) ./e2e/...

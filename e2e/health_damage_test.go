@@ -19,7 +19,7 @@ import (
 // TestDamageToHealthChecksIsMadeGood resets and terminates remediations under way, and has the control plane's nodes fall ill, of
 // which one watch decides for all.
 func TestDamageToHealthChecksIsMadeGood(t *testing.T) {
-	c := newClinic(t, 30, "")
+	c := newClinic(t, 33, "")
 	defer c.parts.Wait()
 	c.startWorker()
 	template := c.template(fence, "fence", nil)
@@ -27,6 +27,7 @@ func TestDamageToHealthChecksIsMadeGood(t *testing.T) {
 	c.part("a remediation that is reset", func(c *clinic) { remediationReset(c, fields) })
 	c.part("a remediation that is terminated", func(c *clinic) { remediationTerminated(c, fields) })
 	c.part("an object that somebody deletes", func(c *clinic) { objectDeleted(c, fields) })
+	c.part("the watch", func(c *clinic) { watchDamaged(c, fields) })
 	c.part("the control plane", func(c *clinic) { controlPlane(c, fields) })
 	c.part("a node that goes for good", func(c *clinic) { goesForGood(c, fields) })
 }
@@ -102,6 +103,34 @@ func objectDeleted(c *clinic, fields string) {
 	g.mends(node)
 	g.released(fence, node)
 	g.well()
+}
+
+// watchDamaged resets the watch of all checks, and terminates it, while one of them waits for nothing but its word.
+func watchDamaged(c *clinic, fields string) {
+	g := c.check("watched", 3, fields)
+	watch := g.temporal.GetWorkflow(g.ctx, api.HealthWatchID(g.cluster), "")
+	for i, harm := range []func(){
+		func() { g.resetTo(watch, firstTask(g, watch.GetID()), false) },
+		func() {
+			if err := g.temporal.TerminateWorkflow(g.ctx, watch.GetID(), "", "a test"); err != nil {
+				g.Fatal(err)
+			}
+		},
+	} {
+		node := g.nodes[i]
+		g.breaks(node)
+		g.remediated(fence, node)
+		g.until("it knows of the object", func(s api.HealthStatus) bool {
+			return len(s.UnhealthyNodes) == 1 && len(s.UnhealthyNodes[0].Remediations) == 1
+		})
+		harm()
+		g.mends(node)
+		g.released(fence, node)
+		g.well()
+		if made := g.creations(node); made != 1 {
+			g.Errorf("%d objects were made", made)
+		}
+	}
 }
 
 // controlPlane has two of five nodes of the control plane fall ill: the second waits until nothing of the first's remediation

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,9 +15,13 @@ import (
 
 // kep is the status of a plan in the KEP's own shape: a line for each node, in the order of their names, with its targets and
 // its message.
-func (s *site) kep(name string) (lines []string, m show.NodeMaintenance) {
+func (s *site) kep(name string) (lines []string, m show.NodeMaintenance, err error) {
 	s.Helper()
-	if err := yaml.UnmarshalStrict([]byte(s.mustDrydock("plan", "status", name, "-o", "kep")), &m); err != nil {
+	said := s.drydock("plan", "status", name, "-o", "kep")
+	if said.status != 0 {
+		return nil, m, errors.New(said.out()) // a worker that has much to do answers late
+	}
+	if err := yaml.UnmarshalStrict([]byte(said.stdout), &m); err != nil {
 		s.Fatal(err)
 	}
 	for _, n := range m.Status.NodeStatuses {
@@ -27,7 +32,7 @@ func (s *site) kep(name string) (lines []string, m show.NodeMaintenance) {
 		lines = append(lines, fmt.Sprintf("%s %s: %s [%s]", name, n.NodeRef.Name, n.DrainMessage, strings.Join(targets, ", ")))
 	}
 	slices.Sort(lines)
-	return lines, m
+	return lines, m, nil
 }
 
 // keps waits until the plans say this of their nodes.
@@ -42,7 +47,10 @@ func (s *site) keps(when string, want ...string) {
 	s.eventually(when, func() error {
 		var got []string
 		for _, name := range names {
-			lines, _ := s.kep(name)
+			lines, _, err := s.kep(name)
+			if err != nil {
+				return err
+			}
 			got = append(got, lines...)
 		}
 		if g, w := strings.Join(got, "\n"), strings.Join(want, "\n"); g != w {
@@ -89,9 +97,9 @@ func TestTheExampleOfTheKEP(t *testing.T) {
 		"maintenance-b worker-01: Evacuating (limited by maintenance-a) [Default 5000]",
 		"maintenance-b worker-03: Evacuating [Default 10000]")
 	s.eventually("maintenance-b says how many pods wait", func() error {
-		if _, m := s.kep("maintenance-b"); m.Spec.Stage != api.StageDrain || len(m.Status.StageStatuses) != 2 || m.Status.NodeStatuses[0].PodsPendingEvacuation != 1 ||
+		if _, m, err := s.kep("maintenance-b"); err != nil || m.Spec.Stage != api.StageDrain || len(m.Status.StageStatuses) != 2 || m.Status.NodeStatuses[0].PodsPendingEvacuation != 1 ||
 			m.Status.Conditions[0].Type != "Drained" || m.Status.Conditions[0].Status != "False" {
-			return fmt.Errorf("it is %+v", m)
+			return errors.Join(fmt.Errorf("it is %+v", m), err)
 		}
 		return nil
 	})
@@ -137,8 +145,8 @@ func TestTheExampleOfTheKEP(t *testing.T) {
 		"maintenance-b worker-03: Drained ["+all+", DaemonSet 4000]",
 		"maintenance-c worker-01: Drained ["+all+", DaemonSet 4000]",
 		"maintenance-c worker-04: Drained ["+all+"]")
-	if _, m := s.kep("maintenance-c"); m.Status.Conditions[0].Status != "True" {
-		t.Errorf("conditions %+v", m.Status.Conditions)
+	if _, m, err := s.kep("maintenance-c"); err != nil || m.Status.Conditions[0].Status != "True" {
+		t.Errorf("conditions %+v, %v", m.Status.Conditions, err)
 	}
 
 	// A node goes back when the last plan that holds it is complete.
@@ -169,7 +177,10 @@ func TestAPlanThatIsLargerThanALimitWaitsForThat(t *testing.T) {
 	run := s.plan("wide", together([]string{one, two, three}, "Default 1000"))
 	const command = "drydock limits set --max-parallel 3"
 	s.eventually("the plan says what to do", func() error {
-		lines, _ := s.kep("wide")
+		lines, _, err := s.kep("wide")
+		if err != nil {
+			return err
+		}
 		if all := strings.Join(lines, "\n"); strings.Count(all, command) != 3 {
 			return fmt.Errorf("the plan says\n%s", all)
 		}
