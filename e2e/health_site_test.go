@@ -124,8 +124,10 @@ func (c *clinic) apply(file string) {
 		}
 		group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
 		plural, _, _ := unstructured.NestedString(o.Object, "spec", "names", "plural")
+		versions, _, _ := unstructured.NestedSlice(o.Object, "spec", "versions")
+		version, _, _ := unstructured.NestedString(versions[0].(map[string]any), "name")
 		c.eventually(plural+" are served", func() error {
-			return c.kube.CoreV1().RESTClient().Get().AbsPath("/apis", group, "v1alpha1", plural).Do(c.ctx).Error()
+			return c.kube.CoreV1().RESTClient().Get().AbsPath("/apis", group, version, plural).Do(c.ctx).Error()
 		})
 	}
 }
