@@ -3,11 +3,13 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
 	"drydock/api"
@@ -22,7 +24,14 @@ type reviver struct {
 	kind, what string
 	id, queue  string
 	failures   failures
+	// waiting is the type of the workflows that wait for it and say so once only; empty is that whoever needs it starts it. asked
+	// is when it was looked last whether there are some.
+	waiting string
+	asked   time.Time
 }
+
+// askEvery is how often it is looked whether somebody waits for what does not run.
+const askEvery = 5 * time.Minute
 
 // revivers are those of a cluster. Plans, and the maintenances that they share, wait for the lockstep: a maintenance whose plans have
 // ended too is given back by nobody else. Health checks wait for their watch, and while all is well speak to it of nothing.
@@ -30,6 +39,7 @@ func revivers(o Options, temporal client.Client, queue string) []*reviver {
 	lockstep := &reviver{kind: api.LockstepType, what: "the lockstep of plans", id: api.LockstepID(o.Config.Cluster)}
 	watch := &reviver{kind: api.HealthWatchType, what: "the watch of health checks", id: api.HealthWatchID(o.Config.Cluster)}
 	all := []*reviver{lockstep, watch}
+	watch.waiting = api.HealthCheckType
 	for _, r := range all {
 		r.temporal, r.logger, r.queue = temporal, o.Logger, queue
 	}
@@ -39,20 +49,18 @@ func revivers(o Options, temporal client.Client, queue string) []*reviver {
 func (k *reviver) ensure(ctx context.Context) error {
 	found, err := k.temporal.DescribeWorkflowExecution(ctx, k.id, "")
 	var notFound *serviceerror.NotFound
-	if errors.As(err, &notFound) {
-		return nil // whoever needs it starts it
-	}
-	if err != nil {
+	if err != nil && !errors.As(err, &notFound) {
 		return err
 	}
-	info := found.WorkflowExecutionInfo
-	switch info.Status {
-	case enums.WORKFLOW_EXECUTION_STATUS_RUNNING, enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:
+	info := found.GetWorkflowExecutionInfo()
+	switch status := info.GetStatus(); {
+	case status == enums.WORKFLOW_EXECUTION_STATUS_RUNNING, status == enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:
 		return nil
-	case enums.WORKFLOW_EXECUTION_STATUS_COMPLETED:
-		return nil // nobody was left who needs it
-	}
-	if k.failures.wait(info, time.Now()) {
+	case err != nil, status == enums.WORKFLOW_EXECUTION_STATUS_COMPLETED: // somebody may have deleted it, or told it that nobody was left
+		if needed, err := k.needed(ctx); !needed || err != nil {
+			return err
+		}
+	case k.failures.wait(info, time.Now()):
 		k.logger.Error(k.what+" failed at once again and again: see its failure in Temporal; it is started again later",
 			"workflow", k.id, "inARow", k.failures.inARow, "next", k.failures.retryAt)
 		return nil
@@ -63,6 +71,20 @@ func (k *reviver) ensure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	k.logger.Info(k.what+" was started anew", "workflow", k.id, "run", run.GetRunID(), "previous", info.Execution.RunId)
+	k.logger.Info(k.what+" was started anew", "workflow", k.id, "run", run.GetRunID(), "previous", info.GetExecution().GetRunId())
 	return nil
+}
+
+// needed tells whether somebody waits for it.
+func (k *reviver) needed(ctx context.Context) (bool, error) {
+	if k.waiting == "" || time.Since(k.asked) < askEvery {
+		return false, nil
+	}
+	k.asked = time.Now()
+	counted, err := k.temporal.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Query: fmt.Sprintf(
+		`WorkflowType="%s" AND TaskQueue="%s" AND ExecutionStatus="Running"`, k.waiting, k.queue)})
+	if err != nil {
+		return false, fmt.Errorf("counting who waits for %s: %w", k.what, err)
+	}
+	return counted.GetCount() > 0, nil
 }

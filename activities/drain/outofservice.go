@@ -49,8 +49,8 @@ func (d *Activities) TakeOutOfService(ctx context.Context, in OutOfServiceInput)
 		switch {
 		case err != nil:
 			return false, err
-		case in.BootID != "" && seen.Status.NodeInfo.BootID != in.BootID && !k8s.IsSilent(seen):
-			taken.Restarted = true
+		case in.BootID != "" && seen.Status.NodeInfo.BootID != in.BootID:
+			taken.Restarted = true // silent or not: what has booted may run
 			return true, nil
 		case k8s.IsSilent(seen):
 			foreign, err := k8s.SetOutOfService(ctx, d.Client, in.Node, node.Caller)

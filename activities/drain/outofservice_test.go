@@ -56,7 +56,7 @@ func TestANodeIsTaintedOnceItIsSilent(t *testing.T) {
 		"it says it is unwell":  {dead(activitytest.NotReady), TakenOutOfService{Answers: true}},
 		"restarted":             {dead(booted("boot-2")), TakenOutOfService{Restarted: true}},
 		"tainted by another":    {dead(activitytest.Silent, tainted), TakenOutOfService{}},
-		"silent after its boot": {dead(activitytest.Silent, booted("boot-2")), TakenOutOfService{Tainted: true}},
+		"silent after its boot": {dead(activitytest.Silent, booted("boot-2")), TakenOutOfService{Restarted: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDrain(t, c.node)

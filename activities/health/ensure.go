@@ -37,11 +37,33 @@ const (
 // EnsureObject takes the node's lease and makes the remediation object of a step, or finds the one that is there. It may be repeated:
 // an object has the same name each time, so that a lost answer makes no second one. What stands in the way is told, and is no error.
 func (a *Activities) EnsureObject(ctx context.Context, in ObjectInput) (EnsuredObject, error) {
-	made, err := hand{lookout{a}}.ensure(ctx, in)
+	h := hand{lookout{a}}
+	made, err := h.ensure(ctx, in)
+	if err == nil && made.Resource == nil && activity.GetInfo(ctx).Attempt > 1 {
+		made, err = h.madeBefore(ctx, in, made)
+	}
 	if err != nil {
 		return EnsuredObject{}, failure.Translate(ctx, a.Objects.Kube(), err)
 	}
 	return made, nil
+}
+
+// madeBefore finds what an earlier attempt has made whose answer was lost, where there is a reason by now to make none.
+func (h hand) madeBefore(ctx context.Context, in ObjectInput, answer EnsuredObject) (EnsuredObject, error) {
+	own, err := h.findOwn(ctx, in.Check, in.Node, in.Template)
+	if err != nil {
+		return EnsuredObject{}, err
+	}
+	for _, r := range own {
+		o, _, err := h.read(ctx, r)
+		if err != nil {
+			return EnsuredObject{}, err
+		}
+		if o != nil && o.GetDeletionTimestamp() == nil {
+			return EnsuredObject{Resource: &r, StartedAt: o.GetCreationTimestamp().UTC(), Found: true, Lease: LeaseState{Held: true}}, nil
+		}
+	}
+	return answer, nil
 }
 
 func (h hand) ensure(ctx context.Context, in ObjectInput) (EnsuredObject, error) {
@@ -54,6 +76,7 @@ func (h hand) ensure(ctx context.Context, in ObjectInput) (EnsuredObject, error)
 	case in.UID != "" && string(node.UID) != in.UID:
 		return EnsuredObject{NodeGone: true, NodeUID: string(node.UID)}, nil
 	}
+	in.UID = string(node.UID) // the lease is the node's
 	from, bad, err := h.readTemplate(ctx, in.Template)
 	if err != nil || bad.Reason != "" {
 		return EnsuredObject{Failure: bad.Why, FailureReason: bad.Reason}, err
@@ -185,11 +208,42 @@ func (h hand) mayMake(ctx context.Context, in ObjectInput, node *corev1.Node) (E
 	if !in.ControlPlane && !IsControlPlane(node) {
 		return EnsuredObject{}, nil
 	}
+	if in.Step == 0 {
+		if other, err := h.otherControlPlane(ctx, in); other != "" || err != nil {
+			return EnsuredObject{Waiting: other}, err
+		}
+	}
 	may, err := h.mayLose(ctx, in.Node, in.Etcd)
 	if err != nil || may.Allowed || in.Step > 0 { // once a step has begun, the member is lost already
 		return EnsuredObject{}, err
 	}
 	return EnsuredObject{Waiting: may.Why}, nil
+}
+
+// otherControlPlane names a remediation of another control-plane node, whoever has begun it: one is remediated at a time.
+func (h hand) otherControlPlane(ctx context.Context, in ObjectInput) (string, error) {
+	name, cut := strings.CutSuffix(in.Template.Kind, templateSuffix)
+	if !cut {
+		return "", nil
+	}
+	kind, gone, err := h.kindOf(ctx, rules.Resource{APIVersion: in.Template.APIVersion, Kind: name})
+	if gone || err != nil {
+		return "", err
+	}
+	all, err := h.Objects.ListMetadata(ctx, kind, in.Template.Namespace, controlPlaneLabel)
+	if err != nil {
+		return "", fmt.Errorf("listing %s: %w", kind.Resource, err)
+	}
+	for _, o := range all {
+		node, said := o.GetAnnotations()[nodeNameAnnotation]
+		if !said {
+			node = o.GetName()
+		}
+		if node != in.Node {
+			return fmt.Sprintf("one control-plane node is remediated at a time: %s %s is there", kind.Kind, o.GetName()), nil
+		}
+	}
+	return "", nil
 }
 
 // recovered is why nothing is begun on a node that is well: whoever decided it may not have seen that, as while a lost worker's watch

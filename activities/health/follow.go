@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -55,6 +56,40 @@ func (h hand) read(ctx context.Context, r rules.Resource) (*unstructured.Unstruc
 		return nil, kind, nil
 	}
 	return o, kind, nil
+}
+
+// readOwn is read for an object of a check. What is somebody else's is none: whoever has named it was wrong, or lied.
+func (h hand) readOwn(ctx context.Context, check string, r rules.Resource) (*unstructured.Unstructured, objects.Kind, error) {
+	o, kind, err := h.read(ctx, r)
+	if o != nil && !(ObjectInput{Check: check}).owns(o) {
+		o = nil
+	}
+	return o, kind, err
+}
+
+// findOwn finds the objects that a check has made for a node from a template, which may be gone itself.
+func (h hand) findOwn(ctx context.Context, check, node string, from rules.TemplateRef) ([]rules.Resource, error) {
+	makes := template{namespace: from.Namespace}
+	name, cut := strings.CutSuffix(from.Kind, templateSuffix)
+	if !cut {
+		return nil, nil // nothing is made from it
+	}
+	kind, gone, err := h.kindOf(ctx, rules.Resource{APIVersion: from.APIVersion, Kind: name})
+	if gone || err != nil {
+		return nil, err
+	}
+	makes.makes = kind
+	all, err := h.Objects.ListMetadata(ctx, kind, from.Namespace, checkLabel+"="+check)
+	if err != nil {
+		return nil, fmt.Errorf("listing %s: %w", kind.Resource, err)
+	}
+	var own []rules.Resource
+	for _, o := range all {
+		if (ObjectInput{Check: check, Node: node, Template: from}).isFor(&o) {
+			own = append(own, *resourceOf(makes, &o))
+		}
+	}
+	return own, nil
 }
 
 // seenAs tells how an object stands.
@@ -192,7 +227,7 @@ func (f *following) keepLease(ctx context.Context) {
 	state, err := f.leases().Renew(ctx, want)
 	if err != nil {
 		activity.GetLogger(ctx).Warn("the lease of a node was not renewed", "node", f.in.Node, "error", err)
-		if f.in.Known != nil {
+		if f.now.Lease = (LeaseState{Held: true}); f.in.Known != nil { // whoever has it kept holds it
 			f.now.Lease = f.in.Known.Lease
 		}
 		return

@@ -12,7 +12,6 @@ import (
 
 	"drydock/activities/failure"
 	"drydock/k8s"
-	"drydock/k8s/objects"
 	rules "drydock/rules/health"
 )
 
@@ -30,7 +29,7 @@ const (
 func (a *Activities) MarkObjects(ctx context.Context, in MarkInput) (MarkedObjects, error) {
 	marked := MarkedObjects{Gone: make([]bool, len(in.Objects))}
 	for i, r := range in.Objects {
-		o, kind, err := hand{lookout{a}}.read(ctx, r)
+		o, kind, err := hand{lookout{a}}.readOwn(ctx, in.Check, r)
 		if err != nil {
 			return MarkedObjects{}, failure.Translate(ctx, a.Objects.Kube(), err)
 		}
@@ -44,7 +43,7 @@ func (a *Activities) MarkObjects(ctx context.Context, in MarkInput) (MarkedObjec
 		patch := map[string]any{"metadata": map[string]any{"uid": o.GetUID(), "annotations": annotations}}
 		_, err = a.Objects.Patch(ctx, kind, r.Namespace, r.Name, patch)
 		if apierrors.IsInvalid(err) { // so it is where another object has the name: the UID cannot be changed
-			again, _, reading := hand{lookout{a}}.read(ctx, r)
+			again, _, reading := hand{lookout{a}}.readOwn(ctx, in.Check, r)
 			if reading == nil && again == nil {
 				marked.Gone[i] = true
 				continue
@@ -95,13 +94,19 @@ func (a *Activities) RemoveObjects(ctx context.Context, in RemoveInput) (Removed
 	return removed, failure.Translate(ctx, a.Objects.Kube(), err)
 }
 
-func (h hand) remove(ctx context.Context, in RemoveInput) (Removed, error) {
-	removed := Removed{Gone: make([]bool, len(in.Objects))}
-	for i, r := range in.Objects {
-		kind, gone, err := h.kindOf(ctx, r)
-		if err == nil && !gone {
-			gone, err = h.delete(ctx, kind, r)
+func (h hand) remove(ctx context.Context, in RemoveInput) (removed Removed, err error) {
+	told := len(in.Objects)
+	for _, template := range in.Templates {
+		own, err := h.findOwn(ctx, in.Check, in.Node, template)
+		if err != nil {
+			return Removed{}, err
 		}
+		in.Objects = append(in.Objects, own...)
+	}
+	removed.Gone = make([]bool, len(in.Objects))
+	defer func() { removed.Gone = removed.Gone[:min(told, len(removed.Gone))] }()
+	for i, r := range in.Objects {
+		gone, err := h.delete(ctx, in.Check, r)
 		if err != nil {
 			return Removed{}, err
 		}
@@ -111,7 +116,7 @@ func (h hand) remove(ctx context.Context, in RemoveInput) (Removed, error) {
 		removed.Done = true
 		for i, r := range in.Objects {
 			if !removed.Gone[i] {
-				o, _, err := h.read(ctx, r)
+				o, _, err := h.readOwn(ctx, in.Check, r)
 				if err != nil {
 					return Removed{}, err
 				}
@@ -142,17 +147,13 @@ func (h hand) remove(ctx context.Context, in RemoveInput) (Removed, error) {
 	return removed, h.takeConfirmation(ctx, in.Node)
 }
 
-// delete deletes an object that is still the one; gone tells that it is not there any more.
-func (h hand) delete(ctx context.Context, kind objects.Kind, r rules.Resource) (gone bool, err error) {
-	uid := types.UID(r.UID)
-	if uid == "" {
-		o, _, err := h.read(ctx, r)
-		if err != nil || o == nil {
-			return o == nil && err == nil, err
-		}
-		uid = o.GetUID()
+// delete deletes an object that is still the one, and the check's; gone tells that it is not there any more.
+func (h hand) delete(ctx context.Context, check string, r rules.Resource) (gone bool, err error) {
+	o, kind, err := h.readOwn(ctx, check, r)
+	if err != nil || o == nil {
+		return o == nil && err == nil, err
 	}
-	err = h.Objects.Delete(ctx, kind, r.Namespace, r.Name, uid)
+	err = h.Objects.Delete(ctx, kind, r.Namespace, r.Name, o.GetUID())
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		return true, nil

@@ -125,8 +125,9 @@ type ObjectSeen struct {
 	Message string `json:"message,omitempty"`
 }
 
-// MarkInput asks for marks on remediation objects; those that are gone are left out.
+// MarkInput asks for marks on remediation objects of a check; those that are gone, or not the check's, are left out.
 type MarkInput struct {
+	Check   string           `json:"check"`
 	Objects []rules.Resource `json:"objects"`
 	// TimedOut tells the remediator to stop; one that has succeeded is not told.
 	TimedOut *time.Time `json:"timedOut,omitempty"`
@@ -144,11 +145,13 @@ type MarkedObjects struct {
 	Flagged int `json:"flagged,omitempty"`
 }
 
-// RemoveInput asks for the end of what remediates a node.
+// RemoveInput asks for the end of what remediates a node. Objects that are not the check's are left alone, and count as gone.
 type RemoveInput struct {
 	Check   string           `json:"check"`
 	Node    string           `json:"node"`
 	Objects []rules.Resource `json:"objects,omitempty"`
+	// Templates have the check's objects for the node removed that are from them, too: somebody may have made one and not told.
+	Templates []rules.TemplateRef `json:"templates,omitempty"`
 	// KeepLease leaves the lease, and KeepConfirmation the node's annotation that it is healthy.
 	KeepLease        bool `json:"keepLease,omitempty"`
 	KeepConfirmation bool `json:"keepConfirmation,omitempty"`

@@ -221,7 +221,7 @@ func TestMarksAndRemoval(t *testing.T) {
 	objects := []rules.Resource{*made.Resource}
 	mark := func(in MarkInput) map[string]string {
 		t.Helper()
-		in.Objects = objects
+		in.Check, in.Objects = "workers", objects
 		if _, err := activitytest.Call(t, s.acts.MarkObjects, in); err != nil {
 			t.Fatal(err)
 		}

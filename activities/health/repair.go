@@ -23,13 +23,19 @@ import (
 
 // RepairInput asks for the maintenance by which a check remediates a node.
 type RepairInput struct {
-	Check  string       `json:"check"`
-	Node   string       `json:"node"`
-	Repair rules.Repair `json:"repair"`
+	Check string `json:"check"`
+	Node  string `json:"node"`
+	// UID is that of the node when the remediation began; empty is any.
+	UID          string       `json:"uid,omitempty"`
+	ControlPlane bool         `json:"controlPlane,omitempty"`
+	Step         int          `json:"step,omitempty"`
+	Repair       rules.Repair `json:"repair"`
 	// Why says what the node has.
 	Why string `json:"why,omitempty"`
 	// Conditions are the check's: where the node has none of them any more nothing is begun. Empty does not look.
 	Conditions []rules.UnhealthyCondition `json:"conditions,omitempty"`
+	// Etcd is the check's, for control-plane nodes.
+	Etcd *rules.Etcd `json:"etcd,omitempty"`
 }
 
 // BegunRepair is the maintenance, or why there is none.
@@ -40,20 +46,24 @@ type BegunRepair struct {
 	// Adopted: it ran already. Refused says why there is none: what runs under its workflow ID is no remediation.
 	Adopted bool   `json:"adopted,omitempty"`
 	Refused string `json:"refused,omitempty"`
+	// Replaced: there is another node of its name by now.
+	Replaced bool `json:"replaced,omitempty"`
+	// Waiting says what has to be over first. Ask again after a while.
+	Waiting string `json:"waiting,omitempty"`
 }
 
 // BeginRepair begins the maintenance of a node, or adopts the one that runs.
 func (a *Activities) BeginRepair(ctx context.Context, in RepairInput) (BegunRepair, error) {
-	if len(in.Conditions) > 0 {
-		node, err := a.Objects.Kube().CoreV1().Nodes().Get(ctx, in.Node, metav1.GetOptions{})
-		switch {
-		case apierrors.IsNotFound(err):
-			return BegunRepair{Refused: "the node is gone"}, nil
-		case err != nil:
-			return BegunRepair{}, failure.Translate(ctx, a.Objects.Kube(), fmt.Errorf("reading node %s: %w", in.Node, err))
-		case hasRecovered(node, in.Conditions):
-			return BegunRepair{Refused: recovered}, nil
+	not, err := a.mayRepair(ctx, in)
+	if err != nil {
+		return BegunRepair{}, failure.Translate(ctx, a.Objects.Kube(), err)
+	}
+	if not != (BegunRepair{}) {
+		// An earlier attempt may have begun it, whose answer was lost.
+		if found, err := a.FindRepair(ctx, in); err != nil || found.RunID != "" {
+			return found, err
 		}
+		return not, nil
 	}
 	fields := map[string]json.RawMessage{}
 	if len(in.Repair.Input) > 0 {
@@ -87,6 +97,67 @@ func (a *Activities) BeginRepair(ctx context.Context, in RepairInput) (BegunRepa
 	return a.adoptRepair(ctx, id, in)
 }
 
+// mayRepair looks at the node once more, as it is now: whoever decided it may have seen it as it was.
+func (a *Activities) mayRepair(ctx context.Context, in RepairInput) (BegunRepair, error) {
+	node, err := a.Objects.Kube().CoreV1().Nodes().Get(ctx, in.Node, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return BegunRepair{Refused: "the node is gone"}, nil
+	case err != nil:
+		return BegunRepair{}, fmt.Errorf("reading node %s: %w", in.Node, err)
+	case in.UID != "" && string(node.UID) != in.UID:
+		return BegunRepair{Replaced: true}, nil
+	}
+	not, err := hand{lookout{a}}.mayMake(ctx, ObjectInput{
+		Check: in.Check, Node: in.Node, ControlPlane: in.ControlPlane, Step: in.Step, Conditions: in.Conditions, Etcd: in.Etcd,
+	}, node)
+	return BegunRepair{Refused: not.Skipped, Waiting: not.Waiting}, err
+}
+
+// FindRepair finds the maintenance by which a check remediates a node; its RunID is empty where none runs.
+func (a *Activities) FindRepair(ctx context.Context, in RepairInput) (BegunRepair, error) {
+	id := api.MaintenanceID(api.ClusterOf(activity.GetInfo(ctx).TaskQueue), in.Node, api.RemediationRequestor(in.Check))
+	found, status, err := a.repairUnder(ctx, id)
+	if err != nil || status.Spec.Remediation.Check != in.Check {
+		return BegunRepair{}, err
+	}
+	return found, nil
+}
+
+// repairStatus is what a maintenance says of whose it is.
+type repairStatus struct {
+	Phase api.Phase `json:"phase"`
+	Spec  struct {
+		Remediation struct {
+			Check string `json:"check"`
+		} `json:"remediation"`
+	} `json:"spec"`
+}
+
+// repairUnder is the maintenance that runs under a workflow ID, the zero value where none does, and what it says.
+func (a *Activities) repairUnder(ctx context.Context, id string) (found BegunRepair, status repairStatus, err error) {
+	d, err := a.Temporal.DescribeWorkflowExecution(ctx, id, "")
+	var nobody *serviceerror.NotFound
+	if errors.As(err, &nobody) {
+		return found, status, nil
+	}
+	if err != nil {
+		return found, status, fmt.Errorf("describing workflow %s: %w", id, err)
+	}
+	info := d.GetWorkflowExecutionInfo()
+	if info.GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		return found, status, nil
+	}
+	answer, err := a.Temporal.QueryWorkflow(ctx, id, "", api.QueryStatus)
+	if err == nil {
+		err = answer.Get(&status)
+	}
+	if err != nil {
+		return found, status, fmt.Errorf("asking workflow %s whose it is: %w", id, err)
+	}
+	return BegunRepair{RunID: info.GetFirstRunId(), StartedAt: info.GetStartTime().AsTime(), Adopted: true}, status, nil
+}
+
 func quoted(text string) json.RawMessage {
 	quoted, _ := json.Marshal(text) // a text
 	return quoted
@@ -94,36 +165,19 @@ func quoted(text string) json.RawMessage {
 
 // adoptRepair takes the maintenance that runs, if it is a remediation of the check's.
 func (a *Activities) adoptRepair(ctx context.Context, id string, in RepairInput) (BegunRepair, error) {
-	d, err := a.Temporal.DescribeWorkflowExecution(ctx, id, "")
-	if err != nil {
-		return BegunRepair{}, fmt.Errorf("describing workflow %s: %w", id, err)
-	}
-	info := d.GetWorkflowExecutionInfo()
-	if info.GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
-		return BegunRepair{}, fmt.Errorf("adopting the maintenance of %s: it has just ended", in.Node)
-	}
-	var status struct {
-		Phase api.Phase `json:"phase"`
-		Spec  struct {
-			Remediation struct {
-				Check string `json:"check"`
-			} `json:"remediation"`
-		} `json:"spec"`
-	}
-	answer, err := a.Temporal.QueryWorkflow(ctx, id, "", api.QueryStatus)
-	if err == nil {
-		err = answer.Get(&status)
-	}
+	found, status, err := a.repairUnder(ctx, id)
 	switch {
 	case err != nil:
-		return BegunRepair{}, fmt.Errorf("asking the maintenance of %s whose it is: %w", in.Node, err)
+		return BegunRepair{}, err
+	case found.RunID == "":
+		return BegunRepair{}, fmt.Errorf("adopting the maintenance of %s: it has just ended", in.Node)
 	case status.Spec.Remediation.Check != in.Check:
 		return BegunRepair{Refused: fmt.Sprintf("workflow %s runs and is no remediation of this check: end it (drydock cancel %s --requestor %s)",
 			id, in.Node, api.RemediationRequestor(in.Check))}, nil
 	case status.Phase == api.Releasing || status.Phase.Ended():
 		return BegunRepair{}, fmt.Errorf("adopting the maintenance of %s: it is about to end", in.Node)
 	}
-	return BegunRepair{RunID: info.GetFirstRunId(), StartedAt: info.GetStartTime().AsTime(), Adopted: true}, nil
+	return found, nil
 }
 
 // EndRepairInput is a maintenance that is not wanted any more.

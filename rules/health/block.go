@@ -149,7 +149,7 @@ const waitsForTurn = "a control-plane node waits for its turn"
 // permitWhy tells whether a control-plane node has to wait for its turn, and why.
 func (v *view) permitWhy(n Node) (string, bool) {
 	for _, other := range v.state.Nodes {
-		if other.ControlPlane && other.Remediation != nil && other.Name != n.Name {
+		if other.holdsPermit() && other.Name != n.Name {
 			return fmt.Sprintf("one control-plane node is remediated at a time, now %s", other.Name), true
 		}
 	}

@@ -214,7 +214,7 @@ func (d *deciding) intent() {
 	for _, n := range d.state.Nodes {
 		if n.Remediation != nil {
 			intent.Remediating = append(intent.Remediating, n.Name)
-			if n.ControlPlane {
+			if n.holdsPermit() {
 				holds = append(holds, n)
 			}
 		}

@@ -135,7 +135,7 @@ func TestOrdersGoOnWhereTheRemediationIs(t *testing.T) {
 	c.running["n1"].Revision = 7 // it ran already when the check thought that it began
 	c.made("n1")
 	c.well("n1")
-	c.want("a later order", c.order("n1").Healthy && c.order("n1").Revision == 8)
+	c.want("a later order", c.order("n1").Healthy && c.order("n1").Revision > 7)
 }
 
 func TestCheckBegunAnewTakesUpItsRemediations(t *testing.T) {

@@ -38,8 +38,17 @@ func (s *State) Observe(o Observation) Outcome {
 	switch {
 	case o.Revision < seen.NodesFrom:
 		return Stale
-	case o.Watch == seen.Watch && o.Sequence <= seen.Sequence:
+	case o.Revision > s.Revision:
+		// The watch answers what this check has not said: it is told anew, by a revision that counts there.
+		s.Revision, s.Ask = o.Revision+1, true
 		return Stale
+	case o.Watch == seen.Watch && o.Sequence <= seen.Sequence:
+		if !o.At.After(seen.At) {
+			return Stale
+		}
+		// Seen later than what counts, and told before: one of them was not said by the watch.
+		seen.Known, seen.Parts, seen.Watch, s.Ask = false, false, "", true
+		return Gap
 	case o.Full:
 	case o.Watch != seen.Watch, o.Sequence != seen.Sequence+1, !seen.Known && !seen.Parts:
 		if seen.Known || seen.Parts {

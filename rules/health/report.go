@@ -1,8 +1,10 @@
 package health
 
 import (
+	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"drydock/rules/bounds"
 	"drydock/rules/spec"
@@ -17,7 +19,7 @@ func (s *State) Report(p Progress) bool {
 	p = boundedProgress(p)
 	i, found := s.find(p.Node)
 	if !found || s.Nodes[i].Remediation == nil {
-		return s.adopt(i, found, p)
+		return s.adopt(i, found, p, true)
 	}
 	n := s.Nodes[i]
 	if n.Past != nil && p.RunID != "" && n.Past.RunID == p.RunID {
@@ -28,18 +30,72 @@ func (s *State) Report(p Progress) bool {
 		return false
 	}
 	running.Progress = &p
-	running.Order.Revision = max(running.Order.Revision, p.Revision)
+	running.follow(p)
+	if n.Unseen {
+		n.ControlPlane, n.UID = n.ControlPlane || p.ControlPlane, cmp.Or(n.UID, p.UID)
+	}
 	n.Remediation = &running
 	s.Nodes[i] = n
 	return true
 }
 
+// maxLead is far more than the orders that one side of a remediation can know of and the other not.
+const maxLead = 1 << 20
+
+// follow has the order be one that the remediation takes, of which the latest revision counts. One that has taken orders that are
+// not known here, of a check before this one, is told the present order anew: it has not heard that.
+func (r *Running) follow(p Progress) {
+	o := &r.Order
+	switch {
+	case o.Revision == 0: // nothing was ordered yet
+		o.Revision = p.Revision
+	case p.Revision > o.Revision, o.Revision > p.Revision+maxLead:
+		o.Revision = p.Revision + 1
+	default:
+		return
+	}
+	o.Step = max(o.Step, p.Step)
+	o.TimedOut = slices.Clone(o.TimedOut)
+	for _, step := range p.Steps {
+		if step.TimedOut != nil && !slices.Contains(o.TimedOut, step.Index) {
+			o.TimedOut = append(o.TimedOut, step.Index)
+		}
+	}
+}
+
+// Runs takes in which run of a node's remediation was seen to run: what was said in the name of another does not count any more,
+// nor that this one is over. It changes Nodes in place.
+func (s *State) Runs(node, run string, at time.Time) {
+	p := Progress{Node: node, RunID: run, StartedAt: at}
+	i, found := s.find(node)
+	if found && s.Nodes[i].Past != nil && s.Nodes[i].Past.RunID == run {
+		past := *s.Nodes[i].Past
+		past.RunID = ""
+		s.Nodes[i].Past = &past
+	}
+	if !found || s.Nodes[i].Remediation == nil {
+		s.adopt(i, found, p, false)
+		return
+	}
+	running := *s.Nodes[i].Remediation
+	running.Hearsay = false
+	s.Nodes[i].Remediation = &running
+	if before := running.Progress; before != nil {
+		if before.RunID == run && !before.Ended {
+			return
+		}
+		// What there may be of it is known until the run says better.
+		p.UID, p.ControlPlane, p.Step, p.Steps = before.UID, before.ControlPlane, before.Step, before.Steps
+	}
+	running.Progress = &p
+}
+
 // adopt takes up a remediation that runs.
-func (s *State) adopt(i int, found bool, p Progress) bool {
+func (s *State) adopt(i int, found bool, p Progress, hearsay bool) bool {
 	if p.Ended || found && s.Nodes[i].Past != nil && s.Nodes[i].Past.RunID == p.RunID {
 		return false
 	}
-	running := &Running{BeganAt: p.StartedAt, From: p.Step, Progress: &p}
+	running := &Running{BeganAt: p.StartedAt, From: p.Step, Progress: &p, Hearsay: hearsay}
 	running.Order = Order{Node: p.Node, Revision: p.Revision, Step: p.Step}
 	for _, step := range p.Steps {
 		if step.TimedOut != nil {

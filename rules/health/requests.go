@@ -68,7 +68,8 @@ func (s *State) Reconfigured(from, to Spec) {
 	if same {
 		return
 	}
-	s.Seen.Known, s.Seen.Parts, s.Seen.NodesFrom = false, false, s.Revision+1
+	// The next intent is a new one, also where it reads like the latest.
+	s.Seen.Known, s.Seen.Parts, s.Seen.NodesFrom, s.Digest = false, false, s.Revision+1, ""
 	s.Nodes = slices.Clone(s.Nodes)
 	for i := range s.Nodes {
 		s.Nodes[i].Matches, s.Nodes[i].Unseen = nil, true

@@ -87,11 +87,19 @@ type Node struct {
 	Told Told `json:"told,omitzero"`
 }
 
+// holdsPermit tells whether the node is one of the control plane that is remediated, as far as is known: of one that was never
+// seen, whose remediation has not said it yet, it has to be believed.
+func (n Node) holdsPermit() bool {
+	return n.Remediation != nil && (n.ControlPlane || n.Unseen && n.UID == "")
+}
+
 // Running is a remediation of a node.
 type Running struct {
 	// BeganAt is when the check ordered it, and From the step that it began with.
 	BeganAt time.Time `json:"beganAt"`
 	From    int       `json:"from,omitempty"`
+	// Hearsay: nothing but what was said in its name tells that there is one.
+	Hearsay bool `json:"hearsay,omitempty"`
 	// Order is the latest.
 	Order Order `json:"order"`
 	// Progress is the latest that the remediation said; nil before it said anything.

@@ -85,9 +85,12 @@ func status(w io.Writer, c Check, now time.Time) {
 }
 
 func where(head terminal.Rows, c Check, now time.Time) {
-	if c.Phase == "" {
+	switch {
+	case c.EndedAt != nil:
+		head.Add("Phase:", "ended")
+	case c.Phase == "":
 		head.Add("Phase:", "unknown")
-	} else {
+	default:
 		head.AddPainted(1, phaseStyle(c.Phase), "Phase:", string(c.Phase)+terminal.Colon(terminal.Words(c.Reason, now)))
 	}
 	if n := c.Counts; n != nil {

@@ -66,6 +66,17 @@ func TestAHealthCheckIsDrawn(t *testing.T) {
 	startertest.GoldenInWidths(t, "status", func(w io.Writer) { status(w, c, startertest.Noon) })
 }
 
+func TestACheckThatWasRemovedIsSaidToHaveEnded(t *testing.T) {
+	v := client.HealthCheckView{HealthCheckRun: client.HealthCheckRun{
+		Name: "old", Ended: startertest.Noon, Execution: enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED,
+	}, Failure: "it was removed"}
+	var text strings.Builder
+	status(&text, CheckOf(v, "health-check/old"), startertest.Noon)
+	if shown := text.String(); strings.Contains(shown, "unknown") || !strings.Contains(shown, "ended") || !strings.Contains(shown, "it was removed") {
+		t.Error(shown)
+	}
+}
+
 func TestHealthChecksAreListed(t *testing.T) {
 	v := checkView(t)
 	silent := client.HealthCheckView{HealthCheckRun: client.HealthCheckRun{

@@ -1,9 +1,9 @@
 package health
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -32,8 +32,9 @@ type fleet struct {
 	*core
 	// legs are what is under way to remediations, by node. It is only looked up in.
 	legs map[string]*leg
-	// heardOf hears of remediations that have said something.
+	// heardOf hears of remediations that have said something, suspect that one of which nothing is known has.
 	heardOf func(node string)
+	suspect func()
 	// starting counts the children being begun, sending the orders under way, children those that were begun and go on.
 	starting, sending, children int
 }
@@ -49,6 +50,9 @@ type leg struct {
 	tries int
 	// doubted: somebody has to see whether it runs.
 	doubted bool
+	// losses count how often in a row it has ended without a word, again is when it may be begun anew.
+	losses int
+	again  time.Time
 }
 
 func (f *fleet) leg(node string) *leg {
@@ -68,11 +72,12 @@ func (f *fleet) begin(decided []health.Begin) { f.state.Queue = append(f.state.Q
 
 // run begins what waits, and tells remediations what they do not know yet.
 func (f *fleet) run() {
-	for len(f.state.Queue) > 0 && f.starting < atOnce {
+	for len(f.state.Queue) > 0 && f.mayStart() {
 		next := f.state.Queue[0]
 		f.state.Queue = f.state.Queue[1:]
-		if r := f.remediation(next.Node); r != nil {
-			f.start(f.inputOf(next, r.Order.Revision))
+		if f.remediation(next.Node) != nil {
+			// What was ordered since it was decided on it is told, and has to acknowledge.
+			f.start(f.inputOf(next, firstRevision))
 		}
 	}
 	queued := make(map[string]bool, len(f.state.Queue))
@@ -85,6 +90,19 @@ func (f *fleet) run() {
 			f.attend(n.Name, n.Remediation)
 		}
 	}
+}
+
+// firstRevision is that of the order by which a remediation is begun, maxStarting bounds the inputs of those that are being begun,
+// in bytes: a server takes 4 MB of commands at once.
+const (
+	firstRevision = 1
+	maxStarting   = 1 << 20
+)
+
+// mayStart tells whether another remediation may be begun now.
+func (f *fleet) mayStart() bool {
+	steps, _ := json.Marshal(f.state.Spec.Steps()) // it was read as JSON
+	return f.starting < max(min(atOnce, maxStarting/(len(steps)+1)), 1)
 }
 
 // remediation is the one that runs of a node.
@@ -116,6 +134,9 @@ func (f *fleet) start(in api.RemediationInput) {
 		switch {
 		case err == nil:
 			l.run = run.RunID
+			if r := f.remediation(in.Node); r != nil && r.Progress != nil {
+				f.state.Health.Runs(in.Node, run.RunID, f.Now())
+			}
 			f.follow(in.Node, child, run.RunID)
 		case temporal.IsWorkflowExecutionAlreadyStartedError(err):
 			l.doubted, l.next = true, time.Time{}
@@ -211,28 +232,36 @@ func (f *fleet) order(node string, r *health.Running, l *leg) {
 // lost begins a remediation anew that has ended without a word: it takes up what is left, and makes nothing before it is told to.
 func (f *fleet) lost(node string) {
 	n, _ := f.state.Health.Node(node)
-	r := n.Remediation
-	if r == nil {
+	r, l := n.Remediation, f.leg(node)
+	switch {
+	case r == nil:
+		return
+	case f.Now().Before(l.again) || !f.mayStart():
+		l.doubted, l.next = true, f.Now().Add(time.Second)
+		if l.next.Before(l.again) {
+			l.next = l.again
+		}
 		return
 	}
-	var left []health.StepState
-	if r.Progress != nil {
-		left = r.Progress.Steps
-	}
-	if !slices.ContainsFunc(left, func(s health.StepState) bool { return !s.StartedAt.IsZero() && !s.Gone }) {
-		over := health.Progress{Node: node, UID: n.UID, StartedAt: f.Now(), Step: r.Order.Step, Ended: true, Failure: "its workflow has ended without a word"}
-		if r.Progress != nil {
-			over.RunID = r.Progress.RunID
-		}
+	if r.Hearsay && r.Progress != nil && len(r.Progress.Steps) == 0 {
+		over := *r.Progress
+		over.Ended, over.Failure = true, "its workflow does not run"
 		f.state.Health.Report(over)
 		delete(f.legs, node)
-		f.note("the remediation of "+node+" has ended without a word", "it had begun nothing")
+		f.note("there is no remediation of "+node, "somebody has spoken in its name")
 		return
 	}
+	l.again = f.Now().Add(loop.Backoff(l.losses))
+	l.losses++
 	f.note("the remediation of "+node+" has ended without a word", "another takes up what it has left")
-	b := health.Begin{Node: node, UID: n.UID, ControlPlane: n.ControlPlane, Step: r.Order.Step, Since: r.BeganAt, Why: r.Order.Why}
+	b := health.Begin{
+		Node: node, UID: n.UID, ControlPlane: n.ControlPlane, Step: min(r.Order.Step, len(f.state.Spec.Steps())-1), Since: r.BeganAt, Why: r.Order.Why,
+	}
 	in := f.inputOf(b, 0)
-	in.Resume, in.Left = true, left
+	in.Resume = true
+	if r.Progress != nil {
+		in.Left = r.Progress.Steps
+	}
 	f.start(in)
 }
 
@@ -255,6 +284,7 @@ func (f *fleet) heard(p api.RemediationProgress) {
 	l := f.leg(p.Node)
 	if l.run != "" && p.RunID != l.run {
 		f.note("ignored what a remediation of "+p.Node+" says", "it is run "+p.RunID+", and the present one is "+l.run)
+		f.doubtOther(p)
 		return
 	}
 	f.heardOf(p.Node)
@@ -264,14 +294,24 @@ func (f *fleet) heard(p api.RemediationProgress) {
 	}
 	if !f.state.Health.Report(p) {
 		f.note("ignored what a remediation of "+p.Node+" says", "it is over, or another runs: "+p.RunID)
+		f.doubtOther(p)
 		return
 	}
+	l.losses, l.again = 0, time.Time{}
 	l.doubted, l.tries = unknown, 0 // whether there is one at all is to be seen
 	if p.Ended {
 		if !unknown {
 			meter.Remediations.Took(f.Ctx, "", f.Now().Sub(began))
 		}
 		delete(f.legs, p.Node)
+	}
+}
+
+// doubtOther has it seen which remediations run, where one that is said to be over, or not to be the one, says that it goes on: it
+// was reset, or somebody has spoken in its name.
+func (f *fleet) doubtOther(p api.RemediationProgress) {
+	if !p.Ended {
+		f.suspect()
 	}
 }
 

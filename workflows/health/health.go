@@ -103,7 +103,7 @@ func assemble(c *core) *check {
 	k.lookout = &lookout{core: c}
 	k.fleet = &fleet{core: c, legs: map[string]*leg{}}
 	k.stock = &stock{core: c, fleet: k.fleet, silent: map[string]bool{}}
-	k.fleet.heardOf = k.stock.heardOf
+	k.fleet.heardOf, k.fleet.suspect = k.stock.heardOf, k.stock.suspect
 	k.office = &office{core: c}
 	k.lookout.ended = k.fleet.doubt
 	c.Crowded, c.Telling = k.fleet.crowded, k.bulletin.telling

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"drydock/activities/settings"
 	"drydock/api"
 	"drydock/rules/health"
 )
@@ -280,5 +281,54 @@ func TestAWatchThatDoesNotAnswerIsToldAgain(t *testing.T) {
 	s.live(10 * time.Minute)
 	if got := s.logged("begin"); len(got) != 1 {
 		t.Errorf("%q", got)
+	}
+}
+
+func TestAnOrderThatCameWhileARemediationWaitedToBeginIsTold(t *testing.T) {
+	s := newSite(t, oneStep(""), "a", "b", "c")
+	spec, err := health.Decode([]byte(s.spec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := health.Order{Node: "b", Revision: 2, Healthy: true, Why: "the check does not select the node any more"}
+	s.packed, err = api.Pack(state{
+		Spec: spec, Known: true, Queue: []health.Begin{{Node: "b", UID: "uid-b"}}, Prepared: &settings.Prepared{},
+		Health: health.State{Nodes: health.Nodes{{Facts: health.Facts{Name: "b", UID: "uid-b"}, Remediation: &health.Running{BeganAt: s.start, Order: left}}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.live(5 * time.Minute)
+	if r := s.remediations["b"]; r == nil || !r.order.Healthy || !r.over {
+		t.Errorf("it was begun and never told to end: %+v\n%s", r, strings.Join(s.log, "\n"))
+	}
+}
+
+func TestWhatALostRemediationHasNotToldIsLookedFor(t *testing.T) {
+	s := newSite(t, oneStep(""), "a", "b", "c")
+	s.makes = time.Hour
+	s.ill(10*time.Second, 0, "b")
+	s.at(6*time.Minute, func() { r := s.remediations["b"]; r.lost = true; r.done() })
+	s.well(15*time.Minute, "b")
+	s.live(16 * time.Minute)
+	s.want([]string{"5m10s begin b at step 1", "6m0s begin b at step 1", "15m2s removed b"}, "begin", "removed")
+	if r := s.remediations["b"]; !r.in.Resume || len(r.in.Left) != 0 {
+		t.Errorf("%+v", r.in)
+	}
+}
+
+func TestARemediationThatGoesOnIsTakenUpWhateverWasSaid(t *testing.T) {
+	s := newSite(t, twoSteps, "a", "b", "c")
+	s.ill(10*time.Second, 0, "b")
+	s.at(11*time.Minute, func() { // it has gone through both steps
+		p := s.remediations["b"].p
+		p.Ended = true
+		s.signal(api.SignalRemediationProgress, p)
+	})
+	s.well(25*time.Minute, "b")
+	s.live(40 * time.Minute)
+	s.want([]string{"5m10s begin b at step 1"}, "begin")
+	if removed := s.logged("removed"); len(removed) != 1 {
+		t.Errorf("removed %q\n%s", removed, strings.Join(s.log, "\n"))
 	}
 }

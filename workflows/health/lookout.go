@@ -29,6 +29,9 @@ type lookout struct {
 // revisionsOfACopy is far more than an earlier run that this one is a copy of can have told since.
 const revisionsOfACopy = 1 << 20
 
+// maxAhead is how far the clock of whoever looks at nodes may be ahead of Temporal's.
+const maxAhead = time.Hour
+
 // intend takes what the present decision wants to be told of.
 func (l *lookout) intend(d health.Decision) {
 	l.intent = d.Intent
@@ -104,7 +107,11 @@ func (l *lookout) heard(news api.HealthNews) {
 		l.owe()
 		return
 	}
-	if err := news.Validate(); err != nil {
+	err := news.Validate()
+	if err == nil && news.At.After(l.Now().Add(maxAhead)) {
+		err = fmt.Errorf("at: %s is in the future", news.At.UTC().Format(time.RFC3339))
+	}
+	if err != nil {
 		l.note("ignored what the health watch says", err.Error())
 		return
 	}

@@ -6,7 +6,6 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	activity "drydock/activities/health"
-	"drydock/rules/health"
 	"drydock/workflows/call"
 	"drydock/workflows/loop"
 )
@@ -27,6 +26,68 @@ type stock struct {
 	tries  int
 	// until is how long those who run have to speak, next when it is tried again.
 	until, next time.Time
+	// suspected: a remediation of which nothing is known has spoken. again is when that may be looked into once more.
+	suspected bool
+	again     time.Time
+}
+
+// suspectEvery is how often it is looked into that a remediation speaks of which nothing is known: anybody may say so.
+const suspectEvery = 10 * time.Minute
+
+// suspect has it seen which remediations run, while the check goes on.
+func (s *stock) suspect() { s.suspected, s.Dirty = true, true }
+
+// recount corrects which runs of remediations there are.
+func (s *stock) recount() {
+	if !s.suspected || s.taking {
+		return
+	}
+	if s.Now().Before(s.again) {
+		s.WakeAt(s.again, "see which remediations run")
+		return
+	}
+	s.suspected, s.taking, s.again = false, true, s.Now().Add(suspectEvery)
+	asked, doubts := s.Now(), s.doubts
+	s.Does("recount", s.look(), func(f workflow.Future) {
+		s.taking = false
+		var found activity.Stock
+		if err := f.Get(s.Ctx, &found); err != nil {
+			s.note("it could not be found out which remediations run", call.Cause(err))
+			s.suspected = true
+			return
+		}
+		if doubts != s.doubts {
+			return // all is found out anew
+		}
+		for _, one := range found.Remediations {
+			s.correct(one, asked)
+		}
+	})
+}
+
+// correct takes up a remediation that was seen to run, where another is believed to, or none.
+func (s *stock) correct(one activity.FoundRemediation, asked time.Time) {
+	h, l := &s.state.Health, s.fleet.leg(one.Node)
+	n, _ := h.Node(one.Node)
+	believed := l.run
+	if n.Remediation != nil && n.Remediation.Progress != nil {
+		believed = n.Remediation.Progress.RunID
+	}
+	switch {
+	case n.Remediation == nil && n.Past != nil && n.Past.EndedAt.After(asked):
+		return // it has ended since
+	case n.Remediation != nil && believed == one.RunID:
+		return
+	}
+	h.Runs(one.Node, one.RunID, s.Now())
+	l.doubted, l.next, l.tries, l.run = true, time.Time{}, 0, one.RunID
+	s.note("took up the remediation of "+one.Node, "it was taken for over, or for another: run "+one.RunID+" runs")
+}
+
+// look finds the remediations that run.
+func (s *stock) look() workflow.Future {
+	in := activity.StockInput{Check: s.name, TaskQueue: workflow.GetInfo(s.Ctx).TaskQueueName}
+	return workflow.ExecuteActivity(s.within("find the remediations of check "+s.name), call.Health.StockRemediations, in)
 }
 
 // doubt has everything found out anew.
@@ -41,6 +102,7 @@ func (s *stock) known() bool {
 		s.take()
 		return false
 	}
+	s.recount()
 	if s.Now().Before(s.until) && len(s.silent) > 0 {
 		s.WakeAt(s.until, "wait for the word of remediations")
 		s.fleet.run()
@@ -75,9 +137,7 @@ func (s *stock) take() {
 	}
 	s.taking = true
 	doubts := s.doubts
-	in := activity.StockInput{Check: s.name, TaskQueue: workflow.GetInfo(s.Ctx).TaskQueueName}
-	future := workflow.ExecuteActivity(s.within("find the remediations of check "+s.name), call.Health.StockRemediations, in)
-	s.Does("stock", future, func(f workflow.Future) {
+	s.Does("stock", s.look(), func(f workflow.Future) {
 		s.taking = false
 		var found activity.Stock
 		if err := f.Get(s.Ctx, &found); err != nil {
@@ -102,7 +162,7 @@ func (s *stock) found(all []activity.FoundRemediation) {
 		name := one.Node
 		runs[name] = true
 		// One that does not say how far it is counts as one that runs.
-		h.Report(health.Progress{Node: name, RunID: one.RunID, StartedAt: s.Now()})
+		h.Runs(name, one.RunID, s.Now())
 		s.silent[name] = true
 		l := s.fleet.leg(name)
 		l.doubted, l.next, l.tries, l.run = true, time.Time{}, 0, one.RunID

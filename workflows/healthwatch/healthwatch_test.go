@@ -387,3 +387,59 @@ func TestAWatchGoesOnInANewRun(t *testing.T) {
 		t.Errorf("b was told %d times, then %d; a %+v; repeats %q", told, len(s.told["b"]), last(s.told["a"]), s.repeats)
 	}
 }
+
+func TestACheckThatSomebodySaidIsGoneIsAskedAgain(t *testing.T) {
+	s := newSite(t, "a", "b")
+	s.says(time.Second, intentOf("a", 1))
+	s.says(time.Second, intentOf("b", 1))
+	forged := intentOf("a", 2)
+	forged.Gone = true
+	s.says(time.Minute, forged)
+	far := intentOf("b", 1<<40)
+	far.Selector = "pool=forged"
+	s.says(2*time.Minute, far)
+	s.says(3*time.Minute, intentOf("b", 2))
+	s.env.RegisterDelayedCallback(func() {
+		s.noting.Lock()
+		defer s.noting.Unlock()
+		s.repeats = nil
+	}, 10*time.Minute)
+	s.says(62*time.Minute, intentOf("a", 1))
+	s.env.RegisterDelayedCallback(func() {
+		value, err := s.env.QueryWorkflow(api.QueryState)
+		var state api.HealthWatchState
+		if err == nil {
+			err = value.Get(&state)
+		}
+		if err != nil || len(state.Checks) != 2 || state.Checks[1].Revision != 2 || state.Rebuilding != "" {
+			t.Errorf("%v: %+v", err, state)
+		}
+	}, 70*time.Minute)
+	_ = s.run(80 * time.Minute)
+	if !slices.Equal(s.repeats, []string{"health-check/a"}) {
+		t.Errorf("asked %q", s.repeats)
+	}
+}
+
+func TestAPermitOfACheckThatEndsMayHaveBeenUsed(t *testing.T) {
+	s := newSite(t, "a", "b")
+	a, b := intentOf("a", 1), intentOf("b", 1)
+	a.WantPermit, b.WantPermit = []string{"m1"}, []string{"m2"}
+	s.says(time.Second, a)
+	s.says(2*time.Minute, b)
+	s.saw(3*time.Minute, activity.WatchResult{EndedChecks: []string{"a"}})
+	s.saw(5*time.Minute, activity.WatchResult{EndedRemediations: []activity.EndedRemediation{{Check: "a", Node: "m1"}}})
+	for when, want := range map[time.Duration]string{2 * time.Minute: "m1", 4 * time.Minute: "m1", 6 * time.Minute: "m2"} {
+		s.env.RegisterDelayedCallback(func() {
+			value, err := s.env.QueryWorkflow(api.QueryState)
+			var state api.HealthWatchState
+			if err == nil {
+				err = value.Get(&state)
+			}
+			if err != nil || state.Permit.Node != want {
+				t.Errorf("at %s %s may be remediated, want %s: %v", when, state.Permit.Node, want, err)
+			}
+		}, when)
+	}
+	_ = s.run(10 * time.Minute)
+}

@@ -26,6 +26,8 @@ const (
 	patience = 30 * time.Second
 	// sequencesOfACopy is far more than an earlier run that this one is a copy of can have told since.
 	sequencesOfACopy = 1 << 20
+	// maxLead is far more than the intents of which one can be the first that arrives: an earlier one would not count any more.
+	maxLead = 1 << 24
 	// actWithin bounds an activity: none may keep the watch from continuing as new.
 	actWithin = time.Minute
 )
@@ -133,6 +135,9 @@ func (o *office) settle(in api.HealthIntent) {
 	switch {
 	case same && in.Revision < k.Intent.Revision:
 		return // it was said before one that counts
+	case same && in.Revision > k.Intent.Revision+maxLead:
+		o.note("ignored an intent of check "+in.Name, fmt.Sprintf("revision %d does not follow %d", in.Revision, k.Intent.Revision))
+		return
 	case in.Gone:
 		if same && o.drop(in.Name) {
 			o.changed()
@@ -182,6 +187,10 @@ func (o *office) lost(name string) {
 	}
 	o.note("check "+name+" does not run any more", "it did not say that it ends")
 	o.changed()
+	if p := o.state.Permit; p.Check == name && p.RunID == k.Intent.RunID && !slices.Contains(k.Intent.HoldPermit, p.Node) {
+		// It may have begun the remediation, and not said so any more.
+		k.Intent.HoldPermit = append(slices.Clone(k.Intent.HoldPermit), p.Node)
+	}
 	if len(k.Intent.HoldPermit) == 0 {
 		o.drop(name)
 		return
@@ -201,8 +210,13 @@ func (o *office) doubt() {
 	}
 }
 
-// askAgain is how long checks have that do not say what they want, before it is looked whether they still run.
-const askAgain = 10 * time.Minute
+const (
+	// askAgain is how long checks have that do not say what they want, before it is looked whether they still run.
+	askAgain = 10 * time.Minute
+	// lookAgain is how often it is looked which checks run: one that says nothing, and of which nothing is known here, would never
+	// hear of its nodes again.
+	lookAgain = time.Hour
+)
 
 // know has it found out which checks run, where that is not known or has not led anywhere.
 func (o *office) know() {
@@ -214,9 +228,12 @@ func (o *office) know() {
 		}
 		o.state.Known = false
 	}
-	if !o.state.Known {
+	due := o.state.FoundAt.Add(lookAgain)
+	if !o.state.Known || !o.Now().Before(due) {
 		o.take()
+		return
 	}
+	o.WakeAt(due, "see which checks run")
 }
 
 // take finds out which checks run, and asks them what they want.
@@ -248,7 +265,7 @@ func (o *office) take() {
 
 // found asks the checks that run what they want.
 func (o *office) found(running []activity.RunningCheck) {
-	o.state.Known, o.state.Until, o.tries = true, o.Now().Add(patience), 0
+	o.state.Known, o.state.FoundAt, o.state.Until, o.tries = true, o.Now(), o.Now().Add(patience), 0
 	o.state.Silent = nil
 	for _, one := range running {
 		if k := o.find(one.Name); k != nil && k.Intent.RunID == one.RunID && o.doubts == 0 {

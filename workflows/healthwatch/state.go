@@ -19,6 +19,8 @@ type state struct {
 	// Known: the checks that run are; Silent are those that have not said yet what they want.
 	Known  bool                    `json:"known,omitempty"`
 	Silent []activity.RunningCheck `json:"silent,omitempty"`
+	// FoundAt is when it was looked last which checks run.
+	FoundAt time.Time `json:"foundAt,omitzero"`
 	// Until is how long they have to.
 	Until time.Time `json:"until,omitzero"`
 	// Overlaps are the nodes that several checks select.

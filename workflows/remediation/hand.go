@@ -94,6 +94,7 @@ func (h *hand) make(step int) {
 func (h *hand) made(step int, made activity.EnsuredObject) {
 	p := &h.state.Progress
 	p.LeaseHeldBy, p.NotOwned = made.LeaseHeldBy, made.NotOwned
+	h.state.Leased = h.state.Leased || made.Lease.Held
 	switch {
 	case made.Resource != nil:
 		h.works()
@@ -105,7 +106,7 @@ func (h *hand) made(step int, made activity.EnsuredObject) {
 		h.state.Progress.Waiting = bounds.Cut(made.Waiting, bounds.Text)
 		h.next = h.Now().Add(askAgain)
 	case made.NodeGone && made.NodeUID != "":
-		h.refused(step, "the node was replaced by another of its name")
+		h.replaced(step)
 	case made.NodeGone:
 		h.refused(step, "the node is gone")
 	case made.LeaseHeldBy != "":
@@ -145,10 +146,20 @@ func (h *hand) refused(step int, why string) {
 	h.retry(why)
 }
 
+// replaced ends a remediation whose node is another one by now, before its next step: whether that one is ill the check decides.
+func (h *hand) replaced(step int) {
+	const why = "the node was replaced by another of its name"
+	if !h.began() {
+		h.refused(step, why)
+		return
+	}
+	h.state.Ending = why
+}
+
 // mark has objects marked: as timed out, or as old.
 func (h *hand) mark(steps []int) {
 	now := h.Now()
-	in := activity.MarkInput{Old: h.state.Order.Old && !h.state.Old}
+	in := activity.MarkInput{Check: h.check, Old: h.state.Order.Old && !h.state.Old}
 	if len(steps) > 0 {
 		in.TimedOut, in.Old = &now, false
 	}
@@ -224,7 +235,10 @@ func (h *hand) clear() {
 	}
 	// What has not begun leaves a confirmation that was not meant for it.
 	in.Check, in.Node, in.KeepConfirmation = h.check, h.node, !h.began() && !h.state.Order.Healthy
-	in.KeepLease = !h.began() && !h.state.Leased
+	in.KeepLease = len(h.state.Progress.Steps) == 0 && !h.state.Leased && !h.in.Resume
+	if h.in.Resume {
+		in.Templates = h.templates() // an object may have been made of which nobody was told
+	}
 	ctx := call.Quick(h.Ctx, "remove what remediates "+h.node)
 	h.does("remove", workflow.ExecuteActivity(ctx, call.Health.RemoveObjects, in), func(f workflow.Future) {
 		var removed activity.Removed
@@ -236,11 +250,24 @@ func (h *hand) clear() {
 		if h.removing = !removed.Done; h.removing {
 			h.state.Progress.Waiting = "its remediation objects to be gone: finalizers keep them"
 			h.changed(nil)
+			if !h.left() {
+				h.retry(h.state.Progress.Waiting) // nothing that is known is there to be watched
+			}
 			return
 		}
 		h.works()
 		h.removed()
 	})
+}
+
+// templates are those of all steps.
+func (h *hand) templates() (all []health.TemplateRef) {
+	for _, step := range h.in.Steps {
+		if step.Template != nil {
+			all = append(all, *step.Template)
+		}
+	}
+	return all
 }
 
 // removed notes that nothing is left.

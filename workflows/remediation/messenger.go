@@ -26,6 +26,10 @@ const (
 	orphanedFor = 30 * time.Minute
 	// lastWords bounds how often a remediation that has ended tries to say so: a check that does not hear it finds out.
 	lastWords = 5
+	// maxRevision is more than anybody counts to, maxLead far more than the orders of which one can be the first that arrives: a
+	// later order would not count.
+	maxRevision = 1 << 40
+	maxLead     = 1 << 20
 )
 
 // messenger takes the check's orders, and tells it how far the remediation is.
@@ -77,7 +81,10 @@ func (m *messenger) heard(o api.RemediationOrder) {
 	}
 	o.Why = bounds.Cut(o.Why, bounds.Text)
 	o.Healthy = o.Healthy || m.state.Order.Healthy // it is never withdrawn
-	o.Step = max(o.Step, m.state.Order.Step)
+	// A check that was started anew may have more steps than there were.
+	last := len(m.in.Steps) - 1
+	o.Step = min(max(o.Step, m.state.Order.Step), last)
+	o.TimedOut = slices.DeleteFunc(o.TimedOut, func(i int) bool { return i > last })
 	o.Old = o.Old || m.state.Order.Old
 	m.state.Order = o.Order
 	m.state.Progress.Revision, m.urgent = o.Revision, true
@@ -85,7 +92,7 @@ func (m *messenger) heard(o api.RemediationOrder) {
 
 // refused tells why an order cannot be meant for this remediation.
 func (m *messenger) refused(o api.RemediationOrder) error {
-	steps := len(m.in.Steps)
+	known := m.state.Order.Revision
 	switch {
 	case o.RunID != "" && o.RunID != m.runID:
 		return fmt.Errorf("it is meant for run %.40q, and this is run %s", o.RunID, m.runID)
@@ -95,12 +102,12 @@ func (m *messenger) refused(o api.RemediationOrder) error {
 		return fmt.Errorf("it is about node %.60q", o.Node)
 	case api.RunID(o.CheckRunID) != nil:
 		return fmt.Errorf("checkRunId: %w", api.RunID(o.CheckRunID))
-	case o.Revision < 0:
-		return fmt.Errorf("revision: %d is negative", o.Revision)
-	case o.Step < 0 || o.Step >= steps:
-		return fmt.Errorf("step: %d: there are %d", o.Step, steps)
-	case len(o.TimedOut) > steps || slices.ContainsFunc(o.TimedOut, func(i int) bool { return i < 0 || i >= steps }):
-		return fmt.Errorf("timedOut: %.100v: there are %d steps", o.TimedOut, steps)
+	case o.Revision < 0 || o.Revision > maxRevision || known > 0 && o.Revision > known+maxLead:
+		return fmt.Errorf("revision: %d is not one that follows %d", o.Revision, known)
+	case o.Step < 0:
+		return fmt.Errorf("step: %d is negative", o.Step)
+	case len(o.TimedOut) > maxSteps || slices.ContainsFunc(o.TimedOut, func(i int) bool { return i < 0 }):
+		return fmt.Errorf("timedOut: %.100v: these are no steps", o.TimedOut)
 	}
 	return nil
 }

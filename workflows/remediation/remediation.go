@@ -68,6 +68,8 @@ type state struct {
 	Recovered bool `json:"recovered,omitempty"`
 	// Orphaned is since when the check does not run.
 	Orphaned time.Time `json:"orphaned,omitzero"`
+	// Sought: what maintenance an earlier workflow has left is known.
+	Sought bool `json:"sought,omitempty"`
 	loop.Carried
 }
 
@@ -195,13 +197,18 @@ func (r *remediation) run(root workflow.Context, input converter.RawValue) error
 
 // step does what is to be done now, and tells whether it is all over.
 func (r *remediation) step() (over bool) {
-	if !r.ends() && !r.hand.busy && r.deserted() {
-		r.state.Ending = "somebody has deleted what remediates the node"
+	if !r.ends() && !r.hand.busy {
+		r.state.Ending = r.pointless()
 	}
 	switch {
 	case r.state.Progress.Ended:
 	case r.hand.busy:
 	case r.hand.rests():
+		if !r.ends() {
+			r.eye.open()
+		}
+	case r.seeks():
+		r.hand.seek()
 	case r.ends() && r.hand.removing && r.left():
 		r.eye.open()
 	case r.ends():
@@ -226,6 +233,28 @@ func (r *remediation) step() (over bool) {
 
 // ends tells that everything is to be taken back.
 func (c *core) ends() bool { return c.state.Order.Healthy || c.state.Ending != "" }
+
+// pointless says why it ends without an order; empty is that it goes on.
+func (r *remediation) pointless() string {
+	switch {
+	case r.deserted():
+		return "somebody has deleted what remediates the node"
+	case r.began() || r.seeks():
+		return ""
+	case r.in.Resume: // whether it begins anew is for the check to decide
+		return "an earlier workflow of it has ended without a word"
+	case r.alone():
+		return "its check does not run, and nothing has begun"
+	default:
+		return ""
+	}
+}
+
+// seeks tells that an earlier workflow may have begun a maintenance, and it is not known which.
+func (c *core) seeks() bool {
+	return c.in.Resume && !c.state.Sought &&
+		slices.ContainsFunc(c.in.Steps, func(s health.Remediation) bool { return s.Maintenance != nil })
+}
 
 // missing is the index of the step that should be at work and has not begun, -1 where there is none.
 func (c *core) missing() int {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,8 +45,9 @@ type site struct {
 	ensures []activity.EnsuredObject
 	// sees are what the watches see, one after the other; without, nothing.
 	sees []func() (time.Duration, activity.RemediationSeen)
-	// keeps is how often finalizers keep the objects.
-	keeps int
+	// keeps is how often finalizers keep the objects, removes what was to be removed.
+	keeps   int
+	removes []activity.RemoveInput
 	// gone: the check does not run.
 	gone  bool
 	start time.Time
@@ -116,6 +118,7 @@ func (s *site) ensure(_ context.Context, in activity.ObjectInput) (activity.Ensu
 
 func (s *site) remove(_ context.Context, in activity.RemoveInput) (activity.Removed, error) {
 	s.note("remove %d", len(in.Objects))
+	s.removes = append(s.removes, in)
 	if s.keeps > 0 {
 		s.keeps--
 		return activity.Removed{Gone: make([]bool, len(in.Objects))}, nil
@@ -247,7 +250,9 @@ func TestForgedOrdersChangeNothing(t *testing.T) {
 			{Check: "others", CheckRunID: checkRun, Order: health.Order{Revision: 5, Healthy: true}},
 			{Check: "workers", CheckRunID: "no run", Order: health.Order{Revision: 5, Healthy: true}},
 			{Check: "workers", CheckRunID: checkRun, RunID: checkRun, Order: health.Order{Revision: 5, Healthy: true}},
-			{Check: "workers", CheckRunID: checkRun, Order: health.Order{Revision: 5, Step: 7}},
+			{Check: "workers", CheckRunID: checkRun, Order: health.Order{Revision: 1 << 50}},
+			{Check: "workers", CheckRunID: checkRun, Order: health.Order{Revision: 1 << 39}},
+			{Check: "workers", CheckRunID: checkRun, Order: health.Order{Revision: 5, Step: -1}},
 			{Check: "workers", CheckRunID: checkRun, Order: health.Order{Revision: 5, TimedOut: []int{-1}}},
 			{Check: "workers", CheckRunID: checkRun, Order: health.Order{Revision: 5, Node: "c", Healthy: true}},
 		} {
@@ -285,6 +290,109 @@ func TestARemediationTakesUpWhatAnotherHasLeft(t *testing.T) {
 	s.order(time.Minute, health.Order{Node: "b", Revision: 7, Healthy: true})
 	s.run()
 	s.want("1m0s remove 1")
+}
+
+// somebody terminates a remediation before it has told what it has made: another removes that, and begins nothing itself.
+func TestARemediationRemovesWhatNobodyWasToldOf(t *testing.T) {
+	s := newSite(t, template("soft"))
+	s.in.Resume, s.in.Revision, s.keeps = true, 0, 2
+	s.order(time.Second, health.Order{Node: "b", Revision: 3})
+	p := s.run()
+	if !p.Ended || p.Recovered || p.Failure == "" || len(s.removes) != 3 || s.now() < 20*time.Second {
+		t.Fatalf("%s: %+v, %+v", s.now(), p, s.log)
+	}
+	if in := s.removes[0]; in.KeepLease || len(in.Templates) != 1 || in.Templates[0].Name != "soft" {
+		t.Errorf("%+v", in)
+	}
+	for _, entry := range s.log {
+		if strings.Contains(entry, "make") {
+			t.Errorf("log %q", s.log)
+		}
+	}
+}
+
+func (s *site) ends(after time.Duration) {
+	s.env.OnActivity(call.Plans.AwaitEnds, mock.Anything, mock.Anything).AfterFn(func() time.Duration { return after }).Return(
+		func(_ context.Context, flights api.List[planactivity.Flight]) ([]planactivity.Ended, error) {
+			return []planactivity.Ended{{Flight: flights[0], Phase: api.Completed}}, nil
+		})
+}
+
+func TestARemediationTakesUpTheMaintenanceThatAnotherHasBegun(t *testing.T) {
+	left := []health.StepState{{Index: 1, WorkflowID: "node-maintenance/b/health-workers", StartedAt: time.Date(2026, 7, 1, 11, 0, 0, 0, time.UTC)}}
+	for name, c := range map[string]struct {
+		left    []health.StepState
+		running bool
+		want    []string
+	}{
+		"it was told of":          {left, true, []string{"1m0s end maintenance, healthy true", "6m0s remove 0"}},
+		"nobody was told of it":   {nil, true, []string{"1m0s end maintenance, healthy true", "6m0s remove 0"}},
+		"it has ended since":      {left, false, []string{"0s remove 0"}},
+		"there never was any yet": {nil, false, []string{"0s remove 0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, template("soft"), health.Remediation{Maintenance: &health.Repair{}})
+			s.in.Resume, s.in.Revision, s.in.Left, s.in.Step = true, 0, c.left, 1
+			s.env.OnActivity(call.Health.FindRepair, mock.Anything, mock.Anything).Return(func(context.Context, activity.RepairInput) (activity.BegunRepair, error) {
+				if !c.running {
+					return activity.BegunRepair{}, nil
+				}
+				return activity.BegunRepair{RunID: checkRun, StartedAt: s.start, Adopted: true}, nil
+			})
+			s.ends(6 * time.Minute)
+			s.order(time.Minute, health.Order{Node: "b", Revision: 7, Step: 1, Healthy: true})
+			p := s.run()
+			s.want(c.want...)
+			if !p.Ended || c.running != p.Recovered {
+				t.Errorf("%+v", p)
+			}
+		})
+	}
+}
+
+func TestALeaseThatWasTakenInVainIsGivenBack(t *testing.T) {
+	for _, answer := range []activity.EnsuredObject{
+		{Failure: "the API server refuses it", Lease: activity.LeaseState{Held: true}}, {Failure: "it is not known what became of it"},
+		{Waiting: "somebody has just created it", Lease: activity.LeaseState{Held: true}},
+	} {
+		s := newSite(t, template("soft"))
+		s.ensures = []activity.EnsuredObject{answer}
+		s.order(5*time.Second, health.Order{Node: "b", Revision: 2, Healthy: true})
+		s.run()
+		if len(s.removes) != 1 || s.removes[0].KeepLease {
+			t.Errorf("%+v: %+v", answer, s.removes)
+		}
+	}
+}
+
+func TestTheNextStepIsNotForAnotherNodeOfTheName(t *testing.T) {
+	s := newSite(t, template("soft"), template("hard"))
+	s.order(time.Minute, health.Order{Node: "b", Revision: 2, Step: 1, TimedOut: []int{0}})
+	s.env.RegisterDelayedCallback(func() { s.ensures = []activity.EnsuredObject{{NodeGone: true, NodeUID: "uid-2"}} }, 30*time.Second)
+	p := s.run()
+	s.want("0s make step 1", "1m0s mark 1, timed out true, old false", "1m0s refuse step 2", "1m0s remove 1")
+	if !p.Ended || p.Recovered || p.Failure == "" {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestACheckWithMoreStepsIsUnderstood(t *testing.T) {
+	s := newSite(t, template("soft"))
+	s.order(time.Minute, health.Order{Node: "b", Revision: 2, Step: 2, TimedOut: []int{0, 1}})
+	s.order(2*time.Minute, health.Order{Node: "b", Revision: 3, Step: 2, TimedOut: []int{0, 1}, Healthy: true})
+	s.run()
+	s.want("0s make step 1", "1m0s mark 1, timed out true, old false", "2m0s remove 1")
+}
+
+func TestNothingBeginsOnceTheCheckIsGone(t *testing.T) {
+	s := newSite(t, template("soft"))
+	s.gone = true
+	for range 400 {
+		s.ensures = append(s.ensures, activity.EnsuredObject{Waiting: "etcd's budget allows no disruption"})
+	}
+	if p := s.run(); !p.Ended || p.Failure == "" || s.now() > time.Hour {
+		t.Errorf("%s: %+v", s.now(), p)
+	}
 }
 
 func TestAMaintenanceRemediatesTheNode(t *testing.T) {

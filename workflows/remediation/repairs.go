@@ -45,7 +45,10 @@ func (h *hand) maintain(step int, repair health.Repair) {
 		h.takeLease(step)
 		return
 	}
-	in := activity.RepairInput{Check: h.check, Node: h.node, Repair: repair, Why: h.in.Why, Conditions: h.in.Conditions}
+	in := activity.RepairInput{
+		Check: h.check, Node: h.node, UID: h.in.UID, ControlPlane: h.in.ControlPlane, Step: step, Repair: repair, Why: h.in.Why,
+		Conditions: h.in.Conditions, Etcd: h.in.Etcd,
+	}
 	ctx := call.Quick(h.Ctx, "begin the maintenance of "+h.node)
 	h.does("begin the maintenance", workflow.ExecuteActivity(ctx, call.Health.BeginRepair, in), func(f workflow.Future) {
 		var begun activity.BegunRepair
@@ -53,8 +56,13 @@ func (h *hand) maintain(step int, repair health.Repair) {
 		switch {
 		case err != nil:
 			h.refused(step, "the maintenance could not be begun: "+call.Cause(err))
+		case begun.Replaced:
+			h.replaced(step)
 		case begun.Refused != "":
 			h.refused(step, begun.Refused)
+		case begun.Waiting != "":
+			h.state.Progress.Waiting = bounds.Cut(begun.Waiting, bounds.Text)
+			h.next = h.Now().Add(askAgain)
 		default:
 			h.works()
 			h.setStep(health.StepState{
@@ -65,6 +73,50 @@ func (h *hand) maintain(step int, repair health.Repair) {
 			h.changed(nil)
 		}
 	})
+}
+
+// seek finds the maintenance that an earlier workflow of the remediation has begun, whether or not it has told of it.
+func (h *hand) seek() {
+	ctx := call.Within(call.Quick(h.Ctx, "find the maintenance of "+h.node), endWithin)
+	in := activity.RepairInput{Check: h.check, Node: h.node}
+	h.does("find the maintenance", workflow.ExecuteActivity(ctx, call.Health.FindRepair, in), func(f workflow.Future) {
+		var found activity.BegunRepair
+		if err := f.Get(h.Ctx, &found); err != nil {
+			h.retry("its maintenance to be found: " + call.Cause(err))
+			return
+		}
+		h.works()
+		h.state.Sought = true
+		h.repairs.takeUp(found)
+	})
+}
+
+// takeUp goes on with the maintenance that runs. Those of which nothing runs any more are over, however they have ended.
+func (r *repairs) takeUp(found activity.BegunRepair) {
+	step := -1
+	for i := range r.state.Progress.Steps {
+		s := &r.state.Progress.Steps[i]
+		switch {
+		case s.WorkflowID == "" || s.Gone:
+		case found.RunID == "":
+			s.Gone = true
+		default:
+			step = s.Index
+		}
+	}
+	if found.RunID == "" {
+		return
+	}
+	if step < 0 {
+		step = slices.IndexFunc(r.in.Steps, func(s health.Remediation) bool { return s.Maintenance != nil })
+		if r.in.Steps[r.in.Step].Maintenance != nil {
+			step = r.in.Step
+		}
+		r.hand.setStep(health.StepState{
+			Index: step, WorkflowID: api.MaintenanceID(r.cluster, r.node, api.RemediationRequestor(r.check)), StartedAt: found.StartedAt,
+		})
+	}
+	r.state.Maintained = append(r.state.Maintained, Maintained{Step: step, RunID: found.RunID})
 }
 
 // takeLease takes the node's lease for a step that makes no object.
