@@ -88,6 +88,9 @@ func newNode(name, profiles string, annotations ...string) Node {
 func (c *cluster) decide() []Evaluation { return c.config.Decide(c.nodes, c.facts, c.now) }
 
 func (c *cluster) node(name string) Node {
+	if last := len(c.nodes) - 1; last >= 0 && c.nodes[last].Object.Name == name {
+		return c.nodes[last]
+	}
 	return c.nodes[slices.IndexFunc(c.nodes, func(n Node) bool { return n.Object.Name == name })]
 }
 

@@ -2,7 +2,6 @@ package check
 
 import (
 	"fmt"
-	"slices"
 
 	"drydock/rules/profile/conf"
 	"drydock/rules/profile/state"
@@ -23,21 +22,15 @@ func (a affinity) Hold(c Case) Result {
 		return failed("it can be asked in %s only, and the profile is in %s", state.Required, c.State)
 	}
 	if a.minOperational > 0 {
-		operational := 0
-		for _, m := range c.View.Members() {
-			if slices.Contains(m.In(state.Operational), c.Profile) {
-				operational++
-			}
-		}
-		if operational >= a.minOperational {
+		if operational := c.View.indexed().operational[c.Profile]; operational >= a.minOperational {
 			return Result{Holds: true, Reason: "minOperational exceeded"}.info("operational", operational)
 		}
 	}
 	if !c.View.Marked[c.Node.Name] {
 		return Result{Holds: true, Reason: "no pods with affinity"}
 	}
-	for _, m := range c.View.Members() {
-		if m.Name != c.Node.Name && !c.View.Marked[m.Name] && slices.Contains(m.In(state.Required), c.Profile) && len(m.entering) == 0 {
+	for _, m := range c.View.indexed().unmarked[c.Profile] {
+		if m.Name != c.Node.Name && len(m.entering) == 0 {
 			return Result{Reason: fmt.Sprintf("pods without affinity on: %s", m.Name)}
 		}
 	}

@@ -41,10 +41,8 @@ type anyLabel struct{ key, value string }
 
 // Hold is part of Check.
 func (a anyLabel) Hold(c Case) Result {
-	for _, m := range c.View.Members() {
-		if value, there := m.Labels[a.key]; there && (a.value == "" || value == a.value) {
-			return Result{Holds: true}.info("node", m.Name)
-		}
+	if m := c.View.withLabel(a.key, a.value); m != nil {
+		return Result{Holds: true}.info("node", m.Name)
 	}
 	if a.value == "" {
 		return Result{Reason: fmt.Sprintf("label %s is on no node", a.key)}

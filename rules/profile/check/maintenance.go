@@ -37,7 +37,7 @@ type maxMaintenance struct {
 // Hold is part of Check.
 func (m maxMaintenance) Hold(c Case) Result {
 	var counted []string
-	for _, other := range c.View.Members() {
+	for _, other := range c.View.indexed().maintained {
 		if m.counts(c, other) {
 			counted = append(counted, other.Name)
 		}
@@ -50,9 +50,6 @@ func (m maxMaintenance) Hold(c Case) Result {
 }
 
 func (m maxMaintenance) counts(c Case, other *Member) bool {
-	if !other.Maintained() {
-		return false
-	}
 	if m.profile != "" && !slices.Contains(labelled(other), m.profile) {
 		return false
 	}

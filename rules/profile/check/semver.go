@@ -58,7 +58,7 @@ func (s clusterSemver) highest(c Case) highest {
 		scope = c.Profile
 	}
 	key := [2]string{s.key, scope}
-	if known, ok := c.View.versions[key]; ok {
+	if known, ok := c.View.indexed().versions[key]; ok {
 		return known
 	}
 	most := highest{version: floor}
@@ -71,6 +71,6 @@ func (s clusterSemver) highest(c Case) highest {
 			most = highest{version: v, node: m.Name}
 		}
 	}
-	c.View.versions[key] = most
+	c.View.indexed().versions[key] = most
 	return most
 }

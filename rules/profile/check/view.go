@@ -22,8 +22,7 @@ type View struct {
 
 	members []*Member
 	byName  map[string]*Member
-	// versions are the highest versions that were looked for, by label and profile.
-	versions map[[2]string]highest
+	index   *index
 }
 
 // Member is a node of the cluster.
@@ -40,7 +39,7 @@ type Member struct {
 
 // NewView is the view of nodes; entering are by node the profiles of which a transition to in-maintenance is under way.
 func NewView(nodes []*corev1.Node, entering map[string][]string) *View {
-	v := &View{byName: map[string]*Member{}, versions: map[[2]string]highest{}}
+	v := &View{byName: map[string]*Member{}}
 	for _, n := range nodes {
 		data, err := state.Read(n.Annotations[state.DataAnnotation])
 		m := &Member{
@@ -57,7 +56,7 @@ func NewView(nodes []*corev1.Node, entering map[string][]string) *View {
 	return v
 }
 
-// Members are the nodes, by name.
+// Members are the nodes, by name. Their data may be changed until the first check is asked.
 func (v *View) Members() []*Member { return v.members }
 
 // Member is the node of a name, nil where there is none.
@@ -66,7 +65,11 @@ func (v *View) Member(name string) *Member { return v.byName[name] }
 // Grant notes that a profile of a node goes into maintenance.
 func (v *View) Grant(node, profile string) {
 	if m := v.byName[node]; m != nil && !slices.Contains(m.entering, profile) {
+		before := m.Maintained()
 		m.entering = append(m.entering, profile)
+		if v.index != nil && !before {
+			v.index.maintain(m)
+		}
 	}
 }
 
