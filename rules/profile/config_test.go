@@ -82,7 +82,6 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 		"intervals: 5":              "intervals: is \"5\", and keys with values are wanted",
 		"intervals: {requeue: 1m}\nprofiles: {a: {}}":                                                         "profiles: has keys of its own, and a list is wanted",
 		"intervals: {requeue: 1m}\nprofiles: [~]":                                                             "profiles[0]: there is nothing in it",
-		"intervals: {requeue: 1m}\nprofiles: [{name: a--b}]":                                                  "profiles[0] (a--b).name: \"a--b\" has the --",
 		"intervals: {requeue: 1m}\ninstances: {check: [{type: hasLabel, name: a, config: ~}]}":                "instances.check[0] (a).config: required",
 		"intervals: {requeue: 1m}\ninstances: {check: [{name: a}]}":                                           "instances.check[0] (a).type: required",
 		machine("- {name: p, operational: {transitions: [{check: invalid&&invalid, next: in-maintenance}]}}"): "profiles[0] (p).operational.transitions[0].check: there is no check instance \"invalid\"",
@@ -146,6 +145,8 @@ func TestWhatLintWarnsOf(t *testing.T) {
 		{"not built", "intervals: {requeue: 1m}\ninstances: {check: [{type: kubernikusCount, name: k, config: {cluster: c}}]}", "instances.check[0] (k).type", "kubernikusCount is not built here"},
 		{"no name", "intervals: {requeue: 1m}\ninstances: {check: [{type: affinity}]}", "instances.check[0].name", "without a name"},
 		{"a name twice", "intervals: {requeue: 1m}\ninstances: {check: [{type: affinity, name: a}, {type: affinity, name: a}]}", "instances.check[0] (a)", "the last counts"},
+		{"a profile that no label can name", machine("- {name: a--b}"), "profiles[0] (a--b).name", "has the -- that stands between"},
+		{"a profile that cannot stand in a label", machine("- {name: a b}"), "profiles[0] (a b).name", "cannot stand in a label"},
 		{"a profile twice", machine("- {name: p}\n- {name: p}"), "profiles[1] (p)", "the last counts"},
 		{"a key twice", "intervals: {requeue: 1m}\nintervals: {requeue: 2m}", "", "a key is there twice"},
 		{"not used", "intervals: {requeue: 1m}\ninstances: {check: [{type: affinity, name: a}]}", "instances.check[0] (a)", "no chain has it"},
@@ -206,9 +207,9 @@ stateDiagram-v2
 	if got := p.Mermaid(); got != want {
 		t.Errorf("%s", got)
 	}
-	odd := load(t, "intervals: {requeue: 1m}\ninstances: {check: [{type: affinity, name: 'a;<b>\"#:'}]}\nprofiles: [{name: \"x\\n- -\\n\", operational: {transitions: [{check: 'a;<b>\"#:', next: operational}]}}]")
+	odd := load(t, "intervals: {requeue: 1m}\ninstances: {check: [{type: affinity, name: 'a;<b>\"#:'}]}\nprofiles: [{name: \"x\\n---\\n\", operational: {transitions: [{check: 'a;<b>\"#:', next: operational}]}}]")
 	p = odd.Profiles[0]
-	if got := p.Mermaid(); !strings.Contains(got, `title: "x\n- -\n"`) || !strings.Contains(got, "operational --> operational: a#59;#60;b#62;#34;#35;#58;\n") {
+	if got := p.Mermaid(); !strings.Contains(got, `title: "x\n---\n"`) || !strings.Contains(got, "operational --> operational: a#59;#60;b#62;#34;#35;#58;\n") {
 		t.Errorf("%s", got)
 	}
 }

@@ -158,8 +158,8 @@ func (r *reader) profiles(top *conf.Object) {
 	const legacy = "write it as an element of transitions, with check, trigger and next"
 	for _, each := range top.Objects("profiles", "name") {
 		p := Profile{Name: each.Required("name", "the name that is in the label"), stages: map[state.State]Stage{}}
-		if strings.Contains(p.Name, "--") {
-			each.Refuse("name", "take another", "%q has the -- that stands between names in the label", p.Name)
+		if err := state.CheckName(p.Name); p.Name != "" && err != nil {
+			r.warnings.Add(each.At("name"), "take another: no node can have it", "%s", err)
 		}
 		for _, s := range state.All() {
 			o := each.Object(string(s))

@@ -453,6 +453,14 @@ func TestPrometheus(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
+	for _, fact := range held("value", &Sample{Value: 1, Warnings: []string{"old", "slow"}}).Info {
+		if fact.Key == "warns" && fact.Value != "old; slow" {
+			t.Error(fact)
+		}
+	}
+	if got := shown("https://me:hunter2@p/x"); got != "https://me:xxxxx@p/x" {
+		t.Error(got)
+	}
 	k := made(t, "prometheusInstant", "{url: 'http://p', query: up, expr: value}")
 	if got := NeedsOf([]Check{k, k}); len(got.Queries) != 1 || got.Pods {
 		t.Errorf("%+v", got)

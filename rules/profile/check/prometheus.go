@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"math"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -48,11 +49,20 @@ func (p prometheus) Hold(c Case) Result {
 	if !r.Holds {
 		r.Reason = fmt.Sprintf("value is %v, and %s is wanted", s.Value, p.text)
 	}
-	r = r.info("url", p.query.URL).info("query", p.query.Query).info("expr", p.text).info("value", s.Value)
+	r = r.info("url", shown(p.query.URL)).info("query", p.query.Query).info("expr", p.text).info("value", s.Value)
 	if len(s.Warnings) > 0 {
 		r = r.info("warns", strings.Join(s.Warnings, "; "))
 	}
 	return r
+}
+
+// shown is a URL without a password in it.
+func shown(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return ""
+	}
+	return u.Redacted()
 }
 
 // maxExpression bounds an expression, in bytes.

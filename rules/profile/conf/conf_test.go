@@ -179,6 +179,18 @@ func TestNumbersOutOfTheEnvironment(t *testing.T) {
 	}
 }
 
+func TestWhatVariablesGiveIsNotRepeated(t *testing.T) {
+	o, p := top(t, "max: ${SECRET}\nauth: ${SECRET}\nperiod: ${SECRET}\nobject: ${SECRET}\nlist: ${SECRET}\n", "SECRET=hunter2")
+	o.Int("max", 0)
+	o.Bool("auth")
+	o.Duration("period", 0)
+	o.Object("object")
+	o.Objects("list", "")
+	if err := p.Join(); len(AsProblems(err)) != 5 || strings.Contains(err.Error(), "hunter2") {
+		t.Error(err)
+	}
+}
+
 func TestRequired(t *testing.T) {
 	for _, c := range []struct{ file, want string }{
 		{"value: ''", "value: required: what"},

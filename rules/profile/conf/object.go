@@ -90,6 +90,9 @@ func textOf(value any) (string, bool) {
 
 func kindOf(value any) string {
 	switch value.(type) {
+	case found:
+		// It may be a secret in the wrong place.
+		return "is what a variable gives"
 	case map[string]any, map[any]any:
 		return "has keys of its own"
 	case []any:

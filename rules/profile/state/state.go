@@ -2,6 +2,8 @@
 package state
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -64,6 +66,28 @@ func Profiles(labels map[string]string) []string {
 		}
 	}
 	return names
+}
+
+// longestName is as long as the value of a label may be.
+const longestName = 63
+
+// CheckName tells why a name cannot stand in the profile label of a node.
+func CheckName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("required: the name of a profile")
+	case len(name) > longestName:
+		return fmt.Errorf("%.80q has %d characters, and cannot stand in a label: at most %d do", name, len(name), longestName)
+	case strings.Contains(name, separator):
+		return fmt.Errorf("%.80q has the %s that stands between names in the label", name, separator)
+	case strings.ContainsFunc(name, func(r rune) bool { return !inLabel(r) }):
+		return fmt.Errorf("%.80q cannot stand in a label: want letters, digits, -, _ and .", name)
+	}
+	return nil
+}
+
+func inLabel(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.", r)
 }
 
 // LogsDetails tells whether a node's labels ask for more words.

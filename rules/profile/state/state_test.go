@@ -81,6 +81,17 @@ func TestProfilesOfALabel(t *testing.T) {
 	}
 }
 
+func TestNames(t *testing.T) {
+	for name, right := range map[string]bool{
+		"a": true, "-a": true, "A_b.c-1": true, strings.Repeat("a", 63): true,
+		"": false, "a--b": false, "a b": false, "ä": false, "a/b": false, strings.Repeat("a", 64): false,
+	} {
+		if err := CheckName(name); (err == nil) != right {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
 func TestCrucial(t *testing.T) {
 	for _, c := range []struct {
 		states []State
