@@ -10,15 +10,6 @@ import (
 	"drydock/rules/profile/state"
 )
 
-// paths are those of problems, in order.
-func paths(problems []conf.Problem) []string {
-	var all []string
-	for _, p := range problems {
-		all = append(all, p.Path)
-	}
-	return all
-}
-
 const wrongProblems = `intervals.requeue: required: how often nodes are evaluated, such as 1m
 instances.check[0] (approval).config.key: required: the key of a label
 instances.check[1] (max).config.max: required: how many nodes may be in maintenance
@@ -51,6 +42,9 @@ func TestAllProblemsAtOnce(t *testing.T) {
 	}
 	if err.Error() != wrongProblems {
 		t.Errorf("%s", err)
+	}
+	if report := Lint([]byte("intervals: {requeue: 1m}"), environment()); report.Problems == nil || report.Warnings == nil {
+		t.Error("lists are null in JSON")
 	}
 	if got := Lint(file, environment()).Problems; len(got) != strings.Count(wrongProblems, "\n")+1 || got[0].Path != "intervals.requeue" {
 		t.Errorf("%+v", got)

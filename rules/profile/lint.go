@@ -20,7 +20,7 @@ type Report struct {
 // Lint says what is wrong with a configuration, and what is worth a warning.
 func Lint(file []byte, e Environment) Report {
 	r := read(file, e)
-	return Report{Problems: r.problems.List(), Warnings: r.warnings.List()}
+	return Report{Problems: append([]conf.Problem{}, r.problems.List()...), Warnings: append([]conf.Problem{}, r.warnings.List()...)}
 }
 
 // ofCheck warns of what a check is configured with.

@@ -197,24 +197,18 @@ func (v *variables) join(p pieces, active []string) (string, error) {
 // value is what stands in a text for a reference.
 func (v *variables) value(r *reference, active []string) (string, error) {
 	text, err := v.named(r, active)
-	switch r.operator {
-	case ":":
-		if err != nil || text == "" {
-			return v.join(r.other, active)
-		}
-	case ":+":
-		if err != nil || text == "" {
-			return "", nil
-		}
+	set := err == nil && text != ""
+	switch {
+	case r.operator == ":+" && !set:
+		return "", nil
+	case r.operator == ":+", r.operator == ":" && !set:
 		return v.join(r.other, active)
-	case ":?":
-		if err != nil || text == "" {
-			message, err := v.join(r.other, active)
-			if err != nil {
-				return "", err
-			}
-			return "", errors.New(message)
+	case r.operator == ":?" && !set:
+		message, err := v.join(r.other, active)
+		if err != nil {
+			return "", err
 		}
+		return "", errors.New(message)
 	}
 	return text, err
 }

@@ -72,7 +72,7 @@ func TestTextsThatAreWrongAreFoundAtLoad(t *testing.T) {
 	for text, want := range map[string]string{
 		"{{ .Nope }}":                              "can't evaluate field Nope",
 		"{{ .Profile.Nope }}":                      "can't evaluate field Nope",
-		"{{ .Node.Nmae }}":                         "can't evaluate field Nmae",
+		"{{ .Node.Title }}":                        "can't evaluate field Title",
 		"{{ if .InMaintenance }}{{ .X }}{{ end }}": "can't evaluate field X",
 		"{{ .Client }}":                            "can't evaluate field Client",
 		"{{ toUpper .State }}":                     "function",

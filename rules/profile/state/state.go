@@ -81,7 +81,7 @@ func CheckName(name string) error {
 	case strings.Contains(name, separator):
 		return fmt.Errorf("%.80q has the %s that stands between names in the label", name, separator)
 	case strings.ContainsFunc(name, func(r rune) bool { return !inLabel(r) }):
-		return fmt.Errorf("%.80q cannot stand in a label: want letters, digits, -, _ and .", name)
+		return fmt.Errorf("%.80q cannot stand in a label: write letters, digits and any of -_. in it", name)
 	}
 	return nil
 }

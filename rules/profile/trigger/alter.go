@@ -52,7 +52,7 @@ func readAlter(o *conf.Object, what string, of func(*corev1.Node) *map[string]st
 }
 
 func checkKey(o *conf.Object, key string) {
-	if wrong := content.IsQualifiedName(key); key != "" && len(wrong) > 0 {
+	if wrong := content.IsLabelKey(key); key != "" && len(wrong) > 0 {
 		o.Refuse("key", wrong[0], "%.80q is not a key that Kubernetes takes", key)
 	}
 }
