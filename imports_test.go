@@ -62,7 +62,7 @@ var (
 	}
 	receivers = append([]string{"drydock/notify", "drydock/checks", "drydock/audit/webhook"}, sdks...)
 	// rulesInCEL are evaluated by activities alone: a library's next release must not change what a history replays to.
-	rulesInCEL = []string{"drydock/rules/policy", "github.com/google/cel-go"}
+	rulesInCEL = []string{"drydock/rules/policy", "drydock/rules/profile/cel", "github.com/google/cel-go"}
 	effects    = []string{"drydock/activities", "drydock/workflows"}
 	processes  = []string{"drydock/worker", "drydock/starter", "drydock/client"}
 )

@@ -1,0 +1,24 @@
+package check
+
+import (
+	"fmt"
+
+	"drydock/rules/profile/conf"
+)
+
+var _ = register(Kind{Name: "nodeCount", read: func(o *conf.Object, _ Environment) Check {
+	return nodeCount{count: o.RequiredInt("count", "how many nodes there have to be")}
+}})
+
+// nodeCount wants a number of nodes, ready or not.
+type nodeCount struct{ count int }
+
+// Hold is part of Check.
+func (n nodeCount) Hold(c Case) Result {
+	there := len(c.View.Members())
+	r := Result{Holds: there >= n.count}
+	if !r.Holds {
+		r.Reason = fmt.Sprintf("there are %d nodes, and %d are wanted", there, n.count)
+	}
+	return r.info("current", there).info("expected", n.count)
+}

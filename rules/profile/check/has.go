@@ -1,0 +1,51 @@
+package check
+
+import (
+	"fmt"
+
+	"drydock/rules/profile/conf"
+)
+
+var (
+	_ = register(Kind{Name: "hasAnnotation", read: func(o *conf.Object, _ Environment) Check {
+		return has{what: "annotation", key: o.Required("key", "the key of an annotation"), value: o.Text("value"), of: func(c Case) map[string]string { return c.Node.Annotations }}
+	}})
+	_ = register(Kind{Name: "hasLabel", read: func(o *conf.Object, _ Environment) Check {
+		return has{what: "label", key: o.Required("key", "the key of a label"), value: o.Text("value"), of: func(c Case) map[string]string { return c.Node.Labels }}
+	}})
+	_ = register(Kind{Name: "anyLabel", read: func(o *conf.Object, _ Environment) Check {
+		return anyLabel{key: o.Required("key", "the key of a label"), value: o.Text("value")}
+	}})
+)
+
+// has looks for a label or an annotation of the node; without a value any will do.
+type has struct {
+	what, key, value string
+	of               func(Case) map[string]string
+}
+
+// Hold is part of Check.
+func (h has) Hold(c Case) Result {
+	value, there := h.of(c)[h.key]
+	switch {
+	case !there:
+		return Result{Reason: fmt.Sprintf("%s %s not present", h.what, h.key)}
+	case h.value != "" && value != h.value:
+		return Result{Reason: fmt.Sprintf("%s %s is %q, and %q is wanted", h.what, h.key, value, h.value)}
+	}
+	return Result{Holds: true}.info(h.key, value)
+}
+
+// anyLabel looks for a label on any node.
+type anyLabel struct{ key, value string }
+
+// Hold is part of Check.
+func (a anyLabel) Hold(c Case) Result {
+	if m := c.View.withLabel(a.key, a.value); m != nil {
+		return Result{Holds: true}.info("node", m.Name)
+	}
+	if a.value == "" {
+		return Result{Reason: fmt.Sprintf("label %s is on no node", a.key)}
+	}
+	return Result{Reason: fmt.Sprintf("label %s is %q on no node", a.key, a.value)}
+}

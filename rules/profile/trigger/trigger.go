@@ -1,0 +1,59 @@
+// Package trigger has the triggers of profiles: what each kind is configured with and what it does, as values. Those that only
+// change the node object do so here; the others are described for whoever acts.
+package trigger
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock/rules/profile/conf"
+)
+
+// Trigger is one configured trigger.
+type Trigger interface {
+	// Describe says in a few words what it does.
+	Describe() string
+}
+
+// Change is a trigger that changes the node object and nothing else.
+type Change interface {
+	Trigger
+	// Apply changes the node, and tells whether that made a difference.
+	Apply(node *corev1.Node) bool
+}
+
+// Kind is a kind of trigger.
+type Kind struct {
+	Name string
+	// read makes a trigger of its configuration; what is wrong it notes there.
+	read     func(o *conf.Object) Trigger
+	optional bool
+}
+
+var kinds = map[string]Kind{}
+
+func register(k Kind) struct{} {
+	kinds[k.Name] = k
+	return struct{}{}
+}
+
+// Kinds are the names of the kinds that there are.
+func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
+
+// NotBuilt tells whether a kind is one of maintenance-controller's that Drydock does not have.
+func NotBuilt(kind string) bool { return kind == "alterHypervisor" }
+
+// Read makes a trigger of kind; known tells that there is such a kind.
+func Read(kind string, o *conf.Object) (t Trigger, known bool) {
+	k, known := kinds[kind]
+	if !known {
+		return nil, false
+	}
+	if o.Absent() && !k.optional {
+		o.Refuse("", "write config with what the kind needs", "required")
+		return nil, true
+	}
+	return k.read(o), true
+}
