@@ -123,7 +123,7 @@ func (a *attempt) run(ctx context.Context) (problem error) {
 			break
 		}
 	}
-	problems = append(problems, a.back(ctx), a.verdict(ctx), a.workedOnce(ctx), planOf(a).begunOnce(ctx), a.endBatch(ctx))
+	problems = append(problems, a.back(ctx), a.verdict(ctx), a.workedOnce(ctx), planOf(a).begunOnce(ctx), wardOf(a).hasHealed(ctx), a.endBatch(ctx))
 	return errors.Join(problems...)
 }
 
@@ -141,7 +141,10 @@ func maintainBoth(ctx context.Context, a *attempt) error {
 	if a.cell != nil && a.cell.step.windows {
 		fields = `,"windows":["always"]` + fields
 	}
-	if slotsFor(a.cell) > 1 {
+	switch wanted := shapeFor(a.cell); {
+	case wanted.heals != "":
+		return wardOf(a).fallIll(ctx)
+	case wanted.slots > 1:
 		return planOf(a).leadTogether(ctx)
 	}
 	if planOf(a).plans() {
@@ -166,7 +169,7 @@ const (
 
 // prepare waits until all is as it was before, and sets the trap.
 func (a *attempt) prepare(ctx context.Context) error {
-	if err := fit(ctx, a.lane, slotsFor(a.cell)); err != nil {
+	if err := fit(ctx, a.lane, shapeFor(a.cell)); err != nil {
 		return err
 	}
 	if err := a.settled(ctx); err != nil {
@@ -181,6 +184,9 @@ func (a *attempt) prepare(ctx context.Context) error {
 			}
 			a.undamaged[node] = imprint
 		}
+	}
+	if err := wardOf(a).ready(ctx); err != nil {
+		return err
 	}
 	if err := a.startBatch(ctx); err != nil {
 		return err
@@ -261,6 +267,8 @@ func (a *attempt) fault(ctx context.Context) (strike, recovery func() error) {
 			defer a.calls.expired.Store(false)
 			return sleep(ctx, cutFor)
 		}
+	default:
+		strike = wardOf(a).strikes(ctx)
 	}
 	return strike, recovery
 }

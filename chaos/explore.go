@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,6 +24,8 @@ type stack struct {
 	audit    string
 	witness  *witness
 	receiver *receiver
+	// remedies are nil where no fault is about health checks.
+	remedies *remedies
 }
 
 // short are the faults of the short subset: one of each kind that is quick, at the steps whose repetition would do harm.
@@ -93,6 +96,11 @@ func explore(ctx context.Context, cells []cell, lanes int, progress func(string,
 		return nil, err
 	}
 	defer s.receiver.server.Close()
+	if slices.ContainsFunc(cells, func(c cell) bool { return c.step.heals != "" }) {
+		if s.remedies, err = newRemedies(watching, s.cluster.Kubeconfig); err != nil {
+			return nil, err
+		}
+	}
 	err = s.runLanes(ctx, q, lanes, alone)
 	return q.outcomes, errors.Join(append(q.problems, err, ctx.Err())...)
 }

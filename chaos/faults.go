@@ -31,6 +31,13 @@ const (
 	resetLockstep     kind = "reset-lockstep"
 	terminateLockstep kind = "terminate-lockstep"
 
+	resetRemediation     kind = "reset-remediation"
+	terminateRemediation kind = "terminate-remediation"
+	resetCheck           kind = "reset-check"
+	terminateCheck       kind = "terminate-check"
+	resetWatch           kind = "reset-watch"
+	terminateWatch       kind = "terminate-watch"
+
 	stripMark         kind = "strip-mark"
 	liftCordon        kind = "lift-cordon"
 	expireCredentials kind = "expire-credentials"
@@ -40,10 +47,20 @@ const (
 var kinds = []kind{
 	killWorker, cutTemporal, restartTemporal, api429, api409, api500, apiTimeout, apiDrop,
 	resetMaintenance, resetScheduler, poison, foreign, stripMark, liftCordon, expireCredentials, resetLockstep, terminateLockstep,
+	resetRemediation, terminateRemediation, resetCheck, terminateCheck, resetWatch, terminateWatch,
 }
 
 // onAPI tells that the API server's answer is what goes wrong.
 func (k kind) onAPI() bool { return len(k) > 4 && k[:4] == "api-" }
+
+// onHealth tells that a workflow of health checks is what it happens to.
+func (k kind) onHealth() bool {
+	switch k {
+	case resetRemediation, terminateRemediation, resetCheck, terminateCheck, resetWatch, terminateWatch:
+		return true
+	}
+	return false
+}
 
 // when is the side of a step's effect on which something goes wrong.
 type when string

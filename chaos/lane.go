@@ -38,10 +38,9 @@ const (
 // server through proxies of its own.
 type lane struct {
 	*stack
-	name  string
-	nodes [2]string
-	// slots is how many of its nodes may be out of service at a time.
-	slots     int
+	name      string
+	nodes     [2]string
+	shape     shape
 	temporal  *devstack.Temporal
 	board     *switchboard
 	api       *apiProxy
@@ -57,7 +56,7 @@ type lane struct {
 
 func (s *stack) newLane(ctx context.Context, i int, temporal *devstack.Temporal) (*lane, error) {
 	l := &lane{
-		stack: s, name: fmt.Sprintf("lane-%d", i+1), slots: 1, temporal: temporal, board: &switchboard{},
+		stack: s, name: fmt.Sprintf("lane-%d", i+1), shape: shape{slots: 1}, temporal: temporal, board: &switchboard{},
 		nodes: [2]string{fmt.Sprintf("worker-%02d", 2*i+1), fmt.Sprintf("worker-%02d", 2*i+2)},
 	}
 	var err error
@@ -97,13 +96,13 @@ func (l *lane) newCluster(ctx context.Context) error {
 	return l.startWorker(ctx)
 }
 
-// fit has the lane's Drydock let so many nodes out of service at a time: a new one, where it does not.
-func fit(ctx context.Context, l *lane, slots int) error {
-	if l.slots == slots {
+// fit has the lane's Drydock be as a fault needs it: a new one, where it is not.
+func fit(ctx context.Context, l *lane, wanted shape) error {
+	if l.shape == wanted {
 		return nil
 	}
 	l.worker.Kill()
-	l.slots = slots
+	l.shape = wanted
 	return l.newCluster(ctx)
 }
 
@@ -111,8 +110,8 @@ func (l *lane) startWorker(ctx context.Context) error {
 	l.workers++
 	w, err := devstack.StartWorker(ctx, devstack.WorkerOptions{
 		Dir: filepath.Join(l.dir, l.name), Name: fmt.Sprintf("worker-%d", l.workers),
-		Config: fmt.Sprintf("cluster: %s\nscheduler: {maxParallel: %d}\nwindows: {always: {from: \"00:00\", to: \"24:00\"}}\n", l.cluster, l.slots) +
-			policy + l.receiver.config() + l.workConfig(),
+		Config: fmt.Sprintf("cluster: %s\nscheduler: {maxParallel: %d}\nwindows: {always: {from: \"00:00\", to: \"24:00\"}}\n", l.cluster, l.shape.slots) +
+			policy + l.receiver.config() + l.workConfig() + l.shape.healthConfig(l.name),
 		Kubeconfig: l.kubefile, Temporal: l.temporal,
 		Environment: []string{"TEMPORAL_ADDRESS=" + l.calls.address},
 	})
@@ -154,6 +153,11 @@ func (l *lane) populate(ctx context.Context) error {
 		Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one, Selector: &metav1.LabelSelector{MatchLabels: pool.Labels}},
 	}, metav1.CreateOptions{}); err != nil {
 		return err
+	}
+	if l.remedies != nil {
+		if err := l.remedies.addTemplates(ctx, l.name); err != nil {
+			return err
+		}
 	}
 	agent := pods("agent")
 	agent.Spec.NodeSelector = pool.Spec.NodeSelector
@@ -283,6 +287,9 @@ func (l *lane) mend(ctx context.Context) error {
 		if _, err := l.kube.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 			return err
 		}
+	}
+	if err := l.recover(ctx, l); err != nil {
+		return err
 	}
 	return l.newCluster(ctx)
 }

@@ -23,14 +23,6 @@ const (
 	repeatsWithin = 10 * time.Minute
 )
 
-// slotsFor is how many nodes are out of service together: a plan in lockstep takes both.
-func slotsFor(c *cell) int {
-	if c != nil && c.step.plan == together {
-		return 2
-	}
-	return 1
-}
-
 // hooks are those that a maintenance names: a node that plans share is drained several times.
 func (m *maintained) hooks() []string {
 	switch {
@@ -45,6 +37,9 @@ func (m *maintained) hooks() []string {
 
 // canHappen tells whether there is something to which the fault can happen: a lockstep runs once a plan has told it something.
 func (c cell) canHappen() bool {
+	if c.step.heals != "" || c.kind.onHealth() {
+		return c.canHappenToHealth()
+	}
 	if c.kind != resetLockstep && c.kind != terminateLockstep {
 		return true
 	}

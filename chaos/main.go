@@ -1,8 +1,9 @@
-// Command chaos lets every kind of fault happen before and after every step of a maintenance, on a control plane and a
-// Temporal server of its own, and prints which the maintenance survived.
+// Command chaos lets every kind of fault happen before and after every step of a maintenance, and of the remediation
+// of a node, on a control plane and a Temporal server of its own, and prints which were survived.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -11,6 +12,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"syscall"
 	"time"
 
@@ -69,6 +71,11 @@ func choose(which *regexp.Regexp, subset bool) []cell {
 			}
 		}
 	}
+	// A lane begins a Drydock anew for faults that need another.
+	slices.SortStableFunc(cells, func(a, b cell) int {
+		x, y := shapeFor(&a), shapeFor(&b)
+		return cmp.Or(cmp.Compare(x.heals, y.heals), cmp.Compare(x.slots, y.slots))
+	})
 	return cells
 }
 

@@ -72,6 +72,9 @@ func (a *attempt) poisonAll(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := wardOf(a).poison(ctx); err != nil {
+		return err
+	}
 	return a.send(ctx, api.SchedulerID(a.cluster), append(toScheduler(a.nodes[0]), givenBack(running)...))
 }
 

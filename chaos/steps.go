@@ -24,7 +24,7 @@ type step struct {
 	requests func(*request) bool
 	// rewatch breaks the watch that the requests are about at the boundary, so that there is a request to spoil.
 	rewatch bool
-	// rebuild terminates the scheduler while a node is held.
+	// rebuild terminates the scheduler while a node is held, or the health check while a node is remediated.
 	rebuild bool
 	// preflight asks for a preflight before the slot, of one node after the other: a node out of service leaves no room
 	// for the other's pods.
@@ -39,6 +39,8 @@ type step struct {
 	shut bool
 	// says is told to the maintenance of the first node, about a pod of it, until the fault has happened.
 	says func(who api.Message, run, pod string) (message string, payload any)
+	// heals has the nodes fall ill in place of a maintenance, and be remediated in this way.
+	heals healing
 }
 
 func (s step) atRequest() bool { return s.task == "" && s.call == nil }
@@ -122,6 +124,58 @@ var steps = []step{
 	{name: "record", what: "activity KeepRecord, and the next request", task: "KeepRecord"},
 	{name: "inventory", what: "activity TakeInventory of a new scheduler, and the watch of all nodes", task: "TakeInventory", requests: allNodes, rewatch: true, rebuild: true},
 	{name: "query", what: "activity Query of a new scheduler, and the next request", task: "Query", rebuild: true},
+
+	{name: "health-intent", what: "a health check tells the watch what it wants to know", call: sends(api.SignalHealthIntent), heals: byObjects},
+	{name: "health-watch", what: "activity WatchHealth, and the watch of all nodes", task: "WatchHealth", requests: allNodes, rewatch: true, heals: byObjects},
+	{name: "health-news", what: "the watch tells a check what it has seen", call: sends(api.SignalHealthNews), heals: byObjects},
+	{name: "begin-remediation", what: "a check begins the remediation of a node", call: command(starts(api.NodeRemediationType)), heals: byObjects},
+	{name: "ensure-object", what: "activity EnsureObject, and its look at the node", task: "EnsureObject", requests: readsNode, heals: byObjects},
+	{name: "take-lease", what: "the creation of the node's lease", requests: onLease(http.MethodPost), heals: byObjects},
+	{name: "create-object", what: "the creation of the remediation object", requests: onRemedy(http.MethodPost, ""), heals: byObjects},
+	{name: "remediation-progress", what: "a remediation tells its check how far it is", call: command(signals(api.SignalRemediationProgress)), heals: byObjects},
+	{name: "watch-remediation", what: "activity WatchRemediation, and its look at the object", task: "WatchRemediation", requests: onRemedy(http.MethodGet, ""), heals: byObjects},
+	{name: "keep-lease", what: "activity WatchRemediation, and its look at the lease", task: "WatchRemediation", requests: onLease(http.MethodGet), heals: byObjects},
+	{name: "remediation-order", what: "a check orders its remediation to go on", call: command(signals(api.SignalRemediationOrder)), heals: byObjects},
+	{name: "mark-objects", what: "activity MarkObjects, and its look at the object that timed out", task: "MarkObjects", requests: onRemedy(http.MethodGet, ""), heals: byObjects},
+	{name: "mark-object", what: "the patch that tells its remediator to stop", requests: onRemedy(http.MethodPatch, timedOutMark), heals: byObjects},
+	{name: "remove-objects", what: "activity RemoveObjects, and its look at what is left", task: "RemoveObjects", requests: onRemedy(http.MethodGet, ""), heals: byObjects},
+	{name: "delete-object", what: "the deletion of a remediation object", requests: onRemedy(http.MethodDelete, ""), heals: byObjects},
+	{name: "give-lease-back", what: "the deletion of the node's lease", requests: onLease(http.MethodDelete), heals: byObjects},
+	{name: "end-remediation", what: "the remediation completes", call: command("CompleteWorkflowExecution"), heals: byObjects},
+	{name: "stock-remediations", what: "activity StockRemediations of a new check, which finds what runs", task: "StockRemediations", rebuild: true, heals: byObjects},
+	{name: "find-checks", what: "activity FindChecks: does the check run that says it wants to know something", task: "FindChecks", rebuild: true, heals: byObjects},
+	{name: "lease-for-repair", what: "activity TakeLease, for a remediation by a maintenance", task: "TakeLease", requests: onLease(""), heals: byMaintenance},
+	{name: "begin-repair", what: "activity BeginRepair, and its look at the node", task: "BeginRepair", requests: readsNode, heals: byMaintenance},
+	{name: "await-repair", what: "activity AwaitEnds, which waits for the end of that maintenance", task: "AwaitEnds", heals: byMaintenance},
+	{name: "take-out-of-service", what: "activity TakeOutOfService, and its look at the node", task: "TakeOutOfService", requests: readsNode, heals: byMaintenance},
+	{name: "out-of-service", what: "the patch that taints a node as out of service", requests: patchesNode(outOfServiceTaint), heals: byMaintenance},
+	{name: "await-out-of-service", what: "activity AwaitOutOfService, and its look at the node", task: "AwaitOutOfService", requests: readsNode, heals: byMaintenance},
+	{name: "in-service", what: "the patch that takes that taint off", requests: takesInService, heals: byMaintenance},
+	{name: "end-repair", what: "activity EndRepair: the node is healthy", task: "EndRepair", heals: byMaintenance},
+}
+
+const outOfServiceTaint = "node.kubernetes.io/out-of-service"
+
+// takesInService recognizes a change of taints by a holder that does not mark, cordon or release the node.
+func takesInService(r *request) bool {
+	body := string(r.body)
+	return patchesNode(`"taints":`)(r) && strings.Contains(body, `"drydock.dev/holders":"`) && !strings.Contains(body, outOfServiceTaint) &&
+		!strings.Contains(body, "unschedulable")
+}
+
+// onLease recognizes a request about the lease by which operators of medik8s keep off a node; no method is any.
+func onLease(method string) func(*request) bool {
+	return func(r *request) bool {
+		return (method == "" || r.method == method) && strings.HasPrefix(r.path, "/apis/coordination.k8s.io/v1/namespaces/"+leasesNamespace+"/leases")
+	}
+}
+
+// onRemedy recognizes a request about a remediation object, with a text in its body.
+func onRemedy(method, with string) func(*request) bool {
+	return func(r *request) bool {
+		return r.method == method && strings.HasPrefix(r.path, "/apis/"+remedyVersion+"/") &&
+			strings.Contains(r.path+"/", "/"+remedyResource+"/") && strings.Contains(string(r.body), with)
+	}
 }
 
 func signals(name string) string { return "SignalExternalWorkflowExecution:" + name }

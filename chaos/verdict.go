@@ -26,7 +26,7 @@ func (a *attempt) verdict(ctx context.Context) error {
 	}
 	problems = append(problems, a.nothingLeft(ctx))
 	most, err := a.witness.mostHeld(a.name)
-	if want := slotsFor(a.cell); err == nil && most != want {
+	if want := shapeFor(a.cell).slots; err == nil && most != want {
 		err = fmt.Errorf("%d nodes were held at one instant, want %d", most, want)
 	}
 	problems = append(problems, err)
@@ -36,7 +36,10 @@ func (a *attempt) verdict(ctx context.Context) error {
 	if a.cell != nil && a.cell.step.says != nil {
 		least-- // it may be one that is skipped
 	}
-	if slotsFor(a.cell) > 1 {
+	switch wanted := shapeFor(a.cell); {
+	case wanted.heals != "":
+		least = 0
+	case wanted.slots > 1:
 		least = lockstepPods
 	}
 	if err == nil && len(ended) < least {
@@ -104,7 +107,7 @@ func (l *lane) openWorkflows(ctx context.Context) error {
 	}
 	var open []string
 	for _, e := range page.Executions {
-		if id := e.Execution.WorkflowId; id != api.SchedulerID(l.cluster) {
+		if id := e.Execution.WorkflowId; !stays(l, id) {
 			open = append(open, id)
 		}
 	}
@@ -112,6 +115,17 @@ func (l *lane) openWorkflows(ctx context.Context) error {
 		return fmt.Errorf("%d are: %s", len(open), strings.Join(open[:min(len(open), 5)], ", "))
 	}
 	return nil
+}
+
+// stays tells of a workflow that is always open.
+func stays(l *lane, id string) bool {
+	switch id {
+	case api.SchedulerID(l.cluster):
+		return true
+	case api.HealthCheckID(l.cluster, checkName), api.HealthWatchID(l.cluster):
+		return l.shape.heals != ""
+	}
+	return false
 }
 
 func (l *lane) openSlots(ctx context.Context) error {

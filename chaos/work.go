@@ -49,7 +49,8 @@ func (l *lane) workConfig() string {
 	return fmt.Sprintf(`work:
   reboot: {job: {templateFile: %q, namespace: %s}, success: newBootID, deadline: 4m}
   long: {job: {templateFile: %q, namespace: %s}, deadline: 1h}
-`, l.workFile(reboots), l.name, l.workFile(goesOn), l.name)
+  fence: {http: {url: "%s/fence"}, deadline: 4m}
+`, l.workFile(reboots), l.name, l.workFile(goesOn), l.name, l.receiver.url)
 }
 
 // works tells that the maintenances of the attempt have the worker do the work.
