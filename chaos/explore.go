@@ -30,17 +30,22 @@ type stack struct {
 
 // short are the faults of the short subset: one of each kind that is quick, at the steps whose repetition would do harm.
 var short = map[string]bool{
-	"cordon/after/api-drop":              true,
-	"drain/before/foreign":               true,
-	"drain/before/poison":                true,
-	"evict/after/kill-worker":            true,
-	"evict/after/reset-maintenance":      true,
-	"evict/before/api-429":               true,
-	"evict/before/cut-temporal":          true,
-	"slot-granted/after/api-409":         true,
-	"slot-granted/after/reset-scheduler": true,
-	"taint/before/api-409":               true,
-	"uncordon/after/api-500":             true,
+	"cordon/after/api-drop":                  true,
+	"create-object/after/api-drop":           true,
+	"delete-object/after/api-500":            true,
+	"drain/before/foreign":                   true,
+	"drain/before/poison":                    true,
+	"evict/after/kill-worker":                true,
+	"evict/after/reset-maintenance":          true,
+	"evict/before/api-429":                   true,
+	"evict/before/cut-temporal":              true,
+	"mark-object/before/api-409":             true,
+	"out-of-service/after/api-409":           true,
+	"remediation-progress/after/reset-check": true,
+	"slot-granted/after/api-409":             true,
+	"slot-granted/after/reset-scheduler":     true,
+	"taint/before/api-409":                   true,
+	"uncordon/after/api-500":                 true,
 }
 
 // shortLanes is how many lanes the short subset has: on two cores more only wait for each other.

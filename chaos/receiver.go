@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -82,11 +84,16 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	case strings.HasPrefix(path, "/hooks/"):
 		r.called[strings.TrimPrefix(path, "/hooks/")] = true
 	case path == "/events":
-		var event struct {
+		if bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")) {
+			body = slices.Concat([]byte("["), body, []byte("]")) // one comes by itself
+		}
+		var events []struct {
 			Data notices.Event `json:"data"`
 		}
-		if r.read(path, body, &event) {
-			r.told[event.Data.RunID] = append(r.told[event.Data.RunID], event.Data)
+		if r.read(path, body, &events) {
+			for _, event := range events {
+				r.told[event.Data.RunID] = append(r.told[event.Data.RunID], event.Data)
+			}
 		}
 	case path == "/records":
 		var kept record.Record

@@ -61,6 +61,7 @@ func newRemedies(ctx context.Context, kubeconfig string) (*remedies, error) {
 	if err != nil {
 		return nil, err
 	}
+	config.QPS = -1
 	r := &remedies{there: map[types.UID]*unstructured.Unstructured{}, most: map[string]int{}}
 	if r.client, err = dynamic.NewForConfig(config); err != nil {
 		return nil, err

@@ -160,7 +160,7 @@ const outOfServiceTaint = "node.kubernetes.io/out-of-service"
 func takesInService(r *request) bool {
 	body := string(r.body)
 	return patchesNode(`"taints":`)(r) && strings.Contains(body, `"drydock.dev/holders":"`) && !strings.Contains(body, outOfServiceTaint) &&
-		!strings.Contains(body, "unschedulable")
+		!strings.Contains(body, `"unschedulable":`)
 }
 
 // onLease recognizes a request about the lease by which operators of medik8s keep off a node; no method is any.
