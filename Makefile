@@ -155,7 +155,7 @@ bench: build ## the benchmarks: a table, and bench.json (RUN=regexp chooses by n
 	@$(STATIC_GO) run ./bench $(if $(RUN),-run '$(RUN)')
 
 chaos-short: build ## a few faults, of those that make chaos lets happen
-	@echo "== a few faults (about a minute)"
+	@echo "== a few faults (a minute or two)"
 	@$(STATIC_GO) test -timeout 15m -count 1 ./chaos/...
 
 chaos: build ## every fault before and after every step: a matrix, and chaos.json (RUN=regexp chooses by name)

@@ -90,6 +90,11 @@ func PlanRecordID(cluster, name, runID string) string {
 	return inCluster(cluster, strings.Join([]string{auditPrefix, "plan", name, runID}, "/"))
 }
 
+// RemediationRecordID is the workflow ID of what keeps the audit record of one run of a remediation.
+func RemediationRecordID(cluster, check, node, runID string) string {
+	return inCluster(cluster, strings.Join([]string{auditPrefix, "remediation", check, node, runID}, "/"))
+}
+
 // PlanRunID is the workflow ID of a run of a recurring plan, to which its schedule adds the time.
 func PlanRunID(cluster, name string) string { return inCluster(cluster, planRunPrefix+"/"+name) }
 

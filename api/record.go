@@ -156,3 +156,34 @@ func timeOf(t *time.Time) time.Time {
 	}
 	return *t
 }
+
+// RecordOfRemediation is the audit record of a remediation that has ended at a time.
+func RecordOfRemediation(s RemediationStatus, cluster string, endedAt time.Time) record.Record {
+	r := record.Record{
+		Schema: record.Schema, WorkflowID: s.WorkflowID, RunID: s.RunID, Cluster: cluster, Node: s.Node, NodeUID: s.Progress.UID,
+		Requestor: RemediationRequestor(s.Check), Reason: s.Why, Phase: string(Failed), Failure: s.Progress.Failure,
+		CreatedAt: s.Progress.StartedAt, EndedAt: endedAt,
+		Remediation: &record.Remediation{Check: s.Check, Why: s.Why, Since: s.Since, Recovered: s.Progress.Recovered},
+	}
+	if s.Progress.Ended && s.Progress.Recovered {
+		r.Phase = string(Completed)
+	}
+	for _, step := range s.Progress.Steps {
+		if len(r.Remediation.Steps) == record.MaxSteps {
+			r.Remediation.MoreSteps++
+			continue
+		}
+		kept := record.RemediationStep{
+			Step: step.Index + 1, What: step.WorkflowID, StartedAt: step.StartedAt, TimedOut: step.TimedOut, Succeeded: step.Succeeded, Failure: step.Failure,
+		}
+		if o := step.Resource; o != nil {
+			kept.What = o.Kind + " " + o.Namespace + "/" + o.Name
+		}
+		r.Remediation.Steps = append(r.Remediation.Steps, kept)
+	}
+	var err error
+	if r.Specification, err = json.Marshal(s.Steps); err != nil {
+		r.Specification = json.RawMessage(strconv.Quote("cannot be shown: " + err.Error()))
+	}
+	return r.Bounded()
+}

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,7 +18,8 @@ import (
 // TestWhatGoesOnAroundNodesKeepsThemFromBeingRemediated has an upgrade of the cluster, a MachineHealthCheck and etcd's budget stand in
 // the way of health checks, and a node fall ill again.
 func TestWhatGoesOnAroundNodesKeepsThemFromBeingRemediated(t *testing.T) {
-	c := newClinic(t, 9, "")
+	audit := filepath.Join(t.TempDir(), "audit.jsonl")
+	c := newClinic(t, 9, fmt.Sprintf("audit: {file: {path: %q}}\n", audit))
 	defer c.parts.Wait()
 	c.apply("testdata/openshift.yaml")
 	c.startWorker()
@@ -25,7 +27,7 @@ func TestWhatGoesOnAroundNodesKeepsThemFromBeingRemediated(t *testing.T) {
 	upgraded(c, fields) // nothing begins meanwhile, in any part
 	c.part("a MachineHealthCheck", func(c *clinic) { machinesChecked(c, fields) })
 	c.part("etcd's budget", func(c *clinic) { etcdSays(c, fields) })
-	c.part("flapping", func(c *clinic) { flaps(c) })
+	c.part("flapping", func(c *clinic) { flaps(c, audit) })
 }
 
 // patched patches an object of any kind.
@@ -131,7 +133,7 @@ func etcdSays(c *clinic, fields string) {
 }
 
 // flaps has a node fall ill again soon: what has helped only for a moment is not tried again.
-func flaps(c *clinic) {
+func flaps(c *clinic, audit string) {
 	steps := fmt.Sprintf(`"minHealthy":1,"flapping":{"within":"1h"},"escalatingRemediations":[{"order":1,"timeout":"5m","remediationTemplate":%s},
 		{"order":2,"timeout":"5m","remediationTemplate":%s}]`, c.template(fence, "flaps", nil), c.template(self, "flaps", nil))
 	g := c.check("flaps", 2, steps)
@@ -142,6 +144,15 @@ func flaps(c *clinic) {
 		g.mends(node)
 		g.released(kind, node)
 		g.well()
+		described, err := g.temporal.DescribeWorkflowExecution(g.ctx, g.remediation(node).GetID(), "")
+		if err != nil {
+			g.Fatal(err)
+		}
+		kept := g.recordOf(audit, described.GetWorkflowExecutionInfo().GetExecution().GetRunId())
+		if r := kept.Remediation; kept.Node != node || kept.Phase != string(api.Completed) || r == nil || r.Check != "flaps" || !r.Recovered || len(r.Steps) != 1 ||
+			!strings.HasSuffix(kind, " "+strings.Fields(r.Steps[0].What)[0]) {
+			g.Errorf("its record is %+v", kept)
+		}
 	}
 	if made := g.creations(node); made != 2 {
 		g.Errorf("%d objects were made", made)

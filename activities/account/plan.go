@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"go.temporal.io/api/enums/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 
@@ -30,18 +31,7 @@ func RecordOfPlan(ctx context.Context, from client.Client, ref api.Reference, wa
 	if own := api.ClusterOf(activity.GetInfo(ctx).TaskQueue); cluster != own {
 		return record.Record{}, refused("workflowId: %s is a plan of cluster %q, and this is cluster %q", ref.WorkflowID, cluster, own)
 	}
-	last, err := lastRun(ctx, from, ref, api.MaintenancePlanType)
-	if err == nil && isRunning(last) {
-		awaitEnd(ctx, from, last, wait)
-		last, err = lastRun(ctx, from, ref, api.MaintenancePlanType)
-	}
-	if err != nil {
-		return record.Record{}, err
-	}
-	if isRunning(last) {
-		return record.Record{}, fmt.Errorf("plan %s has not ended yet", name)
-	}
-	end, err := closed(ctx, from, last)
+	last, end, err := over(ctx, from, ref, api.MaintenancePlanType, wait)
 	if err != nil {
 		return record.Record{}, err
 	}
@@ -65,6 +55,23 @@ func RecordOfPlan(ctx context.Context, from client.Client, ref api.Reference, wa
 		r.Failure = fmt.Sprintf("%s (it was %s)", end.Why, status.Phase)
 	}
 	return r.Bounded(), nil
+}
+
+// over is the last run of a workflow of a type that has ended, and how; one that is about to end is waited for, so long at most.
+func over(ctx context.Context, from client.Client, ref api.Reference, kind string, wait time.Duration) (*workflowpb.WorkflowExecutionInfo, *Closed, error) {
+	last, err := lastRun(ctx, from, ref, kind)
+	if err == nil && isRunning(last) {
+		awaitEnd(ctx, from, last, wait)
+		last, err = lastRun(ctx, from, ref, kind)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if isRunning(last) {
+		return nil, nil, fmt.Errorf("%s has not ended yet", ref.WorkflowID)
+	}
+	end, err := closed(ctx, from, last)
+	return last, end, err
 }
 
 func closedPhase(status enums.WorkflowExecutionStatus) string {

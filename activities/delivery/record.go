@@ -24,7 +24,7 @@ const (
 	retryMost = 10 * time.Minute
 )
 
-// KeepRecord reads what happened to a maintenance, or a plan, that has ended, and gives the record to every sink; those that have it
+// KeepRecord reads what happened to a maintenance, a plan or a remediation that has ended, and gives the record to every sink; those that have it
 // are remembered between attempts. Errors: NotAMaintenance; Undeliverable, where this worker has no sink.
 func (n *Activities) KeepRecord(ctx context.Context, ref api.Reference) error {
 	if len(n.Sinks.Names()) == 0 {
@@ -47,10 +47,13 @@ func (n *Activities) KeepRecord(ctx context.Context, ref api.Reference) error {
 	return later(ctx, err)
 }
 
-// recordOf reads the record of a maintenance or a plan that has ended.
+// recordOf reads the record of a maintenance, a plan or a remediation that has ended.
 func (n *Activities) recordOf(ctx context.Context, ref api.Reference) (record.Record, error) {
-	if account.IsPlan(ref) {
+	switch {
+	case account.IsPlan(ref):
 		return account.RecordOfPlan(ctx, n.Temporal, ref, awaitEndFor)
+	case account.IsRemediation(ref):
+		return account.RecordOfRemediation(ctx, n.Temporal, ref, awaitEndFor)
 	}
 	a, err := account.Of(ctx, n.Temporal, ref, awaitEndFor)
 	if err == nil && a.Closed == nil {

@@ -21,10 +21,12 @@ type Record struct {
 	Cluster    string `json:"cluster,omitempty"`
 	Node       string `json:"node"`
 	// Plan is there where the record is that of a plan, which has no node.
-	Plan                 *Plan    `json:"plan,omitempty"`
-	NodeUID              string   `json:"nodeUid,omitempty"`
-	Requestor            string   `json:"requestor"`
-	AdditionalRequestors []string `json:"additionalRequestors,omitempty"`
+	Plan *Plan `json:"plan,omitempty"`
+	// Remediation is there where the record is that of a node's remediation by a health check.
+	Remediation          *Remediation `json:"remediation,omitempty"`
+	NodeUID              string       `json:"nodeUid,omitempty"`
+	Requestor            string       `json:"requestor"`
+	AdditionalRequestors []string     `json:"additionalRequestors,omitempty"`
 	// Starter is who started it, as far as its history told.
 	Starter *Sender `json:"starter,omitempty"`
 	Owner   string  `json:"owner,omitempty"`

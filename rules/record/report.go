@@ -92,7 +92,7 @@ func Summarize(records []Record, since, until time.Time) Report {
 	var ended, refused []Record
 	for _, r := range Distinct(records) {
 		switch {
-		case r.Plan != nil: // its maintenances have records of their own
+		case r.Plan != nil, r.Remediation != nil: // their maintenances have records of their own
 		case !r.Ended() || r.EndedAt.Before(since) || !r.EndedAt.Before(until):
 		case r.Refused():
 			refused = append(refused, r)

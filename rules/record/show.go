@@ -35,11 +35,18 @@ func Markdown(r Record, now time.Time) string { return describe(r, dated(now)).m
 
 func describe(r Record, when func(time.Time) string) document {
 	d := document{title: fmt.Sprintf("Maintenance of %s by %s", r.Subject(), r.Requestor)}
+	if r.Remediation != nil {
+		d.title = fmt.Sprintf("Remediation of %s by health check %s", r.Node, r.Remediation.Check)
+	}
 	if r.Plan == nil {
 		d.facts = append(d.facts, fact{"Node", joined(", UID ", r.Node, r.NodeUID)})
 	} else {
 		d.fact("Plan", r.Plan.Name)
 		d.fact("Nodes", r.Plan.text())
+	}
+	if r.Remediation != nil {
+		d.fact("Health check", r.Remediation.Check)
+		d.fact("Ill", joined(", since ", r.Remediation.Why, when(r.Remediation.Since)))
 	}
 	d.fact("Cluster", r.Cluster)
 	d.fact("Requestor", strings.Join(append([]string{r.Requestor}, r.AdditionalRequestors...), ", "))
@@ -61,6 +68,7 @@ func describe(r Record, when func(time.Time) string) document {
 	d.fact("Workflow", r.WorkflowID)
 	d.fact("Run", r.RunID)
 	d.table(planTable(r.Plan, when))
+	d.table(remediationTable(r.Remediation, when))
 	d.table(phaseTable(r, when))
 	for _, t := range drainTables(r, when) {
 		d.table(t)

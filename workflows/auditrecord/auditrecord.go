@@ -2,13 +2,15 @@
 package auditrecord
 
 import (
-	"drydock/rules/bounds"
 	"time"
 
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/api"
+	"drydock/rules/bounds"
 	"drydock/rules/spec"
 	"drydock/workflows/call"
 	"drydock/workflows/inbox"
@@ -27,4 +29,23 @@ func AuditRecord(ctx workflow.Context, input converter.RawValue) error {
 	}
 	options := call.Within(call.Long(ctx, "keep the audit record of "+bounds.Cut(ref.WorkflowID, 200)), keepsTrying)
 	return workflow.ExecuteActivity(options, call.Deliveries.KeepRecord, ref).Get(ctx, nil)
+}
+
+// Begin has the record of a workflow kept by one that reads it from there and outlives it. Somebody who has taken its ID must not
+// suppress the record: another is tried, and occupied told why.
+func Begin(ctx workflow.Context, id, summary string, ref api.Reference, attributes []temporal.SearchAttributeUpdate, occupied func(id string, why error)) {
+	options := call.Child(id, summary)
+	options.WorkflowIDReusePolicy = enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
+	if len(attributes) > 0 {
+		options.TypedSearchAttributes = temporal.NewSearchAttributes(attributes...)
+	}
+	for _, try := range []string{id, id + "/2"} {
+		options.WorkflowID = try
+		child := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, options), api.AuditRecordType, ref)
+		err := child.GetChildWorkflowExecution().Get(ctx, nil)
+		if err == nil {
+			return
+		}
+		occupied(try, err)
+	}
 }

@@ -138,6 +138,7 @@ func (c *core) resolve(ctx workflow.Context, spec health.Spec) (settings.Prepare
 		if i == 0 {
 			first = settings.Prepared{
 				Starter: prepared.Starter, SearchAttributes: prepared.SearchAttributes, Kinds: prepared.Kinds, Channels: prepared.Channels,
+				Audited: prepared.Audited,
 			}
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
@@ -14,6 +13,7 @@ import (
 	"drydock/notify"
 	"drydock/rules/bounds"
 	"drydock/rules/notices"
+	"drydock/workflows/auditrecord"
 	"drydock/workflows/call"
 )
 
@@ -95,22 +95,12 @@ func (b *bulletin) flush() {
 
 // record has the plan's audit record kept, by a workflow that reads it from the plan and outlives that.
 func (b *bulletin) record() {
-	id := api.PlanRecordID(b.cluster, b.name, b.runID)
-	options := call.Child(id, "record of plan "+b.name)
-	options.WorkflowIDReusePolicy = enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
+	var attributes []temporal.SearchAttributeUpdate
 	if b.prepared.Kinds {
-		options.TypedSearchAttributes = temporal.NewSearchAttributes(
-			api.AttributeKind.ValueSet(api.KindRecord), api.AttributeCluster.ValueSet(b.cluster))
+		attributes = []temporal.SearchAttributeUpdate{api.AttributeKind.ValueSet(api.KindRecord), api.AttributeCluster.ValueSet(b.cluster)}
 	}
-	for _, try := range []string{id, id + "/2"} {
-		options.WorkflowID = try
-		child := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(b.ctx, options), api.AuditRecordType,
-			api.Reference{WorkflowID: b.workflowID, RunID: b.runID})
-		err := child.GetChildWorkflowExecution().Get(b.ctx, nil)
-		if err == nil {
-			return
-		}
-		// Somebody has taken the ID: that must not suppress the record.
-		b.note(fmt.Sprintf("the audit record was not begun as %s: %s", try, call.Cause(err)))
-	}
+	auditrecord.Begin(b.ctx, api.PlanRecordID(b.cluster, b.name, b.runID), "record of plan "+b.name,
+		api.Reference{WorkflowID: b.workflowID, RunID: b.runID}, attributes, func(id string, why error) {
+			b.note(fmt.Sprintf("the audit record was not begun as %s: %s", id, call.Cause(why)))
+		})
 }

@@ -11,12 +11,14 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	activity "drydock/activities/health"
 	"drydock/api"
 	"drydock/rules/bounds"
 	"drydock/rules/health"
+	"drydock/workflows/auditrecord"
 	"drydock/workflows/call"
 	"drydock/workflows/inbox"
 	"drydock/workflows/loop"
@@ -186,6 +188,7 @@ func (r *remediation) run(root workflow.Context, input converter.RawValue) error
 			}
 		case r.step():
 			r.describe()
+			r.record()
 			return nil
 		}
 		r.describe()
@@ -193,6 +196,21 @@ func (r *remediation) run(root workflow.Context, input converter.RawValue) error
 			return err
 		}
 	}
+}
+
+// record has the audit record kept of a remediation that has begun something.
+func (r *remediation) record() {
+	begun := slices.ContainsFunc(r.state.Progress.Steps, func(s health.StepState) bool { return !s.StartedAt.IsZero() })
+	if !r.in.Audited || !begun {
+		return
+	}
+	var attributes []temporal.SearchAttributeUpdate
+	if _, kinds := workflow.GetTypedSearchAttributes(r.Ctx).GetKeyword(api.AttributeKind); kinds {
+		attributes = []temporal.SearchAttributeUpdate{api.AttributeKind.ValueSet(api.KindRecord), api.AttributeCluster.ValueSet(r.cluster)}
+	}
+	id := api.RemediationRecordID(r.cluster, r.identity.check, r.node, r.runID)
+	auditrecord.Begin(r.Ctx, id, "record of the remediation of "+r.node, api.Reference{WorkflowID: r.workflowID, RunID: r.runID}, attributes,
+		func(id string, why error) { r.note("the audit record was not begun as "+id, call.Cause(why)) })
 }
 
 // step does what is to be done now, and tells whether it is all over.

@@ -69,6 +69,10 @@ func newSite(t *testing.T, steps ...health.Remediation) *site {
 	s.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: []interceptor.WorkerInterceptor{&inbox.Interceptor{}}})
 	s.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: "node-remediation/workers/b", TaskQueue: api.DefaultTaskQueue})
 	s.env.RegisterWorkflowWithOptions(remediation.NodeRemediation, workflow.RegisterOptions{Name: api.NodeRemediationType})
+	s.env.RegisterWorkflowWithOptions(func(_ workflow.Context, ref api.Reference) error {
+		s.note("record of %s", ref.WorkflowID)
+		return nil
+	}, workflow.RegisterOptions{Name: api.AuditRecordType})
 	s.env.RegisterActivity(call.Health)
 	s.env.RegisterActivity(call.Plans)
 	s.env.RegisterActivity((*settings.Activities)(nil).Prepare)
@@ -202,6 +206,19 @@ func TestARemediationMakesItsObjectAndRemovesIt(t *testing.T) {
 	if !p.Ended || p.Failure != "" || !p.Recovered || len(s.said) == 0 || !s.said[len(s.said)-1].Ended {
 		t.Errorf("%+v", p)
 	}
+}
+
+func TestARecordIsKeptOfWhatHasBegun(t *testing.T) {
+	s := newSite(t, template("soft"))
+	s.in.Audited = true
+	s.order(time.Minute, health.Order{Node: "b", Revision: 2, Healthy: true})
+	s.run()
+	s.want("0s make step 1", "1m0s remove 1", "1m0s record of node-remediation/workers/b")
+	s = newSite(t, template("soft"))
+	s.in.Audited = true
+	s.ensures = []activity.EnsuredObject{{Skipped: "the node is excluded"}}
+	s.run()
+	s.want("0s refuse step 1", "0s remove 0")
 }
 
 func TestARemediationThatMayNotBeginEnds(t *testing.T) {

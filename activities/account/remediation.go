@@ -1,0 +1,56 @@
+package account
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+
+	"drydock/activities/execution"
+	"drydock/api"
+	"drydock/rules/health"
+	"drydock/rules/record"
+)
+
+// IsRemediation tells that a reference is to a remediation rather than to a maintenance.
+func IsRemediation(ref api.Reference) bool {
+	_, _, _, err := api.ParseRemediationID(ref.WorkflowID)
+	return err == nil
+}
+
+// RecordOfRemediation reads the audit record of a remediation on the task queue of the activity that asks; one that is about to end
+// is waited for, so long at most. Errors: NotAMaintenance, where what is referred to is no remediation, or is not known any more.
+func RecordOfRemediation(ctx context.Context, from client.Client, ref api.Reference, wait time.Duration) (record.Record, error) {
+	cluster, check, node, err := api.ParseRemediationID(ref.WorkflowID)
+	if err != nil {
+		return record.Record{}, refused("%v", err)
+	}
+	if own := api.ClusterOf(activity.GetInfo(ctx).TaskQueue); cluster != own {
+		return record.Record{}, refused("workflowId: %s is a remediation of cluster %q, and this is cluster %q", ref.WorkflowID, cluster, own)
+	}
+	last, end, err := over(ctx, from, ref, api.NodeRemediationType, wait)
+	if err != nil {
+		return record.Record{}, err
+	}
+	var status api.RemediationStatus
+	value, err := from.QueryWorkflow(ctx, ref.WorkflowID, last.GetExecution().GetRunId(), api.QueryStatus)
+	if err == nil {
+		err = value.Get(&status)
+	}
+	switch {
+	case err == nil && status.RunID != ref.RunID:
+		return record.Record{}, refused("workflow %s says that it is run %s: want run %s", ref.WorkflowID, status.RunID, ref.RunID)
+	case err != nil && (!execution.CannotAnswer(err) || activity.GetInfo(ctx).Attempt < believeAfter):
+		return record.Record{}, fmt.Errorf("asking remediation %s what happened: %w", ref.WorkflowID, err)
+	case err != nil:
+		status = api.RemediationStatus{Check: check, Node: node, WorkflowID: ref.WorkflowID, RunID: ref.RunID}
+		status.Progress = health.Progress{StartedAt: last.GetStartTime().AsTime(), Failure: "what happened cannot be read: " + err.Error()}
+	}
+	r := api.RecordOfRemediation(status, cluster, end.At)
+	if !status.Progress.Ended && end.Why != "" {
+		r.Phase, r.Failure = closedPhase(last.GetStatus()), end.Why
+	}
+	return r.Bounded(), nil
+}
