@@ -80,7 +80,9 @@ func machinesChecked(c *clinic, fields string) {
 		version, remediatorsNamespace, node))
 	c.createFrom(fmt.Sprintf(`{"apiVersion":%q,"kind":"MachineHealthCheck","metadata":{"name":"theirs","namespace":%q},"spec":{"selector":{"matchLabels":{"role":"worker"}},
 		"unhealthyConditions":[{"type":"Ready","status":"False","timeout":"300s"}]}}`, version, remediatorsNamespace))
-	g.until("it is disabled", func(s api.HealthStatus) bool { return s.Phase == health.PhaseDisabled && strings.Contains(s.Reason, "theirs") })
+	g.until("it is disabled", func(s api.HealthStatus) bool {
+		return s.Phase == health.PhaseDisabled && strings.Contains(s.Reason, "theirs")
+	})
 	g.breaks(node)
 	g.until("the node is unhealthy", func(s api.HealthStatus) bool { return s.Unhealthy == 1 })
 	if made := g.creations(node); made != 0 {

@@ -3,13 +3,11 @@ package e2e
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -68,13 +66,7 @@ type beds struct {
 func newClinic(t *testing.T, nodes int, config string) *clinic {
 	t.Helper()
 	t.Parallel()
-	dir := filepath.Join(shared.dir, strings.ToLower(t.Name()))
-	l, err := startLane(context.Background(), dir, nodes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { stop(l.cluster.Process) })
-	c := &clinic{site: prepareSiteOf(t, l, shared.temporal, config), beds: &beds{}}
+	c := &clinic{site: prepareSiteOf(t, ownLane(t, nodes), shared.temporal, config), beds: &beds{}}
 	for _, file := range []string{"../deploy/kubernetes/rbac-health.yaml", "testdata/remediators.yaml"} {
 		c.apply(file)
 	}

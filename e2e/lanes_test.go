@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -37,6 +38,17 @@ func startLane(ctx context.Context, dir string, nodes int) (*lane, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// ownLane is a lane for one test, of another size than the others'.
+func ownLane(t *testing.T, nodes int) *lane {
+	t.Helper()
+	l, err := startLane(context.Background(), filepath.Join(shared.dir, strings.ToLower(t.Name())), nodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stop(l.cluster.Process) })
+	return l
 }
 
 // lanes are as many as tests have run at once.
