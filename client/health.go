@@ -13,7 +13,6 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
-	"go.temporal.io/api/workflowservice/v1"
 	temporalclient "go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
@@ -319,29 +318,9 @@ func (h *HealthCheck) ended(ctx context.Context, v HealthCheckView) (HealthCheck
 // ListHealthChecks finds the health checks that run, or also those that have ended as long as the namespace keeps them; of one
 // name the latest alone, in the order of the names.
 func ListHealthChecks(ctx context.Context, c *Client, running bool) ([]HealthCheckRun, error) {
-	terms := []string{
-		fmt.Sprintf(`WorkflowType="%s"`, api.HealthCheckType),
-		fmt.Sprintf(`WorkflowId STARTS_WITH "%s"`, api.HealthCheckID(c.options.Cluster, "")),
-		`ExecutionStatus != "ContinuedAsNew"`,
-	}
-	if running {
-		terms = append(terms, `ExecutionStatus="Running"`)
-	}
-	request := &workflowservice.ListWorkflowExecutionsRequest{Query: strings.Join(terms, " AND "), PageSize: 500}
-	var found []HealthCheckRun
-	for {
-		page, err := c.server.list(ctx, request)
-		if err != nil {
-			return nil, failedCall("listing health checks", err)
-		}
-		for _, info := range page.GetExecutions() {
-			if run, ok := healthCheckOf(info); ok {
-				found = append(found, run)
-			}
-		}
-		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
-			break
-		}
+	found, err := listRuns(ctx, c.server, api.HealthCheckType, api.HealthCheckID(c.options.Cluster, ""), running, healthCheckOf)
+	if err != nil {
+		return nil, failedCall("listing health checks", err)
 	}
 	slices.SortStableFunc(found, func(a, b HealthCheckRun) int { return strings.Compare(a.Name, b.Name) })
 	return slices.CompactFunc(found, func(a, b HealthCheckRun) bool { return a.Name == b.Name }), nil

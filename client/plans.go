@@ -12,7 +12,6 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
-	"go.temporal.io/api/workflowservice/v1"
 	temporalclient "go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
@@ -253,30 +252,11 @@ func (r PlanRun) Running() bool { return r.Execution == enumspb.WORKFLOW_EXECUTI
 
 // ListPlans finds plans, newest first; those that ended as long as the namespace keeps them.
 func ListPlans(ctx context.Context, c *Client, running bool) ([]PlanRun, error) {
-	terms := []string{
-		fmt.Sprintf(`WorkflowType="%s"`, api.MaintenancePlanType),
-		fmt.Sprintf(`WorkflowId STARTS_WITH "%s"`, api.PlanID(c.options.Cluster, "")),
-		`ExecutionStatus != "ContinuedAsNew"`,
+	found, err := listRuns(ctx, c.server, api.MaintenancePlanType, api.PlanID(c.options.Cluster, ""), running, planOf)
+	if err != nil {
+		return nil, failedCall("listing plans", err)
 	}
-	if running {
-		terms = append(terms, `ExecutionStatus="Running"`)
-	}
-	request := &workflowservice.ListWorkflowExecutionsRequest{Query: strings.Join(terms, " AND "), PageSize: 500}
-	var found []PlanRun
-	for {
-		page, err := c.server.list(ctx, request)
-		if err != nil {
-			return nil, failedCall("listing plans", err)
-		}
-		for _, info := range page.GetExecutions() {
-			if run, ok := planOf(info); ok {
-				found = append(found, run)
-			}
-		}
-		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
-			return found, nil
-		}
-	}
+	return found, nil
 }
 
 func planOf(info *workflowpb.WorkflowExecutionInfo) (PlanRun, bool) {

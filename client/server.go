@@ -10,6 +10,7 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	temporalclient "go.temporal.io/sdk/client"
 
@@ -173,6 +174,31 @@ func (s *server) list(ctx context.Context, request *workflowservice.ListWorkflow
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
 	return s.temporal.ListWorkflow(ctx, request)
+}
+
+// listRuns finds the workflows of a type whose IDs begin alike, newest first: those that run, or also those that have ended. Runs that
+// went on in another are left out.
+func listRuns[T any](ctx context.Context, s *server, kind, prefix string, running bool, read func(*workflowpb.WorkflowExecutionInfo) (T, bool)) ([]T, error) {
+	query := fmt.Sprintf(`WorkflowType="%s" AND WorkflowId STARTS_WITH "%s" AND ExecutionStatus != "ContinuedAsNew"`, kind, prefix)
+	if running {
+		query += ` AND ExecutionStatus="Running"`
+	}
+	request := &workflowservice.ListWorkflowExecutionsRequest{Query: query, PageSize: 500}
+	var found []T
+	for {
+		page, err := s.list(ctx, request)
+		if err != nil {
+			return nil, err
+		}
+		for _, info := range page.GetExecutions() {
+			if run, ok := read(info); ok {
+				found = append(found, run)
+			}
+		}
+		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
+			return found, nil
+		}
+	}
 }
 
 // status asks a maintenance, running or ended, for its status.

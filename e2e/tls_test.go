@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -161,8 +162,11 @@ func (s *site) drydockAs(files credentialFiles, args ...string) ran {
 	return s.run(cmd)
 }
 
-// refusedSettings has command line and worker say which setting is wrong.
+// refusedSettings has command line and worker say which setting is wrong, all at once: a parallel subtest would wait for its turn
+// behind all other tests, while the site's time runs.
 func (s *site) refusedSettings(authority *pkitest.Authority) {
+	var all sync.WaitGroup
+	defer all.Wait()
 	stranger := pkitest.NewAuthority(s.T)
 	for name, c := range map[string]struct {
 		harm func(f credentialFiles) (environment []string)
@@ -186,20 +190,21 @@ func (s *site) refusedSettings(authority *pkitest.Authority) {
 		"a missing file": {func(f credentialFiles) []string { _ = os.Remove(f.path("tls.crt")); return nil }, 1, []string{"TEMPORAL_TLS_CLIENT_CERT_PATH", "client_cert_path", "no such file"}},
 		"what is no key": {func(f credentialFiles) []string { f.set("tls.key", "half of a k"); return nil }, 1, []string{"TEMPORAL_TLS_CLIENT_KEY_PATH"}},
 	} {
-		s.sub(name, func(s *site) {
-			s.Parallel()
-			files := newCredentialFiles(s.T, authority, "key-1")
-			over := append(files.environment(), c.harm(files)...)
-			status := 1
-			if c.ends > 0 {
-				status = 2
-			}
-			for _, args := range [][]string{{"list"}, {"setup", "--skip-kubernetes"}} {
-				cmd := s.command("drydock", args...)
-				cmd.Env = append(cmd.Env, over...)
-				s.exits(s.run(cmd), status, c.says...)
-			}
-			s.workerSays(over, c.ends, c.says...)
+		all.Go(func() {
+			s.sub(name, func(s *site) {
+				files := newCredentialFiles(s.T, authority, "key-1")
+				over := append(files.environment(), c.harm(files)...)
+				status := 1
+				if c.ends > 0 {
+					status = 2
+				}
+				for _, args := range [][]string{{"list"}, {"setup", "--skip-kubernetes"}} {
+					cmd := s.command("drydock", args...)
+					cmd.Env = append(cmd.Env, over...)
+					s.exits(s.run(cmd), status, c.says...)
+				}
+				s.workerSays(over, c.ends, c.says...)
+			})
 		})
 	}
 }

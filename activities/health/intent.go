@@ -56,7 +56,7 @@ func (a *Activities) FindChecks(ctx context.Context, in FindChecksInput) (api.Li
 	slices.Sort(names)
 	found := api.List[RunningCheck]{}
 	for _, name := range slices.Compact(names) {
-		first, err := a.running(ctx, api.HealthCheckID(cluster, name))
+		first, err := execution.Running(ctx, a.Temporal, api.HealthCheckID(cluster, name))
 		if err != nil {
 			return nil, err
 		}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 
-	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
 	"golang.org/x/sync/errgroup"
@@ -28,22 +27,6 @@ const (
 	// maxDescribed bounds the workflows that one look is about.
 	maxDescribed = 2000
 )
-
-// running is the first run of the chain that runs under a workflow ID, empty where none does.
-func (a *Activities) running(ctx context.Context, id string) (first string, err error) {
-	d, err := a.Temporal.DescribeWorkflowExecution(ctx, id, "")
-	var nobody *serviceerror.NotFound
-	switch info := d.GetWorkflowExecutionInfo(); {
-	case errors.As(err, &nobody):
-		return "", nil
-	case err != nil:
-		return "", fmt.Errorf("describing workflow %s: %w", id, err)
-	case info.GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING:
-		return "", nil
-	default:
-		return info.GetFirstRunId(), nil
-	}
-}
 
 // lookAtRuns finds out which checks and remediations do not run, though nobody said that they end: twice in a row, because one that
 // has just been ordered may not have begun yet.
@@ -66,7 +49,7 @@ func (l lookout) lookAtRuns(ctx context.Context, r *around, in WatchInput) error
 	group.SetLimit(atOnce)
 	for _, id := range ids[:min(len(ids), maxDescribed)] {
 		group.Go(func() error {
-			first, err := l.running(ctx, id)
+			first, err := execution.Running(ctx, l.Temporal, id)
 			if err != nil || first != "" && (expected[id] == "" || first == expected[id]) {
 				return err
 			}
@@ -178,7 +161,7 @@ func (a *Activities) StockRemediations(ctx context.Context, in StockInput) (Stoc
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			first, err := a.running(ctx, api.RemediationID(cluster, in.Check, node))
+			first, err := execution.Running(ctx, a.Temporal, api.RemediationID(cluster, in.Check, node))
 			found[i] = FoundRemediation{Node: node, RunID: first}
 			return err
 		})

@@ -17,6 +17,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"golang.org/x/sync/errgroup"
 
+	"drydock/activities/execution"
 	"drydock/activities/heartbeat"
 	planactivity "drydock/activities/plan"
 	"drydock/api"
@@ -116,7 +117,7 @@ func (a *Activities) begin(ctx context.Context, node string, fields map[string]j
 
 // adopt takes the maintenance that runs, if it is one that plans share.
 func (a *Activities) adopt(ctx context.Context, node, id string) (Begun, error) {
-	first, err := a.running(ctx, id)
+	first, err := execution.Running(ctx, a.Temporal, id)
 	if err == nil && first == "" {
 		err = errors.New("it has just ended")
 	}
@@ -144,22 +145,6 @@ func (a *Activities) adopt(ctx context.Context, node, id string) (Begun, error) 
 		return Begun{}, fmt.Errorf("adopting the maintenance of %s: it is about to end", node)
 	}
 	return Begun{Node: node, RunID: first, Adopted: true}, nil
-}
-
-// running is the first run of the chain that runs under a workflow ID, empty where none does.
-func (a *Activities) running(ctx context.Context, id string) (first string, err error) {
-	d, err := a.Temporal.DescribeWorkflowExecution(ctx, id, "")
-	var nobody *serviceerror.NotFound
-	switch info := d.GetWorkflowExecutionInfo(); {
-	case errors.As(err, &nobody):
-		return "", nil
-	case err != nil:
-		return "", fmt.Errorf("describing workflow %s: %w", id, err)
-	case info.GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING:
-		return "", nil
-	default:
-		return info.GetFirstRunId(), nil
-	}
 }
 
 // Addressed is a target and whose it is.

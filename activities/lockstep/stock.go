@@ -26,7 +26,7 @@ func (a *Activities) CheckPlans(ctx context.Context, in CheckInput) ([]api.HeldP
 	cluster, _ := here(ctx)
 	running := []api.HeldPlan{}
 	for _, p := range in.Plans {
-		first, err := a.running(ctx, api.PlanID(cluster, p.Name))
+		first, err := execution.Running(ctx, a.Temporal, api.PlanID(cluster, p.Name))
 		if err != nil {
 			return nil, err
 		}
@@ -106,7 +106,7 @@ func (a *Activities) goesInLockstep(ctx context.Context, id string) (one api.Hel
 	if err != nil {
 		return one, nil //nolint:nilerr // whatever this is, it is no plan's workflow ID
 	}
-	first, err := a.running(ctx, id)
+	first, err := execution.Running(ctx, a.Temporal, id)
 	if err != nil || first == "" {
 		return one, err
 	}
@@ -185,7 +185,7 @@ func (a *Activities) look(ctx context.Context, in StockInput) (Seen, error) {
 	var seen Seen
 	var gone found
 	err = each(ctx, missing[:min(len(missing), maxSeen)], func(ctx context.Context, _ int, n api.HeldNode) error {
-		first, err := a.running(ctx, api.MaintenanceID(api.ClusterOf(in.TaskQueue), n.Node, api.PlansRequestor))
+		first, err := execution.Running(ctx, a.Temporal, api.MaintenanceID(api.ClusterOf(in.TaskQueue), n.Node, api.PlansRequestor))
 		if err != nil || first != "" && (n.RunID == "" || first == n.RunID) {
 			return err
 		}
