@@ -58,7 +58,7 @@ type site struct {
 	resets []time.Duration
 
 	mu       sync.Mutex
-	events   []*event
+	events   events
 	log      []string
 	nodes    map[string]*seenNode
 	upgrade  string
@@ -80,6 +80,24 @@ type site struct {
 	channels       []notices.Channel
 	ended          bool
 	err            error
+}
+
+// events are added by activities and by the workflow's own thread.
+type events struct {
+	mu  sync.Mutex
+	all []*event
+}
+
+func (e *events) add(one *event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.all = append(e.all, one)
+}
+
+func (e *events) list() []*event {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.all)
 }
 
 type event struct {
@@ -147,7 +165,7 @@ func (s *site) note(format string, args ...any) {
 // at does something at a time since the world began, in whichever run that is.
 func (s *site) at(when time.Duration, do func()) {
 	e := &event{at: when, do: do}
-	s.events = append(s.events, e)
+	s.events.add(e)
 	if s.env != nil {
 		s.register(e)
 	}
@@ -166,7 +184,7 @@ func (s *site) register(e *event) {
 func (s *site) signal(name string, payload any) {
 	e := &event{at: s.now()}
 	e.do = func() { s.signal(name, payload) }
-	s.events = append(s.events, e)
+	s.events.add(e)
 	env := s.env
 	env.SignalWorkflowSkippingWorkflowTask(name, payload)
 	env.RegisterDelayedCallback(func() { e.done = true }, 0)
@@ -218,7 +236,7 @@ func (s *site) live(end time.Duration) {
 	for {
 		s.begin()
 		s.runs++
-		for _, e := range s.events {
+		for _, e := range s.events.list() {
 			if !e.done {
 				s.register(e)
 			}
