@@ -414,6 +414,17 @@ func (g *group) happened(reason, node string) int {
 // breaks makes a node ill, and returns since when it is.
 func (c *clinic) breaks(node string) time.Time { return c.condition(node, broken, "True") }
 
+// breakAtOnce makes nodes ill that the check is to see together, however long the API server takes for each.
+func (g *group) breakAtOnce(nodes []string) {
+	g.Helper()
+	g.exits(g.drydock("health", "pause", g.name, "--reason", "several nodes break at once", "--by", "test"), 0)
+	for _, node := range nodes {
+		g.breaks(node)
+	}
+	g.until("it knows of all that are ill", func(s api.HealthStatus) bool { return s.Unhealthy == len(nodes) })
+	g.exits(g.drydock("health", "resume", g.name, "--by", "test"), 0)
+}
+
 func (c *clinic) mends(node string) { c.condition(node, broken, "False") }
 
 // condition sets a condition of a node, as of now.
