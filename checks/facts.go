@@ -65,14 +65,19 @@ func Describe(ctx context.Context, client kube.Interface, s Subject) (Subject, e
 	if err != nil {
 		return s, fmt.Errorf("reading node %s: %w", s.Node, err)
 	}
-	s.ProviderID = node.Spec.ProviderID
+	return s.Of(node), nil
+}
+
+// Of fills in what a Node object tells of a subject.
+func (s Subject) Of(node *corev1.Node) Subject {
+	s.Node, s.ProviderID = node.Name, node.Spec.ProviderID
 	for _, a := range node.Status.Addresses {
 		if a.Type == corev1.NodeInternalIP {
 			s.InternalIP = a.Address
 			break
 		}
 	}
-	return s, nil
+	return s
 }
 
 func daemonSets(ctx context.Context, client kube.Interface, node *corev1.Node, text string) (validation.DaemonSets, error) {

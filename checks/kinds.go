@@ -59,6 +59,7 @@ const (
 	RoleHook    Role = "hook"
 	RoleCleanup Role = "closing"
 	RoleWork    Role = "work"
+	RoleTrigger Role = "trigger"
 )
 
 // Place is where an action stands in the configuration.

@@ -154,7 +154,7 @@ func unknown[T any](section, name string, have map[string]T) error {
 	if known == "" {
 		known = "none"
 	}
-	return &Misconfigured{Field: section, Err: fmt.Errorf("there is no %q; the worker knows %s", name, known)}
+	return &Misconfigured{Field: section, Err: fmt.Errorf("there is no %q; the worker knows %s (%s in its configuration)", name, known, section)}
 }
 
 // Check asks a check once. A node that is not well, and a server that does not answer, are verdicts; an error is

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"drydock/rules/number"
 )
 
 // BudgetsOf are the budgets of the pod's namespace that select it, by name.
@@ -46,7 +48,7 @@ func Impossible(budget *policyv1.PodDisruptionBudget) bool {
 // Unblock says what a budget's numbers are, and what would let it allow a disruption of the pod.
 func Unblock(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) string {
 	s := budget.Status
-	text := fmt.Sprintf("budget %s allows %d disruptions: %s, %d are needed", budget.Name, s.DisruptionsAllowed, healthy(s), s.DesiredHealthy)
+	text := fmt.Sprintf("budget %s allows %s: %s, %s needed", budget.Name, number.Of(int(s.DisruptionsAllowed), "disruption"), healthy(s), number.Form(int(s.DesiredHealthy), "is", "are"))
 	if c := meta.FindStatusCondition(s.Conditions, policyv1.DisruptionAllowedCondition); c != nil && c.Reason == policyv1.SyncFailedReason {
 		return text + "; Kubernetes cannot count its pods: " + c.Message
 	}
@@ -59,7 +61,7 @@ func Unblock(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) string {
 	case !IsPodReady(pod) && !alwaysAllows(budget):
 		return text + "; the pod itself is not ready: repair it, or set the budget's unhealthyPodEvictionPolicy to AlwaysAllow"
 	case missing > 0:
-		return text + fmt.Sprintf("; it allows one when %d more are healthy", missing)
+		return text + fmt.Sprintf("; it allows one when %s healthy", number.Form(int(missing), "more is", "more are"))
 	default:
 		return text
 	}
@@ -70,10 +72,7 @@ func healthy(s policyv1.PodDisruptionBudgetStatus) string {
 	if s.ExpectedPods >= s.CurrentHealthy && s.ExpectedPods > 0 {
 		return fmt.Sprintf("%d of %d pods are healthy", s.CurrentHealthy, s.ExpectedPods)
 	}
-	if s.CurrentHealthy == 1 {
-		return "1 pod is healthy"
-	}
-	return fmt.Sprintf("%d pods are healthy", s.CurrentHealthy)
+	return number.Are(int(s.CurrentHealthy), "pod") + " healthy"
 }
 
 // OutsideBudgets tells that the API server evicts a pod whatever its budgets say: it does not run yet, or no more.

@@ -17,8 +17,8 @@ func TestABudgetSaysOnlyWhatIsCounted(t *testing.T) {
 	one := intstr.FromInt32(1)
 	uncounted := []metav1.Condition{{Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.SyncFailedReason, Message: "found no controllers for pod web"}}
 	for want, status := range map[string]policyv1.PodDisruptionBudgetStatus{
-		"budget web allows 0 disruptions: 2 of 3 pods are healthy, 2 are needed; it allows one when 1 more are healthy": {ExpectedPods: 3, CurrentHealthy: 2, DesiredHealthy: 2},
-		"budget web allows 0 disruptions: 1 pod is healthy, 1 are needed; it allows one when 1 more are healthy":        {CurrentHealthy: 1, DesiredHealthy: 1},
+		"budget web allows 0 disruptions: 2 of 3 pods are healthy, 2 are needed; it allows one when 1 more is healthy": {ExpectedPods: 3, CurrentHealthy: 2, DesiredHealthy: 2},
+		"budget web allows 0 disruptions: 1 pod is healthy, 1 is needed; it allows one when 1 more is healthy":         {CurrentHealthy: 1, DesiredHealthy: 1},
 		"budget web allows 0 disruptions: 3 pods are healthy, 0 are needed; Kubernetes cannot count its pods: found no controllers for pod web": {
 			CurrentHealthy: 3, Conditions: uncounted,
 		},

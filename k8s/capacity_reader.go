@@ -75,17 +75,10 @@ func readCapacity(ctx context.Context, client kube.Interface) ([]NodeCapacity, e
 		return nil, err
 	}
 	running := fields.ParseSelectorOrDie("status.phase!=Succeeded,status.phase!=Failed").String()
-	err = eachPage(metav1.ListOptions{FieldSelector: running}, func(o metav1.ListOptions) (string, error) {
-		list, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, o)
-		if err != nil {
-			return "", fmt.Errorf("listing pods: %w", err)
+	err = EachPod(ctx, client, running, func(p *corev1.Pod) {
+		if node, known := at[p.Spec.NodeName]; known {
+			nodes[node].Free.take(requestsOf(p))
 		}
-		for i := range list.Items {
-			if node, known := at[list.Items[i].Spec.NodeName]; known {
-				nodes[node].Free.take(requestsOf(&list.Items[i]))
-			}
-		}
-		return list.Continue, nil
 	})
 	return nodes, err
 }

@@ -26,6 +26,20 @@ func PodsOn(ctx context.Context, client kube.Interface, node string) ([]*corev1.
 	return pods, nil
 }
 
+// EachPod reads the pods of all namespaces that a field selector selects, a page at a time.
+func EachPod(ctx context.Context, client kube.Interface, selector string, do func(*corev1.Pod)) error {
+	return eachPage(metav1.ListOptions{FieldSelector: selector}, func(o metav1.ListOptions) (string, error) {
+		list, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, o)
+		if err != nil {
+			return "", fmt.Errorf("listing pods: %w", err)
+		}
+		for i := range list.Items {
+			do(&list.Items[i])
+		}
+		return list.Continue, nil
+	})
+}
+
 // page is how many objects are read at a time, so that a cluster of any size passes through little memory.
 const page = 500
 

@@ -42,6 +42,23 @@ func NewNodes(client kube.Interface) *Nodes {
 	return &Nodes{client: client, Shared: share("nodes", rest, &corev1.Node{}, WatchOptions{Resource: "nodes", Strip: strip})}
 }
 
+// NewWholeNodes watches nodes with all that people and other systems write on them, for those who look at more than Drydock does
+// by itself. What only the kubelet needs is dropped.
+func NewWholeNodes(client kube.Interface) *Nodes {
+	rest := func() rest.Interface { return client.CoreV1().RESTClient() }
+	return &Nodes{client: client, Shared: share("whole nodes", rest, &corev1.Node{}, WatchOptions{Resource: "nodes", Strip: stripBulk, Listed: true})}
+}
+
+func stripBulk(obj any) (any, error) {
+	if node, ok := obj.(*corev1.Node); ok {
+		node.ManagedFields, node.Status.Images = nil, nil
+		for i := range node.Status.Conditions {
+			node.Status.Conditions[i].LastHeartbeatTime = metav1.Time{}
+		}
+	}
+	return obj, nil
+}
+
 // Client is the client of the watch.
 func (n *Nodes) Client() kube.Interface { return n.client }
 

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"drydock/config/secret"
 	"drydock/outbound"
 )
 
@@ -88,9 +89,14 @@ func RetryAfter(err error) time.Duration {
 	return 0
 }
 
-// reported turns an error into what may be seen of it.
 func (d *Delivery) reported(ctx context.Context, err error, retryAfter time.Duration) error {
-	out := &deliveryError{text: "channel " + d.Channel + ": " + d.Secrets.Redact(err.Error()), retryAfter: retryAfter}
+	return Reported(ctx, "channel "+d.Channel, &d.Secrets, err, retryAfter)
+}
+
+// Reported turns an error of whoever delivers by a channel into what may be seen of it, and what Permanent and RetryAfter tell
+// of it.
+func Reported(ctx context.Context, channel string, known *secret.Redactor, err error, retryAfter time.Duration) error {
+	out := &deliveryError{text: channel + ": " + known.Redact(err.Error()), retryAfter: retryAfter}
 	var f *failure
 	for inner := err; errors.As(inner, &f); inner = f.err {
 		out.permanent = out.permanent || f.permanent

@@ -195,7 +195,7 @@ func quoted(events []notices.Event, escape func(string) string) []notices.Event 
 }
 
 // chatMarks are what chats make something of: emphasis, code, quotes, links, and mentions that call people.
-const chatMarks = "*_~`|[]@"
+const chatMarks = "*_~`|[]@<"
 
 // Unmarked is a text of which a chat makes nothing: behind each sign that has a meaning there stands a space without width,
 // since chats differ in how, and whether, such a sign can be escaped.

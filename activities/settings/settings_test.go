@@ -223,7 +223,7 @@ func TestWorkThatReadyTimeoutWouldEndIsRefused(t *testing.T) {
 		`{"node":"n","work":"swap","readyTimeout":"3h"}`: "",
 		`{"node":"n","work":"swap","readyTimeout":"0s"}`: "",
 		`{"node":"n","work":"swap"}`:                     "readyTimeout: 2h0m0s is shorter than the deadline of work swap (3h0m0s), which would be ended half way: give a longer one, or 0s",
-		`{"node":"n","work":"swop"}`:                     `work: there is no "swop"; the worker knows swap`,
+		`{"node":"n","work":"swop"}`:                     `work: there is no "swop"; the worker knows swap (work in its configuration)`,
 	} {
 		value, err := env.ExecuteActivity(s.Prepare, json.RawMessage(input))
 		if err != nil {

@@ -66,16 +66,25 @@ func (q *query) misconfigured(err error) error {
 }
 
 func (q *query) unanswered(err error, known *secret.Redactor) (checks.Verdict, error) {
-	text := outbound.Excerpt(known, outbound.WithoutURL(err).Error(), checks.MaxExcerpt)
+	text, refused := explained(err, known)
+	if refused {
+		return checks.Verdict{}, q.misconfigured(fmt.Errorf("query: %s", text))
+	}
+	return checks.Verdict{Message: text}, nil
+}
+
+// explained says why a query has no answer; refused tells that it is the query that is wrong.
+func explained(err error, known *secret.Redactor) (text string, refused bool) {
+	text = outbound.Excerpt(known, outbound.WithoutURL(err).Error(), checks.MaxExcerpt)
 	if answered, ok := errors.AsType[*prometheusv1.Error](err); ok {
 		if answered.Type == prometheusv1.ErrBadData {
-			return checks.Verdict{}, q.misconfigured(fmt.Errorf("query: Prometheus refuses it: %s", text))
+			return "Prometheus refuses it: " + text, true
 		}
 		if answered.Detail != "" {
 			text += ": " + outbound.Excerpt(known, answered.Detail, checks.MaxExcerpt)
 		}
 	}
-	return checks.Verdict{Message: "Prometheus did not answer: " + text}, nil
+	return "Prometheus did not answer: " + text, false
 }
 
 func (s Server) client(agent string, known *secret.Redactor) (prometheusv1.API, error) {

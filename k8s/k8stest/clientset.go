@@ -59,6 +59,14 @@ func (a apps) DaemonSets(namespace string) kube.Resources[*appsv1.DaemonSet, *ap
 	return a.AppsV1Interface.DaemonSets(namespace)
 }
 
+func (a apps) ReplicaSets(namespace string) kube.Resources[*appsv1.ReplicaSet, *appsv1.ReplicaSetList] {
+	return a.AppsV1Interface.ReplicaSets(namespace)
+}
+
+func (a apps) StatefulSets(namespace string) kube.Resources[*appsv1.StatefulSet, *appsv1.StatefulSetList] {
+	return a.AppsV1Interface.StatefulSets(namespace)
+}
+
 type authentication struct {
 	typedauthentication.AuthenticationV1Interface
 }

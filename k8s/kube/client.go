@@ -146,6 +146,14 @@ func (g apps) DaemonSets(namespace string) Resources[*appsv1.DaemonSet, *appsv1.
 	return newResources[appsv1.DaemonSet, appsv1.DaemonSetList](g.client, namespace, "daemonsets")
 }
 
+func (g apps) ReplicaSets(namespace string) Resources[*appsv1.ReplicaSet, *appsv1.ReplicaSetList] {
+	return newResources[appsv1.ReplicaSet, appsv1.ReplicaSetList](g.client, namespace, "replicasets")
+}
+
+func (g apps) StatefulSets(namespace string) Resources[*appsv1.StatefulSet, *appsv1.StatefulSetList] {
+	return newResources[appsv1.StatefulSet, appsv1.StatefulSetList](g.client, namespace, "statefulsets")
+}
+
 func (g batch) Jobs(namespace string) Resources[*batchv1.Job, *batchv1.JobList] {
 	return newResources[batchv1.Job, batchv1.JobList](g.client, namespace, "jobs")
 }

@@ -54,6 +54,8 @@ type Pods interface {
 // Apps is the group apps.
 type Apps interface {
 	DaemonSets(namespace string) Resources[*appsv1.DaemonSet, *appsv1.DaemonSetList]
+	ReplicaSets(namespace string) Resources[*appsv1.ReplicaSet, *appsv1.ReplicaSetList]
+	StatefulSets(namespace string) Resources[*appsv1.StatefulSet, *appsv1.StatefulSetList]
 }
 
 // Authentication is the group authentication.k8s.io.

@@ -12,11 +12,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 
+	"drydock/k8s/lease"
 	"drydock/k8s/objects"
 )
 
@@ -31,10 +31,7 @@ const (
 	patience = 3
 )
 
-var (
-	leases     = objects.Kind{GroupVersionKind: coordinationv1.SchemeGroupVersion.WithKind("Lease"), Resource: "leases", Namespaced: true}
-	namespaces = objects.Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, Resource: "namespaces"}
-)
+var namespaces = objects.Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, Resource: "namespaces"}
 
 // Leases are those of the nodes of a cluster.
 type Leases struct {
@@ -88,7 +85,7 @@ func (l Leases) Take(ctx context.Context, w Want) (state State, err error) {
 			state, err = l.prolong(ctx, found, w)
 			return err
 		case !isFree(found, time.Now()):
-			state = State{HeldBy: holderOf(found), Until: expiry(found)}
+			state = State{HeldBy: lease.Holder(found), Until: expiry(found)}
 			return nil
 		}
 		now := metav1.NowMicro()
@@ -96,7 +93,7 @@ func (l Leases) Take(ctx context.Context, w Want) (state State, err error) {
 			"holderIdentity": w.Holder, "leaseDurationSeconds": w.seconds(), "acquireTime": now, "renewTime": now,
 			"leaseTransitions": transitions(found) + 1,
 		}
-		state, err = l.patch(ctx, found, spec)
+		state, err = l.change(ctx, found, spec)
 		return err
 	})
 	if err != nil {
@@ -117,7 +114,7 @@ func (l Leases) Renew(ctx context.Context, w Want) (state State, err error) {
 		case err != nil:
 			return err
 		case !w.owns(found):
-			state = State{HeldBy: holderOf(found), Until: expiry(found)}
+			state = State{HeldBy: lease.Holder(found), Until: expiry(found)}
 			return nil
 		case w.isOverdue(found, time.Now()):
 			state = State{Overdue: true}
@@ -140,7 +137,7 @@ func (l Leases) GiveBack(ctx context.Context, node, holder string) error {
 		return nil
 	case err != nil:
 		return fmt.Errorf("giving back the lease of node %s: %w", node, err)
-	case holderOf(found) != "" && holderOf(found) != holder:
+	case lease.Holder(found) != "" && lease.Holder(found) != holder:
 		return nil
 	}
 	if err := l.delete(ctx, found); err != nil {
@@ -151,17 +148,13 @@ func (l Leases) GiveBack(ctx context.Context, node, holder string) error {
 
 // HeldBy are the names of the nodes whose lease a holder has. They are lower case.
 func (l Leases) HeldBy(ctx context.Context, holder string) ([]string, error) {
-	all, err := l.Objects.List(ctx, leases, l.namespace(), "")
+	all, err := l.leases().List(ctx, l.namespace())
 	if err != nil {
 		return nil, fmt.Errorf("listing the leases of nodes: %w", err)
 	}
 	var nodes []string
-	for i := range all {
-		lease, err := typed(&all[i])
-		if err != nil {
-			return nil, fmt.Errorf("reading lease %s: %w", all[i].GetName(), err)
-		}
-		if node, ok := strings.CutPrefix(lease.Name, "node-"); ok && holderOf(lease) == holder {
+	for _, one := range all {
+		if node, ok := strings.CutPrefix(one.Name, "node-"); ok && lease.Holder(one) == holder {
 			nodes = append(nodes, node)
 		}
 	}
@@ -175,33 +168,25 @@ func (l Leases) namespace() string {
 	return l.Namespace
 }
 
-func (l Leases) get(ctx context.Context, node string) (*coordinationv1.Lease, error) {
-	object, err := l.Objects.Get(ctx, leases, l.namespace(), Name(node))
-	if err != nil {
-		return nil, err
-	}
-	return typed(object)
-}
+func (l Leases) leases() lease.Client { return lease.Client{Objects: l.Objects} }
 
-func typed(object *unstructured.Unstructured) (*coordinationv1.Lease, error) {
-	lease := &coordinationv1.Lease{}
-	return lease, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, lease)
+func (l Leases) get(ctx context.Context, node string) (*coordinationv1.Lease, error) {
+	return l.leases().Get(ctx, l.namespace(), Name(node))
 }
 
 // create writes a lease, and the namespace where that is missing. Somebody may be faster: that is a conflict.
 func (l Leases) create(ctx context.Context, w Want) (State, error) {
-	now := metav1.NowMicro().Format(metav1.RFC3339Micro)
-	lease := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-		"metadata": map[string]any{
-			"name": Name(w.Node), "namespace": l.namespace(),
-			"ownerReferences": []any{map[string]any{"apiVersion": "v1", "kind": "Node", "name": w.Node, "uid": string(w.UID)}},
+	now := metav1.NowMicro()
+	wanted := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: Name(w.Node), Namespace: l.namespace(),
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: w.Node, UID: w.UID}},
 		},
-		"spec": map[string]any{
-			"holderIdentity": w.Holder, "leaseDurationSeconds": w.seconds(), "acquireTime": now, "renewTime": now, "leaseTransitions": int64(0),
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: &w.Holder, LeaseDurationSeconds: new(int32(w.seconds())), AcquireTime: &now, RenewTime: &now, LeaseTransitions: new(int32),
 		},
-	}}
-	created, err := l.Objects.Create(ctx, leases, lease)
+	}
+	created, err := l.leases().Create(ctx, wanted)
 	if apierrors.IsNotFound(err) {
 		namespace := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": l.namespace()},
@@ -209,15 +194,12 @@ func (l Leases) create(ctx context.Context, w Want) (State, error) {
 		if _, err := l.Objects.Create(ctx, namespaces, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
 			return State{}, fmt.Errorf("creating namespace %s: %w", l.namespace(), err)
 		}
-		created, err = l.Objects.Create(ctx, leases, lease)
-	}
-	if apierrors.IsAlreadyExists(err) {
-		return State{}, apierrors.NewConflict(schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}, Name(w.Node), err)
+		created, err = l.leases().Create(ctx, wanted)
 	}
 	if err != nil {
 		return State{}, err
 	}
-	return heldAs(created)
+	return heldAs(created), nil
 }
 
 // prolong renews a lease of the holder's that would expire before what is wanted is over. When it was acquired does not change, and
@@ -227,51 +209,35 @@ func (l Leases) prolong(ctx context.Context, found *coordinationv1.Lease, w Want
 	if until := expiry(found); !until.Before(now.Add(w.duration())) {
 		return State{Held: true, Until: until}, nil
 	}
-	return l.patch(ctx, found, map[string]any{"leaseDurationSeconds": w.seconds(), "renewTime": metav1.NewMicroTime(now)})
+	return l.change(ctx, found, map[string]any{"leaseDurationSeconds": w.seconds(), "renewTime": metav1.NewMicroTime(now)})
 }
 
-// patch changes the very version of a lease that was read.
-func (l Leases) patch(ctx context.Context, found *coordinationv1.Lease, spec map[string]any) (State, error) {
-	changed, err := l.Objects.Patch(ctx, leases, found.Namespace, found.Name, map[string]any{
-		"metadata": map[string]any{"resourceVersion": found.ResourceVersion}, "spec": spec,
-	})
+func (l Leases) change(ctx context.Context, found *coordinationv1.Lease, spec map[string]any) (State, error) {
+	changed, err := l.leases().Change(ctx, found, spec)
 	if err != nil {
 		return State{}, err
 	}
-	return heldAs(changed)
+	return heldAs(changed), nil
 }
 
 func (l Leases) delete(ctx context.Context, found *coordinationv1.Lease) error {
-	err := l.Objects.Delete(ctx, leases, found.Namespace, found.Name, found.UID)
+	err := l.leases().Delete(ctx, found)
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // another one is there by now
 		return nil
 	}
 	return err
 }
 
-func heldAs(object *unstructured.Unstructured) (State, error) {
-	lease, err := typed(object)
-	if err != nil {
-		return State{}, err
-	}
-	return State{Held: true, Until: expiry(lease)}, nil
-}
+func heldAs(l *coordinationv1.Lease) State { return State{Held: true, Until: expiry(l)} }
 
 // seconds is how long the lease is said to last.
 func (w Want) seconds() int64 { return int64((w.duration() + buffer) / time.Second) }
 
-func (w Want) owns(lease *coordinationv1.Lease) bool { return holderOf(lease) == w.Holder }
+func (w Want) owns(l *coordinationv1.Lease) bool { return lease.Holder(l) == w.Holder }
 
 func (w Want) isOverdue(lease *coordinationv1.Lease, now time.Time) bool {
 	acquired := lease.Spec.AcquireTime
 	return acquired != nil && now.After(acquired.Add(patience*w.duration()+w.Before))
-}
-
-func holderOf(lease *coordinationv1.Lease) string {
-	if lease.Spec.HolderIdentity == nil {
-		return ""
-	}
-	return *lease.Spec.HolderIdentity
 }
 
 func transitions(lease *coordinationv1.Lease) int64 {
@@ -282,15 +248,15 @@ func transitions(lease *coordinationv1.Lease) int64 {
 }
 
 // expiry is zero where the lease does not say.
-func expiry(lease *coordinationv1.Lease) time.Time {
-	if lease.Spec.RenewTime == nil || lease.Spec.LeaseDurationSeconds == nil {
+func expiry(l *coordinationv1.Lease) time.Time {
+	if l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {
 		return time.Time{}
 	}
-	return lease.Spec.RenewTime.Add(time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second)
+	return lease.Renewed(l).Add(lease.For(l))
 }
 
 // isFree tells whether a lease of somebody else's may be taken over.
-func isFree(lease *coordinationv1.Lease, now time.Time) bool {
-	until := expiry(lease)
-	return holderOf(lease) == "" || until.IsZero() || until.Before(now) || lease.Spec.RenewTime.After(now)
+func isFree(l *coordinationv1.Lease, now time.Time) bool {
+	until := expiry(l)
+	return lease.Holder(l) == "" || until.IsZero() || until.Before(now) || l.Spec.RenewTime.After(now)
 }

@@ -22,26 +22,26 @@ func refusesRecipient(err error) bool {
 
 // sendEach sends the mail to each recipient by itself, who has not got it yet, so that an address that the server refuses
 // keeps it from nobody else. It tells who was refused for good; the error is of those who are to be tried again, or of all.
-func (s *sender) sendEach(ctx context.Context, client *gomail.Client, d *notify.Delivery) (refused []string, err error) {
+func (m *Mailer) sendEach(ctx context.Context, client *gomail.Client, mail Mail) (refused []string, err error) {
 	var mails []*gomail.Msg
 	var to []string
-	for _, one := range s.config.To {
-		if s.partly.got(d.Key, one) {
+	for _, one := range mail.To {
+		if m.partly.got(mail.Key, one) {
 			continue
 		}
-		m, err := s.messageTo(d, one)
+		message, err := mail.messageTo(one)
 		if err != nil {
 			return nil, err
 		}
-		mails, to = append(mails, m), append(to, one)
+		mails, to = append(mails, message), append(to, one)
 	}
 	sent := client.DialAndSendWithContext(ctx, mails...)
 	var again, never []error
-	for i, m := range mails {
-		why := m.SendError()
+	for i, message := range mails {
+		why := message.SendError()
 		switch {
-		case m.IsDelivered():
-			s.partly.note(d.Key, to[i])
+		case message.IsDelivered():
+			m.partly.note(mail.Key, to[i])
 		case why == nil:
 			return nil, classified(sent) // the connection failed
 		case isFinal(why):
@@ -54,17 +54,17 @@ func (s *sender) sendEach(ctx context.Context, client *gomail.Client, d *notify.
 	switch {
 	case len(again) > 0:
 		return nil, fmt.Errorf("sending mail: %w", errors.Join(again...))
-	case !s.partly.has(d.Key):
+	case !m.partly.has(mail.Key):
 		return nil, classified(errors.Join(never...))
 	default:
-		s.partly.forget(d.Key)
+		m.partly.forget(mail.Key)
 		return refused, nil
 	}
 }
 
 // messageTo is the mail as all get it, on its way to one of them.
-func (s *sender) messageTo(d *notify.Delivery, one string) (*gomail.Msg, error) {
-	m, _, err := s.message(d)
+func (m Mail) messageTo(one string) (*gomail.Msg, error) {
+	message, _, err := m.message()
 	if err != nil {
 		return nil, err
 	}
@@ -73,13 +73,13 @@ func (s *sender) messageTo(d *notify.Delivery, one string) (*gomail.Msg, error) 
 		return nil, notify.AsPermanent(fmt.Errorf("email.to: %w", err))
 	}
 	var all []string
-	for _, to := range m.GetAddrHeader(gomail.HeaderTo) {
+	for _, to := range message.GetAddrHeader(gomail.HeaderTo) {
 		all = append(all, to.String())
 	}
-	m.SetAddrHeaderFromMailAddress(gomail.HeaderTo)
-	m.SetGenHeaderPreformatted("To", strings.Join(all, ", "))
-	m.BccMailAddress(address)
-	return m, nil
+	message.SetAddrHeaderFromMailAddress(gomail.HeaderTo)
+	message.SetGenHeaderPreformatted("To", strings.Join(all, ", "))
+	message.BccMailAddress(address)
+	return message, nil
 }
 
 // maxPartly bounds the messages that are remembered.

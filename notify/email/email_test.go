@@ -1,25 +1,17 @@
 package email_test
 
 import (
-	"bytes"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
-	"mime/quotedprintable"
-	"net"
-	"net/http/httptest"
 	"net/mail"
 	"os"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
 
-	"github.com/emersion/go-sasl"
 	"github.com/emersion/go-smtp"
 
 	"drydock/notify"
@@ -29,137 +21,6 @@ import (
 )
 
 var kinds = notify.Kinds{email.Kind}
-
-// post is an SMTP server that keeps what it gets.
-type post struct {
-	host, port, ca string
-	mu             sync.Mutex
-	password       string
-	mails          []delivered
-	refuse         error            // of RCPT
-	refuseTo       map[string]error // by recipient
-	plaintext      bool             // a connection without TLS was used
-}
-
-type delivered struct {
-	from string
-	to   []string
-	raw  []byte
-}
-
-func startPost(t *testing.T, encryption, password string) *post {
-	t.Helper()
-	p := &post{password: password}
-	server := smtp.NewServer(smtp.BackendFunc(func(c *smtp.Conn) (smtp.Session, error) { return &session{post: p, conn: c}, nil }))
-	server.Domain = "localhost"
-	server.ErrorLog = silent{}
-	if encryption != email.StartTLSNone {
-		certificates := httptest.NewUnstartedServer(nil)
-		certificates.StartTLS()
-		server.TLSConfig = &tls.Config{Certificates: certificates.TLS.Certificates}
-		p.ca = notifytest.Authority(t, certificates)
-		certificates.Close()
-	}
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p.host, p.port, err = net.SplitHostPort(listener.Addr().String()); err != nil {
-		t.Fatal(err)
-	}
-	if encryption == email.ImplicitTLS {
-		listener = tls.NewListener(listener, server.TLSConfig)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(listener) }()
-	t.Cleanup(func() {
-		server.Close()
-		<-ended
-	})
-	return p
-}
-
-type silent struct{}
-
-func (silent) Printf(string, ...any) {}
-func (silent) Println(...any)        {}
-
-type session struct {
-	post   *post
-	conn   *smtp.Conn
-	authed bool
-	mail   delivered
-}
-
-func (s *session) AuthMechanisms() []string { return []string{sasl.Plain} }
-
-func (s *session) Auth(string) (sasl.Server, error) {
-	return sasl.NewPlainServer(func(_, username, password string) error {
-		s.post.mu.Lock()
-		defer s.post.mu.Unlock()
-		if username != "drydock" || password != s.post.password {
-			// A server that quotes what it should not.
-			return &smtp.SMTPError{Code: 535, EnhancedCode: smtp.EnhancedCode{5, 7, 8}, Message: "not the password: " + password}
-		}
-		s.authed = true
-		return nil
-	}), nil
-}
-
-func (s *session) Mail(from string, _ *smtp.MailOptions) error {
-	if s.post.password != "" && !s.authed {
-		return smtp.ErrAuthRequired
-	}
-	s.mail = delivered{from: from}
-	return nil
-}
-
-func (s *session) Rcpt(to string, _ *smtp.RcptOptions) error {
-	s.post.mu.Lock()
-	defer s.post.mu.Unlock()
-	if refused := s.post.refuseTo[to]; refused != nil {
-		return refused
-	}
-	s.mail.to = append(s.mail.to, to)
-	return s.post.refuse
-}
-
-func (s *session) Data(r io.Reader) error {
-	raw, err := io.ReadAll(r)
-	if err != nil {
-		return err
-	}
-	s.mail.raw = raw
-	_, encrypted := s.conn.TLSConnectionState()
-	s.post.mu.Lock()
-	defer s.post.mu.Unlock()
-	s.post.plaintext = s.post.plaintext || !encrypted
-	s.post.mails = append(s.post.mails, s.mail)
-	return nil
-}
-
-func (s *session) Reset()        {}
-func (s *session) Logout() error { return nil }
-
-// mail parses the one that was not looked at yet, by count.
-func (p *post) mail(t *testing.T, count int) (delivered, *mail.Message, string) {
-	t.Helper()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.mails) != count {
-		t.Fatalf("%d mails, want %d", len(p.mails), count)
-	}
-	got := p.mails[count-1]
-	parsed, err := mail.ReadMessage(bytes.NewReader(got.raw))
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, err := io.ReadAll(quotedprintable.NewReader(parsed.Body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return got, parsed, strings.ReplaceAll(string(body), "\r\n", "\n")
-}
 
 func subject(t *testing.T, m *mail.Message) string {
 	t.Helper()
@@ -171,15 +32,15 @@ func subject(t *testing.T, m *mail.Message) string {
 }
 
 func TestEmail(t *testing.T) {
-	p := startPost(t, email.StartTLSRequired, "canary-of-a-password")
+	p := notifytest.StartPost(t, email.StartTLSRequired, "canary-of-a-password")
 	path := notifytest.SecretFile(t, "canary-of-a-password")
 	s := notifytest.Senders(t, kinds, `{"email": {"host": %q, "port": %s, "username": "drydock", "password": %s, "from": "Drydock <drydock@example.com>",
-		"to": ["ops@example.com", "Team A <a@example.com>"], "caFile": %q}, "thread": "maintenance"}`, p.host, p.port, notifytest.File(path), p.ca)
+		"to": ["ops@example.com", "Team A <a@example.com>"], "caFile": %q}, "thread": "maintenance"}`, p.Host, p.Port, notifytest.File(path), p.CA)
 
 	first := notifytest.Deliver(t, s, notifytest.Message(notifytest.Event(notices.SLAExpired)))
-	got, parsed, body := p.mail(t, 1)
-	if got.from != "drydock@example.com" || strings.Join(got.to, " ") != "ops@example.com a@example.com" {
-		t.Errorf("from %s to %v", got.from, got.to)
+	got, parsed, body := p.Mail(t, 1)
+	if got.From != "drydock@example.com" || strings.Join(got.To, " ") != "ops@example.com a@example.com" {
+		t.Errorf("from %s to %v", got.From, got.To)
 	}
 	if text := subject(t, parsed); text != "[eu] worker-1: not empty in the agreed time, what is left may be removed by force" {
 		t.Errorf("the subject is %q", text)
@@ -192,7 +53,7 @@ func TestEmail(t *testing.T) {
 	}
 
 	notifytest.Deliver(t, s, notifytest.Message(notifytest.Event(notices.SLAExpired)))
-	if _, again, _ := p.mail(t, 2); again.Header.Get("Message-ID") != id {
+	if _, again, _ := p.Mail(t, 2); again.Header.Get("Message-ID") != id {
 		t.Error("a repetition has another ID")
 	}
 
@@ -201,11 +62,11 @@ func TestEmail(t *testing.T) {
 	if receipt := notifytest.Deliver(t, s, m); receipt.Thread != first.Thread {
 		t.Errorf("the answer's thread is %q", receipt.Thread)
 	}
-	_, answer, _ := p.mail(t, 3)
+	_, answer, _ := p.Mail(t, 3)
 	if answer.Header.Get("In-Reply-To") != id || answer.Header.Get("References") != id || answer.Header.Get("Message-ID") == id {
 		t.Errorf("%v", answer.Header)
 	}
-	if p.plaintext {
+	if p.Plaintext {
 		t.Error("sent without TLS")
 	}
 	m.Thread = "x>\r\nBcc: everybody@example.com"
@@ -215,16 +76,16 @@ func TestEmail(t *testing.T) {
 }
 
 func TestEmailTakesNoHeadersFromPeople(t *testing.T) {
-	p := startPost(t, email.StartTLSNone, "")
+	p := notifytest.StartPost(t, email.StartTLSNone, "")
 	s := notifytest.Senders(t, kinds, `{"email": {"host": %q, "port": %s, "startTLS": "none", "from": "d@example.com", "to": ["ops@example.com"]},
-		"template": {"subject": "{{.Node}} {{.Reason}} {{.Requestor}}", "text": "{{.Reason}}"}}`, p.host, p.port)
+		"template": {"subject": "{{.Node}} {{.Reason}} {{.Requestor}}", "text": "{{.Reason}}"}}`, p.Host, p.Port)
 	e := notifytest.Event(notices.MaintenanceStarted)
 	e.Node, e.Requestor = "worker-1\r\nBcc: evil@example.com", "ops\n\nbody"
 	e.Reason = "r\r\n.\r\nMAIL FROM:<evil@example.com>\r\nü"
 	notifytest.Deliver(t, s, notifytest.Message(e))
-	got, parsed, body := p.mail(t, 1)
-	if len(got.to) != 1 || parsed.Header.Get("Bcc") != "" || len(parsed.Header["Subject"]) != 1 {
-		t.Errorf("to %v, %v", got.to, parsed.Header)
+	got, parsed, body := p.Mail(t, 1)
+	if len(got.To) != 1 || parsed.Header.Get("Bcc") != "" || len(parsed.Header["Subject"]) != 1 {
+		t.Errorf("to %v, %v", got.To, parsed.Header)
 	}
 	if text := subject(t, parsed); text != "worker-1 Bcc: evil@example.com r . MAIL FROM:<evil@example.com> ü ops body" {
 		t.Errorf("the subject is %q", text)
@@ -235,10 +96,10 @@ func TestEmailTakesNoHeadersFromPeople(t *testing.T) {
 }
 
 func TestEmailErrors(t *testing.T) {
-	p := startPost(t, email.StartTLSRequired, "the-new-password")
+	p := notifytest.StartPost(t, email.StartTLSRequired, "the-new-password")
 	path := notifytest.SecretFile(t, "canary-of-the-old-one")
 	s := notifytest.Senders(t, kinds, `{"email": {"host": %q, "port": %s, "username": "drydock", "password": %s, "from": "d@example.com", "to": ["ops@example.com"], "caFile": %q}}`,
-		p.host, p.port, notifytest.File(path), p.ca)
+		p.Host, p.Port, notifytest.File(path), p.CA)
 	_, err := s.Send(t.Context(), "oncall", notifytest.Message(notifytest.Event(notices.MaintenanceStarted)))
 	if err == nil || notify.Permanent(err) || strings.Contains(err.Error(), "canary") {
 		t.Fatalf("an old password: %v, permanent %v", err, notify.Permanent(err))
@@ -257,9 +118,9 @@ func TestEmailErrors(t *testing.T) {
 		{&smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "no such mailbox"}, true},
 		{errors.New("broken"), false}, // 451
 	} {
-		p.mu.Lock()
-		p.refuse = c.refuse
-		p.mu.Unlock()
+		p.Mu.Lock()
+		p.Refuse = c.refuse
+		p.Mu.Unlock()
 		_, err := s.Send(t.Context(), "oncall", notifytest.Message(notifytest.Event(notices.MaintenanceStarted)))
 		if err == nil || notify.Permanent(err) != c.permanent {
 			t.Errorf("%v: %v, permanent %v", c.refuse, err, notify.Permanent(err))
@@ -271,17 +132,17 @@ func TestEmailErrors(t *testing.T) {
 func TestARefusedRecipientSilencesNobodyElse(t *testing.T) {
 	gone := &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "no such mailbox"}
 	busy := &smtp.SMTPError{Code: 450, EnhancedCode: smtp.EnhancedCode{4, 2, 0}, Message: "busy"}
-	prepare := func(t *testing.T, refuse map[string]error) (*post, *notify.Senders) {
-		p := startPost(t, email.StartTLSNone, "")
-		p.refuseTo = refuse
-		return p, notifytest.Senders(t, kinds, `{"email": {"host": %q, "port": %s, "startTLS": "none", "from": "d@example.com", "to": ["Ana Ü <a@example.com>", "b@example.com", "c@example.com"]}}`, p.host, p.port)
+	prepare := func(t *testing.T, refuse map[string]error) (*notifytest.Post, *notify.Senders) {
+		p := notifytest.StartPost(t, email.StartTLSNone, "")
+		p.RefuseTo = refuse
+		return p, notifytest.Senders(t, kinds, `{"email": {"host": %q, "port": %s, "startTLS": "none", "from": "d@example.com", "to": ["Ana Ü <a@example.com>", "b@example.com", "c@example.com"]}}`, p.Host, p.Port)
 	}
-	whom := func(p *post) string {
-		p.mu.Lock()
-		defer p.mu.Unlock()
+	whom := func(p *notifytest.Post) string {
+		p.Mu.Lock()
+		defer p.Mu.Unlock()
 		var all []string
-		for _, m := range p.mails {
-			all = append(all, strings.Join(m.to, "+"))
+		for _, m := range p.Mails {
+			all = append(all, strings.Join(m.To, "+"))
 		}
 		return strings.Join(all, " ")
 	}
@@ -295,7 +156,7 @@ func TestARefusedRecipientSilencesNobodyElse(t *testing.T) {
 		if got := whom(p); got != "a@example.com c@example.com" {
 			t.Errorf("mails to %s", got)
 		}
-		_, parsed, _ := p.mail(t, 2)
+		_, parsed, _ := p.Mail(t, 2)
 		to, err := mail.ParseAddressList(parsed.Header.Get("To"))
 		if err != nil || len(to) != 3 || to[0].Name != "Ana Ü" || parsed.Header.Get("Bcc") != "" {
 			t.Errorf("it says that it is to %v (%v)", parsed.Header, err)
@@ -306,9 +167,9 @@ func TestARefusedRecipientSilencesNobodyElse(t *testing.T) {
 		if _, err := s.Send(t.Context(), "oncall", message); err == nil || notify.Permanent(err) {
 			t.Errorf("%v", err)
 		}
-		p.mu.Lock()
-		p.refuseTo = nil
-		p.mu.Unlock()
+		p.Mu.Lock()
+		p.RefuseTo = nil
+		p.Mu.Unlock()
 		if receipt, err := s.Send(t.Context(), "oncall", message); err != nil || len(receipt.Refused) > 0 {
 			t.Errorf("%+v, %v", receipt, err)
 		}
@@ -325,35 +186,35 @@ func TestARefusedRecipientSilencesNobodyElse(t *testing.T) {
 }
 
 func TestEmailIsNotSentWithoutTLS(t *testing.T) {
-	p := startPost(t, email.StartTLSNone, "")
-	s := notifytest.Senders(t, kinds, `{"email": {"host": %q, "port": %s, "from": "d@example.com", "to": ["ops@example.com"]}}`, p.host, p.port)
+	p := notifytest.StartPost(t, email.StartTLSNone, "")
+	s := notifytest.Senders(t, kinds, `{"email": {"host": %q, "port": %s, "from": "d@example.com", "to": ["ops@example.com"]}}`, p.Host, p.Port)
 	if _, err := s.Send(t.Context(), "oncall", notifytest.Message(notifytest.Event(notices.MaintenanceStarted))); err == nil {
 		t.Error("sent")
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.mails) != 0 {
-		t.Errorf("%d mails", len(p.mails))
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	if len(p.Mails) != 0 {
+		t.Errorf("%d mails", len(p.Mails))
 	}
 }
 
 func TestEmailWithImplicitTLS(t *testing.T) {
-	p := startPost(t, email.ImplicitTLS, "canary")
+	p := notifytest.StartPost(t, email.ImplicitTLS, "canary")
 	s := notifytest.Senders(t, kinds, `{"email": {"host": %q, "port": %s, "startTLS": "implicit", "username": "drydock", "password": %s,
-		"from": "d@example.com", "to": ["ops@example.com"], "caFile": %q}}`, p.host, p.port, notifytest.File(notifytest.SecretFile(t, "canary")), p.ca)
+		"from": "d@example.com", "to": ["ops@example.com"], "caFile": %q}}`, p.Host, p.Port, notifytest.File(notifytest.SecretFile(t, "canary")), p.CA)
 	notifytest.Deliver(t, s, notifytest.Message(notifytest.Event(notices.MaintenanceStarted)))
-	if _, parsed, _ := p.mail(t, 1); subject(t, parsed) != "[eu] worker-1: cordoned, the drain has begun" || p.plaintext {
-		t.Errorf("%v, in the clear %v", parsed.Header, p.plaintext)
+	if _, parsed, _ := p.Mail(t, 1); subject(t, parsed) != "[eu] worker-1: cordoned, the drain has begun" || p.Plaintext {
+		t.Errorf("%v, in the clear %v", parsed.Header, p.Plaintext)
 	}
 }
 
 func TestEmailOfADigest(t *testing.T) {
-	p := startPost(t, email.StartTLSNone, "")
-	s := notifytest.Senders(t, kinds, `{"email": {"host": %q, "port": %s, "startTLS": "none", "from": "d@example.com", "to": ["ops@example.com"]}, "digest": "5m"}`, p.host, p.port)
+	p := notifytest.StartPost(t, email.StartTLSNone, "")
+	s := notifytest.Senders(t, kinds, `{"email": {"host": %q, "port": %s, "startTLS": "none", "from": "d@example.com", "to": ["ops@example.com"]}, "digest": "5m"}`, p.Host, p.Port)
 	other := notifytest.Event(notices.MaintenanceComplete)
 	other.Node, other.Requestor, other.Reason, other.At = "worker-2", "", "", other.At.Add(90*time.Minute)
 	notifytest.Deliver(t, s, notifytest.Message(notifytest.Event(notices.MaintenanceStarted), other))
-	_, parsed, body := p.mail(t, 1)
+	_, parsed, body := p.Mail(t, 1)
 	if text := subject(t, parsed); text != "[eu] 2 events of maintenances on worker-1, worker-2" {
 		t.Errorf("the subject is %q", text)
 	}
@@ -369,7 +230,7 @@ func TestEmailOfADigest(t *testing.T) {
 		many = append(many, e)
 	}
 	notifytest.Deliver(t, s, notifytest.Message(many...))
-	_, parsed, body = p.mail(t, 2)
+	_, parsed, body = p.Mail(t, 2)
 	if text := subject(t, parsed); len(text) > 250 || !utf8.ValidString(text) || !strings.HasSuffix(text, "…") {
 		t.Errorf("the subject is %q", text)
 	}

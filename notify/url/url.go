@@ -36,16 +36,17 @@ func newSender(c *Config) *sender {
 }
 
 func (s *sender) Send(ctx context.Context, d *notify.Delivery) (notify.Receipt, error) {
-	subject, text, err := d.Words(notify.Unmarked) // most services are chats
-	if err != nil {
-		return notify.Receipt{}, err
-	}
 	address, err := d.Secret("url", s.config.Value)
 	if err != nil {
 		return notify.Receipt{}, err
 	}
-	if u, err := neturl.Parse(address); err != nil || u.Scheme == "" || strings.EqualFold(u.Scheme, "logger") {
+	u, err := neturl.Parse(address)
+	if err != nil || u.Scheme == "" || strings.EqualFold(u.Scheme, "logger") {
 		return notify.Receipt{}, notify.AsPermanent(errors.New("url: want the URL of a service of shoutrrr, like discord://token@id"))
+	}
+	subject, text, err := d.Words(escape(u))
+	if err != nil {
+		return notify.Receipt{}, err
 	}
 	if err := s.config.checkPlaintext(address); err != nil {
 		return notify.Receipt{}, notify.AsPermanent(fmt.Errorf("url: %w", err))

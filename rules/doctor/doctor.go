@@ -151,9 +151,11 @@ func sorted(findings []Finding) []Finding {
 type Facts struct {
 	At time.Time
 	// Prefix begins the workflow IDs of this cluster's maintenances: "[<cluster>/]node-maintenance/".
-	Prefix    string
-	Nodes     []Node
-	Scheduler Scheduler
+	Prefix string
+	// Transitions begins those of its transitions of profiles, which hold nodes for their drains: "[<cluster>/]profile-transition/".
+	Transitions string
+	Nodes       []Node
+	Scheduler   Scheduler
 	// Maintenances are those that Temporal lists as running. The list lags.
 	Maintenances []Maintenance
 	// Executions is what Temporal says of single runs, which is exact.

@@ -156,7 +156,9 @@ func Referred(f Facts) []Holder {
 func (f Facts) idOf(s Slot) string { return f.Prefix + s.Node + "/" + s.Requestor }
 
 // ours tells whether a workflow ID is one of this cluster's maintenances.
-func (f Facts) ours(workflowID string) bool { return strings.HasPrefix(workflowID, f.Prefix) }
+func (f Facts) ours(workflowID string) bool {
+	return strings.HasPrefix(workflowID, f.Prefix) || f.Transitions != "" && strings.HasPrefix(workflowID, f.Transitions)
+}
 
 // runs tells whether a run runs, as far as is known.
 func (e *examination) runs(run string) bool {

@@ -1,9 +1,8 @@
 package health
 
 import (
-	"fmt"
-
 	"drydock/rules/bounds"
+	"drydock/rules/number"
 )
 
 // maxEvents is how many events of a reason are told at once; the rest is counted.
@@ -33,7 +32,7 @@ func (e *events) add(one Event) {
 func (e *events) told() []Event {
 	for _, reason := range e.order {
 		if more := e.count[reason] - maxEvents; more > 0 {
-			e.list = append(e.list, Event{Reason: reason, Text: fmt.Sprintf("the same goes for %d further nodes", more)})
+			e.list = append(e.list, Event{Reason: reason, Text: "the same goes for " + number.Of(more, "further node")})
 		}
 	}
 	return e.list

@@ -53,7 +53,7 @@ func (w *showing) explain(n Node) Explanation {
 	case found.class == well:
 		e.State, e.Next = NodeHealthy, "nothing"
 	case found.class == soon:
-		e.State, e.Next = NodeSoon, "it is unhealthy from then on, if that does not change"
+		e.State, e.Next = NodeSoon, "it is unhealthy, if that does not change"
 		e.at(found.at)
 	default:
 		w.explainUnhealthy(n, found, &e)
@@ -99,7 +99,7 @@ func (w *showing) explainRemediation(n Node, found illness, e *Explanation) {
 	case n.Told.Exhausted:
 		e.Next = "all steps had their time: somebody has to look at the node"
 	case found.class == soon:
-		e.Next = "its condition has changed: the steps stand still until that one's duration is over"
+		e.Next = "the steps go on, which stand still since its condition has changed"
 		e.at(found.at)
 	default:
 		if e.blocked(w.blocks, w.nodeBlocks(n, false)); len(e.Blocks) == 0 && !step.StartedAt.IsZero() {
@@ -147,7 +147,7 @@ func (w *showing) summary(n Node, found illness, e Explanation) string {
 	if e.Next != "" {
 		next := strings.ToUpper(e.Next[:1]) + e.Next[1:]
 		if e.At != nil {
-			next += ", at " + stamp(*e.At)
+			next = "At " + stamp(*e.At) + " " + e.Next
 		}
 		said = append(said, next+".")
 	}

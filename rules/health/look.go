@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"drydock/rules/number"
 )
 
 const (
@@ -173,9 +175,9 @@ func (w *showing) phase(s Status) (Phase, string) {
 	case !w.state.Seen.Known:
 		return PhaseEnabled, "the nodes have not been looked at yet"
 	case s.Unhealthy > 0 && s.Blocked != "":
-		return PhaseEnabled, fmt.Sprintf("%d nodes are unhealthy, and no remediation begins: %s", s.Unhealthy, s.Blocked)
+		return PhaseEnabled, fmt.Sprintf("%s unhealthy, and no remediation begins: %s", number.Are(s.Unhealthy, "node"), s.Blocked)
 	case s.Unhealthy > 0:
-		return PhaseEnabled, fmt.Sprintf("%d nodes are unhealthy, and none is being remediated", s.Unhealthy)
+		return PhaseEnabled, number.Are(s.Unhealthy, "node") + " unhealthy, and none is being remediated"
 	default:
 		return PhaseEnabled, "no node is unhealthy"
 	}

@@ -13,6 +13,8 @@ import (
 	celast "github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"drydock/rules/number"
 )
 
 // What rules may cost.
@@ -284,7 +286,7 @@ func (r Refused) Error() string {
 	var parts []string
 	for i, refusal := range r {
 		if i == maxNamed {
-			parts = append(parts, fmt.Sprintf("and %d more rules", len(r)-maxNamed))
+			parts = append(parts, "and "+number.Of(len(r)-maxNamed, "more rule"))
 			break
 		}
 		parts = append(parts, fmt.Sprintf("policy %s: %s", refusal.Rule, refusal.Message))

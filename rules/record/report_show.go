@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"drydock/rules/moment"
+	"drydock/rules/number"
 	"drydock/rules/period"
 )
 
@@ -29,7 +30,7 @@ func (r Report) Markdown(now time.Time) string { return r.describe(dated(now), d
 func (r Report) describe(when, dated func(time.Time) string) document {
 	span := dated(r.Since) + " to " + dated(r.Until)
 	d := document{title: "Maintenances from " + span}
-	d.fact("Ended", fmt.Sprintf("%s of %s, from %s", plural(r.Maintenances, "maintenance"), plural(r.Nodes, "node"), span))
+	d.fact("Ended", fmt.Sprintf("%s of %s, from %s", number.Of(r.Maintenances, "maintenance"), number.Of(r.Nodes, "node"), span))
 	for _, e := range r.Ends {
 		d.fact(e.Phase, fmt.Sprintf("%d (%s)", e.Maintenances, share(e.Maintenances, r.Maintenances)))
 	}

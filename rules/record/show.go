@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"drydock/rules/moment"
+	"drydock/rules/number"
 	"drydock/rules/period"
 	"drydock/rules/who"
 )
@@ -123,7 +124,7 @@ func drainText(d *Drain) string {
 	if d == nil {
 		return ""
 	}
-	text := fmt.Sprintf("%d of %s evicted", d.Evicted, plural(d.Total, "pod"))
+	text := fmt.Sprintf("%d of %s evicted", d.Evicted, number.Of(d.Total, "pod"))
 	if d.Deleted > 0 {
 		text += fmt.Sprintf(", %d deleted", d.Deleted)
 	}

@@ -1,7 +1,6 @@
 package record
 
 import (
-	"fmt"
 	"strings"
 	"unicode"
 )
@@ -29,13 +28,6 @@ var markdownEscapes = strings.NewReplacer(
 
 // inMarkdown is text that shows as it is, in one line: of a paragraph that has begun already, or of a table.
 func inMarkdown(text string) string { return markdownEscapes.Replace(strings.TrimSpace(oneLine(text))) }
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
 
 // joined joins the parts that are not empty.
 func joined(separator string, parts ...string) string {

@@ -2,6 +2,7 @@ package record
 
 import (
 	"drydock/rules/bounds"
+	"drydock/rules/number"
 	"errors"
 	"fmt"
 	"maps"
@@ -286,7 +287,7 @@ func (v Verdict) Text(align Align) string {
 	}
 	switch {
 	case !v.Intact:
-		d.fact("Verdict", plural(len(v.Findings)+v.MoreFindings, "finding"))
+		d.fact("Verdict", number.Of(len(v.Findings)+v.MoreFindings, "finding"))
 	case v.Proven:
 		d.fact("Verdict", "intact")
 	default:

@@ -3,6 +3,8 @@ package rollout
 import (
 	"fmt"
 	"time"
+
+	"drydock/rules/number"
 )
 
 // Progress is how far a plan has come, besides the states of its nodes.
@@ -50,7 +52,7 @@ func Decide(s Strategy, nodes []Node, p Progress, now time.Time) Decision {
 	}
 	failed := unforgiven(nodes)
 	if failed > s.MaxFailures.Of(counts.Total) {
-		return Decision{Pause: fmt.Sprintf("%s failed: maxFailures is %s", count(counts.Failures(), "node"), s.MaxFailures)}
+		return Decision{Pause: fmt.Sprintf("%s failed: maxFailures is %s", number.Of(counts.Failures(), "node"), s.MaxFailures)}
 	}
 	places := min(s.MaxParallel.Of(counts.Total), MaxAtOnce) - counts.Running
 	var d Decision
@@ -79,7 +81,7 @@ func canary(c Canary, counts Counts, failed int, p Progress, now time.Time) (lef
 	size := min(c.Nodes, counts.Total-counts.Skipped)
 	over := counts.Done + counts.Failures()
 	if failed > 0 {
-		return 0, &Decision{Pause: fmt.Sprintf("%s of the canary failed", count(failed, "node"))}
+		return 0, &Decision{Pause: fmt.Sprintf("%s of the canary failed", number.Of(failed, "node"))}
 	}
 	if over < size {
 		return size - over, nil
@@ -171,11 +173,4 @@ func Waves(s Strategy, nodes []Node) [][]string {
 		}
 		waves = append(waves, wave)
 	}
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

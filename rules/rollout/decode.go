@@ -87,8 +87,15 @@ func (p Plan) defaults() []string {
 // normalize brings the forms in which a drain plan may be written into the one that is decoded.
 func normalize(input []byte) ([]byte, error) {
 	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(input, &fields); err != nil || len(fields["drainPlan"]) == 0 {
+	if err := json.Unmarshal(input, &fields); err != nil {
 		return input, nil //nolint:nilerr // the strict decoder says what is wrong with it
+	}
+	var word string
+	if json.Unmarshal(fields["strategy"], &word) == nil && word != "" {
+		return nil, fmt.Errorf("strategy: %.40q is not an object: write {type: %s} or {type: %s}", word, AllAtOnce, Rolling)
+	}
+	if len(fields["drainPlan"]) == 0 {
+		return input, nil
 	}
 	var object map[string]any
 	if err := spec.DecodeStrict(input, &object); err != nil {

@@ -25,6 +25,7 @@ func TestPlansAreReadStrictly(t *testing.T) {
 		"a node named twice":      {`{"nodes":["a","a"]}`, `nodes[1]: "a" is named twice`},
 		"no name":                 {`{"nodes":["A B"]}`, "nodes[0]: "},
 		"an unknown field":        {`{"nodes":["a"],"strategy":{"maxParalel":2}}`, "strategy.maxParalel: unknown field"},
+		"a word as strategy":      {`{"nodes":["a"],"strategy":"AllAtOnce"}`, `strategy: "AllAtOnce" is not an object: write {type: allAtOnce} or {type: rolling}`},
 		"no node at a time":       {`{"nodes":["a"],"strategy":{"maxParallel":0}}`, "strategy.maxParallel: 0 lets no node go"},
 		"no amount":               {`{"nodes":["a"],"strategy":{"maxParallel":"two"}}`, "strategy.maxParallel: "},
 		"another order":           {`{"nodes":["a"],"strategy":{"order":"random"}}`, `strategy.order: "random" is not one of name, zone, fewestPods`},

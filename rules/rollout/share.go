@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"drydock/rules/bounds"
+	"drydock/rules/number"
 )
 
 // own are the fields of a maintenance's input in which plans that share a node may differ: they say who wants it, from when on and
@@ -38,7 +39,7 @@ func Unshareable(planA string, a json.RawMessage, planB string, b json.RawMessag
 			bounds.Cut(name, shownOfField), canonical(ofA[name]), planA, canonical(ofB[name]), planB))
 	}
 	if more := len(differ) - shownFields; more > 0 {
-		differ = append(differ[:shownFields], fmt.Sprintf("and %d more fields differ", more))
+		differ = append(differ[:shownFields], "and "+number.Form(more, "more field differs", "more fields differ"))
 	}
 	return strings.Join(differ, "; ")
 }

@@ -21,6 +21,9 @@ const (
 // Stages are all of them, in their order.
 var Stages = []Stage{Idle, Cordon, Drain, Complete}
 
+// FirstStages are those in which a plan may begin.
+var FirstStages = []Stage{Idle, Cordon, Drain}
+
 // stageNames are the stages in words.
 func stageNames(stages []Stage) []string {
 	names := make([]string, len(stages))

@@ -94,7 +94,12 @@ func (p Plan) validateTogether(wrong *problems) {
 	if p.Requestor != spec.PlansRequestor {
 		wrong.add("requestor", "%.70q: a node has one maintenance for all plans of strategy %s, and that is of %s: leave it out", p.Requestor, AllAtOnce, spec.PlansRequestor)
 	}
-	wrong.oneOf("stage", string(p.Stage), stageNames(Stages)...)
+	switch p.Stage {
+	case Complete:
+		wrong.add("stage", "%s gives back what a plan holds, and one that begins holds nothing: begin with %s", Complete, strings.Join(stageNames(FirstStages), ", "))
+	default:
+		wrong.oneOf("stage", string(p.Stage), stageNames(FirstStages)...)
+	}
 	p.validateDrainPlan(wrong)
 }
 

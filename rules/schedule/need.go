@@ -3,6 +3,8 @@ package schedule
 import (
 	"fmt"
 	"strings"
+
+	"drydock/rules/number"
 )
 
 // need is what a gang takes of every limit that counts one of its nodes.
@@ -80,16 +82,16 @@ func (n *need) binding(g *gang, r *round) (Code, string) {
 	for _, p := range n.parts {
 		if b := p.gauge.parallel; p.now.slots > 0 && !b.fits(p.now.slots, true) {
 			code, reason := b.refusal(p.now.slots, r.kept.gang)
-			return code, fmt.Sprintf("gang %s needs %s at once: %s", g.name, several(p.now.slots, "slot"), reason)
+			return code, fmt.Sprintf("gang %s needs %s at once: %s", g.name, number.Of(p.now.slots, "slot"), reason)
 		}
 		if b := p.gauge.unavailable; p.now.unavailable > 0 && !b.fits(p.now.unavailable, true) {
 			code, reason := b.refusal(p.now.unavailable, r.kept.gang)
-			return code, fmt.Sprintf("gang %s makes %s unavailable at once: %s", g.name, several(p.now.unavailable, "node"), reason)
+			return code, fmt.Sprintf("gang %s makes %s unavailable at once: %s", g.name, number.Of(p.now.unavailable, "node"), reason)
 		}
 	}
 	for _, requestor := range n.requestors {
 		if code, reason := r.overHeld(requestor, n.quota[requestor], true); code != "" {
-			return code, fmt.Sprintf("gang %s has %s of %s: %s", g.name, several(n.quota[requestor], "node"), requestor, reason)
+			return code, fmt.Sprintf("gang %s has %s of %s: %s", g.name, number.Of(n.quota[requestor], "node"), requestor, reason)
 		}
 	}
 	return "", ""
@@ -146,7 +148,7 @@ func (n *need) tooLarge(g *gang, limits Limits) string {
 		return ""
 	}
 	return fmt.Sprintf("gang %s of %s goes once limits are raised that it is larger than by itself: %s (%s)",
-		g.name, several(n.parts[0].alone.slots, "node"), strings.Join(commands[:min(len(commands), maxNamed)], "; "), list(exceeded))
+		g.name, number.Of(n.parts[0].alone.slots, "node"), strings.Join(commands[:min(len(commands), maxNamed)], "; "), list(exceeded))
 }
 
 // setLimits is the command that changes limits.
@@ -174,11 +176,4 @@ func larger(a, b Amount) Amount {
 		return b
 	}
 	return a
-}
-
-func several(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

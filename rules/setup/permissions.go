@@ -30,7 +30,10 @@ type configuration struct {
 	Work     map[string]action           `json:"work"`
 	// HealthChecks are those that the worker makes sure of.
 	HealthChecks map[string]healthCheck `json:"healthChecks"`
-	Kubernetes   struct {
+	Profiles     struct {
+		File string `json:"file"`
+	} `json:"profiles"`
+	Kubernetes struct {
 		NodeConditions bool `json:"nodeConditions"`
 		Marks          struct {
 			ClusterAPI bool `json:"clusterAPI"`
@@ -94,6 +97,9 @@ func Require(parts []Part, config []byte, with []string) ([]Part, error) {
 	}
 	if len(c.HealthChecks) > 0 {
 		why["health"] = "healthChecks"
+	}
+	if c.Profiles.File != "" {
+		why["profiles"] = "profiles.file"
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.HealthChecks)) {
 		if c.HealthChecks[name].movesVolumes() && why["volumes"] == "" {

@@ -3,11 +3,11 @@
 package setup
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"drydock/rules/number"
 	"drydock/rules/period"
 	"drydock/rules/preflight"
 )
@@ -243,14 +243,11 @@ func cluster(c Cluster) Item {
 
 // inDays is a duration as people say how long something is kept.
 func inDays(d time.Duration) string {
-	switch n := days(d); {
-	case time.Duration(n)*day != d:
+	n := days(d)
+	if time.Duration(n)*day != d {
 		return period.Text(d)
-	case n == 1:
-		return "1 day"
-	default:
-		return fmt.Sprintf("%d days", n)
 	}
+	return number.Of(n, "day")
 }
 
 const day = 24 * time.Hour

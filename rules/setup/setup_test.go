@@ -25,6 +25,7 @@ func someParts() []Part {
 		{Name: "health", File: "rbac-health.yaml", Needs: []preflight.Need{need("medik8s-leases", "coordination.k8s.io", "leases", "get")}},
 		{Name: "jobs", File: "rbac-jobs.yaml", Needs: []preflight.Need{need("drydock-jobs", "batch", "jobs", "create")}},
 		{Name: "node-conditions", File: "rbac-node-conditions.yaml", Needs: []preflight.Need{need("", "", "nodes/status", "patch")}},
+		{Name: "profiles", File: "rbac-profiles.yaml", Needs: []preflight.Need{need("", "", "nodes", "update")}},
 		{Name: "volumes", File: "rbac-volumes.yaml", Needs: []preflight.Need{need("", "storage.k8s.io", "volumeattachments", "list")}},
 		{Name: "work", File: "rbac-work.yaml", Needs: []preflight.Need{need("drydock-work", "batch", "jobs", "create")}},
 	}
@@ -215,11 +216,13 @@ func TestPermissionsAreTheConfigurations(t *testing.T) {
 		`{"defaults": {"outOfService": true, "work": "off"}}`:                                                     "base, volumes (defaults.drain)",
 		`{"healthChecks": {"a": {}, "b": {"escalatingRemediations": [{"maintenance": {"outOfService": true}}]}}}`: "base, health (healthChecks), volumes (healthChecks.b)",
 		`{"healthChecks": {"workers": {}}}`:                                                                       "base, health (healthChecks)",
-		`{"kubernetes": {"nodeConditions": true}}`:                                                                "base, node-conditions (kubernetes.nodeConditions)",
-		`{"checks": {"a": {"http": {}}, "b": {"job": {"namespace": "drydock-jobs"}}}}`:                            "base, jobs (checks.b.job)",
-		`{"hooks": {"a": {"signal": {}, "closing": {"job": {"namespace": "drydock-jobs"}}}}}`:                     "base, jobs (hooks.a.closing.job)",
-		`{"work": {"reboot": {"job": {"namespace": "drydock-work"}}}}`:                                            "base, work (work.reboot.job)",
-		`{"work": {"reboot": {"job": {"namespace": "mine"}}}}`:                                                    "base, jobs in mine (work.reboot.job)",
+		`{"profiles": {"file": "maintenance.yaml"}}`:                                                              "base, profiles (profiles.file)",
+		`{"profiles": {}}`:                         "base",
+		`{"kubernetes": {"nodeConditions": true}}`: "base, node-conditions (kubernetes.nodeConditions)",
+		`{"checks": {"a": {"http": {}}, "b": {"job": {"namespace": "drydock-jobs"}}}}`:        "base, jobs (checks.b.job)",
+		`{"hooks": {"a": {"signal": {}, "closing": {"job": {"namespace": "drydock-jobs"}}}}}`: "base, jobs (hooks.a.closing.job)",
+		`{"work": {"reboot": {"job": {"namespace": "drydock-work"}}}}`:                        "base, work (work.reboot.job)",
+		`{"work": {"reboot": {"job": {"namespace": "mine"}}}}`:                                "base, jobs in mine (work.reboot.job)",
 	} {
 		parts, err := Require(someParts(), []byte(config), nil)
 		if err != nil {

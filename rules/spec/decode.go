@@ -101,13 +101,18 @@ func normalize(layer []byte) ([]byte, error) {
 	return normalizePlan(layer)
 }
 
+// Identities are the fields of a Maintenance that identify one.
+func Identities() []string {
+	return []string{"node", "requestor", "additionalRequestors", "lockstep", "remediation"}
+}
+
 // CheckDefaults validates the worker's defaults: a Maintenance without the fields that identify one.
 func CheckDefaults(defaults []byte) error {
 	var given map[string]any
 	if err := DecodeStrict(defaults, &given); err != nil {
 		return err
 	}
-	for _, identity := range []string{"node", "requestor", "additionalRequestors", "lockstep", "remediation"} {
+	for _, identity := range Identities() {
 		if _, ok := given[identity]; ok {
 			return fmt.Errorf("%s: identifies one maintenance and cannot have a default", identity)
 		}

@@ -172,7 +172,7 @@ func nodes(w io.Writer, c Check, now time.Time) {
 		if n.Step > 0 {
 			step = fmt.Sprintf("%d/%d", n.Step, n.Steps)
 		}
-		r.Add(n.Name, n.Ill, age, step, remediationText(n), noteText(n, now))
+		r.Add(n.Name, terminal.Words(n.Ill, now), age, step, remediationText(n), noteText(n, now))
 	}
 	r.Done()
 	if c.MoreNodes > 0 {
@@ -214,7 +214,7 @@ func noteText(n health.UnhealthyNode, now time.Time) string {
 func nextText(text string, at *time.Time, now time.Time) string {
 	text = terminal.Words(text, now)
 	if at != nil {
-		text += fmt.Sprintf(" at %s (in %s)", terminal.Clock(*at, now), period.Age(at.Sub(now)))
+		text = fmt.Sprintf("at %s (in %s) %s", terminal.Clock(*at, now), period.Age(at.Sub(now)), text)
 	}
 	return text
 }

@@ -85,9 +85,24 @@ within half a minute: take it out of the configuration first, and start the work
 		Example: `  drydock health remove workers --comment "replaced by one for each pool"`,
 		Args:    oneCheck,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.run(cmd.Context(), args[0], func(ctx context.Context, h *client.HealthCheck) (string, error) { return h.Remove(ctx, o.comment) })
+			return o.run(cmd.Context(), args[0], func(ctx context.Context, h *client.HealthCheck) (string, error) {
+				effect, err := h.Remove(ctx, o.comment)
+				if err == nil {
+					effect += o.comesBack(ctx, h)
+				}
+				return effect, err
+			})
 		},
 	}, "comment", "why, recorded with the message")
+}
+
+// comesBack says of a check that was removed whether a worker may start it again. That nobody can tell is no error.
+func (o *tellOptions) comesBack(ctx context.Context, h *client.HealthCheck) string {
+	v, err := h.Observe(ctx, api.HealthStatusRequest{Limit: 1})
+	if err != nil || !v.Configured {
+		return ""
+	}
+	return "; a worker had started it: one whose configuration still has it (healthChecks) starts it again within half a minute"
 }
 
 // run tells a check something, and shows for programs how it stands then.

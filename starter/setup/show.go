@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"drydock/rules/number"
 	"drydock/rules/setup"
 	"drydock/starter/terminal"
 )
@@ -56,12 +57,7 @@ func made(r setup.Report) int {
 	return n
 }
 
-func are(n int) string {
-	if n == 1 {
-		return "1 thing is"
-	}
-	return fmt.Sprintf("%d things are", n)
-}
+func are(n int) string { return number.Are(n, "thing") }
 
 // whatToDo says of all that is missing what makes it: --apply, or whom it needs.
 func whatToDo(w io.Writer, r setup.Report, applied bool, program string) {

@@ -16,6 +16,7 @@ import (
 	"drydock/rules/bounds"
 	"drydock/rules/health"
 	"drydock/rules/notices"
+	"drydock/rules/number"
 	"drydock/workflows/call"
 	"drydock/workflows/meter"
 )
@@ -159,14 +160,14 @@ func (b *bulletin) feed(c *channel) {
 	batch := slices.Clone(c.untold[:min(len(c.untold), maxTold)])
 	c.untold, c.busy = c.untold[len(batch):], true
 	limit := min(c.RetryFor.Std(), longestTell)
-	ctx := call.Within(call.Quick(b.Ctx, fmt.Sprintf("%d events to %s", len(batch), c.Name)), limit)
+	ctx := call.Within(call.Quick(b.Ctx, number.Of(len(batch), "event")+" to "+c.Name), limit)
 	sent := workflow.ExecuteActivity(call.In(ctx, api.LaneMessages), call.Deliveries.Deliver, delivery.DeliverInput{
 		Channel: c.Name, Events: batch, Key: c.Name + "/" + batch[0].ID, Until: b.Now().Add(limit),
 	})
 	workflow.GoNamed(b.Ctx, "channel "+c.Name, func(ctx workflow.Context) {
 		var receipt notify.Receipt
 		if err := sent.Get(ctx, &receipt); err != nil {
-			b.note(fmt.Sprintf("channel %s was not told of %d events", c.Name, len(batch)), call.Cause(err))
+			b.note(fmt.Sprintf("channel %s was not told of %s", c.Name, number.Of(len(batch), "event")), call.Cause(err))
 		}
 		c.busy, b.Dirty = false, true
 		b.feed(c)

@@ -8,6 +8,7 @@ import (
 
 	"drydock/api"
 	"drydock/rules/markdown"
+	"drydock/rules/number"
 )
 
 // shownChecks and shownNotes bound what the details show.
@@ -36,7 +37,7 @@ func (w *healthwatch) page() api.HealthWatchState {
 // describe shows the watch in the Temporal UI.
 func (w *healthwatch) describe() {
 	var text strings.Builder
-	fmt.Fprintf(&text, "watches nodes for %d health checks", len(w.state.Checks))
+	fmt.Fprintf(&text, "watches nodes for %s", number.Of(len(w.state.Checks), "health check"))
 	if waits := w.pending(); waits != "" {
 		fmt.Fprintf(&text, "\n\n%s", markdown.Text(waits))
 	}

@@ -3,13 +3,13 @@ package healthwatch
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	"go.temporal.io/sdk/workflow"
 
 	activity "drydock/activities/health"
 	"drydock/api"
+	"drydock/rules/number"
 	"drydock/workflows/call"
 	"drydock/workflows/loop"
 )
@@ -101,7 +101,7 @@ func (c *core) runID() string {
 
 func (p *post) tell(told []*check, in activity.TellInput) {
 	p.underWay++
-	ctx := call.Within(call.Long(p.Ctx, fmt.Sprintf("tell %d health checks", len(told))), actWithin)
+	ctx := call.Within(call.Long(p.Ctx, "tell "+number.Of(len(told), "health check")), actWithin)
 	p.Does("tell", workflow.ExecuteActivity(ctx, call.Health.TellChecks, in), func(f workflow.Future) {
 		p.underWay--
 		var result activity.ToldChecks

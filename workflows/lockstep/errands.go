@@ -12,6 +12,7 @@ import (
 	activity "drydock/activities/lockstep"
 	"drydock/api"
 	"drydock/rules/drainplan"
+	"drydock/rules/number"
 	"drydock/workflows/call"
 )
 
@@ -115,7 +116,7 @@ func (e *errands) begin() bool {
 		n.busy, n.stand = true, beginning
 	}
 	e.beginning++
-	ctx := e.within(fmt.Sprintf("begin the maintenances of %d nodes", len(batch)))
+	ctx := e.within("begin the maintenances of " + number.Of(len(batch), "node"))
 	e.does("begin", workflow.ExecuteActivity(ctx, call.Lockstep.BeginShared, in), func(f workflow.Future) {
 		e.beginning--
 		e.book.ripe = true // they have no target yet
@@ -183,7 +184,7 @@ func (e *errands) steer() bool {
 		return false
 	}
 	e.steering++
-	ctx := e.within(fmt.Sprintf("tell %d maintenances how far to go", len(batch)))
+	ctx := e.within(fmt.Sprintf("tell %s how far to go", number.Of(len(batch), "maintenance")))
 	e.does("steer", workflow.ExecuteActivity(ctx, call.Lockstep.SteerShared, in), func(f workflow.Future) {
 		e.steering--
 		var told activity.Told
@@ -251,7 +252,7 @@ func (e *errands) end() bool {
 		n.busy, n.stand, n.unsent, n.tries, n.notBefore = true, ending, false, 0, 0
 	}
 	e.ending++
-	ctx := e.within(fmt.Sprintf("end %d maintenances", len(batch)))
+	ctx := e.within("end " + number.Of(len(batch), "maintenance"))
 	e.does("end", workflow.ExecuteActivity(ctx, call.Lockstep.EndShared, in), func(f workflow.Future) {
 		e.ending--
 		var told activity.Told

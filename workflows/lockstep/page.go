@@ -10,6 +10,7 @@ import (
 
 	"drydock/api"
 	"drydock/rules/markdown"
+	"drydock/rules/number"
 	"drydock/workflows/inbox"
 )
 
@@ -154,7 +155,7 @@ func (l *lockstep) describe() {
 		if p.Stage == api.StageDrain {
 			fmt.Fprintf(&text, ", tier %d of %d", min(p.tier+1, p.tiers.Len()), p.tiers.Len())
 		}
-		fmt.Fprintf(&text, ", %d nodes", len(p.Nodes))
+		fmt.Fprintf(&text, ", %s", number.Of(len(p.Nodes), "node"))
 		if len(p.left) > 0 {
 			fmt.Fprintf(&text, ", %d left", len(p.left))
 		}

@@ -11,6 +11,7 @@ import (
 
 	"drydock/api"
 	"drydock/rules/drainplan"
+	"drydock/rules/number"
 	"drydock/rules/rollout"
 	"drydock/rules/schedule"
 )
@@ -235,7 +236,7 @@ func (l *lockstep) summary() string {
 			parts = append(parts, fmt.Sprintf("%d %s", count, stand(s)))
 		}
 	}
-	text := fmt.Sprintf("%d plans, %d nodes", len(l.book.plans), len(l.book.nodes))
+	text := number.Of(len(l.book.plans), "plan") + ", " + number.Of(len(l.book.nodes), "node")
 	if len(parts) > 0 {
 		text += ": " + strings.Join(parts, ", ")
 	}

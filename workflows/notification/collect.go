@@ -13,6 +13,7 @@ import (
 	"drydock/activities/delivery"
 	"drydock/api"
 	"drydock/rules/notices"
+	"drydock/rules/number"
 	"drydock/workflows/call"
 )
 
@@ -100,7 +101,7 @@ func (n collector) tellQueued() error {
 // gather reads events from their maintenances.
 func (n collector) gather(events []api.EventReference) (delivery.Gathered, error) {
 	var found delivery.Gathered
-	ctx := reading(n.ctx, fmt.Sprintf("%d events for %s", len(events), n.Channel))
+	ctx := reading(n.ctx, number.Of(len(events), "event")+" for "+n.Channel)
 	err := workflow.ExecuteActivity(ctx, call.Deliveries.Gather, delivery.GatherInput{Channel: n.Channel, Events: events}).Get(ctx, &found)
 	if err == nil && n.state.Plan == nil {
 		n.state.Plan = &found.Plan

@@ -4,6 +4,7 @@ package notification
 
 import (
 	"drydock/rules/bounds"
+	"drydock/rules/number"
 	"errors"
 	"fmt"
 
@@ -44,7 +45,7 @@ func Notification(ctx workflow.Context, input converter.RawValue) (api.Notificat
 	}
 	if n.state.GivenUp > 0 {
 		return n.status(), temporal.NewNonRetryableApplicationError(
-			fmt.Sprintf("%d messages to %s were not delivered: %s", n.state.GivenUp, n.Channel, n.state.LastError), api.ErrorNotDelivered, nil, n.status())
+			fmt.Sprintf("%s not delivered: %s", number.Form(n.state.GivenUp, "message to "+n.Channel+" was", "messages to "+n.Channel+" were"), n.state.LastError), api.ErrorNotDelivered, nil, n.status())
 	}
 	return n.status(), nil
 }

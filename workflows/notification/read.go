@@ -10,6 +10,7 @@ import (
 
 	"drydock/activities/delivery"
 	"drydock/api"
+	"drydock/rules/number"
 	"drydock/workflows/call"
 )
 
@@ -74,7 +75,7 @@ func (n *notification) read() error {
 	}
 	n.state.More, n.state.Closed = read.More, read.Closed
 	if read.Lost > 0 {
-		n.giveUp(read.Lost, "what is not kept", fmt.Errorf("%d events are not kept by the maintenance any more", read.Lost))
+		n.giveUp(read.Lost, "what is not kept", fmt.Errorf("%s not kept by the maintenance any more", number.Are(read.Lost, "event")))
 	}
 	if read.Unanswered != "" {
 		n.giveUp(1, "what cannot be read", errors.New(read.Unanswered))

@@ -13,6 +13,7 @@ import (
 	planactivity "drydock/activities/plan"
 	"drydock/api"
 	"drydock/rules/bounds"
+	"drydock/rules/number"
 	"drydock/rules/rollout"
 	"drydock/workflows/call"
 )
@@ -148,7 +149,7 @@ func (f *flights) attend() {
 
 // wait takes what the activity says.
 func (f *flights) wait(ctx workflow.Context, flights api.List[planactivity.Flight]) {
-	future := workflow.ExecuteActivity(call.Long(ctx, fmt.Sprintf("wait for the ends of %d maintenances", len(flights))), call.Plans.AwaitEnds, flights)
+	future := workflow.ExecuteActivity(call.Long(ctx, "wait for the ends of "+number.Of(len(flights), "maintenance")), call.Plans.AwaitEnds, flights)
 	workflow.GoNamed(f.ctx, "ends", func(gctx workflow.Context) {
 		var ended []planactivity.Ended
 		err := future.Get(gctx, &ended)

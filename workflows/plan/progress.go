@@ -8,6 +8,7 @@ import (
 	"drydock/rules/bounds"
 	"drydock/rules/drainplan"
 	"drydock/rules/notices"
+	"drydock/rules/number"
 	"drydock/rules/rollout"
 )
 
@@ -35,7 +36,7 @@ func (s *stages) heard(p api.PlanProgress) {
 	}
 	if text := bounds.Cut(p.Forwarded, bounds.Text); text != "" && text != s.Forwarded {
 		s.Forwarded = text
-		s.news.note("fast-forwarded: " + text)
+		s.news.note(text)
 	}
 	for i := range p.Nodes {
 		s.stands(&p.Nodes[i])
@@ -162,7 +163,7 @@ func (s *stages) judge() {
 	if drained != s.Drained.Status || s.Drained.Since.IsZero() {
 		s.Drained.Status, s.Drained.Since = drained, s.now()
 		if drained {
-			s.news.tell(notices.PlanDrained, fmt.Sprintf("%d nodes are drained", held.Drained))
+			s.news.tell(notices.PlanDrained, number.Are(held.Drained, "node")+" drained")
 		} else if s.Answered > 0 && s.Drained.Message != "" {
 			s.news.note("its nodes are not all drained any more")
 		}
@@ -183,15 +184,30 @@ func (s *stages) waitsFor() string {
 	case s.Stage == rollout.Complete:
 		return fmt.Sprintf("its nodes to be given back: %d are left", held.Held)
 	case s.Stage == rollout.Cordon && held.Cordoned < out:
-		return fmt.Sprintf("its nodes to be cordoned: %d of %d are", held.Cordoned, out)
+		return fmt.Sprintf("its nodes to be cordoned: %d of %d are", held.Cordoned, out) + prefixed("; ", unbegun(s.state.Nodes))
 	case s.Stage == rollout.Cordon:
 		return "its stage to be set: Drain or Complete"
 	case s.Drained.Status:
 		return "its stage to be set: Complete (all nodes are drained)"
 	default:
 		return fmt.Sprintf("tier %d of %d (%s): %d of %d nodes are drained up to it",
-			min(s.Tier+1, s.tiers.Len()), s.tiers.Len(), tierText(s.tiers, s.Tier), held.Drained, out)
+			min(s.Tier+1, s.tiers.Len()), s.tiers.Len(), tierText(s.tiers, s.Tier), held.Drained, out) + prefixed("; ", unbegun(s.state.Nodes))
 	}
+}
+
+// unbegun is what all nodes that have no slot yet wait for, where that is the same: a gang goes whole or not at all.
+func unbegun(nodes []rollout.Node) (why string) {
+	for i := range nodes {
+		n := &nodes[i]
+		switch {
+		case n.State != rollout.Running || n.Standing == nil || api.Phase(n.Standing.Phase) != api.Pending:
+		case n.Note == "", why != "" && n.Note != why:
+			return ""
+		default:
+			why = n.Note
+		}
+	}
+	return why
 }
 
 // tierText is the tier that the plan is at in words.
@@ -216,7 +232,7 @@ func (s *stages) summary() string {
 	text := "stage " + string(s.Stage) + ": "
 	switch s.Stage {
 	case rollout.Idle:
-		text += fmt.Sprintf("%d nodes match", nodes.Total)
+		text += number.Form(nodes.Total, "node matches", "nodes match")
 	case rollout.Cordon:
 		text += fmt.Sprintf("%d of %d nodes are cordoned", held.Cordoned, nodes.Total)
 	case rollout.Drain:

@@ -8,6 +8,7 @@ import (
 
 	planactivity "drydock/activities/plan"
 	"drydock/api"
+	"drydock/rules/number"
 	"drydock/rules/rollout"
 	"drydock/workflows/call"
 )
@@ -130,7 +131,7 @@ func (r *roster) take(listed planactivity.Listed) {
 	r.state.Warnings = warnings(listed)
 	r.takeUpBegun()
 	if !first && came+went > 0 {
-		r.news.note(fmt.Sprintf("%d nodes came to match, %d do not match any more", came, went))
+		r.news.note(number.Of(came, "node") + " came to match, " + number.Form(went, "does", "do") + " not match any more")
 	}
 	if r.changed != nil && came+went > 0 {
 		r.changed()

@@ -111,6 +111,43 @@ func in(stage string) string {
 	return `{"all":true,"stage":"` + stage + `","strategy":{"type":"allAtOnce"}}`
 }
 
+// What keeps a gang from its slots keeps all of its nodes: the plan says it once more, where whoever looks at it looks first.
+func TestAPlanSaysWhatItsGangWaitsFor(t *testing.T) {
+	const tooLarge = "a slot: gang x of 2 nodes goes once limits are raised that it is larger than by itself: drydock limits set --max-parallel 2"
+	for stage, want := range map[string]string{
+		"Cordon": "its nodes to be cordoned: 0 of 2 are; " + tooLarge,
+		"Drain":  "0 of 2 nodes are drained up to it; " + tooLarge,
+	} {
+		l := newLockstep(t, "a", "b")
+		why := map[string]string{"a": tooLarge, "b": tooLarge}
+		l.answer = func(i api.PlanIntent) []api.PlanProgress {
+			if i.Stage == rollout.Complete {
+				return l.obey(i)
+			}
+			p := api.PlanProgress{Revision: i.Revision}
+			for _, name := range i.Nodes {
+				p.Nodes = append(p.Nodes, api.SharedProgress{
+					Node: name, RunID: "d4c1a9b0-0000-4000-8000-000000000001", Phase: api.Pending, Message: why[name],
+				})
+			}
+			return []api.PlanProgress{p}
+		}
+		l.at(time.Minute, func() {
+			if w := l.status().WaitingFor; !strings.HasSuffix(w, want) {
+				t.Errorf("in %s it waits for %s", stage, w)
+			}
+			why["b"] = "a slot: node b is in maintenance"
+		})
+		l.at(20*time.Minute, func() {
+			if w := l.status().WaitingFor; strings.Contains(w, "gang") {
+				t.Errorf("in %s nodes that wait for different things wait for %s", stage, w)
+			}
+		})
+		l.set(30*time.Minute, rollout.Complete)
+		l.ended(in(stage), api.PlanCompleted, rollout.Counts{Total: 2, Done: 2})
+	}
+}
+
 func TestAPlanGoesThroughItsStages(t *testing.T) {
 	l := newLockstep(t, "a", "b")
 	l.at(time.Minute, func() {
@@ -148,6 +185,28 @@ func TestAPlanGoesThroughItsStages(t *testing.T) {
 	first := l.intents[0]
 	if first.Name != "kernel" || first.RunID != runID || len(first.Tiers) != 12 || string(first.Maintenance) != `{"readyTimeout":"0s"}` || first.CreatedAt.IsZero() {
 		t.Errorf("it told %+v", first)
+	}
+}
+
+func TestAPlanSaysOnceWhereOlderOnesHaveGoneFurther(t *testing.T) {
+	const forwarded = "fast-forwarded on node a by older"
+	l := newLockstep(t, "a")
+	l.answer = func(i api.PlanIntent) []api.PlanProgress {
+		p := l.obey(i)[0]
+		if i.Stage == rollout.Drain {
+			p.Forwarded = forwarded
+		}
+		return []api.PlanProgress{p, p}
+	}
+	l.set(time.Minute, rollout.Complete)
+	said := 0
+	for _, e := range l.ended(in("Drain"), api.PlanCompleted, rollout.Counts{Total: 1, Done: 1}).Events {
+		if e.Message == forwarded {
+			said++
+		}
+	}
+	if said != 1 {
+		t.Errorf("it says so %d times", said)
 	}
 }
 

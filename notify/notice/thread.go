@@ -1,0 +1,104 @@
+package notice
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/slack-go/slack/slackutilsx"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"drydock/config/secret"
+	"drydock/k8s/lease"
+	"drydock/k8s/objects"
+	"drydock/notify"
+	"drydock/notify/slack"
+	"drydock/rules/profile/notice"
+)
+
+// reply posts into the thread of a Lease, and begins one where there is none that lasts. It does not make the thread last longer.
+func (s *Sender) reply(ctx context.Context, n notice.SlackThread, m notice.Message, known *secret.Redactor) error {
+	known.Add(n.Token)
+	thread, forgotten := s.thread(ctx, n, m.Title)
+	if thread == "" {
+		return forgotten
+	}
+	if _, err := s.say(ctx, n, thread, m.Text); err != nil {
+		return err
+	}
+	if forgotten != nil {
+		// Another try would begin another thread.
+		return notify.AsPermanent(fmt.Errorf("the message is posted, and the next one begins a thread of its own: %w", forgotten))
+	}
+	return nil
+}
+
+// say posts a text, escaped as maintenance-controller does.
+func (s *Sender) say(ctx context.Context, n notice.SlackThread, thread, text string) (timestamp string, err error) {
+	return slack.Post{
+		Channel: n.Channel, Thread: thread, Text: slackutilsx.EscapeMessage(text), CAFile: s.CAFile,
+	}.AsBot(ctx, n.Token, s.SlackURL)
+}
+
+// thread is the thread to reply in; with an error too where its Lease does not remember it. Of notifications that find none at the same time one begins it.
+func (s *Sender) thread(ctx context.Context, n notice.SlackThread, title string) (string, error) {
+	opened := s.opening.DoChan(n.LeaseNamespace+"/"+n.LeaseName, func() (any, error) { return s.open(ctx, n, title) })
+	select {
+	case result := <-opened:
+		return result.Val.(string), result.Err
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
+// open finds the thread of a Lease that lasts, or begins one and has the Lease remember it. Where somebody else was faster, theirs
+// counts, and this one stays a title without replies.
+func (s *Sender) open(ctx context.Context, n notice.SlackThread, title string) (string, error) {
+	leases := lease.Client{Objects: objects.New(s.Client)}
+	found, err := read(ctx, leases, n)
+	if err != nil {
+		return "", err
+	}
+	if thread := lasting(found, time.Now()); thread != "" {
+		return thread, nil
+	}
+	thread, err := s.say(ctx, n, "", title)
+	if err != nil {
+		return "", err
+	}
+	err = leases.Take(ctx, found, lease.Claim{Namespace: n.LeaseNamespace, Name: n.LeaseName, Holder: thread, At: time.Now(), For: n.Period})
+	switch {
+	case err == nil:
+		return thread, nil
+	case !apierrors.IsConflict(err):
+		return thread, fmt.Errorf("having lease %s/%s remember the thread: %w", n.LeaseNamespace, n.LeaseName, err)
+	}
+	if found, err = read(ctx, leases, n); err != nil {
+		return thread, err
+	}
+	if theirs := lasting(found, time.Now()); theirs != "" {
+		return theirs, nil
+	}
+	return thread, nil
+}
+
+// read reads the Lease of a thread, nil where there is none.
+func read(ctx context.Context, leases lease.Client, n notice.SlackThread) (*coordinationv1.Lease, error) {
+	found, err := leases.Get(ctx, n.LeaseNamespace, n.LeaseName)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading lease %s/%s: %w", n.LeaseNamespace, n.LeaseName, err)
+	}
+	return found, nil
+}
+
+// lasting is the thread that a Lease remembers, empty where it has expired.
+func lasting(found *coordinationv1.Lease, now time.Time) string {
+	if found == nil || now.Sub(lease.Renewed(found)) > lease.For(found) {
+		return ""
+	}
+	return lease.Holder(found)
+}
