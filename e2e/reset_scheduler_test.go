@@ -63,7 +63,12 @@ func TestTheSchedulerThatIsResetGrantsNothingTwice(t *testing.T) {
 // resetScheduler resets the scheduler to a workflow task so many percent into its history.
 func (s *site) resetScheduler(percent int) {
 	s.Helper()
-	id := api.SchedulerID(s.cluster)
+	s.resetWorkflow(api.SchedulerID(s.cluster), percent)
+}
+
+// resetWorkflow resets the present run of a workflow to a task so many percent into its history.
+func (s *site) resetWorkflow(id string, percent int) {
+	s.Helper()
 	described, err := s.temporal.DescribeWorkflowExecution(s.ctx, id, "")
 	if err != nil {
 		s.Fatal(err)
@@ -88,7 +93,7 @@ func (s *site) resetScheduler(percent int) {
 	if err != nil {
 		s.Fatalf("resetting to event %d: %v", to, err)
 	}
-	s.Logf("the scheduler was reset to event %d of %d tasks", to, len(tasks))
+	s.Logf("%s was reset to event %d of %d tasks", id, to, len(tasks))
 }
 
 // slotsAre waits until the scheduler knows who holds a slot and who waits for one, and that is as wanted.

@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"drydock/activities/windows"
 	"drydock/api"
 	"drydock/rules/bounds"
+	"drydock/rules/number"
 	"drydock/rules/schedule"
 	"drydock/rules/window"
 	"drydock/workflows/call"
@@ -102,7 +102,7 @@ func (h *hours) compute() {
 		}
 		h.decisions.works(notComputed)
 		if h.horizon == nil || h.horizon.Digest != computed.Digest || h.horizon.Zones != computed.Zones {
-			h.decisions.record("", fmt.Sprintf("computed when %d windows are open", len(computed.Windows)), computed.Zones)
+			h.decisions.record("", "computed when "+number.Are(len(computed.Windows), "window")+" open", computed.Zones)
 		}
 		if computed.Digest == h.wanted.Digest {
 			computed.Since = h.wanted.Since

@@ -24,10 +24,12 @@ type ledger struct {
 	pending  []api.PendingRequest
 	released api.List[ReleasedNode]
 	// told and seen are by request: what it was last told, and whether its node was there.
-	told  map[string]Told
-	seen  map[string]bool
-	index requestIndex
-	gangs gangs
+	told map[string]Told
+	seen map[string]bool
+	// allTold counts the first of pending that have nothing more to be told: of thousands, not each is looked at with every answer.
+	allTold int
+	index   requestIndex
+	gangs   gangs
 }
 
 // newLedger goes on with what was carried from the run before.
@@ -159,6 +161,7 @@ func (l *ledger) askAgain(p api.PendingRequest, seen bool) {
 
 // forget drops what is known of a request that is answered for good, or withdrawn.
 func (l *ledger) forget(requestID string) {
+	l.allTold = 0
 	delete(l.told, requestID)
 	delete(l.seen, requestID)
 	l.index.remove(requestID)
@@ -191,7 +194,7 @@ func (l *ledger) pendingByID() map[string]api.PendingRequest {
 // keepWaiting notes why requests still wait, in their new order, and returns those that wait for nothing: their node
 // does not exist.
 func (l *ledger) keepWaiting(refused []schedule.Refusal, requests map[string]api.PendingRequest) (missing []api.PendingRequest) {
-	l.pending = l.pending[:0]
+	l.pending, l.allTold = l.pending[:0], 0
 	for _, refusal := range refused {
 		p := requests[refusal.Request.ID]
 		p.Code, p.Reason, p.OpensAt = refusal.Code, refusal.Reason, nil
@@ -214,9 +217,10 @@ func (l *ledger) keepWaiting(refused []schedule.Refusal, requests map[string]api
 // when the kind of the reason changes. They count as told from now on.
 // The rest is for later where their reason has changed too soon after they were told another.
 func (l *ledger) takeUntold(now time.Time, most int) (untold []api.PendingRequest, later bool) {
-	for _, p := range l.pending {
-		if len(untold) >= most {
-			break
+	for i := l.allTold; i < len(l.pending) && len(untold) < most; i++ {
+		p := l.pending[i]
+		if !later {
+			l.allTold = i
 		}
 		last, known := l.told[p.ID]
 		if p.Code == schedule.Unobserved || p.Code == schedule.WindowUnknown || known && last.Code == kindOf(p) {
@@ -242,7 +246,10 @@ func kindOf(p api.PendingRequest) schedule.Code {
 }
 
 // tellOnceMore has a request told again why it waits.
-func (l *ledger) tellOnceMore(requestID string) { delete(l.told, requestID) }
+func (l *ledger) tellOnceMore(requestID string) {
+	l.allTold = 0
+	delete(l.told, requestID)
+}
 
 // waitsUnobserved tells whether requests wait whose nodes' state is not known.
 func (l *ledger) waitsUnobserved() bool {

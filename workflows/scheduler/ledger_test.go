@@ -102,9 +102,14 @@ func TestLedgerTellsEachOnceAndAFewAtATime(t *testing.T) {
 	for _, node := range []string{"n1", "n2", "n3", "n4"} {
 		l.enqueue(slotRequest(node+"/1", node, node))
 	}
-	for i := range 3 {
-		l.pending[i].Code = schedule.MaxParallel
+	wait := func(codes ...schedule.Code) {
+		var refused []schedule.Refusal
+		for i, code := range codes {
+			refused = append(refused, schedule.Refusal{Request: l.pending[i].Request, Code: code})
+		}
+		l.keepWaiting(refused, l.pendingByID())
 	}
+	wait(schedule.MaxParallel, schedule.MaxParallel, schedule.MaxParallel, schedule.Unobserved)
 	steps := []struct {
 		what  string
 		after time.Duration
@@ -116,7 +121,9 @@ func TestLedgerTellsEachOnceAndAFewAtATime(t *testing.T) {
 		{"no room", 0, 0, nil, nil, false},
 		{"the first", 0, 2, nil, []string{"n1", "n2"}, false},
 		{"the rest, but whom nobody looked at", 0, 9, nil, []string{"n3"}, false},
-		{"another reason too soon", time.Second, 9, func() { l.pending[0].Code = schedule.Frozen }, nil, true},
+		{"another reason too soon", time.Second, 9, func() {
+			wait(schedule.Frozen, schedule.MaxParallel, schedule.MaxParallel, schedule.Unobserved)
+		}, nil, true},
 		{"another reason", tellAgain, 9, nil, []string{"n1"}, false},
 		{"who asks again", tellAgain, 9, func() { l.tellOnceMore("n2/1") }, []string{"n2"}, false},
 	}

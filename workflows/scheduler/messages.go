@@ -66,10 +66,15 @@ func (s *scheduler) listen() error {
 	return nil
 }
 
-// awaitRebuilt waits until it is known who holds a slot: what is changed earlier would be overwritten. It gives up where
-// this run ends before that.
-func (s *scheduler) awaitRebuilt(ctx workflow.Context) error {
-	if err := workflow.Await(ctx, func() bool { return s.rebuilt || s.givenUp }); err != nil || s.rebuilt {
+// awaitRebuilt waits until it is known who holds a slot: what is changed earlier would be overwritten. Those that wait go on
+// one after the other. It gives up where this run ends before that.
+func (s *scheduler) awaitRebuilt(ctx workflow.Context, name string) error {
+	if s.rebuilt {
+		return nil
+	}
+	turn := s.turns.take(ctx, name)
+	defer s.turns.leave(turn)
+	if err := workflow.Await(ctx, func() bool { return s.rebuilt && s.turns.first(turn) || s.givenUp }); err != nil || s.rebuilt {
 		return err
 	}
 	s.woken = true
@@ -79,7 +84,7 @@ func (s *scheduler) awaitRebuilt(ctx workflow.Context) error {
 // update takes an update that changes what people decide, and answers with the state.
 func update[T any](s *scheduler, in *inbox.Inbox, name string, check func(T) error, apply func(T)) error {
 	return inbox.Update(in, name, check, func(ctx workflow.Context, read func() (T, error)) (api.State, error) {
-		if err := s.awaitRebuilt(ctx); err != nil {
+		if err := s.awaitRebuilt(ctx, name); err != nil {
 			return api.State{}, err
 		}
 		payload, err := read()

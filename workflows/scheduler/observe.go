@@ -1,12 +1,12 @@
 package scheduler
 
 import (
-	"fmt"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/activities/cluster"
+	"drydock/rules/number"
 	"drydock/workflows/call"
 )
 
@@ -53,7 +53,7 @@ func (o *observer) observe(in cluster.ObserveInput) {
 
 // ask has any worker observe the cluster, for as long as it takes.
 func (o *observer) ask(in cluster.ObserveInput) {
-	ctx := call.Within(call.Quick(o.ctx, fmt.Sprintf("observe %d nodes", len(in.Names))), actWithin)
+	ctx := call.Within(call.Quick(o.ctx, "observe "+number.Of(len(in.Names), "node")), actWithin)
 	future := workflow.ExecuteActivity(ctx, call.Cluster.ObserveNodes, in)
 	o.whenDone(future, func() {
 		var observed cluster.Observed

@@ -106,6 +106,50 @@ func TestSchedulerGrantsNothingBeforeItKnowsItsHolders(t *testing.T) {
 	}
 }
 
+func TestUpdatesThatWaitTakeEffectInTheirOrder(t *testing.T) {
+	f := newFleet(t, 1)
+	f.state = scheduler.State{}
+	f.fail["TakeInventory"] = errUnknownCause
+	limits := func(n int) api.SetLimits {
+		return api.SetLimits{By: "amy", Limits: schedule.Limits{MaxParallel: schedule.Count(n)}}
+	}
+	for task := range 7 {
+		f.at(time.Duration(task)*time.Second, func() { f.env.SetCurrentHistoryLength(3 + 4*task) })
+	}
+	f.update(1*time.Second, api.UpdateSetLimits, limits(5))
+	f.update(2*time.Second, api.UpdateFreeze, api.FreezeRequest{By: "bob"})
+	f.update(3*time.Second, api.UpdateSetLimits, limits(2))
+	f.update(4*time.Second, api.UpdateThaw, api.ThawRequest{By: "bob"})
+	f.update(5*time.Second, api.UpdateThaw, api.ThawRequest{By: "amy", All: true})
+	f.update(6*time.Second, api.UpdateFreeze, api.FreezeRequest{By: "carl"})
+	f.at(7*time.Second, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.fail, "TakeInventory")
+	})
+	f.at(time.Minute, func() {
+		state := f.stateNow()
+		if state.Rebuilding || state.Limits.MaxParallel != schedule.Count(2) || len(state.Freezes) != 1 || state.Freezes[0].By != "carl" {
+			t.Errorf("rebuilding %v, limits %+v, freezes %+v", state.Rebuilding, state.Limits, state.Freezes)
+		}
+	})
+	f.run(time.Hour)
+}
+
+func TestNoFreezeIsLostWhereTheOrderOfUpdatesIsNotKnown(t *testing.T) {
+	f := newFleet(t, 1)
+	f.state = scheduler.State{}
+	// The first workflow task: whether bob thawed before he froze, nobody knows.
+	f.update(0, api.UpdateFreeze, api.FreezeRequest{By: "bob"})
+	f.update(0, api.UpdateThaw, api.ThawRequest{By: "bob"})
+	f.at(time.Minute, func() {
+		if state := f.stateNow(); state.Rebuilding || len(state.Freezes) != 1 || state.Freezes[0].By != "bob" {
+			t.Errorf("rebuilding %v, freezes %+v", state.Rebuilding, state.Freezes)
+		}
+	})
+	f.run(time.Hour)
+}
+
 func TestSchedulerTakesOverWhatTheOneBeforeItDecided(t *testing.T) {
 	f := newFleet(t, 400)
 	f.state = scheduler.State{PreviousRun: earlierRun, Limits: api.LimitsInForce{Limits: schedule.Limits{MaxParallel: schedule.Count(9)}, SetBy: "configuration"}}

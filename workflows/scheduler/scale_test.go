@@ -138,7 +138,7 @@ func TestPayloadsStaySmallWithThousandsOfRequests(t *testing.T) {
 		{Name: "zone", GroupBy: []string{"zone"}, MaxUnavailable: schedule.Percent(20)},
 		{Name: "rack", GroupBy: []string{"zone", "rack"}, MaxUnavailable: schedule.Count(4)},
 	}}
-	f.at(time.Hour, func() {
+	f.at(10*time.Minute, func() {
 		pending := f.allPending()
 		state := f.stateNow()
 		if len(pending)+len(state.Holders) != many || len(state.Holders) != 300 {
@@ -149,9 +149,19 @@ func TestPayloadsStaySmallWithThousandsOfRequests(t *testing.T) {
 				t.Fatalf("%s waits for no reason: %+v", p.ID, p)
 			}
 		}
+		summary, waiting := f.summaryNow(), 0
+		for _, p := range summary.Pending {
+			waiting += p.Count
+		}
+		if summary.Slots.Used != 300 || waiting != many-300 {
+			t.Errorf("the summary says that %d hold a slot and %d wait", summary.Slots.Used, waiting)
+		}
 	})
-	f.run(2 * time.Hour)
+	f.run(20 * time.Minute)
 	f.weigh(wantedPayload)
+	if size := f.sizes["api.Summary"]; size == 0 || size > 4096 {
+		t.Errorf("a summary of %d bytes", size)
+	}
 	if len(f.observed) == 0 || len(f.observed[0].Names) != many {
 		t.Errorf("%d observations", len(f.observed))
 	}

@@ -46,6 +46,8 @@ type knowledge struct {
 	// gangs and remediations tell whether requests may be members of a gang or for a remediation, together whether many grants
 	// are told by activities.
 	gangs, remediations, together since
+	// turns are the updates that wait until the holders are known.
+	turns turns
 }
 
 // Scheduler grants slots: it decides which node may go next, and keeps account of who holds one. There is one per
@@ -81,6 +83,7 @@ func newScheduler(ctx workflow.Context, state State) *scheduler {
 		knowledge: knowledge{
 			rebuilt: state.Rebuilt, previousRun: state.PreviousRun, gangs: since{change: changeGangs},
 			remediations: since{change: changeRemediations}, together: since{change: changeTogether},
+			turns: newTurns(ctx),
 		},
 		controls:  &controls{limits: state.Limits, revision: state.Revision, freezes: state.Freezes, freezeRevision: state.FreezeRevision},
 		ledger:    newLedger(state),

@@ -10,6 +10,7 @@ import (
 
 	"drydock/activities/cluster"
 	"drydock/api"
+	"drydock/rules/number"
 )
 
 const (
@@ -87,7 +88,8 @@ func (s *strays) sawForeign(first []api.StrayMark, all int) {
 		for _, m := range first[:min(len(first), 3)] {
 			nodes = append(nodes, m.Node)
 		}
-		said = fmt.Sprintf("%d marks on nodes are not of this Drydock and are left as they are (%s)", all, strings.Join(nodes, ", "))
+		said = number.Form(all, "mark on nodes is not of this Drydock and is left as it is", "marks on nodes are not of this Drydock and are left as they are") +
+			" (" + strings.Join(nodes, ", ") + ")"
 	}
 	if said != s.said && said != "" {
 		s.decisions.record("", said, "they name another Temporal namespace or another Drydock, or cannot be read")

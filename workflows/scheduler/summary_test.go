@@ -66,33 +66,3 @@ func TestTheSummaryCountsWhatTheStateLists(t *testing.T) {
 		t.Errorf("frozen: %+v", frozen)
 	}
 }
-
-// With thousands of requests, all of the worst kind, the counts stay a few hundred bytes and take no time to speak of.
-func TestTheSummaryOfThousandsIsSmall(t *testing.T) {
-	f := newFleet(t, 1)
-	f.fill(many, distinctRequestors())
-	f.state.Limits.Limits = schedule.Limits{MaxParallel: schedule.Count(300), Groups: []schedule.Group{
-		{Name: "zone", GroupBy: []string{"zone"}, MaxUnavailable: schedule.Percent(20)},
-		{Name: "rack", GroupBy: []string{"zone", "rack"}, MaxUnavailable: schedule.Count(4)},
-	}}
-	f.at(time.Hour, func() {
-		began := time.Now()
-		s := f.summaryNow()
-		took := time.Since(began)
-		waiting := 0
-		for _, p := range s.Pending {
-			waiting += p.Count
-		}
-		if s.Slots.Used != 300 || waiting != many-300 {
-			t.Errorf("%d hold and %d wait", s.Slots.Used, waiting)
-		}
-		t.Logf("%d requests: summary in %s", many, took)
-		if took > time.Second {
-			t.Errorf("it took %s", took)
-		}
-	})
-	f.run(2 * time.Hour)
-	if size := f.sizes["api.Summary"]; size == 0 || size > 4096 {
-		t.Errorf("a summary of %d bytes", size)
-	}
-}

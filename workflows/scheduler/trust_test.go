@@ -252,7 +252,7 @@ func TestForeignMarksAreReportedAndLeftAlone(t *testing.T) {
 	f.request(time.Second, "n2", "ops", 0)
 	f.at(time.Minute, func() {
 		state := f.stateNow()
-		if state.StraysAll != 1 || state.Strays[0].Namespace != "elsewhere" || !f.recorded("1 marks on nodes are not of this Drydock", "") {
+		if state.StraysAll != 1 || state.Strays[0].Namespace != "elsewhere" || !f.recorded("1 mark on nodes is not of this Drydock", "") {
 			t.Errorf("state %+v", state)
 		}
 	})

@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -9,6 +8,7 @@ import (
 
 	"drydock/activities/cluster"
 	"drydock/api"
+	"drydock/rules/number"
 	"drydock/rules/schedule"
 	"drydock/workflows/call"
 )
@@ -120,7 +120,7 @@ func (w *watcher) comparesWith(digest string) bool {
 
 func (w *watcher) start(in cluster.WatchInput) {
 	ctx, cancel := workflow.WithCancel(w.ctx)
-	ctx = call.Long(ctx, fmt.Sprintf("watch the cluster and %d holders", len(in.Holders)))
+	ctx = call.Long(ctx, "watch the cluster and "+number.Of(len(in.Holders), "holder"))
 	this := &clusterWatch{in: in, began: w.now(), cancel: cancel}
 	w.running = this
 	future := workflow.ExecuteActivity(ctx, call.Cluster.WatchCluster, in)
