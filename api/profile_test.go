@@ -38,20 +38,21 @@ func TestProfileIDs(t *testing.T) {
 }
 
 func TestInputsOfTransitions(t *testing.T) {
-	right := api.ProfileTransitionInput{Profile: "p", Node: "n", From: state.Operational, To: state.Required}
+	right := api.ProfileTransitionInput{Profile: "p", Node: "n", UID: "u", From: state.Operational, To: state.Required}
 	if err := right.Validate(); err != nil {
 		t.Error(err)
 	}
-	entering := api.ProfileTransitionInput{Profile: "p", Node: "n", From: state.Required, To: state.Required, Enter: true}
+	entering := api.ProfileTransitionInput{Profile: "p", Node: "n", UID: "u", From: state.Required, To: state.Required, Enter: true}
 	if err := entering.Validate(); err != nil {
 		t.Error(err)
 	}
 	for field, change := range map[string]func(*api.ProfileTransitionInput){
-		"profile": func(i *api.ProfileTransitionInput) { i.Profile = "a--b" },
-		"node":    func(i *api.ProfileTransitionInput) { i.Node = "" },
-		"from":    func(i *api.ProfileTransitionInput) { i.From = "somewhere" },
-		"enter":   func(i *api.ProfileTransitionInput) { i.Enter = true },
-		"index":   func(i *api.ProfileTransitionInput) { i.Index = -1 },
+		"profile":  func(i *api.ProfileTransitionInput) { i.Profile = "a--b" },
+		"node":     func(i *api.ProfileTransitionInput) { i.Node = "" },
+		"from":     func(i *api.ProfileTransitionInput) { i.From = "somewhere" },
+		"enter":    func(i *api.ProfileTransitionInput) { i.Enter = true },
+		"uid":      func(i *api.ProfileTransitionInput) { i.UID = "" },
+		"triggers": func(i *api.ProfileTransitionInput) { i.Triggers = make([]string, 201) },
 	} {
 		wrong := right
 		change(&wrong)

@@ -51,8 +51,9 @@ type Transition struct {
 type Instance[T any] struct {
 	Name, Kind string
 	Of         T
-	// path is where it stands in the file.
+	// path is where it stands in the file, at which place of its list.
 	path string
+	at   int
 	// made tells that its configuration is right. A kind that is not built has none.
 	made, notBuilt bool
 }
@@ -67,6 +68,8 @@ type Notification struct {
 type Environment struct {
 	// Variable looks a variable up; nil knows none.
 	Variable func(name string) (string, bool)
+	// AllowUnset only warns of variables without a value: to look at a file elsewhere than where it is used.
+	AllowUnset bool
 	check.Environment
 }
 
@@ -128,4 +131,24 @@ func (c *Config) checksOf(of chain.Check) []check.Check {
 		all = append(all, c.checks[name].Of)
 	}
 	return all
+}
+
+// Maintains tells whether a profile has nodes maintained in a state: by a trigger on entering it, or on the way to it.
+func (c *Config) Maintains(profile string, in state.State) bool {
+	p, known := c.Profile(profile)
+	if !known {
+		return false
+	}
+	chains := [][]string{p.stages[in].Enter}
+	for _, stage := range p.stages {
+		for _, t := range stage.Transitions {
+			if t.Next == in {
+				chains = append(chains, t.Triggers)
+			}
+		}
+	}
+	return slices.ContainsFunc(slices.Concat(chains...), func(name string) bool {
+		_, is := c.triggers[name].Of.(trigger.Maintenance)
+		return is
+	})
 }

@@ -70,7 +70,8 @@ func TestConfigurationsThatAreRead(t *testing.T) {
 
 func TestConfigurationsThatAreRefused(t *testing.T) {
 	for file, want := range map[string]string{
-		"":                          "intervals.requeue: required",
+		"":                          "the file has nothing in it",
+		"profiles: []":              "intervals.requeue: required",
 		"intervals: {requeue: 0s}":  "intervals.requeue: required",
 		"intervals: {requeue: -1m}": "intervals.requeue: -1m0s is negative",
 		"intervals: 5":              "intervals: is \"5\", and keys with values are wanted",
@@ -143,6 +144,8 @@ func TestWhatLintWarnsOf(t *testing.T) {
 		{"a profile that cannot stand in a label", machine("- {name: a b}"), "profiles[0] (a b).name", "cannot stand in a label"},
 		{"a profile twice", machine("- {name: p}\n- {name: p}"), "profiles[1] (p)", "the last counts"},
 		{"a key twice", "intervals: {requeue: 1m}\nintervals: {requeue: 2m}", "", "a key is there twice"},
+		{"a name that is a boolean", "intervals: {requeue: 1m}\ninstances: {check: [{type: affinity, name: y}]}", "instances.check[0] (true).name", "write it in quotes"},
+		{"another document", "intervals: {requeue: 1m}\n---\nprofiles: []\n", "", "another document"},
 		{"not used", "intervals: {requeue: 1m}\ninstances: {check: [{type: affinity, name: a}]}", "instances.check[0] (a)", "no chain has it"},
 		{"unreachable", machine("- {name: p, in-maintenance: {transitions: [{check: a, next: operational}]}}"), "profiles[0] (p).in-maintenance", "no transition leads to this state"},
 		{"no way out", machine("- {name: p, operational: {transitions: [{check: a, next: in-maintenance}]}}"), "profiles[0] (p).in-maintenance", "no transition leads out"},
@@ -167,6 +170,62 @@ func TestWhatLintWarnsOf(t *testing.T) {
 				t.Errorf("%v", report.Warnings)
 			}
 		})
+	}
+}
+
+// What is not what it should be is told once, and not what it lacks for that.
+func TestOneMistakeIsOneProblem(t *testing.T) {
+	for name, c := range map[string]struct {
+		file     string
+		problems []string
+		warnings int
+	}{
+		"intervals are a list": {"intervals: [1]", []string{"intervals: is a list"}, 0},
+		"instances": {
+			"intervals: {requeue: 1m}\ninstances: {check: [text, {type: hasLabel, name: a, config: [1]}], notify: [[a], {type: slack, name: s, config: {hook: h, channel: c, message: m}, schedule: weekly}]}",
+			[]string{
+				"instances.check[0]: is \"text\"", "instances.notify[0]: is a list", "instances.check[1] (a).config: is a list",
+				"instances.notify[1] (s).schedule: is \"weekly\"",
+			}, 2,
+		},
+		"a variable for a whole configuration": {
+			"intervals: {requeue: 1m}\ninstances: {trigger: [{type: eviction, name: e, config: \"${NOPE}\"}]}", []string{"instances.trigger[0] (e).config: ${NOPE} has no value"}, 1,
+		},
+		"transitions": {
+			"intervals: {requeue: 1m}\nprofiles: [7, {name: p, operational: {transitions: [5]}}]",
+			[]string{"profiles[0]: is \"7\"", "profiles[1] (p).operational.transitions[0]: is \"5\""}, 0,
+		},
+		"windows": {
+			"intervals: {requeue: 1m}\ninstances: {check: [{type: timeWindow, name: w, config: {windows: [5]}}]}", []string{"instances.check[0] (w).config.windows[0]: is \"5\""}, 2,
+		},
+		"a name that YAML takes for a boolean": {
+			machine("- {name: p, operational: {transitions: [{check: y, next: operational}]}}"),
+			[]string{"profiles[0] (p).operational.transitions[0].check: there is no check instance \"true\": write it in quotes"}, 10,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			report := Lint([]byte(c.file), environment())
+			if len(report.Problems) != len(c.problems) || len(report.Warnings) != c.warnings {
+				t.Errorf("%d problems: %v; %d warnings: %v", len(report.Problems), report.Problems, len(report.Warnings), report.Warnings)
+			}
+			for _, want := range c.problems {
+				if !slices.ContainsFunc(report.Problems, func(p conf.Problem) bool { return strings.HasPrefix(p.Error(), want) }) {
+					t.Errorf("no %s in %v", want, report.Problems)
+				}
+			}
+		})
+	}
+}
+
+// Keys at the top may be what references name.
+func TestKeysThatAreVariablesAreOfUse(t *testing.T) {
+	report := Lint([]byte("key: k\nnobody: x\nintervals: {requeue: 1m}\ninstances: {check: [{type: hasLabel, name: b, config: {key: \"${key}\"}}, {type: affinity, name: a}]}"), environment())
+	var paths []string
+	for _, w := range report.Warnings {
+		paths = append(paths, w.Path)
+	}
+	if !slices.Equal(paths, []string{"nobody", "instances.check[0] (b)", "instances.check[1] (a)"}) {
+		t.Error(paths)
 	}
 }
 
@@ -205,5 +264,30 @@ stateDiagram-v2
 	p = odd.Profiles[0]
 	if got := p.Mermaid(); !strings.Contains(got, `title: "x\n---\n"`) || !strings.Contains(got, "operational --> operational: a#59;#60;b#62;#34;#35;#58;\n") {
 		t.Errorf("%s", got)
+	}
+}
+
+// Who looks at a file elsewhere need not have the variables of where it is used.
+func TestVariablesWithoutAValueAreForgiven(t *testing.T) {
+	const file = `
+intervals: {requeue: "${EVERY}"}
+instances:
+  notify: [{type: slack, name: s, config: {hook: "${HOOK:?where to}", channel: c, message: m}, schedule: {type: periodic}}]
+  trigger: [{type: maintenance, name: m, config: {reason: "${WHY}"}}]
+profiles: [{name: p, operational: {notify: s, enter: m}}]
+`
+	strict := Lint([]byte(file), Environment{})
+	if len(strict.Problems) != 3 || strict.Problems[0].Variable != "EVERY" || strict.Problems[1].Variable != "WHY" || strict.Problems[2].Text != "where to" {
+		t.Errorf("%+v", strict.Problems)
+	}
+	lenient := Lint([]byte(file), Environment{AllowUnset: true})
+	if len(lenient.Problems) != 0 || len(lenient.Warnings) != len(strict.Warnings)+3 {
+		t.Errorf("%+v", lenient)
+	}
+	if c, err := Load([]byte(file), Environment{AllowUnset: true}); err != nil || !c.Known("p") {
+		t.Error(err)
+	}
+	if _, err := Load([]byte("intervals: {requeue: -1m}"), Environment{AllowUnset: true}); err == nil {
+		t.Error("what else is wrong is forgiven too")
 	}
 }

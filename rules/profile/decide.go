@@ -14,8 +14,9 @@ import (
 
 // Facts are what checks look at besides nodes.
 type Facts struct {
-	// Marked are nodes with pods for which check.Marked holds.
+	// Marked are nodes with pods for which check.Marked holds, and Unread says why of the nodes whose pods could not be read.
 	Marked  map[string]bool
+	Unread  map[string]string
 	Samples map[check.Query]check.Sample
 	Leases  map[check.LeaseName]check.Lease
 }
@@ -34,7 +35,7 @@ func (c *Config) Decide(nodes []Node, facts Facts, now time.Time) []Evaluation {
 			continue
 		}
 		evaluation := e.run()
-		evaluation.Changed = evaluation.changes(e.node.Object)
+		evaluation.Changed = evaluation.Changes(e.node.Object)
 		all = append(all, evaluation)
 	}
 	slices.SortFunc(all, func(a, b Evaluation) int { return strings.Compare(a.Node, b.Node) })
@@ -49,7 +50,7 @@ func viewOf(nodes []Node, facts Facts) *check.View {
 		entering[n.Object.Name] = append(entering[n.Object.Name], n.entering()...)
 	}
 	view := check.NewView(objects, entering)
-	view.Marked, view.Samples = facts.Marked, facts.Samples
+	view.Marked, view.Unread, view.Samples = facts.Marked, facts.Unread, facts.Samples
 	view.Leases = map[check.LeaseName]check.Lease{}
 	for name, lease := range facts.Leases {
 		view.Leases[name] = lease
@@ -61,7 +62,7 @@ func viewOf(nodes []Node, facts Facts) *check.View {
 func (n Node) entering() []string {
 	var names []string
 	for name, busy := range n.Busy {
-		if busy.To == state.Maintenance && !busy.Enter {
+		if busy.To == state.Maintenance && !busy.Enter && busy.Until.IsZero() {
 			names = append(names, name)
 		}
 	}
@@ -115,8 +116,8 @@ func unreadable(node *corev1.Node) Evaluation {
 	return Evaluation{Node: node.Name, Problem: err.Error()}
 }
 
-// changes tells whether the annotation or the label is to be written.
-func (e Evaluation) changes(node *corev1.Node) bool {
+// Changes tells whether the annotation or the label is to be written.
+func (e Evaluation) Changes(node *corev1.Node) bool {
 	text, there := node.Annotations[state.DataAnnotation]
 	written, err := state.Read(text)
 	return err != nil || !there || text == "" || !written.Equal(e.Data) || node.Labels[state.StateLabel] != string(e.Label)

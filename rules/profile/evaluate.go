@@ -27,6 +27,9 @@ type Busy struct {
 	// Enter: the triggers of the state To run, which the profile is in already.
 	Enter bool      `json:"enter,omitempty"`
 	Since time.Time `json:"since,omitzero"`
+	// Until is set where nothing is under way, because that has failed a moment ago: it is decided anew from then on. Failed says why.
+	Until  time.Time `json:"until,omitzero"`
+	Failed string    `json:"failed,omitempty"`
 }
 
 // Evaluation is what is decided for a node.
@@ -98,6 +101,19 @@ type Considered struct {
 	Checks []Outcome `json:"checks"`
 }
 
+// CannotTell are the checks that cannot tell whether they hold, each once, in order.
+func (p Evaluated) CannotTell() []Outcome {
+	var all []Outcome
+	for _, t := range p.Transitions {
+		for _, o := range t.Checks {
+			if o.Error != "" && !slices.ContainsFunc(all, func(before Outcome) bool { return before.Instance == o.Instance }) {
+				all = append(all, o)
+			}
+		}
+	}
+	return all
+}
+
 // Outcome is what one check says.
 type Outcome struct {
 	Instance string `json:"instance"`
@@ -149,7 +165,9 @@ func (e *evaluator) profile(p Profile) Evaluated {
 	result := Evaluated{Profile: p.Name, State: is.Current, Since: is.Transition, Notify: e.due(stage, is)}
 	if busy, under := e.node.Busy[p.Name]; under {
 		result.Busy = &busy
-		return result
+		if busy.Until.IsZero() || busy.Enter {
+			return result
+		}
 	}
 	if is.Previous != is.Current && len(stage.Enter) > 0 {
 		result.Enter = stage.Enter
@@ -183,6 +201,9 @@ func (e *evaluator) consider(result *Evaluated, stage Stage) {
 		considered := e.ask(c, t, asked)
 		if considered.Holds && t.Next == state.Maintenance && t.Next != result.State {
 			considered.Refused = e.taken()
+		}
+		if considered.Holds && considered.Refused == "" && result.Busy != nil && result.Busy.To == t.Next {
+			considered.Refused = "it was not carried out a moment ago: " + result.Busy.Failed
 		}
 		if considered.Holds && considered.Refused == "" && chosen < 0 {
 			chosen, considered.Chosen = i, true

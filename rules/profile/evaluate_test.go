@@ -55,17 +55,20 @@ func TestProfilesOfTheLabel(t *testing.T) {
 		{"", "default:operational", state.Operational, 1},
 	} {
 		t.Run(c.label, func(t *testing.T) {
-			all := &cluster{config: load(t, file), now: now, nodes: []Node{newNode("n", c.label, "a")}}
-			for range 5 {
-				all.step()
-			}
-			var states []string
-			e := all.decide()[0]
-			for _, p := range e.Profiles {
-				states = append(states, p.Profile+":"+string(p.State))
-			}
-			if got := strings.Join(states, " "); got != c.states || e.Label != c.node || len(e.Data.Profiles) != c.data {
-				t.Errorf("%s, %s, %+v", got, e.Label, e.Data)
+			for _, details := range []string{"", "true"} {
+				all := &cluster{config: load(t, file), now: now, nodes: []Node{newNode("n", c.label, "a")}}
+				all.nodes[0].Object.Labels[state.LogDetailsLabel] = details
+				for range 5 {
+					all.step()
+				}
+				var states []string
+				e := all.decide()[0]
+				for _, p := range e.Profiles {
+					states = append(states, p.Profile+":"+string(p.State))
+				}
+				if got := strings.Join(states, " "); got != c.states || e.Label != c.node || len(e.Data.Profiles) != c.data || e.LogDetails != (details != "") {
+					t.Errorf("%s, %s, %+v", got, e.Label, e.Data)
+				}
 			}
 		})
 	}
@@ -247,6 +250,23 @@ func TestNotificationsSharedByProfiles(t *testing.T) {
 	}
 	if c.step()[0].Changed {
 		t.Error("it is not once")
+	}
+}
+
+func TestAllThatIsDueIsToldOnceEach(t *testing.T) {
+	file := strings.Replace(machine("- {name: p, operational: {transitions: [{check: a, next: in-maintenance}]}, in-maintenance: {notify: say && more && most && say}}"), "  notify:\n",
+		"  notify:\n  - {type: slack, name: more, config: {hook: h, channel: c, message: m}, schedule: {type: periodic, config: {}}}\n"+
+			"  - {type: slack, name: most, config: {hook: h, channel: c, message: m}, schedule: {type: periodic, config: {}}}\n", 1)
+	c := &cluster{config: load(t, file), now: now, nodes: []Node{newNode("n", "p", "a")}}
+	c.step()
+	var told []string
+	for range 3 {
+		for _, d := range only(t, c.step()).Notify {
+			told = append(told, d.Instance)
+		}
+	}
+	if !slices.Equal(told, []string{"say", "more", "most"}) {
+		t.Error(told)
 	}
 }
 

@@ -20,6 +20,9 @@ type Seen struct {
 // History is by profile and check of a node since when it says the same.
 type History map[string]Seen
 
+// Fails tells that a check of a profile could not tell whether it holds when it was asked last.
+func (h History) Fails(profile, instance string) bool { return h[seenKey(profile, instance)].Failed }
+
 func seenKey(profile, instance string) string { return profile + "/" + instance }
 
 // After is the history with one more evaluation. Checks that were not asked are forgotten.
@@ -67,6 +70,8 @@ func (p Evaluated) explain(h History, now time.Time) []string {
 	lines := []string{fmt.Sprintf("  profile %s: %s since %s (%s)", p.Profile, p.State, moment.Clock(p.Since, now), period.Age(now.Sub(p.Since)))}
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	switch {
+	case p.Busy != nil && !p.Busy.Until.IsZero():
+		add("    to %s was not carried out: %s; tried again at %s", p.Busy.To, p.Busy.Failed, moment.Clock(p.Busy.Until, now))
 	case p.Busy != nil && p.Busy.Enter:
 		add("    its triggers on entering %s run", p.Busy.To)
 	case p.Busy != nil:

@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -46,14 +47,11 @@ func (r *reader) unused() {
 }
 
 func idle[T any](r *reader, section string, all map[string]Instance[T]) {
-	var paths []string
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if name != "" && !r.used[section+"/"+name] {
-			paths = append(paths, all[name].path)
+	byPlace := func(a, b Instance[T]) int { return cmp.Compare(a.at, b.at) }
+	for _, i := range slices.SortedFunc(maps.Values(all), byPlace) {
+		if i.Name != "" && !r.used[section+"/"+i.Name] {
+			r.warnings.Add(i.path, "take it away", "no chain has it")
 		}
-	}
-	for _, path := range paths {
-		r.warnings.Add(path, "take it away", "no chain has it")
 	}
 }
 

@@ -35,7 +35,13 @@ func read(file []byte, e Environment) *reader {
 	for _, repeated := range conf.Repeated(file) {
 		r.warnings.Add("", "take one of them away", "a key is there twice, and the last counts: %s", repeated)
 	}
+	if conf.HasMore(file) {
+		r.warnings.Add("", "put all into the first", "there is another document after a ---, and it is ignored")
+	}
 	top := conf.Read(file, e.Variable, &r.problems)
+	if top.Absent() {
+		return r // what it lacks says no more
+	}
 	intervals := top.Object("intervals")
 	r.config.Requeue = intervals.RequiredDuration("requeue", "how often nodes are evaluated, such as 1m")
 	if r.config.Requeue < 0 {
@@ -49,7 +55,23 @@ func read(file []byte, e Environment) *reader {
 	r.unknown(dashboard, nil)
 	r.unknown(top, map[string]string{"keys": "the keys on nodes are fixed: take it away"})
 	r.unused()
+	if e.AllowUnset {
+		r.forgive()
+	}
 	return r
+}
+
+// forgive makes warnings of the variables that have no value.
+func (r *reader) forgive() {
+	var problems conf.Problems
+	for _, p := range r.problems.List() {
+		if p.Variable != "" {
+			r.warnings.Note(p)
+			continue
+		}
+		problems.Note(p)
+	}
+	r.problems = problems
 }
 
 // unknown warns of keys that nobody reads; next says for those of older versions what to do in place of them.
@@ -64,20 +86,20 @@ func (r *reader) unknown(o *conf.Object, legacy map[string]string) {
 }
 
 func (r *reader) instances(o *conf.Object) {
-	for _, each := range o.Objects(checks, "name") {
+	for n, each := range o.Objects(checks, "name") {
 		name, kind := r.name(each)
 		config := each.Object("config")
 		made, known := check.Read(kind, config, r.environment.Environment)
-		i := Instance[check.Check]{Name: name, Kind: kind, Of: made, path: each.Path, made: known, notBuilt: check.NotBuilt(kind)}
+		i := Instance[check.Check]{Name: name, Kind: kind, Of: made, path: each.Path, at: n, made: known, notBuilt: check.NotBuilt(kind)}
 		r.kind(each, config, checks, kind, known, i.notBuilt, check.Kinds())
 		r.ofCheck(config, kind, made)
 		declare(r, r.config.checks, i)
 	}
-	for _, each := range o.Objects(triggers, "name") {
+	for n, each := range o.Objects(triggers, "name") {
 		name, kind := r.name(each)
 		config := each.Object("config")
 		made, known := trigger.Read(kind, config)
-		i := Instance[trigger.Trigger]{Name: name, Kind: kind, Of: made, path: each.Path, made: known, notBuilt: trigger.NotBuilt(kind)}
+		i := Instance[trigger.Trigger]{Name: name, Kind: kind, Of: made, path: each.Path, at: n, made: known, notBuilt: trigger.NotBuilt(kind)}
 		r.kind(each, config, triggers, kind, known, i.notBuilt, trigger.Kinds())
 		for _, key := range []string{"deletionTimeout", "evictionTimeout"} {
 			if kind == "eviction" && config.Has(key) {
@@ -86,11 +108,11 @@ func (r *reader) instances(o *conf.Object) {
 		}
 		declare(r, r.config.triggers, i)
 	}
-	for _, each := range o.Objects(notices, "name") {
+	for n, each := range o.Objects(notices, "name") {
 		name, kind := r.name(each)
 		config := each.Object("config")
 		made, known := notice.Read(kind, config)
-		i := Instance[Notification]{Name: name, Kind: kind, Of: Notification{Notice: made, Schedule: r.schedule(each)}, path: each.Path, made: known}
+		i := Instance[Notification]{Name: name, Kind: kind, Of: Notification{Notice: made, Schedule: r.schedule(each)}, path: each.Path, at: n, made: known}
 		r.kind(each, config, notices, kind, known, false, notice.Kinds())
 		declare(r, r.config.notices, i)
 	}
@@ -100,11 +122,18 @@ func (r *reader) instances(o *conf.Object) {
 // name reads what identifies an instance.
 func (r *reader) name(o *conf.Object) (name, kind string) {
 	name, kind = o.Text("name"), o.Required("type", "the kind")
-	if name == "" {
+	switch {
+	case o.Absent(): // that is a problem already
+	case name == "":
 		r.warnings.Add(o.At("name"), "give it a name", "without a name no chain can have it")
+	case o.IsBool("name"):
+		r.warnings.Add(o.At("name"), inQuotes, "its name is read as %s", name)
 	}
 	return name, kind
 }
+
+// inQuotes is what to do where a name was taken for true or false.
+const inQuotes = "write it in quotes: y, n, yes, no, on and off are true or false in YAML"
 
 // kind tells of a kind that there is not, and of what is ignored where there is one.
 func (r *reader) kind(o, config *conf.Object, section, kind string, known, notBuilt bool, kinds []string) {
@@ -136,7 +165,7 @@ func declare[T any](r *reader, all map[string]Instance[T], i Instance[T]) {
 func (r *reader) schedule(o *conf.Object) notice.Schedule {
 	s := o.Object("schedule")
 	if s.Absent() {
-		o.Refuse("schedule", "write type and config, such as type: periodic", "required: a notification without a schedule is never sent")
+		s.Refuse("", "write type and config, such as type: periodic", "required: a notification without a schedule is never sent")
 		return nil
 	}
 	kind, config := s.Required("type", "one of "+strings.Join(notice.Schedules, ", ")), s.Object("config")
@@ -235,6 +264,8 @@ func list[T any](r *reader, o *conf.Object, key, section string, all map[string]
 func used[T any](r *reader, o *conf.Object, key, section, name string, i Instance[T], there bool) bool {
 	r.used[section+"/"+name] = true
 	switch {
+	case !there && o.IsBool(key):
+		o.Refuse(key, inQuotes, "there is no %s instance %q", section, name)
 	case !there:
 		o.Refuse(key, "declare it in instances."+section+", or correct the name", "there is no %s instance %q", section, name)
 	case i.notBuilt:

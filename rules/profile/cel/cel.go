@@ -1,4 +1,5 @@
-// Package cel evaluates the conditions in CEL of profiles. It is linked by the worker alone.
+// Package cel evaluates the conditions in CEL of profiles. The worker judges nodes by them, and the command line looks whether
+// they compile.
 package cel
 
 import (

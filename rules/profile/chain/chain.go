@@ -65,6 +65,40 @@ func (t *term) holds(holds func(string) bool) bool {
 	return holds(t.name)
 }
 
+// Missing are the names that keep an expression from holding, in the order in which they are written; of those that ought not to hold
+// it has their negation. It is empty where the expression holds.
+func (c Check) Missing(holds func(name string) bool) []string {
+	if c.Holds(holds) {
+		return nil
+	}
+	is := map[string]bool{}
+	c.root.decide(holds, is)
+	var missing []string
+	for _, name := range c.Names {
+		switch {
+		case is[name] && holds(name):
+			missing = append(missing, "!"+name)
+		case is[name]:
+			missing = append(missing, name)
+		}
+	}
+	return missing
+}
+
+// decide notes the names that make a term what it is.
+func (t *term) decide(holds func(string) bool, is map[string]bool) {
+	if t.operator == "" {
+		is[t.name] = true
+	}
+	result := t.holds(holds)
+	for _, o := range t.of {
+		// Of what is joined, those decide that come to the same; behind a negation there is only one.
+		if t.operator == "!" || o.holds(holds) == result {
+			o.decide(holds, is)
+		}
+	}
+}
+
 // ParseList reads names joined by &&, in order; an empty text has none. A name may be there twice.
 func ParseList(text string) ([]string, error) {
 	if strings.TrimSpace(text) == "" {

@@ -44,6 +44,22 @@ func TestCheckChains(t *testing.T) {
 	}
 }
 
+func TestWhatKeepsAnExpressionFromHolding(t *testing.T) {
+	for text, want := range map[string]string{
+		"yes": "", "no": "no", "!yes": "!yes", "!no": "", "yes && no": "no", "no && none": "no none", "no || none": "no none",
+		"yes && !(also || no)": "!also", "yes && (no || none) && also": "no none", "!(yes && also)": "!yes !also", "!(yes && no)": "",
+		"no && !(yes && !no)": "no !yes", "!!no": "no", "(yes && no) || !also": "no !also", "no && no": "no",
+	} {
+		parsed, err := ParseCheck(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(parsed.Missing(func(name string) bool { return name == "yes" || name == "also" }), " "); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestCheckChainsThatAreNone(t *testing.T) {
 	for _, text := range []string{
 		"", " ", "a &&", "&& a", "a b", "a & b", "a | b", "(a", "a)", "()", "!", "a && || b", "a ! b", strings.Repeat("(", 500) + "a" + strings.Repeat(")", 500),

@@ -26,13 +26,24 @@ func (a affinity) Hold(c Case) Result {
 			return Result{Holds: true, Reason: "minOperational exceeded"}.info("operational", operational)
 		}
 	}
+	if why := c.View.Unread[c.Node.Name]; why != "" {
+		return failed("pods of %s: %s", c.Node.Name, why)
+	}
 	if !c.View.Marked[c.Node.Name] {
 		return Result{Holds: true, Reason: "no pods with affinity"}
 	}
+	unread := ""
 	for _, m := range c.View.indexed().unmarked[c.Profile] {
-		if m.Name != c.Node.Name && len(m.entering) == 0 {
+		switch {
+		case m.Name == c.Node.Name || len(m.entering) > 0:
+		case c.View.Unread[m.Name] == "":
 			return Result{Reason: fmt.Sprintf("pods without affinity on: %s", m.Name)}
+		case unread == "":
+			unread = m.Name
 		}
+	}
+	if unread != "" {
+		return failed("pods of %s: %s", unread, c.View.Unread[unread])
 	}
 	return Result{Holds: true, Reason: "all nodes in question have pods with affinity"}
 }

@@ -132,7 +132,7 @@ func TestCondition(t *testing.T) {
 }
 
 func TestNodeCount(t *testing.T) {
-	want(t, ask(made(t, "nodeCount", "{count: 3}"), node("n")), false, "there are 1 nodes, and 3 are wanted")
+	want(t, ask(made(t, "nodeCount", "{count: 3}"), node("n")), false, "1 node is there, and 3 are wanted")
 	want(t, ask(made(t, "nodeCount", "{count: 2}"), node("n"), node("o")), true, "")
 }
 
@@ -266,6 +266,16 @@ func TestStagger(t *testing.T) {
 		v.Leases[LeaseName{"ns", "l-0"}] = Lease{Holder: "x", Renewed: noon, For: time.Second}
 		want(t, one.Hold(of("a", noon.Add(2*time.Second))), true, "")
 	})
+	t.Run("a Lease that could not be read is not free", func(t *testing.T) {
+		two := made(t, "stagger", "{duration: 1m, leaseName: u, leaseNamespace: ns, parallel: 2}")
+		v.Leases[LeaseName{"ns", "u-0"}] = Lease{Error: "the API server is away"}
+		if r := two.Hold(of("a", noon)); r.Holds || r.Error != "lease ns/u-0: the API server is away" {
+			t.Errorf("%+v", r)
+		}
+		if taken := Claims(of("a", noon), []Check{two}); len(taken) != 1 || taken[0].Name != "u-1" {
+			t.Errorf("%+v", taken)
+		}
+	})
 }
 
 func TestAffinity(t *testing.T) {
@@ -284,6 +294,29 @@ func TestAffinity(t *testing.T) {
 	want(t, held(k, state.Required, map[string]bool{"n": true}, required("n", "p"), required("o", "different")), true, "")
 	if r := held(k, state.Operational, nil, required("n", "p")); r.Error == "" || r.Holds {
 		t.Errorf("%+v", r)
+	}
+	for name, c := range map[string]struct {
+		marked map[string]bool
+		unread map[string]string
+		error  string
+		holds  bool
+	}{
+		"its own pods were not read":         {nil, map[string]string{"n": "away"}, "pods of n: away", false},
+		"another's were not, and it has one": {map[string]bool{"n": true}, map[string]string{"o": "away"}, "pods of o: away", false},
+		"another's were not, and a third has none": {
+			map[string]bool{"n": true, "q": true}, map[string]string{"q": "away"}, "", false,
+		},
+		"another's were not, and it has none": {nil, map[string]string{"o": "away"}, "", true},
+	} {
+		v := NewView([]*corev1.Node{required("n", "p"), required("o", "p"), required("q", "p")}, nil)
+		v.Marked, v.Unread = c.marked, c.unread
+		if c.marked["n"] && c.error != "" {
+			v.Marked["q"] = true
+		}
+		r := k.Hold(Case{Now: noon, Node: required("n", "p"), Profile: "p", State: state.Required, View: v})
+		if r.Holds != c.holds || r.Error != c.error {
+			t.Errorf("%s: %+v", name, r)
+		}
 	}
 	operational := in(node("o", profiled+"p"), "p", state.Operational, noon)
 	least := made(t, "affinity", "{minOperational: 1}")

@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 
+	"drydock/rules/number"
 	"drydock/rules/profile/conf"
 )
 
@@ -18,7 +19,7 @@ func (n nodeCount) Hold(c Case) Result {
 	there := len(c.View.Members())
 	r := Result{Holds: there >= n.count}
 	if !r.Holds {
-		r.Reason = fmt.Sprintf("there are %d nodes, and %d are wanted", there, n.count)
+		r.Reason = fmt.Sprintf("%s there, and %d are wanted", number.Are(there, "node"), n.count)
 	}
 	return r.info("current", there).info("expected", n.count)
 }

@@ -48,20 +48,34 @@ func (s stagger) needs(n *Needs) {
 	}
 }
 
+// unread says why a Lease could not be read, empty where all of them were.
+func (s stagger) unread(c Case) string {
+	for i := range s.parallel {
+		if name := s.name(i); c.View.Leases[name].Error != "" {
+			return fmt.Sprintf("lease %s/%s: %s", name.Namespace, name.Name, c.View.Leases[name].Error)
+		}
+	}
+	return ""
+}
+
 // free is the first Lease that may be taken.
 func (s stagger) free(c Case) (LeaseName, bool) {
 	for i := range s.parallel {
-		if l, there := c.View.Leases[s.name(i)]; !there || l.expired(c.Now) {
+		if l, there := c.View.Leases[s.name(i)]; !there || l.Expired(c.Now) {
 			return s.name(i), true
 		}
 	}
 	return LeaseName{}, false
 }
 
-func (l Lease) expired(now time.Time) bool { return now.Sub(l.Renewed) > l.For }
+// Expired tells whether it may be taken.
+func (l Lease) Expired(now time.Time) bool { return l.Error == "" && now.Sub(l.Renewed) > l.For }
 
 // Hold is part of Check.
 func (s stagger) Hold(c Case) Result {
+	if why := s.unread(c); why != "" {
+		return failed("%s", why)
+	}
 	if name, ok := s.free(c); ok {
 		return Result{Holds: true}.info("lease", name.Namespace+"/"+name.Name)
 	}

@@ -13,8 +13,9 @@ import (
 
 // View is the cluster as checks see it. What is granted in one round of decisions is seen by those after it.
 type View struct {
-	// Marked are nodes with a pod that the kind affinity looks for.
+	// Marked are nodes with a pod that the kind affinity looks for, and Unread says why of the nodes whose pods could not be read.
 	Marked map[string]bool
+	Unread map[string]string
 	// Samples are the answers to queries.
 	Samples map[Query]Sample
 	// Leases are those that there are.
@@ -145,6 +146,8 @@ type Lease struct {
 	Holder  string
 	Renewed time.Time
 	For     time.Duration
+	// Error says why it could not be read. It may be anybody's then: a Lease that is missing is free, and this one is not.
+	Error string
 }
 
 // Claim is a Lease to be taken.

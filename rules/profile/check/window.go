@@ -21,6 +21,8 @@ type timeWindow struct {
 	// exclude are days of the year, such as Dec 24.
 	exclude []date
 	windows []window.Schedule
+	// ofOwn: it has windows, right or not, in place of times of day.
+	ofOwn bool
 }
 
 type date struct {
@@ -30,7 +32,7 @@ type date struct {
 
 func readWindow(o *conf.Object, _ Environment) Check {
 	var w timeWindow
-	if o.Has("windows") {
+	if w.ofOwn = o.Has("windows"); w.ofOwn {
 		for _, each := range o.Objects("windows", "") {
 			w.add(each)
 		}
@@ -96,13 +98,13 @@ func parseDate(text string) (date, error) {
 // Never tells that a window is never open, as one that ends where it starts.
 func Never(c Check) bool {
 	w, ok := c.(timeWindow)
-	return ok && len(w.windows) == 0 && w.start == w.end
+	return ok && !w.ofOwn && w.start == w.end
 }
 
 // BeyondMidnight tells what maintenance-controller does not read of a window.
 func BeyondMidnight(c Check) bool {
 	w, ok := c.(timeWindow)
-	return ok && (len(w.windows) > 0 || w.end < w.start)
+	return ok && (w.ofOwn || w.end < w.start)
 }
 
 // Hold is part of Check.

@@ -80,7 +80,7 @@ func TestReferencesThatHaveNoValue(t *testing.T) {
 		{"${A", "value: a reference ${ has no } at its end"},
 		{"${A:b", "value: a reference ${ has no } at its end"},
 		{"${}", "value: a reference ${} names nothing"},
-		{"${loop}", "value: ${loop} leads back to itself"},
+		{"${loop}", "value: ${loop} leads back to itself: correct the reference"},
 		{"${loop:default}x", ""},
 		{"x${map}", "value: ${map} is a list or has keys of its own"},
 		{strings.Repeat("${A:", 50) + strings.Repeat("}", 50), "value: references are nested too deep"},
@@ -229,17 +229,28 @@ func TestFilesThatAreNone(t *testing.T) {
 		{"just text", `the file is "just text"`},
 		{"yes: x", `true: the key "true" is read as bool`},
 		{"a: &a [*a]", "the file is no YAML"},
-		{"a: " + strings.Repeat("x", MaxFile), "the file is no YAML: it has 1048579 bytes"},
+		{"a: " + strings.Repeat("x", MaxFile), "the file has more than 1048576 bytes"},
+		{"", "the file has nothing in it"},
+		{"# nothing\n---\n", "the file has nothing in it"},
 	} {
 		var p Problems
-		Read([]byte(c.file), nil, &p)
-		if err := p.Join(); err == nil || !strings.HasPrefix(err.Error(), c.want) {
+		top := Read([]byte(c.file), nil, &p)
+		if err := p.Join(); err == nil || !strings.HasPrefix(err.Error(), c.want) || len(p.List()) != 1 {
 			t.Errorf("%.40s: %v", c.file, err)
 		}
+		if top.Absent() != (c.file != "yes: x") {
+			t.Errorf("%.40s: there is something to read: %t", c.file, !top.Absent())
+		}
 	}
-	var p Problems
-	if Read(nil, nil, &p); p.Join() != nil {
-		t.Error(p.Join())
+}
+
+func TestOnlyTheFirstDocumentIsRead(t *testing.T) {
+	for file, more := range map[string]bool{
+		"a: 1\n": false, "---\na: 1\n---\n": false, "a: 1\n---\nb: 2\n": true, "": false, "a: [": false, "a: 1\n---\nb: [": false,
+	} {
+		if HasMore([]byte(file)) != more {
+			t.Errorf("%q has more: %t", file, !more)
+		}
 	}
 }
 

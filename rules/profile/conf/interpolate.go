@@ -120,13 +120,18 @@ func (p *parser) reference(depth int) (*reference, error) {
 type variables struct {
 	top map[string]any
 	env func(string) (string, bool)
+	// looked are the keys at the top that were.
+	looked map[string]bool
 }
 
-// unset tells that a reference has no value.
-type unset string
+// unset tells that a reference has no value. The file may have a message for that.
+type unset struct{ name, message string }
 
 func (u unset) Error() string {
-	return fmt.Sprintf("${%s} has no value: the environment variable is unset or empty, and no key at the top of the file has its name", cut(string(u)))
+	if u.message != "" {
+		return u.message
+	}
+	return fmt.Sprintf("${%s} has no value: the environment variable is unset or empty, and no key at the top of the file has its name", cut(u.name))
 }
 
 // found is a scalar that came out of a reference; there texts of lists are taken apart at commas.
@@ -161,12 +166,13 @@ func (v *variables) lookup(name string, active []string) (any, error) {
 		return nil, fmt.Errorf("${%s} leads back to itself", cut(name))
 	}
 	if value, ok := v.top[name]; ok && value != nil {
+		v.looked[name] = true
 		return v.resolve(value, append(slices.Clone(active), name))
 	}
 	if value, ok := v.env(name); ok && value != "" {
 		return found(unquoted(value)), nil
 	}
-	return nil, unset(name)
+	return nil, unset{name: name}
 }
 
 // unquoted is a value without the quotes around it, as in a file of variables that keeps them.
@@ -208,7 +214,9 @@ func (v *variables) value(r *reference, active []string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		return "", errors.New(message)
+		// Whatever is wrong with the name, the message is what the file wants to be said.
+		name, _ := v.join(r.name, active)
+		return "", unset{name, message}
 	}
 	return text, err
 }

@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -18,8 +19,10 @@ type Object struct {
 	asked    map[string]bool
 	vars     *variables
 	problems *Problems
-	// absent: there is no such key, or nothing in it.
-	absent bool
+	// absent: there is no such key, or nothing in it. Broken: what is in it is no mapping, which is told; what it lacks is not.
+	absent, broken bool
+	// isTop: it is that of the file, whose keys may also be variables.
+	isTop bool
 }
 
 // Absent tells that there is no such key, or nothing in it.
@@ -47,14 +50,27 @@ func (o *Object) At(key string) string {
 
 // Refuse notes a problem with a key.
 func (o *Object) Refuse(key, next, format string, args ...any) {
+	if o.broken {
+		return
+	}
 	o.problems.Add(o.At(key), next, format, args...)
+}
+
+// Unresolved notes that the references in a key's value have no value, or are not right.
+func (o *Object) Unresolved(key string, err error) {
+	p := Problem{Path: o.At(key), Text: err.Error(), Next: "correct the reference, or write $$ for a dollar sign"}
+	var missing unset
+	if errors.As(err, &missing) {
+		p.Next, p.Variable = "set the variable for the worker, or write ${NAME:default}", missing.name
+	}
+	o.problems.Note(p)
 }
 
 // Unknown are the keys that nobody asked for, in order.
 func (o *Object) Unknown() []string {
 	var keys []string
 	for key := range o.fields {
-		if !o.asked[key] {
+		if !o.asked[key] && !(o.isTop && o.vars.looked[key]) {
 			keys = append(keys, key)
 		}
 	}
@@ -67,7 +83,7 @@ func (o *Object) get(key string) (value any, ok bool) {
 	o.asked[key] = true
 	value, err := o.vars.resolve(o.fields[key], nil)
 	if err != nil {
-		o.Refuse(key, "set the variable for the worker, or write ${NAME:default}", "%s", err)
+		o.Unresolved(key, err)
 		return nil, false
 	}
 	return value, true
@@ -148,7 +164,7 @@ func (o *Object) Texts(key string) []string {
 	for i, element := range list {
 		resolved, err := o.vars.resolve(element, nil)
 		if err != nil {
-			o.Refuse(fmt.Sprintf("%s[%d]", key, i), "set the variable for the worker, or write ${NAME:default}", "%s", err)
+			o.Unresolved(fmt.Sprintf("%s[%d]", key, i), err)
 			continue
 		}
 		text, ok := textOf(resolved)
@@ -282,16 +298,18 @@ func (o *Object) WrittenDuration(key, what string) time.Duration {
 
 // Object reads a mapping; one that is absent has no keys.
 func (o *Object) Object(key string) *Object {
-	value, _ := o.get(key)
-	return o.object(o.At(key), value)
+	value, ok := o.get(key)
+	read := o.object(o.At(key), value)
+	read.broken = read.broken || !ok
+	return read
 }
 
 func (o *Object) object(path string, value any) *Object {
-	read := &Object{Path: path, asked: map[string]bool{}, vars: o.vars, problems: o.problems, absent: value == nil}
+	read := &Object{Path: path, asked: map[string]bool{}, vars: o.vars, problems: o.problems, absent: value == nil, broken: o.broken}
 	fields, ok := mapping(value)
 	if value != nil && !ok {
 		o.problems.Add(path, "write keys with their values", "%s, and keys with values are wanted", kindOf(value))
-		read.absent = true
+		read.absent, read.broken = true, true
 	}
 	read.fields = fields
 	return read
@@ -312,7 +330,7 @@ func (o *Object) Objects(key, name string) []*Object {
 	for i, element := range list {
 		resolved, err := o.vars.resolve(element, nil)
 		if err != nil {
-			o.Refuse(fmt.Sprintf("%s[%d]", key, i), "set the variable for the worker", "%s", err)
+			o.Unresolved(fmt.Sprintf("%s[%d]", key, i), err)
 			continue
 		}
 		label := ""

@@ -16,6 +16,8 @@ type Problem struct {
 	// Text says what is wrong, Next what to do about it.
 	Text string `json:"text"`
 	Next string `json:"next,omitempty"`
+	// Variable is the one that has no value, where that is the problem.
+	Variable string `json:"variable,omitempty"`
 }
 
 // Error is the problem in one line.
@@ -37,6 +39,9 @@ type Problems struct{ list []Problem }
 func (p *Problems) Add(path, next, format string, args ...any) {
 	p.list = append(p.list, Problem{Path: path, Text: fmt.Sprintf(format, args...), Next: next})
 }
+
+// Note adds a problem that is one already.
+func (p *Problems) Note(problem Problem) { p.list = append(p.list, problem) }
 
 // List are the problems in the order of the file, each once.
 func (p *Problems) List() []Problem {

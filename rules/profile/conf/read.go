@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,24 +14,29 @@ import (
 // MaxFile bounds a file, in bytes.
 const MaxFile = 1 << 20
 
-// Read is the top of a file. Whatever is wrong with it, and with what is read from it, is added to problems; env looks
-// variables up. The library's own panics on odd input are problems too.
+// Read is the top of a file, which is absent where there is nothing to read it from. Whatever is wrong with it, and with what is read
+// from it, is added to problems; env looks variables up. The library's own panics on odd input are problems too.
 func Read(file []byte, env func(string) (string, bool), problems *Problems) *Object {
 	top := map[string]any{}
 	value, err := parseYAML(file)
+	absent := true
 	switch fields, ok := mapping(value); {
+	case len(file) > MaxFile:
+		problems.Add("", "take away what no chain has", "the file has more than %d bytes, and is not read", MaxFile)
 	case err != nil:
 		problems.Add("", "check its indentation and quotes", "the file is no YAML: %s", err)
 	case ok:
-		top = fields
+		top, absent = fields, false
 	case value != nil:
 		problems.Add("", "want the keys intervals, instances and profiles", "the file %s", kindOf(value))
+	default:
+		problems.Add("", "write the keys intervals, instances and profiles", "the file has nothing in it")
 	}
 	notTexts(value, "", problems)
 	if env == nil {
 		env = func(string) (string, bool) { return "", false }
 	}
-	return &Object{fields: top, asked: map[string]bool{}, vars: &variables{top: top, env: env}, problems: problems}
+	return &Object{fields: top, asked: map[string]bool{}, vars: &variables{top: top, env: env, looked: map[string]bool{}}, problems: problems, absent: absent, isTop: true}
 }
 
 func parseYAML(file []byte) (value any, err error) {
@@ -40,10 +46,25 @@ func parseYAML(file []byte) (value any, err error) {
 		}
 	}()
 	if len(file) > MaxFile {
-		return nil, fmt.Errorf("it has %d bytes: at most %d are taken", len(file), MaxFile)
+		return nil, errors.New("too long")
 	}
 	err = yaml.Unmarshal(file, &value)
 	return value, err
+}
+
+// HasMore tells that there is another document after the first, which alone is read.
+func HasMore(file []byte) (more bool) {
+	defer func() {
+		if recover() != nil {
+			more = false // as parseYAML
+		}
+	}()
+	if value, err := parseYAML(file); err != nil || value == nil {
+		return false
+	}
+	d := yaml.NewDecoder(bytes.NewReader(file))
+	var first, next any
+	return d.Decode(&first) == nil && d.Decode(&next) == nil && next != nil
 }
 
 // Repeated says which keys a file has twice in one place, where the last counts.

@@ -54,16 +54,29 @@ func Read(annotation string) (Data, error) {
 		switch {
 		case p == nil:
 			return d, broken(annotation, fmt.Errorf("profile %q has no value", name))
+		case !isWritable(p.Transition):
+			return d, broken(annotation, fmt.Errorf("profile %q: Transition is in year %d", name, p.Transition.UTC().Year()))
 		case !p.Current.Known():
 			return d, broken(annotation, fmt.Errorf("profile %q: Current is %q, which is not a state", name, p.Current))
 		}
 		d.Profiles[name] = *p
+	}
+	for _, name := range slices.Sorted(maps.Keys(read.Notifications)) {
+		if at := read.Notifications[name]; !isWritable(at) {
+			return d, broken(annotation, fmt.Errorf("notification %q is in year %d", name, at.UTC().Year()))
+		}
 	}
 	maps.Copy(d.Notifications, read.Notifications)
 	return d, nil
 }
 
 // broken says why an annotation cannot be read, and what to do.
+// isWritable tells whether JSON can say a time in UTC: an offset may lead out of the years that it has.
+func isWritable(at time.Time) bool {
+	year := at.UTC().Year()
+	return year >= 0 && year <= 9999
+}
+
 func broken(annotation string, err error) error {
 	next := "correct it, or remove it, after which all profiles of the node begin in operational"
 	for _, key := range oldKeys {

@@ -58,6 +58,8 @@ func TestAnnotationsThatCannotBeRead(t *testing.T) {
 		{`{"Profiles":{"a":{"Current":"broken"}}}`, `Current is "broken", which is not a state`},
 		{`{"Profiles":{"a":{"Current":"operational","Transition":"yesterday"}}}`, "parsing time"},
 		{`{"LastTransition":"2020-01-01T00:00:00Z","ProfileStates":{}}`, "it has the form from before maintenance-controller v1.2: remove it"},
+		{`{"Profiles":{"a":{"Current":"operational","Transition":"0000-01-01T00:00:00+23:00"}}}`, "Transition is in year -1"},
+		{`{"Notifications":{"n":"9999-12-31T23:00:00-23:00"}}`, `notification "n" is in year 10000`},
 		{strings.Repeat(" ", maxData+1), "bytes"},
 	} {
 		_, err := Read(c.text)

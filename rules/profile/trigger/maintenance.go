@@ -2,6 +2,7 @@ package trigger
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 
 	"drydock/rules/profile/conf"
@@ -11,17 +12,38 @@ import (
 var _ = register(Kind{Name: "maintenance", optional: true, read: func(o *conf.Object) Trigger {
 	var m Maintenance
 	input, err := o.JSON()
-	if err == nil {
-		err = spec.CheckDefaults(input)
-	}
 	if err != nil {
-		for line := range strings.SplitSeq(err.Error(), "\n") {
-			o.Refuse("", "write the fields of a maintenance, without node and requestor", "%s", line)
+		o.Unresolved("", err)
+		return m
+	}
+	for _, field := range spec.Identities() {
+		if o.Has(field) {
+			o.Refuse(field, "take it away", "the profile and the node say that")
 		}
+	}
+	if others, err := o.JSON(spec.Identities()...); err == nil {
+		refuse(o, spec.CheckDefaults(others))
 	}
 	m.Input = input
 	return m
 }})
+
+// fieldName is how lines begin that say what is wrong with a field.
+var fieldName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9.\[\]]*$`)
+
+// refuse notes what is wrong with the fields of a maintenance, a line each.
+func refuse(o *conf.Object, err error) {
+	if err == nil {
+		return
+	}
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		field, text, found := strings.Cut(line, ": ")
+		if !found || !fieldName.MatchString(field) {
+			field, text = "", line
+		}
+		o.Refuse(field, "write it as in a maintenance's input", "%s", text)
+	}
+}
 
 // Maintenance starts a NodeMaintenance of the node and waits until it is Ready; it is done when the profile leaves the state.
 type Maintenance struct {
