@@ -61,7 +61,8 @@ var (
 		"github.com/aws", "github.com/slack-go", "github.com/nicholas-fedor/shoutrrr", "github.com/wneessen/go-mail",
 	}
 	receivers = append([]string{"drydock/notify", "drydock/checks", "drydock/audit/webhook"}, sdks...)
-	// rulesInCEL are evaluated by activities alone: a library's next release must not change what a history replays to.
+	// rulesInCEL are evaluated by activities alone: a library's next release must not change what a history replays to. The command
+	// line compiles those of profiles, to lint them.
 	rulesInCEL = []string{"drydock/rules/policy", "drydock/rules/profile/cel", "github.com/google/cel-go"}
 	effects    = []string{"drydock/activities", "drydock/workflows"}
 	processes  = []string{"drydock/worker", "drydock/starter", "drydock/client"}
@@ -80,7 +81,7 @@ var layers = []layer{
 	{folder: "drydock/workflows", refused: slices.Concat(sdks, processes)},
 	{folder: "drydock/worker", refused: []string{"drydock/starter", "drydock/client"}},
 	{folder: "drydock/client", refused: slices.Concat(clients, receivers, effects, rulesInCEL), own: []string{"drydock/rules", "drydock/api"}},
-	{folder: "drydock/starter", refused: slices.Concat(receivers, effects, rulesInCEL, []string{"drydock/worker"})},
+	{folder: "drydock/starter", refused: slices.Concat(receivers, effects, []string{"drydock/rules/policy", "drydock/worker"})},
 	{folder: "drydock/chaos", refused: slices.Concat(receivers, effects)},
 	{folder: "drydock/soak", refused: slices.Concat(receivers, effects, []string{"drydock/chaos"})},
 	{folder: "drydock/deploy", refused: slices.Concat(receivers, effects)},

@@ -1,6 +1,10 @@
 package api
 
 import (
+	"fmt"
+	"strings"
+
+	"go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/temporal"
 )
 
@@ -31,3 +35,31 @@ var SearchAttributes = []temporal.SearchAttributeKeyKeyword{
 
 // MemoConfigured is in the memo of a health check that a worker has started because its configuration has it.
 const MemoConfigured = "drydockConfigured"
+
+// MemoBegun is in the memo of a maintenance that a worker has begun; its requestor says for what.
+const MemoBegun = "drydockBegun"
+
+// IdentityOfStarter is what whoever started a workflow calls itself, by its ID and the first event of its first run. A worker is
+// named with what it began the maintenance for, which its own identity does not say.
+func IdentityOfStarter(workflowID string, started *history.WorkflowExecutionStartedEventAttributes) string {
+	identity := started.GetIdentity()
+	if _, begun := started.GetMemo().GetFields()[MemoBegun]; !begun {
+		return identity
+	}
+	_, _, requestor, err := ParseMaintenanceID(workflowID)
+	if err != nil {
+		return identity
+	}
+	return fmt.Sprintf("%s (worker %s)", beginner(requestor), identity)
+}
+
+// beginner is for what maintenances of a requestor are begun.
+func beginner(requestor string) string {
+	if check, is := strings.CutPrefix(requestor, remediationRequestor); is {
+		return "health check " + check
+	}
+	if profile, is := strings.CutPrefix(requestor, ProfileRequestorPrefix); is {
+		return "profile " + profile
+	}
+	return "the plans that share the node"
+}

@@ -159,7 +159,8 @@ type EarlierDrains struct {
 }
 
 // Sender is who sent a message, or started a workflow, by the event of that in the history. Identity is what the sender's
-// client calls itself, a claim; Principal, "<type>:<name>", is who the server verified, absent where it verified nobody.
+// client calls itself, a claim, with what a worker began a maintenance for; Principal, "<type>:<name>", is who the server
+// verified, absent where it verified nobody.
 type Sender struct {
 	Identity  string `json:"identity,omitempty"`
 	Principal string `json:"principal,omitempty"`

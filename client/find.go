@@ -166,7 +166,7 @@ func (c *Client) Find(ctx context.Context, node, requestor string) (Found, error
 }
 
 // Starter is the identity of whoever started a maintenance, as Temporal has recorded it: Options.By where it was the command
-// line. It is empty where Temporal has forgotten the maintenance's first run.
+// line; a worker's with what it began the maintenance for. It is empty where Temporal has forgotten the maintenance's first run.
 func (c *Client) Starter(ctx context.Context, m Maintenance) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
@@ -184,7 +184,7 @@ func (c *Client) Starter(ctx context.Context, m Maintenance) (string, error) {
 	if len(events) == 0 {
 		return "", nil
 	}
-	return events[0].GetWorkflowExecutionStartedEventAttributes().GetIdentity(), nil
+	return api.IdentityOfStarter(m.WorkflowID, events[0].GetWorkflowExecutionStartedEventAttributes()), nil
 }
 
 // sharers are the requestors of a running maintenance; none where no worker can tell.

@@ -288,7 +288,10 @@ func (h *HealthCheck) Taken(ctx context.Context) (HealthCheckView, error) {
 		switch {
 		case ctx.Err() != nil:
 			return v, context.Cause(ctx)
-		case err == nil && (!v.Running() || v.Status != nil && v.Status.Name != "" || v.Unanswered != nil && !polled):
+		case err == nil && v.Running() && v.Status != nil && v.Status.Name != "":
+			// What a worker refuses at once has been answered too, by the task that ended it.
+			return h.Observe(ctx, api.HealthStatusRequest{Limit: 1})
+		case err == nil && (!v.Running() || v.Unanswered != nil && !polled):
 			return v, nil
 		}
 		if pause = nextPause(pause); !sleep(ctx, pause) {

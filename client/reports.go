@@ -54,6 +54,30 @@ func occasion() string {
 	return hex.EncodeToString(text)
 }
 
+// ProfileReport asks what becomes of nodes by their profiles, without changing anything: of all, of those that the input chooses,
+// or of one that is to be explained. It is given up, by the server too, after within. What a worker refuses, such as a node
+// that there is not, is a FailedError; where ctx ends, or no worker sees to it, it is taken back.
+func (c *Client) ProfileReport(ctx context.Context, in api.ProfileReportInput, within time.Duration) (api.ProfileReport, error) {
+	const what = "asking for the report of profiles"
+	var report api.ProfileReport
+	if ctx.Err() != nil {
+		return report, context.Cause(ctx)
+	}
+	run, err := c.server.start(ctx, temporalclient.StartWorkflowOptions{
+		ID: api.ProfileReportID(c.options.Cluster, occasion()), WorkflowExecutionTimeout: within,
+		StaticSummary: "what becomes of nodes by their profiles", StaticDetails: "Started by " + markdown.Text(c.options.By) + ".",
+	}, api.ProfileReportType, in)
+	if err != nil {
+		return report, failedCall(what, err)
+	}
+	err = c.server.resultOf(ctx, run, what, &report)
+	var noWorker *NoWorkerError
+	if err != nil && (ctx.Err() != nil || errors.As(err, &noWorker)) {
+		c.server.takeBack(ctx, run)
+	}
+	return report, err
+}
+
 // Doctor is a run of the doctor, which finds what is inconsistent and with Fix heals it. There is one at a time.
 type Doctor struct {
 	// Joined tells that it was at work already, so that its report may answer another question.

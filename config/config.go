@@ -51,6 +51,8 @@ type Config struct {
 	// HealthChecks are the checks that the worker makes sure of, by name; Health is what holds for all of the cluster.
 	HealthChecks HealthChecks `json:"healthChecks,omitempty"`
 	Health       Health       `json:"health,omitzero"`
+	// Profiles says where the configuration of SAP's maintenance-controller is.
+	Profiles Profiles `json:"profiles,omitzero"`
 	// Audit says where the records of ended maintenances go.
 	Audit      audit.Config `json:"audit,omitzero"`
 	Kubernetes Kubernetes   `json:"kubernetes"`
@@ -278,6 +280,7 @@ func (c Config) Validate() error {
 	problems = append(problems, c.checkGroups()...)
 	problems = append(problems, c.checkWindows()...)
 	problems = append(problems, c.checkHealth()...)
+	problems = append(problems, c.Profiles.validate()...)
 	problems = append(problems, c.Kubernetes.validate()...)
 	problems = append(problems, c.Versioning.validate()...)
 	problems = append(problems, c.Metrics.validate()...)

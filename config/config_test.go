@@ -57,6 +57,21 @@ func TestTheReferenceShowsGoodFiles(t *testing.T) {
 	}
 }
 
+// The page about maintenance-controller shows its section.
+func TestThePageOfProfilesShowsAGoodFile(t *testing.T) {
+	page, err := os.ReadFile("../docs/from-maintenance-controller.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("testdata/profiles.good.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if indented := "    " + strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", "\n    "); !strings.Contains(string(page), indented) {
+		t.Error("docs/from-maintenance-controller.md does not show testdata/profiles.good.yml, indented by four spaces")
+	}
+}
+
 // Names in the defaults are refused only where they are not configured.
 func TestDefaultsMayNameWhatIsConfigured(t *testing.T) {
 	c := config.Default()

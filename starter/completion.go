@@ -41,6 +41,8 @@ func registerCompletions(a *invocation.App, root *cobra.Command) {
 			completePlans(a, c)
 		case "health":
 			completeHealth(a, c)
+		case "profile":
+			completeProfiles(a, c)
 		case "watch":
 			c.ValidArgsFunction = offer(a, nodesInMaintenance)
 		default:

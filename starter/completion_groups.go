@@ -132,3 +132,15 @@ func healthChecks(ctx context.Context, a *invocation.App, _ []string) []string {
 	}
 	return inOrder(names)
 }
+
+// completeProfiles teaches the shell nodes; the names of profiles are those of the file that a command is given.
+func completeProfiles(a *invocation.App, profile *cobra.Command) {
+	for _, c := range profile.Commands() {
+		switch c.Name() {
+		case "explain":
+			c.ValidArgsFunction = inTurn(a, knownNodes)
+		case "list":
+			c.ValidArgsFunction = cobra.NoFileCompletions
+		}
+	}
+}

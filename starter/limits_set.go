@@ -54,7 +54,7 @@ out of service already stays so: limits are judged when a slot is granted.`,
   drydock limits set --remediations 5%
   drydock limits set --group gpu --max-parallel 3
   drydock limits set --held plans=40
-  drydock limits set --window weeknights --window weekends
+  drydock limits set --window weeknights
   drydock limits set --from-file worker.yaml --comment "groups per rack"`,
 		Args: invocation.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), cmd.Flags()) },
@@ -70,8 +70,8 @@ func (o *limitsSetOptions) register(cmd *cobra.Command) {
 	f.StringVar(&o.maxUnavailable, "max-unavailable", "", "how many nodes may be unavailable at a time; 0 stops all that would make one so")
 	f.BoolVar(&o.noMaxUnavailable, "no-max-unavailable", false, "remove the limit on unavailable nodes")
 	f.StringVar(&o.remediations, "remediations", "", "how many maintenances of health checks may run at a time, in slots of their own; 0 starts none")
-	f.StringSliceVar(&o.windows, "window", nil, "grant slots only while this window of the worker's configuration is open, with others that are given (repeatable)")
-	f.BoolVar(&o.noWindows, "no-windows", false, "grant slots at any time, as far as groups and maintenances have no windows of their own")
+	f.StringSliceVar(&o.windows, "window", nil, "have slots granted only while this window of the worker's configuration is open, with several while all are (repeatable)")
+	f.BoolVar(&o.noWindows, "no-windows", false, "remove the limit to windows: slots are granted at any time, unless a group or the maintenance itself keeps to windows")
 	f.StringVar(&o.group, "group", "", "change the limits of this group, not those of the whole cluster")
 	f.StringToIntVar(&o.held, "held", nil, "how many nodes a requestor may hold, as REQUESTOR=NODES (repeatable)")
 	f.StringVarP(&o.fromFile, "from-file", "f", "", "the worker's configuration, or a file of limits alone; - for standard input")

@@ -16,6 +16,7 @@ import (
 	"drydock/starter/health"
 	"drydock/starter/invocation"
 	"drydock/starter/plan"
+	"drydock/starter/profile"
 	"drydock/starter/setup"
 	"drydock/starter/tell"
 	"drydock/starter/terminal"
@@ -137,7 +138,7 @@ func addGroups(root *cobra.Command, a *invocation.App) {
 			tell.NewEscalate(a), tell.NewSkipPod(a), tell.NewConsent(a), tell.NewRetryNow(a),
 			tell.NewApprove(a), tell.NewDeny(a), tell.NewReschedule(a), tell.NewValidated(a), tell.NewValidationFailed(a), tell.NewHookDone(a), tell.NewSkipHook(a),
 		}},
-		{"cluster", "The cluster as a whole:", []*cobra.Command{newLimits(a), newFreeze(a), newThaw(a), newWindows(a), health.New(a), newDoctor(a), setup.New(a), codecserver.New(a)}},
+		{"cluster", "The cluster as a whole:", []*cobra.Command{newLimits(a), newFreeze(a), newThaw(a), newWindows(a), health.New(a), profile.New(a), newDoctor(a), setup.New(a), codecserver.New(a)}},
 		{"other", "Other commands:", []*cobra.Command{newSchema(a), newVersion(a)}},
 	}
 	for _, g := range groups {

@@ -13,6 +13,7 @@ import (
 	"drydock/docs/schemas"
 	"drydock/rules/doctor"
 	"drydock/rules/preflight"
+	rules "drydock/rules/profile"
 	"drydock/rules/record"
 	"drydock/rules/schedule"
 	"drydock/rules/setup"
@@ -20,6 +21,7 @@ import (
 	"drydock/starter/health"
 	"drydock/starter/invocation"
 	"drydock/starter/nodework"
+	"drydock/starter/profile"
 	"drydock/starter/show"
 	"drydock/starter/terminal"
 )
@@ -30,32 +32,35 @@ var outputs = map[string]struct {
 	of       any
 	commands []string
 }{
-	"summaries":      {show.Maintenances{}, []string{"list", "start"}},
-	"summary":        {show.Summary{}, []string{"watch"}},
-	"status":         {show.Maintenance{}, []string{"status"}},
-	"limits":         {show.Scheduler{}, []string{"limits"}},
-	"limits-set":     {api.LimitsInForce{}, []string{"limits set"}},
-	"limits-diff":    {[]LimitDifference{}, []string{"limits diff"}},
-	"freezes":        {[]schedule.Freeze{}, []string{"freeze", "thaw"}},
-	"windows":        {show.Windows{}, []string{"windows"}},
-	"preflight":      {[]preflight.Report{}, []string{"preflight"}},
-	"doctor":         {doctor.Report{}, []string{"doctor"}},
-	"setup":          {setup.Report{}, []string{"setup"}},
-	"history":        {[]record.Record{}, []string{"history"}},
-	"report":         {record.Report{}, []string{"report"}},
-	"audit-verify":   {record.Verdict{}, []string{"audit verify"}},
-	"rollout":        {[]nodework.Outcome{}, []string{"rollout", "plan attach"}},
-	"plan":           {show.Plan{}, []string{"plan status"}},
-	"plans":          {show.Plans{}, []string{"plan list"}},
-	"plan-summary":   {show.PlanSummary{}, []string{"plan create", "plan pause", "plan resume", "plan approve", "plan skip", "plan retry", "plan set-stage", "plan set-selector", "plan cancel"}},
-	"plan-schedule":  {show.PlanSchedule{}, []string{"plan schedule"}},
-	"plan-schedules": {show.PlanSchedules{}, []string{"plan schedule list"}},
-	"plan-preview":   {show.PlanPreview{}, []string{"plan create --dry-run"}},
-	"health":         {health.Check{}, []string{"health status"}},
-	"health-checks":  {health.Checks{}, []string{"health list", "health start", "health apply"}},
-	"health-summary": {health.Summary{}, []string{"health pause", "health resume", "health confirm", "health remove"}},
-	"health-explain": {[]health.Explained{}, []string{"health explain"}},
-	"version":        {Versions{}, []string{"version"}},
+	"summaries":       {show.Maintenances{}, []string{"list", "start"}},
+	"summary":         {show.Summary{}, []string{"watch"}},
+	"status":          {show.Maintenance{}, []string{"status"}},
+	"limits":          {show.Scheduler{}, []string{"limits"}},
+	"limits-set":      {api.LimitsInForce{}, []string{"limits set"}},
+	"limits-diff":     {[]LimitDifference{}, []string{"limits diff"}},
+	"freezes":         {[]schedule.Freeze{}, []string{"freeze", "thaw"}},
+	"windows":         {show.Windows{}, []string{"windows"}},
+	"preflight":       {[]preflight.Report{}, []string{"preflight"}},
+	"doctor":          {doctor.Report{}, []string{"doctor"}},
+	"setup":           {setup.Report{}, []string{"setup"}},
+	"history":         {[]record.Record{}, []string{"history"}},
+	"report":          {record.Report{}, []string{"report"}},
+	"audit-verify":    {record.Verdict{}, []string{"audit verify"}},
+	"rollout":         {[]nodework.Outcome{}, []string{"rollout", "plan attach"}},
+	"plan":            {show.Plan{}, []string{"plan status"}},
+	"plans":           {show.Plans{}, []string{"plan list"}},
+	"plan-summary":    {show.PlanSummary{}, []string{"plan create", "plan pause", "plan resume", "plan approve", "plan skip", "plan retry", "plan set-stage", "plan set-selector", "plan cancel"}},
+	"plan-schedule":   {show.PlanSchedule{}, []string{"plan schedule"}},
+	"plan-schedules":  {show.PlanSchedules{}, []string{"plan schedule list"}},
+	"plan-preview":    {show.PlanPreview{}, []string{"plan create --dry-run"}},
+	"health":          {health.Check{}, []string{"health status"}},
+	"health-checks":   {health.Checks{}, []string{"health list", "health start", "health apply"}},
+	"health-summary":  {health.Summary{}, []string{"health pause", "health resume", "health confirm", "health remove"}},
+	"health-explain":  {[]health.Explained{}, []string{"health explain"}},
+	"profile-lint":    {rules.Report{}, []string{"profile lint"}},
+	"profiles":        {profile.Nodes{}, []string{"profile list"}},
+	"profile-explain": {api.ProfileExplanation{}, []string{"profile explain"}},
+	"version":         {Versions{}, []string{"version"}},
 }
 
 func newSchema(a *invocation.App) *cobra.Command {

@@ -147,9 +147,10 @@ func (f flags) load() (config.Config, error) {
 	return c, f.inFile(c.Validate())
 }
 
-// tryOut looks at what the configuration names outside of itself: the files of secrets and of Jobs, and where audit records go.
+// tryOut looks at what the configuration names outside of itself: the files of secrets, of Jobs and of profiles, and where audit
+// records go.
 func (f flags) tryOut(c config.Config) error {
-	problems := []error{c.CheckSecretFiles(), c.Audit.Try()}
+	problems := []error{c.CheckSecretFiles(), c.Audit.Try(), tryProfiles(c.Profiles)}
 	if problems[0] == nil {
 		_, err := checks.New(c.ChecksAndHooks(), nil, Version)
 		problems = append(problems, err)

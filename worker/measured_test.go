@@ -13,6 +13,7 @@ import (
 
 	"drydock/activities/delivery"
 	"drydock/activities/drain"
+	"drydock/activities/profile"
 	"drydock/config"
 	"drydock/rules/window"
 	"drydock/worker/metrics"
@@ -57,6 +58,7 @@ func registered(t *testing.T) descs {
 	}
 	drain.NewMetrics(d)
 	delivery.NewMetrics(d, map[string]string{"oncall": "slack"})
+	profile.NewMetrics(d, nil, o.Logger)
 	differsGauge(d)
 	return d
 }

@@ -28,6 +28,8 @@ type reviver struct {
 	// is when it was looked last whether there are some.
 	waiting string
 	asked   time.Time
+	// always: it is to run whenever this worker does.
+	always bool
 }
 
 // askEvery is how often it is looked whether somebody waits for what does not run.
@@ -40,6 +42,9 @@ func revivers(o Options, temporal client.Client, queue string) []*reviver {
 	watch := &reviver{kind: api.HealthWatchType, what: "the watch of health checks", id: api.HealthWatchID(o.Config.Cluster)}
 	all := []*reviver{lockstep, watch}
 	watch.waiting = api.HealthCheckType
+	if o.Config.Profiles.File != "" {
+		all = append(all, &reviver{kind: api.ProfilesType, what: "the evaluation of profiles", id: api.ProfilesID(o.Config.Cluster), always: true})
+	}
 	for _, r := range all {
 		r.temporal, r.logger, r.queue = temporal, o.Logger, queue
 	}
@@ -77,6 +82,9 @@ func (k *reviver) ensure(ctx context.Context) error {
 
 // needed tells whether somebody waits for it.
 func (k *reviver) needed(ctx context.Context) (bool, error) {
+	if k.always {
+		return true, nil
+	}
 	if k.waiting == "" || time.Since(k.asked) < askEvery {
 		return false, nil
 	}

@@ -130,6 +130,7 @@ func Run(ctx context.Context, o Options) error {
 		o.Logger.Warn("channels cannot be told before their secrets are there", "error", err)
 	}
 	warnOfRetention(o, options.Namespace, home)
+	warnOfProfiles(o)
 	if err := acts.Settings.Register(ctx); err != nil {
 		o.Logger.Warn("maintenances run without search attributes (drydock setup says how to register them)", "error", err)
 	}
@@ -306,7 +307,7 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 			Judge: judge, Windows: slices.Sorted(maps.Keys(c.Windows)),
 			Audited: len(sinks.Names()) > 0, Conditions: c.Kubernetes.NodeConditions,
 		},
-		Windows: openings, Health: healthActivities(c.Health, all, to),
+		Windows: openings, Health: healthActivities(c.Health, all, to), Profiles: profileActivities(o, kube, to, events, registry),
 		Checks: &checkactivity.Activities{Client: kube, Temporal: temporal, Runner: runner},
 		Plans:  &planactivity.Activities{Nodes: all, Temporal: temporal, Namespace: namespace}, Lockstep: &lockstepactivity.Activities{Temporal: temporal, Namespace: namespace},
 		Policies: &policyactivity.Activities{Judge: judge, Temporal: temporal, Namespace: namespace},

@@ -18,6 +18,7 @@ import (
 	planactivity "drydock/activities/plan"
 	policyactivity "drydock/activities/policy"
 	preflightactivity "drydock/activities/preflight"
+	profileactivity "drydock/activities/profile"
 	"drydock/activities/settings"
 	windowsactivity "drydock/activities/windows"
 	"drydock/api"
@@ -32,6 +33,9 @@ import (
 	"drydock/workflows/plan"
 	"drydock/workflows/planrun"
 	"drydock/workflows/preflight"
+	"drydock/workflows/profilereport"
+	"drydock/workflows/profiles"
+	"drydock/workflows/profiletransition"
 	"drydock/workflows/remediation"
 	"drydock/workflows/scheduler"
 	"drydock/workflows/windows"
@@ -53,6 +57,7 @@ type Activities struct {
 	Windows    *windowsactivity.Activities
 	Lockstep   *lockstepactivity.Activities
 	Health     *healthactivity.Activities
+	Profiles   *profileactivity.Activities
 }
 
 // Interceptors are what every worker and replayer of the workflows has to run with.
@@ -68,7 +73,7 @@ func Register(registry worker.Registry, a Activities) {
 
 // RegisterActivities makes a worker able to run every activity.
 func RegisterActivities(registry worker.ActivityRegistry, a Activities) {
-	for _, methods := range []any{a.Nodes, a.Drains, a.Cluster, a.Executions, a.Preflights, a.Doctors, a.Checks, a.Deliveries, a.Policies, a.Plans, a.Windows, a.Lockstep, a.Health} {
+	for _, methods := range []any{a.Nodes, a.Drains, a.Cluster, a.Executions, a.Preflights, a.Doctors, a.Checks, a.Deliveries, a.Policies, a.Plans, a.Windows, a.Lockstep, a.Health, a.Profiles} {
 		registry.RegisterActivity(methods)
 	}
 	registry.RegisterActivity(a.Settings.Prepare)
@@ -91,5 +96,8 @@ func RegisterWorkflows(registry interface {
 	registry.RegisterWorkflowWithOptions(health.Check, workflow.RegisterOptions{Name: api.HealthCheckType})
 	registry.RegisterWorkflowWithOptions(healthwatch.HealthWatch, workflow.RegisterOptions{Name: api.HealthWatchType})
 	registry.RegisterWorkflowWithOptions(remediation.NodeRemediation, workflow.RegisterOptions{Name: api.NodeRemediationType})
+	registry.RegisterWorkflowWithOptions(profiles.Profiles, workflow.RegisterOptions{Name: api.ProfilesType})
+	registry.RegisterWorkflowWithOptions(profiletransition.ProfileTransition, workflow.RegisterOptions{Name: api.ProfileTransitionType})
+	registry.RegisterWorkflowWithOptions(profilereport.ProfileReport, workflow.RegisterOptions{Name: api.ProfileReportType})
 	registry.RegisterWorkflowWithOptions(windows.Windows, workflow.RegisterOptions{Name: api.WindowsType})
 }

@@ -64,6 +64,9 @@ func (c *Activities) marksOn(nodes []*corev1.Node, cluster string, known []Known
 			continue
 		}
 		for _, h := range mark.Holders {
+			if c.Home.IsOfProfile(cluster, node.Name, h) {
+				continue
+			}
 			stray := c.Home.Classify(cluster, node.Name, h)
 			name := nodeRun{node.Name, h.RunID}
 			there[name] = true

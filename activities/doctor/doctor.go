@@ -45,12 +45,14 @@ type Jobs interface {
 // Names are the names of what a doctor asks and tells.
 type Names struct {
 	// Maintenances begins the workflow IDs of maintenances, Scheduler is the scheduler's.
-	Maintenances string                   `json:"maintenances"`
-	Scheduler    string                   `json:"scheduler"`
-	Listed       execution.InventoryInput `json:"listed"`
-	QueryState   string                   `json:"queryState"`
-	QuerySlot    string                   `json:"querySlot"`
-	QueryStatus  string                   `json:"queryStatus"`
+	Maintenances string `json:"maintenances"`
+	// Transitions begins those of transitions of profiles.
+	Transitions string                   `json:"transitions,omitempty"`
+	Scheduler   string                   `json:"scheduler"`
+	Listed      execution.InventoryInput `json:"listed"`
+	QueryState  string                   `json:"queryState"`
+	QuerySlot   string                   `json:"querySlot"`
+	QueryStatus string                   `json:"queryStatus"`
 	// Deliveries are the types of workflows that tell channels and keep audit records.
 	Deliveries []string `json:"deliveries,omitempty"`
 	// Lost are IDs of Temporal namespaces whose histories are lost.
@@ -112,7 +114,7 @@ func runsOf(findings []doctor.Finding) []doctor.Holder {
 }
 
 func (d *Activities) facts(ctx context.Context, in EvaluateInput) (doctor.Facts, error) {
-	facts := doctor.Facts{At: time.Now().UTC(), Prefix: in.Maintenances, Executions: map[string]doctor.Execution{}}
+	facts := doctor.Facts{At: time.Now().UTC(), Prefix: in.Maintenances, Transitions: in.Transitions, Executions: map[string]doctor.Execution{}}
 	traces, err := k8s.MarkingsOf(ctx, d.Client)
 	if err != nil {
 		return facts, err

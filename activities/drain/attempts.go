@@ -126,11 +126,9 @@ func (a *attempts) settled(t target, tried *attempt) bool {
 	}
 }
 
-// overdueForKill are the pods that were told to end in their own time, and whose time the rung Kill has ended.
+// overdueForKill are the pods that were told to end in their own time, and whose time is over: by the rung Kill, or because they are
+// not waited for.
 func (a *attempts) overdueForKill(found observation) []target {
-	if !a.means.kills() {
-		return nil
-	}
 	now := time.Now()
 	var overdue []target
 	for _, t := range found.killable {
@@ -145,7 +143,7 @@ func (a *attempts) overdueForKill(found observation) []target {
 // finalizers, or for what no request can change.
 func (a *attempts) toBeKilled(t target) bool {
 	tried, grace := a.byPod[t.UID], t.DeletionGracePeriodSeconds
-	return a.means.kills() && (grace == nil || *grace > 0) && (tried == nil || !a.settled(t, tried))
+	return a.means.kills(t.Pod) && (grace == nil || *grace > 0) && (tried == nil || !a.settled(t, tried))
 }
 
 // allowed are those of the pods that no known budget refuses by now. The others count as refused.

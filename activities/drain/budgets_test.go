@@ -116,7 +116,7 @@ func TestBudgetsOfAPodAreNamed(t *testing.T) {
 	if !slices.Equal(names, []string{"a", "b"}) {
 		t.Errorf("budgets %v", names)
 	}
-	if text := b.describe(activitytest.PodOf("web", "web-1")); !strings.Contains(text, "budget a allows 1 disruptions: 3 of 3 pods are healthy, 2 are needed; budget b allows 0") {
+	if text := b.describe(activitytest.PodOf("web", "web-1")); !strings.Contains(text, "budget a allows 1 disruption: 3 of 3 pods are healthy, 2 are needed; budget b allows 0") {
 		t.Errorf("described as %q", text)
 	}
 }

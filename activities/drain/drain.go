@@ -66,6 +66,8 @@ type Input struct {
 	Force string `json:"force,omitempty"`
 	// KillAt is when the rung Kill is due: before it every pod is deleted early enough to end in its own time.
 	KillAt *time.Time `json:"killAt,omitempty"`
+	// EndsStuck deletes pods without grace that are terminating for longer than twice the time they were given.
+	EndsStuck bool `json:"endsStuck,omitempty"`
 	// Skip are the pods, "namespace/name", that an operator asked to leave on the node.
 	Skip []string `json:"skip,omitempty"`
 	// Before is how far earlier drains of the same attempt came.

@@ -18,10 +18,12 @@ type means struct {
 	force  string
 	killAt *time.Time
 	began  time.Time
+	// endsStuck: pods that do not end in their time are given none any more.
+	endsStuck bool
 }
 
 func meansOf(in Input) means {
-	return means{drain: in.Drain, force: in.Force, killAt: in.KillAt, began: in.Began}
+	return means{drain: in.Drain, force: in.Force, killAt: in.KillAt, began: in.Began, endsStuck: in.EndsStuck}
 }
 
 // How a pod was told to end.
@@ -33,7 +35,7 @@ const (
 
 func (m means) how(t target) string {
 	switch {
-	case m.kills():
+	case m.kills(t.Pod):
 		return killed
 	case m.deletes(t):
 		return deleted
@@ -42,8 +44,17 @@ func (m means) how(t target) string {
 	}
 }
 
-// kills tells whether pods are given no time to end.
-func (m means) kills() bool { return m.force == spec.Kill }
+// kills tells whether a pod is given no time to end.
+func (m means) kills(pod *corev1.Pod) bool { return m.force == spec.Kill || m.isStuck(pod) }
+
+// isStuck tells whether a pod is terminating for longer than twice the time it was given, and is not waited for
+// (maintenance-controller, forceEviction): its deletion timestamp is when that was over once.
+func (m means) isStuck(pod *corev1.Pod) bool {
+	if !m.endsStuck || pod.DeletionTimestamp == nil || pod.DeletionGracePeriodSeconds == nil {
+		return false
+	}
+	return time.Now().After(pod.DeletionTimestamp.Add(time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second))
+}
 
 // deletes tells that a pod is deleted by now and not evicted, so that no budget is asked.
 func (m means) deletes(t target) bool {
@@ -54,7 +65,7 @@ func (m means) deletes(t target) bool {
 func (m means) end(ctx context.Context, client kube.Interface, t target) k8s.Eviction {
 	grace := m.drain.GracePeriodSeconds
 	switch {
-	case m.kills():
+	case m.kills(t.Pod):
 		return k8s.DeletePod(ctx, client, t.Pod, new(int64))
 	case m.force == spec.BypassBudget, t.podType == drainplan.DaemonSet, m.mustBeDeletedNow(t.Pod):
 		return k8s.DeletePod(ctx, client, t.Pod, grace)

@@ -101,7 +101,7 @@ func (s *sending) one(ctx context.Context, t target) (answered bool, err error) 
 	if err := s.node.Fence(); err != nil {
 		return true, err
 	}
-	if !s.node.Current(t.Pod, s.means.kills()) {
+	if !s.node.Current(t.Pod, s.means.kills(t.Pod)) {
 		return true, nil
 	}
 	return s.await(ctx, t, func() error { return s.ask(t) })

@@ -336,7 +336,7 @@ func TestPodWhoseGraceNeedsTheTimeIsDeletedEarlyEnough(t *testing.T) {
 func TestWishNotToBeDisruptedHasADeadline(t *testing.T) {
 	t.Parallel()
 	d := newDrain(t, activitytest.HeldNode(), activitytest.Pod("careful", careful))
-	d.in = func(in *Input) { in.Drain.ProtectedFor = spec.Duration(4 * time.Second) }
+	d.in = func(in *Input) { in.Drain.ProtectedFor = spec.Duration(12 * time.Second) }
 	d.start(evict)
 	p := d.told()
 	if p.Blockers[0].Reason != "DoNotDisrupt" || !strings.Contains(p.Blockers[0].Message, "left alone until") || d.order() != "" {

@@ -90,6 +90,9 @@ func (e *Activities) marks(ctx context.Context, cluster string, into *Inventory)
 			continue
 		}
 		for _, h := range mark.Holders {
+			if e.Home.IsOfProfile(cluster, name, h) {
+				continue
+			}
 			if stray := e.Home.Classify(cluster, name, h); stray.Kind != "" {
 				into.stray(stray)
 				continue

@@ -52,6 +52,12 @@ func (n Namespace) Classify(cluster, node string, h k8s.Holder) (mark api.StrayM
 	return mark
 }
 
+// IsOfProfile tells whether a holder is a transition of a profile of this cluster, which holds its node for a drain: it has no slot.
+func (n Namespace) IsOfProfile(cluster, node string, h k8s.Holder) bool {
+	ofCluster, _, of, err := api.ParseProfileTransitionID(h.WorkflowID)
+	return err == nil && n.Owns(h) && ofCluster == cluster && of == node
+}
+
 // Unreadable is a mark of which nothing can be told.
 func Unreadable(node string) api.StrayMark {
 	return api.StrayMark{Node: node, Kind: api.StrayMalformed}

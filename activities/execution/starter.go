@@ -59,7 +59,7 @@ func (s *Starters) Of(ctx context.Context, run Run) (api.Sender, error) {
 			run = Run{WorkflowID: parent.GetWorkflowId(), RunID: parent.GetRunId()}
 			parents = append(parents, run)
 		default:
-			sender := SenderOf(started.GetIdentity(), event.GetPrincipal())
+			sender := SenderOf(api.IdentityOfStarter(run.WorkflowID, started), event.GetPrincipal())
 			for _, parent := range parents {
 				s.known.Add(parent, sender)
 			}

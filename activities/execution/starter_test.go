@@ -23,6 +23,8 @@ func TestStarterOf(t *testing.T) {
 	copied.GetWorkflowExecutionStartedEventAttributes().OriginalExecutionRunId = "first"
 	child := by("history-service", "child")
 	child.GetWorkflowExecutionStartedEventAttributes().ParentWorkflowExecution = &commonpb.WorkflowExecution{WorkflowId: "typed-by-hand", RunId: "parent"}
+	remedy := by("7@pod@", "remedy")
+	remedy.GetWorkflowExecutionStartedEventAttributes().Memo = &commonpb.Memo{Fields: map[string]*commonpb.Payload{api.MemoBegun: nil}}
 	for name, c := range map[string]struct {
 		run  string
 		want api.Sender
@@ -34,13 +36,19 @@ func TestStarterOf(t *testing.T) {
 		"whose first run is lost":      {"orphan", api.Sender{}},
 		"a chain that does not end":    {"loop", api.Sender{}},
 		"not known":                    {"other", api.Sender{}},
+		"begun by a worker":            {"remedy", api.Sender{Identity: "health check workers (worker 7@pod@)"}},
 	} {
+		id := "node-maintenance/n1/ops"
+		if c.run == "remedy" {
+			id = "node-maintenance/n1/health-workers"
+		}
 		temporal := &mocks.Client{}
 		temporal.On("WorkflowService").Return(&activitytest.Histories{First: map[string]*historypb.HistoryEvent{
 			"first": verified, "third": by("worker", "first"), "reset": copied, "child": child, "parent": by("bob@desk", "parent"),
 			"orphan": by("worker", "gone"), "loop": by("worker", "pool"), "pool": by("worker", "loop"),
+			"remedy": remedy,
 		}})
-		got, err := NewStarters(temporal, "default").Of(t.Context(), Run{WorkflowID: "node-maintenance/n1/ops", RunID: c.run})
+		got, err := NewStarters(temporal, "default").Of(t.Context(), Run{WorkflowID: id, RunID: c.run})
 		if err != nil || got != c.want {
 			t.Errorf("%s: %+v, %v; want %+v", name, got, err, c.want)
 		}

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"drydock/activities/execution"
 	"drydock/activities/failure"
 	"drydock/api"
 	"drydock/rules/bounds"
@@ -86,6 +87,7 @@ func (a *Activities) BeginRepair(ctx context.Context, in RepairInput) (BegunRepa
 		WorkflowIDConflictPolicy:                 enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 		StaticSummary:                            "maintenance of " + in.Node + " for health check " + in.Check,
+		Memo:                                     map[string]any{api.MemoBegun: true},
 	}, api.NodeMaintenanceType, fields)
 	var running *serviceerror.WorkflowExecutionAlreadyStarted
 	switch {
@@ -195,27 +197,5 @@ type EndRepairInput struct {
 func (a *Activities) EndRepair(ctx context.Context, in EndRepairInput) error {
 	id := api.MaintenanceID(api.ClusterOf(activity.GetInfo(ctx).TaskQueue), in.Node, api.RemediationRequestor(in.Check))
 	said := api.Message{By: "health check " + in.Check, Comment: bounds.Cut(in.Why, bounds.Text)}
-	// Each is ignored where the other applies.
-	messages := []struct {
-		name    string
-		payload any
-	}{
-		{api.MsgCancel, api.Cancel{Message: said, Run: in.RunID, BeforeReady: true}},
-		{api.MsgDone, api.Done{Message: said, Run: in.RunID}},
-	}
-	if !in.Healthy {
-		messages = messages[:1]
-		messages[0].payload = api.Cancel{Message: said, Run: in.RunID, Release: true}
-	}
-	for _, m := range messages {
-		err := a.Temporal.SignalWorkflow(ctx, id, "", m.name, m.payload)
-		var nobody *serviceerror.NotFound
-		if errors.As(err, &nobody) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("telling the maintenance of %s (%s): %w", in.Node, m.name, err)
-		}
-	}
-	return nil
+	return execution.TellToEnd(ctx, a.Temporal, id, in.RunID, said, in.Healthy)
 }

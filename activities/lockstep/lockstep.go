@@ -104,6 +104,7 @@ func (a *Activities) begin(ctx context.Context, node string, fields map[string]j
 		WorkflowIDConflictPolicy:                 enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 		StaticSummary:                            "maintenance of " + node + " for plans",
+		Memo:                                     map[string]any{api.MemoBegun: true},
 	}, api.NodeMaintenanceType, input)
 	var running *serviceerror.WorkflowExecutionAlreadyStarted
 	switch {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -36,7 +37,7 @@ func describe(e *history.HistoryEvent) string {
 	switch e.EventType {
 	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
 		a := e.GetWorkflowExecutionStartedEventAttributes()
-		return fmt.Sprintf("asked for by %s: %s", a.Identity, payloads(a.Input.GetPayloads()))
+		return fmt.Sprintf("asked for by %s: %s", cmp.Or(a.Identity, a.GetParentWorkflowExecution().GetWorkflowId()), payloads(a.Input.GetPayloads()))
 	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED:
 		a := e.GetWorkflowExecutionSignaledEventAttributes()
 		return fmt.Sprintf("message %s from %s: %s", a.SignalName, a.Identity, payloads(a.Input.GetPayloads()))

@@ -1,6 +1,7 @@
 package kubernetes_test
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -8,6 +9,9 @@ import (
 	"drydock/checks"
 	"drydock/checks/kinds"
 	"drydock/k8s/k8stest"
+	"drydock/rules/profile"
+	"drydock/rules/profile/cel"
+	"drydock/rules/profile/check"
 	"drydock/rules/spec"
 )
 
@@ -34,6 +38,34 @@ func TestTheExamplesAreWorkThatTheWorkerTakes(t *testing.T) {
 			if image, ok := strings.CutPrefix(strings.TrimSpace(line), "image: "); ok && (!strings.Contains(image, "@sha256:") || strings.Contains(image, "latest")) {
 				t.Errorf("%s: %s is not one image for ever", file, image)
 			}
+		}
+	}
+}
+
+// The examples of profiles are taken, here and by maintenance-controller: nothing is to be warned of.
+func TestTheExamplesAreProfilesThatTheWorkerTakes(t *testing.T) {
+	files, err := filepath.Glob("examples/profiles-*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("files %v, %v", files, err)
+	}
+	environment := profile.Environment{
+		Variable:    func(name string) (string, bool) { return "https://hooks.example.com/T/B/x", name == "SLACK_HOOK" },
+		Environment: check.Environment{CEL: cel.Compile},
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := profile.Lint(text, environment); len(found.Problems)+len(found.Warnings) > 0 {
+			t.Errorf("%s: %v %v", file, found.Problems, found.Warnings)
+		}
+		c, err := profile.Load(text, environment)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), "profiles-"), ".yaml"); !c.Known(name) {
+			t.Errorf("%s has no profile %s", file, name)
 		}
 	}
 }

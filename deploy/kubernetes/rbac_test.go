@@ -89,6 +89,9 @@ func TestEachPartGrantsWhatItsFeatureNeeds(t *testing.T) {
 			"medik8s-leases: leases.coordination.k8s.io get", "medik8s-leases: leases.coordination.k8s.io list", "medik8s-leases: leases.coordination.k8s.io create",
 			"medik8s-leases: leases.coordination.k8s.io patch", "medik8s-leases: leases.coordination.k8s.io delete",
 		},
+		"rbac-profiles.yaml": {
+			"leases.coordination.k8s.io get", "leases.coordination.k8s.io list", "leases.coordination.k8s.io create", "leases.coordination.k8s.io patch", "daemonsets.apps get", "replicasets.apps get", "statefulsets.apps get",
+		},
 		"rbac-jobs.yaml": {
 			"drydock-jobs: jobs.batch get", "drydock-jobs: jobs.batch list", "drydock-jobs: jobs.batch create", "drydock-jobs: jobs.batch watch", "drydock-jobs: jobs.batch delete",
 			"drydock-jobs: pods list", "drydock-jobs: pods/log get",

@@ -16,6 +16,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"drydock/api"
+	"drydock/rules/number"
+	"drydock/starter/terminal"
 )
 
 // cluster is the user's Kubernetes, seen with the user's own credentials.
@@ -32,7 +36,12 @@ type cluster struct {
 	version string
 	// nodes are their names, as far as they may be listed; the first is one to begin with.
 	nodes []string
+	// held are those that a Drydock holds.
+	held []string
 }
+
+// shownHeld are the held nodes that are named.
+const shownHeld = 5
 
 // answersWithin is how soon an API server answers that is there.
 const answersWithin = 10 * time.Second
@@ -116,6 +125,7 @@ func (c *cluster) ask(ctx context.Context) error {
 	}
 	if nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{}); err == nil {
 		c.nodes = namesOf(nodes.Items)
+		c.held = namesOf(slices.DeleteFunc(nodes.Items, func(n corev1.Node) bool { return n.Annotations[api.HoldersAnnotation] == "" }))
 	}
 	return nil
 }
@@ -142,7 +152,7 @@ func namesOf(nodes []corev1.Node) []string {
 func (c *cluster) String() string {
 	text := fmt.Sprintf("context %s (%s, %s", c.context, c.server, c.version)
 	if len(c.nodes) > 0 {
-		text += fmt.Sprintf(", %d nodes", len(c.nodes))
+		text += ", " + number.Of(len(c.nodes), "node")
 	}
 	return text + ")"
 }
@@ -162,6 +172,10 @@ func (c *cluster) settle(o options, remembered state) error {
 			o.folder, remembered.Context, c, remembered.Context, o.folder)
 	}
 	o.say("Kubernetes: %s.\nDrydock takes its nodes out of service when it is told to, and only then.", c)
+	if len(c.held) > 0 {
+		o.say("Warning: another Drydock works on it, and holds %s (annotation %s). Two keep limits of their own and know nothing of each\n"+
+			"other's: go on with that one, by its UP_DIR or its Temporal server, unless it is gone for good.", terminal.SomeOf(c.held, shownHeld), api.HoldersAnnotation)
+	}
 	switch {
 	case o.yes:
 		return nil

@@ -112,6 +112,13 @@ func TestAFolderBelongsToOneCluster(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
+	if strings.Contains(out.String(), "another Drydock") {
+		t.Errorf("it warns where no node is held: %s", out.String())
+	}
+	there.held = []string{"worker-01"}
+	if err := there.settle(options{yes: true, out: &out}, state{}); err != nil || !strings.Contains(out.String(), "another Drydock works on it, and holds worker-01") {
+		t.Errorf("%v, %s", err, out.String())
+	}
 	if !strings.Contains(out.String(), "context prod (https://prod") {
 		t.Errorf("it does not say which cluster it is: %s", out.String())
 	}

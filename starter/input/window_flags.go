@@ -14,7 +14,7 @@ type windowFlags struct {
 }
 
 func (s *windowFlags) register(f *pflag.FlagSet) {
-	f.StringSliceVar(&s.names, "window", nil, "go only while this window of the worker's configuration is open, none for none (repeatable); see \"drydock windows\"")
+	f.StringSliceVar(&s.names, "window", nil, "go only while this window of the worker's configuration is open, with several while all are, none for none (repeatable); see \"drydock windows\"")
 	f.StringVar(&s.expected, "expected-duration", "", "how long it takes, such as 2h: it goes only where that ends before the windows close")
 	f.StringVar(&s.ignore, "ignore-windows", "", "go at any time, for this reason, if the policy lets it")
 }

@@ -7,6 +7,8 @@ import (
 
 	"drydock/api"
 	"drydock/client"
+	"drydock/starter/show"
+	"drydock/starter/terminal"
 )
 
 // Owned asks before a message ends what is somebody else's.
@@ -34,7 +36,9 @@ func (a *App) Guard(ctx context.Context, c *Connection, f client.Found, o Owned,
 		return m, nil
 	}
 	whose := fmt.Sprintf("%s is in maintenance for %s%s, and you are %s", f.Node, f.Requestor, startedBy(starter), c.self)
-	m.Danger = func(*api.Status) string { return whose + ". Say " + o.Says + " all the same?" }
+	m.Danger = func(s *api.Status) string {
+		return whose + terminal.Prefixed("; ", show.PlansGoOn(s)) + ". Say " + o.Says + " all the same?"
+	}
 	m.Agree = func(question string) error {
 		if err := a.CanConfirm(o.Yes); err != nil {
 			return fmt.Errorf("%s: %w", whose, err)

@@ -166,6 +166,13 @@ func announce(w io.Writer, name string, p rollout.Plan, c choice) {
 func (c *choice) warnings(p rollout.Plan) []string {
 	if c.known {
 		warnings := c.reach.Warnings()
+		switch {
+		case len(c.nodes) > 0:
+		case p.Together():
+			warnings = append(warnings, "no node matches now; those that come to match join")
+		default:
+			warnings = append(warnings, "no node matches now, so that the plan would end at once")
+		}
 		if len(c.unspared) > 0 {
 			warnings = append(warnings, "exclude: there are no nodes of these names: "+terminal.SomeOf(c.unspared, maxMissing))
 		}

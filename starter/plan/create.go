@@ -107,9 +107,6 @@ func (o *createOptions) run(ctx context.Context, cmd *cobra.Command, name string
 		return o.preview(ctx, c, name, p, chosen)
 	}
 	announce(a.Stderr, name, p, chosen)
-	if chosen.known && len(chosen.nodes) == 0 {
-		fmt.Fprintln(a.Stderr, "Warning: no node matches now, so that the plan would end at once")
-	}
 	if err := a.Confirm("Start this plan?", "nothing was started", o.yes); err != nil {
 		return err
 	}
@@ -135,6 +132,9 @@ func (o *createOptions) start(ctx context.Context, c *invocation.Connection, p *
 	}
 	out := o.app.Messages(&o.output)
 	v, err := o.taken(ctx, c, p)
+	if err == nil && v.Status != nil {
+		err = o.begun(ctx, c, p, of)
+	}
 	if err != nil {
 		return err
 	}
@@ -199,6 +199,44 @@ func (o *createOptions) taken(ctx context.Context, c *invocation.Connection, p *
 		fmt.Fprintf(o.app.Stderr, "Warning: %s\n", last.Unanswered)
 	}
 	return last, nil
+}
+
+// answeredWithin bounds the wait for the lockstep of all plans to take the stage in which a plan begins.
+const answeredWithin = 5 * time.Second
+
+// begun waits until it is known what becomes of the stage in which a plan begins. One that is refused is an error: the plan is
+// there, and has touched no node. An answer that does not come in time is waited for by the plan.
+func (o *createOptions) begun(ctx context.Context, c *invocation.Connection, p *client.Plan, of rollout.Plan) error {
+	if !of.Together() || of.Stage == rollout.Idle {
+		return nil
+	}
+	waiting, cancel := exit.WithTimeout(ctx, answeredWithin)
+	defer cancel()
+	why := ""
+	_ = p.Watch(waiting, api.PlanStatusRequest{Limit: 1}, func(v client.PlanView, err error) (settled bool) {
+		if err != nil || v.Status == nil {
+			return !v.Running()
+		}
+		why, settled = stageRefused(v.Status)
+		return settled || !v.Running()
+	})
+	if why == "" {
+		return nil
+	}
+	return exit.Hint(exit.WithCode(exit.Failed, fmt.Errorf("plan %s has not begun, and is in stage %s: %s", p.Name, rollout.Idle, why)),
+		`"%s plan set-stage %s %s" tries again, "%s plan cancel %s" ends it.`, c.Program, p.Name, of.Stage, c.Program, p.Name)
+}
+
+// stageRefused says why a plan is not in the stage in which it was to begin, once that is settled.
+func stageRefused(s *api.PlanStatus) (why string, settled bool) {
+	switch st := s.Stages; {
+	case st == nil:
+		return "", false
+	case st.Stage == rollout.Idle:
+		return s.Failure, true
+	default:
+		return "", st.Answered >= st.Revision
+	}
 }
 
 // endOf is the exit code for the end of a plan.

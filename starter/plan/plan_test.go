@@ -66,6 +66,25 @@ func TestAPlanThatWasStartedSaysWhoDoesTheWork(t *testing.T) {
 	}
 }
 
+func TestAStageInWhichAPlanBeginsMayBeRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		stages  *api.PlanStages
+		why     string
+		settled bool
+	}{
+		"not known":       {nil, "", false},
+		"not answered":    {&api.PlanStages{Stage: rollout.Drain, Revision: 1}, "", false},
+		"taken":           {&api.PlanStages{Stage: rollout.Drain, Revision: 1, Answered: 1}, "", true},
+		"refused":         {&api.PlanStages{Stage: rollout.Idle, Revision: 2, Answered: 1}, "Drain was refused: other settings", true},
+		"completed since": {&api.PlanStages{Stage: rollout.Complete, Revision: 3, Answered: 3}, "", true},
+	} {
+		s := &api.PlanStatus{Stages: c.stages, Failure: c.why}
+		if why, settled := stageRefused(s); why != c.why || settled != c.settled {
+			t.Errorf("%s: %q, %v", name, why, settled)
+		}
+	}
+}
+
 func TestThePlansEndIsTheExitCode(t *testing.T) {
 	ended := func(phase api.PlanPhase) client.PlanView {
 		return client.PlanView{PlanRun: client.PlanRun{Name: "kernel", Execution: enumspb.WORKFLOW_EXECUTION_STATUS_FAILED}, Result: &api.PlanResult{Phase: phase}}

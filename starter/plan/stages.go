@@ -17,22 +17,22 @@ import (
 	"drydock/starter/invocation"
 )
 
-func stageNames() []string {
-	names := make([]string, len(rollout.Stages))
-	for i, s := range rollout.Stages {
+func namesOf(stages []rollout.Stage) []string {
+	names := make([]string, len(stages))
+	for i, s := range stages {
 		names[i] = string(s)
 	}
 	return names
 }
 
-// stageOf reads a stage, however its letters are written.
-func stageOf(text string) (rollout.Stage, error) {
-	for _, s := range rollout.Stages {
+// stageOf reads one of some stages, however its letters are written.
+func stageOf(text string, of []rollout.Stage) (rollout.Stage, error) {
+	for _, s := range of {
 		if strings.EqualFold(text, string(s)) {
 			return s, nil
 		}
 	}
-	return "", fmt.Errorf("%q: want one of %s", text, strings.Join(stageNames(), ", "))
+	return "", fmt.Errorf("%q: want one of %s", text, strings.Join(namesOf(of), ", "))
 }
 
 // putStages puts what is of plans whose nodes go through stages together into a plan.
@@ -47,7 +47,7 @@ func (s *strategyFlags) putStages(flags *pflag.FlagSet, plan map[string]any) err
 		}
 	}
 	if flags.Changed("stage") {
-		stage, err := stageOf(s.stage)
+		stage, err := stageOf(s.stage, rollout.FirstStages)
 		if err != nil {
 			return exit.UsageError("--stage %w", err)
 		}
@@ -101,13 +101,14 @@ func newSetStage(a *invocation.App) *cobra.Command {
 tier by tier, and Complete gives them back and ends the plan. The order is Idle, Cordon, Drain, Complete: Cordon and Drain
 can be skipped, and no plan goes back. Complete undoes what Drydock did, and no cordon of somebody else's.
 
-Where the nodes cannot be had as the plan wants them, as where they are more than the limits let go at a time, the stage is
-refused, and the plan is in the one before again.`,
+Where another plan that shares a node has other settings for its maintenance, the stage is refused, and the plan is in the one
+before again. Nodes that are more than the limits let go at a time wait, all of them, until limits are raised: the plan's status
+has the command.`,
 		Example: `  drydock plan set-stage firmware Drain --reason "window is open"
   drydock plan set-stage firmware Complete`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				return fmt.Errorf("missing STAGE, one of %s: %s", strings.Join(stageNames(), ", "), cmd.Use)
+				return fmt.Errorf("missing STAGE, one of %s: %s", strings.Join(namesOf(rollout.Stages), ", "), cmd.Use)
 			}
 			if len(args) > 2 {
 				return fmt.Errorf("one stage at a time: %s", cmd.Use)
@@ -115,7 +116,7 @@ refused, and the plan is in the one before again.`,
 			return onePlan(cmd, args[:min(1, len(args))])
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			stage, err := stageOf(args[1])
+			stage, err := stageOf(args[1], rollout.Stages)
 			if err != nil {
 				return exit.UsageError("%w", err)
 			}

@@ -38,7 +38,7 @@ var (
 func (s *strategyFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.kind, "strategy", "", "rolling (one node after the other) or all-at-once (all nodes through stages together, as KEP-4212 has it) (default rolling)")
-	f.StringVar(&s.stage, "stage", "", "with all-at-once: the stage to begin in, "+strings.Join(stageNames(), ", ")+" (default Idle)")
+	f.StringVar(&s.stage, "stage", "", "with all-at-once: the stage to begin in, "+strings.Join(namesOf(rollout.FirstStages), ", ")+" (default Idle)")
 	f.StringArrayVar(&s.tiers, "tier", nil, "with all-at-once: pods that leave before others, [TYPE:]PRIORITY[:SELECTOR], such as DaemonSet:1000 or 2000:app=db; the standard tiers are added (repeatable)")
 	f.StringVar(&s.maxParallel, "max-parallel", "", "how many nodes to work on at a time, or a percentage of the plan's, rounded up (default 1)")
 	f.IntVar(&s.canary, "canary", 0, "how many nodes go first and alone; one of them that fails pauses the plan")
@@ -52,7 +52,7 @@ func (s *strategyFlags) register(cmd *cobra.Command) {
 	f.StringVar(&s.comeBackAfter, "come-back-after", "", "with skip: when to come back to a node that was blocked (default 10m)")
 	f.IntVar(&s.tries, "tries", 0, "with skip: how often a node is tried before it has failed (default 3)")
 	complete(cmd, "strategy", slices.Sorted(maps.Keys(kinds)))
-	complete(cmd, "stage", stageNames())
+	complete(cmd, "stage", namesOf(rollout.FirstStages))
 	complete(cmd, "order", orders)
 	complete(cmd, "on-blocked", blockeds)
 }

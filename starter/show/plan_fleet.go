@@ -98,7 +98,7 @@ func drawCells(page *terminal.Page, letters string, rows int) []string {
 		lines = append(lines, drawRow(page, ranks[at:min(at+width, len(ranks))]))
 	}
 	if each > 1 && len(lines) > 0 {
-		lines = append(lines, terminal.OneLine(fmt.Sprintf("(a cell is up to %d nodes and shows the worst)", each)))
+		lines = append(lines, terminal.OneLine(fmt.Sprintf("(a cell is up to %s and shows the worst)", terminal.Plural(each, "node"))))
 	}
 	return lines
 }

@@ -86,7 +86,7 @@ func renderWaves(w io.Writer, p PlanPreview, wide bool) {
 	}
 	r.Done()
 	if more := len(p.Waves) - shownWaves; more > 0 && !wide {
-		terminal.Print(w, "and %d more waves (-o wide shows all)\n", more)
+		terminal.Print(w, "and %s (-o wide shows all)\n", terminal.More(more, "wave"))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"drydock/api"
+	"drydock/rules/number"
 	"drydock/rules/period"
 	"drydock/rules/rollout"
 	"drydock/rules/who"
@@ -118,7 +119,7 @@ func StrategyText(s rollout.Strategy) string {
 	if s.OnBlocked != rollout.WaitBlocked {
 		text := fmt.Sprintf("blocked after %s: %s", period.Age(s.BlockedAfter.Std()), s.OnBlocked)
 		if s.OnBlocked == rollout.SkipBlocked {
-			text += fmt.Sprintf(", back after %s, %d tries", period.Age(s.ComeBackAfter.Std()), s.Tries)
+			text += fmt.Sprintf(", back after %s, %s", period.Age(s.ComeBackAfter.Std()), number.Form(s.Tries, "try", "tries"))
 		}
 		parts = append(parts, text)
 	}

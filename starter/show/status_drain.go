@@ -128,7 +128,7 @@ func renderBlockers(w io.Writer, d *api.DrainProgress, now time.Time) {
 		r.Add("  "+b.Pod, cmp.Or(b.Owner, "-"), b.Reason, period.Age(now.Sub(b.Since)), terminal.Words(b.Message, now))
 		for _, budget := range b.Budgets {
 			// The message of a drain says the numbers too, unless it comes from the API server alone.
-			if !strings.Contains(b.Message, fmt.Sprintf("budget %s allows %d disruptions:", budget.Name, budget.Allowed)) {
+			if !strings.Contains(b.Message, fmt.Sprintf("budget %s allows %s:", budget.Name, terminal.Plural(int(budget.Allowed), "disruption"))) {
 				r.Add("", "", "", "", budgetText(budget))
 			}
 		}

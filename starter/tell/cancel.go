@@ -10,6 +10,8 @@ import (
 	"drydock/client"
 	"drydock/starter/exit"
 	"drydock/starter/invocation"
+	"drydock/starter/show"
+	"drydock/starter/terminal"
 )
 
 // NewCancel is the command of that name.
@@ -65,7 +67,7 @@ func CancelMessage(program string, release, wait bool) invocation.Message {
 			if !touched(now.Transitions) {
 				return "cancelled; the node was not touched"
 			}
-			return "cancelled; the node is being put back"
+			return "cancelled; the node is being put back" + terminal.Prefixed(", and ", show.PlansGoOn(now))
 		},
 		Ended: func(v client.View) string {
 			switch {

@@ -9,6 +9,8 @@ import (
 	"drydock/api"
 	"drydock/client"
 	"drydock/starter/invocation"
+	"drydock/starter/show"
+	"drydock/starter/terminal"
 )
 
 // NewDone is the command of that name.
@@ -22,6 +24,9 @@ func NewDone(a *invocation.App) *cobra.Command {
 The node has to be Ready, or RequestorFailed after its repair. Where several requestors share the maintenance, the
 node is put back when all of them are done. Without --wait the command returns when the maintenance has taken note;
 with --wait it waits for the end of the maintenance, when the node is back in service, and fails if it is not.
+
+With --requestor plans it puts one node back before the plans of strategy all-at-once that share its maintenance are
+completed: they go on without it.
 
 ` + asksFirst,
 		Example: `  drydock done worker-01
@@ -63,7 +68,16 @@ func DoneMessage(program, requestor string) invocation.Message {
 			return fmt.Sprintf(`Wait for it with "%s watch %s".`, program, s.Spec.Node)
 		},
 		Said: func(now *api.Status) string {
+			if plans := show.PlansGoOn(now); requestor == api.PlansRequestor && plans != "" {
+				return "done; " + plans + stillAtWork(now)
+			}
 			return fmt.Sprintf("%s is done%s", requestor, stillAtWork(now))
+		},
+		Ended: func(v client.View) string {
+			if v.Phase() != api.Completed {
+				return ""
+			}
+			return terminal.Prefixed("done, and the node is back; ", show.PlansGoOn(v.Status))
 		},
 	}
 }

@@ -213,6 +213,13 @@ func TestMessagesHaveTheirEffect(t *testing.T) {
 	}).Status
 	draining := *startertest.View(api.Draining, blockedBy("a/db-0"), func(s *api.Status) { s.Spec.Drain.Escalation = []spec.Rung{{Do: spec.Notify}} }).Status
 	pausing := *startertest.View(api.Pending, func(s *api.Status) { s.NextAttemptAt = &startertest.Noon }).Status
+	forPlans := *startertest.View(api.Ready, func(s *api.Status) {
+		s.Requestors = []api.RequestorStatus{{Name: api.PlansRequestor}}
+		s.Lockstep = &api.LockstepStatus{Plans: []string{"firmware", "bios"}}
+	}).Status
+	cancelled := func(s *api.Status) {
+		s.Phase, s.Transitions = api.Cancelled, []api.Transition{{Phase: api.Cordoning}}
+	}
 	netDone := func(s *api.Status) {
 		s.Requestors = []api.RequestorStatus{{Name: "ops"}, {Name: "net", DoneAt: &startertest.Noon}}
 	}
@@ -224,11 +231,13 @@ func TestMessagesHaveTheirEffect(t *testing.T) {
 	}{
 		"done, the last":  {DoneMessage("drydock", "ops"), ready, to(api.Releasing), "ops is done"},
 		"done, of two":    {DoneMessage("drydock", "net"), shared, netDone, "when ops is done too"},
+		"done, for plans": {DoneMessage("drydock", api.PlansRequestor), forPlans, to(api.Releasing), "done; plans firmware, bios go on without the node"},
 		"failed":          {FailedMessage("drydock", "ops", ""), ready, to(api.RequestorFailed), "stays out of service"},
 		"retry":           {retryMessage(), *startertest.View(api.RequestorFailed).Status, to(api.Ready), "is Ready"},
 		"cancel early":    {CancelMessage("drydock", false, false), *startertest.View(api.Pending).Status, to(api.Releasing), "cancelled; the node "},
 		"cancel late":     {CancelMessage("drydock", false, false), ready, to(api.RequestorFailed), "--release"},
 		"cancel, release": {CancelMessage("drydock", true, false), ready, to(api.Cancelled), "cancelled; the node "},
+		"cancel, plans'":  {CancelMessage("drydock", true, false), forPlans, cancelled, "being put back, and plans firmware, bios go on without the node"},
 		"extend":          {extendMessage(startertest.ClockAtNoon, time.Hour), ready, func(s *api.Status) { d := startertest.Noon.Add(time.Hour); s.ReadyDeadline = &d }, "13:00:00"},
 		"started":         {startedMessage("drydock"), ready, func(s *api.Status) { s.StartedAt = &startertest.Noon }, "begun"},
 		"drained":         {drainedMessage("drydock"), *startertest.View(api.Draining).Status, to(api.Ready), "is Ready"},

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+
+	"drydock/rules/number"
 )
 
 // CompareNames orders worker-2 before worker-10: runs of digits compare as numbers.
@@ -65,9 +67,4 @@ func More(n int, noun string) string {
 }
 
 // Plural is a number with its noun.
-func Plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
+func Plural(n int, noun string) string { return number.Of(n, noun) }

@@ -29,9 +29,12 @@ func Words(text string, now time.Time) string {
 }
 
 // Colon puts a colon before a text that is not empty.
-func Colon(text string) string {
+func Colon(text string) string { return Prefixed(": ", text) }
+
+// Prefixed puts a prefix before a text that is not empty.
+func Prefixed(prefix, text string) string {
 	if text == "" {
 		return ""
 	}
-	return ": " + text
+	return prefix + text
 }

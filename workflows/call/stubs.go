@@ -13,6 +13,7 @@ import (
 	"drydock/activities/plan"
 	"drydock/activities/policy"
 	"drydock/activities/preflight"
+	"drydock/activities/profile"
 	"drydock/activities/settings"
 	"drydock/activities/windows"
 )
@@ -33,4 +34,5 @@ var (
 	Windows    *windows.Activities
 	Lockstep   *lockstep.Activities
 	Health     *health.Activities
+	Profiles   *profile.Activities
 )

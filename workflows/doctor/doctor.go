@@ -16,6 +16,7 @@ import (
 	"drydock/api"
 	"drydock/rules/doctor"
 	"drydock/rules/markdown"
+	"drydock/rules/number"
 	"drydock/rules/spec"
 	"drydock/workflows/call"
 	"drydock/workflows/inbox"
@@ -53,7 +54,7 @@ func Doctor(ctx workflow.Context, input converter.RawValue) (doctor.Report, erro
 	queue := workflow.GetInfo(ctx).TaskQueueName
 	cluster := api.ClusterOf(queue)
 	d := &examination{ctx: ctx, in: in, tried: map[string]string{}, names: doctoractivity.Names{
-		Maintenances: api.MaintenanceIDPrefix(cluster), Scheduler: api.SchedulerID(cluster),
+		Maintenances: api.MaintenanceIDPrefix(cluster), Transitions: api.ProfileTransitionIDPrefix(cluster), Scheduler: api.SchedulerID(cluster),
 		Listed:     execution.InventoryInput{WorkflowType: api.NodeMaintenanceType, TaskQueue: queue},
 		QueryState: api.QueryState, QuerySlot: api.QuerySlot, QueryStatus: api.QueryStatus,
 		Deliveries: []string{api.NotificationType, api.AuditRecordType},
@@ -207,7 +208,7 @@ func (d *examination) noteHealed(now []doctor.Finding) {
 func details(r doctor.Report) string {
 	var text strings.Builder
 	if n := r.Count(); n > 0 {
-		fmt.Fprintf(&text, "**%d findings**", n)
+		fmt.Fprintf(&text, "**%s**", number.Of(n, "finding"))
 	} else {
 		text.WriteString("cluster, scheduler and maintenances agree")
 	}

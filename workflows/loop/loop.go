@@ -157,11 +157,22 @@ func (l *Loop) Rest() {
 
 // Note keeps for people what was refused, ignored or is worth to know; what recurs is kept once.
 func (l *Loop) Note(c *Carried, what, why string) {
+	e := l.keep(c, what, why)
+	workflow.GetLogger(l.Ctx).Info(e.What, "why", e.Why)
+}
+
+// Warn is Note for what somebody has to see to.
+func (l *Loop) Warn(c *Carried, what, why string) {
+	e := l.keep(c, what, why)
+	workflow.GetLogger(l.Ctx).Warn(e.What, "why", e.Why)
+}
+
+func (l *Loop) keep(c *Carried, what, why string) api.RecordedDecision {
 	what, why = bounds.Cut(what, maxWords), bounds.Cut(why, maxWords)
 	c.Notes = slices.DeleteFunc(c.Notes, func(e api.RecordedDecision) bool { return e.What == what && e.Why == why })
 	c.Notes = append(c.Notes, api.RecordedDecision{At: l.Now(), What: what, Why: why})
 	c.Notes = c.Notes[max(len(c.Notes)-maxNotes, 0):]
-	workflow.GetLogger(l.Ctx).Info(what, "why", why)
+	return c.Notes[len(c.Notes)-1]
 }
 
 // Knows tells that a message with this ID was received before.

@@ -156,7 +156,6 @@ func (d *drainer) stand() (over bool, err error) {
 		return true, nil
 	}
 	d.goOn(d.clock.now())
-	d.journal.note("drained further")
 	d.journal.waiting("")
 	return false, nil
 }

@@ -9,6 +9,7 @@ import (
 	"drydock/api"
 	"drydock/rules/bounds"
 	"drydock/rules/notices"
+	"drydock/rules/number"
 	"drydock/rules/spec"
 	"drydock/workflows/meter"
 )
@@ -175,11 +176,8 @@ func (d *drainer) blocked(p api.DrainProgress) {
 	}
 	first := p.Blockers[0]
 	text := fmt.Sprintf("pod %s: %s", first.Pod, first.Message)
-	switch more := len(p.Blockers) - 1 + p.MoreBlockers; {
-	case more == 1:
-		text += " (and 1 more pod)"
-	case more > 1:
-		text += fmt.Sprintf(" (and %d more pods)", more)
+	if more := len(p.Blockers) - 1 + p.MoreBlockers; more > 0 {
+		text += " (and " + number.Of(more, "more pod") + ")"
 	}
 	d.journal.waiting(text)
 }

@@ -177,7 +177,11 @@ func (r *requestors) waitedFor() string {
 	if r.journal.phase() == api.RequestorFailed {
 		return fmt.Sprintf(`a decision: "retry" or "done" from %s, or "cancel" with release`, who)
 	}
-	return fmt.Sprintf(`"done" or "failed" from %s`, who)
+	said := fmt.Sprintf(`"done" or "failed" from %s`, who)
+	if len(r.target.Plans) > 0 {
+		return fmt.Sprintf("stage Complete of %s, or %s", strings.Join(r.target.Plans, ", "), said)
+	}
+	return said
 }
 
 // find is the place of one of those who share the maintenance; an empty name is the maintenance's own requestor.

@@ -69,6 +69,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- fail (printf "config.kubernetes.%s: the worker works on the cluster that it runs in" $field) -}}
 {{- end -}}
 {{- end -}}
+{{- if and .profiles (dig "profiles" "file" "" .config) -}}
+{{- fail "config.profiles.file: it is the chart's where profiles has the file's text" -}}
+{{- end -}}
 {{- if hasKey .files "drydock.yaml" -}}
 {{- fail "files[drydock.yaml]: it is made from config" -}}
 {{- end -}}
@@ -86,5 +89,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{/* The files in /etc/drydock, as a ConfigMap's data. */}}
 {{- define "drydock.files" -}}
 {{- $config := merge (dict "listen" (printf ":%d" (int .Values.port))) .Values.config -}}
+{{- if .Values.profiles -}}
+{{- $config = merge (dict "profiles" (dict "file" "/etc/drydock-profiles/maintenance.yaml")) $config -}}
+{{- end -}}
 {{- toYaml (merge (dict "drydock.yaml" (printf "%s\n" (toYaml $config))) .Values.files) -}}
 {{- end -}}

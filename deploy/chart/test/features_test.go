@@ -93,8 +93,9 @@ func TestEachPartLetsItsFeatureWork(t *testing.T) {
 	for _, f := range allFeatures {
 		parts = append(parts, f.part)
 	}
-	// No maintenance needs the part of health checks, whose end-to-end tests run under it, and none here has a machine of Cluster API's.
-	want := slices.DeleteFunc(features(t), func(part string) bool { return part == "health" || part == "cluster-api" })
+	// No maintenance needs the parts of health checks and of profiles, whose end-to-end tests run under them, and none here has a machine
+	// of Cluster API's.
+	want := slices.DeleteFunc(features(t), func(part string) bool { return part == "health" || part == "profiles" || part == "cluster-api" })
 	if !slices.Equal(parts, want) {
 		t.Fatalf("tried are %v, and there are %v", parts, want)
 	}

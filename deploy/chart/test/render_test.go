@@ -172,6 +172,40 @@ func TestAChangedConfigurationRollsTheWorkers(t *testing.T) {
 	}
 }
 
+// The file of profiles is read anew while the worker runs: it is mounted as a folder, which the kubelet keeps up to date, and a change
+// rolls nobody.
+func TestAChangedFileOfProfilesRollsNobody(t *testing.T) {
+	const file = "intervals: {requeue: 1m}\n# {{ .Node.Name }}: ${HOOK}\n"
+	documents := render(t, map[string]any{"profiles": file})
+	c := config.Default()
+	if err := config.Parse([]byte(configuration(t, documents).Data["drydock.yaml"]), &c, config.Kinds{}); err != nil {
+		t.Fatal(err)
+	}
+	template := find[*appsv1.Deployment](t, documents).Spec.Template
+	mounted := ""
+	for _, m := range template.Spec.Containers[0].VolumeMounts {
+		if m.MountPath == path.Dir(c.Profiles.File) && m.SubPath == "" {
+			mounted = m.Name
+		}
+	}
+	from := slices.IndexFunc(template.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == mounted })
+	if from < 0 {
+		t.Fatalf("nothing is mounted where %s is", c.Profiles.File)
+	}
+	for _, one := range findAll[*corev1.ConfigMap](t, documents) {
+		if one.Name == template.Spec.Volumes[from].ConfigMap.Name && one.Data[path.Base(c.Profiles.File)] != file {
+			t.Errorf("ConfigMap %s has %q", one.Name, one.Data)
+		}
+	}
+	changed := find[*appsv1.Deployment](t, render(t, map[string]any{"profiles": file + "# more\n"}))
+	if !reflect.DeepEqual(changed.Spec.Template, template) {
+		t.Error("the pod is another one")
+	}
+	if without := find[*appsv1.Deployment](t, render(t, nil)).Spec.Template; len(without.Spec.Volumes) != len(template.Spec.Volumes)-1 {
+		t.Errorf("without profiles it has %v", without.Spec.Volumes)
+	}
+}
+
 // granted are the rules of roles by name, and the Pod Security labels of namespaces, of objects in YAML.
 func granted(t *testing.T, documents []rendered.Document) map[string]any {
 	t.Helper()

@@ -148,6 +148,8 @@ func TestBadValuesAreRefusedByName(t *testing.T) {
 		"files: {drydock.yaml: 'a: b'}":                        "files[drydock.yaml]: it is made from config",
 		"files: {a/b: c}":                                      "/files': additional properties 'a/b' not allowed",
 		"files: {a: {b: c}}":                                   "/files/a': got object, want string",
+		"profiles: {a: b}":                                     "/profiles': got object, want string",
+		"profiles: a\nconfig: {profiles: {file: b}}":           "config.profiles.file: it is the chart's",
 		"secrets: [Channels]":                                  "/secrets/0'",
 		"secrets: [a, a]":                                      "/secrets'",
 		"env: [{name: A, valeu: b}]":                           "/env/0': additional properties 'valeu' not allowed",

@@ -33,11 +33,11 @@ func NewAuthority(t testing.TB) *Authority {
 	return a
 }
 
-// Issue signs a certificate of 127.0.0.1, for clients and servers, that is valid until then; it and its key are in PEM.
-func (a *Authority) Issue(t testing.TB, until time.Time) (cert, key string) {
+// Issue signs a certificate of 127.0.0.1, and of the hosts, for clients and servers, that is valid until then; it and its key are in PEM.
+func (a *Authority) Issue(t testing.TB, until time.Time, hosts ...string) (cert, key string) {
 	t.Helper()
 	cert, key, _, _ = sign(t, a, &x509.Certificate{
-		NotAfter: until, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotAfter: until, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: hosts,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
 	})
 	return cert, key

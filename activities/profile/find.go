@@ -1,0 +1,87 @@
+package profile
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
+
+	"drydock/api"
+	"drydock/rules/profile/state"
+)
+
+// visibilityLag is how long visibility may not know what has begun.
+const visibilityLag = 2 * time.Second
+
+// FindTransitions finds the transitions that run, which a Profiles that begins has to know before it decides anything. Visibility
+// lags: it is asked twice.
+func (a *Activities) FindTransitions(ctx context.Context) (api.List[UnderWay], error) {
+	var found api.List[UnderWay]
+	seen := map[string]bool{}
+	for range 2 {
+		select {
+		case <-time.After(visibilityLag):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		if err := a.listTransitions(ctx, func(u UnderWay) {
+			if !seen[u.RunID] {
+				seen[u.RunID] = true
+				found = append(found, u)
+			}
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+func (a *Activities) listTransitions(ctx context.Context, take func(UnderWay)) error {
+	info := activity.GetInfo(ctx)
+	request := &workflowservice.ListWorkflowExecutionsRequest{Namespace: a.Namespace, Query: fmt.Sprintf(
+		`WorkflowType="%s" AND TaskQueue="%s" AND ExecutionStatus="Running"`, api.ProfileTransitionType, info.TaskQueue)}
+	for {
+		page, err := a.Temporal.ListWorkflow(ctx, request)
+		if err != nil {
+			return fmt.Errorf("listing the transitions of profiles: %w", err)
+		}
+		for _, found := range page.GetExecutions() {
+			if u, is := underWay(info.WorkflowExecution.ID, found); is {
+				take(u)
+			}
+		}
+		activity.RecordHeartbeat(ctx)
+		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
+			return nil
+		}
+	}
+}
+
+// underWay is a transition as its memo tells of it. One of which nothing is told may be on its way into maintenance.
+func underWay(parent string, info *workflowpb.WorkflowExecutionInfo) (UnderWay, bool) {
+	_, profile, node, err := api.ParseProfileTransitionID(info.GetExecution().GetWorkflowId())
+	if err != nil || info.GetParentExecution().GetWorkflowId() != parent {
+		return UnderWay{}, false // it refuses by itself to do anything
+	}
+	u := UnderWay{Ref: Ref{profile, node}, RunID: info.GetExecution().GetRunId(), To: state.Maintenance, Began: info.GetStartTime().AsTime()}
+	var memo TransitionMemo
+	payload := info.GetMemo().GetFields()[MemoTransition]
+	if payload != nil && converter.GetDefaultDataConverter().FromPayload(payload, &memo) == nil {
+		u.UID, u.To, u.Enter = memo.UID, memo.To, memo.Enter
+	}
+	return u, true
+}
+
+// MemoTransition is where the memo of a ProfileTransition has a TransitionMemo.
+const MemoTransition = "drydockTransition"
+
+// TransitionMemo is what a list of transitions tells of each.
+type TransitionMemo struct {
+	UID   string      `json:"uid"`
+	To    state.State `json:"to"`
+	Enter bool        `json:"enter,omitempty"`
+}

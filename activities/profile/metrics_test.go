@@ -1,0 +1,96 @@
+package profile_test
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock/activities/activitytest"
+	"drydock/activities/profile"
+	"drydock/api"
+	"drydock/k8s/k8stest"
+	"drydock/rules/profile/state"
+)
+
+// of is an object in the namespace of the pods, kept by another where a kind is given.
+func of(name, kind, keeper string) metav1.ObjectMeta {
+	meta := metav1.ObjectMeta{Namespace: "default", Name: name}
+	if kind != "" {
+		meta.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: keeper, Controller: new(true)}}
+	}
+	return meta
+}
+
+func kept(name, kind, keeper string) *corev1.Pod {
+	return activitytest.Pod(name, func(p *corev1.Pod) { p.OwnerReferences = of("", kind, keeper).OwnerReferences })
+}
+
+func TestPodsAreCountedByTheirOwners(t *testing.T) {
+	kube := k8stest.NewFake(
+		&appsv1.ReplicaSet{ObjectMeta: of("web-1", "Deployment", "web"), Spec: appsv1.ReplicaSetSpec{Replicas: new(int32(4))}},
+		&appsv1.ReplicaSet{ObjectMeta: of("loose", "", ""), Spec: appsv1.ReplicaSetSpec{Replicas: new(int32(2))}},
+		&appsv1.ReplicaSet{ObjectMeta: of("rolled", "Rollout", "canary")},
+		&appsv1.StatefulSet{ObjectMeta: of("db", "", ""), Spec: appsv1.StatefulSetSpec{Replicas: new(int32(5))}},
+		&appsv1.DaemonSet{ObjectMeta: of("agent", "", ""), Status: appsv1.DaemonSetStatus{NumberReady: 10}},
+		&appsv1.DaemonSet{ObjectMeta: of("broken", "", "")},
+		kept("web-a", "ReplicaSet", "web-1"), kept("web-b", "ReplicaSet", "web-1"), kept("loose", "ReplicaSet", "loose"),
+		kept("rolled", "ReplicaSet", "rolled"), kept("db-0", "StatefulSet", "db"), kept("agent", "DaemonSet", "agent"),
+		kept("broken", "DaemonSet", "broken"), kept("orphan", "StatefulSet", "gone"), kept("once", "Job", "once"),
+		activitytest.Pod("alone", func(p *corev1.Pod) { p.OwnerReferences = nil }),
+	)
+	registry := prometheus.NewRegistry()
+	m := profile.NewMetrics(registry, kube, slog.New(slog.DiscardHandler))
+	m.Entered(t.Context(), "p", "n1")
+	// A DaemonSet none of whose pods is ready has no replicas to share among.
+	const want = `# HELP drydock_profile_pod_shuffles_per_replica_total The same, each as its share of the owner's replicas.
+# TYPE drydock_profile_pod_shuffles_per_replica_total counter
+drydock_profile_pod_shuffles_per_replica_total{owner="daemon_set_agent",profile="p"} 0.1
+drydock_profile_pod_shuffles_per_replica_total{owner="deployment_web",profile="p"} 0.5
+drydock_profile_pod_shuffles_per_replica_total{owner="replica_set_loose",profile="p"} 0.5
+drydock_profile_pod_shuffles_per_replica_total{owner="replica_set_rolled",profile="p"} 1
+drydock_profile_pod_shuffles_per_replica_total{owner="stateful_set_db",profile="p"} 0.2
+# HELP drydock_profile_pod_shuffles_total Pods on nodes that went into maintenance, by owner.
+# TYPE drydock_profile_pod_shuffles_total counter
+drydock_profile_pod_shuffles_total{owner="daemon_set_agent",profile="p"} 1
+drydock_profile_pod_shuffles_total{owner="daemon_set_broken",profile="p"} 1
+drydock_profile_pod_shuffles_total{owner="deployment_web",profile="p"} 2
+drydock_profile_pod_shuffles_total{owner="replica_set_loose",profile="p"} 1
+drydock_profile_pod_shuffles_total{owner="replica_set_rolled",profile="p"} 1
+drydock_profile_pod_shuffles_total{owner="stateful_set_db",profile="p"} 1
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "drydock_profile_pod_shuffles_total", "drydock_profile_pod_shuffles_per_replica_total"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNodesAreCountedByTheWorkerThatEvaluates(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m := profile.NewMetrics(registry, k8stest.NewFake(), slog.New(slog.DiscardHandler))
+	m.Shown([]api.ProfileCount{{Profile: "gone", State: state.Operational, Nodes: 1}})
+	m.Shown([]api.ProfileCount{{Profile: "p", State: state.Operational, Nodes: 3, Failing: 1}, {Profile: "p", State: state.Required, Nodes: 2, Failing: 2}})
+	m.Failed("p")
+	const want = `# HELP drydock_profile_failing_nodes Nodes of which a check of the profile cannot tell whether it holds.
+# TYPE drydock_profile_failing_nodes gauge
+drydock_profile_failing_nodes{profile="p"} 3
+# HELP drydock_profile_nodes Nodes by profile and state, shown by the worker that evaluates them.
+# TYPE drydock_profile_nodes gauge
+drydock_profile_nodes{profile="p",state="maintenance-required"} 2
+drydock_profile_nodes{profile="p",state="operational"} 3
+# HELP drydock_profile_transition_failures_total Transitions of profiles that were not carried out.
+# TYPE drydock_profile_transition_failures_total counter
+drydock_profile_transition_failures_total{profile="gone"} 0
+drydock_profile_transition_failures_total{profile="p"} 1
+`
+	for range 2 {
+		if err := testutil.GatherAndCompare(registry, strings.NewReader(want)); err != nil {
+			t.Error(err)
+		}
+		m.Left() // the next evaluation may begin here
+	}
+}

@@ -1,0 +1,81 @@
+package profile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"drydock/api"
+	"drydock/client"
+	"drydock/rules/spec"
+	"drydock/starter/exit"
+	"drydock/starter/invocation"
+	"drydock/starter/terminal"
+)
+
+type explainOptions struct {
+	app     *invocation.App
+	output  terminal.Output
+	timeout time.Duration
+}
+
+func newExplain(a *invocation.App) *cobra.Command {
+	o := &explainOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "explain NODE",
+		Short: "Say of a node which checks of its profiles hold, which do not, why, and since when",
+		Long: `Say of a node, for each of its profiles, in which state it is and since when, what is under way, and of each transition that leads
+out of it which checks hold, which do not, why, and since when. A worker answers: it asks all checks anew, and changes nothing.`,
+		Example: `  drydock profile explain worker-07
+  drydock profile explain worker-07 -o json | jq '.profiles[].transitions[] | {next, holds, refused}'`,
+		Args: invocation.OneNode,
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
+	}
+	o.output.Register(cmd)
+	invocation.DurationVar(cmd.Flags(), &o.timeout, "timeout", reportWithin, "how long to wait for the answer")
+	return cmd
+}
+
+func (o *explainOptions) run(ctx context.Context, node string) error {
+	if err := spec.NodeName(node); err != nil {
+		return exit.UsageError("%w", err)
+	}
+	if err := o.output.Check(); err != nil {
+		return err
+	}
+	if err := checkTimeout(o.timeout); err != nil {
+		return err
+	}
+	c, err := o.app.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.HasWorker(ctx); err != nil {
+		return c.Explain(err)
+	}
+	r, err := report(ctx, c, api.ProfileReportInput{Node: node}, o.timeout)
+	var failed *client.FailedError
+	if errors.As(err, &failed) {
+		return exit.Hint(err, `"%s profile list" shows the nodes that there are.`, c.Program)
+	}
+	if err != nil {
+		return err
+	}
+	warn(o.app.Stderr, r)
+	if r.Explanation == nil {
+		return fmt.Errorf("a worker's answer has no explanation of %s", node)
+	}
+	return o.output.Write(o.app.Stdout, r.Explanation, func(w io.Writer) { explained(w, r.Lines, c.Clock()) })
+}
+
+// explained shows an explanation in words.
+func explained(w io.Writer, lines []string, now time.Time) {
+	for _, line := range lines {
+		terminal.Print(w, "%s\n", terminal.OneLine(terminal.Words(line, now)))
+	}
+}

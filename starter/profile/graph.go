@@ -1,0 +1,100 @@
+package profile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"drydock/rules/profile"
+	"drydock/rules/profile/conf"
+	"drydock/starter/exit"
+	"drydock/starter/invocation"
+)
+
+type graphOptions struct {
+	app  *invocation.App
+	file string
+}
+
+func newGraph(a *invocation.App) *cobra.Command {
+	o := &graphOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "graph [NAME] --file FILE",
+		Short: "Draw a profile as a Mermaid diagram",
+		Long: `Draw a profile of a file as the text of a Mermaid diagram: its states, and of each transition the checks and the triggers. Forges draw
+it in a page, between ` + "```mermaid and ```" + `. Without NAME it lists the profiles that the file has.
+
+Variables need no value here: a diagram has none of what they give.`,
+		Example: `  drydock profile graph --file maintenance.yaml
+  drydock profile graph os-patching --file maintenance.yaml`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return o.run(args) },
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return ofFile(a, o.file), cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	cmd.Flags().StringVarP(&o.file, "file", "f", "", "the file of profiles, - for standard input")
+	return cmd
+}
+
+func (o *graphOptions) run(args []string) error {
+	if o.file == "" {
+		return exit.UsageError("missing --file FILE: the file of profiles")
+	}
+	text, err := readFile(o.app, o.file)
+	if err != nil {
+		return err
+	}
+	e := environment(o.app)
+	e.AllowUnset = true
+	c, err := profile.Load(text, e)
+	if err != nil {
+		problems := errors.Join(errorsOf(conf.AsProblems(err))...)
+		return exit.Hint(exit.UsageError("%s is not right:\n%w", o.file, problems), `"%s profile lint %s" says it with its warnings.`, o.app.Name, o.file)
+	}
+	if len(args) == 0 {
+		_, err := fmt.Fprintln(o.app.Stdout, strings.Join(names(c), "\n"))
+		return err
+	}
+	p, known := c.Profile(args[0])
+	if !known {
+		return exit.UsageError("%s has no profile %q: it has %s", o.file, args[0], strings.Join(names(c), ", "))
+	}
+	_, err = io.WriteString(o.app.Stdout, p.Mermaid())
+	return err
+}
+
+// names are those of profiles.
+func names(c *profile.Config) []string {
+	all := make([]string, len(c.Profiles))
+	for i, p := range c.Profiles {
+		all[i] = p.Name
+	}
+	slices.Sort(all)
+	return all
+}
+
+// ofFile are the names of the profiles in a file, none where it is not right. It is for completion.
+func ofFile(a *invocation.App, path string) []string {
+	if path == "" || strings.HasPrefix(path, "-") {
+		return nil
+	}
+	text, err := readFile(a, path)
+	if err != nil {
+		return nil
+	}
+	e := environment(a)
+	e.AllowUnset = true
+	c, err := profile.Load(text, e)
+	if err != nil {
+		return nil
+	}
+	return names(c)
+}

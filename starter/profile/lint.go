@@ -1,0 +1,106 @@
+package profile
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"drydock/rules/profile"
+	"drydock/rules/profile/conf"
+	"drydock/starter/exit"
+	"drydock/starter/invocation"
+	"drydock/starter/terminal"
+)
+
+type lintOptions struct {
+	app        *invocation.App
+	output     terminal.Output
+	allowUnset bool
+}
+
+func newLint(a *invocation.App) *cobra.Command {
+	o := &lintOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "lint FILE",
+		Short: "Say what is wrong with a file of profiles",
+		Long: `Say what is wrong with a configuration of maintenance-controller, all at once, each with its profile, state, chain and instance; and
+warn of what is ignored without a word there, can never happen, or keeps you from going back. No worker is asked. The file is standard
+input with "-".
+
+A worker does not take a file with a problem: the last one that was right stays in force. Then the exit code is 2; warnings alone
+leave it 0.
+
+${NAME} is a variable of the environment of this command, as in a worker it is one of the worker's: one that is unset or empty, without
+a default, is a problem there and here. With --allow-unset it is a warning, for where the worker's secrets are not.`,
+		Example: `  drydock profile lint maintenance.yaml
+  drydock profile lint --allow-unset maintenance.yaml
+  drydock profile lint - -o json < maintenance.yaml`,
+		Args: oneFile,
+		RunE: func(_ *cobra.Command, args []string) error { return o.run(args[0]) },
+	}
+	o.output.Register(cmd)
+	cmd.Flags().BoolVar(&o.allowUnset, "allow-unset", false, "only warn of variables without a value")
+	return cmd
+}
+
+func oneFile(cmd *cobra.Command, args []string) error {
+	switch len(args) {
+	case 1:
+		return nil
+	case 0:
+		return fmt.Errorf("missing FILE: %s", cmd.Use)
+	default:
+		return fmt.Errorf("one file at a time, not %s", strings.Join(args, ", "))
+	}
+}
+
+func (o *lintOptions) run(path string) error {
+	if err := o.output.Check(); err != nil {
+		return err
+	}
+	text, err := readFile(o.app, path)
+	if err != nil {
+		return err
+	}
+	e := environment(o.app)
+	e.AllowUnset = o.allowUnset
+	found := profile.Lint(text, e)
+	if path == "-" {
+		path = "standard input"
+	}
+	if err := o.output.Write(o.app.Stdout, found, func(w io.Writer) { lint(w, path, found) }); err != nil {
+		return err
+	}
+	if len(found.Problems) > 0 {
+		return exit.WithCode(exit.Usage, nil)
+	}
+	return nil
+}
+
+// lint shows what is to be said of a file, a paragraph each.
+func lint(w io.Writer, path string, r profile.Report) {
+	if len(r.Problems)+len(r.Warnings) == 0 {
+		terminal.Print(w, "%s: nothing is wrong with it.\n", path)
+		return
+	}
+	terminal.Print(w, "%s: %s, %s\n", path, terminal.Plural(len(r.Problems), "problem"), terminal.Plural(len(r.Warnings), "warning"))
+	paragraphs(w, "Problem", r.Problems)
+	paragraphs(w, "Warning", r.Warnings)
+	if slices.ContainsFunc(r.Problems, func(p conf.Problem) bool { return p.Variable != "" }) {
+		terminal.Print(w, "\nVariables are those of this command's environment: give it those of the worker, or pass --allow-unset.\n")
+	}
+}
+
+func paragraphs(w io.Writer, head string, all []conf.Problem) {
+	for _, p := range all {
+		terminal.Print(w, "\n%s%s\n", head, terminal.Colon(terminal.OneLine(p.Path)))
+		text := terminal.OneLine(p.Text)
+		if p.Next != "" {
+			text += ": " + terminal.OneLine(p.Next)
+		}
+		terminal.Print(w, "  %s\n", text)
+	}
+}

@@ -1,0 +1,176 @@
+package profile
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"drydock/api"
+	"drydock/rules/profile/state"
+	"drydock/starter/exit"
+	"drydock/starter/invocation"
+	"drydock/starter/terminal"
+)
+
+type listOptions struct {
+	app     *invocation.App
+	output  terminal.Output
+	state   string
+	timeout time.Duration
+}
+
+func newList(a *invocation.App) *cobra.Command {
+	o := &listOptions{app: a}
+	cmd := &cobra.Command{
+		Use:     "list [PROFILE]",
+		Aliases: []string{"ls"},
+		Short:   "List nodes with the state of their profiles, and what each waits for",
+		Long: `List the profiles of all nodes, or only those of one name and in one state: since when each is in its state, what is under way, what
+has failed, and which checks do not hold that would lead out of it. The lines above count all nodes of the cluster. A worker answers; it
+looks at the nodes and changes nothing.`,
+		Example: `  drydock profile list
+  drydock profile list os-patching --state in-maintenance
+  drydock profile list -o json | jq -r '.nodes[] | select(.problem) | .node'`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
+	}
+	o.output.Register(cmd, terminal.FormatName)
+	o.output.RegisterNoHeaders(cmd)
+	cmd.Flags().StringVar(&o.state, "state", "", "only profiles in this state: "+stateNames())
+	invocation.DurationVar(cmd.Flags(), &o.timeout, "timeout", reportWithin, "how long to wait for each answer")
+	// It fails only for a flag that does not exist or was registered before.
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(strings.Split(stateNames(), ", "), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func stateNames() string {
+	all := make([]string, len(state.All()))
+	for i, s := range state.All() {
+		all[i] = string(s)
+	}
+	return strings.Join(all, ", ")
+}
+
+// Nodes is what becomes of nodes by their profiles, for programs.
+type Nodes struct {
+	At time.Time `json:"at"`
+	// Problem says why the file is not in force as it stands: the one before is.
+	Problem string `json:"problem,omitempty"`
+	// Stopped says that no node is evaluated, and why.
+	Stopped string `json:"stopped,omitempty"`
+	// Counts are all nodes of the cluster by profile and state, whatever was asked for.
+	Counts []api.ProfileCount `json:"counts"`
+	Nodes  []api.ProfileNode  `json:"nodes"`
+}
+
+// Names are those of the nodes.
+func (n Nodes) Names() []string {
+	all := make([]string, len(n.Nodes))
+	for i, one := range n.Nodes {
+		all[i] = one.Node
+	}
+	return all
+}
+
+func (o *listOptions) run(ctx context.Context, args []string) error {
+	in, err := o.input(args)
+	if err != nil {
+		return err
+	}
+	c, err := o.app.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.HasWorker(ctx); err != nil {
+		return c.Explain(err)
+	}
+	all, err := pages(in, func(in api.ProfileReportInput) (api.ProfileReport, error) { return report(ctx, c, in, o.timeout) })
+	if err != nil {
+		return err
+	}
+	warn(o.app.Stderr, api.ProfileReport{Problem: all.Problem, Stopped: all.Stopped})
+	if len(all.Nodes) == 0 && o.output.Table() {
+		fmt.Fprintln(o.app.Stderr, nobody(in))
+		return nil
+	}
+	return o.output.Write(o.app.Stdout, all, func(w io.Writer) {
+		if !o.output.NoHeaders {
+			counts(w, all.Counts, in.Profile)
+		}
+		list(w, all.Nodes, c.Clock())
+	})
+}
+
+// input is what is asked for.
+func (o *listOptions) input(args []string) (api.ProfileReportInput, error) {
+	in := api.ProfileReportInput{State: state.State(o.state), Limit: api.MaxProfileReport}
+	if err := o.output.Check(); err != nil {
+		return in, err
+	}
+	if err := checkTimeout(o.timeout); err != nil {
+		return in, err
+	}
+	if o.state != "" && !in.State.Known() {
+		return in, exit.UsageError("--state %q: want one of %s", o.state, stateNames())
+	}
+	if len(args) > 0 {
+		in.Profile = args[0]
+		if err := state.CheckName(in.Profile); err != nil {
+			return in, exit.UsageError("PROFILE: %w", err)
+		}
+	}
+	return in, nil
+}
+
+// pages asks for all nodes, one page after the other.
+func pages(in api.ProfileReportInput, ask func(api.ProfileReportInput) (api.ProfileReport, error)) (Nodes, error) {
+	var all Nodes
+	for {
+		page, err := ask(in)
+		if err != nil {
+			return all, err
+		}
+		if in.After == "" {
+			all = Nodes{At: page.At, Problem: page.Problem, Stopped: page.Stopped, Counts: page.Counts}
+		}
+		for _, n := range page.Nodes {
+			if n, some := only(n, in); some {
+				all.Nodes = append(all.Nodes, n)
+			}
+		}
+		switch {
+		case page.Next == "":
+			return all, nil
+		case page.Next <= in.After:
+			return all, fmt.Errorf("a worker's answer does not get on: after %q it goes on with %q", in.After, page.Next)
+		}
+		in.After = page.Next
+	}
+}
+
+// only leaves of a node's profiles those that were asked for; some tells whether there is anything left to say.
+func only(n api.ProfileNode, in api.ProfileReportInput) (left api.ProfileNode, some bool) {
+	n.Profiles = slices.DeleteFunc(slices.Clone(n.Profiles), func(p api.NodeProfile) bool {
+		return in.Profile != "" && p.Profile != in.Profile || in.State != "" && p.State != in.State
+	})
+	return n, len(n.Profiles) > 0 || n.Problem != "" || in.Profile == "" && in.State == ""
+}
+
+// nobody says that there is nothing to list.
+func nobody(in api.ProfileReportInput) string {
+	switch {
+	case in.Profile != "" && in.State != "":
+		return fmt.Sprintf("No node has the profile %s in %s.", in.Profile, in.State)
+	case in.Profile != "":
+		return fmt.Sprintf("No node has the profile %s.", in.Profile)
+	case in.State != "":
+		return fmt.Sprintf("No node has a profile in %s.", in.State)
+	}
+	return "No nodes."
+}

@@ -1,0 +1,113 @@
+// Package profile has the commands about profiles of SAP's maintenance-controller: what is wrong with their file, what it looks like,
+// and what becomes of nodes.
+package profile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"drydock/api"
+	"drydock/rules/profile"
+	"drydock/rules/profile/cel"
+	"drydock/rules/profile/check"
+	"drydock/rules/profile/conf"
+	"drydock/starter/exit"
+	"drydock/starter/invocation"
+)
+
+// New is the group of the commands about profiles.
+func New(a *invocation.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "profile",
+		Short: "Look at profiles of maintenance-controller, and see why a node is in its state",
+		Long: `Profiles are the state machines of SAP's maintenance-controller: operational, maintenance-required, in-maintenance. Drydock runs
+them as its configuration file has them; a node names its profiles in the label cloud.sap/maintenance-profile.
+
+The worker reads the file that its configuration names (profiles.file), anew at each evaluation. "drydock profile lint" says before
+what is wrong with one. The flag --profile of all commands is another thing: that of Temporal's own configuration.`,
+		Example: `  drydock profile lint maintenance.yaml
+  drydock profile graph os-patching --file maintenance.yaml
+  drydock profile list --state in-maintenance
+  drydock profile explain worker-07`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newLint(a), newGraph(a), newList(a), newExplain(a))
+	return cmd
+}
+
+// environment is what a file is read with: variables are those of the command's own environment.
+func environment(a *invocation.App) profile.Environment {
+	return profile.Environment{Variable: a.Env.LookupEnv, Environment: check.Environment{CEL: cel.Compile}}
+}
+
+// readFile reads a file, or standard input for "-". What is too long is a problem of the file like others.
+func readFile(a *invocation.App, path string) ([]byte, error) {
+	from := a.Stdin
+	if path != "-" {
+		file, err := os.Open(path)
+		if err != nil {
+			return nil, exit.UsageError("%w", err)
+		}
+		defer func() { _ = file.Close() }() // it was only read
+		from = file
+	}
+	text, err := io.ReadAll(io.LimitReader(from, conf.MaxFile+1))
+	switch {
+	case err != nil && path == "-":
+		return nil, exit.UsageError("reading standard input: %w", err)
+	case err != nil:
+		return nil, exit.UsageError("%w", err)
+	}
+	return text, nil
+}
+
+// errorsOf are problems as an error each.
+func errorsOf(problems []conf.Problem) []error {
+	all := make([]error, len(problems))
+	for i, p := range problems {
+		all[i] = p
+	}
+	return all
+}
+
+// reportWithin is how long a worker may take to answer: it looks at all nodes, and at what their checks ask for.
+const reportWithin = time.Minute
+
+// checkTimeout refuses a time in which nobody can answer.
+func checkTimeout(timeout time.Duration) error {
+	if timeout <= 0 {
+		return exit.UsageError("--timeout %s: want more than 0", timeout)
+	}
+	return nil
+}
+
+// report asks a worker, and says in words why there is no answer.
+func report(ctx context.Context, c *invocation.Connection, in api.ProfileReportInput, within time.Duration) (api.ProfileReport, error) {
+	ctx, cancel := exit.WithTimeout(ctx, within)
+	defer cancel()
+	answer, err := c.ProfileReport(ctx, in, within)
+	switch err = exit.OrStopped(ctx, err); {
+	case errors.Is(err, exit.ErrTimedOut):
+		return answer, exit.WithCode(exit.TimedOut, fmt.Errorf("timed out after %s waiting for the report of profiles", within))
+	case errors.Is(err, exit.ErrInterrupted):
+		return answer, exit.WithCode(exit.Interrupted, errors.New("no longer waiting for the report of profiles"))
+	}
+	return answer, c.Explain(err)
+}
+
+// warn says what keeps the file from being in force, and all nodes from being evaluated.
+func warn(w io.Writer, r api.ProfileReport) {
+	if r.Stopped != "" {
+		fmt.Fprintf(w, "Warning: no node is evaluated: %s\n", exit.Indent(r.Stopped))
+	}
+	if r.Problem != "" {
+		fmt.Fprintf(w, "Warning: the file is not in force as it stands: %s\n", exit.Indent(r.Problem))
+	}
+}

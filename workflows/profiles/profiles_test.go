@@ -1,0 +1,380 @@
+package profiles_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/interceptor"
+	sdklog "go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	activity "drydock/activities/profile"
+	"drydock/api"
+	"drydock/rules/profile/state"
+	"drydock/workflows/call"
+	"drydock/workflows/inbox"
+	"drydock/workflows/profiles"
+)
+
+var start = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+
+// yard is the world around Profiles: nodes that are evaluated, and transitions that come to something.
+type yard struct {
+	t      *testing.T
+	env    *testsuite.TestWorkflowEnvironment
+	packed []byte
+	found  []activity.UnderWay
+	// mu guards what an evaluation beside the one before it writes.
+	mu sync.Mutex
+	// evaluations are what was known to each; decides answers, and returns nothing where it has to wait.
+	evaluations []activity.EvaluateInput
+	decides     func(activity.EvaluateInput) *activity.Evaluated
+	// carries is what comes of a transition, after how long.
+	carries func(api.ProfileTransitionInput) (api.ProfileTransitionEnded, error)
+	takes   time.Duration
+	begun   []api.ProfileTransitionInput
+	sent    []activity.Notice
+	sends   func(activity.Notice) (activity.Sent, error)
+	left    []activity.EndMaintenanceInput
+}
+
+func newYard(t *testing.T) *yard {
+	y := &yard{t: t, takes: time.Minute}
+	y.begin(start)
+	return y
+}
+
+func (y *yard) begin(now time.Time) {
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	y.env = suite.NewTestWorkflowEnvironment()
+	y.env.SetTestTimeout(20 * time.Second)
+	y.env.SetStartTime(now)
+	y.env.SetWorkflowRunTimeout(100 * 24 * time.Hour)
+	y.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: []interceptor.WorkerInterceptor{&inbox.Interceptor{}}})
+	y.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: api.ProfilesID(""), TaskQueue: api.DefaultTaskQueue})
+	y.env.RegisterWorkflowWithOptions(profiles.Profiles, workflow.RegisterOptions{Name: api.ProfilesType})
+	y.env.RegisterWorkflowWithOptions(func(ctx workflow.Context, in api.ProfileTransitionInput) (api.ProfileTransitionEnded, error) {
+		y.begun = append(y.begun, in)
+		if err := workflow.Sleep(ctx, y.takes); err != nil {
+			return api.ProfileTransitionEnded{}, err
+		}
+		return y.carries(in)
+	}, workflow.RegisterOptions{Name: api.ProfileTransitionType})
+	y.env.RegisterActivity(call.Profiles)
+	y.env.OnActivity(call.Profiles.FindTransitions, mock.Anything).Return(func(context.Context) (api.List[activity.UnderWay], error) { return y.found, nil })
+	y.env.OnActivity(call.Profiles.EvaluateProfiles, mock.Anything, mock.Anything).AfterFn(func() time.Duration { return 10 * time.Millisecond }).Return(y.evaluate)
+	y.env.OnActivity(call.Profiles.SendProfileNotice, mock.Anything, mock.Anything).Return(func(_ context.Context, n activity.Notice) (activity.Sent, error) {
+		y.mu.Lock()
+		defer y.mu.Unlock()
+		y.sent = append(y.sent, n)
+		if y.sends == nil {
+			return activity.Sent{}, nil
+		}
+		return y.sends(n)
+	})
+	y.env.OnActivity(call.Profiles.EndProfileMaintenance, mock.Anything, mock.Anything).Return(func(_ context.Context, in activity.EndMaintenanceInput) error {
+		y.left = append(y.left, in)
+		return nil
+	})
+}
+
+// evaluate fails where there is nothing to do yet, so that the server asks again: a mock cannot wait.
+func (y *yard) evaluate(_ context.Context, in activity.EvaluateInput) (activity.Evaluated, error) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.evaluations = append(y.evaluations, in)
+	if result := y.decides(in); result != nil {
+		return *result, nil
+	}
+	return activity.Evaluated{}, errors.New("nothing is due")
+}
+
+func (y *yard) run(end time.Duration) error {
+	y.env.RegisterDelayedCallback(y.env.CancelWorkflow, end)
+	y.env.ExecuteWorkflow(api.ProfilesType, y.packed)
+	return y.env.GetWorkflowError()
+}
+
+func due(node string) api.ProfileTransitionInput {
+	return api.ProfileTransitionInput{Profile: "p", Node: node, UID: "u-" + node, From: state.Required, To: state.Maintenance, Since: start}
+}
+
+func (y *yard) knows(in activity.EvaluateInput, node string) *activity.UnderWay {
+	i := slices.IndexFunc(in.UnderWay, func(u activity.UnderWay) bool { return u.Node == node })
+	if i < 0 {
+		return nil
+	}
+	return &in.UnderWay[i]
+}
+
+func TestATransitionCountsUntilTheNodeShowsIt(t *testing.T) {
+	y := newYard(t)
+	movedAt := start.Add(5 * time.Minute)
+	y.carries = func(api.ProfileTransitionInput) (api.ProfileTransitionEnded, error) {
+		return api.ProfileTransitionEnded{Moved: movedAt}, nil
+	}
+	settled := false
+	y.decides = func(in activity.EvaluateInput) *activity.Evaluated {
+		switch u := y.knows(in, "n1"); {
+		case len(y.begun) == 0:
+			return &activity.Evaluated{Begin: []api.ProfileTransitionInput{due("n1")}}
+		case u != nil && u.Ended:
+			if !u.Moved.Equal(movedAt) {
+				y.t.Errorf("%+v", u)
+			}
+			settled = true
+			return &activity.Evaluated{Settled: []activity.Ref{u.Ref}}
+		case u == nil && !settled:
+			y.t.Error("a transition that runs is not known to an evaluation")
+		}
+		return nil
+	}
+	_ = y.run(10 * time.Minute)
+	if len(y.begun) != 1 || !settled || y.knows(y.evaluations[len(y.evaluations)-1], "n1") != nil {
+		t.Errorf("begun %+v, settled %t, then %+v", y.begun, settled, y.evaluations[len(y.evaluations)-1])
+	}
+}
+
+func TestATransitionThatFailsIsPutOff(t *testing.T) {
+	y := newYard(t)
+	y.takes = time.Second
+	y.carries = func(api.ProfileTransitionInput) (api.ProfileTransitionEnded, error) {
+		return api.ProfileTransitionEnded{Error: "no room"}, nil
+	}
+	var at []time.Duration
+	y.decides = func(in activity.EvaluateInput) *activity.Evaluated {
+		u := y.knows(in, "n1")
+		switch {
+		case u != nil && u.Ended:
+			return &activity.Evaluated{Settled: []activity.Ref{u.Ref}}
+		case u != nil || len(in.Failed) > 0 && y.env.Now().Before(in.Failed[0].Until):
+			return nil
+		}
+		at = append(at, y.env.Now().Sub(start))
+		return &activity.Evaluated{Begin: []api.ProfileTransitionInput{due("n1")}}
+	}
+	_ = y.run(10 * time.Minute)
+	if len(at) < 3 || len(at) > 6 {
+		t.Fatalf("tried at %s", at)
+	}
+	for i := 1; i < len(at); i++ {
+		if pause := at[i] - at[i-1]; pause < 30*time.Second<<(i-1) {
+			t.Errorf("try %d came %s after the one before", i, pause)
+		}
+	}
+}
+
+func TestANotificationIsSentOnceAndKnownUntilThen(t *testing.T) {
+	y := newYard(t)
+	n := activity.Notice{Ref: activity.Ref{Profile: "p", Node: "n1"}, UID: "u", Instance: "mail", At: start}
+	tries := 0
+	y.sends = func(activity.Notice) (activity.Sent, error) {
+		if tries++; tries < 4 {
+			return activity.Sent{}, errors.New("the server does not answer")
+		}
+		return activity.Sent{}, nil
+	}
+	returned := false
+	y.decides = func(in activity.EvaluateInput) *activity.Evaluated {
+		if !returned {
+			returned = true
+			return &activity.Evaluated{Notices: []activity.Notice{n, n}}
+		}
+		if tries < 4 && len(in.Sending) != 1 {
+			y.t.Errorf("an evaluation does not know what is being sent: %+v", in.Sending)
+		}
+		return nil
+	}
+	_ = y.run(time.Hour)
+	if tries != 4 || len(y.evaluations[len(y.evaluations)-1].Sending) != 0 {
+		t.Errorf("%d tries, then %+v", tries, y.evaluations[len(y.evaluations)-1].Sending)
+	}
+}
+
+func TestWhatRunsIsKnownBeforeAnythingIsDecided(t *testing.T) {
+	y := newYard(t)
+	y.found = []activity.UnderWay{{Ref: activity.Ref{Profile: "p", Node: "n1"}, RunID: "r", To: state.Maintenance}}
+	y.decides = func(in activity.EvaluateInput) *activity.Evaluated {
+		if y.knows(in, "n1") == nil {
+			y.t.Errorf("%+v", in)
+		}
+		return nil
+	}
+	_ = y.run(time.Minute)
+	if len(y.evaluations) == 0 {
+		t.Error("nothing was evaluated")
+	}
+}
+
+func TestAWorkerWithoutProfilesEndsIt(t *testing.T) {
+	y := newYard(t)
+	y.decides = func(activity.EvaluateInput) *activity.Evaluated { return &activity.Evaluated{Absent: true} }
+	if err := y.run(time.Hour); err != nil || y.env.Now().Sub(start) > 2*time.Minute {
+		t.Errorf("%v at %s", err, y.env.Now().Sub(start))
+	}
+}
+
+func TestAMaintenanceThatIsLeftIsToldOnce(t *testing.T) {
+	y := newYard(t)
+	left := activity.Left{Node: "n1", Requestor: "profile-p", RunID: "r"}
+	y.decides = func(in activity.EvaluateInput) *activity.Evaluated {
+		if slices.Contains(in.Leaving, left) {
+			return nil
+		}
+		return &activity.Evaluated{Leave: []activity.Left{left}}
+	}
+	_ = y.run(time.Hour)
+	if len(y.left) != 1 || y.left[0].Done {
+		t.Errorf("%+v", y.left)
+	}
+}
+
+func TestWhatHasEndedIsNotShownAsUnderWay(t *testing.T) {
+	y := newYard(t)
+	y.decides = func(activity.EvaluateInput) *activity.Evaluated {
+		if len(y.begun) == 0 {
+			return &activity.Evaluated{Begin: []api.ProfileTransitionInput{due("n1")}}
+		}
+		return nil // that the node shows it is worth no word of its own
+	}
+	y.carries = func(api.ProfileTransitionInput) (api.ProfileTransitionEnded, error) {
+		return api.ProfileTransitionEnded{Moved: start}, nil
+	}
+	y.env.RegisterDelayedCallback(func() {
+		var shown api.ProfilesState
+		value, err := y.env.QueryWorkflow(api.QueryState)
+		if err == nil {
+			err = value.Get(&shown)
+		}
+		if err != nil || len(y.begun) != 1 || len(shown.UnderWay) != 0 {
+			t.Errorf("%d begun, shown %+v, %v", len(y.begun), shown.UnderWay, err)
+		}
+	}, 5*time.Minute)
+	_ = y.run(10 * time.Minute)
+}
+
+func TestANewRunGoesOn(t *testing.T) {
+	y := newYard(t)
+	y.takes = time.Hour
+	y.carries = func(api.ProfileTransitionInput) (api.ProfileTransitionEnded, error) {
+		return api.ProfileTransitionEnded{Moved: start}, nil
+	}
+	n := activity.Notice{Ref: activity.Ref{Profile: "p", Node: "n1"}, UID: "u", Instance: "mail", At: start}
+	y.sends = func(activity.Notice) (activity.Sent, error) {
+		return activity.Sent{}, errors.New("the server does not answer")
+	}
+	y.decides = func(activity.EvaluateInput) *activity.Evaluated {
+		if len(y.begun) == 0 {
+			return &activity.Evaluated{Begin: []api.ProfileTransitionInput{due("n1")}, Notices: []activity.Notice{n}}
+		}
+		return nil
+	}
+	y.env.RegisterDelayedCallback(func() {
+		y.env.SetContinueAsNewSuggested(true)
+		y.env.SignalWorkflow("anything", "wakes it")
+	}, time.Minute)
+	err := y.run(20 * time.Minute)
+	var again *workflow.ContinueAsNewError
+	if !errors.As(err, &again) {
+		t.Fatal(err)
+	}
+	if err := converter.GetDefaultDataConverter().FromPayloads(again.Input, &y.packed); err != nil {
+		t.Fatal(err)
+	}
+	y.begin(start.Add(time.Hour))
+	y.env.SetContinuedExecutionRunID("before")
+	y.sends, y.sent = nil, nil
+	ended := false
+	y.decides = func(in activity.EvaluateInput) *activity.Evaluated {
+		u := y.knows(in, "n1")
+		switch {
+		case u == nil && !ended, u != nil && u.RunID == "":
+			y.t.Errorf("%+v", in.UnderWay)
+		case u != nil && !u.Ended:
+			ended = true
+			gone := *u
+			gone.Ended, gone.Moved = true, start
+			return &activity.Evaluated{Ended: []activity.UnderWay{gone}}
+		case u != nil:
+			return &activity.Evaluated{Settled: []activity.Ref{u.Ref}}
+		}
+		return nil
+	}
+	_ = y.run(10 * time.Minute)
+	if !ended || len(y.sent) != 1 || len(y.begun) != 1 {
+		t.Errorf("ended %t, sent %+v, begun %+v", ended, y.sent, y.begun)
+	}
+}
+
+func TestATransitionIsStoppedWhoseProfileTheNodeHasNoMore(t *testing.T) {
+	y := newYard(t)
+	y.takes = time.Hour
+	y.carries = func(api.ProfileTransitionInput) (api.ProfileTransitionEnded, error) {
+		t.Error("it was not stopped")
+		return api.ProfileTransitionEnded{}, nil
+	}
+	stopped := 0
+	y.decides = func(in activity.EvaluateInput) *activity.Evaluated {
+		switch u := y.knows(in, "n1"); {
+		case len(y.begun) == 0:
+			return &activity.Evaluated{Begin: []api.ProfileTransitionInput{due("n1")}}
+		case u != nil && u.Ended:
+			return &activity.Evaluated{Settled: []activity.Ref{u.Ref}}
+		case u != nil && u.RunID != "" && !u.Stopped:
+			stopped++
+			return &activity.Evaluated{Stop: []activity.Ref{u.Ref}}
+		}
+		return nil
+	}
+	_ = y.run(2 * time.Minute)
+	last := y.evaluations[len(y.evaluations)-1]
+	if stopped != 1 || y.knows(last, "n1") != nil || len(last.Failed) != 0 {
+		t.Errorf("stopped %d times, then %+v", stopped, last)
+	}
+}
+
+func TestATransitionThatHasEndedIsShownAsUnderWayNoMore(t *testing.T) {
+	y := newYard(t)
+	y.takes = time.Minute
+	y.carries = func(api.ProfileTransitionInput) (api.ProfileTransitionEnded, error) {
+		return api.ProfileTransitionEnded{Moved: start.Add(time.Minute)}, nil
+	}
+	y.decides = func(activity.EvaluateInput) *activity.Evaluated {
+		if len(y.begun) == 0 {
+			return &activity.Evaluated{Begin: []api.ProfileTransitionInput{due("n1")}}
+		}
+		return nil // that the node shows it is not worth a word yet
+	}
+	shown := func() (page api.ProfilesState) {
+		value, err := y.env.QueryWorkflow(api.QueryState)
+		if err == nil {
+			err = value.Get(&page)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		return page
+	}
+	y.env.RegisterDelayedCallback(func() {
+		if page := shown(); len(page.UnderWay) != 1 {
+			t.Errorf("while it runs: %+v", page)
+		}
+	}, 30*time.Second)
+	y.env.RegisterDelayedCallback(func() {
+		if page := shown(); len(page.UnderWay) != 0 {
+			t.Errorf("after its end: %+v", page)
+		}
+	}, 3*time.Minute)
+	_ = y.run(5 * time.Minute)
+}
