@@ -89,8 +89,8 @@ func (s *sizes) flags(f *flag.FlagSet) {
 	f.IntVar(&s.fleetPods, "fleet-pods", 15, "pods on each of these nodes")
 	f.IntVar(&s.burst, "burst", 5000, "requests that the benchmark burst makes at once")
 	f.IntVar(&s.togetherNodes, "together-nodes", 100, "nodes that the benchmark plan-together drains by one plan")
-	f.DurationVar(&s.healthIdle, "health-idle", 6*time.Minute, "for how long the benchmark health counts what idle checks cost")
-	f.IntVar(&s.memoryNodes, "memory-nodes", 5000, "nodes of the clusters of the benchmarks memory, which drains 50 of them, and health-memory")
+	f.DurationVar(&s.healthIdle, "health-idle", 6*time.Minute, "for how long the benchmarks health and profiles count what nothing costs")
+	f.IntVar(&s.memoryNodes, "memory-nodes", 5000, "nodes of the clusters of the benchmarks memory, which drains 50 of them, health-memory and profiles")
 	f.IntVar(&s.memoryPods, "memory-pods", 20000, "pods of that cluster")
 }
 
@@ -149,6 +149,10 @@ var suites = []suite{
 	{
 		nodes: func(sizes) int { return memoryDrained }, args: largeNodes(),
 		benchmarks: []benchmark{{"health-memory", onStack(measureHealthMemory)}},
+	},
+	{
+		nodes: func(sizes) int { return memoryDrained }, args: profiledNodes(), audit: true,
+		benchmarks: []benchmark{{"profiles", onStack(measureProfiles)}},
 	},
 }
 

@@ -123,7 +123,7 @@ func (a *attempt) run(ctx context.Context) (problem error) {
 			break
 		}
 	}
-	problems = append(problems, a.back(ctx), a.verdict(ctx), a.workedOnce(ctx), planOf(a).begunOnce(ctx), wardOf(a).hasHealed(ctx), a.endBatch(ctx))
+	problems = append(problems, a.back(ctx), a.verdict(ctx), a.workedOnce(ctx), planOf(a).begunOnce(ctx), wardOf(a).hasHealed(ctx), profiled{a}.hasMoved(ctx), a.endBatch(ctx))
 	return errors.Join(problems...)
 }
 
@@ -142,6 +142,8 @@ func maintainBoth(ctx context.Context, a *attempt) error {
 		fields = `,"windows":["always"]` + fields
 	}
 	switch wanted := shapeFor(a.cell); {
+	case wanted.profiles:
+		return profiled{a}.move(ctx)
 	case wanted.heals != "":
 		return wardOf(a).fallIll(ctx)
 	case wanted.slots > 1:
@@ -186,6 +188,9 @@ func (a *attempt) prepare(ctx context.Context) error {
 		}
 	}
 	if err := wardOf(a).ready(ctx); err != nil {
+		return err
+	}
+	if err := (profiled{a}).ready(ctx); err != nil {
 		return err
 	}
 	if err := a.startBatch(ctx); err != nil {
@@ -250,9 +255,7 @@ func (a *attempt) fault(ctx context.Context) (strike, recovery func() error) {
 	case resetLockstep:
 		strike = func() error { return a.resetRunning(ctx, api.LockstepID(a.cluster)) }
 	case terminateLockstep:
-		strike = func() error {
-			return a.temporal.Client.TerminateWorkflow(ctx, api.LockstepID(a.cluster), "", "chaos: by hand")
-		}
+		strike = func() error { return wardOf(a).terminate(ctx, api.LockstepID(a.cluster)) }
 	case poison:
 		strike = func() error { return a.poisonAll(ctx) }
 	case foreign:
@@ -268,7 +271,9 @@ func (a *attempt) fault(ctx context.Context) (strike, recovery func() error) {
 			return sleep(ctx, cutFor)
 		}
 	default:
-		strike = wardOf(a).strikes(ctx)
+		if strike = wardOf(a).strikes(ctx); strike == nil {
+			strike = profiled{a}.strikes(ctx)
+		}
 	}
 	return strike, recovery
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,6 +39,11 @@ const (
 	resetWatch           kind = "reset-watch"
 	terminateWatch       kind = "terminate-watch"
 
+	resetProfiles       kind = "reset-profiles"
+	terminateProfiles   kind = "terminate-profiles"
+	resetTransition     kind = "reset-transition"
+	terminateTransition kind = "terminate-transition"
+
 	stripMark         kind = "strip-mark"
 	liftCordon        kind = "lift-cordon"
 	expireCredentials kind = "expire-credentials"
@@ -48,6 +54,7 @@ var kinds = []kind{
 	killWorker, cutTemporal, restartTemporal, api429, api409, api500, apiTimeout, apiDrop,
 	resetMaintenance, resetScheduler, poison, foreign, stripMark, liftCordon, expireCredentials, resetLockstep, terminateLockstep,
 	resetRemediation, terminateRemediation, resetCheck, terminateCheck, resetWatch, terminateWatch,
+	resetProfiles, terminateProfiles, resetTransition, terminateTransition,
 }
 
 // onAPI tells that the API server's answer is what goes wrong.
@@ -60,6 +67,11 @@ func (k kind) onHealth() bool {
 		return true
 	}
 	return false
+}
+
+// onProfiles tells that a workflow of profiles is what it happens to.
+func (k kind) onProfiles() bool {
+	return slices.Contains([]kind{resetProfiles, terminateProfiles, resetTransition, terminateTransition}, k)
 }
 
 // when is the side of a step's effect on which something goes wrong.

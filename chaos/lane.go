@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"go.temporal.io/api/workflowservice/v1"
@@ -108,10 +110,14 @@ func fit(ctx context.Context, l *lane, wanted shape) error {
 
 func (l *lane) startWorker(ctx context.Context) error {
 	l.workers++
+	profiles, err := profilesConfig(l)
+	if err != nil {
+		return err
+	}
 	w, err := devstack.StartWorker(ctx, devstack.WorkerOptions{
 		Dir: filepath.Join(l.dir, l.name), Name: fmt.Sprintf("worker-%d", l.workers),
 		Config: fmt.Sprintf("cluster: %s\nscheduler: {maxParallel: %d}\nwindows: {always: {from: \"00:00\", to: \"24:00\"}}\n", l.cluster, l.shape.slots) +
-			policy + l.receiver.config() + l.workConfig() + l.shape.healthConfig(l.name),
+			policy + l.receiver.config() + l.workConfig() + l.shape.healthConfig(l.name) + profiles,
 		Kubeconfig: l.kubefile, Temporal: l.temporal,
 		Environment: []string{"TEMPORAL_ADDRESS=" + l.calls.address},
 	})
@@ -248,6 +254,9 @@ func (l *lane) imprint(ctx context.Context, node string) (string, error) {
 	n, err := l.kube.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 	if err != nil {
 		return "", err
+	}
+	for _, own := range []map[string]string{n.Labels, n.Annotations} {
+		maps.DeleteFunc(own, func(key, _ string) bool { return strings.HasPrefix(key, sap) }) // it stays, and says that nothing is going on
 	}
 	text, err := json.Marshal(map[string]any{"spec": n.Spec, "labels": n.Labels, "annotations": n.Annotations})
 	return string(text), err

@@ -37,6 +37,12 @@ func (m *maintained) hooks() []string {
 
 // canHappen tells whether there is something to which the fault can happen: a lockstep runs once a plan has told it something.
 func (c cell) canHappen() bool {
+	switch {
+	case c.step.profile() != "" && !c.kind.onHealth():
+		return c.canHappenToProfiles()
+	case c.kind.onProfiles():
+		return false
+	}
 	if c.step.heals != "" || c.kind.onHealth() {
 		return c.canHappenToHealth()
 	}

@@ -1,9 +1,8 @@
-// Command chaos lets every kind of fault happen before and after every step of a maintenance, and of the remediation
-// of a node, on a control plane and a Temporal server of its own, and prints which were survived.
+// Command chaos lets every kind of fault happen before and after every step of a maintenance, of the remediation
+// of a node, and of its way through the states of a profile, on a control plane and a Temporal server of its own, and prints which were survived.
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -13,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -73,8 +73,7 @@ func choose(which *regexp.Regexp, subset bool) []cell {
 	}
 	// A lane begins a Drydock anew for faults that need another.
 	slices.SortStableFunc(cells, func(a, b cell) int {
-		x, y := shapeFor(&a), shapeFor(&b)
-		return cmp.Or(cmp.Compare(x.heals, y.heals), cmp.Compare(x.slots, y.slots))
+		return strings.Compare(fmt.Sprint(shapeFor(&a)), fmt.Sprint(shapeFor(&b)))
 	})
 	return cells
 }

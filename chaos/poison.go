@@ -72,7 +72,7 @@ func (a *attempt) poisonAll(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := wardOf(a).poison(ctx); err != nil {
+	if err := errors.Join(wardOf(a).poison(ctx), profiled{a}.poison(ctx)); err != nil {
 		return err
 	}
 	return a.send(ctx, api.SchedulerID(a.cluster), append(toScheduler(a.nodes[0]), givenBack(running)...))

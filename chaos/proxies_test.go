@@ -20,25 +20,33 @@ func TestRequestToEndAPodTellsItsUID(t *testing.T) {
 	}
 }
 
-// TestRequestBelongsToItsStep shows the patches of a maintenance, as k8s writes them, to the steps.
+// TestRequestBelongsToItsStep shows the patches of a maintenance, as k8s writes them, and of a profile that drains, to the steps: one
+// attempt makes either these or those.
 func TestRequestBelongsToItsStep(t *testing.T) {
 	node := "/api/v1/nodes/worker-01"
+	events, eviction := "/api/v1/namespaces/default/events", "/api/v1/namespaces/a/pods/b/eviction"
 	for _, c := range []struct {
-		r    request
-		want string
+		r       request
+		profile string
+		want    string
 	}{
-		{request{method: "PATCH", path: node, body: []byte(`{"metadata":{"annotations":{"drydock.dev/holders":"{}"}},"spec":{"unschedulable":true}}`)}, "cordon"},
-		{request{method: "PATCH", path: node, body: []byte(`{"spec":{"taints":[{"key":"drydock.dev/maintenance"}]}}`)}, "taint"},
-		{request{method: "PATCH", path: node, body: []byte(`[{"op":"add","path":"/metadata/labels/drydock.dev~1phase"}]`)}, "phase"},
-		{request{method: "PATCH", path: node, body: []byte(`{"metadata":{"annotations":{"drydock.dev/holders":null}},"spec":{"taints":[]}}`)}, "uncordon"},
-		{request{method: "POST", path: "/api/v1/namespaces/a/pods/b/eviction"}, "evict"},
-		{request{method: "DELETE", path: "/api/v1/namespaces/a/pods/b"}, "delete"},
-		{request{method: "POST", path: "/api/v1/namespaces/default/events"}, "event"},
+		{request{method: "PATCH", path: node, body: []byte(`{"metadata":{"annotations":{"drydock.dev/holders":"{}"}},"spec":{"unschedulable":true}}`)}, "", "cordon"},
+		{request{method: "PATCH", path: node, body: []byte(`{"spec":{"taints":[{"key":"drydock.dev/maintenance"}]}}`)}, "", "taint"},
+		{request{method: "PATCH", path: node, body: []byte(`[{"op":"add","path":"/metadata/labels/drydock.dev~1phase"}]`)}, "", "phase"},
+		{request{method: "PATCH", path: node, body: []byte(`{"metadata":{"annotations":{"drydock.dev/holders":null}},"spec":{"taints":[]}}`)}, "", "uncordon"},
+		{request{method: "POST", path: eviction}, "", "evict"},
+		{request{method: "DELETE", path: "/api/v1/namespaces/a/pods/b"}, "", "delete"},
+		{request{method: "POST", path: events}, "", "event"},
+		{request{method: "PATCH", path: node, body: []byte(`{"metadata":{"uid":"u"},"spec":{"unschedulable":true}}`)}, drains, "cordon-to-drain"},
+		{request{method: "PATCH", path: node, body: []byte(`{"metadata":{"annotations":{"drydock.dev/holders":"{}"}}}`)}, drains, "hold-to-drain"},
+		{request{method: "POST", path: eviction}, drains, "evict-for-profile"},
+		{request{method: "PATCH", path: node, body: []byte(`{"metadata":{"annotations":{"drydock.dev/holders":null}}}`)}, drains, "give-back"},
+		{request{method: "POST", path: events}, drains, "tell-of-move"},
 	} {
 		c.r.query = url.Values{}
 		var got []string
 		for _, s := range steps {
-			if s.atRequest() && s.isRequest(&c.r) {
+			if s.atRequest() && s.profile() == c.profile && s.isRequest(&c.r) {
 				got = append(got, s.name)
 			}
 		}

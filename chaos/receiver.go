@@ -32,6 +32,8 @@ type receiver struct {
 	called map[string]bool
 	told   map[string][]notices.Event
 	kept   map[string][]record.Record
+	// said are the texts of profiles' notifications.
+	said []string
 	// wrong is what could not be read.
 	wrong []error
 }
@@ -95,6 +97,13 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 				r.told[event.Data.RunID] = append(r.told[event.Data.RunID], event.Data)
 			}
 		}
+	case path == "/said":
+		var said struct {
+			Text string `json:"text"`
+		}
+		if r.read(path, body, &said) {
+			r.said = append(r.said, said.Text)
+		}
 	case path == "/records":
 		var kept record.Record
 		if r.read(path, body, &kept) {
@@ -110,6 +119,23 @@ func (r *receiver) read(path string, body []byte, into any) bool {
 		r.wrong = append(r.wrong, fmt.Errorf("%s got what cannot be read: %w", path, err))
 	}
 	return err == nil
+}
+
+// wasTold tells whether a profile's notification with this text came.
+func (r *receiver) wasTold(text string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Contains(r.said, text)
+}
+
+// forget forgets the notifications that begin with the name of one of the nodes.
+func (r *receiver) forget(nodes []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.said = slices.DeleteFunc(r.said, func(text string) bool {
+		node, _, _ := strings.Cut(text, " ")
+		return slices.Contains(nodes, node)
+	})
 }
 
 // heard tells what is missing, or made up, of what the receiver got of a maintenance that was completed.

@@ -65,7 +65,10 @@ func (s step) isRequest(r *request) bool {
 }
 
 // steps are all steps, in the order in which a maintenance comes to them.
-var steps = []step{
+var steps = slices.Concat(otherSteps, drainsSteps, maintainsSteps)
+
+// otherSteps are those of maintenances, plans and health checks.
+var otherSteps = []step{
 	{name: "list-nodes", what: "activity ListPlanNodes, and the watch of all nodes", task: "ListPlanNodes", requests: allNodes, rewatch: true, plan: rolls},
 	{name: "begin-node", what: "a plan begins the maintenance of a node", call: command(starts(api.NodeMaintenanceType)), plan: rolls},
 	{name: "preflight", what: "activity CheckPreflight, and its requests", task: "CheckPreflight", preflight: spec.PreflightFail},

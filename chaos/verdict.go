@@ -37,6 +37,10 @@ func (a *attempt) verdict(ctx context.Context) error {
 		least-- // it may be one that is skipped
 	}
 	switch wanted := shapeFor(a.cell); {
+	case wanted.profiles && a.cell.step.profile() == drains:
+		least = 4 // agents stay, and the pool is not on the node that is first
+	case wanted.profiles:
+		least = 0
 	case wanted.heals != "":
 		least = 0
 	case wanted.slots > 1:
@@ -124,6 +128,8 @@ func stays(l *lane, id string) bool {
 		return true
 	case api.HealthCheckID(l.cluster, checkName), api.HealthWatchID(l.cluster):
 		return l.shape.heals != ""
+	case api.ProfilesID(l.cluster):
+		return l.shape.profiles
 	}
 	return false
 }

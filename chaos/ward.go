@@ -52,6 +52,8 @@ type shape struct {
 	// slots is how many of its nodes may be out of service at a time.
 	slots int
 	heals healing
+	// profiles: its nodes may have profiles.
+	profiles bool
 }
 
 // shapeFor is what a fault needs: a plan in lockstep takes both nodes.
@@ -62,7 +64,7 @@ func shapeFor(c *cell) shape {
 	case c.step.plan == together:
 		return shape{slots: 2}
 	}
-	return shape{slots: 1, heals: c.step.heals}
+	return shape{slots: 1, heals: c.step.heals, profiles: c.step.profile() != ""}
 }
 
 // healthConfig is the part of a worker's configuration that has the check. One of two nodes has to be healthy, so that one at a

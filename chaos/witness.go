@@ -15,6 +15,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 
 	"drydock/api"
+	"drydock/rules/profile/state"
 )
 
 // witness sees every version of every node and pod through watches of its own, past the proxies. What it says of the
@@ -22,7 +23,7 @@ import (
 type witness struct {
 	mu    sync.Mutex
 	nodes map[string]*corev1.Node
-	// most is the most nodes of a lane that were held at one instant, since forget.
+	// most is the most nodes of a lane that were held, or in maintenance by a profile, at one instant, since forget.
 	most map[string]int
 	// leaving is when a pod was first seen terminating, by UID.
 	leaving map[string]time.Time
@@ -89,7 +90,7 @@ func (w *witness) seeNode(kind watch.EventType, n *corev1.Node) {
 	lane := n.Labels[laneLabel]
 	held := 0
 	for _, other := range w.nodes {
-		if other.Labels[laneLabel] == lane && other.Annotations[api.HoldersAnnotation] != "" {
+		if other.Labels[laneLabel] == lane && (other.Annotations[api.HoldersAnnotation] != "" || is(other, state.Maintenance)) {
 			held++
 		}
 	}

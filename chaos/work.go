@@ -31,17 +31,22 @@ spec:
 // longJob is work that is not done before a run of chaos is.
 var longJob = strings.NewReplacer("devcluster.drydock.dev/reboot: 2s, ", "", "completion-delay: 1s", "completion-delay: 1h").Replace(rebootJob)
 
+// briefJob is work that leaves its node as it is.
+var briefJob = strings.Replace(rebootJob, "devcluster.drydock.dev/reboot: 2s, ", "", 1)
+
 // What the worker does on a node: by their names in its configuration.
 const (
 	reboots = "reboot"
 	goesOn  = "long"
+	// brief is a profile's.
+	brief = "brief"
 )
 
 func (l *lane) workFile(name string) string { return filepath.Join(l.dir, l.name, name+".yaml") }
 
 // writeWork writes the templates of the Jobs that do the work.
 func (l *lane) writeWork() error {
-	return errors.Join(os.WriteFile(l.workFile(reboots), []byte(rebootJob), 0o600), os.WriteFile(l.workFile(goesOn), []byte(longJob), 0o600))
+	return errors.Join(os.WriteFile(l.workFile(brief), []byte(briefJob), 0o600), os.WriteFile(l.workFile(reboots), []byte(rebootJob), 0o600), os.WriteFile(l.workFile(goesOn), []byte(longJob), 0o600))
 }
 
 // workConfig is the part of a worker's configuration that names the work.
