@@ -89,19 +89,7 @@ func createAccount(ctx context.Context, cluster *devstack.Cluster, dir string) (
 	}
 	kube := cluster.Client
 	for _, object := range objects {
-		switch o := object.(type) {
-		case *corev1.Namespace:
-			_, err = kube.CoreV1().Namespaces().Create(ctx, o, metav1.CreateOptions{})
-		case *corev1.ServiceAccount:
-			_, err = kube.CoreV1().ServiceAccounts(o.Namespace).Create(ctx, o, metav1.CreateOptions{})
-		case *rbacv1.ClusterRole:
-			_, err = kube.RbacV1().ClusterRoles().Create(ctx, o, metav1.CreateOptions{})
-		case *rbacv1.ClusterRoleBinding:
-			_, err = kube.RbacV1().ClusterRoleBindings().Create(ctx, o, metav1.CreateOptions{})
-		default:
-			err = fmt.Errorf("%v have a %T", roleFiles, o)
-		}
-		if err != nil {
+		if err := createRole(ctx, kube, object); err != nil {
 			return "", err
 		}
 	}
@@ -117,6 +105,24 @@ func createAccount(ctx context.Context, cluster *devstack.Cluster, dir string) (
 	return file, wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 20*time.Second, true, func(ctx context.Context) (bool, error) {
 		return mayAll(ctx, account, "nodes", "pods", "volumeattachments.storage.k8s.io", "evictionrequests.lifecycle.k8s.io")
 	})
+}
+
+// createRole creates an object of the shipped files.
+func createRole(ctx context.Context, kube kubernetes.Interface, object runtime.Object) error {
+	var err error
+	switch o := object.(type) {
+	case *corev1.Namespace:
+		_, err = kube.CoreV1().Namespaces().Create(ctx, o, metav1.CreateOptions{})
+	case *corev1.ServiceAccount:
+		_, err = kube.CoreV1().ServiceAccounts(o.Namespace).Create(ctx, o, metav1.CreateOptions{})
+	case *rbacv1.ClusterRole:
+		_, err = kube.RbacV1().ClusterRoles().Create(ctx, o, metav1.CreateOptions{})
+	case *rbacv1.ClusterRoleBinding:
+		_, err = kube.RbacV1().ClusterRoleBindings().Create(ctx, o, metav1.CreateOptions{})
+	default:
+		err = fmt.Errorf("%v have a %T", roleFiles, o)
+	}
+	return err
 }
 
 // lasts are what the shipped roles grant last, by resource.

@@ -21,7 +21,7 @@ import (
 )
 
 // patience is how long a test waits for anything; it is a bound for a broken program, not a measure.
-const patience = 90 * time.Second
+const patience = 3 * time.Minute
 
 // shortest and longest are the intervals at which a test looks again.
 const (
