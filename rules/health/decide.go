@@ -48,6 +48,7 @@ func Decide(in Input) Decision {
 		d.count()
 		d.storm()
 		d.blocks = d.allBlocks()
+		d.withdraw(in.Waiting)
 		for i := range d.state.Nodes {
 			if n := &d.state.Nodes[i]; n.Remediation != nil && !n.Unseen {
 				d.steer(n)
@@ -124,6 +125,25 @@ func (d *deciding) forget() {
 	}
 	if seen := &d.state.Seen; seen.Dropped && len(d.state.Nodes) < MaxNodes*9/10 {
 		seen.Dropped, d.state.Ask = false, true
+	}
+}
+
+// withdraw takes back what has not begun yet where nothing may begin any more, such as after somebody has paused the check.
+func (d *deciding) withdraw(waiting []string) {
+	if len(d.blocks) == 0 {
+		return
+	}
+	for _, name := range waiting {
+		i, found := d.state.find(name)
+		if !found || d.state.Nodes[i].Remediation == nil || d.state.Nodes[i].Remediation.Progress != nil {
+			continue
+		}
+		n := &d.state.Nodes[i]
+		n.Remediation = nil
+		if n.ControlPlane {
+			d.giveUpTurn(n.Name)
+		}
+		d.out.Withdrawn = append(d.out.Withdrawn, name)
 	}
 }
 

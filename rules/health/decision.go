@@ -7,6 +7,8 @@ type Input struct {
 	Spec  Spec
 	State State
 	Now   time.Time
+	// Waiting are the nodes whose remediation was decided on and has not begun yet.
+	Waiting []string
 }
 
 // Decision is what is to be done. State is what the next one is made of: it holds what is ordered and begun here, so that
@@ -15,6 +17,8 @@ type Decision struct {
 	State State
 	// Begin are the nodes whose remediation is to begin now, the one that was ill first coming first.
 	Begin []Begin
+	// Withdrawn are those of Waiting that do not begin after all.
+	Withdrawn []string
 	// Orders are new for remediations that run. Each is to be repeated until a Progress has its Revision.
 	Orders []Order
 	// Intent is what the check wants to be told of, and State.Revision its revision; Changed: it is to be sent. Ask: it is to be

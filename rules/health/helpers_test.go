@@ -55,6 +55,8 @@ type cluster struct {
 	runs    int
 	// restart writes the state and reads it before each decision.
 	restart bool
+	// waiting are nodes whose remediation does not begin although it was decided on.
+	waiting []string
 }
 
 func newCluster(t failer, s Spec, names ...string) *cluster {
@@ -138,7 +140,7 @@ func (c *cluster) decide() {
 			c.t.Fatal(err)
 		}
 	}
-	c.last = Decide(Input{Spec: c.spec, State: c.state, Now: c.now})
+	c.last = Decide(Input{Spec: c.spec, State: c.state, Now: c.now, Waiting: c.waiting})
 	c.state = c.last.State
 	c.events = append(c.events, c.last.Events...)
 	for _, b := range c.last.Begin {

@@ -26,6 +26,32 @@ func TestGroupsHaveThresholdsOfTheirOwn(t *testing.T) {
 	c.wantBegun("n1", "n2")
 }
 
+func TestWhatHasNotBegunIsWithdrawnByAPause(t *testing.T) {
+	c := newCluster(t, specOf(t, oneTemplate), numbered(7)...)
+	for _, name := range numbered(3) {
+		c.ill(name, 0)
+	}
+	c.pass(301 * time.Second)
+	c.wantBegun("n1", "n2", "n3")
+	c.made("n1")
+	c.waiting = []string{"n2", "n3"}
+	c.want("nothing is withdrawn", c.last.Withdrawn == nil)
+	c.state.Pauses = []Pause{{By: "jane", At: c.now}}
+	c.pass(time.Second)
+	c.want("those that wait are withdrawn", slices.Equal(c.last.Withdrawn, c.waiting))
+	c.waiting = nil
+	for _, name := range []string{"n2", "n3"} {
+		n, _ := c.state.Node(name)
+		c.want(name+" is not being remediated", n.Remediation == nil)
+		delete(c.running, name)
+	}
+	n, _ := c.state.Node("n1")
+	c.want("what has begun goes on", n.Remediation != nil)
+	c.state.Pauses = nil
+	c.pass(time.Second)
+	c.wantBegun("n1", "n2", "n3")
+}
+
 func TestGroupThatIsNotCountedIsBlocked(t *testing.T) {
 	c := newCluster(t, specOf(t, oneTemplate, `"groups":{"by":["zone"],"minHealthy":0}`), numbered(3)...)
 	c.ill("n1", 0)

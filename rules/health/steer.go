@@ -24,16 +24,20 @@ func (d *deciding) end() {
 			d.endedAlone(n, &past)
 		}
 		if n.ControlPlane {
-			// The turn is over, also where the node is ill again: etcd has to be asked anew.
-			if d.state.Seen.Permit == n.Name {
-				d.state.Seen.Permit = ""
-			}
-			d.gaveUp = true
+			d.giveUpTurn(n.Name)
 		}
 		n.Past, n.Remediation = &past, nil
 		n.WellSince, n.ConfirmedBy = time.Time{}, ""
 		n.Told = Told{Unhealthy: n.Told.Unhealthy, Label: n.Told.Label, Skipped: n.Told.Skipped}
 	}
+}
+
+// giveUpTurn ends a control-plane node's turn, also where it is ill again: etcd has to be asked anew.
+func (d *deciding) giveUpTurn(node string) {
+	if d.state.Seen.Permit == node {
+		d.state.Seen.Permit = ""
+	}
+	d.gaveUp = true
 }
 
 // endedAlone takes in a remediation that ended without an order: it is tried again later.

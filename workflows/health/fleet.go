@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -11,6 +12,7 @@ import (
 
 	"drydock/api"
 	"drydock/rules/health"
+	"drydock/rules/number"
 	"drydock/rules/spec"
 	"drydock/workflows/call"
 	"drydock/workflows/loop"
@@ -69,6 +71,24 @@ func (f *fleet) crowded() bool { return f.children >= maxChildren }
 
 // begin takes remediations that were decided on.
 func (f *fleet) begin(decided []health.Begin) { f.state.Queue = append(f.state.Queue, decided...) }
+
+// waiting are the nodes whose remediation was decided on and has not begun yet.
+func (f *fleet) waiting() []string {
+	var nodes []string
+	for i := range f.state.Queue {
+		nodes = append(nodes, f.state.Queue[i].Node)
+	}
+	return nodes
+}
+
+// withdraw drops remediations that do not begin after all.
+func (f *fleet) withdraw(nodes []string) {
+	if len(nodes) == 0 {
+		return
+	}
+	f.state.Queue = slices.DeleteFunc(f.state.Queue, func(b health.Begin) bool { return slices.Contains(nodes, b.Node) })
+	f.note("not begun after all: "+number.Of(len(nodes), "remediation"), "nothing may begin any more")
+}
 
 // run begins what waits, and tells remediations what they do not know yet.
 func (f *fleet) run() {
@@ -194,12 +214,7 @@ func acknowledged(r *health.Running) bool {
 }
 
 func (f *fleet) queued(node string) bool {
-	for i := range f.state.Queue {
-		if f.state.Queue[i].Node == node {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.state.Queue, func(b health.Begin) bool { return b.Node == node })
 }
 
 // order tells a remediation its present order.

@@ -226,8 +226,9 @@ func (c *check) step() (over bool) {
 
 // decide has the rules say what is to be done, and does it.
 func (c *check) decide() {
-	d := health.Decide(health.Input{Spec: c.state.Spec, State: c.state.Health, Now: c.Now()})
+	d := health.Decide(health.Input{Spec: c.state.Spec, State: c.state.Health, Now: c.Now(), Waiting: c.fleet.waiting()})
 	c.state.Health = d.State
+	c.fleet.withdraw(d.Withdrawn)
 	c.fleet.begin(d.Begin)
 	c.lookout.intend(d)
 	c.bulletin.tell(d.Events)

@@ -304,6 +304,36 @@ func TestAnOrderThatCameWhileARemediationWaitedToBeginIsTold(t *testing.T) {
 	}
 }
 
+func TestAPauseWithdrawsWhatWasDecidedAndHasNotBegun(t *testing.T) {
+	s := newSite(t, oneStep(""), "a", "b", "c")
+	spec, err := health.Decode([]byte(s.spec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.nodes["b"].ill[0] = s.start.Add(-time.Hour)
+	s.packed, err = api.Pack(state{
+		Spec: spec, Known: true, Queue: []health.Begin{{Node: "b", UID: "uid-b"}}, Prepared: &settings.Prepared{},
+		Health: health.State{
+			Pauses: []health.Pause{{By: "jane", At: s.start}},
+			Seen:   health.Seen{Known: true, Groups: []health.GroupCount{{Nodes: 3, Matching: 1}}},
+			Nodes: health.Nodes{{
+				Facts:       health.Facts{Name: "b", UID: "uid-b"},
+				Remediation: &health.Running{BeganAt: s.start, Order: health.Order{Node: "b", Revision: 1}},
+			}},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.live(5 * time.Minute)
+	if got := s.logged("begin"); len(got) != 0 {
+		t.Errorf("%q", got)
+	}
+	if status := s.status(); status.Remediating != 0 || status.Unhealthy != 1 {
+		t.Errorf("%d under remediation, %d unhealthy", status.Remediating, status.Unhealthy)
+	}
+}
+
 func TestWhatALostRemediationHasNotToldIsLookedFor(t *testing.T) {
 	s := newSite(t, oneStep(""), "a", "b", "c")
 	s.makes = time.Hour
