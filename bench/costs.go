@@ -178,8 +178,8 @@ func (b *costs) beats(ctx context.Context) (float64, error) {
 	}
 	total := 0.0
 	for line := range strings.Lines(string(body)) {
-		if strings.HasPrefix(line, "temporal_request") && strings.Contains(line, `operation="RecordActivityTaskHeartbeat"`) &&
-			!strings.Contains(line, "latency") && !strings.Contains(line, "failure") {
+		// temporal_request_attempt counts the same requests again.
+		if strings.HasPrefix(line, "temporal_request{") && strings.Contains(line, `operation="RecordActivityTaskHeartbeat"`) {
 			fields := strings.Fields(line)
 			value, err := strconv.ParseFloat(fields[len(fields)-1], 64)
 			if err != nil {
