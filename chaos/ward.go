@@ -34,7 +34,7 @@ const (
 	broken    = "ChaosBroken"
 	// silentLabel has a played kubelet say nothing any more.
 	silentLabel = "devcluster.drydock.dev/not-ready"
-	// healsWithin bounds the remediations of a run: a watch of the nodes whose worker is lost is begun anew after 150 s, and a
+	// healsWithin bounds the remediations of a run: a watch of the nodes whose worker is lost is begun anew after 75 s, and a
 	// remediation that failed after a minute.
 	healsWithin = 8 * time.Minute
 )

@@ -18,8 +18,9 @@ import (
 const (
 	// settle lets a burst of changes end before they are reported.
 	settle = 300 * time.Millisecond
-	// HeartbeatTimeout is how long a WatchHealth may go without a heartbeat: each is billed, and there is one every two minutes.
-	HeartbeatTimeout = 150 * time.Second
+	// HeartbeatTimeout is how long a WatchHealth may go without a heartbeat: each is billed, and there is one a minute. For as
+	// long nobody watches after a worker was killed.
+	HeartbeatTimeout = 75 * time.Second
 	// WatchFor is how long a watch runs that has nothing to tell.
 	WatchFor = 6 * time.Hour
 	// maxTold bounds the nodes that one result tells of.
