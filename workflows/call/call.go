@@ -63,6 +63,14 @@ func Long(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
+// Beating is Long for activities that run beside everything else, for hours: their heartbeats are billed, and as rare as timeout lets
+// them be.
+func Beating(ctx workflow.Context, summary string, timeout time.Duration) workflow.Context {
+	options := workflow.GetActivityOptions(Long(ctx, summary))
+	options.HeartbeatTimeout = timeout
+	return workflow.WithActivityOptions(ctx, options)
+}
+
 // Stoppable is a long one whose end is waited for when it is cancelled: what it does must be over before that is undone.
 func Stoppable(ctx workflow.Context, summary string) workflow.Context {
 	ctx = Long(ctx, summary)

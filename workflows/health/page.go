@@ -14,14 +14,14 @@ import (
 	"drydock/rules/markdown"
 	"drydock/rules/spec"
 	"drydock/workflows/inbox"
+	"drydock/workflows/loop"
 )
 
-// pageSize and maxPageSize bound a page of the status, in nodes; shownNodes and shownNotes what the details show.
+// pageSize and maxPageSize bound a page of the status, in nodes; shownNodes what the details show.
 const (
 	pageSize    = 100
 	maxPageSize = 1000
 	shownNodes  = 20
-	shownNotes  = 5
 )
 
 // answer takes queries.
@@ -111,11 +111,6 @@ func (c *check) describe() {
 	if more := status.Unhealthy - len(status.UnhealthyNodes); more > 0 {
 		fmt.Fprintf(&text, "\n- and %d more", more)
 	}
-	if len(c.state.Notes) > 0 {
-		text.WriteString("\n")
-	}
-	for i := len(c.state.Notes) - 1; i >= max(0, len(c.state.Notes)-shownNotes); i-- {
-		fmt.Fprintf(&text, "\n- %s: %s", markdown.Text(c.state.Notes[i].What), markdown.Text(c.state.Notes[i].Why))
-	}
+	text.WriteString(loop.Latest(c.state.Notes))
 	workflow.SetCurrentDetails(c.Ctx, text.String())
 }

@@ -3,8 +3,6 @@
 package healthwatch
 
 import (
-	"fmt"
-
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/api"
@@ -35,21 +33,18 @@ type core struct {
 // HealthWatch watches the nodes of a cluster for its health checks. There is one per cluster, under api.HealthWatchID, which a
 // check starts with the signal of its intent; it ends when no check is left. Packed is what a run hands to the next.
 func HealthWatch(ctx workflow.Context, packed []byte) error {
-	info := workflow.GetInfo(ctx)
-	cluster := api.ClusterOf(info.TaskQueueName)
-	if id := info.WorkflowExecution.ID; id != api.HealthWatchID(cluster) {
-		return inbox.InvalidSpec(fmt.Errorf("workflow ID %.300q: that of the health watch on this task queue is %q", id, api.HealthWatchID(cluster)))
+	cluster, err := inbox.Only(ctx, "the health watch", api.HealthWatchID)
+	if err != nil {
+		return err
 	}
 	c := &core{Loop: &loop.Loop{Ctx: ctx, Dirty: true}, cluster: cluster}
 	w := assemble(c)
-	switch {
-	case len(packed) == 0:
-	case !inbox.IsContinued(ctx):
-		c.note("ignored what it was started with", "that is only for a run to hand to the next")
-	default:
-		if err := api.Unpack(packed, &c.state); err != nil {
-			return fmt.Errorf("carried state: %w", err)
-		}
+	given, err := inbox.Carried(ctx, packed, func(data []byte) error { return api.Unpack(data, &c.state) })
+	if err != nil {
+		return err
+	}
+	if given {
+		c.note(inbox.IgnoredInput, inbox.OnlyCarried)
 	}
 	c.ContinueAfter = c.state.ContinueAfter
 	if err := w.listen(); err != nil {

@@ -131,7 +131,8 @@ func (l *lookout) start(in activity.WatchInput, text string) {
 	}
 	l.at, l.began, l.stale = text, l.Now(), false
 	l.stop = l.Watches("watch", func(ctx workflow.Context) workflow.Future {
-		return workflow.ExecuteActivity(watching(ctx), call.Health.WatchHealth, in)
+		return workflow.ExecuteActivity(call.Beating(ctx, "watch the nodes for health checks", activity.HeartbeatTimeout),
+			call.Health.WatchHealth, in)
 	}, func(f workflow.Future) {
 		l.stop = nil
 		var seen activity.WatchResult
@@ -144,14 +145,6 @@ func (l *lookout) start(in activity.WatchInput, text string) {
 		l.failures = 0
 		l.saw(seen, begun)
 	})
-}
-
-// watching is how the watch is called: it runs for hours, and its heartbeats are billed.
-func watching(ctx workflow.Context) workflow.Context {
-	ctx = call.Long(ctx, "watch the nodes for health checks")
-	options := workflow.GetActivityOptions(ctx)
-	options.HeartbeatTimeout = activity.HeartbeatTimeout
-	return workflow.WithActivityOptions(ctx, options)
 }
 
 // rest ends the watch: the next one sees what it has seen.

@@ -9,13 +9,11 @@ import (
 	"drydock/api"
 	"drydock/rules/markdown"
 	"drydock/rules/number"
+	"drydock/workflows/loop"
 )
 
-// shownChecks and shownNotes bound what the details show.
-const (
-	shownChecks = 20
-	shownNotes  = 5
-)
+// shownChecks bounds what the details show.
+const shownChecks = 20
 
 // answer takes queries.
 func (w *healthwatch) answer() error {
@@ -59,11 +57,6 @@ func (w *healthwatch) describe() {
 	if more := len(w.state.Checks) - shownChecks; more > 0 {
 		fmt.Fprintf(&text, "\n- and %d more", more)
 	}
-	if len(w.state.Notes) > 0 {
-		text.WriteString("\n")
-	}
-	for i := len(w.state.Notes) - 1; i >= max(0, len(w.state.Notes)-shownNotes); i-- {
-		fmt.Fprintf(&text, "\n- %s: %s", markdown.Text(w.state.Notes[i].What), markdown.Text(w.state.Notes[i].Why))
-	}
+	text.WriteString(loop.Latest(w.state.Notes))
 	workflow.SetCurrentDetails(w.Ctx, text.String())
 }

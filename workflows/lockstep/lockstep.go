@@ -3,7 +3,6 @@
 package lockstep
 
 import (
-	"fmt"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
@@ -30,22 +29,21 @@ type lockstep struct {
 // api.LockstepID, which a plan starts with the signal of its intent; it ends when no plan is left. Packed is what a run hands
 // to the next, and nothing that anybody else gives.
 func Lockstep(ctx workflow.Context, packed []byte) error {
-	info := workflow.GetInfo(ctx)
-	cluster := api.ClusterOf(info.TaskQueueName)
-	if id := info.WorkflowExecution.ID; id != api.LockstepID(cluster) {
-		return inbox.InvalidSpec(fmt.Errorf("workflow ID %.300q: that of the lockstep on this task queue is %q", id, api.LockstepID(cluster)))
+	cluster, err := inbox.Only(ctx, "the lockstep", api.LockstepID)
+	if err != nil {
+		return err
 	}
 	c := &core{ctx: ctx, cluster: cluster, book: newBook(), dirty: true, changed: true}
 	l := assemble(c)
-	switch {
-	case len(packed) == 0:
-	case !inbox.IsContinued(ctx):
-		c.note("ignored what it was started with", "that is only for a run to hand to the next")
-	default:
-		if err := l.unpack(packed); err != nil {
-			return err
-		}
-		l.bulletin.assumeTold()
+	given, err := inbox.Carried(ctx, packed, func(data []byte) error {
+		defer l.bulletin.assumeTold()
+		return l.unpack(data)
+	})
+	if err != nil {
+		return err
+	}
+	if given {
+		c.note(inbox.IgnoredInput, inbox.OnlyCarried)
 	}
 	if err := l.listen(); err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"drydock/rules/markdown"
 	"drydock/rules/number"
 	"drydock/workflows/inbox"
+	"drydock/workflows/loop"
 )
 
 // pageSize, maxPageSize and maxPageText bound a page of the state, in nodes and about in bytes; heldPage one of what is held.
@@ -20,9 +21,8 @@ const (
 	maxPageSize = 1000
 	maxPageText = 512 << 10
 	heldPage    = 5000
-	// shownPlans and shownNotes are how many the details show.
+	// shownPlans is how many the details show.
 	shownPlans = 20
-	shownNotes = 5
 )
 
 // answer takes queries.
@@ -163,11 +163,6 @@ func (l *lockstep) describe() {
 	if more := len(l.book.plans) - shownPlans; more > 0 {
 		fmt.Fprintf(&text, "\n- and %d more", more)
 	}
-	if len(l.notes) > 0 {
-		text.WriteString("\n")
-	}
-	for i := len(l.notes) - 1; i >= max(0, len(l.notes)-shownNotes); i-- {
-		fmt.Fprintf(&text, "\n- %s: %s", markdown.Text(l.notes[i].What), markdown.Text(l.notes[i].Why))
-	}
+	text.WriteString(loop.Latest(l.notes))
 	workflow.SetCurrentDetails(l.ctx, text.String())
 }

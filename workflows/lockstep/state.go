@@ -164,7 +164,7 @@ func packPlan(p *plan, names []string, untold []int) packedPlan {
 func (l *lockstep) unpack(data []byte) error {
 	var p packed
 	if err := api.Unpack(data, &p); err != nil {
-		return fmt.Errorf("carried state: %w", err)
+		return err
 	}
 	l.notes, l.continueAfter = p.Notes, p.ContinueAfter
 	l.stock.known, l.stock.until, l.book.completed = p.Known, p.Until, p.Completed
@@ -174,7 +174,7 @@ func (l *lockstep) unpack(data []byte) error {
 	for _, one := range p.Plans {
 		tiers, err := drainplan.New(one.Intent.Tiers, nil)
 		if err != nil {
-			return fmt.Errorf("carried state: plan %s: %w", one.Intent.Name, err)
+			return fmt.Errorf("plan %s: %w", one.Intent.Name, err)
 		}
 		l.book.plans = append(l.book.plans, one.unpack(p.Names, tiers))
 	}

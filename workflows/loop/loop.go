@@ -1,16 +1,19 @@
-// Package loop is what the workflows of health checks have in common: they decide whenever something happened, wake up by one
+// Package loop is what the workflows of health checks and of profiles have in common: they decide whenever something happened, wake up by one
 // timer, count what is under way, and go on in a new run before their history is too long.
 package loop
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/api"
 	"drydock/rules/bounds"
+	"drydock/rules/markdown"
 )
 
 const (
@@ -173,6 +176,21 @@ func (l *Loop) keep(c *Carried, what, why string) api.RecordedDecision {
 	c.Notes = append(c.Notes, api.RecordedDecision{At: l.Now(), What: what, Why: why})
 	c.Notes = c.Notes[max(len(c.Notes)-maxNotes, 0):]
 	return c.Notes[len(c.Notes)-1]
+}
+
+// shownNotes bounds what Latest shows.
+const shownNotes = 5
+
+// Latest shows the latest of the notes as a list in Markdown, newest first; empty where there are none.
+func Latest(notes []api.RecordedDecision) string {
+	var text strings.Builder
+	if len(notes) > 0 {
+		text.WriteString("\n")
+	}
+	for i := len(notes) - 1; i >= max(0, len(notes)-shownNotes); i-- {
+		fmt.Fprintf(&text, "\n- %s: %s", markdown.Text(notes[i].What), markdown.Text(notes[i].Why))
+	}
+	return text.String()
 }
 
 // Knows tells that a message with this ID was received before.

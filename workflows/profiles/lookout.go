@@ -75,7 +75,8 @@ func (l *lookout) keep() {
 	}
 	l.began, l.stale = l.Now(), false
 	l.stop = l.Watches("evaluate", func(ctx workflow.Context) workflow.Future {
-		return workflow.ExecuteActivity(evaluating(ctx), call.Profiles.EvaluateProfiles, in)
+		return workflow.ExecuteActivity(call.Beating(ctx, "evaluate the nodes by their profiles", activity.HeartbeatTimeout),
+			call.Profiles.EvaluateProfiles, in)
 	}, func(f workflow.Future) {
 		l.stop = nil
 		var seen activity.Evaluated
@@ -88,14 +89,6 @@ func (l *lookout) keep() {
 		l.failures, l.hasty = 0, 0
 		l.take(seen)
 	})
-}
-
-// evaluating is how the evaluation is called: it runs for hours, and its heartbeats are billed.
-func evaluating(ctx workflow.Context) workflow.Context {
-	ctx = call.Long(ctx, "evaluate the nodes by their profiles")
-	options := workflow.GetActivityOptions(ctx)
-	options.HeartbeatTimeout = activity.HeartbeatTimeout
-	return workflow.WithActivityOptions(ctx, options)
 }
 
 // rest ends the evaluation: what it decides is not taken.

@@ -9,13 +9,11 @@ import (
 	"drydock/api"
 	"drydock/rules/markdown"
 	"drydock/rules/number"
+	"drydock/workflows/loop"
 )
 
-// shownTransitions and shownNotes bound what the details show.
-const (
-	shownTransitions = 20
-	shownNotes       = 5
-)
+// shownTransitions bounds what the details show.
+const shownTransitions = 20
 
 // answer takes queries.
 func (p *profiles) answer() error {
@@ -50,8 +48,6 @@ func (p *profiles) describe() {
 	for _, f := range p.state.Failed[:min(len(p.state.Failed), shownTransitions)] {
 		fmt.Fprintf(&text, "\n- %s, profile %s: not to %s: %s", markdown.Text(f.Node), markdown.Text(f.Profile), f.To, markdown.Text(f.Why))
 	}
-	for i := len(p.state.Notes) - 1; i >= max(0, len(p.state.Notes)-shownNotes); i-- {
-		fmt.Fprintf(&text, "\n- %s: %s", markdown.Text(p.state.Notes[i].What), markdown.Text(p.state.Notes[i].Why))
-	}
+	text.WriteString(loop.Latest(p.state.Notes))
 	workflow.SetCurrentDetails(p.Ctx, text.String())
 }

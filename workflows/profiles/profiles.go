@@ -3,8 +3,6 @@
 package profiles
 
 import (
-	"fmt"
-
 	"go.temporal.io/sdk/workflow"
 
 	activity "drydock/activities/profile"
@@ -57,24 +55,21 @@ type failed struct {
 // Profiles decides for a cluster. There is one, under api.ProfilesID, which workers that have profiles start; it ends when a worker
 // has none. Packed is what a run hands to the next.
 func Profiles(ctx workflow.Context, packed []byte) error {
-	info := workflow.GetInfo(ctx)
-	cluster := api.ClusterOf(info.TaskQueueName)
-	if id := info.WorkflowExecution.ID; id != api.ProfilesID(cluster) {
-		return inbox.InvalidSpec(fmt.Errorf("workflow ID %.300q: that of the profiles on this task queue is %q", id, api.ProfilesID(cluster)))
+	cluster, err := inbox.Only(ctx, "the profiles", api.ProfilesID)
+	if err != nil {
+		return err
 	}
 	// What is under way is seen to its end, also where somebody cancels this.
 	life, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	c := &core{Loop: &loop.Loop{Ctx: life, Dirty: true}, cluster: cluster}
 	p := assemble(c)
-	switch {
-	case len(packed) == 0:
-	case !inbox.IsContinued(ctx):
-		c.note("ignored what it was started with", "that is only for a run to hand to the next")
-	default:
-		if err := api.Unpack(packed, &c.state); err != nil {
-			return fmt.Errorf("carried state: %w", err)
-		}
+	given, err := inbox.Carried(ctx, packed, func(data []byte) error { return api.Unpack(data, &c.state) })
+	if err != nil {
+		return err
+	}
+	if given {
+		c.note(inbox.IgnoredInput, inbox.OnlyCarried)
 	}
 	c.ContinueAfter = c.state.ContinueAfter
 	if err := p.listen(); err != nil {

@@ -60,7 +60,8 @@ func (e *eye) open() {
 	e.at = string(text)
 	in.Known = e.known
 	e.stop = e.Watches("watch", func(ctx workflow.Context) workflow.Future {
-		return workflow.ExecuteActivity(watching(ctx, e.node), call.Health.WatchRemediation, in)
+		return workflow.ExecuteActivity(call.Beating(ctx, "watch what remediates "+e.node, activity.RemediationHeartbeatTimeout),
+			call.Health.WatchRemediation, in)
 	}, func(f workflow.Future) {
 		e.stop = nil
 		var seen activity.RemediationSeen
@@ -73,14 +74,6 @@ func (e *eye) open() {
 		e.failures, e.known = 0, &seen
 		e.saw(seen)
 	})
-}
-
-// watching is how the watch is called: there are many, they run for long, and their heartbeats are billed.
-func watching(ctx workflow.Context, node string) workflow.Context {
-	ctx = call.Long(ctx, "watch what remediates "+node)
-	options := workflow.GetActivityOptions(ctx)
-	options.HeartbeatTimeout = activity.RemediationHeartbeatTimeout
-	return workflow.WithActivityOptions(ctx, options)
 }
 
 // shut ends the watch: the next one sees what it has seen.

@@ -9,6 +9,7 @@ import (
 
 	"drydock/api"
 	"drydock/rules/markdown"
+	"drydock/workflows/loop"
 )
 
 // answer takes queries.
@@ -30,9 +31,6 @@ func (r *remediation) status() api.RemediationStatus {
 	}
 	return status
 }
-
-// shownNotes is how many notes the details show.
-const shownNotes = 5
 
 // describe shows the remediation in the Temporal UI.
 func (r *remediation) describe() {
@@ -68,12 +66,7 @@ func (r *remediation) describe() {
 			fmt.Fprintf(&text, ": %s", markdown.Text(s.Failure))
 		}
 	}
-	if len(r.state.Notes) > 0 {
-		text.WriteString("\n")
-	}
-	for i := len(r.state.Notes) - 1; i >= max(0, len(r.state.Notes)-shownNotes); i-- {
-		fmt.Fprintf(&text, "\n- %s: %s", markdown.Text(r.state.Notes[i].What), markdown.Text(r.state.Notes[i].Why))
-	}
+	text.WriteString(loop.Latest(r.state.Notes))
 	workflow.SetCurrentDetails(r.Ctx, text.String())
 }
 
