@@ -107,7 +107,11 @@ func recurrenceOf(s *temporalclient.ScheduleSpec) rollout.Recurrence {
 	case s == nil:
 		return rollout.Recurrence{}
 	case len(s.Calendars) == 1:
-		return rollout.Recurrence{Cron: s.Calendars[0].Comment, Timezone: s.TimeZoneName}
+		when := rollout.Recurrence{Cron: s.Calendars[0].Comment, Timezone: s.TimeZoneName}
+		if when.Cron == "" || when.Check() != nil {
+			when.Cron = cronOf(s.Calendars[0])
+		}
+		return when
 	case len(s.Intervals) == 1:
 		return rollout.Recurrence{Every: spec.Duration(s.Intervals[0].Every)}
 	default:
