@@ -99,4 +99,17 @@ func TestAPlanThatRunsAgainAndAgain(t *testing.T) {
 		}
 		return nil
 	})
+
+	// A schedule as the Temporal CLI makes it from the reference's command.
+	if _, err := s.temporal.ScheduleClient().Create(s.ctx, client.ScheduleOptions{
+		ID: api.ScheduleID(s.cluster, "elsewhere"), Spec: client.ScheduleSpec{CronExpressions: []string{"30 6 * * 1-5"}, TimeZoneName: "Europe/Berlin"},
+		Action: &client.ScheduleWorkflowAction{
+			ID: api.PlanRunID(s.cluster, "elsewhere"), Workflow: api.PlanRunType, TaskQueue: api.TaskQueue(s.cluster, api.DefaultTaskQueue),
+			Args: []any{api.PlanRunInput{Name: "elsewhere", Plan: json.RawMessage(`{"nodes":["worker-01"],"reason":"patches"}`)}},
+		},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	s.exits(s.drydock("plan", "schedule", "elsewhere"), 0, "30 6 * * 1-5 in Europe/Berlin", "patches")
+	s.exits(s.drydock("plan", "schedule", "elsewhere", "--delete", "--yes"), 0, "schedule deleted")
 }
