@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -18,13 +19,14 @@ import (
 func TestPodsMayCompleteBeforeTheDrain(t *testing.T) {
 	s := newSite(t, "")
 	ns := s.namespace()
-	s.job(ns, "task", "worker-01", "3s")
+	s.job(ns, "task", "worker-01", "1h")
 	s.deployment(ns, "web", 1, on("worker-01"))
 	run := s.beginWith("worker-01", `"waitForPodCompletion":{"podSelector":"app=task"}`)
-	status := s.until(run, api.WaitingForPods)
-	if !strings.Contains(status.WaitingFor, "app=task") {
-		t.Errorf("it waits for %q", status.WaitingFor)
-	}
+	s.untilStatus(run, "waiting for the job", func(status api.Status) bool {
+		return status.Phase == api.WaitingForPods && strings.Contains(status.WaitingFor, "app=task")
+	})
+	completes := time.Now()
+	s.undelay(s.one(ns, "task"))
 	s.until(run, api.Ready)
 	var job *batchv1.Job
 	s.eventually("the job's controller has counted its pod", func() (err error) {
@@ -37,9 +39,8 @@ func TestPodsMayCompleteBeforeTheDrain(t *testing.T) {
 		t.Errorf("the job did not complete by itself: %+v", job.Status)
 	}
 	for _, e := range s.evictions(ns) {
-		// Its start is recorded in whole seconds.
-		if ran := e.At.Sub(job.Status.StartTime.Time); ran < 3*time.Second {
-			t.Errorf("pod %s was evicted %s after the job's start", e.Object.Name, ran)
+		if e.At.Before(completes) {
+			t.Errorf("pod %s was evicted %s before the job completed", e.Object.Name, completes.Sub(e.At))
 		}
 	}
 }
@@ -50,12 +51,18 @@ func TestWaitingForPodsEndsAtItsTimeout(t *testing.T) {
 	s.deployment(ns, "task", 1, on("worker-01"))
 	pod := s.one(ns, "task")
 	run := s.beginWith("worker-01", `"waitForPodCompletion":{"podSelector":"app=task","timeout":"2s"}`)
-	s.until(run, api.WaitingForPods)
-	s.mustStay(pod)
-	s.until(run, api.Ready)
+	passed := s.until(run, api.Ready).Transitions
 	s.untilGone(pod)
-	if len(s.accepted(ns)) != 1 {
-		t.Errorf("evicted: %v", s.accepted(ns))
+	waited := s.entered(passed, api.WaitingForPods)
+	if took := s.entered(passed, api.Draining).Sub(waited); took < 2*time.Second {
+		t.Errorf("it waited for %s, want 2 s: %+v", took, passed)
+	}
+	accepted, refused := s.answers(ns)
+	if len(accepted) != 1 || len(refused) > 0 || accepted[0].Received.Sub(waited) < 2*time.Second {
+		t.Errorf("evicted: %+v, refused: %+v; it waited since %s", accepted, refused, waited)
+	}
+	if deleted := s.deletions(ns); len(deleted) > 0 {
+		t.Errorf("deleted: %+v", deleted)
 	}
 }
 
@@ -229,7 +236,7 @@ func TestTheGracePeriodIsThePodsOwnUnlessAskedOtherwise(t *testing.T) {
 		"worker-01": {`"type":"planned"`, 30},
 		"worker-02": {`"drain":{"gracePeriodSeconds":7}`, 7},
 	} {
-		s.deployment(ns, node, 1, on(node), slowToEnd("4s"))
+		s.deployment(ns, node, 1, on(node), slowToEnd("5m"))
 		pod := s.one(ns, node)
 		run := s.beginWith(node, want.fields)
 		s.eventually("the pod is terminating", func() error {
@@ -253,26 +260,76 @@ func TestABudgetThatAllowsAgainIsNoticedAtOnce(t *testing.T) {
 	ns := s.namespace()
 	s.guarded(ns, "web", "worker-01")
 	run := s.begin("worker-01")
-	// By the third refusal the backoff is several seconds.
-	s.eventually("three evictions were refused", func() error {
-		if refused := len(s.evictions(ns)); refused < 3 {
-			return fmt.Errorf("%d", refused)
-		}
-		return nil
-	})
 	status := s.untilStatus(run, "blocked", func(status api.Status) bool { return status.WaitingFor != "" })
 	if !strings.Contains(status.WaitingFor, "budget web") || !strings.Contains(status.WaitingFor, "allows 0") {
 		t.Errorf("it waits for %q", status.WaitingFor)
 	}
+	s.refusedOften(ns)
 	allowed := time.Now()
 	s.allow(ns, "web")
 	s.until(run, api.Ready)
+	s.evictedOnce(ns, 1)
+	s.evictedAheadOfTime(ns, allowed)
+}
+
+// backoff is for how long a drain leaves a pod alone that was refused so many times, or came back.
+func backoff(times int) time.Duration { return min(time.Second<<(times-1), 30*time.Second) }
+
+// answers are the evictions in a namespace that were accepted and those that a budget refused, in the order in which they
+// were asked for.
+func (s *site) answers(ns string) (accepted, refused []request) {
+	s.Helper()
 	all := s.evictions(ns)
-	if last := all[len(all)-1]; last.Status.Code >= 300 || last.At.Sub(allowed) > 1500*time.Millisecond {
-		t.Errorf("the budget allowed it at %s, the last eviction was at %s with status %d", allowed, last.At, last.Status.Code)
+	slices.SortFunc(all, func(a, b request) int { return a.Received.Compare(b.Received) })
+	for _, e := range all {
+		switch {
+		case e.Status.Code < 300:
+			accepted = append(accepted, e)
+		case e.Status.Code == http.StatusTooManyRequests:
+			refused = append(refused, e)
+		}
 	}
-	if len(all) > 6 {
-		t.Errorf("%d requests for one pod", len(all))
+	return accepted, refused
+}
+
+// refusedOften waits until a pod was refused so often that the backoff alone would leave it alone for 16 s.
+func (s *site) refusedOften(ns string) {
+	s.Helper()
+	s.eventually("a pod is refused for the fifth time", func() error {
+		_, refused := s.answers(ns)
+		times := map[string]int{}
+		for _, e := range refused {
+			if times[e.Object.Name]++; times[e.Object.Name] == 5 {
+				return nil
+			}
+		}
+		return fmt.Errorf("refused %v", times)
+	})
+}
+
+// evictedAheadOfTime checks that nothing was asked for earlier than the backoff says until a budget changed, and then before it
+// was over.
+func (s *site) evictedAheadOfTime(ns string, changed time.Time) {
+	s.Helper()
+	accepted, refused := s.answers(ns)
+	var next time.Time
+	times, again := map[string]int{}, map[string]time.Time{}
+	for _, e := range refused {
+		if !e.Received.Before(changed) {
+			break
+		}
+		pod := e.Object.Name
+		if e.Received.Before(again[pod]) {
+			s.Errorf("refusal %d of pod %s came at %s, before %s", times[pod]+1, pod, e.Received, again[pod])
+		}
+		times[pod]++
+		next = e.Received.Add(backoff(times[pod]))
+		again[pod] = next
+	}
+	for _, e := range accepted {
+		if !e.Received.Before(next) {
+			s.Errorf("the budget changed at %s, pod %s was evicted at %s, and by the backoff alone at %s", changed, e.Object.Name, e.Received, next)
+		}
 	}
 }
 
@@ -304,9 +361,18 @@ func TestPodsThatComeBackAreNotEvictedInALoop(t *testing.T) {
 	if b := s.blockedBy(run, "ComesBack"); !strings.Contains(b.Message, "ReplicaSet stubborn-") {
 		t.Errorf("blocker = %+v", b)
 	}
+	var accepted []request
+	s.eventually("three pods are evicted", func() error {
+		if accepted, _ = s.answers(ns); len(accepted) < 3 {
+			return fmt.Errorf("%d", len(accepted))
+		}
+		return nil
+	})
 	// The first goes at once, and the next after one second, two, four.
-	if accepted := s.accepted(ns); len(accepted) > 4 {
-		t.Errorf("%d evictions", len(accepted))
+	for n := 1; n < len(accepted); n++ {
+		if gap := accepted[n].Received.Sub(accepted[n-1].Received); gap < backoff(n) {
+			t.Errorf("eviction %d came %s after the one before, want %s", n+1, gap, backoff(n))
+		}
 	}
 	s.allow(ns, "anchor")
 	_, err := s.kube.AppsV1().Deployments(ns).Patch(s.ctx, "stubborn", types.MergePatchType, []byte(`{"spec":{"replicas":0}}`), metav1.PatchOptions{})

@@ -18,9 +18,11 @@ import (
 func TestReadyTimeoutKeepsTheNodeOutUntilRetryAndDone(t *testing.T) {
 	s := newSite(t, "")
 	before := s.imprint("worker-01")
-	run := s.beginWith("worker-01", `"readyTimeout":"2s"`)
-	s.until(run, api.Ready)
+	run := s.beginWith("worker-01", `"readyTimeout":"15s"`)
 	status := s.until(run, api.RequestorFailed)
+	if held := s.entered(status.Transitions, api.RequestorFailed).Sub(s.entered(status.Transitions, api.Ready)); held < 15*time.Second {
+		t.Errorf("Ready for %s only", held)
+	}
 	if !strings.Contains(status.Failure, "readyTimeout") {
 		t.Errorf("failure = %q", status.Failure)
 	}
@@ -28,9 +30,12 @@ func TestReadyTimeoutKeepsTheNodeOutUntilRetryAndDone(t *testing.T) {
 	if !slices.Equal(s.holders(), []string{"worker-01"}) {
 		t.Errorf("holders = %v, want the slot kept", s.holders())
 	}
-	if warned := s.nodeEvents("worker-01", "MaintenanceRequestorFailed"); len(warned) != 1 || warned[0].Type != "Warning" {
-		t.Errorf("events: %+v", warned)
-	}
+	s.eventually("a warning says so", func() error {
+		if warned := s.nodeEvents("worker-01", "MaintenanceRequestorFailed"); len(warned) != 1 || warned[0].Type != "Warning" {
+			return fmt.Errorf("events: %+v", warned)
+		}
+		return nil
+	})
 
 	s.signal(run, api.MsgRetry, nil)
 	s.until(run, api.Ready)
@@ -44,6 +49,16 @@ func TestReadyTimeoutKeepsTheNodeOutUntilRetryAndDone(t *testing.T) {
 	s.mustShow("worker-01", run.GetRunID(), api.Ready)
 	s.done(run)
 	s.back("worker-01", before)
+}
+
+// entered is when a maintenance first came into a phase, which may be over.
+func (s *site) entered(passed []api.Transition, phase api.Phase) time.Time {
+	s.Helper()
+	first := slices.IndexFunc(passed, func(t api.Transition) bool { return t.Phase == phase })
+	if first < 0 {
+		s.Fatalf("it was never %s: %+v", phase, passed)
+	}
+	return passed[first].At
 }
 
 func TestReadyTimeoutReleasesWhereAskedTo(t *testing.T) {
