@@ -49,7 +49,7 @@ func TestAConsentLetsADrainUnderWayGoOn(t *testing.T) {
 	s.untilGone(*other)
 	s.exits(s.drydock("consent", "worker-01", "--force", "--comment", "late", "--yes"), 1, "worker-01 is Ready")
 	s.done(run)
-	s.says("history", s.mustDrydock("history", "worker-01", "--details"), "consented to force for "+ns+"/one", "may be lost", "2 of 2 pods evicted")
+	s.untilSays([]string{"history", "worker-01", "--details"}, "consented to force for "+ns+"/one", "may be lost", "2 of 2 pods evicted")
 }
 
 const ourPolicyOnConsent = `
@@ -106,5 +106,5 @@ func TestADrainIsToldAsItIs(t *testing.T) {
 	if out := watched.output.String(); strings.Contains(out, "no pods to drain") {
 		t.Errorf("watch showed\n%s", out)
 	}
-	s.says("history", s.mustDrydock("history", "worker-01", "--details"), "0 of 1 pod evicted, 1 deleted")
+	s.untilSays([]string{"history", "worker-01", "--details"}, "0 of 1 pod evicted, 1 deleted")
 }

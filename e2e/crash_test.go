@@ -18,7 +18,8 @@ func TestAWorkerKilledWhileDrainingChangesNothing(t *testing.T) {
 	// When the worker dies one pod is blocked, others are on their way out, and others are gone.
 	s.guarded(ns, "web", "worker-01")
 	s.deployment(ns, "quick", 3, on("worker-01"))
-	s.deployment(ns, "slow", 3, on("worker-01"), slowToEnd("13s"))
+	s.deployment(ns, "slow", 3, on("worker-01"), kept)
+	s.Cleanup(func() { s.letGo(ns) })
 	there := s.podsOn(ns, "worker-01")
 	run := s.begin("worker-01")
 	s.refusedOnce(ns)
@@ -31,6 +32,7 @@ func TestAWorkerKilledWhileDrainingChangesNothing(t *testing.T) {
 	s.worker.Kill()
 	s.allow(ns, "web")
 	s.startWorker()
+	s.letGo(ns)
 	s.until(run, api.Ready)
 	for name := range there {
 		if times := s.accepted(ns)[name]; times != 1 {
@@ -54,8 +56,8 @@ func TestADrainTakenBackWhileItsWorkerIsLostIsBegunAnew(t *testing.T) {
 	s.refusedOnce(ns)
 	// The server takes the lost worker's drain for running for some seconds yet, and is told to cancel it.
 	s.worker.Kill()
-	s.startWorker()
 	s.signal(run, api.MsgSkipPod, api.SkipPod{Pod: ns + "/" + pod.Name})
+	s.startWorker()
 	s.until(run, api.Ready)
 	s.mustStay(pod)
 	s.done(run)
@@ -113,12 +115,7 @@ func TestATerminatedMaintenanceLosesItsSlotAndItsNode(t *testing.T) {
 	if err := s.temporal.TerminateWorkflow(s.ctx, run.GetID(), run.GetRunID(), "by hand"); err != nil {
 		t.Fatal(err)
 	}
-	s.within(30*time.Second, "the next maintenance has the slot", func() error {
-		if phase := s.mustStatus(next).Phase; phase != api.Ready {
-			return errors.New(string(phase))
-		}
-		return nil
-	})
+	s.until(next, api.Ready)
 	s.back("worker-01", before)
 	s.allow(ns, "web")
 	s.always("the pod is left alone", 2*time.Second, func() error {
@@ -140,7 +137,7 @@ func TestATerminatedMaintenanceIsReportedWhereAskedTo(t *testing.T) {
 	if err := s.temporal.TerminateWorkflow(s.ctx, run.GetID(), run.GetRunID(), "by hand"); err != nil {
 		t.Fatal(err)
 	}
-	s.within(30*time.Second, "the slot is reclaimed", func() error {
+	s.eventually("the slot is reclaimed", func() error {
 		if holders := s.holders(); len(holders) > 0 {
 			return fmt.Errorf("holders %v", holders)
 		}
@@ -158,22 +155,22 @@ func TestASlotIsReclaimedInTheMiddleOfARollout(t *testing.T) {
 	dead := s.begin("worker-20")
 	s.untilHeld(dead)
 	// It grants all the time, so that whoever looks after the holders is interrupted all the time.
-	rollout := s.spawn("rollout", "-v", "--selector", corev1.LabelHostname+"!=worker-20", "--yes", "--max-parallel", "2", "--", "sleep", "1.5")
+	rollout := s.spawn("rollout", "-v", "--selector", corev1.LabelHostname+"!=worker-20", "--yes", "--max-parallel", "2", "--", "sleep", "4")
 	rollout.says("Ready")
 	if err := s.temporal.TerminateWorkflow(s.ctx, dead.GetID(), dead.GetRunID(), "by hand"); err != nil {
 		t.Fatal(err)
 	}
-	s.within(15*time.Second, "the node is given back", func() error {
+	s.eventually("the node is given back", func() error {
+		select {
+		case <-rollout.exited:
+			t.Fatal("the rollout is over, and the node is not given back")
+		default:
+		}
 		if after := s.imprint("worker-20"); after != before {
 			return errors.New(after)
 		}
 		return nil
 	})
-	select {
-	case <-rollout.exited:
-		t.Error("the rollout was over before: the test shows nothing")
-	default:
-	}
 	rollout.interrupt()
 	s.exits(rollout.end(), 3)
 }

@@ -260,10 +260,9 @@ func TestABudgetThatAllowsAgainIsNoticedAtOnce(t *testing.T) {
 	ns := s.namespace()
 	s.guarded(ns, "web", "worker-01")
 	run := s.begin("worker-01")
-	status := s.untilStatus(run, "blocked", func(status api.Status) bool { return status.WaitingFor != "" })
-	if !strings.Contains(status.WaitingFor, "budget web") || !strings.Contains(status.WaitingFor, "allows 0") {
-		t.Errorf("it waits for %q", status.WaitingFor)
-	}
+	s.untilStatus(run, "blocked by its budget", func(status api.Status) bool {
+		return strings.Contains(status.WaitingFor, "budget web") && strings.Contains(status.WaitingFor, "allows 0")
+	})
 	s.refusedOften(ns)
 	allowed := time.Now()
 	s.allow(ns, "web")

@@ -109,7 +109,7 @@ func TestEscalateTakesARungAtOnce(t *testing.T) {
 	s.exits(s.drydock("escalate", "worker-01", "--do", "bypassBudget", "--yes"), 2, "--comment")
 	s.mustStay(pod)
 	s.exits(s.drydock("escalate", "worker-01", "--do", "bypassBudget", "--comment", "team web agrees", "--yes"), 0, "worker-01")
-	// No rung of the plan comes before half an hour is over.
+	// No rung of the plan comes within the hour.
 	s.eventually("the pod is deleted", func() error {
 		if deleted := s.deletions(ns); len(deleted) != 1 || deleted[0].Object.Name != pod.Name {
 			return fmt.Errorf("deleted: %+v", deleted)

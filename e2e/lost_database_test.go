@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"go.temporal.io/api/common/v1"
 	"go.temporal.io/api/serviceerror"
@@ -57,7 +56,7 @@ func TestNodesComeBackAfterTheDatabaseIsLost(t *testing.T) {
 	if err := temporal.Start(s.ctx); err != nil {
 		t.Fatal(err)
 	}
-	s.within(90*time.Second, "the worker ends", func() error {
+	s.within(schedulerEvery+patience, "the worker ends", func() error {
 		select {
 		case <-old.Exited():
 			return nil
@@ -103,7 +102,7 @@ func TestNodesComeBackWhoseMaintenanceTemporalHasForgotten(t *testing.T) {
 		}
 		return errors.Join(errors.New("it is there"), err)
 	})
-	s.within(30*time.Second, "the slot is not its own any more", func() error {
+	s.eventually("the slot is not its own any more", func() error {
 		if holders := s.holders(); len(holders) > 0 {
 			return errors.New("it is")
 		}

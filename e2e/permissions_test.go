@@ -2,10 +2,10 @@ package e2e
 
 import (
 	"errors"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"go.temporal.io/sdk/temporal"
 	corev1 "k8s.io/api/core/v1"
@@ -26,16 +26,20 @@ func TestAMissingPermissionFailsAtOnceAndIsNamed(t *testing.T) {
 	before := s.imprint("worker-01")
 	s.deployment(ns, "web", 2, on("worker-01"))
 	run := s.begin("worker-01")
-	s.within(10*time.Second, "the maintenance has ended", func() error {
-		if phase := s.mustStatus(run).Phase; !phase.Ended() {
-			return errors.New(string(phase))
-		}
-		return nil
-	})
 	_, err := s.end(run)
 	var failed *temporal.ApplicationError
 	if !errors.As(err, &failed) || failed.Type() != api.ErrorMissingPermission || !strings.Contains(failed.Message(), "pods/eviction") {
 		t.Errorf("it ended with %v, want %s that names pods/eviction", err, api.ErrorMissingPermission)
+	}
+	asked := map[string]bool{}
+	for _, e := range s.evictions(ns) {
+		if e.Status.Code != http.StatusForbidden || asked[e.Object.Name] {
+			t.Errorf("after %v: %+v", asked, e)
+		}
+		asked[e.Object.Name] = true
+	}
+	if len(asked) == 0 {
+		t.Error("no eviction was asked for")
 	}
 	s.back("worker-01", before)
 	s.slotFree("worker-01")

@@ -14,6 +14,9 @@ import (
 	"drydock/api"
 )
 
+// schedulerEvery is how often a worker makes sure that its scheduler runs.
+const schedulerEvery = 30 * time.Second
+
 func TestTheSchedulerTerminatedByHandComesBackWithWhatItKnew(t *testing.T) {
 	s := newSite(t, "scheduler: {maxParallel: 1}")
 	s.mustDrydock("limits", "set", "--max-parallel", "2", "--comment", "two crews")
@@ -30,7 +33,7 @@ func TestTheSchedulerTerminatedByHandComesBackWithWhatItKnew(t *testing.T) {
 	s.mustDrydock("freeze", "--by", "incident-4711", "--reason", "look first")
 
 	s.terminateScheduler()
-	s.within(45*time.Second, "the scheduler is back", func() error {
+	s.within(schedulerEvery+patience, "the scheduler is back", func() error {
 		described, err := s.temporal.DescribeWorkflowExecution(s.ctx, api.SchedulerID(s.cluster), "")
 		if err == nil && described.WorkflowExecutionInfo.CloseTime != nil {
 			err = errors.New("it does not run")

@@ -89,12 +89,16 @@ func (s *site) written(atLeast int) map[string][]byte {
 			s.Fatal(err)
 		}
 	}
-	page, err := s.temporal.ListWorkflow(s.ctx, &workflowservice.ListWorkflowExecutionsRequest{
-		Query: fmt.Sprintf("TaskQueue = '%s'", api.TaskQueue(s.cluster, "drydock")),
+	var page *workflowservice.ListWorkflowExecutionsResponse
+	s.eventually("the workflows are listed", func() (err error) {
+		page, err = s.temporal.ListWorkflow(s.ctx, &workflowservice.ListWorkflowExecutionsRequest{
+			Query: fmt.Sprintf("TaskQueue = '%s'", api.TaskQueue(s.cluster, "drydock")),
+		})
+		if err == nil && len(page.Executions) < atLeast {
+			err = fmt.Errorf("%d of %d", len(page.Executions), atLeast)
+		}
+		return err
 	})
-	if err != nil || len(page.Executions) < atLeast {
-		s.Fatalf("%d workflows, %v", len(page.Executions), err)
-	}
 	for _, info := range page.Executions {
 		id := info.GetExecution().GetWorkflowId()
 		history := s.temporal.GetWorkflowHistory(s.ctx, id, info.GetExecution().GetRunId(), false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -91,8 +92,8 @@ func TestWorkRebootsANode(t *testing.T) {
 	s.options.Config += fmt.Sprintf(`
 audit: {file: {path: %s}}
 work:
-  reboot: {job: {templateFile: %s, namespace: %s}, success: newBootID, deadline: 1m}
-`, audit, s.exampleJob("reboot", map[string]string{"devcluster.drydock.dev/reboot": "3s", "devcluster.drydock.dev/completion-delay": "2s"}), ns)
+  reboot: {job: {templateFile: %s, namespace: %s}, success: newBootID, deadline: 3m}
+`, audit, s.exampleJob("reboot", map[string]string{"devcluster.drydock.dev/reboot": "15s", "devcluster.drydock.dev/completion-delay": "1h"}), ns)
 	s.startWorker()
 	const node = "worker-01"
 	before, bootID := s.imprint(node), s.node(node).Status.NodeInfo.BootID
@@ -106,6 +107,7 @@ work:
 		t.Errorf("waits for %q, work %+v", status.WaitingFor, status.Work)
 	}
 	s.exits(s.drydock("status", node), 0, "work reboot, which runs since")
+	s.undelayWork(ns, node)
 	s.eventually("the node is away", func() error {
 		for _, c := range s.node(node).Status.Conditions {
 			if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
@@ -148,7 +150,7 @@ func TestWorkByAJob(t *testing.T) {
 work:
   upgrade: {job: {templateFile: %[1]s, namespace: %[3]s}, deadline: 2m}
   endless: {job: {templateFile: %[2]s, namespace: %[3]s}, deadline: 1h}
-  short: {job: {templateFile: %[4]s, namespace: %[3]s}, deadline: 4s}
+  short: {job: {templateFile: %[4]s, namespace: %[3]s}, deadline: 15s}
 `, s.exampleJob("upgrade", map[string]string{delay: "500ms", "devcluster.drydock.dev/failure": "no space\n\x1b[31mleft <b>on</b> device"}),
 		s.exampleJob("reboot", map[string]string{delay: "1h"}), ns, s.file("short-job.yaml", `{apiVersion: batch/v1, kind: Job, spec: {activeDeadlineSeconds: 3600, template: {
     metadata: {annotations: {devcluster.drydock.dev/completion-delay: 1h}}, spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}`))
@@ -162,18 +164,19 @@ work:
 		}
 		s.exits(s.drydock("status", "worker-01"), 0, "no space", "RequestorFailed")
 		// What the Job was given is read anew for each: somebody has mended it.
-		s.exampleJob("upgrade", map[string]string{delay: "6s"})
+		s.exampleJob("upgrade", map[string]string{delay: "1h"})
 		s.mustDrydock("retry", "worker-01")
 		s.untilStatus(run, "the work runs again", func(status api.Status) bool {
 			return workRuns(status) && status.RunningWork().Job != "" && len(status.Work) == 2
 		})
 		s.worker.Kill()
 		s.startWorker()
+		s.undelayWork(ns, "worker-01")
 		result := s.mustEnd(run, api.Completed)
 		if created := s.worksOf(ns); len(created) != 2 || created[0] == created[1] {
 			s.Errorf("created %v", created)
 		}
-		s.exits(s.drydock("history", "worker-01", "-o", "markdown", "--details"), 0, `no space \[31mleft &lt;b&gt;on`, "is complete")
+		s.untilSays([]string{"history", "worker-01", "-o", "markdown", "--details"}, `no space \[31mleft &lt;b&gt;on`, "is complete")
 		if result.Phase != api.Completed {
 			s.Errorf("%+v", result)
 		}
@@ -187,9 +190,7 @@ work:
 		}
 		s.endless(run.GetID(), ns)
 		s.mustDrydock("retry", "worker-04")
-		s.untilStatus(run, "the next Job runs", func(status api.Status) bool {
-			return len(status.Work) == 2 && workRuns(status) && status.RunningWork().Job != ""
-		})
+		s.untilStatus(run, "the next Job is there", func(status api.Status) bool { return len(status.Work) == 2 && status.Work[1].Job != "" })
 		s.mustDrydock("done", "worker-04")
 		s.mustEnd(run, api.Completed)
 	})
@@ -237,6 +238,20 @@ work:
 		s.endless(run.GetID(), ns)
 		s.mustDrydock("cancel", "worker-03", "--release")
 		s.mustEnd(run, api.Cancelled)
+	})
+}
+
+// undelayWork has the Job of a work complete at once that runs on a node.
+func (s *site) undelayWork(ns, node string) {
+	s.Helper()
+	s.eventually("the work's pod runs", func() error {
+		for _, pod := range s.podsOn(ns, node) {
+			if pod.Status.Phase == corev1.PodRunning {
+				s.undelay(pod)
+				return nil
+			}
+		}
+		return errors.New("none does")
 	})
 }
 
@@ -299,7 +314,7 @@ func TestWorkByHTTP(t *testing.T) {
 	const canary = "canary-of-a-work"
 	s.options.Config += fmt.Sprintf(`
 work:
-  flash: {http: {url: "%s/flash/{{.Node}}", bearerToken: {file: %q}, timeout: 30s}, deadline: 4s}
+  flash: {http: {url: "%s/flash/{{.Node}}", bearerToken: {file: %q}, timeout: 30s}, deadline: 15s}
   slow: {http: {url: "%s/slow/{{.Node}}", timeout: 1m}, deadline: 2m}
 `, f.URL, s.file("token", canary), f.URL)
 	s.startWorker()
@@ -309,7 +324,7 @@ work:
 	})
 	run := s.beginWith("worker-01", `"work":"flash"`)
 	status := s.until(run, api.RequestorFailed)
-	if !strings.Contains(status.Failure, "no success within 4s: ") || !strings.Contains(status.Failure, "out of paper") || strings.Contains(status.Failure, canary) {
+	if !strings.Contains(status.Failure, "no success within 15s: ") || !strings.Contains(status.Failure, "out of paper") || strings.Contains(status.Failure, canary) {
 		t.Errorf("%s", status.Failure)
 	}
 	failed := f.got()
@@ -320,7 +335,7 @@ work:
 	if len(failed) < 2 || failed[0] == "" || failed[0] != failed[len(failed)-1] || all[len(all)-1] == failed[0] {
 		t.Errorf("keys %v", all)
 	}
-	s.exits(s.drydock("history", "worker-01", "--details"), 0, "flashed, said")
+	s.untilSays([]string{"history", "worker-01", "--details"}, "flashed, said")
 
 	f.answers(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	slow := s.beginWith("worker-02", `"work":"slow"`)
