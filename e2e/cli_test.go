@@ -105,7 +105,7 @@ func TestExitCodesAreThoseOfTheHelp(t *testing.T) {
 	}
 
 	s.mustDrydock("freeze", "--by", "ann")
-	s.exits(s.drydock("start", "worker-01", "--wait", "--timeout", "1s"), 4, "timed out", "goes on")
+	s.exits(s.drydock("start", "worker-01", "--wait", "--timeout", "20s"), 4, "timed out", "goes on")
 	watch := s.spawn("watch", "worker-01")
 	watch.says("frozen")
 	s.exits(s.drydock("cancel", "worker-01", "--wait"), 0)
@@ -131,7 +131,7 @@ func TestErrorsSayWhatToDoNext(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	s.exits(s.drydock("watch", "worker-01", "--cluster", nobody, "--timeout", "1s"), 4, "no worker is polling")
+	s.exits(s.drydock("watch", "worker-01", "--cluster", nobody, "--timeout", "5s"), 4, "no worker is polling")
 	s.exits(s.drydock("limits", "--cluster", nobody), 1, "no scheduler is running", "drydock-worker")
 }
 

@@ -3,7 +3,6 @@ package e2e
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,25 +12,17 @@ import (
 	"drydock/api"
 )
 
-// newOtherSite is a site of a cluster of its own, with the same Temporal server.
-func newOtherSite(t *testing.T, config string) *site {
-	t.Helper()
-	other, err := startLane(t.Context(), filepath.Join(shared.dir, "other"), 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { stop(other.cluster.Process) })
-	return prepareSiteOf(t, other, shared.temporal, config)
-}
-
 func countOf(cluster string) *workflowservice.CountWorkflowExecutionsRequest {
 	return &workflowservice.CountWorkflowExecutionsRequest{Query: fmt.Sprintf("%s = '%s' AND WorkflowType = '%s'",
 		api.AttributeCluster.GetName(), cluster, api.NodeMaintenanceType)}
 }
 
 func TestTwoClustersShareATemporalNamespace(t *testing.T) {
-	here := newSite(t, "scheduler: {maxParallel: 1}")
-	there := newOtherSite(t, "scheduler: {maxParallel: 1}")
+	t.Parallel()
+	const config = "scheduler: {maxParallel: 1}"
+	near, far := shared.lanes.take(t), ownLane(t, 2)
+	here, there := prepareSiteOf(t, near, shared.temporal, config), prepareSiteOf(t, far, shared.temporal, config)
+	here.startWorker()
 	there.startWorker()
 	const node = "worker-01"
 	before := map[*site]string{here: here.imprint(node), there: there.imprint(node)}

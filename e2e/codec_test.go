@@ -102,7 +102,7 @@ func (s *site) codecKeysAreRotated(before, after string) {
 	s.environment = append(s.environment, payloadcodec.VariableKeysFile+"="+s.file("their-keys", after+before))
 	started := s.spawn("start", "worker-03", "--reason", encryptedReason, "--wait")
 	s.eventually("the worker says which key it lacks", func() error {
-		if said := s.worker.Tail(); !strings.Contains(said, `encrypted with key \"2027-05\"`) {
+		if said := s.logOf(s.worker); !strings.Contains(said, `encrypted with key \"2027-05\"`) {
 			return errors.New(said)
 		}
 		return nil

@@ -135,7 +135,7 @@ func (s *site) standsFor(pod corev1.Pod, worker interface{ Stop(time.Duration) e
 				return
 			}
 			if now.DeletionTimestamp != nil {
-				ended <- worker.Stop(15 * time.Second)
+				ended <- worker.Stop(stopTime)
 				return
 			}
 		}

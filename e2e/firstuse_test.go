@@ -22,14 +22,12 @@ func (s *site) as(requestor string) *site {
 func TestWhoDoesNotAnswerIsNamed(t *testing.T) {
 	s := newSite(t, "")
 	s.mustDrydock("start", "worker-01", "--wait")
-	if err := s.worker.Stop(15 * time.Second); err != nil {
-		t.Fatal(err)
-	}
+	s.stopWorker(s.worker)
 	// The server still lists the worker that has just stopped.
 	commands := map[string]*background{}
 	for _, line := range []string{
 		"freeze --by ann", "limits", "limits set --max-parallel 7", "done worker-01", "status worker-01", "start worker-02 --skip-node-check",
-		"doctor", "preflight worker-03", "exec worker-04 --timeout 1s -- true",
+		"doctor", "preflight worker-03", "exec worker-04 --timeout 20s -- true",
 	} {
 		commands[line] = s.spawn(strings.Fields(line)...)
 	}
@@ -138,10 +136,11 @@ func TestCountsNameTheNodes(t *testing.T) {
 	s.mustDrydock("start", "worker-01", "--wait")
 	s.mustDrydock("start", "worker-02")
 	s.eventually("it waits", func() error {
-		if status := s.mustStatus(s.runOf("worker-02")); !strings.Contains(status.WaitingFor, "2 are unavailable (1 in maintenance: worker-01; worker-05 cordoned)") {
-			return errors.New(status.WaitingFor)
+		status, err := s.status(s.runOf("worker-02"))
+		if err == nil && !strings.Contains(status.WaitingFor, "2 are unavailable (1 in maintenance: worker-01; worker-05 cordoned)") {
+			err = errors.New(status.WaitingFor)
 		}
-		return nil
+		return err
 	})
 	s.exits(s.drydock("limits"), 0, "2 of them unavailable: 1 in maintenance, worker-05 cordoned", "2 are unavailable (1 in maintenance: worker-01; worker-05 cordoned)")
 	s.exits(s.drydock("limits", "set", "--max-unavailable", "150%"), 2, "more than all nodes: want a whole number such as 3, or a percentage from 0% to 100%\n")

@@ -1,11 +1,9 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
@@ -41,10 +39,8 @@ func TestWhatGoesOnForLongGoesOnInNewRuns(t *testing.T) {
 
 // flood sends a workflow a message until it goes on in a new run.
 func (s *site) flood(id, name string, payload any) error {
-	ctx, cancel := context.WithTimeout(s.ctx, 2*time.Minute)
-	defer cancel()
 	runOf := func() (string, error) {
-		described, err := s.temporal.DescribeWorkflowExecution(ctx, id, "")
+		described, err := s.temporal.DescribeWorkflowExecution(s.ctx, id, "")
 		return described.GetWorkflowExecutionInfo().GetExecution().GetRunId(), err
 	}
 	first, err := runOf()
@@ -53,7 +49,7 @@ func (s *site) flood(id, name string, payload any) error {
 		for range 8 {
 			burst.Go(func() error {
 				for range 10 {
-					if err := s.temporal.SignalWorkflow(ctx, id, "", name, payload); err != nil {
+					if err := s.temporal.SignalWorkflow(s.ctx, id, "", name, payload); err != nil {
 						return err
 					}
 				}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"drydock/api"
 	"drydock/k8s"
@@ -101,7 +100,7 @@ func TestAFileOfProfilesThatChanges(t *testing.T) {
 	})
 	m.eventually("the workflow and the log say it", func() error {
 		s, err := m.profiles()
-		warned := slices.ContainsFunc(strings.Split(m.worker.Tail(), "\n"), func(line string) bool {
+		warned := slices.ContainsFunc(strings.Split(m.logOf(m.worker), "\n"), func(line string) bool {
 			return strings.Contains(line, "a_nedded") && strings.Contains(line, "WARN")
 		})
 		if err == nil && (!strings.Contains(s.Problem, "a_nedded") || !warned) {
@@ -226,7 +225,7 @@ func TestAProfileDrainsItsNode(t *testing.T) {
 		return nil
 	})
 	m.label(node)
-	m.within(30*time.Second, "the drain ends", func() error {
+	m.eventually("the drain ends", func() error {
 		n := m.node(node)
 		if n.Annotations[api.HoldersAnnotation] != "" {
 			return fmt.Errorf("%s", n.Annotations[api.HoldersAnnotation])

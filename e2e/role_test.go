@@ -102,9 +102,15 @@ func createAccount(ctx context.Context, cluster *devstack.Cluster, dir string) (
 		return "", err
 	}
 	// The API server follows new roles by a watch of its own.
-	return file, wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 20*time.Second, true, func(ctx context.Context) (bool, error) {
-		return mayAll(ctx, account, "nodes", "pods", "volumeattachments.storage.k8s.io", "evictionrequests.lifecycle.k8s.io")
+	var last error
+	err = wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, patience, true, func(ctx context.Context) (ok bool, _ error) {
+		ok, last = mayAll(ctx, account, "nodes", "pods", "volumeattachments.storage.k8s.io", "evictionrequests.lifecycle.k8s.io")
+		return ok, nil
 	})
+	if err != nil {
+		err = errors.Join(err, last)
+	}
+	return file, err
 }
 
 // createRole creates an object of the shipped files.

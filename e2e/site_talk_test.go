@@ -67,13 +67,10 @@ func (s *site) status(run client.WorkflowRun) (api.Status, error) {
 	return status, value.Get(&status)
 }
 
+// mustStatus is the status as soon as there is an answer, which a busy worker may owe for longer than a query waits.
 func (s *site) mustStatus(run client.WorkflowRun) api.Status {
 	s.Helper()
-	status, err := s.status(run)
-	if err != nil {
-		s.Fatal(err)
-	}
-	return status
+	return s.untilStatus(run, "known", func(api.Status) bool { return true })
 }
 
 // until waits for a maintenance to be in a phase.

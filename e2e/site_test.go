@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -22,6 +23,12 @@ import (
 
 // patience is how long a test waits for anything; it is a bound for a broken program, not a measure.
 const patience = 3 * time.Minute
+
+// testTime bounds all of one test: it may be patient several times.
+const testTime = 10 * time.Minute
+
+// stopTime is how long a worker may take to end in order: longer than its activities have to hand over.
+const stopTime = time.Minute
 
 // shortest and longest are the intervals at which a test looks again.
 const (
@@ -84,7 +91,7 @@ func prepareSite(t *testing.T, config string) *site {
 func prepareSiteOf(t *testing.T, on *lane, temporal *devstack.Temporal, config string) *site {
 	t.Helper()
 	name := fmt.Sprintf("%.30s-%d", strings.ToLower(strings.TrimPrefix(t.Name(), "Test")), shared.sites.Add(1))
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), testTime)
 	s := &site{
 		T: t, siteState: &siteState{}, ctx: ctx, lane: on, kube: on.cluster.Client, temporal: temporal.Client,
 		name: name, cluster: name,
@@ -122,6 +129,24 @@ func (s *site) startWorker() {
 		s.Fatal(err)
 	}
 	s.state()
+}
+
+// stopWorker has a worker end in order.
+func (s *site) stopWorker(w *devstack.Worker) {
+	s.Helper()
+	if err := w.Stop(stopTime); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// logOf is all that a worker has logged.
+func (s *site) logOf(w *devstack.Worker) string {
+	s.Helper()
+	text, err := os.ReadFile(w.Log)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return string(text)
 }
 
 func (s *site) nextWorker() devstack.WorkerOptions {

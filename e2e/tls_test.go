@@ -220,7 +220,7 @@ func (s *site) workerSays(environment []string, ends int, says ...string) {
 	}
 	defer w.Kill()
 	s.eventually("the worker says what is wrong", func() error {
-		log := w.Tail()
+		log := s.logOf(w)
 		for _, text := range says {
 			if !strings.Contains(log, text) {
 				return fmt.Errorf("it does not say %q but\n%s", text, log)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"go.temporal.io/sdk/client"
 
@@ -44,9 +43,7 @@ func TestMaintenancesGoOnWithANewWorker(t *testing.T) {
 	pending, draining, ready := s.inEveryPhase(ns)
 	old := s.worker
 	s.startWorker()
-	if err := old.Stop(15 * time.Second); err != nil {
-		t.Fatal(err)
-	}
+	s.stopWorker(old)
 	s.finish(ns, pending, draining, ready)
 }
 
@@ -56,7 +53,7 @@ func TestMaintenancesMoveToTheVersionThatIsMadeCurrent(t *testing.T) {
 	s.startVersion("v1")
 	old := s.worker
 	s.eventually("it says how to make it current", func() error {
-		if !strings.Contains(old.Tail(), "set-current-version --deployment-name "+t.Name()+" --build-id v1") {
+		if !strings.Contains(s.logOf(old), "set-current-version --deployment-name "+t.Name()+" --build-id v1") {
 			return errors.New("it does not")
 		}
 		return nil
@@ -69,9 +66,7 @@ func TestMaintenancesMoveToTheVersionThatIsMadeCurrent(t *testing.T) {
 	s.startVersion("v2")
 	s.Cleanup(old.Kill)
 	s.makeCurrent(deployment, "v2")
-	if err := old.Stop(15 * time.Second); err != nil {
-		t.Fatal(err)
-	}
+	s.stopWorker(old)
 	s.finish(ns, pending, draining, ready)
 	for _, run := range []client.WorkflowRun{pending, draining, ready} {
 		described, err := s.temporal.DescribeWorkflowExecution(s.ctx, run.GetID(), run.GetRunID())
