@@ -79,7 +79,7 @@ func (s *site) exists(file string) {
 
 func TestExecHoldsTheNodeWhileTheCommandLives(t *testing.T) {
 	s := newSite(t, "")
-	r := s.drydock("exec", "worker-01", "--ready-timeout", "3s", "--", "sleep", "5")
+	r := s.drydock("exec", "worker-01", "--ready-timeout", "15s", "--", "sleep", "20")
 	s.exits(r, 0)
 	result := s.mustEnd(s.runOf("worker-01"), api.Completed)
 	if slices.ContainsFunc(result.Transitions, func(t api.Transition) bool { return t.Phase == api.RequestorFailed }) {

@@ -13,14 +13,14 @@ import (
 	"drydock/deploy/devstack"
 )
 
-// workerPods are spread as the chart spreads them, and take a moment to end, as a worker does.
+// workerPods are spread as the chart spreads them, and are there until their process has ended.
 func workerPods(t *corev1.PodTemplateSpec) {
 	t.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
 		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
 			TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: t.Labels},
 		}},
 	}}
-	slowToEnd("3s")(t)
+	kept(t)
 }
 
 // startWorkerOf starts the process that a pod would run: no container runs on the nodes of these tests.
@@ -34,20 +34,14 @@ func (s *site) startWorkerOf(pod corev1.Pod) *devstack.Worker {
 	return s.worker
 }
 
-// stopAsKubelet sends SIGTERM to a worker once its pod was told to end, and returns when the process has ended.
+// stopAsKubelet sends SIGTERM to a worker once its pod was told to end, and lets the pod go when the process has ended.
 func (s *site) stopAsKubelet(pod corev1.Pod, worker *devstack.Worker) (ended time.Time) {
 	s.Helper()
-	s.eventually("pod "+pod.Name+" is told to end", func() error {
-		now, err := s.kube.CoreV1().Pods(pod.Namespace).Get(s.ctx, pod.Name, metav1.GetOptions{})
-		if err == nil && now.DeletionTimestamp == nil {
-			err = errors.New("it is not")
-		}
-		return err
-	})
-	if err := worker.Stop(15 * time.Second); err != nil {
-		s.Fatal(err)
-	}
-	return time.Now()
+	s.leaving(pod)
+	s.stopWorker(worker)
+	ended = time.Now()
+	s.letGo(pod.Namespace)
+	return ended
 }
 
 // blockedDrain is the drain of the node of a worker's pod, which a budget stops when all but two pods are gone.
@@ -93,6 +87,7 @@ func (s *site) handedOver(ns string, run client.WorkflowRun, own corev1.Pod, end
 func TestAWorkerThatDrainsItsOwnNodeIsEvictedLastAndHandsOver(t *testing.T) {
 	s := prepareSite(t, "")
 	ns := s.namespace()
+	s.Cleanup(func() { s.letGo(ns) })
 	s.deployment(ns, "drydock-worker", 2, workerPods)
 	s.budget(ns, "drydock-worker", 1)
 	pods := s.pods(ns)
@@ -108,6 +103,7 @@ func TestAWorkerThatDrainsItsOwnNodeIsEvictedLastAndHandsOver(t *testing.T) {
 func TestTheOnlyWorkerDrainsItsOwnNodeAndGoesOnElsewhere(t *testing.T) {
 	s := prepareSite(t, "")
 	ns := s.namespace()
+	s.Cleanup(func() { s.letGo(ns) })
 	s.deployment(ns, "drydock-worker", 1, workerPods)
 	own := s.one(ns, "drydock-worker")
 	first := s.startWorkerOf(own)

@@ -95,6 +95,19 @@ func (m *machines) audience() *audience {
 	return a
 }
 
+// noticedMachines are those of the profile noticed, whose audience is there but for one.
+func noticedMachines(t *testing.T) (*machines, *audience) {
+	t.Helper()
+	t.Parallel()
+	m := prepareMachines(t, shared.lanes.take(t), "", "")
+	m.granted()
+	m.write(t, fmt.Sprintf(noticed, m.namespace()))
+	a := m.audience()
+	a.down.Store(true)
+	m.startWorker()
+	return m, a
+}
+
 // hear is the webhooks.
 func (a *audience) hear(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
@@ -185,13 +198,7 @@ func (a *audience) count() int {
 // TestNotificationsOfProfilesArrive has each kind of notification sent by a worker, one refused for good, and one that is taken only
 // after the node has gone on, by another worker.
 func TestNotificationsOfProfilesArrive(t *testing.T) {
-	t.Parallel()
-	m := prepareMachines(t, shared.lanes.take(t), "", "")
-	m.granted()
-	m.write(t, fmt.Sprintf(noticed, m.namespace()))
-	a := m.audience()
-	a.down.Store(true)
-	m.startWorker()
+	m, a := noticedMachines(t)
 	const node, other = "worker-01", "worker-02"
 	m.label(node, "told")
 	m.comes(node, "told", state.Operational)
@@ -244,9 +251,7 @@ func TestNotificationsOfProfilesArrive(t *testing.T) {
 	}
 
 	// The one that is tried outlives its worker.
-	if err := m.worker.Stop(15 * time.Second); err != nil {
-		t.Fatal(err)
-	}
+	m.stopWorker(m.worker)
 	m.startWorker()
 	a.down.Store(false)
 	m.eventually("what was late has arrived", func() error {
@@ -291,13 +296,7 @@ func (m *machines) settled(a *audience, most int) {
 // TestAResetOfProfilesSendsNothingForEver resets the workflow that sends to a moment at which nothing was sent yet, and while
 // one is not taken.
 func TestAResetOfProfilesSendsNothingForEver(t *testing.T) {
-	t.Parallel()
-	m := prepareMachines(t, shared.lanes.take(t), "", "")
-	m.granted()
-	m.write(t, fmt.Sprintf(noticed, m.namespace()))
-	a := m.audience()
-	a.down.Store(true)
-	m.startWorker()
+	m, a := noticedMachines(t)
 	const node = "worker-01"
 	m.label(node, "told")
 	m.comes(node, "told", state.Operational)
@@ -340,7 +339,7 @@ instances:
   - {type: alterAnnotation, name: begin, config: {key: cloud.sap/begun, value: "true"}}
   - {type: alterAnnotation, name: go, config: {key: cloud.sap/go, value: "true"}}
   - {type: alterAnnotation, name: stop, config: {key: cloud.sap/go, remove: true}}
-  - {type: job, name: flash, config: {templateFile: %[1]q, namespace: %[4]s, deadline: 2m}}
+  - {type: job, name: flash, config: {templateFile: %[1]q, namespace: %[4]s, deadline: 10m}}
   - {type: job, name: broken, config: {templateFile: %[2]q, namespace: %[4]s, deadline: 2m}}
   - {type: job, name: endless, config: {templateFile: %[3]q, namespace: %[4]s, deadline: 1h}}
 profiles:
@@ -359,13 +358,12 @@ func TestAProfileRunsJobs(t *testing.T) {
 	t.Parallel()
 	m := prepareMachines(t, shared.lanes.take(t), "", "")
 	ns := m.workNamespace()
-	const delay = "devcluster.drydock.dev/completion-delay"
 	job := func(name string, annotations map[string]string) string {
 		return m.site.file(name+".yaml", fmt.Sprintf(`{apiVersion: batch/v1, kind: Job, spec: {backoffLimit: 0, template: {
 			metadata: {annotations: {%s}}, spec: {restartPolicy: Never, containers: [{name: c, image: registry.example/c:1}]}}}}`, pairs(annotations)))
 	}
-	m.write(t, fmt.Sprintf(triggered, job("flash", map[string]string{delay: "5s"}),
-		job("broken", map[string]string{delay: "200ms", "devcluster.drydock.dev/failure": "no such firmware"}), job("endless", map[string]string{delay: "1h"}), ns))
+	m.write(t, fmt.Sprintf(triggered, job("flash", map[string]string{completionDelay: "1h"}),
+		job("broken", map[string]string{completionDelay: "200ms", "devcluster.drydock.dev/failure": "no such firmware"}), job("endless", map[string]string{completionDelay: "1h"}), ns))
 	m.startWorker()
 	nodes := map[string]string{"flash": "worker-01", "broken": "worker-02", "endless": "worker-03"}
 	for profile, node := range nodes {
@@ -386,10 +384,9 @@ func TestAProfileRunsJobs(t *testing.T) {
 		t.Errorf("while its Job runs: %v", n.Annotations)
 	}
 	m.exits(m.drydock("profile", "explain", flashes), 0, "on its way to in-maintenance")
-	if err := m.worker.Stop(15 * time.Second); err != nil {
-		t.Fatal(err)
-	}
+	m.stopWorker(m.worker)
 	m.startWorker()
+	m.completes(ns, flashes)
 	m.comes(flashes, "flash", state.Maintenance)
 	if m.node(flashes).Annotations["cloud.sap/go"] != "true" {
 		t.Error("what comes after the Job was not done")
@@ -450,8 +447,8 @@ func TestAProfileRunsJobs(t *testing.T) {
 	m.exits(m.drydock("profile", "explain", flashes), 0, "?   load (prometheusInstant)", "Prometheus did not answer")
 	m.patchNode(flashes, `{"metadata":{"labels":{"`+state.LogDetailsLabel+`":"true"}}}`)
 	m.eventually("the log has the details that the label asks for", func() error {
-		if log := m.worker.Tail(); !strings.Contains(log, "load (prometheusInstant)") {
-			return errors.New(log)
+		if !strings.Contains(m.logOf(m.worker), "load (prometheusInstant)") {
+			return errors.New(m.worker.Tail())
 		}
 		return nil
 	})

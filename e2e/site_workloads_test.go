@@ -145,10 +145,27 @@ func (s *site) pod(ns, name, node string, options ...option) *corev1.Pod {
 	return pod
 }
 
+// completionDelay is how long the pod of a Job takes.
+const completionDelay = "devcluster.drydock.dev/completion-delay"
+
+// completes waits for the pod of a Job on a node, and has it take no longer.
+func (s *site) completes(ns, node string) {
+	s.Helper()
+	s.eventually("a Job is at work on "+node, func() error {
+		if n := len(s.podsOn(ns, node)); n != 1 {
+			return fmt.Errorf("%d pods", n)
+		}
+		return nil
+	})
+	for _, pod := range s.podsOn(ns, node) {
+		s.patchPod(pod, `{"metadata":{"annotations":{"`+completionDelay+`":null}}}`)
+	}
+}
+
 // job runs one pod on a node that completes after a while.
 func (s *site) job(ns, name, node, completes string) {
 	s.Helper()
-	pods := template(name, []option{on(node), annotated("devcluster.drydock.dev/completion-delay", completes)})
+	pods := template(name, []option{on(node), annotated(completionDelay, completes)})
 	pods.Spec.RestartPolicy = corev1.RestartPolicyNever
 	_, err := s.kube.BatchV1().Jobs(ns).Create(s.ctx, &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: batchv1.JobSpec{Template: pods},

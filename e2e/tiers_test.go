@@ -29,7 +29,8 @@ func TestPodsLeaveTierByTier(t *testing.T) {
 	// The last tier's pod is the oldest and the first by name, so that neither age nor name explains the order.
 	s.deployment(ns, "api", 1, on("worker-01"), high, slowToEnd("1s"))
 	s.deployment(ns, "cache", 1, on("worker-01"), middle, slowToEnd("2s"))
-	s.deployment(ns, "postgres", 1, on("worker-01"), middle, slowToEnd("4s"))
+	s.deployment(ns, "postgres", 1, on("worker-01"), middle, kept)
+	s.Cleanup(func() { s.letGo(ns) })
 	s.deployment(ns, "web", 1, on("worker-01"), low, slowToEnd("2s"))
 	pods := s.watchPods(ns)
 
@@ -56,6 +57,7 @@ func TestPodsLeaveTierByTier(t *testing.T) {
 	if !slices.Equal(status.Drain.Targets, want) {
 		t.Errorf("targets = %+v, want %+v", status.Drain.Targets, want)
 	}
+	s.letGo(ns)
 	s.until(run, api.Ready)
 	s.lived(pods, "web ends", "web is gone", "postgres ends", "postgres is gone",
 		"cache ends", "cache is gone", "api ends", "api is gone")
