@@ -103,7 +103,7 @@ func TestDrainAgreesWithKubectl(t *testing.T) {
 	}
 
 	// kubectl never goes on where a budget refuses; what it leaves in its time is what Drydock is blocked by.
-	s.kubectlDrain("worker-02", "--force", "--delete-emptydir-data", "--timeout=4s")
+	s.kubectlDrain("worker-02", "--force", "--delete-emptydir-data", "--timeout=20s")
 	left := s.appsOn(theirs, "worker-02")
 	for _, w := range workloads {
 		if w.wishes && !slices.Contains(left, w.name) {
@@ -137,7 +137,7 @@ func (s *site) comparePreflight(ns string, workloads []workload, flags []string)
 	if err := json.Unmarshal([]byte(r.stdout), &reports); err != nil || len(reports) != 1 {
 		s.Fatalf("%v\n%s", err, r.out())
 	}
-	dry := s.kubectlDrain("worker-01", append([]string{"--dry-run=server", "--timeout=2s"}, flags...)...)
+	dry := s.kubectlDrain("worker-01", append([]string{"--dry-run=server", "--timeout=8s"}, flags...)...)
 	refuses, evicts := refusedByKubectl(dry), evictedByKubectl(dry)
 	for _, pod := range reports[0].Pods {
 		name, ours := strings.CutPrefix(pod.Pod, ns+"/")

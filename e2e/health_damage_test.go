@@ -41,7 +41,7 @@ func remediationReset(c *clinic, fields string) {
 	node := g.nodes[0]
 	g.breaks(node)
 	object := g.remediated(fence, node)
-	g.resetTo(g.remediation(node), firstTask(g, g.remediation(node).GetID()), false)
+	g.resetTo(g.remediation(node), g.firstTask(g.remediation(node).GetID()), false)
 	g.until("it goes on", func(s api.HealthStatus) bool {
 		return s.Phase == health.PhaseRemediating && len(s.UnhealthyNodes) == 1 && len(s.UnhealthyNodes[0].Remediations) == 1
 	})
@@ -69,7 +69,7 @@ func remediationTerminated(c *clinic, fields string) {
 		g.Fatal(err)
 	}
 	g.mends(node)
-	g.within(80*time.Second, "what it had made is removed", func() error {
+	g.within(time.Minute+patience, "what it had made is removed", func() error {
 		if left := g.objectsFor(fence, node); len(left) > 0 || g.lease(node) != nil {
 			return fmt.Errorf("%d objects, lease %v; %s", len(left), g.lease(node), g.told(node))
 		}
@@ -90,7 +90,7 @@ func objectDeleted(c *clinic, fields string) {
 	if _, err := g.object(fence, node, "", "delete", nil); err != nil {
 		g.Fatal(err)
 	}
-	g.within(85*time.Second, "another is made", func() error {
+	g.within(time.Minute+patience, "another is made", func() error {
 		found := g.objectsFor(fence, node)
 		if len(found) != 1 || found[0].GetUID() == object.GetUID() {
 			return fmt.Errorf("%d objects; %s", len(found), g.told(node))
@@ -110,7 +110,7 @@ func watchDamaged(c *clinic, fields string) {
 	g := c.check("watched", 3, fields)
 	watch := g.temporal.GetWorkflow(g.ctx, api.HealthWatchID(g.cluster), "")
 	for i, harm := range []func(){
-		func() { g.resetTo(watch, firstTask(g, watch.GetID()), false) },
+		func() { g.resetTo(watch, g.firstTask(watch.GetID()), false) },
 		func() {
 			if err := g.temporal.TerminateWorkflow(g.ctx, watch.GetID(), "", "a test"); err != nil {
 				g.Fatal(err)

@@ -63,16 +63,16 @@ func TestANodeOfAPlanInLockstepThatIsMadeAnewIsDrainedAgain(t *testing.T) {
 // A plan that is reset, with or without what it was told since, goes on, and one that is reset to Idle while its nodes are held
 // gives them back when it is cancelled.
 func TestAPlanInLockstepThatIsResetGoesOn(t *testing.T) {
-	const firstTaskCompleted = 4
 	s := newSite(t, "scheduler: {maxParallel: 2}")
 	before := s.imprints()
 	nodes := []string{"worker-01", "worker-02"}
 	for name, end := range map[string]api.PlanPhase{"kept": api.PlanCompleted, "lost": api.PlanCancelled} {
 		s.sub(name, func(s *site) {
 			run := s.plan(name, s.inLockstep(api.StageIdle, nodes, "x"))
+			first := s.firstTask(run.GetID())
 			s.mustDrydock("plan", "set-stage", name, string(api.StageDrain))
 			s.untilDrained(run)
-			again := s.resetTo(run, firstTaskCompleted, name == "kept")
+			again := s.resetTo(run, first, name == "kept")
 			if name == "kept" {
 				s.untilDrained(again)
 				s.mustDrydock("plan", "set-stage", name, string(api.StageComplete))

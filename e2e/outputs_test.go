@@ -9,6 +9,7 @@ import (
 
 	"drydock/api"
 	"drydock/docs/schemas/schematest"
+	"drydock/rules/record"
 	"drydock/starter/show"
 )
 
@@ -78,8 +79,14 @@ func TestOutputsAreAsTheirSchemasSay(t *testing.T) {
 	holds("summaries", 0, "list", "--all")
 	holds("status", 0, "status", "worker-01")
 	holds("history", 0, "history", "worker-01")
-	holds("history", 0, "history", "worker-01", "--from", records)
-	holds("report", 0, "report", "--from", records)
+	var kept []record.Record
+	s.recordOf(records, s.mustStatus(s.runOf("worker-01")).RunID)
+	if out := holds("history", 0, "history", "worker-01", "--from", records); json.Unmarshal([]byte(out), &kept) != nil || len(kept) != 1 {
+		t.Errorf("the history from the file is %s", out)
+	}
+	if out := holds("report", 0, "report", "--from", records); !strings.Contains(out, `"maintenances": 1,`) {
+		t.Errorf("the report from the file is %s", out)
+	}
 	holds("audit-verify", 0, "audit", "verify", records)
 	prints("rollout", 0, "rollout", "-o", "json", "worker-02", "--yes", "--", "true")
 	holds("version", 0, "version", "--server")

@@ -12,7 +12,7 @@ import (
 func TestAPlanIsAPictureInATerminal(t *testing.T) {
 	s := newSite(t, "scheduler: {maxParallel: 10}")
 	s.exits(s.atTerminal("n", "plan", "create", "kernel", "worker-01"), 3, "Start this plan? [y/N]", "not confirmed; nothing was started")
-	s.exits(s.atTerminal("y", "plan", "create", "kernel", "--all", "--canary", "1", "--ready-timeout", "1s", "--on-ready-timeout", "release", "--max-parallel", "3"), 0,
+	s.exits(s.atTerminal("y", "plan", "create", "kernel", "--all", "--canary", "1", "--ready-timeout", "3s", "--on-ready-timeout", "release", "--max-parallel", "3"), 0,
 		"Warning: these are all", "plan started")
 	out := s.inTerminal(50, "plan", "status", "kernel", "--watch")
 	for _, want := range []string{"\x1b[33mRunning\x1b[0m", "\x1b[32mCompleted\x1b[0m", "\x1b[33m>", "\x1b[32m#", "\x1b[J", "# 1 done"} {

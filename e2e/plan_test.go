@@ -155,9 +155,9 @@ func (s *site) signalID(id, name string, payload any) {
 func TestARolloutThatIsKilledIsFinishedByAttaching(t *testing.T) {
 	s := newSite(t, "scheduler: {maxParallel: 5}")
 	nodes := s.watchNodes()
-	log := s.file("log", "")
-	// Each command takes a moment, in which the terminal can be lost.
-	command := fmt.Sprintf("echo begun {node} >>%[1]s; sleep 1; echo ended {node} >>%[1]s", log)
+	log, goOn := s.file("log", ""), filepath.Join(t.TempDir(), "go")
+	// Each command takes a moment, in which the terminal can be lost, and the last one takes until it is.
+	command := fmt.Sprintf("echo begun {node} >>%[1]s; sleep 1; until [ {node} != worker-05 -o -e %[2]s ]; do sleep 0.1; done; echo ended {node} >>%[1]s", log, goOn)
 	first := s.spawn("rollout", "worker-01", "worker-02", "worker-03", "worker-04", "worker-05", "--name", "patches", "--yes", "--max-parallel", "2", "--", "sh", "-c", command)
 	s.eventually("two nodes are done", func() error {
 		status, err := s.planStatus(s.temporal.GetWorkflow(s.ctx, api.PlanID(s.cluster, "patches"), ""))
@@ -174,6 +174,9 @@ func TestARolloutThatIsKilledIsFinishedByAttaching(t *testing.T) {
 	// What the plan was told of by then is not done again. Of a command that ended just before the kill nobody was told.
 	before, err := s.planStatus(s.temporal.GetWorkflow(s.ctx, api.PlanID(s.cluster, "patches"), ""))
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(goOn, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	s.exits(s.drydock("plan", "attach", "patches", "--rerun", "--", "sh", "-c", command), 0, "5 nodes: 5 done")
@@ -253,8 +256,7 @@ func TestAPlanThatIsResetBeginsNoNodeTwice(t *testing.T) {
 	nodes := s.watchNodes()
 	run := s.plan("kernel", `{"nodes":["worker-01","worker-02","worker-03","worker-04"],"strategy":{"maxParallel":2},`+quickly+`}`)
 	s.untilPlan(run, "has come half way", func(p api.PlanStatus) bool { return p.Counts.Done >= 2 })
-	const firstTaskCompleted = 4
-	again := s.resetTo(run, firstTaskCompleted, true)
+	again := s.resetTo(run, s.firstTask(run.GetID()), true)
 	status := s.planEnds(again)
 	if status.Phase != api.PlanCompleted || status.Counts != (rollout.Counts{Total: 4, Done: 4}) {
 		t.Errorf("it is %s with %+v: %s", status.Phase, status.Counts, status.Failure)
@@ -273,8 +275,7 @@ func TestAPlanThatIsResetIsTakenUpByATerminal(t *testing.T) {
 	s.readyInPlan("kernel", "worker-02")
 	s.signalID(api.MaintenanceID(s.cluster, "worker-02", rollout.RequestorOf("kernel")), api.MsgFailed, api.FailedMessage{Reason: "the disk"})
 	s.untilPlan(run, "pauses", func(p api.PlanStatus) bool { return p.Phase == api.PlanPaused })
-	const firstTaskCompleted = 4
-	again := s.resetTo(run, firstTaskCompleted, true)
+	again := s.resetTo(run, s.firstTask(run.GetID()), true)
 	s.untilPlan(again, "pauses again", func(p api.PlanStatus) bool { return p.Phase == api.PlanPaused && p.Counts.Held == 1 })
 	s.exits(s.drydock("plan", "attach", "kernel", "--continue-on-error", "--", "true"), 1, "worker-01", "1 done", "worker-02")
 	s.mustDrydock("cancel", "worker-02", "--requestor", rollout.RequestorOf("kernel"), "--release", "--yes")

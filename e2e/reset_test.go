@@ -22,6 +22,26 @@ func (s *site) reset(run client.WorkflowRun) client.WorkflowRun {
 	return s.resetTo(run, s.lastTask(run.GetID()), true)
 }
 
+// firstTask waits for the first completed workflow task of a workflow's present run.
+func (s *site) firstTask(id string) (first int64) {
+	s.Helper()
+	s.eventually(id+" has completed a workflow task", func() error {
+		history := s.temporal.GetWorkflowHistory(s.ctx, id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+		for history.HasNext() {
+			event, err := history.Next()
+			if err != nil {
+				return err
+			}
+			if event.GetEventType() == enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED {
+				first = event.GetEventId()
+				return nil
+			}
+		}
+		return errors.New("it has not")
+	})
+	return first
+}
+
 // lastTask is the last completed workflow task of a workflow's present run.
 func (s *site) lastTask(id string) (last int64) {
 	s.Helper()

@@ -22,7 +22,10 @@ func TestRolloutOf20NodesNeverExceedsTheSlots(t *testing.T) {
 	before := s.imprints()
 	nodes := s.watchNodes()
 
-	out := s.mustDrydock("rollout", "--all", "--yes", "--max-parallel", "10", "--", "true")
+	// The first command waits until all slots are in use.
+	dir := t.TempDir()
+	command := fmt.Sprintf("touch %[1]s/{node}; until [ $(ls %[1]s | wc -l) -ge 3 ]; do sleep 0.1; done", dir)
+	out := s.mustDrydock("rollout", "--all", "--yes", "--max-parallel", "10", "--", "sh", "-c", command)
 
 	if !strings.Contains(out, "20 nodes: 20 done") {
 		t.Errorf("the summary is\n%s", out)
