@@ -103,9 +103,9 @@ func TestDoctorFindsNothingOnABusySite(t *testing.T) {
 	s.schedulable("worker-19", false)
 	// These come and go all the time, through the one slot that is left.
 	rollout := s.spawn("rollout", "-v", "worker-05", "worker-06", "worker-07", "worker-08", "worker-09", "worker-10", "worker-11", "worker-12",
-		"worker-13", "worker-14", "worker-15", "worker-16", "worker-17", "worker-18", "--yes", "--max-parallel", "10", "--", "sleep", "4")
+		"worker-13", "worker-14", "worker-15", "worker-16", "worker-17", "worker-18", "--yes", "--max-parallel", "10", "--", "sleep", "2")
 	rollout.says("Ready")
-	for range 2 {
+	for range 4 {
 		// Here what is so in passing may take longer than on a site that rests.
 		report := s.doctored("--pause", "10s")
 		if len(report.Findings) > 0 {
