@@ -64,7 +64,7 @@ func TestNodesComeBackAfterTheDatabaseIsLost(t *testing.T) {
 			return errors.New("it runs")
 		}
 	})
-	if old.ExitStatus() == 0 || !strings.Contains(old.Tail(), "is another one by now") {
+	if old.ExitStatus() == 0 || !strings.Contains(s.logOf(old), "is another one by now") {
 		t.Errorf("exit status %d\n%s", old.ExitStatus(), old.Tail())
 	}
 
