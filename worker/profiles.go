@@ -4,13 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"drydock/activities/nodeevent"
 	profileactivity "drydock/activities/profile"
 	"drydock/activities/profile/facts"
+	"drydock/activities/profile/job"
 	"drydock/config"
 	"drydock/k8s"
 	"drydock/notify/notice"
@@ -32,7 +35,7 @@ func warnOfProfiles(o Options) {
 	if path == "" {
 		return
 	}
-	report, err := lintProfiles(path)
+	report, jobs, err := lintProfiles(path)
 	if err != nil {
 		o.Logger.Warn("the file of profiles cannot be read: none is evaluated until it can", "file", path, "error", err)
 		return
@@ -40,39 +43,57 @@ func warnOfProfiles(o Options) {
 	for _, p := range report.Problems {
 		o.Logger.Warn("the file of profiles is not taken", "file", path, "at", p.Path, "problem", p.Text, "next", p.Next)
 	}
+	for _, p := range jobs {
+		o.Logger.Warn("a Job of the file of profiles cannot run: transitions that run it fail", "file", path, "at", p.Path, "problem", p.Text)
+	}
 	if n := len(report.Warnings); n > 0 {
 		o.Logger.Info("there is more to say of the file of profiles: \"drydock profile lint FILE\" shows it", "file", path, "warnings", n)
 	}
 }
 
-// tryProfiles is an error that joins all that is wrong with the file of profiles.
+// tryProfiles is an error that joins all that is wrong with the file of profiles, and with the manifests of its Jobs.
 func tryProfiles(c config.Profiles) error {
 	if c.File == "" {
 		return nil
 	}
-	report, err := lintProfiles(c.File)
+	report, jobs, err := lintProfiles(c.File)
 	if err != nil {
 		return fmt.Errorf("profiles.file: %w", err)
 	}
 	var problems []error
-	for _, p := range report.Problems {
+	for _, p := range append(report.Problems, jobs...) {
 		problems = append(problems, fmt.Errorf("profiles.file: %s: %w", c.File, p))
 	}
 	return errors.Join(problems...)
 }
 
-func lintProfiles(path string) (profile.Report, error) {
+// lintProfiles says what is wrong with the file, and where that is nothing with the manifests of its Jobs.
+func lintProfiles(path string) (report profile.Report, jobs []conf.Problem, err error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return profile.Report{}, err
+		return report, nil, err
 	}
 	defer func() { _ = file.Close() }() // it was only read
 	// What is too long is a problem like others.
 	text, err := io.ReadAll(io.LimitReader(file, conf.MaxFile+1))
 	if err != nil {
-		return profile.Report{}, err
+		return report, nil, err
 	}
-	return profile.Lint(text, profileEnvironment()), nil
+	report = profile.Lint(text, profileEnvironment())
+	if len(report.Problems) > 0 {
+		return report, nil, nil
+	}
+	config, err := profile.Load(text, profileEnvironment())
+	if err != nil {
+		return report, nil, err
+	}
+	all := config.Jobs()
+	for _, at := range slices.Sorted(maps.Keys(all)) {
+		if err := job.Check(all[at]); err != nil {
+			jobs = append(jobs, conf.Problem{Path: at, Text: err.Error()})
+		}
+	}
+	return report, jobs, nil
 }
 
 // profileActivities are those of profiles, for a worker that has some.

@@ -24,6 +24,11 @@ func profilesFile(t *testing.T, text string) string {
 func TestAWorkerWarnsOfItsProfiles(t *testing.T) {
 	t.Setenv("DRYDOCK_TEST_HOOK", "https://hooks.example/secret")
 	const notify = "instances: {notify: [{type: slack, name: s, config: {hook: \"${DRYDOCK_TEST_HOOK}\", channel: c, message: m}, schedule: {type: periodic, config: {}}}]}\n"
+	jobOf := func(manifest string) string {
+		return profilesFile(t, "intervals: {requeue: 1m}\ninstances: {trigger: [{type: job, name: flash, config: {templateFile: "+manifest+", namespace: ops}}]}\n"+
+			"profiles: [{name: p, operational: {enter: flash}}]\n")
+	}
+	const jobManifest = "apiVersion: batch/v1\nkind: Job\nspec: {template: {spec: {containers: [{name: c, image: i}]}}}\n"
 	for name, c := range map[string]struct {
 		file  string
 		lines int
@@ -37,8 +42,11 @@ func TestAWorkerWarnsOfItsProfiles(t *testing.T) {
 		"a variable": {profilesFile(t, "intervals: {requeue: 1m}\n"+notify+"profiles: [{name: p, operational: {notify: s}}]\n"), 0, nil},
 		"CEL": {profilesFile(t, "intervals: {requeue: 1m}\ninstances: {check: [{type: cel, name: c, config: {expression: \"1 + 1\"}}]}\n"+
 			"profiles: [{name: p, operational: {transitions: [{check: c, next: operational}]}}]\n"), 1, []string{"want true or false"}},
-		"ignored":  {profilesFile(t, "intervals: {requeue: 1m, notify: 1h}\n"), 1, []string{"level=INFO", "drydock profile lint FILE", "warnings=1"}},
-		"too long": {profilesFile(t, strings.Repeat("# more\n", 1<<18)), 1, []string{"more than 1048576 bytes"}},
+		"a Job":       {jobOf(profilesFile(t, jobManifest)), 0, nil},
+		"no manifest": {jobOf("/none/flash.yaml"), 1, []string{"level=WARN", "instances.trigger[0]", "/none/flash.yaml: no such file"}},
+		"wrong Job":   {jobOf(profilesFile(t, "apiVersion: batch/v1\nkind: CronJob\n")), 1, []string{"want batch/v1 Job", "required: what the Job runs"}},
+		"ignored":     {profilesFile(t, "intervals: {requeue: 1m, notify: 1h}\n"), 1, []string{"level=INFO", "drydock profile lint FILE", "warnings=1"}},
+		"too long":    {profilesFile(t, strings.Repeat("# more\n", 1<<18)), 1, []string{"more than 1048576 bytes"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer

@@ -82,6 +82,17 @@ func Load(file []byte, e Environment) (*Config, error) {
 	return r.config, nil
 }
 
+// Jobs are the Jobs that triggers run, by where the file configures each.
+func (c *Config) Jobs() map[string]trigger.Job {
+	jobs := map[string]trigger.Job{}
+	for _, one := range c.triggers {
+		if j, is := one.Of.(trigger.Job); is {
+			jobs[one.path] = j
+		}
+	}
+	return jobs
+}
+
 // Profile is the one of a name.
 func (c *Config) Profile(name string) (Profile, bool) {
 	i := slices.IndexFunc(c.Profiles, func(p Profile) bool { return p.Name == name })

@@ -36,6 +36,12 @@ func Run(ctx context.Context, client kube.Interface, j trigger.Job, node *corev1
 	return err
 }
 
+// Check tells what is wrong with the manifest of a Job, which a worker reads each time that it runs one.
+func Check(j trigger.Job) error {
+	_, err := ready(nil, j)
+	return err
+}
+
 // Remove deletes the Job of a key, if there is one, and its pods. That the manifest is wrong by now does not keep it.
 func Remove(ctx context.Context, client kube.Interface, j trigger.Job, key string) error {
 	caller, _ := ready(client, j)
