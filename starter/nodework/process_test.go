@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -43,23 +44,41 @@ func TestExitStatusOfCommands(t *testing.T) {
 func TestStoppedCommandGetsTheSignalWithAllItStarted(t *testing.T) {
 	var out bytes.Buffer
 	ctx, cancel := context.WithCancel(context.Background())
-	time.AfterFunc(300*time.Millisecond, cancel)
-	c := Command{Argv: []string{"/bin/sh", "-c", `trap "wait; echo stopped; exit 5" TERM; (trap "echo child; exit" TERM; sleep 20 & wait) & wait`}, Stdout: &out, KillAfter: 10 * time.Second}
+	c := Command{
+		Argv:   []string{"/bin/sh", "-c", `trap "wait; echo stopped; exit 5" TERM; (trap "echo child; exit" TERM; echo trapped; sleep 20 & wait) & wait`},
+		Stdout: &onOutput{then: cancel, all: &out}, KillAfter: 10 * time.Second,
+	}
 	status, err := c.run(ctx, func() syscall.Signal { return syscall.SIGTERM }, t.Logf)
-	if err != nil || status != 5 || out.String() != "child\nstopped\n" {
+	if err != nil || status != 5 || out.String() != "trapped\nchild\nstopped\n" {
 		t.Errorf("status %d, error %v, output %q", status, err, out.String())
 	}
 }
 
 func TestStubbornCommandIsKilled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
-	time.AfterFunc(200*time.Millisecond, cancel)
-	began := time.Now()
-	c := Command{Argv: []string{"/bin/sh", "-c", `trap "" TERM; while :; do sleep 1; done`}, KillAfter: 200 * time.Millisecond}
-	status, err := c.run(ctx, func() syscall.Signal { return syscall.SIGTERM }, t.Logf)
-	if err != nil || status != 137 || time.Since(began) > 5*time.Second {
-		t.Errorf("status %d, error %v after %s", status, err, time.Since(began))
+	c := Command{
+		Argv: []string{"/bin/sh", "-c", `trap "" TERM; echo trapped; while :; do sleep 1; done`}, Stdout: &onOutput{then: cancel},
+		KillAfter: 200 * time.Millisecond,
 	}
+	status, err := c.run(ctx, func() syscall.Signal { return syscall.SIGTERM }, t.Logf)
+	if err != nil || status != 137 {
+		t.Errorf("status %d, error %v", status, err)
+	}
+}
+
+// onOutput does something when a command first says something, and keeps what it says.
+type onOutput struct {
+	once sync.Once
+	then func()
+	all  *bytes.Buffer
+}
+
+func (o *onOutput) Write(p []byte) (int, error) {
+	o.once.Do(o.then)
+	if o.all == nil {
+		return len(p), nil
+	}
+	return o.all.Write(p)
 }
 
 func TestCommandGetsItsEnvironment(t *testing.T) {

@@ -26,6 +26,8 @@ import (
 type fakeMaintenances struct {
 	mu    sync.Mutex
 	calls []string
+	// interrupts are raised at the so manyth call that begins so.
+	interrupts []interruption
 
 	adopted     bool
 	beginErrors []error
@@ -41,10 +43,26 @@ type fakeMaintenances struct {
 	neverEnds bool
 }
 
+// interruption is the interrupt of a number, at the so manyth call that begins so.
+type interruption struct {
+	call   string
+	times  int
+	stop   *Interrupts
+	number int
+}
+
 func (f *fakeMaintenances) did(format string, args ...any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.calls = append(f.calls, fmt.Sprintf(format, args...))
+	call := fmt.Sprintf(format, args...)
+	f.calls = append(f.calls, call)
+	for i := range f.interrupts {
+		if in := &f.interrupts[i]; strings.HasPrefix(call, in.call) {
+			if in.times--; in.times == 0 {
+				in.stop.raise(in.number, syscall.SIGINT)
+			}
+		}
+	}
 }
 
 // next takes the next planned error.
@@ -201,7 +219,7 @@ func TestSessionInterruptedBeforeReadyCancels(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			maintenances := &fakeMaintenances{neverReady: true, adopted: c.adopted, endPhase: api.Cancelled}
 			stop := noInterrupts(t)
-			time.AfterFunc(50*time.Millisecond, func() { stop.raise(1, syscall.SIGINT) })
+			maintenances.interrupts = []interruption{{"await ready", 1, stop, 1}}
 			got := runSession(t, maintenances, stop, "exit 0")
 			maintenances.check(t, got, Outcome{Result: resultCancelled, Code: exit.Cancelled}, "interrupted before the node was ready",
 				"begin", "await ready", "tell cancel, release "+c.release, "await end")
@@ -213,7 +231,7 @@ func TestSessionInterruptedBeforeReadyCancels(t *testing.T) {
 func TestSessionLeavesANodeThatIsNotReadyToItsPlan(t *testing.T) {
 	maintenances := &fakeMaintenances{neverReady: true}
 	stop := noInterrupts(t)
-	time.AfterFunc(50*time.Millisecond, func() { stop.raise(1, syscall.SIGINT) })
+	maintenances.interrupts = []interruption{{"await ready", 1, stop, 1}}
 	got := runSession(t, maintenances, stop, "exit 0", func(s *Session) { s.Leaves = true })
 	maintenances.check(t, got, Outcome{Result: resultNotStarted, Code: exit.Cancelled}, "its maintenance goes on", "begin", "await ready")
 }
@@ -227,15 +245,21 @@ func TestSessionCancelsWhatIsNotReadyInTime(t *testing.T) {
 func TestSessionInterruptedWhileItWorksStopsTheCommand(t *testing.T) {
 	maintenances := &fakeMaintenances{}
 	stop := noInterrupts(t)
-	time.AfterFunc(300*time.Millisecond, func() { stop.raise(1, syscall.SIGTERM) })
-	got := runSession(t, maintenances, stop, `trap "exit 9" TERM; sleep 20 & wait`)
+	got := runSession(t, maintenances, stop, "", func(s *Session) {
+		s.Command = func(client.Maintenance) Command {
+			return Command{
+				Argv:   []string{"/bin/sh", "-c", `trap "exit 9" TERM; echo trapped; sleep 20 & wait`},
+				Stdout: &onOutput{then: func() { stop.raise(1, syscall.SIGTERM) }}, KillAfter: 10 * time.Second,
+			}
+		}
+	})
 	maintenances.check(t, got, Outcome{Result: ResultFailed, Code: 9}, "exit status 9", "begin", "await ready", "started", "tell failed: exit status 9")
 }
 
 func TestSessionLeavesTheEndOnAnInterrupt(t *testing.T) {
 	maintenances := &fakeMaintenances{neverEnds: true}
 	stop := noInterrupts(t)
-	time.AfterFunc(300*time.Millisecond, func() { stop.raise(1, syscall.SIGINT) })
+	maintenances.interrupts = []interruption{{"await end", 1, stop, 1}}
 	got := runSession(t, maintenances, stop, "exit 0")
 	maintenances.check(t, got, Outcome{Result: resultDone, Code: exit.Interrupted}, "which goes on", "begin", "await ready", "started", "tell done", "await end")
 }
@@ -264,8 +288,7 @@ func TestSessionGivesUpAtTheSecondInterrupt(t *testing.T) {
 	away := fmt.Errorf("Temporal %w", client.ErrUnreachable)
 	maintenances := &fakeMaintenances{tellErrors: slices.Repeat([]error{away}, 10000)}
 	stop := noInterrupts(t)
-	time.AfterFunc(300*time.Millisecond, func() { stop.raise(1, syscall.SIGINT) })
-	time.AfterFunc(400*time.Millisecond, func() { stop.raise(2, syscall.SIGINT) })
+	maintenances.interrupts = []interruption{{"tell done", 2, stop, 1}, {"tell done", 4, stop, 2}}
 	got := runSession(t, maintenances, stop, "exit 0", func(s *Session) { s.retryEvery = time.Millisecond })
 	if got.Result != ResultFailed || got.Code != exit.OwnError || !strings.Contains(got.Note, "exit status was 0, but done was NOT said") {
 		t.Errorf("outcome = %+v", got)
@@ -298,7 +321,7 @@ func TestFailureNobodyHeardOfIsSaid(t *testing.T) {
 func TestInterruptedStartMayHaveStarted(t *testing.T) {
 	maintenances := &fakeMaintenances{beginErrors: slices.Repeat([]error{fmt.Errorf("Temporal %w", client.ErrUnreachable)}, 10000)}
 	stop := noInterrupts(t)
-	time.AfterFunc(50*time.Millisecond, func() { stop.raise(1, syscall.SIGINT) })
+	maintenances.interrupts = []interruption{{"begin", 2, stop, 1}}
 	got := runSession(t, maintenances, stop, "exit 0", func(s *Session) { s.retryEvery = time.Millisecond })
 	if got.Result != ResultFailed || !strings.Contains(got.Note, "may have been started") {
 		t.Errorf("outcome = %+v", got)
@@ -313,7 +336,7 @@ func TestSessionDoesNotPersistInARefusal(t *testing.T) {
 
 func TestSessionHoldsTheNodeWhileTheCommandLives(t *testing.T) {
 	maintenances := &fakeMaintenances{}
-	runSession(t, maintenances, noInterrupts(t), "sleep 1.5")
+	runSession(t, maintenances, noInterrupts(t), "sleep 3")
 	maintenances.mu.Lock()
 	defer maintenances.mu.Unlock()
 	if !slices.Contains(maintenances.calls, "extend") {

@@ -58,7 +58,7 @@ func begin(t *testing.T, kube k8stest.Fake, j trigger.Job) batchv1.Job {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- job.Run(ctx, kube, j, node(), "key") }()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(30 * time.Second)
 	for len(jobs(t, kube)) == 0 {
 		if time.Now().After(deadline) {
 			t.Fatal("no Job is created")

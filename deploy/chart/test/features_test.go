@@ -42,7 +42,7 @@ var allFeatures = []feature{
 
 // showsConditions looks for a while: a maintenance does not wait for what it shows.
 func showsConditions(r *release, name string) error {
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
 		node, err := r.cluster.Client.CoreV1().Nodes().Get(r.ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
