@@ -81,7 +81,17 @@ func (s *stack) startWorker(ctx context.Context, w *fleetWorker) error {
 	w.mu.Lock()
 	w.at = started
 	w.mu.Unlock()
-	return started.Ready(ctx)
+	if err := started.Ready(ctx); err != nil && w.has(started) {
+		return err
+	}
+	return nil // it polls, or another fault has ended it while it started
+}
+
+// has tells whether a process is the worker's, which nobody has ended meanwhile.
+func (w *fleetWorker) has(at *devstack.Worker) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.at == at
 }
 
 // take gives a running worker to whoever ends it, nil where it is down already.
