@@ -39,12 +39,8 @@ func HealthWatch(ctx workflow.Context, packed []byte) error {
 	}
 	c := &core{Loop: &loop.Loop{Ctx: ctx, Dirty: true}, cluster: cluster}
 	w := assemble(c)
-	given, err := inbox.Carried(ctx, packed, func(data []byte) error { return api.Unpack(data, &c.state) })
-	if err != nil {
+	if err := inbox.Carried(ctx, packed, func(data []byte) error { return api.Unpack(data, &c.state) }, c.note); err != nil {
 		return err
-	}
-	if given {
-		c.note(inbox.IgnoredInput, inbox.OnlyCarried)
 	}
 	c.ContinueAfter = c.state.ContinueAfter
 	if err := w.listen(); err != nil {

@@ -18,23 +18,17 @@ func Only(ctx workflow.Context, what string, idOf func(cluster string) string) (
 	return cluster, nil
 }
 
-// Carried reads with unpack what a run has handed to the next. What anybody else has started the workflow with is not read: given
-// tells that there is some.
-func Carried(ctx workflow.Context, packed []byte, unpack func([]byte) error) (given bool, err error) {
+// Carried reads with unpack what a run has handed to the next. What anybody else has started the workflow with is not read, but noted.
+func Carried(ctx workflow.Context, packed []byte, unpack func([]byte) error, note func(what, why string)) error {
 	switch {
 	case len(packed) == 0:
-		return false, nil
+		return nil
 	case !IsContinued(ctx):
-		return true, nil
+		note("ignored what it was started with", "that is only for a run to hand to the next")
+		return nil
 	}
 	if err := unpack(packed); err != nil {
-		return false, fmt.Errorf("carried state: %w", err)
+		return fmt.Errorf("carried state: %w", err)
 	}
-	return false, nil
+	return nil
 }
-
-// The words for an input that was given.
-const (
-	IgnoredInput = "ignored what it was started with"
-	OnlyCarried  = "that is only for a run to hand to the next"
-)

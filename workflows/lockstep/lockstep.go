@@ -35,15 +35,11 @@ func Lockstep(ctx workflow.Context, packed []byte) error {
 	}
 	c := &core{ctx: ctx, cluster: cluster, book: newBook(), dirty: true, changed: true}
 	l := assemble(c)
-	given, err := inbox.Carried(ctx, packed, func(data []byte) error {
+	if err := inbox.Carried(ctx, packed, func(data []byte) error {
 		defer l.bulletin.assumeTold()
 		return l.unpack(data)
-	})
-	if err != nil {
+	}, c.note); err != nil {
 		return err
-	}
-	if given {
-		c.note(inbox.IgnoredInput, inbox.OnlyCarried)
 	}
 	if err := l.listen(); err != nil {
 		return err

@@ -64,12 +64,8 @@ func Profiles(ctx workflow.Context, packed []byte) error {
 	defer cancel()
 	c := &core{Loop: &loop.Loop{Ctx: life, Dirty: true}, cluster: cluster}
 	p := assemble(c)
-	given, err := inbox.Carried(ctx, packed, func(data []byte) error { return api.Unpack(data, &c.state) })
-	if err != nil {
+	if err := inbox.Carried(ctx, packed, func(data []byte) error { return api.Unpack(data, &c.state) }, c.note); err != nil {
 		return err
-	}
-	if given {
-		c.note(inbox.IgnoredInput, inbox.OnlyCarried)
 	}
 	c.ContinueAfter = c.state.ContinueAfter
 	if err := p.listen(); err != nil {
