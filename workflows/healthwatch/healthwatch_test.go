@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -15,10 +14,7 @@ import (
 	"github.com/stretchr/testify/mock"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
-	"go.temporal.io/sdk/interceptor"
-	sdklog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/testsuite"
-	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	activity "drydock/activities/health"
@@ -26,7 +22,7 @@ import (
 	"drydock/rules/health"
 	"drydock/workflows/call"
 	"drydock/workflows/healthwatch"
-	"drydock/workflows/inbox"
+	"drydock/workflows/workflowtest"
 )
 
 const latency = 20 * time.Millisecond
@@ -72,13 +68,7 @@ func newSite(t *testing.T, checks ...string) *site {
 }
 
 func (s *site) begin(now time.Time) {
-	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	s.env = suite.NewTestWorkflowEnvironment()
-	s.env.SetTestTimeout(20 * time.Second)
-	s.env.SetStartTime(now)
-	s.env.SetWorkflowRunTimeout(100 * 24 * time.Hour)
-	s.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: []interceptor.WorkerInterceptor{&inbox.Interceptor{}}})
+	s.env = workflowtest.Environment(now)
 	s.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: api.HealthWatchID(""), TaskQueue: api.DefaultTaskQueue})
 	s.env.RegisterWorkflowWithOptions(healthwatch.HealthWatch, workflow.RegisterOptions{Name: api.HealthWatchType})
 	s.env.RegisterActivity(call.Health)

@@ -3,7 +3,6 @@ package profiles_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"sync"
 	"testing"
@@ -12,18 +11,15 @@ import (
 	"github.com/stretchr/testify/mock"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
-	"go.temporal.io/sdk/interceptor"
-	sdklog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/testsuite"
-	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	activity "drydock/activities/profile"
 	"drydock/api"
 	"drydock/rules/profile/state"
 	"drydock/workflows/call"
-	"drydock/workflows/inbox"
 	"drydock/workflows/profiles"
+	"drydock/workflows/workflowtest"
 )
 
 var start = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
@@ -55,13 +51,7 @@ func newYard(t *testing.T) *yard {
 }
 
 func (y *yard) begin(now time.Time) {
-	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	y.env = suite.NewTestWorkflowEnvironment()
-	y.env.SetTestTimeout(20 * time.Second)
-	y.env.SetStartTime(now)
-	y.env.SetWorkflowRunTimeout(100 * 24 * time.Hour)
-	y.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: []interceptor.WorkerInterceptor{&inbox.Interceptor{}}})
+	y.env = workflowtest.Environment(now)
 	y.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: api.ProfilesID(""), TaskQueue: api.DefaultTaskQueue})
 	y.env.RegisterWorkflowWithOptions(profiles.Profiles, workflow.RegisterOptions{Name: api.ProfilesType})
 	y.env.RegisterWorkflowWithOptions(func(ctx workflow.Context, in api.ProfileTransitionInput) (api.ProfileTransitionEnded, error) {

@@ -2,18 +2,14 @@ package profiletransition_test
 
 import (
 	"context"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/mock"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/interceptor"
-	sdklog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
-	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/activities/drain"
@@ -21,8 +17,8 @@ import (
 	"drydock/api"
 	"drydock/rules/profile/state"
 	"drydock/workflows/call"
-	"drydock/workflows/inbox"
 	"drydock/workflows/profiletransition"
+	"drydock/workflows/workflowtest"
 )
 
 // trip is a transition with the world around it.
@@ -44,13 +40,9 @@ type trip struct {
 var moved = time.Date(2026, 7, 1, 12, 5, 0, 0, time.UTC)
 
 func newTrip(t *testing.T) *trip {
-	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	s := &trip{t: t, env: suite.NewTestWorkflowEnvironment(), in: api.ProfileTransitionInput{
+	s := &trip{t: t, env: workflowtest.Environment(time.Now()), in: api.ProfileTransitionInput{
 		Profile: "flatcar", Node: "n1", UID: "u1", From: state.Required, To: state.Maintenance, Since: moved.Add(-time.Hour), Triggers: []string{"a", "b"},
 	}}
-	s.env.SetTestTimeout(20 * time.Second)
-	s.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: []interceptor.WorkerInterceptor{&inbox.Interceptor{}}})
 	s.env.RegisterWorkflowWithOptions(profiletransition.ProfileTransition, workflow.RegisterOptions{Name: api.ProfileTransitionType})
 	s.env.RegisterWorkflowWithOptions(func(ctx workflow.Context, id string, in api.ProfileTransitionInput) (api.ProfileTransitionEnded, error) {
 		var ended api.ProfileTransitionEnded

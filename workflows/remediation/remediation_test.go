@@ -3,7 +3,6 @@ package remediation_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -11,11 +10,8 @@ import (
 
 	"github.com/stretchr/testify/mock"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/interceptor"
-	sdklog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
-	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	activity "drydock/activities/health"
@@ -25,8 +21,8 @@ import (
 	"drydock/rules/health"
 	"drydock/rules/period"
 	"drydock/workflows/call"
-	"drydock/workflows/inbox"
 	"drydock/workflows/remediation"
+	"drydock/workflows/workflowtest"
 )
 
 const (
@@ -60,13 +56,7 @@ func template(name string) health.Remediation {
 func newSite(t *testing.T, steps ...health.Remediation) *site {
 	s := &site{t: t, start: time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)}
 	s.in = api.RemediationInput{Check: "workers", CheckRunID: checkRun, Node: "b", UID: "uid-b", Steps: steps, Why: "Ready is False", Revision: 1}
-	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	s.env = suite.NewTestWorkflowEnvironment()
-	s.env.SetTestTimeout(20 * time.Second)
-	s.env.SetStartTime(s.start)
-	s.env.SetWorkflowRunTimeout(100 * 24 * time.Hour)
-	s.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: []interceptor.WorkerInterceptor{&inbox.Interceptor{}}})
+	s.env = workflowtest.Environment(s.start)
 	s.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: "node-remediation/workers/b", TaskQueue: api.DefaultTaskQueue})
 	s.env.RegisterWorkflowWithOptions(remediation.NodeRemediation, workflow.RegisterOptions{Name: api.NodeRemediationType})
 	s.env.RegisterWorkflowWithOptions(func(_ workflow.Context, ref api.Reference) error {
