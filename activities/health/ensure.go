@@ -90,6 +90,13 @@ func (h hand) ensure(ctx context.Context, in ObjectInput) (EnsuredObject, error)
 			return there, err
 		}
 	}
+	var machine *metav1.OwnerReference
+	if there.Resource == nil {
+		var unproven string
+		if machine, unproven, err = h.machineOf(ctx, in.Template, node); unproven != "" || err != nil {
+			return EnsuredObject{Unproven: unproven}, err
+		}
+	}
 	lease, err := h.leases().Take(ctx, in.want())
 	if err != nil {
 		return EnsuredObject{}, err
@@ -102,14 +109,14 @@ func (h hand) ensure(ctx context.Context, in ObjectInput) (EnsuredObject, error)
 	case !lease.Held:
 		return EnsuredObject{LeaseHeldBy: lease.HeldBy, Lease: state}, nil
 	}
-	made, err := h.make(ctx, in, from, node)
+	made, err := h.make(ctx, in, from, node, machine)
 	made.Lease = state
 	return made, err
 }
 
 // answers tells whether it says why nothing is made.
 func (e EnsuredObject) answers() bool {
-	return e.NotOwned+e.Waiting+e.Skipped+e.Failure != "" || e.NodeGone
+	return e.NotOwned+e.Waiting+e.Skipped+e.Failure+e.Unproven != "" || e.NodeGone
 }
 
 func (in ObjectInput) want() nodelease.Want {
@@ -255,8 +262,8 @@ func hasRecovered(node *corev1.Node, conditions []rules.UnhealthyCondition) bool
 }
 
 // make creates the object.
-func (h hand) make(ctx context.Context, in ObjectInput, from template, node *corev1.Node) (EnsuredObject, error) {
-	owners, err := h.owners(ctx, in, node)
+func (h hand) make(ctx context.Context, in ObjectInput, from template, node *corev1.Node, machine *metav1.OwnerReference) (EnsuredObject, error) {
+	owners, err := h.owners(ctx, in, machine)
 	if err != nil {
 		return EnsuredObject{}, err
 	}
@@ -308,9 +315,8 @@ const (
 	ownerKind                = "NodeHealthCheck"
 )
 
-// owners are the NodeHealthCheck of the check's name, where there is one, and the Machine that the node is, where that is in the
-// namespace of the template.
-func (h hand) owners(ctx context.Context, in ObjectInput, node *corev1.Node) ([]metav1.OwnerReference, error) {
+// owners are the NodeHealthCheck of the check's name, where there is one, and the Machine that the node is.
+func (h hand) owners(ctx context.Context, in ObjectInput, machine *metav1.OwnerReference) ([]metav1.OwnerReference, error) {
 	var owners []metav1.OwnerReference
 	owner := in.Owner
 	if owner == nil {
@@ -325,25 +331,10 @@ func (h hand) owners(ctx context.Context, in ObjectInput, node *corev1.Node) ([]
 			APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, UID: types.UID(owner.UID), Controller: new(false),
 		})
 	}
-	namespace, name, ok := strings.Cut(node.Annotations["machine.openshift.io/machine"], "/")
-	if !ok || namespace != in.Template.Namespace {
-		return owners, nil
+	if machine != nil {
+		owners = append(owners, *machine)
 	}
-	version, err := h.Objects.Preferred(ctx, machineGroups[0])
-	if err != nil || version == "" {
-		return owners, err
-	}
-	kind, err := h.Objects.Resolve(ctx, machineGroups[0]+"/"+version, "Machine")
-	if err != nil {
-		return nil, err
-	}
-	machine, err := h.Objects.Get(ctx, kind, namespace, name)
-	if err != nil {
-		return nil, fmt.Errorf("reading machine %s/%s of node %s: %w", namespace, name, node.Name, err)
-	}
-	return append(owners, metav1.OwnerReference{
-		APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: name, UID: machine.GetUID(),
-	}), nil
+	return owners, nil
 }
 
 // findOwner finds the NodeHealthCheck object of a check's name, nil where there is none or its kind is not served.

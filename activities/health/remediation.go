@@ -65,6 +65,8 @@ type EnsuredObject struct {
 	Waiting string `json:"waiting,omitempty"`
 	// Skipped says what of the node forbids it: it is excluded, or under a maintenance.
 	Skipped string `json:"skipped,omitempty"`
+	// Unproven says why the Machine that the node names is not the node's: nothing that acts on it is made.
+	Unproven string `json:"unproven,omitempty"`
 	// Failure says what is wrong with the template; FailureReason is one of the reasons of the condition Disabled, or empty.
 	Failure       string `json:"failure,omitempty"`
 	FailureReason string `json:"failureReason,omitempty"`

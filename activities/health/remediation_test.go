@@ -308,3 +308,50 @@ func TestARemediationIsFollowed(t *testing.T) {
 		t.Errorf("after the node's deletion %+v", seen)
 	}
 }
+
+// machineSite has a node whose annotation names machine "a" of the namespace of the template.
+func machineSite(t *testing.T, machine string) (*site, ObjectInput) {
+	s := newSite(t, worker("n1", "Unknown", annotated(machineAnnotation, "fixers/a"), func(n *corev1.Node) { n.Spec.ProviderID = "cloud://1" }))
+	in := s.withTemplates("")
+	s.kinds.Serve("machine.openshift.io/v1beta1", "Machine", "machines", true)
+	if machine != "" {
+		s.kinds.Set(`{"apiVersion":"machine.openshift.io/v1beta1","kind":"Machine","metadata":{"namespace":"fixers","name":"a"},` + machine + `}`)
+	}
+	return s, in
+}
+
+func TestAMachineOwnsTheObjectsOfTheNodeThatItNames(t *testing.T) {
+	for name, machine := range map[string]string{
+		"by UID":                  `"status":{"nodeRef":{"name":"n1","uid":"uid-1"}}`,
+		"by name and provider ID": `"spec":{"providerID":"cloud://1"},"status":{"nodeRef":{"name":"n1"}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, in := machineSite(t, machine)
+			made := s.ensure(in)
+			o := s.kinds.Find(ofResource + "n1")
+			if made.Resource == nil || o == nil || len(o.GetOwnerReferences()) != 1 || o.GetOwnerReferences()[0].Name != "a" {
+				t.Errorf("%+v, %v", made, o)
+			}
+		})
+	}
+}
+
+func TestAnAnnotationDoesNotRedirectARemediation(t *testing.T) {
+	for name, machine := range map[string]string{
+		"another node's":           `"spec":{"providerID":"cloud://2"},"status":{"nodeRef":{"name":"n2","uid":"uid-2"}}`,
+		"the node's by name alone": `"spec":{"providerID":"cloud://2"},"status":{"nodeRef":{"name":"n1","uid":"uid-2"}}`,
+		"nobody's":                 `"spec":{}`,
+		"missing":                  "",
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, in := machineSite(t, machine)
+			made := s.ensure(in)
+			if made.Resource != nil || !strings.Contains(made.Unproven, "machine fixers/a") || s.kinds.Find(ofResource+"n1") != nil {
+				t.Errorf("%+v", made)
+			}
+			if s.kinds.Find(leaseOfNode) != nil {
+				t.Error("the lease is held for nothing")
+			}
+		})
+	}
+}

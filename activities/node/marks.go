@@ -25,13 +25,20 @@ func (n *Activities) skipMachine(ctx context.Context, in HoldInput, prior *Prior
 	if in.Prior != nil && in.Prior.UID == prior.UID {
 		machine = in.Prior.Machine
 	}
-	if machine == "" && n.Marks.ClusterAPI {
-		machine = n.machineOf(ctx, in.Node)
-	}
-	if prior.Machine = machine; machine == "" || !n.Marks.ClusterAPI {
+	if prior.Machine = machine; !n.Marks.ClusterAPI {
 		return
 	}
-	if err := n.machines().Skip(ctx, machine, in.RunID); err != nil {
+	node, err := n.Client.CoreV1().Nodes().Get(ctx, in.Node, metav1.GetOptions{})
+	if err == nil {
+		if machine == "" {
+			machine = clusterapi.MachineOf(node)
+		}
+		if prior.Machine = machine; machine == "" {
+			return
+		}
+		err = n.machines().Skip(ctx, machine, node, in.RunID)
+	}
+	if err != nil {
 		activity.GetLogger(ctx).Warn("Cluster API may remediate a node under maintenance", "node", in.Node, "error", err)
 	}
 }

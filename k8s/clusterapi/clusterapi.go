@@ -46,23 +46,44 @@ func MachineOf(node *corev1.Node) string {
 // Machines are those of a cluster.
 type Machines struct{ Client kube.Interface }
 
-// Skip has a Machine left alone while the maintenance holds its node whose first run is runID. A Machine that somebody else
-// has left alone already stays as it is, and so does one that is not there.
-func (m Machines) Skip(ctx context.Context, machine, runID string) error {
+// NodeOf is what a Machine says of its node. Its controller writes it, which trusts no kubelet.
+type NodeOf struct{ UID, Name, ProviderID string }
+
+// Is reports whether the Machine names the node: by its UID, or by its name and the ID that the cloud gave its machine. The annotations
+// of a node prove nothing, since a kubelet may write those of its own node.
+func (n NodeOf) Is(node *corev1.Node) bool {
+	if n.UID != "" && n.UID == string(node.UID) {
+		return true
+	}
+	return n.Name == node.Name && n.ProviderID != "" && n.ProviderID == node.Spec.ProviderID
+}
+
+// Skip has the Machine of a node left alone while the maintenance holds the node whose first run is runID. A Machine that somebody else
+// has left alone already stays as it is, and so does one that is not there. A Machine that does not name the node is an error.
+func (m Machines) Skip(ctx context.Context, machine string, node *corev1.Node, runID string) error {
+	foreign := false
 	err := m.change(ctx, machine, func(found object) *string {
-		if value, there := found.Metadata.Annotations[SkipAnnotation]; there && !strings.HasPrefix(value, ours) {
+		value, there := found.Metadata.Annotations[SkipAnnotation]
+		foreign = !found.nodeOf().Is(node)
+		switch {
+		case foreign && !there:
+			return nil
+		case foreign, there && !strings.HasPrefix(value, ours):
 			return &value
 		}
 		// It changes with each maintenance, so that a Resume that comes late meets a conflict.
 		return new(ours + runID)
 	})
+	if err == nil && foreign {
+		err = fmt.Errorf("it does not name node %s, neither by UID nor by name and providerID: correct the annotations of the node", node.Name)
+	}
 	if err != nil {
 		return fmt.Errorf("annotating machine %s: %w", machine, err)
 	}
 	return nil
 }
 
-// Resume takes back what Skip has set for a maintenance of a node, once nothing holds that.
+// Resume takes back what Skip has set for a maintenance of a node, once nothing holds that, nor the node that the Machine names.
 func (m Machines) Resume(ctx context.Context, machine, node string) (resumed bool, err error) {
 	var unread error
 	err = m.change(ctx, machine, func(found object) *string {
@@ -75,9 +96,11 @@ func (m Machines) Resume(ctx context.Context, machine, node string) (resumed boo
 			return &value
 		}
 		// After the Machine was read: who holds the node from now on changes that.
-		var held bool
-		if held, unread = m.isHeld(ctx, node); held || unread != nil {
-			return &value
+		for _, of := range []string{node, found.Status.NodeRef.Name} {
+			var held bool
+			if held, unread = m.isHeld(ctx, of); held || unread != nil {
+				return &value
+			}
 		}
 		resumed = true
 		return nil
@@ -146,11 +169,19 @@ type object struct {
 		ResourceVersion string            `json:"resourceVersion"`
 		Annotations     map[string]string `json:"annotations"`
 	} `json:"metadata"`
+	Spec struct {
+		ProviderID string `json:"providerID"`
+	} `json:"spec"`
 	Status struct {
 		NodeRef struct {
 			Name string `json:"name"`
+			UID  string `json:"uid"`
 		} `json:"nodeRef"`
 	} `json:"status"`
+}
+
+func (o object) nodeOf() NodeOf {
+	return NodeOf{UID: o.Status.NodeRef.UID, Name: o.Status.NodeRef.Name, ProviderID: o.Spec.ProviderID}
 }
 
 // change sets the annotation of a Machine to what is wanted, nil being none, in the version that was read.

@@ -1,6 +1,7 @@
 package clusterapi_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -20,6 +21,8 @@ type machine struct {
 	served  bool
 	value   *string
 	version int
+	// uid is that of the node which it names.
+	uid string
 	// before is done before a patch is taken.
 	before func()
 }
@@ -47,7 +50,7 @@ func (m *machine) object() map[string]any {
 	}
 	return map[string]any{
 		"metadata": map[string]any{"name": "m1", "namespace": "ns", "resourceVersion": strconv.Itoa(m.version), "annotations": annotations},
-		"status":   map[string]any{"nodeRef": map[string]any{"name": "n1"}},
+		"status":   map[string]any{"nodeRef": map[string]any{"name": "n1", "uid": cmp.Or(m.uid, "uid-1")}},
 	}
 }
 
@@ -105,7 +108,7 @@ func TestAMachineIsLeftAloneWhileItsNodeIsHeld(t *testing.T) {
 	m := &machine{served: true}
 	server, machines := serve(t, m, activitytest.HeldNode())
 	for _, run := range []string{"run-1", "run-1", "run-2"} {
-		if err := machines.Skip(t.Context(), "ns/m1", run); err != nil || m.get() != "drydock/"+run {
+		if err := machines.Skip(t.Context(), "ns/m1", activitytest.Node("n1"), run); err != nil || m.get() != "drydock/"+run {
 			t.Fatalf("%s: %v", m.get(), err)
 		}
 	}
@@ -140,7 +143,7 @@ func TestAMachineIsLeftAloneWhileItsNodeIsHeld(t *testing.T) {
 func TestWhatSomebodyElseToldClusterAPIStays(t *testing.T) {
 	m := &machine{served: true, value: new("")}
 	_, machines := serve(t, m)
-	if err := machines.Skip(t.Context(), "ns/m1", "run"); err != nil || m.get() != "" {
+	if err := machines.Skip(t.Context(), "ns/m1", activitytest.Node("n1"), "run"); err != nil || m.get() != "" {
 		t.Errorf("%s, %v", m.get(), err)
 	}
 	if _, err := machines.Resume(t.Context(), "ns/m1", "n1"); err != nil || m.get() != "" {
@@ -151,7 +154,7 @@ func TestWhatSomebodyElseToldClusterAPIStays(t *testing.T) {
 func TestWhereThereIsNoMachine(t *testing.T) {
 	for name, served := range map[string]bool{"no such one": true, "no Cluster API": false} {
 		_, machines := serve(t, &machine{served: served})
-		err1 := machines.Skip(t.Context(), "ns/m2", "run")
+		err1 := machines.Skip(t.Context(), "ns/m2", activitytest.Node("n1"), "run")
 		_, err2 := machines.Resume(t.Context(), "ns/m2", "n1")
 		found, err3 := machines.Skipped(t.Context())
 		if err1 != nil || err2 != nil || err3 != nil || len(found) > 0 {
@@ -173,5 +176,38 @@ func TestMachineOf(t *testing.T) {
 	}
 	if got := clusterapi.MachineOf(activitytest.Node("n1")); got != "" {
 		t.Errorf("of none: %q", got)
+	}
+}
+
+func TestAMachineOfAnotherNodeIsNotTouched(t *testing.T) {
+	m := &machine{served: true, uid: "uid-other"}
+	_, machines := serve(t, m, activitytest.HeldNode())
+	if err := machines.Skip(t.Context(), "ns/m1", activitytest.Node("n2"), "run"); err == nil || m.get() != "none" {
+		t.Errorf("%s, %v", m.get(), err)
+	}
+	m.set(new("drydock/run")) // of the maintenance of n1, which holds it
+	if resumed, err := machines.Resume(t.Context(), "ns/m1", "n2"); err != nil || resumed || m.get() != "drydock/run" {
+		t.Errorf("%s, %t, %v", m.get(), resumed, err)
+	}
+}
+
+func TestAMachineNamesItsNode(t *testing.T) {
+	node := activitytest.Node("n1")
+	node.Spec.ProviderID = "cloud://1"
+	for of, want := range map[clusterapi.NodeOf]bool{
+		{UID: "uid-1"}:                        true,
+		{UID: "uid-0", Name: "n1"}:            false,
+		{Name: "n1"}:                          false,
+		{Name: "n1", ProviderID: "cloud://1"}: true,
+		{Name: "n2", ProviderID: "cloud://1"}: false,
+		{Name: "n1", ProviderID: "cloud://2"}: false,
+		{}:                                    false,
+	} {
+		if got := of.Is(node); got != want {
+			t.Errorf("%+v: %t", of, got)
+		}
+	}
+	if node.Spec.ProviderID = ""; (clusterapi.NodeOf{Name: "n1"}).Is(node) {
+		t.Error("by its name alone")
 	}
 }

@@ -115,6 +115,10 @@ func (h *hand) made(step int, made activity.EnsuredObject) {
 		h.refused(step, made.NotOwned+" stands in the way, and is not this check's")
 	case made.Skipped != "":
 		h.refused(step, made.Skipped)
+	case made.Unproven != "" && step+1 < len(h.in.Steps):
+		h.passedOver(step, made.Unproven)
+	case made.Unproven != "":
+		h.refused(step, made.Unproven)
 	default:
 		h.refused(step, made.Failure)
 	}
@@ -126,6 +130,15 @@ func fresh(step int, made activity.EnsuredObject) *activity.RemediationSeen {
 		return nil
 	}
 	return &activity.RemediationSeen{Objects: []activity.ObjectSeen{{Index: step}}, Lease: made.Lease}
+}
+
+// passedOver notes that a step has failed without an object, so that the check orders the next one.
+func (h *hand) passedOver(step int, why string) {
+	failed := false
+	h.works()
+	h.setStep(health.StepState{Index: step, StartedAt: h.Now(), Succeeded: &failed, Failure: why})
+	h.state.Progress.Step = step
+	h.changed(nil)
 }
 
 // refused ends a remediation that cannot begin: its check decides again. A further step that cannot begin is tried again.

@@ -214,6 +214,7 @@ func TestARecordIsKeptOfWhatHasBegun(t *testing.T) {
 func TestARemediationThatMayNotBeginEnds(t *testing.T) {
 	for _, answer := range []activity.EnsuredObject{
 		{LeaseHeldBy: "node-maintenance"}, {NotOwned: "Reboot n/b"}, {Skipped: "the node is excluded"}, {Failure: "there is no template"}, {NodeGone: true},
+		{Unproven: "machine n/a does not name the node"},
 	} {
 		s := newSite(t, template("soft"))
 		s.ensures = []activity.EnsuredObject{answer}
@@ -246,6 +247,21 @@ func TestTheNextStepBeginsByOrder(t *testing.T) {
 		return len(p.Steps) == 1 && p.Steps[0].Succeeded != nil && !*p.Steps[0].Succeeded && p.Steps[0].Failure == "no power"
 	}
 	if !slices.ContainsFunc(s.said, told) {
+		t.Errorf("it did not say that the step has failed: %+v", s.said)
+	}
+}
+
+func TestAStepWhoseMachineIsNotProvenIsPassedOver(t *testing.T) {
+	s := newSite(t, template("machine"), template("hard"))
+	s.ensures = []activity.EnsuredObject{{Unproven: "machine n/a does not name the node"}}
+	s.order(time.Minute, health.Order{Node: "b", Revision: 2, Step: 1, TimedOut: []int{0}})
+	s.order(2*time.Minute, health.Order{Node: "b", Revision: 3, Step: 1, TimedOut: []int{0}, Healthy: true})
+	s.run()
+	s.want("0s refuse step 1", "1m0s make step 2", "2m0s remove 1")
+	failed := func(p health.Progress) bool {
+		return !p.Ended && len(p.Steps) == 1 && p.Steps[0].Succeeded != nil && !*p.Steps[0].Succeeded && strings.Contains(p.Steps[0].Failure, "machine n/a")
+	}
+	if !slices.ContainsFunc(s.said, failed) {
 		t.Errorf("it did not say that the step has failed: %+v", s.said)
 	}
 }
