@@ -26,7 +26,7 @@ func TestHealthIDs(t *testing.T) {
 		}
 	}
 	for _, id := range []string{
-		"", "node-remediation/a", "node-remediation//n", "node-remediation/a/N", "node-remediation/a.b/n", "EAST/node-remediation/a/n",
+		"", "node-remediation/a", "node-remediation//n", "node-remediation/a/N", "node-remediation/.a/n", "EAST/node-remediation/a/n",
 		"node-remediation/a/b/c", api.MaintenanceID("", "n", "health-a"), api.HealthCheckID("", "a"),
 	} {
 		if _, _, _, err := api.ParseRemediationID(id); err == nil {

@@ -9,12 +9,13 @@ import (
 )
 
 func TestWhatIsAroundTheNodesIsTold(t *testing.T) {
+	uid := ""
 	machine := func(s *site, conditions string) {
 		for _, kind := range []string{"MachineHealthCheck machinehealthchecks", "Machine machines"} {
 			name, resource, _ := strings.Cut(kind, " ")
 			s.kinds.Serve("machine.openshift.io/v1beta1", name, resource, true)
 		}
-		s.kinds.Set(`{"apiVersion":"machine.openshift.io/v1beta1","kind":"Machine","metadata":{"namespace":"m","name":"one","labels":{"a":"b"}},"status":{"nodeRef":{"name":"n1"}}}`)
+		s.kinds.Set(`{"apiVersion":"machine.openshift.io/v1beta1","kind":"Machine","metadata":{"namespace":"m","name":"one","labels":{"a":"b"}},"status":{"nodeRef":{"name":"n1"` + uid + `}}}`)
 		s.kinds.Set(`{"apiVersion":"machine.openshift.io/v1beta1","kind":"MachineHealthCheck","metadata":{"namespace":"m","name":"mhc"},
 			"spec":{"selector":{"matchLabels":{"a":"b"}},"unhealthyConditions":[` + conditions + `]}}`)
 	}
@@ -39,6 +40,11 @@ func TestWhatIsAroundTheNodesIsTold(t *testing.T) {
 			func(o rules.Observation) bool {
 				return o.DisabledReason == rules.DisabledMachineHealthCheck && strings.Contains(o.Disabled, "m/mhc") && strings.Contains(o.Disabled, "n1")
 			}},
+		"one on a node of that name in another cluster": {func(s *site, _ *WatchInput) {
+			uid = `,"uid":"uid-of-another"`
+			defer func() { uid = "" }()
+			machine(s, `{"type":"Ready","status":"False"}`)
+		}, func(o rules.Observation) bool { return o.Disabled == "" }},
 		"one that only looks for what the cloud takes": {func(s *site, _ *WatchInput) { machine(s, `{"type":"Terminating","status":"True"}`) },
 			func(o rules.Observation) bool { return o.Disabled == "" }},
 		"one that is ignored": {func(s *site, _ *WatchInput) {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"drydock/k8s/clusterapi"
 	"drydock/k8s/objects"
 )
 
@@ -23,18 +24,30 @@ var machineGroups = []string{"machine.openshift.io", "cluster.x-k8s.io"}
 type machineChecks struct {
 	// there: there is one, of any sort.
 	there bool
-	// nodes are those that one takes care of, with its name.
-	nodes map[string]string
+	// nodes are those that one takes care of, by name. Machines of another cluster may name a node of the same name.
+	nodes map[string][]caredFor
 	// checks are those that take care of machines, by their versions: with the same the nodes are looked for once in a while only.
 	checks string
 	digest string
 }
 
+// caredFor is a node of a Machine that MachineHealthCheck Check, "namespace/name", selects.
+type caredFor struct {
+	Check string
+	Node  clusterapi.NodeOf
+}
+
 // conflict names a MachineHealthCheck and the first node, by name, that both take care of.
 func (m machineChecks) conflict(selected map[string]selectedNode) string {
 	for _, node := range slices.Sorted(maps.Keys(m.nodes)) {
-		if _, both := selected[node]; both {
-			return fmt.Sprintf("MachineHealthCheck %s takes care of node %s too: delete it, or select other nodes", m.nodes[node], node)
+		ours, both := selected[node]
+		if !both {
+			continue
+		}
+		for _, cared := range m.nodes[node] {
+			if !cared.Node.IsAnother(ours.node) {
+				return fmt.Sprintf("MachineHealthCheck %s takes care of node %s too: delete it, or select other nodes", cared.Check, node)
+			}
 		}
 	}
 	return ""
@@ -43,7 +56,7 @@ func (m machineChecks) conflict(selected map[string]selectedNode) string {
 // machineChecks finds the MachineHealthChecks, and the nodes of the machines that they select. Those are looked for anew where the
 // checks have changed, and where machines says so.
 func (l lookout) machineChecks(ctx context.Context, known machineChecks, machines bool) (machineChecks, error) {
-	found := machineChecks{nodes: map[string]string{}}
+	found := machineChecks{nodes: map[string][]caredFor{}}
 	type owner struct {
 		machines objects.Kind
 		check    unstructured.Unstructured
@@ -113,7 +126,7 @@ func isTerminatingOnly(check unstructured.Unstructured) bool {
 }
 
 // nodesOf adds the nodes of the machines that a check selects.
-func (l lookout) nodesOf(ctx context.Context, kind objects.Kind, check unstructured.Unstructured, into map[string]string) error {
+func (l lookout) nodesOf(ctx context.Context, kind objects.Kind, check unstructured.Unstructured, into map[string][]caredFor) error {
 	selector := labels.Everything()
 	if said, ok, err := unstructured.NestedMap(check.Object, "spec", "selector"); err == nil && ok {
 		var read metav1.LabelSelector
@@ -133,10 +146,9 @@ func (l lookout) nodesOf(ctx context.Context, kind objects.Kind, check unstructu
 		return fmt.Errorf("MachineHealthCheck %s/%s: %w", check.GetNamespace(), check.GetName(), err)
 	}
 	for _, machine := range machines {
-		of, _, _ := unstructured.NestedString(machine.Object, "spec", "clusterName")           //nolint:errcheck // OpenShift's have none
-		node, _, err := unstructured.NestedString(machine.Object, "status", "nodeRef", "name") // it may have none yet
-		if err == nil && node != "" && of == cluster {
-			into[node] = check.GetNamespace() + "/" + check.GetName()
+		of, _, _ := unstructured.NestedString(machine.Object, "spec", "clusterName") //nolint:errcheck // OpenShift's have none
+		if node := nodeOf(&machine); node.Name != "" && of == cluster {              // a Machine may have no node yet
+			into[node.Name] = append(into[node.Name], caredFor{check.GetNamespace() + "/" + check.GetName(), node})
 		}
 	}
 	return nil

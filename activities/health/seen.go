@@ -33,6 +33,7 @@ type sight struct {
 type selectedNode struct {
 	group    string
 	matching bool
+	node     *corev1.Node
 }
 
 type nodeNews struct {
@@ -98,7 +99,7 @@ func (s *sight) look(name string, node *corev1.Node) {
 	}
 	facts.Left = !selects
 	if selects {
-		now := selectedNode{group: facts.Group, matching: len(facts.Matches) > 0}
+		now := selectedNode{group: facts.Group, matching: len(facts.Matches) > 0, node: node}
 		s.selected[name] = now
 		s.count(now, 1)
 	}

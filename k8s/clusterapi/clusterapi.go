@@ -58,6 +58,12 @@ func (n NodeOf) Is(node *corev1.Node) bool {
 	return n.Name == node.Name && n.ProviderID != "" && n.ProviderID == node.Spec.ProviderID
 }
 
+// IsAnother reports whether the Machine names another node that has the node's name, as Machines of another cluster may. Where nothing
+// but the name is known, it is taken for the same node.
+func (n NodeOf) IsAnother(node *corev1.Node) bool {
+	return !n.Is(node) && (n.UID != "" || n.ProviderID != "" && node.Spec.ProviderID != "")
+}
+
 // Skip has the Machine of a node left alone while the maintenance holds the node whose first run is runID. A Machine that somebody else
 // has left alone already stays as it is, and so does one that is not there. A Machine that does not name the node is an error.
 func (m Machines) Skip(ctx context.Context, machine string, node *corev1.Node, runID string) error {

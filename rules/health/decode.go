@@ -50,10 +50,29 @@ func Decode(input []byte) (Spec, error) {
 	if err := spec.DecodeStrict(input, &s); err != nil {
 		return s, err
 	}
-	if err := s.Validate(); err != nil {
+	if err := errors.Join(s.Validate(), missingDurations(input)); err != nil {
 		return s, err
 	}
 	return s.Resolve(), nil
+}
+
+// missingDurations refuses conditions without a duration: 0s is one, which makes a node ill at once.
+func missingDurations(input []byte) error {
+	var read struct {
+		UnhealthyConditions []struct {
+			Duration *json.RawMessage `json:"duration"`
+		} `json:"unhealthyConditions"`
+	}
+	if err := json.Unmarshal(input, &read); err != nil {
+		return err
+	}
+	var wrong []error
+	for i, c := range read.UnhealthyConditions {
+		if c.Duration == nil {
+			wrong = append(wrong, fmt.Errorf("unhealthyConditions[%d].duration: required", i))
+		}
+	}
+	return errors.Join(wrong...)
 }
 
 // Resolve is the check with its defaults filled in.
@@ -183,9 +202,6 @@ func (s Spec) validateConditions(wrong *problems) {
 		at := fmt.Sprintf("unhealthyConditions[%d]", i)
 		wrong.word(at+".type", c.Type)
 		wrong.word(at+".status", c.Status)
-		if c.Duration == 0 {
-			wrong.add(at+".duration", "required: want more than 0s")
-		}
 		key := [2]string{c.Type, c.Status}
 		if seen[key] {
 			wrong.add(at, "%q with status %q is there twice", c.Type, c.Status)

@@ -129,7 +129,7 @@ func TestLocked(t *testing.T) {
 }
 
 func TestCheckName(t *testing.T) {
-	for name, ok := range map[string]bool{"a": true, "workers-1": true, strings.Repeat("a", 40): true, strings.Repeat("a", 41): false, "": false, "A": false, "a.b": false, "-a": false, "a/b": false} {
+	for name, ok := range map[string]bool{"a": true, "workers-1": true, strings.Repeat("a", MaxName): true, strings.Repeat("a", MaxName+1): false, "": false, "A": false, "a.b": true, ".a": false, "a.": false, "-a": false, "a/b": false} {
 		if got := CheckName(name) == nil; got != ok {
 			t.Errorf("%q: %t", name, got)
 		}
@@ -142,5 +142,17 @@ func TestGroupOf(t *testing.T) {
 	}
 	if got := GroupOf(nil, []string{"zone"}); got == "" {
 		t.Error("a node without the label is in the group of all nodes")
+	}
+}
+
+func TestADurationOfNothingIsADuration(t *testing.T) {
+	check := func(condition string) (Spec, error) {
+		return Decode([]byte(`{"selector":{"matchLabels":{"pool":"blue"}},"maintenance":{"input":{}},"unhealthyConditions":[` + condition + `]}`))
+	}
+	if s, err := check(`{"type":"Ready","status":"False","duration":"0s"}`); err != nil || s.UnhealthyConditions[0].Duration != 0 {
+		t.Errorf("%+v, %v", s.UnhealthyConditions, err)
+	}
+	if _, err := check(`{"type":"Ready","status":"False"}`); err == nil || !strings.Contains(err.Error(), "unhealthyConditions[0].duration: required") {
+		t.Errorf("without one: %v", err)
 	}
 }
