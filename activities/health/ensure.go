@@ -81,6 +81,9 @@ func (h hand) ensure(ctx context.Context, in ObjectInput) (EnsuredObject, error)
 	if err != nil || bad.Reason != "" {
 		return EnsuredObject{Failure: bad.Why, FailureReason: bad.Reason}, err
 	}
+	if from.multiple, err = h.severalNames(ctx, in, from); err != nil {
+		return EnsuredObject{}, err
+	}
 	there, err := h.find(ctx, in, from)
 	if err != nil || there.Resource == nil && there.answers() {
 		return there, err
@@ -172,6 +175,22 @@ func (h hand) find(ctx context.Context, in ObjectInput, from template) (EnsuredO
 		}
 	}
 	return found, nil
+}
+
+// severalNames reports whether the object needs a name beside the node's: its template says so, or an earlier step of the check has an
+// object of the same kind from another template under the name of the node.
+func (h hand) severalNames(ctx context.Context, in ObjectInput, from template) (bool, error) {
+	if from.multiple || in.Step == 0 {
+		return from.multiple, nil
+	}
+	o, err := h.Objects.Get(ctx, from.makes, from.namespace, in.Node)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading %s %s: %w", from.makes.Kind, in.Node, err)
+	}
+	return in.owns(o) && !in.isFor(o) && o.GetAnnotations()[nodeNameAnnotation] == in.Node && o.GetDeletionTimestamp() == nil, nil
 }
 
 // isFor tells whether an object is for the node, from the template. Those of older operators do not say from which.

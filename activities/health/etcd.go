@@ -24,11 +24,17 @@ type permitState struct {
 	at time.Time
 }
 
-// mayLose tells whether the control plane can do without a node. Where etcd has a disruption budget, which a guard pod on each member's
-// node is under, that decides. Elsewhere, where etcd's members cannot be asked, a majority of the control plane's nodes has to be Ready
-// without this one: that is what etcd needs where each of them has a member, and more than it needs where etcd is somewhere else.
+// etcdPods is where kubeadm has etcd's members as static pods, and their labels.
+const etcdPods, etcdPodLabels = metav1.NamespaceSystem, "component=etcd,tier=control-plane"
+
+// mayLose reports whether the control plane can do without a node. Where etcd has a disruption budget, which a guard pod on each member's
+// node is under, the budget decides, and OpenShift has one. Elsewhere a majority of etcd's pods has to be Ready without the node, or, where
+// there are no such pods, a majority of the control plane's nodes.
 func (l lookout) mayLose(ctx context.Context, node string, etcd *rules.Etcd) (Permitted, error) {
 	namespace, name := etcdNamespace, ""
+	if etcd != nil && etcd.Allow == rules.AllowAlways {
+		return Permitted{Allowed: true}, nil
+	}
 	if etcd != nil {
 		namespace, name = etcd.Namespace, etcd.Budget
 	}
@@ -37,6 +43,14 @@ func (l lookout) mayLose(ctx context.Context, node string, etcd *rules.Etcd) (Pe
 	if err != nil {
 		return Permitted{}, fmt.Errorf("listing the budgets in namespace %s: %w", namespace, err)
 	}
+	if len(budgets.Items) == 0 && etcd == nil {
+		if openShift, err := l.Objects.Preferred(ctx, configGroup); openShift == "" || err != nil {
+			if err != nil {
+				return Permitted{}, err
+			}
+			return l.membersWithout(ctx, node)
+		}
+	}
 	var chosen []policyv1.PodDisruptionBudget
 	for _, b := range budgets.Items {
 		if name == "" || b.Name == name {
@@ -44,8 +58,6 @@ func (l lookout) mayLose(ctx context.Context, node string, etcd *rules.Etcd) (Pe
 		}
 	}
 	switch {
-	case len(chosen) == 0 && etcd == nil:
-		return l.majorityWithout(ctx, node)
 	case len(chosen) != 1:
 		return Permitted{Why: fmt.Sprintf("namespace %s has %d budgets for etcd: want one", namespace, len(chosen))}, nil
 	case chosen[0].Status.DisruptionsAllowed >= 1:
@@ -76,6 +88,34 @@ func (l lookout) guardSays(ctx context.Context, node string, budget policyv1.Pod
 	return Permitted{Allowed: true}, nil
 }
 
+// membersWithout asks etcd's static pods.
+func (l lookout) membersWithout(ctx context.Context, node string) (Permitted, error) {
+	pods, err := l.Objects.Kube().CoreV1().Pods(etcdPods).List(ctx, metav1.ListOptions{LabelSelector: etcdPodLabels})
+	if err != nil {
+		return Permitted{}, fmt.Errorf("listing etcd's pods in namespace %s: %w", etcdPods, err)
+	}
+	if len(pods.Items) == 0 {
+		return l.majorityWithout(ctx, node)
+	}
+	ready, onNode := 0, false
+	for _, pod := range pods.Items {
+		if pod.Spec.NodeName == node {
+			onNode = true
+			continue
+		}
+		for _, c := range pod.Status.Conditions {
+			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+				ready++
+			}
+		}
+	}
+	if want := len(pods.Items)/2 + 1; onNode && ready < want {
+		return Permitted{Why: fmt.Sprintf("%d of %d members of etcd are Ready without the one on this node, and a majority is %d; controlPlane.allow %q does not ask",
+			ready, len(pods.Items), want, rules.AllowAlways)}, nil
+	}
+	return Permitted{Allowed: true}, nil
+}
+
 func (l lookout) majorityWithout(ctx context.Context, name string) (Permitted, error) {
 	view, err := l.Nodes.View(ctx)
 	if err != nil {
@@ -93,7 +133,8 @@ func (l lookout) majorityWithout(ctx context.Context, name string) (Permitted, e
 		}
 	}
 	if want := all/2 + 1; ready < want {
-		return Permitted{Why: fmt.Sprintf("%d of %d control-plane nodes are Ready without this one, and a majority is %d", ready, all, want)}, nil
+		return Permitted{Why: fmt.Sprintf("%d of %d control-plane nodes are Ready without this one, and a majority is %d; controlPlane.allow %q does not ask",
+			ready, all, want, rules.AllowAlways)}, nil
 	}
 	return Permitted{Allowed: true}, nil
 }

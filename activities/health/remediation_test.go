@@ -104,6 +104,21 @@ func TestObjectsOfOneKindForTwoSteps(t *testing.T) {
 	}
 }
 
+func TestTheSecondTemplateOfAKindRunsWithoutAnAnnotation(t *testing.T) {
+	s := newSite(t, worker("n1", "Unknown"))
+	first := s.withTemplates("")
+	second := first
+	second.Step, second.Template.Name = 1, "u"
+	s.kinds.Set(`{"apiVersion":"` + group + `","kind":"RestartTemplate","metadata":{"name":"u","namespace":"fixers"},"spec":{"template":{}}}`)
+	a, b := s.ensure(first), s.ensure(second)
+	if a.Resource == nil || b.Resource == nil || a.Resource.Name != "n1" || !strings.HasPrefix(b.Resource.Name, "n1-") {
+		t.Fatalf("%+v and %+v", a, b)
+	}
+	if again := s.ensure(second); !again.Found || *again.Resource != *b.Resource {
+		t.Errorf("again %+v", again)
+	}
+}
+
 func TestWhatStandsInTheWay(t *testing.T) {
 	object := func(meta string) string {
 		return `{"apiVersion":"` + group + `","kind":"Restart","metadata":{"namespace":"fixers",` + meta + `}}`
@@ -212,6 +227,49 @@ func TestEtcdsBudget(t *testing.T) {
 				t.Errorf("%+v, %v", may, err)
 			}
 		})
+	}
+}
+
+func TestEtcdOfKubeadm(t *testing.T) {
+	member := func(node string, ready corev1.ConditionStatus) *corev1.Pod {
+		p := activitytest.PodOf("etcd-"+node, "etcd-"+node)
+		p.Namespace, p.Spec.NodeName, p.Labels = "kube-system", node, map[string]string{"component": "etcd", "tier": "control-plane"}
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}
+		return p
+	}
+	for name, c := range map[string]struct {
+		members []*corev1.Pod
+		etcd    *rules.Etcd
+		want    bool
+	}{
+		"the others are Ready":      {[]*corev1.Pod{member("n1", "False"), member("n2", "True"), member("n3", "True")}, nil, true},
+		"one of them is not":        {[]*corev1.Pod{member("n1", "False"), member("n2", "True"), member("n3", "False")}, nil, false},
+		"there are two":             {[]*corev1.Pod{member("n1", "False"), member("n2", "True")}, nil, false},
+		"there is one":              {[]*corev1.Pod{member("n1", "True")}, nil, false},
+		"none is on the node":       {[]*corev1.Pod{member("n2", "True")}, nil, true},
+		"one, and all are allowed":  {[]*corev1.Pod{member("n1", "True")}, &rules.Etcd{Allow: rules.AllowAlways}, true},
+		"no pods, all are allowed":  {nil, &rules.Etcd{Allow: rules.AllowAlways}, true},
+		"no pods, a majority is up": {nil, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, worker("n1", "Unknown", activitytest.Labelled("node-role.kubernetes.io/control-plane", "")))
+			for _, p := range c.members {
+				s.server.Set(p)
+			}
+			may, err := lookout{s.acts}.mayLose(t.Context(), "n1", c.etcd)
+			if err != nil || may.Allowed != c.want || (may.Why == "") != c.want {
+				t.Errorf("%+v, %v", may, err)
+			}
+		})
+	}
+}
+
+func TestNoBudgetOnOpenShiftAllowsNothing(t *testing.T) {
+	plane := activitytest.Labelled("node-role.kubernetes.io/master", "")
+	s := newSite(t, worker("n1", "Unknown", plane), worker("n2", "True", plane), worker("n3", "True", plane))
+	s.kinds.Serve("config.openshift.io/v1", "ClusterVersion", "clusterversions", false)
+	if may, err := (lookout{s.acts}).mayLose(t.Context(), "n1", nil); err != nil || may.Allowed || !strings.Contains(may.Why, "0 budgets") {
+		t.Errorf("%+v, %v", may, err)
 	}
 }
 

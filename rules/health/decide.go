@@ -226,7 +226,7 @@ func (d *deciding) skipped(n *Node, own []block) {
 
 // intent makes what the check wants to be told of.
 func (d *deciding) intent() {
-	intent := Intent{Conditions: d.spec.UnhealthyConditions, GroupBy: groupBy(d.spec), Templates: d.spec.templates(), Etcd: d.spec.Etcd}
+	intent := Intent{Conditions: d.spec.UnhealthyConditions, GroupBy: groupBy(d.spec), Templates: d.spec.templates(), Etcd: d.spec.AskEtcd()}
 	if selector, err := metav1.LabelSelectorAsSelector(&d.spec.Selector); err == nil {
 		intent.Selector = selector.String() // Decode refuses what cannot be converted
 	}

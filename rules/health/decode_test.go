@@ -156,3 +156,15 @@ func TestADurationOfNothingIsADuration(t *testing.T) {
 		t.Errorf("without one: %v", err)
 	}
 }
+
+func TestWhenAControlPlaneMayBeRemediated(t *testing.T) {
+	always := specOf(t, oneTemplate, `"etcd":{"namespace":"etcd"}`, `"controlPlane":{"allow":"always"}`)
+	if ask := always.AskEtcd(); ask == nil || ask.Allow != AllowAlways {
+		t.Errorf("%+v", ask)
+	}
+	for _, field := range []string{`"controlPlane":{"allow":"never"}`, `"etcd":{"namespace":"a","allow":"always"}`} {
+		if _, err := Decode([]byte("{" + workers + "," + field + "," + oneTemplate + "}")); err == nil || !strings.Contains(err.Error(), "allow") {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}

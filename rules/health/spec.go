@@ -45,6 +45,8 @@ type Spec struct {
 	Notify *[]string `json:"notify,omitempty"`
 	// Etcd has control-plane nodes remediated only while etcd can lose the node's member.
 	Etcd *Etcd `json:"etcd,omitempty"`
+	// ControlPlane decides when a control-plane node may be remediated.
+	ControlPlane *ControlPlane `json:"controlPlane,omitempty"`
 }
 
 // UnhealthyCondition makes a node ill once its condition Type has been Status for longer than Duration.
@@ -107,4 +109,26 @@ type Etcd struct {
 	Namespace string `json:"namespace"`
 	// Budget is the name of its PodDisruptionBudget; empty is the only one in the namespace.
 	Budget string `json:"budget,omitempty"`
+	// Allow is that of ControlPlane, for those who ask etcd; a check has none here.
+	Allow string `json:"allow,omitempty"`
+}
+
+// What ControlPlane.Allow may be.
+const (
+	AllowHealthy = "healthy"
+	AllowAlways  = "always"
+)
+
+// ControlPlane decides when a control-plane node may be remediated, one at a time in any case.
+type ControlPlane struct {
+	// Allow is healthy, while a majority of etcd or of the control plane is healthy without the node, or always.
+	Allow string `json:"allow"`
+}
+
+// AskEtcd is how etcd is asked about a control-plane node.
+func (s Spec) AskEtcd() *Etcd {
+	if s.ControlPlane != nil && s.ControlPlane.Allow == AllowAlways {
+		return &Etcd{Allow: AllowAlways}
+	}
+	return s.Etcd
 }

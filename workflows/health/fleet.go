@@ -134,7 +134,7 @@ func (f *fleet) remediation(node string) *health.Running {
 func (f *fleet) inputOf(b health.Begin, revision int) api.RemediationInput {
 	return api.RemediationInput{
 		Check: f.name, CheckRunID: f.runID, Node: b.Node, UID: b.UID, ControlPlane: b.ControlPlane, Steps: f.state.Spec.Steps(),
-		Step: b.Step, Since: b.Since, Why: b.Why, Revision: revision, Conditions: f.state.Spec.UnhealthyConditions, Etcd: f.state.Spec.Etcd,
+		Step: b.Step, Since: b.Since, Why: b.Why, Revision: revision, Conditions: f.state.Spec.UnhealthyConditions, Etcd: f.state.Spec.AskEtcd(),
 		Audited: f.state.Prepared.Audited,
 	}
 }

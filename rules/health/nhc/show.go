@@ -138,7 +138,7 @@ func leftOut(s health.Spec) []string {
 		given bool
 	}{
 		{"maintenance", s.Maintenance != nil || ownSteps}, {"groups", s.Groups != nil}, {"flapping", s.Flapping != nil},
-		{"notify", s.Notify != nil}, {"etcd", s.Etcd != nil},
+		{"notify", s.Notify != nil}, {"etcd", s.Etcd != nil}, {"controlPlane", s.ControlPlane != nil},
 	} {
 		if field.given {
 			left = append(left, field.name)
