@@ -23,6 +23,8 @@ const (
 	ErrorNoScheduler = "NoScheduler"
 	// ErrorWorkerStopping: the activity gave up its worker, and goes on elsewhere at once.
 	ErrorWorkerStopping = "WorkerStopping"
+	// ErrorForeignCaller: what called the activity is no workflow of the worker's that may.
+	ErrorForeignCaller = "ForeignCaller"
 )
 
 // ErrorUndeliverable is the type of the error of a message that cannot be delivered before somebody changes the

@@ -63,7 +63,7 @@ func TestAWorkerEndsWhereItsNamespaceIsLost(t *testing.T) {
 
 func TestAWorkerEndsThatGetsNoWork(t *testing.T) {
 	refused := make(chan error, 1)
-	workerOptions(Options{}, func(err error) { refused <- err }).OnFatalError(errors.New("the client is too old"))
+	workerOptions(Options{}, nil, func(err error) { refused <- err }).OnFatalError(errors.New("the client is too old"))
 	if err := untilRefused(t.Context(), refused); err == nil || !strings.Contains(err.Error(), "the client is too old") {
 		t.Error(err)
 	}

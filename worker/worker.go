@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 
+	"drydock/activities/caller"
 	checkactivity "drydock/activities/checks"
 	"drydock/activities/cluster"
 	"drydock/activities/delivery"
@@ -176,11 +177,12 @@ func work(
 // startWorkers polls the task queue for everything, and each lane beside it for its activities. refused hears where the server
 // lets one of them poll no more.
 func startWorkers(o Options, temporal client.Client, queue string, acts workflows.Activities, refused func(error)) ([]sdkworker.Worker, error) {
-	w := sdkworker.New(temporal, queue, workerOptions(o, refused))
+	callers := caller.New(temporal, queue)
+	w := sdkworker.New(temporal, queue, workerOptions(o, callers, refused))
 	workflows.Register(w, acts)
 	workers := []sdkworker.Worker{w}
 	for _, lane := range api.Lanes {
-		options := workerOptions(o, refused)
+		options := workerOptions(o, callers, refused)
 		options.DisableWorkflowWorker = true
 		beside := sdkworker.New(temporal, lane.Queue(queue), options)
 		workflows.RegisterActivities(beside, acts)
@@ -225,11 +227,11 @@ func clusterClients(o Options) (kube kubeClient, podEvents *k8s.PodEvents, err e
 // second where others use the machine too, which is what the SDK takes for a deadlock.
 const longestDecision = 5 * time.Second
 
-func workerOptions(o Options, refused func(error)) sdkworker.Options {
+func workerOptions(o Options, callers *caller.Interceptor, refused func(error)) sdkworker.Options {
 	return sdkworker.Options{
 		OnFatalError:                            refused,
 		DeploymentOptions:                       deployment(o),
-		Interceptors:                            workflows.Interceptors(),
+		Interceptors:                            append(workflows.Interceptors(), callers),
 		WorkerStopTimeout:                       stopTimeout,
 		BackgroundActivityContext:               o.ears.Context(context.Background()),
 		MaxHeartbeatThrottleInterval:            heartbeats,
