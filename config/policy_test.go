@@ -86,6 +86,7 @@ func verdict(t *testing.T, p *policy.Policy, row []string) string {
 	if err := json.Unmarshal([]byte(row[1]), &c.Node.Labels); err != nil {
 		t.Fatalf("%s: %v", row[1], err)
 	}
+	c.Starter.Principal = new("jwt:ops@example.com")
 	cases := []policy.Case{c}
 	if row[2] != "" {
 		c.Approval = &policy.Approval{}

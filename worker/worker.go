@@ -287,7 +287,7 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 		return workflows.Activities{}, err
 	}
 	left := job.Left{Kubernetes: kube, Namespaces: own}
-	judge := &policyactivity.Judge{Policy: rules, Client: kube}
+	judge := &policyactivity.Judge{Policy: rules, Client: kube, Starters: execution.NewStarters(temporal, namespace)}
 	sinks := audit.New(c.Audit, o.Logger)
 	return workflows.Activities{
 		Nodes: &node.Activities{

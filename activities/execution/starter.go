@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
@@ -21,6 +22,9 @@ const maxParents = 8
 
 // maxStarters bounds the runs whose starters are remembered.
 const maxStarters = 1000
+
+// firstTasks bounds the events of a run among which those of its first workflow tasks are.
+const firstTasks = 50
 
 // Starters finds out who started workflows. It remembers who started those that started others: a plan starts thousands.
 type Starters struct {
@@ -60,6 +64,9 @@ func (s *Starters) Of(ctx context.Context, run Run) (api.Sender, error) {
 			parents = append(parents, run)
 		default:
 			sender := SenderOf(api.IdentityOfStarter(run.WorkflowID, started), event.GetPrincipal())
+			if _, begun := started.GetMemo().GetFields()[api.MemoBegun]; begun {
+				sender.Principal = "" // a worker's, which is no person's
+			}
 			for _, parent := range parents {
 				s.known.Add(parent, sender)
 			}
@@ -67,6 +74,36 @@ func (s *Starters) Of(ctx context.Context, run Run) (api.Sender, error) {
 		}
 	}
 	return api.Sender{}, nil
+}
+
+// Person is the verified principal of whoever started a workflow, and empty where the server verified nobody, or where it
+// was the worker: what a worker begins, nobody has asked for in person.
+func (s *Starters) Person(ctx context.Context, run Run) (string, error) {
+	sender, err := s.Of(ctx, run)
+	if err != nil || sender.Principal == "" {
+		return "", err
+	}
+	page, err := s.Temporal.WorkflowService().GetWorkflowExecutionHistory(ctx, &workflowservice.GetWorkflowExecutionHistoryRequest{
+		Namespace: s.Namespace, MaximumPageSize: firstTasks,
+		Execution: &commonpb.WorkflowExecution{WorkflowId: run.WorkflowID, RunId: run.RunID},
+	})
+	if err != nil {
+		return "", fmt.Errorf("reading who answers the tasks of workflow %s: %w", run.WorkflowID, err)
+	}
+	for _, event := range page.GetHistory().GetEvents() {
+		if WorkerOf(event) == sender.Principal {
+			return "", nil
+		}
+	}
+	return sender.Principal, nil
+}
+
+// WorkerOf is the verified principal of the worker that answered a workflow task, by its event; empty for other events.
+func WorkerOf(event *historypb.HistoryEvent) string {
+	if event.GetEventType() != enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED {
+		return ""
+	}
+	return SenderOf("", event.GetPrincipal()).Principal
 }
 
 func firstEvent(ctx context.Context, temporal client.Client, namespace string, run Run) (*historypb.HistoryEvent, error) {

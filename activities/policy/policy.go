@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"drydock/activities/execution"
 	"drydock/activities/failure"
 	"drydock/api"
 	"drydock/k8s"
@@ -27,6 +28,8 @@ import (
 type Judge struct {
 	Policy *policy.Policy
 	Client kube.Interface
+	// Starters know who started workflows; without them no starter is verified.
+	Starters *execution.Starters
 }
 
 // HasRules tells whether there is anything to judge by.
@@ -50,6 +53,10 @@ func (j *Judge) Begin(ctx context.Context, m spec.Maintenance) string {
 			activity.GetLogger(ctx).Warn("rules that speak of the node are judged when it is held", "node", m.Node, "error", err)
 		}
 	}
+	var err error
+	if c.Starter, err = j.starter(ctx, false); err != nil {
+		activity.GetLogger(ctx).Warn("it is not known who started the maintenance: a rule that speaks of it refuses", "error", err)
+	}
 	if err := j.Policy.Judge(ctx, c); err != nil {
 		return err.Error()
 	}
@@ -70,6 +77,9 @@ func (j *Judge) Judge(ctx context.Context, maintenance json.RawMessage) error {
 		if c.Node, err = j.node(ctx, c.Maintenance.Node); err != nil {
 			return err
 		}
+	}
+	if c.Starter, err = j.starter(ctx, false); err != nil {
+		return err
 	}
 	return refusal(ctx, j.Policy.Judge(ctx, c))
 }
@@ -97,6 +107,20 @@ func refusal(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 	return temporal.NewNonRetryableApplicationError(err.Error(), api.ErrorPolicyRefused, nil)
+}
+
+// starter is what rules see of whoever started the maintenance that asks, where one of them speaks of it. Its history says
+// it, never an input; of a maintenance that a plan started, the plan's.
+func (j *Judge) starter(ctx context.Context, atApproval bool) (policy.Starter, error) {
+	if j.Starters == nil || !j.Policy.NeedsStarter(atApproval) {
+		return policy.Starter{}, nil
+	}
+	asking := activity.GetInfo(ctx).WorkflowExecution
+	principal, err := j.Starters.Person(ctx, execution.Run{WorkflowID: asking.ID, RunID: asking.RunID})
+	if err != nil || principal == "" {
+		return policy.Starter{}, err
+	}
+	return policy.Starter{Principal: &principal}, nil
 }
 
 // node is what rules see of a node.
@@ -184,6 +208,9 @@ func (a *Activities) JudgeApproval(ctx context.Context, in ApprovalInput) (Judge
 	c.Approval = &policy.Approval{By: in.Word.By, Comment: in.Word.Comment, At: in.At}
 	if sender.Principal != "" {
 		c.Approval.Principal = &sender.Principal
+	}
+	if c.Starter, err = a.Judge.starter(ctx, true); err != nil {
+		return Judged{}, err
 	}
 	if a.Judge.Policy.NeedsNode(true) {
 		if c.Node, err = a.Judge.node(ctx, c.Maintenance.Node); err != nil && !errors.Is(err, k8s.ErrNodeGone) {

@@ -84,10 +84,15 @@ type search struct {
 	word                   Word
 	before                 int64
 	identities, principals []string
+	// workers are the principals that answered the run's tasks: the worker's own, which is nobody's word.
+	workers []string
 }
 
 // look takes the next event, and tells whether there is nothing more to find.
 func (s *search) look(event *historypb.HistoryEvent) (over bool) {
+	if p := execution.WorkerOf(event); p != "" {
+		s.workers = append(s.workers, p)
+	}
 	task := event.GetEventType() == enums.EVENT_TYPE_WORKFLOW_TASK_STARTED
 	switch id := event.GetEventId(); {
 	case s.before > 0 && id > s.before:
@@ -112,7 +117,11 @@ func (s *search) found(sender api.Sender) {
 }
 
 func (s *search) sender() api.Sender {
-	return api.Sender{Identity: sameOf(s.identities), Principal: sameOf(s.principals)}
+	sender := api.Sender{Identity: sameOf(s.identities), Principal: sameOf(s.principals)}
+	if slices.Contains(s.workers, sender.Principal) {
+		sender.Principal = ""
+	}
+	return sender
 }
 
 // cannotRead tells a server that never shows histories to this worker from one that is away.

@@ -17,6 +17,7 @@ const (
 	varMaintenance = "maintenance"
 	varNode        = "node"
 	varApproval    = "approval"
+	varStarter     = "starter"
 )
 
 // variable is something that rules speak of, with its Go type.
@@ -29,6 +30,7 @@ var variables = []variable{
 	{varMaintenance, reflect.TypeFor[spec.Maintenance]()},
 	{varNode, reflect.TypeFor[Node]()},
 	{varApproval, reflect.TypeFor[Approval]()},
+	{varStarter, reflect.TypeFor[Starter]()},
 }
 
 func isVariable(name string) bool {
@@ -43,6 +45,8 @@ type Case struct {
 	Node *Node
 	// Approval is nil but where one is judged.
 	Approval *Approval
+	// Starter is who started it, as far as the server verified that.
+	Starter Starter
 }
 
 // Node is what rules see of a node.
@@ -69,9 +73,14 @@ type Approval struct {
 	Principal *string   `json:"principal"`
 }
 
+// Starter is what rules see of whoever started a maintenance: only what the server verified, absent where it did not.
+type Starter struct {
+	Principal *string `json:"principal"`
+}
+
 // variables are the values of an evaluation.
 func (c Case) variables() map[string]any {
-	all := map[string]any{varMaintenance: c.Maintenance}
+	all := map[string]any{varMaintenance: c.Maintenance, varStarter: c.Starter}
 	if c.Node != nil {
 		all[varNode] = *c.Node
 	}

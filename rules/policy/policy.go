@@ -50,8 +50,8 @@ type Policy struct {
 type compiled struct {
 	Rule
 	when, require cel.Program
-	// node and approval tell that the rule speaks of them.
-	node, approval bool
+	// node, approval and starter tell that the rule speaks of them.
+	node, approval, starter bool
 }
 
 // Compile checks and compiles rules. The error joins one line per mistake, each beginning with the rule and the field,
@@ -129,7 +129,11 @@ func (c *compiled) compile(env *cel.Env, at, text string) (cel.Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", at, err)
 	}
+	if err := comparesClaim(at, ast.NativeRep()); err != nil {
+		return nil, err
+	}
 	c.node = c.node || mentioned[varNode]
+	c.starter = c.starter || mentioned[varStarter]
 	c.approval = c.approval || mentioned[varApproval]
 	program, err := env.Program(ast, cel.CostLimit(maxCost), cel.InterruptCheckFrequency(interruptEvery), cel.EvalOptions(cel.OptOptimize))
 	if err != nil {
@@ -192,6 +196,11 @@ func (p *Policy) JudgesApprovals() bool {
 // NeedsNode tells whether a rule speaks of the node, of those that are judged at an approval, or of the others.
 func (p *Policy) NeedsNode(atApproval bool) bool {
 	return p.any(func(c compiled) bool { return c.node && c.approval == atApproval })
+}
+
+// NeedsStarter tells whether a rule speaks of the starter, of those that are judged at an approval, or of the others.
+func (p *Policy) NeedsStarter(atApproval bool) bool {
+	return p.any(func(c compiled) bool { return c.starter && c.approval == atApproval })
 }
 
 func (p *Policy) any(is func(compiled) bool) bool {

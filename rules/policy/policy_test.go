@@ -158,7 +158,7 @@ func TestEveryFieldHasAType(t *testing.T) {
 	}
 	for _, v := range variables {
 		all := paths(v.name, v.of)
-		if len(all) < 4 {
+		if len(all) < 1 || v.name != varStarter && len(all) < 4 {
 			t.Errorf("%s has only %v", v.name, all)
 		}
 		for _, path := range all {
@@ -219,16 +219,52 @@ func TestWhichRulesAreJudgedWhen(t *testing.T) {
 
 // A principal that nobody verified is no empty text, which a comparison could be content with.
 func TestAnUnverifiedPrincipalRefuses(t *testing.T) {
-	p := compile(t, "", `approval.principal != "jwt:" + maintenance.requestor`)
+	p := compile(t, "", `approval.principal != starter.principal`)
 	m := maintenance(t, `{"node":"n1","requestor":"ops"}`)
 	ops, amy := "jwt:ops", "jwt:amy"
+	for name, approver := range map[string]*string{"nobody": nil, "somebody": &amy} {
+		if p.Judge(t.Context(), Case{Maintenance: m, Approval: &Approval{By: "amy", Principal: approver}}) == nil {
+			t.Errorf("nobody verified the starter, and an approval by %s counts", name)
+		}
+	}
 	for name, c := range map[string]struct {
 		principal *string
 		refused   bool
 	}{"nobody": {nil, true}, "the requestor": {&ops, true}, "another": {&amy, false}} {
-		err := p.Judge(t.Context(), Case{Maintenance: m, Approval: &Approval{By: "amy", Principal: c.principal}})
+		err := p.Judge(t.Context(), Case{Maintenance: m, Approval: &Approval{By: "amy", Principal: c.principal}, Starter: Starter{Principal: &ops}})
 		if (err != nil) != c.refused {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A rule that lets a claim decide about a verified name is refused where it is written.
+func TestAVerifiedNameIsNotComparedWithAClaim(t *testing.T) {
+	for _, refused := range []string{
+		`approval.principal != "jwt:" + maintenance.requestor + "@example.com"`,
+		`has(approval.principal) && approval.principal != maintenance.requestor`,
+		`approval.by == starter.principal`,
+		`approval.?principal.orValue("") != maintenance.requestor`,
+		`approval.principal in [maintenance.requestor]`,
+		`approval.principal.startsWith("jwt:" + maintenance.requestor)`,
+		`!maintenance.additionalRequestors.exists(r, r == starter.principal)`,
+		`[approval.principal].all(p, p != maintenance.requestor)`,
+		`(maintenance.cordon ? starter.principal : "") != approval.by`,
+	} {
+		_, err := Compile([]Rule{{Name: "eyes", Require: refused}})
+		if err == nil || !strings.Contains(err.Error(), "policy[0] (eyes).require: line 1") || !strings.Contains(err.Error(), "approval.principal != starter.principal") {
+			t.Errorf("%s: %v", refused, err)
+		}
+	}
+	for _, taken := range []string{
+		`approval.principal != starter.principal`,
+		`approval.by != maintenance.requestor`,
+		`maintenance.requestor == "ops" && approval.principal == "jwt:amy"`,
+		`maintenance.type != "planned" || starter.principal in ["jwt:amy", "jwt:bob"]`,
+		`has(approval.principal) == maintenance.approval`,
+	} {
+		if _, err := Compile([]Rule{{Name: "eyes", Require: taken}}); err != nil {
+			t.Errorf("%s: %v", taken, err)
 		}
 	}
 }
