@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -101,7 +102,7 @@ func TestEachPartGrantsWhatItsFeatureNeeds(t *testing.T) {
 			"drydock-work: pods list", "drydock-work: pods/log get",
 		},
 	}
-	files, err := filepath.Glob("*.yaml")
+	files, err := filepath.Glob("rbac*.yaml")
 	if err != nil || len(files) != len(want) {
 		t.Fatalf("files %v, %v", files, err)
 	}
@@ -146,19 +147,23 @@ func TestJobsHaveANamespaceOfTheirOwn(t *testing.T) {
 		"rbac-jobs.yaml": {"drydock-jobs", "restricted"}, "rbac-work.yaml": {"drydock-work", "privileged"},
 	} {
 		_, objects := read(t, file)
-		var bounded, noToken bool
+		var bounded, noToken, closed bool
 		for _, object := range objects {
 			switch o := object.(type) {
 			case *corev1.Namespace:
 				bounded = o.Name == want.namespace && o.Labels["pod-security.kubernetes.io/enforce"] == want.level
 			case *corev1.ServiceAccount:
 				noToken = o.Name == "default" && o.Namespace == want.namespace && o.AutomountServiceAccountToken != nil && !*o.AutomountServiceAccountToken
+			case *networkingv1.NetworkPolicy:
+				closed = o.Namespace == want.namespace && len(o.Spec.Ingress) == 0 && len(o.Spec.PodSelector.MatchLabels) == 0 &&
+					slices.Equal(o.Spec.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress}) &&
+					slices.Equal(o.Spec.Egress[0].To[0].IPBlock.Except, []string{"169.254.0.0/16"})
 			case *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding:
 				t.Errorf("%s: %T grants Jobs in every namespace", file, o)
 			}
 		}
-		if !bounded || !noToken {
-			t.Errorf("%s: Pod Security labels %v, no token %v", file, bounded, noToken)
+		if !bounded || !noToken || !closed {
+			t.Errorf("%s: Pod Security labels %v, no token %v, network closed %v", file, bounded, noToken, closed)
 		}
 	}
 }

@@ -142,7 +142,7 @@ func needsOf(grant manifests.Grant) []preflight.Need {
 // resources are those of the kinds that the manifests have.
 var resources = map[string]string{
 	"Namespace": "namespaces", "ServiceAccount": "serviceaccounts", "ClusterRole": "clusterroles",
-	"ClusterRoleBinding": "clusterrolebindings", "Role": "roles", "RoleBinding": "rolebindings",
+	"ClusterRoleBinding": "clusterrolebindings", "Role": "roles", "RoleBinding": "rolebindings", "NetworkPolicy": "networkpolicies",
 }
 
 // apply applies the manifests of parts as whoever runs this, and waits until what they give is in force.

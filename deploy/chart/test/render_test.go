@@ -10,8 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -220,6 +222,10 @@ func granted(t *testing.T, documents []rendered.Document) map[string]any {
 			all["binding "+o.Name] = []any{o.RoleRef, o.Subjects}
 		case *rbacv1.RoleBinding:
 			all["binding "+o.Namespace+"/"+o.Name] = []any{o.RoleRef, o.Subjects}
+		case *networkingv1.NetworkPolicy:
+			if strings.HasPrefix(d.Template, kubernetesDir) || o.Name == "drydock-jobs" { // the worker's own is the chart's
+				all["network "+o.Namespace+"/"+o.Name] = o.Spec
+			}
 		case *corev1.Namespace:
 			for label, value := range o.Labels {
 				if strings.HasPrefix(label, "pod-security.kubernetes.io/") {
@@ -349,10 +355,52 @@ func TestNotesSayWhatComesNext(t *testing.T) {
 		"replicas: 1":               "With one worker, the drain of its own node rests",
 		"rbac: {create: false}":     "rbac.create is false",
 		"temporal: {namespace: ab}": "TEMPORAL_NAMESPACE=ab",
+		"{}":                        "WARNING: the workers show Temporal no credentials",
+		"admission: {}":             "admission.enabled is false",
 	} {
 		notes, err := rendered.Notes(c, rendered.Plain, values(t, text))
 		if err != nil || !strings.Contains(notes, want) {
 			t.Errorf("%s: %v\n%s\nwant %s", text, err, notes, want)
+		}
+	}
+}
+
+// Who shows credentials is not warned of a server that wants none.
+func TestNotesAreSilentWhereThereIsNothingToWarnOf(t *testing.T) {
+	for _, text := range []string{"temporal: {tls: {enabled: true}, apiKey: {secret: key}}", "temporal: {tls: {enabled: true, client: {secret: cert}}}"} {
+		notes, err := rendered.Notes(loadChart(t), rendered.Plain, values(t, text+"\nadmission: {enabled: true}"))
+		if err != nil || strings.Contains(notes, "WARNING") || strings.Contains(notes, "admission.enabled") {
+			t.Errorf("%s: %v\n%s", text, err, notes)
+		}
+	}
+}
+
+// The chart's admission policies are those of the file, which an end-to-end test holds to what they refuse.
+func TestAdmissionPoliciesAreThoseOfTheFile(t *testing.T) {
+	policies := func(documents []rendered.Document) (all []any) {
+		for _, d := range documents {
+			switch o := decode(t, d).(type) {
+			case *admissionv1.ValidatingAdmissionPolicy:
+				all = append(all, o.Name, o.Spec)
+			case *admissionv1.ValidatingAdmissionPolicyBinding:
+				all = append(all, o.Name, o.Spec)
+			}
+		}
+		return all
+	}
+	if found := policies(render(t, nil)); len(found) != 0 {
+		t.Errorf("without admission.enabled there are %v", found)
+	}
+	got, want := policies(render(t, values(t, "admission: {enabled: true}"))), policies(documentsOf(t, kubernetesDir+"/admission.yaml"))
+	if len(want) != 8 || !reflect.DeepEqual(got, want) {
+		t.Errorf("policies\n%v\nwant\n%v", got, want)
+	}
+	own := must(json.Marshal(policies(render(t, values(t, `admission: {enabled: true, otherWorkers: ["system:serviceaccount:b:w"], workGroups: [sre]}
+serviceAccount: {name: hands}
+rbac: {workNamespace: toil}`)))))
+	for _, want := range []string{`[\"system:serviceaccount:drydock:hands\",\"system:serviceaccount:b:w\"]`, `[\"sre\"]`, "members of sre", `"kubernetes.io/metadata.name":"toil"`} {
+		if !strings.Contains(string(own), want) {
+			t.Errorf("it does not have %s:\n%s", want, own)
 		}
 	}
 }

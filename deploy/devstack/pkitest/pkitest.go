@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -43,6 +44,30 @@ func (a *Authority) Issue(t testing.TB, until time.Time, hosts ...string) (cert,
 	return cert, key
 }
 
+// LoadAuthority reads an authority whose certificate and elliptic key are in PEM files, as those of devcluster.
+func LoadAuthority(t testing.TB, certFile, keyFile string) *Authority {
+	t.Helper()
+	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
+	if !ok {
+		t.Fatalf("%s holds a %T", keyFile, pair.PrivateKey)
+	}
+	return &Authority{Cert: pair.Leaf, key: key}
+}
+
+// IssueUser signs a certificate by which an API server knows a user and the user's groups.
+func (a *Authority) IssueUser(t testing.TB, user string, groups ...string) (cert, key string) {
+	t.Helper()
+	cert, key, _, _ = sign(t, a, &x509.Certificate{
+		NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		Subject: pkix.Name{CommonName: user, Organization: groups},
+	})
+	return cert, key
+}
+
 // sign makes a certificate with a key of its own, which it is signed with where there is no authority.
 func sign(t testing.TB, by *Authority, template *x509.Certificate) (certPEM, keyPEM string, cert *x509.Certificate, key *ecdsa.PrivateKey) {
 	t.Helper()
@@ -53,7 +78,9 @@ func sign(t testing.TB, by *Authority, template *x509.Certificate) (certPEM, key
 	template.NotBefore = time.Now().Add(-time.Hour)
 	// Authorities of one name could not be told from each other where both are trusted.
 	template.SerialNumber = big.NewInt(time.Now().UnixNano())
-	template.Subject = pkix.Name{CommonName: template.SerialNumber.String()}
+	if template.Subject.CommonName == "" {
+		template.Subject.CommonName = template.SerialNumber.String()
+	}
 	parent, signer := template, key
 	if by != nil {
 		parent, signer = by.Cert, by.key

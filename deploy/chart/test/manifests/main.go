@@ -68,7 +68,7 @@ func copies(root string) (map[string]string, error) {
 		return nil, err
 	}
 	files := map[string]string{}
-	for _, source := range sources {
+	for _, source := range append(sources, filepath.Join(root, kubernetesDir, "admission.yaml")) {
 		content, err := os.ReadFile(source)
 		if err != nil {
 			return nil, err
