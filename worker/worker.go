@@ -47,7 +47,6 @@ import (
 	"drydock/notify"
 	"drydock/rules/policy"
 	"drydock/rules/schedule"
-	"drydock/rules/setup"
 	"drydock/worker/metrics"
 	"drydock/workflows"
 )
@@ -131,6 +130,7 @@ func Run(ctx context.Context, o Options) error {
 		o.Logger.Warn("channels cannot be told before their secrets are there", "error", err)
 	}
 	warnOfRetention(o, options.Namespace, home)
+	warnOfOpenServer(o, options)
 	warnOfProfiles(o)
 	if err := acts.Settings.Register(ctx); err != nil {
 		o.Logger.Warn("maintenances run without search attributes (drydock setup says how to register them)", "error", err)
@@ -317,14 +317,6 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 			Temporal: temporal, Senders: senders, Sinks: sinks, Metrics: delivery.NewMetrics(registry, c.Channels.KindsByName()),
 		},
 	}, nil
-}
-
-// warnOfRetention says where the histories of maintenances go away too soon.
-func warnOfRetention(o Options, namespace string, home execution.Namespace) {
-	if home.Retention < setup.DefaultRetention {
-		o.Logger.Warn("the namespace keeps histories for less than 30 days: keep audit records (audit), or raise its retention (drydock setup --apply)",
-			"namespace", namespace, "retention", home.Retention)
-	}
 }
 
 // describeNamespace asks which namespace this is, until it is told: without its ID no mark on a node can be told from

@@ -81,6 +81,8 @@ type Report struct {
 	Version   string `json:"temporalServer,omitempty"`
 	// Cloud: it is Temporal Cloud, which makes namespaces and search attributes by its own API only.
 	Cloud bool `json:"temporalCloud,omitempty"`
+	// Open: the server answered without credentials, so that whoever reaches it can do what the workers may.
+	Open bool `json:"openToEverybody,omitempty"`
 	// Context, Server and Account say which Kubernetes was asked, and for whose permissions. They are empty where none was.
 	Context string `json:"kubernetesContext,omitempty"`
 	Server  string `json:"kubernetesServer,omitempty"`
@@ -159,7 +161,9 @@ type Found struct {
 type Service struct {
 	Address, Namespace, Version string
 	Cloud                       bool
-	Unreachable                 string
+	// Open: it answered a caller who showed no credentials.
+	Open        bool
+	Unreachable string
 	// Advice says which settings to look at where it is not reachable, or does not let the namespace be looked at; empty where none fits.
 	Advice string
 	// Exists: the namespace is there; Undescribed says why it cannot be told.
@@ -197,6 +201,7 @@ func Decide(w Wanted, f Found) Report {
 	r := Report{Address: t.Address, Namespace: t.Namespace, Version: t.Version, Cloud: t.Cloud}
 	r.Items = append(r.Items, temporal(t))
 	if t.Unreachable == "" {
+		r.Open = t.Open
 		r.Items = append(r.Items, namespace(w, t))
 		if t.Exists {
 			r.Items = append(r.Items, retention(w, t))

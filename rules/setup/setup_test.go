@@ -79,6 +79,18 @@ func TestSettingsAreNamedWhereTheyAreWrong(t *testing.T) {
 	}
 }
 
+// An open server is not missing anything: it is said beside what is, as long as it answers at all.
+func TestAnOpenServerIsSaid(t *testing.T) {
+	found := complete()
+	if Decide(wanted(t, ""), found).Open {
+		t.Error("a server that wants credentials is said to be open")
+	}
+	found.Temporal.Open = true
+	if r := Decide(wanted(t, ""), found); !r.Open || !r.Ready {
+		t.Errorf("open %v, ready %v", r.Open, r.Ready)
+	}
+}
+
 func TestWhatIsMissingAndWhatMakesIt(t *testing.T) {
 	denied := map[string][]preflight.Need{"base": {need("", "", "nodes", "get"), need("", "", "nodes", "patch")}, "volumes": {need("", "storage.k8s.io", "volumeattachments", "list")}}
 	for name, c := range map[string]struct {

@@ -48,6 +48,8 @@ type Connection struct {
 	Temporal           temporalclient.Client
 	Program            string
 	Address, namespace string
+	// ShowsCredentials: the server is shown who calls.
+	ShowsCredentials bool
 	// self is the requestor of the user's own maintenances; claimed tells that the environment says so, and not the name of
 	// the user alone.
 	self    string
@@ -69,6 +71,7 @@ func (a *App) Connect(ctx context.Context) (*Connection, error) {
 		return nil, err
 	}
 	c := &Connection{Program: a.Name, Address: options.HostPort, namespace: options.Namespace, self: a.Env.Requestor(), claimed: a.Env.Get(EnvRequestor) != "", Clock: a.Clock}
+	c.ShowsCredentials = temporalenv.ShowsCredentials(options)
 	ctx, cancel := context.WithTimeout(ctx, client.CallTimeout)
 	defer cancel()
 	if c.Temporal, err = temporalclient.DialContext(ctx, options); err != nil {

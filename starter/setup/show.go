@@ -35,6 +35,10 @@ func show(w io.Writer, r setup.Report, applied bool, program string) {
 		rows.Add("  "+words[setup.Optional], string(setup.Permissions), "not granted, and nothing that is configured needs them: "+strings.Join(unneeded, ", "))
 	}
 	rows.Done()
+	if r.Open {
+		terminal.Print(w, "WARNING: Temporal at %s asks for no credentials: whoever reaches it can evict pods with the worker's rights.\n"+
+			"  Put an authorizer and TLS before it, or let nobody else reach it (docs/security.md).\n", r.Address)
+	}
 	lacking := r.Lacking()
 	switch {
 	case len(lacking) == 0 && applied && made(r) == 0:

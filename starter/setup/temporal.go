@@ -69,7 +69,7 @@ func (s *site) lookAtTemporal(ctx context.Context) setup.Service {
 	}
 	if err := within(func(ctx context.Context, temporal temporalclient.Client) error {
 		info, err := temporal.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
-		t.Version = info.GetServerVersion()
+		t.Version, t.Open = info.GetServerVersion(), err == nil && !s.connection.ShowsCredentials
 		return err
 	}); err != nil {
 		t.Unreachable = reason(s.connection.Explain(&client.CallError{Doing: "asking for the server's version", Err: err}))
