@@ -132,7 +132,7 @@ func TestWhatIsMissingAndWhatMakesIt(t *testing.T) {
 			change: func(f *Found) { f.Temporal.Attributes["DrydockKind"] = "Text" },
 			want:   "SearchAttribute DrydockKind missing",
 			commands: []string{
-				"temporal operator search-attribute remove --namespace ops --name DrydockKind",
+				"temporal operator search-attribute remove --namespace ops --name DrydockKind --yes",
 				"temporal operator search-attribute create --namespace ops --name DrydockKind --type Keyword",
 			},
 		},

@@ -79,7 +79,7 @@ func attributes(w Wanted, t Service) []Item {
 		case has:
 			item.State, item.Text = Missing, fmt.Sprintf("is there as %s, and %s is wanted", kind, keyword)
 			item.NextStep = "A type cannot be changed: remove it where nothing else uses it, or rename it, and add it anew."
-			item.Commands = []string{fmt.Sprintf("temporal operator search-attribute remove --namespace %s --name %s", quoted(t.Namespace), name)}
+			item.Commands = []string{fmt.Sprintf("temporal operator search-attribute remove --namespace %s --name %s --yes", quoted(t.Namespace), name)}
 		case t.Unlisted != "":
 			item.State, item.Text = Unknown, "cannot be looked at: "+t.Unlisted
 		default:
