@@ -260,8 +260,10 @@ func releasePatch(node *corev1.Node, mark Mark, c Caller) ([]byte, error) {
 // that name goes too.
 func restorePatch(node *corev1.Node, mark Mark, outOfService bool) ([]byte, error) {
 	annotations := map[string]*string{api.HoldersAnnotation: nil}
-	for key, value := range mark.Prior {
-		annotations[key] = value
+	for _, key := range protections { // whoever may annotate nodes may have written others into the mark
+		if value, known := mark.Prior[key]; known {
+			annotations[key] = value
+		}
 	}
 	patch := nodePatch{}
 	changes := map[string]any{}

@@ -148,6 +148,29 @@ func TestReleaseLeavesTheNodeAsItWasFound(t *testing.T) {
 	}
 }
 
+// Whoever may annotate nodes may forge a mark: it gets no other annotation written with Drydock's rights.
+func TestAForgedMarkRestoresOnlyWhatDrydockWrites(t *testing.T) {
+	client := k8stest.NewFake(nodeWith(nil))
+	hold(t, client, holder("ops", true))
+	node := get(t, client)
+	mark, err := k8s.MarkOf(node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark.Prior["projectcalico.org/IPv4Address"], mark.Prior["who"] = new("10.6.6.6/8"), nil
+	mark.Prior[api.HoldersAnnotation] = new("forged")
+	text, err := json.Marshal(mark)
+	if err != nil {
+		t.Fatal(err)
+	}
+	node.Annotations[api.HoldersAnnotation] = string(text)
+	if _, err := client.All.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	release(t, client, "ops")
+	expectAsBefore(t, nodeWith(nil), get(t, client))
+}
+
 func TestNodeOfTwoHoldersIsGivenBackByTheLast(t *testing.T) {
 	for name, found := range nodesAsFound {
 		for _, order := range [][]string{{"ops", "net"}, {"net", "ops"}} {
