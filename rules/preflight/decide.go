@@ -162,14 +162,26 @@ func (d *decision) node() {
 
 func (d *decision) permissions() {
 	for _, need := range d.facts.Denied {
-		f := Finding{MissingPermission, "permission", "the worker's account may not " + need.String() + ": grant it"}
-		if need.Optional {
+		f := Finding{MissingPermission, "permission", "the worker's account may not " + need.String() + ": grant it with " + need.granting()}
+		switch {
+		case need.Optional:
 			f.Message += "; a drain can do without"
 			d.report.warn(f)
-		} else {
+		case need.deletesPods() && !d.deletes():
+			f.Message += "; no pod that is on the node now would be deleted"
+			d.report.warn(f)
+		default:
 			d.report.problem(f)
 		}
 	}
+}
+
+// deletes tells whether a pod would be deleted, or may be, by what could be looked at.
+func (d *decision) deletes() bool {
+	return d.bypass != nil || len(d.facts.Unchecked) > 0 || slices.ContainsFunc(d.facts.Pods, func(p PodFacts) bool {
+		action := d.pod(p).Action
+		return action == Delete || action == Refuse && p.Type == drainplan.DaemonSet // deleted once somebody consents
+	})
 }
 
 // row is a pod with what was decided of it.

@@ -3,6 +3,7 @@ package preflight_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -226,7 +227,7 @@ func TestNodePermissionsAndRoom(t *testing.T) {
 	if got := codes(r.Warnings); got != "[NodeNotReady MissingPermission Protected BoundToNode NotChecked]" {
 		t.Error(got)
 	}
-	if text := r.Summary(1); text != "permission: the worker's account may not get nodes in the core API group: grant it; and 1 more" {
+	if text := r.Summary(1); text != "permission: the worker's account may not get nodes in the core API group: grant it with `kubectl apply -f deploy/kubernetes/rbac.yaml`, or the chart's rbac.create: true; and 1 more" {
 		t.Error(text)
 	}
 
@@ -389,5 +390,49 @@ func TestWhatTheSLADoesNeedsItsPermission(t *testing.T) {
 		if deletes != want {
 			t.Errorf("%s: to delete pods is needed: %v", sla, deletes)
 		}
+	}
+}
+
+func TestAPermissionToDeletePodsIsMissedWhereOneWouldBeDeleted(t *testing.T) {
+	const command = "kubectl apply -f deploy/kubernetes/rbac-delete-pods.yaml"
+	const tiers = `{"plan":{"tiers":[{"podPriority":1000}],"include":["Default","DaemonSet"]}}`
+	daemon := func(p *preflight.PodFacts) { p.Type = drainplan.DaemonSet }
+	for name, c := range map[string]struct {
+		drain     string
+		pod       func(*preflight.PodFacts)
+		unchecked []string
+		warns     bool
+	}{
+		"no pod is deleted":            {drain: tiers, warns: true},
+		"a DaemonSet's pod is deleted": {drain: tiers, pod: daemon},
+		"it is not drained":            {drain: tiers, pod: func(p *preflight.PodFacts) { daemon(p); p.NotDrained = true }, warns: true},
+		"it would be, with consent":    {drain: tiers, pod: func(p *preflight.PodFacts) { daemon(p); p.Refusal = "LocalStorage" }},
+		"a rung deletes":               {drain: `{"escalation":[{"after":"1h","do":"kill"}]}`},
+		"the pods could not be read":   {drain: tiers, unchecked: []string{"pods"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			facts := factsOf(pod("a", c.pod))
+			facts.Unchecked = c.unchecked
+			for _, need := range preflight.Needs(drainOf(t, c.drain), false) {
+				if need.Verb == "delete" && need.Resource == "pods" {
+					facts.Denied = append(facts.Denied, need)
+				}
+			}
+			if len(facts.Denied) != 1 {
+				t.Fatalf("denied: %v", facts.Denied)
+			}
+			r := decide(t, c.drain, facts)
+			findings, where := r.Problems, "problems"
+			if c.warns {
+				findings, where = r.Warnings, "warnings"
+			}
+			i := slices.IndexFunc(findings, func(f preflight.Finding) bool { return f.Code == preflight.MissingPermission })
+			if i < 0 {
+				t.Fatalf("not among the %s: problems %v, warnings %v", where, r.Problems, r.Warnings)
+			}
+			if text := findings[i].Message; !strings.Contains(text, command) || !strings.Contains(text, "delete-pods in the chart's rbac.features") {
+				t.Errorf("names no command: %s", text)
+			}
+		})
 	}
 }
