@@ -7,6 +7,7 @@ import (
 
 	"drydock/config/secret"
 	"drydock/rules/notices"
+	"drydock/rules/visible"
 )
 
 // Message is one delivery: an event, or the events of a digest in the order in which they happened.
@@ -53,7 +54,7 @@ func (d *Delivery) WordsOf(events []notices.Event) (subject, text string, err er
 // words renders events. What people have written is one line: with more they could write lines of the message themselves.
 func (d *Delivery) words(events []notices.Event, escape func(string) string) (subject, text string, err error) {
 	events = quoted(events, func(text string) string {
-		if text = OneLine(text); escape != nil {
+		if text = OneLine(visible.Line(text)); escape != nil {
 			text = escape(text)
 		}
 		return text

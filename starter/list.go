@@ -77,7 +77,7 @@ func (o *listOptions) run(ctx context.Context) error {
 	}
 	for _, v := range views {
 		if v.Unanswered != nil {
-			fmt.Fprintf(o.app.Stderr, "Warning: %s\n", invocation.WithoutKeys(v.Unanswered))
+			fmt.Fprintf(o.app.Stderr, "Warning: %s\n", terminal.OneLine(invocation.WithoutKeys(v.Unanswered).Error()))
 			break
 		}
 	}

@@ -68,7 +68,7 @@ func (o *statusOptions) run(ctx context.Context, node string) error {
 		}
 	}
 	if v.Unanswered != nil {
-		fmt.Fprintf(o.app.Stderr, "Warning: %s\n", invocation.WithoutKeys(v.Unanswered))
+		fmt.Fprintf(o.app.Stderr, "Warning: %s\n", terminal.OneLine(invocation.WithoutKeys(v.Unanswered).Error()))
 	}
 	return o.output.Write(o.app.Stdout, show.StatusOf(v), func(w io.Writer) { show.Status(w, v, c.Clock()) })
 }

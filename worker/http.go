@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"drydock/config"
+	"drydock/inbound"
 	"drydock/k8s/kube"
 )
 
@@ -70,7 +71,7 @@ const (
 // address is an error at start; the log level is no reason not to work.
 func serve(o Options, state *health, registry *prometheus.Registry) (served, error) {
 	var all served
-	probes, err := listen(o.Config.Listen, state.handler(registry), o.Logger)
+	probes, err := listen(o.Config.Listen, inbound.At(o.Config.Listen, state.handler(registry)), o.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("listening for /metrics and probes: %w (change it with --listen)", err)
 	}
@@ -78,7 +79,7 @@ func serve(o Options, state *health, registry *prometheus.Registry) (served, err
 		all = append(all, probes)
 		o.Logger.Info("serving /metrics, /healthz and /readyz", "address", probes.Addr)
 	}
-	admin, err := listen(o.Config.AdminListen, levelHandler(o.Level), o.Logger)
+	admin, err := listen(o.Config.AdminListen, inbound.Loopback(levelHandler(o.Level)), o.Logger)
 	if err != nil {
 		o.Logger.Warn("the log level cannot be changed while the worker runs (change the address with --admin-listen)", "error", err)
 	}

@@ -47,7 +47,7 @@ func Handler(c *Codec, o HandlerOptions) http.Handler {
 		case r.Method == http.MethodOptions:
 			w.WriteHeader(http.StatusNoContent)
 			return
-		case o.Token == nil && !isLoopback(r.Host):
+		case o.Token == nil && !inbound.IsLoopback(r.Host):
 			// A page whose name was made to lead here says that name.
 			http.Error(w, "only the names of this machine are answered without a token", http.StatusForbidden)
 			return
@@ -67,13 +67,4 @@ func sameToken(header, token string) bool {
 	scheme, given, _ := strings.Cut(header, " ")
 	a, b := sha256.Sum256([]byte(strings.TrimSpace(given))), sha256.Sum256([]byte(token))
 	return strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(a[:], b[:]) == 1
-}
-
-// isLoopback tells whether a host, with its port or without, is this machine's own name for itself.
-func isLoopback(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return host == "localhost" || err == nil && address.IsLoopback()
 }

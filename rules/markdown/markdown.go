@@ -3,7 +3,8 @@ package markdown
 
 import (
 	"strings"
-	"unicode"
+
+	"drydock/rules/visible"
 )
 
 // marks make something of the text around them, wherever they stand: emphasis, code, links, tables, HTML.
@@ -11,8 +12,7 @@ const marks = "\\`*_[]<>~|&"
 
 // Text is a text as one line of Markdown that shows it as it is: without emphasis, links, HTML or headings of its own.
 func Text(text string) string {
-	breaks := func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
-	text = strings.Join(strings.FieldsFunc(text, breaks), " ")
+	text = strings.Join(strings.Fields(visible.Line(text)), " ")
 	var out strings.Builder
 	for i, r := range text {
 		if strings.ContainsRune(marks, r) || i == 0 && strings.ContainsRune("#+-=!", r) ||

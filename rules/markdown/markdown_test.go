@@ -13,7 +13,7 @@ func TestTextsFromOutsideAreShownAsTheyAre(t *testing.T) {
 		"www.evil.example":                     `www\.evil.example`,
 		"<img src=x onerror=alert(1)>":         `\<img src=x onerror=alert(1)\>`,
 		"**bold** _it_ `code` ~~x~~ a|b &amp;": "\\*\\*bold\\*\\* \\_it\\_ \\`code\\` \\~\\~x\\~\\~ a\\|b \\&amp;",
-		"one\n\n# two\u2028- three":            "one # two - three",
+		"one\n\n# two\u2028- three":            `one # two\\u{2028}- three`,
 		"# title":                              `\# title`,
 		"- entry":                              `\- entry`,
 		"1. first":                             `1\. first`,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"drydock/rules/moment"
+	"drydock/rules/visible"
 )
 
 // document is what is shown, before it is text or Markdown.
@@ -52,7 +53,7 @@ func (d document) text(align Align) string {
 	if len(d.facts) > 0 {
 		rows := make([][]string, len(d.facts))
 		for i, f := range d.facts {
-			rows[i] = []string{f.name + ":", oneLine(f.value)}
+			rows[i] = []string{f.name + ":", visible.Line(f.value)}
 		}
 		b.WriteString(align(nil, rows))
 	}
@@ -79,7 +80,7 @@ func (d document) text(align Align) string {
 		}
 		b.WriteString(align(header, rows))
 		if t.more != "" {
-			fmt.Fprintf(&b, "%s%s\n", margin, oneLine(t.more))
+			fmt.Fprintf(&b, "%s%s\n", margin, visible.Line(t.more))
 		}
 	}
 	return b.String()
@@ -89,7 +90,7 @@ func (d document) text(align Align) string {
 func indented(row []string, margin string) []string {
 	cells := make([]string, len(row))
 	for i, cell := range row {
-		cells[i] = oneLine(cell)
+		cells[i] = visible.Line(cell)
 	}
 	if len(cells) > 0 {
 		cells[0] = margin + cells[0]

@@ -11,6 +11,8 @@ import (
 	"github.com/yuin/goldmark/extension"
 	unsafehtml "github.com/yuin/goldmark/renderer/html"
 	"pgregory.net/rapid"
+
+	"drydock/rules/visible"
 )
 
 // rendered is Markdown as a tracker shows it that lets HTML through; what got through would be seen.
@@ -70,7 +72,7 @@ func TestNothingBreaksOutOfMarkdown(t *testing.T) {
 			t.Fatalf("%q changes the page to\n%s", text, page)
 		}
 		shown := collapsed(html.UnescapeString(page))
-		if got := strings.Count(shown, collapsed(oneLine(text))); got != wantShown {
+		if got := strings.Count(shown, collapsed(visible.Line(text))); got != wantShown {
 			t.Fatalf("%q is shown as it is %d times of %d:\n%s", text, got, wantShown, shown)
 		}
 		report := rendered(t, Summarize([]Record{asFailed(hostile(text))}, before(1e15), noon).Markdown(noon))

@@ -2,22 +2,9 @@ package record
 
 import (
 	"strings"
-	"unicode"
-)
 
-// oneLine keeps what comes from outside, such as reasons, from breaking a table, moving the cursor or turning the
-// direction of the text around it.
-func oneLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r), r == '\u2028', r == '\u2029':
-			return ' '
-		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(text, "�"))
-}
+	"drydock/rules/visible"
+)
 
 // markdownEscapes make each character that has a meaning in Markdown, in a table of it or in HTML stand for itself. The
 // ones of HTML are escaped as HTML has it, since not everything that renders Markdown knows the backslash in front of them.
@@ -27,7 +14,9 @@ var markdownEscapes = strings.NewReplacer(
 )
 
 // inMarkdown is text that shows as it is, in one line: of a paragraph that has begun already, or of a table.
-func inMarkdown(text string) string { return markdownEscapes.Replace(strings.TrimSpace(oneLine(text))) }
+func inMarkdown(text string) string {
+	return markdownEscapes.Replace(strings.TrimSpace(visible.Line(text)))
+}
 
 // joined joins the parts that are not empty.
 func joined(separator string, parts ...string) string {

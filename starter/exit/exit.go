@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"drydock/api"
+	"drydock/rules/visible"
 )
 
 // Exit codes. The help of the root command documents them.
@@ -113,7 +114,7 @@ func Hint(err error, format string, args ...any) error {
 }
 
 // Indent shifts all lines but the first, which follows "Error: ".
-func Indent(text string) string { return strings.ReplaceAll(text, "\n", "\n  ") }
+func Indent(text string) string { return strings.ReplaceAll(visible.Lines(text), "\n", "\n  ") }
 
 // Joined is nil for no errors, and for one is that one.
 func Joined(errs []error) error {

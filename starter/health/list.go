@@ -115,7 +115,7 @@ func observe(ctx context.Context, c *invocation.Connection, running bool) ([]cli
 func warnUnanswered(w io.Writer, views []client.HealthCheckView) {
 	for _, v := range views {
 		if v.Unanswered != nil {
-			fmt.Fprintf(w, "Warning: %s\n", invocation.WithoutKeys(v.Unanswered))
+			fmt.Fprintf(w, "Warning: %s\n", terminal.OneLine(invocation.WithoutKeys(v.Unanswered).Error()))
 			return
 		}
 	}

@@ -158,7 +158,7 @@ func (o *startOptions) taken(ctx context.Context, c *invocation.Connection, h *c
 	case err != nil:
 		fmt.Fprintf(o.app.Stderr, "Warning: no worker has read the check within %s: see the log of drydock-worker\n", takenWithin)
 	case v.Unanswered != nil:
-		fmt.Fprintf(o.app.Stderr, "Warning: %s\n", v.Unanswered)
+		fmt.Fprintf(o.app.Stderr, "Warning: %s\n", terminal.OneLine(v.Unanswered.Error()))
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ func (o *statusOptions) run(ctx context.Context, name string) error {
 		return explain(c, name, err)
 	}
 	if v.Unanswered != nil {
-		fmt.Fprintf(o.app.Stderr, "Warning: %s\n", invocation.WithoutKeys(v.Unanswered))
+		fmt.Fprintf(o.app.Stderr, "Warning: %s\n", terminal.OneLine(invocation.WithoutKeys(v.Unanswered).Error()))
 	}
 	if o.output.Format == formatNHC {
 		if v.Status == nil {

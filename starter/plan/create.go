@@ -196,7 +196,7 @@ func (o *createOptions) taken(ctx context.Context, c *invocation.Connection, p *
 	case err != nil:
 		fmt.Fprintf(o.app.Stderr, "Warning: no worker has read the plan within %s: see the log of drydock-worker\n", takenWithin)
 	case last.Running() && last.Unanswered != nil:
-		fmt.Fprintf(o.app.Stderr, "Warning: %s\n", last.Unanswered)
+		fmt.Fprintf(o.app.Stderr, "Warning: %s\n", terminal.OneLine(last.Unanswered.Error()))
 	}
 	return last, nil
 }

@@ -100,7 +100,7 @@ func (o *listOptions) plans(ctx context.Context, c *invocation.Connection, runs 
 	}
 	for _, why := range unanswered {
 		if why != nil {
-			fmt.Fprintf(o.app.Stderr, "Warning: %s\n", invocation.WithoutKeys(why))
+			fmt.Fprintf(o.app.Stderr, "Warning: %s\n", terminal.OneLine(invocation.WithoutKeys(why).Error()))
 			break
 		}
 	}

@@ -100,7 +100,7 @@ func (o *statusOptions) run(ctx context.Context, name string) error {
 		return Explain(c, name, err)
 	}
 	if v.Unanswered != nil {
-		fmt.Fprintf(o.app.Stderr, "Warning: %s\n", invocation.WithoutKeys(v.Unanswered))
+		fmt.Fprintf(o.app.Stderr, "Warning: %s\n", terminal.OneLine(invocation.WithoutKeys(v.Unanswered).Error()))
 	}
 	nodes, more, err := o.nodes(ctx, p, v)
 	if err != nil {

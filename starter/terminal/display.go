@@ -14,6 +14,7 @@ import (
 
 	"drydock/rules/moment"
 	"drydock/rules/period"
+	"drydock/rules/visible"
 )
 
 // Display shows one line per maintenance. In a terminal the lines stand below everything else and are drawn anew;
@@ -67,7 +68,7 @@ func NewNotes(out io.Writer, now func() time.Time) *Display {
 // Otherwise prints a line that progress has said where it is shown.
 func (d *Display) Otherwise(format string, args ...any) {
 	if d.quiet {
-		fmt.Fprintf(d.out, format+"\n", args...)
+		fmt.Fprintln(d.out, visible.Lines(fmt.Sprintf(format, args...)))
 	}
 }
 
@@ -85,7 +86,7 @@ func Detect(stream any) (int, bool) {
 func (d *Display) Update(key string, l Line) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	l.Text = OneLine(l.Text)
+	l.Label, l.Text = OneLine(l.Label), OneLine(l.Text)
 	if _, known := d.lines[key]; !known {
 		at, _ := slices.BinarySearchFunc(d.order, l.Label, func(k, label string) int { return CompareNames(d.lines[k].Label, label) })
 		d.order = slices.Insert(d.order, at, key)
@@ -110,7 +111,7 @@ func (d *Display) clock() string {
 // Say prints a line that tells what is waited for, where progress is shown.
 func (d *Display) Say(format string, args ...any) {
 	if !d.quiet {
-		fmt.Fprintf(d.out, format+"\n", args...)
+		fmt.Fprintln(d.out, visible.Lines(fmt.Sprintf(format, args...)))
 	}
 }
 
@@ -119,7 +120,7 @@ func (d *Display) Note(format string, args ...any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.clear()
-	text := fmt.Sprintf(format, args...)
+	text := visible.Lines(fmt.Sprintf(format, args...))
 	if !d.live {
 		text = d.clock() + "  " + text
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"drydock/rules/visible"
 )
 
 // Rows is a table under construction. Where the page is too narrow for it, its longest texts go on in the next line, or
@@ -105,7 +107,7 @@ func (r Rows) lines(one row, widths []int) []string {
 // Print prints lines of text, broken between words where they are too long for the page.
 func Print(w io.Writer, format string, args ...any) {
 	page := PageOf(w)
-	for line := range strings.Lines(fmt.Sprintf(format, args...)) {
+	for line := range strings.Lines(visible.Lines(fmt.Sprintf(format, args...))) {
 		text, ended := strings.CutSuffix(line, "\n")
 		if page.Width > 0 {
 			text = strings.Join(wrap(text, page.Width), "\n")

@@ -1,24 +1,14 @@
 package terminal
 
 import (
-	"strings"
 	"time"
 
 	"drydock/rules/moment"
+	"drydock/rules/visible"
 )
 
 // OneLine keeps what comes from outside, such as reasons, from breaking a table or moving the cursor.
-func OneLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' || r == '\r' {
-			return ' '
-		}
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return -1
-		}
-		return r
-	}, text)
-}
+func OneLine(text string) string { return visible.Line(text) }
 
 // Clock is a time of today, or with its date another day's, in the local time zone, which it names.
 func Clock(t, now time.Time) string { return moment.Clock(t, now) }

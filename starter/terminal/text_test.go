@@ -7,7 +7,7 @@ import (
 )
 
 func TestOneLineKeepsTheTerminalSafe(t *testing.T) {
-	if got, want := OneLine("a\nb\tc\x1b[2Jd\u009be\u00fc"), "a b c[2Jde\u00fc"; got != want {
+	if got, want := OneLine("a\nb\tc\x1b[2Jd\u009be\u00fc"), "a b c\\u{1b}[2Jd\\u{9b}e\u00fc"; got != want {
 		t.Errorf("oneLine = %q, want %q", got, want)
 	}
 }
