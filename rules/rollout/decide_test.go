@@ -276,6 +276,17 @@ func TestForgivenFailuresAreThoseOfTheNodes(t *testing.T) {
 	}
 }
 
+func TestWhoIsForgivenStaysSo(t *testing.T) {
+	nodes := fleet("a//held", "b")
+	rollout.Forgive(nodes)
+	nodes[0].State = rollout.Running
+	rollout.Forgive(nodes)
+	nodes[0].State = rollout.Failed // it was cancelled
+	if d := rollout.Decide(one(), nodes, rollout.Progress{}, noon); d.Pause != "" {
+		t.Errorf("it pauses: %s", d.Pause)
+	}
+}
+
 func TestNodesComeAndGo(t *testing.T) {
 	before := fleet("a//done", "b", "c//running", "d//gone")
 	after, came, went := rollout.Match(rollout.ByName, before, []rollout.Facts{{Name: "d"}, {Name: "e"}}, noon)

@@ -57,7 +57,7 @@ type Node struct {
 	// RunID is the first run of its maintenance, as long as that matters.
 	RunID string `json:"runId,omitempty"`
 	Note  string `json:"note,omitempty"`
-	// Forgiven: somebody resumed the plan who knew that it had failed. Who begins anew has failed anew.
+	// Forgiven: somebody resumed the plan who knew that it had failed. It holds until the node fails anew, or is begun anew.
 	Forgiven bool `json:"forgiven,omitempty"`
 	// Standing is how far the drain of a node is whose plan is of strategy AllAtOnce; nil before its maintenance has begun.
 	Standing *Standing `json:"standing,omitempty"`
@@ -74,10 +74,10 @@ type Standing struct {
 	Drained    bool `json:"drained,omitempty"`
 }
 
-// Forgive lets the failures that are known now count no more.
+// Forgive lets the failures that are known now count no more. Who was forgiven before stays so.
 func Forgive(nodes []Node) {
 	for i := range nodes {
-		nodes[i].Forgiven = nodes[i].State == Held || nodes[i].State == Failed
+		nodes[i].Forgiven = nodes[i].Forgiven || nodes[i].State == Held || nodes[i].State == Failed
 	}
 }
 

@@ -37,6 +37,59 @@ func TestARepairedNodeLeavesNoFailureOver(t *testing.T) {
 	s.ended(`{"all":true}`, api.PlanIncomplete, rollout.Counts{Total: 3, Done: 2, Failed: 1})
 }
 
+// TestAForgivenFailureIsForgivenUntilTheNodeFailsAnew: whoever gives up a node that was forgiven does not fail it again.
+func TestAForgivenFailureIsForgivenUntilTheNodeFailsAnew(t *testing.T) {
+	for name, c := range map[string]struct {
+		ends  []error
+		then  func(s *site, run string)
+		phase api.PlanPhase
+		last  rollout.Counts
+	}{
+		"it is cancelled": {
+			then: func(s *site, _ string) {
+				if err := s.env.SignalWorkflowByID("node-maintenance/a/plan-kernel", api.MsgCancel, api.Cancel{}); err != nil {
+					s.Error(err)
+				}
+			},
+			phase: api.PlanRunning, last: rollout.Counts{Total: 3, Done: 2, Failed: 1},
+		},
+		"it waits for somebody again": {
+			then: func(s *site, run string) {
+				s.env.SignalWorkflow(api.SignalNodeNews, api.NodeNews{Node: "a", RunID: run, Held: true, Why: "the fan"})
+			},
+			phase: api.PlanPaused, last: rollout.Counts{Total: 3, Done: 3},
+		},
+		"it fails": {
+			ends: []error{broken()}, then: func(*site, string) {},
+			phase: api.PlanPaused, last: rollout.Counts{Total: 3, Done: 2, Failed: 1},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, "a", "b", "c")
+			s.ends["a"] = c.ends
+			var run string
+			s.at(10*time.Second, func() {
+				run = s.status().Nodes[0].RunID
+				s.env.SignalWorkflow(api.SignalNodeNews, api.NodeNews{Node: "a", RunID: run, Held: true, Why: "the disk"})
+			})
+			s.signalAt(20*time.Second, api.MsgResume, api.Simple{})
+			s.at(30*time.Second, func() { s.env.SignalWorkflow(api.SignalNodeNews, api.NodeNews{Node: "a", RunID: run}) })
+			s.at(40*time.Second, func() { c.then(s, run) })
+			s.at(65*time.Second, func() {
+				if status := s.status(); status.Phase != c.phase {
+					t.Errorf("it is %s with %+v, want it %s", status.Phase, status.Nodes, c.phase)
+				}
+			})
+			s.signalAt(11*time.Minute, api.MsgResume, api.Simple{}) // where it is paused; else it is over, or refused
+			end := api.PlanCompleted
+			if c.last.Failed > 0 {
+				end = api.PlanIncomplete
+			}
+			s.ended(`{"all":true}`, end, c.last)
+		})
+	}
+}
+
 func TestANodeThatCeasedToMatchIsNotBegunAnew(t *testing.T) {
 	s := newSite(t, "a", "b", "c")
 	s.ends["a"] = []error{broken()}

@@ -210,6 +210,9 @@ func (f *flights) ended(name string, how planactivity.Ended) {
 			return // since the node was back, it is over
 		}
 		n.Since, n.RunID, n.Note = now.Unix(), "", how.Message
+		if n.State != rollout.Held && how.Phase != api.Cancelled {
+			n.Forgiven = false // what somebody forgave was repaired meanwhile: this is another failure
+		}
 		switch {
 		case how.Unknown:
 			n.State, n.Note = rollout.Failed, "nothing is known of its maintenance"
@@ -245,7 +248,7 @@ func (f *flights) blocked(n *rollout.Node, now time.Time) {
 		n.State = rollout.Failed
 		return
 	}
-	n.State, n.NotBefore = rollout.Waiting, now.Add(pause).Unix()
+	n.State, n.NotBefore, n.Forgiven = rollout.Waiting, now.Add(pause).Unix(), false
 	f.state.Digest = matchAgain
 }
 
@@ -260,10 +263,11 @@ func (f *flights) heard(news api.NodeNews) {
 		n.State, n.Since, n.Note = rollout.Done, f.now().Unix(), ""
 		f.state.Progress.LastEnd = f.now()
 	case news.Held && n.State == rollout.Running:
-		n.State, n.Since, n.Note = rollout.Held, f.now().Unix(), bounds.Cut(news.Why, maxNote)
+		n.State, n.Since, n.Note, n.Forgiven = rollout.Held, f.now().Unix(), bounds.Cut(news.Why, maxNote), false
 		f.state.Progress.LastEnd = f.now()
 	case !news.Held && n.State == rollout.Held:
-		n.State, n.Since, n.Note, n.Forgiven = rollout.Running, f.now().Unix(), "", false
+		// It stays forgiven: who releases it, or has it cancelled, gives up what has failed already.
+		n.State, n.Since, n.Note = rollout.Running, f.now().Unix(), ""
 	}
 	f.dirty = true
 }
