@@ -64,6 +64,40 @@ func TestTheLogLevelHasAListenerOfItsOwn(t *testing.T) {
 	}
 }
 
+// A page whose name leads to this machine neither reads the metrics nor changes the log level.
+func TestAPageDoesNotReachTheWorker(t *testing.T) {
+	c := config.Default()
+	c.Listen, c.AdminListen = "127.0.0.1:0", "127.0.0.1:0"
+	o := Options{Config: c, Logger: slog.New(slog.DiscardHandler), Level: new(slog.LevelVar)}
+	all, err := serve(o, &health{}, prometheus.NewRegistry())
+	if err != nil || len(all) != 2 {
+		t.Fatalf("%d servers, %v", len(all), err)
+	}
+	defer all.stop()
+	for _, one := range []struct{ method, url, host, origin string }{
+		{http.MethodGet, "http://" + all[0].Addr + "/metrics", "evil.example", ""},
+		{http.MethodPut, "http://" + all[1].Addr + "/loglevel", "evil.example", ""},
+		{http.MethodPut, "http://" + all[1].Addr + "/loglevel", "", "http://evil.example"},
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), one.method, one.url, strings.NewReader("debug"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Host = one.host
+		if one.origin != "" {
+			request.Header.Set("Origin", one.origin)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != http.StatusForbidden || o.Level.Level() != slog.LevelInfo {
+			t.Errorf("%+v: %d, level %s", one, response.StatusCode, o.Level.Level())
+		}
+	}
+}
+
 // A taken address of the log level is no reason not to work; one of the probes is.
 func TestATakenAddress(t *testing.T) {
 	c := config.Default()

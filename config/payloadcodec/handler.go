@@ -3,13 +3,13 @@ package payloadcodec
 import (
 	"crypto/sha256"
 	"crypto/subtle"
-	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
 
 	"go.temporal.io/sdk/converter"
+
+	"drydock/inbound"
 )
 
 // MaxBody is how much of a request a codec server reads, in bytes: a page of a history is smaller.
