@@ -14,6 +14,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -66,6 +67,8 @@ func (s *site) checksKubeconfig() string {
 			if _, err = s.kube.CoreV1().ServiceAccounts(o.Namespace).Create(s.ctx, o, metav1.CreateOptions{}); apierrors.IsAlreadyExists(err) {
 				_, err = s.kube.CoreV1().ServiceAccounts(o.Namespace).Update(s.ctx, o, metav1.UpdateOptions{})
 			}
+		case *networkingv1.NetworkPolicy:
+			_, err = s.kube.NetworkingV1().NetworkPolicies(o.Namespace).Create(s.ctx, o, metav1.CreateOptions{})
 		case *rbacv1.Role:
 			_, err = rbac.Roles(o.Namespace).Create(s.ctx, o, metav1.CreateOptions{})
 		case *rbacv1.RoleBinding:

@@ -213,23 +213,30 @@ func (f *flights) ended(name string, how planactivity.Ended) {
 		if n.State != rollout.Held && how.Phase != api.Cancelled {
 			n.Forgiven = false // what somebody forgave was repaired meanwhile: this is another failure
 		}
-		switch {
-		case how.Unknown:
-			n.State, n.Note = rollout.Failed, "nothing is known of its maintenance"
-		case blocked:
+		if blocked && !how.Unknown {
 			f.blocked(n, now)
-		case how.Phase == api.Completed:
-			n.State, n.Note = rollout.Done, ""
-		case how.Phase == api.NodeGone, how.Kind == api.ErrorNodeNotFound:
-			n.State = rollout.Gone
-		case how.Phase == api.Cancelled && (f.state.Stop != "" || f.state.Skipping[n.Name]):
-			n.State = rollout.Skipped
-		default:
-			n.State = rollout.Failed
+		} else {
+			f.settle(n, how)
 		}
 		delete(f.state.Skipping, n.Name)
 		f.state.Progress.LastEnd = now
 	})
+}
+
+// settle gives a node the state that follows from the end of its maintenance.
+func (f *flights) settle(n *rollout.Node, how planactivity.Ended) {
+	switch {
+	case how.Unknown:
+		n.State, n.Note = rollout.Failed, "nothing is known of its maintenance"
+	case how.Phase == api.Completed:
+		n.State, n.Note = rollout.Done, ""
+	case how.Phase == api.NodeGone, how.Kind == api.ErrorNodeNotFound:
+		n.State = rollout.Gone
+	case how.Phase == api.Cancelled && (f.state.Stop != "" || f.state.Skipping[n.Name]):
+		n.State = rollout.Skipped
+	default:
+		n.State = rollout.Failed
+	}
 }
 
 // blocked is what becomes of a node that could not be emptied.
