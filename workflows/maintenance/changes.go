@@ -19,6 +19,14 @@ const (
 	// changeReservedRequestor: the requestor of the maintenances that plans share is refused to any other. Before, it was
 	// anybody's.
 	changeReservedRequestor = "reserve-requestor-plans"
+	// changeJudgedAnswer: an update that is judged is answered once that is over. Before, it was answered at once.
+	changeJudgedAnswer = "answer-once-judged"
+	// changeJudgeJoin, changeJudgeEscalate, changeJudgeExtend and changeJudgeSkipHook: the policy judges these messages. Before,
+	// they had their effect at once.
+	changeJudgeJoin     = "judge-join"
+	changeJudgeEscalate = "judge-escalate"
+	changeJudgeExtend   = "judge-extend"
+	changeJudgeSkipHook = "judge-skip-hook"
 )
 
 // changed tells whether a run goes the way of a change.
