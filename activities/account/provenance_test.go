@@ -9,6 +9,7 @@ import (
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/mocks"
@@ -63,8 +64,8 @@ func recordOf(t *testing.T, runs ...*run) (kept record.Record, err error) {
 		}
 		return a.Record(), err
 	}
-	env.RegisterActivity(read)
-	value, err := env.ExecuteActivity(read, reference)
+	env.RegisterActivityWithOptions(read, activity.RegisterOptions{Name: "KeepRecord"})
+	value, err := env.ExecuteActivity("KeepRecord", reference)
 	if err == nil {
 		err = value.Get(&kept)
 	}

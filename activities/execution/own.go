@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 
+	"drydock/activities/caller"
 	"drydock/api"
 )
 
@@ -17,7 +18,7 @@ import (
 // is one that nobody can know before.
 func Own(ctx context.Context, temporal client.Client) (string, error) {
 	run, name := activity.GetInfo(ctx).WorkflowExecution, api.SignalOwn+"/"+rand.Text()
-	if err := temporal.SignalWorkflow(ctx, run.ID, run.RunID, name, nil); err != nil {
+	if err := caller.Signal(ctx, temporal, run.ID, run.RunID, name, nil); err != nil {
 		return "", fmt.Errorf("signalling workflow %s to find out the worker's principal: %w", run.ID, err)
 	}
 	events := temporal.GetWorkflowHistory(ctx, run.ID, run.RunID, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"drydock/activities/caller"
 	"drydock/activities/execution"
 	"drydock/activities/failure"
 	"drydock/api"
@@ -160,6 +161,9 @@ type ApprovalInput struct {
 	Maintenance json.RawMessage `json:"maintenance,omitempty"`
 }
 
+// About implements caller.Input.
+func (in ApprovalInput) About() caller.Subject { return caller.Subject{Spec: in.Maintenance} }
+
 // Judged is what is known of a word, and why it does not count.
 type Judged struct {
 	// Sender is who sent it, as far as that is known.
@@ -172,6 +176,9 @@ type Judged struct {
 type AmendmentInput struct {
 	Maintenance json.RawMessage `json:"maintenance"`
 }
+
+// About implements caller.Input.
+func (in AmendmentInput) About() caller.Subject { return caller.Subject{Spec: in.Maintenance} }
 
 // JudgeAmendment tells whether the policy lets a maintenance become another than it was asked to be. Errors:
 // MissingPermission.

@@ -27,6 +27,10 @@ const (
 	changeJudgeEscalate = "judge-escalate"
 	changeJudgeExtend   = "judge-extend"
 	changeJudgeSkipHook = "judge-skip-hook"
+	// changeConfirmRefusal: the scheduler is asked before a refused slot ends the maintenance, and changeConfirmMissing: the node is
+	// looked for before its deletion does. Before, whoever could send a signal was believed.
+	changeConfirmRefusal = "confirm-slot-refused"
+	changeConfirmMissing = "confirm-node-missing"
 )
 
 // changed tells whether a run goes the way of a change.
