@@ -80,10 +80,11 @@ type SlotQuestion struct {
 	RequestIDs []string `json:"requestIds"`
 }
 
-// SlotsHeld is the answer: the requests that do. While the scheduler is Rebuilding it does not know. Frozen are the
-// freezes that hold running maintenances at that Revision.
+// SlotsHeld is the answer: the requests that do, and those that are Waiting for their slots. While the scheduler is Rebuilding it does
+// not know. Frozen are the freezes that hold running maintenances at that Revision.
 type SlotsHeld struct {
 	Held       []string `json:"held"`
+	Waiting    []string `json:"waiting,omitempty"`
 	Rebuilding bool     `json:"rebuilding,omitempty"`
 	Frozen     []string `json:"frozen,omitempty"`
 	Revision   int      `json:"revision,omitempty"`
@@ -91,12 +92,16 @@ type SlotsHeld struct {
 
 // Of is the answer for one request.
 func (s SlotsHeld) Of(requestID string) SlotHeld {
-	return SlotHeld{Held: slices.Contains(s.Held, requestID), Rebuilding: s.Rebuilding, Frozen: s.Frozen, Revision: s.Revision}
+	return SlotHeld{
+		Held: slices.Contains(s.Held, requestID), Waiting: slices.Contains(s.Waiting, requestID), Rebuilding: s.Rebuilding,
+		Frozen: s.Frozen, Revision: s.Revision,
+	}
 }
 
 // SlotHeld is the answer for one request.
 type SlotHeld struct {
 	Held       bool     `json:"held"`
+	Waiting    bool     `json:"waiting,omitempty"`
 	Rebuilding bool     `json:"rebuilding,omitempty"`
 	Frozen     []string `json:"frozen,omitempty"`
 	Revision   int      `json:"revision,omitempty"`

@@ -113,8 +113,7 @@ func nonsense(name string) []message {
 	}
 }
 
-// toMaintenance are messages to a maintenance. Those who may send some of these may as well cancel it: a slot's refusal and
-// the loss of the node are therefore those of another request. With held, a forged freeze names its own.
+// toMaintenance are messages to a maintenance. With held, a forged freeze names its own request.
 func toMaintenance(e execution, held bool) []message {
 	request, another := e.first+"/1", newUUID()+"/1"
 	frozen := another
@@ -127,8 +126,10 @@ func toMaintenance(e execution, held bool) []message {
 		{api.SignalSlotGranted, api.SlotAnswer{RequestID: another}},
 		{api.SignalSlotPending, api.SlotAnswer{RequestID: request, Reason: endless()}},
 		{api.SignalSlotRefused, api.SlotAnswer{RequestID: another, Reason: forged}},
+		{api.SignalSlotRefused, api.SlotAnswer{RequestID: request, Reason: forged}},
 		{api.SignalHold, api.FreezeNotice{RequestID: frozen, Revision: 1 << 40, Reasons: []string{endless()}}},
 		{api.SignalNodeChanged, api.NodeChange{RequestID: another, Missing: true}},
+		{api.SignalNodeChanged, api.NodeChange{RequestID: request, Missing: true}},
 		{api.SignalNodeChanged, api.NodeChange{RequestID: request, Uncordoned: true}},
 		{api.SignalDrainBlocked, blocked()},
 		{api.SignalTarget, api.NodeTarget{Revision: 1 << 40, Targets: []drainplan.Entry{{PodType: drainplan.DaemonSet, PodPriority: 1<<31 - 1}}, Last: true}},

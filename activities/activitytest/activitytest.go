@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	sdklog "go.temporal.io/sdk/log"
@@ -110,5 +111,13 @@ func Execute(t *testing.T, env *testsuite.TestActivityEnvironment, do func(ctx c
 	t.Helper()
 	env.RegisterActivity(do)
 	_, err := env.ExecuteActivity(do)
+	return err
+}
+
+// ExecuteAs runs code as the activity of a name.
+func ExecuteAs(t *testing.T, env *testsuite.TestActivityEnvironment, name string, do func(ctx context.Context) error) error {
+	t.Helper()
+	env.RegisterActivityWithOptions(do, activity.RegisterOptions{Name: name})
+	_, err := env.ExecuteActivity(name)
 	return err
 }

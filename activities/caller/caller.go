@@ -1,16 +1,17 @@
-// Package caller refuses activities to whoever is not a workflow of this worker.
+// Package caller refuses activities to whoever is not a workflow of this worker, and signals that the workflow is not entitled to.
 package caller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/temporal"
-	"go.temporal.io/sdk/workflow"
 	"k8s.io/utils/lru"
 
 	"drydock/api"
@@ -24,9 +25,34 @@ type Describer interface {
 	DescribeWorkflowExecution(ctx context.Context, workflowID, runID string) (*workflowservice.DescribeWorkflowExecutionResponse, error)
 }
 
-// Interceptor lets an activity run only for a workflow of a type that may call it, whose own tasks are on this worker's queue. Whoever
-// may write in the namespace can schedule any activity, from a workflow that his own worker runs on a queue of his own under any
-// type: so the type that comes with the task proves nothing, and the server is asked, once a run.
+// patience is the attempt from which on a run that the server does not know is refused. An activity is handed out only while its run
+// exists, but a server of another region may not know the run yet: that must not end a workflow of ours. Half a minute later it does,
+// or the run was deleted and nobody waits for the activity.
+const patience = 9
+
+// Identity is a workflow that calls an activity, as the server names it.
+type Identity struct {
+	Type, WorkflowID, RunID string
+	// Cluster is that of the worker's task queue.
+	Cluster string
+	// FirstRunID is the first run of its chain, Parent the workflow ID of its parent. Only the server knows them, and they are empty
+	// in what an activity reads from its own task.
+	FirstRunID, Parent string
+}
+
+// identityOf is the caller as far as the task of the activity names it.
+func identityOf(info activity.Info) Identity {
+	who := Identity{WorkflowID: info.WorkflowExecution.ID, RunID: info.WorkflowExecution.RunID, Cluster: api.ClusterOf(info.TaskQueue)}
+	if info.WorkflowType != nil {
+		who.Type = info.WorkflowType.Name
+	}
+	return who
+}
+
+// Interceptor lets an activity run only for a workflow of a type that may call it, whose own tasks are on this worker's queue, and
+// only for what that workflow is about. Whoever may write in the namespace can schedule any activity, from a workflow that his own
+// worker runs on a queue of his own under any type: so the type that comes with the task proves nothing, and the server is asked,
+// once a run.
 type Interceptor struct {
 	interceptor.WorkerInterceptorBase
 	server Describer
@@ -51,44 +77,80 @@ type inbound struct {
 
 // ExecuteActivity implements interceptor.ActivityInboundInterceptor.
 func (b *inbound) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
-	if err := b.callers.check(ctx, activity.GetInfo(ctx)); err != nil {
+	if err := b.callers.check(ctx, activity.GetInfo(ctx), in.Args...); err != nil {
 		return nil, err
 	}
-	return b.Next.ExecuteActivity(ctx, in)
+	result, err := b.Next.ExecuteActivity(ctx, in)
+	var refused *temporal.ApplicationError
+	if errors.As(err, &refused) && refused.Type() == api.ErrorForeignCaller {
+		return result, refused // wrapped in another error it would be tried again
+	}
+	return result, err
 }
 
-// check refuses a caller for good, or fails where the server does not answer. Local activities run in this worker's own workflows.
-func (i *Interceptor) check(ctx context.Context, info activity.Info) error {
+// check refuses a caller or its input for good, or fails where the server does not answer. Local activities run in this worker's own
+// workflows.
+func (i *Interceptor) check(ctx context.Context, info activity.Info, inputs ...any) error {
 	if info.IsLocalActivity {
 		return nil
 	}
-	name, run := info.ActivityType.Name, info.WorkflowExecution
-	if info.WorkflowType == nil || run.ID == "" || run.RunID == "" {
-		return refuse("activity %s was called by no workflow", name)
-	}
-	if !slices.Contains(Allowed(name), info.WorkflowType.Name) {
-		return refuse("activity %s is not for workflows of type %.100q: %.300q called it", name, info.WorkflowType.Name, run.ID)
-	}
-	if known, ok := i.own.Get(run); ok {
-		return i.compare(name, run, info.WorkflowType.Name, known.(home))
-	}
-	described, err := i.server.DescribeWorkflowExecution(ctx, run.ID, run.RunID)
+	who, err := i.identify(ctx, info)
 	if err != nil {
-		return fmt.Errorf("asking which workflow called activity %s: %s: %w", name, run.ID, err)
+		return err
 	}
-	found := home{kind: described.GetWorkflowExecutionInfo().GetType().GetName(), queue: described.GetExecutionConfig().GetTaskQueue().GetName()}
-	i.own.Add(run, found)
-	return i.compare(name, run, info.WorkflowType.Name, found)
-}
-
-// home is where a run is at home, as the server says: neither changes in its life.
-type home struct{ kind, queue string }
-
-func (i *Interceptor) compare(name string, run workflow.Execution, kind string, found home) error {
-	if found.kind != kind || found.queue != i.queue {
-		return refuse("activity %s is for workflows of task queue %s: workflow %.300q of type %.100q is on %.300q", name, i.queue, run.ID, found.kind, found.queue)
+	for _, input := range inputs {
+		if err := who.Check(input); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// identify finds out who calls an activity, and refuses whoever may not.
+func (i *Interceptor) identify(ctx context.Context, info activity.Info) (Identity, error) {
+	name, run := info.ActivityType.Name, info.WorkflowExecution
+	if info.WorkflowType == nil || run.ID == "" || run.RunID == "" {
+		return Identity{}, refuse("activity %s was called by no workflow", name)
+	}
+	if !slices.Contains(Allowed(name), info.WorkflowType.Name) {
+		return Identity{}, refuse("activity %s is not for workflows of type %.100q: %.300q called it", name, info.WorkflowType.Name, run.ID)
+	}
+	found, err := i.describe(ctx, info)
+	if err != nil {
+		return Identity{}, err
+	}
+	if found.kind != info.WorkflowType.Name || found.queue != i.queue {
+		return Identity{}, refuse("activity %s is for workflows of task queue %s: workflow %.300q of type %.100q is on %.300q", name, i.queue, run.ID, found.kind, found.queue)
+	}
+	return Identity{
+		Type: found.kind, WorkflowID: run.ID, RunID: run.RunID, Cluster: api.ClusterOf(i.queue), FirstRunID: found.first, Parent: found.parent,
+	}, nil
+}
+
+// home is what the server says of a run: none of it changes in its life.
+type home struct{ kind, queue, first, parent string }
+
+// describe asks the server about a run, once.
+func (i *Interceptor) describe(ctx context.Context, info activity.Info) (home, error) {
+	run := info.WorkflowExecution
+	if known, ok := i.own.Get(run); ok {
+		return known.(home), nil
+	}
+	described, err := i.server.DescribeWorkflowExecution(ctx, run.ID, run.RunID)
+	var unknown *serviceerror.NotFound
+	if errors.As(err, &unknown) && info.Attempt >= patience {
+		return home{}, refuse("activity %s was called by workflow %.300q, run %s, which the server does not know", info.ActivityType.Name, run.ID, run.RunID)
+	}
+	if err != nil {
+		return home{}, fmt.Errorf("asking which workflow called activity %s: %s: %w", info.ActivityType.Name, run.ID, err)
+	}
+	of := described.GetWorkflowExecutionInfo()
+	found := home{
+		kind: of.GetType().GetName(), queue: described.GetExecutionConfig().GetTaskQueue().GetName(),
+		first: of.GetFirstRunId(), parent: of.GetParentExecution().GetWorkflowId(),
+	}
+	i.own.Add(run, found)
+	return found, nil
 }
 
 func refuse(format string, values ...any) error {

@@ -22,8 +22,10 @@ import (
 // server says of every run that it is of one type and on one queue.
 type server struct {
 	kind, queue string
-	err         error
-	asked       int
+	// answer is the whole answer, where it is not only that.
+	answer *workflowservice.DescribeWorkflowExecutionResponse
+	err    error
+	asked  int
 }
 
 func (s *server) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
@@ -31,10 +33,17 @@ func (s *server) DescribeWorkflowExecution(context.Context, string, string) (*wo
 	if s.err != nil {
 		return nil, s.err
 	}
+	return s.response(), nil
+}
+
+func (s *server) response() *workflowservice.DescribeWorkflowExecutionResponse {
+	if s.answer != nil {
+		return s.answer
+	}
 	return &workflowservice.DescribeWorkflowExecutionResponse{
 		ExecutionConfig:       &workflowpb.WorkflowExecutionConfig{TaskQueue: &taskqueuepb.TaskQueue{Name: s.queue}},
 		WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Type: &commonpb.WorkflowType{Name: s.kind}},
-	}, nil
+	}
 }
 
 func call(name, kind string) activity.Info {

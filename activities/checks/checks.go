@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
+	"drydock/activities/caller"
 	"drydock/activities/failure"
 	"drydock/activities/heartbeat"
 	"drydock/activities/reporting"
@@ -34,6 +35,14 @@ type HookInput struct {
 	Subject checks.Subject `json:"subject"`
 	// Key is the same whenever the call is repeated.
 	Key string `json:"key"`
+}
+
+// About implements caller.Input.
+func (in HookInput) About() caller.Subject { return about(in.Subject) }
+
+// about is what hooks, checks and works are told of the maintenance, as its claim.
+func about(s checks.Subject) caller.Subject {
+	return caller.Subject{Node: s.Node, Requestor: s.Requestor, WorkflowID: s.WorkflowID, RunID: s.RunID}
 }
 
 // CallHook calls a hook once, and waits for its Job where it has one. Errors: HookFailed, WorkerStopping.
@@ -67,6 +76,9 @@ type ValidateInput struct {
 	// BlockedSignal is the signal by which the workflow wants to hear what does not hold.
 	BlockedSignal string `json:"blockedSignal"`
 }
+
+// About implements caller.Input.
+func (in ValidateInput) About() caller.Subject { return about(in.Subject) }
 
 // Validated is how a validation ended.
 type Validated struct {

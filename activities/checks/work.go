@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"drydock/activities/caller"
 	"drydock/activities/execution"
 	"drydock/activities/failure"
 	"drydock/activities/heartbeat"
@@ -41,6 +42,9 @@ type WorkInput struct {
 	// Find: BeginWork only finds what was begun.
 	Find bool `json:"find,omitempty"`
 }
+
+// About implements caller.Input.
+func (in WorkInput) About() caller.Subject { return about(in.Subject) }
 
 func (in WorkInput) call() checks.WorkCall {
 	return checks.WorkCall{Work: in.Work, Kind: in.Kind, Begun: in.Job, Key: in.Key, Subject: in.Subject}

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"drydock/activities/caller"
 	"drydock/api"
 	"drydock/k8s"
 )
@@ -166,7 +167,7 @@ func (a *arrivals) tell(ctx context.Context, h WatchedHolder) error {
 		return nil
 	}
 	change := api.NodeChange{RequestID: h.RequestID, Arrived: arrived}
-	if err := a.Temporal.SignalWorkflow(ctx, h.WorkflowID, "", api.SignalNodeChanged, change); err != nil {
+	if err := caller.Signal(ctx, a.Temporal, h.WorkflowID, "", api.SignalNodeChanged, change); err != nil {
 		return err
 	}
 	a.arrived.note(h.RequestID, news)

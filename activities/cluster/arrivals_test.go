@@ -18,7 +18,7 @@ import (
 )
 
 func TestPodsThatComeToANodeThatIsReadyAreTold(t *testing.T) {
-	granted := time.Now().Add(-time.Minute)
+	granted, holder := time.Now().Add(-time.Minute), api.MaintenanceID("", "n1", "ops")
 	at := func(d time.Duration) activitytest.PodOption {
 		return func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(granted.Add(d)) }
 	}
@@ -26,12 +26,12 @@ func TestPodsThatComeToANodeThatIsReadyAreTold(t *testing.T) {
 	labelled := func(p *corev1.Pod) { p.Labels[api.WorkflowLabel] = "w" }
 	ours := func(p *corev1.Pod) { labelled(p); p.OwnerReferences[0].Kind = "Job" }
 	s := k8stest.New(
-		activitytest.Node("n1", activitytest.Cordoned, activitytest.Marked("m", "r"), activitytest.Labelled(api.PhaseLabel, string(api.Ready))),
+		activitytest.Node("n1", activitytest.Cordoned, activitytest.Marked(holder, "r"), activitytest.Labelled(api.PhaseLabel, string(api.Ready))),
 		activitytest.Pod("before", at(-time.Hour)), activitytest.Pod("daemon", at(time.Second), daemon), activitytest.Pod("hook", at(time.Second), ours),
 	)
 	told := make(chan api.NodeChange, 10)
-	temporal := activitytest.Statuses(map[string]enums.WorkflowExecutionStatus{"m/r": enums.WORKFLOW_EXECUTION_STATUS_RUNNING})
-	temporal.On("SignalWorkflow", mock.Anything, "m", "", api.SignalNodeChanged, mock.Anything).Return(
+	temporal := activitytest.Statuses(map[string]enums.WorkflowExecutionStatus{holder + "/r": enums.WORKFLOW_EXECUTION_STATUS_RUNNING})
+	temporal.On("SignalWorkflow", mock.Anything, holder, "", api.SignalNodeChanged, mock.Anything).Return(
 		func(_ context.Context, _, _, _ string, arg any) error {
 			told <- arg.(api.NodeChange)
 			return nil
@@ -51,7 +51,7 @@ func TestPodsThatComeToANodeThatIsReadyAreTold(t *testing.T) {
 	env.SetWorkerStopChannel(stop)
 	env.RegisterActivity(c.WatchCluster)
 	done := make(chan error, 1)
-	holders := []WatchedHolder{{RequestID: "r/1", Node: "n1", WorkflowID: "m", RunID: "r", Since: granted}}
+	holders := []WatchedHolder{{RequestID: "r/1", Node: "n1", WorkflowID: holder, RunID: "r", Since: granted}}
 	go func() {
 		_, err := env.ExecuteActivity(c.WatchCluster, WatchInput{Holders: holders, Known: []KnownMark{{Node: "n1", RunID: "r"}}})
 		done <- err

@@ -5,13 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
-	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
+	"drydock/activities/caller"
 	"drydock/api"
 	"drydock/audit"
 	"drydock/notify"
@@ -69,7 +70,8 @@ func (in DeliverInput) pause(asked time.Duration, now time.Time) time.Duration {
 	return max(min(asked, left-min(lastTry, left/4)), 0)
 }
 
-// CollectInput is an event for a workflow that collects those of many maintenances.
+// CollectInput is an event for a workflow that collects those of many maintenances. WorkflowType, Signal and Start are what workers of
+// earlier versions need.
 type CollectInput struct {
 	WorkflowID   string             `json:"workflowId"`
 	WorkflowType string             `json:"workflowType"`
@@ -78,13 +80,11 @@ type CollectInput struct {
 	Start        json.RawMessage    `json:"start"`
 }
 
-// Collect gives an event to the workflow that collects, and starts it where it does not run.
+// Collect gives an event to the workflow that collects, and starts it where it does not run. Errors: ForeignCaller.
 func (n *Activities) Collect(ctx context.Context, in CollectInput) error {
-	_, err := n.Temporal.SignalWithStartWorkflow(ctx, in.WorkflowID, in.Signal, in.Event, client.StartWorkflowOptions{
-		ID: in.WorkflowID, TaskQueue: activity.GetInfo(ctx).TaskQueue,
-		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-	}, in.WorkflowType, in.Start)
-	if err != nil {
+	channel := strings.TrimPrefix(in.WorkflowID, api.CollectorID(api.ClusterOf(activity.GetInfo(ctx).TaskQueue), ""))
+	start := api.NotificationInput{Channel: channel, Collects: true}
+	if err := caller.SignalWithStart(ctx, n.Temporal, in.WorkflowID, api.SignalCollect, in.Event, start); err != nil {
 		return fmt.Errorf("collecting for %s: %w", in.WorkflowID, err)
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"drydock/activities/caller"
 	"drydock/activities/failure"
 	"drydock/activities/heartbeat"
 	"drydock/activities/nodeevent"
@@ -31,11 +32,14 @@ type HealInput struct {
 	Finding doctor.Finding `json:"finding"`
 	By      string         `json:"by"`
 	Comment string         `json:"comment,omitempty"`
-	// SignalRequest and SignalRelease are the scheduler's, SignalChanged a maintenance's.
+	// SignalRequest, SignalRelease and SignalChanged are what workers of earlier versions need.
 	SignalRequest string `json:"signalRequest"`
 	SignalRelease string `json:"signalRelease"`
 	SignalChanged string `json:"signalChanged"`
 }
+
+// About implements caller.Input.
+func (in HealInput) About() caller.Subject { return caller.Subject{Scheduler: in.Scheduler} }
 
 // why is what a record says of the reason.
 func (in HealInput) why() string {
@@ -220,8 +224,8 @@ func (d *Activities) releaseSlot(ctx context.Context, in HealInput) (string, err
 	if err != nil {
 		return "", err
 	}
-	if err := d.Temporal.SignalWorkflow(ctx, in.Scheduler, "", in.SignalRelease, payload); err != nil {
-		return "", fmt.Errorf("signalling %s to %s: %w", in.SignalRelease, in.Scheduler, err)
+	if err := caller.Signal(ctx, d.Temporal, in.Scheduler, "", api.SignalSlotRelease, payload); err != nil {
+		return "", fmt.Errorf("signalling %s to %s: %w", api.SignalSlotRelease, in.Scheduler, err)
 	}
 	did := "gave the slot back"
 	if f.Kind == doctor.PendingDead {
@@ -296,8 +300,8 @@ func (d *Activities) requestSlot(ctx context.Context, in HealInput) (string, err
 	if err != nil {
 		return "", err
 	}
-	if err := d.Temporal.SignalWorkflow(ctx, in.Scheduler, "", in.SignalRequest, json.RawMessage(payload)); err != nil {
-		return "", fmt.Errorf("signalling %s to %s: %w", in.SignalRequest, in.Scheduler, err)
+	if err := caller.Signal(ctx, d.Temporal, in.Scheduler, "", api.SignalSlotRequest, json.RawMessage(payload)); err != nil {
+		return "", fmt.Errorf("signalling %s to %s: %w", api.SignalSlotRequest, in.Scheduler, err)
 	}
 	const did = "asked the scheduler for the slot in its name"
 	d.event(ctx, in, "", did)
@@ -320,8 +324,8 @@ func (d *Activities) releaseOthers(ctx context.Context, in HealInput) error {
 		if err != nil {
 			return err
 		}
-		if err := d.Temporal.SignalWorkflow(ctx, in.Scheduler, "", in.SignalRelease, payload); err != nil {
-			return fmt.Errorf("signalling %s to %s: %w", in.SignalRelease, in.Scheduler, err)
+		if err := caller.Signal(ctx, d.Temporal, in.Scheduler, "", api.SignalSlotRelease, payload); err != nil {
+			return fmt.Errorf("signalling %s to %s: %w", api.SignalSlotRelease, in.Scheduler, err)
 		}
 	}
 	return nil
@@ -338,8 +342,8 @@ func (d *Activities) restoreMark(ctx context.Context, in HealInput) (string, err
 		return "", errNoLonger
 	}
 	change := api.NodeChange{RequestID: f.RequestID, Unmarked: true}
-	if err := d.Temporal.SignalWorkflow(ctx, f.WorkflowID, "", in.SignalChanged, change); err != nil {
-		return "", fmt.Errorf("signalling %s to %s: %w", in.SignalChanged, f.WorkflowID, err)
+	if err := caller.Signal(ctx, d.Temporal, f.WorkflowID, "", api.SignalNodeChanged, change); err != nil {
+		return "", fmt.Errorf("signalling %s to %s: %w", api.SignalNodeChanged, f.WorkflowID, err)
 	}
 	const did = "told the maintenance that its mark is gone"
 	d.event(ctx, in, "", did)

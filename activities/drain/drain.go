@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"k8s.io/apimachinery/pkg/types"
 
+	"drydock/activities/caller"
 	"drydock/activities/failure"
 	"drydock/activities/heartbeat"
 	"drydock/activities/heldnode"
@@ -80,6 +81,9 @@ type Input struct {
 	Then *Word `json:"then,omitempty"`
 }
 
+// About implements caller.Input.
+func (in Input) About() caller.Subject { return caller.Subject{Node: in.Node, RunID: in.RunID} }
+
 // Word is a signal to a workflow.
 type Word struct {
 	WorkflowID string          `json:"workflowId"`
@@ -103,8 +107,13 @@ type Consent struct {
 // Drain empties a node: it evicts the chosen pods tier by tier (mode evict) or watches them leave (mode wait), until
 // none is left. It goes on where an earlier attempt stopped, and stops by itself when the node is not the
 // maintenance's any more. Cancelled, it tells in the error's details how far it came.
-// Errors: NodeGone, NodeReplaced, NotHolder, MissingPermission, WorkerStopping.
+// Errors: ForeignCaller, NodeGone, NodeReplaced, NotHolder, MissingPermission, WorkerStopping.
 func (d *Activities) Drain(ctx context.Context, in Input) (Drained, error) {
+	if in.Then != nil {
+		if err := caller.MaySignal(ctx, in.Then.WorkflowID, in.Then.Signal); err != nil {
+			return Drained{}, err
+		}
+	}
 	before := in.before(ctx)
 	heartbeats := startHeartbeats(ctx, before)
 	defer heartbeats.Stop()
@@ -128,7 +137,7 @@ func (d *Activities) tell(ctx context.Context, word *Word) (told bool) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, tellWithin)
 	defer cancel()
-	if err := d.Temporal.SignalWorkflow(ctx, word.WorkflowID, "", word.Signal, word.Payload); err != nil {
+	if err := caller.Signal(ctx, d.Temporal, word.WorkflowID, "", word.Signal, word.Payload); err != nil {
 		activity.GetLogger(ctx).Warn("not said that the node is empty", "to", word.WorkflowID, "error", err)
 		return false
 	}

@@ -181,6 +181,20 @@ func TestDrainEvictsWhatIsToGoAndSkipsTheRest(t *testing.T) {
 	}
 }
 
+func TestDrainTellsNobodyButTheLockstep(t *testing.T) {
+	for name, word := range map[string]Word{
+		"an approval":            {WorkflowID: "node-maintenance/n2/ops", Signal: api.MsgApprove},
+		"a maintenance of alone": {WorkflowID: api.LockstepID(""), Signal: api.SignalNodeProgress},
+	} {
+		d := newDrain(t, activitytest.HeldNode())
+		d.in = func(in *Input) { in.Then = &word }
+		_, err := d.start(spec.Drain{Mode: spec.ModeEvict}).end()
+		if activitytest.ErrorType(err) != api.ErrorForeignCaller || len(d.server.Requests("")) != 0 {
+			t.Errorf("%s: %v, and requests %v", name, err, d.server.Requests(""))
+		}
+	}
+}
+
 func TestDrainOfAnEmptyNodeEndsAtOnce(t *testing.T) {
 	d := newDrain(t, activitytest.HeldNode()).start(evict)
 	if drained, err := d.end(); err != nil || drained.Evicted != 0 {

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
+	"drydock/activities/caller"
 	"drydock/activities/failure"
 )
 
@@ -16,6 +17,9 @@ type PodInput struct {
 	Node string `json:"node"`
 	Pod  string `json:"pod"`
 }
+
+// About implements caller.Input.
+func (in PodInput) About() caller.Subject { return caller.Subject{Node: in.Node} }
 
 // PodFound says why there is no such pod; empty where there is.
 type PodFound struct {

@@ -10,6 +10,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"drydock/activities/caller"
 	"drydock/activities/failure"
 	"drydock/activities/heartbeat"
 	"drydock/activities/heldnode"
@@ -30,6 +31,11 @@ type OutOfServiceInput struct {
 	Until time.Time `json:"until"`
 	// BlockedSignal is the signal by which the workflow wants to hear of what is left.
 	BlockedSignal string `json:"blockedSignal,omitempty"`
+}
+
+// About implements caller.Input.
+func (in OutOfServiceInput) About() caller.Subject {
+	return caller.Subject{Node: in.Node, RunID: in.RunID}
 }
 
 // TakenOutOfService is how a node was found. Tainted says that the taint is the maintenance's; otherwise it has Restarted,

@@ -6,6 +6,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 
+	"drydock/activities/caller"
 	"drydock/activities/failure"
 	"drydock/activities/heartbeat"
 	"drydock/activities/heldnode"
@@ -21,6 +22,11 @@ type WaitInput struct {
 	RunID         string `json:"runId"`
 	PodSelector   string `json:"podSelector"`
 	BlockedSignal string `json:"blockedSignal"`
+}
+
+// About implements caller.Input.
+func (in WaitInput) About() caller.Subject {
+	return caller.Subject{Node: in.Node, RunID: in.RunID}
 }
 
 // WaitForPods returns when no selected pod is left that has not completed. Pods that stay on a drained node, those of

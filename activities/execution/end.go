@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
+	"drydock/activities/caller"
 	"drydock/api"
 )
 
@@ -28,7 +29,7 @@ func TellToEnd(ctx context.Context, temporal client.Client, id, run string, said
 		messages[0].payload = api.Cancel{Message: said, Run: run, Release: true}
 	}
 	for _, m := range messages {
-		err := temporal.SignalWorkflow(ctx, id, "", m.name, m.payload)
+		err := caller.Signal(ctx, temporal, id, "", m.name, m.payload)
 		var nobody *serviceerror.NotFound
 		if errors.As(err, &nobody) {
 			return nil

@@ -12,6 +12,8 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
+
+	"drydock/activities/caller"
 )
 
 // Fate is what became of a holder's chain of runs.
@@ -90,6 +92,9 @@ func (n Namespace) Fates(ctx context.Context, temporal client.Client, holders []
 	}
 	return errors.Join(group.Wait(), ctx.Err())
 }
+
+// About implements caller.Input.
+func (h HolderRef) About() caller.Subject { return caller.Subject{WorkflowID: h.WorkflowID} }
 
 // AskFate tells what became of a holder, as an activity.
 func (e *Activities) AskFate(ctx context.Context, h HolderRef) (Found, error) {

@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"golang.org/x/sync/errgroup"
 
+	"drydock/activities/caller"
 	"drydock/api"
 )
 
@@ -42,7 +43,7 @@ func (e *Activities) TellGranted(ctx context.Context, in GrantInput) (gone []str
 				return context.Cause(ctx)
 			}
 			id := api.MaintenanceID(in.Cluster, h.Node, h.Requestor)
-			err := e.Temporal.SignalWorkflow(ctx, id, "", api.SignalSlotGranted, api.SlotAnswer{RequestID: h.RequestID})
+			err := caller.Signal(ctx, e.Temporal, id, "", api.SignalSlotGranted, api.SlotAnswer{RequestID: h.RequestID})
 			var nobody *serviceerror.NotFound
 			switch {
 			case errors.As(err, &nobody):

@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/mocks"
 	"go.temporal.io/sdk/testsuite"
 
+	"drydock/activities/activitytest"
 	"drydock/api"
 )
 
@@ -27,7 +28,9 @@ func TestTellGranted(t *testing.T) {
 			api.SlotAnswer{RequestID: h.RequestID}).Return(err).Once()
 	}
 	var gone []string
-	value, err := newEnvironment(&Activities{Temporal: temporal}).ExecuteActivity("TellGranted", in)
+	env := newEnvironment(&Activities{Temporal: temporal})
+	activitytest.CalledBy(env, activitytest.Task{Type: api.SchedulerType, WorkflowID: api.SchedulerID("east"), Queue: "east/drydock"})
+	value, err := env.ExecuteActivity("TellGranted", in)
 	if err != nil {
 		t.Fatal(err)
 	}

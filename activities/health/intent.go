@@ -5,22 +5,17 @@ import (
 	"fmt"
 	"slices"
 
-	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/client"
 
+	"drydock/activities/caller"
 	"drydock/activities/execution"
 	"drydock/api"
 )
 
 // SendHealthIntent tells the health watch what a check wants to know, and starts it where it does not run.
 func (a *Activities) SendHealthIntent(ctx context.Context, intent api.HealthIntent) error {
-	queue := activity.GetInfo(ctx).TaskQueue
-	id := api.HealthWatchID(api.ClusterOf(queue))
-	_, err := a.Temporal.SignalWithStartWorkflow(ctx, id, api.SignalHealthIntent, intent, client.StartWorkflowOptions{
-		ID: id, TaskQueue: queue, WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-	}, api.HealthWatchType)
-	if err != nil {
+	id := api.HealthWatchID(api.ClusterOf(activity.GetInfo(ctx).TaskQueue))
+	if err := caller.SignalWithStart(ctx, a.Temporal, id, api.SignalHealthIntent, intent); err != nil {
 		return fmt.Errorf("telling %s what check %s wants to know: %w", id, intent.Name, err)
 	}
 	return nil

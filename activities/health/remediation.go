@@ -3,6 +3,7 @@ package health
 import (
 	"time"
 
+	"drydock/activities/caller"
 	"drydock/api"
 	rules "drydock/rules/health"
 )
@@ -21,6 +22,9 @@ type LeaseInput struct {
 	UID   string `json:"uid,omitempty"`
 	LeaseWant
 }
+
+// About implements caller.Input.
+func (in LeaseInput) About() caller.Subject { return caller.Subject{Check: in.Check, Node: in.Node} }
 
 // LeaseState is how the lease of a node stands for a check.
 type LeaseState struct {
@@ -49,6 +53,11 @@ type ObjectInput struct {
 	Conditions []rules.UnhealthyCondition `json:"conditions,omitempty"`
 	// Owner owns the object; nil looks for a NodeHealthCheck of the check's name.
 	Owner *api.HealthCheckOwner `json:"owner,omitempty"`
+}
+
+// About implements caller.Input.
+func (in ObjectInput) About() caller.Subject {
+	return caller.Subject{Check: in.Check, Node: in.Node, RunID: in.RunID}
 }
 
 // EnsuredObject is the remediation object of a step, or in words why there is none.
@@ -98,6 +107,11 @@ type RemediationWatch struct {
 	Known *RemediationSeen `json:"known,omitempty"`
 }
 
+// About implements caller.Input.
+func (in RemediationWatch) About() caller.Subject {
+	return caller.Subject{Check: in.Check, Node: in.Node}
+}
+
 // RemediationSeen is how a remediation stands.
 type RemediationSeen struct {
 	// Objects are in the order of those that were asked about.
@@ -140,6 +154,9 @@ type MarkInput struct {
 	Relapsed     bool       `json:"relapsed,omitempty"`
 }
 
+// About implements caller.Input.
+func (in MarkInput) About() caller.Subject { return caller.Subject{Check: in.Check} }
+
 // MarkedObjects tells for each object whether it is there, and has the marks.
 type MarkedObjects struct {
 	Gone []bool `json:"gone,omitempty"`
@@ -158,6 +175,9 @@ type RemoveInput struct {
 	KeepLease        bool `json:"keepLease,omitempty"`
 	KeepConfirmation bool `json:"keepConfirmation,omitempty"`
 }
+
+// About implements caller.Input.
+func (in RemoveInput) About() caller.Subject { return caller.Subject{Check: in.Check, Node: in.Node} }
 
 // Removed tells for each object whether it is gone. Done: all are, and lease and confirmation are taken off. Otherwise finalizers
 // keep some: WatchRemediation tells when they are gone, and then RemoveObjects does the rest.
@@ -194,6 +214,9 @@ type StockInput struct {
 	Check     string `json:"check"`
 	TaskQueue string `json:"taskQueue"`
 }
+
+// About implements caller.Input.
+func (in StockInput) About() caller.Subject { return caller.Subject{Check: in.Check} }
 
 // Stock is what runs of a check.
 type Stock struct {

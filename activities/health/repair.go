@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"drydock/activities/caller"
 	"drydock/activities/execution"
 	"drydock/activities/failure"
 	"drydock/api"
@@ -38,6 +39,9 @@ type RepairInput struct {
 	// Etcd is the check's, for control-plane nodes.
 	Etcd *rules.Etcd `json:"etcd,omitempty"`
 }
+
+// About implements caller.Input.
+func (in RepairInput) About() caller.Subject { return caller.Subject{Check: in.Check, Node: in.Node} }
 
 // BegunRepair is the maintenance, or why there is none.
 type BegunRepair struct {
@@ -191,6 +195,11 @@ type EndRepairInput struct {
 	// Healthy: the node is, and what was to be done is done. Otherwise its time is over, and the node is given back as it is.
 	Healthy bool   `json:"healthy,omitempty"`
 	Why     string `json:"why,omitempty"`
+}
+
+// About implements caller.Input. The run is the maintenance's.
+func (in EndRepairInput) About() caller.Subject {
+	return caller.Subject{Check: in.Check, Node: in.Node}
 }
 
 // EndRepair tells a maintenance to end. One that does not run has ended.

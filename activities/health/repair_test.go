@@ -164,6 +164,9 @@ func TestAMaintenanceIsToldToEnd(t *testing.T) {
 		s.acts.Temporal, m.running = m, c.runs
 		c.in.Check, c.in.Node, c.in.RunID = "workers", "n1", "first"
 		env := activitytest.Environment()
+		activitytest.CalledBy(env, activitytest.Task{
+			Type: api.NodeRemediationType, WorkflowID: api.RemediationID("", "workers", "n1"), Queue: api.DefaultTaskQueue,
+		})
 		env.RegisterActivity(s.acts.EndRepair)
 		_, err := env.ExecuteActivity(s.acts.EndRepair, c.in)
 		if err != nil || strings.Join(m.told, "\n") != strings.Join(c.want, "\n") {

@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"golang.org/x/sync/errgroup"
 
+	"drydock/activities/caller"
 	"drydock/activities/execution"
 	"drydock/activities/heartbeat"
 	"drydock/api"
@@ -108,7 +109,7 @@ func (a *Activities) TellChecks(ctx context.Context, in TellInput) (ToldChecks, 
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			err := a.Temporal.SignalWorkflow(ctx, api.HealthCheckID(cluster, one.Check), "", api.SignalHealthNews, one.News)
+			err := caller.Signal(ctx, a.Temporal, api.HealthCheckID(cluster, one.Check), "", api.SignalHealthNews, one.News)
 			var nobody *serviceerror.NotFound
 			mu.Lock()
 			defer mu.Unlock()

@@ -17,6 +17,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"golang.org/x/sync/errgroup"
 
+	"drydock/activities/caller"
 	"drydock/activities/execution"
 	"drydock/activities/heartbeat"
 	planactivity "drydock/activities/plan"
@@ -235,7 +236,7 @@ func (a *Activities) signal(ctx context.Context, n api.HeldNode, all *found, mes
 	cluster, _ := here(ctx)
 	id := api.MaintenanceID(cluster, n.Node, api.PlansRequestor)
 	for _, m := range messages {
-		err := a.Temporal.SignalWorkflow(ctx, id, "", m.name, m.payload)
+		err := caller.Signal(ctx, a.Temporal, id, "", m.name, m.payload)
 		var nobody *serviceerror.NotFound
 		if errors.As(err, &nobody) {
 			gone, err := a.endOf(ctx, n)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"drydock/activities/caller"
 	"drydock/activities/failure"
 	"drydock/activities/heldnode"
 	"drydock/k8s"
@@ -27,6 +28,11 @@ type ConditionsInput struct {
 	// RunID is the first run of the maintenance.
 	RunID      string      `json:"runId"`
 	Conditions []Condition `json:"conditions,omitempty"`
+}
+
+// About implements caller.Input.
+func (in ConditionsInput) About() caller.Subject {
+	return caller.Subject{Node: in.Node, RunID: in.RunID}
 }
 
 // ShowConditions shows lifecycle conditions. A node that is gone shows none. Errors: MissingPermission.

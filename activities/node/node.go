@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"k8s.io/apimachinery/pkg/types"
 
+	"drydock/activities/caller"
 	"drydock/activities/execution"
 	"drydock/activities/failure"
 	"drydock/activities/heartbeat"
@@ -73,6 +74,14 @@ type HoldInput struct {
 	Prior *Prior `json:"prior,omitempty"`
 }
 
+// About implements caller.Input.
+func (in HoldInput) About() caller.Subject {
+	return caller.Subject{
+		Node: in.Node, Requestor: in.Requestor, RunID: in.RunID, Spec: in.Maintenance,
+		Request: in.Slot.RequestID, Scheduler: in.Slot.Scheduler,
+	}
+}
+
 // Prior is what a node was like before Drydock came.
 type Prior = k8s.Prior
 
@@ -81,6 +90,11 @@ type Slot struct {
 	// Scheduler is the workflow ID of the scheduler.
 	Scheduler string `json:"scheduler"`
 	RequestID string `json:"requestId"`
+}
+
+// About implements caller.Input.
+func (s Slot) About() caller.Subject {
+	return caller.Subject{Request: s.RequestID, Scheduler: s.Scheduler}
 }
 
 // Held is what HoldNode found and did.
@@ -222,6 +236,11 @@ type AnnounceInput struct {
 	Event nodeevent.Event `json:"event"`
 }
 
+// About implements caller.Input.
+func (in AnnounceInput) About() caller.Subject {
+	return caller.Subject{Node: in.Node, WorkflowID: in.WorkflowID, RunID: in.RunID}
+}
+
 // AnnouncePhase shows a maintenance's phase on its node: in the label, and as an Event. Errors: NodeGone, NotHolder,
 // MissingPermission.
 func (n *Activities) AnnouncePhase(ctx context.Context, in AnnounceInput) error {
@@ -250,6 +269,11 @@ func callerFor(ctx context.Context, workflowID, runID string) k8s.Caller {
 type UntaintInput struct {
 	Node  string `json:"node"`
 	RunID string `json:"runId"`
+}
+
+// About implements caller.Input.
+func (in UntaintInput) About() caller.Subject {
+	return caller.Subject{Node: in.Node, RunID: in.RunID}
 }
 
 // Untaint lets pods come back before the node does. Errors: NodeGone, NotHolder, MissingPermission.

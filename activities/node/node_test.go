@@ -286,6 +286,25 @@ func TestReleaseNodeTellsThePlanThatTheNodeIsBack(t *testing.T) {
 	}
 }
 
+func TestReleaseNodeSignalsNobodyElse(t *testing.T) {
+	for name, signal := range map[string]Signal{
+		"an approval":            {WorkflowID: "node-maintenance/n2/ops", Name: api.MsgApprove},
+		"a workflow of no ours":  {WorkflowID: "payroll", Name: api.SignalSlotRelease},
+		"the scheduler, to thaw": {WorkflowID: "drydock-scheduler", Name: api.UpdateThaw},
+		"news for a maintenance": {WorkflowID: "node-maintenance/n2/ops", Name: api.SignalNodeNews},
+	} {
+		for field, in := range map[string]ReleaseInput{"then": {Then: &signal}, "plan": {Plan: &signal}} {
+			s := k8stest.New(activitytest.HeldNode())
+			n := &Activities{Client: s.Client(t), Temporal: &mocks.Client{}}
+			in.Node, in.WorkflowID, in.RunID = "n1", activitytest.WorkflowID, activitytest.RunID
+			_, err := activitytest.Call(t, n.ReleaseNode, in)
+			if activitytest.ErrorType(err) != api.ErrorForeignCaller || !s.Node("n1").Spec.Unschedulable || len(s.Requests("")) != 0 {
+				t.Errorf("%s as %s: %v, and requests %v", name, field, err, s.Requests(""))
+			}
+		}
+	}
+}
+
 func TestAnnouncePhaseIsForHoldersOnly(t *testing.T) {
 	s := k8stest.New(activitytest.HeldNode())
 	n := &Activities{Client: s.Client(t), Temporal: activitytest.Granting()}

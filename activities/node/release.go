@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"drydock/activities/caller"
 	"drydock/activities/execution"
 	"drydock/activities/failure"
 	"drydock/activities/nodeevent"
@@ -62,28 +63,36 @@ type Released struct {
 
 // ReleaseNode takes a holder's mark off a node, and with the last one puts back what Drydock changed; then it sends a
 // signal, if asked to. What an orphan has left running on its node is ended before. A node that is gone, or that this holder does not hold, is a success. Where somebody took the mark
-// off, the maintenance's own memory says what to put back. Errors: HolderAlive, JobsRun, MissingPermission.
+// off, the maintenance's own memory says what to put back. Errors: ForeignCaller, HolderAlive, JobsRun, MissingPermission.
 func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released, error) {
-	caller := callerFor(ctx, in.WorkflowID, in.RunID)
+	for _, signal := range []*Signal{in.Then, in.Plan} {
+		if signal == nil {
+			continue
+		}
+		if err := caller.MaySignal(ctx, signal.WorkflowID, signal.Name); err != nil {
+			return Released{}, err // before anything is released
+		}
+	}
+	holder := callerFor(ctx, in.WorkflowID, in.RunID)
 	if in.Orphan {
-		held, err := n.orphaned(ctx, in.Node, caller)
+		held, err := n.orphaned(ctx, in.Node, holder)
 		if err == nil {
-			err = n.endJobs(ctx, caller, held)
+			err = n.endJobs(ctx, holder, held)
 		}
 		if err != nil {
 			return Released{}, failure.Translate(ctx, n.Client, err)
 		}
 	}
 	var released k8s.Released
-	err := n.acting().Do(ctx, in.Node, caller, func() (err error) {
-		released, err = k8s.Release(ctx, n.Client, in.Node, caller, nil)
+	err := n.acting().Do(ctx, in.Node, holder, func() (err error) {
+		released, err = k8s.Release(ctx, n.Client, in.Node, holder, nil)
 		return err
 	})
 	if err == nil && released.Foreign && in.Prior != nil {
-		released, err = n.releaseStripped(ctx, in, caller)
+		released, err = n.releaseStripped(ctx, in, holder)
 	}
 	if err == nil && in.Orphan {
-		err = n.endJobs(ctx, caller, false) // what was begun while the mark was being taken off
+		err = n.endJobs(ctx, holder, false) // what was begun while the mark was being taken off
 	}
 	if err != nil {
 		return Released{}, failure.Translate(ctx, n.Client, err)
@@ -95,7 +104,7 @@ func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released
 	conditionsLeft := false
 	if (in.HideConditions || n.Conditions) && !released.Gone {
 		// They must not keep a node out of service.
-		if err := k8s.HideConditions(ctx, n.Client, in.Node, caller, in.HideConditions); err != nil {
+		if err := k8s.HideConditions(ctx, n.Client, in.Node, holder, in.HideConditions); err != nil {
 			activity.GetLogger(ctx).Warn("conditions are left on the node", "node", in.Node, "error", err)
 			conditionsLeft = true
 		}
@@ -105,7 +114,7 @@ func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released
 	}
 	if in.WithdrawRequests {
 		// Only now: the mark is gone, so that a drain that still runs files none anew.
-		requests := k8s.EvictionRequests{Client: n.Client, Node: in.Node, WorkflowID: caller.WorkflowID, RunID: caller.RunID}
+		requests := k8s.EvictionRequests{Client: n.Client, Node: in.Node, WorkflowID: holder.WorkflowID, RunID: holder.RunID}
 		if err := requests.WithdrawLeft(ctx); err != nil {
 			return Released{}, failure.Translate(ctx, n.Client, err)
 		}
@@ -134,6 +143,15 @@ func (n *Activities) endJobs(ctx context.Context, orphan k8s.Caller, held bool) 
 	return err
 }
 
+// About implements caller.Input.
+func (in ReleaseInput) About() caller.Subject {
+	s := caller.Subject{Node: in.Node, WorkflowID: in.WorkflowID, RunID: in.RunID, Alive: in.WorkflowID != "" && !in.Orphan}
+	if in.Plan != nil {
+		s.Parent = in.Plan.WorkflowID
+	}
+	return s
+}
+
 // tellOf sends the signals that follow a release. The next node's turn is a matter of them: they go before the Event, and not
 // by way of the workflow.
 func (n *Activities) tellOf(ctx context.Context, in ReleaseInput, released k8s.Released) error {
@@ -142,7 +160,7 @@ func (n *Activities) tellOf(ctx context.Context, in ReleaseInput, released k8s.R
 	if in.Plan != nil && !released.Gone {
 		told.Go(func() {
 			// A plan that does not hear it is told of the end by the server.
-			if err := n.Temporal.SignalWorkflow(ctx, in.Plan.WorkflowID, "", in.Plan.Name, in.Plan.Payload); err != nil {
+			if err := caller.Signal(ctx, n.Temporal, in.Plan.WorkflowID, "", in.Plan.Name, in.Plan.Payload); err != nil {
 				activity.GetLogger(ctx).Info("the plan was not told", "plan", in.Plan.WorkflowID, "error", err)
 			}
 		})
@@ -150,7 +168,7 @@ func (n *Activities) tellOf(ctx context.Context, in ReleaseInput, released k8s.R
 	if in.Then == nil {
 		return nil
 	}
-	if err := n.Temporal.SignalWorkflow(ctx, in.Then.WorkflowID, "", in.Then.Name, in.Then.Payload); err != nil {
+	if err := caller.Signal(ctx, n.Temporal, in.Then.WorkflowID, "", in.Then.Name, in.Then.Payload); err != nil {
 		return fmt.Errorf("signalling %s to %s: %w", in.Then.Name, in.Then.WorkflowID, err)
 	}
 	return nil

@@ -6,10 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/client"
-
+	"drydock/activities/caller"
 	"drydock/activities/heartbeat"
 	"drydock/api"
 )
@@ -40,13 +37,14 @@ type IntentInput struct {
 	Intent   api.PlanIntent `json:"intent"`
 }
 
-// SendIntent tells the lockstep what a plan intends, and starts it where it does not run.
+// About implements caller.Input.
+func (in IntentInput) About() caller.Subject {
+	return caller.Subject{Plan: in.Intent.Name, RunID: in.Intent.RunID}
+}
+
+// SendIntent tells the lockstep what a plan intends, and starts it where it does not run. Errors: ForeignCaller.
 func (a *Activities) SendIntent(ctx context.Context, in IntentInput) error {
-	_, err := a.Temporal.SignalWithStartWorkflow(ctx, in.Lockstep, api.SignalPlanIntent, in.Intent, client.StartWorkflowOptions{
-		ID: in.Lockstep, TaskQueue: activity.GetInfo(ctx).TaskQueue,
-		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-	}, api.LockstepType)
-	if err != nil {
+	if err := caller.SignalWithStart(ctx, a.Temporal, in.Lockstep, api.SignalPlanIntent, in.Intent); err != nil {
 		return fmt.Errorf("telling %s what plan %s intends: %w", in.Lockstep, in.Intent.Name, err)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/client"
 	policyv1 "k8s.io/api/policy/v1"
 
+	"drydock/activities/caller"
 	"drydock/activities/failure"
 	"drydock/activities/heartbeat"
 	"drydock/activities/reporting"
@@ -50,6 +51,9 @@ type Input struct {
 	// BlockedSignal is the signal by which the workflow wants to hear what AwaitPreflight waits for.
 	BlockedSignal string `json:"blockedSignal,omitempty"`
 }
+
+// About implements caller.Input.
+func (in Input) About() caller.Subject { return caller.Subject{Node: in.Node} }
 
 // CheckPreflight looks once. What the worker's account may not look at is a finding of the report, not an error.
 func (p *Activities) CheckPreflight(ctx context.Context, in Input) (preflight.Report, error) {

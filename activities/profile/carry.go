@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/retry"
 
+	"drydock/activities/caller"
 	"drydock/activities/failure"
 	"drydock/activities/nodeevent"
 	"drydock/activities/profile/facts"
@@ -40,6 +41,11 @@ type CarryInput struct {
 	Next int `json:"next,omitempty"`
 	// Held: the node is held for a drain, which is over.
 	Held bool `json:"held,omitempty"`
+}
+
+// About implements caller.Input.
+func (in CarryInput) About() caller.Subject {
+	return caller.Subject{Profile: in.Profile, Node: in.Node, RunID: in.RunID}
 }
 
 // What a transition does that takes its time.

@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
+	"drydock/activities/caller"
 	"drydock/activities/execution"
 	"drydock/activities/failure"
 	"drydock/activities/heartbeat"
@@ -210,6 +211,11 @@ type EndMaintenanceInput struct {
 	// Done: what it was for is done. Otherwise the node is given back as it is.
 	Done bool   `json:"done,omitempty"`
 	Why  string `json:"why"`
+}
+
+// About implements caller.Input. The run is the maintenance's.
+func (in EndMaintenanceInput) About() caller.Subject {
+	return caller.Subject{Node: in.Node, Requestor: in.Requestor}
 }
 
 // EndProfileMaintenance tells a maintenance to end. One that does not run has ended, and one that no profile has begun is nobody's

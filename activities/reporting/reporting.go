@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 
+	"drydock/activities/caller"
 	"drydock/activities/heartbeat"
 	"drydock/api"
 )
@@ -65,7 +66,7 @@ func (r *Reporter) Report(ctx context.Context, p api.DrainProgress) {
 		return
 	}
 	execution := activity.GetInfo(ctx).WorkflowExecution
-	if err := r.Temporal.SignalWorkflow(ctx, execution.ID, execution.RunID, r.Signal, p); err != nil {
+	if err := caller.Signal(ctx, r.Temporal, execution.ID, execution.RunID, r.Signal, p); err != nil {
 		activity.GetLogger(ctx).Warn("blockers not signalled", "error", err)
 		return
 	}

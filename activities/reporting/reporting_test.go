@@ -53,7 +53,7 @@ func TestReporterSignalsABoundedNumberOfTimes(t *testing.T) {
 				return nil
 			})
 		r := Reporter{Temporal: temporal, Signal: "drain-blocked"}
-		err := activitytest.Execute(t, activitytest.Environment(), func(ctx context.Context) error {
+		err := activitytest.ExecuteAs(t, activitytest.Environment(), "Drain", func(ctx context.Context) error {
 			first := api.DrainProgress{Blockers: []api.Blocker{blocker(1, time.Now())}}
 			for range 4 { // the same, again and again: told once it has lasted
 				r.Report(ctx, first)
@@ -96,7 +96,7 @@ func TestReporterSignalsCountsWhereTheWorkflowTellsOthers(t *testing.T) {
 				return nil
 			})
 		silent, telling := Reporter{Temporal: temporal, Signal: "drain-blocked"}, Reporter{Temporal: temporal, Signal: "drain-blocked", Counts: true}
-		err := activitytest.Execute(t, activitytest.Environment(), func(ctx context.Context) error {
+		err := activitytest.ExecuteAs(t, activitytest.Environment(), "Drain", func(ctx context.Context) error {
 			silent.Report(ctx, api.DrainProgress{At: time.Now(), Total: 9, Remaining: 9})
 			telling.Report(ctx, api.DrainProgress{})
 			for left := 9; left >= 0; left-- { // a pod goes every two seconds

@@ -79,9 +79,11 @@ func (h *hold) react(ctx workflow.Context, change api.NodeChange) error {
 		return h.restoreCordon(ctx)
 	case h.journal.heldByRequestor() && h.spec.OnNodeReplaced == spec.AdoptReplacement:
 		return h.adopt(ctx)
-	case change.Missing:
+	case change.Missing && !changed(ctx, changeConfirmMissing):
 		h.stop.lost("the node was deleted")
 		return nil
+	case change.Missing:
+		return h.confirmMissing(ctx)
 	default:
 		// The mark is gone: by a replacement of the node, or by somebody's hand.
 		_, err := h.holdNode(ctx, h.wantsCordon(), markRestored)
@@ -91,6 +93,22 @@ func (h *hold) react(ctx workflow.Context, change api.NodeChange) error {
 		}
 		return err
 	}
+}
+
+// confirmMissing looks for a node that is said to be deleted, by holding it once more: anybody may have said so.
+func (h *hold) confirmMissing(ctx workflow.Context) error {
+	_, err := h.holdNode(ctx, h.wantsCordon(), nodeevent.Event{})
+	switch {
+	case call.IsError(err, api.ErrorNodeGone):
+		h.stop.lost("the node was deleted")
+		return nil
+	case call.IsError(err, api.ErrorNodeReplaced):
+		h.stop.lost(call.Cause(err))
+		return nil
+	case err == nil:
+		h.journal.note("ignored a message that the node was deleted: it is there")
+	}
+	return err
 }
 
 // arrived warns of pods that came to a node which was drained of all that can be: they end with what is done to it.

@@ -75,10 +75,17 @@ func TestNodeThatIsDeletedBeforeReadyEndsTheMaintenance(t *testing.T) {
 		set   func(*workflowtest.Site)
 	}{
 		"cordoning":        {api.Cordoning, nil, func(s *workflowtest.Site) { s.Answer("HoldNode", workflowtest.Reply{After: time.Hour}) }},
-		"draining":         {api.Draining, nil, func(s *workflowtest.Site) { s.Answer("Drain", workflowtest.Reply{After: time.Hour}) }},
-		"waiting for pods": {api.WaitingForPods, workflowtest.Input{"waitForPodCompletion": workflowtest.Input{"podSelector": "a=b"}}, func(s *workflowtest.Site) { s.Answer("WaitForPods", workflowtest.Reply{After: time.Hour}) }},
-		"external drain":   {api.Draining, workflowtest.Input{"drain": workflowtest.Input{"mode": "external"}}, func(*workflowtest.Site) {}},
+		"draining": {api.Draining, nil, func(s *workflowtest.Site) {
+			s.Answer("HoldNode", workflowtest.Reply{}).Answer("Drain", workflowtest.Reply{After: time.Hour})
+		}},
+		"waiting for pods": {api.WaitingForPods, workflowtest.Input{"waitForPodCompletion": workflowtest.Input{"podSelector": "a=b"}}, func(s *workflowtest.Site) {
+			s.Answer("HoldNode", workflowtest.Reply{}).Answer("WaitForPods", workflowtest.Reply{After: time.Hour})
+		}},
+		"external drain": {api.Draining, workflowtest.Input{"drain": workflowtest.Input{"mode": "external"}}, func(s *workflowtest.Site) {
+			s.Answer("HoldNode", workflowtest.Reply{})
+		}},
 		"frozen": {api.Draining, nil, func(s *workflowtest.Site) {
+			s.Answer("HoldNode", workflowtest.Reply{})
 			s.Answer("Drain", workflowtest.Reply{After: time.Hour})
 			s.HoldAt(30*time.Second, "frozen")
 			s.HoldAt(10 * time.Minute)
@@ -89,10 +96,37 @@ func TestNodeThatIsDeletedBeforeReadyEndsTheMaintenance(t *testing.T) {
 			stage.set(s)
 			s.ExpectAt(59*time.Second, stage.phase, "")
 			changedAt(s, time.Minute, api.NodeChange{Missing: true})
+			s.Usual["HoldNode"] = deleted
 			s.Usual["ReleaseNode"] = workflowtest.Reply{Value: node.Released{Gone: true}}
 			status := s.Run(workflowtest.InputWith(stage.in))
 			if result := s.ExpectCompleted(); result.Phase != api.NodeGone || !strings.Contains(status.Failure, "node n1: the node was deleted") {
 				t.Errorf("result = %+v", result)
+			}
+		})
+	}
+}
+
+// deleted is what HoldNode answers when there is no such node.
+var deleted = workflowtest.Reply{Err: workflowtest.Failing(api.ErrorNodeGone, "there is no such node")}
+
+func TestADeletionThatIsForgedChangesNothing(t *testing.T) {
+	for name, in := range map[string]workflowtest.Input{"while draining": nil, "while Ready": {"onNodeReplaced": "end"}} {
+		t.Run(name, func(t *testing.T) {
+			s := workflowtest.New(t)
+			if in == nil {
+				s.Answer("Drain", workflowtest.Reply{After: 30 * time.Minute})
+			}
+			changedAt(s, 10*time.Minute, api.NodeChange{Missing: true})
+			s.DoneAt(40 * time.Minute)
+			status := s.Run(workflowtest.InputWith(in))
+			if result := s.ExpectCompleted(); result.Phase != api.Completed {
+				t.Errorf("result = %+v", result)
+			}
+			if again := workflowtest.InputOf[node.HoldInput](s, "HoldNode", 1); again.UID != "uid-1" || again.Event.Reason != "" || s.Count("HoldNode") != 2 {
+				t.Errorf("the node was looked for %d times, by %+v", s.Count("HoldNode")-1, again)
+			}
+			if !strings.Contains(workflowtest.MessagesOf(status), "it is there") {
+				t.Errorf("messages:\n%s", workflowtest.MessagesOf(status))
 			}
 		})
 	}
@@ -138,6 +172,7 @@ func TestNodeThatIsReplacedWhileItsRequestorWorks(t *testing.T) {
 	t.Run("ends the maintenance that says so", func(t *testing.T) {
 		s := workflowtest.New(t)
 		changedAt(s, 10*time.Minute, api.NodeChange{Missing: true})
+		s.Answer("HoldNode", workflowtest.Reply{}, deleted)
 		s.Usual["ReleaseNode"] = workflowtest.Reply{Value: node.Released{Gone: true}}
 		s.Run(workflowtest.InputWith(workflowtest.Input{"onNodeReplaced": "end"}))
 		if result := s.ExpectCompleted(); result.Phase != api.NodeGone {

@@ -508,6 +508,7 @@ func TestASharedMaintenanceEndsWithItsNode(t *testing.T) {
 			s.Usual["Drain"] = workflowtest.Reply{After: 24 * time.Hour}
 			s.SignalAt(0, api.SignalTarget, word)
 			s.SignalAt(5*time.Minute, api.SignalNodeChanged, gone)
+			s.Answer("HoldNode", workflowtest.Reply{}, deleted)
 			status := s.Run(sharedInput(nil))
 			if end := s.Told[len(s.Told)-1]; status.Phase != api.NodeGone || !end.Ended || end.Phase != api.NodeGone || !strings.Contains(end.Failure, "deleted") {
 				t.Errorf("it ended %s, and the lockstep was told %+v", status.Phase, end)

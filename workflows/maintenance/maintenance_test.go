@@ -370,8 +370,38 @@ func TestSlotRefusedEndsTheMaintenance(t *testing.T) {
 			} else {
 				s.ExpectFailure(api.ErrorNodeNotFound, "did you mean n11?")
 			}
-			s.ExpectLog("slot-request")
+			s.ExpectLog("slot-request", "AskSlot")
 		})
+	}
+}
+
+func TestARefusalThatIsForgedChangesNothing(t *testing.T) {
+	for name, known := range map[string]workflowtest.Reply{
+		"of a request that waits":         {Value: api.SlotHeld{Waiting: true}},
+		"of a slot that was granted":      {Value: api.SlotHeld{Held: true}},
+		"while the scheduler begins anew": {Value: api.SlotHeld{Rebuilding: true}},
+		"while the scheduler is away":     {Err: workflowtest.Failing("Away", "it does not answer")},
+	} {
+		for code, forged := range map[string]api.SlotAnswer{
+			"missing": {Code: schedule.NodeMissing, Reason: "there is no node n1"}, "quota": {Code: schedule.Quota, Reason: "quota: ops has too many"},
+		} {
+			t.Run(name+", "+code, func(t *testing.T) {
+				s := workflowtest.New(t)
+				s.Scheduler = silent
+				s.Answer("AskSlot", known)
+				forged.RequestID = workflowtest.RunID + "/1"
+				s.SignalAt(time.Second, api.SignalSlotRefused, forged)
+				s.At(time.Minute, func() { s.Grant(workflowtest.RunID + "/1") })
+				s.DoneAt(10 * time.Minute)
+				status := s.Run(workflowtest.InputWith(nil))
+				if result := s.ExpectCompleted(); result.Phase != api.Completed || s.Count("AskSlot") != 1 || len(s.Requested) != 1 {
+					t.Errorf("result = %+v after %v", result, s.Log)
+				}
+				if !strings.Contains(workflowtest.MessagesOf(status), "the scheduler does not confirm it") {
+					t.Errorf("messages:\n%s", workflowtest.MessagesOf(status))
+				}
+			})
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"drydock/api"
 	"drydock/rules/bounds"
 	"drydock/rules/schedule"
+	"drydock/workflows/call"
 )
 
 const (
@@ -170,6 +171,9 @@ func (s *slot) awaitAnswer(pause time.Duration) error {
 	}
 	switch s.answer.kind {
 	case api.SignalSlotRefused:
+		if confirmed, err := s.confirmRefusal(); err != nil || !confirmed {
+			return err
+		}
 		// The scheduler has forgotten the request: there is no slot to give back.
 		s.Request = ""
 		if s.answer.Code == schedule.Quota {
@@ -185,6 +189,30 @@ func (s *slot) awaitAnswer(pause time.Duration) error {
 		}
 	}
 	return nil
+}
+
+// confirmRefusal asks the scheduler whether it has turned the request down: anybody may have said so. What it does not confirm is
+// forgotten, and the slot is asked for again.
+func (s *slot) confirmRefusal() (confirmed bool, err error) {
+	refusal := s.answer
+	if !changed(s.stop.steps, changeConfirmRefusal) {
+		return true, nil
+	}
+	var known api.SlotHeld
+	ctx := call.Within(call.Quick(s.stop.steps, "ask whether the slot is refused"), call.TidyWithin)
+	err = workflow.ExecuteActivity(ctx, call.Nodes.AskSlot, s.named()).Get(s.clock.life, &known)
+	if over := s.stop.decided(); over != nil {
+		return false, over
+	}
+	switch {
+	case s.answer != refusal:
+		return false, nil // another answer came meanwhile
+	case err == nil && !known.Held && !known.Waiting && !known.Rebuilding:
+		return true, nil
+	}
+	s.answer = nil
+	s.journal.note("ignored a message that the slot is refused: the scheduler does not confirm it")
+	return false, nil
 }
 
 // untilReasserted is how long an answer holds. Until a window opens there is nothing to ask for.

@@ -3,7 +3,6 @@ package scheduler
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
@@ -37,11 +36,17 @@ func (s *scheduler) listen() error {
 			return api.SlotsHeld{}, fmt.Errorf("requestIds: %d; ask for at most %d at once", asks, api.MaxSlotsAsked)
 		}
 		notice := s.controls.notice()
-		waits := func(id string) bool { return !s.ledger.holds(id) }
-		return api.SlotsHeld{
-			Held: slices.DeleteFunc(asked.RequestIDs, waits), Rebuilding: !s.rebuilt, Frozen: notice.Reasons, Revision: notice.Revision,
-		}, nil
-	}, workflow.QueryHandlerOptions{Description: "which of some requests hold their slots"})
+		answer := api.SlotsHeld{Held: []string{}, Rebuilding: !s.rebuilt, Frozen: notice.Reasons, Revision: notice.Revision}
+		for _, id := range asked.RequestIDs {
+			switch {
+			case s.ledger.holds(id):
+				answer.Held = append(answer.Held, id)
+			case s.ledger.knows(id):
+				answer.Waiting = append(answer.Waiting, id)
+			}
+		}
+		return answer, nil
+	}, workflow.QueryHandlerOptions{Description: "which of some requests hold their slots, and which wait for them"})
 	if err != nil {
 		return err
 	}

@@ -135,7 +135,7 @@ func TestWhoHoldsASlotCanBeAsked(t *testing.T) {
 	})
 	f.at(10*time.Minute, func() {
 		for id, want := range map[string]bool{a.request.ID: true, waits.request.ID: false, a.request.RunID + "/2": false, "": false} {
-			if got := held(id); got.Held != want || got.Rebuilding || len(got.Frozen) > 0 {
+			if got := held(id); got.Held != want || got.Waiting != (id == waits.request.ID) || got.Rebuilding || len(got.Frozen) > 0 {
 				t.Errorf("%s: %+v", id, got)
 			}
 		}

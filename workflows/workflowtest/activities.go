@@ -63,11 +63,11 @@ func (s *Site) serveActivities() {
 	Serve[node.HoldInput](s, "HoldNode", node.Held{UID: "uid-1", Mark: "mark-1"})
 	Serve[node.HoldInput](s, "AdoptNode", node.Held{UID: "uid-2", Mark: "mark-2"})
 	s.serveRelease()
-	s.Env.OnActivity("AskSlot", mock.Anything, mock.Anything).Return(func(context.Context, node.Slot) (api.SlotHeld, error) {
+	s.Env.OnActivity("AskSlot", mock.Anything, mock.Anything).Return(func(_ context.Context, slot node.Slot) (api.SlotHeld, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		answer := s.frozen
-		answer.Held = true
+		answer.Held = !s.refused[slot.RequestID]
 		return answer, nil
 	})
 	s.serveDrain()
