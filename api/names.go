@@ -64,6 +64,9 @@ const (
 	SignalDrainBlocked = "drain-blocked"
 )
 
+// SignalOwn begins the name of a signal by which a worker finds out who the server takes it for. Nobody reads it.
+const SignalOwn = "own-principal"
+
 // Signals to a Notification: SignalEvent says up to which Moment there is something to read, SignalCollect which event of
 // which maintenance is to be collected.
 const (

@@ -28,6 +28,7 @@ func keepScheduler(ctx context.Context, o Options, temporal client.Client, names
 	k.windows = windowsTeller{digest: window.Digest(o.Config.Windows), since: time.Now()}
 	k.differs = differsGauge(registry)
 	others := revivers(o, temporal, queue)
+	terminated := newTerminated(o, temporal, namespace, queue)
 	ticker := time.NewTicker(schedulerEvery)
 	defer ticker.Stop()
 	for {
@@ -41,6 +42,7 @@ func keepScheduler(ctx context.Context, o Options, temporal client.Client, names
 			for _, one := range others {
 				err = errors.Join(err, one.ensure(ctx))
 			}
+			err = errors.Join(err, terminated.record(ctx, time.Now()))
 		}
 		if err != nil && ctx.Err() == nil {
 			o.Logger.Warn("the scheduler, or what plans and health checks wait for, could not be looked after", "error", err)

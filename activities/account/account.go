@@ -7,6 +7,7 @@ import (
 	"drydock/rules/bounds"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
@@ -21,6 +22,7 @@ import (
 	"drydock/activities/execution"
 	"drydock/api"
 	"drydock/rules/record"
+	"drydock/rules/who"
 )
 
 // Account is what a maintenance says of itself.
@@ -33,6 +35,10 @@ type Account struct {
 	Unanswered string
 	// Closed is how its last run ended; nil while it runs.
 	Closed *Closed
+	// Provenance is what the server vouches for, once Prove has found it out.
+	Provenance *record.Provenance
+
+	last *workflowpb.WorkflowExecutionInfo
 }
 
 // Closed is how a workflow ended.
@@ -40,6 +46,8 @@ type Closed struct {
 	At time.Time
 	// Why is empty where the maintenance came to its own end.
 	Why string
+	// By is who terminated it; nil where nobody did.
+	By *record.Sender
 }
 
 // believeAfter is the attempt from which on it is believed that nobody answers for a maintenance: a worker of an older
@@ -64,7 +72,7 @@ func Of(ctx context.Context, from client.Client, ref api.Reference, wait time.Du
 	if err != nil {
 		return Account{}, err
 	}
-	a := Account{Cluster: cluster}
+	a := Account{Cluster: cluster, last: last}
 	// It is asked after its state was looked at: what is closed says nothing more.
 	if !isRunning(last) {
 		if a.Closed, err = closed(ctx, from, last); err != nil {
@@ -83,6 +91,21 @@ func Of(ctx context.Context, from client.Client, ref api.Reference, wait time.Du
 		return a, err
 	}
 	return Account{}, fmt.Errorf("asking maintenance %s what happened: %w", ref.WorkflowID, err)
+}
+
+// Prove finds out whether what a maintenance that has ended says can be an invention, and takes back what is one.
+func (a *Account) Prove(ctx context.Context, from client.Client, ref api.Reference) error {
+	proven, broken, err := prove(ctx, from, ref, a.last)
+	if err != nil {
+		return err
+	}
+	a.Provenance = &proven
+	if broken == "" {
+		return nil
+	}
+	a.Unanswered = "it is not believed: " + broken
+	a.Status, err = identityOnly(ctx, from, ref, a.last)
+	return err
 }
 
 func isRunning(run *workflowpb.WorkflowExecutionInfo) bool {
@@ -136,7 +159,10 @@ func lastRun(ctx context.Context, from client.Client, ref api.Reference, kind st
 		return nil, unknown(ctx, ref, err)
 	}
 	if info := present.GetWorkflowExecutionInfo(); info.GetFirstRunId() == ref.RunID {
-		return info, ofOurs(ctx, info, kind)
+		if err := ofOurs(ctx, info, kind); err != nil {
+			return nil, err
+		}
+		return info, beginsAsOurs(ctx, from, info, kind)
 	}
 	run := ref.RunID
 	for range maxRuns {
@@ -145,6 +171,9 @@ func lastRun(ctx context.Context, from client.Client, ref api.Reference, kind st
 			return nil, unknown(ctx, ref, err)
 		}
 		info := described.GetWorkflowExecutionInfo()
+		if err := ofOurs(ctx, info, kind); err != nil {
+			return nil, err
+		}
 		if info.GetFirstRunId() != ref.RunID {
 			return nil, refused("run %s of workflow %s is not the first run of a maintenance", ref.RunID, ref.WorkflowID)
 		}
@@ -157,7 +186,7 @@ func lastRun(ctx context.Context, from client.Client, ref api.Reference, kind st
 			next = event.GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId()
 		}
 		if next == "" {
-			return info, ofOurs(ctx, info, kind)
+			return info, nil
 		}
 		run = next
 		if activity.GetInfo(ctx).HeartbeatTimeout > 0 {
@@ -188,6 +217,23 @@ func ofOurs(ctx context.Context, info *workflowpb.WorkflowExecutionInfo, kind st
 	return nil
 }
 
+// beginsAsOurs refuses a run whose chain other code than ours began: that is how a state is made up and handed to a worker. A first
+// run that is not kept any more is Prove's to say.
+func beginsAsOurs(ctx context.Context, from client.Client, run *workflowpb.WorkflowExecutionInfo, kind string) error {
+	if run.GetFirstRunId() == run.GetExecution().GetRunId() {
+		return nil
+	}
+	first, err := from.DescribeWorkflowExecution(ctx, run.GetExecution().GetWorkflowId(), run.GetFirstRunId())
+	var notFound *serviceerror.NotFound
+	switch {
+	case errors.As(err, &notFound):
+		return nil
+	case err != nil:
+		return fmt.Errorf("describing the first run of workflow %s: %w", run.GetExecution().GetWorkflowId(), err)
+	}
+	return ofOurs(ctx, first.GetWorkflowExecutionInfo(), kind)
+}
+
 func statusOf(ctx context.Context, from client.Client, run *workflowpb.WorkflowExecutionInfo) (s api.Status, err error) {
 	value, err := from.QueryWorkflow(ctx, run.GetExecution().GetWorkflowId(), run.GetExecution().GetRunId(), api.QueryStatus)
 	if err != nil {
@@ -202,7 +248,7 @@ func closed(ctx context.Context, from client.Client, run *workflowpb.WorkflowExe
 	if err != nil {
 		return nil, err
 	}
-	return &Closed{At: run.GetCloseTime().AsTime(), Why: why(event)}, nil
+	return &Closed{At: run.GetCloseTime().AsTime(), Why: why(event), By: terminatedBy(event)}, nil
 }
 
 // why is how a run ended that did not come to an end of its own, in words.
@@ -212,8 +258,8 @@ func why(event *historypb.HistoryEvent) string {
 	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED:
 		a := event.GetWorkflowExecutionTerminatedEventAttributes()
 		text = "the workflow was terminated"
-		if by := a.GetIdentity(); by != "" {
-			text += " by " + by
+		if by := terminatedBy(event); *by != (record.Sender{}) {
+			text += " by " + who.Started(by.Identity, by.Principal)
 		}
 		if reason := a.GetReason(); reason != "" {
 			text += ": " + reason
@@ -226,6 +272,15 @@ func why(event *historypb.HistoryEvent) string {
 		text = "the workflow was cancelled"
 	}
 	return bounds.Cut(text, bounds.Text)
+}
+
+// terminatedBy is who terminated a run, nil where nobody did.
+func terminatedBy(event *historypb.HistoryEvent) *record.Sender {
+	if event.GetEventType() != enums.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED {
+		return nil
+	}
+	by := execution.SenderOf(event.GetWorkflowExecutionTerminatedEventAttributes().GetIdentity(), event.GetPrincipal())
+	return &record.Sender{Identity: by.Identity, Principal: by.Principal}
 }
 
 // closeEvent is the last event of a run, which is waited for as long as the context lasts.
@@ -244,17 +299,26 @@ func closeEvent(ctx context.Context, from client.Client, run *commonpb.WorkflowE
 // Record is the audit record of a maintenance that has ended, however it did.
 func (a Account) Record() record.Record {
 	r := api.RecordOf(a.Status, a.Cluster)
+	r.Provenance = a.Provenance
 	if a.Closed == nil || r.Ended() {
-		return r
+		return r.Bounded()
 	}
 	// Somebody or something ended it before it came to an end of its own.
-	r.Phase, r.EndedAt = string(api.Failed), a.Closed.At
+	r.Phase, r.EndedAt, r.TerminatedBy = string(api.Failed), a.Closed.At, a.Closed.By
 	r.Failure = a.Closed.Why
 	if phase := a.Status.Phase; phase != "" {
 		r.Failure += fmt.Sprintf(" (it was %s)", phase)
 	}
 	if a.Unanswered != "" {
-		r.Failure += "; what happened before cannot be read: " + a.Unanswered
+		r.Failure = withUntold(r.Failure, errors.New(a.Unanswered))
 	}
 	return r.Bounded()
+}
+
+// withUntold adds to how a workflow ended why no more is known; nil is nothing.
+func withUntold(failure string, why error) string {
+	if why == nil {
+		return failure
+	}
+	return strings.TrimPrefix(failure+"; what happened before cannot be read: "+why.Error(), "; ")
 }

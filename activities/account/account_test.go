@@ -12,11 +12,13 @@ import (
 	failurepb "go.temporal.io/api/failure/v1"
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/mocks"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"drydock/activities/account"
@@ -44,6 +46,38 @@ type run struct {
 	says                   *api.Status
 	unanswered             error
 	resetTo                string
+	// tasks are the principals that answered its workflow tasks, given what it handed on, and before who handed it that.
+	tasks        []string
+	given, gives *commonpb.Payloads
+	before       string
+	gone         bool
+}
+
+// history is all that is kept of a run.
+func (r *run) history() []*historypb.HistoryEvent {
+	began := &historypb.WorkflowExecutionStartedEventAttributes{
+		WorkflowType: &commonpb.WorkflowType{Name: r.kind}, TaskQueue: &taskqueuepb.TaskQueue{Name: r.queue}, FirstExecutionRunId: r.first,
+		Input: r.given, ContinuedExecutionRunId: r.before,
+	}
+	if r.before != "" {
+		began.Initiator = enums.CONTINUE_AS_NEW_INITIATOR_WORKFLOW
+	}
+	all := []*historypb.HistoryEvent{activitytest.Started("amy@desk", func(a *historypb.WorkflowExecutionStartedEventAttributes) { proto.Merge(a, began) })}
+	for _, by := range r.tasks {
+		task := &historypb.HistoryEvent{EventType: enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED}
+		if by != "" {
+			task.Principal = &commonpb.Principal{Type: "jwt", Name: by}
+		}
+		all = append(all, task)
+	}
+	if r.end != nil {
+		end := proto.Clone(r.end).(*historypb.HistoryEvent)
+		if handed := end.GetWorkflowExecutionContinuedAsNewEventAttributes(); handed != nil {
+			handed.Input = r.gives
+		}
+		all = append(all, end)
+	}
+	return all
 }
 
 func maintained(runID string, status enums.WorkflowExecutionStatus, says *api.Status) *run {
@@ -68,7 +102,7 @@ func server(t *testing.T, runs ...*run) *mocks.Client {
 	temporal.On("DescribeWorkflowExecution", mock.Anything, id, mock.Anything).Return(
 		func(_ context.Context, _, runID string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 			r := find(runID)
-			if r == nil {
+			if r == nil || r.gone {
 				return nil, serviceerror.NewNotFound("no such workflow")
 			}
 			return &workflowservice.DescribeWorkflowExecutionResponse{
@@ -81,9 +115,12 @@ func server(t *testing.T, runs ...*run) *mocks.Client {
 			}, nil
 		})
 	temporal.On("GetWorkflowHistory", mock.Anything, id, mock.Anything, mock.Anything, mock.Anything).Return(
-		func(ctx context.Context, _, runID string, _ bool, _ enums.HistoryEventFilterType) client.HistoryEventIterator {
+		func(ctx context.Context, _, runID string, _ bool, filter enums.HistoryEventFilterType) client.HistoryEventIterator {
 			events := &mocks.HistoryEventIterator{}
 			r := find(runID)
+			if filter == enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT {
+				return activitytest.Events(r.gone, r.history())
+			}
 			events.On("HasNext").Return(true)
 			events.On("Next").Return(func() (*historypb.HistoryEvent, error) {
 				if r.end == nil {

@@ -2,6 +2,7 @@ package account
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -40,20 +41,30 @@ func RecordOfPlan(ctx context.Context, from client.Client, ref api.Reference, wa
 	if err == nil {
 		err = value.Get(&status)
 	}
+	proven, broken, unproven := prove(ctx, from, ref, last)
 	switch {
+	case unproven != nil:
+		return record.Record{}, unproven
+	case broken != "":
+		err = errors.New("it is not believed: " + broken)
 	case err == nil && status.RunID != ref.RunID:
 		return record.Record{}, refused("workflow %s says that it is run %s: want run %s", ref.WorkflowID, status.RunID, ref.RunID)
 	case err != nil && (!execution.CannotAnswer(err) || activity.GetInfo(ctx).Attempt < believeAfter):
 		return record.Record{}, fmt.Errorf("asking plan %s what happened: %w", ref.WorkflowID, err)
-	case err != nil:
+	}
+	if err != nil {
 		status = api.PlanStatus{Name: name, WorkflowID: ref.WorkflowID, RunID: ref.RunID, CreatedAt: last.GetStartTime().AsTime()}
-		status.Failure = "what happened cannot be read: " + err.Error()
 	}
 	r := api.RecordOfPlan(status, cluster)
 	if !status.Phase.Ended() {
-		r.Phase, r.EndedAt = closedPhase(last.GetStatus()), end.At
-		r.Failure = fmt.Sprintf("%s (it was %s)", end.Why, status.Phase)
+		r.Phase, r.EndedAt, r.TerminatedBy = closedPhase(last.GetStatus()), end.At, end.By
+		r.Failure = end.Why
+		if status.Phase != "" {
+			r.Failure += fmt.Sprintf(" (it was %s)", status.Phase)
+		}
+		r.Failure = withUntold(r.Failure, err)
 	}
+	r.Provenance = &proven
 	return r.Bounded(), nil
 }
 

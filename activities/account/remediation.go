@@ -2,6 +2,7 @@ package account
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -39,18 +40,25 @@ func RecordOfRemediation(ctx context.Context, from client.Client, ref api.Refere
 	if err == nil {
 		err = value.Get(&status)
 	}
+	proven, broken, unproven := prove(ctx, from, ref, last)
 	switch {
+	case unproven != nil:
+		return record.Record{}, unproven
+	case broken != "":
+		err = errors.New("it is not believed: " + broken)
 	case err == nil && status.RunID != ref.RunID:
 		return record.Record{}, refused("workflow %s says that it is run %s: want run %s", ref.WorkflowID, status.RunID, ref.RunID)
 	case err != nil && (!execution.CannotAnswer(err) || activity.GetInfo(ctx).Attempt < believeAfter):
 		return record.Record{}, fmt.Errorf("asking remediation %s what happened: %w", ref.WorkflowID, err)
-	case err != nil:
+	}
+	if err != nil {
 		status = api.RemediationStatus{Check: check, Node: node, WorkflowID: ref.WorkflowID, RunID: ref.RunID}
-		status.Progress = health.Progress{StartedAt: last.GetStartTime().AsTime(), Failure: "what happened cannot be read: " + err.Error()}
+		status.Progress = health.Progress{StartedAt: last.GetStartTime().AsTime()}
 	}
 	r := api.RecordOfRemediation(status, cluster, end.At)
-	if !status.Progress.Ended && end.Why != "" {
-		r.Phase, r.Failure = closedPhase(last.GetStatus()), end.Why
+	if !status.Progress.Ended && (end.Why != "" || err != nil) {
+		r.Phase, r.Failure, r.TerminatedBy = closedPhase(last.GetStatus()), withUntold(end.Why, err), end.By
 	}
+	r.Provenance = &proven
 	return r.Bounded(), nil
 }

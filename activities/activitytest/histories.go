@@ -6,6 +6,7 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
 	"google.golang.org/grpc"
 )
 
@@ -46,4 +47,25 @@ func Started(identity string, change func(*historypb.WorkflowExecutionStartedEve
 	return &historypb.HistoryEvent{
 		Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{WorkflowExecutionStartedEventAttributes: attributes},
 	}
+}
+
+// Events is a history that is read event by event; of one that is gone nothing is known.
+func Events(gone bool, all []*historypb.HistoryEvent) client.HistoryEventIterator {
+	return &events{gone: gone, left: all}
+}
+
+type events struct {
+	gone bool
+	left []*historypb.HistoryEvent
+}
+
+func (e *events) HasNext() bool { return e.gone || len(e.left) > 0 }
+
+func (e *events) Next() (*historypb.HistoryEvent, error) {
+	if e.gone {
+		return nil, serviceerror.NewNotFound("no such run")
+	}
+	next := e.left[0]
+	e.left = e.left[1:]
+	return next, nil
 }

@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
@@ -97,20 +98,21 @@ func server(t *testing.T, workflows map[string]execution) *mocks.Client {
 		})
 	temporal.On("GetWorkflowHistory", mock.Anything, mock.Anything, mock.Anything, mock.Anything, mock.Anything).Return(
 		func(ctx context.Context, id, _ string, wait bool, _ enums.HistoryEventFilterType) client.HistoryEventIterator {
+			if !wait {
+				return activitytest.Events(false, []*historypb.HistoryEvent{activitytest.Started("", func(a *historypb.WorkflowExecutionStartedEventAttributes) {
+					a.WorkflowType, a.TaskQueue = &commonpb.WorkflowType{Name: workflows[id].kind}, &taskqueuepb.TaskQueue{Name: workflows[id].queue}
+					a.Input = payloads(t, workflows[id].input)
+				})})
+			}
 			events := &mocks.HistoryEventIterator{}
 			events.On("HasNext").Return(true)
 			events.On("Next").Return(func() (*historypb.HistoryEvent, error) {
 				e := workflows[id]
-				if wait && e.status == enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+				if e.status == enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
 					<-ctx.Done()
 					return nil, ctx.Err()
 				}
-				if wait {
-					return &historypb.HistoryEvent{EventType: enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED}, nil
-				}
-				return &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
-					WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{Input: payloads(t, e.input)},
-				}}, nil
+				return &historypb.HistoryEvent{EventType: enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED}, nil
 			})
 			return events
 		})

@@ -61,7 +61,7 @@ func (n *Activities) tells(ctx context.Context, id, channel string, ref api.Refe
 		if err != nil {
 			return nil, err
 		}
-		does, err := n.does(ctx, SameInput{
+		does, err := Does(ctx, n.Temporal, activity.GetInfo(ctx).TaskQueue, SameInput{
 			WorkflowID: at, WorkflowType: api.NotificationType, Maintenance: ref, Channel: channel,
 		}, described.GetWorkflowExecutionInfo())
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"golang.org/x/sync/errgroup"
@@ -220,15 +221,15 @@ func (n *Activities) Same(ctx context.Context, in SameInput) (bool, error) {
 	if info.GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
 		return false, nil
 	}
-	return n.does(ctx, in, info)
+	return Does(ctx, n.Temporal, activity.GetInfo(ctx).TaskQueue, in, info)
 }
 
-// does tells whether a workflow does that, or did.
-func (n *Activities) does(ctx context.Context, in SameInput, info *workflowpb.WorkflowExecutionInfo) (bool, error) {
-	if info.GetType().GetName() != in.WorkflowType || info.GetTaskQueue() != activity.GetInfo(ctx).TaskQueue {
+// Does reports whether a workflow does that on a task queue, or did.
+func Does(ctx context.Context, temporal client.Client, queue string, in SameInput, info *workflowpb.WorkflowExecutionInfo) (bool, error) {
+	if info.GetType().GetName() != in.WorkflowType || info.GetTaskQueue() != queue {
 		return false, nil
 	}
-	events := n.Temporal.GetWorkflowHistory(ctx, in.WorkflowID, info.GetExecution().GetRunId(), false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	events := temporal.GetWorkflowHistory(ctx, in.WorkflowID, info.GetExecution().GetRunId(), false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	if !events.HasNext() {
 		return false, fmt.Errorf("workflow %s has no history", in.WorkflowID)
 	}

@@ -59,6 +59,9 @@ func (n *Activities) recordOf(ctx context.Context, ref api.Reference) (record.Re
 	if err == nil && a.Closed == nil {
 		err = fmt.Errorf("maintenance %s has not ended yet: it is %s", ref.WorkflowID, a.Status.Phase)
 	}
+	if err == nil {
+		err = a.Prove(ctx, n.Temporal, ref)
+	}
 	if err != nil {
 		return record.Record{}, err
 	}

@@ -139,8 +139,8 @@ type workspace struct {
 	*sending.Sender
 	slack *notifytest.Receiver
 	kinds *k8stest.Kinds
-	// refuse has replies refused with an error of Slack's.
-	refuse string
+	// refuse has replies refused with an error of Slack's, those to one thread where deleted names it.
+	refuse, deleted string
 }
 
 func open(t *testing.T) *workspace {
@@ -151,7 +151,7 @@ func open(t *testing.T) *workspace {
 	server.Handle = w.kinds.Handle
 	w.slack = notifytest.Receive(t, func(answer http.ResponseWriter, r notifytest.Received) {
 		answer.Header().Set("Content-Type", "application/json")
-		if w.refuse != "" && strings.Contains(string(r.Body), "thread_ts") {
+		if w.refuse != "" && strings.Contains(string(r.Body), "thread_ts="+w.deleted) {
 			_, _ = fmt.Fprintf(answer, `{"ok": false, "error": %q}`, w.refuse)
 			return
 		}
@@ -235,6 +235,23 @@ func TestAMessageWhoseReplyFailsIsNotLost(t *testing.T) {
 	w.refuse = ""
 	if err := w.send(t.Context(), "one"); err != nil || w.posted(t) != "Title, 1.1:one, 1.1:one" {
 		t.Errorf("%v: %s", err, w.posted(t))
+	}
+}
+
+// A thread whose first message somebody deleted is not waited out.
+func TestADeletedThreadIsBegunAnew(t *testing.T) {
+	for _, answer := range []string{"thread_not_found", "message_not_found"} {
+		w := open(t)
+		w.lease(t, "0.9", time.Now())
+		w.refuse, w.deleted = answer, "0.9"
+		for _, text := range []string{"one", "two"} {
+			if err := w.send(t.Context(), text); err != nil {
+				t.Fatalf("%s: %v", answer, err)
+			}
+		}
+		if got := w.posted(t); got != "0.9:one, Title, 2.1:one, 2.1:two" || w.spec(t)["holderIdentity"] != "2.1" {
+			t.Errorf("%s: posted %s; the lease has %v", answer, got, w.spec(t)["holderIdentity"])
+		}
 	}
 }
 

@@ -17,14 +17,22 @@ import (
 	"drydock/rules/profile/notice"
 )
 
-// reply posts into the thread of a Lease, and begins one where there is none that lasts. It does not make the thread last longer.
+// reply posts into the thread of a Lease, and begins one where there is none that lasts, or whose first message was deleted. It does not
+// make the thread last longer.
 func (s *Sender) reply(ctx context.Context, n notice.SlackThread, m notice.Message, known *secret.Redactor) error {
 	known.Add(n.Token)
-	thread, forgotten := s.thread(ctx, n, m.Title)
+	thread, forgotten := s.thread(ctx, n, m.Title, "")
 	if thread == "" {
 		return forgotten
 	}
-	if _, err := s.say(ctx, n, thread, m.Text); err != nil {
+	_, err := s.say(ctx, n, thread, m.Text)
+	if slack.IsThreadGone(err) {
+		if thread, forgotten = s.thread(ctx, n, m.Title, thread); thread == "" {
+			return forgotten
+		}
+		_, err = s.say(ctx, n, thread, m.Text)
+	}
+	if err != nil {
 		return err
 	}
 	if forgotten != nil {
@@ -41,9 +49,10 @@ func (s *Sender) say(ctx context.Context, n notice.SlackThread, thread, text str
 	}.AsBot(ctx, n.Token, s.SlackURL)
 }
 
-// thread is the thread to reply in; with an error too where its Lease does not remember it. Of notifications that find none at the same time one begins it.
-func (s *Sender) thread(ctx context.Context, n notice.SlackThread, title string) (string, error) {
-	opened := s.opening.DoChan(n.LeaseNamespace+"/"+n.LeaseName, func() (any, error) { return s.open(ctx, n, title) })
+// thread is the thread to reply in, other than one that is gone; with an error too where its Lease does not remember it. Of notifications
+// that find none at the same time one begins it.
+func (s *Sender) thread(ctx context.Context, n notice.SlackThread, title, gone string) (string, error) {
+	opened := s.opening.DoChan(n.LeaseNamespace+"/"+n.LeaseName+"/"+gone, func() (any, error) { return s.open(ctx, n, title, gone) })
 	select {
 	case result := <-opened:
 		return result.Val.(string), result.Err
@@ -54,13 +63,13 @@ func (s *Sender) thread(ctx context.Context, n notice.SlackThread, title string)
 
 // open finds the thread of a Lease that lasts, or begins one and has the Lease remember it. Where somebody else was faster, theirs
 // counts, and this one stays a title without replies.
-func (s *Sender) open(ctx context.Context, n notice.SlackThread, title string) (string, error) {
+func (s *Sender) open(ctx context.Context, n notice.SlackThread, title, gone string) (string, error) {
 	leases := lease.Client{Objects: objects.New(s.Client)}
 	found, err := read(ctx, leases, n)
 	if err != nil {
 		return "", err
 	}
-	if thread := lasting(found, time.Now()); thread != "" {
+	if thread := lasting(found, time.Now()); thread != "" && thread != gone {
 		return thread, nil
 	}
 	thread, err := s.say(ctx, n, "", title)
@@ -77,7 +86,7 @@ func (s *Sender) open(ctx context.Context, n notice.SlackThread, title string) (
 	if found, err = read(ctx, leases, n); err != nil {
 		return thread, err
 	}
-	if theirs := lasting(found, time.Now()); theirs != "" {
+	if theirs := lasting(found, time.Now()); theirs != "" && theirs != gone {
 		return theirs, nil
 	}
 	return thread, nil

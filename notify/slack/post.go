@@ -21,6 +21,15 @@ var temporaryErrors = []string{
 	"invalid_auth", "not_authed", "token_expired", "token_revoked", "account_inactive",
 }
 
+// goneErrors are errors of Slack's Web API for a thread whose first message was deleted.
+var goneErrors = []string{"thread_not_found", "message_not_found"}
+
+// IsThreadGone reports whether Slack knows no thread to reply in: its first message was deleted.
+func IsThreadGone(err error) bool {
+	var answer slack.SlackErrorResponse
+	return errors.As(err, &answer) && slices.Contains(goneErrors, answer.Err)
+}
+
 // refused begins with a name, and so with a capital letter.
 const refused = "Slack refuses the message"
 

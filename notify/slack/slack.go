@@ -44,11 +44,15 @@ func (s sender) postAsBot(ctx context.Context, d *notify.Delivery, p Post) (noti
 	}
 	p.Channel, p.Thread = s.config.Channel, d.Thread
 	timestamp, err := p.AsBot(ctx, token, s.config.APIURL)
+	if p.Thread != "" && IsThreadGone(err) {
+		p.Thread = "" // this message begins another
+		timestamp, err = p.AsBot(ctx, token, s.config.APIURL)
+	}
 	if err != nil {
 		return notify.Receipt{}, err
 	}
-	if d.Thread != "" {
-		timestamp = d.Thread
+	if p.Thread != "" {
+		timestamp = p.Thread
 	}
 	return notify.Receipt{Thread: timestamp}, nil
 }

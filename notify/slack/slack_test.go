@@ -66,6 +66,26 @@ func TestSlackBotThreads(t *testing.T) {
 	}
 }
 
+// A thread whose first message somebody deleted is followed by another.
+func TestADeletedThreadIsFollowedByAnother(t *testing.T) {
+	for _, answer := range []string{"thread_not_found", "message_not_found"} {
+		r := notifytest.Receive(t, func(w http.ResponseWriter, r notifytest.Received) {
+			w.Header().Set("Content-Type", "application/json")
+			if strings.Contains(string(r.Body), "thread_ts") {
+				_, _ = w.Write([]byte(`{"ok": false, "error": "` + answer + `"}`))
+				return
+			}
+			_, _ = w.Write([]byte(`{"ok": true, "channel": "C1", "ts": "1700000002.000300"}`))
+		})
+		s := notifytest.Senders(t, kinds, `{"slack": {"token": %s, "channel": "C1", "apiURL": %q}, "thread": "maintenance"}`, notifytest.File(notifytest.SecretFile(t, "xoxb-canary")), r.URL)
+		m := notifytest.Message(notifytest.Event(notices.MaintenanceComplete))
+		m.Thread = "1700000000.000100"
+		if receipt := notifytest.Deliver(t, s, m); receipt.Thread != "1700000002.000300" {
+			t.Errorf("%s: the thread is %q", answer, receipt.Thread)
+		}
+	}
+}
+
 func TestSlackErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		status    int

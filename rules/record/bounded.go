@@ -101,6 +101,19 @@ func (r Record) withShortTexts() Record {
 		shorten(&starter.Identity)
 		r.Starter = &starter
 	}
+	if r.TerminatedBy != nil {
+		by := *r.TerminatedBy
+		shorten(&by.Identity)
+		r.TerminatedBy = &by
+	}
+	if r.Provenance != nil {
+		proven := *r.Provenance
+		proven.Claimed = slices.Clone(proven.Claimed)
+		for i := range proven.Claimed {
+			shorten(&proven.Claimed[i])
+		}
+		r.Provenance = &proven
+	}
 	for i := range r.AdditionalRequestors {
 		shorten(&r.AdditionalRequestors[i])
 	}

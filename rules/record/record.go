@@ -42,10 +42,12 @@ type Record struct {
 	CreatedAt time.Time `json:"createdAt"`
 	EndedAt   time.Time `json:"endedAt,omitzero"`
 	// AsOf is when the record was made of a maintenance that has not ended.
-	AsOf     time.Time `json:"asOf,omitzero"`
-	Approval *Approval `json:"approval,omitempty"`
-	Slot     *Slot     `json:"slot,omitempty"`
-	Phases   []Phase   `json:"phases,omitempty"`
+	AsOf time.Time `json:"asOf,omitzero"`
+	// TerminatedBy is who terminated the workflow, where somebody did.
+	TerminatedBy *Sender   `json:"terminatedBy,omitempty"`
+	Approval     *Approval `json:"approval,omitempty"`
+	Slot         *Slot     `json:"slot,omitempty"`
+	Phases       []Phase   `json:"phases,omitempty"`
 	// MorePhases were left out of the middle of Phases, where there are very many.
 	MorePhases int     `json:"morePhases,omitempty"`
 	States     []State `json:"states,omitempty"`
@@ -65,7 +67,19 @@ type Record struct {
 	Specification json.RawMessage `json:"specification,omitempty"`
 	// LeftOut counts what was left out of the lists that have no counter of their own, by the list's name.
 	LeftOut map[string]int `json:"leftOut,omitempty"`
+	// Provenance is what the server vouched for when the record was written.
+	Provenance *Provenance `json:"provenance,omitempty"`
 	Link
+}
+
+// Provenance is what the server vouches for of the workflow that a record was read from.
+type Provenance struct {
+	// Runs counts the runs whose histories were read, the last one first.
+	Runs int `json:"runs"`
+	// Worker is the verified principal of the worker that wrote the record, where it answered workflow tasks of these runs.
+	Worker string `json:"worker,omitempty"`
+	// Claimed says why what the record says may be a claim; empty where the server vouches for all of it.
+	Claimed []string `json:"claimed,omitempty"`
 }
 
 // Link is a record's place in the chain of the writer that wrote it. It says nothing of the maintenance.

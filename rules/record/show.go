@@ -68,6 +68,9 @@ func describe(r Record, when func(time.Time) string) document {
 	d.fact("Drain", drainText(r.Drain))
 	d.fact("Workflow", r.WorkflowID)
 	d.fact("Run", r.RunID)
+	if r.Provenance != nil {
+		d.fact("Claimed", strings.Join(r.Provenance.Claimed, "; "))
+	}
 	d.table(planTable(r.Plan, when))
 	d.table(remediationTable(r.Remediation, when))
 	d.table(phaseTable(r, when))

@@ -28,6 +28,15 @@ func (h Hooks) Validate() error {
 	return errors.Join(p...)
 }
 
+// Without is the hooks but one.
+func (h Hooks) Without(name string) Hooks {
+	is := func(other string) bool { return other == name }
+	h.BeforeCordon = slices.DeleteFunc(slices.Clone(h.BeforeCordon), is)
+	h.AfterDrain = slices.DeleteFunc(slices.Clone(h.AfterDrain), is)
+	h.BeforeRelease = slices.DeleteFunc(slices.Clone(h.BeforeRelease), is)
+	return h
+}
+
 // Empty tells whether no hook is named.
 func (h Hooks) Empty() bool { return len(h.BeforeCordon)+len(h.AfterDrain)+len(h.BeforeRelease) == 0 }
 

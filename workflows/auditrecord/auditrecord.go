@@ -28,7 +28,11 @@ func AuditRecord(ctx workflow.Context, input converter.RawValue) error {
 		return inbox.InvalidSpec(err)
 	}
 	options := call.Within(call.Long(ctx, "keep the audit record of "+bounds.Cut(ref.WorkflowID, 200)), keepsTrying)
-	return workflow.ExecuteActivity(options, call.Deliveries.KeepRecord, ref).Get(ctx, nil)
+	err := workflow.ExecuteActivity(options, call.Deliveries.KeepRecord, ref).Get(ctx, nil)
+	for _, name := range workflow.GetUnhandledSignalNames(ctx) { // api.SignalOwn, which has had its effect
+		workflow.GetSignalChannel(ctx, name).ReceiveAsync(nil)
+	}
+	return err
 }
 
 // Begin has the record of a workflow kept by one that reads it from there and outlives it. Somebody who has taken its ID must not

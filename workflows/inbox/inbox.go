@@ -24,8 +24,8 @@ type Handler struct {
 	days   func(ctx workflow.Context, raw []byte) error
 	check  func(payload any) error
 	apply  func(payload any) string
-	// settle waits, for an update, for what follows from it; nil does not.
-	settle func(ctx workflow.Context) error
+	// settle waits, for an update, for what follows from it, and says what it came to; nil does not.
+	settle func(ctx workflow.Context, effect string) (string, error)
 }
 
 // Said is a payload that tells who sent it and why.
@@ -56,6 +56,11 @@ func (h Handler) Since(change string) Handler {
 
 // Settled has whoever sends an update hear what follows from it: wait gives the reason where that is undone. It has to end.
 func (h Handler) Settled(wait func(ctx workflow.Context) error) Handler {
+	return h.Answered(func(ctx workflow.Context, effect string) (string, error) { return effect, wait(ctx) })
+}
+
+// Answered is Settled where the effect is known only then: wait gives it.
+func (h Handler) Answered(wait func(ctx workflow.Context, effect string) (string, error)) Handler {
 	h.settle = wait
 	return h
 }
@@ -114,9 +119,7 @@ func (i *Inbox) takeUpdates(h Handler) error {
 			effect := h.apply(payload)
 			i.ears.Applied(h.name, who, effect)
 			if h.settle != nil {
-				if err := h.settle(ctx); err != nil {
-					return "", err
-				}
+				return h.settle(ctx, effect)
 			}
 			return effect, nil
 		},

@@ -23,6 +23,14 @@ const (
 	// looked for before its deletion does. Before, whoever could send a signal was believed.
 	changeConfirmRefusal = "confirm-slot-refused"
 	changeConfirmMissing = "confirm-node-missing"
+	// changeJudgedAnswer: an update that is judged is answered once that is over. Before, it was answered at once.
+	changeJudgedAnswer = "answer-once-judged"
+	// changeJudgeJoin, changeJudgeEscalate, changeJudgeExtend and changeJudgeSkipHook: the policy judges these messages. Before,
+	// they had their effect at once.
+	changeJudgeJoin     = "judge-join"
+	changeJudgeEscalate = "judge-escalate"
+	changeJudgeExtend   = "judge-extend"
+	changeJudgeSkipHook = "judge-skip-hook"
 )
 
 // changed tells whether a run goes the way of a change.

@@ -117,8 +117,17 @@ func (d *drainer) applyEscalate(p api.Escalate) string {
 	if err != nil {
 		return "ignored: " + err.Error()
 	}
-	d.Ladder.ask(api.RungTaken{Do: do, By: p.By, Why: p.Comment, Planned: p.Do == ""})
-	return "takes the rung " + do
+	asked := func() spec.Maintenance {
+		with := d.spec
+		with.Drain.Escalation = append(slices.Clone(with.Drain.Escalation), spec.Rung{After: spec.Duration(d.clock.now().Sub(d.Ladder.Began)), Do: do})
+		return with
+	}
+	p.Expect = do // the one that is judged, and no other
+	check := func() error { return firstOf(d.stop.refuse(), d.checkEscalate(p)) }
+	return d.inquiries.amendSince(changeJudgeEscalate, api.MsgEscalate, asked, check, func() string {
+		d.Ladder.ask(api.RungTaken{Do: do, By: p.By, Why: p.Comment, Planned: p.Do == ""})
+		return "takes the rung " + do
+	})
 }
 
 func (d *drainer) checkRetryNow(p api.Simple) error {

@@ -12,6 +12,7 @@ import (
 	checkactivity "drydock/activities/checks"
 	"drydock/api"
 	"drydock/checks"
+	"drydock/rules/spec"
 	"drydock/rules/validation"
 	"drydock/workflows/call"
 )
@@ -301,7 +302,15 @@ func (h *hooks) applyDone(p api.HookMessage) string {
 }
 
 func (h *hooks) applySkip(p api.HookMessage) string {
-	return h.speak(p, hookWord{skipped: true}, "is skipped")
+	asked := func() spec.Maintenance {
+		with := h.spec
+		with.Hooks = with.Hooks.Without(p.Hook)
+		return with
+	}
+	check := func() error { return firstOf(h.stop.refuse(), h.checkSkip(p)) }
+	return h.inquiries.amendSince(changeJudgeSkipHook, api.MsgSkipHook, asked, check, func() string {
+		return h.speak(p, hookWord{skipped: true}, "is skipped")
+	})
 }
 
 func (h *hooks) speak(p api.HookMessage, word hookWord, effect string) string {

@@ -92,6 +92,21 @@ func (q *inquiries) amend(name string, asked spec.Maintenance, check func() erro
 	}})
 }
 
+// amendSince is amend for a message that had its effect at once before a named change. One that comes before the maintenance has read
+// its input waits for that: until then nobody knows whether there is a policy.
+func (q *inquiries) amendSince(change, name string, asked func() spec.Maintenance, check func() error, apply func() string) (effect string) {
+	unread := q.spec.Node == ""
+	if !unread && !q.prepared.Policy || !changed(q.clock.life, change) {
+		return apply()
+	}
+	return q.begin(inquiry{name: name, check: check, apply: apply, ask: func(ctx workflow.Context) (string, error) {
+		if err := workflow.Await(ctx, func() bool { return q.spec.Node != "" }); err != nil {
+			return "", err
+		}
+		return q.judge(ctx, name, asked())
+	}})
+}
+
 // judge asks the policy whether a maintenance may become another.
 func (q *inquiries) judge(ctx workflow.Context, name string, asked spec.Maintenance) (refused string, err error) {
 	if !q.prepared.Policy {

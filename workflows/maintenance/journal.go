@@ -30,6 +30,15 @@ type journal struct {
 	inform func(notices.Event)
 	// heard are the IDs of the latest messages, so that one which comes twice is applied once.
 	heard []string
+	// judging are the messages that are being judged, in the order of their records.
+	judging []*judgement
+}
+
+// judgement is what becomes of a message that is being judged; its effect is empty until that is known.
+type judgement struct {
+	name   string
+	at     time.Time
+	effect string
 }
 
 func newJournal(ctx workflow.Context, i *identity) *journal {
@@ -136,6 +145,9 @@ func (j *journal) received(name string, who api.Message, outcome api.Outcome, ef
 	}
 	bounds.Fit(&entry)
 	j.s.Messages = append(j.s.Messages, entry)
+	if outcome == api.Judged {
+		j.judging = append(j.judging, &judgement{name: name, at: entry.At})
+	}
 	if extra := len(j.s.Messages) - maxMessages; extra > 0 {
 		j.s.Messages = j.s.Messages[extra:]
 	}
@@ -149,6 +161,10 @@ func (j *journal) received(name string, who api.Message, outcome api.Outcome, ef
 
 // settle says in the record of a message that was being judged what became of it.
 func (j *journal) settle(name string, at time.Time, effect string) {
+	if i := slices.IndexFunc(j.judging, func(v *judgement) bool { return v.name == name && v.at.Equal(at) }); i >= 0 {
+		j.judging[i].effect = effect
+		j.judging = slices.Delete(j.judging, i, i+1)
+	}
 	j.rewrite(name, at, func(m *api.Received) { m.Effect, m.Outcome = effect, outcomeOf(effect) })
 }
 

@@ -57,8 +57,10 @@ func (m *maintenance) listen(root workflow.Context) error {
 			m.journal.received(name, who, outcome, ignored+why.Error())
 		},
 	})
-	if err := in.Take(m.handlers()...); err != nil {
-		return err
+	for _, h := range m.handlers() {
+		if err := in.Take(h.Answered(m.answer)); err != nil {
+			return err
+		}
 	}
 	for _, kind := range []string{api.SignalSlotGranted, api.SignalSlotPending, api.SignalSlotRefused} {
 		inbox.Receive(in, kind, func(a api.SlotAnswer) { m.slot.answered(kind, a) })
@@ -90,6 +92,22 @@ func outcomeOf(effect string) api.Outcome {
 	default:
 		return api.Applied
 	}
+}
+
+// answer is what whoever sent an update hears: of a message that is judged, what became of it.
+func (m *maintenance) answer(ctx workflow.Context, effect string) (string, error) {
+	if outcomeOf(effect) != api.Judged || !changed(ctx, changeJudgedAnswer) {
+		return effect, nil
+	}
+	v := m.journal.judging[len(m.journal.judging)-1]
+	ctx, _ = workflow.NewDisconnectedContext(ctx) // a maintenance that is cancelled says so
+	if err := workflow.Await(ctx, func() bool { return v.effect != "" }); err != nil {
+		return "", err
+	}
+	if why, refused := strings.CutPrefix(v.effect, ignored); refused {
+		return "", errors.New(why)
+	}
+	return v.effect, nil
 }
 
 // unlessEnding refuses a message once it is decided that the maintenance ends: whoever decided that was told so.

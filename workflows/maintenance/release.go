@@ -134,6 +134,7 @@ func (m releaser) beginEnd(end ending) {
 	m.end = &end
 	m.stop.end()
 	m.inquiries.dismiss()
+	m.approval.dismissWords(ignored + errEnding.Error())
 	m.journal.change(func(s *api.Status) { s.ReadyDeadline, s.Failure = nil, end.Message })
 	m.journal.tellEnd(end)
 }

@@ -267,7 +267,21 @@ func (r *requestors) checkExtend(p api.Extend) error {
 	return nil
 }
 
+// applyExtend has the policy judge a hold of another length: it may say how long a node is held at a time.
 func (r *requestors) applyExtend(p api.Extend) string {
+	if p.For == 0 || p.For == r.spec.ReadyTimeout {
+		return r.extend(p)
+	}
+	asked := func() spec.Maintenance {
+		with := r.spec
+		with.ReadyTimeout = p.For
+		return with
+	}
+	check := func() error { return firstOf(r.stop.refuse(), r.checkExtend(p)) }
+	return r.inquiries.amendSince(changeJudgeExtend, api.MsgExtend, asked, check, func() string { return r.extend(p) })
+}
+
+func (r *requestors) extend(p api.Extend) string {
 	hold := p.For.Std()
 	if hold == 0 {
 		hold = r.spec.ReadyTimeout.Std()
@@ -317,9 +331,22 @@ func (r *requestors) checkJoin(p api.Membership) error {
 }
 
 func (r *requestors) applyJoin(p api.Membership) string {
-	r.add(p.Requestor)
-	r.show()
-	return p.Requestor + " shares this maintenance"
+	asked := func() spec.Maintenance {
+		with := r.spec
+		with.AdditionalRequestors = []string{p.Requestor}
+		for _, one := range r.journal.status().Requestors {
+			if one.Name != r.spec.Requestor && one.Name != p.Requestor {
+				with.AdditionalRequestors = append(with.AdditionalRequestors, one.Name)
+			}
+		}
+		return with
+	}
+	check := func() error { return firstOf(r.stop.refuse(), r.checkJoin(p)) }
+	return r.inquiries.amendSince(changeJudgeJoin, api.MsgJoin, asked, check, func() string {
+		r.add(p.Requestor)
+		r.show()
+		return p.Requestor + " shares this maintenance"
+	})
 }
 
 func (r *requestors) checkLeave(p api.Membership) error {

@@ -86,7 +86,8 @@ func (n *notification) deliver(m message) error {
 	err := workflow.ExecuteActivity(call.In(ctx, api.LaneMessages), call.Deliveries.Deliver, delivery.DeliverInput{
 		Channel: n.Channel, Events: m.events, Key: n.Channel + "/" + m.key, Thread: n.state.Thread, Until: until,
 	}).Get(ctx, &receipt)
-	if err == nil && n.state.Thread == "" && n.state.Plan.Thread != notices.ThreadNone {
+	// A thread whose first message was deleted is followed by another.
+	if err == nil && receipt.Thread != "" && n.state.Plan.Thread != notices.ThreadNone {
 		n.state.Thread = receipt.Thread
 	}
 	return err

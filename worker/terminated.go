@@ -1,0 +1,148 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"k8s.io/utils/lru"
+
+	"drydock/activities/delivery"
+	"drydock/api"
+	"drydock/rules/bounds"
+)
+
+const (
+	// terminatedFor is how far back a worker looks when it starts: no worker may have run for a while.
+	terminatedFor = 7 * 24 * time.Hour
+	// visibleWithin is how late a list may show that a workflow has ended.
+	visibleWithin = 10 * time.Minute
+	// maxTerminated bounds the runs that are remembered, and maxRecordIDs the IDs under which a record is tried to be kept.
+	maxTerminated = 20_000
+	maxRecordIDs  = 5
+)
+
+// terminated has the records of maintenances and plans kept that somebody terminated, or whose time was over: they cannot see to it
+// themselves, whatever they were at, and whether or not the scheduler knew them. A list is only a hint: what is recorded is read from the
+// workflow.
+type terminated struct {
+	temporal         client.Client
+	logger           *slog.Logger
+	namespace, queue string
+	// wanted: this worker keeps records at all.
+	wanted bool
+	// looked is when the list was last read to its end, seen are the runs that were seen to.
+	looked time.Time
+	seen   *lru.Cache
+}
+
+func newTerminated(o Options, temporal client.Client, namespace, queue string) *terminated {
+	return &terminated{
+		temporal: temporal, logger: o.Logger, namespace: namespace, queue: queue, wanted: len(o.Config.Audit.Sinks) > 0,
+		seen: lru.New(maxTerminated),
+	}
+}
+
+func (k *terminated) record(ctx context.Context, now time.Time) error {
+	if !k.wanted {
+		return nil
+	}
+	since := now.Add(-terminatedFor)
+	if !k.looked.IsZero() {
+		since = k.looked.Add(-visibleWithin)
+	}
+	request := &workflowservice.ListWorkflowExecutionsRequest{Namespace: k.namespace, PageSize: 500, Query: fmt.Sprintf(
+		`WorkflowType IN ("%s", "%s") AND TaskQueue="%s" AND ExecutionStatus IN ("Terminated", "TimedOut") AND CloseTime>"%s"`,
+		api.NodeMaintenanceType, api.MaintenancePlanType, k.queue, since.UTC().Format(time.RFC3339))}
+	for {
+		page, err := k.temporal.ListWorkflow(ctx, request)
+		if err != nil {
+			return fmt.Errorf("listing terminated maintenances: %w", err)
+		}
+		for _, info := range page.GetExecutions() {
+			if err := k.see(ctx, info); err != nil {
+				return err
+			}
+		}
+		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
+			k.looked = now
+			return nil
+		}
+	}
+}
+
+// see has the record of a run kept, once.
+func (k *terminated) see(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) error {
+	run := info.GetExecution()
+	if _, known := k.seen.Get(run.GetRunId()); known {
+		return nil
+	}
+	described, err := k.temporal.DescribeWorkflowExecution(ctx, run.GetWorkflowId(), run.GetRunId())
+	var notFound *serviceerror.NotFound
+	switch {
+	case errors.As(err, &notFound): // its retention is over
+	case err != nil:
+		return fmt.Errorf("describing workflow %s: %w", run.GetWorkflowId(), err)
+	case described.GetWorkflowExtendedInfo().GetResetRunId() == "": // otherwise a reset goes on with it
+		ref := api.Reference{WorkflowID: run.GetWorkflowId(), RunID: described.GetWorkflowExecutionInfo().GetFirstRunId()}
+		if id := recordIDOf(ref); id != "" {
+			if err := k.keep(ctx, id, ref); err != nil {
+				return err
+			}
+		}
+	}
+	k.seen.Add(run.GetRunId(), true)
+	return nil
+}
+
+// recordIDOf is the workflow ID of what keeps the record of a maintenance or a plan, empty for what is neither.
+func recordIDOf(ref api.Reference) string {
+	if cluster, node, requestor, err := api.ParseMaintenanceID(ref.WorkflowID); err == nil {
+		return api.AuditRecordID(cluster, node, requestor, ref.RunID)
+	}
+	if cluster, name, err := api.ParsePlanID(ref.WorkflowID); err == nil {
+		return api.PlanRecordID(cluster, name, ref.RunID)
+	}
+	return ""
+}
+
+// keep starts what keeps a record, unless that was done. Somebody who has taken its ID does not suppress the record.
+func (k *terminated) keep(ctx context.Context, id string, ref api.Reference) error {
+	for n := 1; n <= maxRecordIDs; n++ {
+		at := id
+		if n > 1 {
+			at = fmt.Sprintf("%s/%d", id, n)
+		}
+		_, err := k.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+			ID: at, TaskQueue: k.queue, WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY,
+			WorkflowExecutionErrorWhenAlreadyStarted: true, StaticSummary: "keeps the audit record of " + bounds.Cut(ref.WorkflowID, 200),
+		}, api.AuditRecordType, ref)
+		var taken *serviceerror.WorkflowExecutionAlreadyStarted
+		if err == nil {
+			k.logger.Info("the audit record of a terminated workflow is kept", "workflow", ref.WorkflowID, "run", ref.RunID)
+			return nil
+		}
+		if !errors.As(err, &taken) {
+			return fmt.Errorf("having the audit record of %s kept: %w", ref.WorkflowID, err)
+		}
+		by, err := k.temporal.DescribeWorkflowExecution(ctx, at, "")
+		if err != nil {
+			return fmt.Errorf("describing workflow %s: %w", at, err)
+		}
+		does, err := delivery.Does(ctx, k.temporal, k.queue, delivery.SameInput{
+			WorkflowID: at, WorkflowType: api.AuditRecordType, Maintenance: ref,
+		}, by.GetWorkflowExecutionInfo())
+		if does || err != nil {
+			return err
+		}
+	}
+	k.logger.Error("the audit record of a terminated workflow is not kept: its IDs are taken", "workflow", ref.WorkflowID, "record", id)
+	return nil
+}
