@@ -15,6 +15,8 @@ const (
 	ErrorSlotNotHeld = "SlotNotHeld"
 	// ErrorHolderAlive: the holder whose mark was to be taken off as an orphan's runs.
 	ErrorHolderAlive = "HolderAlive"
+	// ErrorMarkUnconfirmed: the history of the holder whose mark was to be taken off as an orphan's does not say that it holds the node.
+	ErrorMarkUnconfirmed = "MarkUnconfirmed"
 	// ErrorJobsRun: what a maintenance that has ended left on its node still runs, so the node must not be released.
 	ErrorJobsRun = "JobsRun"
 	// ErrorMissingPermission: the worker's Kubernetes account may not do this; no retry heals that.

@@ -183,7 +183,7 @@ type RemediationInput struct {
 	Owner *HealthCheckOwner `json:"owner,omitempty"`
 	// Conditions are the check's: a remediation whose check is gone looks at the node by itself. Etcd is the check's too.
 	Conditions []health.UnhealthyCondition `json:"conditions,omitempty"`
-	Etcd       *health.Etcd                `json:"etcd,omitempty"`
+	Etcd       *health.EtcdQuestion        `json:"etcd,omitempty"`
 	// Audited: a record of it is to be kept.
 	Audited bool `json:"audited,omitempty"`
 	// Resume: an earlier remediation of the node has ended without a word. This one takes up Left, what it had begun, and begins

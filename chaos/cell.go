@@ -260,6 +260,10 @@ func (a *attempt) fault(ctx context.Context) (strike, recovery func() error) {
 		strike = func() error { return a.poisonAll(ctx) }
 	case foreign:
 		strike = func() error { return a.startOther(ctx) }
+	case foreignWorker:
+		return a.startIntruder(ctx)
+	case foreignCaller:
+		strike = func() error { return a.callActivities(ctx) }
 	case stripMark:
 		strike = func() error { return a.stripMarks(ctx) }
 	case liftCordon:

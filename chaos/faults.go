@@ -28,6 +28,8 @@ const (
 	resetScheduler   kind = "reset-scheduler"
 	poison           kind = "poison"
 	foreign          kind = "foreign"
+	foreignWorker    kind = "foreign-worker"
+	foreignCaller    kind = "foreign-caller"
 
 	resetLockstep     kind = "reset-lockstep"
 	terminateLockstep kind = "terminate-lockstep"
@@ -52,7 +54,7 @@ const (
 // kinds are all of them, in the order of the matrix's columns.
 var kinds = []kind{
 	killWorker, cutTemporal, restartTemporal, api429, api409, api500, apiTimeout, apiDrop,
-	resetMaintenance, resetScheduler, poison, foreign, stripMark, liftCordon, expireCredentials, resetLockstep, terminateLockstep,
+	resetMaintenance, resetScheduler, poison, foreign, foreignWorker, foreignCaller, stripMark, liftCordon, expireCredentials, resetLockstep, terminateLockstep,
 	resetRemediation, terminateRemediation, resetCheck, terminateCheck, resetWatch, terminateWatch,
 	resetProfiles, terminateProfiles, resetTransition, terminateTransition,
 }

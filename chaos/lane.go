@@ -288,7 +288,7 @@ func (l *lane) mend(ctx context.Context) error {
 			return err
 		}
 		for _, h := range mark.Holders {
-			if _, err := k8s.Release(ctx, l.stack.cluster.Narrow, node, k8s.Caller{WorkflowID: h.WorkflowID, RunID: h.RunID}, nil); err != nil {
+			if _, err := k8s.Release(ctx, l.stack.cluster.Narrow, node, k8s.Caller{WorkflowID: h.WorkflowID, RunID: h.RunID}, k8s.Known{}); err != nil {
 				return err
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"drydock/config/named"
+	"drydock/outbound"
 	"drydock/rules/period"
 	"drydock/rules/spec"
 	"drydock/rules/validation"
@@ -22,6 +23,8 @@ type Config struct {
 	Work   Works  `json:"work,omitempty"`
 	// Prometheus is what all checks of kind prometheus share.
 	Prometheus Section `json:"prometheus,omitzero"`
+	// NodeAddresses are where requests may go whose host a node decides. They are the worker's, and no part of this section.
+	NodeAddresses outbound.NodeAddresses `json:"-"`
 }
 
 // Decode reads what is undecoded strictly; the error begins every line with the field.

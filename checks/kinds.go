@@ -5,6 +5,7 @@ import (
 
 	"drydock/config/named"
 	"drydock/k8s/kube"
+	"drydock/outbound"
 	"drydock/rules/period"
 )
 
@@ -80,6 +81,8 @@ type Environment struct {
 	Kubernetes kube.Interface
 	// Agent tells servers who asks.
 	Agent string
+	// NodeAddresses are where requests may go whose host a node decides.
+	NodeAddresses outbound.NodeAddresses
 }
 
 // Call is about whom an action is called, and which call it is.

@@ -81,7 +81,7 @@ func New(c Config, client kube.Interface, version string) (*Runner, error) {
 		return nil, err
 	}
 	var p named.Problems
-	e := Environment{Kubernetes: client, Agent: "drydock/" + version}
+	e := Environment{Kubernetes: client, Agent: "drydock/" + version, NodeAddresses: c.NodeAddresses}
 	r := &Runner{checks: map[string]Checker{}, hooks: map[string]hook{}, work: c.readyWork(e, &p)}
 	for _, name := range slices.Sorted(maps.Keys(c.Checks)) {
 		if c.Checks[name].Undecoded != nil {

@@ -48,6 +48,8 @@ type Config struct {
 	Hooks      checks.Hooks   `json:"hooks,omitempty"`
 	Work       checks.Works   `json:"work,omitempty"`
 	Prometheus checks.Section `json:"prometheus,omitzero"`
+	// Outbound bounds where the worker calls.
+	Outbound Outbound `json:"outbound,omitzero"`
 	// HealthChecks are the checks that the worker makes sure of, by name; Health is what holds for all of the cluster.
 	HealthChecks HealthChecks `json:"healthChecks,omitempty"`
 	Health       Health       `json:"health,omitzero"`
@@ -281,6 +283,8 @@ func (c Config) Validate() error {
 	problems = append(problems, c.checkWindows()...)
 	problems = append(problems, c.checkHealth()...)
 	problems = append(problems, c.Profiles.validate()...)
+	_, err = c.Outbound.nodeAddresses()
+	problems = append(problems, err)
 	problems = append(problems, c.Kubernetes.validate()...)
 	problems = append(problems, c.Versioning.validate()...)
 	problems = append(problems, c.Metrics.validate()...)
@@ -329,7 +333,8 @@ func (c Config) Limits() schedule.Limits {
 
 // ChecksAndHooks is the part of the configuration that checks.New takes.
 func (c Config) ChecksAndHooks() checks.Config {
-	return checks.Config{Checks: c.Checks, Hooks: c.Hooks, Work: c.Work, Prometheus: c.Prometheus}
+	allowed, _ := c.Outbound.nodeAddresses() // what is wrong with them, Validate says: then none is
+	return checks.Config{Checks: c.Checks, Hooks: c.Hooks, Work: c.Work, Prometheus: c.Prometheus, NodeAddresses: allowed}
 }
 
 func (k Kubernetes) validate() []error {

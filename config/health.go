@@ -28,6 +28,8 @@ type Health struct {
 	Upgrades []UpgradeSign `json:"upgrades,omitempty"`
 	// Etcd says where etcd's disruption budget is, for the checks of the file that do not say it themselves.
 	Etcd *health.Etcd `json:"etcd,omitempty"`
+	// ControlPlane decides when control-plane nodes may be remediated, for the same checks.
+	ControlPlane *health.ControlPlane `json:"controlPlane,omitempty"`
 }
 
 // What becomes of a check whose nodes a MachineHealthCheck has too.
@@ -61,15 +63,24 @@ func (c Config) HealthSpec(name string) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.Etcd != nil || c.Health.Etcd == nil {
+	defaults := map[string]any{}
+	if s.Etcd == nil && c.Health.Etcd != nil {
+		defaults["etcd"] = c.Health.Etcd
+	}
+	if s.ControlPlane == nil && c.Health.ControlPlane != nil {
+		defaults["controlPlane"] = c.Health.ControlPlane
+	}
+	if len(defaults) == 0 {
 		return given, nil
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(given, &fields); err != nil {
 		return nil, err
 	}
-	if fields["etcd"], err = json.Marshal(c.Health.Etcd); err != nil {
-		return nil, err
+	for name, value := range defaults {
+		if fields[name], err = json.Marshal(value); err != nil {
+			return nil, err
+		}
 	}
 	return json.Marshal(fields)
 }
@@ -171,6 +182,9 @@ func (h Health) validate() []error {
 	}
 	if h.Etcd != nil && h.Etcd.Namespace == "" {
 		wrong("etcd.namespace", "is missing")
+	}
+	if p := h.ControlPlane; p != nil && p.Allow != health.AllowHealthy && p.Allow != health.AllowAlways {
+		wrong("controlPlane.allow", "%.40q: want %s or %s", p.Allow, health.AllowHealthy, health.AllowAlways)
 	}
 	return problems
 }

@@ -219,7 +219,7 @@ func (s *site) resetNode(n *corev1.Node) {
 		s.Error(err)
 	}
 	for _, h := range mark.Holders {
-		if _, err := k8s.Release(s.ctx, s.lane.cluster.Narrow, n.Name, k8s.Caller{WorkflowID: h.WorkflowID, RunID: h.RunID}, nil); err != nil {
+		if _, err := k8s.Release(s.ctx, s.lane.cluster.Narrow, n.Name, k8s.Caller{WorkflowID: h.WorkflowID, RunID: h.RunID}, k8s.Known{}); err != nil {
 			s.Error(err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -75,8 +76,10 @@ type Held struct {
 	WasUnschedulable bool
 	// Cordon: the holder's mark wants the node unschedulable.
 	Cordon bool
-	// Prior is what the holder is to remember of the node.
-	Prior *Prior
+	// Prior is what the holder is to remember of the node. Others, where it holds it for the first time, are who held it before,
+	// and may have changed it: what of that is to be undone they have to say.
+	Prior  *Prior
+	Others []Holder
 }
 
 // Hold marks a node and cordons it. It is idempotent: a node that is already as wanted is left alone. Errors: ErrNodeGone,
@@ -110,17 +113,19 @@ func Hold(ctx context.Context, client kube.Interface, in HoldInput) (Held, error
 			Again:  mine && in.Holder.Cordon && !node.Spec.Unschedulable,
 			Cordon: in.Holder.Cordon || mark.keepsCordon(node, in.Holder),
 		}
-		patch, mark, err := holdPatch(node, mark, in)
-		held.Prior, held.WasUnschedulable = priorOf(node, mark), node.Spec.Unschedulable && !mark.Cordoned
-		if j := mark.index(in.Holder.WorkflowID, in.Holder.RunID); j >= 0 {
-			held.Prior.OutOfService = mark.Holders[j].OutOfService
+		patch, after, err := holdPatch(node, mark, in)
+		held.Prior, held.WasUnschedulable = remembered(node, mark, after, in), node.Spec.Unschedulable && !after.Cordoned
+		if !in.Prior.isAbout(node) {
+			held.Others = slices.DeleteFunc(slices.Clone(mark.Holders), func(h Holder) bool {
+				return h.WorkflowID == in.Holder.WorkflowID && h.RunID == in.Holder.RunID
+			})
 		}
 		if err != nil || patch == nil {
 			return err
 		}
-		after, err := client.CoreV1().Nodes().Patch(ctx, in.Node, mergePatch, patch, metav1.PatchOptions{})
+		written, err := client.CoreV1().Nodes().Patch(ctx, in.Node, mergePatch, patch, metav1.PatchOptions{})
 		if err == nil {
-			held.Changed, held.Mark = true, after.Annotations[api.HoldersAnnotation]
+			held.Changed, held.Mark = true, written.Annotations[api.HoldersAnnotation]
 		}
 		return err
 	})
@@ -141,13 +146,55 @@ type Released struct {
 	// OtherHolders still hold the node, so it stays as it is.
 	OtherHolders []string
 	UID          types.UID
+	// Differences are what the mark says otherwise than the caller remembers.
+	Differences []string
+}
+
+// Known is what a release goes by: a mark is the word of whoever may annotate nodes.
+type Known struct {
+	// Prior is what the caller's own workflow remembers, and decides what is put back; nil remembers nothing, as before its first
+	// hold was answered: then the mark counts.
+	Prior *Prior
+	// Stripped puts back what is remembered where nobody's mark is on the node, too.
+	Stripped bool
+	// Cordoned finds out whether a maintenance that is no holder any more made the node unschedulable, by its own workflow; nil
+	// believes nobody.
+	Cordoned func(ctx context.Context, by CordonedBy, node types.UID) (bool, error)
+}
+
+// recall is what is remembered of a node with a mark that the caller is the last holder of.
+func (k Known) recall(ctx context.Context, node *corev1.Node, mark Mark, c Caller) (*Prior, error) {
+	switch {
+	case k.Prior == nil:
+		return nil, nil
+	case !k.Prior.isAbout(node):
+		// Of this node nothing is remembered: nothing is undone.
+		none := &Prior{UID: node.UID, Protections: map[string]string{}}
+		for _, key := range protections {
+			if value, there := node.Annotations[key]; there {
+				none.Protections[key] = value
+			}
+		}
+		return none, nil
+	case k.Prior.Cordoned || !mark.Cordoned || len(mark.Holders) > 1 || k.Cordoned == nil || mark.CordonedBy == nil:
+		return k.Prior, nil
+	case mark.CordonedBy.WorkflowID == c.WorkflowID && mark.CordonedBy.RunID == c.RunID:
+		return k.Prior, nil
+	}
+	cordoned, err := k.Cordoned(ctx, *mark.CordonedBy, node.UID)
+	if err != nil {
+		return nil, err
+	}
+	sum := *k.Prior
+	sum.Cordoned = cordoned
+	return &sum, nil
 }
 
 // Release takes a holder's mark off a node, which fences all its evictions, and with the last holder puts back what
 // Drydock changed: the cordon if it was Drydock's, labels and annotations. It is idempotent; a missing node is fine.
-// Where nobody's mark is on the node, the caller's prior says what to put back; nil leaves the node alone.
+// What is put back is what the caller remembers; what the mark says otherwise is left as it is, and reported.
 // Errors: ErrOtherRun.
-func Release(ctx context.Context, client kube.Interface, node string, c Caller, prior *Prior) (Released, error) {
+func Release(ctx context.Context, client kube.Interface, node string, c Caller, known Known) (Released, error) {
 	var released Released
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		n, mark, err := getMarked(ctx, client, node)
@@ -162,7 +209,8 @@ func Release(ctx context.Context, client kube.Interface, node string, c Caller, 
 		var patch []byte
 		switch err = mark.Allows(c); {
 		case errors.Is(err, ErrNotHolder):
-			if len(mark.Holders) > 0 || !prior.isAbout(n) || !prior.isLeftOn(n) {
+			prior := known.Prior
+			if len(mark.Holders) > 0 || !known.Stripped || !prior.isAbout(n) || !prior.isLeftOn(n) {
 				released.Foreign = true
 				return nil
 			}
@@ -170,7 +218,14 @@ func Release(ctx context.Context, client kube.Interface, node string, c Caller, 
 			prior.recall(&mark)
 			patch, err = restorePatch(n, mark, prior.OutOfService)
 		case err == nil:
-			patch, err = releasePatch(n, mark, c)
+			var prior *Prior
+			if prior, err = known.recall(ctx, n, mark, c); err != nil {
+				return err
+			}
+			if prior != nil && len(mark.Holders) == 1 {
+				released.Differences = prior.differences(n, mark, mark.Holders[0])
+			}
+			patch, err = releasePatch(n, mark, c, prior)
 		}
 		if err != nil {
 			return err

@@ -30,6 +30,15 @@ type Mark struct {
 	Prior map[string]*string `json:"prior,omitempty"`
 	// Excluded says that Drydock told medik8s' remediators to leave the node alone; nil where it did not.
 	Excluded *Excluded `json:"excluded,omitempty"`
+	// CordonedBy is the holder that made the node unschedulable; nil in a mark of version 0.1.0.
+	CordonedBy *CordonedBy `json:"cordonedBy,omitempty"`
+}
+
+// CordonedBy names a maintenance as a Holder does.
+type CordonedBy struct {
+	WorkflowID string `json:"workflowId"`
+	RunID      string `json:"runId"`
+	Run        string `json:"run,omitempty"`
 }
 
 // Prior is what a mark says of the node before Drydock came. A maintenance remembers it: somebody may take the mark off,
@@ -59,6 +68,49 @@ func priorOf(node *corev1.Node, mark Mark) *Prior {
 	return p
 }
 
+// remembered is what a holder is to remember of a node, as this call found it and leaves it with a mark. What its own workflow
+// remembers already counts, and not the mark, which is anybody's who may annotate nodes. What other holders have changed is
+// theirs to say (see Confirmed); until then it is left as it is.
+func remembered(node *corev1.Node, before, after Mark, in HoldInput) *Prior {
+	own := after.index(in.Holder.WorkflowID, in.Holder.RunID)
+	p := priorOf(node, after)
+	switch others := slices.ContainsFunc(before.Holders, func(h Holder) bool {
+		return h.WorkflowID != in.Holder.WorkflowID || h.RunID != in.Holder.RunID
+	}); {
+	case in.Prior.isAbout(node):
+		*p = *in.Prior
+		if in.Prior.Cordoned && !after.Cordoned && !node.Spec.Unschedulable {
+			p.Cordoned = false // it was lifted, and nobody wants it any more
+		}
+	case others:
+		p = &Prior{UID: node.UID, Cordoned: after.Cordoned && after.isCordonedBy(in.Holder), Protections: map[string]string{}}
+		for _, key := range protections {
+			if value, there := node.Annotations[key]; there {
+				p.Protections[key] = value
+			}
+		}
+	}
+	if own >= 0 {
+		p.Cordoned = p.Cordoned || after.Holders[own].Cordon && !node.Spec.Unschedulable // by this call
+		p.OutOfService = after.Holders[own].OutOfService
+	}
+	return p
+}
+
+func (m Mark) isCordonedBy(h Holder) bool {
+	return m.CordonedBy != nil && m.CordonedBy.WorkflowID == h.WorkflowID && m.CordonedBy.RunID == h.RunID
+}
+
+// Confirmed adds what another holder's own workflow says of the node to what a holder remembers.
+func (p *Prior) Confirmed(by Prior) *Prior {
+	if p == nil || p.UID != by.UID {
+		return p
+	}
+	sum := *p
+	sum.Cordoned, sum.Protections, sum.Excluded = p.Cordoned || by.Cordoned, by.Protections, by.Excluded
+	return &sum
+}
+
 // isAbout tells that something is remembered, and of this very node.
 func (p *Prior) isAbout(node *corev1.Node) bool { return p != nil && p.UID == node.UID }
 
@@ -85,6 +137,28 @@ func (p *Prior) isLeftOn(node *corev1.Node) bool {
 		}
 	}
 	return ours > 0
+}
+
+// differences are what a mark says otherwise than its holder remembers, where the last holder goes by them: it leaves the node
+// cordoned where the two do not agree.
+func (p *Prior) differences(node *corev1.Node, mark Mark, holder Holder) []string {
+	var all []string
+	if p.Cordoned != mark.Cordoned && node.Spec.Unschedulable {
+		all = append(all, "whose the cordon is, so that the node stays cordoned")
+	}
+	for _, key := range protections {
+		remembered, said := valueOf(p.Protections, key), mark.Prior[key]
+		if (remembered == nil) != (said == nil) || remembered != nil && *remembered != *said {
+			all = append(all, "the value of "+key)
+		}
+	}
+	if (p.Excluded == nil) != (mark.Excluded == nil) {
+		all = append(all, "the label "+ExcludeLabel)
+	}
+	if holder.OutOfService && !p.OutOfService && IsOutOfService(node) {
+		all = append(all, "whose the taint "+OutOfServiceTaint.Key+" is, which stays")
+	}
+	return all
 }
 
 // Holder is one maintenance that holds a node.
@@ -178,12 +252,15 @@ func holdPatch(node *corev1.Node, mark Mark, in HoldInput) ([]byte, Mark, error)
 	}
 	if i < 0 && in.Prior.isAbout(node) {
 		in.Prior.recall(&mark)
+		if mark.Cordoned {
+			mark.CordonedBy = &CordonedBy{holder.WorkflowID, holder.RunID, holder.Run}
+		}
 	}
 	patch := nodePatch{}
 	if holder.Cordon && !node.Spec.Unschedulable {
 		// Whoever had cordoned it before did not mean it any more: the cordon in place is Drydock's.
 		rewrite = rewrite || !mark.Cordoned
-		mark.Cordoned = true
+		mark.Cordoned, mark.CordonedBy = true, &CordonedBy{holder.WorkflowID, holder.RunID, holder.Run}
 		patch["spec"] = map[string]any{"unschedulable": true}
 	}
 	if !rewrite && len(patch) == 0 {
@@ -194,7 +271,7 @@ func holdPatch(node *corev1.Node, mark Mark, in HoldInput) ([]byte, Mark, error)
 	}
 	mark.put(i, holder)
 	if !node.Spec.Unschedulable && !mark.WantsCordon() {
-		mark.Cordoned = false // whoever makes it unschedulable now is somebody else
+		mark.Cordoned, mark.CordonedBy = false, nil // whoever makes it unschedulable now is somebody else
 	}
 	if rewrite {
 		text, err := json.Marshal(mark)
@@ -209,7 +286,7 @@ func holdPatch(node *corev1.Node, mark Mark, in HoldInput) ([]byte, Mark, error)
 
 // begin takes a node for its first holder: it remembers what it replaces.
 func (m *Mark) begin(node *corev1.Node, excludes bool, annotations, labels map[string]*string) {
-	m.Cordoned, m.Prior, m.Excluded = false, map[string]*string{}, nil
+	m.Cordoned, m.CordonedBy, m.Prior, m.Excluded = false, nil, map[string]*string{}, nil
 	for _, key := range protections {
 		m.Prior[key] = valueOf(node.Annotations, key)
 		annotations[key] = new("true")
@@ -237,12 +314,18 @@ func (m *Mark) put(i int, h Holder) {
 	m.Holders[i].Cordon, m.Holders[i].Run, m.Holders[i].Namespace, m.Holders[i].OutOfService = h.Cordon, h.Run, h.Namespace, h.OutOfService
 }
 
-// releasePatch takes a holder off a node and, with the last one, puts back what was before.
-func releasePatch(node *corev1.Node, mark Mark, c Caller) ([]byte, error) {
+// releasePatch takes a holder off a node and, with the last one, puts back what was before: what the holder remembers, where it
+// remembers anything.
+func releasePatch(node *corev1.Node, mark Mark, c Caller, prior *Prior) ([]byte, error) {
 	i := mark.index(c.WorkflowID, c.RunID)
-	outOfService := mark.Holders[i].OutOfService
+	outOfService := mark.Holders[i].OutOfService && (prior == nil || prior.OutOfService)
 	mark.Holders = slices.Delete(slices.Clone(mark.Holders), i, i+1)
 	if len(mark.Holders) == 0 {
+		if prior != nil {
+			cordoned := mark.Cordoned && prior.Cordoned
+			prior.recall(&mark)
+			mark.Cordoned = cordoned
+		}
 		return restorePatch(node, mark, outOfService)
 	}
 	text, err := json.Marshal(mark)

@@ -68,7 +68,7 @@ func hold(t *testing.T, client k8stest.Fake, in k8s.HoldInput) k8s.Held {
 func release(t *testing.T, client k8stest.Fake, requestor string) k8s.Released {
 	t.Helper()
 	in := holder(requestor, true)
-	released, err := k8s.Release(t.Context(), client, "n1", k8s.Caller{WorkflowID: in.Holder.WorkflowID, RunID: in.Holder.RunID}, nil)
+	released, err := k8s.Release(t.Context(), client, "n1", k8s.Caller{WorkflowID: in.Holder.WorkflowID, RunID: in.Holder.RunID}, k8s.Known{})
 	if err != nil {
 		t.Fatalf("release by %s: %v", requestor, err)
 	}
@@ -272,7 +272,7 @@ func TestMarkThatIsNotDrydocksStopsEverything(t *testing.T) {
 			found := nodeWith(func(n *corev1.Node) { n.Annotations[api.HoldersAnnotation] = text })
 			client := k8stest.NewFake(found.DeepCopy())
 			_, errHold := k8s.Hold(t.Context(), client, holder("ops", true))
-			_, errRelease := k8s.Release(t.Context(), client, "n1", k8s.Caller{WorkflowID: "w", RunID: "r"}, nil)
+			_, errRelease := k8s.Release(t.Context(), client, "n1", k8s.Caller{WorkflowID: "w", RunID: "r"}, k8s.Known{})
 			_, errPhase := k8s.SetPhase(t.Context(), client, k8s.PhaseInput{Node: "n1", Caller: k8s.Caller{WorkflowID: "w", RunID: "r"}, Phase: "Ready"})
 			for _, err := range []error{errHold, errRelease, errPhase} {
 				if err == nil || !strings.Contains(err.Error(), api.HoldersAnnotation) || !strings.Contains(err.Error(), "n1") {
@@ -312,7 +312,7 @@ func TestNodeThatIsNotThereOrAnother(t *testing.T) {
 func TestAnotherRunOfTheSameWorkflowIsAStranger(t *testing.T) {
 	client := k8stest.NewFake(nodeWith(nil))
 	hold(t, client, holder("ops", true))
-	released, err := k8s.Release(t.Context(), client, "n1", k8s.Caller{WorkflowID: "node-maintenance/n1/ops", RunID: "run-of-yesterday"}, nil)
+	released, err := k8s.Release(t.Context(), client, "n1", k8s.Caller{WorkflowID: "node-maintenance/n1/ops", RunID: "run-of-yesterday"}, k8s.Known{})
 	if err != nil || !released.Foreign {
 		t.Errorf("released = %+v, %v", released, err)
 	}
@@ -402,7 +402,7 @@ func TestAMarkThatSomebodyEmptiedIsNone(t *testing.T) {
 	if _, err := client.All.CoreV1().Nodes().Update(t.Context(), emptied, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	released, err := k8s.Release(t.Context(), client, "n1", k8s.Caller{WorkflowID: "node-maintenance/n1/ops", RunID: "run-ops"}, held.Prior)
+	released, err := k8s.Release(t.Context(), client, "n1", k8s.Caller{WorkflowID: "node-maintenance/n1/ops", RunID: "run-ops"}, k8s.Known{Prior: held.Prior, Stripped: true})
 	if after := get(t, client); err != nil || !released.Stripped || after.Spec.Unschedulable {
 		t.Errorf("released %+v, %v; unschedulable %v", released, err, after.Spec.Unschedulable)
 	}
@@ -477,7 +477,7 @@ func TestTaintGoesWithTheLastHolder(t *testing.T) {
 		want    int
 	}{{"", 2}, {"a", 2}, {"b", 1}} {
 		if c.release != "" {
-			if _, err := k8s.Release(t.Context(), kube, n.Name, k8s.Caller{WorkflowID: "w", RunID: c.release}, nil); err != nil {
+			if _, err := k8s.Release(t.Context(), kube, n.Name, k8s.Caller{WorkflowID: "w", RunID: c.release}, k8s.Known{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -500,7 +500,7 @@ func TestOnlyTheRunThatActsTouchesTheNode(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	_, err := k8s.Release(t.Context(), client, "n1", later, nil)
+	_, err := k8s.Release(t.Context(), client, "n1", later, k8s.Known{})
 	refused("release", err)
 	_, err = k8s.SetPhase(t.Context(), client, k8s.PhaseInput{Caller: later, Node: "n1", Phase: "Ready"})
 	refused("phase", err)
@@ -520,7 +520,7 @@ func TestOnlyTheRunThatActsTouchesTheNode(t *testing.T) {
 		t.Errorf("another maintenance: %v", err)
 	}
 	// Whoever takes care of a maintenance that does not run any more has no run.
-	if released, err := k8s.Release(t.Context(), client, "n1", k8s.Caller{WorkflowID: "w", RunID: "first"}, nil); err != nil || released.Foreign || !released.Uncordoned {
+	if released, err := k8s.Release(t.Context(), client, "n1", k8s.Caller{WorkflowID: "w", RunID: "first"}, k8s.Known{}); err != nil || released.Foreign || !released.Uncordoned {
 		t.Errorf("%+v, %v", released, err)
 	}
 }

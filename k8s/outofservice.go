@@ -16,19 +16,36 @@ import (
 // volumes, so that both go elsewhere.
 var OutOfServiceTaint = corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}
 
+// OutOfService is how SetOutOfService left a node. Tainted: it has the taint. Foreign: the taint is somebody else's, and stays.
+// Alive: its kubelet runs, and the taint is not there, or not any more.
+type OutOfService struct{ Tainted, Foreign, Alive bool }
+
 // SetOutOfService taints a node that the maintenance holds, and marks the taint as the holder's in the same patch; the
-// release of the holder takes it off. It is idempotent. Foreign tells that somebody else has tainted the node, whose taint
-// it stays. Errors: ErrNodeGone, ErrNotHolder, ErrOtherRun.
-func SetOutOfService(ctx context.Context, client kube.Interface, name string, c Caller) (foreign bool, err error) {
-	err = changeHeld(ctx, client, name, func(node *corev1.Node, mark Mark) (nodePatch, map[string]*string, error) {
-		foreign = false
+// release of the holder takes it off. It is idempotent. Errors: ErrNodeGone, ErrNotHolder, ErrOtherRun.
+//
+// A node whose kubelet came back must not keep the taint: its pods would lose volumes that they write to. A report of the
+// kubelet's is a new version of the node, so that the patch does not apply. A renewal of its lease is another object's, and
+// Kubernetes has no transaction over two: the lease is compared right before the patch and after it, and the taint goes at once
+// where it has changed. What comes later than that, the caller has to look for as long as the taint is there (Silence.Broken).
+func SetOutOfService(ctx context.Context, client kube.Interface, name string, c Caller, silence Silence) (OutOfService, error) {
+	var is OutOfService
+	err := changeHeld(ctx, client, name, func(node *corev1.Node, mark Mark) (nodePatch, map[string]*string, error) {
+		is = OutOfService{Tainted: true}
 		if err := mark.Allows(c); err != nil {
 			return nil, nil, err
+		}
+		now, err := ReadKubeletLease(ctx, client, name)
+		if err != nil {
+			return nil, nil, err
+		}
+		if silence.brokenBy(node, now) {
+			is = OutOfService{Alive: true}
+			return nil, nil, nil
 		}
 		holder, patch := &mark.Holders[mark.index(c.WorkflowID, c.RunID)], nodePatch{}
 		switch tainted := IsOutOfService(node); {
 		case tainted && !mark.ownsOutOfService():
-			foreign = true
+			is.Foreign = true
 			return nil, nil, nil
 		case tainted && holder.OutOfService:
 			return nil, nil, nil
@@ -39,10 +56,16 @@ func SetOutOfService(ctx context.Context, client kube.Interface, name string, c 
 		annotations, err := mark.annotation()
 		return patch, annotations, err
 	})
-	if err != nil {
-		return false, fmt.Errorf("tainting node %s as out of service: %w", name, err)
+	if err == nil && is.Tainted && !is.Foreign {
+		is.Alive, err = silence.Broken(ctx, client, name)
 	}
-	return foreign, nil
+	if err != nil {
+		return OutOfService{}, fmt.Errorf("tainting node %s as out of service: %w", name, err)
+	}
+	if !is.Alive {
+		return is, nil
+	}
+	return OutOfService{Alive: true}, ClearOutOfService(ctx, client, name, c)
 }
 
 // ClearOutOfService takes the taint off that SetOutOfService has set for the holder. Errors: ErrNodeGone, ErrNotHolder,

@@ -2,9 +2,14 @@ package k8s_test
 
 import (
 	"errors"
+	"strconv"
 	"testing"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
 	"drydock/k8s"
 	"drydock/k8s/k8stest"
@@ -17,11 +22,92 @@ func callerOf(requestor string) k8s.Caller {
 
 func setOutOfService(t *testing.T, client k8stest.Fake, requestor string) (foreign bool) {
 	t.Helper()
-	foreign, err := k8s.SetOutOfService(t.Context(), client, "n1", callerOf(requestor))
+	node := get(t, client)
+	silent(node)
+	if _, err := client.All.CoreV1().Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	is, err := k8s.SetOutOfService(t.Context(), client, "n1", callerOf(requestor), k8s.Silence{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return foreign
+	return is.Foreign
+}
+
+func silent(node *corev1.Node) {
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}
+}
+
+func TestANodeThatComesBackKeepsNoTaint(t *testing.T) {
+	renewal := 0
+	renew := func(t *testing.T, client k8stest.Fake) {
+		renewal++
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: "n1", ResourceVersion: strconv.Itoa(renewal)}}
+		if err := client.All.Tracker().Update(coordinationv1.SchemeGroupVersion.WithResource("leases"), lease, lease.Namespace); err != nil {
+			t.Error(err)
+		}
+	}
+	// A reactor must not use the client, which calls it.
+	change := func(t *testing.T, client k8stest.Fake, do func(*corev1.Node)) {
+		nodes := corev1.SchemeGroupVersion.WithResource("nodes")
+		found, err := client.All.Tracker().Get(nodes, "", "n1")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		node := found.(*corev1.Node).DeepCopy()
+		do(node)
+		if err := client.All.Tracker().Update(nodes, node, ""); err != nil {
+			t.Error(err)
+		}
+	}
+	boot := func(t *testing.T, client k8stest.Fake) {
+		change(t, client, func(n *corev1.Node) { n.Status.NodeInfo.BootID = "boot-2" })
+	}
+	report := func(t *testing.T, client k8stest.Fake) {
+		change(t, client, func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionTrue })
+	}
+	for name, c := range map[string]struct {
+		speak func(*testing.T, k8stest.Fake)
+		// before: the kubelet speaks before the patch is carried out; otherwise right after it.
+		before bool
+	}{
+		"it renews its lease between look and write": {renew, true}, "it renews its lease after the write": {renew, false},
+		"it reports after the write": {report, false}, "it boots after the write": {boot, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := nodeWith(silent)
+			found.Status.NodeInfo.BootID = "boot-1"
+			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: "n1"}}
+			client := k8stest.NewFake(found.DeepCopy(), lease)
+			hold(t, client, holder("ops", true))
+			seen, err := k8s.ReadKubeletLease(t.Context(), client, "n1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			patches := 0
+			client.PrependReactor("patch", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				if patches++; patches > 1 {
+					return false, nil, nil
+				}
+				if c.before {
+					c.speak(t, client)
+					return false, nil, nil
+				}
+				_, after, err := clienttesting.ObjectReaction(client.All.Tracker())(action)
+				c.speak(t, client)
+				return true, after, err
+			})
+			is, err := k8s.SetOutOfService(t.Context(), client, "n1", callerOf("ops"), k8s.Silence{Lease: seen, BootID: "boot-1"})
+			if err != nil || is != (k8s.OutOfService{Alive: true}) || k8s.IsOutOfService(get(t, client)) {
+				t.Errorf("%+v, %v; taints %v", is, err, get(t, client).Spec.Taints)
+			}
+			mark, err := k8s.MarkOf(get(t, client))
+			if err != nil || mark.OwnsOutOfService(callerOf("ops")) || patches != 2 {
+				t.Errorf("mark %+v, %v after %d patches", mark, err, patches)
+			}
+		})
+	}
 }
 
 func TestTheTaintOutOfServiceGoesWithItsHolder(t *testing.T) {
@@ -69,7 +155,7 @@ func TestTheTaintOutOfServiceOfSomebodyElseStays(t *testing.T) {
 	}
 	release(t, client, "ops")
 	expectAsBefore(t, found, get(t, client))
-	if _, err := k8s.SetOutOfService(t.Context(), client, "n1", callerOf("ops")); !errors.Is(err, k8s.ErrNotHolder) {
+	if _, err := k8s.SetOutOfService(t.Context(), client, "n1", callerOf("ops"), k8s.Silence{}); !errors.Is(err, k8s.ErrNotHolder) {
 		t.Errorf("a node that is not held: %v", err)
 	}
 }

@@ -1,11 +1,15 @@
 package k8s_test
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"drydock/api"
 	"drydock/k8s"
@@ -25,7 +29,7 @@ func strip(t *testing.T, client k8stest.Fake) {
 func releaseKnown(t *testing.T, client k8stest.Fake, requestor string, prior *k8s.Prior) k8s.Released {
 	t.Helper()
 	in := holder(requestor, true)
-	released, err := k8s.Release(t.Context(), client, "n1", k8s.Caller{WorkflowID: in.Holder.WorkflowID, RunID: in.Holder.RunID}, prior)
+	released, err := k8s.Release(t.Context(), client, "n1", k8s.Caller{WorkflowID: in.Holder.WorkflowID, RunID: in.Holder.RunID}, k8s.Known{Prior: prior, Stripped: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,4 +129,103 @@ func TestACordonThatItsOwnerLiftedDoesNotComeBack(t *testing.T) {
 			expectAsBefore(t, nodeWith(nil), get(t, client))
 		})
 	}
+}
+
+// forge changes the mark on the node, as whoever may annotate nodes can.
+func forge(t *testing.T, client k8stest.Fake, change func(*k8s.Mark)) {
+	t.Helper()
+	node := get(t, client)
+	mark, err := k8s.MarkOf(node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(&mark)
+	text, err := json.Marshal(mark)
+	if err != nil {
+		t.Fatal(err)
+	}
+	node.Annotations[api.HoldersAnnotation] = string(text)
+	if _, err := client.All.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAForgedMarkIsComparedAndNotObeyed(t *testing.T) {
+	cordoned := func(n *corev1.Node) { n.Spec.Unschedulable = true }
+	tainted := func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, k8s.OutOfServiceTaint) }
+	for name, c := range map[string]struct {
+		found   *corev1.Node
+		forge   func(*k8s.Mark)
+		differs string
+	}{
+		"a person's cordon is claimed":        {nodeWith(cordoned), func(m *k8s.Mark) { m.Cordoned = true }, "cordon"},
+		"and another is named":                {nodeWith(cordoned), func(m *k8s.Mark) { m.Cordoned, m.CordonedBy = true, &k8s.CordonedBy{WorkflowID: "w", RunID: "r"} }, "cordon"},
+		"an annotation's value":               {nodeWith(nil), func(m *k8s.Mark) { m.Prior[scaleDown] = new("true") }, scaleDown},
+		"an annotation is to go":              {nodeWith(func(n *corev1.Node) { n.Annotations[disrupt] = "true" }), func(m *k8s.Mark) { m.Prior[disrupt] = nil }, disrupt},
+		"a person's taint is claimed":         {nodeWith(tainted), func(m *k8s.Mark) { m.Holders[0].OutOfService = true }, "taint"},
+		"the label of others is to be set":    {nodeWith(nil), func(m *k8s.Mark) { m.Excluded = &k8s.Excluded{Prior: new("true")} }, k8s.ExcludeLabel},
+		"nothing is forged":                   {nodeWith(nil), func(*k8s.Mark) {}, ""},
+		"nothing is forged, cordoned by hand": {nodeWith(cordoned), func(*k8s.Mark) {}, ""},
+	} {
+		for _, again := range []bool{false, true} {
+			if again && c.differs == "taint" {
+				continue // a hold takes off what a run that was reset has left
+			}
+			t.Run(fmt.Sprintf("%s, held again %t", name, again), func(t *testing.T) {
+				client := k8stest.NewFake(c.found.DeepCopy())
+				in := holder("ops", true)
+				in.Prior = hold(t, client, in).Prior
+				forge(t, client, c.forge)
+				if again {
+					in.Prior = hold(t, client, in).Prior
+				}
+				released, err := k8s.Release(t.Context(), client, "n1", callerOf("ops"), k8s.Known{
+					Prior: in.Prior, Cordoned: func(context.Context, k8s.CordonedBy, types.UID) (bool, error) { return false, nil },
+				})
+				differs := strings.Join(released.Differences, "; ")
+				if err != nil || (differs == "") != (c.differs == "") || !strings.Contains(differs, c.differs) {
+					t.Errorf("released %+v, %v", released, err)
+				}
+				expectAsBefore(t, c.found, get(t, client))
+			})
+		}
+	}
+}
+
+func TestTheLastHolderUndoesWhatOthersChanged(t *testing.T) {
+	for _, believed := range []bool{true, false} {
+		client := k8stest.NewFake(nodeWith(nil))
+		ops, net := holder("ops", false), holder("net", true)
+		ops.Prior = hold(t, client, ops).Prior
+		second := hold(t, client, net)
+		if len(second.Others) != 1 || second.Others[0].Requestor != "ops" || !second.Prior.Cordoned || second.Prior.Protections[scaleDown] != "true" {
+			t.Fatalf("the second holder: %+v, %+v", second, second.Prior)
+		}
+		net.Prior = second.Prior.Confirmed(*ops.Prior)
+		if _, err := k8s.Release(t.Context(), client, "n1", callerOf("net"), k8s.Known{Prior: net.Prior}); err != nil {
+			t.Fatal(err)
+		}
+		released, err := k8s.Release(t.Context(), client, "n1", callerOf("ops"), k8s.Known{
+			Prior: ops.Prior, Cordoned: func(_ context.Context, by k8s.CordonedBy, uid types.UID) (bool, error) {
+				return believed && by.WorkflowID == net.Holder.WorkflowID && by.RunID == net.Holder.RunID && uid == "uid-1", nil
+			},
+		})
+		if err != nil || released.Uncordoned != believed || (len(released.Differences) == 0) != believed {
+			t.Errorf("released %+v, %v", released, err)
+		}
+		expectAsBefore(t, nodeWith(func(n *corev1.Node) { n.Spec.Unschedulable = !believed }), get(t, client))
+	}
+	// The other way round: the second is the last, and remembers what the first has said.
+	client := k8stest.NewFake(nodeWith(nil))
+	ops, net := holder("ops", true), holder("net", true)
+	ops.Prior = hold(t, client, ops).Prior
+	second := hold(t, client, net)
+	if second.Prior.Cordoned {
+		t.Errorf("the second holder claims the cordon: %+v", second.Prior)
+	}
+	releaseKnown(t, client, "ops", ops.Prior)
+	if released := releaseKnown(t, client, "net", second.Prior.Confirmed(*ops.Prior)); !released.Uncordoned || len(released.Differences) != 0 {
+		t.Errorf("released %+v", released)
+	}
+	expectAsBefore(t, nodeWith(nil), get(t, client))
 }

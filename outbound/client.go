@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"time"
@@ -33,6 +34,9 @@ type Options struct {
 	MaxBody int64
 	// Header is set on every request, for libraries that make the requests themselves.
 	Header http.Header
+	// Node is set where a node decides the URL's host: the connection is made straight to an address that it allows, and by no
+	// proxy, which would resolve the name anew.
+	Node *NodeAddresses
 }
 
 // NewClient makes a client for one call. Each call gets one of its own: the file of authorities can change meanwhile, and a
@@ -45,10 +49,14 @@ func NewClient(o Options) (*http.Client, error) {
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	if o.Node != nil {
+		dialer := &net.Dialer{Timeout: DefaultTimeout, Control: o.Node.control}
+		transport.DialContext, transport.Proxy = dialer.DialContext, nil
+	}
 	return Limit(transport, o), nil
 }
 
-// Limit is NewClient for a library that has a transport of its own; Options.CAFile does not count.
+// Limit is NewClient for a library that has a transport of its own; Options.CAFile and Options.Node do not count.
 func Limit(transport *http.Transport, o Options) *http.Client {
 	transport.DisableKeepAlives = true
 	transport.MaxResponseHeaderBytes = maxHeader

@@ -10,10 +10,12 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Histories is a Temporal server that shows the first event of some runs, by run ID; others it does not know.
+// Histories is a Temporal server that shows the first event of some runs, by run ID, and further ones to whoever asks for more; others
+// it does not know.
 type Histories struct {
 	workflowservice.WorkflowServiceClient
 	First map[string]*historypb.HistoryEvent
+	Later map[string][]*historypb.HistoryEvent
 	// Err is what it answers in any case.
 	Err error
 }
@@ -29,7 +31,11 @@ func (h *Histories) GetWorkflowExecutionHistory(_ context.Context, in *workflows
 	case !known:
 		return nil, serviceerror.NewNotFound("no such run")
 	}
-	return &workflowservice.GetWorkflowExecutionHistoryResponse{History: &historypb.History{Events: []*historypb.HistoryEvent{event}}}, nil
+	events := append([]*historypb.HistoryEvent{event}, h.Later[in.GetExecution().GetRunId()]...)
+	if most := int(in.GetMaximumPageSize()); most > 0 && len(events) > most {
+		events = events[:most]
+	}
+	return &workflowservice.GetWorkflowExecutionHistoryResponse{History: &historypb.History{Events: events}}, nil
 }
 
 // Started is the first event of a run that somebody started.

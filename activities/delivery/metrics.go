@@ -2,6 +2,8 @@ package delivery
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+
+	"drydock/rules/series"
 )
 
 // Metrics counts what becomes of messages to channels.
@@ -9,9 +11,6 @@ type Metrics struct {
 	attempts *prometheus.CounterVec
 	kinds    map[string]string
 }
-
-// other stands for channels that the configuration does not have: whoever starts a workflow may name any.
-const other = "other"
 
 // NewMetrics registers the metrics of deliveries to some channels, which are of these kinds.
 func NewMetrics(registry prometheus.Registerer, kinds map[string]string) *Metrics {
@@ -29,7 +28,7 @@ func NewMetrics(registry prometheus.Registerer, kinds map[string]string) *Metric
 func (m *Metrics) delivered(channel string, err error) {
 	kind, known := m.kinds[channel]
 	if !known {
-		channel, kind = other, other
+		channel, kind = series.Other, series.Other // whoever starts a workflow may name any
 	}
 	outcome := "delivered"
 	if err != nil {

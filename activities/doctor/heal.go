@@ -163,7 +163,7 @@ func release(ctx context.Context, client kube.Interface, jobs Jobs, f doctor.Fin
 	if err := endJobs(ctx, jobs, f); err != nil {
 		return k8s.Released{}, err
 	}
-	released, err := k8s.Release(ctx, client, f.Node, k8s.Caller{WorkflowID: f.WorkflowID, RunID: f.RunID}, nil)
+	released, err := k8s.Release(ctx, client, f.Node, k8s.Caller{WorkflowID: f.WorkflowID, RunID: f.RunID}, k8s.Known{})
 	if err == nil {
 		err = endJobs(ctx, jobs, f)
 	}

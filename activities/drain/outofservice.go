@@ -44,12 +44,38 @@ type TakenOutOfService struct {
 	Tainted   bool `json:"tainted,omitempty"`
 	Restarted bool `json:"restarted,omitempty"`
 	Answers   bool `json:"answers,omitempty"`
+	// CameBack: the kubelet spoke up while the node was being tainted, and the taint was taken off at once.
+	CameBack bool `json:"cameBack,omitempty"`
+}
+
+// quiet is for how long a node's lease did not change, by this process's own clock: those of nodes and workers differ.
+type quiet struct {
+	lease k8s.KubeletLease
+	since time.Time
+	known bool
+}
+
+// look takes what was read of the lease. It reports whether a kubelet that ran would have renewed the lease by now: one does
+// so four times while it lasts.
+func (q *quiet) look(now k8s.KubeletLease) (long bool) {
+	if !q.known || !q.lease.Same(now) {
+		*q = quiet{lease: now, since: time.Now(), known: true}
+	}
+	return time.Since(q.since) >= now.For/2
 }
 
 // TakeOutOfService waits until Kubernetes knows that a node is off, and taints it as out of service: on one that runs, that
-// would tear volumes from pods that write to them. Errors: NodeGone, NodeReplaced, NotHolder, MissingPermission, WorkerStopping.
+// would tear volumes from pods that write to them. Kubernetes does not take that back before the kubelet reports, which it may do
+// 10 s after it has renewed its lease again; so the lease has to be unchanged for half of its time, too. Errors: NodeGone, NodeReplaced, NotHolder, MissingPermission, WorkerStopping.
 func (d *Activities) TakeOutOfService(ctx context.Context, in OutOfServiceInput) (taken TakenOutOfService, err error) {
+	var lease quiet
 	err = d.watchHeld(ctx, in, func(ctx context.Context, node *heldnode.View, _ *heartbeat.Loop) (over bool, err error) {
+		now, err := k8s.ReadKubeletLease(ctx, d.Client, in.Node)
+		if err != nil {
+			return false, err
+		}
+		late, changed := !time.Now().Before(in.Until), lease.known && !lease.lease.Same(now)
+		long := lease.look(now)
 		// The shared watch keeps neither boot ID nor taints.
 		seen, err := d.Client.CoreV1().Nodes().Get(ctx, in.Node, metav1.GetOptions{})
 		switch {
@@ -57,14 +83,17 @@ func (d *Activities) TakeOutOfService(ctx context.Context, in OutOfServiceInput)
 			return false, err
 		case in.BootID != "" && seen.Status.NodeInfo.BootID != in.BootID:
 			taken.Restarted = true // silent or not: what has booted may run
-			return true, nil
-		case k8s.IsSilent(seen):
-			foreign, err := k8s.SetOutOfService(ctx, d.Client, in.Node, node.Caller)
-			taken.Tainted = !foreign
+		case k8s.IsSilent(seen) && long:
+			is, err := k8s.SetOutOfService(ctx, d.Client, in.Node, node.Caller, k8s.Silence{Lease: now, BootID: in.BootID})
+			taken.Tainted, taken.CameBack = is.Tainted && !is.Foreign, is.Alive
 			return true, err
+		case late && (changed || !k8s.IsSilent(seen)):
+			taken.Answers = true
+		default:
+			return false, nil
 		}
-		taken.Answers = !time.Now().Before(in.Until)
-		return taken.Answers, nil
+		// An attempt before this one may have tainted it.
+		return true, k8s.ClearOutOfService(ctx, d.Client, in.Node, node.Caller)
 	})
 	return taken, err
 }
@@ -74,12 +103,16 @@ type LeftOutOfService struct {
 	Left string `json:"left,omitempty"`
 	// Untainted: somebody had taken the taint off.
 	Untainted bool `json:"untainted,omitempty"`
+	// CameBack: the kubelet spoke up, and the taint was taken off at once.
+	CameBack bool `json:"cameBack,omitempty"`
 }
 
 // AwaitOutOfService waits until no pod of a tainted node is left that does not tolerate that, and no volume attached but
-// those of pods that do; then it takes the taint off, if the maintenance has set it. Errors: as TakeOutOfService.
+// those of pods that do, or the node's kubelet speaks up; then it takes the taint off, if the maintenance has set it. Errors: as
+// TakeOutOfService.
 func (d *Activities) AwaitOutOfService(ctx context.Context, in OutOfServiceInput) (left LeftOutOfService, err error) {
 	since, looked := time.Now(), time.Time{}
+	var lease quiet
 	var report *reporting.Reporter
 	var attachments *k8s.SharedView[*storagev1.VolumeAttachment]
 	err = d.watchHeld(ctx, in, func(ctx context.Context, node *heldnode.View, heartbeats *heartbeat.Loop) (over bool, err error) {
@@ -92,10 +125,16 @@ func (d *Activities) AwaitOutOfService(ctx context.Context, in OutOfServiceInput
 		if err := attachments.Err(); err != nil {
 			return false, err
 		}
-		if time.Since(looked) >= heartbeat.Every {
+		if time.Since(looked) >= heartbeat.Every || !node.Silent() {
 			looked = time.Now()
 			if left.Untainted, over, err = d.isUntainted(ctx, node); over || err != nil {
 				return over, err
+			}
+			switch left.CameBack, err = d.cameBack(ctx, in, &lease); {
+			case err != nil:
+				return false, err
+			case left.CameBack:
+				return true, k8s.ClearOutOfService(ctx, d.Client, in.Node, node.Caller)
 			}
 		}
 		progress, err := d.outOfService(ctx, node, attachments.By(in.Node), since)
@@ -114,6 +153,18 @@ func (d *Activities) AwaitOutOfService(ctx context.Context, in OutOfServiceInput
 		return true, k8s.ClearOutOfService(ctx, d.Client, in.Node, node.Caller)
 	})
 	return left, err
+}
+
+// cameBack reports whether the kubelet of a node has spoken up since the look before.
+func (d *Activities) cameBack(ctx context.Context, in OutOfServiceInput, lease *quiet) (bool, error) {
+	if !lease.known {
+		now, err := k8s.ReadKubeletLease(ctx, d.Client, in.Node)
+		if err != nil {
+			return false, err
+		}
+		lease.look(now)
+	}
+	return k8s.Silence{Lease: lease.lease, BootID: in.BootID}.Broken(ctx, d.Client, in.Node)
 }
 
 // attachedTo follows the volumes that are attached to a node, for as long as the context lives.

@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock/activities/activitytest"
 	"drydock/k8s"
@@ -69,6 +71,69 @@ func TestANodeIsTaintedOnceItIsSilent(t *testing.T) {
 	d := newDrain(t, activitytest.Node("n1", activitytest.Silent))
 	if _, err := activitytest.Call(t, d.drains.TakeOutOfService, outOfServiceInput(time.Minute)); activitytest.ErrorType(err) != "NotHolder" {
 		t.Errorf("a node that is not held: %v", err)
+	}
+}
+
+// kubeletLease is the lease of n1 as renewed for the nth time.
+func kubeletLease(n int, seconds int32) *coordinationv1.Lease {
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: "n1"},
+		Spec: coordinationv1.LeaseSpec{
+			LeaseDurationSeconds: &seconds, RenewTime: &metav1.MicroTime{Time: time.Unix(int64(n), 0)}, // by a clock that is far behind
+		},
+	}
+}
+
+func TestANodeWhoseLeaseIsRenewedIsNotTainted(t *testing.T) {
+	d := newDrain(t, dead(activitytest.Silent), kubeletLease(0, 40))
+	renewal := 0
+	d.server.Handle = func(_ http.ResponseWriter, r *http.Request) bool {
+		if strings.Contains(r.URL.Path, "/leases/") {
+			renewal++
+			d.server.Set(kubeletLease(renewal, 40))
+		}
+		return false
+	}
+	got, err := activitytest.Call(t, d.drains.TakeOutOfService, outOfServiceInput(0))
+	if err != nil || got != (TakenOutOfService{Answers: true}) || renewal < 2 || len(d.server.Requests("PATCH")) > 0 {
+		t.Errorf("%+v, %v after %d renewals; patches %v", got, err, renewal, d.server.Requests("PATCH"))
+	}
+}
+
+func TestALeaseHasToBeUnchangedForHalfOfItsTime(t *testing.T) {
+	d := newDrain(t, dead(activitytest.Silent), kubeletLease(0, 2))
+	began := time.Now()
+	got, err := activitytest.Call(t, d.drains.TakeOutOfService, outOfServiceInput(0))
+	if err != nil || got != (TakenOutOfService{Tainted: true}) || time.Since(began) < time.Second {
+		t.Errorf("%+v, %v after %s", got, err, time.Since(began))
+	}
+}
+
+func TestTheTaintGoesAsSoonAsTheKubeletAnswers(t *testing.T) {
+	ready := func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionTrue }
+	for name, speak := range map[string]func(*draining){
+		"it renews its lease": func(d *draining) { d.server.Set(kubeletLease(1, 40)) },
+		"it reports": func(d *draining) {
+			node := d.server.Node("n1")
+			ready(node)
+			d.server.Set(node)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDrain(t, dead(activitytest.Silent), kubeletLease(0, 0), activitytest.Pod("web"))
+			d.server.Handle = detached
+			if taken, err := activitytest.Call(t, d.drains.TakeOutOfService, outOfServiceInput(time.Minute)); err != nil || !taken.Tainted {
+				t.Fatalf("%+v, %v", taken, err)
+			}
+			go func() {
+				d.told()
+				speak(d)
+			}()
+			left, err := activitytest.Call(t, d.drains.AwaitOutOfService, outOfServiceInput(time.Minute))
+			if err != nil || left != (LeftOutOfService{CameBack: true}) || k8s.IsOutOfService(d.server.Node("n1")) {
+				t.Errorf("%+v, %v; taints %v", left, err, d.server.Node("n1").Spec.Taints)
+			}
+		})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/mocks"
 
@@ -76,5 +77,66 @@ func TestStartersRememberThoseOfParents(t *testing.T) {
 			t.Errorf("%s: %+v, %v", run, got, err)
 		}
 		delete(histories.First, "parent")
+	}
+}
+
+// ofTask is the event of a workflow task, written in somebody's name.
+func ofTask(kind enums.EventType, name string) *historypb.HistoryEvent {
+	event := &historypb.HistoryEvent{EventType: kind}
+	if name != "" {
+		event.Principal = &commonpb.Principal{Type: "jwt", Name: name}
+	}
+	return event
+}
+
+func TestPersonIsWhoStartedAWorkflowAndNoWorker(t *testing.T) {
+	by := func(name string, memo map[string]*commonpb.Payload) *historypb.HistoryEvent {
+		event := activitytest.Started("somebody", func(a *historypb.WorkflowExecutionStartedEventAttributes) { a.Memo = &commonpb.Memo{Fields: memo} })
+		event.Principal = ofTask(0, name).Principal
+		return event
+	}
+	completed := func(name string) []*historypb.HistoryEvent {
+		return []*historypb.HistoryEvent{
+			ofTask(enums.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED, "ann"), ofTask(enums.EVENT_TYPE_WORKFLOW_TASK_STARTED, name),
+			ofTask(enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED, name),
+		}
+	}
+	histories := &activitytest.Histories{
+		First: map[string]*historypb.HistoryEvent{
+			"by a person": by("ann", nil), "at its beginning": by("ann", nil), "by a worker": by("worker", nil), "by nobody verified": by("", nil),
+			"begun by a worker": by("worker", map[string]*commonpb.Payload{api.MemoBegun: nil}),
+		},
+		Later: map[string][]*historypb.HistoryEvent{
+			"by a person": completed("worker"), "by a worker": completed("worker"), "by nobody verified": completed("worker"),
+		},
+	}
+	temporal := &mocks.Client{}
+	temporal.On("WorkflowService").Return(histories)
+	starters := NewStarters(temporal, "default")
+	for run, want := range map[string]string{
+		"by a person": "jwt:ann", "at its beginning": "jwt:ann", "by a worker": "", "by nobody verified": "", "begun by a worker": "", "of no history": "",
+	} {
+		if got, err := starters.Person(t.Context(), Run{WorkflowID: "node-maintenance/n1/ops", RunID: run}); err != nil || got != want {
+			t.Errorf("started %s: %q, %v; want %q", run, got, err, want)
+		}
+	}
+	histories.Err = errors.New("away")
+	if _, err := starters.Person(t.Context(), Run{WorkflowID: "node-maintenance/n1/ops", RunID: "by a person"}); err == nil || !strings.Contains(err.Error(), "away") {
+		t.Errorf("a server that does not answer: %v", err)
+	}
+}
+
+func TestWorkerOf(t *testing.T) {
+	for event, want := range map[*historypb.HistoryEvent]string{
+		ofTask(enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED, "worker"):      "jwt:worker",
+		ofTask(enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED, ""):            "",
+		ofTask(enums.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED, "ann"):         "",
+		ofTask(enums.EVENT_TYPE_WORKFLOW_TASK_STARTED, "ann"):           "",
+		ofTask(enums.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED, "ann"):     "",
+		ofTask(enums.EVENT_TYPE_ACTIVITY_TASK_COMPLETED, "a neighbour"): "",
+	} {
+		if got := WorkerOf(event); got != want {
+			t.Errorf("%s by %s: %q, want %q", event.GetEventType(), event.GetPrincipal(), got, want)
+		}
 	}
 }

@@ -30,7 +30,7 @@ const etcdPods, etcdPodLabels = metav1.NamespaceSystem, "component=etcd,tier=con
 // mayLose reports whether the control plane can do without a node. Where etcd has a disruption budget, which a guard pod on each member's
 // node is under, the budget decides, and OpenShift has one. Elsewhere a majority of etcd's pods has to be Ready without the node, or, where
 // there are no such pods, a majority of the control plane's nodes.
-func (l lookout) mayLose(ctx context.Context, node string, etcd *rules.Etcd) (Permitted, error) {
+func (l lookout) mayLose(ctx context.Context, node string, etcd *rules.EtcdQuestion) (Permitted, error) {
 	namespace, name := etcdNamespace, ""
 	if etcd != nil && etcd.Allow == rules.AllowAlways {
 		return Permitted{Allowed: true}, nil

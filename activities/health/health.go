@@ -97,9 +97,9 @@ func (k *Known) Take(seen CheckSeen) {
 
 // AskedPermit is a control-plane node that a check wants to remediate, and what was answered last.
 type AskedPermit struct {
-	Check string      `json:"check"`
-	Node  string      `json:"node"`
-	Etcd  *rules.Etcd `json:"etcd,omitempty"`
+	Check string              `json:"check"`
+	Node  string              `json:"node"`
+	Etcd  *rules.EtcdQuestion `json:"etcd,omitempty"`
 	// Last is nil before the first answer.
 	Last *Permitted `json:"last,omitempty"`
 }

@@ -48,7 +48,7 @@ type ObjectInput struct {
 	RunID string    `json:"runId"`
 	Lease LeaseWant `json:"lease"`
 	// Etcd is the check's, for control-plane nodes.
-	Etcd *rules.Etcd `json:"etcd,omitempty"`
+	Etcd *rules.EtcdQuestion `json:"etcd,omitempty"`
 	// Conditions are the check's: where the node has none of them any more nothing is begun. Empty does not look.
 	Conditions []rules.UnhealthyCondition `json:"conditions,omitempty"`
 	// Owner owns the object; nil looks for a NodeHealthCheck of the check's name.

@@ -222,7 +222,7 @@ func TestEtcdsBudget(t *testing.T) {
 			if c.guard != nil {
 				s.server.Set(c.guard)
 			}
-			may, err := lookout{s.acts}.mayLose(t.Context(), "n1", &rules.Etcd{Namespace: "etcd"})
+			may, err := lookout{s.acts}.mayLose(t.Context(), "n1", &rules.EtcdQuestion{Etcd: rules.Etcd{Namespace: "etcd"}})
 			if err != nil || may.Allowed != c.want || (may.Why == "") != c.want {
 				t.Errorf("%+v, %v", may, err)
 			}
@@ -239,7 +239,7 @@ func TestEtcdOfKubeadm(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		members []*corev1.Pod
-		etcd    *rules.Etcd
+		etcd    *rules.EtcdQuestion
 		want    bool
 	}{
 		"the others are Ready":      {[]*corev1.Pod{member("n1", "False"), member("n2", "True"), member("n3", "True")}, nil, true},
@@ -247,8 +247,8 @@ func TestEtcdOfKubeadm(t *testing.T) {
 		"there are two":             {[]*corev1.Pod{member("n1", "False"), member("n2", "True")}, nil, false},
 		"there is one":              {[]*corev1.Pod{member("n1", "True")}, nil, false},
 		"none is on the node":       {[]*corev1.Pod{member("n2", "True")}, nil, true},
-		"one, and all are allowed":  {[]*corev1.Pod{member("n1", "True")}, &rules.Etcd{Allow: rules.AllowAlways}, true},
-		"no pods, all are allowed":  {nil, &rules.Etcd{Allow: rules.AllowAlways}, true},
+		"one, and all are allowed":  {[]*corev1.Pod{member("n1", "True")}, &rules.EtcdQuestion{Allow: rules.AllowAlways}, true},
+		"no pods, all are allowed":  {nil, &rules.EtcdQuestion{Allow: rules.AllowAlways}, true},
 		"no pods, a majority is up": {nil, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -37,7 +37,7 @@ type RepairInput struct {
 	// Conditions are the check's: where the node has none of them any more nothing is begun. Empty does not look.
 	Conditions []rules.UnhealthyCondition `json:"conditions,omitempty"`
 	// Etcd is the check's, for control-plane nodes.
-	Etcd *rules.Etcd `json:"etcd,omitempty"`
+	Etcd *rules.EtcdQuestion `json:"etcd,omitempty"`
 }
 
 // About implements caller.Input.

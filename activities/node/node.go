@@ -191,6 +191,9 @@ func (n *Activities) hold(ctx context.Context, in HoldInput) (Held, error) {
 	if err := n.slotHeld(ctx, in.Slot); err != nil {
 		return Held{}, err
 	}
+	if held.Prior, err = n.confirm(ctx, in.Node, held); err != nil {
+		return Held{}, err
+	}
 	n.skipMachine(ctx, in, held.Prior)
 	event := in.Event
 	if held.Again {

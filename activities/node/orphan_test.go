@@ -35,9 +35,9 @@ func orphans(t *testing.T, s *k8stest.Server) (*Activities, ReleaseInput) {
 	kube := s.Client(t)
 	n := &Activities{
 		Client: kube, Jobs: job.Left{Kubernetes: kube, Namespaces: []string{"works"}},
-		Temporal: activitytest.Statuses(map[string]enums.WorkflowExecutionStatus{
+		Temporal: telling(activitytest.Statuses(map[string]enums.WorkflowExecutionStatus{
 			activitytest.WorkflowID + "/" + activitytest.RunID: enums.WORKFLOW_EXECUTION_STATUS_TERMINATED,
-		}),
+		}), heldByHistory(t)),
 	}
 	return n, ReleaseInput{Node: "n1", WorkflowID: activitytest.WorkflowID, RunID: activitytest.RunID, Orphan: true}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"go.temporal.io/sdk/activity"
@@ -19,6 +20,7 @@ import (
 	"drydock/api"
 	"drydock/checks/job"
 	"drydock/k8s"
+	"drydock/rules/bounds"
 )
 
 // ReleaseInput asks for a maintenance's mark to be taken off a node.
@@ -34,7 +36,7 @@ type ReleaseInput struct {
 	WithdrawRequests bool `json:"withdrawRequests,omitempty"`
 	// Orphan has it released only if the holder does not run any more. Error: HolderAlive.
 	Orphan bool `json:"orphan,omitempty"`
-	// Prior is what the maintenance remembers of the node, should its mark be gone.
+	// Prior is what the maintenance remembers of the node, and decides what is put back. An orphan's is read from its history.
 	Prior *Prior `json:"prior,omitempty"`
 	// Then is sent as soon as the node is released; nil sends nothing.
 	Then *Signal `json:"then,omitempty"`
@@ -57,13 +59,16 @@ type Released struct {
 	Stripped   bool `json:"stripped,omitempty"`
 	Uncordoned bool `json:"uncordoned,omitempty"`
 	// ConditionsLeft: lifecycle conditions could not be taken off.
-	ConditionsLeft bool     `json:"conditionsLeft,omitempty"`
-	OtherHolders   []string `json:"otherHolders,omitempty"`
+	ConditionsLeft bool `json:"conditionsLeft,omitempty"`
+	// Differs is what the mark said otherwise than the maintenance remembers; empty where they agree.
+	Differs      string   `json:"differs,omitempty"`
+	OtherHolders []string `json:"otherHolders,omitempty"`
 }
 
 // ReleaseNode takes a holder's mark off a node, and with the last one puts back what Drydock changed; then it sends a
 // signal, if asked to. What an orphan has left running on its node is ended before. A node that is gone, or that this holder does not hold, is a success. Where somebody took the mark
-// off, the maintenance's own memory says what to put back. Errors: ForeignCaller, HolderAlive, JobsRun, MissingPermission.
+// off, the maintenance's own memory says what to put back; the mark is only compared. Errors: ForeignCaller, HolderAlive,
+// MarkUnconfirmed, JobsRun, MissingPermission.
 func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released, error) {
 	for _, signal := range []*Signal{in.Then, in.Plan} {
 		if signal == nil {
@@ -74,8 +79,9 @@ func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released
 		}
 	}
 	holder := callerFor(ctx, in.WorkflowID, in.RunID)
+	known := k8s.Known{Prior: in.Prior, Cordoned: n.hasCordoned(in.Node)}
 	if in.Orphan {
-		held, err := n.orphaned(ctx, in.Node, holder)
+		held, err := n.orphaned(ctx, in.Node, holder, &known)
 		if err == nil {
 			err = n.endJobs(ctx, holder, held)
 		}
@@ -85,11 +91,11 @@ func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released
 	}
 	var released k8s.Released
 	err := n.acting().Do(ctx, in.Node, holder, func() (err error) {
-		released, err = k8s.Release(ctx, n.Client, in.Node, holder, nil)
+		released, err = k8s.Release(ctx, n.Client, in.Node, holder, known)
 		return err
 	})
 	if err == nil && released.Foreign && in.Prior != nil {
-		released, err = n.releaseStripped(ctx, in, holder)
+		released, err = n.releaseStripped(ctx, in, holder, known)
 	}
 	if err == nil && in.Orphan {
 		err = n.endJobs(ctx, holder, false) // what was begun while the mark was being taken off
@@ -112,6 +118,11 @@ func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released
 	if !released.Gone && !released.Foreign {
 		n.Events.Record(ctx, in.Node, released.UID, in.Event)
 	}
+	differs := bounds.Cut(strings.Join(released.Differences, "; "), bounds.Text/2)
+	if differs != "" {
+		n.Events.Record(ctx, in.Node, released.UID, nodeevent.Event{Reason: "MarkDiffers", Warning: true, Key: in.Event.Key,
+			Message: "the mark says otherwise than its maintenance remembers: " + differs})
+	}
 	if in.WithdrawRequests {
 		// Only now: the mark is gone, so that a drain that still runs files none anew.
 		requests := k8s.EvictionRequests{Client: n.Client, Node: in.Node, WorkflowID: holder.WorkflowID, RunID: holder.RunID}
@@ -121,7 +132,7 @@ func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released
 	}
 	return Released{
 		Gone: released.Gone, Foreign: released.Foreign, Stripped: released.Stripped, Uncordoned: released.Uncordoned,
-		OtherHolders: released.OtherHolders, ConditionsLeft: conditionsLeft,
+		OtherHolders: released.OtherHolders, ConditionsLeft: conditionsLeft, Differs: differs,
 	}, nil
 }
 
@@ -176,19 +187,21 @@ func (n *Activities) tellOf(ctx context.Context, in ReleaseInput, released k8s.R
 
 // releaseStripped puts back what Drydock changed on a node whose mark is gone. The mark does not fence it: only the run that
 // acts may.
-func (n *Activities) releaseStripped(ctx context.Context, in ReleaseInput, caller k8s.Caller) (k8s.Released, error) {
+func (n *Activities) releaseStripped(ctx context.Context, in ReleaseInput, caller k8s.Caller, known k8s.Known) (k8s.Released, error) {
 	switch err := n.acting().IsCurrent(ctx, caller); {
 	case errors.Is(err, k8s.ErrNotHolder):
 		return k8s.Released{Foreign: true}, nil
 	case err != nil:
 		return k8s.Released{}, err
 	}
-	return k8s.Release(ctx, n.Client, in.Node, caller, in.Prior)
+	known.Stripped = true
+	return k8s.Release(ctx, n.Client, in.Node, caller, known)
 }
 
 // orphaned refuses to release a node whose holder runs: it may have been reset since somebody found that it had ended.
-// It tells whether the node carries its mark. Errors: HolderAlive.
-func (n *Activities) orphaned(ctx context.Context, name string, holder k8s.Caller) (held bool, err error) {
+// It tells whether the node carries its mark, and reads from the holder's history what is to be put back: where that does not say
+// that it holds the node, anybody may have written the mark. Errors: HolderAlive, MarkUnconfirmed.
+func (n *Activities) orphaned(ctx context.Context, name string, holder k8s.Caller, known *k8s.Known) (held bool, err error) {
 	node, err := n.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return false, nil
@@ -212,7 +225,16 @@ func (n *Activities) orphaned(ctx context.Context, name string, holder k8s.Calle
 			return false, temporal.NewNonRetryableApplicationError(
 				fmt.Sprintf("node %s: its holder %s is not known to have ended (%s)", name, h.WorkflowID, found.Status), api.ErrorHolderAlive, nil)
 		}
-		held = true
+		m, err := n.remembers(ctx, k8s.CordonedBy{WorkflowID: h.WorkflowID, RunID: h.RunID, Run: h.Run}, name, node.UID)
+		if err != nil {
+			return false, err
+		}
+		if m.Released || m.Prior == nil && !m.Began {
+			return false, temporal.NewNonRetryableApplicationError(
+				fmt.Sprintf("node %s: the history of %s does not say that it holds the node, and its mark is not carried out: "+
+					"look at the node, then: drydock doctor --fix", name, h.WorkflowID), api.ErrorMarkUnconfirmed, nil)
+		}
+		known.Prior, held = m.Prior, true
 	}
 	return held, nil
 }

@@ -36,11 +36,14 @@ type Judge struct {
 // HasRules tells whether there is anything to judge by.
 func (j *Judge) HasRules() bool { return j != nil && j.Policy != nil }
 
-// nodeWithin keeps the beginning of a maintenance from waiting for an API server that hangs.
-const nodeWithin = 3 * time.Second
+// nodeWithin and starterWithin keep the beginning of a maintenance from waiting for an API server, or a Temporal server, that hangs.
+const (
+	nodeWithin    = 3 * time.Second
+	starterWithin = 3 * time.Second
+)
 
 // Begin judges a maintenance that begins, and says why it is refused; empty where it is not. Rules that speak of a node
-// that cannot be looked at now are left to Judge, which is asked before the node is touched.
+// that cannot be looked at now, or of a starter whom Temporal does not tell now, are left to Judge, which is asked before the node is touched.
 func (j *Judge) Begin(ctx context.Context, m spec.Maintenance) string {
 	if !j.HasRules() {
 		return ""
@@ -54,9 +57,12 @@ func (j *Judge) Begin(ctx context.Context, m spec.Maintenance) string {
 			activity.GetLogger(ctx).Warn("rules that speak of the node are judged when it is held", "node", m.Node, "error", err)
 		}
 	}
+	asking, cancel := context.WithTimeout(ctx, starterWithin)
+	defer cancel()
 	var err error
-	if c.Starter, err = j.starter(ctx, false); err != nil {
-		activity.GetLogger(ctx).Warn("it is not known who started the maintenance: a rule that speaks of it refuses", "error", err)
+	if c.Starter, err = j.starter(asking, false); err != nil {
+		c.StarterUnknown = true
+		activity.GetLogger(ctx).Warn("rules that speak of the starter are judged when the node is held", "error", err)
 	}
 	if err := j.Policy.Judge(ctx, c); err != nil {
 		return err.Error()

@@ -21,6 +21,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock/activities/activitytest"
+	"drydock/activities/execution"
 	"drydock/api"
 	"drydock/k8s"
 	"drydock/k8s/k8stest"
@@ -98,6 +99,38 @@ func TestBeginJudgesWhatIsKnown(t *testing.T) {
 	}
 	if begin(t, nil, plain) != "" || begin(t, judgeOf(t, s), forced) != "" {
 		t.Error("refused without a policy")
+	}
+}
+
+// Nobody is refused because Temporal could not say for a moment who it was: the rule is judged before the node is held.
+func TestBeginLeavesAStarterWhoIsNotKnown(t *testing.T) {
+	started := activitytest.Started("ann@desk", nil)
+	started.Principal = &commonpb.Principal{Type: "jwt", Name: "ann"}
+	histories := &activitytest.Histories{Err: errors.New("away")}
+	temporal := &mocks.Client{}
+	temporal.On("WorkflowService").Return(histories)
+	j := judgeOf(t, k8stest.New(production()),
+		policy.Rule{Name: "known", Require: `has(starter.principal)`}, policy.Rule{Name: "not-ann", Require: `starter.principal != "jwt:ann"`},
+		policy.Rule{Name: "no-force", Require: "!maintenance.drain.force"})
+	j.Starters = execution.NewStarters(temporal, "default")
+	plain, text := specification(t, `{"node":"n1"}`)
+	forced, _ := specification(t, `{"node":"n1","drain":{"force":true}}`)
+	if got := begin(t, j, plain); got != "" {
+		t.Errorf("refused because Temporal is away: %q", got)
+	}
+	if got := begin(t, j, forced); got != "policy no-force: it requires !maintenance.drain.force" {
+		t.Errorf("refused %q", got)
+	}
+	judge := func(ctx context.Context, _ string) (string, error) { return "", j.Judge(ctx, text) }
+	if _, err := activitytest.Call(t, judge, ""); err == nil || activitytest.ErrorType(err) != "" {
+		t.Errorf("before the node is held: %v, want an error that is tried again", err)
+	}
+	histories.Err, histories.First = nil, map[string]*historypb.HistoryEvent{activitytest.RunID: started}
+	if _, err := activitytest.Call(t, judge, ""); activitytest.ErrorType(err) != api.ErrorPolicyRefused || !strings.Contains(err.Error(), "not-ann") {
+		t.Errorf("before the node is held: %v, want a refusal", err)
+	}
+	if got := begin(t, j, plain); !strings.Contains(got, "policy not-ann") {
+		t.Errorf("a starter who is known is not judged: %q", got)
 	}
 }
 

@@ -309,7 +309,7 @@ func (a *Activities) releaseStale(ctx context.Context, in CarryInput, node *core
 		if h.WorkflowID != c.WorkflowID || h.RunID == c.RunID {
 			continue
 		}
-		if _, err := k8s.Release(ctx, a.Nodes.Client(), in.Node, k8s.Caller{WorkflowID: h.WorkflowID, RunID: h.RunID}, nil); err != nil {
+		if _, err := k8s.Release(ctx, a.Nodes.Client(), in.Node, k8s.Caller{WorkflowID: h.WorkflowID, RunID: h.RunID}, k8s.Known{}); err != nil {
 			return err
 		}
 		return errReleased
@@ -321,7 +321,7 @@ func (a *Activities) releaseStale(ctx context.Context, in CarryInput, node *core
 func (a *Activities) giveBack(ctx context.Context, in CarryInput) error {
 	c := in.caller(ctx)
 	c.Run = ""
-	_, err := k8s.Release(ctx, a.Nodes.Client(), in.Node, c, nil)
+	_, err := k8s.Release(ctx, a.Nodes.Client(), in.Node, c, k8s.Known{})
 	return err
 }
 

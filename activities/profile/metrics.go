@@ -13,6 +13,7 @@ import (
 	"drydock/api"
 	"drydock/k8s"
 	"drydock/k8s/kube"
+	"drydock/rules/series"
 )
 
 // Metrics are those of profiles: the counterparts of maintenance-controller's, and how many nodes are in which state.
@@ -24,7 +25,15 @@ type Metrics struct {
 	failures *prometheus.CounterVec
 	shuffled *prometheus.CounterVec
 	share    *prometheus.CounterVec
+	// profiles and owners bound the series: whoever may create Deployments names owners.
+	profiles, owners *series.Bounded
 }
+
+// maxProfiles and maxOwners bound how many profiles, and pairs of an owner and a profile, have series of their own.
+const (
+	maxProfiles = 100
+	maxOwners   = 500
+)
 
 // seen is what the last evaluation on this worker has seen, for as long as no other worker has gone on with it.
 type seen struct {
@@ -54,7 +63,7 @@ func (s *seen) Collect(to chan<- prometheus.Metric) {
 // NewMetrics registers the metrics of profiles.
 func NewMetrics(registry prometheus.Registerer, client kube.Interface, log *slog.Logger) *Metrics {
 	m := &Metrics{
-		Client: client, Log: log,
+		Client: client, Log: log, profiles: series.NewBounded(maxProfiles), owners: series.NewBounded(maxOwners),
 		seen: &seen{
 			nodes: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 				Namespace: "drydock", Name: "profile_nodes", Help: "Nodes by profile and state, shown by the worker that evaluates them.",
@@ -85,9 +94,10 @@ func (m *Metrics) Shown(counts []api.ProfileCount) {
 	m.seen.nodes.Reset()
 	m.seen.failing.Reset()
 	for _, c := range counts {
-		m.seen.nodes.WithLabelValues(c.Profile, string(c.State)).Set(float64(c.Nodes))
-		m.seen.failing.WithLabelValues(c.Profile).Add(float64(c.Failing))
-		m.failures.WithLabelValues(c.Profile)
+		profile := m.profiles.Of(c.Profile)
+		m.seen.nodes.WithLabelValues(profile, string(c.State)).Add(float64(c.Nodes))
+		m.seen.failing.WithLabelValues(profile).Add(float64(c.Failing))
+		m.failures.WithLabelValues(profile)
 	}
 }
 
@@ -102,7 +112,7 @@ func (m *Metrics) Left() {
 }
 
 // Failed is part of Counts.
-func (m *Metrics) Failed(profile string) { m.failures.WithLabelValues(profile).Inc() }
+func (m *Metrics) Failed(profile string) { m.failures.WithLabelValues(m.profiles.Of(profile)).Inc() }
 
 // countWithin bounds the counting of pods, which nothing waits for but a transition.
 const countWithin = 10 * time.Second
@@ -130,9 +140,13 @@ func (m *Metrics) Entered(ctx context.Context, profile, node string) {
 		if name == "" {
 			continue
 		}
-		m.shuffled.WithLabelValues(name, profile).Inc()
+		counted := m.profiles.Of(profile)
+		if m.owners.Of(name+"/"+counted) == series.Other {
+			name = series.Other
+		}
+		m.shuffled.WithLabelValues(name, counted).Inc()
 		if of > 0 {
-			m.share.WithLabelValues(name, profile).Add(1 / float64(of))
+			m.share.WithLabelValues(name, counted).Add(1 / float64(of))
 		}
 	}
 }

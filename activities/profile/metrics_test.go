@@ -1,6 +1,7 @@
 package profile_test
 
 import (
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"drydock/activities/activitytest"
 	"drydock/activities/profile"
@@ -92,5 +94,31 @@ drydock_profile_transition_failures_total{profile="p"} 1
 			t.Error(err)
 		}
 		m.Left() // the next evaluation may begin here
+	}
+}
+
+func TestOutsidersMakeNoSeriesWithoutEnd(t *testing.T) {
+	objects := []runtime.Object{}
+	for i := range 1000 {
+		name := fmt.Sprint("set-", i)
+		objects = append(objects, &appsv1.StatefulSet{ObjectMeta: of(name, "", "")}, kept(name+"-0", "StatefulSet", name))
+	}
+	registry := prometheus.NewRegistry()
+	m := profile.NewMetrics(registry, k8stest.NewFake(objects...), slog.New(slog.DiscardHandler))
+	m.Entered(t.Context(), "p", "n1")
+	var counts []api.ProfileCount
+	for i := range 10_000 {
+		name := fmt.Sprint("profile-", i)
+		counts = append(counts, api.ProfileCount{Profile: name, State: state.Operational, Nodes: 1, Failing: 1})
+		m.Failed(name)
+	}
+	m.Shown(counts)
+	for name, most := range map[string]int{
+		"drydock_profile_nodes": 101, "drydock_profile_failing_nodes": 101, "drydock_profile_transition_failures_total": 101,
+		"drydock_profile_pod_shuffles_total": 501, "drydock_profile_pod_shuffles_per_replica_total": 501,
+	} {
+		if got, err := testutil.GatherAndCount(registry, name); err != nil || got < 100 || got > most {
+			t.Errorf("%s has %d series, want %d at most: %v", name, got, most, err)
+		}
 	}
 }

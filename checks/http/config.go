@@ -81,6 +81,7 @@ func (c *Config) Caller(at checks.Place, e checks.Environment) (checks.Caller, e
 func (c *Config) ready(at checks.Place, e checks.Environment) (*request, error) {
 	var p named.Problems
 	r := c.compile(at, e.Agent, &p)
+	r.nodes = e.NodeAddresses
 	return r, p.Join()
 }
 
@@ -88,6 +89,7 @@ func (c *Config) ready(at checks.Place, e checks.Environment) (*request, error) 
 type request struct {
 	config     Config
 	agent      string
+	nodes      outbound.NodeAddresses
 	field      string
 	method     string
 	url        *template.Template
@@ -115,7 +117,7 @@ func (c *Config) compile(at checks.Place, agent string, p *named.Problems) *requ
 	var err error
 	if r.url, err = checks.ParseTemplate(c.URL); err == nil {
 		var u *url.URL
-		if u, err = renderURL(r.url, checks.Sample); err == nil {
+		if u, _, err = renderURL(r.url, checks.Sample); err == nil {
 			err = outbound.CheckPlaintext(u, !c.BearerToken.IsZero() || len(c.SecretHeaders) > 0, c.AllowPlaintext)
 		}
 	}

@@ -60,7 +60,7 @@ type answer struct {
 // where no answer came. A key makes repeated requests recognizable to the server.
 func (r *request) send(ctx context.Context, s checks.Subject, key string) (answer, error) {
 	var a answer
-	req, err := r.build(ctx, s, &a.secrets)
+	req, byNode, err := r.build(ctx, s, &a.secrets)
 	if err != nil {
 		return a, r.misconfigured(err)
 	}
@@ -73,7 +73,11 @@ func (r *request) send(ctx context.Context, s checks.Subject, key string) (answe
 	if timeout == 0 {
 		timeout = checks.DefaultTimeout
 	}
-	client, err := outbound.NewClient(outbound.Options{CAFile: r.config.CAFile, Timeout: timeout.Std()})
+	options := outbound.Options{CAFile: r.config.CAFile, Timeout: timeout.Std()}
+	if byNode {
+		options.Node = &r.nodes
+	}
+	client, err := outbound.NewClient(options)
 	if err != nil {
 		return a, r.misconfigured(err)
 	}
@@ -93,10 +97,11 @@ func (r *request) misconfigured(err error) error {
 	return &checks.Misconfigured{Field: r.field, Err: err}
 }
 
-func (r *request) build(ctx context.Context, s checks.Subject, known *secret.Redactor) (*http.Request, error) {
-	u, err := renderURL(r.url, s)
+// build makes the request, and reports whether the node decides its host.
+func (r *request) build(ctx context.Context, s checks.Subject, known *secret.Redactor) (req *http.Request, byNode bool, err error) {
+	u, byNode, err := renderURL(r.url, s)
 	if err != nil {
-		return nil, fmt.Errorf("url: %w", err)
+		return nil, false, fmt.Errorf("url: %w", err)
 	}
 	headers := http.Header{}
 	if r.config.Body != "" {
@@ -105,26 +110,26 @@ func (r *request) build(ctx context.Context, s checks.Subject, known *secret.Red
 	for _, name := range slices.Sorted(maps.Keys(r.headers)) {
 		value, err := checks.Render(r.headers[name], s.Each(escapeText))
 		if err != nil {
-			return nil, fmt.Errorf("headers.%s: %w", name, err)
+			return nil, false, fmt.Errorf("headers.%s: %w", name, err)
 		}
 		headers.Set(name, value)
 	}
 	body, err := checks.Render(r.body, s.Each(escapeFor(headers.Get("Content-Type"))))
 	if err != nil {
-		return nil, fmt.Errorf("body: %w", err)
+		return nil, false, fmt.Errorf("body: %w", err)
 	}
 	if err := r.addSecrets(headers, known); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	req, err := http.NewRequestWithContext(ctx, r.method, u.String(), strings.NewReader(body))
+	req, err = http.NewRequestWithContext(ctx, r.method, u.String(), strings.NewReader(body))
 	if err != nil {
-		return nil, errors.New("url: is not one that can be requested")
+		return nil, false, errors.New("url: is not one that can be requested")
 	}
 	req.Header = headers
 	if host := headers.Get("Host"); host != "" {
 		req.Host = host
 	}
-	return req, nil
+	return req, byNode, nil
 }
 
 func (r *request) addSecrets(headers http.Header, known *secret.Redactor) error {

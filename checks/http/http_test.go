@@ -18,6 +18,7 @@ import (
 	"drydock/checks/checkstest"
 	"drydock/checks/http"
 	"drydock/config/secret"
+	"drydock/outbound"
 	"drydock/rules/period"
 )
 
@@ -168,10 +169,67 @@ func TestAnyTextArrivesOrIsRefused(t *testing.T) {
 func TestAnIPv6AddressIsAHost(t *testing.T) {
 	s := checkstest.Subject
 	s.InternalIP = "::1"
-	r := checkstest.Runner(t, httpCheck(http.Config{URL: "http://{{.InternalIP}}:1/"}))
+	c := httpCheck(http.Config{URL: "http://{{.InternalIP}}:1/"})
+	c.NodeAddresses = allowed(t, "::1/128")
+	r := checkstest.Runner(t, c)
 	got, err := r.Check(t.Context(), "probe", s, "")
-	if err != nil || got.OK || !strings.HasPrefix(got.Message, "[::1]:1 did not answer") {
+	if err != nil || got.OK || !strings.HasPrefix(got.Message, "[::1]:1 did not answer") || strings.Contains(got.Message, "loopback") {
 		t.Fatalf("got %+v, %v", got, err)
+	}
+}
+
+func allowed(t *testing.T, ranges ...string) outbound.NodeAddresses {
+	t.Helper()
+	n, err := outbound.ParseNodeAddresses(ranges)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestAKubeletDoesNotChooseWhereARequestGoes(t *testing.T) {
+	s := checkstest.Serve(t, checkstest.Answering(200, ""))
+	port := s.URL[strings.LastIndex(s.URL, ":"):]
+	const refused = "outbound.allowNodeAddresses"
+	for name, c := range map[string]struct {
+		url     string
+		subject checks.Subject
+		allow   []string
+		message string // empty: it is answered
+	}{
+		"its address is loopback":     {"http://{{.InternalIP}}" + port, checks.Subject{Node: "n1", InternalIP: "127.0.0.1"}, nil, refused},
+		"as an IPv6 address":          {"http://{{.InternalIP}}" + port, checks.Subject{Node: "n1", InternalIP: "::ffff:127.0.0.1"}, nil, refused},
+		"its address is a name":       {"http://{{.InternalIP}}" + port, checks.Subject{Node: "n1", InternalIP: "localhost"}, nil, refused},
+		"its name resolves so":        {"http://{{.Node}}" + port, checks.Subject{Node: "localhost", InternalIP: "192.0.2.1"}, nil, refused},
+		"the metadata service":        {"http://{{.InternalIP}}/", checks.Subject{Node: "n1", InternalIP: "169.254.169.254"}, nil, refused},
+		"the name decides by a test":  {`http://{{if eq .Node "n1"}}127.0.0.1{{else}}n2{{end}}` + port, checks.Subject{Node: "n1", InternalIP: "192.0.2.1"}, nil, refused},
+		"it is allowed":               {"http://{{.InternalIP}}" + port, checks.Subject{Node: "n1", InternalIP: "127.0.0.1"}, []string{"127.0.0.0/8"}, ""},
+		"another range is":            {"http://{{.InternalIP}}" + port, checks.Subject{Node: "n1", InternalIP: "127.0.0.1"}, []string{"::1/128"}, refused},
+		"the administrator wrote it":  {"http://127.0.0.1" + port + "/{{.Node}}?ip={{.InternalIP}}", checks.Subject{Node: "n1", InternalIP: "192.0.2.1"}, nil, ""},
+		"the cluster's configuration": {"http://{{.Cluster}}" + port, checks.Subject{Node: "n1", InternalIP: "192.0.2.1", Cluster: "localhost"}, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := httpCheck(http.Config{URL: c.url})
+			config.NodeAddresses = allowed(t, c.allow...)
+			before := len(s.Got)
+			got, err := checkstest.Runner(t, config).Check(t.Context(), "probe", c.subject, "")
+			if err != nil || got.OK != (c.message == "") || !strings.Contains(got.Message, c.message) || (len(s.Got) > before) != got.OK {
+				t.Errorf("got %+v, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestARedirectOfANodeIsNotFollowed(t *testing.T) {
+	s := checkstest.Serve(t, func(w nethttp.ResponseWriter, r *nethttp.Request) {
+		w.Header().Set("Location", "http://127.0.0.1"+r.Host[strings.LastIndex(r.Host, ":"):]+"/secret")
+		w.WriteHeader(302)
+	})
+	c := httpCheck(http.Config{URL: "http://{{.InternalIP}}" + s.URL[strings.LastIndex(s.URL, ":"):] + "/"})
+	c.NodeAddresses = allowed(t, "127.0.0.1/32")
+	got, err := checkstest.Runner(t, c).Check(t.Context(), "probe", checks.Subject{Node: "n1", InternalIP: "127.0.0.1"}, "")
+	if err != nil || got.OK || len(s.Got) != 1 {
+		t.Errorf("got %+v, %v after %d requests", got, err, len(s.Got))
 	}
 }
 

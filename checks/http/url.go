@@ -13,26 +13,32 @@ import (
 	"drydock/checks"
 )
 
-// renderURL fills in a URL and refuses one that leads elsewhere because of what a maintenance's text says.
-func renderURL(t *template.Template, s checks.Subject) (*url.URL, error) {
-	u, err := parseURL(t, s)
-	if err != nil {
-		return nil, err
+// renderURL fills in a URL and refuses one that leads elsewhere because of what a maintenance's text says. It reports whether
+// the node decides the host.
+func renderURL(t *template.Template, s checks.Subject) (u *url.URL, byNode bool, err error) {
+	if u, err = parseURL(t, s); err != nil {
+		return nil, false, err
 	}
 	if err := checks.CheckURL(u); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if err := checkPath(u); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	// Two texts, so that a value that equals one of them is found by the other.
 	for _, text := range []string{"neutral-a", "neutral-b"} {
 		other, err := parseURL(t, neutral(s, text))
 		if err != nil || other.Scheme != u.Scheme || other.Host != u.Host {
-			return nil, errors.New("its scheme or host depends on the maintenance: only Cluster, and of a node that exists Node and InternalIP, may stand there")
+			return nil, false, errors.New("its scheme or host depends on the maintenance: only Cluster, and of a node that exists Node and InternalIP, may stand there")
 		}
 	}
-	return u, nil
+	for _, text := range []string{"neutral-a", "neutral-b"} {
+		elsewhere := s
+		elsewhere.Node, elsewhere.InternalIP = text, text
+		other, err := parseURL(t, elsewhere)
+		byNode = byNode || err != nil || other.Host != u.Host
+	}
+	return u, byNode, nil
 }
 
 func parseURL(t *template.Template, s checks.Subject) (*url.URL, error) {

@@ -74,7 +74,7 @@ func TestEachPartGrantsWhatItsFeatureNeeds(t *testing.T) {
 			"daemonsets.apps get", "poddisruptionbudgets.policy list", "poddisruptionbudgets.policy watch",
 		},
 		"rbac-delete-pods.yaml":     {"pods delete"},
-		"rbac-volumes.yaml":         {"volumeattachments.storage.k8s.io list", "volumeattachments.storage.k8s.io watch", "persistentvolumeclaims get"},
+		"rbac-volumes.yaml":         {"volumeattachments.storage.k8s.io list", "volumeattachments.storage.k8s.io watch", "persistentvolumeclaims get", "kube-node-lease: leases.coordination.k8s.io get"},
 		"rbac-daemonsets.yaml":      {"daemonsets.apps list"},
 		"rbac-cluster-api.yaml":     {"machines.cluster.x-k8s.io get", "machines.cluster.x-k8s.io list", "machines.cluster.x-k8s.io patch"},
 		"rbac-node-conditions.yaml": {"nodes/status patch"},

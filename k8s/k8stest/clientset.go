@@ -5,6 +5,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -13,6 +14,7 @@ import (
 	typedauthentication "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	typedauthorization "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	typedbatch "k8s.io/client-go/kubernetes/typed/batch/v1"
+	typedcoordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -32,7 +34,10 @@ func (c clientset) AuthenticationV1() kube.Authentication {
 func (c clientset) AuthorizationV1() kube.Authorization {
 	return authorization{c.all.AuthorizationV1()}
 }
-func (c clientset) BatchV1() kube.Batch           { return batch{c.all.BatchV1()} }
+func (c clientset) BatchV1() kube.Batch { return batch{c.all.BatchV1()} }
+func (c clientset) CoordinationV1() kube.Coordination {
+	return coordination{c.all.CoordinationV1()}
+}
 func (c clientset) LifecycleV1alpha1() kube.Group { return c.all.LifecycleV1alpha1() }
 func (c clientset) PolicyV1() kube.Group          { return c.all.PolicyV1() }
 func (c clientset) StorageV1() kube.Group         { return c.all.StorageV1() }
@@ -87,6 +92,14 @@ type batch struct{ typedbatch.BatchV1Interface }
 
 func (b batch) Jobs(namespace string) kube.Resources[*batchv1.Job, *batchv1.JobList] {
 	return b.BatchV1Interface.Jobs(namespace)
+}
+
+type coordination struct {
+	typedcoordination.CoordinationV1Interface
+}
+
+func (c coordination) Leases(namespace string) kube.Resources[*coordinationv1.Lease, *coordinationv1.LeaseList] {
+	return c.CoordinationV1Interface.Leases(namespace)
 }
 
 // Fake is client-go's fake clientset as the client of a worker.

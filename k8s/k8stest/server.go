@@ -16,6 +16,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -30,7 +31,7 @@ import (
 	"drydock/k8s/kube"
 )
 
-// Object is what the server keeps: a node, a pod, a disruption budget, a DaemonSet, a Job, an EvictionRequest or its Eviction.
+// Object is what the server keeps: a node, a pod, a disruption budget, a DaemonSet, a Job, a Lease, an EvictionRequest or its Eviction.
 type Object interface {
 	metav1.Object
 	runtime.Object
@@ -282,6 +283,8 @@ func describe(o Object) (resource string, set fields.Set) {
 		return "evictions", set
 	case *batchv1.Job:
 		return "jobs", set
+	case *coordinationv1.Lease:
+		return "leases", set
 	}
 	panic(fmt.Sprintf("no resource for %T", o))
 }
@@ -297,6 +300,7 @@ var kinds = map[string]schema.GroupVersionKind{
 	"evictionrequests":     lifecyclev1alpha1.SchemeGroupVersion.WithKind("EvictionRequest"),
 	"evictions":            lifecyclev1alpha1.SchemeGroupVersion.WithKind("Eviction"),
 	"daemonsets":           {Group: "apps", Version: "v1", Kind: "DaemonSet"},
+	"leases":               {Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"},
 	"jobs":                 {Group: "batch", Version: "v1", Kind: "Job"},
 }
 

@@ -11,6 +11,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -38,8 +39,8 @@ func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	for _, add := range []func(*runtime.Scheme) error{
-		appsv1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme, batchv1.AddToScheme, corev1.AddToScheme,
-		lifecyclev1alpha1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme,
+		appsv1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme, batchv1.AddToScheme, coordinationv1.AddToScheme,
+		corev1.AddToScheme, lifecyclev1alpha1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme,
 	} {
 		utilruntime.Must(add(scheme))
 	}
@@ -58,6 +59,7 @@ func NewForConfig(config *rest.Config) (Interface, error) {
 		}
 		shared.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(shared.QPS, shared.Burst)
 	}
+	shared.Wrap(func(next http.RoundTripper) http.RoundTripper { return dated{next} })
 	connections, err := rest.HTTPClientFor(shared)
 	if err != nil {
 		return nil, err
@@ -66,7 +68,7 @@ func NewForConfig(config *rest.Config) (Interface, error) {
 	for version, to := range map[schema.GroupVersion]*group{
 		appsv1.SchemeGroupVersion: &c.apps, authenticationv1.SchemeGroupVersion: &c.authentication,
 		authorizationv1.SchemeGroupVersion: &c.authorization, batchv1.SchemeGroupVersion: &c.batch,
-		corev1.SchemeGroupVersion: &c.core, lifecyclev1alpha1.SchemeGroupVersion: &c.lifecycle,
+		coordinationv1.SchemeGroupVersion: &c.coordination, corev1.SchemeGroupVersion: &c.core, lifecyclev1alpha1.SchemeGroupVersion: &c.lifecycle,
 		policyv1.SchemeGroupVersion: &c.policy, storagev1.SchemeGroupVersion: &c.storage,
 	} {
 		if to.client, err = newRESTClient(shared, connections, version); err != nil {
@@ -102,7 +104,7 @@ func ServerVersion(ctx context.Context, client Interface) (version.Info, error) 
 
 // client is the client of a real API server.
 type client struct {
-	apps, authentication, authorization, batch, core, lifecycle, policy, storage group
+	apps, authentication, authorization, batch, coordination, core, lifecycle, policy, storage group
 }
 
 func (c *client) CoreV1() Core                     { return core{c.core} }
@@ -110,6 +112,7 @@ func (c *client) AppsV1() Apps                     { return apps{c.apps} }
 func (c *client) AuthenticationV1() Authentication { return authentication{c.authentication} }
 func (c *client) AuthorizationV1() Authorization   { return authorization{c.authorization} }
 func (c *client) BatchV1() Batch                   { return batch{c.batch} }
+func (c *client) CoordinationV1() Coordination     { return coordination{c.coordination} }
 func (c *client) LifecycleV1alpha1() Group         { return c.lifecycle }
 func (c *client) PolicyV1() Group                  { return c.policy }
 func (c *client) StorageV1() Group                 { return c.storage }
@@ -124,6 +127,7 @@ type (
 	authentication struct{ group }
 	authorization  struct{ group }
 	batch          struct{ group }
+	coordination   struct{ group }
 )
 
 func (g core) Events(namespace string) Resources[*corev1.Event, *corev1.EventList] {
@@ -156,6 +160,10 @@ func (g apps) StatefulSets(namespace string) Resources[*appsv1.StatefulSet, *app
 
 func (g batch) Jobs(namespace string) Resources[*batchv1.Job, *batchv1.JobList] {
 	return newResources[batchv1.Job, batchv1.JobList](g.client, namespace, "jobs")
+}
+
+func (g coordination) Leases(namespace string) Resources[*coordinationv1.Lease, *coordinationv1.LeaseList] {
+	return newResources[coordinationv1.Lease, coordinationv1.LeaseList](g.client, namespace, "leases")
 }
 
 func (g authentication) SelfSubjectReviews() Reviews[*authenticationv1.SelfSubjectReview] {

@@ -11,6 +11,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,6 +26,7 @@ type Interface interface {
 	AuthenticationV1() Authentication
 	AuthorizationV1() Authorization
 	BatchV1() Batch
+	CoordinationV1() Coordination
 	LifecycleV1alpha1() Group
 	PolicyV1() Group
 	StorageV1() Group
@@ -71,6 +73,11 @@ type Authorization interface {
 // Batch is the group batch.
 type Batch interface {
 	Jobs(namespace string) Resources[*batchv1.Job, *batchv1.JobList]
+}
+
+// Coordination is the group coordination.k8s.io.
+type Coordination interface {
+	Leases(namespace string) Resources[*coordinationv1.Lease, *coordinationv1.LeaseList]
 }
 
 // Resources are the objects of one kind. What they return beside an error is not nil, and empty.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 
+	"drydock/k8s/kube"
 	"drydock/k8s/lease"
 	"drydock/k8s/objects"
 )
@@ -67,6 +68,18 @@ type State struct {
 	Until   time.Time
 }
 
+// clock is what time it is by the API server's clock, as one answer said it: a worker whose own clock is wrong must not take a
+// lease that lasts, nor write one that nobody believes. The answer says whole seconds, so that the time is between its two ends.
+type clock struct{ earliest, latest time.Time }
+
+func clockAt(date time.Time) clock {
+	if date.IsZero() { // the answer did not say
+		now := time.Now()
+		return clock{now, now}
+	}
+	return clock{date, date.Add(time.Second)}
+}
+
 // Name is the lease's name of a node.
 func Name(node string) string { return strings.ToLower("node-" + node) }
 
@@ -74,21 +87,21 @@ func Name(node string) string { return strings.ToLower("node-" + node) }
 // in the future, or does not say.
 func (l Leases) Take(ctx context.Context, w Want) (state State, err error) {
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		found, err := l.get(ctx, w.Node)
+		found, at, err := l.get(ctx, w.Node)
 		switch {
 		case apierrors.IsNotFound(err):
-			state, err = l.create(ctx, w)
+			state, err = l.create(ctx, w, at)
 			return err
 		case err != nil:
 			return err
 		case w.owns(found):
-			state, err = l.prolong(ctx, found, w)
+			state, err = l.prolong(ctx, found, w, at)
 			return err
-		case !isFree(found, time.Now()):
+		case !isFree(found, at):
 			state = State{HeldBy: lease.Holder(found), Until: expiry(found)}
 			return nil
 		}
-		now := metav1.NowMicro()
+		now := metav1.NewMicroTime(at.earliest)
 		spec := map[string]any{
 			"holderIdentity": w.Holder, "leaseDurationSeconds": w.seconds(), "acquireTime": now, "renewTime": now,
 			"leaseTransitions": transitions(found) + 1,
@@ -106,7 +119,7 @@ func (l Leases) Take(ctx context.Context, w Want) (state State, err error) {
 // for longer than three times what it was wanted for, and the steps before, is given back.
 func (l Leases) Renew(ctx context.Context, w Want) (state State, err error) {
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		found, err := l.get(ctx, w.Node)
+		found, at, err := l.get(ctx, w.Node)
 		switch {
 		case apierrors.IsNotFound(err):
 			state = State{}
@@ -116,11 +129,11 @@ func (l Leases) Renew(ctx context.Context, w Want) (state State, err error) {
 		case !w.owns(found):
 			state = State{HeldBy: lease.Holder(found), Until: expiry(found)}
 			return nil
-		case w.isOverdue(found, time.Now()):
+		case w.isOverdue(found, at.earliest):
 			state = State{Overdue: true}
 			return l.delete(ctx, found)
 		}
-		state, err = l.prolong(ctx, found, w)
+		state, err = l.prolong(ctx, found, w, at)
 		return err
 	})
 	if err != nil {
@@ -131,7 +144,7 @@ func (l Leases) Renew(ctx context.Context, w Want) (state State, err error) {
 
 // GiveBack deletes the lease of a node if the holder has it, or nobody.
 func (l Leases) GiveBack(ctx context.Context, node, holder string) error {
-	found, err := l.get(ctx, node)
+	found, _, err := l.get(ctx, node)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil
@@ -170,13 +183,15 @@ func (l Leases) namespace() string {
 
 func (l Leases) leases() lease.Client { return lease.Client{Objects: l.Objects} }
 
-func (l Leases) get(ctx context.Context, node string) (*coordinationv1.Lease, error) {
-	return l.leases().Get(ctx, l.namespace(), Name(node))
+func (l Leases) get(ctx context.Context, node string) (*coordinationv1.Lease, clock, error) {
+	var date time.Time
+	found, err := l.leases().Get(kube.NoteServerTime(ctx, &date), l.namespace(), Name(node))
+	return found, clockAt(date), err
 }
 
 // create writes a lease, and the namespace where that is missing. Somebody may be faster: that is a conflict.
-func (l Leases) create(ctx context.Context, w Want) (State, error) {
-	now := metav1.NowMicro()
+func (l Leases) create(ctx context.Context, w Want, at clock) (State, error) {
+	now := metav1.NewMicroTime(at.earliest)
 	wanted := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: Name(w.Node), Namespace: l.namespace(),
@@ -204,8 +219,8 @@ func (l Leases) create(ctx context.Context, w Want) (State, error) {
 
 // prolong renews a lease of the holder's that would expire before what is wanted is over. When it was acquired does not change, and
 // it never gets shorter.
-func (l Leases) prolong(ctx context.Context, found *coordinationv1.Lease, w Want) (State, error) {
-	now := time.Now()
+func (l Leases) prolong(ctx context.Context, found *coordinationv1.Lease, w Want, at clock) (State, error) {
+	now := at.earliest
 	if until := expiry(found); !until.Before(now.Add(w.duration())) {
 		return State{Held: true, Until: until}, nil
 	}
@@ -256,7 +271,7 @@ func expiry(l *coordinationv1.Lease) time.Time {
 }
 
 // isFree tells whether a lease of somebody else's may be taken over.
-func isFree(l *coordinationv1.Lease, now time.Time) bool {
+func isFree(l *coordinationv1.Lease, at clock) bool {
 	until := expiry(l)
-	return lease.Holder(l) == "" || until.IsZero() || until.Before(now) || l.Spec.RenewTime.After(now)
+	return lease.Holder(l) == "" || until.IsZero() || until.Before(at.earliest) || l.Spec.RenewTime.After(at.latest)
 }

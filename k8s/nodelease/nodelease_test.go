@@ -2,6 +2,7 @@ package nodelease_test
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -17,11 +18,17 @@ import (
 
 const key = "coordination.k8s.io/leases/medik8s-leases/node-n1"
 
-func leases(t *testing.T) (nodelease.Leases, *k8stest.Kinds) {
+func leases(t *testing.T) (nodelease.Leases, *k8stest.Kinds) { return leasesAt(t, 0) }
+
+// leasesAt are leases of an API server whose clock is ahead.
+func leasesAt(t *testing.T, ahead time.Duration) (nodelease.Leases, *k8stest.Kinds) {
 	t.Helper()
 	kinds := k8stest.NewKinds()
 	server := k8stest.New()
-	server.Handle = kinds.Handle
+	server.Handle = func(w http.ResponseWriter, r *http.Request) bool {
+		w.Header().Set("Date", time.Now().Add(ahead).UTC().Format(http.TimeFormat))
+		return kinds.Handle(w, r)
+	}
 	return nodelease.Leases{Objects: objects.New(server.Client(t))}, kinds
 }
 
@@ -99,6 +106,40 @@ func TestTakeover(t *testing.T) {
 			}
 			if *got.Spec.HolderIdentity != mine.Holder || *got.Spec.LeaseTransitions != 5 || time.Since(got.Spec.AcquireTime.Time) > time.Minute {
 				t.Errorf("%+v", got.Spec)
+			}
+		})
+	}
+}
+
+// TestALeaseIsJudgedByTheServersClock: the worker's clock is an hour behind the API server's, or ahead of it.
+func TestALeaseIsJudgedByTheServersClock(t *testing.T) {
+	for name, skew := range map[string]time.Duration{"the worker is behind": time.Hour, "the worker is ahead": -time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			l, kinds := leasesAt(t, skew)
+			now := time.Now().Add(skew)
+			have(kinds, "node-maintenance", `"leaseDurationSeconds":60,`, now.Add(-time.Minute), now)
+			if state, err := l.Take(t.Context(), mine); err != nil || state.Held || state.HeldBy != "node-maintenance" {
+				t.Errorf("a lease that lasts: %+v, %v", state, err)
+			}
+			have(kinds, "node-maintenance", `"leaseDurationSeconds":60,`, now.Add(-time.Hour), now.Add(-2*time.Minute))
+			state, err := l.Take(t.Context(), mine)
+			if err != nil || !state.Held {
+				t.Fatalf("a lease that has expired: %+v, %v", state, err)
+			}
+			if got := lease(t, kinds); got.Spec.RenewTime.Sub(now).Abs() > 10*time.Second || got.Spec.AcquireTime.Sub(now).Abs() > 10*time.Second {
+				t.Errorf("it was written as %+v at %s", got.Spec, now)
+			}
+			if state, err := l.Renew(t.Context(), mine); err != nil || !state.Held || state.Overdue {
+				t.Errorf("renewed: %+v, %v", state, err)
+			}
+			if err := l.GiveBack(t.Context(), "N1", mine.Holder); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := l.Take(t.Context(), mine); err != nil {
+				t.Fatal(err)
+			}
+			if got := lease(t, kinds); got.Spec.RenewTime.Sub(now).Abs() > 10*time.Second {
+				t.Errorf("it was created as %+v at %s", got.Spec, now)
 			}
 		})
 	}

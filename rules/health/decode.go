@@ -261,9 +261,6 @@ func (s Spec) validateRest(wrong *problems) {
 		wrong.add("controlPlane.allow", "%.40q: want %s or %s", s.ControlPlane.Allow, AllowHealthy, AllowAlways)
 	}
 	if s.Etcd != nil {
-		if s.Etcd.Allow != "" {
-			wrong.add("etcd.allow", "is not here: write controlPlane.allow")
-		}
 		wrong.word("etcd.namespace", s.Etcd.Namespace)
 		if s.Etcd.Budget != "" {
 			wrong.word("etcd.budget", s.Etcd.Budget)

@@ -81,7 +81,7 @@ type Intent struct {
 	GroupBy    []string             `json:"groupBy,omitempty"`
 	// Templates are those that have to be there.
 	Templates []TemplateRef `json:"templates,omitempty"`
-	Etcd      *Etcd         `json:"etcd,omitempty"`
+	Etcd      *EtcdQuestion `json:"etcd,omitempty"`
 	// Remediating are the nodes under remediation: facts of them are wanted though they match nothing, or left.
 	Remediating []string `json:"remediating,omitempty"`
 	// WantPermit are control-plane nodes that would be remediated now, HoldPermit those that are; oldest illness first.

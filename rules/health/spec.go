@@ -109,7 +109,12 @@ type Etcd struct {
 	Namespace string `json:"namespace"`
 	// Budget is the name of its PodDisruptionBudget; empty is the only one in the namespace.
 	Budget string `json:"budget,omitempty"`
-	// Allow is that of ControlPlane, for those who ask etcd; a check has none here.
+}
+
+// EtcdQuestion is how etcd is asked about a control-plane node.
+type EtcdQuestion struct {
+	Etcd
+	// Allow is that of ControlPlane.
 	Allow string `json:"allow,omitempty"`
 }
 
@@ -126,9 +131,12 @@ type ControlPlane struct {
 }
 
 // AskEtcd is how etcd is asked about a control-plane node.
-func (s Spec) AskEtcd() *Etcd {
+func (s Spec) AskEtcd() *EtcdQuestion {
 	if s.ControlPlane != nil && s.ControlPlane.Allow == AllowAlways {
-		return &Etcd{Allow: AllowAlways}
+		return &EtcdQuestion{Allow: AllowAlways}
 	}
-	return s.Etcd
+	if s.Etcd == nil {
+		return nil
+	}
+	return &EtcdQuestion{Etcd: *s.Etcd}
 }

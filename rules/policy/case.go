@@ -45,8 +45,9 @@ type Case struct {
 	Node *Node
 	// Approval is nil but where one is judged.
 	Approval *Approval
-	// Starter is who started it, as far as the server verified that.
-	Starter Starter
+	// Starter is who started it, as far as the server verified that. StarterUnknown: the server could not be asked.
+	Starter        Starter
+	StarterUnknown bool
 }
 
 // Node is what rules see of a node.

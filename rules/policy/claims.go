@@ -2,7 +2,6 @@ package policy
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	celast "github.com/google/cel-go/common/ast"
@@ -13,7 +12,7 @@ import (
 // fieldPrincipal is the field of a verified name.
 const fieldPrincipal = "principal"
 
-// origin says where the words of a value come from: from a server that verified them, from somebody who claims them.
+// origin says on whose words a value depends: on what a server verified, on what somebody claims.
 type origin struct {
 	verified, claimed bool
 }
@@ -22,15 +21,17 @@ func (o origin) with(other origin) origin {
 	return origin{o.verified || other.verified, o.claimed || other.claimed}
 }
 
-// origins follows words through a checked expression. Known are the origins of a macro's variables.
+// origins follows words through a checked expression. Known are the origins of a macro's variables, mixed is the first part of the
+// expression that depends on both.
 type origins struct {
 	ast   *celast.AST
 	known map[string]origin
 	mixed celast.Expr
 }
 
-// comparesClaim refuses an expression that compares a verified name with a claimed one: whoever writes the claim decides
-// how the comparison ends.
+// comparesClaim refuses an expression in which a verified name meets a claimed one: whoever writes the claim decides how that ends.
+// Only whole conditions may stand beside each other, joined by &&, ||, ! and ?:, and not inside a macro, whose variable could carry
+// the one to the other.
 func comparesClaim(at string, ast *celast.AST) error {
 	o := &origins{ast: ast, known: map[string]origin{}}
 	o.of(ast.Expr())
@@ -38,31 +39,46 @@ func comparesClaim(at string, ast *celast.AST) error {
 		return nil
 	}
 	place := ast.SourceInfo().GetStartLocation(o.mixed.ID())
-	return located(at, place.Line(), place.Column(), fmt.Sprintf("compares a verified name (%s.%s, %s.%s) with a claim (%s.*, %s.by), "+
-		"which its sender chooses: compare verified names, as in %s.%s != %s.%s, or with a name that the rule itself says",
-		varApproval, fieldPrincipal, varStarter, fieldPrincipal, varMaintenance, varApproval,
+	return located(at, place.Line(), place.Column(), fmt.Sprintf("compares a verified name (%s.%s, %s.%s) with a claim (%s.*, %s.by, %s.*), "+
+		"which its sender chooses: compare verified names, as in %s.%s != %s.%s, or with a name that the rule itself says; "+
+		"join conditions on the one and on the other by && or || outside of macros",
+		varApproval, fieldPrincipal, varStarter, fieldPrincipal, varMaintenance, varApproval, varNode,
 		varApproval, fieldPrincipal, varStarter, fieldPrincipal))
 }
 
-// of is the origin of an expression's words. A verdict has none: to ask two things is not to compare them.
+// of is the origin of an expression.
 func (o *origins) of(e celast.Expr) origin {
 	found := o.parts(e)
-	if o.ast.GetType(e.ID()).IsExactType(types.BoolType) {
-		return origin{}
+	if found.verified && found.claimed && o.mixed == nil && !o.joins(e) {
+		o.mixed = e
 	}
 	return found
+}
+
+// joins reports whether an expression only puts conditions together.
+func (o *origins) joins(e celast.Expr) bool {
+	if e.Kind() != celast.CallKind {
+		return false
+	}
+	switch e.AsCall().FunctionName() {
+	case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.NotStrictlyFalse:
+		return true
+	case operators.Conditional:
+		return o.ast.GetType(e.ID()).IsExactType(types.BoolType)
+	}
+	return false
 }
 
 func (o *origins) parts(e celast.Expr) origin {
 	switch e.Kind() {
 	case celast.IdentKind:
-		name := strings.TrimPrefix(e.AsIdent(), ".")
-		if name == varMaintenance {
-			return origin{claimed: true}
-		}
-		return o.known[name]
+		return o.ident(strings.TrimPrefix(e.AsIdent(), "."))
 	case celast.SelectKind:
-		return o.field(e.AsSelect().Operand(), e.AsSelect().FieldName())
+		found := o.field(e.AsSelect().Operand(), e.AsSelect().FieldName())
+		if e.AsSelect().IsTestOnly() {
+			return origin{} // that a name is there is not the name
+		}
+		return found
 	case celast.CallKind:
 		return o.call(e)
 	case celast.ListKind:
@@ -73,10 +89,29 @@ func (o *origins) parts(e celast.Expr) origin {
 			found = found.with(o.of(entry.AsMapEntry().Key())).with(o.of(entry.AsMapEntry().Value()))
 		}
 		return found
+	case celast.StructKind:
+		var found origin
+		for _, field := range e.AsStruct().Fields() {
+			found = found.with(o.of(field.AsStructField().Value()))
+		}
+		return found
 	case celast.ComprehensionKind:
 		return o.comprehension(e.AsComprehension())
 	}
 	return origin{}
+}
+
+// ident is the origin of a variable. An approval as a whole has words of both kinds: it is read field by field, or not at all.
+func (o *origins) ident(name string) origin {
+	switch name {
+	case varMaintenance, varNode:
+		return origin{claimed: true}
+	case varApproval:
+		return origin{verified: true, claimed: true}
+	case varStarter:
+		return origin{verified: true}
+	}
+	return o.known[name]
 }
 
 // field is the origin of a field of an approval, of a starter, or of what came from elsewhere.
@@ -90,7 +125,7 @@ func (o *origins) field(of celast.Expr, name string) origin {
 	return o.of(of)
 }
 
-// call is the origin of what a function returns. One that answers true or false compares what it is given.
+// call is the origin of what a function returns.
 func (o *origins) call(e celast.Expr) origin {
 	call := e.AsCall()
 	args := call.Args()
@@ -101,13 +136,7 @@ func (o *origins) call(e celast.Expr) origin {
 	if call.IsMemberFunction() {
 		args = append([]celast.Expr{call.Target()}, args...)
 	}
-	found := o.all(args)
-	joins := []string{operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Conditional, operators.NotStrictlyFalse}
-	compares := o.ast.GetType(e.ID()).IsExactType(types.BoolType) && !slices.Contains(joins, call.FunctionName())
-	if compares && found.verified && found.claimed && o.mixed == nil {
-		o.mixed = e
-	}
-	return found
+	return o.all(args)
 }
 
 func (o *origins) all(of []celast.Expr) (found origin) {
@@ -117,8 +146,8 @@ func (o *origins) all(of []celast.Expr) (found origin) {
 	return found
 }
 
-// comprehension is the origin of what a macro makes of a list. Its accumulator is looked at twice: a step sees what the one
-// before it left.
+// comprehension is the origin of what a macro makes of a list: all that it looks at, since its result says how often it went round. Its
+// accumulator is looked at twice: a step sees what the one before it left.
 func (o *origins) comprehension(c celast.ComprehensionExpr) origin {
 	names := []string{c.IterVar(), c.IterVar2(), c.AccuVar()}
 	before := make([]origin, len(names))
@@ -126,18 +155,19 @@ func (o *origins) comprehension(c celast.ComprehensionExpr) origin {
 		before[i] = o.known[name]
 	}
 	ranged := o.of(c.IterRange())
-	o.known[c.AccuVar()] = o.of(c.AccuInit())
+	found := ranged.with(o.of(c.AccuInit()))
+	o.known[c.AccuVar()] = found
 	for range 2 {
 		o.known[c.IterVar()] = ranged
 		if c.HasIterVar2() {
 			o.known[c.IterVar2()] = ranged
 		}
-		o.of(c.LoopCondition())
-		o.known[c.AccuVar()] = o.known[c.AccuVar()].with(o.of(c.LoopStep()))
+		found = found.with(o.of(c.LoopCondition())).with(o.of(c.LoopStep()))
+		o.known[c.AccuVar()] = found
 	}
-	result := o.of(c.Result())
+	found = found.with(o.of(c.Result()))
 	for i, name := range names {
 		o.known[name] = before[i]
 	}
-	return result
+	return found
 }

@@ -217,7 +217,8 @@ func (p *Policy) any(is func(compiled) bool) bool {
 
 // Judge returns nil, or a Refused of every rule that refuses. With an approval it judges the rules that speak of it,
 // without one the others. Where nothing is known of the node, a rule that speaks of it refuses an approval; without an
-// approval it is left out, and whoever judges so judges again before the node is touched.
+// approval it is left out, and so is one that speaks of a starter who is not known yet: whoever judges so judges again before the node
+// is touched.
 func (p *Policy) Judge(ctx context.Context, c Case) error {
 	if p == nil {
 		return nil
@@ -227,7 +228,7 @@ func (p *Policy) Judge(ctx context.Context, c Case) error {
 	for _, rule := range p.rules {
 		switch {
 		case rule.approval != (c.Approval != nil):
-		case rule.node && c.Node == nil && c.Approval == nil:
+		case (rule.node && c.Node == nil || rule.starter && c.StarterUnknown) && c.Approval == nil:
 		case rule.node && c.Node == nil:
 			refused = append(refused, Refusal{Rule: rule.Name, Message: "it speaks of the node, and there is no node " + c.Maintenance.Node})
 		default:

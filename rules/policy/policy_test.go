@@ -250,6 +250,30 @@ func TestAVerifiedNameIsNotComparedWithAClaim(t *testing.T) {
 		`!maintenance.additionalRequestors.exists(r, r == starter.principal)`,
 		`[approval.principal].all(p, p != maintenance.requestor)`,
 		`(maintenance.cordon ? starter.principal : "") != approval.by`,
+		`dyn(approval).principal != maintenance.requestor`,
+		`dyn(approval).principal != dyn(maintenance).requestor`,
+		`dyn(starter).principal != maintenance.requestor`,
+		`[approval][0].principal != maintenance.requestor`,
+		`{"a": approval}["a"].principal != maintenance.requestor`,
+		`{"a": approval}.a.principal != maintenance.requestor`,
+		`[approval].exists(a, a.principal == maintenance.requestor)`,
+		`[approval.principal].exists(p, p == maintenance.requestor)`,
+		`[maintenance.requestor].exists_one(p, p == approval.principal)`,
+		`[maintenance.requestor].filter(p, p == approval.principal).size() == 0`,
+		`[maintenance.requestor].map(p, p + "@example.com")[0] != approval.principal`,
+		`["amy", "bob"].exists(n, maintenance.requestor == n && approval.principal == "jwt:" + n)`,
+		`["amy", "bob"].all(n, (maintenance.requestor == n ? approval.principal : "") != n)`,
+		`approval.?principal.optMap(p, p != maintenance.requestor).orValue(false)`,
+		`optional.of(maintenance.requestor).optMap(r, r != approval.principal).value()`,
+		`(maintenance.requestor == "ops" ? "jwt:ops" : "jwt:amy") != approval.principal`,
+		`(maintenance.requestor == "ops") != (approval.principal == "jwt:ops")`,
+		`{approval.principal: true}[maintenance.requestor]`,
+		`[{approval.principal: 1}[maintenance.requestor]].all(x, true)`,
+		`maintenance.requestor in {approval.principal: 1}`,
+		`size(approval.principal) == size(maintenance.requestor)`,
+		`approval.principal == node.labels["owner"]`,
+		`approval.principal.matches(maintenance.requestor)`,
+		`string(approval.principal) == string(approval.comment)`,
 	} {
 		_, err := Compile([]Rule{{Name: "eyes", Require: refused}})
 		if err == nil || !strings.Contains(err.Error(), "policy[0] (eyes).require: line 1") || !strings.Contains(err.Error(), "approval.principal != starter.principal") {
@@ -262,6 +286,12 @@ func TestAVerifiedNameIsNotComparedWithAClaim(t *testing.T) {
 		`maintenance.requestor == "ops" && approval.principal == "jwt:amy"`,
 		`maintenance.type != "planned" || starter.principal in ["jwt:amy", "jwt:bob"]`,
 		`has(approval.principal) == maintenance.approval`,
+		`!maintenance.additionalRequestors.exists(r, r == "root") && approval.principal != "jwt:root"`,
+		`["jwt:amy", "jwt:bob"].exists(p, p == approval.principal) || maintenance.requestor == "ops"`,
+		`maintenance.type == "planned" ? approval.principal == "jwt:amy" : starter.principal != approval.principal`,
+		`approval.?principal.orValue("").startsWith("jwt:") && node.labels[?"env"].orValue("") == "test"`,
+		`!(has(starter.principal) && starter.principal == "jwt:ops" && maintenance.drain.mode == "none")`,
+		`dyn(maintenance).requestor != approval.by`,
 	} {
 		if _, err := Compile([]Rule{{Name: "eyes", Require: taken}}); err != nil {
 			t.Errorf("%s: %v", taken, err)

@@ -257,7 +257,7 @@ func TestOneControlPlaneNodeAtATime(t *testing.T) {
 func TestEtcdHasToAllowIt(t *testing.T) {
 	s := newSite(t, "a")
 	a := intentOf("a", 1)
-	a.WantPermit, a.Etcd = []string{"m1"}, &health.Etcd{Namespace: "etcd"}
+	a.WantPermit, a.Etcd = []string{"m1"}, &health.EtcdQuestion{Etcd: health.Etcd{Namespace: "etcd"}}
 	s.says(time.Second, a)
 	s.saw(time.Minute, activity.WatchResult{Permits: []activity.PermitSeen{{Check: "a", Node: "m1", Permitted: activity.Permitted{Why: "no disruption is allowed"}}}})
 	s.saw(2*time.Minute, activity.WatchResult{Permits: []activity.PermitSeen{{Check: "a", Node: "m1", Permitted: activity.Permitted{Allowed: true}}}})

@@ -19,6 +19,10 @@ const (
 	// changeReservedRequestor: the requestor of the maintenances that plans share is refused to any other. Before, it was
 	// anybody's.
 	changeReservedRequestor = "reserve-requestor-plans"
+	// changeConfirmRefusal: the scheduler is asked before a refused slot ends the maintenance, and changeConfirmMissing: the node is
+	// looked for before its deletion does. Before, whoever could send a signal was believed.
+	changeConfirmRefusal = "confirm-slot-refused"
+	changeConfirmMissing = "confirm-node-missing"
 	// changeJudgedAnswer: an update that is judged is answered once that is over. Before, it was answered at once.
 	changeJudgedAnswer = "answer-once-judged"
 	// changeJudgeJoin, changeJudgeEscalate, changeJudgeExtend and changeJudgeSkipHook: the policy judges these messages. Before,
@@ -27,10 +31,6 @@ const (
 	changeJudgeEscalate = "judge-escalate"
 	changeJudgeExtend   = "judge-extend"
 	changeJudgeSkipHook = "judge-skip-hook"
-	// changeConfirmRefusal: the scheduler is asked before a refused slot ends the maintenance, and changeConfirmMissing: the node is
-	// looked for before its deletion does. Before, whoever could send a signal was believed.
-	changeConfirmRefusal = "confirm-slot-refused"
-	changeConfirmMissing = "confirm-node-missing"
 )
 
 // changed tells whether a run goes the way of a change.

@@ -74,7 +74,7 @@ func TestNodeThatIsDeletedBeforeReadyEndsTheMaintenance(t *testing.T) {
 		in    workflowtest.Input
 		set   func(*workflowtest.Site)
 	}{
-		"cordoning":        {api.Cordoning, nil, func(s *workflowtest.Site) { s.Answer("HoldNode", workflowtest.Reply{After: time.Hour}) }},
+		"cordoning": {api.Cordoning, nil, func(s *workflowtest.Site) { s.Answer("HoldNode", workflowtest.Reply{After: time.Hour}) }},
 		"draining": {api.Draining, nil, func(s *workflowtest.Site) {
 			s.Answer("HoldNode", workflowtest.Reply{}).Answer("Drain", workflowtest.Reply{After: time.Hour})
 		}},

@@ -161,6 +161,9 @@ func (h *hold) release(event nodeevent.Event, then, plan *node.Signal) (gone boo
 			if released.Stripped {
 				h.journal.note("somebody had removed the mark: the node is given back as it was before the maintenance")
 			}
+			if released.Differs != "" {
+				h.journal.note("the mark on the node said otherwise than this maintenance remembers: " + released.Differs)
+			}
 			if len(released.OtherHolders) > 0 {
 				h.journal.note(fmt.Sprintf("the node stays out of service for %s", strings.Join(released.OtherHolders, ", ")))
 			}

@@ -61,7 +61,7 @@ func TestANodeThatNothingHasProvenOffIsNotTainted(t *testing.T) {
 
 func TestANodeThatAnswersOrHasRestartedIsNotWaitedFor(t *testing.T) {
 	for text, taken := range map[string]drain.TakenOutOfService{
-		"the node still answers": {Answers: true}, "the node has restarted": {Restarted: true},
+		"the node still answers": {Answers: true}, "the node has restarted": {Restarted: true}, "the taint is taken off": {CameBack: true},
 	} {
 		s := workSite(t, 10*time.Minute, nil)
 		s.Answer("TakeOutOfService", workflowtest.Reply{Value: taken})

@@ -102,6 +102,9 @@ func (r *reclaimer) release(h api.Holder, why string) {
 			r.free(h.RequestID)
 		case isAlive(err):
 			r.keep(h, call.Cause(err))
+		case call.IsError(err, api.ErrorMarkUnconfirmed):
+			r.decisions.record("", "the node "+h.Node+" is left as it is", call.Cause(err))
+			r.report(h, why)
 		default:
 			r.decisions.record("", "the node "+h.Node+" could not be released", err.Error())
 			r.retryLater(h, why)

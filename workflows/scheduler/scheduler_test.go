@@ -429,6 +429,18 @@ func TestOrphanIsReportedWhereNothingMayBeReleased(t *testing.T) {
 	}
 }
 
+func TestAMarkThatNoHistoryConfirmsIsReported(t *testing.T) {
+	f := newFleet(t, 2)
+	a := f.request(time.Second, "n1", "ops", 0)
+	f.kill(10*time.Minute, a)
+	f.fail["ReleaseNode n1"] = workflowtest.Failing(api.ErrorMarkUnconfirmed, "its history is gone")
+	f.expectAt(11*time.Minute, "", "")
+	f.run(time.Hour)
+	if f.count("ReleaseNode n1") != 1 || f.count("AnnouncePhase n1 Orphaned") != 1 || f.nodes["n1"].marked == "" {
+		t.Errorf("log %v", f.log)
+	}
+}
+
 func TestSlotIsKeptUntilTheNodeOfADeadHolderIsReleased(t *testing.T) {
 	f := newFleet(t, 2)
 	a := f.request(time.Second, "n1", "ops", 0)

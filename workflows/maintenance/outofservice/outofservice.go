@@ -120,6 +120,8 @@ func (o *OutOfService) taint() (tainted bool, err error) {
 		text := fmt.Sprintf("the node still answers %s after its work has proven that it is off: it is not tainted as out of service", silentWithin)
 		o.Note(text)
 		return false, o.Warn("StillAnswers", text)
+	case taken.CameBack:
+		return false, o.cameBack("was being tainted")
 	case taken.Tainted:
 		o.Note("the node is tainted as out of service: its pods and volumes go elsewhere")
 	default:
@@ -140,6 +142,8 @@ func (o *OutOfService) await() error {
 		return err
 	}
 	switch {
+	case left.CameBack:
+		return o.cameBack("was tainted")
 	case left.Left != "":
 		text := fmt.Sprintf("not all left the node while it was out of service, for %s: %s", goneWithin, left.Left)
 		o.Note(text)
@@ -150,6 +154,13 @@ func (o *OutOfService) await() error {
 		o.Note("its pods are gone and its volumes detached: it is not out of service any more")
 	}
 	return nil
+}
+
+// cameBack says that the work's proof did not hold: the node runs.
+func (o *OutOfService) cameBack(while string) error {
+	text := fmt.Sprintf("the kubelet answered while the node %s as out of service: the taint is taken off", while)
+	o.Note(text)
+	return o.Warn("CameBack", text)
 }
 
 // Waits tells that what the activity says is about what is left on the node.

@@ -1,0 +1,205 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
+	"k8s.io/apimachinery/pkg/types"
+
+	"drydock/api"
+	"drydock/k8s"
+)
+
+// maxRuns bounds the runs of one maintenance that are read, in either direction.
+const maxRuns = 20
+
+// memory is what the history of a maintenance says of its node: the answers of activities, which nobody but the server writes.
+type memory struct {
+	// Prior is what its last hold of the node answered; nil where none did, or the release has put everything back.
+	Prior *Prior
+	// Began: it began to hold the node, whatever became of the answer. Released: it gave the node back.
+	Began, Released bool
+}
+
+// remembers reads the history of a maintenance that a mark names, for whoever cannot ask the maintenance itself. Where that is
+// no maintenance of this worker's, or its history is gone, nothing is remembered.
+func (n *Activities) remembers(ctx context.Context, of k8s.CordonedBy, node string, uid types.UID) (memory, error) {
+	var m memory
+	first, found, err := n.readRun(ctx, of, runNamed(of), node)
+	if err != nil || !found {
+		return m, err
+	}
+	chain := []run{first}
+	for range maxRuns { // back to the run that held the node
+		oldest := chain[0]
+		if oldest.tells() || oldest.previous == "" {
+			break
+		}
+		r, found, err := n.readRun(ctx, of, oldest.previous, node)
+		if err != nil || !found {
+			return m, err
+		}
+		chain = append([]run{r}, chain...)
+	}
+	for range maxRuns { // and on to the last
+		next := chain[len(chain)-1].next
+		if next == "" {
+			break
+		}
+		r, found, err := n.readRun(ctx, of, next, node)
+		if err != nil || !found {
+			return m, err
+		}
+		chain = append(chain, r)
+	}
+	if chain[len(chain)-1].next != "" {
+		return m, nil // what came after is not known
+	}
+	for _, r := range chain {
+		for _, apply := range r.said {
+			apply(&m, uid)
+		}
+	}
+	return m, nil
+}
+
+// runNamed is the run at which reading begins: the one that the mark says acts for the maintenance, which is no older than the
+// first.
+func runNamed(of k8s.CordonedBy) string {
+	if of.Run != "" {
+		return of.Run
+	}
+	return of.RunID
+}
+
+// run is what matters of one run of a maintenance.
+type run struct {
+	// said changes what is remembered, in the order of the events.
+	said []func(*memory, types.UID)
+	// previous and next are those that it continues and that continue it; empty where there are none.
+	previous, next string
+}
+
+func (r run) tells() bool { return len(r.said) > 0 }
+
+// readRun reads one run. It is not found where it is not of that chain, or not of a maintenance of this worker's.
+func (n *Activities) readRun(ctx context.Context, of k8s.CordonedBy, id, node string) (r run, found bool, err error) {
+	events := n.Temporal.GetWorkflowHistory(ctx, of.WorkflowID, id, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	scheduled := map[int64]string{}
+	for first := true; events.HasNext(); first = false {
+		event, err := events.Next()
+		var gone *serviceerror.NotFound
+		var malformed *serviceerror.InvalidArgument // a mark names what it likes
+		switch {
+		case errors.As(err, &gone), errors.As(err, &malformed):
+			return run{}, false, nil
+		case err != nil:
+			return run{}, false, fmt.Errorf("reading the history of workflow %s: %w", of.WorkflowID, err)
+		}
+		if first {
+			started := event.GetWorkflowExecutionStartedEventAttributes()
+			if started.GetWorkflowType().GetName() != api.NodeMaintenanceType ||
+				started.GetTaskQueue().GetName() != activity.GetInfo(ctx).TaskQueue || started.GetFirstExecutionRunId() != of.RunID {
+				return run{}, false, nil
+			}
+			r.previous, found = started.GetContinuedExecutionRunId(), true
+			continue
+		}
+		r.next = event.GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId()
+		r.hear(event, scheduled, node)
+	}
+	return r, found, nil
+}
+
+// hear notes what an event says of the node.
+func (r *run) hear(event *historypb.HistoryEvent, scheduled map[int64]string, node string) {
+	if a := event.GetActivityTaskScheduledEventAttributes(); a != nil {
+		var about struct {
+			Node string `json:"node"`
+		}
+		// What cannot be read is about nothing.
+		if err := converter.GetDefaultDataConverter().FromPayloads(a.GetInput(), &about); err != nil || about.Node != node {
+			return
+		}
+		kind := a.GetActivityType().GetName()
+		scheduled[event.GetEventId()] = kind
+		switch kind {
+		case "HoldNode", "AdoptNode":
+			r.said = append(r.said, func(m *memory, _ types.UID) { m.Began = true })
+		case "TakeOutOfService":
+			r.said = append(r.said, func(m *memory, _ types.UID) { m.outOfService(true) })
+		}
+		return
+	}
+	completed := event.GetActivityTaskCompletedEventAttributes()
+	result := completed.GetResult()
+	switch scheduled[completed.GetScheduledEventId()] {
+	case "HoldNode", "AdoptNode":
+		var held Held
+		if converter.GetDefaultDataConverter().FromPayloads(result, &held) == nil {
+			r.said = append(r.said, func(m *memory, uid types.UID) { m.held(held, uid) })
+		}
+	case "AwaitOutOfService":
+		r.said = append(r.said, func(m *memory, _ types.UID) { m.outOfService(false) })
+	case "ReleaseNode":
+		var released Released
+		if converter.GetDefaultDataConverter().FromPayloads(result, &released) == nil {
+			r.said = append(r.said, func(m *memory, _ types.UID) { m.released(released) })
+		}
+	}
+}
+
+func (m *memory) held(held Held, uid types.UID) {
+	m.Released = false
+	if m.Prior = nil; held.Prior != nil && held.Prior.UID == uid {
+		m.Prior = held.Prior
+	}
+}
+
+func (m *memory) outOfService(is bool) {
+	if m.Prior != nil {
+		changed := *m.Prior
+		changed.OutOfService = is
+		m.Prior = &changed
+	}
+}
+
+// released forgets what was put back. Where others hold the node still, it stays as it was changed.
+func (m *memory) released(released Released) {
+	m.Began, m.Released = false, true
+	if len(released.OtherHolders) == 0 {
+		m.Prior = nil
+	}
+}
+
+// hasCordoned tells whether a maintenance made a node unschedulable, and left it so for others that hold it.
+func (n *Activities) hasCordoned(node string) func(context.Context, k8s.CordonedBy, types.UID) (bool, error) {
+	return func(ctx context.Context, by k8s.CordonedBy, uid types.UID) (bool, error) {
+		m, err := n.remembers(ctx, by, node, uid)
+		return m.Prior != nil && m.Prior.Cordoned, err
+	}
+}
+
+// maxConfirmed bounds the other holders of a node that are asked.
+const maxConfirmed = 8
+
+// confirm adds to what a maintenance remembers of a node what those say who held it before.
+func (n *Activities) confirm(ctx context.Context, node string, held k8s.Held) (*Prior, error) {
+	prior := held.Prior
+	for _, h := range held.Others[:min(len(held.Others), maxConfirmed)] {
+		m, err := n.remembers(ctx, k8s.CordonedBy{WorkflowID: h.WorkflowID, RunID: h.RunID, Run: h.Run}, node, held.UID)
+		if err != nil {
+			return nil, err
+		}
+		if m.Prior != nil {
+			prior = prior.Confirmed(*m.Prior)
+		}
+	}
+	return prior, nil
+}

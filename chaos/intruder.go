@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"drydock/activities/caller"
+	"drydock/api"
+)
+
+const (
+	// intrudes is the identity of a worker that has nothing to do with Drydock, and the type of the workflow and the activity that it has.
+	intrudes = "chaos-intruder"
+	// refusesWithin bounds the calls of all activities by one foreign workflow.
+	refusesWithin = time.Minute
+)
+
+// startIntruder has a worker without any workflow or activity of Drydock poll the queue of the lane's for as long as Temporal is
+// out of reach in other faults. Tasks that it gets fail, and have to be tried again.
+func (a *attempt) startIntruder(ctx context.Context) (strike, recovery func() error) {
+	queue := api.TaskQueue(a.cluster, api.DefaultTaskQueue)
+	intruder := worker.New(a.temporal.Client, queue, worker.Options{Identity: intrudes})
+	intruder.RegisterWorkflowWithOptions(func(workflow.Context) error { return nil }, workflow.RegisterOptions{Name: intrudes})
+	intruder.RegisterActivityWithOptions(func(context.Context) error { return nil }, activity.RegisterOptions{Name: intrudes})
+	recovery = func() error {
+		defer intruder.Stop()
+		seen := eventually(ctx, cutFor, "the intruder polls "+queue, func() error {
+			described, err := a.temporal.Client.DescribeTaskQueue(ctx, queue, enums.TASK_QUEUE_TYPE_ACTIVITY)
+			if err != nil {
+				return err
+			}
+			for _, p := range described.GetPollers() {
+				if p.GetIdentity() == intrudes {
+					return nil
+				}
+			}
+			return errors.New("it does not")
+		})
+		return errors.Join(seen, sleep(ctx, cutFor))
+	}
+	return intruder.Start, recovery
+}
+
+// callActivities calls all activities of the lane's worker from workflows that a worker of somebody's runs on a queue of its own, once
+// under each of some types. Each call must be refused.
+func (a *attempt) callActivities(ctx context.Context) error {
+	queue := a.cluster + "-" + intrudes
+	kinds := []string{api.NodeMaintenanceType, api.SchedulerType, intrudes}
+	foreign := worker.New(a.temporal.Client, queue, worker.Options{Identity: intrudes})
+	for _, kind := range kinds {
+		foreign.RegisterWorkflowWithOptions(callEach, workflow.RegisterOptions{Name: kind})
+	}
+	if err := foreign.Start(); err != nil {
+		return err
+	}
+	defer foreign.Stop()
+	ctx, cancel := context.WithTimeout(ctx, refusesWithin)
+	defer cancel()
+	var problems []error
+	for _, kind := range kinds {
+		run, err := a.temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+			ID: fmt.Sprintf("%s/%s/%s/%s", a.cluster, forged, kind, newUUID()), TaskQueue: queue, WorkflowRunTimeout: refusesWithin,
+		}, kind, calls{Queue: api.TaskQueue(a.cluster, api.DefaultTaskQueue), Node: a.nodes[0], Activities: caller.Activities()})
+		var taken []string
+		if err == nil {
+			err = run.Get(ctx, &taken)
+		}
+		if err != nil {
+			problems = append(problems, fmt.Errorf("calls by a %s of somebody's: %w", kind, err))
+		}
+		for _, text := range taken {
+			problems = append(problems, fmt.Errorf("called by a %s of somebody's: %s", kind, text))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// calls are the activities that a foreign workflow calls about a node.
+type calls struct {
+	Queue      string   `json:"queue"`
+	Node       string   `json:"node"`
+	Activities []string `json:"activities"`
+}
+
+// callEach calls all activities at once, and returns those that were not refused.
+func callEach(ctx workflow.Context, in calls) (taken []string, err error) {
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue: in.Queue, ScheduleToCloseTimeout: refusesWithin / 2, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
+	})
+	var called []workflow.Future
+	for _, name := range in.Activities {
+		called = append(called, workflow.ExecuteActivity(ctx, name, map[string]any{"node": in.Node, "requestor": forged}))
+	}
+	for i, future := range called {
+		var refused *temporal.ApplicationError
+		err := future.Get(ctx, nil)
+		if !errors.As(err, &refused) || refused.Type() != api.ErrorForeignCaller {
+			taken = append(taken, fmt.Sprintf("%s: got %v, want %s", in.Activities[i], err, api.ErrorForeignCaller))
+		}
+	}
+	return slices.Clip(taken), nil
+}
