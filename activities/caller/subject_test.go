@@ -1,6 +1,7 @@
 package caller
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
 
@@ -8,7 +9,9 @@ import (
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/activity"
 
+	"drydock/activities/activitytest"
 	"drydock/api"
 )
 
@@ -106,6 +109,23 @@ func TestAnActivityComparesItsInputWithTheServersWord(t *testing.T) {
 	} {
 		if err := callers.check(t.Context(), call("ReleaseNode", api.NodeMaintenanceType), c.input); isForeign(err) != c.refused || !c.refused && err != nil {
 			t.Errorf("%+v: got %v, want refused: %v", c.input, err, c.refused)
+		}
+	}
+}
+
+func TestARefusedInputDoesNotReachItsActivity(t *testing.T) {
+	for node, refused := range map[string]bool{"w-01": false, "w-02": true} {
+		ran := false
+		env := activitytest.Environment()
+		activitytest.CalledBy(env, task(api.NodeMaintenanceType, "node-maintenance/w-01/kernel", "drydock-drains"),
+			New(&server{kind: api.NodeMaintenanceType, queue: "drydock"}, "drydock"))
+		do := func(context.Context, claim) error {
+			ran = true
+			return nil
+		}
+		env.RegisterActivityWithOptions(do, activity.RegisterOptions{Name: "ReleaseNode"})
+		if _, err := env.ExecuteActivity("ReleaseNode", claim{Node: node}); isForeign(err) != refused || ran == refused {
+			t.Errorf("node %s: %v, ran: %v", node, err, ran)
 		}
 	}
 }

@@ -61,6 +61,7 @@ var beside = map[string]struct {
 	"a guard that cannot":                {nil, uncordoned(workflowtest.Reply{After: time.Minute, Err: workflowtest.Failing("Forbidden", "no")}), noted("the node could not be held")},
 	"a guard whose attempt fails":        {nil, uncordoned(workflowtest.Reply{Err: errors.New("not yet")}, workflowtest.Reply{Value: node.Held{UID: "uid-1", Again: true}}), noted("cordoned again (1 of 3)")},
 	"a guard that waits for a replacement": {workflowtest.Input{"onNodeReplaced": "adopt"}, func(s *workflowtest.Site) {
+		s.Answer("HoldNode", workflowtest.Reply{}, deleted)
 		s.Usual["AdoptNode"] = workflowtest.Reply{After: 24 * time.Hour}
 		s.SignalAt(8*time.Minute, api.SignalNodeChanged, api.NodeChange{RequestID: workflowtest.RunID + "/1", Missing: true})
 	}, noted("its replacement is adopted")},

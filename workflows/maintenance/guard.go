@@ -77,13 +77,13 @@ func (h *hold) react(ctx workflow.Context, change api.NodeChange) error {
 		return h.arrived(ctx, *change.Arrived)
 	case change.Uncordoned:
 		return h.restoreCordon(ctx)
-	case h.journal.heldByRequestor() && h.spec.OnNodeReplaced == spec.AdoptReplacement:
+	case change.Missing && changed(ctx, changeConfirmMissing):
+		return h.confirmMissing(ctx)
+	case h.adopts():
 		return h.adopt(ctx)
-	case change.Missing && !changed(ctx, changeConfirmMissing):
+	case change.Missing:
 		h.stop.lost("the node was deleted")
 		return nil
-	case change.Missing:
-		return h.confirmMissing(ctx)
 	default:
 		// The mark is gone: by a replacement of the node, or by somebody's hand.
 		_, err := h.holdNode(ctx, h.wantsCordon(), markRestored)
@@ -95,10 +95,17 @@ func (h *hold) react(ctx workflow.Context, change api.NodeChange) error {
 	}
 }
 
+// adopts reports whether a node of the same name takes the place of the one that is held.
+func (h *hold) adopts() bool {
+	return h.journal.heldByRequestor() && h.spec.OnNodeReplaced == spec.AdoptReplacement
+}
+
 // confirmMissing looks for a node that is said to be deleted, by holding it once more: anybody may have said so.
 func (h *hold) confirmMissing(ctx workflow.Context) error {
 	_, err := h.holdNode(ctx, h.wantsCordon(), nodeevent.Event{})
 	switch {
+	case call.IsError(err, api.ErrorNodeGone, api.ErrorNodeReplaced) && h.adopts():
+		return h.adopt(ctx)
 	case call.IsError(err, api.ErrorNodeGone):
 		h.stop.lost("the node was deleted")
 		return nil

@@ -110,7 +110,9 @@ func TestNodeThatIsDeletedBeforeReadyEndsTheMaintenance(t *testing.T) {
 var deleted = workflowtest.Reply{Err: workflowtest.Failing(api.ErrorNodeGone, "there is no such node")}
 
 func TestADeletionThatIsForgedChangesNothing(t *testing.T) {
-	for name, in := range map[string]workflowtest.Input{"while draining": nil, "while Ready": {"onNodeReplaced": "end"}} {
+	for name, in := range map[string]workflowtest.Input{
+		"while draining": nil, "while Ready": {"onNodeReplaced": "end"}, "while Ready, for a replacement": {"onNodeReplaced": "adopt"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			s := workflowtest.New(t)
 			if in == nil {
@@ -125,7 +127,7 @@ func TestADeletionThatIsForgedChangesNothing(t *testing.T) {
 			if again := workflowtest.InputOf[node.HoldInput](s, "HoldNode", 1); again.UID != "uid-1" || again.Event.Reason != "" || s.Count("HoldNode") != 2 {
 				t.Errorf("the node was looked for %d times, by %+v", s.Count("HoldNode")-1, again)
 			}
-			if !strings.Contains(workflowtest.MessagesOf(status), "it is there") {
+			if !strings.Contains(workflowtest.MessagesOf(status), "it is there") || s.Count("AdoptNode") > 0 {
 				t.Errorf("messages:\n%s", workflowtest.MessagesOf(status))
 			}
 		})
@@ -135,7 +137,7 @@ func TestADeletionThatIsForgedChangesNothing(t *testing.T) {
 func TestNodeThatIsReplacedWhileItsRequestorWorks(t *testing.T) {
 	t.Run("is adopted", func(t *testing.T) {
 		s := workflowtest.New(t)
-		s.Answer("AdoptNode", workflowtest.Reply{After: 20 * time.Minute})
+		s.Answer("HoldNode", workflowtest.Reply{}, deleted).Answer("AdoptNode", workflowtest.Reply{After: 20 * time.Minute})
 		changedAt(s, 10*time.Minute, api.NodeChange{Missing: true})
 		s.ExpectAt(20*time.Minute, api.Ready, "")
 		s.DoneAt(40 * time.Minute)
@@ -144,17 +146,17 @@ func TestNodeThatIsReplacedWhileItsRequestorWorks(t *testing.T) {
 		if !strings.Contains(workflowtest.MessagesOf(status), "a node of the same name registered and is held") {
 			t.Errorf("transitions:\n%s", workflowtest.MessagesOf(status))
 		}
-		s.ExpectLog("slot-request", "HoldNode", "Drain", "AnnouncePhase", "AdoptNode", "ReleaseNode", "slot-release")
+		s.ExpectLog("slot-request", "HoldNode", "Drain", "AnnouncePhase", "HoldNode", "AdoptNode", "ReleaseNode", "slot-release")
 	})
 	t.Run("and then made schedulable", func(t *testing.T) {
 		s := workflowtest.New(t)
 		changedAt(s, 10*time.Minute, api.NodeChange{Missing: true})
-		s.Answer("HoldNode", workflowtest.Reply{}, workflowtest.Reply{Value: node.Held{UID: "uid-2", Again: true}})
+		s.Answer("HoldNode", workflowtest.Reply{}, deleted, workflowtest.Reply{Value: node.Held{UID: "uid-2", Again: true}})
 		changedAt(s, 20*time.Minute, api.NodeChange{Uncordoned: true})
 		s.DoneAt(40 * time.Minute)
 		s.Run(workflowtest.InputWith(nil))
 		s.ExpectCompleted()
-		if again := workflowtest.InputOf[node.HoldInput](s, "HoldNode", 1); again.UID != "uid-2" {
+		if again := workflowtest.InputOf[node.HoldInput](s, "HoldNode", 2); again.UID != "uid-2" {
 			t.Errorf("the replacement is held as %q", again.UID)
 		}
 	})
@@ -190,7 +192,7 @@ func TestNodeThatIsReplacedWhileItsRequestorWorks(t *testing.T) {
 	})
 	t.Run("and is done before the replacement comes", func(t *testing.T) {
 		s := workflowtest.New(t)
-		s.Answer("AdoptNode", workflowtest.Reply{After: 10 * time.Hour})
+		s.Answer("HoldNode", workflowtest.Reply{}, deleted).Answer("AdoptNode", workflowtest.Reply{After: 10 * time.Hour})
 		changedAt(s, 10*time.Minute, api.NodeChange{Missing: true})
 		s.Usual["ReleaseNode"] = workflowtest.Reply{Value: node.Released{Gone: true}}
 		s.DoneAt(20 * time.Minute)
@@ -202,7 +204,7 @@ func TestNodeThatIsReplacedWhileItsRequestorWorks(t *testing.T) {
 	})
 	t.Run("and overdue", func(t *testing.T) {
 		s := workflowtest.New(t)
-		s.Answer("AdoptNode", workflowtest.Reply{After: 10 * time.Hour})
+		s.Answer("HoldNode", workflowtest.Reply{}, deleted).Answer("AdoptNode", workflowtest.Reply{After: 10 * time.Hour})
 		changedAt(s, 10*time.Minute, api.NodeChange{Missing: true})
 		s.ExpectAt(2*time.Hour, api.RequestorFailed, "")
 		s.SignalAt(3*time.Hour, api.MsgCancel, workflowtest.Input{"release": true})
