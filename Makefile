@@ -109,8 +109,8 @@ record: build ## keep the histories of the end-to-end tests' workflows as those 
 	@mkdir -p $(HISTORIES) && mv $(BIN)/recording $(HISTORIES)/$(RELEASE)
 	@du -sh $(HISTORIES)/$(RELEASE)
 
-frozen: ## refuse a commit that changed or deleted a history of a release
-	@tools/frozen.sh $(HISTORIES)
+frozen: ## refuse a commit that changed or deleted a history or the code of a release
+	@tools/frozen.sh $(HISTORIES) workflows/testdata/code
 
 devcluster-test: $(BIN)/devcluster ## the tests of devcluster, a module of its own
 	@echo "== tests of devcluster"

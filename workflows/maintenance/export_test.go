@@ -19,3 +19,9 @@ func (x *Member) Maintain(root workflow.Context, input, carried converter.RawVal
 
 // Join makes it a member of a gang.
 func (x *Member) Join(gang *schedule.Gang) { x.m.slot.join(gang) }
+
+// State is what a run hands to the next.
+type State = state
+
+// Contract is what 0.1.0 takes of it.
+var Contract = contract

@@ -13,6 +13,7 @@ import (
 	"drydock/api"
 	"drydock/rules/notices"
 	"drydock/rules/validation"
+	"drydock/workflows/handover"
 	"drydock/workflows/inbox"
 	"drydock/workflows/maintenance/outofservice"
 	"drydock/workflows/maintenance/target"
@@ -68,7 +69,7 @@ func NodeMaintenance(root workflow.Context, input, carried converter.RawValue) (
 
 // maintain is the maintenance of a run, whose input is that of the first run, and the state of the run before it.
 func (m *maintenance) maintain(root workflow.Context, input, carried converter.RawValue) (api.Result, error) {
-	continued, err := m.restore(root, inbox.Payload(carried))
+	continued, err := m.restore(root, carried)
 	if err != nil {
 		return api.Result{}, err
 	}
@@ -236,6 +237,8 @@ type procedure struct {
 	restarting error
 	// end is how it ends, once that is decided.
 	end *ending
+	// unknown is what a newer release handed over.
+	unknown handover.Unknown
 }
 
 // goOn takes the steps from where it is. A node that was given back, or whose slot was lost, is begun again with the slot.

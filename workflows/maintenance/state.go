@@ -2,7 +2,6 @@ package maintenance
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
 	"go.temporal.io/sdk/converter"
@@ -10,7 +9,7 @@ import (
 
 	"drydock/activities/settings"
 	"drydock/api"
-	"drydock/rules/spec"
+	"drydock/workflows/handover"
 	"drydock/workflows/inbox"
 	"drydock/workflows/maintenance/outofservice"
 	"drydock/workflows/maintenance/target"
@@ -67,21 +66,22 @@ func (m *maintenance) continueAsNew(root workflow.Context, input converter.RawVa
 	case errors.Is(m.restarting, errSlotLost):
 		s.Restarting = lostSlot
 	}
-	return workflow.NewContinueAsNewError(root, api.NodeMaintenanceType, input, s)
+	carried, err := contract.Write(s, m.unknown)
+	handover.Must("the state for the next run", err)
+	return workflow.NewContinueAsNewError(root, api.NodeMaintenanceType, input, carried)
 }
 
 // restore takes up what the run before this one handed over. A state that nobody continued from is somebody's invention.
-func (m *maintenance) restore(root workflow.Context, carried []byte) (continued bool, err error) {
-	if len(carried) == 0 {
+func (m *maintenance) restore(root workflow.Context, carried converter.RawValue) (continued bool, err error) {
+	if len(inbox.Payload(carried)) == 0 {
 		return false, nil
 	}
 	if !inbox.IsContinued(root) {
 		return false, inbox.InvalidSpec(errors.New("a second input is what a run hands to the next: give the specification only"))
 	}
 	var s state
-	if err := spec.DecodeStrict(carried, &s); err != nil {
-		return false, inbox.InvalidSpec(fmt.Errorf("carried state: %w", err))
-	}
+	m.unknown, err = handover.Read(carried, &s)
+	handover.Must("the state of the run before", err)
 	m.journal.s, m.journal.heard = s.Status, s.Heard
 	m.spec, m.prepared = s.Status.Spec, s.Prepared
 	m.at, m.end = s.At, s.End

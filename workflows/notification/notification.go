@@ -15,6 +15,7 @@ import (
 	"drydock/api"
 	"drydock/rules/spec"
 	"drydock/workflows/call"
+	"drydock/workflows/handover"
 	"drydock/workflows/inbox"
 	"drydock/workflows/meter"
 )
@@ -25,13 +26,15 @@ type notification struct {
 	ctx   workflow.Context
 	state api.NotificationCarried
 	inbox *inbox.Inbox
+	// unknown is what a newer release handed over.
+	unknown handover.Unknown
 }
 
 // Notification tells one channel what happens, in order, each event once; a failed delivery is tried again for as long as
 // the channel says, and the ones behind it wait. Its input is an api.NotificationInput.
 func Notification(ctx workflow.Context, input converter.RawValue) (api.NotificationStatus, error) {
 	n := &notification{ctx: ctx}
-	if err := n.setUp(inbox.Payload(input)); err != nil {
+	if err := n.setUp(input); err != nil {
 		return api.NotificationStatus{}, err
 	}
 	var err error
@@ -50,13 +53,20 @@ func Notification(ctx workflow.Context, input converter.RawValue) (api.Notificat
 	return n.status(), nil
 }
 
-// setUp reads the input, and begins to listen.
-func (n *notification) setUp(input []byte) error {
-	err := spec.DecodeStrict(input, &n.NotificationInput)
-	if err == nil {
-		err = n.check()
+// receive reads the input. What an earlier run handed over is never refused: it is read, or the workflow stands still.
+func (n *notification) receive(input converter.RawValue) (err error) {
+	if inbox.IsContinued(n.ctx) {
+		n.unknown, err = handover.Read(input, &n.NotificationInput)
+		handover.Must("the state of the run before", err)
+	} else if err := spec.DecodeStrict(inbox.Payload(input), &n.NotificationInput); err != nil {
+		return err
 	}
-	if err != nil {
+	return n.check()
+}
+
+// setUp reads the input, and begins to listen.
+func (n *notification) setUp(input converter.RawValue) error {
+	if err := n.receive(input); err != nil {
 		return inbox.InvalidSpec(err)
 	}
 	if n.Carried != nil {
@@ -128,9 +138,11 @@ func (n *notification) shouldContinue() bool {
 }
 
 func (n *notification) continueAsNew() error {
-	return workflow.NewContinueAsNewError(n.ctx, api.NotificationType, api.NotificationInput{
+	next, err := contract.Write(api.NotificationInput{
 		Channel: n.Channel, Maintenance: n.Maintenance, Collects: n.Collects, Carried: &n.state,
-	})
+	}, n.unknown)
+	handover.Must("the state for the next run", err)
+	return workflow.NewContinueAsNewError(n.ctx, api.NotificationType, next)
 }
 
 // settled lets the signals that have arrived be taken. One that was handed to the reader is not pending any more: the

@@ -16,7 +16,8 @@ import (
 const packAbove = 1000
 
 // packedRequests are what must not be forgotten of the requests that wait; the rest is found out again. Each field is
-// a column, since like compresses best next to like.
+// a column, since like compresses best next to like. What a newer release packs more is not handed on: maintenances say again
+// what they ask for.
 type packedRequests struct {
 	// ID is without the run's where it begins with that.
 	ID        []string `json:"id"`

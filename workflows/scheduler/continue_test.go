@@ -13,8 +13,9 @@ import (
 )
 
 // outcomeOf is what a scenario comes to: the grants in order, and what is left at its end.
-func outcomeOf(t *testing.T, continueAfter int) (outcome []string, runs int) {
+func outcomeOf(t *testing.T, continueAfter int, is010 func(run int) bool) (outcome []string, runs int) {
 	f := newFleet(t, 12)
+	f.is010 = is010
 	f.state.Limits.Limits = schedule.Limits{MaxParallel: schedule.Count(2)}
 	f.state.ContinueAfter = continueAfter
 	for i := range 8 {
@@ -77,13 +78,13 @@ func outcomeOf(t *testing.T, continueAfter int) (outcome []string, runs int) {
 }
 
 func TestContinueAsNewLosesNothing(t *testing.T) {
-	want, runs := outcomeOf(t, 0)
+	want, runs := outcomeOf(t, 0, nil)
 	if runs != 1 || len(want) < 12 {
 		t.Fatalf("%d runs without continue-as-new: %v", runs, want)
 	}
 	for _, after := range []int{1, 2, 3, 5, 7, 11} {
 		t.Run(fmt.Sprint(after), func(t *testing.T) {
-			got, runs := outcomeOf(t, after)
+			got, runs := outcomeOf(t, after, nil)
 			if runs < 60/(after+3) {
 				t.Errorf("%d runs only", runs)
 			}

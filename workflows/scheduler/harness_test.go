@@ -3,6 +3,7 @@ package scheduler_test
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -37,6 +38,9 @@ import (
 	"drydock/rules/window"
 	"drydock/workflows"
 	"drydock/workflows/scheduler"
+	oldercluster "drydock/workflows/testdata/code/v0.1.0/activities/cluster"
+	olderinbox "drydock/workflows/testdata/code/v0.1.0/workflows/inbox"
+	older "drydock/workflows/testdata/code/v0.1.0/workflows/scheduler"
 )
 
 // latency is how long an activity takes: what comes back at once would hide a loop.
@@ -88,6 +92,8 @@ type fleet struct {
 	workers []map[string]window.Window
 	// marks are those on nodes that may be a surprise; nil are none.
 	marks func() cluster.MarksSeen
+	// is010 has the code of 0.1.0 run a run; nil has it run none.
+	is010 func(run int) bool
 	// blind: the worker that decides knows nothing of the nodes by itself.
 	blind bool
 }
@@ -145,7 +151,7 @@ func (f *fleet) begin() {
 	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	f.env = suite.NewTestWorkflowEnvironment()
 	f.env.SetTestTimeout(time.Minute)
-	f.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: workflows.Interceptors()}) // the race detector slows thousands of requests down
+	f.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: append(workflows.Interceptors(), &olderinbox.Interceptor{})}) // the race detector slows thousands of requests down
 	f.env.SetDataConverter(scales{converter.GetDefaultDataConverter(), f})
 	f.env.SetStartTime(began)
 	if f.runs > 0 || (f.state.Rebuilt && !f.forged) {
@@ -157,6 +163,14 @@ func (f *fleet) begin() {
 		Executions: &execution.Activities{}, Settings: &settings.Activities{}, Preflights: &preflight.Activities{}, Doctors: &doctor.Activities{},
 		Windows: &windows.Activities{},
 	})
+	if f.is010 != nil {
+		f.env.RegisterWorkflow(schedulerOf010)
+	}
+	if f.runs010(f.runs) { // a local activity, whose input is not written as JSON
+		f.env.RegisterActivityWithOptions((*oldercluster.Activities)(nil).SeeGivenBack, activity.RegisterOptions{
+			Name: "SeeGivenBack", DisableAlreadyRegisteredCheck: true,
+		})
+	}
 	f.env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, args converter.EncodedValues) {
 		if info.ActivityType.Name == "WatchCluster" {
 			f.mu.Lock()
@@ -183,7 +197,11 @@ func (f *fleet) begin() {
 		func(_ context.Context, in cluster.WatchInput) (cluster.WatchReport, error) {
 			return f.see(in), f.failure("WatchCluster")
 		})
-	f.env.OnActivity("SeeGivenBack", mock.Anything, mock.Anything).Return(f.givenBack)
+	if f.runs010(f.runs) {
+		f.env.OnActivity("SeeGivenBack", mock.Anything, mock.Anything).Return(f.givenBackOf010)
+	} else {
+		f.env.OnActivity("SeeGivenBack", mock.Anything, mock.Anything).Return(f.givenBack)
+	}
 	f.env.OnActivity("ReleaseNode", mock.Anything, mock.Anything).After(latency).Return(f.releaseNode)
 	f.env.OnActivity("AnnouncePhase", mock.Anything, mock.Anything).After(latency).Return(
 		func(_ context.Context, in node.AnnounceInput) error {
@@ -241,7 +259,15 @@ func (f *fleet) run(end time.Duration) {
 				f.register(e)
 			}
 		}
-		f.env.ExecuteWorkflow(scheduler.Scheduler, f.state, f.packed)
+		if f.runs010(f.runs - 1) {
+			text, err := json.Marshal(f.state)
+			if err != nil {
+				f.t.Fatal(err)
+			}
+			f.env.ExecuteWorkflow(schedulerOf010, as[older.State](f.t, text), f.packed)
+		} else {
+			f.env.ExecuteWorkflow(scheduler.Scheduler, f.state, f.packed)
+		}
 		err := f.env.GetWorkflowError()
 		var again *workflow.ContinueAsNewError
 		if !errors.As(err, &again) {
@@ -375,6 +401,22 @@ func (f *fleet) givenBack(_ context.Context, slots []cluster.HeldSlot) (back []s
 	return back, f.fail["SeeGivenBack"]
 }
 
+// runs010 says whether a run has the code of 0.1.0.
+func (f *fleet) runs010(run int) bool { return f.is010 != nil && f.is010(run) }
+
+// schedulerOf010 has a name of its own: workflows are told apart by that of their function.
+func schedulerOf010(ctx workflow.Context, given older.State, packed []byte) error {
+	return older.Scheduler(ctx, given, packed)
+}
+
+func (f *fleet) givenBackOf010(ctx context.Context, slots []oldercluster.HeldSlot) ([]string, error) {
+	text, err := json.Marshal(slots)
+	if err != nil {
+		return nil, err
+	}
+	return f.givenBack(ctx, as[[]cluster.HeldSlot](f.t, text))
+}
+
 // signalBegins counts a signal, and tells how long it takes.
 func (f *fleet) signalBegins() time.Duration {
 	f.mu.Lock()
@@ -386,6 +428,7 @@ func (f *fleet) signalBegins() time.Duration {
 
 // signalled is a signal of the scheduler to a maintenance.
 func (f *fleet) signalled(_, id, run, name string, arg any) error {
+	arg = ours(f.t, name, arg)
 	f.mu.Lock()
 	f.signals--
 	asked, _, _ := strings.Cut(aboutRequest(arg), "/")
@@ -424,6 +467,32 @@ func (f *fleet) tellGranted(_ context.Context, in execution.GrantInput) (gone []
 		}
 	}
 	return gone, f.failure("TellGranted")
+}
+
+// ours is what a scheduler of 0.1.0 says, in the types of this release.
+func ours(t *testing.T, signal string, arg any) any {
+	if aboutRequest(arg) != "" {
+		return arg
+	}
+	text, err := json.Marshal(arg)
+	if err != nil {
+		t.Error(err)
+	}
+	switch signal {
+	case api.SignalHold:
+		return as[api.FreezeNotice](t, text)
+	case api.SignalNodeChanged:
+		return as[api.NodeChange](t, text)
+	default:
+		return as[api.SlotAnswer](t, text)
+	}
+}
+
+func as[T any](t *testing.T, text []byte) (value T) {
+	if err := json.Unmarshal(text, &value); err != nil {
+		t.Error(err)
+	}
+	return value
 }
 
 // aboutRequest is the request that a signal names.

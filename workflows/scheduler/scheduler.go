@@ -11,6 +11,7 @@ import (
 	"drydock/api"
 	"drydock/rules/schedule"
 	"drydock/workflows/call"
+	"drydock/workflows/handover"
 	"drydock/workflows/reset"
 )
 
@@ -48,6 +49,8 @@ type knowledge struct {
 	gangs, remediations, together since
 	// turns are the updates that wait until the holders are known.
 	turns turns
+	// unknown is what a newer release handed over.
+	unknown handover.Unknown
 }
 
 // Scheduler grants slots: it decides which node may go next, and keeps account of who holds one. There is one per
@@ -83,7 +86,7 @@ func newScheduler(ctx workflow.Context, state State) *scheduler {
 		knowledge: knowledge{
 			rebuilt: state.Rebuilt, previousRun: state.PreviousRun, gangs: since{change: changeGangs},
 			remediations: since{change: changeRemediations}, together: since{change: changeTogether},
-			turns: newTurns(ctx),
+			turns: newTurns(ctx), unknown: state.unknown,
 		},
 		controls:  &controls{limits: state.Limits, revision: state.Revision, freezes: state.Freezes, freezeRevision: state.FreezeRevision},
 		ledger:    newLedger(state),
@@ -165,7 +168,8 @@ func (s *scheduler) doubtHolders(why string) {
 // state is what the next run begins with.
 func (s *scheduler) state() State {
 	return State{
-		Limits: s.controls.limits, Revision: s.controls.revision, Freezes: s.controls.freezes,
+		unknown: s.unknown,
+		Limits:  s.controls.limits, Revision: s.controls.revision, Freezes: s.controls.freezes,
 		Holders: s.ledger.holders, Pending: s.ledger.pending, Told: s.ledger.told, Seen: s.ledger.seen, Released: s.ledger.released,
 		Observed: s.observer.latest, Decisions: s.decisions.entries, OnOrphan: s.reclaimer.onOrphan,
 		Rebuilt: s.rebuilt, PreviousRun: s.previousRun, ContinueAfter: s.continueAfter,

@@ -12,6 +12,7 @@ import (
 	"drydock/rules/bounds"
 	"drydock/rules/schedule"
 	"drydock/rules/window"
+	"drydock/workflows/handover"
 	"drydock/workflows/inbox"
 )
 
@@ -55,6 +56,32 @@ type State struct {
 	PreviousRun string `json:"previousRun,omitempty"`
 	// ContinueAfter is how many signals a run takes before it continues as new; 0 is maxSignals.
 	ContinueAfter int `json:"continueAfter,omitempty"`
+
+	// unknown is what a newer release handed over, unreadable why the state was not read.
+	unknown    handover.Unknown
+	unreadable error
+}
+
+// plainState is a State as this release knows it.
+type plainState State
+
+// MarshalJSON writes what a newer release handed over too.
+func (s State) MarshalJSON() ([]byte, error) { return handover.Encode(plainState(s), s.unknown) }
+
+// UnmarshalJSON never fails: to end the workflow for what a newer release wrote would lose who holds what.
+func (s *State) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		return nil
+	}
+	var plain plainState
+	unknown, err := handover.Decode(data, &plain)
+	if err != nil {
+		*s = State{unreadable: err}
+		return nil
+	}
+	*s = State(plain)
+	s.unknown = unknown
+	return nil
 }
 
 // Told is what a pending request was last told, and when.
@@ -74,8 +101,13 @@ type ReleasedNode struct {
 // that the server names no earlier one of is configuration and nothing else: state can be forged.
 func accepted(ctx workflow.Context, given State, packed []byte) (state State, refused error, err error) {
 	if inbox.IsContinued(ctx) {
+		handover.Must("the state of the run before", given.unreadable)
 		state, err = unpack(given.withDefaults(), packed)
-		return state, nil, err
+		handover.Must("the requests of the run before", err)
+		return state, nil, nil
+	}
+	if given.unreadable != nil {
+		return State{}, nil, inbox.InvalidSpec(given.unreadable)
 	}
 	state = State{Limits: given.Limits, OnOrphan: given.OnOrphan, PreviousRun: given.PreviousRun}
 	var errs []error

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/mock"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/interceptor"
 	sdklog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
@@ -59,6 +60,8 @@ type Site struct {
 	Queues map[string]string
 	// Workflow is run in place of maintenance.NodeMaintenance, where it is not nil.
 	Workflow func(root workflow.Context, input, carried converter.RawValue) (api.Result, error)
+	// interceptors are those of Workflow.
+	interceptors []interceptor.WorkerInterceptor
 	// Runs counts those of the maintenance. Planned is what is done at which time after its start.
 	Runs    int
 	planned []planned
@@ -98,8 +101,7 @@ func (s *Site) begin(now time.Time) {
 	s.Env = suite.NewTestWorkflowEnvironment()
 	s.Env.SetStartTime(now)
 	s.Env.SetTestTimeout(time.Minute)
-	// A machine that is busy with other tests is no deadlock.
-	s.Env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: workflows.Interceptors()})
+	s.intercept()
 	s.Env.SetWorkflowRunTimeout(10 * 24 * time.Hour)
 	s.Env.SetStartWorkflowOptions(s.options)
 	workflows.Register(s.Env, workflows.Activities{
@@ -111,6 +113,18 @@ func (s *Site) begin(now time.Time) {
 	s.serveActivities()
 	s.Env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, mock.Anything, mock.Anything).Return(
 		func(_, id, run, name string, arg any) error { return s.toScheduler(id, run, name, arg) })
+}
+
+func (s *Site) intercept() {
+	all := append(workflows.Interceptors(), s.interceptors...)
+	// A machine that is busy with other tests is no deadlock.
+	s.Env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: all})
+}
+
+// Intercept has interceptors too, which the code of another release has of its own.
+func (s *Site) Intercept(with ...interceptor.WorkerInterceptor) {
+	s.interceptors = with
+	s.intercept()
 }
 
 // At does something once the given time has passed since the start, in whichever run that is.

@@ -1,6 +1,7 @@
 package workflowtest
 
 import (
+	"encoding/json"
 	"time"
 
 	"drydock/api"
@@ -46,6 +47,7 @@ func (s *Site) toScheduler(id, run, name string, arg any) error {
 			return nil
 		}
 	}
+	arg = s.ours(name, arg)
 	err := answer(name, arg)
 	if err != nil {
 		return err
@@ -62,6 +64,28 @@ func (s *Site) toScheduler(id, run, name string, arg any) error {
 		s.t.Errorf("signal %s carries %T", name, arg)
 	}
 	return nil
+}
+
+// ours is what a maintenance of an earlier release says, in the types of this one.
+func (s *Site) ours(signal string, arg any) any {
+	switch arg.(type) {
+	case api.SlotRequest, api.SlotRelease:
+		return arg
+	}
+	text, err := json.Marshal(arg)
+	if err == nil && signal == api.SignalSlotRequest {
+		var request api.SlotRequest
+		err = json.Unmarshal(text, &request)
+		arg = request
+	} else if err == nil && signal == api.SignalSlotRelease {
+		var release api.SlotRelease
+		err = json.Unmarshal(text, &release)
+		arg = release
+	}
+	if err != nil {
+		s.t.Errorf("signal %s: %v", signal, err)
+	}
+	return arg
 }
 
 // Grant grants a slot request, and tells of the freezes in force.

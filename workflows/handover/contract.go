@@ -1,0 +1,251 @@
+package handover
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/sdk/converter"
+)
+
+// Contract is what an earlier release takes as the state of a workflow that it decodes strictly: it ends the workflow where
+// it finds a field that it does not know.
+//
+// So the payload has what that release knows, and its metadata the rest, which that release does not look at and does not
+// hand on. Where the workflow cannot do without the rest, the payload has Standstill in place of the state, so that the
+// workflow stands still with that release.
+type Contract struct {
+	Fields Fields
+	// Dispensable are the later fields without which the earlier release does its work: what people are shown.
+	Dispensable []string
+	// Values are the fields whose values the earlier release has to know, and those that it knows.
+	Values map[string][]string
+	// Standstill is a state by which the earlier release fails the workflow task before it does anything; empty where it
+	// has none, and then it is given the whole state.
+	Standstill string
+}
+
+// Keys of the metadata of a payload: the part of a state that is not in the payload, and a state in whose place the payload
+// has a Standstill.
+const (
+	metadataRest  = "drydock-rest"
+	metadataState = "drydock-state"
+)
+
+// Write is the state as a run hands it to the next.
+func (c Contract) Write(state any, unknown Unknown) (converter.RawValue, error) {
+	full, err := Encode(state, unknown)
+	if err != nil {
+		return converter.RawValue{}, err
+	}
+	tree, err := treeOf(full)
+	if err != nil {
+		return converter.RawValue{}, err
+	}
+	s := splitter{contract: c}
+	within, rest := s.split(tree, c.Fields, "")
+	switch {
+	case s.needed != "" && c.Standstill == "":
+		return payload(full, "", nil), nil
+	case s.needed != "":
+		return payload([]byte(c.Standstill), metadataState, full), nil
+	case rest == nil:
+		return payload(full, "", nil), nil
+	}
+	known, err := json.Marshal(within)
+	if err != nil {
+		return converter.RawValue{}, fmt.Errorf("writing the state: %w", err)
+	}
+	beside, err := json.Marshal(rest)
+	if err != nil {
+		return converter.RawValue{}, fmt.Errorf("writing the state: %w", err)
+	}
+	return payload(known, metadataRest, beside), nil
+}
+
+func payload(data []byte, key string, beside []byte) converter.RawValue {
+	metadata := map[string][]byte{converter.MetadataEncoding: []byte(converter.MetadataEncodingJSON)}
+	if key != "" {
+		metadata[key] = beside
+	}
+	return converter.NewRawValue(&commonpb.Payload{Metadata: metadata, Data: data})
+}
+
+// Read reads what Write wrote, or a run of the earlier release.
+func Read(raw converter.RawValue, into any) (Unknown, error) {
+	full, err := whole(raw.Payload())
+	if err != nil {
+		return Unknown{}, err
+	}
+	return Decode(full, into)
+}
+
+// whole is the state in a payload and its metadata.
+func whole(p *commonpb.Payload) ([]byte, error) {
+	if state, there := p.GetMetadata()[metadataState]; there {
+		return state, nil
+	}
+	beside, there := p.GetMetadata()[metadataRest]
+	if !there {
+		return p.GetData(), nil
+	}
+	known, err := treeOf(p.GetData())
+	if err != nil {
+		return nil, err
+	}
+	rest, err := treeOf(beside)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(joined(known, rest))
+}
+
+// splitter takes apart what a release knows of a state and what it does not.
+type splitter struct {
+	contract Contract
+	// needed is a field, or a value, without which the workflow cannot go on.
+	needed string
+}
+
+// split returns the part of a tree that fields name, and the rest; nil is nothing.
+func (s *splitter) split(tree any, fields Fields, path string) (within, rest any) {
+	s.check(tree, path)
+	switch tree := tree.(type) {
+	case map[string]any:
+		return s.splitObject(tree, fields, path)
+	case []any:
+		entry, ok := fields[everyEntry]
+		if !ok {
+			return tree, nil
+		}
+		known, beside, some := make([]any, len(tree)), make([]any, len(tree)), false
+		for i, value := range tree {
+			known[i], beside[i] = s.split(value, entry, path+"."+everyEntry)
+			some = some || beside[i] != nil
+		}
+		if some {
+			rest = beside
+		}
+		return known, rest
+	default:
+		return tree, nil
+	}
+}
+
+func (s *splitter) splitObject(object map[string]any, fields Fields, path string) (within, rest any) {
+	if len(fields) == 0 {
+		return object, nil // nothing below is told apart
+	}
+	known, beside := map[string]any{}, map[string]any{}
+	for name, value := range object {
+		below, there := fields[name]
+		place := joinPath(path, name)
+		if all, ok := fields[everyKey]; ok {
+			below, there, place = all, true, joinPath(path, everyKey)
+		}
+		if !there {
+			beside[name] = value
+			s.found(place, value)
+			continue
+		}
+		inner, left := s.split(value, below, place)
+		known[name] = inner
+		if left != nil {
+			beside[name] = left
+		}
+	}
+	if len(beside) > 0 {
+		rest = beside
+	}
+	return known, rest
+}
+
+// found takes note of a field that the release does not know. One that says nothing is not needed.
+func (s *splitter) found(path string, value any) {
+	if !isZero(value) && !slices.Contains(s.contract.Dispensable, path) {
+		s.needed = path
+	}
+}
+
+func (s *splitter) check(value any, path string) {
+	values, there := s.contract.Values[path]
+	if text, ok := value.(string); there && ok && !slices.Contains(values, text) {
+		s.needed = path
+	}
+}
+
+func isZero(value any) bool {
+	switch value := value.(type) {
+	case nil:
+		return true
+	case bool:
+		return !value
+	case string:
+		return value == ""
+	case json.Number:
+		return value == "0"
+	case []any:
+		return len(value) == 0
+	case map[string]any:
+		return len(value) == 0
+	}
+	return false
+}
+
+// joined puts together what split took apart.
+func joined(known, rest any) any {
+	switch rest := rest.(type) {
+	case map[string]any:
+		object, ok := known.(map[string]any)
+		if !ok {
+			return known
+		}
+		for name, value := range rest {
+			if its, there := object[name]; there {
+				object[name] = joined(its, value)
+			} else {
+				object[name] = value
+			}
+		}
+	case []any:
+		if list, ok := known.([]any); ok && len(list) == len(rest) {
+			for i := range list {
+				list[i] = joined(list[i], rest[i])
+			}
+		}
+	}
+	return known
+}
+
+// Fields are the fields of a state, by name, and those below each. A field without any is known with all that is below.
+type Fields map[string]Fields
+
+// everyEntry and everyKey stand in Fields for the entries of a list, and for the keys of a map.
+const (
+	everyEntry = "[]"
+	everyKey   = "*"
+)
+
+// ParseFields reads fields from text, a path a line.
+func ParseFields(text string) Fields {
+	all := Fields{}
+	for path := range strings.FieldsSeq(text) {
+		at := all
+		for name := range strings.SplitSeq(path, ".") {
+			if at[name] == nil {
+				at[name] = Fields{}
+			}
+			at = at[name]
+		}
+	}
+	return all
+}
+
+func joinPath(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}

@@ -1,0 +1,76 @@
+package handover
+
+import (
+	"encoding"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+var (
+	ownJSON = reflect.TypeFor[json.Marshaler]()
+	ownText = reflect.TypeFor[encoding.TextMarshaler]()
+	rawJSON = reflect.TypeFor[json.RawMessage]()
+)
+
+// Field is one that a type writes as JSON. Optional is one that is not written where it says nothing.
+type Field struct {
+	Path     string
+	Optional bool
+}
+
+// Above is the field that it is in, empty where it is the state's own.
+func (f Field) Above() string {
+	above := f.Path[:max(strings.LastIndexByte(f.Path, '.'), 0)]
+	return strings.TrimSuffix(strings.TrimSuffix(above, "."+everyEntry), "."+everyKey)
+}
+
+// FieldsOf are the fields of a type, sorted by path. A type that writes its own JSON has none below itself, but for lists.
+func FieldsOf(t reflect.Type) []Field {
+	var all []Field
+	collect(t, "", nil, func(f Field) { all = append(all, f) })
+	slices.SortFunc(all, func(a, b Field) int { return strings.Compare(a.Path, b.Path) })
+	return slices.CompactFunc(all, func(a, b Field) bool { return a.Path == b.Path })
+}
+
+func collect(t reflect.Type, path string, above []reflect.Type, found func(Field)) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t == rawJSON || slices.Contains(above, t) || t.Kind() != reflect.Slice && (writesItself(t, ownJSON) || writesItself(t, ownText)) {
+		return
+	}
+	switch t.Kind() {
+	case reflect.Slice, reflect.Array:
+		if t.Elem().Kind() != reflect.Uint8 {
+			collect(t.Elem(), joinPath(path, everyEntry), above, found)
+		}
+	case reflect.Map:
+		found(Field{Path: joinPath(path, everyKey), Optional: true})
+		collect(t.Elem(), joinPath(path, everyKey), above, found)
+	case reflect.Struct:
+		above = append(slices.Clone(above), t)
+		for i := range t.NumField() {
+			field := t.Field(i)
+			name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+			if name == "-" || !field.IsExported() && !field.Anonymous {
+				continue
+			}
+			if field.Anonymous && name == "" {
+				collect(field.Type, path, above, found)
+				continue
+			}
+			if name == "" {
+				name = field.Name
+			}
+			given := strings.Split(options, ",")
+			found(Field{Path: joinPath(path, name), Optional: slices.Contains(given, "omitempty") || slices.Contains(given, "omitzero")})
+			collect(field.Type, joinPath(path, name), above, found)
+		}
+	}
+}
+
+func writesItself(t reflect.Type, how reflect.Type) bool {
+	return t.Implements(how) || reflect.PointerTo(t).Implements(how)
+}

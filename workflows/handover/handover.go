@@ -1,0 +1,229 @@
+// Package handover is how a run hands its state to the next, which a worker of another release may run. A state is a
+// contract:
+//
+//   - fields that a build does not know are kept and handed on, wherever they stand;
+//   - a state that needs a newer build says so in the field "needs", and makes an older one panic: the workflow task
+//     fails until a newer worker takes it;
+//   - a state that cannot be read makes a build panic too. It never ends the workflow.
+//
+// What the server does not name an earlier run of is no state but input, and the workflows refuse that themselves.
+package handover
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+)
+
+// reads is the newest form of states that this build reads, and needsField the field of a state that asks for one.
+const (
+	reads      = 1
+	needsField = "needs"
+)
+
+// Unknown is what of a state the build that read it does not know.
+type Unknown struct{ rest any }
+
+// unknownEntries are the unknown fields of the objects in a list. An object is found again by what is known of it.
+type unknownEntries []unknownEntry
+
+type unknownEntry struct{ known, rest any }
+
+// Decode reads a state, and returns what of it has no place in the type of into.
+func Decode(data []byte, into any) (Unknown, error) {
+	given, err := treeOf(data)
+	if err != nil {
+		return Unknown{}, err
+	}
+	if err := readable(given); err != nil {
+		return Unknown{}, err
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return Unknown{}, fmt.Errorf("reading the state: %w", err)
+	}
+	known, err := encode(into)
+	if err != nil {
+		return Unknown{}, err
+	}
+	return Unknown{without(given, known)}, nil
+}
+
+// Encode writes a state, with what an earlier run handed over and this build does not know.
+func Encode(state any, unknown Unknown) ([]byte, error) {
+	tree, err := encode(state)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(with(tree, unknown.rest))
+}
+
+// Must panics where a state cannot be read or written, which fails the workflow task and not the workflow.
+func Must(what string, err error) {
+	if err != nil {
+		panic(fmt.Sprintf("%s: %v: the workflow stands still until a worker of a release that can read it runs (docs/upgrade.md)", what, err))
+	}
+}
+
+// readable refuses a state that needs a newer build.
+func readable(tree any) error {
+	object, ok := tree.(map[string]any)
+	if !ok {
+		return errors.New("the state is no JSON object")
+	}
+	needs, there := object[needsField]
+	if !there {
+		return nil
+	}
+	number, ok := needs.(json.Number)
+	form, err := number.Int64()
+	if !ok || err != nil || form > reads {
+		return fmt.Errorf("the state needs a newer release (%s: %v; this one reads %d)", needsField, needs, reads)
+	}
+	return nil
+}
+
+// treeOf reads JSON without losing a digit.
+func treeOf(data []byte) (tree any, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	if err := decoder.Decode(&tree); err != nil {
+		return nil, fmt.Errorf("reading the state: %w", err)
+	}
+	if decoder.More() {
+		return nil, errors.New("reading the state: there is more than one value")
+	}
+	return tree, nil
+}
+
+func encode(state any) (any, error) {
+	data, err := json.Marshal(state)
+	if err != nil {
+		return nil, fmt.Errorf("writing the state: %w", err)
+	}
+	return treeOf(data)
+}
+
+// without is what of a tree is not in known; nil is nothing.
+func without(given, known any) any {
+	switch given := given.(type) {
+	case map[string]any:
+		known, ok := known.(map[string]any)
+		if !ok {
+			return nil
+		}
+		rest := map[string]any{}
+		for name, value := range given {
+			if its, there := known[name]; !there {
+				rest[name] = value
+			} else if left := without(value, its); left != nil {
+				rest[name] = left
+			}
+		}
+		if len(rest) == 0 {
+			return nil
+		}
+		return rest
+	case []any:
+		known, ok := known.([]any)
+		if !ok || len(known) != len(given) {
+			return nil
+		}
+		var rest unknownEntries
+		for i := range given {
+			if left := without(given[i], known[i]); left != nil {
+				rest = append(rest, unknownEntry{known[i], left})
+			}
+		}
+		if rest == nil {
+			return nil
+		}
+		return rest
+	default:
+		return nil
+	}
+}
+
+// with adds to a tree what is unknown. What is known comes first.
+func with(tree, unknown any) any {
+	switch unknown := unknown.(type) {
+	case map[string]any:
+		object, ok := tree.(map[string]any)
+		if !ok {
+			return tree
+		}
+		for name, value := range unknown {
+			if its, there := object[name]; there {
+				object[name] = with(its, value)
+			} else if value := plain(value); value != nil {
+				object[name] = value
+			}
+		}
+	case unknownEntries:
+		if list, ok := tree.([]any); ok {
+			unknown.addTo(list)
+		}
+	}
+	return tree
+}
+
+// addTo gives each entry of a list that is still there its unknown fields back: first to those that are as they were, then
+// to those that have changed and are the same by their name.
+func (u unknownEntries) addTo(list []any) {
+	taken := make([]bool, len(list))
+	for _, same := range []func(a, b any) bool{reflect.DeepEqual, sameByName} {
+		var left unknownEntries
+		for _, entry := range u {
+			place := -1
+			for i := range list {
+				if !taken[i] && same(list[i], entry.known) {
+					place = i
+					break
+				}
+			}
+			if place < 0 {
+				left = append(left, entry)
+				continue
+			}
+			taken[place] = true
+			list[place] = with(list[place], entry.rest)
+		}
+		u = left
+	}
+}
+
+// plain is what is unknown below a field that this build does not have, or does not write any more.
+func plain(unknown any) any {
+	switch unknown := unknown.(type) {
+	case map[string]any:
+		object := make(map[string]any, len(unknown))
+		for name, value := range unknown {
+			if value := plain(value); value != nil {
+				object[name] = value
+			}
+		}
+		return object
+	case unknownEntries:
+		return nil // of entries that are not there any more
+	default:
+		return unknown
+	}
+}
+
+// names are the fields by which entries of lists are told apart, the surest first.
+var names = []string{"id", "requestId", "runId", "uid", "pod", "node", "name", "sequence", "by"}
+
+func sameByName(a, b any) bool {
+	one, ok := a.(map[string]any)
+	other, also := b.(map[string]any)
+	if !ok || !also {
+		return false
+	}
+	for _, name := range names {
+		if value, there := one[name]; there {
+			return value == other[name]
+		}
+	}
+	return false
+}

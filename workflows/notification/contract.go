@@ -1,0 +1,14 @@
+package notification
+
+import (
+	_ "embed"
+
+	"drydock/workflows/handover"
+)
+
+//go:embed v0.1.0.txt
+var fieldsOf010 string
+
+// contract is what 0.1.0 takes as a notification's state. It refuses what tells of plans and of health checks, neither of
+// which it knows.
+var contract = handover.Contract{Fields: handover.ParseFields(fieldsOf010)}

@@ -1,0 +1,4 @@
+package scheduler
+
+// Packed is how many requests are handed on.
+type Packed = packedRequests

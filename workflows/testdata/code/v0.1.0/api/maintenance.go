@@ -1,0 +1,233 @@
+package api
+
+import (
+	"drydock/workflows/testdata/code/v0.1.0/rules/notices"
+	"drydock/workflows/testdata/code/v0.1.0/rules/record"
+	"drydock/workflows/testdata/code/v0.1.0/rules/spec"
+	"drydock/workflows/testdata/code/v0.1.0/rules/validation"
+	"time"
+)
+
+// Phase is where a maintenance is.
+type Phase string
+
+// The phases, in the order a maintenance goes through them, and its ends.
+const (
+	AwaitingApproval Phase = "AwaitingApproval"
+	Pending          Phase = "Pending"
+	Scheduled        Phase = "Scheduled"
+	Cordoning        Phase = "Cordoning"
+	WaitingForPods   Phase = "WaitingForPods"
+	Draining         Phase = "Draining"
+	Ready            Phase = "Ready"
+	RequestorFailed  Phase = "RequestorFailed"
+	Validating       Phase = "Validating"
+	Releasing        Phase = "Releasing"
+
+	Completed Phase = "Completed"
+	Failed    Phase = "Failed"
+	Cancelled Phase = "Cancelled"
+	NodeGone  Phase = "NodeGone"
+)
+
+// Ended tells whether the phase is an end.
+func (p Phase) Ended() bool {
+	return p == Completed || p == Failed || p == Cancelled || p == NodeGone
+}
+
+// Status is the answer to the status query of a maintenance.
+type Status struct {
+	WorkflowID string           `json:"workflowId"`
+	RunID      string           `json:"runId"`
+	Spec       spec.Maintenance `json:"spec"`
+	Phase      Phase            `json:"phase"`
+	Since      time.Time        `json:"since"`
+	// WaitingFor says in words what has to happen next; empty while the maintenance itself is at work.
+	WaitingFor string `json:"waitingFor,omitempty"`
+	// Attempt counts the slots asked for: it rises each time the node was given back.
+	Attempt    int               `json:"attempt"`
+	Requestors []RequestorStatus `json:"requestors"`
+	Slot       *SlotStatus       `json:"slot,omitempty"`
+	// NextAttemptAt is when a node that was given back is tried again.
+	NextAttemptAt *time.Time     `json:"nextAttemptAt,omitempty"`
+	CordonedAt    *time.Time     `json:"cordonedAt,omitempty"`
+	StartedAt     *time.Time     `json:"startedAt,omitempty"`
+	ReadyDeadline *time.Time     `json:"readyDeadline,omitempty"`
+	Drain         *DrainProgress `json:"drain,omitempty"`
+	// BlockersSeen are the pods that were in the way of a drain at some time, and until when; MoreBlockersSeen counts
+	// those that are not kept.
+	BlockersSeen     []record.Blocker `json:"blockersSeen,omitempty"`
+	MoreBlockersSeen int              `json:"moreBlockersSeen,omitempty"`
+	// EarlierPods and EarlierRungs are what earlier attempts did.
+	EarlierPods  []EndedPod  `json:"earlierPods,omitempty"`
+	EarlierRungs []RungTaken `json:"earlierRungs,omitempty"`
+	// EarlierDrains counts the pods of their drains.
+	EarlierDrains EarlierDrains `json:"earlierDrains,omitzero"`
+	// Escalation are the rungs taken in the present attempt, and Force what they allow: empty, bypassBudget or kill.
+	Escalation []RungTaken `json:"escalation,omitempty"`
+	Force      string      `json:"force,omitempty"`
+	// SkippedPods are those that an operator asked to leave on the node.
+	SkippedPods []string `json:"skippedPods,omitempty"`
+	// Arrived are pods that came to the node after it was drained, the first of them; MoreArrived counts the rest.
+	Arrived     []ArrivedPod `json:"arrived,omitempty"`
+	MoreArrived int          `json:"moreArrived,omitempty"`
+	Failure     string       `json:"failure,omitempty"`
+	Transitions []Transition `json:"transitions"`
+	// TransitionsDropped were left out after the first ones, where there are very many; the history has them all.
+	TransitionsDropped int `json:"transitionsDropped,omitempty"`
+	// Messages are the latest that arrived, with what became of each.
+	Messages []Received `json:"messages,omitempty"`
+	// States are those of NotifyMaintenance, and notices beside them, in the order in which the outside was told.
+	States   []LifecycleState `json:"states,omitempty"`
+	Approval *ApprovalStatus  `json:"approval,omitempty"`
+	Hooks    []HookRun        `json:"hooks,omitempty"`
+	// OpenHooks are those under way.
+	OpenHooks  []string          `json:"openHooks,omitempty"`
+	Validation *ValidationStatus `json:"validation,omitempty"`
+	// Tells are the channels that are told of the maintenance, and Groups those that its node was in when it began, where
+	// a channel wants to know.
+	Tells  []string `json:"tells,omitempty"`
+	Groups []string `json:"groups,omitempty"`
+	// Channels are the latest events that channels were to be told.
+	Channels []ChannelTold `json:"channels,omitempty"`
+	// NodeUID is that of the node that is held, or was held last.
+	NodeUID string `json:"nodeUid,omitempty"`
+	// Occupied are workflow IDs of the maintenance's own that something else had taken, and what was done about it.
+	Occupied []string `json:"occupied,omitempty"`
+}
+
+// HandedOver is the outcome of an event that a channel's workflow knows of: what becomes of it, that one knows.
+const HandedOver = "handed over"
+
+// ChannelTold is an event that a channel's workflow was told to look for.
+type ChannelTold struct {
+	At      time.Time     `json:"at"`
+	Channel string        `json:"channel"`
+	Event   string        `json:"event"`
+	State   notices.State `json:"state"`
+	Outcome string        `json:"outcome"`
+}
+
+// LifecycleState is a state that a maintenance came into. ID and Sequence are those of the event that tells of it.
+type LifecycleState struct {
+	ID       string        `json:"id"`
+	Sequence int           `json:"sequence"`
+	State    notices.State `json:"state"`
+	At       time.Time     `json:"at"`
+	Message  string        `json:"message,omitempty"`
+	// Phase is the one that it was in.
+	Phase Phase `json:"phase,omitempty"`
+	// Blockers are the first things that the drain waited for, in words; MoreBlockers counts the rest.
+	Blockers     []string `json:"blockers,omitempty"`
+	MoreBlockers int      `json:"moreBlockers,omitempty"`
+}
+
+// Moment is its place among the others.
+func (s LifecycleState) Moment() Moment { return Moment{Sequence: s.Sequence, At: s.At} }
+
+// EarlierDrains counts the pods that the drains of earlier attempts were about, Evicted those that they ended, and MorePods
+// those of them that are not listed.
+type EarlierDrains struct {
+	Total    int `json:"total"`
+	Evicted  int `json:"evicted"`
+	MorePods int `json:"morePods,omitempty"`
+}
+
+// ApprovalStatus is who approved a maintenance, or denied it. By is a claim; Principal, "<type>:<name>", is who sent the
+// message as the server verified it, absent where it verified nobody.
+type ApprovalStatus struct {
+	At        time.Time `json:"at"`
+	By        string    `json:"by,omitempty"`
+	Principal string    `json:"principal,omitempty"`
+	Comment   string    `json:"comment,omitempty"`
+	Denied    bool      `json:"denied,omitempty"`
+}
+
+// Verb is what was done, in words.
+func (a ApprovalStatus) Verb() string {
+	if a.Denied {
+		return "denied"
+	}
+	return "approved"
+}
+
+// HookRun is a hook that was called. When is beforeCordon, afterDrain, beforeRelease or closing.
+type HookRun struct {
+	At      time.Time `json:"at"`
+	Name    string    `json:"name"`
+	When    string    `json:"when"`
+	Outcome string    `json:"outcome"`
+	By      string    `json:"by,omitempty"`
+}
+
+// ValidationStatus is where the validation of a node stands.
+type ValidationStatus struct {
+	State validation.State `json:"state"`
+	// Results are those of the last look that is known.
+	Results []validation.Result `json:"results,omitempty"`
+	// Overruled: somebody declared the node validated whatever the looks said.
+	Overruled bool `json:"overruled,omitempty"`
+}
+
+// RungTaken is one step of the escalation that was taken. By is empty where its time had come.
+type RungTaken struct {
+	At  time.Time `json:"at"`
+	Do  string    `json:"do"`
+	By  string    `json:"by,omitempty"`
+	Why string    `json:"why,omitempty"`
+	// Planned: it was the next rung of the plan, and its turn is over.
+	Planned bool `json:"planned,omitempty"`
+}
+
+// RequestorStatus is one of those who share a maintenance.
+type RequestorStatus struct {
+	Name   string     `json:"name"`
+	DoneAt *time.Time `json:"doneAt,omitempty"`
+}
+
+// SlotStatus is the request for a slot, or the slot.
+type SlotStatus struct {
+	RequestID string     `json:"requestId"`
+	GrantedAt *time.Time `json:"grantedAt,omitempty"`
+}
+
+// Transition is one change of phase.
+type Transition struct {
+	Phase   Phase     `json:"phase"`
+	At      time.Time `json:"at"`
+	Message string    `json:"message,omitempty"`
+}
+
+// Received is a message and what became of it: Effect says that in words.
+type Received struct {
+	At      time.Time `json:"at"`
+	ID      string    `json:"id,omitempty"`
+	Name    string    `json:"name"`
+	By      string    `json:"by,omitempty"`
+	Comment string    `json:"comment,omitempty"`
+	Outcome Outcome   `json:"outcome"`
+	Effect  string    `json:"effect"`
+}
+
+// Outcome is what became of a message.
+type Outcome string
+
+// Outcomes: Applied took effect, and Judged may take effect once the policy has been asked. Ignored did not fit at that
+// moment, Refused could not be read; neither changed anything.
+const (
+	Applied Outcome = "applied"
+	Judged  Outcome = "beingJudged"
+	Ignored Outcome = "ignored"
+	Refused Outcome = "refused"
+)
+
+// Result is what a maintenance returns when it ends.
+type Result struct {
+	WorkflowID  string       `json:"workflowId"`
+	RunID       string       `json:"runId"`
+	Node        string       `json:"node"`
+	Requestor   string       `json:"requestor"`
+	Phase       Phase        `json:"phase"`
+	Message     string       `json:"message,omitempty"`
+	Transitions []Transition `json:"transitions,omitempty"`
+}

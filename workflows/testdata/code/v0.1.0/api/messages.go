@@ -1,0 +1,88 @@
+package api
+
+import (
+	"drydock/workflows/testdata/code/v0.1.0/rules/spec"
+)
+
+// Message is the payload that every message to a maintenance can carry; each message uses the fields that its
+// docstring names and refuses the others. By is a claim: the history shows the sender's identity beside it.
+//
+// ID tells one message from the next: one that comes twice is applied once, and its outcome stands in the status under
+// that ID.
+type Message struct {
+	ID      string `json:"id,omitempty"`
+	By      string `json:"by,omitempty"`
+	Comment string `json:"comment,omitempty"`
+}
+
+// Said is who sent a message, and why.
+func (m Message) Said() Message { return m }
+
+// Done says that a requestor finished; absent, Requestor is the maintenance's own. A Run that is not the present one
+// belongs to an earlier maintenance of the node, and the message is ignored.
+type Done struct {
+	Message
+	Requestor string `json:"requestor,omitempty"`
+	Run       string `json:"run,omitempty"`
+}
+
+// FailedMessage says that a requestor's work failed: the node stays out until retry, done or cancel.
+type FailedMessage struct {
+	Message
+	Requestor string `json:"requestor,omitempty"`
+	Run       string `json:"run,omitempty"`
+	Reason    string `json:"reason,omitempty"`
+}
+
+// Cancel undoes a maintenance that is not Ready yet; from Ready on it gives the node back only with Release.
+type Cancel struct {
+	Message
+	Release bool   `json:"release,omitempty"`
+	Run     string `json:"run,omitempty"`
+}
+
+// Extend moves the deadline of the ready timeout to For from now, where that is later; absent, For is the
+// maintenance's readyTimeout.
+type Extend struct {
+	Message
+	For spec.Duration `json:"for,omitzero"`
+	Run string        `json:"run,omitempty"`
+}
+
+// Escalate takes the next rung of the escalation now, or the one that Do names, which need not be in the plan. Expect is
+// the rung that the sender has seen to be the next one: where it is another by now, none is taken.
+type Escalate struct {
+	Message
+	Do     string `json:"do,omitempty"`
+	Expect string `json:"expect,omitempty"`
+	Run    string `json:"run,omitempty"`
+}
+
+// SkipPod leaves a pod, "namespace/name", on the node: the drain neither evicts it nor waits for it.
+type SkipPod struct {
+	Message
+	Pod string `json:"pod"`
+	Run string `json:"run,omitempty"`
+}
+
+// Simple is the payload of retry, started, drained, approve, deny, validated, validation-failed and retry-now. retry-now ends whatever backoff a maintenance is in:
+// of refused evictions while it drains, or of the next attempt after the node was given back.
+type Simple struct {
+	Message
+	Run string `json:"run,omitempty"`
+}
+
+// HookMessage is the payload of hook-done, which ends a hook that waits for a signal, and of skip-hook, which goes on
+// without a hook. With Failed, the hook has failed.
+type HookMessage struct {
+	Message
+	Hook   string `json:"hook"`
+	Failed bool   `json:"failed,omitempty"`
+	Run    string `json:"run,omitempty"`
+}
+
+// Membership is the payload of join and leave.
+type Membership struct {
+	Message
+	Requestor string `json:"requestor"`
+}

@@ -1,0 +1,144 @@
+package schedule
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// maxNamed is how many nodes or freezes a reason names before it counts the rest.
+const maxNamed = 3
+
+// bound is one limit during one round: how much it allows and how much of that is used.
+type bound struct {
+	// name is the limit as reasons call it, such as "group gpu maxParallel".
+	name   string
+	code   Code
+	amount Amount
+	// nodes is what a percentage is of, limit the amount resolved, both in nodes.
+	nodes, limit int
+	// used counts nodes; held are those among them that a maintenance holds.
+	used int
+	held []string
+	// text caches reason until the next add: with thousands refused by one limit the words are the same.
+	text string
+}
+
+func newBound(name string, code Code, amount Amount, nodes int) *bound {
+	return &bound{name: name, code: code, amount: amount, nodes: nodes, limit: amount.Of(nodes)}
+}
+
+func (b *bound) full() bool { return b.used >= b.limit }
+
+// hold counts a node that a maintenance holds; cost is 0 where the node is counted in used already.
+func (b *bound) hold(node string, cost int) {
+	b.used += cost
+	b.held = append(b.held, node)
+	b.text = ""
+}
+
+// reason says in words why the bound is full.
+func (b *bound) reason() string {
+	if b.text == "" {
+		b.text = b.describe() + ": " + b.usage()
+	}
+	return b.text
+}
+
+// describe names the limit and its value, as in maxUnavailable 20% (= 2 of 10 nodes).
+func (b *bound) describe() string {
+	text := b.name + " " + b.amount.String()
+	if b.amount.kind == percent {
+		noun := "nodes"
+		if b.nodes == 1 {
+			noun = "node"
+		}
+		text += fmt.Sprintf(" (= %d of %d %s)", b.limit, b.nodes, noun)
+	}
+	return text
+}
+
+func (b *bound) usage() string {
+	if b.code == MaxUnavailable || b.code == GroupMaxUnavailable {
+		return b.unavailable()
+	}
+	switch {
+	case b.used == 0:
+		return "there is no slot"
+	case b.used == 1 && b.limit == 1:
+		return "the slot is taken (" + list(b.held) + ")"
+	case b.used == b.limit:
+		return fmt.Sprintf("all %d slots are taken (%s)", b.used, list(b.held))
+	default: // the limit was lowered since, or nodes went
+		return fmt.Sprintf("%d of %d slots are taken (%s)", b.used, b.limit, list(b.held))
+	}
+}
+
+func (b *bound) unavailable() string {
+	if b.limit == 0 {
+		return "no further node may become unavailable"
+	}
+	text := "1 is unavailable"
+	if b.used != 1 {
+		text = fmt.Sprintf("%d are unavailable", b.used)
+	}
+	if len(b.held) > 0 {
+		text += fmt.Sprintf(" (%d in maintenance: %s)", len(b.held), list(b.held))
+	}
+	return text
+}
+
+// list names the first few and counts the rest.
+func list(names []string) string {
+	if len(names) <= maxNamed {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), len(names)-maxNamed)
+}
+
+// gauge is the pair of bounds of the cluster or of one group key.
+type gauge struct {
+	parallel, unavailable *bound
+}
+
+// newGauge starts the counts of the cluster, or of a group whose name is the prefix, from what was observed.
+func newGauge(prefix string, maxParallel, maxUnavailable Amount, seen GroupCount, unseen []string) gauge {
+	g := gauge{
+		parallel:    newBound("maxParallel", MaxParallel, maxParallel, seen.Nodes),
+		unavailable: newBound("maxUnavailable", MaxUnavailable, maxUnavailable, seen.Nodes),
+	}
+	if prefix != "" {
+		g.parallel.name, g.parallel.code = prefix+"maxParallel", GroupMaxParallel
+		g.unavailable.name, g.unavailable.code = prefix+"maxUnavailable", GroupMaxUnavailable
+	}
+	g.unavailable.used = seen.Unavailable
+	g.holdUnseen(unseen)
+	return g
+}
+
+// binding returns the bound that keeps a candidate out, nil if none does. A node that is unavailable already uses
+// up no unavailability, so that it may go even where the limit is passed.
+func (g gauge) binding(alreadyUnavailable bool) *bound {
+	switch {
+	case g.parallel.full():
+		return g.parallel
+	case !alreadyUnavailable && g.unavailable.full():
+		return g.unavailable
+	}
+	return nil
+}
+
+// hold counts a node that a maintenance holds; cost is what it adds to the unavailable nodes.
+func (g gauge) hold(node string, cost int) {
+	g.parallel.hold(node, 1)
+	g.unavailable.hold(node, cost)
+}
+
+// holdUnseen begins the counts with nodes of which nothing is known, as if each became unavailable. The gauges
+// share the slice, hence the clip.
+func (g gauge) holdUnseen(nodes []string) {
+	for _, b := range []*bound{g.parallel, g.unavailable} {
+		b.used += len(nodes)
+		b.held = slices.Clip(nodes)
+	}
+}

@@ -1,0 +1,235 @@
+package spec
+
+import (
+	"bytes"
+	"drydock/workflows/testdata/code/v0.1.0/rules/validation"
+	"encoding/json"
+	"errors"
+	"fmt"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"maps"
+	"reflect"
+	strictjson "sigs.k8s.io/json"
+	"slices"
+	"strings"
+	"time"
+)
+
+// MaxInput bounds the JSON of a maintenance's input, in bytes: it is carried from run to run and shown in the status.
+const MaxInput = 64 << 10
+
+// Decode reads a maintenance's JSON input strictly, fills what is absent from defaults (the worker's, may be empty)
+// and from Defaults, and validates the whole. The error names every field that is wrong. Objects are merged field
+// by field, so that a field of drain can be set without losing the default of another; lists are replaced.
+func Decode(input, defaults []byte) (Maintenance, error) {
+	var m Maintenance
+	if len(input) > MaxInput {
+		return m, fmt.Errorf("the input has %d bytes: at most %d are taken", len(input), MaxInput)
+	}
+	input, err := normalize(input)
+	if err != nil {
+		return m, err
+	}
+	if err := DecodeStrict(input, &m); err != nil {
+		return m, err
+	}
+	if len(defaults) > 0 {
+		if defaults, err = normalize(defaults); err != nil {
+			return m, err
+		}
+	}
+	merged := []byte(Defaults)
+	for _, layer := range [][]byte{defaults, input} {
+		if len(layer) == 0 {
+			continue
+		}
+		if merged, err = jsonpatch.MergePatch(merged, layer); err != nil {
+			return m, fmt.Errorf("merging defaults: %w", err)
+		}
+	}
+	if merged, err = withSectionDefaults(merged); err != nil {
+		return m, err
+	}
+	m = Maintenance{}
+	if err := DecodeStrict(merged, &m); err != nil {
+		return m, err
+	}
+	return m, m.Validate()
+}
+
+// withSectionDefaults fills the defaults of what is absent by default: of a validation, and of an approval.
+func withSectionDefaults(merged []byte) ([]byte, error) {
+	given := fieldsOf(merged)
+	under := map[string]json.RawMessage{}
+	if len(given["validation"]) > 0 {
+		under["validation"] = json.RawMessage(validation.Defaults)
+	}
+	if string(given["approval"]) == "true" {
+		under["approvalReminder"] = json.RawMessage(`"24h"`)
+	}
+	if len(under) == 0 {
+		return merged, nil
+	}
+	defaults, err := json.Marshal(under)
+	if err == nil {
+		merged, err = jsonpatch.MergePatch(defaults, merged)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("merging defaults: %w", err)
+	}
+	return merged, nil
+}
+
+// normalize brings a layer into the form that is decoded. What it re-writes no longer shows a null or a duplicate field,
+// so those are refused first.
+func normalize(layer []byte) ([]byte, error) {
+	var object map[string]any
+	if err := DecodeStrict(layer, &object); err != nil {
+		return nil, err
+	}
+	return normalizePlan(layer)
+}
+
+// DecodeStrict decodes one JSON object into v and refuses what a typo or a wrong type would otherwise hide: unknown
+// and duplicate fields, null, and empty words where a word is expected.
+func DecodeStrict(data []byte, v any) error {
+	if len(bytes.TrimSpace(data)) == 0 {
+		return errors.New(`no input: want a JSON object, at least {"node": "<name>"}`)
+	}
+	var raw any
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return fmt.Errorf("not valid JSON: %w", err)
+	}
+	object, ok := raw.(map[string]any)
+	if !ok {
+		return fmt.Errorf("want a JSON object, got %s", kind(raw))
+	}
+	problems := append(refuseNulls("", object), checkTimes("", object, reflect.TypeOf(v))...)
+	if len(problems) > 0 {
+		return errors.Join(problems...)
+	}
+	strict, err := strictjson.UnmarshalStrict(data, v)
+	if err != nil {
+		return typeError(err)
+	}
+	for _, s := range strict {
+		problems = append(problems, fieldFirst(s))
+	}
+	return errors.Join(problems...)
+}
+
+func refuseNulls(path string, value any) []error {
+	var problems []error
+	switch value := value.(type) {
+	case nil:
+		problems = append(problems, fmt.Errorf("%s: null is not a value; leave the field out to get its default", path))
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			problems = append(problems, refuseNulls(join(path, key), value[key])...)
+		}
+	case []any:
+		for i, item := range value {
+			problems = append(problems, refuseNulls(fmt.Sprintf("%s[%d]", path, i), item)...)
+		}
+	}
+	return problems
+}
+
+// checkTimes parses what is to become a Duration or a time, since a decoder does not tell the field of an error that
+// comes from UnmarshalJSON.
+func checkTimes(path string, value any, t reflect.Type) []error {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t == reflect.TypeFor[Duration]() {
+		var d Duration
+		text, _ := json.Marshal(value)
+		if err := d.UnmarshalJSON(text); err != nil && value != nil {
+			return []error{fmt.Errorf("%s: %w", path, err)}
+		}
+		return nil
+	}
+	if t == reflect.TypeFor[time.Time]() {
+		text, _ := value.(string)
+		if _, err := time.Parse(time.RFC3339, text); err != nil && value != nil {
+			return []error{fmt.Errorf("%s: %v is not a time: write it like \"2026-03-01T22:00:00Z\" or \"2026-03-01T23:00:00+01:00\"", path, value)}
+		}
+		return nil
+	}
+	var problems []error
+	switch value := value.(type) {
+	case map[string]any:
+		if t.Kind() != reflect.Struct {
+			return nil
+		}
+		for i := range t.NumField() {
+			name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+			if item, ok := value[name]; ok {
+				problems = append(problems, checkTimes(join(path, name), item, t.Field(i).Type)...)
+			}
+		}
+	case []any:
+		if t.Kind() != reflect.Slice {
+			return nil
+		}
+		for i, item := range value {
+			problems = append(problems, checkTimes(fmt.Sprintf("%s[%d]", path, i), item, t.Elem())...)
+		}
+	}
+	return problems
+}
+
+// typeError names the field of a value of the wrong type, which the decoder's own text buries among Go types.
+func typeError(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	return fmt.Errorf("%s: want %s, got %s", wrong.Field, jsonType(wrong.Type.String()), wrong.Value)
+}
+
+func jsonType(goType string) string {
+	switch {
+	case strings.HasPrefix(goType, "[]"):
+		return "a list"
+	case strings.HasPrefix(goType, "int"), strings.HasPrefix(goType, "*int"):
+		return "a whole number"
+	case goType == "bool":
+		return "true or false"
+	case goType == "string":
+		return "a string"
+	default:
+		return "an object"
+	}
+}
+
+// fieldFirst turns `unknown field "drain.mod"` into `drain.mod: unknown field`.
+func fieldFirst(err error) error {
+	text, field, found := strings.Cut(err.Error(), ` "`)
+	if !found {
+		return err
+	}
+	return fmt.Errorf("%s: %s", strings.TrimSuffix(field, `"`), text)
+}
+
+func kind(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case string:
+		return "a string"
+	case bool:
+		return "a boolean"
+	case []any:
+		return "a list"
+	default:
+		return "a number"
+	}
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}

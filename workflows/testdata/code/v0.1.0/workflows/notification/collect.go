@@ -1,0 +1,141 @@
+package notification
+
+import (
+	"cmp"
+	"drydock/workflows/testdata/code/v0.1.0/activities/delivery"
+	"drydock/workflows/testdata/code/v0.1.0/api"
+	"drydock/workflows/testdata/code/v0.1.0/rules/notices"
+	"drydock/workflows/testdata/code/v0.1.0/workflows/call"
+	"errors"
+	"fmt"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+	"slices"
+	"time"
+)
+
+const (
+	// digestAtOnce bounds the events of one message.
+	digestAtOnce = 100
+	// idleFor is how long a workflow that collects waits for more before it ends.
+	idleFor = time.Minute
+	// maxSeen bounds the IDs that are remembered, maxQueue the events that wait.
+	maxSeen  = 200
+	maxQueue = 1000
+)
+
+// collector is a notification that tells of many maintenances.
+type collector struct{ *notification }
+
+// collect tells of many maintenances: what comes within the time of a digest goes into one message, and the messages of
+// a period into one thread.
+func (n collector) collect() error {
+	if n.state.Plan == nil {
+		if _, err := n.gather(nil); err != nil {
+			return err
+		}
+	}
+	for {
+		if n.shouldContinue() {
+			return n.continueAsNew()
+		}
+		if len(n.state.Queue) == 0 {
+			if err := n.await(n.idle(), func() bool { return len(n.state.Queue) > 0 }); err != nil {
+				return err
+			}
+			if len(n.state.Queue) == 0 {
+				return nil
+			}
+		}
+		if err := n.tellQueued(); err != nil {
+			return err
+		}
+	}
+}
+
+// tellQueued tells the first events that wait, when the time of a digest is over.
+func (n collector) tellQueued() error {
+	plan, now := n.state.Plan, workflow.Now(n.ctx)
+	if plan.Thread == notices.ThreadPeriod && now.Sub(n.state.ThreadSince) >= plan.ThreadPeriod.Std() {
+		n.state.Thread, n.state.ThreadSince = "", now
+	}
+	most := 1
+	if wait := plan.Digest.Std(); wait > 0 {
+		most = digestAtOnce
+		if err := workflow.Sleep(n.ctx, wait); err != nil {
+			return err
+		}
+		if err := n.settled(); err != nil {
+			return err
+		}
+	}
+	queued := n.state.Queue[:min(most, len(n.state.Queue))]
+	n.state.Queue = n.state.Queue[len(queued):]
+	chosen := make([]api.EventReference, len(queued))
+	for i, e := range queued {
+		chosen[i] = e.EventReference
+	}
+	due := cmp.Or(queued[0].QueuedAt, now).Add(plan.Digest.Std())
+	found, err := n.gather(chosen)
+	if err != nil {
+		var refused *temporal.ApplicationError
+		if !errors.As(err, &refused) {
+			return err
+		}
+		n.giveUp(len(chosen), chosen[0].ID(), err)
+		return nil
+	}
+	if found.Refused > 0 {
+		n.state.Refused += found.Refused - 1
+		n.refused(api.SignalCollect, errors.New(found.Why))
+	}
+	if len(found.Events) == 0 {
+		return nil
+	}
+	return n.tell(message{events: found.Events, key: chosen[0].ID(), due: due})
+}
+
+// gather reads events from their maintenances.
+func (n collector) gather(events []api.EventReference) (delivery.Gathered, error) {
+	var found delivery.Gathered
+	ctx := reading(n.ctx, fmt.Sprintf("%d events for %s", len(events), n.Channel))
+	err := workflow.ExecuteActivity(ctx, call.Deliveries.Gather, delivery.GatherInput{Channel: n.Channel, Events: events}).Get(ctx, &found)
+	if err == nil && n.state.Plan == nil {
+		n.state.Plan = &found.Plan
+	}
+	return found, err
+}
+
+// queue takes an event that was not there yet. Of too many that wait behind a dead receiver the oldest are given up: they
+// have to fit into what a run hands to the next.
+func (n collector) queue(e api.EventReference) {
+	cluster, err := e.Check()
+	if own := api.ClusterOf(workflow.GetInfo(n.ctx).TaskQueueName); err == nil && cluster != own {
+		err = fmt.Errorf("workflowId: it is of cluster %q, and this is cluster %q", cluster, own)
+	}
+	if err != nil {
+		n.refused(api.SignalCollect, err)
+		return
+	}
+	id := e.ID()
+	if slices.Contains(n.state.Seen, id) {
+		return
+	}
+	if len(n.state.Queue) >= maxQueue {
+		n.giveUp(1, n.state.Queue[0].ID(), fmt.Errorf("more than %d events wait for %s", maxQueue, n.Channel))
+		n.state.Queue = n.state.Queue[1:]
+	}
+	n.state.Seen = append(n.state.Seen, id)
+	if extra := len(n.state.Seen) - maxSeen; extra > 0 {
+		n.state.Seen = slices.Clone(n.state.Seen[extra:])
+	}
+	n.state.Queue = append(n.state.Queue, api.QueuedEvent{EventReference: e, QueuedAt: workflow.Now(n.ctx)})
+}
+
+// idle is how long a workflow that collects has to remember its thread, or waits for more.
+func (n collector) idle() time.Duration {
+	if n.state.Plan.Thread == notices.ThreadPeriod {
+		return max(n.state.ThreadSince.Add(n.state.Plan.ThreadPeriod.Std()).Sub(workflow.Now(n.ctx)), idleFor)
+	}
+	return idleFor
+}

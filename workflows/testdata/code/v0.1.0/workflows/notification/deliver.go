@@ -1,0 +1,104 @@
+package notification
+
+import (
+	"drydock/workflows/testdata/code/v0.1.0/activities/delivery"
+	"drydock/workflows/testdata/code/v0.1.0/api"
+	"drydock/workflows/testdata/code/v0.1.0/notify"
+	"drydock/workflows/testdata/code/v0.1.0/rules/bounds"
+	"drydock/workflows/testdata/code/v0.1.0/rules/notices"
+	"drydock/workflows/testdata/code/v0.1.0/workflows/call"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+	"slices"
+	"time"
+)
+
+// message is what the channel is told at once. It was due at a time, which all tries are counted from.
+type message struct {
+	events []notices.Event
+	key    string
+	due    time.Time
+}
+
+// tell delivers one message, or hands its events to the workflow that collects. A message that could not be delivered is
+// counted, and the next one has its turn.
+func (n *notification) tell(m message) error {
+	now := workflow.Now(n.ctx)
+	n.state.Sending = &now
+	err := n.deliver(m)
+	n.state.Sending = nil
+	n.note(m, err)
+	var cancelled *temporal.CanceledError
+	switch {
+	case err == nil:
+		n.state.Delivered++
+		return nil
+	case errors.As(err, &cancelled):
+		return err
+	}
+	n.giveUp(1, m.events[0].ID, err)
+	return nil
+}
+
+// maxOutcomes bounds those that are kept.
+const maxOutcomes = 100
+
+// note keeps what became of a message's events. What was told again and again is kept as it was told last.
+func (n *notification) note(m message, err error) {
+	outcome := "delivered"
+	switch {
+	case err != nil:
+		outcome = bounds.Cut("not delivered: "+call.Cause(err), bounds.Text)
+	case !n.Collects && n.state.Plan.Collects():
+		outcome = "given to what collects for the channel"
+	}
+	for _, e := range m.events {
+		n.state.Outcomes = slices.DeleteFunc(n.state.Outcomes, func(o api.DeliveryOutcome) bool { return o.Event == e.ID })
+		n.state.Outcomes = append(n.state.Outcomes, api.DeliveryOutcome{Event: e.ID, At: workflow.Now(n.ctx), Outcome: outcome})
+	}
+	n.state.Outcomes = slices.Clone(n.state.Outcomes[max(len(n.state.Outcomes)-maxOutcomes, 0):])
+}
+
+// lateTries is how often a message is tried whose time is over before its turn comes, within lateWithin.
+const (
+	lateTries  = 3
+	lateWithin = 5 * time.Minute
+)
+
+func (n *notification) deliver(m message) error {
+	ctx := call.Quick(n.ctx, fmt.Sprintf("%s to %s", m.events[0].State, n.Channel))
+	now, retryFor := workflow.Now(n.ctx), n.state.Plan.RetryFor.Std()
+	until := m.due.Add(retryFor)
+	if late := min(lateWithin, retryFor); until.Sub(now) < late/2 {
+		// Behind a dead receiver each has its chance all the same, and no time of its own.
+		ctx, until = call.Times(ctx, lateTries), now.Add(late)
+	}
+	ctx = call.Within(ctx, until.Sub(now))
+	if !n.Collects && n.state.Plan.Collects() {
+		return n.forward(ctx, m.events[0])
+	}
+	var receipt notify.Receipt
+	err := workflow.ExecuteActivity(call.In(ctx, api.LaneMessages), call.Deliveries.Deliver, delivery.DeliverInput{
+		Channel: n.Channel, Events: m.events, Key: n.Channel + "/" + m.key, Thread: n.state.Thread, Until: until,
+	}).Get(ctx, &receipt)
+	if err == nil && n.state.Thread == "" && n.state.Plan.Thread != notices.ThreadNone {
+		n.state.Thread = receipt.Thread
+	}
+	return err
+}
+
+// forward hands an event to the workflow that collects. What is told again is another event to that one.
+func (n *notification) forward(ctx workflow.Context, e notices.Event) error {
+	start, err := json.Marshal(api.NotificationInput{Channel: n.Channel, Collects: true})
+	if err != nil {
+		return err
+	}
+	return workflow.ExecuteActivity(ctx, call.Deliveries.Collect, delivery.CollectInput{
+		WorkflowID:   api.CollectorID(api.ClusterOf(workflow.GetInfo(n.ctx).TaskQueueName), n.Channel),
+		WorkflowType: api.NotificationType, Signal: api.SignalCollect, Start: start,
+		Event: api.EventReference{Reference: *n.Maintenance, Moment: api.Moment{Sequence: e.Sequence, At: e.At}, Times: n.state.Times},
+	}).Get(ctx, nil)
+}

@@ -1,0 +1,102 @@
+package notification
+
+import (
+	"drydock/workflows/testdata/code/v0.1.0/activities/delivery"
+	"drydock/workflows/testdata/code/v0.1.0/api"
+	"drydock/workflows/testdata/code/v0.1.0/workflows/call"
+	"errors"
+	"fmt"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+	"time"
+)
+
+const (
+	// readWithin bounds one attempt to read, for which a worker may have to replay many histories, and readRetry the
+	// pause between two: a maintenance that cannot answer is in trouble for longer.
+	readWithin = 2 * time.Minute
+	readRetry  = 5 * time.Minute
+)
+
+// reading is for activities that ask maintenances.
+func reading(ctx workflow.Context, summary string) workflow.Context {
+	ctx = call.Quick(ctx, summary)
+	options := workflow.GetActivityOptions(ctx)
+	options.StartToCloseTimeout = readWithin
+	options.RetryPolicy.MaximumInterval = readRetry
+	return workflow.WithActivityOptions(ctx, options)
+}
+
+// hear takes word that the maintenance has something to tell. However many there are, it is read once.
+func (n *notification) hear(m api.Moment) {
+	switch {
+	case m.Sequence < 1:
+		n.refused(api.SignalEvent, fmt.Errorf("sequence: %d: want 1 or more", m.Sequence))
+	case m.At.IsZero():
+		n.refused(api.SignalEvent, errors.New("at: is missing: want the time of the event"))
+	case m.Compare(n.state.News) > 0:
+		n.state.News = m
+	}
+}
+
+// hasNews tells that there is something to read.
+func (n *notification) hasNews() bool {
+	return !n.state.Closed && (n.state.More || n.state.News.Compare(n.state.Read) > 0)
+}
+
+// read reads the events behind the latest that is known.
+func (n *notification) read() error {
+	said := n.state.News
+	n.state.News = api.Moment{}
+	var read delivery.Read
+	ctx := reading(n.ctx, "what is new for "+n.Channel)
+	err := workflow.ExecuteActivity(ctx, call.Deliveries.ReadEvents, delivery.ReadInput{
+		Channel: n.Channel, Maintenance: *n.Maintenance, After: n.state.Read,
+	}).Get(ctx, &read)
+	var refused *temporal.ApplicationError
+	if err != nil {
+		if n.state.Plan == nil || !errors.As(err, &refused) {
+			return err
+		}
+		// It is not there any more, or none of the channel's: what was read is told, and nothing else.
+		n.giveUp(1, "what was not read", err)
+		n.state.Closed, n.state.More = true, false
+		return nil
+	}
+	if n.state.Plan == nil {
+		n.state.Plan = &read.Plan
+	}
+	n.state.Upcoming = append(n.state.Upcoming, read.Events...)
+	if k := len(read.Events); k > 0 {
+		n.state.Read = api.Moment{Sequence: read.Events[k-1].Sequence, At: read.Events[k-1].At}
+	}
+	n.state.More, n.state.Closed = read.More, read.Closed
+	if read.Lost > 0 {
+		n.giveUp(read.Lost, "what is not kept", fmt.Errorf("%d events are not kept by the maintenance any more", read.Lost))
+	}
+	if read.Unanswered != "" {
+		n.giveUp(1, "what cannot be read", errors.New(read.Unanswered))
+	}
+	if !read.More && said.Compare(n.state.Read) > 0 {
+		n.refused(api.SignalEvent, fmt.Errorf("the maintenance has no event %d of %s", said.Sequence, said.At.UTC().Format(time.RFC3339)))
+	}
+	return nil
+}
+
+// awaitNews waits for something to read, at most for a time.
+func (n *notification) awaitNews(limit time.Duration) error {
+	return n.await(limit, n.hasNews)
+}
+
+// await waits for a condition, at most for a time.
+func (n *notification) await(limit time.Duration, condition func() bool) error {
+	waiting, cancel := workflow.WithCancel(n.ctx)
+	defer cancel() // a timer left behind would wake the workflow for nothing
+	_, err := workflow.AwaitWithOptions(waiting, workflow.AwaitOptions{
+		Timeout: limit, TimerOptions: workflow.TimerOptions{Summary: "wait for events"},
+	}, condition)
+	if err != nil {
+		return err
+	}
+	return n.settled()
+}

@@ -1,0 +1,4 @@
+package scheduler
+
+// Packed is how many requests are handed on, by a name that tests may say.
+type Packed = packedRequests
