@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -28,6 +29,28 @@ func Loopback(next http.Handler) http.Handler {
 		}
 	})
 }
+
+// Pages protects a user interface: it answers requests that name this machine by a loopback name or address, or by one of names, and that
+// no page sends but the interface's own. What changes something is JSON or gRPC, or carries the header ScriptHeader.
+func Pages(next http.Handler, names ...string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		protectPages(w.Header())
+		switch {
+		case !IsLoopback(r.Host) && !isOneOf(r.Host, names):
+			http.Error(w, "this name is not answered here, only those of this machine, such as localhost or 127.0.0.1, and those that were configured", http.StatusForbidden)
+		case !isOwnOrigin(r):
+			http.Error(w, "pages of other origins are not answered here", http.StatusForbidden)
+		case isChange(r.Method) && r.Header.Get(ScriptHeader) == "" && !isDeclared(r.Header):
+			http.Error(w, "send application/json: any page may send text and forms", http.StatusUnsupportedMediaType)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// ScriptHeader is the header that Temporal's UI puts on what changes something, as text. A browser sends it for a page of another origin only
+// where the server said before that the page may.
+const ScriptHeader = "X-Csrf-Token"
 
 // ReadOnly answers GET and HEAD alone, and no request that a browser sends for a page of another site. It asks nothing of the Host header:
 // probes come by a pod's address, Prometheus by the name of a Service.
@@ -83,6 +106,37 @@ func isForeign(h http.Header) bool {
 	return (site == "cross-site" || site == "same-site") && h.Get("Sec-Fetch-Mode") != "navigate"
 }
 
+// isOwnOrigin reports whether a request comes from no page, or from a page of the very server that it goes to.
+func isOwnOrigin(r *http.Request) bool {
+	origins := r.Header.Values("Origin")
+	if len(origins) == 0 {
+		return !isForeign(r.Header)
+	}
+	if len(origins) > 1 {
+		return false
+	}
+	u, err := url.Parse(origins[0])
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && strings.EqualFold(u.Host, r.Host)
+}
+
+// isOneOf reports whether a host, with its port or without, has one of the names.
+func isOneOf(host string, names []string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, strings.Trim(host, "[]")) })
+}
+
+func isChange(method string) bool {
+	return method != http.MethodGet && method != http.MethodHead && method != http.MethodOptions
+}
+
+// isDeclared reports whether the body has a type that a browser sends for a page of another origin only after it asked the server.
+func isDeclared(h http.Header) bool {
+	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
+	return err == nil && (kind == "application/json" || strings.HasPrefix(kind, "application/grpc"))
+}
+
 // isSimple reports whether a browser sends the request for any page without asking the server first.
 func isSimple(r *http.Request) bool {
 	if r.Method != http.MethodPost {
@@ -103,4 +157,14 @@ func protect(h http.Header) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
+}
+
+// protectPages keeps pages out of other sites' frames, and their forms and plug-ins from leading elsewhere. Which scripts run is what the
+// pages themselves say.
+func protectPages(h http.Header) {
+	h.Set("Content-Security-Policy", "base-uri 'self'; form-action 'self'; frame-ancestors 'self'; object-src 'none'")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "SAMEORIGIN")
 }

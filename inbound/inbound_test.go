@@ -1,9 +1,11 @@
 package inbound_test
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 
@@ -114,5 +116,71 @@ func TestWhichProtectionAnAddressGets(t *testing.T) {
 			t.Errorf("%s: %d, want %d", address, got, want)
 		}
 		server.Close()
+	}
+}
+
+func TestNoOtherPageReachesAUserInterface(t *testing.T) {
+	server := httptest.NewServer(inbound.Pages(answers, "ui.example", "10.0.0.7"))
+	defer server.Close()
+	typed := func(kind string, more ...string) map[string]string {
+		h := header("Content-Type", kind)
+		for i := 0; i < len(more); i += 2 {
+			h[more[i]] = more[i+1]
+		}
+		return h
+	}
+	for name, one := range map[string]struct {
+		request
+		want int
+	}{
+		"a person":                   {request{}, 200},
+		"localhost":                  {request{host: "localhost:8233"}, 200},
+		"IPv6":                       {request{host: "[::1]:8233"}, 200},
+		"a configured name":          {request{host: "UI.example:8233"}, 200},
+		"a configured address":       {request{host: "10.0.0.7:8233"}, 200},
+		"a name that leads here":     {request{host: "evil.example:8233"}, 403},
+		"a name below it":            {request{host: "evil.ui.example"}, 403},
+		"any address":                {request{host: "0.0.0.0:8233"}, 403},
+		"its own page":               {request{method: "POST", host: "localhost:8233", body: "{}", header: typed("application/json", "Origin", "http://localhost:8233")}, 200},
+		"its own page, as text":      {request{method: "POST", host: "localhost:8233", body: "{}", header: typed("text/plain;charset=UTF-8", "Origin", "http://localhost:8233", "X-CSRF-TOKEN", "x")}, 200},
+		"another page":               {request{method: "POST", body: "{}", header: typed("application/json", "Origin", "https://evil.example")}, 403},
+		"a page of another port":     {request{method: "POST", host: "localhost:8233", body: "{}", header: typed("application/json", "Origin", "http://localhost:3000")}, 403},
+		"a page that hides":          {request{header: header("Origin", "null")}, 403},
+		"a page of a name like it":   {request{host: "evil.example", header: header("Origin", "http://evil.example")}, 403},
+		"a page's image":             {request{header: header("Sec-Fetch-Site", "same-site")}, 403},
+		"a link":                     {request{header: map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}}, 200},
+		"gRPC-Web":                   {request{method: "POST", body: "{}", header: typed("application/grpc-web+proto")}, 200},
+		"text":                       {request{method: "POST", body: "{}", header: typed("text/plain")}, 415},
+		"a form":                     {request{method: "POST", body: "a=b", header: typed("application/x-www-form-urlencoded")}, 415},
+		"a form with files":          {request{method: "POST", body: "a=b", header: typed("multipart/form-data; boundary=x")}, 415},
+		"a body without a type":      {request{method: "POST", body: "{}"}, 415},
+		"neither a body nor a type":  {request{method: "POST"}, 415},
+		"PUT of text":                {request{method: "PUT", body: "{}", header: typed("text/plain")}, 415},
+		"a type that begins like it": {request{method: "POST", body: "{}", header: typed("application/json-patch+json")}, 415},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, header := send(t, server, one.request)
+			if status != one.want {
+				t.Errorf("%d, want %d", status, one.want)
+			}
+			if policy := header.Get("Content-Security-Policy"); !strings.Contains(policy, "frame-ancestors 'self'") {
+				t.Errorf("its policy is %q", policy)
+			}
+		})
+	}
+}
+
+// Temporal's development server is a module of its own, which would depend on all that this one does if it imported the package.
+func TestTheDevelopmentServerHasTheSameProtection(t *testing.T) {
+	own, err := os.ReadFile("inbound.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied, err := os.ReadFile("../deploy/devtemporal/inbound/inbound.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(own, copied) {
+		t.Error("deploy/devtemporal/inbound/inbound.go differs: copy inbound/inbound.go there")
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"drydock/starter/setup"
 	"drydock/starter/tell"
 	"drydock/starter/terminal"
+	"drydock/starter/uiguard"
 )
 
 // Run runs one command line and returns its exit code. All output goes to the process's writers.
@@ -138,7 +139,7 @@ func addGroups(root *cobra.Command, a *invocation.App) {
 			tell.NewEscalate(a), tell.NewSkipPod(a), tell.NewConsent(a), tell.NewRetryNow(a),
 			tell.NewApprove(a), tell.NewDeny(a), tell.NewReschedule(a), tell.NewValidated(a), tell.NewValidationFailed(a), tell.NewHookDone(a), tell.NewSkipHook(a),
 		}},
-		{"cluster", "The cluster as a whole:", []*cobra.Command{newLimits(a), newFreeze(a), newThaw(a), newWindows(a), health.New(a), profile.New(a), newDoctor(a), setup.New(a), codecserver.New(a)}},
+		{"cluster", "The cluster as a whole:", []*cobra.Command{newLimits(a), newFreeze(a), newThaw(a), newWindows(a), health.New(a), profile.New(a), newDoctor(a), setup.New(a), codecserver.New(a), uiguard.New(a)}},
 		{"other", "Other commands:", []*cobra.Command{newSchema(a), newVersion(a)}},
 	}
 	for _, g := range groups {

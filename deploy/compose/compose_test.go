@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,6 +25,7 @@ type service struct {
 	Command     []string
 	Volumes     []string
 	Profiles    []string
+	Environment map[string]string
 }
 
 func services(t *testing.T, path string) map[string]service {
@@ -44,7 +46,7 @@ var byDefault = regexp.MustCompile(`\$\{\w+:-([^}]*)\}`)
 
 func TestServicesAreConfined(t *testing.T) {
 	all := services(t, "docker-compose.yaml")
-	for _, name := range []string{"postgres", "schema", "temporal", "setup", "ui", "worker", "prometheus", "grafana", "cli"} {
+	for _, name := range []string{"postgres", "schema", "temporal", "setup", "ui", "ui-guard", "worker", "prometheus", "grafana", "cli"} {
 		s, ok := all[name]
 		if !ok {
 			t.Errorf("there is no service %s", name)
@@ -70,10 +72,36 @@ func TestServicesAreConfined(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"setup", "worker", "cli"} {
+	for _, name := range []string{"setup", "ui-guard", "worker", "cli"} {
 		if !all[name].ReadOnly {
 			t.Errorf("%s: its root file system can be written", name)
 		}
+	}
+}
+
+// refused are ports that no browser sends a request to (https://fetch.spec.whatwg.org/#port-blocking): those of IRC, since browsers have refused any.
+var refused = []string{"6665", "6666", "6667", "6668", "6669"}
+
+// TestNoPageReachesTheUI holds the UI, which answers every name, to a port that browsers refuse, with the guard before it where people look for
+// it; and the servers beside it to what they have against pages of other sites.
+func TestNoPageReachesTheUI(t *testing.T) {
+	all := services(t, "docker-compose.yaml")
+	plain := func(text string) string { return byDefault.ReplaceAllString(text, "$1") }
+	port := plain(all["ui"].Environment["TEMPORAL_UI_PORT"])
+	if !slices.Contains(refused, port) {
+		t.Errorf("the UI listens on port %s, where browsers go", port)
+	}
+	if got, want := plain(strings.Join(all["ui-guard"].Command, " ")), "ui-guard --listen=127.0.0.1:8233 --ui=http://127.0.0.1:"+port; got != want {
+		t.Errorf("before the UI runs %q, want %q", got, want)
+	}
+	if got := all["temporal"].Environment["FRONTEND_HTTP_PORT"]; got != "0" {
+		t.Errorf("Temporal's HTTP API has port %q, and answers every page", got)
+	}
+	if all["grafana"].Environment["GF_SERVER_ENFORCE_DOMAIN"] != "true" {
+		t.Error("Grafana answers every name")
+	}
+	if !slices.ContainsFunc(all["prometheus"].Command, func(arg string) bool { return strings.HasPrefix(arg, "--web.cors.origin=http://(localhost|") }) {
+		t.Error("Prometheus lets every page read its answers")
 	}
 }
 

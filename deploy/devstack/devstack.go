@@ -130,25 +130,25 @@ func StartTemporal(ctx context.Context, o TemporalOptions) (t *Temporal, err err
 }
 
 func startTemporal(ctx context.Context, o TemporalOptions) (*Temporal, error) {
-	ports, err := FreePorts(4)
+	ports, err := FreePorts(3)
 	if err != nil {
 		return nil, err
 	}
-	ports[0], ports[3] = cmp.Or(o.Port, ports[0]), cmp.Or(o.UIPort, ports[3])
+	ports[0], ports[2] = cmp.Or(o.Port, ports[0]), cmp.Or(o.UIPort, ports[2])
 	t := &Temporal{
 		Address: address(ports[0]), dir: o.Dir, detach: o.Detach, held: o.Held, connection: o.Connection, environment: o.Environment,
 	}
 	t.connection.HostPort, t.connection.Logger = t.Address, quiet{}
 	t.args = []string{
-		"server", "start-dev", "--ip", "127.0.0.1", "--port", strconv.Itoa(ports[0]), "--http-port", strconv.Itoa(ports[1]),
-		"--metrics-port", strconv.Itoa(ports[2]), "--log-level", "error",
+		"server", "start-dev", "--ip", "127.0.0.1", "--port", strconv.Itoa(ports[0]),
+		"--metrics-port", strconv.Itoa(ports[1]), "--log-level", "error",
 	}
 	if !o.InMemory {
 		t.args = append(t.args, "--db-filename", filepath.Join(o.Dir, "temporal.db"))
 	}
 	if o.UI {
-		t.UI = "http://" + address(ports[3])
-		t.args = append(t.args, "--ui-port", strconv.Itoa(ports[3]))
+		t.UI = "http://" + address(ports[2])
+		t.args = append(t.args, "--ui-port", strconv.Itoa(ports[2]))
 	} else {
 		t.args = append(t.args, "--headless")
 	}

@@ -3,10 +3,12 @@ module drydock/deploy/devtemporal
 go 1.26.8
 
 require (
+	github.com/labstack/echo/v4 v4.13.4
 	github.com/spf13/cobra v1.10.2
 	github.com/temporalio/ui-server/v2 v2.45.1
 	go.temporal.io/api v1.63.5
 	go.temporal.io/server v1.32.1
+	google.golang.org/grpc v1.83.2
 )
 
 require (
@@ -115,7 +117,6 @@ require (
 	github.com/josharian/intern v1.0.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/klauspost/compress v1.18.7 // indirect
-	github.com/labstack/echo/v4 v4.13.4 // indirect
 	github.com/labstack/gommon v0.4.2 // indirect
 	github.com/lib/pq v1.12.3 // indirect
 	github.com/mailru/easyjson v0.9.2 // indirect
@@ -197,7 +198,6 @@ require (
 	google.golang.org/genproto v0.0.0-20260420184626-e10c466a9529 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260526163538-3dc84a4a5aaa // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260526163538-3dc84a4a5aaa // indirect
-	google.golang.org/grpc v1.83.2 // indirect
 	google.golang.org/protobuf v1.36.11 // indirect
 	gopkg.in/evanphx/json-patch.v4 v4.13.0 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect

@@ -39,10 +39,11 @@ func command() *cobra.Command {
 // options are the flags of start-dev. A port that is 0 is chosen by the system.
 type options struct {
 	ip, uiIP                             string
-	port, httpPort, metricsPort, uiPort  int
+	port, metricsPort, uiPort            int
 	headless                             bool
 	database, namespace, logLevel        string
 	searchAttributes, dynamicConfigValue []string
+	uiNames                              []string
 	access                               access
 }
 
@@ -65,10 +66,10 @@ func startDev() *cobra.Command {
 	flags := c.Flags()
 	flags.StringVar(&o.ip, "ip", "127.0.0.1", "address of the server")
 	flags.IntVarP(&o.port, "port", "p", 7233, "port of the gRPC API")
-	flags.IntVar(&o.httpPort, "http-port", 0, "port of the HTTP API (default a free one)")
 	flags.IntVar(&o.metricsPort, "metrics-port", 0, "port of /metrics (default a free one)")
 	flags.StringVar(&o.uiIP, "ui-ip", "", "address of the web UI (default --ip)")
 	flags.IntVar(&o.uiPort, "ui-port", 0, "port of the web UI (default --port + 1000)")
+	flags.StringArrayVar(&o.uiNames, "ui-name", nil, "name that browsers may call the web UI by, besides localhost and --ui-ip; repeatable")
 	flags.BoolVar(&o.headless, "headless", false, "no web UI")
 	flags.StringVarP(&o.database, "db-filename", "f", "", "SQLite file that keeps the state")
 	flags.StringVarP(&o.namespace, "namespace", "n", "default", "namespace to create")

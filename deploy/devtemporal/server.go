@@ -8,13 +8,12 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"net/http"
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
-	ui "github.com/temporalio/ui-server/v2/server"
-	uiconfig "github.com/temporalio/ui-server/v2/server/config"
-	uioptions "github.com/temporalio/ui-server/v2/server/server_options"
 	"go.temporal.io/server/common/authorization"
 	"go.temporal.io/server/common/cluster"
 	"go.temporal.io/server/common/config"
@@ -26,6 +25,8 @@ import (
 	"go.temporal.io/server/common/primitives"
 	schema "go.temporal.io/server/schema/sqlite"
 	"go.temporal.io/server/temporal"
+
+	"drydock/deploy/devtemporal/web"
 )
 
 const clusterName = "active"
@@ -80,9 +81,11 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	}
 	failed := make(chan error, 1)
 	if !o.headless {
-		web := o.ui(ports)
-		go func() { failed <- web.Start() }()
-		defer web.Stop()
+		ui, err := o.serveUI(ctx, ports, failed)
+		if err != nil {
+			return errors.Join(err, server.Stop())
+		}
+		defer ui.Close()
 	}
 	fmt.Fprintf(out, "Temporal server: %s\n", address(o.ip, o.port))
 	if !o.headless {
@@ -96,10 +99,11 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	return errors.Join(err, server.Stop())
 }
 
-// ports are those of the services, and under "http" and "metrics" those of the frontend's HTTP API and of /metrics.
+// ports are those of the services, and under "metrics" that of /metrics. The frontend's HTTP API has none: any page that a browser of this
+// machine shows could call it, and nothing needs it.
 func (o options) ports() (map[primitives.ServiceName]int, error) {
-	ports := map[primitives.ServiceName]int{primitives.FrontendService: o.port, "http": o.httpPort, "metrics": o.metricsPort}
-	for _, name := range append([]primitives.ServiceName{"http", "metrics"}, o.services()...) {
+	ports := map[primitives.ServiceName]int{primitives.FrontendService: o.port, "metrics": o.metricsPort}
+	for _, name := range append([]primitives.ServiceName{"metrics"}, o.services()...) {
 		if ports[name] != 0 {
 			continue
 		}
@@ -177,11 +181,7 @@ func (o options) config(database *config.SQL, ports map[primitives.ServiceName]i
 		c.PublicClient = config.PublicClient{} // the internal frontend is found among the services
 	}
 	for _, s := range o.services() {
-		rpc := config.RPC{GRPCPort: ports[s], BindOnIP: o.ip}
-		if s == primitives.FrontendService {
-			rpc.HTTPPort = ports["http"]
-		}
-		c.Services[string(s)] = config.Service{RPC: rpc}
+		c.Services[string(s)] = config.Service{RPC: config.RPC{GRPCPort: ports[s], BindOnIP: o.ip}}
 	}
 	return c
 }
@@ -208,15 +208,31 @@ func (o options) dynamic() (dynamicconfig.StaticClient, error) {
 	return values, nil
 }
 
-func (o options) ui(ports map[primitives.ServiceName]int) *ui.Server {
+// What a client of the UI may take.
+const (
+	readHeaderWithin = 10 * time.Second
+	idleFor          = 2 * time.Minute
+)
+
+// serveUI serves the UI, and says on failed where it ends by itself.
+func (o options) serveUI(ctx context.Context, ports map[primitives.ServiceName]int, failed chan<- error) (*http.Server, error) {
 	asks := primitives.FrontendService
 	if o.access.restricted() {
 		asks = primitives.InternalFrontendService
 	}
-	return ui.NewServer(uioptions.WithConfigProvider(&uiconfig.Config{
-		Host: o.uiIP, Port: o.uiPort, TemporalGRPCAddress: address(o.ip, ports[asks]), DefaultNamespace: o.namespace,
-		EnableUI: true, HideLogs: true, CORS: uiconfig.CORS{CookieInsecure: true},
-	}))
+	handler, err := web.Handler(web.Options{
+		Temporal: address(o.ip, ports[asks]), Namespace: o.namespace, Names: append([]string{o.uiIP}, o.uiNames...),
+	})
+	if err != nil {
+		return nil, err
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address(o.uiIP, o.uiPort))
+	if err != nil {
+		return nil, fmt.Errorf("listening for the UI: %w", err)
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: readHeaderWithin, IdleTimeout: idleFor}
+	go func() { failed <- server.Serve(listener) }()
+	return server, nil
 }
 
 func address(ip string, port int) string { return net.JoinHostPort(ip, strconv.Itoa(port)) }
