@@ -145,6 +145,8 @@ type HealthNews struct {
 	Repeat bool `json:"repeat,omitempty"`
 	// Ended are nodes whose remediation does not run, though it did not say that it ends. Nothing else is said with them.
 	Ended []string `json:"ended,omitempty"`
+	// Troubles are all that fails now in the watch of the nodes. Nothing else is said with them.
+	Troubles *[]Trouble `json:"troubles,omitempty"`
 	health.Observation
 }
 
@@ -238,6 +240,8 @@ type HealthStatus struct {
 	health.Status
 	// Waiting says in words what the check has to know before it decides anything; empty is nothing.
 	Waiting string `json:"waiting,omitempty"`
+	// Troubles are what fails, in the check and in the watch of the nodes, and is tried again.
+	Troubles []Trouble `json:"troubles,omitempty"`
 	// Events are the latest, Messages the latest that arrived, with what became of each.
 	Events   []HealthEvent `json:"events,omitempty"`
 	Messages []Received    `json:"messages,omitempty"`
@@ -277,8 +281,10 @@ type HealthWatchState struct {
 	Rebuilding string               `json:"rebuilding,omitempty"`
 	Checks     []WatchedHealthCheck `json:"checks"`
 	// Permit is the control-plane node that may be remediated.
-	Permit health.Permitted   `json:"permit,omitzero"`
-	Notes  []RecordedDecision `json:"notes,omitempty"`
+	Permit health.Permitted `json:"permit,omitzero"`
+	// Troubles are what fails and is tried again.
+	Troubles []Trouble          `json:"troubles,omitempty"`
+	Notes    []RecordedDecision `json:"notes,omitempty"`
 }
 
 // WatchedHealthCheck is a check that the watch looks for.
@@ -320,6 +326,9 @@ func (i HealthIntent) Validate(now time.Time) error {
 // maxRevision is more than anybody counts to.
 const maxRevision = 1 << 40
 
+// maxTroubles is more than a watch has.
+const maxTroubles = 20
+
 // Validate tells why news make no sense.
 func (n HealthNews) Validate() error {
 	if n.Revision < 0 || n.Revision > maxRevision || n.Sequence < 0 || n.Sequence > maxRevision {
@@ -327,6 +336,9 @@ func (n HealthNews) Validate() error {
 	}
 	if n.Watch != "" && RunID(n.Watch) != nil {
 		return fmt.Errorf("watch: %w", RunID(n.Watch))
+	}
+	if n.Troubles != nil && len(*n.Troubles) > maxTroubles {
+		return fmt.Errorf("troubles: %d: %d at most", len(*n.Troubles), maxTroubles)
 	}
 	for _, name := range n.Ended {
 		if err := spec.NodeName(name); err != nil {

@@ -213,6 +213,9 @@ type Trouble struct {
 	NextTry time.Time `json:"nextTry"`
 }
 
+// String is the trouble as a sentence.
+func (t Trouble) String() string { return t.What + ": " + t.Why }
+
 // LimitsInForce are the limits with who set them and why.
 type LimitsInForce struct {
 	schedule.Limits

@@ -46,9 +46,9 @@ var ErrDenied = errors.New("the account may not do this")
 // authorizerSays is how the API server words that its authorizer refused a request.
 var authorizerSays = regexp.MustCompile(` cannot ([a-z]+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?`)
 
-// refusedRequest is the request that the API server's authorizer refused. A webhook, a policy and a quota answer Forbidden
+// RefusedRequest is the request that the API server's authorizer refused. A webhook, a policy and a quota answer Forbidden
 // too, and may think better of it.
-func refusedRequest(err error) (request authorizationv1.ResourceAttributes, ok bool) {
+func RefusedRequest(err error) (request authorizationv1.ResourceAttributes, ok bool) {
 	if !apierrors.IsForbidden(err) {
 		return request, false
 	}
@@ -71,7 +71,7 @@ func Denied(ctx context.Context, client kube.Interface, err error) bool {
 	if errors.Is(err, ErrDenied) {
 		return true
 	}
-	request, ok := refusedRequest(err)
+	request, ok := RefusedRequest(err)
 	if !ok || client == nil {
 		return false
 	}

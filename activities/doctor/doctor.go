@@ -139,6 +139,9 @@ func (d *Activities) facts(ctx context.Context, in EvaluateInput) (doctor.Facts,
 	if err := d.deliveries(ctx, in, &facts); err != nil {
 		return facts, err
 	}
+	if err := d.troubles(ctx, in, &facts); err != nil {
+		return facts, err
+	}
 	if err := d.describe(ctx, &facts, doctor.Referred(facts)); err != nil {
 		return facts, err
 	}

@@ -12,6 +12,7 @@ import (
 	"drydock/api"
 	"drydock/k8s"
 	"drydock/k8s/kube"
+	"drydock/rules/preflight"
 )
 
 // OrCause is the error, or why the context ended where it did: an error then only tells of that.
@@ -37,10 +38,19 @@ func Translate(ctx context.Context, client kube.Interface, err error) error {
 		return temporal.NewNonRetryableApplicationError(err.Error(), api.ErrorNotHolder, nil)
 	case k8s.Denied(ctx, client, err):
 		return temporal.NewNonRetryableApplicationError(
-			fmt.Sprintf("%v (grant it to the worker's account)", err), api.ErrorMissingPermission, nil)
+			fmt.Sprintf("%v (grant it to the worker's account%s)", err, granting(err)), api.ErrorMissingPermission, nil)
 	default:
 		return err
 	}
+}
+
+// granting says what grants the permission that a request lacked; it is empty where the error does not name the request.
+func granting(err error) string {
+	request, known := k8s.RefusedRequest(err)
+	if !known {
+		return ""
+	}
+	return " with " + preflight.Need{ResourceAttributes: request}.Granting()
 }
 
 // WorkerStopping makes Temporal start the activity again on another worker without delay.

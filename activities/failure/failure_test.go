@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"go.temporal.io/sdk/temporal"
@@ -56,5 +57,32 @@ func TestTranslateTellsWhatIsWorthARetry(t *testing.T) {
 	}
 	if Translate(t.Context(), client, nil) != nil {
 		t.Error("no error became one")
+	}
+}
+
+// A person reads the error: it names the command that grants what is missing, for each part of the manifests.
+func TestAMissingPermissionNamesWhatGrantsIt(t *testing.T) {
+	for request, want := range map[string]string{
+		`patch resource "nodes" in API group ""`:                                                      "`kubectl apply -f deploy/kubernetes/rbac.yaml`",
+		`delete resource "pods" in API group "" in the namespace "shop"`:                              "`kubectl apply -f deploy/kubernetes/rbac-delete-pods.yaml`, or delete-pods in the chart's rbac.features",
+		`patch resource "nodes/status" in API group ""`:                                               "rbac-node-conditions.yaml`",
+		`list resource "leases" in API group "coordination.k8s.io" in the namespace "medik8s-leases"`: "rbac-health.yaml`, or health in the chart's rbac.features",
+		`get resource "leases" in API group "coordination.k8s.io" in the namespace "shop"`:            "rbac-profiles.yaml`",
+		`list resource "daemonsets" in API group "apps"`:                                              "rbac-daemonsets.yaml`",
+		`list resource "volumeattachments" in API group "storage.k8s.io"`:                             "rbac-volumes.yaml`",
+		`create resource "evictionrequests" in API group "lifecycle.k8s.io" in the namespace "shop"`:  "rbac-eviction-requests.yaml`",
+		`patch resource "machines" in API group "cluster.x-k8s.io" in the namespace "fleet"`:          "rbac-cluster-api.yaml`",
+		`create resource "jobs" in API group "batch" in the namespace "drydock-work"`:                 "rbac-work.yaml`",
+		`create resource "jobs" in API group "batch" in the namespace "burn-in"`:                      "a Role like that of deploy/kubernetes/rbac-jobs.yaml in namespace burn-in",
+		`create resource "reboots" in API group "remediators.example" in the namespace "rack"`:        "rbac.ext-remediation/aggregate-to-ext-remediation",
+	} {
+		t.Run(request, func(t *testing.T) {
+			server := k8stest.New()
+			server.Deny("*", "*")
+			err := fmt.Errorf("doing it: %w", apierrors.NewForbidden(schema.GroupResource{}, "", errors.New(`User "drydock" cannot `+request)))
+			if got := Translate(t.Context(), server.Client(t), err); !strings.Contains(got.Error(), want) {
+				t.Errorf("%v\ndoes not name %s", got, want)
+			}
+		})
 	}
 }

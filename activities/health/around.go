@@ -4,11 +4,17 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
 
+	"drydock/activities/failure"
+	"drydock/api"
+	"drydock/rules/bounds"
 	rules "drydock/rules/health"
 )
 
@@ -33,6 +39,20 @@ type surroundings struct {
 	permits   map[permitKey]permitState
 	// ended are the workflow IDs that were not running twice in a row.
 	ended map[string]bool
+	// denied are the looks that the worker's account lacks a permission for, with why.
+	denied map[string]string
+}
+
+// maxDenied bounds what is told of looks that are denied, in bytes.
+const maxDenied = 500
+
+// deniedText says in words what may not be looked at; empty is nothing.
+func (s surroundings) deniedText() string {
+	var all []string
+	for _, what := range slices.Sorted(maps.Keys(s.denied)) {
+		all = append(all, s.denied[what])
+	}
+	return bounds.Cut(strings.Join(all, "; "), maxDenied)
 }
 
 // watches are those that run on this worker, by workflow. A new one ends the one before, which the server tells of its cancellation
@@ -96,6 +116,23 @@ func (r *around) set(change func(*surroundings)) {
 	}
 }
 
+// deny makes known why something may not be looked at; empty is that it may.
+func (r *around) deny(what, why string) {
+	if r.latest().denied[what] == why {
+		return
+	}
+	r.set(func(s *surroundings) {
+		denied := maps.Clone(s.denied)
+		if denied == nil {
+			denied = map[string]string{}
+		}
+		if denied[what] = why; why == "" {
+			delete(denied, what)
+		}
+		s.denied = denied
+	})
+}
+
 // isDue tells whether it is time to look at something again, and notes that it is done.
 func (r *around) isDue(what string, every time.Duration) bool {
 	if at, before := r.looked[what]; before && time.Since(at) < every {
@@ -127,9 +164,18 @@ func (l lookout) lookAround(ctx context.Context, r *around, in WatchInput) {
 	ctx, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
 	warn := func(what string, err error) {
-		if err != nil && ctx.Err() == nil {
+		if ctx.Err() != nil {
+			return
+		}
+		denied := ""
+		if err = failure.Translate(ctx, l.Objects.Kube(), err); err != nil {
 			activity.GetLogger(ctx).Warn("not known: "+what, "error", err)
 		}
+		var missing *temporal.ApplicationError
+		if errors.As(err, &missing) && missing.Type() == api.ErrorMissingPermission {
+			denied = missing.Message()
+		}
+		r.deny(what, denied)
 	}
 	if r.isDue("signs", signsEvery) {
 		upgrading, err := l.clusterUpgrade(ctx)

@@ -83,3 +83,19 @@ func TestPermitsAreAnsweredOnce(t *testing.T) {
 	}
 	s.quiet(in, func() {})
 }
+
+// A look that the account may not make is told, once: the check goes on without what it would have said.
+func TestALookThatIsDeniedIsTold(t *testing.T) {
+	s := newSite(t, worker("n1", "True"))
+	s.kinds.Serve("config.openshift.io/v1", "ClusterVersion", "clusterversions", false)
+	s.deny("list", "config.openshift.io", "clusterversions", "")
+	in := WatchInput{Checks: []WatchedCheck{check("workers")}}
+	seen := s.see(in)
+	if seen.Denied == nil || !strings.Contains(*seen.Denied, "clusterversions") || !strings.Contains(*seen.Denied, "rbac-health.yaml") {
+		t.Fatalf("%+v", seen)
+	}
+	in.Denied = *seen.Denied
+	if seen = s.see(in); seen.Denied != nil {
+		t.Errorf("told again: %s", *seen.Denied)
+	}
+}

@@ -51,6 +51,8 @@ type WatchInput struct {
 	Checks []WatchedCheck `json:"checks"`
 	// Overlaps is the digest of the Overlaps that were told last; empty is none.
 	Overlaps string `json:"overlaps,omitempty"`
+	// Denied is what was told last that the account may not look at.
+	Denied string `json:"denied,omitempty"`
 	// Permits are the control-plane nodes that wait for a permit, with the answers that were told last.
 	Permits []AskedPermit `json:"permits,omitempty"`
 	// Ended are the workflow IDs of checks and remediations whose end was told.
@@ -116,6 +118,8 @@ type WatchResult struct {
 	Checks []CheckSeen `json:"checks,omitempty"`
 	// Overlaps are set where they have changed.
 	Overlaps *Overlaps `json:"overlaps,omitempty"`
+	// Denied says what the worker's account may not look at, set where it has changed; empty is nothing any more.
+	Denied *string `json:"denied,omitempty"`
 	// Permits are the answers that have changed.
 	Permits []PermitSeen `json:"permits,omitempty"`
 	// EndedChecks and EndedRemediations do not run, though they did not say that they end.
@@ -126,7 +130,7 @@ type WatchResult struct {
 }
 
 func (r WatchResult) empty() bool {
-	return len(r.Checks)+len(r.Permits)+len(r.EndedChecks)+len(r.EndedRemediations) == 0 && r.Overlaps == nil
+	return len(r.Checks)+len(r.Permits)+len(r.EndedChecks)+len(r.EndedRemediations) == 0 && r.Overlaps == nil && r.Denied == nil
 }
 
 // CheckSeen is what is new for a check. Its Observation lacks Revision, Sequence and the permit, which the workflow knows.

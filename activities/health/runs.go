@@ -15,6 +15,7 @@ import (
 
 	"drydock/activities/caller"
 	"drydock/activities/execution"
+	"drydock/activities/failure"
 	"drydock/activities/heartbeat"
 	"drydock/api"
 	"drydock/rules/bounds"
@@ -148,7 +149,7 @@ func (a *Activities) StockRemediations(ctx context.Context, in StockInput) (Stoc
 	}
 	leased, err := a.leases().HeldBy(ctx, LeaseHolder(in.Check))
 	if err != nil {
-		return Stock{}, err
+		return Stock{}, failure.Translate(ctx, a.Objects.Kube(), err)
 	}
 	for _, node := range leased {
 		nodes[node] = true

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -118,5 +119,17 @@ func TestTheWatchHearsAnIntentWhetherOrNotItRuns(t *testing.T) {
 	env.RegisterActivity(s.acts.SendHealthIntent)
 	if _, err := env.ExecuteActivity(s.acts.SendHealthIntent, intent); err != nil || !temporal.AssertExpectations(t) {
 		t.Error(err)
+	}
+}
+
+// What is refused is named at once, with the command that grants it: a retry heals nothing.
+func TestRemediationsThatMayNotBeFoundNameThePermission(t *testing.T) {
+	s := newSite(t)
+	s.deny("list", "coordination.k8s.io", "leases", "medik8s-leases")
+	s.acts.Temporal = listing(nil)
+	_, err := activitytest.Call(t, s.acts.StockRemediations, StockInput{Check: "workers", TaskQueue: api.DefaultTaskQueue})
+	if activitytest.ErrorType(err) != api.ErrorMissingPermission || !strings.Contains(err.Error(), "medik8s-leases") ||
+		!strings.Contains(err.Error(), "`kubectl apply -f deploy/kubernetes/rbac-health.yaml`") {
+		t.Errorf("%v", err)
 	}
 }

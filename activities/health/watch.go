@@ -174,6 +174,9 @@ func (w *nodeWatch) report(now time.Time) WatchResult {
 	if w.overlaps.Digest != w.in.Overlaps {
 		result.Overlaps = w.overlaps
 	}
+	if denied := latest.deniedText(); denied != w.in.Denied {
+		result.Denied = &denied
+	}
 	for _, asked := range w.in.Permits {
 		state, known := latest.permits[permitKey{asked.Check, asked.Node}]
 		if known && (asked.Last == nil || *asked.Last != state.Permitted) {

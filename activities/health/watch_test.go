@@ -3,6 +3,7 @@ package health
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -47,6 +48,18 @@ func newSite(t *testing.T, nodes ...*corev1.Node) *site {
 		}),
 	}
 	return s
+}
+
+// deny refuses a kind of request, as the API server does whose authorizer refuses it.
+func (s *site) deny(verb, group, resource, namespace string) {
+	s.server.Deny(verb, resource)
+	s.server.Handle = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodGet || !strings.Contains(r.URL.Path, "/"+resource) {
+			return s.kinds.Handle(w, r)
+		}
+		k8stest.Respond(w, strings.Replace(k8stest.DeniedBody(verb, resource, namespace), `in API group \"\"`, `in API group \"`+group+`\"`, 1))
+		return true
+	}
 }
 
 var since = metav1.NewTime(time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC))

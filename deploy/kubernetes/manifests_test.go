@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
+
 	"drydock/deploy/kubernetes"
 	"drydock/rules/preflight"
 	"drydock/rules/spec"
@@ -52,6 +54,24 @@ func TestThePartsAreTheFiles(t *testing.T) {
 		resource := strings.TrimSuffix(need.Resource+"/"+need.Subresource, "/")
 		if name := strings.TrimSuffix(resource+"."+need.Group, ".") + " " + need.Verb; !slices.Contains(permissions[cmp.Or(need.Feature(), "base")], name) {
 			t.Errorf("%s: part %q does not give it", name, need.Feature())
+		}
+	}
+	// Every permission that a part grants names a part that grants it, so that no error leaves out the command.
+	for _, part := range parts {
+		for _, g := range part.Grants {
+			for _, name := range g.Resources {
+				resource, sub, _ := strings.Cut(name, "/")
+				for _, verb := range g.Verbs {
+					need := preflight.Need{ResourceAttributes: authorizationv1.ResourceAttributes{
+						Namespace: g.Namespace, Group: g.APIGroups[0], Resource: resource, Subresource: sub, Verb: verb,
+					}}
+					granted := strings.TrimSuffix(name+"."+g.APIGroups[0], ".") + " " + verb
+					named := permissions[cmp.Or(need.Feature(), "base")]
+					if !slices.Contains(named, granted) && !slices.Contains(named, g.Namespace+": "+granted) {
+						t.Errorf("%s of part %s: %q does not grant it", granted, part.Name, need.Granting())
+					}
+				}
+			}
 		}
 	}
 }

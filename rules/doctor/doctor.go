@@ -44,6 +44,7 @@ const (
 	NodeGone              Kind = "NodeGone"
 	DeliveryFailing       Kind = "DeliveryFailing"
 	DeliveryGivenUp       Kind = "DeliveryGivenUp"
+	WorkflowTroubled      Kind = "WorkflowTroubled"
 )
 
 // Kinds of notes, which are no inconsistencies.
@@ -59,6 +60,7 @@ var order = []Kind{
 	SchedulerMissing, SchedulerUnanswered, SchedulerRebuilding, MarkDead, RequestsLeft, SlotDead, PendingDead, SlotStale,
 	SlotUnknown, SlotUntold, SlotUnrequested, SlotUnmarked, ConditionsLeft, TaintLeft, LabelLeft, CordonUnowned, ProtectionLeft, MachineLeft,
 	MarkUnreadable, MarkForeign, MarkUnknown, MaintenanceUnanswered, NodeGone, DeliveryFailing, DeliveryGivenUp,
+	WorkflowTroubled,
 }
 
 // Fix is how a finding is healed.
@@ -166,8 +168,17 @@ type Facts struct {
 	Deliveries []Delivery
 	// Machines are those of Cluster API that Drydock has had left alone.
 	Machines []Machine
+	// Troubles are what health checks, their watch, profiles and plans say that fails and is tried again.
+	Troubles []Trouble
 	// Unchecked says what could not be looked at.
 	Unchecked []string
+}
+
+// Trouble is something that a workflow cannot do, and tries again.
+type Trouble struct {
+	WorkflowID, RunID string
+	What, Why         string
+	Since             time.Time
 }
 
 // Node is a node with what Drydock writes on it.

@@ -58,6 +58,12 @@ func Examine(facts Facts, only []string) Evaluation {
 	for _, d := range facts.Deliveries {
 		e.delivery(d)
 	}
+	for _, t := range facts.Troubles {
+		e.findings = append(e.findings, Finding{
+			Kind: WorkflowTroubled, WorkflowID: t.WorkflowID, RunID: t.RunID, Since: &t.Since, Seen: t.What,
+			Text: t.WorkflowID + ": " + t.What + "; it is tried again until it can be", NextStep: t.Why,
+		})
+	}
 	for _, what := range facts.Unchecked {
 		e.note(Finding{Kind: NotChecked, Text: what})
 	}

@@ -305,3 +305,20 @@ func TestNodesOfWhichNothingIsKnownAreMissing(t *testing.T) {
 		t.Errorf("of nothing asked: %v", got)
 	}
 }
+
+// What a workflow cannot do and tries again is a finding, with the cause as the next step.
+func TestTroublesAreFindings(t *testing.T) {
+	f := healthy()
+	f.Troubles = []Trouble{{
+		WorkflowID: "health-check/workers", RunID: "run-h", What: "it cannot be found out which remediations run",
+		Why: "may not list leases (grant it with `kubectl apply -f deploy/kubernetes/rbac-health.yaml`)", Since: noon,
+	}}
+	found := Examine(f, nil).Findings
+	if len(found) != 1 || found[0].Kind != WorkflowTroubled || found[0].Fix != "" || found[0].NextStep != f.Troubles[0].Why ||
+		!strings.Contains(found[0].Text, "health-check/workers: it cannot be found out") {
+		t.Fatalf("%+v", found)
+	}
+	if again := Confirm(found, Examine(f, nil).Findings); len(again) != 1 {
+		t.Errorf("a second look does not confirm it: %+v", again)
+	}
+}

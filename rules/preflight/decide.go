@@ -162,7 +162,7 @@ func (d *decision) node() {
 
 func (d *decision) permissions() {
 	for _, need := range d.facts.Denied {
-		f := Finding{MissingPermission, "permission", "the worker's account may not " + need.String() + ": grant it with " + need.granting()}
+		f := need.missing()
 		switch {
 		case need.Optional:
 			f.Message += "; a drain can do without"

@@ -34,30 +34,6 @@ func (n Need) String() string {
 	return text
 }
 
-// Feature is the part of the manifests that grants it: rbac-<feature>.yaml, and rbac.features of the chart. It is empty for what
-// rbac.yaml grants to every worker.
-func (n Need) Feature() string {
-	switch {
-	case n.deletesPods():
-		return "delete-pods"
-	case n.Group == "storage.k8s.io", n.Resource == "persistentvolumeclaims":
-		return "volumes"
-	case n.Group == "lifecycle.k8s.io":
-		return "eviction-requests"
-	default:
-		return ""
-	}
-}
-
-// granting names the command that grants it.
-func (n Need) granting() string {
-	feature := n.Feature()
-	if feature == "" {
-		return "`kubectl apply -f deploy/kubernetes/rbac.yaml`, or the chart's rbac.create: true"
-	}
-	return "`kubectl apply -f deploy/kubernetes/rbac-" + feature + ".yaml`, or " + feature + " in the chart's rbac.features"
-}
-
 func (n Need) deletesPods() bool { return n.Group == "" && n.Resource == "pods" && n.Verb == "delete" }
 
 // Needs are the permissions that a maintenance with such a drain needs: those for the node, those for its pods, which it may

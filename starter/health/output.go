@@ -90,6 +90,9 @@ func SummaryOf(v client.HealthCheckView, workflowID string) Summary {
 		if h.Waiting != "" {
 			s.Message = "waits for " + h.Waiting
 		}
+		if len(h.Troubles) > 0 {
+			s.Message = h.Troubles[0].String()
+		}
 	}
 	return s
 }

@@ -67,6 +67,8 @@ type site struct {
 	intent   api.HealthIntent
 	sequence int
 	intents  int
+	// denied is why remediations cannot be found; nil is that they can.
+	denied error
 	// deaf: the watch hears nothing.
 	deaf bool
 	// remediations are those that run or ran, by node; most is how many ran at once.
@@ -512,6 +514,9 @@ func (s *site) end(r *remedied, failure string) {
 func (s *site) stock(context.Context, activity.StockInput) (activity.Stock, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.denied != nil {
+		return activity.Stock{}, s.denied
+	}
 	var stock activity.Stock
 	for _, name := range slices.Sorted(maps.Keys(s.remediations)) {
 		if r := s.remediations[name]; !r.over && !r.lost {

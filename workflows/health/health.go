@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/converter"
@@ -246,6 +247,14 @@ func (c *check) wasReset(ctx workflow.Context) (runID string, err error) {
 }
 
 func (c *core) note(what, why string) { c.Note(&c.state.Carried, what, why) }
+
+// fails keeps for people that an activity fails, which is tried again.
+func (c *core) fails(what string, err error, next time.Time) {
+	c.Fails(&c.state.Carried, what, call.Cause(err), next)
+}
+
+// troubles are what fails in the check and in the watch.
+func (c *core) troubles() []api.Trouble { return slices.Concat(c.Troubles(), c.state.Watch) }
 
 // within is how an activity is called that is begun again where it does not succeed in time: none may keep a check from
 // deciding or from continuing as new.

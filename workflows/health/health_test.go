@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/sdk/temporal"
+
 	"drydock/activities/settings"
 	"drydock/api"
 	"drydock/rules/health"
@@ -361,4 +363,57 @@ func TestARemediationThatGoesOnIsTakenUpWhateverWasSaid(t *testing.T) {
 	if removed := s.logged("removed"); len(removed) != 1 {
 		t.Errorf("removed %q\n%s", removed, strings.Join(s.log, "\n"))
 	}
+}
+
+// A check that lacks a permission says so at once, with what grants it, and goes on once it has it.
+func TestAMissingPermissionIsShownAtOnce(t *testing.T) {
+	const why = "listing the leases of nodes: forbidden (grant it with rbac-health.yaml)"
+	s := newSite(t, oneStep(""), "a", "b")
+	s.denied = temporal.NewNonRetryableApplicationError(why, api.ErrorMissingPermission, nil)
+	s.stands(5*time.Second, func(status api.HealthStatus) {
+		if len(status.Troubles) != 1 || status.Troubles[0].Why != why || status.Troubles[0].NextTry.IsZero() {
+			t.Errorf("%+v", status.Troubles)
+		}
+		value, err := s.env.QueryWorkflow(api.QueryExplain, api.ExplainRequest{Node: "a"})
+		var explained api.HealthExplanation
+		if err == nil {
+			err = value.Get(&explained)
+		}
+		if err != nil || !slices.ContainsFunc(explained.Blocks, func(b string) bool { return strings.Contains(b, why) }) {
+			t.Errorf("%v, %v", explained, err)
+		}
+	})
+	s.at(time.Minute, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.denied = nil
+	})
+	s.stands(5*time.Minute, func(status api.HealthStatus) {
+		if len(status.Troubles) != 0 || status.ObservedNodes != 2 {
+			t.Errorf("%+v", status)
+		}
+	})
+	s.live(10 * time.Minute)
+}
+
+// What the watch of the nodes cannot do a check shows as its own trouble.
+func TestTheTroublesOfTheWatchAreShown(t *testing.T) {
+	s := newSite(t, oneStep(""), "a")
+	told := func(when time.Duration, troubles ...api.Trouble) {
+		all := append([]api.Trouble{}, troubles...)
+		s.at(when, func() { s.signal(api.SignalHealthNews, api.HealthNews{RunID: s.run, Troubles: &all}) })
+	}
+	told(time.Minute, api.Trouble{What: "the nodes cannot be watched", Why: "may not watch nodes"})
+	s.stands(2*time.Minute, func(status api.HealthStatus) {
+		if len(status.Troubles) != 1 || status.Troubles[0].Why != "may not watch nodes" {
+			t.Errorf("%+v", status.Troubles)
+		}
+	})
+	told(3 * time.Minute)
+	s.stands(4*time.Minute, func(status api.HealthStatus) {
+		if len(status.Troubles) != 0 {
+			t.Errorf("%+v", status.Troubles)
+		}
+	})
+	s.live(5 * time.Minute)
 }

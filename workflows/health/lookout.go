@@ -7,6 +7,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/api"
+	"drydock/rules/bounds"
 	"drydock/rules/health"
 	"drydock/workflows/call"
 	"drydock/workflows/loop"
@@ -28,6 +29,9 @@ type lookout struct {
 
 // revisionsOfACopy is far more than an earlier run that this one is a copy of can have told since.
 const revisionsOfACopy = 1 << 20
+
+// tellsWatch is what fails where the watch cannot be told what the check wants to know.
+const tellsWatch = "the health watch cannot be told what to look for"
 
 // maxAhead is how far the clock of whoever looks at nodes may be ahead of Temporal's.
 const maxAhead = time.Hour
@@ -87,11 +91,13 @@ func (l *lookout) send(intent api.HealthIntent, sent func(error)) {
 	what := "tell the health watch what check " + l.name + " wants to know"
 	l.Does("intent", workflow.ExecuteActivity(l.within(what), call.Health.SendHealthIntent, intent), func(f workflow.Future) {
 		err := f.Get(l.Ctx, nil)
-		if l.sending = false; err != nil {
-			l.note("the health watch could not be told", call.Cause(err))
-		}
-		l.next = l.Now().Add(loop.Backoff(l.tries))
+		l.sending, l.next = false, l.Now().Add(loop.Backoff(l.tries))
 		l.tries++
+		if err != nil {
+			l.fails(tellsWatch, err, l.next)
+		} else {
+			l.Works(tellsWatch)
+		}
 		sent(err)
 	})
 }
@@ -117,6 +123,11 @@ func (l *lookout) heard(news api.HealthNews) {
 	}
 	if len(news.Ended) > 0 {
 		l.ended(news.Ended)
+		return
+	}
+	if news.Troubles != nil {
+		l.state.Watch = *news.Troubles
+		bounds.Fit(&l.state.Watch)
 		return
 	}
 	if news.Revision == h.Revision {

@@ -41,7 +41,11 @@ func (c *check) answer(root workflow.Context) error {
 		if err != nil {
 			return api.HealthExplanation{}, fmt.Errorf("node: %w", err)
 		}
-		return health.Explain(c.input(), asked.Node), nil
+		explanation := health.Explain(c.input(), asked.Node)
+		for _, t := range c.troubles() {
+			explanation.Blocks = append(explanation.Blocks, t.String())
+		}
+		return explanation, nil
 	}
 	return errors.Join(
 		workflow.SetQueryHandlerWithOptions(root, api.QueryStatus, status,
@@ -61,7 +65,7 @@ func (c *check) page(asked api.HealthStatusRequest) api.HealthStatus {
 	}
 	return api.HealthStatus{
 		Name: c.name, WorkflowID: c.workflowID, RunID: c.runID, CreatedAt: c.state.CreatedAt, Spec: c.state.Spec,
-		Status: health.Look(c.input(), max(asked.Offset, 0), min(asked.Limit, maxPageSize)), Waiting: c.waitsFor(),
+		Status: health.Look(c.input(), max(asked.Offset, 0), min(asked.Limit, maxPageSize)), Waiting: c.waitsFor(), Troubles: c.troubles(),
 		Events: c.state.Events, Messages: c.state.Messages,
 	}
 }
@@ -87,6 +91,7 @@ func (c *check) describe() {
 	if waits := c.waitsFor(); waits != "" {
 		fmt.Fprintf(&text, "\n\nwaiting for %s", markdown.Text(waits))
 	}
+	text.WriteString(loop.ShowTroubles(c.troubles()))
 	if status.Blocked != "" {
 		fmt.Fprintf(&text, "\n\nNothing begins: %s", markdown.Text(status.Blocked))
 	}

@@ -32,6 +32,8 @@ type state struct {
 	// Owed: the present intent was not answered yet. Ask: everything is to be told.
 	Owed bool `json:"owed,omitempty"`
 	Ask  bool `json:"ask,omitempty"`
+	// Watch are the troubles of the watch of the nodes.
+	Watch []api.Trouble `json:"watch,omitempty"`
 	loop.Carried
 }
 

@@ -31,6 +31,9 @@ type stock struct {
 	again     time.Time
 }
 
+// findsRemediations is what fails where it cannot be found out which remediations run.
+const findsRemediations = "it cannot be found out which remediations run"
+
 // suspectEvery is how often it is looked into that a remediation speaks of which nothing is known: anybody may say so.
 const suspectEvery = 10 * time.Minute
 
@@ -52,10 +55,11 @@ func (s *stock) recount() {
 		s.taking = false
 		var found activity.Stock
 		if err := f.Get(s.Ctx, &found); err != nil {
-			s.note("it could not be found out which remediations run", call.Cause(err))
+			s.fails(findsRemediations, err, s.again)
 			s.suspected = true
 			return
 		}
+		s.Works(findsRemediations)
 		if doubts != s.doubts {
 			return // all is found out anew
 		}
@@ -141,11 +145,12 @@ func (s *stock) take() {
 		s.taking = false
 		var found activity.Stock
 		if err := f.Get(s.Ctx, &found); err != nil {
-			s.note("it could not be found out which remediations run", call.Cause(err))
 			s.next = s.Now().Add(loop.Backoff(s.tries))
+			s.fails(findsRemediations, err, s.next)
 			s.tries++
 			return
 		}
+		s.Works(findsRemediations)
 		if doubts != s.doubts {
 			return // it may be from before a reset
 		}

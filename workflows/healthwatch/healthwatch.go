@@ -3,6 +3,8 @@
 package healthwatch
 
 import (
+	"time"
+
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/api"
@@ -110,6 +112,11 @@ func (w *healthwatch) wasReset(ctx workflow.Context) (runID string, err error) {
 	}
 	w.post.nameless, w.Dirty = false, true
 	return runID, err
+}
+
+// fails keeps for people that an activity fails, which is tried again.
+func (c *core) fails(what string, err error, next time.Time) {
+	c.Fails(&c.state.Carried, what, call.Cause(err), next)
 }
 
 func (c *core) note(what, why string) { c.Note(&c.state.Carried, what, why) }

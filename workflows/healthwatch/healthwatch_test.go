@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/mock"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
@@ -42,6 +43,9 @@ type site struct {
 	watches []activity.WatchInput
 	// fails are how often checks cannot be told.
 	fails int
+	// denied is why nothing can be watched before a time.
+	denied      error
+	deniedUntil time.Duration
 	// fresh: somebody is to be told everything.
 	fresh bool
 	// noting guards what signals to several checks, and a watch beside the one before it, write together.
@@ -126,6 +130,10 @@ func (s *site) untilSeen() time.Duration {
 func (s *site) see(ctx context.Context, in activity.WatchInput) (activity.WatchResult, error) {
 	s.noting.Lock()
 	s.watches = append(s.watches, in)
+	if s.denied != nil && s.now() < s.deniedUntil {
+		s.noting.Unlock()
+		return activity.WatchResult{}, s.denied
+	}
 	s.fresh = false
 	s.noting.Unlock()
 	var result activity.WatchResult
@@ -337,6 +345,24 @@ func TestACheckThatCouldNotBeToldIsToldEverything(t *testing.T) {
 	_ = s.run(5 * time.Minute)
 	if told := s.told["a"]; len(told) != 1 || !told[0].Full {
 		t.Errorf("told %+v", told)
+	}
+}
+
+// A check whose nodes cannot be watched hears why, and hears once they can be.
+func TestWhatTheWatchCannotDoIsToldToItsChecks(t *testing.T) {
+	const why = "watching nodes: forbidden (grant it with rbac.yaml)"
+	s := newSite(t, "a")
+	s.denied, s.deniedUntil = temporal.NewNonRetryableApplicationError(why, api.ErrorMissingPermission, nil), time.Minute
+	s.says(time.Second, intentOf("a", 1))
+	_ = s.run(5 * time.Minute)
+	var troubles []string
+	for _, news := range s.told["a"] {
+		if news.Troubles != nil {
+			troubles = append(troubles, fmt.Sprint(*news.Troubles))
+		}
+	}
+	if len(troubles) != 2 || !strings.Contains(troubles[0], why) || troubles[1] != "[]" || !last(s.told["a"]).Full {
+		t.Errorf("told of %q, and last %+v", troubles, last(s.told["a"]))
 	}
 }
 

@@ -34,12 +34,20 @@ type lookout struct {
 	next     time.Time
 }
 
+// watches is what fails where the nodes cannot be watched, looks where what is around them cannot be looked at.
+const (
+	watches = "the nodes cannot be watched"
+	looks   = "some of what health checks depend on cannot be looked at"
+	// looksAgain is about when that is tried again.
+	looksAgain = 20 * time.Second
+)
+
 // anew has the watch begin anew.
 func (l *lookout) anew() { l.stale, l.Dirty = true, true }
 
 // input is what is to be looked at, with what is known of it.
 func (l *lookout) input() activity.WatchInput {
-	in := activity.WatchInput{Overlaps: l.state.Overlaps.Digest}
+	in := activity.WatchInput{Overlaps: l.state.Overlaps.Digest, Denied: l.state.Denied}
 	for _, k := range l.state.Checks {
 		in.Checks = append(in.Checks, activity.WatchedCheck{Name: k.Intent.Name, RunID: k.Intent.RunID, Intent: k.Intent.Intent, Known: k.Known})
 		for _, node := range k.Intent.WantPermit {
@@ -137,12 +145,13 @@ func (l *lookout) start(in activity.WatchInput, text string) {
 		l.stop = nil
 		var seen activity.WatchResult
 		if err := f.Get(l.Ctx, &seen); err != nil {
-			l.note("the nodes could not be watched", call.Cause(err))
 			l.next = l.Now().Add(loop.Backoff(l.failures))
+			l.fails(watches, err, l.next)
 			l.failures++
 			return
 		}
 		l.failures = 0
+		l.Works(watches)
 		l.saw(seen, begun)
 	})
 }
@@ -168,6 +177,13 @@ func (l *lookout) saw(seen activity.WatchResult, begun map[string]watched) {
 		k.partial = one.Observation.More
 		k.Latest = one.Observation
 		k.Latest.Nodes, k.Latest.Full, k.Latest.More = nil, false, false
+	}
+	if seen.Denied != nil {
+		if l.state.Denied = *seen.Denied; l.state.Denied == "" {
+			l.Works(looks)
+		} else {
+			l.Fails(&l.state.Carried, looks, l.state.Denied, l.Now().Add(looksAgain))
+		}
 	}
 	if seen.Overlaps != nil {
 		l.state.Overlaps = *seen.Overlaps

@@ -213,6 +213,8 @@ func (o *office) doubt() {
 const (
 	// askAgain is how long checks have that do not say what they want, before it is looked whether they still run.
 	askAgain = 10 * time.Minute
+	// findsChecks is what fails where it cannot be found out which checks run.
+	findsChecks = "it cannot be found out which health checks run"
 	// lookAgain is how often it is looked which checks run: one that says nothing, and of which nothing is known here, would never
 	// hear of its nodes again.
 	lookAgain = time.Hour
@@ -251,11 +253,12 @@ func (o *office) take() {
 		o.taking = false
 		var running api.List[activity.RunningCheck]
 		if err := f.Get(o.Ctx, &running); err != nil {
-			o.note("it could not be found out which checks run", call.Cause(err))
 			o.next = o.Now().Add(loop.Backoff(o.tries))
+			o.fails(findsChecks, err, o.next)
 			o.tries++
 			return
 		}
+		o.Works(findsChecks)
 		if doubts != o.doubts {
 			return // it may be from before a reset
 		}

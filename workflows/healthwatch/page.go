@@ -22,7 +22,7 @@ func (w *healthwatch) answer() error {
 }
 
 func (w *healthwatch) page() api.HealthWatchState {
-	page := api.HealthWatchState{Rebuilding: w.pending(), Checks: []api.WatchedHealthCheck{}, Permit: w.state.Permit, Notes: w.state.Notes}
+	page := api.HealthWatchState{Rebuilding: w.pending(), Checks: []api.WatchedHealthCheck{}, Permit: w.state.Permit, Troubles: w.Troubles(), Notes: w.state.Notes}
 	for _, k := range w.state.Checks {
 		page.Checks = append(page.Checks, api.WatchedHealthCheck{
 			Name: k.Intent.Name, RunID: k.Intent.RunID, CreatedAt: k.Intent.CreatedAt, Revision: k.Intent.Revision, Selector: k.Intent.Selector,
@@ -39,6 +39,7 @@ func (w *healthwatch) describe() {
 	if waits := w.pending(); waits != "" {
 		fmt.Fprintf(&text, "\n\n%s", markdown.Text(waits))
 	}
+	text.WriteString(loop.ShowTroubles(w.Troubles()))
 	if p := w.state.Permit; p.Node != "" {
 		fmt.Fprintf(&text, "\n\ncontrol-plane node %s may be remediated by check %s", markdown.Text(p.Node), markdown.Text(p.Check))
 	}

@@ -64,6 +64,10 @@ func (p *post) next(k *check) (api.HealthNews, bool) {
 		news.Ended, k.ended = k.ended, nil
 		return news, true
 	}
+	if troubles := p.Troubles(); !slices.EqualFunc(troubles, k.Troubled, sameTrouble) {
+		k.Troubled, news.Troubles = troubles, &troubles
+		return news, true
+	}
 	k.Latest.Refused, k.Latest.Permit, k.Latest.PermitWhy = k.Refused, k.Permit, k.PermitWhy
 	standing := standingOf(k)
 	switch {
@@ -81,6 +85,11 @@ func (p *post) next(k *check) (api.HealthNews, bool) {
 	news.Sequence, news.Watch = k.Sequence, p.runID()
 	k.Answered, k.Told = max(k.Answered, news.Revision), standing
 	return news, true
+}
+
+// sameTrouble reports whether two troubles differ in no more than when they are tried again.
+func sameTrouble(a, b api.Trouble) bool {
+	return a.What == b.What && a.Why == b.Why && a.Since.Equal(b.Since)
 }
 
 // standingOf is what a check is to know beside its nodes.

@@ -25,6 +25,8 @@ type state struct {
 	Until time.Time `json:"until,omitzero"`
 	// Overlaps are the nodes that several checks select.
 	Overlaps activity.Overlaps `json:"overlaps,omitzero"`
+	// Denied is what the watch said last that it may not look at.
+	Denied string `json:"denied,omitempty"`
 	// Permit is the one that is out, Answers what etcd's budget said of the nodes that were asked for.
 	Permit  health.Permitted      `json:"permit,omitzero"`
 	Answers []activity.PermitSeen `json:"answers,omitempty"`
@@ -60,6 +62,8 @@ type check struct {
 	// Answered is the latest revision that was answered, Told what was said with it beside the nodes.
 	Answered int    `json:"answered,omitempty"`
 	Told     string `json:"told,omitempty"`
+	// Troubled are the troubles that it was told last.
+	Troubled []api.Trouble `json:"troubled,omitempty"`
 
 	// news wait to be told, and nodes whose remediation does not run; busy: some are under way.
 	news  []health.Observation
@@ -88,7 +92,7 @@ func (w *healthwatch) carried() state {
 // anew has the check be told everything.
 func (c *check) anew() {
 	c.partial = false
-	c.Known, c.news, c.Answered, c.Told = activity.Known{}, nil, 0, ""
+	c.Known, c.news, c.Answered, c.Told, c.Troubled = activity.Known{}, nil, 0, "", nil
 	c.age++
 }
 

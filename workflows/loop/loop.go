@@ -44,6 +44,8 @@ type Loop struct {
 	ContinueAfter int
 
 	signals, inFlight int
+	// troubles are what fails and is tried again, in the order in which it began.
+	troubles []api.Trouble
 	// alarm is when the timer goes off, zero where there is none; cancel ends it.
 	alarm  time.Time
 	cancel workflow.CancelFunc
@@ -176,6 +178,36 @@ func (l *Loop) keep(c *Carried, what, why string) api.RecordedDecision {
 	c.Notes = append(c.Notes, api.RecordedDecision{At: l.Now(), What: what, Why: why})
 	c.Notes = c.Notes[max(len(c.Notes)-maxNotes, 0):]
 	return c.Notes[len(c.Notes)-1]
+}
+
+// Fails keeps for people that something fails, and when it is tried again, until Works is called for it.
+func (l *Loop) Fails(c *Carried, what, why string, next time.Time) {
+	l.Warn(c, what, why)
+	why = bounds.Cut(why, maxWords)
+	for i := range l.troubles {
+		if l.troubles[i].What == what {
+			l.troubles[i].Why, l.troubles[i].NextTry = why, next
+			return
+		}
+	}
+	l.troubles = append(l.troubles, api.Trouble{What: what, Why: why, Since: l.Now(), NextTry: next})
+}
+
+// Works forgets what Fails kept.
+func (l *Loop) Works(what string) {
+	l.troubles = slices.DeleteFunc(l.troubles, func(t api.Trouble) bool { return t.What == what })
+}
+
+// Troubles are what fails now and is tried again. It is never nil: that nothing fails is worth saying.
+func (l *Loop) Troubles() []api.Trouble { return append([]api.Trouble{}, l.troubles...) }
+
+// ShowTroubles shows what fails as a paragraph each in Markdown; empty where nothing does.
+func ShowTroubles(troubles []api.Trouble) string {
+	var text strings.Builder
+	for _, t := range troubles {
+		fmt.Fprintf(&text, "\n\n**%s**: %s", markdown.Text(t.What), markdown.Text(t.Why))
+	}
+	return text.String()
 }
 
 // shownNotes bounds what Latest shows.

@@ -12,6 +12,7 @@ import (
 	"drydock/activities/nodeevent"
 	"drydock/api"
 	"drydock/rules/bounds"
+	"drydock/rules/period"
 	"drydock/rules/spec"
 	"drydock/workflows/call"
 )
@@ -33,7 +34,7 @@ func (h *hold) idle() bool { return !h.guarding && len(h.changes) == 0 }
 // guard reacts to what others do to the held node.
 func (h *hold) guard(ctx workflow.Context) {
 	for {
-		if err := workflow.Await(ctx, func() bool { return len(h.changes) > 0 }); err != nil {
+		if err := h.awaitChange(ctx); err != nil {
 			return
 		}
 		change := h.changes[0]
@@ -54,6 +55,21 @@ func (h *hold) guard(ctx workflow.Context) {
 		h.cancelGuard()
 		h.guarding = false
 	}
+}
+
+// awaitChange waits for a change of the node. That a cordon is due counts as one.
+func (h *hold) awaitChange(ctx workflow.Context) error {
+	arrived := func() bool { return len(h.changes) > 0 }
+	if h.CordonDue.IsZero() {
+		return workflow.Await(ctx, arrived)
+	}
+	there, err := workflow.AwaitWithTimeout(ctx, max(h.CordonDue.Sub(workflow.Now(ctx)), time.Millisecond), arrived)
+	if slot := h.journal.status().Slot; err == nil && !there && slot != nil {
+		h.changes = append(h.changes, api.NodeChange{Uncordoned: true, RequestID: slot.RequestID})
+	} else if err == nil && !there {
+		h.CordonDue = time.Time{} // the node is not held any more
+	}
+	return err
 }
 
 // concerns tells a change of the node as it is held now from one of a node that is not held any more, or not yet.
@@ -159,7 +175,8 @@ func (h *hold) arrived(ctx workflow.Context, arrived api.PodsArrived) error {
 	return h.announcer.warn(ctx, "PodArrived", text)
 }
 
-// restoreCordon sets a lifted cordon again, with a Warning event; after the third time it stops fighting and says so.
+// restoreCordon sets a lifted cordon again, with a Warning event. After the third time a single maintenance leaves it lifted and
+// says so; one that plans share goes on.
 func (h *hold) restoreCordon(ctx workflow.Context) error {
 	if h.Contested || !h.spec.Cordon {
 		return nil // the cordon was given up, or is another's
@@ -176,6 +193,9 @@ func (h *hold) restoreCordon(ctx workflow.Context) error {
 		h.journal.note(fmt.Sprintf("uncordoned by hand; cordoned again (%d of %d)", h.CordonsRestored, maxCordonsRestored))
 		return nil
 	}
+	if h.spec.Lockstep {
+		return h.reconcileCordon(ctx)
+	}
 	held, err := h.holdNode(ctx, false, nodeevent.Event{Reason: "CordonContested", Warning: true, Message: fmt.Sprintf(
 		"the cordon was lifted %d times during the maintenance by %s; it is not set again", h.CordonsRestored+1, h.spec.Requestor)})
 	if err != nil || held.Cordon {
@@ -183,6 +203,33 @@ func (h *hold) restoreCordon(ctx workflow.Context) error {
 	}
 	h.Contested = true
 	h.journal.note("uncordoned by hand once more; left schedulable, and new pods may come")
+	return nil
+}
+
+// reconcileCordon sets the cordon of a maintenance that plans share again however often it is lifted, as KEP-4212 does, after
+// pauses that grow: a node that takes new pods would keep all nodes of its plans from their next tier.
+func (h *hold) reconcileCordon(ctx workflow.Context) error {
+	now := workflow.Now(ctx)
+	if h.CordonDue.IsZero() {
+		pause := pauseMost
+		if times := h.CordonsRestored - maxCordonsRestored; times < 6 {
+			pause = min(cordonPause<<times, pauseMost)
+		}
+		h.CordonDue = now.Add(pause)
+		h.journal.note(fmt.Sprintf("uncordoned by hand once more; cordoned again in %s (%d times so far)", period.Text(pause), h.CordonsRestored))
+		return nil
+	}
+	if now.Before(h.CordonDue) {
+		return nil // it is seen to when it is due
+	}
+	h.CordonDue = time.Time{}
+	held, err := h.holdNode(ctx, true, nodeevent.Event{})
+	h.changes = slices.DeleteFunc(h.changes, func(c api.NodeChange) bool { return c.Uncordoned })
+	if err != nil || !held.Again {
+		return err
+	}
+	h.CordonsRestored++
+	h.journal.note(fmt.Sprintf("cordoned again (%d times so far): somebody keeps lifting the cordon", h.CordonsRestored))
 	return nil
 }
 

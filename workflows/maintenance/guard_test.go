@@ -48,6 +48,39 @@ func TestCordonThatIsLiftedIsSetAgainThreeTimes(t *testing.T) {
 	}
 }
 
+// KEP-4212 reconciles the cordon of its maintenances: it is set again however often it is lifted, after growing pauses.
+func TestCordonThatPlansShareIsSetAgainWithoutEnd(t *testing.T) {
+	s := sharedSite(t)
+	s.SignalAt(time.Minute, api.SignalTarget, targetOf(1))
+	s.Usual["HoldNode"] = lifted
+	s.Answer("HoldNode", workflowtest.Reply{})
+	const lifts = 12
+	for i := range lifts {
+		changedAt(s, time.Duration(1+i)*2*time.Hour, api.NodeChange{Uncordoned: true})
+	}
+	var before int
+	s.At(8*time.Hour+30*time.Second, func() { before = s.Count("HoldNode") })
+	s.At(8*time.Hour+2*time.Minute, func() {
+		if now := s.Count("HoldNode"); before != 4 || now != 5 {
+			t.Errorf("the fourth lift was answered after %d and then %d cordons, want 4 before its pause and 5 after it", before, now)
+		}
+	})
+	s.SignalAt(39*time.Hour, api.SignalTarget, lastTarget(2, first))
+	s.DoneAt(40 * time.Hour)
+	status := s.Run(sharedInput(nil))
+	s.ExpectCompleted()
+	cordons := 0
+	for i := range s.Count("HoldNode") {
+		in := workflowtest.InputOf[node.HoldInput](s, "HoldNode", i)
+		if cordons++; !in.Cordon || in.Event.Reason == "CordonContested" {
+			t.Errorf("hold %d gives the cordon up: %+v", i, in)
+		}
+	}
+	if cordons != 1+lifts {
+		t.Errorf("%d cordons after %d lifts:\n%s", cordons, lifts, workflowtest.MessagesOf(status))
+	}
+}
+
 func TestCordonThatIsLiftedOnceButReportedOftenCountsOnce(t *testing.T) {
 	s := workflowtest.New(t)
 	// The node is watched, and what is seen lags: the same lift may be told again while it is being undone.

@@ -44,11 +44,15 @@ type holdState struct {
 	MarksRestored   int `json:"marksRestored,omitempty"`
 	// Contested: somebody keeps lifting the cordon, and it is not set again.
 	Contested bool `json:"contested,omitempty"`
+	// CordonDue is when a cordon that was lifted again and again is set again.
+	CordonDue time.Time `json:"cordonDue,omitzero"`
 }
 
 const (
 	// maxCordonsRestored is how often a cordon that somebody lifts is set again, before the maintenance stops fighting.
 	maxCordonsRestored = 3
+	// cordonPause is the first pause before a cordon that plans share is set again once more; it doubles up to pauseMost.
+	cordonPause = time.Minute
 	// maxMarksRestored is how often a step that lost the mark is taken again.
 	maxMarksRestored = 3
 )

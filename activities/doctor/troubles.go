@@ -1,0 +1,76 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.temporal.io/api/workflowservice/v1"
+	"golang.org/x/sync/errgroup"
+
+	"drydock/activities/execution"
+	"drydock/api"
+	"drydock/rules/doctor"
+)
+
+// troubledLooked bounds the workflows of a type that are asked for what fails.
+const troubledLooked = 200
+
+// troubled are the workflows that say what fails, by their types, with the query that asks them. Health checks say it of the watch
+// of the nodes too.
+var troubled = []struct{ workflow, query string }{
+	{api.HealthCheckType, api.QueryStatus},
+	{api.ProfilesType, api.QueryState},
+	{api.MaintenancePlanType, api.QueryStatus},
+}
+
+// troubles asks workflows that decide what fails and is tried again. What one does not answer is no finding of theirs.
+func (d *Activities) troubles(ctx context.Context, in EvaluateInput, facts *doctor.Facts) error {
+	for _, one := range troubled {
+		page, err := d.Temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+			Namespace: d.Namespace, PageSize: troubledLooked,
+			Query: fmt.Sprintf("WorkflowType = '%s' AND TaskQueue = '%s' AND ExecutionStatus = 'Running'", one.workflow, in.Listed.TaskQueue),
+		})
+		if err != nil {
+			return fmt.Errorf("listing workflows of type %s: %w", one.workflow, err)
+		}
+		if len(page.NextPageToken) > 0 {
+			facts.Unchecked = append(facts.Unchecked, fmt.Sprintf("only the first %d workflows of type %s were asked what fails", troubledLooked, one.workflow))
+		}
+		found := make([][]doctor.Trouble, len(page.Executions))
+		group, asking := errgroup.WithContext(ctx)
+		group.SetLimit(execution.QueriesAtOnce)
+		for i, info := range page.Executions {
+			group.Go(func() (err error) {
+				found[i], err = d.runs().troubles(asking, info.Execution.WorkflowId, info.Execution.RunId, one.query)
+				return err
+			})
+		}
+		if err := group.Wait(); err != nil {
+			return err
+		}
+		for _, some := range found {
+			facts.Troubles = append(facts.Troubles, some...)
+		}
+	}
+	return nil
+}
+
+// troubles are what one run says that fails.
+func (r runs) troubles(ctx context.Context, workflowID, runID, query string) ([]doctor.Trouble, error) {
+	var answer struct {
+		Troubles []struct {
+			What, Why string
+			Since     time.Time
+		} `json:"troubles"`
+	}
+	unanswered, err := r.ask(ctx, workflowID, runID, query, &answer)
+	if err != nil || unanswered != "" {
+		return nil, err
+	}
+	var all []doctor.Trouble
+	for _, t := range answer.Troubles {
+		all = append(all, doctor.Trouble{WorkflowID: workflowID, RunID: runID, What: t.What, Why: t.Why, Since: t.Since})
+	}
+	return all, nil
+}
