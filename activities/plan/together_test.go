@@ -39,6 +39,7 @@ func TestAnIntentStartsTheLockstepThatItIsFor(t *testing.T) {
 		a := &Activities{Temporal: server}
 		var suite testsuite.WorkflowTestSuite
 		env := suite.NewTestActivityEnvironment()
+		activitytest.CalledBy(env, activitytest.Task{Type: api.MaintenancePlanType, WorkflowID: api.PlanID("prod", "firmware"), Queue: "prod/drydock"})
 		env.RegisterActivity(a.SendIntent)
 		_, err := env.ExecuteActivity(a.SendIntent, in)
 		if (err == nil) != (down == nil) || err != nil && !strings.Contains(err.Error(), "telling prod/drydock-plans what plan firmware intends: the server is away") {
@@ -47,7 +48,7 @@ func TestAnIntentStartsTheLockstepThatItIsFor(t *testing.T) {
 		if !reflect.DeepEqual(told, in.Intent) {
 			t.Errorf("it tells %+v, want %+v", told, in.Intent)
 		}
-		if how.ID != in.Lockstep || how.TaskQueue == "" || how.WorkflowIDReusePolicy != enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE {
+		if how.ID != in.Lockstep || how.TaskQueue != "prod/drydock" || how.WorkflowIDReusePolicy != enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE {
 			t.Errorf("it is started with %+v", how)
 		}
 	}
