@@ -49,8 +49,10 @@ func (s rebuilding) run() error {
 		clear(s.spoken)
 		return s.run()
 	}
+	before := slices.Clone(s.strays.ours)
 	s.strays.doubtUnknown()
 	s.addMarked(inventory)
+	s.freezeIfRestored(inventory, before)
 	s.addStrays(inventory)
 	s.rebuilt = true
 	if len(s.ledger.holders)+len(s.ledger.pending) > 0 {

@@ -46,7 +46,10 @@ type knowledge struct {
 	tellsLater bool
 	// gangs and remediations tell whether requests may be members of a gang or for a remediation, together whether many grants
 	// are told by activities.
-	gangs, remediations, together since
+	gangs, remediations, together, restored since
+	// asleep are the times in which nothing happened, restoredAt is when a restored Temporal was found last.
+	asleep     asleep
+	restoredAt time.Time
 	// turns are the updates that wait until the holders are known.
 	turns turns
 	// unknown is what a newer release handed over.
@@ -86,6 +89,7 @@ func newScheduler(ctx workflow.Context, state State) *scheduler {
 		knowledge: knowledge{
 			rebuilt: state.Rebuilt, previousRun: state.PreviousRun, gangs: since{change: changeGangs},
 			remediations: since{change: changeRemediations}, together: since{change: changeTogether},
+			restored: since{change: changeRestored}, restoredAt: state.RestoredAt,
 			turns: newTurns(ctx), unknown: state.unknown,
 		},
 		controls:  &controls{limits: state.Limits, revision: state.Revision, freezes: state.Freezes, freezeRevision: state.FreezeRevision},
@@ -168,8 +172,8 @@ func (s *scheduler) doubtHolders(why string) {
 // state is what the next run begins with.
 func (s *scheduler) state() State {
 	return State{
-		unknown: s.unknown,
-		Limits:  s.controls.limits, Revision: s.controls.revision, Freezes: s.controls.freezes,
+		unknown: s.unknown, RestoredAt: s.restoredAt,
+		Limits: s.controls.limits, Revision: s.controls.revision, Freezes: s.controls.freezes,
 		Holders: s.ledger.holders, Pending: s.ledger.pending, Told: s.ledger.told, Seen: s.ledger.seen, Released: s.ledger.released,
 		Observed: s.observer.latest, Decisions: s.decisions.entries, OnOrphan: s.reclaimer.onOrphan,
 		Rebuilt: s.rebuilt, PreviousRun: s.previousRun, ContinueAfter: s.continueAfter,
@@ -181,6 +185,7 @@ func (s *scheduler) state() State {
 // run decides whenever something happened, until the history is long enough.
 func (s *scheduler) run() error {
 	for {
+		s.asleep.turn(s.now())
 		if !s.rebuilt && !s.leaving() {
 			if err := s.rebuild(); err != nil {
 				return err

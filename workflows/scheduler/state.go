@@ -54,6 +54,8 @@ type State struct {
 	// Rebuilt says that the holders are known. PreviousRun is the scheduler run whose state to take over.
 	Rebuilt     bool   `json:"rebuilt,omitempty"`
 	PreviousRun string `json:"previousRun,omitempty"`
+	// RestoredAt is when it was found last that Temporal was restored to an earlier state.
+	RestoredAt time.Time `json:"restoredAt,omitzero"`
 	// ContinueAfter is how many signals a run takes before it continues as new; 0 is maxSignals.
 	ContinueAfter int `json:"continueAfter,omitempty"`
 

@@ -1,0 +1,74 @@
+package scheduler
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"drydock/activities/execution"
+	"drydock/api"
+	"drydock/rules/bounds"
+	"drydock/rules/number"
+)
+
+const (
+	// changeRestored: a scheduler that finds Temporal restored to an earlier state freezes. Before, it went on.
+	changeRestored = "freezes-when-restored"
+	// restoredBy is who freezes then, and by whose name that is thawed.
+	restoredBy = "drydock"
+	// asleepLeast is how long nothing has to happen for a restored database to be the reason, and maxAsleep bounds the times
+	// that are remembered.
+	asleepLeast = time.Minute
+	maxAsleep   = 20
+	// restoredAgain is how long after such a freeze there is no other: whoever can write a mark could freeze for ever.
+	restoredAgain = 24 * time.Hour
+)
+
+// asleep are the latest times in which the scheduler did nothing. A database that is restored to an earlier state leaves
+// one: from the last event that was kept until now.
+type asleep struct {
+	last  time.Time
+	times []span
+}
+
+type span struct{ from, to time.Time }
+
+// turn notes that something happens.
+func (a *asleep) turn(now time.Time) {
+	if !a.last.IsZero() && now.Sub(a.last) >= asleepLeast {
+		a.times = append(a.times, span{a.last, now})
+		a.times = a.times[max(len(a.times)-maxAsleep, 0):]
+	}
+	a.last = now
+}
+
+func (a *asleep) at(t time.Time) bool {
+	return slices.ContainsFunc(a.times, func(s span) bool { return t.After(s.from) && t.Before(s.to) })
+}
+
+// freezeIfRestored freezes where marks tell that Temporal was restored to an earlier state: they name maintenances of this
+// very namespace that neither Temporal nor this scheduler knows, which marked their nodes while the scheduler, by its own
+// account, did nothing. Only a scheduler that is forgotten can have granted them.
+//
+// Before are the marks that were known before.
+func (s rebuilding) freezeIfRestored(inventory execution.Inventory, before []api.StrayMark) {
+	var nodes []string
+	for _, mark := range inventory.Strays {
+		if mark.Kind == api.StrayUnknown && s.asleep.at(mark.Since) && !s.ledger.expects(mark.Node, mark.RunID) && !knows(before, mark) {
+			nodes = append(nodes, mark.Node)
+		}
+	}
+	if len(nodes) == 0 || s.now().Sub(s.restoredAt) < restoredAgain || !s.restored.known(s.ctx) {
+		return
+	}
+	s.restoredAt = s.now()
+	why := bounds.Cut(fmt.Sprintf("Temporal seems to be restored to an earlier state: it does not know the maintenances of %s (%s): "+
+		"see docs/disaster.md, then drydock thaw --by %s", number.Of(len(nodes), "node"), strings.Join(nodes[:min(len(nodes), 3)], ", "), restoredBy), maxWords)
+	what := s.controls.freeze(api.FreezeRequest{By: restoredBy, Reason: why, Running: true}, s.now())
+	s.decisions.record(restoredBy, what, why)
+}
+
+func knows(marks []api.StrayMark, mark api.StrayMark) bool {
+	return slices.ContainsFunc(marks, func(m api.StrayMark) bool { return m.Node == mark.Node && m.RunID == mark.RunID })
+}
