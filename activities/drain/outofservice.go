@@ -65,8 +65,9 @@ func (q *quiet) look(now k8s.KubeletLease) (long bool) {
 }
 
 // TakeOutOfService waits until Kubernetes knows that a node is off, and taints it as out of service: on one that runs, that
-// would tear volumes from pods that write to them. Kubernetes does not take that back before the kubelet reports, which it may do
-// 10 s after it has renewed its lease again; so the lease has to be unchanged for half of its time, too. Errors: NodeGone, NodeReplaced, NotHolder, MissingPermission, WorkerStopping.
+// would tear volumes from pods that write to them. A kubelet that comes back may renew its lease 10 s before it reports, and only
+// the report ends the silence for Kubernetes: so the lease has to be unchanged for half of its time, too. Errors: NodeGone,
+// NodeReplaced, NotHolder, MissingPermission, WorkerStopping.
 func (d *Activities) TakeOutOfService(ctx context.Context, in OutOfServiceInput) (taken TakenOutOfService, err error) {
 	var lease quiet
 	err = d.watchHeld(ctx, in, func(ctx context.Context, node *heldnode.View, _ *heartbeat.Loop) (over bool, err error) {

@@ -66,9 +66,9 @@ type Released struct {
 }
 
 // ReleaseNode takes a holder's mark off a node, and with the last one puts back what Drydock changed; then it sends a
-// signal, if asked to. What an orphan has left running on its node is ended before. A node that is gone, or that this holder does not hold, is a success. Where somebody took the mark
-// off, the maintenance's own memory says what to put back; the mark is only compared. Errors: ForeignCaller, HolderAlive,
-// MarkUnconfirmed, JobsRun, MissingPermission.
+// signal, if asked to. What an orphan has left running on its node is ended before. A node that is gone, or that this holder
+// does not hold, is a success. The maintenance's own memory says what to put back, also where somebody took the mark off; the
+// mark is only compared. Errors: ForeignCaller, HolderAlive, MarkUnconfirmed, JobsRun, MissingPermission.
 func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released, error) {
 	for _, signal := range []*Signal{in.Then, in.Plan} {
 		if signal == nil {
@@ -115,14 +115,7 @@ func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released
 			conditionsLeft = true
 		}
 	}
-	if !released.Gone && !released.Foreign {
-		n.Events.Record(ctx, in.Node, released.UID, in.Event)
-	}
-	differs := bounds.Cut(strings.Join(released.Differences, "; "), bounds.Text/2)
-	if differs != "" {
-		n.Events.Record(ctx, in.Node, released.UID, nodeevent.Event{Reason: "MarkDiffers", Warning: true, Key: in.Event.Key,
-			Message: "the mark says otherwise than its maintenance remembers: " + differs})
-	}
+	differs := n.record(ctx, in, released)
 	if in.WithdrawRequests {
 		// Only now: the mark is gone, so that a drain that still runs files none anew.
 		requests := k8s.EvictionRequests{Client: n.Client, Node: in.Node, WorkflowID: holder.WorkflowID, RunID: holder.RunID}
@@ -134,6 +127,19 @@ func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released
 		Gone: released.Gone, Foreign: released.Foreign, Stripped: released.Stripped, Uncordoned: released.Uncordoned,
 		OtherHolders: released.OtherHolders, ConditionsLeft: conditionsLeft, Differs: differs,
 	}, nil
+}
+
+// record makes the Events of a release, and says what the mark said otherwise than its maintenance remembers.
+func (n *Activities) record(ctx context.Context, in ReleaseInput, released k8s.Released) (differs string) {
+	if released.Gone || released.Foreign {
+		return ""
+	}
+	n.Events.Record(ctx, in.Node, released.UID, in.Event)
+	if differs = bounds.Cut(strings.Join(released.Differences, "; "), bounds.Text/2); differs != "" {
+		n.Events.Record(ctx, in.Node, released.UID, nodeevent.Event{Reason: "MarkDiffers", Warning: true, Key: in.Event.Key,
+			Message: "the mark says otherwise than its maintenance remembers: " + differs})
+	}
+	return differs
 }
 
 // endJobs ends what an orphan has left running on its node: nobody else does, and a Job that is about to restart the node must

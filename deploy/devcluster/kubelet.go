@@ -118,7 +118,7 @@ func (k *kubelets) renewSlice(ctx context.Context, nodes []*corev1.Node, slice u
 	group := errgroup.Group{} // one failure must not cost the other nodes their lease
 	group.SetLimit(requestsAtOnce)
 	for _, node := range nodes {
-		if hashOf(node.Name)%leaseSlices == slice {
+		if hashOf(node.Name)%leaseSlices == slice && !isSilent(node) {
 			group.Go(func() error { return k.renewLease(ctx, node) })
 		}
 	}

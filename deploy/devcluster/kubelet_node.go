@@ -50,14 +50,32 @@ func nodeStep(node *corev1.Node, now time.Time) (status object, again time.Durat
 	case mustBeDown:
 		return nil, 0
 	case !ready:
-		// Only Ready: the other conditions stay as they are set.
-		return object{"conditions": []corev1.NodeCondition{stamped(healthyConditions[0], now, now)}}, 0
+		return recovery(node, now), 0
 	}
 	if wait := heartbeatDue(node).Sub(now); wait > 0 {
 		return nil, wait
 	}
 	return heartbeat(node, now), 0
 }
+
+// recovery reports Ready, and what the node lifecycle controller has made Unknown while the kubelet was silent. The other
+// conditions stay as they are set.
+func recovery(node *corev1.Node, now time.Time) object {
+	unknown := map[corev1.NodeConditionType]bool{}
+	for _, condition := range node.Status.Conditions {
+		unknown[condition.Type] = condition.Status == corev1.ConditionUnknown
+	}
+	var conditions []corev1.NodeCondition
+	for i, condition := range healthyConditions {
+		if i == 0 || unknown[condition.Type] {
+			conditions = append(conditions, stamped(condition, now, now))
+		}
+	}
+	return object{"conditions": conditions}
+}
+
+// isSilent reports whether a node's kubelet says nothing at all: it does not renew its lease either.
+func isSilent(node *corev1.Node) bool { return node.Labels[notReadyLabel] == "unknown" }
 
 func stamped(condition corev1.NodeCondition, heartbeat, transition time.Time) corev1.NodeCondition {
 	condition.LastHeartbeatTime = metav1.NewTime(heartbeat)

@@ -116,6 +116,29 @@ func TestNodeStep(t *testing.T) {
 	}
 }
 
+func TestANodeRecoversFromWhatWasMadeUnknown(t *testing.T) {
+	node := playedNode(t, func(n *corev1.Node) {
+		setReady(n, "Unknown")
+		for i, condition := range n.Status.Conditions {
+			switch condition.Type {
+			case corev1.NodeMemoryPressure:
+				n.Status.Conditions[i].Status = corev1.ConditionUnknown
+			case corev1.NodeDiskPressure:
+				n.Status.Conditions[i].Status = corev1.ConditionTrue // a test has set it
+			}
+		}
+	})
+	status, _ := nodeStep(node, testNow)
+	for _, condition := range mustPatch(t, node, status).Status.Conditions {
+		want := map[corev1.NodeConditionType]corev1.ConditionStatus{
+			corev1.NodeReady: corev1.ConditionTrue, corev1.NodeMemoryPressure: corev1.ConditionFalse, corev1.NodeDiskPressure: corev1.ConditionTrue,
+		}[condition.Type]
+		if want != "" && condition.Status != want {
+			t.Errorf("%s is %s, want %s", condition.Type, condition.Status, want)
+		}
+	}
+}
+
 func TestHeartbeatChangesTimesAlone(t *testing.T) {
 	node := playedNode(t, func(n *corev1.Node) {
 		n.Status.Conditions[1].Status = corev1.ConditionTrue

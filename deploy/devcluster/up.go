@@ -48,7 +48,7 @@ a pod of a Job succeeds at once. The rest is asked for by labels and annotations
 under devcluster.drydock.dev/ (the label on a node, the others on a pod):
 
   label      not-ready=true           the node is NotReady (Ready=False) until the label goes
-  label      not-ready=unknown        the node is as good as dead: Ready=Unknown, its pods not Ready
+  label      not-ready=unknown        the node is as good as dead: Ready=Unknown, its lease runs out, its pods not Ready
   label      never-start=true         the pod stays Pending
   label      never-ready=true         the pod runs but is not Ready until the label goes
   annotation termination-delay=2s     the pod takes that long to go (a label works too)
