@@ -13,7 +13,7 @@ export GOFLAGS     := $(GOFLAGS) -trimpath
 STATIC_GO          := CGO_ENABLED=0 go
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop up cluster-answers down test test-site test-chart test-monitoring build lint vuln unit e2e record devcluster-test frozen bench fuzz chaos chaos-short soak rolling images trial-images push test-compose test-habits manifests chart clean drydock
+.PHONY: help demo demo-stop up cluster-answers down test test-site test-chart test-monitoring build lint vuln unit e2e record devcluster-test devtemporal-test frozen bench fuzz chaos chaos-short soak rolling images trial-images push test-compose test-habits manifests chart clean drydock
 
 help: ## show the targets
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -34,7 +34,7 @@ cluster-answers:
 down: ## stop what make up started; everything is kept
 	@$(STATIC_GO) run ./deploy/up --down
 
-test: build lint unit e2e chaos-short devcluster-test ## all tests
+test: build lint unit e2e chaos-short devcluster-test devtemporal-test ## all tests
 	@echo "== all tests passed"
 
 test-site: test-chart test-monitoring test-compose test-habits ## what is around the programs: the chart, alerts and dashboards, compose, what a release reads
@@ -115,6 +115,10 @@ frozen: ## refuse a commit that changed or deleted a history or the code of a re
 devcluster-test: $(BIN)/devcluster ## the tests of devcluster, a module of its own
 	@echo "== tests of devcluster"
 	@cd deploy/devcluster && go test -timeout 30m ./...
+
+devtemporal-test: ## the tests of devtemporal, a module of its own
+	@echo "== tests of devtemporal"
+	@cd deploy/devtemporal && $(STATIC_GO) test -timeout 15m ./...
 
 MONITORING := deploy/monitoring/test
 

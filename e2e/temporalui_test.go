@@ -188,3 +188,36 @@ func TestAMaintenanceByTheTemporalUIAlone(t *testing.T) {
 		}
 	})
 }
+
+// TestAWebPageDoesNotReachTheTemporalUI sends what a browser sends for a page of another site, and for one whose name was made to lead here.
+func TestAWebPageDoesNotReachTheTemporalUI(t *testing.T) {
+	s := newPlainSite(t, "")
+	const signal = "/api/v1/namespaces/default/workflows/nobody/signal/done"
+	for name, one := range map[string]struct {
+		method, path, host string
+		header             map[string]string
+		want               int
+	}{
+		"a person":               {http.MethodGet, "/", "", nil, http.StatusOK},
+		"a name that leads here": {http.MethodGet, "/api/v1/settings", "evil.example", nil, http.StatusForbidden},
+		"a page of another site": {http.MethodPost, signal, "", map[string]string{"Content-Type": "application/json", "Origin": "https://evil.example"}, http.StatusForbidden},
+		"text":                   {http.MethodPost, signal, "", map[string]string{"Content-Type": "text/plain"}, http.StatusUnsupportedMediaType},
+	} {
+		request, err := http.NewRequestWithContext(s.ctx, one.method, shared.temporal.UI+one.path, strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Host = one.host
+		for key, value := range one.header {
+			request.Header.Set(key, value)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != one.want || !strings.Contains(response.Header.Get("Content-Security-Policy"), "frame-ancestors 'self'") {
+			t.Errorf("%s: %s, want %d; its policy is %q", name, response.Status, one.want, response.Header.Get("Content-Security-Policy"))
+		}
+	}
+}

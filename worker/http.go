@@ -17,7 +17,9 @@ import (
 
 	"drydock/config"
 	"drydock/inbound"
+	"drydock/k8s"
 	"drydock/k8s/kube"
+	"drydock/worker/scrape"
 )
 
 type kubeClient = kube.Interface
@@ -25,9 +27,29 @@ type kubeClient = kube.Interface
 // health is what the probes ask for: the process lives, and it polls for work.
 type health struct{ ready atomic.Bool }
 
-func (h *health) handler(registry *prometheus.Registry) http.Handler {
+// metricsHandler serves the metrics, to those whom the API server lets read them where the configuration says so. A client of its own asks for
+// that: whoever makes tokens up delays no drain.
+func metricsHandler(o Options, registry *prometheus.Registry) (http.Handler, error) {
+	metrics := promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry})
+	if o.Config.Metrics.Authentication != config.AuthenticationToken {
+		return metrics, nil
+	}
+	client, err := k8s.NewClient(k8s.Options{
+		Kubeconfig: o.Config.Kubernetes.Kubeconfig, Context: o.Config.Kubernetes.Context,
+		QPS: reviewsPerSecond, Burst: 2 * reviewsPerSecond, UserAgent: "drydock-worker/" + o.Version,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return scrape.New(client, o.Logger, time.Now).Before(metrics), nil
+}
+
+// reviewsPerSecond bounds the questions to the API server who may read metrics; each new token is two.
+const reviewsPerSecond = 10
+
+func (h *health) handler(metrics http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry}))
+	mux.Handle("GET /metrics", metrics)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if !h.ready.Load() {
@@ -71,7 +93,11 @@ const (
 // address is an error at start; the log level is no reason not to work.
 func serve(o Options, state *health, registry *prometheus.Registry) (served, error) {
 	var all served
-	probes, err := listen(o.Config.Listen, inbound.At(o.Config.Listen, state.handler(registry)), o.Logger)
+	metrics, err := metricsHandler(o, registry)
+	if err != nil {
+		return nil, err
+	}
+	probes, err := listen(o.Config.Listen, inbound.At(o.Config.Listen, state.handler(metrics)), o.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("listening for /metrics and probes: %w (change it with --listen)", err)
 	}

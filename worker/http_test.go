@@ -4,6 +4,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -117,5 +119,26 @@ func TestATakenAddress(t *testing.T) {
 	o.Config.Listen = first[0].Addr
 	if _, err := serve(o, &health{}, prometheus.NewRegistry()); err == nil {
 		t.Error("the probes are nowhere, and nobody is told")
+	}
+}
+
+// Probes bring no token: the kubelet asks.
+func TestMetricsWantATokenWhereTheConfigurationSaysSo(t *testing.T) {
+	c := config.Default()
+	c.Listen, c.AdminListen, c.Metrics.Authentication = "127.0.0.1:0", "", config.AuthenticationToken
+	c.Kubernetes.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	const kubeconfig = `{clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}], contexts: [{name: c, context: {cluster: c}}], current-context: c}`
+	if err := os.WriteFile(c.Kubernetes.Kubeconfig, []byte(kubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all, err := serve(Options{Config: c, Logger: slog.New(slog.DiscardHandler), Level: new(slog.LevelVar)}, &health{}, prometheus.NewRegistry())
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%d servers, %v", len(all), err)
+	}
+	defer all.stop()
+	for path, code := range map[string]int{"/healthz": 200, "/readyz": 503, "/metrics": 401} {
+		if got, said := ask(t, http.MethodGet, "http://"+all[0].Addr+path, ""); got != code {
+			t.Errorf("GET %s: %d %s, want %d", path, got, said, code)
+		}
 	}
 }

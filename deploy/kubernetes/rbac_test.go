@@ -90,6 +90,7 @@ func TestEachPartGrantsWhatItsFeatureNeeds(t *testing.T) {
 			"medik8s-leases: leases.coordination.k8s.io get", "medik8s-leases: leases.coordination.k8s.io list", "medik8s-leases: leases.coordination.k8s.io create",
 			"medik8s-leases: leases.coordination.k8s.io patch", "medik8s-leases: leases.coordination.k8s.io delete",
 		},
+		"rbac-metrics.yaml": {"tokenreviews.authentication.k8s.io create", "subjectaccessreviews.authorization.k8s.io create"},
 		"rbac-profiles.yaml": {
 			"leases.coordination.k8s.io get", "leases.coordination.k8s.io list", "leases.coordination.k8s.io create", "leases.coordination.k8s.io patch", "daemonsets.apps get", "replicasets.apps get", "statefulsets.apps get",
 		},

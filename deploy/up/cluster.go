@@ -38,6 +38,9 @@ type cluster struct {
 	nodes []string
 	// held are those that a Drydock holds.
 	held []string
+	// others are other Drydocks that serve it, as far as is known.
+	others []string
+	client kubernetes.Interface
 }
 
 // shownHeld are the held nodes that are named.
@@ -78,7 +81,11 @@ func findCluster(ctx context.Context, name string, remembered state) (*cluster, 
 		return nil, fmt.Errorf("kubeconfig: context %s: %w", name, err)
 	}
 	c := &cluster{files: absolute(rules.Precedence), whole: *whole, context: name, current: current}
-	return c, c.ask(ctx)
+	if err := c.ask(ctx); err != nil {
+		return c, err
+	}
+	c.others = others(ctx, c.client, remembered.ID)
+	return c, nil
 }
 
 // reachable tells whether there is a cluster to work with.
@@ -114,6 +121,7 @@ func (c *cluster) ask(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("kubeconfig: context %s: %w", c.context, err)
 	}
+	c.client = client
 	version, err := client.Discovery().ServerVersion()
 	if err != nil {
 		return fmt.Errorf("context %s: the API server at %s cannot be asked: %w (CONTEXT=name takes another cluster)", c.context, c.server, err)
@@ -165,6 +173,7 @@ func (c *cluster) settle(o options, remembered state) error {
 		if c.current != c.context && c.current != "" {
 			o.say("The current context is another one, %s. Its nodes are not this Drydock's.", c.current)
 		}
+		c.warnOfOthers(o)
 		return nil
 	case remembered.Cluster != "":
 		return fmt.Errorf("%s has the maintenances of another cluster, context %s: %s is not that.\n"+
@@ -172,6 +181,7 @@ func (c *cluster) settle(o options, remembered state) error {
 			o.folder, remembered.Context, c, remembered.Context, o.folder)
 	}
 	o.say("Kubernetes: %s.\nDrydock takes its nodes out of service when it is told to, and only then.", c)
+	c.warnOfOthers(o)
 	if len(c.held) > 0 {
 		o.say("Warning: another Drydock works on it, and holds %s (annotation %s). Two keep limits of their own and know nothing of each\n"+
 			"other's: go on with that one, by its UP_DIR or its Temporal server, unless it is gone for good.", terminal.SomeOf(c.held, shownHeld), api.HoldersAnnotation)
@@ -185,6 +195,13 @@ func (c *cluster) settle(o options, remembered state) error {
 		return errors.New("not confirmed; nothing was done (CONTEXT=name takes another one)")
 	}
 	return nil
+}
+
+// warnOfOthers says which Drydocks serve the cluster too.
+func (c *cluster) warnOfOthers(o options) {
+	for _, other := range c.others {
+		o.say("Warning: another Drydock serves this cluster: %s. Two keep limits of their own and know nothing of each other's.", other)
+	}
 }
 
 // kubeconfig is the worker's: the context alone, as the user or, by impersonation, as an account with fewer rights. Files

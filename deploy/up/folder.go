@@ -30,6 +30,8 @@ const (
 
 // state is what is remembered from one time to the next.
 type state struct {
+	// ID tells this folder from another one that serves the same cluster.
+	ID string `json:"id,omitempty"`
 	// Kubeconfig are the files that the context is in.
 	Kubeconfig []string `json:"kubeconfig,omitempty"`
 	Context    string   `json:"context,omitempty"`

@@ -47,6 +47,9 @@ func up(ctx context.Context, o options) error {
 	if err := s.cluster.settle(o, remembered); err != nil {
 		return err
 	}
+	if remembered.ID == "" {
+		remembered.ID = newID()
+	}
 	remembered.Kubeconfig, remembered.Context, remembered.Cluster = s.cluster.files, s.cluster.context, s.cluster.id
 	if err := s.firstFiles(); err != nil {
 		return err
@@ -58,6 +61,7 @@ func up(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
+	s.present(ctx, remembered.ID)
 	account, err := s.prepare(ctx, &remembered)
 	if err == nil {
 		err = f.save(remembered)

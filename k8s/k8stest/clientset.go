@@ -80,8 +80,16 @@ func (a authentication) SelfSubjectReviews() kube.Reviews[*authenticationv1.Self
 	return a.AuthenticationV1Interface.SelfSubjectReviews()
 }
 
+func (a authentication) TokenReviews() kube.Reviews[*authenticationv1.TokenReview] {
+	return a.AuthenticationV1Interface.TokenReviews()
+}
+
 type authorization struct {
 	typedauthorization.AuthorizationV1Interface
+}
+
+func (a authorization) SubjectAccessReviews() kube.Reviews[*authorizationv1.SubjectAccessReview] {
+	return a.AuthorizationV1Interface.SubjectAccessReviews()
 }
 
 func (a authorization) SelfSubjectAccessReviews() kube.Reviews[*authorizationv1.SelfSubjectAccessReview] {

@@ -170,6 +170,14 @@ func (g authentication) SelfSubjectReviews() Reviews[*authenticationv1.SelfSubje
 	return newReviews[authenticationv1.SelfSubjectReview](g.client, "selfsubjectreviews")
 }
 
+func (g authentication) TokenReviews() Reviews[*authenticationv1.TokenReview] {
+	return newReviews[authenticationv1.TokenReview](g.client, "tokenreviews")
+}
+
+func (g authorization) SubjectAccessReviews() Reviews[*authorizationv1.SubjectAccessReview] {
+	return newReviews[authorizationv1.SubjectAccessReview](g.client, "subjectaccessreviews")
+}
+
 func (g authorization) SelfSubjectAccessReviews() Reviews[*authorizationv1.SelfSubjectAccessReview] {
 	return newReviews[authorizationv1.SelfSubjectAccessReview](g.client, "selfsubjectaccessreviews")
 }

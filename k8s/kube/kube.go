@@ -63,11 +63,13 @@ type Apps interface {
 // Authentication is the group authentication.k8s.io.
 type Authentication interface {
 	SelfSubjectReviews() Reviews[*authenticationv1.SelfSubjectReview]
+	TokenReviews() Reviews[*authenticationv1.TokenReview]
 }
 
 // Authorization is the group authorization.k8s.io.
 type Authorization interface {
 	SelfSubjectAccessReviews() Reviews[*authorizationv1.SelfSubjectAccessReview]
+	SubjectAccessReviews() Reviews[*authorizationv1.SubjectAccessReview]
 }
 
 // Batch is the group batch.

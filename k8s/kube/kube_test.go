@@ -68,6 +68,14 @@ var calls = map[string]func(context.Context, kube.Interface) error{
 		_, err := c.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 		return err
 	},
+	"token review": func(ctx context.Context, c kube.Interface) error {
+		_, err := c.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{}, metav1.CreateOptions{})
+		return err
+	},
+	"access review of another": func(ctx context.Context, c kube.Interface) error {
+		_, err := c.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{}, metav1.CreateOptions{})
+		return err
+	},
 	"budgets": func(ctx context.Context, c kube.Interface) error {
 		return c.PolicyV1().RESTClient().Get().Namespace("shop").Resource("poddisruptionbudgets").Do(ctx).Error()
 	},

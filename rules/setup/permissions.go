@@ -30,7 +30,10 @@ type configuration struct {
 	Work     map[string]action           `json:"work"`
 	// HealthChecks are those that the worker makes sure of.
 	HealthChecks map[string]healthCheck `json:"healthChecks"`
-	Profiles     struct {
+	Metrics      struct {
+		Authentication string `json:"authentication"`
+	} `json:"metrics"`
+	Profiles struct {
 		File string `json:"file"`
 	} `json:"profiles"`
 	Kubernetes struct {
@@ -97,6 +100,9 @@ func Require(parts []Part, config []byte, with []string) ([]Part, error) {
 	}
 	if len(c.HealthChecks) > 0 {
 		why["health"] = "healthChecks"
+	}
+	if c.Metrics.Authentication == "token" {
+		why["metrics"] = "metrics.authentication"
 	}
 	if c.Profiles.File != "" {
 		why["profiles"] = "profiles.file"

@@ -95,7 +95,9 @@ func TestEachPartLetsItsFeatureWork(t *testing.T) {
 	}
 	// No maintenance needs the parts of health checks and of profiles, whose end-to-end tests run under them, and none here has a machine
 	// of Cluster API's.
-	want := slices.DeleteFunc(features(t), func(part string) bool { return part == "health" || part == "profiles" || part == "cluster-api" })
+	want := slices.DeleteFunc(features(t), func(part string) bool {
+		return part == "health" || part == "profiles" || part == "cluster-api" || part == "metrics"
+	})
 	if !slices.Equal(parts, want) {
 		t.Fatalf("tried are %v, and there are %v", parts, want)
 	}

@@ -450,3 +450,15 @@ func TestTheOverlayOfTheDocumentationBuilds(t *testing.T) {
 		t.Errorf("image %s, variables %v", pod.Containers[0].Image, variables)
 	}
 }
+
+func TestMetricsTakeATokenWhereTheConfigurationSaysSo(t *testing.T) {
+	for authentication, want := range map[string]bool{"none": false, "token": true} {
+		documents := render(t, values(t, "serviceMonitor: {enabled: true}\nconfig: {metrics: {authentication: "+authentication+"}}"))
+		for _, text := range []string{"tokenreviews", "subjectaccessreviews", "- /metrics", "bearerTokenFile: "} {
+			found := slices.ContainsFunc(documents, func(d rendered.Document) bool { return strings.Contains(d.Text, text) })
+			if found != want {
+				t.Errorf("%s: %q is there: %v, want %v", authentication, text, found, want)
+			}
+		}
+	}
+}
