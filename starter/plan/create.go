@@ -117,6 +117,9 @@ func (o *createOptions) run(ctx context.Context, cmd *cobra.Command, name string
 		return o.preview(ctx, c, name, p, chosen)
 	}
 	announce(a.Stderr, name, p, chosen)
+	for _, warning := range aheadOf(ctx, c.Scheduler(), p, chosen, c.Clock()) {
+		fmt.Fprintf(a.Stderr, "Warning: %s\n", warning)
+	}
 	if err := a.Confirm("Start this plan?", "nothing was started", o.yes); err != nil {
 		return err
 	}
