@@ -1,0 +1,69 @@
+package preflight
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/workflow"
+
+	preflightactivity "drydock/activities/preflight"
+	"drydock/api"
+	"drydock/rules/health"
+	"drydock/workflows/call"
+	"drydock/workflows/inbox"
+)
+
+// permissionsWithin bounds the question for permissions: somebody waits for the answer.
+const permissionsWithin = 30 * time.Second
+
+// Permissions tells which permissions the worker's account lacks for something that is about to be started, and changes nothing.
+// Its input is api.PermissionsInput, in JSON.
+func Permissions(ctx workflow.Context, input converter.RawValue) (api.PermissionsReport, error) {
+	var report api.PermissionsReport
+	asked, err := inbox.Decode[api.PermissionsInput](inbox.Payload(input))
+	if err == nil && (len(asked.Maintenance) == 0) == (len(asked.HealthCheck) == 0) {
+		err = errors.New("give either maintenance or healthCheck")
+	}
+	if err != nil {
+		return report, inbox.InvalidSpec(err)
+	}
+	inputs := []json.RawMessage{asked.Maintenance}
+	if len(asked.HealthCheck) > 0 {
+		if inputs, err = maintenancesOf(asked.HealthCheck); err != nil {
+			return report, inbox.InvalidSpec(err)
+		}
+	}
+	in := preflightactivity.PermissionsInput{HealthCheck: len(asked.HealthCheck) > 0}
+	for _, one := range inputs {
+		m, _, err := decode(ctx, one)
+		if err != nil {
+			return report, err
+		}
+		in.Drains = append(in.Drains, preflightactivity.PlannedDrain{Drain: m.Judged(), WaitsForPods: m.WaitForPodCompletion != nil})
+	}
+	ctx = call.Within(call.Quick(ctx, "ask for the worker's permissions"), permissionsWithin)
+	err = workflow.ExecuteActivity(ctx, call.Preflights.CheckPermissions, in).Get(ctx, &report)
+	return report, err
+}
+
+// maintenancesOf are the inputs of the maintenances by which a health check remediates.
+func maintenancesOf(check json.RawMessage) ([]json.RawMessage, error) {
+	decoded, err := health.Decode(check)
+	if err != nil {
+		return nil, err
+	}
+	var inputs []json.RawMessage
+	for _, step := range decoded.Steps() {
+		if step.Maintenance == nil {
+			continue
+		}
+		input, err := step.Maintenance.InputOf("any", api.RemediationRequestor("any"))
+		if err != nil {
+			return nil, err
+		}
+		inputs = append(inputs, input)
+	}
+	return inputs, nil
+}
