@@ -1,4 +1,4 @@
-package preflight_test
+package permissions_test
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	rules "drydock/rules/preflight"
 	"drydock/rules/spec"
 	"drydock/workflows/call"
-	"drydock/workflows/preflight"
+	"drydock/workflows/permissions"
 	"drydock/workflows/workflowtest"
 )
 
@@ -24,7 +24,7 @@ import (
 func askPermissions(t *testing.T, in any) (asked preflightactivity.PermissionsInput, report api.PermissionsReport, err error) {
 	t.Helper()
 	env := workflowtest.Environment(time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC))
-	env.RegisterWorkflowWithOptions(preflight.Permissions, workflow.RegisterOptions{Name: api.PermissionsType})
+	env.RegisterWorkflowWithOptions(permissions.Permissions, workflow.RegisterOptions{Name: api.PermissionsType})
 	env.RegisterActivity(call.Preflights)
 	env.RegisterActivity((*settings.Activities)(nil).Prepare)
 	env.OnActivity(call.Settings.Prepare, mock.Anything, mock.Anything).Return(settings.Prepared{}, nil)
