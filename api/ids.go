@@ -12,6 +12,7 @@ const (
 	maintenancePrefix  = "node-maintenance"
 	schedulerID        = "drydock-scheduler"
 	preflightPrefix    = "preflight"
+	permissionsPrefix  = "permissions"
 	doctorID           = "drydock-doctor"
 	notificationPrefix = "notification"
 	auditPrefix        = "audit-record"
@@ -111,6 +112,12 @@ func LockstepID(cluster string) string { return inCluster(cluster, lockstepID) }
 // preflight started otherwise may have any ID.
 func PreflightID(cluster, node, occasion string) string {
 	return inCluster(cluster, preflightPrefix+"/"+node+"/"+occasion)
+}
+
+// PermissionsID is the workflow ID that the command line gives a question for permissions; occasion tells one from the next. One
+// that is started otherwise may have any ID.
+func PermissionsID(cluster, occasion string) string {
+	return inCluster(cluster, permissionsPrefix+"/"+occasion)
 }
 
 // WindowsID is the workflow ID that the command line gives a question for a cluster's windows; occasion tells one from the

@@ -114,6 +114,8 @@ type PlanStatus struct {
 	Failure  string         `json:"failure,omitempty"`
 	Counts   rollout.Counts `json:"counts"`
 	Warnings []string       `json:"warnings,omitempty"`
+	// Troubles are what fails and is tried again.
+	Troubles []Trouble `json:"troubles,omitempty"`
 	// Nodes are a page of them; NextOffset is where the next one begins, 0 after the last.
 	Nodes      []PlanNode `json:"nodes"`
 	NextOffset int        `json:"nextOffset,omitempty"`

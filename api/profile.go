@@ -82,9 +82,11 @@ type ProfilesState struct {
 	Waiting string `json:"waiting,omitempty"`
 	Problem string `json:"problem,omitempty"`
 	// UnderWay are transitions, Failed those that were not carried out a while ago.
-	UnderWay []ProfileUnderWay  `json:"underWay,omitempty"`
-	Failed   []ProfileUnderWay  `json:"failed,omitempty"`
-	Sending  int                `json:"sending,omitempty"`
+	UnderWay []ProfileUnderWay `json:"underWay,omitempty"`
+	Failed   []ProfileUnderWay `json:"failed,omitempty"`
+	Sending  int               `json:"sending,omitempty"`
+	// Troubles are what fails and is tried again.
+	Troubles []Trouble          `json:"troubles,omitempty"`
 	Notes    []RecordedDecision `json:"notes,omitempty"`
 }
 

@@ -54,6 +54,30 @@ func occasion() string {
 	return hex.EncodeToString(text)
 }
 
+// Permissions asks what the worker's account lacks for something that is about to be started, without changing anything. It is given
+// up, by the server too, after within. What a worker refuses is a FailedError; where ctx ends, or no worker sees to it, it is taken
+// back.
+func Permissions(ctx context.Context, c *Client, in api.PermissionsInput, within time.Duration) (api.PermissionsReport, error) {
+	const what = "asking for the worker's permissions"
+	var report api.PermissionsReport
+	if ctx.Err() != nil {
+		return report, context.Cause(ctx)
+	}
+	run, err := c.server.start(ctx, temporalclient.StartWorkflowOptions{
+		ID: api.PermissionsID(c.options.Cluster, occasion()), WorkflowExecutionTimeout: within,
+		StaticSummary: "what the worker may do", StaticDetails: "Started by " + markdown.Text(c.options.By) + ".",
+	}, api.PermissionsType, in)
+	if err != nil {
+		return report, failedCall(what, err)
+	}
+	err = c.server.resultOf(ctx, run, what, &report)
+	var noWorker *NoWorkerError
+	if err != nil && (ctx.Err() != nil || errors.As(err, &noWorker)) {
+		c.server.takeBack(ctx, run)
+	}
+	return report, err
+}
+
 // ProfileReport asks what becomes of nodes by their profiles, without changing anything: of all, of those that the input chooses,
 // or of one that is to be explained. It is given up, by the server too, after within. What a worker refuses, such as a node
 // that there is not, is a FailedError; where ctx ends, or no worker sees to it, it is taken back.

@@ -300,6 +300,7 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 		Cluster: &cluster.Activities{Nodes: all, Temporal: temporal, Home: to.home, Pods: k8s.NewNodePods(kube), Busy: o.limiter.Busy, Census: o.census},
 		Preflights: &preflight.Activities{
 			Client: kube, Temporal: temporal, Budgets: sources.BudgetsIn, Capacity: k8s.NewCapacityReader(kube), JobNamespaces: own,
+			LeaseNamespace: c.Health.LeaseNamespace,
 		},
 		Executions: &execution.Activities{Temporal: temporal, Namespace: namespace, Home: to.home, Nodes: all},
 		Doctors:    &doctor.Activities{Client: kube, Events: events, Temporal: temporal, Namespace: namespace, Home: to.home, Jobs: left, ClusterAPI: c.Kubernetes.Marks.ClusterAPI},

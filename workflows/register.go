@@ -30,6 +30,7 @@ import (
 	"drydock/workflows/lockstep"
 	"drydock/workflows/maintenance"
 	"drydock/workflows/notification"
+	"drydock/workflows/permissions"
 	"drydock/workflows/plan"
 	"drydock/workflows/planrun"
 	"drydock/workflows/preflight"
@@ -87,6 +88,7 @@ func RegisterWorkflows(registry interface {
 	registry.RegisterWorkflowWithOptions(maintenance.NodeMaintenance, workflow.RegisterOptions{Name: api.NodeMaintenanceType})
 	registry.RegisterWorkflowWithOptions(scheduler.Scheduler, workflow.RegisterOptions{Name: api.SchedulerType})
 	registry.RegisterWorkflowWithOptions(preflight.Preflight, workflow.RegisterOptions{Name: api.PreflightType})
+	registry.RegisterWorkflowWithOptions(permissions.Permissions, workflow.RegisterOptions{Name: api.PermissionsType})
 	registry.RegisterWorkflowWithOptions(doctor.Doctor, workflow.RegisterOptions{Name: api.DoctorType})
 	registry.RegisterWorkflowWithOptions(notification.Notification, workflow.RegisterOptions{Name: api.NotificationType})
 	registry.RegisterWorkflowWithOptions(plan.MaintenancePlan, workflow.RegisterOptions{Name: api.MaintenancePlanType})

@@ -30,6 +30,8 @@ type Activities struct {
 	Capacity *k8s.CapacityReader
 	// JobNamespaces are those of the Jobs of checks, hooks and works, whose pods no drain evicts.
 	JobNamespaces []string
+	// LeaseNamespace is where the leases of nodes are; empty is medik8s' own.
+	LeaseNamespace string
 
 	// first and last bound the pause between two looks of AwaitPreflight; zero values are 15 s and 1 min.
 	first, last time.Duration

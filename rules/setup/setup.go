@@ -173,6 +173,9 @@ type Service struct {
 	// Attributes are the search attributes by name with their types.
 	Attributes map[string]string
 	Unlisted   string
+	// Running says by the names of parts what runs that needs them, such as "2 health checks"; Uncounted why that is not known.
+	Running   map[string]string
+	Uncounted string
 	// Recurring are Drydock's own schedules.
 	Recurring   []Schedule
 	Unscheduled string
@@ -213,11 +216,27 @@ func Decide(w Wanted, f Found) Report {
 		r.Context, r.Server, r.Account = f.Cluster.Context, f.Cluster.Server, f.Cluster.Account
 		r.Items = append(r.Items, cluster(*f.Cluster))
 		if f.Cluster.Unreachable == "" {
+			if t.Uncounted != "" {
+				r.Items = append(r.Items, Item{Kind: Temporal, Name: "workflows", State: Unknown, Text: "what runs, and needs permissions, cannot be counted: " + t.Uncounted,
+					NextStep: "Name with --with the parts of the permissions that are needed: health, profiles."})
+			}
+			w.Parts = neededBy(w.Parts, t.Running)
 			r.Items = append(r.Items, permissions(w, *f.Cluster)...)
 		}
 	}
 	r.Ready = len(r.Lacking()) == 0
 	return r
+}
+
+// neededBy adds what runs to the reasons for which parts are needed.
+func neededBy(parts []Part, running map[string]string) []Part {
+	parts = slices.Clone(parts)
+	for i, p := range parts {
+		if runs := running[p.Name]; runs != "" && p.Why == "" {
+			parts[i].Why = runs + ", running"
+		}
+	}
+	return parts
 }
 
 // After is the report once fixes were tried: what was to be made and is there is Made, and what failed says why.

@@ -184,6 +184,17 @@ func TestWhatIsMissingAndWhatMakesIt(t *testing.T) {
 			want:     "Permissions volumes missing apply-permissions",
 			commands: []string{"kubectl --context prod apply -f rbac-volumes.yaml"},
 		},
+		"permissions of what runs": {
+			change: func(f *Found) {
+				f.Temporal.Running = map[string]string{"health": "2 health checks"}
+				f.Cluster.Denied = map[string][]preflight.Need{"health": {need("medik8s-leases", "coordination.k8s.io", "leases", "list")}}
+			},
+			want:     "Permissions health missing apply-permissions",
+			commands: []string{"kubectl --context prod apply -f rbac-health.yaml"},
+		},
+		"what runs cannot be counted": {
+			change: func(f *Found) { f.Temporal.Uncounted = "denied" }, want: "Temporal workflows unknown",
+		},
 		"permissions of another account": {
 			change: func(f *Found) { f.Cluster.Account, f.Cluster.Denied = "ann", denied }, want: "Permissions base missing",
 		},

@@ -133,6 +133,9 @@ func (o *startOptions) show(checks []nhc.Check) error {
 const takenWithin = 10 * time.Second
 
 func (o *startOptions) start(ctx context.Context, c *invocation.Connection, h *client.HealthCheck, check nhc.Check) (string, error) {
+	if err := c.Permitted(ctx, o.app, "health check "+h.Name, api.PermissionsInput{HealthCheck: check.Spec}); err != nil {
+		return "", err
+	}
 	if err := h.Start(ctx, check.Spec, o.paused); err != nil {
 		return "", err
 	}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -16,7 +17,9 @@ import (
 
 // planFlags describe a plan: its file, which nodes it chooses, its strategy, and what its maintenances share.
 type planFlags struct {
-	file     string
+	file string
+	// name is that of the plan which was built: as it was given, or as KEP-4212's object in the file has it.
+	name     string
 	selector string
 	all      bool
 	exclude  []string
@@ -31,7 +34,7 @@ var planFields = map[string]string{
 
 func (p *planFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVarP(&p.file, "file", "f", "", "YAML or JSON file with the plan, - for standard input; flags go over it")
+	f.StringVarP(&p.file, "file", "f", "", "YAML or JSON file with the plan, or with KEP-4212's NodeMaintenance, - for standard input; flags go over it")
 	p.registerNodes(cmd)
 	p.strategy.register(cmd)
 	p.shared.RegisterFields(cmd)
@@ -55,6 +58,16 @@ func (p *planFlags) build(flags *pflag.FlagSet, stdin io.Reader, name string, no
 		if plan, err = input.ReadObject(p.file, stdin); err != nil {
 			return nil, rollout.Plan{}, err
 		}
+		if rollout.IsKEP(plan) {
+			named, fields, err := rollout.FromKEP(plan)
+			if err != nil {
+				return nil, rollout.Plan{}, exit.UsageError("%s: %w", p.file, err)
+			}
+			name, plan = cmp.Or(name, named), fields
+		}
+	}
+	if p.name = name; name == "" {
+		return nil, rollout.Plan{}, exit.UsageError("missing NAME: only a file with KEP-4212's NodeMaintenance names its plan itself")
 	}
 	if err := p.putNodes(flags, plan, nodes); err != nil {
 		return nil, rollout.Plan{}, err

@@ -32,6 +32,8 @@ type choice struct {
 	known bool
 	nodes []rollout.Facts
 	reach rollout.Reach
+	// labels are those of all nodes of the cluster, by name; nil where Kubernetes was not asked.
+	labels map[string]map[string]string
 	// unspared are names to be left alone that no node has.
 	unspared []string
 	// why says why Kubernetes was not asked.
@@ -63,10 +65,10 @@ func choose(ctx context.Context, a *invocation.App, p rollout.Plan) (choice, err
 
 // match looks for the plan's nodes among those of the cluster.
 func match(p rollout.Plan, matches func(*corev1.Node) bool, all []invocation.Node) choice {
-	c := choice{known: true, reach: rollout.Reach{All: len(all)}}
+	c := choice{known: true, reach: rollout.Reach{All: len(all)}, labels: make(map[string]map[string]string, len(all))}
 	there := map[string]bool{}
 	for _, n := range all {
-		there[n.Name] = true
+		there[n.Name], c.labels[n.Name] = true, n.Labels
 		matching := matches(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: n.Labels}})
 		if n.ControlPlane() {
 			c.reach.ControlPlanes++

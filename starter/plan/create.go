@@ -42,7 +42,8 @@ cluster's limits hold besides. The first nodes may be a canary. Where more than 
 With --strategy all-at-once the nodes go together through the stages Idle, Cordon, Drain and Complete ("drydock plan
 set-stage"), and their pods leave in the tiers of KEP-4212: no node goes on to the next tier before the others.
 
-The plan is a file, flags, or both: flags go over the file. The flags of "drydock start" say what its maintenances share.
+The plan is a file, flags, or both: flags go over the file. The file may be what "drydock plan status -o kep" prints, which has the
+plan's name in it. The flags of "drydock start" say what its maintenances share.
 Each node waits Ready for somebody to do the work: with "drydock plan attach NAME -- COMMAND", or by hand and then "drydock done
 NODE --requestor plan-NAME". With --work the worker does it.
 
@@ -53,12 +54,20 @@ of a wave share, and about how long the plan would take, by the maintenances of 
   drydock plan create firmware --selector rack=r12 --strategy all-at-once --stage Drain --tier 1000 --tier 2000:app=db
   drydock plan create kernel-6.12 --file plan.yaml --dry-run`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
+			switch {
+			case len(args) > 0:
+				return checkName(args[0])
+			case o.plan.file == "":
 				return fmt.Errorf("missing NAME: create NAME (-f FILE | NODE... | --selector S | --all)")
 			}
-			return checkName(args[0])
+			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), cmd, args[0], args[1:]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return o.run(cmd.Context(), cmd, "", nil)
+			}
+			return o.run(cmd.Context(), cmd, args[0], args[1:])
+		},
 	}
 	o.plan.register(cmd)
 	o.output.Register(cmd)
@@ -84,6 +93,7 @@ func (o *createOptions) run(ctx context.Context, cmd *cobra.Command, name string
 	if err != nil {
 		return err
 	}
+	name = o.plan.name
 	if !o.dryRun {
 		if err := a.CanConfirm(o.yes); err != nil {
 			return err
@@ -107,6 +117,9 @@ func (o *createOptions) run(ctx context.Context, cmd *cobra.Command, name string
 		return o.preview(ctx, c, name, p, chosen)
 	}
 	announce(a.Stderr, name, p, chosen)
+	for _, warning := range aheadOf(ctx, c.Scheduler(), p, chosen, c.Clock()) {
+		fmt.Fprintf(a.Stderr, "Warning: %s\n", warning)
+	}
 	if err := a.Confirm("Start this plan?", "nothing was started", o.yes); err != nil {
 		return err
 	}

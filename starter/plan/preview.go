@@ -47,6 +47,14 @@ func (o *createOptions) preview(ctx context.Context, c *invocation.Connection, n
 	for _, nodes := range groups {
 		preview.Waves = append(preview.Waves, show.PlanWave{Nodes: nodes})
 	}
+	turns, known := groups, true
+	ahead, err := limitsAhead(ctx, c.Scheduler(), chosen.labels)
+	if err != nil {
+		preview.Warnings = append(preview.Warnings, "the limits in force are not known: "+terminal.OneLine(err.Error()))
+	} else {
+		preview.Warnings = append(preview.Warnings, short(p, ahead, groups)...)
+		turns, known = allowed(p, ahead, groups)
+	}
 	if err := o.lookAhead(ctx, c, p, groups, &preview); err != nil {
 		return err
 	}
@@ -54,10 +62,10 @@ func (o *createOptions) preview(ctx context.Context, c *invocation.Connection, n
 	if err != nil {
 		return c.Explain(err)
 	}
-	if len(each) > 0 {
+	if len(each) > 0 && known {
 		median := rollout.Median(each)
 		preview.Estimate = &show.PlanEstimate{
-			Duration: period.Duration(rollout.Estimate(p.Strategy, groups, median).Round(time.Second)), Each: period.Duration(median.Round(time.Second)), Of: len(each), Among: among,
+			Duration: period.Duration(rollout.Estimate(p.Strategy, turns, median).Round(time.Second)), Each: period.Duration(median.Round(time.Second)), Of: len(each), Among: among,
 		}
 	}
 	if err := o.output.Write(o.app.Stdout, preview, func(w io.Writer) { show.PlanDryRun(w, preview, o.output.Wide()) }); err != nil {

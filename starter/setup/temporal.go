@@ -3,6 +3,7 @@ package setup
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"drydock/config/namespace"
 	"drydock/config/temporalenv"
 	manifests "drydock/deploy/kubernetes"
+	"drydock/rules/number"
 	"drydock/rules/setup"
 	"drydock/starter/invocation"
 	"drydock/starter/terminal"
@@ -91,6 +93,10 @@ func (s *site) lookAtTemporal(ctx context.Context) setup.Service {
 		t.Attributes, err = namespace.Attributes(ctx, temporal, s.namespace, s.wanted.Attributes)
 		return err
 	}))
+	t.Uncounted = reason(within(func(ctx context.Context, temporal temporalclient.Client) (err error) {
+		t.Running, err = s.running(ctx, temporal)
+		return err
+	}))
 	t.Unscheduled = reason(within(func(ctx context.Context, temporal temporalclient.Client) (err error) {
 		t.Recurring, err = s.recurring(ctx, temporal)
 		return err
@@ -105,6 +111,30 @@ func reason(err error) string {
 	}
 	first, _, _ := strings.Cut(err.Error(), "\n")
 	return terminal.OneLine(first)
+}
+
+// needing are the workflows that need a part of the permissions while they run.
+var needing = []struct{ part, workflow, what string }{
+	{"health", api.HealthCheckType, "health check"},
+	{"profiles", api.ProfilesType, "evaluation of profiles"},
+}
+
+// running says what runs on the cluster's workers that needs a part of the permissions.
+func (s *site) running(ctx context.Context, temporal temporalclient.Client) (map[string]string, error) {
+	found := map[string]string{}
+	for _, one := range needing {
+		counted, err := temporal.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{
+			Namespace: s.namespace,
+			Query:     fmt.Sprintf("WorkflowType = '%s' AND TaskQueue = '%s' AND ExecutionStatus = 'Running'", one.workflow, s.wanted.Queue),
+		})
+		if err != nil {
+			return nil, err
+		}
+		if n := counted.GetCount(); n > 0 {
+			found[one.part] = number.Of(int(n), one.what)
+		}
+	}
+	return found, nil
 }
 
 // maxRecurring bounds how many schedules are looked at.

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 
 	"drydock/api"
 	"drydock/rules/drainplan"
+	"drydock/rules/rollout"
 )
 
 // NodeMaintenance is a plan in the shape of KEP-4212's object of that name.
@@ -24,7 +26,8 @@ type NodeMaintenance struct {
 	Status     KEPStatus   `json:"status"`
 }
 
-// KEPMetadata names a NodeMaintenance. Its annotation drydock.dev/more-nodes counts the nodes that the status leaves out.
+// KEPMetadata names a NodeMaintenance. Its annotation drydock.dev/more-nodes counts the nodes that the status leaves out, and
+// drydock.dev/include names the pod types whose standard entries the drain plan has, where they are not all.
 type KEPMetadata struct {
 	Name        string            `json:"name"`
 	Annotations map[string]string `json:"annotations,omitempty"`
@@ -78,8 +81,19 @@ const MoreNodesAnnotation = "drydock.dev/more-nodes"
 // KEP is a plan of strategy allAtOnce in the shape of KEP-4212.
 func KEP(p Plan) NodeMaintenance {
 	m := NodeMaintenance{APIVersion: "v1alpha1", Kind: "NodeMaintenance", Metadata: KEPMetadata{Name: p.Name}}
+	annotations := map[string]string{}
 	if p.MoreNodes > 0 {
-		m.Metadata.Annotations = map[string]string{MoreNodesAnnotation: strconv.Itoa(p.MoreNodes)}
+		annotations[MoreNodesAnnotation] = strconv.Itoa(p.MoreNodes)
+	}
+	if s := p.Specification; s != nil && s.DrainPlan != nil && len(s.DrainPlan.Include) < len(drainplan.Types()) {
+		var types []string
+		for _, podType := range s.DrainPlan.Include {
+			types = append(types, string(podType))
+		}
+		annotations[rollout.IncludeAnnotation] = strings.Join(types, ",")
+	}
+	if len(annotations) > 0 {
+		m.Metadata.Annotations = annotations
 	}
 	s := *p.Stages
 	m.Spec = KEPSpec{NodeSelector: nodeSelectorOf(p), Stage: s.Stage, DrainPlan: kepEntries(s.Tiers), Reason: p.Reason}
@@ -149,6 +163,21 @@ func labelSelectorOf(text string) *metav1.LabelSelector {
 	return s
 }
 
+// without is a selector whose terms all leave some nodes alone.
+func without(selector corev1.NodeSelector, names []string) *corev1.NodeSelector {
+	if len(names) == 0 {
+		return &selector
+	}
+	var all corev1.NodeSelector
+	for _, term := range selector.NodeSelectorTerms {
+		term.MatchFields = append(slices.Clone(term.MatchFields), corev1.NodeSelectorRequirement{
+			Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpNotIn, Values: names,
+		})
+		all.NodeSelectorTerms = append(all.NodeSelectorTerms, term)
+	}
+	return &all
+}
+
 // nodeSelectorOf is how a plan chooses its nodes, as a v1.NodeSelector.
 func nodeSelectorOf(p Plan) *corev1.NodeSelector {
 	if p.Specification == nil {
@@ -156,7 +185,7 @@ func nodeSelectorOf(p Plan) *corev1.NodeSelector {
 	}
 	chosen := p.Specification.Selection
 	if chosen.NodeSelector != nil {
-		return chosen.NodeSelector
+		return without(*chosen.NodeSelector, chosen.Exclude)
 	}
 	var term corev1.NodeSelectorTerm
 	if requirements, err := labels.ParseToRequirements(chosen.Selector); err == nil {
@@ -170,6 +199,10 @@ func nodeSelectorOf(p Plan) *corev1.NodeSelector {
 				Key: r.Key(), Operator: operators[r.Operator()], Values: slices.Sorted(maps.Keys(r.Values())),
 			})
 		}
+	}
+	if chosen.All && len(chosen.Exclude) == 0 {
+		// A term that says nothing would choose no node.
+		term.MatchFields = []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpNotIn, Values: []string{""}}}
 	}
 	for _, names := range []struct {
 		operator corev1.NodeSelectorOperator

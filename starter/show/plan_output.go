@@ -126,6 +126,9 @@ func PlanOf(v client.PlanView, workflowID string, nodes []api.PlanNode, more int
 	if s := v.Status; s != nil {
 		p.Specification, p.MoreNames, p.Starter = &s.Plan, s.MoreNames, s.Starter
 		p.Warnings, p.Messages, p.Events, p.Stages = s.Warnings, s.Messages, s.Events, s.Stages
+		for _, t := range s.Troubles {
+			p.Warnings = append(p.Warnings, t.String())
+		}
 	}
 	return p
 }

@@ -38,6 +38,8 @@ type core struct {
 	// signals were taken by this run.
 	signals  int
 	prepared settings.Prepared
+	// troubles are what fails and is tried again.
+	troubles []api.Trouble
 }
 
 func (c *core) now() time.Time { return workflow.Now(c.ctx) }

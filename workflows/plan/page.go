@@ -15,6 +15,7 @@ import (
 	"drydock/rules/bounds"
 	"drydock/rules/markdown"
 	"drydock/rules/rollout"
+	"drydock/workflows/loop"
 )
 
 // pageSize, maxPageSize and maxPageText bound a page of the status, in nodes and in bytes; maxNames bounds the names of
@@ -38,7 +39,7 @@ func (c *core) page(asked api.PlanStatusRequest) (api.PlanStatus, error) {
 	status := api.PlanStatus{
 		Name: c.name, WorkflowID: c.workflowID, RunID: c.runID, Phase: c.state.Phase, Since: c.state.Since,
 		CreatedAt: c.state.CreatedAt, Starter: c.prepared.Starter, WaitingFor: c.state.WaitingFor, Failure: c.state.Failure,
-		Counts: rollout.Count(c.state.Nodes), Warnings: c.state.Warnings, Nodes: []api.PlanNode{},
+		Counts: rollout.Count(c.state.Nodes), Warnings: c.state.Warnings, Troubles: c.troubles, Nodes: []api.PlanNode{},
 		Events: latest(c.state.Events, maxEventText), Messages: latest(c.state.Messages, maxMessageText),
 	}
 	status.Plan, status.MoreNames = shortened(c.spec)
@@ -195,6 +196,7 @@ func (c *core) describe() {
 			fmt.Fprintf(&text, ", until %s", c.state.Until.UTC().Format(time.RFC3339))
 		}
 	}
+	text.WriteString(loop.ShowTroubles(c.troubles))
 	for _, warning := range c.state.Warnings {
 		fmt.Fprintf(&text, "\n\nWarning: %s", markdown.Text(warning))
 	}

@@ -48,6 +48,9 @@ type site struct {
 	told          []string
 	prepared      settings.Prepared
 	packed        []byte
+	// denied is why nodes cannot be listed before deniedUntil.
+	denied      error
+	deniedUntil time.Time
 }
 
 const planID = "maintenance-plan/kernel"
@@ -82,6 +85,9 @@ func (s *site) begin(now time.Time) {
 	s.env.OnActivity(call.Settings.Prepare, mock.Anything, mock.Anything).Return(s.prepared, nil)
 	s.env.OnActivity(call.Plans.ListPlanNodes, mock.Anything, mock.Anything).Return(
 		func(_ context.Context, in planactivity.ListInput) (planactivity.Listed, error) {
+			if s.denied != nil && s.env.Now().Before(s.deniedUntil) {
+				return planactivity.Listed{}, s.denied
+			}
 			digest := fmt.Sprint(s.nodes)
 			return planactivity.Listed{Digest: digest, Unchanged: digest == in.Digest, Nodes: s.nodes, All: len(s.nodes) + 1}, nil
 		})
@@ -185,6 +191,25 @@ func TestAPlanTakesItsNodesInOrder(t *testing.T) {
 	s := newSite(t, "b", "a", "c")
 	s.ended(`{"all":true}`, api.PlanCompleted, rollout.Counts{Total: 3, Done: 3})
 	s.logged("begin a", "end a", "begin b", "end b", "begin c", "end c")
+}
+
+// A plan whose nodes the worker may not list says so at once, and goes on once it may.
+func TestAPlanShowsAMissingPermissionAndGoesOn(t *testing.T) {
+	const why = "may not list nodes (grant it with rbac.yaml)"
+	s := newSite(t, "a", "b")
+	s.denied = temporal.NewNonRetryableApplicationError(why, api.ErrorMissingPermission, nil)
+	s.deniedUntil = s.env.Now().Add(5 * time.Minute)
+	s.at(10*time.Second, func() {
+		if status := s.status(); status.Phase.Ended() || len(status.Troubles) != 1 || status.Troubles[0].Why != why {
+			t.Errorf("%+v", status)
+		}
+	})
+	s.at(6*time.Minute+time.Second, func() {
+		if status := s.status(); len(status.Troubles) != 0 {
+			t.Errorf("%+v", status.Troubles)
+		}
+	})
+	s.ended(`{"all":true}`, api.PlanCompleted, rollout.Counts{Total: 2, Done: 2})
 }
 
 func TestAPlanTakesAsManyAsItMay(t *testing.T) {

@@ -63,6 +63,10 @@ func (r *roster) look() {
 	workflow.GoNamed(r.ctx, "nodes", func(ctx workflow.Context) {
 		var listed planactivity.Listed
 		err := future.Get(ctx, &listed)
+		if r.denied(ctx, err) {
+			r.looking, r.dirty = false, true
+			return
+		}
 		r.looking, r.dirty = false, true
 		r.heard(listed, err)
 	})
@@ -74,6 +78,28 @@ func (r *roster) wanted() planactivity.ListInput {
 		NodeSelector: r.spec.NodeSelector, Selector: r.spec.Selector, Names: r.spec.Nodes, Exclude: r.spec.Exclude,
 		CountPods: r.spec.Strategy.Order == rollout.FewestPods, Digest: r.state.Digest,
 	}
+}
+
+const (
+	// lists is what fails where the nodes cannot be listed, and askAgain when that is tried again.
+	lists    = "the nodes of the plan cannot be listed"
+	askAgain = time.Minute
+)
+
+// denied tells that the worker lacks a permission, shows it, and lets some time pass: the plan goes on once it is granted.
+func (r *roster) denied(ctx workflow.Context, err error) bool {
+	if !call.IsError(err, api.ErrorMissingPermission) {
+		r.troubles = nil
+		return false
+	}
+	since := r.now()
+	if len(r.troubles) > 0 {
+		since = r.troubles[0].Since
+	}
+	r.troubles = []api.Trouble{{What: lists, Why: call.Cause(err), Since: since, NextTry: r.now().Add(askAgain)}}
+	r.dirty = true
+	_ = workflow.Sleep(ctx, askAgain) // where it is cancelled nobody waits for it any more
+	return true
 }
 
 // heard takes what an activity has found.
@@ -98,8 +124,13 @@ func (r *roster) watch() {
 	workflow.GoNamed(r.ctx, "other nodes", func(gctx workflow.Context) {
 		var listed planactivity.Listed
 		err := future.Get(gctx, &listed)
+		denied := ctx.Err() == nil && r.denied(ctx, err)
 		if ctx.Err() != nil {
 			return // nobody waits for it any more
+		}
+		if denied {
+			r.unwatch, r.dirty = nil, true
+			return
 		}
 		r.unwatch, r.dirty = nil, true
 		r.heard(listed, err)

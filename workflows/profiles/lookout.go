@@ -19,6 +19,8 @@ const (
 	// absentAgain is the pause after a worker had no profiles, absentTimes after how many of them in a row none has any.
 	absentAgain = 20 * time.Second
 	absentTimes = 4
+	// evaluates is what fails where the nodes cannot be evaluated.
+	evaluates = "the nodes cannot be evaluated by their profiles"
 	// problemAgain is the pause after a worker said nothing but that its file is another.
 	problemAgain = 10 * time.Second
 )
@@ -81,12 +83,13 @@ func (l *lookout) keep() {
 		l.stop = nil
 		var seen activity.Evaluated
 		if err := f.Get(l.Ctx, &seen); err != nil {
-			l.warn("the nodes could not be evaluated", call.Cause(err))
 			l.next = l.Now().Add(loop.Backoff(l.failures))
+			l.Fails(&l.state.Carried, evaluates, call.Cause(err), l.next)
 			l.failures++
 			return
 		}
 		l.failures, l.hasty = 0, 0
+		l.Works(evaluates)
 		l.take(seen)
 	})
 }

@@ -22,7 +22,7 @@ func (p *profiles) answer() error {
 }
 
 func (p *profiles) page() api.ProfilesState {
-	page := api.ProfilesState{Problem: p.state.Problem, Sending: len(p.state.Sending), Notes: p.state.Notes}
+	page := api.ProfilesState{Problem: p.state.Problem, Sending: len(p.state.Sending), Troubles: p.Troubles(), Notes: p.state.Notes}
 	page.UnderWay, page.Failed = p.ledger.shown()
 	if !p.state.Known {
 		page.Waiting = "which transitions run is not known yet"
@@ -40,6 +40,7 @@ func (p *profiles) describe() {
 	if p.state.Problem != "" {
 		fmt.Fprintf(&text, "\n\nthe file is not in force, the last good one is: %s", markdown.Text(p.state.Problem))
 	}
+	text.WriteString(loop.ShowTroubles(p.Troubles()))
 	text.WriteString("\n")
 	running := p.ledger.running()
 	for _, u := range running[:min(len(running), shownTransitions)] {

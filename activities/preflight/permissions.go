@@ -1,0 +1,66 @@
+package preflight
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"drydock/api"
+	"drydock/k8s"
+	"drydock/k8s/nodelease"
+	"drydock/rules/preflight"
+	"drydock/rules/spec"
+)
+
+// PermissionsInput is what is about to be started.
+type PermissionsInput struct {
+	// HealthCheck: a health check is.
+	HealthCheck bool `json:"healthCheck,omitempty"`
+	// Drains are those of the maintenances that it begins.
+	Drains []PlannedDrain `json:"drains,omitempty"`
+}
+
+// PlannedDrain is the drain of a maintenance.
+type PlannedDrain struct {
+	Drain        spec.Drain `json:"drain"`
+	WaitsForPods bool       `json:"waitsForPods,omitempty"`
+}
+
+// CheckPermissions tells which permissions the worker's account lacks. It asks the API server and changes nothing.
+func (p *Activities) CheckPermissions(ctx context.Context, in PermissionsInput) (api.PermissionsReport, error) {
+	var needs []preflight.Need
+	add := func(some []preflight.Need) {
+		for _, need := range some {
+			if !need.Optional && !slices.Contains(needs, need) {
+				needs = append(needs, need)
+			}
+		}
+	}
+	if in.HealthCheck {
+		add(preflight.HealthNeeds(cmp.Or(p.LeaseNamespace, nodelease.DefaultNamespace)))
+	}
+	for _, planned := range in.Drains {
+		add(preflight.Needs(planned.Drain, planned.WaitsForPods))
+	}
+	requests := make([]authorizationv1.ResourceAttributes, len(needs))
+	for i, need := range needs {
+		requests[i] = need.ResourceAttributes
+	}
+	allowed, err := k8s.MayDo(ctx, p.Client, requests)
+	switch {
+	case apierrors.IsForbidden(err): // nobody can confirm it
+		return api.PermissionsReport{Missing: []preflight.Finding{}, Unchecked: err.Error()}, nil
+	case err != nil:
+		return api.PermissionsReport{}, err
+	}
+	var denied []preflight.Need
+	for i, need := range needs {
+		if !allowed[i] {
+			denied = append(denied, need)
+		}
+	}
+	return api.PermissionsReport{Missing: preflight.Missing(denied)}, nil
+}

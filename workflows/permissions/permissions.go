@@ -1,0 +1,89 @@
+// Package permissions is the workflow that tells what the worker may not do of what is about to be started.
+package permissions
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/workflow"
+
+	preflightactivity "drydock/activities/preflight"
+	"drydock/activities/settings"
+	"drydock/api"
+	"drydock/rules/health"
+	"drydock/rules/spec"
+	"drydock/workflows/call"
+	"drydock/workflows/inbox"
+)
+
+// within bounds the question for permissions: somebody waits for the answer.
+const within = 30 * time.Second
+
+// Permissions tells which permissions the worker's account lacks for something that is about to be started, and changes nothing.
+// Its input is api.PermissionsInput, in JSON.
+func Permissions(ctx workflow.Context, input converter.RawValue) (api.PermissionsReport, error) {
+	var report api.PermissionsReport
+	asked, err := inbox.Decode[api.PermissionsInput](inbox.Payload(input))
+	if err == nil && (len(asked.Maintenance) == 0) == (len(asked.HealthCheck) == 0) {
+		err = errors.New("give either maintenance or healthCheck")
+	}
+	if err != nil {
+		return report, inbox.InvalidSpec(err)
+	}
+	inputs := []json.RawMessage{asked.Maintenance}
+	if len(asked.HealthCheck) > 0 {
+		if inputs, err = maintenancesOf(asked.HealthCheck); err != nil {
+			return report, inbox.InvalidSpec(err)
+		}
+	}
+	in := preflightactivity.PermissionsInput{HealthCheck: len(asked.HealthCheck) > 0}
+	for _, one := range inputs {
+		m, err := decode(ctx, one)
+		if err != nil {
+			return report, err
+		}
+		in.Drains = append(in.Drains, preflightactivity.PlannedDrain{Drain: m.Judged(), WaitsForPods: m.WaitForPodCompletion != nil})
+	}
+	ctx = call.Within(call.Quick(ctx, "ask for the worker's permissions"), within)
+	err = workflow.ExecuteActivity(ctx, call.Preflights.CheckPermissions, in).Get(ctx, &report)
+	return report, err
+}
+
+// decode reads the input of a maintenance as a maintenance reads it, with the worker's defaults.
+func decode(ctx workflow.Context, input json.RawMessage) (spec.Maintenance, error) {
+	m, err := spec.Decode(input, nil)
+	if err != nil {
+		return m, inbox.InvalidSpec(err)
+	}
+	var prepared settings.Prepared
+	if err := workflow.ExecuteLocalActivity(call.Local(ctx), call.Settings.Prepare, input).Get(ctx, &prepared); err != nil {
+		return m, fmt.Errorf("preparing: %w", err)
+	}
+	if m, err = spec.Decode(input, prepared.Defaults); err != nil {
+		return m, inbox.InvalidSpec(err)
+	}
+	return m, nil
+}
+
+// maintenancesOf are the inputs of the maintenances by which a health check remediates.
+func maintenancesOf(check json.RawMessage) ([]json.RawMessage, error) {
+	decoded, err := health.Decode(check)
+	if err != nil {
+		return nil, err
+	}
+	var inputs []json.RawMessage
+	for _, step := range decoded.Steps() {
+		if step.Maintenance == nil {
+			continue
+		}
+		input, err := step.Maintenance.InputOf("any", api.RemediationRequestor("any"))
+		if err != nil {
+			return nil, err
+		}
+		inputs = append(inputs, input)
+	}
+	return inputs, nil
+}
