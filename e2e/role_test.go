@@ -104,7 +104,7 @@ func createAccount(ctx context.Context, cluster *devstack.Cluster, dir string) (
 	// The API server follows new roles by a watch of its own.
 	var last error
 	err = wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, patience, true, func(ctx context.Context) (ok bool, _ error) {
-		ok, last = mayAll(ctx, account, "nodes", "pods", "volumeattachments.storage.k8s.io", "evictionrequests.lifecycle.k8s.io")
+		ok, last = mayAll(ctx, account, "nodes", "pods", "volumeattachments.storage.k8s.io", "leases.coordination.k8s.io", "evictionrequests.lifecycle.k8s.io")
 		return ok, nil
 	})
 	if err != nil {
@@ -125,6 +125,10 @@ func createRole(ctx context.Context, kube kubernetes.Interface, object runtime.O
 		_, err = kube.RbacV1().ClusterRoles().Create(ctx, o, metav1.CreateOptions{})
 	case *rbacv1.ClusterRoleBinding:
 		_, err = kube.RbacV1().ClusterRoleBindings().Create(ctx, o, metav1.CreateOptions{})
+	case *rbacv1.Role:
+		_, err = kube.RbacV1().Roles(o.Namespace).Create(ctx, o, metav1.CreateOptions{})
+	case *rbacv1.RoleBinding:
+		_, err = kube.RbacV1().RoleBindings(o.Namespace).Create(ctx, o, metav1.CreateOptions{})
 	default:
 		err = fmt.Errorf("%v have a %T", roleFiles, o)
 	}
@@ -136,6 +140,7 @@ var lasts = map[string]authorizationv1.ResourceAttributes{
 	"nodes":                             {Resource: "nodes", Verb: "patch"},
 	"pods":                              {Resource: "pods", Verb: "delete"},
 	"volumeattachments.storage.k8s.io":  {Group: "storage.k8s.io", Resource: "volumeattachments", Verb: "list"},
+	"leases.coordination.k8s.io":        {Group: "coordination.k8s.io", Resource: "leases", Verb: "get", Namespace: "kube-node-lease"},
 	"evictionrequests.lifecycle.k8s.io": {Group: "lifecycle.k8s.io", Resource: "evictionrequests", Verb: "create"},
 	"jobs.batch":                        {Group: "batch", Resource: "jobs", Verb: "create", Namespace: "drydock-jobs"},
 	"daemonsets.apps":                   {Group: "apps", Resource: "daemonsets", Verb: "list"},
