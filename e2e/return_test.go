@@ -50,11 +50,17 @@ func (s *site) checksKubeconfig() string {
 		s.Fatal(err)
 	}
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: checksAccount, Namespace: "drydock"}}
-	for _, object := range base {
-		if role, ok := object.(*rbacv1.ClusterRole); ok { // it is there
+	for _, object := range base { // the roles are there
+		switch role := object.(type) {
+		case *rbacv1.ClusterRole:
 			objects = append(objects, &rbacv1.ClusterRoleBinding{
 				ObjectMeta: metav1.ObjectMeta{Name: role.Name + "-with-checks"}, Subjects: subjects,
 				RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+			})
+		case *rbacv1.Role:
+			objects = append(objects, &rbacv1.RoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Name: role.Name + "-with-checks", Namespace: role.Namespace}, Subjects: subjects,
+				RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
 			})
 		}
 	}
