@@ -79,7 +79,7 @@ func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released
 		}
 	}
 	holder := callerFor(ctx, in.WorkflowID, in.RunID)
-	known := k8s.Known{Prior: in.Prior, Cordoned: n.hasCordoned(in.Node)}
+	known := k8s.Known{Prior: in.Prior, Cordoned: n.hasCordoned(in.Node, holder.RunID)}
 	if in.Orphan {
 		held, err := n.orphaned(ctx, in.Node, holder, &known)
 		if err == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
@@ -90,31 +91,41 @@ func (r run) tells() bool { return len(r.said) > 0 }
 
 // readRun reads one run. It is not found where it is not of that chain, or not of a maintenance of this worker's.
 func (n *Activities) readRun(ctx context.Context, of k8s.CordonedBy, id, node string) (r run, found bool, err error) {
-	events := n.Temporal.GetWorkflowHistory(ctx, of.WorkflowID, id, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	scheduled := map[int64]string{}
-	for first := true; events.HasNext(); first = false {
+	started, found, err := n.read(ctx, of, id, api.NodeMaintenanceType, func(event *historypb.HistoryEvent) {
+		r.next = event.GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId()
+		r.hear(event, scheduled, node)
+	})
+	r.previous = started.GetContinuedExecutionRunId()
+	return r, found, err
+}
+
+// read reads the history of one run, of a workflow of that type and of this worker's task queue, event by event. It is not found
+// where the run is another's, or gone.
+func (n *Activities) read(ctx context.Context, of k8s.CordonedBy, id, kind string, hear func(*historypb.HistoryEvent)) (
+	started *historypb.WorkflowExecutionStartedEventAttributes, found bool, err error,
+) {
+	events := n.Temporal.GetWorkflowHistory(ctx, of.WorkflowID, id, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
 		event, err := events.Next()
 		var gone *serviceerror.NotFound
 		var malformed *serviceerror.InvalidArgument // a mark names what it likes
 		switch {
 		case errors.As(err, &gone), errors.As(err, &malformed):
-			return run{}, false, nil
+			return nil, false, nil
 		case err != nil:
-			return run{}, false, fmt.Errorf("reading the history of workflow %s: %w", of.WorkflowID, err)
-		}
-		if first {
-			started := event.GetWorkflowExecutionStartedEventAttributes()
-			if started.GetWorkflowType().GetName() != api.NodeMaintenanceType ||
-				started.GetTaskQueue().GetName() != activity.GetInfo(ctx).TaskQueue || started.GetFirstExecutionRunId() != of.RunID {
-				return run{}, false, nil
-			}
-			r.previous, found = started.GetContinuedExecutionRunId(), true
+			return nil, false, fmt.Errorf("reading the history of workflow %s: %w", of.WorkflowID, err)
+		case started != nil:
+			hear(event)
 			continue
 		}
-		r.next = event.GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId()
-		r.hear(event, scheduled, node)
+		started = event.GetWorkflowExecutionStartedEventAttributes()
+		if started.GetWorkflowType().GetName() != kind || started.GetTaskQueue().GetName() != activity.GetInfo(ctx).TaskQueue ||
+			started.GetFirstExecutionRunId() != of.RunID {
+			return nil, false, nil
+		}
 	}
-	return r, found, nil
+	return started, started != nil, nil
 }
 
 // hear notes what an event says of the node.
@@ -178,12 +189,40 @@ func (m *memory) released(released Released) {
 	}
 }
 
-// hasCordoned tells whether a maintenance made a node unschedulable, and left it so for others that hold it.
-func (n *Activities) hasCordoned(node string) func(context.Context, k8s.CordonedBy, types.UID) (bool, error) {
+// hasCordoned reports whether the cordon of a node is the last holder's to undo: a maintenance made the node unschedulable and left
+// it so for others that hold it, or a profile's transition left it to that holder to uncordon the node.
+func (n *Activities) hasCordoned(node, holder string) func(context.Context, k8s.CordonedBy, types.UID) (bool, error) {
 	return func(ctx context.Context, by k8s.CordonedBy, uid types.UID) (bool, error) {
+		if _, _, of, err := api.ParseProfileTransitionID(by.WorkflowID); err == nil {
+			if of != node {
+				return false, nil
+			}
+			return n.wasLeftTo(ctx, by, uid, holder)
+		}
 		m, err := n.remembers(ctx, by, node, uid)
 		return m.Prior != nil && m.Prior.Cordoned, err
 	}
+}
+
+// wasLeftTo reports whether the history of a profile's transition says that it left it to a maintenance to uncordon the node.
+func (n *Activities) wasLeftTo(ctx context.Context, by k8s.CordonedBy, uid types.UID, holder string) (left bool, err error) {
+	carries := map[int64]bool{}
+	started, found, err := n.read(ctx, by, runNamed(by), api.ProfileTransitionType, func(event *historypb.HistoryEvent) {
+		if a := event.GetActivityTaskScheduledEventAttributes(); a.GetActivityType().GetName() == "CarryTransition" {
+			var about api.ProfileTransitionInput
+			err := converter.GetDefaultDataConverter().FromPayloads(a.GetInput(), &about)
+			carries[event.GetEventId()] = err == nil && about.UID == string(uid)
+		}
+		if a := event.GetActivityTaskCompletedEventAttributes(); carries[a.GetScheduledEventId()] {
+			var carried struct {
+				LeftTo []string `json:"leftTo"`
+			}
+			err := converter.GetDefaultDataConverter().FromPayloads(a.GetResult(), &carried)
+			left = err == nil && slices.Contains(carried.LeftTo, holder)
+		}
+	})
+	// A transition never continues as new: a run that does not begin its chain was begun by somebody else.
+	return left && found && started.GetContinuedExecutionRunId() == "", err
 }
 
 // maxConfirmed bounds the other holders of a node that are asked.

@@ -2,7 +2,6 @@ package profile
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -67,6 +66,9 @@ type Carried struct {
 	Cordoned time.Time `json:"cordoned,omitzero"`
 	// Moved is what the annotation says of when it was done.
 	Moved time.Time `json:"moved,omitzero"`
+	// LeftTo are the first runs of the maintenances that hold the node and are to uncordon it in the profile's place: their
+	// release believes this answer, and not the mark, which anybody may have written.
+	LeftTo []string `json:"leftTo,omitempty"`
 }
 
 // CarryTransition carries out triggers that only change the node, in one write, up to the first that takes its time, or to the end: then the
@@ -140,14 +142,15 @@ func (a *Activities) step(ctx context.Context, config *rules.Config, in CarryInp
 	if err != nil || refused != "" {
 		return step{Carried: Carried{Refused: refused}}, err
 	}
+	by := in.cordoner(ctx)
 	if at, done := isDone(in.ProfileTransitionInput, data); done {
-		return step{Carried: Carried{Moved: at}, node: node}, nil
+		return step{Carried: Carried{Moved: at, LeftTo: leftTo(config, in.Triggers, node, by)}, node: node}, nil
 	}
 	if why := mayNot(in.ProfileTransitionInput, data); why != "" {
 		return step{Carried: Carried{Refused: why}}, nil
 	}
 	should := node.DeepCopy()
-	next, done, why := triggers(config, in, should)
+	next, done, why := triggers(config, in, should, by)
 	if why != "" {
 		return step{Carried: Carried{Refused: why}}, nil
 	}
@@ -165,16 +168,16 @@ func (a *Activities) step(ctx context.Context, config *rules.Config, in CarryInp
 			return step{}, err
 		}
 		after2, err := write(ctx, a.Nodes.Client(), node, should)
-		return step{Carried: Carried{Next: next, Moved: now}, node: after2, wrote: true}, err
+		return step{Carried: Carried{Next: next, Moved: now, LeftTo: leftTo(config, in.Triggers, should, by)}, node: after2, wrote: true}, err
 	}
 	if done.Do == DoDrain {
 		if err := a.releaseStale(ctx, in, node); err != nil {
 			return step{}, err
 		}
-		cordon(should, true)
+		cordon(should, true, by)
 		done.Cordoned = now
 	}
-	done.Next = next
+	done.Next, done.LeftTo = next, leftTo(config, in.Triggers[:next], should, by)
 	after, err := write(ctx, a.Nodes.Client(), node, should)
 	return step{Carried: *done, node: after, wrote: true}, err
 }
@@ -224,7 +227,7 @@ func mayNot(in api.ProfileTransitionInput, data state.Data) string {
 }
 
 // triggers carries out those that only change the node. Stopped is the next that takes its time; nil is that there is none.
-func triggers(config *rules.Config, in CarryInput, node *corev1.Node) (next int, stopped *Carried, refused string) {
+func triggers(config *rules.Config, in CarryInput, node *corev1.Node, by k8s.CordonedBy) (next int, stopped *Carried, refused string) {
 	for i := in.Next; i < len(in.Triggers); i++ {
 		found, known := config.Trigger(in.Triggers[i])
 		if !known {
@@ -237,7 +240,7 @@ func triggers(config *rules.Config, in CarryInput, node *corev1.Node) (next int,
 			if of.Action == trigger.Drain {
 				return i, &Carried{Do: DoDrain, Force: of.Force}, ""
 			}
-			cordon(node, of.Action == trigger.Cordon)
+			cordon(node, of.Action == trigger.Cordon, by)
 		case trigger.Job:
 			return i, &Carried{Do: DoJob}, ""
 		case trigger.Maintenance:
@@ -247,20 +250,6 @@ func triggers(config *rules.Config, in CarryInput, node *corev1.Node) (next int,
 		}
 	}
 	return len(in.Triggers), nil, ""
-}
-
-// cordon makes a node unschedulable, or schedulable. Where a maintenance holds the node, its cordon stays, and the mark remembers
-// what the node is to be afterwards.
-func cordon(node *corev1.Node, unschedulable bool) {
-	mark, err := k8s.MarkOf(node)
-	if err == nil && mark.WantsCordon() {
-		mark.Cordoned = !unschedulable
-		if text, err := json.Marshal(mark); err == nil {
-			node.Annotations[api.HoldersAnnotation] = string(text)
-			return
-		}
-	}
-	node.Spec.Unschedulable = unschedulable
 }
 
 // told tells of a transition that was carried out.

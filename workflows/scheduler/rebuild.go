@@ -49,7 +49,7 @@ func (s rebuilding) run() error {
 		clear(s.spoken)
 		return s.run()
 	}
-	before := slices.Clone(s.strays.ours)
+	before := strays{ours: slices.Clone(s.strays.ours)}
 	s.strays.doubtUnknown()
 	s.addMarked(inventory)
 	s.freezeIfRestored(inventory, before)

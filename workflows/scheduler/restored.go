@@ -23,6 +23,8 @@ const (
 	maxAsleep   = 20
 	// restoredAgain is how long after such a freeze there is no other: whoever can write a mark could freeze for ever.
 	restoredAgain = 24 * time.Hour
+	// restoredLeast is how many nodes have to tell of it: one may have forged its own mark.
+	restoredLeast = 2
 )
 
 // asleep are the latest times in which the scheduler did nothing. A database that is restored to an earlier state leaves
@@ -49,26 +51,45 @@ func (a *asleep) at(t time.Time) bool {
 
 // freezeIfRestored freezes where marks tell that Temporal was restored to an earlier state: they name maintenances of this
 // very namespace that neither Temporal nor this scheduler knows, which marked their nodes while the scheduler, by its own
-// account, did nothing. Only a scheduler that is forgotten can have granted them.
+// account, did nothing. Only a scheduler that is forgotten can have granted them, or somebody has forged them: a kubelet can
+// on its own node. So one node freezes nothing, more of them freeze grants, and running maintenances are held only where those
+// nodes are at least half of the marked ones.
 //
 // Before are the marks that were known before.
-func (s rebuilding) freezeIfRestored(inventory execution.Inventory, before []api.StrayMark) {
-	var nodes []string
+func (s rebuilding) freezeIfRestored(inventory execution.Inventory, before strays) {
+	var lost []string
 	for _, mark := range inventory.Strays {
-		if mark.Kind == api.StrayUnknown && s.asleep.at(mark.Since) && !s.ledger.expects(mark.Node, mark.RunID) && !knows(before, mark) {
-			nodes = append(nodes, mark.Node)
+		if mark.Kind == api.StrayUnknown && s.asleep.at(mark.Since) && !s.ledger.expects(mark.Node, mark.RunID) && !before.knows(mark.Node, mark.RunID) {
+			lost = append(lost, mark.Node)
 		}
 	}
-	if len(nodes) == 0 || s.now().Sub(s.restoredAt) < restoredAgain || !s.restored.known(s.ctx) {
+	slices.Sort(lost)
+	lost = slices.Compact(lost)
+	if len(lost) == 0 || s.now().Sub(s.restoredAt) < restoredAgain || !s.restored.known(s.ctx) {
+		return
+	}
+	why := fmt.Sprintf("Temporal seems to be restored to an earlier state: it does not know the maintenances of %s (%s): see docs/disaster.md",
+		number.Of(len(lost), "node"), strings.Join(lost[:min(len(lost), 3)], ", "))
+	if len(lost) < restoredLeast {
+		s.decisions.record(restoredBy, "nothing frozen for a single node", why+"; drydock freeze if it was")
 		return
 	}
 	s.restoredAt = s.now()
-	why := bounds.Cut(fmt.Sprintf("Temporal seems to be restored to an earlier state: it does not know the maintenances of %s (%s): "+
-		"see docs/disaster.md, then drydock thaw --by %s", number.Of(len(nodes), "node"), strings.Join(nodes[:min(len(nodes), 3)], ", "), restoredBy), maxWords)
-	what := s.controls.freeze(api.FreezeRequest{By: restoredBy, Reason: why, Running: true}, s.now())
+	why = bounds.Cut(why+", then drydock thaw --by "+restoredBy, maxWords)
+	what := s.controls.freeze(api.FreezeRequest{By: restoredBy, Reason: why, Running: 2*len(lost) >= markedNodes(inventory)}, s.now())
 	s.decisions.record(restoredBy, what, why)
 }
 
-func knows(marks []api.StrayMark, mark api.StrayMark) bool {
-	return slices.ContainsFunc(marks, func(m api.StrayMark) bool { return m.Node == mark.Node && m.RunID == mark.RunID })
+// markedNodes counts the nodes that carry marks of this Drydock.
+func markedNodes(inventory execution.Inventory) int {
+	nodes := map[string]bool{}
+	for _, mark := range slices.Concat(inventory.Marked, inventory.Ended) {
+		nodes[mark.Node] = true
+	}
+	for _, mark := range inventory.Strays {
+		if mark.Kind == api.StrayUnknown {
+			nodes[mark.Node] = true
+		}
+	}
+	return len(nodes)
 }
