@@ -167,8 +167,12 @@ func (r *run) hear(event *historypb.HistoryEvent, scheduled map[int64]string, no
 }
 
 func (m *memory) held(held Held, uid types.UID) {
-	m.Released = false
-	if m.Prior = nil; held.Prior != nil && held.Prior.UID == uid {
+	m.Released, m.Prior = false, nil
+	if held.Prior == nil {
+		return // version 0.1.0 remembers nothing
+	}
+	m.Began = false // the answer is known, and may be about another node of the name
+	if held.Prior.UID == uid {
 		m.Prior = held.Prior
 	}
 }
