@@ -205,8 +205,8 @@ func (n *Activities) releaseStripped(ctx context.Context, in ReleaseInput, calle
 }
 
 // orphaned refuses to release a node whose holder runs: it may have been reset since somebody found that it had ended.
-// It tells whether the node carries its mark, and reads from the holder's history what is to be put back: where that does not say
-// that it holds the node, anybody may have written the mark. Errors: HolderAlive, MarkUnconfirmed.
+// It reports whether the node carries the holder's mark, and reads from the holder's history what is to be put back: where the history
+// does not say that the holder holds the node, anybody may have written the mark. Errors: HolderAlive, MarkUnconfirmed.
 func (n *Activities) orphaned(ctx context.Context, name string, holder k8s.Caller, known *k8s.Known) (held bool, err error) {
 	node, err := n.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -231,7 +231,7 @@ func (n *Activities) orphaned(ctx context.Context, name string, holder k8s.Calle
 			return false, temporal.NewNonRetryableApplicationError(
 				fmt.Sprintf("node %s: its holder %s is not known to have ended (%s)", name, h.WorkflowID, found.Status), api.ErrorHolderAlive, nil)
 		}
-		m, err := n.remembers(ctx, k8s.CordonedBy{WorkflowID: h.WorkflowID, RunID: h.RunID, Run: h.Run}, name, node.UID)
+		m, err := n.remembers(ctx, k8s.CordonedBy{WorkflowID: h.WorkflowID, RunID: h.RunID, Run: h.Run}, name, node.UID, nil)
 		if err != nil {
 			return false, err
 		}
