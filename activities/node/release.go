@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -81,11 +82,7 @@ func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released
 	holder := callerFor(ctx, in.WorkflowID, in.RunID)
 	known := k8s.Known{Prior: in.Prior, Cordoned: n.hasCordoned(in.Node, holder.RunID)}
 	if in.Orphan {
-		held, err := n.orphaned(ctx, in.Node, holder, &known)
-		if err == nil {
-			err = n.endJobs(ctx, holder, held)
-		}
-		if err != nil {
+		if err := n.endOrphan(ctx, in.Node, holder, &known); err != nil {
 			return Released{}, failure.Translate(ctx, n.Client, err)
 		}
 	}
@@ -140,6 +137,21 @@ func (n *Activities) record(ctx context.Context, in ReleaseInput, released k8s.R
 			Message: "the mark says otherwise than its maintenance remembers: " + differs})
 	}
 	return differs
+}
+
+// endOrphan ends what an orphan has left running on its node before the node is released. Errors: HolderAlive, MarkUnconfirmed,
+// JobsRun.
+func (n *Activities) endOrphan(ctx context.Context, node string, holder k8s.Caller, known *k8s.Known) error {
+	held, err := n.orphaned(ctx, node, holder, known)
+	var unconfirmed *temporal.ApplicationError
+	switch {
+	case err == nil:
+		return n.endJobs(ctx, holder, held)
+	case errors.As(err, &unconfirmed) && unconfirmed.Type() == api.ErrorMarkUnconfirmed:
+		// The node stays as it is, and its slot goes to others: no Job of the holder, which has ended, may run on.
+		return cmp.Or(n.endJobs(ctx, holder, true), err)
+	}
+	return err
 }
 
 // endJobs ends what an orphan has left running on its node: nobody else does, and a Job that is about to restart the node must
