@@ -155,6 +155,8 @@ type Known struct {
 	// Prior is what the caller's own workflow remembers, and decides what is put back; nil remembers nothing, as before its first
 	// hold was answered: then the mark counts.
 	Prior *Prior
+	// OnlyMarked: the caller has only marked the node. Neither its cordon nor its taint is undone, whatever the mark says.
+	OnlyMarked bool
 	// Stripped puts back what is remembered where nobody's mark is on the node, too.
 	Stripped bool
 	// Cordoned finds out whether a maintenance that is no holder any more made the node unschedulable, by its own workflow; nil
@@ -165,6 +167,10 @@ type Known struct {
 // recall is what is remembered of a node with a mark that the caller is the last holder of.
 func (k Known) recall(ctx context.Context, node *corev1.Node, mark Mark, c Caller) (*Prior, error) {
 	switch {
+	case k.OnlyMarked:
+		marked := priorOf(node, mark)
+		marked.Cordoned = false
+		return marked, nil
 	case k.Prior == nil:
 		return nil, nil
 	case !k.Prior.isAbout(node):

@@ -68,9 +68,10 @@ func priorOf(node *corev1.Node, mark Mark) *Prior {
 	return p
 }
 
-// remembered is what a holder is to remember of a node, as this call found it and leaves it with a mark. What its own workflow
-// remembers already counts, and not the mark, which is anybody's who may annotate nodes. What other holders have changed is
-// theirs to say (see Confirmed); until then it is left as it is.
+// remembered returns what a holder is to remember of a node, as this call found it and leaves it with a mark. The memory of the
+// holder's own workflow counts before the mark, which anybody may write who may annotate nodes. Where other holders were first,
+// their own workflows say whose the cordon is and what the label was (see Confirmed). The protections are the mark's: whoever may
+// write a mark may write them too, and as they stand they keep autoscalers out for good.
 func remembered(node *corev1.Node, before, after Mark, in HoldInput) *Prior {
 	own := after.index(in.Holder.WorkflowID, in.Holder.RunID)
 	p := priorOf(node, after)
@@ -85,8 +86,12 @@ func remembered(node *corev1.Node, before, after Mark, in HoldInput) *Prior {
 	case others:
 		p = &Prior{UID: node.UID, Cordoned: after.Cordoned && after.isCordonedBy(in.Holder), Protections: map[string]string{}}
 		for _, key := range protections {
-			if value, there := node.Annotations[key]; there {
-				p.Protections[key] = value
+			value, known := before.Prior[key]
+			if !known {
+				value = valueOf(node.Annotations, key)
+			}
+			if value != nil {
+				p.Protections[key] = *value
 			}
 		}
 	}
@@ -111,7 +116,7 @@ func (p *Prior) Confirmed(by Prior) *Prior {
 	return &sum
 }
 
-// isAbout tells that something is remembered, and of this very node.
+// isAbout reports whether anything is remembered, and is about this very node.
 func (p *Prior) isAbout(node *corev1.Node) bool { return p != nil && p.UID == node.UID }
 
 // recall has a mark say what is remembered.
@@ -122,7 +127,7 @@ func (p *Prior) recall(mark *Mark) {
 	}
 }
 
-// isLeftOn tells that a node without a mark still shows what Drydock wrote beside it. A node that was released does not.
+// isLeftOn reports whether a node without a mark still shows what Drydock wrote beside the mark. A node that was released does not.
 func (p *Prior) isLeftOn(node *corev1.Node) bool {
 	if _, labelled := node.Labels[api.PhaseLabel]; labelled || isTainted(node) || p.OutOfService && IsOutOfService(node) {
 		return true
@@ -139,8 +144,8 @@ func (p *Prior) isLeftOn(node *corev1.Node) bool {
 	return ours > 0
 }
 
-// differences are what a mark says otherwise than its holder remembers, where the last holder goes by them: it leaves the node
-// cordoned where the two do not agree.
+// differences lists what a mark and the memory of its last holder disagree about. The release goes by the memory; where the two
+// disagree about the cordon, the node stays cordoned.
 func (p *Prior) differences(node *corev1.Node, mark Mark, holder Holder) []string {
 	var all []string
 	if p.Cordoned != mark.Cordoned && node.Spec.Unschedulable {

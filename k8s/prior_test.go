@@ -198,7 +198,7 @@ func TestTheLastHolderUndoesWhatOthersChanged(t *testing.T) {
 		ops, net := holder("ops", false), holder("net", true)
 		ops.Prior = hold(t, client, ops).Prior
 		second := hold(t, client, net)
-		if len(second.Others) != 1 || second.Others[0].Requestor != "ops" || !second.Prior.Cordoned || second.Prior.Protections[scaleDown] != "true" {
+		if len(second.Others) != 1 || second.Others[0].Requestor != "ops" || !second.Prior.Cordoned || len(second.Prior.Protections) != 0 {
 			t.Fatalf("the second holder: %+v, %+v", second, second.Prior)
 		}
 		net.Prior = second.Prior.Confirmed(*ops.Prior)
@@ -228,4 +228,23 @@ func TestTheLastHolderUndoesWhatOthersChanged(t *testing.T) {
 		t.Errorf("released %+v", released)
 	}
 	expectAsBefore(t, nodeWith(nil), get(t, client))
+}
+
+func TestASecondHolderGivesBackTheProtectionsThatTheFirstFound(t *testing.T) {
+	for name, found := range nodesAsFound {
+		t.Run(name, func(t *testing.T) {
+			client := k8stest.NewFake(found.DeepCopy())
+			// The first is a profile or another Drydock: no history of ours says what it found.
+			ops, net := holder("ops", false), holder("net", true)
+			hold(t, client, ops)
+			second := hold(t, client, net)
+			if _, err := k8s.Release(t.Context(), client, "n1", callerOf("ops"), k8s.Known{OnlyMarked: true}); err != nil {
+				t.Fatal(err)
+			}
+			if released := releaseKnown(t, client, "net", second.Prior); len(released.Differences) != 0 {
+				t.Errorf("released %+v", released)
+			}
+			expectAsBefore(t, found, get(t, client))
+		})
+	}
 }

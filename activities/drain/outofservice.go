@@ -55,18 +55,21 @@ type quiet struct {
 	known bool
 }
 
+// longestLease bounds the time for which a kubelet says that its lease lasts: one of years would keep its node for as long.
+const longestLease = time.Minute
+
 // look takes what was read of the lease. It reports whether a kubelet that ran would have renewed the lease by now: one does
 // so four times while it lasts.
 func (q *quiet) look(now k8s.KubeletLease) (long bool) {
 	if !q.known || !q.lease.Same(now) {
 		*q = quiet{lease: now, since: time.Now(), known: true}
 	}
-	return time.Since(q.since) >= now.For/2
+	return time.Since(q.since) >= min(now.For, longestLease)/2
 }
 
 // TakeOutOfService waits until Kubernetes knows that a node is off, and taints it as out of service: on one that runs, that
 // would tear volumes from pods that write to them. A kubelet that comes back may renew its lease 10 s before it reports, and only
-// the report ends the silence for Kubernetes: so the lease has to be unchanged for half of its time, too. Errors: NodeGone,
+// the report ends the silence for Kubernetes: so the lease has to be unchanged for half of its time (at most 30 s), too. Errors: NodeGone,
 // NodeReplaced, NotHolder, MissingPermission, WorkerStopping.
 func (d *Activities) TakeOutOfService(ctx context.Context, in OutOfServiceInput) (taken TakenOutOfService, err error) {
 	var lease quiet

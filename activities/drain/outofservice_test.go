@@ -183,3 +183,13 @@ func TestTheTaintGoesWhenItsTimeIsOver(t *testing.T) {
 		t.Errorf("%+v, %v", left, err)
 	}
 }
+
+func TestALeaseOfYearsKeepsNoNode(t *testing.T) {
+	years := k8s.KubeletLease{For: 1 << 31 * time.Second}
+	for unchanged, want := range map[time.Duration]bool{20 * time.Second: false, 31 * time.Second: true} {
+		q := quiet{lease: years, since: time.Now().Add(-unchanged), known: true}
+		if long := q.look(years); long != want {
+			t.Errorf("unchanged for %s: long %t, want %t", unchanged, long, want)
+		}
+	}
+}

@@ -49,6 +49,20 @@ func TestTellGrantedIsTriedAgain(t *testing.T) {
 	}
 }
 
+func TestAMalformedHolderKeepsNoneFromItsGrant(t *testing.T) {
+	temporal := &mocks.Client{}
+	temporal.On("SignalWorkflow", mock.Anything, api.MaintenanceID("east", "n1", "ops"), "", api.SignalSlotGranted, mock.Anything).Return(nil).Once()
+	env := newEnvironment(&Activities{Temporal: temporal})
+	activitytest.CalledBy(env, activitytest.Task{Type: api.SchedulerType, WorkflowID: api.SchedulerID("east"), Queue: "east/drydock"})
+	_, err := env.ExecuteActivity("TellGranted", GrantInput{Cluster: "east", Holders: []GrantedSlot{
+		{Node: "n0", Requestor: "a/b", RequestID: "zero/1"}, {Node: "n1", Requestor: "ops", RequestID: "one/1"},
+	}})
+	if err != nil {
+		t.Error(err)
+	}
+	temporal.AssertExpectations(t)
+}
+
 func newEnvironment(a *Activities) *testsuite.TestActivityEnvironment {
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()

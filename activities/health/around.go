@@ -116,7 +116,7 @@ func (r *around) set(change func(*surroundings)) {
 	}
 }
 
-// deny makes known why something may not be looked at; empty is that it may.
+// deny notes the permission that is missing to look at something; an empty reason says that none is.
 func (r *around) deny(what, why string) {
 	if r.latest().denied[what] == why {
 		return

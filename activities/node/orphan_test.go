@@ -79,6 +79,24 @@ func TestANodeStaysHeldWhileAnOrphansPodRuns(t *testing.T) {
 	}
 }
 
+func TestWhatAnOrphanHasLeftEndsAlsoWhereItsMarkIsUnconfirmed(t *testing.T) {
+	s := k8stest.New(activitytest.HeldNode(), podBy(activitytest.RunID, corev1.PodRunning), &batchv1.Job{ObjectMeta: leftBy("waits", activitytest.RunID)})
+	n, in := orphans(t, s)
+	n.Temporal = telling(activitytest.Statuses(map[string]enums.WorkflowExecutionStatus{
+		activitytest.WorkflowID + "/" + activitytest.RunID: enums.WORKFLOW_EXECUTION_STATUS_TERMINATED,
+	}), nil) // its history is gone
+	if _, err := activitytest.Call(t, n.ReleaseNode, in); activitytest.ErrorType(err) != api.ErrorJobsRun || !marked(s) {
+		t.Fatalf("%v; marked %t", err, marked(s))
+	}
+	if !slices.Contains(s.Requests("DELETE"), "DELETE /apis/batch/v1/namespaces/works/jobs/waits") {
+		t.Errorf("deleted %q", s.Requests("DELETE"))
+	}
+	s.Set(podBy(activitytest.RunID, corev1.PodSucceeded))
+	if _, err := activitytest.Call(t, n.ReleaseNode, in); activitytest.ErrorType(err) != api.ErrorMarkUnconfirmed || !marked(s) {
+		t.Errorf("%v; marked %t", err, marked(s))
+	}
+}
+
 func TestWithoutThePermissionAnOrphanKeepsItsNode(t *testing.T) {
 	s := k8stest.New(activitytest.HeldNode())
 	s.Deny("list", "jobs")

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -81,11 +82,7 @@ func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released
 	holder := callerFor(ctx, in.WorkflowID, in.RunID)
 	known := k8s.Known{Prior: in.Prior, Cordoned: n.hasCordoned(in.Node, holder.RunID)}
 	if in.Orphan {
-		held, err := n.orphaned(ctx, in.Node, holder, &known)
-		if err == nil {
-			err = n.endJobs(ctx, holder, held)
-		}
-		if err != nil {
+		if err := n.endOrphan(ctx, in.Node, holder, &known); err != nil {
 			return Released{}, failure.Translate(ctx, n.Client, err)
 		}
 	}
@@ -140,6 +137,21 @@ func (n *Activities) record(ctx context.Context, in ReleaseInput, released k8s.R
 			Message: "the mark says otherwise than its maintenance remembers: " + differs})
 	}
 	return differs
+}
+
+// endOrphan ends what an orphan has left running on its node before the node is released. Errors: HolderAlive, MarkUnconfirmed,
+// JobsRun.
+func (n *Activities) endOrphan(ctx context.Context, node string, holder k8s.Caller, known *k8s.Known) error {
+	held, err := n.orphaned(ctx, node, holder, known)
+	var unconfirmed *temporal.ApplicationError
+	switch {
+	case err == nil:
+		return n.endJobs(ctx, holder, held)
+	case errors.As(err, &unconfirmed) && unconfirmed.Type() == api.ErrorMarkUnconfirmed:
+		// The node stays as it is, and its slot goes to others: no Job of the holder, which has ended, may run on.
+		return cmp.Or(n.endJobs(ctx, holder, true), err)
+	}
+	return err
 }
 
 // endJobs ends what an orphan has left running on its node: nobody else does, and a Job that is about to restart the node must
@@ -205,8 +217,8 @@ func (n *Activities) releaseStripped(ctx context.Context, in ReleaseInput, calle
 }
 
 // orphaned refuses to release a node whose holder runs: it may have been reset since somebody found that it had ended.
-// It tells whether the node carries its mark, and reads from the holder's history what is to be put back: where that does not say
-// that it holds the node, anybody may have written the mark. Errors: HolderAlive, MarkUnconfirmed.
+// It reports whether the node carries the holder's mark, and reads from the holder's history what is to be put back: where the history
+// does not say that the holder holds the node, anybody may have written the mark. Errors: HolderAlive, MarkUnconfirmed.
 func (n *Activities) orphaned(ctx context.Context, name string, holder k8s.Caller, known *k8s.Known) (held bool, err error) {
 	node, err := n.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -231,7 +243,7 @@ func (n *Activities) orphaned(ctx context.Context, name string, holder k8s.Calle
 			return false, temporal.NewNonRetryableApplicationError(
 				fmt.Sprintf("node %s: its holder %s is not known to have ended (%s)", name, h.WorkflowID, found.Status), api.ErrorHolderAlive, nil)
 		}
-		m, err := n.remembers(ctx, k8s.CordonedBy{WorkflowID: h.WorkflowID, RunID: h.RunID, Run: h.Run}, name, node.UID)
+		m, err := n.remembers(ctx, k8s.CordonedBy{WorkflowID: h.WorkflowID, RunID: h.RunID, Run: h.Run}, name, node.UID, nil)
 		if err != nil {
 			return false, err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
@@ -30,9 +31,9 @@ type memory struct {
 
 // remembers reads the history of a maintenance that a mark names, for whoever cannot ask the maintenance itself. Where that is
 // no maintenance of this worker's, or its history is gone, nothing is remembered.
-func (n *Activities) remembers(ctx context.Context, of k8s.CordonedBy, node string, uid types.UID) (memory, error) {
+func (n *Activities) remembers(ctx context.Context, of k8s.CordonedBy, node string, uid types.UID, left *int) (memory, error) {
 	var m memory
-	first, found, err := n.readRun(ctx, of, runNamed(of), node)
+	first, found, err := n.readRun(ctx, of, runNamed(of), node, left)
 	if err != nil || !found {
 		return m, err
 	}
@@ -42,7 +43,7 @@ func (n *Activities) remembers(ctx context.Context, of k8s.CordonedBy, node stri
 		if oldest.tells() || oldest.previous == "" {
 			break
 		}
-		r, found, err := n.readRun(ctx, of, oldest.previous, node)
+		r, found, err := n.readRun(ctx, of, oldest.previous, node, left)
 		if err != nil || !found {
 			return m, err
 		}
@@ -53,7 +54,7 @@ func (n *Activities) remembers(ctx context.Context, of k8s.CordonedBy, node stri
 		if next == "" {
 			break
 		}
-		r, found, err := n.readRun(ctx, of, next, node)
+		r, found, err := n.readRun(ctx, of, next, node, left)
 		if err != nil || !found {
 			return m, err
 		}
@@ -90,9 +91,9 @@ type run struct {
 func (r run) tells() bool { return len(r.said) > 0 }
 
 // readRun reads one run. It is not found where it is not of that chain, or not of a maintenance of this worker's.
-func (n *Activities) readRun(ctx context.Context, of k8s.CordonedBy, id, node string) (r run, found bool, err error) {
+func (n *Activities) readRun(ctx context.Context, of k8s.CordonedBy, id, node string, left *int) (r run, found bool, err error) {
 	scheduled := map[int64]string{}
-	started, found, err := n.read(ctx, of, id, api.NodeMaintenanceType, func(event *historypb.HistoryEvent) {
+	started, found, err := n.read(ctx, of, id, api.NodeMaintenanceType, left, func(event *historypb.HistoryEvent) {
 		r.next = event.GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId()
 		r.hear(event, scheduled, node)
 	})
@@ -101,12 +102,17 @@ func (n *Activities) readRun(ctx context.Context, of k8s.CordonedBy, id, node st
 }
 
 // read reads the history of one run, of a workflow of that type and of this worker's task queue, event by event. It is not found
-// where the run is another's, or gone.
-func (n *Activities) read(ctx context.Context, of k8s.CordonedBy, id, kind string, hear func(*historypb.HistoryEvent)) (
+// where the run is another's, or gone. Left is how many events may still be read; nil bounds nothing. Errors: errTooLong.
+func (n *Activities) read(ctx context.Context, of k8s.CordonedBy, id, kind string, left *int, hear func(*historypb.HistoryEvent)) (
 	started *historypb.WorkflowExecutionStartedEventAttributes, found bool, err error,
 ) {
 	events := n.Temporal.GetWorkflowHistory(ctx, of.WorkflowID, id, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
+		if left != nil {
+			if *left--; *left < 0 {
+				return nil, false, errTooLong
+			}
+		}
 		event, err := events.Next()
 		var gone *serviceerror.NotFound
 		var malformed *serviceerror.InvalidArgument // a mark names what it likes
@@ -167,8 +173,12 @@ func (r *run) hear(event *historypb.HistoryEvent, scheduled map[int64]string, no
 }
 
 func (m *memory) held(held Held, uid types.UID) {
-	m.Released = false
-	if m.Prior = nil; held.Prior != nil && held.Prior.UID == uid {
+	m.Released, m.Prior = false, nil
+	if held.Prior == nil {
+		return // version 0.1.0 remembers nothing
+	}
+	m.Began = false // the answer is known, and may be about another node of the name
+	if held.Prior.UID == uid {
 		m.Prior = held.Prior
 	}
 }
@@ -192,22 +202,26 @@ func (m *memory) released(released Released) {
 // hasCordoned reports whether the cordon of a node is the last holder's to undo: a maintenance made the node unschedulable and left
 // it so for others that hold it, or a profile's transition left it to that holder to uncordon the node.
 func (n *Activities) hasCordoned(node, holder string) func(context.Context, k8s.CordonedBy, types.UID) (bool, error) {
-	return func(ctx context.Context, by k8s.CordonedBy, uid types.UID) (bool, error) {
-		if _, _, of, err := api.ParseProfileTransitionID(by.WorkflowID); err == nil {
-			if of != node {
-				return false, nil
+	return func(ctx context.Context, by k8s.CordonedBy, uid types.UID) (cordoned bool, err error) {
+		err = bounded(ctx, func(ctx context.Context, left *int) error {
+			_, _, of, err := api.ParseProfileTransitionID(by.WorkflowID)
+			if err == nil {
+				was, err := n.wasLeftTo(ctx, by, uid, holder, left)
+				cordoned = was && of == node
+				return err
 			}
-			return n.wasLeftTo(ctx, by, uid, holder)
-		}
-		m, err := n.remembers(ctx, by, node, uid)
-		return m.Prior != nil && m.Prior.Cordoned, err
+			m, err := n.remembers(ctx, by, node, uid, left)
+			cordoned = m.Prior != nil && m.Prior.Cordoned
+			return err
+		})
+		return cordoned, err
 	}
 }
 
 // wasLeftTo reports whether the history of a profile's transition says that it left it to a maintenance to uncordon the node.
-func (n *Activities) wasLeftTo(ctx context.Context, by k8s.CordonedBy, uid types.UID, holder string) (left bool, err error) {
+func (n *Activities) wasLeftTo(ctx context.Context, by k8s.CordonedBy, uid types.UID, holder string, left *int) (was bool, err error) {
 	carries := map[int64]bool{}
-	started, found, err := n.read(ctx, by, runNamed(by), api.ProfileTransitionType, func(event *historypb.HistoryEvent) {
+	started, found, err := n.read(ctx, by, runNamed(by), api.ProfileTransitionType, left, func(event *historypb.HistoryEvent) {
 		if a := event.GetActivityTaskScheduledEventAttributes(); a.GetActivityType().GetName() == "CarryTransition" {
 			var about api.ProfileTransitionInput
 			err := converter.GetDefaultDataConverter().FromPayloads(a.GetInput(), &about)
@@ -218,27 +232,51 @@ func (n *Activities) wasLeftTo(ctx context.Context, by k8s.CordonedBy, uid types
 				LeftTo []string `json:"leftTo"`
 			}
 			err := converter.GetDefaultDataConverter().FromPayloads(a.GetResult(), &carried)
-			left = err == nil && slices.Contains(carried.LeftTo, holder)
+			was = err == nil && slices.Contains(carried.LeftTo, holder)
 		}
 	})
 	// A transition never continues as new: a run that does not begin its chain was begun by somebody else.
-	return left && found && started.GetContinuedExecutionRunId() == "", err
+	return was && found && started.GetContinuedExecutionRunId() == "", err
 }
 
-// maxConfirmed bounds the other holders of a node that are asked.
-const maxConfirmed = 8
+// Bounds of what is read to confirm what other holders of a node have done. A mark names whom and as many as it likes, and a hold
+// or a release has 30 s.
+const (
+	maxConfirmed  = 8
+	maxEvents     = 20_000
+	confirmWithin = 10 * time.Second
+)
+
+// errTooLong: as many events were read as may be.
+var errTooLong = errors.New("there are more events than are read")
+
+// bounded reads histories within these bounds. What is not read by then confirms nothing, and fails nothing.
+func bounded(ctx context.Context, read func(ctx context.Context, left *int) error) error {
+	within, cancel := context.WithTimeout(ctx, confirmWithin)
+	defer cancel()
+	left := maxEvents
+	err := read(within, &left)
+	if errors.Is(err, errTooLong) || err != nil && within.Err() != nil && ctx.Err() == nil {
+		activity.GetLogger(ctx).Warn("what other holders of the node have changed is not confirmed: it takes too long to read", "error", err)
+		return nil
+	}
+	return err
+}
 
 // confirm adds to what a maintenance remembers of a node what those say who held it before.
 func (n *Activities) confirm(ctx context.Context, node string, held k8s.Held) (*Prior, error) {
 	prior := held.Prior
-	for _, h := range held.Others[:min(len(held.Others), maxConfirmed)] {
-		m, err := n.remembers(ctx, k8s.CordonedBy{WorkflowID: h.WorkflowID, RunID: h.RunID, Run: h.Run}, node, held.UID)
-		if err != nil {
-			return nil, err
+	err := bounded(ctx, func(ctx context.Context, left *int) error {
+		for _, h := range held.Others[:min(len(held.Others), maxConfirmed)] {
+			m, err := n.remembers(ctx, k8s.CordonedBy{WorkflowID: h.WorkflowID, RunID: h.RunID, Run: h.Run}, node, held.UID, left)
+			if err != nil {
+				return err
+			}
+			if m.Prior != nil {
+				prior = prior.Confirmed(*m.Prior)
+			}
 		}
-		if m.Prior != nil {
-			prior = prior.Confirmed(*m.Prior)
-		}
-	}
-	return prior, nil
+		return nil
+	})
+	return prior, err
 }

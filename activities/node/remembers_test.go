@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/mock"
@@ -134,7 +135,7 @@ func TestAForgedMarkOfAnOrphanIsNotCarriedOut(t *testing.T) {
 		"it is of another type":           {runs: map[string][]*historypb.HistoryEvent{activitytest.RunID: after(began(func(a *historypb.WorkflowExecutionStartedEventAttributes) { a.WorkflowType.Name = "Mine" }), holds)}, kind: api.ErrorMarkUnconfirmed},
 		"it is another worker's":          {runs: map[string][]*historypb.HistoryEvent{activitytest.RunID: after(began(func(a *historypb.WorkflowExecutionStartedEventAttributes) { a.TaskQueue.Name = "mine" }), holds)}, kind: api.ErrorMarkUnconfirmed},
 		"the run is of another chain":     {runs: map[string][]*historypb.HistoryEvent{activitytest.RunID: after(began(func(a *historypb.WorkflowExecutionStartedEventAttributes) { a.FirstExecutionRunId = later }), holds)}, kind: api.ErrorMarkUnconfirmed},
-		"it held a node of the same name": {runs: map[string][]*historypb.HistoryEvent{activitytest.RunID: after(began(nil), did(t, 5, "HoldNode", Held{Prior: &Prior{UID: "uid-0", Cordoned: true}}), did(t, 7, "ReleaseNode", Released{}))}, kind: api.ErrorMarkUnconfirmed},
+		"it held a node of the same name": {runs: map[string][]*historypb.HistoryEvent{activitytest.RunID: after(began(nil), did(t, 5, "HoldNode", Held{Prior: &Prior{UID: "uid-0", Cordoned: true}}))}, kind: api.ErrorMarkUnconfirmed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := k8stest.New(activitytest.Node("n1", activitytest.Cordoned, activitytest.MarkedBy(k8s.Holder{
@@ -195,5 +196,44 @@ func TestASecondHolderRemembersWhatTheFirstOnesHistorySays(t *testing.T) {
 				t.Errorf("held %+v, %+v, %v", held, held.Prior, err)
 			}
 		})
+	}
+}
+
+// counting is a history that counts the events that are read of it.
+type counting struct {
+	history
+	read *int
+}
+
+func (c *counting) Next() (*historypb.HistoryEvent, error) {
+	*c.read++
+	return c.history.Next()
+}
+
+func TestLongHistoriesOfOtherHoldersKeepNoNode(t *testing.T) {
+	const long = 15_000
+	mark := k8s.Mark{Cordoned: true, Prior: map[string]*string{}}
+	for range maxConfirmed {
+		mark.Holders = append(mark.Holders, k8s.Holder{WorkflowID: activitytest.WorkflowID, RunID: activitytest.RunID, Requestor: "forged", Cordon: true})
+	}
+	text, err := json.Marshal(mark)
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := activitytest.Node("n1", activitytest.Cordoned)
+	node.Annotations[api.HoldersAnnotation] = string(text)
+	events := after(began(nil), slices.Repeat([]*historypb.HistoryEvent{{}}, long))
+	read := 0
+	temporal := activitytest.Granting()
+	temporal.On("GetWorkflowHistory", mock.Anything, mock.Anything, mock.Anything, false, mock.Anything).Return(
+		func(context.Context, string, string, bool, enums.HistoryEventFilterType) client.HistoryEventIterator {
+			return &counting{history: history{events: events}, read: &read}
+		})
+	n := &Activities{Client: k8stest.New(node).Client(t), Temporal: temporal}
+	in := holdN1(true)
+	in.RunID = "another-run"
+	held, err := activitytest.Call(t, n.HoldNode, in)
+	if err != nil || held.Prior == nil || held.Prior.Cordoned || read < long || read > 2*long {
+		t.Errorf("held %+v, %v after %d events", held, err, read)
 	}
 }

@@ -298,7 +298,7 @@ func (a *Activities) releaseStale(ctx context.Context, in CarryInput, node *core
 		if h.WorkflowID != c.WorkflowID || h.RunID == c.RunID {
 			continue
 		}
-		if _, err := k8s.Release(ctx, a.Nodes.Client(), in.Node, k8s.Caller{WorkflowID: h.WorkflowID, RunID: h.RunID}, k8s.Known{}); err != nil {
+		if _, err := k8s.Release(ctx, a.Nodes.Client(), in.Node, k8s.Caller{WorkflowID: h.WorkflowID, RunID: h.RunID}, k8s.Known{OnlyMarked: true}); err != nil {
 			return err
 		}
 		return errReleased
@@ -310,7 +310,7 @@ func (a *Activities) releaseStale(ctx context.Context, in CarryInput, node *core
 func (a *Activities) giveBack(ctx context.Context, in CarryInput) error {
 	c := in.caller(ctx)
 	c.Run = ""
-	_, err := k8s.Release(ctx, a.Nodes.Client(), in.Node, c, k8s.Known{})
+	_, err := k8s.Release(ctx, a.Nodes.Client(), in.Node, c, k8s.Known{OnlyMarked: true})
 	return err
 }
 

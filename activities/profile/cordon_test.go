@@ -147,3 +147,35 @@ func TestAMaintenanceUncordonsWhatItsProfileLeftToIt(t *testing.T) {
 		})
 	}
 }
+
+func TestAForgedMarkOfATransitionIsNotCarriedOut(t *testing.T) {
+	give := func(d *dock) func(context.Context, GiveUpInput) (bool, error) {
+		return func(ctx context.Context, in GiveUpInput) (bool, error) { return true, d.acts.GiveUpTransition(ctx, in) }
+	}
+	for name, c := range map[string]struct {
+		run     string
+		release func(*testing.T, *dock)
+	}{
+		"of one that does not run": {firstRun, func(_ *testing.T, d *dock) { d.evaluate(EvaluateInput{}) }},
+		"of an earlier run": {firstRun, func(t *testing.T, d *dock) {
+			callAs(t, api.ProfileTransitionType, transitionID, d.acts.CarryTransition, transition(state.Maintenance, state.Operational, "drain"))
+			callAs(t, api.ProfileTransitionType, transitionID, give(d), GiveUpInput{CarryInput: transition(state.Maintenance, state.Operational)})
+		}},
+		"of its own": {activitytest.RunID, func(t *testing.T, d *dock) {
+			callAs(t, api.ProfileTransitionType, transitionID, give(d), GiveUpInput{CarryInput: transition(state.Maintenance, state.Operational)})
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tainted := func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, k8s.OutOfServiceTaint) }
+			mark := k8s.Mark{Cordoned: true, Prior: map[string]*string{}, Holders: []k8s.Holder{{
+				WorkflowID: transitionID, RunID: c.run, Namespace: "home", Requestor: "profile-p", Cordon: true, OutOfService: true,
+			}}}
+			d := newDock(t, node("n1", map[string]state.State{"p": state.Maintenance}, activitytest.Cordoned, tainted, marking(mark)))
+			c.release(t, d)
+			n := d.server.Node("n1")
+			if left, err := k8s.MarkOf(n); err != nil || len(left.Holders) != 0 || !n.Spec.Unschedulable || !k8s.IsOutOfService(n) {
+				t.Errorf("mark %+v, %v; unschedulable %t, taints %v", left, err, n.Spec.Unschedulable, n.Spec.Taints)
+			}
+		})
+	}
+}

@@ -50,7 +50,7 @@ func (e *evaluator) releaseStray(ctx context.Context, all []stray) {
 			continue
 		}
 		if err == nil {
-			_, err = k8s.Release(ctx, e.Nodes.Client(), one.node, k8s.Caller{WorkflowID: one.holder.WorkflowID, RunID: one.holder.RunID}, k8s.Known{})
+			_, err = k8s.Release(ctx, e.Nodes.Client(), one.node, k8s.Caller{WorkflowID: one.holder.WorkflowID, RunID: one.holder.RunID}, k8s.Known{OnlyMarked: true})
 		}
 		if err != nil {
 			activity.GetLogger(ctx).Warn("the mark of a transition that has ended is still on its node", "node", one.node, "error", err)
