@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,7 +29,12 @@ func keepScheduler(ctx context.Context, o Options, temporal client.Client, names
 	k.windows = windowsTeller{digest: window.Digest(o.Config.Windows), since: time.Now()}
 	k.differs = differsGauge(registry)
 	others := revivers(o, temporal, queue)
-	terminated := newTerminated(o, temporal, namespace, queue)
+	ctx, cancel := context.WithCancel(ctx)
+	due := make(chan time.Time, 1) // what takes long must not keep the scheduler waiting
+	var records sync.WaitGroup
+	records.Go(func() { newTerminated(o, temporal, namespace, queue).recordAt(ctx, due) })
+	defer records.Wait()
+	defer cancel()
 	ticker := time.NewTicker(schedulerEvery)
 	defer ticker.Stop()
 	for {
@@ -42,7 +48,10 @@ func keepScheduler(ctx context.Context, o Options, temporal client.Client, names
 			for _, one := range others {
 				err = errors.Join(err, one.ensure(ctx))
 			}
-			err = errors.Join(err, terminated.record(ctx, time.Now()))
+			select {
+			case due <- time.Now():
+			default: // the records of the time before are still being kept
+			}
 		}
 		if err != nil && ctx.Err() == nil {
 			o.Logger.Warn("the scheduler, or what plans and health checks wait for, could not be looked after", "error", err)

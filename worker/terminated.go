@@ -24,14 +24,15 @@ const (
 	terminatedFor = 7 * 24 * time.Hour
 	// visibleWithin is how late a list may show that a workflow has ended.
 	visibleWithin = 10 * time.Minute
-	// maxTerminated bounds the runs that are remembered, and maxRecordIDs the IDs under which a record is tried to be kept.
+	// maxTerminated bounds the runs that are remembered, seenAtOnce those that are seen to in one go, each of which takes a few
+	// requests, and maxRecordIDs the IDs under which a record is tried to be kept.
 	maxTerminated = 20_000
+	seenAtOnce    = 200
 	maxRecordIDs  = 5
 )
 
-// terminated has the records of maintenances and plans kept that somebody terminated, or whose time was over: they cannot see to it
-// themselves, whatever they were at, and whether or not the scheduler knew them. A list is only a hint: what is recorded is read from the
-// workflow.
+// terminated has the records kept of maintenances and plans that somebody terminated, or whose time was over: these cannot do it
+// themselves. Whether the scheduler knew them does not matter. A list is only a hint: what is recorded is read from the workflow.
 type terminated struct {
 	temporal         client.Client
 	logger           *slog.Logger
@@ -41,6 +42,16 @@ type terminated struct {
 	// looked is when the list was last read to its end, seen are the runs that were seen to.
 	looked time.Time
 	seen   *lru.Cache
+	// pass is the list that is being read, nil where none is.
+	pass *pass
+}
+
+// pass is one reading of the list, in as many goes as it takes.
+type pass struct {
+	began time.Time
+	list  *workflowservice.ListWorkflowExecutionsRequest
+	// failed are the runs of which no record could be kept: a later pass tries them again.
+	failed map[string]bool
 }
 
 func newTerminated(o Options, temporal client.Client, namespace, queue string) *terminated {
@@ -50,40 +61,75 @@ func newTerminated(o Options, temporal client.Client, namespace, queue string) *
 	}
 }
 
-func (k *terminated) record(ctx context.Context, now time.Time) error {
-	if !k.wanted {
-		return nil
-	}
-	since := now.Add(-terminatedFor)
-	if !k.looked.IsZero() {
-		since = k.looked.Add(-visibleWithin)
-	}
-	request := &workflowservice.ListWorkflowExecutionsRequest{Namespace: k.namespace, PageSize: 500, Query: fmt.Sprintf(
-		`WorkflowType IN ("%s", "%s") AND TaskQueue="%s" AND ExecutionStatus IN ("Terminated", "TimedOut") AND CloseTime>"%s"`,
-		api.NodeMaintenanceType, api.MaintenancePlanType, k.queue, since.UTC().Format(time.RFC3339))}
+// recordAt has records kept whenever it is time, beside what must not wait for that.
+func (k *terminated) recordAt(ctx context.Context, due <-chan time.Time) {
 	for {
-		page, err := k.temporal.ListWorkflow(ctx, request)
-		if err != nil {
-			return fmt.Errorf("listing terminated maintenances: %w", err)
-		}
-		for _, info := range page.GetExecutions() {
-			if err := k.see(ctx, info); err != nil {
-				return err
+		select {
+		case now := <-due:
+			if err := k.record(ctx, now); err != nil && ctx.Err() == nil {
+				k.logger.Warn("the audit records of terminated workflows could not be kept", "error", err)
 			}
-		}
-		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
-			k.looked = now
-			return nil
+		case <-ctx.Done():
+			return
 		}
 	}
 }
 
-// see has the record of a run kept, once.
-func (k *terminated) see(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) error {
-	run := info.GetExecution()
-	if _, known := k.seen.Get(run.GetRunId()); known {
+// record sees to the next terminated runs. One that fails keeps none from the others.
+func (k *terminated) record(ctx context.Context, now time.Time) error {
+	if !k.wanted {
 		return nil
 	}
+	if k.pass == nil {
+		k.pass = k.begin(now)
+	}
+	var failures []error
+	for budget := seenAtOnce; ; {
+		page, err := k.temporal.ListWorkflow(ctx, k.pass.list)
+		if err != nil {
+			k.pass = nil // its place in the list may be what the server refuses
+			return errors.Join(append(failures, fmt.Errorf("listing terminated maintenances: %w", err))...)
+		}
+		for _, info := range page.GetExecutions() {
+			run := info.GetExecution().GetRunId()
+			if _, known := k.seen.Get(run); known || k.pass.failed[run] {
+				continue
+			}
+			if budget == 0 {
+				return errors.Join(failures...) // the next go continues with this page
+			}
+			budget--
+			if err := k.see(ctx, info); err != nil {
+				k.pass.failed[run] = true
+				failures = append(failures, err)
+			}
+		}
+		if k.pass.list.NextPageToken = page.GetNextPageToken(); len(k.pass.list.NextPageToken) == 0 {
+			break
+		}
+	}
+	if len(k.pass.failed) == 0 {
+		k.looked = k.pass.began
+	}
+	k.pass = nil
+	return errors.Join(failures...)
+}
+
+func (k *terminated) begin(now time.Time) *pass {
+	since := now.Add(-terminatedFor)
+	if visible := k.looked.Add(-visibleWithin); visible.After(since) {
+		since = visible
+	}
+	return &pass{began: now, failed: map[string]bool{}, list: &workflowservice.ListWorkflowExecutionsRequest{
+		Namespace: k.namespace, PageSize: 500, Query: fmt.Sprintf(
+			`WorkflowType IN ("%s", "%s") AND TaskQueue="%s" AND ExecutionStatus IN ("Terminated", "TimedOut") AND CloseTime>"%s"`,
+			api.NodeMaintenanceType, api.MaintenancePlanType, k.queue, since.UTC().Format(time.RFC3339)),
+	}}
+}
+
+// see has the record of a run kept.
+func (k *terminated) see(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) error {
+	run := info.GetExecution()
 	described, err := k.temporal.DescribeWorkflowExecution(ctx, run.GetWorkflowId(), run.GetRunId())
 	var notFound *serviceerror.NotFound
 	switch {

@@ -33,6 +33,9 @@ type ended struct {
 	taken   map[string]api.Reference
 	started []string
 	queries []string
+	// broken are the workflows whose record cannot be started, described counts the runs that were asked for.
+	broken    map[string]bool
+	described int
 }
 
 func terminatedRun(id, first, run string) *workflowservice.DescribeWorkflowExecutionResponse {
@@ -56,6 +59,7 @@ func serverOf(t *testing.T, e *ended) *ended {
 		return page, nil
 	})
 	e.On("DescribeWorkflowExecution", mock.Anything, mock.Anything, mock.Anything).Return(func(_ context.Context, id, run string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+		e.described++
 		for _, r := range e.runs {
 			if x := r.GetWorkflowExecutionInfo().GetExecution(); x.GetWorkflowId() == id && x.GetRunId() == run {
 				return r, nil
@@ -79,6 +83,9 @@ func serverOf(t *testing.T, e *ended) *ended {
 	e.On("ExecuteWorkflow", mock.Anything, mock.Anything, api.AuditRecordType, mock.Anything).Return(
 		func(_ context.Context, o client.StartWorkflowOptions, _ any, args ...any) (client.WorkflowRun, error) {
 			ref := args[0].(api.Reference)
+			if e.broken[ref.WorkflowID] {
+				return nil, serviceerror.NewUnavailable("not now")
+			}
 			if _, ok := e.taken[o.ID]; ok {
 				return nil, serviceerror.NewWorkflowExecutionAlreadyStarted("taken", "", "")
 			}
@@ -132,6 +139,53 @@ func TestWhatIsTerminatedHasARecord(t *testing.T) {
 				t.Errorf("asked %q", server.queries)
 			}
 		})
+	}
+}
+
+func terminatedAt(t *testing.T, server *ended) (*terminated, time.Time) {
+	t.Helper()
+	return &terminated{
+		temporal: server, logger: slog.New(slog.DiscardHandler), namespace: "default", queue: "drydock", wanted: true, seen: lru.New(maxTerminated),
+	}, time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+}
+
+// TestOneRecordThatFailsKeepsNoneFromTheOthers: it comes first, and is tried again.
+func TestOneRecordThatFailsKeepsNoneFromTheOthers(t *testing.T) {
+	bad, good := api.MaintenanceID("", "n1", "ops"), api.MaintenanceID("", "n2", "ops")
+	server := serverOf(t, &ended{
+		runs:  []*workflowservice.DescribeWorkflowExecutionResponse{terminatedRun(bad, "a", "a"), terminatedRun(good, "b", "b")},
+		taken: map[string]api.Reference{}, broken: map[string]bool{bad: true},
+	})
+	k, now := terminatedAt(t, server)
+	if err := k.record(t.Context(), now); err == nil || !strings.Contains(err.Error(), bad) {
+		t.Errorf("%v", err)
+	}
+	second := api.AuditRecordID("", "n2", "ops", "b") + " of b on drydock"
+	if !slices.Equal(server.started, []string{second}) {
+		t.Errorf("started %q", server.started)
+	}
+	server.broken = nil
+	if err := k.record(t.Context(), now.Add(time.Hour)); err != nil || !slices.Equal(server.started, []string{second, api.AuditRecordID("", "n1", "ops", "a") + " of a on drydock"}) {
+		t.Errorf("%v, started %q", err, server.started)
+	}
+}
+
+// TestManyTerminatedRunsAreSeenToInSeveralGoes: thousands of requests at once would keep the server busy.
+func TestManyTerminatedRunsAreSeenToInSeveralGoes(t *testing.T) {
+	const all = 450
+	server := serverOf(t, &ended{taken: map[string]api.Reference{}})
+	for i := range all {
+		run := fmt.Sprintf("r%d", i)
+		server.runs = append(server.runs, terminatedRun(api.MaintenanceID("", fmt.Sprintf("n%d", i), "ops"), run, run))
+	}
+	k, now := terminatedAt(t, server)
+	for i, want := range []int{seenAtOnce, 2 * seenAtOnce, all, all} {
+		if err := k.record(t.Context(), now.Add(time.Duration(i)*schedulerEvery)); err != nil || server.described != want || len(server.started) != want {
+			t.Errorf("go %d: %v, described %d, started %d, want %d", i, err, server.described, len(server.started), want)
+		}
+	}
+	if got := len(server.queries); got != 4 || !strings.Contains(server.queries[3], `CloseTime>"2026-07-01T11:50:00Z"`) {
+		t.Errorf("%d lists, the last %q", got, server.queries[got-1])
 	}
 }
 

@@ -26,8 +26,9 @@ type approval struct {
 // word is an "approve" or a "deny". Before is the number of events there were when it was read.
 type word struct {
 	policyactivity.Word
-	at     time.Time
-	before int64
+	judgement *judgement
+	at        time.Time
+	before    int64
 }
 
 // maxWords bounds those that wait for their judgement, each of which costs an activity.
@@ -121,7 +122,7 @@ func (a *approval) judge(w word) error {
 		return a.stop.stepFailed(err)
 	}
 	a.journal.waiting(awaitedWord)
-	a.journal.rewrite(w.Name, w.at, func(m *api.Received) { m.Identity = judged.Identity })
+	a.journal.rewrite(w.judgement, func(m *api.Received) { m.Identity = judged.Identity })
 	if judged.Refused != "" {
 		a.outcome(w, ignored+judged.Refused)
 		return nil
@@ -143,7 +144,7 @@ func (a *approval) dismissWords(effect string) {
 }
 
 // outcome says in the record of a word what became of it.
-func (a *approval) outcome(w word, effect string) { a.journal.settle(w.Name, w.at, effect) }
+func (a *approval) outcome(w word, effect string) { a.journal.settle(w.judgement, effect) }
 
 // awaitNotice announces the maintenance, and waits until its notice is over.
 func (a *approval) awaitNotice() error {
@@ -233,7 +234,7 @@ func (a *approval) applyDeny(p api.Simple) string { return a.hear(api.MsgDeny, p
 // hear takes a word, which counts once it is judged.
 func (a *approval) hear(name string, p api.Simple) string {
 	a.words = append(a.words, word{
-		Word: policyactivity.WordOf(name, p), at: a.clock.now(),
+		Word: policyactivity.WordOf(name, p), judgement: a.journal.judge(), at: a.clock.now(),
 		before: int64(workflow.GetInfo(a.clock.life).GetCurrentHistoryLength()),
 	})
 	return beingJudged

@@ -24,9 +24,9 @@ type inquiries struct {
 
 // inquiry is a message that is looked into. It is over where its outcome is known.
 type inquiry struct {
-	name string
-	at   time.Time
-	over bool
+	name      string
+	judgement *judgement
+	over      bool
 	// ask says why it is refused, check whether it fits by then, and apply gives it effect.
 	ask   func(ctx workflow.Context) (refused string, err error)
 	check func() error
@@ -44,7 +44,7 @@ func (q *inquiries) begin(i inquiry) (effect string) {
 	if len(q.open) >= maxInquiries {
 		return ignored + "too many messages are looked into already: send it again later"
 	}
-	i.at = q.clock.now()
+	i.judgement = q.journal.judge()
 	q.open = append(q.open, &i)
 	workflow.GoNamed(q.clock.life, "inquiry: "+i.name, func(ctx workflow.Context) {
 		refused, err := i.ask(ctx)
@@ -67,7 +67,7 @@ func (q *inquiries) begin(i inquiry) (effect string) {
 
 func (q *inquiries) settle(i *inquiry, effect string) {
 	i.over = true
-	q.journal.settle(i.name, i.at, effect)
+	q.journal.settle(i.judgement, effect)
 }
 
 // dismiss ends those under way where the maintenance ends.

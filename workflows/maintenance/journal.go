@@ -30,14 +30,16 @@ type journal struct {
 	inform func(notices.Event)
 	// heard are the IDs of the latest messages, so that one which comes twice is applied once.
 	heard []string
-	// judging are the messages that are being judged, in the order of their records.
+	// judging are the messages that are being judged, in the order of their records; dropped counts the records of messages
+	// that the status has no more.
 	judging []*judgement
+	dropped int
 }
 
-// judgement is what becomes of a message that is being judged; its effect is empty until that is known.
+// judgement is what becomes of a message that is being judged; its effect is empty until that is known. Record is the place of
+// the message among all that came.
 type judgement struct {
-	name   string
-	at     time.Time
+	record int
 	effect string
 }
 
@@ -146,10 +148,11 @@ func (j *journal) received(name string, who api.Message, outcome api.Outcome, ef
 	bounds.Fit(&entry)
 	j.s.Messages = append(j.s.Messages, entry)
 	if outcome == api.Judged {
-		j.judging = append(j.judging, &judgement{name: name, at: entry.At})
+		j.judging[len(j.judging)-1].record = j.dropped + len(j.s.Messages) - 1
 	}
 	if extra := len(j.s.Messages) - maxMessages; extra > 0 {
 		j.s.Messages = j.s.Messages[extra:]
+		j.dropped += extra
 	}
 	if who.ID != "" {
 		j.heard = append(j.heard, who.ID)
@@ -159,23 +162,25 @@ func (j *journal) received(name string, who api.Message, outcome api.Outcome, ef
 	workflow.GetLogger(j.ctx).Info("message", "name", name, "by", entry.By, "effect", entry.Effect)
 }
 
-// settle says in the record of a message that was being judged what became of it.
-func (j *journal) settle(name string, at time.Time, effect string) {
-	if i := slices.IndexFunc(j.judging, func(v *judgement) bool { return v.name == name && v.at.Equal(at) }); i >= 0 {
-		j.judging[i].effect = effect
-		j.judging = slices.Delete(j.judging, i, i+1)
-	}
-	j.rewrite(name, at, func(m *api.Received) { m.Effect, m.Outcome = effect, outcomeOf(effect) })
+// judge is for the message that is being received: what becomes of it is known later.
+func (j *journal) judge() *judgement {
+	v := &judgement{}
+	j.judging = append(j.judging, v)
+	return v
 }
 
-// rewrite changes the first record of a message that is being judged.
-func (j *journal) rewrite(name string, at time.Time, write func(*api.Received)) {
+// settle says in the record of a message that was being judged what became of it.
+func (j *journal) settle(v *judgement, effect string) {
+	v.effect = effect
+	j.judging = slices.DeleteFunc(j.judging, func(other *judgement) bool { return other == v })
+	j.rewrite(v, func(m *api.Received) { m.Effect, m.Outcome = effect, outcomeOf(effect) })
+}
+
+// rewrite changes the record of a message that is being judged, unless the status has it no more.
+func (j *journal) rewrite(v *judgement, write func(*api.Received)) {
 	j.change(func(s *api.Status) {
-		for i, m := range s.Messages {
-			if m.Name == name && m.At.Equal(at) && m.Effect == beingJudged {
-				write(&s.Messages[i])
-				return
-			}
+		if i := v.record - j.dropped; i >= 0 && i < len(s.Messages) {
+			write(&s.Messages[i])
 		}
 	})
 }

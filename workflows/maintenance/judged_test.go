@@ -1,6 +1,7 @@
 package maintenance_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +37,26 @@ func TestAnUpdateIsAnsweredOnceItIsJudged(t *testing.T) {
 	}
 	expectMessages(t, status, "approve by ops: ignored: policy eyes: not oneself", "approve by amy: the maintenance is approved",
 		"deny by bob: ignored: it was approved already")
+}
+
+// TestUpdatesOfOneMomentAreAnsweredEachForItself: there are more pods to look for in the first, so that the second is done before it.
+func TestUpdatesOfOneMomentAreAnsweredEachForItself(t *testing.T) {
+	s := workflowtest.New(t)
+	long := workflowtest.Reply{After: 24 * time.Hour}
+	s.Answer("Drain", long, long, workflowtest.Reply{After: time.Minute})
+	s.Usual["FindPod"] = workflowtest.Reply{After: time.Second}
+	more := s.UpdateAt(5*time.Minute, api.MsgConsent, consent(workflowtest.Input{"force": true, "pods": []string{"default/a", "default/b"}}))
+	fewer := s.UpdateAt(5*time.Minute, api.MsgConsent, consent(workflowtest.Input{"force": true, "pods": []string{"default/c"}}))
+	s.DoneAt(30 * time.Minute)
+	status := s.Run(workflowtest.InputWith(nil))
+	s.ExpectCompleted()
+	want := []string{"consented to force for default/a, default/b", "consented to force for default/c"}
+	if got := []string{more.Effect, fewer.Effect}; !slices.Equal(got, want) {
+		t.Errorf("answered %q (%v, %v)", got, more.Err, fewer.Err)
+	}
+	if got := workflowtest.EffectsOf(status, api.MsgConsent); !slices.Equal(got, want) {
+		t.Errorf("recorded %q", got)
+	}
 }
 
 func TestAnUpdateIsAnsweredWhereTheMaintenanceEnds(t *testing.T) {
