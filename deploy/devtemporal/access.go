@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"go.temporal.io/server/common/authorization"
 	"go.temporal.io/server/common/config"
+
+	"drydock/deploy/devtemporal/roles"
 )
 
 // lookEvery is how often the server looks whether the files of TLS have changed.
@@ -26,7 +28,7 @@ func (a *access) register(c *cobra.Command) {
 	flags.StringVar(&a.certificate, "tls-cert", "", "file of the certificate that the gRPC and HTTP APIs are served with")
 	flags.StringVar(&a.key, "tls-key", "", "file of its key")
 	flags.StringVar(&a.clientCA, "tls-client-ca", "", "file of the authority that must have signed the certificates of clients (mTLS)")
-	flags.StringVar(&a.apiKeys, "api-keys-file", "", "file of API keys, one a line: each call must bring one of them as its bearer token")
+	flags.StringVar(&a.apiKeys, "api-keys-file", "", "file of API keys, one a line, KEY [ROLE,... [NAME]]: each call must bring one of them as its bearer token; roles are reader, starter, approver, operator and worker, and a key without any may do everything")
 }
 
 func (a access) check() error {
@@ -49,7 +51,11 @@ func (a access) check() error {
 			return fmt.Errorf("%s: %w", flag, err)
 		}
 	}
-	return nil
+	if a.apiKeys == "" {
+		return nil
+	}
+	_, err := apiKeys(a.apiKeys).read()
+	return err
 }
 
 // restricted tells whether the frontend cannot be called by just anybody.
@@ -71,7 +77,7 @@ func (a access) authorizer() authorization.Authorizer {
 	if a.apiKeys == "" {
 		return authorization.NewNoopAuthorizer()
 	}
-	return authorization.NewDefaultAuthorizer()
+	return roles.New(authorization.NewDefaultAuthorizer())
 }
 
 func (a access) claimMapper() authorization.ClaimMapper {
@@ -81,21 +87,57 @@ func (a access) claimMapper() authorization.ClaimMapper {
 	return apiKeys(a.apiKeys)
 }
 
-// apiKeys is a file of keys, each of which may do everything.
+// apiKeys is a file of keys with their roles and the names of those who have them. A key without roles may do everything.
 type apiKeys string
 
 // GetClaims implements authorization.ClaimMapper: whoever brings no key of the file has no claim.
 func (file apiKeys) GetClaims(caller *authorization.AuthInfo) (*authorization.Claims, error) {
+	token, _ := strings.CutPrefix(caller.AuthToken, "Bearer ")
+	all, err := file.read()
+	if claims, ok := all[token]; ok && err == nil {
+		return claims, nil
+	}
+	return nil, err
+}
+
+// read returns the claims of each key.
+func (file apiKeys) read() (map[string]*authorization.Claims, error) {
 	keys, err := os.Open(string(file))
 	if err != nil {
 		return nil, fmt.Errorf("--api-keys-file: %w", err)
 	}
 	defer keys.Close()
+	all := map[string]*authorization.Claims{}
 	lines := bufio.NewScanner(keys)
-	for lines.Scan() {
-		if key := strings.TrimSpace(lines.Text()); key != "" && caller.AuthToken == "Bearer "+key {
-			return &authorization.Claims{System: authorization.RoleAdmin}, nil
+	for number := 1; lines.Scan(); number++ {
+		fields := strings.Fields(lines.Text())
+		if len(fields) == 0 {
+			continue
 		}
+		claims, err := claimsOf(fields[1:])
+		if err != nil {
+			return nil, fmt.Errorf("--api-keys-file: line %d: %w", number, err)
+		}
+		all[fields[0]] = claims
 	}
-	return nil, lines.Err()
+	return all, lines.Err()
+}
+
+// claimsOf reads what stands behind a key: roles, and a name that the server then vouches for.
+func claimsOf(fields []string) (*authorization.Claims, error) {
+	if len(fields) == 0 {
+		return &authorization.Claims{System: authorization.RoleAdmin}, nil
+	}
+	if len(fields) > 2 {
+		return nil, errors.New("want KEY [ROLE,... [NAME]]")
+	}
+	all, err := roles.Parse(fields[0])
+	if err != nil {
+		return nil, err
+	}
+	claims := &authorization.Claims{AuthType: "api-key", Extensions: roles.Granted{roles.Everywhere: all}}
+	if len(fields) == 2 {
+		claims.Subject = fields[1]
+	}
+	return claims, nil
 }

@@ -18,7 +18,9 @@ import (
 	"drydock/client"
 	"drydock/config/payloadcodec"
 	"drydock/config/temporalenv"
+	"drydock/rules/bounds"
 	"drydock/rules/spec"
+	"drydock/rules/visible"
 	"drydock/starter/exit"
 )
 
@@ -149,7 +151,11 @@ func (c *Connection) Explain(err error) error {
 		return exit.Hint(fmt.Errorf("the Temporal server at %s has no namespace %q", c.Address, c.namespace),
 			`Name another with --namespace or TEMPORAL_NAMESPACE, or create it: "%s setup --apply", or "temporal operator namespace create -n %s".`, c.Program, c.namespace)
 	case errors.As(err, &denied), strings.Contains(call.Err.Error(), "Unauthenticated"):
-		return exit.Hint(fmt.Errorf("the Temporal server at %s refuses access to namespace %q: %w", c.Address, c.namespace, call.Err),
+		why := ""
+		if denied != nil && denied.Reason != "" {
+			why = ": " + visible.Line(bounds.Cut(denied.Reason, bounds.Text))
+		}
+		return exit.Hint(fmt.Errorf("the Temporal server at %s refuses access to namespace %q: %w%s", c.Address, c.namespace, call.Err, why),
 			"%s", cmp.Or(temporalenv.Advice(call.Err), temporalenv.AdviceOfKey))
 	case errors.Is(call, client.ErrUnreachable):
 		return exit.Hint(exit.InWords(fmt.Sprintf("the Temporal server at %s is not reachable: %s", c.Address, plainCause(call)), err),

@@ -24,6 +24,7 @@ func TestErrorsOfTemporalSayWhatToDo(t *testing.T) {
 		"cut off":     {serviceerror.NewUnavailable("stream terminated by RST_STREAM with error code: CANCEL"), []string{"not reachable: the connection broke off\n"}, true},
 		"too slow":    {serviceerror.NewDeadlineExceeded("context deadline exceeded"), []string{"not reachable: no answer in time\n"}, true},
 		"denied":      {serviceerror.NewPermissionDenied("no", ""), []string{"refuses access", "TEMPORAL_API_KEY"}, false},
+		"a role":      {serviceerror.NewPermissionDenied("no", "approve is for approvers"), []string{"refuses access", "no: approve is for approvers"}, false},
 		"no keys":     {fmt.Errorf("encoding binary/encrypted: %w", converter.ErrEncodingIsNotSupported), []string{"DRYDOCK_CODEC_KEYS_FILE"}, false},
 		"other":       {errors.New("odd"), []string{"doing it: odd"}, false},
 	} {
