@@ -11,6 +11,7 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -93,7 +94,7 @@ func (r run) tells() bool { return len(r.said) > 0 }
 // readRun reads one run. It is not found where it is not of that chain, or not of a maintenance of this worker's.
 func (n *Activities) readRun(ctx context.Context, of k8s.CordonedBy, id, node string, left *int) (r run, found bool, err error) {
 	scheduled := map[int64]string{}
-	started, found, err := n.read(ctx, of, id, api.NodeMaintenanceType, left, func(event *historypb.HistoryEvent) {
+	started, found, err := readHistory(ctx, n.Temporal, of, id, api.NodeMaintenanceType, left, func(event *historypb.HistoryEvent) {
 		r.next = event.GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId()
 		r.hear(event, scheduled, node)
 	})
@@ -101,12 +102,12 @@ func (n *Activities) readRun(ctx context.Context, of k8s.CordonedBy, id, node st
 	return r, found, err
 }
 
-// read reads the history of one run, of a workflow of that type and of this worker's task queue, event by event. It is not found
+// readHistory reads the history of one run, of a workflow of that type and of this worker's task queue, event by event. It is not found
 // where the run is another's, or gone. Left is how many events may still be read; nil bounds nothing. Errors: errTooLong.
-func (n *Activities) read(ctx context.Context, of k8s.CordonedBy, id, kind string, left *int, hear func(*historypb.HistoryEvent)) (
+func readHistory(ctx context.Context, temporal client.Client, of k8s.CordonedBy, id, kind string, left *int, hear func(*historypb.HistoryEvent)) (
 	started *historypb.WorkflowExecutionStartedEventAttributes, found bool, err error,
 ) {
-	events := n.Temporal.GetWorkflowHistory(ctx, of.WorkflowID, id, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	events := temporal.GetWorkflowHistory(ctx, of.WorkflowID, id, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
 		if left != nil {
 			if *left--; *left < 0 {
@@ -206,7 +207,7 @@ func (n *Activities) hasCordoned(node, holder string) func(context.Context, k8s.
 		err = bounded(ctx, func(ctx context.Context, left *int) error {
 			_, _, of, err := api.ParseProfileTransitionID(by.WorkflowID)
 			if err == nil {
-				was, err := n.wasLeftTo(ctx, by, uid, holder, left)
+				was, err := wasLeftTo(ctx, n.Temporal, by, uid, holder, left)
 				cordoned = was && of == node
 				return err
 			}
@@ -219,9 +220,9 @@ func (n *Activities) hasCordoned(node, holder string) func(context.Context, k8s.
 }
 
 // wasLeftTo reports whether the history of a profile's transition says that it left it to a maintenance to uncordon the node.
-func (n *Activities) wasLeftTo(ctx context.Context, by k8s.CordonedBy, uid types.UID, holder string, left *int) (was bool, err error) {
+func wasLeftTo(ctx context.Context, temporal client.Client, by k8s.CordonedBy, uid types.UID, holder string, left *int) (was bool, err error) {
 	carries := map[int64]bool{}
-	started, found, err := n.read(ctx, by, runNamed(by), api.ProfileTransitionType, left, func(event *historypb.HistoryEvent) {
+	started, found, err := readHistory(ctx, temporal, by, runNamed(by), api.ProfileTransitionType, left, func(event *historypb.HistoryEvent) {
 		if a := event.GetActivityTaskScheduledEventAttributes(); a.GetActivityType().GetName() == "CarryTransition" {
 			var about api.ProfileTransitionInput
 			err := converter.GetDefaultDataConverter().FromPayloads(a.GetInput(), &about)
