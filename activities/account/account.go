@@ -93,17 +93,17 @@ func Of(ctx context.Context, from client.Client, ref api.Reference, wait time.Du
 	return Account{}, fmt.Errorf("asking maintenance %s what happened: %w", ref.WorkflowID, err)
 }
 
-// Prove finds out whether what a maintenance that has ended says can be an invention, and takes back what is one.
-func (a *Account) Prove(ctx context.Context, from client.Client, ref api.Reference) error {
-	proven, broken, err := prove(ctx, from, ref, a.last)
-	if err != nil {
+// Prove finds out whether what a maintenance that has ended says can be an invention, and takes back what is one. The proof is that
+// of an earlier attempt, or empty.
+func (a *Account) Prove(ctx context.Context, from client.Client, ref api.Reference, proof *Proof) (err error) {
+	if err := proof.prove(ctx, from, ref, a.last); err != nil {
 		return err
 	}
-	a.Provenance = &proven
-	if broken == "" {
+	a.Provenance = &proof.Provenance
+	if proof.Broken == "" {
 		return nil
 	}
-	a.Unanswered = "it is not believed: " + broken
+	a.Unanswered = "it is not believed: " + proof.Broken
 	a.Status, err = identityOnly(ctx, from, ref, a.last)
 	return err
 }

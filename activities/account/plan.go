@@ -24,7 +24,7 @@ func IsPlan(ref api.Reference) bool {
 
 // RecordOfPlan reads the audit record of a plan on the task queue of the activity that asks; one that is about to end is
 // waited for, so long at most. Errors: NotAMaintenance, where what is referred to is no plan, or is not known any more.
-func RecordOfPlan(ctx context.Context, from client.Client, ref api.Reference, wait time.Duration) (record.Record, error) {
+func RecordOfPlan(ctx context.Context, from client.Client, ref api.Reference, wait time.Duration, proof *Proof) (record.Record, error) {
 	cluster, name, err := api.ParsePlanID(ref.WorkflowID)
 	if err != nil {
 		return record.Record{}, refused("%v", err)
@@ -41,12 +41,12 @@ func RecordOfPlan(ctx context.Context, from client.Client, ref api.Reference, wa
 	if err == nil {
 		err = value.Get(&status)
 	}
-	proven, broken, unproven := prove(ctx, from, ref, last)
+	unproven := proof.prove(ctx, from, ref, last)
 	switch {
 	case unproven != nil:
 		return record.Record{}, unproven
-	case broken != "":
-		err = errors.New("it is not believed: " + broken)
+	case proof.Broken != "":
+		err = errors.New("it is not believed: " + proof.Broken)
 	case err == nil && status.RunID != ref.RunID:
 		return record.Record{}, refused("workflow %s says that it is run %s: want run %s", ref.WorkflowID, status.RunID, ref.RunID)
 	case err != nil && (!execution.CannotAnswer(err) || activity.GetInfo(ctx).Attempt < believeAfter):
@@ -64,7 +64,7 @@ func RecordOfPlan(ctx context.Context, from client.Client, ref api.Reference, wa
 		}
 		r.Failure = withUntold(r.Failure, err)
 	}
-	r.Provenance = &proven
+	r.Provenance = &proof.Provenance
 	return r.Bounded(), nil
 }
 

@@ -38,8 +38,29 @@ type chain struct {
 	tasks map[string]int
 }
 
-// prove says what the server vouches for of all that was handed from run to run. Broken says which run no worker of ours can have
-// written: nothing that comes from there is true.
+// Proof is what was found out about the runs of a workflow that has ended. It takes whole histories, and is not to be had anew by
+// every attempt to write a record.
+type Proof struct {
+	// Last is the last run, of which it was; empty where there is no proof yet.
+	Last       string            `json:"last,omitempty"`
+	Provenance record.Provenance `json:"provenance,omitzero"`
+	// Broken says which run no worker of ours can have written: nothing that comes from there is true.
+	Broken string `json:"broken,omitempty"`
+}
+
+// prove finds out what the server vouches for of all that was handed from run to run, unless that is known of this last run.
+func (p *Proof) prove(ctx context.Context, from client.Client, ref api.Reference, last *workflowpb.WorkflowExecutionInfo) error {
+	run := last.GetExecution().GetRunId()
+	if p.Last == run {
+		return nil
+	}
+	proven, broken, err := prove(ctx, from, ref, last)
+	if err == nil {
+		*p = Proof{Last: run, Provenance: proven, Broken: broken}
+	}
+	return err
+}
+
 func prove(ctx context.Context, from client.Client, ref api.Reference, last *workflowpb.WorkflowExecutionInfo) (p record.Provenance, broken string, err error) {
 	c := chain{from: from, ref: ref, kind: last.GetType().GetName(), queue: activity.GetInfo(ctx).TaskQueue, tasks: map[string]int{}}
 	run, next := last.GetExecution().GetRunId(), (*historypb.WorkflowExecutionStartedEventAttributes)(nil)

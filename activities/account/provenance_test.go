@@ -60,7 +60,7 @@ func recordOf(t *testing.T, runs ...*run) (kept record.Record, err error) {
 	read := func(ctx context.Context, ref api.Reference) (record.Record, error) {
 		a, err := account.Of(ctx, temporal, ref, 0)
 		if err == nil {
-			err = a.Prove(ctx, temporal, ref)
+			err = a.Prove(ctx, temporal, ref, &account.Proof{})
 		}
 		return a.Record(), err
 	}

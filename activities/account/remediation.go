@@ -23,7 +23,7 @@ func IsRemediation(ref api.Reference) bool {
 
 // RecordOfRemediation reads the audit record of a remediation on the task queue of the activity that asks; one that is about to end
 // is waited for, so long at most. Errors: NotAMaintenance, where what is referred to is no remediation, or is not known any more.
-func RecordOfRemediation(ctx context.Context, from client.Client, ref api.Reference, wait time.Duration) (record.Record, error) {
+func RecordOfRemediation(ctx context.Context, from client.Client, ref api.Reference, wait time.Duration, proof *Proof) (record.Record, error) {
 	cluster, check, node, err := api.ParseRemediationID(ref.WorkflowID)
 	if err != nil {
 		return record.Record{}, refused("%v", err)
@@ -40,12 +40,12 @@ func RecordOfRemediation(ctx context.Context, from client.Client, ref api.Refere
 	if err == nil {
 		err = value.Get(&status)
 	}
-	proven, broken, unproven := prove(ctx, from, ref, last)
+	unproven := proof.prove(ctx, from, ref, last)
 	switch {
 	case unproven != nil:
 		return record.Record{}, unproven
-	case broken != "":
-		err = errors.New("it is not believed: " + broken)
+	case proof.Broken != "":
+		err = errors.New("it is not believed: " + proof.Broken)
 	case err == nil && status.RunID != ref.RunID:
 		return record.Record{}, refused("workflow %s says that it is run %s: want run %s", ref.WorkflowID, status.RunID, ref.RunID)
 	case err != nil && (!execution.CannotAnswer(err) || activity.GetInfo(ctx).Attempt < believeAfter):
@@ -59,6 +59,6 @@ func RecordOfRemediation(ctx context.Context, from client.Client, ref api.Refere
 	if !status.Progress.Ended && (end.Why != "" || err != nil) {
 		r.Phase, r.Failure, r.TerminatedBy = closedPhase(last.GetStatus()), withUntold(end.Why, err), end.By
 	}
-	r.Provenance = &proven
+	r.Provenance = &proof.Provenance
 	return r.Bounded(), nil
 }

@@ -3,6 +3,7 @@ package delivery_test
 import (
 	"context"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,9 +18,13 @@ import (
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/mocks"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
 
 	"drydock/activities/activitytest"
 	"drydock/activities/delivery"
@@ -280,5 +285,41 @@ func TestARecordIsWhatTheMaintenanceSays(t *testing.T) {
 	}
 	if err := keep(t, activities(t, nil, audit.New(audit.Config{}, slog.Default())), ended); activitytest.ErrorType(err) != api.ErrorUndeliverable {
 		t.Errorf("without a sink: %v", err)
+	}
+}
+
+// TestARecordIsProvenOnce: where a sink is down there are many attempts, and a proof takes whole histories.
+func TestARecordIsProvenOnce(t *testing.T) {
+	down := filepath.Join(t.TempDir(), "down")
+	if err := os.WriteFile(down, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sinks := audittest.Sinks("file", &file.Config{Path: filepath.Join(down, "audit.jsonl")}, slog.Default())
+	ref := reference("n1")
+	acts := activities(t, map[string]execution{ref.WorkflowID: maintained("n1", false, notices.MaintenanceComplete)}, sinks)
+	var histories []int
+	attempt := func(ctx context.Context) error {
+		err := acts.KeepRecord(ctx, ref)
+		n := 0
+		for _, call := range acts.Temporal.(*mocks.Client).Calls {
+			if call.Method == "GetWorkflowHistory" && call.Arguments.Get(3) == false {
+				n++
+			}
+		}
+		histories = append(histories, n)
+		return err
+	}
+	var suite testsuite.WorkflowTestSuite
+	env, last := suite.NewTestWorkflowEnvironment(), error(nil)
+	env.RegisterActivityWithOptions(attempt, activity.RegisterOptions{Name: "KeepRecord"})
+	env.ExecuteWorkflow(func(ctx workflow.Context) error {
+		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+			StartToCloseTimeout: time.Minute, HeartbeatTimeout: time.Minute, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 3},
+		})
+		last = workflow.ExecuteActivity(ctx, "KeepRecord").Get(ctx, nil)
+		return nil
+	})
+	if last == nil || len(histories) != 3 || histories[0] == 0 || histories[2] != histories[0] {
+		t.Errorf("%v; histories that were read by then: %v", last, histories)
 	}
 }

@@ -25,42 +25,44 @@ const (
 )
 
 // KeepRecord reads what happened to a maintenance, a plan or a remediation that has ended, and gives the record to every sink; those that have it
-// are remembered between attempts. Errors: NotAMaintenance; Undeliverable, where this worker has no sink.
+// are remembered between attempts, as is the proof of what happened. Errors: NotAMaintenance; Undeliverable, where this worker has no sink.
 func (n *Activities) KeepRecord(ctx context.Context, ref api.Reference) error {
 	if len(n.Sinks.Names()) == 0 {
 		return undeliverable(errors.New("no sink of audit records is configured (audit)"))
 	}
 	var done []string
+	var proof account.Proof
 	if activity.HasHeartbeatDetails(ctx) {
-		if err := activity.GetHeartbeatDetails(ctx, &done); err != nil {
+		if err := activity.GetHeartbeatDetails(ctx, &done, &proof); err != nil {
 			activity.GetLogger(ctx).Warn("an audit record may be written twice", "error", err)
 		}
 	}
-	heartbeats := heartbeat.Start(ctx, done)
+	heartbeats := heartbeat.Start(ctx, done, proof)
 	defer heartbeats.Stop()
-	kept, err := n.recordOf(ctx, ref)
+	kept, err := n.recordOf(ctx, ref, &proof)
 	if err != nil {
 		return later(ctx, err)
 	}
+	heartbeats.Show(ctx, done, proof)
 	written, err := n.Sinks.Write(ctx, kept, done)
-	heartbeats.Show(ctx, written)
+	heartbeats.Show(ctx, written, proof)
 	return later(ctx, err)
 }
 
 // recordOf reads the record of a maintenance, a plan or a remediation that has ended.
-func (n *Activities) recordOf(ctx context.Context, ref api.Reference) (record.Record, error) {
+func (n *Activities) recordOf(ctx context.Context, ref api.Reference, proof *account.Proof) (record.Record, error) {
 	switch {
 	case account.IsPlan(ref):
-		return account.RecordOfPlan(ctx, n.Temporal, ref, awaitEndFor)
+		return account.RecordOfPlan(ctx, n.Temporal, ref, awaitEndFor, proof)
 	case account.IsRemediation(ref):
-		return account.RecordOfRemediation(ctx, n.Temporal, ref, awaitEndFor)
+		return account.RecordOfRemediation(ctx, n.Temporal, ref, awaitEndFor, proof)
 	}
 	a, err := account.Of(ctx, n.Temporal, ref, awaitEndFor)
 	if err == nil && a.Closed == nil {
 		err = fmt.Errorf("maintenance %s has not ended yet: it is %s", ref.WorkflowID, a.Status.Phase)
 	}
 	if err == nil {
-		err = a.Prove(ctx, n.Temporal, ref)
+		err = a.Prove(ctx, n.Temporal, ref, proof)
 	}
 	if err != nil {
 		return record.Record{}, err

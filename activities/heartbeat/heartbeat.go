@@ -133,12 +133,12 @@ func (l *Loop) Stop() {
 }
 
 // Show changes what the heartbeats tell.
-func (l *Loop) Show(ctx context.Context, details any) {
+func (l *Loop) Show(ctx context.Context, details ...any) {
 	if l == nil {
 		return
 	}
 	l.beating.Lock()
-	l.details, l.news = []any{details}, true
+	l.details, l.news = details, true
 	l.beating.Unlock()
 	if l.isDue() {
 		l.beat(ctx)

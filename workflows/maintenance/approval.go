@@ -234,7 +234,7 @@ func (a *approval) applyDeny(p api.Simple) string { return a.hear(api.MsgDeny, p
 // hear takes a word, which counts once it is judged.
 func (a *approval) hear(name string, p api.Simple) string {
 	a.words = append(a.words, word{
-		Word: policyactivity.WordOf(name, p), judgement: a.journal.judge(), at: a.clock.now(),
+		Word: policyactivity.WordOf(name, p), judgement: judgementOf(a.journal), at: a.clock.now(),
 		before: int64(workflow.GetInfo(a.clock.life).GetCurrentHistoryLength()),
 	})
 	return beingJudged

@@ -44,7 +44,7 @@ func (q *inquiries) begin(i inquiry) (effect string) {
 	if len(q.open) >= maxInquiries {
 		return ignored + "too many messages are looked into already: send it again later"
 	}
-	i.judgement = q.journal.judge()
+	i.judgement = judgementOf(q.journal)
 	q.open = append(q.open, &i)
 	workflow.GoNamed(q.clock.life, "inquiry: "+i.name, func(ctx workflow.Context) {
 		refused, err := i.ask(ctx)

@@ -162,8 +162,8 @@ func (j *journal) received(name string, who api.Message, outcome api.Outcome, ef
 	workflow.GetLogger(j.ctx).Info("message", "name", name, "by", entry.By, "effect", entry.Effect)
 }
 
-// judge is for the message that is being received: what becomes of it is known later.
-func (j *journal) judge() *judgement {
+// judgementOf is for the message that is being received: what becomes of it is known later.
+func judgementOf(j *journal) *judgement {
 	v := &judgement{}
 	j.judging = append(j.judging, v)
 	return v
