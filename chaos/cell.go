@@ -261,9 +261,9 @@ func (a *attempt) fault(ctx context.Context) (strike, recovery func() error) {
 	case foreign:
 		strike = func() error { return a.startOther(ctx) }
 	case foreignWorker:
-		return a.startIntruder(ctx)
+		return startIntruder(ctx, a)
 	case foreignCaller:
-		strike = func() error { return a.callActivities(ctx) }
+		strike = func() error { return callActivities(ctx, a) }
 	case stripMark:
 		strike = func() error { return a.stripMarks(ctx) }
 	case liftCordon:

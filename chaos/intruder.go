@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"time"
 
@@ -14,8 +17,8 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/caller"
 	"drydock/api"
+	"drydock/deploy/devstack"
 )
 
 const (
@@ -27,7 +30,7 @@ const (
 
 // startIntruder has a worker without any workflow or activity of Drydock poll the queue of the lane's for as long as Temporal is
 // out of reach in other faults. Tasks that it gets fail, and have to be tried again.
-func (a *attempt) startIntruder(ctx context.Context) (strike, recovery func() error) {
+func startIntruder(ctx context.Context, a *attempt) (strike, recovery func() error) {
 	queue := api.TaskQueue(a.cluster, api.DefaultTaskQueue)
 	intruder := worker.New(a.temporal.Client, queue, worker.Options{Identity: intrudes})
 	intruder.RegisterWorkflowWithOptions(func(workflow.Context) error { return nil }, workflow.RegisterOptions{Name: intrudes})
@@ -53,7 +56,11 @@ func (a *attempt) startIntruder(ctx context.Context) (strike, recovery func() er
 
 // callActivities calls all activities of the lane's worker from workflows that a worker of somebody's runs on a queue of its own, once
 // under each of some types. Each call must be refused.
-func (a *attempt) callActivities(ctx context.Context) error {
+func callActivities(ctx context.Context, a *attempt) error {
+	activities, err := allActivities()
+	if err != nil {
+		return err
+	}
 	queue := a.cluster + "-" + intrudes
 	kinds := []string{api.NodeMaintenanceType, api.SchedulerType, intrudes}
 	foreign := worker.New(a.temporal.Client, queue, worker.Options{Identity: intrudes})
@@ -70,7 +77,7 @@ func (a *attempt) callActivities(ctx context.Context) error {
 	for _, kind := range kinds {
 		run, err := a.temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 			ID: fmt.Sprintf("%s/%s/%s/%s", a.cluster, forged, kind, newUUID()), TaskQueue: queue, WorkflowRunTimeout: refusesWithin,
-		}, kind, calls{Queue: api.TaskQueue(a.cluster, api.DefaultTaskQueue), Node: a.nodes[0], Activities: caller.Activities()})
+		}, kind, calls{Queue: api.TaskQueue(a.cluster, api.DefaultTaskQueue), Node: a.nodes[0], Activities: activities})
 		var taken []string
 		if err == nil {
 			err = run.Get(ctx, &taken)
@@ -109,4 +116,27 @@ func callEach(ctx workflow.Context, in calls) (taken []string, err error) {
 		}
 	}
 	return slices.Clip(taken), nil
+}
+
+// activityRow is the name of an activity in the table of those who may call it.
+var activityRow = regexp.MustCompile(`(?m)^\t"(\w+)": +\{`)
+
+// allActivities are the names of the worker's activities. They are read from the source: chaos links none of them.
+func allActivities() ([]string, error) {
+	root, err := devstack.Root()
+	if err != nil {
+		return nil, err
+	}
+	table, err := os.ReadFile(filepath.Join(root, "activities", "caller", "table.go"))
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, row := range activityRow.FindAllStringSubmatch(string(table), -1) {
+		names = append(names, row[1])
+	}
+	if len(names) == 0 {
+		return nil, errors.New("activities/caller/table.go names no activity")
+	}
+	return names, nil
 }

@@ -379,3 +379,11 @@ func notFound(err error) error {
 	}
 	return err
 }
+
+// recall takes back into a mark what a holder remembers whose entry is missing. The cordon counts as this holder's then.
+func (m *Mark) recall(prior *Prior, h Holder) {
+	prior.recall(m)
+	if m.Cordoned {
+		m.CordonedBy = &CordonedBy{h.WorkflowID, h.RunID, h.Run}
+	}
+}

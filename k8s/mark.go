@@ -256,10 +256,7 @@ func holdPatch(node *corev1.Node, mark Mark, in HoldInput) ([]byte, Mark, error)
 		mark.begin(node, in.Exclude, annotations, labels)
 	}
 	if i < 0 && in.Prior.isAbout(node) {
-		in.Prior.recall(&mark)
-		if mark.Cordoned {
-			mark.CordonedBy = &CordonedBy{holder.WorkflowID, holder.RunID, holder.Run}
-		}
+		mark.recall(in.Prior, holder)
 	}
 	patch := nodePatch{}
 	if holder.Cordon && !node.Spec.Unschedulable {

@@ -1,11 +1,6 @@
 package caller
 
-import (
-	"maps"
-	"slices"
-
-	"drydock/api"
-)
+import "drydock/api"
 
 // table has, for each activity, the types of the workflows that may call it. A test holds it to what workflows call.
 var table = map[string][]string{
@@ -95,6 +90,3 @@ var table = map[string][]string{
 
 // Allowed are the types of the workflows that may call an activity: none for one without a row.
 func Allowed(activity string) []string { return table[activity] }
-
-// Activities are the names of all activities that have a row, sorted.
-func Activities() []string { return slices.Sorted(maps.Keys(table)) }

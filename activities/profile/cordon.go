@@ -58,6 +58,5 @@ func leftTo(config *rules.Config, carriedOut []string, node *corev1.Node, by k8s
 
 // cordoner is the transition as the one who is named in a mark for what becomes of the cordon.
 func (in CarryInput) cordoner(ctx context.Context) k8s.CordonedBy {
-	c := in.caller(ctx)
-	return k8s.CordonedBy{WorkflowID: c.WorkflowID, RunID: c.RunID, Run: c.Run}
+	return k8s.CordonedBy(in.caller(ctx))
 }

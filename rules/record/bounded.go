@@ -91,29 +91,7 @@ func lastOf[T any](list []T, most int) ([]T, int) {
 // withShortTexts cuts every text that somebody has written or that an error says. Its lists are its own already.
 func (r Record) withShortTexts() Record {
 	shorten(&r.Owner, &r.Reason, &r.Ticket, &r.Failure)
-	if r.Approval != nil {
-		approval := *r.Approval
-		shorten(&approval.By, &approval.Identity, &approval.Comment)
-		r.Approval = &approval
-	}
-	if r.Starter != nil {
-		starter := *r.Starter
-		shorten(&starter.Identity)
-		r.Starter = &starter
-	}
-	if r.TerminatedBy != nil {
-		by := *r.TerminatedBy
-		shorten(&by.Identity)
-		r.TerminatedBy = &by
-	}
-	if r.Provenance != nil {
-		proven := *r.Provenance
-		proven.Claimed = slices.Clone(proven.Claimed)
-		for i := range proven.Claimed {
-			shorten(&proven.Claimed[i])
-		}
-		r.Provenance = &proven
-	}
+	r.shortenPeople()
 	for i := range r.AdditionalRequestors {
 		shorten(&r.AdditionalRequestors[i])
 	}
@@ -156,6 +134,33 @@ func (r Record) withShortTexts() Record {
 		r.Specification = json.RawMessage(fmt.Sprintf("%q", fmt.Sprintf("left out: it has %d bytes", n)))
 	}
 	return r
+}
+
+// shortenPeople cuts what is said of who approved, started and ended the maintenance, and of who vouches for that.
+func (r *Record) shortenPeople() {
+	if r.Approval != nil {
+		approval := *r.Approval
+		shorten(&approval.By, &approval.Identity, &approval.Comment)
+		r.Approval = &approval
+	}
+	if r.Starter != nil {
+		starter := *r.Starter
+		shorten(&starter.Identity)
+		r.Starter = &starter
+	}
+	if r.TerminatedBy != nil {
+		by := *r.TerminatedBy
+		shorten(&by.Identity)
+		r.TerminatedBy = &by
+	}
+	if r.Provenance != nil {
+		proven := *r.Provenance
+		proven.Claimed = slices.Clone(proven.Claimed)
+		for i := range proven.Claimed {
+			shorten(&proven.Claimed[i])
+		}
+		r.Provenance = &proven
+	}
 }
 
 func shorten(texts ...*string) {

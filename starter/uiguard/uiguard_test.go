@@ -43,7 +43,15 @@ func guard(t *testing.T, ui http.Handler, args ...string) string {
 	return strings.TrimPrefix(strings.TrimSpace(line), "Temporal's UI is ")
 }
 
-func send(t *testing.T, method, url, host string, header map[string]string) *http.Response {
+// answer is a response whose body was read.
+type answer struct {
+	StatusCode int
+	Status     string
+	Header     http.Header
+	Cookies    []*http.Cookie
+}
+
+func send(t *testing.T, method, url, host string, header map[string]string) answer {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader("{}"))
 	if err != nil {
@@ -61,7 +69,7 @@ func send(t *testing.T, method, url, host string, header map[string]string) *htt
 		t.Fatal(err)
 	}
 	response.Body.Close()
-	return response
+	return answer{response.StatusCode, response.Status, response.Header, response.Cookies()}
 }
 
 func TestPagesOfOtherSitesDoNotReachTheUI(t *testing.T) {
@@ -101,7 +109,7 @@ func TestPagesOfOtherSitesDoNotReachTheUI(t *testing.T) {
 	if got := strings.Join(page.Header.Values("Content-Security-Policy"), ","); !strings.Contains(got, "frame-ancestors 'self'") || !strings.Contains(got, "script-src 'self'") {
 		t.Errorf("Content-Security-Policy: %q", got)
 	}
-	for _, cookie := range page.Cookies() {
+	for _, cookie := range page.Cookies {
 		if want := map[string]http.SameSite{"_csrf": http.SameSiteStrictMode, "user": http.SameSiteLaxMode}[cookie.Name]; cookie.SameSite != want {
 			t.Errorf("cookie %s: SameSite %v, want %v", cookie.Name, cookie.SameSite, want)
 		}

@@ -58,7 +58,7 @@ func (m *maintenance) listen(root workflow.Context) error {
 		},
 	})
 	for _, h := range m.handlers() {
-		if err := in.Take(h.Answered(m.answer)); err != nil {
+		if err := in.Take(h.Answered(answerFrom(m.journal))); err != nil {
 			return err
 		}
 	}
@@ -94,20 +94,22 @@ func outcomeOf(effect string) api.Outcome {
 	}
 }
 
-// answer is what whoever sent an update hears: of a message that is judged, what became of it.
-func (m *maintenance) answer(ctx workflow.Context, effect string) (string, error) {
-	if outcomeOf(effect) != api.Judged || !changed(ctx, changeJudgedAnswer) {
-		return effect, nil
+// answerFrom returns what the sender of an update hears: of a message that is judged, what became of it.
+func answerFrom(j *journal) func(ctx workflow.Context, effect string) (string, error) {
+	return func(ctx workflow.Context, effect string) (string, error) {
+		if outcomeOf(effect) != api.Judged || !changed(ctx, changeJudgedAnswer) {
+			return effect, nil
+		}
+		v := j.judging[len(j.judging)-1]
+		ctx, _ = workflow.NewDisconnectedContext(ctx) // a maintenance that is cancelled says so
+		if err := workflow.Await(ctx, func() bool { return v.effect != "" }); err != nil {
+			return "", err
+		}
+		if why, refused := strings.CutPrefix(v.effect, ignored); refused {
+			return "", errors.New(why)
+		}
+		return v.effect, nil
 	}
-	v := m.journal.judging[len(m.journal.judging)-1]
-	ctx, _ = workflow.NewDisconnectedContext(ctx) // a maintenance that is cancelled says so
-	if err := workflow.Await(ctx, func() bool { return v.effect != "" }); err != nil {
-		return "", err
-	}
-	if why, refused := strings.CutPrefix(v.effect, ignored); refused {
-		return "", errors.New(why)
-	}
-	return v.effect, nil
 }
 
 // unlessEnding refuses a message once it is decided that the maintenance ends: whoever decided that was told so.

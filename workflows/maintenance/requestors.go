@@ -270,7 +270,7 @@ func (r *requestors) checkExtend(p api.Extend) error {
 // applyExtend has the policy judge a hold of another length: it may say how long a node is held at a time.
 func (r *requestors) applyExtend(p api.Extend) string {
 	if p.For == 0 || p.For == r.spec.ReadyTimeout {
-		return r.extend(p)
+		return extendHold(r, p)
 	}
 	asked := func() spec.Maintenance {
 		with := r.spec
@@ -278,10 +278,11 @@ func (r *requestors) applyExtend(p api.Extend) string {
 		return with
 	}
 	check := func() error { return firstOf(r.stop.refuse(), r.checkExtend(p)) }
-	return r.inquiries.amendSince(changeJudgeExtend, api.MsgExtend, asked, check, func() string { return r.extend(p) })
+	return r.inquiries.amendSince(changeJudgeExtend, api.MsgExtend, asked, check, func() string { return extendHold(r, p) })
 }
 
-func (r *requestors) extend(p api.Extend) string {
+// extendHold moves the deadline of the requestors, never to an earlier time.
+func extendHold(r *requestors, p api.Extend) string {
 	hold := p.For.Std()
 	if hold == 0 {
 		hold = r.spec.ReadyTimeout.Std()

@@ -78,11 +78,10 @@ func (s *State) UnmarshalJSON(data []byte) error {
 	var plain plainState
 	unknown, err := handover.Decode(data, &plain)
 	if err != nil {
-		*s = State{unreadable: err}
-		return nil
+		plain = plainState{}
 	}
 	*s = State(plain)
-	s.unknown = unknown
+	s.unknown, s.unreadable = unknown, err
 	return nil
 }
 
