@@ -18,8 +18,8 @@ import (
 // maxSummary is how long a summary may be, in bytes: a server refuses longer ones, and with them the workflow task.
 const maxSummary = 200
 
-// short is a summary as the server takes it, and the Temporal UI shows it: as Markdown.
-func short(summary string) string { return bounds.Cut(markdown.Text(summary), maxSummary) }
+// Short is a summary as the server takes it, and the Temporal UI shows it: as Markdown.
+func Short(summary string) string { return bounds.Cut(markdown.Text(summary), maxSummary) }
 
 // Child is how a workflow starts another that outlives it.
 func Child(id, summary string) workflow.ChildWorkflowOptions {
@@ -27,7 +27,7 @@ func Child(id, summary string) workflow.ChildWorkflowOptions {
 		WorkflowID:            id,
 		ParentClosePolicy:     enums.PARENT_CLOSE_POLICY_ABANDON,
 		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-		StaticSummary:         short(summary),
+		StaticSummary:         Short(summary),
 	}
 }
 
@@ -43,7 +43,7 @@ func Quick(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: 30 * time.Second,
 		WaitForCancellation: true,
-		Summary:             short(summary),
+		Summary:             Short(summary),
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval: 200 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second,
 		},
@@ -56,7 +56,7 @@ func Long(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: unlimited,
 		HeartbeatTimeout:    10 * time.Second,
-		Summary:             short(summary),
+		Summary:             Short(summary),
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval: 200 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 10 * time.Second,
 		},

@@ -1,0 +1,168 @@
+// Package controller is the frame of the workflows that look at a cluster and decide. A workflow brings its state, its messages and a
+// Decide that returns all that should be under way now. The frame carries that out and feeds back what comes of it; it restores and
+// hands over the state, and owns order, bounds, backoff, the timer, and what people are shown.
+package controller
+
+import (
+	"cmp"
+	"encoding/json"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"drydock/api"
+)
+
+// Controller is the state of a workflow, with its decisions. Its JSON fields go to the next run. Its methods use fields and arguments
+// only: no Temporal, no clock, no order of a map. A field that is not written as JSON is set before Run and not changed.
+type Controller interface {
+	// Begin sets the state of a workflow that no earlier run has handed one to.
+	Begin(now time.Time)
+	// Decide returns all that should be under way now. Called again at once, it returns the same.
+	Decide(t Turn) Decision
+	// Outcome takes what came of an effect, or what a watch reports.
+	Outcome(o Outcome, now time.Time)
+	// Reset forgets what may have changed since the point that the run was reset to.
+	Reset(now time.Time)
+	// Cancel takes a cancellation of the workflow, once.
+	Cancel(now time.Time)
+	// Page is what people are shown in the Temporal UI.
+	Page(now time.Time) Page
+	base() *Base
+}
+
+// Key names an effect or a watch, as in {"begin", "worker-07"}. One of a key is under way at a time.
+type Key struct {
+	Kind string `json:"kind"`
+	Of   string `json:"of,omitempty"`
+}
+
+// Turn is when a decision is taken, and what is under way then.
+type Turn struct {
+	Now      time.Time
+	room     int
+	underWay map[Key]bool
+	children map[string]bool
+}
+
+// At is a turn for tests.
+func At(now time.Time, underWay ...Key) Turn {
+	t := Turn{Now: now, room: maxUnderWay, underWay: map[Key]bool{}}
+	for _, k := range underWay {
+		t.underWay[k] = true
+	}
+	return t
+}
+
+// UnderWay reports whether an effect is under way: its outcome is not known.
+func (t Turn) UnderWay(k Key) bool { return t.underWay[k] }
+
+// Room is how many effects can begin now. The first of Decision.Effects do.
+func (t Turn) Room() int { return t.room }
+
+// Hears reports whether the end of this run of a child will be an Outcome. It is not for a child of an earlier run, and not for one that
+// was terminated: a reset terminates a run too, and goes on under its workflow ID.
+func (t Turn) Hears(run string) bool { return t.children[run] }
+
+// Decision is all that should be under way.
+type Decision struct {
+	// Effects begin, the most urgent first, unless one of the key is under way or rests.
+	Effects []Effect
+	// Watches run; others are stopped.
+	Watches []Watch
+	// Wake is when to decide again, for the reason that Why gives. A time that is over is now, without a timer.
+	Wake time.Time
+	Why  string
+	// More has Decide called again after a rest, maxMore times at most: the decision was split.
+	More bool
+	// End ends the workflow once nothing is under way and no message is unread.
+	End *End
+}
+
+// End is how a workflow ends.
+type End struct {
+	Result any
+	Err    error
+}
+
+// WakeAt moves Wake to an earlier time; the zero time changes nothing.
+func (d *Decision) WakeAt(at time.Time, why string) {
+	if !at.IsZero() && (d.Wake.IsZero() || at.Before(d.Wake)) {
+		d.Wake, d.Why = at, why
+	}
+}
+
+// What an Outcome is about.
+type What int
+
+// Done is the end of an effect, Reported what a watch returned, Ended the end of a child that this run started.
+const (
+	Done What = iota
+	Reported
+	Ended
+)
+
+// Outcome is what came of an effect, a watch or a child.
+type Outcome struct {
+	Key  Key
+	What What
+	// Begun is the Effect or the Watch as it was begun.
+	Begun any
+	// Run is that of a child.
+	Run string
+	Err error
+	// Stale: it was begun before a reset of this run.
+	Stale  bool
+	future workflow.Future
+	ctx    workflow.Context
+	given  any
+}
+
+// Get returns Err, or decodes the result.
+func (o Outcome) Get(result any) error {
+	switch {
+	case o.Err != nil:
+		return o.Err
+	case o.future != nil:
+		return o.future.Get(o.ctx, result)
+	}
+	data, err := json.Marshal(o.given)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, result)
+}
+
+// Came is an outcome for tests: an error, or a result.
+func Came(begun, result any) Outcome {
+	o := Outcome{Begun: begun, given: result}
+	switch begun := begun.(type) {
+	case Effect:
+		o.Key = begun.meta().Key
+	case Watch:
+		o.Key, o.What = begun.Key, Reported
+	}
+	if err, failed := result.(error); failed {
+		o.Err = err
+	}
+	return o
+}
+
+// Info is what a run is.
+type Info struct {
+	Cluster, WorkflowID string
+	// Run is the first run of the chain.
+	Run     string
+	Started time.Time
+}
+
+// Identify returns what this run is. Its cluster is that of the task queue: the workflow compares it to its ID.
+func Identify(ctx workflow.Context) Info {
+	info := workflow.GetInfo(ctx)
+	return Info{
+		Cluster:    api.ClusterOf(info.TaskQueueName),
+		WorkflowID: info.WorkflowExecution.ID,
+		Run:        cmp.Or(info.FirstRunID, info.OriginalRunID, info.WorkflowExecution.RunID),
+		Started:    info.WorkflowStartTime,
+	}
+}

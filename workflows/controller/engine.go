@@ -1,0 +1,399 @@
+package controller
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"drydock/workflows/call"
+	"drydock/workflows/inbox"
+)
+
+// Bounds of what is under way. A workflow task takes 4 MB of commands, and a server 2,000 pending ones of a workflow.
+const (
+	maxUnderWay = 400
+	// maxStarts and maxBytes bound what begins in one turn.
+	maxStarts = 100
+	maxBytes  = 1 << 20
+	// maxMore is how many turns a decision may be split into.
+	maxMore = 100
+)
+
+// A run continues as new when the server suggests it, and at these numbers at the latest. It then begins nothing. What is under way and does
+// not end within leaveWithin has the run go on for as long again, while its history is shorter than maxHistory.
+const (
+	maxEvents   = 5000
+	maxChildren = 1000
+	maxHistory  = 20000
+	leaveWithin = 5 * time.Minute
+)
+
+// minTimer is the shortest timer; a spin is backed off from for minTimer first and maxSpin at most.
+const (
+	minTimer = time.Second
+	maxSpin  = time.Minute
+)
+
+// mailbox is the intake of a workflow's messages.
+type mailbox interface {
+	unread() bool
+	take() (taken int)
+	settle(now time.Time) (next time.Time)
+}
+
+// engine is the turn of one run: one coroutine does everything, in a fixed order.
+type engine struct {
+	root, ctx workflow.Context // ctx is disconnected
+	c         Controller
+	base      *Base
+	mail      mailbox
+	effects   []*running
+	children  []*child
+	watches   []*watching
+	timer     timer
+	pace      pacing
+	leave     leaving
+	// events counts what this run has taken.
+	events int
+	// wasReset: a reset was noticed, and not taken yet.
+	wasReset bool
+	page     Page
+}
+
+// pacing is when the next turn is.
+type pacing struct {
+	// again: decide without an event.
+	again bool
+	// wake is when what the frame itself waits for is due.
+	wake time.Time
+	why  string
+	// more counts the turns of a decision that is split; spin is how long a decision rests that asks to be woken at once again and again.
+	more int
+	spin time.Duration
+}
+
+// leaving is how a run gives way to the next.
+type leaving struct {
+	until, notBefore time.Time
+	// closing: the run has nothing left to do but to answer updates.
+	closing bool
+}
+
+// running is an effect that is under way.
+type running struct {
+	Effect
+	future workflow.Future
+	child  workflow.ChildWorkflowFuture
+	same   uint64
+	stale  bool
+}
+
+// child is a workflow that this run has started, and that has not ended.
+type child struct {
+	start  Start
+	run    string
+	future workflow.Future
+}
+
+// timer is the only one of a run.
+type timer struct {
+	at     time.Time
+	future workflow.Future
+	cancel workflow.CancelFunc
+}
+
+func (e *engine) now() time.Time { return workflow.Now(e.ctx) }
+
+// run takes turns until the workflow ends or continues as new.
+func (e *engine) run() (end *End, err error) {
+	for e.pace.again = true; ; {
+		if err := workflow.Await(e.ctx, e.happened); err != nil {
+			return nil, err // nothing cancels this context
+		}
+		e.pace.again, e.pace.wake = false, time.Time{}
+		taken := e.take()
+		now := e.now()
+		leaves := e.leaves(now)
+		d := e.c.Decide(e.turn(now, leaves))
+		if leaves {
+			e.mail.settle(time.Time{})
+			e.wakeAt(e.leave.until, "continue as new")
+			e.timer.set(e.ctx, e.pace.wake, e.pace.why)
+		} else {
+			e.watch(d.Watches, now)
+			e.begin(d, now)
+			if d.End != nil {
+				e.mail.settle(time.Time{})
+			}
+			e.wakeAt(e.mail.settle(now), "answer an update")
+			e.arm(now, d, taken)
+		}
+		e.show(now)
+		if e.leave.closing = leaves || d.End != nil && !e.pace.again; e.leave.closing && e.isIdle() {
+			e.stopWatches()
+			e.timer.stop()
+			return d.End, nil
+		}
+	}
+}
+
+// happened reports whether a turn is due. It changes nothing.
+func (e *engine) happened() bool {
+	return e.pace.again || e.wasReset || e.isCancelled() || e.mail.unread() || e.timer.fired() || e.leave.closing && e.isIdle() ||
+		slices.ContainsFunc(e.effects, func(r *running) bool { return r.future.IsReady() }) ||
+		slices.ContainsFunc(e.watches, func(w *watching) bool { return w.future != nil && w.future.IsReady() }) ||
+		slices.ContainsFunc(e.children, func(c *child) bool { return c.future.IsReady() })
+}
+
+func (e *engine) isCancelled() bool { return e.root.Err() != nil && !e.base.Cancelled }
+
+// isIdle reports whether nothing would be lost with this run.
+func (e *engine) isIdle() bool {
+	return len(e.effects) == 0 && !e.mail.unread() && workflow.AllHandlersFinished(e.ctx)
+}
+
+// take takes all that has happened. A child's start comes before what the child sends, and that before its end: the server records them in
+// this order, and a workflow task may have all three.
+func (e *engine) take() (taken int) {
+	if e.wasReset {
+		e.takeReset()
+		taken++
+	}
+	if e.isCancelled() {
+		e.base.Cancelled = true
+		e.base.Note(e.now(), "the workflow was cancelled", "somebody has requested that")
+		e.c.Cancel(e.now())
+		taken++
+	}
+	taken += e.takeEffects(true)
+	taken += e.mail.take()
+	taken += e.takeEffects(false) + e.takeReports() + e.takeEnds()
+	e.events += taken
+	if e.timer.fired() {
+		e.timer = timer{}
+		taken++
+	}
+	return taken
+}
+
+// takeReset forgets what the history of this run knows nothing of.
+func (e *engine) takeReset() {
+	e.wasReset = false
+	e.base.Note(e.now(), "finding out anew what there is", "this run was reset: what was done since is not in its history")
+	for _, r := range e.effects {
+		r.stale = true
+	}
+	e.children = nil // their ends are told to the run that was reset
+	e.stopWatches()
+	e.c.Reset(e.now())
+}
+
+// takeEffects takes the outcomes of starts, or those of other effects, in the order in which they were begun.
+func (e *engine) takeEffects(starts bool) (taken int) {
+	var done []*running
+	e.effects = slices.DeleteFunc(e.effects, func(r *running) bool {
+		ready := r.future.IsReady() && (r.child != nil) == starts
+		if ready {
+			done = append(done, r)
+		}
+		return ready
+	})
+	for _, r := range done {
+		m, now := r.meta(), e.now()
+		o := Outcome{Key: m.Key, Begun: r.Effect, Stale: r.stale, ctx: e.ctx, future: r.future}
+		if start, ok := r.Effect.(Start); ok {
+			var run workflow.Execution
+			o.Err = r.future.Get(e.ctx, &run)
+			o.Run = run.RunID
+			if o.Err == nil && !r.stale {
+				e.children = append(e.children, &child{start: start, run: run.RunID, future: r.child})
+			}
+		} else {
+			o.Err = r.future.Get(e.ctx, nil)
+		}
+		e.judge(r, m, o, now)
+	}
+	return len(done)
+}
+
+// judge feeds an outcome back, and has the effect rest: for longer each time that it fails.
+func (e *engine) judge(r *running, m Meta, o Outcome, now time.Time) {
+	if o.Err != nil {
+		e.base.Fails(m.Key, m.Summary, troubleOf(o.Err), now)
+	}
+	if _, ok := r.Effect.(Activity); ok && o.Err != nil {
+		e.base.Warn(now, m.Summary, "failed: "+call.Cause(o.Err))
+	}
+	e.base.judged = false
+	e.c.Outcome(o, now)
+	if o.Err == nil && !e.base.judged {
+		e.base.repeats(m, r.same, now)
+	}
+}
+
+// troubleOf is what an error tells people. That a workflow runs already, or does not run, is for the controller to judge.
+func troubleOf(err error) string {
+	var nobody *temporal.UnknownExternalWorkflowExecutionError
+	if temporal.IsWorkflowExecutionAlreadyStartedError(err) || errors.As(err, &nobody) {
+		return ""
+	}
+	return call.Cause(err)
+}
+
+// takeEnds takes the ends of children.
+func (e *engine) takeEnds() (taken int) {
+	var ended []*child
+	e.children = slices.DeleteFunc(e.children, func(c *child) bool {
+		ready := c.future.IsReady()
+		if ready {
+			ended = append(ended, c)
+		}
+		return ready
+	})
+	for _, c := range ended {
+		o := Outcome{Key: c.start.Key, What: Ended, Begun: c.start, Run: c.run, ctx: e.ctx, future: c.future}
+		o.Err = c.future.Get(e.ctx, nil)
+		var terminated *temporal.TerminatedError
+		if errors.As(o.Err, &terminated) {
+			continue // Turn.Hears
+		}
+		e.c.Outcome(o, e.now())
+	}
+	return len(ended)
+}
+
+// leaves reports whether the run gives way to the next.
+func (e *engine) leaves(now time.Time) bool {
+	info := workflow.GetInfo(e.ctx)
+	if !info.GetContinueAsNewSuggested() && e.events < cmp.Or(e.base.ContinueAfter, maxEvents) && len(e.children) < maxChildren {
+		return false
+	}
+	switch {
+	case now.Before(e.leave.notBefore):
+		return false
+	case e.leave.until.IsZero():
+		e.leave.until = now.Add(leaveWithin)
+	case !now.Before(e.leave.until) && info.GetCurrentHistoryLength() < maxHistory:
+		e.leave.until, e.leave.notBefore = time.Time{}, now.Add(leaveWithin)
+		return false
+	case !now.Before(e.leave.until):
+		e.leave.until = now.Add(leaveWithin)
+	}
+	return true
+}
+
+func (e *engine) turn(now time.Time, leaves bool) Turn {
+	t := Turn{Now: now, underWay: map[Key]bool{}, children: map[string]bool{}}
+	for _, r := range e.effects {
+		t.underWay[r.meta().Key] = true
+	}
+	for _, c := range e.children {
+		t.children[c.run] = true
+	}
+	if !leaves {
+		t.room = max(maxUnderWay-len(e.effects), 0)
+	}
+	return t
+}
+
+// begin begins the effects that are not under way and do not rest, while there is room.
+func (e *engine) begin(d Decision, now time.Time) {
+	wanted, busy := map[Key]bool{}, map[Key]bool{}
+	for _, w := range d.Watches {
+		wanted[w.Key] = true
+	}
+	for _, r := range e.effects {
+		busy[r.meta().Key] = true
+	}
+	starts, bytes := 0, 0
+	for _, x := range d.Effects {
+		m := x.meta()
+		wanted[m.Key] = true
+		_, isStart := x.(Start)
+		if busy[m.Key] || len(e.effects) >= maxUnderWay || bytes >= maxBytes || isStart && starts >= maxStarts {
+			continue // one that is under way comes back, and then there is another turn
+		}
+		if until := e.base.rests(x, now); !until.IsZero() {
+			e.wakeAt(until, "try again: "+m.Summary)
+			continue
+		}
+		same, size := digest(x.content())
+		r := &running{Effect: x, same: same, future: x.begin(e.ctx)}
+		if isStart {
+			r.child = r.future.(workflow.ChildWorkflowFuture)
+			r.future = r.child.GetChildWorkflowExecution()
+			starts++
+		}
+		bytes += size
+		busy[m.Key] = true
+		e.effects = append(e.effects, r)
+	}
+	for _, r := range e.effects {
+		wanted[r.meta().Key] = true
+	}
+	e.base.forget(wanted, now)
+}
+
+// wakeAt has the next turn be at a time at the latest; the zero time changes nothing.
+func (e *engine) wakeAt(at time.Time, why string) {
+	if !at.IsZero() && (e.pace.wake.IsZero() || at.Before(e.pace.wake)) {
+		e.pace.wake, e.pace.why = at, why
+	}
+}
+
+// arm sees to the next turn. To be woken at a time that is over is to decide again now. A decision that asks for that twice in a row, without
+// anything having happened between, is a mistake in Decide: it would go on forever.
+func (e *engine) arm(now time.Time, d Decision, taken int) {
+	due := !d.Wake.IsZero() && !d.Wake.After(now)
+	switch {
+	case d.More && e.pace.more < maxMore:
+		e.pace.more++
+		e.pace.again = true
+	case due && taken > 0 && !d.More:
+		e.pace.again = true
+	case due || d.More:
+		e.pace.spin = min(max(2*e.pace.spin, minTimer), maxSpin)
+		e.pace.more = 0
+		e.base.Warn(now, "a decision asks to be taken again at once", fmt.Sprintf("nothing has happened since (%s): this is a mistake in Drydock", d.Why))
+		e.wakeAt(now.Add(e.pace.spin), "back off from a decision that does not end")
+	default:
+		e.pace.more, e.pace.spin = 0, 0
+		e.wakeAt(d.Wake, d.Why)
+	}
+	if e.pace.again {
+		inbox.Rest(e.ctx)
+		return
+	}
+	e.timer.set(e.ctx, e.pace.wake, e.pace.why)
+}
+
+func (t *timer) fired() bool { return t.future != nil && t.future.IsReady() }
+
+// set has the timer go off at a time. One that goes off earlier is left to: it is set again then.
+func (t *timer) set(ctx workflow.Context, at time.Time, why string) {
+	switch {
+	case at.IsZero():
+		t.stop()
+		return
+	case t.future != nil && !t.at.After(at):
+		return
+	}
+	t.stop()
+	now := workflow.Now(ctx)
+	wait := max(at.Sub(now), minTimer)
+	ctx, cancel := workflow.WithCancel(ctx)
+	*t = timer{at: now.Add(wait), cancel: cancel}
+	t.future = workflow.NewTimerWithOptions(ctx, wait, workflow.TimerOptions{Summary: call.Short(why)})
+}
+
+func (t *timer) stop() {
+	if t.future != nil {
+		t.cancel()
+	}
+	*t = timer{}
+}

@@ -1,0 +1,266 @@
+package controller
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/workflow"
+
+	"drydock/api"
+	"drydock/rules/spec"
+	"drydock/workflows/inbox"
+)
+
+// Message is a row of a workflow's table of messages. Payload is a prototype: each message is decoded strictly into a new one.
+type Message[C Controller] struct {
+	Name    string
+	Payload Payload[C]
+	From    Sender
+	// Max bounds the payload in bytes, 512 KiB where it is 0. A longer one is refused undecoded.
+	Max int
+}
+
+// Sender is who sends a message.
+type Sender int
+
+// People send messages as signals and as updates. What came of one is recorded, and the payload may be absent. Workflows send signals; one
+// that is refused is noted.
+const (
+	People Sender = iota
+	Workflows
+)
+
+// Payload is a message, which usually embeds the type of package api. One with a method Said tells who sent it.
+type Payload[C Controller] interface {
+	// Check returns why the message cannot take effect. It changes nothing.
+	Check(c C, now time.Time) error
+	// Apply gives effect to a message that Check has accepted, and says which.
+	Apply(c C, now time.Time) (effect string)
+}
+
+// Settling is a payload whose sender hears, by an update, what follows from it.
+type Settling[C Controller] interface {
+	// Settled reports whether that is known, and the error where the message was undone.
+	Settled(c C) (done bool, err error)
+}
+
+// Query is a row of a workflow's table of queries; Question is a prototype.
+type Query[C Controller] struct {
+	Name, Doc string
+	Question  Question[C]
+}
+
+// Question is a query's payload, which may be absent.
+type Question[C Controller] interface {
+	Answer(c C, now time.Time) (any, error)
+}
+
+const (
+	maxPayload = 512 << 10
+	// maxUnrested is how many bytes are read before other coroutines have a turn.
+	maxUnrested = 256 << 10
+	// settleWithin bounds how long an update waits for what follows from it.
+	settleWithin = 10 * time.Second
+)
+
+var (
+	errUnknown = errors.New("there is no such message")
+	errTwice   = errors.New("a message with this id was received already")
+)
+
+// newOf decodes a payload into a new value of the prototype's type.
+func newOf(prototype any, raw []byte, optional bool, most int) (any, error) {
+	into := reflect.New(reflect.TypeOf(prototype))
+	switch {
+	case len(raw) > most:
+		return nil, fmt.Errorf("the payload has %d bytes: at most %d are taken", len(raw), most)
+	case len(raw) == 0 && optional:
+	default:
+		if err := spec.DecodeStrict(raw, into.Interface()); err != nil {
+			return nil, err
+		}
+	}
+	return into.Elem().Interface(), nil
+}
+
+// decode reads a payload, and who sent it.
+func (m Message[C]) decode(raw []byte) (Payload[C], api.Message, error) {
+	decoded, err := newOf(m.Payload, raw, m.From == People, cmp.Or(m.Max, maxPayload))
+	if err != nil {
+		return nil, api.Message{}, err
+	}
+	var who api.Message
+	if said, ok := decoded.(inbox.Said); ok {
+		who = said.Said()
+	}
+	return decoded.(Payload[C]), who, nil
+}
+
+// intake takes the messages of one run.
+type intake[C Controller] struct {
+	ctx   workflow.Context // disconnected
+	c     C
+	queue *inbox.Queue
+	rows  []Message[C]
+	// arrived are updates that were not taken, settling those that wait for what follows from them.
+	arrived  []*update[C]
+	settling []*update[C]
+}
+
+// update is one whose sender waits.
+type update[C Controller] struct {
+	row    Message[C]
+	raw    []byte
+	effect string
+	err    error
+	done   bool
+	settle Settling[C]
+	until  time.Time
+}
+
+// open serves the messages from the first moment on.
+func (i *intake[C]) open(root workflow.Context) error {
+	for _, row := range i.rows {
+		if row.From != People {
+			continue
+		}
+		if err := workflow.SetUpdateHandlerWithOptions(root, row.Name, func(_ workflow.Context, raw converter.RawValue) (string, error) {
+			u := &update[C]{row: row, raw: inbox.Payload(raw)}
+			i.arrived = append(i.arrived, u)
+			_ = workflow.Await(i.ctx, func() bool { return u.done }) // the workflow does not end before that
+			return u.effect, u.err
+		}, workflow.UpdateHandlerOptions{Validator: func(raw converter.RawValue) error {
+			payload, who, err := row.decode(inbox.Payload(raw))
+			return i.accepts(payload, who, err)
+		}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// accepts returns why a message cannot take effect.
+func (i *intake[C]) accepts(payload Payload[C], who api.Message, err error) error {
+	switch {
+	case err != nil:
+		return err
+	case i.c.base().seen(who.ID):
+		return errTwice
+	}
+	return payload.Check(i.c, workflow.Now(i.ctx))
+}
+
+func (i *intake[C]) unread() bool { return i.queue.Unread() || len(i.arrived) > 0 }
+
+// take reads all that has arrived: the signals in their order, then the updates. The SDK has recorded the signals of a workflow task before
+// a handler of its updates runs.
+func (i *intake[C]) take() (taken int) {
+	for unrested := 0; i.unread(); taken++ {
+		if i.queue.Unread() {
+			unrested += i.takeSignal()
+		} else {
+			unrested += i.takeUpdate()
+		}
+		if unrested > maxUnrested {
+			inbox.Rest(i.ctx)
+			unrested = 0
+		}
+	}
+	return taken
+}
+
+func (i *intake[C]) takeSignal() (size int) {
+	name, raw, err := i.queue.Next()
+	known := slices.IndexFunc(i.rows, func(m Message[C]) bool { return m.Name == name })
+	switch {
+	case err == nil && known < 0:
+		err = errUnknown
+		fallthrough
+	case err != nil:
+		i.refuse(Message[C]{Name: name}, api.Message{}, api.Refused, err)
+		return len(raw)
+	}
+	row := i.rows[known]
+	payload, who, err := row.decode(raw)
+	if err != nil {
+		i.refuse(row, who, api.Refused, err)
+		return len(raw)
+	}
+	switch err := i.accepts(payload, who, nil); {
+	case errors.Is(err, errTwice): // it was sent twice, and has had its effect
+	case err != nil:
+		i.refuse(row, who, api.Ignored, err)
+	default:
+		i.apply(row, payload, who)
+	}
+	return len(raw)
+}
+
+func (i *intake[C]) takeUpdate() (size int) {
+	u := i.arrived[0]
+	i.arrived = i.arrived[1:]
+	payload, who, err := u.row.decode(u.raw)
+	if u.err = i.accepts(payload, who, err); u.err != nil {
+		u.done = true
+		return len(u.raw)
+	}
+	u.effect = i.apply(u.row, payload, who)
+	if settling, ok := payload.(Settling[C]); ok {
+		u.settle, u.until = settling, workflow.Now(i.ctx).Add(settleWithin)
+		i.settling = append(i.settling, u)
+	} else {
+		u.done = true
+	}
+	return len(u.raw)
+}
+
+func (i *intake[C]) apply(row Message[C], payload Payload[C], who api.Message) (effect string) {
+	now := workflow.Now(i.ctx)
+	effect = payload.Apply(i.c, now)
+	if row.From == People {
+		i.c.base().record(now, row.Name, who, api.Applied, effect)
+	} else {
+		i.c.base().see(who.ID)
+	}
+	return effect
+}
+
+// refuse records, or notes, a message that changes nothing.
+func (i *intake[C]) refuse(row Message[C], who api.Message, outcome api.Outcome, why error) {
+	now := workflow.Now(i.ctx)
+	if row.From == People && row.Payload != nil {
+		i.c.base().record(now, row.Name, who, outcome, why.Error())
+		return
+	}
+	i.c.base().Note(now, "ignored a signal "+row.Name, why.Error())
+}
+
+// settle answers the updates of which it is known what followed, and those that have waited for long enough: all, where now is zero. It
+// returns when the next of the others has waited for long enough.
+func (i *intake[C]) settle(now time.Time) (next time.Time) {
+	i.settling = slices.DeleteFunc(i.settling, func(u *update[C]) bool {
+		u.done, u.err = u.settle.Settled(i.c)
+		u.done = u.done || now.IsZero() || !now.Before(u.until)
+		if !u.done && (next.IsZero() || u.until.Before(next)) {
+			next = u.until
+		}
+		return u.done
+	})
+	return next
+}
+
+// answer serves a query.
+func (q Query[C]) serve(ctx workflow.Context, c C) error {
+	return workflow.SetQueryHandlerWithOptions(ctx, q.Name, func(raw converter.RawValue) (any, error) {
+		question, err := newOf(q.Question, inbox.Payload(raw), true, maxPayload)
+		if err != nil {
+			return nil, err
+		}
+		return question.(Question[C]).Answer(c, workflow.Now(ctx))
+	}, workflow.QueryHandlerOptions{Description: q.Doc})
+}

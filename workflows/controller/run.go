@@ -1,0 +1,162 @@
+package controller
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/workflow"
+
+	"drydock/api"
+	"drydock/workflows/call"
+	"drydock/workflows/handover"
+	"drydock/workflows/inbox"
+	"drydock/workflows/reset"
+)
+
+// Program is a workflow type.
+type Program[C Controller] struct {
+	Type     string
+	Messages []Message[C]
+	Queries  []Query[C]
+	// Input is handed to the next run as it came.
+	Input converter.RawValue
+}
+
+// Page is what people are shown in the Temporal UI: Markdown, and search attributes of the keyword type.
+type Page struct {
+	Details    string
+	Attributes map[string]string
+}
+
+// noteSize is the size of a state, in bytes, of which the log warns; a state of maxSize fails the workflow task, as the server would.
+const (
+	noteSize = 1_000_000
+	maxSize  = 1_900_000
+)
+
+// Run runs a workflow until it ends. Packed is what the run before has handed over, nil where there was none; a state that cannot be read
+// fails the workflow task, and not the workflow.
+func Run[C Controller](ctx workflow.Context, c C, p Program[C], packed []byte) (any, error) {
+	disconnected, cancel := workflow.NewDisconnectedContext(ctx)
+	defer cancel()
+	base := c.base()
+	base.ctx = disconnected
+	restore(ctx, c, packed)
+	mail := &intake[C]{ctx: disconnected, c: c, queue: inbox.NewQueue(disconnected), rows: p.Messages}
+	for _, q := range p.Queries {
+		if err := q.serve(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	if err := mail.open(ctx); err != nil {
+		return nil, err
+	}
+	e := &engine{root: ctx, ctx: disconnected, c: c, base: base, mail: mail}
+	var end *End
+	err := reset.Run(ctx, e.noticeReset, func(root workflow.Context) (err error) {
+		end, err = e.run()
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case end == nil:
+		return nil, workflow.NewContinueAsNewError(ctx, p.Type, p.Input, pack(c))
+	}
+	return end.Result, end.Err
+}
+
+// restore sets the state: the one that the run before has handed over, or that of a workflow that begins.
+func restore(ctx workflow.Context, c Controller, packed []byte) {
+	base := c.base()
+	base.Info = Identify(ctx)
+	switch {
+	case len(packed) == 0:
+		c.Begin(workflow.Now(ctx))
+	case !inbox.IsContinued(ctx):
+		c.Begin(workflow.Now(ctx))
+		base.Note(workflow.Now(ctx), "ignored the second input", "that is only for a run to hand to the next")
+	default:
+		var data json.RawMessage
+		handover.Must("the carried state", api.Unpack(packed, &data))
+		unknown, err := handover.Decode(data, c)
+		handover.Must("the carried state", err)
+		base.unknown = unknown
+	}
+}
+
+// pack is the state as it goes to the next run, with the fields of a newer release that this one does not know.
+func pack(c Controller) []byte {
+	data, err := handover.Encode(c, c.base().unknown)
+	handover.Must("the state to hand over", err)
+	packed, err := api.Pack(json.RawMessage(data))
+	handover.Must("the state to hand over", err)
+	switch {
+	case len(packed) > maxSize:
+		handover.Must("the state to hand over", fmt.Errorf("it has %d bytes: the largest fields are %s", len(packed), largest(data)))
+	case len(packed) > noteSize:
+		workflow.GetLogger(c.base().ctx).Warn("the state grows large", "bytes", len(packed), "fields", largest(data))
+	}
+	return packed
+}
+
+// largest names the largest top-level fields of a state.
+func largest(data []byte) string {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return err.Error()
+	}
+	names := slices.SortedFunc(maps.Keys(fields), func(a, b string) int {
+		if n := len(fields[b]) - len(fields[a]); n != 0 {
+			return n
+		}
+		return strings.Compare(a, b)
+	})
+	return strings.Join(names[:min(len(names), 3)], ", ")
+}
+
+// noticeReset has the next turn take a reset, and finds out which run this is.
+func (e *engine) noticeReset(ctx workflow.Context) (runID string, err error) {
+	e.wasReset = true
+	err = workflow.ExecuteActivity(call.Quick(ctx, "see which run this is"), call.Executions.ThisRun).Get(ctx, &runID)
+	return runID, err
+}
+
+// show shows the page where it has changed.
+func (e *engine) show(now time.Time) {
+	page := e.c.Page(now)
+	if page.Details != e.page.Details {
+		workflow.SetCurrentDetails(e.ctx, page.Details)
+	}
+	e.page = page
+	changed := map[string]string{}
+	for name, value := range page.Attributes {
+		if known, there := e.base.Shown[name]; !there || known != value {
+			changed[name] = value
+		}
+	}
+	if len(changed) == 0 {
+		return
+	}
+	if err := workflow.UpsertTypedSearchAttributes(e.ctx, keywords(changed)...); err != nil {
+		workflow.GetLogger(e.ctx).Error("setting search attributes", "error", err)
+		return
+	}
+	if e.base.Shown == nil {
+		e.base.Shown = map[string]string{}
+	}
+	maps.Copy(e.base.Shown, changed)
+}
+
+// Check refuses a workflow ID that names another cluster than the task queue does.
+func (i Info) Check(cluster string) error {
+	if cluster == i.Cluster {
+		return nil
+	}
+	return fmt.Errorf("workflow ID %.300q is of cluster %q, and its task queue is of cluster %q", i.WorkflowID, cluster, i.Cluster)
+}

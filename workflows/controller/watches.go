@@ -1,0 +1,159 @@
+package controller
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/workflow"
+
+	"drydock/workflows/call"
+)
+
+// Watch is an activity that returns when something changes. It runs while Decide returns it, in every run of the workflow. It only reads,
+// or does what may be done twice.
+type Watch struct {
+	Key     Key
+	Summary string
+	Call    Call
+	Input   any
+	// Want is what the watch is about: with another one, compared as JSON, it is begun anew. Nil is Input. Where Input has what is known
+	// already, which changes with each report, Want is the rest.
+	Want any
+}
+
+func (w Watch) want() []byte {
+	want := w.Want
+	if want == nil {
+		want = w.Input
+	}
+	data, err := json.Marshal(want)
+	if err != nil {
+		panic("a watch cannot be written as JSON: " + err.Error()) // the SDK would fail the workflow task too
+	}
+	return data
+}
+
+// A watch begins once in a pace. The pace doubles, up to slowest, with each start after which the watch had nothing new to report: one that
+// is begun anew ever more often, before it can report, would never report.
+const (
+	pace    = time.Second
+	slowest = 32 * time.Second
+	// defaultHeartbeat is the heartbeat timeout of a watch that names none.
+	defaultHeartbeat = 10 * time.Second
+)
+
+// watching is a watch that runs, or one that ran and may run again.
+type watching struct {
+	Watch
+	want  []byte
+	began time.Time
+	// idle counts the starts in a row that brought nothing new, reported is the latest report.
+	idle     int
+	reported []byte
+	// future and cancel are nil of one that does not run.
+	future workflow.Future
+	cancel workflow.CancelFunc
+}
+
+// stop ends a watch. What it still reports counts for nothing.
+func (w *watching) stop() {
+	if w.future != nil {
+		w.cancel()
+		w.future, w.cancel = nil, nil
+	}
+}
+
+// due is when a watch may begin.
+func (w *watching) due() time.Time {
+	if w.began.IsZero() {
+		return time.Time{}
+	}
+	return w.began.Add(doubled(pace, w.idle, slowest))
+}
+
+// watch has these watches run and no others.
+func (e *engine) watch(wanted []Watch, now time.Time) {
+	e.watches = slices.DeleteFunc(e.watches, func(w *watching) bool {
+		unwanted := !slices.ContainsFunc(wanted, func(other Watch) bool { return other.Key == w.Key })
+		if unwanted {
+			w.stop()
+			e.base.works(w.Key)
+		}
+		return unwanted
+	})
+	for _, one := range wanted {
+		i := slices.IndexFunc(e.watches, func(w *watching) bool { return w.Key == one.Key })
+		if i < 0 {
+			e.watches = append(e.watches, &watching{})
+			i = len(e.watches) - 1
+		}
+		e.watchOne(e.watches[i], one, now)
+	}
+}
+
+// watchOne begins a watch that does not run, or is to run with something else.
+func (e *engine) watchOne(w *watching, wanted Watch, now time.Time) {
+	want := wanted.want()
+	runs := w.future != nil
+	if runs && bytes.Equal(w.want, want) {
+		return
+	}
+	w.Watch = wanted // so that it is known while it rests
+	due := w.due()
+	if i := e.base.find(wanted.Key); i >= 0 && e.base.Retries[i].Until.After(due) {
+		due = e.base.Retries[i].Until
+	}
+	if runs {
+		// What it reports now may be about something that is not wanted any more.
+		w.stop()
+		w.idle++
+	}
+	if now.Before(due) {
+		e.wakeAt(due, "watch again: "+wanted.Summary)
+		return
+	}
+	ctx, cancel := workflow.WithCancel(e.ctx)
+	w.want, w.began, w.cancel = want, now, cancel
+	c := wanted.Call
+	if c.Heartbeat == 0 {
+		c.Heartbeat = defaultHeartbeat
+	}
+	w.future = c.run(ctx, wanted.Summary, wanted.Input)
+}
+
+// takeReports takes what watches that run have reported. A watch that fails rests.
+func (e *engine) takeReports() (taken int) {
+	for _, w := range e.watches {
+		if w.future == nil || !w.future.IsReady() {
+			continue
+		}
+		future := w.future
+		w.future, w.cancel = nil, nil
+		taken++
+		var raw converter.RawValue
+		if err := future.Get(e.ctx, &raw); err != nil {
+			e.base.Fails(w.Key, w.Summary, call.Cause(err), e.now())
+			e.base.Warn(e.now(), w.Summary, "failed: "+call.Cause(err))
+			continue
+		}
+		e.base.works(w.Key)
+		report := raw.Payload().GetData()
+		if w.idle++; !bytes.Equal(report, w.reported) || w.reported == nil {
+			w.idle = 0
+		}
+		w.reported = append([]byte{}, report...)
+		e.c.Outcome(Outcome{Key: w.Key, What: Reported, Begun: w.Watch, ctx: e.ctx, future: future}, e.now())
+	}
+	return taken
+}
+
+// stopWatches ends all of them: the next run, or what follows a reset, begins them anew.
+func (e *engine) stopWatches() {
+	for _, w := range e.watches {
+		w.stop()
+	}
+	e.watches = nil
+}
