@@ -103,7 +103,7 @@ func (m Message[C]) decode(raw []byte) (Payload[C], api.Message, error) {
 
 // intake takes the messages of one run.
 type intake[C Controller] struct {
-	ctx   workflow.Context // disconnected
+	ctx   workflow.Context // a disconnected one of the coroutine that takes the messages
 	c     C
 	queue *inbox.Queue
 	rows  []Message[C]
@@ -129,10 +129,12 @@ func (i *intake[C]) open(root workflow.Context) error {
 		if row.From != People {
 			continue
 		}
-		if err := workflow.SetUpdateHandlerWithOptions(root, row.Name, func(_ workflow.Context, raw converter.RawValue) (string, error) {
+		if err := workflow.SetUpdateHandlerWithOptions(root, row.Name, func(ctx workflow.Context, raw converter.RawValue) (string, error) {
+			ctx, cancel := workflow.NewDisconnectedContext(ctx)
+			defer cancel()
 			u := &update[C]{row: row, raw: inbox.Payload(raw)}
 			i.arrived = append(i.arrived, u)
-			_ = workflow.Await(i.ctx, func() bool { return u.done }) // the workflow does not end before that
+			_ = workflow.Await(ctx, func() bool { return u.done }) // the workflow does not end before that
 			return u.effect, u.err
 		}, workflow.UpdateHandlerOptions{Validator: func(raw converter.RawValue) error {
 			payload, who, err := row.decode(inbox.Payload(raw))

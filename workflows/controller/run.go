@@ -56,9 +56,12 @@ func Run[C Controller](ctx workflow.Context, c C, p Program[C], packed []byte) (
 	if err := mail.open(ctx); err != nil {
 		return nil, err
 	}
-	e := &engine{root: ctx, ctx: disconnected, c: c, base: base, mail: mail}
+	e := &engine{root: ctx, c: c, base: base, mail: mail}
 	var end *End
 	err := reset.Run(ctx, e.noticeReset, func(root workflow.Context) (err error) {
+		procedure, cancel := workflow.NewDisconnectedContext(root) // a context belongs to its coroutine
+		defer cancel()
+		e.ctx, mail.ctx = procedure, procedure
 		end, err = e.run()
 		return err
 	})
