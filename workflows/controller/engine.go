@@ -275,6 +275,7 @@ func (e *engine) leaves(now time.Time) bool {
 	}
 	switch {
 	case now.Before(e.leave.notBefore):
+		e.wakeAt(e.leave.notBefore, "continue as new")
 		return false
 	case e.leave.until.IsZero():
 		e.leave.until = now.Add(leaveWithin)
