@@ -177,9 +177,15 @@ func (b *Base) works(k Key) {
 	b.Retries = slices.DeleteFunc(b.Retries, func(r Retry) bool { return r.Key == k })
 }
 
-// forget drops the entries that are over and of which nothing is wanted any more.
+// forget drops the entries that are over and of which nothing is wanted any more. What has succeeded and was not wanted for a while is not
+// repeated when it is wanted again.
 func (b *Base) forget(wanted map[Key]bool, now time.Time) {
 	b.Retries = slices.DeleteFunc(b.Retries, func(r Retry) bool { return !wanted[r.Key] && !now.Before(r.Until) })
+	for i := range b.Retries {
+		if r := &b.Retries[i]; r.Same != 0 && !wanted[r.Key] {
+			r.Count = 0
+		}
+	}
 }
 
 // doubled returns first, doubled count times, most at most.

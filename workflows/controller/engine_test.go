@@ -437,3 +437,25 @@ func TestSearchAttributesAreSetOnChange(t *testing.T) {
 	}
 	s.env.AssertExpectations(t)
 }
+
+func TestWhatIsWantedNowAndThenIsDoneEachTimeAtOnce(t *testing.T) {
+	s := newSite(t, func(s *stub, _ controller.Turn) (d controller.Decision) {
+		if s.Verdict == "wanted" {
+			d.Effects = append(d.Effects, act("a", "x"))
+		}
+		return d
+	})
+	s.stub.outcome = func(s *stub, _ controller.Outcome, _ time.Time) { s.Verdict = "" }
+	s.env.OnActivity("act", mock.Anything, mock.Anything).Return(func(_ context.Context, in string) (string, error) {
+		s.note(in)
+		return "", nil
+	})
+	for i := range 8 {
+		s.at(time.Duration(i*10)*time.Second, func() { s.stub.Verdict = "wanted" })
+		s.signal(time.Duration(i*10)*time.Second, "fact", fact{})
+	}
+	if err := s.run(90 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	s.want("0s x", "10s x", "20s x", "30s x", "40s x", "50s x", "1m0s x", "1m10s x")
+}

@@ -5,38 +5,34 @@ import (
 	"strings"
 	"time"
 
-	"go.temporal.io/sdk/workflow"
-
 	"drydock/api"
 	"drydock/rules/markdown"
-	"drydock/workflows/loop"
+	"drydock/workflows/controller"
 )
 
-// answer takes queries.
-func (r *remediation) answer(root workflow.Context) error {
-	return workflow.SetQueryHandlerWithOptions(root, api.QueryStatus, func() (api.RemediationStatus, error) { return r.status(), nil },
-		workflow.QueryHandlerOptions{Description: "the steps, how they stand, and what the check has ordered"})
-}
+// status asks how the remediation stands.
+type status struct{}
 
-func (r *remediation) status() api.RemediationStatus {
+// Answer implements controller.Question.
+func (status) Answer(r *remediation, _ time.Time) (any, error) {
 	status := api.RemediationStatus{
-		Check: r.identity.check, Node: r.node, WorkflowID: r.workflowID, RunID: r.runID, Since: r.in.Since, Why: r.in.Why,
-		Steps: r.in.Steps, Progress: r.state.Progress, Order: r.state.Order,
+		Check: r.in.Check, Node: r.in.Node, WorkflowID: r.Info.WorkflowID, RunID: r.Info.Run, Since: r.in.Since, Why: r.in.Why,
+		Steps: r.in.Steps, Progress: r.Progress, Order: r.Order,
 	}
-	if r.state.Leased {
-		status.Lease = "node-" + strings.ToLower(r.node)
+	if r.Leased {
+		status.Lease = "node-" + strings.ToLower(r.in.Node)
 	}
-	if since := r.state.Orphaned; !since.IsZero() {
+	if since := r.Reports.Orphaned; !since.IsZero() {
 		status.Orphaned = &since
 	}
-	return status
+	return status, nil
 }
 
-// describe shows the remediation in the Temporal UI.
-func (r *remediation) describe() {
-	p := &r.state.Progress
+// Page implements controller.Controller.
+func (r *remediation) Page(time.Time) controller.Page {
+	p := &r.Progress
 	var text strings.Builder
-	fmt.Fprintf(&text, "Remediation of **%s** by health check %s: %s", markdown.Text(r.node), markdown.Text(r.identity.check), markdown.Text(r.in.Why))
+	fmt.Fprintf(&text, "Remediation of **%s** by health check %s: %s", markdown.Text(r.in.Node), markdown.Text(r.in.Check), markdown.Text(r.in.Why))
 	switch {
 	case p.Ended && p.Failure != "":
 		fmt.Fprintf(&text, "\n\nended: %s", markdown.Text(p.Failure))
@@ -45,13 +41,13 @@ func (r *remediation) describe() {
 	case r.ends():
 		text.WriteString("\n\nending: what it has made is removed")
 	default:
-		fmt.Fprintf(&text, "\n\nstep %d of %d", r.state.Order.Step+1, len(r.in.Steps))
+		fmt.Fprintf(&text, "\n\nstep %d of %d", r.Order.Step+1, len(r.in.Steps))
 	}
 	if p.Waiting != "" {
 		fmt.Fprintf(&text, "\n\nwaiting for %s", markdown.Text(p.Waiting))
 	}
-	if !r.state.Orphaned.IsZero() {
-		fmt.Fprintf(&text, "\n\nits check does not run since %s", r.state.Orphaned.UTC().Format(time.RFC3339))
+	if !r.Reports.Orphaned.IsZero() {
+		fmt.Fprintf(&text, "\n\nits check does not run since %s", r.Reports.Orphaned.UTC().Format(time.RFC3339))
 	}
 	if len(p.Steps) > 0 {
 		text.WriteString("\n")
@@ -66,8 +62,7 @@ func (r *remediation) describe() {
 			fmt.Fprintf(&text, ": %s", markdown.Text(s.Failure))
 		}
 	}
-	text.WriteString(loop.Latest(r.state.Notes))
-	workflow.SetCurrentDetails(r.Ctx, text.String())
+	return controller.Page{Details: text.String() + r.ShowNotes()}
 }
 
 func stateOf(succeeded *bool, gone, timedOut bool) string {

@@ -2,6 +2,7 @@ package remediation_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/mock"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
@@ -447,4 +449,66 @@ func TestAWrongInputIsRefused(t *testing.T) {
 			t.Errorf("%s: it is taken", name)
 		}
 	}
+}
+
+func TestWhatRemediatesAHealthyNodeIsRemovedAtOnceAfterAFailedStep(t *testing.T) {
+	s := newSite(t, template("soft"), template("hard"))
+	s.order(time.Minute, health.Order{Node: "b", Revision: 2, Step: 1, TimedOut: []int{0}})
+	s.env.RegisterDelayedCallback(func() {
+		for range 10 {
+			s.ensures = append(s.ensures, activity.EnsuredObject{Failure: "there is no template"})
+		}
+	}, 30*time.Second)
+	s.order(5*time.Minute, health.Order{Node: "b", Revision: 3, Step: 1, TimedOut: []int{0}, Healthy: true})
+	s.run()
+	s.want("0s make step 1", "1m0s mark 1, timed out true, old false", "1m0s refuse step 2", "1m10s refuse step 2", "1m30s refuse step 2",
+		"2m10s refuse step 2", "3m30s refuse step 2", "5m0s remove 1")
+}
+
+func TestACancelledRemediationIsTakenBack(t *testing.T) {
+	s := newSite(t, template("soft"))
+	s.env.RegisterDelayedCallback(s.env.CancelWorkflow, time.Minute)
+	p := s.run()
+	s.want("0s make step 1", "1m0s remove 1")
+	if !p.Ended || p.Failure != "it was cancelled" {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestACarriedStateThatCannotBeReadFailsTheTask(t *testing.T) {
+	s := newSite(t, template("soft"))
+	s.env.SetContinuedExecutionRunID(checkRun)
+	s.env.ExecuteWorkflow(api.NodeRemediationType, s.in, []byte("no state"))
+	var panicked *temporal.PanicError
+	if err := s.env.GetWorkflowError(); !errors.As(err, &panicked) {
+		t.Errorf("%v", err)
+	}
+	s.want()
+}
+
+// The workflow is reset, or continues as new, while its objects have finalizers left.
+func TestARunGoesOnWithWhatTheRunBeforeHasMade(t *testing.T) {
+	s := newSite(t, template("soft"))
+	s.env.SetContinueAsNewSuggested(true)
+	s.order(0, health.Order{Node: "b", Revision: 2})
+	s.env.ExecuteWorkflow(api.NodeRemediationType, s.in, []byte(nil))
+	var next *workflow.ContinueAsNewError
+	if err := s.env.GetWorkflowError(); !errors.As(err, &next) {
+		t.Fatal(err)
+	}
+	s.want() // a run that gives way begins nothing
+	var input converter.RawValue
+	var packed []byte
+	if err := converter.GetDefaultDataConverter().FromPayloads(next.Input, &input, &packed); err != nil {
+		t.Fatal(err)
+	}
+	s = newSite(t, template("soft"))
+	s.env.SetContinuedExecutionRunID(checkRun)
+	s.order(time.Minute, health.Order{Node: "b", Revision: 2, Healthy: true}) // it was taken already
+	s.order(2*time.Minute, health.Order{Node: "b", Revision: 3, Healthy: true})
+	s.env.ExecuteWorkflow(api.NodeRemediationType, s.in, packed)
+	if err := s.env.GetWorkflowError(); err != nil {
+		t.Fatal(err)
+	}
+	s.want("0s make step 1", "2m0s remove 1")
 }

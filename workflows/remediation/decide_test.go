@@ -1,0 +1,164 @@
+package remediation
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	activity "drydock/activities/health"
+	"drydock/api"
+	"drydock/rules/health"
+	"drydock/workflows/controller"
+)
+
+var now = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+
+// option changes a remediation of two steps by objects and one by a maintenance.
+type option func(r *remediation)
+
+func given(options ...option) *remediation {
+	r := &remediation{in: api.RemediationInput{Check: "workers", Node: "b", Revision: 1, Steps: []health.Remediation{
+		{Template: &health.TemplateRef{Kind: "Soft"}}, {Template: &health.TemplateRef{Kind: "Hard"}}, {Maintenance: &health.Repair{}},
+	}}}
+	r.Begin(now)
+	for _, o := range options {
+		o(r)
+	}
+	return r
+}
+
+func madeStep(i int) option {
+	return func(r *remediation) {
+		r.Leased = true
+		r.setStep(health.StepState{Index: i, Resource: &health.Resource{Name: fmt.Sprint("b-", i)}, StartedAt: now})
+		r.Reports.Last, r.Reports.At = r.text(), now
+	}
+}
+
+func maintains(r *remediation) {
+	r.Order.Step, r.Leased = 2, true
+	r.takeUp(activity.BegunRepair{RunID: "m", StartedAt: now}, 2)
+	r.Reports.Last, r.Reports.At = r.text(), now
+}
+
+func ordered(o health.Order) option { return func(r *remediation) { r.Order = o } }
+
+func TestARemediationDecides(t *testing.T) {
+	healthy := ordered(health.Order{Healthy: true, Revision: 2})
+	orphaned := func(since time.Duration) option {
+		return func(r *remediation) {
+			r.Reports.Orphaned, r.Reports.Last, r.Reports.At = now.Add(-since), r.text(), now
+		}
+	}
+	resumed := func(r *remediation) { r.in.Resume = true }
+	ended := func(r *remediation) {
+		r.Progress.Ended, r.Ending = true, "over"
+		r.in.Audited = true
+	}
+	told := func(r *remediation) { r.Reports.Final = true }
+	for name, c := range map[string]struct {
+		options  []option
+		underWay []controller.Key
+		want     string
+	}{
+		"the first step":                           {nil, nil, "make/0"},
+		"one thing at a time":                      {[]option{ordered(health.Order{Step: 1})}, []controller.Key{{Kind: actMake, Of: "0"}}, ""},
+		"it is made: watched":                      {[]option{madeStep(0)}, nil, "watch objects, in 10m0s"},
+		"it has changed":                           {[]option{madeStep(0), func(r *remediation) { r.wait("x") }}, nil, "watch objects, in 1s"},
+		"the step has timed out":                   {[]option{madeStep(0), ordered(health.Order{Step: 1, TimedOut: []int{0}})}, nil, "mark, watch objects, in 10m0s"},
+		"healthy":                                  {[]option{madeStep(0), healthy}, nil, "remove, in 10m0s"},
+		"healthy, while a step is begun":           {[]option{madeStep(0), healthy}, []controller.Key{{Kind: actMake, Of: "1"}}, "in 10m0s"},
+		"finalizers":                               {[]option{madeStep(0), healthy, func(r *remediation) { r.Removing = true }}, nil, "watch objects, in 10m0s"},
+		"a maintenance needs the lease":            {[]option{ordered(health.Order{Step: 2})}, nil, "lease"},
+		"and begins with it":                       {[]option{ordered(health.Order{Step: 2}), func(r *remediation) { r.Leased = true }}, nil, "maintain/2, watch objects"},
+		"its end is awaited":                       {[]option{maintains}, nil, "watch objects, watch maintenance/m, in 10m0s"},
+		"it is ended before all else":              {[]option{maintains, healthy}, nil, "end, watch maintenance/m, in 10m0s"},
+		"and awaited":                              {[]option{maintains, healthy, func(r *remediation) { r.Maintained[0].Ending = true }}, nil, "watch maintenance/m, in 10m0s"},
+		"and then the rest":                        {[]option{maintains, healthy, func(r *remediation) { r.Maintained[0].Over = true }}, nil, "remove, in 10m0s"},
+		"an earlier workflow is looked for":        {[]option{resumed}, nil, "find, report"},
+		"the check is gone":                        {[]option{madeStep(0), orphaned(10 * time.Minute)}, nil, "watch objects, in 10m0s"},
+		"the check is gone for 25 minutes":         {[]option{madeStep(0), orphaned(25 * time.Minute)}, nil, "watch objects, in 5m0s"},
+		"nothing has begun, and the check is gone": {[]option{orphaned(30 * time.Minute)}, nil, "remove, in 10m0s"},
+		"the end is reported":                      {[]option{madeStep(0), ended}, nil, "report"},
+		"and recorded":                             {[]option{madeStep(0), ended, told}, nil, "record/node-remediation-record"},
+		"of what has begun":                        {[]option{ended, told}, nil, "end of the workflow"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := given(c.options...)
+			d := r.Decide(controller.At(now, c.underWay...))
+			got := show(d)
+			if c.want == "record/node-remediation-record" {
+				got, c.want = got[:min(len(got), 7)], "record/"
+			}
+			if got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+			before, _ := json.Marshal(r)
+			again := show(r.Decide(controller.At(now, c.underWay...)))
+			after, _ := json.Marshal(r)
+			if again != show(d) || string(before) != string(after) {
+				t.Errorf("called again it decides %q", again)
+			}
+		})
+	}
+}
+
+// show is a decision in words.
+func show(d controller.Decision) string {
+	var all []string
+	name := func(k controller.Key) string { return strings.TrimSuffix(k.Kind+"/"+k.Of, "/") }
+	for _, x := range d.Effects {
+		all = append(all, name(controller.Came(x, nil).Key))
+	}
+	for _, w := range d.Watches {
+		all = append(all, "watch "+name(w.Key))
+	}
+	if !d.Wake.IsZero() {
+		all = append(all, "in "+d.Wake.Sub(now).String())
+	}
+	if d.End != nil {
+		all = append(all, "end of the workflow")
+	}
+	return strings.Join(all, ", ")
+}
+
+func TestAfterAResetALookUpFromBeforeDoesNotCountAndAnObjectDoes(t *testing.T) {
+	r := given(func(r *remediation) { r.in.Resume = true })
+	find := r.Decide(controller.At(now)).Effects[0]
+	r.Reset(now)
+	o := controller.Came(find, activity.BegunRepair{})
+	o.Stale = true
+	if r.Outcome(o, now); r.Sought {
+		t.Error("a look-up from before the reset counts")
+	}
+	r = given()
+	begin := r.Decide(controller.At(now)).Effects[0]
+	r.Reset(now)
+	o = controller.Came(begin, activity.EnsuredObject{Resource: &health.Resource{Name: "b-0"}, StartedAt: now})
+	o.Stale = true
+	if r.Outcome(o, now); len(r.left()) != 1 || !r.Reports.Urgent {
+		t.Errorf("%+v", r.Progress)
+	}
+}
+
+func TestALargeStateIsHandedOver(t *testing.T) {
+	r := given()
+	text := strings.Repeat("x", 1000)
+	for i := range maxSteps {
+		r.setStep(health.StepState{Index: i, Resource: &health.Resource{APIVersion: text, Kind: text, Namespace: text, Name: text}, Failure: text})
+	}
+	r.Reports.Last = r.text()
+	data, err := json.Marshal(r)
+	if err != nil || len(data) > 1_000_000 {
+		t.Errorf("%d bytes, %v", len(data), err)
+	}
+	again := given()
+	if err := json.Unmarshal(data, again); err != nil || !slices.EqualFunc(again.Progress.Steps, r.Progress.Steps, func(a, b health.StepState) bool {
+		return a.Index == b.Index && *a.Resource == *b.Resource
+	}) {
+		t.Errorf("%v", err)
+	}
+}

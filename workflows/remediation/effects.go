@@ -1,0 +1,245 @@
+package remediation
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	activity "drydock/activities/health"
+	planactivity "drydock/activities/plan"
+	"drydock/api"
+	"drydock/rules/health"
+	"drydock/workflows/call"
+	"drydock/workflows/controller"
+)
+
+// The kinds of effects and watches. Acts change what remediates the node: one of them is under way at a time.
+const (
+	actFind     = "find"     // the maintenance that an earlier workflow has begun
+	actMake     = "make"     // the object of a step
+	actMaintain = "maintain" // the node, which is a step too
+	actLease    = "lease"
+	actMark     = "mark"
+	actEnd      = "end" // a maintenance
+	actRemove   = "remove"
+
+	sendReport       = "report"
+	startRecord      = "record"
+	watchObjects     = "objects"
+	watchMaintenance = "maintenance"
+)
+
+const (
+	// tidyWithin bounds what only tells others to stop, or looks for what there is.
+	tidyWithin = 5 * time.Minute
+	// askAgain is the pause where something of somebody else's has to be over first.
+	askAgain = 10 * time.Second
+)
+
+func (r *remediation) act(kind, of, summary string, c controller.Call, input any) controller.Effect {
+	return controller.Activity{Meta: controller.Meta{Key: controller.Key{Kind: kind, Of: of}, Summary: summary}, Call: c, Input: input}
+}
+
+// busy reports whether an act is under way: what comes of it decides what is next.
+func (r *remediation) busy(t controller.Turn) bool {
+	for _, kind := range []string{actFind, actMark, actEnd, actRemove, actLease} {
+		if t.UnderWay(controller.Key{Kind: kind}) {
+			return true
+		}
+	}
+	for i := range r.in.Steps {
+		of := strconv.Itoa(i)
+		if t.UnderWay(controller.Key{Kind: actMake, Of: of}) || t.UnderWay(controller.Key{Kind: actMaintain, Of: of}) {
+			return true
+		}
+	}
+	return false
+}
+
+// next is what to do now, nil where there is nothing to do.
+func (r *remediation) next(now time.Time) controller.Effect {
+	if !r.ends() && !r.seeks() {
+		r.markNothing(now)
+	}
+	m := r.running()
+	switch {
+	case r.Progress.Ended:
+		return nil
+	case r.seeks():
+		return r.act(actFind, "", "find the maintenance of "+r.in.Node, controller.Call{Func: call.Health.FindRepair, Within: tidyWithin},
+			activity.RepairInput{Check: r.in.Check, Node: r.in.Node})
+	case r.ends() && r.Removing && len(r.left()) > 0:
+		return nil // the watch reports when they are gone
+	case r.ends() && m != nil:
+		return r.endMaintenance(m)
+	case r.ends():
+		return r.remove()
+	case len(r.unmarked()) > 0: // a remediator is told to stop before the next one begins
+		return r.mark(now)
+	case m != nil && r.step(m.Step) != nil && r.step(m.Step).TimedOut != nil && !m.Ending:
+		return r.endMaintenance(m)
+	case r.missing() >= 0:
+		return r.begin(r.missing())
+	case r.Order.Old && !r.Old:
+		return r.mark(now)
+	default:
+		return nil
+	}
+}
+
+// leaseWant is for how long the lease is wanted.
+func (r *remediation) leaseWant() activity.LeaseWant {
+	step := min(r.Order.Step, len(r.in.Steps)-1)
+	want := activity.LeaseWant{For: r.in.Steps[step].Timeout.Std()}
+	for _, before := range r.in.Steps[:step] {
+		want.Before += before.Timeout.Std()
+	}
+	return want
+}
+
+// begin begins a step: by a remediation object, or by a maintenance.
+func (r *remediation) begin(step int) controller.Effect {
+	what, of := r.in.Steps[step], strconv.Itoa(step)
+	m := r.running()
+	switch {
+	case what.Maintenance == nil:
+		return r.act(actMake, of, "remediate "+r.in.Node+" with a "+what.Template.Kind, controller.Call{Func: call.Health.EnsureObject}, activity.ObjectInput{
+			Check: r.in.Check, Node: r.in.Node, UID: r.in.UID, ControlPlane: r.in.ControlPlane, Step: step, Template: *what.Template,
+			RunID: r.Info.Run, Lease: r.leaseWant(), Etcd: r.in.Etcd, Conditions: r.in.Conditions, Owner: r.in.Owner,
+		})
+	case m != nil: // that of an earlier step
+		return r.endMaintenance(m)
+	case !r.Leased:
+		return r.act(actLease, "", "take the lease of "+r.in.Node, controller.Call{Func: call.Health.TakeLease},
+			activity.LeaseInput{Check: r.in.Check, Node: r.in.Node, UID: r.in.UID, LeaseWant: r.leaseWant()})
+	default:
+		return r.act(actMaintain, of, "begin the maintenance of "+r.in.Node, controller.Call{Func: call.Health.BeginRepair}, activity.RepairInput{
+			Check: r.in.Check, Node: r.in.Node, UID: r.in.UID, ControlPlane: r.in.ControlPlane, Step: step, Repair: *what.Maintenance,
+			Why: r.in.Why, Conditions: r.in.Conditions, Etcd: r.in.Etcd,
+		})
+	}
+}
+
+// markNothing takes steps as marked of which there is no object to mark.
+func (r *remediation) markNothing(now time.Time) {
+	for _, i := range r.unmarked() {
+		if s := r.step(i); s.Resource == nil {
+			s.TimedOut = &now
+		}
+	}
+	r.Old = r.Old || r.Order.Old && len(r.left()) == 0 && r.missing() < 0
+}
+
+// mark has objects marked: as timed out, or as old.
+func (r *remediation) mark(now time.Time) controller.Effect {
+	in, steps := activity.MarkInput{Check: r.in.Check, Old: true}, r.unmarked()
+	if len(steps) > 0 {
+		in.TimedOut, in.Old = &now, false
+	}
+	for _, s := range r.left() {
+		if in.Old || slices.Contains(steps, s.Index) {
+			in.Objects = append(in.Objects, *s.Resource)
+		}
+	}
+	return r.act(actMark, "", "mark the remediation objects of "+r.in.Node, controller.Call{Func: call.Health.MarkObjects, Within: tidyWithin}, in)
+}
+
+// endMaintenance has a maintenance ended: one that is not Ready is cancelled. One on which somebody works is done where the node is healthy,
+// and given back where it is not: its time is over.
+func (r *remediation) endMaintenance(m *Maintained) controller.Effect {
+	if m.Ending {
+		return nil // the watch reports its end
+	}
+	in := activity.EndRepairInput{Check: r.in.Check, Node: r.in.Node, RunID: m.RunID, Healthy: r.Order.Healthy, Why: r.Order.Why}
+	if in.Why == "" {
+		in.Why = r.Ending
+	}
+	return r.act(actEnd, "", "end the maintenance of "+r.in.Node, controller.Call{Func: call.Health.EndRepair, Within: tidyWithin}, in)
+}
+
+// remove has the objects removed, the node's confirmation, and the lease.
+func (r *remediation) remove() controller.Effect {
+	in := activity.RemoveInput{
+		Check: r.in.Check, Node: r.in.Node,
+		// What has not begun leaves a confirmation that was not meant for it.
+		KeepConfirmation: !r.began() && !r.Order.Healthy,
+		KeepLease:        len(r.Progress.Steps) == 0 && !r.Leased && !r.in.Resume,
+	}
+	for _, s := range r.left() {
+		in.Objects = append(in.Objects, *s.Resource)
+	}
+	for _, step := range r.in.Steps {
+		if r.in.Resume && step.Template != nil { // an object may have been made that was not reported
+			in.Templates = append(in.Templates, *step.Template)
+		}
+	}
+	return r.act(actRemove, "", "remove what remediates "+r.in.Node, controller.Call{Func: call.Health.RemoveObjects}, in)
+}
+
+// watches are the one of the objects, the lease and the node, and the one of the maintenance that runs.
+func (r *remediation) watches(now time.Time) (all []controller.Watch) {
+	if w, there := r.watchObjects(now); there {
+		all = append(all, w)
+	}
+	if m := r.running(); m != nil {
+		all = append(all, controller.Watch{
+			Key: controller.Key{Kind: watchMaintenance, Of: m.RunID}, Summary: "wait for the end of the maintenance of " + r.in.Node,
+			Call:  controller.Call{Func: call.Plans.AwaitEnds},
+			Input: api.List[planactivity.Flight]{{WorkflowID: r.maintenanceID(), RunID: m.RunID}},
+		})
+	}
+	return all
+}
+
+func (r *remediation) maintenanceID() string {
+	return api.MaintenanceID(r.Info.Cluster, r.in.Node, api.RemediationRequestor(r.in.Check))
+}
+
+// watchObjects watches what is there.
+func (r *remediation) watchObjects(now time.Time) (w controller.Watch, there bool) {
+	if r.Progress.Ended || r.seeks() || r.ends() && !r.Removing {
+		return w, false
+	}
+	in := activity.RemediationWatch{Check: r.in.Check, Node: r.in.Node, UID: r.in.UID}
+	for _, s := range r.left() {
+		in.Objects = append(in.Objects, activity.WatchedObject{Index: s.Index, Resource: *s.Resource})
+	}
+	if r.Leased {
+		want := r.leaseWant()
+		in.Lease = &want
+	}
+	if r.alone(now) {
+		in.Conditions = r.in.Conditions
+	}
+	if len(in.Objects) == 0 && in.Lease == nil && len(in.Conditions) == 0 {
+		return w, false
+	}
+	w = controller.Watch{
+		Key: controller.Key{Kind: watchObjects}, Summary: "watch what remediates " + r.in.Node, Want: in,
+		Call: controller.Call{Func: call.Health.WatchRemediation, Heartbeat: activity.RemediationHeartbeatTimeout},
+	}
+	in.Known = r.Seen
+	w.Input = in
+	return w, true
+}
+
+// record has the audit record kept of a remediation that has begun something. Somebody who has taken its ID must not suppress the record:
+// another ID is tried.
+func (r *remediation) record() controller.Effect {
+	begun := slices.ContainsFunc(r.Progress.Steps, func(s health.StepState) bool { return !s.StartedAt.IsZero() })
+	if !r.in.Audited || !begun || r.Recorded {
+		return nil
+	}
+	id := api.RemediationRecordID(r.Info.Cluster, r.in.Check, r.in.Node, r.Info.Run)
+	if r.RecordTries > 0 {
+		id += "/2"
+	}
+	start := controller.Start{
+		Meta: controller.Meta{Key: controller.Key{Kind: startRecord, Of: id}, Summary: "record of the remediation of " + r.in.Node},
+		Type: api.AuditRecordType, ID: id, Input: api.Reference{WorkflowID: r.Info.WorkflowID, RunID: r.Info.Run}, Once: true,
+	}
+	if r.attributed {
+		start.Attributes = map[string]string{api.AttributeKind.GetName(): api.KindRecord, api.AttributeCluster.GetName(): r.Info.Cluster}
+	}
+	return start
+}

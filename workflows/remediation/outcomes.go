@@ -1,0 +1,364 @@
+package remediation
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	activity "drydock/activities/health"
+	planactivity "drydock/activities/plan"
+	"drydock/api"
+	"drydock/rules/bounds"
+	"drydock/rules/health"
+	"drydock/workflows/call"
+	"drydock/workflows/controller"
+)
+
+// Outcome implements controller.Controller.
+func (r *remediation) Outcome(o controller.Outcome, now time.Time) {
+	step, _ := strconv.Atoi(o.Key.Of)
+	switch o.Key.Kind {
+	case actFind:
+		r.found(o)
+	case actMake:
+		r.made(o, step, now)
+	case actMaintain:
+		r.maintained(o, step, now)
+	case actLease:
+		r.leased(o, now)
+	case actMark:
+		r.marked(o)
+	case actEnd:
+		r.endBegan(o)
+	case actRemove:
+		r.removed(o, now)
+	case sendReport:
+		r.delivered(o, now)
+	case startRecord:
+		r.recorded(o, now)
+	case watchObjects:
+		r.saw(o, now)
+	case watchMaintenance:
+		r.ended(o)
+	}
+}
+
+func (r *remediation) wait(what string) { r.Progress.Waiting = bounds.Cut(what, bounds.Text) }
+
+// made takes what became of the object of a step.
+func (r *remediation) made(o controller.Outcome, step int, now time.Time) {
+	var made activity.EnsuredObject
+	if err := o.Get(&made); err != nil {
+		made = activity.EnsuredObject{Failure: call.Cause(err)}
+	}
+	p := &r.Progress
+	p.LeaseHeldBy, p.NotOwned = made.LeaseHeldBy, made.NotOwned
+	r.Leased = r.Leased || made.Lease.Held
+	switch {
+	case made.Resource != nil:
+		r.wait("")
+		r.Leased = made.Lease.Held
+		r.setStep(health.StepState{Index: step, Resource: made.Resource, StartedAt: made.StartedAt})
+		p.Step = step
+		r.Seen = fresh(step, made)
+	case made.Waiting != "":
+		r.wait(made.Waiting)
+		r.Rest(o.Key, askAgain, now)
+	case made.NodeGone && made.NodeUID != "":
+		r.replaced(o, step, now)
+	case made.NodeGone:
+		r.refused(o, step, "the node is gone", now)
+	case made.LeaseHeldBy != "":
+		r.refused(o, step, "the node's lease is held by "+made.LeaseHeldBy, now)
+	case made.NotOwned != "":
+		r.refused(o, step, made.NotOwned+" stands in the way, and is not this check's", now)
+	case made.Skipped != "":
+		r.refused(o, step, made.Skipped, now)
+	case made.Unproven != "" && step+1 < len(r.in.Steps):
+		r.passOver(step, made.Unproven, now)
+	case made.Unproven != "":
+		r.refused(o, step, made.Unproven, now)
+	default:
+		r.refused(o, step, made.Failure, now)
+	}
+}
+
+// fresh is what there is to see of an object that was made a moment ago: nothing but its lease. Nil is that this is not known.
+func fresh(step int, made activity.EnsuredObject) *activity.RemediationSeen {
+	if made.Found || step > 0 {
+		return nil
+	}
+	return &activity.RemediationSeen{Objects: []activity.ObjectSeen{{Index: step}}, Lease: made.Lease}
+}
+
+// passOver notes that a step has failed without an object, so that the check orders the next one.
+func (r *remediation) passOver(step int, why string, now time.Time) {
+	failed := false
+	r.wait("")
+	r.setStep(health.StepState{Index: step, StartedAt: now, Succeeded: &failed, Failure: why})
+	r.Progress.Step, r.Seen = step, nil
+}
+
+// refused ends a remediation that cannot begin: its check decides again. A further step that cannot begin is tried again.
+func (r *remediation) refused(o controller.Outcome, step int, why string, now time.Time) {
+	why = bounds.Cut(why, bounds.Text)
+	s := health.StepState{Index: step, Failure: why}
+	if !r.began() {
+		r.Progress.Failure, r.Ending = why, why
+		r.setStep(s)
+		return
+	}
+	if known := r.step(step); known != nil {
+		s = *known
+		s.Failure = why
+	}
+	r.setStep(s)
+	r.wait(why)
+	if o.Err == nil {
+		r.Fails(o.Key, "step "+strconv.Itoa(step+1)+" cannot begin", why, now)
+	}
+}
+
+// replaced ends a remediation whose node is another one by now, before its next step: whether that one is ill the check decides.
+func (r *remediation) replaced(o controller.Outcome, step int, now time.Time) {
+	const why = "the node was replaced by another of its name"
+	if !r.began() {
+		r.refused(o, step, why, now)
+		return
+	}
+	r.Ending = why
+}
+
+// leased takes whether the lease was taken for a step that makes no object.
+func (r *remediation) leased(o controller.Outcome, now time.Time) {
+	var lease activity.LeaseState
+	err := o.Get(&lease)
+	r.Progress.LeaseHeldBy = lease.HeldBy
+	switch {
+	case err != nil:
+		r.refused(o, r.Order.Step, "the node's lease could not be taken: "+call.Cause(err), now)
+	case !lease.Held:
+		r.refused(o, r.Order.Step, "the node's lease is held by "+lease.HeldBy, now)
+	default:
+		r.Leased, r.Seen = true, nil
+	}
+}
+
+// maintained takes whether the maintenance of a step has begun.
+func (r *remediation) maintained(o controller.Outcome, step int, now time.Time) {
+	var begun activity.BegunRepair
+	err := o.Get(&begun)
+	switch {
+	case err != nil:
+		r.refused(o, step, "the maintenance could not be begun: "+call.Cause(err), now)
+	case begun.Replaced:
+		r.replaced(o, step, now)
+	case begun.Refused != "":
+		r.refused(o, step, begun.Refused, now)
+	case begun.Waiting != "":
+		r.wait(begun.Waiting)
+		r.Rest(o.Key, askAgain, now)
+	default:
+		r.wait("")
+		r.takeUp(begun, step)
+		r.Progress.Step, r.Seen = step, nil
+	}
+}
+
+// takeUp goes on with a maintenance that runs.
+func (r *remediation) takeUp(begun activity.BegunRepair, step int) {
+	if s := r.step(step); s == nil || s.WorkflowID == "" || s.Gone {
+		r.setStep(health.StepState{Index: step, WorkflowID: r.maintenanceID(), StartedAt: begun.StartedAt})
+	}
+	r.Maintained = append(r.Maintained, Maintained{Step: step, RunID: begun.RunID})
+}
+
+// found takes the maintenance that an earlier workflow of the remediation has begun, whether or not it has reported that. Those of which
+// nothing runs any more are over, however they have ended.
+func (r *remediation) found(o controller.Outcome) {
+	var found activity.BegunRepair
+	if err := o.Get(&found); err != nil {
+		r.wait("its maintenance to be found: " + call.Cause(err))
+		return
+	}
+	if o.Stale {
+		return
+	}
+	r.wait("")
+	r.Sought = true
+	step := -1
+	for i := range r.Progress.Steps {
+		s := &r.Progress.Steps[i]
+		switch {
+		case s.WorkflowID == "" || s.Gone:
+		case found.RunID == "":
+			s.Gone = true
+		default:
+			step = s.Index
+		}
+	}
+	switch {
+	case found.RunID == "":
+		return
+	case step < 0 && r.in.Steps[r.in.Step].Maintenance != nil:
+		step = r.in.Step
+	case step < 0:
+		step = slices.IndexFunc(r.in.Steps, func(s health.Remediation) bool { return s.Maintenance != nil })
+	}
+	r.takeUp(found, step)
+}
+
+// marked takes which of the objects that were marked are gone.
+func (r *remediation) marked(o controller.Outcome) {
+	var marked activity.MarkedObjects
+	if err := o.Get(&marked); err != nil {
+		r.wait("its remediation objects to be marked: " + call.Cause(err))
+		return
+	}
+	in := o.Begun.(controller.Activity).Input.(activity.MarkInput)
+	for i, object := range in.Objects {
+		if s := r.stepOf(object); s != nil {
+			s.Gone = s.Gone || i < len(marked.Gone) && marked.Gone[i]
+			if s.TimedOut == nil {
+				s.TimedOut = in.TimedOut
+			}
+		}
+	}
+	r.wait("")
+	r.Old = r.Old || in.Old
+	r.Seen = nil
+}
+
+// stepOf is the step of an object.
+func (r *remediation) stepOf(object health.Resource) *health.StepState {
+	i := slices.IndexFunc(r.Progress.Steps, func(s health.StepState) bool { return s.Resource != nil && *s.Resource == object })
+	if i < 0 {
+		return nil
+	}
+	return &r.Progress.Steps[i]
+}
+
+// endBegan takes that a maintenance was told to end.
+func (r *remediation) endBegan(o controller.Outcome) {
+	if o.Err != nil {
+		r.wait("its maintenance to be ended: " + call.Cause(o.Err))
+		return
+	}
+	run := o.Begun.(controller.Activity).Input.(activity.EndRepairInput).RunID
+	if m := r.running(); m != nil && m.RunID == run {
+		m.Ending = true
+	}
+	r.wait("")
+}
+
+// removed takes what is left.
+func (r *remediation) removed(o controller.Outcome, now time.Time) {
+	var removed activity.Removed
+	if err := o.Get(&removed); err != nil {
+		r.wait("its remediation objects to be removed: " + call.Cause(err))
+		return
+	}
+	for i, object := range o.Begun.(controller.Activity).Input.(activity.RemoveInput).Objects {
+		if s := r.stepOf(object); s != nil && i < len(removed.Gone) && removed.Gone[i] {
+			s.Gone = true
+		}
+	}
+	if r.Removing = !removed.Done; r.Removing {
+		r.Seen = nil
+		r.wait("its remediation objects to be gone: finalizers keep them")
+		if len(r.left()) == 0 { // nothing that is known is there to be watched
+			r.Fails(o.Key, "the remediation objects cannot be removed", "finalizers keep them", now)
+		}
+		return
+	}
+	r.wait("")
+	p := &r.Progress
+	p.Ended, r.Leased = true, false
+	p.Recovered = r.Order.Healthy || r.Recovered
+	if p.Failure == "" && !p.Recovered {
+		p.Failure = r.Ending
+	}
+}
+
+// saw takes what the watch reports.
+func (r *remediation) saw(o controller.Outcome, now time.Time) {
+	var seen activity.RemediationSeen
+	if o.Get(&seen) != nil {
+		return
+	}
+	r.Seen = &seen
+	p := &r.Progress
+	p.PermanentNodeDeletionExpected = false
+	for _, object := range seen.Objects {
+		if object.PermanentNodeDeletionExpected != nil && *object.PermanentNodeDeletionExpected && !object.Gone {
+			p.PermanentNodeDeletionExpected = true
+		}
+		if s := r.step(object.Index); s != nil {
+			sawObject(s, object, now)
+		}
+	}
+	if r.Leased && !seen.Lease.Held {
+		r.Leased = false // held for too long, or somebody else's: it goes on without
+		if seen.Lease.HeldBy != "" {
+			r.Note(now, "the node's lease is not held any more", "it is "+seen.Lease.HeldBy+"'s")
+		}
+	}
+	if !r.alone(now) || r.ends() {
+		return
+	}
+	watched := o.Begun.(controller.Watch).Input.(activity.RemediationWatch)
+	switch {
+	case seen.NodeGone && p.PermanentNodeDeletionExpected, len(watched.Conditions) == 0:
+	case seen.NodeGone || seen.NodeReplaced:
+		r.Ending, r.Recovered = "the node is gone, and so is the check", true
+	case !seen.Ill:
+		r.Ending, r.Recovered = "the node is healthy, and its check is gone", true
+	}
+}
+
+// sawObject takes what was seen of the object of a step.
+func sawObject(s *health.StepState, o activity.ObjectSeen, now time.Time) {
+	if s.Gone = s.Gone || o.Gone; !o.Gone {
+		s.Succeeded = o.Succeeded
+	}
+	if s.Failure = ""; s.Succeeded != nil && !*s.Succeeded {
+		s.Failure = bounds.Cut(o.Message, bounds.Text)
+	}
+	if o.TimedOut && s.TimedOut == nil {
+		s.TimedOut = &now
+	}
+}
+
+// ended takes the end of a maintenance.
+func (r *remediation) ended(o controller.Outcome) {
+	var ended []planactivity.Ended
+	m := r.running()
+	if o.Get(&ended) != nil || len(ended) != 1 || m == nil || m.RunID != o.Key.Of {
+		return
+	}
+	m.Over = true
+	s := r.step(m.Step)
+	if s == nil {
+		return
+	}
+	completed := ended[0].Phase == api.Completed
+	switch {
+	case completed:
+		s.Succeeded = &completed
+	case m.Ending: // what it was told to do says nothing of whether it healed the node
+	default:
+		s.Succeeded, s.Failure = &completed, bounds.Cut(ended[0].Message, bounds.Text)
+	}
+}
+
+// recorded takes whether the audit record's workflow was started. Another ID is tried once.
+func (r *remediation) recorded(o controller.Outcome, now time.Time) {
+	if o.What != controller.Done {
+		return
+	}
+	if o.Err != nil {
+		r.RecordTries++
+		r.Note(now, "the audit record was not begun as "+o.Key.Of, call.Cause(o.Err))
+	}
+	r.Recorded = o.Err == nil || r.RecordTries > 1
+}
