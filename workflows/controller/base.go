@@ -56,6 +56,9 @@ type Base struct {
 	judged bool
 }
 
+// Embedding Base makes a struct a Controller, but for the methods that decide.
+var _ interface{ base() *Base } = (*Base)(nil)
+
 func (b *Base) base() *Base { return b }
 
 // Retry is until when an effect rests.

@@ -10,13 +10,18 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/mock"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/api"
+	"drydock/workflows/call"
 	"drydock/workflows/controller"
+	"drydock/workflows/inbox"
 	"drydock/workflows/workflowtest"
 )
 
@@ -35,7 +40,7 @@ type stub struct {
 }
 
 func (s *stub) Begin(now time.Time) { s.started = now }
-func (s *stub) Reset(time.Time)     {}
+func (s *stub) Reset(time.Time)     { s.Verdict += "reset " }
 func (s *stub) Cancel(time.Time)    {}
 
 func (s *stub) Page(time.Time) controller.Page {
@@ -458,4 +463,52 @@ func TestWhatIsWantedNowAndThenIsDoneEachTimeAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.want("0s x", "10s x", "20s x", "30s x", "40s x", "50s x", "1m0s x", "1m10s x")
+}
+
+// A run that came by reset goes on with what was under way: it is stale, and the ends of children are told to the run that was reset.
+func TestAResetMakesStaleWhatIsUnderWay(t *testing.T) {
+	s := newSite(t, func(s *stub, _ controller.Turn) (d controller.Decision) {
+		if len(s.Heard) == 0 {
+			d.Effects = append(d.Effects, act("long", "long"),
+				controller.Start{Meta: meta("start", ""), Type: "child", ID: "child", Input: 8 * time.Second})
+		}
+		d.Watches = append(d.Watches, watch("w", ""))
+		return d
+	})
+	var run string
+	s.stub.outcome = func(stub *stub, o controller.Outcome, _ time.Time) {
+		s.note(fmt.Sprintf("%s %d stale %v", o.Key.Kind, o.What, o.Stale))
+		if o.Run != "" {
+			run = o.Run
+		}
+		stub.Heard = append(stub.Heard, o.Key.Of)
+	}
+	w := &world{t: t, reset: true}
+	s.env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&inbox.Interceptor{}, &pretended{world: w, env: s.env}}})
+	s.env.RegisterActivity(call.Executions)
+	s.env.OnActivity(call.Executions.ThisRun, mock.Anything).Return("default-test-run-id", nil)
+	s.env.OnActivity("act", mock.Anything, "long").After(10*time.Second).Return("", nil)
+	s.env.OnActivity("act", mock.Anything, "w").After(time.Hour).Return("", nil)
+	watches := 0
+	s.env.SetOnActivityStartedListener(func(_ *activity.Info, _ context.Context, args converter.EncodedValues) {
+		var in string
+		if args.HasValues() && args.Get(&in) == nil && in == "w" {
+			watches++
+		}
+	})
+	s.env.OnGetVersion(mock.Anything, workflow.DefaultVersion, workflow.Version(1)).Return(func(id string, _, _ workflow.Version) workflow.Version {
+		if id == "reset-at-50" {
+			return 1
+		}
+		return workflow.DefaultVersion
+	})
+	s.at(5*time.Second, func() { s.env.SetCurrentHistoryLength(50) })
+	s.signal(5*time.Second, "fact", fact{})
+	if err := s.run(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	s.want("0s start 0 stale false", "10s act 0 stale true")
+	if s.stub.Verdict != "reset " || run == "" || watches != 2 { // the watch is begun anew
+		t.Errorf("%q, %d watches", s.stub.Verdict, watches)
+	}
 }

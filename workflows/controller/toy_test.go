@@ -445,9 +445,7 @@ type pretendedOutbound struct {
 func (o *pretendedOutbound) GetInfo(ctx workflow.Context) *workflow.Info {
 	info := o.Next.GetInfo(ctx)
 	if o.reset {
-		copied := *info
-		copied.OriginalRunID = "the run that was reset"
-		return &copied
+		info.OriginalRunID = "the run that was reset"
 	}
 	return info
 }
