@@ -37,9 +37,10 @@ type stub struct {
 	lastly   time.Time
 	started  time.Time
 	attended map[string]string
+	every    int
 }
 
-func (s *stub) Begin(now time.Time) { s.started = now }
+func (s *stub) Begin(now time.Time) { s.started, s.ContinueAfter = now, s.every }
 func (s *stub) Reset(time.Time)     { s.Verdict += "reset " }
 func (s *stub) Cancel(time.Time)    {}
 
@@ -511,4 +512,48 @@ func TestAResetMakesStaleWhatIsUnderWay(t *testing.T) {
 	if s.stub.Verdict != "reset " || run == "" || watches != 2 { // the watch is begun anew
 		t.Errorf("%q, %d watches", s.stub.Verdict, watches)
 	}
+}
+
+// What was not delivered, and until when that rests, is known to the next run.
+func TestWhatIsNotSentYetIsSentByTheNextRun(t *testing.T) {
+	deliver := func(s *stub, _ controller.Turn) (d controller.Decision) {
+		if s.Verdict == "" {
+			for _, text := range s.Heard {
+				d.Effects = append(d.Effects, act(text, text))
+			}
+		}
+		return d
+	}
+	var packed []byte
+	s := newSite(t, deliver)
+	s.stub.every = 3
+	s.env.OnActivity("act", mock.Anything, mock.Anything).Return("", errors.New("nobody answers"))
+	s.signal(0, "fact", fact{said("", "first")})
+	s.signal(9*time.Second, "fact", fact{said("", "second")}) // the third event: the run begins nothing more
+	s.env.ExecuteWorkflow("stub", struct{}{}, []byte(nil))
+	var next *workflow.ContinueAsNewError
+	if err := s.env.GetWorkflowError(); !errors.As(err, &next) {
+		t.Fatal(err)
+	}
+	packed = handedOver(t, next)
+	s = newSite(t, deliver)
+	s.start = s.start.Add(9 * time.Second)
+	s.env.SetStartTime(s.start)
+	s.env.SetContinuedExecutionRunID("the run before")
+	s.stub.outcome = func(stub *stub, _ controller.Outcome, _ time.Time) {
+		stub.Heard = slices.DeleteFunc(stub.Heard, func(text string) bool {
+			return slices.Contains(s.log, "0s "+text) || slices.Contains(s.log, "1s "+text)
+		})
+	}
+	s.env.OnActivity("act", mock.Anything, mock.Anything).Return(func(_ context.Context, in string) (string, error) {
+		s.note(in)
+		return "", nil
+	})
+	s.env.RegisterDelayedCallback(func() { s.env.SignalWorkflow("fact", fact{said("", "end")}) }, 5*time.Second)
+	s.env.ExecuteWorkflow("stub", struct{}{}, packed)
+	var leaves *workflow.ContinueAsNewError
+	if err := s.env.GetWorkflowError(); err != nil && !errors.As(err, &leaves) {
+		t.Fatal(err)
+	}
+	s.want("0s second", "1s first")
 }

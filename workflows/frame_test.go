@@ -1,0 +1,31 @@
+package workflows_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestWorkflowsOnTheFrameHaveNoLoopOfTheirOwn: they wait, set timers, and take messages by the frame alone.
+func TestWorkflowsOnTheFrameHaveNoLoopOfTheirOwn(t *testing.T) {
+	found := 0
+	for folder, source := range readSources(t) {
+		if folder == "register.go" || !strings.Contains(source, `"drydock/workflows/controller"`) {
+			continue
+		}
+		found++
+		for _, call := range []string{
+			"Await", "NewTimer", "Sleep", "Go(", "GoNamed", "NewSelector", "GetSignalChannel", "SetUpdateHandler", "SetQueryHandler",
+			"ExecuteActivity", "ExecuteChildWorkflow", "SignalExternalWorkflow", "NewContinueAsNewError", "Now(",
+		} {
+			if strings.Contains(source, "workflow."+call) {
+				t.Errorf("%s calls workflow.%s: that is the frame's", folder, call)
+			}
+		}
+		if strings.Contains(source, `"drydock/workflows/loop"`) {
+			t.Errorf("%s has a loop of its own", folder)
+		}
+	}
+	if found == 0 {
+		t.Error("no workflow runs on the frame")
+	}
+}
