@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
@@ -556,4 +557,70 @@ func TestWhatIsNotSentYetIsSentByTheNextRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.want("0s second", "1s first")
+}
+
+// A reset of a child terminates its run, and the child goes on under its workflow ID: the controller has to ask.
+func TestTheEndOfATerminatedChildIsNotHeardOf(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		want []string
+	}{
+		"completed":  {nil, []string{"5s started", "5s heard true", "5s ended <nil>", "5s heard false"}},
+		"terminated": {&temporal.TerminatedError{}, []string{"5s started", "5s heard true", "5s heard false"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s *site
+			var run string
+			heard := false
+			s = newSite(t, func(_ *stub, turn controller.Turn) (d controller.Decision) {
+				if run == "" {
+					d.Effects = append(d.Effects, controller.Start{Meta: meta("start", ""), Type: "child", ID: "child", Input: time.Second})
+				} else if turn.Hears(run) != heard {
+					heard = !heard
+					s.note(fmt.Sprint("heard ", heard))
+				}
+				return d
+			})
+			s.stub.outcome = func(_ *stub, o controller.Outcome, _ time.Time) {
+				if o.What == controller.Done {
+					run = o.Run
+					s.note("started")
+				} else {
+					s.note(fmt.Sprint("ended ", o.Err))
+				}
+			}
+			s.env.OnWorkflow("child", mock.Anything, mock.Anything).After(5 * time.Second).Return(c.err)
+			if err := s.run(time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			s.want(c.want...)
+		})
+	}
+}
+
+func TestAStartOfWhatRunsAlreadyIsNoTrouble(t *testing.T) {
+	s := newSite(t, func(*stub, controller.Turn) (d controller.Decision) {
+		for _, of := range []string{"a", "b"} {
+			d.Effects = append(d.Effects, controller.Start{Meta: meta("start", of), Type: "child", ID: "child", Input: time.Hour})
+		}
+		d.Effects = append(d.Effects,
+			controller.Signal{Meta: meta("tell", ""), To: controller.Execution{WorkflowID: "nobody"}, Name: "word", Payload: 1},
+			controller.Cancel{Meta: meta("cancel", ""), To: controller.Execution{WorkflowID: "nobody"}})
+		return d
+	})
+	s.stub.outcome = func(_ *stub, o controller.Outcome, _ time.Time) {
+		s.note(fmt.Sprint(o.Key.Kind, " ", o.Key.Of, " ", o.Err != nil))
+	}
+	nobody := &temporal.UnknownExternalWorkflowExecutionError{}
+	s.env.SetDetachedChildWait(false)
+	s.env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, mock.Anything, mock.Anything).Return(nobody)
+	s.env.OnRequestCancelExternalWorkflow(mock.Anything, mock.Anything, mock.Anything).Return(nobody)
+	if err := s.run(5 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(s.log)
+	s.want("0s cancel  true", "0s start a false", "0s start b true", "0s tell  true", "1s start a true")
+	if troubles := s.stub.Troubles(); len(troubles) > 0 || len(s.stub.Notes) > 0 {
+		t.Errorf("%+v, %+v", troubles, s.stub.Notes)
+	}
 }
