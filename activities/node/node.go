@@ -180,7 +180,7 @@ func (n *Activities) hold(ctx context.Context, in HoldInput) (Held, error) {
 	held, err := k8s.Hold(ctx, n.Client, wanted)
 	var given *k8s.GivenBackError
 	if errors.As(err, &given) {
-		if err = n.knows(ctx, given); err == nil {
+		if err = knows(ctx, n.Temporal, n.Home, given); err == nil {
 			wanted.KnowsReleases, wanted.Read = true, nil
 			held, err = k8s.Hold(ctx, n.Client, wanted)
 		}

@@ -8,8 +8,10 @@ import (
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
+	"drydock/activities/execution"
 	"drydock/api"
 	"drydock/k8s"
 )
@@ -17,11 +19,11 @@ import (
 // knows refuses to go on where a node tells of a release that Temporal should know and does not: it was restored to an earlier
 // state, and the node would be taken out of service a second time. Whoever may annotate nodes can bring this about on his own node,
 // and nothing more. Errors: Restored.
-func (n *Activities) knows(ctx context.Context, given *k8s.GivenBackError) error {
-	if time.Since(given.At) > n.Home.Retention {
+func knows(ctx context.Context, server client.Client, home execution.Namespace, given *k8s.GivenBackError) error {
+	if time.Since(given.At) > home.Retention {
 		return nil // its history need not be kept any more
 	}
-	recorded, err := n.recorded(ctx, given.GivenBack)
+	recorded, err := recorded(ctx, server, given.GivenBack)
 	if err != nil || recorded {
 		return err
 	}
@@ -33,8 +35,8 @@ func (n *Activities) knows(ctx context.Context, given *k8s.GivenBackError) error
 
 // recorded reports whether a history has the activity that released a node. A history of which more than is read here comes before
 // it counts as one.
-func (n *Activities) recorded(ctx context.Context, given k8s.GivenBack) (bool, error) {
-	events := n.Temporal.GetWorkflowHistory(ctx, given.By, given.Run, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+func recorded(ctx context.Context, server client.Client, given k8s.GivenBack) (bool, error) {
+	events := server.GetWorkflowHistory(ctx, given.By, given.Run, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for range maxEvents {
 		if !events.HasNext() {
 			return false, nil
