@@ -17,7 +17,6 @@ import (
 	"drydock/activities/execution"
 	"drydock/activities/failure"
 	"drydock/activities/heartbeat"
-	"drydock/activities/heldnode"
 	"drydock/activities/nodeevent"
 	"drydock/api"
 	"drydock/checks/job"
@@ -165,8 +164,8 @@ func release(ctx context.Context, client kube.Interface, home execution.Namespac
 	if err := endJobs(ctx, jobs, f); err != nil {
 		return k8s.Released{}, err
 	}
-	released, err := k8s.Release(ctx, client, f.Node, k8s.Caller{WorkflowID: f.WorkflowID, RunID: f.RunID},
-		k8s.Known{Tells: heldnode.GivenBack(ctx, f.WorkflowID, home.ID)})
+	holder := k8s.Caller{WorkflowID: f.WorkflowID, RunID: f.RunID}
+	released, err := k8s.Release(ctx, client, f.Node, holder, k8s.Known{Tells: home.GivenBack(ctx, holder, "HealedByDoctor")})
 	if err == nil {
 		err = endJobs(ctx, jobs, f)
 	}
