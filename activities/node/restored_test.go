@@ -50,8 +50,8 @@ func TestAMaintenanceOfARestoredTemporalHoldsNothing(t *testing.T) {
 		"this run does not know that it did":    {run: activitytest.RunID, runs: map[string][]*historypb.HistoryEvent{activitytest.RunID: after(began(nil))}, refused: true},
 		"nobody knows who did":                  {run: earlier, refused: true},
 		"nobody need know any more":             {run: earlier, ago: kept.Retention + time.Hour},
-		"another activity has that number":        {run: activitytest.RunID, runs: map[string][]*historypb.HistoryEvent{activitytest.RunID: after(began(nil), did(t, 17, "HoldNode", nil))}, refused: true},
-		"it is said of a time to come":            {run: earlier, ago: -48 * time.Hour},
+		"another activity has that number":      {run: activitytest.RunID, runs: map[string][]*historypb.HistoryEvent{activitytest.RunID: after(began(nil), did(t, 17, "HoldNode", nil))}, refused: true},
+		"it is said of a time to come":          {run: earlier, ago: -48 * time.Hour},
 		"somebody wrote what names no activity": {run: activitytest.RunID, activity: "99", runs: map[string][]*historypb.HistoryEvent{activitytest.RunID: after(began(nil), released)}, refused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
