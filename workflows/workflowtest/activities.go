@@ -50,6 +50,7 @@ func (s *Site) noteCalls() {
 		defer s.mu.Unlock()
 		s.inputs[info.ActivityType.Name] = append(s.inputs[info.ActivityType.Name], in)
 		s.Queues[info.ActivityType.Name] = info.TaskQueue
+		s.Limits[info.ActivityType.Name] = info.ScheduleToCloseTimeout
 	})
 }
 
