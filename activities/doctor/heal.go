@@ -14,8 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"drydock/activities/caller"
+	"drydock/activities/execution"
 	"drydock/activities/failure"
 	"drydock/activities/heartbeat"
+	"drydock/activities/heldnode"
 	"drydock/activities/nodeevent"
 	"drydock/api"
 	"drydock/checks/job"
@@ -138,7 +140,7 @@ func (d *Activities) releaseMark(ctx context.Context, in HealInput) (string, err
 	if err := d.dead(ctx, in); err != nil {
 		return "", err
 	}
-	released, err := release(ctx, d.Client, d.Jobs, f)
+	released, err := release(ctx, d.Client, d.Home, d.Jobs, f)
 	if err != nil {
 		return "", err
 	}
@@ -159,11 +161,12 @@ func (d *Activities) releaseMark(ctx context.Context, in HealInput) (string, err
 
 // release takes a dead run's mark off its node. What the run has left running there, which may be about to restart the node, is
 // ended first, and looked for once more: it may have been begun while the mark was being taken off.
-func release(ctx context.Context, client kube.Interface, jobs Jobs, f doctor.Finding) (k8s.Released, error) {
+func release(ctx context.Context, client kube.Interface, home execution.Namespace, jobs Jobs, f doctor.Finding) (k8s.Released, error) {
 	if err := endJobs(ctx, jobs, f); err != nil {
 		return k8s.Released{}, err
 	}
-	released, err := k8s.Release(ctx, client, f.Node, k8s.Caller{WorkflowID: f.WorkflowID, RunID: f.RunID}, k8s.Known{})
+	released, err := k8s.Release(ctx, client, f.Node, k8s.Caller{WorkflowID: f.WorkflowID, RunID: f.RunID},
+		k8s.Known{Tells: heldnode.GivenBack(ctx, f.WorkflowID, home.ID)})
 	if err == nil {
 		err = endJobs(ctx, jobs, f)
 	}
@@ -216,7 +219,7 @@ func (d *Activities) releaseSlot(ctx context.Context, in HealInput) (string, err
 			return "", err
 		}
 		var err error
-		if released, err = release(ctx, d.Client, d.Jobs, f); err != nil {
+		if released, err = release(ctx, d.Client, d.Home, d.Jobs, f); err != nil {
 			return "", err
 		}
 	}

@@ -117,7 +117,7 @@ type Held struct {
 
 // HoldNode marks a node, and cordons it in the same patch. The scheduler has the last word on the slot: anybody may say
 // that it was granted, and a maintenance that was reset may have given it back. Errors: NodeGone, NodeReplaced,
-// SlotNotHeld, PolicyRefused, MissingPermission.
+// SlotNotHeld, PolicyRefused, Restored, MissingPermission.
 func (n *Activities) HoldNode(ctx context.Context, in HoldInput) (Held, error) {
 	if n.Policy != nil && len(in.Maintenance) > 0 {
 		if err := n.Policy.Judge(ctx, in.Maintenance); err != nil {
@@ -178,6 +178,13 @@ func (n *Activities) hold(ctx context.Context, in HoldInput) (Held, error) {
 		},
 	}
 	held, err := k8s.Hold(ctx, n.Client, wanted)
+	var given *k8s.GivenBackError
+	if errors.As(err, &given) {
+		if err = knows(ctx, n.Temporal, n.Home, given); err == nil {
+			wanted.KnowsReleases, wanted.Read = true, nil
+			held, err = k8s.Hold(ctx, n.Client, wanted)
+		}
+	}
 	if errors.Is(err, k8s.ErrOtherRun) {
 		if err = n.acting().IsCurrent(ctx, caller); err == nil {
 			wanted.TakeOver, wanted.Read = true, nil

@@ -17,6 +17,7 @@ import (
 	"drydock/activities/caller"
 	"drydock/activities/execution"
 	"drydock/activities/failure"
+	"drydock/activities/heldnode"
 	"drydock/activities/nodeevent"
 	"drydock/api"
 	"drydock/checks/job"
@@ -80,7 +81,10 @@ func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released
 		}
 	}
 	holder := callerFor(ctx, in.WorkflowID, in.RunID)
-	known := k8s.Known{Prior: in.Prior, Cordoned: n.hasCordoned(in.Node, holder.RunID)}
+	known := k8s.Known{
+		Prior: in.Prior, Cordoned: n.hasCordoned(in.Node, holder.RunID),
+		Tells: heldnode.GivenBack(ctx, holder.WorkflowID, n.Home.ID),
+	}
 	if in.Orphan {
 		if err := n.endOrphan(ctx, in.Node, holder, &known); err != nil {
 			return Released{}, failure.Translate(ctx, n.Client, err)
