@@ -39,7 +39,7 @@ type chain struct {
 	tasks map[string]int
 }
 
-// Proof is what was found out about the runs of a workflow that has ended. It takes whole histories, and is not to be had anew by
+// Proof is what was found out about the runs of a workflow that has ended. It takes whole histories, and is not made again by
 // every attempt to write a record.
 type Proof struct {
 	// Last is the last run, of which it was; empty where there is no proof yet.
@@ -154,7 +154,7 @@ func (c *chain) broken(run string, h runHistory, next *historypb.WorkflowExecuti
 	return ""
 }
 
-// answered adds who answered the workflow tasks, as far as the server verified it: whoever polls the task queue can answer one.
+// answered adds who answered the workflow tasks, as far as the server verified it: anyone who polls the task queue can answer one.
 func (c *chain) answered(ctx context.Context, p *record.Provenance) error {
 	if c.tasks[""] > 0 {
 		p.Claimed = append(p.Claimed, "the server did not verify who answered the workflow tasks")

@@ -84,7 +84,7 @@ func twoRuns(t *testing.T) (before, last *run) {
 	return before, last
 }
 
-// TestNoRecordIsMadeOfAForgedState: a run is given its state by the run before it, and whoever may write in the namespace can be that.
+// TestNoRecordIsMadeOfAForgedState: a run is given its state by the run before it, and anyone who can write in the namespace can be that.
 func TestNoRecordIsMadeOfAForgedState(t *testing.T) {
 	for name, c := range map[string]struct {
 		forge func(before, last *run)

@@ -35,7 +35,7 @@ func release(ctx context.Context, d *Activities, f doctor.Finding) (k8s.Released
 	return released, err
 }
 
-// known is what a dead run's history says of its node. Whoever may annotate nodes may have written the mark.
+// known is what a dead run's history says of its node. Anyone who can annotate nodes can have written the mark.
 func known(ctx context.Context, d *Activities, f doctor.Finding) (k8s.Known, error) {
 	found, err := d.Client.CoreV1().Nodes().Get(ctx, f.Node, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

@@ -47,7 +47,7 @@ func Recall(ctx context.Context, temporal client.Client, h k8s.Holder, node stri
 	return known, err
 }
 
-// remembers reads the history of a maintenance that a mark names, for whoever cannot ask the maintenance itself. Where that is
+// remembers reads the history of a maintenance that a mark names, for those who cannot ask the maintenance itself. Where that is
 // no maintenance of this worker's, or its history is gone, nothing is remembered.
 func remembers(ctx context.Context, temporal client.Client, of k8s.CordonedBy, node string, uid types.UID, left *int) (memory, error) {
 	var m memory

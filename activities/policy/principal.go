@@ -109,7 +109,7 @@ func (s *search) look(event *historypb.HistoryEvent) (over bool) {
 	case event.GetEventType() == enums.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED:
 		s.scheduled = len(s.principals)
 	case isReset(event):
-		// What follows until a task is scheduled was sent to a run before the reset. The server writes it again, in the name of whoever
+		// What follows until a task is scheduled was sent to a run before the reset. The server writes it again, in the name of the one who
 		// reset the workflow.
 		clear(s.principals[s.scheduled:])
 	case s.word.isSignal(event):
