@@ -8,41 +8,49 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"drydock/api"
 )
 
-// ErrGivenBack: the node says that a maintenance of this workflow ID has given it back. Errors that wrap it are a GivenBackError.
+// ErrGivenBack: the node tells of releases by maintenances of this workflow ID, which the caller is to check first. Errors that wrap it
+// are a GivenBackError.
 var ErrGivenBack = errors.New("the node was given back")
 
 // GivenBack is what a node keeps of a maintenance that has given it back. A Temporal server that is restored to an earlier state
 // does not know the release, and would have the maintenance done again.
 type GivenBack struct {
-	// WorkflowID is the maintenance, Namespace the ID of the Temporal namespace that it lives in.
-	WorkflowID string    `json:"workflowId"`
-	Namespace  string    `json:"namespace"`
-	At         time.Time `json:"at"`
+	// WorkflowID and RunID are the maintenance, Namespace the ID of the Temporal namespace that it lives in.
+	WorkflowID string `json:"workflowId"`
+	RunID      string `json:"runId"`
+	Namespace  string `json:"namespace"`
+	// At is when, and Reason that of the node's Event.
+	At     time.Time `json:"at"`
+	Reason string    `json:"reason,omitempty"`
+	// KeptSeconds is how long the namespace keeps what has ended.
+	KeptSeconds int64 `json:"keptSeconds"`
 	// By, Run and Activity name the activity that released the node: its workflow, the run and the activity's ID.
 	By       string `json:"by"`
 	Run      string `json:"run"`
 	Activity string `json:"activity"`
 }
 
-// GivenBackError says which release the node tells of.
+// GivenBackError says which releases a node tells of, by maintenances of one workflow ID.
 type GivenBackError struct {
-	Node string
-	GivenBack
+	Node     string
+	UID      types.UID
+	Releases []GivenBack
 }
 
 // Error implements error.
 func (e *GivenBackError) Error() string {
-	return fmt.Sprintf("node %s: %s gave it back on %s", e.Node, e.WorkflowID, e.At.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("node %s: %s gave it back", e.Node, e.Releases[0].WorkflowID)
 }
 
 // Unwrap is ErrGivenBack.
 func (e *GivenBackError) Unwrap() error { return ErrGivenBack }
 
-// maxGivenBack is of how many maintenances, the last ones of as many workflow IDs, a node tells. maxGivenBackText is how much is read:
+// maxGivenBack is of how many maintenances, the last ones, a node tells. maxGivenBackText is how much is read:
 // whoever may annotate nodes may have written it.
 const (
 	maxGivenBack     = 8
@@ -58,14 +66,13 @@ func GivenBackOn(node *corev1.Node) (releases []GivenBack) {
 	return releases[max(len(releases)-maxGivenBack, 0):]
 }
 
-// lastGivenBack is the last release of a holder's workflow ID that a node tells of.
-func (h Holder) lastGivenBack(node *corev1.Node) error {
-	for _, g := range slices.Backward(GivenBackOn(node)) {
-		if g.WorkflowID == h.WorkflowID && g.Namespace == h.Namespace {
-			return &GivenBackError{node.Name, g}
-		}
+// givenBack is an error where a node tells of releases of the holder's workflow ID.
+func (h Holder) givenBack(node *corev1.Node) error {
+	own := slices.DeleteFunc(GivenBackOn(node), func(g GivenBack) bool { return g.WorkflowID != h.WorkflowID || g.Namespace != h.Namespace })
+	if len(own) == 0 {
+		return nil
 	}
-	return nil
+	return &GivenBackError{node.Name, node.UID, own}
 }
 
 // addTo has the node tell of a release; nil tells of none.
@@ -73,7 +80,9 @@ func (g *GivenBack) addTo(annotations map[string]*string, node *corev1.Node) err
 	if g == nil {
 		return nil
 	}
-	releases := slices.DeleteFunc(GivenBackOn(node), func(one GivenBack) bool { return one.WorkflowID == g.WorkflowID })
+	releases := slices.DeleteFunc(GivenBackOn(node), func(one GivenBack) bool {
+		return one.WorkflowID == g.WorkflowID && one.RunID == g.RunID && one.Namespace == g.Namespace
+	})
 	releases = append(releases, *g)
 	text, err := json.Marshal(releases[max(len(releases)-maxGivenBack, 0):])
 	annotations[api.GivenBackAnnotation] = new(string(text))

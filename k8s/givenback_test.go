@@ -15,7 +15,7 @@ import (
 // givenBackBy is what a node tells of a release by a maintenance of ops or net.
 func givenBackBy(requestor, run string) *k8s.GivenBack {
 	id := holder(requestor, true).Holder.WorkflowID
-	return &k8s.GivenBack{WorkflowID: id, At: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), By: id, Run: run, Activity: "17"}
+	return &k8s.GivenBack{WorkflowID: id, RunID: run, At: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), By: id, Run: run, Activity: "17"}
 }
 
 func releaseTelling(t *testing.T, client k8stest.Fake, requestor string, tells *k8s.GivenBack) {
@@ -39,19 +39,20 @@ func TestANodeTellsWhoGaveItBack(t *testing.T) {
 	var back *k8s.GivenBackError
 	again := holder("ops", true)
 	again.Holder.RunID = "another"
-	if _, err := k8s.Hold(t.Context(), client, again); !errors.As(err, &back) || !errors.Is(err, k8s.ErrGivenBack) || back.GivenBack != *givenBackBy("ops", "first") {
+	again.ChecksReleases = true
+	if _, err := k8s.Hold(t.Context(), client, again); !errors.As(err, &back) || !errors.Is(err, k8s.ErrGivenBack) || len(back.Releases) != 1 || back.Releases[0] != *givenBackBy("ops", "first") {
 		t.Fatalf("held again: %v", err)
 	}
 	if node := get(t, client); node.Spec.Unschedulable || node.Annotations[api.HoldersAnnotation] != "" {
 		t.Errorf("the node was touched: %+v", node)
 	}
-	again.KnowsReleases = true
+	again.ChecksReleases = false
 	hold(t, client, again)
-	again.KnowsReleases = false
+	again.ChecksReleases = true
 	hold(t, client, again) // it holds the node: what was before does not matter
 
 	elsewhere := holder("net", true)
-	elsewhere.Holder.Namespace = "another"
+	elsewhere.Holder.Namespace, elsewhere.ChecksReleases = "another", true
 	hold(t, client, elsewhere) // that release is none of its namespace's
 }
 
@@ -59,10 +60,10 @@ func TestANodeTellsOfTheLastReleases(t *testing.T) {
 	client := k8stest.NewFake(nodeWith(nil))
 	for i := range 12 {
 		requestor := fmt.Sprintf("team-%d", i%10)
-		in := holder(requestor, true)
-		in.KnowsReleases = true
-		hold(t, client, in)
-		releaseTelling(t, client, requestor, givenBackBy(requestor, fmt.Sprint(i)))
+		hold(t, client, holder(requestor, true))
+		tells := givenBackBy(requestor, fmt.Sprint(i))
+		tells.RunID = holder(requestor, true).Holder.RunID
+		releaseTelling(t, client, requestor, tells)
 	}
 	var runs []string
 	for _, g := range k8s.GivenBackOn(get(t, client)) {

@@ -41,8 +41,8 @@ type HoldInput struct {
 	TakeOver bool
 	// Prior is what the holder remembers of the node; nil where it holds it for the first time.
 	Prior *Prior
-	// KnowsReleases: the caller knows of the releases that the node tells of.
-	KnowsReleases bool
+	// ChecksReleases: the caller has yet to check the releases that the node tells of.
+	ChecksReleases bool
 	// Exclude tells medik8s' remediators to leave the node alone, beside the first holder's mark.
 	Exclude bool
 	// Read gives the node as it was read a moment ago, once; nil has it read now.
@@ -109,8 +109,8 @@ func Hold(ctx context.Context, client kube.Interface, in HoldInput) (Held, error
 			return err
 		}
 		mine := mark.HeldBy(in.Holder.WorkflowID, in.Holder.RunID)
-		if !mine && !in.KnowsReleases {
-			if err := in.Holder.lastGivenBack(node); err != nil {
+		if !mine && in.ChecksReleases {
+			if err := in.Holder.givenBack(node); err != nil {
 				return err
 			}
 		}

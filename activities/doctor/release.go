@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/activities/heldnode"
 	"drydock/activities/node"
 	"drydock/api"
 	"drydock/checks/job"
@@ -27,8 +26,9 @@ func release(ctx context.Context, d *Activities, f doctor.Finding) (k8s.Released
 	if err != nil {
 		return k8s.Released{}, err
 	}
-	recalled.Tells = heldnode.GivenBack(ctx, f.WorkflowID, d.Home.ID)
-	released, err := k8s.Release(ctx, d.Client, f.Node, k8s.Caller{WorkflowID: f.WorkflowID, RunID: f.RunID}, recalled)
+	holder := k8s.Caller{WorkflowID: f.WorkflowID, RunID: f.RunID}
+	recalled.Tells = d.Home.GivenBack(ctx, holder, "HealedByDoctor")
+	released, err := k8s.Release(ctx, d.Client, f.Node, holder, recalled)
 	if err == nil {
 		err = endJobs(ctx, d.Jobs, f)
 	}

@@ -171,7 +171,7 @@ func (n *Activities) hold(ctx context.Context, in HoldInput) (Held, error) {
 	}
 	caller := heldnode.CallerOf(ctx, in.RunID)
 	wanted := k8s.HoldInput{
-		Node: in.Node, UID: types.UID(in.UID), Phase: in.Phase, Prior: in.Prior, Read: read, Exclude: n.Marks.Medik8s,
+		Node: in.Node, UID: types.UID(in.UID), Phase: in.Phase, Prior: in.Prior, Read: read, Exclude: n.Marks.Medik8s, ChecksReleases: true,
 		Holder: k8s.Holder{
 			WorkflowID: caller.WorkflowID, RunID: caller.RunID, Run: caller.Run, Namespace: n.Home.ID,
 			Requestor: in.Requestor, Since: in.Since, Cordon: in.Cordon,
@@ -180,8 +180,8 @@ func (n *Activities) hold(ctx context.Context, in HoldInput) (Held, error) {
 	held, err := k8s.Hold(ctx, n.Client, wanted)
 	var given *k8s.GivenBackError
 	if errors.As(err, &given) {
-		if err = knows(ctx, n.Temporal, n.Home, given); err == nil {
-			wanted.KnowsReleases, wanted.Read = true, nil
+		if err = checkReleases(ctx, n.Temporal, n.Home, n.Events, given); err == nil {
+			wanted.ChecksReleases, wanted.Read = false, nil
 			held, err = k8s.Hold(ctx, n.Client, wanted)
 		}
 	}

@@ -17,7 +17,6 @@ import (
 	"drydock/activities/caller"
 	"drydock/activities/execution"
 	"drydock/activities/failure"
-	"drydock/activities/heldnode"
 	"drydock/activities/nodeevent"
 	"drydock/api"
 	"drydock/checks/job"
@@ -83,7 +82,7 @@ func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released
 	holder := callerFor(ctx, in.WorkflowID, in.RunID)
 	known := k8s.Known{
 		Prior: in.Prior, Cordoned: hasCordoned(n.Temporal, in.Node, holder.RunID),
-		Tells: heldnode.GivenBack(ctx, holder.WorkflowID, n.Home.ID),
+		Tells: n.Home.GivenBack(ctx, holder, in.Event.Reason),
 	}
 	if in.Orphan {
 		if err := n.endOrphan(ctx, in.Node, holder, &known); err != nil {

@@ -7,35 +7,50 @@ import (
 	"time"
 
 	"go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
 	"drydock/activities/execution"
+	"drydock/activities/nodeevent"
 	"drydock/api"
 	"drydock/k8s"
 )
 
-// knows refuses to go on where a node tells of a release that Temporal should know and does not: it was restored to an earlier
-// state, and the node would be taken out of service a second time. Whoever may annotate nodes can bring this about on his own node,
-// and nothing more. Errors: Restored.
-func knows(ctx context.Context, server client.Client, home execution.Namespace, given *k8s.GivenBackError) error {
-	if time.Since(given.At) > home.Retention {
-		return nil // its history need not be kept any more
+// checkReleases refuses to hold a node that tells of a release which Temporal should know and does not: it was restored to an earlier
+// state, and the node would be taken out of service a second time. Nothing tells who asks for that by now, a person or a plan that was
+// restored itself. Those who may annotate a node can bring a refusal about. Errors: Restored.
+func checkReleases(ctx context.Context, server client.Client, home execution.Namespace, events nodeevent.Recorder, given *k8s.GivenBackError) error {
+	within, cancel := context.WithTimeout(ctx, confirmWithin)
+	defer cancel()
+	for _, release := range given.Releases {
+		if !home.MustKnow(release) {
+			continue
+		}
+		found, err := recorded(within, server, given.Node, release)
+		if err != nil {
+			return err
+		}
+		if !found {
+			return refuseRestored(ctx, events, given, release)
+		}
 	}
-	recorded, err := recorded(ctx, server, given.GivenBack)
-	if err != nil || recorded {
-		return err
-	}
-	return temporal.NewNonRetryableApplicationError(fmt.Sprintf(
-		"%v, and Temporal does not know of that: it seems to be restored to an earlier state. Where the node is not to be maintained "+
-			"again: drydock cancel %s; where it is: kubectl annotate node %s %s-", given, given.Node, given.Node, api.GivenBackAnnotation),
-		api.ErrorRestored, nil)
+	return nil
 }
 
-// recorded reports whether a history has the activity that released a node. A history of which more than is read here comes before
-// it counts as one.
-func recorded(ctx context.Context, server client.Client, given k8s.GivenBack) (bool, error) {
+func refuseRestored(ctx context.Context, events nodeevent.Recorder, given *k8s.GivenBackError, release k8s.GivenBack) error {
+	text := fmt.Sprintf("node %s says that %s gave it back on %s (%s), and Temporal does not know of that: it seems to be restored to an "+
+		"earlier state. Where this is not to be done again: drydock cancel %s. Where it is, and for later maintenances: "+
+		"kubectl annotate node %s %s-", given.Node, release.WorkflowID, release.At.UTC().Format(time.RFC3339), release.Reason,
+		given.Node, given.Node, api.GivenBackAnnotation)
+	events.Record(ctx, given.Node, given.UID, nodeevent.Event{Reason: "MaintenanceRestored", Warning: true, Message: text, Key: release.Run})
+	return temporal.NewNonRetryableApplicationError(text, api.ErrorRestored, nil)
+}
+
+// recorded reports whether a history has the activity that released a node. One that is longer than what is read counts as having it.
+func recorded(ctx context.Context, server client.Client, node string, given k8s.GivenBack) (bool, error) {
 	events := server.GetWorkflowHistory(ctx, given.By, given.Run, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for range maxEvents {
 		if !events.HasNext() {
@@ -49,9 +64,34 @@ func recorded(ctx context.Context, server client.Client, given k8s.GivenBack) (b
 			return false, nil
 		case err != nil:
 			return false, fmt.Errorf("reading the history of workflow %.300q: %w", given.By, err)
-		case event.GetActivityTaskScheduledEventAttributes().GetActivityId() == given.Activity:
+		case releases(event.GetActivityTaskScheduledEventAttributes(), node, given.Activity):
 			return true, nil
 		}
 	}
 	return true, nil
+}
+
+// releases reports whether an activity of that ID is one that releases a node. A run that goes on from an earlier state gives the same
+// IDs to other activities.
+func releases(a *historypb.ActivityTaskScheduledEventAttributes, node, id string) bool {
+	if id == "" || a.GetActivityId() != id {
+		return false
+	}
+	var about struct {
+		Node    string `json:"node"`
+		Finding struct {
+			Node string `json:"node"`
+		} `json:"finding"`
+	}
+	if err := converter.GetDefaultDataConverter().FromPayloads(a.GetInput(), &about); err != nil {
+		return false // it is about nothing
+	}
+	switch a.GetActivityType().GetName() {
+	case "ReleaseNode":
+		return about.Node == node
+	case "Heal":
+		return about.Finding.Node == node
+	default:
+		return false
+	}
 }

@@ -1,6 +1,7 @@
 package maintenance
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -24,6 +25,8 @@ type hold struct {
 	changes []api.NodeChange
 	// releasing: the node is given back, and nothing is set on it again.
 	releasing bool
+	// saidRestored: it is noted that Temporal was restored to an earlier state.
+	saidRestored bool
 	// guarding is set while guard reacts to a change of the node, which cancelGuard ends.
 	guarding    bool
 	cancelGuard workflow.CancelFunc
@@ -112,11 +115,14 @@ func (h *hold) holdUnlessRestored(cordon bool, event nodeevent.Event) (node.Held
 		// No history of a release before has this error.
 		h.journal.waiting("somebody's word: " + call.Cause(err))
 		leaves, err := h.stop.awaitUpTo(again.pause(), "see whether it is to go on", h.leave.due)
-		switch {
-		case err != nil:
+		if err == nil && leaves {
+			err = errContinue
+		}
+		if err == nil {
+			err = h.freeze.proceed()
+		}
+		if err != nil {
 			return node.Held{}, err
-		case leaves:
-			return node.Held{}, errContinue
 		}
 		h.journal.waiting("")
 	}
@@ -160,6 +166,9 @@ func (h *hold) markLost(err error) bool {
 func (h *hold) restoreMark() error {
 	h.MarksRestored++
 	_, err := h.holdUnlessRestored(h.wantsCordon(), markRestored)
+	if errors.Is(err, errContinue) {
+		h.MarksRestored-- // the next run begins with it
+	}
 	return err
 }
 

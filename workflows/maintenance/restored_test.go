@@ -49,6 +49,26 @@ func TestARestoredMaintenanceCanBeCancelled(t *testing.T) {
 	}
 }
 
+// Each run that waits takes the drain again, and finds the mark gone: that does not count as many losses of it.
+func TestARestoredDrainWaitsAcrossRuns(t *testing.T) {
+	s := workflowtest.New(t)
+	s.Usual["Drain"] = workflowtest.Reply{Err: temporal.NewNonRetryableApplicationError("not held", api.ErrorNotHolder, nil)}
+	s.Answer("HoldNode", workflowtest.Reply{})
+	s.Usual["HoldNode"] = restored
+	for i := range 5 {
+		s.ContinueAt(time.Duration(i+1) * time.Hour)
+	}
+	s.At(6*time.Hour+time.Minute, func() {
+		if status := s.Status(); status.Phase != api.Draining || !strings.Contains(status.WaitingFor, "somebody's word") {
+			t.Errorf("%s waits for %q:\n%s", status.Phase, status.WaitingFor, workflowtest.MessagesOf(status))
+		}
+		s.Usual["Drain"], s.Usual["HoldNode"] = workflowtest.Reply{}, workflowtest.Reply{}
+	})
+	s.DoneAt(8 * time.Hour)
+	s.Run(ladder("100h", "fail"))
+	s.ExpectCompleted()
+}
+
 // The mark is gone under the drain: a maintenance that is restored to a state in which it drained must not drain again.
 func TestARestoredDrainWaitsForSomebodysWord(t *testing.T) {
 	s := workflowtest.New(t)
