@@ -125,7 +125,7 @@ func TestMadeUpTokensTakeNoMemory(t *testing.T) {
 		}
 	}
 	asked := s.asked
-	if got := s.get("Bearer prometheus"); got.StatusCode != http.StatusOK || s.asked != asked {
-		t.Errorf("Prometheus was forgotten for tokens that somebody made up: %s, %d more questions", got.Status, s.asked-asked)
+	if got := s.get("Bearer prometheus"); got.Code != http.StatusOK || s.asked != asked {
+		t.Errorf("Prometheus was forgotten for tokens that somebody made up: %d, %d more questions", got.Code, s.asked-asked)
 	}
 }
