@@ -13,8 +13,8 @@ import (
 	"drydock/api"
 )
 
-// ErrGivenBack: the node tells of releases by maintenances of this workflow ID, which the caller is to check first. Errors that wrap it
-// are a GivenBackError.
+// ErrGivenBack is that a node tells of releases by maintenances of this workflow ID, which the caller is to check first. Errors that wrap
+// it are a GivenBackError.
 var ErrGivenBack = errors.New("the node was given back")
 
 // GivenBack is what a node keeps of a maintenance that has given it back. A Temporal server that is restored to an earlier state
@@ -66,9 +66,14 @@ func GivenBackOn(node *corev1.Node) (releases []GivenBack) {
 	return releases[max(len(releases)-maxGivenBack, 0):]
 }
 
-// givenBack is an error where a node tells of releases of the holder's workflow ID.
-func (h Holder) givenBack(node *corev1.Node) error {
-	own := slices.DeleteFunc(GivenBackOn(node), func(g GivenBack) bool { return g.WorkflowID != h.WorkflowID || g.Namespace != h.Namespace })
+// checkReleases returns an error where a node that the holder does not hold yet tells of releases of its workflow ID.
+func (in HoldInput) checkReleases(node *corev1.Node, mine bool) error {
+	if mine || !in.ChecksReleases {
+		return nil
+	}
+	own := slices.DeleteFunc(GivenBackOn(node), func(g GivenBack) bool {
+		return g.WorkflowID != in.Holder.WorkflowID || g.Namespace != in.Holder.Namespace
+	})
 	if len(own) == 0 {
 		return nil
 	}

@@ -109,10 +109,8 @@ func Hold(ctx context.Context, client kube.Interface, in HoldInput) (Held, error
 			return err
 		}
 		mine := mark.HeldBy(in.Holder.WorkflowID, in.Holder.RunID)
-		if !mine && in.ChecksReleases {
-			if err := in.Holder.givenBack(node); err != nil {
-				return err
-			}
+		if err := in.checkReleases(node, mine); err != nil {
+			return err
 		}
 		held = Held{
 			UID: node.UID, BootID: node.Status.NodeInfo.BootID,
