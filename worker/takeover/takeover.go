@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -116,7 +115,8 @@ type pass struct {
 	Worker
 	watches watches
 	limiter *rate.Limiter
-	synced  bool
+	// sync returns once this worker sees the nodes, or why it does not; each pass asks once.
+	sync func() error
 
 	mu sync.Mutex
 	// begun are the activities that were begun anew: none is twice, however long the passes take.
@@ -129,78 +129,60 @@ func newPass(w Worker) *pass {
 	return &pass{Worker: w, watches: allWatches(), limiter: rate.NewLimiter(perSecond, atOnce), begun: map[activityKey]bool{}}
 }
 
-// run is one pass; it returns how many watches it began anew, whatever else failed. They are begun on a worker that sees the nodes only:
-// one without access to the API server must not take them from one that has it.
+// run is one pass; it returns how many watches it began anew, whatever else failed.
 func (p *pass) run(ctx context.Context) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, passWithin)
 	defer cancel()
+	p.sync = sync.OnceValue(func() error {
+		ctx, cancel := context.WithTimeout(ctx, syncWithin)
+		defer cancel()
+		return p.Nodes.Sync(ctx)
+	})
 	before := len(p.begun)
 	running, err := p.running(ctx)
-	if err != nil {
-		return 0, err
+	if err == nil {
+		err = p.each(ctx, running, p.take)
 	}
-	found, failed := p.find(ctx, running)
-	if len(found) == 0 {
-		return 0, failed
-	}
-	if err := p.sync(ctx); err != nil {
-		return 0, errors.Join(failed, err)
-	}
-	failed = errors.Join(failed, p.each(ctx, found, p.take))
-	return len(p.begun) - before, failed
+	return len(p.begun) - before, err
 }
 
-// running are the IDs of the workflows that may have a watch.
+// running are the IDs of the workflows that may have a watch, those with the most urgent ones first.
 func (p *pass) running(ctx context.Context) ([]string, error) {
-	kinds := slices.Sorted(maps.Keys(p.watches))
 	request := &workflowservice.ListWorkflowExecutionsRequest{Namespace: p.Namespace, PageSize: pageSize, Query: fmt.Sprintf(
-		`WorkflowType IN ("%s") AND TaskQueue="%s" AND ExecutionStatus="Running"`, strings.Join(kinds, `", "`), p.TaskQueue)}
-	var ids []string
-	for {
+		`WorkflowType IN ("%s") AND TaskQueue="%s" AND ExecutionStatus="Running"`, strings.Join(p.watches.kinds, `", "`), p.TaskQueue)}
+	ids := make([][]string, len(p.watches.kinds))
+	for listed := 0; listed < maxWorkflows; {
 		page, err := p.Temporal.ListWorkflow(ctx, request)
 		if err != nil {
 			return nil, fmt.Errorf("listing the workflows that watch: %w", err)
 		}
 		for _, info := range page.GetExecutions() {
-			ids = append(ids, info.GetExecution().GetWorkflowId())
+			if i := slices.Index(p.watches.kinds, info.GetType().GetName()); i >= 0 {
+				ids[i] = append(ids[i], info.GetExecution().GetWorkflowId())
+			}
 		}
-		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 || len(ids) >= maxWorkflows {
-			slices.Sort(ids)
-			return slices.Compact(ids), nil
+		listed += len(page.GetExecutions())
+		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
+			break
 		}
 	}
+	for i := range ids { // a workflow that has just continued as new may be there twice
+		slices.Sort(ids[i])
+		ids[i] = slices.Compact(ids[i])
+	}
+	return slices.Concat(ids...), nil
 }
 
-// find returns the workflows with an attempt to take.
-func (p *pass) find(ctx context.Context, ids []string) (found []string, err error) {
-	err = p.each(ctx, ids, func(ctx context.Context, id string) error {
-		_, attempts, err := p.attempts(ctx, id)
-		if err == nil && len(attempts) > 0 {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			found = append(found, id)
-		}
+// take begins the watches of a workflow anew, on a worker that sees the nodes only: one without access to the API server must not take
+// them from one that has it. Since that may take a while, the attempts are asked for once more.
+func (p *pass) take(ctx context.Context, id string) error {
+	_, attempts, err := p.attempts(ctx, id)
+	if err != nil || len(attempts) == 0 {
 		return err
-	})
-	return found, err
-}
-
-// sync waits, once, until this worker sees the nodes.
-func (p *pass) sync(ctx context.Context) error {
-	if p.synced {
-		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, syncWithin)
-	defer cancel()
-	if err := p.Nodes.Sync(ctx); err != nil {
+	if err := p.sync(); err != nil {
 		return fmt.Errorf("this worker does not see the nodes yet: %w", err)
 	}
-	p.synced = true
-	return nil
-}
-
-// take begins the attempts of a workflow anew. They are asked for once more: much may have happened since they were found.
-func (p *pass) take(ctx context.Context, id string) error {
 	info, attempts, err := p.attempts(ctx, id)
 	for _, a := range attempts {
 		err = errors.Join(err, p.fail(ctx, info, a))

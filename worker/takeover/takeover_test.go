@@ -58,9 +58,11 @@ func (s *server) ListWorkflow(_ context.Context, r *workflowservice.ListWorkflow
 		return nil, fmt.Errorf("query %s", r.GetQuery())
 	}
 	var all []*workflowpb.WorkflowExecutionInfo
-	for id := range s.workflows {
+	for id, w := range s.workflows {
 		if !s.hidden[id] {
-			all = append(all, &workflowpb.WorkflowExecutionInfo{Execution: &commonpb.WorkflowExecution{WorkflowId: id, RunId: "an older one"}})
+			all = append(all, &workflowpb.WorkflowExecutionInfo{
+				Execution: &commonpb.WorkflowExecution{WorkflowId: id, RunId: "an older one"}, Type: &commonpb.WorkflowType{Name: w.kind},
+			})
 		}
 	}
 	s.hidden = nil
@@ -239,6 +241,17 @@ func TestRequestsAreBounded(t *testing.T) {
 			t.Errorf("%d workflows were described in %s", many, took)
 		}
 	})
+}
+
+func TestTheMostUrgentAreFirst(t *testing.T) {
+	s := &server{workflows: map[string]running{
+		"a-plan": watching(api.MaintenancePlanType, "AwaitEnds"), "a-remediation": watching(api.NodeRemediationType, "WatchRemediation"),
+		"scheduler": watching(api.SchedulerType, "WatchCluster"), "health": watching(api.HealthWatchType, "WatchHealth"),
+	}}
+	got, err := newPass(Worker{Temporal: s, TaskQueue: "drydock"}).running(t.Context())
+	if want := []string{"scheduler", "health", "a-remediation", "a-plan"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %v, %v, want %v", got, err, want)
+	}
 }
 
 func TestItEndsWithTheWorker(t *testing.T) {

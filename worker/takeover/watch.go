@@ -1,6 +1,7 @@
 package takeover
 
 import (
+	"slices"
 	"time"
 
 	"go.temporal.io/api/enums/v1"
@@ -13,16 +14,21 @@ import (
 // worker are begun anew after their heartbeat timeouts.
 const clockSkew = 5 * time.Second
 
-// watches are the names of the activities that watch, by the types of the workflows that call them.
-type watches map[string]map[string]bool
+// watches are the activities that watch.
+type watches struct {
+	// kinds are the types of the workflows that call them, the most urgent first.
+	kinds []string
+	// names are the names of the activities, by those types.
+	names map[string][]string
+}
 
 func allWatches() watches {
-	all := watches{}
+	all := watches{names: map[string][]string{}}
 	for _, w := range call.Watches() {
-		if all[w.Workflow] == nil {
-			all[w.Workflow] = map[string]bool{}
+		if !slices.Contains(all.kinds, w.Workflow) {
+			all.kinds = append(all.kinds, w.Workflow)
 		}
-		all[w.Workflow][w.ActivityType()] = true
+		all.names[w.Workflow] = append(all.names[w.Workflow], w.ActivityType())
 	}
 	return all
 }
@@ -38,7 +44,7 @@ type newcomer struct {
 // of an activity that may not be tried again, which would end it.
 func (n newcomer) takes(all watches, workflowType string, a *workflowpb.PendingActivityInfo) bool {
 	last := a.GetMaximumAttempts() > 0 && a.GetAttempt() >= a.GetMaximumAttempts()
-	return all[workflowType][a.GetActivityType().GetName()] &&
+	return slices.Contains(all.names[workflowType], a.GetActivityType().GetName()) &&
 		a.GetState() == enums.PENDING_ACTIVITY_STATE_STARTED && !a.GetPaused() && !last &&
 		a.GetLastWorkerIdentity() != n.identity &&
 		a.GetLastStartedTime() != nil && !a.GetLastStartedTime().AsTime().After(n.started.Add(clockSkew))

@@ -15,19 +15,20 @@ type Watch struct {
 	Activity any
 }
 
-// Watches are all of them. A worker that starts begins them anew, since the worker that carried them out may have died; an activity
-// that is missing here is begun anew after its heartbeat timeout. What changes a node, such as a drain, does not belong here.
+// Watches are all of them, those that a cluster has one of first. A worker that starts begins them anew in this order, since the worker
+// that carried them out may have died; an activity that is missing here is begun anew after its heartbeat timeout. What changes a node,
+// such as a drain, does not belong here.
 func Watches() []Watch {
 	return []Watch{
 		{api.SchedulerType, Cluster.WatchCluster},
 		{api.HealthWatchType, Health.WatchHealth},
+		{api.ProfilesType, Profiles.EvaluateProfiles},
+		{api.LockstepType, Lockstep.WatchShared},
 		{api.NodeRemediationType, Health.WatchRemediation},
 		{api.NodeRemediationType, Plans.AwaitEnds},
 		{api.MaintenancePlanType, Plans.AwaitPlanNodes},
 		{api.MaintenancePlanType, Plans.AwaitEnds},
 		{api.PlanRunType, Plans.AwaitEnds},
-		{api.LockstepType, Lockstep.WatchShared},
-		{api.ProfilesType, Profiles.EvaluateProfiles},
 	}
 }
 
