@@ -3,6 +3,7 @@ package handover
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -139,7 +140,8 @@ func (s *splitter) splitObject(object map[string]any, fields Fields, path string
 		return object, nil // nothing below is told apart
 	}
 	known, beside := map[string]any{}, map[string]any{}
-	for name, value := range object {
+	for _, name := range namesIn(object) { // in order: the first field that is needed is named
+		value := object[name]
 		below, there := fields[name]
 		place := joinPath(path, name)
 		if all, ok := fields[everyKey]; ok {
@@ -162,9 +164,11 @@ func (s *splitter) splitObject(object map[string]any, fields Fields, path string
 	return known, rest
 }
 
+func namesIn(object map[string]any) []string { return slices.Sorted(maps.Keys(object)) }
+
 // found takes note of a field that the release does not know. One that says nothing is not needed.
 func (s *splitter) found(path string, value any) {
-	if !isZero(value) && !slices.Contains(s.contract.Dispensable, path) {
+	if s.needed == "" && !isZero(value) && !slices.Contains(s.contract.Dispensable, path) {
 		s.needed = path
 	}
 }
