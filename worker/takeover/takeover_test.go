@@ -108,6 +108,8 @@ func (s *server) CompleteActivityByIDWithOptions(_ context.Context, o client.Com
 }
 
 func (s *server) Sync(context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.synced++
 	return s.blind
 }
