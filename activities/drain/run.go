@@ -116,6 +116,7 @@ func (r *run) untilEmpty(ctx context.Context) (api.DrainProgress, error) {
 		}
 		if r.in.Drain.Mode == spec.ModeEvict {
 			if err := r.act(ctx, &found); err != nil {
+				r.handOver(ctx, found)
 				return api.DrainProgress{}, err
 			}
 		}
@@ -148,6 +149,24 @@ func (r *run) untilEmpty(ctx context.Context) (api.DrainProgress, error) {
 		}
 		retry.Stop()
 	}
+}
+
+// handOver has the heartbeats tell what became of the requests that are under way, for the attempt that goes on: it would not count a pod
+// whose answer it does not know.
+func (r *run) handOver(ctx context.Context, found observation) {
+	answered := make(chan struct{})
+	go func() {
+		r.sender.underWay.Wait() // close ends them
+		close(answered)
+	}()
+	waited := time.NewTimer(patience)
+	defer waited.Stop()
+	select {
+	case <-answered:
+	case <-waited.C:
+	}
+	progress, _ := r.standing(found)
+	r.reporter.Report(ctx, progress)
 }
 
 // act does what there is to do now: it keeps DaemonSet pods from coming back, evicts, and ends what is overdue.
