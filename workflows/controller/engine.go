@@ -62,7 +62,9 @@ type engine struct {
 	events int
 	// wasReset: a reset was noticed, and not taken yet.
 	wasReset bool
-	page     Page
+	// cancelled: the cancellation of this run was taken. That of another run is another one.
+	cancelled bool
+	page      Page
 }
 
 // pacing is when the next turn is.
@@ -150,7 +152,7 @@ func (e *engine) happened() bool {
 		slices.ContainsFunc(e.children, func(c *child) bool { return c.future.IsReady() })
 }
 
-func (e *engine) isCancelled() bool { return e.root.Err() != nil && !e.base.Cancelled }
+func (e *engine) isCancelled() bool { return e.root.Err() != nil && !e.cancelled }
 
 // isIdle reports whether nothing would be lost with this run.
 func (e *engine) isIdle() bool {
@@ -165,7 +167,7 @@ func (e *engine) take() (taken int) {
 		taken++
 	}
 	if e.isCancelled() {
-		e.base.Cancelled = true
+		e.cancelled = true
 		e.base.Note(e.now(), "the workflow was cancelled", "somebody has requested that")
 		e.c.Cancel(e.now())
 		taken++
@@ -260,7 +262,7 @@ func (e *engine) takeEnds() (taken int) {
 		o.Err = c.future.Get(e.ctx, nil)
 		var terminated *temporal.TerminatedError
 		if errors.As(o.Err, &terminated) {
-			continue // Turn.Hears
+			o.What = Terminated
 		}
 		e.c.Outcome(o, e.now())
 	}
@@ -304,19 +306,21 @@ func (e *engine) turn(now time.Time, leaves bool) Turn {
 
 // begin begins the effects that are not under way and do not rest, while there is room.
 func (e *engine) begin(d Decision, now time.Time) {
-	wanted, busy := map[Key]bool{}, map[Key]bool{}
+	wanted, busy, kinds := map[Key]bool{}, map[Key]bool{}, map[string]int{}
 	for _, w := range d.Watches {
 		wanted[w.Key] = true
 	}
 	for _, r := range e.effects {
 		busy[r.meta().Key] = true
+		kinds[r.meta().Key.Kind]++
 	}
 	starts, bytes := 0, 0
 	for _, x := range d.Effects {
 		m := x.meta()
 		wanted[m.Key] = true
 		_, isStart := x.(Start)
-		if busy[m.Key] || len(e.effects) >= maxUnderWay || bytes >= maxBytes || isStart && starts >= maxStarts {
+		if busy[m.Key] || len(e.effects) >= maxUnderWay || bytes >= maxBytes || isStart && starts >= maxStarts ||
+			m.AtOnce > 0 && kinds[m.Key.Kind] >= m.AtOnce {
 			continue // one that is under way comes back, and then there is another turn
 		}
 		if until := e.base.rests(x, now); !until.IsZero() {
@@ -332,6 +336,7 @@ func (e *engine) begin(d Decision, now time.Time) {
 		}
 		bytes += size
 		busy[m.Key] = true
+		kinds[m.Key.Kind]++
 		e.effects = append(e.effects, r)
 	}
 	for _, r := range e.effects {

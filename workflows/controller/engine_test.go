@@ -31,6 +31,7 @@ type stub struct {
 	controller.Base
 	Heard    []string `json:"heard,omitempty"`
 	Verdict  string   `json:"verdict,omitempty"`
+	Cancels  int      `json:"cancels,omitempty"`
 	decide   func(s *stub, t controller.Turn) controller.Decision
 	outcome  func(s *stub, o controller.Outcome, now time.Time)
 	decided  int
@@ -43,7 +44,7 @@ type stub struct {
 
 func (s *stub) Begin(now time.Time) { s.started, s.ContinueAfter = now, s.every }
 func (s *stub) Reset(time.Time)     { s.Verdict += "reset " }
-func (s *stub) Cancel(time.Time)    {}
+func (s *stub) Cancel(time.Time)    { s.Cancels++ }
 
 func (s *stub) Page(time.Time) controller.Page {
 	return controller.Page{Details: s.ShowNotes(), Attributes: s.attended}
@@ -560,13 +561,13 @@ func TestWhatIsNotSentYetIsSentByTheNextRun(t *testing.T) {
 }
 
 // A reset of a child terminates its run, and the child goes on under its workflow ID: the controller has to ask.
-func TestTheEndOfATerminatedChildIsNotHeardOf(t *testing.T) {
+func TestTheTerminationOfAChildIsNotItsEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
 		want []string
 	}{
 		"completed":  {nil, []string{"5s started", "5s heard true", "5s ended <nil>", "5s heard false"}},
-		"terminated": {&temporal.TerminatedError{}, []string{"5s started", "5s heard true", "5s heard false"}},
+		"terminated": {&temporal.TerminatedError{}, []string{"5s started", "5s heard true", "5s terminated", "5s heard false"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var s *site
@@ -582,10 +583,13 @@ func TestTheEndOfATerminatedChildIsNotHeardOf(t *testing.T) {
 				return d
 			})
 			s.stub.outcome = func(_ *stub, o controller.Outcome, _ time.Time) {
-				if o.What == controller.Done {
+				switch o.What {
+				case controller.Done:
 					run = o.Run
 					s.note("started")
-				} else {
+				case controller.Terminated:
+					s.note("terminated")
+				default:
 					s.note(fmt.Sprint("ended ", o.Err))
 				}
 			}
