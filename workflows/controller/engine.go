@@ -153,20 +153,20 @@ func (e *engine) isIdle() bool {
 }
 
 // take takes all that has happened. A child's start comes before what the child sends, and that before its end: the server records them in
-// this order, and a workflow task may have all three.
+// this order, and a workflow task may have all three. A message that came with a cancellation counts.
 func (e *engine) take() (taken int) {
 	if e.wasReset {
 		e.takeReset()
 		taken++
 	}
+	taken += e.takeEffects(true)
+	taken += e.mail.take()
 	if e.isCancelled() {
 		e.cancelled = true
 		e.base.Note(e.now(), "the workflow was cancelled", "somebody has requested that")
 		e.c.Cancel(e.now())
 		taken++
 	}
-	taken += e.takeEffects(true)
-	taken += e.mail.take()
 	taken += e.takeEffects(false) + e.takeReports() + e.takeEnds()
 	e.events += taken
 	if e.timer.fired() {

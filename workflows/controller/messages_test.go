@@ -236,3 +236,17 @@ func TestAStateThatIsTooLargeFailsTheTask(t *testing.T) {
 		t.Errorf("%.300v", err)
 	}
 }
+
+func TestAMessageThatComesWithACancellationCounts(t *testing.T) {
+	s := newSite(t, idle)
+	s.at(time.Second, func() {
+		s.env.SignalWorkflowSkippingWorkflowTask("word", said("1", "a"))
+		s.env.CancelWorkflow()
+	})
+	if err := s.run(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"a", "cancelled", "end"}; !slices.Equal(s.stub.Heard, want) {
+		t.Errorf("heard %q, want %q", s.stub.Heard, want)
+	}
+}

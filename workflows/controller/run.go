@@ -137,23 +137,25 @@ func (e *engine) show(now time.Time) {
 		workflow.SetCurrentDetails(e.ctx, page.Details)
 	}
 	e.page = page
-	changed := map[string]string{}
-	for name, value := range page.Attributes {
-		if known, there := e.base.Shown[name]; !there || known != value {
-			changed[name] = value
-		}
-	}
+	changed := changes(e.base.Shown, page.Attributes)
 	if len(changed) == 0 {
 		return
 	}
+	e.base.Shown = maps.Clone(page.Attributes)
 	if err := workflow.UpsertTypedSearchAttributes(e.ctx, keywords(changed)...); err != nil {
 		workflow.GetLogger(e.ctx).Error("setting search attributes", "error", err)
-		return
 	}
-	if e.base.Shown == nil {
-		e.base.Shown = map[string]string{}
+}
+
+// changes are the attributes that are not shown, or not so.
+func changes(shown, wanted map[string]string) map[string]string {
+	changed := map[string]string{}
+	for name, value := range wanted {
+		if known, there := shown[name]; !there || known != value {
+			changed[name] = value
+		}
 	}
-	maps.Copy(e.base.Shown, changed)
+	return changed
 }
 
 // Check refuses a workflow ID that names another cluster than the task queue does.
