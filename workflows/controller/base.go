@@ -113,7 +113,8 @@ func (b *Base) keep(now time.Time, what, why string) api.RecordedDecision {
 // last returns the last entries of a list, most at most.
 func last[T any](all []T, most int) []T { return all[max(len(all)-most, 0):] }
 
-// Fails has the effects of a key rest, for longer each time. Outcome calls it for an effect that was carried out and came to nothing.
+// Fails has the effects, or the watch, of a key rest, for longer each time. Outcome calls it for an effect that was carried out and came to
+// nothing, and for a watch that failed and of which it says so itself.
 func (b *Base) Fails(k Key, what, why string, now time.Time) {
 	r := b.retry(k)
 	if r.Since.IsZero() {
@@ -125,7 +126,7 @@ func (b *Base) Fails(k Key, what, why string, now time.Time) {
 	b.judged = true
 }
 
-// Rest keeps the effects of a key from beginning for a while. Outcome calls it for an effect that has to wait for something.
+// Rest keeps the effects, or the watch, of a key from beginning for a while. Outcome calls it for one that has to wait for something.
 func (b *Base) Rest(k Key, d time.Duration, now time.Time) {
 	*b.retry(k) = Retry{Key: k, Until: now.Add(d)}
 	b.judged = true

@@ -20,7 +20,7 @@ type Controller interface {
 	Begin(now time.Time)
 	// Decide returns all that should be under way now. Called again at once, it returns the same.
 	Decide(t Turn) Decision
-	// Outcome takes what came of an effect, or what a watch reports.
+	// Outcome takes what came of an effect, and what a watch reports; Err of that is that the watch failed.
 	Outcome(o Outcome, now time.Time)
 	// Reset forgets what may have changed since the point that the run was reset to.
 	Reset(now time.Time)

@@ -51,9 +51,12 @@ type Call struct {
 	Attempts int32
 	// Pause bounds the pause between two attempts; zero is 30 s, or 10 s with a Heartbeat.
 	Pause time.Duration
-	// Heartbeat makes it one that runs for as long as it takes, and is the timeout of its heartbeats. Zero is one of a few requests.
+	// Heartbeat makes it one that runs for as long as it takes, and is the timeout of its heartbeats. Zero is one of a few requests, or 10 s of
+	// a watch that is not Quick.
 	Heartbeat time.Duration
-	Lane      api.Lane
+	// Quick makes a watch one of a few requests, without heartbeats.
+	Quick bool
+	Lane  api.Lane
 	// Local is for what the worker knows by itself: nothing else of Call counts.
 	Local bool
 }
@@ -103,6 +106,8 @@ type Start struct {
 	Input    any
 	// Attributes are search attributes of the keyword type.
 	Attributes map[string]string
+	// Memo is what lists of workflows show of it.
+	Memo map[string]any
 	// Once refuses the start where a workflow of this ID has ended.
 	Once bool
 }
@@ -112,6 +117,8 @@ func (s Start) content() any { return []any{s.Type, s.ID, s.Input} }
 // begin returns the child itself, whose start is what the frame waits for.
 func (s Start) begin(ctx workflow.Context) workflow.Future {
 	options := call.Child(s.ID, s.Summary)
+	options.Memo = s.Memo
+
 	if s.Once {
 		options.WorkflowIDReusePolicy = enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
 	}
