@@ -144,7 +144,9 @@ func TestANodeThatIsDeletedAndMadeAgainEndsItsRemediation(t *testing.T) {
 func TestAResetCheckGoesOnWithWhatRuns(t *testing.T) {
 	s := newSite(t, twoSteps, "a", "b", "c")
 	s.ill(10*time.Second, 0, "b")
-	s.resets = []time.Duration{5*time.Minute + 10500*time.Millisecond, 6 * time.Minute, 11 * time.Minute}
+	for _, when := range []time.Duration{5*time.Minute + 10500*time.Millisecond, 6 * time.Minute, 11 * time.Minute} {
+		s.reset(when)
+	}
 	s.well(15*time.Minute, "b")
 	s.live(16 * time.Minute)
 	s.want([]string{"5m10s begin b at step 1", "5m11s object 1 of b", "7m12s object 2 of b", "15m2s removed b"}, "begin", "object", "removed")
@@ -293,7 +295,7 @@ func TestAnOrderThatCameWhileARemediationWaitedToBeginIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := health.Order{Node: "b", Revision: 2, Healthy: true, Why: "the check does not select the node any more"}
-	s.packed, err = api.Pack(state{
+	s.packed, err = api.Pack(check{
 		Spec: spec, Known: true, Queue: []health.Begin{{Node: "b", UID: "uid-b"}}, Prepared: &settings.Prepared{},
 		Health: health.State{Nodes: health.Nodes{{Facts: health.Facts{Name: "b", UID: "uid-b"}, Remediation: &health.Running{BeganAt: s.start, Order: left}}}},
 	})
@@ -313,7 +315,7 @@ func TestAPauseWithdrawsWhatWasDecidedAndHasNotBegun(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.nodes["b"].ill[0] = s.start.Add(-time.Hour)
-	s.packed, err = api.Pack(state{
+	s.packed, err = api.Pack(check{
 		Spec: spec, Known: true, Queue: []health.Begin{{Node: "b", UID: "uid-b"}}, Prepared: &settings.Prepared{},
 		Health: health.State{
 			Pauses: []health.Pause{{By: "jane", At: s.start}},
