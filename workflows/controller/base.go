@@ -114,7 +114,7 @@ func (b *Base) keep(now time.Time, what, why string) api.RecordedDecision {
 func last[T any](all []T, most int) []T { return all[max(len(all)-most, 0):] }
 
 // Fails has the effects, or the watch, of a key rest, for longer each time. Outcome calls it for an effect that was carried out and came to
-// nothing, and for a watch that failed and of which it says so itself.
+// nothing, and where it says in its own words what has failed.
 func (b *Base) Fails(k Key, what, why string, now time.Time) {
 	r := b.retry(k)
 	if r.Since.IsZero() {

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"encoding/json"
+	"errors"
 	"hash/fnv"
 	"maps"
 	"slices"
@@ -159,6 +160,15 @@ func (c Cancel) content() any { return c.To }
 
 func (c Cancel) begin(ctx workflow.Context) workflow.Future {
 	return workflow.RequestCancelExternalWorkflow(ctx, c.To.WorkflowID, c.To.RunID)
+}
+
+// troubleOf is what an error tells people. That a workflow runs already, or does not run, is for the controller to judge.
+func troubleOf(err error) string {
+	var nobody *temporal.UnknownExternalWorkflowExecutionError
+	if temporal.IsWorkflowExecutionAlreadyStartedError(err) || errors.As(err, &nobody) {
+		return ""
+	}
+	return call.Cause(err)
 }
 
 // digest tells the content of one effect from that of another, and returns its size in bytes.

@@ -216,28 +216,20 @@ func (e *engine) takeEffects(starts bool) (taken int) {
 	return len(done)
 }
 
-// judge feeds an outcome back, and has the effect rest: for longer each time that it fails.
+// judge feeds an outcome back, and has the effect rest: for longer each time that it fails. What Outcome judges itself is left at that.
 func (e *engine) judge(r *running, m Meta, o Outcome, now time.Time) {
-	if o.Err != nil {
-		e.base.Fails(m.Key, m.Summary, troubleOf(o.Err), now)
-	}
-	if _, ok := r.Effect.(Activity); ok && o.Err != nil {
-		e.base.Warn(now, m.Summary, "failed: "+call.Cause(o.Err))
-	}
 	e.base.judged = false
 	e.c.Outcome(o, now)
-	if o.Err == nil && !e.base.judged {
+	switch {
+	case e.base.judged:
+	case o.Err == nil:
 		e.base.repeats(m, r.same, now)
+	default:
+		e.base.Fails(m.Key, m.Summary, troubleOf(o.Err), now)
+		if _, ok := r.Effect.(Activity); ok {
+			e.base.Warn(now, m.Summary, "failed: "+call.Cause(o.Err))
+		}
 	}
-}
-
-// troubleOf is what an error tells people. That a workflow runs already, or does not run, is for the controller to judge.
-func troubleOf(err error) string {
-	var nobody *temporal.UnknownExternalWorkflowExecutionError
-	if temporal.IsWorkflowExecutionAlreadyStartedError(err) || errors.As(err, &nobody) {
-		return ""
-	}
-	return call.Cause(err)
 }
 
 // takeEnds takes the ends of children.
