@@ -50,8 +50,9 @@ type Base struct {
 	unknown handover.Unknown
 	// ctx is the run's, nil in tests without Temporal.
 	ctx workflow.Context
-	// judged: Rest or Fails was called for the effect whose outcome is being taken.
-	judged bool
+	// judging is the key of the effect or watch whose outcome is being taken. judged: Rest or Fails was called for it.
+	judging Key
+	judged  bool
 }
 
 // Embedding Base makes a struct a Controller, but for the methods that decide.
@@ -123,13 +124,13 @@ func (b *Base) Fails(k Key, what, why string, now time.Time) {
 	r.Until = now.Add(doubled(firstRetry, r.Count, maxRetry))
 	r.What, r.Why = bounds.Cut(what, maxNote), bounds.Cut(why, maxNote)
 	r.Count++
-	b.judged = true
+	b.judged = b.judged || k == b.judging
 }
 
 // Rest keeps the effects, or the watch, of a key from beginning for a while. Outcome calls it for one that has to wait for something.
 func (b *Base) Rest(k Key, d time.Duration, now time.Time) {
 	*b.retry(k) = Retry{Key: k, Until: now.Add(d)}
-	b.judged = true
+	b.judged = b.judged || k == b.judging
 }
 
 // repeats notes that an effect has succeeded: the same is not done again at once.

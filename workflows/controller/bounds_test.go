@@ -76,3 +76,32 @@ func TestACancellationIsTakenOnceInEachRun(t *testing.T) {
 		}
 	}
 }
+
+// Outcome may have the effects of another key rest, or not rest: that says nothing about the one whose outcome it takes.
+func TestAnOutcomeThatJudgesAnotherKeyLeavesItsOwnToTheFrame(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		want []string
+	}{
+		"done":   {nil, []string{"0s a", "5s a", "15s a"}},
+		"failed": {errors.New("no such luck"), []string{"0s a", "10s a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, func(*stub, controller.Turn) (d controller.Decision) {
+				m := meta("act", "a")
+				m.Repeat = 5 * time.Second
+				d.Effects = append(d.Effects, controller.Activity{Meta: m, Call: controller.Call{Func: "act", Attempts: 1}, Input: "a"})
+				return d
+			})
+			s.stub.outcome = func(stub *stub, _ controller.Outcome, now time.Time) { stub.Rest(key("act", "b"), 0, now) }
+			s.env.OnActivity("act", mock.Anything, mock.Anything).Return(func(context.Context, string) (string, error) {
+				s.note("a")
+				return "a", c.err
+			})
+			if err := s.run(20 * time.Second); err != nil {
+				t.Fatal(err)
+			}
+			s.want(c.want...)
+		})
+	}
+}

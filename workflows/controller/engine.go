@@ -218,10 +218,8 @@ func (e *engine) takeEffects(starts bool) (taken int) {
 
 // judge feeds an outcome back, and has the effect rest: for longer each time that it fails. What Outcome judges itself is left at that.
 func (e *engine) judge(r *running, m Meta, o Outcome, now time.Time) {
-	e.base.judged = false
-	e.c.Outcome(o, now)
 	switch {
-	case e.base.judged:
+	case e.feedBack(o, now):
 	case o.Err == nil:
 		e.base.repeats(m, r.same, now)
 	default:
@@ -230,6 +228,13 @@ func (e *engine) judge(r *running, m Meta, o Outcome, now time.Time) {
 			e.base.Warn(now, m.Summary, "failed: "+call.Cause(o.Err))
 		}
 	}
+}
+
+// feedBack feeds an outcome back, and reports whether the controller has judged it.
+func (e *engine) feedBack(o Outcome, now time.Time) (judged bool) {
+	e.base.judging, e.base.judged = o.Key, false
+	e.c.Outcome(o, now)
+	return e.base.judged
 }
 
 // takeEnds takes the ends of children.

@@ -142,9 +142,7 @@ func (e *engine) takeReports() (taken int) {
 		taken++
 		var raw converter.RawValue
 		if err := future.Get(e.ctx, &raw); err != nil {
-			e.base.judged = false
-			e.c.Outcome(Outcome{Key: w.Key, What: Reported, Begun: w.Watch, Err: err}, e.now())
-			if !e.base.judged {
+			if !e.feedBack(Outcome{Key: w.Key, What: Reported, Begun: w.Watch, Err: err}, e.now()) {
 				e.base.Fails(w.Key, w.Summary, call.Cause(err), e.now())
 				e.base.Warn(e.now(), w.Summary, "failed: "+call.Cause(err))
 			}

@@ -22,7 +22,7 @@ const (
 	maxRecorded   = 50
 )
 
-// announce has everybody told what happened.
+// announce has Kubernetes and the channels receive what happened.
 func (c *check) announce(events []health.Event, now time.Time) {
 	for _, e := range events {
 		e.Text = bounds.Cut(e.Text, bounds.Text)
@@ -53,7 +53,7 @@ func (c *check) eventOf(e health.Event) node.EventOn {
 	return on
 }
 
-// states are what channels are told of, by the reason of an event.
+// states are what channels know events as, by the reason of an event.
 var states = map[string]notices.State{
 	health.EventDetectedUnhealthy:    notices.NodeUnhealthy,
 	health.EventRemediationCreated:   notices.RemediationBegun,
@@ -69,10 +69,10 @@ var states = map[string]notices.State{
 	health.EventStormEnded:           notices.HealthStormEnded,
 }
 
-// inform has the channels told that want to hear of an event.
+// inform announces an event to the channels that want it.
 func (c *check) inform(e api.HealthEvent) {
-	state, told := states[e.Reason]
-	if !told {
+	state, known := states[e.Reason]
+	if !known {
 		return
 	}
 	c.Announce(&c.Base, c.Prepared.Channels, notices.Event{

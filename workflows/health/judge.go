@@ -39,11 +39,11 @@ func (c *check) judge(spec health.Spec) controller.Effect {
 // samples are the inputs of maintenances that name all that a spec does of the worker's configuration; the first has the
 // channels of the check.
 func samples(name string, spec health.Spec) []json.RawMessage {
-	told := map[string]any{"node": "any"}
+	named := map[string]any{"node": "any"}
 	if spec.Notify != nil {
-		told["notify"] = *spec.Notify
+		named["notify"] = *spec.Notify
 	}
-	first, _ := json.Marshal(told) // of texts
+	first, _ := json.Marshal(named) // of texts
 	all := []json.RawMessage{first}
 	for _, step := range spec.Steps() {
 		if step.Maintenance == nil {
