@@ -196,7 +196,8 @@ func (c *check) resumed(n *health.Node) api.RemediationInput {
 	return in
 }
 
-// orders are those that remediations have not acknowledged, and questions to those that are doubted. They are repeated until a report.
+// orders are those that remediations have not acknowledged, and questions to those of which it is not known whether they run. They are
+// repeated until a report.
 func (c *check) orders(now time.Time, d *controller.Decision) (all []controller.Effect) {
 	queued := make(map[string]bool, len(c.Queue))
 	for i := range c.Queue {
@@ -213,8 +214,8 @@ func (c *check) orders(now time.Time, d *controller.Decision) (all []controller.
 			one = &child{}
 		}
 		switch due := one.BegunAt.Add(answerWithin); {
-		case one.Lost, isAcknowledged(r) && !one.Doubted:
-		case !one.Doubted && r.Order.Revision <= one.Revision && now.Before(due): // it was started with this order
+		case one.Lost, isAcknowledged(r) && !one.Ask:
+		case !one.Ask && r.Order.Revision <= one.Revision && now.Before(due): // it was started with this order
 			d.WakeAt(due, "send orders to remediations again")
 		default:
 			all = append(all, c.order(n.Name, r, one))

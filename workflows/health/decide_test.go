@@ -114,7 +114,7 @@ func begun(name string, ago time.Duration) option {
 	}
 }
 
-func child1(name string, change func(one *child)) option {
+func childOf(name string, change func(one *child)) option {
 	return func(c *check) { change(c.child(name)) }
 }
 
@@ -150,9 +150,9 @@ func TestACheckDecides(t *testing.T) {
 		"begun, and nothing reported":        {[]option{begun("b", 30*time.Second)}, nil, "order/b"},
 		"acknowledged":                       {[]option{runs("b", 2)}, nil, ""},
 		"not acknowledged":                   {[]option{runs("b", 1)}, nil, "order/b"},
-		"doubted":                            {[]option{runs("b", 2), child1("b", func(one *child) { one.Doubted = true })}, nil, "order/b"},
-		"lost":                               {[]option{runs("b", 2), child1("b", func(one *child) { one.Lost = true })}, nil, "begin/b"},
-		"lost, while what runs is looked up": {[]option{runs("b", 2), unknown, child1("b", func(one *child) { one.Lost = true })}, nil, "find"},
+		"to be asked":                        {[]option{runs("b", 2), childOf("b", func(one *child) { one.Ask = true })}, nil, "order/b"},
+		"lost":                               {[]option{runs("b", 2), childOf("b", func(one *child) { one.Lost = true })}, nil, "begin/b"},
+		"lost, while what runs is looked up": {[]option{runs("b", 2), unknown, childOf("b", func(one *child) { one.Lost = true })}, nil, "find"},
 		"one that is silent is waited for": {[]option{runs("b", 1), ill("a", time.Hour), func(c *check) {
 			c.Silent, c.Patience = []string{"b"}, now.Add(20*time.Second)
 		}}, nil, "order/b, in 20s"},
@@ -266,7 +266,7 @@ func TestStartsAndOrdersAreBounded(t *testing.T) {
 }
 
 func TestWhatBecameOfAStart(t *testing.T) {
-	lost := []option{runs("b", 2), child1("b", func(one *child) { one.Lost = true })}
+	lost := []option{runs("b", 2), childOf("b", func(one *child) { one.Lost = true })}
 	for name, c := range map[string]struct {
 		options []option
 		result  any

@@ -50,7 +50,7 @@ type check struct {
 	Ask  bool `json:"ask,omitempty"`
 	// WatchTroubles are those of the watch of the nodes.
 	WatchTroubles []api.Trouble `json:"watchTroubles,omitempty"`
-	// Removed: the check ends. Left: the watch was told, or cannot be.
+	// Removed: the check ends. Left: the watch knows, or cannot be reached.
 	Removed   bool      `json:"removed,omitempty"`
 	RemovedAt time.Time `json:"removedAt,omitzero"`
 	Left      bool      `json:"left,omitempty"`
@@ -71,9 +71,9 @@ type child struct {
 	// BegunAt is when this check has started it, and Revision that of the order that it was started with.
 	BegunAt  time.Time `json:"begunAt,omitzero"`
 	Revision int       `json:"revision,omitempty"`
-	// Doubted: whether it runs is to be found out. Lost: it does not, and has to be started again.
-	Doubted bool `json:"doubted,omitempty"`
-	Lost    bool `json:"lost,omitempty"`
+	// Ask: it is to be asked whether it runs, and how far it is. Lost: it does not run, and has to be started again.
+	Ask  bool `json:"ask,omitempty"`
+	Lost bool `json:"lost,omitempty"`
 }
 
 var queries = []controller.Query[*check]{

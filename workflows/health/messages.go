@@ -195,7 +195,7 @@ func (m news) Apply(c *check, now time.Time) string {
 		c.owe(true, now)
 	case len(m.Ended) > 0:
 		for _, node := range m.Ended {
-			c.doubt(node, now)
+			c.ask(node, now)
 		}
 	case m.Troubles != nil:
 		c.WatchTroubles = *m.Troubles
@@ -259,9 +259,9 @@ func (m progress) Apply(c *check, now time.Time) string {
 		}
 		delete(c.Children, m.Node)
 	case r == nil:
-		c.doubt(m.Node, now) // whether there is one at all is to be seen
+		c.ask(m.Node, now) // whether there is one at all is to be seen
 	case known != nil:
-		known.Doubted = false
+		known.Ask = false
 	}
 	return ""
 }

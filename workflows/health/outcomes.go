@@ -70,7 +70,7 @@ func (c *check) runs(one activity.FoundRemediation, now time.Time) {
 	c.Health.Runs(one.Node, one.RunID, now)
 	c.Queue = slices.DeleteFunc(c.Queue, func(b health.Begin) bool { return b.Node == one.Node })
 	*c.child(one.Node) = child{Run: one.RunID}
-	c.doubt(one.Node, now)
+	c.ask(one.Node, now)
 }
 
 // recounted takes up remediations that were seen to run, where another is believed to, or none.
@@ -118,7 +118,7 @@ func (c *check) begun(o controller.Outcome, now time.Time) {
 	}
 	if runsAlready {
 		*c.child(in.Node) = child{}
-		c.doubt(in.Node, now)
+		c.ask(in.Node, now)
 		return
 	}
 	*c.child(in.Node) = child{Run: o.Run, BegunAt: now, Revision: in.Revision}
@@ -134,14 +134,14 @@ func (c *check) begun(o controller.Outcome, now time.Time) {
 // ended takes the end of a remediation's run, which reports that itself before: one that has not may be lost, or was reset.
 func (c *check) ended(o controller.Outcome, now time.Time) {
 	if r := c.remediation(o.Key.Of); r != nil && (r.Progress == nil || r.Progress.RunID == o.Run) {
-		c.doubt(o.Key.Of, now)
+		c.ask(o.Key.Of, now)
 	}
 }
 
-// doubt has a remediation asked now whether it runs.
-func (c *check) doubt(node string, now time.Time) {
+// ask has a remediation asked now whether it runs, and how far it is.
+func (c *check) ask(node string, now time.Time) {
 	if r := c.remediation(node); r != nil && !isOver(r) {
-		c.child(node).Doubted = true
+		c.child(node).Ask = true
 		c.Rest(orderOf(node), 0, now)
 	}
 }
@@ -175,7 +175,7 @@ func (c *check) lost(node string, now time.Time) {
 	c.Note(now, "the remediation of "+node+" has ended without a report", "another takes up what it has left")
 }
 
-// sent takes whether the watch was told an intent. A question is sent once: it has arrived.
+// sent takes whether the watch received an intent. A question is sent once: it has arrived.
 func (c *check) sent(o controller.Outcome, now time.Time) {
 	intent := o.Begun.(controller.Activity).Input.(api.HealthIntent)
 	c.Left = c.Left || intent.Gone
