@@ -387,12 +387,16 @@ func TestALargeStateIsHandedOverAndDecidedAboutInTime(t *testing.T) {
 	if err != nil || len(packed) > 1_000_000 {
 		t.Errorf("%d bytes, %v", len(packed), err)
 	}
-	c.Decide(controller.At(now))
-	began := time.Now()
-	c.Decide(controller.At(now))
-	if took := time.Since(began); took > time.Second { // 300 ms on a machine with nothing else to do
-		t.Errorf("it takes %s", took)
+	fastest := time.Hour
+	for range 10 { // the machine may be busy with other tests
+		began := time.Now()
+		c.Decide(controller.At(now))
+		fastest = min(fastest, time.Since(began))
 	}
+	if fastest > 300*time.Millisecond {
+		t.Errorf("it takes %s", fastest)
+	}
+	t.Logf("%d bytes, %s", len(packed), fastest)
 	var again check
 	if err := api.Unpack(packed, &again); err != nil || len(again.Children) != 400 || len(again.Unrecorded) != maxUnrecorded {
 		t.Errorf("%v", err)
