@@ -21,7 +21,7 @@ const (
 	maxNote     = 500 // bytes
 	maxReceived = 30
 	maxSeen     = 200
-	maxRetries  = 500
+	maxRetries  = 5000 // more than are wanted at once: of what is not kept, nothing would rest
 	shownNotes  = 5
 )
 
@@ -40,8 +40,10 @@ type Base struct {
 	Messages []api.Received         `json:"messages,omitempty"`
 	// Seen are the IDs of messages.
 	Seen []string `json:"seen,omitempty"`
-	// Retries are the effects and watches that failed, and effects that have succeeded and may be wanted again.
+	// Retries are the effects and watches that failed, and effects that have succeeded and may be wanted again. places is where each is, nil
+	// where that is to be found anew.
 	Retries []Retry `json:"retries,omitempty"`
+	places  map[Key]int
 	// Shown are the search attributes that were set.
 	Shown map[string]string `json:"shown,omitempty"`
 	// ContinueAfter is after how many events a run continues as new, for tests; 0 is the usual number.
@@ -161,29 +163,51 @@ func (b *Base) rests(x Effect, now time.Time) time.Time {
 	return b.Retries[i].Until
 }
 
+// find returns the place of a key's entry, -1 where there is none.
 func (b *Base) find(k Key) int {
-	return slices.IndexFunc(b.Retries, func(r Retry) bool { return r.Key == k })
+	if b.places == nil {
+		b.places = make(map[Key]int, len(b.Retries))
+		for i := range b.Retries {
+			b.places[b.Retries[i].Key] = i
+		}
+	}
+	if i, there := b.places[k]; there {
+		return i
+	}
+	return -1
+}
+
+// drop drops entries.
+func (b *Base) drop(unwanted func(r Retry) bool) {
+	b.Retries, b.places = slices.DeleteFunc(b.Retries, unwanted), nil
 }
 
 // retry returns the entry of a key, which it makes where there is none.
 func (b *Base) retry(k Key) *Retry {
 	i := b.find(k)
 	if i < 0 {
-		b.Retries = append(last(b.Retries, maxRetries-1), Retry{Key: k})
-		i = len(b.Retries) - 1
+		if len(b.Retries) >= maxRetries {
+			b.Retries, b.places = last(b.Retries, maxRetries/2), nil
+			_ = b.find(k)
+		}
+		i = len(b.Retries)
+		b.Retries = append(b.Retries, Retry{Key: k})
+		b.places[k] = i
 	}
 	return &b.Retries[i]
 }
 
 // works forgets that what has this key failed.
 func (b *Base) works(k Key) {
-	b.Retries = slices.DeleteFunc(b.Retries, func(r Retry) bool { return r.Key == k })
+	if b.find(k) >= 0 {
+		b.drop(func(r Retry) bool { return r.Key == k })
+	}
 }
 
 // forget drops the entries that are over and of which nothing is wanted any more. What has succeeded and was not wanted for a while is not
 // repeated when it is wanted again.
 func (b *Base) forget(wanted map[Key]bool, now time.Time) {
-	b.Retries = slices.DeleteFunc(b.Retries, func(r Retry) bool { return !wanted[r.Key] && !now.Before(r.Until) })
+	b.drop(func(r Retry) bool { return !wanted[r.Key] && !now.Before(r.Until) })
 	for i := range b.Retries {
 		if r := &b.Retries[i]; r.Same != 0 && !wanted[r.Key] {
 			r.Count = 0

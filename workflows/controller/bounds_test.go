@@ -105,3 +105,27 @@ func TestAnOutcomeThatJudgesAnotherKeyLeavesItsOwnToTheFrame(t *testing.T) {
 		})
 	}
 }
+
+// Each of many effects rests after it has succeeded: a list of those that rest which is too short would have them begin again and again.
+func TestThousandsOfEffectsRest(t *testing.T) {
+	const many = 1200
+	calls := 0
+	s := newSite(t, func(*stub, controller.Turn) (d controller.Decision) {
+		for i := range many {
+			m := meta("act", fmt.Sprint(i))
+			m.Repeat, m.AtOnce = time.Minute, 200
+			d.Effects = append(d.Effects, controller.Activity{Meta: m, Call: controller.Call{Func: "act"}, Input: "a"})
+		}
+		return d
+	})
+	s.env.OnActivity("act", mock.Anything, mock.Anything).After(time.Second).Return(func(context.Context, string) (string, error) {
+		calls++
+		return "a", nil
+	})
+	if err := s.run(30 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if calls != many {
+		t.Errorf("%d calls, want %d", calls, many)
+	}
+}
