@@ -87,6 +87,8 @@ type site struct {
 	channels       []notices.Channel
 	// deafUntil is until when no channel takes anything.
 	deafUntil time.Duration
+	// sent are the messages that a channel was sent, by their keys.
+	sent map[string]string
 	// unknown is what of a spec the worker does not know; empty is nothing.
 	unknown string
 	ended   bool
@@ -148,7 +150,7 @@ func oneStep(more string) string {
 func newSite(t *testing.T, spec string, names ...string) *site {
 	s := &site{
 		t: t, start: time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC), spec: spec, nodes: map[string]*seenNode{}, run: "default-test-run-id", reseted: -1,
-		remediations: map[string]*remedied{}, makes: time.Second, removes: 2 * time.Second,
+		remediations: map[string]*remedied{}, sent: map[string]string{}, makes: time.Second, removes: 2 * time.Second,
 	}
 	for _, name := range names {
 		s.add(name)
@@ -599,6 +601,14 @@ func (s *site) record(_ context.Context, in node.EventsInput) error {
 func (s *site) deliver(_ context.Context, in delivery.DeliverInput) (notify.Receipt, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	text := fmt.Sprint(in.Events)
+	if before := s.sent[in.Key]; before != "" { // a receiver takes it for the same message
+		if before != text {
+			s.t.Errorf("another message has the key %s", in.Key)
+		}
+		return notify.Receipt{}, nil
+	}
+	s.sent[in.Key] = text
 	for _, e := range in.Events {
 		s.told = append(s.told, fmt.Sprintf("%s %s", e.State, e.Subject()))
 	}

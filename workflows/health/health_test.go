@@ -11,6 +11,8 @@ import (
 	"drydock/activities/settings"
 	"drydock/api"
 	"drydock/rules/health"
+	"drydock/rules/notices"
+	"drydock/rules/period"
 )
 
 func TestAnUnhealthyNodeIsRemediatedOnceItsDurationIsOver(t *testing.T) {
@@ -185,6 +187,7 @@ func TestContinueAsNewWithEverythingInFlight(t *testing.T) {
 	for _, after := range []int{1, 2, 3, 5, 7, 11} {
 		s := newSite(t, twoSteps, names("n", 12)...)
 		s.continueAfter = after
+		s.channels = []notices.Channel{{Name: "ops", RetryFor: period.Duration(10 * time.Minute)}}
 		s.ill(10*time.Second, 0, names("n", 5)...)
 		s.ill(6*time.Minute, 1, "n0007")
 		s.well(8*time.Minute, "n0000", "n0003")
@@ -192,6 +195,14 @@ func TestContinueAsNewWithEverythingInFlight(t *testing.T) {
 		s.live(17 * time.Minute)
 		if s.begun != 6 || s.running() != 0 || s.runs < 3 {
 			t.Errorf("after %d: %d began, %d run, in %d runs\n%s", after, s.begun, s.running(), s.runs, strings.Join(s.log, "\n"))
+		}
+		states := map[string]int{}
+		for _, told := range s.told {
+			state, _, _ := strings.Cut(told, " ")
+			states[state]++
+		}
+		if states["NodeUnhealthy"] != 6 || states["RemediationBegun"] < 6 || states["RemediationEnded"] != 6 {
+			t.Errorf("after %d: the channel was told of %v", after, states)
 		}
 	}
 }
