@@ -177,10 +177,10 @@ func readSources(t *testing.T) map[string]string {
 	return all
 }
 
-// framed are the workflows that run on the frame: they call what it calls.
-func framed(sources map[string]string) (kinds []string) {
+// sharing are the workflows that use a package: they call what it calls.
+func sharing(sources map[string]string, used string) (kinds []string) {
 	for folder, source := range sources {
-		if strings.Contains(source, `"drydock/workflows/controller"`) {
+		if strings.Contains(source, `"drydock/workflows/`+used+`"`) {
 			kinds = append(kinds, types[folder])
 		}
 	}
@@ -194,8 +194,8 @@ func TestEveryActivitySaysWhoMayCallIt(t *testing.T) {
 	sources := readSources(t)
 	for folder, source := range sources {
 		kinds := []string{types[folder]}
-		if folder == "controller" {
-			kinds = framed(sources)
+		if folder == "controller" || folder == "announce" {
+			kinds = sharing(sources, folder)
 		}
 		for _, found := range naming.FindAllStringSubmatch(source, -1) {
 			for _, kind := range kinds {

@@ -21,7 +21,7 @@ const (
 	maxNote     = 500 // bytes
 	maxReceived = 30
 	maxSeen     = 200
-	maxRetries  = 500
+	maxRetries  = 5000 // more than are wanted at once: of what is not kept, nothing would rest
 	shownNotes  = 5
 )
 
@@ -40,20 +40,21 @@ type Base struct {
 	Messages []api.Received         `json:"messages,omitempty"`
 	// Seen are the IDs of messages.
 	Seen []string `json:"seen,omitempty"`
-	// Retries are the effects and watches that failed, and effects that have succeeded and may be wanted again.
+	// Retries are the effects and watches that failed, and effects that have succeeded and may be wanted again. places is where each is, nil
+	// where that is to be found anew.
 	Retries []Retry `json:"retries,omitempty"`
+	places  map[Key]int
 	// Shown are the search attributes that were set.
 	Shown map[string]string `json:"shown,omitempty"`
-	// Cancelled: the cancellation was taken.
-	Cancelled bool `json:"cancelled,omitempty"`
 	// ContinueAfter is after how many events a run continues as new, for tests; 0 is the usual number.
 	ContinueAfter int `json:"continueAfter,omitempty"`
 
 	unknown handover.Unknown
 	// ctx is the run's, nil in tests without Temporal.
 	ctx workflow.Context
-	// judged: Rest or Fails was called for the effect whose outcome is being taken.
-	judged bool
+	// judging is the key of the effect or watch whose outcome is being taken. judged: Rest or Fails was called for it.
+	judging Key
+	judged  bool
 }
 
 // Embedding Base makes a struct a Controller, but for the methods that decide.
@@ -115,7 +116,8 @@ func (b *Base) keep(now time.Time, what, why string) api.RecordedDecision {
 // last returns the last entries of a list, most at most.
 func last[T any](all []T, most int) []T { return all[max(len(all)-most, 0):] }
 
-// Fails has the effects of a key rest, for longer each time. Outcome calls it for an effect that was carried out and came to nothing.
+// Fails has the effects, or the watch, of a key rest, for longer each time. Outcome calls it for an effect that was carried out and came to
+// nothing, and where it says in its own words what has failed.
 func (b *Base) Fails(k Key, what, why string, now time.Time) {
 	r := b.retry(k)
 	if r.Since.IsZero() {
@@ -124,13 +126,13 @@ func (b *Base) Fails(k Key, what, why string, now time.Time) {
 	r.Until = now.Add(doubled(firstRetry, r.Count, maxRetry))
 	r.What, r.Why = bounds.Cut(what, maxNote), bounds.Cut(why, maxNote)
 	r.Count++
-	b.judged = true
+	b.judged = b.judged || k == b.judging
 }
 
-// Rest keeps the effects of a key from beginning for a while. Outcome calls it for an effect that has to wait for something.
+// Rest keeps the effects, or the watch, of a key from beginning for a while. Outcome calls it for one that has to wait for something.
 func (b *Base) Rest(k Key, d time.Duration, now time.Time) {
 	*b.retry(k) = Retry{Key: k, Until: now.Add(d)}
-	b.judged = true
+	b.judged = b.judged || k == b.judging
 }
 
 // repeats notes that an effect has succeeded: the same is not done again at once.
@@ -161,29 +163,51 @@ func (b *Base) rests(x Effect, now time.Time) time.Time {
 	return b.Retries[i].Until
 }
 
+// find returns the place of a key's entry, -1 where there is none.
 func (b *Base) find(k Key) int {
-	return slices.IndexFunc(b.Retries, func(r Retry) bool { return r.Key == k })
+	if b.places == nil {
+		b.places = make(map[Key]int, len(b.Retries))
+		for i := range b.Retries {
+			b.places[b.Retries[i].Key] = i
+		}
+	}
+	if i, there := b.places[k]; there {
+		return i
+	}
+	return -1
+}
+
+// drop drops entries.
+func (b *Base) drop(unwanted func(r Retry) bool) {
+	b.Retries, b.places = slices.DeleteFunc(b.Retries, unwanted), nil
 }
 
 // retry returns the entry of a key, which it makes where there is none.
 func (b *Base) retry(k Key) *Retry {
 	i := b.find(k)
 	if i < 0 {
-		b.Retries = append(last(b.Retries, maxRetries-1), Retry{Key: k})
-		i = len(b.Retries) - 1
+		if len(b.Retries) >= maxRetries {
+			b.Retries, b.places = last(b.Retries, maxRetries/2), nil
+			_ = b.find(k)
+		}
+		i = len(b.Retries)
+		b.Retries = append(b.Retries, Retry{Key: k})
+		b.places[k] = i
 	}
 	return &b.Retries[i]
 }
 
 // works forgets that what has this key failed.
 func (b *Base) works(k Key) {
-	b.Retries = slices.DeleteFunc(b.Retries, func(r Retry) bool { return r.Key == k })
+	if b.find(k) >= 0 {
+		b.drop(func(r Retry) bool { return r.Key == k })
+	}
 }
 
 // forget drops the entries that are over and of which nothing is wanted any more. What has succeeded and was not wanted for a while is not
 // repeated when it is wanted again.
 func (b *Base) forget(wanted map[Key]bool, now time.Time) {
-	b.Retries = slices.DeleteFunc(b.Retries, func(r Retry) bool { return !wanted[r.Key] && !now.Before(r.Until) })
+	b.drop(func(r Retry) bool { return !wanted[r.Key] && !now.Before(r.Until) })
 	for i := range b.Retries {
 		if r := &b.Retries[i]; r.Same != 0 && !wanted[r.Key] {
 			r.Count = 0
@@ -233,6 +257,11 @@ func (b *Base) ShowNotes() string {
 
 // seen reports whether a message of this ID was received before.
 func (b *Base) seen(id string) bool { return id != "" && slices.Contains(b.Seen, id) }
+
+// Record keeps what somebody has requested by other means than a message, and what came of that.
+func (b *Base) Record(now time.Time, name string, outcome api.Outcome, effect string) {
+	b.record(now, name, api.Message{}, outcome, effect)
+}
 
 // record keeps a message of people and what came of it.
 func (b *Base) record(now time.Time, name string, who api.Message, outcome api.Outcome, effect string) {

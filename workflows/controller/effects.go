@@ -2,6 +2,7 @@ package controller
 
 import (
 	"encoding/json"
+	"errors"
 	"hash/fnv"
 	"maps"
 	"slices"
@@ -31,6 +32,8 @@ type Meta struct {
 	// Repeat is after what time the same effect may begin again that has succeeded; the time doubles up to ten minutes. Zero is a second.
 	// An effect of other content begins at once.
 	Repeat time.Duration
+	// AtOnce bounds how many effects of the key's kind are under way; 0 is no bound. The others begin as those come back.
+	AtOnce int
 }
 
 func (m Meta) meta() Meta { return m }
@@ -49,13 +52,21 @@ type Call struct {
 	Attempts int32
 	// Pause bounds the pause between two attempts; zero is 30 s, or 10 s with a Heartbeat.
 	Pause time.Duration
-	// Heartbeat makes it one that runs for as long as it takes, and is the timeout of its heartbeats. Zero is one of a few requests.
+	// Heartbeat makes it one that runs for as long as it takes, and is the timeout of its heartbeats. Zero is one of a few requests, or 10 s of
+	// a watch that is not Quick.
 	Heartbeat time.Duration
-	Lane      api.Lane
+	// Quick makes a watch one of a few requests, without heartbeats.
+	Quick bool
+	Lane  api.Lane
+	// Local is for what the worker knows by itself: nothing else of Call counts.
+	Local bool
 }
 
 // run calls the activity.
 func (c Call) run(ctx workflow.Context, summary string, input any) workflow.Future {
+	if c.Local {
+		return workflow.ExecuteLocalActivity(call.Local(ctx), c.Func, input)
+	}
 	if c.Heartbeat > 0 {
 		ctx = call.Beating(ctx, summary, c.Heartbeat)
 	} else {
@@ -96,6 +107,8 @@ type Start struct {
 	Input    any
 	// Attributes are search attributes of the keyword type.
 	Attributes map[string]string
+	// Memo is what lists of workflows show of it.
+	Memo map[string]any
 	// Once refuses the start where a workflow of this ID has ended.
 	Once bool
 }
@@ -105,6 +118,8 @@ func (s Start) content() any { return []any{s.Type, s.ID, s.Input} }
 // begin returns the child itself, whose start is what the frame waits for.
 func (s Start) begin(ctx workflow.Context) workflow.Future {
 	options := call.Child(s.ID, s.Summary)
+	options.Memo = s.Memo
+
 	if s.Once {
 		options.WorkflowIDReusePolicy = enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
 	}
@@ -145,6 +160,15 @@ func (c Cancel) content() any { return c.To }
 
 func (c Cancel) begin(ctx workflow.Context) workflow.Future {
 	return workflow.RequestCancelExternalWorkflow(ctx, c.To.WorkflowID, c.To.RunID)
+}
+
+// troubleOf is what an error tells people. That a workflow runs already, or does not run, is for the controller to judge.
+func troubleOf(err error) string {
+	var nobody *temporal.UnknownExternalWorkflowExecutionError
+	if temporal.IsWorkflowExecutionAlreadyStartedError(err) || errors.As(err, &nobody) {
+		return ""
+	}
+	return call.Cause(err)
 }
 
 // digest tells the content of one effect from that of another, and returns its size in bytes.

@@ -23,7 +23,7 @@ type Program[C Controller] struct {
 	Type     string
 	Messages []Message[C]
 	Queries  []Query[C]
-	// Input is handed to the next run as it came.
+	// Input is handed to the next run as it came, before the state. Without one the workflow takes only the state.
 	Input converter.RawValue
 }
 
@@ -69,6 +69,9 @@ func Run[C Controller](ctx workflow.Context, c C, p Program[C], packed []byte) (
 	case err != nil:
 		return nil, err
 	case end == nil:
+		if p.Input.Payload() == nil {
+			return nil, workflow.NewContinueAsNewError(ctx, p.Type, pack(c))
+		}
 		return nil, workflow.NewContinueAsNewError(ctx, p.Type, p.Input, pack(c))
 	}
 	return end.Result, end.Err

@@ -22,6 +22,9 @@ type Watch struct {
 	// Want is what the watch is about: with another one, compared as JSON, it is begun anew. Nil is Input. Where Input has what is known
 	// already, which changes with each report, Want is the rest.
 	Want any
+	// Lasts has it run on where it is wanted with another Want, until the pace lets it begin anew. What it reports until then counts, and
+	// Outcome.Begun has what it was begun with. It is for one that would never report where Want changes often.
+	Lasts bool
 }
 
 func (w Watch) want() []byte {
@@ -101,11 +104,15 @@ func (e *engine) watchOne(w *watching, wanted Watch, now time.Time) {
 	if runs && bytes.Equal(w.want, want) {
 		return
 	}
-	w.Watch = wanted // so that it is known while it rests
 	due := w.due()
 	if i := e.base.find(wanted.Key); i >= 0 && e.base.Retries[i].Until.After(due) {
 		due = e.base.Retries[i].Until
 	}
+	if runs && wanted.Lasts && now.Before(due) {
+		e.wakeAt(due, "watch anew: "+wanted.Summary)
+		return
+	}
+	w.Watch = wanted // so that it is known while it rests
 	if runs {
 		// What it reports now may be about something that is not wanted any more.
 		w.stop()
@@ -118,13 +125,13 @@ func (e *engine) watchOne(w *watching, wanted Watch, now time.Time) {
 	ctx, cancel := workflow.WithCancel(e.ctx)
 	w.want, w.began, w.cancel = want, now, cancel
 	c := wanted.Call
-	if c.Heartbeat == 0 {
+	if c.Heartbeat == 0 && !c.Quick {
 		c.Heartbeat = defaultHeartbeat
 	}
 	w.future = c.run(ctx, wanted.Summary, wanted.Input)
 }
 
-// takeReports takes what watches that run have reported. A watch that fails rests.
+// takeReports takes what watches that run have reported. A watch that fails rests, unless Outcome has judged that.
 func (e *engine) takeReports() (taken int) {
 	for _, w := range e.watches {
 		if w.future == nil || !w.future.IsReady() {
@@ -135,8 +142,10 @@ func (e *engine) takeReports() (taken int) {
 		taken++
 		var raw converter.RawValue
 		if err := future.Get(e.ctx, &raw); err != nil {
-			e.base.Fails(w.Key, w.Summary, call.Cause(err), e.now())
-			e.base.Warn(e.now(), w.Summary, "failed: "+call.Cause(err))
+			if !e.feedBack(Outcome{Key: w.Key, What: Reported, Begun: w.Watch, Err: err}, e.now()) {
+				e.base.Fails(w.Key, w.Summary, call.Cause(err), e.now())
+				e.base.Warn(e.now(), w.Summary, "failed: "+call.Cause(err))
+			}
 			continue
 		}
 		e.base.works(w.Key)

@@ -33,6 +33,7 @@ import (
 	"drydock/rules/health"
 	"drydock/rules/notices"
 	"drydock/workflows/call"
+	"drydock/workflows/controller"
 	"drydock/workflows/inbox"
 )
 
@@ -54,8 +55,12 @@ type site struct {
 	continueAfter int
 	runs          int
 	run           string
-	// resets are when the run finds that it came by reset.
-	resets []time.Duration
+	// resets are when the run finds that it came by reset; length is that of the history, reseted what it was at the latest reset.
+	resets          []time.Duration
+	length, reseted int
+	check           *check
+	// over: the test is. cancels: a cancellation is one of the check.
+	over, cancels bool
 
 	mu       sync.Mutex
 	events   events
@@ -80,8 +85,14 @@ type site struct {
 	recorded       []string
 	told           []string
 	channels       []notices.Channel
-	ended          bool
-	err            error
+	// deafUntil is until when no channel takes anything.
+	deafUntil time.Duration
+	// sent are the messages that a channel was sent, by their keys.
+	sent map[string]string
+	// unknown is what of a spec the worker does not know; empty is nothing.
+	unknown string
+	ended   bool
+	err     error
 }
 
 // events are added by activities and by the workflow's own thread.
@@ -138,8 +149,8 @@ func oneStep(more string) string {
 
 func newSite(t *testing.T, spec string, names ...string) *site {
 	s := &site{
-		t: t, start: time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC), spec: spec, nodes: map[string]*seenNode{}, run: runOf("check"),
-		remediations: map[string]*remedied{}, makes: time.Second, removes: 2 * time.Second,
+		t: t, start: time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC), spec: spec, nodes: map[string]*seenNode{}, run: "default-test-run-id", reseted: -1,
+		remediations: map[string]*remedied{}, sent: map[string]string{}, makes: time.Second, removes: 2 * time.Second,
 	}
 	for _, name := range names {
 		s.add(name)
@@ -202,7 +213,11 @@ func (s *site) begin() {
 	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	s.env = suite.NewTestWorkflowEnvironment()
 	s.env.SetTestTimeout(50 * time.Second)
-	s.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: []interceptor.WorkerInterceptor{&inbox.Interceptor{}}})
+	interceptors := []interceptor.WorkerInterceptor{&inbox.Interceptor{}}
+	if len(s.resets) > 0 {
+		interceptors = append(interceptors, &pretended{})
+	}
+	s.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: interceptors})
 	s.env.SetStartTime(began)
 	s.env.SetWorkflowRunTimeout(100 * 24 * time.Hour)
 	if len(s.packed) > 0 {
@@ -215,11 +230,23 @@ func (s *site) begin() {
 		s.env.RegisterActivity(stubs)
 	}
 	s.env.RegisterActivity((*settings.Activities)(nil).Prepare)
-	s.env.OnActivity(call.Settings.Prepare, mock.Anything, mock.Anything).Return(settings.Prepared{Channels: s.channels}, nil)
+	if len(s.resets) > 0 {
+		s.env.OnGetVersion(mock.Anything, workflow.DefaultVersion, workflow.Version(1)).Return(func(change string, _, _ workflow.Version) workflow.Version {
+			if change == fmt.Sprintf("reset-at-%d", s.reseted) {
+				return 1
+			}
+			return workflow.DefaultVersion
+		})
+	}
+	s.env.OnActivity(call.Settings.Prepare, mock.Anything, mock.Anything).Return(func(context.Context, json.RawMessage) (settings.Prepared, error) {
+		return settings.Prepared{Channels: s.channels, Unknown: s.unknown}, nil
+	})
 	s.env.OnActivity(call.Health.SendHealthIntent, mock.Anything, mock.Anything).After(latency).Return(s.hearIntent)
 	s.env.OnActivity(call.Health.StockRemediations, mock.Anything, mock.Anything).After(latency).Return(s.stock)
 	s.env.OnActivity(call.Nodes.RecordNodeEvents, mock.Anything, mock.Anything).After(latency).Return(s.record)
-	s.env.OnActivity(call.Deliveries.Deliver, mock.Anything, mock.Anything).After(latency).Return(s.deliver)
+	s.env.OnActivity(call.Deliveries.Deliver, mock.Anything, mock.Anything).AfterFn(func() time.Duration {
+		return max(s.deafUntil-s.now(), latency)
+	}).Return(s.deliver)
 	s.env.OnActivity(call.Executions.ThisRun, mock.Anything).Return("this run", nil)
 	s.env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, mock.Anything, mock.Anything).Return(s.hearOrder)
 }
@@ -227,9 +254,8 @@ func (s *site) begin() {
 // live lets the world go on until the time end, or the end of the check.
 func (s *site) live(end time.Duration) {
 	s.t.Helper()
-	over := false
 	s.at(end, func() {
-		over = true
+		s.over = true
 		for _, name := range slices.Sorted(maps.Keys(s.remediations)) {
 			s.remediations[name].done()
 		}
@@ -250,7 +276,7 @@ func (s *site) live(end time.Duration) {
 		err := s.env.GetWorkflowError()
 		var again *workflow.ContinueAsNewError
 		if !errors.As(err, &again) {
-			if s.err = err; err != nil && !over {
+			if s.err = err; err != nil && !s.over {
 				s.t.Fatalf("it ended by itself: %v", err)
 			}
 			s.ended = err == nil
@@ -267,44 +293,80 @@ func (s *site) live(end time.Duration) {
 	}
 }
 
-// workflow is the check, which finds at times that it came by reset. At the end it is stopped whatever it does.
+// workflow is the check. At the end it is stopped whatever it does.
 func (s *site) workflow(root workflow.Context, input converter.RawValue, packed []byte) error {
-	c, err := newCheck(root, inbox.Payload(input), packed)
+	c, err := newCheck(controller.Identify(root), inbox.Payload(input))
 	if err != nil {
 		return err
 	}
-	c.runID, c.ContinueAfter = s.run, s.continueAfter
-	if err := c.listen(root); err != nil {
-		return err
-	}
-	if err := c.prepare(); err != nil {
-		return err
-	}
-	for _, when := range s.resets {
-		workflow.Go(c.Ctx, func(ctx workflow.Context) {
-			if left := when - workflow.Now(ctx).Sub(s.start); left > 0 && workflow.Sleep(ctx, left) == nil {
-				_, _ = c.wasReset(ctx)
-			}
-		})
+	c.ContinueAfter = s.continueAfter
+	s.check = c
+	ctx := root
+	if !s.cancels {
+		ctx, _ = workflow.NewDisconnectedContext(root)
 	}
 	done := false
-	workflow.Go(c.Ctx, func(ctx workflow.Context) {
-		c.Ctx = ctx
-		err = c.run(root, input)
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		err = c.run(ctx, input, packed)
 		done = true
 	})
-	if ended := workflow.Await(root, func() bool { return done }); ended != nil {
-		return ended
+	end, _ := workflow.NewDisconnectedContext(root)
+	if ended := workflow.Await(end, func() bool { return done || s.over }); ended != nil || !done {
+		return errStopped
 	}
 	if workflow.IsContinueAsNewError(err) {
 		// The environment waits for children; in the world they go on.
 		for _, name := range slices.Sorted(maps.Keys(s.remediations)) {
 			if r := s.remediations[name]; r.env == s.env && !r.over && !r.lost {
-				_ = workflow.SignalExternalWorkflow(c.Ctx, api.RemediationID("", "workers", name), "", "over", nil).Get(c.Ctx, nil)
+				_ = workflow.SignalExternalWorkflow(end, api.RemediationID("", "workers", name), "", "over", nil).Get(end, nil)
 			}
 		}
 	}
 	return err
+}
+
+var errStopped = errors.New("the test is over")
+
+// reset has the run find that it came by reset.
+func (s *site) reset(when time.Duration) {
+	s.resets = append(s.resets, when)
+	s.at(when, func() {
+		s.length++
+		s.reseted = s.length
+		s.env.SetCurrentHistoryLength(s.length)
+		s.note("reset")
+	})
+}
+
+// pretended has runs look as if they came by reset.
+type pretended struct {
+	interceptor.WorkerInterceptorBase
+}
+
+func (p *pretended) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+	i := &pretendedInbound{}
+	i.Next = next
+	return i
+}
+
+type pretendedInbound struct {
+	interceptor.WorkflowInboundInterceptorBase
+}
+
+func (i *pretendedInbound) Init(next interceptor.WorkflowOutboundInterceptor) error {
+	o := &pretendedOutbound{}
+	o.Next = next
+	return i.Next.Init(o)
+}
+
+type pretendedOutbound struct {
+	interceptor.WorkflowOutboundInterceptorBase
+}
+
+func (o *pretendedOutbound) GetInfo(ctx workflow.Context) *workflow.Info {
+	info := o.Next.GetInfo(ctx)
+	info.FirstRunID, info.OriginalRunID = info.WorkflowExecution.RunID, "the run that was reset"
+	return info
 }
 
 // hearIntent is the watch.
@@ -539,6 +601,14 @@ func (s *site) record(_ context.Context, in node.EventsInput) error {
 func (s *site) deliver(_ context.Context, in delivery.DeliverInput) (notify.Receipt, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	text := fmt.Sprint(in.Events)
+	if before := s.sent[in.Key]; before != "" { // a receiver takes it for the same message
+		if before != text {
+			s.t.Errorf("another message has the key %s", in.Key)
+		}
+		return notify.Receipt{}, nil
+	}
+	s.sent[in.Key] = text
 	for _, e := range in.Events {
 		s.told = append(s.told, fmt.Sprintf("%s %s", e.State, e.Subject()))
 	}

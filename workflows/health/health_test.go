@@ -11,6 +11,8 @@ import (
 	"drydock/activities/settings"
 	"drydock/api"
 	"drydock/rules/health"
+	"drydock/rules/notices"
+	"drydock/rules/period"
 )
 
 func TestAnUnhealthyNodeIsRemediatedOnceItsDurationIsOver(t *testing.T) {
@@ -144,7 +146,9 @@ func TestANodeThatIsDeletedAndMadeAgainEndsItsRemediation(t *testing.T) {
 func TestAResetCheckGoesOnWithWhatRuns(t *testing.T) {
 	s := newSite(t, twoSteps, "a", "b", "c")
 	s.ill(10*time.Second, 0, "b")
-	s.resets = []time.Duration{5*time.Minute + 10500*time.Millisecond, 6 * time.Minute, 11 * time.Minute}
+	for _, when := range []time.Duration{5*time.Minute + 10500*time.Millisecond, 6 * time.Minute, 11 * time.Minute} {
+		s.reset(when)
+	}
 	s.well(15*time.Minute, "b")
 	s.live(16 * time.Minute)
 	s.want([]string{"5m10s begin b at step 1", "5m11s object 1 of b", "7m12s object 2 of b", "15m2s removed b"}, "begin", "object", "removed")
@@ -183,6 +187,7 @@ func TestContinueAsNewWithEverythingInFlight(t *testing.T) {
 	for _, after := range []int{1, 2, 3, 5, 7, 11} {
 		s := newSite(t, twoSteps, names("n", 12)...)
 		s.continueAfter = after
+		s.channels = []notices.Channel{{Name: "ops", RetryFor: period.Duration(10 * time.Minute)}}
 		s.ill(10*time.Second, 0, names("n", 5)...)
 		s.ill(6*time.Minute, 1, "n0007")
 		s.well(8*time.Minute, "n0000", "n0003")
@@ -190,6 +195,14 @@ func TestContinueAsNewWithEverythingInFlight(t *testing.T) {
 		s.live(17 * time.Minute)
 		if s.begun != 6 || s.running() != 0 || s.runs < 3 {
 			t.Errorf("after %d: %d began, %d run, in %d runs\n%s", after, s.begun, s.running(), s.runs, strings.Join(s.log, "\n"))
+		}
+		states := map[string]int{}
+		for _, told := range s.told {
+			state, _, _ := strings.Cut(told, " ")
+			states[state]++
+		}
+		if states["NodeUnhealthy"] != 6 || states["RemediationBegun"] < 6 || states["RemediationEnded"] != 6 {
+			t.Errorf("after %d: the channel was told of %v", after, states)
 		}
 	}
 }
@@ -293,7 +306,7 @@ func TestAnOrderThatCameWhileARemediationWaitedToBeginIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := health.Order{Node: "b", Revision: 2, Healthy: true, Why: "the check does not select the node any more"}
-	s.packed, err = api.Pack(state{
+	s.packed, err = api.Pack(check{
 		Spec: spec, Known: true, Queue: []health.Begin{{Node: "b", UID: "uid-b"}}, Prepared: &settings.Prepared{},
 		Health: health.State{Nodes: health.Nodes{{Facts: health.Facts{Name: "b", UID: "uid-b"}, Remediation: &health.Running{BeganAt: s.start, Order: left}}}},
 	})
@@ -313,7 +326,7 @@ func TestAPauseWithdrawsWhatWasDecidedAndHasNotBegun(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.nodes["b"].ill[0] = s.start.Add(-time.Hour)
-	s.packed, err = api.Pack(state{
+	s.packed, err = api.Pack(check{
 		Spec: spec, Known: true, Queue: []health.Begin{{Node: "b", UID: "uid-b"}}, Prepared: &settings.Prepared{},
 		Health: health.State{
 			Pauses: []health.Pause{{By: "jane", At: s.start}},

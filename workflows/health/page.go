@@ -1,20 +1,15 @@
 package health
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
-
-	"go.temporal.io/sdk/converter"
-	"go.temporal.io/sdk/workflow"
 
 	"drydock/api"
 	"drydock/rules/health"
 	"drydock/rules/markdown"
 	"drydock/rules/spec"
-	"drydock/workflows/inbox"
-	"drydock/workflows/loop"
+	"drydock/workflows/controller"
 )
 
 // pageSize and maxPageSize bound a page of the status, in nodes; shownNodes what the details show.
@@ -24,74 +19,85 @@ const (
 	shownNodes  = 20
 )
 
-// answer takes queries.
-func (c *check) answer(root workflow.Context) error {
-	status := func(raw converter.RawValue) (api.HealthStatus, error) {
-		asked, err := inbox.Decode[api.HealthStatusRequest](inbox.Payload(raw))
-		if err != nil {
-			return api.HealthStatus{}, err
-		}
-		return c.page(asked), nil
-	}
-	explain := func(raw converter.RawValue) (api.HealthExplanation, error) {
-		asked, err := inbox.Decode[api.ExplainRequest](inbox.Payload(raw))
-		if err == nil {
-			err = spec.NodeName(asked.Node)
-		}
-		if err != nil {
-			return api.HealthExplanation{}, fmt.Errorf("node: %w", err)
-		}
-		explanation := health.Explain(c.input(), asked.Node)
-		for _, t := range c.troubles() {
-			explanation.Blocks = append(explanation.Blocks, t.String())
-		}
-		return explanation, nil
-	}
-	return errors.Join(
-		workflow.SetQueryHandlerWithOptions(root, api.QueryStatus, status,
-			workflow.QueryHandlerOptions{Description: "phase, counts, what blocks, and a page of the nodes that are not healthy"}),
-		workflow.SetQueryHandlerWithOptions(root, api.QueryExplain, explain,
-			workflow.QueryHandlerOptions{Description: "what the check makes of a node: which condition since when, what blocks, what comes next"}),
-	)
-}
+// status asks how the check stands.
+type status struct{ api.HealthStatusRequest }
 
-func (c *core) input() health.Input {
-	return health.Input{Spec: c.state.Spec, State: c.state.Health, Now: c.Now()}
-}
-
-func (c *check) page(asked api.HealthStatusRequest) api.HealthStatus {
-	if asked.Limit <= 0 {
-		asked.Limit = pageSize
+// Answer implements controller.Question.
+func (q status) Answer(c *check, now time.Time) (any, error) {
+	limit := q.Limit
+	if limit <= 0 {
+		limit = pageSize
 	}
 	return api.HealthStatus{
-		Name: c.name, WorkflowID: c.workflowID, RunID: c.runID, CreatedAt: c.state.CreatedAt, Spec: c.state.Spec,
-		Status: health.Look(c.input(), max(asked.Offset, 0), min(asked.Limit, maxPageSize)), Waiting: c.waitsFor(), Troubles: c.troubles(),
-		Events: c.state.Events, Messages: c.state.Messages,
+		Name: c.name, WorkflowID: c.Info.WorkflowID, RunID: c.Info.Run, CreatedAt: c.CreatedAt, Spec: c.Spec,
+		Status: health.Look(c.input(now), max(q.Offset, 0), min(limit, maxPageSize)), Waiting: c.waitsFor(now), Troubles: c.troubles(),
+		Events: c.Events, Messages: c.Messages,
+	}, nil
+}
+
+// explain asks what the check makes of a node.
+type explain struct{ api.ExplainRequest }
+
+// Answer implements controller.Question.
+func (q explain) Answer(c *check, now time.Time) (any, error) {
+	if err := spec.NodeName(q.Node); err != nil {
+		return nil, fmt.Errorf("node: %w", err)
 	}
+	explanation := health.Explain(c.input(now), q.Node)
+	for _, t := range c.troubles() {
+		explanation.Blocks = append(explanation.Blocks, t.String())
+	}
+	return explanation, nil
+}
+
+func (c *check) input(now time.Time) health.Input {
+	return health.Input{Spec: c.Spec, State: c.Health, Now: now}
 }
 
 // waitsFor says in words what the check has to know before it decides anything.
-func (c *check) waitsFor() string {
-	switch waits := c.stock.waitsFor(); {
-	case waits != "":
-		return waits
-	case !c.state.Health.Seen.Known && c.state.Owed:
+func (c *check) waitsFor(now time.Time) string {
+	switch {
+	case !c.Known:
+		return "finding out which remediations run"
+	case c.waitsForReports(now):
+		return "remediations that run to say how far they are"
+	case !c.Health.Seen.Known && c.Owed:
 		return "the health watch to say how the nodes are"
 	default:
 		return ""
 	}
 }
 
-// describe shows the check in the Temporal UI.
-func (c *check) describe() {
-	status := health.Look(c.input(), 0, shownNodes)
+// attributes are the search attributes of a workflow of the check, none where the namespace has none.
+func (c *check) attributes(kind, node string) map[string]string {
+	if c.Prepared == nil || !c.Prepared.SearchAttributes {
+		return nil
+	}
+	attributes := map[string]string{
+		api.AttributeRequestor.GetName(): api.RemediationRequestor(c.name), api.AttributeCluster.GetName(): c.Info.Cluster,
+	}
+	if node != "" {
+		attributes[api.AttributeNode.GetName()] = node
+	}
+	if c.Prepared.Kinds {
+		attributes[api.AttributeKind.GetName()] = kind
+	}
+	return attributes
+}
+
+// Page implements controller.Controller.
+func (c *check) Page(now time.Time) controller.Page {
+	status := health.Look(c.input(now), 0, shownNodes)
 	var text strings.Builder
 	fmt.Fprintf(&text, "**%s**: %s\n\n%d of %d nodes are healthy, %d have to be", status.Phase, markdown.Text(status.Reason),
 		status.HealthyNodes, status.ObservedNodes, status.MinHealthy)
-	if waits := c.waitsFor(); waits != "" {
+	if waits := c.waitsFor(now); waits != "" {
 		fmt.Fprintf(&text, "\n\nwaiting for %s", markdown.Text(waits))
 	}
-	text.WriteString(loop.ShowTroubles(c.troubles()))
+	text.WriteString(c.ShowTroubles())
+	for _, t := range c.WatchTroubles {
+		fmt.Fprintf(&text, "\n\n**%s**: %s", markdown.Text(t.What), markdown.Text(t.Why))
+	}
 	if status.Blocked != "" {
 		fmt.Fprintf(&text, "\n\nNothing begins: %s", markdown.Text(status.Blocked))
 	}
@@ -116,6 +122,5 @@ func (c *check) describe() {
 	if more := status.Unhealthy - len(status.UnhealthyNodes); more > 0 {
 		fmt.Fprintf(&text, "\n- and %d more", more)
 	}
-	text.WriteString(loop.Latest(c.state.Notes))
-	workflow.SetCurrentDetails(c.Ctx, text.String())
+	return controller.Page{Details: text.String() + c.ShowNotes(), Attributes: c.attributes(api.KindHealthCheck, "")}
 }

@@ -1,0 +1,107 @@
+// Package announce is the outbox of controllers for notification channels: the events that a channel was not sent yet are part of the
+// state, and go to the next run with it.
+package announce
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"drydock/activities/delivery"
+	"drydock/api"
+	"drydock/rules/notices"
+	"drydock/rules/number"
+	"drydock/workflows/call"
+	"drydock/workflows/controller"
+)
+
+// Kind is that of the keys of deliveries.
+const Kind = "channel"
+
+const (
+	// maxUnsent bounds the events that wait for a channel, maxSent those of one message.
+	maxUnsent = 1000
+	maxSent   = 50
+	// sendWithin bounds how long a message is tried, sendAtLeast how long it is tried in a run that has it from the run before.
+	sendWithin  = 15 * time.Minute
+	sendAtLeast = time.Minute
+)
+
+// Outbox is embedded by a controller that announces events to channels. Each channel is sent one message after the other.
+type Outbox struct {
+	Unsent []queue `json:"unsent,omitempty"`
+}
+
+// queue is what a channel was not sent.
+type queue struct {
+	Channel  string          `json:"channel"`
+	RetryFor time.Duration   `json:"retryFor,omitempty"`
+	Events   []notices.Event `json:"events"`
+	// Sending is how many events the message has that is being sent, 0 where none is, and Until when it is given up. Both stay as they are
+	// until the outcome is known: the next run must not send another message under the same key.
+	Sending int       `json:"sending,omitempty"`
+	Until   time.Time `json:"until,omitzero"`
+}
+
+// Announce has an event sent to those of the channels that want it.
+func (o *Outbox) Announce(b *controller.Base, channels []notices.Channel, e notices.Event, now time.Time) {
+	for i := range channels {
+		if channels[i].Filter.Wants(e) {
+			o.add(b, &channels[i], e, now)
+		}
+	}
+}
+
+func (o *Outbox) add(b *controller.Base, to *notices.Channel, e notices.Event, now time.Time) {
+	i := slices.IndexFunc(o.Unsent, func(q queue) bool { return q.Channel == to.Name })
+	if i < 0 {
+		o.Unsent = append(o.Unsent, queue{Channel: to.Name})
+		i = len(o.Unsent) - 1
+	}
+	q := &o.Unsent[i]
+	q.RetryFor = to.RetryFor.Std()
+	if q.Events = append(q.Events, e); len(q.Events) > maxUnsent {
+		q.Events = slices.Delete(q.Events, q.Sending, q.Sending+1)
+		b.Note(now, "channel "+q.Channel+" is not told of everything", fmt.Sprintf("%d events waited for it already", maxUnsent))
+	}
+}
+
+// Delivered reports whether every channel was sent all there is.
+func (o *Outbox) Delivered() bool { return len(o.Unsent) == 0 }
+
+// Deliver returns the messages that should be under way. They are watches because a run that gives way to the next does not wait for them:
+// the next sends them again, under the same keys.
+func (o *Outbox) Deliver(now time.Time) (all []controller.Watch) {
+	for i := range o.Unsent {
+		q := &o.Unsent[i]
+		if q.Sending == 0 {
+			q.Sending = min(len(q.Events), maxSent)
+			q.Until = now.Add(min(q.RetryFor, sendWithin))
+		}
+		within := max(q.Until.Sub(now), sendAtLeast)
+		key := q.Channel + "/" + q.Events[0].ID
+		all = append(all, controller.Watch{
+			Key: controller.Key{Kind: Kind, Of: key}, Summary: number.Of(q.Sending, "event") + " to " + q.Channel, Want: key,
+			Call: controller.Call{Func: call.Deliveries.Deliver, Quick: true, Within: within, Lane: api.LaneMessages},
+			Input: delivery.DeliverInput{
+				Channel: q.Channel, Events: slices.Clone(q.Events[:q.Sending]), Key: key, Until: now.Add(within),
+			},
+		})
+	}
+	return all
+}
+
+// Delivery takes what came of a message. One that could not be sent in time is dropped: nothing waits for a channel that is gone.
+func (o *Outbox) Delivery(b *controller.Base, outcome controller.Outcome, now time.Time) {
+	sent := outcome.Begun.(controller.Watch).Input.(delivery.DeliverInput)
+	if outcome.Err != nil {
+		b.Rest(outcome.Key, 0, now)
+		b.Note(now, fmt.Sprintf("channel %s was not told of %s", sent.Channel, number.Of(len(sent.Events), "event")), call.Cause(outcome.Err))
+	}
+	o.Unsent = slices.DeleteFunc(o.Unsent, func(q queue) bool { return q.Channel == sent.Channel && len(q.Events) == q.Sending })
+	for i := range o.Unsent {
+		if q := &o.Unsent[i]; q.Channel == sent.Channel {
+			q.Events, q.Sending, q.Until = q.Events[q.Sending:], 0, time.Time{}
+		}
+	}
+}

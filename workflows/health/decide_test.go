@@ -1,0 +1,404 @@
+package health
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+
+	activity "drydock/activities/health"
+	"drydock/activities/settings"
+	"drydock/api"
+	"drydock/rules/health"
+	"drydock/rules/notices"
+	"drydock/rules/period"
+	"drydock/workflows/announce"
+	"drydock/workflows/controller"
+)
+
+var now = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+
+// option changes a check of three nodes, all of which are healthy.
+type option func(c *check)
+
+func given(options ...option) *check {
+	c, err := newCheck(controller.Info{WorkflowID: checkID, Run: runOf("check"), TaskQueue: api.DefaultTaskQueue}, []byte(oneStep("")))
+	if err != nil {
+		panic(err)
+	}
+	c.Info = controller.Info{WorkflowID: checkID, Run: runOf("check"), Started: now, TaskQueue: api.DefaultTaskQueue}
+	c.Begin(now)
+	c.Prepared, c.Known = &settings.Prepared{}, true
+	c.Health.Seen = health.Seen{Known: true, Groups: []health.GroupCount{{Nodes: 3}}, At: now}
+	c.Decide(controller.At(now)) // the first intent
+	c.Owed, c.Health.Told, c.Unrecorded = false, "", nil
+	for _, o := range options {
+		o(c)
+	}
+	return c
+}
+
+// node changes a node, which it adds where it is missing.
+func (c *check) node(name string, change func(n *health.Node)) {
+	n, found := c.Health.Node(name)
+	if !found {
+		n = health.Node{Facts: health.Facts{Name: name, UID: "uid-" + name}}
+	}
+	change(&n)
+	var all health.Nodes
+	for _, other := range c.Health.Nodes {
+		if other.Name < name {
+			all = append(all, other)
+		}
+	}
+	all = append(all, n)
+	for _, other := range c.Health.Nodes {
+		if other.Name > name {
+			all = append(all, other)
+		}
+	}
+	c.Health.Nodes = all
+}
+
+// ill has a node be ill since a while: for 5 minutes it is nothing but unhealthy.
+func ill(name string, since time.Duration) option {
+	return func(c *check) {
+		c.node(name, func(n *health.Node) { n.Matches = []health.Match{{Since: now.Add(-since)}} })
+		c.Health.Seen.Groups = []health.GroupCount{{Nodes: 3, Matching: 1}}
+	}
+}
+
+// decided has the remediation of a node decided on, and not begun.
+func decided(name string) option {
+	return func(c *check) {
+		ill(name, time.Hour)(c)
+		c.node(name, func(n *health.Node) {
+			n.Remediation = &health.Running{BeganAt: now, Order: health.Order{Node: name, Revision: 1}}
+		})
+		c.Queue = append(c.Queue, health.Begin{Node: name})
+		c.settle()
+	}
+}
+
+// runs has a remediation run that has acknowledged its order.
+func runs(name string, revision int) option {
+	return func(c *check) {
+		decided(name)(c)
+		c.Queue = nil
+		c.child(name).Run = runOf(name)
+		c.node(name, func(n *health.Node) {
+			n.Remediation.Order.Revision = 2
+			n.Remediation.Progress = &health.Progress{Node: name, RunID: runOf(name), Revision: revision, StartedAt: now}
+		})
+		c.settle()
+	}
+}
+
+// settle takes what the check would do because of its options alone, but for what it starts and orders.
+func (c *check) settle() {
+	queue := c.Queue
+	c.Decide(controller.At(now))
+	c.Queue, c.Owed, c.Unrecorded = queue, false, nil
+}
+
+func begun(name string, ago time.Duration) option {
+	return func(c *check) {
+		decided(name)(c)
+		c.Queue = nil
+		*c.child(name) = child{Run: runOf(name), BegunAt: now.Add(-ago), Revision: 1}
+	}
+}
+
+func childOf(name string, change func(one *child)) option {
+	return func(c *check) { change(c.child(name)) }
+}
+
+var (
+	paused  = option(func(c *check) { _ = c.Health.Pause("ops", "", now) })
+	unknown = option(func(c *check) { c.Known = false })
+	removed = option(func(c *check) { c.Removed, c.RemovedAt = true, now })
+	left    = option(func(c *check) { c.Left = true })
+	untold  = option(func(c *check) {
+		c.Prepared.Channels = []notices.Channel{{Name: "ops", RetryFor: period.Duration(time.Minute)}}
+		c.announce([]health.Event{{Reason: health.EventEnabled}}, now)
+	})
+)
+
+func TestACheckDecides(t *testing.T) {
+	begin := controller.Key{Kind: beginRemediation, Of: "b"}
+	for name, c := range map[string]struct {
+		options  []option
+		underWay []controller.Key
+		want     string
+	}{
+		"nothing to do":                      {nil, nil, ""},
+		"the worker is asked first":          {[]option{func(c *check) { c.Prepared = nil }}, nil, "judge/0"},
+		"and about another spec":             {[]option{func(c *check) { c.Candidate = &c.Spec }}, nil, "judge/0"},
+		"which it refuses":                   {[]option{func(c *check) { c.Prepared, c.Invalid = nil, "no such channel" }}, nil, "end of the workflow"},
+		"what runs is to be found":           {[]option{unknown, ill("b", time.Hour)}, nil, "find"},
+		"ill in a minute":                    {[]option{ill("b", 4*time.Minute)}, nil, "in 1m0.001s"},
+		"ill":                                {[]option{ill("b", 6*time.Minute)}, nil, "intent, begin/b, events"},
+		"a start under way":                  {[]option{decided("b")}, []controller.Key{begin}, "begin/b"},
+		"paused before the start":            {[]option{decided("b"), paused}, nil, "intent, events"},
+		"paused during the start":            {[]option{decided("b"), paused}, []controller.Key{begin}, "begin/b"},
+		"begun a moment ago":                 {[]option{begun("b", 10*time.Second)}, nil, "in 20s"},
+		"begun, and nothing reported":        {[]option{begun("b", 30*time.Second)}, nil, "order/b"},
+		"acknowledged":                       {[]option{runs("b", 2)}, nil, ""},
+		"not acknowledged":                   {[]option{runs("b", 1)}, nil, "order/b"},
+		"to be asked":                        {[]option{runs("b", 2), childOf("b", func(one *child) { one.Ask = true })}, nil, "order/b"},
+		"lost":                               {[]option{runs("b", 2), childOf("b", func(one *child) { one.Lost = true })}, nil, "begin/b"},
+		"lost, while what runs is looked up": {[]option{runs("b", 2), unknown, childOf("b", func(one *child) { one.Lost = true })}, nil, "find"},
+		"one that is silent is waited for": {[]option{runs("b", 1), ill("a", time.Hour), func(c *check) {
+			c.Silent, c.Patience = []string{"b"}, now.Add(20*time.Second)
+		}}, nil, "order/b, in 20s"},
+		"not for longer": {[]option{runs("b", 2), ill("a", time.Hour), func(c *check) {
+			c.Silent, c.Patience = []string{"b"}, now
+		}}, nil, "intent, begin/a, events"},
+		"one speaks of which nothing is known": {[]option{func(c *check) { c.Suspected = true }}, nil, "recount"},
+		"an intent is not answered":            {[]option{func(c *check) { c.Owed = true }}, nil, "intent"},
+		"a channel was not told":               {[]option{untold}, nil, "watch channel/ops"},
+		"removed":                              {[]option{removed}, nil, "intent/gone"},
+		"removed while an intent is sent":      {[]option{removed}, []controller.Key{{Kind: sendIntent}}, ""},
+		"removed, and a channel was not told":  {[]option{removed, left, untold}, nil, "watch channel/ops, in 1m0s"},
+		"removed, and all is told":             {[]option{removed, left}, nil, "end of the workflow"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := given(c.options...)
+			d := k.Decide(controller.At(now, c.underWay...))
+			if got := show(d); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+			before, _ := json.Marshal(k)
+			again := show(k.Decide(controller.At(now, c.underWay...)))
+			after, _ := json.Marshal(k)
+			if again != show(d) || !bytes.Equal(before, after) {
+				t.Errorf("called again it decides %q\n%s\n%s", again, before, after)
+			}
+		})
+	}
+}
+
+// show is a decision in words.
+func show(d controller.Decision) string {
+	var all []string
+	name := func(k controller.Key) string {
+		if k.Kind == announce.Kind {
+			k.Of, _, _ = strings.Cut(k.Of, "/") // the rest names the first event
+		}
+		return strings.TrimSuffix(k.Kind+"/"+k.Of, "/")
+	}
+	for _, x := range d.Effects {
+		all = append(all, name(controller.Came(x, nil).Key))
+	}
+	for _, w := range d.Watches {
+		all = append(all, "watch "+name(w.Key))
+	}
+	if !d.Wake.IsZero() {
+		all = append(all, "in "+d.Wake.Sub(now).String())
+	}
+	if d.End != nil {
+		all = append(all, "end of the workflow")
+	}
+	return strings.Join(all, ", ")
+}
+
+// does has a check decide, and takes what came of the first effect.
+func (c *check) does(result any, change ...func(*controller.Outcome)) {
+	o := controller.Came(c.Decide(controller.At(now)).Effects[0], result)
+	for _, do := range change {
+		do(&o)
+	}
+	c.Outcome(o, now)
+}
+
+func stale(o *controller.Outcome) { o.Stale = true }
+
+func TestAfterAResetALookUpFromBeforeDoesNotCountAndAStartDoes(t *testing.T) {
+	c := given(unknown)
+	if c.does(activity.Stock{}, stale); c.Known {
+		t.Error("a look-up from before the reset counts")
+	}
+	if c.does(activity.Stock{}); !c.Known {
+		t.Error("a look-up counts not")
+	}
+	c = given(decided("b"))
+	revision := c.Health.Revision
+	begin := c.Decide(controller.At(now)).Effects[0]
+	c.Reset(now)
+	o := controller.Came(begin, nil)
+	o.Stale, o.Run = true, runOf("b")
+	if c.Outcome(o, now); len(c.Queue) != 0 || c.child("b").Run != runOf("b") {
+		t.Errorf("queue %+v, %+v", c.Queue, c.child("b"))
+	}
+	if c.Health.Revision != revision+1<<20 || !c.Owed || !c.Ask || c.Known {
+		t.Errorf("%d, owed %v, ask %v, known %v", c.Health.Revision, c.Owed, c.Ask, c.Known)
+	}
+}
+
+func TestWhatIsFoundToRunIsNotStartedAgain(t *testing.T) {
+	c := given(decided("b"), decided("c"), unknown)
+	c.does(activity.Stock{Remediations: []activity.FoundRemediation{{Node: "b", RunID: runOf("b")}}})
+	if got := show(c.Decide(controller.At(now))); got != "begin/c, order/b, in 30s" {
+		t.Errorf("%q", got)
+	}
+}
+
+// The lock of a check is taken by each child that starts or answers: the first of many that wait for it is not the first to get it.
+func TestStartsAndOrdersAreBounded(t *testing.T) {
+	c := given(runs("c", 1), decided("b"))
+	bounds := map[string]int{}
+	for _, x := range c.Decide(controller.At(now)).Effects {
+		switch x := x.(type) {
+		case controller.Start:
+			bounds["start"] = x.AtOnce
+		case controller.Signal:
+			bounds["order"] = x.AtOnce
+		}
+	}
+	if bounds["start"] != 16 || bounds["order"] != 16 {
+		t.Errorf("%v", bounds)
+	}
+}
+
+func TestWhatBecameOfAStart(t *testing.T) {
+	lost := []option{runs("b", 2), childOf("b", func(one *child) { one.Lost = true })}
+	for name, c := range map[string]struct {
+		options []option
+		result  any
+		want    string
+	}{
+		"begun":                     {[]option{decided("b")}, nil, "in 30s"},
+		"it runs already":           {[]option{decided("b")}, &temporal.ChildWorkflowExecutionAlreadyStartedError{}, "order/b"},
+		"it failed":                 {[]option{decided("b")}, errors.New("no"), "begin/b"},
+		"a lost one is told again":  {lost, nil, "order/b"},
+		"a lost one runs after all": {lost, &temporal.ChildWorkflowExecutionAlreadyStartedError{}, "order/b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := given(c.options...)
+			k.does(c.result, func(o *controller.Outcome) { o.Run = runOf("begun") })
+			if got := show(k.Decide(controller.At(now))); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestWhatBecameOfAnOrder(t *testing.T) {
+	nobody := &temporal.UnknownExternalWorkflowExecutionError{}
+	hearsay := func(c *check) { c.node("b", func(n *health.Node) { n.Remediation.Hearsay = true }) }
+	over := func(c *check) { c.node("b", func(n *health.Node) { n.Remediation.Progress.Ended = true }) }
+	for name, c := range map[string]struct {
+		options []option
+		result  any
+		want    string
+	}{
+		"received":                        {[]option{runs("b", 1)}, nil, "order/b"},
+		"not received":                    {[]option{runs("b", 1)}, errors.New("no"), "order/b"},
+		"nobody is there":                 {[]option{runs("b", 1)}, nobody, "begin/b"},
+		"nobody is there, nor ever was":   {[]option{runs("b", 1), hearsay}, nobody, "intent, events, in 1m0s"},
+		"nobody is there: it is over":     {[]option{runs("b", 1), over}, nobody, "intent, events, in 1m0s"},
+		"nobody is there, begun just now": {[]option{begun("b", time.Minute)}, nobody, "begin/b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := given(c.options...)
+			o := controller.Came(k.order("b", k.remediation("b"), k.child("b")), c.result)
+			k.Outcome(o, now)
+			if got := show(k.Decide(controller.At(now))); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// A remediation may be reset or terminated: it is asked at once, and not started again before it is known not to run.
+func TestARemediationWhoseRunEndsWithoutAReportIsAsked(t *testing.T) {
+	for _, what := range []controller.What{controller.Ended, controller.Terminated} {
+		c := given(runs("b", 2))
+		c.Rest(orderOf("b"), time.Minute, now)
+		o := controller.Outcome{Key: controller.Key{Kind: beginRemediation, Of: "b"}, What: what, Run: runOf("b")}
+		c.Outcome(o, now)
+		if got := show(c.Decide(controller.At(now))); got != "order/b" || !c.Retries[len(c.Retries)-1].Until.Equal(now) {
+			t.Errorf("%q, %+v", got, c.Retries)
+		}
+	}
+}
+
+// A question to the watch that was not sent yet must not be taken for answered by news that were on their way.
+func TestAQuestionThatWasNotSentIsStillOwed(t *testing.T) {
+	c := given()
+	c.owe(true, now)
+	c.observe(health.Observation{Revision: c.Health.Revision, Watch: runOf("watch"), Sequence: 7, At: now}, now)
+	if !c.Owed {
+		t.Fatal("it is not asked")
+	}
+	c.does(nil)
+	if c.Ask || !c.Owed {
+		t.Fatalf("ask %v, owed %v", c.Ask, c.Owed)
+	}
+	if got := show(c.Decide(controller.At(now))); got != "intent" { // the frame has it rest
+		t.Errorf("%q", got)
+	}
+	c.observe(health.Observation{Revision: c.Health.Revision, Watch: runOf("watch"), Sequence: 8, Full: true, At: now}, now)
+	if c.Owed {
+		t.Error("it was answered")
+	}
+}
+
+func TestKubernetesEventsAreRecordedInBatchesAndOnce(t *testing.T) {
+	c := given()
+	for i := range 60 {
+		c.announce([]health.Event{{Reason: health.EventDetectedUnhealthy, Node: fmt.Sprint("n", i)}}, now)
+	}
+	c.does(nil)
+	c.announce([]health.Event{{Reason: health.EventDetectedUnhealthy, Node: "x"}}, now)
+	if n := len(c.Unrecorded); n != 11 {
+		t.Errorf("%d are left of 61 after a batch of %d", n, maxRecorded)
+	}
+	c.does(errors.New("forbidden"))
+	if len(c.Unrecorded) != 0 || len(c.Troubles()) != 0 {
+		t.Errorf("%d are left, troubles %+v", len(c.Unrecorded), c.Troubles())
+	}
+}
+
+func TestALargeStateIsHandedOverAndDecidedAboutInTime(t *testing.T) {
+	c := given()
+	long := strings.Repeat("x", 200)
+	for i := range health.MaxNodes {
+		name := fmt.Sprintf("node-%05d.a-domain-that-is-as-long-as-they-are-in-some-clusters.example.com", i)
+		n := health.Node{Facts: health.Facts{Name: name, UID: runOf(name), Matches: []health.Match{{Since: now.Add(-time.Hour)}}}}
+		if i < 400 {
+			n.Remediation = &health.Running{BeganAt: now, Order: health.Order{Node: name, Revision: 2, Why: long}, Progress: &health.Progress{
+				Node: name, RunID: runOf(name), Revision: 2, StartedAt: now, Waiting: long,
+				Steps: []health.StepState{{StartedAt: now, Resource: &health.Resource{Kind: "Reboot", Name: name}}},
+			}}
+			*c.child(name) = child{Run: runOf(name), BegunAt: now, Revision: 1}
+		}
+		c.Health.Nodes = append(c.Health.Nodes, n)
+	}
+	for range maxUnrecorded {
+		c.announce([]health.Event{{Reason: health.EventDetectedUnhealthy, Node: c.Health.Nodes[0].Name, Text: long}}, now)
+	}
+	packed, err := api.Pack(c)
+	if err != nil || len(packed) > 1_000_000 {
+		t.Errorf("%d bytes, %v", len(packed), err)
+	}
+	fastest := time.Hour
+	for range 10 { // the machine may be busy with other tests
+		began := time.Now()
+		c.Decide(controller.At(now))
+		fastest = min(fastest, time.Since(began))
+	}
+	if fastest > 300*time.Millisecond {
+		t.Errorf("it takes %s", fastest)
+	}
+	t.Logf("%d bytes, %s", len(packed), fastest)
+	var again check
+	if err := api.Unpack(packed, &again); err != nil || len(again.Children) != 400 || len(again.Unrecorded) != maxUnrecorded {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,83 @@
+package health
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"drydock/activities/node"
+	"drydock/activities/nodeevent"
+	"drydock/api"
+	"drydock/rules/bounds"
+	"drydock/rules/health"
+	"drydock/rules/notices"
+	"drydock/workflows/meter"
+)
+
+const (
+	// maxEvents bounds the events that are kept for people.
+	maxEvents = 100
+	// maxUnrecorded bounds those that wait to be recorded in Kubernetes, maxRecorded what is recorded at once.
+	maxUnrecorded = 1000
+	maxRecorded   = 50
+)
+
+// announce has Kubernetes and the channels receive what happened.
+func (c *check) announce(events []health.Event, now time.Time) {
+	for _, e := range events {
+		e.Text = bounds.Cut(e.Text, bounds.Text)
+		c.Count(meter.HealthEvents, e.Reason)
+		c.Sequence++
+		kept := api.HealthEvent{At: now, Event: e}
+		c.Events = append(c.Events, kept)
+		if e.Node != "" {
+			c.Unrecorded = append(c.Unrecorded, c.eventOf(e))
+		}
+		c.inform(kept)
+	}
+	c.Events = c.Events[max(len(c.Events)-maxEvents, 0):]
+	if late := len(c.Unrecorded) - maxUnrecorded; late > 0 {
+		c.Unrecorded = c.Unrecorded[late:]
+		c.Note(now, "left out Kubernetes Events", fmt.Sprintf("%d waited to be recorded already", maxUnrecorded))
+	}
+}
+
+// eventOf is the Kubernetes Event of an event of a node.
+func (c *check) eventOf(e health.Event) node.EventOn {
+	on := node.EventOn{Node: e.Node, Event: nodeevent.Event{
+		Reason: e.Reason, Message: "[remediation] " + c.name + ": " + e.Text, Warning: e.Warning, Key: strconv.Itoa(c.Sequence),
+	}}
+	if n, known := c.Health.Node(e.Node); known {
+		on.UID = n.UID
+	}
+	return on
+}
+
+// states are what channels know events as, by the reason of an event.
+var states = map[string]notices.State{
+	health.EventDetectedUnhealthy:    notices.NodeUnhealthy,
+	health.EventRemediationCreated:   notices.RemediationBegun,
+	health.EventRemediationEscalated: notices.RemediationEscalated,
+	health.EventRemediationRemoved:   notices.RemediationEnded,
+	health.EventRemediationFailed:    notices.RemediationFailed,
+	health.EventNoTemplateLeft:       notices.RemediationFailed,
+	health.EventOldRemediation:       notices.RemediationFailed,
+	health.EventConfirmationNeeded:   notices.RemediationWaits,
+	health.EventDisabled:             notices.HealthCheckDisabled,
+	health.EventEnabled:              notices.HealthCheckEnabled,
+	health.EventStormStarted:         notices.HealthStorm,
+	health.EventStormEnded:           notices.HealthStormEnded,
+}
+
+// inform announces an event to the channels that want it.
+func (c *check) inform(e api.HealthEvent) {
+	state, known := states[e.Reason]
+	if !known {
+		return
+	}
+	c.Announce(&c.Base, c.Prepared.Channels, notices.Event{
+		ID: api.EventID(c.Info.WorkflowID, c.Info.Run, api.Moment{Sequence: c.Sequence, At: e.At}), Sequence: c.Sequence,
+		State: state, At: e.At, Node: e.Node, Requestor: api.RemediationRequestor(c.name), Cluster: c.Info.Cluster,
+		HealthCheck: c.name, Message: e.Text, WorkflowID: c.Info.WorkflowID, RunID: c.Info.Run,
+	}, e.At)
+}
