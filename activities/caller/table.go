@@ -35,6 +35,7 @@ var table = map[string][]string{
 	"EvaluateProfiles":      {api.ProfilesType},
 	"FindBegun":             {api.MaintenancePlanType},
 	"FindChecks":            {api.HealthWatchType},
+	"FindObjects":           {api.NodeRemediationType},
 	"FindPod":               {api.NodeMaintenanceType},
 	"FindRepair":            {api.NodeRemediationType},
 	"FindTransitions":       {api.ProfilesType},

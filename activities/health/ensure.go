@@ -34,8 +34,9 @@ const (
 	workflowAnnotation = "drydock.dev/workflow"
 )
 
-// EnsureObject takes the node's lease and makes the remediation object of a step, or finds the one that is there. It may be repeated:
-// an object has the same name each time, so that a lost answer makes no second one. What stands in the way is told, and is no error.
+// EnsureObject takes the node's lease and makes the remediation object of a step, or finds the one that is there. It may be repeated,
+// also by a later workflow while the activity of a terminated one still runs: the object has the same name each time, so that the API
+// server makes one of them. What stands in the way is told, and is no error.
 func (a *Activities) EnsureObject(ctx context.Context, in ObjectInput) (EnsuredObject, error) {
 	h := hand{lookout{a}}
 	made, err := h.ensure(ctx, in)
@@ -100,7 +101,7 @@ func (h hand) ensure(ctx context.Context, in ObjectInput) (EnsuredObject, error)
 			return EnsuredObject{Unproven: unproven}, err
 		}
 	}
-	lease, err := h.leases().Take(ctx, in.want())
+	lease, err := h.takeLease(ctx, in)
 	if err != nil {
 		return EnsuredObject{}, err
 	}
@@ -117,6 +118,15 @@ func (h hand) ensure(ctx context.Context, in ObjectInput) (EnsuredObject, error)
 	return made, err
 }
 
+// takeLease takes the node's lease. The answer to a heartbeat says whether the workflow still runs: the activity of one that was terminated
+// takes no lease.
+func (h hand) takeLease(ctx context.Context, in ObjectInput) (nodelease.State, error) {
+	if activity.RecordHeartbeat(ctx); ctx.Err() != nil {
+		return nodelease.State{}, ctx.Err()
+	}
+	return h.leases().Take(ctx, in.want())
+}
+
 // answers tells whether it says why nothing is made.
 func (e EnsuredObject) answers() bool {
 	return e.NotOwned+e.Waiting+e.Skipped+e.Failure+e.Unproven != "" || e.NodeGone
@@ -126,13 +136,14 @@ func (in ObjectInput) want() nodelease.Want {
 	return LeaseInput{Check: in.Check, Node: in.Node, UID: in.UID, LeaseWant: in.Lease}.want()
 }
 
-// name is the object's: that of the node, or, where there may be several, one that every repetition gives again.
+// name returns the object's name: the node's, or, where a node may have several objects, one that depends on the check, the node and the
+// template alone. Whatever runs make an object of a template for a node, the API server accepts one.
 func (in ObjectInput) name(from template) string {
 	if !from.multiple {
 		return in.Node
 	}
 	h := fnv.New32a()
-	fmt.Fprintf(h, "%s/%s/%s/%d", in.Check, in.Node, in.RunID, in.Step)
+	fmt.Fprintf(h, "%s/%s/%s", in.Check, in.Node, in.Template.Name)
 	const suffixes = 36 * 36 * 36 * 36 * 36
 	base := in.Node + "-"
 	return base[:min(len(base), maxGenerated)] + strconv.FormatUint(suffixes+uint64(h.Sum32())%suffixes, 36)[1:]
@@ -140,42 +151,6 @@ func (in ObjectInput) name(from template) string {
 
 // maxGenerated is how much of a generateName the API server takes.
 const maxGenerated = 58
-
-// find looks for the object that is there already: the step's own after a lost answer, or that of an earlier remediation of the same
-// node from the same template. Where the name is free for all, somebody else's for the node and template stands in the way, too.
-func (h hand) find(ctx context.Context, in ObjectInput, from template) (EnsuredObject, error) {
-	var candidates []unstructured.Unstructured
-	if from.multiple {
-		all, err := h.Objects.ListMetadata(ctx, from.makes, from.namespace, "")
-		if err != nil {
-			return EnsuredObject{}, fmt.Errorf("listing %s: %w", from.makes.Resource, err)
-		}
-		candidates = slices.DeleteFunc(all, func(o unstructured.Unstructured) bool { return !in.isFor(&o) })
-	} else {
-		object, err := h.Objects.Get(ctx, from.makes, from.namespace, in.Node)
-		if apierrors.IsNotFound(err) {
-			return EnsuredObject{}, nil
-		}
-		if err != nil {
-			return EnsuredObject{}, fmt.Errorf("reading %s %s: %w", from.makes.Kind, in.Node, err)
-		}
-		candidates = append(candidates, *object)
-	}
-	var found EnsuredObject
-	for _, o := range candidates {
-		switch {
-		case !in.owns(&o):
-			found.NotOwned = fmt.Sprintf("%s %s is somebody else's: %s", from.makes.Kind, o.GetName(), whose(&o))
-		case o.GetDeletionTimestamp() != nil:
-			found.Waiting = fmt.Sprintf("%s %s of an earlier remediation is being deleted", from.makes.Kind, o.GetName())
-		case !in.isFor(&o):
-			found.NotOwned = fmt.Sprintf("%s %s is from template %s", from.makes.Kind, o.GetName(), o.GetAnnotations()[templateNameAnnotation])
-		default:
-			return EnsuredObject{Resource: resourceOf(from, &o), StartedAt: o.GetCreationTimestamp().UTC(), Found: true}, nil
-		}
-	}
-	return found, nil
-}
 
 // severalNames reports whether the object needs a name beside the node's: its template says so, or an earlier step of the check has an
 // object of the same kind from another template under the name of the node.
@@ -308,17 +283,31 @@ func (h hand) make(ctx context.Context, in ObjectInput, from template, node *cor
 	created, err := h.Objects.Create(ctx, from.makes, o)
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return EnsuredObject{Waiting: fmt.Sprintf("%s %s has just been created by somebody", from.makes.Kind, o.GetName())}, nil
+		return h.findNamed(ctx, in, from, o.GetName())
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return EnsuredObject{Failure: fmt.Sprintf("the API server refuses what template %s makes: %v", refOf(in.Template), err)}, nil
 	case err != nil:
 		return EnsuredObject{}, fmt.Errorf("creating %s %s: %w", from.makes.Kind, o.GetName(), err)
+	}
+	if kept, err := h.keep(ctx, in, from, created); !kept || err != nil {
+		return EnsuredObject{Waiting: "the node's lease, which was given back while the object was made"}, err
 	}
 	started := created.GetCreationTimestamp().UTC()
 	if started.IsZero() {
 		started = time.Now().UTC()
 	}
 	return EnsuredObject{Resource: resourceOf(from, created), StartedAt: started}, nil
+}
+
+// keep deletes an object that was just made if the node's lease was given back meanwhile: then the workflow was terminated, a later one has
+// ended the remediation without this object, and nobody would remove it.
+func (h hand) keep(ctx context.Context, in ObjectInput, from template, made *unstructured.Unstructured) (kept bool, err error) {
+	held, err := h.leases().IsHeld(ctx, in.Node, LeaseHolder(in.Check))
+	if held || err != nil { // the next attempt finds the object
+		return true, err
+	}
+	_, err = h.delete(ctx, in.Check, *resourceOf(from, made))
+	return false, err
 }
 
 func resourceOf(from template, o *unstructured.Unstructured) *rules.Resource {

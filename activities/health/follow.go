@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,27 +70,32 @@ func (h hand) readOwn(ctx context.Context, check string, r rules.Resource) (*uns
 
 // findOwn finds the objects that a check has made for a node from a template, which may be gone itself.
 func (h hand) findOwn(ctx context.Context, check, node string, from rules.TemplateRef) ([]rules.Resource, error) {
-	makes := template{namespace: from.Namespace}
+	all, makes, err := h.listOwn(ctx, check, node, from)
+	var own []rules.Resource
+	for _, o := range all {
+		own = append(own, *resourceOf(makes, &o))
+	}
+	return own, err
+}
+
+// listOwn lists the metadata of these objects; makes says of which kind they are.
+func (h hand) listOwn(ctx context.Context, check, node string, from rules.TemplateRef) (own []unstructured.Unstructured, makes template, err error) {
+	makes.namespace = from.Namespace
 	name, cut := strings.CutSuffix(from.Kind, templateSuffix)
 	if !cut {
-		return nil, nil // nothing is made from it
+		return nil, makes, nil // nothing is made from it
 	}
 	kind, gone, err := h.kindOf(ctx, rules.Resource{APIVersion: from.APIVersion, Kind: name})
 	if gone || err != nil {
-		return nil, err
+		return nil, makes, err
 	}
 	makes.makes = kind
 	all, err := h.Objects.ListMetadata(ctx, kind, from.Namespace, checkLabel+"="+check)
 	if err != nil {
-		return nil, fmt.Errorf("listing %s: %w", kind.Resource, err)
+		return nil, makes, fmt.Errorf("listing %s: %w", kind.Resource, err)
 	}
-	var own []rules.Resource
-	for _, o := range all {
-		if (ObjectInput{Check: check, Node: node, Template: from}).isFor(&o) {
-			own = append(own, *resourceOf(makes, &o))
-		}
-	}
-	return own, nil
+	in := ObjectInput{Check: check, Node: node, Template: from}
+	return slices.DeleteFunc(all, func(o unstructured.Unstructured) bool { return !in.isFor(&o) }), makes, nil
 }
 
 // seenAs tells how an object stands.

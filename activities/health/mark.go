@@ -94,7 +94,33 @@ func (a *Activities) RemoveObjects(ctx context.Context, in RemoveInput) (Removed
 	return removed, failure.Translate(ctx, a.Objects.Kube(), err)
 }
 
-func (h hand) remove(ctx context.Context, in RemoveInput) (removed Removed, err error) {
+func (h hand) remove(ctx context.Context, in RemoveInput) (Removed, error) {
+	removed, err := h.removeObjects(ctx, in)
+	if err != nil || !removed.Done {
+		return removed, err
+	}
+	if !in.KeepLease {
+		if err := h.leases().GiveBack(ctx, in.Node, LeaseHolder(in.Check)); err != nil {
+			return Removed{}, err
+		}
+		// The activity of a terminated remediation may have made an object since the first list. If it makes one from now on, it finds that
+		// the lease is gone, and deletes the object itself.
+		again, err := h.removeObjects(ctx, RemoveInput{Check: in.Check, Node: in.Node, Templates: in.Templates})
+		if err != nil {
+			return Removed{}, err
+		}
+		if removed.Done = again.Done; !again.Done {
+			return removed, nil
+		}
+	}
+	if in.KeepConfirmation {
+		return removed, nil
+	}
+	return removed, h.takeConfirmation(ctx, in.Node)
+}
+
+// removeObjects deletes the objects, and waits for finalizers for some seconds.
+func (h hand) removeObjects(ctx context.Context, in RemoveInput) (removed Removed, err error) {
 	told := len(in.Objects)
 	for _, template := range in.Templates {
 		own, err := h.findOwn(ctx, in.Check, in.Node, template)
@@ -125,7 +151,7 @@ func (h hand) remove(ctx context.Context, in RemoveInput) (removed Removed, err 
 			removed.Done = removed.Done && removed.Gone[i]
 		}
 		if removed.Done || time.Now().After(until) {
-			break
+			return removed, nil
 		}
 		select {
 		case <-time.After(200 * time.Millisecond):
@@ -133,18 +159,6 @@ func (h hand) remove(ctx context.Context, in RemoveInput) (removed Removed, err 
 			return Removed{}, ctx.Err()
 		}
 	}
-	if !removed.Done {
-		return removed, nil
-	}
-	if !in.KeepLease {
-		if err := h.leases().GiveBack(ctx, in.Node, LeaseHolder(in.Check)); err != nil {
-			return Removed{}, err
-		}
-	}
-	if in.KeepConfirmation {
-		return removed, nil
-	}
-	return removed, h.takeConfirmation(ctx, in.Node)
 }
 
 // delete deletes an object that is still the one, and the check's; gone tells that it is not there any more.

@@ -44,7 +44,7 @@ type ObjectInput struct {
 	ControlPlane bool              `json:"controlPlane,omitempty"`
 	Step         int               `json:"step"`
 	Template     rules.TemplateRef `json:"template"`
-	// RunID is the first run of the remediation's chain: an object that is made again after a lost answer has the same name.
+	// RunID is the first run of the remediation's chain.
 	RunID string    `json:"runId"`
 	Lease LeaseWant `json:"lease"`
 	// Etcd is the check's, for control-plane nodes.
@@ -84,6 +84,28 @@ type EnsuredObject struct {
 	NodeUID  string `json:"nodeUid,omitempty"`
 	// Lease is how it stands.
 	Lease LeaseState `json:"lease,omitzero"`
+}
+
+// FindInput asks which objects a check has made for a node from templates.
+type FindInput struct {
+	Check     string              `json:"check"`
+	Node      string              `json:"node"`
+	Templates []rules.TemplateRef `json:"templates"`
+}
+
+// About implements caller.Input.
+func (in FindInput) About() caller.Subject { return caller.Subject{Check: in.Check, Node: in.Node} }
+
+// FoundObjects are the objects that are there.
+type FoundObjects struct {
+	Objects []FoundObject `json:"objects,omitempty"`
+}
+
+// FoundObject is an object, and the index of its template in FindInput.Templates.
+type FoundObject struct {
+	Template  int            `json:"template"`
+	Resource  rules.Resource `json:"resource"`
+	StartedAt time.Time      `json:"startedAt"`
 }
 
 // WatchedObject is the remediation object of a step.

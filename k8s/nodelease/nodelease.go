@@ -159,6 +159,18 @@ func (l Leases) GiveBack(ctx context.Context, node, holder string) error {
 	return nil
 }
 
+// IsHeld reports whether a holder has the lease of a node, expired or not.
+func (l Leases) IsHeld(ctx context.Context, node, holder string) (bool, error) {
+	found, _, err := l.get(ctx, node)
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("reading the lease of node %s: %w", node, err)
+	}
+	return lease.Holder(found) == holder, nil
+}
+
 // HeldBy are the names of the nodes whose lease a holder has. They are lower case.
 func (l Leases) HeldBy(ctx context.Context, holder string) ([]string, error) {
 	all, err := l.leases().List(ctx, l.namespace())

@@ -54,6 +54,14 @@ func TestARemediationDecides(t *testing.T) {
 		}
 	}
 	resumed := func(r *remediation) { r.in.Resume = true }
+	follows := func(waited time.Duration, options ...option) []option {
+		return append([]option{func(r *remediation) {
+			r.in.Steps, r.in.Resume, r.in.Revision = r.in.Steps[:2], true, 0
+			r.Begin(now.Add(-waited))
+			r.Reports.Last, r.Reports.At = r.text(), now
+		}}, options...)
+	}
+	looked := func(r *remediation) { r.Looked = true }
 	ended := func(r *remediation) {
 		r.Progress.Ended, r.Ending = true, "over"
 		r.in.Audited = true
@@ -79,6 +87,12 @@ func TestARemediationDecides(t *testing.T) {
 		"and awaited":                              {[]option{maintains, healthy, func(r *remediation) { r.Maintained[0].Ending = true }}, nil, "watch maintenance/m, in 10m0s"},
 		"and then the rest":                        {[]option{maintains, healthy, func(r *remediation) { r.Maintained[0].Over = true }}, nil, "remove, in 10m0s"},
 		"an earlier workflow is looked for":        {[]option{resumed}, nil, "find, report"},
+		"it waits for an order":                    {follows(0), nil, "in 1m0s"},
+		"and looks for objects":                    {follows(time.Minute), nil, "look, in 10m0s"},
+		"and ends where there are none":            {follows(time.Minute, looked), nil, "remove, in 10m0s"},
+		"and watches those that there are":         {follows(time.Minute, looked, madeStep(1)), nil, "watch objects, in 10m0s"},
+		"and makes what is ordered":                {follows(0, ordered(health.Order{Step: 1, Revision: 1})), nil, "make/1, in 10m0s"},
+		"and ends what is over":                    {follows(0, func(r *remediation) { r.setStep(health.StepState{StartedAt: now, Gone: true}) }), nil, "remove, in 1s"},
 		"the check is gone":                        {[]option{madeStep(0), orphaned(10 * time.Minute)}, nil, "watch objects, in 10m0s"},
 		"the check is gone for 25 minutes":         {[]option{madeStep(0), orphaned(25 * time.Minute)}, nil, "watch objects, in 5m0s"},
 		"nothing has begun, and the check is gone": {[]option{orphaned(30 * time.Minute)}, nil, "remove, in 10m0s"},

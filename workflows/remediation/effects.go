@@ -16,6 +16,7 @@ import (
 // The kinds of effects and watches. Acts change what remediates the node: one of them is under way at a time.
 const (
 	actFind     = "find"     // the maintenance that an earlier workflow has begun
+	actLook     = "look"     // for the objects that an earlier workflow has made
 	actMake     = "make"     // the object of a step
 	actMaintain = "maintain" // the node, which is a step too
 	actLease    = "lease"
@@ -32,6 +33,8 @@ const (
 const (
 	// tidyWithin bounds what only tells others to stop, or looks for what there is.
 	tidyWithin = 5 * time.Minute
+	// orderWithin is how long a remediation that follows an earlier workflow waits for an order. A check sends it at once.
+	orderWithin = time.Minute
 	// askAgain is the pause where something of somebody else's has to be over first.
 	askAgain = 10 * time.Second
 )
@@ -42,7 +45,7 @@ func (r *remediation) act(kind, of, summary string, c controller.Call, input any
 
 // busy reports whether an act is under way: what comes of it decides what is next.
 func (r *remediation) busy(t controller.Turn) bool {
-	for _, kind := range []string{actFind, actMark, actEnd, actRemove, actLease} {
+	for _, kind := range []string{actFind, actLook, actMark, actEnd, actRemove, actLease} {
 		if t.UnderWay(controller.Key{Kind: kind}) {
 			return true
 		}
@@ -74,6 +77,8 @@ func (r *remediation) next(now time.Time) controller.Effect {
 		return r.endMaintenance(m)
 	case r.ends():
 		return r.remove()
+	case r.followsUnknown(now):
+		return r.look(now)
 	case len(r.unmarked()) > 0: // a remediator is told to stop before the next one begins
 		return r.mark(now)
 	case m != nil && r.step(m.Step) != nil && r.step(m.Step).TimedOut != nil && !m.Ending:
@@ -85,6 +90,15 @@ func (r *remediation) next(now time.Time) controller.Effect {
 	default:
 		return nil
 	}
+}
+
+// look looks for the objects that an earlier workflow has made, once there was time enough for an order.
+func (r *remediation) look(now time.Time) controller.Effect {
+	if now.Before(r.OrderBy) {
+		return nil
+	}
+	return r.act(actLook, "", "find the remediation objects of "+r.in.Node, controller.Call{Func: call.Health.FindObjects, Within: tidyWithin},
+		activity.FindInput{Check: r.in.Check, Node: r.in.Node, Templates: r.templates()})
 }
 
 // leaseWant is for how long the lease is wanted.
@@ -159,19 +173,18 @@ func (r *remediation) endMaintenance(m *Maintained) controller.Effect {
 
 // remove has the objects removed, the node's confirmation, and the lease.
 func (r *remediation) remove() controller.Effect {
+	unknown := r.in.Resume || r.WasReset // an object may have been made that was not reported
 	in := activity.RemoveInput{
 		Check: r.in.Check, Node: r.in.Node,
 		// What has not begun leaves a confirmation that was not meant for it.
 		KeepConfirmation: !r.began() && !r.Order.Healthy,
-		KeepLease:        len(r.Progress.Steps) == 0 && !r.Leased && !r.in.Resume,
+		KeepLease:        len(r.Progress.Steps) == 0 && !r.Leased && !unknown,
 	}
 	for _, s := range r.left() {
 		in.Objects = append(in.Objects, *s.Resource)
 	}
-	for _, step := range r.in.Steps {
-		if r.in.Resume && step.Template != nil { // an object may have been made that was not reported
-			in.Templates = append(in.Templates, *step.Template)
-		}
+	if unknown {
+		in.Templates = r.templates()
 	}
 	return r.act(actRemove, "", "remove what remediates "+r.in.Node, controller.Call{Func: call.Health.RemoveObjects}, in)
 }

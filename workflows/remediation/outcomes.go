@@ -20,6 +20,8 @@ func (r *remediation) Outcome(o controller.Outcome, now time.Time) {
 	switch o.Key.Kind {
 	case actFind:
 		r.found(o)
+	case actLook:
+		r.looked(o)
 	case actMake:
 		r.made(o, step, now)
 	case actMaintain:
@@ -206,6 +208,32 @@ func (r *remediation) found(o controller.Outcome) {
 		step = slices.IndexFunc(r.in.Steps, func(s health.Remediation) bool { return s.Maintenance != nil })
 	}
 	r.takeUp(found, step)
+}
+
+// looked takes the objects that an earlier workflow has made and not reported. The last step of which there is one is at work.
+func (r *remediation) looked(o controller.Outcome) {
+	var found activity.FoundObjects
+	if err := o.Get(&found); err != nil {
+		r.wait("its remediation objects to be found: " + call.Cause(err))
+		return
+	}
+	if o.Stale {
+		return
+	}
+	r.wait("")
+	r.Looked = true
+	of := o.Begun.(controller.Activity).Input.(activity.FindInput).Templates
+	for _, object := range found.Objects {
+		step := slices.IndexFunc(r.in.Steps, func(s health.Remediation) bool {
+			return s.Template != nil && object.Template < len(of) && *s.Template == of[object.Template]
+		})
+		if step < 0 || r.stepOf(object.Resource) != nil {
+			continue
+		}
+		r.setStep(health.StepState{Index: step, Resource: &object.Resource, StartedAt: object.StartedAt})
+		r.Order.Step = max(r.Order.Step, step)
+		r.Progress.Step, r.Leased, r.Seen = r.Order.Step, true, nil
+	}
 }
 
 // marked takes which of the objects that were marked are gone.

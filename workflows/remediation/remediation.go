@@ -45,6 +45,12 @@ type remediation struct {
 	Recovered bool `json:"recovered,omitempty"`
 	// Sought: it is known which maintenance an earlier workflow has left.
 	Sought bool `json:"sought,omitempty"`
+	// OrderBy is until when a remediation that follows an earlier workflow waits for an order. Without one it looks for the objects that
+	// the earlier workflow has made; Looked is that this is done.
+	OrderBy time.Time `json:"orderBy,omitzero"`
+	Looked  bool      `json:"looked,omitempty"`
+	// WasReset: an activity of before the reset may have made an object that is not known.
+	WasReset bool `json:"wasReset,omitempty"`
 	// Recorded: an audit record is kept, or its workflow cannot be started. RecordTries counts the starts that failed.
 	Recorded    bool `json:"recorded,omitempty"`
 	RecordTries int  `json:"recordTries,omitempty"`
@@ -137,7 +143,7 @@ func decode(input []byte, check, node string) (api.RemediationInput, error) {
 }
 
 // Begin implements controller.Controller.
-func (r *remediation) Begin(time.Time) {
+func (r *remediation) Begin(now time.Time) {
 	in := &r.in
 	r.Order, r.CheckRunID = health.Order{Node: in.Node, Step: in.Step, Revision: in.Revision, Why: in.Why}, in.CheckRunID
 	r.Progress = health.Progress{
@@ -146,6 +152,7 @@ func (r *remediation) Begin(time.Time) {
 	if in.Resume {
 		r.Progress.Steps = slices.Clone(in.Left)
 		r.Leased = r.began()
+		r.OrderBy = now.Add(orderWithin)
 	}
 }
 
@@ -162,6 +169,9 @@ func (r *remediation) Decide(t controller.Turn) (d controller.Decision) {
 	}
 	d.Watches = r.watches(t.Now)
 	r.report(t.Now, &d)
+	if !r.ends() && r.followsUnknown(t.Now) && t.Now.Before(r.OrderBy) {
+		d.WakeAt(r.OrderBy, "go on without an order")
+	}
 	if since := r.Reports.Orphaned; !since.IsZero() && !r.alone(t.Now) {
 		d.WakeAt(since.Add(orphanedFor), "decide without the check")
 	}
@@ -177,7 +187,8 @@ func (r *remediation) Decide(t controller.Turn) (d controller.Decision) {
 }
 
 // Reset implements controller.Controller.
-func (r *remediation) Reset(time.Time) {
+func (r *remediation) Reset(now time.Time) {
+	r.WasReset, r.Looked, r.OrderBy = true, false, now.Add(orderWithin)
 	r.Old, r.Progress.Ended, r.Removing, r.Seen = false, false, false, nil
 	r.Reports.Last, r.Reports.Urgent, r.Reports.Final = "", true, false
 }
@@ -197,9 +208,9 @@ func (r *remediation) pointless(now time.Time) string {
 	switch {
 	case r.deserted():
 		return "somebody has deleted what remediates the node"
-	case r.began() || r.seeks():
+	case r.began() || r.seeks() || r.followsUnknown(now):
 		return ""
-	case r.in.Resume: // whether it begins anew is for the check to decide
+	case r.in.Resume && r.missing() < 0: // whether it begins anew is for the check to decide
 		return "an earlier workflow of it has ended without a word"
 	case r.alone(now):
 		return "its check does not run, and nothing has begun"
@@ -211,6 +222,29 @@ func (r *remediation) pointless(now time.Time) string {
 // seeks reports whether an earlier workflow may have begun a maintenance, and it is not known which.
 func (r *remediation) seeks() bool {
 	return r.in.Resume && !r.Sought && slices.ContainsFunc(r.in.Steps, func(s health.Remediation) bool { return s.Maintenance != nil })
+}
+
+// followsUnknown reports whether an earlier workflow may have made an object of which nothing is known: the check has not said yet what it
+// wants, and the objects have not been looked for. The activity of the earlier workflow may still run. What it makes is taken up, not
+// removed, or the check would begin the same step again.
+func (r *remediation) followsUnknown(now time.Time) bool {
+	if !r.in.Resume || r.Order.Revision > 0 || r.began() {
+		return false
+	}
+	if s := r.step(r.in.Step); s != nil && !s.StartedAt.IsZero() {
+		return false // it was known, and is over
+	}
+	return now.Before(r.OrderBy) || !r.Looked && len(r.templates()) > 0
+}
+
+// templates returns those of all steps that have one.
+func (r *remediation) templates() (all []health.TemplateRef) {
+	for _, step := range r.in.Steps {
+		if step.Template != nil {
+			all = append(all, *step.Template)
+		}
+	}
+	return all
 }
 
 // missing is the index of the step that should be at work and has not begun, -1 where there is none.

@@ -317,23 +317,67 @@ func TestARemediationTakesUpWhatAnotherHasLeft(t *testing.T) {
 	s.want("1m0s remove 1")
 }
 
-// somebody terminates a remediation before it has told what it has made: another removes that, and begins nothing itself.
-func TestARemediationRemovesWhatNobodyWasToldOf(t *testing.T) {
-	s := newSite(t, template("soft"))
-	s.in.Resume, s.in.Revision, s.keeps = true, 0, 2
-	s.order(time.Second, health.Order{Node: "b", Revision: 3})
-	p := s.run()
-	if !p.Ended || p.Recovered || p.Failure == "" || len(s.removes) != 3 || s.now() < 20*time.Second {
-		t.Fatalf("%s: %+v, %+v", s.now(), p, s.log)
+// somebody terminates a remediation while it makes an object: what it has made is taken up by the step that the check orders, or removed
+// where the check says that the node is healthy.
+func TestARemediationTakesUpWhatNobodyWasToldOf(t *testing.T) {
+	resumed := func(t *testing.T) *site {
+		s := newSite(t, template("soft"), template("hard"))
+		s.in.Resume, s.in.Revision = true, 0
+		return s
 	}
-	if in := s.removes[0]; in.KeepLease || len(in.Templates) != 1 || in.Templates[0].Name != "soft" {
-		t.Errorf("%+v", in)
-	}
-	for _, entry := range s.log {
-		if strings.Contains(entry, "make") {
-			t.Errorf("log %q", s.log)
+	removesTemplates := func(s *site) {
+		if in := s.removes[0]; in.KeepLease || len(in.Templates) != 2 || in.Templates[0].Name != "soft" {
+			s.t.Errorf("%+v", in)
 		}
 	}
+	t.Run("the check orders the step", func(t *testing.T) {
+		s := resumed(t)
+		s.order(time.Second, health.Order{Node: "b", Revision: 1})
+		s.order(2*time.Minute, health.Order{Node: "b", Revision: 2, Healthy: true})
+		p := s.run()
+		s.want("1s make step 1", "2m0s remove 1")
+		if removesTemplates(s); !p.Recovered || p.Failure != "" {
+			t.Errorf("%+v", p)
+		}
+	})
+	t.Run("the node is healthy", func(t *testing.T) {
+		s := resumed(t)
+		s.order(time.Second, health.Order{Node: "b", Revision: 3, Healthy: true})
+		p := s.run()
+		s.want("1s remove 0")
+		if removesTemplates(s); !p.Recovered {
+			t.Errorf("%+v", p)
+		}
+	})
+	t.Run("the check knows nothing, and there is an object", func(t *testing.T) {
+		s := resumed(t)
+		s.finds(activity.FoundObject{Template: 1, Resource: health.Resource{Kind: "Reboot", Name: "b-1"}, StartedAt: s.start})
+		s.order(5*time.Minute, health.Order{Node: "b", Revision: 1, Step: 1, Healthy: true})
+		p := s.run()
+		s.want("1m0s find", "5m0s remove 1")
+		if !p.Recovered || len(p.Steps) != 1 || p.Steps[0].Index != 1 || p.Step != 1 {
+			t.Errorf("%+v", p)
+		}
+	})
+	t.Run("the check knows nothing, and there is none", func(t *testing.T) {
+		s := resumed(t)
+		s.keeps = 2
+		s.finds()
+		p := s.run()
+		if s.log[0] != "1m0s find" || !p.Ended || p.Recovered || p.Failure == "" || len(s.removes) != 3 {
+			t.Errorf("%s: %+v, %q", s.now(), p, s.log)
+		}
+		removesTemplates(s)
+	})
+}
+
+// finds has the next look for an earlier workflow's objects find some.
+func (s *site) finds(objects ...activity.FoundObject) {
+	s.env.OnActivity(call.Health.FindObjects, mock.Anything, mock.Anything).After(latency).Return(
+		func(context.Context, activity.FindInput) (activity.FoundObjects, error) {
+			s.note("find")
+			return activity.FoundObjects{Objects: objects}, nil
+		})
 }
 
 func (s *site) ends(after time.Duration) {
@@ -346,14 +390,15 @@ func (s *site) ends(after time.Duration) {
 func TestARemediationTakesUpTheMaintenanceThatAnotherHasBegun(t *testing.T) {
 	left := []health.StepState{{Index: 1, WorkflowID: "node-maintenance/b/health-workers", StartedAt: time.Date(2026, 7, 1, 11, 0, 0, 0, time.UTC)}}
 	for name, c := range map[string]struct {
-		left    []health.StepState
-		running bool
-		want    []string
+		left      []health.StepState
+		running   bool
+		recovered bool
+		want      []string
 	}{
-		"it was told of":          {left, true, []string{"1m0s end maintenance, healthy true", "6m0s remove 0"}},
-		"nobody was told of it":   {nil, true, []string{"1m0s end maintenance, healthy true", "6m0s remove 0"}},
-		"it has ended since":      {left, false, []string{"0s remove 0"}},
-		"there never was any yet": {nil, false, []string{"0s remove 0"}},
+		"it was told of":          {left, true, true, []string{"30s end maintenance, healthy true", "6m0s remove 0"}},
+		"nobody was told of it":   {nil, true, true, []string{"30s end maintenance, healthy true", "6m0s remove 0"}},
+		"it has ended since":      {left, false, false, []string{"0s remove 0"}},
+		"there never was any yet": {nil, false, true, []string{"30s remove 0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t, template("soft"), health.Remediation{Maintenance: &health.Repair{}})
@@ -365,10 +410,10 @@ func TestARemediationTakesUpTheMaintenanceThatAnotherHasBegun(t *testing.T) {
 				return activity.BegunRepair{RunID: checkRun, StartedAt: s.start, Adopted: true}, nil
 			})
 			s.ends(6 * time.Minute)
-			s.order(time.Minute, health.Order{Node: "b", Revision: 7, Step: 1, Healthy: true})
+			s.order(30*time.Second, health.Order{Node: "b", Revision: 7, Step: 1, Healthy: true})
 			p := s.run()
 			s.want(c.want...)
-			if !p.Ended || c.running != p.Recovered {
+			if !p.Ended || c.recovered != p.Recovered {
 				t.Errorf("%+v", p)
 			}
 		})
