@@ -25,6 +25,8 @@ const (
 	ErrorNoScheduler = "NoScheduler"
 	// ErrorWorkerStopping: the activity gave up its worker, and goes on elsewhere at once.
 	ErrorWorkerStopping = "WorkerStopping"
+	// ErrorRestored: the node tells of a release that Temporal does not know, so Temporal was restored to an earlier state.
+	ErrorRestored = "Restored"
 	// ErrorForeignCaller: what called the activity is no workflow of the worker's that may.
 	ErrorForeignCaller = "ForeignCaller"
 )

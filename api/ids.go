@@ -136,6 +136,14 @@ func inCluster(cluster, name string) string {
 	return cluster + "/" + name
 }
 
+// FurtherID is where a workflow is started whose ID something else has taken: the n-th ID that is tried, from 1.
+func FurtherID(id string, n int) string {
+	if n == 1 {
+		return id
+	}
+	return fmt.Sprintf("%s/%d", id, n)
+}
+
 // NotificationID is the workflow ID of what tells a channel of one run of a maintenance.
 func NotificationID(cluster, channel, node, requestor, runID string) string {
 	return inCluster(cluster, strings.Join([]string{notificationPrefix, channel, node, requestor, runID}, "/"))

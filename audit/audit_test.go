@@ -221,6 +221,19 @@ func TestAChainGoesOnWhateverBecomesOfARecord(t *testing.T) {
 			}
 		})
 	}
+	t.Run("an answer lost, and another end of the same maintenance", func(t *testing.T) {
+		r, chain := &receiver{answers: []error{lost}}, audit.NewChain(audit.Key{})
+		first, second := audittest.Record("n1", "1"), audittest.Record("n1", "1")
+		second.LastRunID = "2"
+		for i, one := range []record.Record{first, second} {
+			if err := chain.Write(t.Context(), one, r.take); (err == nil) != (i == 1) {
+				t.Errorf("record %d: %v", i, err)
+			}
+		}
+		if got := r.got[len(r.got)-1]; got.LastRunID != "2" {
+			t.Errorf("the last one that it got is of run %q", got.LastRunID)
+		}
+	})
 	t.Run("it never answers", func(t *testing.T) {
 		r, chain := &receiver{}, audit.NewChain(audit.Key{})
 		for range 10 {

@@ -54,7 +54,7 @@ func (c *Chain) Write(ctx context.Context, r record.Record, send func(ctx contex
 		if c.unanswered != nil {
 			return fmt.Errorf("the record of %s, run %s, comes first: %w", before.WorkflowID, before.RunID, err)
 		}
-		if err == nil && before.WorkflowID == r.WorkflowID && before.RunID == r.RunID {
+		if err == nil && before.WorkflowID == r.WorkflowID && before.Key() == r.Key() {
 			return nil
 		}
 	}

@@ -147,6 +147,10 @@ var suites = []suite{
 		benchmarks: []benchmark{{"health", onStack(measureHealth)}},
 	},
 	{
+		nodes:      func(sizes) int { return blindNodes },
+		benchmarks: []benchmark{{"blind", onStack(measureBlind)}},
+	},
+	{
 		nodes: func(sizes) int { return memoryDrained }, args: largeNodes(),
 		benchmarks: []benchmark{{"health-memory", onStack(measureHealthMemory)}},
 	},

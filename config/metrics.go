@@ -12,7 +12,7 @@ type Metrics struct {
 	// StateEvery is how long the counts of the scheduler and of Temporal's lists are told before the next scrape has them
 	// asked for anew.
 	StateEvery spec.Duration `json:"stateEvery"`
-	// Authentication says who may read them: everybody who reaches the port (AuthenticationNone), or whoever shows a token of an account
+	// Authentication says who may read them: everybody who reaches the port (AuthenticationNone), or who shows a token of an account
 	// that may get the nonResourceURL /metrics (AuthenticationToken).
 	Authentication string `json:"authentication,omitempty"`
 }

@@ -18,7 +18,7 @@ import (
 	"drydock/starter/invocation"
 )
 
-// apiKeyOf has whoever is started call with the API key of a file, in plain text.
+// apiKeyOf has the started process call with the API key of a file, in plain text.
 func apiKeyOf(t *testing.T, dir, key string) []string {
 	t.Helper()
 	path := filepath.Join(dir, key)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -86,7 +87,9 @@ func (s *site) imprint(name string) string {
 }
 
 func imprintOf(fatal func(...any), n *corev1.Node) string {
-	text, err := json.Marshal(map[string]any{"spec": n.Spec, "labels": n.Labels, "annotations": n.Annotations})
+	annotations := maps.Clone(n.Annotations)
+	delete(annotations, api.GivenBackAnnotation) // it stays, and tells of the maintenances before
+	text, err := json.Marshal(map[string]any{"spec": n.Spec, "labels": n.Labels, "annotations": annotations})
 	if err != nil {
 		fatal(err)
 	}

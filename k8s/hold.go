@@ -41,6 +41,8 @@ type HoldInput struct {
 	TakeOver bool
 	// Prior is what the holder remembers of the node; nil where it holds it for the first time.
 	Prior *Prior
+	// ChecksReleases: the caller has yet to check the releases that the node tells of.
+	ChecksReleases bool
 	// Exclude tells medik8s' remediators to leave the node alone, beside the first holder's mark.
 	Exclude bool
 	// Read gives the node as it was read a moment ago, once; nil has it read now.
@@ -83,7 +85,7 @@ type Held struct {
 }
 
 // Hold marks a node and cordons it. It is idempotent: a node that is already as wanted is left alone. Errors: ErrNodeGone,
-// ErrNodeReplaced, ErrOtherRun.
+// ErrNodeReplaced, ErrOtherRun, ErrGivenBack.
 func Hold(ctx context.Context, client kube.Interface, in HoldInput) (Held, error) {
 	var held Held
 	read := in.Read
@@ -107,6 +109,9 @@ func Hold(ctx context.Context, client kube.Interface, in HoldInput) (Held, error
 			return err
 		}
 		mine := mark.HeldBy(in.Holder.WorkflowID, in.Holder.RunID)
+		if err := in.checkReleases(node, mine); err != nil {
+			return err
+		}
 		held = Held{
 			UID: node.UID, BootID: node.Status.NodeInfo.BootID,
 			Mark:   node.Annotations[api.HoldersAnnotation],
@@ -162,6 +167,8 @@ type Known struct {
 	// Cordoned finds out whether a maintenance that is no holder any more made the node unschedulable, by its own workflow; nil
 	// believes nobody.
 	Cordoned func(ctx context.Context, by CordonedBy, node types.UID) (bool, error)
+	// Tells is what the node keeps of the release; nil keeps nothing.
+	Tells *GivenBack
 }
 
 // recall is what is remembered of a node with a mark that the caller is the last holder of.
@@ -222,7 +229,7 @@ func Release(ctx context.Context, client kube.Interface, node string, c Caller, 
 			}
 			released.Stripped = true
 			prior.recall(&mark)
-			patch, err = restorePatch(n, mark, prior.OutOfService)
+			patch, err = restorePatch(n, mark, prior.OutOfService, known.Tells)
 		case err == nil:
 			var prior *Prior
 			if prior, err = known.recall(ctx, n, mark, c); err != nil {
@@ -231,7 +238,7 @@ func Release(ctx context.Context, client kube.Interface, node string, c Caller, 
 			if prior != nil && len(mark.Holders) == 1 {
 				released.Differences = prior.differences(n, mark, mark.Holders[0])
 			}
-			patch, err = releasePatch(n, mark, c, prior)
+			patch, err = releasePatch(n, mark, c, prior, known.Tells)
 		}
 		if err != nil {
 			return err

@@ -318,7 +318,7 @@ func (m *Mark) put(i int, h Holder) {
 
 // releasePatch takes a holder off a node and, with the last one, puts back what was before: what the holder remembers, where it
 // remembers anything.
-func releasePatch(node *corev1.Node, mark Mark, c Caller, prior *Prior) ([]byte, error) {
+func releasePatch(node *corev1.Node, mark Mark, c Caller, prior *Prior, tells *GivenBack) ([]byte, error) {
 	i := mark.index(c.WorkflowID, c.RunID)
 	outOfService := mark.Holders[i].OutOfService && (prior == nil || prior.OutOfService)
 	mark.Holders = slices.Delete(slices.Clone(mark.Holders), i, i+1)
@@ -328,9 +328,12 @@ func releasePatch(node *corev1.Node, mark Mark, c Caller, prior *Prior) ([]byte,
 			prior.recall(&mark)
 			mark.Cordoned = cordoned
 		}
-		return restorePatch(node, mark, outOfService)
+		return restorePatch(node, mark, outOfService, tells)
 	}
-	text, err := json.Marshal(mark)
+	annotations, err := mark.annotation()
+	if err == nil {
+		err = tells.addTo(annotations, node)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -338,13 +341,16 @@ func releasePatch(node *corev1.Node, mark Mark, c Caller, prior *Prior) ([]byte,
 	if outOfService && !mark.ownsOutOfService() {
 		patch.takeOutOfServiceOff(node)
 	}
-	return patch.guarded(node, map[string]*string{api.HoldersAnnotation: new(string(text))}, nil)
+	return patch.guarded(node, annotations, nil)
 }
 
 // restorePatch takes the mark off a node and puts back what it says was there before; outOfService tells that the taint of
 // that name goes too.
-func restorePatch(node *corev1.Node, mark Mark, outOfService bool) ([]byte, error) {
+func restorePatch(node *corev1.Node, mark Mark, outOfService bool, tells *GivenBack) ([]byte, error) {
 	annotations := map[string]*string{api.HoldersAnnotation: nil}
+	if err := tells.addTo(annotations, node); err != nil {
+		return nil, err
+	}
 	for _, key := range protections { // whoever may annotate nodes may have written others into the mark
 		if value, known := mark.Prior[key]; known {
 			annotations[key] = value

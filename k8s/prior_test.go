@@ -131,7 +131,7 @@ func TestACordonThatItsOwnerLiftedDoesNotComeBack(t *testing.T) {
 	}
 }
 
-// forge changes the mark on the node, as whoever may annotate nodes can.
+// forge changes the mark on the node, as anyone who can annotate nodes can.
 func forge(t *testing.T, client k8stest.Fake, change func(*k8s.Mark)) {
 	t.Helper()
 	node := get(t, client)

@@ -66,6 +66,16 @@ func (s *Shared[T]) View(ctx context.Context) (*SharedView[T], error) {
 	return view, nil
 }
 
+// Sync waits for the first complete copy of the watch, starting it if need be, and leaves it again.
+func (s *Shared[T]) Sync(ctx context.Context) error {
+	view, err := s.View(ctx)
+	if err != nil {
+		return err
+	}
+	view.Close()
+	return nil
+}
+
 // Follow joins the watch for as long as ctx lives, and does not wait for anything. concerns is called with each change
 // and tells whether it is passed on to Changed.
 func (s *Shared[T]) Follow(ctx context.Context, concerns func(obj T, gone bool) bool) (*SharedView[T], error) {

@@ -35,7 +35,7 @@ type Options struct {
 	// Header is set on every request, for libraries that make the requests themselves.
 	Header http.Header
 	// Node is set where a node decides the URL's host: the connection is made straight to an address that it allows, and by no
-	// proxy, which would resolve the name anew.
+	// proxy, which would resolve the name again.
 	Node *NodeAddresses
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -112,7 +113,9 @@ func (o *operator) tidy(ctx context.Context) {
 // imprint is all of a node that a maintenance could leave behind. What the control plane puts on a node that is not Ready,
 // or is cordoned, goes with that.
 func imprint(n *corev1.Node) string {
-	return fmt.Sprintf("unschedulable %v, taints %v, labels %v, annotations %v", n.Spec.Unschedulable, n.Spec.Taints, n.Labels, n.Annotations)
+	annotations := maps.Clone(n.Annotations)
+	delete(annotations, api.GivenBackAnnotation) // it stays, and tells of the maintenances before
+	return fmt.Sprintf("unschedulable %v, taints %v, labels %v, annotations %v", n.Spec.Unschedulable, n.Spec.Taints, n.Labels, annotations)
 }
 
 // pause is a time between some and that many more milliseconds.

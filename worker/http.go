@@ -28,7 +28,7 @@ type kubeClient = kube.Interface
 type health struct{ ready atomic.Bool }
 
 // metricsHandler serves the metrics, to those whom the API server lets read them where the configuration says so. A client of its own asks for
-// that: whoever makes tokens up delays no drain.
+// that: someone who makes tokens up delays no drain.
 func metricsHandler(o Options, registry *prometheus.Registry) (http.Handler, error) {
 	metrics := promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry})
 	if o.Config.Metrics.Authentication != config.AuthenticationToken {

@@ -16,7 +16,7 @@ import (
 
 	"drydock/activities/delivery"
 	"drydock/api"
-	"drydock/rules/bounds"
+	"drydock/workflows/auditrecord"
 )
 
 const (
@@ -139,7 +139,7 @@ func (k *terminated) see(ctx context.Context, info *workflowpb.WorkflowExecution
 	case described.GetWorkflowExtendedInfo().GetResetRunId() == "": // otherwise a reset goes on with it
 		ref := api.Reference{WorkflowID: run.GetWorkflowId(), RunID: described.GetWorkflowExecutionInfo().GetFirstRunId()}
 		if id := recordIDOf(ref); id != "" {
-			if err := k.keep(ctx, id, ref); err != nil {
+			if err := k.keep(ctx, id, ref, described.GetWorkflowExecutionInfo().GetCloseTime().AsTime()); err != nil {
 				return err
 			}
 		}
@@ -159,16 +159,14 @@ func recordIDOf(ref api.Reference) string {
 	return ""
 }
 
-// keep starts what keeps a record, unless that was done. Somebody who has taken its ID does not suppress the record.
-func (k *terminated) keep(ctx context.Context, id string, ref api.Reference) error {
+// keep starts what keeps the record of an end, unless that was done. Somebody who has taken its ID does not suppress the record, and
+// nor does the record of an earlier end, which a reset has undone.
+func (k *terminated) keep(ctx context.Context, id string, ref api.Reference, ended time.Time) error {
 	for n := 1; n <= maxRecordIDs; n++ {
-		at := id
-		if n > 1 {
-			at = fmt.Sprintf("%s/%d", id, n)
-		}
+		at := api.FurtherID(id, n)
 		_, err := k.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 			ID: at, TaskQueue: k.queue, WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY,
-			WorkflowExecutionErrorWhenAlreadyStarted: true, StaticSummary: "keeps the audit record of " + bounds.Cut(ref.WorkflowID, 200),
+			WorkflowExecutionErrorWhenAlreadyStarted: true, StaticSummary: auditrecord.Summary(ref),
 		}, api.AuditRecordType, ref)
 		var taken *serviceerror.WorkflowExecutionAlreadyStarted
 		if err == nil {
@@ -181,6 +179,9 @@ func (k *terminated) keep(ctx context.Context, id string, ref api.Reference) err
 		by, err := k.temporal.DescribeWorkflowExecution(ctx, at, "")
 		if err != nil {
 			return fmt.Errorf("describing workflow %s: %w", at, err)
+		}
+		if closed := by.GetWorkflowExecutionInfo().GetCloseTime(); closed != nil && closed.AsTime().Before(ended) {
+			continue
 		}
 		does, err := delivery.Does(ctx, k.temporal, k.queue, delivery.SameInput{
 			WorkflowID: at, WorkflowType: api.AuditRecordType, Maintenance: ref,

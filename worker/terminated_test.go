@@ -19,6 +19,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/mocks"
+	"google.golang.org/protobuf/types/known/timestamppb"
 	"k8s.io/utils/lru"
 
 	"drydock/activities/activitytest"
@@ -29,8 +30,10 @@ import (
 // ended are the runs that a server lists as terminated, and what has taken workflow IDs there, by ID.
 type ended struct {
 	*mocks.Client
-	runs    []*workflowservice.DescribeWorkflowExecutionResponse
-	taken   map[string]api.Reference
+	runs  []*workflowservice.DescribeWorkflowExecutionResponse
+	taken map[string]api.Reference
+	// closed is when what has taken an ID ended; what is not in it runs.
+	closed  map[string]time.Time
 	started []string
 	queries []string
 	// broken are the workflows whose record cannot be started, described counts the runs that were asked for.
@@ -38,10 +41,14 @@ type ended struct {
 	described int
 }
 
+// terminatedNow is when the runs of these tests were terminated.
+var terminatedNow = time.Date(2026, 7, 1, 11, 30, 0, 0, time.UTC)
+
 func terminatedRun(id, first, run string) *workflowservice.DescribeWorkflowExecutionResponse {
 	return &workflowservice.DescribeWorkflowExecutionResponse{
 		WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
 			Execution: &commonpb.WorkflowExecution{WorkflowId: id, RunId: run}, FirstRunId: first, Status: enums.WORKFLOW_EXECUTION_STATUS_TERMINATED,
+			CloseTime: timestamppb.New(terminatedNow),
 		},
 		WorkflowExtendedInfo: &workflowpb.WorkflowExecutionExtendedInfo{},
 	}
@@ -66,9 +73,13 @@ func serverOf(t *testing.T, e *ended) *ended {
 			}
 		}
 		if _, ok := e.taken[id]; ok {
-			return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
+			info := &workflowpb.WorkflowExecutionInfo{
 				Execution: &commonpb.WorkflowExecution{WorkflowId: id, RunId: "r"}, Type: &commonpb.WorkflowType{Name: api.AuditRecordType}, TaskQueue: "drydock",
-			}}, nil
+			}
+			if at, over := e.closed[id]; over {
+				info.CloseTime = timestamppb.New(at)
+			}
+			return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: info}, nil
 		}
 		return nil, serviceerror.NewNotFound("there is none")
 	})
@@ -105,7 +116,9 @@ func TestWhatIsTerminatedHasARecord(t *testing.T) {
 	for name, c := range map[string]struct {
 		runs  []*workflowservice.DescribeWorkflowExecutionResponse
 		taken map[string]api.Reference
-		want  []string
+		// closed is when the record's workflow ended, zero where it runs.
+		closed time.Time
+		want   []string
 	}{
 		"a maintenance":            {runs: []*workflowservice.DescribeWorkflowExecutionResponse{terminatedRun(maintenance, "first", "last")}, want: []string{record + " of first on drydock"}},
 		"a plan":                   {runs: []*workflowservice.DescribeWorkflowExecutionResponse{terminatedRun(plan, "p", "p")}, want: []string{planRecord + " of p on drydock"}},
@@ -114,6 +127,16 @@ func TestWhatIsTerminatedHasARecord(t *testing.T) {
 		"its record is kept": {
 			runs:  []*workflowservice.DescribeWorkflowExecutionResponse{terminatedRun(maintenance, "first", "last")},
 			taken: map[string]api.Reference{record: {WorkflowID: maintenance, RunID: "first"}},
+		},
+		"its record was kept": {
+			runs:   []*workflowservice.DescribeWorkflowExecutionResponse{terminatedRun(maintenance, "first", "last")},
+			taken:  map[string]api.Reference{record: {WorkflowID: maintenance, RunID: "first"}},
+			closed: terminatedNow.Add(time.Second),
+		},
+		"recorded, then reset and terminated again": {
+			runs:   []*workflowservice.DescribeWorkflowExecutionResponse{reset, terminatedRun(maintenance, "first", "next")},
+			taken:  map[string]api.Reference{record: {WorkflowID: maintenance, RunID: "first"}},
+			closed: terminatedNow.Add(-time.Hour), want: []string{record + "/2 of first on drydock"},
 		},
 		"its ID is taken": {
 			runs:  []*workflowservice.DescribeWorkflowExecutionResponse{terminatedRun(maintenance, "first", "last")},
@@ -124,7 +147,10 @@ func TestWhatIsTerminatedHasARecord(t *testing.T) {
 			if c.taken == nil {
 				c.taken = map[string]api.Reference{}
 			}
-			server := serverOf(t, &ended{runs: c.runs, taken: c.taken})
+			server := serverOf(t, &ended{runs: c.runs, taken: c.taken, closed: map[string]time.Time{}})
+			if !c.closed.IsZero() {
+				server.closed[record] = c.closed
+			}
 			now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 			k := &terminated{temporal: server, logger: slog.New(slog.DiscardHandler), namespace: "default", queue: "drydock", wanted: true, seen: lru.New(10)}
 			for range 2 {

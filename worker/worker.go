@@ -48,6 +48,7 @@ import (
 	"drydock/rules/policy"
 	"drydock/rules/schedule"
 	"drydock/worker/metrics"
+	"drydock/worker/takeover"
 	"drydock/workflows"
 )
 
@@ -145,7 +146,11 @@ func work(
 ) error {
 	queue := api.TaskQueue(o.Config.Cluster, o.Config.TaskQueue)
 	refused := make(chan error, 1+len(api.Lanes))
-	workers, err := startWorkers(o, temporal, queue, acts, func(err error) { refused <- err })
+	newcomer := takeover.Worker{
+		Temporal: temporal, Nodes: acts.Cluster.Nodes, Logger: o.Logger, Namespace: options.Namespace, TaskQueue: queue,
+		Identity: takeover.Identity(options.Identity, queue), Started: time.Now(),
+	}
+	workers, err := startWorkers(o, temporal, newcomer, acts, func(err error) { refused <- err })
 	if err != nil {
 		return err
 	}
@@ -158,6 +163,10 @@ func work(
 			return nil
 		},
 		func() error { return untilRefused(ctx, refused) },
+		func() error {
+			newcomer.Run(ctx)
+			return nil
+		},
 		func() error {
 			warnIfNotCurrent(ctx, o, temporal)
 			return nil
@@ -176,9 +185,14 @@ func work(
 
 // startWorkers polls the task queue for everything, and each lane beside it for its activities. refused hears where the server
 // lets one of them poll no more.
-func startWorkers(o Options, temporal client.Client, queue string, acts workflows.Activities, refused func(error)) ([]sdkworker.Worker, error) {
+func startWorkers(
+	o Options, temporal client.Client, as takeover.Worker, acts workflows.Activities, refused func(error),
+) ([]sdkworker.Worker, error) {
+	queue := as.TaskQueue
 	callers := caller.New(temporal, queue)
-	w := sdkworker.New(temporal, queue, workerOptions(o, callers, refused))
+	options := workerOptions(o, callers, refused)
+	options.Identity = as.Identity
+	w := sdkworker.New(temporal, queue, options)
 	workflows.Register(w, acts)
 	workers := []sdkworker.Worker{w}
 	for _, lane := range api.Lanes {

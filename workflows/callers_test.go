@@ -96,7 +96,7 @@ func names(of reflect.Type) bool {
 	return false
 }
 
-// TestEveryInputThatNamesANodeIsComparedWithItsCaller: who adds an activity says what its input claims of whoever calls it.
+// TestEveryInputThatNamesANodeIsComparedWithItsCaller: who adds an activity says what its input claims of its caller.
 func TestEveryInputThatNamesANodeIsComparedWithItsCaller(t *testing.T) {
 	all, compared := callables(), 0
 	for name, input := range all.inputs {

@@ -300,6 +300,9 @@ func closeEvent(ctx context.Context, from client.Client, run *commonpb.WorkflowE
 func (a Account) Record() record.Record {
 	r := api.RecordOf(a.Status, a.Cluster)
 	r.Provenance = a.Provenance
+	if a.Closed != nil {
+		r.LastRunID = lastRunID(r.RunID, a.last)
+	}
 	if a.Closed == nil || r.Ended() {
 		return r.Bounded()
 	}
@@ -313,6 +316,14 @@ func (a Account) Record() record.Record {
 		r.Failure = withUntold(r.Failure, errors.New(a.Unanswered))
 	}
 	return r.Bounded()
+}
+
+// lastRunID is the run that ended, empty where it is the first.
+func lastRunID(first string, last *workflowpb.WorkflowExecutionInfo) string {
+	if run := last.GetExecution().GetRunId(); run != first {
+		return run
+	}
+	return ""
 }
 
 // withUntold adds to how a workflow ended why no more is known; nil is nothing.

@@ -249,6 +249,25 @@ func TestTheRecordSaysHowAMaintenanceWasEnded(t *testing.T) {
 	}
 }
 
+// TestTheRecordNamesTheRunThatEnded: one that is reset after its end, and ends again, has two records.
+func TestTheRecordNamesTheRunThatEnded(t *testing.T) {
+	gone := maintained(first, enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, status(api.Draining))
+	gone.end = terminated()
+	again := maintained(second, enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, status(api.Ready))
+	again.end = terminated()
+	reset := *gone
+	reset.resetTo = second
+	for want, runs := range map[string][]*run{"": {gone}, second: {&reset, again}} {
+		a, err := read(t, server(t, runs...), reference)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := a.Record(); r.RunID != first || r.LastRunID != want {
+			t.Errorf("run %s, the last %q, want %q", r.RunID, r.LastRunID, want)
+		}
+	}
+}
+
 func TestWhatIsNoMaintenanceOfOursIsRefused(t *testing.T) {
 	kind := maintained(first, enums.WORKFLOW_EXECUTION_STATUS_RUNNING, status(api.Completed))
 	kind.kind = "Forged"

@@ -64,7 +64,7 @@ func RecordOfPlan(ctx context.Context, from client.Client, ref api.Reference, wa
 		}
 		r.Failure = withUntold(r.Failure, err)
 	}
-	r.Provenance = &proof.Provenance
+	r.Provenance, r.LastRunID = &proof.Provenance, lastRunID(ref.RunID, last)
 	return r.Bounded(), nil
 }
 

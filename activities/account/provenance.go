@@ -34,11 +34,12 @@ type chain struct {
 	ref         api.Reference
 	kind, queue string
 	read        int
+	self        *execution.Self
 	// tasks counts the workflow tasks by the verified principal that answered them; empty is nobody.
 	tasks map[string]int
 }
 
-// Proof is what was found out about the runs of a workflow that has ended. It takes whole histories, and is not to be had anew by
+// Proof is what was found out about the runs of a workflow that has ended. It takes whole histories, and is not made again by
 // every attempt to write a record.
 type Proof struct {
 	// Last is the last run, of which it was; empty where there is no proof yet.
@@ -46,7 +47,12 @@ type Proof struct {
 	Provenance record.Provenance `json:"provenance,omitzero"`
 	// Broken says which run no worker of ours can have written: nothing that comes from there is true.
 	Broken string `json:"broken,omitempty"`
+
+	self *execution.Self
 }
+
+// NewProof is no proof yet. Self knows whom the server takes this worker for.
+func NewProof(self *execution.Self) Proof { return Proof{self: self} }
 
 // prove finds out what the server vouches for of all that was handed from run to run, unless that is known of this last run.
 func (p *Proof) prove(ctx context.Context, from client.Client, ref api.Reference, last *workflowpb.WorkflowExecutionInfo) error {
@@ -54,16 +60,19 @@ func (p *Proof) prove(ctx context.Context, from client.Client, ref api.Reference
 	if p.Last == run {
 		return nil
 	}
-	proven, broken, err := prove(ctx, from, ref, last)
+	c := chain{
+		from: from, ref: ref, kind: last.GetType().GetName(), queue: activity.GetInfo(ctx).TaskQueue, self: p.self, tasks: map[string]int{},
+	}
+	proven, broken, err := c.prove(ctx, run)
 	if err == nil {
-		*p = Proof{Last: run, Provenance: proven, Broken: broken}
+		p.Last, p.Provenance, p.Broken = run, proven, broken
 	}
 	return err
 }
 
-func prove(ctx context.Context, from client.Client, ref api.Reference, last *workflowpb.WorkflowExecutionInfo) (p record.Provenance, broken string, err error) {
-	c := chain{from: from, ref: ref, kind: last.GetType().GetName(), queue: activity.GetInfo(ctx).TaskQueue, tasks: map[string]int{}}
-	run, next := last.GetExecution().GetRunId(), (*historypb.WorkflowExecutionStartedEventAttributes)(nil)
+// prove begins with the last run.
+func (c *chain) prove(ctx context.Context, run string) (p record.Provenance, broken string, err error) {
+	var next *historypb.WorkflowExecutionStartedEventAttributes
 	for run != "" {
 		if p.Runs == maxProven || c.read >= maxRead {
 			p.Claimed = append(p.Claimed, fmt.Sprintf("run %s and those before it were not read: there are too many", run))
@@ -145,7 +154,7 @@ func (c *chain) broken(run string, h runHistory, next *historypb.WorkflowExecuti
 	return ""
 }
 
-// answered adds who answered the workflow tasks, as far as the server verified it: whoever polls the task queue can answer one.
+// answered adds who answered the workflow tasks, as far as the server verified it: anyone who polls the task queue can answer one.
 func (c *chain) answered(ctx context.Context, p *record.Provenance) error {
 	if c.tasks[""] > 0 {
 		p.Claimed = append(p.Claimed, "the server did not verify who answered the workflow tasks")
@@ -154,7 +163,7 @@ func (c *chain) answered(ctx context.Context, p *record.Provenance) error {
 	if len(c.tasks) == 0 {
 		return nil
 	}
-	own, err := execution.Own(ctx, c.from)
+	own, err := c.self.Principal(ctx, c.from, func(principal string) bool { return c.tasks[principal] > 0 })
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"drydock/activities/account"
 	"drydock/activities/activitytest"
+	"drydock/activities/execution"
 	"drydock/api"
 	"drydock/rules/record"
 )
@@ -60,7 +61,8 @@ func recordOf(t *testing.T, runs ...*run) (kept record.Record, err error) {
 	read := func(ctx context.Context, ref api.Reference) (record.Record, error) {
 		a, err := account.Of(ctx, temporal, ref, 0)
 		if err == nil {
-			err = a.Prove(ctx, temporal, ref, &account.Proof{})
+			proof := account.NewProof(new(execution.Self))
+			err = a.Prove(ctx, temporal, ref, &proof)
 		}
 		return a.Record(), err
 	}
@@ -82,7 +84,7 @@ func twoRuns(t *testing.T) (before, last *run) {
 	return before, last
 }
 
-// TestNoRecordIsMadeOfAForgedState: a run is given its state by the run before it, and whoever may write in the namespace can be that.
+// TestNoRecordIsMadeOfAForgedState: a run is given its state by the run before it, and anyone who can write in the namespace can be that.
 func TestNoRecordIsMadeOfAForgedState(t *testing.T) {
 	for name, c := range map[string]struct {
 		forge func(before, last *run)

@@ -59,6 +59,6 @@ func RecordOfRemediation(ctx context.Context, from client.Client, ref api.Refere
 	if !status.Progress.Ended && (end.Why != "" || err != nil) {
 		r.Phase, r.Failure, r.TerminatedBy = closedPhase(last.GetStatus()), withUntold(end.Why, err), end.By
 	}
-	r.Provenance = &proof.Provenance
+	r.Provenance, r.LastRunID = &proof.Provenance, lastRunID(ref.RunID, last)
 	return r.Bounded(), nil
 }

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Histories is a Temporal server that shows the first event of some runs, by run ID, and further ones to whoever asks for more; others
+// Histories is a Temporal server that shows the first event of some runs, by run ID, and further ones to those who ask for more; others
 // it does not know.
 type Histories struct {
 	workflowservice.WorkflowServiceClient

@@ -1,4 +1,4 @@
-// Package caller refuses activities to whoever is not a workflow of this worker, and signals that the workflow is not entitled to.
+// Package caller refuses activities to all but workflows of this worker, and signals that the workflow is not entitled to.
 package caller
 
 import (
@@ -51,7 +51,7 @@ func identityOf(info activity.Info) Identity {
 }
 
 // Interceptor lets an activity run only for a workflow of a type that may call it, whose own tasks are on this worker's queue, and
-// only for what that workflow is about. Whoever may write in the namespace can schedule any activity, from a workflow that his own
+// only for what that workflow is about. Anyone who can write in the namespace can schedule any activity, from a workflow that his own
 // worker runs on a queue of his own under any type: so the type that comes with the task proves nothing, and the server is asked,
 // once a run.
 type Interceptor struct {
@@ -107,7 +107,7 @@ func (i *Interceptor) check(ctx context.Context, info activity.Info, inputs ...a
 	return nil
 }
 
-// identify finds out who calls an activity, and refuses whoever may not.
+// identify finds out who calls an activity, and refuses those who may not.
 func (i *Interceptor) identify(ctx context.Context, info activity.Info) (Identity, error) {
 	name, run := info.ActivityType.Name, info.WorkflowExecution
 	if info.WorkflowType == nil || run.ID == "" || run.RunID == "" {

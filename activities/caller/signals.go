@@ -15,7 +15,7 @@ import (
 type addressee func(who Identity, to string) bool
 
 // signals has, for each activity, the signals that it may send and to whom. The worker's rights in the namespace are not those of
-// whoever calls its activities: what an input names and this table does not have is refused.
+// the callers of its activities: what an input names and this table does not have is refused.
 var signals = map[string]map[string]addressee{
 	"AwaitOutOfService":     {api.SignalDrainBlocked: theCaller},
 	"AwaitPreflight":        {api.SignalDrainBlocked: theCaller},

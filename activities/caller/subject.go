@@ -127,7 +127,7 @@ func (who Identity) checkOrphan(s Subject) error {
 	return nil
 }
 
-// specified is what the specification names. One that cannot be read is refused by whoever judges it.
+// specified is what the specification names. One that cannot be read is refused by what judges it.
 func (s Subject) specified() (named struct{ Node, Requestor string }, err error) {
 	if len(s.Spec) == 0 {
 		return named, nil

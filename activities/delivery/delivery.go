@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"drydock/activities/caller"
+	"drydock/activities/execution"
 	"drydock/api"
 	"drydock/audit"
 	"drydock/notify"
@@ -25,6 +26,8 @@ type Activities struct {
 	Senders  *notify.Senders
 	Sinks    *audit.Sinks
 	Metrics  *Metrics
+
+	self execution.Self
 }
 
 // DeliverInput is a message for one channel.

@@ -28,7 +28,7 @@ func NewMetrics(registry prometheus.Registerer, kinds map[string]string) *Metric
 func (m *Metrics) delivered(channel string, err error) {
 	kind, known := m.kinds[channel]
 	if !known {
-		channel, kind = series.Other, series.Other // whoever starts a workflow may name any
+		channel, kind = series.Other, series.Other // anyone who starts a workflow can name any
 	}
 	outcome := "delivered"
 	if err != nil {

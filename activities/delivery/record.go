@@ -31,7 +31,7 @@ func (n *Activities) KeepRecord(ctx context.Context, ref api.Reference) error {
 		return undeliverable(errors.New("no sink of audit records is configured (audit)"))
 	}
 	var done []string
-	var proof account.Proof
+	proof := account.NewProof(&n.self)
 	if activity.HasHeartbeatDetails(ctx) {
 		if err := activity.GetHeartbeatDetails(ctx, &done, &proof); err != nil {
 			activity.GetLogger(ctx).Warn("an audit record may be written twice", "error", err)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -18,7 +19,6 @@ import (
 	"drydock/activities/heartbeat"
 	"drydock/activities/nodeevent"
 	"drydock/api"
-	"drydock/checks/job"
 	"drydock/k8s"
 	"drydock/k8s/clusterapi"
 	"drydock/k8s/kube"
@@ -138,7 +138,7 @@ func (d *Activities) releaseMark(ctx context.Context, in HealInput) (string, err
 	if err := d.dead(ctx, in); err != nil {
 		return "", err
 	}
-	released, err := release(ctx, d.Client, d.Jobs, f)
+	released, err := release(ctx, d, f)
 	if err != nil {
 		return "", err
 	}
@@ -153,32 +153,11 @@ func (d *Activities) releaseMark(ctx context.Context, in HealInput) (string, err
 	case released.Uncordoned:
 		did += " and uncordoned the node"
 	}
+	if len(released.Differences) > 0 {
+		did += "; the mark and its maintenance's history disagree about " + strings.Join(released.Differences, "; ")
+	}
 	d.event(ctx, in, released.UID, did)
 	return did, left(d.Client, f).WithdrawLeft(ctx)
-}
-
-// release takes a dead run's mark off its node. What the run has left running there, which may be about to restart the node, is
-// ended first, and looked for once more: it may have been begun while the mark was being taken off.
-func release(ctx context.Context, client kube.Interface, jobs Jobs, f doctor.Finding) (k8s.Released, error) {
-	if err := endJobs(ctx, jobs, f); err != nil {
-		return k8s.Released{}, err
-	}
-	released, err := k8s.Release(ctx, client, f.Node, k8s.Caller{WorkflowID: f.WorkflowID, RunID: f.RunID}, k8s.Known{})
-	if err == nil {
-		err = endJobs(ctx, jobs, f)
-	}
-	return released, err
-}
-
-func endJobs(ctx context.Context, jobs Jobs, f doctor.Finding) error {
-	if jobs == nil {
-		return nil
-	}
-	err := jobs.End(ctx, f.WorkflowID, f.RunID)
-	if errors.Is(err, job.ErrStillRuns) {
-		return temporal.NewNonRetryableApplicationError(err.Error(), api.ErrorJobsRun, nil)
-	}
-	return err
 }
 
 func (d *Activities) withdraw(ctx context.Context, in HealInput) (string, error) {
@@ -216,7 +195,7 @@ func (d *Activities) releaseSlot(ctx context.Context, in HealInput) (string, err
 			return "", err
 		}
 		var err error
-		if released, err = release(ctx, d.Client, d.Jobs, f); err != nil {
+		if released, err = release(ctx, d, f); err != nil {
 			return "", err
 		}
 	}

@@ -121,11 +121,14 @@ func firstEvent(ctx context.Context, temporal client.Client, namespace string, r
 	return events[0], nil
 }
 
+// serverType is the type of the principal of what the server sends itself, as for a Schedule: nobody has said that in person.
+const serverType = "temporal"
+
 // SenderOf is who sent something, by the identity and the principal of its event. A principal is "<type>:<name>", by which
-// no two are the same; one that is too long to be kept is nobody.
+// no two are the same; one that is too long to be kept is nobody, and so is the server.
 func SenderOf(identity string, p *commonpb.Principal) api.Sender {
 	s := api.Sender{Identity: bounds.Cut(identity, bounds.Text)}
-	if text := p.GetType() + ":" + p.GetName(); p.GetName() != "" && len(text) <= bounds.Text {
+	if text := p.GetType() + ":" + p.GetName(); p.GetName() != "" && p.GetType() != serverType && len(text) <= bounds.Text {
 		s.Principal = text
 	}
 	return s

@@ -12,6 +12,7 @@ import (
 
 	"drydock/activities/activitytest"
 	"drydock/api"
+	"drydock/rules/bounds"
 )
 
 func TestStarterOf(t *testing.T) {
@@ -137,6 +138,27 @@ func TestWorkerOf(t *testing.T) {
 	} {
 		if got := WorkerOf(event); got != want {
 			t.Errorf("%s by %s: %q, want %q", event.GetEventType(), event.GetPrincipal(), got, want)
+		}
+	}
+}
+
+func TestSenderOf(t *testing.T) {
+	for name, c := range map[string]struct {
+		identity  string
+		principal *commonpb.Principal
+		want      api.Sender
+	}{
+		"verified":              {"ann@desk", &commonpb.Principal{Type: "jwt", Name: "ann"}, api.Sender{Identity: "ann@desk", Principal: "jwt:ann"}},
+		"verified by no type":   {"ann@desk", &commonpb.Principal{Name: "ann"}, api.Sender{Identity: "ann@desk", Principal: ":ann"}},
+		"of another type":       {"", &commonpb.Principal{Type: "temporal-cloud", Name: "ann"}, api.Sender{Principal: "temporal-cloud:ann"}},
+		"not verified":          {"ann@desk", nil, api.Sender{Identity: "ann@desk"}},
+		"verified as nobody":    {"ann@desk", &commonpb.Principal{Type: "jwt"}, api.Sender{Identity: "ann@desk"}},
+		"the server":            {"temporal-scheduler", &commonpb.Principal{Type: "temporal", Name: "internal"}, api.Sender{Identity: "temporal-scheduler"}},
+		"a service of a server": {"", &commonpb.Principal{Type: "temporal", Name: "history"}, api.Sender{}},
+		"of a name too long":    {"", &commonpb.Principal{Type: "jwt", Name: strings.Repeat("x", bounds.Text)}, api.Sender{}},
+	} {
+		if got := SenderOf(c.identity, c.principal); got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
 }

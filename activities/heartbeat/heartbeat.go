@@ -48,7 +48,14 @@ const (
 	// beatsTogether is how many activities of a worker may beat that often: each heartbeat is a write of Temporal's
 	// database. Where there are more, each beats less often, down to half as often.
 	beatsTogether = 50
+	// shortTimeout is the heartbeat timeout that all this is for. An activity with a longer one only watches: it beats three times
+	// within its timeout.
+	shortTimeout = 10 * time.Second
 )
+
+// WatchTimeout is the heartbeat timeout of a watch that is begun seldom: a worker that starts takes over from a dead one, so that the
+// timeout matters where no worker starts, and each heartbeat is billed.
+const WatchTimeout = 30 * time.Second
 
 // running are the loops of this process.
 var running atomic.Int64
@@ -56,6 +63,14 @@ var running atomic.Int64
 // interval is how often each loop beats where there are so many.
 func interval(loops int64) time.Duration {
 	return min(max(Every, Every*time.Duration(loops)/beatsTogether), 2*Every)
+}
+
+// intervalOf is how often an activity with a heartbeat timeout beats where there are so many loops.
+func intervalOf(timeout time.Duration, loops int64) time.Duration {
+	if timeout > shortTimeout {
+		return timeout / 3
+	}
+	return interval(loops)
 }
 
 // Loop shows that an activity lives, from a goroutine of its own: whatever a step waits for, the server hears of the
@@ -70,6 +85,8 @@ type Loop struct {
 
 	// ears hear what the server answers; nil trusts every heartbeat that was recorded.
 	ears *Ears
+	// timeout is the activity's heartbeat timeout.
+	timeout time.Duration
 
 	mu sync.Mutex
 	// last is when the last heartbeat was sent that the server heard, told when the last was recorded.
@@ -83,7 +100,10 @@ type Loop struct {
 // Start begins with details that an earlier attempt left, if any: a heartbeat without them would erase those.
 func Start(ctx context.Context, details ...any) *Loop {
 	now, fresh := time.Now(), isFresh(ctx)
-	l := &Loop{details: details, last: now, ears: earsOf(ctx), ending: make(chan struct{}), ended: make(chan struct{})}
+	l := &Loop{
+		details: details, last: now, ears: earsOf(ctx), timeout: activity.GetInfo(ctx).HeartbeatTimeout,
+		ending: make(chan struct{}), ended: make(chan struct{}),
+	}
 	if fresh {
 		l.told = now
 	}
@@ -97,7 +117,7 @@ func Start(ctx context.Context, details ...any) *Loop {
 			if !fresh {
 				l.beat(ctx)
 			}
-			next := time.NewTimer(interval(running.Load()))
+			next := time.NewTimer(intervalOf(l.timeout, running.Load()))
 			select {
 			case <-next.C:
 			case <-l.ending:
@@ -155,7 +175,7 @@ func (l *Loop) hasNews() bool {
 func (l *Loop) isDue() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return time.Since(l.told) >= interval(running.Load())
+	return time.Since(l.told) >= intervalOf(l.timeout, running.Load())
 }
 
 func (l *Loop) beat(ctx context.Context) {
@@ -183,7 +203,7 @@ func (l *Loop) heard(at time.Time) {
 	}
 }
 
-// Alive tells whether the activity may still write.
+// Alive tells whether the activity may still write. One that watches, with a longer timeout than shortTimeout, does not ask.
 func (l *Loop) Alive() error {
 	if l == nil {
 		return nil

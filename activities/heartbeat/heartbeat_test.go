@@ -49,6 +49,16 @@ func TestActivityThatStoodStillDoesNotWrite(t *testing.T) {
 	})
 }
 
+func TestHeartbeatsAreAsRareAsTheTimeoutLetsThemBe(t *testing.T) {
+	for timeout, want := range map[time.Duration]time.Duration{
+		0: Every, shortTimeout: Every, WatchTimeout: WatchTimeout / 3,
+	} {
+		if got := intervalOf(timeout, 1); got != want {
+			t.Errorf("timeout %s: every %s, want %s", timeout, got, want)
+		}
+	}
+}
+
 // TestShortActivityCostsNoHeartbeat: the server knows that an activity lives whose task it has just handed out, and what a
 // successful one has to tell is in its result.
 func TestShortActivityCostsNoHeartbeat(t *testing.T) {

@@ -268,4 +268,7 @@ func TestTheWatchSeesWhatEndedWithoutAWord(t *testing.T) {
 	if lookEvery < 10*time.Second {
 		t.Error("it looks too often")
 	}
+	if firstLook(1) != lookEvery || firstLook(2) != 0 {
+		t.Errorf("the first attempt looks after %s, one that follows a dead worker's after %s", firstLook(1), firstLook(2))
+	}
 }

@@ -149,11 +149,11 @@ type Seen struct {
 func (a *Activities) WatchShared(ctx context.Context, in StockInput) (Seen, error) {
 	ctx, stop := heartbeat.UntilWorkerStops(ctx)
 	defer stop()
-	for {
+	for pause := firstLook(activity.GetInfo(ctx).Attempt); ; pause = lookEvery {
 		select {
 		case <-ctx.Done():
 			return Seen{}, context.Cause(ctx)
-		case <-time.After(lookEvery):
+		case <-time.After(pause):
 		}
 		seen, err := a.look(ctx, in)
 		if len(seen.Gone)+len(seen.Plans) > 0 {
@@ -163,6 +163,15 @@ func (a *Activities) WatchShared(ctx context.Context, in StockInput) (Seen, erro
 			activity.GetLogger(ctx).Warn("looking at the maintenances of plans", "error", err)
 		}
 	}
+}
+
+// firstLook is how long a watch waits before it looks. The lockstep has just heard of what it counts on when it begins one; an attempt
+// that follows another looks at once, because the worker of that one may have been dead for long.
+func firstLook(attempt int32) time.Duration {
+	if attempt > 1 {
+		return 0
+	}
+	return lookEvery
 }
 
 // look compares what the workflow counts on with what runs. Visibility lags: those that it does not know are looked at one by

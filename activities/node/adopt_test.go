@@ -5,6 +5,7 @@ import (
 
 	"drydock/activities/activitytest"
 	"drydock/api"
+	"drydock/k8s"
 	"drydock/k8s/k8stest"
 )
 
@@ -29,7 +30,7 @@ func TestAdoptNodeRemembersTheSameNode(t *testing.T) {
 	if _, err := activitytest.Call(t, n.ReleaseNode, ReleaseInput{Node: "n1", RunID: activitytest.RunID, Prior: again.Prior}); err != nil {
 		t.Fatal(err)
 	}
-	if after := s.Node("n1"); after.Spec.Unschedulable || len(after.Annotations) != 0 {
+	if after := s.Node("n1"); after.Spec.Unschedulable || len(after.Annotations) != 1 || len(k8s.GivenBackOn(after)) != 1 {
 		t.Errorf("unschedulable %v, annotations %v", after.Spec.Unschedulable, after.Annotations)
 	}
 }

@@ -117,7 +117,7 @@ type Held struct {
 
 // HoldNode marks a node, and cordons it in the same patch. The scheduler has the last word on the slot: anybody may say
 // that it was granted, and a maintenance that was reset may have given it back. Errors: NodeGone, NodeReplaced,
-// SlotNotHeld, PolicyRefused, MissingPermission.
+// SlotNotHeld, PolicyRefused, Restored, MissingPermission.
 func (n *Activities) HoldNode(ctx context.Context, in HoldInput) (Held, error) {
 	if n.Policy != nil && len(in.Maintenance) > 0 {
 		if err := n.Policy.Judge(ctx, in.Maintenance); err != nil {
@@ -171,13 +171,20 @@ func (n *Activities) hold(ctx context.Context, in HoldInput) (Held, error) {
 	}
 	caller := heldnode.CallerOf(ctx, in.RunID)
 	wanted := k8s.HoldInput{
-		Node: in.Node, UID: types.UID(in.UID), Phase: in.Phase, Prior: in.Prior, Read: read, Exclude: n.Marks.Medik8s,
+		Node: in.Node, UID: types.UID(in.UID), Phase: in.Phase, Prior: in.Prior, Read: read, Exclude: n.Marks.Medik8s, ChecksReleases: true,
 		Holder: k8s.Holder{
 			WorkflowID: caller.WorkflowID, RunID: caller.RunID, Run: caller.Run, Namespace: n.Home.ID,
 			Requestor: in.Requestor, Since: in.Since, Cordon: in.Cordon,
 		},
 	}
 	held, err := k8s.Hold(ctx, n.Client, wanted)
+	var given *k8s.GivenBackError
+	if errors.As(err, &given) {
+		if err = checkReleases(ctx, n.Temporal, n.Home, n.Events, given); err == nil {
+			wanted.ChecksReleases, wanted.Read = false, nil
+			held, err = k8s.Hold(ctx, n.Client, wanted)
+		}
+	}
 	if errors.Is(err, k8s.ErrOtherRun) {
 		if err = n.acting().IsCurrent(ctx, caller); err == nil {
 			wanted.TakeOver, wanted.Read = true, nil

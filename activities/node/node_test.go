@@ -418,7 +418,7 @@ func TestReleaseOfANodeWhoseMarkIsGoneIsTheActingRuns(t *testing.T) {
 	}
 	released, err = activitytest.Call(t, (&Activities{Client: s.Client(t), Temporal: current(activitytest.RunID)}).ReleaseNode, in)
 	after := s.Node("n1")
-	if err != nil || !released.Stripped || !released.Uncordoned || after.Spec.Unschedulable || len(after.Annotations) != 0 || len(after.Labels) != 0 {
+	if err != nil || !released.Stripped || !released.Uncordoned || after.Spec.Unschedulable || len(after.Annotations) != 1 || len(k8s.GivenBackOn(after)) != 1 || len(after.Labels) != 0 {
 		t.Errorf("%+v, %v: %v %v", released, err, after.Annotations, after.Labels)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -34,7 +35,7 @@ func podBy(run string, phase corev1.PodPhase) *corev1.Pod {
 func orphans(t *testing.T, s *k8stest.Server) (*Activities, ReleaseInput) {
 	kube := s.Client(t)
 	n := &Activities{
-		Client: kube, Jobs: job.Left{Kubernetes: kube, Namespaces: []string{"works"}},
+		Client: kube, Jobs: job.Left{Kubernetes: kube, Namespaces: []string{"works"}, Patience: time.Second},
 		Temporal: telling(activitytest.Statuses(map[string]enums.WorkflowExecutionStatus{
 			activitytest.WorkflowID + "/" + activitytest.RunID: enums.WORKFLOW_EXECUTION_STATUS_TERMINATED,
 		}), heldByHistory(t)),

@@ -80,7 +80,10 @@ func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released
 		}
 	}
 	holder := callerFor(ctx, in.WorkflowID, in.RunID)
-	known := k8s.Known{Prior: in.Prior, Cordoned: n.hasCordoned(in.Node, holder.RunID)}
+	known := k8s.Known{
+		Prior: in.Prior, Cordoned: hasCordoned(n.Temporal, in.Node, holder.RunID),
+		Tells: n.Home.GivenBack(ctx, holder, in.Event.Reason),
+	}
 	if in.Orphan {
 		if err := n.endOrphan(ctx, in.Node, holder, &known); err != nil {
 			return Released{}, failure.Translate(ctx, n.Client, err)
@@ -243,7 +246,7 @@ func (n *Activities) orphaned(ctx context.Context, name string, holder k8s.Calle
 			return false, temporal.NewNonRetryableApplicationError(
 				fmt.Sprintf("node %s: its holder %s is not known to have ended (%s)", name, h.WorkflowID, found.Status), api.ErrorHolderAlive, nil)
 		}
-		m, err := n.remembers(ctx, k8s.CordonedBy{WorkflowID: h.WorkflowID, RunID: h.RunID, Run: h.Run}, name, node.UID, nil)
+		m, err := remembers(ctx, n.Temporal, k8s.CordonedBy{WorkflowID: h.WorkflowID, RunID: h.RunID, Run: h.Run}, name, node.UID, nil)
 		if err != nil {
 			return false, err
 		}

@@ -28,13 +28,30 @@ type memory struct {
 	Prior *Prior
 	// Began: it began to hold the node, whatever became of the answer. Released: it gave the node back.
 	Began, Released bool
+
+	// read: there is a history, whole. last is Prior, also after a release; unknown: it gave back what it had held, and its history does
+	// not tell what was there before.
+	read, unknown bool
+	last          *Prior
 }
 
-// remembers reads the history of a maintenance that a mark names, for whoever cannot ask the maintenance itself. Where that is
+// Recall is what to go by where somebody takes the mark of a maintenance off that has ended: the last thing that its history says of
+// the node, which may show again what it showed before a release. Nothing is undone where the history does not say that it held the node.
+// The mark counts where the history is gone, or does not tell what was there before: there is nothing else.
+func Recall(ctx context.Context, temporal client.Client, h k8s.Holder, node string, uid types.UID) (k8s.Known, error) {
+	m, err := remembers(ctx, temporal, k8s.CordonedBy{WorkflowID: h.WorkflowID, RunID: h.RunID, Run: h.Run}, node, uid, nil)
+	known := k8s.Known{Prior: m.last, Cordoned: hasCordoned(temporal, node, h.RunID)}
+	if m.read && m.last == nil && !m.Began && !m.unknown {
+		known.Prior = &Prior{}
+	}
+	return known, err
+}
+
+// remembers reads the history of a maintenance that a mark names, for those who cannot ask the maintenance itself. Where that is
 // no maintenance of this worker's, or its history is gone, nothing is remembered.
-func (n *Activities) remembers(ctx context.Context, of k8s.CordonedBy, node string, uid types.UID, left *int) (memory, error) {
+func remembers(ctx context.Context, temporal client.Client, of k8s.CordonedBy, node string, uid types.UID, left *int) (memory, error) {
 	var m memory
-	first, found, err := n.readRun(ctx, of, runNamed(of), node, left)
+	first, found, err := readRun(ctx, temporal, of, runNamed(of), node, left)
 	if err != nil || !found {
 		return m, err
 	}
@@ -44,7 +61,7 @@ func (n *Activities) remembers(ctx context.Context, of k8s.CordonedBy, node stri
 		if oldest.tells() || oldest.previous == "" {
 			break
 		}
-		r, found, err := n.readRun(ctx, of, oldest.previous, node, left)
+		r, found, err := readRun(ctx, temporal, of, oldest.previous, node, left)
 		if err != nil || !found {
 			return m, err
 		}
@@ -55,7 +72,7 @@ func (n *Activities) remembers(ctx context.Context, of k8s.CordonedBy, node stri
 		if next == "" {
 			break
 		}
-		r, found, err := n.readRun(ctx, of, next, node, left)
+		r, found, err := readRun(ctx, temporal, of, next, node, left)
 		if err != nil || !found {
 			return m, err
 		}
@@ -64,6 +81,7 @@ func (n *Activities) remembers(ctx context.Context, of k8s.CordonedBy, node stri
 	if chain[len(chain)-1].next != "" {
 		return m, nil // what came after is not known
 	}
+	m.read = true
 	for _, r := range chain {
 		for _, apply := range r.said {
 			apply(&m, uid)
@@ -92,9 +110,9 @@ type run struct {
 func (r run) tells() bool { return len(r.said) > 0 }
 
 // readRun reads one run. It is not found where it is not of that chain, or not of a maintenance of this worker's.
-func (n *Activities) readRun(ctx context.Context, of k8s.CordonedBy, id, node string, left *int) (r run, found bool, err error) {
+func readRun(ctx context.Context, temporal client.Client, of k8s.CordonedBy, id, node string, left *int) (r run, found bool, err error) {
 	scheduled := map[int64]string{}
-	started, found, err := readHistory(ctx, n.Temporal, of, id, api.NodeMaintenanceType, left, func(event *historypb.HistoryEvent) {
+	started, found, err := readHistory(ctx, temporal, of, id, api.NodeMaintenanceType, left, func(event *historypb.HistoryEvent) {
 		r.next = event.GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId()
 		r.hear(event, scheduled, node)
 	})
@@ -180,7 +198,7 @@ func (m *memory) held(held Held, uid types.UID) {
 	}
 	m.Began = false // the answer is known, and may be about another node of the name
 	if held.Prior.UID == uid {
-		m.Prior = held.Prior
+		m.Prior, m.last = held.Prior, held.Prior
 	}
 }
 
@@ -188,13 +206,13 @@ func (m *memory) outOfService(is bool) {
 	if m.Prior != nil {
 		changed := *m.Prior
 		changed.OutOfService = is
-		m.Prior = &changed
+		m.Prior, m.last = &changed, &changed
 	}
 }
 
 // released forgets what was put back. Where others hold the node still, it stays as it was changed.
 func (m *memory) released(released Released) {
-	m.Began, m.Released = false, true
+	m.Began, m.Released, m.unknown = false, true, m.unknown || m.Began
 	if len(released.OtherHolders) == 0 {
 		m.Prior = nil
 	}
@@ -202,16 +220,16 @@ func (m *memory) released(released Released) {
 
 // hasCordoned reports whether the cordon of a node is the last holder's to undo: a maintenance made the node unschedulable and left
 // it so for others that hold it, or a profile's transition left it to that holder to uncordon the node.
-func (n *Activities) hasCordoned(node, holder string) func(context.Context, k8s.CordonedBy, types.UID) (bool, error) {
+func hasCordoned(temporal client.Client, node, holder string) func(context.Context, k8s.CordonedBy, types.UID) (bool, error) {
 	return func(ctx context.Context, by k8s.CordonedBy, uid types.UID) (cordoned bool, err error) {
 		err = bounded(ctx, func(ctx context.Context, left *int) error {
 			_, _, of, err := api.ParseProfileTransitionID(by.WorkflowID)
 			if err == nil {
-				was, err := wasLeftTo(ctx, n.Temporal, by, uid, holder, left)
+				was, err := wasLeftTo(ctx, temporal, by, uid, holder, left)
 				cordoned = was && of == node
 				return err
 			}
-			m, err := n.remembers(ctx, by, node, uid, left)
+			m, err := remembers(ctx, temporal, by, node, uid, left)
 			cordoned = m.Prior != nil && m.Prior.Cordoned
 			return err
 		})
@@ -269,7 +287,7 @@ func (n *Activities) confirm(ctx context.Context, node string, held k8s.Held) (*
 	prior := held.Prior
 	err := bounded(ctx, func(ctx context.Context, left *int) error {
 		for _, h := range held.Others[:min(len(held.Others), maxConfirmed)] {
-			m, err := n.remembers(ctx, k8s.CordonedBy{WorkflowID: h.WorkflowID, RunID: h.RunID, Run: h.Run}, node, held.UID, left)
+			m, err := remembers(ctx, n.Temporal, k8s.CordonedBy{WorkflowID: h.WorkflowID, RunID: h.RunID, Run: h.Run}, node, held.UID, left)
 			if err != nil {
 				return err
 			}

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -67,7 +68,7 @@ func payloads(t *testing.T, value any) *commonpb.Payloads {
 func did(t *testing.T, id int64, activity string, result any) []*historypb.HistoryEvent {
 	events := []*historypb.HistoryEvent{{EventId: id, Attributes: &historypb.HistoryEvent_ActivityTaskScheduledEventAttributes{
 		ActivityTaskScheduledEventAttributes: &historypb.ActivityTaskScheduledEventAttributes{
-			ActivityType: &commonpb.ActivityType{Name: activity}, Input: payloads(t, map[string]string{"node": "n1"}),
+			ActivityId: fmt.Sprint(id), ActivityType: &commonpb.ActivityType{Name: activity}, Input: payloads(t, map[string]string{"node": "n1"}),
 		},
 	}}}
 	if result == nil {

@@ -239,6 +239,20 @@ func signal(name, payload, by string) *historypb.HistoryEvent {
 	return e
 }
 
+// reset is where a workflow was reset, and scheduled where a task was scheduled after that.
+func reset() *historypb.HistoryEvent {
+	return &historypb.HistoryEvent{
+		EventType: enums.EVENT_TYPE_WORKFLOW_TASK_FAILED,
+		Attributes: &historypb.HistoryEvent_WorkflowTaskFailedEventAttributes{WorkflowTaskFailedEventAttributes: &historypb.WorkflowTaskFailedEventAttributes{
+			Cause: enums.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW,
+		}},
+	}
+}
+
+func scheduled() *historypb.HistoryEvent {
+	return &historypb.HistoryEvent{EventType: enums.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED}
+}
+
 // update is an update that was accepted, of somebody's.
 func update(name, payload, identity string) *historypb.HistoryEvent {
 	return &historypb.HistoryEvent{
@@ -317,6 +331,10 @@ func TestThePrincipalIsWhoSentTheWord(t *testing.T) {
 		"of one who was not verified, too":   {historyOf(signal("approve", amy, ""), signal("approve", amy, "amy"), task()), 3, ""},
 		"the same words of one, twice":       {historyOf(signal("approve", amy, "amy"), signal("approve", amy, "amy"), task()), 3, "jwt:amy"},
 		"far back":                           {historyOf(append([]*historypb.HistoryEvent{signal("approve", amy, "amy")}, long...)...), 0, "jwt:amy"},
+		"applied again by a reset":           {historyOf(task(), reset(), signal("approve", amy, "bob"), scheduled(), task()), 5, ""},
+		"said after a reset":                 {historyOf(task(), reset(), scheduled(), signal("approve", amy, "bob"), task()), 5, "jwt:bob"},
+		"applied again, and said again":      {historyOf(task(), reset(), signal("approve", amy, "bob"), scheduled(), signal("approve", amy, "amy"), task()), 6, ""},
+		"said before a reset":                {historyOf(signal("approve", amy, "amy"), scheduled(), task(), reset(), scheduled(), task()), 3, "jwt:amy"},
 		"a name that is too long to be kept": {historyOf(signal("approve", amy, strings.Repeat("x", maxText))), 0, ""},
 		"a server that shows no history":     {&server{err: serviceerror.NewPermissionDenied("no", "")}, 0, ""},
 		"a server that cannot":               {&server{err: serviceerror.NewUnimplemented("no")}, 0, ""},

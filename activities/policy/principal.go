@@ -84,6 +84,8 @@ type search struct {
 	word                   Word
 	before                 int64
 	identities, principals []string
+	// scheduled is how many had been found where the last task was scheduled.
+	scheduled int
 	// workers are the principals that answered the run's tasks: the worker's own, which is nobody's word.
 	workers []string
 }
@@ -104,6 +106,12 @@ func (s *search) look(event *historypb.HistoryEvent) (over bool) {
 			s.found(execution.SenderOf(identity, nil))
 		}
 	case s.before > 0 && id == s.before:
+	case event.GetEventType() == enums.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED:
+		s.scheduled = len(s.principals)
+	case isReset(event):
+		// What follows until a task is scheduled was sent to a run before the reset. The server writes it again, in the name of the one who
+		// reset the workflow.
+		clear(s.principals[s.scheduled:])
 	case s.word.isSignal(event):
 		s.found(execution.SenderOf(event.GetWorkflowExecutionSignaledEventAttributes().GetIdentity(), event.GetPrincipal()))
 	case task:
@@ -129,6 +137,11 @@ func cannotRead(err error) bool {
 	var denied *serviceerror.PermissionDenied
 	var unknown *serviceerror.Unimplemented
 	return errors.As(err, &denied) || errors.As(err, &unknown)
+}
+
+// isReset reports whether an event is the one at which a workflow was reset.
+func isReset(event *historypb.HistoryEvent) bool {
+	return event.GetWorkflowTaskFailedEventAttributes().GetCause() == enums.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW
 }
 
 // isSignal tells whether an event is a signal with these words.

@@ -25,7 +25,7 @@ type Metrics struct {
 	failures *prometheus.CounterVec
 	shuffled *prometheus.CounterVec
 	share    *prometheus.CounterVec
-	// profiles and owners bound the series: whoever may create Deployments names owners.
+	// profiles and owners bound the series: anyone who can create Deployments names owners.
 	profiles, owners *series.Bounded
 }
 

@@ -69,7 +69,7 @@ func (s sink) setHeaders(request *http.Request, r record.Record, line []byte, kn
 		}
 		request.Header.Set(name, value)
 	}
-	id := "audit-" + r.RunID
+	id := "audit-" + r.Key()
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Idempotency-Key", id)
 	if s.Secret.IsZero() {

@@ -56,6 +56,19 @@ func post(t *testing.T, w Config, r record.Record) error {
 
 const signingKey = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
+// TestEachEndOfAMaintenanceHasAKeyOfItsOwn: a receiver drops what has the key of another.
+func TestEachEndOfAMaintenanceHasAKeyOfItsOwn(t *testing.T) {
+	url, requests := collector(t, taken)
+	r := audittest.Record("worker-01", "run-1")
+	r.LastRunID = "run-2"
+	if err := post(t, Config{URL: url}, r); err != nil {
+		t.Fatal(err)
+	}
+	if key := (*requests)[0].header.Get("Idempotency-Key"); key != "audit-run-2" {
+		t.Errorf("the key is %s", key)
+	}
+}
+
 func TestWebhookGetsTheRecordSigned(t *testing.T) {
 	url, requests := collector(t, taken)
 	t.Setenv("AUDIT_KEY", signingKey)

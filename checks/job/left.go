@@ -21,8 +21,7 @@ import (
 // ErrStillRuns says that a Job was to be ended, and that pods of it still run.
 var ErrStillRuns = errors.New("its Jobs are deleted, and pods of them still run")
 
-// leftEndsWithin is how long the pods of Jobs that are ended are waited for, before it is told that they still run. It is
-// shorter than the time that an activity has.
+// leftEndsWithin is shorter than the time that an activity has.
 const leftEndsWithin = 15 * time.Second
 
 // maxNamed is how many pods an error names.
@@ -34,12 +33,14 @@ type Left struct {
 	Kubernetes kube.Interface
 	// Namespaces are those in which the configuration has Jobs run. Without any, nothing is asked.
 	Namespaces []string
+	// Patience is how long the pods of Jobs that are ended are waited for, before an error says that they still run; 0 is leftEndsWithin.
+	Patience time.Duration
 }
 
 // End deletes the Jobs of a maintenance's run that have not ended, and returns once none of their pods runs.
 // Errors: ErrStillRuns.
 func (l Left) End(ctx context.Context, workflowID, runID string) error {
-	waiting, cancel := context.WithTimeout(ctx, leftEndsWithin)
+	waiting, cancel := context.WithTimeout(ctx, cmp.Or(l.Patience, leftEndsWithin))
 	defer cancel()
 	for {
 		var running []string

@@ -85,7 +85,7 @@ func (f Fix) Does() string {
 	case AwaitScheduler:
 		return "waits until a worker has started the scheduler and it knows who holds what"
 	case ReleaseMark:
-		return "takes the mark off, and puts back what it says was there before"
+		return "takes the mark off, and puts back what was there before"
 	case WithdrawRequests:
 		return "withdraws and removes the EvictionRequests"
 	case ReleaseSlot:

@@ -29,7 +29,7 @@ type origins struct {
 	mixed celast.Expr
 }
 
-// comparesClaim refuses an expression in which a verified name meets a claimed one: whoever writes the claim decides how that ends.
+// comparesClaim refuses an expression in which a verified name meets a claimed one: who writes the claim decides how that ends.
 // Only whole conditions may stand beside each other, joined by &&, ||, ! and ?:, and not inside a macro, whose variable could carry
 // the one to the other.
 func comparesClaim(at string, ast *celast.AST) error {

@@ -217,8 +217,8 @@ func (p *Policy) any(is func(compiled) bool) bool {
 
 // Judge returns nil, or a Refused of every rule that refuses. With an approval it judges the rules that speak of it,
 // without one the others. Where nothing is known of the node, a rule that speaks of it refuses an approval; without an
-// approval it is left out, and so is one that speaks of a starter who is not known yet: whoever judges so judges again before the node
-// is touched.
+// approval it is left out, and so is one that speaks of a starter who is not known yet: a caller that leaves rules out judges again
+// before the node is touched.
 func (p *Policy) Judge(ctx context.Context, c Case) error {
 	if p == nil {
 		return nil

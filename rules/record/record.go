@@ -2,6 +2,7 @@
 package record
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,13 +14,16 @@ import (
 const Schema = "drydock.dev/audit/v1"
 
 // Record is what is kept of one maintenance when Temporal has forgotten it. A maintenance is identified by WorkflowID and
-// RunID together: of two records with the same ones either can be dropped.
+// RunID together: of two records with the same ones, and the same LastRunID, either can be dropped. The later one of several is of
+// the end that holds.
 type Record struct {
 	Schema     string `json:"schema"`
 	WorkflowID string `json:"workflowId"`
 	RunID      string `json:"runId"`
-	Cluster    string `json:"cluster,omitempty"`
-	Node       string `json:"node"`
+	// LastRunID is the run that ended, where that is not the first. What ends a second time, after a reset, has a second record.
+	LastRunID string `json:"lastRunId,omitempty"`
+	Cluster   string `json:"cluster,omitempty"`
+	Node      string `json:"node"`
 	// Plan is there where the record is that of a plan, which has no node.
 	Plan *Plan `json:"plan,omitempty"`
 	// Remediation is there where the record is that of a node's remediation by a health check.
@@ -81,6 +85,9 @@ type Provenance struct {
 	// Claimed says why what the record says may be a claim; empty where the server vouches for all of it.
 	Claimed []string `json:"claimed,omitempty"`
 }
+
+// Key is what no record of another end has.
+func (r Record) Key() string { return cmp.Or(r.LastRunID, r.RunID) }
 
 // Link is a record's place in the chain of the writer that wrote it. It says nothing of the maintenance.
 type Link struct {
@@ -283,15 +290,19 @@ func Decode(line []byte) (Record, error) {
 }
 
 // Distinct leaves out the records of a maintenance after its first one: a writer that is not sure whether a record was
-// written writes it again.
+// written writes it again. Of several ends of a maintenance, which was reset after each but the last, the last one counts.
 func Distinct(records []Record) []Record {
 	type identity struct{ workflow, run string }
-	seen := make(map[identity]bool, len(records))
+	places := make(map[identity]int, len(records))
 	var distinct []Record
 	for _, r := range records {
-		if id := (identity{r.WorkflowID, r.RunID}); !seen[id] {
-			seen[id] = true
+		id := identity{r.WorkflowID, r.RunID}
+		switch at, known := places[id]; {
+		case !known:
+			places[id] = len(distinct)
 			distinct = append(distinct, r)
+		case distinct[at].Key() != r.Key() && r.EndedAt.After(distinct[at].EndedAt):
+			distinct[at] = r
 		}
 	}
 	return distinct

@@ -92,6 +92,18 @@ func TestDistinctKeepsTheFirst(t *testing.T) {
 	}
 }
 
+func TestDistinctKeepsTheLastEnd(t *testing.T) {
+	end := func(last string, minutes int) Record {
+		r := short("a", "1", "Failed", 0)
+		r.LastRunID, r.EndedAt = last, noon.Add(time.Duration(minutes)*time.Minute)
+		return r
+	}
+	first, second, third := end("", 10), end("2", 20), end("3", 30)
+	if diff := cmp.Diff([]Record{third}, Distinct([]Record{second, first, third, second})); diff != "" {
+		t.Errorf("want - got +\n%s", diff)
+	}
+}
+
 func TestDurations(t *testing.T) {
 	entry := func(phase string, minutes int) Phase {
 		return Phase{Phase: phase, At: noon.Add(time.Duration(minutes) * time.Minute)}

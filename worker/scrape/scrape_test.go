@@ -52,15 +52,15 @@ func newSite() *site {
 	return s
 }
 
-// get asks for the metrics, and returns the status.
-func (s *site) get(authorization string) *http.Response {
+// get asks for the metrics.
+func (s *site) get(authorization string) *httptest.ResponseRecorder {
 	request := httptest.NewRequest(http.MethodGet, "/metrics", nil)
 	if authorization != "" {
 		request.Header.Set("Authorization", authorization)
 	}
 	answer := httptest.NewRecorder()
 	s.guard.Before(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "drydock_maintenances 1") })).ServeHTTP(answer, request)
-	return answer.Result()
+	return answer
 }
 
 func TestMetricsAreForThoseWhoMayGetThem(t *testing.T) {
@@ -79,10 +79,10 @@ func TestMetricsAreForThoseWhoMayGetThem(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := newSite().get(one.authorization)
-			if got.StatusCode != one.want {
-				t.Errorf("%s, want %d", got.Status, one.want)
+			if got.Code != one.want {
+				t.Errorf("%d, want %d", got.Code, one.want)
 			}
-			if told := got.Header.Get("WWW-Authenticate") == "Bearer"; told != (one.want == http.StatusUnauthorized) {
+			if told := got.Header().Get("WWW-Authenticate") == "Bearer"; told != (one.want == http.StatusUnauthorized) {
 				t.Errorf("%d says what is wanted: %v", one.want, told)
 			}
 		})
@@ -93,8 +93,8 @@ func TestAnswersAreRememberedForAWhile(t *testing.T) {
 	s := newSite()
 	expect := func(authorization string, status, asked int) {
 		t.Helper()
-		if got := s.get(authorization); got.StatusCode != status || s.asked != asked {
-			t.Errorf("%s after %d questions, want %d after %d", got.Status, s.asked, status, asked)
+		if got := s.get(authorization); got.Code != status || s.asked != asked {
+			t.Errorf("%d after %d questions, want %d after %d", got.Code, s.asked, status, asked)
 		}
 	}
 	expect("Bearer prometheus", http.StatusOK, 1)
@@ -125,7 +125,7 @@ func TestMadeUpTokensTakeNoMemory(t *testing.T) {
 		}
 	}
 	asked := s.asked
-	if got := s.get("Bearer prometheus"); got.StatusCode != http.StatusOK || s.asked != asked {
-		t.Errorf("Prometheus was forgotten for tokens that somebody made up: %s, %d more questions", got.Status, s.asked-asked)
+	if got := s.get("Bearer prometheus"); got.Code != http.StatusOK || s.asked != asked {
+		t.Errorf("Prometheus was forgotten for tokens that somebody made up: %d, %d more questions", got.Code, s.asked-asked)
 	}
 }

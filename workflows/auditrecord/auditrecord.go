@@ -35,6 +35,14 @@ func AuditRecord(ctx workflow.Context, input converter.RawValue) error {
 	return err
 }
 
+// maxIDs bounds the workflow IDs under which Begin tries to start a record.
+const maxIDs = 2
+
+// Summary says what keeps a record for a workflow.
+func Summary(ref api.Reference) string {
+	return "keeps the audit record of " + bounds.Cut(ref.WorkflowID, 200)
+}
+
 // Begin has the record of a workflow kept by one that reads it from there and outlives it. Somebody who has taken its ID must not
 // suppress the record: another is tried, and occupied told why.
 func Begin(ctx workflow.Context, id, summary string, ref api.Reference, attributes []temporal.SearchAttributeUpdate, occupied func(id string, why error)) {
@@ -43,7 +51,8 @@ func Begin(ctx workflow.Context, id, summary string, ref api.Reference, attribut
 	if len(attributes) > 0 {
 		options.TypedSearchAttributes = temporal.NewSearchAttributes(attributes...)
 	}
-	for _, try := range []string{id, id + "/2"} {
+	for n := 1; n <= maxIDs; n++ {
+		try := api.FurtherID(id, n)
 		options.WorkflowID = try
 		child := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, options), api.AuditRecordType, ref)
 		err := child.GetChildWorkflowExecution().Get(ctx, nil)

@@ -14,7 +14,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 )
 
 // reads is the newest form of states that this build reads, and needsField the field of a state that asks for one.
@@ -26,10 +25,18 @@ const (
 // Unknown is what of a state the build that read it does not know.
 type Unknown struct{ rest any }
 
+// below is what is unknown below a field that the build that read the state knows. Where the build has cleared the field since
+// then, that goes too.
+type below struct{ rest any }
+
 // unknownEntries are the unknown fields of the objects in a list. An object is found again by what is known of it.
 type unknownEntries []unknownEntry
 
-type unknownEntry struct{ known, rest any }
+// unknownEntry is what is unknown of an entry that read so, and had this name; empty where it has none.
+type unknownEntry struct {
+	text, name string
+	rest       any
+}
 
 // Decode reads a state, and returns what of it has no place in the type of into.
 func Decode(data []byte, into any) (Unknown, error) {
@@ -121,7 +128,7 @@ func without(given, known any) any {
 			if its, there := known[name]; !there {
 				rest[name] = value
 			} else if left := without(value, its); left != nil {
-				rest[name] = left
+				rest[name] = below{left}
 			}
 		}
 		if len(rest) == 0 {
@@ -136,7 +143,7 @@ func without(given, known any) any {
 		var rest unknownEntries
 		for i := range given {
 			if left := without(given[i], known[i]); left != nil {
-				rest = append(rest, unknownEntry{known[i], left})
+				rest = append(rest, unknownEntry{textOf(known[i]), nameOf(known[i]), left})
 			}
 		}
 		if rest == nil {
@@ -157,9 +164,15 @@ func with(tree, unknown any) any {
 			return tree
 		}
 		for name, value := range unknown {
-			if its, there := object[name]; there {
+			its, there := object[name]
+			inner, known := value.(below)
+			switch {
+			case known && there:
+				object[name] = with(its, inner.rest)
+			case known:
+			case there:
 				object[name] = with(its, value)
-			} else if value := plain(value); value != nil {
+			default:
 				object[name] = value
 			}
 		}
@@ -174,59 +187,65 @@ func with(tree, unknown any) any {
 // addTo gives each entry of a list that is still there its unknown fields back: first to those that are as they were, then
 // to those that have changed and are the same by their name.
 func (u unknownEntries) addTo(list []any) {
+	texts, named := make(map[string][]int, len(list)), make(map[string][]int, len(list))
+	for i, entry := range list {
+		text := textOf(entry)
+		texts[text] = append(texts[text], i)
+		if name := nameOf(entry); name != "" {
+			named[name] = append(named[name], i)
+		}
+	}
 	taken := make([]bool, len(list))
-	for _, same := range []func(a, b any) bool{reflect.DeepEqual, sameByName} {
-		var left unknownEntries
-		for _, entry := range u {
-			place := -1
-			for i := range list {
-				if !taken[i] && same(list[i], entry.known) {
-					place = i
-					break
-				}
+	take := func(places map[string][]int, key string) (place int, found bool) {
+		for left := places[key]; len(left) > 0; left = places[key] {
+			place, places[key] = left[0], left[1:]
+			if !taken[place] {
+				taken[place] = true
+				return place, true
 			}
-			if place < 0 {
-				left = append(left, entry)
-				continue
-			}
-			taken[place] = true
+		}
+		return 0, false
+	}
+	var changed unknownEntries
+	for _, entry := range u {
+		if place, found := take(texts, entry.text); found {
+			list[place] = with(list[place], entry.rest)
+		} else {
+			changed = append(changed, entry)
+		}
+	}
+	for _, entry := range changed {
+		if place, found := take(named, entry.name); found {
 			list[place] = with(list[place], entry.rest)
 		}
-		u = left
-	}
-}
-
-// plain is what is unknown below a field that this build does not have, or does not write any more.
-func plain(unknown any) any {
-	switch unknown := unknown.(type) {
-	case map[string]any:
-		object := make(map[string]any, len(unknown))
-		for name, value := range unknown {
-			if value := plain(value); value != nil {
-				object[name] = value
-			}
-		}
-		return object
-	case unknownEntries:
-		return nil // of entries that are not there any more
-	default:
-		return unknown
 	}
 }
 
 // names are the fields by which entries of lists are told apart, the surest first.
 var names = []string{"id", "requestId", "runId", "uid", "pod", "node", "name", "sequence", "by"}
 
-func sameByName(a, b any) bool {
-	one, ok := a.(map[string]any)
-	other, also := b.(map[string]any)
-	if !ok || !also {
-		return false
+// nameOf is what an entry of a list is told apart by, empty where it has nothing.
+func nameOf(entry any) string {
+	object, ok := entry.(map[string]any)
+	if !ok {
+		return ""
 	}
 	for _, name := range names {
-		if value, there := one[name]; there {
-			return value == other[name]
+		switch value := object[name].(type) {
+		case string:
+			return name + " " + value
+		case json.Number:
+			return name + "=" + value.String()
 		}
 	}
-	return false
+	return ""
+}
+
+// textOf is a tree as JSON.
+func textOf(tree any) string {
+	data, err := json.Marshal(tree)
+	if err != nil {
+		panic(err) // it was read from JSON
+	}
+	return string(data)
 }

@@ -2,6 +2,7 @@ package handover_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -24,6 +25,11 @@ type state struct {
 	By      map[string]entry `json:"by,omitempty"`
 	New     string           `json:"new,omitempty"`
 	Shown   string           `json:"shown,omitempty"`
+	Outer   *outer           `json:"outer,omitempty"`
+}
+
+type outer struct {
+	Inner entry `json:"inner,omitzero"`
 }
 
 // same says whether two texts are the same JSON.
@@ -70,6 +76,20 @@ func TestUnknownFieldsAreHandedOn(t *testing.T) {
 		},
 		"and not of a list that is gone": {
 			`{"at":"x","entries":[{"id":"a","later":1}]}`, func(s *state) { s.Entries = nil }, `{"at":"x"}`,
+		},
+		"and not of an object that is cleared": {
+			`{"at":"x","inner":{"id":"i","later":[1]}}`, func(s *state) { s.Inner = entry{} }, `{"at":"x"}`,
+		},
+		"nor of what is below one": {
+			`{"at":"x","outer":{"inner":{"id":"i","later":[1]}}}`, func(s *state) { s.Outer = nil }, `{"at":"x"}`,
+		},
+		"and not of a key that is gone": {
+			`{"at":"x","by":{"a":{"id":"i","later":1},"b":{"id":"j","later":2}}}`, func(s *state) { delete(s.By, "a") },
+			`{"at":"x","by":{"b":{"id":"j","later":2}}}`,
+		},
+		"of entries that read alike, in their order": {
+			`{"at":"x","entries":[{"id":"a","later":1},{"id":"a","later":2},{"id":"b"}]}`, func(s *state) { s.Entries[0].Text = "changed" },
+			`{"at":"x","entries":[{"id":"a","text":"changed","later":2},{"id":"a","later":1},{"id":"b"}]}`,
 		},
 		"and what is known is written as it is now": {`{"at":"x","new":"old"}`, func(s *state) { s.New = "" }, `{"at":"x"}`},
 	} {
@@ -185,4 +205,25 @@ func TestMustPanics(t *testing.T) {
 	}()
 	_, err := handover.Decode(nil, new(state))
 	handover.Must("the state", err)
+}
+
+// BenchmarkEncode hands on a list of which a newer release knows more, and of which every entry has changed.
+func BenchmarkEncode(b *testing.B) {
+	var text strings.Builder
+	for i := range 4000 {
+		fmt.Fprintf(&text, `,{"id":"e-%d","later":%d}`, i, i)
+	}
+	var s state
+	unknown, err := handover.Decode([]byte(`{"at":"x","entries":[`+text.String()[1:]+`]}`), &s)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range s.Entries {
+		s.Entries[i].Text = "changed"
+	}
+	for b.Loop() {
+		if _, err := handover.Encode(s, unknown); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
+	"drydock/activities/heartbeat"
 	activity "drydock/activities/lockstep"
 	"drydock/workflows/call"
 )
@@ -34,7 +35,7 @@ func (w *watcher) keep() {
 func (w *watcher) start() {
 	ctx, cancel := workflow.WithCancel(w.ctx)
 	w.cancel = cancel
-	future := workflow.ExecuteActivity(call.Long(ctx, "watch maintenances and plans"), call.Lockstep.WatchShared,
+	future := workflow.ExecuteActivity(call.Beating(ctx, "watch maintenances and plans", heartbeat.WatchTimeout), call.Lockstep.WatchShared,
 		activity.StockInput{TaskQueue: workflow.GetInfo(w.ctx).TaskQueueName})
 	workflow.GoNamed(w.ctx, "watch", func(gctx workflow.Context) {
 		var seen activity.Seen

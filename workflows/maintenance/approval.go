@@ -110,18 +110,23 @@ func (a *approval) judgeWords() error {
 	return nil
 }
 
-// judge has an activity find who sent a word, and whether the policy lets it count.
+// judge has an activity find who sent a word, and whether the policy lets it count. A word that is not judged in time comes to
+// nothing: an update keeps one of the few places that Temporal has for updates until it is answered.
 func (a *approval) judge(w word) error {
 	a.journal.waiting(sentence("the policy's decision on \""+w.Name+"\"", w.By, ""))
-	ctx := call.Quick(a.stop.steps, sentence("judge "+w.Name, w.By, ""))
+	ctx := call.Within(call.Quick(a.stop.steps, sentence("judge "+w.Name, w.By, "")), inquiryWithin)
 	var judged policyactivity.Judged
 	err := workflow.ExecuteActivity(ctx, call.Policies.JudgeApproval, policyactivity.ApprovalInput{
 		Word: w.Word, At: w.at, Before: w.before, Maintenance: a.forPolicy(),
 	}).Get(ctx, &judged)
-	if err != nil {
+	if err != nil && !call.IsOverdue(err) {
 		return a.stop.stepFailed(err)
 	}
 	a.journal.waiting(awaitedWord)
+	if err != nil {
+		a.outcome(w, ignored+"the policy did not decide within "+inquiryWithin.String()+": "+call.Cause(err))
+		return nil
+	}
 	a.journal.rewrite(w.judgement, func(m *api.Received) { m.Identity = judged.Identity })
 	if judged.Refused != "" {
 		a.outcome(w, ignored+judged.Refused)

@@ -20,7 +20,7 @@ const (
 	// anybody's.
 	changeReservedRequestor = "reserve-requestor-plans"
 	// changeConfirmRefusal: the scheduler is asked before a refused slot ends the maintenance, and changeConfirmMissing: the node is
-	// looked for before its deletion does. Before, whoever could send a signal was believed.
+	// looked for before its deletion does. Before, anyone who could send a signal was believed.
 	changeConfirmRefusal = "confirm-slot-refused"
 	changeConfirmMissing = "confirm-node-missing"
 	// changeJudgedAnswer: an update that is judged is answered once that is over. Before, it was answered at once.

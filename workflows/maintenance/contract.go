@@ -20,7 +20,7 @@ var contract = handover.Contract{
 		"prepared.kinds",
 		// What a drain counts more.
 		"status.drain.deleted", "status.drain.staying", "status.earlierDrains.deleted",
-		// The label that keeps remediators away. 0.1.0 leaves it on every node that it gives back, whoever held that.
+		// The label that keeps remediators away. 0.1.0 leaves it on every node that it gives back, whichever maintenance held it.
 		"hold.prior.excluded",
 	},
 	Values: map[string][]string{"at": {

@@ -46,7 +46,7 @@ func (h *hold) guard(ctx workflow.Context) {
 		var reaction workflow.Context
 		reaction, h.cancelGuard = workflow.WithCancel(ctx)
 		if err := h.react(reaction, change); err != nil && reaction.Err() == nil {
-			h.journal.note("the node could not be held: " + call.Cause(err))
+			h.couldNotHold(err)
 			if call.IsError(err, api.ErrorSlotNotHeld) && changed(ctx, changeGuardLosesSlot) {
 				// The node was marked again, and the slot may be another's by now.
 				h.stop.loseSlot()
@@ -55,6 +55,14 @@ func (h *hold) guard(ctx workflow.Context) {
 		h.cancelGuard()
 		h.guarding = false
 	}
+}
+
+// couldNotHold notes why the node is not held again, and only once that Temporal was restored.
+func (h *hold) couldNotHold(err error) {
+	if !call.IsError(err, api.ErrorRestored) || !h.saidRestored {
+		h.journal.note("the node could not be held: " + call.Cause(err))
+	}
+	h.saidRestored = h.saidRestored || call.IsError(err, api.ErrorRestored)
 }
 
 // awaitChange waits for a change of the node. That a cordon is due counts as one.

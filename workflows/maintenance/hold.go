@@ -1,6 +1,7 @@
 package maintenance
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -24,6 +25,8 @@ type hold struct {
 	changes []api.NodeChange
 	// releasing: the node is given back, and nothing is set on it again.
 	releasing bool
+	// saidRestored: it is noted that Temporal was restored to an earlier state.
+	saidRestored bool
 	// guarding is set while guard reacts to a change of the node, which cancelGuard ends.
 	guarding    bool
 	cancelGuard workflow.CancelFunc
@@ -57,6 +60,13 @@ const (
 	maxMarksRestored = 3
 )
 
+// retryRestored is the first pause before a node is looked at again of whose release Temporal does not know, retryRestoredMost the
+// longest.
+const (
+	retryRestored     = 15 * time.Second
+	retryRestoredMost = 5 * time.Minute
+)
+
 // retryRelease is the first pause between attempts to give something back.
 const retryRelease = 30 * time.Second
 
@@ -71,7 +81,7 @@ func (h *hold) cordon() error {
 	}
 	h.journal.enter(api.Cordoning, "")
 	h.Touched, h.Contested = true, false
-	held, err := h.holdNode(h.stop.steps, h.spec.Cordon, nodeevent.Event{Reason: "MaintenanceStarted", Message: h.summary()})
+	held, err := h.holdUnlessRestored(h.spec.Cordon, nodeevent.Event{Reason: "MaintenanceStarted", Message: h.summary()})
 	if err != nil {
 		return h.stop.stepFailed(err)
 	}
@@ -91,6 +101,31 @@ func (h *hold) holdNode(ctx workflow.Context, cordon bool, event nodeevent.Event
 		h.took(held)
 	}
 	return held, err
+}
+
+// holdUnlessRestored holds the node. Where Temporal was restored to an earlier state, in which the node was not given back yet, it
+// waits until somebody says that the maintenance is to go on.
+func (h *hold) holdUnlessRestored(cordon bool, event nodeevent.Event) (node.Held, error) {
+	again := backoff{first: retryRestored, last: retryRestoredMost}
+	for {
+		held, err := h.holdNode(h.stop.steps, cordon, event)
+		if !call.IsError(err, api.ErrorRestored) {
+			return held, err
+		}
+		// No history of a release before has this error.
+		h.journal.waiting("somebody's word: " + call.Cause(err))
+		leaves, err := h.stop.awaitUpTo(again.pause(), "see whether it is to go on", h.leave.due)
+		if err == nil && leaves {
+			err = errContinue
+		}
+		if err == nil {
+			err = h.freeze.proceed()
+		}
+		if err != nil {
+			return node.Held{}, err
+		}
+		h.journal.waiting("")
+	}
 }
 
 func (h *hold) input(uid string, cordon bool, event nodeevent.Event) node.HoldInput {
@@ -130,7 +165,10 @@ func (h *hold) markLost(err error) bool {
 
 func (h *hold) restoreMark() error {
 	h.MarksRestored++
-	_, err := h.holdNode(h.stop.steps, h.wantsCordon(), markRestored)
+	_, err := h.holdUnlessRestored(h.wantsCordon(), markRestored)
+	if errors.Is(err, errContinue) {
+		h.MarksRestored-- // the next run begins with it
+	}
 	return err
 }
 

@@ -12,7 +12,7 @@ import (
 	"drydock/workflows/workflowtest"
 )
 
-// TestAnUpdateIsAnsweredOnceItIsJudged: whoever hears that something is approved can rely on it.
+// TestAnUpdateIsAnsweredOnceItIsJudged: who hears that something is approved can rely on it.
 func TestAnUpdateIsAnsweredOnceItIsJudged(t *testing.T) {
 	asked := workflowtest.InputWith(workflowtest.Input{"approval": true})
 	s := workflowtest.New(t)

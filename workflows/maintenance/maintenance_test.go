@@ -397,7 +397,11 @@ func TestARefusalThatIsForgedChangesNothing(t *testing.T) {
 				if result := s.ExpectCompleted(); result.Phase != api.Completed || s.Count("AskSlot") != 1 || len(s.Requested) != 1 {
 					t.Errorf("result = %+v after %v", result, s.Log)
 				}
-				if !strings.Contains(workflowtest.MessagesOf(status), "the scheduler does not confirm it") {
+				note := "the scheduler does not confirm it"
+				if known.Err != nil {
+					note += ": it does not answer"
+				}
+				if !strings.Contains(workflowtest.MessagesOf(status), note) {
 					t.Errorf("messages:\n%s", workflowtest.MessagesOf(status))
 				}
 			})

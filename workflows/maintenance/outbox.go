@@ -161,10 +161,7 @@ const (
 func (o *outbox) start(ctx workflow.Context, id string, s successor) (string, error) {
 	var err error
 	for n := 1; n <= maxIDs; n++ {
-		at := id
-		if n > 1 {
-			at = fmt.Sprintf("%s/%d", id, n)
-		}
+		at := api.FurtherID(id, n)
 		as := call.Child(at, s.summary)
 		if o.prepared.SearchAttributes && o.prepared.Kinds {
 			as.TypedSearchAttributes = temporal.NewSearchAttributes(api.AttributeKind.ValueSet(kindOf[s.kind]))

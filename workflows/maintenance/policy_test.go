@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/temporal"
+
 	"drydock/activities/node"
 	policyactivity "drydock/activities/policy"
 	"drydock/api"
@@ -183,6 +186,27 @@ func TestAnApprovalCountsOnceItIsJudged(t *testing.T) {
 		if status.Approval != nil {
 			t.Errorf("approval %+v", status.Approval)
 		}
+	})
+	t.Run("not judged in time", func(t *testing.T) {
+		away := temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, temporal.NewApplicationError("the API server is away", ""))
+		s := workflowtest.New(t)
+		s.Answer("JudgeApproval", workflowtest.Reply{Err: deadline()}, workflowtest.Reply{Err: away}, judged(0, "jwt:amy", ""))
+		late := s.UpdateAt(10*time.Minute, api.MsgApprove, by("ops"))
+		s.SignalAt(15*time.Minute, api.MsgApprove, by("ops"))
+		s.CheckAt(20*time.Minute, func(status api.Status) {
+			if status.Phase != api.AwaitingApproval || !strings.Contains(status.WaitingFor, "approve") || status.Approval != nil {
+				t.Errorf("%s, waits for %q, approval %+v", status.Phase, status.WaitingFor, status.Approval)
+			}
+			if limit := s.Limits["JudgeApproval"]; limit != 2*time.Minute || late.Err == nil {
+				t.Errorf("judged for %s, answered %+v", limit, late)
+			}
+		})
+		s.SignalAt(30*time.Minute, api.MsgApprove, by("amy"))
+		s.DoneAt(4 * time.Hour)
+		status := s.Run(asked)
+		s.ExpectCompleted()
+		expectMessages(t, status, "approve by ops: ignored: the policy did not decide within 2m0s: it did not end in time",
+			"approve by ops: ignored: the policy did not decide within 2m0s: the API server is away", "approve by amy: the maintenance is approved")
 	})
 	t.Run("a bounded number waits", func(t *testing.T) {
 		s := workflowtest.New(t)

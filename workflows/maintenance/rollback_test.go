@@ -79,7 +79,7 @@ func ofRelease(s *workflowtest.Site, is010 func(run int) bool) {
 	}
 }
 
-// drains is a maintenance that begins its drain anew, and may go on in a new run between two.
+// drains is a maintenance that begins its drain again, and may go on in a new run between two.
 var drains = wait{name: "drain", set: func(s *workflowtest.Site) {
 	s.Answer("Drain", workflowtest.Reply{After: 24 * time.Hour}, workflowtest.Reply{After: 24 * time.Hour}, workflowtest.Reply{After: 24 * time.Hour})
 	for i := range hops {
@@ -254,7 +254,7 @@ func TestWhatANewerReleaseHandsOverIsHandedOn(t *testing.T) {
 	}
 }
 
-// TestAStateThatCannotBeReadNeverEndsAMaintenance: its node would be released under whoever works on it.
+// TestAStateThatCannotBeReadNeverEndsAMaintenance: its node would be released under those who work on it.
 func TestAStateThatCannotBeReadNeverEndsAMaintenance(t *testing.T) {
 	for name, state := range map[string]string{
 		"of a newer form": `{"needs":2,"at":"ready","status":{"phase":"Ready"},"prepared":{}}`,

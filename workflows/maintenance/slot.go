@@ -211,7 +211,11 @@ func (s *slot) confirmRefusal() (confirmed bool, err error) {
 		return true, nil
 	}
 	s.answer = nil
-	s.journal.note("ignored a message that the slot is refused: the scheduler does not confirm it")
+	note := "ignored a message that the slot is refused: the scheduler does not confirm it"
+	if err != nil {
+		note += ": " + call.Cause(err)
+	}
+	s.journal.note(note)
 	return false, nil
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
+	"drydock/activities/heartbeat"
 	planactivity "drydock/activities/plan"
 	"drydock/api"
 	"drydock/rules/number"
@@ -120,7 +121,8 @@ func (r *roster) watch() {
 	}
 	ctx, cancel := workflow.WithCancel(r.ctx)
 	r.unwatch = cancel
-	future := workflow.ExecuteActivity(call.Long(ctx, "wait for other nodes to match plan "+r.name), call.Plans.AwaitPlanNodes, r.wanted())
+	future := workflow.ExecuteActivity(call.Beating(ctx, "wait for other nodes to match plan "+r.name, heartbeat.WatchTimeout),
+		call.Plans.AwaitPlanNodes, r.wanted())
 	workflow.GoNamed(r.ctx, "other nodes", func(gctx workflow.Context) {
 		var listed planactivity.Listed
 		err := future.Get(gctx, &listed)

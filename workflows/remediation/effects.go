@@ -231,9 +231,7 @@ func (r *remediation) record() controller.Effect {
 		return nil
 	}
 	id := api.RemediationRecordID(r.Info.Cluster, r.in.Check, r.in.Node, r.Info.Run)
-	if r.RecordTries > 0 {
-		id += "/2"
-	}
+	id = api.FurtherID(id, r.RecordTries+1)
 	start := controller.Start{
 		Meta: controller.Meta{Key: controller.Key{Kind: startRecord, Of: id}, Summary: "record of the remediation of " + r.in.Node},
 		Type: api.AuditRecordType, ID: id, Input: api.Reference{WorkflowID: r.Info.WorkflowID, RunID: r.Info.Run}, Once: true,

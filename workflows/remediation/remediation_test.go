@@ -486,7 +486,6 @@ func TestACarriedStateThatCannotBeReadFailsTheTask(t *testing.T) {
 	s.want()
 }
 
-// The workflow is reset, or continues as new, while its objects have finalizers left.
 func TestARunGoesOnWithWhatTheRunBeforeHasMade(t *testing.T) {
 	s := newSite(t, template("soft"))
 	s.env.SetContinueAsNewSuggested(true)

@@ -21,7 +21,7 @@ const (
 	// that are remembered.
 	asleepLeast = time.Minute
 	maxAsleep   = 20
-	// restoredAgain is how long after such a freeze there is no other: whoever can write a mark could freeze for ever.
+	// restoredAgain is how long after such a freeze there is no other: anyone who can write a mark could freeze for ever.
 	restoredAgain = 24 * time.Hour
 	// restoredLeast is how many nodes have to tell of it: one may have forged its own mark.
 	restoredLeast = 2

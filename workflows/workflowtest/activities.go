@@ -50,6 +50,7 @@ func (s *Site) noteCalls() {
 		defer s.mu.Unlock()
 		s.inputs[info.ActivityType.Name] = append(s.inputs[info.ActivityType.Name], in)
 		s.Queues[info.ActivityType.Name] = info.TaskQueue
+		s.Limits[info.ActivityType.Name] = info.ScheduleToCloseTimeout
 	})
 }
 
@@ -64,6 +65,13 @@ func (s *Site) serveActivities() {
 	Serve[node.HoldInput](s, "AdoptNode", node.Held{UID: "uid-2", Mark: "mark-2"})
 	s.serveRelease()
 	s.Env.OnActivity("AskSlot", mock.Anything, mock.Anything).Return(func(_ context.Context, slot node.Slot) (api.SlotHeld, error) {
+		now := s.next("AskSlot")
+		if now.Err != nil {
+			return api.SlotHeld{}, now.Err
+		}
+		if now.Value != nil {
+			return now.Value.(api.SlotHeld), nil
+		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		answer := s.frozen

@@ -58,6 +58,8 @@ type Site struct {
 	Measures Measures
 	// Queues are the task queues of the activities, by name.
 	Queues map[string]string
+	// Limits are the bounds of the activities' whole lives, by name; 0 is none.
+	Limits map[string]time.Duration
 	// Workflow is run in place of maintenance.NodeMaintenance, where it is not nil.
 	Workflow func(root workflow.Context, input, carried converter.RawValue) (api.Result, error)
 	// interceptors are those of Workflow.
@@ -82,7 +84,7 @@ func NewAs(t *testing.T, id, taskQueue string) *Site {
 	s := &Site{
 		t: t, started: time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC),
 		options: client.StartWorkflowOptions{ID: id, TaskQueue: taskQueue},
-		Queues:  map[string]string{},
+		Queues:  map[string]string{}, Limits: map[string]time.Duration{},
 		replies: map[string][]Reply{}, Usual: map[string]Reply{"Drain": {After: time.Minute}}, inputs: map[string][]json.RawMessage{},
 		slots: slots{
 			Requested: map[string]int{}, Released: map[string]int{}, refused: map[string]bool{},

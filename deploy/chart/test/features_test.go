@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -27,7 +28,7 @@ type feature struct {
 	// input are fields of the maintenance, as JSON.
 	input string
 	// ready looks at the node when the maintenance is Ready; nil is no look.
-	ready func(r *release, node string) error
+	ready func(r *release, run client.WorkflowRun, node string) error
 }
 
 var allFeatures = []feature{
@@ -40,8 +41,8 @@ var allFeatures = []feature{
 	{part: "work", input: `"work":"fix"`},
 }
 
-// showsConditions looks for a while: a maintenance does not wait for what it shows.
-func showsConditions(r *release, name string) error {
+// showsConditions looks until the node shows them or the worker was refused: a maintenance does not wait for what it shows.
+func showsConditions(r *release, run client.WorkflowRun, name string) error {
 	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
 		node, err := r.cluster.Client.CoreV1().Nodes().Get(r.ctx, name, metav1.GetOptions{})
 		if err != nil {
@@ -52,10 +53,29 @@ func showsConditions(r *release, name string) error {
 				return nil
 			}
 		}
+		if err := r.lacksPermission(run); err != nil {
+			return err
+		}
 		if time.Now().After(deadline) {
 			return errors.New("its conditions do not show the maintenance")
 		}
 	}
+}
+
+// lacksPermission is why an activity of a workflow was refused; nil where none was.
+func (r *release) lacksPermission(run client.WorkflowRun) error {
+	events := r.temporal.Client.GetWorkflowHistory(r.ctx, run.GetID(), run.GetRunID(), false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		event, err := events.Next()
+		if err != nil {
+			return err
+		}
+		failure := event.GetActivityTaskFailedEventAttributes().GetFailure()
+		if failure.GetApplicationFailureInfo().GetType() == api.ErrorMissingPermission {
+			return errors.New(failure.GetMessage())
+		}
+	}
+	return nil
 }
 
 const featureValues = `
@@ -252,7 +272,7 @@ func (r *release) try(f feature, node string) error {
 			err = tell(api.MsgCancel, map[string]any{"release": true})
 		case status.Phase == api.Ready && !strings.Contains(f.input, `"work"`):
 			if f.ready != nil {
-				failed = f.ready(r, node)
+				failed = f.ready(r, run, node)
 			}
 			err = tell(api.MsgDone, nil)
 			told = !strings.Contains(f.input, `"validation"`) // it may fail yet

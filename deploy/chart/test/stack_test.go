@@ -106,7 +106,7 @@ func newRelease(t *testing.T, name string) *release {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 14*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
 	t.Cleanup(cancel)
 	r := &release{T: t, stack: s, ctx: ctx, name: name}
 	r.makeNamespace(namespace, map[string]string{"pod-security.kubernetes.io/enforce": "restricted"})

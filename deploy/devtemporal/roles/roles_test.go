@@ -186,6 +186,7 @@ var calls = map[string]struct {
 	"poll activities": {"PollActivityTaskQueue", &workflowservice.PollActivityTaskQueueRequest{Namespace: ours}, w},
 	"answer":          {"RespondWorkflowTaskCompleted", &workflowservice.RespondWorkflowTaskCompletedRequest{Namespace: ours}, w},
 	"complete by ID":  {"RespondActivityTaskCompletedById", &workflowservice.RespondActivityTaskCompletedByIdRequest{Namespace: ours}, w},
+	"fail by ID":      {"RespondActivityTaskFailedById", &workflowservice.RespondActivityTaskFailedByIdRequest{Namespace: ours}, w},
 	"heartbeat":       {"RecordActivityTaskHeartbeat", &workflowservice.RecordActivityTaskHeartbeatRequest{Namespace: ours}, w},
 }
 

@@ -136,7 +136,7 @@ func mayDoAll(who Roles, request any) error {
 	return require(who, Starter|Operator|Approver|Worker, "calling several operations")
 }
 
-// mayCancel judges a cancellation: whoever may start a kind of workflow may cancel it.
+// mayCancel judges a cancellation: who may start a kind of workflow may cancel it.
 func mayCancel(who Roles, request any) error {
 	r, _ := request.(*workflowservice.RequestCancelWorkflowExecutionRequest)
 	may := Operator | Worker

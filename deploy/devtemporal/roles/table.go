@@ -4,7 +4,7 @@ package roles
 // type needs a row.
 
 // messages has, for each signal and update, the roles that may send it. A worker may send all but approvals, and those that this table
-// does not know too: a newer worker must not hang on an older table, and whoever polls the task queue can send them anyway.
+// does not know too: a newer worker must not hang on an older table, and anyone who polls the task queue can send them anyway.
 var messages = map[string]Roles{
 	"approve": Approver,
 	"deny":    Approver,

@@ -1,0 +1,108 @@
+package e2e
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"drydock/api"
+	"drydock/deploy/devstack"
+)
+
+// standStill ends the worker and the Temporal server, does something to the server's files, and starts both again.
+func (s *site) standStill(temporal *devstack.Temporal, do func() error) {
+	s.Helper()
+	s.stopWorker(s.worker)
+	temporal.Kill()
+	if err := do(); err != nil {
+		s.Fatal(err)
+	}
+	if err := temporal.Start(s.ctx); err != nil {
+		s.Fatal(err)
+	}
+	s.startWorker()
+}
+
+// copyFiles copies the files of a folder, and no folder in it.
+func copyFiles(from, to string) error {
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if entry.IsDir() {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(from, entry.Name()))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(to, entry.Name()), data, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// The database is restored to a state from before a node was maintained: nothing on the node tells that but what it keeps of its
+// release. The maintenance waits until somebody says that it is to be done again.
+func TestARestoredMaintenanceIsNotDoneTwice(t *testing.T) {
+	t.Parallel()
+	at, backup := filepath.Join(shared.dir, "restored-temporal"), filepath.Join(shared.dir, "restored-backup")
+	temporal, err := devstack.StartTemporal(t.Context(), devstack.TemporalOptions{Dir: at, Attributes: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stop(temporal.Process) })
+	s := prepareSiteOf(t, shared.lanes.take(t), temporal, "")
+	s.startWorker()
+	before := s.imprint("worker-01")
+	s.mustDrydock("freeze", "--by", "e2e", "--reason", "backup")
+	run := s.begin("worker-01")
+	s.until(run, api.Pending)
+	s.standStill(temporal, func() error { return copyFiles(at, backup) })
+
+	s.mustDrydock("thaw", "--by", "e2e")
+	s.until(run, api.Ready)
+	s.done(run)
+	s.back("worker-01", before)
+	s.standStill(temporal, func() error { return errors.Join(os.RemoveAll(at), copyFiles(backup, at)) })
+
+	s.until(run, api.Pending)
+	s.mustDrydock("thaw", "--by", "e2e")
+	waits := s.untilStatus(run, "waiting for somebody's word", func(status api.Status) bool {
+		return strings.Contains(status.WaitingFor, "restored to an earlier state")
+	})
+	if waits.Phase != api.Cordoning || !strings.Contains(waits.WaitingFor, "drydock cancel worker-01") {
+		t.Errorf("%s, %s", waits.Phase, waits.WaitingFor)
+	}
+	if shown := s.mustDrydock("status", "worker-01"); !strings.Contains(shown, api.GivenBackAnnotation) {
+		t.Errorf("status does not say what to do:\n%s", shown)
+	}
+	if after := s.imprint("worker-01"); after != before {
+		t.Errorf("the node was touched: %s", after)
+	}
+
+	// Somebody says that it is to be done again.
+	none := []byte(`{"metadata":{"annotations":{"` + api.GivenBackAnnotation + `":null}}}`)
+	if _, err := s.kube.CoreV1().Nodes().Patch(s.ctx, "worker-01", types.MergePatchType, none, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.within(2*time.Minute, "it goes on", func() error {
+		if status := s.mustStatus(run); status.Phase != api.Ready {
+			return errors.New(string(status.Phase))
+		}
+		return nil
+	})
+	s.done(run)
+	s.back("worker-01", before)
+}

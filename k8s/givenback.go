@@ -1,0 +1,95 @@
+package k8s
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"drydock/api"
+)
+
+// ErrGivenBack is that a node tells of releases by maintenances of this workflow ID, which the caller is to check first. Errors that wrap
+// it are a GivenBackError.
+var ErrGivenBack = errors.New("the node was given back")
+
+// GivenBack is what a node keeps of a maintenance that has given it back. A Temporal server that is restored to an earlier state
+// does not know the release, and would have the maintenance done again.
+type GivenBack struct {
+	// WorkflowID and RunID are the maintenance, Namespace the ID of the Temporal namespace that it lives in.
+	WorkflowID string `json:"workflowId"`
+	RunID      string `json:"runId"`
+	Namespace  string `json:"namespace"`
+	// At is when, and Reason that of the node's Event.
+	At     time.Time `json:"at"`
+	Reason string    `json:"reason,omitempty"`
+	// KeptSeconds is how long the namespace keeps what has ended.
+	KeptSeconds int64 `json:"keptSeconds"`
+	// By, Run and Activity name the activity that released the node: its workflow, the run and the activity's ID.
+	By       string `json:"by"`
+	Run      string `json:"run"`
+	Activity string `json:"activity"`
+}
+
+// GivenBackError says which releases a node tells of, by maintenances of one workflow ID.
+type GivenBackError struct {
+	Node     string
+	UID      types.UID
+	Releases []GivenBack
+}
+
+// Error implements error.
+func (e *GivenBackError) Error() string {
+	return fmt.Sprintf("node %s: %s gave it back", e.Node, e.Releases[0].WorkflowID)
+}
+
+// Unwrap is ErrGivenBack.
+func (e *GivenBackError) Unwrap() error { return ErrGivenBack }
+
+// maxGivenBack is of how many maintenances, the last ones, a node tells. maxGivenBackText is how much is read:
+// whoever may annotate nodes may have written it.
+const (
+	maxGivenBack     = 8
+	maxGivenBackText = 16 << 10
+)
+
+// GivenBackOn are the releases that a node tells of. What cannot be read tells of none.
+func GivenBackOn(node *corev1.Node) (releases []GivenBack) {
+	text := node.Annotations[api.GivenBackAnnotation]
+	if len(text) > maxGivenBackText || json.Unmarshal([]byte(text), &releases) != nil {
+		return nil
+	}
+	return releases[max(len(releases)-maxGivenBack, 0):]
+}
+
+// checkReleases returns an error where a node that the holder does not hold yet tells of releases of its workflow ID.
+func (in HoldInput) checkReleases(node *corev1.Node, mine bool) error {
+	if mine || !in.ChecksReleases {
+		return nil
+	}
+	own := slices.DeleteFunc(GivenBackOn(node), func(g GivenBack) bool {
+		return g.WorkflowID != in.Holder.WorkflowID || g.Namespace != in.Holder.Namespace
+	})
+	if len(own) == 0 {
+		return nil
+	}
+	return &GivenBackError{node.Name, node.UID, own}
+}
+
+// addTo has the node tell of a release; nil tells of none.
+func (g *GivenBack) addTo(annotations map[string]*string, node *corev1.Node) error {
+	if g == nil {
+		return nil
+	}
+	releases := slices.DeleteFunc(GivenBackOn(node), func(one GivenBack) bool {
+		return one.WorkflowID == g.WorkflowID && one.RunID == g.RunID && one.Namespace == g.Namespace
+	})
+	releases = append(releases, *g)
+	text, err := json.Marshal(releases[max(len(releases)-maxGivenBack, 0):])
+	annotations[api.GivenBackAnnotation] = new(string(text))
+	return err
+}
