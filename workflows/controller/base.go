@@ -44,8 +44,6 @@ type Base struct {
 	Retries []Retry `json:"retries,omitempty"`
 	// Shown are the search attributes that were set.
 	Shown map[string]string `json:"shown,omitempty"`
-	// Cancelled: the cancellation was taken.
-	Cancelled bool `json:"cancelled,omitempty"`
 	// ContinueAfter is after how many events a run continues as new, for tests; 0 is the usual number.
 	ContinueAfter int `json:"continueAfter,omitempty"`
 
@@ -234,6 +232,11 @@ func (b *Base) ShowNotes() string {
 
 // seen reports whether a message of this ID was received before.
 func (b *Base) seen(id string) bool { return id != "" && slices.Contains(b.Seen, id) }
+
+// Record keeps what somebody has requested by other means than a message, and what came of that.
+func (b *Base) Record(now time.Time, name string, outcome api.Outcome, effect string) {
+	b.record(now, name, api.Message{}, outcome, effect)
+}
 
 // record keeps a message of people and what came of it.
 func (b *Base) record(now time.Time, name string, who api.Message, outcome api.Outcome, effect string) {

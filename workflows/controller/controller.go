@@ -24,7 +24,7 @@ type Controller interface {
 	Outcome(o Outcome, now time.Time)
 	// Reset forgets what may have changed since the point that the run was reset to.
 	Reset(now time.Time)
-	// Cancel takes a cancellation of the workflow, once.
+	// Cancel takes a cancellation of the workflow, once in a run. One that has no effect may be requested of the next run again.
 	Cancel(now time.Time)
 	// Page is what people are shown in the Temporal UI.
 	Page(now time.Time) Page
@@ -95,11 +95,13 @@ func (d *Decision) WakeAt(at time.Time, why string) {
 // What an Outcome is about.
 type What int
 
-// Done is the end of an effect, Reported what a watch returned, Ended the end of a child that this run started.
+// Done is the end of an effect, Reported what a watch returned, Ended the end of a child that this run started. Terminated is that the run
+// of such a child was terminated: a reset does that too, and the child goes on under its workflow ID, so that this has to be found out.
 const (
 	Done What = iota
 	Reported
 	Ended
+	Terminated
 )
 
 // Outcome is what came of an effect, a watch or a child.
@@ -151,9 +153,10 @@ func Came(begun, result any) Outcome {
 // Info is what a run is.
 type Info struct {
 	Cluster, WorkflowID string
-	// Run is the first run of the chain.
-	Run     string
-	Started time.Time
+	// Run is the first run of the chain, Current this one.
+	Run, Current string
+	TaskQueue    string
+	Started      time.Time
 }
 
 // Identify returns what this run is. Its cluster is that of the task queue: the workflow compares it to its ID.
@@ -163,6 +166,8 @@ func Identify(ctx workflow.Context) Info {
 		Cluster:    api.ClusterOf(info.TaskQueueName),
 		WorkflowID: info.WorkflowExecution.ID,
 		Run:        cmp.Or(info.FirstRunID, info.OriginalRunID, info.WorkflowExecution.RunID),
+		Current:    info.WorkflowExecution.RunID,
+		TaskQueue:  info.TaskQueueName,
 		Started:    info.WorkflowStartTime,
 	}
 }

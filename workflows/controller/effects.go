@@ -32,6 +32,8 @@ type Meta struct {
 	// Repeat is after what time the same effect may begin again that has succeeded; the time doubles up to ten minutes. Zero is a second.
 	// An effect of other content begins at once.
 	Repeat time.Duration
+	// AtOnce bounds how many effects of the key's kind are under way; 0 is no bound. The others begin as those come back.
+	AtOnce int
 }
 
 func (m Meta) meta() Meta { return m }
@@ -56,10 +58,15 @@ type Call struct {
 	// Quick makes a watch one of a few requests, without heartbeats.
 	Quick bool
 	Lane  api.Lane
+	// Local is for what the worker knows by itself: nothing else of Call counts.
+	Local bool
 }
 
 // run calls the activity.
 func (c Call) run(ctx workflow.Context, summary string, input any) workflow.Future {
+	if c.Local {
+		return workflow.ExecuteLocalActivity(call.Local(ctx), c.Func, input)
+	}
 	if c.Heartbeat > 0 {
 		ctx = call.Beating(ctx, summary, c.Heartbeat)
 	} else {

@@ -62,7 +62,9 @@ type engine struct {
 	events int
 	// wasReset: a reset was noticed, and not taken yet.
 	wasReset bool
-	page     Page
+	// cancelled: the cancellation of this run was taken. That of another run is another one.
+	cancelled bool
+	page      Page
 }
 
 // pacing is when the next turn is.
@@ -98,13 +100,6 @@ type child struct {
 	start  Start
 	run    string
 	future workflow.Future
-}
-
-// timer is the only one of a run.
-type timer struct {
-	at     time.Time
-	future workflow.Future
-	cancel workflow.CancelFunc
 }
 
 func (e *engine) now() time.Time { return workflow.Now(e.ctx) }
@@ -150,7 +145,7 @@ func (e *engine) happened() bool {
 		slices.ContainsFunc(e.children, func(c *child) bool { return c.future.IsReady() })
 }
 
-func (e *engine) isCancelled() bool { return e.root.Err() != nil && !e.base.Cancelled }
+func (e *engine) isCancelled() bool { return e.root.Err() != nil && !e.cancelled }
 
 // isIdle reports whether nothing would be lost with this run.
 func (e *engine) isIdle() bool {
@@ -167,7 +162,7 @@ func (e *engine) take() (taken int) {
 	taken += e.takeEffects(true)
 	taken += e.mail.take()
 	if e.isCancelled() {
-		e.base.Cancelled = true
+		e.cancelled = true
 		e.base.Note(e.now(), "the workflow was cancelled", "somebody has requested that")
 		e.c.Cancel(e.now())
 		taken++
@@ -252,7 +247,7 @@ func (e *engine) takeEnds() (taken int) {
 		o.Err = c.future.Get(e.ctx, nil)
 		var terminated *temporal.TerminatedError
 		if errors.As(o.Err, &terminated) {
-			continue // Turn.Hears
+			o.What = Terminated
 		}
 		e.c.Outcome(o, e.now())
 	}
@@ -296,19 +291,21 @@ func (e *engine) turn(now time.Time, leaves bool) Turn {
 
 // begin begins the effects that are not under way and do not rest, while there is room.
 func (e *engine) begin(d Decision, now time.Time) {
-	wanted, busy := map[Key]bool{}, map[Key]bool{}
+	wanted, busy, kinds := map[Key]bool{}, map[Key]bool{}, map[string]int{}
 	for _, w := range d.Watches {
 		wanted[w.Key] = true
 	}
 	for _, r := range e.effects {
 		busy[r.meta().Key] = true
+		kinds[r.meta().Key.Kind]++
 	}
 	starts, bytes := 0, 0
 	for _, x := range d.Effects {
 		m := x.meta()
 		wanted[m.Key] = true
 		_, isStart := x.(Start)
-		if busy[m.Key] || len(e.effects) >= maxUnderWay || bytes >= maxBytes || isStart && starts >= maxStarts {
+		if busy[m.Key] || len(e.effects) >= maxUnderWay || bytes >= maxBytes || isStart && starts >= maxStarts ||
+			m.AtOnce > 0 && kinds[m.Key.Kind] >= m.AtOnce {
 			continue // one that is under way comes back, and then there is another turn
 		}
 		if until := e.base.rests(x, now); !until.IsZero() {
@@ -324,6 +321,7 @@ func (e *engine) begin(d Decision, now time.Time) {
 		}
 		bytes += size
 		busy[m.Key] = true
+		kinds[m.Key.Kind]++
 		e.effects = append(e.effects, r)
 	}
 	for _, r := range e.effects {
@@ -363,30 +361,4 @@ func (e *engine) arm(now time.Time, d Decision, taken int) {
 		return
 	}
 	e.timer.set(e.ctx, e.pace.wake, e.pace.why)
-}
-
-func (t *timer) fired() bool { return t.future != nil && t.future.IsReady() }
-
-// set has the timer go off at a time. One that goes off earlier is left to: it is set again then.
-func (t *timer) set(ctx workflow.Context, at time.Time, why string) {
-	switch {
-	case at.IsZero():
-		t.stop()
-		return
-	case t.future != nil && !t.at.After(at):
-		return
-	}
-	t.stop()
-	now := workflow.Now(ctx)
-	wait := max(at.Sub(now), minTimer)
-	ctx, cancel := workflow.WithCancel(ctx)
-	*t = timer{at: now.Add(wait), cancel: cancel}
-	t.future = workflow.NewTimerWithOptions(ctx, wait, workflow.TimerOptions{Summary: call.Short(why)})
-}
-
-func (t *timer) stop() {
-	if t.future != nil {
-		t.cancel()
-	}
-	*t = timer{}
 }

@@ -561,13 +561,13 @@ func TestWhatIsNotSentYetIsSentByTheNextRun(t *testing.T) {
 }
 
 // A reset of a child terminates its run, and the child goes on under its workflow ID: the controller has to ask.
-func TestTheEndOfATerminatedChildIsNotHeardOf(t *testing.T) {
+func TestTheTerminationOfAChildIsNotItsEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
 		want []string
 	}{
 		"completed":  {nil, []string{"5s started", "5s heard true", "5s ended <nil>", "5s heard false"}},
-		"terminated": {&temporal.TerminatedError{}, []string{"5s started", "5s heard true", "5s heard false"}},
+		"terminated": {&temporal.TerminatedError{}, []string{"5s started", "5s heard true", "5s terminated", "5s heard false"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var s *site
@@ -583,10 +583,13 @@ func TestTheEndOfATerminatedChildIsNotHeardOf(t *testing.T) {
 				return d
 			})
 			s.stub.outcome = func(_ *stub, o controller.Outcome, _ time.Time) {
-				if o.What == controller.Done {
+				switch o.What {
+				case controller.Done:
 					run = o.Run
 					s.note("started")
-				} else {
+				case controller.Terminated:
+					s.note("terminated")
+				default:
 					s.note(fmt.Sprint("ended ", o.Err))
 				}
 			}

