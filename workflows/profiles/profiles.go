@@ -32,6 +32,8 @@ type profiles struct {
 	Changes int `json:"changes,omitempty"`
 	// Absences counts the workers in a row that had no profiles.
 	Absences int `json:"absences,omitempty"`
+	// CancelRequested: somebody has cancelled the workflow.
+	CancelRequested bool `json:"cancelRequested,omitempty"`
 }
 
 // transition is one until the node shows its end.
@@ -70,7 +72,7 @@ func (p *profiles) Begin(time.Time) {}
 
 // Decide implements controller.Controller.
 func (p *profiles) Decide(t controller.Turn) (d controller.Decision) {
-	if p.Cancelled { // what is under way goes on
+	if p.CancelRequested { // what is under way goes on
 		d.End = &controller.End{Err: temporal.NewCanceledError()}
 		return d
 	}
@@ -97,6 +99,7 @@ func (p *profiles) Outcome(o controller.Outcome, now time.Time) {
 		p.found(o, now)
 	case o.Key.Kind == startTransition && o.What == controller.Ended:
 		p.transitionEnded(o, now)
+	case o.Key.Kind == startTransition && o.What == controller.Terminated: // the evaluation finds what came of it
 	case o.Key.Kind == startTransition:
 		p.started(o, now)
 	case o.Key.Kind == cancelTransition:
@@ -118,5 +121,5 @@ func (p *profiles) Reset(time.Time) {
 	}
 }
 
-// Cancel implements controller.Controller: controller.Base keeps it.
-func (p *profiles) Cancel(time.Time) {}
+// Cancel implements controller.Controller.
+func (p *profiles) Cancel(time.Time) { p.CancelRequested = true }

@@ -166,8 +166,8 @@ func (p *profiles) started(o controller.Outcome, now time.Time) {
 	}
 }
 
-// transitionEnded takes the end of a transition that this run has started. Those of earlier runs, and those that were terminated, the
-// evaluation looks at: one that was reset goes on under its ID.
+// transitionEnded takes the end of a transition that this run has started. What came of those of earlier runs, and of those that were
+// terminated, the evaluation finds: one that was reset goes on under its ID.
 func (p *profiles) transitionEnded(o controller.Outcome, now time.Time) {
 	in := o.Begun.(controller.Start).Input.(api.ProfileTransitionInput)
 	u := p.find(activity.Ref{Profile: in.Profile, Node: in.Node})
