@@ -27,7 +27,7 @@ func (e *evaluator) lookAtRuns(ctx context.Context, result *Evaluated) error {
 		return nil
 	}
 	for _, u := range e.in.UnderWay {
-		if u.Ended || u.RunID == "" && !u.Doubted || time.Since(u.Began) < lookAtRunsEvery {
+		if u.Ended || u.RunID == "" && !u.IDTaken || time.Since(u.Began) < lookAtRunsEvery {
 			continue
 		}
 		id := api.ProfileTransitionID(e.cluster, u.Profile, u.Node)
@@ -36,7 +36,7 @@ func (e *evaluator) lookAtRuns(ctx context.Context, result *Evaluated) error {
 			return err
 		}
 		activity.RecordHeartbeat(ctx)
-		if first != "" && (u.Doubted || first == u.RunID) {
+		if first != "" && (u.IDTaken || first == u.RunID) {
 			continue
 		}
 		ended, err := e.resultOf(ctx, id, u, first == "")
@@ -54,10 +54,10 @@ func (e *evaluator) lookAtRuns(ctx context.Context, result *Evaluated) error {
 // none of another runs.
 func (e *evaluator) resultOf(ctx context.Context, id string, u UnderWay, none bool) (ended api.ProfileTransitionEnded, err error) {
 	var terminated *temporal.TerminatedError
-	if !u.Doubted {
+	if !u.IDTaken {
 		err = e.Temporal.GetWorkflow(ctx, id, u.RunID).Get(ctx, &ended)
 	}
-	if u.Doubted || none && errors.As(err, &terminated) {
+	if u.IDTaken || none && errors.As(err, &terminated) {
 		err = e.Temporal.GetWorkflow(ctx, id, "").Get(ctx, &ended)
 	}
 	return ended, err

@@ -22,7 +22,7 @@ func TestWhatCameOfATransitionThatDoesNotRun(t *testing.T) {
 	done := api.ProfileTransitionEnded{Moved: moved}
 	for name, c := range map[string]struct {
 		results map[string]any
-		doubted bool
+		taken   bool
 		lost    bool
 	}{
 		"it is done":              {map[string]any{"ours": done, "": errors.New("another")}, false, false},
@@ -50,7 +50,7 @@ func TestWhatCameOfATransitionThatDoesNotRun(t *testing.T) {
 				return answer
 			})
 			u := runs
-			u.Doubted = c.doubted
+			u.IDTaken = c.taken
 			result := d.evaluate(EvaluateInput{UnderWay: api.List[UnderWay]{u}})
 			if len(result.Ended) != 1 || result.Ended[0].Lost != c.lost || result.Ended[0].Moved.IsZero() != c.lost {
 				t.Errorf("%+v", result)

@@ -85,7 +85,7 @@ func TestProfilesDecide(t *testing.T) {
 		"it was to start, and a reset came":     {[]option{decided("n1"), wasReset}, nil, "find"},
 		"which is decided anew":                 {[]option{decided("n1"), wasReset, func(p *profiles) { p.Known = true }}, nil, "watch evaluate"},
 		"a maintenance is to end":               {[]option{leaves(leaving{Left: left})}, nil, "end/n1/profile-p/r, watch evaluate"},
-		"it was told":                           {[]option{leaves(leaving{Left: left, Told: true})}, nil, "watch evaluate"},
+		"that was requested":                    {[]option{leaves(leaving{Left: left, Requested: true})}, nil, "watch evaluate"},
 		"a notification":                        {[]option{sends("n1", 0)}, nil, send + ", watch evaluate"},
 		"the next follows it":                   {[]option{sends("n1", 0), sends("n1", time.Hour), sends("n1", 2*time.Hour)}, nil, send + ", watch evaluate"},
 		"a worker without profiles":             {[]option{func(p *profiles) { p.Absences = 3 }}, nil, "watch evaluate"},
@@ -137,8 +137,8 @@ func startOf(t *testing.T, p *profiles) controller.Start {
 
 func TestAStartThatComesToSomethingElse(t *testing.T) {
 	for name, c := range map[string]struct {
-		err            error
-		doubted, ended bool
+		err          error
+		taken, ended bool
 	}{
 		"another runs under its ID": {serviceerror.NewWorkflowExecutionAlreadyStarted("it runs", "", ""), true, false},
 		"it cannot be begun":        {errors.New("no such type"), false, true},
@@ -149,7 +149,7 @@ func TestAStartThatComesToSomethingElse(t *testing.T) {
 			o.Err = c.err
 			p.Outcome(o, now)
 			u := p.find(ref("n1"))
-			if u == nil || u.Doubted != c.doubted || u.Ended != c.ended || len(p.Failed) > 0 != c.ended || len(p.Troubles()) > 0 {
+			if u == nil || u.IDTaken != c.taken || u.Ended != c.ended || len(p.Failed) > 0 != c.ended || len(p.Troubles()) > 0 {
 				t.Errorf("%+v, failed %+v, troubles %+v", u, p.Failed, p.Troubles())
 			}
 			if got := show(p.Decide(controller.At(now))); got != "watch evaluate" {
@@ -200,8 +200,10 @@ func TestTheEndOfAnotherRunSaysNothing(t *testing.T) {
 	}
 	changes := p.Changes
 	o.Run, o.What = "first", controller.Terminated
-	if p.Outcome(o, now); p.find(ref("n1")).Ended {
-		t.Error("a run that was terminated may have been reset")
+	u := p.find(ref("n1"))
+	u.Stopped, u.Cancelled = true, true
+	if p.Outcome(o, now); u.Ended || show(p.Decide(controller.At(now))) != "cancel/n1/p, watch evaluate" {
+		t.Error("a run that was terminated may have been reset, and then has to be cancelled again")
 	}
 	o.What = controller.Ended
 	if p.Outcome(o, now); !p.find(ref("n1")).Ended || p.Changes == changes {
@@ -209,7 +211,7 @@ func TestTheEndOfAnotherRunSaysNothing(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeToldIsDecidedAnew(t *testing.T) {
+func TestWhatCannotBeEndedIsDecidedAnew(t *testing.T) {
 	left := activity.Left{Node: "n1", Requestor: "profile-p", RunID: "r"}
 	p := given(leaves(leaving{Left: left}), runs("n1", stopped))
 	for _, x := range p.Decide(controller.At(now)).Effects {

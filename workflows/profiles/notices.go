@@ -103,7 +103,7 @@ func (p *profiles) leave(left activity.Left) {
 // endMaintenances has maintenances end that are not wanted any more.
 func (p *profiles) endMaintenances() (all []controller.Effect) {
 	for _, l := range p.Leaving {
-		if !l.Told {
+		if !l.Requested {
 			all = append(all, controller.Activity{
 				Meta: controller.Meta{
 					Key:     controller.Key{Kind: endMaintenance, Of: l.Node + "/" + l.Requestor + "/" + l.RunID},
@@ -117,7 +117,7 @@ func (p *profiles) endMaintenances() (all []controller.Effect) {
 	return all
 }
 
-// maintenanceEnds takes whether a maintenance was told to end. Where it was not, the evaluation decides anew.
+// maintenanceEnds takes whether the end of a maintenance was requested. Where it was not, the evaluation decides anew.
 func (p *profiles) maintenanceEnds(o controller.Outcome, now time.Time) {
 	left := o.Begun.(controller.Activity).Input.(activity.EndMaintenanceInput).Left
 	if o.Err != nil {
@@ -128,7 +128,7 @@ func (p *profiles) maintenanceEnds(o controller.Outcome, now time.Time) {
 	}
 	for i := range p.Leaving {
 		if p.Leaving[i].Left == left {
-			p.Leaving[i].Told = true
+			p.Leaving[i].Requested = true
 		}
 	}
 }

@@ -51,10 +51,10 @@ type failed struct {
 	InARow int `json:"inARow"`
 }
 
-// leaving is a maintenance that is to end, whose requester is done with it once Told.
+// leaving is a maintenance that is to end. Requested: that was requested, and it has not ended.
 type leaving struct {
 	activity.Left
-	Told bool `json:"told,omitempty"`
+	Requested bool `json:"requested,omitempty"`
 }
 
 // Profiles decides for a cluster. There is one, under api.ProfilesID, which workers that have profiles start; it ends when a worker
@@ -99,7 +99,8 @@ func (p *profiles) Outcome(o controller.Outcome, now time.Time) {
 		p.found(o, now)
 	case o.Key.Kind == startTransition && o.What == controller.Ended:
 		p.transitionEnded(o, now)
-	case o.Key.Kind == startTransition && o.What == controller.Terminated: // the evaluation finds what came of it
+	case o.Key.Kind == startTransition && o.What == controller.Terminated:
+		p.terminated(o)
 	case o.Key.Kind == startTransition:
 		p.started(o, now)
 	case o.Key.Kind == cancelTransition:

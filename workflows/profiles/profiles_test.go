@@ -475,3 +475,83 @@ func TestWhatItShows(t *testing.T) {
 	}, 30*time.Second)
 	_ = y.run(time.Minute)
 }
+
+// What comes of it does not depend on how many events a run takes.
+func TestHoweverOftenItContinuesAsNew(t *testing.T) {
+	for _, every := range []int{1, 2, 3, 5, 7, 11} {
+		t.Run(fmt.Sprint(every), func(t *testing.T) {
+			y := newYard(t)
+			var err error
+			if y.packed, err = api.Pack(map[string]int{"continueAfter": every}); err != nil {
+				t.Fatal(err)
+			}
+			y.takes = 5 * time.Second
+			moved := map[string]time.Time{}
+			y.carries = func(in api.ProfileTransitionInput) (api.ProfileTransitionEnded, error) {
+				return api.ProfileTransitionEnded{Moved: moved[in.Node]}, nil
+			}
+			notices := map[string]bool{}
+			y.sends = func(n activity.Notice) (activity.Sent, error) {
+				notices[n.Instance] = true
+				return activity.Sent{}, nil
+			}
+			y.decides = func(in activity.EvaluateInput) *activity.Evaluated {
+				return y.wants(in, moved, notices)
+			}
+			runs := 0
+			for again := (&workflow.ContinueAsNewError{}); ; runs++ {
+				y.env.SetContinuedExecutionRunID("before")
+				if err = y.run(5 * time.Minute); !errors.As(err, &again) || runs > 300 {
+					break
+				}
+				if err := converter.GetDefaultDataConverter().FromPayloads(again.Input, &y.packed); err != nil {
+					t.Fatal(err)
+				}
+				y.begin(y.env.Now())
+			}
+			var cancelled *temporal.CanceledError
+			last := y.evaluations[len(y.evaluations)-1]
+			if !errors.As(err, &cancelled) || len(y.begun) != 5 || len(moved) != 5 || len(notices) != 3 || len(last.UnderWay)+len(last.Sending) != 0 {
+				t.Errorf("%v after %d runs: begun %d, of %d nodes, sent %v, at last %+v", err, runs, len(y.begun), len(moved), notices, last)
+			}
+			if runs < 1 {
+				t.Error("it did not continue as new")
+			}
+		})
+	}
+}
+
+// wants begins one transition after the other, of five nodes, and sends three notifications. Moved is when each node is in its new state,
+// whether or not the run that has begun it goes on.
+func (y *yard) wants(in activity.EvaluateInput, moved map[string]time.Time, sent map[string]bool) *activity.Evaluated {
+	var result activity.Evaluated
+	for _, u := range in.UnderWay {
+		switch at := moved[u.Node]; {
+		case u.Ended:
+			result.Settled = append(result.Settled, u.Ref)
+		case u.RunID == "":
+			y.t.Errorf("evaluated while %s starts", u.Node)
+		case y.env.Now().After(at.Add(time.Second)):
+			u.Ended, u.Moved = true, at
+			result.Ended = append(result.Ended, u)
+		}
+	}
+	for i := range 5 {
+		if node := fmt.Sprint("n", i); moved[node].IsZero() && y.knows(in, node) == nil {
+			moved[node] = y.env.Now().Add(y.takes)
+			result.Begin = append(result.Begin, due(node))
+			break
+		}
+	}
+	for i := range 3 {
+		n := activity.Notice{Ref: activity.Ref{Profile: "p", Node: "n1"}, UID: "u", Instance: fmt.Sprint("mail", i), At: start}
+		if !sent[n.Instance] && !slices.ContainsFunc(in.Sending, func(other activity.Notice) bool { return other.Instance == n.Instance }) {
+			result.Notices = append(result.Notices, n)
+			break
+		}
+	}
+	if len(result.Begin)+len(result.Settled)+len(result.Ended)+len(result.Notices) == 0 {
+		return nil
+	}
+	return &result
+}

@@ -142,7 +142,7 @@ func (p *profiles) starts() (all []controller.Effect) {
 // dropUnstarted forgets transitions that were to start at the point that the run was reset to, and have not.
 func (p *profiles) dropUnstarted(t controller.Turn) {
 	p.Transitions = slices.DeleteFunc(p.Transitions, func(u transition) bool {
-		return u.RunID == "" && u.Input == nil && !u.Doubted && !u.Ended && !t.UnderWay(keyOf(startTransition, u.Ref))
+		return u.RunID == "" && u.Input == nil && !u.IDTaken && !u.Ended && !t.UnderWay(keyOf(startTransition, u.Ref))
 	})
 }
 
@@ -159,7 +159,7 @@ func (p *profiles) started(o controller.Outcome, now time.Time) {
 	case o.Err == nil:
 		u.RunID = o.Run
 	case temporal.IsWorkflowExecutionAlreadyStartedError(o.Err):
-		u.Doubted = true
+		u.IDTaken = true
 		p.Note(now, "waits for another workflow of "+in.Node+" to end", "it has the ID of the transition that is due")
 	default:
 		p.end(u, api.ProfileTransitionEnded{Error: "it could not be begun: " + call.Cause(o.Err)}, false, now)
@@ -180,6 +180,15 @@ func (p *profiles) transitionEnded(o controller.Outcome, now time.Time) {
 		ended = api.ProfileTransitionEnded{Error: call.Cause(err)}
 	}
 	p.end(u, ended, err != nil, now)
+}
+
+// terminated takes that a run of a transition was terminated. The evaluation finds what came of it. One that was reset may not know that it
+// is to end.
+func (p *profiles) terminated(o controller.Outcome) {
+	in := o.Begun.(controller.Start).Input.(api.ProfileTransitionInput)
+	if u := p.find(activity.Ref{Profile: in.Profile, Node: in.Node}); u != nil && u.RunID == o.Run {
+		u.Cancelled = false
+	}
 }
 
 // end takes the end of a transition. It counts as under way until the node shows it.
