@@ -70,10 +70,10 @@ type Ref struct {
 type UnderWay struct {
 	Ref
 	UID string `json:"uid"`
-	// RunID is the first run of its workflow; empty is that it is being begun. Doubted: another workflow runs under its ID, of which
+	// RunID is the first run of its workflow; empty is that it is being begun. IDTaken: another workflow runs under its ID, of which
 	// only its end is waited for.
 	RunID   string      `json:"runId,omitempty"`
-	Doubted bool        `json:"doubted,omitempty"`
+	IDTaken bool        `json:"idTaken,omitempty"`
 	To      state.State `json:"to"`
 	Enter   bool        `json:"enter,omitempty"`
 	Began   time.Time   `json:"began"`

@@ -2,9 +2,11 @@ package profile
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
 
 	"drydock/activities/execution"
 	"drydock/api"
@@ -25,7 +27,7 @@ func (e *evaluator) lookAtRuns(ctx context.Context, result *Evaluated) error {
 		return nil
 	}
 	for _, u := range e.in.UnderWay {
-		if u.Ended || u.RunID == "" && !u.Doubted || time.Since(u.Began) < lookAtRunsEvery {
+		if u.Ended || u.RunID == "" && !u.IDTaken || time.Since(u.Began) < lookAtRunsEvery {
 			continue
 		}
 		id := api.ProfileTransitionID(e.cluster, u.Profile, u.Node)
@@ -34,15 +36,11 @@ func (e *evaluator) lookAtRuns(ctx context.Context, result *Evaluated) error {
 			return err
 		}
 		activity.RecordHeartbeat(ctx)
-		if first != "" && (u.Doubted || first == u.RunID) {
+		if first != "" && (u.IDTaken || first == u.RunID) {
 			continue
 		}
-		run := u.RunID
-		if u.Doubted {
-			run = "" // whichever was the last
-		}
-		var ended api.ProfileTransitionEnded
-		if err := e.Temporal.GetWorkflow(ctx, id, run).Get(ctx, &ended); err != nil {
+		ended, err := e.resultOf(ctx, id, u, first == "")
+		if err != nil {
 			activity.GetLogger(ctx).Info("a transition has ended without a result", "workflow", id, "error", err)
 			u.Lost = true
 		}
@@ -50,4 +48,17 @@ func (e *evaluator) lookAtRuns(ctx context.Context, result *Evaluated) error {
 		result.Ended = append(result.Ended, u)
 	}
 	return nil
+}
+
+// resultOf is what a transition came to that has ended. A run that was terminated may have been reset: the latest run of its ID is it, where
+// none of another runs.
+func (e *evaluator) resultOf(ctx context.Context, id string, u UnderWay, none bool) (ended api.ProfileTransitionEnded, err error) {
+	var terminated *temporal.TerminatedError
+	if !u.IDTaken {
+		err = e.Temporal.GetWorkflow(ctx, id, u.RunID).Get(ctx, &ended)
+	}
+	if u.IDTaken || none && errors.As(err, &terminated) {
+		err = e.Temporal.GetWorkflow(ctx, id, "").Get(ctx, &ended)
+	}
+	return ended, err
 }

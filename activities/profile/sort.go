@@ -84,7 +84,7 @@ func (u UnderWay) isSeen(node *corev1.Node, now time.Time) bool {
 
 // isPointless tells that a transition runs for a profile which was taken from the node's label: a drain would go on for ever.
 func (u UnderWay) isPointless(node *corev1.Node) bool {
-	return !u.Ended && !u.Stopped && !u.Doubted && u.RunID != "" && !slices.Contains(state.Profiles(node.Labels), u.Profile)
+	return !u.Ended && !u.Stopped && !u.IDTaken && u.RunID != "" && !slices.Contains(state.Profiles(node.Labels), u.Profile)
 }
 
 // announced is a node with the times of notifications that are being sent.

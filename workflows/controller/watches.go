@@ -79,21 +79,25 @@ func (w *watching) due() time.Time {
 
 // watch has these watches run and no others.
 func (e *engine) watch(wanted []Watch, now time.Time) {
+	keys, known := make(map[Key]bool, len(wanted)), make(map[Key]*watching, len(e.watches))
+	for _, one := range wanted {
+		keys[one.Key] = true
+	}
 	e.watches = slices.DeleteFunc(e.watches, func(w *watching) bool {
-		unwanted := !slices.ContainsFunc(wanted, func(other Watch) bool { return other.Key == w.Key })
-		if unwanted {
-			w.stop()
-			e.base.works(w.Key)
+		if keys[w.Key] {
+			known[w.Key] = w
+			return false
 		}
-		return unwanted
+		w.stop()
+		e.base.works(w.Key)
+		return true
 	})
 	for _, one := range wanted {
-		i := slices.IndexFunc(e.watches, func(w *watching) bool { return w.Key == one.Key })
-		if i < 0 {
-			e.watches = append(e.watches, &watching{})
-			i = len(e.watches) - 1
+		if known[one.Key] == nil {
+			known[one.Key] = &watching{}
+			e.watches = append(e.watches, known[one.Key])
 		}
-		e.watchOne(e.watches[i], one, now)
+		e.watchOne(known[one.Key], one, now)
 	}
 }
 

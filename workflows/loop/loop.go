@@ -1,4 +1,4 @@
-// Package loop is what the workflows of health checks and of profiles have in common: they decide whenever something happened, wake up by one
+// Package loop is what the workflows of health checks have in common: they decide whenever something happened, wake up by one
 // timer, count what is under way, and go on in a new run before their history is too long.
 package loop
 

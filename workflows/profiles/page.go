@@ -3,52 +3,62 @@ package profiles
 import (
 	"fmt"
 	"strings"
-
-	"go.temporal.io/sdk/workflow"
+	"time"
 
 	"drydock/api"
 	"drydock/rules/markdown"
 	"drydock/rules/number"
-	"drydock/workflows/loop"
+	"drydock/rules/profile"
+	"drydock/workflows/controller"
 )
 
 // shownTransitions bounds what the details show.
 const shownTransitions = 20
 
-// answer takes queries.
-func (p *profiles) answer() error {
-	return workflow.SetQueryHandlerWithOptions(p.Ctx, api.QueryState, func() (api.ProfilesState, error) { return p.page(), nil },
-		workflow.QueryHandlerOptions{Description: "the transitions under way, those that were not carried out, and what is wrong with the file"})
-}
+var queries = []controller.Query[*profiles]{{
+	Name: api.QueryState, Doc: "the transitions under way, those that were not carried out, and what is wrong with the file", Question: question{},
+}}
 
-func (p *profiles) page() api.ProfilesState {
-	page := api.ProfilesState{Problem: p.state.Problem, Sending: len(p.state.Sending), Troubles: p.Troubles(), Notes: p.state.Notes}
-	page.UnderWay, page.Failed = p.ledger.shown()
-	if !p.state.Known {
-		page.Waiting = "which transitions run is not known yet"
+// question asks for what people are shown.
+type question struct{}
+
+// Answer implements controller.Question.
+func (question) Answer(p *profiles, _ time.Time) (any, error) {
+	state := api.ProfilesState{Problem: p.Problem, Sending: len(p.Sending), Troubles: p.Troubles(), Notes: p.Notes}
+	for _, u := range p.running() {
+		state.UnderWay = append(state.UnderWay, api.ProfileUnderWay{
+			Profile: u.Profile, Node: u.Node, UID: u.UID, Busy: profile.Busy{To: u.To, Enter: u.Enter, Since: u.Began},
+		})
 	}
-	return page
+	for _, f := range p.Failed {
+		state.Failed = append(state.Failed, api.ProfileUnderWay{
+			Profile: f.Profile, Node: f.Node, Busy: profile.Busy{To: f.To, Enter: f.Enter, Until: f.Until, Failed: f.Why},
+		})
+	}
+	if !p.Known {
+		state.Waiting = "which transitions run is not known yet"
+	}
+	return state, nil
 }
 
-// describe shows the profiles in the Temporal UI.
-func (p *profiles) describe() {
+// Page implements controller.Controller.
+func (p *profiles) Page(time.Time) controller.Page {
+	running := p.running()
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s under way, %s being sent", number.Of(len(p.ledger.running()), "transition"), number.Of(len(p.state.Sending), "notification"))
-	if !p.state.Known {
+	fmt.Fprintf(&text, "%s under way, %s being sent", number.Of(len(running), "transition"), number.Of(len(p.Sending), "notification"))
+	if !p.Known {
 		text.WriteString("\n\nlooks for the transitions that run")
 	}
-	if p.state.Problem != "" {
-		fmt.Fprintf(&text, "\n\nthe file is not in force, the last good one is: %s", markdown.Text(p.state.Problem))
+	if p.Problem != "" {
+		fmt.Fprintf(&text, "\n\nthe file is not in force, the last good one is: %s", markdown.Text(p.Problem))
 	}
-	text.WriteString(loop.ShowTroubles(p.Troubles()))
+	text.WriteString(p.ShowTroubles())
 	text.WriteString("\n")
-	running := p.ledger.running()
 	for _, u := range running[:min(len(running), shownTransitions)] {
 		fmt.Fprintf(&text, "\n- %s, profile %s: to %s", markdown.Text(u.Node), markdown.Text(u.Profile), u.To)
 	}
-	for _, f := range p.state.Failed[:min(len(p.state.Failed), shownTransitions)] {
+	for _, f := range p.Failed[:min(len(p.Failed), shownTransitions)] {
 		fmt.Fprintf(&text, "\n- %s, profile %s: not to %s: %s", markdown.Text(f.Node), markdown.Text(f.Profile), f.To, markdown.Text(f.Why))
 	}
-	text.WriteString(loop.Latest(p.state.Notes))
-	workflow.SetCurrentDetails(p.Ctx, text.String())
+	return controller.Page{Details: text.String() + p.ShowNotes()}
 }

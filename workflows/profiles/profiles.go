@@ -3,47 +3,46 @@
 package profiles
 
 import (
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	activity "drydock/activities/profile"
 	"drydock/api"
-	"drydock/workflows/call"
+	"drydock/workflows/controller"
 	"drydock/workflows/inbox"
-	"drydock/workflows/loop"
-	"drydock/workflows/reset"
 )
 
-// profiles is one run of Profiles. It is made of parts, which share the core.
+// profiles is the state of Profiles.
 type profiles struct {
-	*core
-	ledger  *ledger
-	lookout *lookout
-	post    *post
-}
-
-// core is what all parts share.
-type core struct {
-	*loop.Loop
-	cluster string
-	state   state
-	// changed has the nodes be evaluated anew.
-	changed func()
-}
-
-// state is all that a run hands to the next.
-type state struct {
-	loop.Carried
-	// Run is the run that decides, Known that it knows which transitions run.
-	Run   string `json:"run,omitempty"`
-	Known bool   `json:"known,omitempty"`
-	// UnderWay are transitions until the nodes show their ends, Failed those that were not carried out, Sending notifications,
-	// Leaving maintenances that were told to end.
-	UnderWay []activity.UnderWay `json:"underWay,omitempty"`
-	Failed   []failed            `json:"failed,omitempty"`
-	Sending  []activity.Notice   `json:"sending,omitempty"`
-	Leaving  []activity.Left     `json:"leaving,omitempty"`
-	// Problem says why the file is not in force as it stands, Absent that no worker has one.
+	controller.Base
+	// Known: it is known which transitions run.
+	Known bool `json:"known,omitempty"`
+	// Transitions are under way until the nodes show their ends. Failed are those that were not carried out.
+	Transitions []transition `json:"transitions,omitempty"`
+	Failed      []failed     `json:"failed,omitempty"`
+	// Sending are notifications, Leaving maintenances that are to end.
+	Sending []activity.Notice `json:"sending,omitempty"`
+	Leaving []leaving         `json:"leaving,omitempty"`
+	// Problem says why the file is not in force as it stands.
 	Problem string `json:"problem,omitempty"`
+	// Changes counts what the next evaluation has to know and the one that runs does not.
+	Changes int `json:"changes,omitempty"`
+	// Absences counts the workers in a row that had no profiles.
+	Absences int `json:"absences,omitempty"`
+	// CancelRequested: somebody has cancelled the workflow.
+	CancelRequested bool `json:"cancelRequested,omitempty"`
+}
+
+// transition is one until the node shows its end.
+type transition struct {
+	activity.UnderWay
+	// Input is what it is to start with, nil once it has started.
+	Input *api.ProfileTransitionInput `json:"input,omitempty"`
+	// Cancelled: its cancellation was requested.
+	Cancelled bool `json:"cancelled,omitempty"`
 }
 
 // failed is a transition that was not carried out so many times in a row.
@@ -52,112 +51,76 @@ type failed struct {
 	InARow int `json:"inARow"`
 }
 
+// leaving is a maintenance that is to end. Requested: that was requested, and it has not ended.
+type leaving struct {
+	activity.Left
+	Requested bool `json:"requested,omitempty"`
+}
+
 // Profiles decides for a cluster. There is one, under api.ProfilesID, which workers that have profiles start; it ends when a worker
-// has none. Packed is what a run hands to the next.
+// has none. Packed is what a run hands to the next. It takes no messages: nobody but the nodes has anything to say.
 func Profiles(ctx workflow.Context, packed []byte) error {
-	cluster, err := inbox.Only(ctx, "the profiles", api.ProfilesID)
-	if err != nil {
+	if _, err := inbox.Only(ctx, "the profiles", api.ProfilesID); err != nil {
 		return err
 	}
-	// What is under way is seen to its end, also where somebody cancels this.
-	life, cancel := workflow.NewDisconnectedContext(ctx)
-	defer cancel()
-	c := &core{Loop: &loop.Loop{Ctx: life, Dirty: true}, cluster: cluster}
-	p := assemble(c)
-	if err := inbox.Carried(ctx, packed, func(data []byte) error { return api.Unpack(data, &c.state) }, c.note); err != nil {
-		return err
+	_, err := controller.Run(ctx, &profiles{}, controller.Program[*profiles]{Type: api.ProfilesType, Queries: queries}, packed)
+	return err
+}
+
+// Begin implements controller.Controller: which transitions run has to be found first.
+func (p *profiles) Begin(time.Time) {}
+
+// Decide implements controller.Controller.
+func (p *profiles) Decide(t controller.Turn) (d controller.Decision) {
+	if p.CancelRequested { // what is under way goes on
+		d.End = &controller.End{Err: temporal.NewCanceledError()}
+		return d
 	}
-	c.ContinueAfter = c.state.ContinueAfter
-	if err := p.listen(); err != nil {
-		return err
-	}
-	return reset.Run(ctx, p.wasReset, func(root workflow.Context) error {
-		c.Ctx, _ = workflow.NewDisconnectedContext(root)
-		return p.run(root)
-	})
-}
-
-// assemble puts the parts together.
-func assemble(c *core) *profiles {
-	p := &profiles{core: c, ledger: &ledger{core: c}, lookout: &lookout{core: c}, post: &post{core: c}}
-	p.lookout.ledger, p.lookout.post = p.ledger, p.post
-	c.changed = p.lookout.anew
-	return p
-}
-
-// listen takes queries, and no message: nobody but the nodes has anything to say.
-func (p *profiles) listen() error {
-	in := inbox.New(p.Ctx, inbox.Ears{Arrived: p.Arrived, Refused: func(name string, _ api.Message, _ api.Outcome, why error) {
-		p.note("ignored a signal "+name, why.Error())
-	}})
-	p.Unread = in.Unread
-	in.Open(nil)
-	return p.answer()
-}
-
-// run decides whenever something happened, until no worker has profiles. A cancellation ends it too: what is under way goes on.
-func (p *profiles) run(root workflow.Context) error {
-	cancelled := false
-	workflow.GoNamed(root, "cancellation", func(ctx workflow.Context) {
-		ctx.Done().Receive(ctx, nil)
-		cancelled, p.Dirty = true, true
-	})
-	p.post.resume()
-	for {
-		p.Dirty = false
-		switch {
-		case cancelled:
-			p.lookout.rest()
-			return root.Err()
-		case p.Leaving():
-			p.lookout.rest()
-			p.post.rest()
-			if p.IsIdle() {
-				return p.continueAsNew()
-			}
-		case p.step():
-			p.lookout.rest()
-			p.post.rest()
-			p.describe()
-			return nil
-		}
-		p.describe()
-		if err := p.Await(); err != nil {
-			return err
+	p.dropUnstarted(t)
+	d.Watches = p.deliveries(t.Now)
+	switch {
+	case !p.Known:
+		d.Effects = append(d.Effects, p.findTransitions())
+	case p.Absences >= absentTimes:
+		d.End = &controller.End{}
+	default:
+		d.Effects = slices.Concat(p.cancels(), p.endMaintenances(), p.starts())
+		if !slices.ContainsFunc(p.Transitions, func(u transition) bool { return u.Input != nil }) {
+			d.Watches = append(d.Watches, p.evaluate(t.Now))
 		}
 	}
+	return d
 }
 
-// step does what is to be done now, and tells whether it is all over.
-func (p *profiles) step() (over bool) {
-	if !p.ledger.know() {
-		return false
+// Outcome implements controller.Controller.
+func (p *profiles) Outcome(o controller.Outcome, now time.Time) {
+	switch {
+	case o.Key.Kind == findTransitions:
+		p.found(o, now)
+	case o.Key.Kind == startTransition && o.What == controller.Ended:
+		p.transitionEnded(o, now)
+	case o.Key.Kind == startTransition && o.What == controller.Terminated:
+		p.terminated(o)
+	case o.Key.Kind == startTransition:
+		p.started(o, now)
+	case o.Key.Kind == cancelTransition:
+		p.cancelled(o, now)
+	case o.Key.Kind == endMaintenance:
+		p.maintenanceEnds(o, now)
+	case o.Key.Kind == sendNotice:
+		p.sent(o, now)
+	case o.Key.Kind == evaluateNodes:
+		p.evaluated(o, now)
 	}
-	p.lookout.keep()
-	return p.lookout.absent && p.IsIdle()
 }
 
-func (p *profiles) continueAsNew() error {
-	packed, err := api.Pack(p.state)
-	if err != nil {
-		return err
+// Reset implements controller.Controller. What was decided and not begun at that point is decided anew.
+func (p *profiles) Reset(time.Time) {
+	p.Known, p.Absences = false, 0
+	for i := range p.Transitions {
+		p.Transitions[i].Input = nil
 	}
-	return workflow.NewContinueAsNewError(p.Ctx, api.ProfilesType, packed)
 }
 
-// wasReset has what runs looked for anew: what was begun since is not in the history of this run.
-func (p *profiles) wasReset(ctx workflow.Context) (runID string, err error) {
-	p.note("looking for the transitions that run", "this run was reset: what was begun since is not in its history")
-	p.state.Known = false
-	p.lookout.rest()
-	err = workflow.ExecuteActivity(call.Quick(ctx, "see which run this is"), call.Executions.ThisRun).Get(ctx, &runID)
-	if err == nil {
-		p.state.Run = runID
-	}
-	p.Dirty = true
-	return runID, err
-}
-
-func (c *core) note(what, why string) { c.Note(&c.state.Carried, what, why) }
-
-func (c *core) warn(what, why string) { c.Warn(&c.state.Carried, what, why) }
+// Cancel implements controller.Controller.
+func (p *profiles) Cancel(time.Time) { p.CancelRequested = true }

@@ -3,14 +3,18 @@ package profiles_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/mock"
+	sdkpb "go.temporal.io/api/sdk/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
@@ -38,14 +42,17 @@ type yard struct {
 	// carries is what comes of a transition, after how long.
 	carries func(api.ProfileTransitionInput) (api.ProfileTransitionEnded, error)
 	takes   time.Duration
-	begun   []api.ProfileTransitionInput
-	sent    []activity.Notice
-	sends   func(activity.Notice) (activity.Sent, error)
-	left    []activity.EndMaintenanceInput
+	// spread is how much longer each takes than the one before, evaluates how long an evaluation does.
+	spread    time.Duration
+	evaluates time.Duration
+	begun     []api.ProfileTransitionInput
+	sent      []activity.Notice
+	sends     func(activity.Notice) (activity.Sent, error)
+	left      []activity.EndMaintenanceInput
 }
 
 func newYard(t *testing.T) *yard {
-	y := &yard{t: t, takes: time.Minute}
+	y := &yard{t: t, takes: time.Minute, evaluates: 10 * time.Millisecond}
 	y.begin(start)
 	return y
 }
@@ -56,14 +63,14 @@ func (y *yard) begin(now time.Time) {
 	y.env.RegisterWorkflowWithOptions(profiles.Profiles, workflow.RegisterOptions{Name: api.ProfilesType})
 	y.env.RegisterWorkflowWithOptions(func(ctx workflow.Context, in api.ProfileTransitionInput) (api.ProfileTransitionEnded, error) {
 		y.begun = append(y.begun, in)
-		if err := workflow.Sleep(ctx, y.takes); err != nil {
+		if err := workflow.Sleep(ctx, y.takes+time.Duration(len(y.begun))*y.spread); err != nil {
 			return api.ProfileTransitionEnded{}, err
 		}
 		return y.carries(in)
 	}, workflow.RegisterOptions{Name: api.ProfileTransitionType})
 	y.env.RegisterActivity(call.Profiles)
 	y.env.OnActivity(call.Profiles.FindTransitions, mock.Anything).Return(func(context.Context) (api.List[activity.UnderWay], error) { return y.found, nil })
-	y.env.OnActivity(call.Profiles.EvaluateProfiles, mock.Anything, mock.Anything).AfterFn(func() time.Duration { return 10 * time.Millisecond }).Return(y.evaluate)
+	y.env.OnActivity(call.Profiles.EvaluateProfiles, mock.Anything, mock.Anything).AfterFn(func() time.Duration { return y.evaluates }).Return(y.evaluate)
 	y.env.OnActivity(call.Profiles.SendProfileNotice, mock.Anything, mock.Anything).Return(func(_ context.Context, n activity.Notice) (activity.Sent, error) {
 		y.mu.Lock()
 		defer y.mu.Unlock()
@@ -367,4 +374,184 @@ func TestATransitionThatHasEndedIsShownAsUnderWayNoMore(t *testing.T) {
 		}
 	}, 3*time.Minute)
 	_ = y.run(5 * time.Minute)
+}
+
+// What is under way is not taken back: another that is started finds it.
+func TestACancellationEndsItAndNotWhatItHasBegun(t *testing.T) {
+	y := newYard(t)
+	y.takes = 10 * time.Minute
+	y.carries = func(api.ProfileTransitionInput) (api.ProfileTransitionEnded, error) {
+		return api.ProfileTransitionEnded{Moved: start}, nil
+	}
+	y.decides = func(activity.EvaluateInput) *activity.Evaluated {
+		if len(y.begun) == 0 {
+			return &activity.Evaluated{Begin: []api.ProfileTransitionInput{due("n1")}, Notices: []activity.Notice{
+				{Ref: activity.Ref{Profile: "p", Node: "n1"}, UID: "u", Instance: "mail", At: start},
+			}}
+		}
+		return nil
+	}
+	y.sends = func(activity.Notice) (activity.Sent, error) {
+		return activity.Sent{}, errors.New("the server does not answer")
+	}
+	stopped := false
+	y.env.SetOnChildWorkflowCanceledListener(func(*workflow.Info) { stopped = true })
+	err := y.run(time.Minute)
+	var cancelled *temporal.CanceledError
+	if !errors.As(err, &cancelled) || stopped || len(y.begun) != 1 || y.env.Now().Sub(start) > 2*time.Minute {
+		t.Errorf("%v at %s, begun %+v, stopped %t", err, y.env.Now().Sub(start), y.begun, stopped)
+	}
+}
+
+// An end comes every half second, for fifty seconds, and an evaluation takes two: it decides all the same, and is not begun each time.
+func TestAnEvaluationThatTakesItsTimeDecides(t *testing.T) {
+	y := newYard(t)
+	y.takes, y.spread, y.evaluates = 0, 500*time.Millisecond, 2*time.Second
+	y.carries = func(api.ProfileTransitionInput) (api.ProfileTransitionEnded, error) {
+		return api.ProfileTransitionEnded{Moved: y.env.Now()}, nil
+	}
+	y.decides = func(in activity.EvaluateInput) *activity.Evaluated {
+		result := &activity.Evaluated{}
+		for i := range 100 - len(y.begun) {
+			result.Begin = append(result.Begin, due(fmt.Sprint("n", i)))
+		}
+		for _, u := range in.UnderWay {
+			if u.Ended && len(y.begun) == 100 {
+				return &activity.Evaluated{Begin: []api.ProfileTransitionInput{due("another")}}
+			}
+		}
+		return result
+	}
+	y.env.RegisterDelayedCallback(func() {
+		if len(y.begun) != 101 || len(y.evaluations) > 15 {
+			t.Errorf("%d begun by %d evaluations", len(y.begun), len(y.evaluations))
+		}
+	}, 20*time.Second)
+	_ = y.run(time.Minute)
+}
+
+func TestWhatItShows(t *testing.T) {
+	y := newYard(t)
+	y.takes = time.Hour
+	n := activity.Notice{Ref: activity.Ref{Profile: "p", Node: "n1"}, UID: "u", Instance: "mail", At: start}
+	y.sends = func(activity.Notice) (activity.Sent, error) {
+		return activity.Sent{}, errors.New("the server does not answer")
+	}
+	problem := "line 3 is wrong"
+	y.decides = func(in activity.EvaluateInput) *activity.Evaluated {
+		switch {
+		case len(y.begun) == 0:
+			return &activity.Evaluated{Begin: []api.ProfileTransitionInput{due("n1"), {Profile: "p", Node: "n2"}}, Notices: []activity.Notice{n}, Problem: &problem}
+		default:
+			return nil
+		}
+	}
+	y.env.RegisterDelayedCallback(func() {
+		var page api.ProfilesState
+		value, err := y.env.QueryWorkflow(api.QueryState)
+		if err == nil {
+			err = value.Get(&page)
+		}
+		var details string
+		if err == nil {
+			value, err = y.env.QueryWorkflow("__temporal_workflow_metadata")
+		}
+		if err == nil {
+			var metadata sdkpb.WorkflowMetadata
+			err = value.Get(&metadata)
+			details = metadata.GetCurrentDetails()
+		}
+		if err != nil || len(page.UnderWay) != 1 || page.Sending != 1 || page.Problem != problem || len(page.Failed) != 1 || page.Waiting != "" {
+			t.Errorf("%+v, %v", page, err)
+		}
+		for _, want := range []string{
+			"1 transition under way, 1 notification being sent", "the file is not in force, the last good one is: line 3 is wrong",
+			"- n1, profile p: to in-maintenance", "- n2, profile p: not to ", "- the file is not in force: the last good one is: line 3 is wrong",
+		} {
+			if !strings.Contains(details, want) {
+				t.Errorf("%q is not in %q", want, details)
+			}
+		}
+	}, 30*time.Second)
+	_ = y.run(time.Minute)
+}
+
+// What comes of it does not depend on how many events a run takes.
+func TestHoweverOftenItContinuesAsNew(t *testing.T) {
+	for _, every := range []int{1, 2, 3, 5, 7, 11} {
+		t.Run(fmt.Sprint(every), func(t *testing.T) {
+			y := newYard(t)
+			var err error
+			if y.packed, err = api.Pack(map[string]int{"continueAfter": every}); err != nil {
+				t.Fatal(err)
+			}
+			y.takes = 5 * time.Second
+			moved := map[string]time.Time{}
+			y.carries = func(in api.ProfileTransitionInput) (api.ProfileTransitionEnded, error) {
+				return api.ProfileTransitionEnded{Moved: moved[in.Node]}, nil
+			}
+			notices := map[string]bool{}
+			y.sends = func(n activity.Notice) (activity.Sent, error) {
+				notices[n.Instance] = true
+				return activity.Sent{}, nil
+			}
+			y.decides = func(in activity.EvaluateInput) *activity.Evaluated {
+				return y.wants(in, moved, notices)
+			}
+			runs := 0
+			for again := (&workflow.ContinueAsNewError{}); ; runs++ {
+				y.env.SetContinuedExecutionRunID("before")
+				if err = y.run(5 * time.Minute); !errors.As(err, &again) || runs > 300 {
+					break
+				}
+				if err := converter.GetDefaultDataConverter().FromPayloads(again.Input, &y.packed); err != nil {
+					t.Fatal(err)
+				}
+				y.begin(y.env.Now())
+			}
+			var cancelled *temporal.CanceledError
+			last := y.evaluations[len(y.evaluations)-1]
+			if !errors.As(err, &cancelled) || len(y.begun) != 5 || len(moved) != 5 || len(notices) != 3 || len(last.UnderWay)+len(last.Sending) != 0 {
+				t.Errorf("%v after %d runs: begun %d, of %d nodes, sent %v, at last %+v", err, runs, len(y.begun), len(moved), notices, last)
+			}
+			if runs < 1 {
+				t.Error("it did not continue as new")
+			}
+		})
+	}
+}
+
+// wants begins one transition after the other, of five nodes, and sends three notifications. Moved is when each node is in its new state,
+// whether or not the run that has begun it goes on.
+func (y *yard) wants(in activity.EvaluateInput, moved map[string]time.Time, sent map[string]bool) *activity.Evaluated {
+	var result activity.Evaluated
+	for _, u := range in.UnderWay {
+		switch at := moved[u.Node]; {
+		case u.Ended:
+			result.Settled = append(result.Settled, u.Ref)
+		case u.RunID == "":
+			y.t.Errorf("evaluated while %s starts", u.Node)
+		case y.env.Now().After(at.Add(time.Second)):
+			u.Ended, u.Moved = true, at
+			result.Ended = append(result.Ended, u)
+		}
+	}
+	for i := range 5 {
+		if node := fmt.Sprint("n", i); moved[node].IsZero() && y.knows(in, node) == nil {
+			moved[node] = y.env.Now().Add(y.takes)
+			result.Begin = append(result.Begin, due(node))
+			break
+		}
+	}
+	for i := range 3 {
+		n := activity.Notice{Ref: activity.Ref{Profile: "p", Node: "n1"}, UID: "u", Instance: fmt.Sprint("mail", i), At: start}
+		if !sent[n.Instance] && !slices.ContainsFunc(in.Sending, func(other activity.Notice) bool { return other.Instance == n.Instance }) {
+			result.Notices = append(result.Notices, n)
+			break
+		}
+	}
+	if len(result.Begin)+len(result.Settled)+len(result.Ended)+len(result.Notices) == 0 {
+		return nil
+	}
+	return &result
 }
