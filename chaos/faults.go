@@ -159,8 +159,11 @@ func (t *trap) hit() {
 	}
 }
 
-// place is where the fault happened, empty where it did not.
+// place is where the fault happened, empty where it did not, or where the run had failed before the trap was set.
 func (t *trap) place() string {
+	if t == nil {
+		return ""
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.where
