@@ -39,7 +39,7 @@ type Base struct {
 	Notes    []api.RecordedDecision `json:"notes,omitempty"`
 	Messages []api.Received         `json:"messages,omitempty"`
 	// Seen are the IDs of messages.
-	Seen []string `json:"seen,omitempty"`
+	Seen []string `json:"messageIds,omitempty"`
 	// Retries are the effects and watches that failed, and effects that have succeeded and may be wanted again. places is where each is, nil
 	// where that is to be found anew.
 	Retries []Retry `json:"retries,omitempty"`
