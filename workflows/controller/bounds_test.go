@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -109,7 +110,7 @@ func TestAnOutcomeThatJudgesAnotherKeyLeavesItsOwnToTheFrame(t *testing.T) {
 // Each of many effects rests after it has succeeded: a list of those that rest which is too short would have them begin again and again.
 func TestThousandsOfEffectsRest(t *testing.T) {
 	const many = 1200
-	calls := 0
+	var calls atomic.Int32
 	s := newSite(t, func(*stub, controller.Turn) (d controller.Decision) {
 		for i := range many {
 			m := meta("act", fmt.Sprint(i))
@@ -119,13 +120,13 @@ func TestThousandsOfEffectsRest(t *testing.T) {
 		return d
 	})
 	s.env.OnActivity("act", mock.Anything, mock.Anything).After(time.Second).Return(func(context.Context, string) (string, error) {
-		calls++
+		calls.Add(1)
 		return "a", nil
 	})
 	if err := s.run(30 * time.Second); err != nil {
 		t.Fatal(err)
 	}
-	if calls != many {
-		t.Errorf("%d calls, want %d", calls, many)
+	if calls.Load() != many {
+		t.Errorf("%d calls, want %d", calls.Load(), many)
 	}
 }

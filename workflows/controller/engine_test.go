@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -103,7 +104,9 @@ type site struct {
 	env   *testsuite.TestWorkflowEnvironment
 	stub  *stub
 	start time.Time
-	log   []string
+	// mu guards log, and what else activities of a test write: they run at once.
+	mu  sync.Mutex
+	log []string
 }
 
 func newSite(t *testing.T, decide func(s *stub, t controller.Turn) controller.Decision) *site {
@@ -122,6 +125,8 @@ func newSite(t *testing.T, decide func(s *stub, t controller.Turn) controller.De
 }
 
 func (s *site) note(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.log = append(s.log, fmt.Sprintf("%s %s", s.env.Now().Sub(s.start).Truncate(time.Second), what))
 }
 

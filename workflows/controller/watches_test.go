@@ -37,6 +37,8 @@ func TestAWatchThatLastsReportsThoughAnotherIsWanted(t *testing.T) {
 				reported[report] = true
 			}
 			s.env.OnActivity("act", mock.Anything, mock.Anything).After(5 * time.Second).Return(func(_ context.Context, in string) (string, error) {
+				s.mu.Lock()
+				defer s.mu.Unlock()
 				begun = append(begun, in)
 				return in, nil
 			})
@@ -99,6 +101,8 @@ func TestAWatchOfAFewRequestsHasNoHeartbeats(t *testing.T) {
 		})
 		var timeouts []time.Duration
 		s.env.OnActivity("act", mock.Anything, mock.Anything).Return(func(ctx context.Context, in string) (string, error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
 			timeouts = append(timeouts, activity.GetInfo(ctx).HeartbeatTimeout)
 			return in, nil
 		})
