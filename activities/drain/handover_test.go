@@ -14,7 +14,7 @@ import (
 	"drydock/api"
 )
 
-// A worker that drains its own node is told to stop by the eviction of its own pod, before that is answered.
+// The eviction of its own pod tells a worker to stop, before the API server has answered that eviction.
 func TestAnEvictionThatIsUnderWayWhenTheWorkerStopsCounts(t *testing.T) {
 	t.Parallel()
 	d := newDrain(t, activitytest.HeldNode(), activitytest.PodOf("web", "web-1"))

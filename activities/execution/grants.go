@@ -44,7 +44,7 @@ func (e *Activities) TellGranted(ctx context.Context, in GrantInput) (gone []str
 			}
 			id := api.MaintenanceID(in.Cluster, h.Node, h.Requestor)
 			if _, _, _, err := api.ParseMaintenanceID(id); err != nil {
-				activity.GetLogger(ctx).Warn("a slot is granted to what is no maintenance; nobody is told", "error", err)
+				activity.GetLogger(ctx).Warn("a slot was granted to something that is not a maintenance, so nobody is signalled", "error", err)
 				return nil // the others are to be told all the same
 			}
 			err := caller.Signal(ctx, e.Temporal, id, "", api.SignalSlotGranted, api.SlotAnswer{RequestID: h.RequestID})

@@ -17,6 +17,7 @@ import (
 	"drydock/rules/profile/check"
 	"drydock/rules/profile/state"
 	"drydock/workflows/controller"
+	"drydock/workflows/controller/controllertest"
 )
 
 var now = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
@@ -95,15 +96,9 @@ func TestProfilesDecide(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := given(c.options...)
-			d := p.Decide(controller.At(now, c.underWay...))
+			d := controllertest.Again(t, p, controller.At(now, c.underWay...), show)
 			if got := show(d); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
-			}
-			before, _ := json.Marshal(p)
-			again := show(p.Decide(controller.At(now, c.underWay...)))
-			after, _ := json.Marshal(p)
-			if again != show(d) || string(before) != string(after) {
-				t.Errorf("called again it decides %q", again)
 			}
 		})
 	}
