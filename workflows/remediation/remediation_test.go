@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,7 +35,9 @@ const (
 
 // site is the world around a remediation: a cluster with its objects, and the check.
 type site struct {
-	t    *testing.T
+	t *testing.T
+	// mu guards what follows: activities and signals run beside the workflow and the callbacks.
+	mu   sync.Mutex
 	env  *testsuite.TestWorkflowEnvironment
 	in   api.RemediationInput
 	log  []string
@@ -94,16 +97,25 @@ func newSite(t *testing.T, steps ...health.Remediation) *site {
 
 func (s *site) now() time.Duration { return s.env.Now().Sub(s.start) }
 
+// at changes the world at a time.
+func (s *site) at(when time.Duration, change func()) {
+	s.env.RegisterDelayedCallback(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		change()
+	}, when)
+}
+
 func (s *site) note(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.log = append(s.log, fmt.Sprintf("%s ", s.now().Truncate(time.Second))+fmt.Sprintf(format, args...))
 }
 
 func (s *site) ensure(_ context.Context, in activity.ObjectInput) (activity.EnsuredObject, error) {
-	if len(s.ensures) > 0 {
-		next := s.ensures[0]
-		s.ensures = s.ensures[1:]
+	if next := s.refusal(); next != nil {
 		s.note("refuse step %d", in.Step+1)
-		return next, nil
+		return *next, nil
 	}
 	s.note("make step %d", in.Step+1)
 	return activity.EnsuredObject{
@@ -112,8 +124,21 @@ func (s *site) ensure(_ context.Context, in activity.ObjectInput) (activity.Ensu
 	}, nil
 }
 
+func (s *site) refusal() *activity.EnsuredObject {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.ensures) == 0 {
+		return nil
+	}
+	next := s.ensures[0]
+	s.ensures = s.ensures[1:]
+	return &next
+}
+
 func (s *site) remove(_ context.Context, in activity.RemoveInput) (activity.Removed, error) {
 	s.note("remove %d", len(in.Objects))
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.removes = append(s.removes, in)
 	if s.keeps > 0 {
 		s.keeps--
@@ -127,6 +152,8 @@ func (s *site) remove(_ context.Context, in activity.RemoveInput) (activity.Remo
 }
 
 func (s *site) untilSeen() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if len(s.sees) == 0 {
 		return 10000 * time.Hour
 	}
@@ -135,6 +162,8 @@ func (s *site) untilSeen() time.Duration {
 }
 
 func (s *site) see(_ context.Context, in activity.RemediationWatch) (activity.RemediationSeen, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	_, seen := s.sees[0]()
 	s.sees = s.sees[1:]
 	return seen, nil
@@ -150,6 +179,8 @@ func (s *site) hear(_, id, _, name string, arg any) error {
 	if !ok || id != "health-check/workers" || name != api.SignalRemediationProgress {
 		s.t.Errorf("signal %s to %s", name, id)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.gone {
 		return &temporal.UnknownExternalWorkflowExecutionError{}
 	}
@@ -189,10 +220,10 @@ func TestARemediationMakesItsObjectAndRemovesIt(t *testing.T) {
 	s.keeps = 1
 	s.order(10*time.Minute, health.Order{Node: "b", Revision: 2, Healthy: true})
 	s.seen(10000*time.Hour, activity.RemediationSeen{})
-	s.env.RegisterDelayedCallback(func() {
+	s.at(9*time.Minute, func() {
 		s.sees = nil
 		s.seen(30*time.Second, activity.RemediationSeen{Objects: []activity.ObjectSeen{{Index: 0, Gone: true}}})
-	}, 9*time.Minute)
+	})
 	p := s.run()
 	s.want("0s make step 1", "10m0s remove 1", "10m30s remove 0")
 	if !p.Ended || p.Failure != "" || !p.Recovered || len(s.said) == 0 || !s.said[len(s.said)-1].Ended {
@@ -293,7 +324,7 @@ func TestForgedOrdersChangeNothing(t *testing.T) {
 func TestARemediationWhoseCheckIsGoneEndsOnceTheNodeIsHealthy(t *testing.T) {
 	s := newSite(t, template("soft"))
 	s.in.Conditions = []health.UnhealthyCondition{{Type: "Ready", Status: "False"}}
-	s.env.RegisterDelayedCallback(func() { s.gone = true }, time.Minute)
+	s.at(time.Minute, func() { s.gone = true })
 	see := func(in activity.RemediationSeen) func() (time.Duration, activity.RemediationSeen) {
 		return func() (time.Duration, activity.RemediationSeen) { return 5 * time.Minute, in }
 	}
@@ -438,7 +469,7 @@ func TestALeaseThatWasTakenInVainIsGivenBack(t *testing.T) {
 func TestTheNextStepIsNotForAnotherNodeOfTheName(t *testing.T) {
 	s := newSite(t, template("soft"), template("hard"))
 	s.order(time.Minute, health.Order{Node: "b", Revision: 2, Step: 1, TimedOut: []int{0}})
-	s.env.RegisterDelayedCallback(func() { s.ensures = []activity.EnsuredObject{{NodeGone: true, NodeUID: "uid-2"}} }, 30*time.Second)
+	s.at(30*time.Second, func() { s.ensures = []activity.EnsuredObject{{NodeGone: true, NodeUID: "uid-2"}} })
 	p := s.run()
 	s.want("0s make step 1", "1m0s mark 1, timed out true, old false", "1m0s refuse step 2", "1m0s remove 1")
 	if !p.Ended || p.Recovered || p.Failure == "" {
@@ -499,11 +530,11 @@ func TestAWrongInputIsRefused(t *testing.T) {
 func TestWhatRemediatesAHealthyNodeIsRemovedAtOnceAfterAFailedStep(t *testing.T) {
 	s := newSite(t, template("soft"), template("hard"))
 	s.order(time.Minute, health.Order{Node: "b", Revision: 2, Step: 1, TimedOut: []int{0}})
-	s.env.RegisterDelayedCallback(func() {
+	s.at(30*time.Second, func() {
 		for range 10 {
 			s.ensures = append(s.ensures, activity.EnsuredObject{Failure: "there is no template"})
 		}
-	}, 30*time.Second)
+	})
 	s.order(5*time.Minute, health.Order{Node: "b", Revision: 3, Step: 1, TimedOut: []int{0}, Healthy: true})
 	s.run()
 	s.want("0s make step 1", "1m0s mark 1, timed out true, old false", "1m0s refuse step 2", "1m10s refuse step 2", "1m30s refuse step 2",
