@@ -249,7 +249,7 @@ func (p *plan) enter(phase api.PlanPhase, why string, now time.Time) {
 	p.Phase, p.Since, p.Failure = phase, now, why
 }
 
-// close has the record of the plan kept, and ends the workflow when that is begun and the channels were told.
+// close has the record of the plan kept, and ends the workflow when that has begun and the channels were sent everything.
 func (p *plan) close(d *controller.Decision) {
 	switch {
 	case !p.Recorded:
@@ -328,10 +328,10 @@ const (
 	keepEvents = 10
 )
 
-// noted is the state of an event that channels are not told of.
+// noted is the state of an event that channels are not sent.
 const noted notices.State = "PlanNote"
 
-// note keeps something noteworthy that channels are not told of.
+// note keeps something noteworthy that channels are not sent.
 func (p *plan) note(message string, now time.Time) { p.keep(noted, message, now) }
 
 func (p *plan) keep(state notices.State, message string, now time.Time) api.PlanEvent {
@@ -347,12 +347,12 @@ func (p *plan) keep(state notices.State, message string, now time.Time) api.Plan
 	return event
 }
 
-// announce keeps an event and tells the channels that want it. A dead channel delays nothing but the plan's own end.
+// announce keeps an event and sends it to the channels that want it. A dead channel delays nothing but the plan's own end.
 func (p *plan) announce(state notices.State, message string, now time.Time) {
 	p.send(p.keep(state, message, now), now)
 }
 
-// send has channels told of an event. Before it is known which there are, it waits.
+// send sends an event to channels. Before it is known which there are, it waits.
 func (p *plan) send(e api.PlanEvent, now time.Time) {
 	if p.Prepared == nil || e.State == noted {
 		return

@@ -105,7 +105,7 @@ func TestARollingPlanDecides(t *testing.T) {
 		states   string
 	}{
 		"asks the worker first":               {one, []option{func(p *plan) { p.Prepared = nil }}, nil, "prepare", api.PlanRunning, ""},
-		"takes stock before it begins":        {one, []option{nodes(w, w), func(p *plan) { p.Known, p.Digest = false, "" }}, nil, "find, list", api.PlanRunning, "waiting waiting"},
+		"finds what runs before it begins":    {one, []option{nodes(w, w), func(p *plan) { p.Known, p.Digest = false, "" }}, nil, "find, list", api.PlanRunning, "waiting waiting"},
 		"what runs is waited for meanwhile":   {one, []option{nodes(r, w), unknown}, nil, "find, watch ends", api.PlanRunning, "running waiting"},
 		"the first node begins":               {one, []option{nodes(w, w)}, nil, "begin/n0", api.PlanRunning, "running waiting"},
 		"a start is not repeated":             {one, []option{nodes("begins", w)}, []controller.Key{key(beginNode, "n0")}, "", api.PlanRunning, "running waiting"},

@@ -141,24 +141,24 @@ func (p *plan) release(n *rollout.Node, now time.Time) {
 	p.Digest = matchAgain
 }
 
-// of very many, the first are told of at once.
+// of very many, the activity reports the ends of the first at once.
 func (p *plan) awaitEnds(t controller.Turn) *controller.Watch {
-	var flights api.List[planactivity.Flight]
+	var awaited api.List[planactivity.Flight]
 	for _, first := range []bool{true, false} {
 		for i := range p.Nodes {
 			n := &p.Nodes[i]
 			runs := n.State == rollout.Running
 			if (runs || n.State == rollout.Held || n.Ending()) && runs == first && n.RunID != "" && !t.Hears(n.RunID) {
-				flights = append(flights, planactivity.Flight{WorkflowID: p.maintenanceID(n.Name), RunID: n.RunID})
+				awaited = append(awaited, planactivity.Flight{WorkflowID: p.maintenanceID(n.Name), RunID: n.RunID})
 			}
 		}
 	}
-	if len(flights) == 0 {
+	if len(awaited) == 0 {
 		return nil
 	}
 	return &controller.Watch{
-		Key: controller.Key{Kind: awaitEnds}, Summary: "wait for the ends of " + number.Of(len(flights), "maintenance"), Lasts: true,
-		Call: controller.Call{Func: call.Plans.AwaitEnds}, Input: flights,
+		Key: controller.Key{Kind: awaitEnds}, Summary: "wait for the ends of " + number.Of(len(awaited), "maintenance"), Lasts: true,
+		Call: controller.Call{Func: call.Plans.AwaitEnds}, Input: awaited,
 	}
 }
 

@@ -251,7 +251,7 @@ func (m setStage) Apply(p *plan, now time.Time) string {
 	}
 }
 
-// Settled implements controller.Settling: whoever sets the stage hears whether the lockstep refuses it. An answer that does not come in
+// Settled implements controller.Settling: whoever sets the stage is answered whether the lockstep refuses it. An answer that does not come in
 // time changes nothing: it is waited for, and a refusal stands in the status.
 func (m setStage) Settled(p *plan) (done bool, err error) {
 	s := p.Staged

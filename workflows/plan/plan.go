@@ -91,7 +91,11 @@ func MaintenancePlan(ctx workflow.Context, input converter.RawValue, packed []by
 	if err != nil {
 		return api.PlanResult{}, inbox.InvalidSpec(err)
 	}
-	_, err = controller.Run(ctx, p, controller.Program[*plan]{
+	return p.run(ctx, input, packed)
+}
+
+func (p *plan) run(ctx workflow.Context, input converter.RawValue, packed []byte) (api.PlanResult, error) {
+	_, err := controller.Run(ctx, p, controller.Program[*plan]{
 		Type: api.MaintenancePlanType, Messages: messages, Queries: queries, Input: input,
 	}, packed)
 	return p.result(), err

@@ -41,7 +41,7 @@ func (m progress) Apply(p *plan, now time.Time) string {
 		s.Asked, s.Tries = s.Asked+1, 0
 		return ""
 	case m.Revision > s.Revision && m.Revision < maxRevision:
-		// A run that this one is a copy of has told it that.
+		// A run that this one is a copy of has sent that.
 		s.Revision = m.Revision
 		s.revise()
 	case m.Revision == s.Revision && m.Refused != "":

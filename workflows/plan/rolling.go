@@ -77,7 +77,7 @@ func (p *plan) decide(now time.Time, d *controller.Decision) {
 		case (len(next.Start) > 0 || next.End) && p.isStale(now):
 			d.Effects = append(d.Effects, p.list())
 		case len(next.Start) > 0:
-			p.take(next.Start, now)
+			p.choose(next.Start, now)
 			continue
 		case next.End:
 			p.endRolling(now)
@@ -87,8 +87,8 @@ func (p *plan) decide(now time.Time, d *controller.Decision) {
 	}
 }
 
-// take takes nodes in hand: their maintenances are begun from now on. What makes an input impossible makes all of them so.
-func (p *plan) take(places []int, now time.Time) {
+// choose has the maintenances of nodes begun from now on. What makes one input impossible makes all of them so, and the nodes fail.
+func (p *plan) choose(places []int, now time.Time) {
 	_, err := p.sample(now)
 	for _, i := range places {
 		n := &p.Nodes[i]
@@ -102,7 +102,7 @@ func (p *plan) take(places []int, now time.Time) {
 	}
 }
 
-// isBegun reports whether the maintenance of a node that is in hand has begun, or may have.
+// isBegun reports whether the maintenance of a chosen node has begun, or may have.
 func (p *plan) isBegun(n *rollout.Node) bool { return n.RunID != "" || p.Sought[n.Name] }
 
 // withdraw gives up nodes whose maintenances have not begun, and are not to begin any more.
@@ -126,7 +126,7 @@ func (p *plan) withdraw(t controller.Turn) {
 	}
 }
 
-// starts begin the maintenances of the nodes that are in hand.
+// starts begin the maintenances of chosen nodes.
 func (p *plan) starts(t controller.Turn) (all []controller.Effect) {
 	if !p.Known || t.Room() == 0 {
 		return nil
@@ -141,7 +141,7 @@ func (p *plan) starts(t controller.Turn) (all []controller.Effect) {
 		if len(fields) == 0 {
 			sample, err := p.sample(t.Now)
 			if err != nil || json.Unmarshal(sample, &fields) != nil {
-				return nil // take has seen that
+				return nil // choose has failed the nodes
 			}
 		}
 		fields["node"], _ = json.Marshal(n.Name) // a text

@@ -10,12 +10,12 @@ import (
 	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/activities/settings"
 	"drydock/api"
 	"drydock/rules/bounds"
 	"drydock/rules/drainplan"
 	"drydock/rules/rollout"
 	"drydock/workflows/controller"
+	"drydock/workflows/handover"
 )
 
 // largest is a plan of as many nodes as there may be, with something to say of each.
@@ -69,7 +69,15 @@ func fits(t *testing.T, p *plan, now time.Time) {
 	if least > 300*time.Millisecond {
 		t.Errorf("a decision takes %s", least)
 	}
-	t.Logf("%d bytes, a decision takes %s", len(packed), least)
+	began := time.Now()
+	data, err := handover.Encode(p, handover.Unknown{})
+	if err == nil {
+		_, err = handover.Decode(data, &plan{})
+	}
+	if took := time.Since(began); err != nil || took > 2*time.Second { // the end of one run and the beginning of the next
+		t.Errorf("it is handed over in %s: %v", took, err)
+	}
+	t.Logf("%d bytes, a decision takes %s, to be handed over %s", len(packed), least, time.Since(began))
 }
 
 // TestTheLargestPlanFits: what is carried to the next run, and what the status tells at once, stay within what a server
@@ -184,6 +192,3 @@ func TestTargetsThatNoNodeHasAreForgotten(t *testing.T) {
 		t.Errorf("%d are kept", len(s.Targets))
 	}
 }
-
-// prepared is a worker's configuration with nothing in it.
-var prepared = &settings.Prepared{}

@@ -17,7 +17,7 @@ import (
 )
 
 // staged is how far a plan is whose nodes go through stages together (KEP-4212). It touches no node: it tells the Lockstep of all plans
-// what it intends, and hears from that how far each node is.
+// what it intends, and receives from it how far each node is.
 type staged struct {
 	Stage api.Stage `json:"stage"`
 	// Begun are the stages that have begun. Taken counts those of them in which the lockstep has taken an intent: where it
@@ -35,14 +35,14 @@ type staged struct {
 	Tries      int    `json:"tries,omitempty"`
 	// Set is the revision that whoever set the stage last waits for.
 	Set int `json:"set,omitempty"`
-	// Asked counts the questions of the lockstep for the present intent, Told those that were answered: in Idle too.
-	Asked int `json:"asked,omitempty"`
-	Told  int `json:"told,omitempty"`
+	// Asked counts the questions of the lockstep for the present intent, Replied those that were answered: in Idle too.
+	Asked   int `json:"asked,omitempty"`
+	Replied int `json:"replied,omitempty"`
 	// Tier is the one that the plan is at, and Released: none of its nodes is held any more.
 	Tier     int         `json:"tier,omitempty"`
 	Released bool        `json:"released,omitempty"`
 	Drained  api.Drained `json:"drained,omitzero"`
-	// Forwarded is what was last told of nodes on which older plans had gone further.
+	// Forwarded is what the lockstep last said of nodes on which older plans had gone further.
 	Forwarded string `json:"forwarded,omitempty"`
 	// Relook: the nodes are listed anew once the lockstep knows that one has left.
 	Relook bool `json:"relook,omitempty"`
@@ -89,7 +89,7 @@ func (s *staged) back(at time.Time) {
 // revise makes a new intent.
 func (s *staged) revise() { s.Revision, s.Tries = s.Revision+1, 0 }
 
-// revisionsOfACopy is far more than the run that was reset can have told since.
+// revisionsOfACopy is far more than the run that was reset can have sent since.
 const revisionsOfACopy = 1 << 20
 
 // reset has what the plan intends count again: the lockstep knows later revisions, of the run that was reset. Where that had gone further
@@ -140,7 +140,7 @@ func (p *plan) stage(t controller.Turn, d *controller.Decision) {
 				Input: p.wanted(),
 			})
 		}
-		if s.Stage != rollout.Idle || s.Asked > s.Told {
+		if s.Stage != rollout.Idle || s.Asked > s.Replied {
 			d.Effects = append(d.Effects, p.intent(t.Now))
 			s.Sent = max(s.Sent, s.wanted())
 		}
@@ -205,7 +205,7 @@ func (p *plan) intentSent(o controller.Outcome, now time.Time) {
 		p.Rest(o.Key, 0, now)
 		return
 	}
-	s.Told = s.Asked
+	s.Replied = s.Asked
 	if s.Stage != rollout.Idle {
 		s.Delivered = s.Revision
 	}
