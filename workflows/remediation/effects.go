@@ -83,6 +83,8 @@ func (r *remediation) next(now time.Time) controller.Effect {
 		return r.mark(now)
 	case m != nil && r.step(m.Step) != nil && r.step(m.Step).TimedOut != nil && !m.Ending:
 		return r.endMaintenance(m)
+	case r.missing() >= 0 && r.lacksSlot():
+		return nil // the scheduler answers
 	case r.missing() >= 0:
 		return r.begin(r.missing())
 	case r.Order.Old && !r.Old:
@@ -118,8 +120,8 @@ func (r *remediation) begin(step int) controller.Effect {
 	switch {
 	case what.Maintenance == nil:
 		return r.act(actMake, of, "remediate "+r.in.Node+" with a "+what.Template.Kind, controller.Call{Func: call.Health.EnsureObject}, activity.ObjectInput{
-			Check: r.in.Check, Node: r.in.Node, UID: r.in.UID, ControlPlane: r.in.ControlPlane, Step: step, Template: *what.Template,
-			RunID: r.Info.Run, Lease: r.leaseWant(), Etcd: r.in.Etcd, Conditions: r.in.Conditions, Owner: r.in.Owner,
+			Check: r.in.Check, Node: r.in.Node, UID: r.in.UID, ControlPlane: r.Progress.ControlPlane, Step: step, Template: *what.Template,
+			RunID: r.Info.Run, Slot: r.slotID(), Lease: r.leaseWant(), Etcd: r.in.Etcd, Conditions: r.in.Conditions, Owner: r.in.Owner,
 		})
 	case m != nil: // that of an earlier step
 		return r.endMaintenance(m)
@@ -128,8 +130,8 @@ func (r *remediation) begin(step int) controller.Effect {
 			activity.LeaseInput{Check: r.in.Check, Node: r.in.Node, UID: r.in.UID, LeaseWant: r.leaseWant()})
 	default:
 		return r.act(actMaintain, of, "begin the maintenance of "+r.in.Node, controller.Call{Func: call.Health.BeginRepair}, activity.RepairInput{
-			Check: r.in.Check, Node: r.in.Node, UID: r.in.UID, ControlPlane: r.in.ControlPlane, Step: step, Repair: *what.Maintenance,
-			Why: r.in.Why, Conditions: r.in.Conditions, Etcd: r.in.Etcd,
+			Check: r.in.Check, Node: r.in.Node, UID: r.in.UID, ControlPlane: r.Progress.ControlPlane, Step: step, Repair: *what.Maintenance,
+			Why: r.in.Why, Conditions: r.in.Conditions, Etcd: r.in.Etcd, Slot: r.slotID(),
 		})
 	}
 }
