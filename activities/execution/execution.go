@@ -41,8 +41,8 @@ type QueryInput struct {
 // Answered is an answer to a query; Gone says that there is nobody to ask any more, Unanswered why one that exists
 // cannot answer.
 type Answered struct {
-	Gone       bool            `json:"gone,omitempty"`
-	Unanswered string          `json:"unanswered,omitempty"`
+	Gone       bool   `json:"gone,omitempty"`
+	Unanswered string `json:"unanswered,omitempty"`
 	// FirstRunID is the first run of the chain of one that does not answer, as far as the server knows it.
 	FirstRunID string          `json:"firstRunId,omitempty"`
 	Answer     json.RawMessage `json:"answer,omitempty"`

@@ -52,7 +52,7 @@ type InventoryInput struct {
 	WorkflowType string `json:"workflowType"`
 	// OtherTypes are those of others that may hold slots: they are among the Running.
 	OtherTypes []string `json:"otherTypes,omitempty"`
-	TaskQueue    string `json:"taskQueue"`
+	TaskQueue  string   `json:"taskQueue"`
 	// From is the More of the inventory before, which told the marks.
 	From []byte `json:"from,omitempty"`
 }

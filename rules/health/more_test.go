@@ -65,6 +65,7 @@ func TestARemediationThatWaitsForItsSlotIsEndedByAPause(t *testing.T) {
 	c.remediation("n3").Waiting = "an earlier object to be gone"
 	c.report("n3")
 	c.want("it goes on", !c.order("n2").Healthy)
+	c.want("it is shown", slices.ContainsFunc(c.status().UnhealthyNodes, func(n UnhealthyNode) bool { return n.Next == "step 1 begins, which waits for its slot" }))
 	c.state.Pauses = []Pause{{By: "jane", At: c.now}}
 	c.pass(time.Second)
 	c.want("what waits for a slot ends", c.order("n2").Healthy && strings.Contains(c.order("n2").Why, "jane"))

@@ -54,7 +54,7 @@ type site struct {
 	// grants has the scheduler grant the slot that it is asked for after a while; nil never does. asleep: it does not run.
 	grants *time.Duration
 	asleep bool
-	start time.Time
+	start  time.Time
 }
 
 func template(name string) health.Remediation {

@@ -43,9 +43,9 @@ type message struct {
 	// about tells which earlier message that still waits a later one makes useless; empty is none.
 	about, to string
 	signal    string
-	arg             any
-	delivered       func(error)
-	unsaid          func()
+	arg       any
+	delivered func(error)
+	unsaid    func()
 }
 
 // tell lets a pending maintenance know why it waits.
