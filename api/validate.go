@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"drydock/rules/drainplan"
+	"drydock/rules/health"
 	"drydock/rules/schedule"
 	"drydock/rules/spec"
 )
@@ -84,8 +85,9 @@ func (r SlotRequest) Validate(cluster string, now time.Time) error {
 
 // holderKind checks who may ask as which kind.
 func holderKind(kind schedule.HolderKind, requestor string) error {
+	check, ofCheck := strings.CutPrefix(requestor, remediationRequestor)
 	switch {
-	case kind == schedule.KindMaintenance, kind == schedule.KindControlPlane && spec.IsRemediationRequestor(requestor):
+	case kind == schedule.KindMaintenance, kind == schedule.KindControlPlane && ofCheck && health.CheckName(check) == nil:
 		return nil
 	case kind == schedule.KindControlPlane:
 		return fmt.Errorf("%s is of health-<check>, and not of %s", kind, quoted(requestor))
