@@ -145,7 +145,7 @@ func TestLimitTables(t *testing.T) {
 			{Grant: schedule.Grant{Node: "worker-01", Requestor: "ops"}, GrantedAt: startertest.Before(time.Minute)},
 			{Grant: schedule.Grant{Node: "cp-1", Requestor: "health-cp", Kind: schedule.KindControlPlane}, GrantedAt: startertest.Before(time.Hour)},
 		},
-		Nodes:      6, Unavailable: 3, UnavailableOthers: []schedule.UnavailableNode{{Node: "worker-05", Why: "cordoned"}}, ObservedAt: startertest.Ago(3 * time.Second),
+		Nodes: 6, Unavailable: 3, UnavailableOthers: []schedule.UnavailableNode{{Node: "worker-05", Why: "cordoned"}}, ObservedAt: startertest.Ago(3 * time.Second),
 		PendingAll: 23,
 	}
 	for range FirstPending + 1 {

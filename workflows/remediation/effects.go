@@ -83,8 +83,6 @@ func (r *remediation) next(now time.Time) controller.Effect {
 		return r.mark(now)
 	case m != nil && r.step(m.Step) != nil && r.step(m.Step).TimedOut != nil && !m.Ending:
 		return r.endMaintenance(m)
-	case r.missing() >= 0 && r.lacksSlot():
-		return nil // the scheduler answers
 	case r.missing() >= 0:
 		return r.begin(r.missing())
 	case r.Order.Old && !r.Old:
@@ -113,11 +111,13 @@ func (r *remediation) leaseWant() activity.LeaseWant {
 	return want
 }
 
-// begin begins a step: by a remediation object, or by a maintenance.
+// begin begins a step: by a remediation object, or by a maintenance. Without the slot of a control-plane node it waits for the scheduler.
 func (r *remediation) begin(step int) controller.Effect {
 	what, of := r.in.Steps[step], strconv.Itoa(step)
 	m := r.running()
 	switch {
+	case r.lacksSlot():
+		return nil
 	case what.Maintenance == nil:
 		return r.act(actMake, of, "remediate "+r.in.Node+" with a "+what.Template.Kind, controller.Call{Func: call.Health.EnsureObject}, activity.ObjectInput{
 			Check: r.in.Check, Node: r.in.Node, UID: r.in.UID, ControlPlane: r.Progress.ControlPlane, Step: step, Template: *what.Template,
