@@ -174,7 +174,7 @@ func (p *finding) look(ctx context.Context, id string) (*Begun, error) {
 	}
 	_, node, requestor, err := api.ParseMaintenanceID(id)
 	if err != nil {
-		return nil, nil // it is none, and does nothing
+		return nil, nil //nolint:nilerr // what has another ID is no maintenance, and does nothing
 	}
 	found := &Begun{Node: node, RunID: firstOf(info)}
 	if requestor != p.in.Requestor {
