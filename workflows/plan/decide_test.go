@@ -223,9 +223,9 @@ func TestWhatAnEarlierPlanHasBegunIsSaid(t *testing.T) {
 		said = append(said, e.Message)
 	}
 	for _, want := range []string{
-		"1 maintenance adopted, because an earlier plan of this name has begun them and their settings are the same: n0",
-		"1 maintenance not adopted, because an earlier plan of this name has begun them with other settings: n1",
-		"1 maintenance left alone, because an earlier plan of this name has begun them and their nodes are none of this plan: x",
+		"adopted from an earlier plan of this name, because the settings are the same: the maintenances of n0",
+		"not adopted from an earlier plan of this name, because the settings differ: their end is waited for: the maintenances of n1",
+		"left alone, because an earlier plan of this name has begun them for other nodes, or another requestor: the maintenances of x",
 	} {
 		if !slices.Contains(said, want) {
 			t.Errorf("it says %q, not %q", said, want)

@@ -73,6 +73,7 @@ func (p *plan) found(o controller.Outcome, now time.Time) {
 	}
 }
 
+// takeInventory takes the maintenances that were found: the plan's own, and those of an earlier plan of its name that it adopts, or whose
 // end it waits for because it refuses them. The others it leaves alone.
 func (p *plan) takeInventory(now time.Time) {
 	var adopted, refused, left []string
@@ -123,12 +124,12 @@ func (p *plan) takeInventory(now time.Time) {
 		nodes []string
 		what  string
 	}{
-		{adopted, "adopted, because an earlier plan of this name has begun them and their settings are the same"},
-		{refused, "not adopted, because an earlier plan of this name has begun them with other settings"},
-		{left, "left alone, because an earlier plan of this name has begun them and their nodes are none of this plan"},
+		{adopted, "adopted from an earlier plan of this name, because the settings are the same"},
+		{refused, "not adopted from an earlier plan of this name, because the settings differ: their end is waited for"},
+		{left, "left alone, because an earlier plan of this name has begun them for other nodes, or another requestor"},
 	} {
 		if len(of.nodes) > 0 {
-			p.note(number.Of(len(of.nodes), "maintenance")+" "+of.what+": "+named(of.nodes), now)
+			p.note(of.what+": the maintenances of "+named(of.nodes), now)
 		}
 	}
 }
@@ -141,6 +142,7 @@ func (p *plan) release(n *rollout.Node, now time.Time) {
 	p.Digest = matchAgain
 }
 
+// awaitEnds waits for the ends of the maintenances that the frame does not hear of; nil is that there are none. Those that run come first:
 // of very many, the activity reports the ends of the first at once.
 func (p *plan) awaitEnds(t controller.Turn) *controller.Watch {
 	var awaited api.List[planactivity.Flight]

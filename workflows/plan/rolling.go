@@ -163,8 +163,6 @@ func set[T any](m *map[string]T, key string, value T) {
 	(*m)[key] = value
 }
 
-// takeInventory takes the maintenances that were found: the plan's own, and those of an earlier plan of its name that it adopts, or whose
-// awaitEnds waits for the ends of the maintenances that the frame does not hear of; nil is that there are none. Those that run come first:
 // takeBack has the maintenance of a node cancelled that is to be taken back, unless its node is Ready.
 func (p *plan) takeBack(n *rollout.Node) {
 	switch {
@@ -206,7 +204,7 @@ func (p *plan) sendOrders() (all []controller.Effect) {
 	return all
 }
 
-// orderSent takes whether a maintenance received a message. One that does not run has ended, of which the plan is told.
+// orderSent takes whether a maintenance received a message. One that does not run has ended, which the plan learns by other ways.
 func (p *plan) orderSent(o controller.Outcome) {
 	var nobody *temporal.UnknownExternalWorkflowExecutionError
 	if sent := o.Begun.(controller.Signal); o.Err == nil || errors.As(o.Err, &nobody) {
