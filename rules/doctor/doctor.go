@@ -261,10 +261,14 @@ type Slot struct {
 
 // who says what holds the slot, or asks for it.
 func (s Slot) who() string {
-	if s.Kind != "" {
+	switch s.Kind {
+	case "":
+		return "maintenance"
+	case "profile":
+		return "profile's transition"
+	default:
 		return s.Kind + " remediation"
 	}
-	return "maintenance"
 }
 
 // Execution is what Temporal says of one chain of runs.

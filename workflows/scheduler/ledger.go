@@ -283,15 +283,19 @@ func (l *ledger) lately() []cluster.KnownMark {
 
 // nodes are those that a decision depends on, and of these the ones that are held or were until a moment ago.
 func (l *ledger) nodes() (all, ours []string) {
-	for _, h := range marked(l.holders) {
-		all = append(all, h.Node)
-		ours = append(ours, h.Node)
+	for _, h := range l.holders {
+		if countsNode(h.Kind) {
+			all = append(all, h.Node)
+		}
+		if h.IsMarked() {
+			ours = append(ours, h.Node)
+		}
 	}
 	for _, r := range l.released {
 		ours = append(ours, r.Node)
 	}
 	for _, p := range l.pending {
-		if p.Kind == schedule.KindMaintenance {
+		if countsNode(p.Kind) {
 			all = append(all, p.Node)
 		}
 	}
