@@ -38,7 +38,7 @@ func (a *Activities) FindTransitions(ctx context.Context) (api.List[UnderWay], e
 			return nil, err
 		}
 	}
-	err := a.holders(ctx, func(u UnderWay) {
+	err := newGate(ctx, a.Temporal).holders(ctx, func(u UnderWay) {
 		if u.Profile != "" && !known[u.Ref] {
 			known[u.Ref] = true
 			found = append(found, u)

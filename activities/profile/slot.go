@@ -7,6 +7,7 @@ import (
 
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
 
 	"drydock/api"
 	rules "drydock/rules/profile"
@@ -27,20 +28,29 @@ func maintains(config *rules.Config, triggers []string) bool {
 	return false
 }
 
+// gate asks other workflows whether a transition may take its node out of service.
+type gate struct {
+	temporal client.Client
+	cluster  string
+}
+
+func newGate(ctx context.Context, temporal client.Client) gate {
+	return gate{temporal, api.ClusterOf(activity.GetInfo(ctx).TaskQueue)}
+}
+
 // mayEnter says why a transition may not take its node into maintenance. It needs the slot that it was told of, which anybody may have
 // said, and a Profiles that knows of it: one that was reset may have let another go in its place.
-func (a *Activities) mayEnter(ctx context.Context, config *rules.Config, in CarryInput) (refused string, err error) {
+func (g gate) mayEnter(ctx context.Context, config *rules.Config, in CarryInput) (refused string, err error) {
 	if in.To != state.Maintenance || in.From == in.To || in.Enter {
 		return "", nil
 	}
 	if !in.NeedsSlot() && !maintains(config, in.Triggers) {
 		return "no trigger begins a maintenance any more", nil
 	}
-	cluster := api.ClusterOf(activity.GetInfo(ctx).TaskQueue)
 	if in.NeedsSlot() {
 		request := in.RunID + "/1"
 		var held api.SlotsHeld
-		err := a.ask(ctx, api.SchedulerID(cluster), api.QuerySlotsHeld, &held, api.SlotQuestion{RequestIDs: []string{request}})
+		err := g.ask(ctx, api.SchedulerID(g.cluster), api.QuerySlotsHeld, &held, api.SlotQuestion{RequestIDs: []string{request}})
 		switch {
 		case err != nil:
 			return "", fmt.Errorf("asking the scheduler for slot %s: %w", request, err)
@@ -53,14 +63,14 @@ func (a *Activities) mayEnter(ctx context.Context, config *rules.Config, in Carr
 	if in.Next > 0 || in.Held {
 		return "", nil
 	}
-	return a.isKnown(ctx, cluster, in)
+	return g.isKnown(ctx, in)
 }
 
 // isKnown says why Profiles does not know of a transition.
-func (a *Activities) isKnown(ctx context.Context, cluster string, in CarryInput) (refused string, err error) {
+func (g gate) isKnown(ctx context.Context, in CarryInput) (refused string, err error) {
 	var now api.ProfilesState
-	if err := a.ask(ctx, api.ProfilesID(cluster), api.QueryState, &now); err != nil {
-		return "", fmt.Errorf("asking workflow %s for the transition: %w", api.ProfilesID(cluster), err)
+	if err := g.ask(ctx, api.ProfilesID(g.cluster), api.QueryState, &now); err != nil {
+		return "", fmt.Errorf("asking workflow %s for the transition: %w", api.ProfilesID(g.cluster), err)
 	}
 	if now.Waiting != "" {
 		return "", errors.New("the profiles do not say yet what is under way: " + now.Waiting)
@@ -73,8 +83,8 @@ func (a *Activities) isKnown(ctx context.Context, cluster string, in CarryInput)
 	return "the profiles do not know of it: what was decided since counts", nil
 }
 
-func (a *Activities) ask(ctx context.Context, workflow, query string, answer any, args ...any) error {
-	value, err := a.Temporal.QueryWorkflow(ctx, workflow, "", query, args...)
+func (g gate) ask(ctx context.Context, workflow, query string, answer any, args ...any) error {
+	value, err := g.temporal.QueryWorkflow(ctx, workflow, "", query, args...)
 	if err != nil {
 		return err
 	}
@@ -83,11 +93,11 @@ func (a *Activities) ask(ctx context.Context, workflow, query string, answer any
 
 // holders finds the transitions that hold a slot, or wait for one. Unlike visibility the scheduler does not lag: none does anything to its
 // node before it holds one.
-func (a *Activities) holders(ctx context.Context, take func(UnderWay)) error {
-	scheduler := api.SchedulerID(api.ClusterOf(activity.GetInfo(ctx).TaskQueue))
+func (g gate) holders(ctx context.Context, take func(UnderWay)) error {
+	scheduler := api.SchedulerID(g.cluster)
 	for offset := 0; ; {
 		var now api.State
-		err := a.ask(ctx, scheduler, api.QueryState, &now, api.StateRequest{Offset: offset, Limit: 1000})
+		err := g.ask(ctx, scheduler, api.QueryState, &now, api.StateRequest{Offset: offset, Limit: 1000})
 		var nobody *serviceerror.NotFound
 		switch {
 		case errors.As(err, &nobody):

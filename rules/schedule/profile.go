@@ -16,7 +16,7 @@ func byKind(granted []Grant) (maintenances []Grant, entering []string) {
 }
 
 // unseenOf are those of the nodes of which nothing was observed, and which no maintenance holds.
-func (r *round) unseenOf(nodes []string) (unseen []string) {
+func unseenOf(r *round, nodes []string) (unseen []string) {
 	for _, node := range nodes {
 		_, held := r.holders[node]
 		if _, seen := r.observed.Facts[node]; !seen && !held {
@@ -27,9 +27,9 @@ func (r *round) unseenOf(nodes []string) (unseen []string) {
 }
 
 // takeOut counts a node that a profile takes out of service, once, and not where a maintenance holds it.
-func (r *round) takeOut(node string) {
+func takeOut(r *round, node string) {
 	facts, seen := r.observed.Facts[node]
-	if _, held := r.holders[node]; !seen || held || facts.Missing || r.out[node] || r.best[node].granted {
+	if _, held := r.holders[node]; !seen || held || facts.Missing || r.nodes.out[node] || r.best[node].granted {
 		return
 	}
 	cost := 1
@@ -39,12 +39,12 @@ func (r *round) takeOut(node string) {
 	for g := range r.gauges(facts) {
 		g.unavailable.hold(node, cost)
 	}
-	r.out[node] = true
+	r.nodes.out[node] = true
 }
 
 // enter lets a profile take a node into maintenance, or refuses it. A node that is out of service already takes nothing more, whoever has
 // taken it.
-func (r *round) enter(i int) {
+func enter(r *round, i int) {
 	req := *r.ranked[i].Request
 	facts, seen := r.observed.Facts[req.Node]
 	switch {
@@ -72,5 +72,5 @@ func (r *round) enter(i int) {
 			}
 		}
 	}
-	r.takeOut(req.Node)
+	takeOut(r, req.Node)
 }

@@ -34,8 +34,8 @@ const (
 	// failedFirst is the pause after a transition was not carried out, failedMost the longest.
 	failedFirst = 30 * time.Second
 	// slotAgain is the pause after one had to wait for its slot for too long.
-	slotAgain = 10 * time.Second
-	failedMost  = 10 * time.Minute
+	slotAgain  = 10 * time.Second
+	failedMost = 10 * time.Minute
 )
 
 func keyOf(kind string, r activity.Ref) controller.Key {

@@ -100,6 +100,18 @@ func TestASlotIsTakenBackFromARemediationThatEndsWithoutAWord(t *testing.T) {
 	}
 }
 
+// What it has made may be about to restart the node.
+func TestASlotIsNotTakenBackWhileTheNodeIsLeased(t *testing.T) {
+	f := newFleet(t, 3)
+	f.leased = map[string]time.Duration{"n1": 10 * time.Minute}
+	a := f.controlPlane(time.Minute, "n1", "a")
+	f.controlPlane(2*time.Minute, "n2", "b")
+	f.kill(5*time.Minute, a)
+	f.expectAt(9*time.Minute, first, second)
+	f.expectAt(12*time.Minute, second, "")
+	f.run(time.Hour)
+}
+
 // The remediation that follows a terminated one of the node goes on at once.
 func TestTheNodeThatHasASlotHasItForALaterRemediationToo(t *testing.T) {
 	f := newFleet(t, 3)

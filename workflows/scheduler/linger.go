@@ -9,7 +9,7 @@ import (
 
 // freeLater frees the slot of a profile's transition once every watch shows what that has made of the node. Until then it counts as
 // taking the node out: what was observed may be older than its last write.
-func (s *scheduler) freeLater(h api.Holder) {
+func freeLater(s *scheduler, h api.Holder) {
 	if s.reclaimer.reclaiming[h.RequestID] {
 		return
 	}
