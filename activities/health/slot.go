@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
 
 	"drydock/activities/caller"
 	"drydock/activities/failure"
@@ -24,7 +25,7 @@ func (in LeftInput) About() caller.Subject { return caller.Subject{WorkflowID: i
 func (a *Activities) SeeLeftLease(ctx context.Context, in LeftInput) (bool, error) {
 	_, check, node, err := api.ParseRemediationID(in.WorkflowID)
 	if err != nil {
-		return false, nil // of anything else there is no lease
+		return false, temporal.NewNonRetryableApplicationError("workflowId: "+err.Error(), api.ErrorInvalidSpec, nil)
 	}
 	lasts, err := a.leases().Lasts(ctx, node, LeaseHolder(check))
 	return lasts, failure.Translate(ctx, a.Objects.Kube(), err)
