@@ -70,6 +70,9 @@ func ParseRemediationID(id string) (cluster, check, node string, err error) {
 	return cluster, parts[1], parts[2], nil
 }
 
+// LeaseHolderPrefix begins the holder of the leases of nodes that checks remediate, as medik8s has it; the check's name follows.
+const LeaseHolderPrefix = "NodeHealthCheck-"
+
 // RemediationRequestor is the requestor of the maintenances by which a check remediates nodes.
 func RemediationRequestor(check string) string { return remediationRequestor + check }
 

@@ -75,15 +75,22 @@ func ParseMaintenanceID(id string) (cluster, node, requestor string, err error) 
 // HolderID is the workflow ID of who asks for a slot of a node. It follows from what the request says anyway: the scheduler signals nobody
 // whom a request could name freely.
 func HolderID(cluster string, kind schedule.HolderKind, node, requestor string) string {
-	if kind == schedule.KindControlPlane {
+	switch kind {
+	case schedule.KindControlPlane:
 		return RemediationID(cluster, strings.TrimPrefix(requestor, remediationRequestor), node)
+	case schedule.KindProfile:
+		return ProfileTransitionID(cluster, strings.TrimPrefix(requestor, ProfileRequestorPrefix), node)
+	default:
+		return MaintenanceID(cluster, node, requestor)
 	}
-	return MaintenanceID(cluster, node, requestor)
 }
 
 // ParseHolderID finds the cluster and the node of the ID of a workflow that may hold a slot; it refuses IDs of anything else.
 func ParseHolderID(id string) (cluster, node string, err error) {
 	if cluster, _, node, err = ParseRemediationID(id); err == nil {
+		return cluster, node, nil
+	}
+	if cluster, _, node, err = ParseProfileTransitionID(id); err == nil {
 		return cluster, node, nil
 	}
 	cluster, node, _, err = ParseMaintenanceID(id)

@@ -92,6 +92,8 @@ type ProfilesState struct {
 
 // ProfileUnderWay is a transition of a profile of a node.
 type ProfileUnderWay struct {
+	// RunID is the first run of its workflow, empty before that has begun.
+	RunID   string `json:"runId,omitempty"`
 	Profile string `json:"profile"`
 	Node    string `json:"node"`
 	UID     string `json:"uid,omitempty"`
@@ -118,6 +120,13 @@ type ProfileTransitionInput struct {
 	Claims []check.Claim `json:"claims,omitempty"`
 	// Maintained is the first run of the maintenance that the profile has had for the state that it leaves, which is done with it.
 	Maintained string `json:"maintained,omitempty"`
+	// OwnSlot: a trigger begins a maintenance, which asks for the slot of the node itself.
+	OwnSlot bool `json:"ownSlot,omitempty"`
+}
+
+// NeedsSlot reports whether the transition takes the node out of service by itself: it needs the scheduler's slot for that.
+func (in ProfileTransitionInput) NeedsSlot() bool {
+	return in.To == state.Maintenance && in.From != in.To && !in.Enter && !in.OwnSlot
 }
 
 // ProfileTransitionEnded is the result of a ProfileTransition.
@@ -126,6 +135,8 @@ type ProfileTransitionEnded struct {
 	// these were done. Zero is that nothing was written, and Error says why: it is decided anew then.
 	Moved time.Time `json:"moved,omitzero"`
 	Error string    `json:"error,omitempty"`
+	// Waits: it has no slot, and nothing was done.
+	Waits bool `json:"waits,omitempty"`
 }
 
 // ProfileReportInput asks for a report. The zero value lists all nodes, the first hundred of them.

@@ -9,6 +9,7 @@ import (
 
 	"drydock/rules/drainplan"
 	"drydock/rules/health"
+	"drydock/rules/profile/state"
 	"drydock/rules/schedule"
 	"drydock/rules/spec"
 )
@@ -51,7 +52,7 @@ func RequestID(id string) error {
 func (r SlotRequest) Validate(cluster string, now time.Time) error {
 	errs := []error{
 		field("runId", RunID(r.RunID)), field("id", RequestID(r.ID)), field("node", spec.NodeName(r.Node)),
-		field("requestor", spec.RequestorName(r.Requestor)), field("priority", spec.Priority(r.Priority)),
+		holderName(r.Kind, r.Requestor), field("priority", spec.Priority(r.Priority)),
 	}
 	if run, _, _ := strings.Cut(r.ID, "/"); errs[1] == nil && run != r.RunID {
 		errs = append(errs, fmt.Errorf("id: %s is not one of run %s", quoted(r.ID), quoted(r.RunID)))
@@ -73,7 +74,6 @@ func (r SlotRequest) Validate(cluster string, now time.Time) error {
 	if r.Remediation && !spec.IsRemediationRequestor(r.Requestor) {
 		errs = append(errs, fmt.Errorf("requestor: %s: a remediation is of health-<check>", quoted(r.Requestor)))
 	}
-	errs = append(errs, field("kind", holderKind(r.Kind, r.Requestor)))
 	if r.Kind != schedule.KindMaintenance && (r.Gang != nil || r.Remediation) {
 		errs = append(errs, fmt.Errorf("gang, remediation: these are of maintenances, and not of kind %s", r.Kind))
 	}
@@ -83,16 +83,22 @@ func (r SlotRequest) Validate(cluster string, now time.Time) error {
 	return errors.Join(errs...)
 }
 
-// holderKind checks who may ask as which kind.
-func holderKind(kind schedule.HolderKind, requestor string) error {
+// holderName checks by which name a kind of workflow asks: it says which workflow that is. A profile's is whole, and may be none for a
+// maintenance.
+func holderName(kind schedule.HolderKind, requestor string) error {
 	check, ofCheck := strings.CutPrefix(requestor, remediationRequestor)
+	profile, ofProfile := strings.CutPrefix(requestor, ProfileRequestorPrefix)
 	switch {
-	case kind == schedule.KindMaintenance, kind == schedule.KindControlPlane && ofCheck && health.CheckName(check) == nil:
-		return nil
-	case kind == schedule.KindControlPlane:
-		return fmt.Errorf("%s is of health-<check>, and not of %s", kind, quoted(requestor))
+	case kind == schedule.KindMaintenance:
+		return field("requestor", spec.RequestorName(requestor))
+	case kind == schedule.KindControlPlane && ofCheck:
+		return field("requestor", health.CheckName(check))
+	case kind == schedule.KindProfile && ofProfile:
+		return field("requestor", state.CheckName(profile))
+	case kind == schedule.KindControlPlane, kind == schedule.KindProfile:
+		return fmt.Errorf("requestor: %s asks for no slot of kind %s", quoted(requestor), kind)
 	default:
-		return fmt.Errorf("%s is no kind of holder: want %q, or none for a maintenance", quoted(string(kind)), schedule.KindControlPlane)
+		return fmt.Errorf("kind: %s is no kind of holder: want %q, %q, or none for a maintenance", quoted(string(kind)), schedule.KindControlPlane, schedule.KindProfile)
 	}
 }
 
@@ -121,8 +127,7 @@ func (m StrayMark) Validate(cluster string) error {
 // Validate checks a holder that another scheduler tells of.
 func (h Holder) Validate(cluster string) error {
 	err := errors.Join(
-		field("runId", RunID(h.RunID)), field("node", spec.NodeName(h.Node)), field("requestor", spec.RequestorName(h.Requestor)),
-		field("kind", holderKind(h.Kind, h.Requestor)), field("requestId", RequestID(h.RequestID)),
+		field("runId", RunID(h.RunID)), field("node", spec.NodeName(h.Node)), holderName(h.Kind, h.Requestor), field("requestId", RequestID(h.RequestID)),
 	)
 	if id := h.WorkflowID(cluster); len(id) > maxID {
 		err = errors.Join(err, fmt.Errorf("node, requestor: the workflow ID has %d bytes, more than %d", len(id), maxID))

@@ -76,21 +76,29 @@ func TestAReleaseIsBounded(t *testing.T) {
 	}
 }
 
-func TestWhoAsksForTheSlotOfAControlPlaneNode(t *testing.T) {
+func TestWhoAsksAsWhichKind(t *testing.T) {
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
-	for requestor, valid := range map[string]bool{
-		"health-cp": true, "health-cp.of-site-" + strings.Repeat("x", 30): true, "ops": false, "health-": false, "health-A": false, "plans": false,
+	for _, c := range []struct {
+		kind      schedule.HolderKind
+		requestor string
+		valid     bool
+	}{
+		{schedule.KindControlPlane, "health-cp", true}, {schedule.KindControlPlane, "health-cp.of-site-" + strings.Repeat("x", 30), true},
+		{schedule.KindControlPlane, "ops", false}, {schedule.KindControlPlane, "health-", false}, {schedule.KindControlPlane, "health-A", false},
+		{schedule.KindControlPlane, "profile-flatcar", false}, {schedule.KindProfile, "profile-flatcar", true},
+		{schedule.KindProfile, "profile-Flat_Car." + strings.Repeat("x", 50), true}, {schedule.KindProfile, "profile-a/b", false},
+		{schedule.KindProfile, "health-cp", false}, {"kubelet", "health-cp", false}, {schedule.KindMaintenance, "profile-flatcar", true},
 	} {
-		r := SlotRequest{RunID: aRun, Request: schedule.Request{ID: aRun + "/1", Node: "n1", Requestor: requestor, Created: now, Kind: schedule.KindControlPlane}}
-		if err := r.Validate("", now); (err == nil) != valid {
-			t.Errorf("%s: %v", requestor, err)
+		r := SlotRequest{RunID: aRun, Request: schedule.Request{ID: aRun + "/1", Node: "n1", Requestor: c.requestor, Created: now, Kind: c.kind}}
+		if err := r.Validate("", now); (err == nil) != c.valid {
+			t.Errorf("%s as %q: %v", c.requestor, c.kind, err)
 		}
-		h := Holder{Grant: schedule.Grant{RequestID: r.ID, Node: "n1", Requestor: requestor, Kind: r.Kind}, RunID: aRun}
-		if err := h.Validate(""); (err == nil) != valid {
-			t.Errorf("holder %s: %v", requestor, err)
+		h := Holder{Grant: schedule.Grant{RequestID: r.ID, Node: "n1", Requestor: c.requestor, Kind: c.kind}, RunID: aRun}
+		if err := h.Validate(""); (err == nil) != c.valid {
+			t.Errorf("holder %s as %q: %v", c.requestor, c.kind, err)
 		}
-		if cluster, node, err := ParseHolderID(r.WorkflowID("east")); valid && (err != nil || cluster != "east" || node != "n1") {
-			t.Errorf("%s: %q is of %s, %s: %v", requestor, r.WorkflowID("east"), cluster, node, err)
+		if cluster, node, err := ParseHolderID(r.WorkflowID("east")); c.valid && (err != nil || cluster != "east" || node != "n1") {
+			t.Errorf("%s: %q is of %s, %s: %v", c.requestor, r.WorkflowID("east"), cluster, node, err)
 		}
 	}
 }

@@ -90,6 +90,8 @@ var drainsSteps = []step{
 	{name: "find-transitions", what: "activity FindTransitions of a new evaluation", task: "FindTransitions", rebuild: true},
 	{name: "begin-transition", what: "the evaluation begins a transition", call: command(starts(api.ProfileTransitionType))},
 	{name: "show-state", what: "the patch that shows that a state without triggers was entered", requests: shows(state.Required, state.Required)},
+	{name: "ask-to-enter", what: "a transition asks for the slot by which a node goes into maintenance", call: command(signals(api.SignalSlotRequest))},
+	{name: "grant-to-enter", what: "the scheduler grants it", call: command(signals(api.SignalSlotGranted))},
 	{name: "carry", what: "activity CarryTransition, and its look at the node", task: "CarryTransition", input: `"to":"in-maintenance"`, requests: readsNode},
 	{name: "move", what: "the patch that brings a node into maintenance", requests: shows(state.Maintenance, state.Required)},
 	{name: "send-notice", what: "activity SendProfileNotice, and its look at the node", task: "SendProfileNotice", requests: readsNode},
@@ -104,6 +106,7 @@ var drainsSteps = []step{
 	{name: "entered", what: "the patch that shows that the triggers of a state were carried out", requests: patchesNode(goMark + `":"true"`)},
 	{name: "tell-of-move", what: "an Event on the node", requests: tellsOfNode},
 	{name: "move-back", what: "the patch that brings the node out of maintenance", requests: patchesNode(goMark + `":null`)},
+	{name: "give-entry-back", what: "the transition gives its slot back", call: command(signals(api.SignalSlotRelease))},
 	{name: "end-transition", what: "the transition completes", call: command("CompleteWorkflowExecution")},
 }
 
@@ -138,7 +141,8 @@ func (c cell) canHappenToProfiles() bool {
 	case k.onAPI():
 		return s.requests != nil // what asks the API server nothing is not about it
 	case k == resetTransition, k == terminateTransition: // one has to run that does not end without an answer
-		return !slices.Contains([]string{"evaluate", "find-transitions", "begin-transition", "show-state", "send-notice", "note-notice"}, s.name)
+		return !slices.Contains([]string{"evaluate", "find-transitions", "begin-transition", "show-state", "send-notice", "note-notice"}, s.name) &&
+			(s.name != "ask-to-enter" || c.when == after) // before it no task of it is done
 	case k == resetMaintenance:
 		return s.profile() == maintains && s.name != "maintain"
 	}

@@ -8,6 +8,8 @@ import (
 	healthactivity "drydock/activities/health"
 	"drydock/config"
 	"drydock/k8s"
+	"drydock/k8s/kube"
+	"drydock/k8s/nodelease"
 	"drydock/k8s/objects"
 )
 
@@ -25,4 +27,9 @@ func healthActivities(c config.Health, nodes *k8s.Nodes, to connection) *healtha
 	return &healthactivity.Activities{
 		Nodes: nodes, Objects: objects.New(nodes.Client()), Temporal: to.client, Namespace: to.namespace, Home: to.home, Settings: settings,
 	}
+}
+
+// nodeLeases are the leases of the nodes that health checks remediate.
+func nodeLeases(c config.Health, client kube.Interface) *nodelease.Leases {
+	return &nodelease.Leases{Objects: objects.New(client), Namespace: c.LeaseNamespace}
 }

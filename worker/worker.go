@@ -316,7 +316,7 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 			Client: kube, Temporal: temporal, Budgets: sources.BudgetsIn, Capacity: k8s.NewCapacityReader(kube), JobNamespaces: own,
 			LeaseNamespace: c.Health.LeaseNamespace,
 		},
-		Executions: &execution.Activities{Temporal: temporal, Namespace: namespace, Home: to.home, Nodes: all},
+		Executions: &execution.Activities{Temporal: temporal, Namespace: namespace, Home: to.home, Nodes: all, Leases: nodeLeases(c.Health, kube)},
 		Doctors:    &doctor.Activities{Client: kube, Events: events, Temporal: temporal, Namespace: namespace, Home: to.home, Jobs: left, ClusterAPI: c.Kubernetes.Marks.ClusterAPI},
 		Settings: &settings.Activities{
 			Temporal: temporal, Namespace: namespace, Starters: execution.NewStarters(temporal, namespace), Attributes: attributeNames(), Defaults: c.Defaults,

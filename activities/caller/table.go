@@ -64,6 +64,7 @@ var table = map[string][]string{
 	"RunTriggerJob":         {api.ProfileTransitionType},
 	"Same":                  {api.NodeMaintenanceType},
 	"SeeGivenBack":          {api.SchedulerType},
+	"SeeLeftLease":          {api.SchedulerType},
 	"SendHealthIntent":      {api.HealthCheckType},
 	"SendIntent":            {api.MaintenancePlanType},
 	"SendProfileNotice":     {api.ProfilesType},

@@ -17,6 +17,7 @@ import (
 	"drydock/activities/heartbeat"
 	"drydock/api"
 	"drydock/k8s"
+	"drydock/rules/profile/state"
 	"drydock/rules/schedule"
 )
 
@@ -100,7 +101,7 @@ func (c *Activities) ObserveNodes(ctx context.Context, in ObserveInput) (Observe
 	for _, name := range in.Ours {
 		ours[name] = true
 	}
-	unavailable := func(n *corev1.Node) bool { return k8s.IsUnavailable(n) && !(ours[n.Name] && c.isMarked(n)) }
+	unavailable := func(n *corev1.Node) bool { return isOut(n) && !(ours[n.Name] && c.isMarked(n)) }
 	counts := count(nodes, grouper, unavailable)
 	o := schedule.Observation{
 		At: time.Now(), Revision: in.Revision, Nodes: counts[""].Nodes, Unavailable: counts[""].Unavailable,
@@ -276,12 +277,26 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// isOut tells that a node is out of service: by itself, or because a profile has it in maintenance, which may be all that says so.
+func isOut(n *corev1.Node) bool { return k8s.IsUnavailable(n) || isInMaintenance(n) }
+
+func isInMaintenance(n *corev1.Node) bool {
+	return n.Labels[state.StateLabel] == string(state.Maintenance)
+}
+
+func whyOut(n *corev1.Node) string {
+	if k8s.IsUnavailable(n) {
+		return k8s.WhyUnavailable(n)
+	}
+	return "in maintenance by a profile"
+}
+
 // others are the nodes that are unavailable, the first of them by name, and why.
 func others(nodes []*corev1.Node, unavailable func(*corev1.Node) bool) []schedule.UnavailableNode {
 	var found []schedule.UnavailableNode
 	for _, n := range nodes {
 		if unavailable(n) {
-			found = append(found, schedule.UnavailableNode{Node: n.Name, Why: k8s.WhyUnavailable(n)})
+			found = append(found, schedule.UnavailableNode{Node: n.Name, Why: whyOut(n)})
 		}
 	}
 	slices.SortFunc(found, func(a, b schedule.UnavailableNode) int { return strings.Compare(a.Node, b.Node) })

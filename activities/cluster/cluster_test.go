@@ -24,6 +24,7 @@ import (
 	"drydock/api"
 	"drydock/k8s"
 	"drydock/k8s/k8stest"
+	"drydock/rules/profile/state"
 	"drydock/rules/schedule"
 )
 
@@ -106,6 +107,20 @@ func observe(t *testing.T, s *k8stest.Server, in ObserveInput) Observed {
 		t.Fatal(err)
 	}
 	return observed
+}
+
+// A profile may have a node in maintenance that nothing else shows to be out of service.
+func TestANodeThatAProfileHasInMaintenanceIsUnavailable(t *testing.T) {
+	s := k8stest.New(activitytest.Node("n1", activitytest.Labelled(state.StateLabel, string(state.Maintenance))), activitytest.Node("n2", activitytest.Labelled(state.StateLabel, string(state.Required))))
+	c := &Activities{Nodes: k8s.NewNodes(s.Client(t))}
+	seen, err := activitytest.Call(t, c.ObserveNodes, ObserveInput{Names: api.List[string]{"n1", "n2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := seen.Observation
+	if o.Unavailable != 1 || !o.Facts["n1"].Unavailable || o.Facts["n2"].Unavailable || len(o.Others) != 1 || o.Others[0].Why != "in maintenance by a profile" {
+		t.Errorf("%+v", o)
+	}
 }
 
 func TestObserveNodesTellsFactsOfSomeAndCountsAll(t *testing.T) {

@@ -224,7 +224,7 @@ func (m markedNodes) changes(nodes shown, holders []WatchedHolder, lost lostMark
 // digest changes when somebody else than Drydock makes a node available or unavailable, adds or removes one: that
 // Drydock cordons and uncordons its own is no news to the scheduler.
 func (c *Activities) digest(nodes []*corev1.Node, grouper schedule.Grouper) string {
-	counts := count(nodes, grouper, func(n *corev1.Node) bool { return k8s.IsUnavailable(n) && !c.isMarked(n) })
+	counts := count(nodes, grouper, func(n *corev1.Node) bool { return isOut(n) && !c.isMarked(n) })
 	h := fnv.New64a()
 	for _, key := range slices.Sorted(maps.Keys(counts)) {
 		fmt.Fprintf(h, "%s=%d/%d;", key, counts[key].Unavailable, counts[key].Nodes)

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"drydock/k8s"
+	"drydock/k8s/nodelease"
 )
 
 // Activities look at workflows: which run, and what they answer to a query.
@@ -23,6 +24,8 @@ type Activities struct {
 	// Home is the namespace of that name.
 	Home  Namespace
 	Nodes *k8s.Nodes
+	// Leases are those of the nodes that health checks remediate; nil are none.
+	Leases *nodelease.Leases
 }
 
 // Run is one run of a workflow.

@@ -24,6 +24,8 @@ import (
 	"drydock/api"
 	"drydock/k8s"
 	"drydock/k8s/k8stest"
+	"drydock/k8s/nodelease"
+	"drydock/k8s/objects"
 )
 
 func encoded(t *testing.T, value any) converter.EncodedValue {
@@ -144,6 +146,36 @@ func TestInventoryFindsHoldersByTheirMarksAndMaintenancesByVisibility(t *testing
 	for _, q := range queries {
 		if !strings.Contains(q, "WorkflowType IN ('NodeMaintenance', 'NodeRemediation')") || !strings.Contains(q, "TaskQueue = 'drydock'") || !strings.Contains(q, "ExecutionStatus = 'Running'") {
 			t.Errorf("query %s", q)
+		}
+	}
+}
+
+// Visibility knows nothing of those that have just begun: what they have made of the cluster tells of them.
+func TestThoseThatHoldSlotsAreFoundByWhatNodesShow(t *testing.T) {
+	s, kinds := k8stest.New(activitytest.Node("n1"), activitytest.Node("n2", activitytest.MarkedBy(k8s.Holder{
+		WorkflowID: "profile-transition/p/n2", RunID: run, Namespace: home, Since: time.Now(),
+	}))), k8stest.NewKinds()
+	s.Handle = kinds.Handle
+	kinds.Set(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"medik8s-leases"}}`)
+	for node, holder := range map[string]string{"n1": "NodeHealthCheck-cp", "n2": "node-maintenance"} {
+		kinds.Set(`{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"node-` + node + `","namespace":"medik8s-leases"},"spec":{"holderIdentity":"` + holder + `"}}`)
+	}
+	temporal := activitytest.Statuses(nil)
+	temporal.On("ListWorkflow", mock.Anything, mock.Anything).Return(&workflowservice.ListWorkflowExecutionsResponse{}, nil)
+	nodes := k8s.NewNodes(s.Client(t))
+	e := &Activities{Temporal: temporal, Home: Namespace{ID: home}, Nodes: nodes, Leases: &nodelease.Leases{Objects: objects.New(nodes.Client())}}
+	for types, want := range map[string][]string{"NodeRemediation": {"profile-transition/p/n2", "node-remediation/cp/n1"}, "": nil} {
+		in := InventoryInput{WorkflowType: "NodeMaintenance", TaskQueue: "drydock"}
+		if types != "" {
+			in.OtherTypes = []string{types}
+		}
+		found, err := activitytest.Call(t, e.TakeInventory, in)
+		var got []string
+		for _, r := range found.Running {
+			got = append(got, r.WorkflowID)
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%q: found %q, want %q, %v", types, got, want, err)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package execution
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"drydock/activities/failure"
 	"drydock/api"
@@ -61,24 +63,58 @@ type InventoryInput struct {
 const runningAtOnce = 2000
 
 // TakeInventory finds the holders by their marks on nodes, and the running maintenances by visibility. The marks are
-// the truth; visibility lags, and only adds those that hold or want a slot but have no mark yet.
+// the truth, and so are the leases of nodes that are remediated; visibility lags, and only adds those that hold or want a slot and have
+// neither yet.
 func (e *Activities) TakeInventory(ctx context.Context, in InventoryInput) (Inventory, error) {
 	var found Inventory
 	var err error
+	var shown []Run
 	if len(in.From) == 0 {
-		err = e.marks(ctx, api.ClusterOf(in.TaskQueue), &found)
+		shown, err = e.marks(ctx, api.ClusterOf(in.TaskQueue), &found)
+		if err == nil && len(in.OtherTypes) > 0 {
+			err = e.leased(ctx, api.ClusterOf(in.TaskQueue), &shown)
+		}
 	}
 	if err == nil {
 		found.Running, found.More, err = runningPage(ctx, e.Temporal, e.Namespace, in)
 	}
+	for _, run := range shown {
+		if len(in.OtherTypes) > 0 && !slices.ContainsFunc(found.Running, func(r Run) bool { return r.WorkflowID == run.WorkflowID }) {
+			found.Running = append(found.Running, run)
+		}
+	}
 	return found, err
 }
 
-// marks tells which holders that nodes are marked with run, which do not, and which are none.
-func (e *Activities) marks(ctx context.Context, cluster string, into *Inventory) error {
-	view, err := e.Nodes.View(ctx)
+// leased adds the remediations that the leases of nodes name.
+func (e *Activities) leased(ctx context.Context, cluster string, into *[]Run) error {
+	if e.Leases == nil {
+		return nil
+	}
+	all, err := e.Leases.Holders(ctx)
+	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+		return nil // a worker that may not read them has remediated nothing
+	}
 	if err != nil {
 		return failure.Translate(ctx, e.Nodes.Client(), err)
+	}
+	for _, one := range all {
+		if check, ours := strings.CutPrefix(one.Holder, api.LeaseHolderPrefix); ours {
+			id := api.RemediationID(cluster, check, one.Node)
+			if _, _, _, err := api.ParseRemediationID(id); err == nil {
+				*into = append(*into, Run{WorkflowID: id})
+			}
+		}
+	}
+	return nil
+}
+
+// marks tells which holders that nodes are marked with run, which do not, and which are none. Transitions of profiles are those that nodes
+// show besides.
+func (e *Activities) marks(ctx context.Context, cluster string, into *Inventory) (transitions []Run, err error) {
+	view, err := e.Nodes.View(ctx)
+	if err != nil {
+		return nil, failure.Translate(ctx, e.Nodes.Client(), err)
 	}
 	defer view.Close()
 	var ours []MarkedHolder
@@ -94,6 +130,7 @@ func (e *Activities) marks(ctx context.Context, cluster string, into *Inventory)
 		}
 		for _, h := range mark.Holders {
 			if e.Home.IsOfProfile(cluster, name, h) {
+				transitions = append(transitions, Run{WorkflowID: h.WorkflowID})
 				continue
 			}
 			if stray := e.Home.Classify(cluster, name, h); stray.Kind != "" {
@@ -105,7 +142,7 @@ func (e *Activities) marks(ctx context.Context, cluster string, into *Inventory)
 			})
 		}
 	}
-	return e.sort(ctx, ours, into)
+	return transitions, e.sort(ctx, ours, into)
 }
 
 // sort asks what became of holders.

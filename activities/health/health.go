@@ -175,4 +175,4 @@ func (a *Activities) leases() nodelease.Leases {
 }
 
 // LeaseHolder is by what name a check has the lease of a node: the one that medik8s gives a NodeHealthCheck of that name.
-func LeaseHolder(check string) string { return "NodeHealthCheck-" + check }
+func LeaseHolder(check string) string { return api.LeaseHolderPrefix + check }

@@ -73,6 +73,23 @@ func TestARemediationObjectIsMadeFromItsTemplate(t *testing.T) {
 	}
 }
 
+func TestANodeIsLeasedForARemediationThatHasEnded(t *testing.T) {
+	s := newSite(t, worker("n1", "Unknown"))
+	see := func(workflow string, want bool) {
+		t.Helper()
+		if got, err := activitytest.Call(t, s.acts.SeeLeftLease, LeftInput{WorkflowID: workflow}); err != nil || got != want {
+			t.Errorf("%s: %t, %v", workflow, got, err)
+		}
+	}
+	see("node-remediation/workers/n1", false)
+	s.ensure(s.withTemplates(""))
+	see("node-remediation/workers/n1", true)
+	see("node-remediation/others/n1", false)
+	if _, err := activitytest.Call(t, s.acts.SeeLeftLease, LeftInput{WorkflowID: "node-maintenance/n1/ops"}); err == nil {
+		t.Error("a maintenance has no such lease")
+	}
+}
+
 func TestALostAnswerMakesNoSecondObject(t *testing.T) {
 	for name, annotations := range map[string]string{"named as the node": "", "of any name": multiple} {
 		t.Run(name, func(t *testing.T) {

@@ -5,9 +5,31 @@ import (
 	"errors"
 
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
 
+	"drydock/activities/caller"
+	"drydock/activities/failure"
 	"drydock/api"
 )
+
+// LeftInput is a remediation that has ended without a word.
+type LeftInput struct {
+	WorkflowID string `json:"workflowId"`
+}
+
+// About implements caller.Input.
+func (in LeftInput) About() caller.Subject { return caller.Subject{WorkflowID: in.WorkflowID} }
+
+// SeeLeftLease reports whether the node of a remediation that has ended is leased for it still: what it has made may be at work. Nobody renews the
+// lease but a remediation that follows it.
+func (a *Activities) SeeLeftLease(ctx context.Context, in LeftInput) (bool, error) {
+	_, check, node, err := api.ParseRemediationID(in.WorkflowID)
+	if err != nil {
+		return false, temporal.NewNonRetryableApplicationError("workflowId: "+err.Error(), api.ErrorInvalidSpec, nil)
+	}
+	lasts, err := a.leases().Lasts(ctx, node, LeaseHolder(check))
+	return lasts, failure.Translate(ctx, a.Objects.Kube(), err)
+}
 
 // holdsSlot asks the scheduler whether a request holds its slot: that a remediation was told so is no proof, since anybody may have said
 // so, and it may have been reset to a time when it did.

@@ -88,6 +88,9 @@ func (a *Activities) carry(ctx context.Context, in CarryInput) (Carried, error) 
 			return Carried{}, err
 		}
 	}
+	if refused, err := newGate(ctx, a.Temporal).mayEnter(ctx, config, in); err != nil || refused != "" {
+		return Carried{Refused: refused}, err
+	}
 	if err := a.removeJob(ctx, config, in, in.Next-1); err != nil {
 		return Carried{}, err
 	}

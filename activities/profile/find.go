@@ -18,10 +18,11 @@ import (
 const visibilityLag = 2 * time.Second
 
 // FindTransitions finds the transitions that run, which a Profiles that begins has to know before it decides anything. Visibility
-// lags: it is asked twice.
+// lags: it is asked twice, and then the scheduler, which knows all that take a node out of service. One that asks for its slot later is
+// refused by itself: its Profiles does not know of it.
 func (a *Activities) FindTransitions(ctx context.Context) (api.List[UnderWay], error) {
 	var found api.List[UnderWay]
-	seen := map[string]bool{}
+	seen, known := map[string]bool{}, map[Ref]bool{}
 	for range 2 {
 		select {
 		case <-time.After(visibilityLag):
@@ -30,14 +31,20 @@ func (a *Activities) FindTransitions(ctx context.Context) (api.List[UnderWay], e
 		}
 		if err := a.listTransitions(ctx, func(u UnderWay) {
 			if !seen[u.RunID] {
-				seen[u.RunID] = true
+				seen[u.RunID], known[u.Ref] = true, true
 				found = append(found, u)
 			}
 		}); err != nil {
 			return nil, err
 		}
 	}
-	return found, nil
+	err := newGate(ctx, a.Temporal).holders(ctx, func(u UnderWay) {
+		if u.Profile != "" && !known[u.Ref] {
+			known[u.Ref] = true
+			found = append(found, u)
+		}
+	})
+	return found, err
 }
 
 func (a *Activities) listTransitions(ctx context.Context, take func(UnderWay)) error {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/mock"
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/mocks"
 	"go.temporal.io/sdk/temporal"
@@ -77,6 +78,10 @@ type dock struct {
 	counts *counted
 	// freezes are in force.
 	freezes int
+	// slots and scheduler are what the scheduler says, knows what the profiles do.
+	slots     api.SlotsHeld
+	scheduler api.State
+	knows     api.ProfilesState
 }
 
 type knownFacts struct {
@@ -143,6 +148,16 @@ func newDock(t *testing.T, nodes ...*corev1.Node) *dock {
 		Temporal: activitytest.Statuses(map[string]enums.WorkflowExecutionStatus{"profile-transition/p/n1/r": enums.WORKFLOW_EXECUTION_STATUS_RUNNING}),
 	}
 	asked, _ := d.acts.Temporal.(*mocks.Client)
+	d.slots, d.knows = api.SlotsHeld{Held: []string{activitytest.RunID + "/1"}}, api.ProfilesState{UnderWay: []api.ProfileUnderWay{{Profile: "p", Node: "n1"}}}
+	answers := func(answer func() any) func(context.Context, string, string, string, ...any) (converter.EncodedValue, error) {
+		return func(context.Context, string, string, string, ...any) (converter.EncodedValue, error) {
+			payloads, err := converter.GetDefaultDataConverter().ToPayloads(answer())
+			return client.NewValue(payloads), err
+		}
+	}
+	asked.On("QueryWorkflow", mock.Anything, api.SchedulerID(""), "", api.QuerySlotsHeld, mock.Anything).Return(answers(func() any { return d.slots }), nil)
+	asked.On("QueryWorkflow", mock.Anything, api.SchedulerID(""), "", api.QueryState, mock.Anything).Return(answers(func() any { return d.scheduler }), nil)
+	asked.On("QueryWorkflow", mock.Anything, api.ProfilesID(""), "", api.QueryState).Return(answers(func() any { return d.knows }), nil)
 	asked.On("QueryWorkflow", mock.Anything, api.SchedulerID(""), "", api.QuerySummary).Return(func(context.Context, string, string, string, ...any) (converter.EncodedValue, error) {
 		value := &mocks.Value{}
 		value.On("Get", mock.Anything).Return(func(into any) error {

@@ -171,19 +171,44 @@ func (l Leases) IsHeld(ctx context.Context, node, holder string) (bool, error) {
 	return lease.Holder(found) == holder, nil
 }
 
+// Lasts reports whether a holder has the lease of a node, and it has not expired.
+func (l Leases) Lasts(ctx context.Context, node, holder string) (bool, error) {
+	found, at, err := l.get(ctx, node)
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("reading the lease of node %s: %w", node, err)
+	}
+	return lease.Holder(found) == holder && !isFree(found, at), nil
+}
+
 // HeldBy are the names of the nodes whose lease a holder has. They are lower case.
-func (l Leases) HeldBy(ctx context.Context, holder string) ([]string, error) {
+func (l Leases) HeldBy(ctx context.Context, holder string) (nodes []string, err error) {
+	all, err := l.Holders(ctx)
+	for _, one := range all {
+		if one.Holder == holder {
+			nodes = append(nodes, one.Node)
+		}
+	}
+	return nodes, err
+}
+
+// Held is a node, in lower case, and who has its lease.
+type Held struct{ Node, Holder string }
+
+// Holders are all who have leases of nodes, expired or not.
+func (l Leases) Holders(ctx context.Context) (held []Held, err error) {
 	all, err := l.leases().List(ctx, l.namespace())
 	if err != nil {
 		return nil, fmt.Errorf("listing the leases of nodes: %w", err)
 	}
-	var nodes []string
 	for _, one := range all {
-		if node, ok := strings.CutPrefix(one.Name, "node-"); ok && lease.Holder(one) == holder {
-			nodes = append(nodes, node)
+		if node, ok := strings.CutPrefix(one.Name, "node-"); ok && lease.Holder(one) != "" {
+			held = append(held, Held{node, lease.Holder(one)})
 		}
 	}
-	return nodes, nil
+	return held, nil
 }
 
 func (l Leases) namespace() string {

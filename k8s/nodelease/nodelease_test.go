@@ -121,7 +121,16 @@ func TestALeaseIsJudgedByTheServersClock(t *testing.T) {
 			if state, err := l.Take(t.Context(), mine); err != nil || state.Held || state.HeldBy != "node-maintenance" {
 				t.Errorf("a lease that lasts: %+v, %v", state, err)
 			}
+			lasts := func(holder string, want bool) {
+				t.Helper()
+				if got, err := l.Lasts(t.Context(), "n1", holder); err != nil || got != want {
+					t.Errorf("the lease of %s lasts: %t, %v", holder, got, err)
+				}
+			}
+			lasts("node-maintenance", true)
+			lasts(mine.Holder, false)
 			have(kinds, "node-maintenance", `"leaseDurationSeconds":60,`, now.Add(-time.Hour), now.Add(-2*time.Minute))
+			lasts("node-maintenance", false)
 			state, err := l.Take(t.Context(), mine)
 			if err != nil || !state.Held {
 				t.Fatalf("a lease that has expired: %+v, %v", state, err)

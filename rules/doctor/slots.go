@@ -44,6 +44,18 @@ func (e *examination) slots() {
 	}
 }
 
+// who says what holds the slot, or asks for it.
+func (s Slot) who() string {
+	switch s.Kind {
+	case "":
+		return "maintenance"
+	case "profile":
+		return "profile's transition"
+	default:
+		return s.Kind + " remediation"
+	}
+}
+
 // Phases of a maintenance that matter here.
 var (
 	marks     = []string{"Cordoned", "WaitingForPods", "Draining", "Ready", "RequestorFailed", "Validating"}

@@ -171,14 +171,6 @@ func (g gauge) binding(alreadyUnavailable, reserved bool) *bound {
 	return nil
 }
 
-// hold counts a node that a maintenance holds; cost is what it adds to the unavailable nodes.
-func (g gauge) hold(node string, cost int, remediation bool) {
-	if !remediation {
-		g.parallel.hold(node, 1)
-	}
-	g.unavailable.hold(node, cost)
-}
-
 // unseen are granted nodes of which nothing is known, and those of them that are not held for a remediation.
 type unseen struct{ all, planned []string }
 

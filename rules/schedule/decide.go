@@ -99,11 +99,10 @@ func frozenReason(freezes []Freeze) string {
 type round struct {
 	limits   Limits
 	observed *Observation
-	// holders are the grants by node, returned the nodes seen unavailable and given back since, unseen the granted
-	// nodes of which nothing was observed.
-	holders  map[string]Grant
-	returned map[string]bool
-	unseen   unseen
+	// holders are the grants by node, unseen the granted nodes of which nothing was observed.
+	holders map[string]Grant
+	nodes   nodeSets
+	unseen  unseen
 	// best is who goes first for each node considered so far, held what each requestor holds.
 	best map[string]claim
 	held map[string][]string
@@ -122,6 +121,10 @@ type round struct {
 	kept     reservation
 }
 
+// nodeSets are nodes that are not as they were observed: those that were seen unavailable and given back since, and those that profiles take
+// out of service beside the ones that maintenances hold.
+type nodeSets struct{ returned, out map[string]bool }
+
 // claim is what keeps those of lower rank from a node.
 type claim struct {
 	// by is the requestor of the best-ranked candidate, gang the gang that the node is reserved for, if any.
@@ -137,12 +140,13 @@ func newRound(in Input) *round {
 		limits:   in.Limits.WithDefaults(),
 		observed: in.Observed,
 		holders:  make(map[string]Grant, len(in.Granted)),
-		returned: make(map[string]bool, len(in.Released)),
+		nodes:    nodeSets{returned: make(map[string]bool, len(in.Released)), out: map[string]bool{}},
 		best:     make(map[string]claim, len(in.Pending)),
 		groups:   make(map[string]gauge),
 	}
 	r.remediations = newRemediations(r.limits, in)
-	granted := slices.SortedFunc(slices.Values(in.Granted), func(a, b Grant) int {
+	maintenances, entering := byKind(in.Granted)
+	granted := slices.SortedFunc(slices.Values(maintenances), func(a, b Grant) int {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), plannedFirst(a, b), cmp.Compare(a.Requestor, b.Requestor), cmp.Compare(a.RequestID, b.RequestID))
 	})
 	r.held = heldNodes(granted)
@@ -157,6 +161,7 @@ func newRound(in Input) *round {
 			}
 		}
 	}
+	r.unseen.all = append(r.unseen.all, unseenOf(r, entering)...)
 	r.cluster = newGauge("", r.limits.MaxParallel, r.limits.MaxUnavailable,
 		GroupCount{Nodes: r.observed.Nodes, Unavailable: r.observed.Unavailable}, r.unseen)
 	for _, node := range in.Released {
@@ -164,6 +169,9 @@ func newRound(in Input) *round {
 	}
 	for _, g := range granted {
 		r.hold(g.Node, g.Remediation)
+	}
+	for _, node := range entering {
+		takeOut(r, node)
 	}
 	r.cluster.unavailable.others = r.others()
 	return r
@@ -173,7 +181,7 @@ func newRound(in Input) *round {
 func (r *round) others() []UnavailableNode {
 	named := slices.DeleteFunc(slices.Clone(r.observed.Others), func(n UnavailableNode) bool {
 		_, held := r.holders[n.Node]
-		return held || r.returned[n.Node]
+		return held || r.nodes.out[n.Node] || r.nodes.returned[n.Node]
 	})
 	slices.SortFunc(named, func(a, b UnavailableNode) int { return cmp.Compare(a.Node, b.Node) })
 	return named
@@ -206,10 +214,10 @@ func (r *round) group(key string) gauge {
 // counts it like any other.
 func (r *round) giveBack(node string) {
 	facts := r.observed.Facts[node]
-	if r.returned[node] || facts.Missing || !facts.Unavailable {
+	if r.nodes.returned[node] || facts.Missing || !facts.Unavailable {
 		return
 	}
-	r.returned[node] = true
+	r.nodes.returned[node] = true
 	r.cluster.unavailable.giveBack()
 	for _, key := range facts.Groups {
 		r.group(key).unavailable.giveBack()
@@ -230,18 +238,18 @@ func (r *round) hold(node string, remediation bool) {
 		cost = 0
 	}
 	for g := range r.gauges(facts) {
-		switch {
-		case !facts.Missing:
-			g.hold(node, cost, remediation)
-		case !remediation:
-			g.parallel.hold(node, 1) // a node that is gone is not among those that can be unavailable
+		if !remediation {
+			g.parallel.hold(node, 1)
+		}
+		if !facts.Missing && !r.nodes.out[node] { // a node that is gone is not among those that can be unavailable
+			g.unavailable.hold(node, cost)
 		}
 	}
 }
 
 // isUnavailable says that the node is in the unavailable counts without a maintenance.
 func (r *round) isUnavailable(node string, facts NodeFacts) bool {
-	return facts.Unavailable && !r.returned[node]
+	return facts.Unavailable && !r.nodes.returned[node] || r.nodes.out[node]
 }
 
 // decision collects the answers, each list in rank order.
@@ -260,7 +268,11 @@ func (r *round) decision() Decision {
 // consider grants a request by itself or refuses it. Requests come in rank order.
 func (r *round) consider(i int) {
 	req := *r.ranked[i].Request
-	if req.Remediation {
+	switch {
+	case req.Kind == KindProfile:
+		enter(r, i)
+		return
+	case req.Remediation:
 		r.remediate(i)
 		return
 	}

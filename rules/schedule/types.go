@@ -54,6 +54,10 @@ const (
 	// KindControlPlane is a health check's remediation of a control-plane node. Its slot is none of the node's: a maintenance that the
 	// remediation begins asks for that. Of the cluster's control-plane nodes one has such slots at a time, and no other limit counts.
 	KindControlPlane HolderKind = "control-plane"
+	// KindProfile is a profile's transition that takes the node into maintenance. It holds a slot for as long as it is carried out: what it
+	// makes of the node is counted by what the node shows. The node may be out of service for others too. It counts as unavailable, and
+	// keeps to windows; maxParallel and quotas do not concern it.
+	KindProfile HolderKind = "profile"
 )
 
 // Request asks for the slot of one node.

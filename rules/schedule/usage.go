@@ -71,6 +71,9 @@ func (g Group) slots(keys []string, counts map[string]GroupCount) Use {
 func heldByGroup(in Input, u *Usage) map[string]int {
 	held, repaired, byGroup := map[string]bool{}, map[string]bool{}, map[string]int{}
 	for _, g := range in.Granted {
+		if g.Kind == KindProfile {
+			continue // it has no slot of a node
+		}
 		if g.Remediation && !repaired[g.Node] {
 			repaired[g.Node] = true
 			u.Remediations.Used++

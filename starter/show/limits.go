@@ -33,13 +33,11 @@ func SchedulerState(w io.Writer, s api.State, now time.Time) {
 	if s.ObservedAt != nil {
 		terminal.Print(w, "Nodes: %d, %d of them unavailable%s (%s ago)\n", s.Nodes, s.Unavailable, terminal.Colon(whoIsUnavailable(s)), period.Age(now.Sub(*s.ObservedAt)))
 	}
-	maintenances, others := byKind(s.Holders)
+	maintenances := ofKind(s.Holders, schedule.KindMaintenance)
 	terminal.Print(w, "Slots in use: %d\n", len(maintenances))
-	holders(w, maintenances, now)
-	if len(others) > 0 {
-		terminal.Print(w, "Control-plane nodes that are remediated, one at a time:\n")
-		holders(w, others, now)
-	}
+	holders(w, "", maintenances, now)
+	holders(w, "Control-plane nodes that are remediated, one at a time:\n", ofKind(s.Holders, schedule.KindControlPlane), now)
+	holders(w, "Nodes that profiles take into maintenance:\n", ofKind(s.Holders, schedule.KindProfile), now)
 	terminal.Print(w, "Waiting for a slot: %d\n", s.PendingAll)
 	if len(s.Pending) == 0 {
 		return
@@ -54,22 +52,21 @@ func SchedulerState(w io.Writer, s api.State, now time.Time) {
 	}
 }
 
-// byKind tells the maintenances that hold slots from remediations of control-plane nodes.
-func byKind(all []api.Holder) (maintenances, others []api.Holder) {
+// ofKind are the holders of a kind.
+func ofKind(all []api.Holder, kind schedule.HolderKind) (some []api.Holder) {
 	for _, h := range all {
-		if h.Kind == schedule.KindControlPlane {
-			others = append(others, h)
-		} else {
-			maintenances = append(maintenances, h)
+		if h.Kind == kind {
+			some = append(some, h)
 		}
 	}
-	return maintenances, others
+	return some
 }
 
-func holders(w io.Writer, all []api.Holder, now time.Time) {
+func holders(w io.Writer, title string, all []api.Holder, now time.Time) {
 	if len(all) == 0 {
 		return
 	}
+	terminal.Print(w, "%s", title)
 	r := terminal.NewRows(w, "  NODE", "REQUESTOR", "GRANTED")
 	for _, h := range all {
 		r.Add("  "+h.Node, h.Requestor, period.Age(now.Sub(h.GrantedAt)))
@@ -85,9 +82,10 @@ func whoIsUnavailable(s api.State) string {
 		parts = append(parts, other.Node+" "+other.Why)
 	}
 	held := map[string]bool{}
-	maintenances, _ := byKind(s.Holders)
-	for _, h := range maintenances {
-		held[h.Node] = true
+	for _, h := range s.Holders {
+		if h.Kind != schedule.KindControlPlane {
+			held[h.Node] = true
+		}
 	}
 	// What was down before its slot was granted is in maintenance too.
 	if n := min(len(held), s.Unavailable); n > 0 {

@@ -27,7 +27,7 @@ func (question) Answer(p *profiles, _ time.Time) (any, error) {
 	state := api.ProfilesState{Problem: p.Problem, Sending: len(p.Sending), Troubles: p.Troubles(), Notes: p.Notes}
 	for _, u := range p.running() {
 		state.UnderWay = append(state.UnderWay, api.ProfileUnderWay{
-			Profile: u.Profile, Node: u.Node, UID: u.UID, Busy: profile.Busy{To: u.To, Enter: u.Enter, Since: u.Began},
+			Profile: u.Profile, Node: u.Node, UID: u.UID, RunID: u.RunID, Busy: profile.Busy{To: u.To, Enter: u.Enter, Since: u.Began},
 		})
 	}
 	for _, f := range p.Failed {

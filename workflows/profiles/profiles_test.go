@@ -172,6 +172,31 @@ func TestATransitionThatFailsIsPutOff(t *testing.T) {
 	}
 }
 
+// One that has no slot is decided anew soon, however often.
+func TestATransitionThatHasNoSlotIsDecidedAnewSoon(t *testing.T) {
+	y := newYard(t)
+	y.takes = time.Minute
+	y.carries = func(api.ProfileTransitionInput) (api.ProfileTransitionEnded, error) {
+		return api.ProfileTransitionEnded{Error: "it waits for a slot: maxUnavailable 1", Waits: true}, nil
+	}
+	var at []time.Duration
+	y.decides = func(in activity.EvaluateInput) *activity.Evaluated {
+		u := y.knows(in, "n1")
+		switch {
+		case u != nil && u.Ended:
+			return &activity.Evaluated{Settled: []activity.Ref{u.Ref}}
+		case u != nil || len(in.Failed) > 0 && y.env.Now().Before(in.Failed[0].Until):
+			return nil
+		}
+		at = append(at, y.env.Now().Sub(start))
+		return &activity.Evaluated{Begin: []api.ProfileTransitionInput{due("n1")}}
+	}
+	_ = y.run(10 * time.Minute)
+	if len(at) < 6 || at[len(at)-1]-at[len(at)-2] > 90*time.Second {
+		t.Errorf("decided at %s", at)
+	}
+}
+
 func TestANotificationIsSentOnceAndKnownUntilThen(t *testing.T) {
 	y := newYard(t)
 	n := activity.Notice{Ref: activity.Ref{Profile: "p", Node: "n1"}, UID: "u", Instance: "mail", At: start}

@@ -33,7 +33,9 @@ const (
 	maxWhy = 300
 	// failedFirst is the pause after a transition was not carried out, failedMost the longest.
 	failedFirst = 30 * time.Second
-	failedMost  = 10 * time.Minute
+	// slotAgain is the pause after one had to wait for its slot for too long.
+	slotAgain  = 10 * time.Second
+	failedMost = 10 * time.Minute
 )
 
 func keyOf(kind string, r activity.Ref) controller.Key {
@@ -198,7 +200,11 @@ func (p *profiles) end(u *transition, ended api.ProfileTransitionEnded, lost boo
 	}
 	u.Ended, u.EndedAt, u.Moved, u.Lost = true, now, ended.Moved, lost
 	p.Failed = slices.DeleteFunc(p.Failed, func(f failed) bool { return f.Ref == u.Ref && !ended.Moved.IsZero() })
-	if ended.Moved.IsZero() && !u.Stopped {
+	switch {
+	case !ended.Moved.IsZero() || u.Stopped:
+	case ended.Waits:
+		p.putOff(u.UnderWay, ended.Error, now)
+	default:
 		p.fail(u.UnderWay, ended.Error, now)
 	}
 	p.Changes++
@@ -241,13 +247,7 @@ func (p *profiles) fail(u activity.UnderWay, why string, now time.Time) {
 	if why == "" {
 		why = "its workflow ended without a word"
 	}
-	i := slices.IndexFunc(p.Failed, func(f failed) bool { return f.Ref == u.Ref })
-	if i < 0 {
-		slices.SortStableFunc(p.Failed, func(a, b failed) int { return a.Until.Compare(b.Until) })
-		p.Failed = append(p.Failed[max(len(p.Failed)-maxFailed+1, 0):], failed{Failed: activity.Failed{Ref: u.Ref}})
-		i = len(p.Failed) - 1
-	}
-	f := &p.Failed[i]
+	f := p.failedOf(u.Ref)
 	pause := failedFirst
 	for range min(f.InARow, 10) {
 		pause = min(2*pause, failedMost)
@@ -255,6 +255,24 @@ func (p *profiles) fail(u activity.UnderWay, why string, now time.Time) {
 	f.InARow++
 	f.To, f.Enter, f.Why, f.Until = u.To, u.Enter, bounds.Cut(why, maxWhy), now.Add(pause)
 	p.Warn(now, "profile "+u.Profile+" of "+u.Node+" did not go to "+string(u.To), f.Why)
+}
+
+// failedOf is what is remembered of a transition that was not carried out.
+func (p *profiles) failedOf(ref activity.Ref) *failed {
+	i := slices.IndexFunc(p.Failed, func(f failed) bool { return f.Ref == ref })
+	if i < 0 {
+		slices.SortStableFunc(p.Failed, func(a, b failed) int { return a.Until.Compare(b.Until) })
+		p.Failed = append(p.Failed[max(len(p.Failed)-maxFailed+1, 0):], failed{Failed: activity.Failed{Ref: ref}})
+		i = len(p.Failed) - 1
+	}
+	return &p.Failed[i]
+}
+
+// putOff remembers that a transition has no slot yet: it is decided anew soon.
+func (p *profiles) putOff(u activity.UnderWay, why string, now time.Time) {
+	f := p.failedOf(u.Ref)
+	f.InARow = 0
+	f.To, f.Enter, f.Why, f.Until = u.To, u.Enter, bounds.Cut(why, maxWhy), now.Add(slotAgain)
 }
 
 // settle forgets transitions whose end the nodes show.

@@ -34,6 +34,7 @@ type transition struct {
 	blocked api.DrainProgress
 	// maintains: it has had the node maintained.
 	maintains bool
+	slot      slot
 }
 
 // ProfileTransition carries out what Profiles has decided, and nothing else: its input is an api.ProfileTransitionInput. It ends with
@@ -42,6 +43,12 @@ func ProfileTransition(ctx workflow.Context, input converter.RawValue) (api.Prof
 	t, err := begin(ctx, inbox.Payload(input))
 	if err != nil {
 		return api.ProfileTransitionEnded{}, inbox.InvalidSpec(err)
+	}
+	defer t.giveBackSlot()
+	if t.in.NeedsSlot() {
+		if why := t.acquire(); why != "" {
+			return api.ProfileTransitionEnded{Error: bounds.Cut(why, bounds.Text), Waits: true}, nil
+		}
 	}
 	moved, why := t.run()
 	if why == "" {
@@ -88,6 +95,9 @@ func begin(ctx workflow.Context, input []byte) (*transition, error) {
 		t.blocked = p
 		t.describe()
 	})
+	if err := t.listenForSlot(box); err != nil {
+		return nil, err
+	}
 	box.Open(nil)
 	return t, nil
 }
@@ -213,6 +223,9 @@ func (t *transition) describe() {
 		text = fmt.Sprintf("profile %s: on entering %s", t.in.Profile, t.in.To)
 	}
 	text += "; " + t.doing
+	if t.slot.wants && t.slot.grantedAt == nil && t.slot.answer != "" {
+		text += ": " + t.slot.answer
+	}
 	if t.blocked.Remaining > 0 {
 		text += "; " + number.Of(t.blocked.Remaining, "pod") + " left"
 		for _, b := range t.blocked.Blockers {

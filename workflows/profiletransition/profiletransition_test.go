@@ -2,6 +2,7 @@ package profiletransition_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,9 @@ type trip struct {
 	drained func(ctx context.Context) error
 	ended   []activity.EndMaintenanceInput
 	gaveUp  []activity.GiveUpInput
+	// slots are what the scheduler was told, answer what it says to a request: nil is nothing.
+	slots  []string
+	answer func(id string) (signal string, answer api.SlotAnswer)
 }
 
 var moved = time.Date(2026, 7, 1, 12, 5, 0, 0, time.UTC)
@@ -52,11 +56,20 @@ func newTrip(t *testing.T) *trip {
 	}, workflow.RegisterOptions{Name: "parent"})
 	s.env.RegisterActivity(call.Profiles)
 	s.env.RegisterActivity(call.Drains)
-	s.answer()
+	s.answer = func(id string) (string, api.SlotAnswer) { return api.SignalSlotGranted, api.SlotAnswer{RequestID: id} }
+	s.env.OnSignalExternalWorkflow(mock.Anything, api.SchedulerID(""), "", mock.Anything, mock.Anything).Return(func(_, _, _, name string, arg any) error {
+		s.slots = append(s.slots, name)
+		if r, ok := arg.(api.SlotRequest); ok && s.answer != nil {
+			name, answer := s.answer(r.ID)
+			s.env.RegisterDelayedCallback(func() { _ = s.env.SignalWorkflowByID(r.WorkflowID(""), name, answer) }, time.Millisecond)
+		}
+		return nil
+	})
+	s.expect()
 	return s
 }
 
-func (s *trip) answer() {
+func (s *trip) expect() {
 	s.env.OnActivity(call.Profiles.CarryTransition, mock.Anything, mock.Anything).Return(func(_ context.Context, in activity.CarryInput) (activity.Carried, error) {
 		s.steps = append(s.steps, in)
 		next := s.carried[0]
@@ -114,6 +127,51 @@ func TestATransitionOfChangesIsOneStep(t *testing.T) {
 	}
 	if len(s.steps) != 1 || s.steps[0].RunID == "" || len(s.gaveUp)+len(s.ended) != 0 {
 		t.Errorf("%+v, gave up %+v, ended %+v", s.steps, s.gaveUp, s.ended)
+	}
+	if want := []string{api.SignalSlotRequest, api.SignalSlotRelease}; !slices.Equal(s.slots, want) {
+		t.Errorf("the scheduler was told %q, want %q", s.slots, want)
+	}
+}
+
+// No answer, no step.
+func TestATransitionWithoutASlotDoesNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer func(id string) (string, api.SlotAnswer)
+		want   string
+	}{
+		"no answer": {nil, "the scheduler does not answer"},
+		"it waits": {func(id string) (string, api.SlotAnswer) {
+			return api.SignalSlotPending, api.SlotAnswer{RequestID: id, Reason: "maxUnavailable 1: 1 is unavailable"}
+		}, "it waits for a slot: maxUnavailable 1"},
+		"refused": {func(id string) (string, api.SlotAnswer) {
+			return api.SignalSlotRefused, api.SlotAnswer{RequestID: id, Reason: "there is no node n1"}
+		}, "it gets no slot: there is no node"},
+		"an answer to another": {func(string) (string, api.SlotAnswer) {
+			return api.SignalSlotGranted, api.SlotAnswer{RequestID: "another/1"}
+		}, "the scheduler does not answer"},
+	} {
+		s := newTrip(t)
+		s.answer = c.answer
+		ended := s.run()
+		if !ended.Waits || !strings.Contains(ended.Error, c.want) || len(s.steps)+len(s.gaveUp) != 0 || s.slots[len(s.slots)-1] != api.SignalSlotRelease {
+			t.Errorf("%s: %+v, %d steps, told %q", name, ended, len(s.steps), s.slots)
+		}
+	}
+}
+
+func TestOnlyTheWayIntoMaintenanceNeedsASlot(t *testing.T) {
+	for name, change := range map[string]func(*api.ProfileTransitionInput){
+		"on entering":      func(i *api.ProfileTransitionInput) { i.From, i.Enter = state.Maintenance, true },
+		"back":             func(i *api.ProfileTransitionInput) { i.From, i.To = state.Maintenance, state.Operational },
+		"to required":      func(i *api.ProfileTransitionInput) { i.From, i.To = state.Operational, state.Required },
+		"by a maintenance": func(i *api.ProfileTransitionInput) { i.OwnSlot = true },
+	} {
+		s := newTrip(t)
+		change(&s.in)
+		s.carried = []activity.Carried{{Next: 2, Moved: moved}}
+		if ended := s.run(); ended.Moved.IsZero() || len(s.slots) != 0 {
+			t.Errorf("%s: %+v, told %q", name, ended, s.slots)
+		}
 	}
 }
 

@@ -29,6 +29,7 @@ import (
 	"drydock/activities/doctor"
 	"drydock/activities/drain"
 	"drydock/activities/execution"
+	"drydock/activities/health"
 	"drydock/activities/node"
 	"drydock/activities/preflight"
 	"drydock/activities/settings"
@@ -77,6 +78,8 @@ type fleet struct {
 	sizes map[string]int
 	// stubborn: no maintenance manages to restore its cordon.
 	stubborn bool
+	// leased is until when nodes are leased for their remediations.
+	leased map[string]time.Duration
 	// forged: the state is given by somebody, and not by a run before.
 	forged bool
 	// cron is the schedule by which the scheduler was started.
@@ -166,7 +169,7 @@ func (f *fleet) begin() {
 	workflows.Register(f.env, workflows.Activities{
 		Nodes: &node.Activities{}, Drains: &drain.Activities{}, Cluster: &cluster.Activities{},
 		Executions: &execution.Activities{}, Settings: &settings.Activities{}, Preflights: &preflight.Activities{}, Doctors: &doctor.Activities{},
-		Windows: &windows.Activities{},
+		Windows: &windows.Activities{}, Health: &health.Activities{},
 	})
 	if f.is010 != nil {
 		f.env.RegisterWorkflow(schedulerOf010)
@@ -220,6 +223,10 @@ func (f *fleet) begin() {
 		})
 	f.env.OnActivity("TellGranted", mock.Anything, mock.Anything).After(latency).Return(f.tellGranted)
 	f.env.OnActivity("Query", mock.Anything, mock.Anything).After(latency).Return(f.query)
+	f.env.OnActivity("SeeLeftLease", mock.Anything, mock.Anything).After(latency).Return(func(_ context.Context, in health.LeftInput) (bool, error) {
+		_, node, err := api.ParseHolderID(in.WorkflowID)
+		return f.now() < f.leased[node], err
+	})
 	f.env.OnActivity("AskFate", mock.Anything, mock.Anything).After(latency).Return(f.fate)
 	f.env.OnActivity("ComputeOpenings", mock.Anything, mock.Anything).After(latency).Return(f.openings)
 	f.env.OnActivity("ThisRun", mock.Anything).Return("this run", nil)

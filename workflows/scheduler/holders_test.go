@@ -100,6 +100,18 @@ func TestASlotIsTakenBackFromARemediationThatEndsWithoutAWord(t *testing.T) {
 	}
 }
 
+// What it has made may be about to restart the node.
+func TestASlotIsNotTakenBackWhileTheNodeIsLeased(t *testing.T) {
+	f := newFleet(t, 3)
+	f.leased = map[string]time.Duration{"n1": 10 * time.Minute}
+	a := f.controlPlane(time.Minute, "n1", "a")
+	f.controlPlane(2*time.Minute, "n2", "b")
+	f.kill(5*time.Minute, a)
+	f.expectAt(9*time.Minute, first, second)
+	f.expectAt(12*time.Minute, second, "")
+	f.run(time.Hour)
+}
+
 // The remediation that follows a terminated one of the node goes on at once.
 func TestTheNodeThatHasASlotHasItForALaterRemediationToo(t *testing.T) {
 	f := newFleet(t, 3)
@@ -215,4 +227,77 @@ func TestWhatWasRecordedBeforeKindsAreKnownStays(t *testing.T) {
 	if len(f.grants()) > 0 {
 		t.Errorf("granted %s", strings.Join(f.grants(), ", "))
 	}
+}
+
+// profile lets a profile's transition ask for its node.
+func (f *fleet) profile(when time.Duration, node, profile string) *asking {
+	a := f.request(when, node, "profile-"+profile, 0)
+	a.request.Kind = schedule.KindProfile
+	return a
+}
+
+func TestAProfileTakesNoNodeOutBesideWhatMayBeUnavailable(t *testing.T) {
+	for _, after := range []int{0, 1, 2} {
+		t.Run(fmt.Sprint("continued as new after ", after), func(t *testing.T) {
+			f := newFleet(t, 4)
+			f.state.ContinueAfter = after
+			f.state.Limits.Limits = schedule.Limits{MaxParallel: schedule.Count(2), MaxUnavailable: schedule.Count(1)}
+			a := f.profile(time.Minute, "n1", "p")
+			f.profile(2*time.Minute, "n2", "p")
+			f.request(3*time.Minute, "n3", "ops", 0)
+			f.expectAt(5*time.Minute, "n1/profile-p", "n2/profile-p n3/ops")
+			// The transition is done: the node is cordoned, and no watch is ahead of that.
+			f.at(6*time.Minute, func() { f.release(a) })
+			f.expectAt(6*time.Minute+20*time.Second, "n1/profile-p", "n2/profile-p n3/ops")
+			f.change(6*time.Minute+10*time.Second, "n1", func(n *fleetNode) { n.down = true })
+			f.expectAt(8*time.Minute, "", "n2/profile-p n3/ops")
+			f.change(10*time.Minute, "n1", func(n *fleetNode) { n.down = false })
+			f.expectAt(12*time.Minute, "n2/profile-p", "n3/ops")
+			f.run(20 * time.Minute)
+			if f.count("ReleaseNode") > 0 {
+				t.Errorf("%v", f.log)
+			}
+		})
+	}
+}
+
+func TestAProfileIsNotHeldUpByMaxParallel(t *testing.T) {
+	f := newFleet(t, 4)
+	f.state.Limits.Limits = schedule.Limits{MaxParallel: schedule.Count(1)}
+	f.request(time.Minute, "n1", "ops", 0)
+	f.profile(2*time.Minute, "n2", "p")
+	f.profile(2*time.Minute, "n1", "p")
+	f.expectAt(3*time.Minute, "n1/ops n1/profile-p n2/profile-p", "")
+	f.run(5 * time.Minute)
+}
+
+func TestTheSlotOfATransitionThatEndsWithoutAWordIsTakenBack(t *testing.T) {
+	f := newFleet(t, 4)
+	f.state.Limits.Limits = schedule.Limits{MaxUnavailable: schedule.Count(1)}
+	a := f.profile(time.Minute, "n1", "p")
+	f.profile(2*time.Minute, "n2", "p")
+	f.kill(5*time.Minute, a)
+	f.expectAt(7*time.Minute, "n2/profile-p", "")
+	f.run(20 * time.Minute)
+}
+
+func TestTransitionsKeepTheirSlotsInARebuild(t *testing.T) {
+	f := newFleet(t, 4)
+	f.state = scheduler.State{Limits: api.LimitsInForce{Limits: schedule.Limits{MaxUnavailable: schedule.Count(1)}}}
+	a := f.profile(200*time.Hour, "n1", "p")
+	a.granted = []time.Duration{0}
+	f.inventory = execution.Inventory{Running: []execution.Run{{WorkflowID: "profile-transition/p/n1"}}}
+	f.profile(time.Minute, "n2", "p")
+	f.expectAt(2*time.Minute, "n1/profile-p", "n2/profile-p")
+	f.run(5 * time.Minute)
+}
+
+func TestAProfileKeepsToAFreeze(t *testing.T) {
+	f := newFleet(t, 4)
+	f.update(time.Minute, api.UpdateFreeze, api.FreezeRequest{By: "ops"})
+	f.profile(2*time.Minute, "n1", "p")
+	f.expectAt(3*time.Minute, "", "n1/profile-p")
+	f.update(4*time.Minute, api.UpdateThaw, api.ThawRequest{By: "ops"})
+	f.expectAt(5*time.Minute, "n1/profile-p", "")
+	f.run(10 * time.Minute)
 }

@@ -259,14 +259,14 @@ func (l *ledger) waitsUnobserved() bool {
 }
 
 // marked are the holders that mark their nodes.
-func (l *ledger) marked() []api.Holder {
-	return slices.DeleteFunc(slices.Clone(l.holders), func(h api.Holder) bool { return !h.IsMarked() })
+func marked(holders []api.Holder) []api.Holder {
+	return slices.DeleteFunc(slices.Clone(holders), func(h api.Holder) bool { return !h.IsMarked() })
 }
 
 // marks are those that are expected on nodes: of holders for as long as they hold, of others for a moment.
 func (l *ledger) marks() []cluster.KnownMark {
 	known := l.lately()
-	for _, h := range l.marked() {
+	for _, h := range marked(l.holders) {
 		known = append(known, cluster.KnownMark{Node: h.Node, RunID: h.RunID})
 	}
 	return known
@@ -283,15 +283,19 @@ func (l *ledger) lately() []cluster.KnownMark {
 
 // nodes are those that a decision depends on, and of these the ones that are held or were until a moment ago.
 func (l *ledger) nodes() (all, ours []string) {
-	for _, h := range l.marked() {
-		all = append(all, h.Node)
-		ours = append(ours, h.Node)
+	for _, h := range l.holders {
+		if countsNode(h.Kind) {
+			all = append(all, h.Node)
+		}
+		if h.IsMarked() {
+			ours = append(ours, h.Node)
+		}
 	}
 	for _, r := range l.released {
 		ours = append(ours, r.Node)
 	}
 	for _, p := range l.pending {
-		if p.Kind == schedule.KindMaintenance {
+		if countsNode(p.Kind) {
 			all = append(all, p.Node)
 		}
 	}

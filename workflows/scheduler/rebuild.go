@@ -100,10 +100,10 @@ func (s rebuilding) addEnded(inventory execution.Inventory) {
 	}
 }
 
-// takeInventory asks all maintenances and remediations that run, and returns the first inventory, which has the marks.
+// takeInventory asks all that run and may hold a slot, and returns the first inventory, which has the marks.
 func (s rebuilding) takeInventory() (first execution.Inventory, err error) {
 	in := execution.InventoryInput{
-		WorkflowType: api.NodeMaintenanceType, OtherTypes: []string{api.NodeRemediationType}, TaskQueue: workflow.GetInfo(s.ctx).TaskQueueName,
+		WorkflowType: api.NodeMaintenanceType, OtherTypes: []string{api.NodeRemediationType, api.ProfileTransitionType}, TaskQueue: workflow.GetInfo(s.ctx).TaskQueueName,
 	}
 	ctx := call.Long(s.ctx, "find holders and running maintenances")
 	for {
@@ -145,18 +145,18 @@ func (s rebuilding) askRunning(asked []execution.Run) error {
 }
 
 // silent notes a workflow that cannot tell what it holds. A maintenance keeps the slot that its mark says it has, and holds up nobody
-// else's. A remediation has no mark: until it answers it holds the slot that it would hold if its node were one of the control plane.
+// else's. Those who mark no node hold the slot that they may have until they answer.
 func (s rebuilding) silent(run execution.Run, answer execution.Answered) {
 	s.decisions.record("", "workflow "+run.WorkflowID+" does not answer", answer.Unanswered)
-	_, check, node, err := api.ParseRemediationID(run.WorkflowID)
-	if err != nil || !s.kinds.known(s.ctx) {
-		return
+	h := api.Holder{RunID: answer.FirstRunID, GrantedAt: s.now()}
+	h.RequestID = answer.FirstRunID + "/1"
+	if _, check, node, err := api.ParseRemediationID(run.WorkflowID); err == nil {
+		h.Node, h.Requestor, h.Kind = node, api.RemediationRequestor(check), schedule.KindControlPlane
+	} else if _, profile, node, err := api.ParseProfileTransitionID(run.WorkflowID); err == nil {
+		h.Node, h.Requestor, h.Kind = node, api.ProfileRequestorPrefix+profile, schedule.KindProfile
 	}
-	h := api.Holder{
-		Grant: schedule.Grant{
-			RequestID: answer.FirstRunID + "/1", Node: node, Requestor: api.RemediationRequestor(check), Kind: schedule.KindControlPlane,
-		},
-		RunID: answer.FirstRunID, GrantedAt: s.now(),
+	if h.IsMarked() || !s.kinds.known(s.ctx) {
+		return
 	}
 	if err := h.Validate(s.cluster); err != nil {
 		s.decisions.record("", "it is not known whether "+run.WorkflowID+" holds a slot", err.Error())

@@ -8,9 +8,11 @@ import (
 
 	"drydock/activities/cluster"
 	"drydock/activities/execution"
+	"drydock/activities/health"
 	"drydock/activities/node"
 	"drydock/activities/nodeevent"
 	"drydock/api"
+	"drydock/rules/schedule"
 	"drydock/workflows/call"
 	"drydock/workflows/meter"
 )
@@ -85,6 +87,8 @@ func (r *reclaimer) try(h api.Holder, why string) {
 			meter.Reclaimed.Count(r.ctx, meter.NodeUnknown)
 			r.done(h)
 			r.orphaned(h, api.StrayUnknown)
+		case h.Kind == schedule.KindControlPlane:
+			r.whenUnleased(h, why)
 		case !h.IsMarked():
 			r.done(h)
 			r.free(h.RequestID)
@@ -92,6 +96,29 @@ func (r *reclaimer) try(h api.Holder, why string) {
 			r.report(h, why)
 		default:
 			r.release(h, why)
+		}
+	})
+}
+
+// whenUnleased frees the slot of a remediation that ended without a word once its node is not leased for it any more: until then what it has
+// made is at work. One that follows it has a slot of the same node.
+func (r *reclaimer) whenUnleased(h api.Holder, why string) {
+	r.act(func() workflow.Future {
+		ctx := call.Within(call.Quick(r.ctx, "see whether "+h.Node+" is leased for its remediation"), actWithin)
+		return workflow.ExecuteActivity(ctx, call.Health.SeeLeftLease, health.LeftInput{WorkflowID: h.WorkflowID(r.cluster)})
+	}, func(future workflow.Future) {
+		var lasts bool
+		switch err := future.Get(r.ctx, &lasts); {
+		case err != nil:
+			r.decisions.record("", "it could not be seen whether "+h.Node+" is leased for its remediation", err.Error())
+			r.retryLater(h, why)
+		case lasts:
+			r.decisions.record("", "the slot of "+h.Node+" is kept", "the node is leased for its remediation, which has ended without a word")
+			delete(r.failures, h.RequestID) // it is looked at again soon, however often
+			r.retryLater(h, why)
+		default:
+			r.done(h)
+			r.free(h.RequestID)
 		}
 	})
 }

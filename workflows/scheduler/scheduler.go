@@ -375,6 +375,10 @@ func (s *scheduler) doubtUnwatched() {
 
 // free takes a slot back, or a request that waits for one.
 func (s *scheduler) free(requestID string) {
+	if h, held := s.ledger.holder(requestID); held && h.Kind == schedule.KindProfile {
+		freeLater(s, h)
+		return
+	}
 	s.ledger.free(requestID, s.now())
 	s.watcher.forget(requestID)
 }
