@@ -115,7 +115,7 @@ func begun(t *testing.T, id string, packed []byte, see func(*testsuite.TestWorkf
 	env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: id, TaskQueue: "prod/drydock"})
 	env.RegisterActivity(&activity.Activities{})
 	env.OnActivity("TakeStock", mock.Anything, mock.Anything).After(time.Minute).Return(
-		func(context.Context, activity.StockInput) (activity.Stock, error) { return activity.Stock{}, nil })
+		func(context.Context, activity.QueueInput) (activity.Running, error) { return activity.Running{}, nil })
 	env.RegisterDelayedCallback(func() { see(env) }, time.Second)
 	env.ExecuteWorkflow(Lockstep, packed)
 	return env.GetWorkflowError()

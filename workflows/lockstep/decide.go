@@ -2,6 +2,7 @@ package lockstep
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -9,7 +10,6 @@ import (
 	"drydock/api"
 	"drydock/rules/bounds"
 	"drydock/rules/drainplan"
-	"drydock/rules/schedule"
 )
 
 // wordsAfter is how long it has to last that a node waits for something else before its maintenance is sent that.
@@ -109,7 +109,6 @@ func (v *inventory) resolve(now time.Time) {
 	for _, p := range v.plans {
 		p.compared = false
 	}
-	v.countUndrained()
 	v.aim(now)
 }
 
@@ -161,7 +160,7 @@ func (v *inventory) aim(now time.Time) {
 			n.WordsAt = now.Add(wordsAfter).Unix()
 		}
 		if n.Stale || n.target.Revision == 0 || t.Last != n.target.Last || t.Further != n.target.Further || isOver(n.WordsAt, now) ||
-			!slices.Equal(t.Plans, n.target.Plans) || !equalGangs(t.Gang, n.target.Gang) {
+			!slices.Equal(t.Plans, n.target.Plans) || !reflect.DeepEqual(t.Gang, n.target.Gang) {
 			n.target, n.Stale, n.Unsent, n.WordsAt = t, false, true, 0
 		}
 	}
@@ -198,13 +197,6 @@ func (v *inventory) waits(n *node) string {
 		return bounds.Cut(p.Name+": "+v.now.messages.Of(place, v.now.node[n]), maxText)
 	}
 	return ""
-}
-
-func equalGangs(a, b *schedule.Gang) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return *a == *b
 }
 
 // kindOf is what a message says, without the names of those who are waited for: they change with every node.

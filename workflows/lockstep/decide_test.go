@@ -102,26 +102,26 @@ func TestLockstepDecides(t *testing.T) {
 		"nothing is left":                {nil, nil, "end <nil>"},
 		"an intent comes first":          {[]option{unknown, says("a", drain, "n1")}, nil, "check[a], find"},
 		"its plan has to run":            {[]option{says("a", drain, "n1")}, nil, "check[a]"},
-		"an intent counts":               {[]option{accepted("a", drain, "n1", "n2")}, nil, "begin/0[n1 n2], progress/a[n1 n2], watch"},
-		"its nodes are being begun":      {[]option{accepted("a", drain, "n1")}, []controller.Key{begin0}, "begin/1[n1], progress/a[n1], watch"},
+		"an intent counts":               {[]option{accepted("a", drain, "n1", "n2")}, nil, "begin/0[n1 n2], tell/a[n1 n2], watch"},
+		"its nodes are being begun":      {[]option{accepted("a", drain, "n1")}, []controller.Key{begin0}, "begin/1[n1], tell/a[n1], watch"},
 		"nothing has changed":            {[]option{accepted("a", cordon, "n1"), stands("n1", held), decidedBefore}, nil, "watch"},
 		"decided just now":               {[]option{accepted("a", cordon, "n1"), stands("n1", held), decidedBefore, accepted("a2", drain, "n1"), justNow}, nil, "watch, wake 600ms"},
-		"but a plan may go on":           {[]option{accepted("a", drain, "n1"), stands("n1", held, drained), justNow, theLastOne}, nil, "steer/0[n1 2], progress/a[n1], watch"},
-		"a node has no target":           {[]option{accepted("a", drain, "n1"), stands("n1", held)}, nil, "steer/0[n1 1], progress/a[n1], watch"},
-		"its target is being sent":       {[]option{accepted("a", drain, "n1"), stands("n1", held)}, []controller.Key{steer0}, "steer/1[n1 1], progress/a[n1], watch"},
-		"it could not be sent":           {[]option{accepted("a", drain, "n1"), stands("n1", held, unsent, postponed)}, nil, "progress/a[n1], watch, wake 20s"},
+		"but a plan may go on":           {[]option{accepted("a", drain, "n1"), stands("n1", held, drained), justNow, theLastOne}, nil, "steer/0[n1 2], tell/a[n1], watch"},
+		"a node has no target":           {[]option{accepted("a", drain, "n1"), stands("n1", held)}, nil, "steer/0[n1 1], tell/a[n1], watch"},
+		"its target is being sent":       {[]option{accepted("a", drain, "n1"), stands("n1", held)}, []controller.Key{steer0}, "steer/1[n1 1], tell/a[n1], watch"},
+		"it could not be sent":           {[]option{accepted("a", drain, "n1"), stands("n1", held, unsent, postponed)}, nil, "tell/a[n1], watch, wake 20s"},
 		"the plan is being told":         {[]option{accepted("a", drain, "n1"), stands("n1", held)}, []controller.Key{told}, "steer/0[n1 1], watch"},
-		"two plans are told":             {[]option{accepted("a", cordon, "n1"), accepted("b", cordon, "n1"), stands("n1", held)}, nil, "steer/0[n1 1], progress/a[n1], progress/b[n1], watch"},
+		"two plans are told":             {[]option{accepted("a", cordon, "n1"), accepted("b", cordon, "n1"), stands("n1", held)}, nil, "steer/0[n1 1], tell/a[n1], tell/b[n1], watch"},
 		"what runs was found":            {[]option{stands("n1", asked)}, nil, "steer/0[n1 ask], watch"},
 		"it does not answer":             {[]option{stands("n1", asked, postponed)}, nil, "end/0[n1], watch"},
 		"which a plan may want":          {[]option{stands("n1", asked, postponed), silent("b")}, nil, "ask/b, watch, wake 20s"},
 		"others wait for those":          {[]option{accepted("a", drain, "n1"), stands("n1", asked), patient}, nil, "steer/0[n1 ask], watch, wake 10s"},
-		"but not for long":               {[]option{accepted("a", drain, "n1"), stands("n1", asked)}, nil, "steer/0[n1 ask], progress/a[n1], watch"},
+		"but not for long":               {[]option{accepted("a", drain, "n1"), stands("n1", asked)}, nil, "steer/0[n1 ask], tell/a[n1], watch"},
 		"no plan wants a node":           {[]option{stands("n1", held)}, nil, "end/0[n1], watch"},
 		"unless a plan that comes does":  {[]option{stands("n1", held), says("a", drain, "n1")}, nil, "check[a], watch"},
 		"it was told to end":             {[]option{stands("n1", ending, toldToEnd)}, nil, "watch"},
-		"a plan is complete":             {[]option{accepted("a", complete, "n1")}, nil, "progress/a[n1 complete], watch"},
-		"once its nodes are given back":  {[]option{accepted("a", drain, "n1"), stands("n1", held), accepted("b", drain, "n2"), option(func(l *lockstep) { l.settle(completeOf("a"), now) })}, nil, "begin/0[n2], end/0[n1], progress/a[n1], progress/b[n2], watch"},
+		"a plan is complete":             {[]option{accepted("a", complete, "n1")}, nil, "tell/a[n1 complete], watch"},
+		"once its nodes are given back":  {[]option{accepted("a", drain, "n1"), stands("n1", held), accepted("b", drain, "n2"), option(func(l *lockstep) { l.settle(completeOf("a"), now) })}, nil, "begin/0[n2], end/0[n1], tell/a[n1], tell/b[n2], watch"},
 		"a plan cannot be told":          {[]option{accepted("a", cordon, "n1"), stands("n1", held), decidedBefore, gone}, nil, "check[a], watch"},
 		"an intent is refused":           {[]option{refused}, nil, "refuse/a"},
 		"a reset finds out all anew":     {[]option{accepted("a", drain, "n1"), stands("n1", held), wasReset}, nil, "find"},
@@ -139,8 +139,26 @@ func TestLockstepDecides(t *testing.T) {
 			if got := show(d); got != c.want || d.More {
 				t.Errorf("%q, want %q", got, c.want)
 			}
+			next := restored(t, handedOver(t, l))
+			turn = controller.At(now.Add(2*time.Second), c.underWay...)
+			for range 3 {
+				next.Decide(turn)
+				l.Decide(turn)
+			}
+			if got, want := show(next.Decide(turn)), show(l.Decide(turn)); got != want {
+				t.Errorf("the next run decides %q, want %q", got, want)
+			}
 		})
 	}
+}
+
+func handedOver(t *testing.T, l *lockstep) []byte {
+	t.Helper()
+	packed, err := api.Pack(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return packed
 }
 
 func completeOf(name string) api.PlanIntent {
@@ -220,7 +238,7 @@ func effect(t *testing.T, l *lockstep, kind string) controller.Effect {
 
 func TestALookUpFromBeforeAResetDoesNotCount(t *testing.T) {
 	l := given(unknown)
-	o := controller.Came(effect(t, l, findAll), activity.Stock{Nodes: []string{"n1"}})
+	o := controller.Came(effect(t, l, findAll), activity.Running{Nodes: []string{"n1"}})
 	o.Stale = true
 	if l.Outcome(o, now); l.Known {
 		t.Error("it counts")
@@ -263,8 +281,8 @@ func TestWhatFailsForABatchKeepsNoOtherWaiting(t *testing.T) {
 		node option
 		then string
 	}{
-		{beginNodes, func(*lockstep) {}, "begin/0[n2], progress/a[n1 n2], watch, wake 30s"},
-		{steerNodes, stands("n1", held), "begin/0[n2], progress/a[n1 n2], watch, wake 30s"},
+		{beginNodes, func(*lockstep) {}, "begin/0[n2], tell/a[n1 n2], watch, wake 30s"},
+		{steerNodes, stands("n1", held), "begin/0[n2], tell/a[n1 n2], watch, wake 30s"},
 	} {
 		l := given(accepted("a", api.StageDrain, "n1"), c.node)
 		l.Outcome(controller.Came(effect(t, l, c.kind), errors.New("no such luck")), now)
@@ -306,11 +324,11 @@ func TestAPlanIsSentEverythingAgainAfterASignalThatIsUnderWay(t *testing.T) {
 	}
 	l.Outcome(controller.Came(signal, nil), now)
 	_, d := settled(l, now.Add(time.Minute))
-	if got := show(d); !strings.Contains(got, "progress/a[n1]") {
+	if got := show(d); !strings.Contains(got, "tell/a[n1]") {
 		t.Errorf("%q", got)
 	}
 	l.Outcome(controller.Came(effect(t, l, sendProgress), nil), now)
-	if _, d = settled(l, now.Add(time.Minute)); strings.Contains(show(d), "progress") || p.All {
+	if _, d = settled(l, now.Add(time.Minute)); strings.Contains(show(d), "tell") || p.All {
 		t.Errorf("%q", show(d))
 	}
 }
@@ -334,16 +352,16 @@ func TestWordsAloneAreSentNowAndThen(t *testing.T) {
 	p.refreshed = now.Add(-10 * time.Second)
 	l.Inventory.byName["n2"].Drained, l.Inventory.changed = true, true
 	_, d := settled(l, now)
-	if got := show(d); got != "progress/a[n2], watch, wake 5s" {
+	if got := show(d); got != "tell/a[n2], watch, wake 5s" {
 		t.Errorf("%q, words of %v", got, p.words)
 	}
 	if len(p.words) != 1 || p.Nodes[p.words[0]] != "n1" {
 		t.Fatalf("words of %v", p.words)
 	}
 	for _, x := range d.Effects {
-		l.Outcome(controller.Came(x, activity.Told{}), now)
+		l.Outcome(controller.Came(x, activity.Signalled{}), now)
 	}
-	if _, d = settled(l, now.Add(20*time.Second)); !strings.Contains(show(d), "progress/a[n1]") {
+	if _, d = settled(l, now.Add(20*time.Second)); !strings.Contains(show(d), "tell/a[n1]") {
 		t.Errorf("%q", show(d))
 	}
 }
@@ -352,7 +370,7 @@ func TestWordsAloneAreSentNowAndThen(t *testing.T) {
 func TestThousandsOfNodesAreTakenOverInTime(t *testing.T) {
 	l := largest(t)
 	l.Reset(now)
-	l.Outcome(controller.Came(effect(t, l, findAll), activity.Stock{}), now)
+	l.Outcome(controller.Came(effect(t, l, findAll), activity.Running{}), now)
 	for _, n := range l.Inventory.nodes {
 		nodeProgress{api.NodeProgress{Node: n.name, RunID: n.Run, Phase: api.Draining, Revision: 7, Targets: tiersOf(20)}}.Apply(l, now)
 	}
@@ -363,7 +381,7 @@ func TestThousandsOfNodesAreTakenOverInTime(t *testing.T) {
 		}
 	}
 	t.Logf("the longest turn of %d nodes took %s", rollout.MaxNodes, longest)
-	if longest > 5*time.Second { // a fraction of that on a machine with nothing else to do
+	if longest > time.Second {
 		t.Errorf("a turn took %s", longest)
 	}
 }

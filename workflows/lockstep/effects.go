@@ -151,19 +151,10 @@ func act(key controller.Key, nodes []*node) controller.Effect {
 
 // input is that of the maintenances of a plan, but for the node.
 func (p *plan) input() json.RawMessage {
-	fields := map[string]any{}
-	if len(p.Maintenance) > 0 {
-		var given map[string]json.RawMessage
-		if json.Unmarshal(p.Maintenance, &given) == nil {
-			for _, name := range sortedKeys(given) {
-				fields[name] = given[name]
-			}
-		}
-	}
-	if fields["reason"] == nil {
-		fields["reason"] = "maintenance plan " + p.Name
-	}
-	fields["requestor"], fields["lockstep"] = api.PlansRequestor, true
+	fields := map[string]json.RawMessage{}
+	fields["reason"], _ = json.Marshal("maintenance plan " + p.Name)
+	_ = json.Unmarshal(p.Maintenance, &fields) // it is an object, or nothing
+	fields["requestor"], fields["lockstep"] = json.RawMessage(`"`+api.PlansRequestor+`"`), json.RawMessage("true")
 	text, _ := json.Marshal(fields) // they were read from JSON
 	return text
 }
@@ -207,7 +198,7 @@ func (l *lockstep) beginsAs(n *node, how activity.Begun, now time.Time) {
 
 // steered takes which maintenances were sent something. One that was asked is asked again where it does not answer.
 func (l *lockstep) steered(o controller.Outcome, now time.Time) {
-	var came activity.Told
+	var came activity.Signalled
 	err := o.Get(&came)
 	l.failed(o, "maintenances could not be told how far to go", err, now)
 	for _, to := range o.Begun.(controller.Activity).Input.(activity.SteerInput).Targets {
@@ -224,7 +215,7 @@ func (l *lockstep) steered(o controller.Outcome, now time.Time) {
 }
 
 // missed notes that a maintenance could not be told something.
-func (l *lockstep) missed(n *node, came activity.Told, now time.Time) bool {
+func (l *lockstep) missed(n *node, came activity.Signalled, now time.Time) bool {
 	i := slices.IndexFunc(came.Missed, func(m activity.Missed) bool { return m.Node == n.name })
 	if i >= 0 {
 		l.Note(now, "the maintenance of "+n.name+" could not be told", came.Missed[i].Why)
@@ -244,7 +235,7 @@ func sizeOf(targets []drainplan.Entry) int {
 
 // endsCame takes which maintenances were told to end.
 func (l *lockstep) endsCame(o controller.Outcome, now time.Time) {
-	var came activity.Told
+	var came activity.Signalled
 	err := o.Get(&came)
 	l.failed(o, "maintenances could not be ended", err, now)
 	for _, one := range o.Begun.(controller.Activity).Input.(activity.EndInput).Nodes {
@@ -274,7 +265,7 @@ func (l *lockstep) watch() []controller.Watch {
 		return nil
 	}
 	return []controller.Watch{{
-		Key: keyOf(watchEnds, ""), Summary: "watch maintenances and plans", Input: activity.StockInput{TaskQueue: l.Info.TaskQueue},
+		Key: keyOf(watchEnds, ""), Summary: "watch maintenances and plans", Input: activity.QueueInput{TaskQueue: l.Info.TaskQueue},
 		Call: controller.Call{Func: call.Lockstep.WatchShared, Heartbeat: heartbeat.WatchTimeout},
 	}}
 }

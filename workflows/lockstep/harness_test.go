@@ -322,10 +322,10 @@ func (s *site) checkPlans(_ context.Context, in activity.CheckInput) ([]api.Held
 	return running, nil
 }
 
-func (s *site) takeStock(context.Context, activity.StockInput) (activity.Stock, error) {
+func (s *site) takeStock(context.Context, activity.QueueInput) (activity.Running, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var stock activity.Stock
+	var stock activity.Running
 	for _, name := range sortedKeys(s.nodes) {
 		if !s.nodes[name].over && !s.unlisted[name] {
 			stock.Nodes = append(stock.Nodes, name)
@@ -362,7 +362,7 @@ func (s *site) beginShared(_ context.Context, in activity.BeginInput) ([]activit
 	return begun, nil
 }
 
-func (s *site) steerShared(_ context.Context, in activity.SteerInput) (activity.Told, error) {
+func (s *site) steerShared(_ context.Context, in activity.SteerInput) (activity.Signalled, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var gone []activity.Gone
@@ -380,7 +380,7 @@ func (s *site) steerShared(_ context.Context, in activity.SteerInput) (activity.
 		}
 		s.steer(m, to.Target)
 	}
-	return activity.Told{Gone: gone, Missed: missed}, nil
+	return activity.Signalled{Gone: gone, Missed: missed}, nil
 }
 
 func (s *site) steer(m *shared, t api.NodeTarget) {
@@ -484,7 +484,7 @@ func (s *site) tell(m *shared) {
 	s.signal(api.SignalNodeProgress, said)
 }
 
-func (s *site) endShared(_ context.Context, in activity.EndInput) (activity.Told, error) {
+func (s *site) endShared(_ context.Context, in activity.EndInput) (activity.Signalled, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var gone []activity.Gone
@@ -501,7 +501,7 @@ func (s *site) endShared(_ context.Context, in activity.EndInput) (activity.Told
 		}
 		s.later(s.now()+2*time.Second, func() { s.ends(n.Node, api.Completed) })
 	}
-	return activity.Told{Gone: gone}, nil
+	return activity.Signalled{Gone: gone}, nil
 }
 
 // ends is the end of a maintenance, of which it tells.
@@ -525,7 +525,7 @@ func (s *site) untilLost() time.Duration {
 	return 10000 * time.Hour
 }
 
-func (s *site) watchShared(context.Context, activity.StockInput) (activity.Seen, error) {
+func (s *site) watchShared(context.Context, activity.QueueInput) (activity.Seen, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var seen activity.Seen

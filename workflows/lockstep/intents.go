@@ -29,13 +29,13 @@ const patience = 30 * time.Second
 func (l *lockstep) find() controller.Effect {
 	return controller.Activity{
 		Meta: controller.Meta{Key: keyOf(findAll, ""), Summary: "find plans and shared maintenances"},
-		Call: controller.Call{Func: call.Lockstep.TakeStock, Within: actWithin, Heartbeat: beat}, Input: activity.StockInput{TaskQueue: l.Info.TaskQueue},
+		Call: controller.Call{Func: call.Lockstep.TakeStock, Within: actWithin, Heartbeat: beat}, Input: activity.QueueInput{TaskQueue: l.Info.TaskQueue},
 	}
 }
 
 // found takes what runs. Maintenances have to say how far they are, plans what they intend.
 func (l *lockstep) found(o controller.Outcome, now time.Time) {
-	var found activity.Stock
+	var found activity.Running
 	if o.Get(&found) != nil || o.Stale {
 		return // it may be from before a reset
 	}

@@ -62,10 +62,8 @@ type plan struct {
 	tiers drainplan.Plan
 	// settings stand for those of its maintenances that others have to share.
 	settings string
-	// members are the nodes of its Nodes, nil where there is none. undrained counts those that were not drained to their targets when it was
-	// last decided, and are not since.
-	members   []*node
-	undrained int
+	// members are the nodes of its Nodes, nil where there is none.
+	members []*node
 }
 
 // planState is what of a plan goes to the next run as it stands.
@@ -425,7 +423,7 @@ func (v *inventory) regroup() {
 		n.group = nobody
 	}
 	for _, p := range v.plans {
-		at := 0
+		at, from, to := 0, nobody, nobody.with(p) // most nodes that follow each other have the same plans
 		p.members = make([]*node, len(p.Nodes))
 		for i, name := range p.Nodes {
 			for at < len(known) && known[at].name < name {
@@ -442,7 +440,10 @@ func (v *inventory) regroup() {
 						n.gang = p.gangName()
 					}
 				}
-				n.group = n.group.with(p)
+				if n.group != from {
+					from, to = n.group, n.group.with(p)
+				}
+				n.group = to
 			}
 			p.members[i] = n
 		}

@@ -3,10 +3,10 @@ package lockstep
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"hash/fnv"
 	"reflect"
 	"slices"
-	"strconv"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -19,7 +19,7 @@ import (
 
 // The kinds of the signals to plans.
 const (
-	sendProgress = "progress"
+	sendProgress = "tell"
 	sendRefusal  = "refuse"
 	askIntent    = "ask"
 )
@@ -34,7 +34,7 @@ const (
 	maxRefusals = 50
 	// refreshEvery is how often words alone are sent anew: who is waited for changes with every node.
 	refreshEvery = 30 * time.Second
-	// askAgain is the first pause before a plan is asked again for its intent; it doubles: of very many plans, not all are received at once.
+	// askAgain is the first pause before a plan is asked again for its intent; it doubles: of very many plans, not all answer at once.
 	askAgain = 5 * time.Second
 	// maxCompared bounds how many nodes of plans are compared in one turn.
 	maxCompared = 250_000
@@ -78,13 +78,14 @@ func (v *inventory) compare(t controller.Turn) (more bool) {
 		case p.All:
 			p.outbox, p.Header, p.All = outbox{}, api.PlanProgress{}, false
 		}
+		if p.compared = true; len(p.pending) > 0 {
+			continue
+		}
 		if compared == 0 {
 			v.sumNodes()
 		}
-		if p.compared = true; len(p.pending) == 0 {
-			p.pending, p.words = p.differences(v.sums(p))
-			compared += len(p.Nodes)
-		}
+		p.pending, p.words = p.differences(v.sums(p))
+		compared += 1 + len(p.Nodes)
 	}
 	v.uncompared = underWay
 	return false
@@ -205,7 +206,7 @@ func (v *inventory) part(p *plan, progress api.PlanProgress) api.PlanProgress {
 // signal tells a plan something.
 func (l *lockstep) signal(kind, name string, progress api.PlanProgress, repeat time.Duration) controller.Effect {
 	return controller.Signal{
-		Meta: controller.Meta{Key: keyOf(kind, name), Summary: "tell plan " + name + " how far it is", Repeat: repeat, AtOnce: sendAtOnce},
+		Meta: controller.Meta{Key: keyOf(kind, name), Summary: kind + " plan " + name, Repeat: repeat, AtOnce: sendAtOnce},
 		To:   controller.Execution{WorkflowID: api.PlanID(l.Info.Cluster, name)}, Name: api.SignalPlanProgress, Payload: progress,
 	}
 }
@@ -297,22 +298,8 @@ func (s sum) of(node uint64) sum {
 
 // sumOf stands for how a node is, beside the words.
 func sumOf(one api.SharedProgress) uint64 {
-	text := make([]byte, 0, 256)
-	add := func(part string) { text = append(append(text, part...), 0) }
-	number := func(n int) { text = append(strconv.AppendInt(text, int64(n), 10), 0) }
-	add(one.RunID)
-	add(string(one.Phase))
-	for _, t := range one.Targets {
-		add(string(t.PodType))
-		number(int(t.PodPriority))
-		add(t.PodSelector)
-	}
-	number(one.Pending)
-	number(one.Evacuating)
-	for _, flag := range []bool{one.Drained, one.Left, one.Failed} {
-		add(strconv.FormatBool(flag))
-	}
+	one.Message = ""
 	h := fnv.New64a()
-	_, _ = h.Write(text)
+	fmt.Fprint(h, one)
 	return h.Sum64()
 }

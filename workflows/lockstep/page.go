@@ -139,6 +139,7 @@ func (l *lockstep) Page(now time.Time) controller.Page {
 	if waits := l.rebuilding(now); waits != "" {
 		fmt.Fprintf(&text, "\n\n%s", markdown.Text(waits))
 	}
+	text.WriteString(l.ShowTroubles())
 	if len(v.plans) > 0 {
 		text.WriteString("\n")
 	}

@@ -83,7 +83,7 @@ func (v *inventory) report(said api.NodeProgress, now time.Time) {
 	said.Targets, said.Plans, said.Gang = nil, nil, nil // they are those of n.target, or out of date
 	n.progress = said
 	if n.Drained && !before {
-		v.drained(n)
+		v.ready = v.ready || slices.ContainsFunc(n.group.plans, func(p *plan) bool { return p.Stage == api.StageDrain && p.isDrained() })
 	}
 }
 
@@ -146,26 +146,12 @@ func (v *inventory) ended(all []activity.Gone) {
 	}
 }
 
-// drained notes that a node is drained to its targets. The last one that a plan waited for makes the plan ready.
-func (v *inventory) drained(n *node) {
-	for _, p := range n.group.plans {
-		if p.undrained--; p.undrained == 0 && p.Stage == api.StageDrain {
-			v.ready = true
+// isDrained reports whether all nodes are that are held on behalf of a plan.
+func (p *plan) isDrained() bool {
+	for i := range p.Nodes {
+		if n := p.member(i); (n == nil || !n.Drained) && p.holds(i) {
+			return false
 		}
 	}
-}
-
-// countUndrained counts anew the nodes that plans wait for.
-func (v *inventory) countUndrained() {
-	for _, p := range v.plans {
-		p.undrained = 0
-	}
-	for _, n := range v.nodes {
-		if n.Drained {
-			continue
-		}
-		for _, p := range n.group.plans {
-			p.undrained++
-		}
-	}
+	return true
 }

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -92,14 +93,23 @@ func largest(t testing.TB) *lockstep {
 	return l
 }
 
-// settled takes turns until a decision is no longer split, and returns how long the longest of them took.
+// settled takes turns until a decision is no longer split, and returns how much processor time the longest of them took: the machine may be
+// busy with other tests.
 func settled(l *lockstep, at time.Time) (longest time.Duration, d controller.Decision) {
 	for more := true; more; more = d.More {
-		began := time.Now()
+		began := processorTime()
 		d = l.Decide(controller.At(at))
-		longest = max(longest, time.Since(began))
+		longest = max(longest, processorTime()-began)
 	}
 	return longest, d
+}
+
+func processorTime() time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		panic(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 func BenchmarkDecide(b *testing.B) {
@@ -154,7 +164,16 @@ func restored(t testing.TB, packed []byte) *lockstep {
 
 func TestWhatIsHandedOverFits(t *testing.T) {
 	l := largest(t)
-	longest, _ := settled(l, now)
+	settled(l, now)
+	fastest := time.Hour
+	for i := 1; i <= 5 && fastest > 300*time.Millisecond; i++ {
+		l.Inventory.changed, l.Inventory.ungrouped = true, true
+		longest, _ := settled(l, now.Add(time.Duration(i)*time.Minute))
+		fastest = min(fastest, longest)
+	}
+	if fastest > 300*time.Millisecond {
+		t.Errorf("the longest turn of a decision takes %s", fastest)
+	}
 	for i, n := range l.Inventory.nodes {
 		n.Unsent = i%2 == 0
 	}
@@ -169,7 +188,7 @@ func TestWhatIsHandedOverFits(t *testing.T) {
 	}
 	began = time.Now()
 	again := restored(t, data)
-	t.Logf("the longest turn took %s; %d bytes, packed in %s, restored in %s", longest, len(data), took, time.Since(began))
+	t.Logf("the longest turn took %s; %d bytes, packed in %s, restored in %s", fastest, len(data), took, time.Since(began))
 	v, w := &l.Inventory, &again.Inventory
 	if len(w.nodes) != rollout.MaxNodes || len(w.plans) != 50 || len(w.plans[7].pending) != rollout.MaxNodes {
 		t.Fatalf("%d nodes, %d plans", len(w.nodes), len(w.plans))
