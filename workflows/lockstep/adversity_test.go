@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/sdk/temporal"
+
 	"drydock/api"
 	"drydock/rules/drainplan"
 )
@@ -252,5 +254,21 @@ func TestAMaintenanceThatNoListHasIsGivenBack(t *testing.T) {
 	if !s.nodes["n9"].over || !s.ended {
 		s.dump()
 		t.Error("n9 is held for ever")
+	}
+}
+
+// TestACancellationLeavesMaintenancesAsTheyAre: a lockstep that is begun after it finds them, and gives them back.
+func TestACancellationLeavesMaintenancesAsTheyAre(t *testing.T) {
+	s := newSite(t)
+	p := s.plan("a", 0, tiersOf(10, 20), "n1", "n2").says(time.Second, api.StageDrain)
+	s.run(time.Minute)
+	if err := s.env.GetWorkflowError(); !temporal.IsCanceledError(err) || s.count("end") > 0 || s.nodes["n1"].over || s.nodes["n2"].over {
+		t.Fatalf("%v", err)
+	}
+	p.says(2*time.Minute, api.StageComplete)
+	s.run(10 * time.Minute)
+	if !s.nodes["n1"].over || !s.nodes["n2"].over || !s.toldOf("a").complete || !s.ended || s.count("begin") != 2 {
+		s.dump()
+		t.Error("they are held for ever")
 	}
 }
