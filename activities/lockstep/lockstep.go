@@ -168,25 +168,25 @@ type Gone struct {
 	Failure string    `json:"failure,omitempty"`
 }
 
-// Told is who could not be told: maintenances that have ended, and those with which something went wrong.
-type Told struct {
+// Signalled is who could not be signalled: maintenances that have ended, and those with which something went wrong.
+type Signalled struct {
 	Gone   []Gone   `json:"gone,omitempty"`
 	Missed []Missed `json:"missed,omitempty"`
 }
 
-// Missed is a node whose maintenance could not be told something, and why.
+// Missed is a node whose maintenance could not be signalled, and why.
 type Missed struct {
 	Node string `json:"node"`
 	Why  string `json:"why"`
 }
 
 // SteerShared tells maintenances how far to go.
-func (a *Activities) SteerShared(ctx context.Context, in SteerInput) (Told, error) {
+func (a *Activities) SteerShared(ctx context.Context, in SteerInput) (Signalled, error) {
 	var all found
 	err := each(ctx, in.Targets, func(ctx context.Context, _ int, to Addressed) error {
 		return a.signal(ctx, api.HeldNode{Node: to.Node, RunID: to.Target.Run}, &all, message{api.SignalTarget, to.Target})
 	})
-	return all.told, err
+	return all.signalled, err
 }
 
 // EndInput are maintenances that no plan wants any more.
@@ -195,7 +195,7 @@ type EndInput struct {
 }
 
 // EndShared ends maintenances: one that is not Ready is cancelled, and one that is, done.
-func (a *Activities) EndShared(ctx context.Context, in EndInput) (Told, error) {
+func (a *Activities) EndShared(ctx context.Context, in EndInput) (Signalled, error) {
 	var all found
 	err := each(ctx, in.Nodes, func(ctx context.Context, _ int, n api.HeldNode) error {
 		said := api.Message{By: "lockstep", Comment: "no plan holds the node any more"}
@@ -204,25 +204,25 @@ func (a *Activities) EndShared(ctx context.Context, in EndInput) (Told, error) {
 			message{api.MsgCancel, api.Cancel{Message: said, Run: n.RunID, BeforeReady: true}},
 			message{api.MsgDone, api.Done{Message: said, Run: n.RunID}})
 	})
-	return all.told, err
+	return all.signalled, err
 }
 
-// found collects who could not be told.
+// found collects who could not be signalled.
 type found struct {
-	mu   sync.Mutex
-	told Told
+	mu        sync.Mutex
+	signalled Signalled
 }
 
 func (f *found) add(one Gone) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.told.Gone = append(f.told.Gone, one)
+	f.signalled.Gone = append(f.signalled.Gone, one)
 }
 
 func (f *found) miss(one Missed) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.told.Missed = append(f.told.Missed, one)
+	f.signalled.Missed = append(f.signalled.Missed, one)
 }
 
 // message is a signal.

@@ -236,12 +236,12 @@ func TestTheStockHasSharedMaintenancesAndPlansInLockstep(t *testing.T) {
 	s.runs[api.PlanID("", "a")], s.answers[api.PlanID("", "a")+" status"] = "a1", strategy("allAtOnce")
 	s.runs[api.PlanID("", "b")], s.answers[api.PlanID("", "b")+" status"] = "b1", strategy("rolling")
 	a := &Activities{Temporal: s}
-	stock, err := activitytest.Call(t, a.TakeStock, StockInput{TaskQueue: "drydock"})
-	if err != nil || !slices.Equal(stock.Nodes, []string{"n1", "n2"}) || !slices.Equal(stock.Plans, []api.HeldPlan{{Name: "a", RunID: "a1"}}) {
-		t.Errorf("stock %+v, %v", stock, err)
+	running, err := activitytest.Call(t, a.TakeStock, QueueInput{TaskQueue: "drydock"})
+	if err != nil || !slices.Equal(running.Nodes, []string{"n1", "n2"}) || !slices.Equal(running.Plans, []api.HeldPlan{{Name: "a", RunID: "a1"}}) {
+		t.Errorf("running %+v, %v", running, err)
 	}
 	delete(s.answers, api.PlanID("", "b")+" status")
-	if _, err := activitytest.Call(t, a.TakeStock, StockInput{TaskQueue: "drydock"}); err == nil || !strings.Contains(err.Error(), "asking plan b for its strategy") {
+	if _, err := activitytest.Call(t, a.TakeStock, QueueInput{TaskQueue: "drydock"}); err == nil || !strings.Contains(err.Error(), "asking plan b for its strategy") {
 		t.Error(err)
 	}
 }
@@ -258,7 +258,7 @@ func TestTheWatchSeesWhatEndedWithoutAWord(t *testing.T) {
 	s.unlisted[id("n3")] = true
 	s.results["r2"] = api.Result{Phase: api.Cancelled, Message: "by hand"}
 	a := &Activities{Temporal: s}
-	seen, err := activitytest.Call(t, a.look, StockInput{TaskQueue: "drydock"})
+	seen, err := activitytest.Call(t, a.look, QueueInput{TaskQueue: "drydock"})
 	if want := []Gone{{Node: "n2", RunID: "r2", Phase: api.Cancelled, Failure: "by hand"}, {Node: "n4"}}; err != nil || !slices.Equal(seen.Gone, want) {
 		t.Errorf("gone %+v, %v", seen.Gone, err)
 	}

@@ -37,7 +37,11 @@ type Resolution struct {
 	Nodes []Shared
 	// Raised are the indexes of nodes whose targets have changed: they are not drained any more.
 	Raised []int
+	l      *lockstep
 }
+
+// Messages say how the nodes stand now.
+func (r Resolution) Messages() Messages { return r.l.messages() }
 
 // Resolve decides for all parties of a cluster. Parties come in the order of their age, the oldest first.
 //
@@ -91,11 +95,24 @@ func newLockstep(parties []Party, nodes []Shared) *lockstep {
 	for i, n := range nodes {
 		place[n.Name] = i
 	}
+	held, all := make([]int, len(nodes)), 0
 	for p, party := range parties {
+		l.of[p] = make([]int, 0, len(party.Nodes))
 		for _, name := range party.Nodes {
 			if n, ok := place[name]; ok {
-				l.of[p], l.on[n] = append(l.of[p], n), append(l.on[n], p)
+				l.of[p] = append(l.of[p], n)
+				held[n]++
+				all++
 			}
+		}
+	}
+	room := make([]int, all) // 50 parties of 15,000 nodes each would grow as many lists
+	for n, count := range held {
+		l.on[n], room = room[:0:count], room[count:]
+	}
+	for p, of := range l.of {
+		for _, n := range of {
+			l.on[n] = append(l.on[n], p)
 		}
 	}
 	l.meet()
@@ -285,7 +302,7 @@ func (l *lockstep) reached(p int) bool {
 }
 
 func (l *lockstep) resolution() Resolution {
-	r := Resolution{Nodes: l.nodes}
+	r := Resolution{Nodes: l.nodes, l: l}
 	for _, p := range l.parties {
 		r.Tiers = append(r.Tiers, p.Tier)
 	}

@@ -239,3 +239,27 @@ func TestAResolutionIsOneOfTheState(t *testing.T) {
 		}
 	})
 }
+
+func TestMessagesOfAResolutionAreThoseOfItsNodes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawCluster(t)
+		for range rapid.IntRange(0, 5).Draw(t, "rounds") {
+			r := Resolve(c.parties, c.nodes)
+			c.nodes = r.Nodes
+			for i := range c.parties {
+				c.parties[i].Tier = r.Tiers[i]
+			}
+			got, want := r.Messages(), NewMessages(c.parties, c.nodes)
+			for p, party := range c.parties {
+				for n, node := range c.nodes {
+					if slices.Contains(party.Nodes, node.Name) && got.Of(p, n) != want.Of(p, n) {
+						t.Fatalf("%s of %s: %q, or %q", party.Name, node.Name, got.Of(p, n), want.Of(p, n))
+					}
+				}
+			}
+			for _, n := range c.undrained() {
+				c.nodes[n].Drained = rapid.Bool().Draw(t, "drained")
+			}
+		}
+	})
+}

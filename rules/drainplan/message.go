@@ -17,10 +17,14 @@ type Messages struct {
 
 // NewMessages takes parties and nodes as Resolve left them.
 func NewMessages(parties []Party, nodes []Shared) Messages {
-	m := Messages{l: newLockstep(parties, nodes), undrained: make([][]int, len(parties)), waits: make([]string, len(parties))}
-	for p, of := range m.l.of {
+	return newLockstep(parties, nodes).messages()
+}
+
+func (l *lockstep) messages() Messages {
+	m := Messages{l: l, undrained: make([][]int, len(l.parties)), waits: make([]string, len(l.parties))}
+	for p, of := range l.of {
 		for _, n := range of {
-			if !nodes[n].Drained {
+			if !l.nodes[n].Drained {
 				m.undrained[p] = append(m.undrained[p], n)
 			}
 		}

@@ -14,6 +14,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
+	"strings"
 )
 
 // reads is the newest form of states that this build reads, and needsField the field of a state that asks for one.
@@ -38,9 +40,52 @@ type unknownEntry struct {
 	rest       any
 }
 
+// Opaque is a large part of a state, a field of the struct, that is read and written as a whole: to look for fields in it that a build does
+// not know would take longer than a workflow task has. A newer form of it needs a newer build.
+type Opaque interface{ Opaque() }
+
+// outline is a copy of a state in which the opaque parts are empty, and the names of these.
+func outline(state any) (rest any, opaque []string) {
+	value := reflect.ValueOf(state)
+	if value.Kind() != reflect.Pointer || value.Elem().Kind() != reflect.Struct {
+		return state, nil
+	}
+	copied := reflect.New(value.Elem().Type())
+	copied.Elem().Set(value.Elem())
+	for i := range copied.Elem().NumField() {
+		field := copied.Elem().Type().Field(i)
+		if field.IsExported() && field.Type.Implements(reflect.TypeFor[Opaque]()) {
+			copied.Elem().Field(i).SetZero()
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			opaque = append(opaque, name)
+		}
+	}
+	return copied.Interface(), opaque
+}
+
+// outlineOf is a state without its opaque parts.
+func outlineOf(data []byte, opaque []string) ([]byte, error) {
+	if len(opaque) == 0 {
+		return data, nil
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return nil, fmt.Errorf("reading the state: %w", err)
+	}
+	for _, name := range opaque {
+		delete(fields, name)
+	}
+	return json.Marshal(fields)
+}
+
 // Decode reads a state, and returns what of it has no place in the type of into.
 func Decode(data []byte, into any) (Unknown, error) {
-	given, err := treeOf(data)
+	_, opaque := outline(into)
+	rest, err := outlineOf(data, opaque)
+	if err != nil {
+		return Unknown{}, err
+	}
+	given, err := treeOf(rest)
 	if err != nil {
 		return Unknown{}, err
 	}
@@ -50,7 +95,8 @@ func Decode(data []byte, into any) (Unknown, error) {
 	if err := json.Unmarshal(data, into); err != nil {
 		return Unknown{}, fmt.Errorf("reading the state: %w", err)
 	}
-	known, err := encode(into)
+	read, _ := outline(into)
+	known, err := encode(read)
 	if err != nil {
 		return Unknown{}, err
 	}

@@ -113,6 +113,41 @@ func TestUnknownFieldsAreHandedOn(t *testing.T) {
 	}
 }
 
+// large is written and read as a whole.
+type large struct{ fields map[string]int }
+
+func (large) Opaque()                            {}
+func (l *large) MarshalJSON() ([]byte, error)    { return json.Marshal(l.fields) }
+func (l *large) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &l.fields) }
+
+type withLarge struct {
+	At    string `json:"at"`
+	Inner entry  `json:"inner,omitzero"`
+	Large large  `json:"large"`
+}
+
+func TestAnOpaquePartIsReadAndWrittenAsAWhole(t *testing.T) {
+	const given = `{"at":"x","inner":{"id":"i","later":1},"large":{"one":1,"later":2},"later":3}`
+	var s withLarge
+	unknown, err := handover.Decode([]byte(given), &s)
+	if err != nil || s.Large.fields["later"] != 2 {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	delete(s.Large.fields, "later")
+	s.At = "y"
+	data, err := handover.Encode(&s, unknown)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, string(data), `{"at":"y","inner":{"id":"i","later":1},"large":{"one":1},"later":3}`)
+	if _, err := handover.Decode([]byte(`{"large":"x"}`), &s); err == nil {
+		t.Error("a part that cannot be read is no error")
+	}
+	if _, err := handover.Decode([]byte(`[]`), &s); err == nil {
+		t.Error("a list is no error")
+	}
+}
+
 func TestWhatCannotBeReadIsAnError(t *testing.T) {
 	for given, want := range map[string]string{
 		`{"at":"x","needs":1}`:     "",

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/sdk/temporal"
+
 	"drydock/api"
 	"drydock/rules/drainplan"
 )
@@ -24,7 +26,7 @@ func TestAMaintenanceThatWasResetIsToldAgain(t *testing.T) {
 		s.tell(m)
 	})
 	s.run(10 * time.Minute)
-	if h := s.heard("a"); h.last.Tier != 2 || !s.nodes["n1"].drained {
+	if h := s.toldOf("a"); h.last.Tier != 2 || !s.nodes["n1"].drained {
 		s.dump()
 		t.Errorf("n1 is at %+v, and plan a was told %+v", s.nodes["n1"].target, h.last)
 	}
@@ -37,7 +39,7 @@ func TestAMaintenanceThatWasResetIsEndedAgain(t *testing.T) {
 	s.plan("a", 0, tiersOf(10), "n1", "n2").says(time.Second, api.StageDrain).says(time.Minute, api.StageComplete)
 	s.at(90*time.Second, func() { s.tell(s.nodes["n1"]) })
 	s.run(10 * time.Minute)
-	if !s.nodes["n1"].over || !s.heard("a").complete || s.count("end n1") != 2 {
+	if !s.nodes["n1"].over || !s.toldOf("a").complete || s.count("end n1") != 2 {
 		s.dump()
 		t.Errorf("n1 is held for ever: it was told %d times to end", s.count("end n1"))
 	}
@@ -57,7 +59,7 @@ func TestTheWordOfALockstepBeforeHoldsNobodyUp(t *testing.T) {
 		s.tell(m)
 	})
 	s.run(10 * time.Minute)
-	if h := s.heard("a"); h.last.Tier != 2 {
+	if h := s.toldOf("a"); h.last.Tier != 2 {
 		s.dump()
 		t.Errorf("n1 is at %+v, and plan a was told %+v", s.nodes["n1"].target, h.last)
 	}
@@ -74,7 +76,7 @@ func TestAForgedRevisionShutsOutNoneThatFollows(t *testing.T) {
 		})
 	}
 	s.run(5 * time.Minute)
-	if h := s.heard("a"); h.last.Tier != 2 || s.nodes["n1"].target.Revision > 10 {
+	if h := s.toldOf("a"); h.last.Tier != 2 || s.nodes["n1"].target.Revision > 10 {
 		s.dump()
 		t.Errorf("n1 is at %+v, and plan a was told %+v", s.nodes["n1"].target, h.last)
 	}
@@ -101,7 +103,7 @@ func TestWhatASilentPlanHoldsGoesNoFurther(t *testing.T) {
 		if got := text(s.nodes["n2"].target.Targets); got != "Default<=30" {
 			t.Errorf("n2 is drained up to %s", got)
 		}
-		if n := s.heard("new").nodes["n1"]; n.Message != "Waiting for plan old to say what it intends." {
+		if n := s.toldOf("new").nodes["n1"]; n.Message != "Waiting for plan old to say what it intends." {
 			t.Errorf("plan new was told %+v", n)
 		}
 		s.signal(api.SignalPlanIntent, old)
@@ -157,8 +159,8 @@ func TestANodeIsBegunAnewWithOtherSettings(t *testing.T) {
 	if string(drain) != `{"force":true}` || s.nodes["n1"].over || !s.nodes["n1"].drained || s.count("begin n1") != 2 {
 		t.Errorf("n1 was begun %d times, the last time with %s", s.count("begin n1"), drain)
 	}
-	if s.count("begin n2") != 1 || s.nodes["n2"].over || s.heard("b").last.Tier != 1 || s.heard("c").last.Tier != 1 {
-		t.Errorf("n2 was begun %d times; plans were told %+v, %+v", s.count("begin n2"), s.heard("b").last, s.heard("c").last)
+	if s.count("begin n2") != 1 || s.nodes["n2"].over || s.toldOf("b").last.Tier != 1 || s.toldOf("c").last.Tier != 1 {
+		t.Errorf("n2 was begun %d times; plans were told %+v, %+v", s.count("begin n2"), s.toldOf("b").last, s.toldOf("c").last)
 	}
 	if t.Failed() {
 		s.dump()
@@ -175,7 +177,7 @@ func TestAPlanIsToldHowAMaintenanceEnded(t *testing.T) {
 	s.continueAfter = 3
 	s.run(5 * time.Minute)
 	for name, phase := range map[string]api.Phase{"n1": api.NodeGone, "n2": api.Cancelled} {
-		if n := s.heard("a").nodes[name]; n.Phase != phase || !n.Left || n.Failed != (name == "n2") {
+		if n := s.toldOf("a").nodes[name]; n.Phase != phase || !n.Left || n.Failed != (name == "n2") {
 			t.Errorf("of %s plan a was told %+v", name, n)
 		}
 	}
@@ -194,7 +196,7 @@ func TestAnIdlePlanThatHoldsNodesHearsOfThem(t *testing.T) {
 		s.signal(api.SignalPlanIntent, in)
 	})
 	s.run(2 * time.Minute)
-	if h := s.heard("a"); h.nodes["n1"].RunID == "" || h.last.Revision != 1 || s.nodes["n1"].over {
+	if h := s.toldOf("a"); h.nodes["n1"].RunID == "" || h.last.Revision != 1 || s.nodes["n1"].over {
 		s.dump()
 		t.Errorf("plan a was told %+v", h)
 	}
@@ -202,7 +204,7 @@ func TestAnIdlePlanThatHoldsNodesHearsOfThem(t *testing.T) {
 
 // TestTheTargetsOfANodeAreBounded: more than its maintenance takes, and tells of, would never be answered.
 func TestTheTargetsOfANodeAreBounded(t *testing.T) {
-	b := newBook()
+	b := &inventory{}
 	var err error
 	for i := 0; i < maxPlans && err == nil; i++ {
 		in := api.PlanIntent{
@@ -217,7 +219,7 @@ func TestTheTargetsOfANodeAreBounded(t *testing.T) {
 		}
 		if err = b.check(in, tiers); err == nil {
 			b.accept(in, tiers)
-			b.hold()
+			b.regroup()
 		}
 		var all []drainplan.Entry
 		for _, p := range b.plans {
@@ -252,5 +254,21 @@ func TestAMaintenanceThatNoListHasIsGivenBack(t *testing.T) {
 	if !s.nodes["n9"].over || !s.ended {
 		s.dump()
 		t.Error("n9 is held for ever")
+	}
+}
+
+// TestACancellationLeavesMaintenancesAsTheyAre: a lockstep that is begun after it finds them, and gives them back.
+func TestACancellationLeavesMaintenancesAsTheyAre(t *testing.T) {
+	s := newSite(t)
+	p := s.plan("a", 0, tiersOf(10, 20), "n1", "n2").says(time.Second, api.StageDrain)
+	s.run(time.Minute)
+	if err := s.env.GetWorkflowError(); !temporal.IsCanceledError(err) || s.count("end") > 0 || s.nodes["n1"].over || s.nodes["n2"].over {
+		t.Fatalf("%v", err)
+	}
+	p.says(2*time.Minute, api.StageComplete)
+	s.run(10 * time.Minute)
+	if !s.nodes["n1"].over || !s.nodes["n2"].over || !s.toldOf("a").complete || !s.ended || s.count("begin") != 2 {
+		s.dump()
+		t.Error("they are held for ever")
 	}
 }

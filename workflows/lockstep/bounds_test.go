@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,8 +36,8 @@ func TestAPlanIsToldInParts(t *testing.T) {
 	p := s.plan("a", 0, tiers, names...).says(time.Second, api.StageDrain)
 	again := p.in
 	told := func() {
-		h := s.heard("a")
-		if len(h.nodes) != 120 || h.last.Tier != 1 || h.size > maxToldText+(20<<10) {
+		h := s.toldOf("a")
+		if len(h.nodes) != 120 || h.last.Tier != 1 || h.size > maxSentText+(20<<10) {
 			t.Errorf("%d nodes, at most %d bytes at once, tier %d", len(h.nodes), h.size, h.last.Tier)
 		}
 		for _, name := range names {
@@ -59,24 +60,25 @@ func TestAPlanIsToldInParts(t *testing.T) {
 	})
 	p.says(5*time.Minute, api.StageComplete)
 	s.run(10 * time.Minute)
-	if !s.heard("a").complete || s.count("begin") != 120 || s.count("end") < 120 {
+	if !s.toldOf("a").complete || s.count("begin") != 120 || s.count("end") < 120 {
 		t.Error("it is not complete")
 	}
 }
 
 func TestAllPlansTogetherAreBounded(t *testing.T) {
-	b := newBook()
+	b := &inventory{}
 	intent := func(name string, nodes ...string) api.PlanIntent {
 		return api.PlanIntent{Name: name, RunID: runOf(name), CreatedAt: time.Now(), Revision: 1, Stage: api.StageDrain, Tiers: tiersOf(1), Nodes: nodes}
 	}
 	take := func(in api.PlanIntent) error {
+		slices.Sort(in.Nodes)
 		tiers, err := in.Validate(time.Now())
 		if err == nil {
 			err = b.check(in, tiers)
 		}
 		if err == nil {
 			b.accept(in, tiers)
-			b.hold()
+			b.regroup()
 		}
 		return err
 	}
@@ -113,14 +115,16 @@ func begun(t *testing.T, id string, packed []byte, see func(*testsuite.TestWorkf
 	env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: id, TaskQueue: "prod/drydock"})
 	env.RegisterActivity(&activity.Activities{})
 	env.OnActivity("TakeStock", mock.Anything, mock.Anything).After(time.Minute).Return(
-		func(context.Context, activity.StockInput) (activity.Stock, error) { return activity.Stock{}, nil })
+		func(context.Context, activity.QueueInput) (activity.Running, error) { return activity.Running{}, nil })
 	env.RegisterDelayedCallback(func() { see(env) }, time.Second)
 	env.ExecuteWorkflow(Lockstep, packed)
 	return env.GetWorkflowError()
 }
 
 func TestWhatSomebodyGivesItIsNotItsState(t *testing.T) {
-	forged, err := api.Pack(packed{Known: true, Names: []string{"n1"}, Nodes: []packedNode{{Run: runOf("n1"), Stand: held}}, Shapes: []shape{{}}})
+	forged, err := api.Pack(map[string]any{"known": true, "inventory": packed{
+		Names: []string{"n1"}, Nodes: []packedNode{{nodeState: nodeState{Run: runOf("n1"), Stand: held}}}, Shapes: []shape{{}},
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,13 +159,13 @@ func TestOneThatCannotBeToldKeepsNobodyWaiting(t *testing.T) {
 	s.missed = map[string]int{"n1": 2}
 	s.plan("a", 0, tiersOf(10, 20), "n1", "n2").says(time.Second, api.StageDrain)
 	s.at(20*time.Second, func() {
-		if n := s.heard("a").nodes["n2"]; !n.Drained {
+		if n := s.toldOf("a").nodes["n2"]; !n.Drained {
 			t.Errorf("n2: %+v", n)
 		}
 	})
 	s.run(10 * time.Minute)
-	if s.heard("a").last.Tier != 2 {
+	if s.toldOf("a").last.Tier != 2 {
 		s.dump()
-		t.Errorf("plan a was told %+v", s.heard("a").last)
+		t.Errorf("plan a was told %+v", s.toldOf("a").last)
 	}
 }

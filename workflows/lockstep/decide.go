@@ -2,7 +2,7 @@ package lockstep
 
 import (
 	"fmt"
-	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -10,182 +10,193 @@ import (
 	"drydock/api"
 	"drydock/rules/bounds"
 	"drydock/rules/drainplan"
-	"drydock/rules/schedule"
 )
+
+// wordsAfter is how long it has to last that a node waits for something else before its maintenance is sent that.
+const wordsAfter = 5 * time.Second
 
 // situation is who drains what at one moment: a copy, for what is said of it later.
 type situation struct {
 	parties  []drainplan.Party
 	nodes    []drainplan.Shared
 	messages drainplan.Messages
-	// held are the nodes of which something was decided.
-	held []bool
-	// party and node are the places of plans, by their runs, and of nodes. They are only looked up in.
-	party, node map[string]int
+	// party and node are the places of plans and nodes. They are only looked up in.
+	party map[*plan]int
+	node  map[*node]int
 }
 
 // survey is how it stands, with nothing decided and without messages.
-func (b *book) survey() (s situation, draining []*plan) {
-	s = situation{party: map[string]int{}, node: make(map[string]int, len(b.nodes))}
-	for _, p := range b.plans {
+func (v *inventory) survey() (s situation, draining []*plan) {
+	s = situation{party: map[*plan]int{}, node: make(map[*node]int, len(v.nodes)), nodes: make([]drainplan.Shared, 0, len(v.nodes))}
+	for _, p := range v.plans {
 		if p.Stage != api.StageDrain {
 			continue
 		}
 		names := p.Nodes
-		if len(p.left) > 0 {
-			names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { _, left := p.left[name]; return left })
+		if len(p.Left) > 0 {
+			names = slices.DeleteFunc(slices.Clone(names), p.hasLeft)
 		}
-		s.party[p.RunID] = len(draining)
+		s.party[p] = len(draining)
 		draining = append(draining, p)
-		s.parties = append(s.parties, drainplan.Party{Name: p.Name, Tiers: p.tiers, Tier: p.tier, Nodes: names})
+		s.parties = append(s.parties, drainplan.Party{Name: p.Name, Tiers: p.tiers, Tier: p.Tier, Nodes: names})
 	}
-	for i, n := range b.nodes {
-		s.node[n.name] = i
+	v.locate()
+	for i, n := range v.nodes {
+		s.node[n] = i
 		shared := drainplan.Shared{Name: n.name}
-		if b.decides(n) {
-			n.find()
-			shared = drainplan.Shared{Name: n.name, Targets: n.sent.Targets, At: n.at, By: n.by, Drained: n.drained}
+		if v.decides(n) {
+			shared = drainplan.Shared{Name: n.name, Targets: n.target.Targets, At: n.at, By: n.by, Drained: n.Drained}
 		}
-		s.nodes, s.held = append(s.nodes, shared), append(s.held, b.decides(n))
+		s.nodes = append(s.nodes, shared)
 	}
 	return s, draining
 }
 
+// locate finds out how far those nodes are of which only the targets are known. Thousands of them may have the same.
+func (v *inventory) locate() {
+	type same struct {
+		group   *group
+		targets string
+	}
+	reached := map[same]*drainplan.Entry{}
+	for _, n := range v.nodes {
+		if n.at != nil || len(n.target.Targets) == 0 || !v.decides(n) {
+			continue
+		}
+		key := same{n.group, fmt.Sprint(n.target.Targets)}
+		if _, known := reached[key]; !known {
+			var plans []drainplan.Plan
+			for _, p := range n.group.plans {
+				if p.Stage == api.StageDrain {
+					plans = append(plans, p.tiers)
+				}
+			}
+			reached[key] = drainplan.Reached(plans, n.target.Targets)
+		}
+		n.at = reached[key]
+	}
+}
+
 // present is how it stands, with nothing decided.
-func (b *book) present() situation {
-	s, _ := b.survey()
+func (v *inventory) present() situation {
+	s, _ := v.survey()
 	s.messages = drainplan.NewMessages(s.parties, s.nodes)
 	return s
 }
 
-// resolve brings every node as far as its plans have come together. It tells what it came to.
-func (b *book) resolve() situation {
-	s, draining := b.survey()
-	b.forward(draining, s)
+// resolve brings every node as far as its plans have come together, and decides what its maintenance is to be sent.
+func (v *inventory) resolve(now time.Time) {
+	s, draining := v.survey()
+	v.forward(draining, s)
 	r := drainplan.Resolve(s.parties, s.nodes)
 	for i, p := range draining {
-		p.tier, s.parties[i].Tier = r.Tiers[i], r.Tiers[i]
+		p.Tier, s.parties[i].Tier = r.Tiers[i], r.Tiers[i]
 	}
-	for i, n := range b.nodes {
-		if !b.decides(n) {
+	for i, n := range v.nodes {
+		if !v.decides(n) {
 			r.Nodes[i] = s.nodes[i] // nothing is decided for it yet
 			continue
 		}
-		n.sent.Targets, n.at, n.by, n.drained = r.Nodes[i].Targets, r.Nodes[i].At, r.Nodes[i].By, r.Nodes[i].Drained
+		n.target.Targets, n.at, n.by, n.Drained = r.Nodes[i].Targets, r.Nodes[i].At, r.Nodes[i].By, r.Nodes[i].Drained
 	}
 	for _, i := range r.Raised {
-		if n := b.nodes[i]; b.decides(n) {
-			n.stale, n.raised = true, n.sent.Revision+1
+		if n := v.nodes[i]; v.decides(n) {
+			n.Stale, n.Raised = true, n.target.Revision+1
 		}
 	}
-	b.ripe = false
-	b.countUndrained()
-	s.nodes = r.Nodes
-	s.messages = drainplan.NewMessages(s.parties, s.nodes)
-	return s
-}
-
-// find finds out how far a node is of which that is not known.
-func (n *node) find() {
-	if n.at != nil || len(n.sent.Targets) == 0 {
-		return
+	s.nodes, s.messages = r.Nodes, r.Messages()
+	v.now, v.uncompared, v.ready, v.changed = s, true, false, false
+	for _, p := range v.plans {
+		p.compared = false
 	}
-	var plans []drainplan.Plan
-	for _, p := range n.holders {
-		if p.Stage == api.StageDrain {
-			plans = append(plans, p.tiers)
-		}
-	}
-	n.at = drainplan.Reached(plans, n.sent.Targets)
+	v.aim(now)
 }
 
 // forward notes, of plans that begin to drain, where others have gone further than they are.
-func (b *book) forward(draining []*plan, s situation) {
-	if !slices.ContainsFunc(draining, func(p *plan) bool { return !p.begun }) {
+func (v *inventory) forward(draining []*plan, s situation) {
+	if !slices.ContainsFunc(draining, func(p *plan) bool { return !p.Begun }) {
 		return
 	}
 	s.messages = drainplan.NewMessages(s.parties, s.nodes)
 	for i, p := range draining {
-		if p.begun {
+		if p.Begun {
 			continue
 		}
-		p.begun = true
+		p.Begun = true
 		count, first := 0, ""
 		for _, name := range s.parties[i].Nodes {
-			n := b.byName[name]
-			if n == nil || !b.decides(n) {
+			n := v.byName[name]
+			if n == nil || !v.decides(n) {
 				continue
 			}
-			if by := s.messages.Forwarders(i, s.node[name]); by != "" {
+			if by := s.messages.Forwarders(i, s.node[n]); by != "" {
 				if count++; count == 1 {
 					first = fmt.Sprintf("node %s by %s", name, by)
 				}
 			}
 		}
 		if count > 0 {
-			p.forwarded = "fast-forwarded on " + first
+			p.Forwarded = "fast-forwarded on " + first
 			if count > 1 {
-				p.forwarded += fmt.Sprintf(" and on %d more", count-1)
+				p.Forwarded += fmt.Sprintf(" and on %d more", count-1)
 			}
 		}
 	}
 }
 
-// aim is the target of a node as of now, and whether it has to hear of it. What it waits for in other words only is no
-// reason to tell it.
-func (b *book) aim(i int, s situation, asking gangs, now time.Time) (api.NodeTarget, bool) {
-	n := b.nodes[i]
-	t := api.NodeTarget{Run: n.run, Targets: n.sent.Targets, Gang: n.sent.Gang, Last: len(n.holders) > 0}
+// aim decides what each maintenance is to be sent: its target as it is now, if it has to know of it. What it waits for in other words only is
+// no reason to send it, before that has lasted: the words of a node in the middle of its tiers change twice for each.
+func (v *inventory) aim(now time.Time) {
+	gangs := v.gangs()
+	for _, n := range v.nodes {
+		if !n.isWanted() || !v.decides(n) {
+			n.WordsAt = 0
+			continue
+		}
+		t := v.targetOf(n, gangs)
+		if kindOf(t.Waits) == kindOf(n.target.Waits) {
+			n.WordsAt = 0
+		} else if n.WordsAt == 0 {
+			n.WordsAt = now.Add(wordsAfter).Unix()
+		}
+		if n.Stale || n.target.Revision == 0 || t.Last != n.target.Last || t.Further != n.target.Further || isOver(n.WordsAt, now) ||
+			!slices.Equal(t.Plans, n.target.Plans) || !reflect.DeepEqual(t.Gang, n.target.Gang) {
+			n.target, n.Stale, n.Unsent, n.WordsAt = t, false, true, 0
+		}
+	}
+}
+
+// isOver reports whether a time, in seconds since 1970, is set and has come.
+func isOver(at int64, now time.Time) bool { return at > 0 && now.Unix() >= at }
+
+// targetOf is the target of a node as it is now, with the next revision.
+func (v *inventory) targetOf(n *node, asking gangs) api.NodeTarget {
+	t := api.NodeTarget{Run: n.Run, Revision: n.target.Revision + 1, Targets: n.target.Targets, Gang: n.target.Gang, Last: true, Plans: n.group.names}
 	if !n.isGranted() {
 		t.Gang = asking.of(n)
 	}
-	for _, p := range n.holders {
-		t.Plans = append(t.Plans, p.Name)
-		if p.Stage != api.StageDrain || p.tier < p.tiers.Len() {
-			t.Last = false
-		}
-		t.Further = t.Further || p.Stage == api.StageDrain && p.tier < p.tiers.Len() && p.tiers.HasAfter(n.at)
+	for _, p := range n.group.plans {
+		goesOn := p.Tier < p.tiers.Len()
+		t.Last = t.Last && p.Stage == api.StageDrain && !goesOn
+		t.Further = t.Further || p.Stage == api.StageDrain && goesOn && p.tiers.HasAfter(n.at)
 	}
-	t.Waits = b.waits(n, i, s)
-	changed := n.stale || n.sent.Revision == 0 || t.Last != n.sent.Last || t.Further != n.sent.Further ||
-		!slices.Equal(t.Plans, n.sent.Plans) || !equalGangs(t.Gang, n.sent.Gang) || n.wordsDue(kindOf(t.Waits) != kindOf(n.sent.Waits), now)
-	t.Revision = n.sent.Revision + 1
-	return t, changed
-}
-
-// wordsDue tells that a maintenance is to hear other words than it knows: once they have lasted, since those of a node in the
-// middle of its tiers change twice for each.
-func (n *node) wordsDue(differ bool, now time.Time) bool {
-	if !differ {
-		n.wordsSince = time.Time{}
-		return false
-	}
-	if n.wordsSince.IsZero() {
-		n.wordsSince = now
-	}
-	return now.Sub(n.wordsSince) >= wordsAfter
+	t.Waits = v.waits(n)
+	return t
 }
 
 // waits says what comes next for a node that is drained to its targets: what the first of its plans waits for that does.
-func (b *book) waits(n *node, i int, s situation) string {
-	for _, p := range n.holders {
-		place, drains := s.party[p.RunID]
+func (v *inventory) waits(n *node) string {
+	for _, p := range n.group.plans {
+		place, drains := v.now.party[p]
 		if !drains {
 			return fmt.Sprintf("plan %s is at stage %s", p.Name, p.Stage)
 		}
-		if !n.drained || p.tier >= p.tiers.Len() {
+		if !n.Drained || p.Tier >= p.tiers.Len() {
 			continue
 		}
-		return bounds.Cut(p.Name+": "+s.messages.Of(place, i), maxSaid)
+		return bounds.Cut(p.Name+": "+v.now.messages.Of(place, v.now.node[n]), maxText)
 	}
 	return ""
-}
-
-func equalGangs(a, b *schedule.Gang) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return *a == *b
 }
 
 // kindOf is what a message says, without the names of those who are waited for: they change with every node.
@@ -194,42 +205,49 @@ func kindOf(message string) string {
 	return kind
 }
 
-// stateOf tells a plan of one of its nodes.
-func (b *book) stateOf(p *plan, name string, s situation) api.SharedProgress {
-	one := api.SharedProgress{Node: name}
-	if gone, left := p.left[name]; left {
-		one.Left, one.Phase, one.Message, one.Failed = true, gone.Phase, gone.Why, gone.Failed
-		return one
-	}
-	if !b.holds(p, name) {
-		one.Left = true
-		return one
-	}
-	n := b.byName[name]
-	if n == nil {
-		one.Message = wanted.String()
-		return one
-	}
-	one.RunID, one.Phase, one.Targets = n.run, n.said.Phase, n.sent.Targets
-	one.Pending, one.Evacuating, one.Drained = n.said.Pending, n.said.Evacuating, n.drained && len(n.sent.Targets) > 0
-	place, drains := s.party[p.RunID]
-	i, known := s.node[name]
+// progressOf is how a node, of a place in a plan, stands for the plan.
+func (v *inventory) progressOf(p *plan, i int) api.SharedProgress {
+	one := api.SharedProgress{Node: p.Nodes[i]}
+	gone, left := p.Left[one.Node]
+	n := p.member(i)
 	switch {
-	case n.stand != held:
-		one.Message = n.stand.String()
-		if n.said.Waiting != "" {
-			one.Message += ": " + n.said.Waiting
-		}
-	case n.differs():
-		one.Message = "Waiting for its maintenance to end, which another plan began with other settings."
-	case n.awaited(b.silent) != "":
-		one.Message = fmt.Sprintf("Waiting for plan %s to say what it intends.", n.awaited(b.silent))
-	case !n.isGranted() || !drains || !known:
-		one.Message = n.said.Waiting
+	case left:
+		one.Left, one.Phase, one.Message, one.Failed = true, gone.Phase, gone.Why, gone.Failed
+	case !p.holds(i):
+		one.Left = true
+	case n == nil:
+		one.Message = (&node{}).state()
 	default:
-		one.Message = bounds.Cut(s.messages.Of(place, i), bounds.Text)
+		one = n.shared()
+		one.Message = v.messageOf(p, n)
 	}
 	return one
 }
 
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+// shared is how a node stands for each of its plans, beside the message.
+func (n *node) shared() api.SharedProgress {
+	return api.SharedProgress{
+		Node: n.name, RunID: n.Run, Phase: n.progress.Phase, Targets: n.target.Targets, Pending: n.progress.Pending, Evacuating: n.progress.Evacuating,
+		Drained: n.Drained && len(n.target.Targets) > 0,
+	}
+}
+
+// messageOf says how a node stands for a plan.
+func (v *inventory) messageOf(p *plan, n *node) string {
+	place, drains := v.now.party[p]
+	i, known := v.now.node[n]
+	switch {
+	case n.Stand != held && n.progress.Waiting != "":
+		return n.state() + ": " + n.progress.Waiting
+	case n.Stand != held:
+		return n.state()
+	case n.differs():
+		return "Waiting for its maintenance to end, which another plan began with other settings."
+	case v.awaited(n) != "":
+		return fmt.Sprintf("Waiting for plan %s to say what it intends.", v.awaited(n))
+	case !n.isGranted() || !drains || !known:
+		return n.progress.Waiting
+	default:
+		return bounds.Cut(v.now.messages.Of(place, i), bounds.Text)
+	}
+}

@@ -42,18 +42,18 @@ type site struct {
 	packed        []byte
 	continueAfter int
 	runs          int
-	// resets are when the run finds that it came by reset.
-	resets []time.Duration
+	// resets counts how often the run finds that it came by reset; length is that of the history, newest what it was at the latest reset.
+	resets, length, newest int
 
 	mu     sync.Mutex
-	events []*event
+	events events
 	log    []string
 	nodes  map[string]*shared
 	// plans are the runs of those that run, by name; silent ones do not answer when they are asked.
 	plans   map[string]string
 	intents map[string]api.PlanIntent
 	silent  map[string]bool
-	told    map[string]*heardPlan
+	told    map[string]*toldPlan
 	// takes is how long a drain to some targets takes, by node; stubborn nodes are never drained.
 	takes    map[string]time.Duration
 	stubborn map[string]bool
@@ -68,6 +68,24 @@ type site struct {
 	unlisted map[string]bool
 	ended    bool
 	end      time.Duration
+}
+
+// events are added by activities and by the workflow's own thread.
+type events struct {
+	mu  sync.Mutex
+	all []*event
+}
+
+func (e *events) add(one *event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.all = append(e.all, one)
+}
+
+func (e *events) list() []*event {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.all)
 }
 
 type event struct {
@@ -90,8 +108,8 @@ type shared struct {
 	gangs    []string
 }
 
-// heardPlan is what a plan was told.
-type heardPlan struct {
+// toldPlan is what a plan was told.
+type toldPlan struct {
 	last     api.PlanProgress
 	nodes    map[string]api.SharedProgress
 	refused  []string
@@ -104,8 +122,8 @@ type heardPlan struct {
 func newSite(t *testing.T) *site {
 	return &site{
 		t: t, start: time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC), nodes: map[string]*shared{}, plans: map[string]string{},
-		intents: map[string]api.PlanIntent{}, silent: map[string]bool{}, told: map[string]*heardPlan{}, takes: map[string]time.Duration{},
-		stubborn: map[string]bool{}, foreign: map[string]bool{},
+		intents: map[string]api.PlanIntent{}, silent: map[string]bool{}, told: map[string]*toldPlan{}, takes: map[string]time.Duration{},
+		stubborn: map[string]bool{}, foreign: map[string]bool{}, newest: -1,
 	}
 }
 
@@ -129,7 +147,7 @@ func (s *site) at(when time.Duration, do func()) {
 
 func (s *site) later(when time.Duration, do func()) {
 	e := &event{at: when, do: do}
-	s.events = append(s.events, e)
+	s.events.add(e)
 	if s.env != nil {
 		s.register(e)
 	}
@@ -146,12 +164,10 @@ func (s *site) register(e *event) {
 }
 
 func (s *site) signal(name string, payload any) {
-	s.mu.Lock()
 	e := &event{at: s.now()}
 	e.do = func() { s.signal(name, payload) }
-	s.events = append(s.events, e)
+	s.events.add(e)
 	env := s.env
-	s.mu.Unlock()
 	env.SignalWorkflowSkippingWorkflowTask(name, payload)
 	env.RegisterDelayedCallback(func() { e.done = true }, 0)
 	env.RegisterDelayedCallback(func() {}, time.Nanosecond)
@@ -160,7 +176,7 @@ func (s *site) signal(name string, payload any) {
 func (s *site) begin() {
 	// What it is signalled with starts it.
 	began, next := s.start, s.end
-	for _, e := range s.events {
+	for _, e := range s.events.list() {
 		if !e.done {
 			next = min(next, e.at)
 		}
@@ -175,14 +191,26 @@ func (s *site) begin() {
 	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	s.env = suite.NewTestWorkflowEnvironment()
 	s.env.SetTestTimeout(time.Minute)
-	s.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: []interceptor.WorkerInterceptor{&inbox.Interceptor{}}})
+	s.env.RegisterWorkflowWithOptions(s.workflow, workflow.RegisterOptions{Name: api.LockstepType})
+	s.env.RegisterActivity(&activity.Activities{})
+	s.env.RegisterActivity(&execution.Activities{})
+	interceptors := []interceptor.WorkerInterceptor{&inbox.Interceptor{}}
+	if s.resets > 0 {
+		interceptors = append(interceptors, &pretended{})
+		s.env.OnGetVersion(mock.Anything, workflow.DefaultVersion, workflow.Version(1)).Return(func(change string, _, _ workflow.Version) workflow.Version {
+			if change == fmt.Sprintf("reset-at-%d", s.newest) {
+				return 1
+			}
+			return workflow.DefaultVersion
+		})
+	}
+	s.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: interceptors})
+	s.env.SetWorkflowRunTimeout(10 * 365 * 24 * time.Hour)
 	s.env.SetStartTime(began)
 	if len(s.packed) > 0 {
 		s.env.SetContinuedExecutionRunID(runOf("before"))
 	}
 	s.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: api.LockstepID(""), TaskQueue: api.DefaultTaskQueue})
-	s.env.RegisterActivity(&activity.Activities{})
-	s.env.RegisterActivity(&execution.Activities{})
 	s.env.OnActivity("CheckPlans", mock.Anything, mock.Anything).After(latency).Return(s.checkPlans)
 	s.env.OnActivity("TakeStock", mock.Anything, mock.Anything).After(latency).Return(s.takeStock)
 	s.env.OnActivity("BeginShared", mock.Anything, mock.Anything).After(latency).Return(s.beginShared)
@@ -201,12 +229,12 @@ func (s *site) run(end time.Duration) {
 	for {
 		s.begin()
 		s.runs++
-		for _, e := range s.events {
+		for _, e := range s.events.list() {
 			if !e.done {
 				s.register(e)
 			}
 		}
-		s.env.ExecuteWorkflow(s.workflow, s.packed)
+		s.env.ExecuteWorkflow(api.LockstepType, s.packed)
 		err := s.env.GetWorkflowError()
 		var again *workflow.ContinueAsNewError
 		if !errors.As(err, &again) {
@@ -231,31 +259,55 @@ func (s *site) run(end time.Duration) {
 
 // pendingEvents tells that something goes on in the world before its end.
 func (s *site) pendingEvents() bool {
-	return slices.ContainsFunc(s.events, func(e *event) bool { return !e.done && e.at < s.end })
+	return slices.ContainsFunc(s.events.list(), func(e *event) bool { return !e.done && e.at < s.end })
 }
 
-// workflow is the workflow, which finds at times that it came by reset.
 func (s *site) workflow(ctx workflow.Context, packed []byte) error {
-	c := &core{ctx: ctx, book: newBook(), dirty: true, changed: true}
-	l := assemble(c)
-	c.continueAfter = s.continueAfter
-	if len(packed) > 0 {
-		if err := l.unpack(packed); err != nil {
-			return err
-		}
-		l.bulletin.assumeTold()
-	}
-	if err := l.listen(); err != nil {
-		return err
-	}
-	for _, when := range s.resets {
-		workflow.Go(ctx, func(ctx workflow.Context) {
-			if left := when - workflow.Now(ctx).Sub(s.start); left > 0 && workflow.Sleep(ctx, left) == nil {
-				_, _ = l.wasReset(ctx)
-			}
-		})
-	}
-	return l.run()
+	l := &lockstep{}
+	l.ContinueAfter = s.continueAfter
+	return run(ctx, l, packed)
+}
+
+// reset has the run find that it came by reset.
+func (s *site) reset(when time.Duration) {
+	s.resets++
+	s.at(when, func() {
+		s.length++
+		s.newest = s.length
+		s.env.SetCurrentHistoryLength(s.length)
+		s.note("reset")
+	})
+}
+
+// pretended has runs look as if they came by reset.
+type pretended struct {
+	interceptor.WorkerInterceptorBase
+}
+
+func (p *pretended) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+	i := &pretendedInbound{}
+	i.Next = next
+	return i
+}
+
+type pretendedInbound struct {
+	interceptor.WorkflowInboundInterceptorBase
+}
+
+func (i *pretendedInbound) Init(next interceptor.WorkflowOutboundInterceptor) error {
+	o := &pretendedOutbound{}
+	o.Next = next
+	return i.Next.Init(o)
+}
+
+type pretendedOutbound struct {
+	interceptor.WorkflowOutboundInterceptorBase
+}
+
+func (o *pretendedOutbound) GetInfo(ctx workflow.Context) *workflow.Info {
+	info := o.Next.GetInfo(ctx)
+	info.FirstRunID, info.OriginalRunID = info.WorkflowExecution.RunID, "the run that was reset"
+	return info
 }
 
 func (s *site) checkPlans(_ context.Context, in activity.CheckInput) ([]api.HeldPlan, error) {
@@ -270,10 +322,10 @@ func (s *site) checkPlans(_ context.Context, in activity.CheckInput) ([]api.Held
 	return running, nil
 }
 
-func (s *site) takeStock(context.Context, activity.StockInput) (activity.Stock, error) {
+func (s *site) takeStock(context.Context, activity.QueueInput) (activity.Running, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var stock activity.Stock
+	var stock activity.Running
 	for _, name := range sortedKeys(s.nodes) {
 		if !s.nodes[name].over && !s.unlisted[name] {
 			stock.Nodes = append(stock.Nodes, name)
@@ -310,7 +362,7 @@ func (s *site) beginShared(_ context.Context, in activity.BeginInput) ([]activit
 	return begun, nil
 }
 
-func (s *site) steerShared(_ context.Context, in activity.SteerInput) (activity.Told, error) {
+func (s *site) steerShared(_ context.Context, in activity.SteerInput) (activity.Signalled, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var gone []activity.Gone
@@ -328,7 +380,7 @@ func (s *site) steerShared(_ context.Context, in activity.SteerInput) (activity.
 		}
 		s.steer(m, to.Target)
 	}
-	return activity.Told{Gone: gone, Missed: missed}, nil
+	return activity.Signalled{Gone: gone, Missed: missed}, nil
 }
 
 func (s *site) steer(m *shared, t api.NodeTarget) {
@@ -376,7 +428,9 @@ func (s *site) act(m *shared) bool {
 }
 
 // apart keeps what hundreds of nodes say from coming in one instant, which the test environment does not stand.
-func (s *site) apart() time.Duration { return time.Duration(len(s.events)%997) * time.Millisecond }
+func (s *site) apart() time.Duration {
+	return time.Duration(len(s.events.list())%997) * time.Millisecond
+}
 
 func (s *site) drainsLater(m *shared) {
 	if s.stubborn[m.node] {
@@ -430,7 +484,7 @@ func (s *site) tell(m *shared) {
 	s.signal(api.SignalNodeProgress, said)
 }
 
-func (s *site) endShared(_ context.Context, in activity.EndInput) (activity.Told, error) {
+func (s *site) endShared(_ context.Context, in activity.EndInput) (activity.Signalled, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var gone []activity.Gone
@@ -447,7 +501,7 @@ func (s *site) endShared(_ context.Context, in activity.EndInput) (activity.Told
 		}
 		s.later(s.now()+2*time.Second, func() { s.ends(n.Node, api.Completed) })
 	}
-	return activity.Told{Gone: gone}, nil
+	return activity.Signalled{Gone: gone}, nil
 }
 
 // ends is the end of a maintenance, of which it tells.
@@ -471,7 +525,7 @@ func (s *site) untilLost() time.Duration {
 	return 10000 * time.Hour
 }
 
-func (s *site) watchShared(context.Context, activity.StockInput) (activity.Seen, error) {
+func (s *site) watchShared(context.Context, activity.QueueInput) (activity.Seen, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var seen activity.Seen
@@ -503,7 +557,7 @@ func (s *site) hear(_, id, _, name string, arg any) error {
 	if s.plans[plan] != progress.RunID {
 		return nil
 	}
-	h := s.heard(plan)
+	h := s.toldOf(plan)
 	if progress.Repeat {
 		if h.repeats++; !s.silent[plan] && s.intents[plan].Name != "" {
 			s.later(s.now()+time.Second, func() {
@@ -521,7 +575,7 @@ func (s *site) hear(_, id, _, name string, arg any) error {
 	}
 	size, _ := json.Marshal(progress)
 	h.last, h.size = progress, max(h.size, len(size))
-	if len(progress.Nodes) > maxTold {
+	if len(progress.Nodes) > maxSent {
 		s.t.Errorf("plan %s is told of %d nodes at once", plan, len(progress.Nodes))
 	}
 	for _, n := range progress.Nodes {
@@ -534,9 +588,9 @@ func (s *site) hear(_, id, _, name string, arg any) error {
 	return nil
 }
 
-func (s *site) heard(plan string) *heardPlan {
+func (s *site) toldOf(plan string) *toldPlan {
 	if s.told[plan] == nil {
-		s.told[plan] = &heardPlan{nodes: map[string]api.SharedProgress{}}
+		s.told[plan] = &toldPlan{nodes: map[string]api.SharedProgress{}}
 	}
 	return s.told[plan]
 }

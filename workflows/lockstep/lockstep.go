@@ -3,130 +3,159 @@
 package lockstep
 
 import (
+	"maps"
+	"slices"
 	"time"
 
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/api"
-	"drydock/workflows/call"
+	"drydock/workflows/controller"
 	"drydock/workflows/inbox"
-	"drydock/workflows/reset"
 )
 
-// lockstep is one run of Lockstep. It is made of parts, which share the core.
+// pace is the shortest time between two decisions: what happens meanwhile is decided about together. One that nodes wait for is not put off.
+const pace = time.Second
+
+// lockstep is the state of Lockstep.
 type lockstep struct {
-	*core
-	office   *office
-	stock    *stock
-	errands  *errands
-	bulletin *bulletin
-	watcher  *watcher
-	// decided is when it was last decided how far nodes go.
-	decided time.Time
+	controller.Base
+	Inventory inventory `json:"inventory"`
+	// Refusals are intents that are not taken, whose plans have to be told.
+	Refusals []refusal `json:"refusals,omitempty"`
+	// Known: it is known which maintenances and plans run. Until is how long others wait for those who have not spoken then.
+	Known bool      `json:"known,omitempty"`
+	Until time.Time `json:"until,omitzero"`
+	// Decided is when it was last decided how far nodes go.
+	Decided time.Time `json:"decided,omitzero"`
+	// CancelRequested: somebody has cancelled the workflow.
+	CancelRequested bool `json:"cancelRequested,omitempty"`
+}
+
+var messages = []controller.Message[*lockstep]{
+	{Name: api.SignalPlanIntent, Payload: planIntent{}, From: controller.Workflows, Max: maxIntent},
+	{Name: api.SignalNodeProgress, Payload: nodeProgress{}, From: controller.Workflows},
 }
 
 // Lockstep decides for all plans of strategy allAtOnce how far each node is drained. There is one per cluster, under
 // api.LockstepID, which a plan starts with the signal of its intent; it ends when no plan is left. Packed is what a run hands
 // to the next, and nothing that anybody else gives.
 func Lockstep(ctx workflow.Context, packed []byte) error {
-	cluster, err := inbox.Only(ctx, "the lockstep", api.LockstepID)
-	if err != nil {
+	if _, err := inbox.Only(ctx, "the lockstep", api.LockstepID); err != nil {
 		return err
 	}
-	c := &core{ctx: ctx, cluster: cluster, book: newBook(), dirty: true, changed: true}
-	l := assemble(c)
-	if err := inbox.Carried(ctx, packed, func(data []byte) error {
-		defer l.bulletin.assumeTold()
-		return l.unpack(data)
-	}, c.note); err != nil {
-		return err
-	}
-	if err := l.listen(); err != nil {
-		return err
-	}
-	return reset.Run(ctx, l.wasReset, func(ctx workflow.Context) error {
-		l.ctx = ctx
-		return l.run()
-	})
+	return run(ctx, &lockstep{}, packed)
 }
 
-// assemble puts the parts together.
-func assemble(c *core) *lockstep {
-	l := &lockstep{core: c, stock: &stock{core: c}, errands: &errands{core: c}, watcher: &watcher{core: c}}
-	l.bulletin = &bulletin{core: c}
-	l.office = &office{core: c, heard: l.stock.heard, refuse: l.bulletin.refuse}
-	l.bulletin.gone = l.office.doubt
-	l.errands.mayEnd = func() bool { return l.stock.isComplete() && l.office.isIdle() }
-	return l
+func run(ctx workflow.Context, l *lockstep, packed []byte) error {
+	_, err := controller.Run(ctx, l, controller.Program[*lockstep]{Type: api.LockstepType, Messages: messages, Queries: queries}, packed)
+	return err
 }
 
-// run decides whenever something happened, until no plan is left.
-func (l *lockstep) run() error {
-	if left := l.stock.until.Sub(l.now()); left > 0 {
-		l.wakeIn(left) // the run before was waiting for this
+// Begin implements controller.Controller: what runs has to be found first.
+func (l *lockstep) Begin(time.Time) {}
+
+// Decide implements controller.Controller. What it comes to is decided in one turn, and what plans are told of that in the next: with thousands
+// of nodes each takes its time.
+func (l *lockstep) Decide(t controller.Turn) (d controller.Decision) {
+	v := &l.Inventory
+	if l.CancelRequested { // the maintenances go on, and another that is started finds them
+		d.End = &controller.End{Err: temporal.NewCanceledError()}
+		return d
 	}
-	for {
-		l.dirty = false
-		l.office.attend()
-		switch {
-		case l.leaving():
-			l.watcher.stop()
-			if l.isIdle() {
-				return l.continueAsNew()
+	v.free(t)
+	due := v.ready || !t.Now.Before(l.Decided.Add(pace))
+	if due || t.Room() == 0 {
+		v.regroup() // a run that gives way hands over which plans want which nodes
+	}
+	checks := l.checks()
+	d.Effects = append(l.refusals(), checks...)
+	if !l.Known {
+		d.Effects = append(d.Effects, l.find())
+		return d
+	}
+	v.wake(&d, t.Now)
+	switch waits := l.waitsFor(); {
+	case !v.changed && v.uncompared:
+		d.More = v.compare(t)
+	case !v.changed:
+	case !due:
+		d.WakeAt(l.Decided.Add(pace), "decide how far nodes go")
+	case waits != "" && t.Now.Before(l.Until):
+		d.WakeAt(l.Until, "wait no longer for who does not answer")
+	default:
+		v.resolve(t.Now)
+		l.Decided, d.More = t.Now, true
+	}
+	d.Effects = append(d.Effects, l.asks()...)
+	if !v.ungrouped {
+		d.Effects = append(d.Effects, v.acts(t, beginNodes)...)
+		if len(v.silent)+len(checks) == 0 { // nobody else may want what no plan wants
+			d.Effects = append(d.Effects, v.acts(t, endNodes)...)
+		}
+		d.Effects = append(d.Effects, v.acts(t, steerNodes)...)
+	}
+	l.reports(t, &d)
+	d.Watches = l.watch()
+	if len(v.plans)+len(v.nodes)+len(v.silent)+len(v.waiting)+len(l.Refusals) == 0 {
+		d.End = &controller.End{}
+	}
+	return d
+}
+
+// wake sees to what has become due for nodes, and has the next turn be when something else does.
+func (v *inventory) wake(d *controller.Decision, now time.Time) {
+	for _, n := range v.nodes {
+		if isOver(n.ResendAt, now) {
+			n.ResendAt, v.changed = 0, true
+			n.Stale, n.Ended = n.Stale || n.Stand == held, n.Ended && n.Stand != ending
+		}
+		v.changed = v.changed || isOver(n.WordsAt, now)
+		for _, at := range [...]int64{n.ResendAt, n.WordsAt, n.RetryAt} {
+			if at > now.Unix() {
+				d.WakeAt(time.Unix(at, 0), "tell a maintenance something")
 			}
-		case l.step():
-			return nil
-		}
-		l.describe()
-		if err := workflow.Await(l.ctx, func() bool { return l.dirty }); err != nil {
-			return err
 		}
 	}
 }
 
-// isIdle tells that nothing would be lost with this run.
-func (l *lockstep) isIdle() bool {
-	return l.inFlight == 0 && l.office.isIdle() && !l.unread() && workflow.AllHandlersFinished(l.ctx)
+// Outcome implements controller.Controller.
+func (l *lockstep) Outcome(o controller.Outcome, now time.Time) {
+	switch o.Key.Kind {
+	case findAll:
+		l.found(o, now)
+	case checkPlans:
+		l.checked(o, now)
+	case beginNodes:
+		l.begun(o, now)
+	case steerNodes:
+		l.steered(o, now)
+	case endNodes:
+		l.endsCame(o, now)
+	case sendProgress:
+		l.reported(o, now)
+	case sendRefusal:
+		l.refused(o)
+	case watchEnds:
+		l.seen(o, now)
+	}
 }
 
-// step does what is to be done now, and tells whether it is all over.
-func (l *lockstep) step() (over bool) {
-	if !l.stock.known {
-		l.stock.take()
-		return false
+// Reset implements controller.Controller.
+func (l *lockstep) Reset(time.Time) {
+	l.Known, l.Inventory.changed = false, true
+	for _, p := range l.Inventory.plans {
+		l.Inventory.setSilent(p.Name, p.RunID)
 	}
-	if left := pace - l.now().Sub(l.decided); left > 0 && !l.decided.IsZero() && !l.book.ripe {
-		if l.changed {
-			l.wakeIn(left)
+	for _, n := range l.Inventory.nodes {
+		if n.Stand == held || n.Stand == ending {
+			n.Stand, n.Tries, n.RetryAt, n.Ended = asked, 0, 0, false
 		}
-		return false
 	}
-	if l.changed {
-		l.book.hold()
-		if l.stock.isOpen() {
-			l.changed, l.decided = false, l.now()
-			l.decide()
-		}
-	}
-	l.stock.ask()
-	l.errands.run()
-	l.watcher.keep()
-	return len(l.book.plans) == 0 && len(l.book.nodes) == 0 && len(l.book.silent) == 0 && l.isIdle()
 }
 
-// decide brings all nodes as far as their plans have come together, and has everybody told.
-func (l *lockstep) decide() {
-	s := l.book.resolve()
-	l.rest()
-	l.errands.aim(s)
-	l.bulletin.tell(s)
-}
+// Cancel implements controller.Controller.
+func (l *lockstep) Cancel(time.Time) { l.CancelRequested = true }
 
-// wasReset has everything found out anew: this run goes on from the past, and what was said since is not in its history.
-func (l *lockstep) wasReset(ctx workflow.Context) (runID string, err error) {
-	l.note("finding out anew how far nodes are", "this run was reset: what was said since is not in its history")
-	l.stock.doubt()
-	err = workflow.ExecuteActivity(call.Quick(ctx, "see which run this is"), call.Executions.ThisRun).Get(ctx, &runID)
-	l.dirty = true
-	return runID, err
-}
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,18 +1,15 @@
 package lockstep
 
 import (
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
-
-	"go.temporal.io/sdk/converter"
-	"go.temporal.io/sdk/workflow"
+	"time"
 
 	"drydock/api"
 	"drydock/rules/markdown"
 	"drydock/rules/number"
-	"drydock/workflows/inbox"
-	"drydock/workflows/loop"
+	"drydock/workflows/controller"
 )
 
 // pageSize, maxPageSize and maxPageText bound a page of the state, in nodes and about in bytes; heldPage one of what is held.
@@ -25,40 +22,46 @@ const (
 	shownPlans = 20
 )
 
-// answer takes queries.
-func (l *lockstep) answer() error {
-	state := func(raw converter.RawValue) (api.LockstepState, error) {
-		asked, err := inbox.Decode[api.LockstepRequest](inbox.Payload(raw))
-		if err != nil {
-			return api.LockstepState{}, err
-		}
-		return l.page(asked)
-	}
-	held := func(raw converter.RawValue) (api.LockstepHeld, error) {
-		asked, err := inbox.Decode[api.HeldRequest](inbox.Payload(raw))
-		if err != nil {
-			return api.LockstepHeld{}, err
-		}
-		return l.heldPage(asked), nil
-	}
-	return errors.Join(
-		workflow.SetQueryHandlerWithOptions(l.ctx, api.QueryState, state,
-			workflow.QueryHandlerOptions{Description: "the plans, and a page of the nodes with how far each is drained"}),
-		workflow.SetQueryHandlerWithOptions(l.ctx, api.QueryHeld, held,
-			workflow.QueryHandlerOptions{Description: "a page of the maintenances and plans that are counted on"}),
-	)
+var queries = []controller.Query[*lockstep]{
+	{Name: api.QueryState, Doc: "the plans, and a page of the nodes with how far each is drained", Question: stateQuestion{}},
+	{Name: api.QueryHeld, Doc: "a page of the maintenances and plans that are counted on", Question: heldQuestion{}},
 }
 
-func (l *lockstep) page(asked api.LockstepRequest) (api.LockstepState, error) {
+// stateQuestion asks for a page of the state.
+type stateQuestion struct{ api.LockstepRequest }
+
+// Answer implements controller.Question.
+func (q stateQuestion) Answer(l *lockstep, now time.Time) (any, error) {
+	return l.page(q.LockstepRequest, now)
+}
+
+// heldQuestion asks for a page of what is counted on.
+type heldQuestion struct{ api.HeldRequest }
+
+// Answer implements controller.Question.
+func (q heldQuestion) Answer(l *lockstep, _ time.Time) (any, error) {
+	return l.Inventory.heldPage(q.HeldRequest), nil
+}
+
+// rebuilding says in words what has to be found out before anything is decided; empty is nothing.
+func (l *lockstep) rebuilding(now time.Time) string {
+	if l.Known && !now.Before(l.Until) {
+		return ""
+	}
+	return l.waitsFor()
+}
+
+func (l *lockstep) page(asked api.LockstepRequest, now time.Time) (api.LockstepState, error) {
+	v := &l.Inventory
 	state := api.LockstepState{
-		Rebuilding: l.stock.pending(), Plans: []api.LockstepPlan{}, NodesAll: len(l.book.nodes), Nodes: []api.LockstepNode{}, Notes: l.notes,
+		Rebuilding: l.rebuilding(now), Plans: []api.LockstepPlan{}, NodesAll: len(v.nodes), Nodes: []api.LockstepNode{}, Notes: l.Notes,
 	}
 	found := asked.Plan == ""
-	for _, p := range l.book.plans {
+	for _, p := range v.plans {
 		found = found || p.Name == asked.Plan
 		state.Plans = append(state.Plans, api.LockstepPlan{
-			Name: p.Name, RunID: p.RunID, CreatedAt: p.CreatedAt, Revision: p.Revision, Stage: p.Stage, Tier: p.tier, Tiers: p.tiers.Len(),
-			Nodes: len(p.Nodes), Left: len(p.left), Forwarded: p.forwarded,
+			Name: p.Name, RunID: p.RunID, CreatedAt: p.CreatedAt, Revision: p.Revision, Stage: p.Stage, Tier: p.Tier, Tiers: p.tiers.Len(),
+			Nodes: len(p.Nodes), Left: len(p.Left), Forwarded: p.Forwarded,
 		})
 	}
 	if !found {
@@ -68,11 +71,11 @@ func (l *lockstep) page(asked api.LockstepRequest) (api.LockstepState, error) {
 		asked.Limit = pageSize
 	}
 	limit, at, size := min(asked.Limit, maxPageSize), 0, 0
-	for _, n := range l.book.nodes {
-		if len(n.holders) == 0 && n.stand != ending {
+	for _, n := range v.nodes {
+		if !n.isWanted() && n.Stand != ending {
 			state.Unwanted++
 		}
-		if asked.Plan != "" && !names(n, asked.Plan) {
+		if asked.Plan != "" && !slices.Contains(n.group.names, asked.Plan) {
 			continue
 		}
 		if at++; at <= asked.Offset || state.NextOffset > 0 {
@@ -89,42 +92,30 @@ func (l *lockstep) page(asked api.LockstepRequest) (api.LockstepState, error) {
 	return state, nil
 }
 
-func names(n *node, plan string) bool {
-	for _, p := range n.holders {
-		if p.Name == plan {
-			return true
-		}
-	}
-	return false
-}
-
 func stateOf(n *node) api.LockstepNode {
 	one := api.LockstepNode{
-		Node: n.name, RunID: n.run, State: n.stand.String(), Phase: n.said.Phase, Revision: n.sent.Revision, Targets: n.sent.Targets,
-		Drained: n.drained, Gang: n.gang, Message: n.sent.Waits,
+		Node: n.name, RunID: n.Run, State: n.state(), Phase: n.progress.Phase, Revision: n.target.Revision, Targets: n.target.Targets,
+		Drained: n.Drained, Gang: n.gang, Plans: n.group.names, Message: n.target.Waits,
 	}
-	if n.said.Waiting != "" {
-		one.Message = n.said.Waiting
-	}
-	for _, p := range n.holders {
-		one.Plans = append(one.Plans, p.Name)
+	if n.progress.Waiting != "" {
+		one.Message = n.progress.Waiting
 	}
 	return one
 }
 
-// heldPage tells what is counted on, for whoever looks whether it runs.
-func (l *lockstep) heldPage(asked api.HeldRequest) api.LockstepHeld {
+// heldPage is what is counted on, for whoever looks whether it runs.
+func (v *inventory) heldPage(asked api.HeldRequest) api.LockstepHeld {
 	held := api.LockstepHeld{Nodes: []api.HeldNode{}}
 	if asked.Offset == 0 {
-		for _, p := range l.book.plans {
+		for _, p := range v.plans {
 			held.Plans = append(held.Plans, api.HeldPlan{Name: p.Name, RunID: p.RunID})
 		}
-		for _, name := range sortedKeys(l.book.silent) {
-			held.Plans = append(held.Plans, api.HeldPlan{Name: name, RunID: l.book.silent[name]})
+		for _, name := range sortedKeys(v.silent) {
+			held.Plans = append(held.Plans, api.HeldPlan{Name: name, RunID: v.silent[name]})
 		}
 	}
 	at := 0
-	for _, n := range l.book.nodes {
+	for _, n := range v.nodes {
 		if !n.runs() {
 			continue
 		}
@@ -135,34 +126,54 @@ func (l *lockstep) heldPage(asked api.HeldRequest) api.LockstepHeld {
 			held.NextOffset = at - 1
 			break
 		}
-		held.Nodes = append(held.Nodes, api.HeldNode{Node: n.name, RunID: n.run})
+		held.Nodes = append(held.Nodes, api.HeldNode{Node: n.name, RunID: n.Run})
 	}
 	return held
 }
 
-// describe shows the lockstep in the Temporal UI.
-func (l *lockstep) describe() {
+// Page implements controller.Controller.
+func (l *lockstep) Page(now time.Time) controller.Page {
+	v := &l.Inventory
 	var text strings.Builder
-	text.WriteString(markdown.Text(l.summary()))
-	if waits := l.stock.pending(); waits != "" {
+	text.WriteString(markdown.Text(v.summary()))
+	if waits := l.rebuilding(now); waits != "" {
 		fmt.Fprintf(&text, "\n\n%s", markdown.Text(waits))
 	}
-	if len(l.book.plans) > 0 {
+	text.WriteString(l.ShowTroubles())
+	if len(v.plans) > 0 {
 		text.WriteString("\n")
 	}
-	for _, p := range l.book.plans[:min(len(l.book.plans), shownPlans)] {
+	for _, p := range v.plans[:min(len(v.plans), shownPlans)] {
 		fmt.Fprintf(&text, "\n- plan %s: %s", markdown.Text(p.Name), p.Stage)
 		if p.Stage == api.StageDrain {
-			fmt.Fprintf(&text, ", tier %d of %d", min(p.tier+1, p.tiers.Len()), p.tiers.Len())
+			fmt.Fprintf(&text, ", tier %d of %d", min(p.Tier+1, p.tiers.Len()), p.tiers.Len())
 		}
 		fmt.Fprintf(&text, ", %s", number.Of(len(p.Nodes), "node"))
-		if len(p.left) > 0 {
-			fmt.Fprintf(&text, ", %d left", len(p.left))
+		if len(p.Left) > 0 {
+			fmt.Fprintf(&text, ", %d left", len(p.Left))
 		}
 	}
-	if more := len(l.book.plans) - shownPlans; more > 0 {
+	if more := len(v.plans) - shownPlans; more > 0 {
 		fmt.Fprintf(&text, "\n- and %d more", more)
 	}
-	text.WriteString(loop.Latest(l.notes))
-	workflow.SetCurrentDetails(l.ctx, text.String())
+	return controller.Page{Details: text.String() + l.ShowNotes()}
+}
+
+// summary says in one line how it stands.
+func (v *inventory) summary() string {
+	counts, order := map[string]int{}, []string{"to be begun", "being begun", "asked how far it is", "held", "being given back"}
+	for _, n := range v.nodes {
+		counts[n.state()]++
+	}
+	var parts []string
+	for _, state := range order {
+		if counts[state] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", counts[state], state))
+		}
+	}
+	text := number.Of(len(v.plans), "plan") + ", " + number.Of(len(v.nodes), "node")
+	if len(parts) > 0 {
+		text += ": " + strings.Join(parts, ", ")
+	}
+	return text
 }

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -13,7 +15,11 @@ import (
 	"drydock/rules/drainplan"
 	"drydock/rules/rollout"
 	"drydock/rules/spec"
+	"drydock/workflows/controller"
+	"drydock/workflows/handover"
 )
+
+var now = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
 // names are names of 63 characters that a compressor can make nothing of.
 func randomNames(count int) []string {
@@ -59,72 +65,141 @@ func TestTheLargestIntentFits(t *testing.T) {
 }
 
 // largest is as much as there may be: 50 plans of all 15,000 nodes.
-func largest(t *testing.T) *lockstep {
-	c := &core{book: newBook()}
-	l := assemble(c)
-	all := randomNames(rollout.MaxNodes)
+func largest(t testing.TB) *lockstep {
+	t.Helper()
+	l := &lockstep{Known: true}
+	v := &l.Inventory
+	all := slices.Sorted(slices.Values(randomNames(rollout.MaxNodes)))
 	for i := range 50 {
 		in := api.PlanIntent{
-			Name: fmt.Sprintf("plan-%d", i), RunID: runOf(fmt.Sprint(i)), CreatedAt: time.Now().Add(time.Duration(i) * time.Second), Revision: 3,
-			Stage: api.StageDrain, Tiers: tiersOf(10, 20, int32(100+i), 2000), Nodes: append([]string{}, all...),
-			Maintenance: json.RawMessage(`{"reason":"` + strings.Repeat("x", 8<<10) + `"}`),
+			Name: fmt.Sprintf("plan-%d", i), RunID: runOf(fmt.Sprint(i)), CreatedAt: now.Add(time.Duration(i) * time.Second), Revision: 3,
+			Stage: api.StageDrain, Tiers: tiersOf(10, 20, int32(100+i), 2000), Nodes: all, Maintenance: json.RawMessage(`{"reason":"` + strings.Repeat("x", 8<<10) + `"}`),
 		}
-		tiers, err := in.Validate(time.Now())
+		tiers, err := in.Validate(now.Add(time.Hour))
 		if err == nil {
-			err = c.book.check(in, tiers)
+			err = v.check(in, tiers)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.book.accept(in, tiers)
+		v.accept(in, tiers)
 	}
-	c.book.hold()
-	for i, n := range c.book.nodes {
-		n.stand, n.run = held, runOf(n.name)
-		n.said = api.NodeProgress{Phase: api.Draining, Pending: i % 7, Waiting: "the slot"}
-		n.drained = i%3 == 0
+	v.regroup()
+	for i, n := range v.nodes {
+		n.Stand, n.Run = held, runOf(n.name)
+		n.progress = api.NodeProgress{Phase: api.Draining, Pending: i % 7, Waiting: "the slot"}
+		n.Drained = i%3 == 0
 	}
 	return l
 }
 
-func TestWhatIsCarriedFits(t *testing.T) {
-	l := largest(t)
-	began := time.Now()
-	s := l.book.resolve()
-	t.Logf("decided in %s", time.Since(began))
-	gangs := l.book.gangs()
-	for i, n := range l.book.nodes {
-		if target, changed := l.book.aim(i, s, gangs, began); changed {
-			n.sent, n.stale, n.unsent = target, false, i%2 == 0
+// settled takes turns until a decision is no longer split, and returns how much processor time the longest of them took: the machine may be
+// busy with other tests.
+func settled(l *lockstep, at time.Time) (longest time.Duration, d controller.Decision) {
+	for more := true; more; more = d.More {
+		began := processorTime()
+		d = l.Decide(controller.At(at))
+		longest = max(longest, processorTime()-began)
+	}
+	return longest, d
+}
+
+func processorTime() time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		panic(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+func BenchmarkDecide(b *testing.B) {
+	l := largest(b)
+	var longest time.Duration
+	at := now
+	for b.Loop() {
+		at = at.Add(time.Minute)
+		l.Inventory.changed, l.Inventory.ungrouped = true, true
+		took, _ := settled(l, at)
+		longest = max(longest, took)
+	}
+	b.ReportMetric(float64(longest.Milliseconds()), "ms/longest")
+}
+
+func BenchmarkHandOver(b *testing.B) {
+	l := largest(b)
+	settled(l, now)
+	for b.Loop() {
+		if _, err := api.Pack(l); err != nil {
+			b.Fatal(err)
 		}
 	}
-	l.bulletin.s = s
-	began = time.Now()
-	changed, _ := l.bulletin.compare(l.book.plans[0])
-	t.Logf("compared %d nodes of a plan in %s", len(changed), time.Since(began))
-	began = time.Now()
-	data, err := api.Pack(l.pack())
+}
+
+func BenchmarkRestore(b *testing.B) {
+	l := largest(b)
+	settled(l, now)
+	packed, err := api.Pack(l)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		restored(b, packed)
+	}
+}
+
+// restored is what the frame makes of a state that was handed over.
+func restored(t testing.TB, packed []byte) *lockstep {
+	t.Helper()
+	var data json.RawMessage
+	l := &lockstep{}
+	err := api.Unpack(packed, &data)
+	if err == nil {
+		_, err = handover.Decode(data, l)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d bytes are carried, packed in %s", len(data), time.Since(began))
-	if len(data) > maxPayload*3/4 {
-		t.Errorf("%d bytes are carried", len(data))
+	return l
+}
+
+func TestWhatIsHandedOverFits(t *testing.T) {
+	l := largest(t)
+	settled(l, now)
+	fastest := time.Hour
+	for i := 1; i <= 5 && fastest > 300*time.Millisecond; i++ {
+		l.Inventory.changed, l.Inventory.ungrouped = true, true
+		longest, _ := settled(l, now.Add(time.Duration(i)*time.Minute))
+		fastest = min(fastest, longest)
 	}
-	again := assemble(&core{book: newBook()})
-	if err := again.unpack(data); err != nil {
+	if fastest > 300*time.Millisecond {
+		t.Errorf("the longest turn of a decision takes %s", fastest)
+	}
+	for i, n := range l.Inventory.nodes {
+		n.Unsent = i%2 == 0
+	}
+	began := time.Now()
+	data, err := api.Pack(l)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if len(again.book.nodes) != rollout.MaxNodes || len(again.book.plans) != 50 || len(again.book.plans[7].pending) != rollout.MaxNodes {
-		t.Fatalf("%d nodes, %d plans", len(again.book.nodes), len(again.book.plans))
+	took := time.Since(began)
+	if len(data) > maxPayload*3/4 {
+		t.Errorf("%d bytes are handed over", len(data))
 	}
-	for i, n := range l.book.nodes {
-		if got := again.book.nodes[i]; got.name != n.name || !reflect.DeepEqual(got.sent, n.sent) || got.raised != n.raised || !reflect.DeepEqual(got.at, n.at) || got.unsent != n.unsent {
+	began = time.Now()
+	again := restored(t, data)
+	t.Logf("the longest turn took %s; %d bytes, packed in %s, restored in %s", fastest, len(data), took, time.Since(began))
+	v, w := &l.Inventory, &again.Inventory
+	if len(w.nodes) != rollout.MaxNodes || len(w.plans) != 50 || len(w.plans[7].pending) != rollout.MaxNodes {
+		t.Fatalf("%d nodes, %d plans", len(w.nodes), len(w.plans))
+	}
+	for i, n := range v.nodes {
+		if got := w.nodes[i]; got.name != n.name || got.nodeState != n.nodeState || !reflect.DeepEqual(got.target, n.target) || !reflect.DeepEqual(got.at, n.at) || !slices.Equal(got.of, n.of) {
 			t.Fatalf("%+v became %+v", n, got)
 		}
 	}
 	for offset, pages := 0, 0; ; pages++ {
-		page, err := l.page(api.LockstepRequest{Limit: 1000, Offset: offset})
+		page, err := l.page(api.LockstepRequest{Limit: 1000, Offset: offset}, now)
 		if text, _ := json.Marshal(page); err != nil || len(text) > maxPayload {
 			t.Fatalf("a page of %d bytes, %v", len(text), err)
 		}
@@ -132,7 +207,7 @@ func TestWhatIsCarriedFits(t *testing.T) {
 			break
 		}
 	}
-	if text, _ := json.Marshal(l.heldPage(api.HeldRequest{})); len(text) > maxPayload {
+	if text, _ := json.Marshal(v.heldPage(api.HeldRequest{})); len(text) > maxPayload {
 		t.Errorf("a page of what is held has %d bytes", len(text))
 	}
 }

@@ -2,243 +2,277 @@ package lockstep
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
-	"strings"
-	"time"
-
-	"go.temporal.io/sdk/workflow"
 
 	"drydock/api"
 	"drydock/rules/drainplan"
-	"drydock/rules/number"
 	"drydock/rules/rollout"
 	"drydock/rules/schedule"
 )
 
-// packed is all that a run hands to the next. Plans name their nodes by bits, and what many nodes have in common is written
-// once: 15,000 nodes of 50 plans have to fit.
+// packed is the inventory as it goes to the next run. Plans name their nodes by bits, and what many nodes have in common is written once:
+// 15,000 nodes of 50 plans have to fit.
 type packed struct {
-	Plans []packedPlan `json:"plans"`
 	// Names are those of all nodes that are known or named.
-	Names []string     `json:"names"`
-	Nodes []packedNode `json:"nodes"`
-	// Shapes are what nodes have in common.
-	Shapes []shape                `json:"shapes"`
-	Notes  []api.RecordedDecision `json:"notes,omitempty"`
-	// Silent are the plans that run and have not said what they intend.
-	Silent        []api.HeldPlan `json:"silent,omitempty"`
-	Completed     []completed    `json:"completed,omitempty"`
-	Known         bool           `json:"known,omitempty"`
-	Until         time.Time      `json:"until,omitzero"`
-	ContinueAfter int            `json:"continueAfter,omitempty"`
+	Names     []string          `json:"names,omitempty"`
+	Plans     []packedPlan      `json:"plans,omitempty"`
+	Waiting   []packedPlan      `json:"waiting,omitempty"`
+	Nodes     []packedNode      `json:"nodes,omitempty"`
+	Shapes    []shape           `json:"shapes,omitempty"`
+	Lists     []json.RawMessage `json:"lists,omitempty"`
+	Silent    map[string]string `json:"silent,omitempty"`
+	Completed []completed       `json:"completed,omitempty"`
 }
 
+// packedPlan is a plan without nodes: those are the bits of Of, in the order of names. Pending are the bits of those of which it has still to
+// be told.
 type packedPlan struct {
-	// Intent is without nodes: those are the bits of Nodes, in the order of Names.
-	Intent    api.PlanIntent       `json:"intent"`
-	Nodes     []byte               `json:"nodes"`
-	Tier      int                  `json:"tier,omitempty"`
-	Begun     bool                 `json:"begun,omitempty"`
-	Fresh     bool                 `json:"fresh,omitempty"`
-	Forwarded string               `json:"forwarded,omitempty"`
-	Left      map[string]departure `json:"left,omitempty"`
-	// Untold are the bits of the nodes of which it has still to be told, All that it is told everything.
-	Untold []byte           `json:"untold,omitempty"`
-	All    bool             `json:"all,omitempty"`
-	Told   api.PlanProgress `json:"told"`
+	planState
+	Of      []byte `json:"of"`
+	Pending []byte `json:"pending,omitempty"`
 }
 
 type packedNode struct {
-	Name       int    `json:"n"`
-	Shape      int    `json:"s,omitempty"`
-	Run        string `json:"r,omitempty"`
-	Stand      stand  `json:"d,omitempty"`
-	Revision   int    `json:"v,omitempty"`
-	Raised     int    `json:"a,omitempty"`
-	Pending    int    `json:"p,omitempty"`
-	Evacuating int    `json:"e,omitempty"`
-	Drained    bool   `json:"x,omitempty"`
-	Unsent     bool   `json:"u,omitempty"`
-	Ended      bool   `json:"z,omitempty"`
+	Name  int `json:"n"`
+	Shape int `json:"s,omitempty"`
+	nodeState
+	Revision   int `json:"v,omitempty"`
+	Pending    int `json:"p,omitempty"`
+	Evacuating int `json:"e,omitempty"`
 }
 
-// shape is what many nodes have in common.
+// shape is what many nodes have in common. Lists are at their places from 1 on; 0 is none.
 type shape struct {
-	Targets []drainplan.Entry `json:"targets,omitempty"`
-	At      *drainplan.Entry  `json:"at,omitempty"`
-	By      []string          `json:"by,omitempty"`
-	Gang    string            `json:"gang,omitempty"`
-	// Made are the settings of the maintenances, Of the places of the plans that they are for.
-	Made    string         `json:"made,omitempty"`
-	Of      []int          `json:"of,omitempty"`
-	Sent    *schedule.Gang `json:"sent,omitempty"`
-	Plans   []string       `json:"plans,omitempty"`
-	Waits   string         `json:"waits,omitempty"`
-	Waiting string         `json:"waiting,omitempty"`
-	Last    bool           `json:"last,omitempty"`
-	Further bool           `json:"further,omitempty"`
-	Stale   bool           `json:"stale,omitempty"`
-	Phase   api.Phase      `json:"phase,omitempty"`
+	Targets int             `json:"targets,omitempty"`
+	At      drainplan.Entry `json:"at,omitzero"`
+	By      int             `json:"by,omitempty"`
+	Gang    string          `json:"gang,omitempty"`
+	Made    string          `json:"made,omitempty"`
+	Of      int             `json:"of,omitempty"`
+	Sent    schedule.Gang   `json:"sent,omitzero"`
+	Plans   int             `json:"plans,omitempty"`
+	Waits   string          `json:"waits,omitempty"`
+	Waiting string          `json:"waiting,omitempty"`
+	Last    bool            `json:"last,omitempty"`
+	Further bool            `json:"further,omitempty"`
+	Phase   api.Phase       `json:"phase,omitempty"`
 }
 
-// continueAsNew goes on in a new run: a history has its limits.
-func (l *lockstep) continueAsNew() error {
-	bytes, err := api.Pack(l.pack())
-	if err != nil {
-		return err
-	}
-	return workflow.NewContinueAsNewError(l.ctx, api.LockstepType, bytes)
+// lists are lists that are written once. Most of those that are equal are the same list, so that few are compared.
+type lists struct {
+	all   []json.RawMessage
+	same  map[span]int
+	texts map[string]int
 }
 
-func (l *lockstep) pack() packed {
-	l.book.hold()
-	s := l.book.present()
-	p := packed{Notes: l.notes, Known: l.stock.known, Until: l.stock.until, ContinueAfter: l.continueAfter, Completed: l.book.completed}
-	for _, name := range sortedKeys(l.book.silent) {
-		p.Silent = append(p.Silent, api.HeldPlan{Name: name, RunID: l.book.silent[name]})
+// span is a list by the pointer to its first entry.
+type span struct {
+	first  any
+	length int
+}
+
+func placeOf[T any](l *lists, list []T) int {
+	if len(list) == 0 {
+		return 0
 	}
-	for _, n := range l.book.nodes {
-		p.Names = append(p.Names, n.name)
+	key := span{&list[0], len(list)}
+	place, known := l.same[key]
+	if !known {
+		text, _ := json.Marshal(list) // of texts and numbers
+		if place, known = l.texts[string(text)]; !known {
+			l.all = append(l.all, text)
+			place = len(l.all)
+			l.texts[string(text)] = place
+		}
+		l.same[key] = place
 	}
-	for _, one := range l.book.plans {
-		p.Names = append(p.Names, one.Nodes...)
+	return place
+}
+
+// Opaque implements handover.Opaque.
+func (inventory) Opaque() {}
+
+// MarshalJSON implements json.Marshaler.
+func (v *inventory) MarshalJSON() ([]byte, error) {
+	p := packed{Names: v.names(), Silent: v.silent, Completed: v.completed}
+	inputs := 0
+	for _, one := range v.plans {
+		inputs += len(one.Maintenance)
 	}
-	slices.Sort(p.Names)
-	p.Names = slices.Compact(p.Names)
-	for _, one := range l.book.plans {
-		p.Plans = append(p.Plans, packPlan(one, p.Names, l.bulletin.untold(one, s)))
+	var waiting []string
+	for _, in := range v.waiting { // plans repeat those that are too many
+		names := v.names(append(slices.Clone(waiting), in.Nodes...)...)
+		if inputs += len(in.Maintenance); inputs <= maxInputs && len(names) <= rollout.MaxNodes {
+			p.Names, waiting = names, append(waiting, in.Nodes...)
+			p.Waiting = append(p.Waiting, packedPlan{planState: planState{PlanIntent: in}})
+		}
 	}
-	shapes := map[string]int{}
-	for _, n := range l.book.nodes {
-		common := shapeOf(n, l.book.plans)
-		key, _ := json.Marshal(common) // of texts and numbers
-		place, known := shapes[string(key)]
-		if !known {
-			place = len(p.Shapes)
-			shapes[string(key)] = place
-			p.Shapes = append(p.Shapes, common)
+	if len(v.plans) > 0 {
+		defer func(before situation) { v.now = before }(v.now)
+		v.now = v.present()
+		v.sumNodes()
+	}
+	for _, one := range v.plans {
+		packed := packedPlan{planState: one.planState}
+		if !one.All {
+			changed, words := one.differences(v.sums(one))
+			packed.Pending = bits(append(changed, words...), len(one.Nodes))
+		}
+		p.Plans = append(p.Plans, packed)
+	}
+	for _, all := range [][]packedPlan{p.Plans, p.Waiting} {
+		for i := range all {
+			all[i].Of, all[i].Nodes = bitsOf(all[i].Nodes, p.Names), nil
+		}
+	}
+	l, shapes := &lists{same: map[span]int{}, texts: map[string]int{}}, map[shape]int{}
+	for _, n := range v.nodes {
+		if n.gone {
+			continue
+		}
+		s := n.shape(l)
+		if _, known := shapes[s]; !known {
+			shapes[s] = len(p.Shapes)
+			p.Shapes = append(p.Shapes, s)
 		}
 		name, _ := slices.BinarySearch(p.Names, n.name)
 		p.Nodes = append(p.Nodes, packedNode{
-			Name: name, Shape: place, Run: n.run, Stand: n.stand, Revision: n.sent.Revision, Raised: n.raised,
-			Pending: n.said.Pending, Evacuating: n.said.Evacuating, Drained: n.drained, Unsent: n.unsent, Ended: n.ended,
+			Name: name, Shape: shapes[s], nodeState: n.nodeState, Revision: n.target.Revision, Pending: n.progress.Pending, Evacuating: n.progress.Evacuating,
 		})
 	}
-	return p
+	p.Lists = l.all
+	return json.Marshal(p)
 }
 
-func shapeOf(n *node, plans []*plan) shape {
-	s := shape{
-		Targets: n.sent.Targets, At: n.at, By: n.by, Gang: n.gang, Sent: n.sent.Gang, Plans: n.sent.Plans, Waits: n.sent.Waits,
-		Made: n.made, Waiting: n.said.Waiting, Last: n.sent.Last, Further: n.sent.Further, Stale: n.stale, Phase: n.said.Phase,
+// names are those of all nodes that are known or named, in their order, and more.
+func (v *inventory) names(more ...string) []string {
+	for _, n := range v.nodes {
+		more = append(more, n.name)
 	}
-	for i, p := range plans {
-		if slices.Contains(n.of, p.RunID) {
-			s.Of = append(s.Of, i)
+	for _, p := range v.plans {
+		for i, name := range p.Nodes {
+			if len(p.members) != len(p.Nodes) || p.members[i] == nil {
+				more = append(more, name)
+			}
 		}
+	}
+	slices.Sort(more)
+	return slices.Compact(more)
+}
+
+// bits are those of some places of a list; nil are none.
+func bits(places []int, length int) []byte {
+	if len(places) == 0 {
+		return nil
+	}
+	all := make([]byte, (length+7)/8)
+	for _, i := range places {
+		all[i/8] |= 1 << (i % 8)
+	}
+	return all
+}
+
+// bitsOf are the bits of some of the names. Both are in order.
+func bitsOf(some, names []string) []byte {
+	places, at := make([]int, 0, len(some)), 0
+	for _, name := range some {
+		for names[at] != name {
+			at++
+		}
+		places = append(places, at)
+	}
+	return bits(places, len(names))
+}
+
+func isSet(bits []byte, i int) bool { return i/8 < len(bits) && bits[i/8]&(1<<(i%8)) != 0 }
+
+func (n *node) shape(l *lists) shape {
+	s := shape{
+		Targets: placeOf(l, n.target.Targets), By: placeOf(l, n.by), Of: placeOf(l, n.of), Plans: placeOf(l, n.target.Plans), Gang: n.gang, Made: n.made,
+		Waits: n.target.Waits, Waiting: n.progress.Waiting, Last: n.target.Last, Further: n.target.Further, Phase: n.progress.Phase,
+	}
+	if n.at != nil {
+		s.At = *n.at
+	}
+	if n.target.Gang != nil {
+		s.Sent = *n.target.Gang
 	}
 	return s
 }
 
-func packPlan(p *plan, names []string, untold []int) packedPlan {
-	packed := packedPlan{
-		Intent: p.PlanIntent, Nodes: make([]byte, (len(names)+7)/8), Tier: p.tier, Begun: p.begun, Fresh: p.fresh,
-		Forwarded: p.forwarded, Left: p.left, All: p.all, Told: p.header,
+// node is a node that has the shape.
+func (s shape) node(all []json.RawMessage) (n node, err error) {
+	read := func(place int, into any) {
+		if place > 0 {
+			err = errors.Join(err, json.Unmarshal(all[place-1], into))
+		}
 	}
-	packed.Intent.Nodes = nil
-	for _, name := range p.Nodes {
-		i, _ := slices.BinarySearch(names, name)
-		packed.Nodes[i/8] |= 1 << (i % 8)
+	n = node{gang: s.Gang, made: s.Made, group: &group{}}
+	n.target = api.NodeTarget{Waits: s.Waits, Last: s.Last, Further: s.Further}
+	n.progress = api.NodeProgress{Phase: s.Phase, Waiting: s.Waiting}
+	read(s.Targets, &n.target.Targets)
+	read(s.Plans, &n.target.Plans)
+	read(s.By, &n.by)
+	read(s.Of, &n.of)
+	if s.At != (drainplan.Entry{}) {
+		n.at = &s.At
 	}
-	if len(untold) > 0 {
-		packed.Untold = make([]byte, (len(p.Nodes)+7)/8)
+	if s.Sent != (schedule.Gang{}) {
+		n.target.Gang = &s.Sent
 	}
-	for _, i := range untold {
-		packed.Untold[i/8] |= 1 << (i % 8)
-	}
-	return packed
+	return n, err
 }
 
-// unpack goes on where the run before ended.
-func (l *lockstep) unpack(data []byte) error {
+// UnmarshalJSON implements json.Unmarshaler.
+func (v *inventory) UnmarshalJSON(data []byte) error {
 	var p packed
-	if err := api.Unpack(data, &p); err != nil {
+	if err := json.Unmarshal(data, &p); err != nil {
 		return err
 	}
-	l.notes, l.continueAfter = p.Notes, p.ContinueAfter
-	l.stock.known, l.stock.until, l.book.completed = p.Known, p.Until, p.Completed
-	for _, one := range p.Silent {
-		l.book.silent[one.Name] = one.RunID
+	*v = inventory{silent: p.Silent, completed: p.Completed}
+	for _, all := range [][]packedPlan{p.Plans, p.Waiting} {
+		for i := range all {
+			for j, name := range p.Names {
+				if isSet(all[i].Of, j) {
+					all[i].Nodes = append(all[i].Nodes, name)
+				}
+			}
+		}
+	}
+	for _, one := range p.Waiting {
+		v.waiting = append(v.waiting, one.PlanIntent)
 	}
 	for _, one := range p.Plans {
-		tiers, err := drainplan.New(one.Intent.Tiers, nil)
+		tiers, err := drainplan.New(one.Tiers, nil)
 		if err != nil {
-			return fmt.Errorf("plan %s: %w", one.Intent.Name, err)
+			return fmt.Errorf("plan %s: %w", one.Name, err)
 		}
-		l.book.plans = append(l.book.plans, one.unpack(p.Names, tiers))
+		p := &plan{planState: one.planState, tiers: tiers, settings: rollout.Settings(one.Maintenance)}
+		for i := range p.Nodes {
+			if isSet(one.Pending, i) {
+				p.pending = append(p.pending, i)
+			}
+		}
+		v.plans = append(v.plans, p)
+	}
+	like := make([]node, len(p.Shapes))
+	for i, s := range p.Shapes {
+		var err error
+		if like[i], err = s.node(p.Lists); err != nil {
+			return err
+		}
 	}
 	for _, one := range p.Nodes {
-		n := l.book.add(p.Names[one.Name])
-		n.take(one, p.Shapes[one.Shape], l.book.plans)
+		n := v.add(p.Names[one.Name])
+		name := n.name
+		*n = like[one.Shape]
+		n.name, n.nodeState, n.target.Run, n.target.Revision = name, one.nodeState, one.Run, one.Revision
+		n.progress.Node, n.progress.RunID, n.progress.Pending, n.progress.Evacuating = name, one.Run, one.Pending, one.Evacuating
 	}
-	l.book.hold()
+	v.changed, v.ungrouped = true, true
+	v.regroup()
+	v.assumeSent()
 	return nil
-}
-
-func (packed packedPlan) unpack(names []string, tiers drainplan.Plan) *plan {
-	p := &plan{
-		PlanIntent: packed.Intent, tiers: tiers, tier: packed.Tier, settings: rollout.Settings(packed.Intent.Maintenance), begun: packed.Begun, fresh: packed.Fresh,
-		forwarded: packed.Forwarded, left: packed.Left, telling: telling{all: packed.All, header: packed.Told},
-	}
-	if p.left == nil {
-		p.left = map[string]departure{}
-	}
-	for i, name := range names {
-		if packed.Nodes[i/8]&(1<<(i%8)) != 0 {
-			p.Nodes = append(p.Nodes, name)
-		}
-	}
-	for i := range p.Nodes {
-		if i/8 < len(packed.Untold) && packed.Untold[i/8]&(1<<(i%8)) != 0 {
-			p.pending = append(p.pending, i)
-		}
-	}
-	return p
-}
-
-// take goes on with a node. What was being begun, or asked, is begun or asked again.
-func (n *node) take(one packedNode, s shape, plans []*plan) {
-	n.run, n.stand, n.raised, n.drained = one.Run, one.Stand, one.Raised, one.Drained
-	if n.stand == beginning {
-		n.stand = wanted
-	}
-	n.unsent, n.ended, n.stale = one.Unsent, one.Ended, s.Stale
-	n.at, n.by, n.gang, n.made = s.At, s.By, s.Gang, s.Made
-	for _, i := range s.Of {
-		n.of = append(n.of, plans[i].RunID)
-	}
-	n.sent = api.NodeTarget{
-		Run: one.Run, Revision: one.Revision, Targets: s.Targets, Waits: s.Waits, Last: s.Last, Further: s.Further, Gang: s.Sent, Plans: s.Plans,
-	}
-	n.said = api.NodeProgress{Node: n.name, RunID: one.Run, Phase: s.Phase, Waiting: s.Waiting, Pending: one.Pending, Evacuating: one.Evacuating}
-}
-
-// summary says in one line how the lockstep stands.
-func (l *lockstep) summary() string {
-	counts := [ending + 1]int{}
-	for _, n := range l.book.nodes {
-		counts[n.stand]++
-	}
-	var parts []string
-	for s, count := range counts {
-		if count > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", count, stand(s)))
-		}
-	}
-	text := number.Of(len(l.book.plans), "plan") + ", " + number.Of(len(l.book.nodes), "node")
-	if len(parts) > 0 {
-		text += ": " + strings.Join(parts, ", ")
-	}
-	return text
 }

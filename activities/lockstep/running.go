@@ -37,13 +37,13 @@ func (a *Activities) CheckPlans(ctx context.Context, in CheckInput) ([]api.HeldP
 	return running, nil
 }
 
-// StockInput names the task queue of a cluster.
-type StockInput struct {
+// QueueInput names the task queue of a cluster.
+type QueueInput struct {
 	TaskQueue string `json:"taskQueue"`
 }
 
-// Stock is what runs that the lockstep has to know.
-type Stock struct {
+// Running is what runs that the lockstep has to know.
+type Running struct {
 	// Nodes are those with a maintenance that plans share.
 	Nodes api.List[string] `json:"nodes,omitempty"`
 	// Plans are those of strategy allAtOnce.
@@ -54,36 +54,36 @@ type Stock struct {
 const allAtOnce = "allAtOnce"
 
 // TakeStock finds, by visibility, the maintenances that plans share and the plans that may share them.
-func (a *Activities) TakeStock(ctx context.Context, in StockInput) (Stock, error) {
+func (a *Activities) TakeStock(ctx context.Context, in QueueInput) (Running, error) {
 	ctx, stop := heartbeat.UntilWorkerStops(ctx)
 	defer stop()
-	var stock Stock
+	var running Running
 	nodes, err := a.sharedNodes(ctx, in)
 	if err != nil {
-		return stock, err
+		return running, err
 	}
 	for _, n := range nodes {
-		stock.Nodes = append(stock.Nodes, n.Node)
+		running.Nodes = append(running.Nodes, n.Node)
 	}
 	plans, err := execution.ListRunning(ctx, a.Temporal, a.Namespace, execution.InventoryInput{WorkflowType: api.MaintenancePlanType, TaskQueue: in.TaskQueue})
 	if err != nil {
-		return stock, err
+		return running, err
 	}
 	for _, run := range plans {
 		one, err := a.goesInLockstep(ctx, run.WorkflowID)
 		if err != nil {
-			return stock, err
+			return running, err
 		}
 		if one.Name != "" {
-			stock.Plans = append(stock.Plans, one)
+			running.Plans = append(running.Plans, one)
 		}
 	}
-	return stock, nil
+	return running, nil
 }
 
 // sharedNodes are those with a maintenance that runs and that plans share, in the order of their names. The runs are the
 // present ones.
-func (a *Activities) sharedNodes(ctx context.Context, in StockInput) ([]api.HeldNode, error) {
+func (a *Activities) sharedNodes(ctx context.Context, in QueueInput) ([]api.HeldNode, error) {
 	all, err := execution.ListRunning(ctx, a.Temporal, a.Namespace, execution.InventoryInput{WorkflowType: api.NodeMaintenanceType, TaskQueue: in.TaskQueue})
 	if err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ type Seen struct {
 
 // WatchShared returns when a maintenance or a plan has ended that the calling workflow counts on; it asks that again and again
 // which they are. Maintenances and plans that end tell so themselves, but for those that are terminated.
-func (a *Activities) WatchShared(ctx context.Context, in StockInput) (Seen, error) {
+func (a *Activities) WatchShared(ctx context.Context, in QueueInput) (Seen, error) {
 	ctx, stop := heartbeat.UntilWorkerStops(ctx)
 	defer stop()
 	for pause := firstLook(activity.GetInfo(ctx).Attempt); ; pause = lookEvery {
@@ -165,7 +165,7 @@ func (a *Activities) WatchShared(ctx context.Context, in StockInput) (Seen, erro
 	}
 }
 
-// firstLook is how long a watch waits before it looks. The lockstep has just heard of what it counts on when it begins one; an attempt
+// firstLook is how long a watch waits before it looks. The lockstep has just found out what it counts on when it begins one; an attempt
 // that follows another looks at once, because the worker of that one may have been dead for long.
 func firstLook(attempt int32) time.Duration {
 	if attempt > 1 {
@@ -176,7 +176,7 @@ func firstLook(attempt int32) time.Duration {
 
 // look compares what the workflow counts on with what runs. Visibility lags: those that it does not know are looked at one by
 // one.
-func (a *Activities) look(ctx context.Context, in StockInput) (Seen, error) {
+func (a *Activities) look(ctx context.Context, in QueueInput) (Seen, error) {
 	held, err := a.held(ctx)
 	if err != nil {
 		return Seen{}, err
@@ -204,7 +204,7 @@ func (a *Activities) look(ctx context.Context, in StockInput) (Seen, error) {
 		}
 		return err
 	})
-	seen.Gone = gone.told.Gone
+	seen.Gone = gone.signalled.Gone
 	running, checkErr := a.CheckPlans(ctx, CheckInput{Plans: held.Plans})
 	if checkErr == nil {
 		seen.Plans = slices.DeleteFunc(held.Plans, func(p api.HeldPlan) bool { return slices.Contains(running, p) })

@@ -1,0 +1,494 @@
+package lockstep
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"drydock/api"
+	"drydock/rules/bounds"
+	"drydock/rules/drainplan"
+	"drydock/rules/rollout"
+	"drydock/workflows/controller"
+)
+
+const (
+	// maxPlans bounds the plans of a cluster, maxInputs what their maintenances take together, in bytes: all of it goes to the next run.
+	maxPlans  = 100
+	maxInputs = 512 << 10
+	// maxWaiting bounds the intents whose plans are to be looked up; others are repeated by their plans.
+	maxWaiting = 20
+	// maxText bounds what is kept of what a maintenance says, in bytes: there may be thousands.
+	maxText = 200
+	// maxCompleted bounds the completed plans that are remembered.
+	maxCompleted = 100
+)
+
+// inventory is the plans and nodes that are known, with the maintenances of the nodes.
+type inventory struct {
+	// plans come in the order of their age.
+	plans []*plan
+	// nodes come in the order of their names once they are grouped; byName is only looked up in.
+	nodes  []*node
+	byName map[string]*node
+	// waiting are intents that count once their plans were seen to run.
+	waiting []api.PlanIntent
+	// silent are the first runs of plans that run and have not said yet what they intend, by their names.
+	silent map[string]string
+	// completed are the latest plans that were: what they said before is out of date.
+	completed []completed
+
+	// changed: plans or nodes have, since it was last decided. ungrouped: which plans want which nodes has.
+	changed, ungrouped bool
+	// ready: a plan may go on, so that a decision is not put off.
+	ready bool
+	// now is how it stood when it was last decided. uncompared: not all plans were compared with it.
+	now        situation
+	uncompared bool
+}
+
+// completed is a plan on whose behalf nothing is held any more, with its last revision.
+type completed struct {
+	RunID    string `json:"runId"`
+	Revision int    `json:"revision"`
+}
+
+// plan is an intent that counts.
+type plan struct {
+	planState
+	outbox
+	tiers drainplan.Plan
+	// settings stand for those of its maintenances that others have to share.
+	settings string
+	// members are the nodes of its Nodes, nil where there is none.
+	members []*node
+}
+
+// planState is what of a plan goes to the next run as it stands.
+type planState struct {
+	api.PlanIntent
+	Tier int `json:"tier,omitempty"`
+	// Begun: it has begun to drain, Forwarded says where older plans had gone further by then.
+	Begun     bool   `json:"begun,omitempty"`
+	Forwarded string `json:"forwarded,omitempty"`
+	// Fresh: its nodes are taken at the same time, as a gang.
+	Fresh bool `json:"fresh,omitempty"`
+	// Missing: it could not be signalled, so that somebody has to see whether it runs.
+	Missing bool `json:"missing,omitempty"`
+	// Left are the nodes whose maintenance has ended by itself, and how.
+	Left map[string]departure `json:"left,omitempty"`
+	// Header is what it was sent last beside its nodes. All: it is to be sent everything, nodes or not, whatever is under way.
+	Header api.PlanProgress `json:"header"`
+	All    bool             `json:"all,omitempty"`
+}
+
+// departure is how a maintenance ended that a plan still wanted.
+type departure struct {
+	Phase  api.Phase `json:"phase,omitempty"`
+	Why    string    `json:"why"`
+	Failed bool      `json:"failed,omitempty"`
+}
+
+// stand is what is done with a node.
+type stand int
+
+const (
+	// wanted: its maintenance is to begin.
+	wanted stand = iota
+	// asked: it runs, and has to say how far it is before anything is decided for it.
+	asked
+	held
+	// ending: it is to end.
+	ending
+)
+
+// node is a node with the maintenance that its plans share.
+type node struct {
+	name string
+	nodeState
+	// target is the latest, at the entry up to which its Targets were raised by plans. progress is what its maintenance said last, without what
+	// is in target too.
+	target   api.NodeTarget
+	progress api.NodeProgress
+	at       *drainplan.Entry
+	by       []string
+	gang     string
+	// made are the settings of its maintenance, empty where they are not known, and of the runs of the plans that it is for.
+	made string
+	of   []string
+
+	// group are the plans that want it. batch is the effect that it was put into last.
+	group *group
+	batch controller.Key
+	// gone: it is none of the nodes any more.
+	gone bool
+	// sum stands for how it is, beside messages.
+	sum uint64
+}
+
+// nodeState is what of a node goes to the next run as it stands. Times are in seconds since 1970.
+type nodeState struct {
+	// Run is the first run of its maintenance's chain, empty where that is not known.
+	Run   string `json:"r,omitempty"`
+	Stand stand  `json:"d,omitempty"`
+	// Raised is the revision since which its targets are these. Drained: none of the pods of its targets is left.
+	Raised  int  `json:"a,omitempty"`
+	Drained bool `json:"x,omitempty"`
+	// Unsent: its maintenance is to be sent its target. Ended: it was told to end.
+	Unsent bool `json:"u,omitempty"`
+	Ended  bool `json:"z,omitempty"`
+	// Tries count what failed for it in a row, or the questions that it did not answer; it is left alone before RetryAt.
+	Tries   int   `json:"t,omitempty"`
+	RetryAt int64 `json:"w,omitempty"`
+	// ResendAt is when its maintenance, which knows less than it was sent, is sent that again, zero where it knows all. Resent counts how often
+	// that was in a row.
+	ResendAt int64 `json:"b,omitempty"`
+	Resent   int   `json:"c,omitempty"`
+	// WordsAt is when its maintenance, which knows all but what it waits for, is sent that, zero where it knows that too.
+	WordsAt int64 `json:"o,omitempty"`
+	// Stale: its maintenance has to know its targets anew.
+	Stale bool `json:"l,omitempty"`
+}
+
+// group is plans that want the same nodes, oldest first: thousands of nodes may have the same plans.
+type group struct {
+	plans       []*plan
+	names, runs []string
+	// next are the groups with one more plan. They are only looked up in.
+	next map[*plan]*group
+}
+
+// with is the group with one more plan.
+func (g *group) with(p *plan) *group {
+	if g.next[p] == nil {
+		if g.next == nil {
+			g.next = map[*plan]*group{}
+		}
+		g.next[p] = &group{
+			plans: append(slices.Clip(g.plans), p), names: append(slices.Clip(g.names), p.Name), runs: append(slices.Clip(g.runs), p.RunID),
+		}
+	}
+	return g.next[p]
+}
+
+// state says in words what is done with a node.
+func (n *node) state() string {
+	if n.Stand == wanted && n.isBusy() {
+		return "being begun"
+	}
+	return [...]string{"to be begun", "asked how far it is", "held", "being given back"}[n.Stand]
+}
+
+// isWanted reports whether a plan wants the node.
+func (n *node) isWanted() bool { return len(n.group.plans) > 0 }
+
+// runs reports whether a maintenance of the node counts as running.
+func (n *node) runs() bool { return n.Stand >= asked }
+
+// isGranted reports whether a node has its slot.
+func (n *node) isGranted() bool {
+	return n.Stand >= held && n.progress.Phase != "" && n.progress.Phase != api.AwaitingApproval && n.progress.Phase != api.Pending
+}
+
+func (v *inventory) planOf(run string) *plan {
+	i := slices.IndexFunc(v.plans, func(p *plan) bool { return p.RunID == run })
+	if i < 0 {
+		return nil
+	}
+	return v.plans[i]
+}
+
+func (v *inventory) add(name string) *node {
+	if v.byName == nil {
+		v.byName = map[string]*node{}
+	}
+	n := &node{name: name, group: &group{}}
+	v.nodes, v.byName[name] = append(v.nodes, n), n
+	v.changed, v.ungrouped = true, true
+	return n
+}
+
+// remove forgets a node. It is in nodes until they are grouped.
+func (v *inventory) remove(n *node) {
+	n.gone = true
+	delete(v.byName, n.name)
+	v.changed, v.ungrouped = true, true
+}
+
+// awaited is a plan that has not said what it intends and that holds a node, as its maintenance says; empty where there is none. Whatever
+// others intend, it may not be as far.
+func (v *inventory) awaited(n *node) string {
+	if len(v.silent) == 0 {
+		return ""
+	}
+	for _, name := range n.target.Plans {
+		if _, is := v.silent[name]; is {
+			return name
+		}
+	}
+	return ""
+}
+
+// decides reports whether it is decided how far a node goes.
+func (v *inventory) decides(n *node) bool {
+	return n.Stand == held && !n.differs() && v.awaited(n) == ""
+}
+
+// follow notes for whom a maintenance goes on, who were found to want the same. Others come where all of those are complete and
+// the node was not given back yet.
+func (n *node) follow() {
+	plans := n.group.plans
+	goesOn := slices.ContainsFunc(plans, func(p *plan) bool { return slices.Contains(n.of, p.RunID) })
+	if len(plans) == 0 || goesOn && slices.Equal(n.of, n.group.runs) {
+		return
+	}
+	if goesOn || n.Stand == wanted || n.made == "" || n.made == plans[0].settings {
+		n.made, n.of = plans[0].settings, n.group.runs
+	}
+}
+
+// differs reports whether the plans that want a node want other settings than those of its maintenance, which was another's.
+func (n *node) differs() bool {
+	return n.isWanted() && n.made != n.group.plans[0].settings && !slices.Contains(n.of, n.group.plans[0].RunID)
+}
+
+// isActive reports whether a plan holds its nodes.
+func (p *plan) isActive() bool { return p.Stage == api.StageCordon || p.Stage == api.StageDrain }
+
+func (p *plan) hasLeft(name string) bool {
+	if len(p.Left) == 0 {
+		return false
+	}
+	_, left := p.Left[name]
+	return left
+}
+
+// check returns why an intent cannot be taken, beside the plans there are.
+func (v *inventory) check(in api.PlanIntent, tiers drainplan.Plan) error {
+	before := v.planOf(in.RunID)
+	if before != nil {
+		switch {
+		case slices.Index(rollout.Stages, in.Stage) < slices.Index(rollout.Stages, before.Stage):
+			return fmt.Errorf("stage: the plan is at %s already, and does not go back to %s", before.Stage, in.Stage)
+		case !slices.Equal(tiers.Entries(), before.tiers.Entries()):
+			return fmt.Errorf("tiers: the drain plan of a plan that has begun does not change")
+		}
+	}
+	if in.Stage == api.StageComplete {
+		return nil
+	}
+	return cmp.Or(v.checkRoom(in, before), v.checkShared(in), v.checkTargets(in, tiers))
+}
+
+// checkRoom keeps all plans together within what can be handed to the next run.
+func (v *inventory) checkRoom(in api.PlanIntent, before *plan) error {
+	inputs, nodes := len(in.Maintenance), len(v.byName)
+	for _, p := range v.plans {
+		if p != before {
+			inputs += len(p.Maintenance)
+		}
+	}
+	for _, name := range in.Nodes {
+		if v.byName[name] == nil {
+			nodes++
+		}
+	}
+	switch {
+	case before == nil && len(v.plans) >= maxPlans:
+		return fmt.Errorf("%d plans are under way: complete one first", len(v.plans))
+	case inputs > maxInputs:
+		return fmt.Errorf("maintenance: those of all plans have %d bytes: at most %d are taken", inputs, maxInputs)
+	case nodes > rollout.MaxNodes:
+		return fmt.Errorf("nodes: all plans have %d: at most %d are taken: complete a plan first", nodes, rollout.MaxNodes)
+	}
+	return nil
+}
+
+// checkShared refuses a plan whose maintenances could not be those of another with which it shares a node.
+func (v *inventory) checkShared(in api.PlanIntent) error {
+	names := make(map[string]bool, len(in.Nodes))
+	for _, name := range in.Nodes {
+		names[name] = true
+	}
+	for _, p := range v.plans {
+		if p.RunID == in.RunID || p.Name == in.Name || !p.isActive() {
+			continue
+		}
+		i := slices.IndexFunc(p.Nodes, func(name string) bool { return names[name] && !p.hasLeft(name) })
+		if i < 0 {
+			continue
+		}
+		if why := rollout.Unshareable(in.Name, in.Maintenance, p.Name, p.Maintenance); why != "" {
+			return fmt.Errorf("node %s is shared with plan %s, and they differ in what is done to it: %s", p.Nodes[i], p.Name, why)
+		}
+	}
+	return nil
+}
+
+// checkTargets keeps the targets that a node may come to within what its maintenance takes, and reports.
+func (v *inventory) checkTargets(in api.PlanIntent, tiers drainplan.Plan) error {
+	type same struct {
+		group   *group
+		targets string
+	}
+	checked := map[same]bool{}
+	for _, name := range in.Nodes {
+		n := v.byName[name]
+		if n == nil {
+			continue
+		}
+		text, _ := json.Marshal(n.target.Targets) // of texts and numbers
+		if checked[same{n.group, string(text)}] {
+			continue
+		}
+		checked[same{n.group, string(text)}] = true
+		plans := []string{in.Name}
+		all, _ := drainplan.Union(n.target.Targets, tiers.Targets(tiers.Len()-1))
+		for _, p := range n.group.plans {
+			if p.RunID != in.RunID {
+				all, _ = drainplan.Union(all, p.tiers.Targets(p.tiers.Len()-1))
+				plans = append(plans, p.Name)
+			}
+		}
+		if text, _ := json.Marshal(all); len(all) > api.MaxTargets || len(text) > api.MaxTargetsText {
+			return fmt.Errorf("tiers: node %s would come to %d drain targets (%d bytes) with plans %s: at most %d (%d bytes) are taken",
+				name, len(all), len(text), bounds.Cut(strings.Join(plans, ", "), maxText), api.MaxTargets, api.MaxTargetsText)
+		}
+	}
+	return nil
+}
+
+// accept has an intent count that was checked, in place of an earlier one of the plan, and of an earlier plan of its name.
+func (v *inventory) accept(in api.PlanIntent, tiers drainplan.Plan) {
+	v.plans = slices.DeleteFunc(v.plans, func(p *plan) bool { return p.Name == in.Name && p.RunID != in.RunID })
+	p := v.planOf(in.RunID)
+	if p == nil {
+		p = &plan{planState: planState{Fresh: true}}
+		v.plans = append(v.plans, p)
+	}
+	came := slices.ContainsFunc(in.Nodes, func(name string) bool { _, had := slices.BinarySearch(p.Nodes, name); return !had })
+	if came && p.Tier > 0 && p.Tier >= tiers.Len() {
+		p.Tier = tiers.Len() - 1 // there is something to drain again
+	}
+	left := map[string]departure{}
+	for _, name := range in.Nodes {
+		if gone, ok := p.Left[name]; ok {
+			left[name] = gone
+		}
+	}
+	if in.Stage == api.StageComplete && len(in.Nodes) == 0 {
+		in.Nodes, left = p.Nodes, p.Left
+	}
+	p.PlanIntent, p.tiers, p.Left, p.settings = in, tiers, left, rollout.Settings(in.Maintenance)
+	v.ungrouped = true
+	v.restart(p)
+	slices.SortStableFunc(v.plans, func(a, b *plan) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.Name, b.Name))
+	})
+}
+
+// drop forgets a plan on whose behalf nothing is held any more, and reports whether there was one.
+func (v *inventory) drop(run string) bool {
+	p := v.planOf(run)
+	if p == nil {
+		return false
+	}
+	v.plans = slices.DeleteFunc(v.plans, func(other *plan) bool { return other == p })
+	v.completed = append(v.completed, completed{RunID: run, Revision: p.Revision})
+	v.completed = v.completed[max(len(v.completed)-maxCompleted, 0):]
+	v.changed, v.ungrouped = true, true
+	return true
+}
+
+// isOutdated reports whether an intent was said before one that counts, or did.
+func (v *inventory) isOutdated(in api.PlanIntent) bool {
+	p := v.planOf(in.RunID)
+	return p != nil && in.Revision < p.Revision ||
+		slices.ContainsFunc(v.completed, func(c completed) bool { return c.RunID == in.RunID && in.Revision < c.Revision })
+}
+
+// regroup finds out which plans want which nodes, and which nodes are new.
+func (v *inventory) regroup() {
+	if !v.ungrouped {
+		return
+	}
+	v.ungrouped = false
+	byName := func(a, b *node) int { return strings.Compare(a.name, b.name) }
+	v.nodes = slices.DeleteFunc(v.nodes, func(n *node) bool { return n.gone })
+	slices.SortFunc(v.nodes, byName)
+	known, nobody := v.nodes, &group{}
+	for _, n := range known {
+		n.group = nobody
+	}
+	for _, p := range v.plans {
+		at, from, to := 0, nobody, nobody.with(p) // most nodes that follow each other have the same plans
+		p.members = make([]*node, len(p.Nodes))
+		for i, name := range p.Nodes {
+			for at < len(known) && known[at].name < name {
+				at++ // both are in order: to look each up would take longer
+			}
+			n := v.byName[name]
+			if at < len(known) && known[at].name == name {
+				n = known[at]
+			}
+			if p.isActive() && !p.hasLeft(name) {
+				if n == nil {
+					n = v.add(name)
+					if n.group = nobody; p.Fresh {
+						n.gang = p.gangName()
+					}
+				}
+				if n.group != from {
+					from, to = n.group, n.group.with(p)
+				}
+				n.group = to
+			}
+			p.members[i] = n
+		}
+		p.Fresh = p.Fresh && !p.isActive()
+	}
+	for _, n := range v.nodes {
+		if n.Stand == wanted && !n.isWanted() && !n.isBusy() {
+			v.remove(n)
+		}
+		n.follow()
+	}
+	v.nodes = slices.DeleteFunc(v.nodes, func(n *node) bool { return n.gone })
+	slices.SortFunc(v.nodes, byName)
+	v.ungrouped = false // it is of what was added and removed here
+}
+
+// gangName is the same whoever asks again.
+func (p *plan) gangName() string { return p.Name + "/" + p.RunID }
+
+// holds reports whether a node, of a place in the plan, is held on behalf of the plan.
+func (p *plan) holds(i int) bool {
+	if p.hasLeft(p.Nodes[i]) {
+		return false
+	}
+	n := p.member(i)
+	return p.isActive() || n != nil && (n.Stand != wanted || n.isBusy()) && !n.isWanted()
+}
+
+// member is the node of a place in the plan, nil where there is none.
+func (p *plan) member(i int) *node {
+	if n := p.members[i]; n != nil && !n.gone {
+		return n
+	}
+	return nil
+}
+
+// isComplete reports whether nothing is held on behalf of a plan at its last stage.
+func (p *plan) isComplete() bool {
+	if p.Stage != api.StageComplete {
+		return false
+	}
+	for i := range p.Nodes {
+		if p.holds(i) {
+			return false
+		}
+	}
+	return true
+}

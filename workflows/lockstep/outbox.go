@@ -1,0 +1,305 @@
+package lockstep
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"reflect"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+
+	"drydock/api"
+	"drydock/rules/bounds"
+	"drydock/workflows/call"
+	"drydock/workflows/controller"
+)
+
+// The kinds of the signals to plans.
+const (
+	sendProgress = "tell"
+	sendRefusal  = "refuse"
+	askIntent    = "ask"
+)
+
+const (
+	// maxSent and maxSentText bound what one signal has for a plan, in nodes and about in bytes.
+	maxSent     = 500
+	maxSentText = 192 << 10
+	// sendAtOnce bounds the signals to plans under way: each may be as long as that, and a server takes 4 MB in one go.
+	sendAtOnce = 6
+	// maxRefusals bounds the refusals that wait to be sent: plans repeat what they intend.
+	maxRefusals = 50
+	// refreshEvery is how often words alone are sent anew: who is waited for changes with every node.
+	refreshEvery = 30 * time.Second
+	// askAgain is the first pause before a plan is asked again for its intent; it doubles: of very many plans, not all answer at once.
+	askAgain = 5 * time.Second
+	// maxCompared bounds how many nodes of plans are compared in one turn.
+	maxCompared = 250_000
+)
+
+// outbox is what a plan was sent, and what it has to be sent.
+type outbox struct {
+	// sent is what it was sent of each of its nodes, in their order.
+	sent []sum
+	// pending are the places of nodes of which something is to be sent, words those of which the words alone have changed since refreshed.
+	pending, words []int
+	refreshed      time.Time
+	// compared: pending is of the last decision.
+	compared bool
+}
+
+// sum stands for what was said of a node: all of it, and all but the names of those who are waited for.
+type sum struct{ exact, kind uint64 }
+
+// restart has a plan be sent everything.
+func (v *inventory) restart(p *plan) {
+	p.All, p.compared = true, false
+	v.changed = true
+}
+
+// compare finds out what plans have to be sent since the last decision, and reports whether some are left for the next turn.
+func (v *inventory) compare(t controller.Turn) (more bool) {
+	if v.ungrouped {
+		return false // it is decided anew first
+	}
+	compared, underWay := 0, false
+	for _, p := range v.plans {
+		switch {
+		case p.compared:
+			continue
+		case p.All && t.UnderWay(keyOf(sendProgress, p.Name)):
+			underWay = true // what is sent now may come before what made it be sent everything
+			continue
+		case compared > 0 && compared+len(p.Nodes) > maxCompared:
+			return true
+		case p.All:
+			p.outbox, p.Header, p.All = outbox{}, api.PlanProgress{}, false
+		}
+		if p.compared = true; len(p.pending) > 0 {
+			continue
+		}
+		if compared == 0 {
+			v.sumNodes()
+		}
+		p.pending, p.words = p.differences(v.sums(p))
+		compared += 1 + len(p.Nodes)
+	}
+	v.uncompared = underWay
+	return false
+}
+
+// differences are the nodes of a plan of which something is to be sent, and those of which the words alone have changed.
+func (p *plan) differences(now []sum) (changed, words []int) {
+	if p.sent == nil {
+		p.sent = make([]sum, len(now))
+	}
+	for i := range now {
+		switch {
+		case now[i].kind != p.sent[i].kind:
+			changed = append(changed, i)
+		case now[i] != p.sent[i]:
+			words = append(words, i)
+		}
+	}
+	if len(words) > maxSent {
+		words = nil // so many are not worth it
+	}
+	return changed, words
+}
+
+// sumNodes has all nodes stand for how they are now.
+func (v *inventory) sumNodes() {
+	for _, n := range v.nodes {
+		n.sum = sumOf(n.shared())
+	}
+}
+
+// sums stand for what there is to say of a plan's nodes.
+func (v *inventory) sums(p *plan) []sum {
+	all := make([]sum, len(p.Nodes))
+	last, hashed := "", hashOf("")
+	for i := range p.Nodes {
+		n := p.member(i)
+		if n == nil || !p.isActive() || len(p.Left) > 0 {
+			one := v.progressOf(p, i)
+			all[i] = hashOf(one.Message).of(sumOf(one))
+			continue
+		}
+		if message := v.messageOf(p, n); message != last {
+			last, hashed = message, hashOf(message) // it is the same for thousands
+		}
+		all[i] = hashed.of(n.sum)
+	}
+	return all
+}
+
+// assumeSent takes as sent what the run before sent: all but what is pending.
+func (v *inventory) assumeSent() {
+	v.now = v.present()
+	v.sumNodes()
+	for _, p := range v.plans {
+		if p.All {
+			continue
+		}
+		p.compared, p.sent = true, v.sums(p)
+		for _, i := range p.pending {
+			p.sent[i] = sum{}
+		}
+	}
+}
+
+// refresh has words sent anew now and then.
+func (p *plan) refresh(d *controller.Decision, now time.Time) {
+	if len(p.words) == 0 {
+		return
+	}
+	if at := p.refreshed.Add(refreshEvery); now.Before(at) {
+		d.WakeAt(at, "tell plan "+p.Name+" who is waited for")
+		return
+	}
+	p.pending, p.words, p.refreshed = append(p.pending, p.words...), nil, now
+}
+
+// headerOf is what there is to say of a plan beside its nodes.
+func headerOf(p *plan) api.PlanProgress {
+	return api.PlanProgress{RunID: p.RunID, Revision: p.Revision, Tier: p.Tier, Complete: p.isComplete(), Forwarded: p.Forwarded}
+}
+
+// reports signal plans how far they are, each one at a time: what is said later has to come later.
+func (l *lockstep) reports(t controller.Turn, d *controller.Decision) {
+	v, room := &l.Inventory, sendAtOnce
+	for _, p := range v.plans {
+		if t.UnderWay(keyOf(sendProgress, p.Name)) {
+			room--
+		}
+	}
+	for _, p := range v.plans {
+		if room <= 0 {
+			return
+		}
+		if t.UnderWay(keyOf(sendProgress, p.Name)) || !p.compared {
+			continue
+		}
+		p.refresh(d, t.Now)
+		if header := headerOf(p); len(p.pending) > 0 || !reflect.DeepEqual(header, p.Header) {
+			d.Effects = append(d.Effects, l.signal(sendProgress, p.Name, v.part(p, header), 0))
+			room--
+		}
+	}
+}
+
+// part is as much for a plan as goes into one signal.
+func (v *inventory) part(p *plan, progress api.PlanProgress) api.PlanProgress {
+	n := 0
+	for size := 0; n < len(p.pending) && n < maxSent && size < maxSentText; n++ {
+		one := v.progressOf(p, p.pending[n])
+		progress.Nodes = append(progress.Nodes, one)
+		size += sizeOf(one.Targets) + len(one.Node) + len(one.Message)
+	}
+	progress.Complete = progress.Complete && n == len(p.pending)
+	return progress
+}
+
+// signal tells a plan something.
+func (l *lockstep) signal(kind, name string, progress api.PlanProgress, repeat time.Duration) controller.Effect {
+	return controller.Signal{
+		Meta: controller.Meta{Key: keyOf(kind, name), Summary: kind + " plan " + name, Repeat: repeat, AtOnce: sendAtOnce},
+		To:   controller.Execution{WorkflowID: api.PlanID(l.Info.Cluster, name)}, Name: api.SignalPlanProgress, Payload: progress,
+	}
+}
+
+// reported takes whether a plan was told how far it is.
+func (l *lockstep) reported(o controller.Outcome, now time.Time) {
+	v, sent := &l.Inventory, o.Begun.(controller.Signal).Payload.(api.PlanProgress)
+	p := v.planOf(sent.RunID)
+	var none *temporal.UnknownExternalWorkflowExecutionError
+	switch {
+	case p == nil:
+	case o.Err != nil:
+		p.Missing = errors.As(o.Err, &none)
+		l.Note(now, "plan "+p.Name+" could not be told how far it is", call.Cause(o.Err))
+		v.restart(p)
+	case sent.Complete && p.Revision == sent.Revision:
+		v.drop(p.RunID)
+	case !p.All:
+		p.take(sent)
+	}
+}
+
+// take notes what a plan was sent.
+func (p *plan) take(progress api.PlanProgress) {
+	for _, one := range progress.Nodes {
+		i, _ := slices.BinarySearch(p.Nodes, one.Node)
+		p.sent[i] = hashOf(one.Message).of(sumOf(one))
+		if len(p.pending) > 0 && p.pending[0] == i {
+			p.pending = p.pending[1:]
+		}
+	}
+	p.Header = progress
+	p.Header.Nodes = nil
+}
+
+// refusal is an intent that is not taken.
+type refusal struct {
+	Plan     string           `json:"plan"`
+	Progress api.PlanProgress `json:"progress"`
+}
+
+// refuse has a plan told why its intent is not taken.
+func (l *lockstep) refuse(in api.PlanIntent, why error) {
+	l.Refusals = slices.DeleteFunc(l.Refusals, func(r refusal) bool { return r.Plan == in.Name && r.Progress.RunID == in.RunID })
+	if len(l.Refusals) < maxRefusals {
+		progress := api.PlanProgress{RunID: in.RunID, Revision: in.Revision, Refused: bounds.Cut(why.Error(), 2*bounds.Text)}
+		l.Refusals = append(l.Refusals, refusal{Plan: in.Name, Progress: progress})
+	}
+}
+
+func (l *lockstep) refusals() (all []controller.Effect) {
+	for _, r := range l.Refusals {
+		all = append(all, l.signal(sendRefusal, r.Plan, r.Progress, 0))
+	}
+	return all
+}
+
+// refused forgets a refusal that was sent, or cannot be: a plan that was not answered says again what it intends.
+func (l *lockstep) refused(o controller.Outcome) {
+	sent := o.Begun.(controller.Signal).Payload.(api.PlanProgress)
+	l.Refusals = slices.DeleteFunc(l.Refusals, func(r refusal) bool {
+		return r.Progress.RunID == sent.RunID && r.Progress.Revision == sent.Revision && r.Progress.Refused == sent.Refused
+	})
+}
+
+// asks ask silent plans for their intents, and again, after a longer pause each time.
+func (l *lockstep) asks() (all []controller.Effect) {
+	for _, name := range sortedKeys(l.Inventory.silent) {
+		all = append(all, l.signal(askIntent, name, api.PlanProgress{RunID: l.Inventory.silent[name], Repeat: true}, askAgain))
+	}
+	return all
+}
+
+// hashOf is the sum of words alone.
+func hashOf(message string) sum {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(kindOf(message)))
+	s := sum{kind: h.Sum64()}
+	_, _ = h.Write([]byte(message))
+	s.exact = h.Sum64()
+	return s
+}
+
+// of adds how the node is, beside the words.
+func (s sum) of(node uint64) sum {
+	const prime = 1099511628211
+	return sum{kind: cmp.Or((s.kind^node)*prime, 1), exact: (s.exact ^ node) * prime} // 0 is nothing sent
+}
+
+// sumOf stands for how a node is, beside the words.
+func sumOf(one api.SharedProgress) uint64 {
+	one.Message = ""
+	h := fnv.New64a()
+	fmt.Fprint(h, one)
+	return h.Sum64()
+}
