@@ -90,8 +90,8 @@ func (h hand) ensure(ctx context.Context, in ObjectInput) (EnsuredObject, error)
 		return there, err
 	}
 	if there.Resource == nil {
-		if there, err = h.mayMake(ctx, in, node); err != nil || there.answers() {
-			return there, err
+		if why := h.mayTouch(in, node); why != "" {
+			return EnsuredObject{Skipped: why}, nil
 		}
 	}
 	var machine *metav1.OwnerReference
@@ -112,6 +112,9 @@ func (h hand) ensure(ctx context.Context, in ObjectInput) (EnsuredObject, error)
 		return there, nil
 	case !lease.Held:
 		return EnsuredObject{LeaseHeldBy: lease.HeldBy, Lease: state}, nil
+	}
+	if why, err := h.isIndispensable(ctx, in, node); why != "" || err != nil {
+		return EnsuredObject{Indispensable: why, Lease: state}, err
 	}
 	made, err := h.make(ctx, in, from, node, machine)
 	made.Lease = state
@@ -195,30 +198,34 @@ func whose(o *unstructured.Unstructured) string {
 	return "nobody is named"
 }
 
-// mayMake looks at the node once more, as it is now: a watch lags behind.
-func (h hand) mayMake(ctx context.Context, in ObjectInput, node *corev1.Node) (EnsuredObject, error) {
+// mayTouch looks at the node once more, as it is now: a watch lags behind. It returns what of the node forbids to remediate it.
+func (h hand) mayTouch(in ObjectInput, node *corev1.Node) (why string) {
 	if value, _ := h.exclusionOf(node); value == k8s.ExcludedValue {
-		return EnsuredObject{Skipped: "label " + k8s.ExcludeLabel + " is on the node"}, nil
+		return "label " + k8s.ExcludeLabel + " is on the node"
 	}
 	if by := h.maintenanceOf(in.Check, node); by != "" {
-		return EnsuredObject{Skipped: "the node is under maintenance by " + by}, nil
+		return "the node is under maintenance by " + by
 	}
 	if hasRecovered(node, in.Conditions) {
-		return EnsuredObject{Skipped: recovered}, nil
+		return recovered
 	}
-	if !in.ControlPlane && !IsControlPlane(node) {
-		return EnsuredObject{}, nil
+	return ""
+}
+
+// isIndispensable returns why the control plane cannot do without a node now. It is asked immediately before something is made, and where
+// there is no answer nothing is made. Once something was made the control plane does without the node already.
+func (h hand) isIndispensable(ctx context.Context, in ObjectInput, node *corev1.Node) (why string, err error) {
+	if in.Begun || !in.ControlPlane && !IsControlPlane(node) {
+		return "", nil
 	}
-	if in.Step == 0 {
-		if other, err := h.otherControlPlane(ctx, in); other != "" || err != nil {
-			return EnsuredObject{Waiting: other}, err
-		}
+	if other, err := h.otherControlPlane(ctx, in); other != "" || err != nil {
+		return other, err
 	}
 	may, err := h.mayLose(ctx, in.Node, in.Etcd)
-	if err != nil || may.Allowed || in.Step > 0 { // once a step has begun, the member is lost already
-		return EnsuredObject{}, err
+	if err != nil || may.Allowed {
+		return "", err
 	}
-	return EnsuredObject{Waiting: may.Why}, nil
+	return may.Why, nil
 }
 
 // otherControlPlane names a remediation of another control-plane node, whoever has begun it: one is remediated at a time.

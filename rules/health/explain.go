@@ -93,6 +93,9 @@ func (w *showing) explainRemediation(n Node, found illness, e *Explanation) {
 	last := order.Step+1 >= len(w.steps)
 	switch {
 	case step == nil:
+		if p := n.Remediation.Progress; p != nil && p.Waiting != "" {
+			e.Blocks = append(e.Blocks, p.Waiting)
+		}
 		e.Next = fmt.Sprintf("step %d begins", order.Step+1)
 	case len(w.spec.EscalatingRemediations) == 0:
 		e.Next = "the remediation goes on until the node is healthy: it has no timeout"

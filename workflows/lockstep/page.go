@@ -11,8 +11,8 @@ import (
 	"drydock/api"
 	"drydock/rules/markdown"
 	"drydock/rules/number"
+	"drydock/workflows/details"
 	"drydock/workflows/inbox"
-	"drydock/workflows/loop"
 )
 
 // pageSize, maxPageSize and maxPageText bound a page of the state, in nodes and about in bytes; heldPage one of what is held.
@@ -163,6 +163,6 @@ func (l *lockstep) describe() {
 	if more := len(l.book.plans) - shownPlans; more > 0 {
 		fmt.Fprintf(&text, "\n- and %d more", more)
 	}
-	text.WriteString(loop.Latest(l.notes))
+	text.WriteString(details.Notes(l.notes))
 	workflow.SetCurrentDetails(l.ctx, text.String())
 }

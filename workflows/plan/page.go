@@ -15,7 +15,7 @@ import (
 	"drydock/rules/bounds"
 	"drydock/rules/markdown"
 	"drydock/rules/rollout"
-	"drydock/workflows/loop"
+	"drydock/workflows/details"
 )
 
 // pageSize, maxPageSize and maxPageText bound a page of the status, in nodes and in bytes; maxNames bounds the names of
@@ -196,7 +196,7 @@ func (c *core) describe() {
 			fmt.Fprintf(&text, ", until %s", c.state.Until.UTC().Format(time.RFC3339))
 		}
 	}
-	text.WriteString(loop.ShowTroubles(c.troubles))
+	text.WriteString(details.Troubles(c.troubles))
 	for _, warning := range c.state.Warnings {
 		fmt.Fprintf(&text, "\n\nWarning: %s", markdown.Text(warning))
 	}

@@ -118,7 +118,7 @@ func (r *remediation) begin(step int) controller.Effect {
 	switch {
 	case what.Maintenance == nil:
 		return r.act(actMake, of, "remediate "+r.in.Node+" with a "+what.Template.Kind, controller.Call{Func: call.Health.EnsureObject}, activity.ObjectInput{
-			Check: r.in.Check, Node: r.in.Node, UID: r.in.UID, ControlPlane: r.in.ControlPlane, Step: step, Template: *what.Template,
+			Check: r.in.Check, Node: r.in.Node, UID: r.in.UID, ControlPlane: r.in.ControlPlane, Step: step, Begun: r.hasMade(), Template: *what.Template,
 			RunID: r.Info.Run, Lease: r.leaseWant(), Etcd: r.in.Etcd, Conditions: r.in.Conditions, Owner: r.in.Owner,
 		})
 	case m != nil: // that of an earlier step
@@ -128,7 +128,7 @@ func (r *remediation) begin(step int) controller.Effect {
 			activity.LeaseInput{Check: r.in.Check, Node: r.in.Node, UID: r.in.UID, LeaseWant: r.leaseWant()})
 	default:
 		return r.act(actMaintain, of, "begin the maintenance of "+r.in.Node, controller.Call{Func: call.Health.BeginRepair}, activity.RepairInput{
-			Check: r.in.Check, Node: r.in.Node, UID: r.in.UID, ControlPlane: r.in.ControlPlane, Step: step, Repair: *what.Maintenance,
+			Check: r.in.Check, Node: r.in.Node, UID: r.in.UID, ControlPlane: r.in.ControlPlane, Step: step, Begun: r.hasMade(), Repair: *what.Maintenance,
 			Why: r.in.Why, Conditions: r.in.Conditions, Etcd: r.in.Etcd,
 		})
 	}

@@ -54,7 +54,7 @@ func (r *remediation) made(o controller.Outcome, step int, now time.Time) {
 		made = activity.EnsuredObject{Failure: call.Cause(err)}
 	}
 	p := &r.Progress
-	p.LeaseHeldBy, p.NotOwned = made.LeaseHeldBy, made.NotOwned
+	p.LeaseHeldBy, p.NotOwned, p.Indispensable = made.LeaseHeldBy, made.NotOwned, made.Indispensable
 	r.Leased = r.Leased || made.Lease.Held
 	switch {
 	case made.Resource != nil:
@@ -74,6 +74,8 @@ func (r *remediation) made(o controller.Outcome, step int, now time.Time) {
 		r.refused(o, step, "the node's lease is held by "+made.LeaseHeldBy, now)
 	case made.NotOwned != "":
 		r.refused(o, step, made.NotOwned+" stands in the way, and is not this check's", now)
+	case made.Indispensable != "":
+		r.giveUp(made.Indispensable)
 	case made.Skipped != "":
 		r.refused(o, step, made.Skipped, now)
 	case made.Unproven != "" && step+1 < len(r.in.Steps):
@@ -121,6 +123,12 @@ func (r *remediation) refused(o controller.Outcome, step int, why string, now ti
 	}
 }
 
+// giveUp ends a remediation that has made nothing: its check tries again later. To wait would keep another node from its turn.
+func (r *remediation) giveUp(why string) {
+	r.Ending = bounds.Cut(why, bounds.Text)
+	r.Progress.Failure = r.Ending
+}
+
 // replaced ends a remediation whose node is another one by now, before its next step: whether that one is ill the check decides.
 func (r *remediation) replaced(o controller.Outcome, step int, now time.Time) {
 	const why = "the node was replaced by another of its name"
@@ -150,6 +158,7 @@ func (r *remediation) leased(o controller.Outcome, now time.Time) {
 func (r *remediation) maintained(o controller.Outcome, step int, now time.Time) {
 	var begun activity.BegunRepair
 	err := o.Get(&begun)
+	r.Progress.Indispensable = begun.Indispensable
 	switch {
 	case err != nil:
 		r.refused(o, step, "the maintenance could not be begun: "+call.Cause(err), now)
@@ -157,9 +166,8 @@ func (r *remediation) maintained(o controller.Outcome, step int, now time.Time) 
 		r.replaced(o, step, now)
 	case begun.Refused != "":
 		r.refused(o, step, begun.Refused, now)
-	case begun.Waiting != "":
-		r.wait(begun.Waiting)
-		r.Rest(o.Key, askAgain, now)
+	case begun.Indispensable != "":
+		r.giveUp(begun.Indispensable)
 	default:
 		r.wait("")
 		r.takeUp(begun, step)
