@@ -93,6 +93,9 @@ func (h hand) ensure(ctx context.Context, in ObjectInput) (EnsuredObject, error)
 		if why := h.mayTouch(in, node); why != "" {
 			return EnsuredObject{Skipped: why}, nil
 		}
+		if not := h.withoutSlot(ctx, in, node); not.answers() {
+			return not, nil
+		}
 	}
 	var machine *metav1.OwnerReference
 	if there.Resource == nil {
@@ -132,7 +135,7 @@ func (h hand) takeLease(ctx context.Context, in ObjectInput) (nodelease.State, e
 
 // answers tells whether it says why nothing is made.
 func (e EnsuredObject) answers() bool {
-	return e.NotOwned+e.Waiting+e.Skipped+e.Failure+e.Unproven != "" || e.NodeGone
+	return e.NotOwned+e.Waiting+e.Skipped+e.Failure+e.Unproven != "" || e.NodeGone || e.NeedsSlot
 }
 
 func (in ObjectInput) want() nodelease.Want {
@@ -210,6 +213,20 @@ func (h hand) mayTouch(in ObjectInput, node *corev1.Node) (why string) {
 		return recovered
 	}
 	return ""
+}
+
+// withoutSlot answers where the node is one of the control plane, and it is not known that the remediation holds the slot for it.
+func (h hand) withoutSlot(ctx context.Context, in ObjectInput, node *corev1.Node) EnsuredObject {
+	if !in.ControlPlane && !IsControlPlane(node) {
+		return EnsuredObject{}
+	}
+	switch held, err := h.holdsSlot(ctx, in.Slot); {
+	case err != nil: // an order to end must not wait for the scheduler
+		return EnsuredObject{Waiting: fmt.Sprintf("the scheduler to say whether the remediation has its slot: %v", err)}
+	case !held:
+		return EnsuredObject{NeedsSlot: true}
+	}
+	return EnsuredObject{}
 }
 
 // isIndispensable returns why the control plane cannot do without a node now. It is asked immediately before something is made, and where

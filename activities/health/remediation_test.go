@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"drydock/activities/activitytest"
+	"drydock/api"
 	"drydock/k8s"
 	rules "drydock/rules/health"
 )
@@ -32,7 +33,7 @@ func (s *site) withTemplates(annotations string) ObjectInput {
 	s.kinds.Set(`{"apiVersion":"` + group + `","kind":"RestartTemplate","metadata":{"name":"t","namespace":"fixers","labels":{"a":"b"},"annotations":{` + annotations + `}},
 		"spec":{"template":{"spec":{"times":3,"how":{"fast":true}}}}}`)
 	return ObjectInput{
-		Check: "workers", Node: "n1", UID: "uid-1", RunID: "r-run",
+		Check: "workers", Node: "n1", UID: "uid-1", RunID: "r-run", Slot: "r-run/1",
 		Template: rules.TemplateRef{APIVersion: group, Kind: "RestartTemplate", Namespace: "fixers", Name: "t"},
 	}
 }
@@ -165,6 +166,18 @@ func TestWhatStandsInTheWay(t *testing.T) {
 		"no spec.template": {func(s *site, _ *ObjectInput) {
 			s.kinds.Set(`{"apiVersion":"` + group + `","kind":"RestartTemplate","metadata":{"name":"t","namespace":"fixers"},"spec":{}}`)
 		}, func(e EnsuredObject) bool { return e.FailureReason == rules.DisabledTemplateInvalid }},
+		"the control plane, without a slot": {func(s *site, in *ObjectInput) {
+			in.Slot = ""
+			s.server.Set(worker("n1", "Unknown", activitytest.Labelled("node-role.kubernetes.io/control-plane", "")))
+		}, func(e EnsuredObject) bool { return e.NeedsSlot }},
+		"a slot that is not held": {func(s *site, in *ObjectInput) {
+			in.ControlPlane = true
+			s.acts.Temporal = activitytest.Granting(api.SlotHeld{})
+		}, func(e EnsuredObject) bool { return e.NeedsSlot }},
+		"a scheduler that does not know": {func(s *site, in *ObjectInput) {
+			in.ControlPlane = true
+			s.acts.Temporal = activitytest.Granting(api.SlotHeld{Rebuilding: true})
+		}, func(e EnsuredObject) bool { return strings.Contains(e.Waiting, "who holds a slot") }},
 		"the control plane": {func(s *site, in *ObjectInput) {
 			in.ControlPlane = true
 			s.server.Set(worker("m2", "Unknown", activitytest.Labelled("node-role.kubernetes.io/control-plane", "")))
@@ -269,7 +282,7 @@ func TestNothingIsMadeOfAControlPlaneNodeWithoutEtcdsWord(t *testing.T) {
 			m.On("DescribeWorkflowExecution", mock.Anything, mock.Anything, "").Return(nil, serviceerror.NewNotFound("there is none"))
 			s.acts.Temporal = m
 			begun, err := activitytest.Call(t, s.acts.BeginRepair, RepairInput{
-				Check: "workers", Node: "n1", ControlPlane: true, Step: c.step, Begun: c.begun, Etcd: in.Etcd, Repair: rules.Repair{},
+				Check: "workers", Node: "n1", ControlPlane: true, Step: c.step, Begun: c.begun, Slot: "r-run/1", Etcd: in.Etcd, Repair: rules.Repair{},
 			})
 			if (err != nil) != c.denied || (begun.RunID != "") != c.made || !strings.Contains(begun.Indispensable, c.refused) || (len(m.inputs) == 1) != c.made {
 				t.Errorf("%+v, %v, began %q", begun, err, m.inputs)

@@ -40,10 +40,14 @@ type RepairInput struct {
 	Conditions []rules.UnhealthyCondition `json:"conditions,omitempty"`
 	// Etcd is the check's, for control-plane nodes.
 	Etcd *rules.EtcdQuestion `json:"etcd,omitempty"`
+	// Slot is the request whose slot lets a control-plane node be remediated; empty is none.
+	Slot string `json:"slot,omitempty"`
 }
 
 // About implements caller.Input.
-func (in RepairInput) About() caller.Subject { return caller.Subject{Check: in.Check, Node: in.Node} }
+func (in RepairInput) About() caller.Subject {
+	return caller.Subject{Check: in.Check, Node: in.Node, Request: in.Slot}
+}
 
 // BegunRepair is the maintenance, or why there is none.
 type BegunRepair struct {
@@ -57,6 +61,10 @@ type BegunRepair struct {
 	Replaced bool `json:"replaced,omitempty"`
 	// Indispensable says why the control plane cannot do without the node now.
 	Indispensable string `json:"indispensable,omitempty"`
+	// Waiting says what has to be over first. Ask again after a while.
+	Waiting string `json:"waiting,omitempty"`
+	// NeedsSlot: the node is one of the control plane, and the scheduler knows of no slot of the remediation's.
+	NeedsSlot bool `json:"needsSlot,omitempty"`
 }
 
 // BeginRepair begins the maintenance of a node, or adopts the one that runs.
@@ -117,9 +125,12 @@ func (a *Activities) mayRepair(ctx context.Context, in RepairInput) (BegunRepair
 		return BegunRepair{Replaced: true}, nil
 	}
 	h := hand{lookout{a}}
-	asked := ObjectInput{Check: in.Check, Node: in.Node, ControlPlane: in.ControlPlane, Begun: in.Begun, Conditions: in.Conditions, Etcd: in.Etcd}
+	asked := ObjectInput{Check: in.Check, Node: in.Node, ControlPlane: in.ControlPlane, Begun: in.Begun, Conditions: in.Conditions, Etcd: in.Etcd, Slot: in.Slot}
 	if why := h.mayTouch(asked, node); why != "" {
 		return BegunRepair{Refused: why}, nil
+	}
+	if not := h.withoutSlot(ctx, asked, node); not.answers() {
+		return BegunRepair{Waiting: not.Waiting, NeedsSlot: not.NeedsSlot}, nil
 	}
 	why, err := h.isIndispensable(ctx, asked, node)
 	return BegunRepair{Indispensable: why}, err

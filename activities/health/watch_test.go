@@ -46,7 +46,7 @@ func newSite(t *testing.T, nodes ...*corev1.Node) *site {
 	s.server.Handle = s.kinds.Handle
 	client := s.server.Client(t)
 	s.acts = &Activities{
-		Nodes: k8s.NewNodes(client), Objects: objects.New(client), Home: execution.Namespace{ID: "home"}, Temporal: listing(nil),
+		Nodes: k8s.NewNodes(client), Objects: objects.New(client), Home: execution.Namespace{ID: "home"}, Temporal: activitytest.Grant(listing(nil)),
 	}
 	return s
 }
