@@ -202,11 +202,11 @@ func whose(o *unstructured.Unstructured) string {
 }
 
 // mayTouch looks at the node once more, as it is now: a watch lags behind. It returns what of the node forbids to remediate it.
-func (h hand) mayTouch(in ObjectInput, node *corev1.Node) (why string) {
-	if value, _ := h.exclusionOf(node); value == k8s.ExcludedValue {
+func (l lookout) mayTouch(in ObjectInput, node *corev1.Node) (why string) {
+	if value, _ := l.exclusionOf(node); value == k8s.ExcludedValue {
 		return "label " + k8s.ExcludeLabel + " is on the node"
 	}
-	if by := h.maintenanceOf(in.Check, node); by != "" {
+	if by := l.maintenanceOf(in.Check, node); by != "" {
 		return "the node is under maintenance by " + by
 	}
 	if hasRecovered(node, in.Conditions) {

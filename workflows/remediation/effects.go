@@ -238,6 +238,14 @@ func (r *remediation) watchObjects(now time.Time) (w controller.Watch, there boo
 	return w, true
 }
 
+// fresh is what there is to see of an object that was made a moment ago: nothing but its lease. Nil is that this is not known.
+func fresh(step int, made activity.EnsuredObject) *activity.RemediationSeen {
+	if made.Found || step > 0 {
+		return nil
+	}
+	return &activity.RemediationSeen{Objects: []activity.ObjectSeen{{Index: step}}, Lease: made.Lease}
+}
+
 // record has the audit record kept of a remediation that has begun something. Somebody who has taken its ID must not suppress the record:
 // another ID is tried.
 func (r *remediation) record() controller.Effect {

@@ -93,14 +93,6 @@ func (r *remediation) made(o controller.Outcome, step int, now time.Time) {
 	}
 }
 
-// fresh is what there is to see of an object that was made a moment ago: nothing but its lease. Nil is that this is not known.
-func fresh(step int, made activity.EnsuredObject) *activity.RemediationSeen {
-	if made.Found || step > 0 {
-		return nil
-	}
-	return &activity.RemediationSeen{Objects: []activity.ObjectSeen{{Index: step}}, Lease: made.Lease}
-}
-
 // passOver notes that a step has failed without an object, so that the check orders the next one.
 func (r *remediation) passOver(step int, why string, now time.Time) {
 	failed := false
@@ -127,12 +119,6 @@ func (r *remediation) refused(o controller.Outcome, step int, why string, now ti
 	if o.Err == nil {
 		r.Fails(o.Key, "step "+strconv.Itoa(step+1)+" cannot begin", why, now)
 	}
-}
-
-// giveUp ends a remediation that has made nothing: its check tries again later. To wait would keep another node from its turn.
-func (r *remediation) giveUp(why string) {
-	r.Ending = bounds.Cut(why, bounds.Text)
-	r.Progress.Failure = r.Ending
 }
 
 // replaced ends a remediation whose node is another one by now, before its next step: whether that one is ill the check decides.
