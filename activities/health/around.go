@@ -28,7 +28,7 @@ const (
 	runsEvery      = 20 * time.Second
 	peersEvery     = 20 * time.Second
 	machinesEvery  = time.Minute
-	// lookWithin bounds one look: what does not answer in time is as it was.
+	// lookWithin bounds a look: what does not answer in time is as it was.
 	lookWithin = 20 * time.Second
 	// tick is the interval between checks for what is due.
 	tick = time.Second
@@ -133,23 +133,23 @@ func (l lookout) lookAround(ctx context.Context, in WatchInput) {
 	s := &l.surroundings
 	s.looking.Lock()
 	defer s.looking.Unlock()
+	within, cancel := context.WithTimeout(ctx, lookWithin)
+	defer cancel()
 	if s.isDue("signs", signsEvery) {
-		l.look(ctx, "signs", "whether the cluster is being upgraded", l.lookForUpgrade)
+		l.looked(ctx, "signs", "whether the cluster is being upgraded", l.lookForUpgrade(within))
 		if !l.Settings.IgnoreMachineHealthChecks {
-			l.look(ctx, "signs", "which nodes MachineHealthChecks take care of", l.lookForMachineChecks)
+			l.looked(ctx, "signs", "which nodes MachineHealthChecks take care of", l.lookForMachineChecks(within))
 		}
 	}
 	if s.isDue("peers", peersEvery) {
-		l.look(ctx, "peers", "which other health checks run", l.lookForPeers)
+		l.looked(ctx, "peers", "which other health checks run", l.lookForPeers(within))
 	}
-	l.lookAtTemplates(ctx, in)
+	l.lookAtTemplates(within, in)
 }
 
-// look does one look. One whose watch has ended meanwhile is left to another watch.
-func (l lookout) look(ctx context.Context, what, text string, do func(context.Context) error) {
-	within, cancel := context.WithTimeout(ctx, lookWithin)
-	defer cancel()
-	err := failure.Translate(within, l.Objects.Kube(), do(within))
+// looked takes what came of a look. One whose watch has ended meanwhile is left to another watch.
+func (l lookout) looked(ctx context.Context, what, text string, err error) {
+	err = failure.Translate(ctx, l.Objects.Kube(), err)
 	if ctx.Err() != nil {
 		l.surroundings.undone(what)
 		return
@@ -184,8 +184,6 @@ func (l lookout) lookForMachineChecks(ctx context.Context) error {
 
 // lookAtTemplates looks for the templates of a check.
 func (l lookout) lookAtTemplates(ctx context.Context, in WatchInput) {
-	ctx, cancel := context.WithTimeout(ctx, lookWithin)
-	defer cancel()
 	known := l.surroundings.latest().templates
 	read, changed := map[rules.TemplateRef]templateState{}, 0
 	for _, ref := range in.Intent.Templates {

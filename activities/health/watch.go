@@ -82,7 +82,7 @@ func (a *Activities) WatchHealth(ctx context.Context, in WatchInput) (WatchResul
 	w := &nodeWatch{sight: sight, view: view, changes: changes, looked: make(chan struct{}, 1), ended: make(chan []string)}
 	w.lookAround(ctx, in)
 	w.lookAtAll()
-	go w.keepLooking(ctx)
+	go w.keepLooking(ctx, w.surroundings.latest().version)
 	return w.run(ctx)
 }
 
@@ -122,10 +122,9 @@ func (w *nodeWatch) run(ctx context.Context) (WatchResult, error) {
 	}
 }
 
-// keepLooking looks at what is around the nodes for as long as ctx lives.
-func (w *nodeWatch) keepLooking(ctx context.Context) {
+// keepLooking looks at what is around the nodes for as long as ctx lives. Seen is the version of what was known before.
+func (w *nodeWatch) keepLooking(ctx context.Context, seen int) {
 	runs := "runs of " + activity.GetInfo(ctx).WorkflowExecution.ID
-	seen := w.surroundings.latest().version
 	for {
 		select {
 		case <-time.After(tick):
