@@ -90,30 +90,34 @@ func (h hand) ensure(ctx context.Context, in ObjectInput) (EnsuredObject, error)
 		return there, err
 	}
 	if there.Resource == nil {
-		if why := h.mayTouch(in, node); why != "" {
-			return EnsuredObject{Skipped: why}, nil
-		}
-		if not := h.withoutSlot(ctx, in, node); not.answers() {
-			return not, nil
-		}
+		return h.begin(ctx, in, from, node)
 	}
-	var machine *metav1.OwnerReference
-	if there.Resource == nil {
-		var unproven string
-		if machine, unproven, err = h.machineOf(ctx, in.Template, node); unproven != "" || err != nil {
-			return EnsuredObject{Unproven: unproven}, err
-		}
+	lease, err := h.takeLease(ctx, in)
+	if err != nil {
+		return EnsuredObject{}, err
+	}
+	there.Lease = LeaseState{Held: lease.Held, HeldBy: lease.HeldBy} // whoever has it, the object is at work
+	return there, nil
+}
+
+// begin makes the object of a step, unless something stands in the way.
+func (h hand) begin(ctx context.Context, in ObjectInput, from template, node *corev1.Node) (EnsuredObject, error) {
+	if why := h.mayTouch(in, node); why != "" {
+		return EnsuredObject{Skipped: why}, nil
+	}
+	if not := h.withoutSlot(ctx, in, node); not.answers() {
+		return not, nil
+	}
+	machine, unproven, err := h.machineOf(ctx, in.Template, node)
+	if unproven != "" || err != nil {
+		return EnsuredObject{Unproven: unproven}, err
 	}
 	lease, err := h.takeLease(ctx, in)
 	if err != nil {
 		return EnsuredObject{}, err
 	}
 	state := LeaseState{Held: lease.Held, HeldBy: lease.HeldBy}
-	switch {
-	case there.Resource != nil: // whoever has the lease, it is at work
-		there.Lease = state
-		return there, nil
-	case !lease.Held:
+	if !lease.Held {
 		return EnsuredObject{LeaseHeldBy: lease.HeldBy, Lease: state}, nil
 	}
 	if why, err := h.isIndispensable(ctx, in, node); why != "" || err != nil {
@@ -216,11 +220,11 @@ func (l lookout) mayTouch(in ObjectInput, node *corev1.Node) (why string) {
 }
 
 // withoutSlot answers where the node is one of the control plane, and it is not known that the remediation holds the slot for it.
-func (h hand) withoutSlot(ctx context.Context, in ObjectInput, node *corev1.Node) EnsuredObject {
+func (l lookout) withoutSlot(ctx context.Context, in ObjectInput, node *corev1.Node) EnsuredObject {
 	if !in.ControlPlane && !IsControlPlane(node) {
 		return EnsuredObject{}
 	}
-	switch held, err := h.holdsSlot(ctx, in.Slot); {
+	switch held, err := l.holdsSlot(ctx, in.Slot); {
 	case err != nil: // an order to end must not wait for the scheduler
 		return EnsuredObject{Waiting: fmt.Sprintf("the scheduler to say whether the remediation has its slot: %v", err)}
 	case !held:
