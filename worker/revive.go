@@ -22,10 +22,6 @@ type reviver struct {
 	kind, what string
 	id, queue  string
 	failures   failures
-	// waiting is the type of the workflows that wait for it and say so once only; empty is that whoever needs it starts it. asked
-	// is when it was looked last whether there are some.
-	waiting string
-	asked   time.Time
 	// always: it is to run whenever this worker does.
 	always bool
 }

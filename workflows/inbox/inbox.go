@@ -54,12 +54,7 @@ func (h Handler) Since(change string) Handler {
 	return h
 }
 
-// Settled has whoever sends an update hear what follows from it: wait gives the reason where that is undone. It has to end.
-func (h Handler) Settled(wait func(ctx workflow.Context) error) Handler {
-	return h.Answered(func(ctx workflow.Context, effect string) (string, error) { return effect, wait(ctx) })
-}
-
-// Answered is Settled where the effect is known only then: wait gives it.
+// Answered has whoever sends an update hear what follows from it: wait gives the effect, or the reason where it is undone. It has to end.
 func (h Handler) Answered(wait func(ctx workflow.Context, effect string) (string, error)) Handler {
 	h.settle = wait
 	return h
