@@ -36,6 +36,9 @@ var SearchAttributes = []temporal.SearchAttributeKeyKeyword{
 // MemoConfigured is in the memo of a health check that a worker has started because its configuration has it.
 const MemoConfigured = "drydockConfigured"
 
+// MemoHealthCheck is where the memo of a health check has a HealthCheckMemo.
+const MemoHealthCheck = "drydockHealthCheck"
+
 // MemoBegun is in the memo of a maintenance that a worker has begun; its requestor says for what.
 const MemoBegun = "drydockBegun"
 

@@ -14,15 +14,12 @@ import (
 const (
 	// HealthCheckType is one check: it decides which of its nodes are remediated, and when.
 	HealthCheckType = "HealthCheck"
-	// HealthWatchType watches the nodes of a cluster for all of its checks.
-	HealthWatchType = "HealthWatch"
 	// NodeRemediationType is one remediation of a node by a check.
 	NodeRemediationType = "NodeRemediation"
 )
 
 const (
 	healthCheckPrefix = "health-check"
-	healthWatchID     = "drydock-health"
 	remediationPrefix = "node-remediation"
 	// remediationRequestor begins the requestor of the maintenances that remediate nodes.
 	remediationRequestor = "health-"
@@ -44,9 +41,6 @@ func ParseHealthCheckID(id string) (cluster, name string, err error) {
 	}
 	return cluster, parts[1], nil
 }
-
-// HealthWatchID is the workflow ID of a cluster's one HealthWatch.
-func HealthWatchID(cluster string) string { return inCluster(cluster, healthWatchID) }
 
 // RemediationID is the workflow ID of the remediation of node by a check.
 func RemediationID(cluster, check, node string) string {
@@ -76,10 +70,8 @@ const LeaseHolderPrefix = "NodeHealthCheck-"
 // RemediationRequestor is the requestor of the maintenances by which a check remediates nodes.
 func RemediationRequestor(check string) string { return remediationRequestor + check }
 
-// Signals between a health check, the watch and remediations.
+// Signals between a health check and its remediations.
 const (
-	SignalHealthIntent        = "health-intent"
-	SignalHealthNews          = "health-news"
 	SignalRemediationOrder    = "remediation-order"
 	SignalRemediationProgress = "remediation-progress"
 )
@@ -124,33 +116,6 @@ type ConfirmHealthy struct {
 	Message
 	Node string `json:"node"`
 	Run  string `json:"run,omitempty"`
-}
-
-// HealthIntent is what a check wants to be told of, sent to the watch and repeated until a HealthNews has its revision.
-type HealthIntent struct {
-	Name string `json:"name"`
-	// RunID is the first run of the check's chain.
-	RunID     string    `json:"runId"`
-	CreatedAt time.Time `json:"createdAt"`
-	// Revision counts the check's intents: the latest counts.
-	Revision int `json:"revision"`
-	// Gone: the check ends, and nothing else counts.
-	Gone bool `json:"gone,omitempty"`
-	// Ask: the same as before, said because something was missed; it is answered with everything.
-	Ask bool `json:"ask,omitempty"`
-	health.Intent
-}
-
-// HealthNews tells a check what was seen. Observation.Revision is that of the intent that counts, or of the one Refused.
-type HealthNews struct {
-	RunID string `json:"runId"`
-	// Repeat asks for the intent: the watch has begun anew. Nothing else is said with it.
-	Repeat bool `json:"repeat,omitempty"`
-	// Ended are nodes whose remediation does not run, though it did not say that it ends. Nothing else is said with them.
-	Ended []string `json:"ended,omitempty"`
-	// Troubles are all that fails now in the watch of the nodes. Nothing else is said with them.
-	Troubles *[]Trouble `json:"troubles,omitempty"`
-	health.Observation
 }
 
 // RemediationOrder is a check's order to one of its remediations, repeated until a RemediationProgress has its revision.
@@ -245,7 +210,7 @@ type HealthStatus struct {
 	health.Status
 	// Waiting says in words what the check has to know before it decides anything; empty is nothing.
 	Waiting string `json:"waiting,omitempty"`
-	// Troubles are what fails, in the check and in the watch of the nodes, and is tried again.
+	// Troubles are what fails and is tried again.
 	Troubles []Trouble `json:"troubles,omitempty"`
 	// Events are the latest, Messages the latest that arrived, with what became of each.
 	Events   []HealthEvent `json:"events,omitempty"`
@@ -280,75 +245,9 @@ type HealthSummary struct {
 	LastUpdateTime time.Time    `json:"lastUpdateTime,omitzero"`
 }
 
-// HealthWatchState is the answer to the state query of a HealthWatch.
-type HealthWatchState struct {
-	// Rebuilding says in words what is being found out before a control-plane node may be remediated; empty is nothing.
-	Rebuilding string               `json:"rebuilding,omitempty"`
-	Checks     []WatchedHealthCheck `json:"checks"`
-	// Permit is the control-plane node that may be remediated.
-	Permit health.Permitted `json:"permit,omitzero"`
-	// Troubles are what fails and is tried again.
-	Troubles []Trouble          `json:"troubles,omitempty"`
-	Notes    []RecordedDecision `json:"notes,omitempty"`
-}
-
-// WatchedHealthCheck is a check that the watch looks for.
-type WatchedHealthCheck struct {
-	Name string `json:"name"`
-	// RunID is the first run of the check's chain.
-	RunID       string    `json:"runId"`
-	CreatedAt   time.Time `json:"createdAt"`
-	Revision    int       `json:"revision"`
-	Selector    string    `json:"selector"`
-	Remediating int       `json:"remediating,omitempty"`
-	// Told: it knows how its nodes are. Refused says why it may not run.
-	Told    bool   `json:"told,omitempty"`
-	Refused string `json:"refused,omitempty"`
-}
-
-// Validate tells why an intent makes no sense.
-func (i HealthIntent) Validate(now time.Time) error {
-	switch {
-	case health.CheckName(i.Name) != nil:
-		return health.CheckName(i.Name)
-	case RunID(i.RunID) != nil:
-		return fmt.Errorf("runId: %w", RunID(i.RunID))
-	case i.Revision < 0 || i.Revision > maxRevision:
-		return fmt.Errorf("revision: %d is not one", i.Revision)
-	case i.CreatedAt.After(now.Add(time.Hour)):
-		return fmt.Errorf("createdAt: %s is yet to come", i.CreatedAt.UTC().Format(time.RFC3339))
-	}
-	for _, names := range [][]string{i.Remediating, i.WantPermit, i.HoldPermit} {
-		for _, name := range names {
-			if err := spec.NodeName(name); err != nil {
-				return fmt.Errorf("nodes: %w", err)
-			}
-		}
-	}
-	return nil
-}
-
-// maxRevision is more than anybody counts to.
-const maxRevision = 1 << 40
-
-// maxTroubles is more than a watch has.
-const maxTroubles = 20
-
-// Validate tells why news make no sense.
-func (n HealthNews) Validate() error {
-	if n.Revision < 0 || n.Revision > maxRevision || n.Sequence < 0 || n.Sequence > maxRevision {
-		return fmt.Errorf("revision, sequence: %d, %d are not such", n.Revision, n.Sequence)
-	}
-	if n.Watch != "" && RunID(n.Watch) != nil {
-		return fmt.Errorf("watch: %w", RunID(n.Watch))
-	}
-	if n.Troubles != nil && len(*n.Troubles) > maxTroubles {
-		return fmt.Errorf("troubles: %d: %d at most", len(*n.Troubles), maxTroubles)
-	}
-	for _, name := range n.Ended {
-		if err := spec.NodeName(name); err != nil {
-			return fmt.Errorf("ended: %w", err)
-		}
-	}
-	return nil
+// HealthCheckMemo is what lists of workflows show of a health check, under MemoHealthCheck.
+type HealthCheckMemo struct {
+	// Selector is a label selector as text.
+	Selector  string    `json:"selector"`
+	CreatedAt time.Time `json:"createdAt"`
 }

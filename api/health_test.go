@@ -19,7 +19,7 @@ func TestHealthIDs(t *testing.T) {
 	}
 	for _, id := range []string{
 		"", "health-check", "health-check/", "health-check/A", "health-check/a/b", "a/b/health-check/c", "EAST/health-check/a",
-		"node-remediation/a/b", api.HealthWatchID(""), api.PlanID("", "a"), "/health-check/a/",
+		"node-remediation/a/b", api.PlanID("", "a"), "/health-check/a/",
 	} {
 		if _, _, err := api.ParseHealthCheckID(id); err == nil {
 			t.Errorf("%q is taken for a health check's", id)

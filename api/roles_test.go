@@ -129,7 +129,7 @@ func TestEveryWorkflowTypeHasARole(t *testing.T) {
 		api.PreflightType: api.PreflightID("", "n", "x"), api.PermissionsType: api.PermissionsID("", "x"), api.WindowsType: api.WindowsID("", "x"),
 		api.ProfileReportType: api.ProfileReportID("", "x"), api.HealthCheckType: api.HealthCheckID("", "h"), api.DoctorType: api.DoctorID(""),
 		api.SchedulerType: api.SchedulerID(""), api.NotificationType: api.NotificationID("", "c", "n", "r", "x"),
-		api.AuditRecordType: api.AuditRecordID("", "n", "r", "x"), api.LockstepType: api.LockstepID(""), api.HealthWatchType: api.HealthWatchID(""),
+		api.AuditRecordType: api.AuditRecordID("", "n", "r", "x"), api.LockstepType: api.LockstepID(""),
 		api.NodeRemediationType: api.RemediationID("", "h", "n"), api.ProfilesType: api.ProfilesID(""),
 		api.ProfileTransitionType: api.ProfileTransitionID("", "p", "n"),
 	}

@@ -38,8 +38,6 @@ const (
 	terminateRemediation kind = "terminate-remediation"
 	resetCheck           kind = "reset-check"
 	terminateCheck       kind = "terminate-check"
-	resetWatch           kind = "reset-watch"
-	terminateWatch       kind = "terminate-watch"
 
 	resetProfiles       kind = "reset-profiles"
 	terminateProfiles   kind = "terminate-profiles"
@@ -55,7 +53,7 @@ const (
 var kinds = []kind{
 	killWorker, cutTemporal, restartTemporal, api429, api409, api500, apiTimeout, apiDrop,
 	resetMaintenance, resetScheduler, poison, foreign, foreignWorker, foreignCaller, stripMark, liftCordon, expireCredentials, resetLockstep, terminateLockstep,
-	resetRemediation, terminateRemediation, resetCheck, terminateCheck, resetWatch, terminateWatch,
+	resetRemediation, terminateRemediation, resetCheck, terminateCheck,
 	resetProfiles, terminateProfiles, resetTransition, terminateTransition,
 }
 
@@ -65,7 +63,7 @@ func (k kind) onAPI() bool { return len(k) > 4 && k[:4] == "api-" }
 // onHealth tells that a workflow of health checks is what it happens to.
 func (k kind) onHealth() bool {
 	switch k {
-	case resetRemediation, terminateRemediation, resetCheck, terminateCheck, resetWatch, terminateWatch:
+	case resetRemediation, terminateRemediation, resetCheck, terminateCheck:
 		return true
 	}
 	return false

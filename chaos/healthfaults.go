@@ -12,14 +12,13 @@ import (
 // canHappenToHealth tells whether there is something in a step of a health check to which the fault can happen.
 func (c cell) canHappenToHealth() bool {
 	s := c.step
-	early := []string{"health-watch", "health-news", "find-checks"}
 	switch k := c.kind; {
 	case s.heals == "", k == resetLockstep, k == terminateLockstep:
 		return false
 	case k.onAPI():
 		return s.requests != nil // what asks the API server nothing is not about it
 	case k == resetRemediation, k == terminateRemediation:
-		return !slices.Contains(early, s.name) && (s.name != "begin-remediation" && s.name != "ask-for-slot" || c.when == after) // there is none yet
+		return s.name != "health-watch" && (s.name != "begin-remediation" && s.name != "ask-for-slot" || c.when == after) // there is none yet
 	case s.heals == byObjects: // no node is held, and nobody asks for a slot
 		return !slices.Contains([]kind{resetMaintenance, resetScheduler, foreign, stripMark, liftCordon}, k)
 	case s.heals == byControlPlane:
@@ -42,7 +41,7 @@ func (w ward) poison(ctx context.Context) error {
 			return err
 		}
 	}
-	return w.send(ctx, api.HealthWatchID(w.cluster), toWatch())
+	return nil
 }
 
 // toCheck are messages to a health check. Those who may send some of these may as well pause it: what is told of a run that is known
@@ -51,8 +50,6 @@ func toCheck(node string) []message {
 	another := newUUID()
 	messages := []message{
 		{"chaos-knows-no-such-signal", endless()},
-		{api.SignalHealthNews, api.HealthNews{RunID: another, Observation: health.Observation{Full: true, Sequence: 1 << 30}}},
-		{api.SignalHealthNews, api.HealthNews{RunID: another, Ended: []string{node}}},
 		{api.SignalRemediationProgress, api.RemediationProgress{Node: "no-such-node", RunID: another, Ended: true, Recovered: true}},
 		{api.SignalRemediationProgress, api.RemediationProgress{Node: node, Revision: -1, RunID: another, Waiting: endless()}},
 		{api.SignalRemediationProgress, api.RemediationProgress{Node: endless(), RunID: endless()}},
@@ -63,7 +60,6 @@ func toCheck(node string) []message {
 		{api.MsgConfigure, api.ConfigureHealth{Spec: json.RawMessage(`{}`), Run: another}},
 		{api.MsgRemove, api.HealthMessage{Run: another}},
 	}
-	messages = append(messages, nonsense(api.SignalHealthNews)...)
 	return append(messages, nonsense(api.SignalRemediationProgress)...)
 }
 
@@ -81,17 +77,4 @@ func toRemediation() []message {
 	messages = append(messages, message{api.SignalSlotGranted, api.SlotAnswer{RequestID: another + "/1"}})
 	messages = append(messages, nonsense(api.SignalSlotGranted)...)
 	return append(messages, nonsense(api.SignalRemediationOrder)...)
-}
-
-// toWatch are messages to the health watch.
-func toWatch() []message {
-	another := newUUID()
-	messages := []message{
-		{"chaos-knows-no-such-signal", endless()},
-		{api.SignalHealthIntent, api.HealthIntent{Name: checkName, RunID: another, Revision: 1 << 30}},
-		{api.SignalHealthIntent, api.HealthIntent{Name: checkName, RunID: another, Revision: 1 << 30, Gone: true}},
-		{api.SignalHealthIntent, api.HealthIntent{Name: forged, RunID: another}},
-		{api.SignalHealthIntent, api.HealthIntent{Name: endless(), RunID: endless(), Revision: -1}},
-	}
-	return append(messages, nonsense(api.SignalHealthIntent)...)
 }

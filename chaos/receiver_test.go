@@ -66,7 +66,7 @@ func TestReceiverTellsWhatIsMissingOrMadeUp(t *testing.T) {
 func TestPoisonFitsIntoASignal(t *testing.T) {
 	e := execution{id: "node-maintenance/worker-01/chaos-1", node: "worker-01", first: newUUID()}
 	all := append(append(toMaintenance(e, false), toMaintenance(e, true)...), toScheduler("worker-01")...)
-	all = append(append(append(append(all, toCheck("worker-01")...), toRemediation()...), toWatch()...), toProfiles()...)
+	all = append(append(append(all, toCheck("worker-01")...), toRemediation()...), toProfiles()...)
 	large, frozen := 0, 0
 	for _, m := range all {
 		payload, err := json.Marshal(m.payload)

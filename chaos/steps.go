@@ -129,9 +129,7 @@ var otherSteps = []step{
 	{name: "inventory", what: "activity TakeInventory of a new scheduler, and the watch of all nodes", task: "TakeInventory", requests: allNodes, rewatch: true, rebuild: true},
 	{name: "query", what: "activity Query of a new scheduler, and the next request", task: "Query", rebuild: true},
 
-	{name: "health-intent", what: "a health check tells the watch what it wants to know", call: sends(api.SignalHealthIntent), heals: byObjects},
 	{name: "health-watch", what: "activity WatchHealth, and the watch of all nodes", task: "WatchHealth", requests: allNodes, rewatch: true, heals: byObjects},
-	{name: "health-news", what: "the watch tells a check what it has seen", call: sends(api.SignalHealthNews), heals: byObjects},
 	{name: "begin-remediation", what: "a check begins the remediation of a node", call: command(starts(api.NodeRemediationType)), heals: byObjects},
 	{name: "ensure-object", what: "activity EnsureObject, and its look at the node", task: "EnsureObject", requests: readsNode, heals: byObjects},
 	{name: "take-lease", what: "the creation of the node's lease", requests: onLease(http.MethodPost), heals: byObjects},
@@ -147,7 +145,6 @@ var otherSteps = []step{
 	{name: "give-lease-back", what: "the deletion of the node's lease", requests: onLease(http.MethodDelete), heals: byObjects},
 	{name: "end-remediation", what: "the remediation completes", call: command("CompleteWorkflowExecution"), heals: byObjects},
 	{name: "stock-remediations", what: "activity StockRemediations of a new check, which finds what runs", task: "StockRemediations", rebuild: true, heals: byObjects},
-	{name: "find-checks", what: "activity FindChecks: does the check run that says it wants to know something", task: "FindChecks", rebuild: true, heals: byObjects},
 	{name: "ask-for-slot", what: "the remediation of a control-plane node asks for its slot", call: command(signals(api.SignalSlotRequest)), heals: byControlPlane},
 	{name: "grant-slot", what: "the scheduler grants it", call: command(signals(api.SignalSlotGranted)), heals: byControlPlane},
 	{name: "ensure-with-slot", what: "activity EnsureObject, and its look at that node", task: "EnsureObject", requests: readsNode, heals: byControlPlane},

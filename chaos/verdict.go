@@ -126,7 +126,7 @@ func stays(l *lane, id string) bool {
 	switch id {
 	case api.SchedulerID(l.cluster):
 		return true
-	case api.HealthCheckID(l.cluster, checkName), api.HealthWatchID(l.cluster):
+	case api.HealthCheckID(l.cluster, checkName):
 		return l.shape.heals != ""
 	case api.ProfilesID(l.cluster):
 		return l.shape.profiles

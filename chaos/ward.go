@@ -36,7 +36,7 @@ const (
 	broken    = "ChaosBroken"
 	// silentLabel has a played kubelet say nothing any more.
 	silentLabel = "devcluster.drydock.dev/not-ready"
-	// healsWithin bounds the remediations of a run: a watch of the nodes whose worker is lost is begun anew after 75 s, and a
+	// healsWithin bounds the remediations of a run: a watch of the nodes whose worker is lost is begun anew by the next worker, and a
 	// remediation that failed after a minute.
 	healsWithin = 8 * time.Minute
 )
@@ -287,7 +287,7 @@ func (w ward) strikes(ctx context.Context) func() error {
 	soon := func(what string, strike func() error) func() error {
 		return func() error { return eventually(ctx, 15*time.Second, what, strike) }
 	}
-	check, watch := api.HealthCheckID(w.cluster, checkName), api.HealthWatchID(w.cluster)
+	check := api.HealthCheckID(w.cluster, checkName)
 	switch w.cell.kind {
 	case resetRemediation:
 		return soon("resetting a remediation", func() error { return w.hitRemediation(ctx, w.resetRunning) })
@@ -297,10 +297,6 @@ func (w ward) strikes(ctx context.Context) func() error {
 		return soon("resetting the check", func() error { return w.resetRunning(ctx, check) })
 	case terminateCheck:
 		return soon("terminating the check", func() error { return w.terminate(ctx, check) })
-	case resetWatch:
-		return soon("resetting the health watch", func() error { return w.resetRunning(ctx, watch) })
-	case terminateWatch:
-		return soon("terminating the health watch", func() error { return w.terminate(ctx, watch) })
 	}
 	return nil
 }

@@ -16,8 +16,7 @@ import (
 	"drydock/rules/health"
 )
 
-// TestDamageToHealthChecksIsMadeGood resets and terminates remediations under way, and has the control plane's nodes fall ill, of
-// which one watch decides for all.
+// TestDamageToHealthChecksIsMadeGood resets and terminates remediations under way, and has the control plane's nodes fall ill.
 func TestDamageToHealthChecksIsMadeGood(t *testing.T) {
 	c := newClinic(t, 33, "")
 	defer c.parts.Wait()
@@ -27,7 +26,7 @@ func TestDamageToHealthChecksIsMadeGood(t *testing.T) {
 	c.part("a remediation that is reset", func(c *clinic) { remediationReset(c, fields) })
 	c.part("a remediation that is terminated", func(c *clinic) { remediationTerminated(c, fields) })
 	c.part("an object that somebody deletes", func(c *clinic) { objectDeleted(c, fields) })
-	c.part("the watch", func(c *clinic) { watchDamaged(c, fields) })
+	c.part("a check that is reset", func(c *clinic) { checkReset(c, fields) })
 	c.part("the control plane", func(c *clinic) { controlPlane(c, fields) })
 	c.part("a node that goes for good", func(c *clinic) { goesForGood(c, fields) })
 }
@@ -105,31 +104,22 @@ func objectDeleted(c *clinic, fields string) {
 	g.well()
 }
 
-// watchDamaged resets the watch of all checks, and terminates it, while one of them waits for nothing but its word.
-func watchDamaged(c *clinic, fields string) {
+// checkReset resets a check while it waits for nothing but what its watch reports.
+func checkReset(c *clinic, fields string) {
 	g := c.check("watched", 3, fields)
-	watch := g.temporal.GetWorkflow(g.ctx, api.HealthWatchID(g.cluster), "")
-	for i, harm := range []func(){
-		func() { g.resetTo(watch, g.firstTask(watch.GetID()), false) },
-		func() {
-			if err := g.temporal.TerminateWorkflow(g.ctx, watch.GetID(), "", "a test"); err != nil {
-				g.Fatal(err)
-			}
-		},
-	} {
-		node := g.nodes[i]
-		g.breaks(node)
-		g.remediated(fence, node)
-		g.until("it knows of the object", func(s api.HealthStatus) bool {
-			return len(s.UnhealthyNodes) == 1 && len(s.UnhealthyNodes[0].Remediations) == 1
-		})
-		harm()
-		g.mends(node)
-		g.released(fence, node)
-		g.well()
-		if made := g.creations(node); made != 1 {
-			g.Errorf("%d objects were made", made)
-		}
+	check := g.temporal.GetWorkflow(g.ctx, api.HealthCheckID(g.cluster, g.name), "")
+	node := g.nodes[0]
+	g.breaks(node)
+	g.remediated(fence, node)
+	g.until("it knows of the object", func(s api.HealthStatus) bool {
+		return len(s.UnhealthyNodes) == 1 && len(s.UnhealthyNodes[0].Remediations) == 1
+	})
+	g.resetTo(check, g.firstTask(check.GetID()), false)
+	g.mends(node)
+	g.released(fence, node)
+	g.well()
+	if made := g.creations(node); made != 1 {
+		g.Errorf("%d objects were made", made)
 	}
 }
 

@@ -400,20 +400,28 @@ func overlaps(c *clinic, template string) {
 	spec := strings.ReplaceAll(fmt.Sprintf(`{"name":"younger","selector":{"matchLabels":{%q:"elder"}},
 		"unhealthyConditions":[{"type":%q,"status":"True","duration":"1s"}],%s}`, ward, broken, fields), "\n", " ")
 	g.exits(g.drydock("health", "start", "--file", g.file("younger.json", spec)), 0, "started")
-	status := younger.until("it is disabled", func(s api.HealthStatus) bool { return s.Phase == health.PhaseDisabled })
-	if status.Conditions[0].Reason != health.DisabledOverlap || !strings.Contains(status.Reason, "elder") {
-		g.Errorf("it is disabled: %q, %+v", status.Reason, status.Conditions)
+	status := younger.until("it says that it overlaps", func(s api.HealthStatus) bool { return s.Overlap != "" })
+	if status.Phase != health.PhaseEnabled || !strings.Contains(status.Overlap, "health check elder, which is older, selects node "+g.nodes[0]) {
+		g.Errorf("it is %s: %q", status.Phase, status.Overlap)
 	}
 	g.breaks(g.nodes[0])
 	object := g.remediated(fence, g.nodes[0])
-	if of := object.GetLabels()["drydock.dev/health-check"]; of != "elder" {
-		g.Errorf("the object is %s's", of)
+	holder, other := g, younger
+	if object.GetLabels()["drydock.dev/health-check"] != g.name {
+		holder, other = younger, g // whichever has the node's lease first
 	}
+	other.until("it waits, and names who remediates the node", func(s api.HealthStatus) bool {
+		return len(s.UnhealthyNodes) == 1 && strings.Contains(s.UnhealthyNodes[0].Blocked, holder.name)
+	})
 	g.mends(g.nodes[0])
 	g.released(fence, g.nodes[0])
 	g.well() // the check may hear a moment later that nothing is left
-	g.exits(g.drydock("health", "remove", "elder"), 0)
 	younger.well()
+	if made := g.creations(g.nodes[0]); made != 1 {
+		g.Errorf("%d objects were made", made)
+	}
+	g.exits(g.drydock("health", "remove", "elder"), 0)
+	younger.until("it is alone", func(s api.HealthStatus) bool { return s.Overlap == "" })
 }
 
 func excluded(c *clinic, fields string) {

@@ -13,7 +13,7 @@ import (
 
 const (
 	// takenOverWithin is how soon after its start a new worker sees what happens, on a machine that runs other tests too. A watch
-	// that nobody takes over is begun anew after its heartbeat timeout of 75 s.
+	// that nobody takes over is begun anew after its heartbeat timeout of 5 minutes.
 	takenOverWithin = 40 * time.Second
 	// freshAttempt is how long ago a watch may have been begun, or have sent a heartbeat, when its worker is killed: the server
 	// waits for the next one for nearly the whole timeout then.
@@ -68,9 +68,9 @@ func TestAWorkerThatStartsTakesOverTheWatches(t *testing.T) {
 	}
 }
 
-// watch is the attempt that watches the nodes for health checks.
+// watch is the attempt that watches the nodes for the check.
 func (g *group) watch() (*workflowpb.PendingActivityInfo, error) {
-	described, err := g.temporal.DescribeWorkflowExecution(g.ctx, api.HealthWatchID(g.cluster), "")
+	described, err := g.temporal.DescribeWorkflowExecution(g.ctx, api.HealthCheckID(g.cluster, g.name), "")
 	if err != nil {
 		return nil, err
 	}

@@ -67,37 +67,3 @@ func TestWhatOthersWaitForIsStartedAnewWhereSomebodyEndedIt(t *testing.T) {
 		}
 	}
 }
-
-// A check that runs says nothing while all is well: where its watch was deleted, or told that no check was left, nobody else notices.
-func TestAWatchThatIsWaitedForIsStarted(t *testing.T) {
-	for _, status := range []enums.WorkflowExecutionStatus{enums.WORKFLOW_EXECUTION_STATUS_UNSPECIFIED, enums.WORKFLOW_EXECUTION_STATUS_COMPLETED} {
-		for waiting, want := range map[int64]int{0: 0, 2: 1} {
-			server, started, counted := &mocks.Client{}, 0, 0
-			described := &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
-				Execution: &commonpb.WorkflowExecution{RunId: "last"}, Status: status,
-			}}
-			var err error
-			if status == enums.WORKFLOW_EXECUTION_STATUS_UNSPECIFIED {
-				described, err = nil, serviceerror.NewNotFound("there is none")
-			}
-			server.On("DescribeWorkflowExecution", mock.Anything, "drydock-health", "").Return(described, err)
-			server.On("CountWorkflow", mock.Anything, mock.Anything).Run(func(mock.Arguments) { counted++ }).
-				Return(&workflowservice.CountWorkflowExecutionsResponse{Count: waiting}, nil)
-			run := &mocks.WorkflowRun{}
-			run.On("GetRunID").Return("the next")
-			server.On("ExecuteWorkflow", mock.Anything, mock.Anything, api.HealthWatchType).Run(func(mock.Arguments) { started++ }).Return(run, nil)
-			k := reviver{
-				temporal: server, kind: api.HealthWatchType, logger: slog.New(slog.DiscardHandler), id: "drydock-health", queue: "drydock",
-				waiting: api.HealthCheckType,
-			}
-			for range 2 {
-				if err := k.ensure(t.Context()); err != nil {
-					t.Error(err)
-				}
-			}
-			if started != want || counted != 1 {
-				t.Errorf("%s, %d wait: it is started %d times, want %d; %d questions", status, waiting, started, want, counted)
-			}
-		}
-	}
-}

@@ -21,7 +21,7 @@ import (
 
 // types are the workflows that the packages of this folder make.
 var types = map[string]string{
-	"auditrecord": api.AuditRecordType, "doctor": api.DoctorType, "health": api.HealthCheckType, "healthwatch": api.HealthWatchType,
+	"auditrecord": api.AuditRecordType, "doctor": api.DoctorType, "health": api.HealthCheckType,
 	"lockstep": api.LockstepType, "maintenance": api.NodeMaintenanceType, "notification": api.NotificationType, "plan": api.MaintenancePlanType,
 	"permissions": api.PermissionsType, "planrun": api.PlanRunType, "preflight": api.PreflightType, "profilereport": api.ProfileReportType, "profiles": api.ProfilesType,
 	"profiletransition": api.ProfileTransitionType, "remediation": api.NodeRemediationType, "scheduler": api.SchedulerType, "windows": api.WindowsType,

@@ -25,7 +25,6 @@ import (
 	"drydock/workflows/auditrecord"
 	"drydock/workflows/doctor"
 	"drydock/workflows/health"
-	"drydock/workflows/healthwatch"
 	"drydock/workflows/inbox"
 	"drydock/workflows/lockstep"
 	"drydock/workflows/maintenance"
@@ -96,7 +95,6 @@ func RegisterWorkflows(registry interface {
 	registry.RegisterWorkflowWithOptions(auditrecord.AuditRecord, workflow.RegisterOptions{Name: api.AuditRecordType})
 	registry.RegisterWorkflowWithOptions(lockstep.Lockstep, workflow.RegisterOptions{Name: api.LockstepType})
 	registry.RegisterWorkflowWithOptions(health.Check, workflow.RegisterOptions{Name: api.HealthCheckType})
-	registry.RegisterWorkflowWithOptions(healthwatch.HealthWatch, workflow.RegisterOptions{Name: api.HealthWatchType})
 	registry.RegisterWorkflowWithOptions(remediation.NodeRemediation, workflow.RegisterOptions{Name: api.NodeRemediationType})
 	registry.RegisterWorkflowWithOptions(profiles.Profiles, workflow.RegisterOptions{Name: api.ProfilesType})
 	registry.RegisterWorkflowWithOptions(profiletransition.ProfileTransition, workflow.RegisterOptions{Name: api.ProfileTransitionType})

@@ -27,10 +27,8 @@ var signals = map[string]map[string]addressee{
 	"Heal":                  {api.SignalSlotRequest: scheduler, api.SignalSlotRelease: scheduler, api.SignalNodeChanged: maintenance},
 	"KeepRecord":            {api.SignalOwn: theCaller},
 	"ReleaseNode":           {api.SignalSlotRelease: scheduler, api.SignalNodeNews: plan},
-	"SendHealthIntent":      {api.SignalHealthIntent: healthWatch},
 	"SendIntent":            {api.SignalPlanIntent: lockstep},
 	"SteerShared":           {api.SignalTarget: sharedMaintenance},
-	"TellChecks":            {api.SignalHealthNews: healthCheck},
 	"TellGranted":           {api.SignalSlotGranted: maintenance},
 	"Validate":              {api.SignalDrainBlocked: theCaller},
 	"WaitForPods":           {api.SignalDrainBlocked: theCaller},
@@ -39,21 +37,15 @@ var signals = map[string]map[string]addressee{
 
 // starts are the types of the workflows that a signal may start.
 var starts = map[string]string{
-	api.SignalCollect: api.NotificationType, api.SignalHealthIntent: api.HealthWatchType, api.SignalPlanIntent: api.LockstepType,
+	api.SignalCollect: api.NotificationType, api.SignalPlanIntent: api.LockstepType,
 }
 
-func theCaller(who Identity, to string) bool   { return to == who.WorkflowID }
-func scheduler(who Identity, to string) bool   { return to == api.SchedulerID(who.Cluster) }
-func lockstep(who Identity, to string) bool    { return to == api.LockstepID(who.Cluster) }
-func healthWatch(who Identity, to string) bool { return to == api.HealthWatchID(who.Cluster) }
+func theCaller(who Identity, to string) bool { return to == who.WorkflowID }
+func scheduler(who Identity, to string) bool { return to == api.SchedulerID(who.Cluster) }
+func lockstep(who Identity, to string) bool  { return to == api.LockstepID(who.Cluster) }
 
 func plan(who Identity, to string) bool {
 	cluster, _, err := api.ParsePlanID(to)
-	return err == nil && cluster == who.Cluster
-}
-
-func healthCheck(who Identity, to string) bool {
-	cluster, _, err := api.ParseHealthCheckID(to)
 	return err == nil && cluster == who.Cluster
 }
 

@@ -79,7 +79,6 @@ func TestTheWorkerSignalsOnlyWhatItsCallerMay(t *testing.T) {
 		"a grant in another cluster":                {scheduler, "TellGranted", api.SignalSlotGranted, "node-maintenance/w-01/kernel", false},
 		"a changed node":                            {scheduler, "WatchCluster", api.SignalNodeChanged, maintenance.WorkflowID, true},
 		"a changed node, to a plan":                 {scheduler, "WatchCluster", api.SignalNodeChanged, "east/maintenance-plan/q3", false},
-		"news for a check":                          {task(api.HealthWatchType, "east/drydock-health", queue), "TellChecks", api.SignalHealthNews, "east/health-check/workers", true},
 		"an activity that signals nobody":           {maintenance, "HoldNode", api.SignalSlotRelease, "east/drydock-scheduler", false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -95,10 +94,10 @@ func TestTheWorkerSignalsOnlyWhatItsCallerMay(t *testing.T) {
 
 func TestASignalThatStartsAWorkflowStartsThatOfItsTypeOnly(t *testing.T) {
 	server := &mocks.Client{}
-	server.On("SignalWithStartWorkflow", mock.Anything, "drydock-health", api.SignalHealthIntent, mock.Anything, mock.Anything, api.HealthWatchType).Return(nil, nil)
-	check := task(api.HealthCheckType, "health-check/workers", "drydock")
-	for signal, refused := range map[string]bool{api.SignalHealthIntent: false, api.MsgApprove: true} {
-		err := as(t, check, "SendHealthIntent", func(ctx context.Context) error { return SignalWithStart(ctx, server, "drydock-health", signal, nil) })
+	server.On("SignalWithStartWorkflow", mock.Anything, "drydock-plans", api.SignalPlanIntent, mock.Anything, mock.Anything, api.LockstepType).Return(nil, nil)
+	plan := task(api.MaintenancePlanType, "maintenance-plan/q3", "drydock")
+	for signal, refused := range map[string]bool{api.SignalPlanIntent: false, api.MsgApprove: true} {
+		err := as(t, plan, "SendIntent", func(ctx context.Context) error { return SignalWithStart(ctx, server, "drydock-plans", signal, nil) })
 		if isForeign(err) != refused || !refused && err != nil {
 			t.Errorf("%s: got %v, want refused: %v", signal, err, refused)
 		}

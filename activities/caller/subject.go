@@ -31,14 +31,11 @@ type Input interface {
 
 // subjectOf is what an input claims. The second result reports whether it claims anything.
 func subjectOf(input any) (Subject, bool) {
-	switch in := input.(type) {
-	case Input:
-		return in.About(), true
-	case api.HealthIntent:
-		return Subject{Check: in.Name, RunID: in.RunID}, true
-	default:
+	in, ok := input.(Input)
+	if !ok {
 		return Subject{}, false
 	}
+	return in.About(), true
 }
 
 // HasSubject reports whether the claims of an input are compared with its caller.

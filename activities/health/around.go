@@ -18,36 +18,55 @@ import (
 	rules "drydock/rules/health"
 )
 
+// LookEvery is how often a watch tries again to look at what it could not look at.
+const LookEvery = 5 * time.Second
+
 const (
-	// How often is looked at what is not a node: what stops all remediations, what they are made of, what waits, and what runs.
-	signsEvery     = 5 * time.Second
+	// How often each of the things around nodes is looked at.
+	signsEvery     = LookEvery
 	templatesEvery = 15 * time.Second
-	permitsEvery   = 15 * time.Second
 	runsEvery      = 20 * time.Second
+	peersEvery     = 20 * time.Second
 	machinesEvery  = time.Minute
-	// lookWithin bounds one look: what does not answer in time is as it was.
+	// lookWithin bounds a look: what does not answer in time is as it was.
 	lookWithin = 20 * time.Second
-	// tick is how often is looked at whether something is due.
+	// tick is the interval between checks for what is due.
 	tick = time.Second
+	// forgetAfter is when nothing is remembered any more that nobody asks for.
+	forgetAfter = 10 * time.Minute
 )
 
-// surroundings are what a watch knows beside the nodes. They are values: whoever has one may keep it.
+// surroundings are what checks depend on beside their nodes. The checks of a worker share them: whichever finds that something is due looks
+// for all.
 type surroundings struct {
+	// looking is held during a look.
+	looking sync.Mutex
+
+	mu sync.Mutex
+	// looked is when each thing was looked at last.
+	looked map[string]time.Time
+	now    snapshot
+}
+
+// snapshot is what is known of the surroundings. It is a value: whoever has one may keep it.
+type snapshot struct {
+	// version counts the changes.
+	version   int
 	upgrading string
 	machines  machineChecks
 	templates map[rules.TemplateRef]templateState
-	permits   map[permitKey]permitState
-	// ended are the workflow IDs that were not running twice in a row.
-	ended map[string]bool
 	// denied are the looks that the worker's account lacks a permission for, with why.
 	denied map[string]string
+	// peers are all checks of the cluster, the oldest first; peersVersion is since which version.
+	peers        []peer
+	peersVersion int
 }
 
 // maxDenied bounds what is told of looks that are denied, in bytes.
 const maxDenied = 500
 
 // deniedText says in words what may not be looked at; empty is nothing.
-func (s surroundings) deniedText() string {
+func (s snapshot) deniedText() string {
 	var all []string
 	for _, what := range slices.Sorted(maps.Keys(s.denied)) {
 		all = append(all, s.denied[what])
@@ -55,203 +74,148 @@ func (s surroundings) deniedText() string {
 	return bounds.Cut(strings.Join(all, "; "), maxDenied)
 }
 
-// watches are those that run on this worker, by workflow. A new one ends the one before, which the server tells of its cancellation
-// only with a heartbeat, and goes on with what that knew: a watch is begun anew with all that it tells.
-type watches struct {
-	mu      sync.Mutex
-	running map[string]*around
-}
-
-var errSuperseded = errors.New("another watch has begun")
-
-// begin takes over from the watch before.
-func (w *watches) begin(ctx context.Context, workflow string) (context.Context, *around, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.running == nil {
-		w.running = map[string]*around{}
-	}
-	mine := &around{cancel: cancel, changed: make(chan struct{}, 1), looked: map[string]time.Time{}, missing: map[string]int{}}
-	if before := w.running[workflow]; before != nil {
-		before.cancel(errSuperseded)
-		before.looking.Lock() // its last look is over
-		mine.now, mine.looked, mine.missing = before.latest(), before.looked, before.missing
-		before.looking.Unlock()
-	}
-	w.running[workflow] = mine
-	return ctx, mine, func() { cancel(nil) }
-}
-
-// around looks at what is around the nodes, for one watch.
-type around struct {
-	cancel  context.CancelCauseFunc
-	changed chan struct{}
-
-	// looking guards what only a look uses.
-	looking sync.Mutex
-	// looked is when what was looked at last; missing counts the looks in a row at which a workflow did not run.
-	looked  map[string]time.Time
-	missing map[string]int
-
-	mu  sync.Mutex
-	now surroundings
-}
-
 // latest is what is known.
-func (r *around) latest() surroundings {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.now
+func (s *surroundings) latest() snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now
 }
 
-// set makes something known.
-func (r *around) set(change func(*surroundings)) {
-	r.mu.Lock()
-	change(&r.now)
-	r.mu.Unlock()
-	select {
-	case r.changed <- struct{}{}:
-	default:
-	}
+// set makes something known that has changed.
+func (s *surroundings) set(change func(*snapshot)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now.version++
+	change(&s.now)
 }
 
 // deny notes the permission that is missing to look at something; an empty reason says that none is.
-func (r *around) deny(what, why string) {
-	if r.latest().denied[what] == why {
+func (s *surroundings) deny(what, why string) {
+	if s.latest().denied[what] == why {
 		return
 	}
-	r.set(func(s *surroundings) {
-		denied := maps.Clone(s.denied)
+	s.set(func(now *snapshot) {
+		denied := maps.Clone(now.denied)
 		if denied == nil {
 			denied = map[string]string{}
 		}
 		if denied[what] = why; why == "" {
 			delete(denied, what)
 		}
-		s.denied = denied
+		now.denied = denied
 	})
 }
 
-// isDue tells whether it is time to look at something again, and notes that it is done.
-func (r *around) isDue(what string, every time.Duration) bool {
-	if at, before := r.looked[what]; before && time.Since(at) < every {
+// isDue reports whether it is time to look at something again, and notes that this is done.
+func (s *surroundings) isDue(what string, every time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at, before := s.looked[what]; before && time.Since(at) < every {
 		return false
 	}
-	r.looked[what] = time.Now()
+	maps.DeleteFunc(s.looked, func(_ string, at time.Time) bool { return time.Since(at) > forgetAfter })
+	if s.looked == nil {
+		s.looked = map[string]time.Time{}
+	}
+	s.looked[what] = time.Now()
 	return true
 }
 
-// keepLooking looks for as long as ctx lives.
-func (l lookout) keepLooking(ctx context.Context, r *around, in WatchInput) {
-	for {
-		select {
-		case <-time.After(tick):
-			l.lookAround(ctx, r, in)
-		case <-ctx.Done():
-			return
-		}
-	}
+// undone has something looked at again by the next check.
+func (s *surroundings) undone(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.looked, what)
 }
 
-// lookAround looks at what is due. What cannot be told is as it was: a health check neither stops nor begins for want of an answer.
-func (l lookout) lookAround(ctx context.Context, r *around, in WatchInput) {
-	r.looking.Lock()
-	defer r.looking.Unlock()
+// lookAround looks at what is due. What cannot be found out is as it was: a health check neither stops nor begins for want of an answer.
+func (l lookout) lookAround(ctx context.Context, in WatchInput) {
+	s := &l.surroundings
+	s.looking.Lock()
+	defer s.looking.Unlock()
+	within, cancel := context.WithTimeout(ctx, lookWithin)
+	defer cancel()
+	if s.isDue("signs", signsEvery) {
+		l.looked(ctx, "signs", "whether the cluster is being upgraded", l.lookForUpgrade(within))
+		if !l.Settings.IgnoreMachineHealthChecks {
+			l.looked(ctx, "signs", "which nodes MachineHealthChecks take care of", l.lookForMachineChecks(within))
+		}
+	}
+	if s.isDue("peers", peersEvery) {
+		l.looked(ctx, "peers", "which other health checks run", l.lookForPeers(within))
+	}
+	l.lookAtTemplates(within, in)
+}
+
+// looked takes what came of a look. One whose watch has ended meanwhile is left to another watch.
+func (l lookout) looked(ctx context.Context, what, text string, err error) {
+	err = failure.Translate(ctx, l.Objects.Kube(), err)
 	if ctx.Err() != nil {
+		l.surroundings.undone(what)
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookWithin)
-	defer cancel()
-	warn := func(what string, err error) {
+	denied := ""
+	if err != nil {
+		activity.GetLogger(ctx).Warn("not known: "+text, "error", err)
+	}
+	var missing *temporal.ApplicationError
+	if errors.As(err, &missing) && missing.Type() == api.ErrorMissingPermission {
+		denied = missing.Message()
+	}
+	l.surroundings.deny(text, denied)
+}
+
+func (l lookout) lookForUpgrade(ctx context.Context) error {
+	upgrading, err := l.clusterUpgrade(ctx)
+	if err == nil && upgrading != l.surroundings.latest().upgrading {
+		l.surroundings.set(func(s *snapshot) { s.upgrading = upgrading })
+	}
+	return err
+}
+
+func (l lookout) lookForMachineChecks(ctx context.Context) error {
+	known := l.surroundings.latest().machines
+	machines, err := l.machineChecks(ctx, known, l.surroundings.isDue("machines", machinesEvery))
+	if err == nil && machines.digest != known.digest {
+		l.surroundings.set(func(s *snapshot) { s.machines = machines })
+	}
+	return err
+}
+
+// lookAtTemplates looks for the templates of a check.
+func (l lookout) lookAtTemplates(ctx context.Context, in WatchInput) {
+	known := l.surroundings.latest().templates
+	read, changed := map[rules.TemplateRef]templateState{}, 0
+	for _, ref := range in.Intent.Templates {
+		state, before := known[ref]
+		if before && time.Since(state.at) < templatesEvery {
+			continue
+		}
+		_, now, err := l.readTemplate(ctx, ref)
 		if ctx.Err() != nil {
 			return
 		}
-		denied := ""
-		if err = failure.Translate(ctx, l.Objects.Kube(), err); err != nil {
-			activity.GetLogger(ctx).Warn("not known: "+what, "error", err)
+		if err != nil {
+			activity.GetLogger(ctx).Warn("a remediation template cannot be read", "template", ref.Name, "error", err)
+			now = state.problem
 		}
-		var missing *temporal.ApplicationError
-		if errors.As(err, &missing) && missing.Type() == api.ErrorMissingPermission {
-			denied = missing.Message()
-		}
-		r.deny(what, denied)
-	}
-	if r.isDue("signs", signsEvery) {
-		upgrading, err := l.clusterUpgrade(ctx)
-		if warn("whether the cluster is being upgraded", err); err == nil && upgrading != r.latest().upgrading {
-			r.set(func(s *surroundings) { s.upgrading = upgrading })
-		}
-		if !l.Settings.IgnoreMachineHealthChecks {
-			machines, err := l.machineChecks(ctx, r.latest().machines, r.isDue("machines", machinesEvery))
-			if warn("which nodes MachineHealthChecks take care of", err); err == nil && machines.digest != r.latest().machines.digest {
-				r.set(func(s *surroundings) { s.machines = machines })
-			}
+		read[ref] = templateState{problem: now, at: time.Now()}
+		if now != state.problem {
+			changed = 1
 		}
 	}
-	l.lookAtTemplates(ctx, r, in)
-	l.lookAtPermits(ctx, r, in)
-	if r.isDue("runs", runsEvery) {
-		warn("which health checks and remediations run", l.lookAtRuns(ctx, r, in))
-	}
-}
-
-// lookAtTemplates looks for the templates of all checks.
-func (l lookout) lookAtTemplates(ctx context.Context, r *around, in WatchInput) {
-	known := r.latest().templates
-	templates := map[rules.TemplateRef]templateState{}
-	changed := false
-	for _, check := range in.Checks {
-		for _, ref := range check.Intent.Templates {
-			state, before := known[ref]
-			if _, done := templates[ref]; done {
-				continue
-			}
-			if !before || time.Since(state.at) >= templatesEvery {
-				_, now, err := l.readTemplate(ctx, ref)
-				if err != nil {
-					activity.GetLogger(ctx).Warn("a remediation template cannot be read", "template", ref.Name, "error", err)
-					now = state.problem
-				}
-				changed = changed || now != state.problem
-				state = templateState{problem: now, at: time.Now()}
-			}
-			templates[ref] = state
-		}
-	}
-	if changed {
-		r.set(func(s *surroundings) { s.templates = templates })
+	if len(read) == 0 {
 		return
 	}
-	r.mu.Lock()
-	r.now.templates = templates
-	r.mu.Unlock()
-}
-
-// lookAtPermits asks about the control-plane nodes that wait.
-func (l lookout) lookAtPermits(ctx context.Context, r *around, in WatchInput) {
-	known := r.latest().permits
-	permits := map[permitKey]permitState{}
-	changed := false
-	for _, asked := range in.Permits {
-		key := permitKey{asked.Check, asked.Node}
-		state, before := known[key]
-		if !before || time.Since(state.at) >= permitsEvery {
-			answer, err := l.mayLose(ctx, asked.Node, asked.Etcd)
-			if err != nil {
-				answer = Permitted{Why: "whether etcd can lose the node is not known: " + err.Error()}
-			}
-			changed = changed || !before || answer != state.Permitted
-			state = permitState{Permitted: answer, at: time.Now()}
-		}
-		permits[key] = state
+	templates := maps.Clone(known)
+	maps.DeleteFunc(templates, func(_ rules.TemplateRef, t templateState) bool { return time.Since(t.at) > forgetAfter })
+	if templates == nil {
+		templates = map[rules.TemplateRef]templateState{}
 	}
-	set := func(s *surroundings) { s.permits = maps.Clone(permits) }
-	if changed {
-		r.set(set)
-		return
-	}
-	r.mu.Lock()
-	set(&r.now)
-	r.mu.Unlock()
+	maps.Copy(templates, read)
+	s := &l.surroundings
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now.templates = templates
+	s.now.version += changed
 }

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/activities/activitytest"
 	rules "drydock/rules/health"
 )
 
@@ -52,36 +51,21 @@ func TestWhatIsAroundTheNodesIsTold(t *testing.T) {
 			s.acts.Settings.IgnoreMachineHealthChecks = true
 		}, func(o rules.Observation) bool { return o.Disabled == "" }},
 		"a template that is not there": {func(_ *site, in *WatchInput) {
-			in.Checks[0].Intent.Templates = []rules.TemplateRef{{APIVersion: "a.example/v1", Kind: "FixTemplate", Namespace: "n", Name: "t"}}
+			in.Intent.Templates = []rules.TemplateRef{{APIVersion: "a.example/v1", Kind: "FixTemplate", Namespace: "n", Name: "t"}}
 		}, func(o rules.Observation) bool { return o.DisabledReason == rules.DisabledTemplateNotFound }},
 		"a template that is": {func(s *site, in *WatchInput) {
-			in.Checks[0].Intent.Templates = []rules.TemplateRef{s.withTemplates("").Template}
+			in.Intent.Templates = []rules.TemplateRef{s.withTemplates("").Template}
 		}, func(o rules.Observation) bool { return o.Disabled == "" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t, worker("n1", "True"))
-			in := WatchInput{Checks: []WatchedCheck{check("workers")}}
+			in := check("workers")
 			c.prepare(s, &in)
-			if o := s.see(in).Checks[0].Observation; !c.want(o) {
+			if o := s.see(in).Observation; !c.want(*o) {
 				t.Errorf("%+v", o)
 			}
 		})
 	}
-}
-
-func TestPermitsAreAnsweredOnce(t *testing.T) {
-	plane := activitytest.Labelled("node-role.kubernetes.io/control-plane", "")
-	s := newSite(t, worker("n1", "Unknown", plane), worker("n2", "True", plane), worker("n3", "True", plane))
-	in := WatchInput{Checks: []WatchedCheck{check("workers")}, Permits: []AskedPermit{{Check: "workers", Node: "n1"}, {Check: "workers", Node: "n2"}}}
-	seen := s.see(in)
-	in.know(seen)
-	if len(seen.Permits) != 2 || !seen.Permits[0].Allowed || seen.Permits[1].Allowed || seen.Permits[1].Why == "" {
-		t.Fatalf("%+v", seen.Permits)
-	}
-	for i := range in.Permits {
-		in.Permits[i].Last = &seen.Permits[i].Permitted
-	}
-	s.quiet(in, func() {})
 }
 
 // A look that the account may not make is told, once: the check goes on without what it would have said.
@@ -89,13 +73,11 @@ func TestALookThatIsDeniedIsTold(t *testing.T) {
 	s := newSite(t, worker("n1", "True"))
 	s.kinds.Serve("config.openshift.io/v1", "ClusterVersion", "clusterversions", false)
 	s.deny("list", "config.openshift.io", "clusterversions", "")
-	in := WatchInput{Checks: []WatchedCheck{check("workers")}}
+	in := check("workers")
 	seen := s.see(in)
 	if seen.Denied == nil || !strings.Contains(*seen.Denied, "clusterversions") || !strings.Contains(*seen.Denied, "rbac-health.yaml") {
 		t.Fatalf("%+v", seen)
 	}
-	in.Denied = *seen.Denied
-	if seen = s.see(in); seen.Denied != nil {
-		t.Errorf("told again: %s", *seen.Denied)
-	}
+	in.Known.Take(seen)
+	s.quiet(in, func() {})
 }

@@ -90,28 +90,38 @@ func (h hand) ensure(ctx context.Context, in ObjectInput) (EnsuredObject, error)
 		return there, err
 	}
 	if there.Resource == nil {
-		if there, err = h.mayMake(ctx, in, node); err != nil || there.answers() {
-			return there, err
-		}
+		return h.begin(ctx, in, from, node)
 	}
-	var machine *metav1.OwnerReference
-	if there.Resource == nil {
-		var unproven string
-		if machine, unproven, err = h.machineOf(ctx, in.Template, node); unproven != "" || err != nil {
-			return EnsuredObject{Unproven: unproven}, err
-		}
+	lease, err := h.takeLease(ctx, in)
+	if err != nil {
+		return EnsuredObject{}, err
+	}
+	there.Lease = LeaseState{Held: lease.Held, HeldBy: lease.HeldBy} // whoever has it, the object is at work
+	return there, nil
+}
+
+// begin makes the object of a step, unless something stands in the way.
+func (h hand) begin(ctx context.Context, in ObjectInput, from template, node *corev1.Node) (EnsuredObject, error) {
+	if why := h.mayTouch(in, node); why != "" {
+		return EnsuredObject{Skipped: why}, nil
+	}
+	if not := h.withoutSlot(ctx, in, node); not.answers() {
+		return not, nil
+	}
+	machine, unproven, err := h.machineOf(ctx, in.Template, node)
+	if unproven != "" || err != nil {
+		return EnsuredObject{Unproven: unproven}, err
 	}
 	lease, err := h.takeLease(ctx, in)
 	if err != nil {
 		return EnsuredObject{}, err
 	}
 	state := LeaseState{Held: lease.Held, HeldBy: lease.HeldBy}
-	switch {
-	case there.Resource != nil: // whoever has the lease, it is at work
-		there.Lease = state
-		return there, nil
-	case !lease.Held:
+	if !lease.Held {
 		return EnsuredObject{LeaseHeldBy: lease.HeldBy, Lease: state}, nil
+	}
+	if why, err := h.isIndispensable(ctx, in, node); why != "" || err != nil {
+		return EnsuredObject{Indispensable: why, Lease: state}, err
 	}
 	made, err := h.make(ctx, in, from, node, machine)
 	made.Lease = state
@@ -195,36 +205,48 @@ func whose(o *unstructured.Unstructured) string {
 	return "nobody is named"
 }
 
-// mayMake looks at the node once more, as it is now: a watch lags behind.
-func (h hand) mayMake(ctx context.Context, in ObjectInput, node *corev1.Node) (EnsuredObject, error) {
-	if value, _ := h.exclusionOf(node); value == k8s.ExcludedValue {
-		return EnsuredObject{Skipped: "label " + k8s.ExcludeLabel + " is on the node"}, nil
+// mayTouch looks at the node once more, as it is now: a watch lags behind. It returns what of the node forbids to remediate it.
+func (l lookout) mayTouch(in ObjectInput, node *corev1.Node) (why string) {
+	if value, _ := l.exclusionOf(node); value == k8s.ExcludedValue {
+		return "label " + k8s.ExcludeLabel + " is on the node"
 	}
-	if by := h.maintenanceOf(in.Check, node); by != "" {
-		return EnsuredObject{Skipped: "the node is under maintenance by " + by}, nil
+	if by := l.maintenanceOf(in.Check, node); by != "" {
+		return "the node is under maintenance by " + by
 	}
 	if hasRecovered(node, in.Conditions) {
-		return EnsuredObject{Skipped: recovered}, nil
+		return recovered
 	}
+	return ""
+}
+
+// withoutSlot answers where the node is one of the control plane, and it is not known that the remediation holds the slot for it.
+func (l lookout) withoutSlot(ctx context.Context, in ObjectInput, node *corev1.Node) EnsuredObject {
 	if !in.ControlPlane && !IsControlPlane(node) {
-		return EnsuredObject{}, nil
+		return EnsuredObject{}
 	}
-	switch held, err := h.holdsSlot(ctx, in.Slot); {
+	switch held, err := l.holdsSlot(ctx, in.Slot); {
 	case err != nil: // an order to end must not wait for the scheduler
-		return EnsuredObject{Waiting: fmt.Sprintf("the scheduler to say whether the remediation has its slot: %v", err)}, nil
+		return EnsuredObject{Waiting: fmt.Sprintf("the scheduler to say whether the remediation has its slot: %v", err)}
 	case !held:
-		return EnsuredObject{NeedsSlot: true}, nil
+		return EnsuredObject{NeedsSlot: true}
 	}
-	if in.Step == 0 {
-		if other, err := h.otherControlPlane(ctx, in); other != "" || err != nil {
-			return EnsuredObject{Waiting: other}, err
-		}
+	return EnsuredObject{}
+}
+
+// isIndispensable returns why the control plane cannot do without a node now. It is asked immediately before something is made, and where
+// there is no answer nothing is made. Once something was made the control plane does without the node already.
+func (h hand) isIndispensable(ctx context.Context, in ObjectInput, node *corev1.Node) (why string, err error) {
+	if in.Begun || !in.ControlPlane && !IsControlPlane(node) {
+		return "", nil
+	}
+	if other, err := h.otherControlPlane(ctx, in); other != "" || err != nil {
+		return other, err
 	}
 	may, err := h.mayLose(ctx, in.Node, in.Etcd)
-	if err != nil || may.Allowed || in.Step > 0 { // once a step has begun, the member is lost already
-		return EnsuredObject{}, err
+	if err != nil || may.Allowed {
+		return "", err
 	}
-	return EnsuredObject{Waiting: may.Why}, nil
+	return may.Why, nil
 }
 
 // otherControlPlane names a remediation of another control-plane node, whoever has begun it: one is remediated at a time.

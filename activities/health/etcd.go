@@ -3,7 +3,6 @@ package health
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -17,11 +16,10 @@ import (
 // etcdNamespace is where OpenShift has etcd's budget and guard pods.
 const etcdNamespace = "openshift-etcd"
 
-type permitKey struct{ check, node string }
-
-type permitState struct {
-	Permitted
-	at time.Time
+// permitted tells whether the control plane can do without a node.
+type permitted struct {
+	Allowed bool
+	Why     string
 }
 
 // etcdPods is where kubeadm has etcd's members as static pods, and their labels.
@@ -30,10 +28,10 @@ const etcdPods, etcdPodLabels = metav1.NamespaceSystem, "component=etcd,tier=con
 // mayLose reports whether the control plane can do without a node. Where etcd has a disruption budget, which a guard pod on each member's
 // node is under, the budget decides, and OpenShift has one. Elsewhere a majority of etcd's pods has to be Ready without the node, or, where
 // there are no such pods, a majority of the control plane's nodes.
-func (l lookout) mayLose(ctx context.Context, node string, etcd *rules.EtcdQuestion) (Permitted, error) {
+func (l lookout) mayLose(ctx context.Context, node string, etcd *rules.EtcdQuestion) (permitted, error) {
 	namespace, name := etcdNamespace, ""
 	if etcd != nil && etcd.Allow == rules.AllowAlways {
-		return Permitted{Allowed: true}, nil
+		return permitted{Allowed: true}, nil
 	}
 	if etcd != nil {
 		namespace, name = etcd.Namespace, etcd.Budget
@@ -41,12 +39,12 @@ func (l lookout) mayLose(ctx context.Context, node string, etcd *rules.EtcdQuest
 	var budgets policyv1.PodDisruptionBudgetList
 	err := l.Objects.Kube().PolicyV1().RESTClient().Get().Namespace(namespace).Resource("poddisruptionbudgets").Do(ctx).Into(&budgets)
 	if err != nil {
-		return Permitted{}, fmt.Errorf("listing the budgets in namespace %s: %w", namespace, err)
+		return permitted{}, fmt.Errorf("listing the budgets in namespace %s: %w", namespace, err)
 	}
 	if len(budgets.Items) == 0 && etcd == nil {
 		if openShift, err := l.Objects.Preferred(ctx, configGroup); openShift == "" || err != nil {
 			if err != nil {
-				return Permitted{}, err
+				return permitted{}, err
 			}
 			return l.membersWithout(ctx, node)
 		}
@@ -58,41 +56,43 @@ func (l lookout) mayLose(ctx context.Context, node string, etcd *rules.EtcdQuest
 		}
 	}
 	switch {
+	case len(chosen) == 1 && chosen[0].Status.ObservedGeneration < chosen[0].Generation:
+		return permitted{Why: fmt.Sprintf("budget %s/%s has changed, and its status does not say so yet", namespace, chosen[0].Name)}, nil
 	case len(chosen) != 1:
-		return Permitted{Why: fmt.Sprintf("namespace %s has %d budgets for etcd: want one", namespace, len(chosen))}, nil
+		return permitted{Why: fmt.Sprintf("namespace %s has %d budgets for etcd: want one", namespace, len(chosen))}, nil
 	case chosen[0].Status.DisruptionsAllowed >= 1:
-		return Permitted{Allowed: true}, nil
+		return permitted{Allowed: true}, nil
 	}
 	return l.guardSays(ctx, node, chosen[0])
 }
 
 // guardSays tells whether the member on a node is down already, where the budget lets none go.
-func (l lookout) guardSays(ctx context.Context, node string, budget policyv1.PodDisruptionBudget) (Permitted, error) {
+func (l lookout) guardSays(ctx context.Context, node string, budget policyv1.PodDisruptionBudget) (permitted, error) {
 	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
 	if err != nil {
-		return Permitted{}, fmt.Errorf("budget %s/%s: %w", budget.Namespace, budget.Name, err)
+		return permitted{}, fmt.Errorf("budget %s/%s: %w", budget.Namespace, budget.Name, err)
 	}
 	pods, err := l.Objects.Kube().CoreV1().Pods(budget.Namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: selector.String(), FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(),
 	})
 	if err != nil {
-		return Permitted{}, fmt.Errorf("listing the pods of budget %s/%s: %w", budget.Namespace, budget.Name, err)
+		return permitted{}, fmt.Errorf("listing the pods of budget %s/%s: %w", budget.Namespace, budget.Name, err)
 	}
 	for _, pod := range pods.Items {
 		for _, c := range pod.Status.Conditions {
 			if c.Type == corev1.PodReady && c.Status != corev1.ConditionFalse {
-				return Permitted{Why: fmt.Sprintf("budget %s/%s allows no disruption, and pod %s on the node is not down", budget.Namespace, budget.Name, pod.Name)}, nil
+				return permitted{Why: fmt.Sprintf("budget %s/%s allows no disruption, and pod %s on the node is not down", budget.Namespace, budget.Name, pod.Name)}, nil
 			}
 		}
 	}
-	return Permitted{Allowed: true}, nil
+	return permitted{Allowed: true}, nil
 }
 
 // membersWithout asks etcd's static pods.
-func (l lookout) membersWithout(ctx context.Context, node string) (Permitted, error) {
+func (l lookout) membersWithout(ctx context.Context, node string) (permitted, error) {
 	pods, err := l.Objects.Kube().CoreV1().Pods(etcdPods).List(ctx, metav1.ListOptions{LabelSelector: etcdPodLabels})
 	if err != nil {
-		return Permitted{}, fmt.Errorf("listing etcd's pods in namespace %s: %w", etcdPods, err)
+		return permitted{}, fmt.Errorf("listing etcd's pods in namespace %s: %w", etcdPods, err)
 	}
 	if len(pods.Items) == 0 {
 		return l.majorityWithout(ctx, node)
@@ -110,16 +110,16 @@ func (l lookout) membersWithout(ctx context.Context, node string) (Permitted, er
 		}
 	}
 	if want := len(pods.Items)/2 + 1; onNode && ready < want {
-		return Permitted{Why: fmt.Sprintf("%d of %d members of etcd are Ready without the one on this node, and a majority is %d; controlPlane.allow %q does not ask",
+		return permitted{Why: fmt.Sprintf("%d of %d members of etcd are Ready without the one on this node, and a majority is %d; controlPlane.allow %q does not ask",
 			ready, len(pods.Items), want, rules.AllowAlways)}, nil
 	}
-	return Permitted{Allowed: true}, nil
+	return permitted{Allowed: true}, nil
 }
 
-func (l lookout) majorityWithout(ctx context.Context, name string) (Permitted, error) {
+func (l lookout) majorityWithout(ctx context.Context, name string) (permitted, error) {
 	view, err := l.Nodes.View(ctx)
 	if err != nil {
-		return Permitted{}, err
+		return permitted{}, err
 	}
 	defer view.Close()
 	all, ready := 0, 0
@@ -133,8 +133,8 @@ func (l lookout) majorityWithout(ctx context.Context, name string) (Permitted, e
 		}
 	}
 	if want := all/2 + 1; ready < want {
-		return Permitted{Why: fmt.Sprintf("%d of %d control-plane nodes are Ready without this one, and a majority is %d; controlPlane.allow %q does not ask",
+		return permitted{Why: fmt.Sprintf("%d of %d control-plane nodes are Ready without this one, and a majority is %d; controlPlane.allow %q does not ask",
 			ready, all, want, rules.AllowAlways)}, nil
 	}
-	return Permitted{Allowed: true}, nil
+	return permitted{Allowed: true}, nil
 }

@@ -37,15 +37,15 @@ type lens struct {
 	groupBy    []string
 }
 
-func newLens(c WatchedCheck) (lens, error) {
-	selector, err := labels.Parse(c.Intent.Selector)
+func newLens(in WatchInput) (lens, error) {
+	selector, err := labels.Parse(in.Intent.Selector)
 	if err == nil && selector.Empty() {
 		err = fmt.Errorf("it selects all nodes")
 	}
 	if err != nil {
-		return lens{selector: labels.Nothing()}, fmt.Errorf("selector %.300q: %w", c.Intent.Selector, err)
+		return lens{}, fmt.Errorf("selector %.300q: %w", in.Intent.Selector, err)
 	}
-	return lens{check: c.Name, selector: selector, conditions: c.Intent.Conditions, groupBy: c.Intent.GroupBy}, nil
+	return lens{check: in.Check, selector: selector, conditions: in.Intent.Conditions, groupBy: in.Intent.GroupBy}, nil
 }
 
 // facts are what the check sees of a node. Where a MachineHealthCheck takes care of nodes that their cloud takes away, these are

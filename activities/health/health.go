@@ -1,10 +1,16 @@
-// Package health has the side effects of health checks: it watches nodes for them, tells them what it sees, and makes, marks, watches
-// and removes what remediates a node.
+// Package health has the side effects of health checks: it watches nodes for them, and makes, marks, watches and removes what remediates
+// a node.
 package health
 
 import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
 	"go.temporal.io/sdk/client"
 
+	"drydock/activities/caller"
 	"drydock/activities/execution"
 	"drydock/api"
 	"drydock/k8s"
@@ -23,6 +29,8 @@ type Activities struct {
 	Home      execution.Namespace
 	Settings  Settings
 
+	surroundings surroundings
+	// watches are those that run on this worker.
 	watches watches
 }
 
@@ -46,46 +54,79 @@ type UpgradeSign struct {
 	Status     string `json:"status"`
 }
 
-// WatchInput is what WatchHealth looks for, and what the workflow was told before.
+// WatchInput is a check, what it has watched, and what it knows already.
 type WatchInput struct {
-	Checks []WatchedCheck `json:"checks"`
-	// Overlaps is the digest of the Overlaps that were told last; empty is none.
-	Overlaps string `json:"overlaps,omitempty"`
-	// Denied is what was told last that the account may not look at.
-	Denied string `json:"denied,omitempty"`
-	// Permits are the control-plane nodes that wait for a permit, with the answers that were told last.
-	Permits []AskedPermit `json:"permits,omitempty"`
-	// Ended are the workflow IDs of checks and remediations whose end was told.
-	Ended api.List[string] `json:"ended,omitempty"`
+	Check string `json:"check"`
+	// RunID is the first run of the check's chain, CreatedAt when that began: of two checks the one that was created first is the older.
+	RunID     string       `json:"runId"`
+	CreatedAt time.Time    `json:"createdAt"`
+	Intent    rules.Intent `json:"intent"`
+	// Remediating are the nodes under remediation: facts of them are wanted though they match nothing, or left.
+	Remediating api.List[string] `json:"remediating,omitempty"`
+	// Runs are remediations of whose end the check does not hear by itself.
+	Runs  api.List[FoundRemediation] `json:"runs,omitempty"`
+	Known Known                      `json:"known,omitzero"`
 }
 
-// WatchedCheck is a check, and what is known of its nodes.
-type WatchedCheck struct {
-	Name string `json:"name"`
-	// RunID is the first run of its chain.
-	RunID  string       `json:"runId"`
-	Intent rules.Intent `json:"intent"`
-	Known  Known        `json:"known,omitzero"`
-}
+// About implements caller.Input.
+func (in WatchInput) About() caller.Subject { return caller.Subject{Check: in.Check, RunID: in.RunID} }
 
-// Known is what the workflow knows of the nodes of a check: it keeps it by Take, and drops it for whoever is to be told all anew, and
-// where the selector, the conditions or the groups change.
+// Known is what the workflow knows of the nodes of its check: it keeps it by Take, and drops it where it has to see everything anew.
 type Known struct {
 	// All: everything was told once, or is being told.
 	All bool `json:"all,omitempty"`
-	// Digest is that of the counts, of upgrades and of what disables.
+	// Digest is that of the counts, of upgrades, of what disables and of what overlaps.
 	Digest string `json:"digest,omitempty"`
+	// Denied is what the worker's account may not look at.
+	Denied string `json:"denied,omitempty"`
 	// Nodes are the hashes of the facts told, by node. Nodes that are not there are healthy.
-	Nodes map[string]string `json:"nodes,omitempty"`
+	Nodes Hashes `json:"nodes,omitempty"`
+}
+
+// Hashes are the hashes of facts, by node. They are written compressed where they are many.
+type Hashes map[string]string
+
+// nodeHash is an entry of Hashes as it is written.
+type nodeHash struct {
+	Node string `json:"n"`
+	Hash string `json:"h"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (h Hashes) MarshalJSON() ([]byte, error) {
+	list := make(api.List[nodeHash], 0, len(h))
+	for _, node := range slices.Sorted(maps.Keys(h)) {
+		list = append(list, nodeHash{node, h[node]})
+	}
+	return json.Marshal(list)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (h *Hashes) UnmarshalJSON(data []byte) error {
+	var list api.List[nodeHash]
+	if err := json.Unmarshal(data, &list); err != nil {
+		return err
+	}
+	*h = make(Hashes, len(list))
+	for _, one := range list {
+		(*h)[one.Node] = one.Hash
+	}
+	return nil
 }
 
 // Take adds what was seen.
-func (k *Known) Take(seen CheckSeen) {
+func (k *Known) Take(seen WatchResult) {
+	if seen.Denied != nil {
+		k.Denied = *seen.Denied
+	}
+	if seen.Observation == nil {
+		return
+	}
 	if seen.Observation.Full {
-		*k = Known{}
+		k.Nodes = nil
 	}
 	if k.Nodes == nil {
-		k.Nodes = map[string]string{}
+		k.Nodes = Hashes{}
 	}
 	k.All, k.Digest = true, seen.Digest
 	for i, facts := range seen.Observation.Nodes {
@@ -97,70 +138,20 @@ func (k *Known) Take(seen CheckSeen) {
 	}
 }
 
-// AskedPermit is a control-plane node that a check wants to remediate, and what was answered last.
-type AskedPermit struct {
-	Check string              `json:"check"`
-	Node  string              `json:"node"`
-	Etcd  *rules.EtcdQuestion `json:"etcd,omitempty"`
-	// Last is nil before the first answer.
-	Last *Permitted `json:"last,omitempty"`
-}
-
-// Permitted tells whether the control plane can lose a node.
-type Permitted struct {
-	Allowed bool   `json:"allowed"`
-	Why     string `json:"why,omitempty"`
-}
-
-// WatchResult is what WatchHealth saw. Everything empty is that its time was over.
+// WatchResult is what WatchHealth has seen. Everything empty is that its time was over.
 type WatchResult struct {
-	// Checks are those with news.
-	Checks []CheckSeen `json:"checks,omitempty"`
-	// Overlaps are set where they have changed.
-	Overlaps *Overlaps `json:"overlaps,omitempty"`
+	// Observation is what is new, nil where nothing is. Digest and Hashes, one for each of its Nodes, are for Known.Take.
+	Observation *rules.Observation `json:"observation,omitempty"`
+	Digest      string             `json:"digest,omitempty"`
+	Hashes      []string           `json:"hashes,omitempty"`
 	// Denied says what the worker's account may not look at, set where it has changed; empty is nothing any more.
 	Denied *string `json:"denied,omitempty"`
-	// Permits are the answers that have changed.
-	Permits []PermitSeen `json:"permits,omitempty"`
-	// EndedChecks and EndedRemediations do not run, though they did not say that they end.
-	EndedChecks       []string           `json:"endedChecks,omitempty"`
-	EndedRemediations []EndedRemediation `json:"endedRemediations,omitempty"`
-	// More: there is more than one result takes; the next watch tells the rest at once.
-	More bool `json:"more,omitempty"`
+	// Ended are nodes whose remediation has ended.
+	Ended []string `json:"ended,omitempty"`
 }
 
 func (r WatchResult) empty() bool {
-	return len(r.Checks)+len(r.Permits)+len(r.EndedChecks)+len(r.EndedRemediations) == 0 && r.Overlaps == nil && r.Denied == nil
-}
-
-// CheckSeen is what is new for a check. Its Observation lacks Revision, Sequence and the permit, which the workflow knows.
-type CheckSeen struct {
-	Name        string            `json:"name"`
-	Observation rules.Observation `json:"observation"`
-	// Refused says what is wrong with the check's intent; empty is nothing.
-	Refused string `json:"refused,omitempty"`
-	// Digest and Hashes, one for each of the Observation's Nodes, are for Known.Take.
-	Digest string   `json:"digest"`
-	Hashes []string `json:"hashes,omitempty"`
-}
-
-// Overlaps are the sets of checks that select a same node, each with the first node of which that is so.
-type Overlaps struct {
-	Digest      string             `json:"digest"`
-	Memberships []rules.Membership `json:"memberships,omitempty"`
-}
-
-// PermitSeen is whether a control-plane node may be remediated, as far as etcd is concerned.
-type PermitSeen struct {
-	Check string `json:"check"`
-	Node  string `json:"node"`
-	Permitted
-}
-
-// EndedRemediation is a remediation that a check believes to run, and that does not.
-type EndedRemediation struct {
-	Check string `json:"check"`
-	Node  string `json:"node"`
+	return r.Observation == nil && r.Denied == nil && len(r.Ended) == 0
 }
 
 // lookout looks at what is there, and hand acts on it.

@@ -1,49 +1,91 @@
 package health
 
 import (
-	"maps"
+	"cmp"
+	"context"
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"drydock/api"
 	rules "drydock/rules/health"
 )
 
-// maxMemberships bounds the sets of checks that are told of: each is a refusal, and the rest follows once these are settled.
-const maxMemberships = 200
+// maxPeers bounds the checks that are looked at for overlaps: the oldest ones.
+const maxPeers = 200
 
-func labelsOf(node *corev1.Node) labels.Set { return labels.Set(node.Labels) }
+// peer is a check that runs.
+type peer struct {
+	name      string
+	createdAt time.Time
+	selector  labels.Selector
+}
 
-// overlaps are the sets of checks that select a same node, with the first node of each.
-func overlaps(sights []*sight) *Overlaps {
-	by := map[string][]string{}
-	for _, s := range sights {
-		for node := range s.selected {
-			by[node] = append(by[node], s.in.Name)
+// lookForPeers finds the checks that run, by their memos. One without a memo has not begun yet.
+func (l lookout) lookForPeers(ctx context.Context) error {
+	queue := activity.GetInfo(ctx).TaskQueue
+	request := &workflowservice.ListWorkflowExecutionsRequest{Namespace: l.Namespace, Query: fmt.Sprintf(
+		"WorkflowType = '%s' AND TaskQueue = '%s' AND ExecutionStatus = 'Running'", api.HealthCheckType, queue)}
+	var peers []peer
+	for {
+		page, err := l.Temporal.ListWorkflow(ctx, request)
+		if err != nil {
+			return fmt.Errorf("listing health checks: %w", err)
+		}
+		for _, info := range page.GetExecutions() {
+			var memo api.HealthCheckMemo
+			cluster, name, err := api.ParseHealthCheckID(info.GetExecution().GetWorkflowId())
+			payload := info.GetMemo().GetFields()[api.MemoHealthCheck]
+			if err != nil || cluster != api.ClusterOf(queue) || payload == nil || converter.GetDefaultDataConverter().FromPayload(payload, &memo) != nil {
+				continue
+			}
+			if selector, err := labels.Parse(memo.Selector); err == nil && !selector.Empty() {
+				peers = append(peers, peer{name, memo.CreatedAt, selector})
+			}
+		}
+		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
+			break
 		}
 	}
-	first := map[string]rules.Membership{}
-	for node, checks := range by {
-		if len(checks) < 2 {
+	slices.SortFunc(peers, func(a, b peer) int { return compareAge(a.name, a.createdAt, b.name, b.createdAt) })
+	peers = peers[:min(len(peers), maxPeers)]
+	same := slices.EqualFunc(peers, l.surroundings.latest().peers, func(a, b peer) bool {
+		return a.name == b.name && a.createdAt.Equal(b.createdAt) && a.selector.String() == b.selector.String()
+	})
+	if !same {
+		l.surroundings.set(func(s *snapshot) { s.peers, s.peersVersion = peers, s.version })
+	}
+	return nil
+}
+
+// compareAge orders checks by their age, the oldest first.
+func compareAge(name string, created time.Time, other string, otherCreated time.Time) int {
+	return cmp.Or(created.Compare(otherCreated), strings.Compare(name, other))
+}
+
+// overlap is the oldest of the checks, older than this one, that selects a node which this one selects too.
+func (s *sight) overlap(peers []peer) (found rules.Overlap) {
+	for _, p := range peers {
+		if p.name == s.in.Check || compareAge(p.name, p.createdAt, s.in.Check, s.in.CreatedAt) >= 0 {
 			continue
 		}
-		slices.Sort(checks)
-		key := strings.Join(checks, "/")
-		if known, ok := first[key]; !ok || node < known.Node {
-			first[key] = rules.Membership{Node: node, Checks: checks}
+		for name, selected := range s.selected {
+			if p.selector.Matches(labelsOf(selected.node)) && (found.Node == "" || name < found.Node) {
+				found = rules.Overlap{Check: p.name, Node: name}
+			}
+		}
+		if found.Check != "" {
+			break
 		}
 	}
-	if len(first) == 0 {
-		return &Overlaps{}
-	}
-	all := &Overlaps{}
-	for _, key := range slices.Sorted(maps.Keys(first)) {
-		if len(all.Memberships) < maxMemberships {
-			all.Memberships = append(all.Memberships, first[key])
-		}
-	}
-	all.Digest = hashOf(all.Memberships)
-	return all
+	return found
 }
+
+func labelsOf(node *corev1.Node) labels.Set { return labels.Set(node.Labels) }

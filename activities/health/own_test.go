@@ -84,7 +84,7 @@ func TestOneControlPlaneNodeAtATimeWhoeverRemediatesIt(t *testing.T) {
 	o.SetLabels(map[string]string{controlPlaneLabel: ""})
 	text, _ := o.MarshalJSON()
 	s.kinds.Set(string(text))
-	if made := s.ensure(in); made.Resource != nil || !strings.Contains(made.Waiting, "Restart m9 is there") {
+	if made := s.ensure(in); made.Resource != nil || !strings.Contains(made.Indispensable, "Restart m9 is there") {
 		t.Errorf("%+v", made)
 	}
 	s.kinds.Delete(ofResource + "m9")

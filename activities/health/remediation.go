@@ -40,10 +40,12 @@ type ObjectInput struct {
 	Check string `json:"check"`
 	Node  string `json:"node"`
 	// UID is that of the node when the remediation began; empty is any.
-	UID          string            `json:"uid,omitempty"`
-	ControlPlane bool              `json:"controlPlane,omitempty"`
-	Step         int               `json:"step"`
-	Template     rules.TemplateRef `json:"template"`
+	UID          string `json:"uid,omitempty"`
+	ControlPlane bool   `json:"controlPlane,omitempty"`
+	Step         int    `json:"step"`
+	// Begun: a step of the remediation has an object or a maintenance. The control plane does without the node already.
+	Begun    bool              `json:"begun,omitempty"`
+	Template rules.TemplateRef `json:"template"`
 	// RunID is the first run of the remediation's chain.
 	RunID string    `json:"runId"`
 	Lease LeaseWant `json:"lease"`
@@ -74,6 +76,8 @@ type EnsuredObject struct {
 	LeaseHeldBy string `json:"leaseHeldBy,omitempty"`
 	// Waiting says what has to be over first, such as the deletion of an earlier object. Ask again after a while.
 	Waiting string `json:"waiting,omitempty"`
+	// Indispensable says why the control plane cannot do without the node now.
+	Indispensable string `json:"indispensable,omitempty"`
 	// Skipped says what of the node forbids it: it is excluded, or under a maintenance.
 	Skipped string `json:"skipped,omitempty"`
 	// Unproven says why the Machine that the node names is not the node's: nothing that acts on it is made.
@@ -210,29 +214,6 @@ func (in RemoveInput) About() caller.Subject { return caller.Subject{Check: in.C
 type Removed struct {
 	Gone []bool `json:"gone,omitempty"`
 	Done bool   `json:"done,omitempty"`
-}
-
-// TellInput are news for checks.
-type TellInput struct {
-	News []AddressedNews `json:"news"`
-}
-
-// AddressedNews are news and whose they are.
-type AddressedNews struct {
-	Check string         `json:"check"`
-	News  api.HealthNews `json:"news"`
-}
-
-// ToldChecks is who could not be told: checks that do not run, and those with which something went wrong.
-type ToldChecks struct {
-	Ended  []string      `json:"ended,omitempty"`
-	Missed []MissedCheck `json:"missed,omitempty"`
-}
-
-// MissedCheck is a check that could not be told something, and why.
-type MissedCheck struct {
-	Check string `json:"check"`
-	Why   string `json:"why"`
 }
 
 // StockInput names a check and the task queue of its cluster.

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/mock"
+	"go.temporal.io/api/serviceerror"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -196,7 +198,7 @@ func TestWhatStandsInTheWay(t *testing.T) {
 		"the control plane": {func(s *site, in *ObjectInput) {
 			in.ControlPlane = true
 			s.server.Set(worker("m2", "Unknown", activitytest.Labelled("node-role.kubernetes.io/control-plane", "")))
-		}, func(e EnsuredObject) bool { return strings.Contains(e.Waiting, "majority") }},
+		}, func(e EnsuredObject) bool { return strings.Contains(e.Indispensable, "majority") && e.Lease.Held }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t, worker("n1", "Unknown"))
@@ -230,6 +232,9 @@ func TestEtcdsBudget(t *testing.T) {
 		}
 		return p
 	}
+	changed := budget("a", 1)
+	changed.Generation = 2
+	changed.Status.ObservedGeneration = 1
 	for name, c := range map[string]struct {
 		budgets []*policyv1.PodDisruptionBudget
 		guard   *corev1.Pod
@@ -241,6 +246,7 @@ func TestEtcdsBudget(t *testing.T) {
 		"none, and the guard is down":    {[]*policyv1.PodDisruptionBudget{budget("a", 0)}, guard("False"), true},
 		"none, and the guard says none":  {[]*policyv1.PodDisruptionBudget{budget("a", 0)}, guard(), true},
 		"none, and no guard":             {[]*policyv1.PodDisruptionBudget{budget("a", 0)}, nil, true},
+		"one before it was changed":      {[]*policyv1.PodDisruptionBudget{changed}, guard("True"), false},
 		"no budget":                      {nil, nil, false},
 		"two budgets":                    {[]*policyv1.PodDisruptionBudget{budget("a", 1), budget("b", 1)}, nil, false},
 	} {
@@ -255,6 +261,48 @@ func TestEtcdsBudget(t *testing.T) {
 			may, err := lookout{s.acts}.mayLose(t.Context(), "n1", &rules.EtcdQuestion{Etcd: rules.Etcd{Namespace: "etcd"}})
 			if err != nil || may.Allowed != c.want || (may.Why == "") != c.want {
 				t.Errorf("%+v, %v", may, err)
+			}
+		})
+	}
+}
+
+// Etcd is asked wherever nothing was made yet, whichever step comes first, and nothing is made where it does not answer.
+func TestNothingIsMadeOfAControlPlaneNodeWithoutEtcdsWord(t *testing.T) {
+	for name, c := range map[string]struct {
+		step    int
+		begun   bool
+		denied  bool
+		made    bool
+		refused string
+	}{
+		"its budget allows none":        {refused: "0 budgets"},
+		"nor for a later step":          {step: 1, refused: "0 budgets"},
+		"a step has made something":     {step: 1, begun: true, made: true},
+		"the budgets cannot be read":    {denied: true},
+		"nor for a later step, as well": {step: 1, denied: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, worker("n1", "Unknown", activitytest.Labelled("node-role.kubernetes.io/control-plane", "")))
+			in := s.withTemplates("")
+			if c.denied {
+				s.deny("list", "policy", "poddisruptionbudgets", "etcd")
+			}
+			in.Etcd, in.Step, in.Begun = &rules.EtcdQuestion{Etcd: rules.Etcd{Namespace: "etcd"}}, c.step, c.begun
+			made, err := activitytest.Call(t, s.acts.EnsureObject, in)
+			if (err != nil) != c.denied || (made.Resource != nil) != c.made || !strings.Contains(made.Indispensable, c.refused) {
+				t.Errorf("%+v, %v", made, err)
+			}
+			if there := len(s.kinds.Names("restarter.example.com/restarts")); (there == 1) != c.made {
+				t.Errorf("there are %d objects", there)
+			}
+			m := newMaintenances()
+			m.On("DescribeWorkflowExecution", mock.Anything, mock.Anything, "").Return(nil, serviceerror.NewNotFound("there is none"))
+			s.acts.Temporal = m
+			begun, err := activitytest.Call(t, s.acts.BeginRepair, RepairInput{
+				Check: "workers", Node: "n1", ControlPlane: true, Step: c.step, Begun: c.begun, Slot: "r-run/1", Etcd: in.Etcd, Repair: rules.Repair{},
+			})
+			if (err != nil) != c.denied || (begun.RunID != "") != c.made || !strings.Contains(begun.Indispensable, c.refused) || (len(m.inputs) == 1) != c.made {
+				t.Errorf("%+v, %v, began %q", begun, err, m.inputs)
 			}
 		})
 	}

@@ -28,10 +28,12 @@ type RepairInput struct {
 	Check string `json:"check"`
 	Node  string `json:"node"`
 	// UID is that of the node when the remediation began; empty is any.
-	UID          string       `json:"uid,omitempty"`
-	ControlPlane bool         `json:"controlPlane,omitempty"`
-	Step         int          `json:"step,omitempty"`
-	Repair       rules.Repair `json:"repair"`
+	UID          string `json:"uid,omitempty"`
+	ControlPlane bool   `json:"controlPlane,omitempty"`
+	Step         int    `json:"step,omitempty"`
+	// Begun: a step of the remediation has an object or a maintenance. The control plane does without the node already.
+	Begun  bool         `json:"begun,omitempty"`
+	Repair rules.Repair `json:"repair"`
 	// Why says what the node has.
 	Why string `json:"why,omitempty"`
 	// Conditions are the check's: where the node has none of them any more nothing is begun. Empty does not look.
@@ -57,6 +59,8 @@ type BegunRepair struct {
 	Refused string `json:"refused,omitempty"`
 	// Replaced: there is another node of its name by now.
 	Replaced bool `json:"replaced,omitempty"`
+	// Indispensable says why the control plane cannot do without the node now.
+	Indispensable string `json:"indispensable,omitempty"`
 	// Waiting says what has to be over first. Ask again after a while.
 	Waiting string `json:"waiting,omitempty"`
 	// NeedsSlot: the node is one of the control plane, and the scheduler knows of no slot of the remediation's.
@@ -120,10 +124,16 @@ func (a *Activities) mayRepair(ctx context.Context, in RepairInput) (BegunRepair
 	case in.UID != "" && string(node.UID) != in.UID:
 		return BegunRepair{Replaced: true}, nil
 	}
-	not, err := hand{lookout{a}}.mayMake(ctx, ObjectInput{
-		Check: in.Check, Node: in.Node, ControlPlane: in.ControlPlane, Step: in.Step, Conditions: in.Conditions, Etcd: in.Etcd, Slot: in.Slot,
-	}, node)
-	return BegunRepair{Refused: not.Skipped, Waiting: not.Waiting, NeedsSlot: not.NeedsSlot}, err
+	h := hand{lookout{a}}
+	asked := ObjectInput{Check: in.Check, Node: in.Node, ControlPlane: in.ControlPlane, Begun: in.Begun, Conditions: in.Conditions, Etcd: in.Etcd, Slot: in.Slot}
+	if why := h.mayTouch(asked, node); why != "" {
+		return BegunRepair{Refused: why}, nil
+	}
+	if not := h.withoutSlot(ctx, asked, node); not.answers() {
+		return BegunRepair{Waiting: not.Waiting, NeedsSlot: not.NeedsSlot}, nil
+	}
+	why, err := h.isIndispensable(ctx, asked, node)
+	return BegunRepair{Indispensable: why}, err
 }
 
 // FindRepair finds the maintenance by which a check remediates a node; its RunID is empty where none runs.

@@ -113,7 +113,7 @@ func TestAMaintenanceIsBegunForANodeAsItIsNow(t *testing.T) {
 		"the control plane": {func(s *site, _ *maintenances, in *RepairInput) {
 			in.ControlPlane = true
 			s.server.Set(worker("m2", "Unknown", activitytest.Labelled("node-role.kubernetes.io/control-plane", "")))
-		}, func(b BegunRepair) bool { return strings.Contains(b.Waiting, "majority") }, false},
+		}, func(b BegunRepair) bool { return strings.Contains(b.Indispensable, "majority") }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, m := newSite(t, worker("n1", "Unknown")), newMaintenances()

@@ -1,21 +1,16 @@
 package health
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/mock"
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/mocks"
 
 	"drydock/activities/activitytest"
@@ -38,22 +33,6 @@ const (
 	ended = enums.WORKFLOW_EXECUTION_STATUS_TERMINATED
 )
 
-func TestTheChecksThatRunAreFound(t *testing.T) {
-	s := newSite(t)
-	s.acts.Temporal = listing(map[string]enums.WorkflowExecutionStatus{
-		"health-check/a/run-a": runs, "health-check/b/run-b": runs, "health-check/c/run-c": ended, "north/health-check/d/run-d": runs,
-	}, "health-check/b", "health-check/a", "health-check/c", "north/health-check/d", "health-check/b", "node-maintenance/a")
-	for _, c := range []struct {
-		names []string
-		want  string
-	}{{nil, "[{a run-a} {b run-b}]"}, {[]string{"b", "c", "e", "b"}, "[{b run-b}]"}} {
-		found, err := activitytest.Call(t, s.acts.FindChecks, FindChecksInput{TaskQueue: api.DefaultTaskQueue, Names: c.names})
-		if err != nil || fmt.Sprint(found) != c.want {
-			t.Errorf("%v: %v, %v, want %s", c.names, found, err, c.want)
-		}
-	}
-}
-
 func TestTheRemediationsThatRunAreFound(t *testing.T) {
 	s := newSite(t)
 	lease := func(node, holder string) {
@@ -73,53 +52,19 @@ func TestTheRemediationsThatRunAreFound(t *testing.T) {
 	}
 }
 
-func TestChecksAreToldWhatConcernsThem(t *testing.T) {
-	s, told := newSite(t), make(chan string, 10)
-	temporal := &mocks.Client{}
-	temporal.On("SignalWorkflow", mock.Anything, mock.Anything, "", api.SignalHealthNews, mock.Anything).Return(
-		func(_ context.Context, id, _, _ string, payload any) error {
-			switch id {
-			case "health-check/gone":
-				return serviceerror.NewNotFound("it does not run")
-			case "health-check/full":
-				return errors.New("too many signals")
-			}
-			told <- fmt.Sprintf("%s %d", id, payload.(api.HealthNews).Sequence)
-			return nil
-		})
-	s.acts.Temporal = temporal
-	news := func(checks ...string) (in TellInput) {
-		for i, check := range checks {
-			one := AddressedNews{Check: check}
-			one.News.Sequence = i + 1
-			in.News = append(in.News, one)
-		}
-		return in
+// The runs are looked at as soon as the watch has begun, and then as rarely as requests allow, however often watches are begun.
+func TestRemediationsThatHaveEndedAreReported(t *testing.T) {
+	s := newSite(t, worker("n1", "Unknown"))
+	s.acts.Temporal = listing(map[string]enums.WorkflowExecutionStatus{
+		"node-remediation/workers/n1/r1": runs, "node-remediation/workers/n2/r2": ended, "node-remediation/workers/n3/another": runs,
+	})
+	in := check("workers")
+	in.Known.Take(s.see(in))
+	in.Runs = []FoundRemediation{{Node: "n1", RunID: "r1"}, {Node: "n2", RunID: "r2"}, {Node: "n3", RunID: "r3"}, {Node: "n4", RunID: "r4"}}
+	if seen := s.see(in); !slices.Equal(seen.Ended, []string{"n2", "n3", "n4"}) || seen.Observation != nil {
+		t.Errorf("%+v", seen)
 	}
-	result, err := activitytest.Call(t, s.acts.TellChecks, news("a", "gone", "b"))
-	got := []string{<-told, <-told}
-	slices.Sort(got)
-	if err != nil || fmt.Sprint(result.Ended) != "[gone]" || len(result.Missed) != 0 || fmt.Sprint(got) != "[health-check/a 1 health-check/b 3]" {
-		t.Errorf("%+v, %v, told %q", result, err, got)
-	}
-	// At first what goes wrong is tried again: it may be the server's, and then it is that of all.
-	if _, err := activitytest.Call(t, s.acts.TellChecks, news("a", "full")); err == nil {
-		t.Error("an error is taken for that of one check at once")
-	}
-}
-
-func TestTheWatchHearsAnIntentWhetherOrNotItRuns(t *testing.T) {
-	s, temporal := newSite(t), &mocks.Client{}
-	intent := api.HealthIntent{Name: "workers", RunID: "r", CreatedAt: time.Unix(1, 0).UTC(), Revision: 3}
-	temporal.On("SignalWithStartWorkflow", mock.Anything, "drydock-health", api.SignalHealthIntent, intent, mock.MatchedBy(func(o client.StartWorkflowOptions) bool {
-		return o.ID == "drydock-health" && o.TaskQueue != ""
-	}), api.HealthWatchType).Return(&mocks.WorkflowRun{}, nil).Once()
-	s.acts.Temporal = temporal
-	env := activitytest.Environment()
-	env.RegisterActivity(s.acts.SendHealthIntent)
-	if _, err := env.ExecuteActivity(s.acts.SendHealthIntent, intent); err != nil || !temporal.AssertExpectations(t) {
-		t.Error(err)
-	}
+	s.quiet(in, func() {})
 }
 
 // What is refused is named at once, with the command that grants it: a retry heals nothing.

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/rules/bounds"
 	rules "drydock/rules/health"
 )
 
@@ -16,11 +15,10 @@ import (
 type sight struct {
 	lens
 	lookout
-	in WatchedCheck
-	// bad says why the check cannot be watched.
-	bad string
-	// named are the nodes that the intent names: they are told of whatever they are.
+	in WatchInput
+	// named are the nodes under remediation: they are told of whatever they are. known are the hashes of what was told.
 	named map[string]bool
+	known Hashes
 	// selected are the nodes that the check selects, counts those of each group, and of all under "".
 	selected map[string]selectedNode
 	counts   map[string]rules.GroupCount
@@ -28,6 +26,9 @@ type sight struct {
 	news map[string]nodeNews
 	// ignoreTerminating: see Activities.facts.
 	ignoreTerminating bool
+	// overlaps is what overlap has found with the peers of version overlapped, nil where that is to be found anew.
+	overlaps   *rules.Overlap
+	overlapped int
 }
 
 type selectedNode struct {
@@ -41,18 +42,17 @@ type nodeNews struct {
 	hash  string
 }
 
-func (l lookout) newSight(c WatchedCheck) *sight {
-	s := &sight{lookout: l, in: c, named: map[string]bool{}}
-	by, err := newLens(c)
-	if s.lens = by; err != nil {
-		s.bad = bounds.Cut(err.Error(), bounds.Text)
+func (l lookout) newSight(in WatchInput) (*sight, error) {
+	by, err := newLens(in)
+	s := &sight{lens: by, lookout: l, in: in, named: map[string]bool{}, known: maps.Clone(in.Known.Nodes)}
+	for _, name := range in.Remediating {
+		s.named[name] = true
 	}
-	for _, names := range [][]string{c.Intent.Remediating, c.Intent.WantPermit, c.Intent.HoldPermit} {
-		for _, name := range names {
-			s.named[name] = true
-		}
+	for _, name := range in.Intent.Unseen {
+		s.named[name] = true
+		delete(s.known, name) // told before, and forgotten
 	}
-	return s
+	return s, err
 }
 
 // all looks at every node there is, and at those that were there.
@@ -63,32 +63,31 @@ func (s *sight) all(nodes []*corev1.Node) {
 		there[node.Name] = true
 		s.look(node.Name, node)
 	}
-	for _, names := range []map[string]bool{s.named, keys(s.in.Known.Nodes)} {
-		for name := range names {
-			if !there[name] {
-				s.look(name, nil)
-			}
+	for name := range s.named {
+		if !there[name] {
+			s.look(name, nil)
+		}
+	}
+	for name := range s.known {
+		if !there[name] {
+			s.look(name, nil)
 		}
 	}
 }
 
-func keys(m map[string]string) map[string]bool {
-	all := make(map[string]bool, len(m))
-	for key := range m {
-		all[key] = true
-	}
-	return all
-}
-
 // look takes in how a node is now; nil is gone.
 func (s *sight) look(name string, node *corev1.Node) {
-	if before, was := s.selected[name]; was {
+	before, was := s.selected[name]
+	if was {
 		s.count(before, -1)
 		delete(s.selected, name)
 	}
-	known := s.in.Known.Nodes[name]
+	known := s.known[name]
 	told := known != "" || s.named[name]
 	selects := node != nil && s.selector.Matches(labelsOf(node))
+	if was != selects || was && !maps.Equal(before.node.Labels, node.Labels) {
+		s.overlaps = nil
+	}
 	if !selects && !told {
 		delete(s.news, name)
 		return
@@ -136,26 +135,38 @@ func (s *sight) groups() []rules.GroupCount {
 	return slices.SortedFunc(maps.Values(s.counts), func(a, b rules.GroupCount) int { return cmp.Compare(a.Group, b.Group) })
 }
 
-// report is what is new for the check; room is how many nodes may be told of. ok is false where nothing is.
-func (s *sight) report(around surroundings, room int, now time.Time) (seen CheckSeen, ok bool) {
-	o := rules.Observation{At: now.UTC(), Full: !s.in.Known.All, Groups: s.groups(), Upgrading: around.upgrading}
+// report is what is not as the workflow knows it.
+func (s *sight) report(around snapshot, now time.Time) (result WatchResult) {
+	o := rules.Observation{At: now.UTC(), Full: !s.in.Known.All, Groups: s.groups(), Upgrading: around.upgrading, Overlap: s.overlapWith(around)}
 	o.DisabledReason, o.Disabled = s.disabled(around)
-	seen = CheckSeen{Name: s.in.Name, Refused: s.bad, Digest: hashOf([]any{o.Groups, o.Upgrading, o.DisabledReason, o.Disabled, s.bad})}
-	if !o.Full && len(s.news) == 0 && seen.Digest == s.in.Known.Digest {
-		return seen, false
+	if denied := around.deniedText(); denied != s.in.Known.Denied {
+		result.Denied = &denied
+	}
+	digest := hashOf([]any{o.Groups, o.Upgrading, o.DisabledReason, o.Disabled, o.Overlap})
+	if !o.Full && len(s.news) == 0 && digest == s.in.Known.Digest {
+		return result
 	}
 	names := slices.Sorted(maps.Keys(s.news))
-	o.More = len(names) > room
-	for _, name := range names[:min(len(names), room)] {
+	o.More = len(names) > maxTold
+	for _, name := range names[:min(len(names), maxTold)] {
 		o.Nodes = append(o.Nodes, s.news[name].facts)
-		seen.Hashes = append(seen.Hashes, s.news[name].hash)
+		result.Hashes = append(result.Hashes, s.news[name].hash)
 	}
-	seen.Observation = o
-	return seen, true
+	result.Observation, result.Digest = &o, digest
+	return result
+}
+
+// overlapWith is overlap, which takes a look at every node, where something has changed since.
+func (s *sight) overlapWith(around snapshot) rules.Overlap {
+	if s.overlaps == nil || s.overlapped != around.peersVersion {
+		found := s.overlap(around.peers)
+		s.overlaps, s.overlapped = &found, around.peersVersion
+	}
+	return *s.overlaps
 }
 
 // disabled says why the check may begin nothing, the first reason that there is.
-func (s *sight) disabled(around surroundings) (reason, why string) {
+func (s *sight) disabled(around snapshot) (reason, why string) {
 	if why := around.machines.conflict(s.selected); why != "" && !s.Settings.IgnoreMachineHealthChecks {
 		return rules.DisabledMachineHealthCheck, why
 	}

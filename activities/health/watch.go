@@ -2,12 +2,12 @@ package health
 
 import (
 	"context"
-	"slices"
-	"strings"
+	"errors"
 	"sync"
 	"time"
 
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock/activities/failure"
@@ -18,12 +18,12 @@ import (
 const (
 	// settle lets a burst of changes end before they are reported.
 	settle = 300 * time.Millisecond
-	// HeartbeatTimeout is how long a WatchHealth may go without a heartbeat: each is billed, and there is one a minute. For as
-	// long nobody watches after a worker was killed.
-	HeartbeatTimeout = 75 * time.Second
+	// HeartbeatTimeout is how long a WatchHealth may go without a heartbeat: each is billed, and each check has a watch. For as long
+	// nobody watches after a worker has died, unless another starts, which begins the watch anew.
+	HeartbeatTimeout = 5 * time.Minute
 	// WatchFor is how long a watch runs that has nothing to tell.
 	WatchFor = 6 * time.Hour
-	// maxTold bounds the nodes that one result tells of.
+	// maxTold bounds the nodes that one report is about.
 	maxTold = 1000
 )
 
@@ -53,22 +53,24 @@ func (c *changedNodes) take() map[string]bool {
 
 // nodeWatch is one WatchHealth under way.
 type nodeWatch struct {
-	in      WatchInput
-	cluster string
+	*sight
 	view    *k8s.View
 	changes *changedNodes
-	around  *around
-	sights  []*sight
-	// overlaps are those of the sights; nil asks for them anew.
-	overlaps *Overlaps
+	// looked receives a token when something around the nodes has changed, ended the nodes whose remediations have ended.
+	looked chan struct{}
+	ended  chan []string
 }
 
-// WatchHealth returns what has changed for any of the checks, at once where something has already, and nothing once its time is
-// over. What a node's heartbeats and reasons say changes nothing. Conditions are told of with the beginning of their durations: what
-// follows once those are over is for the checks to know. It is called with HeartbeatTimeout.
+// WatchHealth returns what has changed for a check, at once where something has already, and nothing once its time is over. What a
+// node's heartbeats and reasons say changes nothing. Conditions are told of with the beginning of their durations: what follows once
+// those are over is for the check to know. It is called with HeartbeatTimeout. The nodes are watched once for all checks.
 func (a *Activities) WatchHealth(ctx context.Context, in WatchInput) (WatchResult, error) {
-	ctx, around, stop := a.watches.begin(ctx, activity.GetInfo(ctx).WorkflowExecution.ID)
+	ctx, stop := a.watches.begin(ctx, activity.GetInfo(ctx).WorkflowExecution.ID)
 	defer stop()
+	sight, err := lookout{a}.newSight(in)
+	if err != nil {
+		return WatchResult{}, temporal.NewNonRetryableApplicationError(err.Error(), api.ErrorInvalidSpec, nil)
+	}
 	changes := &changedNodes{}
 	view, err := a.Nodes.Follow(ctx, changes.note)
 	if err == nil {
@@ -77,27 +79,24 @@ func (a *Activities) WatchHealth(ctx context.Context, in WatchInput) (WatchResul
 	if err != nil {
 		return WatchResult{}, failure.Translate(ctx, a.Nodes.Client(), failure.OrCause(ctx, err))
 	}
-	w := &nodeWatch{in: in, cluster: api.ClusterOf(activity.GetInfo(ctx).TaskQueue), view: view, changes: changes, around: around}
-	for _, check := range in.Checks {
-		w.sights = append(w.sights, lookout{a}.newSight(check))
-	}
-	lookout{a}.lookAround(ctx, around, in)
+	w := &nodeWatch{sight: sight, view: view, changes: changes, looked: make(chan struct{}, 1), ended: make(chan []string)}
+	w.lookAround(ctx, in)
 	w.lookAtAll()
-	go lookout{a}.keepLooking(ctx, around, in)
-	return w.run(ctx, a)
+	go w.keepLooking(ctx, w.surroundings.latest().version)
+	return w.run(ctx)
 }
 
-// run waits until there is something to tell.
-func (w *nodeWatch) run(ctx context.Context, a *Activities) (WatchResult, error) {
+// run waits until there is something to report.
+func (w *nodeWatch) run(ctx context.Context) (WatchResult, error) {
 	beat, end := time.NewTicker(beatEvery(ctx)), time.NewTimer(WatchFor)
 	defer beat.Stop()
 	defer end.Stop()
 	for {
 		if err := w.view.Err(); err != nil {
-			return WatchResult{}, failure.Translate(ctx, a.Nodes.Client(), err)
+			return WatchResult{}, failure.Translate(ctx, w.Nodes.Client(), err)
 		}
 		w.takeIn()
-		if result := w.report(time.Now()); !result.empty() {
+		if result := w.report(w.surroundings.latest(), time.Now()); !result.empty() {
 			return result, nil
 		}
 		select {
@@ -106,7 +105,9 @@ func (w *nodeWatch) run(ctx context.Context, a *Activities) (WatchResult, error)
 			case <-time.After(settle):
 			case <-ctx.Done():
 			}
-		case <-w.around.changed:
+		case <-w.looked:
+		case ended := <-w.ended:
+			return WatchResult{Ended: ended}, nil
 		case <-beat.C:
 			activity.RecordHeartbeat(ctx)
 		case <-end.C:
@@ -121,21 +122,50 @@ func (w *nodeWatch) run(ctx context.Context, a *Activities) (WatchResult, error)
 	}
 }
 
-// lookAtAll looks at every node for every check.
-func (w *nodeWatch) lookAtAll() {
-	there := w.around.latest().machines.there
-	nodes := w.view.List()
-	for _, s := range w.sights {
-		s.ignoreTerminating = there
-		s.all(nodes)
+// keepLooking looks at what is around the nodes for as long as ctx lives. Seen is the version of what was known before.
+func (w *nodeWatch) keepLooking(ctx context.Context, seen int) {
+	runs := "runs of " + activity.GetInfo(ctx).WorkflowExecution.ID
+	for {
+		select {
+		case <-time.After(tick):
+		case <-ctx.Done():
+			return
+		}
+		w.lookAround(ctx, w.in)
+		if now := w.surroundings.latest().version; now != seen {
+			seen = now
+			select {
+			case w.looked <- struct{}{}:
+			default:
+			}
+		}
+		if len(w.in.Runs) == 0 || !w.surroundings.isDue(runs, runsEvery) {
+			continue
+		}
+		ended, err := w.endedOf(ctx, w.in)
+		if err != nil && ctx.Err() == nil {
+			activity.GetLogger(ctx).Warn("not known: which remediations run", "error", err)
+		}
+		if len(ended) == 0 {
+			continue
+		}
+		select {
+		case w.ended <- ended:
+		case <-ctx.Done():
+		}
 	}
-	w.overlaps = nil
+}
+
+// lookAtAll looks at every node.
+func (w *nodeWatch) lookAtAll() {
+	w.ignoreTerminating = w.surroundings.latest().machines.there
+	w.all(w.view.List())
 }
 
 // takeIn looks at the nodes that changed.
 func (w *nodeWatch) takeIn() {
 	changed := w.changes.take()
-	if there := w.around.latest().machines.there; len(w.sights) > 0 && w.sights[0].ignoreTerminating != there {
+	if there := w.surroundings.latest().machines.there; w.ignoreTerminating != there {
 		w.lookAtAll()
 		return
 	}
@@ -144,46 +174,40 @@ func (w *nodeWatch) takeIn() {
 		if !ok {
 			node = nil
 		}
-		for _, s := range w.sights {
-			_, before := s.selected[name]
-			s.look(name, node)
-			if _, after := s.selected[name]; before != after {
-				w.overlaps = nil
-			}
-		}
+		w.look(name, node)
 	}
 }
 
-// report is what is not as the workflow knows it.
-func (w *nodeWatch) report(now time.Time) WatchResult {
-	latest := w.around.latest()
-	var result WatchResult
-	room := maxTold
-	for _, s := range w.sights {
-		seen, ok := s.report(latest, room, now)
-		if !ok {
-			continue
+// watches are those that run on this worker, by workflow. A new one ends the one before, which the server tells of its cancellation
+// only with a heartbeat.
+type watches struct {
+	mu      sync.Mutex
+	running map[string]*running
+}
+
+type running struct{ cancel context.CancelCauseFunc }
+
+var errSuperseded = errors.New("another watch has begun")
+
+// begin takes over from the watch before.
+func (w *watches) begin(ctx context.Context, workflow string) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	mine := &running{cancel}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.running == nil {
+		w.running = map[string]*running{}
+	}
+	if before := w.running[workflow]; before != nil {
+		before.cancel(errSuperseded)
+	}
+	w.running[workflow] = mine
+	return ctx, func() {
+		cancel(nil)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.running[workflow] == mine {
+			delete(w.running, workflow)
 		}
-		room -= len(seen.Observation.Nodes)
-		result.More = result.More || seen.Observation.More
-		result.Checks = append(result.Checks, seen)
 	}
-	if w.overlaps == nil {
-		w.overlaps = overlaps(w.sights)
-	}
-	if w.overlaps.Digest != w.in.Overlaps {
-		result.Overlaps = w.overlaps
-	}
-	if denied := latest.deniedText(); denied != w.in.Denied {
-		result.Denied = &denied
-	}
-	for _, asked := range w.in.Permits {
-		state, known := latest.permits[permitKey{asked.Check, asked.Node}]
-		if known && (asked.Last == nil || *asked.Last != state.Permitted) {
-			result.Permits = append(result.Permits, PermitSeen{Check: asked.Check, Node: asked.Node, Permitted: state.Permitted})
-		}
-	}
-	result.EndedChecks, result.EndedRemediations = endedOf(w.cluster, latest.ended, w.in)
-	slices.SortFunc(result.Checks, func(a, b CheckSeen) int { return strings.Compare(a.Name, b.Name) })
-	return result
 }

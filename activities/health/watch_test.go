@@ -1,18 +1,24 @@
 package health
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/mock"
+	commonpb "go.temporal.io/api/common/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/mocks"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"go.temporal.io/api/enums/v1"
 
 	"drydock/activities/activitytest"
 	"drydock/activities/execution"
@@ -40,12 +46,7 @@ func newSite(t *testing.T, nodes ...*corev1.Node) *site {
 	s.server.Handle = s.kinds.Handle
 	client := s.server.Client(t)
 	s.acts = &Activities{
-		Nodes: k8s.NewNodes(client), Objects: objects.New(client), Home: execution.Namespace{ID: "home"},
-		Temporal: activitytest.Grant(activitytest.Statuses(map[string]enums.WorkflowExecutionStatus{
-			"health-check/workers/check-run":    enums.WORKFLOW_EXECUTION_STATUS_RUNNING,
-			"node-remediation/workers/n1/r-run": enums.WORKFLOW_EXECUTION_STATUS_RUNNING,
-			"health-check/ended/check-run":      enums.WORKFLOW_EXECUTION_STATUS_TERMINATED,
-		})),
+		Nodes: k8s.NewNodes(client), Objects: objects.New(client), Home: execution.Namespace{ID: "home"}, Temporal: activitytest.Grant(listing(nil)),
 	}
 	return s
 }
@@ -80,8 +81,8 @@ func annotated(key, value string) activitytest.NodeOption {
 }
 
 // check watches workers.
-func check(name string) WatchedCheck {
-	return WatchedCheck{Name: name, RunID: "check-run", Intent: rules.Intent{Selector: "role=worker", Conditions: []rules.UnhealthyCondition{
+func check(name string) WatchInput {
+	return WatchInput{Check: name, RunID: "check-run", CreatedAt: since.Time, Intent: rules.Intent{Selector: "role=worker", Conditions: []rules.UnhealthyCondition{
 		{Type: "Ready", Status: "False"}, {Type: "Ready", Status: "Unknown"}, {Type: "Disk", Status: "True"},
 	}}}
 }
@@ -94,20 +95,6 @@ func (s *site) see(in WatchInput) WatchResult {
 		s.Fatal(err)
 	}
 	return seen
-}
-
-// know takes what was seen into the next watch's input.
-func (in *WatchInput) know(seen WatchResult) {
-	for _, one := range seen.Checks {
-		for i := range in.Checks {
-			if in.Checks[i].Name == one.Name {
-				in.Checks[i].Known.Take(one)
-			}
-		}
-	}
-	if seen.Overlaps != nil {
-		in.Overlaps = seen.Overlaps.Digest
-	}
 }
 
 // quiet makes sure that a watch has nothing to tell, while something happens that is none of its business.
@@ -155,18 +142,15 @@ func names(o rules.Observation) string {
 	return strings.Join(all, " ")
 }
 
-func TestAWatchTellsWhatChanged(t *testing.T) {
+func TestAWatchReportsWhatChanged(t *testing.T) {
 	s := newSite(t, worker("n1", "True"), worker("n2", "Unknown"), worker("n3", "True"), activitytest.Node("other", activitytest.NotReady))
-	in := WatchInput{Checks: []WatchedCheck{check("workers")}}
+	in := check("workers")
 	first := s.see(in)
-	if len(first.Checks) != 1 {
-		t.Fatalf("%+v", first)
-	}
-	o := first.Checks[0].Observation
-	if !o.Full || o.More || names(o) != "n2:1" || !slices.Equal(o.Groups, []rules.GroupCount{{Nodes: 3, Matching: 1}}) || !o.Nodes[0].Matches[0].Since.Equal(since.Time) {
+	o := first.Observation
+	if !o.Full || o.More || names(*o) != "n2:1" || !slices.Equal(o.Groups, []rules.GroupCount{{Nodes: 3, Matching: 1}}) || !o.Nodes[0].Matches[0].Since.Equal(since.Time) {
 		t.Errorf("first %+v", o)
 	}
-	in.know(first)
+	in.Known.Take(first)
 	s.quiet(in, func() {
 		s.server.Set(worker("n2", "Unknown", func(n *corev1.Node) { n.Status.Conditions[0].Reason = "another" }))
 		s.server.Set(worker("n1", "True"))
@@ -188,33 +172,34 @@ func TestAWatchTellsWhatChanged(t *testing.T) {
 	} {
 		step.change()
 		seen := s.see(in)
-		if len(seen.Checks) != 1 {
-			t.Fatalf("%s: %+v", step.want, seen)
+		if o := seen.Observation; o == nil || o.Full || names(*o) != step.want || !slices.Equal(o.Groups, []rules.GroupCount{step.counts}) {
+			t.Fatalf("%+v, want %s and %+v", seen, step.want, step.counts)
 		}
-		o := seen.Checks[0].Observation
-		if o.Full || names(o) != step.want || !slices.Equal(o.Groups, []rules.GroupCount{step.counts}) {
-			t.Errorf("%+v, want %s and %+v", o, step.want, step.counts)
-		}
-		in.know(seen)
+		in.Known.Take(seen)
 	}
-	if left := in.Checks[0].Known.Nodes; len(left) > 0 {
+	if left := in.Known.Nodes; len(left) > 0 {
 		t.Errorf("it remembers %v", slices.Collect(maps.Keys(left)))
 	}
 }
 
-func TestNodesUnderRemediationAreToldOfWhateverTheyAre(t *testing.T) {
+func TestNodesUnderRemediationAreReportedWhateverTheyAre(t *testing.T) {
 	s := newSite(t, worker("n1", "True"), worker("n2", "True"))
-	in := WatchInput{Checks: []WatchedCheck{check("workers")}}
-	in.know(s.see(in))
-	in.Checks[0].Intent.Remediating = []string{"n1", "gone"}
+	in := check("workers")
+	in.Known.Take(s.see(in))
+	in.Remediating = []string{"n1", "gone"}
 	seen := s.see(in)
-	if got := names(seen.Checks[0].Observation); got != "gone:gone n1" {
-		t.Errorf("told of %q", got)
+	if got := names(*seen.Observation); got != "gone:gone n1" {
+		t.Errorf("it reports %q", got)
 	}
-	in.know(seen)
+	in.Known.Take(seen)
+	in.Intent.Unseen = []string{"n1"} // the check has forgotten it
+	if got := names(*s.see(in).Observation); got != "n1" {
+		t.Errorf("of a node that the check has forgotten it reports %q", got)
+	}
+	in.Intent.Unseen = nil
 	s.server.Delete(worker("n1", "True"))
-	if got := names(s.see(in).Checks[0].Observation); got != "n1:gone" {
-		t.Errorf("told of %q", got)
+	if got := names(*s.see(in).Observation); got != "n1:gone" {
+		t.Errorf("it reports %q", got)
 	}
 }
 
@@ -258,37 +243,104 @@ func TestFactsOfANode(t *testing.T) {
 	}
 }
 
-func TestChecksThatSelectANodeTogether(t *testing.T) {
-	s := newSite(t, worker("n1", "True"), worker("n2", "True"))
-	all, one := check("all"), check("one")
-	one.Intent.Selector = "kubernetes.io/hostname=n2"
-	s.server.Set(worker("n2", "True", activitytest.Labelled("kubernetes.io/hostname", "n2")))
-	in := WatchInput{Checks: []WatchedCheck{all, one}}
-	seen := s.see(in)
-	want := []rules.Membership{{Node: "n2", Checks: []string{"all", "one"}}}
-	if seen.Overlaps == nil || fmt.Sprint(seen.Overlaps.Memberships) != fmt.Sprint(want) {
-		t.Fatalf("%+v, want %v", seen.Overlaps, want)
+func TestAnOlderCheckThatSelectsTheSameNodesIsNamed(t *testing.T) {
+	peers := func(checks ...*workflowpb.WorkflowExecutionInfo) *mocks.Client {
+		temporal := &mocks.Client{}
+		temporal.On("ListWorkflow", mock.Anything, mock.Anything).Return(&workflowservice.ListWorkflowExecutionsResponse{Executions: checks}, nil)
+		return temporal
 	}
-	in.know(seen)
-	s.server.Set(worker("n2", "True"))
-	if seen := s.see(in); seen.Overlaps == nil || seen.Overlaps.Digest != "" {
-		t.Errorf("%+v after the overlap ended", seen.Overlaps)
+	of := func(id, selector string, age time.Duration) *workflowpb.WorkflowExecutionInfo {
+		memo, err := converter.GetDefaultDataConverter().ToPayload(api.HealthCheckMemo{Selector: selector, CreatedAt: since.Add(-age)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &workflowpb.WorkflowExecutionInfo{
+			Execution: &commonpb.WorkflowExecution{WorkflowId: id}, Memo: &commonpb.Memo{Fields: map[string]*commonpb.Payload{api.MemoHealthCheck: memo}},
+		}
+	}
+	unknown := of("health-check/unknown", "role=worker", time.Hour)
+	unknown.Memo = nil
+	self := of("health-check/workers", "role=worker", 0)
+	for name, c := range map[string]struct {
+		peers []*workflowpb.WorkflowExecutionInfo
+		want  rules.Overlap
+	}{
+		"nobody":                         {[]*workflowpb.WorkflowExecutionInfo{self}, rules.Overlap{}},
+		"an older one":                   {[]*workflowpb.WorkflowExecutionInfo{self, of("health-check/elder", "zone=b", time.Hour)}, rules.Overlap{Check: "elder", Node: "n2"}},
+		"two older ones":                 {[]*workflowpb.WorkflowExecutionInfo{of("health-check/elder", "zone", time.Hour), of("health-check/eldest", "zone", 2*time.Hour)}, rules.Overlap{Check: "eldest", Node: "n2"}},
+		"a younger one":                  {[]*workflowpb.WorkflowExecutionInfo{of("health-check/younger", "role=worker", -time.Hour)}, rules.Overlap{}},
+		"one as old, and named after it": {[]*workflowpb.WorkflowExecutionInfo{of("health-check/zone", "role=worker", 0)}, rules.Overlap{}},
+		"one with other nodes":           {[]*workflowpb.WorkflowExecutionInfo{of("health-check/elder", "zone=c", time.Hour)}, rules.Overlap{}},
+		"one of another cluster":         {[]*workflowpb.WorkflowExecutionInfo{of("north/health-check/elder", "role=worker", time.Hour)}, rules.Overlap{}},
+		"one that has not begun":         {[]*workflowpb.WorkflowExecutionInfo{unknown}, rules.Overlap{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, worker("n1", "True"), worker("n2", "True", activitytest.Labelled("zone", "b")), worker("n3", "True", activitytest.Labelled("zone", "b")))
+			s.acts.Temporal = peers(c.peers...)
+			in := check("workers")
+			seen := s.see(in)
+			if got := seen.Observation.Overlap; got != c.want {
+				t.Fatalf("%+v, want %+v", got, c.want)
+			}
+			if c.want.Node == "" {
+				return
+			}
+			in.Known.Take(seen)
+			s.server.Set(worker("n2", "True"))
+			s.server.Set(worker("n3", "True"))
+			for seen.Observation.Overlap.Check != "" { // it may see one change before the other
+				seen = s.see(in)
+				in.Known.Take(seen)
+			}
+		})
 	}
 }
 
-func TestManyNodesAreToldInParts(t *testing.T) {
+func TestManyNodesAreReportedInParts(t *testing.T) {
 	s := newSite(t)
 	for i := range maxTold + 200 {
 		s.server.Set(worker(fmt.Sprintf("n%04d", i), "Unknown"))
 	}
-	in := WatchInput{Checks: []WatchedCheck{check("workers")}}
+	in := check("workers")
 	first := s.see(in)
-	in.know(first)
+	in.Known.Take(first)
 	second := s.see(in)
-	in.know(second)
-	a, b := first.Checks[0].Observation, second.Checks[0].Observation
-	if !first.More || !a.Full || !a.More || len(a.Nodes) != maxTold || second.More || b.Full || b.More || len(b.Nodes) != 200 || b.Groups[0].Matching != maxTold+200 {
+	in.Known.Take(second)
+	a, b := first.Observation, second.Observation
+	if !a.Full || !a.More || len(a.Nodes) != maxTold || b.Full || b.More || len(b.Nodes) != 200 || b.Groups[0].Matching != maxTold+200 {
 		t.Errorf("%d, %v and %d, %v", len(a.Nodes), a.More, len(b.Nodes), b.More)
 	}
 	s.quiet(in, func() {})
+	text, err := json.Marshal(in)
+	var read WatchInput
+	if err == nil {
+		err = json.Unmarshal(text, &read)
+	}
+	if err != nil || len(read.Known.Nodes) != maxTold+200 || !maps.Equal(read.Known.Nodes, in.Known.Nodes) || len(text) > 64<<10 {
+		t.Errorf("%d bytes, %d nodes: %v", len(text), len(read.Known.Nodes), err)
+	}
+}
+
+// Fifty checks of a worker cost one list of the nodes, and one look at what is around these.
+func TestTheChecksOfAWorkerShareWhatTheyLookAt(t *testing.T) {
+	s := newSite(t, worker("n1", "True"))
+	s.kinds.Serve("config.openshift.io/v1", "ClusterVersion", "clusterversions", false)
+	var all sync.WaitGroup
+	for i := range 50 {
+		all.Go(func() {
+			env := activitytest.Environment()
+			env.RegisterActivity(s.acts.WatchHealth)
+			if _, err := env.ExecuteActivity(s.acts.WatchHealth, check(fmt.Sprint("check-", i))); err != nil && !strings.Contains(err.Error(), errSuperseded.Error()) {
+				t.Error(err) // the environment's activities are of one workflow
+			}
+		})
+	}
+	all.Wait()
+	lists, looks := s.server.Requests("GET /api/v1/nodes"), s.server.Requests("/clusterversions")
+	if len(lists) == 0 || len(lists) > 2 || len(looks) == 0 || len(looks) > 2 { // a list and a watch, and with a slow machine another look
+		t.Errorf("nodes were requested by %q, the cluster's version by %q", lists, looks)
+	}
+	if len(s.acts.watches.running) != 0 {
+		t.Errorf("%d watches are remembered", len(s.acts.watches.running))
+	}
 }

@@ -29,7 +29,7 @@ const (
 	blockMaintenance = "maintenance"
 	blockNodeUpgrade = "nodeUpgrade"
 	blockRetry       = "retry"
-	blockPermit      = "controlPlane"
+	blockTurn        = "controlPlane"
 
 	// told of remediations that ended with nothing begun
 	toldLease    = "lease"
@@ -68,8 +68,6 @@ func (v *view) allBlocks() []block {
 // disabled is why the check is, and in words; empty is not.
 func (s Seen) disabled() (reason, text string) {
 	switch {
-	case s.Refused != "":
-		return DisabledOverlap, s.Refused
 	case s.Disabled != "":
 		return s.DisabledReason, s.Disabled
 	case s.DisabledReason != "":
@@ -130,8 +128,8 @@ func (v *view) nodeBlocks(n Node, first bool) []block {
 	}
 	add(n.Past != nil && v.now.Before(n.Past.RetryAt), blockRetry, "%s", v.retryText(n))
 	if n.ControlPlane {
-		why, held := v.permitWhy(n)
-		add(held, blockPermit, "%s", why)
+		other := v.otherWithTurn(n)
+		add(other != "", blockTurn, "one control-plane node is remediated at a time, now %s", other)
 	}
 	return found
 }
@@ -143,24 +141,22 @@ func (v *view) retryText(n Node) string {
 	return fmt.Sprintf("%s; the next try is in %s", n.Past.Failure, period.Age(n.Past.RetryAt.Sub(v.now)))
 }
 
-// waitsForTurn is said while a permit is asked for.
-const waitsForTurn = "a control-plane node waits for its turn"
-
-// permitWhy tells whether a control-plane node has to wait for its turn, and why.
-func (v *view) permitWhy(n Node) (string, bool) {
-	for _, other := range v.state.Nodes {
-		if other.holdsPermit() && other.Name != n.Name {
-			return fmt.Sprintf("one control-plane node is remediated at a time, now %s", other.Name), true
+// otherWithTurn is another control-plane node that the check remediates, empty where it remediates none. That no other check does is the
+// scheduler's business.
+func (v *view) otherWithTurn(n Node) string {
+	for i := range v.state.Nodes {
+		if other := &v.state.Nodes[i]; other.Name != n.Name && other.hasTurn() {
+			return other.Name
 		}
 	}
-	switch seen := v.state.Seen; {
-	case seen.Permit == n.Name:
-		return "", false
-	case seen.Permit != "":
-		return fmt.Sprintf("one control-plane node is remediated at a time, now %s", seen.Permit), true
-	case seen.PermitWhy != "":
-		return seen.PermitWhy, true
-	default:
-		return waitsForTurn, true
+	return ""
+}
+
+// text says what follows from an overlap; empty where there is none.
+func (o Overlap) text() string {
+	if o.Check == "" {
+		return ""
 	}
+	return fmt.Sprintf("health check %s, which is older, selects node %s too: of such a node the check that has its lease takes care; "+
+		"change the selector of one of them", o.Check, o.Node)
 }

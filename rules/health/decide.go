@@ -2,10 +2,6 @@ package health
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -22,16 +18,11 @@ const (
 	maxRetry   = 30 * time.Minute
 	// keepPast is how long a remediation is remembered at least: what it says late has to be known for late.
 	keepPast = 10 * time.Minute
-	// maxWants bounds the control-plane nodes that a permit is asked for at a time.
-	maxWants = 20
 )
 
 // deciding is one decision in the making.
 type deciding struct {
 	*view
-	// wants are control-plane nodes that only a permit is missing for, gaveUp: a permit that was used is over.
-	wants  []string
-	gaveUp bool
 	events *events
 	out    *Decision
 }
@@ -42,6 +33,7 @@ func Decide(in Input) Decision {
 	d.end()
 	d.created()
 	d.disabled()
+	d.overlap()
 	if d.state.Seen.Known {
 		d.recoveries()
 		d.forget()
@@ -56,7 +48,6 @@ func Decide(in Input) Decision {
 		}
 		d.begin()
 	}
-	d.intent()
 	d.out.Events = d.events.told()
 	d.out.State = *d.state
 	return *d.out
@@ -124,7 +115,7 @@ func (d *deciding) forget() {
 		d.state.Nodes = slices.DeleteFunc(d.state.Nodes, func(n Node) bool { return dropped[n.Name] })
 	}
 	if seen := &d.state.Seen; seen.Dropped && len(d.state.Nodes) < MaxNodes*9/10 {
-		seen.Dropped, d.state.Ask = false, true
+		seen.Dropped, d.out.Anew = false, true
 	}
 }
 
@@ -138,11 +129,7 @@ func (d *deciding) withdraw(waiting []string) {
 		if !found || d.state.Nodes[i].Remediation == nil || d.state.Nodes[i].Remediation.Progress != nil {
 			continue
 		}
-		n := &d.state.Nodes[i]
-		n.Remediation = nil
-		if n.ControlPlane {
-			d.giveUpTurn(n.Name)
-		}
+		d.state.Nodes[i].Remediation = nil
 		d.out.Withdrawn = append(d.out.Withdrawn, name)
 	}
 }
@@ -195,9 +182,6 @@ func (d *deciding) consider(c candidate) {
 		d.wake(n.Past.RetryAt)
 	}
 	own := d.nodeBlocks(*n, true)
-	if len(d.blocks) == 0 && len(own) > 0 && onlyPermit(own) {
-		d.wants = append(d.wants, n.Name)
-	}
 	if len(d.blocks) > 0 || len(own) > 0 {
 		d.skipped(n, own)
 		return
@@ -208,77 +192,31 @@ func (d *deciding) consider(c candidate) {
 	d.out.Begin = append(d.out.Begin, Begin{Node: n.Name, UID: n.UID, ControlPlane: n.ControlPlane, Step: from, Since: c.ill.since, Why: why})
 }
 
-func onlyPermit(blocks []block) bool {
-	return !slices.ContainsFunc(blocks, func(b block) bool { return b.kind != blockPermit })
-}
-
 // skipped tells once why a node is not remediated. What goes for all nodes is told for all at once.
 func (d *deciding) skipped(n *Node, own []block) {
 	if len(own) == 0 || own[0].kind == blockRetry || own[0].kind == n.Told.Skipped {
 		return
 	}
-	if own[0].kind == blockPermit && own[0].text == waitsForTurn {
-		return // it has only just been asked for
-	}
 	n.Told.Skipped = own[0].kind
 	d.events.add(Event{Reason: EventRemediationSkipped, Node: n.Name, Text: own[0].text, Warning: own[0].warning})
 }
 
-// intent makes what the check wants to be told of.
-func (d *deciding) intent() {
-	intent := Intent{Conditions: d.spec.UnhealthyConditions, GroupBy: groupBy(d.spec), Templates: d.spec.templates(), Etcd: d.spec.AskEtcd()}
-	if selector, err := metav1.LabelSelectorAsSelector(&d.spec.Selector); err == nil {
-		intent.Selector = selector.String() // Decode refuses what cannot be converted
-	}
-	var holds []Node
-	for _, n := range d.state.Nodes {
-		if n.Remediation != nil {
-			intent.Remediating = append(intent.Remediating, n.Name)
-			if n.holdsPermit() {
-				holds = append(holds, n)
-			}
+// IntentOf is what a check has watched.
+func IntentOf(spec Spec, state State) Intent {
+	intent := Intent{Conditions: spec.UnhealthyConditions, GroupBy: groupBy(spec), Templates: spec.templates(), Selector: spec.SelectorText()}
+	for i := range state.Nodes {
+		if n := &state.Nodes[i]; n.Remediation != nil && n.Unseen {
+			intent.Unseen = append(intent.Unseen, n.Name)
 		}
 	}
-	slices.SortStableFunc(holds, func(a, b Node) int { return a.Remediation.BeganAt.Compare(b.Remediation.BeganAt) })
-	for _, n := range holds {
-		intent.HoldPermit = append(intent.HoldPermit, n.Name)
-	}
-	intent.WantPermit = d.wants[:min(len(d.wants), maxWants)]
-	d.permit(intent)
-	digest := digestOf(intent)
-	if digest != d.state.Digest || d.gaveUp {
-		d.state.Digest = digest
-		d.state.Revision++
-		d.out.Changed = true
-	}
-	d.state.Wants = intent.WantPermit
-	d.out.Intent, d.out.Ask = intent, d.state.Ask
-	d.state.Ask = false
+	return intent
 }
 
-// permit gives back what is not needed any more: from the next revision on, a permit that is on its way does not count, so
-// that whoever hears that it is given back can give it to another node.
-func (d *deciding) permit(intent Intent) {
-	needed := func(node string) bool {
-		return slices.Contains(intent.WantPermit, node) || slices.Contains(intent.HoldPermit, node)
-	}
-	seen := &d.state.Seen
-	if seen.Permit != "" && !needed(seen.Permit) {
-		seen.Permit, d.gaveUp = "", true
-	}
-	if slices.ContainsFunc(d.state.Wants, func(node string) bool { return !needed(node) }) {
-		d.gaveUp = true
-	}
-	if d.gaveUp {
-		seen.PermitFrom = d.state.Revision + 1
-	}
-}
-
-func digestOf(intent Intent) string {
-	text, err := json.Marshal(intent)
+// SelectorText is the selector as text. Decode refuses one that has none.
+func (s Spec) SelectorText() string {
+	selector, err := metav1.LabelSelectorAsSelector(&s.Selector)
 	if err != nil {
-		panic(fmt.Sprintf("an intent is not JSON: %v", err)) // of plain values only
+		return ""
 	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:12])
+	return selector.String()
 }

@@ -21,11 +21,8 @@ type Decision struct {
 	Withdrawn []string
 	// Orders are new for remediations that run. Each is to be repeated until a Progress has its Revision.
 	Orders []Order
-	// Intent is what the check wants to be told of, and State.Revision its revision; Changed: it is to be sent. Ask: it is to be
-	// sent again as it is, because something was missed.
-	Intent  Intent
-	Changed bool
-	Ask     bool
+	// Anew: there were more nodes than are remembered, and there is room now: everything is to be seen anew.
+	Anew bool
 	// Events are what has to be told, bounded.
 	Events []Event
 	// Wake is the first instant at which Decide may say something else by itself; zero is none. A timer that fires before it
@@ -87,21 +84,21 @@ const (
 	EventRemediationFailed    = "RemediationFailed"
 	EventOldRemediation       = "OldRemediation"
 	EventConfirmationNeeded   = "ConfirmationNeeded"
+	EventOverlap              = "OverlappingHealthCheck"
 )
 
 // EventReasons are all of them.
 var EventReasons = []string{
 	EventEnabled, EventDisabled, EventDetectedUnhealthy, EventRemediationCreated, EventRemediationRemoved, EventRemediationSkipped,
 	EventNoTemplateLeft, EventInvalidNodeLabel, EventStormStarted, EventStormCooldownStarted, EventStormEnded,
-	EventRemediationEscalated, EventRemediationFailed, EventOldRemediation, EventConfirmationNeeded,
+	EventRemediationEscalated, EventRemediationFailed, EventOldRemediation, EventConfirmationNeeded, EventOverlap,
 }
 
-// The reasons of the condition Disabled, as medik8s has them, and ours for checks that overlap.
+// The reasons of the condition Disabled, as medik8s has them.
 const (
 	DisabledMachineHealthCheck = "ConflictingMachineHealthCheckDetected"
 	DisabledTemplateNotFound   = "RemediationTemplateNotFound"
 	DisabledTemplateInvalid    = "RemediationTemplateInvalid"
-	DisabledOverlap            = "ConflictingHealthCheck"
 	// NotDisabled is the reason of the condition while it is False.
 	NotDisabled = "NodeHealthCheckEnabled"
 )

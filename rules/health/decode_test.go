@@ -162,9 +162,6 @@ func TestWhenAControlPlaneMayBeRemediated(t *testing.T) {
 	if ask := always.AskEtcd(); ask == nil || ask.Allow != AllowAlways {
 		t.Errorf("%+v", ask)
 	}
-	if intent := Decide(Input{Spec: always, Now: time.Unix(1, 0)}).Intent; intent.Etcd == nil || intent.Etcd.Allow != AllowAlways {
-		t.Errorf("the watch is told %+v", intent.Etcd)
-	}
 	for _, field := range []string{`"controlPlane":{"allow":"never"}`, `"etcd":{"namespace":"a","allow":"always"}`} {
 		if _, err := Decode([]byte("{" + workers + "," + field + "," + oneTemplate + "}")); err == nil || !strings.Contains(err.Error(), "allow") {
 			t.Errorf("%s: %v", field, err)

@@ -43,37 +43,33 @@ type GroupCount struct {
 
 // Observation is what the cluster looked like at one moment.
 type Observation struct {
-	// Revision is that of the intent which it answers.
-	Revision int `json:"revision"`
-	// Watch is the first run of the watch, and Sequence counts its observations for one check, from 1: one that is missing is
-	// found out by it.
-	Watch    string `json:"watch,omitempty"`
-	Sequence int    `json:"sequence,omitempty"`
 	// Full: nodes that are named neither here nor in the parts that follow are healthy or not selected.
 	Full bool `json:"full,omitempty"`
-	// More: further parts follow, with the next sequences and not Full; nothing is decided before the last.
+	// More: further parts follow, which are not Full; nothing is decided before the last.
 	More bool `json:"more,omitempty"`
 	// At is when it was seen.
 	At time.Time `json:"at"`
-	// Refused says why the check may not run, in words that name the other check and a node, or what is wrong with its intent.
-	Refused string `json:"refused,omitempty"`
 	// Groups are the counts of the same moment as the last part's Nodes: of group "", and of each group with a node that matches
 	// or that is being remediated.
 	Groups []GroupCount `json:"groups,omitempty"`
-	// Nodes are those that changed: with Full, all that have a Match, that are being remediated, or that are named in the
-	// intent.
+	// Nodes are those that changed: with Full, all that have a Match, or that are being remediated.
 	Nodes []Facts `json:"nodes,omitempty"`
 	// Upgrading says in words that the cluster is being upgraded; empty is none.
 	Upgrading string `json:"upgrading,omitempty"`
 	// Disabled says why nothing may begin, and DisabledReason is one of the reasons of the condition Disabled.
 	Disabled       string `json:"disabled,omitempty"`
 	DisabledReason string `json:"disabledReason,omitempty"`
-	// Permit is the control-plane node that may be remediated now, and PermitWhy says why none of those wanted is.
-	Permit    string `json:"permit,omitempty"`
-	PermitWhy string `json:"permitWhy,omitempty"`
+	// Overlap is the oldest check, older than this one, that selects nodes of this check; zero is none.
+	Overlap Overlap `json:"overlap,omitzero"`
 }
 
-// Intent is what a check wants to be told of. The check sends it whenever it changes, with the next revision.
+// Overlap is a check that selects nodes of another, and the first of these nodes by name.
+type Overlap struct {
+	Check string `json:"check"`
+	Node  string `json:"node"`
+}
+
+// Intent is what a check has watched.
 type Intent struct {
 	// Selector is a label selector as text.
 	Selector   string               `json:"selector"`
@@ -81,12 +77,8 @@ type Intent struct {
 	GroupBy    []string             `json:"groupBy,omitempty"`
 	// Templates are those that have to be there.
 	Templates []TemplateRef `json:"templates,omitempty"`
-	Etcd      *EtcdQuestion `json:"etcd,omitempty"`
-	// Remediating are the nodes under remediation: facts of them are wanted though they match nothing, or left.
-	Remediating []string `json:"remediating,omitempty"`
-	// WantPermit are control-plane nodes that would be remediated now, HoldPermit those that are; oldest illness first.
-	WantPermit []string `json:"wantPermit,omitempty"`
-	HoldPermit []string `json:"holdPermit,omitempty"`
+	// Unseen are nodes under remediation of which nothing was seen: facts of them are wanted, whatever they are.
+	Unseen []string `json:"unseen,omitempty"`
 }
 
 // Progress is what a remediation says of itself.
@@ -108,6 +100,9 @@ type Progress struct {
 	// way. Where nothing has begun, the remediation has Ended with that: the check decides again whether and when to try.
 	LeaseHeldBy string `json:"leaseHeldBy,omitempty"`
 	NotOwned    string `json:"notOwned,omitempty"`
+	// Indispensable says why the control plane cannot do without the node now. The remediation has Ended with that, too: another
+	// control-plane node may be one that it can do without.
+	Indispensable string `json:"indispensable,omitempty"`
 	// Waiting says in words what the remediation waits for.
 	Waiting string `json:"waiting,omitempty"`
 	// WaitsForSlot: nothing has begun, since the scheduler has not granted it the slot of a control-plane node.

@@ -39,7 +39,8 @@ func Look(in Input, offset, limit int) Status {
 	status := Status{
 		ObservedNodes: all.nodes, HealthyNodes: all.healthy, MinHealthy: all.required,
 		Conditions: w.conditions(), LastUpdateTime: in.State.Seen.At, Upgrading: in.State.Seen.Upgrading,
-		Pauses: w.pauseStatuses(), Groups: w.groupStatuses(), Storm: w.stormStatus(), UnhealthyNodes: []UnhealthyNode{},
+		Overlap: in.State.Seen.Overlap.text(),
+		Pauses:  w.pauseStatuses(), Groups: w.groupStatuses(), Storm: w.stormStatus(), UnhealthyNodes: []UnhealthyNode{},
 	}
 	if len(w.blocks) > 0 {
 		status.Blocked = w.blocks[0].text

@@ -199,10 +199,10 @@ func TestCheckBegunAnewTakesUpItsRemediations(t *testing.T) {
 	c.want("taken up", c.state.Report(*c.running["n1"]))
 	c.decide()
 	c.want("nothing is done before the nodes are seen", len(c.last.Orders)+len(c.last.Begin) == 0)
-	c.want("its facts are wanted", slices.Equal(c.last.Intent.Remediating, []string{"n1"}) && c.last.Changed)
+	c.want("its facts are wanted", slices.Equal(IntentOf(c.spec, c.state).Unseen, []string{"n1"}))
 	c.pass(time.Hour)
-	c.seq = 0
 	c.watch()
+	c.want("they were seen", len(IntentOf(c.spec, c.state).Unseen) == 0)
 	c.want("the next step, and nothing begun twice", c.order("n1").Step == 1 && len(c.last.Begin) == 0)
 	c.want("not told again", c.told(EventDetectedUnhealthy) == 0)
 }
@@ -211,48 +211,12 @@ func TestDurationIsNotBegunAnewByARestart(t *testing.T) {
 	c := newCluster(t, specOf(t, oneTemplate), "n1", "n2", "n3")
 	c.ill("n1", 0)
 	c.pass(299 * time.Second)
-	c.state, c.seq = State{}, 0
+	c.state = State{}
 	c.decide()
 	c.watch()
 	c.want("the same instant", c.last.Wake.Equal(start.Add(300*time.Second+tick)))
 	c.pass(2 * time.Second)
 	c.wantBegun("n1")
-}
-
-func TestObservationsThatDoNotCount(t *testing.T) {
-	c := newCluster(t, specOf(t, oneTemplate), "n1", "n2", "n3")
-	c.ill("n1", 0)
-	at := func(sequence int, change func(*Observation)) Outcome {
-		o := Observation{Revision: c.state.Revision, Watch: "w", Sequence: sequence, At: c.now, Groups: []GroupCount{{Nodes: 3}}}
-		if change != nil {
-			change(&o)
-		}
-		return c.state.Observe(o)
-	}
-	if got := at(c.seq, nil); got != Stale {
-		t.Errorf("what was taken before is %s", got)
-	}
-	if got := at(c.seq+2, nil); got != Gap {
-		t.Errorf("one that follows a missing one is %s", got)
-	}
-	c.decide()
-	c.want("asked for again", c.last.Ask && !c.state.Seen.Known)
-	if got := at(c.seq+3, nil); got != Gap || c.state.Ask {
-		t.Errorf("the next one is %s, ask %t", got, c.state.Ask)
-	}
-	c.pass(time.Hour)
-	c.wantBegun()
-	if got := at(1, func(o *Observation) { o.Watch, o.Full = "other", true }); got != Taken {
-		t.Errorf("that of a new watch is %s", got)
-	}
-	if got := at(2, func(o *Observation) { o.Watch = "other" }); got != Taken {
-		t.Errorf("the next of it is %s", got)
-	}
-	c.spec.UnhealthyConditions[0].Type, c.nodes["n1"].Matches = "Disk", nil
-	c.state.Reconfigured(specOf(t, oneTemplate), c.spec)
-	if got := at(3, func(o *Observation) { o.Watch = "other" }); got != Stale {
-		t.Errorf("one that answers other conditions is %s", got)
-	}
 }
 
 func TestParts(t *testing.T) {
@@ -263,11 +227,7 @@ func TestParts(t *testing.T) {
 	facts := func(name string) Facts { return Facts{Name: name, Matches: []Match{{0, start}}} }
 	part := func(full, more bool, nodes ...Facts) {
 		t.Helper()
-		c.seq++
-		o := Observation{Revision: c.state.Revision, Watch: "w", Sequence: c.seq, Full: full, More: more, At: c.now, Groups: []GroupCount{{Nodes: 5, Matching: 2}}, Nodes: nodes}
-		if got := c.state.Observe(o); got != Taken {
-			t.Fatalf("a part is %s", got)
-		}
+		c.state.Observe(Observation{Full: full, More: more, At: c.now, Groups: []GroupCount{{Nodes: 5, Matching: 2}}, Nodes: nodes})
 		c.decide()
 	}
 	part(true, true, facts("n2"))
@@ -298,8 +258,7 @@ func TestMoreNodesThanAreRemembered(t *testing.T) {
 			c.nodes[n.Name].Matches = nil
 		}
 	}
-	c.seq++
-	o := Observation{Revision: c.state.Revision, Watch: "w", Sequence: c.seq, At: c.now, Groups: []GroupCount{{Nodes: MaxNodes + 500, Matching: MaxNodes - 500}}}
+	o := Observation{At: c.now, Groups: []GroupCount{{Nodes: MaxNodes + 500, Matching: MaxNodes - 500}}}
 	for _, f := range c.nodes {
 		if len(f.Matches) == 0 {
 			o.Nodes = append(o.Nodes, *f)
@@ -307,7 +266,7 @@ func TestMoreNodesThanAreRemembered(t *testing.T) {
 	}
 	c.state.Observe(o)
 	c.decide()
-	c.want("asks for the rest", c.last.Ask)
+	c.want("asks for the rest", c.last.Anew)
 	c.watch()
 	c.want("all of them", len(c.state.Nodes) == MaxNodes-500)
 }
@@ -430,4 +389,84 @@ func TestSignedDuration(t *testing.T) {
 			t.Errorf("%s is taken", text)
 		}
 	}
+}
+
+func TestOneControlPlaneNodeAtATime(t *testing.T) {
+	c := newCluster(t, specOf(t, oneTemplate), numbered(9)...)
+	for _, name := range []string{"n1", "n2", "n3"} {
+		c.nodes[name].ControlPlane = true
+	}
+	c.ill("n2", 0)
+	c.ill("n5", 0)
+	c.pass(time.Second)
+	c.ill("n1", 0)
+	c.pass(301 * time.Second)
+	c.wantBegun("n2", "n5")
+	c.made("n2")
+	c.wantPhase(PhaseRemediating, 6, 9)
+	explained := Explain(Input{Spec: c.spec, State: c.state, Now: c.now}, "n1")
+	c.want("whose turn it is", slices.Equal(explained.Blocks, []string{"one control-plane node is remediated at a time, now n2"}))
+	c.want("told once", c.told(EventRemediationSkipped) == 1)
+	c.well("n2")
+	c.want("it is being removed", c.order("n2").Healthy)
+	c.wantBegun("n2", "n5")
+	c.end("n2")
+	c.wantBegun("n1", "n5")
+}
+
+// The control plane may be able to do without another node than the one that has been ill longest: one whose member is down already.
+func TestAControlPlaneNodeThatIsIndispensableMakesRoomForTheNext(t *testing.T) {
+	c := newCluster(t, specOf(t, oneTemplate), numbered(9)...)
+	c.nodes["n1"].ControlPlane, c.nodes["n2"].ControlPlane = true, true
+	c.ill("n1", 0)
+	c.ill("n2", 0)
+	c.pass(301 * time.Second)
+	c.wantBegun("n1")
+	c.end("n1", func(p *Progress) { p.Indispensable = "etcd's budget allows no disruption" })
+	c.wantBegun("n2")
+	c.made("n2")
+	explained := Explain(Input{Spec: c.spec, State: c.state, Now: c.now}, "n1")
+	c.want("why", len(explained.Blocks) == 2 && strings.HasPrefix(explained.Blocks[0], "etcd's budget allows no disruption; the next try is in"))
+	c.pass(2 * time.Minute)
+	c.wantBegun("n2")
+	c.well("n2")
+	c.end("n2")
+	c.wantBegun("n1")
+	c.want("neither has failed, and each is told of once", c.told(EventRemediationFailed) == 0 && c.told(EventRemediationSkipped) == 2)
+}
+
+func TestDeletedControlPlaneNodeKeepsItsTurn(t *testing.T) {
+	c := newCluster(t, specOf(t, oneTemplate), numbered(9)...)
+	c.nodes["n1"].ControlPlane, c.nodes["n2"].ControlPlane = true, true
+	c.ill("n1", 0)
+	c.pass(301 * time.Second)
+	c.made("n1")
+	c.running["n1"].PermanentNodeDeletionExpected = true
+	c.report("n1")
+	*c.nodes["n1"] = Facts{Name: "n1", Left: true, Gone: true}
+	c.ill("n2", 0)
+	c.pass(301 * time.Second)
+	c.wantBegun("n1")
+}
+
+func TestAnOlderCheckWithTheSameNodesIsNamedAndStopsNothing(t *testing.T) {
+	c := newCluster(t, specOf(t, oneTemplate), "n1", "n2", "n3")
+	elder := func(node string) func(*Observation) {
+		return func(o *Observation) { o.Overlap = Overlap{Check: "elder", Node: node} }
+	}
+	c.nodes["n1"].Matches = []Match{{Since: c.now.Add(-time.Hour)}}
+	c.watch(elder("n1"))
+	c.wantBegun("n1")
+	for _, word := range []string{"elder", "n1"} {
+		c.want("named", strings.Contains(c.status().Overlap, word))
+	}
+	c.watch(elder("n2")) // another node of the same check is nothing new
+	c.want("told once", c.told(EventOverlap) == 1 && c.told(EventDisabled) == 0)
+	c.end("n1", func(p *Progress) { p.LeaseHeldBy = "NodeHealthCheck-elder" })
+	c.wantBegun()
+	c.want("who has it is named", strings.Contains(c.status().UnhealthyNodes[0].Blocked, "held by NodeHealthCheck-elder"))
+	c.watch()
+	c.want("over", c.status().Overlap == "")
+	c.watch(elder("n2"))
+	c.want("told again", c.told(EventOverlap) == 2)
 }

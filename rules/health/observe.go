@@ -21,58 +21,23 @@ const (
 	maxShort = 256
 )
 
-// Outcome is what became of an observation.
-type Outcome string
-
-// Taken was taken in. Stale answers an intent that does not count any more, or was taken before. Gap: one before it is
-// missing, and State.Ask has the intent said again.
-const (
-	Taken Outcome = "taken"
-	Stale Outcome = "stale"
-	Gap   Outcome = "gap"
-)
-
-// Observe takes in what was seen.
-func (s *State) Observe(o Observation) Outcome {
+// Observe takes in what was seen. Observations come one after the other, the first with a selector and conditions being Full.
+func (s *State) Observe(o Observation) {
 	seen := &s.Seen
-	switch {
-	case o.Revision < seen.NodesFrom:
-		return Stale
-	case o.Revision > s.Revision:
-		// The watch answers what this check has not said: it is told anew, by a revision that counts there.
-		s.Revision, s.Ask = o.Revision+1, true
-		return Stale
-	case o.Watch == seen.Watch && o.Sequence <= seen.Sequence:
-		if !o.At.After(seen.At) {
-			return Stale
-		}
-		// Seen later than what counts, and told before: one of them was not said by the watch.
-		seen.Known, seen.Parts, seen.Watch, s.Ask = false, false, "", true
-		return Gap
-	case o.Full:
-	case o.Watch != seen.Watch, o.Sequence != seen.Sequence+1, !seen.Known && !seen.Parts:
-		if seen.Known || seen.Parts {
-			s.Ask = true
-		}
-		seen.Known, seen.Parts = false, false
-		return Gap
-	}
 	if o.Full {
 		seen.Dropped = false
 	}
 	s.merge(o)
-	seen.At, seen.Watch, seen.Sequence = o.At, o.Watch, o.Sequence
+	seen.At = o.At
 	seen.Known = !o.More && (seen.Known || seen.Parts || o.Full)
 	seen.Parts = o.More
 	seen.Groups = groups(o.Groups)
-	seen.Refused, seen.Upgrading = bounds.Cut(o.Refused, bounds.Text), bounds.Cut(o.Upgrading, bounds.Text)
+	seen.Overlap, seen.Upgrading = o.Overlap, bounds.Cut(o.Upgrading, bounds.Text)
 	seen.Disabled, seen.DisabledReason = bounds.Cut(o.Disabled, bounds.Text), bounds.Cut(o.DisabledReason, maxShort)
-	seen.PermitWhy = bounds.Cut(o.PermitWhy, bounds.Text)
-	if o.Revision >= seen.PermitFrom {
-		seen.Permit = o.Permit
-	}
-	return Taken
 }
+
+// Forget has nothing decided about nodes before everything was seen anew.
+func (s *State) Forget() { s.Seen.Known, s.Seen.Parts = false, false }
 
 // groups are counts in the order of their groups, each once and bounded.
 func groups(given []GroupCount) []GroupCount {
@@ -125,7 +90,7 @@ func (s *State) merge(o Observation) {
 }
 
 // settle is what a full observation says of a node that it does not name: it has no unhealthy condition. One under remediation it
-// names, whatever it has, unless it answers an intent from before: then that node is waited for.
+// names, whatever it has, unless the watch has begun before the remediation: then the node is waited for.
 func (n *Node) settle() {
 	if n.Unseen && n.Remediation == nil {
 		n.Unseen, n.Matches = false, nil

@@ -22,7 +22,7 @@ func asJSON(t failer, v any) string {
 
 // quiet tells that a decision says nothing.
 func quiet(d Decision) bool {
-	return len(d.Begin)+len(d.Orders)+len(d.Events) == 0 && !d.Changed && !d.Ask
+	return len(d.Begin)+len(d.Orders)+len(d.Events) == 0 && !d.Anew
 }
 
 var someSpecs = []string{
@@ -154,8 +154,7 @@ func (w *world) checkWake(d Decision) {
 // see is an observation, of which two orders of facts say the same.
 func (w *world) see() {
 	w.r.Helper()
-	w.seq++
-	o := Observation{Revision: w.state.Revision, Watch: "w", Sequence: w.seq, Full: true, At: w.now}
+	o := Observation{Full: true, At: w.now}
 	for _, group := range []string{"", "a", "b"} {
 		g := GroupCount{Group: group}
 		for _, name := range w.names {
@@ -262,7 +261,10 @@ func (w *world) remediations() {
 	case 5:
 		p.Ended = true
 		if len(p.Steps) == 0 {
-			p.LeaseHeldBy = "somebody"
+			p.LeaseHeldBy, p.Indispensable = "somebody", ""
+			if w.draw("indispensable", 2) == 0 {
+				p.LeaseHeldBy, p.Indispensable = "", "etcd's budget"
+			}
 		}
 	}
 	w.tell(p)
@@ -272,7 +274,7 @@ func TestAnythingMayHappen(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := newWorld(r)
 		for range rapid.IntRange(1, 30).Draw(r, "steps") {
-			switch w.draw("what", 7) {
+			switch w.draw("what", 8) {
 			case 0, 1:
 				w.conditions()
 			case 2:
@@ -288,7 +290,9 @@ func TestAnythingMayHappen(t *testing.T) {
 			case 5:
 				w.pauseOrUpgrade()
 			case 6:
-				w.permits()
+				w.overlaps()
+			case 7:
+				w.seeAnew()
 			}
 		}
 	})
@@ -315,147 +319,59 @@ func (w *world) pauseOrUpgrade() {
 	}
 }
 
-// permits answers what is wanted, not always rightly.
-func (w *world) permits() {
-	permit := ""
-	if wants := w.last.Intent.WantPermit; len(wants) > 0 {
-		permit = wants[0]
-	} else if w.draw("wrong", 3) == 0 {
-		permit = w.names[0]
+// overlaps has another check select a node too, or not any more.
+func (w *world) overlaps() {
+	other := Overlap{}
+	if w.draw("overlap", 2) == 0 {
+		other = Overlap{Check: rapid.SampledFrom([]string{"elder", "eldest"}).Draw(w.r, "check"), Node: w.names[0]}
 	}
-	w.more = func(o *Observation) { o.Permit = permit }
+	w.more = func(o *Observation) { o.Overlap = other }
 	w.see()
 	w.more = func(*Observation) {}
 }
 
-// TestNoTwoPermits lets intents and answers of two checks take their time, and remediations run as they like.
-func TestNoTwoPermits(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
-		type check struct {
-			*cluster
-			intents []Contender
-			news    []Observation
-			seen    *Contender
-		}
-		var checks []*check
-		for i := range 2 {
-			c := &check{cluster: &cluster{t: r, spec: specOf(r, oneTemplate, `"minHealthy":0`, `"unhealthyConditions":[{"type":"A","status":"B","duration":"1s"}]`),
-				now: start, nodes: map[string]*Facts{}, running: map[string]*Progress{}}}
-			for j := range 3 {
-				name := fmt.Sprintf("c%d-%d", i, j)
-				c.nodes[name] = &Facts{Name: name, ControlPlane: true}
-			}
-			checks = append(checks, c)
-		}
-		out, now := Permitted{}, start
-		said := func(i int) {
-			if c := checks[i]; c.last.Changed {
-				c.intents = append(c.intents, Contender{Name: fmt.Sprint(i), RunID: "r", CreatedAt: start, Revision: c.state.Revision,
-					WantPermit: c.last.Intent.WantPermit, HoldPermit: c.last.Intent.HoldPermit})
-			}
-		}
-		for i, c := range checks {
-			c.decide()
-			said(i)
-		}
-		for range rapid.IntRange(10, 80).Draw(r, "steps") {
-			now = now.Add(time.Second)
-			i := rapid.IntRange(0, 1).Draw(r, "check")
-			c := checks[i]
-			c.now = now
-			name := fmt.Sprintf("c%d-%d", i, rapid.IntRange(0, 2).Draw(r, "node"))
-			switch rapid.IntRange(0, 4).Draw(r, "what") {
-			case 0: // the watch hears of an intent
-				if len(c.intents) > 0 {
-					c.seen, c.intents = &c.intents[0], c.intents[1:]
-				}
-			case 1: // the watch tells of the nodes, and of the permit
-				var known []Contender
-				for _, other := range checks {
-					if other.seen != nil {
-						known = append(known, *other.seen)
-					}
-				}
-				if c.seen == nil {
-					continue
-				}
-				out, _ = Permit(known, out, nil)
-				c.seq++
-				o := Observation{Revision: c.seen.Revision, Watch: "w", Sequence: c.seq, Full: true, At: now, Groups: []GroupCount{{Nodes: 3}}}
-				if out.Check == c.seen.Name {
-					o.Permit = out.Node
-				}
-				for _, f := range c.nodes {
-					if len(f.Matches) > 0 || c.running[f.Name] != nil {
-						o.Nodes = append(o.Nodes, *f)
-					}
-					if len(f.Matches) > 0 {
-						o.Groups[0].Matching++
-					}
-				}
-				c.news = append(c.news, o)
-			case 2: // the check hears of it
-				if len(c.news) > 0 {
-					c.state.Observe(c.news[0])
-					c.news = c.news[1:]
-					c.decide()
-					said(i)
-				}
-			case 3:
-				f := c.nodes[name]
-				if f.Matches = append(f.Matches, Match{Index: 0, Since: now.Add(-time.Minute)}); len(f.Matches) > 1 {
-					f.Matches = nil
-				}
-			case 4:
-				if c.running[name] != nil {
-					c.end(name)
-					said(i)
-				}
-			}
-			if running := len(checks[0].running) + len(checks[1].running); running > 1 {
-				r.Fatalf("%d control-plane nodes are remediated: %v and %v", running, checks[0].begun(), checks[1].begun())
-			}
-		}
-	})
+// seeAnew forgets what was seen, as after a reset: nothing is begun or ordered until the nodes are seen again.
+func (w *world) seeAnew() {
+	w.state.Forget()
+	w.plain.Forget()
+	w.step()
+	if len(w.last.Begin)+len(w.last.Orders) > 0 {
+		w.r.Fatalf("nothing is known of the nodes, and %+v", w.last)
+	}
+	if w.draw("seen", 2) == 0 {
+		w.see()
+	}
 }
 
-// TestOverlapLeavesNoNodeToTwoChecks: of the checks that may run, no two select one node, and each that is refused shares one.
-func TestOverlapLeavesNoNodeToTwoChecks(t *testing.T) {
+// TestPartsSayTheSame: what is told in parts leaves the state that one observation of everything does.
+func TestPartsSayTheSame(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		checks := make([]Contender, rapid.IntRange(1, 5).Draw(r, "checks"))
-		for i := range checks {
-			checks[i] = Contender{Name: string(rune('a' + i)), CreatedAt: start.Add(time.Duration(rapid.IntRange(0, 3).Draw(r, "age")) * time.Second)}
-		}
-		var nodes []Membership
-		for i := range rapid.IntRange(0, 8).Draw(r, "nodes") {
-			m := Membership{Node: fmt.Sprint("n", i)}
-			for _, c := range checks {
-				if rapid.Bool().Draw(r, "selects") {
-					m.Checks = append(m.Checks, c.Name)
-				}
+		var before State
+		whole := Observation{Full: true, At: start, Groups: []GroupCount{{Nodes: 20}}}
+		for i := range rapid.IntRange(0, 20).Draw(r, "nodes") {
+			f := Facts{Name: fmt.Sprintf("n%02d", i), UID: "u", Matches: []Match{{Since: start}}}
+			if rapid.Bool().Draw(r, "remediated") {
+				before.Nodes = append(before.Nodes, Node{Facts: Facts{Name: f.Name}, Unseen: true, Remediation: &Running{Order: Order{Node: f.Name, Revision: 1}}})
 			}
-			nodes = append(nodes, m)
-		}
-		refused := Overlap(checks, nodes)
-		of := func(name string) bool {
-			return slices.ContainsFunc(refused, func(r Refusal) bool { return r.Check == name })
-		}
-		for _, n := range nodes {
-			if run := slices.DeleteFunc(slices.Clone(n.Checks), of); len(run) > 1 {
-				r.Fatalf("%s is left to %v", n.Node, run)
+			if rapid.Bool().Draw(r, "named") {
+				whole.Nodes = append(whole.Nodes, f)
 			}
 		}
-		for _, one := range refused {
-			if of(one.With) || !slices.ContainsFunc(nodes, func(m Membership) bool {
-				return m.Node == one.Node && slices.Contains(m.Checks, one.Check) && slices.Contains(m.Checks, one.With)
-			}) {
-				r.Fatalf("%+v", one)
+		once, parts := before, before
+		once.Observe(whole)
+		rest := whole
+		for rest.More = true; rest.More; rest.Full = false {
+			part := rest
+			most := rapid.IntRange(1, 5).Draw(r, "part")
+			part.More = len(rest.Nodes) > most
+			part.Nodes = rest.Nodes[:min(len(rest.Nodes), most)]
+			rest.Nodes, rest.More = rest.Nodes[len(part.Nodes):], part.More
+			if parts.Observe(part); parts.Seen.Known == part.More {
+				r.Fatalf("known %t with more %t", parts.Seen.Known, part.More)
 			}
 		}
-		slices.Reverse(checks)
-		slices.Reverse(nodes)
-		if again := Overlap(checks, nodes); !slices.Equal(again, refused) {
-			r.Fatalf("in another order %+v, not %+v", again, refused)
+		if a, b := asJSON(r, once), asJSON(r, parts); a != b {
+			r.Fatalf("at once %s, in parts %s", a, b)
 		}
 	})
 }

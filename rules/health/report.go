@@ -118,6 +118,7 @@ func boundedProgress(p Progress) Progress {
 		p.Steps[i].Failure = bounds.Cut(p.Steps[i].Failure, maxShort)
 	}
 	p.LeaseHeldBy, p.NotOwned = bounds.Cut(p.LeaseHeldBy, maxShort), bounds.Cut(p.NotOwned, maxShort)
+	p.Indispensable = bounds.Cut(p.Indispensable, maxShort)
 	p.Waiting, p.Failure = bounds.Cut(p.Waiting, maxShort), bounds.Cut(p.Failure, maxShort)
 	return p
 }

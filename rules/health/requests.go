@@ -60,20 +60,20 @@ func (s *State) Confirm(node, by string) error {
 	return nil
 }
 
-// Reconfigured follows a change of the check's spec: what was seen with another selector, or other conditions or groups, says
-// nothing any more.
-func (s *State) Reconfigured(from, to Spec) {
+// Reconfigured follows a change of the check's spec. What was seen with another selector, or other conditions or groups, says
+// nothing any more: the result reports whether everything is to be seen anew.
+func (s *State) Reconfigured(from, to Spec) (anew bool) {
 	same := sameJSON(from.Selector, to.Selector) && sameJSON(from.UnhealthyConditions, to.UnhealthyConditions) &&
 		sameJSON(groupBy(from), groupBy(to))
 	if same {
-		return
+		return false
 	}
-	// The next intent is a new one, also where it reads like the latest.
-	s.Seen.Known, s.Seen.Parts, s.Seen.NodesFrom, s.Digest = false, false, s.Revision+1, ""
+	s.Forget()
 	s.Nodes = slices.Clone(s.Nodes)
 	for i := range s.Nodes {
 		s.Nodes[i].Matches, s.Nodes[i].Unseen = nil, true
 	}
+	return true
 }
 
 func groupBy(s Spec) []string {

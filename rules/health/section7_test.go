@@ -517,13 +517,15 @@ func TestDisabledKeepsRemovingWhatRecovered(t *testing.T) {
 	c.ill("n1", 0)
 	c.pass(301 * time.Second)
 	c.made("n1")
-	refused := func(o *Observation) { o.Refused = "health checks a and b both select node n1" }
+	refused := func(o *Observation) {
+		o.Disabled, o.DisabledReason = "its template is missing", DisabledTemplateNotFound
+	}
 	c.watch(refused)
 	c.pass(time.Hour)
 	c.want("no further step", c.order("n1").Step == 0)
 	c.nodes["n1"].Matches = nil
 	c.watch(refused)
-	c.want("removed", c.order("n1").Healthy && c.status().Conditions[0].Reason == DisabledOverlap)
+	c.want("removed", c.order("n1").Healthy && c.status().Conditions[0].Reason == DisabledTemplateNotFound)
 }
 
 func TestStorm(t *testing.T) {

@@ -4,9 +4,6 @@ import "time"
 
 // State is all that a check remembers; it outlives its runs.
 type State struct {
-	// Revision is that of the latest intent, and Digest tells whether another is due.
-	Revision int    `json:"revision,omitempty"`
-	Digest   string `json:"digest,omitempty"`
 	// Seen is the latest observation's share that is not about single nodes.
 	Seen Seen `json:"seen"`
 	// Nodes are those that match, those under remediation, and those that have to be remembered, by name.
@@ -19,35 +16,26 @@ type State struct {
 	DisabledAt time.Time `json:"disabledAt,omitzero"`
 	// Told is what keeps anything from beginning, as it was told last.
 	Told string `json:"told,omitempty"`
-	// Wants are the control-plane nodes that a permit was last wanted for.
-	Wants []string `json:"wants,omitempty"`
-	// Ask: the intent is to be said again, because something was missed.
-	Ask bool `json:"ask,omitempty"`
+	// Overlap is the check that people were told of as overlapping.
+	Overlap string `json:"overlap,omitempty"`
 }
 
 // Seen is what the latest observation says of the cluster.
 type Seen struct {
-	At       time.Time `json:"at,omitzero"`
-	Watch    string    `json:"watch,omitempty"`
-	Sequence int       `json:"sequence,omitempty"`
+	At time.Time `json:"at,omitzero"`
 	// Groups are by their names.
 	Groups []GroupCount `json:"groups,omitempty"`
-	// Known: all parts of a full observation that answers an intent with the present selector and conditions are there. Before
-	// that nothing is decided about nodes.
+	// Known: all parts of a full observation with the present selector and conditions are there. Before that nothing is decided
+	// about nodes.
 	Known bool `json:"known,omitempty"`
 	// Parts: some of a full observation are there.
 	Parts bool `json:"parts,omitempty"`
-	// NodesFrom and PermitFrom are the revisions from which on an observation of nodes, and one of a permit, counts.
-	NodesFrom  int `json:"nodesFrom,omitempty"`
-	PermitFrom int `json:"permitFrom,omitempty"`
 	// Dropped: there were more nodes than MaxNodes.
-	Dropped        bool   `json:"dropped,omitempty"`
-	Upgrading      string `json:"upgrading,omitempty"`
-	Refused        string `json:"refused,omitempty"`
-	Disabled       string `json:"disabled,omitempty"`
-	DisabledReason string `json:"disabledReason,omitempty"`
-	Permit         string `json:"permit,omitempty"`
-	PermitWhy      string `json:"permitWhy,omitempty"`
+	Dropped        bool    `json:"dropped,omitempty"`
+	Upgrading      string  `json:"upgrading,omitempty"`
+	Disabled       string  `json:"disabled,omitempty"`
+	DisabledReason string  `json:"disabledReason,omitempty"`
+	Overlap        Overlap `json:"overlap,omitzero"`
 }
 
 // Storm is since when the threshold is not met, and since when it is met again.
@@ -87,9 +75,9 @@ type Node struct {
 	Told Told `json:"told,omitzero"`
 }
 
-// holdsPermit tells whether the node is one of the control plane that is remediated, as far as is known: of one that was never
-// seen, whose remediation has not said it yet, it has to be believed.
-func (n Node) holdsPermit() bool {
+// hasTurn reports whether the node is one of the control plane that is remediated, as far as is known: one that was never seen, and whose
+// remediation has not reported yet, may be.
+func (n Node) hasTurn() bool {
 	return n.Remediation != nil && (n.ControlPlane || n.Unseen && n.UID == "")
 }
 

@@ -27,9 +27,11 @@ type Status struct {
 	Groups []GroupStatus `json:"groups,omitempty"`
 	Pauses []PauseStatus `json:"pauses,omitempty"`
 	// Blocked says in words what keeps all remediations from beginning.
-	Blocked   string       `json:"blocked,omitempty"`
-	Upgrading string       `json:"upgrading,omitempty"`
-	Storm     *StormStatus `json:"storm,omitempty"`
+	Blocked   string `json:"blocked,omitempty"`
+	Upgrading string `json:"upgrading,omitempty"`
+	// Overlap names an older check that selects nodes of this check. Of each such node the check that has its lease takes care.
+	Overlap string       `json:"overlap,omitempty"`
+	Storm   *StormStatus `json:"storm,omitempty"`
 	// NextWake is when the check decides again by itself.
 	NextWake *time.Time `json:"nextWake,omitempty"`
 	// NextOffset is where the next page of nodes begins, 0 after the last.

@@ -23,21 +23,10 @@ func (d *deciding) end() {
 		} else {
 			d.endedAlone(n, &past)
 		}
-		if n.ControlPlane {
-			d.giveUpTurn(n.Name)
-		}
 		n.Past, n.Remediation = &past, nil
 		n.WellSince, n.ConfirmedBy = time.Time{}, ""
 		n.Told = Told{Unhealthy: n.Told.Unhealthy, Label: n.Told.Label, Skipped: n.Told.Skipped}
 	}
-}
-
-// giveUpTurn ends a control-plane node's turn, also where it is ill again: etcd has to be asked anew.
-func (d *deciding) giveUpTurn(node string) {
-	if d.state.Seen.Permit == node {
-		d.state.Seen.Permit = ""
-	}
-	d.gaveUp = true
 }
 
 // endedAlone takes in a remediation that ended without an order: it is tried again later.
@@ -54,6 +43,8 @@ func (d *deciding) endedAlone(n *Node, past *Past) {
 		kind, past.Failure = toldLease, fmt.Sprintf("the node's lease is held by %s", p.LeaseHeldBy)
 	case p.NotOwned != "":
 		kind, past.Failure = toldNotOwned, fmt.Sprintf("there is a remediation of somebody else: %s", p.NotOwned)
+	case p.Indispensable != "":
+		kind, past.Failure = blockTurn, p.Indispensable
 	default:
 		kind, reason = toldFailed, EventRemediationFailed
 		past.Failure = cmp.Or(p.Failure, "the remediation was removed by somebody else")
@@ -88,7 +79,7 @@ func (d *deciding) created() {
 
 // disabled tells when the check is disabled, and when that is over.
 func (d *deciding) disabled() {
-	if !d.state.Seen.Known && d.state.Seen.Refused == "" {
+	if !d.state.Seen.Known {
 		return
 	}
 	reason, text := d.state.Seen.disabled()
@@ -104,6 +95,17 @@ func (d *deciding) disabled() {
 		return
 	}
 	d.events.add(Event{Reason: EventDisabled, Text: fmt.Sprintf("%s: %s", reason, text), Warning: true})
+}
+
+// overlap tells of an older check that selects nodes of this check, once. Whichever takes a node's lease first remediates it.
+func (d *deciding) overlap() {
+	other := d.state.Seen.Overlap
+	if other.Check == d.state.Overlap {
+		return
+	}
+	if d.state.Overlap = other.Check; other.Check != "" {
+		d.events.add(Event{Reason: EventOverlap, Text: other.text(), Warning: true})
+	}
 }
 
 // steer says what a remediation is to do from now on.

@@ -9,7 +9,7 @@ import (
 // A check that begins anew decides before the remediation has said how far it is, and so by a revision that this has seen before.
 func TestAnOrderCountsOnlyOnceItWasTaken(t *testing.T) {
 	c := newCluster(t, specOf(t, escalating("1m", "1m")), "n1", "n2", "n3")
-	c.state, c.seq = State{}, 0
+	c.state = State{}
 	c.state.Runs("n1", "older", c.now)
 	c.running["n1"] = &Progress{Node: "n1"}
 	c.decide()
@@ -61,43 +61,28 @@ func TestARunThatWasSeenIsBelieved(t *testing.T) {
 	c.want("it runs", c.state.Remediating() && c.state.Report(*c.running["n1"]))
 }
 
-func TestARemediationOfWhichNothingIsKnownHoldsAPermit(t *testing.T) {
-	c := newCluster(t, specOf(t, oneTemplate), "n1", "n2", "n3")
-	holds := func() []string { c.decide(); return c.last.Intent.HoldPermit }
+func TestARemediationOfWhichNothingIsKnownHasTheTurn(t *testing.T) {
+	c := newCluster(t, specOf(t, oneTemplate, `"minHealthy":0`), "n1", "n2", "n3")
+	c.nodes["n1"].ControlPlane = true
 	c.state.Runs("m1", "r1", c.now)
-	c.state.Runs("m2", "r2", c.now)
-	c.want("either may be of the control plane", slices.Equal(holds(), []string{"m1", "m2"}))
-	c.state.Report(Progress{Node: "m1", UID: "u1", RunID: "r1", ControlPlane: true, StartedAt: c.now})
-	c.state.Report(Progress{Node: "m2", UID: "u2", RunID: "r2", StartedAt: c.now})
-	c.want("one is", slices.Equal(holds(), []string{"m1"}))
+	c.running["m1"] = &Progress{Node: "m1"}
+	c.ill("n1", 0)
+	c.pass(301 * time.Second)
+	c.wantBegun("m1")
+	c.state.Report(Progress{Node: "m1", UID: "u1", RunID: "r1", StartedAt: c.now})
+	c.decide()
+	c.wantBegun("m1", "n1")
 }
 
-func TestForgedNewsMakeNoCheckBlind(t *testing.T) {
-	c := newCluster(t, specOf(t, oneTemplate), "n1", "n2", "n3")
-	see := func(sequence int, full bool) Outcome {
-		return c.state.Observe(Observation{Revision: c.state.Revision, Watch: "w", Sequence: sequence, Full: full, At: c.now, Groups: []GroupCount{{Nodes: 3}}})
-	}
-	c.want("forged", see(1<<40, true) == Taken)
-	c.now = c.now.Add(time.Minute)
-	c.want("contradicted", see(c.seq+1, false) == Gap && !c.state.Seen.Known)
-	c.decide()
-	c.want("asked for", c.last.Ask)
-	c.want("what the watch says counts again", see(c.seq+2, true) == Taken && c.state.Seen.Known)
-
-	before := c.state.Revision
-	got := c.state.Observe(Observation{Revision: before + 5, Watch: "w", Sequence: c.seq + 3, At: c.now})
-	c.decide()
-	c.want("an intent that was forged is followed by a later one", got == Stale && c.last.Ask && c.state.Revision > before+5)
-}
-
-func TestConditionsThatGoBackAreAskedForAnew(t *testing.T) {
+func TestNothingIsDecidedBeforeEverythingWasSeenAnew(t *testing.T) {
 	a := specOf(t, oneTemplate)
 	b := specOf(t, oneTemplate, `"unhealthyConditions":[{"type":"Disk","status":"True","duration":"1m"}]`)
 	c := newCluster(t, a, "n1", "n2", "n3")
-	c.state.Reconfigured(a, b)
-	c.state.Reconfigured(b, a)
-	c.decide()
-	c.want("an intent that can be answered", c.last.Changed && c.state.Revision >= c.state.Seen.NodesFrom)
+	c.ill("n1", 0)
+	c.want("a template changes nothing of that", !c.state.Reconfigured(a, specOf(t, oneTemplate, `"minHealthy":1`)) && c.state.Seen.Known)
+	c.want("other conditions do", c.state.Reconfigured(a, b) && c.state.Reconfigured(b, a))
+	c.pass(time.Hour)
+	c.wantBegun()
 	c.watch()
-	c.want("known again", c.state.Seen.Known)
+	c.wantBegun("n1")
 }

@@ -108,7 +108,9 @@ type Check struct {
 	MoreNodes      int                    `json:"moreNodes,omitempty"`
 	Groups         []health.GroupStatus   `json:"groups,omitempty"`
 	Upgrading      string                 `json:"upgrading,omitempty"`
-	Storm          *health.StormStatus    `json:"storm,omitempty"`
+	// Overlap names an older check that selects nodes of this check.
+	Overlap string              `json:"overlap,omitempty"`
+	Storm   *health.StormStatus `json:"storm,omitempty"`
 	// NextWake is when the check decides again by itself, LastUpdateTime when the cluster was last seen.
 	NextWake       *time.Time        `json:"nextWake,omitempty"`
 	LastUpdateTime *time.Time        `json:"lastUpdateTime,omitempty"`
@@ -124,7 +126,7 @@ func CheckOf(v client.HealthCheckView, workflowID string) Check {
 		return c
 	}
 	c.Specification, c.Conditions, c.Groups = &h.Spec, h.Conditions, h.Groups
-	c.Upgrading, c.Storm, c.NextWake, c.Messages, c.Events = h.Upgrading, h.Storm, h.NextWake, h.Messages, h.Events
+	c.Upgrading, c.Overlap, c.Storm, c.NextWake, c.Messages, c.Events = h.Upgrading, h.Overlap, h.Storm, h.NextWake, h.Messages, h.Events
 	c.UnhealthyNodes = append(c.UnhealthyNodes, h.UnhealthyNodes...)
 	if h.NextOffset > 0 {
 		c.MoreNodes = max(0, h.Unhealthy-h.NextOffset)

@@ -114,6 +114,9 @@ func where(head terminal.Rows, c Check, now time.Time) {
 	if c.Upgrading != "" {
 		head.Add("Upgrading:", terminal.Words(c.Upgrading, now))
 	}
+	if c.Overlap != "" {
+		head.Add("Overlap:", terminal.Words(c.Overlap, now))
+	}
 	if s := c.Storm; s != nil {
 		head.Add("Storm:", stormText(*s, now))
 	}

@@ -54,7 +54,7 @@ func (s *server) ListWorkflow(_ context.Context, r *workflowservice.ListWorkflow
 		s.unseen--
 		return nil, serviceerror.NewUnavailable("no visibility")
 	}
-	if !strings.Contains(r.GetQuery(), `TaskQueue="drydock"`) || !strings.Contains(r.GetQuery(), `"HealthWatch"`) {
+	if !strings.Contains(r.GetQuery(), `TaskQueue="drydock"`) || !strings.Contains(r.GetQuery(), `"HealthCheck"`) {
 		return nil, fmt.Errorf("query %s", r.GetQuery())
 	}
 	var all []*workflowpb.WorkflowExecutionInfo
@@ -137,10 +137,10 @@ func (s *server) expect(t *testing.T, want ...string) {
 func TestWatchesAreTakenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		drain := running{api.NodeMaintenanceType, "drydock", []*workflowpb.PendingActivityInfo{attempt(named("Drain"))}}
-		elsewhere := watching(api.HealthWatchType, "WatchHealth")
+		elsewhere := watching(api.HealthCheckType, "WatchHealth")
 		elsewhere.queue = "other/drydock"
 		s := &server{workflows: map[string]running{
-			"health": watching(api.HealthWatchType, "WatchHealth"), "scheduler": watching(api.SchedulerType, "WatchCluster"),
+			"health": watching(api.HealthCheckType, "WatchHealth"), "scheduler": watching(api.SchedulerType, "WatchCluster"),
 			"late": watching(api.ProfilesType, "EvaluateProfiles"), "drain": drain, "elsewhere": elsewhere,
 		}, hidden: map[string]bool{"late": true}}
 		began := time.Now()
@@ -181,7 +181,7 @@ func TestErrorsAreOutlived(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &server{workflows: map[string]running{
-					"health": watching(api.HealthWatchType, "WatchHealth"), "plan": watching(api.MaintenancePlanType, "AwaitEnds"),
+					"health": watching(api.HealthCheckType, "WatchHealth"), "plan": watching(api.MaintenancePlanType, "AwaitEnds"),
 				}}
 				test.broken(s)
 				time.AfterFunc(3*nextPass, func() {
@@ -202,7 +202,7 @@ func TestErrorsAreOutlived(t *testing.T) {
 func TestOneWorkflowDoesNotKeepTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{broken: map[string]bool{"health": true}, workflows: map[string]running{
-			"health": watching(api.HealthWatchType, "WatchHealth"), "plan": watching(api.MaintenancePlanType, "AwaitEnds"),
+			"health": watching(api.HealthCheckType, "WatchHealth"), "plan": watching(api.MaintenancePlanType, "AwaitEnds"),
 		}}
 		began := time.Now()
 		s.run(t.Context())
@@ -215,7 +215,7 @@ func TestOneWorkflowDoesNotKeepTheOthers(t *testing.T) {
 // TestAWatchThatHasEndedIsLeft has the watches report between description and answer, and the server refuse the answer.
 func TestAWatchThatHasEndedIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &server{refusal: serviceerror.NewNotFound("activity not found"), workflows: map[string]running{"health": watching(api.HealthWatchType, "WatchHealth")}}
+		s := &server{refusal: serviceerror.NewNotFound("activity not found"), workflows: map[string]running{"health": watching(api.HealthCheckType, "WatchHealth")}}
 		if log := s.run(t.Context()); log != "" {
 			t.Errorf("logged: %s", log)
 		}
@@ -248,7 +248,7 @@ func TestRequestsAreBounded(t *testing.T) {
 func TestTheMostUrgentAreFirst(t *testing.T) {
 	s := &server{workflows: map[string]running{
 		"a-plan": watching(api.MaintenancePlanType, "AwaitEnds"), "a-remediation": watching(api.NodeRemediationType, "WatchRemediation"),
-		"scheduler": watching(api.SchedulerType, "WatchCluster"), "health": watching(api.HealthWatchType, "WatchHealth"),
+		"scheduler": watching(api.SchedulerType, "WatchCluster"), "health": watching(api.HealthCheckType, "WatchHealth"),
 	}}
 	got, err := newPass(Worker{Temporal: s, TaskQueue: "drydock"}).running(t.Context())
 	if want := []string{"scheduler", "health", "a-remediation", "a-plan"}; err != nil || !slices.Equal(got, want) {

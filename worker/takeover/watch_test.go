@@ -46,7 +46,7 @@ func TestWhichAttemptsAreTaken(t *testing.T) {
 		change         func(a *workflowpb.PendingActivityInfo)
 		want           bool
 	}{
-		{"health checks", api.HealthWatchType, nil, true},
+		{"health checks", api.HealthCheckType, nil, true},
 		{"the cluster", api.SchedulerType, named("WatchCluster"), true},
 		{"what remediates a node", api.NodeRemediationType, named("WatchRemediation"), true},
 		{"the end of a repair", api.NodeRemediationType, named("AwaitEnds"), true},
@@ -55,23 +55,23 @@ func TestWhichAttemptsAreTaken(t *testing.T) {
 		{"the end of a plan", api.PlanRunType, named("AwaitEnds"), true},
 		{"plans that meet", api.LockstepType, named("WatchShared"), true},
 		{"profiles", api.ProfilesType, named("EvaluateProfiles"), true},
-		{"a later attempt", api.HealthWatchType, func(a *workflowpb.PendingActivityInfo) { a.Attempt = 40 }, true},
+		{"a later attempt", api.HealthCheckType, func(a *workflowpb.PendingActivityInfo) { a.Attempt = 40 }, true},
 
 		{"a drain", api.NodeMaintenanceType, named("Drain"), false},
 		{"a remediation's act", api.NodeRemediationType, named("EnsureObject"), false},
 		{"a watch's name in another workflow", api.NodeMaintenanceType, nil, false},
 		{"a foreign workflow", "Theirs", nil, false},
-		{"not begun", api.HealthWatchType, in(enums.PENDING_ACTIVITY_STATE_SCHEDULED), false},
-		{"being cancelled", api.HealthWatchType, in(enums.PENDING_ACTIVITY_STATE_CANCEL_REQUESTED), false},
-		{"being paused", api.HealthWatchType, in(enums.PENDING_ACTIVITY_STATE_PAUSE_REQUESTED), false},
-		{"paused", api.HealthWatchType, func(a *workflowpb.PendingActivityInfo) { a.Paused = true }, false},
-		{"the last attempt", api.HealthWatchType, func(a *workflowpb.PendingActivityInfo) { a.Attempt, a.MaximumAttempts = 3, 3 }, false},
-		{"the last but one", api.HealthWatchType, func(a *workflowpb.PendingActivityInfo) { a.Attempt, a.MaximumAttempts = 2, 3 }, true},
-		{"our own", api.HealthWatchType, func(a *workflowpb.PendingActivityInfo) { a.LastWorkerIdentity = ours }, false},
-		{"begun since by another", api.HealthWatchType, begunAt(started.Add(time.Minute)), false},
-		{"begun a moment before", api.HealthWatchType, begunAt(started), true},
-		{"begun before, by a server whose clock is ahead", api.HealthWatchType, begunAt(started.Add(clockSkew)), true},
-		{"no time", api.HealthWatchType, func(a *workflowpb.PendingActivityInfo) { a.LastStartedTime = nil }, false},
+		{"not begun", api.HealthCheckType, in(enums.PENDING_ACTIVITY_STATE_SCHEDULED), false},
+		{"being cancelled", api.HealthCheckType, in(enums.PENDING_ACTIVITY_STATE_CANCEL_REQUESTED), false},
+		{"being paused", api.HealthCheckType, in(enums.PENDING_ACTIVITY_STATE_PAUSE_REQUESTED), false},
+		{"paused", api.HealthCheckType, func(a *workflowpb.PendingActivityInfo) { a.Paused = true }, false},
+		{"the last attempt", api.HealthCheckType, func(a *workflowpb.PendingActivityInfo) { a.Attempt, a.MaximumAttempts = 3, 3 }, false},
+		{"the last but one", api.HealthCheckType, func(a *workflowpb.PendingActivityInfo) { a.Attempt, a.MaximumAttempts = 2, 3 }, true},
+		{"our own", api.HealthCheckType, func(a *workflowpb.PendingActivityInfo) { a.LastWorkerIdentity = ours }, false},
+		{"begun since by another", api.HealthCheckType, begunAt(started.Add(time.Minute)), false},
+		{"begun a moment before", api.HealthCheckType, begunAt(started), true},
+		{"begun before, by a server whose clock is ahead", api.HealthCheckType, begunAt(started.Add(clockSkew)), true},
+		{"no time", api.HealthCheckType, func(a *workflowpb.PendingActivityInfo) { a.LastStartedTime = nil }, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -21,7 +21,7 @@ type Watch struct {
 func Watches() []Watch {
 	return []Watch{
 		{api.SchedulerType, Cluster.WatchCluster},
-		{api.HealthWatchType, Health.WatchHealth},
+		{api.HealthCheckType, Health.WatchHealth},
 		{api.ProfilesType, Profiles.EvaluateProfiles},
 		{api.LockstepType, Lockstep.WatchShared},
 		{api.NodeRemediationType, Health.WatchRemediation},

@@ -24,7 +24,6 @@ var notWatches = map[string]string{
 	"Look":              readsOnce,
 	"Query":             readsOnce,
 	"TakeInventory":     readsOnce,
-	"TellChecks":        acts,
 	"WaitForPods":       "a maintenance that waits for it notices a lost worker after ten seconds",
 }
 

@@ -1,16 +1,14 @@
 package controller
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/api"
 	"drydock/rules/bounds"
-	"drydock/rules/markdown"
+	"drydock/workflows/details"
 	"drydock/workflows/handover"
 	"drydock/workflows/meter"
 )
@@ -22,7 +20,6 @@ const (
 	maxReceived = 30
 	maxSeen     = 200
 	maxRetries  = 5000 // more than are wanted at once: of what is not kept, nothing would rest
-	shownNotes  = 5
 )
 
 // An effect that failed rests for firstRetry, twice as long after each further failure, and maxRetry at most.
@@ -46,6 +43,8 @@ type Base struct {
 	places  map[Key]int
 	// Shown are the search attributes that were set.
 	Shown map[string]string `json:"shown,omitempty"`
+	// ShownMemo is the digest of the memo that was set.
+	ShownMemo uint64 `json:"shownMemo,omitempty"`
 	// ContinueAfter is after how many events a run continues as new, for tests; 0 is the usual number.
 	ContinueAfter int `json:"continueAfter,omitempty"`
 
@@ -235,25 +234,10 @@ func (b *Base) Troubles() []api.Trouble {
 }
 
 // ShowTroubles shows what fails as a paragraph each in Markdown; empty where nothing does.
-func (b *Base) ShowTroubles() string {
-	var text strings.Builder
-	for _, t := range b.Troubles() {
-		fmt.Fprintf(&text, "\n\n**%s**: %s", markdown.Text(t.What), markdown.Text(t.Why))
-	}
-	return text.String()
-}
+func (b *Base) ShowTroubles() string { return details.Troubles(b.Troubles()) }
 
 // ShowNotes shows the latest of the notes as a list in Markdown, newest first; empty where there are none.
-func (b *Base) ShowNotes() string {
-	var text strings.Builder
-	if len(b.Notes) > 0 {
-		text.WriteString("\n")
-	}
-	for i := len(b.Notes) - 1; i >= max(0, len(b.Notes)-shownNotes); i-- {
-		fmt.Fprintf(&text, "\n- %s: %s", markdown.Text(b.Notes[i].What), markdown.Text(b.Notes[i].Why))
-	}
-	return text.String()
-}
+func (b *Base) ShowNotes() string { return details.Notes(b.Notes) }
 
 // seen reports whether a message of this ID was received before.
 func (b *Base) seen(id string) bool { return id != "" && slices.Contains(b.Seen, id) }

@@ -39,6 +39,7 @@ type stub struct {
 	lastly   time.Time
 	started  time.Time
 	attended map[string]string
+	memo     map[string]any
 	every    int
 }
 
@@ -47,7 +48,7 @@ func (s *stub) Reset(time.Time)     { s.Verdict += "reset " }
 func (s *stub) Cancel(time.Time)    { s.Heard = append(s.Heard, "cancelled") }
 
 func (s *stub) Page(time.Time) controller.Page {
-	return controller.Page{Details: s.ShowNotes(), Attributes: s.attended}
+	return controller.Page{Details: s.ShowNotes(), Attributes: s.attended, Memo: s.memo}
 }
 
 func (s *stub) Outcome(o controller.Outcome, now time.Time) {
@@ -434,6 +435,23 @@ func TestAWatchThatFailsIsNotedAndRests(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.want("0s a", "10s a", "30s a")
+}
+
+func TestTheMemoIsSetOnChange(t *testing.T) {
+	s := newSite(t, func(s *stub, _ controller.Turn) (d controller.Decision) {
+		s.memo = map[string]any{"said": len(s.Heard) / 2}
+		return d
+	})
+	for i := range 3 {
+		s.env.OnUpsertMemo(map[string]any{"said": i}).Return(nil).Once()
+	}
+	for i := range 4 {
+		s.signal(time.Duration(i+1)*time.Second, "fact", fact{})
+	}
+	if err := s.run(time.Minute); err != nil {
+		t.Error(err)
+	}
+	s.env.AssertExpectations(t)
 }
 
 func TestSearchAttributesAreSetOnChange(t *testing.T) {

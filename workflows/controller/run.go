@@ -31,6 +31,8 @@ type Program[C Controller] struct {
 type Page struct {
 	Details    string
 	Attributes map[string]string
+	// Memo is what lists of workflows have of it, beside what it was started with.
+	Memo map[string]any
 }
 
 // noteSize is the size of a state, in bytes, of which the log warns; a state of maxSize fails the workflow task, as the server would.
@@ -140,6 +142,7 @@ func (e *engine) show(now time.Time) {
 		workflow.SetCurrentDetails(e.ctx, page.Details)
 	}
 	e.page = page
+	e.showMemo(page.Memo)
 	changed := changes(e.base.Shown, page.Attributes)
 	if len(changed) == 0 {
 		return
@@ -147,6 +150,21 @@ func (e *engine) show(now time.Time) {
 	e.base.Shown = maps.Clone(page.Attributes)
 	if err := workflow.UpsertTypedSearchAttributes(e.ctx, keywords(changed)...); err != nil {
 		workflow.GetLogger(e.ctx).Error("setting search attributes", "error", err)
+	}
+}
+
+// showMemo sets the memo where it has changed.
+func (e *engine) showMemo(memo map[string]any) {
+	if len(memo) == 0 {
+		return
+	}
+	same, _ := digest(memo)
+	if same == e.base.ShownMemo {
+		return
+	}
+	e.base.ShownMemo = same
+	if err := workflow.UpsertMemo(e.ctx, memo); err != nil {
+		workflow.GetLogger(e.ctx).Error("setting the memo", "error", err)
 	}
 }
 

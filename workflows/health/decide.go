@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	activity "drydock/activities/health"
@@ -24,8 +25,8 @@ const (
 	recount          = "recount"
 	beginRemediation = "begin"
 	sendOrder        = "order"
-	sendIntent       = "intent"
 	recordEvents     = "events"
+	watchNodes       = "nodes"
 )
 
 const (
@@ -38,8 +39,6 @@ const (
 	patience = 30 * time.Second
 	// recountEvery is how often what runs is counted because a remediation speaks of which nothing is known: anybody may say so.
 	recountEvery = 10 * time.Minute
-	// sendAgain is the first pause after an intent that is not answered.
-	sendAgain = 10 * time.Second
 	// leaveWithin is how long a check that was removed waits for channels.
 	leaveWithin = time.Minute
 	// actWithin bounds an activity that is called again where it does not succeed in time: none may keep a check from continuing as new.
@@ -61,13 +60,60 @@ func (c *check) Decide(t controller.Turn) (d controller.Decision) {
 		}
 		if c.Prepared != nil {
 			c.act(t, &d)
+			d.Watches = append(d.Watches, c.watch(t))
 		}
 	}
 	if record := c.record(); record != nil {
 		d.Effects = append(d.Effects, record)
 	}
-	d.Watches = c.Deliver(t.Now)
+	d.Watches = append(d.Watches, c.Deliver(t.Now)...)
 	return d
+}
+
+// nodesKey is the key of the watch of the nodes.
+func (c *check) nodesKey() controller.Key {
+	return controller.Key{Kind: watchNodes, Of: strconv.Itoa(c.View)}
+}
+
+// watch is the watch of the nodes. It is begun anew with other templates, and where it is to report nodes or ends of remediations that it
+// knows nothing of; until the pace allows that it goes on.
+func (c *check) watch(t controller.Turn) controller.Watch {
+	in := activity.WatchInput{
+		Check: c.name, RunID: c.Info.Run, CreatedAt: c.CreatedAt, Intent: health.IntentOf(c.Spec, c.Health), Runs: c.unheard(t),
+	}
+	want := in
+	for i := range c.Health.Nodes {
+		if n := &c.Health.Nodes[i]; n.Remediation != nil {
+			in.Remediating = append(in.Remediating, n.Name)
+		}
+	}
+	in.Known = c.Reported
+	return controller.Watch{
+		Key: c.nodesKey(), Summary: "watch the nodes of check " + c.name, Want: want, Input: in, Lasts: true,
+		Call: controller.Call{Func: call.Health.WatchHealth, Heartbeat: activity.HeartbeatTimeout},
+	}
+}
+
+// unheard are the remediations of whose end the frame does not tell: those that an earlier run has started, or another check of this name.
+func (c *check) unheard(t controller.Turn) (all []activity.FoundRemediation) {
+	for i := range c.Health.Nodes {
+		n := &c.Health.Nodes[i]
+		r, one := n.Remediation, c.Children[n.Name]
+		if r == nil || isOver(r) || one != nil && (one.Ask || one.Lost) {
+			continue
+		}
+		run := ""
+		if r.Progress != nil {
+			run = r.Progress.RunID
+		}
+		if one != nil && one.Run != "" {
+			run = one.Run
+		}
+		if run != "" && !t.Hears(run) {
+			all = append(all, activity.FoundRemediation{Node: n.Name, RunID: run})
+		}
+	}
+	return all
 }
 
 // act decides about nodes once it is known which remediations run.
@@ -104,11 +150,8 @@ func (c *check) decide(t controller.Turn, d *controller.Decision) {
 	c.Queue = append(c.Queue, next.Begin...)
 	maps.DeleteFunc(c.Children, func(node string, _ *child) bool { return c.remediation(node) == nil })
 	c.announce(next.Events, t.Now)
-	if next.Changed || next.Ask {
-		c.owe(next.Ask, t.Now)
-	}
-	if c.Owed {
-		d.Effects = append(d.Effects, c.send(sendIntent, "", api.HealthIntent{Ask: c.Ask, Intent: next.Intent, Revision: c.Health.Revision}))
+	if next.Anew {
+		c.seeAnew()
 	}
 	d.WakeAt(next.Wake, "decide again: a duration is over, a step's time, or a delay")
 }
@@ -249,30 +292,9 @@ func (c *check) order(node string, r *health.Running, one *child) controller.Eff
 
 func orderOf(node string) controller.Key { return controller.Key{Kind: sendOrder, Of: node} }
 
-// owe has the present intent sent now, and repeated until the watch answers it; ask has it answered with everything.
-func (c *check) owe(ask bool, now time.Time) {
-	c.Owed, c.Ask = true, c.Ask || ask
-	c.Rest(controller.Key{Kind: sendIntent}, 0, now)
-}
-
-// send sends the watch an intent.
-func (c *check) send(kind, of string, intent api.HealthIntent) controller.Effect {
-	intent.Name, intent.RunID, intent.CreatedAt = c.name, c.Info.Run, c.CreatedAt
-	return controller.Activity{
-		Meta: controller.Meta{
-			Key: controller.Key{Kind: kind, Of: of}, Summary: "tell the health watch what check " + c.name + " wants to know", Repeat: sendAgain,
-		},
-		Call: controller.Call{Func: call.Health.SendHealthIntent, Within: actWithin}, Input: intent,
-	}
-}
-
-// leave ends a check that was removed, once the watch knows. A watch that does not hear of it finds out by itself.
+// leave ends a check that was removed.
 func (c *check) leave(t controller.Turn, d *controller.Decision) {
 	switch {
-	case t.UnderWay(controller.Key{Kind: sendIntent}): // it must not arrive after the last
-	case !c.Left:
-		intent := health.Intent{Conditions: c.Spec.UnhealthyConditions} // null is no value
-		d.Effects = append(d.Effects, c.send(sendIntent, "gone", api.HealthIntent{Gone: true, Intent: intent, Revision: c.Health.Revision + 1}))
 	case len(c.Unrecorded) > 0:
 	case !c.Delivered() && t.Now.Before(c.RemovedAt.Add(leaveWithin)):
 		d.WakeAt(c.RemovedAt.Add(leaveWithin), "end without the channels")

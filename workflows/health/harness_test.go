@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/mock"
+	sdkactivity "go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/interceptor"
@@ -44,7 +45,7 @@ const debug = false
 
 const checkID = "health-check/workers"
 
-// site is the world around a check: nodes, a watch that tells of them, remediations that do what they are told, and a clock
+// site is the world around a check: nodes, a watch that reports them, remediations that do what they are told, and a clock
 // that jumps. It goes on across continue-as-new.
 type site struct {
 	t             *testing.T
@@ -68,14 +69,13 @@ type site struct {
 	nodes    map[string]*seenNode
 	upgrade  string
 	disabled [2]string
-	// intent is the latest, sequence that of the news.
-	intent   api.HealthIntent
-	sequence int
-	intents  int
-	// denied is why remediations cannot be found; nil is that they can.
-	denied error
-	// deaf: the watch hears nothing.
-	deaf bool
+	overlap  health.Overlap
+	// watching is the watch that runs, nil where none does; watches are the inputs of all.
+	watching *watching
+	watches  []activity.WatchInput
+	// denied is why remediations cannot be found, blind why nodes cannot be watched; nil is that they can. unseen is what a watch may not look at.
+	denied, blind error
+	unseen        string
 	// remediations are those that run or ran, by node; most is how many ran at once.
 	remediations map[string]*remedied
 	most         int
@@ -111,6 +111,13 @@ func (e *events) list() []*event {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Clone(e.all)
+}
+
+// watching is a watch that runs.
+type watching struct {
+	in    activity.WatchInput
+	token []byte
+	env   *testsuite.TestWorkflowEnvironment
 }
 
 type event struct {
@@ -241,7 +248,7 @@ func (s *site) begin() {
 	s.env.OnActivity(call.Settings.Prepare, mock.Anything, mock.Anything).Return(func(context.Context, json.RawMessage) (settings.Prepared, error) {
 		return settings.Prepared{Channels: s.channels, Unknown: s.unknown}, nil
 	})
-	s.env.OnActivity(call.Health.SendHealthIntent, mock.Anything, mock.Anything).After(latency).Return(s.hearIntent)
+	s.env.OnActivity(call.Health.WatchHealth, mock.Anything, mock.Anything).Return(s.watch)
 	s.env.OnActivity(call.Health.StockRemediations, mock.Anything, mock.Anything).After(latency).Return(s.stock)
 	s.env.OnActivity(call.Nodes.RecordNodeEvents, mock.Anything, mock.Anything).After(latency).Return(s.record)
 	s.env.OnActivity(call.Deliveries.Deliver, mock.Anything, mock.Anything).AfterFn(func() time.Duration {
@@ -369,58 +376,78 @@ func (o *pretendedOutbound) GetInfo(ctx workflow.Context) *workflow.Info {
 	return info
 }
 
-// hearIntent is the watch.
-func (s *site) hearIntent(_ context.Context, in api.HealthIntent) error {
+// watch is WatchHealth. It reports when something is not as the check knows it.
+func (s *site) watch(ctx context.Context, in activity.WatchInput) (activity.WatchResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.deaf {
-		return nil
+	s.watches = append(s.watches, in)
+	if s.blind != nil {
+		return activity.WatchResult{}, s.blind
 	}
-	s.intents++
-	before := s.intent
-	s.intent = in
-	if in.Gone {
-		s.note("the watch hears that it is gone")
-		return nil
-	}
-	full := in.Ask || before.Revision == 0 || before.Revision >= in.Revision || before.Selector != in.Selector || fmt.Sprint(before.Conditions) != fmt.Sprint(in.Conditions)
-	s.at(s.now()+latency, func() { s.tell(full, slices.Sorted(maps.Keys(s.nodes))...) })
-	return nil
+	s.watching = &watching{in, sdkactivity.GetInfo(ctx).TaskToken, s.env}
+	s.at(s.now()+latency, s.report)
+	return activity.WatchResult{}, sdkactivity.ErrResultPending
 }
 
-// tell says how some nodes are.
-func (s *site) tell(full bool, names ...string) {
-	if s.intent.Revision == 0 || s.deaf {
+// report has the watch end that has something to report.
+func (s *site) report() {
+	s.mu.Lock()
+	w := s.watching
+	if w == nil || w.env != s.env {
+		s.mu.Unlock()
 		return
 	}
-	s.sequence++
-	news := api.HealthNews{RunID: s.run}
-	news.Revision, news.Sequence, news.Watch, news.Full, news.At = s.intent.Revision, s.sequence, runOf("watch"), full, s.env.Now()
-	news.Upgrading, news.Disabled, news.DisabledReason = s.upgrade, s.disabled[0], s.disabled[1]
+	result := s.look(w.in)
+	if result.Observation == nil && result.Denied == nil && len(result.Ended) == 0 {
+		s.mu.Unlock()
+		return
+	}
+	s.watching = nil
+	s.mu.Unlock()
+	if err := w.env.CompleteActivity(w.token, result, nil); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// look is what is not as the check knows it.
+func (s *site) look(in activity.WatchInput) (result activity.WatchResult) {
+	o := health.Observation{Full: !in.Known.All, At: s.env.Now(), Upgrading: s.upgrade, Disabled: s.disabled[0], DisabledReason: s.disabled[1], Overlap: s.overlap}
 	all := health.GroupCount{}
 	for _, name := range slices.Sorted(maps.Keys(s.nodes)) {
 		n := s.nodes[name]
-		if n.facts.Left || n.facts.Gone {
-			continue
-		}
-		all.Nodes++
-		if len(n.ill) > 0 {
-			all.Matching++
-		}
-	}
-	news.Groups = []health.GroupCount{all}
-	for _, name := range names {
-		n := s.nodes[name]
-		if full && len(n.ill) == 0 && !slices.Contains(s.intent.Remediating, name) {
-			continue
-		}
 		f := n.facts
 		for _, i := range slices.Sorted(maps.Keys(n.ill)) {
 			f.Matches = append(f.Matches, health.Match{Index: i, Since: n.ill[i]})
 		}
-		news.Nodes = append(news.Nodes, f)
+		if !f.Left {
+			all.Nodes++
+			if len(f.Matches) > 0 {
+				all.Matching++
+			}
+		}
+		hash := ""
+		if slices.Contains(in.Remediating, name) || !f.Left && len(f.Matches) > 0 {
+			hash = fmt.Sprint(f)
+		}
+		if hash == in.Known.Nodes[name] && !slices.Contains(in.Intent.Unseen, name) {
+			continue
+		}
+		o.Nodes, result.Hashes = append(o.Nodes, f), append(result.Hashes, hash)
 	}
-	s.signal(api.SignalHealthNews, news)
+	o.Groups = []health.GroupCount{all}
+	digest := fmt.Sprint(o.Groups, o.Upgrading, o.Disabled, o.Overlap)
+	if o.Full || len(o.Nodes) > 0 || digest != in.Known.Digest {
+		result.Observation, result.Digest = &o, digest
+	}
+	if s.unseen != in.Known.Denied {
+		result.Denied = &s.unseen
+	}
+	for _, run := range in.Runs {
+		if r := s.remediations[run.Node]; r == nil || r.over || r.lost || r.p.RunID != run.RunID {
+			result.Ended = append(result.Ended, run.Node)
+		}
+	}
+	return result
 }
 
 // ill has nodes fall ill at a time, by the condition of an index.
@@ -430,7 +457,7 @@ func (s *site) ill(when time.Duration, index int, names ...string) {
 			s.nodes[name].ill = map[int]time.Time{index: s.start.Add(when)}
 		}
 		s.note("ill: %s", strings.Join(names, " "))
-		s.tell(false, names...)
+		s.report()
 	})
 }
 
@@ -441,13 +468,13 @@ func (s *site) well(when time.Duration, names ...string) {
 			s.nodes[name].ill = map[int]time.Time{}
 		}
 		s.note("well: %s", strings.Join(names, " "))
-		s.tell(false, names...)
+		s.report()
 	})
 }
 
-// change changes nodes, and tells of it.
-func (s *site) change(when time.Duration, do func(), names ...string) {
-	s.at(when, func() { do(); s.tell(false, names...) })
+// change changes something that the watch sees.
+func (s *site) change(when time.Duration, do func()) {
+	s.at(when, func() { do(); s.report() })
 }
 
 func (s *site) running() (n int) {

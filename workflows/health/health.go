@@ -1,5 +1,5 @@
 // Package health is the workflow of a health check: it decides which of its nodes are ill, and which of them are remediated and
-// when. It sees the cluster through the HealthWatch and acts through a NodeRemediation for each node.
+// when. It has its nodes watched, and acts through a NodeRemediation for each node.
 package health
 
 import (
@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
+	activity "drydock/activities/health"
 	"drydock/activities/node"
 	"drydock/activities/settings"
 	"drydock/api"
@@ -45,15 +46,14 @@ type check struct {
 	Queue []health.Begin `json:"queue,omitempty"`
 	// Children are the workflows that remediate nodes, by node. It is only looked up in.
 	Children map[string]*child `json:"children,omitempty"`
-	// Owed: the present intent was not answered yet. Ask: it is to be answered with everything.
-	Owed bool `json:"owed,omitempty"`
-	Ask  bool `json:"ask,omitempty"`
-	// WatchTroubles are those of the watch of the nodes.
-	WatchTroubles []api.Trouble `json:"watchTroubles,omitempty"`
-	// Removed: the check ends. Left: the watch knows, or cannot be reached.
+	// View counts how often everything is to be seen anew: what a watch of an earlier view reports says nothing. Reported is what watches of
+	// this view have reported. DeniedAt is since when they may not look at something.
+	View     int            `json:"view,omitempty"`
+	Reported activity.Known `json:"reported,omitzero"`
+	DeniedAt time.Time      `json:"deniedAt,omitzero"`
+	// Removed: the check ends.
 	Removed   bool      `json:"removed,omitempty"`
 	RemovedAt time.Time `json:"removedAt,omitzero"`
-	Left      bool      `json:"left,omitempty"`
 	// Events are the latest, Sequence is the number of the last. Unrecorded are those that Kubernetes has not been given yet.
 	Events     []api.HealthEvent `json:"events,omitempty"`
 	Sequence   int               `json:"sequence,omitempty"`
@@ -113,14 +113,17 @@ func (c *check) run(ctx workflow.Context, input converter.RawValue, packed []byt
 // Begin implements controller.Controller.
 func (c *check) Begin(time.Time) { c.Spec, c.CreatedAt = c.given, c.Info.Started }
 
-// revisionsOfACopy is far more than the run that was reset can have sent since.
-const revisionsOfACopy = 1 << 20
-
-// Reset implements controller.Controller. The watch may know later revisions, of the run that was reset: it has to take the next one.
-func (c *check) Reset(now time.Time) {
+// Reset implements controller.Controller: what was seen is from before the point that the run was reset to.
+func (c *check) Reset(time.Time) {
 	c.Known, c.Suspected, c.Silent = false, false, nil
-	c.Health.Revision += revisionsOfACopy
-	c.owe(true, now)
+	c.Health.Forget()
+	c.seeAnew()
+}
+
+// seeAnew has the watch report everything.
+func (c *check) seeAnew() {
+	c.View++
+	c.Reported = activity.Known{Denied: c.Reported.Denied}
 }
 
 // Cancel implements controller.Controller: it asks for the end of the check.
@@ -152,5 +155,13 @@ func (c *check) child(node string) *child {
 	return one
 }
 
-// troubles are what fails in the check and in the watch.
-func (c *check) troubles() []api.Trouble { return append(c.Troubles(), c.WatchTroubles...) }
+// troubles are what fails, in the check and in its watch.
+func (c *check) troubles(now time.Time) []api.Trouble {
+	all := c.Troubles()
+	if c.Reported.Denied != "" {
+		all = append(all, api.Trouble{
+			What: "some of what the check depends on cannot be looked at", Why: c.Reported.Denied, Since: c.DeniedAt, NextTry: now.Add(activity.LookEvery),
+		})
+	}
+	return all
+}

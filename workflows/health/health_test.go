@@ -136,8 +136,8 @@ func TestAMissingTemplateDisablesTheCheck(t *testing.T) {
 func TestANodeThatIsDeletedAndMadeAgainEndsItsRemediation(t *testing.T) {
 	s := newSite(t, oneStep(""), "a", "b", "c")
 	s.ill(10*time.Second, 0, "b")
-	s.change(7*time.Minute, func() { n := s.nodes["b"]; n.facts.Gone, n.facts.Left, n.ill = true, true, nil }, "b")
-	s.change(9*time.Minute, func() { s.add("b").facts.UID = "uid-2" }, "b")
+	s.change(7*time.Minute, func() { n := s.nodes["b"]; n.facts.Gone, n.facts.Left, n.ill = true, true, nil })
+	s.change(9*time.Minute, func() { s.add("b").facts.UID = "uid-2" })
 	s.ill(10*time.Minute, 0, "b")
 	s.live(16 * time.Minute)
 	s.want([]string{"5m10s begin b at step 1", "7m2s removed b", "15m0s begin b at step 1"}, "begin", "removed")
@@ -211,13 +211,6 @@ func TestForgedAndLateMessagesChangeNothing(t *testing.T) {
 	s := newSite(t, oneStep(""), "a", "b", "c")
 	s.ill(10*time.Second, 0, "b")
 	s.at(time.Minute, func() {
-		ill := health.Facts{Name: "c", Matches: []health.Match{{Index: 0, Since: s.start.Add(-time.Hour)}}}
-		forged := api.HealthNews{RunID: runOf("another"), Observation: health.Observation{Revision: 1, Sequence: 9, Full: true, Nodes: []health.Facts{ill}}}
-		s.signal(api.SignalHealthNews, forged)
-		forged.RunID, forged.Sequence = s.run, 1
-		forged.Watch = runOf("watch")
-		s.signal(api.SignalHealthNews, forged) // it is late
-		s.signal(api.SignalHealthNews, map[string]any{"runId": s.run, "unknown": 1})
 		s.signal(api.SignalRemediationProgress, health.Progress{Node: "../x", RunID: runOf("x")})
 		s.signal(api.SignalRemediationProgress, health.Progress{Node: "c", RunID: "no run"})
 		s.signal("no-such-message", 1)
@@ -271,7 +264,7 @@ func TestEditsThatWouldLeaveRemediationsBehindAreRefused(t *testing.T) {
 	s.well(10*time.Minute, "b")
 	s.at(11*time.Minute, func() { s.signal(api.MsgRemove, api.HealthMessage{Message: api.Message{ID: "late"}}) })
 	s.live(12 * time.Minute)
-	if !s.ended || s.intent.Gone == false {
+	if !s.ended {
 		t.Errorf("it did not end: %v", s.err)
 	}
 	want := map[string]api.Outcome{"template": api.Ignored, "threshold": api.Applied, "bad": api.Ignored, "early": api.Ignored, "late": api.Applied}
@@ -288,15 +281,86 @@ func TestEditsThatWouldLeaveRemediationsBehindAreRefused(t *testing.T) {
 	}
 }
 
-func TestAWatchThatDoesNotAnswerIsToldAgain(t *testing.T) {
+// A worker that dies takes no report along: the next watch begins with what the check knows, in this run and in the next.
+func TestAWatchBeginsWithWhatTheCheckKnows(t *testing.T) {
 	s := newSite(t, oneStep(""), "a", "b", "c")
-	s.deaf = true
-	s.nodes["b"].ill[0] = s.start.Add(-time.Hour)
-	s.at(3*time.Minute, func() { s.deaf = false })
-	s.live(10 * time.Minute)
-	if got := s.logged("begin"); len(got) != 1 {
-		t.Errorf("%q", got)
+	s.ill(10*time.Second, 0, "b")
+	s.at(time.Minute, func() {
+		s.env.SetContinueAsNewSuggested(true)
+		s.signal("no-such-message", 1)
+	})
+	s.live(2 * time.Minute)
+	if s.runs != 2 || len(s.watches) != 4 {
+		t.Fatalf("%d runs, watches %+v", s.runs, s.watches)
 	}
+	for i, known := range []int{0, 0, 1, 1} {
+		if w := s.watches[i]; w.Known.All != (i > 0) || len(w.Known.Nodes) != known || w.Check != "workers" || w.RunID != s.run || w.CreatedAt.IsZero() {
+			t.Errorf("watch %d: %+v", i, w)
+		}
+	}
+}
+
+// While many remediations begin and end the watch is not begun anew for each: it would rest, and nobody would watch.
+func TestRemediationsLeaveTheWatchAlone(t *testing.T) {
+	s := newSite(t, oneStep(`,"maxUnhealthy":"100%"`), names("n", 30)...)
+	for i, name := range names("n", 20) {
+		s.ill(10*time.Second+time.Duration(i)*10*time.Second, 0, name)
+	}
+	began := 0
+	s.at(5*time.Minute, func() { began = len(s.watches) })
+	s.at(9*time.Minute, func() {
+		if got := len(s.watches); got != began || s.begun != 20 {
+			t.Errorf("%d watches were begun while %d remediations began", got-began, s.begun)
+		}
+	})
+	s.well(10*time.Minute, names("n", 20)...)
+	s.live(12 * time.Minute)
+	if s.running() != 0 {
+		t.Errorf("%d remediations go on", s.running())
+	}
+}
+
+func TestAnotherSelectorHasEverythingSeenAnew(t *testing.T) {
+	s := newSite(t, oneStep(""), "a", "b", "c")
+	s.ill(10*time.Second, 0, "b")
+	s.at(time.Minute, func() {
+		spec := strings.Replace(oneStep(""), "worker", "storage", 1)
+		s.signal(api.MsgConfigure, api.ConfigureHealth{Message: api.Message{ID: "1", By: "ann"}, Spec: []byte(spec)})
+		s.nodes = map[string]*seenNode{}
+		s.add("d").ill[0] = s.start.Add(-time.Hour)
+		s.add("e")
+		s.add("f")
+	})
+	s.live(3 * time.Minute)
+	s.want([]string{"1m0s begin d at step 1"}, "begin")
+	if last := s.watches[len(s.watches)-1]; last.Intent.Selector != "role=storage" || len(last.Known.Nodes) != 1 {
+		t.Errorf("%+v", last)
+	}
+}
+
+func TestAnOlderCheckWithTheSameNodesIsNamed(t *testing.T) {
+	s := newSite(t, oneStep(""), "a", "b", "c")
+	s.change(time.Minute, func() { s.overlap = health.Overlap{Check: "elder", Node: "b"} })
+	s.ill(2*time.Minute, 0, "b")
+	s.makes = time.Hour
+	s.at(7*time.Minute+30*time.Second, func() { // the elder has the node's lease
+		r := s.remediations["b"]
+		r.p.LeaseHeldBy = "NodeHealthCheck-elder"
+		s.end(r, "")
+	})
+	s.stands(8*time.Minute, func(st api.HealthStatus) {
+		if st.Phase != health.PhaseEnabled || !strings.Contains(st.Overlap, "elder") || !strings.Contains(st.UnhealthyNodes[0].Blocked, "held by NodeHealthCheck-elder") {
+			t.Errorf("%+v", st.Status)
+		}
+		told := slices.ContainsFunc(st.Events, func(e api.HealthEvent) bool {
+			return e.Reason == health.EventOverlap && strings.Contains(e.Text, "node b")
+		})
+		if !told || !strings.Contains(s.check.Page(s.env.Now()).Details, "elder") {
+			t.Errorf("events %+v, page %q", st.Events, s.check.Page(s.env.Now()).Details)
+		}
+	})
+	s.live(9 * time.Minute)
+	s.want([]string{"7m0s begin b at step 1", "8m30s begin b at step 1"}, "begin") // it tries again
 }
 
 func TestAnOrderThatCameWhileARemediationWaitedToBeginIsTold(t *testing.T) {
@@ -411,22 +475,30 @@ func TestAMissingPermissionIsShownAtOnce(t *testing.T) {
 
 // What the watch of the nodes cannot do a check shows as its own trouble.
 func TestTheTroublesOfTheWatchAreShown(t *testing.T) {
-	s := newSite(t, oneStep(""), "a")
-	told := func(when time.Duration, troubles ...api.Trouble) {
-		all := append([]api.Trouble{}, troubles...)
-		s.at(when, func() { s.signal(api.SignalHealthNews, api.HealthNews{RunID: s.run, Troubles: &all}) })
-	}
-	told(time.Minute, api.Trouble{What: "the nodes cannot be watched", Why: "may not watch nodes"})
-	s.stands(2*time.Minute, func(status api.HealthStatus) {
-		if len(status.Troubles) != 1 || status.Troubles[0].Why != "may not watch nodes" {
-			t.Errorf("%+v", status.Troubles)
+	const why = "may not watch nodes (grant it with rbac.yaml)"
+	s := newSite(t, oneStep(""), "a", "b", "c")
+	s.blind = temporal.NewNonRetryableApplicationError(why, api.ErrorMissingPermission, nil)
+	s.nodes["b"].ill[0] = s.start.Add(-time.Hour)
+	s.stands(5*time.Second, func(st api.HealthStatus) {
+		if len(st.Troubles) != 1 || st.Troubles[0].Why != why || !strings.Contains(st.Waiting, "the watch of the nodes") {
+			t.Errorf("%+v, waits for %q", st.Troubles, st.Waiting)
 		}
 	})
-	told(3 * time.Minute)
-	s.stands(4*time.Minute, func(status api.HealthStatus) {
-		if len(status.Troubles) != 0 {
-			t.Errorf("%+v", status.Troubles)
+	s.at(time.Minute, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.blind, s.unseen = nil, "may not list clusterversions"
+	})
+	s.stands(3*time.Minute, func(st api.HealthStatus) {
+		if len(st.Troubles) != 1 || st.Troubles[0].Why != "may not list clusterversions" || st.Troubles[0].NextTry.IsZero() || st.Waiting != "" || s.begun != 1 {
+			t.Errorf("%+v, waits for %q, %d begun", st.Troubles, st.Waiting, s.begun)
 		}
 	})
-	s.live(5 * time.Minute)
+	s.change(4*time.Minute, func() { s.unseen = "" })
+	s.stands(5*time.Minute, func(st api.HealthStatus) {
+		if len(st.Troubles) != 0 {
+			t.Errorf("%+v", st.Troubles)
+		}
+	})
+	s.live(6 * time.Minute)
 }

@@ -90,7 +90,9 @@ func (c *check) takeSpec(now time.Time) {
 		c.refuse(err.Error(), now)
 		return
 	}
-	c.Health.Reconfigured(c.Spec, *next)
+	if c.Health.Reconfigured(c.Spec, *next) {
+		c.seeAnew()
+	}
 	prepared.Starter = c.Prepared.Starter
 	c.Spec, c.Prepared, c.Candidate, c.Judging, c.Refused = *next, prepared, nil, judging{}, ""
 }

@@ -8,15 +8,11 @@ import (
 	"time"
 
 	"drydock/api"
-	"drydock/rules/bounds"
 	"drydock/rules/health"
 	"drydock/rules/spec"
 	"drydock/workflows/controller"
 	"drydock/workflows/meter"
 )
-
-// maxNews bounds the signal of what was seen, in bytes.
-const maxNews = 3 << 19
 
 var messages = []controller.Message[*check]{
 	{Name: api.MsgPause, Payload: pause{}},
@@ -24,7 +20,6 @@ var messages = []controller.Message[*check]{
 	{Name: api.MsgConfirm, Payload: confirm{}},
 	{Name: api.MsgConfigure, Payload: configure{}},
 	{Name: api.MsgRemove, Payload: remove{}},
-	{Name: api.SignalHealthNews, Payload: news{}, From: controller.Workflows, Max: maxNews},
 	{Name: api.SignalRemediationProgress, Payload: progress{}, From: controller.Workflows},
 }
 
@@ -168,52 +163,6 @@ func (m remove) Check(c *check, _ time.Time) error {
 func (m remove) Apply(c *check, now time.Time) string {
 	c.Removed, c.RemovedAt = true, now
 	return "removed: nothing is remediated any more"
-}
-
-// maxAhead is how far the clock of whoever looks at nodes may be ahead of Temporal's.
-const maxAhead = time.Hour
-
-// news is what the watch of the nodes says.
-type news struct{ api.HealthNews }
-
-// Check implements controller.Payload.
-func (m news) Check(c *check, now time.Time) error {
-	switch {
-	case m.RunID != c.Info.Run, m.Repeat:
-		return nil
-	case m.At.After(now.Add(maxAhead)):
-		return fmt.Errorf("at: %s is in the future", m.At.UTC().Format(time.RFC3339))
-	}
-	return m.Validate()
-}
-
-// Apply implements controller.Payload.
-func (m news) Apply(c *check, now time.Time) string {
-	switch {
-	case m.RunID != c.Info.Run: // it is meant for an earlier check of this name
-	case m.Repeat:
-		c.owe(true, now)
-	case len(m.Ended) > 0:
-		for _, node := range m.Ended {
-			c.ask(node, now)
-		}
-	case m.Troubles != nil:
-		c.WatchTroubles = *m.Troubles
-		bounds.Fit(&c.WatchTroubles)
-	default:
-		c.observe(m.Observation, now)
-	}
-	return ""
-}
-
-// observe takes what was seen of the nodes. It answers the intent, but for a question that was not sent yet.
-func (c *check) observe(o health.Observation, now time.Time) {
-	if o.Revision == c.Health.Revision {
-		c.Owed = c.Ask
-	}
-	if outcome := c.Health.Observe(o); outcome == health.Gap {
-		c.Note(now, "asked the health watch for everything", fmt.Sprintf("news before %d are missing", o.Sequence))
-	}
 }
 
 // progress is what a remediation reports.

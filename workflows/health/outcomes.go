@@ -33,10 +33,10 @@ func (c *check) Outcome(o controller.Outcome, now time.Time) {
 		}
 	case sendOrder:
 		c.ordered(o, now)
-	case sendIntent:
-		c.sent(o, now)
 	case recordEvents:
 		c.recorded(o, now)
+	case watchNodes:
+		c.saw(o, now)
 	case announce.Kind:
 		c.Delivery(&c.Base, o, now)
 	}
@@ -121,7 +121,8 @@ func (c *check) begun(o controller.Outcome, now time.Time) {
 		c.ask(in.Node, now)
 		return
 	}
-	*c.child(in.Node) = child{Run: o.Run, BegunAt: now, Revision: in.Revision}
+	// One that takes up what another has left does nothing before its check has spoken.
+	*c.child(in.Node) = child{Run: o.Run, BegunAt: now, Revision: in.Revision, Ask: in.Resume}
 	c.Rest(orderOf(in.Node), 0, now)
 	if r.Progress != nil {
 		c.Health.Runs(in.Node, o.Run, now)
@@ -175,15 +176,21 @@ func (c *check) lost(node string, now time.Time) {
 	c.Note(now, "the remediation of "+node+" has ended without a report", "another takes up what it has left")
 }
 
-// sent takes whether the watch received an intent. A question is sent once: it has arrived.
-func (c *check) sent(o controller.Outcome, now time.Time) {
-	intent := o.Begun.(controller.Activity).Input.(api.HealthIntent)
-	c.Left = c.Left || intent.Gone
-	if o.Err == nil && intent.Ask {
-		c.Ask = false
-		if intent.Revision == c.Health.Revision { // the same without the question follows, if there is no answer
-			c.Rest(o.Key, sendAgain, now)
-		}
+// saw takes what the watch of the nodes reports. One of an earlier view says nothing.
+func (c *check) saw(o controller.Outcome, now time.Time) {
+	var seen activity.WatchResult
+	if o.Key != c.nodesKey() || o.Get(&seen) != nil {
+		return
+	}
+	c.Reported.Take(seen)
+	if seen.Denied != nil {
+		c.DeniedAt = now
+	}
+	if seen.Observation != nil {
+		c.Health.Observe(*seen.Observation)
+	}
+	for _, node := range seen.Ended {
+		c.ask(node, now)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"drydock/rules/markdown"
 	"drydock/rules/spec"
 	"drydock/workflows/controller"
+	"drydock/workflows/details"
 )
 
 // pageSize and maxPageSize bound a page of the status, in nodes; shownNodes what the details show.
@@ -30,7 +31,7 @@ func (q status) Answer(c *check, now time.Time) (any, error) {
 	}
 	return api.HealthStatus{
 		Name: c.name, WorkflowID: c.Info.WorkflowID, RunID: c.Info.Run, CreatedAt: c.CreatedAt, Spec: c.Spec,
-		Status: health.Look(c.input(now), max(q.Offset, 0), min(limit, maxPageSize)), Waiting: c.waitsFor(now), Troubles: c.troubles(),
+		Status: health.Look(c.input(now), max(q.Offset, 0), min(limit, maxPageSize)), Waiting: c.waitsFor(now), Troubles: c.troubles(now),
 		Events: c.Events, Messages: c.Messages,
 	}, nil
 }
@@ -44,7 +45,7 @@ func (q explain) Answer(c *check, now time.Time) (any, error) {
 		return nil, fmt.Errorf("node: %w", err)
 	}
 	explanation := health.Explain(c.input(now), q.Node)
-	for _, t := range c.troubles() {
+	for _, t := range c.troubles(now) {
 		explanation.Blocks = append(explanation.Blocks, t.String())
 	}
 	return explanation, nil
@@ -61,8 +62,8 @@ func (c *check) waitsFor(now time.Time) string {
 		return "finding out which remediations run"
 	case c.waitsForReports(now):
 		return "remediations that run to say how far they are"
-	case !c.Health.Seen.Known && c.Owed:
-		return "the health watch to say how the nodes are"
+	case !c.Health.Seen.Known:
+		return "the watch of the nodes to report how they are"
 	default:
 		return ""
 	}
@@ -94,9 +95,9 @@ func (c *check) Page(now time.Time) controller.Page {
 	if waits := c.waitsFor(now); waits != "" {
 		fmt.Fprintf(&text, "\n\nwaiting for %s", markdown.Text(waits))
 	}
-	text.WriteString(c.ShowTroubles())
-	for _, t := range c.WatchTroubles {
-		fmt.Fprintf(&text, "\n\n**%s**: %s", markdown.Text(t.What), markdown.Text(t.Why))
+	text.WriteString(details.Troubles(c.troubles(now)))
+	if status.Overlap != "" {
+		fmt.Fprintf(&text, "\n\n%s", markdown.Text(status.Overlap))
 	}
 	if status.Blocked != "" {
 		fmt.Fprintf(&text, "\n\nNothing begins: %s", markdown.Text(status.Blocked))
@@ -122,5 +123,8 @@ func (c *check) Page(now time.Time) controller.Page {
 	if more := status.Unhealthy - len(status.UnhealthyNodes); more > 0 {
 		fmt.Fprintf(&text, "\n- and %d more", more)
 	}
-	return controller.Page{Details: text.String() + c.ShowNotes(), Attributes: c.attributes(api.KindHealthCheck, "")}
+	return controller.Page{
+		Details: text.String() + c.ShowNotes(), Attributes: c.attributes(api.KindHealthCheck, ""),
+		Memo: map[string]any{api.MemoHealthCheck: api.HealthCheckMemo{Selector: c.Spec.SelectorText(), CreatedAt: c.CreatedAt}},
+	}
 }

@@ -63,6 +63,9 @@ func TestARemediationDecides(t *testing.T) {
 		}}, options...)
 	}
 	looked := func(r *remediation) { r.Looked = true }
+	asked := func(r *remediation) {
+		order{api.RemediationOrder{Check: "workers", Order: health.Order{Node: "b"}}}.Apply(r, now)
+	}
 	ended := func(r *remediation) {
 		r.Progress.Ended, r.Ending = true, "over"
 		r.in.Audited = true
@@ -93,6 +96,7 @@ func TestARemediationDecides(t *testing.T) {
 		"an earlier workflow is looked for":        {[]option{resumed}, nil, "find, report"},
 		"it waits for an order":                    {follows(0), nil, "in 1m0s"},
 		"and looks for objects":                    {follows(time.Minute), nil, "look, in 10m0s"},
+		"at once, if its check has none":           {follows(0, asked), nil, "look, in 10m0s"},
 		"and ends where there are none":            {follows(time.Minute, looked), nil, "remove, in 10m0s"},
 		"and watches those that there are":         {follows(time.Minute, looked, madeStep(1)), nil, "watch objects, in 10m0s"},
 		"and makes what is ordered":                {follows(0, ordered(health.Order{Step: 1, Revision: 1})), nil, "make/1, in 10m0s"},
@@ -161,6 +165,44 @@ func TestAfterAResetALookUpFromBeforeDoesNotCountAndAnObjectDoes(t *testing.T) {
 	o.Stale = true
 	if r.Outcome(o, now); len(r.left()) != 1 || !r.Reports.Urgent {
 		t.Errorf("%+v", r.Progress)
+	}
+}
+
+// What the control plane cannot do without is given up, so that another control-plane node has its turn, and begun again later.
+func TestANodeThatIsIndispensableIsGivenUp(t *testing.T) {
+	for name, c := range map[string]struct {
+		options []option
+		result  any
+	}{
+		"by an object":      {nil, activity.EnsuredObject{Indispensable: "etcd's budget", Lease: activity.LeaseState{Held: true}}},
+		"by a maintenance":  {[]option{ordered(health.Order{Step: 2}), func(r *remediation) { r.Leased = true }}, activity.BegunRepair{Indispensable: "etcd's budget"}},
+		"by the first step": {[]option{func(r *remediation) { r.passOver(0, "no machine", now) }, ordered(health.Order{Step: 1})}, activity.EnsuredObject{Indispensable: "etcd's budget", Lease: activity.LeaseState{Held: true}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := given(c.options...)
+			begin := r.Decide(controller.At(now)).Effects[0].(controller.Activity)
+			switch in := begin.Input.(type) {
+			case activity.ObjectInput:
+				if in.Begun {
+					t.Error("nothing was made, and etcd would not be asked")
+				}
+			case activity.RepairInput:
+				if in.Begun {
+					t.Error("nothing was made, and etcd would not be asked")
+				}
+			}
+			r.Outcome(controller.Came(begin, c.result), now)
+			d := r.Decide(controller.At(now))
+			if got := show(d); !strings.HasPrefix(got, "remove") || r.Progress.Indispensable != "etcd's budget" {
+				t.Fatalf("%q, %+v", got, r.Progress)
+			}
+			if in := d.Effects[0].(controller.Activity).Input.(activity.RemoveInput); in.KeepLease {
+				t.Error("it keeps the lease")
+			}
+		})
+	}
+	if in := given(madeStep(0), ordered(health.Order{Step: 1})).begin(1).(controller.Activity).Input.(activity.ObjectInput); !in.Begun {
+		t.Error("a step has made something, and etcd would be asked")
 	}
 }
 

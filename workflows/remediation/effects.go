@@ -120,7 +120,7 @@ func (r *remediation) begin(step int) controller.Effect {
 		return nil
 	case what.Maintenance == nil:
 		return r.act(actMake, of, "remediate "+r.in.Node+" with a "+what.Template.Kind, controller.Call{Func: call.Health.EnsureObject}, activity.ObjectInput{
-			Check: r.in.Check, Node: r.in.Node, UID: r.in.UID, ControlPlane: r.Progress.ControlPlane, Step: step, Template: *what.Template,
+			Check: r.in.Check, Node: r.in.Node, UID: r.in.UID, ControlPlane: r.Progress.ControlPlane, Step: step, Begun: r.hasMade(), Template: *what.Template,
 			RunID: r.Info.Run, Slot: r.slotID(), Lease: r.leaseWant(), Etcd: r.in.Etcd, Conditions: r.in.Conditions, Owner: r.in.Owner,
 		})
 	case m != nil: // that of an earlier step
@@ -130,7 +130,7 @@ func (r *remediation) begin(step int) controller.Effect {
 			activity.LeaseInput{Check: r.in.Check, Node: r.in.Node, UID: r.in.UID, LeaseWant: r.leaseWant()})
 	default:
 		return r.act(actMaintain, of, "begin the maintenance of "+r.in.Node, controller.Call{Func: call.Health.BeginRepair}, activity.RepairInput{
-			Check: r.in.Check, Node: r.in.Node, UID: r.in.UID, ControlPlane: r.Progress.ControlPlane, Step: step, Repair: *what.Maintenance,
+			Check: r.in.Check, Node: r.in.Node, UID: r.in.UID, ControlPlane: r.Progress.ControlPlane, Step: step, Begun: r.hasMade(), Repair: *what.Maintenance,
 			Why: r.in.Why, Conditions: r.in.Conditions, Etcd: r.in.Etcd, Slot: r.slotID(),
 		})
 	}
@@ -236,6 +236,14 @@ func (r *remediation) watchObjects(now time.Time) (w controller.Watch, there boo
 	in.Known = r.Seen
 	w.Input = in
 	return w, true
+}
+
+// fresh is what there is to see of an object that was made a moment ago: nothing but its lease. Nil is that this is not known.
+func fresh(step int, made activity.EnsuredObject) *activity.RemediationSeen {
+	if made.Found || step > 0 {
+		return nil
+	}
+	return &activity.RemediationSeen{Objects: []activity.ObjectSeen{{Index: step}}, Lease: made.Lease}
 }
 
 // record has the audit record kept of a remediation that has begun something. Somebody who has taken its ID must not suppress the record:

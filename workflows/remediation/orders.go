@@ -58,7 +58,11 @@ func (o order) Apply(r *remediation, now time.Time) string {
 	r.Reports.Orphaned, r.Reports.Failed = time.Time{}, 0
 	r.Rest(controller.Key{Kind: sendReport}, 0, now)
 	r.CheckRunID = o.CheckRunID
-	if o.Revision <= r.Order.Revision {
+	switch {
+	case r.in.Resume && r.Order.Revision == 0 && o.Revision == 0:
+		r.OrderBy = now
+		return "the check has no order: what an earlier workflow has made is looked for"
+	case o.Revision <= r.Order.Revision:
 		return "it is done already, or being done"
 	}
 	want := o.Order

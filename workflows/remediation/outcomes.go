@@ -58,7 +58,7 @@ func (r *remediation) made(o controller.Outcome, step int, now time.Time) {
 		made = activity.EnsuredObject{Failure: call.Cause(err)}
 	}
 	p := &r.Progress
-	p.LeaseHeldBy, p.NotOwned = made.LeaseHeldBy, made.NotOwned
+	p.LeaseHeldBy, p.NotOwned, p.Indispensable = made.LeaseHeldBy, made.NotOwned, made.Indispensable
 	r.Leased = r.Leased || made.Lease.Held
 	switch {
 	case made.Resource != nil:
@@ -80,6 +80,8 @@ func (r *remediation) made(o controller.Outcome, step int, now time.Time) {
 		r.refused(o, step, "the node's lease is held by "+made.LeaseHeldBy, now)
 	case made.NotOwned != "":
 		r.refused(o, step, made.NotOwned+" stands in the way, and is not this check's", now)
+	case made.Indispensable != "":
+		r.giveUp(made.Indispensable)
 	case made.Skipped != "":
 		r.refused(o, step, made.Skipped, now)
 	case made.Unproven != "" && step+1 < len(r.in.Steps):
@@ -89,14 +91,6 @@ func (r *remediation) made(o controller.Outcome, step int, now time.Time) {
 	default:
 		r.refused(o, step, made.Failure, now)
 	}
-}
-
-// fresh is what there is to see of an object that was made a moment ago: nothing but its lease. Nil is that this is not known.
-func fresh(step int, made activity.EnsuredObject) *activity.RemediationSeen {
-	if made.Found || step > 0 {
-		return nil
-	}
-	return &activity.RemediationSeen{Objects: []activity.ObjectSeen{{Index: step}}, Lease: made.Lease}
 }
 
 // passOver notes that a step has failed without an object, so that the check orders the next one.
@@ -156,6 +150,7 @@ func (r *remediation) leased(o controller.Outcome, now time.Time) {
 func (r *remediation) maintained(o controller.Outcome, step int, now time.Time) {
 	var begun activity.BegunRepair
 	err := o.Get(&begun)
+	r.Progress.Indispensable = begun.Indispensable
 	switch {
 	case err != nil:
 		r.refused(o, step, "the maintenance could not be begun: "+call.Cause(err), now)
@@ -168,6 +163,8 @@ func (r *remediation) maintained(o controller.Outcome, step int, now time.Time) 
 	case begun.Waiting != "":
 		r.wait(begun.Waiting)
 		r.Rest(o.Key, askAgain, now)
+	case begun.Indispensable != "":
+		r.giveUp(begun.Indispensable)
 	default:
 		r.wait("")
 		r.takeUp(begun, step)

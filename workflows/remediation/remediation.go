@@ -301,6 +301,11 @@ func (r *remediation) began() bool {
 	return slices.ContainsFunc(r.Progress.Steps, func(s health.StepState) bool { return !s.StartedAt.IsZero() && !s.Gone })
 }
 
+// hasMade reports whether a step has made an object, or begun a maintenance. One that was passed over has not.
+func (r *remediation) hasMade() bool {
+	return slices.ContainsFunc(r.Progress.Steps, func(s health.StepState) bool { return s.Resource != nil || s.WorkflowID != "" })
+}
+
 func (r *remediation) step(index int) *health.StepState {
 	i := slices.IndexFunc(r.Progress.Steps, func(s health.StepState) bool { return s.Index == index })
 	if i < 0 {

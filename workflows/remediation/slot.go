@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"drydock/api"
+	"drydock/rules/bounds"
 	"drydock/rules/schedule"
 	"drydock/workflows/call"
 	"drydock/workflows/controller"
@@ -159,4 +160,10 @@ type slotWanted struct{}
 // Answer implements controller.Question.
 func (slotWanted) Answer(r *remediation, _ time.Time) (any, error) {
 	return api.SlotWanted{SlotRequest: r.slotRequest(), Wants: r.wantsSlot(), GrantedAt: r.Slot.GrantedAt}, nil
+}
+
+// giveUp ends a remediation that has made nothing: its check tries again later. To wait would keep another node from its turn.
+func (r *remediation) giveUp(why string) {
+	r.Ending = bounds.Cut(why, bounds.Text)
+	r.Progress.Failure = r.Ending
 }

@@ -60,8 +60,6 @@ var messages = map[string]Roles{
 	"plan-intent":          Worker,
 	"plan-progress":        Worker,
 	"target":               Worker,
-	"health-intent":        Worker,
-	"health-news":          Worker,
 	"remediation-order":    Worker,
 	"remediation-progress": Worker,
 }
@@ -90,7 +88,6 @@ var types = map[string]startable{
 	"Notification":      {Worker, "notification"},
 	"AuditRecord":       {Worker, "audit-record"},
 	"Lockstep":          {Worker, "drydock-plans"},
-	"HealthWatch":       {Worker, "drydock-health"},
 	"NodeRemediation":   {Worker, "node-remediation"},
 	"Profiles":          {Worker, "drydock-profiles"},
 	"ProfileTransition": {Worker, "profile-transition"},
