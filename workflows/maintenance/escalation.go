@@ -22,15 +22,15 @@ const maxRungs = 100
 
 // awaitRung waits until wake, or until the next rung's time has come: a durable timer that names the rung.
 func (d *drainer) awaitRung(wake func() bool) error {
-	rung, left, ok := d.Ladder.due(d.clock.now())
+	rung, left, ok := d.Ladder.due(d.control.now())
 	switch {
 	case !ok:
-		return d.stop.await(wake)
+		return d.control.await(wake)
 	case left > 0:
-		_, err := d.stop.awaitUpTo(left, "escalation: "+rung.Do, wake)
+		_, err := d.control.awaitUpTo(left, "escalation: "+rung.Do, wake)
 		return err
 	}
-	return d.stop.decided()
+	return d.control.decided()
 }
 
 // escalate takes the rungs that somebody asked for, and those whose time has come.
@@ -44,7 +44,7 @@ func (d *drainer) escalate() error {
 			return err
 		}
 	}
-	for _, rung := range d.Ladder.takeDue(d.clock.now()) {
+	for _, rung := range d.Ladder.takeDue(d.control.now()) {
 		if err := d.takeRung(api.RungTaken{
 			Do: rung.Do, Why: fmt.Sprintf("not empty after %s%s", rung.After, d.blockedBy()), Planned: true,
 		}); err != nil {
@@ -65,17 +65,17 @@ func (d *drainer) blockedBy() string {
 
 // takeRung does what a rung says, and records it in the status, in the history and on the node.
 func (d *drainer) takeRung(rung api.RungTaken) error {
-	rung.At = d.clock.now()
+	rung.At = d.control.now()
 	bounds.Fit(&rung)
 	d.journal.change(func(s *api.Status) { s.Escalation = append(s.Escalation, rung) })
 	text := sentence("escalation: "+rung.Do, rung.By, rung.Why)
 	d.journal.note(text)
 	if rung.Do == spec.ExpireSLA {
-		meter.SLAExpired.Count(d.clock.life, "")
+		meter.SLAExpired.Count(d.control.life, "")
 		d.journal.tell(notices.SLAExpired, rung.Why)
-		return d.announcer.warn(d.stop.steps, "SLAExpired", "the SLA is over: "+rung.Why)
+		return d.hold.warn(d.control.steps, "SLAExpired", "the SLA is over: "+rung.Why)
 	}
-	meter.Escalations.Count(d.clock.life, rung.Do)
+	meter.Escalations.Count(d.control.life, rung.Do)
 	d.journal.tell(notices.Escalated, text)
 	switch rung.Do {
 	case spec.GiveBack:
@@ -89,7 +89,7 @@ func (d *drainer) takeRung(rung api.RungTaken) error {
 			d.allow(spec.BypassBudget)
 		}
 	}
-	return d.announcer.warn(d.stop.steps, "MaintenanceEscalated", text)
+	return d.hold.warn(d.control.steps, "MaintenanceEscalated", text)
 }
 
 // allow lets the drain use force.
@@ -119,12 +119,12 @@ func (d *drainer) applyEscalate(p api.Escalate) string {
 	}
 	asked := func() spec.Maintenance {
 		with := d.spec
-		with.Drain.Escalation = append(slices.Clone(with.Drain.Escalation), spec.Rung{After: spec.Duration(d.clock.now().Sub(d.Ladder.Began)), Do: do})
+		with.Drain.Escalation = append(slices.Clone(with.Drain.Escalation), spec.Rung{After: spec.Duration(d.control.now().Sub(d.Ladder.Began)), Do: do})
 		return with
 	}
 	p.Expect = do // the one that is judged, and no other
-	check := func() error { return firstOf(d.stop.refuse(), d.checkEscalate(p)) }
-	return d.inquiries.amendSince(changeJudgeEscalate, api.MsgEscalate, asked, check, func() string {
+	check := func() error { return firstOf(d.control.refuse(), d.checkEscalate(p)) }
+	return d.admission.amendSince(changeJudgeEscalate, api.MsgEscalate, asked, check, func() string {
 		d.Ladder.ask(api.RungTaken{Do: do, By: p.By, Why: p.Comment, Planned: p.Do == ""})
 		return "takes the rung " + do
 	})

@@ -27,7 +27,7 @@ const (
 
 // hooks calls what the specification names on the way of a maintenance, and undoes it on every end of an attempt.
 type hooks struct {
-	core
+	*core
 	hooksState
 	// open are under way, background of them beside the maintenance.
 	open       []*hook
@@ -56,7 +56,7 @@ func (h *hooks) afterDrain() error { return h.step(hookAfterDrain, h.spec.Hooks.
 
 func (h *hooks) step(when string, names []string) error {
 	if err := h.callAll(when, names); err != nil {
-		return h.stop.stepFailed(err)
+		return h.control.stepFailed(err)
 	}
 	return nil
 }
@@ -64,7 +64,7 @@ func (h *hooks) step(when string, names []string) error {
 // callAll calls hooks one after the other. Those that do not block go on in the background.
 func (h *hooks) callAll(when string, names []string) error {
 	for _, name := range names {
-		if err := h.freeze.proceed(); err != nil {
+		if err := h.control.proceed(); err != nil {
 			return err
 		}
 		one, err := h.next(when, name)
@@ -76,10 +76,10 @@ func (h *hooks) callAll(when string, names []string) error {
 			continue
 		}
 		h.journal.waiting("hook " + name)
-		err = h.call(h.clock.life, one)
+		err = h.call(h.control.life, one)
 		h.journal.waiting("")
 		h.note(one, err)
-		if over := h.stop.decided(); over != nil {
+		if over := h.control.decided(); over != nil {
 			return over
 		}
 		if err != nil && one.OnFailure == validation.FailMaintenance {
@@ -105,7 +105,7 @@ func (h *hooks) next(when, name string) (*hook, error) {
 
 func (h *hooks) inBackground(one *hook) {
 	h.background++
-	workflow.GoNamed(h.clock.life, "hook "+one.Name, func(ctx workflow.Context) {
+	workflow.GoNamed(h.control.life, "hook "+one.Name, func(ctx workflow.Context) {
 		defer func() { h.background-- }()
 		h.note(one, h.call(ctx, one))
 	})
@@ -132,7 +132,7 @@ func (h *hooks) show() {
 
 // note records how a call ended.
 func (h *hooks) note(one *hook, err error) {
-	run := api.HookRun{At: h.clock.now(), Name: one.Name, When: one.when, Outcome: "done"}
+	run := api.HookRun{At: h.control.now(), Name: one.Name, When: one.when, Outcome: "done"}
 	switch {
 	case one.word != nil && one.word.skipped:
 		run.Outcome, run.By = sentence("skipped", "", one.word.comment), one.word.by
@@ -156,16 +156,16 @@ func (h *hooks) cleanUp(completed bool) {
 	}
 	if h.background > 0 {
 		h.journal.waiting("hooks still running")
-		h.clock.await(func() bool { return h.background == 0 })
+		h.control.awaitAlways(func() bool { return h.background == 0 })
 	}
 	for _, one := range slices.Backward(h.ToClean) {
 		h.journal.waiting("the closing of hook " + one.Hook.Name)
 		subject := h.subject()
 		subject.Captured = one.Captured
-		ctx := call.Within(call.Long(h.clock.life, "close hook "+one.Hook.Name), max(one.Hook.Deadline.Std(), cleanupFor))
+		ctx := call.Within(call.Long(h.control.life, "close hook "+one.Hook.Name), max(one.Hook.Deadline.Std(), cleanupFor))
 		err := workflow.ExecuteActivity(ctx, call.Checks.CallHook, checkactivity.HookInput{
 			Hook: one.Hook.Name, Cleanup: true, Subject: subject, Key: one.Key + "/" + hookCleanup,
-		}).Get(h.clock.life, nil)
+		}).Get(h.control.life, nil)
 		h.note(&hook{Hook: one.Hook, when: hookCleanup}, err)
 	}
 	h.ToClean = nil
@@ -205,7 +205,7 @@ func (h *hooks) call(ctx workflow.Context, one *hook) error {
 		h.open = slices.DeleteFunc(h.open, func(other *hook) bool { return other == one })
 		h.show()
 	}()
-	spoken := func() bool { return one.word != nil || h.stop.stopped() }
+	spoken := func() bool { return one.word != nil || h.control.stopped() }
 	if one.Kind == validation.KindSignal {
 		return one.outcome(h.awaitWord(ctx, one, spoken))
 	}
@@ -223,7 +223,7 @@ func (h *hooks) call(ctx workflow.Context, one *hook) error {
 		err = ended
 	}
 	if call.IsOverdue(err) {
-		err = overdue(one, err)
+		err = one.overdue(err)
 	}
 	h.capture(one.key, outcome.Captured)
 	if err != nil || one.word != nil {
@@ -233,8 +233,8 @@ func (h *hooks) call(ctx workflow.Context, one *hook) error {
 }
 
 // overdue says that a hook did not go well in its time, and what kept it from that as far as it said so.
-func overdue(one *hook, err error) error {
-	text := fmt.Sprintf("no success within %s", one.Deadline)
+func (h *hook) overdue(err error) error {
+	text := fmt.Sprintf("no success within %s", h.Deadline)
 	var cause *temporal.ApplicationError
 	if errors.As(err, &cause) {
 		text += ": " + cause.Message()
@@ -245,7 +245,7 @@ func overdue(one *hook, err error) error {
 // awaitWord waits until somebody says that a hook of kind signal is done.
 func (h *hooks) awaitWord(ctx workflow.Context, one *hook, spoken func() bool) error {
 	h.journal.waiting(fmt.Sprintf(`%q for hook %s`, api.MsgHookDone, one.Name))
-	_, err := h.clock.awaitUpTo(ctx, one.Deadline.Std(), "deadline of hook "+one.Name, spoken)
+	_, err := h.control.awaitAlwaysUpTo(ctx, one.Deadline.Std(), "deadline of hook "+one.Name, spoken)
 	if err == nil && !spoken() {
 		err = fmt.Errorf("no hook-done within %s", one.Deadline)
 	}
@@ -307,8 +307,8 @@ func (h *hooks) applySkip(p api.HookMessage) string {
 		with.Hooks = with.Hooks.Without(p.Hook)
 		return with
 	}
-	check := func() error { return firstOf(h.stop.refuse(), h.checkSkip(p)) }
-	return h.inquiries.amendSince(changeJudgeSkipHook, api.MsgSkipHook, asked, check, func() string {
+	check := func() error { return firstOf(h.control.refuse(), h.checkSkip(p)) }
+	return h.admission.amendSince(changeJudgeSkipHook, api.MsgSkipHook, asked, check, func() string {
 		return h.speak(p, hookWord{skipped: true}, "is skipped")
 	})
 }

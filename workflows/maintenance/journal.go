@@ -26,8 +26,8 @@ type journal struct {
 	*identity
 	ctx workflow.Context
 	s   api.Status
-	// inform hears of every state that the outside is told of.
-	inform func(notices.Event)
+	// outbox takes every state that the outside is told of.
+	outbox *outbox
 	// heard are the IDs of the latest messages, so that one which comes twice is applied once.
 	heard []string
 	// judging are the messages that are being judged, in the order of their records; dropped counts the records of messages
@@ -43,8 +43,8 @@ type judgement struct {
 	effect string
 }
 
-func newJournal(ctx workflow.Context, i *identity) *journal {
-	return &journal{identity: i, ctx: ctx, s: api.Status{
+func newJournal(ctx workflow.Context, i *identity, o *outbox) *journal {
+	return &journal{identity: i, ctx: ctx, outbox: o, s: api.Status{
 		WorkflowID: i.workflowID, RunID: i.runID, Phase: api.Pending, Since: workflow.Now(ctx), Attempt: 1,
 		CreatedAt: workflow.GetInfo(ctx).WorkflowStartTime,
 	}}
@@ -73,7 +73,7 @@ func (j *journal) change(write func(*api.Status)) {
 func (j *journal) enter(phase api.Phase, message string) {
 	now := workflow.Now(j.ctx)
 	if j.isFresh() || j.s.Phase != phase {
-		measure(j, phase, now)
+		j.measure(phase, now)
 		j.s.Phase, j.s.Since = phase, now
 	}
 	j.transition(api.Transition{Phase: phase, At: now, Message: bounds.Cut(message, bounds.Text)})
@@ -82,7 +82,7 @@ func (j *journal) enter(phase api.Phase, message string) {
 }
 
 // measure counts the phase that is left, and the maintenance where the one that is entered is its end.
-func measure(j *journal, next api.Phase, now time.Time) {
+func (j *journal) measure(next api.Phase, now time.Time) {
 	if !j.isFresh() {
 		meter.Phases.Took(j.ctx, string(j.s.Phase), now.Sub(j.s.Since))
 	}
@@ -162,8 +162,8 @@ func (j *journal) received(name string, who api.Message, outcome api.Outcome, ef
 	workflow.GetLogger(j.ctx).Info("message", "name", name, "by", entry.By, "effect", entry.Effect)
 }
 
-// judgementOf is for the message that is being received: what becomes of it is known later.
-func judgementOf(j *journal) *judgement {
+// judge is for the message that is being received: what becomes of it is known later.
+func (j *journal) judge() *judgement {
 	v := &judgement{}
 	j.judging = append(j.judging, v)
 	return v
@@ -277,7 +277,7 @@ func (j *journal) tell(state notices.State, message string) {
 		entered.MoreBlockers = len(d.Blockers) + d.MoreBlockers - len(entered.Blockers)
 	}
 	j.s.States = bounded(j.s.States, entered)
-	j.inform(j.eventOf(entered))
+	j.outbox.inform(j.eventOf(entered))
 }
 
 // eventOf is a state as the channels are told of it.

@@ -20,7 +20,7 @@ import (
 type outbox struct {
 	*identity
 	journal  *journal
-	clock    *clock
+	control  *control
 	channels []*channel
 	// known are the channels' workflows that a run before this one started, by channel.
 	known map[string]string
@@ -55,7 +55,7 @@ func (o *outbox) open() {
 				s.Tells = append(s.Tells, known.Name)
 			}
 		})
-		workflow.GoNamed(o.clock.life, "channel "+known.Name, func(ctx workflow.Context) { o.feed(ctx, c) })
+		workflow.GoNamed(o.control.life, "channel "+known.Name, func(ctx workflow.Context) { o.feed(ctx, c) })
 	}
 }
 
@@ -91,7 +91,7 @@ func (o *outbox) note(c *channel, e notices.Event, err error) {
 	if !c.Filter.Wants(e) {
 		return
 	}
-	told := api.ChannelTold{At: o.clock.now(), Channel: c.Name, Event: e.ID, State: e.State, Outcome: api.HandedOver}
+	told := api.ChannelTold{At: o.control.now(), Channel: c.Name, Event: e.ID, State: e.State, Outcome: api.HandedOver}
 	if err != nil {
 		told.Outcome = bounds.Cut("not handed over: "+call.Cause(err), bounds.Text)
 	}
@@ -132,7 +132,7 @@ func (o *outbox) idle() bool {
 
 // flush waits until the channels' workflows know all that there is to tell.
 func (o *outbox) flush() {
-	o.clock.await(o.idle)
+	o.control.awaitAlways(o.idle)
 }
 
 // reference is how other workflows name this maintenance.
@@ -197,6 +197,6 @@ func (o *outbox) isSame(ctx workflow.Context, id string, s successor) (same bool
 
 // noteOccupied says in the status what keeps a successor from its own ID.
 func (o *outbox) noteOccupied(what string) {
-	workflow.GetLogger(o.clock.life).Error("a workflow that outlives the maintenance has not its own ID", "why", what)
+	workflow.GetLogger(o.control.life).Error("a workflow that outlives the maintenance has not its own ID", "why", what)
 	o.journal.change(func(s *api.Status) { s.Occupied = bounded(s.Occupied, bounds.Cut(what, bounds.Text)) })
 }

@@ -29,7 +29,7 @@ const (
 
 // slot is the request for the node's slot, and the slot.
 type slot struct {
-	core
+	*core
 	slotState
 	answer *slotAnswer
 	// changed says that the request is another than what was asked for.
@@ -59,8 +59,8 @@ func (s *slot) acquire() error {
 	answered, unheard := backoff{first: askAgainFirst, last: askAgainLast}, backoff{first: askAgainFirst, last: unheardLast}
 	for times := 0; ; times++ {
 		s.changed = false
-		err := s.toScheduler(s.stop.steps, api.SignalSlotRequest, s.asked())
-		if over := s.stop.decided(); over != nil {
+		err := s.toScheduler(s.control.steps, api.SignalSlotRequest, s.asked())
+		if over := s.control.decided(); over != nil {
 			return over
 		}
 		pause := answered.pause()
@@ -77,13 +77,13 @@ func (s *slot) acquire() error {
 			return err
 		}
 		if s.isGranted() {
-			now := s.clock.now()
+			now := s.control.now()
 			s.Taken = s.Gang != nil
 			s.journal.change(func(status *api.Status) { status.Slot.GrantedAt = &now })
 			s.journal.enter(api.Scheduled, "")
 			return nil
 		}
-		if s.leave.due() {
+		if s.control.shouldContinue() {
 			return errContinue
 		}
 	}
@@ -101,7 +101,7 @@ func (s *slot) begin() {
 	status := s.journal.status()
 	s.Request, s.Requested = fmt.Sprintf("%s/%d", s.runID, status.Attempt), status.Since
 	// Freezes are told to holders only: what was heard of one with an earlier slot is out of date.
-	s.freeze.forget()
+	s.control.forgetFreezes()
 	s.journal.change(func(status *api.Status) { status.Slot = &api.SlotStatus{RequestID: s.Request} })
 	s.journal.waiting("the scheduler")
 }
@@ -160,8 +160,8 @@ func (s *slot) wanted() api.SlotWanted {
 // answer too, and stretches the pause.
 func (s *slot) awaitAnswer(pause time.Duration) error {
 	acknowledged := s.answer != nil
-	_, err := s.stop.awaitUpTo(pause, "ask the scheduler again", func() bool {
-		return s.leave.due() || s.changed || s.answer != nil && (s.answer.kind != api.SignalSlotPending || !acknowledged)
+	_, err := s.control.awaitUpTo(pause, "ask the scheduler again", func() bool {
+		return s.control.shouldContinue() || s.changed || s.answer != nil && (s.answer.kind != api.SignalSlotPending || !acknowledged)
 	})
 	if err != nil {
 		return err
@@ -184,7 +184,7 @@ func (s *slot) awaitAnswer(pause time.Duration) error {
 		}
 		return ending{Phase: api.Failed, Kind: api.ErrorNodeNotFound, Message: s.answer.Reason}
 	case api.SignalSlotPending:
-		if !acknowledged && !s.leave.due() && !s.changed {
+		if !acknowledged && !s.control.shouldContinue() && !s.changed {
 			return s.awaitAnswer(s.untilReasserted())
 		}
 	}
@@ -195,13 +195,13 @@ func (s *slot) awaitAnswer(pause time.Duration) error {
 // forgotten, and the slot is asked for again.
 func (s *slot) confirmRefusal() (confirmed bool, err error) {
 	refusal := s.answer
-	if !changed(s.stop.steps, changeConfirmRefusal) {
+	if !changed(s.control.steps, changeConfirmRefusal) {
 		return true, nil
 	}
 	var known api.SlotHeld
-	ctx := call.Within(call.Quick(s.stop.steps, "ask whether the slot is refused"), call.TidyWithin)
-	err = workflow.ExecuteActivity(ctx, call.Nodes.AskSlot, s.named()).Get(s.clock.life, &known)
-	if over := s.stop.decided(); over != nil {
+	ctx := call.Within(call.Quick(s.control.steps, "ask whether the slot is refused"), call.TidyWithin)
+	err = workflow.ExecuteActivity(ctx, call.Nodes.AskSlot, s.named()).Get(s.control.life, &known)
+	if over := s.control.decided(); over != nil {
 		return false, over
 	}
 	switch {
@@ -222,7 +222,7 @@ func (s *slot) confirmRefusal() (confirmed bool, err error) {
 // untilReasserted is how long an answer holds. Until a window opens there is nothing to ask for.
 func (s *slot) untilReasserted() time.Duration {
 	if opens := s.answer.OpensAt; s.answer.Code == schedule.Window && opens != nil {
-		return reassert + max(0, min(opens.Sub(s.clock.now()), opensLast))
+		return reassert + max(0, min(opens.Sub(s.control.now()), opensLast))
 	}
 	return reassert
 }
@@ -245,7 +245,7 @@ func (s *slot) answered(kind string, a api.SlotAnswer) {
 func (s *slot) releaseSignal() *node.Signal {
 	payload, err := json.Marshal(api.SlotRelease{RequestID: s.Request})
 	if err != nil {
-		workflow.GetLogger(s.clock.life).Error("slot not released", "error", err)
+		workflow.GetLogger(s.control.life).Error("slot not released", "error", err)
 	}
 	return &node.Signal{WorkflowID: api.SchedulerID(s.cluster), Name: api.SignalSlotRelease, Payload: payload}
 }
@@ -263,13 +263,13 @@ func (s *slot) withdraw() error {
 	}
 	again := backoff{first: time.Second, last: pauseMost}
 	for {
-		err := s.toScheduler(s.clock.life, api.SignalSlotRelease, api.SlotRelease{RequestID: s.Request})
+		err := s.toScheduler(s.control.life, api.SignalSlotRelease, api.SlotRelease{RequestID: s.Request})
 		if err == nil {
 			s.released()
 			return nil
 		}
 		s.journal.waiting(fmt.Sprintf("the scheduler to take the request back: %v", err))
-		if err := s.clock.pauseOrLeave(again.pause(), "take the request back again", s.leave); err != nil {
+		if err := s.control.pauseOrContinue(again.pause(), "take the request back again"); err != nil {
 			return err
 		}
 	}
