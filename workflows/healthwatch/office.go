@@ -48,12 +48,7 @@ func (w *healthwatch) listen() error {
 	if err := w.answer(); err != nil {
 		return err
 	}
-	in := inbox.New(w.Ctx, inbox.Ears{
-		Arrived: w.Arrived,
-		Refused: func(name string, _ api.Message, _ api.Outcome, why error) {
-			w.note("ignored a signal "+name, why.Error())
-		},
-	})
+	in := inbox.New(w.Ctx, w)
 	inbox.ReceiveUpTo(in, api.SignalHealthIntent, maxIntent, w.office.heard)
 	w.Unread = in.Unread
 	in.Open(nil)
@@ -305,4 +300,9 @@ func validate(in api.HealthIntent, now time.Time) error {
 		return fmt.Errorf("check %s: %w", bounds.Cut(in.Name, 60), err)
 	}
 	return nil
+}
+
+// Refused records a signal that cannot be read.
+func (w *healthwatch) Refused(name string, _ api.Message, _ api.Outcome, why error) {
+	w.note("ignored a signal "+name, why.Error())
 }

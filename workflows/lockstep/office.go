@@ -36,12 +36,7 @@ func (l *lockstep) listen() error {
 	if err := l.answer(); err != nil {
 		return err
 	}
-	in := inbox.New(l.ctx, inbox.Ears{
-		Arrived: func() { l.signals++; l.dirty = true },
-		Refused: func(name string, _ api.Message, _ api.Outcome, why error) {
-			l.note("ignored a signal "+name, why.Error())
-		},
-	})
+	in := inbox.New(l.ctx, l)
 	inbox.ReceiveUpTo(in, api.SignalPlanIntent, maxIntent, l.office.take)
 	inbox.Receive(in, api.SignalNodeProgress, func(said api.NodeProgress) {
 		err := said.Validate()
@@ -171,4 +166,12 @@ func (o *office) settle(in api.PlanIntent, tiers drainplan.Plan) {
 		return
 	}
 	o.book.accept(in, tiers)
+}
+
+// Arrived counts a signal.
+func (l *lockstep) Arrived() { l.signals++; l.dirty = true }
+
+// Refused records a signal that cannot be read.
+func (l *lockstep) Refused(name string, _ api.Message, _ api.Outcome, why error) {
+	l.note("ignored a signal "+name, why.Error())
 }

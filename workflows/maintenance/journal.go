@@ -28,8 +28,8 @@ type journal struct {
 	s   api.Status
 	// outbox takes every state that the outside is told of.
 	outbox *outbox
-	// heard are the IDs of the latest messages, so that one which comes twice is applied once.
-	heard []string
+	// seen are the IDs of the latest messages, so that one which comes twice is applied once.
+	seen []string
 	// judging are the messages that are being judged, in the order of their records; dropped counts the records of messages
 	// that the status has no more.
 	judging []*judgement
@@ -134,10 +134,10 @@ func bounded[T any](list []T, next T) []T {
 // moment is a number that no earlier or later state of this maintenance has.
 func (j *journal) moment() int { return len(j.s.Transitions) + j.s.TransitionsDropped }
 
-// maxMessages bounds the messages kept in the status, maxHeard the IDs of messages; the history has them all.
+// maxMessages bounds the messages kept in the status, maxSeen the IDs of messages; the history has them all.
 const (
 	maxMessages = 30
-	maxHeard    = 200
+	maxSeen     = 200
 )
 
 // received records a message and what became of it.
@@ -155,8 +155,8 @@ func (j *journal) received(name string, who api.Message, outcome api.Outcome, ef
 		j.dropped += extra
 	}
 	if who.ID != "" {
-		j.heard = append(j.heard, who.ID)
-		j.heard = j.heard[max(len(j.heard)-maxHeard, 0):]
+		j.seen = append(j.seen, who.ID)
+		j.seen = j.seen[max(len(j.seen)-maxSeen, 0):]
 	}
 	j.describe()
 	workflow.GetLogger(j.ctx).Info("message", "name", name, "by", entry.By, "effect", entry.Effect)
@@ -185,8 +185,18 @@ func (j *journal) rewrite(v *judgement, write func(*api.Received)) {
 	})
 }
 
-// knows tells that a message was received before.
-func (j *journal) knows(id string) bool { return slices.Contains(j.heard, id) }
+// Known reports whether a message was received before.
+func (j *journal) Known(id string) bool { return slices.Contains(j.seen, id) }
+
+// Applied records a message that had an effect.
+func (j *journal) Applied(name string, who api.Message, effect string) {
+	j.received(name, who, outcomeOf(effect), effect)
+}
+
+// Refused records a message that had none, and why.
+func (j *journal) Refused(name string, who api.Message, outcome api.Outcome, why error) {
+	j.received(name, who, outcome, ignored+why.Error())
+}
 
 // observeBlockers keeps account of what was in the way, and for how long.
 func (j *journal) observeBlockers(now []record.Blocker) {

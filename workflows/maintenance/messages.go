@@ -48,17 +48,9 @@ func (m *maintenance) listen(root workflow.Context) error {
 		workflow.QueryHandlerOptions{Description: "the slot it asks for or holds, for a scheduler that begins anew"}); err != nil {
 		return err
 	}
-	in := inbox.New(m.control.life, inbox.Ears{
-		Known: m.journal.knows,
-		Applied: func(name string, who api.Message, effect string) {
-			m.journal.received(name, who, outcomeOf(effect), effect)
-		},
-		Refused: func(name string, who api.Message, outcome api.Outcome, why error) {
-			m.journal.received(name, who, outcome, ignored+why.Error())
-		},
-	})
+	in := inbox.New(m.control.life, m.journal)
 	for _, h := range m.handlers() {
-		if err := in.Take(h.Answered(answerFrom(m.journal))); err != nil {
+		if err := in.Take(m.journal, h.Answered(m.journal)); err != nil {
 			return err
 		}
 	}
@@ -93,22 +85,20 @@ func outcomeOf(effect string) api.Outcome {
 	}
 }
 
-// answerFrom returns what the sender of an update hears: of a message that is judged, what became of it.
-func answerFrom(j *journal) func(ctx workflow.Context, effect string) (string, error) {
-	return func(ctx workflow.Context, effect string) (string, error) {
-		if outcomeOf(effect) != api.Judged || !changed(ctx, changeJudgedAnswer) {
-			return effect, nil
-		}
-		v := j.judging[len(j.judging)-1]
-		ctx, _ = workflow.NewDisconnectedContext(ctx) // a maintenance that is cancelled says so
-		if err := workflow.Await(ctx, func() bool { return v.effect != "" }); err != nil {
-			return "", err
-		}
-		if why, refused := strings.CutPrefix(v.effect, ignored); refused {
-			return "", errors.New(why)
-		}
-		return v.effect, nil
+// Answer is what the sender of an update gets: of a message that is judged, what became of it.
+func (j *journal) Answer(ctx workflow.Context, effect string) (string, error) {
+	if outcomeOf(effect) != api.Judged || !changed(ctx, changeJudgedAnswer) {
+		return effect, nil
 	}
+	v := j.judging[len(j.judging)-1]
+	ctx, _ = workflow.NewDisconnectedContext(ctx) // a maintenance that is cancelled says so
+	if err := workflow.Await(ctx, func() bool { return v.effect != "" }); err != nil {
+		return "", err
+	}
+	if why, refused := strings.CutPrefix(v.effect, ignored); refused {
+		return "", errors.New(why)
+	}
+	return v.effect, nil
 }
 
 // unlessEnding refuses a message once it is decided that the maintenance ends: whoever decided that was told so.

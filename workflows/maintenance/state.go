@@ -16,7 +16,7 @@ import (
 // state is all that a run hands to the next. It fits into a payload: what it is made of is bounded where it is written.
 type state struct {
 	Status   api.Status        `json:"status"`
-	Heard    []string          `json:"heard,omitempty"`
+	Seen     []string          `json:"heard,omitempty"`
 	Prepared settings.Prepared `json:"prepared"`
 
 	At         string  `json:"at"`
@@ -51,7 +51,7 @@ const (
 // continueAsNew goes on in a new run: a history has its limits, and a maintenance may wait for months.
 func (m *maintenance) continueAsNew(root workflow.Context, input converter.RawValue) error {
 	s := state{
-		Status: m.journal.status(), Heard: m.journal.heard, Prepared: m.prepared,
+		Status: m.journal.status(), Seen: m.journal.seen, Prepared: m.prepared,
 		At: m.at, End: m.end, Stop: m.control.reason, Why: m.control.why,
 		Slot: m.slot.slotState, Hold: m.hold.holdState, Drain: m.drainer.drainState, Hooks: m.hooks.hooksState,
 		Work: m.requestors.work.workState, Target: m.plans.targetState, Validation: m.validator.validatorState, Freeze: m.control.freezeState, Announced: m.hold.shownState,
@@ -79,7 +79,7 @@ func (m *maintenance) restore(root workflow.Context, carried converter.RawValue)
 	var s state
 	m.unknown, err = handover.Read(carried, &s)
 	handover.Must("the state of the run before", err)
-	m.journal.s, m.journal.heard = s.Status, s.Heard
+	m.journal.s, m.journal.seen = s.Status, s.Seen
 	m.spec, m.prepared = s.Status.Spec, s.Prepared
 	m.at, m.end = s.At, s.End
 	m.admission.over = !slices.Contains(beforeSlot, s.At)

@@ -76,7 +76,7 @@ func (n *notification) setUp(input converter.RawValue) error {
 	if err := workflow.SetQueryHandler(n.ctx, api.QueryStatus, func() (api.NotificationStatus, error) { return n.status(), nil }); err != nil {
 		return err
 	}
-	n.inbox = inbox.New(n.ctx, inbox.Ears{Refused: func(name string, _ api.Message, _ api.Outcome, why error) { n.refused(name, why) }})
+	n.inbox = inbox.New(n.ctx, n)
 	if n.Collects {
 		inbox.Receive(n.inbox, api.SignalCollect, collector{n}.queue)
 	} else {
@@ -105,6 +105,11 @@ func (n *notification) status() api.NotificationStatus {
 	s := n.state.NotificationStatus
 	s.Waiting = len(n.state.Upcoming) + len(n.state.Queue)
 	return s
+}
+
+// Refused counts a signal that cannot be read.
+func (n *notification) Refused(name string, _ api.Message, _ api.Outcome, why error) {
+	n.refused(name, why)
 }
 
 // refused counts a signal that says nothing true. It changes nothing.

@@ -29,15 +29,8 @@ func (o *office) listen(root workflow.Context) error {
 	if err != nil {
 		return err
 	}
-	in := inbox.New(o.ctx, inbox.Ears{
-		Arrived: func() { o.signals++; o.dirty = true },
-		Known:   o.knows,
-		Applied: func(name string, who api.Message, effect string) { o.received(name, who, api.Applied, effect) },
-		Refused: func(name string, who api.Message, outcome api.Outcome, why error) {
-			o.received(name, who, outcome, "ignored: "+why.Error())
-		},
-	})
-	if err := in.Take(append(o.course.handlers(), inbox.On(api.MsgCancel, o.checkCancel, o.applyCancel))...); err != nil {
+	in := inbox.New(o.ctx, o)
+	if err := in.Take(o, append(o.course.handlers(), inbox.On(api.MsgCancel, o.checkCancel, o.applyCancel))...); err != nil {
 		return err
 	}
 	o.course.listen(in)
@@ -50,6 +43,22 @@ func (o *office) listen(root workflow.Context) error {
 		}
 	})
 	return nil
+}
+
+// Arrived counts a signal.
+func (o *office) Arrived() { o.signals++; o.dirty = true }
+
+// Known reports whether a message was received before.
+func (o *office) Known(id string) bool { return o.knows(id) }
+
+// Applied records a message that had an effect.
+func (o *office) Applied(name string, who api.Message, effect string) {
+	o.received(name, who, api.Applied, effect)
+}
+
+// Refused records a message that had none.
+func (o *office) Refused(name string, who api.Message, outcome api.Outcome, why error) {
+	o.received(name, who, outcome, "ignored: "+why.Error())
 }
 
 func (o *office) checkCancel(m api.Cancel) error {

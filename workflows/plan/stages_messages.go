@@ -16,7 +16,7 @@ import (
 func (s *stages) handlers() []inbox.Handler {
 	const rolls = "the plan is of strategy allAtOnce: "
 	return []inbox.Handler{
-		inbox.On(api.MsgSetStage, s.checkStage, s.applyStage).Settled(s.settle),
+		inbox.On(api.MsgSetStage, s.checkStage, s.applyStage).Answered(s),
 		inbox.On(api.MsgSetSelector, s.checkSelector, s.applySelector),
 		refusing[api.Simple](api.MsgPause, rolls+"its nodes go together, and none is begun later: stop the drains with freeze --running, or end it with set-stage Complete"),
 		refusing[api.Simple](api.MsgResume, rolls+"it is never paused: go on with set-stage"),
@@ -52,6 +52,11 @@ func (s *stages) applyStage(m api.SetStage) string {
 
 // answerWithin bounds how long whoever sets the stage waits to hear that the lockstep refuses it.
 const answerWithin = 5 * time.Second
+
+// Answer is what the sender of set-stage gets.
+func (s *stages) Answer(ctx workflow.Context, effect string) (string, error) {
+	return effect, s.settle(ctx)
+}
 
 // settle waits for the lockstep's answer to the present intent. One that does not come in time changes nothing: it is waited
 // for, and a refusal stands in the status.
