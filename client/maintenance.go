@@ -24,7 +24,7 @@ type Maintenance struct {
 	Execution enumspb.WorkflowExecutionStatus
 }
 
-// Running tells whether it has not ended.
+// Running reports whether it has not ended.
 func (m Maintenance) Running() bool {
 	return m.Execution == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
 }

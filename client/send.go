@@ -146,7 +146,7 @@ func (w *effectWait) await(ctx context.Context) (Sent, error) {
 	}
 }
 
-// judge tells whether what was seen is the end of the wait.
+// judge reports whether what was seen is the end of the wait.
 func (w *effectWait) judge(v View) (sent Sent, done bool, err error) {
 	entry, received := outcomeOf(v.Status, w.who.ID)
 	// First of all: what looks like the effect is then somebody else's doing.

@@ -40,7 +40,7 @@ type server struct {
 	silentSince time.Time
 }
 
-// polled tells whether a worker polls the task queue, and when it was last seen to. A failure to find out counts as yes,
+// polled reports whether a worker polls the task queue, and when it was last seen to. A failure to find out counts as yes,
 // since it is only used for hints and for not asking what nobody would answer; the time is then zero.
 func (s *server) polled(ctx context.Context) (seen time.Time, polled bool) {
 	s.mu.Lock()

@@ -86,7 +86,7 @@ type waiting struct {
 	task, polled, since time.Time
 }
 
-// unattended tells that the same task has been waiting, and nobody has polled, for too long. A worker that polls has much to
+// unattended reports whether the same task has been waiting, and nobody has polled, for too long. A worker that polls has much to
 // do, and comes to it.
 func (w *waiting) unattended(task, polled, now time.Time) bool {
 	if !w.task.Equal(task) || polled.After(w.polled) {

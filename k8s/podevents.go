@@ -33,11 +33,11 @@ type PodEvents struct {
 	log     *slog.Logger
 }
 
-// NewPodEvents starts to record; its client should have a request budget of its own. Where busy tells that many pods are to be
+// NewPodEvents starts to record; its client should have a request budget of its own. While many pods are to be
 // evicted, Events are slower still.
-func NewPodEvents(client kube.Interface, log *slog.Logger, busy func() bool) *PodEvents {
+func NewPodEvents(client kube.Interface, log *slog.Logger, evictions Load) *PodEvents {
 	p := &PodEvents{client: client, log: log}
-	p.waiting = NewPaced(Pace{PerSecond: podEventsPerSecond, AtOnce: podEventsAtOnce, Room: podEventsWaiting, Busy: busy}, p.write)
+	p.waiting = NewPaced(Pace{PerSecond: podEventsPerSecond, AtOnce: podEventsAtOnce, Room: podEventsWaiting, Urgent: evictions}, p.write)
 	return p
 }
 

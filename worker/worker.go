@@ -234,7 +234,7 @@ func clusterClients(o Options) (kube kubeClient, podEvents *k8s.PodEvents, err e
 	if err != nil {
 		return nil, nil, err
 	}
-	return kube, k8s.NewPodEvents(events, o.Logger, o.limiter.Busy), nil
+	return kube, k8s.NewPodEvents(events, o.Logger, o.limiter), nil
 }
 
 // longestDecision is how long a workflow may think. The largest decisions, of dozens of plans over 15,000 nodes, take about a
@@ -276,7 +276,7 @@ func attributeNames() []string {
 
 func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.PodEvents, registry prometheus.Registerer) (workflows.Activities, error) {
 	c, temporal, namespace := o.Config, to.client, to.namespace
-	events := nodeevent.NewRecorder(kube, c.Kubernetes.Events, o.Logger, o.limiter.Busy)
+	events := nodeevent.NewRecorder(kube, c.Kubernetes.Events, o.Logger, o.limiter)
 	all, sources := k8s.NewNodes(kube), k8s.NewSources(kube)
 	runner, err := checks.New(c.ChecksAndHooks(), kube, o.Version)
 	if err != nil {
@@ -311,9 +311,9 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 			Client: kube, Temporal: temporal, Nodes: all, Sources: sources, Metrics: drain.NewMetrics(registry),
 			Limiter: o.limiter, PodEvents: podEvents, JobNamespaces: own, Pod: c.Kubernetes.PodUID,
 		},
-		Cluster: &cluster.Activities{Nodes: all, Temporal: temporal, Home: to.home, Pods: k8s.NewNodePods(kube), Busy: o.limiter.Busy, Census: o.census},
+		Cluster: &cluster.Activities{Nodes: all, Temporal: temporal, Home: to.home, Pods: k8s.NewNodePods(kube), Evictions: o.limiter, Census: o.census},
 		Preflights: &preflight.Activities{
-			Client: kube, Temporal: temporal, Budgets: sources.BudgetsIn, Capacity: k8s.NewCapacityReader(kube), JobNamespaces: own,
+			Client: kube, Temporal: temporal, Budgets: sources, Capacity: k8s.NewCapacityReader(kube), JobNamespaces: own,
 			LeaseNamespace: c.Health.LeaseNamespace,
 		},
 		Executions: &execution.Activities{Temporal: temporal, Namespace: namespace, Home: to.home, Nodes: all},

@@ -101,7 +101,7 @@ func (a *arrivals) look(ctx context.Context) error {
 }
 
 // busy tells that to begin to look at more pods would take the API server from the evictions. What comes meanwhile is seen later.
-func (a *arrivals) busy() bool { return a.Busy != nil && a.Busy() }
+func (a *arrivals) busy() bool { return a.Evictions != nil && a.Evictions.Busy() }
 
 // isReady tells whether a holder's node shows that it is held and Ready.
 func (a *arrivals) isReady(view *k8s.View, h WatchedHolder) bool {

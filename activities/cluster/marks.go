@@ -180,7 +180,7 @@ func (l lostMarks) due() <-chan time.Time {
 // shown are the nodes of a watch, and how their marks are read.
 type shown struct {
 	*k8s.View
-	markOf func(*corev1.Node) (k8s.Mark, error)
+	marks *k8s.Nodes
 }
 
 // changes are what the holders are to be told. A mark that was never seen may not be set yet: it counts as missing only
@@ -199,7 +199,7 @@ func (m markedNodes) changes(nodes shown, holders []WatchedHolder, lost lostMark
 			}
 			continue
 		}
-		mark, err := nodes.markOf(node)
+		mark, err := nodes.marks.MarkOf(node)
 		held := err == nil && mark.HeldBy(h.WorkflowID, h.RunID)
 		if held {
 			m[h.RequestID] = true

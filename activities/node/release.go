@@ -81,7 +81,7 @@ func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released
 	}
 	holder := callerFor(ctx, in.WorkflowID, in.RunID)
 	known := k8s.Known{
-		Prior: in.Prior, Cordoned: hasCordoned(n.Temporal, in.Node, holder.RunID),
+		Prior: in.Prior, Cordons: cordons{n.Temporal, in.Node, holder.RunID},
 		Tells: n.Home.GivenBack(ctx, holder, in.Event.Reason),
 	}
 	if in.Orphan {

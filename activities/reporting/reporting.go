@@ -27,6 +27,9 @@ const (
 	maxCountSignals = 10
 )
 
+// Blocked shows how many pods are blocked, by reason.
+type Blocked interface{ Show(reasons map[string]int) }
+
 // Reporter tells the world how a drain goes: by heartbeat, and for what blocks it a bounded number of times by signal
 // to the workflow, since heartbeat details never reach workflow code.
 type Reporter struct {
@@ -36,8 +39,8 @@ type Reporter struct {
 	Heartbeats *heartbeat.Loop
 	// Counts has the workflow hear also of how many pods are left, where it has to tell others.
 	Counts bool
-	// Show shows why pods are blocked, by reason; nil shows nothing.
-	Show func(reasons map[string]int)
+	// Blocked is shown why pods are blocked; nil shows nothing.
+	Blocked Blocked
 
 	sent     int
 	sentSet  string
@@ -56,8 +59,8 @@ func (r *Reporter) Report(ctx context.Context, p api.DrainProgress) {
 	if r.began.IsZero() {
 		r.began = time.Now()
 	}
-	if r.Show != nil {
-		r.Show(p.Reasons)
+	if r.Blocked != nil {
+		r.Blocked.Show(p.Reasons)
 	}
 	r.Heartbeats.Show(ctx, p)
 	set := blockedSet(p, time.Now())

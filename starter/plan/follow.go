@@ -102,7 +102,7 @@ func (f *follower) node(n api.PlanNode, now time.Time) {
 	f.display.Note("%s: %s%s", n.Node, text, terminal.Colon(note))
 }
 
-// allThere tells that a page has every node that may have something to say: those whose turn has not come are the last.
+// allThere reports whether a page has every node that may have something to say: those whose turn has not come are the last.
 func allThere(s *api.PlanStatus) bool {
 	if s.NextOffset == 0 || len(s.Nodes) == 0 {
 		return true

@@ -81,7 +81,7 @@ func CancelMessage(program string, release, wait bool) invocation.Message {
 	}
 }
 
-// touched tells whether anything was done to the node.
+// touched reports whether anything was done to the node.
 func touched(transitions []api.Transition) bool {
 	return slices.ContainsFunc(transitions, func(t api.Transition) bool { return t.Phase == api.Cordoning })
 }

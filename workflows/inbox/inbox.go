@@ -279,7 +279,7 @@ func Update[T, R any](i *Inbox, name string, check func(T) error, handle func(ct
 	}})
 }
 
-// Unread tells whether there are messages that were not looked at yet.
+// Unread reports whether there are messages that were not looked at yet.
 func (i *Inbox) Unread() bool { return i.queue.Unread() }
 
 // Open reads signals, in a coroutine of its own, each once ready says nothing against it; nil is at once.
@@ -339,7 +339,7 @@ func Payload(raw converter.RawValue) []byte {
 	return raw.Payload().GetData()
 }
 
-// IsContinued tells whether a run was given its input by the run before it, which continued as new. The server names an
+// IsContinued reports whether a run was given its input by the run before it, which continued as new. The server names an
 // earlier run also where one is repeated by a cron schedule or a retry policy, with the input that somebody gave the first.
 func IsContinued(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)

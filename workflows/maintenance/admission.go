@@ -57,7 +57,7 @@ func (a *admission) awaitApproval() error {
 	if !a.decided() && a.journal.phase() != api.AwaitingApproval { // otherwise a run before this one began to wait
 		a.journal.enter(api.AwaitingApproval, "")
 		a.journal.waiting(awaitedWord)
-		a.journal.tell(notices.AwaitingApproval, "")
+		a.journal.announce(notices.AwaitingApproval, "")
 		a.journal.attribute(api.AttributePhase.ValueSet(string(api.AwaitingApproval)))
 	}
 	for !a.decided() {
@@ -69,7 +69,7 @@ func (a *admission) awaitApproval() error {
 			return err
 		}
 		if !spoken {
-			a.journal.tell(notices.ApprovalReminder, "waits for approval since "+instant(a.journal.status().Since))
+			a.journal.announce(notices.ApprovalReminder, "waits for approval since "+instant(a.journal.status().Since))
 		}
 	}
 	if a.journal.phase() == api.AwaitingApproval {
@@ -158,8 +158,8 @@ func (a *admission) outcome(w word, effect string) { a.journal.settle(w.judgemen
 
 // awaitNotice announces the maintenance, and waits until its notice is over.
 func (a *admission) awaitNotice() error {
-	if !a.journal.wasTold(notices.MaintenanceScheduled) {
-		a.journal.tell(notices.MaintenanceScheduled, noticeText(a.spec))
+	if !a.journal.wasAnnounced(notices.MaintenanceScheduled) {
+		a.journal.announce(notices.MaintenanceScheduled, noticeText(a.spec))
 	}
 	for a.spec.NotBefore != nil && a.spec.NotBefore.After(a.control.now()) {
 		if a.journal.phase() != api.Pending || a.journal.isFresh() {
@@ -173,7 +173,7 @@ func (a *admission) awaitNotice() error {
 		case err != nil:
 			return err
 		case a.moved:
-			a.journal.tell(notices.MaintenanceScheduled, noticeText(a.spec))
+			a.journal.announce(notices.MaintenanceScheduled, noticeText(a.spec))
 		case woken:
 			return errContinue
 		}

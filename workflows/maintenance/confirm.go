@@ -10,11 +10,11 @@ import (
 
 // confirm is what a run does first that came by reset: it goes on from the past, and may have given back since then what
 // it believes to hold. Until the scheduler has confirmed the slot nothing is done to the node. It returns the run that
-// the server names, by which one reset is told from the next.
+// the server names, which tells two resets apart.
 func (m *maintenance) confirm(ctx workflow.Context) (run string, err error) {
 	// What is being given back is not held again: the release goes on, and marks that follow it would stay.
 	if m != nil {
-		m.plans.ask() // what it was told since then it does not know
+		m.plans.ask() // targets that came since then are unknown
 	}
 	confirms := m != nil && m.slot.isHeld() && m.end == nil && !m.hold.releasing && m.restarting == nil
 	if confirms {

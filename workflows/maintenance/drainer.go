@@ -247,8 +247,7 @@ func (d *drainer) progressed(p api.DrainProgress) {
 // drainEnds is how long a cancelled maintenance waits for its drain: longer than a lost worker's drain is believed in.
 const drainEnds = 15 * time.Second
 
-// awaitStopped waits until a drain that was told to stop has stopped, so that no eviction meets a node that is back
-// already.
+// awaitStopped waits until a cancelled drain has stopped, so that no eviction meets a node that is back already.
 func (d *drainer) awaitStopped(future workflow.Future) error {
 	stopped, err := d.control.awaitAlwaysUpTo(d.control.life, drainEnds, "the drain stops", future.IsReady)
 	if err != nil {
@@ -256,7 +255,7 @@ func (d *drainer) awaitStopped(future workflow.Future) error {
 	}
 	if stopped {
 		if err := d.ended(future); err != nil && !temporal.IsCanceledError(err) {
-			workflow.GetLogger(d.control.life).Warn("the drain that was told to stop", "error", err)
+			workflow.GetLogger(d.control.life).Warn("the cancelled drain", "error", err)
 		}
 	}
 	return d.control.decided()
@@ -289,7 +288,7 @@ func (d *drainer) input() drain.Input {
 func (d *drainer) emptied() *drain.Word {
 	payload, err := json.Marshal(d.plans.emptiedProgress())
 	if err != nil {
-		workflow.GetLogger(d.control.life).Error("the lockstep is told later", "error", err)
+		workflow.GetLogger(d.control.life).Error("the drain does not report to the lockstep", "error", err)
 		return nil
 	}
 	return &drain.Word{WorkflowID: d.plans.lockstepID(), Signal: api.SignalNodeProgress, Payload: payload}
@@ -323,7 +322,7 @@ func (d *drainer) untilInterrupted(done func() bool) error {
 	}
 }
 
-// waitForPods lets chosen pods complete by themselves, for as long as the specification gives them.
+// waitForPods lets chosen pods complete by themselves, for as long as the specification says.
 func (d *drainer) waitForPods() error {
 	wait := d.spec.WaitForPodCompletion
 	if wait == nil {

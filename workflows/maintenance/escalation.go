@@ -72,11 +72,11 @@ func (d *drainer) takeRung(rung api.RungTaken) error {
 	d.journal.note(text)
 	if rung.Do == spec.ExpireSLA {
 		meter.SLAExpired.Count(d.control.life, "")
-		d.journal.tell(notices.SLAExpired, rung.Why)
+		d.journal.announce(notices.SLAExpired, rung.Why)
 		return d.hold.warn(d.control.steps, "SLAExpired", "the SLA is over: "+rung.Why)
 	}
 	meter.Escalations.Count(d.control.life, rung.Do)
-	d.journal.tell(notices.Escalated, text)
+	d.journal.announce(notices.Escalated, text)
 	switch rung.Do {
 	case spec.GiveBack:
 		return errGivenBack
@@ -256,7 +256,7 @@ func (l *ladder) takeNext() {
 // ask has a rung taken now.
 func (l *ladder) ask(rung api.RungTaken) { l.Asked = append(l.Asked, rung) }
 
-// isAsked tells that somebody wants a rung now.
+// isAsked reports whether somebody wants a rung now.
 func (l *ladder) isAsked() bool { return len(l.Asked) > 0 }
 
 // takeAsked is the first of the rungs that somebody wants now.

@@ -28,7 +28,7 @@ func (h *hold) changed(c api.NodeChange) {
 // maxChanges bounds the changes that wait: what is wrong with a node is found when the first of them is looked into.
 const maxChanges = 20
 
-// idle tells that no change of the node is looked into.
+// idle reports whether no change of the node is looked into.
 func (h *hold) idle() bool { return !h.guarding && len(h.changes) == 0 }
 
 // guard reacts to what others do to the held node.
@@ -109,7 +109,7 @@ func (h *hold) react(ctx workflow.Context, change api.NodeChange) error {
 		h.control.loseNode("the node was deleted")
 		return nil
 	default:
-		// The mark is gone: by a replacement of the node, or by somebody's hand.
+		// The mark is gone: by a replacement of the node, or by somebody.
 		_, err := h.holdNode(ctx, h.wantsCordon(), markRestored)
 		if call.IsError(err, api.ErrorNodeGone, api.ErrorNodeReplaced) {
 			h.control.loseNode(call.Cause(err))

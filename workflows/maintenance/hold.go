@@ -91,7 +91,7 @@ func (h *hold) cordon() error {
 	now := h.control.now()
 	h.BootID = held.BootID
 	h.journal.change(func(s *api.Status) { s.CordonedAt = &now })
-	h.journal.tell(notices.MaintenanceStarted, "")
+	h.journal.announce(notices.MaintenanceStarted, "")
 	return nil
 }
 
@@ -157,7 +157,7 @@ func (h *hold) ownOutOfService(own bool) {
 	}
 }
 
-// markLost tells that somebody removed the mark from the node under a step, and that it is to be set again: a bounded
+// markLost reports whether somebody removed the mark from the node under a step, and that it is to be set again: a bounded
 // number of times.
 func (h *hold) markLost(err error) bool {
 	return call.IsError(err, api.ErrorNotHolder) && h.MarksRestored < maxMarksRestored && !h.control.stopped()
@@ -175,7 +175,7 @@ func (h *hold) restoreMark() error {
 var markRestored = nodeevent.Event{Reason: "MarkRestored", Warning: true,
 	Message: "somebody removed the mark of a maintenance; it is set again"}
 
-// wantsCordon tells whether the node is to be unschedulable: as was asked, unless that was given up.
+// wantsCordon reports whether the node is to be unschedulable: as was asked, unless that was given up.
 func (h *hold) wantsCordon() bool { return h.spec.Cordon && !h.Contested }
 
 // release takes the mark off the node, which fences every eviction in flight, and with it what Drydock changed; the same

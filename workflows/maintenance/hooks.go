@@ -47,7 +47,7 @@ type cleanup struct {
 	Captured string          `json:"captured,omitempty"`
 }
 
-// idle tells that no hook is under way.
+// idle reports whether no hook is under way.
 func (h *hooks) idle() bool { return len(h.open) == 0 && h.background == 0 }
 
 func (h *hooks) beforeCordon() error { return h.step(hookBeforeCordon, h.spec.Hooks.BeforeCordon) }

@@ -130,7 +130,7 @@ func (m *maintenance) steps() []step {
 
 func (m *maintenance) begin() error {
 	meter.Started.Count(m.control.life, "")
-	m.journal.tell(notices.MaintenanceUnknown, "")
+	m.journal.announce(notices.MaintenanceUnknown, "")
 	return m.control.decided()
 }
 

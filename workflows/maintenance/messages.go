@@ -11,7 +11,7 @@ import (
 	"drydock/workflows/inbox"
 )
 
-// handlers are the messages of people and scripts, in a fixed order, since they are registered by workflow code.
+// handlers are the messages of people and scripts, in a fixed order: workflow code registers them.
 func (m *maintenance) handlers() []inbox.Handler {
 	return []inbox.Handler{
 		inbox.On(api.MsgDone, unlessEnding(m, m.requestors.checkDone), m.requestors.applyDone),
@@ -71,7 +71,7 @@ func (m *maintenance) listen(root workflow.Context) error {
 	return nil
 }
 
-// ignored begins the effect of a message that had none.
+// ignored is how the effect of a message that had none begins.
 const ignored = "ignored: "
 
 func outcomeOf(effect string) api.Outcome {
@@ -101,12 +101,12 @@ func (j *journal) Answer(ctx workflow.Context, effect string) (string, error) {
 	return v.effect, nil
 }
 
-// unlessEnding refuses a message once it is decided that the maintenance ends: whoever decided that was told so.
+// unlessEnding refuses a message once it is decided that the maintenance ends.
 func unlessEnding[T any](m *maintenance, check func(T) error) func(T) error {
 	return func(payload T) error { return firstOf(m.control.refuse(), check(payload)) }
 }
 
-// blocked takes what an activity says keeps it from ending: the preflight's, the validation's or the drain's.
+// blocked takes what keeps an activity from ending: the preflight, the validation or the drain.
 func (m *maintenance) blocked(p api.DrainProgress) {
 	switch phase := m.journal.phase(); {
 	case m.admission.inPreflight:

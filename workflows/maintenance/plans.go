@@ -14,9 +14,9 @@ import (
 	"drydock/rules/spec"
 )
 
-// targetState is what the next run of the maintenance has to know. The zero targetState has heard nothing.
+// targetState is what the next run of the maintenance has to know. The zero value knows no target.
 type targetState struct {
-	// Revision is that of the latest word, and the next six are its.
+	// Revision is that of the latest signal, and the next six fields are its content.
 	Revision int               `json:"revision,omitempty"`
 	Targets  []drainplan.Entry `json:"targets,omitempty"`
 	Waits    string            `json:"waits,omitempty"`
@@ -29,7 +29,7 @@ type targetState struct {
 	Drained int `json:"drained,omitempty"`
 	// Given: nothing more is to be drained, and the requestor's time runs.
 	Given bool `json:"given,omitempty"`
-	// Reported is what was reported to the lockstep last. Owed: it wants an answer, whether or not something changed.
+	// Reported is the last report to the lockstep. Owed: the lockstep wants one, whether or not something changed.
 	Reported *standing `json:"told,omitempty"`
 	Owed     bool      `json:"owed,omitempty"`
 }
@@ -45,8 +45,8 @@ type standing struct {
 	Waiting    string    `json:"waiting,omitempty"`
 }
 
-// plans are the ones that the maintenance is for. Those that share it say, by their lockstep, how far its node is to be drained,
-// and are told how far it is. The one that began it is told when somebody has to decide about the node, and when no longer.
+// plans are the ones that the maintenance is for. Those that share it say, by their lockstep, how far to drain its node,
+// and get reports of how far it is. The one that began it learns when somebody has to decide about the node, and when no longer.
 type plans struct {
 	*core
 	requestors *requestors
@@ -57,17 +57,17 @@ type plans struct {
 	// sentMeanwhile: a report went to the lockstep since the present drain began, which may come there after the drain's own.
 	sentMeanwhile bool
 	sentAt        time.Time
-	// reportedHeld is what the plan that began the maintenance knows, reporting that it is being told.
+	// reportedHeld is what the plan that began the maintenance knows; reporting is set while a signal to it is on its way.
 	reportedHeld, reporting bool
 }
 
 const (
-	// reportWithin is how soon the lockstep is told of what nobody waits for: what happens meanwhile is told with it.
+	// reportWithin delays reports that nobody waits for, so that one report has all that happens meanwhile.
 	reportWithin = 5 * time.Second
-	// reportEvery is the shortest time between two words to the lockstep, but for the one that the node is drained.
+	// reportEvery is the shortest time between two reports, but for the one that the node is drained.
 	reportEvery = time.Second
-	// reportAgainFirst and reportAgainLast bound the pause after which a lockstep that says nothing is told again: it may have
-	// been started anew, and know nothing.
+	// reportAgainFirst and reportAgainLast bound the pause before a report is repeated to a lockstep that sends nothing: it may
+	// have been started anew, and know nothing.
 	reportAgainFirst = 5 * time.Minute
 	reportAgainLast  = time.Hour
 	// maxLeap is how far a revision may be ahead of the one before: whoever sends a forged one must not shut out all later
@@ -80,7 +80,7 @@ const (
 
 func (p *plans) lockstepID() string { return api.LockstepID(p.cluster) }
 
-// receive takes the word of the plans, which anybody can send. One that comes with the start is read before it is known
+// receive takes a target, which anybody can send. One that comes with the start is read before it is known
 // whether there are plans.
 func (p *plans) receive(n api.NodeTarget) {
 	if p.control.refuse() != nil || p.journal.ending() != nil || p.journal.phase() == api.Validating {
@@ -126,7 +126,7 @@ func (p *plans) show() {
 	p.requestors.show()
 }
 
-// take takes a word; the error says why it does not count. An older one changes nothing, and what was to leave stays so.
+// take takes a target; the error says why it does not count. An older one changes nothing, and pods that were to leave stay so.
 func (p *plans) take(n api.NodeTarget) error {
 	if err := n.Validate(); err != nil {
 		return err
@@ -194,19 +194,19 @@ func (s *targetState) waitedFor() string {
 	return cmp.Or(s.Waits, "the plans that share it: "+strings.Join(s.Plans, ", "))
 }
 
-// behind tells that the node is to be drained further than it is.
+// behind reports whether the node is to be drained further than it is.
 func (s *targetState) behind() bool { return s.Rises > s.Drained }
 
-// stands tells that a node in the middle of its drain is drained as far as its plans have come, and is drained further once
+// stands reports whether a node in the middle of its drain is drained as far as its plans have come, and is drained further once
 // other nodes are as far.
 func (p *plans) stands() bool {
 	return p.spec.Lockstep && p.Further && p.begun() && !p.behind() && p.journal.status().Phase == api.Draining
 }
 
-// begun tells that there are pods which are to leave, or have left.
+// begun reports whether there are pods which are to leave, or have left.
 func (s *targetState) begun() bool { return s.Rises > 0 }
 
-// turns tells that a Ready node is to be drained further, or that its requestor's time is to begin or to end.
+// turns reports whether a Ready node is to be drained further, or that its requestor's time is to begin or to end.
 func (p *plans) turns() bool { return p.spec.Lockstep && (p.behind() || p.Last != p.Given) }
 
 // turn gives a Ready node to its requestors once nothing more is to be drained, and takes it back where there is again:
@@ -225,7 +225,7 @@ func (p *plans) turn(give, takeBack func()) (behind bool) {
 	return p.behind()
 }
 
-// gives tells that a Ready node is its requestors', and remembers it.
+// gives reports whether a Ready node is its requestors', and remembers it.
 func (p *plans) gives() bool {
 	p.Given = p.spec.Lockstep && p.Last && !p.behind()
 	return p.Given || !p.spec.Lockstep
@@ -247,7 +247,7 @@ func (p *plans) plan() *spec.Plan {
 	return &spec.Plan{Tiers: p.Targets, Include: []drainplan.PodType{}, Static: spec.SkipStatic}
 }
 
-// ask has the lockstep told whether or not something changed.
+// ask makes a report due whether or not something changed.
 func (p *plans) ask() { p.Owed = p.spec.Lockstep }
 
 // idle reports that the plans know what there is to know.
@@ -255,7 +255,7 @@ func (p *plans) idle() bool {
 	return (!p.spec.Lockstep || !p.sending && !p.due()) && (p.planID == "" || !p.reporting && p.held() == p.reportedHeld)
 }
 
-// due tells that the lockstep has to be told something. That a node is to be drained further it said itself.
+// due reports whether the lockstep lacks something. That a node is to be drained further it knows.
 func (p *plans) due() bool {
 	if p.Owed || p.Reported == nil {
 		return true
@@ -284,7 +284,6 @@ func (p *plans) standing() standing {
 	return now
 }
 
-// progress is what the lockstep is told of it.
 func (p *plans) progress(now standing) api.NodeProgress {
 	s := p.journal.status()
 	n := api.NodeProgress{
@@ -297,15 +296,14 @@ func (p *plans) progress(now standing) api.NodeProgress {
 	return n
 }
 
-// emptiedProgress is what the lockstep is told once the drain has emptied the node; the drain says it, which saves a task for every
-// tier of every node.
+// emptiedProgress is the report that the node is empty. The drain sends it, which saves a workflow task for every tier of every node.
 func (p *plans) emptiedProgress() api.NodeProgress {
 	p.sentMeanwhile = p.sending
 	return p.progress(standing{Revision: p.Revision, Phase: api.Draining, Drained: true})
 }
 
-// noteEmptied notes that the node is drained as far as it was to be when it had risen so often, and whether the lockstep was
-// told that and nothing that it could hear after that.
+// noteEmptied notes that the node is drained as far as it was to be when it had risen so often, and whether the drain
+// reported that, and no later report could arrive after it.
 func (p *plans) noteEmptied(rises int, reported bool) {
 	p.Drained = rises
 	if reported && !p.sentMeanwhile && !p.behind() {

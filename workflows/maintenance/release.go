@@ -35,8 +35,8 @@ func (m *maintenance) restart() error {
 	return err
 }
 
-// giveBack releases the node and its slot, and says when the next attempt begins, so that one bad budget never stops a
-// fleet.
+// giveBack releases the node and its slot, and says when the next attempt begins, so that one bad budget never stops
+// other nodes.
 func (m *maintenance) giveBack() error {
 	attempt, pause := m.journal.status().Attempt, backoffFirst
 	for range min(attempt-1, 10) {
@@ -52,7 +52,7 @@ func (m *maintenance) giveBack() error {
 		return err
 	}
 	m.hooks.cleanUp(false)
-	m.journal.tell(notices.MaintenanceScheduled, reason)
+	m.journal.announce(notices.MaintenanceScheduled, reason)
 	m.hold.showConditions()
 	m.drainer.endAttempt()
 	m.drainer.retryNow = false
@@ -128,13 +128,13 @@ func (m *maintenance) beforeRelease() error {
 	}
 }
 
-// beginEnd says how the maintenance ends, before anything is undone.
+// beginEnd records how the maintenance ends, before anything is undone.
 func (m *maintenance) beginEnd(end ending) {
 	m.end = &end
 	m.control.end()
 	m.admission.dismiss()
 	m.journal.change(func(s *api.Status) { s.ReadyDeadline, s.Failure = nil, end.Message })
-	m.journal.tellEnd(end)
+	m.journal.announceEnd(end)
 }
 
 // bringBack undoes what was done, whatever the end, and enters the end. It runs on a context that no cancellation
@@ -149,7 +149,7 @@ func (m *maintenance) bringBack() error {
 	m.hooks.cleanUp(m.end.Phase == api.Completed)
 	m.journal.waiting("")
 	m.journal.enter(m.end.Phase, m.end.Message)
-	m.journal.tellEnded(*m.end)
+	m.journal.announceEnded(*m.end)
 	return nil
 }
 
@@ -182,7 +182,7 @@ func (m *maintenance) undo() error {
 	return err
 }
 
-// releaseNode takes the mark off the node, gives the slot back, and then tells the plan, where there is one to be told.
+// releaseNode takes the mark off the node, gives the slot back, and then signals the plan, where there is one.
 func (m *maintenance) releaseNode(event nodeevent.Event, plan *node.Signal) (gone bool, err error) {
 	if !m.hold.Touched {
 		return false, nil

@@ -9,7 +9,7 @@ import (
 	"drydock/api"
 )
 
-// open begins to tell the plan and the lockstep.
+// open begins the reports to the plan and the lockstep.
 func (p *plans) open() {
 	if p.planID != "" {
 		workflow.GoNamed(p.control.life, "report to the plan", p.reportHeld)
@@ -19,7 +19,7 @@ func (p *plans) open() {
 	}
 }
 
-// reportToLockstep tells the lockstep of every change as long as the maintenance runs, and again where it hears nothing from there.
+// reportToLockstep reports every change as long as the maintenance runs, and again where the lockstep sends nothing.
 func (p *plans) reportToLockstep(ctx workflow.Context) {
 	pause := reportAgainFirst
 	for {
@@ -51,7 +51,7 @@ func (p *plans) reportToLockstep(ctx workflow.Context) {
 	}
 }
 
-// emptied tells that the node has been drained to its targets since the last word, which the other nodes wait for. Targets are
+// emptied reports whether the node has been drained to its targets since the last report, which the other nodes wait for. Targets are
 // few, so that this need not wait its turn.
 func (p *plans) emptied() bool {
 	now := p.standing()
@@ -63,11 +63,11 @@ func (p *plans) send(ctx workflow.Context) {
 	p.sending, p.sentMeanwhile, p.Owed, p.Reported, p.sentAt = true, true, false, &now, workflow.Now(ctx)
 	defer func() { p.sending = false }()
 	if err := workflow.SignalExternalWorkflow(ctx, p.lockstepID(), "", api.SignalNodeProgress, p.progress(now)).Get(ctx, nil); err != nil {
-		workflow.GetLogger(ctx).Info("the lockstep was not told", "error", err)
+		workflow.GetLogger(ctx).Info("the lockstep did not get a report", "error", err)
 	}
 }
 
-// close tells the lockstep of the end, as the last word.
+// close reports the end to the lockstep, as the last word.
 func (p *plans) close() {
 	if !p.spec.Lockstep {
 		return
@@ -77,25 +77,25 @@ func (p *plans) close() {
 	p.send(p.control.life)
 }
 
-// held tells that the node stays out of service until somebody decides.
+// held reports whether the node stays out of service until somebody decides.
 func (p *plans) held() bool {
 	return p.journal.phase() == api.RequestorFailed || p.validator.undecided()
 }
 
-// backSignal tells the plan that the node is back; the activity that releases the node sends it, nil where there is no plan.
+// backSignal says to the plan that the node is back; the activity that releases the node sends it. It is nil where there is no plan.
 func (p *plans) backSignal() *node.Signal {
 	if p.planID == "" {
 		return nil
 	}
 	payload, err := json.Marshal(api.NodeNews{Node: p.spec.Node, RunID: p.runID, Back: true})
 	if err != nil {
-		workflow.GetLogger(p.control.life).Error("the plan is not told", "error", err)
+		workflow.GetLogger(p.control.life).Error("the plan gets no signal", "error", err)
 		return nil
 	}
 	return &node.Signal{WorkflowID: p.planID, Name: api.SignalNodeNews, Payload: payload}
 }
 
-// reportHeld tells the plan as long as the maintenance runs; the server tells it of the end.
+// reportHeld reports to the plan as long as the maintenance runs; the server reports the end.
 func (p *plans) reportHeld(ctx workflow.Context) {
 	for {
 		if err := workflow.Await(ctx, func() bool { return p.held() != p.reportedHeld }); err != nil {
@@ -105,7 +105,7 @@ func (p *plans) reportHeld(ctx workflow.Context) {
 		news := api.NodeNews{Node: p.spec.Node, RunID: p.runID, Held: p.reportedHeld, Why: p.journal.status().Failure}
 		if err := workflow.SignalExternalWorkflow(ctx, p.planID, "", api.SignalNodeNews, news).Get(ctx, nil); err != nil {
 			// A plan that has ended does not want to know.
-			workflow.GetLogger(ctx).Info("the plan was not told", "plan", p.planID, "error", err)
+			workflow.GetLogger(ctx).Info("the plan did not get a signal", "plan", p.planID, "error", err)
 		}
 		p.reporting = false
 	}

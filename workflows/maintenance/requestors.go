@@ -63,7 +63,7 @@ func (r *requestors) handOver(why string) {
 		return
 	}
 	r.hold.Moved = false
-	r.journal.tell(notices.ObjectsDrained, why)
+	r.journal.announce(notices.ObjectsDrained, why)
 	r.setDeadline(r.spec.ReadyTimeout.Std())
 }
 
@@ -87,7 +87,7 @@ func (r *requestors) await() (overdue bool, err error) {
 	return !ok, err
 }
 
-// wantsWork tells that the worker is to do the work: nobody has said yet how that ended.
+// wantsWork reports whether the worker is to do the work: nobody has said yet how that ended.
 func (r *requestors) wantsWork() bool {
 	place, err := r.find("")
 	return r.journal.phase() == api.Ready && err == nil && r.journal.status().Requestors[place].DoneAt == nil

@@ -19,7 +19,7 @@ import (
 	"drydock/workflows/inbox"
 )
 
-// identity is what a maintenance is: fixed once its input is read.
+// identity is which maintenance this is: fixed once its input is read.
 type identity struct {
 	// cluster is the name in front of IDs, empty where there is one cluster only.
 	cluster    string
@@ -63,7 +63,7 @@ func (i *identity) summary() string {
 	return text
 }
 
-// subject is what hooks and checks are told of the maintenance.
+// subject is the maintenance as hooks and checks see it.
 func (i *identity) subject() checks.Subject {
 	return checks.Subject{
 		Node: i.spec.Node, Requestor: i.spec.Requestor, Reason: i.spec.Reason, Ticket: i.spec.Ticket, Cluster: i.cluster,
@@ -148,7 +148,7 @@ func jsonOf(m spec.Maintenance) json.RawMessage {
 	return text
 }
 
-// register makes the maintenance findable.
+// register sets the search attributes.
 func (m *maintenance) register() {
 	attributes := []temporal.SearchAttributeUpdate{
 		api.AttributeNode.ValueSet(m.spec.Node), api.AttributeRequestor.ValueSet(m.spec.Requestor),
@@ -160,7 +160,7 @@ func (m *maintenance) register() {
 	m.journal.attribute(attributes...)
 }
 
-// open has the maintenance follow its node, tell its channels, and find out when it was reset.
+// open begins the coroutines beside the steps.
 func (m *maintenance) open() {
 	workflow.GoNamed(m.control.life, "guard", m.hold.guard)
 	m.outbox.open()

@@ -58,8 +58,8 @@ func (h *hold) announcement(phase api.Phase, message string) node.AnnounceInput 
 	}
 }
 
-// warn says something on the node, and leaves the phase that is shown to the main coroutine. A node that is gone or lost
-// its mark is the next step's to find.
+// warn writes a Warning event, and leaves the phase that is shown to the main coroutine. The next step finds a node that is
+// gone or lost its mark.
 func (h *hold) warn(ctx workflow.Context, reason, text string) error {
 	in := h.announcement("", bounds.Cut(text, bounds.Text))
 	in.Event.Reason, in.Event.Warning = reason, true

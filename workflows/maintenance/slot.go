@@ -47,7 +47,7 @@ type slotState struct {
 	Taken bool           `json:"taken,omitempty"`
 }
 
-// slotAnswer is what the scheduler last said of the present request.
+// slotAnswer is the scheduler's latest answer to the present request.
 type slotAnswer struct {
 	kind string
 	api.SlotAnswer
@@ -100,7 +100,6 @@ func (s *slot) begin() {
 	}
 	status := s.journal.status()
 	s.Request, s.Requested = fmt.Sprintf("%s/%d", s.runID, status.Attempt), status.Since
-	// Freezes are told to holders only: what was heard of one with an earlier slot is out of date.
 	s.control.forgetFreezes()
 	s.journal.change(func(status *api.Status) { status.Slot = &api.SlotStatus{RequestID: s.Request} })
 	s.journal.waiting("the scheduler")
@@ -108,13 +107,13 @@ func (s *slot) begin() {
 
 func (s *slot) isGranted() bool { return s.answer != nil && s.answer.kind == api.SignalSlotGranted }
 
-// isHeld tells that the scheduler granted the slot.
+// isHeld reports whether the scheduler granted the slot.
 func (s *slot) isHeld() bool {
 	slot := s.journal.status().Slot
 	return s.Request != "" && slot != nil && slot.GrantedAt != nil
 }
 
-// named is the slot as activities ask the scheduler for it.
+// named is the slot as activities name it to the scheduler.
 func (s *slot) named() node.Slot {
 	return node.Slot{Scheduler: api.SchedulerID(s.cluster), RequestID: s.Request}
 }
@@ -146,7 +145,7 @@ func (s *slot) join(gang *schedule.Gang) {
 	}
 }
 
-// wanted is the maintenance's own word on its slot.
+// wanted answers the query of a scheduler that begins anew.
 func (s *slot) wanted() api.SlotWanted {
 	w := api.SlotWanted{Ended: s.journal.phase().Ended()}
 	w.RunID = s.runID
@@ -250,10 +249,9 @@ func (s *slot) releaseSignal() *node.Signal {
 	return &node.Signal{WorkflowID: api.SchedulerID(s.cluster), Name: api.SignalSlotRelease, Payload: payload}
 }
 
-// released notes that the slot was given back.
 func (s *slot) released() { s.Request = "" }
 
-// isAsked tells that there is a request, or a slot, to give back.
+// isAsked reports whether there is a request, or a slot, to give back.
 func (s *slot) isAsked() bool { return s.Request != "" }
 
 // withdraw takes back the request for a slot of a maintenance that did not touch its node.

@@ -13,7 +13,7 @@ import (
 	"drydock/workflows/inbox"
 )
 
-// state is all that a run hands to the next. It fits into a payload: what it is made of is bounded where it is written.
+// state is all that a run hands to the next. It fits into a payload: its parts are bounded where they are written.
 type state struct {
 	Status   api.Status        `json:"status"`
 	Seen     []string          `json:"heard,omitempty"`
@@ -22,7 +22,7 @@ type state struct {
 	At         string  `json:"at"`
 	Restarting string  `json:"restarting,omitempty"`
 	End        *ending `json:"end,omitempty"`
-	// Stop is a decision that the next run acts upon, and Why who made it.
+	// Stop is a decision that the next run carries out, and Why says who made it.
 	Stop reason `json:"stop,omitempty"`
 	Why  string `json:"why,omitempty"`
 
@@ -68,7 +68,7 @@ func (m *maintenance) continueAsNew(root workflow.Context, input converter.RawVa
 	return workflow.NewContinueAsNewError(root, api.NodeMaintenanceType, input, carried)
 }
 
-// restore takes up what the run before this one handed over. A state that nobody continued from is somebody's invention.
+// restore takes up what the run before this one handed over, and refuses a state that came otherwise.
 func (m *maintenance) restore(root workflow.Context, carried converter.RawValue) (continued bool, err error) {
 	if len(inbox.Payload(carried)) == 0 {
 		return false, nil

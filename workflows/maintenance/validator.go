@@ -41,7 +41,7 @@ type verdict struct {
 	retry bool
 }
 
-// failed tells that somebody declared the validation failed.
+// failed reports whether somebody declared the validation failed.
 func (w *verdict) failed() bool { return w != nil && !w.Validated && !w.retry }
 
 // validate validates the node, which was drained by tiers.
@@ -85,7 +85,7 @@ func (v *validator) once(wanted validation.Validation, tiers *spec.Plan) (why st
 
 func (v *validator) begin() {
 	v.journal.enter(api.Validating, "")
-	v.journal.tell(notices.Validating, "")
+	v.journal.announce(notices.Validating, "")
 	v.journal.change(func(s *api.Status) {
 		s.Failure = ""
 		s.Validation = &api.ValidationStatus{State: validation.Waiting}
@@ -220,7 +220,7 @@ func (v *validator) sayIncomplete(why string) error {
 		s.Failure = why
 	})
 	v.journal.note(why)
-	v.journal.tell(notices.MaintenanceIncomplete, why)
+	v.journal.announce(notices.MaintenanceIncomplete, why)
 	if err := v.hold.warn(v.control.steps, "MaintenanceIncomplete", "the node stays out of service until somebody decides: "+why); err != nil {
 		return err
 	}
@@ -228,7 +228,7 @@ func (v *validator) sayIncomplete(why string) error {
 	return nil
 }
 
-// undecided tells that a validation or a last hook has failed and waits for somebody's decision.
+// undecided reports whether a validation or a last hook has failed and waits for somebody's decision.
 func (v *validator) undecided() bool { return v.deciding && v.word == nil }
 
 // tryAgain decides that what failed is tried again.

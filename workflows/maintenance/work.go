@@ -64,7 +64,7 @@ const (
 // ask has the work begun: the node is Ready, for the first time or again.
 func (w *work) ask() { w.Due, w.Succeeded = w.prepared.Work != nil, false }
 
-// idle tells that nothing would be lost with this run of the workflow. Whoever only waits for a Job can be left.
+// idle reports whether nothing would be lost with this run of the workflow. Whoever only waits for a Job can be left.
 func (w *work) idle() bool { return !w.calling && w.settled == nil && w.word == nil }
 
 // start begins an attempt that is due, or takes up the one that a run before this one began.
@@ -99,7 +99,7 @@ func (w *work) start() {
 	})
 }
 
-// isSettled tells that the attempt has ended by itself.
+// isSettled reports whether the attempt has ended by itself.
 func (w *work) isSettled() bool { return w.settled != nil }
 
 // take is how the attempt ended by itself, and records that.
@@ -261,7 +261,7 @@ func (w *work) awaitWord(ctx workflow.Context, left time.Duration) (workResult, 
 	return *w.word, nil
 }
 
-// awaitsWord tells that somebody's word is waited for on work of a name.
+// awaitsWord reports whether somebody's word is waited for on work of a name.
 func (w *work) awaitsWord(name string) bool {
 	plan := w.prepared.Work
 	return w.running && w.word == nil && plan.Kind == validation.KindSignal && plan.Name == name
