@@ -54,7 +54,7 @@ func (s *server) untilUnattended(ctx context.Context, id, run string) error {
 		case errors.As(err, &gone):
 			return nil
 		case err != nil:
-			continue // whoever waits for the result hears of it
+			continue // whoever waits for the result sees it
 		case described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
 			return nil
 		}
@@ -65,7 +65,7 @@ func (s *server) untilUnattended(ctx context.Context, id, run string) error {
 		}
 		seen, err := s.lastPoll(ctx)
 		if err == nil && w.unattended(task, seen, s.now()) {
-			s.heard(seen)
+			s.remember(seen)
 			return s.silentWorker()
 		}
 	}

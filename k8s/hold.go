@@ -49,29 +49,6 @@ type HoldInput struct {
 	Read *Reading
 }
 
-// Reading is a node that is being read.
-type Reading struct {
-	done chan struct{}
-	node *corev1.Node
-	err  error
-}
-
-// ReadAhead begins to read a node, for a Hold that follows.
-func ReadAhead(ctx context.Context, client kube.Interface, name string) *Reading {
-	r := &Reading{done: make(chan struct{})}
-	go func() {
-		defer close(r.done)
-		r.node, r.err = client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-	}()
-	return r
-}
-
-// wait returns the node once it is read.
-func (r *Reading) wait() (*corev1.Node, error) {
-	<-r.done
-	return r.node, r.err
-}
-
 // Cordons find out who made nodes unschedulable.
 type Cordons interface {
 	// Left reports whether a maintenance that is no holder any more made the node unschedulable, by its own workflow, and left the

@@ -15,9 +15,9 @@ var endings = map[string]bool{"Activity error.": true, "RecordActivityHeartbeat 
 // anew after a consent.
 type calm struct{ slog.Handler }
 
-// Handle logs an activity that was told to end for those who look for it only.
+// Handle logs an activity that was cancelled for those who look for it only.
 func (h calm) Handle(ctx context.Context, r slog.Record) error {
-	if r.Level >= slog.LevelWarn && endings[r.Message] && toldToEnd(r) {
+	if r.Level >= slog.LevelWarn && endings[r.Message] && wasCancelled(r) {
 		if !h.Enabled(ctx, slog.LevelDebug) {
 			return nil
 		}
@@ -26,13 +26,13 @@ func (h calm) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-func toldToEnd(r slog.Record) (told bool) {
+func wasCancelled(r slog.Record) (cancelled bool) {
 	r.Attrs(func(a slog.Attr) bool {
 		err, ok := a.Value.Any().(error)
-		told = ok && (temporal.IsCanceledError(err) || errors.Is(err, context.Canceled))
-		return !told
+		cancelled = ok && (temporal.IsCanceledError(err) || errors.Is(err, context.Canceled))
+		return !cancelled
 	})
-	return told
+	return cancelled
 }
 
 // WithAttrs keeps calm.

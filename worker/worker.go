@@ -74,8 +74,8 @@ type Options struct {
 	// Temporal are the connection settings; nil takes them from the environment.
 	Temporal *client.Options
 
-	// ears hear which heartbeats Temporal took, census counts what maintenances do.
-	ears   *heartbeat.Ears
+	// acks know which heartbeats Temporal took, census counts what maintenances do.
+	acks   *heartbeat.Acks
 	census *cluster.Census
 	// home is the namespace that it began with.
 	home execution.Namespace
@@ -85,7 +85,7 @@ type Options struct {
 
 // Run works until ctx ends, then stops gracefully. It waits for a Temporal server that is not there yet.
 func Run(ctx context.Context, o Options) error {
-	o.ears, o.census, o.limiter = heartbeat.NewEars(), &cluster.Census{}, drain.NewLimiter(o.Config.Kubernetes.EvictionsPerSecond)
+	o.acks, o.census, o.limiter = heartbeat.NewAcks(), &cluster.Census{}, drain.NewLimiter(o.Config.Kubernetes.EvictionsPerSecond)
 	kube, podEvents, err := clusterClients(o)
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	options.MetricsHandler = measured
-	options.ConnectionOptions.DialOptions = append(slices.Clone(options.ConnectionOptions.DialOptions), grpc.WithChainUnaryInterceptor(o.ears.Intercept))
+	options.ConnectionOptions.DialOptions = append(slices.Clone(options.ConnectionOptions.DialOptions), grpc.WithChainUnaryInterceptor(o.acks.Intercept))
 	temporal, err := dial(ctx, options, o.Logger)
 	if err != nil {
 		return err
@@ -247,7 +247,7 @@ func workerOptions(o Options, callers *caller.Interceptor, refused func(error)) 
 		DeploymentOptions:                       deployment(o),
 		Interceptors:                            append(workflows.Interceptors(), callers),
 		WorkerStopTimeout:                       stopTimeout,
-		BackgroundActivityContext:               o.ears.Context(context.Background()),
+		BackgroundActivityContext:               o.acks.Context(context.Background()),
 		MaxHeartbeatThrottleInterval:            heartbeats,
 		DeadlockDetectionTimeout:                longestDecision,
 		MaxConcurrentActivityExecutionSize:      5000,

@@ -102,7 +102,7 @@ func (c *Activities) stillWanted(ctx context.Context, in WorkInput) error {
 	return temporal.NewNonRetryableApplicationError("the maintenance does not run any more: "+found.Status, api.ErrorHookFailed, nil)
 }
 
-// findWork finds the Job of a beginning of which nobody heard how it went.
+// findWork finds the Job of a beginning whose outcome is not known.
 func (c *Activities) findWork(ctx context.Context, in WorkInput) (WorkBegun, error) {
 	begun, found, err := c.Runner.FindWork(ctx, in.call())
 	if err == nil && !found {

@@ -37,11 +37,11 @@ func (n *Activities) addOutcomes(ctx context.Context, ref api.Reference, a *acco
 		for _, o := range tells.Outcomes {
 			outcomes[o.Event] = o.Outcome
 		}
-		for i, told := range a.Status.Channels {
-			if told.Channel != channel || told.Outcome != api.HandedOver {
+		for i, record := range a.Status.Channels {
+			if record.Channel != channel || record.Outcome != api.HandedOver {
 				continue
 			}
-			if outcome, known := outcomes[told.Event]; known {
+			if outcome, known := outcomes[record.Event]; known {
 				a.Status.Channels[i].Outcome = outcome
 			} else {
 				a.Status.Channels[i].Outcome = onItsWay

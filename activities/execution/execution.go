@@ -97,7 +97,7 @@ func (e *Activities) query(ctx context.Context, run Run, query string, args json
 const believeAfter = 4
 
 // CannotAnswer tells whether a run is the one in trouble: its workflow task fails, or it does not know the query. One wedged
-// run must not keep the others from being heard.
+// run must not keep the others from answering.
 func CannotAnswer(err error) bool {
 	var notReady *serviceerror.WorkflowNotReady
 	var failed *serviceerror.QueryFailed

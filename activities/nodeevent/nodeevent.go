@@ -41,7 +41,7 @@ const (
 	// atOnce are the Events that are written while their activities wait for it.
 	atOnce = 8
 	// perSecond is how many are written a second once there are more: they must not take the API server from the evictions
-	// of a fleet.
+	// of many nodes.
 	perSecond = 20
 	// maxLater bounds those that wait.
 	maxLater = 10_000

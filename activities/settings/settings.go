@@ -58,9 +58,9 @@ type Activities struct {
 type attributes struct {
 	mu sync.Mutex
 	// missing are those that it lacks, of those that there are to be; told: it said so.
-	missing []string
-	told    bool
-	asked   time.Time
+	missing  []string
+	answered bool
+	asked    time.Time
 }
 
 // Prepared is what a maintenance needs to know before it begins.
@@ -253,16 +253,16 @@ func (s *Activities) mayAttribute(ctx context.Context) (all, kinds bool) {
 	known := &s.registered
 	known.mu.Lock()
 	defer known.mu.Unlock()
-	if (!known.told || len(known.missing) > 0) && time.Since(known.asked) > askAgain {
+	if (!known.answered || len(known.missing) > 0) && time.Since(known.asked) > askAgain {
 		missing, err := s.look(ctx)
 		if err != nil {
 			activity.GetLogger(ctx).Warn("search attributes not known", "error", err)
 		}
-		known.missing, known.told, known.asked = missing, err == nil, time.Now()
+		known.missing, known.answered, known.asked = missing, err == nil, time.Now()
 	}
 	kind := api.AttributeKind.GetName()
-	kinds = known.told && slices.Contains(s.Attributes, kind) && !slices.Contains(known.missing, kind)
-	return known.told && !slices.ContainsFunc(known.missing, func(name string) bool { return name != kind }), kinds
+	kinds = known.answered && slices.Contains(s.Attributes, kind) && !slices.Contains(known.missing, kind)
+	return known.answered && !slices.ContainsFunc(known.missing, func(name string) bool { return name != kind }), kinds
 }
 
 // Register adds the search attributes that the namespace lacks. An error means that maintenances run without them.
@@ -277,7 +277,7 @@ func (s *Activities) Register(ctx context.Context) error {
 		return err
 	}
 	// A server may take a minute to accept what was just added, and a maintenance that uses it earlier would stall.
-	s.registered.missing, s.registered.told, s.registered.asked = missing, true, time.Now()
+	s.registered.missing, s.registered.answered, s.registered.asked = missing, true, time.Now()
 	return nil
 }
 

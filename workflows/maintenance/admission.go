@@ -153,7 +153,6 @@ func (a *admission) dismissWords(effect string) {
 	a.words = nil
 }
 
-// outcome says in the record of a word what became of it.
 func (a *admission) outcome(w word, effect string) { a.journal.settle(w.judgement, effect) }
 
 // awaitNotice announces the maintenance, and waits until its notice is over.
@@ -211,8 +210,7 @@ func (a *admission) checkReschedule(p api.Reschedule) error {
 func (a *admission) applyReschedule(p api.Reschedule) string {
 	asked := a.spec
 	asked.NotBefore = &p.NotBefore
-	check := func() error { return firstOf(a.control.refuse(), a.checkReschedule(p)) }
-	return a.admission.amend(api.MsgReschedule, asked, check, func() string {
+	return a.admission.amend(api.MsgReschedule, asked, func() error { return a.checkReschedule(p) }, func() string {
 		a.spec.NotBefore, a.moved = &p.NotBefore, true
 		a.journal.change(func(s *api.Status) { s.Spec.NotBefore = &p.NotBefore })
 		a.journal.note(sentence("moved to "+noticeText(a.spec), p.By, p.Comment))

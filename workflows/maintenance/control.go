@@ -58,7 +58,6 @@ type control struct {
 	freezeState
 }
 
-// idler reports whether nothing would be lost with the present run of the workflow.
 type idler interface{ idle() bool }
 
 // ending is the error by which a step ends the maintenance in a given phase.
@@ -79,18 +78,15 @@ func endingOf(err error) ending {
 	return end
 }
 
-// cancel undoes a maintenance that is not Ready yet.
 func (c *control) cancel(why string) { c.set(cancelled, why) }
 
 // releaseNode ends the wait for requestors, and for what failed.
 func (c *control) releaseNode(why string) { c.set(released, why) }
 
-// loseNode ends the maintenance because its node is gone.
 func (c *control) loseNode(message string) {
 	c.set(nodeGone, fmt.Sprintf("node %s: %s", c.spec.Node, message))
 }
 
-// loseSlot makes the maintenance begin again with the slot.
 func (c *control) loseSlot() { c.set(slotLost, "") }
 
 func (c *control) set(r reason, why string) {
@@ -107,10 +103,8 @@ func (c *control) begin() {
 	c.steps, c.end = workflow.WithCancel(c.life)
 }
 
-// stopped reports whether the steps were ended.
 func (c *control) stopped() bool { return c.reason != goesOn }
 
-// refuse refuses messages to a maintenance that is being ended.
 func (c *control) refuse() error {
 	if c.reason > slotLost {
 		return errEnding
@@ -239,5 +233,4 @@ func (b *backoff) pause() time.Duration {
 	return b.next
 }
 
-// pauseMost bounds the pause between tries of what does not succeed.
 const pauseMost = time.Hour

@@ -284,7 +284,6 @@ func (d *drainer) input() drain.Input {
 	return in
 }
 
-// emptied is what the drain tells the lockstep once the node is empty.
 func (d *drainer) emptied() *drain.Word {
 	payload, err := json.Marshal(d.plans.emptiedProgress())
 	if err != nil {

@@ -92,7 +92,6 @@ func (d *drainer) takeRung(rung api.RungTaken) error {
 	return d.hold.warn(d.control.steps, "MaintenanceEscalated", text)
 }
 
-// allow lets the drain use force.
 func (d *drainer) allow(force string) { d.journal.change(func(s *api.Status) { s.Force = force }) }
 
 func (d *drainer) checkEscalate(p api.Escalate) error {
@@ -123,8 +122,7 @@ func (d *drainer) applyEscalate(p api.Escalate) string {
 		return with
 	}
 	p.Expect = do // the one that is judged, and no other
-	check := func() error { return firstOf(d.control.refuse(), d.checkEscalate(p)) }
-	return d.admission.amendSince(changeJudgeEscalate, api.MsgEscalate, asked, check, func() string {
+	return d.admission.amendSince(changeJudgeEscalate, api.MsgEscalate, asked, func() error { return d.checkEscalate(p) }, func() string {
 		d.Ladder.ask(api.RungTaken{Do: do, By: p.By, Why: p.Comment, Planned: p.Do == ""})
 		return "takes the rung " + do
 	})
@@ -253,13 +251,10 @@ func (l *ladder) takeNext() {
 	}
 }
 
-// ask has a rung taken now.
 func (l *ladder) ask(rung api.RungTaken) { l.Asked = append(l.Asked, rung) }
 
-// isAsked reports whether somebody wants a rung now.
 func (l *ladder) isAsked() bool { return len(l.Asked) > 0 }
 
-// takeAsked is the first of the rungs that somebody wants now.
 func (l *ladder) takeAsked() api.RungTaken {
 	first := l.Asked[0]
 	l.Asked = l.Asked[1:]

@@ -52,7 +52,7 @@ func (d *drainer) applySkipPod(p api.SkipPod) string {
 		return skip()
 	}
 	ask := func(ctx workflow.Context) (string, error) { return d.admission.findPods(ctx, p.Pod) }
-	return d.admission.inquire(api.MsgSkipPod, ask, func() error { return firstOf(d.control.refuse(), d.checkSkipPod(p)) }, skip)
+	return d.admission.inquire(api.MsgSkipPod, ask, func() error { return d.checkSkipPod(p) }, skip)
 }
 
 func (d *drainer) skip(pod string) string {
@@ -119,7 +119,7 @@ func (d *drainer) applyConsent(p api.Consent) string {
 	asked := d.spec
 	asked.Drain = d.consented()
 	asked.Drain.Force, asked.Drain.DeleteEmptyDir = asked.Drain.Force || p.Force, asked.Drain.DeleteEmptyDir || p.DeleteEmptyDir
-	check := func() error { return firstOf(d.control.refuse(), d.checkConsent(p)) }
+	check := func() error { return d.checkConsent(p) }
 	apply := func() string { return d.consent(p) }
 	if len(p.Pods) == 0 || !changed(d.control.life, changeFindConsented) {
 		return d.admission.amend(api.MsgConsent, asked, check, apply)
@@ -154,7 +154,6 @@ func (d *drainer) consented() spec.Drain {
 	return in
 }
 
-// consents are those to single pods.
 func (d *drainer) consents() []drain.Consent {
 	var all []drain.Consent
 	for _, c := range d.journal.status().Consents {

@@ -28,10 +28,8 @@ func (h *hold) changed(c api.NodeChange) {
 // maxChanges bounds the changes that wait: what is wrong with a node is found when the first of them is looked into.
 const maxChanges = 20
 
-// idle reports whether no change of the node is looked into.
 func (h *hold) idle() bool { return !h.guarding && len(h.changes) == 0 }
 
-// guard reacts to what others do to the held node.
 func (h *hold) guard(ctx workflow.Context) {
 	for {
 		if err := h.awaitChange(ctx); err != nil {

@@ -47,7 +47,6 @@ type cleanup struct {
 	Captured string          `json:"captured,omitempty"`
 }
 
-// idle reports whether no hook is under way.
 func (h *hooks) idle() bool { return len(h.open) == 0 && h.background == 0 }
 
 func (h *hooks) beforeCordon() error { return h.step(hookBeforeCordon, h.spec.Hooks.BeforeCordon) }
@@ -61,7 +60,6 @@ func (h *hooks) step(when string, names []string) error {
 	return nil
 }
 
-// callAll calls hooks one after the other. Those that do not block go on in the background.
 func (h *hooks) callAll(when string, names []string) error {
 	for _, name := range names {
 		if err := h.control.proceed(); err != nil {
@@ -120,7 +118,6 @@ func (h *hooks) capture(key, captured string) {
 	}
 }
 
-// show tells which hooks are under way.
 func (h *hooks) show() {
 	h.journal.change(func(s *api.Status) {
 		s.OpenHooks = nil
@@ -130,7 +127,6 @@ func (h *hooks) show() {
 	})
 }
 
-// note records how a call ended.
 func (h *hooks) note(one *hook, err error) {
 	run := api.HookRun{At: h.control.now(), Name: one.Name, When: one.when, Outcome: "done"}
 	switch {
@@ -171,7 +167,6 @@ func (h *hooks) cleanUp(completed bool) {
 	h.ToClean = nil
 }
 
-// hook is one call of a hook.
 type hook struct {
 	validation.Hook
 	when string
@@ -260,7 +255,6 @@ func (h *hooks) abandon(ctx workflow.Context, in checkactivity.HookInput) {
 	}
 }
 
-// underWay is the hook of a name that is waited for.
 func (h *hooks) underWay(name string) *hook {
 	for _, one := range h.open {
 		if one.Name == name && one.word == nil {
@@ -307,8 +301,7 @@ func (h *hooks) applySkip(p api.HookMessage) string {
 		with.Hooks = with.Hooks.Without(p.Hook)
 		return with
 	}
-	check := func() error { return firstOf(h.control.refuse(), h.checkSkip(p)) }
-	return h.admission.amendSince(changeJudgeSkipHook, api.MsgSkipHook, asked, check, func() string {
+	return h.admission.amendSince(changeJudgeSkipHook, api.MsgSkipHook, asked, func() error { return h.checkSkip(p) }, func() string {
 		return h.speak(p, hookWord{skipped: true}, "is skipped")
 	})
 }

@@ -35,7 +35,7 @@ func (a *admission) inquire(name string, ask func(workflow.Context) (refused str
 	workflow.GoNamed(a.control.life, "inquiry: "+name, func(ctx workflow.Context) {
 		refused, err := ask(ctx)
 		if err == nil && refused == "" && !i.over {
-			err = check()
+			err = firstOf(a.control.refuse(), check())
 		}
 		switch {
 		case i.over:
@@ -66,7 +66,6 @@ func (a *admission) dismiss() {
 	a.dismissWords(ignored + errEnding.Error())
 }
 
-// idle reports that nothing is looked into.
 func (a *admission) idle() bool { return len(a.inquiries) == 0 }
 
 // amend makes a maintenance another than was asked for, if the policy lets it be that.

@@ -138,7 +138,6 @@ func (i *identity) reference() api.Reference {
 	return api.Reference{WorkflowID: i.workflowID, RunID: i.runID}
 }
 
-// successor is a workflow that outlives the maintenance.
 type successor struct {
 	kind, summary string
 	input         any

@@ -242,7 +242,6 @@ func (p *plans) waited() string {
 // release forgets what was done to a node that was given back.
 func (p *plans) release() { p.Drained, p.Given = 0, false }
 
-// plan is the targets as a drain's tiers; nothing is added to them.
 func (p *plans) plan() *spec.Plan {
 	return &spec.Plan{Tiers: p.Targets, Include: []drainplan.PodType{}, Static: spec.SkipStatic}
 }

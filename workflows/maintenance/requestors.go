@@ -192,7 +192,6 @@ func (r *requestors) find(name string) (place int, err error) {
 	return place, nil
 }
 
-// add makes somebody share the maintenance, who is not done.
 func (r *requestors) add(name string) {
 	r.journal.change(func(s *api.Status) {
 		if place, err := r.find(name); err == nil {
@@ -243,7 +242,6 @@ func (r *requestors) applyFailed(p api.FailedMessage) string {
 	return staysOut
 }
 
-// retry gives the node to its requestors again.
 func (r *requestors) retry() string {
 	r.journal.change(func(s *api.Status) { s.Failure, s.StartedAt = "", nil })
 	r.journal.enter(api.Ready, "retry")
@@ -273,8 +271,7 @@ func (r *requestors) applyExtend(p api.Extend) string {
 		with.ReadyTimeout = p.For
 		return with
 	}
-	check := func() error { return firstOf(r.control.refuse(), r.checkExtend(p)) }
-	return r.admission.amendSince(changeJudgeExtend, api.MsgExtend, asked, check, func() string { return r.extend(p) })
+	return r.admission.amendSince(changeJudgeExtend, api.MsgExtend, asked, func() error { return r.checkExtend(p) }, func() string { return r.extend(p) })
 }
 
 // extend moves the deadline of the requestors, never to an earlier time.
@@ -308,9 +305,6 @@ func (r *requestors) applyStarted(api.Started) string {
 	return "the requestor has begun"
 }
 
-// maxRequestors bounds those who share a maintenance.
-const maxRequestors = spec.MaxRequestors
-
 func (r *requestors) checkJoin(p api.Membership) error {
 	if err := spec.RequestorName(p.Requestor); err != nil {
 		return fmt.Errorf("requestor: %w", err)
@@ -318,8 +312,8 @@ func (r *requestors) checkJoin(p api.Membership) error {
 	if place, err := r.find(p.Requestor); err == nil && r.journal.status().Requestors[place].DoneAt == nil {
 		return fmt.Errorf("%s shares this maintenance already", p.Requestor)
 	}
-	if len(r.journal.status().Requestors) >= maxRequestors {
-		return fmt.Errorf("%d requestors share this maintenance already", maxRequestors)
+	if len(r.journal.status().Requestors) >= spec.MaxRequestors {
+		return fmt.Errorf("%d requestors share this maintenance already", spec.MaxRequestors)
 	}
 	if r.journal.phase() == api.Validating {
 		return errors.New("the requestors are done, and the node is validated: start a maintenance of its own")
@@ -338,8 +332,7 @@ func (r *requestors) applyJoin(p api.Membership) string {
 		}
 		return with
 	}
-	check := func() error { return firstOf(r.control.refuse(), r.checkJoin(p)) }
-	return r.admission.amendSince(changeJudgeJoin, api.MsgJoin, asked, check, func() string {
+	return r.admission.amendSince(changeJudgeJoin, api.MsgJoin, asked, func() error { return r.checkJoin(p) }, func() string {
 		r.add(p.Requestor)
 		r.show()
 		return p.Requestor + " shares this maintenance"
@@ -365,7 +358,6 @@ func (r *requestors) applyLeave(p api.Membership) string {
 	return p.Requestor + " no longer shares this maintenance"
 }
 
-// firstOf is the first of the errors.
 func firstOf(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {

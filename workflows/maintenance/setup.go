@@ -148,7 +148,6 @@ func jsonOf(m spec.Maintenance) json.RawMessage {
 	return text
 }
 
-// register sets the search attributes.
 func (m *maintenance) register() {
 	attributes := []temporal.SearchAttributeUpdate{
 		api.AttributeNode.ValueSet(m.spec.Node), api.AttributeRequestor.ValueSet(m.spec.Requestor),
@@ -199,7 +198,6 @@ func (m *maintenance) startCanonical(id string) (api.Result, error) {
 	return result, nil
 }
 
-// specOf asks a running maintenance for its specification, as JSON.
 func (m *maintenance) specOf(id string) ([]byte, error) {
 	var answers []execution.Answered
 	ctx := call.Quick(m.control.life, "compare with the running maintenance")

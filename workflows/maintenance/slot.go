@@ -53,7 +53,6 @@ type slotAnswer struct {
 	api.SlotAnswer
 }
 
-// acquire asks the scheduler for the node's slot and waits for it.
 func (s *slot) acquire() error {
 	s.begin()
 	answered, unheard := backoff{first: askAgainFirst, last: askAgainLast}, backoff{first: askAgainFirst, last: unheardLast}
@@ -107,7 +106,6 @@ func (s *slot) begin() {
 
 func (s *slot) isGranted() bool { return s.answer != nil && s.answer.kind == api.SignalSlotGranted }
 
-// isHeld reports whether the scheduler granted the slot.
 func (s *slot) isHeld() bool {
 	slot := s.journal.status().Slot
 	return s.Request != "" && slot != nil && slot.GrantedAt != nil
@@ -251,7 +249,6 @@ func (s *slot) releaseSignal() *node.Signal {
 
 func (s *slot) released() { s.Request = "" }
 
-// isAsked reports whether there is a request, or a slot, to give back.
 func (s *slot) isAsked() bool { return s.Request != "" }
 
 // withdraw takes back the request for a slot of a maintenance that did not touch its node.

@@ -41,7 +41,6 @@ type verdict struct {
 	retry bool
 }
 
-// failed reports whether somebody declared the validation failed.
 func (w *verdict) failed() bool { return w != nil && !w.Validated && !w.retry }
 
 // validate validates the node, which was drained by tiers.
@@ -207,7 +206,6 @@ func (v *validator) incomplete(why string) (again bool, err error) {
 	return v.word.retry, nil
 }
 
-// sayIncomplete shows that the node stays out of service, and why.
 func (v *validator) sayIncomplete(why string) error {
 	if v.journal.phase() != api.Validating {
 		v.journal.enter(api.Validating, why)
@@ -231,7 +229,6 @@ func (v *validator) sayIncomplete(why string) error {
 // undecided reports whether a validation or a last hook has failed and waits for somebody's decision.
 func (v *validator) undecided() bool { return v.deciding && v.word == nil }
 
-// tryAgain decides that what failed is tried again.
 func (v *validator) tryAgain() string {
 	v.word = &verdict{retry: true}
 	return "what failed is tried again"

@@ -99,7 +99,6 @@ func (w *work) start() {
 	})
 }
 
-// isSettled reports whether the attempt has ended by itself.
 func (w *work) isSettled() bool { return w.settled != nil }
 
 // take is how the attempt ended by itself, and records that.
@@ -142,7 +141,6 @@ func (w *work) end(why string) {
 	w.close(outcome, "")
 }
 
-// close records the end of the attempt.
 func (w *work) close(outcome, output string) {
 	now := workflow.Now(w.control.life)
 	w.workState, w.word = workState{Due: w.Due, Attempts: w.Attempts}, nil
@@ -261,13 +259,11 @@ func (w *work) awaitWord(ctx workflow.Context, left time.Duration) (workResult, 
 	return *w.word, nil
 }
 
-// awaitsWord reports whether somebody's word is waited for on work of a name.
 func (w *work) awaitsWord(name string) bool {
 	plan := w.prepared.Work
 	return w.running && w.word == nil && plan.Kind == validation.KindSignal && plan.Name == name
 }
 
-// speak takes somebody's word on work of kind signal.
 func (w *work) speak(ok bool, message string) { w.word = &workResult{OK: ok, Message: message} }
 
 // waits says what is waited for while an attempt runs, empty where none does.
