@@ -13,7 +13,7 @@ export GOFLAGS     := $(GOFLAGS) -trimpath
 STATIC_GO          := CGO_ENABLED=0 go
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop up cluster-answers down test test-site test-chart test-monitoring build lint vuln unit e2e record devcluster-test devtemporal-test frozen bench fuzz chaos chaos-short soak rolling images trial-images push test-compose test-habits manifests chart clean drydock
+.PHONY: help demo demo-stop up cluster-answers down test test-site test-chart test-monitoring build lint vuln unit e2e record devcluster-test devtemporal-test frozen bench fuzz chaos chaos-short soak rolling unavailable images trial-images push test-compose test-habits manifests chart clean drydock
 
 help: ## show the targets
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -170,6 +170,9 @@ soak: build ## everything at once on 200 nodes, under a judge (FOR=duration, 10m
 
 rolling: build ## a plan over 300 nodes with everything that goes wrong on the way, under a judge
 	@$(STATIC_GO) run ./soak/rolling
+
+unavailable: build ## all that takes nodes out at once, under maxUnavailable 1, with kills (FOR=duration, 10m; SEED=n)
+	@$(STATIC_GO) run ./soak/unavailable $(if $(FOR),-for $(FOR)) $(if $(SEED),-seed $(SEED))
 
 images: ## container images FROM scratch, with SBOMs in .bin/images (ARCHITECTURES="amd64 arm64")
 	@deploy/docker/build.sh $(VERSION)

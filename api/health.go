@@ -215,6 +215,8 @@ type RemediationStatus struct {
 	Steps    []health.Remediation `json:"steps"`
 	Progress health.Progress      `json:"progress"`
 	Order    health.Order         `json:"order"`
+	// Slot is the slot of a control-plane node that it holds or asks for.
+	Slot *SlotStatus `json:"slot,omitempty"`
 	// Lease is the node's lease while the remediation holds it, as namespace/name.
 	Lease string `json:"lease,omitempty"`
 	// Orphaned is since when its check does not answer.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"drydock/rules/rollout"
+	"drydock/rules/schedule"
 	"drydock/rules/spec"
 )
 
@@ -69,6 +70,24 @@ func ParseMaintenanceID(id string) (cluster, node, requestor string, err error) 
 		return "", "", "", fmt.Errorf("workflow ID %q is not of the form [<cluster>/]%s/<node>/<requestor>", id, maintenancePrefix)
 	}
 	return cluster, parts[1], parts[2], nil
+}
+
+// HolderID is the workflow ID of who asks for a slot of a node. It follows from what the request says anyway: the scheduler signals nobody
+// whom a request could name freely.
+func HolderID(cluster string, kind schedule.HolderKind, node, requestor string) string {
+	if kind == schedule.KindControlPlane {
+		return RemediationID(cluster, strings.TrimPrefix(requestor, remediationRequestor), node)
+	}
+	return MaintenanceID(cluster, node, requestor)
+}
+
+// ParseHolderID finds the cluster and the node of the ID of a workflow that may hold a slot; it refuses IDs of anything else.
+func ParseHolderID(id string) (cluster, node string, err error) {
+	if cluster, _, node, err = ParseRemediationID(id); err == nil {
+		return cluster, node, nil
+	}
+	cluster, node, _, err = ParseMaintenanceID(id)
+	return cluster, node, err
 }
 
 // PlanID is the workflow ID of a maintenance plan.

@@ -33,10 +33,10 @@ type ArrivedPod struct {
 	At  time.Time `json:"at"`
 }
 
-// SlotWanted is a maintenance's own word on its slot: what it asks for or holds, if anything.
+// SlotWanted is the own word of a maintenance, or of another workflow that may hold a slot: what it asks for or holds, if anything.
 type SlotWanted struct {
 	SlotRequest
-	// Wants is false for a maintenance that has no request at present, GrantedAt set where it holds the slot.
+	// Wants is false for one that has no request at present, GrantedAt set where it holds the slot.
 	Wants     bool       `json:"wants,omitempty"`
 	GrantedAt *time.Time `json:"grantedAt,omitempty"`
 	Ended     bool       `json:"ended,omitempty"`
@@ -45,8 +45,13 @@ type SlotWanted struct {
 // SlotRequest asks the scheduler for a node's slot. It is repeated until it is answered; ID makes it idempotent.
 type SlotRequest struct {
 	schedule.Request
-	// RunID is the first run of the maintenance's chain, which no reset and no continue-as-new changes.
+	// RunID is the first run of the asking workflow's chain, which no reset and no continue-as-new changes.
 	RunID string `json:"runId"`
+}
+
+// WorkflowID is that of the workflow that asks.
+func (r SlotRequest) WorkflowID(cluster string) string {
+	return HolderID(cluster, r.Kind, r.Node, r.Requestor)
 }
 
 // IsFirstRequest tells, by the ID "<run>/<attempt>", the first request of a maintenance from those that follow when its
@@ -227,10 +232,18 @@ type LimitsInForce struct {
 // Holder holds a slot.
 type Holder struct {
 	schedule.Grant
-	// RunID is the first run of the maintenance's chain.
+	// RunID is the first run of the holding workflow's chain.
 	RunID     string    `json:"runId"`
 	GrantedAt time.Time `json:"grantedAt"`
 }
+
+// WorkflowID is that of the workflow that holds.
+func (h Holder) WorkflowID(cluster string) string {
+	return HolderID(cluster, h.Kind, h.Node, h.Requestor)
+}
+
+// IsMarked reports whether the holder marks its node: a maintenance does.
+func (h Holder) IsMarked() bool { return h.Kind == schedule.KindMaintenance }
 
 // PendingRequest waits for a slot.
 type PendingRequest struct {

@@ -24,12 +24,13 @@ type Summary struct {
 	TroubleSince *time.Time `json:"troubleSince,omitempty"`
 }
 
-// PendingCount counts requests that wait for the same kind of limit, for nodes whose first group is the same; an empty
+// PendingCount counts requests of a kind that wait for the same kind of limit, for nodes whose first group is the same; an empty
 // Group is none, or one of a node that was not observed.
 type PendingCount struct {
-	Code  schedule.Code `json:"code"`
-	Group string        `json:"group,omitempty"`
-	Count int           `json:"count"`
+	Code  schedule.Code       `json:"code"`
+	Group string              `json:"group,omitempty"`
+	Kind  schedule.HolderKind `json:"kind,omitempty"`
+	Count int                 `json:"count"`
 }
 
 // StrayCount counts stray marks of a kind.

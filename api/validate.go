@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"drydock/rules/drainplan"
+	"drydock/rules/health"
 	"drydock/rules/schedule"
 	"drydock/rules/spec"
 )
@@ -72,10 +73,27 @@ func (r SlotRequest) Validate(cluster string, now time.Time) error {
 	if r.Remediation && !spec.IsRemediationRequestor(r.Requestor) {
 		errs = append(errs, fmt.Errorf("requestor: %s: a remediation is of health-<check>", quoted(r.Requestor)))
 	}
-	if id := MaintenanceID(cluster, r.Node, r.Requestor); len(id) > maxID {
+	errs = append(errs, field("kind", holderKind(r.Kind, r.Requestor)))
+	if r.Kind != schedule.KindMaintenance && (r.Gang != nil || r.Remediation) {
+		errs = append(errs, fmt.Errorf("gang, remediation: these are of maintenances, and not of kind %s", r.Kind))
+	}
+	if id := r.WorkflowID(cluster); len(id) > maxID {
 		errs = append(errs, fmt.Errorf("node, requestor: the workflow ID has %d bytes, more than %d", len(id), maxID))
 	}
 	return errors.Join(errs...)
+}
+
+// holderKind checks who may ask as which kind.
+func holderKind(kind schedule.HolderKind, requestor string) error {
+	check, ofCheck := strings.CutPrefix(requestor, remediationRequestor)
+	switch {
+	case kind == schedule.KindMaintenance, kind == schedule.KindControlPlane && ofCheck && health.CheckName(check) == nil:
+		return nil
+	case kind == schedule.KindControlPlane:
+		return fmt.Errorf("%s is of health-<check>, and not of %s", kind, quoted(requestor))
+	default:
+		return fmt.Errorf("%s is no kind of holder: want %q, or none for a maintenance", quoted(string(kind)), schedule.KindControlPlane)
+	}
 }
 
 // Validate checks what frees a slot. Requests of any form may be withdrawn, as far as they are known.
@@ -102,8 +120,13 @@ func (m StrayMark) Validate(cluster string) error {
 
 // Validate checks a holder that another scheduler tells of.
 func (h Holder) Validate(cluster string) error {
-	mark := StrayMark{Node: h.Node, RunID: h.RunID, Requestor: h.Requestor, WorkflowID: MaintenanceID(cluster, h.Node, h.Requestor)}
-	err := errors.Join(mark.Validate(cluster), field("requestId", RequestID(h.RequestID)))
+	err := errors.Join(
+		field("runId", RunID(h.RunID)), field("node", spec.NodeName(h.Node)), field("requestor", spec.RequestorName(h.Requestor)),
+		field("kind", holderKind(h.Kind, h.Requestor)), field("requestId", RequestID(h.RequestID)),
+	)
+	if id := h.WorkflowID(cluster); len(id) > maxID {
+		err = errors.Join(err, fmt.Errorf("node, requestor: the workflow ID has %d bytes, more than %d", len(id), maxID))
+	}
 	if h.Gang != "" {
 		err = errors.Join(err, gang(schedule.Gang{Name: h.Gang, Size: 1}))
 	}

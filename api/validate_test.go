@@ -76,6 +76,25 @@ func TestAReleaseIsBounded(t *testing.T) {
 	}
 }
 
+func TestWhoAsksForTheSlotOfAControlPlaneNode(t *testing.T) {
+	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	for requestor, valid := range map[string]bool{
+		"health-cp": true, "health-cp.of-site-" + strings.Repeat("x", 30): true, "ops": false, "health-": false, "health-A": false, "plans": false,
+	} {
+		r := SlotRequest{RunID: aRun, Request: schedule.Request{ID: aRun + "/1", Node: "n1", Requestor: requestor, Created: now, Kind: schedule.KindControlPlane}}
+		if err := r.Validate("", now); (err == nil) != valid {
+			t.Errorf("%s: %v", requestor, err)
+		}
+		h := Holder{Grant: schedule.Grant{RequestID: r.ID, Node: "n1", Requestor: requestor, Kind: r.Kind}, RunID: aRun}
+		if err := h.Validate(""); (err == nil) != valid {
+			t.Errorf("holder %s: %v", requestor, err)
+		}
+		if cluster, node, err := ParseHolderID(r.WorkflowID("east")); valid && (err != nil || cluster != "east" || node != "n1") {
+			t.Errorf("%s: %q is of %s, %s: %v", requestor, r.WorkflowID("east"), cluster, node, err)
+		}
+	}
+}
+
 func TestAMarkIsCheckedBeforeItBecomesAHolder(t *testing.T) {
 	good := StrayMark{Node: "n1", RunID: aRun, Requestor: "ops", WorkflowID: MaintenanceID("prod", "n1", "ops")}
 	if err := good.Validate("prod"); err != nil {

@@ -44,6 +44,8 @@ var short = map[string]bool{
 	"evict/before/cut-temporal":              true,
 	"maintain/after/terminate-transition":    true,
 	"mark-object/before/api-409":             true,
+	"give-slot-back/before/reset-scheduler":  true,
+	"grant-slot/after/terminate-remediation": true,
 	"move/after/api-409":                     true,
 	"out-of-service/after/api-409":           true,
 	"remediation-progress/after/reset-check": true,

@@ -19,9 +19,11 @@ func (c cell) canHappenToHealth() bool {
 	case k.onAPI():
 		return s.requests != nil // what asks the API server nothing is not about it
 	case k == resetRemediation, k == terminateRemediation:
-		return !slices.Contains(early, s.name) && (s.name != "begin-remediation" || c.when == after) // there is none yet
+		return !slices.Contains(early, s.name) && (s.name != "begin-remediation" && s.name != "ask-for-slot" || c.when == after) // there is none yet
 	case s.heals == byObjects: // no node is held, and nobody asks for a slot
 		return !slices.Contains([]kind{resetMaintenance, resetScheduler, foreign, stripMark, liftCordon}, k)
+	case s.heals == byControlPlane:
+		return !slices.Contains([]kind{resetMaintenance, foreign, stripMark, liftCordon}, k)
 	default:
 		return s.name != "lease-for-repair" && (s.name != "begin-repair" || c.when == after) || k != resetMaintenance && k != stripMark && k != liftCordon
 	}
@@ -76,6 +78,8 @@ func toRemediation() []message {
 		{api.SignalRemediationOrder, api.RemediationOrder{Check: checkName, CheckRunID: another, Order: health.Order{Step: 1 << 30, Revision: 1 << 30}}},
 		{api.SignalRemediationOrder, api.RemediationOrder{Check: checkName, CheckRunID: endless(), Order: health.Order{Why: endless()}}},
 	}
+	messages = append(messages, message{api.SignalSlotGranted, api.SlotAnswer{RequestID: another + "/1"}})
+	messages = append(messages, nonsense(api.SignalSlotGranted)...)
 	return append(messages, nonsense(api.SignalRemediationOrder)...)
 }
 

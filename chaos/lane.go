@@ -105,6 +105,15 @@ func fit(ctx context.Context, l *lane, wanted shape) error {
 	}
 	l.worker.Kill()
 	l.shape = wanted
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{"node-role.kubernetes.io/control-plane": wanted.role()}}})
+	if err != nil {
+		return err
+	}
+	for _, node := range l.nodes {
+		if _, err := l.kube.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			return err
+		}
+	}
 	return l.newCluster(ctx)
 }
 

@@ -26,6 +26,8 @@ const (
 	byObjects healing = "objects"
 	// byMaintenance: a maintenance does, which has the node fenced and its pods moved.
 	byMaintenance healing = "maintenance"
+	// byControlPlane: it goes by objects, for nodes of the control plane, which the scheduler lets one at a time be remediated.
+	byControlPlane healing = "control-plane"
 )
 
 const (
@@ -67,19 +69,31 @@ func shapeFor(c *cell) shape {
 	return shape{slots: 1, heals: c.step.heals, profiles: c.step.profile() != ""}
 }
 
+// role is what the label of a control-plane node is set to on the lane's nodes: nil takes it off.
+func (s shape) role() any {
+	if s.heals == byControlPlane {
+		return ""
+	}
+	return nil
+}
+
 // healthConfig is the part of a worker's configuration that has the check. One of two nodes has to be healthy, so that one at a
 // time is remediated.
 func (s shape) healthConfig(lane string) string {
 	if s.heals == "" {
 		return ""
 	}
+	minHealthy, etcd := 1, ""
+	if s.heals == byControlPlane { // the check itself lets both begin; there is no etcd to ask
+		minHealthy, etcd = 0, "    controlPlane: {allow: always}\n"
+	}
 	text := fmt.Sprintf(`healthChecks:
   %s:
     selector: {matchLabels: {%s: %s}}
-    minHealthy: 1
+    minHealthy: %d
     unhealthyConditions:
     - {type: %s, status: "True", duration: 1s}
-`, checkName, laneLabel, lane, broken)
+`, checkName, laneLabel, lane, minHealthy, broken) + etcd
 	if s.heals == byMaintenance {
 		return text + `    - {type: Ready, status: Unknown, duration: 1s}
     maintenance:

@@ -79,8 +79,10 @@ var Caller = k8s.Caller{WorkflowID: WorkflowID, RunID: RunID, Run: RunID}
 
 // Granting is a Temporal server whose scheduler says of every slot that it is held, as far as answer does not say
 // otherwise.
-func Granting(answer ...api.SlotHeld) *mocks.Client {
-	temporal := &mocks.Client{}
+func Granting(answer ...api.SlotHeld) *mocks.Client { return Grant(&mocks.Client{}, answer...) }
+
+// Grant has a server's scheduler say so.
+func Grant(temporal *mocks.Client, answer ...api.SlotHeld) *mocks.Client {
 	temporal.On("QueryWorkflow", mock.Anything, mock.Anything, mock.Anything, api.QuerySlotsHeld, mock.Anything).Return(
 		func(_ context.Context, _, _, _ string, args ...any) (converter.EncodedValue, error) {
 			one := api.SlotHeld{Held: true}

@@ -113,12 +113,16 @@ func (who Identity) compare(s, own Subject) error {
 	return nil
 }
 
-// checkOrphan refuses whatever is not about a maintenance of the scheduler's own cluster that has ended.
+// checkOrphan refuses whatever is not about one of the scheduler's own cluster that may hold a slot. Nodes are released only of
+// maintenances, which mark them, and only of those that have ended.
 func (who Identity) checkOrphan(s Subject) error {
-	cluster, node, _, err := api.ParseMaintenanceID(s.WorkflowID)
+	cluster, node, err := api.ParseHolderID(s.WorkflowID)
+	if s.Node != "" && err == nil {
+		_, _, _, err = api.ParseMaintenanceID(s.WorkflowID)
+	}
 	switch {
 	case err != nil:
-		return refuse("the scheduler acts on maintenances: %v", err)
+		return refuse("the scheduler acts on those that hold slots, and on nodes of maintenances: %v", err)
 	case cluster != who.Cluster || s.Node != "" && node != s.Node:
 		return refuse("the scheduler of cluster %q does not act on node %.100q for workflow %.300q", who.Cluster, s.Node, s.WorkflowID)
 	case s.Alive:

@@ -156,7 +156,7 @@ type WatchInput struct {
 	IgnoreUnknown bool `json:"ignoreUnknown,omitempty"`
 }
 
-// WatchedHolder is a maintenance that holds a slot.
+// WatchedHolder is a workflow that holds a slot.
 type WatchedHolder struct {
 	RequestID  string `json:"requestId"`
 	Node       string `json:"node"`
@@ -164,6 +164,8 @@ type WatchedHolder struct {
 	// RunID is the first of its chain, Since is when it was granted its slot.
 	RunID string    `json:"runId"`
 	Since time.Time `json:"since,omitzero"`
+	// Unmarked: it marks no node, and only its workflow is looked after.
+	Unmarked bool `json:"unmarked,omitempty"`
 }
 
 // WatchReport is what WatchCluster noticed.

@@ -409,6 +409,11 @@ func TestWatchFollowsHoldersOnceTheirMarkIsThere(t *testing.T) {
 		t.Errorf("a holder that has not marked its node yet: %+v", changes)
 	}
 	overdue = true
+	in.Holders[0].Unmarked = true
+	if changes := changes(); len(changes) != 0 {
+		t.Errorf("a holder that marks no node: %+v", changes)
+	}
+	in.Holders[0].Unmarked = false
 	if changes := changes(); len(changes) != 1 || !changes[0].Unmarked {
 		t.Errorf("a holder that has not marked its node for long: %+v", changes)
 	}

@@ -68,6 +68,9 @@ func (d *deaths) round(ctx context.Context) error {
 		case execution.Ended:
 			d.tell(EndedHolder{WatchedHolder: order[i], Status: found.Status})
 		case execution.Alive:
+			if order[i].Unmarked {
+				return // it is no maintenance
+			}
 			census.count(order[i].Node, found.Described)
 		}
 	})

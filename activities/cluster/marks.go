@@ -188,6 +188,9 @@ type shown struct {
 func (m markedNodes) changes(nodes shown, holders []WatchedHolder, lost lostMarks, overdue bool, gone func(node string) bool) []api.NodeChange {
 	var changes []api.NodeChange
 	for _, h := range holders {
+		if h.Unmarked {
+			continue
+		}
 		seen, known := m[h.RequestID]
 		told := known && !seen
 		node, ok := nodes.Get(h.Node)

@@ -11,7 +11,9 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"drydock/activities/execution"
+	"drydock/api"
 	"drydock/rules/doctor"
+	"drydock/rules/schedule"
 )
 
 const (
@@ -65,6 +67,11 @@ func (r runs) scheduler(ctx context.Context, names Names) (doctor.Scheduler, err
 		page := map[string]int{"offset": offset, "limit": pageOfState}
 		if s.Unanswered, err = r.ask(ctx, names.Scheduler, s.RunID, names.QueryState, &state, page); err != nil || s.Unanswered != "" {
 			return s, err
+		}
+		for _, slots := range [][]doctor.Slot{state.Holders, state.Pending} {
+			for i, slot := range slots {
+				slots[i].WorkflowID = api.HolderID(api.ClusterOf(names.Scheduler), schedule.HolderKind(slot.Kind), slot.Node, slot.Requestor)
+			}
 		}
 		s.Rebuilding, s.Holders, s.Pending = state.Rebuilding, state.Holders, append(s.Pending, state.Pending...)
 		if state.NextOffset <= offset {

@@ -41,8 +41,10 @@ type QueryInput struct {
 // Answered is an answer to a query; Gone says that there is nobody to ask any more, Unanswered why one that exists
 // cannot answer.
 type Answered struct {
-	Gone       bool            `json:"gone,omitempty"`
-	Unanswered string          `json:"unanswered,omitempty"`
+	Gone       bool   `json:"gone,omitempty"`
+	Unanswered string `json:"unanswered,omitempty"`
+	// FirstRunID is the first run of the chain of one that does not answer, as far as the server knows it.
+	FirstRunID string          `json:"firstRunId,omitempty"`
 	Answer     json.RawMessage `json:"answer,omitempty"`
 }
 
@@ -82,7 +84,7 @@ func (e *Activities) query(ctx context.Context, run Run, query string, args json
 		return Answered{Gone: true}, nil
 	}
 	if CannotAnswer(err) && activity.GetInfo(ctx).Attempt >= believeAfter {
-		return Answered{Unanswered: err.Error()}, nil
+		return e.unanswered(ctx, run, err)
 	}
 	if err != nil {
 		return Answered{}, fmt.Errorf("querying %s of workflow %s: %w", query, run.WorkflowID, err)
@@ -90,6 +92,19 @@ func (e *Activities) query(ctx context.Context, run Run, query string, args json
 	var answer Answered
 	err = value.Get(&answer.Answer)
 	return answer, err
+}
+
+// unanswered is that a run cannot answer.
+func (e *Activities) unanswered(ctx context.Context, run Run, why error) (Answered, error) {
+	d, err := e.Temporal.DescribeWorkflowExecution(ctx, run.WorkflowID, run.RunID)
+	var notFound *serviceerror.NotFound
+	if errors.As(err, &notFound) {
+		return Answered{Gone: true}, nil
+	}
+	if err != nil {
+		return Answered{}, fmt.Errorf("describing workflow %s: %w", run.WorkflowID, err)
+	}
+	return Answered{Unanswered: why.Error(), FirstRunID: d.GetWorkflowExecutionInfo().GetFirstRunId()}, nil
 }
 
 // believeAfter is the attempt from which on a run that says that it cannot answer is believed: a worker of an older

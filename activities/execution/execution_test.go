@@ -63,6 +63,17 @@ func TestQueryAnswersInTheOrderOfTheRuns(t *testing.T) {
 	}
 }
 
+func TestOneThatDoesNotAnswerIsNamedByItsFirstRun(t *testing.T) {
+	temporal := activitytest.Statuses(map[string]enums.WorkflowExecutionStatus{"wedged/" + run: enums.WORKFLOW_EXECUTION_STATUS_RUNNING})
+	temporal.On("QueryWorkflow", mock.Anything, mock.Anything, mock.Anything, "slot").Return(nil, serviceerror.NewQueryFailed("its task fails"))
+	e := &Activities{Temporal: temporal}
+	for id, want := range map[string]Answered{"wedged": {Unanswered: "its task fails", FirstRunID: run}, "over": {Gone: true}} {
+		if got, err := e.unanswered(t.Context(), Run{WorkflowID: id}, errors.New("its task fails")); err != nil || got.Gone != want.Gone || got.Unanswered != want.Unanswered || got.FirstRunID != want.FirstRunID {
+			t.Errorf("%s: %+v, %v", id, got, err)
+		}
+	}
+}
+
 // The namespace of these tests, and the runs in it.
 const (
 	home = "5f3d1e0a-0000-4000-8000-000000000001"
@@ -105,7 +116,8 @@ func TestInventoryFindsHoldersByTheirMarksAndMaintenancesByVisibility(t *testing
 			return &workflowservice.ListWorkflowExecutionsResponse{Executions: found("w9")}, nil
 		})
 	e := &Activities{Temporal: temporal, Namespace: "default", Home: Namespace{ID: home, Retention: 24 * time.Hour}, Nodes: k8s.NewNodes(s.Client(t))}
-	found, err := activitytest.Call(t, e.TakeInventory, InventoryInput{WorkflowType: "NodeMaintenance", TaskQueue: "drydock"})
+	in := InventoryInput{WorkflowType: "NodeMaintenance", OtherTypes: []string{"NodeRemediation"}, TaskQueue: "drydock"}
+	found, err := activitytest.Call(t, e.TakeInventory, in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +142,7 @@ func TestInventoryFindsHoldersByTheirMarksAndMaintenancesByVisibility(t *testing
 		t.Errorf("%d strays %v, want %v", found.StraysAll, strays, want)
 	}
 	for _, q := range queries {
-		if !strings.Contains(q, "TaskQueue = 'drydock'") || !strings.Contains(q, "ExecutionStatus = 'Running'") {
+		if !strings.Contains(q, "WorkflowType IN ('NodeMaintenance', 'NodeRemediation')") || !strings.Contains(q, "TaskQueue = 'drydock'") || !strings.Contains(q, "ExecutionStatus = 'Running'") {
 			t.Errorf("query %s", q)
 		}
 	}

@@ -3,6 +3,7 @@ package execution
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	workflowpb "go.temporal.io/api/workflow/v1"
@@ -23,7 +24,7 @@ type Inventory struct {
 	// Strays are marks that are no holder's, at most MaxStrays of them, and StraysAll counts them.
 	Strays    api.List[api.StrayMark] `json:"strays,omitempty"`
 	StraysAll int                     `json:"straysAll,omitempty"`
-	// Running are the maintenances that run, marked or not, More where the next of them begin.
+	// Running are those that run, marked or not, More where the next of them begin.
 	Running []Run  `json:"running,omitempty"`
 	More    []byte `json:"more,omitempty"`
 }
@@ -49,7 +50,9 @@ type MarkedHolder struct {
 // InventoryInput names the workflow type and the task queue of maintenances.
 type InventoryInput struct {
 	WorkflowType string `json:"workflowType"`
-	TaskQueue    string `json:"taskQueue"`
+	// OtherTypes are those of others that may hold slots: they are among the Running.
+	OtherTypes []string `json:"otherTypes,omitempty"`
+	TaskQueue  string   `json:"taskQueue"`
 	// From is the More of the inventory before, which told the marks.
 	From []byte `json:"from,omitempty"`
 }
@@ -154,8 +157,8 @@ func ListRunning(ctx context.Context, temporal client.Client, namespace string, 
 func runningPage(ctx context.Context, temporal client.Client, namespace string, in InventoryInput) (found []Run, more []byte, err error) {
 	request := &workflowservice.ListWorkflowExecutionsRequest{
 		Namespace: namespace,
-		Query: fmt.Sprintf("WorkflowType = '%s' AND TaskQueue = '%s' AND ExecutionStatus = 'Running'",
-			in.WorkflowType, in.TaskQueue),
+		Query: fmt.Sprintf("WorkflowType IN ('%s') AND TaskQueue = '%s' AND ExecutionStatus = 'Running'",
+			strings.Join(append([]string{in.WorkflowType}, in.OtherTypes...), "', '"), in.TaskQueue),
 		NextPageToken: in.From,
 	}
 	for {

@@ -129,7 +129,7 @@ func (h hand) takeLease(ctx context.Context, in ObjectInput) (nodelease.State, e
 
 // answers tells whether it says why nothing is made.
 func (e EnsuredObject) answers() bool {
-	return e.NotOwned+e.Waiting+e.Skipped+e.Failure+e.Unproven != "" || e.NodeGone
+	return e.NotOwned+e.Waiting+e.Skipped+e.Failure+e.Unproven != "" || e.NodeGone || e.NeedsSlot
 }
 
 func (in ObjectInput) want() nodelease.Want {
@@ -208,6 +208,12 @@ func (h hand) mayMake(ctx context.Context, in ObjectInput, node *corev1.Node) (E
 	}
 	if !in.ControlPlane && !IsControlPlane(node) {
 		return EnsuredObject{}, nil
+	}
+	switch held, err := h.holdsSlot(ctx, in.Slot); {
+	case err != nil: // an order to end must not wait for the scheduler
+		return EnsuredObject{Waiting: fmt.Sprintf("the scheduler to say whether the remediation has its slot: %v", err)}, nil
+	case !held:
+		return EnsuredObject{NeedsSlot: true}, nil
 	}
 	if in.Step == 0 {
 		if other, err := h.otherControlPlane(ctx, in); other != "" || err != nil {

@@ -47,6 +47,8 @@ type ObjectInput struct {
 	// RunID is the first run of the remediation's chain.
 	RunID string    `json:"runId"`
 	Lease LeaseWant `json:"lease"`
+	// Slot is the request whose slot lets a control-plane node be remediated; empty is none.
+	Slot string `json:"slot,omitempty"`
 	// Etcd is the check's, for control-plane nodes.
 	Etcd *rules.EtcdQuestion `json:"etcd,omitempty"`
 	// Conditions are the check's: where the node has none of them any more nothing is begun. Empty does not look.
@@ -57,7 +59,7 @@ type ObjectInput struct {
 
 // About implements caller.Input.
 func (in ObjectInput) About() caller.Subject {
-	return caller.Subject{Check: in.Check, Node: in.Node, RunID: in.RunID}
+	return caller.Subject{Check: in.Check, Node: in.Node, RunID: in.RunID, Request: in.Slot}
 }
 
 // EnsuredObject is the remediation object of a step, or in words why there is none.
@@ -82,6 +84,8 @@ type EnsuredObject struct {
 	// NodeGone: there is no such node, or another one of its name, whose UID is NodeUID.
 	NodeGone bool   `json:"nodeGone,omitempty"`
 	NodeUID  string `json:"nodeUid,omitempty"`
+	// NeedsSlot: the node is one of the control plane, and the scheduler knows of no slot of the remediation's.
+	NeedsSlot bool `json:"needsSlot,omitempty"`
 	// Lease is how it stands.
 	Lease LeaseState `json:"lease,omitzero"`
 }

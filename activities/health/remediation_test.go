@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"drydock/activities/activitytest"
+	"drydock/api"
 	"drydock/k8s"
 	rules "drydock/rules/health"
 )
@@ -30,7 +31,7 @@ func (s *site) withTemplates(annotations string) ObjectInput {
 	s.kinds.Set(`{"apiVersion":"` + group + `","kind":"RestartTemplate","metadata":{"name":"t","namespace":"fixers","labels":{"a":"b"},"annotations":{` + annotations + `}},
 		"spec":{"template":{"spec":{"times":3,"how":{"fast":true}}}}}`)
 	return ObjectInput{
-		Check: "workers", Node: "n1", UID: "uid-1", RunID: "r-run",
+		Check: "workers", Node: "n1", UID: "uid-1", RunID: "r-run", Slot: "r-run/1",
 		Template: rules.TemplateRef{APIVersion: group, Kind: "RestartTemplate", Namespace: "fixers", Name: "t"},
 	}
 }
@@ -163,6 +164,18 @@ func TestWhatStandsInTheWay(t *testing.T) {
 		"no spec.template": {func(s *site, _ *ObjectInput) {
 			s.kinds.Set(`{"apiVersion":"` + group + `","kind":"RestartTemplate","metadata":{"name":"t","namespace":"fixers"},"spec":{}}`)
 		}, func(e EnsuredObject) bool { return e.FailureReason == rules.DisabledTemplateInvalid }},
+		"the control plane, without a slot": {func(s *site, in *ObjectInput) {
+			in.Slot = ""
+			s.server.Set(worker("n1", "Unknown", activitytest.Labelled("node-role.kubernetes.io/control-plane", "")))
+		}, func(e EnsuredObject) bool { return e.NeedsSlot }},
+		"a slot that is not held": {func(s *site, in *ObjectInput) {
+			in.ControlPlane = true
+			s.acts.Temporal = activitytest.Granting(api.SlotHeld{})
+		}, func(e EnsuredObject) bool { return e.NeedsSlot }},
+		"a scheduler that does not know": {func(s *site, in *ObjectInput) {
+			in.ControlPlane = true
+			s.acts.Temporal = activitytest.Granting(api.SlotHeld{Rebuilding: true})
+		}, func(e EnsuredObject) bool { return strings.Contains(e.Waiting, "who holds a slot") }},
 		"the control plane": {func(s *site, in *ObjectInput) {
 			in.ControlPlane = true
 			s.server.Set(worker("m2", "Unknown", activitytest.Labelled("node-role.kubernetes.io/control-plane", "")))

@@ -38,10 +38,14 @@ type RepairInput struct {
 	Conditions []rules.UnhealthyCondition `json:"conditions,omitempty"`
 	// Etcd is the check's, for control-plane nodes.
 	Etcd *rules.EtcdQuestion `json:"etcd,omitempty"`
+	// Slot is the request whose slot lets a control-plane node be remediated; empty is none.
+	Slot string `json:"slot,omitempty"`
 }
 
 // About implements caller.Input.
-func (in RepairInput) About() caller.Subject { return caller.Subject{Check: in.Check, Node: in.Node} }
+func (in RepairInput) About() caller.Subject {
+	return caller.Subject{Check: in.Check, Node: in.Node, Request: in.Slot}
+}
 
 // BegunRepair is the maintenance, or why there is none.
 type BegunRepair struct {
@@ -55,6 +59,8 @@ type BegunRepair struct {
 	Replaced bool `json:"replaced,omitempty"`
 	// Waiting says what has to be over first. Ask again after a while.
 	Waiting string `json:"waiting,omitempty"`
+	// NeedsSlot: the node is one of the control plane, and the scheduler knows of no slot of the remediation's.
+	NeedsSlot bool `json:"needsSlot,omitempty"`
 }
 
 // BeginRepair begins the maintenance of a node, or adopts the one that runs.
@@ -115,9 +121,9 @@ func (a *Activities) mayRepair(ctx context.Context, in RepairInput) (BegunRepair
 		return BegunRepair{Replaced: true}, nil
 	}
 	not, err := hand{lookout{a}}.mayMake(ctx, ObjectInput{
-		Check: in.Check, Node: in.Node, ControlPlane: in.ControlPlane, Step: in.Step, Conditions: in.Conditions, Etcd: in.Etcd,
+		Check: in.Check, Node: in.Node, ControlPlane: in.ControlPlane, Step: in.Step, Conditions: in.Conditions, Etcd: in.Etcd, Slot: in.Slot,
 	}, node)
-	return BegunRepair{Refused: not.Skipped, Waiting: not.Waiting}, err
+	return BegunRepair{Refused: not.Skipped, Waiting: not.Waiting, NeedsSlot: not.NeedsSlot}, err
 }
 
 // FindRepair finds the maintenance by which a check remediates a node; its RunID is empty where none runs.

@@ -35,7 +35,7 @@ type maintenances struct {
 }
 
 func newMaintenances() *maintenances {
-	m := &maintenances{Client: &mocks.Client{}}
+	m := &maintenances{Client: activitytest.Granting()}
 	m.On("DescribeWorkflowExecution", mock.Anything, repairID, "").Return(
 		func(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 			if m.status == "" {
@@ -108,6 +108,8 @@ func TestAMaintenanceIsBegunForANodeAsItIsNow(t *testing.T) {
 		"a node under maintenance": {func(s *site, _ *maintenances, _ *RepairInput) {
 			s.server.Set(worker("n1", "Unknown", activitytest.Marked("node-maintenance/n1/ops", "r")))
 		}, func(b BegunRepair) bool { return strings.Contains(b.Refused, "node-maintenance/n1/ops") }, false},
+		"the control plane, without a slot": {func(_ *site, _ *maintenances, in *RepairInput) { in.ControlPlane, in.Slot = true, "" },
+			func(b BegunRepair) bool { return b.NeedsSlot && b.RunID == "" }, false},
 		"the control plane": {func(s *site, _ *maintenances, in *RepairInput) {
 			in.ControlPlane = true
 			s.server.Set(worker("m2", "Unknown", activitytest.Labelled("node-role.kubernetes.io/control-plane", "")))
@@ -117,7 +119,7 @@ func TestAMaintenanceIsBegunForANodeAsItIsNow(t *testing.T) {
 			s, m := newSite(t, worker("n1", "Unknown")), newMaintenances()
 			s.acts.Temporal = m
 			m.On("DescribeWorkflowExecution", mock.Anything, mock.Anything, "").Return(nil, serviceerror.NewNotFound("there is none"))
-			in := RepairInput{Check: "workers", Node: "n1", UID: "uid-1", Why: "Ready is Unknown", Conditions: ill,
+			in := RepairInput{Check: "workers", Node: "n1", UID: "uid-1", Slot: "r-run/1", Why: "Ready is Unknown", Conditions: ill,
 				Repair: rules.Repair{Input: json.RawMessage(`{"work":"power-off"}`), OutOfService: true}}
 			c.prepare(s, m, &in)
 			begun, err := activitytest.Call(t, s.acts.BeginRepair, in)

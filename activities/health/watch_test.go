@@ -41,11 +41,11 @@ func newSite(t *testing.T, nodes ...*corev1.Node) *site {
 	client := s.server.Client(t)
 	s.acts = &Activities{
 		Nodes: k8s.NewNodes(client), Objects: objects.New(client), Home: execution.Namespace{ID: "home"},
-		Temporal: activitytest.Statuses(map[string]enums.WorkflowExecutionStatus{
+		Temporal: activitytest.Grant(activitytest.Statuses(map[string]enums.WorkflowExecutionStatus{
 			"health-check/workers/check-run":    enums.WORKFLOW_EXECUTION_STATUS_RUNNING,
 			"node-remediation/workers/n1/r-run": enums.WORKFLOW_EXECUTION_STATUS_RUNNING,
 			"health-check/ended/check-run":      enums.WORKFLOW_EXECUTION_STATUS_TERMINATED,
-		}),
+		})),
 	}
 	return s
 }

@@ -254,6 +254,17 @@ type Slot struct {
 	RunID     string    `json:"runId"`
 	GrantedAt time.Time `json:"grantedAt"`
 	Created   time.Time `json:"created"`
+	// Kind is that of the holder: empty is a maintenance. WorkflowID is the holder's, empty where that follows from node and requestor.
+	Kind       string `json:"kind,omitempty"`
+	WorkflowID string `json:"workflowId,omitempty"`
+}
+
+// who says what holds the slot, or asks for it.
+func (s Slot) who() string {
+	if s.Kind != "" {
+		return s.Kind + " remediation"
+	}
+	return "maintenance"
 }
 
 // Execution is what Temporal says of one chain of runs.

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -159,7 +160,9 @@ func Referred(f Facts) []Holder {
 	return runs
 }
 
-func (f Facts) idOf(s Slot) string { return f.Prefix + s.Node + "/" + s.Requestor }
+func (f Facts) idOf(s Slot) string {
+	return cmp.Or(s.WorkflowID, f.Prefix+s.Node+"/"+s.Requestor)
+}
 
 // ours tells whether a workflow ID is one of this cluster's maintenances.
 func (f Facts) ours(workflowID string) bool {

@@ -132,6 +132,11 @@ func TestWhatIsInconsistentIsFound(t *testing.T) {
 		"a request of nobody": {func(f *Facts) {
 			f.Scheduler.Pending = append(f.Scheduler.Pending, Slot{ID: "x", Node: "n1", Requestor: "ghost", RunID: "run-ghost"})
 		}, []string{"PendingDead n1 release-slot"}, "gone"},
+		"a slot of a remediation that does not run": {func(f *Facts) {
+			f.Scheduler.Holders = append(f.Scheduler.Holders, Slot{
+				RequestID: "run-r/1", Node: "n9", Requestor: "health-cp", RunID: "run-r", Kind: "control-plane", WorkflowID: "node-remediation/cp/n9",
+			})
+		}, []string{"SlotDead n9 release-slot"}, "a control-plane remediation by health-cp"},
 		"a slot that its maintenance has given back": {func(f *Facts) {
 			f.Scheduler.Holders = append(f.Scheduler.Holders, Slot{RequestID: "run-n9/1", Node: "n9", Requestor: "ops", RunID: "run-n9"})
 		}, []string{"SlotStale n9 release-slot"}, ""},

@@ -21,7 +21,7 @@ func (e *examination) slots() {
 		switch {
 		case !e.runs(s.RunID):
 			f.Kind = SlotDead
-			f.Text = fmt.Sprintf("its slot is held by a maintenance by %s that does not run (%s)", s.Requestor, e.status(s.RunID))
+			f.Text = fmt.Sprintf("its slot is held by a %s by %s that does not run (%s)", s.who(), s.Requestor, e.status(s.RunID))
 			if e.Executions[s.RunID].Unknown {
 				f.Fix, f.NextStep = "", "its scheduler takes the slot back where the node does not carry its mark; otherwise see the mark"
 			}
@@ -39,7 +39,7 @@ func (e *examination) slots() {
 		}
 		e.find(Finding{
 			Kind: PendingDead, Node: s.Node, WorkflowID: e.idOf(s), RunID: s.RunID, RequestID: s.ID, Since: &s.Created, Fix: ReleaseSlot,
-			Text: fmt.Sprintf("a request for its slot waits, of a maintenance by %s that does not run (%s)", s.Requestor, e.status(s.RunID)),
+			Text: fmt.Sprintf("a request for its slot waits, of a %s by %s that does not run (%s)", s.who(), s.Requestor, e.status(s.RunID)),
 		})
 	}
 }

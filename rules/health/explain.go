@@ -92,6 +92,8 @@ func (w *showing) explainRemediation(n Node, found illness, e *Explanation) {
 	step := n.Remediation.Progress.step(order.Step)
 	last := order.Step+1 >= len(w.steps)
 	switch {
+	case step == nil && n.Remediation.Progress != nil && n.Remediation.Progress.Waiting != "":
+		e.Next = fmt.Sprintf("step %d begins, which waits for %s", order.Step+1, n.Remediation.Progress.Waiting)
 	case step == nil:
 		e.Next = fmt.Sprintf("step %d begins", order.Step+1)
 	case len(w.spec.EscalatingRemediations) == 0:

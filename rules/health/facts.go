@@ -93,7 +93,7 @@ type Intent struct {
 type Progress struct {
 	Node string `json:"node"`
 	UID  string `json:"uid,omitempty"`
-	// ControlPlane is what the remediation was begun with.
+	// ControlPlane is what the remediation was begun with, or has found out.
 	ControlPlane bool `json:"controlPlane,omitempty"`
 	// RunID is the first run of the remediation's chain; empty of one that could not be started.
 	RunID string `json:"runId"`
@@ -110,6 +110,8 @@ type Progress struct {
 	NotOwned    string `json:"notOwned,omitempty"`
 	// Waiting says in words what the remediation waits for.
 	Waiting string `json:"waiting,omitempty"`
+	// WaitsForSlot: nothing has begun, since the scheduler has not granted it the slot of a control-plane node.
+	WaitsForSlot bool `json:"waitsForSlot,omitempty"`
 	// PermanentNodeDeletionExpected: a remediator says that the node goes for good, and comes back under another name.
 	PermanentNodeDeletionExpected bool `json:"permanentNodeDeletionExpected,omitempty"`
 	// Ended: no object of the remediation is left, and its lease is given back. Failure says why that came about without an

@@ -52,6 +52,32 @@ func TestWhatHasNotBegunIsWithdrawnByAPause(t *testing.T) {
 	c.wantBegun("n1", "n2", "n3")
 }
 
+// A control-plane node waits for its slot in its remediation: a pause must end that, or a step would begin in the pause.
+func TestARemediationThatWaitsForItsSlotIsEndedByAPause(t *testing.T) {
+	c := newCluster(t, specOf(t, oneTemplate), numbered(7)...)
+	for _, name := range numbered(3) {
+		c.ill(name, 0)
+	}
+	c.pass(301 * time.Second)
+	c.made("n1")
+	c.remediation("n2").Waiting, c.remediation("n2").WaitsForSlot = "its slot", true
+	c.report("n2")
+	c.remediation("n3").Waiting = "an earlier object to be gone"
+	c.report("n3")
+	c.want("it goes on", !c.order("n2").Healthy)
+	c.want("it is shown", slices.ContainsFunc(c.status().UnhealthyNodes, func(n UnhealthyNode) bool { return n.Next == "step 1 begins, which waits for its slot" }))
+	c.state.Pauses = []Pause{{By: "jane", At: c.now}}
+	c.pass(time.Second)
+	c.want("what waits for a slot ends", c.order("n2").Healthy && strings.Contains(c.order("n2").Why, "jane"))
+	c.want("nothing else does", !c.order("n1").Healthy && !c.order("n3").Healthy)
+	c.obey("n2")
+	c.end("n2")
+	c.want("it is not remediated", c.told(EventRemediationFailed) == 0 && c.running["n2"] == nil)
+	c.state.Pauses = nil
+	c.pass(time.Second)
+	c.wantBegun("n1", "n2", "n3")
+}
+
 func TestGroupThatIsNotCountedIsBlocked(t *testing.T) {
 	c := newCluster(t, specOf(t, oneTemplate, `"groups":{"by":["zone"],"minHealthy":0}`), numbered(3)...)
 	c.ill("n1", 0)

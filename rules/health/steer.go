@@ -116,6 +116,8 @@ func (d *deciding) steer(n *Node) {
 	order.TimedOut = slices.Clone(before.TimedOut)
 	if why := d.over(n); why != "" {
 		order.Healthy, order.Why = true, why
+	} else if p := n.Remediation.Progress; p != nil && p.WaitsForSlot && len(d.blocks) > 0 {
+		order.Healthy, order.Why = true, "nothing has begun, and "+d.blocks[0].text
 	} else if !n.Left && len(n.Matches) > 0 {
 		if d.spec.illnessOf(n.Facts, d.now).class == ill {
 			d.escalate(n, &order)

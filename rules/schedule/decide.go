@@ -16,6 +16,14 @@ import (
 // The decision depends on the values in the input only, not on the order of its lists, and the input is left as it
 // is. Limits are taken as valid (Limits.Validate) and with their defaults.
 func Decide(in Input) Decision {
+	nodes, controlPlane := in.split()
+	first, d := controlPlane.decideControlPlane(), decideNodes(nodes)
+	d.Grants, d.Refused = append(first.Grants, d.Grants...), append(first.Refused, d.Refused...)
+	return d
+}
+
+// decideNodes decides on the slots of nodes.
+func decideNodes(in Input) Decision {
 	ranked := rank(in)
 	h := newHours(in)
 	if code, reason := halted(in); code != "" {
@@ -177,6 +185,7 @@ func Unavailable(in Input) (count int, others []UnavailableNode) {
 	if in.Observed == nil {
 		return 0, nil
 	}
+	in, _ = in.split()
 	r := newRound(in)
 	return r.cluster.unavailable.used, r.cluster.unavailable.others
 }

@@ -45,6 +45,17 @@ type Group struct {
 	Windows []string `json:"windows,omitempty"`
 }
 
+// HolderKind is what kind of workflow asks for a slot, or holds one.
+type HolderKind string
+
+const (
+	// KindMaintenance is the maintenance of the node by the requestor. It is what requests mean that name no kind.
+	KindMaintenance HolderKind = ""
+	// KindControlPlane is a health check's remediation of a control-plane node. Its slot is none of the node's: a maintenance that the
+	// remediation begins asks for that. Of the cluster's control-plane nodes one has such slots at a time, and no other limit counts.
+	KindControlPlane HolderKind = "control-plane"
+)
+
 // Request asks for the slot of one node.
 type Request struct {
 	ID        string    `json:"id"`
@@ -62,17 +73,20 @@ type Request struct {
 	// Remediation says that it is for a node that a health check found ill. It goes before all that are planned, into a
 	// slot of its own: neither MaxParallel nor windows, gangs or quotas concern it.
 	Remediation bool `json:"remediation,omitempty"`
+	// Kind is that of the workflow that asks.
+	Kind HolderKind `json:"kind,omitempty"`
 }
 
-// Grant is a slot that a maintenance holds.
+// Grant is a slot that a workflow holds.
 type Grant struct {
 	RequestID string `json:"requestId"`
 	Node      string `json:"node"`
 	Requestor string `json:"requestor"`
 	// Gang is the name of the gang as a member of which it was asked for.
 	Gang string `json:"gang,omitempty"`
-	// Remediation is the request's.
-	Remediation bool `json:"remediation,omitempty"`
+	// Remediation and Kind are the request's.
+	Remediation bool       `json:"remediation,omitempty"`
+	Kind        HolderKind `json:"kind,omitempty"`
 }
 
 // Freeze stops new grants while it is in force.
@@ -173,9 +187,9 @@ type Refusal struct {
 // IsWindow tells whether a request waits for windows alone.
 func (c Code) IsWindow() bool { return c == Window || c == WindowUnknown }
 
-// NeedsCluster tells whether a change of the cluster may end the wait. It does not where that is for windows alone, or for
-// others to ask.
-func (c Code) NeedsCluster() bool { return !c.IsWindow() && c != GangIncomplete }
+// NeedsCluster tells whether a change of the cluster may end the wait. It does not where that is for windows alone, for
+// others to ask, or for a control-plane node's remediation to end.
+func (c Code) NeedsCluster() bool { return !c.IsWindow() && c != GangIncomplete && c != ControlPlane }
 
 // Code is the kind of a refusal.
 type Code string
@@ -196,6 +210,8 @@ const (
 	GroupMaxUnavailable Code = "GroupMaxUnavailable"
 	// Remediations is the limit on those.
 	Remediations Code = "Remediations"
+	// ControlPlane is the limit of one control-plane node that is remediated.
+	ControlPlane Code = "ControlPlane"
 	// Quota is a quota of the requestor: of held nodes where the request waits, of pending requests where it is turned
 	// down.
 	Quota Code = "Quota"
@@ -211,5 +227,5 @@ const (
 // Codes are all codes.
 var Codes = []Code{
 	Frozen, Window, WindowUnknown, Unobserved, NodeMissing, NodeBusy, Outranked, MaxParallel, MaxUnavailable,
-	GroupMaxParallel, GroupMaxUnavailable, Remediations, Quota, GangIncomplete, GangWaits, GangTooLarge, Reserved,
+	GroupMaxParallel, GroupMaxUnavailable, Remediations, ControlPlane, Quota, GangIncomplete, GangWaits, GangTooLarge, Reserved,
 }

@@ -12,6 +12,8 @@ type Usage struct {
 	Unavailable Use `json:"unavailable"`
 	// Remediations are those of health checks, which Slots does not count.
 	Remediations Use `json:"remediations"`
+	// ControlPlane are the control-plane nodes that are remediated.
+	ControlPlane Use `json:"controlPlane"`
 	// Groups are in the order of Limits.Groups.
 	Groups []GroupUsage `json:"groups,omitempty"`
 }
@@ -32,6 +34,7 @@ type GroupUsage struct {
 
 // UsageOf counts what is used of the limits by what a decision goes by.
 func UsageOf(in Input) Usage {
+	in, controlPlane := in.split()
 	limits := in.Limits.WithDefaults()
 	seen := in.Observed
 	if seen == nil {
@@ -39,6 +42,7 @@ func UsageOf(in Input) Usage {
 	}
 	u := Usage{Slots: use(limits.MaxParallel, seen.Nodes), Unavailable: use(limits.MaxUnavailable, seen.Nodes), Remediations: use(limits.Remediations, seen.Nodes)}
 	u.Unavailable.Used, _ = Unavailable(in)
+	u.ControlPlane = Use{Used: len(controlPlane.controlPlaneNodes()), Limit: new(maxControlPlane)}
 	held := heldByGroup(in, &u)
 	keys := groupKeys(seen.Groups)
 	for _, g := range limits.Groups {

@@ -35,7 +35,7 @@ func TestUsageCountsWhatIsHeldAndWhatThereMayBe(t *testing.T) {
 	}
 	want := schedule.Usage{
 		Slots: schedule.Use{Used: 3, Limit: new(3)}, Unavailable: schedule.Use{Used: 5, Limit: new(4)},
-		Remediations: schedule.Use{Used: 1, Limit: new(1)},
+		Remediations: schedule.Use{Used: 1, Limit: new(1)}, ControlPlane: schedule.Use{Limit: new(1)},
 		Groups: []schedule.GroupUsage{
 			{Name: "gpu", Slots: schedule.Use{Used: 1, Limit: new(2)}},
 			// Half of 4 nodes and, rounded up, half of 3.
@@ -55,7 +55,7 @@ func TestUsageBeforeAnythingWasObserved(t *testing.T) {
 		Limits:  schedule.Limits{MaxUnavailable: schedule.Percent(20)},
 		Granted: []schedule.Grant{{RequestID: "1/1", Node: "n1", Requestor: "ops"}},
 	}
-	want := schedule.Usage{Slots: schedule.Use{Used: 1, Limit: new(1)}}
+	want := schedule.Usage{Slots: schedule.Use{Used: 1, Limit: new(1)}, ControlPlane: schedule.Use{Limit: new(1)}}
 	if d := cmp.Diff(want, schedule.UsageOf(in)); d != "" {
 		t.Error(d)
 	}

@@ -141,8 +141,11 @@ func TestLimitTables(t *testing.T) {
 		}},
 		Rebuilding: true,
 		Freezes:    []schedule.Freeze{{By: "incident-1", Reason: "disk\nfull", At: startertest.Before(time.Hour), Running: true}},
-		Holders:    []api.Holder{{Grant: schedule.Grant{Node: "worker-01", Requestor: "ops"}, GrantedAt: startertest.Before(time.Minute)}},
-		Nodes:      6, Unavailable: 3, UnavailableOthers: []schedule.UnavailableNode{{Node: "worker-05", Why: "cordoned"}}, ObservedAt: startertest.Ago(3 * time.Second),
+		Holders: []api.Holder{
+			{Grant: schedule.Grant{Node: "worker-01", Requestor: "ops"}, GrantedAt: startertest.Before(time.Minute)},
+			{Grant: schedule.Grant{Node: "cp-1", Requestor: "health-cp", Kind: schedule.KindControlPlane}, GrantedAt: startertest.Before(time.Hour)},
+		},
+		Nodes: 6, Unavailable: 3, UnavailableOthers: []schedule.UnavailableNode{{Node: "worker-05", Why: "cordoned"}}, ObservedAt: startertest.Ago(3 * time.Second),
 		PendingAll: 23,
 	}
 	for range FirstPending + 1 {

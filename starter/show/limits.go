@@ -33,13 +33,12 @@ func SchedulerState(w io.Writer, s api.State, now time.Time) {
 	if s.ObservedAt != nil {
 		terminal.Print(w, "Nodes: %d, %d of them unavailable%s (%s ago)\n", s.Nodes, s.Unavailable, terminal.Colon(whoIsUnavailable(s)), period.Age(now.Sub(*s.ObservedAt)))
 	}
-	terminal.Print(w, "Slots in use: %d\n", len(s.Holders))
-	if len(s.Holders) > 0 {
-		r := terminal.NewRows(w, "  NODE", "REQUESTOR", "GRANTED")
-		for _, h := range s.Holders {
-			r.Add("  "+h.Node, h.Requestor, period.Age(now.Sub(h.GrantedAt)))
-		}
-		r.Done()
+	maintenances, others := byKind(s.Holders)
+	terminal.Print(w, "Slots in use: %d\n", len(maintenances))
+	holders(w, maintenances, now)
+	if len(others) > 0 {
+		terminal.Print(w, "Control-plane nodes that are remediated, one at a time:\n")
+		holders(w, others, now)
 	}
 	terminal.Print(w, "Waiting for a slot: %d\n", s.PendingAll)
 	if len(s.Pending) == 0 {
@@ -55,6 +54,29 @@ func SchedulerState(w io.Writer, s api.State, now time.Time) {
 	}
 }
 
+// byKind tells the maintenances that hold slots from remediations of control-plane nodes.
+func byKind(all []api.Holder) (maintenances, others []api.Holder) {
+	for _, h := range all {
+		if h.Kind == schedule.KindControlPlane {
+			others = append(others, h)
+		} else {
+			maintenances = append(maintenances, h)
+		}
+	}
+	return maintenances, others
+}
+
+func holders(w io.Writer, all []api.Holder, now time.Time) {
+	if len(all) == 0 {
+		return
+	}
+	r := terminal.NewRows(w, "  NODE", "REQUESTOR", "GRANTED")
+	for _, h := range all {
+		r.Add("  "+h.Node, h.Requestor, period.Age(now.Sub(h.GrantedAt)))
+	}
+	r.Done()
+}
+
 // whoIsUnavailable says how many nodes are in maintenance, and which are out of service for another reason.
 func whoIsUnavailable(s api.State) string {
 	var parts []string
@@ -63,7 +85,8 @@ func whoIsUnavailable(s api.State) string {
 		parts = append(parts, other.Node+" "+other.Why)
 	}
 	held := map[string]bool{}
-	for _, h := range s.Holders {
+	maintenances, _ := byKind(s.Holders)
+	for _, h := range maintenances {
 		held[h.Node] = true
 	}
 	// What was down before its slot was granted is in maintenance too.

@@ -17,12 +17,14 @@ type Scheduler struct {
 
 // PendingRequest waits for a slot.
 type PendingRequest struct {
-	RequestID string    `json:"requestId"`
-	Node      string    `json:"node"`
-	Requestor string    `json:"requestor"`
-	RunID     string    `json:"runId"`
-	Priority  int       `json:"priority,omitempty"`
-	CreatedAt time.Time `json:"createdAt"`
+	RequestID string `json:"requestId"`
+	Node      string `json:"node"`
+	Requestor string `json:"requestor"`
+	RunID     string `json:"runId"`
+	// Kind is that of who asks: empty is a maintenance.
+	Kind      schedule.HolderKind `json:"kind,omitempty"`
+	Priority  int                 `json:"priority,omitempty"`
+	CreatedAt time.Time           `json:"createdAt"`
 	// Code and Reason say what it waits for, in one word and in words.
 	Code   schedule.Code `json:"code,omitempty"`
 	Reason string        `json:"reason,omitempty"`
@@ -39,7 +41,7 @@ func SchedulerOf(s api.State) Scheduler {
 	of := Scheduler{State: s, Holders: s.Holders, Pending: make([]PendingRequest, len(s.Pending))}
 	for i, p := range s.Pending {
 		of.Pending[i] = PendingRequest{
-			RequestID: p.ID, Node: p.Node, Requestor: p.Requestor, RunID: p.RunID, Priority: p.Priority, CreatedAt: p.Created,
+			RequestID: p.ID, Node: p.Node, Requestor: p.Requestor, RunID: p.RunID, Kind: p.Kind, Priority: p.Priority, CreatedAt: p.Created,
 			Code: p.Code, Reason: p.Reason, OpensAt: p.OpensAt,
 			Windows: p.Windows, ExpectedDuration: p.ExpectedDuration, IgnoreWindows: p.IgnoreWindows,
 		}

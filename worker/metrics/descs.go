@@ -14,13 +14,14 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 // The metrics of the state: every worker tells the same of them, but for what holders do.
 var (
 	descMaintenances = desc("maintenances", "Maintenances that run, by phase and by the first group of the configuration that their node is in.", "phase", "group")
-	descPending      = desc("pending_requests", "Maintenances that wait for a slot, by what keeps them from it.", "reason")
+	descPending      = desc("pending_requests", "Maintenances, and remediations of control-plane nodes, that wait for a slot, by what keeps them from it.", "reason")
 	descOldest       = desc("pending_oldest_seconds", "For how long the maintenance has waited for a slot that has waited longest.")
 
 	descSlots            = desc("slots_used", "Slots that maintenances hold.")
 	descSlotsLimit       = desc("slots_limit", "Slots that there may be at a time (maxParallel), +Inf where they are not limited.")
 	descRepairSlots      = desc("remediation_slots_used", "Slots that maintenances of health checks hold, beside those of all others.")
 	descRepairSlotsLimit = desc("remediation_slots_limit", "Slots that there may be of those at a time (remediations), +Inf where they are not limited.")
+	descControlPlane     = desc("control_plane_remediations", "Control-plane nodes that have the slot to be remediated: one at a time.")
 
 	descGroupSlots      = desc("group_slots_used", "Slots that maintenances of a group's nodes hold.", "group")
 	descGroupSlotsLimit = desc("group_slots_limit", "Slots that a group may have at a time, all its parts together, +Inf where they are not limited.", "group")

@@ -170,6 +170,9 @@ func (t teller) maintenances(held map[cluster.HeldIn]int) {
 	counts := map[cluster.HeldIn]int{}
 	asking := 0
 	for _, p := range t.summary.Pending {
+		if p.Kind != schedule.KindMaintenance {
+			continue
+		}
 		counts[cluster.HeldIn{Phase: api.Pending, Group: t.group(p.Group)}] += p.Count
 		asking += p.Count
 	}
@@ -219,6 +222,7 @@ func (t teller) slots() {
 	t.limit(descSlotsLimit, sum.Slots)
 	t.gauge(descRepairSlots, float64(sum.Remediations.Used))
 	t.limit(descRepairSlotsLimit, sum.Remediations)
+	t.gauge(descControlPlane, float64(sum.ControlPlane.Used))
 	if sum.ObservedAt != nil {
 		t.gauge(descNodes, float64(sum.Nodes))
 		t.gauge(descUnavailable, float64(sum.Unavailable.Used))

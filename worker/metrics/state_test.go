@@ -85,7 +85,7 @@ func busy() reading {
 			Pending: []api.PendingCount{
 				{Code: schedule.Frozen, Group: "gpu", Count: 1}, {Code: schedule.MaxParallel, Count: 2},
 				{Code: schedule.MaxParallel, Group: "gpu", Count: 1}, {Code: schedule.MaxParallel, Group: "set-by-hand", Count: 1},
-				{Code: "WhatALaterBuildSays", Count: 1},
+				{Code: "WhatALaterBuildSays", Count: 1}, {Code: schedule.ControlPlane, Kind: schedule.KindControlPlane, Count: 2},
 			},
 			Strays: []api.StrayCount{{Kind: api.StrayForeign, Count: 2}, {Kind: api.StrayMalformed}, {Kind: api.StrayUnknown}, {Kind: api.StrayOrphan, Count: 1}},
 		},
@@ -136,8 +136,9 @@ drydock_maintenances{group="zone",phase="Validating"} 0
 drydock_maintenances{group="zone",phase="WaitingForPods"} 0
 `, "drydock_maintenances")
 	s.expect(t, `
-# HELP drydock_pending_requests Maintenances that wait for a slot, by what keeps them from it.
+# HELP drydock_pending_requests Maintenances, and remediations of control-plane nodes, that wait for a slot, by what keeps them from it.
 # TYPE drydock_pending_requests gauge
+drydock_pending_requests{reason="ControlPlane"} 2
 drydock_pending_requests{reason="Frozen"} 1
 drydock_pending_requests{reason="GangIncomplete"} 0
 drydock_pending_requests{reason="GangTooLarge"} 0
@@ -231,8 +232,8 @@ func TestStateSaysNothingItDoesNotKnow(t *testing.T) {
 			t.Errorf("%d series of %s", n, name)
 		}
 	}
-	// Everything else is there at 0, the only group being other: 11 phases and 18 reasons.
-	if n := testutil.CollectAndCount(s.State, "drydock_maintenances", "drydock_pending_requests", "drydock_slots_used", "drydock_plans", "drydock_freezes"); n != 11+18+1+2+2 {
+	// Everything else is there at 0, the only group being other: 11 phases and 19 reasons.
+	if n := testutil.CollectAndCount(s.State, "drydock_maintenances", "drydock_pending_requests", "drydock_slots_used", "drydock_plans", "drydock_freezes"); n != 11+19+1+2+2 {
 		t.Errorf("%d series", n)
 	}
 }

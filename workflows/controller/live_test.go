@@ -3,8 +3,6 @@ package controller_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -15,12 +13,12 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
-	sdklog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/activities/execution"
 	"drydock/api"
+	"drydock/deploy/devstack"
 	"drydock/workflows/inbox"
 )
 
@@ -34,18 +32,18 @@ type live struct {
 	ended map[string]bool
 }
 
-// TestOnAServer runs toys on the server at DRYDOCK_TEST_TEMPORAL, by a worker that keeps no workflow in memory: each workflow task replays
-// all that was before, as after a crash.
+// TestOnAServer runs toys on a server, by a worker that keeps no workflow in memory: each workflow task replays all that was before, as
+// after a crash.
 func TestOnAServer(t *testing.T) {
-	address := os.Getenv("DRYDOCK_TEST_TEMPORAL")
-	if address == "" {
-		t.Skip("DRYDOCK_TEST_TEMPORAL names no server")
+	if _, err := devstack.Binary("devtemporal"); err != nil {
+		t.Skip(err)
 	}
-	c, err := client.Dial(client.Options{HostPort: address, Logger: sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	server, err := devstack.StartTemporal(t.Context(), devstack.TemporalOptions{Dir: t.TempDir(), InMemory: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	defer server.Kill()
+	c := server.Client
 	worker.SetStickyWorkflowCacheSize(0)
 	for _, every := range []int{0, 1, 3} {
 		l := &live{t: t, c: c, queue: fmt.Sprintf("drydock-toy-%d-%d", every, time.Now().UnixNano()), made: map[string]int{}, ended: map[string]bool{}}

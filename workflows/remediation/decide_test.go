@@ -68,6 +68,9 @@ func TestARemediationDecides(t *testing.T) {
 		r.in.Audited = true
 	}
 	told := func(r *remediation) { r.Reports.Final = true }
+	controlPlane := func(r *remediation) { r.Progress.ControlPlane = true }
+	askedFor := func(r *remediation) { r.Slot.Asked = true }
+	hasSlot := func(r *remediation) { r.Slot = slot{GrantedAt: &now, Asked: true} }
 	for name, c := range map[string]struct {
 		options  []option
 		underWay []controller.Key
@@ -94,6 +97,14 @@ func TestARemediationDecides(t *testing.T) {
 		"and watches those that there are":         {follows(time.Minute, looked, madeStep(1)), nil, "watch objects, in 10m0s"},
 		"and makes what is ordered":                {follows(0, ordered(health.Order{Step: 1, Revision: 1})), nil, "make/1, in 10m0s"},
 		"and ends what is over":                    {follows(0, func(r *remediation) { r.setStep(health.StepState{StartedAt: now, Gone: true}) }), nil, "remove, in 1s"},
+		"a control-plane node asks first":          {[]option{controlPlane}, nil, "request"},
+		"and begins with a slot":                   {[]option{controlPlane, hasSlot}, nil, "make/0"},
+		"and keeps it":                             {[]option{controlPlane, hasSlot, madeStep(0)}, nil, "watch objects, in 10m0s"},
+		"it is healthy before it has one":          {[]option{controlPlane, askedFor, healthy}, nil, "remove, release"},
+		"before the scheduler heard of it":         {[]option{controlPlane, healthy}, nil, "remove"},
+		"healthy, with something at work":          {[]option{controlPlane, hasSlot, madeStep(0), healthy}, nil, "remove, in 10m0s"},
+		"it has ended":                             {[]option{controlPlane, hasSlot, madeStep(0), ended, told}, nil, "release"},
+		"it took up what was left":                 {[]option{controlPlane, madeStep(0)}, nil, "request, watch objects, in 10m0s"},
 		"the check is gone":                        {[]option{madeStep(0), orphaned(10 * time.Minute)}, nil, "watch objects, in 10m0s"},
 		"the check is gone for 25 minutes":         {[]option{madeStep(0), orphaned(25 * time.Minute)}, nil, "watch objects, in 5m0s"},
 		"nothing has begun, and the check is gone": {[]option{orphaned(30 * time.Minute)}, nil, "remove, in 10m0s"},

@@ -111,15 +111,17 @@ func (r *remediation) leaseWant() activity.LeaseWant {
 	return want
 }
 
-// begin begins a step: by a remediation object, or by a maintenance.
+// begin begins a step: by a remediation object, or by a maintenance. Without the slot of a control-plane node it waits for the scheduler.
 func (r *remediation) begin(step int) controller.Effect {
 	what, of := r.in.Steps[step], strconv.Itoa(step)
 	m := r.running()
 	switch {
+	case r.lacksSlot():
+		return nil
 	case what.Maintenance == nil:
 		return r.act(actMake, of, "remediate "+r.in.Node+" with a "+what.Template.Kind, controller.Call{Func: call.Health.EnsureObject}, activity.ObjectInput{
-			Check: r.in.Check, Node: r.in.Node, UID: r.in.UID, ControlPlane: r.in.ControlPlane, Step: step, Template: *what.Template,
-			RunID: r.Info.Run, Lease: r.leaseWant(), Etcd: r.in.Etcd, Conditions: r.in.Conditions, Owner: r.in.Owner,
+			Check: r.in.Check, Node: r.in.Node, UID: r.in.UID, ControlPlane: r.Progress.ControlPlane, Step: step, Template: *what.Template,
+			RunID: r.Info.Run, Slot: r.slotID(), Lease: r.leaseWant(), Etcd: r.in.Etcd, Conditions: r.in.Conditions, Owner: r.in.Owner,
 		})
 	case m != nil: // that of an earlier step
 		return r.endMaintenance(m)
@@ -128,8 +130,8 @@ func (r *remediation) begin(step int) controller.Effect {
 			activity.LeaseInput{Check: r.in.Check, Node: r.in.Node, UID: r.in.UID, LeaseWant: r.leaseWant()})
 	default:
 		return r.act(actMaintain, of, "begin the maintenance of "+r.in.Node, controller.Call{Func: call.Health.BeginRepair}, activity.RepairInput{
-			Check: r.in.Check, Node: r.in.Node, UID: r.in.UID, ControlPlane: r.in.ControlPlane, Step: step, Repair: *what.Maintenance,
-			Why: r.in.Why, Conditions: r.in.Conditions, Etcd: r.in.Etcd,
+			Check: r.in.Check, Node: r.in.Node, UID: r.in.UID, ControlPlane: r.Progress.ControlPlane, Step: step, Repair: *what.Maintenance,
+			Why: r.in.Why, Conditions: r.in.Conditions, Etcd: r.in.Etcd, Slot: r.slotID(),
 		})
 	}
 }

@@ -2,12 +2,9 @@ package remediation
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
-
-	"go.temporal.io/sdk/temporal"
 
 	"drydock/api"
 	"drydock/rules/bounds"
@@ -128,8 +125,7 @@ func (r *remediation) delivered(o controller.Outcome, now time.Time) {
 	}
 	reports.Last = ""
 	reports.Failed++
-	var nobody *temporal.UnknownExternalWorkflowExecutionError
-	if errors.As(o.Err, &nobody) {
+	if isNobody(o.Err) {
 		if reports.Orphaned.IsZero() {
 			reports.Orphaned = now
 		}

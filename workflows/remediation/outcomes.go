@@ -36,6 +36,10 @@ func (r *remediation) Outcome(o controller.Outcome, now time.Time) {
 		r.removed(o, now)
 	case sendReport:
 		r.delivered(o, now)
+	case sendRequest:
+		r.asked(o, now)
+	case sendRelease:
+		r.gaveBack(o)
 	case startRecord:
 		r.recorded(o, now)
 	case watchObjects:
@@ -66,6 +70,8 @@ func (r *remediation) made(o controller.Outcome, step int, now time.Time) {
 	case made.Waiting != "":
 		r.wait(made.Waiting)
 		r.Rest(o.Key, askAgain, now)
+	case made.NeedsSlot:
+		r.askForSlot(now)
 	case made.NodeGone && made.NodeUID != "":
 		r.replaced(o, step, now)
 	case made.NodeGone:
@@ -155,6 +161,8 @@ func (r *remediation) maintained(o controller.Outcome, step int, now time.Time) 
 		r.refused(o, step, "the maintenance could not be begun: "+call.Cause(err), now)
 	case begun.Replaced:
 		r.replaced(o, step, now)
+	case begun.NeedsSlot:
+		r.askForSlot(now)
 	case begun.Refused != "":
 		r.refused(o, step, begun.Refused, now)
 	case begun.Waiting != "":

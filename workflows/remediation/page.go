@@ -22,6 +22,9 @@ func (status) Answer(r *remediation, _ time.Time) (any, error) {
 	if r.Leased {
 		status.Lease = "node-" + strings.ToLower(r.in.Node)
 	}
+	if r.Slot.Asked {
+		status.Slot = &api.SlotStatus{RequestID: r.slotRequest().ID, GrantedAt: r.Slot.GrantedAt}
+	}
 	if since := r.Reports.Orphaned; !since.IsZero() {
 		status.Orphaned = &since
 	}

@@ -26,6 +26,8 @@ type remediation struct {
 	// Order is the latest that was taken, and CheckRunID the run of the check that gave it.
 	Order      health.Order `json:"order"`
 	CheckRunID string       `json:"checkRunId"`
+	// Slot is that of a control-plane node.
+	Slot slot `json:"slot,omitzero"`
 	// Leased: the node's lease is held.
 	Leased bool `json:"leased,omitempty"`
 	// Maintained are the maintenances that steps have begun: one after the other, under one workflow ID.
@@ -85,10 +87,13 @@ type Maintained struct {
 
 var messages = []controller.Message[*remediation]{
 	{Name: api.SignalRemediationOrder, Payload: order{}, From: controller.Workflows},
+	{Name: api.SignalSlotGranted, Payload: granted{}, From: controller.Workflows},
+	{Name: api.SignalSlotPending, Payload: pending{}, From: controller.Workflows},
 }
 
 var queries = []controller.Query[*remediation]{
 	{Name: api.QueryStatus, Doc: "the steps, how they stand, and what the check has ordered", Question: status{}},
+	{Name: api.QuerySlot, Doc: "the slot that it holds or asks for, where the node is one of the control plane", Question: slotWanted{}},
 }
 
 // NodeRemediation remediates a node for a health check. Its workflow ID is api.RemediationID, its input an api.RemediationInput.
@@ -154,6 +159,7 @@ func (r *remediation) Begin(now time.Time) {
 		r.Leased = r.began()
 		r.OrderBy = now.Add(orderWithin)
 	}
+	r.noteSlot()
 }
 
 // Decide implements controller.Controller. It does one thing at a time, watches what it has made, and reports to its check.
@@ -167,6 +173,9 @@ func (r *remediation) Decide(t controller.Turn) (d controller.Decision) {
 			d.Effects = append(d.Effects, next)
 		}
 	}
+	if said := r.slotEffect(); said != nil {
+		d.Effects = append(d.Effects, said)
+	}
 	d.Watches = r.watches(t.Now)
 	r.report(t.Now, &d)
 	if !r.ends() && r.followsUnknown(t.Now) && t.Now.Before(r.OrderBy) {
@@ -175,7 +184,7 @@ func (r *remediation) Decide(t controller.Turn) (d controller.Decision) {
 	if since := r.Reports.Orphaned; !since.IsZero() && !r.alone(t.Now) {
 		d.WakeAt(since.Add(orphanedFor), "decide without the check")
 	}
-	if !r.Progress.Ended || !r.reported() {
+	if !r.Progress.Ended || !r.reported() || r.Slot.Asked {
 		return d
 	}
 	if record := r.record(); record != nil {
@@ -190,6 +199,8 @@ func (r *remediation) Decide(t controller.Turn) (d controller.Decision) {
 func (r *remediation) Reset(now time.Time) {
 	r.WasReset, r.Looked, r.OrderBy = true, false, now.Add(orderWithin)
 	r.Old, r.Progress.Ended, r.Removing, r.Seen = false, false, false, nil
+	r.Slot = slot{Asked: r.Progress.ControlPlane}
+	r.noteSlot()
 	r.Reports.Last, r.Reports.Urgent, r.Reports.Final = "", true, false
 }
 

@@ -50,8 +50,11 @@ type site struct {
 	keeps   int
 	removes []activity.RemoveInput
 	// gone: the check does not run.
-	gone  bool
-	start time.Time
+	gone bool
+	// grants has the scheduler grant the slot that it is asked for after a while; nil never does. asleep: it does not run.
+	grants *time.Duration
+	asleep bool
+	start  time.Time
 }
 
 func template(name string) health.Remediation {
@@ -84,6 +87,10 @@ func newSite(t *testing.T, steps ...health.Remediation) *site {
 	s.env.OnActivity(call.Health.RemoveObjects, mock.Anything, mock.Anything).After(latency).Return(s.remove)
 	s.env.OnActivity(call.Health.WatchRemediation, mock.Anything, mock.Anything).AfterFn(s.untilSeen).Return(s.see)
 	s.env.OnActivity(call.Health.BeginRepair, mock.Anything, mock.Anything).After(latency).Return(func(_ context.Context, in activity.RepairInput) (activity.BegunRepair, error) {
+		if s.refusal() != nil {
+			s.note("refuse maintenance")
+			return activity.BegunRepair{NeedsSlot: true}, nil
+		}
 		s.note("maintain")
 		return activity.BegunRepair{RunID: checkRun, StartedAt: s.env.Now()}, nil
 	})
@@ -175,6 +182,9 @@ func (s *site) seen(after time.Duration, seen activity.RemediationSeen) {
 }
 
 func (s *site) hear(_, id, _, name string, arg any) error {
+	if id == api.SchedulerID("") {
+		return s.hearScheduler(name, arg)
+	}
 	p, ok := arg.(health.Progress)
 	if !ok || id != "health-check/workers" || name != api.SignalRemediationProgress {
 		s.t.Errorf("signal %s to %s", name, id)
@@ -185,6 +195,27 @@ func (s *site) hear(_, id, _, name string, arg any) error {
 		return &temporal.UnknownExternalWorkflowExecutionError{}
 	}
 	s.said = append(s.said, p)
+	return nil
+}
+
+// hearScheduler is what the scheduler receives.
+func (s *site) hearScheduler(name string, arg any) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.asleep {
+		return &temporal.UnknownExternalWorkflowExecutionError{}
+	}
+	s.log = append(s.log, fmt.Sprintf("%s %s", s.now().Truncate(time.Second), name))
+	if request, ok := arg.(api.SlotRequest); ok {
+		real := request // the test's runs have no UUIDs
+		real.RunID, real.ID = checkRun, checkRun+strings.TrimPrefix(request.ID, request.RunID)
+		if err := real.Validate("", s.env.Now()); err != nil || request.WorkflowID("") != "node-remediation/workers/b" {
+			s.t.Errorf("request of %s: %v", request.WorkflowID(""), err)
+		}
+		if s.grants != nil {
+			s.env.RegisterDelayedCallback(func() { s.env.SignalWorkflow(api.SignalSlotGranted, api.SlotAnswer{RequestID: request.ID}) }, *s.grants)
+		}
+	}
 	return nil
 }
 

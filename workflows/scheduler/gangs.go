@@ -45,14 +45,22 @@ func (s *since) knownIn(ctx workflow.Context, in schedule.Input) schedule.Input 
 // changeRemediations: requests may be for remediations. Before, such a request was refused as one that is not understood.
 const changeRemediations = "remediations"
 
-// understands tells whether a history knows the gang and the remediation of a request: one of an earlier build has refused them.
+// changeKinds: others than maintenances may hold slots. Before, such a request was refused as one that is not understood.
+const changeKinds = "holder-kinds"
+
+// understands tells whether a history knows the gang, the remediation and the kind of a request: one of an earlier build has refused them.
 func (k *knowledge) understands(ctx workflow.Context, r schedule.Request) bool {
-	return (r.Gang == nil || k.gangs.known(ctx)) && (!r.Remediation || k.remediations.known(ctx))
+	return (r.Gang == nil || k.gangs.known(ctx)) && (!r.Remediation || k.remediations.known(ctx)) &&
+		(r.Kind == schedule.KindMaintenance || k.kinds.known(ctx))
 }
 
-// asRemediation tells whether what holds a slot counts as a remediation: a history of an earlier build took it for any other.
-func (k *knowledge) asRemediation(ctx workflow.Context, says bool) bool {
-	return says && k.remediations.known(ctx)
+// understood is a holder as the history knows it: an earlier build took it for any other.
+func (k *knowledge) understood(ctx workflow.Context, h api.Holder) api.Holder {
+	h.Remediation = h.Remediation && k.remediations.known(ctx)
+	if h.Kind != schedule.KindMaintenance && !k.kinds.known(ctx) {
+		h.Kind = schedule.KindMaintenance
+	}
+	return h
 }
 
 // gangs are those of requests, each once for all its members: the size that was said last counts for all. They are only

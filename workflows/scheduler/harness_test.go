@@ -126,7 +126,12 @@ type asking struct {
 	holds   []api.FreezeNotice
 	changed []api.NodeChange
 	dead    bool
+	// over: it wants its slot no more.
+	over bool
 }
+
+// isUnmarked: it is no maintenance, and marks no node.
+func (a *asking) isUnmarked() bool { return a.request.Kind != schedule.KindMaintenance }
 
 var errGone = &temporal.UnknownExternalWorkflowExecutionError{}
 
@@ -384,6 +389,7 @@ func (f *fleet) release(a *asking) {
 	if n := f.nodes[a.request.Node]; n != nil && n.marked == a.request.RunID {
 		n.marked = ""
 	}
+	a.over = a.isUnmarked()
 	f.mu.Unlock()
 	f.signal(api.SignalSlotRelease, api.SlotRelease{RequestID: a.request.ID})
 }
@@ -434,7 +440,7 @@ func (f *fleet) signalled(_, id, run, name string, arg any) error {
 	asked, _, _ := strings.Cut(aboutRequest(arg), "/")
 	a := f.asking[asked]
 	f.mu.Unlock()
-	if a == nil || run != "" || id != api.MaintenanceID("", a.request.Node, a.request.Requestor) {
+	if a == nil || run != "" || id != a.request.WorkflowID("") {
 		f.t.Errorf("signal %s to workflow %s run %s about %s, which is nobody's", name, id, run, asked)
 		return errGone
 	}
@@ -554,7 +560,7 @@ func (f *fleet) answer(a *asking, name string, answer api.SlotAnswer) (follows f
 		a.refused = &answer
 	case api.SignalSlotGranted:
 		a.granted = append(a.granted, f.now())
-		if n := f.nodes[a.request.Node]; n != nil {
+		if n := f.nodes[a.request.Node]; n != nil && !a.isUnmarked() {
 			n.marked = a.request.RunID
 		}
 		if a.work > 0 && len(a.granted) == 1 {
@@ -672,6 +678,7 @@ func (f *fleet) see(in cluster.WatchInput) cluster.WatchReport {
 		switch {
 		case a == nil || a.dead:
 			report.Ended = append(report.Ended, cluster.EndedHolder{WatchedHolder: h, Status: "Terminated"})
+		case h.Unmarked:
 		case n == nil || n.missing:
 			report.Changes = append(report.Changes, api.NodeChange{RequestID: h.RequestID, Missing: true})
 		case n.uncordoned:
@@ -755,14 +762,14 @@ func (f *fleet) word(id string) execution.Answered {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for run, a := range f.asking {
-		if api.MaintenanceID("", a.request.Node, a.request.Requestor) != id || a.dead {
+		if a.request.WorkflowID("") != id || a.dead {
 			continue
 		}
 		if said, ok := f.answers[run]; ok {
 			return said
 		}
-		wanted := api.SlotWanted{SlotRequest: a.request, Wants: true}
-		if n := f.nodes[a.request.Node]; n != nil && n.marked == run {
+		wanted := api.SlotWanted{SlotRequest: a.request, Wants: !a.over}
+		if n := f.nodes[a.request.Node]; n != nil && n.marked == run || a.isUnmarked() && len(a.granted) > 0 {
 			wanted.GrantedAt = &f.start
 		}
 		return answered(f.t, wanted)

@@ -119,7 +119,7 @@ func (i *intake) release(r api.SlotRelease) {
 
 // holderOf is who would hold the slot that is asked for.
 func holderOf(r api.SlotRequest) api.Holder {
-	h := api.Holder{Grant: schedule.Grant{RequestID: r.ID, Node: r.Node, Requestor: r.Requestor, Remediation: r.Remediation}, RunID: r.RunID}
+	h := api.Holder{Grant: schedule.Grant{RequestID: r.ID, Node: r.Node, Requestor: r.Requestor, Remediation: r.Remediation, Kind: r.Kind}, RunID: r.RunID}
 	if r.Gang != nil {
 		h.Gang = r.Gang.Name
 	}

@@ -102,7 +102,9 @@ func (l *ledger) requestsOf(runID string) []string { return slices.Clone(l.index
 // free takes a slot back, or a request that waits for one.
 func (l *ledger) free(requestID string, now time.Time) {
 	if h, ok := l.holder(requestID); ok {
-		l.released = append(l.released, ReleasedNode{Node: h.Node, RunID: h.RunID, At: now})
+		if h.IsMarked() {
+			l.released = append(l.released, ReleasedNode{Node: h.Node, RunID: h.RunID, At: now})
+		}
 		l.holders = slices.DeleteFunc(l.holders, func(h api.Holder) bool { return h.RequestID == requestID })
 	}
 	l.pending = slices.DeleteFunc(l.pending, func(p api.PendingRequest) bool { return p.ID == requestID })
@@ -256,10 +258,15 @@ func (l *ledger) waitsUnobserved() bool {
 	return slices.ContainsFunc(l.pending, func(p api.PendingRequest) bool { return p.Code == schedule.Unobserved })
 }
 
+// marked are the holders that mark their nodes.
+func (l *ledger) marked() []api.Holder {
+	return slices.DeleteFunc(slices.Clone(l.holders), func(h api.Holder) bool { return !h.IsMarked() })
+}
+
 // marks are those that are expected on nodes: of holders for as long as they hold, of others for a moment.
 func (l *ledger) marks() []cluster.KnownMark {
 	known := l.lately()
-	for _, h := range l.holders {
+	for _, h := range l.marked() {
 		known = append(known, cluster.KnownMark{Node: h.Node, RunID: h.RunID})
 	}
 	return known
@@ -276,7 +283,7 @@ func (l *ledger) lately() []cluster.KnownMark {
 
 // nodes are those that a decision depends on, and of these the ones that are held or were until a moment ago.
 func (l *ledger) nodes() (all, ours []string) {
-	for _, h := range l.holders {
+	for _, h := range l.marked() {
 		all = append(all, h.Node)
 		ours = append(ours, h.Node)
 	}
@@ -284,7 +291,9 @@ func (l *ledger) nodes() (all, ours []string) {
 		ours = append(ours, r.Node)
 	}
 	for _, p := range l.pending {
-		all = append(all, p.Node)
+		if p.Kind == schedule.KindMaintenance {
+			all = append(all, p.Node)
+		}
 	}
 	slices.Sort(all)
 	slices.Sort(ours)

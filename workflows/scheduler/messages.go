@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/api"
+	"drydock/rules/schedule"
 	"drydock/workflows/inbox"
 )
 
@@ -99,12 +100,12 @@ func update[T any](s *scheduler, in *inbox.Inbox, name string, check func(T) err
 // overQuota turns down the first request of a maintenance only. One that was let in is not turned down later: neither when
 // its node was given back, nor when a scheduler begins anew.
 func (s *scheduler) overQuota(r api.SlotRequest) string {
-	if !s.rebuilt || r.Remediation || !api.IsFirstRequest(r.ID) {
+	if !s.rebuilt || r.Remediation || r.Kind != schedule.KindMaintenance || !api.IsFirstRequest(r.ID) {
 		return ""
 	}
 	waiting := 0
 	for _, p := range s.ledger.pending {
-		if p.Requestor == r.Requestor && !p.Remediation {
+		if p.Requestor == r.Requestor && !p.Remediation && p.Kind == schedule.KindMaintenance {
 			waiting++
 		}
 	}
@@ -126,10 +127,12 @@ func (s *scheduler) thaw(p api.ThawRequest) {
 	s.holdOrResume()
 }
 
-// holdOrResume tells all holders which freezes hold them.
+// holdOrResume tells all maintenances that hold a slot which freezes hold them. A remediation that has begun goes on.
 func (s *scheduler) holdOrResume() {
 	for _, h := range s.ledger.holders {
-		s.outbox.hold(h, s.controls.notice())
+		if h.IsMarked() {
+			s.outbox.hold(h, s.controls.notice())
+		}
 	}
 }
 

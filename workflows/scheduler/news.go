@@ -62,7 +62,7 @@ func (s news) orphaned(h api.Holder, kind api.StrayKind) {
 	if kind == api.StrayOrphan {
 		s.strays.remember(api.StrayMark{
 			Node: h.Node, Kind: kind, RunID: h.RunID, Requestor: h.Requestor, Since: h.GrantedAt,
-			WorkflowID: api.MaintenanceID(s.cluster, h.Node, h.Requestor),
+			WorkflowID: h.WorkflowID(s.cluster),
 		})
 	}
 	s.observer.doubt()

@@ -21,7 +21,7 @@ const (
 	togetherMost  = 100
 )
 
-// outbox signals maintenances, and waits for no delivery. It signals workflows and not runs: a maintenance may have been
+// outbox signals those who ask and hold, and waits for no delivery. It signals workflows and not runs: a maintenance may have been
 // reset or continued as new. Every signal names the request that it is about.
 type outbox struct {
 	*commands
@@ -38,22 +38,21 @@ type outbox struct {
 	tellAgain func(requestID string)
 }
 
-// message is one signal to a maintenance.
+// message is one signal to a workflow.
 type message struct {
 	// about tells which earlier message that still waits a later one makes useless; empty is none.
-	about           string
-	node, requestor string
-	signal          string
-	arg             any
-	delivered       func(error)
-	unsaid          func()
+	about, to string
+	signal    string
+	arg       any
+	delivered func(error)
+	unsaid    func()
 }
 
 // tell lets a pending maintenance know why it waits.
 func (o *outbox) tell(p api.PendingRequest) {
 	o.telling++
 	o.post(message{
-		node: p.Node, requestor: p.Requestor, signal: api.SignalSlotPending,
+		to: p.WorkflowID(o.cluster), signal: api.SignalSlotPending,
 		arg:       api.SlotAnswer{RequestID: p.ID, Code: p.Code, Reason: p.Reason, OpensAt: p.OpensAt},
 		delivered: func(error) { o.telling-- }, unsaid: func() { o.telling--; o.tellAgain(p.ID) },
 	})
@@ -62,7 +61,7 @@ func (o *outbox) tell(p api.PendingRequest) {
 // refuse ends a request: its node does not exist, or its requestor has too many. Seen tells that it did exist.
 func (o *outbox) refuse(p api.PendingRequest, seen bool) {
 	o.post(message{
-		node: p.Node, requestor: p.Requestor, signal: api.SignalSlotRefused,
+		to: p.WorkflowID(o.cluster), signal: api.SignalSlotRefused,
 		arg:    api.SlotAnswer{RequestID: p.ID, Code: p.Code, Reason: p.Reason, Seen: seen},
 		unsaid: func() { o.askAgain(p, seen) },
 	})
@@ -127,7 +126,7 @@ func (o *outbox) leaveUntold(h api.Holder) {
 // toHolder signals a holder; one that does not run any more has no slot.
 func (o *outbox) toHolder(h api.Holder, about, signal string, arg any, unsaid func()) {
 	o.post(message{
-		about: about + " " + h.RequestID, node: h.Node, requestor: h.Requestor, signal: signal, arg: arg, unsaid: unsaid,
+		about: about + " " + h.RequestID, to: h.WorkflowID(o.cluster), signal: signal, arg: arg, unsaid: unsaid,
 		delivered: func(err error) {
 			// Any other failure is no proof that it does not run, and a repeated request or the watch makes up for it.
 			var nobody *temporal.UnknownExternalWorkflowExecutionError
@@ -139,17 +138,17 @@ func (o *outbox) toHolder(h api.Holder, about, signal string, arg any, unsaid fu
 	})
 }
 
-// post signals a maintenance once there is room for one more signal.
+// post signals a workflow once there is room for one more signal.
 func (o *outbox) post(m message) {
 	o.give(command{
 		key: m.about, back: m.unsaid,
 		start: func() workflow.Future {
-			return workflow.SignalExternalWorkflow(o.ctx, api.MaintenanceID(o.cluster, m.node, m.requestor), "", m.signal, m.arg)
+			return workflow.SignalExternalWorkflow(o.ctx, m.to, "", m.signal, m.arg)
 		},
 		then: func(future workflow.Future) {
 			err := future.Get(o.ctx, nil)
 			if err != nil {
-				workflow.GetLogger(o.ctx).Warn("maintenance not signalled", "node", m.node, "requestor", m.requestor, "signal", m.signal, "error", err)
+				workflow.GetLogger(o.ctx).Warn("workflow not signalled", "workflow", m.to, "signal", m.signal, "error", err)
 			}
 			if m.delivered != nil {
 				m.delivered(err)

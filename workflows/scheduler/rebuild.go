@@ -100,9 +100,11 @@ func (s rebuilding) addEnded(inventory execution.Inventory) {
 	}
 }
 
-// takeInventory asks all maintenances that run, and returns the first inventory, which has the marks.
+// takeInventory asks all maintenances and remediations that run, and returns the first inventory, which has the marks.
 func (s rebuilding) takeInventory() (first execution.Inventory, err error) {
-	in := execution.InventoryInput{WorkflowType: api.NodeMaintenanceType, TaskQueue: workflow.GetInfo(s.ctx).TaskQueueName}
+	in := execution.InventoryInput{
+		WorkflowType: api.NodeMaintenanceType, OtherTypes: []string{api.NodeRemediationType}, TaskQueue: workflow.GetInfo(s.ctx).TaskQueueName,
+	}
 	ctx := call.Long(s.ctx, "find holders and running maintenances")
 	for {
 		var inventory execution.Inventory
@@ -121,18 +123,17 @@ func (s rebuilding) takeInventory() (first execution.Inventory, err error) {
 	}
 }
 
-// askRunning adds the maintenances that say of themselves that they hold or want a slot, and drops holders that do
+// askRunning adds the workflows that say of themselves that they hold or want a slot, and drops holders that do
 // not run.
 func (s rebuilding) askRunning(asked []execution.Run) error {
 	for chunk := range slices.Chunk(asked, queryChunk) {
 		answers, err := s.query(execution.QueryInput{Executions: chunk, Query: api.QuerySlot})
 		if err != nil {
-			return fmt.Errorf("asking running maintenances: %w", err)
+			return fmt.Errorf("asking those that run: %w", err)
 		}
 		for i, answer := range answers {
 			if answer.Unanswered != "" {
-				// One that cannot tell keeps the slot that its mark says it has, and holds up nobody else's.
-				s.decisions.record("", "maintenance "+chunk[i].WorkflowID+" does not answer", answer.Unanswered)
+				s.silent(chunk[i], answer)
 			}
 			var wanted api.SlotWanted
 			if len(answer.Answer) > 0 && json.Unmarshal(answer.Answer, &wanted) == nil {
@@ -141,6 +142,30 @@ func (s rebuilding) askRunning(asked []execution.Run) error {
 		}
 	}
 	return nil
+}
+
+// silent notes a workflow that cannot tell what it holds. A maintenance keeps the slot that its mark says it has, and holds up nobody
+// else's. A remediation has no mark: until it answers it holds the slot that it would hold if its node were one of the control plane.
+func (s rebuilding) silent(run execution.Run, answer execution.Answered) {
+	s.decisions.record("", "workflow "+run.WorkflowID+" does not answer", answer.Unanswered)
+	_, check, node, err := api.ParseRemediationID(run.WorkflowID)
+	if err != nil || !s.kinds.known(s.ctx) {
+		return
+	}
+	h := api.Holder{
+		Grant: schedule.Grant{
+			RequestID: answer.FirstRunID + "/1", Node: node, Requestor: api.RemediationRequestor(check), Kind: schedule.KindControlPlane,
+		},
+		RunID: answer.FirstRunID, GrantedAt: s.now(),
+	}
+	if err := h.Validate(s.cluster); err != nil {
+		s.decisions.record("", "it is not known whether "+run.WorkflowID+" holds a slot", err.Error())
+		return
+	}
+	if !s.ledger.knows(h.RequestID) {
+		s.ledger.hold(h)
+	}
+	s.returns.say(h.RequestID, nil) // it is asked again until it answers
 }
 
 // askMarked asks those that marks tell of and that visibility does not know yet.
@@ -154,13 +179,13 @@ func (s rebuilding) askMarked(inventory execution.Inventory) error {
 	return s.askRunning(unasked)
 }
 
-// addRunning takes a maintenance's own word, which is the truth, as long as it speaks for itself.
+// addRunning takes a workflow's own word, which is the truth, as long as it speaks for itself.
 func (s rebuilding) addRunning(run execution.Run, w api.SlotWanted) {
 	if w.Ended {
 		return
 	}
 	if api.RunID(w.RunID) != nil {
-		s.decisions.record("", "maintenance "+run.WorkflowID+" does not say who it is", w.RunID)
+		s.decisions.record("", "workflow "+run.WorkflowID+" does not say who it is", w.RunID)
 		return
 	}
 	if !w.Wants {
@@ -169,11 +194,11 @@ func (s rebuilding) addRunning(run execution.Run, w api.SlotWanted) {
 		return
 	}
 	err := w.SlotRequest.Validate(s.cluster, s.now())
-	if err == nil && run.WorkflowID != api.MaintenanceID(s.cluster, w.Node, w.Requestor) {
+	if err == nil && run.WorkflowID != w.WorkflowID(s.cluster) {
 		err = errors.New("it speaks for another")
 	}
 	if err != nil {
-		s.decisions.record("", "ignored what maintenance "+run.WorkflowID+" says of its slot", err.Error())
+		s.decisions.record("", "ignored what workflow "+run.WorkflowID+" says of its slot", err.Error())
 		return
 	}
 	s.spoken[w.RunID] = true
@@ -191,8 +216,7 @@ func (s rebuilding) addRunning(run execution.Run, w api.SlotWanted) {
 		return
 	}
 	s.intake.supersede(w.RunID)
-	h := holderOf(w.SlotRequest)
-	h.Remediation = s.asRemediation(s.ctx, h.Remediation)
+	h := s.understood(s.ctx, holderOf(w.SlotRequest))
 	h.GrantedAt = *w.GrantedAt
 	s.ledger.hold(h)
 }

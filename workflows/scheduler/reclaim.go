@@ -47,7 +47,7 @@ func newReclaimer(c *commands, cluster string, d *decisions, onOrphan string) *r
 	}
 }
 
-// reclaim takes the slot of a holder that will never release it: first the mark goes off the node, which fences the
+// reclaim takes the slot of a holder that will never release it: first the mark of a maintenance goes off the node, which fences the
 // dead workflow's evictions, and then the slot is free.
 func (r *reclaimer) reclaim(h api.Holder, why string) {
 	if !r.holds(h.RequestID) || r.reclaiming[h.RequestID] || r.leaving() {
@@ -85,6 +85,9 @@ func (r *reclaimer) try(h api.Holder, why string) {
 			meter.Reclaimed.Count(r.ctx, meter.NodeUnknown)
 			r.done(h)
 			r.orphaned(h, api.StrayUnknown)
+		case !h.IsMarked():
+			r.done(h)
+			r.free(h.RequestID)
 		case r.onOrphan == ReportOrphans:
 			r.report(h, why)
 		default:
@@ -173,7 +176,7 @@ func harmless(err error) bool {
 func (r *reclaimer) releaseOrphan(h api.Holder, why string) workflow.Future {
 	ctx := call.Within(call.Quick(r.ctx, "release "+h.Node), actWithin)
 	return workflow.ExecuteActivity(ctx, call.Nodes.ReleaseNode, node.ReleaseInput{
-		Node: h.Node, WorkflowID: r.workflowOf(h), RunID: h.RunID, Event: orphanEvent("MaintenanceReclaimed", h, why),
+		Node: h.Node, WorkflowID: h.WorkflowID(r.cluster), RunID: h.RunID, Event: orphanEvent("MaintenanceReclaimed", h, why),
 		WithdrawRequests: true, Orphan: true,
 	})
 }
@@ -182,7 +185,7 @@ func (r *reclaimer) releaseOrphan(h api.Holder, why string) workflow.Future {
 func (r *reclaimer) askFate(h api.Holder) workflow.Future {
 	ctx := call.Within(call.Quick(r.ctx, "see what became of "+h.Requestor+" on "+h.Node), actWithin)
 	return workflow.ExecuteActivity(ctx, call.Executions.AskFate, execution.HolderRef{
-		WorkflowID: r.workflowOf(h), RunID: h.RunID, Since: h.GrantedAt,
+		WorkflowID: h.WorkflowID(r.cluster), RunID: h.RunID, Since: h.GrantedAt,
 	})
 }
 
@@ -190,12 +193,8 @@ func (r *reclaimer) askFate(h api.Holder) workflow.Future {
 func (r *reclaimer) announceOrphan(h api.Holder, why string) workflow.Future {
 	ctx := call.Within(call.Quick(r.ctx, "report "+h.Node+" as orphaned"), actWithin)
 	return workflow.ExecuteActivity(ctx, call.Nodes.AnnouncePhase, node.AnnounceInput{
-		Node: h.Node, WorkflowID: r.workflowOf(h), RunID: h.RunID, Phase: "Orphaned", Event: orphanEvent("MaintenanceOrphaned", h, why),
+		Node: h.Node, WorkflowID: h.WorkflowID(r.cluster), RunID: h.RunID, Phase: "Orphaned", Event: orphanEvent("MaintenanceOrphaned", h, why),
 	})
-}
-
-func (r *reclaimer) workflowOf(h api.Holder) string {
-	return api.MaintenanceID(r.cluster, h.Node, h.Requestor)
 }
 
 func orphanEvent(reason string, h api.Holder, why string) nodeevent.Event {

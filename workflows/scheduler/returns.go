@@ -24,7 +24,7 @@ const (
 )
 
 // returns decides whether a slot is given back of which somebody says so. A node that carries no mark of the holder's is
-// given back; where it carries one, or is not there, the holder is asked.
+// given back; where it carries one, is not there, or its holder marks no node, the holder is asked.
 type returns struct {
 	*commands
 	cluster   string
@@ -93,22 +93,17 @@ func (r *returns) requests() (ids api.List[string]) {
 	return ids
 }
 
-// settle looks at the marks that are due, and frees the slots whose mark is gone. It is a local activity: each hand-over
+// settle looks at the marks that are due, and frees the slots whose mark is gone. That is a local activity: each hand-over
 // waits for it.
 func (r *returns) settle() error {
 	r.forgetFreed()
 	if due := r.due(); len(due) > 0 {
-		ctx := call.Glance(r.ctx, lookWithin)
-		var back []string
-		err := workflow.ExecuteLocalActivity(ctx, call.Cluster.SeeGivenBack, due).Get(ctx, &back)
-		if r.ctx.Err() != nil {
+		back, err := r.look(due)
+		if err != nil {
 			return err
 		}
-		if err != nil {
-			workflow.GetLogger(r.ctx).Warn("the marks of slots that are said to be given back could not be looked at", "error", err)
-		}
-		for _, slot := range due {
-			r.conclude(slot.RequestID, slices.Contains(back, slot.RequestID))
+		for _, h := range due {
+			r.conclude(h.RequestID, slices.Contains(back, h.RequestID))
 		}
 		r.forgetFreed()
 	}
@@ -116,22 +111,40 @@ func (r *returns) settle() error {
 	return nil
 }
 
+// look tells which slots have no mark on their nodes, by their requests. Of those who mark no node it tells nothing: they are asked.
+func (r *returns) look(due []api.Holder) (back []string, err error) {
+	var slots []cluster.HeldSlot
+	for _, h := range due {
+		if h.IsMarked() {
+			slots = append(slots, cluster.HeldSlot{RequestID: h.RequestID, Node: h.Node, RunID: h.RunID, WorkflowID: h.WorkflowID(r.cluster)})
+		}
+	}
+	if len(slots) == 0 {
+		return nil, nil
+	}
+	ctx := call.Glance(r.ctx, lookWithin)
+	err = workflow.ExecuteLocalActivity(ctx, call.Cluster.SeeGivenBack, slots).Get(ctx, &back)
+	if r.ctx.Err() != nil {
+		return nil, err
+	}
+	if err != nil {
+		workflow.GetLogger(r.ctx).Warn("the marks of slots that are said to be given back could not be looked at", "error", err)
+	}
+	return back, nil
+}
+
 // due are the slots to look at now, at most as many as one look may take.
-func (r *returns) due() (slots []cluster.HeldSlot) {
+func (r *returns) due() (due []api.Holder) {
 	for _, s := range r.said {
-		if len(slots) == atOnce {
+		if len(due) == atOnce {
 			r.dirty = true
 			break
 		}
 		if h, ok := r.ledger.holder(s.requestID); ok && !s.next.After(r.now()) && !r.asking[h.RunID] {
-			slots = append(slots, cluster.HeldSlot{RequestID: h.RequestID, Node: h.Node, RunID: h.RunID, WorkflowID: r.workflowOf(h)})
+			due = append(due, h)
 		}
 	}
-	return slots
-}
-
-func (r *returns) workflowOf(h api.Holder) string {
-	return api.MaintenanceID(r.cluster, h.Node, h.Requestor)
+	return due
 }
 
 // conclude frees a slot whose mark is gone, and has the holder of any other asked.
@@ -171,7 +184,7 @@ func (r *returns) ask(h api.Holder) {
 		start: func() workflow.Future {
 			ctx := call.Within(call.Quick(r.ctx, "ask "+h.Requestor+" for its slot of "+h.Node), actWithin)
 			return workflow.ExecuteActivity(ctx, call.Executions.Query, execution.QueryInput{
-				Executions: []execution.Run{{WorkflowID: r.workflowOf(h)}}, Query: api.QuerySlot,
+				Executions: []execution.Run{{WorkflowID: h.WorkflowID(r.cluster)}}, Query: api.QuerySlot,
 			})
 		},
 		then:    func(future workflow.Future) { r.answered(h, future) },
@@ -186,7 +199,7 @@ func (r *returns) answered(h api.Holder, future workflow.Future) {
 	var answers []execution.Answered
 	err := future.Get(r.ctx, &answers)
 	if err != nil || len(answers) != 1 || answers[0].Unanswered != "" {
-		r.decisions.record("", "the slot of node "+h.Node+" was said to be given back and stays held", "its maintenance does not answer")
+		r.decisions.record("", "the slot of node "+h.Node+" was said to be given back and stays held", "its holder does not answer")
 		return
 	}
 	r.note(h.RunID)

@@ -108,7 +108,7 @@ func TestWhoHoldsASlotIsAskedWhereNothingCanBeSeen(t *testing.T) {
 		f.answers[a.request.RunID] = execution.Answered{Unanswered: "no worker polls"}
 		f.at(time.Minute, func() { f.release(a) })
 		f.at(5*time.Minute, func() {
-			if len(b.granted) != 0 || !f.recorded(staysHeld, "its maintenance does not answer") {
+			if len(b.granted) != 0 || !f.recorded(staysHeld, "its holder does not answer") {
 				t.Errorf("granted at %v; %+v", b.granted, f.stateNow().Decisions)
 			}
 			f.mu.Lock()

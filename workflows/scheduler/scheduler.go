@@ -44,9 +44,9 @@ type knowledge struct {
 	previousRun string
 	// tellsLater: there is a timer for what is told later.
 	tellsLater bool
-	// gangs and remediations tell whether requests may be members of a gang or for a remediation, together whether many grants
-	// are told by activities.
-	gangs, remediations, together, restored since
+	// gangs, remediations and kinds tell whether requests may be members of a gang, for a remediation, or of others than maintenances,
+	// together whether many grants are told by activities.
+	gangs, remediations, kinds, together, restored since
 	// asleep are the times in which nothing happened, restoredAt is when a restored Temporal was found last.
 	asleep     asleep
 	restoredAt time.Time
@@ -57,7 +57,7 @@ type knowledge struct {
 }
 
 // Scheduler grants slots: it decides which node may go next, and keeps account of who holds one. There is one per
-// cluster, under SchedulerID. It has no side effects of its own but signals to maintenances. Packed are the pending
+// cluster, under SchedulerID. It has no side effects of its own but signals to those who ask. Packed are the pending
 // requests where the run before had many (see pack).
 func Scheduler(ctx workflow.Context, given State, packed []byte) error {
 	state, refused, err := accepted(ctx, given, packed)
@@ -88,7 +88,7 @@ func newScheduler(ctx workflow.Context, state State) *scheduler {
 		loop: l, cluster: cluster, decisions: log, commands: commands,
 		knowledge: knowledge{
 			rebuilt: state.Rebuilt, previousRun: state.PreviousRun, gangs: since{change: changeGangs},
-			remediations: since{change: changeRemediations}, together: since{change: changeTogether},
+			remediations: since{change: changeRemediations}, kinds: since{change: changeKinds}, together: since{change: changeTogether},
 			restored: since{change: changeRestored}, restoredAt: state.RestoredAt,
 			turns: newTurns(ctx), unknown: state.unknown,
 		},
@@ -139,7 +139,7 @@ func (s *scheduler) takeUp(state State) {
 
 // heard takes what a maintenance says of its slot.
 func (s *scheduler) heard(h api.Holder, wanted api.SlotWanted) {
-	rebuilding{s, map[string]bool{}}.addRunning(execution.Run{WorkflowID: api.MaintenanceID(s.cluster, h.Node, h.Requestor)}, wanted)
+	rebuilding{s, map[string]bool{}}.addRunning(execution.Run{WorkflowID: h.WorkflowID(s.cluster)}, wanted)
 }
 
 func (s *scheduler) assumeMarked() {
@@ -290,7 +290,12 @@ func (s *scheduler) decide() {
 func (s *scheduler) grant(granted []schedule.Request, requests map[string]api.PendingRequest) {
 	holders := make([]api.Holder, 0, len(granted))
 	for _, g := range granted {
-		holders = append(holders, s.ledger.grant(requests[g.ID], s.now()))
+		h := s.ledger.grant(requests[g.ID], s.now())
+		if !h.IsMarked() {
+			s.outbox.granted(h)
+			continue
+		}
+		holders = append(holders, h)
 	}
 	notice := s.controls.notice()
 	if len(notice.Reasons) == 0 && len(holders) >= togetherLeast && s.together.known(s.ctx) {

@@ -38,7 +38,7 @@ func pendingCounts(pending []api.PendingRequest, in schedule.Input) []api.Pendin
 	var counts []api.PendingCount
 	at := map[api.PendingCount]int{}
 	for _, p := range pending {
-		kind := api.PendingCount{Code: p.Code}
+		kind := api.PendingCount{Code: p.Code, Kind: p.Kind}
 		if groups := in.GroupsOf(p.Node); len(groups) > 0 {
 			kind.Group = groups[0]
 		}
@@ -51,7 +51,7 @@ func pendingCounts(pending []api.PendingRequest, in schedule.Input) []api.Pendin
 		counts[i].Count++
 	}
 	slices.SortFunc(counts, func(a, b api.PendingCount) int {
-		return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Group, b.Group))
+		return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind))
 	})
 	return counts
 }

@@ -50,8 +50,8 @@ func TestTheSummaryCountsWhatTheStateLists(t *testing.T) {
 	want := api.Summary{
 		Usage: schedule.Usage{
 			Slots: schedule.Use{Used: 2, Limit: new(2)}, Unavailable: schedule.Use{Used: 2, Limit: new(2)},
-			Remediations: schedule.Use{Limit: new(1)},
-			Groups:       []schedule.GroupUsage{{Name: "gpu", Slots: schedule.Use{Used: 1, Limit: new(1)}}},
+			Remediations: schedule.Use{Limit: new(1)}, ControlPlane: schedule.Use{Limit: new(1)},
+			Groups: []schedule.GroupUsage{{Name: "gpu", Slots: schedule.Use{Used: 1, Limit: new(1)}}},
 		},
 		Nodes: 4, ObservedAt: before.ObservedAt, OldestPending: &oldest,
 		Pending: []api.PendingCount{{Code: schedule.MaxParallel, Count: 1}, {Code: schedule.MaxParallel, Group: "gpu", Count: 1}},

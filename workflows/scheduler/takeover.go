@@ -59,7 +59,7 @@ func (s rebuilding) takeOver() error {
 // holdAll takes over the holders that a scheduler knew.
 func (s rebuilding) holdAll(holders []api.Holder) {
 	for _, h := range holders {
-		h.Remediation = s.asRemediation(s.ctx, h.Remediation)
+		h = s.understood(s.ctx, h)
 		if err := h.Validate(s.cluster); err != nil {
 			s.decisions.record("", "ignored a holder that the scheduler before this one knew", err.Error())
 		} else if !s.ledger.knows(h.RequestID) {

@@ -89,8 +89,8 @@ func (w *watcher) wanted(groups []schedule.Group, digest string, holders []api.H
 			want.Told = append(want.Told, h.RequestID)
 		}
 		want.Holders = append(want.Holders, cluster.WatchedHolder{
-			RequestID: h.RequestID, Node: h.Node, RunID: h.RunID, Since: h.GrantedAt,
-			WorkflowID: api.MaintenanceID(w.cluster, h.Node, h.Requestor),
+			RequestID: h.RequestID, Node: h.Node, RunID: h.RunID, Since: h.GrantedAt, WorkflowID: h.WorkflowID(w.cluster),
+			Unmarked: !h.IsMarked(),
 		})
 	}
 	return want

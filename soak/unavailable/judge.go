@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+
+	"drydock/api"
+	"drydock/k8s"
+	"drydock/rules/profile/state"
+)
+
+// The kinds of what takes nodes out.
+const (
+	byRequest     = "maintenance"
+	byPlan        = "plan"
+	byProfile     = "profile"
+	byHealthCheck = "health check"
+)
+
+// judge sees every version of every node, in the order in which the API server made them.
+type judge struct {
+	mu     sync.Mutex
+	latest map[string]*corev1.Node
+	// out are the nodes that are out of service, with who took each; taken counts by kind.
+	out   map[string]string
+	taken map[string]int
+	wrong []string
+}
+
+func newJudge() *judge {
+	return &judge{latest: map[string]*corev1.Node{}, out: map[string]string{}, taken: map[string]int{}}
+}
+
+// watch begins to watch; all nodes are in service at first. One watch of one kind has the versions in the order of their revisions.
+func (j *judge) watch(ctx context.Context, kube kubernetes.Interface) error {
+	nodes, err := kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for i := range nodes.Items {
+		j.see(&nodes.Items[i])
+	}
+	if len(j.out) > 0 {
+		return fmt.Errorf("nodes are out of service in the beginning: %v", j.out)
+	}
+	stream, err := watchtools.NewRetryWatcherWithContext(ctx, nodes.ResourceVersion, &cache.ListWatch{
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return kube.CoreV1().Nodes().Watch(ctx, o)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	go func() {
+		for event := range stream.ResultChan() {
+			if node, ok := event.Object.(*corev1.Node); ok {
+				j.see(node)
+			}
+		}
+		if ctx.Err() == nil {
+			j.violated("the watch of the nodes ended: not everything was seen")
+		}
+	}()
+	return nil
+}
+
+// holder is the maintenance that holds a node, empty where none does.
+func holder(n *corev1.Node) (workflowID string, err error) {
+	mark, err := k8s.MarkOf(n)
+	if err != nil || len(mark.Holders) == 0 {
+		return "", err
+	}
+	return mark.Holders[0].WorkflowID, nil
+}
+
+// takerOf tells by what a node is out of service: by whom, and of which kind that is; empty where the node is in service.
+func takerOf(n *corev1.Node) (who, kind string, err error) {
+	id, err := holder(n)
+	switch {
+	case err != nil:
+		return "", "", err
+	case id == "" && !n.Spec.Unschedulable:
+		return "", "", nil
+	case id == "" || !strings.Contains(id, "node-maintenance/"):
+		return "profile, " + n.Labels[state.StateLabel], byProfile, nil
+	}
+	switch _, _, requestor, err := api.ParseMaintenanceID(id); {
+	case err != nil:
+		return "", "", err
+	case requestor == api.RemediationRequestor(checkName):
+		return id, byHealthCheck, nil
+	case requestor == planRequestor:
+		return id, byPlan, nil
+	default:
+		return id, byRequest, nil
+	}
+}
+
+func (j *judge) see(n *corev1.Node) {
+	who, kind, err := takerOf(n)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.latest[n.Name] = n
+	_, was := j.out[n.Name]
+	switch {
+	case err != nil:
+		j.note("node %s, revision %s: %v", n.Name, n.ResourceVersion, err)
+	case who == "":
+		delete(j.out, n.Name)
+	default:
+		if j.out[n.Name] = who; !was {
+			j.taken[kind]++
+		}
+		if !was && len(j.out) > 1 {
+			j.note("%d nodes are out of service with revision %s, by %s: %v", len(j.out), n.ResourceVersion, n.Name, j.out)
+		}
+	}
+}
+
+func (j *judge) violated(format string, args ...any) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.note(format, args...)
+}
+
+// note keeps a violation; the caller has the lock.
+func (j *judge) note(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	say("VIOLATED: %s", text)
+	j.wrong = append(j.wrong, text)
+}
+
+// nodes are the latest versions, by name.
+func (j *judge) nodes() []*corev1.Node {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.SortedFunc(maps.Values(j.latest), func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// outNow are the nodes that are out of service.
+func (j *judge) outNow() map[string]string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return maps.Clone(j.out)
+}
+
+func (j *judge) tell() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return fmt.Sprintf("taken out %v; out now %v; %d violations", j.taken, j.out, len(j.wrong))
+}
+
+// verdict is an error where something was violated, and where a kind has taken no node: then nothing was tested.
+func (j *judge) verdict() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var problems []error
+	if len(j.wrong) > 0 {
+		problems = append(problems, fmt.Errorf("%d violations, see above; the first: %s", len(j.wrong), j.wrong[0]))
+	}
+	for _, kind := range []string{byRequest, byPlan, byProfile, byHealthCheck} {
+		if j.taken[kind] == 0 {
+			problems = append(problems, fmt.Errorf("nothing of the kind %q has taken a node out", kind))
+		}
+	}
+	if len(problems) == 0 {
+		fmt.Printf("nodes were taken out %v times, and never two at one instant\n", j.taken)
+	}
+	return errors.Join(problems...)
+}
+
+// callTimeout bounds a call to a server, which may be away.
+const callTimeout = 10 * time.Second

@@ -1,0 +1,162 @@
+package remediation
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+
+	"drydock/api"
+	"drydock/rules/schedule"
+	"drydock/workflows/call"
+	"drydock/workflows/controller"
+)
+
+// The effects by which a slot is asked for and given back, each a signal to the scheduler.
+const (
+	sendRequest = "request"
+	sendRelease = "release"
+)
+
+const (
+	// repeatRequest is after what time a request is repeated that was not granted: the frame doubles it.
+	repeatRequest = 10 * time.Second
+	// schedulerWithin is how soon a request is sent again where no scheduler runs: a worker starts it.
+	schedulerWithin = 30 * time.Second
+)
+
+// slot is what lets a control-plane node be remediated: the scheduler gives it to one node at a time.
+type slot struct {
+	// GrantedAt is nil without a grant.
+	GrantedAt *time.Time `json:"grantedAt,omitempty"`
+	// Asked: the scheduler may know of the request, which is to be given back.
+	Asked bool `json:"asked,omitempty"`
+}
+
+// wantsSlot reports whether the slot is asked for or kept. One that ends keeps it while something of it may be at work.
+func (r *remediation) wantsSlot() bool {
+	return r.Progress.ControlPlane && !r.Progress.Ended && (!r.ends() || r.Slot.GrantedAt != nil || r.began())
+}
+
+// noteSlot has the check know of a remediation that has begun nothing for want of a slot: what ends it then is no end of a remediation.
+func (r *remediation) noteSlot() {
+	r.Progress.WaitsForSlot = r.lacksSlot() && !r.began() && !r.in.Resume && !r.WasReset
+}
+
+// lacksSlot reports whether no step may begin.
+func (r *remediation) lacksSlot() bool { return r.Progress.ControlPlane && r.Slot.GrantedAt == nil }
+
+// slotID is the slot by which activities act, empty where there is none.
+func (r *remediation) slotID() string {
+	if r.Slot.GrantedAt == nil {
+		return ""
+	}
+	return r.slotRequest().ID
+}
+
+// slotRequest is the request, the same in every run. It is as old as the node's illness: who waits longest goes first.
+func (r *remediation) slotRequest() api.SlotRequest {
+	created := r.in.Since
+	if created.IsZero() || created.After(r.Progress.StartedAt) {
+		created = r.Progress.StartedAt
+	}
+	return api.SlotRequest{RunID: r.Info.Run, Request: schedule.Request{
+		ID: r.Info.Run + "/1", Node: r.in.Node, Requestor: api.RemediationRequestor(r.in.Check), Created: created, Kind: schedule.KindControlPlane,
+	}}
+}
+
+// slotEffect asks for the slot, or gives it back; nil is that there is nothing to say.
+func (r *remediation) slotEffect() controller.Effect {
+	signal := controller.Signal{To: controller.Execution{WorkflowID: api.SchedulerID(r.Info.Cluster)}}
+	switch {
+	case r.wantsSlot() && r.lacksSlot():
+		signal.Meta = controller.Meta{Key: controller.Key{Kind: sendRequest}, Summary: "ask for the slot of a control-plane node", Repeat: repeatRequest}
+		signal.Name, signal.Payload = api.SignalSlotRequest, r.slotRequest()
+	case !r.wantsSlot() && r.Slot.Asked:
+		signal.Meta = controller.Meta{Key: controller.Key{Kind: sendRelease}, Summary: "give back the slot of a control-plane node"}
+		signal.Name, signal.Payload = api.SignalSlotRelease, api.SlotRelease{RequestID: r.slotRequest().ID}
+	default:
+		return nil
+	}
+	return signal
+}
+
+// asked takes whether the scheduler received the request.
+func (r *remediation) asked(o controller.Outcome, now time.Time) {
+	r.Slot.Asked = r.Slot.Asked || !isNobody(o.Err)
+	if o.Err != nil && r.lacksSlot() {
+		r.wait("the scheduler, of which it asks the slot of a control-plane node: " + call.Cause(o.Err))
+		r.Rest(o.Key, schedulerWithin, now)
+	}
+}
+
+// gaveBack takes whether the scheduler received that the slot is given back. One that does not run finds out when it begins.
+func (r *remediation) gaveBack(o controller.Outcome) {
+	if o.Err == nil || isNobody(o.Err) {
+		r.Slot = slot{}
+	}
+}
+
+func isNobody(err error) bool {
+	var nobody *temporal.UnknownExternalWorkflowExecutionError
+	return errors.As(err, &nobody)
+}
+
+// askForSlot takes that the node is one of the control plane, or that the slot is not held any more: it is asked for at once.
+func (r *remediation) askForSlot(now time.Time) {
+	r.Progress.ControlPlane, r.Slot.GrantedAt = true, nil
+	r.wait("its slot: the node is one of the control plane")
+	r.noteSlot()
+	r.Rest(controller.Key{Kind: sendRequest}, 0, now)
+}
+
+// granted and pending are the answers of the scheduler.
+type (
+	granted struct{ api.SlotAnswer }
+	pending struct{ api.SlotAnswer }
+)
+
+// Check implements controller.Payload.
+func (a granted) Check(r *remediation, _ time.Time) error { return r.checkAnswer(a.SlotAnswer) }
+
+// Apply implements controller.Payload. Whether it is true is asked before a step begins.
+func (a granted) Apply(r *remediation, now time.Time) string {
+	if r.Slot.GrantedAt == nil {
+		r.Slot.GrantedAt = &now
+		r.wait("")
+		r.noteSlot()
+	}
+	return "a step may begin"
+}
+
+// Check implements controller.Payload.
+func (a pending) Check(r *remediation, _ time.Time) error { return r.checkAnswer(a.SlotAnswer) }
+
+// Apply implements controller.Payload.
+func (a pending) Apply(r *remediation, _ time.Time) string {
+	if !r.lacksSlot() {
+		return "it has its slot"
+	}
+	r.wait("its slot: " + a.Reason)
+	return "noted"
+}
+
+func (r *remediation) checkAnswer(a api.SlotAnswer) error {
+	switch {
+	case a.RequestID != r.slotRequest().ID:
+		return fmt.Errorf("requestId: %.100q is no request of this remediation", a.RequestID)
+	case !r.wantsSlot():
+		return errors.New("it wants no slot")
+	default:
+		return nil
+	}
+}
+
+// slotWanted asks for its own word on its slot, as a scheduler that begins anew does.
+type slotWanted struct{}
+
+// Answer implements controller.Question.
+func (slotWanted) Answer(r *remediation, _ time.Time) (any, error) {
+	return api.SlotWanted{SlotRequest: r.slotRequest(), Wants: r.wantsSlot(), GrantedAt: r.Slot.GrantedAt}, nil
+}

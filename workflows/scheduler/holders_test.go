@@ -1,0 +1,218 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"drydock/activities/cluster"
+	"drydock/activities/execution"
+	"drydock/api"
+	"drydock/rules/schedule"
+	"drydock/workflows/scheduler"
+)
+
+// controlPlane lets the remediation of a control-plane node by a check ask.
+func (f *fleet) controlPlane(when time.Duration, node, check string) *asking {
+	a := f.request(when, node, "health-"+check, 0)
+	a.request.Kind = schedule.KindControlPlane
+	return a
+}
+
+const (
+	first  = "n1/health-a"
+	second = "n2/health-b"
+)
+
+func TestOneControlPlaneNodeHasASlot(t *testing.T) {
+	for _, after := range []int{0, 1, 2} {
+		t.Run(fmt.Sprint("continued as new after ", after), func(t *testing.T) {
+			f := newFleet(t, 3)
+			f.state.ContinueAfter = after
+			a := f.controlPlane(time.Minute, "n1", "a")
+			b := f.controlPlane(2*time.Minute, "n2", "b")
+			planned := f.request(3*time.Minute, "n1", "ops", 0) // a maintenance of the node is another matter
+			f.expectAt(5*time.Minute, first+" n1/ops", second)
+			f.at(6*time.Minute, func() { f.signal(api.SignalSlotRequest, a.request); f.signal(api.SignalSlotRequest, b.request) }) // repeated
+			f.at(10*time.Minute, func() { f.release(a) })
+			f.expectAt(12*time.Minute, "n1/ops "+second, "")
+			f.run(time.Hour)
+			if len(a.granted) != 2 || len(b.granted) != 1 || len(planned.granted) != 1 || len(b.pending) != 2 || a.refused != nil {
+				t.Errorf("granted %v, %v and %v; told %+v", a.granted, b.granted, planned.granted, b.pending)
+			}
+			if len(b.pending) > 0 && b.pending[0].Reason != "one control-plane node is remediated at a time, now n1" {
+				t.Errorf("it waits for %q", b.pending[0].Reason)
+			}
+			if len(a.changed) > 0 || f.count("ReleaseNode") > 0 {
+				t.Errorf("it marks no node, and was told %+v; %v", a.changed, f.log)
+			}
+		})
+	}
+}
+
+func TestOfTwoThatAskAtOnceOneHasTheSlot(t *testing.T) {
+	f := newFleet(t, 3)
+	f.controlPlane(time.Minute, "n1", "a")
+	f.controlPlane(time.Minute, "n2", "b")
+	f.expectAt(2*time.Minute, first, second)
+	f.run(time.Hour)
+}
+
+func TestARequestOfAControlPlaneNodeIsWithdrawn(t *testing.T) {
+	f := newFleet(t, 3)
+	a := f.controlPlane(time.Minute, "n1", "a")
+	b := f.controlPlane(2*time.Minute, "n2", "b")
+	f.at(5*time.Minute, func() { f.release(b) })
+	f.expectAt(6*time.Minute, first, "")
+	f.at(10*time.Minute, func() { f.release(a) })
+	f.expectAt(11*time.Minute, "", "")
+	f.run(time.Hour)
+	if len(b.granted) > 0 {
+		t.Errorf("it was granted %v", b.granted)
+	}
+}
+
+// Anybody can say that a slot is given back.
+func TestTheSlotOfAControlPlaneNodeIsGivenBackByItsHolderOnly(t *testing.T) {
+	f := newFleet(t, 3)
+	a := f.controlPlane(time.Minute, "n1", "a")
+	f.controlPlane(2*time.Minute, "n2", "b")
+	f.at(5*time.Minute, func() { f.signal(api.SignalSlotRelease, api.SlotRelease{RequestID: a.request.ID}) })
+	f.expectAt(10*time.Minute, first, second)
+	f.run(time.Hour)
+	if f.count("Query slot") != 1 {
+		t.Errorf("it was asked %d times", f.count("Query slot"))
+	}
+}
+
+func TestASlotIsTakenBackFromARemediationThatEndsWithoutAWord(t *testing.T) {
+	f := newFleet(t, 3)
+	a := f.controlPlane(time.Minute, "n1", "a")
+	f.controlPlane(2*time.Minute, "n2", "b")
+	f.kill(5*time.Minute, a)
+	f.expectAt(7*time.Minute, second, "")
+	f.run(time.Hour)
+	if f.count("AskFate node-remediation/a/n1") != 1 || f.count("ReleaseNode") > 0 {
+		t.Errorf("%v", f.log)
+	}
+}
+
+// The remediation that follows a terminated one of the node goes on at once.
+func TestTheNodeThatHasASlotHasItForALaterRemediationToo(t *testing.T) {
+	f := newFleet(t, 3)
+	a := f.controlPlane(time.Minute, "n1", "a")
+	next := f.controlPlane(4*time.Minute, "n1", "a")
+	next.request.RunID = runOf("n1", "later")
+	next.request.ID = next.request.RunID + "/1"
+	f.asking = map[string]*asking{a.request.RunID: a, next.request.RunID: next}
+	f.controlPlane(2*time.Minute, "n2", "b")
+	f.expectAt(5*time.Minute, first+" "+first, second)
+	f.run(time.Hour)
+}
+
+func TestAFreezeKeepsControlPlaneNodesFromASlot(t *testing.T) {
+	f := newFleet(t, 3)
+	a := f.controlPlane(3*time.Minute, "n1", "a")
+	f.update(time.Minute, api.UpdateFreeze, api.FreezeRequest{By: "ops", Running: true})
+	f.expectAt(5*time.Minute, "", first)
+	f.update(6*time.Minute, api.UpdateThaw, api.ThawRequest{By: "ops"})
+	f.expectAt(8*time.Minute, first, "")
+	f.update(10*time.Minute, api.UpdateFreeze, api.FreezeRequest{By: "ops", Running: true})
+	f.expectAt(12*time.Minute, first, "")
+	f.run(time.Hour)
+	if len(a.holds) > 0 {
+		t.Errorf("it was held by %+v: a remediation that has begun goes on", a.holds)
+	}
+}
+
+func TestARemediationKeepsItsControlPlaneSlotInARebuild(t *testing.T) {
+	f := newFleet(t, 3)
+	f.state = scheduler.State{}
+	a := f.controlPlane(200*time.Hour, "n1", "a")
+	a.granted = []time.Duration{0}
+	worker := f.request(200*time.Hour, "n3", "health-a", 0) // one of a node that is not of the control plane wants no slot
+	worker.request.Kind, worker.over = schedule.KindControlPlane, true
+	f.inventory = execution.Inventory{Running: []execution.Run{{WorkflowID: "node-remediation/a/n1"}, {WorkflowID: "node-remediation/a/n3"}}}
+	f.controlPlane(time.Minute, "n2", "b")
+	f.expectAt(2*time.Minute, first, second)
+	f.at(5*time.Minute, func() { f.release(a) })
+	f.expectAt(7*time.Minute, second, "")
+	f.run(time.Hour)
+}
+
+// One that does not answer may hold the slot: nobody else has it before it has said so.
+func TestARemediationThatDoesNotAnswerKeepsOthersWaiting(t *testing.T) {
+	f := newFleet(t, 3)
+	f.state = scheduler.State{}
+	a := f.controlPlane(200*time.Hour, "n1", "a")
+	a.over = true
+	f.answers[a.request.RunID] = execution.Answered{Unanswered: "its workflow task fails", FirstRunID: a.request.RunID}
+	f.inventory = execution.Inventory{Running: []execution.Run{{WorkflowID: "node-remediation/a/n1"}}}
+	f.controlPlane(time.Minute, "n2", "b")
+	f.expectAt(5*time.Minute, first, second)
+	f.at(6*time.Minute, func() { delete(f.answers, a.request.RunID) })
+	f.expectAt(10*time.Minute, second, "")
+	f.run(time.Hour)
+}
+
+// A scheduler that was reset doubts its holders, as one does that finds a mark of which it knows nothing.
+func TestASchedulerInDoubtAsksWhoHoldsTheSlot(t *testing.T) {
+	f := newFleet(t, 3)
+	a := f.controlPlane(time.Minute, "n1", "a")
+	b := f.controlPlane(200*time.Hour, "n2", "b")
+	mark := api.StrayMark{Node: "n3", Kind: api.StrayUnknown, RunID: runOf("n3", "ops"), Requestor: "ops", WorkflowID: "node-maintenance/n3/ops"}
+	f.change(5*time.Minute, "n3", func(n *fleetNode) {
+		a.over, b.granted = true, []time.Duration{0}
+		f.inventory = execution.Inventory{
+			Running: []execution.Run{{WorkflowID: "node-remediation/a/n1"}, {WorkflowID: "node-remediation/b/n2"}}, Strays: []api.StrayMark{mark}, StraysAll: 1,
+		}
+		f.marks = func() cluster.MarksSeen { return cluster.MarksSeen{Unknown: []api.StrayMark{mark}} }
+	})
+	f.expectAt(8*time.Minute, second, "")
+	f.run(30 * time.Minute)
+}
+
+func TestWhoMayAskForAControlPlaneNode(t *testing.T) {
+	for name, change := range map[string]func(*api.SlotRequest){
+		"no check":        func(r *api.SlotRequest) { r.Requestor = "ops" },
+		"another kind":    func(r *api.SlotRequest) { r.Kind = "kubelet" },
+		"a gang":          func(r *api.SlotRequest) { r.Gang = &schedule.Gang{Name: "x", Size: 1} },
+		"a maintenance's": func(r *api.SlotRequest) { r.Remediation = true },
+		"another's run":   func(r *api.SlotRequest) { r.RunID = runOf("n3", "ops") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, 3)
+			change(&f.controlPlane(time.Minute, "n1", "a").request)
+			f.controlPlane(2*time.Minute, "n2", "b")
+			f.expectAt(5*time.Minute, second, "")
+			f.run(time.Hour)
+		})
+	}
+}
+
+// Nobody runs for whom somebody has asked: the slot is free again at once.
+func TestARequestForNobodyKeepsTheSlotFromNobody(t *testing.T) {
+	f := newFleet(t, 3)
+	a := f.controlPlane(time.Minute, "n1", "a")
+	a.dead = true
+	f.controlPlane(2*time.Minute, "n2", "b")
+	f.expectAt(5*time.Minute, second, "")
+	f.run(time.Hour)
+}
+
+func TestWhatWasRecordedBeforeKindsAreKnownStays(t *testing.T) {
+	f := newFleet(t, 3)
+	f.changes = map[string]workflow.Version{}
+	for i := range 10 {
+		f.changes[fmt.Sprint("holder-kinds-", i+1)] = workflow.DefaultVersion
+	}
+	f.controlPlane(time.Minute, "n1", "a")
+	f.expectAt(5*time.Minute, "", "")
+	f.run(10 * time.Minute)
+	if len(f.grants()) > 0 {
+		t.Errorf("granted %s", strings.Join(f.grants(), ", "))
+	}
+}
