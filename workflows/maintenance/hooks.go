@@ -12,6 +12,7 @@ import (
 	checkactivity "drydock/activities/checks"
 	"drydock/api"
 	"drydock/checks"
+	"drydock/rules/period"
 	"drydock/rules/spec"
 	"drydock/rules/validation"
 	"drydock/workflows/call"
@@ -218,7 +219,7 @@ func (h *hooks) call(ctx workflow.Context, one *hook) error {
 		err = ended
 	}
 	if call.IsOverdue(err) {
-		err = one.overdue(err)
+		err = errors.New(overdue(one.Deadline, err))
 	}
 	h.capture(one.key, outcome.Captured)
 	if err != nil || one.word != nil {
@@ -227,14 +228,14 @@ func (h *hooks) call(ctx workflow.Context, one *hook) error {
 	return one.outcome(err)
 }
 
-// overdue says that a hook did not go well in its time, and what kept it from that as far as it said so.
-func (h *hook) overdue(err error) error {
-	text := fmt.Sprintf("no success within %s", h.Deadline)
+// overdue says that a hook or work did not succeed in its time, and what kept it from that as far as it said so.
+func overdue(deadline period.Duration, err error) string {
+	text := fmt.Sprintf("no success within %s", deadline)
 	var cause *temporal.ApplicationError
 	if errors.As(err, &cause) {
 		text += ": " + cause.Message()
 	}
-	return errors.New(text)
+	return text
 }
 
 // awaitWord waits until somebody says that a hook of kind signal is done.

@@ -1,11 +1,9 @@
 package maintenance
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	checkactivity "drydock/activities/checks"
@@ -174,7 +172,7 @@ func (w *work) attempt(ctx workflow.Context) (workResult, error) {
 	}
 	switch {
 	case call.IsOverdue(err):
-		ended = workResult{Message: w.overdue(err)}
+		ended = workResult{Message: overdue(w.prepared.Work.Deadline, err)}
 	case err != nil:
 		ended = workResult{Message: call.Cause(err)}
 	default:
@@ -236,16 +234,6 @@ func (w *work) input() checkactivity.WorkInput {
 		Work: w.prepared.Work.Name, Subject: subject, Key: fmt.Sprintf("%s/work/%s/%d", subject.RunID, w.prepared.Work.Name, w.Attempts),
 		Kind: w.prepared.Work.Kind, Job: w.As.Job, NewBootID: w.prepared.Work.NewBootID, BootIDBefore: w.As.BootID,
 	}
-}
-
-// overdue says that the work did not succeed in its time, and what kept it from that as far as it said so.
-func (w *work) overdue(err error) string {
-	text := fmt.Sprintf("no success within %s", w.prepared.Work.Deadline)
-	var cause *temporal.ApplicationError
-	if errors.As(err, &cause) {
-		text += ": " + cause.Message()
-	}
-	return text
 }
 
 func (w *work) awaitWord(ctx workflow.Context, left time.Duration) (workResult, error) {
