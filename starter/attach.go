@@ -66,16 +66,12 @@ func (w nodeWorker) Work(abandon context.Context, requestor string, node api.Pla
 	s := &nodework.Session{
 		Maintenances: &nodework.PlanClient{TemporalClient: nodework.TemporalClient{Conn: w.c, Show: show}, RunID: node.RunID, Rerun: w.rerun},
 		Program:      a.Name, Order: input.Order{Spec: spec.Maintenance{Node: name, Requestor: requestor}}, Shared: true, Leaves: w.leaves, Now: a.Clock,
-		Command: func(t client.Maintenance) nodework.Command {
-			return nodework.Command{
-				Argv: nodework.ReplaceNode(w.argv, name), Environ: nodework.NodeEnvironment(a.Env, t),
-				Stdout: stdout, Stderr: stderr, KillAfter: w.killAfter,
-			}
-		},
+		Command: nodework.Command{Argv: nodework.ReplaceNode(w.argv, name), Stdout: stdout, Stderr: stderr, KillAfter: w.killAfter},
+		Env:     a.Env,
 	}
 	result := s.Work(nodework.Stops{ //nolint:contextcheck // each of the stops is a context
 		Abandon: abandon, Abort: stop.Reached(2), GiveUp: stop.Reached(3),
-		Leave: func() context.Context { return stop.Reached(3) }, Signal: stop.Last,
+		Leave: func() context.Context { return stop.Reached(3) }, Interrupts: stop,
 	})
 	show.Note("%s: %s%s", name, result.Result, terminal.Colon(result.Note))
 	return result

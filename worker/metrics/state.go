@@ -42,11 +42,16 @@ type Census interface {
 	Latest(within time.Duration, now time.Time) (held map[cluster.HeldIn]int, ok bool)
 }
 
+// source is what the state is read from.
+type source interface {
+	read(ctx context.Context) (reading, error)
+}
+
 // State tells what the scheduler and Temporal's lists know. It asks only when it is scraped, one reading at a time, and
 // keeps each for a while: many scrapes cost no more than one.
 type State struct {
 	options Options
-	read    func(context.Context) (reading, error)
+	source  source
 	now     func() time.Time
 
 	mu sync.Mutex
@@ -61,7 +66,7 @@ type State struct {
 
 // NewState registers the metrics of the state.
 func NewState(registry prometheus.Registerer, o Options) *State {
-	s := &State{options: o, read: o.Source.read, now: time.Now}
+	s := &State{options: o, source: o.Source, now: time.Now}
 	registry.MustRegister(s)
 	return s
 }
@@ -116,7 +121,7 @@ func (s *State) make(done chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), readWithin)
 	defer cancel()
 	began := s.now()
-	r, err := s.read(ctx)
+	r, err := s.source.read(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.under = nil
