@@ -14,7 +14,7 @@ import (
 type Maintenance struct {
 	Node, Requestor   string
 	WorkflowID, RunID string
-	// FirstRunID is the first of its runs, by which one maintenance is told from the next: RunID is another one once it
+	// FirstRunID is the first of its runs, which tells two maintenances apart: RunID is another one once it
 	// was reset, or was continued as a new run.
 	FirstRunID string
 	Started    time.Time

@@ -6,7 +6,7 @@ import (
 	"drydock/api"
 )
 
-// Message is something that can be told to a maintenance. Functions such as Done and Cancel make it.
+// Message is a message to a maintenance. Functions such as Done and Cancel make it.
 type Message struct {
 	// name is the signal's.
 	name    string

@@ -28,7 +28,7 @@ type Mark struct {
 	Cordoned bool `json:"cordoned"`
 	// Prior are the values that protections had before; nil where there was none.
 	Prior map[string]*string `json:"prior,omitempty"`
-	// Excluded says that Drydock told medik8s' remediators to leave the node alone; nil where it did not.
+	// Excluded: Drydock excludes the node from medik8s' remediation; nil where it did not.
 	Excluded *Excluded `json:"excluded,omitempty"`
 	// CordonedBy is the holder that made the node unschedulable; nil in a mark of version 0.1.0.
 	CordonedBy *CordonedBy `json:"cordonedBy,omitempty"`

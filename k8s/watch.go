@@ -117,7 +117,7 @@ func NewWatch[T runtime.Object](ctx context.Context, client rest.Interface, exam
 	return w, nil
 }
 
-// handle has the changes told.
+// handle passes the changes on.
 func (w *Watch[T]) handle(o WatchOptions) error {
 	tell := func(obj any, gone bool) {
 		if o.Changing != nil {

@@ -64,7 +64,7 @@ type healthKeeper struct {
 	temporal client.Client
 	queue    string
 	specs    map[string]json.RawMessage
-	// told are the checks that need not be told any more, refused why the others did not take what they were told last.
+	// sent are the checks that have what the configuration says, refused why the others did not take what was sent last.
 	sent    map[string]bool
 	refused map[string]string
 	failed  map[string]*failures
@@ -199,7 +199,7 @@ func (k *healthKeeper) tell(ctx context.Context, id, name string) error {
 	return nil
 }
 
-// sameSpec tells whether a check's specification is that of the file, whatever it was written like.
+// sameSpec reports whether a check's specification is that of the file, whatever it was written like.
 func sameSpec(has rules.Spec, given json.RawMessage) (bool, error) {
 	wanted, err := rules.Decode(given)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// endings are what Temporal's SDK and client-go say of what ended because it was told to.
+// endings are what Temporal's SDK and client-go say of what ended because it was cancelled.
 var endings = map[string]bool{"Activity error.": true, "RecordActivityHeartbeat with error": true, "Failed to watch": true}
 
 // calm keeps them from the log as errors and warnings, such as of the drain of a maintenance that is cancelled, or that begins

@@ -80,7 +80,7 @@ func (k *reviver) ensure(ctx context.Context) error {
 	return nil
 }
 
-// needed tells whether somebody waits for it.
+// needed reports whether somebody waits for it.
 func (k *reviver) needed(ctx context.Context) (bool, error) {
 	if k.always {
 		return true, nil

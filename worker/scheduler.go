@@ -198,7 +198,7 @@ func (k *schedulerKeeper) compare(ctx context.Context) error {
 	return nil
 }
 
-// tellLatest is the longest pause before a scheduler is told again that its windows are not this worker's.
+// tellLatest is the longest pause before the signal that its windows are not this worker's is sent to a scheduler again.
 const tellLatest = 10 * time.Minute
 
 // windowsTeller tells when the scheduler goes by other windows than the worker's. While workers of two configurations run, it

@@ -334,7 +334,7 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 	}, nil
 }
 
-// describeNamespace asks which namespace this is, until it is told: without its ID no mark on a node can be told from
+// describeNamespace asks which namespace this is, until it is answered: without its ID no mark on a node can be told from
 // another Drydock's.
 func describeNamespace(ctx context.Context, temporal client.Client, name string, logger *slog.Logger) (execution.Namespace, error) {
 	for {

@@ -202,7 +202,7 @@ func (c *Activities) endOverdue(ctx context.Context, in WorkInput, state checks.
 	return state, c.Runner.EndWork(ctx, in.call())
 }
 
-// subjectOf is what whoever is called is told. What has no beginning is called now: the node must be held for that.
+// subjectOf is the maintenance as a check or hook sees it. What has no beginning is called now: the node must be held for that.
 func (c *Activities) subjectOf(ctx context.Context, in WorkInput) (checks.Subject, error) {
 	if _, known, err := c.Runner.LookAtWork(ctx, in.call()); err != nil || known {
 		return in.Subject, err

@@ -185,7 +185,7 @@ type WatchReport struct {
 	Vanished api.List[KnownMark]     `json:"vanished,omitempty"`
 }
 
-// silent tells that there is nothing to report.
+// silent reports whether there is nothing to report.
 func (r WatchReport) silent() bool {
 	return !r.Stale && len(r.Ended)+len(r.Changes)+len(r.Unknown)+len(r.Vanished) == 0
 }

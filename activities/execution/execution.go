@@ -111,7 +111,7 @@ func (e *Activities) unanswered(ctx context.Context, run Run, why error) (Answer
 // build may have been the one asked.
 const believeAfter = 4
 
-// CannotAnswer tells whether a run is the one in trouble: its workflow task fails, or it does not know the query. One wedged
+// CannotAnswer reports whether a run is the one in trouble: its workflow task fails, or it does not know the query. One wedged
 // run must not keep the others from answering.
 func CannotAnswer(err error) bool {
 	var notReady *serviceerror.WorkflowNotReady

@@ -132,21 +132,21 @@ func Start(ctx context.Context, details ...any) *Loop {
 	return l
 }
 
-// isFresh tells that the server handed the task out a moment ago, so that it knows that the activity lives: one that ends soon
+// isFresh reports whether the server handed the task out a moment ago, so that it knows that the activity lives: one that ends soon
 // costs no heartbeat. A task that was long on its way may be another attempt's by now, which a heartbeat tells.
 func isFresh(ctx context.Context) bool {
 	age := time.Since(activity.GetInfo(ctx).StartedTime)
 	return age >= 0 && age < freshFor
 }
 
-// Forget drops what was not told yet: the activity has succeeded, and no attempt follows that would begin with it.
+// Forget drops what was not sent yet: the activity has succeeded, and no attempt follows that would begin with it.
 func (l *Loop) Forget() {
 	l.beating.Lock()
 	defer l.beating.Unlock()
 	l.news = false
 }
 
-// Stop ends the heartbeats, with one more where the details were not told yet.
+// Stop ends the heartbeats, with one more where the details were not sent yet.
 func (l *Loop) Stop() {
 	close(l.ending)
 	<-l.ended
@@ -171,7 +171,7 @@ func (l *Loop) hasNews() bool {
 	return l.news
 }
 
-// isDue tells whether what is new is sent at once, and not with the next heartbeat.
+// isDue reports whether what is new is sent at once, and not with the next heartbeat.
 func (l *Loop) isDue() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -203,7 +203,7 @@ func (l *Loop) acknowledged(at time.Time) {
 	}
 }
 
-// Alive tells whether the activity may still write. One that watches, with a longer timeout than shortTimeout, does not ask.
+// Alive reports whether the activity may still write. One that watches, with a longer timeout than shortTimeout, does not ask.
 func (l *Loop) Alive() error {
 	if l == nil {
 		return nil

@@ -191,7 +191,7 @@ func (n *Activities) tellOf(ctx context.Context, in ReleaseInput, released k8s.R
 	defer sending.Wait()
 	if in.Plan != nil && !released.Gone {
 		sending.Go(func() {
-			// A plan that does not hear it is told of the end by the server.
+			// A plan that does not get it learns of the end from the server.
 			if err := caller.Signal(ctx, n.Temporal, in.Plan.WorkflowID, "", in.Plan.Name, in.Plan.Payload); err != nil {
 				activity.GetLogger(ctx).Info("the plan did not get a signal", "plan", in.Plan.WorkflowID, "error", err)
 			}

@@ -81,13 +81,13 @@ func (r *Reporter) Report(ctx context.Context, p api.DrainProgress) {
 	r.sentSet, r.lastSent, r.left, r.leaving = set, time.Now(), p.Remaining, p.Terminating
 }
 
-// countsDue tells that other counts are to be sent than those that were. Those of a drain that is soon over are not worth it.
+// countsDue reports whether other counts are to be sent than those that were. Those of a drain that is soon over are not worth it.
 func (r *Reporter) countsDue(p api.DrainProgress) bool {
 	return r.Counts && p.Looked() && time.Since(r.began) >= BlockedAfter && (p.Remaining != r.left || p.Terminating != r.leaving) && r.counted < maxCountSignals &&
 		time.Since(r.lastSent) >= signalEvery<<r.counted
 }
 
-// blockedSet names the blockers that have lasted, so that a changed set can be told from the same one.
+// blockedSet names the blockers that have lasted, so that a changed set differs from the same one.
 func blockedSet(p api.DrainProgress, now time.Time) string {
 	var set strings.Builder
 	for _, b := range p.Blockers {

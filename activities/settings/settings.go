@@ -57,7 +57,7 @@ type Activities struct {
 // attributes is what is known of the search attributes of the namespace.
 type attributes struct {
 	mu sync.Mutex
-	// missing are those that it lacks, of those that there are to be; told: it said so.
+	// missing are those that it lacks, of those that there are to be; answered: the namespace was asked.
 	missing  []string
 	answered bool
 	asked    time.Time
@@ -72,7 +72,7 @@ type Prepared struct {
 	SearchAttributes bool `json:"searchAttributes,omitempty"`
 	// Kinds: it has the attribute for the kind of a workflow too, which namespaces that an earlier release set up lack.
 	Kinds bool `json:"kinds,omitempty"`
-	// Channels are told of the maintenance; Groups are those its node is in, where a channel wants to know.
+	// Channels get events of the maintenance; Groups are those its node is in, where a channel wants to know.
 	Channels []notices.Channel `json:"channels,omitempty"`
 	Groups   []string          `json:"groups,omitempty"`
 	// Hooks are those that its input names.
@@ -248,7 +248,7 @@ func (s *Activities) groupsOf(ctx context.Context, node string) []string {
 	return s.Groups.Keys(n.Labels)
 }
 
-// mayAttribute tells whether the namespace has the search attributes, and among them that for kinds.
+// mayAttribute reports whether the namespace has the search attributes, and among them that for kinds.
 func (s *Activities) mayAttribute(ctx context.Context) (all, kinds bool) {
 	known := &s.registered
 	known.mu.Lock()

@@ -1,5 +1,5 @@
 // Package namespace reads what a Temporal namespace has, and makes what it lacks of what Drydock needs. Workers do so at
-// their start as far as they may; drydock setup says what is missing, and does it when told to.
+// their start as far as they may; drydock setup says what is missing, and does it on demand.
 package namespace
 
 import (

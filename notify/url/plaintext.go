@@ -9,7 +9,7 @@ import (
 )
 
 // checkPlaintext refuses a URL whose credentials would go unencrypted, unless that was allowed. Every service of shoutrrr
-// encrypts unless it is told otherwise.
+// encrypts unless configured otherwise.
 func (c *Config) checkPlaintext(address string) error {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -30,7 +30,7 @@ func (c *Config) checkPlaintext(address string) error {
 	return outbound.ErrPlaintext
 }
 
-// mailsInClear reports whether a mail server would be told a password without TLS. A plain one never is: net/smtp refuses that.
+// mailsInClear reports whether a password would go to a mail server without TLS. A plain one never is: net/smtp refuses that.
 func mailsInClear(u *url.URL, s switches) bool {
 	if _, password := u.User.Password(); !password {
 		return false

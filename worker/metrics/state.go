@@ -20,7 +20,7 @@ const (
 	// before where that takes longer.
 	readWithin = 10 * time.Second
 	waitFor    = 3 * time.Second
-	// shownFor is how old a reading may be that is still told: what is older says nothing of now.
+	// shownFor is how old a reading may be that is still shown.
 	shownFor = 5 * time.Minute
 	// censusFor is how old the counts of a watch may be; one looks every 10 s.
 	censusFor = 40 * time.Second
@@ -29,7 +29,7 @@ const (
 // Options are what the state's metrics need.
 type Options struct {
 	Source Source
-	// Every is how long a reading is told before the next scrape has it read anew.
+	// Every is how long a reading is shown before the next scrape reads anew.
 	Every time.Duration
 	// Groups are the names of the groups in the worker's configuration.
 	Groups []string
