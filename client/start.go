@@ -113,7 +113,7 @@ func (s starting) adopt(ctx context.Context, run string) (View, error) {
 	if releasing(v.Status) {
 		return v, &ReleasingError{View: v}
 	}
-	if different := differences(s.in, asked, v.Status.Spec); len(different) > 0 {
+	if different := spec.Differences(s.in, asked, v.Status.Spec); len(different) > 0 {
 		return v, &DifferentError{View: v, Differences: different}
 	}
 	return v, nil
@@ -131,6 +131,9 @@ func (e *NotComparedError) Error() string {
 
 // Unwrap returns why nobody can say them.
 func (e *NotComparedError) Unwrap() error { return e.Unanswered }
+
+// Difference is a field in which a running maintenance differs from what is asked for.
+type Difference = spec.Difference
 
 // DifferentError says that a maintenance of the same node and requestor runs with other settings.
 type DifferentError struct {

@@ -281,6 +281,49 @@ func TestAPlanThatIsResetIsTakenUpByATerminal(t *testing.T) {
 	s.mustDrydock("cancel", "worker-02", "--requestor", rollout.RequestorOf("kernel"), "--release", "--yes")
 }
 
+// TestAPlanUnderATerminatedOnesNameTakesUpWhatRuns: it adopts the maintenance whose settings are its own, waits for the other, and begins
+// no node beside them.
+func TestAPlanUnderATerminatedOnesNameTakesUpWhatRuns(t *testing.T) {
+	s := newSite(t, "scheduler: {maxParallel: 5}")
+	const input = `{"nodes":["worker-01","worker-02","worker-03"],"strategy":{"maxParallel":2},"maintenance":{"readyTimeout":%q}}`
+	first := s.plan("kernel", fmt.Sprintf(input, "1h"))
+	s.untilReadyOf(first, "worker-01")
+	s.untilReadyOf(first, "worker-02")
+	if err := s.temporal.TerminateWorkflow(s.ctx, first.GetID(), "", "a test"); err != nil {
+		t.Fatal(err)
+	}
+	note := func(p api.PlanStatus, node string) string {
+		i := slices.IndexFunc(p.Nodes, func(n api.PlanNode) bool { return n.Node == node })
+		return p.Nodes[i].Note
+	}
+	second := s.plan("kernel", fmt.Sprintf(input, "1h"))
+	s.untilPlan(second, "adopts what runs", func(p api.PlanStatus) bool {
+		return p.Counts.Running == 2 && p.Counts.Waiting == 1 && strings.Contains(note(p, "worker-01"), "is adopted")
+	})
+	requestor := rollout.RequestorOf("kernel")
+	s.mustDrydock("done", "worker-01", "--requestor", requestor, "--yes")
+	s.untilReadyOf(second, "worker-03")
+	if err := s.temporal.TerminateWorkflow(s.ctx, second.GetID(), "", "a test"); err != nil {
+		t.Fatal(err)
+	}
+	third := s.plan("kernel", fmt.Sprintf(input, "2h"))
+	s.untilPlan(third, "waits for what runs with other settings", func(p api.PlanStatus) bool {
+		return p.Counts.Running == 2 && p.Counts.Waiting == 1 && strings.Contains(note(p, "worker-02"), "readyTimeout differs")
+	})
+	s.mustDrydock("done", "worker-02", "--requestor", requestor, "--yes")
+	s.untilReadyOf(third, "worker-01")
+	for _, node := range []string{"worker-01", "worker-03"} {
+		s.mustDrydock("done", node, "--requestor", requestor, "--yes")
+	}
+	for _, node := range []string{"worker-02", "worker-03"} { // begun anew
+		s.untilReadyOf(third, node)
+		s.mustDrydock("done", node, "--requestor", requestor, "--yes")
+	}
+	if status := s.planEnds(third); status.Phase != api.PlanCompleted || status.Counts != (rollout.Counts{Total: 3, Done: 3}) {
+		t.Errorf("it is %s with %+v", status.Phase, status.Counts)
+	}
+}
+
 // TestACancelledPlanFinishesWhatIsReady, and gives the others back.
 func TestACancelledPlanFinishesWhatIsReady(t *testing.T) {
 	s := newSite(t, "scheduler: {maxParallel: 2}")

@@ -26,7 +26,7 @@ func TestWorkflowsOnTheFrameHaveNoLoopOfTheirOwn(t *testing.T) {
 			t.Errorf("%s has a loop of its own", folder)
 		}
 	}
-	for _, folder := range []string{"health", "profiles", "remediation"} {
+	for _, folder := range []string{"health", "plan", "profiles", "remediation"} {
 		if !slices.Contains(found, folder) {
 			t.Errorf("%s does not run on the frame", folder)
 		}

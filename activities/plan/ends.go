@@ -10,18 +10,16 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
-	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
 	"drydock/activities/heartbeat"
 	"drydock/api"
 	"drydock/rules/bounds"
-	"drydock/rules/validation"
 )
 
-// Flight is a maintenance whose end is waited for. RunID is the first run of its chain; empty is that of the latest
-// maintenance under this workflow ID, if the plan began it.
+// Flight is a maintenance, or a plan, whose end is waited for. RunID is the first run of its chain; empty is that of the latest under this
+// workflow ID, if the caller began it.
 type Flight struct {
 	WorkflowID string `json:"workflowId"`
 	RunID      string `json:"runId,omitempty"`
@@ -34,11 +32,9 @@ type Ended struct {
 	// Kind is the type of its error, where it failed.
 	Kind    string `json:"kind,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Going: it has not ended. It is the one that a flight without a run asked for, and waits for somebody's decision where it
-	// is Held.
+	// Going: it has not ended. It is the one that a flight without a run asked for.
 	Going bool `json:"going,omitempty"`
-	Held  bool `json:"held,omitempty"`
-	// Foreign: the maintenance under this workflow ID is not the plan's. Unknown: nothing is known of one.
+	// Foreign: what runs under this workflow ID is not the caller's. Unknown: nothing is known of it.
 	Foreign bool `json:"foreign,omitempty"`
 	Unknown bool `json:"unknown,omitempty"`
 }
@@ -52,8 +48,6 @@ const (
 	// looks at the others.
 	maxWatched = 500
 	lookAtRest = 10 * time.Second
-	// heldWithin bounds the question whether a maintenance waits for somebody's decision.
-	heldWithin = 5 * time.Second
 )
 
 // AwaitEnds returns when one or more of the maintenances have ended: a child's end is told to the run that began it only,
@@ -150,11 +144,11 @@ func (a *Activities) end(ctx context.Context, f Flight) (Ended, error) {
 		first := info.GetFirstRunId()
 		if f.RunID == "" {
 			if info.GetParentExecution().GetWorkflowId() != activity.GetInfo(ctx).WorkflowExecution.ID {
-				return Ended{Flight: f, Foreign: true, Message: "a maintenance that is not this plan's has its workflow ID"}, nil
+				return Ended{Flight: f, Foreign: true, Message: "what runs under its workflow ID is somebody else's"}, nil
 			}
 			f.RunID = first
 			if info.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
-				return a.going(ctx, f), nil
+				return Ended{Flight: f, Going: true}, nil
 			}
 		}
 		run := info.GetExecution().GetRunId()
@@ -173,27 +167,6 @@ func (a *Activities) end(ctx context.Context, f Flight) (Ended, error) {
 			return ended, nil
 		}
 	}
-}
-
-// going is a maintenance that has not ended. Whether it waits for somebody's decision is asked once: later it says so.
-func (a *Activities) going(ctx context.Context, f Flight) Ended {
-	ctx, cancel := context.WithTimeout(ctx, heldWithin)
-	defer cancel()
-	ended := Ended{Flight: f, Going: true}
-	var status api.Status
-	answer, err := a.Temporal.QueryWorkflow(ctx, f.WorkflowID, "", api.QueryStatus)
-	if err == nil {
-		err = answer.Get(&status)
-	}
-	if err != nil {
-		activity.GetLogger(ctx).Warn("asking a maintenance whether it waits for a decision", "workflow", f.WorkflowID, "error", err)
-		return ended
-	}
-	undecided := status.Validation != nil && status.Validation.State == validation.Failed
-	if ended.Held = status.Phase == api.RequestorFailed || status.Phase == api.Validating && undecided; ended.Held {
-		ended.Message = bounds.Cut(status.Failure, bounds.Text)
-	}
-	return ended
 }
 
 func (a *Activities) describe(ctx context.Context, id string) (*workflowpb.WorkflowExecutionInfo, error) {
@@ -237,32 +210,4 @@ func EndOf(f Flight, result api.Result, err error) Ended {
 	}
 	ended.Message = bounds.Cut(ended.Message, bounds.Text)
 	return ended
-}
-
-// FindBegun tells the workflow IDs of the maintenances that the calling plan has begun, as far as visibility knows.
-func (a *Activities) FindBegun(ctx context.Context, since time.Time) (api.List[string], error) {
-	plan := activity.GetInfo(ctx).WorkflowExecution.ID
-	request := &workflowservice.ListWorkflowExecutionsRequest{
-		Namespace: a.Namespace,
-		Query: fmt.Sprintf("WorkflowType = '%s' AND ParentWorkflowId = '%s' AND StartTime >= '%s'",
-			api.NodeMaintenanceType, plan, since.UTC().Format(time.RFC3339Nano)),
-	}
-	seen := map[string]bool{}
-	var all api.List[string]
-	for {
-		page, err := a.Temporal.ListWorkflow(ctx, request)
-		if err != nil {
-			return nil, fmt.Errorf("listing the maintenances of %s: %w", plan, err)
-		}
-		for _, info := range page.Executions {
-			if id := info.GetExecution().GetWorkflowId(); !seen[id] {
-				seen[id] = true
-				all = append(all, id)
-			}
-		}
-		activity.RecordHeartbeat(ctx)
-		if request.NextPageToken = page.NextPageToken; len(request.NextPageToken) == 0 {
-			return all, nil
-		}
-	}
 }

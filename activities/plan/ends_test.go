@@ -2,7 +2,6 @@ package plan
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 
@@ -12,7 +11,6 @@ import (
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/mocks"
 	"go.temporal.io/sdk/testsuite"
 
@@ -24,7 +22,6 @@ type server struct {
 	mocks.Client
 	running map[string]bool
 	parent  string
-	status  *api.Status
 }
 
 func newServer(running map[string]bool) *server {
@@ -56,23 +53,7 @@ func newServer(running map[string]bool) *server {
 		})
 		s.On("GetWorkflow", mock.Anything, id, mock.Anything).Return(run)
 	}
-	s.On("QueryWorkflow", mock.Anything, mock.Anything, "", api.QueryStatus).Return(
-		func(context.Context, string, string, string, ...any) (converter.EncodedValue, error) {
-			return answer{s.status}, nil
-		})
 	return s
-}
-
-type answer struct{ status *api.Status }
-
-func (a answer) HasValue() bool { return a.status != nil }
-
-func (a answer) Get(into any) error {
-	if a.status == nil {
-		return errors.New("nobody answers")
-	}
-	*into.(*api.Status) = *a.status
-	return nil
 }
 
 func (s *server) ends(t *testing.T, flights ...Flight) []Ended {
@@ -109,26 +90,23 @@ func TestOfVeryManyMaintenancesEachEndIsHeard(t *testing.T) {
 	}
 }
 
-// TestAMaintenanceIsFoundByItsPlan: which run it is, whose it is, and whether it waits for a decision.
-func TestAMaintenanceIsFoundByItsPlan(t *testing.T) {
+// TestARunIsFoundByItsParent: which it is, and whose.
+func TestARunIsFoundByItsParent(t *testing.T) {
 	asked := Flight{WorkflowID: "m"}
 	found := Flight{WorkflowID: "m", RunID: "run of m"}
 	for name, c := range map[string]struct {
 		running map[string]bool
 		parent  string
-		status  *api.Status
 		want    Ended
 	}{
-		"runs":            {map[string]bool{"m": true}, "default-test-workflow-id", &api.Status{Phase: api.Ready}, Ended{Flight: found, Going: true}},
-		"is held":         {map[string]bool{"m": true}, "default-test-workflow-id", &api.Status{Phase: api.RequestorFailed, Failure: "disk"}, Ended{Flight: found, Going: true, Held: true, Message: "disk"}},
-		"does not answer": {map[string]bool{"m": true}, "default-test-workflow-id", nil, Ended{Flight: found, Going: true}},
-		"has ended":       {map[string]bool{"m": false}, "default-test-workflow-id", nil, Ended{Flight: found, Phase: api.Completed}},
-		"is another's":    {map[string]bool{"m": true}, "maintenance-plan/other", nil, Ended{Flight: asked, Foreign: true, Message: "a maintenance that is not this plan's has its workflow ID"}},
-		"is unknown":      {nil, "", nil, Ended{Flight: asked, Unknown: true}},
+		"runs":         {map[string]bool{"m": true}, "default-test-workflow-id", Ended{Flight: found, Going: true}},
+		"has ended":    {map[string]bool{"m": false}, "default-test-workflow-id", Ended{Flight: found, Phase: api.Completed}},
+		"is another's": {map[string]bool{"m": true}, "maintenance-plan/other", Ended{Flight: asked, Foreign: true, Message: "what runs under its workflow ID is somebody else's"}},
+		"is unknown":   {nil, "", Ended{Flight: asked, Unknown: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(c.running)
-			s.parent, s.status = c.parent, c.status
+			s.parent = c.parent
 			if got := s.ends(t, asked); len(got) != 1 || got[0] != c.want {
 				t.Errorf("%+v, want %+v", got, c.want)
 			}

@@ -4,9 +4,7 @@ package auditrecord
 import (
 	"time"
 
-	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/converter"
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/api"
@@ -35,30 +33,7 @@ func AuditRecord(ctx workflow.Context, input converter.RawValue) error {
 	return err
 }
 
-// maxIDs bounds the workflow IDs under which Begin tries to start a record.
-const maxIDs = 2
-
 // Summary says what keeps a record for a workflow.
 func Summary(ref api.Reference) string {
 	return "keeps the audit record of " + bounds.Cut(ref.WorkflowID, 200)
-}
-
-// Begin has the record of a workflow kept by one that reads it from there and outlives it. Somebody who has taken its ID must not
-// suppress the record: another is tried, and occupied told why.
-func Begin(ctx workflow.Context, id, summary string, ref api.Reference, attributes []temporal.SearchAttributeUpdate, occupied func(id string, why error)) {
-	options := call.Child(id, summary)
-	options.WorkflowIDReusePolicy = enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
-	if len(attributes) > 0 {
-		options.TypedSearchAttributes = temporal.NewSearchAttributes(attributes...)
-	}
-	for n := 1; n <= maxIDs; n++ {
-		try := api.FurtherID(id, n)
-		options.WorkflowID = try
-		child := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, options), api.AuditRecordType, ref)
-		err := child.GetChildWorkflowExecution().Get(ctx, nil)
-		if err == nil {
-			return
-		}
-		occupied(try, err)
-	}
 }

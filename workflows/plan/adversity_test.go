@@ -3,7 +3,6 @@ package plan_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -114,7 +113,7 @@ func TestNoServerIsAskedForMoreThanItTakes(t *testing.T) {
 func unknownRun(t *testing.T) *site {
 	s := newSite(t, "a", "b")
 	packed, err := api.Pack(map[string]any{
-		"phase": api.PlanRunning, "digest": "before", "prepared": map[string]any{},
+		"phase": api.PlanRunning, "digest": "before", "prepared": map[string]any{}, "mayRun": true, "createdAt": s.env.Now(),
 		"nodes": []rollout.Node{{Facts: rollout.Facts{Name: "a"}, State: rollout.Running, Tries: 1}},
 	})
 	if err != nil {
@@ -128,64 +127,69 @@ func unknownRun(t *testing.T) *site {
 // TestAMaintenanceWhoseRunIsUnknownIsFound: whoever works on its node, and what it says of itself, goes by its run.
 func TestAMaintenanceWhoseRunIsUnknownIsFound(t *testing.T) {
 	s := unknownRun(t)
-	var asked []string
-	s.env.OnActivity(call.Plans.AwaitEnds, mock.Anything, mock.Anything).After(30 * time.Second).Return(
-		func(_ context.Context, flights api.List[planactivity.Flight]) ([]planactivity.Ended, error) {
-			f := flights[0]
-			if asked = append(asked, f.RunID); len(asked) > 1 {
-				return []planactivity.Ended{{Flight: f, Phase: api.Completed}}, nil
-			}
-			f.RunID = "r1" // and it waits for somebody
-			return []planactivity.Ended{{Flight: f, Going: true, Held: true, Message: "the disk"}}, nil
-		})
+	s.begun = api.List[planactivity.Begun]{{Node: "a", RunID: "r1", Held: true, Why: "the disk"}}
+	s.awaitsEnds(10*time.Minute, func(flights api.List[planactivity.Flight]) {
+		if len(flights) != 1 || flights[0].RunID != "r1" {
+			t.Errorf("asked for %+v", flights)
+		}
+	})
 	s.at(45*time.Second, func() {
 		if status := s.status(); status.Phase != api.PlanPaused || status.Nodes[0].RunID != "r1" || status.Nodes[0].Note != "the disk" {
 			t.Errorf("%s with %+v", status.Phase, status.Nodes)
 		}
 	})
 	s.signalAt(2*time.Minute, api.MsgResume, api.Simple{})
+	s.at(15*time.Minute, func() {
+		if status := s.status(); status.Counts.Done != 1 || status.Counts.Running != 1 {
+			t.Errorf("%+v", status.Counts)
+		}
+	})
+	s.lasts = 20 * time.Minute
 	s.ended(`{"all":true}`, api.PlanCompleted, rollout.Counts{Total: 2, Done: 2})
-	if want := []string{"", "r1"}; !slices.Equal(asked, want) {
-		t.Errorf("asked for runs %q, want %q", asked, want)
-	}
+}
+
+// awaitsEnds has the first of the maintenances whose end is awaited be completed after a while.
+func (s *site) awaitsEnds(after time.Duration, look func(api.List[planactivity.Flight])) {
+	s.env.OnActivity(call.Plans.AwaitEnds, mock.Anything, mock.Anything).After(after).Return(
+		func(_ context.Context, flights api.List[planactivity.Flight]) ([]planactivity.Ended, error) {
+			look(flights)
+			return []planactivity.Ended{{Flight: flights[0], Phase: api.Completed}}, nil
+		})
 }
 
 // TestAMessageGoesToThePlansOwnMaintenance: not to one that has the same ID and is somebody else's.
 func TestAMessageGoesToThePlansOwnMaintenance(t *testing.T) {
 	for name, c := range map[string]struct {
-		is   planactivity.Ended
-		told int
+		begun api.List[planactivity.Begun]
+		want  int
+		phase rollout.Counts
 	}{
-		"its own":         {planactivity.Ended{Going: true}, 1},
-		"somebody else's": {planactivity.Ended{Foreign: true}, 0},
+		"its own":         {api.List[planactivity.Begun]{{Node: "a", RunID: "r1"}}, 1, rollout.Counts{Total: 1, Skipped: 1}},
+		"somebody else's": {nil, 0, rollout.Counts{Total: 1, Waiting: 1}},
+		"an earlier plan's, refused": {
+			api.List[planactivity.Begun]{{Node: "a", RunID: "r1", Earlier: true, Refused: "reason differs"}}, 0, rollout.Counts{Total: 1, Waiting: 1},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := unknownRun(t)
-			told, asked := 0, 0
+			s.begun, s.finds = c.begun, time.Minute
+			sent := 0
 			s.env.OnSignalExternalWorkflow(mock.Anything, "node-maintenance/a/plan-kernel", mock.Anything, api.MsgCancel, mock.Anything).Return(
 				func(_, _, _, _ string, said any) error {
-					if !said.(api.Cancel).BeforeReady {
-						t.Errorf("it is told %+v", said)
+					if m := said.(api.Cancel); !m.BeforeReady || m.Run != "r1" {
+						t.Errorf("it is told %+v", m)
 					}
-					told++
+					sent++
 					return nil
 				})
 			s.env.OnActivity(call.Plans.AwaitEnds, mock.Anything, mock.Anything).After(time.Minute).Return(
 				func(_ context.Context, flights api.List[planactivity.Flight]) ([]planactivity.Ended, error) {
-					f := flights[0]
-					if asked++; asked > 1 {
-						return []planactivity.Ended{{Flight: f, Phase: api.Cancelled}}, nil
-					}
-					is := c.is
-					is.Flight = planactivity.Flight{WorkflowID: f.WorkflowID, RunID: "r1"}
-					return []planactivity.Ended{is}, nil
+					return []planactivity.Ended{{Flight: flights[0], Phase: api.Cancelled}}, nil
 				})
 			s.signalAt(time.Second, api.MsgCancel, api.Cancel{})
-			if _, err := s.run(`{"all":true}`); err == nil || s.status().Phase != api.PlanCancelled {
-				t.Errorf("it is %s: %v", s.status().Phase, err)
-			}
-			if told != c.told {
-				t.Errorf("it was told %d times, want %d", told, c.told)
+			s.ended(`{"all":true}`, api.PlanCancelled, c.phase)
+			if sent != c.want {
+				t.Errorf("it was told %d times, want %d", sent, c.want)
 			}
 		})
 	}

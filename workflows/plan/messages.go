@@ -2,91 +2,313 @@ package plan
 
 import (
 	"errors"
-
-	"go.temporal.io/sdk/converter"
-	"go.temporal.io/sdk/workflow"
+	"fmt"
+	"time"
 
 	"drydock/api"
 	"drydock/rules/bounds"
-	"drydock/workflows/inbox"
+	"drydock/rules/notices"
+	"drydock/rules/rollout"
+	"drydock/workflows/controller"
 )
 
-// office takes the messages of people and scripts.
-type office struct {
-	*core
-	course course
+var messages = []controller.Message[*plan]{
+	{Name: api.MsgPause, Payload: pause{}},
+	{Name: api.MsgResume, Payload: resume{}},
+	{Name: api.MsgApprove, Payload: approve{}},
+	{Name: api.MsgSkip, Payload: skip{}},
+	{Name: api.MsgRetry, Payload: retry{}},
+	{Name: api.MsgCancel, Payload: cancel{}},
+	{Name: api.MsgSetStage, Payload: setStage{}},
+	{Name: api.MsgSetSelector, Payload: setSelector{}},
+	{Name: api.SignalNodeNews, Payload: nodeNews{}, From: controller.Workflows},
+	{Name: api.SignalPlanProgress, Payload: progress{}, From: controller.Workflows},
 }
 
-// listen takes every message from the first moment on.
-func (o *office) listen(root workflow.Context) error {
-	err := workflow.SetQueryHandlerWithOptions(root, api.QueryStatus, func(raw converter.RawValue) (api.PlanStatus, error) {
-		asked, err := inbox.Decode[api.PlanStatusRequest](inbox.Payload(raw))
-		if err != nil {
-			return api.PlanStatus{}, err
-		}
-		return o.page(asked)
-	}, workflow.QueryHandlerOptions{Description: "phase, counts, what it waits for, and a page of the nodes"})
-	if err != nil {
-		return err
+// accepts refuses messages to a plan that is being ended, or to an earlier plan of its name.
+func (p *plan) accepts(run string) error {
+	if run != "" && run != p.Info.Run && run != p.Info.Current {
+		return fmt.Errorf("it is meant for run %s, and this is run %s", run, p.Info.Run)
 	}
-	in := inbox.New(o.ctx, o)
-	if err := in.Take(o, append(o.course.handlers(), inbox.On(api.MsgCancel, o.checkCancel, o.applyCancel))...); err != nil {
-		return err
+	if p.Stop != "" || p.Phase.Ended() {
+		return errors.New("the plan is ending")
 	}
-	o.course.listen(in)
-	o.unread = in.Unread
-	in.Open(nil)
-	workflow.GoNamed(o.ctx, "cancellation", func(ctx workflow.Context) {
-		root.Done().Receive(ctx, nil)
-		if o.checkCancel(api.Cancel{}) == nil {
-			o.received("cancellation of the workflow", api.Message{}, api.Applied, o.applyCancel(api.Cancel{}))
-		}
-	})
 	return nil
 }
 
-// Arrived counts a signal.
-func (o *office) Arrived() { o.signals++; o.dirty = true }
-
-// Known reports whether a message was received before.
-func (o *office) Known(id string) bool { return o.knows(id) }
-
-// Applied records a message that had an effect.
-func (o *office) Applied(name string, who api.Message, effect string) {
-	o.received(name, who, api.Applied, effect)
-}
-
-// Refused records a message that had none.
-func (o *office) Refused(name string, who api.Message, outcome api.Outcome, why error) {
-	o.received(name, who, outcome, "ignored: "+why.Error())
-}
-
-func (o *office) checkCancel(m api.Cancel) error {
-	if m.Release || m.BeforeReady {
-		return errors.New("release, beforeReady: are a maintenance's: a plan never gives back nodes that are worked on")
+// rolls refuses a message that is for rolling plans; instead says what to do with a staged one.
+func (p *plan) rolls(run, instead string) error {
+	if p.Staged != nil {
+		return errors.New("the plan is of strategy allAtOnce: " + instead)
 	}
-	return o.open(m.Run)
+	return p.accepts(run)
 }
 
-func (o *office) applyCancel(m api.Cancel) string {
-	effect := o.course.stopping()
-	o.course.stop(api.PlanCancelled, sentence("cancelled", m.By, m.Comment))
-	return effect
+// hasStages refuses a message that is for staged plans; instead says what to do with a rolling one.
+func (p *plan) hasStages(run, instead string) error {
+	if p.Staged == nil {
+		return errors.New("the plan is rolling" + instead)
+	}
+	return p.accepts(run)
 }
 
 // sentence says who did something, and why.
-func sentence(what, by, why string) string {
-	if by != "" {
-		what += " by " + by
+func sentence(what string, who api.Message) string {
+	if who.By != "" {
+		what += " by " + who.By
 	}
-	if why != "" {
-		what += ": " + why
+	if who.Comment != "" {
+		what += ": " + who.Comment
 	}
 	return bounds.Cut(what, bounds.Text)
 }
 
-// refusing is a message that no plan of this strategy takes: why says what to do instead. Histories without the change do
-// not know it.
-func refusing[T inbox.Said](name, why string) inbox.Handler {
-	return inbox.On(name, func(T) error { return errors.New(why) }, func(T) string { return "" })
+// pause keeps anything new from beginning.
+type pause struct{ api.Simple }
+
+// Check implements controller.Payload.
+func (m pause) Check(p *plan, _ time.Time) error {
+	err := p.rolls(m.Run, "its nodes go together, and none is begun later: stop the drains with freeze --running, or end it with set-stage Complete")
+	if err == nil && p.Progress.Paused {
+		err = errors.New("the plan is paused already")
+	}
+	return err
+}
+
+// Apply implements controller.Payload.
+func (m pause) Apply(p *plan, now time.Time) string {
+	p.pause(sentence("paused", m.Message), now)
+	return "nothing more is begun; what runs goes on"
+}
+
+// resume lets a paused plan go on.
+type resume struct{ api.Simple }
+
+// Check implements controller.Payload.
+func (m resume) Check(p *plan, _ time.Time) error {
+	err := p.rolls(m.Run, "it is never paused: go on with set-stage")
+	if err == nil && !p.Progress.Paused {
+		err = errors.New("the plan is not paused")
+	}
+	return err
+}
+
+// Apply implements controller.Payload.
+func (m resume) Apply(p *plan, now time.Time) string {
+	p.Progress.Paused = false
+	rollout.Forgive(p.Nodes)
+	p.enter(api.PlanRunning, "", now)
+	p.announce(notices.PlanResumed, sentence("resumed", m.Message), now)
+	return "the plan goes on"
+}
+
+// approve lets a plan go on after its canary.
+type approve struct{ api.Simple }
+
+// Check implements controller.Payload.
+func (m approve) Check(p *plan, _ time.Time) error {
+	if err := p.rolls(m.Run, "it has no canary: go on with set-stage"); err != nil {
+		return err
+	}
+	if c := p.spec.Strategy.Canary; c == nil || !c.Approval {
+		return errors.New("the plan needs no approval (strategy.canary.approval)")
+	}
+	if p.Progress.Approved || p.Progress.CanaryPassed {
+		return errors.New("it was approved already")
+	}
+	return nil
+}
+
+// Apply implements controller.Payload.
+func (m approve) Apply(p *plan, now time.Time) string {
+	p.Progress.Approved = true
+	p.note(sentence("approved", m.Message), now)
+	return "the plan goes on once its canary is done"
+}
+
+// planned finds a node of the plan.
+func (p *plan) planned(name string) (*rollout.Node, error) {
+	if name == "" {
+		return nil, errors.New("node: is missing: say which node of the plan")
+	}
+	n := p.node(name)
+	if n == nil {
+		return nil, fmt.Errorf("node: the plan has no node %.253q", name)
+	}
+	return n, nil
+}
+
+// skip leaves a node out.
+type skip struct{ api.NodeOfPlan }
+
+// Check implements controller.Payload.
+func (m skip) Check(p *plan, _ time.Time) error {
+	if err := p.rolls(m.Run, "leave a node out with set-selector before its stage is set, or cancel its maintenance (requestor plans)"); err != nil {
+		return err
+	}
+	n, err := p.planned(m.Node)
+	switch {
+	case err != nil:
+		return err
+	case n.State == rollout.Held:
+		return fmt.Errorf("node %s is out of service and needs a decision: repair it and send its maintenance done, or give it back with cancel and release", m.Node)
+	case n.State.Over():
+		return fmt.Errorf("node %s is %s", m.Node, n.State.Word())
+	}
+	return nil
+}
+
+// Apply implements controller.Payload.
+func (m skip) Apply(p *plan, now time.Time) string {
+	n := p.node(m.Node) // it was checked
+	why := sentence("skipped", m.Message)
+	if p.Refused[m.Node] {
+		p.release(n, now)
+	}
+	if n.State == rollout.Waiting {
+		setState(n, rollout.Skipped, why, now)
+		return m.Node + " is left out"
+	}
+	set(&p.Skipping, m.Node, true)
+	set(&p.Orders, m.Node, order{api.MsgCancel, why})
+	return m.Node + " is left out, unless it is Ready already: then it is finished"
+}
+
+// retry has a node begun anew that failed.
+type retry struct{ api.NodeOfPlan }
+
+// Check implements controller.Payload.
+func (m retry) Check(p *plan, _ time.Time) error {
+	if err := p.rolls(m.Run, "send retry to the node's maintenance (requestor plans); one that has ended is begun anew where set-selector leaves its node out and then chooses it again"); err != nil {
+		return err
+	}
+	n, err := p.planned(m.Node)
+	if err == nil && n.State != rollout.Failed && n.State != rollout.Skipped && n.State != rollout.Held {
+		err = fmt.Errorf("node %s is %s: retry is for nodes that failed or were skipped", m.Node, n.State.Word())
+	}
+	return err
+}
+
+// Apply implements controller.Payload.
+func (m retry) Apply(p *plan, now time.Time) string {
+	n := p.node(m.Node) // it was checked
+	if n.State == rollout.Held {
+		set(&p.Orders, m.Node, order{api.MsgRetry, sentence("retry", m.Message)})
+		return "the maintenance of " + m.Node + " is told to try again"
+	}
+	setState(n, rollout.Waiting, "", now)
+	n.Tries, n.NotBefore, n.Forgiven = 0, 0, false
+	p.Digest = matchAgain
+	return m.Node + " is begun anew in its turn"
+}
+
+// cancel ends the plan.
+type cancel struct{ api.Cancel }
+
+// Check implements controller.Payload.
+func (m cancel) Check(p *plan, _ time.Time) error {
+	if m.Release || m.BeforeReady {
+		return errors.New("release, beforeReady: are a maintenance's: a plan never gives back nodes that are worked on")
+	}
+	return p.accepts(m.Run)
+}
+
+// Apply implements controller.Payload.
+func (m cancel) Apply(p *plan, now time.Time) string {
+	effect := "nothing more is begun; nodes that are not Ready are given back, those that are Ready are finished"
+	switch {
+	case p.Staged != nil && p.Staged.Stage == rollout.Idle && !holding(p.Nodes):
+		effect = "the plan ends: it has touched no node"
+	case p.Staged != nil:
+		effect = "the plan runs stage Complete: its nodes are given back, and then it ends"
+	}
+	p.stop(api.PlanCancelled, sentence("cancelled", m.Message), now)
+	return effect
+}
+
+// setStage has a staged plan go on.
+type setStage struct{ api.SetStage }
+
+// Check implements controller.Payload.
+func (m setStage) Check(p *plan, _ time.Time) error {
+	if err := p.hasStages(m.Run, " and has no stages: its nodes go in their turn"); err != nil {
+		return err
+	}
+	return p.Staged.Stage.To(m.Stage)
+}
+
+// Apply implements controller.Payload.
+func (m setStage) Apply(p *plan, now time.Time) string {
+	p.enterStage(m.Stage, m.Message, now)
+	p.Staged.Set = p.Staged.Revision
+	switch m.Stage {
+	case rollout.Cordon:
+		return "stage Cordon: its nodes become unschedulable"
+	case rollout.Drain:
+		return "stage Drain: its nodes become unschedulable, and their pods leave tier by tier"
+	default:
+		return "stage Complete: its nodes are given back, and then the plan ends"
+	}
+}
+
+// Settled implements controller.Settling: whoever sets the stage is answered whether the lockstep refuses it. An answer that does not come in
+// time changes nothing: it is waited for, and a refusal stands in the status.
+func (m setStage) Settled(p *plan) (done bool, err error) {
+	s := p.Staged
+	if s.Refused >= s.Set {
+		err = fmt.Errorf("the stage is refused, and is %s again: %s", s.Stage, s.RefusedWhy)
+	}
+	return err != nil || s.Answered >= s.Set || s.Stage == rollout.Complete || p.Phase.Ended(), err
+}
+
+// setSelector has a staged plan choose its nodes otherwise.
+type setSelector struct{ api.SetSelector }
+
+// Check implements controller.Payload.
+func (m setSelector) Check(p *plan, _ time.Time) error {
+	err := p.hasStages(m.Run, ", and its nodes are chosen for good: leave some out with skip, or start another plan")
+	if err == nil && p.Staged.Stage == rollout.Complete {
+		err = errors.New("the plan is in stage Complete, and takes no more nodes")
+	}
+	if err != nil {
+		return err
+	}
+	return m.SetSelector.Check()
+}
+
+// Apply implements controller.Payload.
+func (m setSelector) Apply(p *plan, now time.Time) string {
+	p.Staged.Selection = &m.Selection
+	p.Digest, p.ListedAt = matchAgain, time.Time{}
+	p.note(sentence("its nodes are chosen otherwise", m.Message), now)
+	return "its nodes are chosen anew; those that it holds stay until it is completed"
+}
+
+// nodeNews is what a maintenance says of itself.
+type nodeNews struct{ api.NodeNews }
+
+// Check implements controller.Payload.
+func (m nodeNews) Check(p *plan, _ time.Time) error {
+	switch n := p.node(m.Node); {
+	case p.Staged != nil:
+		return errors.New("the plan has begun no maintenance: the lockstep has")
+	case n == nil && p.Known:
+		return fmt.Errorf("node: the plan has no node %.253q", m.Node)
+	case n != nil && n.RunID != m.RunID && n.RunID != "":
+		return fmt.Errorf("it is run %.100s of the maintenance of %s, and the present one is %s", m.RunID, m.Node, n.RunID)
+	}
+	return nil
+}
+
+// Apply implements controller.Payload. What a maintenance says whose run is not known counts once that is.
+func (m nodeNews) Apply(p *plan, now time.Time) string {
+	if n := p.node(m.Node); n == nil || n.RunID == "" {
+		if (!p.Known || p.Sought[m.Node]) && len(p.Early) < rollout.MaxAtOnce {
+			m.Why = bounds.Cut(m.Why, maxNote)
+			set(&p.Early, m.Node, m.NodeNews)
+		}
+		return ""
+	}
+	p.takeNews(m.NodeNews, now)
+	return ""
 }

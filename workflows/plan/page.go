@@ -7,15 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"go.temporal.io/sdk/workflow"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock/api"
 	"drydock/rules/bounds"
 	"drydock/rules/markdown"
 	"drydock/rules/rollout"
-	"drydock/workflows/loop"
+	"drydock/workflows/controller"
 )
 
 // pageSize, maxPageSize and maxPageText bound a page of the status, in nodes and in bytes; maxNames bounds the names of
@@ -31,22 +29,33 @@ const (
 	maxSelectorText = 4 << 10
 )
 
-// page answers the status query.
-func (c *core) page(asked api.PlanStatusRequest) (api.PlanStatus, error) {
+// status asks for a page of how the plan stands.
+type status struct{ api.PlanStatusRequest }
+
+// Answer implements controller.Question.
+func (q status) Answer(p *plan, _ time.Time) (any, error) {
+	return p.page(q.PlanStatusRequest)
+}
+
+func (p *plan) page(asked api.PlanStatusRequest) (api.PlanStatus, error) {
 	if asked.Limit <= 0 {
 		asked.Limit = pageSize
 	}
 	status := api.PlanStatus{
-		Name: c.name, WorkflowID: c.workflowID, RunID: c.runID, Phase: c.state.Phase, Since: c.state.Since,
-		CreatedAt: c.state.CreatedAt, Starter: c.prepared.Starter, WaitingFor: c.state.WaitingFor, Failure: c.state.Failure,
-		Counts: rollout.Count(c.state.Nodes), Warnings: c.state.Warnings, Troubles: c.troubles, Nodes: []api.PlanNode{},
-		Events: latest(c.state.Events, maxEventText), Messages: latest(c.state.Messages, maxMessageText),
+		Name: p.name, WorkflowID: p.Info.WorkflowID, RunID: p.Info.Run, Phase: p.Phase, Since: p.Since, CreatedAt: p.CreatedAt,
+		WaitingFor: p.WaitingFor, Failure: p.Failure, Counts: rollout.Count(p.Nodes), Warnings: p.Warnings, Troubles: p.Troubles(),
+		Nodes: []api.PlanNode{}, Events: latest(p.Events, maxEventText), Messages: latest(p.Messages, maxMessageText),
 	}
-	status.Plan, status.MoreNames = shortened(c.spec)
-	if c.staging != nil {
-		status.Stages = c.staging()
+	if p.Prepared != nil {
+		status.Starter = p.Prepared.Starter
 	}
-	if until := c.state.Until; !until.IsZero() {
+	shown := p.spec
+	shown.Selection = p.selection()
+	status.Plan, status.MoreNames = shortened(shown)
+	if p.Staged != nil {
+		status.Stages = p.stages()
+	}
+	if until := p.Until; !until.IsZero() {
 		status.Until = &until
 	}
 	for i := range asked.States {
@@ -54,11 +63,11 @@ func (c *core) page(asked api.PlanStatusRequest) (api.PlanStatus, error) {
 			return api.PlanStatus{}, fmt.Errorf("states[%d]: %q is not one of %s", i, asked.States[i], strings.Join(states, ", "))
 		}
 	}
-	order := c.notable()
+	order := p.notable()
 	limit := min(asked.Limit, maxPageSize)
 	size, at := 0, 0
 	for _, i := range order {
-		n := &c.state.Nodes[i]
+		n := &p.Nodes[i]
 		if len(asked.States) > 0 && !slices.Contains(asked.States, n.State.Word()) {
 			continue
 		}
@@ -69,16 +78,16 @@ func (c *core) page(asked api.PlanStatusRequest) (api.PlanStatus, error) {
 			status.NextOffset = at - 1
 			break
 		}
-		status.Nodes = append(status.Nodes, c.nodeOf(n))
+		status.Nodes = append(status.Nodes, p.nodeOf(n))
 		size += sizeOf(n)
 		if n.Standing != nil {
-			size += textOf(c.state.Staged.targets(n.Standing.Targets))
+			size += textOf(p.Staged.targets(n.Standing.Targets))
 		}
 	}
 	if asked.Cells {
-		cells := make([]byte, len(c.state.Nodes))
-		for i := range c.state.Nodes {
-			cells[i] = api.CellOf(c.state.Nodes[i].State)
+		cells := make([]byte, len(p.Nodes))
+		for i := range p.Nodes {
+			cells[i] = api.CellOf(p.Nodes[i].State)
 		}
 		status.Cells = string(cells)
 	}
@@ -92,7 +101,7 @@ var states = []string{
 }
 
 // notable are the places of the nodes, those with something to say first.
-func (c *core) notable() []int {
+func (p *plan) notable() []int {
 	rank := func(n *rollout.Node) int {
 		switch {
 		case n.State == rollout.Held:
@@ -115,14 +124,14 @@ func (c *core) notable() []int {
 	}
 	const ranks = 7
 	var byRank [ranks][]int
-	for i := range c.state.Nodes {
-		r := rank(&c.state.Nodes[i])
+	for i := range p.Nodes {
+		r := rank(&p.Nodes[i])
 		byRank[r] = append(byRank[r], i)
 	}
 	return slices.Concat(byRank[:]...)
 }
 
-func (c *core) nodeOf(n *rollout.Node) api.PlanNode {
+func (p *plan) nodeOf(n *rollout.Node) api.PlanNode {
 	node := api.PlanNode{Node: n.Name, State: n.State.Word(), Zone: n.Zone, Tries: n.Tries, RunID: n.RunID, Note: n.Note}
 	if n.Since > 0 {
 		node.Since = time.Unix(n.Since, 0).UTC()
@@ -130,9 +139,9 @@ func (c *core) nodeOf(n *rollout.Node) api.PlanNode {
 	if n.NotBefore > 0 {
 		node.NotBefore = time.Unix(n.NotBefore, 0).UTC()
 	}
-	if st := n.Standing; st != nil && c.state.Staged != nil {
+	if st := n.Standing; st != nil && p.Staged != nil {
 		node.Drain = &api.NodeDrain{
-			Phase: api.Phase(st.Phase), Targets: c.state.Staged.targets(st.Targets), Pending: st.Pending, Evacuating: st.Evacuating, Drained: st.Drained,
+			Phase: api.Phase(st.Phase), Targets: p.Staged.targets(st.Targets), Pending: st.Pending, Evacuating: st.Evacuating, Drained: st.Drained,
 		}
 	}
 	return node
@@ -182,27 +191,72 @@ func latest[T any](all []T, most int) []T {
 	return all[from:]
 }
 
-// describe shows the plan in the Temporal UI.
-func (c *core) describe() {
-	var text strings.Builder
-	fmt.Fprintf(&text, "**%s**", c.state.Phase)
-	if c.state.Failure != "" {
-		fmt.Fprintf(&text, ": %s", markdown.Text(c.state.Failure))
+// stages are the part of the status that is about the stages.
+func (p *plan) stages() *api.PlanStages {
+	s := p.Staged
+	return &api.PlanStages{
+		Stage: s.Stage, Begun: slices.Clone(s.Begun), Tiers: p.tiers.Entries(), Tier: s.Tier, Drained: s.Drained,
+		Nodes: counted(p.Nodes), Revision: s.Revision, Answered: s.Answered,
 	}
-	fmt.Fprintf(&text, "\n\n%s", markdown.Text(c.summarize()))
-	if c.state.WaitingFor != "" {
-		fmt.Fprintf(&text, "\n\nWaits for %s", markdown.Text(c.state.WaitingFor))
-		if !c.state.Until.IsZero() {
-			fmt.Fprintf(&text, ", until %s", c.state.Until.UTC().Format(time.RFC3339))
+}
+
+// summary says in one line how the plan stands.
+func (p *plan) summary() string {
+	if p.Staged != nil {
+		return p.stagedSummary()
+	}
+	counts := rollout.Count(p.Nodes)
+	text := fmt.Sprintf("%d of %d nodes are done", counts.Done, counts.Total)
+	for _, part := range []struct {
+		n    int
+		what string
+	}{{counts.Failures(), "failed"}, {counts.Running, "running"}, {counts.Waiting, "waiting"}, {counts.Skipped, "skipped"}} {
+		if part.n > 0 {
+			text += fmt.Sprintf(", %d %s", part.n, part.what)
 		}
 	}
-	text.WriteString(loop.ShowTroubles(c.troubles))
-	for _, warning := range c.state.Warnings {
+	if p.Failure != "" {
+		text += ": " + p.Failure
+	}
+	return text
+}
+
+// attributes are the search attributes of the plan, none where the namespace has none.
+func (p *plan) attributes() map[string]string {
+	if p.Prepared == nil || !p.Prepared.SearchAttributes {
+		return nil
+	}
+	attributes := map[string]string{
+		api.AttributeRequestor.GetName(): p.spec.Requestor, api.AttributeCluster.GetName(): p.Info.Cluster,
+		api.AttributePhase.GetName(): string(p.Phase),
+	}
+	if p.Prepared.Kinds {
+		attributes[api.AttributeKind.GetName()] = api.KindPlan
+	}
+	return attributes
+}
+
+// Page implements controller.Controller.
+func (p *plan) Page(time.Time) controller.Page {
+	var text strings.Builder
+	fmt.Fprintf(&text, "**%s**", p.Phase)
+	if p.Failure != "" {
+		fmt.Fprintf(&text, ": %s", markdown.Text(p.Failure))
+	}
+	fmt.Fprintf(&text, "\n\n%s", markdown.Text(p.summary()))
+	if p.WaitingFor != "" {
+		fmt.Fprintf(&text, "\n\nWaits for %s", markdown.Text(p.WaitingFor))
+		if !p.Until.IsZero() {
+			fmt.Fprintf(&text, ", until %s", p.Until.UTC().Format(time.RFC3339))
+		}
+	}
+	text.WriteString(p.ShowTroubles())
+	for _, warning := range p.Warnings {
 		fmt.Fprintf(&text, "\n\nWarning: %s", markdown.Text(warning))
 	}
 	const shown = 20
-	for _, i := range c.notable()[:min(len(c.state.Nodes), shown)] {
-		n := &c.state.Nodes[i]
+	for _, i := range p.notable()[:min(len(p.Nodes), shown)] {
+		n := &p.Nodes[i]
 		if n.State == rollout.Waiting && n.NotBefore == 0 || n.State == rollout.Done || n.State == rollout.Gone {
 			break
 		}
@@ -211,5 +265,5 @@ func (c *core) describe() {
 			fmt.Fprintf(&text, ", %s", markdown.Text(n.Note))
 		}
 	}
-	workflow.SetCurrentDetails(c.ctx, text.String())
+	return controller.Page{Details: text.String() + p.ShowNotes(), Attributes: p.attributes()}
 }

@@ -1,8 +1,10 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"drydock/api"
 	"drydock/rules/bounds"
@@ -12,78 +14,105 @@ import (
 	"drydock/rules/rollout"
 )
 
-// heard takes what the lockstep says.
-func (s *stages) heard(p api.PlanProgress) {
+// progress is what the lockstep says.
+type progress struct{ api.PlanProgress }
+
+// Check implements controller.Payload.
+func (m progress) Check(p *plan, _ time.Time) error {
 	switch {
-	case p.RunID != s.runID, s.state.Phase.Ended():
-		return // it is meant for an earlier plan of this name
-	case p.Repeat:
-		s.Asked, s.Tries, s.dirty = true, 0, true
-		return
-	case p.Revision > s.Revision && p.Revision < 1<<40:
-		// A run that this one is a copy of has told it that.
-		s.Revision = p.Revision
-		s.revise(s.now())
-	case p.Revision == s.Revision && p.Refused != "":
-		s.refuse(bounds.Cut(p.Refused, bounds.Text))
-	case p.Revision == s.Revision:
-		s.answered(s.now())
+	case p.Staged == nil:
+		return errors.New("the plan is rolling: it is none of the lockstep's")
+	case m.RunID != p.Info.Run:
+		return fmt.Errorf("runId: it is meant for run %.100s, and this is run %s", m.RunID, p.Info.Run)
+	case p.Phase.Ended():
+		return errors.New("the plan has ended")
+	}
+	return nil
+}
+
+// maxRevision is more than a plan counts to.
+const maxRevision = 1 << 40
+
+// Apply implements controller.Payload.
+func (m progress) Apply(p *plan, now time.Time) string {
+	s := p.Staged
+	switch {
+	case m.Repeat:
+		s.Asked, s.Tries = s.Asked+1, 0
+		return ""
+	case m.Revision > s.Revision && m.Revision < maxRevision:
+		// A run that this one is a copy of has sent that.
+		s.Revision = m.Revision
+		s.revise()
+	case m.Revision == s.Revision && m.Refused != "":
+		p.refuse(bounds.Cut(m.Refused, bounds.Text), now)
+	case m.Revision == s.Revision:
+		p.answered(now)
 		s.Taken = len(s.Begun)
-		s.Tier = min(max(p.Tier, 0), s.tiers.Len())
-		s.Released = p.Complete && s.Stage == rollout.Complete
-	case s.refused.revision == s.Revision:
-		s.Tier = min(max(p.Tier, 0), s.tiers.Len()) // the intent before the one that was refused counts
+		s.Tier = min(max(m.Tier, 0), p.tiers.Len())
+		s.Released = m.Complete && s.Stage == rollout.Complete
+	case s.Refused == s.Revision:
+		s.Tier = min(max(m.Tier, 0), p.tiers.Len()) // the intent before the one that was refused counts
 	}
-	if text := bounds.Cut(p.Forwarded, bounds.Text); text != "" && text != s.Forwarded {
+	if text := bounds.Cut(m.Forwarded, bounds.Text); text != "" && text != s.Forwarded {
 		s.Forwarded = text
-		s.news.note(text)
+		p.note(text, now)
 	}
-	for i := range p.Nodes {
-		s.stands(&p.Nodes[i])
+	for i := range m.Nodes {
+		p.stands(&m.Nodes[i], now)
 	}
-	s.dirty = true
+	return ""
+}
+
+// answered notes that the lockstep has taken or refused the present intent.
+func (p *plan) answered(now time.Time) {
+	if s := p.Staged; s.Answered != s.Revision {
+		s.Answered, s.Tries = s.Revision, 0
+		p.Rest(s.intentKey(), repeatEvery, now)
+	}
 }
 
 // refuse goes back to the stage before the intent that was refused; where that is the present one, the nodes that came are
 // left alone.
-func (s *stages) refuse(why string) {
-	s.refused.revision, s.refused.why = s.Revision, why
+func (p *plan) refuse(why string, now time.Time) {
+	s := p.Staged
+	s.Refused, s.RefusedWhy = s.Revision, why
 	stage := s.Stage
-	s.answered(s.now())
-	s.state.Failure = fmt.Sprintf("%s was refused: %s", stage, why)
+	p.answered(now)
+	p.Failure = fmt.Sprintf("%s was refused: %s", stage, why)
 	if s.Taken < len(s.Begun) && stage != rollout.Complete {
-		s.back(s.now())
-		s.news.tell(notices.PlanStage, fmt.Sprintf("back in stage %s: %s", s.Stage, s.state.Failure))
+		s.back(now)
+		p.announce(notices.PlanStage, fmt.Sprintf("back in stage %s: %s", s.Stage, p.Failure), now)
 		return
 	}
-	s.news.note(s.state.Failure)
+	p.note(p.Failure, now)
 }
 
 // stands takes how a node stands.
-func (s *stages) stands(p *api.SharedProgress) {
-	n := s.node(p.Node)
+func (p *plan) stands(m *api.SharedProgress, now time.Time) {
+	s, n := p.Staged, p.node(m.Node)
 	if n == nil || n.State == rollout.Gone {
 		return
 	}
-	state := stateOf(s.Stage, n.Standing != nil, *p)
+	state := stateOf(s.Stage, n.Standing != nil, *m)
 	if n.State != state {
-		n.State, n.Since = state, s.now().Unix()
+		n.State, n.Since = state, now.Unix()
 	}
-	n.Note, n.RunID = bounds.Cut(p.Message, maxNote), ""
-	if api.RunID(p.RunID) == nil && !state.Over() {
-		n.RunID = p.RunID
+	n.Note, n.RunID = bounds.Cut(m.Message, maxNote), ""
+	if api.RunID(m.RunID) == nil && !state.Over() {
+		n.RunID = m.RunID
 	}
 	if state == rollout.Running {
 		n.Tries = max(n.Tries, 1)
 	}
-	if p.Phase != "" {
+	if m.Phase != "" {
 		n.Standing = &rollout.Standing{
-			Phase: known(p.Phase), Targets: s.keep(p.Targets[:min(len(p.Targets), maxTargets)], s.state.Nodes),
-			Pending: max(p.Pending, 0), Evacuating: max(p.Evacuating, 0), Drained: p.Drained,
+			Phase: known(m.Phase), Targets: s.keep(m.Targets[:min(len(m.Targets), maxTargets)], p.Nodes),
+			Pending: max(m.Pending, 0), Evacuating: max(m.Evacuating, 0), Drained: m.Drained,
 		}
 	}
 	if state == rollout.Gone && s.Stage.Holds() {
-		s.revise(s.now())
+		s.revise()
 		s.Relook = true // one that is made anew under its name matches again
 	}
 }
@@ -153,28 +182,30 @@ func counted(nodes []rollout.Node) api.DrainCounts {
 }
 
 // judge keeps whether all nodes are drained, while that is asked for.
-func (s *stages) judge() {
+func (p *plan) judge(now time.Time) {
+	s := p.Staged
 	if s.Stage != rollout.Drain {
 		return
 	}
-	nodes, held := rollout.Count(s.state.Nodes), counted(s.state.Nodes)
+	nodes, held := rollout.Count(p.Nodes), counted(p.Nodes)
 	left := nodes.Waiting + held.Held - held.Drained
-	drained := s.Answered > 0 && s.Taken == len(s.Begun) && s.Tier >= s.tiers.Len() && held.Drained > 0 && left == 0
+	drained := s.Answered > 0 && s.Taken == len(s.Begun) && s.Tier >= p.tiers.Len() && held.Drained > 0 && left == 0
 	if drained != s.Drained.Status || s.Drained.Since.IsZero() {
-		s.Drained.Status, s.Drained.Since = drained, s.now()
+		s.Drained.Status, s.Drained.Since = drained, now
 		if drained {
-			s.news.tell(notices.PlanDrained, number.Are(held.Drained, "node")+" drained")
+			p.announce(notices.PlanDrained, number.Are(held.Drained, "node")+" drained", now)
 		} else if s.Answered > 0 && s.Drained.Message != "" {
-			s.news.note("its nodes are not all drained any more")
+			p.note("its nodes are not all drained any more", now)
 		}
 	}
 	s.Drained.Message = fmt.Sprintf("%d of %d nodes are drained", held.Drained, nodes.Total-nodes.Failed-nodes.Skipped-nodes.Done)
 }
 
 // waitsFor says in words what has to happen next.
-func (s *stages) waitsFor() string {
-	held := counted(s.state.Nodes)
-	wanted := rollout.Count(s.state.Nodes)
+func (p *plan) waitsFor() string {
+	s := p.Staged
+	held := counted(p.Nodes)
+	wanted := rollout.Count(p.Nodes)
 	out := wanted.Waiting + held.Held
 	switch {
 	case s.Stage != rollout.Idle && s.Answered < s.Revision:
@@ -184,14 +215,14 @@ func (s *stages) waitsFor() string {
 	case s.Stage == rollout.Complete:
 		return fmt.Sprintf("its nodes to be given back: %d are left", held.Held)
 	case s.Stage == rollout.Cordon && held.Cordoned < out:
-		return fmt.Sprintf("its nodes to be cordoned: %d of %d are", held.Cordoned, out) + prefixed("; ", unbegun(s.state.Nodes))
+		return fmt.Sprintf("its nodes to be cordoned: %d of %d are", held.Cordoned, out) + prefixed("; ", unbegun(p.Nodes))
 	case s.Stage == rollout.Cordon:
 		return "its stage to be set: Drain or Complete"
 	case s.Drained.Status:
 		return "its stage to be set: Complete (all nodes are drained)"
 	default:
 		return fmt.Sprintf("tier %d of %d (%s): %d of %d nodes are drained up to it",
-			min(s.Tier+1, s.tiers.Len()), s.tiers.Len(), tierText(s.tiers, s.Tier), held.Drained, out) + prefixed("; ", unbegun(s.state.Nodes))
+			min(s.Tier+1, p.tiers.Len()), p.tiers.Len(), tierText(p.tiers, s.Tier), held.Drained, out) + prefixed("; ", unbegun(p.Nodes))
 	}
 }
 
@@ -226,9 +257,10 @@ func prefixed(prefix, text string) string {
 	return prefix + text
 }
 
-// summary says in one line how the plan stands.
-func (s *stages) summary() string {
-	nodes, held := rollout.Count(s.state.Nodes), counted(s.state.Nodes)
+// stagedSummary says in one line how a staged plan stands.
+func (p *plan) stagedSummary() string {
+	s := p.Staged
+	nodes, held := rollout.Count(p.Nodes), counted(p.Nodes)
 	text := "stage " + string(s.Stage) + ": "
 	switch s.Stage {
 	case rollout.Idle:
@@ -243,5 +275,5 @@ func (s *stages) summary() string {
 	if n := nodes.Failures(); n > 0 {
 		text += fmt.Sprintf(", %d failed", n)
 	}
-	return text + prefixed(": ", s.state.Failure)
+	return text + prefixed(": ", p.Failure)
 }

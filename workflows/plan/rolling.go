@@ -1,131 +1,268 @@
 package plan
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
-	"go.temporal.io/sdk/workflow"
+	"go.temporal.io/sdk/temporal"
 
+	planactivity "drydock/activities/plan"
 	"drydock/api"
+	"drydock/rules/bounds"
 	"drydock/rules/notices"
 	"drydock/rules/rollout"
-	"drydock/workflows/call"
+	"drydock/workflows/controller"
 )
 
-// rolling is the course of a plan whose nodes go one after the other, each in a maintenance of its own.
-type rolling struct {
-	*core
-	flights *flights
-	roster  *roster
-	news    *bulletin
-}
+const (
+	// startsAtOnce and startBytes bound the inputs of maintenances that are made in one turn.
+	startsAtOnce = 100
+	startBytes   = 1 << 20
+)
 
-func newRolling(c *core, list *roster, news *bulletin) *rolling {
-	r := &rolling{core: c, roster: list, news: news, flights: &flights{core: c, ours: map[string]bool{}}}
-	list.match = func(nodes []rollout.Node, matching []rollout.Facts) ([]rollout.Node, int, int) {
-		return rollout.Match(c.spec.Strategy.Order, nodes, matching, c.now())
+// roll decides about the nodes of a rolling plan, and returns what should be under way for them.
+func (p *plan) roll(t controller.Turn, d *controller.Decision) {
+	if p.Known && (p.Digest != "" || p.Stop != "") {
+		p.takeInventory(t.Now)
+		p.withdraw(t)
 	}
-	list.forget = func(node string) { delete(r.flights.ours, node) }
-	c.crowded = func() bool { return len(r.flights.ours) >= maxChildren }
-	return r
-}
-
-func (r *rolling) attend() { r.flights.attend() }
-
-func (r *rolling) settled() bool { return r.flights.settled() }
-
-func (r *rolling) stop(phase api.PlanPhase, why string) { r.flights.stop(phase, why) }
-
-func (r *rolling) stopping() string {
-	return "nothing more is begun; nodes that are not Ready are given back, those that are Ready are finished"
-}
-
-// wake is the time that the last decision named.
-func (r *rolling) wake() (time.Time, string) {
-	if r.state.Stop != "" {
-		return time.Time{}, ""
-	}
-	return r.state.Until, r.state.WaitingFor
-}
-
-// step does what is to be done now, and tells whether the plan is over.
-func (r *rolling) step() (over bool) {
-	if r.state.Stop != "" {
-		r.state.WaitingFor, r.state.Until = fmt.Sprintf("its last nodes: it ends %s then", r.state.Stop), time.Time{}
-		return r.flights.none()
-	}
-	if r.doubts > 0 || !r.roster.known() {
-		return false
-	}
-	d := rollout.Decide(r.spec.Strategy, r.state.Nodes, r.state.Progress, r.now())
-	if d.CanaryPassed {
-		r.state.Progress.CanaryPassed = true
-		r.news.note("the canary has passed")
-	}
-	r.waitsFor(d)
+	p.dropOrders()
 	switch {
-	case d.Pause != "":
-		r.pause(d.Pause)
-		return false
-	case len(d.Start) == 0 && !d.End:
-		return false
-	case r.roster.stale():
-		r.roster.look()
-		return false
-	case d.End:
-		return r.flights.none()
+	case p.Stop != "" && (p.Known || !p.MayRun):
+		p.WaitingFor, p.Until = fmt.Sprintf("its last nodes: it ends %s then", p.Stop), time.Time{}
+		p.endRolling(t.Now)
+	case !p.Known:
+		p.WaitingFor, p.Until = "it to be known which maintenances run that it, or an earlier plan of its name, has begun", time.Time{}
+		d.Effects = append(d.Effects, p.find(t.Now))
+		if p.Digest == "" && p.Stop == "" {
+			d.Effects = append(d.Effects, p.list())
+		}
+	case p.Digest == "":
+		d.Effects = append(d.Effects, p.list())
+	default:
+		p.decide(t.Now, d)
 	}
-	for _, i := range d.Start[:min(len(d.Start), r.flights.room())] {
-		r.flights.begin(i)
+	if p.Phase.Ended() {
+		return
 	}
-	return false
+	if p.Known && len(p.Sought) > 0 {
+		d.Effects = append(d.Effects, p.find(t.Now))
+	}
+	d.Effects = append(d.Effects, p.sendOrders()...)
+	d.Effects = append(d.Effects, p.starts(t)...)
+	if ends := p.awaitEnds(t); ends != nil {
+		d.Watches = append(d.Watches, *ends)
+	}
 }
 
-// waitsFor keeps what a decision waits for, and tells of it where somebody has to act.
-func (r *rolling) waitsFor(d rollout.Decision) {
-	r.state.WaitingFor, r.state.Until = d.Waits, d.Until
-	if d.WaitsForApproval && !r.state.AskedApproval {
-		r.state.AskedApproval = true
-		r.news.tell(notices.PlanCanaryWaits, "the canary is done: approve, or cancel")
+// decide has the rules say which nodes go next, until they say nothing new.
+func (p *plan) decide(now time.Time, d *controller.Decision) {
+	for {
+		next := rollout.Decide(p.spec.Strategy, p.Nodes, p.Progress, now)
+		if next.CanaryPassed {
+			p.Progress.CanaryPassed = true
+			p.note("the canary has passed", now)
+		}
+		p.WaitingFor, p.Until = next.Waits, next.Until
+		if next.WaitsForApproval && !p.AskedApproval {
+			p.AskedApproval = true
+			p.announce(notices.PlanCanaryWaits, "the canary is done: approve, or cancel", now)
+		}
+		switch {
+		case next.Pause != "":
+			p.pause(next.Pause, now)
+			continue
+		case (len(next.Start) > 0 || next.End) && p.isStale(now):
+			d.Effects = append(d.Effects, p.list())
+		case len(next.Start) > 0:
+			p.choose(next.Start, now)
+			continue
+		case next.End:
+			p.endRolling(now)
+		}
+		d.WakeAt(p.Until, p.WaitingFor)
+		return
+	}
+}
+
+// choose has the maintenances of nodes begun from now on. What makes one input impossible makes all of them so, and the nodes fail.
+func (p *plan) choose(places []int, now time.Time) {
+	_, err := p.sample(now)
+	for _, i := range places {
+		n := &p.Nodes[i]
+		setState(n, rollout.Running, "", now)
+		n.RunID, n.NotBefore = "", 0
+		n.Tries++
+		p.MayRun = true
+		if err != nil {
+			p.nodeEnded(n.Name, planactivity.Ended{Phase: api.Failed, Message: "its maintenance has no input: " + err.Error()}, now)
+		}
+	}
+}
+
+// isBegun reports whether the maintenance of a chosen node has begun, or may have.
+func (p *plan) isBegun(n *rollout.Node) bool { return n.RunID != "" || p.Sought[n.Name] }
+
+// withdraw gives up nodes whose maintenances have not begun, and are not to begin any more.
+func (p *plan) withdraw(t controller.Turn) {
+	if p.Stop == "" && !p.Progress.Paused && len(p.Skipping) == 0 {
+		return
+	}
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		skipped := p.Skipping[n.Name]
+		if n.State != rollout.Running || p.isBegun(n) || t.UnderWay(controller.Key{Kind: beginNode, Of: n.Name}) ||
+			p.Stop == "" && !p.Progress.Paused && !skipped {
+			continue
+		}
+		setState(n, rollout.Waiting, "", t.Now)
+		if n.Tries--; skipped {
+			setState(n, rollout.Skipped, p.Orders[n.Name].Why, t.Now)
+		}
+		delete(p.Skipping, n.Name)
+		delete(p.Orders, n.Name)
+	}
+}
+
+// starts begin the maintenances of chosen nodes.
+func (p *plan) starts(t controller.Turn) (all []controller.Effect) {
+	if !p.Known || t.Room() == 0 {
+		return nil
+	}
+	fields := map[string]json.RawMessage{}
+	for i, size := 0, 0; i < len(p.Nodes) && len(all) < startsAtOnce && size < startBytes; i++ {
+		n := &p.Nodes[i]
+		key := controller.Key{Kind: beginNode, Of: n.Name}
+		if n.State != rollout.Running || p.isBegun(n) || t.UnderWay(key) {
+			continue
+		}
+		if len(fields) == 0 {
+			sample, err := p.sample(t.Now)
+			if err != nil || json.Unmarshal(sample, &fields) != nil {
+				return nil // choose has failed the nodes
+			}
+		}
+		fields["node"], _ = json.Marshal(n.Name) // a text
+		input, _ := json.Marshal(fields)         // which were read from JSON
+		size += len(input)
+		all = append(all, controller.Start{
+			Meta: controller.Meta{Key: key, Summary: fmt.Sprintf("maintenance of %s by plan %s", n.Name, p.name)},
+			Type: api.NodeMaintenanceType, ID: p.maintenanceID(n.Name), Input: json.RawMessage(input),
+		})
+	}
+	return all
+}
+
+// set sets an entry of a map that may not have been made.
+func set[T any](m *map[string]T, key string, value T) {
+	if *m == nil {
+		*m = map[string]T{}
+	}
+	(*m)[key] = value
+}
+
+// takeBack has the maintenance of a node cancelled that is to be taken back, unless its node is Ready.
+func (p *plan) takeBack(n *rollout.Node) {
+	switch {
+	case n.State != rollout.Running || p.Refused[n.Name]:
+	case p.Stop != "":
+		set(&p.Orders, n.Name, order{api.MsgCancel, p.StoppedWhy})
+	case p.Skipping[n.Name]:
+		set(&p.Orders, n.Name, order{api.MsgCancel, "skipped"})
+	}
+}
+
+// dropOrders drops messages to maintenances that have ended.
+func (p *plan) dropOrders() {
+	for i := 0; i < len(p.Nodes) && len(p.Orders) > 0; i++ {
+		if n := &p.Nodes[i]; n.State != rollout.Running && n.State != rollout.Held {
+			delete(p.Orders, n.Name)
+		}
+	}
+}
+
+// sendOrders sends maintenances their messages, once their runs are known.
+func (p *plan) sendOrders() (all []controller.Effect) {
+	for i := 0; i < len(p.Nodes) && len(p.Orders) > 0; i++ {
+		n := &p.Nodes[i]
+		o, there := p.Orders[n.Name]
+		if !there || n.RunID == "" {
+			continue
+		}
+		said := api.Message{By: "plan " + p.name, Comment: bounds.Cut(o.Why, bounds.Text)}
+		var payload any = api.Cancel{Message: said, Run: n.RunID, BeforeReady: true}
+		if o.Message == api.MsgRetry {
+			payload = api.Simple{Message: said, Run: n.RunID}
+		}
+		all = append(all, controller.Signal{
+			Meta: controller.Meta{Key: controller.Key{Kind: sendOrder, Of: n.Name}, Summary: o.Message + " to the maintenance of " + n.Name},
+			To:   controller.Execution{WorkflowID: p.maintenanceID(n.Name)}, Name: o.Message, Payload: payload,
+		})
+	}
+	return all
+}
+
+// orderSent takes whether a maintenance received a message. One that does not run has ended, which the plan learns by other ways.
+func (p *plan) orderSent(o controller.Outcome) {
+	var nobody *temporal.UnknownExternalWorkflowExecutionError
+	if sent := o.Begun.(controller.Signal); o.Err == nil || errors.As(o.Err, &nobody) {
+		if p.Orders[o.Key.Of].Message == sent.Name {
+			delete(p.Orders, o.Key.Of)
+		}
 	}
 }
 
 // pause begins nothing more until somebody resumes the plan.
-func (r *rolling) pause(why string) {
-	r.state.Progress.Paused = true
-	r.enter(api.PlanPaused, why)
-	r.news.tell(notices.PlanPaused, why)
+func (p *plan) pause(why string, now time.Time) {
+	p.Progress.Paused = true
+	p.enter(api.PlanPaused, why, now)
+	p.announce(notices.PlanPaused, why, now)
 }
 
-func (r *rolling) end() (api.PlanPhase, string) {
-	counts := rollout.Count(r.state.Nodes)
-	switch {
-	case r.state.Stop != "":
-		return r.state.Stop, r.state.StoppedWhy
-	case counts.Total == 0 && len(r.spec.Nodes) > 0:
-		return api.PlanIncomplete, "none of its nodes exists"
-	case counts.Total == 0:
-		return api.PlanCompleted, "no node matches it"
-	case counts.Failures() > 0:
-		return api.PlanIncomplete, fmt.Sprintf("%d of %d nodes failed", counts.Failures(), counts.Total)
-	default:
-		return api.PlanCompleted, ""
+// stop has the plan end. A rolling one begins nothing more, and takes back the maintenances whose nodes are not Ready yet.
+func (p *plan) stop(phase api.PlanPhase, why string, now time.Time) {
+	if p.Stop != "" {
+		return
 	}
-}
-
-// copied finds out which maintenances an earlier run had begun: none of its nodes is begun twice.
-func (r *rolling) copied(ctx workflow.Context) error {
-	var begun api.List[string]
-	err := workflow.ExecuteActivity(call.Quick(ctx, "find the maintenances that were begun"), call.Plans.FindBegun, r.state.CreatedAt).Get(ctx, &begun)
-	if err != nil {
-		return err
+	p.Stop, p.StoppedWhy = phase, why
+	if p.Staged != nil {
+		if p.Staged.Stage.Holds() || p.Staged.Stage == rollout.Idle && holding(p.Nodes) {
+			p.enterStage(rollout.Complete, api.Message{Comment: why}, now)
+		}
+		return
 	}
-	r.roster.begun = map[string]bool{}
-	for _, id := range begun {
-		if _, node, _, err := api.ParseMaintenanceID(id); err == nil && id == r.flights.maintenanceID(node) {
-			r.roster.begun[node] = true
+	for i := range p.Nodes {
+		if n := &p.Nodes[i]; p.Refused[n.Name] {
+			p.release(n, now)
+		} else {
+			p.takeBack(n)
 		}
 	}
-	r.roster.takeUpBegun()
-	return nil
+}
+
+// endRolling ends a plan of which no maintenance runs. Those that wait for somebody's decision are not the plan's to wait for.
+func (p *plan) endRolling(now time.Time) {
+	for i := range p.Nodes {
+		if n := &p.Nodes[i]; n.State == rollout.Running || n.Ending() {
+			return
+		}
+	}
+	if len(p.Orders) > 0 {
+		return
+	}
+	counts := rollout.Count(p.Nodes)
+	switch {
+	case p.Stop != "":
+		p.end(p.Stop, p.StoppedWhy, now)
+	case counts.Total == 0 && len(p.spec.Nodes) > 0:
+		p.end(api.PlanIncomplete, "none of its nodes exists", now)
+	case counts.Total == 0:
+		p.end(api.PlanCompleted, "no node matches it", now)
+	case counts.Failures() > 0:
+		p.end(api.PlanIncomplete, fmt.Sprintf("%d of %d nodes failed", counts.Failures(), counts.Total), now)
+	default:
+		p.end(api.PlanCompleted, "", now)
+	}
 }

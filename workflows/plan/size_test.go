@@ -12,18 +12,21 @@ import (
 
 	"drydock/api"
 	"drydock/rules/bounds"
+	"drydock/rules/drainplan"
 	"drydock/rules/rollout"
+	"drydock/workflows/controller"
+	"drydock/workflows/handover"
 )
 
-// TestTheLargestPlanFits: what is carried to the next run, and what the status tells at once, stay within what a server
-// takes, with as many nodes as there may be and something to say of each.
-func TestTheLargestPlanFits(t *testing.T) {
-	c := &core{state: state{Phase: api.PlanRunning, Since: time.Now(), CreatedAt: time.Now()}}
+// largest is a plan of as many nodes as there may be, with something to say of each.
+func largest(t *testing.T, input string, now time.Time) *plan {
+	t.Helper()
+	p := given(t, input)
 	states := []rollout.State{rollout.Waiting, rollout.Done, rollout.Failed, rollout.Held, rollout.Running}
 	for i := range rollout.MaxNodes {
 		n := rollout.Node{
 			Facts: rollout.Facts{Name: fmt.Sprintf("ip-10-%d-%d-%d.eu-central-1.compute.internal", i%7, i/250, i%250), Zone: fmt.Sprintf("eu-central-1%c", 'a'+i%3)},
-			State: states[i%len(states)], Since: time.Now().Unix() - int64(i), Tries: 1,
+			State: states[i%len(states)], Since: now.Unix() - int64(i), Tries: 1,
 		}
 		if n.State == rollout.Running || n.State == rollout.Held {
 			n.RunID = uuid.NewString()
@@ -31,40 +34,70 @@ func TestTheLargestPlanFits(t *testing.T) {
 		if n.State == rollout.Failed {
 			n.Note = "the node could not be emptied: escalation: fail: not empty after 30m0s: pod default/web-" + uuid.NewString()
 		}
-		c.state.Nodes = append(c.state.Nodes, n)
+		p.Nodes = append(p.Nodes, n)
 	}
 	// Whoever may write to it writes as much as is taken, and what takes the most room.
 	long := strings.Repeat("<", bounds.Text)
-	for i := range maxEvents {
-		c.state.Events = append(c.state.Events, api.PlanEvent{Sequence: i, State: noted, Message: bounds.Cut(long, bounds.Text)})
+	for range maxEvents {
+		p.note(long, now)
 	}
-	for range maxMessages {
+	for range 30 {
 		entry := api.Received{ID: long, Name: long, By: long, Comment: long, Effect: long}
 		bounds.Fit(&entry)
-		c.state.Messages = append(c.state.Messages, entry)
+		p.Messages = append(p.Messages, entry)
 	}
+	return p
+}
+
+// fits reports whether a plan is carried to the next run and decided on soon.
+func fits(t *testing.T, p *plan, now time.Time) {
+	t.Helper()
+	packed, err := api.Pack(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(packed) > 3<<19 { // 1.5 MB, of 1.9 that the frame takes
+		t.Errorf("%d bytes are carried to the next run", len(packed))
+	}
+	least := time.Hour
+	for range 5 {
+		began := time.Now()
+		p.Decide(controller.At(now))
+		p.Page(now)
+		least = min(least, time.Since(began))
+	}
+	if least > 300*time.Millisecond {
+		t.Errorf("a decision takes %s", least)
+	}
+	began := time.Now()
+	data, err := handover.Encode(p, handover.Unknown{})
+	if err == nil {
+		_, err = handover.Decode(data, &plan{})
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	t.Logf("%d bytes, a decision takes %s, to be handed over %s", len(packed), least, time.Since(began))
+}
+
+// TestTheLargestPlanFits: what is carried to the next run, and what the status tells at once, stay within what a server
+// takes, and a decision within what a workflow task takes.
+func TestTheLargestPlanFits(t *testing.T) {
+	p := largest(t, `{"all":true,"strategy":{"maxParallel":"100%","maxFailures":"100%"}}`, now)
+	fits(t, p, now)
 	values := make([]string, 7000)
 	for i := range values {
 		values[i] = fmt.Sprintf("a-value-of-a-label-that-is-as-long-as-it-may-be-%05d", i)
 	}
-	c.spec = rollout.Plan{
+	p.spec = rollout.Plan{
 		Maintenance: json.RawMessage(`{"reason":"` + strings.Repeat("x", 60<<10) + `"}`),
 		Selection: rollout.Selection{NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "a", Operator: corev1.NodeSelectorOpIn, Values: values}},
 		}}}},
 	}
-	packed, err := api.Pack(c.state)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const most = 3 << 19 // 1.5 MB
-	if len(packed) > most {
-		t.Errorf("%d bytes are carried to the next run", len(packed))
-	}
-	t.Logf("%d bytes are carried", len(packed))
 	seen := map[string]bool{}
 	for asked := (api.PlanStatusRequest{Limit: 1000, Cells: true}); ; {
-		page, err := c.page(asked)
+		page, err := p.page(asked)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,10 +121,74 @@ func TestTheLargestPlanFits(t *testing.T) {
 	if len(seen) != rollout.MaxNodes {
 		t.Errorf("%d nodes are told", len(seen))
 	}
-	if first, err := c.page(api.PlanStatusRequest{}); err != nil || first.Nodes[0].State != rollout.Held.Word() {
+	if first, err := p.page(api.PlanStatusRequest{}); err != nil || first.Nodes[0].State != rollout.Held.Word() {
 		t.Errorf("first of all it tells %+v, %v", first.Nodes[0], err)
 	}
-	if _, err := c.page(api.PlanStatusRequest{States: []string{"dun"}}); err == nil || !strings.Contains(err.Error(), "states[0]") {
+	if _, err := p.page(api.PlanStatusRequest{States: []string{"dun"}}); err == nil || !strings.Contains(err.Error(), "states[0]") {
 		t.Error(err)
+	}
+}
+
+// TestManyLongInputsAreMadeSoon: 500 nodes that begin at once, with inputs as long as they may be.
+func TestManyLongInputsAreMadeSoon(t *testing.T) {
+	p := given(t, `{"all":true,"strategy":{"maxParallel":"100%"},"maintenance":{"hooks":{"beforeCordon":[]},"reason":"`+strings.Repeat("x", 1000)+`"}}`)
+	annotation := strings.Repeat("y", 60<<10)
+	p.spec.Maintenance = json.RawMessage(`{"long":"` + annotation + `"}`)
+	for i := range rollout.MaxNodes {
+		p.Nodes = append(p.Nodes, rollout.Node{Facts: rollout.Facts{Name: fmt.Sprint("n", i)}})
+	}
+	fits(t, p, now)
+	d := p.Decide(controller.At(now))
+	size := 0
+	for _, x := range d.Effects {
+		if start, ok := x.(controller.Start); ok {
+			size += len(start.Input.(json.RawMessage))
+		}
+	}
+	if counts := rollout.Count(p.Nodes); counts.Running != rollout.MaxAtOnce || size < startBytes || size > startBytes+(64<<10) {
+		t.Errorf("%+v, %d bytes begin", counts, size)
+	}
+}
+
+// TestTheLargestStagesFit: as many nodes as there may be, each with targets and a message, and more targets than are kept.
+func TestTheLargestStagesFit(t *testing.T) {
+	p := largest(t, in("Drain"), now)
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		var targets []drainplan.Entry
+		for range 12 {
+			targets = append(targets, drainplan.Entry{PodType: drainplan.Default, PodPriority: int32(i % 300), PodSelector: strings.Repeat("x", 100)})
+		}
+		n.State, n.RunID = rollout.Running, uuid.NewString()
+		n.Note = "Evacuating (limited by maintenance-a, maintenance-b, maintenance-c and 4 more)"
+		n.Standing = &rollout.Standing{Phase: string(api.Draining), Pending: i, Targets: p.Staged.keep(targets, p.Nodes)}
+	}
+	fits(t, p, now)
+	page, err := p.page(api.PlanStatusRequest{Limit: 1000, Cells: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := json.Marshal(page); err != nil || len(text) > 200<<10 {
+		t.Errorf("a page of the status has %d bytes, %v", len(text), err)
+	}
+	if page.Nodes[0].Drain == nil || len(page.Nodes[0].Drain.Targets) != 12 {
+		t.Errorf("%+v", page.Nodes[0])
+	}
+}
+
+func TestTargetsThatNoNodeHasAreForgotten(t *testing.T) {
+	s := begin(rollout.Idle, time.Now())
+	of := func(i int) []drainplan.Entry {
+		return []drainplan.Entry{{PodType: drainplan.Default, PodPriority: int32(i)}}
+	}
+	nodes := []rollout.Node{{Standing: &rollout.Standing{}}, {}}
+	for i := range 3 * maxTargetSets {
+		nodes[0].Standing.Targets = s.keep(of(i), nodes)
+		if got := s.targets(nodes[0].Standing.Targets); len(got) != 1 || got[0] != of(i)[0] {
+			t.Fatalf("the targets %d are %+v", i, got)
+		}
+	}
+	if len(s.Targets) > maxTargetSets || s.keep(of(3*maxTargetSets-1), nodes) != nodes[0].Standing.Targets || s.targets(0) != nil {
+		t.Errorf("%d are kept", len(s.Targets))
 	}
 }

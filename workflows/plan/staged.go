@@ -1,35 +1,48 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
+	"drydock/activities/heartbeat"
+	planactivity "drydock/activities/plan"
 	"drydock/api"
 	"drydock/rules/drainplan"
+	"drydock/rules/notices"
 	"drydock/rules/rollout"
+	"drydock/workflows/call"
+	"drydock/workflows/controller"
 )
 
-// staged is what a plan whose nodes go through stages together hands to its next run, besides the nodes.
+// staged is how far a plan is whose nodes go through stages together (KEP-4212). It touches no node: it tells the Lockstep of all plans
+// what it intends, and receives from it how far each node is.
 type staged struct {
 	Stage api.Stage `json:"stage"`
 	// Begun are the stages that have begun. Taken counts those of them in which the lockstep has taken an intent: where it
 	// refuses one, the plan goes back there.
 	Begun []api.StageBegun `json:"begun,omitempty"`
 	Taken int              `json:"taken,omitempty"`
-	// Revision counts the intents, Sent and Answered are the latest that was sent and that was answered. Tries counts how often
-	// it was sent, and Next is when to send it again.
-	Revision int       `json:"revision,omitempty"`
-	Sent     int       `json:"sent,omitempty"`
-	Answered int       `json:"answered,omitempty"`
-	Tries    int       `json:"tries,omitempty"`
-	Next     time.Time `json:"next,omitzero"`
-	// Asked: the lockstep wants to hear of the plan, in Idle too.
-	Asked bool `json:"asked,omitempty"`
+	// Revision counts the intents. Sent is the latest that may have been sent, Delivered the latest that was, Answered the latest that was
+	// answered, and Refused the latest that was refused, and why. Tries counts how often the present one was sent.
+	Revision   int    `json:"revision,omitempty"`
+	Sent       int    `json:"sent,omitempty"`
+	Delivered  int    `json:"delivered,omitempty"`
+	Answered   int    `json:"answered,omitempty"`
+	Refused    int    `json:"refused,omitempty"`
+	RefusedWhy string `json:"refusedWhy,omitempty"`
+	Tries      int    `json:"tries,omitempty"`
+	// Set is the revision that whoever set the stage last waits for.
+	Set int `json:"set,omitempty"`
+	// Asked counts the questions of the lockstep for the present intent, Replied those that were answered: in Idle too.
+	Asked   int `json:"asked,omitempty"`
+	Replied int `json:"replied,omitempty"`
 	// Tier is the one that the plan is at, and Released: none of its nodes is held any more.
 	Tier     int         `json:"tier,omitempty"`
 	Released bool        `json:"released,omitempty"`
 	Drained  api.Drained `json:"drained,omitzero"`
-	// Forwarded is what was last told of nodes on which older plans had gone further.
+	// Forwarded is what the lockstep last said of nodes on which older plans had gone further.
 	Forwarded string `json:"forwarded,omitempty"`
 	// Relook: the nodes are listed anew once the lockstep knows that one has left.
 	Relook bool `json:"relook,omitempty"`
@@ -57,7 +70,7 @@ func (s *staged) enter(stage api.Stage, at time.Time, who api.Message) {
 		s.Begun = append(s.Begun, api.StageBegun{Stage: begun, At: at, By: who.By, Comment: who.Comment})
 	}
 	s.Stage = stage
-	s.revise(at)
+	s.revise()
 }
 
 // back returns to the stage in which the lockstep has last taken an intent. In Idle it holds nothing of the plan.
@@ -70,37 +83,163 @@ func (s *staged) back(at time.Time) {
 		s.Begun = append(s.Begun, api.StageBegun{Stage: rollout.Idle, At: at})
 		s.Taken = 1
 	}
-	s.revise(at)
+	s.revise()
 }
 
-// revise makes a new intent, to be sent at once.
-func (s *staged) revise(at time.Time) { s.Revision, s.Tries, s.Next = s.Revision+1, 0, at }
+// revise makes a new intent.
+func (s *staged) revise() { s.Revision, s.Tries = s.Revision+1, 0 }
+
+// revisionsOfACopy is far more than the run that was reset can have sent since.
+const revisionsOfACopy = 1 << 20
+
+// reset has what the plan intends count again: the lockstep knows later revisions, of the run that was reset. Where that had gone further
+// than Idle, it is the lockstep that tells so.
+func (s *staged) reset() {
+	s.Asked++
+	if s.Revision > 0 {
+		s.Revision += revisionsOfACopy
+		s.Sent = max(s.Sent, 1) // what was sent since is not known
+		s.revise()
+	}
+}
 
 const (
 	// repeatSoon and repeatLate are the first pause before an intent is repeated that is not answered, and the longest.
 	repeatSoon = 5 * time.Second
 	repeatLate = 2 * time.Minute
-	// repeatEvery is the pause between two intents that are answered: a lockstep that has lost its state hears of the plan.
+	// repeatEvery is the pause between two intents that are answered: it begins anew a lockstep that somebody has terminated.
 	repeatEvery = 5 * time.Minute
 )
 
-// sent notes that the intent of a revision was sent, and when to send it again.
-func (s *staged) sent(revision int, at time.Time) {
-	if s.Sent = revision; revision != s.Revision {
+// stage decides about a plan whose nodes go through stages together: it watches the nodes, and tells the lockstep what it intends.
+func (p *plan) stage(t controller.Turn, d *controller.Decision) {
+	s := p.Staged
+	if !p.Known {
+		d.Effects = append(d.Effects, p.find(t.Now))
+	} else {
+		p.takeNothing(t.Now)
+	}
+	switch {
+	case s.Stage == rollout.Idle && p.Stop != "", s.Stage == rollout.Complete && (s.Released || !holding(p.Nodes) && s.Sent == 0):
+		p.endStaged(t.Now)
 		return
+	case s.Stage.Holds() && s.Relook && s.Delivered == s.Revision:
+		s.Relook, p.Digest = false, matchAgain
+	}
+	switch {
+	case p.Digest == "" || s.Stage.Holds() && p.ListedAt.IsZero():
+		d.Effects = append(d.Effects, p.list()) // who begins to hold nodes looks first
+	default:
+		if p.Digest == matchAgain && s.Stage == rollout.Idle { // they are chosen otherwise
+			d.Effects = append(d.Effects, p.list())
+		}
+		if s.Stage.Holds() {
+			d.Watches = append(d.Watches, controller.Watch{
+				Key: controller.Key{Kind: watchNodes}, Summary: "wait for other nodes to match plan " + p.name,
+				Call:  controller.Call{Func: call.Plans.AwaitPlanNodes, Heartbeat: heartbeat.WatchTimeout},
+				Input: p.wanted(),
+			})
+		}
+		if s.Stage != rollout.Idle || s.Asked > s.Replied {
+			d.Effects = append(d.Effects, p.intent(t.Now))
+			s.Sent = max(s.Sent, s.wanted())
+		}
+	}
+	p.judge(t.Now)
+	p.WaitingFor, p.Until = p.waitsFor(), time.Time{}
+}
+
+// wanted is the revision of the present intent, 0 in Idle: that holds nothing.
+func (s *staged) wanted() int {
+	if s.Stage == rollout.Idle {
+		return 0
+	}
+	return s.Revision
+}
+
+// takeNothing says which maintenances an earlier plan of this name has begun. They are none of a staged plan, whose nodes the lockstep has
+// maintained.
+func (p *plan) takeNothing(now time.Time) {
+	var left []string
+	for _, found := range p.Inventory {
+		left = append(left, found.Node)
+	}
+	p.Inventory = nil
+	if len(left) > 0 {
+		p.note("left alone, because an earlier plan of this name has begun them: the maintenances of "+named(left), now)
+	}
+}
+
+// intentKey is that of the present intent, which another one does not wait for the repetition of.
+func (s *staged) intentKey() controller.Key {
+	return controller.Key{Kind: sendIntent, Of: strconv.Itoa(s.Revision) + "/" + strconv.Itoa(s.Asked)}
+}
+
+// intent tells the lockstep what the plan intends. In Idle it is that nothing is held, and is said to who asks.
+func (p *plan) intent(now time.Time) controller.Effect {
+	s := p.Staged
+	intent := api.PlanIntent{Name: p.name, RunID: p.Info.Run, CreatedAt: p.CreatedAt, Revision: max(s.Revision, 1), Stage: s.Stage}
+	if s.Stage != rollout.Idle {
+		intent.Tiers = p.tiers.Entries()
+		intent.Maintenance, _ = p.spec.SharedInput(now) // it was decoded
+		for i := range p.Nodes {
+			if n := &p.Nodes[i]; n.State != rollout.Gone { // those that it wants, or has and has not given back
+				intent.Nodes = append(intent.Nodes, n.Name)
+			}
+		}
+	}
+	return controller.Activity{
+		Meta:  controller.Meta{Key: s.intentKey(), Summary: "tell what plan " + p.name + " intends: " + string(s.Stage), AtOnce: 1},
+		Call:  controller.Call{Func: call.Plans.SendIntent, Pause: time.Minute},
+		Input: planactivity.IntentInput{Lockstep: api.LockstepID(p.Info.Cluster), Intent: intent},
+	}
+}
+
+// intentSent takes that the lockstep has received an intent, which is repeated until it is answered, and then every few minutes.
+func (p *plan) intentSent(o controller.Outcome, now time.Time) {
+	s := p.Staged
+	if o.Err != nil {
+		return
+	}
+	if o.Stale || o.Key != s.intentKey() {
+		p.Rest(o.Key, 0, now)
+		return
+	}
+	s.Replied = s.Asked
+	if s.Stage != rollout.Idle {
+		s.Delivered = s.Revision
 	}
 	pause := repeatEvery
 	if s.Answered < s.Revision {
 		pause = min(repeatSoon<<min(s.Tries, 10), repeatLate)
 		s.Tries++
 	}
-	s.Next = at.Add(pause)
+	p.Rest(o.Key, pause, now)
 }
 
-// answered notes that the lockstep has taken or refused the present intent.
-func (s *staged) answered(at time.Time) {
-	if s.Answered != s.Revision {
-		s.Answered, s.Tries, s.Next = s.Revision, 0, at.Add(repeatEvery)
+// enterStage goes on to a stage.
+func (p *plan) enterStage(stage api.Stage, who api.Message, now time.Time) {
+	p.Staged.enter(stage, now, who)
+	p.Failure, p.ListedAt = "", time.Time{}
+	p.announce(notices.PlanStage, sentence("stage "+string(stage), who), now)
+}
+
+// holding reports whether the lockstep holds a node on the plan's behalf, as far as it has said so.
+func holding(nodes []rollout.Node) bool {
+	return slices.ContainsFunc(nodes, func(n rollout.Node) bool { return n.State == rollout.Running || n.State == rollout.Held })
+}
+
+func (p *plan) endStaged(now time.Time) {
+	counts := rollout.Count(p.Nodes)
+	switch {
+	case p.Stop != "":
+		p.end(p.Stop, p.StoppedWhy, now)
+	case counts.Failures() > 0:
+		p.end(api.PlanIncomplete, fmt.Sprintf("%d of %d nodes failed", counts.Failures(), counts.Total), now)
+	case p.Staged.Sent == 0:
+		p.end(api.PlanCompleted, "no node was held, so that none had to be given back", now)
+	default:
+		p.end(api.PlanCompleted, "", now)
 	}
 }
 

@@ -1,12 +1,10 @@
-package client
+package spec
 
 import (
 	"encoding/json"
 	"maps"
 	"reflect"
 	"slices"
-
-	"drydock/rules/spec"
 )
 
 // Difference is a field in which a running maintenance differs from what is asked for.
@@ -16,11 +14,11 @@ type Difference struct {
 	Asked   any    `json:"asked"`
 }
 
-// differences compares the fields that input sets with those of the running maintenance. Fields that input leaves
-// out do not count: there whoever started it, or the worker's defaults, decided.
-func differences(input Input, asked, running spec.Maintenance) []Difference {
+// Differences compares the fields that input sets with those of the running maintenance; asked is the input decoded. Fields that input
+// leaves out do not count: there whoever started it, or the worker's defaults, decided.
+func Differences(input map[string]any, asked, running Maintenance) []Difference {
 	var found []Difference
-	askedFields, runningFields := fields(asked), fields(running)
+	askedFields, runningFields := asObject(asked), asObject(running)
 	for _, path := range leaves("", input) {
 		// What is a list in the input, such as a plan in the KEP's form, may be an object in the maintenance.
 		a, r := at(askedFields, path), at(runningFields, path)
@@ -44,9 +42,9 @@ func contains(all, some []string) bool {
 	return true
 }
 
-// fields are a maintenance as JSON has it. Both sides go through the same encoding, so that what it leaves out is
+// asObject is a maintenance as JSON has it. Both sides go through the same encoding, so that what it leaves out is
 // equal to what it leaves out.
-func fields(m spec.Maintenance) map[string]any {
+func asObject(m Maintenance) map[string]any {
 	data, err := json.Marshal(m)
 	if err != nil {
 		panic(err) // a Maintenance holds nothing that cannot be encoded

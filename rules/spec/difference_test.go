@@ -1,6 +1,7 @@
-package client
+package spec_test
 
 import (
+	"encoding/json"
 	"maps"
 	"testing"
 
@@ -14,30 +15,24 @@ func TestDifferencesCountOnlyWhatWasAskedFor(t *testing.T) {
 	running := decoded(t, `{"node":"n","requestor":"ops","reason":"a","additionalRequestors":["joined"],"readyTimeout":"2h","drain":{"force":true}}`)
 	for name, c := range map[string]struct {
 		input map[string]any
-		want  []Difference
+		want  []spec.Difference
 	}{
 		"nothing asked":              {map[string]any{}, nil},
 		"same reason":                {map[string]any{"reason": "a"}, nil},
 		"same time, written anew":    {map[string]any{"readyTimeout": "120m"}, nil},
 		"default, not asked for":     {map[string]any{"reason": "a", "priority": 0}, nil},
-		"other reason":               {map[string]any{"reason": "b"}, []Difference{{"reason", "a", "b"}}},
-		"explicit false":             {map[string]any{"drain": map[string]any{"force": false}}, []Difference{{"drain.force", true, nil}}},
-		"other mode":                 {map[string]any{"drain": map[string]any{"mode": "wait"}}, []Difference{{"drain.mode", "evict", "wait"}}},
+		"other reason":               {map[string]any{"reason": "b"}, []spec.Difference{{Field: "reason", Running: "a", Asked: "b"}}},
+		"explicit false":             {map[string]any{"drain": map[string]any{"force": false}}, []spec.Difference{{Field: "drain.force", Running: true, Asked: nil}}},
+		"other mode":                 {map[string]any{"drain": map[string]any{"mode": "wait"}}, []spec.Difference{{Field: "drain.mode", Running: "evict", Asked: "wait"}}},
 		"additional, has joined":     {map[string]any{"additionalRequestors": []any{"joined"}}, nil},
-		"additional, has not joined": {map[string]any{"additionalRequestors": []any{"other"}}, []Difference{{"additionalRequestors", []any{"joined"}, []any{"other"}}}},
+		"additional, has not joined": {map[string]any{"additionalRequestors": []any{"other"}}, []spec.Difference{{Field: "additionalRequestors", Running: []any{"joined"}, Asked: []any{"other"}}}},
 		"waits for pods, running does not": {
 			map[string]any{"waitForPodCompletion": map[string]any{"podSelector": "a=b"}},
-			[]Difference{{"waitForPodCompletion.podSelector", nil, "a=b"}},
+			[]spec.Difference{{Field: "waitForPodCompletion.podSelector", Running: nil, Asked: "a=b"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			input := withNode(c.input, "n")
-			asked, err := input.Decode()
-			if err != nil {
-				t.Fatal(err)
-			}
-			delete(input, "node")
-			if diff := cmp.Diff(c.want, differences(input, asked, running)); diff != "" {
+			if diff := cmp.Diff(c.want, spec.Differences(c.input, withNode(t, c.input, "n"), running)); diff != "" {
 				t.Errorf("want - got +\n%s", diff)
 			}
 		})
@@ -59,14 +54,9 @@ func TestPlansAreComparedInWhateverFormTheyAreWritten(t *testing.T) {
 		"the same tiers":      {map[string]any{"tiers": []any{tier(1000, "app=web")}, "include": []any{"Default", "DaemonSet", "Static"}}, nil},
 		"fewer pod types":     {map[string]any{"tiers": []any{tier(1000, "app=web")}, "include": []any{"Default"}}, []string{"drain.plan.include"}},
 	} {
-		input := withNode(map[string]any{"drain": map[string]any{"plan": c.plan}}, "n")
-		asked, err := input.Decode()
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		delete(input, "node")
+		input := map[string]any{"drain": map[string]any{"plan": c.plan}}
 		var got []string
-		for _, d := range differences(input, asked, running) {
+		for _, d := range spec.Differences(input, withNode(t, input, "n"), running) {
 			got = append(got, d.Field)
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {
@@ -75,11 +65,16 @@ func TestPlansAreComparedInWhateverFormTheyAreWritten(t *testing.T) {
 	}
 }
 
-// withNode is an input for a node.
-func withNode(fields map[string]any, node string) Input {
-	in := Input(maps.Clone(fields))
+// withNode is what an input asks for a node.
+func withNode(t *testing.T, fields map[string]any, node string) spec.Maintenance {
+	t.Helper()
+	in := maps.Clone(fields)
 	in["node"] = node
-	return in
+	data, err := json.Marshal(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decoded(t, string(data))
 }
 
 func decoded(t *testing.T, input string) spec.Maintenance {

@@ -1,0 +1,376 @@
+package plan
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+
+	planactivity "drydock/activities/plan"
+	"drydock/activities/settings"
+	"drydock/api"
+	"drydock/rules/bounds"
+	"drydock/rules/notices"
+	"drydock/rules/number"
+	"drydock/rules/rollout"
+	"drydock/workflows/announce"
+	"drydock/workflows/call"
+	"drydock/workflows/controller"
+	"drydock/workflows/inbox"
+	"drydock/workflows/meter"
+)
+
+// The kinds of effects and watches.
+const (
+	prepare     = "prepare"
+	listNodes   = "list"
+	findBegun   = "find"
+	beginNode   = "begin"
+	sendOrder   = "order"
+	awaitEnds   = "ends"
+	watchNodes  = "nodes"
+	sendIntent  = "intent"
+	startRecord = "record"
+)
+
+const (
+	// freshFor is how long a list of the matching nodes counts: nodes are begun only on one that is younger. While nothing can be begun,
+	// nobody looks.
+	freshFor = 15 * time.Second
+	// matchAgain stands for the digest of a list that was not taken for a node which waits again: whether that still matches was of no
+	// interest while it did not.
+	matchAgain = "match again"
+	// cannotList is what fails where the nodes cannot be listed.
+	cannotList = "the nodes of the plan cannot be listed"
+)
+
+// Decide implements controller.Controller.
+func (p *plan) Decide(t controller.Turn) (d controller.Decision) {
+	switch {
+	case p.Invalid != "":
+		d.End = &controller.End{Err: inbox.InvalidSpec(errors.New(p.Invalid))}
+	case p.Prepared == nil:
+		d.Effects = append(d.Effects, p.prepare(t.Now))
+	case p.Phase.Ended():
+	case p.Staged != nil:
+		p.stage(t, &d)
+	default:
+		p.roll(t, &d)
+	}
+	if p.Phase.Ended() {
+		p.close(&d)
+	}
+	d.Watches = append(d.Watches, p.Deliver(t.Now)...)
+	return d
+}
+
+// Outcome implements controller.Controller.
+func (p *plan) Outcome(o controller.Outcome, now time.Time) {
+	switch o.Key.Kind {
+	case prepare:
+		p.prepared(o, now)
+	case listNodes, watchNodes:
+		p.listed(o, now)
+	case findBegun:
+		p.found(o, now)
+	case beginNode:
+		p.nodeBegan(o, now)
+	case sendOrder:
+		p.orderSent(o)
+	case awaitEnds:
+		p.sawEnds(o, now)
+	case sendIntent:
+		p.intentSent(o, now)
+	case startRecord:
+		p.recorded(o, now)
+	case announce.Kind:
+		if o.Err != nil {
+			p.note("a channel was not told of everything: "+o.Begun.(controller.Watch).Summary+": "+call.Cause(o.Err), now)
+		}
+		p.Delivery(&p.Base, o, now)
+	}
+}
+
+// prepare has the worker look up what the plan names of its configuration.
+func (p *plan) prepare(now time.Time) controller.Effect {
+	sample, err := p.spec.InputOf("any", now)
+	if err != nil { // it was decoded: this cannot be
+		sample = []byte("{}")
+	}
+	return controller.Activity{
+		Meta: controller.Meta{Key: controller.Key{Kind: prepare}, Summary: "look up what the plan names"},
+		Call: controller.Call{Func: call.Settings.Prepare, Local: true}, Input: json.RawMessage(sample),
+	}
+}
+
+func (p *plan) prepared(o controller.Outcome, now time.Time) {
+	var prepared settings.Prepared
+	if o.Get(&prepared) != nil {
+		return
+	}
+	if prepared.Unknown != "" {
+		p.Invalid = p.spec.InPlan(prepared.Unknown)
+		return
+	}
+	// Defaults, hooks and the policy are the maintenances' own to look up.
+	p.Prepared = &settings.Prepared{
+		Starter: prepared.Starter, SearchAttributes: prepared.SearchAttributes, Kinds: prepared.Kinds, Channels: prepared.Channels,
+		Audited: prepared.Audited,
+	}
+	earlier := slices.Clone(p.Events)
+	p.announce(notices.PlanBegun, p.spec.Reason, now)
+	for _, e := range earlier { // messages that came first
+		p.send(e, now)
+	}
+}
+
+// wanted are the nodes that the plan chooses.
+func (p *plan) wanted() planactivity.ListInput {
+	s := p.selection()
+	return planactivity.ListInput{
+		NodeSelector: s.NodeSelector, Selector: s.Selector, Names: s.Nodes, Exclude: s.Exclude,
+		CountPods: p.spec.Strategy.Order == rollout.FewestPods, Digest: p.Digest,
+	}
+}
+
+// isStale reports whether the list is too old to begin a node on.
+func (p *plan) isStale(now time.Time) bool {
+	return p.Digest == "" || p.Digest == matchAgain || now.Sub(p.ListedAt) > freshFor
+}
+
+// list lists the matching nodes anew.
+func (p *plan) list() controller.Effect {
+	return controller.Activity{
+		Meta: controller.Meta{Key: controller.Key{Kind: listNodes}, Summary: "list the nodes of plan " + p.name},
+		Call: controller.Call{Func: call.Plans.ListPlanNodes}, Input: p.wanted(),
+	}
+}
+
+// listed takes the nodes that match now. A plan whose nodes can never be listed ends.
+func (p *plan) listed(o controller.Outcome, now time.Time) {
+	var listed planactivity.Listed
+	switch err := o.Get(&listed); {
+	case call.IsError(err, api.ErrorInvalidSpec):
+		p.Rest(o.Key, 0, now)
+		p.stop(api.PlanAborted, "its nodes cannot be listed: "+call.Cause(err), now)
+		return
+	case err != nil:
+		p.Fails(o.Key, cannotList, call.Cause(err), now)
+		return
+	}
+	p.Rest(o.Key, 0, now)
+	if !equalAsJSON(askedFor(o.Begun), p.wanted()) {
+		return // they are chosen otherwise by now
+	}
+	p.ListedAt = now
+	first := p.Digest == ""
+	p.Digest = listed.Digest
+	if listed.Unchanged {
+		return
+	}
+	match := rollout.MatchTogether
+	if p.Staged == nil {
+		match = func(nodes []rollout.Node, matching []rollout.Facts, now time.Time) ([]rollout.Node, int, int) {
+			return rollout.Match(p.spec.Strategy.Order, nodes, matching, now)
+		}
+	}
+	nodes, came, went := match(p.Nodes, listed.Nodes, now)
+	nodes = rollout.Forget(nodes, rollout.MaxNodes)
+	if len(nodes) > rollout.MaxNodes {
+		p.stop(api.PlanAborted, fmt.Sprintf("%d nodes came and went: a plan takes %d at most", len(nodes), rollout.MaxNodes), now)
+		return
+	}
+	p.setNodes(nodes)
+	p.Warnings = rollout.Reach{
+		All: listed.All, Matching: len(listed.Nodes), ControlPlanes: listed.ControlPlanes.All,
+		MatchingControlPlane: listed.ControlPlanes.Matching, Missing: listed.Missing, MoreMissing: listed.MoreMissing,
+	}.Warnings()
+	if came+went == 0 {
+		return
+	}
+	if !first {
+		p.note(number.Of(came, "node")+" came to match, "+number.Form(went, "does", "do")+" not match any more", now)
+	}
+	if p.Staged != nil && p.Staged.Stage.Holds() {
+		p.Staged.revise()
+	}
+}
+
+// askedFor is what an effect or a watch that lists nodes was begun with.
+func askedFor(begun any) planactivity.ListInput {
+	if w, ok := begun.(controller.Watch); ok {
+		return w.Input.(planactivity.ListInput)
+	}
+	return begun.(controller.Activity).Input.(planactivity.ListInput)
+}
+
+func equalAsJSON(a, b any) bool {
+	first, _ := json.Marshal(a) // they were read from JSON
+	second, _ := json.Marshal(b)
+	return string(first) == string(second)
+}
+
+// find finds the maintenances that this plan, or an earlier one of its name, has begun. Where a start has shown that there is one, only
+// those are looked at.
+func (p *plan) find(now time.Time) controller.Effect {
+	sample, err := p.sample(now)
+	if err != nil { // it was decoded: this cannot be
+		sample = json.RawMessage("{}")
+	}
+	in := planactivity.FindInput{RunID: p.Info.Run, Since: p.CreatedAt, Requestor: p.spec.Requestor, Maintenance: sample}
+	for i := range p.Nodes {
+		if name := p.Nodes[i].Name; p.Known && p.Sought[name] {
+			in.Nodes = append(in.Nodes, name)
+		}
+	}
+	return controller.Activity{
+		Meta: controller.Meta{Key: controller.Key{Kind: findBegun}, Summary: "find the maintenances that were begun"},
+		Call: controller.Call{Func: call.Plans.FindBegun}, Input: in,
+	}
+}
+
+// end ends the plan: what is left is to tell of it.
+func (p *plan) end(phase api.PlanPhase, why string, now time.Time) {
+	p.enter(phase, why, now)
+	p.WaitingFor, p.Until = "", time.Time{}
+	p.Count(meter.PlansEnded, string(phase))
+	p.announce(notices.PlanEnded, p.summary(), now)
+	p.Recorded = !p.Prepared.Audited
+}
+
+// enter changes the phase and notes when.
+func (p *plan) enter(phase api.PlanPhase, why string, now time.Time) {
+	p.Phase, p.Since, p.Failure = phase, now, why
+}
+
+// close has the record of the plan kept, and ends the workflow when that has begun and the channels were sent everything.
+func (p *plan) close(d *controller.Decision) {
+	switch {
+	case !p.Recorded:
+		d.Effects = append(d.Effects, p.record())
+	case p.Delivered():
+		d.End = &controller.End{Err: p.failure()}
+	}
+}
+
+// record has the plan's audit record kept, by a workflow that reads it from the plan and outlives that. Somebody who has taken its ID must
+// not suppress the record: another ID is tried.
+func (p *plan) record() controller.Effect {
+	id := api.FurtherID(api.PlanRecordID(p.Info.Cluster, p.name, p.Info.Run), p.RecordTries+1)
+	start := controller.Start{
+		Meta: controller.Meta{Key: controller.Key{Kind: startRecord, Of: id}, Summary: "record of plan " + p.name},
+		Type: api.AuditRecordType, ID: id, Input: api.Reference{WorkflowID: p.Info.WorkflowID, RunID: p.Info.Run}, Once: true,
+	}
+	if p.Prepared.Kinds {
+		start.Attributes = map[string]string{api.AttributeKind.GetName(): api.KindRecord, api.AttributeCluster.GetName(): p.Info.Cluster}
+	}
+	return start
+}
+
+func (p *plan) recorded(o controller.Outcome, now time.Time) {
+	if o.What != controller.Done {
+		return
+	}
+	if o.Err != nil {
+		p.RecordTries++
+		p.note(fmt.Sprintf("the audit record was not begun as %s: %s", o.Key.Of, call.Cause(o.Err)), now)
+	}
+	p.Recorded = o.Err == nil || p.RecordTries > 1
+}
+
+// maxFailures bounds the failures of a result.
+const maxFailures = 100
+
+// result is what the workflow returns.
+func (p *plan) result() api.PlanResult {
+	if !p.Phase.Ended() {
+		return api.PlanResult{}
+	}
+	result := api.PlanResult{
+		Name: p.name, WorkflowID: p.Info.WorkflowID, RunID: p.Info.Run, Phase: p.Phase, Message: p.summary(),
+		CreatedAt: p.CreatedAt, EndedAt: p.Since, Counts: rollout.Count(p.Nodes),
+	}
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		if n.State != rollout.Failed && n.State != rollout.Held {
+			continue
+		}
+		if len(result.Failures) == maxFailures {
+			result.MoreFailures++
+			continue
+		}
+		result.Failures = append(result.Failures, p.nodeOf(n))
+	}
+	return result
+}
+
+// failure closes the workflow as cancelled, or as failed with the reason; nil is as completed.
+func (p *plan) failure() error {
+	switch result := p.result(); p.Phase {
+	case api.PlanCancelled:
+		return temporal.NewCanceledError(result)
+	case api.PlanIncomplete, api.PlanAborted:
+		return temporal.NewNonRetryableApplicationError(result.Message, api.ErrorPlanIncomplete, nil, result)
+	default:
+		return nil
+	}
+}
+
+// maxEvents bounds the events that are kept, and keepEvents the first of them, which say how it began.
+const (
+	maxEvents  = 60
+	keepEvents = 10
+)
+
+// noted is the state of an event that channels are not sent.
+const noted notices.State = "PlanNote"
+
+// note keeps something noteworthy that channels are not sent.
+func (p *plan) note(message string, now time.Time) { p.keep(noted, message, now) }
+
+func (p *plan) keep(state notices.State, message string, now time.Time) api.PlanEvent {
+	sequence := 1
+	if n := len(p.Events); n > 0 {
+		sequence = p.Events[n-1].Sequence + 1
+	}
+	event := api.PlanEvent{Sequence: sequence, State: state, At: now, Message: bounds.Cut(message, bounds.Text)}
+	p.Events = append(p.Events, event)
+	if len(p.Events) > maxEvents {
+		p.Events = slices.Delete(p.Events, keepEvents, keepEvents+1)
+	}
+	return event
+}
+
+// announce keeps an event and sends it to the channels that want it. A dead channel delays nothing but the plan's own end.
+func (p *plan) announce(state notices.State, message string, now time.Time) {
+	p.send(p.keep(state, message, now), now)
+}
+
+// send sends an event to channels. Before it is known which there are, it waits.
+func (p *plan) send(e api.PlanEvent, now time.Time) {
+	if p.Prepared == nil || e.State == noted {
+		return
+	}
+	p.Announce(&p.Base, p.Prepared.Channels, notices.Event{
+		ID: api.EventID(p.Info.WorkflowID, p.Info.Run, api.Moment{Sequence: e.Sequence, At: e.At}), Sequence: e.Sequence,
+		State: e.State, At: e.At, Plan: p.name, Requestor: p.spec.Requestor, Owner: p.spec.Owner, Cluster: p.Info.Cluster,
+		Reason: p.spec.Reason, Ticket: p.spec.Ticket, Phase: string(p.Phase), Message: e.Message,
+		WorkflowID: p.Info.WorkflowID, RunID: p.Info.Run,
+	}, now)
+}
+
+// maxNamed bounds the nodes that a text names.
+const maxNamed = 20
+
+// named names nodes in a text.
+func named(nodes []string) string {
+	text := strings.Join(nodes[:min(len(nodes), maxNamed)], ", ")
+	if more := len(nodes) - maxNamed; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}

@@ -1,0 +1,381 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/temporal"
+
+	planactivity "drydock/activities/plan"
+	"drydock/activities/settings"
+	"drydock/api"
+	"drydock/rules/rollout"
+	"drydock/workflows/controller"
+	"drydock/workflows/controller/controllertest"
+)
+
+var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+type option func(*plan)
+
+// given is a plan of nodes n0, n1 and so on that is prepared, knows what runs, and has a fresh list.
+func given(t *testing.T, input string, options ...option) *plan {
+	t.Helper()
+	p, err := newPlan(controller.Info{WorkflowID: "maintenance-plan/kernel", Run: "run"}, []byte(input))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Begin(now)
+	p.Prepared, p.Known, p.Digest, p.ListedAt = &settings.Prepared{}, true, "d", now
+	for _, o := range options {
+		o(p)
+	}
+	return p
+}
+
+func in(stage string) string {
+	return `{"all":true,"stage":"` + stage + `","strategy":{"type":"allAtOnce"}}`
+}
+
+// nodes are the states of n0, n1 and so on. One that runs, is held or ends has the run "r" and its name, one that is "begins" has none.
+func nodes(states ...rollout.State) option {
+	return func(p *plan) {
+		for i, state := range states {
+			n := rollout.Node{Facts: rollout.Facts{Name: fmt.Sprint("n", i)}, State: state}
+			switch state {
+			case rollout.Running, rollout.Held:
+				n.RunID, n.Tries = "r"+n.Name, 1
+			case "begins":
+				n.State, n.Tries = rollout.Running, 1
+			case "ends":
+				n.State, n.RunID = rollout.Done, "r"+n.Name
+			}
+			p.Nodes = append(p.Nodes, n)
+		}
+	}
+}
+
+func begun(all ...planactivity.Begun) option { return func(p *plan) { p.Inventory = all } }
+
+func stale(p *plan) { p.ListedAt = now.Add(-time.Minute) }
+
+func stopped(p *plan) { p.stop(api.PlanCancelled, "cancelled", now) }
+
+func unknown(p *plan) { p.Known, p.MayRun = false, true }
+
+// show is a decision in words, with the states of the nodes.
+func show(d controller.Decision) string {
+	var all []string
+	name := func(k controller.Key) string { return strings.TrimSuffix(k.Kind+"/"+k.Of, "/") }
+	for _, x := range d.Effects {
+		all = append(all, name(controller.Came(x, nil).Key))
+	}
+	for _, w := range d.Watches {
+		all = append(all, "watch "+name(w.Key))
+	}
+	if !d.Wake.IsZero() {
+		all = append(all, "wake "+d.Wake.Sub(now).String())
+	}
+	if d.End != nil {
+		all = append(all, "end")
+	}
+	return strings.Join(all, ", ")
+}
+
+func key(kind, of string) controller.Key { return controller.Key{Kind: kind, Of: of} }
+
+func TestARollingPlanDecides(t *testing.T) {
+	const (
+		one  = `{"all":true}`
+		two  = `{"all":true,"strategy":{"maxParallel":2,"maxFailures":5}}`
+		rest = `{"all":true,"strategy":{"pauseBetween":"5m"}}`
+	)
+	const w, r, h, x, done = rollout.Waiting, rollout.Running, rollout.Held, rollout.Failed, rollout.Done
+	for name, c := range map[string]struct {
+		input    string
+		options  []option
+		underWay []controller.Key
+		want     string
+		phase    api.PlanPhase
+		states   string
+	}{
+		"asks the worker first":               {one, []option{func(p *plan) { p.Prepared = nil }}, nil, "prepare", api.PlanRunning, ""},
+		"finds what runs before it begins":    {one, []option{nodes(w, w), func(p *plan) { p.Known, p.Digest = false, "" }}, nil, "find, list", api.PlanRunning, "waiting waiting"},
+		"what runs is waited for meanwhile":   {one, []option{nodes(r, w), unknown}, nil, "find, watch ends", api.PlanRunning, "running waiting"},
+		"the first node begins":               {one, []option{nodes(w, w)}, nil, "begin/n0", api.PlanRunning, "running waiting"},
+		"a start is not repeated":             {one, []option{nodes("begins", w)}, []controller.Key{key(beginNode, "n0")}, "", api.PlanRunning, "running waiting"},
+		"a start that was refused is":         {one, []option{nodes("begins", w)}, nil, "begin/n0", api.PlanRunning, "running waiting"},
+		"but not while its ID is taken":       {one, []option{nodes("begins", w), func(p *plan) { set(&p.Sought, "n0", true) }}, nil, "find", api.PlanRunning, "running waiting"},
+		"on a list that is fresh":             {one, []option{nodes(w, w), stale}, nil, "list", api.PlanRunning, "waiting waiting"},
+		"while all places are taken, none":    {one, []option{nodes(r, w), stale}, nil, "watch ends", api.PlanRunning, "running waiting"},
+		"a pause between":                     {rest, []option{nodes(done, w), func(p *plan) { p.Progress.LastEnd = now }}, nil, "wake 5m0s", api.PlanRunning, "done waiting"},
+		"a node that ends has no place":       {one, []option{nodes("ends", w)}, nil, "begin/n1, watch ends", api.PlanRunning, "done running"},
+		"too many failures":                   {one, []option{nodes(x, w)}, nil, "", api.PlanPaused, "failed waiting"},
+		"paused before a start":               {two, []option{nodes("begins", "begins", w), func(p *plan) { p.pause("by ann", now) }}, []controller.Key{key(beginNode, "n1")}, "", api.PlanPaused, "waiting running waiting"},
+		"skipped before a start":              {two, []option{nodes("begins", "begins"), skips("n0")}, []controller.Key{key(beginNode, "n1")}, "", api.PlanRunning, "skipped running"},
+		"skipped while it starts":             {two, []option{nodes("begins", r), skips("n0")}, []controller.Key{key(beginNode, "n0")}, "watch ends", api.PlanRunning, "running running"},
+		"skipped while it runs":               {two, []option{nodes(r, r), skips("n0")}, nil, "order/n0, watch ends", api.PlanRunning, "running running"},
+		"stopped":                             {two, []option{nodes("begins", r, h, w), stopped}, nil, "order/n1, watch ends", api.PlanRunning, "waiting running held waiting"},
+		"stopped, and nothing runs":           {two, []option{nodes(done, h, w), stopped}, nil, "end", api.PlanCancelled, "done held waiting"},
+		"stopped, a node ends":                {two, []option{nodes("ends", w), stopped}, nil, "watch ends", api.PlanRunning, "done waiting"},
+		"stopped before it knows":             {two, []option{nodes(w), stopped, func(p *plan) { p.Known, p.Digest = false, "" }}, nil, "end", api.PlanCancelled, "waiting"},
+		"stopped after a reset":               {two, []option{nodes(w), stopped, unknown}, nil, "find", api.PlanRunning, "waiting"},
+		"an end needs a fresh list":           {one, []option{nodes(done, done), stale}, nil, "list", api.PlanRunning, "done done"},
+		"the end":                             {one, []option{nodes(done, done)}, nil, "end", api.PlanCompleted, "done done"},
+		"the end, with failures":              {two, []option{nodes(done, h)}, nil, "end", api.PlanIncomplete, "done held"},
+		"the end is recorded":                 {one, []option{nodes(done), func(p *plan) { p.Prepared.Audited = true }}, nil, "record/audit-record/plan/kernel", api.PlanCompleted, "done"},
+		"an earlier plan's takes a place":     {one, []option{nodes(w, w), begun(planactivity.Begun{Node: "n1", RunID: "r", Earlier: true})}, nil, "watch ends", api.PlanRunning, "waiting running"},
+		"one with other settings too":         {one, []option{nodes(w, w), begun(planactivity.Begun{Node: "n1", RunID: "r", Earlier: true, Refused: "reason differs"})}, nil, "watch ends", api.PlanRunning, "waiting running"},
+		"one of a node that is none":          {one, []option{nodes(w, w), begun(planactivity.Begun{Node: "x", RunID: "r", Earlier: true})}, nil, "begin/n0", api.PlanRunning, "running waiting"},
+		"one of another requestor":            {one, []option{nodes(w, w), begun(planactivity.Begun{Node: "n1", RunID: "r", Earlier: true, Requestor: "ops"})}, nil, "begin/n0", api.PlanRunning, "running waiting"},
+		"its own of a node that is none":      {one, []option{nodes(w), begun(planactivity.Begun{Node: "x", RunID: "r"})}, nil, "watch ends", api.PlanRunning, "waiting running"},
+		"one that is somebody else's":         {one, []option{nodes("begins", w), begun(planactivity.Begun{Node: "n0", RunID: "r", Foreign: true})}, nil, "list", api.PlanRunning, "waiting waiting"},
+		"found after a stop, it is cancelled": {one, []option{nodes(w), stopped, begun(planactivity.Begun{Node: "n0", RunID: "r"})}, nil, "order/n0, watch ends", api.PlanRunning, "running"},
+		"one that is held pauses":             {one, []option{nodes(w, w), begun(planactivity.Begun{Node: "n1", RunID: "r", Held: true, Why: "disk"})}, nil, "watch ends", api.PlanPaused, "waiting held"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := given(t, c.input, c.options...)
+			d := controllertest.Again(t, p, controller.At(now, c.underWay...), show)
+			var states []string
+			for _, n := range p.Nodes {
+				states = append(states, n.State.Word())
+			}
+			if got := show(d); got != c.want || p.Phase != c.phase || strings.Join(states, " ") != c.states {
+				t.Errorf("%q %s %q, want %q %s %q", got, p.Phase, states, c.want, c.phase, c.states)
+			}
+		})
+	}
+}
+
+// skips has somebody skip a node.
+func skips(node string) option {
+	return func(p *plan) { skip{api.NodeOfPlan{Node: node}}.Apply(p, now) }
+}
+
+func staging(change func(*staged)) option { return func(p *plan) { change(p.Staged) } }
+
+func TestAStagedPlanDecides(t *testing.T) {
+	const w, r, done = rollout.Waiting, rollout.Running, rollout.Done
+	answered := staging(func(s *staged) {
+		s.Sent, s.Delivered, s.Answered, s.Taken = s.Revision, s.Revision, s.Revision, len(s.Begun)
+	})
+	to := func(stage api.Stage) option {
+		return func(p *plan) { p.enterStage(stage, api.Message{}, now); p.ListedAt = now }
+	}
+	for name, c := range map[string]struct {
+		stage   string
+		options []option
+		want    string
+		phase   api.PlanPhase
+	}{
+		"Idle":                              {"Idle", []option{nodes(w)}, "", api.PlanRunning},
+		"Idle, with no list":                {"Idle", []option{func(p *plan) { p.Digest = "" }}, "list", api.PlanRunning},
+		"Idle, and asked":                   {"Idle", []option{nodes(w), staging(func(s *staged) { s.Asked++ })}, "intent/0/1", api.PlanRunning},
+		"Idle, chosen otherwise":            {"Idle", []option{nodes(w), func(p *plan) { p.Digest = matchAgain }}, "list", api.PlanRunning},
+		"Idle, cancelled":                   {"Idle", []option{nodes(w), stopped}, "end", api.PlanCancelled},
+		"Cordon looks first":                {"Cordon", []option{nodes(w), func(p *plan) { p.ListedAt = time.Time{} }}, "list", api.PlanRunning},
+		"Cordon":                            {"Cordon", []option{nodes(w)}, "intent/1/0, watch nodes", api.PlanRunning},
+		"Cordon, answered":                  {"Cordon", []option{nodes(r), answered}, "intent/1/0, watch nodes", api.PlanRunning},
+		"Drain after it looks first":        {"Cordon", []option{nodes(r), answered, func(p *plan) { p.enterStage(rollout.Drain, api.Message{}, now) }}, "list", api.PlanRunning},
+		"Drain":                             {"Cordon", []option{nodes(r), answered, to(rollout.Drain)}, "intent/2/0, watch nodes", api.PlanRunning},
+		"Drain, cancelled":                  {"Drain", []option{nodes(r), answered, stopped}, "intent/2/0", api.PlanRunning},
+		"Complete":                          {"Drain", []option{nodes(r), answered, to(rollout.Complete)}, "intent/2/0", api.PlanRunning},
+		"Complete, and given back":          {"Drain", []option{nodes(done), answered, to(rollout.Complete), staging(func(s *staged) { s.Released = true })}, "end", api.PlanCompleted},
+		"Complete, nothing was ever sent":   {"Idle", []option{nodes(w), to(rollout.Complete)}, "end", api.PlanCompleted},
+		"Complete, something may have been": {"Drain", []option{nodes(w), staging(func(s *staged) { s.Sent = 1 }), to(rollout.Complete)}, "intent/2/0", api.PlanRunning},
+		"after a reset":                     {"Drain", []option{nodes(r), answered, func(p *plan) { p.Reset(now) }}, "find, list", api.PlanRunning},
+		"after a reset, with a list":        {"Drain", []option{nodes(r), answered, func(p *plan) { p.Reset(now); p.Known, p.ListedAt = true, now }}, "intent/1048578/1, watch nodes", api.PlanRunning},
+		"what an earlier plan began":        {"Idle", []option{nodes(w), begun(planactivity.Begun{Node: "n0", RunID: "r", Earlier: true})}, "", api.PlanRunning},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := given(t, in(c.stage), c.options...)
+			if got := show(controllertest.Again(t, p, controller.At(now), show)); got != c.want || p.Phase != c.phase {
+				t.Errorf("%q %s, want %q %s", got, p.Phase, c.want, c.phase)
+			}
+		})
+	}
+}
+
+// TestWhatAnEarlierPlanHasBegunIsSaid: in the status, for each node and in the events, of which the audit record is made too.
+func TestWhatAnEarlierPlanHasBegunIsSaid(t *testing.T) {
+	p := given(t, `{"all":true,"strategy":{"maxParallel":3}}`, nodes("", "", ""), begun(
+		planactivity.Begun{Node: "n0", RunID: "r0", Earlier: true}, planactivity.Begun{Node: "n1", RunID: "r1", Earlier: true, Refused: "drain.force differs"},
+		planactivity.Begun{Node: "x", RunID: "r2", Earlier: true}))
+	p.Decide(controller.At(now))
+	status, err := p.page(api.PlanStatusRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	notes := map[string]string{}
+	for _, n := range status.Nodes {
+		notes[n.Node] = n.Note
+	}
+	if !strings.Contains(notes["n0"], "is adopted") || !strings.Contains(notes["n1"], "drain.force differs: it is begun anew when that has ended") {
+		t.Errorf("%+v", notes)
+	}
+	var said []string
+	for _, e := range api.RecordOfPlan(status, "").Phases {
+		said = append(said, e.Message)
+	}
+	for _, want := range []string{
+		"adopted from an earlier plan of this name, because the settings are the same: the maintenances of n0",
+		"not adopted from an earlier plan of this name, because the settings differ: their end is waited for: the maintenances of n1",
+		"left alone, because an earlier plan of this name has begun them for other nodes, or another requestor: the maintenances of x",
+	} {
+		if !slices.Contains(said, want) {
+			t.Errorf("it says %q, not %q", said, want)
+		}
+	}
+	// The end of what it has adopted counts, that of what it refuses has the node begun anew.
+	for name, run := range map[string]string{"n0": "r0", "n1": "r1"} {
+		p.nodeEnded(name, planactivity.Ended{Flight: planactivity.Flight{RunID: run}, Phase: api.Completed}, now)
+	}
+	if p.node("n0").State != rollout.Done || p.node("n1").State != rollout.Waiting || p.node("n1").Tries != 0 || len(p.Refused) > 0 {
+		t.Errorf("%+v, %v", p.Nodes, p.Refused)
+	}
+}
+
+// starts are the starts of a decision.
+func starts(p *plan) (all []controller.Start) {
+	for _, x := range p.Decide(controller.At(now)).Effects {
+		if s, ok := x.(controller.Start); ok {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+func outcome(begun, result any, err error) controller.Outcome {
+	o := controller.Came(begun, result)
+	o.Err = err
+	return o
+}
+
+func TestAStartThatComesToSomethingElse(t *testing.T) {
+	for name, c := range map[string]struct {
+		err    error
+		state  rollout.State
+		sought bool
+	}{
+		"another runs under its ID": {serviceerror.NewWorkflowExecutionAlreadyStarted("it runs", "", ""), rollout.Running, true},
+		"it cannot be begun":        {errors.New("no such type"), rollout.Failed, false},
+	} {
+		p := given(t, `{"all":true,"strategy":{"maxFailures":1}}`, nodes("", ""))
+		p.Outcome(outcome(starts(p)[0], nil, c.err), now)
+		if n := p.node("n0"); n.State != c.state || p.Sought["n0"] != c.sought {
+			t.Errorf("%s: %+v, sought %v", name, n, p.Sought)
+		}
+	}
+}
+
+// TestANodeWhoseIDIsTakenIsLookedAt, and what it says of itself meanwhile counts.
+func TestANodeWhoseIDIsTakenIsLookedAt(t *testing.T) {
+	p := given(t, `{"all":true}`, nodes("begins", ""), func(p *plan) { set(&p.Sought, "n0", true) })
+	find := p.Decide(controller.At(now)).Effects[0]
+	if in := find.(controller.Activity).Input.(planactivity.FindInput); len(in.Nodes) != 1 || in.Nodes[0] != "n0" || string(in.Maintenance) != `{"requestor":"plan-kernel"}` {
+		t.Errorf("%+v", in)
+	}
+	early := nodeNews{api.NodeNews{Node: "n0", RunID: "r", Held: true, Why: "disk"}}
+	if err := early.Check(p, now); err != nil {
+		t.Fatal(err)
+	}
+	early.Apply(p, now)
+	p.Outcome(outcome(find, api.List[planactivity.Begun]{{Node: "n0", RunID: "r"}}, nil), now)
+	p.Decide(controller.At(now))
+	if n := p.node("n0"); n.RunID != "r" || n.State != rollout.Held || n.Note != "disk" || len(p.Early)+len(p.Sought) > 0 || p.Phase != api.PlanPaused {
+		t.Errorf("%+v, %s", n, p.Phase)
+	}
+	p = given(t, `{"all":true}`, nodes("begins", ""), func(p *plan) { set(&p.Sought, "n0", true) })
+	p.Outcome(outcome(p.Decide(controller.At(now)).Effects[0], api.List[planactivity.Begun]{}, nil), now) // it has just ended
+	if got := show(p.Decide(controller.At(now))); got != "begin/n0" {
+		t.Error(got)
+	}
+}
+
+// TestAnInputThatCannotBeMadeFailsItsNode, and not the plan.
+func TestAnInputThatCannotBeMadeFailsItsNode(t *testing.T) {
+	p := given(t, `{"all":true,"strategy":{"maxParallel":2,"maxFailures":1}}`, nodes("", "", ""))
+	p.spec.Maintenance = []byte(`{"drain":`)
+	d := controllertest.Again(t, p, controller.At(now), show)
+	if n := p.node("n0"); n.State != rollout.Failed || !strings.Contains(n.Note, "has no input") || p.Phase != api.PlanPaused || show(d) != "" {
+		t.Errorf("%+v, %s, %s", n, p.Phase, show(d))
+	}
+}
+
+func TestALookUpFromBeforeAResetDoesNotCount(t *testing.T) {
+	p := given(t, `{"all":true}`, nodes(""), unknown)
+	o := outcome(p.Decide(controller.At(now)).Effects[0], api.List[planactivity.Begun]{}, nil)
+	o.Stale = true
+	if p.Outcome(o, now); p.Known {
+		t.Error("it counts")
+	}
+	o.Stale = false
+	if p.Outcome(o, now); !p.Known {
+		t.Error("it does not count")
+	}
+}
+
+// TestAMaintenanceThatWasTerminatedMayHaveBeenReset: it is waited for, and cancelled again where it is to end.
+func TestAMaintenanceThatWasTerminatedMayHaveBeenReset(t *testing.T) {
+	p := given(t, `{"all":true}`, nodes(""))
+	start := starts(p)[0]
+	o := outcome(start, nil, nil)
+	o.Run = "r"
+	p.Outcome(o, now)
+	p.stop(api.PlanCancelled, "cancelled", now)
+	order := p.Decide(controller.At(now)).Effects[0]
+	p.Outcome(outcome(order, nil, nil), now)
+	if got := show(p.Decide(controller.At(now))); got != "watch ends" {
+		t.Error(got)
+	}
+	o.What, o.Err = controller.Terminated, &temporal.TerminatedError{}
+	p.Outcome(o, now)
+	if got := show(p.Decide(controller.At(now))); got != "order/n0, watch ends" {
+		t.Error(got)
+	}
+}
+
+func TestAPlanWhoseNodesCanNeverBeListedIsAborted(t *testing.T) {
+	p := given(t, `{"all":true}`, func(p *plan) { p.Digest = "" })
+	list := p.Decide(controller.At(now)).Effects[0]
+	p.Outcome(outcome(list, nil, temporal.NewNonRetryableApplicationError("15,001 nodes match", api.ErrorInvalidSpec, nil)), now)
+	if d := p.Decide(controller.At(now)); d.End == nil || d.End.Err == nil || p.Phase != api.PlanAborted {
+		t.Errorf("%s: %+v", p.Phase, d)
+	}
+}
+
+// TestAListOfOtherNodesDoesNotCount: they were chosen otherwise while they were listed.
+func TestAListOfOtherNodesDoesNotCount(t *testing.T) {
+	p := given(t, in("Idle"), func(p *plan) { p.Digest = "" })
+	list := p.Decide(controller.At(now)).Effects[0]
+	setSelector{api.SetSelector{Selection: rollout.Selection{Selector: "a=b"}}}.Apply(p, now)
+	listed := planactivity.Listed{Digest: "new", Nodes: []rollout.Facts{{Name: "a"}}}
+	if p.Outcome(outcome(list, listed, nil), now); len(p.Nodes) > 0 {
+		t.Errorf("%+v", p.Nodes)
+	}
+	if p.Outcome(outcome(p.Decide(controller.At(now)).Effects[0], listed, nil), now); len(p.Nodes) != 1 {
+		t.Errorf("%+v", p.Nodes)
+	}
+}
+
+// TestAQuestionThatComesWhileTheIntentIsUnderWayIsAnswered: what is under way may have arrived before.
+func TestAQuestionThatComesWhileTheIntentIsUnderWayIsAnswered(t *testing.T) {
+	p := given(t, in("Idle"), nodes(""))
+	ask := progress{api.PlanProgress{RunID: "run", Repeat: true}}
+	ask.Apply(p, now)
+	intent := p.Decide(controller.At(now)).Effects[0]
+	ask.Apply(p, now)
+	p.Outcome(outcome(intent, nil, nil), now)
+	again := p.Decide(controller.At(now)).Effects
+	if len(again) != 1 || controller.Came(again[0], nil).Key == controller.Came(intent, nil).Key {
+		t.Fatalf("%+v", again)
+	}
+	if p.Outcome(outcome(again[0], nil, nil), now); len(p.Decide(controller.At(now)).Effects) > 0 {
+		t.Error("it goes on answering")
+	}
+}

@@ -1,0 +1,260 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+
+	planactivity "drydock/activities/plan"
+	"drydock/api"
+	"drydock/rules/bounds"
+	"drydock/rules/number"
+	"drydock/rules/rollout"
+	"drydock/workflows/call"
+	"drydock/workflows/controller"
+)
+
+const (
+	// triesOfBusy is how often a node is tried that somebody else's maintenance has, where the strategy does not say, and busyComeBack the
+	// pause between.
+	triesOfBusy  = 3
+	busyComeBack = 10 * time.Minute
+)
+
+// nodeBegan takes whether the maintenance of a node was started, and its end.
+func (p *plan) nodeBegan(o controller.Outcome, now time.Time) {
+	name := o.Key.Of
+	n := p.node(name)
+	if n == nil {
+		return
+	}
+	switch o.What {
+	case controller.Ended:
+		var result api.Result
+		err := o.Get(&result)
+		p.nodeEnded(name, planactivity.EndOf(planactivity.Flight{RunID: o.Run}, result, err), now)
+		return
+	case controller.Terminated: // a reset terminates too, and what goes on may know nothing of its cancellation
+		if n.RunID == o.Run {
+			p.takeBack(n)
+		}
+		return
+	}
+	if n.State != rollout.Running || n.RunID != "" {
+		return
+	}
+	switch {
+	case o.Err == nil:
+		n.RunID = o.Run
+	case temporal.IsWorkflowExecutionAlreadyStartedError(o.Err):
+		set(&p.Sought, name, true)
+	default:
+		p.Rest(o.Key, 0, now)
+		p.nodeEnded(name, planactivity.Ended{Phase: api.Failed, Message: "it could not be started: " + call.Cause(o.Err)}, now)
+	}
+}
+
+// found takes which maintenances were begun.
+func (p *plan) found(o controller.Outcome, now time.Time) {
+	var found api.List[planactivity.Begun]
+	asked := o.Begun.(controller.Activity).Input.(planactivity.FindInput).Nodes
+	if err := o.Get(&found); err != nil {
+		p.Fails(o.Key, "the maintenances that run cannot be found", call.Cause(err), now)
+		return
+	}
+	if o.Stale {
+		return
+	}
+	p.Known = p.Known || len(asked) == 0
+	p.Inventory = append(p.Inventory, found...)
+	for _, node := range asked {
+		delete(p.Sought, node)
+	}
+}
+
+// takeInventory takes the maintenances that were found: the plan's own, and those of an earlier plan of its name that it adopts, or whose
+// end it waits for because it refuses them. The others it leaves alone.
+func (p *plan) takeInventory(now time.Time) {
+	var adopted, refused, left []string
+	for _, found := range p.Inventory {
+		n := p.node(found.Node)
+		if n == nil && !found.Earlier && !found.Foreign {
+			p.setNodes(append(p.Nodes, rollout.Node{Facts: rollout.Facts{Name: found.Node}}))
+			n = p.node(found.Node)
+		}
+		switch {
+		case found.Requestor != "" || n == nil:
+			left = append(left, found.Node)
+			continue
+		case n.State != rollout.Waiting && n.State != rollout.Running:
+			continue
+		case found.Foreign:
+			n.RunID = ""
+			p.blocked(n, "a maintenance that no plan of this name has begun has its workflow ID", now)
+			p.Progress.LastEnd = now
+			continue
+		}
+		if n.State == rollout.Waiting || n.RunID != found.RunID {
+			setState(n, rollout.Running, "", now)
+			n.RunID, n.NotBefore, n.Tries, p.MayRun = found.RunID, 0, max(n.Tries, 1), true
+		}
+		switch {
+		case found.Refused != "":
+			set(&p.Refused, n.Name, true)
+			n.Note = bounds.Cut("an earlier plan of this name has begun its maintenance, and "+found.Refused+": it is begun anew when that has ended", maxNote)
+			refused = append(refused, n.Name)
+			if p.Stop != "" {
+				p.release(n, now)
+			}
+			continue
+		case found.Earlier:
+			n.Note = "its maintenance is adopted: an earlier plan of this name has begun it"
+			adopted = append(adopted, n.Name)
+		}
+		p.takeBack(n)
+		p.takeNews(api.NodeNews{Node: n.Name, RunID: n.RunID, Held: found.Held, Why: found.Why}, now)
+		if early, there := p.Early[n.Name]; there {
+			p.takeNews(early, now)
+		}
+		delete(p.Early, n.Name)
+	}
+	p.Inventory = nil
+	for _, of := range []struct {
+		nodes []string
+		what  string
+	}{
+		{adopted, "adopted from an earlier plan of this name, because the settings are the same"},
+		{refused, "not adopted from an earlier plan of this name, because the settings differ: their end is waited for"},
+		{left, "left alone, because an earlier plan of this name has begun them for other nodes, or another requestor"},
+	} {
+		if len(of.nodes) > 0 {
+			p.note(of.what+": the maintenances of "+named(of.nodes), now)
+		}
+	}
+}
+
+// release gives up the maintenance of an earlier plan whose end is waited for.
+func (p *plan) release(n *rollout.Node, now time.Time) {
+	delete(p.Refused, n.Name)
+	setState(n, rollout.Waiting, "", now)
+	n.RunID, n.Tries = "", n.Tries-1
+	p.Digest = matchAgain
+}
+
+// awaitEnds waits for the ends of the maintenances that the frame does not hear of; nil is that there are none. Those that run come first:
+// of very many, the activity reports the ends of the first at once.
+func (p *plan) awaitEnds(t controller.Turn) *controller.Watch {
+	var awaited api.List[planactivity.Flight]
+	for _, first := range []bool{true, false} {
+		for i := range p.Nodes {
+			n := &p.Nodes[i]
+			runs := n.State == rollout.Running
+			if (runs || n.State == rollout.Held || n.Ending()) && runs == first && n.RunID != "" && !t.Hears(n.RunID) {
+				awaited = append(awaited, planactivity.Flight{WorkflowID: p.maintenanceID(n.Name), RunID: n.RunID})
+			}
+		}
+	}
+	if len(awaited) == 0 {
+		return nil
+	}
+	return &controller.Watch{
+		Key: controller.Key{Kind: awaitEnds}, Summary: "wait for the ends of " + number.Of(len(awaited), "maintenance"), Lasts: true,
+		Call: controller.Call{Func: call.Plans.AwaitEnds}, Input: awaited,
+	}
+}
+
+// sawEnds takes the ends that the watch has seen.
+func (p *plan) sawEnds(o controller.Outcome, now time.Time) {
+	var ended []planactivity.Ended
+	if o.Get(&ended) != nil {
+		return
+	}
+	for _, one := range ended {
+		if _, node, _, err := api.ParseMaintenanceID(one.WorkflowID); err == nil {
+			p.nodeEnded(node, one, now)
+		}
+	}
+}
+
+// nodeEnded takes the end of a node's maintenance.
+func (p *plan) nodeEnded(name string, how planactivity.Ended, now time.Time) {
+	n := p.node(name)
+	switch {
+	case n == nil || n.State != rollout.Running && n.State != rollout.Held && !n.Ending():
+		return
+	case n.RunID != "" && how.RunID != "" && n.RunID != how.RunID:
+		return
+	case p.Refused[name]:
+		p.release(n, now)
+		p.note("the maintenance of "+name+" by an earlier plan has ended: it is begun anew in its turn", now)
+		return
+	case n.Ending() && how.Phase == api.Completed:
+		n.RunID = ""
+		return // since the node was back, it is over
+	}
+	if n.State != rollout.Held && how.Phase != api.Cancelled {
+		n.Forgiven = false // what somebody forgave was repaired meanwhile: this is another failure
+	}
+	n.RunID = ""
+	if how.Phase == api.Failed && how.Kind == api.ErrorNotDrained && p.spec.Strategy.OnBlocked != rollout.WaitBlocked {
+		p.blocked(n, how.Message, now)
+	} else {
+		state, note := p.after(name, how)
+		setState(n, state, note, now)
+	}
+	delete(p.Skipping, name)
+	p.Progress.LastEnd = now
+}
+
+// after is the state of a node that follows from the end of its maintenance, and why.
+func (p *plan) after(name string, how planactivity.Ended) (rollout.State, string) {
+	switch {
+	case how.Unknown:
+		return rollout.Failed, "nothing is known of its maintenance"
+	case how.Phase == api.Completed:
+		return rollout.Done, ""
+	case how.Phase == api.NodeGone, how.Kind == api.ErrorNodeNotFound:
+		return rollout.Gone, how.Message
+	case how.Phase == api.Cancelled && (p.Stop != "" || p.Skipping[name]):
+		return rollout.Skipped, how.Message
+	default:
+		return rollout.Failed, how.Message
+	}
+}
+
+// blocked is what becomes of a node that could not be emptied, or is somebody else's.
+func (p *plan) blocked(n *rollout.Node, why string, now time.Time) {
+	s := p.spec.Strategy
+	setState(n, rollout.Failed, why, now)
+	if s.OnBlocked == rollout.AbortBlocked {
+		p.stop(api.PlanAborted, bounds.Cut(fmt.Sprintf("node %s was blocked: %s", n.Name, n.Note), bounds.Text), now)
+		return
+	}
+	tries, pause := s.Tries, s.ComeBackAfter.Std()
+	if s.OnBlocked == rollout.WaitBlocked {
+		tries, pause = triesOfBusy, busyComeBack
+	}
+	if n.Tries < tries {
+		n.State, n.NotBefore, n.Forgiven = rollout.Waiting, now.Add(pause).Unix(), false
+		p.Digest = matchAgain
+	}
+}
+
+// takeNews takes what a maintenance says of itself.
+func (p *plan) takeNews(news api.NodeNews, now time.Time) {
+	n := p.node(news.Node)
+	switch {
+	case n == nil || n.RunID == "" || n.RunID != news.RunID || p.Refused[news.Node]:
+	case news.Back && n.State == rollout.Running:
+		setState(n, rollout.Done, "", now)
+		p.Progress.LastEnd = now
+	case news.Held && n.State == rollout.Running:
+		setState(n, rollout.Held, news.Why, now)
+		n.Forgiven = false
+		p.Progress.LastEnd = now
+	case !news.Held && n.State == rollout.Held:
+		// It stays forgiven: who releases it, or has it cancelled, gives up what has failed already.
+		setState(n, rollout.Running, "", now)
+	}
+}
