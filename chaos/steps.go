@@ -70,6 +70,7 @@ var steps = slices.Concat(otherSteps, drainsSteps, maintainsSteps)
 // otherSteps are those of maintenances, plans and health checks.
 var otherSteps = []step{
 	{name: "list-nodes", what: "activity ListPlanNodes, and the watch of all nodes", task: "ListPlanNodes", requests: allNodes, rewatch: true, plan: rolls},
+	{name: "find-earlier", what: "activity FindBegun of a plan that begins, for what an earlier one of its name has left", task: "FindBegun", plan: rolls},
 	{name: "begin-node", what: "a plan begins the maintenance of a node", call: command(starts(api.NodeMaintenanceType)), plan: rolls},
 	{name: "preflight", what: "activity CheckPreflight, and its requests", task: "CheckPreflight", preflight: spec.PreflightFail},
 	{name: "await-preflight", what: "activity AwaitPreflight, and its requests", task: "AwaitPreflight", preflight: spec.PreflightWait},
@@ -101,7 +102,7 @@ var otherSteps = []step{
 	{name: "await-work", what: "activity AwaitWork, and its look at the node that reboots", task: "AwaitWork", requests: readsNode, work: reboots},
 	{name: "end-work", what: "activity EndWork: somebody says done while the work goes on", task: "EndWork", work: goesOn},
 	{name: "node-news", what: "a maintenance tells its plan that it waits for a decision", call: command(signals(api.SignalNodeNews)), plan: hears},
-	{name: "find-begun", what: "activity FindBegun of a plan that was reset", task: "FindBegun", plan: anew},
+	{name: "find-begun", what: "activity FindBegun of a plan that was reset", task: "FindBegun", input: `"again":true`, plan: anew},
 	{name: "await-ends", what: "activity AwaitEnds of a plan that was reset", task: "AwaitEnds", plan: anew},
 	{name: "await-plan-nodes", what: "activity AwaitPlanNodes of a plan in lockstep, and the watch of all nodes", task: "AwaitPlanNodes", requests: allNodes, rewatch: true, plan: together},
 	{name: "send-intent", what: "activity SendIntent, by which a plan tells the lockstep what it intends", task: "SendIntent", plan: together},

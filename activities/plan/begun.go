@@ -26,9 +26,10 @@ import (
 
 // FindInput asks which maintenances there are that the calling plan has begun, or an earlier plan of its name.
 type FindInput struct {
-	// RunID is the first run of the plan's chain, Since when that was started.
+	// RunID is the first run of the plan's chain, Since when that was started. Again: it may have begun some itself.
 	RunID string    `json:"runId"`
 	Since time.Time `json:"since"`
+	Again bool      `json:"again,omitempty"`
 	// Requestor is that of the plan's maintenances, Maintenance the input of one without its node.
 	Requestor   string          `json:"requestor"`
 	Maintenance json.RawMessage `json:"maintenance,omitempty"`
@@ -110,9 +111,11 @@ func (a *Activities) candidates(ctx context.Context, in FindInput) (ids []string
 		return ids, nil
 	}
 	begun := fmt.Sprintf("WorkflowType = '%s' AND ParentWorkflowId = '%s'", api.NodeMaintenanceType, info.WorkflowExecution.ID)
-	for _, query := range []string{
-		fmt.Sprintf("%s AND StartTime >= '%s'", begun, in.Since.UTC().Format(time.RFC3339Nano)), begun + " AND ExecutionStatus = 'Running'",
-	} {
+	queries := []string{begun + " AND ExecutionStatus = 'Running'"}
+	if in.Again {
+		queries = append(queries, fmt.Sprintf("%s AND StartTime >= '%s'", begun, in.Since.UTC().Format(time.RFC3339Nano)))
+	}
+	for _, query := range queries {
 		request := &workflowservice.ListWorkflowExecutionsRequest{Namespace: a.Namespace, Query: query}
 		for more := true; more; more = len(request.NextPageToken) > 0 {
 			page, err := a.Temporal.ListWorkflow(ctx, request)

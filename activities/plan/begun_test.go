@@ -144,7 +144,7 @@ func TestWhatAPlanOfThisNameHasBegunIsFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := &Activities{Temporal: serverOf(t, map[string]found{id: c.is}, id), Nodes: k8s.NewNodes(k8stest.New().Client(t))}
 			got, err := activitytest.Call(t, a.FindBegun, FindInput{
-				RunID: "first", Since: time.Now(), Requestor: "plan-k", Nodes: c.asked,
+				RunID: "first", Since: time.Now(), Again: true, Requestor: "plan-k", Nodes: c.asked,
 				Maintenance: []byte(`{"requestor":"plan-k","reason":"kernel","notBefore":"2026-03-01T13:00:00Z"}`),
 			})
 			var want api.List[Begun]

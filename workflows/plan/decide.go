@@ -97,10 +97,7 @@ func (p *plan) Outcome(o controller.Outcome, now time.Time) {
 
 // prepare has the worker look up what the plan names of its configuration.
 func (p *plan) prepare(now time.Time) controller.Effect {
-	sample, err := p.spec.InputOf("any", now)
-	if err != nil { // it was decoded: this cannot be
-		sample = []byte("{}")
-	}
+	sample, _ := p.spec.InputOf("any", now) // it was decoded
 	return controller.Activity{
 		Meta: controller.Meta{Key: controller.Key{Kind: prepare}, Summary: "look up what the plan names"},
 		Call: controller.Call{Func: call.Settings.Prepare, Local: true}, Input: json.RawMessage(sample),
@@ -217,11 +214,8 @@ func equalAsJSON(a, b any) bool {
 // find finds the maintenances that this plan, or an earlier one of its name, has begun. Where a start has shown that there is one, only
 // those are looked at.
 func (p *plan) find(now time.Time) controller.Effect {
-	sample, err := p.sample(now)
-	if err != nil { // it was decoded: this cannot be
-		sample = json.RawMessage("{}")
-	}
-	in := planactivity.FindInput{RunID: p.Info.Run, Since: p.CreatedAt, Requestor: p.spec.Requestor, Maintenance: sample}
+	sample, _ := p.sample(now) // it was decoded
+	in := planactivity.FindInput{RunID: p.Info.Run, Since: p.CreatedAt, Again: p.MayRun, Requestor: p.spec.Requestor, Maintenance: sample}
 	for i := range p.Nodes {
 		if name := p.Nodes[i].Name; p.Known && p.Sought[name] {
 			in.Nodes = append(in.Nodes, name)
