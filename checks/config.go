@@ -185,7 +185,7 @@ func (s *Section) decode(kind string, kinds Kinds) error {
 	if s.Undecoded == nil || at < 0 || kinds[at].Shared == nil {
 		return nil
 	}
-	shared := kinds[at].Shared()
+	shared := named.Like(kinds[at].Shared)
 	if err := named.DecodeSection(kind, s.Undecoded, func(data []byte) error { return spec.DecodeStrict(data, shared) }); err != nil {
 		return err
 	}

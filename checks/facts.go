@@ -126,7 +126,7 @@ var daemonTolerations = []corev1.Toleration{
 	{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
 }
 
-// wantsPod tells whether a DaemonSet wants a pod on a node, as its controller decides it. Drydock's own taint is
+// wantsPod reports whether a DaemonSet wants a pod on a node, as its controller decides it. Drydock's own taint is
 // overlooked: the pod is wanted as soon as the taint goes.
 func wantsPod(set *appsv1.DaemonSet, node *corev1.Node) bool {
 	if !set.DeletionTimestamp.IsZero() {

@@ -13,14 +13,11 @@ import (
 type Kind struct {
 	// Name is the field of a check or hook that has its configuration.
 	Name string
-	// New makes the configuration of one action to read into. Where it is Checkable the kind is one of checks, and where
-	// it is Callable one of hooks.
-	New func() Action
-	// Shared makes the configuration that all actions of the kind share; nil where there is none.
-	Shared func() Shared
-	// Begun makes whoever looks after works of the kind that were begun, by their names alone; nil where none goes on by
-	// itself.
-	Begun func(e Environment) Beginner
+	// Config is an empty configuration of one action. Where it is Checkable the kind is one of checks, where it is Callable one of
+	// hooks, and where it is Startable works of the kind go on by themselves.
+	Config Action
+	// Shared is an empty configuration that all actions of the kind share; nil where there is none.
+	Shared Shared
 }
 
 // Kinds are the kinds of checks and hooks that there may be, in the order in which errors list them.
@@ -44,6 +41,13 @@ type Callable interface {
 	Action
 	// Caller is to a hook what Checker is to a check.
 	Caller(at Place, e Environment) (Caller, error)
+}
+
+// Startable is an action that goes on by itself once it was begun.
+type Startable interface {
+	Action
+	// Beginner looks after works that were begun, by their names alone.
+	Beginner(e Environment) Beginner
 }
 
 // Shared is the configuration that all actions of one kind share.
@@ -150,8 +154,8 @@ func (k Kinds) hooks() []named.Kind[Callable] { return of[Callable](k) }
 func of[A Action](kinds Kinds) []named.Kind[A] {
 	var all []named.Kind[A]
 	for _, kind := range kinds {
-		if _, can := kind.New().(A); can {
-			all = append(all, named.Kind[A]{Name: kind.Name, New: func() A { return kind.New().(A) }})
+		if config, can := kind.Config.(A); can {
+			all = append(all, named.Kind[A]{Name: kind.Name, Config: config})
 		}
 	}
 	return all

@@ -193,8 +193,8 @@ func (r *Runner) beginner(c WorkCall) (Beginner, Call, error) {
 func (r *Runner) LookAfter(kinds Kinds, e Environment) {
 	r.begun = map[validation.Kind]Beginner{}
 	for _, kind := range kinds {
-		if kind.Begun != nil {
-			r.begun[validation.Kind(kind.Name)] = kind.Begun(e)
+		if startable, ok := kind.Config.(Startable); ok {
+			r.begun[validation.Kind(kind.Name)] = startable.Beginner(e)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func (e *CallError) Error() string { return e.Doing + ": " + e.Err.Error() }
 // Unwrap returns Temporal's error.
 func (e *CallError) Unwrap() error { return e.Err }
 
-// Is tells that it is ErrUnreachable.
+// Is reports whether it is ErrUnreachable.
 func (e *CallError) Is(target error) bool { return target == ErrUnreachable && unreachable(e.Err) }
 
 // failedCall is nil for no error.
@@ -132,7 +132,7 @@ func (e *UnsettledError) Error() string {
 // Unwrap returns why nobody has confirmed it.
 func (e *UnsettledError) Unwrap() error { return e.err }
 
-// LimitsChanged tells whether limits are refused because somebody else has set others meanwhile.
+// LimitsChanged reports whether limits are refused because somebody else has set others meanwhile.
 func LimitsChanged(err error) bool {
 	var refused *RefusedError
 	return errors.As(err, &refused) && refused.Type == api.ErrorLimitsChanged
@@ -236,7 +236,7 @@ func (e *RefusedInputError) Error() string {
 	return fmt.Sprintf("the maintenance of %s is refused, nothing was done: %s", e.Node, e.Reason)
 }
 
-// Is tells that it is ErrInvalid.
+// Is reports whether it is ErrInvalid.
 func (e *RefusedInputError) Is(target error) bool { return target == ErrInvalid }
 
 // ReleasingError says that a maintenance of the same node and requestor is at its end: another one can be started once

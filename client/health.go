@@ -68,7 +68,7 @@ func (e *HealthCheckRunsError) Error() string {
 	return fmt.Sprintf("health check %s runs already", e.Name)
 }
 
-// HealthCheckRefusedError says that a health check does not do what it was told.
+// HealthCheckRefusedError says that a health check refused a message.
 type HealthCheckRefusedError struct{ Name, Reason string }
 
 func (e *HealthCheckRefusedError) Error() string {

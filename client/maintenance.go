@@ -14,7 +14,7 @@ import (
 type Maintenance struct {
 	Node, Requestor   string
 	WorkflowID, RunID string
-	// FirstRunID is the first of its runs, by which one maintenance is told from the next: RunID is another one once it
+	// FirstRunID is the first of its runs, which tells two maintenances apart: RunID is another one once it
 	// was reset, or was continued as a new run.
 	FirstRunID string
 	Started    time.Time
@@ -24,7 +24,7 @@ type Maintenance struct {
 	Execution enumspb.WorkflowExecutionStatus
 }
 
-// Running tells whether it has not ended.
+// Running reports whether it has not ended.
 func (m Maintenance) Running() bool {
 	return m.Execution == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
 }

@@ -6,7 +6,7 @@ import (
 	"drydock/api"
 )
 
-// Message is something that can be told to a maintenance. Functions such as Done and Cancel make it.
+// Message is a message to a maintenance. Functions such as Done and Cancel make it.
 type Message struct {
 	// name is the signal's.
 	name    string
@@ -71,17 +71,17 @@ func outcomeOf(now *api.Status, id string) (entry api.Received, found bool) {
 
 const ignoredPrefix = "ignored: "
 
-// ignored tells that a message was received and came to nothing.
+// ignored reports whether a message was received and came to nothing.
 func ignored(r api.Received) bool { return r.Outcome == api.Ignored || r.Outcome == api.Refused }
 
-// receivedBefore tells whether a message had been received by then.
+// receivedBefore reports whether a message had been received by then.
 func receivedBefore(before *api.Status, r api.Received) bool {
 	return slices.ContainsFunc(before.Messages, func(old api.Received) bool {
 		return old.At.Equal(r.At) && old.Name == r.Name && old.By == r.By
 	})
 }
 
-// heeded tells whether a message of this name has been received since before, and was not ignored.
+// heeded reports whether a message of this name has been received since before, and was not ignored.
 func heeded(before, now *api.Status, name string) bool {
 	return slices.ContainsFunc(now.Messages, func(r api.Received) bool {
 		return r.Name == name && !ignored(r) && !receivedBefore(before, r)

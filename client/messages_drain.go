@@ -73,7 +73,7 @@ func checkEscalation(s *api.Status, rung string) (already string, err error) {
 	return "", nil
 }
 
-// allows tells that what a rung would allow is allowed already: there is no more force than kill.
+// allows reports whether what a rung would allow is allowed already: there is no more force than kill.
 func allows(force, rung string) bool {
 	return force != "" && (force == rung || force == spec.Kill && rung == spec.BypassBudget)
 }
@@ -170,7 +170,7 @@ func Consent(force, deleteEmptyDir bool, pods []string) Message {
 	}
 }
 
-// consented tells that the loss is consented to for all pods.
+// consented reports whether the loss is consented to for all pods.
 func consented(s *api.Status, force, deleteEmptyDir bool) bool {
 	hasForce, hasDelete := s.Spec.Drain.Force, s.Spec.Drain.DeleteEmptyDir
 	for _, c := range s.Consents {

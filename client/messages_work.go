@@ -181,7 +181,7 @@ func Join(who string) Message {
 	}
 }
 
-// sharesNow tells whether the maintenance waits for who, who may have been done with it before.
+// sharesNow reports whether the maintenance waits for who, who may have been done with it before.
 func sharesNow(s *api.Status, who string) bool { return isMember(s, who) && !isDone(s, who) }
 
 func isMember(s *api.Status, who string) bool {

@@ -156,7 +156,7 @@ func (o *observer) settled(ctx context.Context) (View, error) {
 	return v, nil
 }
 
-// refusedInput tells that a workflow failed because its input is wrong, before it did anything.
+// refusedInput reports whether a workflow failed because its input is wrong, before it did anything.
 func refusedInput(err error) bool {
 	var application *temporal.ApplicationError
 	return errors.As(err, &application) && application.Type() == api.ErrorInvalidSpec

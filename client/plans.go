@@ -51,7 +51,7 @@ type PlanEndedError struct{ Name string }
 
 func (e *PlanEndedError) Error() string { return fmt.Sprintf("plan %s has ended", e.Name) }
 
-// PlanRefusedError says that a plan does not do what it was told.
+// PlanRefusedError says that a plan refused a message.
 type PlanRefusedError struct{ Name, Reason string }
 
 func (e *PlanRefusedError) Error() string { return fmt.Sprintf("plan %s: %s", e.Name, e.Reason) }

@@ -118,9 +118,9 @@ type effectWait struct {
 	message  Message
 	who      api.Message
 
-	// heard is what the maintenance says of the message, readAt when that was first seen.
-	heard  *api.Received
-	readAt time.Time
+	// received is the maintenance's record of the message, readAt when that was first seen.
+	received *api.Received
+	readAt   time.Time
 }
 
 // await returns when the effect is there. A maintenance that has ended meanwhile has acted upon the message.
@@ -138,7 +138,7 @@ func (w *effectWait) await(ctx context.Context) (Sent, error) {
 			}
 		}
 		if w.server.now().After(deadline) {
-			return Sent{View: v}, &NoEffectError{Message: w.message.name, Node: v.Node, Received: w.heard, Waited: effectTimeout, Unanswered: v.Unanswered}
+			return Sent{View: v}, &NoEffectError{Message: w.message.name, Node: v.Node, Received: w.received, Waited: effectTimeout, Unanswered: v.Unanswered}
 		}
 		if pause = nextPause(pause); !sleep(ctx, pause) {
 			return Sent{View: v}, context.Cause(ctx)
@@ -146,7 +146,7 @@ func (w *effectWait) await(ctx context.Context) (Sent, error) {
 	}
 }
 
-// judge tells whether what was seen is the end of the wait.
+// judge reports whether what was seen is the end of the wait.
 func (w *effectWait) judge(v View) (sent Sent, done bool, err error) {
 	entry, received := outcomeOf(v.Status, w.who.ID)
 	// First of all: what looks like the effect is then somebody else's doing.
@@ -163,9 +163,9 @@ func (w *effectWait) judge(v View) (sent Sent, done bool, err error) {
 	if w.readAt.IsZero() {
 		w.readAt = w.server.now()
 	}
-	w.heard = &entry
+	w.received = &entry
 	if w.server.now().Sub(w.readAt) > recordedGrace && !w.message.slow {
-		return Sent{View: v}, true, &NoEffectError{Message: w.message.name, Node: v.Node, Received: w.heard}
+		return Sent{View: v}, true, &NoEffectError{Message: w.message.name, Node: v.Node, Received: w.received}
 	}
 	return Sent{}, false, nil
 }

@@ -40,7 +40,7 @@ type server struct {
 	silentSince time.Time
 }
 
-// polled tells whether a worker polls the task queue, and when it was last seen to. A failure to find out counts as yes,
+// polled reports whether a worker polls the task queue, and when it was last seen to. A failure to find out counts as yes,
 // since it is only used for hints and for not asking what nobody would answer; the time is then zero.
 func (s *server) polled(ctx context.Context) (seen time.Time, polled bool) {
 	s.mu.Lock()
@@ -99,7 +99,7 @@ func (s *server) query(ctx context.Context, id, run, name string, answer any, ar
 	if err != nil {
 		return s.silent(ctx, err, seen, within)
 	}
-	s.heard(time.Time{})
+	s.remember(time.Time{})
 	if err := value.Get(answer); err != nil {
 		return fmt.Errorf("the answer is not of the form this program knows: %w", err)
 	}
@@ -116,8 +116,8 @@ func (s *server) patience(seen time.Time) time.Duration {
 	return CallTimeout
 }
 
-// heard remembers the last poll before a silence, or with the zero time that somebody has answered.
-func (s *server) heard(silentSince time.Time) {
+// remember keeps the last poll before a silence, or with the zero time that somebody has answered.
+func (s *server) remember(silentSince time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.silentSince = silentSince
@@ -140,7 +140,7 @@ func (s *server) silent(ctx context.Context, err error, before time.Time, waited
 	case !before.IsZero() && seen.After(before):
 		return &BusyError{Waited: waited}
 	}
-	s.heard(seen)
+	s.remember(seen)
 	return s.silentWorker()
 }
 

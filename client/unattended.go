@@ -54,7 +54,7 @@ func (s *server) untilUnattended(ctx context.Context, id, run string) error {
 		case errors.As(err, &gone):
 			return nil
 		case err != nil:
-			continue // whoever waits for the result hears of it
+			continue // whoever waits for the result sees it
 		case described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
 			return nil
 		}
@@ -65,7 +65,7 @@ func (s *server) untilUnattended(ctx context.Context, id, run string) error {
 		}
 		seen, err := s.lastPoll(ctx)
 		if err == nil && w.unattended(task, seen, s.now()) {
-			s.heard(seen)
+			s.remember(seen)
 			return s.silentWorker()
 		}
 	}
@@ -86,7 +86,7 @@ type waiting struct {
 	task, polled, since time.Time
 }
 
-// unattended tells that the same task has been waiting, and nobody has polled, for too long. A worker that polls has much to
+// unattended reports whether the same task has been waiting, and nobody has polled, for too long. A worker that polls has much to
 // do, and comes to it.
 func (w *waiting) unattended(task, polled, now time.Time) bool {
 	if !w.task.Equal(task) || polled.After(w.polled) {

@@ -43,7 +43,7 @@ func (v View) Phase() api.Phase {
 	}
 }
 
-// WasReady tells whether the requestor ever had the node.
+// WasReady reports whether the requestor ever had the node.
 func (v View) WasReady() bool {
 	var transitions []api.Transition
 	if v.Status != nil {
@@ -125,13 +125,13 @@ func (v View) Ended() time.Time {
 	return v.Closed
 }
 
-// prepared tells whether a maintenance has read its input, so that its spec is complete.
+// prepared reports whether a maintenance has read its input, so that its spec is complete.
 func prepared(s *api.Status) bool { return s != nil && s.Spec.Type != "" }
 
-// releasing tells that a maintenance is at its end, and only has its node and its slot to give back.
+// releasing reports whether a maintenance is at its end, and only has its node and its slot to give back.
 func releasing(s *api.Status) bool { return s.Phase == api.Releasing || s.Phase.Ended() }
 
-// undecided tells that a node has failed its validation, and that somebody has to decide what becomes of it.
+// undecided reports whether a node has failed its validation, and that somebody has to decide what becomes of it.
 func undecided(s *api.Status) bool {
 	return s.Phase == api.Validating && s.Validation != nil && s.Validation.State == validation.Failed
 }

@@ -8,7 +8,7 @@ import (
 	"drydock/api"
 )
 
-// Goal tells whether a maintenance is where somebody wants it to be, or why it will never be.
+// Goal reports whether a maintenance is where somebody wants it to be, or why it will never be.
 type Goal func(View) (reached bool, err error)
 
 // Ready is the goal of whoever wants to work on the node: the requestor has it. A maintenance that ends without is an
@@ -113,7 +113,7 @@ func (c *Client) WaitWatching(ctx context.Context, m Maintenance, reached Goal, 
 	}
 }
 
-// moved tells whether something has happened that somebody would like to see.
+// moved reports whether something has happened that somebody would like to see.
 func moved(before, now View) bool {
 	if before.Phase() != now.Phase() || before.Status == nil || now.Status == nil {
 		return (before.Status == nil) != (now.Status == nil) || before.Phase() != now.Phase()

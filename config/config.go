@@ -26,7 +26,7 @@ import (
 	"drydock/rules/window"
 )
 
-// Config is what a worker can be told. The connection to Temporal is not part of it: that is the environment's, as in
+// Config is the configuration of a worker. The connection to Temporal is not part of it: that is the environment's, as in
 // every other Temporal tool.
 type Config struct {
 	// Cluster prefixes workflow IDs and the task queue; empty where a Temporal namespace serves one cluster.

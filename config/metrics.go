@@ -9,7 +9,7 @@ import (
 
 // Metrics bounds what metrics cost, and says who may read them.
 type Metrics struct {
-	// StateEvery is how long the counts of the scheduler and of Temporal's lists are told before the next scrape has them
+	// StateEvery is how long the counts of the scheduler and of Temporal's lists are shown before the next scrape has them
 	// asked for anew.
 	StateEvery spec.Duration `json:"stateEvery"`
 	// Authentication says who may read them: everybody who reaches the port (AuthenticationNone), or who shows a token of an account

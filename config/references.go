@@ -12,7 +12,7 @@ import (
 	"drydock/rules/schedule"
 )
 
-// checkGroups refuses channels that are told of groups that there are not: nobody would ever be told.
+// checkGroups refuses channels for groups that do not exist: they would never get an event.
 func (c Config) checkGroups() []error {
 	var known []string
 	for _, g := range c.Scheduler.Limits.Groups {

@@ -65,7 +65,7 @@ func RefusedRequest(err error) (request authorizationv1.ResourceAttributes, ok b
 	return request, true
 }
 
-// Denied tells whether an error means that the account lacks a permission, which no retry heals: it is the authorizer's,
+// Denied reports whether an error means that the account lacks a permission, which no retry heals: it is the authorizer's,
 // and a question to the API server confirms it. One whose authorizer has not come up yet refuses the question too.
 func Denied(ctx context.Context, client kube.Interface, err error) bool {
 	if errors.Is(err, ErrDenied) {

@@ -31,7 +31,7 @@ func BudgetsOf(pod *corev1.Pod, all []*policyv1.PodDisruptionBudget) []*policyv1
 	return found
 }
 
-// Impossible tells that a budget can never allow a disruption of healthy pods as it is written: it wants all of them.
+// Impossible reports whether a budget can never allow a disruption of healthy pods as it is written: it wants all of them.
 func Impossible(budget *policyv1.PodDisruptionBudget) bool {
 	pods := int(budget.Status.ExpectedPods)
 	if most := budget.Spec.MaxUnavailable; most != nil {
@@ -75,12 +75,12 @@ func healthy(s policyv1.PodDisruptionBudgetStatus) string {
 	return number.Are(int(s.CurrentHealthy), "pod") + " healthy"
 }
 
-// OutsideBudgets tells that the API server evicts a pod whatever its budgets say: it does not run yet, or no more.
+// OutsideBudgets reports whether the API server evicts a pod whatever its budgets say: it does not run yet, or no more.
 func OutsideBudgets(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning
 }
 
-// AllowsUnready tells that a budget lets a pod go that is not ready, without counting it as a disruption: always, or by
+// AllowsUnready reports whether a budget lets a pod go that is not ready, without counting it as a disruption: always, or by
 // default while enough of the others are healthy (policy/v1, unhealthyPodEvictionPolicy).
 func AllowsUnready(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
 	if IsPodReady(pod) {
@@ -90,7 +90,7 @@ func AllowsUnready(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
 	return alwaysAllows(budget) || s.DesiredHealthy > 0 && s.CurrentHealthy >= s.DesiredHealthy
 }
 
-// Refuses tells whether a budget would refuse the eviction of a pod now.
+// Refuses reports whether a budget would refuse the eviction of a pod now.
 func Refuses(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
 	if OutsideBudgets(pod) || AllowsUnready(budget, pod) {
 		return false
@@ -103,7 +103,7 @@ func alwaysAllows(budget *policyv1.PodDisruptionBudget) bool {
 	return policy != nil && *policy == policyv1.AlwaysAllow
 }
 
-// IsPodReady tells whether a pod's Ready condition is true.
+// IsPodReady reports whether a pod's Ready condition is true.
 func IsPodReady(pod *corev1.Pod) bool {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady {

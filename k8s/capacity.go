@@ -171,7 +171,7 @@ func repels(t *corev1.Taint) bool {
 	return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
 }
 
-// isBound tells whether a pod asks for a node by its name: a node like it with another name would not do.
+// isBound reports whether a pod asks for a node by its name: a node like it with another name would not do.
 func isBound(pod *corev1.Pod, node *corev1.Node) bool {
 	if node == nil {
 		return false

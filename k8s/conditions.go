@@ -74,7 +74,7 @@ func (c Claim) isOf(workflowID, runID string) bool {
 	return c.WorkflowID == workflowID && c.RunID == runID
 }
 
-// onlyPlans tells that a maintenance does not hold the node yet.
+// onlyPlans reports whether a maintenance does not hold the node yet.
 func (c Claim) onlyPlans() bool {
 	return !slices.ContainsFunc(c.Conditions, func(c Condition) bool { return c.Type != MaintenancePlanned })
 }

@@ -13,7 +13,7 @@ import (
 	"drydock/k8s/kube"
 )
 
-// HasElsewhere tells whether there is another node for a pod than the one it is on: ready and schedulable, selected by its
+// HasElsewhere reports whether there is another node for a pod than the one it is on: ready and schedulable, selected by its
 // node selector and required node affinity, and without a taint that it does not tolerate. Room is not looked at.
 func HasElsewhere(ctx context.Context, client kube.Interface, pod *corev1.Pod) (found bool, err error) {
 	affinity := nodeaffinity.GetRequiredNodeAffinity(pod)

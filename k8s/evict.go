@@ -169,7 +169,7 @@ func (e *Eviction) readTooManyRequests(err error) {
 	}
 }
 
-// aboutBudget tells that the API server refuses to work with a budget, because too many of its evictions are under way
+// aboutBudget reports whether the API server refuses to work with a budget, because too many of its evictions are under way
 // or its status makes no sense.
 func aboutBudget(err error) bool { return apierrors.IsForbidden(err) && budgetOf(err) != "" }
 

@@ -82,7 +82,7 @@ func (r EvictionRequests) Allowed(ctx context.Context) error {
 	return nil
 }
 
-// NotServed tells that an API server does not know the kinds; a namespace that is gone is not found either.
+// NotServed reports whether an API server does not know the kinds; a namespace that is gone is not found either.
 func NotServed(err error) bool {
 	var status apierrors.APIStatus
 	return apierrors.IsNotFound(err) && errors.As(err, &status) &&
@@ -92,7 +92,7 @@ func NotServed(err error) bool {
 // Key is that by which the run's requests are found in Sources.Requests.
 func (r EvictionRequests) Key() string { return labelValue(r.RunID) }
 
-// Filed tells whether the run filed a request.
+// Filed reports whether the run filed a request.
 func (r EvictionRequests) Filed(request *lifecyclev1alpha1.EvictionRequest) bool {
 	return request.Labels[requestRunLabel] == r.Key()
 }

@@ -45,25 +45,15 @@ type HoldInput struct {
 	ChecksReleases bool
 	// Exclude tells medik8s' remediators to leave the node alone, beside the first holder's mark.
 	Exclude bool
-	// Read gives the node as it was read a moment ago, once; nil has it read now.
-	Read func() (*corev1.Node, error)
+	// Read is the node as it was read a moment ago, once; nil reads it now.
+	Read *Reading
 }
 
-// ReadAhead begins to read a node, for a Hold that follows; what it returns waits for the answer, and says so once.
-func ReadAhead(ctx context.Context, client kube.Interface, name string) func() (*corev1.Node, error) {
-	type answer struct {
-		node *corev1.Node
-		err  error
-	}
-	answered := make(chan answer, 1)
-	go func() {
-		node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-		answered <- answer{node, err}
-	}()
-	return func() (*corev1.Node, error) {
-		got := <-answered
-		return got.node, got.err
-	}
+// Cordons find out who made nodes unschedulable.
+type Cordons interface {
+	// Left reports whether a maintenance that is no holder any more made the node unschedulable, by its own workflow, and left the
+	// cordon to the last holder.
+	Left(ctx context.Context, by CordonedBy, node types.UID) (bool, error)
 }
 
 // Held says how a node was found when it was marked.
@@ -93,7 +83,7 @@ func Hold(ctx context.Context, client kube.Interface, in HoldInput) (Held, error
 		if read == nil {
 			read = ReadAhead(ctx, client, in.Node)
 		}
-		node, err := read()
+		node, err := read.wait()
 		read = nil // a conflict says that it is out of date
 		if err != nil {
 			return notFound(err)
@@ -164,9 +154,8 @@ type Known struct {
 	OnlyMarked bool
 	// Stripped puts back what is remembered where nobody's mark is on the node, too.
 	Stripped bool
-	// Cordoned finds out whether a maintenance that is no holder any more made the node unschedulable, by its own workflow; nil
-	// believes nobody.
-	Cordoned func(ctx context.Context, by CordonedBy, node types.UID) (bool, error)
+	// Cordons find out who made the node unschedulable; nil believes nobody.
+	Cordons Cordons
 	// Tells is what the node keeps of the release; nil keeps nothing.
 	Tells *GivenBack
 }
@@ -189,12 +178,12 @@ func (k Known) recall(ctx context.Context, node *corev1.Node, mark Mark, c Calle
 			}
 		}
 		return none, nil
-	case k.Prior.Cordoned || !mark.Cordoned || len(mark.Holders) > 1 || k.Cordoned == nil || mark.CordonedBy == nil:
+	case k.Prior.Cordoned || !mark.Cordoned || len(mark.Holders) > 1 || k.Cordons == nil || mark.CordonedBy == nil:
 		return k.Prior, nil
 	case mark.CordonedBy.WorkflowID == c.WorkflowID && mark.CordonedBy.RunID == c.RunID:
 		return k.Prior, nil
 	}
-	cordoned, err := k.Cordoned(ctx, *mark.CordonedBy, node.UID)
+	cordoned, err := k.Cordons.Left(ctx, *mark.CordonedBy, node.UID)
 	if err != nil {
 		return nil, err
 	}
@@ -308,7 +297,7 @@ func SetPhase(ctx context.Context, client kube.Interface, in PhaseInput) (types.
 	return uid, nil
 }
 
-// knows tells that the text of the mark is known, and that by it the caller may touch the node.
+// knows reports whether the text of the mark is known, and that by it the caller may touch the node.
 func (in PhaseInput) knows() bool {
 	var mark Mark
 	return in.Mark != "" && json.Unmarshal([]byte(in.Mark), &mark) == nil && mark.Allows(in.Caller) == nil

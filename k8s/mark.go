@@ -28,7 +28,7 @@ type Mark struct {
 	Cordoned bool `json:"cordoned"`
 	// Prior are the values that protections had before; nil where there was none.
 	Prior map[string]*string `json:"prior,omitempty"`
-	// Excluded says that Drydock told medik8s' remediators to leave the node alone; nil where it did not.
+	// Excluded: Drydock excludes the node from medik8s' remediation; nil where it did not.
 	Excluded *Excluded `json:"excluded,omitempty"`
 	// CordonedBy is the holder that made the node unschedulable; nil in a mark of version 0.1.0.
 	CordonedBy *CordonedBy `json:"cordonedBy,omitempty"`
@@ -205,10 +205,10 @@ type Caller struct {
 // caller is the holder as one who acts.
 func (h Holder) caller() Caller { return Caller{h.WorkflowID, h.RunID, h.Run} }
 
-// HeldBy tells whether a maintenance is among the holders, whichever of its runs acts.
+// HeldBy reports whether a maintenance is among the holders, whichever of its runs acts.
 func (m Mark) HeldBy(workflowID, runID string) bool { return m.index(workflowID, runID) >= 0 }
 
-// Allows tells whether a caller may touch the node: ErrNotHolder where its maintenance does not hold it, ErrOtherRun
+// Allows reports whether a caller may touch the node: ErrNotHolder where its maintenance does not hold it, ErrOtherRun
 // where another run acts for that.
 func (m Mark) Allows(c Caller) error {
 	i := m.index(c.WorkflowID, c.RunID)
@@ -222,12 +222,12 @@ func (m Mark) Allows(c Caller) error {
 	}
 }
 
-// WantsCordon tells whether any holder wants the node unschedulable.
+// WantsCordon reports whether any holder wants the node unschedulable.
 func (m Mark) WantsCordon() bool {
 	return slices.ContainsFunc(m.Holders, func(h Holder) bool { return h.Cordon })
 }
 
-// keepsCordon tells whether a holder wants no cordon any more while its cordon is in place: it gives in only to
+// keepsCordon reports whether a holder wants no cordon any more while its cordon is in place: it gives in only to
 // somebody who has lifted it.
 func (m Mark) keepsCordon(node *corev1.Node, holder Holder) bool {
 	i := m.index(holder.WorkflowID, holder.RunID)
@@ -238,7 +238,7 @@ func (m Mark) index(workflowID, runID string) int {
 	return slices.IndexFunc(m.Holders, func(h Holder) bool { return h.WorkflowID == workflowID && h.RunID == runID })
 }
 
-// sameAs tells that a mark need not be written anew for what its holder wants.
+// sameAs reports whether a mark need not be written anew for what its holder wants.
 func (h Holder) sameAs(wanted Holder) bool {
 	return h.Cordon == wanted.Cordon && h.Run == wanted.Run && h.Namespace == wanted.Namespace && h.OutOfService == wanted.OutOfService
 }
@@ -298,7 +298,7 @@ func (m *Mark) begin(node *corev1.Node, excludes bool, annotations, labels map[s
 	}
 }
 
-// isOutOfService tells that the holder at a place has the node's taint, or that the node has one where the holder's entry is missing.
+// isOutOfService reports whether the holder at a place has the node's taint, or that the node has one where the holder's entry is missing.
 func (m *Mark) isOutOfService(node *corev1.Node, i int) bool {
 	if i < 0 {
 		return IsOutOfService(node)

@@ -97,18 +97,18 @@ func (m Mark) annotation() (map[string]*string, error) {
 	return map[string]*string{api.HoldersAnnotation: new(string(text))}, err
 }
 
-// ownsOutOfService tells whether the taint is a holder's.
+// ownsOutOfService reports whether the taint is a holder's.
 func (m Mark) ownsOutOfService() bool {
 	return slices.ContainsFunc(m.Holders, func(h Holder) bool { return h.OutOfService })
 }
 
-// OwnsOutOfService tells whether the taint is the caller's.
+// OwnsOutOfService reports whether the taint is the caller's.
 func (m Mark) OwnsOutOfService(c Caller) bool {
 	i := m.index(c.WorkflowID, c.RunID)
 	return i >= 0 && m.Holders[i].OutOfService
 }
 
-// IsOutOfService tells whether a node has the taint, whoever has set it.
+// IsOutOfService reports whether a node has the taint, whoever has set it.
 func IsOutOfService(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, isOutOfServiceTaint)
 }
@@ -128,7 +128,7 @@ func (p nodePatch) takeOutOfServiceOff(node *corev1.Node) {
 	p["spec"] = changes
 }
 
-// ToleratesOutOfService tells whether a pod stays on a node with OutOfServiceTaint, as static pods do.
+// ToleratesOutOfService reports whether a pod stays on a node with OutOfServiceTaint, as static pods do.
 func ToleratesOutOfService(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
 		switch {

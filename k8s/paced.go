@@ -23,9 +23,14 @@ type Pace struct {
 	AtOnce    int
 	// Room is how many may wait.
 	Room int
-	// Busy tells that there is something more urgent to do; nil is never. Work then goes at a quarter of the pace, and none
-	// of it at once.
-	Busy func() bool
+	// Urgent is what comes first; nil is nothing. While it is busy, work goes at a quarter of the pace, and none of it at once.
+	Urgent Load
+}
+
+// Load is work that may be more urgent than other work.
+type Load interface {
+	// Busy reports that there is more to do than may be done at once.
+	Busy() bool
 }
 
 // NewPaced does works at a pace.
@@ -40,7 +45,7 @@ func NewPaced[T any](pace Pace, work func(context.Context, T)) *Paced[T] {
 func (p Pace) turns() func(context.Context) error {
 	usual, slow := rate.NewLimiter(p.PerSecond, p.AtOnce), rate.NewLimiter(p.PerSecond/4, 1)
 	return func(ctx context.Context) error {
-		if p.Busy != nil && p.Busy() {
+		if p.Urgent != nil && p.Urgent.Busy() {
 			if err := slow.Wait(ctx); err != nil {
 				return err
 			}
@@ -49,7 +54,7 @@ func (p Pace) turns() func(context.Context) error {
 	}
 }
 
-// Add tells whether there was room for a work.
+// Add reports whether there was room for a work.
 func (p *Paced[T]) Add(t T) bool {
 	select {
 	case p.waiting <- t:

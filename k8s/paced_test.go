@@ -45,7 +45,7 @@ func TestPacedWorkGivesWayToWhatIsMoreUrgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var done, busy atomic.Int32
 		busy.Store(1)
-		p := NewPaced(Pace{PerSecond: 8, AtOnce: 4, Room: 100, Busy: func() bool { return busy.Load() > 0 }},
+		p := NewPaced(Pace{PerSecond: 8, AtOnce: 4, Room: 100, Urgent: load{&busy}},
 			func(context.Context, int) { done.Add(1) })
 		defer p.Stop()
 		for i := range 50 {
@@ -65,3 +65,8 @@ func TestPacedWorkGivesWayToWhatIsMoreUrgent(t *testing.T) {
 		}
 	})
 }
+
+// load is busy while there is work.
+type load struct{ left *atomic.Int32 }
+
+func (l load) Busy() bool { return l.left.Load() > 0 }

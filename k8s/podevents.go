@@ -33,54 +33,54 @@ type PodEvents struct {
 	log     *slog.Logger
 }
 
-// NewPodEvents starts to record; its client should have a request budget of its own. Where busy tells that many pods are to be
+// NewPodEvents starts to record; its client should have a request budget of its own. While many pods are to be
 // evicted, Events are slower still.
-func NewPodEvents(client kube.Interface, log *slog.Logger, busy func() bool) *PodEvents {
+func NewPodEvents(client kube.Interface, log *slog.Logger, evictions Load) *PodEvents {
 	p := &PodEvents{client: client, log: log}
-	p.waiting = NewPaced(Pace{PerSecond: podEventsPerSecond, AtOnce: podEventsAtOnce, Room: podEventsWaiting, Busy: busy}, p.write)
+	p.waiting = NewPaced(Pace{PerSecond: podEventsPerSecond, AtOnce: podEventsAtOnce, Room: podEventsWaiting, Urgent: evictions}, p.write)
 	return p
 }
 
-// Evicted records that a pod was told to end, and by which maintenance.
+// Evicted records that a pod was o to end, and by which maintenance.
 func (p *PodEvents) Evicted(pod *corev1.Pod, why string) {
 	if p == nil {
 		return
 	}
 	// No more than a reference is kept, so that what waits does not hold whole pods.
-	told := occurrence{
+	o := occurrence{
 		about: corev1.ObjectReference{
 			Kind: "Pod", APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
 		},
 		key: string(pod.UID) + why, at: time.Now(), kind: corev1.EventTypeNormal, reason: "EvictedForMaintenance", message: why,
 	}
-	if !p.waiting.Add(told) {
-		p.missed(told, errors.New("too many wait"))
+	if !p.waiting.Add(o) {
+		p.missed(o, errors.New("too many wait"))
 	}
 }
 
 // write records one, and tries again where the API server cannot be reached. What it refuses, it would refuse again.
-func (p *PodEvents) write(ctx context.Context, told occurrence) {
+func (p *PodEvents) write(ctx context.Context, o occurrence) {
 	for try := 1; ; try++ {
-		_, err := p.client.CoreV1().Events(told.about.Namespace).Create(ctx, newEvent(told), metav1.CreateOptions{})
+		_, err := p.client.CoreV1().Events(o.about.Namespace).Create(ctx, newEvent(o), metav1.CreateOptions{})
 		var answer apierrors.APIStatus
 		switch {
 		case err == nil, apierrors.IsAlreadyExists(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 			return
 		case errors.As(err, &answer), try == podEventTries:
-			p.missed(told, err)
+			p.missed(o, err)
 			return
 		}
 		select {
 		case <-time.After(podEventPause):
 		case <-ctx.Done():
-			p.missed(told, err)
+			p.missed(o, err)
 			return
 		}
 	}
 }
 
-func (p *PodEvents) missed(told occurrence, err error) {
-	p.log.Warn("no Event for an evicted pod", "namespace", told.about.Namespace, "pod", told.about.Name, "error", err)
+func (p *PodEvents) missed(o occurrence, err error) {
+	p.log.Warn("no Event for an evicted pod", "namespace", o.about.Namespace, "pod", o.about.Name, "error", err)
 }
 
 // Stop ends the recording.

@@ -30,7 +30,7 @@ func OwnerOf(pod *corev1.Pod) string {
 // PodName is "namespace/name".
 func PodName(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
 
-// IsFinished tells whether a pod has run to its end.
+// IsFinished reports whether a pod has run to its end.
 func IsFinished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
@@ -81,20 +81,20 @@ func (s Selection) Sparing(namespaces []string) Selection {
 	return s
 }
 
-// IsOwn tells whether a pod is of a Job of Drydock's own: of a check, a hook or work. Its label alone does not say so: others
+// IsOwn reports whether a pod is of a Job of Drydock's own: of a check, a hook or work. Its label alone does not say so: others
 // can put that on any pod, but they cannot create pods in those namespaces.
 func (s Selection) IsOwn(pod *corev1.Pod) bool {
 	return saysOwn(pod) && slices.Contains(s.own, pod.Namespace)
 }
 
-// saysOwn tells whether a pod of a Job has the label of those that Drydock runs.
+// saysOwn reports whether a pod of a Job has the label of those that Drydock runs.
 func saysOwn(pod *corev1.Pod) bool {
 	_, labelled := pod.Labels[api.WorkflowLabel]
 	owner := metav1.GetControllerOf(pod)
 	return labelled && owner != nil && owner.Kind == "Job"
 }
 
-// Selects tells whether a drain is about this pod.
+// Selects reports whether a drain is about this pod.
 func (s Selection) Selects(pod *corev1.Pod) bool {
 	return !s.IsOwn(pod) && s.selector.Matches(labels.Set(pod.Labels)) && (len(s.resources) == 0 || s.uses(pod))
 }
@@ -154,7 +154,7 @@ type Verdict struct {
 // WithoutStorageConsent is the verdict on a pod whose emptyDir data nobody consented to lose.
 var WithoutStorageConsent = Verdict{Class: Refuse, Reason: LocalStorage, Message: consentStore, NeedsDeleteEmptyDir: true}
 
-// HasEmptyDir tells whether a pod's end loses the data of an emptyDir volume.
+// HasEmptyDir reports whether a pod's end loses the data of an emptyDir volume.
 func HasEmptyDir(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.EmptyDir != nil })
 }

@@ -180,7 +180,7 @@ func TestAForgedMarkIsComparedAndNotObeyed(t *testing.T) {
 					in.Prior = hold(t, client, in).Prior
 				}
 				released, err := k8s.Release(t.Context(), client, "n1", callerOf("ops"), k8s.Known{
-					Prior: in.Prior, Cordoned: func(context.Context, k8s.CordonedBy, types.UID) (bool, error) { return false, nil },
+					Prior: in.Prior, Cordons: cordons(func(k8s.CordonedBy, types.UID) bool { return false }),
 				})
 				differs := strings.Join(released.Differences, "; ")
 				if err != nil || (differs == "") != (c.differs == "") || !strings.Contains(differs, c.differs) {
@@ -206,9 +206,9 @@ func TestTheLastHolderUndoesWhatOthersChanged(t *testing.T) {
 			t.Fatal(err)
 		}
 		released, err := k8s.Release(t.Context(), client, "n1", callerOf("ops"), k8s.Known{
-			Prior: ops.Prior, Cordoned: func(_ context.Context, by k8s.CordonedBy, uid types.UID) (bool, error) {
-				return believed && by.WorkflowID == net.Holder.WorkflowID && by.RunID == net.Holder.RunID && uid == "uid-1", nil
-			},
+			Prior: ops.Prior, Cordons: cordons(func(by k8s.CordonedBy, uid types.UID) bool {
+				return believed && by.WorkflowID == net.Holder.WorkflowID && by.RunID == net.Holder.RunID && uid == "uid-1"
+			}),
 		})
 		if err != nil || released.Uncordoned != believed || (len(released.Differences) == 0) != believed {
 			t.Errorf("released %+v, %v", released, err)
@@ -247,4 +247,11 @@ func TestASecondHolderGivesBackTheProtectionsThatTheFirstFound(t *testing.T) {
 			expectAsBefore(t, found, get(t, client))
 		})
 	}
+}
+
+// cordons knows who left a cordon to the last holder.
+type cordons func(by k8s.CordonedBy, uid types.UID) bool
+
+func (c cordons) Left(_ context.Context, by k8s.CordonedBy, uid types.UID) (bool, error) {
+	return c(by, uid), nil
 }

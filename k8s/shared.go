@@ -77,7 +77,7 @@ func (s *Shared[T]) Sync(ctx context.Context) error {
 }
 
 // Follow joins the watch for as long as ctx lives, and does not wait for anything. concerns is called with each change
-// and tells whether it is passed on to Changed.
+// and reports whether it is passed on to Changed.
 func (s *Shared[T]) Follow(ctx context.Context, concerns func(obj T, gone bool) bool) (*SharedView[T], error) {
 	view, err := s.join(concerns)
 	if err == nil {
@@ -185,7 +185,7 @@ func (v *SharedView[T]) Synced(ctx context.Context) error {
 	return v.Err()
 }
 
-// HasSynced tells whether the first complete copy is there.
+// HasSynced reports whether the first complete copy is there.
 func (v *SharedView[T]) HasSynced() bool { return v.watch.HasSynced() }
 
 // List is what there is now, in no particular order.

@@ -167,7 +167,7 @@ func strip(obj any) (any, error) {
 	return small, nil
 }
 
-// IsReady tells whether a node's Ready condition is true.
+// IsReady reports whether a node's Ready condition is true.
 func IsReady(node *corev1.Node) bool {
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
@@ -177,7 +177,7 @@ func IsReady(node *corev1.Node) bool {
 	return false
 }
 
-// IsSilent tells whether a node's kubelet does not answer: the control plane, which watches its Lease, knows nothing of it.
+// IsSilent reports whether a node's kubelet does not answer: the control plane, which watches its Lease, knows nothing of it.
 // A kubelet that says of itself that it is not Ready still ends pods.
 func IsSilent(node *corev1.Node) bool {
 	for _, c := range node.Status.Conditions {
@@ -188,7 +188,7 @@ func IsSilent(node *corev1.Node) bool {
 	return false
 }
 
-// IsUnavailable tells whether a node counts as unavailable: unschedulable or not Ready (maintenance-operator,
+// IsUnavailable reports whether a node counts as unavailable: unschedulable or not Ready (maintenance-operator,
 // scheduling algorithm step 2).
 func IsUnavailable(node *corev1.Node) bool { return node.Spec.Unschedulable || !IsReady(node) }
 

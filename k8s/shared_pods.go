@@ -42,7 +42,7 @@ func (n *NodePods) Follow(ctx context.Context, node string, concerns func(*corev
 	return n.nodes[node].Follow(ctx, concerns)
 }
 
-// IsRunning tells whether the watch runs.
+// IsRunning reports whether the watch runs.
 func (s *Shared[T]) IsRunning() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -53,7 +53,7 @@ func isTainted(node *corev1.Node) bool {
 
 func isMaintenanceTaint(t corev1.Taint) bool { return t.MatchTaint(&MaintenanceTaint) }
 
-// ToleratesMaintenance tells whether a DaemonSet would put its pod back in spite of MaintenanceTaint.
+// ToleratesMaintenance reports whether a DaemonSet would put its pod back in spite of MaintenanceTaint.
 func ToleratesMaintenance(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
 		return (t.Key == "" || t.Key == MaintenanceTaint.Key) && t.Operator == corev1.TolerationOpExists &&

@@ -117,7 +117,7 @@ func NewWatch[T runtime.Object](ctx context.Context, client rest.Interface, exam
 	return w, nil
 }
 
-// handle has the changes told.
+// handle passes the changes on.
 func (w *Watch[T]) handle(o WatchOptions) error {
 	tell := func(obj any, gone bool) {
 		if o.Changing != nil {
@@ -202,7 +202,7 @@ func typed[T any](items []any) []T {
 	return all
 }
 
-// HasSynced tells whether the first complete copy is there.
+// HasSynced reports whether the first complete copy is there.
 func (w *Watch[T]) HasSynced() bool { return w.informer.HasSynced() }
 
 // Get finds an object by "namespace/name", or by name where there is no namespace.

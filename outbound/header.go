@@ -17,10 +17,10 @@ var ownHeaders = []string{
 	"Webhook-Id", "Webhook-Timestamp", "Webhook-Signature",
 }
 
-// IsHeaderName tells whether a header can have this name.
+// IsHeaderName reports whether a header can have this name.
 func IsHeaderName(name string) bool { return httpguts.ValidHeaderFieldName(name) }
 
-// IsOwnHeader tells whether Drydock sets the header itself on the requests of webhooks.
+// IsOwnHeader reports whether Drydock sets the header itself on the requests of webhooks.
 func IsOwnHeader(name string) bool {
 	return slices.Contains(ownHeaders, textproto.CanonicalMIMEHeaderKey(name))
 }

@@ -19,7 +19,7 @@ func CheckPlaintext(u *url.URL, secret, allowed bool) error {
 	return ErrPlaintext
 }
 
-// IsLoopback tells whether a host, as a URL or an address has it, is this machine by itself: no name server is asked.
+// IsLoopback reports whether a host, as a URL or an address has it, is this machine by itself: no name server is asked.
 func IsLoopback(host string) bool {
 	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 	if strings.EqualFold(strings.TrimSuffix(host, "."), "localhost") {

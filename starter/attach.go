@@ -43,17 +43,22 @@ func (w attending) run(ctx context.Context, names []string) ([]nodework.Outcome,
 	show := a.Progress(a.Stderr)
 	go sayInterrupts(stop, show, w.leaves)
 	attendant := nodework.Attendant{
-		Plan: w.plan, ContinueOnError: w.continueOnError, Leaves: w.leaves, Abandon: stop.Reached(1), GiveUp: stop.Reached(3), Note: show.Note,
-		Work: func(abandon context.Context, requestor string, node api.PlanNode) nodework.Outcome {
-			return w.work(abandon, stop, show, node, requestor)
-		},
+		Plan: w.plan, ContinueOnError: w.continueOnError, Leaves: w.leaves, Abandon: stop.Reached(1), GiveUp: stop.Reached(3),
+		Worker: nodeWorker{attending: w, Display: show, stop: stop},
 	}
 	return attendant.Run(names) //nolint:contextcheck // it has abandon
 }
 
-// work runs the command on one node.
-func (w attending) work(abandon context.Context, stop *nodework.Interrupts, show *terminal.Display, node api.PlanNode, requestor string) nodework.Outcome {
-	a, name := w.app, node.Node
+// nodeWorker runs the command on nodes.
+type nodeWorker struct {
+	attending
+	*terminal.Display
+	stop *nodework.Interrupts
+}
+
+// Work runs the command on one node.
+func (w nodeWorker) Work(abandon context.Context, requestor string, node api.PlanNode) nodework.Outcome {
+	a, name, stop, show := w.app, node.Node, w.stop, w.Display
 	stdout := &terminal.Prefixer{To: show.Writer(a.Messages(w.output)), Prefix: "[" + name + "] "}
 	stderr := &terminal.Prefixer{To: show.Writer(a.Stderr), Prefix: "[" + name + "] "}
 	defer stdout.Flush()
@@ -61,16 +66,12 @@ func (w attending) work(abandon context.Context, stop *nodework.Interrupts, show
 	s := &nodework.Session{
 		Maintenances: &nodework.PlanClient{TemporalClient: nodework.TemporalClient{Conn: w.c, Show: show}, RunID: node.RunID, Rerun: w.rerun},
 		Program:      a.Name, Order: input.Order{Spec: spec.Maintenance{Node: name, Requestor: requestor}}, Shared: true, Leaves: w.leaves, Now: a.Clock,
-		Command: func(t client.Maintenance) nodework.Command {
-			return nodework.Command{
-				Argv: nodework.ReplaceNode(w.argv, name), Environ: nodework.NodeEnvironment(a.Env, t),
-				Stdout: stdout, Stderr: stderr, KillAfter: w.killAfter,
-			}
-		},
+		Command: nodework.Command{Argv: nodework.ReplaceNode(w.argv, name), Stdout: stdout, Stderr: stderr, KillAfter: w.killAfter},
+		Env:     a.Env,
 	}
 	result := s.Work(nodework.Stops{ //nolint:contextcheck // each of the stops is a context
 		Abandon: abandon, Abort: stop.Reached(2), GiveUp: stop.Reached(3),
-		Leave: func() context.Context { return stop.Reached(3) }, Signal: stop.Last,
+		Leave: func() context.Context { return stop.Reached(3) }, Interrupts: stop,
 	})
 	show.Note("%s: %s%s", name, result.Result, terminal.Colon(result.Note))
 	return result

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/client"
 	"drydock/starter/exit"
 	"drydock/starter/input"
 	"drydock/starter/invocation"
@@ -127,14 +126,12 @@ func (o *execOptions) exec(ctx context.Context, cmd *cobra.Command, args []strin
 	s := &nodework.Session{
 		Maintenances: &nodework.TemporalClient{Conn: c, Show: a.Progress(a.Stderr)}, Program: a.Name, Order: orders[0],
 		ReadyWithin: o.readyWithin, Now: a.Clock,
-		Command: func(t client.Maintenance) nodework.Command {
-			return nodework.Command{
-				Argv: argv, Environ: nodework.NodeEnvironment(a.Env, t), Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr,
-				Foreground: true, KillAfter: o.killAfter,
-			}
+		Command: nodework.Command{
+			Argv: argv, Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr, Foreground: true, KillAfter: o.killAfter,
 		},
+		Env: a.Env,
 	}
 	return s.Work(nodework.Stops{ //nolint:contextcheck // each of the stops is a context
-		Abandon: stop.Reached(1), Abort: stop.Reached(1), GiveUp: stop.Reached(2), Leave: stop.Next, Signal: stop.Last,
+		Abandon: stop.Reached(1), Abort: stop.Reached(1), GiveUp: stop.Reached(2), Leave: stop.Next, Interrupts: stop,
 	}), nil
 }

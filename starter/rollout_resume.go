@@ -19,7 +19,7 @@ type earlier struct {
 	busy []nodework.Outcome
 }
 
-// leavesOut tells that a node is not to be worked on again.
+// leavesOut reports whether a node is not to be worked on again.
 func (e earlier) leavesOut(node string) bool {
 	for _, b := range e.busy {
 		if b.Node == node {

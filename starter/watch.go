@@ -86,7 +86,7 @@ func (o *watchOptions) waiter(c *invocation.Connection) invocation.Waiter {
 		return invocation.Waiter{Conn: c, Show: terminal.NewDisplay(o.app.Stdout, o.app.Clock)}
 	}
 	documents := &documents{to: o.app.Stdout, last: map[string]show.Summary{}}
-	return invocation.Waiter{Conn: c, Show: terminal.NewNotes(o.app.Stderr, o.app.Clock), Seen: documents.add}
+	return invocation.Waiter{Conn: c, Show: terminal.NewNotes(o.app.Stderr, o.app.Clock), Observer: documents}
 }
 
 // documents are the changes of maintenances, each a line of JSON.
@@ -96,7 +96,8 @@ type documents struct {
 	last map[string]show.Summary
 }
 
-func (d *documents) add(v client.View) {
+// Seen prints a maintenance that has changed.
+func (d *documents) Seen(v client.View) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := show.SummaryOf(v)

@@ -64,8 +64,8 @@ type healthKeeper struct {
 	temporal client.Client
 	queue    string
 	specs    map[string]json.RawMessage
-	// told are the checks that need not be told any more, refused why the others did not take what they were told last.
-	told    map[string]bool
+	// sent are the checks that have what the configuration says, refused why the others did not take what was sent last.
+	sent    map[string]bool
 	refused map[string]string
 	failed  map[string]*failures
 }
@@ -73,7 +73,7 @@ type healthKeeper struct {
 func newHealthKeeper(o Options, temporal client.Client, queue string) *healthKeeper {
 	k := &healthKeeper{
 		options: o, temporal: temporal, queue: queue, specs: map[string]json.RawMessage{},
-		told: map[string]bool{}, refused: map[string]string{}, failed: map[string]*failures{},
+		sent: map[string]bool{}, refused: map[string]string{}, failed: map[string]*failures{},
 	}
 	for name := range o.Config.HealthChecks {
 		spec, err := o.Config.HealthSpec(name)
@@ -129,7 +129,7 @@ func (k *healthKeeper) ensure(ctx context.Context, name string) error {
 	case err != nil:
 		return err
 	case found.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING:
-		if k.told[name] {
+		if k.sent[name] {
 			return nil
 		}
 		return k.tell(ctx, id, name)
@@ -170,7 +170,7 @@ func (k *healthKeeper) tell(ctx context.Context, id, name string) error {
 		return err
 	}
 	if same {
-		k.told[name], k.refused[name] = true, ""
+		k.sent[name], k.refused[name] = true, ""
 		return nil
 	}
 	payload := api.ConfigureHealth{
@@ -186,7 +186,7 @@ func (k *healthKeeper) tell(ctx context.Context, id, name string) error {
 	if errors.As(err, &refusal) {
 		if why := cmp.Or(refusal.Message(), "no reason"); why != k.refused[name] {
 			k.refused[name] = why
-			k.options.Logger.Warn("a health check does not take what the configuration says; it is told again every 30 s until it does",
+			k.options.Logger.Warn("a health check does not take what the configuration says; it is sent again every 30 s until it does",
 				"check", name, "reason", why)
 		}
 		return nil
@@ -194,12 +194,12 @@ func (k *healthKeeper) tell(ctx context.Context, id, name string) error {
 	if err != nil {
 		return err
 	}
-	k.told[name], k.refused[name] = true, ""
+	k.sent[name], k.refused[name] = true, ""
 	k.options.Logger.Info("a health check was given the configuration's specification", "check", name)
 	return nil
 }
 
-// sameSpec tells whether a check's specification is that of the file, whatever it was written like.
+// sameSpec reports whether a check's specification is that of the file, whatever it was written like.
 func sameSpec(has rules.Spec, given json.RawMessage) (bool, error) {
 	wanted, err := rules.Decode(given)
 	if err != nil {

@@ -8,16 +8,16 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// endings are what Temporal's SDK and client-go say of what ended because it was told to.
+// endings are what Temporal's SDK and client-go say of what ended because it was cancelled.
 var endings = map[string]bool{"Activity error.": true, "RecordActivityHeartbeat with error": true, "Failed to watch": true}
 
 // calm keeps them from the log as errors and warnings, such as of the drain of a maintenance that is cancelled, or that begins
 // anew after a consent.
 type calm struct{ slog.Handler }
 
-// Handle logs an activity that was told to end for those who look for it only.
+// Handle logs an activity that was cancelled for those who look for it only.
 func (h calm) Handle(ctx context.Context, r slog.Record) error {
-	if r.Level >= slog.LevelWarn && endings[r.Message] && toldToEnd(r) {
+	if r.Level >= slog.LevelWarn && endings[r.Message] && wasCancelled(r) {
 		if !h.Enabled(ctx, slog.LevelDebug) {
 			return nil
 		}
@@ -26,13 +26,13 @@ func (h calm) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-func toldToEnd(r slog.Record) (told bool) {
+func wasCancelled(r slog.Record) (cancelled bool) {
 	r.Attrs(func(a slog.Attr) bool {
 		err, ok := a.Value.Any().(error)
-		told = ok && (temporal.IsCanceledError(err) || errors.Is(err, context.Canceled))
-		return !told
+		cancelled = ok && (temporal.IsCanceledError(err) || errors.Is(err, context.Canceled))
+		return !cancelled
 	})
-	return told
+	return cancelled
 }
 
 // WithAttrs keeps calm.

@@ -171,8 +171,8 @@ func (k *schedulerKeeper) compare(ctx context.Context) error {
 	}
 	if k.windows.differ(state.Windows, time.Now()) {
 		k.options.Logger.Info("the scheduler goes by other windows than those of the configuration file: it is told")
-		told := api.WindowsChanged{Digest: k.windows.digest, Since: k.windows.since}
-		if err := k.temporal.SignalWorkflow(ctx, k.id, "", api.SignalWindowsChanged, told); err != nil {
+		changed := api.WindowsChanged{Digest: k.windows.digest, Since: k.windows.since}
+		if err := k.temporal.SignalWorkflow(ctx, k.id, "", api.SignalWindowsChanged, changed); err != nil {
 			return err
 		}
 	}
@@ -198,7 +198,7 @@ func (k *schedulerKeeper) compare(ctx context.Context) error {
 	return nil
 }
 
-// tellLatest is the longest pause before a scheduler is told again that its windows are not this worker's.
+// tellLatest is the longest pause before the signal that its windows are not this worker's is sent to a scheduler again.
 const tellLatest = 10 * time.Minute
 
 // windowsTeller tells when the scheduler goes by other windows than the worker's. While workers of two configurations run, it
@@ -206,7 +206,7 @@ const tellLatest = 10 * time.Minute
 type windowsTeller struct {
 	digest string
 	since  time.Time
-	told   int
+	sent   int
 	next   time.Time
 	// later is when the worker was started by whose windows the scheduler goes, once that was said.
 	later time.Time
@@ -214,14 +214,14 @@ type windowsTeller struct {
 
 func (w *windowsTeller) differ(known *api.WindowsKnown, now time.Time) bool {
 	if known == nil || known.Digest == w.digest || known.Since.After(w.since) {
-		w.told = 0
+		w.sent = 0
 		return false
 	}
-	if w.told > 0 && now.Before(w.next) {
+	if w.sent > 0 && now.Before(w.next) {
 		return false
 	}
-	w.next = now.Add(min(schedulerEvery<<min(w.told, 10), tellLatest))
-	w.told++
+	w.next = now.Add(min(schedulerEvery<<min(w.sent, 10), tellLatest))
+	w.sent++
 	return true
 }
 

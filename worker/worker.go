@@ -74,8 +74,8 @@ type Options struct {
 	// Temporal are the connection settings; nil takes them from the environment.
 	Temporal *client.Options
 
-	// ears hear which heartbeats Temporal took, census counts what maintenances do.
-	ears   *heartbeat.Ears
+	// acks know which heartbeats Temporal took, census counts what maintenances do.
+	acks   *heartbeat.Acks
 	census *cluster.Census
 	// home is the namespace that it began with.
 	home execution.Namespace
@@ -85,7 +85,7 @@ type Options struct {
 
 // Run works until ctx ends, then stops gracefully. It waits for a Temporal server that is not there yet.
 func Run(ctx context.Context, o Options) error {
-	o.ears, o.census, o.limiter = heartbeat.NewEars(), &cluster.Census{}, drain.NewLimiter(o.Config.Kubernetes.EvictionsPerSecond)
+	o.acks, o.census, o.limiter = heartbeat.NewAcks(), &cluster.Census{}, drain.NewLimiter(o.Config.Kubernetes.EvictionsPerSecond)
 	kube, podEvents, err := clusterClients(o)
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	options.MetricsHandler = measured
-	options.ConnectionOptions.DialOptions = append(slices.Clone(options.ConnectionOptions.DialOptions), grpc.WithChainUnaryInterceptor(o.ears.Intercept))
+	options.ConnectionOptions.DialOptions = append(slices.Clone(options.ConnectionOptions.DialOptions), grpc.WithChainUnaryInterceptor(o.acks.Intercept))
 	temporal, err := dial(ctx, options, o.Logger)
 	if err != nil {
 		return err
@@ -234,7 +234,7 @@ func clusterClients(o Options) (kube kubeClient, podEvents *k8s.PodEvents, err e
 	if err != nil {
 		return nil, nil, err
 	}
-	return kube, k8s.NewPodEvents(events, o.Logger, o.limiter.Busy), nil
+	return kube, k8s.NewPodEvents(events, o.Logger, o.limiter), nil
 }
 
 // longestDecision is how long a workflow may think. The largest decisions, of dozens of plans over 15,000 nodes, take about a
@@ -247,7 +247,7 @@ func workerOptions(o Options, callers *caller.Interceptor, refused func(error)) 
 		DeploymentOptions:                       deployment(o),
 		Interceptors:                            append(workflows.Interceptors(), callers),
 		WorkerStopTimeout:                       stopTimeout,
-		BackgroundActivityContext:               o.ears.Context(context.Background()),
+		BackgroundActivityContext:               o.acks.Context(context.Background()),
 		MaxHeartbeatThrottleInterval:            heartbeats,
 		DeadlockDetectionTimeout:                longestDecision,
 		MaxConcurrentActivityExecutionSize:      5000,
@@ -276,7 +276,7 @@ func attributeNames() []string {
 
 func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.PodEvents, registry prometheus.Registerer) (workflows.Activities, error) {
 	c, temporal, namespace := o.Config, to.client, to.namespace
-	events := nodeevent.NewRecorder(kube, c.Kubernetes.Events, o.Logger, o.limiter.Busy)
+	events := nodeevent.NewRecorder(kube, c.Kubernetes.Events, o.Logger, o.limiter)
 	all, sources := k8s.NewNodes(kube), k8s.NewSources(kube)
 	runner, err := checks.New(c.ChecksAndHooks(), kube, o.Version)
 	if err != nil {
@@ -311,9 +311,9 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 			Client: kube, Temporal: temporal, Nodes: all, Sources: sources, Metrics: drain.NewMetrics(registry),
 			Limiter: o.limiter, PodEvents: podEvents, JobNamespaces: own, Pod: c.Kubernetes.PodUID,
 		},
-		Cluster: &cluster.Activities{Nodes: all, Temporal: temporal, Home: to.home, Pods: k8s.NewNodePods(kube), Busy: o.limiter.Busy, Census: o.census},
+		Cluster: &cluster.Activities{Nodes: all, Temporal: temporal, Home: to.home, Pods: k8s.NewNodePods(kube), Evictions: o.limiter, Census: o.census},
 		Preflights: &preflight.Activities{
-			Client: kube, Temporal: temporal, Budgets: sources.BudgetsIn, Capacity: k8s.NewCapacityReader(kube), JobNamespaces: own,
+			Client: kube, Temporal: temporal, Budgets: sources, Capacity: k8s.NewCapacityReader(kube), JobNamespaces: own,
 			LeaseNamespace: c.Health.LeaseNamespace,
 		},
 		Executions: &execution.Activities{Temporal: temporal, Namespace: namespace, Home: to.home, Nodes: all, Leases: nodeLeases(c.Health, kube)},
@@ -334,7 +334,7 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 	}, nil
 }
 
-// describeNamespace asks which namespace this is, until it is told: without its ID no mark on a node can be told from
+// describeNamespace asks which namespace this is, until it is answered: without its ID no mark on a node can be told from
 // another Drydock's.
 func describeNamespace(ctx context.Context, temporal client.Client, name string, logger *slog.Logger) (execution.Namespace, error) {
 	for {

@@ -16,7 +16,7 @@ import (
 	"drydock/rules/record"
 )
 
-// IsPlan tells that a reference is to a plan rather than to a maintenance.
+// IsPlan reports whether a reference is to a plan rather than to a maintenance.
 func IsPlan(ref api.Reference) bool {
 	_, _, err := api.ParsePlanID(ref.WorkflowID)
 	return err == nil

@@ -15,7 +15,7 @@ import (
 	"drydock/rules/record"
 )
 
-// IsRemediation tells that a reference is to a remediation rather than to a maintenance.
+// IsRemediation reports whether a reference is to a remediation rather than to a maintenance.
 func IsRemediation(ref api.Reference) bool {
 	_, _, _, err := api.ParseRemediationID(ref.WorkflowID)
 	return err == nil

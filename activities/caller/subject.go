@@ -15,7 +15,7 @@ type Subject struct {
 	Check, Profile, Plan string
 	// WorkflowID is the workflow that acts, RunID the first run of its chain.
 	WorkflowID, RunID string
-	// Request is the slot by which the node is held, Scheduler the workflow that says whether it is, Parent the plan that is told.
+	// Request is the slot by which the node is held, Scheduler the workflow that says whether it is, Parent the plan that gets signals.
 	Request, Scheduler, Parent string
 	// Spec is the specification of the maintenance, which names its node and requestor.
 	Spec json.RawMessage

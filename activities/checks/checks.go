@@ -40,7 +40,7 @@ type HookInput struct {
 // About implements caller.Input.
 func (in HookInput) About() caller.Subject { return about(in.Subject) }
 
-// about is what hooks, checks and works are told of the maintenance, as its claim.
+// about is the maintenance as hooks, checks and works see it, as its claim.
 func about(s checks.Subject) caller.Subject {
 	return caller.Subject{Node: s.Node, Requestor: s.Requestor, WorkflowID: s.WorkflowID, RunID: s.RunID}
 }
@@ -97,7 +97,7 @@ func (c *Activities) Validate(ctx context.Context, in ValidateInput) (Validated,
 	}
 	ctx, heartbeats, stop := heartbeat.WithDetails(ctx, progress)
 	defer stop()
-	// The heartbeats tell the progress; what blocks is told by signal only.
+	// Heartbeats carry the progress; only signals carry what blocks.
 	tell := reporting.Reporter{Temporal: c.Temporal, Signal: in.BlockedSignal}
 	since := map[string]time.Time{}
 	for {

@@ -102,7 +102,7 @@ func (c *Activities) stillWanted(ctx context.Context, in WorkInput) error {
 	return temporal.NewNonRetryableApplicationError("the maintenance does not run any more: "+found.Status, api.ErrorHookFailed, nil)
 }
 
-// findWork finds the Job of a beginning of which nobody heard how it went.
+// findWork finds the Job of a beginning whose outcome is not known.
 func (c *Activities) findWork(ctx context.Context, in WorkInput) (WorkBegun, error) {
 	begun, found, err := c.Runner.FindWork(ctx, in.call())
 	if err == nil && !found {
@@ -202,7 +202,7 @@ func (c *Activities) endOverdue(ctx context.Context, in WorkInput, state checks.
 	return state, c.Runner.EndWork(ctx, in.call())
 }
 
-// subjectOf is what whoever is called is told. What has no beginning is called now: the node must be held for that.
+// subjectOf is the maintenance as a check or hook sees it. What has no beginning is called now: the node must be held for that.
 func (c *Activities) subjectOf(ctx context.Context, in WorkInput) (checks.Subject, error) {
 	if _, known, err := c.Runner.LookAtWork(ctx, in.call()); err != nil || known {
 		return in.Subject, err

@@ -100,10 +100,10 @@ func (a *arrivals) look(ctx context.Context) error {
 	}
 }
 
-// busy tells that to begin to look at more pods would take the API server from the evictions. What comes meanwhile is seen later.
-func (a *arrivals) busy() bool { return a.Busy != nil && a.Busy() }
+// busy reports whether to begin to look at more pods would take the API server from the evictions. What comes meanwhile is seen later.
+func (a *arrivals) busy() bool { return a.Evictions != nil && a.Evictions.Busy() }
 
-// isReady tells whether a holder's node shows that it is held and Ready.
+// isReady reports whether a holder's node shows that it is held and Ready.
 func (a *arrivals) isReady(view *k8s.View, h WatchedHolder) bool {
 	node, ok := view.Get(h.Node)
 	if !ok || node.Labels[api.PhaseLabel] != string(api.Ready) {
@@ -186,7 +186,7 @@ func (t *toldArrivals) keep(holders []WatchedHolder) {
 	maps.DeleteFunc(t.ready, func(request string, _ time.Time) bool { return !held[request] })
 }
 
-// isReadyFor tells whether a node that is Ready now, or is not, has been so for long enough.
+// isReadyFor reports whether a node that is Ready now, or is not, has been so for long enough.
 func (t *toldArrivals) isReadyFor(request string, now bool, d time.Duration) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -203,7 +203,7 @@ func (t *toldArrivals) isReadyFor(request string, now bool, d time.Duration) boo
 	return time.Since(t.ready[request]) >= d
 }
 
-// mayBegin tells whether it is a further node's turn to be looked at.
+// mayBegin reports whether it is a further node's turn to be looked at.
 func (t *toldArrivals) mayBegin() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -39,13 +39,13 @@ func TestPodsThatComeToANodeThatIsReadyAreTold(t *testing.T) {
 	kube := s.Client(t)
 	c := &Activities{Nodes: k8s.NewNodes(kube), Temporal: temporal, Pods: k8s.NewNodePods(kube)}
 	busy := true
-	c.Busy = func() bool {
+	c.Evictions = loadFunc(func() bool {
 		if n := len(s.Requests("pods")); n > 0 {
 			t.Errorf("%d requests for pods while evictions are more urgent", n)
 		}
 		defer func() { busy = false }()
 		return busy
-	}
+	})
 	env := activitytest.Environment()
 	stop := make(chan struct{})
 	env.SetWorkerStopChannel(stop)
@@ -97,3 +97,7 @@ func TestManyNodesAreBegunToBeLookedAtOneAfterTheOther(t *testing.T) {
 		}
 	})
 }
+
+type loadFunc func() bool
+
+func (f loadFunc) Busy() bool { return f() }

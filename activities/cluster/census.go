@@ -45,18 +45,23 @@ func (c *Census) set(held map[HeldIn]int) {
 	c.held, c.at = held, time.Now()
 }
 
+// nodeGetter is a copy of the nodes.
+type nodeGetter interface {
+	Get(name string) (*corev1.Node, bool)
+}
+
 // nodesByGroup finds a node and tells its groups. The zero value knows none.
 type nodesByGroup struct {
 	grouper schedule.Grouper
-	find    func(name string) (*corev1.Node, bool)
+	nodes   nodeGetter
 }
 
 // look tells what a node shows, and its first group.
 func (n nodesByGroup) look(name string) (shown api.Phase, group string) {
-	if n.find == nil {
+	if n.nodes == nil {
 		return "", ""
 	}
-	node, ok := n.find(name)
+	node, ok := n.nodes.Get(name)
 	if !ok {
 		return "", ""
 	}

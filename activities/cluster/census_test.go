@@ -86,7 +86,7 @@ func TestAWatchCountsWhatHoldersDo(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // no rounds but the one below
-	d := c.lookAfter(ctx, in, grouper, func(name string) (*corev1.Node, bool) { n, ok := nodes[name]; return n, ok })
+	d := c.lookAfter(ctx, in, grouper, copies(nodes))
 	if err := d.round(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -103,3 +103,8 @@ func TestAWatchCountsWhatHoldersDo(t *testing.T) {
 		t.Error("counts of a watch that has ended stay for ever")
 	}
 }
+
+// copies are nodes by name.
+type copies map[string]*corev1.Node
+
+func (c copies) Get(name string) (*corev1.Node, bool) { n, ok := c[name]; return n, ok }

@@ -52,8 +52,8 @@ type Activities struct {
 	Home execution.Namespace
 	// Pods are those of the nodes that are Ready; nil looks at none.
 	Pods *k8s.NodePods
-	// Busy tells that many pods are to be evicted; nil is never.
-	Busy func() bool
+	// Evictions come before looking for pods; nil is none.
+	Evictions k8s.Load
 	// Census counts what the holders do; nil counts nothing.
 	Census *Census
 
@@ -186,7 +186,7 @@ type WatchReport struct {
 	Vanished api.List[KnownMark]     `json:"vanished,omitempty"`
 }
 
-// silent tells that there is nothing to report.
+// silent reports whether there is nothing to report.
 func (r WatchReport) silent() bool {
 	return !r.Stale && len(r.Ended)+len(r.Changes)+len(r.Unknown)+len(r.Vanished) == 0
 }
@@ -216,7 +216,7 @@ func (c *Activities) WatchCluster(ctx context.Context, in WatchInput) (WatchRepo
 	unknown := unknownMarks{}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	deaths := c.lookAfter(ctx, in, grouper, view.Get)
+	deaths := c.lookAfter(ctx, in, grouper, view)
 	c.lookForArrivals(ctx, in.Holders)
 	lost := lostMarks{}
 	beat := time.NewTicker(heartbeat.Every)
@@ -226,7 +226,7 @@ func (c *Activities) WatchCluster(ctx context.Context, in WatchInput) (WatchRepo
 			return WatchReport{}, failure.Translate(ctx, c.Nodes.Client(), err)
 		}
 		activity.RecordHeartbeat(ctx, marked)
-		report := WatchReport{Changes: marked.changes(shown{view, c.Nodes.MarkOf}, in.Holders, lost, time.Since(began) > markWithin, func(node string) bool {
+		report := WatchReport{Changes: marked.changes(shown{view, c.Nodes}, in.Holders, lost, time.Since(began) > markWithin, func(node string) bool {
 			activity.RecordHeartbeat(ctx, marked)
 			return c.isGone(ctx, node)
 		})}

@@ -406,7 +406,7 @@ func TestWatchFollowsHoldersOnceTheirMarkIsThere(t *testing.T) {
 	known, lost := markedNodes{}, lostMarks{}
 	present, overdue := true, false
 	changes := func() []api.NodeChange {
-		return known.changes(shown{view, c.Nodes.MarkOf}, in.Holders, lost, overdue, func(string) bool { return !present })
+		return known.changes(shown{view, c.Nodes}, in.Holders, lost, overdue, func(string) bool { return !present })
 	}
 	see := func(condition func() bool) {
 		t.Helper()

@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"go.temporal.io/sdk/activity"
-	corev1 "k8s.io/api/core/v1"
 
 	"drydock/activities/execution"
 	"drydock/rules/schedule"
@@ -29,8 +28,8 @@ type deaths struct {
 }
 
 // lookAfter looks after holders for as long as ctx lives.
-func (c *Activities) lookAfter(ctx context.Context, in WatchInput, grouper schedule.Grouper, find func(string) (*corev1.Node, bool)) *deaths {
-	d := &deaths{activities: c, holders: in.Holders, found: make(chan struct{}, 1), nodes: nodesByGroup{grouper, find}}
+func (c *Activities) lookAfter(ctx context.Context, in WatchInput, grouper schedule.Grouper, nodes nodeGetter) *deaths {
+	d := &deaths{activities: c, holders: in.Holders, found: make(chan struct{}, 1), nodes: nodesByGroup{grouper, nodes}}
 	for _, k := range in.Known {
 		if k.Until.IsZero() && !k.Stray {
 			d.resting = append(d.resting, k.Node)

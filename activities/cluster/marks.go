@@ -161,7 +161,7 @@ func (m markedNodes) lists() (seen, told []string) {
 // lostMarks are the marks that were there and are gone, by requests, and since when.
 type lostMarks map[string]time.Time
 
-// lost tells whether a mark is gone for good. Whoever gives its node back takes the mark off, and says so a moment later.
+// lost reports whether a mark is gone for good. Whoever gives its node back takes the mark off, and says so a moment later.
 func (l lostMarks) lost(request string) bool {
 	if _, noted := l[request]; !noted {
 		l[request] = time.Now()
@@ -180,7 +180,7 @@ func (l lostMarks) due() <-chan time.Time {
 // shown are the nodes of a watch, and how their marks are read.
 type shown struct {
 	*k8s.View
-	markOf func(*corev1.Node) (k8s.Mark, error)
+	marks *k8s.Nodes
 }
 
 // changes are what the holders are to be told. A mark that was never seen may not be set yet: it counts as missing only
@@ -202,7 +202,7 @@ func (m markedNodes) changes(nodes shown, holders []WatchedHolder, lost lostMark
 			}
 			continue
 		}
-		mark, err := nodes.markOf(node)
+		mark, err := nodes.marks.MarkOf(node)
 		held := err == nil && mark.HeldBy(h.WorkflowID, h.RunID)
 		if held {
 			m[h.RequestID] = true
@@ -232,7 +232,7 @@ func (c *Activities) digest(nodes []*corev1.Node, grouper schedule.Grouper) stri
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-// isMarked tells whether a maintenance of this namespace's holds the node. What others do to a node is not ours to leave
+// isMarked reports whether a maintenance of this namespace's holds the node. What others do to a node is not ours to leave
 // out of any count.
 func (c *Activities) isMarked(node *corev1.Node) bool {
 	mark, err := c.Nodes.MarkOf(node)

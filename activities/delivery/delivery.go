@@ -1,4 +1,4 @@
-// Package delivery delivers what channels are told, and keeps audit records.
+// Package delivery sends events to channels, and keeps audit records.
 package delivery
 
 import (
@@ -20,7 +20,7 @@ import (
 	"drydock/rules/notices"
 )
 
-// Activities deliver what channels are told, and keep audit records.
+// Activities send events to channels, and keep audit records.
 type Activities struct {
 	Temporal client.Client
 	Senders  *notify.Senders

@@ -17,7 +17,7 @@ const (
 	onItsWay = "not delivered yet"
 )
 
-// addOutcomes says of every event that a channel was to be told what became of it by now. Where that cannot be found out, it
+// addOutcomes adds to every event for a channel what became of it by now. Where that cannot be found out, it
 // stays at what the maintenance knows: that it was handed over.
 func (n *Activities) addOutcomes(ctx context.Context, ref api.Reference, a *account.Account) {
 	_, node, requestor, err := api.ParseMaintenanceID(ref.WorkflowID)
@@ -37,11 +37,11 @@ func (n *Activities) addOutcomes(ctx context.Context, ref api.Reference, a *acco
 		for _, o := range tells.Outcomes {
 			outcomes[o.Event] = o.Outcome
 		}
-		for i, told := range a.Status.Channels {
-			if told.Channel != channel || told.Outcome != api.HandedOver {
+		for i, record := range a.Status.Channels {
+			if record.Channel != channel || record.Outcome != api.HandedOver {
 				continue
 			}
-			if outcome, known := outcomes[told.Event]; known {
+			if outcome, known := outcomes[record.Event]; known {
 				a.Status.Channels[i].Outcome = outcome
 			} else {
 				a.Status.Channels[i].Outcome = onItsWay
@@ -50,7 +50,7 @@ func (n *Activities) addOutcomes(ctx context.Context, ref api.Reference, a *acco
 	}
 }
 
-// tells is what the workflow says that tells a channel of a maintenance, or told it; nil where there is none.
+// tells is the status of the workflow that sends a channel the events of a maintenance, or has sent them; nil where there is none.
 func (n *Activities) tells(ctx context.Context, id, channel string, ref api.Reference) (*api.NotificationStatus, error) {
 	for i := range maxNames {
 		at := id

@@ -46,7 +46,7 @@ type Read struct {
 // eventsAtOnce bounds the events that are read at once: they are handed from run to run.
 const eventsAtOnce = 20
 
-// ReadEvents reads from a maintenance what a channel is to be told. Errors: NotAMaintenance; Undeliverable, where this
+// ReadEvents reads from a maintenance the events for a channel. Errors: NotAMaintenance; Undeliverable, where this
 // is none of its channels, or none of this worker's.
 func (n *Activities) ReadEvents(ctx context.Context, in ReadInput) (Read, error) {
 	plan, err := n.plan(in.Channel)
@@ -97,7 +97,7 @@ type Gathered struct {
 }
 
 // Gather reads events of many maintenances from them. What is referred to and cannot be found is counted, and keeps
-// nothing else from being told. Errors: Undeliverable, where this is no channel of this worker's.
+// nothing else from being sent. Errors: Undeliverable, where this is no channel of this worker's.
 func (n *Activities) Gather(ctx context.Context, in GatherInput) (Gathered, error) {
 	plan, err := n.plan(in.Channel)
 	if err != nil {
@@ -154,7 +154,7 @@ func (n *Activities) accounts(ctx context.Context, events []api.EventReference) 
 	return accounts, refused, group.Wait()
 }
 
-// wedgedAfter is the attempt from which on a maintenance that cannot answer does not keep the others from being told.
+// wedgedAfter is the attempt from which on a maintenance that cannot answer does not hold up the others.
 const wedgedAfter = 4
 
 func isRefused(ctx context.Context, err error) bool {
@@ -165,7 +165,7 @@ func isRefused(ctx context.Context, err error) bool {
 	return execution.CannotAnswer(err) && activity.GetInfo(ctx).Attempt >= wedgedAfter
 }
 
-// eventOf finds an event in an account, if the channel is to be told of it.
+// eventOf finds an event in an account, if the channel wants it.
 func eventOf(a account.Account, ref api.EventReference, plan notices.Channel) (notices.Event, error) {
 	switch {
 	case a.Unanswered != "":
@@ -207,7 +207,7 @@ type SameInput struct {
 	Channel      string        `json:"channel,omitempty"`
 }
 
-// Same tells whether a running workflow does that: its type, its task queue and what it was started with.
+// Same reports whether a running workflow does that: its type, its task queue and what it was started with.
 func (n *Activities) Same(ctx context.Context, in SameInput) (bool, error) {
 	described, err := n.Temporal.DescribeWorkflowExecution(ctx, in.WorkflowID, "")
 	var notFound *serviceerror.NotFound

@@ -16,7 +16,7 @@ import (
 const (
 	// deliveriesLooked bounds how many running deliveries are asked after.
 	deliveriesLooked = 200
-	// givenUpFor is how long a delivery that was given up is told of.
+	// givenUpFor is how long a delivery that was given up is reported.
 	givenUpFor = 24 * time.Hour
 )
 

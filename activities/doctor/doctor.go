@@ -59,7 +59,7 @@ type Names struct {
 	Lost []string `json:"lost,omitempty"`
 }
 
-// lost tells whether the histories of a namespace are lost.
+// lost reports whether the histories of a namespace are lost.
 func (n Names) lost(namespace string) bool { return slices.Contains(n.Lost, namespace) }
 
 // EvaluateInput asks for one look.

@@ -10,7 +10,7 @@ import (
 	"drydock/k8s"
 )
 
-// account keeps count of the pods that were told to end: evicted, or deleted in any other way.
+// account counts the pods that were evicted, or deleted in any other way.
 type account struct {
 	evicted, deleted int
 	// ended are the first of them, more counts the rest.
@@ -23,10 +23,10 @@ func accountFrom(before api.DrainProgress) *account {
 	return &account{evicted: before.Evicted, deleted: before.Deleted, ended: before.Pods, more: before.MorePods}
 }
 
-// maxPods bounds the list of pods that were told to end, which is in every heartbeat.
+// maxPods bounds the list of evicted and deleted pods, which is in every heartbeat.
 const maxPods = 100
 
-// note takes a pod that was told to end, and how. The list is for the audit record.
+// note takes a pod that was evicted or deleted, and how. The list is for the audit record.
 func (a *account) note(pod *corev1.Pod, how string) {
 	if how == evicted {
 		a.evicted++

@@ -83,7 +83,7 @@ func (a *attempts) due(targets []target) []target {
 	return due
 }
 
-// firstDue tells whether a pod is asked for that was not yet.
+// firstDue reports whether a pod is asked for that was not yet.
 func (a *attempts) firstDue(t target, now time.Time, left map[string]int32) bool {
 	if now.Before(a.back.wait(t.Pod)) {
 		return false
@@ -98,7 +98,7 @@ func (a *attempts) firstDue(t target, now time.Time, left map[string]int32) bool
 	return true
 }
 
-// outgrew tells that other budgets select a refused pod than those that refused it: one was deleted or edited, or the pod
+// outgrew reports whether other budgets select a refused pod than those that refused it: one was deleted or edited, or the pod
 // has other labels. It is worth one request at once; no event of a budget need ever come again.
 func (a *attempts) outgrew(t target, tried *attempt) bool {
 	if !refusedByBudget(tried.eviction.Answer) {
@@ -114,7 +114,7 @@ func (a *attempts) outgrew(t target, tried *attempt) bool {
 	return outgrown
 }
 
-// settled tells that nothing is to be gained from asking for a pod again.
+// settled reports whether nothing is to be gained from asking for a pod again.
 func (a *attempts) settled(t target, tried *attempt) bool {
 	switch tried.eviction.Answer {
 	case k8s.Accepted:
@@ -139,7 +139,7 @@ func (a *attempts) overdueForKill(found observation) []target {
 	return overdue
 }
 
-// toBeKilled tells whether a leaving pod is still to be ended at once. One whose grace is 0 already waits for its
+// toBeKilled reports whether a leaving pod is still to be ended at once. One whose grace is 0 already waits for its
 // finalizers, or for what no request can change.
 func (a *attempts) toBeKilled(t target) bool {
 	tried, grace := a.byPod[t.UID], t.DeletionGracePeriodSeconds

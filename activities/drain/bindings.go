@@ -48,7 +48,7 @@ func (d *Activities) bindingsBefore(ctx context.Context, cordoned time.Time) (*b
 	return b, nil
 }
 
-// isOver tells whether a node that looks empty is, and else when to look again.
+// isOver reports whether a node that looks empty is, and else when to look again.
 func (b *bindings) isOver(ctx context.Context, d *Activities) (over bool, again time.Duration, err error) {
 	if b.confirmed {
 		return true, 0, nil

@@ -118,7 +118,7 @@ func (b *blockers) sinceFirst(pod *corev1.Pod) time.Time {
 	return at
 }
 
-// overdue tells whether a pod should have ended by now: its deletion timestamp already includes its grace period.
+// overdue reports whether a pod should have ended by now: its deletion timestamp already includes its grace period.
 func (b *blockers) overdue(pod *corev1.Pod) (bool, string) {
 	late := time.Since(pod.DeletionTimestamp.Time)
 	switch {

@@ -102,7 +102,7 @@ func (b *budgets) synced(ctx context.Context, namespace string) {
 	_ = view.Synced(ctx) // late or refused: the budgets are not known then, and the API server asks them anyhow
 }
 
-// known tells whether a namespace's budgets are known, be there none.
+// known reports whether a namespace's budgets are known, be there none.
 func (b *budgets) known(namespace string) bool {
 	view := b.following(namespace)
 	return view != nil && view.HasSynced() && view.Err() == nil
@@ -169,13 +169,13 @@ func (b *budgets) selecting(pod *corev1.Pod) *string {
 	return new(uids.String())
 }
 
-// refuse tells whether the pod's budgets are known to refuse it now, so that it is not worth a request. left holds what
+// refuse reports whether the pod's budgets are known to refuse it now, so that it is not worth a request. left holds what
 // each budget has left in this round.
 func (b *budgets) refuse(pod *corev1.Pod, left map[string]int32) bool {
 	return len(b.of(pod)) > 0 && !k8s.OutsideBudgets(pod) && !b.takeAllowed(pod, left)
 }
 
-// takeAllowed tells whether the pod's budget allows one more disruption, counting those taken in this round: left
+// takeAllowed reports whether the pod's budget allows one more disruption, counting those taken in this round: left
 // holds what each budget has left.
 func (b *budgets) takeAllowed(pod *corev1.Pod, left map[string]int32) bool {
 	found := b.of(pod)

@@ -131,7 +131,7 @@ func (d *Activities) Drain(ctx context.Context, in Input) (Drained, error) {
 }
 
 // tell sends a word, once: the workflow repeats what was not said.
-func (d *Activities) tell(ctx context.Context, word *Word) (told bool) {
+func (d *Activities) tell(ctx context.Context, word *Word) (sent bool) {
 	if word == nil {
 		return false
 	}

@@ -54,7 +54,7 @@ type filedRequest struct {
 	deleted bool
 	// direct says why the pod is evicted directly; empty while it is not.
 	direct string
-	// left: departed has told of the pod.
+	// left: departed has reported the pod.
 	left bool
 	// seen are the versions of the objects when they last changed.
 	seen string

@@ -21,7 +21,7 @@ func (e *evictionRequests) refused() error {
 	return errors.Join(e.requests.Err(), e.evictions.Err())
 }
 
-// takenBack tells that a request that was filed is there no more, or is withdrawn, and not by Drydock.
+// takenBack reports whether a request that was filed is there no more, or is withdrawn, and not by Drydock.
 func (e *evictionRequests) takenBack(f *filedRequest) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -38,7 +38,7 @@ func (e *evictionRequests) known(pod *corev1.Pod) *lifecyclev1alpha1.EvictionReq
 	return request
 }
 
-// there tells whether the very same pod is on the node and not on its way out.
+// there reports whether the very same pod is on the node and not on its way out.
 func (e *evictionRequests) there(pod *corev1.Pod) bool {
 	now, ok := e.node.Pods.Get(k8s.PodName(pod))
 	return ok && now.UID == pod.UID && now.DeletionTimestamp == nil
@@ -123,7 +123,7 @@ func (e *evictionRequests) follow(ctx context.Context) {
 	}
 }
 
-// refresh tells whether anything is new to this drain.
+// refresh reports whether anything is new to this drain.
 func (e *evictionRequests) refresh() (changed bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -143,7 +143,7 @@ func (e *evictionRequests) refresh() (changed bool) {
 	return changed
 }
 
-// isMine tells whether a request is one of this drain's. It remembers that one was removed, whoever did it: what Drydock
+// isMine reports whether a request is one of this drain's. It remembers that one was removed, whoever did it: what Drydock
 // removes, it does not wait for.
 func (e *evictionRequests) isMine(request *lifecyclev1alpha1.EvictionRequest, gone bool) bool {
 	if !e.api.Filed(request) {
@@ -159,7 +159,7 @@ func (e *evictionRequests) isMine(request *lifecyclev1alpha1.EvictionRequest, go
 	return true
 }
 
-// concernsMine tells whether an Eviction is of a pod that this drain asked for.
+// concernsMine reports whether an Eviction is of a pod that this drain asked for.
 func (e *evictionRequests) concernsMine(eviction *lifecyclev1alpha1.Eviction, _ bool) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -42,7 +42,7 @@ func NewLimiter(perSecond float64) *Limiter {
 	}
 }
 
-// Busy tells that there are more evictions to send than may be under way.
+// Busy reports whether there are more evictions to send than may be under way.
 func (l *Limiter) Busy() bool {
 	return len(l.underWay) == evictionsUnderWay || l.waiting.Load() > evictionsUnderWay
 }

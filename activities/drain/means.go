@@ -26,7 +26,7 @@ func meansOf(in Input) means {
 	return means{drain: in.Drain, force: in.Force, killAt: in.KillAt, began: in.Began, endsStuck: in.EndsStuck}
 }
 
-// How a pod was told to end.
+// How a pod was made to end.
 const (
 	evicted = "evicted"
 	deleted = "deleted"
@@ -44,10 +44,10 @@ func (m means) how(t target) string {
 	}
 }
 
-// kills tells whether a pod is given no time to end.
+// kills reports whether a pod is given no time to end.
 func (m means) kills(pod *corev1.Pod) bool { return m.force == spec.Kill || m.isStuck(pod) }
 
-// isStuck tells whether a pod is terminating for longer than twice the time it was given, and is not waited for
+// isStuck reports whether a pod is terminating for longer than twice the time it was given, and is not waited for
 // (maintenance-controller, forceEviction): its deletion timestamp is when that was over once.
 func (m means) isStuck(pod *corev1.Pod) bool {
 	if !m.endsStuck || pod.DeletionTimestamp == nil || pod.DeletionGracePeriodSeconds == nil {
@@ -56,7 +56,7 @@ func (m means) isStuck(pod *corev1.Pod) bool {
 	return time.Now().After(pod.DeletionTimestamp.Add(time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second))
 }
 
-// deletes tells that a pod is deleted by now and not evicted, so that no budget is asked.
+// deletes reports whether a pod is deleted by now and not evicted, so that no budget is asked.
 func (m means) deletes(t target) bool {
 	return m.force != "" || t.podType == drainplan.DaemonSet || m.mustBeDeletedNow(t.Pod)
 }
@@ -74,7 +74,7 @@ func (m means) end(ctx context.Context, client kube.Interface, t target) k8s.Evi
 	}
 }
 
-// mustBeDeletedNow tells that a pod needs all the time that is left until the rung Kill to end by itself.
+// mustBeDeletedNow reports whether a pod needs all the time that is left until the rung Kill to end by itself.
 func (m means) mustBeDeletedNow(pod *corev1.Pod) bool {
 	return m.killAt != nil && !time.Now().Before(m.killAt.Add(-m.graceOf(pod)))
 }
@@ -90,7 +90,7 @@ func (m means) graceOf(pod *corev1.Pod) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// isProtected tells whether a pod's wish not to be disrupted is respected, which has a deadline and ends with the
+// isProtected reports whether a pod's wish not to be disrupted is respected, which has a deadline and ends with the
 // escalation.
 func (m means) isProtected(pod *corev1.Pod) bool {
 	return k8s.WishOf(pod) != "" && !k8s.IsFinished(pod) && m.force == "" && !m.mustBeDeletedNow(pod) &&

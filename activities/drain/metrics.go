@@ -112,3 +112,12 @@ func (m *Metrics) oldest(now time.Time) (longest time.Duration) {
 	}
 	return longest
 }
+
+// blockedPods shows what blocks the drain of one node.
+type blockedPods struct {
+	metrics *Metrics
+	node    string
+}
+
+// Show is called with each report of the drain.
+func (b blockedPods) Show(reasons map[string]int) { b.metrics.blocked(b.node, reasons) }

@@ -155,7 +155,7 @@ func (o *observer) whyStays(pod *corev1.Pod, p placed) string {
 	return k8s.NotSelected
 }
 
-// stays tells whether a pod is left on the node by intent.
+// stays reports whether a pod is left on the node by intent.
 func (o *observer) stays(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	_, blocker, err := o.place(ctx, pod)
 	return blocker != nil, err
@@ -238,14 +238,14 @@ func (o *observer) mayLoseData(pod *corev1.Pod) bool {
 	return data
 }
 
-// ignored tells whether a pod that cannot end does not count: its time is over, its node's kubelet does not answer, and
-// the maintenance was told not to wait for that.
+// ignored reports whether a pod that cannot end does not count: its time is over, its node's kubelet does not answer, and
+// the maintenance does not wait for that.
 func (o *observer) ignored(pod *corev1.Pod) bool {
 	return o.drain.OnNodeNotReady == spec.IgnoreStuck && pod.DeletionTimestamp != nil &&
 		time.Now().After(pod.DeletionTimestamp.Time) && o.node.Silent()
 }
 
-// reachedDaemonSets tells whether the drain has come to a tier of DaemonSet pods, or past one.
+// reachedDaemonSets reports whether the drain has come to a tier of DaemonSet pods, or past one.
 func (o *observer) reachedDaemonSets() bool {
 	return slices.ContainsFunc(o.plan.Entries()[:o.reached+1], func(e drainplan.Entry) bool { return e.PodType == drainplan.DaemonSet })
 }

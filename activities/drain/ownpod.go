@@ -14,7 +14,7 @@ import (
 // elsewhereAgain is the time between two looks for a node that the worker's own pod could go to.
 const elsewhereAgain = 5 * time.Second
 
-// keepUntilLast leaves the pod of the worker that drains alone while another pod of its tier is still to be told to end: once
+// keepUntilLast leaves the pod of the worker that drains alone while another pod of its tier is still to be evicted: once
 // it is evicted the drain is handed over, and where there is no other worker it rests until the pod's replacement runs.
 func (found *observation) keepUntilLast(worker types.UID) {
 	is := func(t target) bool { return t.UID == worker }

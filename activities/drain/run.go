@@ -50,7 +50,7 @@ func (d *Activities) newRun(ctx context.Context, heartbeats *heartbeat.Loop, in 
 		Activities: d, in: in, node: node, observer: observer, bindings: bindings, budgets: newBudgets(d.Sources.Budgets), account: accountFrom(before),
 		reporter: reporting.Reporter{
 			Temporal: d.Temporal, Signal: in.BlockedSignal, Counts: in.TellCounts, Heartbeats: heartbeats, Last: before,
-			Show: func(reasons map[string]int) { d.Metrics.blocked(in.Node, reasons) },
+			Blocked: blockedPods{d.Metrics, in.Node},
 		},
 	}
 	if in.Drain.Mode != spec.ModeWait && in.Drain.Via == spec.ViaEvictionRequest {

@@ -43,7 +43,7 @@ type sender struct {
 	unanswered
 }
 
-// due are the pods to be told to end now.
+// due are the pods to evict or delete now.
 func (s *sender) due(found observation) []target {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -96,7 +96,7 @@ func (s *sender) failure() error {
 	return s.failed
 }
 
-// isAsked tells that the same request for a pod is under way.
+// isAsked reports whether the same request for a pod is under way.
 func (a *attempts) isAsked(t target) bool {
 	request := a.asking[t.UID]
 	return request != nil && request.how == a.means.how(t)

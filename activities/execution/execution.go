@@ -114,8 +114,8 @@ func (e *Activities) unanswered(ctx context.Context, run Run, why error) (Answer
 // build may have been the one asked.
 const believeAfter = 4
 
-// CannotAnswer tells whether a run is the one in trouble: its workflow task fails, or it does not know the query. One wedged
-// run must not keep the others from being heard.
+// CannotAnswer reports whether a run is the one in trouble: its workflow task fails, or it does not know the query. One wedged
+// run must not keep the others from answering.
 func CannotAnswer(err error) bool {
 	var notReady *serviceerror.WorkflowNotReady
 	var failed *serviceerror.QueryFailed

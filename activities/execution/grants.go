@@ -15,7 +15,7 @@ import (
 	"drydock/api"
 )
 
-// GrantInput are holders that are to be told of their slots.
+// GrantInput are holders whose slots are granted.
 type GrantInput struct {
 	Cluster string        `json:"cluster,omitempty"`
 	Holders []GrantedSlot `json:"holders"`
@@ -45,7 +45,7 @@ func (e *Activities) TellGranted(ctx context.Context, in GrantInput) (gone []str
 			id := api.MaintenanceID(in.Cluster, h.Node, h.Requestor)
 			if _, _, _, err := api.ParseMaintenanceID(id); err != nil {
 				activity.GetLogger(ctx).Warn("a slot was granted to something that is not a maintenance, so nobody is signalled", "error", err)
-				return nil // the others are to be told all the same
+				return nil // the others are signalled all the same
 			}
 			err := caller.Signal(ctx, e.Temporal, id, "", api.SignalSlotGranted, api.SlotAnswer{RequestID: h.RequestID})
 			var nobody *serviceerror.NotFound
@@ -56,7 +56,7 @@ func (e *Activities) TellGranted(ctx context.Context, in GrantInput) (gone []str
 				gone = append(gone, h.RequestID)
 				return nil
 			case err != nil && ctx.Err() == nil && activity.GetInfo(ctx).Attempt >= believeAfter:
-				activity.GetLogger(ctx).Warn("maintenance not told of its slot", "workflow", id, "error", err)
+				activity.GetLogger(ctx).Warn("slot not signalled to its maintenance", "workflow", id, "error", err)
 				return nil
 			case err != nil:
 				return fmt.Errorf("telling workflow %s of its slot: %w", id, err)

@@ -31,7 +31,7 @@ type Inventory struct {
 	More    []byte `json:"more,omitempty"`
 }
 
-// MaxStrays bounds the stray marks that are told of.
+// MaxStrays bounds the stray marks that are reported.
 const MaxStrays = 500
 
 // stray adds a mark that is no holder's.
@@ -55,7 +55,7 @@ type InventoryInput struct {
 	// OtherTypes are those of others that may hold slots: they are among the Running.
 	OtherTypes []string `json:"otherTypes,omitempty"`
 	TaskQueue  string   `json:"taskQueue"`
-	// From is the More of the inventory before, which told the marks.
+	// From is the More of the inventory before, which has the marks.
 	From []byte `json:"from,omitempty"`
 }
 

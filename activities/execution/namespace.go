@@ -12,7 +12,7 @@ import (
 	"drydock/rules/bounds"
 )
 
-// maxWritten is how much is told of what somebody may have written on a node.
+// maxWritten is how much is shown of what somebody may have written on a node.
 const maxWritten = 512
 
 // Namespace is the Temporal namespace that a worker's workflows live in.
@@ -33,7 +33,7 @@ func DescribeNamespace(ctx context.Context, temporal client.Client, name string)
 	return Namespace{ID: described.ID, Retention: described.Retention}, nil
 }
 
-// Owns tells whether a holder on a node's mark is one of this namespace's workflows.
+// Owns reports whether a holder on a node's mark is one of this namespace's workflows.
 func (n Namespace) Owns(h k8s.Holder) bool { return h.Namespace == n.ID }
 
 // Classify tells what a mark of a cluster's node is where it is nobody's of ours, and nothing where it may be.
@@ -52,13 +52,13 @@ func (n Namespace) Classify(cluster, node string, h k8s.Holder) (mark api.StrayM
 	return mark
 }
 
-// IsOfProfile tells whether a holder is a transition of a profile of this cluster, which holds its node for a drain: it has no slot.
+// IsOfProfile reports whether a holder is a transition of a profile of this cluster, which holds its node for a drain: it has no slot.
 func (n Namespace) IsOfProfile(cluster, node string, h k8s.Holder) bool {
 	ofCluster, _, of, err := api.ParseProfileTransitionID(h.WorkflowID)
 	return err == nil && n.Owns(h) && ofCluster == cluster && of == node
 }
 
-// Unreadable is a mark of which nothing can be told.
+// Unreadable is a mark that cannot be read.
 func Unreadable(node string) api.StrayMark {
 	return api.StrayMark{Node: node, Kind: api.StrayMalformed}
 }

@@ -73,24 +73,24 @@ func intervalOf(timeout time.Duration, loops int64) time.Duration {
 	return interval(loops)
 }
 
-// Loop shows that an activity lives, from a goroutine of its own: whatever a step waits for, the server hears of the
-// activity, and the activity of its cancellation. Once the server may not have heard of it for too long, it is not alive
+// Loop shows that an activity lives, from a goroutine of its own: whatever a step waits for, the server learns
+// that the activity lives, and the activity of its cancellation. Once the server may not have got a heartbeat for too long, it is not alive
 // any more: another attempt may be under way. A nil loop is always alive.
 type Loop struct {
 	// beating guards details, and keeps heartbeats in the order of what they tell.
 	beating sync.Mutex
 	details []any
-	// news: the details were not told yet.
+	// news: the details were not sent yet.
 	news bool
 
-	// ears hear what the server answers; nil trusts every heartbeat that was recorded.
-	ears *Ears
+	// acks know what the server answers; nil trusts every heartbeat that was recorded.
+	acks *Acks
 	// timeout is the activity's heartbeat timeout.
 	timeout time.Duration
 
 	mu sync.Mutex
-	// last is when the last heartbeat was sent that the server heard, told when the last was recorded.
-	last, told time.Time
+	// last is when the last heartbeat was sent that the server took, recorded when the last was recorded.
+	last, recorded time.Time
 	// lost: there was no heartbeat for too long. It stays lost, whoever may have begun again in the meantime.
 	lost bool
 
@@ -101,14 +101,14 @@ type Loop struct {
 func Start(ctx context.Context, details ...any) *Loop {
 	now, fresh := time.Now(), isFresh(ctx)
 	l := &Loop{
-		details: details, last: now, ears: earsOf(ctx), timeout: activity.GetInfo(ctx).HeartbeatTimeout,
+		details: details, last: now, acks: acksOf(ctx), timeout: activity.GetInfo(ctx).HeartbeatTimeout,
 		ending: make(chan struct{}), ended: make(chan struct{}),
 	}
 	if fresh {
-		l.told = now
+		l.recorded = now
 	}
 	running.Add(1)
-	forget := l.ears.listen(activity.GetInfo(ctx).TaskToken, l)
+	forget := l.acks.follow(activity.GetInfo(ctx).TaskToken, l)
 	go func() {
 		defer close(l.ended)
 		defer running.Add(-1)
@@ -132,21 +132,21 @@ func Start(ctx context.Context, details ...any) *Loop {
 	return l
 }
 
-// isFresh tells that the server handed the task out a moment ago, so that it knows that the activity lives: one that ends soon
+// isFresh reports whether the server handed the task out a moment ago, so that it knows that the activity lives: one that ends soon
 // costs no heartbeat. A task that was long on its way may be another attempt's by now, which a heartbeat tells.
 func isFresh(ctx context.Context) bool {
 	age := time.Since(activity.GetInfo(ctx).StartedTime)
 	return age >= 0 && age < freshFor
 }
 
-// Forget drops what was not told yet: the activity has succeeded, and no attempt follows that would begin with it.
+// Forget drops what was not sent yet: the activity has succeeded, and no attempt follows that would begin with it.
 func (l *Loop) Forget() {
 	l.beating.Lock()
 	defer l.beating.Unlock()
 	l.news = false
 }
 
-// Stop ends the heartbeats, with one more where the details were not told yet.
+// Stop ends the heartbeats, with one more where the details were not sent yet.
 func (l *Loop) Stop() {
 	close(l.ending)
 	<-l.ended
@@ -171,11 +171,11 @@ func (l *Loop) hasNews() bool {
 	return l.news
 }
 
-// isDue tells whether what is new is told at once, and not with the next heartbeat.
+// isDue reports whether what is new is sent at once, and not with the next heartbeat.
 func (l *Loop) isDue() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return time.Since(l.told) >= intervalOf(l.timeout, running.Load())
+	return time.Since(l.recorded) >= intervalOf(l.timeout, running.Load())
 }
 
 func (l *Loop) beat(ctx context.Context) {
@@ -186,15 +186,15 @@ func (l *Loop) beat(ctx context.Context) {
 	activity.RecordHeartbeat(context.WithoutCancel(ctx), l.details...)
 	l.news = false
 	l.mu.Lock()
-	l.told = at
+	l.recorded = at
 	l.mu.Unlock()
-	if l.ears == nil && time.Since(at) < Every { // so long takes only what the SDK gave up, without a word
-		l.heard(at)
+	if l.acks == nil && time.Since(at) < Every { // so long takes only what the SDK gave up, without a word
+		l.acknowledged(at)
 	}
 }
 
-// heard notes that the server took a heartbeat that was sent then.
-func (l *Loop) heard(at time.Time) {
+// acknowledged notes that the server took a heartbeat that was sent then.
+func (l *Loop) acknowledged(at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if at.After(l.last) {
@@ -203,7 +203,7 @@ func (l *Loop) heard(at time.Time) {
 	}
 }
 
-// Alive tells whether the activity may still write. One that watches, with a longer timeout than shortTimeout, does not ask.
+// Alive reports whether the activity may still write. One that watches, with a longer timeout than shortTimeout, does not ask.
 func (l *Loop) Alive() error {
 	if l == nil {
 		return nil

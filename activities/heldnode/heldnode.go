@@ -90,7 +90,7 @@ func (v *View) awaitMark(ctx context.Context, client kube.Interface) error {
 	}
 }
 
-// isNotHeld tells that a node is not, or not yet, the caller's.
+// isNotHeld reports whether a node is not, or not yet, the caller's.
 func isNotHeld(err error) bool {
 	return errors.Is(err, k8s.ErrNotHolder) || errors.Is(err, k8s.ErrNodeGone) || errors.Is(err, k8s.ErrNodeReplaced)
 }
@@ -159,7 +159,7 @@ func (v *View) Current(pod *corev1.Pod, evenLeaving bool) bool {
 	return ok && now.UID == pod.UID && (now.DeletionTimestamp == nil || evenLeaving)
 }
 
-// Silent tells that the node's kubelet does not answer, or that there is no node.
+// Silent reports whether the node's kubelet does not answer, or that there is no node.
 func (v *View) Silent() bool {
 	node, ok := v.Node.Get(v.Name)
 	return !ok || k8s.IsSilent(node)

@@ -81,7 +81,7 @@ func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released
 	}
 	holder := callerFor(ctx, in.WorkflowID, in.RunID)
 	known := k8s.Known{
-		Prior: in.Prior, Cordoned: hasCordoned(n.Temporal, in.Node, holder.RunID),
+		Prior: in.Prior, Cordons: cordons{n.Temporal, in.Node, holder.RunID},
 		Tells: n.Home.GivenBack(ctx, holder, in.Event.Reason),
 	}
 	if in.Orphan {
@@ -187,13 +187,13 @@ func (in ReleaseInput) About() caller.Subject {
 // tellOf sends the signals that follow a release. The next node's turn is a matter of them: they go before the Event, and not
 // by way of the workflow.
 func (n *Activities) tellOf(ctx context.Context, in ReleaseInput, released k8s.Released) error {
-	var told sync.WaitGroup
-	defer told.Wait()
+	var sending sync.WaitGroup
+	defer sending.Wait()
 	if in.Plan != nil && !released.Gone {
-		told.Go(func() {
-			// A plan that does not hear it is told of the end by the server.
+		sending.Go(func() {
+			// A plan that does not get it learns of the end from the server.
 			if err := caller.Signal(ctx, n.Temporal, in.Plan.WorkflowID, "", in.Plan.Name, in.Plan.Payload); err != nil {
-				activity.GetLogger(ctx).Info("the plan was not told", "plan", in.Plan.WorkflowID, "error", err)
+				activity.GetLogger(ctx).Info("the plan did not get a signal", "plan", in.Plan.WorkflowID, "error", err)
 			}
 		})
 	}

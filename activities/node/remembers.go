@@ -40,7 +40,7 @@ type memory struct {
 // The mark counts where the history is gone, or does not tell what was there before: there is nothing else.
 func Recall(ctx context.Context, temporal client.Client, h k8s.Holder, node string, uid types.UID) (k8s.Known, error) {
 	m, err := remembers(ctx, temporal, k8s.CordonedBy{WorkflowID: h.WorkflowID, RunID: h.RunID, Run: h.Run}, node, uid, nil)
-	known := k8s.Known{Prior: m.last, Cordoned: hasCordoned(temporal, node, h.RunID)}
+	known := k8s.Known{Prior: m.last, Cordons: cordons{temporal, node, h.RunID}}
 	if m.read && m.last == nil && !m.Began && !m.unknown {
 		known.Prior = &Prior{}
 	}
@@ -83,8 +83,8 @@ func remembers(ctx context.Context, temporal client.Client, of k8s.CordonedBy, n
 	}
 	m.read = true
 	for _, r := range chain {
-		for _, apply := range r.said {
-			apply(&m, uid)
+		for _, e := range r.changes {
+			e.apply(&m, uid)
 		}
 	}
 	return m, nil
@@ -101,20 +101,42 @@ func runNamed(of k8s.CordonedBy) string {
 
 // run is what matters of one run of a maintenance.
 type run struct {
-	// said changes what is remembered, in the order of the events.
-	said []func(*memory, types.UID)
+	// changes change what is remembered, in their order.
+	changes []change
 	// previous and next are those that it continues and that continue it; empty where there are none.
 	previous, next string
 }
 
-func (r run) tells() bool { return len(r.said) > 0 }
+func (r run) tells() bool { return len(r.changes) > 0 }
+
+// change is one thing that a run did to the node: exactly one of its fields.
+type change struct {
+	began            bool
+	taken, untainted bool
+	held             *Held
+	released         *Released
+}
+
+// apply changes what is remembered of the node.
+func (e change) apply(m *memory, uid types.UID) {
+	switch {
+	case e.began:
+		m.Began = true
+	case e.taken, e.untainted:
+		m.outOfService(e.taken)
+	case e.held != nil:
+		m.held(*e.held, uid)
+	case e.released != nil:
+		m.released(*e.released)
+	}
+}
 
 // readRun reads one run. It is not found where it is not of that chain, or not of a maintenance of this worker's.
 func readRun(ctx context.Context, temporal client.Client, of k8s.CordonedBy, id, node string, left *int) (r run, found bool, err error) {
 	scheduled := map[int64]string{}
 	started, found, err := readHistory(ctx, temporal, of, id, api.NodeMaintenanceType, left, func(event *historypb.HistoryEvent) {
 		r.next = event.GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId()
-		r.hear(event, scheduled, node)
+		r.note(event, scheduled, node)
 	})
 	r.previous = started.GetContinuedExecutionRunId()
 	return r, found, err
@@ -153,8 +175,8 @@ func readHistory(ctx context.Context, temporal client.Client, of k8s.CordonedBy,
 	return started, started != nil, nil
 }
 
-// hear notes what an event says of the node.
-func (r *run) hear(event *historypb.HistoryEvent, scheduled map[int64]string, node string) {
+// note keeps what an event says of the node.
+func (r *run) note(event *historypb.HistoryEvent, scheduled map[int64]string, node string) {
 	if a := event.GetActivityTaskScheduledEventAttributes(); a != nil {
 		var about struct {
 			Node string `json:"node"`
@@ -167,9 +189,9 @@ func (r *run) hear(event *historypb.HistoryEvent, scheduled map[int64]string, no
 		scheduled[event.GetEventId()] = kind
 		switch kind {
 		case "HoldNode", "AdoptNode":
-			r.said = append(r.said, func(m *memory, _ types.UID) { m.Began = true })
+			r.changes = append(r.changes, change{began: true})
 		case "TakeOutOfService":
-			r.said = append(r.said, func(m *memory, _ types.UID) { m.outOfService(true) })
+			r.changes = append(r.changes, change{taken: true})
 		}
 		return
 	}
@@ -179,14 +201,14 @@ func (r *run) hear(event *historypb.HistoryEvent, scheduled map[int64]string, no
 	case "HoldNode", "AdoptNode":
 		var held Held
 		if converter.GetDefaultDataConverter().FromPayloads(result, &held) == nil {
-			r.said = append(r.said, func(m *memory, uid types.UID) { m.held(held, uid) })
+			r.changes = append(r.changes, change{held: &held})
 		}
 	case "AwaitOutOfService":
-		r.said = append(r.said, func(m *memory, _ types.UID) { m.outOfService(false) })
+		r.changes = append(r.changes, change{untainted: true})
 	case "ReleaseNode":
 		var released Released
 		if converter.GetDefaultDataConverter().FromPayloads(result, &released) == nil {
-			r.said = append(r.said, func(m *memory, _ types.UID) { m.released(released) })
+			r.changes = append(r.changes, change{released: &released})
 		}
 	}
 }
@@ -218,23 +240,27 @@ func (m *memory) released(released Released) {
 	}
 }
 
-// hasCordoned reports whether the cordon of a node is the last holder's to undo: a maintenance made the node unschedulable and left
-// it so for others that hold it, or a profile's transition left it to that holder to uncordon the node.
-func hasCordoned(temporal client.Client, node, holder string) func(context.Context, k8s.CordonedBy, types.UID) (bool, error) {
-	return func(ctx context.Context, by k8s.CordonedBy, uid types.UID) (cordoned bool, err error) {
-		err = bounded(ctx, func(ctx context.Context, left *int) error {
-			_, _, of, err := api.ParseProfileTransitionID(by.WorkflowID)
-			if err == nil {
-				was, err := wasLeftTo(ctx, temporal, by, uid, holder, left)
-				cordoned = was && of == node
-				return err
-			}
-			m, err := remembers(ctx, temporal, by, node, uid, left)
-			cordoned = m.Prior != nil && m.Prior.Cordoned
+// cordons finds out from histories whose cordon the last holder of a node has to undo.
+type cordons struct {
+	temporal     client.Client
+	node, holder string
+}
+
+// Left reports whether the cordon is the last holder's to undo: a maintenance made the node unschedulable and left it so for others that
+// hold it, or a profile's transition left it to that holder to uncordon the node.
+func (c cordons) Left(ctx context.Context, by k8s.CordonedBy, uid types.UID) (left bool, err error) {
+	err = bounded(ctx, func(ctx context.Context, events *int) error {
+		_, _, of, err := api.ParseProfileTransitionID(by.WorkflowID)
+		if err == nil {
+			was, err := wasLeftTo(ctx, c.temporal, by, uid, c.holder, events)
+			left = was && of == c.node
 			return err
-		})
-		return cordoned, err
-	}
+		}
+		m, err := remembers(ctx, c.temporal, by, c.node, uid, events)
+		left = m.Prior != nil && m.Prior.Cordoned
+		return err
+	})
+	return left, err
 }
 
 // wasLeftTo reports whether the history of a profile's transition says that it left it to a maintenance to uncordon the node.

@@ -30,7 +30,8 @@ type Recorder struct {
 	On bool
 	// turns are taken by activities that write their Event themselves; nil lets all of them.
 	turns chan struct{}
-	busy  func() bool
+	// evictions come first.
+	evictions k8s.Load
 	// later takes the Events of the others.
 	later *k8s.Paced[k8s.NodeEvent]
 	log   *slog.Logger
@@ -40,7 +41,7 @@ const (
 	// atOnce are the Events that are written while their activities wait for it.
 	atOnce = 8
 	// perSecond is how many are written a second once there are more: they must not take the API server from the evictions
-	// of a fleet.
+	// of many nodes.
 	perSecond = 20
 	// maxLater bounds those that wait.
 	maxLater = 10_000
@@ -48,9 +49,9 @@ const (
 	writeWithin = 10 * time.Second
 )
 
-// NewRecorder records Events, where it is on, a few at once: further ones are put off, and lost if the worker is. Where busy
-// tells that many pods are to be evicted, all are put off, and slower still.
-func NewRecorder(client kube.Interface, on bool, log *slog.Logger, busy func() bool) Recorder {
+// NewRecorder records Events, where it is on, a few at once: further ones are put off, and lost if the worker is. While
+// many pods are to be evicted, all are put off, and slower still.
+func NewRecorder(client kube.Interface, on bool, log *slog.Logger, evictions k8s.Load) Recorder {
 	write := func(ctx context.Context, e k8s.NodeEvent) {
 		ctx, cancel := context.WithTimeout(ctx, writeWithin)
 		defer cancel()
@@ -58,8 +59,8 @@ func NewRecorder(client kube.Interface, on bool, log *slog.Logger, busy func() b
 			log.Warn("event not recorded", "node", e.Node, "reason", e.Reason, "error", err)
 		}
 	}
-	pace := k8s.Pace{PerSecond: perSecond, AtOnce: 1, Room: maxLater, Busy: busy}
-	return Recorder{Client: client, On: on, turns: make(chan struct{}, atOnce), busy: busy, later: k8s.NewPaced(pace, write), log: log}
+	pace := k8s.Pace{PerSecond: perSecond, AtOnce: 1, Room: maxLater, Urgent: evictions}
+	return Recorder{Client: client, On: on, turns: make(chan struct{}, atOnce), evictions: evictions, later: k8s.NewPaced(pace, write), log: log}
 }
 
 // Stop ends the writing of what was put off.
@@ -79,7 +80,7 @@ func (r Recorder) Record(ctx context.Context, node string, uid types.UID, e Even
 		Warning: e.Warning, Reason: e.Reason, Message: e.Message,
 	}
 	if r.turns != nil {
-		if r.busy != nil && r.busy() && r.later.Add(event) {
+		if r.evictions != nil && r.evictions.Busy() && r.later.Add(event) {
 			return
 		}
 		select {

@@ -33,7 +33,7 @@ type Judge struct {
 	Starters *execution.Starters
 }
 
-// HasRules tells whether there is anything to judge by.
+// HasRules reports whether there is anything to judge by.
 func (j *Judge) HasRules() bool { return j != nil && j.Policy != nil }
 
 // nodeWithin and starterWithin keep the beginning of a maintenance from waiting for an API server, or a Temporal server, that hangs.
@@ -186,7 +186,7 @@ type AmendmentInput struct {
 // About implements caller.Input.
 func (in AmendmentInput) About() caller.Subject { return caller.Subject{Spec: in.Maintenance} }
 
-// JudgeAmendment tells whether the policy lets a maintenance become another than it was asked to be. Errors:
+// JudgeAmendment reports whether the policy lets a maintenance become another than it was asked to be. Errors:
 // MissingPermission.
 func (a *Activities) JudgeAmendment(ctx context.Context, in AmendmentInput) (Judged, error) {
 	err := a.Judge.Judge(ctx, in.Maintenance)

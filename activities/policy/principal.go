@@ -144,20 +144,20 @@ func isReset(event *historypb.HistoryEvent) bool {
 	return event.GetWorkflowTaskFailedEventAttributes().GetCause() == enums.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW
 }
 
-// isSignal tells whether an event is a signal with these words.
+// isSignal reports whether an event is a signal with these words.
 func (w Word) isSignal(event *historypb.HistoryEvent) bool {
 	signal := event.GetWorkflowExecutionSignaledEventAttributes()
 	return signal.GetSignalName() == w.Name && w.isIn(signal.GetInput())
 }
 
-// isUpdate tells whether an event is an accepted update with these words, and the identity of whoever sent it.
+// isUpdate reports whether an event is an accepted update with these words, and the identity of whoever sent it.
 func (w Word) isUpdate(event *historypb.HistoryEvent) (identity string, is bool) {
 	update := event.GetWorkflowExecutionUpdateAcceptedEventAttributes().GetAcceptedRequest()
 	is = update.GetInput().GetName() == w.Name && w.isIn(update.GetInput().GetArgs())
 	return update.GetMeta().GetIdentity(), is
 }
 
-// isIn tells whether a payload has these words.
+// isIn reports whether a payload has these words.
 func (w Word) isIn(input *commonpb.Payloads) bool {
 	var payload api.Simple
 	if all := input.GetPayloads(); len(all) > 0 && len(all[0].GetData()) > 0 {

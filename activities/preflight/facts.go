@@ -40,7 +40,7 @@ func (p *Activities) facts(ctx context.Context, in Input) (preflight.Facts, erro
 	if err := p.unchecked(ctx, err, "the pods on the node", &facts); err != nil {
 		return facts, err
 	}
-	budgets, err := p.Budgets(ctx, namespacesOf(pods))
+	budgets, err := p.Budgets.BudgetsIn(ctx, namespacesOf(pods))
 	if err := p.unchecked(ctx, err, "the budgets", &facts); err != nil {
 		return facts, err
 	}

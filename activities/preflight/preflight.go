@@ -20,12 +20,17 @@ import (
 	"drydock/rules/spec"
 )
 
+// Budgets reads budgets.
+type Budgets interface {
+	// BudgetsIn are the budgets of some namespaces.
+	BudgetsIn(ctx context.Context, namespaces map[string]bool) ([]*policyv1.PodDisruptionBudget, error)
+}
+
 // Activities look at what a drain would meet. They change nothing in the cluster.
 type Activities struct {
 	Client   kube.Interface
 	Temporal client.Client
-	// Budgets are those of some namespaces.
-	Budgets func(ctx context.Context, namespaces map[string]bool) ([]*policyv1.PodDisruptionBudget, error)
+	Budgets  Budgets
 	// Capacity is shared by all preflights of the worker.
 	Capacity *k8s.CapacityReader
 	// JobNamespaces are those of the Jobs of checks, hooks and works, whose pods no drain evicts.

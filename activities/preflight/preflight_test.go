@@ -76,7 +76,7 @@ func preflightsOf(denied string, objects ...runtime.Object) (*Activities, k8stes
 		}
 		return false, nil, nil
 	})
-	budgets := func(ctx context.Context, _ map[string]bool) ([]*policyv1.PodDisruptionBudget, error) {
+	budgets := budgetsFunc(func(ctx context.Context, _ map[string]bool) ([]*policyv1.PodDisruptionBudget, error) {
 		list, err := client.All.PolicyV1().PodDisruptionBudgets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return nil, err
@@ -86,7 +86,7 @@ func preflightsOf(denied string, objects ...runtime.Object) (*Activities, k8stes
 			all = append(all, &list.Items[i])
 		}
 		return all, nil
-	}
+	})
 	return &Activities{Client: client, Budgets: budgets, Capacity: k8s.NewCapacityReader(client), first: 10 * time.Millisecond, last: 10 * time.Millisecond}, client
 }
 
@@ -239,4 +239,10 @@ func TestWhatAPreflightWaitsForIsBoundedAndKeepsItsTime(t *testing.T) {
 	if !again.Blockers[0].Since.Equal(time.Unix(100, 0)) || len(since) != 2 {
 		t.Errorf("%+v, %v", again, since)
 	}
+}
+
+type budgetsFunc func(ctx context.Context, namespaces map[string]bool) ([]*policyv1.PodDisruptionBudget, error)
+
+func (f budgetsFunc) BudgetsIn(ctx context.Context, namespaces map[string]bool) ([]*policyv1.PodDisruptionBudget, error) {
+	return f(ctx, namespaces)
 }

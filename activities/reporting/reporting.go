@@ -27,6 +27,9 @@ const (
 	maxCountSignals = 10
 )
 
+// Blocked shows how many pods are blocked, by reason.
+type Blocked interface{ Show(reasons map[string]int) }
+
 // Reporter tells the world how a drain goes: by heartbeat, and for what blocks it a bounded number of times by signal
 // to the workflow, since heartbeat details never reach workflow code.
 type Reporter struct {
@@ -36,8 +39,8 @@ type Reporter struct {
 	Heartbeats *heartbeat.Loop
 	// Counts has the workflow hear also of how many pods are left, where it has to tell others.
 	Counts bool
-	// Show shows why pods are blocked, by reason; nil shows nothing.
-	Show func(reasons map[string]int)
+	// Blocked is shown why pods are blocked; nil shows nothing.
+	Blocked Blocked
 
 	sent     int
 	sentSet  string
@@ -56,8 +59,8 @@ func (r *Reporter) Report(ctx context.Context, p api.DrainProgress) {
 	if r.began.IsZero() {
 		r.began = time.Now()
 	}
-	if r.Show != nil {
-		r.Show(p.Reasons)
+	if r.Blocked != nil {
+		r.Blocked.Show(p.Reasons)
 	}
 	r.Heartbeats.Show(ctx, p)
 	set := blockedSet(p, time.Now())
@@ -78,13 +81,13 @@ func (r *Reporter) Report(ctx context.Context, p api.DrainProgress) {
 	r.sentSet, r.lastSent, r.left, r.leaving = set, time.Now(), p.Remaining, p.Terminating
 }
 
-// countsDue tells that other counts are to be sent than those that were. Those of a drain that is soon over are not worth it.
+// countsDue reports whether other counts are to be sent than those that were. Those of a drain that is soon over are not worth it.
 func (r *Reporter) countsDue(p api.DrainProgress) bool {
 	return r.Counts && p.Looked() && time.Since(r.began) >= BlockedAfter && (p.Remaining != r.left || p.Terminating != r.leaving) && r.counted < maxCountSignals &&
 		time.Since(r.lastSent) >= signalEvery<<r.counted
 }
 
-// blockedSet names the blockers that have lasted, so that a changed set can be told from the same one.
+// blockedSet names the blockers that have lasted, so that a changed set differs from the same one.
 func blockedSet(p api.DrainProgress, now time.Time) string {
 	var set strings.Builder
 	for _, b := range p.Blockers {

@@ -57,10 +57,10 @@ type Activities struct {
 // attributes is what is known of the search attributes of the namespace.
 type attributes struct {
 	mu sync.Mutex
-	// missing are those that it lacks, of those that there are to be; told: it said so.
-	missing []string
-	told    bool
-	asked   time.Time
+	// missing are those that it lacks, of those that there are to be; answered: the namespace was asked.
+	missing  []string
+	answered bool
+	asked    time.Time
 }
 
 // Prepared is what a maintenance needs to know before it begins.
@@ -72,7 +72,7 @@ type Prepared struct {
 	SearchAttributes bool `json:"searchAttributes,omitempty"`
 	// Kinds: it has the attribute for the kind of a workflow too, which namespaces that an earlier release set up lack.
 	Kinds bool `json:"kinds,omitempty"`
-	// Channels are told of the maintenance; Groups are those its node is in, where a channel wants to know.
+	// Channels get events of the maintenance; Groups are those its node is in, where a channel wants to know.
 	Channels []notices.Channel `json:"channels,omitempty"`
 	Groups   []string          `json:"groups,omitempty"`
 	// Hooks are those that its input names.
@@ -248,21 +248,21 @@ func (s *Activities) groupsOf(ctx context.Context, node string) []string {
 	return s.Groups.Keys(n.Labels)
 }
 
-// mayAttribute tells whether the namespace has the search attributes, and among them that for kinds.
+// mayAttribute reports whether the namespace has the search attributes, and among them that for kinds.
 func (s *Activities) mayAttribute(ctx context.Context) (all, kinds bool) {
 	known := &s.registered
 	known.mu.Lock()
 	defer known.mu.Unlock()
-	if (!known.told || len(known.missing) > 0) && time.Since(known.asked) > askAgain {
+	if (!known.answered || len(known.missing) > 0) && time.Since(known.asked) > askAgain {
 		missing, err := s.look(ctx)
 		if err != nil {
 			activity.GetLogger(ctx).Warn("search attributes not known", "error", err)
 		}
-		known.missing, known.told, known.asked = missing, err == nil, time.Now()
+		known.missing, known.answered, known.asked = missing, err == nil, time.Now()
 	}
 	kind := api.AttributeKind.GetName()
-	kinds = known.told && slices.Contains(s.Attributes, kind) && !slices.Contains(known.missing, kind)
-	return known.told && !slices.ContainsFunc(known.missing, func(name string) bool { return name != kind }), kinds
+	kinds = known.answered && slices.Contains(s.Attributes, kind) && !slices.Contains(known.missing, kind)
+	return known.answered && !slices.ContainsFunc(known.missing, func(name string) bool { return name != kind }), kinds
 }
 
 // Register adds the search attributes that the namespace lacks. An error means that maintenances run without them.
@@ -277,7 +277,7 @@ func (s *Activities) Register(ctx context.Context) error {
 		return err
 	}
 	// A server may take a minute to accept what was just added, and a maintenance that uses it earlier would stall.
-	s.registered.missing, s.registered.told, s.registered.asked = missing, true, time.Now()
+	s.registered.missing, s.registered.answered, s.registered.asked = missing, true, time.Now()
 	return nil
 }
 

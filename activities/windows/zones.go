@@ -11,7 +11,7 @@ import (
 // zoneFolders are where Go looks for time zones first (time.LoadLocation).
 var zoneFolders = []string{"/usr/share/zoneinfo", "/usr/share/lib/zoneinfo", "/usr/lib/locale/TZ", "/etc/zoneinfo"}
 
-// zones says which time zone data this process reads: the machine's, with its version as far as that is told, or what Go
+// zones says which time zone data this process reads: the machine's, with its version as far as that is known, or what Go
 // brings along.
 func zones() string {
 	folders := zoneFolders

@@ -15,7 +15,7 @@ import (
 )
 
 // Kind is the kind of sink that is a file.
-var Kind = named.Kind[audit.SinkConfig]{Name: "file", New: func() audit.SinkConfig { return &Config{} }}
+var Kind = named.Kind[audit.SinkConfig]{Name: "file", Config: &Config{}}
 
 // Config is a file with one JSON document a line, which Drydock rotates itself. Each worker process wants a file of its
 // own: two that rotate the same one can lose records. Readers take several files and drop what is in more than one.

@@ -13,7 +13,7 @@ import (
 )
 
 // Kind is the kind of sink that is the worker's log.
-var Kind = named.Kind[audit.SinkConfig]{Name: "log", New: func() audit.SinkConfig { return new(Config) }}
+var Kind = named.Kind[audit.SinkConfig]{Name: "log", Config: new(Config)}
 
 // Config is whether records go to the log.
 type Config bool

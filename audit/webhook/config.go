@@ -13,7 +13,7 @@ import (
 )
 
 // Kind is the kind of sink that takes records by HTTP.
-var Kind = named.Kind[audit.SinkConfig]{Name: "webhook", New: func() audit.SinkConfig { return &Config{} }}
+var Kind = named.Kind[audit.SinkConfig]{Name: "webhook", Config: &Config{}}
 
 // Config is where to post, and what proves who posts.
 type Config struct {

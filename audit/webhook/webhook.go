@@ -94,7 +94,7 @@ func readLine(place secret.Value, known *secret.Redactor) (string, error) {
 	return value, err
 }
 
-// judge tells whether the record was taken.
+// judge reports whether the record was taken.
 func judge(response *http.Response, known *secret.Redactor) error {
 	body, err := outbound.ReadBody(response)
 	switch status := response.StatusCode; {

@@ -19,7 +19,7 @@ import (
 )
 
 // Kind is the kind of checks and hooks that are requests.
-var Kind = checks.Kind{Name: "http", New: func() checks.Action { return &Config{} }}
+var Kind = checks.Kind{Name: "http", Config: &Config{}}
 
 var (
 	_ checks.Checkable = &Config{}

@@ -159,7 +159,7 @@ func (a *answer) excerpt(text string) string {
 	return outbound.Excerpt(&a.secrets, text, checks.MaxExcerpt)
 }
 
-// judge tells whether an answer is as expected, and what it was.
+// judge reports whether an answer is as expected, and what it was.
 func (r *request) judge(a answer) checks.Verdict {
 	text := fmt.Sprintf("%s answered %s", a.host, a.excerpt(a.status))
 	expected := a.code >= 200 && a.code <= 299

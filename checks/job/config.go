@@ -13,16 +13,19 @@ import (
 
 // Kind is the kind of checks, hooks and works that are Jobs.
 var Kind = checks.Kind{
-	Name: "job", New: func() checks.Action { return &Config{} },
-	Begun: func(e checks.Environment) checks.Beginner {
-		return &run{at: checks.Place{Role: checks.RoleWork}, kubernetes: e.Kubernetes}
-	},
+	Name: "job", Config: &Config{},
 }
 
 var (
 	_ checks.Checkable = &Config{}
 	_ checks.Callable  = &Config{}
+	_ checks.Startable = &Config{}
 )
+
+// Beginner looks after Jobs that were begun.
+func (*Config) Beginner(e checks.Environment) checks.Beginner {
+	return &run{at: checks.Place{Role: checks.RoleWork}, kubernetes: e.Kubernetes}
+}
 
 // DefaultDeadline is that of a check's Job where nothing says another one.
 const DefaultDeadline = period.Duration(10 * time.Minute)

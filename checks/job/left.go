@@ -110,7 +110,7 @@ func (l Left) delete(ctx context.Context, job *batchv1.Job) error {
 	return nil
 }
 
-// isOf tells whether a Job, or a pod of one, is of a maintenance's run. What does not say of which run it is was made by a
+// isOf reports whether a Job, or a pod of one, is of a maintenance's run. What does not say of which run it is was made by a
 // version that did not write that.
 func isOf(o metav1.Object, workflowID, runID string) bool {
 	have := o.GetAnnotations()

@@ -13,7 +13,7 @@ import (
 
 // Kind is the kind of checks that are queries.
 var Kind = checks.Kind{
-	Name: "prometheus", New: func() checks.Action { return &Config{} }, Shared: func() checks.Shared { return &Server{} },
+	Name: "prometheus", Config: &Config{}, Shared: &Server{},
 }
 
 var _ checks.Checkable = &Config{}

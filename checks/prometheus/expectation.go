@@ -19,8 +19,9 @@ const maxSamples = 3
 type expectation struct {
 	text            string
 	empty, nonEmpty bool
-	// holds compares a sample.
-	holds func(float64) bool
+	// A sample is compared with limit, by operator.
+	operator string
+	limit    float64
 }
 
 var comparison = regexp.MustCompile(`^(==|!=|>=|<=|>|<)\s*(\S+)$`)
@@ -44,16 +45,26 @@ func parseExpectation(text string) (expectation, error) {
 	if err != nil || limit != limit {
 		return e, wrong
 	}
-	e.holds = map[string]func(float64) bool{
-		"==": func(v float64) bool { return v == limit },
-		// Nothing can be said of what is not a number.
-		"!=": func(v float64) bool { return v != limit && v == v },
-		">=": func(v float64) bool { return v >= limit },
-		"<=": func(v float64) bool { return v <= limit },
-		">":  func(v float64) bool { return v > limit },
-		"<":  func(v float64) bool { return v < limit },
-	}[parts[1]]
+	e.operator, e.limit = parts[1], limit
 	return e, nil
+}
+
+// holds compares a sample.
+func (e expectation) holds(v float64) bool {
+	switch e.operator {
+	case "==":
+		return v == e.limit
+	case "!=":
+		return v != e.limit && v == v // nothing can be said of what is not a number
+	case ">=":
+		return v >= e.limit
+	case "<=":
+		return v <= e.limit
+	case ">":
+		return v > e.limit
+	default:
+		return v < e.limit
+	}
 }
 
 func (e expectation) judge(value model.Value) (checks.Verdict, error) {

@@ -14,7 +14,7 @@ import (
 	"drydock/outbound"
 )
 
-// maxWarnings bounds the warnings of an answer that are told.
+// maxWarnings bounds the warnings of an answer that are shown.
 const maxWarnings = 3
 
 // Sample asks for the one sample of an instant query, once. The URL may have a user and a password in it, which the error does

@@ -17,9 +17,12 @@ import (
 type Kind[C any] struct {
 	// Name is the field's.
 	Name string
-	// New makes the configuration to read into: a pointer, with the kind's defaults.
-	New func() C
+	// Config is a pointer to an empty configuration: one like it is made to read into.
+	Config C
 }
+
+// Like returns a pointer to a zero value of the type that of points to.
+func Like[C any](of C) C { return reflect.New(reflect.TypeOf(of).Elem()).Interface().(C) }
 
 // Chosen is a kind that an entry has, with its configuration.
 type Chosen[C any] struct {
@@ -57,7 +60,7 @@ func DecodeKinds[C any](data []byte, common any, kinds []Kind[C]) ([]Chosen[C], 
 	}
 	configs := make([]C, len(kinds))
 	for i, kind := range kinds {
-		configs[i] = kind.New()
+		configs[i] = Like(kind.Config)
 		tag := reflect.StructTag(fmt.Sprintf("json:%q", kind.Name))
 		fields = append(fields, reflect.StructField{Name: fmt.Sprintf("Kind%d", i), Type: reflect.TypeOf(configs[i]), Tag: tag})
 	}

@@ -1,5 +1,5 @@
 // Package namespace reads what a Temporal namespace has, and makes what it lacks of what Drydock needs. Workers do so at
-// their start as far as they may; drydock setup says what is missing, and does it when told to.
+// their start as far as they may; drydock setup says what is missing, and does it on demand.
 package namespace
 
 import (
@@ -47,13 +47,13 @@ func Describe(ctx context.Context, temporal client.Client, name string) (Descrip
 	return d, nil
 }
 
-// Absent tells that an error says that there is no such namespace.
+// Absent reports whether an error says that there is no such namespace.
 func Absent(err error) bool {
 	var absent *serviceerror.NamespaceNotFound
 	return errors.As(err, &absent)
 }
 
-// Refused tells that an error says that the server does not do this for whoever asks, and never will: Temporal Cloud makes
+// Refused reports whether an error says that the server does not do this for whoever asks, and never will: Temporal Cloud makes
 // namespaces and search attributes by an API of its own, and an authorizer may keep them to operators.
 func Refused(err error) bool {
 	var denied *serviceerror.PermissionDenied

@@ -57,7 +57,7 @@ func Apply(options *client.Options, c *Codec) error {
 	return nil
 }
 
-// IsEncrypted tells whether an error is of somebody without a codec who was to read what is encrypted.
+// IsEncrypted reports whether an error is of somebody without a codec who was to read what is encrypted.
 func IsEncrypted(err error) bool {
 	return errors.Is(err, converter.ErrEncodingIsNotSupported) && strings.Contains(err.Error(), encodingEncrypted)
 }

@@ -18,12 +18,15 @@ const MaxBody = 16 << 20
 // uiHeaders are those that Temporal's UI sends; a browser asks whether it may before it sends any of them.
 const uiHeaders = "Authorization, Authorization-Extras, Content-Type, X-Namespace"
 
+// Token is a bearer token, which may change.
+type Token interface{ Get() string }
+
 // HandlerOptions say whom a codec server answers.
 type HandlerOptions struct {
 	// Origins are those of the web pages that may ask, such as http://localhost:8233.
 	Origins []string
-	// Token is what requests must bring as a bearer token, asked for each; nil asks for none, and then only this machine is answered.
-	Token func() string
+	// Token is what each request must bring as a bearer token; nil asks for none, and then only this machine is answered.
+	Token Token
 }
 
 // Handler is the codec server that Temporal's UI and command line ask: POST to .../encode and .../decode.
@@ -51,7 +54,7 @@ func Handler(c *Codec, o HandlerOptions) http.Handler {
 			// A page whose name was made to lead here says that name.
 			http.Error(w, "only the names of this machine are answered without a token", http.StatusForbidden)
 			return
-		case o.Token != nil && !sameToken(r.Header.Get("Authorization"), o.Token()):
+		case o.Token != nil && !sameToken(r.Header.Get("Authorization"), o.Token.Get()):
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			http.Error(w, "the bearer token is missing or wrong", http.StatusUnauthorized)
 			return

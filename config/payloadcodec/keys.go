@@ -119,7 +119,7 @@ func (k *keys) newest() key {
 	return k.all.Last()[0]
 }
 
-// isTime tells whether the file is to be looked at again.
+// isTime reports whether the file is to be looked at again.
 func (k *keys) isTime() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

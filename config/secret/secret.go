@@ -46,7 +46,7 @@ func (v *Value) UnmarshalJSON(data []byte) error {
 // IsZero says that no secret is configured. One that is written without a place is configured, and wrong.
 func (v Value) IsZero() bool { return v == Value{} }
 
-// Equal tells whether both are read from the same place.
+// Equal reports whether both are read from the same place.
 func (v Value) Equal(other Value) bool { return v == other }
 
 // Validate checks that there is one place. It does not look there.

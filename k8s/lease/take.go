@@ -17,7 +17,7 @@ type Claim struct {
 	For             time.Duration
 }
 
-// Taken tells whether a Lease is as the claim wants it.
+// Taken reports whether a Lease is as the claim wants it.
 func (c Claim) Taken(found *coordinationv1.Lease) bool {
 	return Holder(found) == c.Holder && Renewed(found).Equal(c.at().Time)
 }

@@ -307,7 +307,7 @@ func expiry(l *coordinationv1.Lease) time.Time {
 	return lease.Renewed(l).Add(lease.For(l))
 }
 
-// isFree tells whether a lease of somebody else's may be taken over.
+// isFree reports whether a lease of somebody else's may be taken over.
 func isFree(l *coordinationv1.Lease, at clock) bool {
 	until := expiry(l)
 	return lease.Holder(l) == "" || until.IsZero() || until.Before(at.earliest) || l.Spec.RenewTime.After(at.latest)

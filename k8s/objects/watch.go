@@ -16,7 +16,7 @@ import (
 type Changed struct{ Object *unstructured.Unstructured }
 
 // Follow watches one object from a version on and tells of each change, until the stream ends, as each does after some minutes,
-// or ctx does. What happened between two streams is told by a Get alone.
+// or ctx does. Only a Get shows what happened between two streams.
 func (c *Client) Follow(ctx context.Context, kind Kind, namespace, name, version string, tell func(Changed)) error {
 	at, err := kind.path(namespace)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // Kind is the kind of channel that sends mail.
-var Kind = named.Kind[notify.Receiver]{Name: "email", New: func() notify.Receiver { return &Config{} }}
+var Kind = named.Kind[notify.Receiver]{Name: "email", Config: &Config{}}
 
 // What Config asks of the connection.
 const (

@@ -14,7 +14,7 @@ import (
 	"drydock/notify"
 )
 
-// refusesRecipient tells that a server refused addresses and not the message.
+// refusesRecipient reports whether a server refused addresses and not the message.
 func refusesRecipient(err error) bool {
 	var refused *gomail.SendError
 	return errors.As(err, &refused) && refused.Reason == gomail.ErrSMTPRcptTo

@@ -15,7 +15,7 @@ import (
 )
 
 // Kind is the kind of channel that records Events.
-var Kind = named.Kind[notify.Receiver]{Name: "kubernetes", New: func() notify.Receiver { return &Config{} }}
+var Kind = named.Kind[notify.Receiver]{Name: "kubernetes", Config: &Config{}}
 
 // Config says nothing: the node is the event's.
 type Config struct{}

@@ -11,7 +11,7 @@ import (
 )
 
 // Kind is the kind of channel that posts to Slack.
-var Kind = named.Kind[notify.Receiver]{Name: "slack", New: func() notify.Receiver { return &Config{} }}
+var Kind = named.Kind[notify.Receiver]{Name: "slack", Config: &Config{}}
 
 // Config is either an incoming webhook, or a bot and a channel.
 type Config struct {

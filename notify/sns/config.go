@@ -12,7 +12,7 @@ import (
 )
 
 // Kind is the kind of channel that publishes to a topic.
-var Kind = named.Kind[notify.Receiver]{Name: "sns", New: func() notify.Receiver { return &Config{} }}
+var Kind = named.Kind[notify.Receiver]{Name: "sns", Config: &Config{}}
 
 // Config is a topic, and who publishes to it.
 type Config struct {

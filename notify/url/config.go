@@ -10,7 +10,7 @@ import (
 )
 
 // Kind is the kind of channel that delivers to a URL of shoutrrr.
-var Kind = named.Kind[notify.Receiver]{Name: "url", New: func() notify.Receiver { return &Config{} }}
+var Kind = named.Kind[notify.Receiver]{Name: "url", Config: &Config{}}
 
 // Config is the URL. It is secret because it has the token.
 type Config struct {

@@ -9,7 +9,7 @@ import (
 )
 
 // checkPlaintext refuses a URL whose credentials would go unencrypted, unless that was allowed. Every service of shoutrrr
-// encrypts unless it is told otherwise.
+// encrypts unless configured otherwise.
 func (c *Config) checkPlaintext(address string) error {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -30,7 +30,7 @@ func (c *Config) checkPlaintext(address string) error {
 	return outbound.ErrPlaintext
 }
 
-// mailsInClear tells that a mail server would be told a password without TLS. A plain one never is: net/smtp refuses that.
+// mailsInClear reports whether a password would go to a mail server without TLS. A plain one never is: net/smtp refuses that.
 func mailsInClear(u *url.URL, s switches) bool {
 	if _, password := u.User.Password(); !password {
 		return false
@@ -57,7 +57,7 @@ func switchesOf(u *url.URL) switches {
 	return all
 }
 
-// has tells that a switch is set to one of some values.
+// has reports whether a switch is set to one of some values.
 func (s switches) has(name string, values ...string) bool {
 	return slices.ContainsFunc(s[name], func(value string) bool { return slices.Contains(values, strings.ToLower(value)) })
 }

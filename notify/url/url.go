@@ -24,7 +24,7 @@ const timeout = time.Minute
 // sender delivers by shoutrrr.
 type sender struct {
 	config *Config
-	// free holds the one turn of a channel: shoutrrr cannot be told to give up, so that a hanging receiver would otherwise
+	// free holds the one turn of a channel: shoutrrr cannot be cancelled, so that a hanging receiver would otherwise
 	// hold a goroutine for each try.
 	free chan struct{}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // Kind is the kind of channel that posts CloudEvents.
-var Kind = named.Kind[notify.Receiver]{Name: "webhook", New: func() notify.Receiver { return &Config{} }}
+var Kind = named.Kind[notify.Receiver]{Name: "webhook", Config: &Config{}}
 
 // Config is where to post, and what proves who posts.
 type Config struct {

@@ -92,7 +92,7 @@ func (o *options) handler() (http.Handler, error) {
 		if err != nil {
 			return nil, exit.UsageError("--bearer-token-file: %w", err)
 		}
-		serve.Token = token.Get
+		serve.Token = token
 	}
 	address, err := netip.ParseAddrPort(o.listen)
 	if local := err == nil && address.Addr().IsLoopback(); !local && serve.Token == nil {

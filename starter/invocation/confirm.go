@@ -16,7 +16,7 @@ func RegisterYes(flags *pflag.FlagSet, yes *bool) {
 	flags.BoolVarP(yes, "yes", "y", false, "do not ask")
 }
 
-// CanConfirm tells whether a question would be answered: by --yes, or by somebody at the terminal.
+// CanConfirm reports whether a question would be answered: by --yes, or by somebody at the terminal.
 func (a *App) CanConfirm(yes bool) error {
 	if _, ok := terminal.Detect(a.Stdin); !ok && !yes {
 		return exit.UsageError("no terminal to confirm on: pass --yes")

@@ -35,7 +35,7 @@ type Node struct {
 	Labels map[string]string
 }
 
-// ControlPlane tells whether the node is one of the control plane.
+// ControlPlane reports whether the node is one of the control plane.
 func (n Node) ControlPlane() bool {
 	for _, label := range []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"} {
 		if _, ok := n.Labels[label]; ok {
@@ -68,7 +68,7 @@ func (a *App) Kubernetes(otherwise Cluster) (*rest.Config, string, error) {
 	return config, name, nil
 }
 
-// NamesKubernetes tells whether flags or the environment name a cluster, so that one which cannot be found is a mistake.
+// NamesKubernetes reports whether flags or the environment name a cluster, so that one which cannot be found is a mistake.
 func (a *App) NamesKubernetes() bool {
 	return cmp.Or(a.Global.kubeconfig, a.Global.kubeContext, a.Env.Get(clientcmd.RecommendedConfigPathEnvVar)) != ""
 }

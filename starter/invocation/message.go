@@ -14,23 +14,48 @@ import (
 // Message is something that a command tells a maintenance, with the command's words for what becomes of it.
 type Message struct {
 	client.Message
-	// Refuse says why the command does not send what the maintenance would heed; nil where it sends all of it.
-	Refuse func(s *api.Status) error
-	// Already says in the command's words that there is nothing left to do; nil where the client's are good.
-	Already func(s *api.Status, text string) string
-	// Next says what to do where the maintenance would ignore the message; nil, or empty, where there is nothing to say.
-	Next func(s *api.Status) string
-	// UnknownPod says how to name a pod that the client does not know; nil where the message is about no pod.
-	UnknownPod func(*client.UnknownPodError) error
-	// Danger asks, in a question, whether to do what is not easily undone; empty where there is nothing to ask. The
-	// question is put to agree, whose error keeps the message from being sent.
-	Danger func(s *api.Status) (question string)
-	Agree  func(question string) error
-	// Said describes the effect.
-	Said func(now *api.Status) string
-	// Ended describes it where the maintenance has ended by it; nil, or empty, where the end is not what it is for.
-	Ended func(v client.View) string
+	Words
+	// Agree puts the question of Danger; its error keeps the message from being sent. Nil asks nothing.
+	Agree func(question string) error
 }
+
+// Words are what a command says of its message. A command embeds Plain, which says nothing, and adds Said.
+type Words interface {
+	// Refuse returns why the command does not send what the maintenance would heed.
+	Refuse(s *api.Status) error
+	// Already says that there is nothing left to do; text is how the client says it.
+	Already(s *api.Status, text string) string
+	// Next says what to do where the maintenance would ignore the message.
+	Next(s *api.Status) string
+	// UnknownPod says how to name a pod that the client does not know.
+	UnknownPod(unknown *client.UnknownPodError) error
+	// Danger asks, in a question, whether to do what is not easily undone; empty where there is nothing to ask.
+	Danger(s *api.Status) (question string)
+	// Said describes the effect, and Ended where the maintenance has ended by it; empty where the end is not what it is for.
+	Said(now *api.Status) string
+	Ended(v client.View) string
+}
+
+// Plain are the words of a command that has none of its own.
+type Plain struct{}
+
+// Refuse refuses nothing.
+func (Plain) Refuse(*api.Status) error { return nil }
+
+// Already says what the client says.
+func (Plain) Already(_ *api.Status, text string) string { return text }
+
+// Next says nothing.
+func (Plain) Next(*api.Status) string { return "" }
+
+// UnknownPod says what the client says.
+func (Plain) UnknownPod(unknown *client.UnknownPodError) error { return unknown }
+
+// Danger asks nothing.
+func (Plain) Danger(*api.Status) string { return "" }
+
+// Ended says nothing.
+func (Plain) Ended(client.View) string { return "" }
 
 // Judge looks at a maintenance before anything is sent: already is not empty if the message has nothing left to do.
 func (m Message) Judge(s *api.Status) (already string, err error) {
@@ -45,13 +70,13 @@ func (m Message) judged(s *api.Status, already string, err error) (string, error
 		noPod  *client.UnknownPodError
 	)
 	switch {
-	case errors.As(err, &noPod) && m.UnknownPod != nil:
+	case errors.As(err, &noPod):
 		err = m.UnknownPod(noPod)
-	case errors.As(err, &notNow) && m.Next != nil && m.Next(s) != "":
+	case errors.As(err, &notNow) && m.Next(s) != "":
 		err = exit.Hint(err, "%s", m.Next(s))
-	case err == nil && already != "" && m.Already != nil:
+	case err == nil && already != "":
 		already = m.Already(s, already)
-	case err == nil && already == "" && m.Refuse != nil:
+	case err == nil:
 		err = m.Refuse(s)
 	}
 	return already, err
@@ -73,7 +98,7 @@ func (c *Connection) prepare(ctx context.Context, to client.Maintenance, m Messa
 // Tell tells a maintenance something and waits for the effect, which said describes.
 func (c *Connection) Tell(ctx context.Context, to client.Maintenance, m Message, comment string) (v client.View, said string, err error) {
 	p, already, err := c.prepare(ctx, to, m)
-	if err == nil && already == "" && m.Danger != nil {
+	if err == nil && already == "" && m.Agree != nil {
 		_, already, err = m.Agreed(p.View, func() (client.View, string, error) {
 			p, already, err = c.prepare(ctx, to, m)
 			return p.View, already, err
@@ -93,7 +118,7 @@ func (c *Connection) Tell(ctx context.Context, to client.Maintenance, m Message,
 	case sent.Already != "":
 		already, err := m.judged(sent.View.Status, sent.Already, nil)
 		return sent.View, already, err
-	case !sent.View.Running() && m.Ended != nil && m.Ended(sent.View) != "":
+	case !sent.View.Running() && m.Ended(sent.View) != "":
 		return sent.View, m.Ended(sent.View), nil
 	case !sent.View.Running():
 		return sent.View, "the maintenance ended " + string(sent.View.Phase()) + terminal.Colon(sent.View.Message()), nil

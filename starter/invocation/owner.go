@@ -36,9 +36,7 @@ func (a *App) Guard(ctx context.Context, c *Connection, f client.Found, o Owned,
 		return m, nil
 	}
 	whose := fmt.Sprintf("%s is in maintenance for %s%s, and you are %s", f.Node, f.Requestor, startedBy(starter), c.self)
-	m.Danger = func(s *api.Status) string {
-		return whose + terminal.Prefixed("; ", show.PlansGoOn(s)) + ". Say " + o.Says + " all the same?"
-	}
+	m.Words = guarded{Words: m.Words, whose: whose, says: o.Says}
 	m.Agree = func(question string) error {
 		if err := a.CanConfirm(o.Yes); err != nil {
 			return fmt.Errorf("%s: %w", whose, err)
@@ -46,6 +44,16 @@ func (a *App) Guard(ctx context.Context, c *Connection, f client.Found, o Owned,
 		return a.Confirm(question, "nothing was sent", o.Yes)
 	}
 	return m, nil
+}
+
+// guarded asks whether to end what is somebody else's.
+type guarded struct {
+	Words
+	whose, says string
+}
+
+func (g guarded) Danger(s *api.Status) string {
+	return g.whose + terminal.Prefixed("; ", show.PlansGoOn(s)) + ". Say " + g.says + " all the same?"
 }
 
 func startedBy(starter string) string {

@@ -16,7 +16,7 @@ import (
 // decisionWithin bounds the wait for a worker to read the input of a maintenance, which takes it a moment.
 const decisionWithin = 10 * time.Second
 
-// Undecided tells that no worker has read the input of a maintenance yet, which goes on once one does.
+// Undecided reports whether no worker has read the input of a maintenance yet, which goes on once one does.
 type Undecided struct{ error }
 
 // AwaitDecision waits until a worker takes the input of a maintenance that was started. One that it refuses is an error; an

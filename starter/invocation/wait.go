@@ -13,12 +13,15 @@ import (
 	"drydock/starter/terminal"
 )
 
+// Observer gets what is seen of a maintenance.
+type Observer interface{ Seen(client.View) }
+
 // Waiter waits for maintenances and shows how they come along.
 type Waiter struct {
 	Conn *Connection
 	Show *terminal.Display
-	// Seen hears of every look at a maintenance; nil where Show is enough.
-	Seen func(client.View)
+	// Observer gets every look at a maintenance; nil where Show is enough.
+	Observer Observer
 }
 
 const (
@@ -46,8 +49,8 @@ func (w *Waiter) Await(ctx context.Context, m client.Maintenance, goal client.Go
 		if lost {
 			return
 		}
-		if w.Seen != nil {
-			w.Seen(v)
+		if w.Observer != nil {
+			w.Observer.Seen(v)
 		}
 		w.Show.Update(m.WorkflowID, show.LineOf(v, w.Conn.self, w.Conn.Clock()))
 		if hints.due(v.Unanswered, w.Conn.Clock()) {
@@ -90,7 +93,7 @@ func (h *hints) due(unanswered error, now time.Time) bool {
 	return true
 }
 
-// gone tells that there is no worker for sure. Any other silence may be that of one with its hands full.
+// gone reports whether there is no worker for sure. Any other silence may be that of one with its hands full.
 func gone(unanswered error) bool {
 	var noWorker *client.NoWorkerError
 	return errors.As(unanswered, &noWorker) && !noWorker.Silent

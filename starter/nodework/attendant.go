@@ -23,6 +23,13 @@ type plan interface {
 	Cancel(ctx context.Context, comment string) (string, error)
 }
 
+// Worker works on nodes.
+type Worker interface {
+	// Work does one node in the name of the plan's requestor; its context is abandon, or ends earlier because another node has failed.
+	Work(abandon context.Context, requestor string, node api.PlanNode) Outcome
+	Note(format string, args ...any)
+}
+
 // Attendant works on the nodes of a plan as it becomes their turn. The plan decides which and how many those are, and goes
 // on without an attendant: its nodes then wait, Ready, for the next one.
 type Attendant struct {
@@ -34,10 +41,8 @@ type Attendant struct {
 	// Abandon ends when no further node is to be begun and those that are not Ready are to be given up; GiveUp ends the
 	// attempts to reach Temporal.
 	Abandon, GiveUp context.Context
-	// Work does one node in the name of the plan's requestor; its context is abandon, or ends earlier because another node has
-	// failed.
-	Work func(abandon context.Context, requestor string, node api.PlanNode) Outcome
-	Note func(format string, args ...any)
+	// Worker works on each node.
+	Worker Worker
 	// every is how often the plan is looked at; 0 is the usual.
 	every time.Duration
 
@@ -64,7 +69,7 @@ func (a *Attendant) Run(names []string) ([]Outcome, api.PlanStatus, error) {
 			return a.summary(names, status, whyAbandoned(ctx)), status, err
 		case err != nil && !said:
 			said = true
-			a.Note("looking at the plan: %s; trying again", firstLine(err))
+			a.Worker.Note("looking at the plan: %s; trying again", firstLine(err))
 		case err == nil:
 			said = false
 			a.attend(ctx, stop, status, &all)
@@ -123,7 +128,7 @@ func (a *Attendant) attend(ctx context.Context, stop context.CancelCauseFunc, st
 		}
 		a.attended[key] = true
 		all.Go(func() {
-			outcome := a.Work(ctx, cmp.Or(status.Plan.Requestor, rollout.RequestorOf(status.Name)), node)
+			outcome := a.Worker.Work(ctx, cmp.Or(status.Plan.Requestor, rollout.RequestorOf(status.Name)), node)
 			a.mu.Lock()
 			a.outcomes[node.Node] = outcome
 			a.mu.Unlock()
@@ -134,7 +139,7 @@ func (a *Attendant) attend(ctx context.Context, stop context.CancelCauseFunc, st
 	}
 }
 
-// tooManyFailed tells that the plan is to end with what failed here.
+// tooManyFailed reports whether the plan is to end with what failed here.
 func (a *Attendant) tooManyFailed(status api.PlanStatus) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -150,7 +155,7 @@ func (a *Attendant) tooManyFailed(status api.PlanStatus) bool {
 func (a *Attendant) end(names []string, why string) ([]Outcome, api.PlanStatus, error) {
 	status, err := a.Plan.AllNodes(a.GiveUp)
 	if err != nil {
-		a.Note("the nodes that were not worked on here are not known: %s", firstLine(err))
+		a.Worker.Note("the nodes that were not worked on here are not known: %s", firstLine(err))
 	}
 	return a.summary(names, status, why), status, err
 }

@@ -110,8 +110,8 @@ func (p *planned) over(name string, state rollout.State) {
 
 func (p *planned) attendant(work func(abandon context.Context, name string) Outcome) *Attendant {
 	return &Attendant{
-		Plan: p, Abandon: context.Background(), GiveUp: context.Background(), Note: func(string, ...any) {}, every: time.Millisecond,
-		Work: func(abandon context.Context, _ string, n api.PlanNode) Outcome {
+		Plan: p, Abandon: context.Background(), GiveUp: context.Background(), every: time.Millisecond,
+		Worker: workerFunc(func(abandon context.Context, _ string, n api.PlanNode) Outcome {
 			o := work(abandon, n.Node)
 			o.Node = n.Node
 			state := rollout.Done
@@ -120,9 +120,18 @@ func (p *planned) attendant(work func(abandon context.Context, name string) Outc
 			}
 			p.over(n.Node, state)
 			return o
-		},
+		}),
 	}
 }
+
+// workerFunc works on nodes, and shows no notes.
+type workerFunc func(abandon context.Context, requestor string, node api.PlanNode) Outcome
+
+func (f workerFunc) Work(abandon context.Context, requestor string, node api.PlanNode) Outcome {
+	return f(abandon, requestor, node)
+}
+
+func (workerFunc) Note(string, ...any) {}
 
 func resultsOf(outcomes []Outcome) []result {
 	results := make([]result, len(outcomes))
@@ -197,12 +206,12 @@ func TestAnInterruptedRolloutBeginsNothingMore(t *testing.T) {
 		return Outcome{Result: resultDone}
 	})
 	// The plan takes the next node the moment the one before is done, unless it was cancelled by then.
-	work := a.Work
-	a.Work = func(abandon context.Context, requestor string, n api.PlanNode) Outcome {
-		o := work(abandon, requestor, n)
+	worker := a.Worker
+	a.Worker = workerFunc(func(abandon context.Context, requestor string, n api.PlanNode) Outcome {
+		o := worker.Work(abandon, requestor, n)
 		_, _ = p.Cancel(ctx, "interrupted")
 		return o
-	}
+	})
 	a.ContinueOnError, a.Abandon = true, ctx
 	got, _, err := a.Run([]string{"running", "next"})
 	if diff := cmp.Diff([]result{resultDone, resultNotStarted}, resultsOf(got)); diff != "" || err != nil {
@@ -259,11 +268,11 @@ func TestTheRequestorIsThePlans(t *testing.T) {
 	p := planOf(1, "a")
 	p.unanswered, p.requestor = 1, "ops"
 	a := p.attendant(func(context.Context, string) Outcome { return Outcome{Result: resultDone} })
-	work, as := a.Work, ""
-	a.Work = func(abandon context.Context, requestor string, n api.PlanNode) Outcome {
+	worker, as := a.Worker, ""
+	a.Worker = workerFunc(func(abandon context.Context, requestor string, n api.PlanNode) Outcome {
 		as = requestor
-		return work(abandon, requestor, n)
-	}
+		return worker.Work(abandon, requestor, n)
+	})
 	if _, _, err := a.Run(nil); err != nil || as != "ops" {
 		t.Errorf("it is worked on as %q: %v", as, err)
 	}
@@ -271,7 +280,7 @@ func TestTheRequestorIsThePlans(t *testing.T) {
 
 func TestAPlanThatWasNeverOneIsAnError(t *testing.T) {
 	p := &refusedPlan{}
-	a := Attendant{Plan: p, Abandon: context.Background(), GiveUp: context.Background(), Note: func(string, ...any) {}}
+	a := Attendant{Plan: p, Abandon: context.Background(), GiveUp: context.Background(), Worker: workerFunc(nil)}
 	if got, _, err := a.Run([]string{"a"}); !errors.Is(err, client.ErrInvalid) || got[0].Result != resultNotStarted {
 		t.Errorf("%+v, %v", got, err)
 	}

@@ -64,7 +64,7 @@ type PlanClient struct {
 	TemporalClient
 	// RunID is the first run of the node's maintenance.
 	RunID string
-	// Rerun works also on a node on which somebody else has begun to work, and of whom nothing was heard any more.
+	// Rerun works also on a node on which somebody else has begun to work, and who is silent since.
 	Rerun bool
 	// claim is the ID of the message by which the work is begun.
 	claim string

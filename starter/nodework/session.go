@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"syscall"
 	"time"
 
 	"drydock/api"
@@ -14,6 +13,7 @@ import (
 	"drydock/rules/period"
 	"drydock/starter/exit"
 	"drydock/starter/input"
+	"drydock/starter/invocation"
 	"drydock/starter/show"
 	"drydock/starter/tell"
 )
@@ -28,8 +28,8 @@ type Stops struct {
 	GiveUp context.Context
 	// Leave is asked for when the maintenance is only waited for any more, and ends that wait.
 	Leave func() context.Context
-	// Signal is what the command is stopped with.
-	Signal func() syscall.Signal
+	// Interrupts say with which signal the command is stopped.
+	Interrupts *Interrupts
 }
 
 // Session is the work on one node: take it out of service, run a command, put it back.
@@ -37,7 +37,9 @@ type Session struct {
 	Maintenances maintenanceClient
 	Program      string
 	Order        input.Order
-	Command      func(t client.Maintenance) Command
+	// Command is run on the node, in the environment of this process with what it is to know of the node.
+	Command Command
+	Env     invocation.Environment
 	// Shared: others may want to work on the node too, and one of them does.
 	Shared bool
 	// Leaves: a node that is not Ready when there is nothing more to be done is left to whoever took it out of service.
@@ -195,7 +197,9 @@ func (s *Session) runCommand(st Stops, ready client.View) (status int, err error
 			s.Maintenances.note("%s: while the command runs, the maintenance has become %s", v.Node, show.Progress(v))
 		}
 	}()
-	return s.Command(ready.Maintenance).run(st.Abort, st.Signal, s.Maintenances.note)
+	command := s.Command
+	command.Environ = NodeEnvironment(s.Env, ready.Maintenance)
+	return command.run(st.Abort, st.Interrupts.Last, s.Maintenances.note)
 }
 
 // extendEvery leaves room for two lost messages before the ready timeout.

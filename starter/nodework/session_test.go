@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -141,16 +142,14 @@ func runSession(t *testing.T, maintenances *fakeMaintenances, stop *Interrupts, 
 	t.Helper()
 	s := &Session{
 		Maintenances: maintenances, Program: "drydock", Now: time.Now,
-		Order: input.Order{Spec: spec.Maintenance{Node: "worker-01", Requestor: "ops"}},
-		Command: func(client.Maintenance) Command {
-			return Command{Argv: []string{"/bin/sh", "-c", script}, KillAfter: 10 * time.Second}
-		},
+		Order:   input.Order{Spec: spec.Maintenance{Node: "worker-01", Requestor: "ops"}},
+		Command: Command{Argv: []string{"/bin/sh", "-c", script}, KillAfter: 10 * time.Second}, Env: os.Environ(),
 	}
 	for _, c := range change {
 		c(s)
 	}
 	return s.Work(Stops{
-		Abandon: stop.Reached(1), Abort: stop.Reached(1), GiveUp: stop.Reached(2), Leave: stop.Next, Signal: stop.Last,
+		Abandon: stop.Reached(1), Abort: stop.Reached(1), GiveUp: stop.Reached(2), Leave: stop.Next, Interrupts: stop,
 	})
 }
 
@@ -196,7 +195,7 @@ func TestSessionSaysFailed(t *testing.T) {
 func TestSessionSaysFailedForACommandThatDoesNotStart(t *testing.T) {
 	maintenances := &fakeMaintenances{}
 	got := runSession(t, maintenances, noInterrupts(t), "", func(s *Session) {
-		s.Command = func(client.Maintenance) Command { return Command{Argv: []string{"/no/such/command"}} }
+		s.Command = Command{Argv: []string{"/no/such/command"}}
 	})
 	maintenances.check(t, got, Outcome{Result: ResultFailed, Code: exit.NotFound}, "no such file",
 		"begin", "await ready", "started", "tell failed: cannot run /no/such/command: no such file or directory")
@@ -246,11 +245,9 @@ func TestSessionInterruptedWhileItWorksStopsTheCommand(t *testing.T) {
 	maintenances := &fakeMaintenances{}
 	stop := noInterrupts(t)
 	got := runSession(t, maintenances, stop, "", func(s *Session) {
-		s.Command = func(client.Maintenance) Command {
-			return Command{
-				Argv:   []string{"/bin/sh", "-c", `trap "exit 9" TERM; echo trapped; sleep 20 & wait`},
-				Stdout: &onOutput{then: func() { stop.raise(1, syscall.SIGTERM) }}, KillAfter: 10 * time.Second,
-			}
+		s.Command = Command{
+			Argv:   []string{"/bin/sh", "-c", `trap "exit 9" TERM; echo trapped; sleep 20 & wait`},
+			Stdout: &onOutput{then: func() { stop.raise(1, syscall.SIGTERM) }}, KillAfter: 10 * time.Second,
 		}
 	})
 	maintenances.check(t, got, Outcome{Result: ResultFailed, Code: 9}, "exit status 9", "begin", "await ready", "started", "tell failed: exit status 9")

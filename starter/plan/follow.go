@@ -26,7 +26,7 @@ func follow(ctx context.Context, c *invocation.Connection, p *client.Plan, displ
 	f := follower{display: display, clock: c.Clock, known: map[string]string{}}
 	var last client.PlanView
 	err := p.Watch(ctx, api.PlanStatusRequest{Limit: followedNodes, States: followed}, func(v client.PlanView, err error) bool {
-		if f.heard(c, err); err != nil {
+		if f.answered(c, err); err != nil {
 			return false
 		}
 		last = v
@@ -47,8 +47,8 @@ type follower struct {
 	known map[string]string
 }
 
-// heard says when the server stops answering, and when it answers again.
-func (f *follower) heard(c *invocation.Connection, err error) {
+// answered says when the server stops answering, and when it answers again.
+func (f *follower) answered(c *invocation.Connection, err error) {
 	switch {
 	case err != nil && !f.lost:
 		f.display.Note("the Temporal server at %s does not answer (%v); trying again until it does", c.Address, err)
@@ -102,7 +102,7 @@ func (f *follower) node(n api.PlanNode, now time.Time) {
 	f.display.Note("%s: %s%s", n.Node, text, terminal.Colon(note))
 }
 
-// allThere tells that a page has every node that may have something to say: those whose turn has not come are the last.
+// allThere reports whether a page has every node that may have something to say: those whose turn has not come are the last.
 func allThere(s *api.PlanStatus) bool {
 	if s.NextOffset == 0 || len(s.Nodes) == 0 {
 		return true

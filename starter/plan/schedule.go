@@ -84,7 +84,7 @@ var tellFlags = []string{"pause", "resume", "delete", "now"}
 // about are the flags that say neither what a plan is nor when it runs.
 var about = append([]string{"by", "comment", "yes", "output", "help"}, tellFlags...)
 
-// wants tells whether the command line describes a schedule to be made, and refuses what goes not together.
+// wants reports whether the command line describes a schedule to be made, and refuses what goes not together.
 func (o *scheduleOptions) wants(cmd *cobra.Command, nodes []string) (set bool, err error) {
 	var told, describing []string
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {

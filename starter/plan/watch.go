@@ -33,7 +33,7 @@ func watch(ctx context.Context, a *invocation.App, c *invocation.Connection, p *
 	)
 	notes := follower{display: terminal.NewNotes(a.Stderr, c.Clock), clock: c.Clock}
 	err := p.Watch(ctx, api.PlanStatusRequest{Cells: true}, func(v client.PlanView, err error) bool {
-		if notes.heard(c, err); err != nil {
+		if notes.answered(c, err); err != nil {
 			return false
 		}
 		last = v

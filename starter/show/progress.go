@@ -88,7 +88,7 @@ const lookingAtPods = "looking at the node's pods"
 
 func looked(s *api.Status) bool { return s.Drain != nil && s.Drain.Looked() }
 
-// looksAtPods tells that a drain is under way which has not said yet what it sees.
+// looksAtPods reports whether a drain is under way which has not said yet what it sees.
 func looksAtPods(s *api.Status) bool {
 	return !looked(s) && s.Phase == api.Draining && (s.Spec.Drain.Mode == spec.ModeEvict || s.Spec.Drain.Mode == spec.ModeWait)
 }

@@ -44,5 +44,12 @@ func NewDeny(a *invocation.App) *cobra.Command {
 }
 
 func decisionMessage(m client.Message, word string) invocation.Message {
-	return invocation.Message{Message: m, Said: func(*api.Status) string { return "is " + word }}
+	return invocation.Message{Message: m, Words: decisionWords{word: word}}
 }
+
+type decisionWords struct {
+	invocation.Plain
+	word string
+}
+
+func (w decisionWords) Said(*api.Status) string { return "is " + w.word }

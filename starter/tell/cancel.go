@@ -48,40 +48,49 @@ answer, and is needed where nobody is there to give one.`,
 
 // CancelMessage cancels a maintenance.
 func CancelMessage(program string, release, wait bool) invocation.Message {
-	return invocation.Message{
-		Message: client.Cancel(release),
-		Refuse: func(s *api.Status) error {
-			if s.Phase == api.Ready && wait && !release {
-				return exit.Hint(fmt.Errorf("%s is %s: cancelling it would leave it RequestorFailed, which has no end to wait for", s.Spec.Node, s.Phase),
-					"Add --release to give the node back.")
-			}
-			return nil
-		},
-		Next: func(s *api.Status) string {
-			return fmt.Sprintf(`"%s cancel %s --release" gives the node back as it is.`, program, s.Spec.Node)
-		},
-		Said: func(now *api.Status) string {
-			if now.Phase == api.RequestorFailed {
-				return fmt.Sprintf(`was Ready, is RequestorFailed now and stays out of service; "%s cancel %s --release" gives it back`, program, now.Spec.Node)
-			}
-			if !touched(now.Transitions) {
-				return "cancelled; the node was not touched"
-			}
-			return "cancelled; the node is being put back" + terminal.Prefixed(", and ", show.PlansGoOn(now))
-		},
-		Ended: func(v client.View) string {
-			switch {
-			case v.Phase() != api.Cancelled:
-				return ""
-			case touched(v.Transitions()):
-				return "cancelled; the node is back"
-			}
-			return "cancelled; the node was not touched"
-		},
-	}
+	return invocation.Message{Message: client.Cancel(release), Words: cancelWords{release: release, wait: wait, program: program}}
 }
 
-// touched tells whether anything was done to the node.
+type cancelWords struct {
+	invocation.Plain
+	release bool
+	wait    bool
+	program string
+}
+
+func (w cancelWords) Refuse(s *api.Status) error {
+	if s.Phase == api.Ready && w.wait && !w.release {
+		return exit.Hint(fmt.Errorf("%s is %s: cancelling it would leave it RequestorFailed, which has no end to wait for", s.Spec.Node, s.Phase),
+			"Add --release to give the node back.")
+	}
+	return nil
+}
+
+func (w cancelWords) Next(s *api.Status) string {
+	return fmt.Sprintf(`"%s cancel %s --release" gives the node back as it is.`, w.program, s.Spec.Node)
+}
+
+func (w cancelWords) Said(now *api.Status) string {
+	if now.Phase == api.RequestorFailed {
+		return fmt.Sprintf(`was Ready, is RequestorFailed now and stays out of service; "%s cancel %s --release" gives it back`, w.program, now.Spec.Node)
+	}
+	if !touched(now.Transitions) {
+		return "cancelled; the node was not touched"
+	}
+	return "cancelled; the node is being put back" + terminal.Prefixed(", and ", show.PlansGoOn(now))
+}
+
+func (cancelWords) Ended(v client.View) string {
+	switch {
+	case v.Phase() != api.Cancelled:
+		return ""
+	case touched(v.Transitions()):
+		return "cancelled; the node is back"
+	}
+	return "cancelled; the node was not touched"
+}
+
+// touched reports whether anything was done to the node.
 func touched(transitions []api.Transition) bool {
 	return slices.ContainsFunc(transitions, func(t api.Transition) bool { return t.Phase == api.Cordoning })
 }

@@ -70,22 +70,27 @@ func (o *consentOptions) check() error {
 }
 
 func (o *consentOptions) message(agree func(question string) error) invocation.Message {
-	return invocation.Message{
-		Message: client.Consent(o.force, o.deleteData, o.pods),
-		Next: func(s *api.Status) string {
-			return fmt.Sprintf(`"%s status %s" says what it waits for.`, o.app.Name, s.Spec.Node)
-		},
-		Danger: func(s *api.Status) string {
-			return fmt.Sprintf("%s: %s will be lost for good. Consent?", s.Spec.Node, o.lost())
-		},
-		Agree: agree,
-		Said: func(now *api.Status) string {
-			if now.Phase != api.Draining {
-				return "is " + string(now.Phase)
-			}
-			return "the drain may lose " + o.lost()
-		},
+	return invocation.Message{Message: client.Consent(o.force, o.deleteData, o.pods), Agree: agree, Words: consentWords{o: o}}
+}
+
+type consentWords struct {
+	invocation.Plain
+	o *consentOptions
+}
+
+func (w consentWords) Next(s *api.Status) string {
+	return fmt.Sprintf(`"%s status %s" says what it waits for.`, w.o.app.Name, s.Spec.Node)
+}
+
+func (w consentWords) Danger(s *api.Status) string {
+	return fmt.Sprintf("%s: %s will be lost for good. Consent?", s.Spec.Node, w.o.lost())
+}
+
+func (w consentWords) Said(now *api.Status) string {
+	if now.Phase != api.Draining {
+		return "is " + string(now.Phase)
 	}
+	return "the drain may lose " + w.o.lost()
 }
 
 // lost is what the consent gives up.

@@ -61,23 +61,31 @@ func stillAtWork(s *api.Status) string {
 
 // DoneMessage says that requestor is done.
 func DoneMessage(program, requestor string) invocation.Message {
-	return invocation.Message{
-		Message: client.Done(requestor),
-		Already: func(s *api.Status, text string) string { return text + stillAtWork(s) },
-		Next: func(s *api.Status) string {
-			return fmt.Sprintf(`Wait for it with "%s watch %s".`, program, s.Spec.Node)
-		},
-		Said: func(now *api.Status) string {
-			if plans := show.PlansGoOn(now); requestor == api.PlansRequestor && plans != "" {
-				return "done; " + plans + stillAtWork(now)
-			}
-			return fmt.Sprintf("%s is done%s", requestor, stillAtWork(now))
-		},
-		Ended: func(v client.View) string {
-			if v.Phase() != api.Completed {
-				return ""
-			}
-			return terminal.Prefixed("done, and the node is back; ", show.PlansGoOn(v.Status))
-		},
+	return invocation.Message{Message: client.Done(requestor), Words: doneWords{program: program, requestor: requestor}}
+}
+
+type doneWords struct {
+	invocation.Plain
+	program   string
+	requestor string
+}
+
+func (doneWords) Already(s *api.Status, text string) string { return text + stillAtWork(s) }
+
+func (w doneWords) Next(s *api.Status) string {
+	return fmt.Sprintf(`Wait for it with "%s watch %s".`, w.program, s.Spec.Node)
+}
+
+func (w doneWords) Said(now *api.Status) string {
+	if plans := show.PlansGoOn(now); w.requestor == api.PlansRequestor && plans != "" {
+		return "done; " + plans + stillAtWork(now)
 	}
+	return fmt.Sprintf("%s is done%s", w.requestor, stillAtWork(now))
+}
+
+func (w doneWords) Ended(v client.View) string {
+	if v.Phase() != api.Completed {
+		return ""
+	}
+	return terminal.Prefixed("done, and the node is back; ", show.PlansGoOn(v.Status))
 }

@@ -30,14 +30,19 @@ for this and then becomes Ready.`,
 }
 
 func drainedMessage(program string) invocation.Message {
-	return invocation.Message{
-		Message: client.Drained(),
-		Next: func(s *api.Status) string {
-			if s.Spec.Drain.Mode != spec.ModeExternal {
-				return ""
-			}
-			return fmt.Sprintf(`Wait for it with "%s watch %s".`, program, s.Spec.Node)
-		},
-		Said: func(now *api.Status) string { return fmt.Sprintf("is %s", now.Phase) },
-	}
+	return invocation.Message{Message: client.Drained(), Words: drainedWords{program: program}}
 }
+
+type drainedWords struct {
+	invocation.Plain
+	program string
+}
+
+func (w drainedWords) Next(s *api.Status) string {
+	if s.Spec.Drain.Mode != spec.ModeExternal {
+		return ""
+	}
+	return fmt.Sprintf(`Wait for it with "%s watch %s".`, w.program, s.Spec.Node)
+}
+
+func (w drainedWords) Said(now *api.Status) string { return fmt.Sprintf("is %s", now.Phase) }

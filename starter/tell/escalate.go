@@ -109,28 +109,38 @@ func escalated(s *api.Status, now time.Time) string {
 }
 
 func escalateMessage(program string, now func() time.Time, do string, agree func(question string) error) invocation.Message {
-	return invocation.Message{
-		Message: client.Escalate(do),
-		Already: func(s *api.Status, _ string) string { return "the drain already " + show.ForceText(s.Force) },
-		Next: func(s *api.Status) string {
-			_, left := client.RungToTake(s)
-			switch {
-			case s.Phase != api.Draining:
-				return fmt.Sprintf(`"%s status %s" says what it waits for.`, program, s.Spec.Node)
-			case do == "" && !left:
-				return fmt.Sprintf("Name one with --do: %s.", strings.Join(spec.Rungs, ", "))
-			default:
-				return fmt.Sprintf("Take another rung with --do: %s, %s or %s.", spec.Notify, spec.GiveBack, spec.Fail)
-			}
-		},
-		Danger: func(s *api.Status) string {
-			next, _ := client.RungToTake(s)
-			if danger := dangerOf(cmp.Or(do, next.Do)); danger != "" {
-				return fmt.Sprintf("%s: %s?", s.Spec.Node, danger)
-			}
-			return ""
-		},
-		Agree: agree,
-		Said:  func(s *api.Status) string { return escalated(s, now()) },
+	return invocation.Message{Message: client.Escalate(do), Agree: agree, Words: escalateWords{program: program, do: do, now: now()}}
+}
+
+type escalateWords struct {
+	invocation.Plain
+	program string
+	do      string
+	now     time.Time
+}
+
+func (w escalateWords) Already(s *api.Status, _ string) string {
+	return "the drain already " + show.ForceText(s.Force)
+}
+
+func (w escalateWords) Next(s *api.Status) string {
+	_, left := client.RungToTake(s)
+	switch {
+	case s.Phase != api.Draining:
+		return fmt.Sprintf(`"%s status %s" says what it waits for.`, w.program, s.Spec.Node)
+	case w.do == "" && !left:
+		return fmt.Sprintf("Name one with --do: %s.", strings.Join(spec.Rungs, ", "))
+	default:
+		return fmt.Sprintf("Take another rung with --do: %s, %s or %s.", spec.Notify, spec.GiveBack, spec.Fail)
 	}
 }
+
+func (w escalateWords) Danger(s *api.Status) string {
+	next, _ := client.RungToTake(s)
+	if danger := dangerOf(cmp.Or(w.do, next.Do)); danger != "" {
+		return fmt.Sprintf("%s: %s?", s.Spec.Node, danger)
+	}
+	return ""
+}
+
+func (w escalateWords) Said(s *api.Status) string { return escalated(s, w.now) }

@@ -38,19 +38,24 @@ Without --for it is the maintenance's own ready timeout, counted from now.`,
 }
 
 func extendMessage(now func() time.Time, duration time.Duration) invocation.Message {
-	return invocation.Message{
-		Message: client.Extend(duration, now),
-		Already: func(s *api.Status, text string) string {
-			if s.ReadyDeadline == nil {
-				return text
-			}
-			return fmt.Sprintf("may be held until %s already", terminal.Clock(*s.ReadyDeadline, now()))
-		},
-		Said: func(after *api.Status) string {
-			if after.ReadyDeadline == nil {
-				return "is " + string(after.Phase)
-			}
-			return "may be held until " + terminal.Clock(*after.ReadyDeadline, now())
-		},
+	return invocation.Message{Message: client.Extend(duration, now), Words: extendWords{now: now()}}
+}
+
+type extendWords struct {
+	invocation.Plain
+	now time.Time
+}
+
+func (w extendWords) Already(s *api.Status, text string) string {
+	if s.ReadyDeadline == nil {
+		return text
 	}
+	return fmt.Sprintf("may be held until %s already", terminal.Clock(*s.ReadyDeadline, w.now))
+}
+
+func (w extendWords) Said(after *api.Status) string {
+	if after.ReadyDeadline == nil {
+		return "is " + string(after.Phase)
+	}
+	return "may be held until " + terminal.Clock(*after.ReadyDeadline, w.now)
 }

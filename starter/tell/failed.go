@@ -37,13 +37,18 @@ makes it Ready for another try, "drydock done" puts it back, and "drydock cancel
 
 // FailedMessage says that the work of a requestor has failed.
 func FailedMessage(program, requestor, reason string) invocation.Message {
-	return invocation.Message{
-		Message: client.Failed(requestor, reason),
-		Next: func(s *api.Status) string {
-			return fmt.Sprintf(`To undo the maintenance: "%s cancel %s".`, program, s.Spec.Node)
-		},
-		Said: func(now *api.Status) string {
-			return fmt.Sprintf(`is %s and stays out of service; next: "%s retry %s", or done, or cancel --release`, now.Phase, program, now.Spec.Node)
-		},
-	}
+	return invocation.Message{Message: client.Failed(requestor, reason), Words: failedWords{program: program}}
+}
+
+type failedWords struct {
+	invocation.Plain
+	program string
+}
+
+func (w failedWords) Next(s *api.Status) string {
+	return fmt.Sprintf(`To undo the maintenance: "%s cancel %s".`, w.program, s.Spec.Node)
+}
+
+func (w failedWords) Said(now *api.Status) string {
+	return fmt.Sprintf(`is %s and stays out of service; next: "%s retry %s", or done, or cancel --release`, now.Phase, w.program, now.Spec.Node)
 }

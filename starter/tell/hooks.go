@@ -78,20 +78,27 @@ func missing(cmd *cobra.Command, what string) error {
 }
 
 func hookMessage(m client.Message, program, hook, became string) invocation.Message {
-	return invocation.Message{
-		Message: m,
-		Next: func(s *api.Status) string {
-			if len(s.OpenHooks) == 0 {
-				return fmt.Sprintf(`"%s status %s" says what it waits for.`, program, s.Spec.Node)
-			}
-			return fmt.Sprintf("It waits for %s.", terminal.OrList(s.OpenHooks))
-		},
-		Said: func(now *api.Status) string {
-			what := "hook"
-			if len(now.Work) > 0 && now.Work[len(now.Work)-1].Name == hook {
-				what = "work"
-			}
-			return fmt.Sprintf("%s %s %s; now %s", what, hook, became, now.Phase)
-		},
+	return invocation.Message{Message: m, Words: hookWords{program: program, hook: hook, became: became}}
+}
+
+type hookWords struct {
+	invocation.Plain
+	program string
+	hook    string
+	became  string
+}
+
+func (w hookWords) Next(s *api.Status) string {
+	if len(s.OpenHooks) == 0 {
+		return fmt.Sprintf(`"%s status %s" says what it waits for.`, w.program, s.Spec.Node)
 	}
+	return fmt.Sprintf("It waits for %s.", terminal.OrList(s.OpenHooks))
+}
+
+func (w hookWords) Said(now *api.Status) string {
+	what := "hook"
+	if len(now.Work) > 0 && now.Work[len(now.Work)-1].Name == w.hook {
+		what = "work"
+	}
+	return fmt.Sprintf("%s %s %s; now %s", what, w.hook, w.became, now.Phase)
 }

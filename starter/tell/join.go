@@ -57,13 +57,19 @@ func (m *membership) run(ctx context.Context, node string, build func(program, w
 }
 
 func joinMessage(program, who string) invocation.Message {
-	return invocation.Message{
-		Message: client.Join(who),
-		Next: func(s *api.Status) string {
-			return fmt.Sprintf(`Start one of your own: "%s start %s".`, program, s.Spec.Node)
-		},
-		Said: func(now *api.Status) string {
-			return fmt.Sprintf("%s shares the maintenance of %s, which is %s", who, now.Spec.Requestor, now.Phase)
-		},
-	}
+	return invocation.Message{Message: client.Join(who), Words: joinWords{program: program, who: who}}
+}
+
+type joinWords struct {
+	invocation.Plain
+	program string
+	who     string
+}
+
+func (w joinWords) Next(s *api.Status) string {
+	return fmt.Sprintf(`Start one of your own: "%s start %s".`, w.program, s.Spec.Node)
+}
+
+func (w joinWords) Said(now *api.Status) string {
+	return fmt.Sprintf("%s shares the maintenance of %s, which is %s", w.who, now.Spec.Requestor, now.Phase)
 }

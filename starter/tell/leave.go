@@ -31,11 +31,17 @@ Leaving is for those who have done nothing to the node; who has, says "drydock d
 }
 
 func leaveMessage(program, who string) invocation.Message {
-	return invocation.Message{
-		Message: client.Leave(who),
-		Next: func(s *api.Status) string {
-			return fmt.Sprintf(`To end it: "%s done %s", or cancel.`, program, s.Spec.Node)
-		},
-		Said: func(*api.Status) string { return who + " no longer shares the maintenance" },
-	}
+	return invocation.Message{Message: client.Leave(who), Words: leaveWords{program: program, who: who}}
 }
+
+type leaveWords struct {
+	invocation.Plain
+	program string
+	who     string
+}
+
+func (w leaveWords) Next(s *api.Status) string {
+	return fmt.Sprintf(`To end it: "%s done %s", or cancel.`, w.program, s.Spec.Node)
+}
+
+func (w leaveWords) Said(*api.Status) string { return w.who + " no longer shares the maintenance" }

@@ -46,9 +46,19 @@ told the old time is told the new one. With --not-before 0s it begins at once.`,
 }
 
 func rescheduleMessage(at time.Time, now func() time.Time) invocation.Message {
-	return invocation.Message{
-		Message: client.Reschedule(at),
-		Already: func(*api.Status, string) string { return "begins not before " + terminal.Clock(at, now()) + " already" },
-		Said:    func(*api.Status) string { return "begins not before " + terminal.Clock(at, now()) },
-	}
+	return invocation.Message{Message: client.Reschedule(at), Words: rescheduleWords{at: at, now: now()}}
+}
+
+type rescheduleWords struct {
+	invocation.Plain
+	at  time.Time
+	now time.Time
+}
+
+func (w rescheduleWords) Already(*api.Status, string) string {
+	return "begins not before " + terminal.Clock(w.at, w.now) + " already"
+}
+
+func (w rescheduleWords) Said(*api.Status) string {
+	return "begins not before " + terminal.Clock(w.at, w.now)
 }

@@ -31,8 +31,9 @@ A node whose validation has failed is validated again; where a hook before the r
 }
 
 func retryMessage() invocation.Message {
-	return invocation.Message{
-		Message: client.Retry(),
-		Said:    func(now *api.Status) string { return fmt.Sprintf("is %s", now.Phase) },
-	}
+	return invocation.Message{Message: client.Retry(), Words: retryWords{}}
 }
+
+type retryWords struct{ invocation.Plain }
+
+func (w retryWords) Said(now *api.Status) string { return fmt.Sprintf("is %s", now.Phase) }

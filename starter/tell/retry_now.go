@@ -32,30 +32,35 @@ It is about Drydock's own attempts. For another try at your work on a RequestorF
 }
 
 func retryNowMessage(program string) invocation.Message {
-	return invocation.Message{
-		Message: client.RetryNow(),
-		Next: func(s *api.Status) string {
-			switch s.Phase {
-			case api.Pending:
-				if strings.HasPrefix(s.WaitingFor, "its time: ") {
-					return fmt.Sprintf(`To begin now run "%s reschedule %s --not-before 0s".`, program, s.Spec.Node)
-				}
-				return fmt.Sprintf(`"%s status %s" says which limit it waits for.`, program, s.Spec.Node)
-			case api.RequestorFailed:
-				return fmt.Sprintf(`For another try at your work run "%s retry %s".`, program, s.Spec.Node)
-			default:
-				return fmt.Sprintf(`"%s status %s" says what it waits for.`, program, s.Spec.Node)
-			}
-		},
-		Said: func(now *api.Status) string {
-			switch now.Phase {
-			case api.Draining:
-				return "evictions that were refused are tried again now"
-			case api.Pending:
-				return "asks for a slot now"
-			default:
-				return fmt.Sprintf("is %s", now.Phase)
-			}
-		},
+	return invocation.Message{Message: client.RetryNow(), Words: retryNowWords{program: program}}
+}
+
+type retryNowWords struct {
+	invocation.Plain
+	program string
+}
+
+func (w retryNowWords) Next(s *api.Status) string {
+	switch s.Phase {
+	case api.Pending:
+		if strings.HasPrefix(s.WaitingFor, "its time: ") {
+			return fmt.Sprintf(`To begin now run "%s reschedule %s --not-before 0s".`, w.program, s.Spec.Node)
+		}
+		return fmt.Sprintf(`"%s status %s" says which limit it waits for.`, w.program, s.Spec.Node)
+	case api.RequestorFailed:
+		return fmt.Sprintf(`For another try at your work run "%s retry %s".`, w.program, s.Spec.Node)
+	default:
+		return fmt.Sprintf(`"%s status %s" says what it waits for.`, w.program, s.Spec.Node)
+	}
+}
+
+func (w retryNowWords) Said(now *api.Status) string {
+	switch now.Phase {
+	case api.Draining:
+		return "evictions that were refused are tried again now"
+	case api.Pending:
+		return "asks for a slot now"
+	default:
+		return fmt.Sprintf("is %s", now.Phase)
 	}
 }

@@ -64,22 +64,31 @@ func checkPod(pod string) error {
 }
 
 func skipPodMessage(program, pod string) invocation.Message {
-	return invocation.Message{
-		Message: client.SkipPod(pod),
-		Next: func(s *api.Status) string {
-			if s.Phase == api.Draining && s.Spec.Drain.Mode == spec.ModeExternal {
-				return fmt.Sprintf(`When it is empty, run "%s drained %s".`, program, s.Spec.Node)
-			}
-			return fmt.Sprintf(`"%s status %s" says what it waits for.`, program, s.Spec.Node)
-		},
-		UnknownPod: func(unknown *client.UnknownPodError) error { return errUnknownPod(program, unknown) },
-		Said: func(now *api.Status) string {
-			if now.Phase != api.Draining {
-				return "is " + string(now.Phase)
-			}
-			return pod + " stays: the drain neither evicts it nor waits for it"
-		},
+	return invocation.Message{Message: client.SkipPod(pod), Words: skipPodWords{program: program, pod: pod}}
+}
+
+type skipPodWords struct {
+	invocation.Plain
+	program string
+	pod     string
+}
+
+func (w skipPodWords) Next(s *api.Status) string {
+	if s.Phase == api.Draining && s.Spec.Drain.Mode == spec.ModeExternal {
+		return fmt.Sprintf(`When it is empty, run "%s drained %s".`, w.program, s.Spec.Node)
 	}
+	return fmt.Sprintf(`"%s status %s" says what it waits for.`, w.program, s.Spec.Node)
+}
+
+func (w skipPodWords) UnknownPod(unknown *client.UnknownPodError) error {
+	return errUnknownPod(w.program, unknown)
+}
+
+func (w skipPodWords) Said(now *api.Status) string {
+	if now.Phase != api.Draining {
+		return "is " + string(now.Phase)
+	}
+	return w.pod + " stays: the drain neither evicts it nor waits for it"
 }
 
 // errUnknownPod says how to name the pod.

@@ -29,11 +29,16 @@ exec and rollout send it by themselves.`,
 }
 
 func startedMessage(program string) invocation.Message {
-	return invocation.Message{
-		Message: client.Started(),
-		Next: func(s *api.Status) string {
-			return fmt.Sprintf(`Wait for it with "%s watch %s".`, program, s.Spec.Node)
-		},
-		Said: func(*api.Status) string { return "the work has begun" },
-	}
+	return invocation.Message{Message: client.Started(), Words: startedWords{program: program}}
 }
+
+type startedWords struct {
+	invocation.Plain
+	program string
+}
+
+func (w startedWords) Next(s *api.Status) string {
+	return fmt.Sprintf(`Wait for it with "%s watch %s".`, w.program, s.Spec.Node)
+}
+
+func (startedWords) Said(*api.Status) string { return "the work has begun" }

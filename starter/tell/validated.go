@@ -55,19 +55,33 @@ service with its slot until somebody says "drydock retry", "drydock validated" o
 }
 
 func validatedMessage(program string) invocation.Message {
-	return invocation.Message{
-		Message: client.Validated(),
-		Next:    func(s *api.Status) string { return whatHoldsItUp(program, s) },
-		Said:    func(now *api.Status) string { return fmt.Sprintf("validated; now %s", now.Phase) },
-	}
+	return invocation.Message{Message: client.Validated(), Words: validatedWords{program: program}}
+}
+
+type validatedWords struct {
+	invocation.Plain
+	program string
+}
+
+func (w validatedWords) Next(s *api.Status) string { return whatHoldsItUp(w.program, s) }
+
+func (w validatedWords) Said(now *api.Status) string {
+	return fmt.Sprintf("validated; now %s", now.Phase)
 }
 
 func validationFailedMessage(program string) invocation.Message {
-	return invocation.Message{
-		Message: client.ValidationFailed(),
-		Next:    func(s *api.Status) string { return whatHoldsItUp(program, s) },
-		Said:    func(*api.Status) string { return "validation failed; it stays out of service" },
-	}
+	return invocation.Message{Message: client.ValidationFailed(), Words: validationFailedWords{program: program}}
+}
+
+type validationFailedWords struct {
+	invocation.Plain
+	program string
+}
+
+func (w validationFailedWords) Next(s *api.Status) string { return whatHoldsItUp(w.program, s) }
+
+func (validationFailedWords) Said(*api.Status) string {
+	return "validation failed; it stays out of service"
 }
 
 // whatHoldsItUp says where to see why nobody's word on the node is waited for.

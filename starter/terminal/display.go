@@ -27,7 +27,7 @@ type Display struct {
 	// quiet leaves out what changes, outside of a terminal.
 	quiet  bool
 	colour bool
-	size   func() (width, height int)
+	size   sizer
 
 	order []string
 	lines map[string]Line
@@ -40,12 +40,7 @@ func NewDisplay(out io.Writer, now func() time.Time) *Display {
 	d := &Display{out: out, now: now, lines: map[string]Line{}, said: map[string]string{}}
 	if fd, ok := Detect(out); ok {
 		d.live, d.colour = true, colours(os.LookupEnv)
-		d.size = func() (int, int) {
-			if width, height, err := term.GetSize(fd); err == nil && width > 0 && height > 0 {
-				return width, height
-			}
-			return 80, 24
-		}
+		d.size = descriptor(fd)
 	}
 	return d
 }
@@ -175,7 +170,7 @@ func (d *Display) redraw() {
 	if !d.live || len(d.order) == 0 {
 		return
 	}
-	_, height := d.size()
+	_, height := d.size.size()
 	// A line that has scrolled off the top cannot be drawn again.
 	visible := min(len(d.order), max(1, height-2))
 	width := d.labelWidth()
@@ -205,7 +200,7 @@ func (d *Display) labelWidth() int {
 
 // format fits a line into the terminal's width: a line that wraps would be two when it is drawn again.
 func (d *Display) format(l Line, labelWidth int) string {
-	width, _ := d.size()
+	width, _ := d.size.size()
 	page := Page{Width: max(0, width-1), Colour: d.colour}
 	begin := fmt.Sprintf("%-*s  %6s  ", labelWidth, l.Label, period.Age(l.Age))
 	return page.finish(begin+l.Text, l.Style, len(begin), len(begin)+firstWord(strings.Replace(l.Text, ":", " ", 1)))

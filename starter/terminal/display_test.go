@@ -62,7 +62,7 @@ func screen(output string) []string {
 
 func liveDisplay(out *bytes.Buffer, width, height int) *Display {
 	d := NewDisplay(out, func() time.Time { return noon })
-	d.live, d.size = true, func() (int, int) { return width, height }
+	d.live, d.size = true, fixed{width, height}
 	return d
 }
 

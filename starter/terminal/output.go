@@ -57,10 +57,10 @@ func (o *Output) Check() error {
 	return nil
 }
 
-// Table tells whether people read the output.
+// Table reports whether people read the output.
 func (o *Output) Table() bool { return o.Format == FormatTable || o.Format == FormatWide }
 
-// Wide tells that everything is to be shown, however long the lines become.
+// Wide reports whether everything is to be shown, however long the lines become.
 func (o *Output) Wide() bool { return o.Format == FormatWide }
 
 // Named has names, for -o name.

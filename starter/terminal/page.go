@@ -33,7 +33,7 @@ func PageOf(w io.Writer) *Page {
 	return page
 }
 
-// colours tells whether a terminal's user wants colours (no-color.org), and whether it has them.
+// colours reports whether a terminal's user wants colours (no-color.org), and whether it has them.
 func colours(lookup func(string) (string, bool)) bool {
 	if without, ok := lookup("NO_COLOR"); ok && without != "" {
 		return false

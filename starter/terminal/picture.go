@@ -13,7 +13,7 @@ import (
 type Picture struct {
 	out    io.Writer
 	colour bool
-	size   func() (width, height int)
+	size   sizer
 	drawn  int
 }
 
@@ -23,18 +23,26 @@ func NewPicture(out io.Writer) *Picture {
 	if !ok {
 		return nil
 	}
-	return &Picture{out: out, colour: colours(os.LookupEnv), size: func() (int, int) {
-		if width, height, err := term.GetSize(fd); err == nil && width > 0 && height > 0 {
-			return width, height
-		}
-		return 80, 24
-	}}
+	return &Picture{out: out, colour: colours(os.LookupEnv), size: descriptor(fd)}
+}
+
+// sizer is a terminal, by how many columns and lines it has.
+type sizer interface{ size() (width, height int) }
+
+// descriptor is the file of a terminal.
+type descriptor int
+
+func (d descriptor) size() (width, height int) {
+	if width, height, err := term.GetSize(int(d)); err == nil && width > 0 && height > 0 {
+		return width, height
+	}
+	return 80, 24
 }
 
 // Draw puts the lines that render writes in the place of those before, as many as the terminal is high. Render is told how
 // many that are.
 func (p *Picture) Draw(render func(page *Page, height int)) {
-	width, height := p.size()
+	width, height := p.size.size()
 	// A line that has scrolled off the top cannot be drawn again, and one that wraps would be two.
 	height = max(1, height-1)
 	var drawn bytes.Buffer

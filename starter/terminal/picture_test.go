@@ -9,7 +9,7 @@ import (
 
 func TestAPictureIsDrawnInItsPlace(t *testing.T) {
 	var out bytes.Buffer
-	p := &Picture{out: &out, size: func() (int, int) { return 20, 4 }}
+	p := &Picture{out: &out, size: fixed{20, 4}}
 	p.Draw(func(page *Page, height int) {
 		if page.Width != 19 || height != 3 || page.Colour {
 			t.Errorf("%d columns, %d lines, colours %v", page.Width, height, page.Colour)
@@ -39,3 +39,8 @@ func TestPaintNeedsColours(t *testing.T) {
 		t.Errorf("plain: %q", got)
 	}
 }
+
+// fixed is the size of a terminal.
+type fixed struct{ width, height int }
+
+func (f fixed) size() (width, height int) { return f.width, f.height }

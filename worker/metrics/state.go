@@ -20,7 +20,7 @@ const (
 	// before where that takes longer.
 	readWithin = 10 * time.Second
 	waitFor    = 3 * time.Second
-	// shownFor is how old a reading may be that is still told: what is older says nothing of now.
+	// shownFor is how old a reading may be that is still shown.
 	shownFor = 5 * time.Minute
 	// censusFor is how old the counts of a watch may be; one looks every 10 s.
 	censusFor = 40 * time.Second
@@ -29,7 +29,7 @@ const (
 // Options are what the state's metrics need.
 type Options struct {
 	Source Source
-	// Every is how long a reading is told before the next scrape has it read anew.
+	// Every is how long a reading is shown before the next scrape reads anew.
 	Every time.Duration
 	// Groups are the names of the groups in the worker's configuration.
 	Groups []string
@@ -42,11 +42,16 @@ type Census interface {
 	Latest(within time.Duration, now time.Time) (held map[cluster.HeldIn]int, ok bool)
 }
 
+// source is what the state is read from.
+type source interface {
+	read(ctx context.Context) (reading, error)
+}
+
 // State tells what the scheduler and Temporal's lists know. It asks only when it is scraped, one reading at a time, and
 // keeps each for a while: many scrapes cost no more than one.
 type State struct {
 	options Options
-	read    func(context.Context) (reading, error)
+	source  source
 	now     func() time.Time
 
 	mu sync.Mutex
@@ -61,7 +66,7 @@ type State struct {
 
 // NewState registers the metrics of the state.
 func NewState(registry prometheus.Registerer, o Options) *State {
-	s := &State{options: o, read: o.Source.read, now: time.Now}
+	s := &State{options: o, source: o.Source, now: time.Now}
 	registry.MustRegister(s)
 	return s
 }
@@ -116,7 +121,7 @@ func (s *State) make(done chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), readWithin)
 	defer cancel()
 	began := s.now()
-	r, err := s.read(ctx)
+	r, err := s.source.read(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.under = nil

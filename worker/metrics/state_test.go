@@ -46,12 +46,14 @@ func newSite(groups ...string) *site {
 			defer s.mu.Unlock()
 			return s.at
 		},
-		read: func(context.Context) (reading, error) {
-			s.reads.Add(1)
-			return s.next()
-		},
+		source: s,
 	}
 	return s
+}
+
+func (s *site) read(context.Context) (reading, error) {
+	s.reads.Add(1)
+	return s.next()
 }
 
 func (s *site) pass(d time.Duration) {

@@ -12,7 +12,7 @@ import (
 	"drydock/rules/window"
 )
 
-// horizon is how far ahead openings are computed. One that is further away is not told.
+// horizon is how far ahead openings are computed. One that is further away is not shown.
 const horizon = 366 * 24 * time.Hour
 
 var (

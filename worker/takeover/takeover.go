@@ -115,8 +115,8 @@ type pass struct {
 	Worker
 	watches watches
 	limiter *rate.Limiter
-	// sync returns once this worker sees the nodes, or why it does not; each pass asks once.
-	sync func() error
+	// nodes are looked for once in a run of the pass.
+	nodes *nodes
 
 	mu sync.Mutex
 	// begun are the activities that were begun anew: none is twice, however long the passes take.
@@ -133,11 +133,7 @@ func newPass(w Worker) *pass {
 func (p *pass) run(ctx context.Context) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, passWithin)
 	defer cancel()
-	p.sync = sync.OnceValue(func() error {
-		ctx, cancel := context.WithTimeout(ctx, syncWithin)
-		defer cancel()
-		return p.Nodes.Sync(ctx)
-	})
+	p.nodes = &nodes{}
 	before := len(p.begun)
 	running, err := p.running(ctx)
 	if err == nil {
@@ -173,6 +169,22 @@ func (p *pass) running(ctx context.Context) ([]string, error) {
 	return slices.Concat(ids...), nil
 }
 
+// nodes is whether this worker sees the nodes.
+type nodes struct {
+	once sync.Once
+	err  error
+}
+
+// sync returns once this worker sees the nodes, or why it does not.
+func (p *pass) sync(ctx context.Context) error {
+	p.nodes.once.Do(func() {
+		ctx, cancel := context.WithTimeout(ctx, syncWithin)
+		defer cancel()
+		p.nodes.err = p.Nodes.Sync(ctx)
+	})
+	return p.nodes.err
+}
+
 // take begins the watches of a workflow anew, on a worker that sees the nodes only: one without access to the API server must not take
 // them from one that has it. Since that may take a while, the attempts are asked for once more.
 func (p *pass) take(ctx context.Context, id string) error {
@@ -180,7 +192,7 @@ func (p *pass) take(ctx context.Context, id string) error {
 	if err != nil || len(attempts) == 0 {
 		return err
 	}
-	if err := p.sync(); err != nil {
+	if err := p.sync(ctx); err != nil {
 		return fmt.Errorf("this worker does not see the nodes yet: %w", err)
 	}
 	info, attempts, err := p.attempts(ctx, id)

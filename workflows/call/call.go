@@ -146,13 +146,13 @@ func Cause(err error) string {
 	}
 }
 
-// IsError tells whether an activity failed with an error of one of the types, such as api.ErrorNodeGone.
+// IsError reports whether an activity failed with an error of one of the types, such as api.ErrorNodeGone.
 func IsError(err error, types ...string) bool {
 	var cause *temporal.ApplicationError
 	return errors.As(err, &cause) && slices.Contains(types, cause.Type())
 }
 
-// IsOverdue tells whether an activity's whole time is over, as opposed to one attempt's.
+// IsOverdue reports whether an activity's whole time is over, as opposed to one attempt's.
 func IsOverdue(err error) bool {
 	var timeout *temporal.TimeoutError
 	if errors.As(err, &timeout) && timeout.TimeoutType() == enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE {

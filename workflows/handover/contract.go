@@ -117,13 +117,13 @@ func (s *splitter) split(tree any, fields Fields, path string) (within, rest any
 	case map[string]any:
 		return s.splitObject(tree, fields, path)
 	case []any:
-		entry, ok := fields[everyEntry]
+		entry, ok := fields[EveryEntry]
 		if !ok {
 			return tree, nil
 		}
 		known, beside, some := make([]any, len(tree)), make([]any, len(tree)), false
 		for i, value := range tree {
-			known[i], beside[i] = s.split(value, entry, path+"."+everyEntry)
+			known[i], beside[i] = s.split(value, entry, path+"."+EveryEntry)
 			some = some || beside[i] != nil
 		}
 		if some {
@@ -144,8 +144,8 @@ func (s *splitter) splitObject(object map[string]any, fields Fields, path string
 		value := object[name]
 		below, there := fields[name]
 		place := joinPath(path, name)
-		if all, ok := fields[everyKey]; ok {
-			below, there, place = all, true, joinPath(path, everyKey)
+		if all, ok := fields[EveryKey]; ok {
+			below, there, place = all, true, joinPath(path, EveryKey)
 		}
 		if !there {
 			beside[name] = value
@@ -226,10 +226,10 @@ func joined(known, rest any) any {
 // Fields are the fields of a state, by name, and those below each. A field without any is known with all that is below.
 type Fields map[string]Fields
 
-// everyEntry and everyKey stand in Fields for the entries of a list, and for the keys of a map.
+// EveryEntry and EveryKey stand in Fields for the entries of a list, and for the keys of a map.
 const (
-	everyEntry = "[]"
-	everyKey   = "*"
+	EveryEntry = "[]"
+	EveryKey   = "*"
 )
 
 // ParseFields reads fields from text, a path a line.

@@ -14,38 +14,68 @@ import (
 	"drydock/rules/spec"
 )
 
-// Handler is one message: decode reads a payload strictly, check tells why it cannot take effect now, apply gives it
-// effect and says which.
+// Handler is one message of people. On makes it.
 type Handler struct {
 	name string
 	// since is the named change by which workflows know the message; empty where they always did.
-	since  string
-	decode func(raw []byte) (any, api.Message, error)
-	days   func(ctx workflow.Context, raw []byte) error
-	check  func(payload any) error
-	apply  func(payload any) string
-	// settle waits, for an update, for what follows from it, and says what it came to; nil does not.
-	settle func(ctx workflow.Context, effect string) (string, error)
+	since string
+	kind  kind
+	// answers is asked, for an update, what follows from the message; nil is not.
+	answers Answerer
+}
+
+// Answerer waits for what follows from an update that had an effect, and returns what it came to. It has to end.
+type Answerer interface {
+	Answer(ctx workflow.Context, effect string) (string, error)
+}
+
+// kind decodes the payloads of one message.
+type kind interface {
+	// decode reads a payload strictly.
+	decode(raw []byte) (message, error)
+	days(ctx workflow.Context, raw []byte) error
+}
+
+// message is a decoded payload.
+type message interface {
+	Said
+	// check returns why the message cannot take effect now.
+	check() error
+	// apply gives it effect, and says which.
+	apply() string
 }
 
 // Said is a payload that tells who sent it and why.
 type Said interface{ Said() api.Message }
 
+// payloadOf is the kind of messages whose payload is a T.
+type payloadOf[T Said] struct {
+	check func(T) error
+	apply func(T) string
+}
+
+type decoded[T Said] struct {
+	payloadOf[T]
+	payload T
+}
+
+func (p payloadOf[T]) decode(raw []byte) (message, error) {
+	payload, err := Decode[T](raw)
+	if err != nil {
+		return decoded[T]{}, err // nobody said what cannot be read
+	}
+	return decoded[T]{p, payload}, nil
+}
+
+func (payloadOf[T]) days(ctx workflow.Context, raw []byte) error { return Days[T](ctx, raw) }
+
+func (d decoded[T]) Said() api.Message { return d.payload.Said() }
+func (d decoded[T]) check() error      { return d.payloadOf.check(d.payload) }
+func (d decoded[T]) apply() string     { return d.payloadOf.apply(d.payload) }
+
 // On is the handler of a message whose payload is a T. The payload may be absent.
 func On[T Said](name string, check func(T) error, apply func(T) string) Handler {
-	return Handler{
-		name: name,
-		decode: func(raw []byte) (any, api.Message, error) {
-			payload, err := Decode[T](raw)
-			if err != nil {
-				return nil, api.Message{}, err
-			}
-			return payload, payload.Said(), nil
-		},
-		days:  func(ctx workflow.Context, raw []byte) error { return Days[T](ctx, raw) },
-		check: func(payload any) error { return check(payload.(T)) },
-		apply: func(payload any) string { return apply(payload.(T)) },
-	}
+	return Handler{name: name, kind: payloadOf[T]{check, apply}}
 }
 
 // Since says by which named change workflows know a message: one that a workflow refused before, it refuses in a replay.
@@ -54,114 +84,123 @@ func (h Handler) Since(change string) Handler {
 	return h
 }
 
-// Answered has whoever sends an update hear what follows from it: wait gives the effect, or the reason where it is undone. It has to end.
-func (h Handler) Answered(wait func(ctx workflow.Context, effect string) (string, error)) Handler {
-	h.settle = wait
+// Answered makes whoever sends an update wait for what follows from it.
+func (h Handler) Answered(answers Answerer) Handler {
+	h.answers = answers
 	return h
 }
 
-// Ears are told what comes in.
-type Ears struct {
-	// Arrived hears of every signal, before it is read; nil does not.
-	Arrived func()
-	// Known tells that a message with this ID was received before; nil knows none.
-	Known func(id string) bool
-	// Applied hears of a message that took effect, and of which; Refused of one that did not, and why.
-	Applied func(name string, who api.Message, effect string)
-	Refused func(name string, who api.Message, outcome api.Outcome, why error)
+// Recorder records signals that had no effect, and why. One with a method Arrived is told of every signal before it is read.
+type Recorder interface {
+	Refused(name string, who api.Message, outcome api.Outcome, why error)
+}
+
+// Account is a Recorder that records also what took effect.
+type Account interface {
+	Recorder
+	// Known reports whether a message with this ID was received before.
+	Known(id string) bool
+	Applied(name string, who api.Message, effect string)
 }
 
 // Inbox takes the messages to one workflow run in one coroutine.
 type Inbox struct {
-	ctx     workflow.Context
-	arrived *arrivals
-	take    map[string]func(raw []byte)
-	ears    Ears
+	ctx    workflow.Context
+	queue  *Queue
+	take   map[string]taker
+	record Recorder
 	// unrested is how much was read in one go, in bytes.
 	unrested int
 }
 
+// taker takes the signals of one name.
+type taker interface{ take(raw []byte) }
+
 // New is an inbox that takes nothing yet.
-func New(ctx workflow.Context, ears Ears) *Inbox {
-	return &Inbox{ctx: ctx, arrived: arrivalsOf(ctx), take: map[string]func(raw []byte){}, ears: ears}
+func New(ctx workflow.Context, record Recorder) *Inbox {
+	return &Inbox{ctx: ctx, queue: NewQueue(ctx), take: map[string]taker{}, record: record}
 }
 
 // Take takes messages, each as a signal and as an update of the same name. A bad signal changes nothing, a bad update is
 // refused.
-func (i *Inbox) Take(handlers ...Handler) error {
+func (i *Inbox) Take(account Account, handlers ...Handler) error {
 	for _, h := range handlers {
-		if err := i.takeUpdates(h); err != nil {
+		p := handling{Handler: h, inbox: i, account: account}
+		i.take[h.name] = p
+		err := workflow.SetUpdateHandlerWithOptions(i.ctx, h.name, p.update, workflow.UpdateHandlerOptions{Validator: p.validate})
+		if err != nil {
 			return err
 		}
-		i.takeSignals(h)
 	}
 	return nil
 }
 
-func (i *Inbox) takeUpdates(h Handler) error {
-	return workflow.SetUpdateHandlerWithOptions(i.ctx, h.name,
-		func(ctx workflow.Context, raw converter.RawValue) (string, error) {
-			payload, who, err := h.decode(Payload(raw))
-			if err == nil {
-				err = h.check(payload)
-			}
-			if err != nil {
-				return "", err
-			}
-			if i.knows(who) {
-				return "", errTwice
-			}
-			effect := h.apply(payload)
-			i.ears.Applied(h.name, who, effect)
-			if h.settle != nil {
-				return h.settle(ctx, effect)
-			}
-			return effect, nil
-		},
-		workflow.UpdateHandlerOptions{Validator: func(raw converter.RawValue) error {
-			payload, who, err := h.decode(Payload(raw))
-			if err != nil {
-				return err
-			}
-			if i.knows(who) {
-				return errTwice
-			}
-			return h.check(payload)
-		}})
+var (
+	errUnknown = errors.New("there is no such message")
+	// errTwice refuses what was received before: its outcome stands under its ID.
+	errTwice = errors.New("a message with this id was received already")
+)
+
+// handling is a handler with what it records.
+type handling struct {
+	Handler
+	inbox   *Inbox
+	account Account
 }
 
-var errUnknown = errors.New("there is no such message")
+func (h handling) knows(who api.Message) bool { return who.ID != "" && h.account.Known(who.ID) }
 
-// errTwice refuses what was received before: its outcome stands under its ID.
-var errTwice = errors.New("a message with this id was received already")
-
-func (i *Inbox) knows(who api.Message) bool {
-	return who.ID != "" && i.ears.Known != nil && i.ears.Known(who.ID)
+func (h handling) validate(raw converter.RawValue) error {
+	m, err := h.kind.decode(Payload(raw))
+	switch {
+	case err != nil:
+		return err
+	case h.knows(m.Said()):
+		return errTwice
+	}
+	return m.check()
 }
 
-// takeSignals decodes by itself: a typed Receive would drop a bad payload silently.
-func (i *Inbox) takeSignals(h Handler) {
-	i.receive(h.name, func(raw []byte) {
-		payload, who, err := h.decode(raw)
-		if err == nil {
-			err = h.days(i.ctx, raw)
-		}
-		switch {
-		case err != nil:
-			i.ears.Refused(h.name, who, api.Refused, err)
-			return
-		case i.knows(who):
-			return // it was sent twice, and has had its effect
-		case h.since != "" && workflow.GetVersion(i.ctx, h.since, workflow.DefaultVersion, 1) == workflow.DefaultVersion:
-			i.ears.Refused(h.name, api.Message{}, api.Refused, errUnknown)
-			return
-		}
-		if err := h.check(payload); err != nil {
-			i.ears.Refused(h.name, who, api.Ignored, err)
-			return
-		}
-		i.ears.Applied(h.name, who, h.apply(payload))
-	})
+func (h handling) update(ctx workflow.Context, raw converter.RawValue) (string, error) {
+	m, err := h.kind.decode(Payload(raw))
+	if err == nil {
+		err = m.check()
+	}
+	switch {
+	case err != nil:
+		return "", err
+	case h.knows(m.Said()):
+		return "", errTwice
+	}
+	effect := m.apply()
+	h.account.Applied(h.name, m.Said(), effect)
+	if h.answers != nil {
+		return h.answers.Answer(ctx, effect)
+	}
+	return effect, nil
+}
+
+// take decodes a signal by itself: a typed Receive would drop a bad payload silently.
+func (h handling) take(raw []byte) {
+	m, err := h.kind.decode(raw)
+	if err == nil {
+		err = h.kind.days(h.inbox.ctx, raw)
+	}
+	switch {
+	case err != nil:
+		h.account.Refused(h.name, m.Said(), api.Refused, err)
+		return
+	case h.knows(m.Said()):
+		return // it was sent twice, and has had its effect
+	case h.since != "" && workflow.GetVersion(h.inbox.ctx, h.since, workflow.DefaultVersion, 1) == workflow.DefaultVersion:
+		h.account.Refused(h.name, api.Message{}, api.Refused, errUnknown)
+		return
+	}
+	if err := m.check(); err != nil {
+		h.account.Refused(h.name, m.Said(), api.Ignored, err)
+		return
+	}
+	h.account.Applied(h.name, m.Said(), m.apply())
 }
 
 // maxPayload bounds a message, in bytes. A longer one is refused unread: to decode it takes time in which nothing else of
@@ -185,36 +224,42 @@ func Receive[T any](i *Inbox, name string, take func(T)) { ReceiveUpTo(i, name, 
 // ReceiveUpTo is Receive for a signal of so many bytes, which may be more than those of others: of flat lists, that take
 // little time to decode.
 func ReceiveUpTo[T any](i *Inbox, name string, most int, take func(T)) {
-	i.receive(name, func(raw []byte) {
-		var payload T
-		if err := decodeUpTo(most, raw, &payload); err != nil {
-			i.ears.Refused(name, api.Message{}, api.Refused, err)
-			return
-		}
-		take(payload)
-	})
+	i.take[name] = receiver[T]{i, name, most, take}
 }
 
-func (i *Inbox) receive(name string, take func(raw []byte)) { i.take[name] = take }
+// receiver takes the signals of one name, whose payload is a T.
+type receiver[T any] struct {
+	inbox *Inbox
+	name  string
+	most  int
+	apply func(T)
+}
+
+func (r receiver[T]) take(raw []byte) {
+	var payload T
+	if err := decodeUpTo(r.most, raw, &payload); err != nil {
+		r.inbox.record.Refused(r.name, api.Message{}, api.Refused, err)
+		return
+	}
+	r.apply(payload)
+}
 
 // read takes the message that came first.
 func (i *Inbox) read() {
-	if i.ears.Arrived != nil {
-		i.ears.Arrived()
+	if counter, ok := i.record.(interface{ Arrived() }); ok {
+		counter.Arrived()
 	}
-	name := i.arrived.next()
-	var raw converter.RawValue
-	take, known := i.take[name]
-	switch {
-	case !workflow.GetSignalChannel(i.ctx, name).ReceiveAsync(&raw):
-		i.ears.Refused(name, api.Message{}, api.Refused, errors.New("its payload cannot be read"))
-	case !known:
-		i.ears.Refused(name, api.Message{}, api.Refused, errUnknown)
-	default:
-		payload := Payload(raw)
-		i.unrested += len(payload)
-		take(payload)
+	name, payload, err := i.queue.Next()
+	takes, known := i.take[name]
+	if err == nil && !known {
+		err = errUnknown
 	}
+	if err != nil {
+		i.record.Refused(name, api.Message{}, api.Refused, err)
+		return
+	}
+	i.unrested += len(payload)
+	takes.take(payload)
 }
 
 // Update takes an update whose payload must be there, and whose answer is an R. Check is its validator, and is asked
@@ -234,8 +279,8 @@ func Update[T, R any](i *Inbox, name string, check func(T) error, handle func(ct
 	}})
 }
 
-// Unread tells whether there are messages that were not looked at yet.
-func (i *Inbox) Unread() bool { return len(i.arrived.names) > 0 }
+// Unread reports whether there are messages that were not looked at yet.
+func (i *Inbox) Unread() bool { return i.queue.Unread() }
 
 // Open reads signals, in a coroutine of its own, each once ready says nothing against it; nil is at once.
 func (i *Inbox) Open(ready func(workflow.Context) error) {
@@ -249,7 +294,8 @@ func (i *Inbox) Open(ready func(workflow.Context) error) {
 			}
 			i.read()
 			if i.unrested > maxUnrested {
-				i.rest(ctx)
+				i.unrested = 0
+				Rest(ctx)
 			}
 		}
 	})
@@ -258,16 +304,6 @@ func (i *Inbox) Open(ready func(workflow.Context) error) {
 // maxUnrested is how much is read, in bytes, before everybody else has a turn: the SDK takes a coroutine that runs for a
 // second for one that hangs, and fails the workflow task.
 const maxUnrested = 256 << 10
-
-// rest lets the other coroutines run.
-func (i *Inbox) rest(ctx workflow.Context) {
-	i.unrested = 0
-	rested := false
-	_ = workflow.Await(ctx, func() bool { // a workflow that is cancelled goes on reading
-		defer func() { rested = true }()
-		return rested
-	})
-}
 
 // Decode reads a payload strictly; one that is absent is the zero value.
 func Decode[T any](raw []byte) (payload T, err error) {
@@ -303,7 +339,7 @@ func Payload(raw converter.RawValue) []byte {
 	return raw.Payload().GetData()
 }
 
-// IsContinued tells whether a run was given its input by the run before it, which continued as new. The server names an
+// IsContinued reports whether a run was given its input by the run before it, which continued as new. The server names an
 // earlier run also where one is repeated by a cron schedule or a retry policy, with the input that somebody gave the first.
 func IsContinued(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)

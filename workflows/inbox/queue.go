@@ -30,7 +30,7 @@ func (q *Queue) Next() (name string, payload []byte, err error) {
 }
 
 // Rest lets the other coroutines run. The SDK takes a coroutine that runs for a second for one that hangs, and fails the workflow task.
-// The context must be a disconnected one: a workflow that is cancelled goes on.
+// A workflow that is cancelled goes on.
 func Rest(ctx workflow.Context) {
 	rested := false
 	_ = workflow.Await(ctx, func() bool {

@@ -22,7 +22,7 @@ func TestABurstOfLongMessagesLeavesTheOthersTheirTurn(t *testing.T) {
 	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&inbox.Interceptor{}}})
 	read, turns := 0, 0
 	burst := func(ctx workflow.Context) error {
-		in := inbox.New(ctx, inbox.Ears{})
+		in := inbox.New(ctx, nobody{})
 		inbox.Receive(in, api.SignalSlotPending, func(api.SlotAnswer) { read++ })
 		in.Open(nil)
 		workflow.Go(ctx, func(ctx workflow.Context) {
@@ -49,3 +49,7 @@ func TestABurstOfLongMessagesLeavesTheOthersTheirTurn(t *testing.T) {
 		t.Errorf("the others had %d turns in %d messages", turns, messages)
 	}
 }
+
+type nobody struct{}
+
+func (nobody) Refused(string, api.Message, api.Outcome, error) {}

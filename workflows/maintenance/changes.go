@@ -33,7 +33,7 @@ const (
 	changeJudgeSkipHook = "judge-skip-hook"
 )
 
-// changed tells whether a run goes the way of a change.
+// changed reports whether a run goes the way of a change.
 func changed(ctx workflow.Context, change string) bool {
 	return workflow.GetVersion(ctx, change, workflow.DefaultVersion, 1) != workflow.DefaultVersion
 }

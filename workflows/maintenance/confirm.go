@@ -10,16 +10,16 @@ import (
 
 // confirm is what a run does first that came by reset: it goes on from the past, and may have given back since then what
 // it believes to hold. Until the scheduler has confirmed the slot nothing is done to the node. It returns the run that
-// the server names, by which one reset is told from the next.
+// the server names, which tells two resets apart.
 func (m *maintenance) confirm(ctx workflow.Context) (run string, err error) {
 	// What is being given back is not held again: the release goes on, and marks that follow it would stay.
 	if m != nil {
-		m.target.Ask() // what it was told since then it does not know
+		m.plans.ask() // targets that came since then are unknown
 	}
 	confirms := m != nil && m.slot.isHeld() && m.end == nil && !m.hold.releasing && m.restarting == nil
 	if confirms {
-		m.freeze.unconfirmed = true
-		defer func() { m.freeze.unconfirmed = false }()
+		m.control.unconfirmed = true
+		defer func() { m.control.unconfirmed = false }()
 	}
 	if err := workflow.ExecuteLocalActivity(call.Local(ctx), call.Settings.Run).Get(ctx, &run); err != nil {
 		return "", err
@@ -41,7 +41,7 @@ func (m *maintenance) confirmSlot(ctx workflow.Context) error {
 		_, err := m.hold.holdNode(ctx, m.hold.wantsCordon(), nodeevent.Event{Reason: "MaintenanceReset", Warning: true,
 			Message: m.summary() + ": somebody reset its workflow"})
 		if call.IsError(err, api.ErrorSlotNotHeld) {
-			m.stop.loseSlot()
+			m.control.loseSlot()
 			return nil
 		}
 		return err
@@ -60,7 +60,7 @@ func (m *maintenance) confirmSlot(ctx workflow.Context) error {
 		}
 	}
 	if !slot.Held {
-		m.stop.loseSlot()
+		m.control.loseSlot()
 	}
 	return nil
 }

@@ -14,7 +14,6 @@ import (
 	"drydock/rules/record"
 	"drydock/rules/spec"
 	"drydock/workflows/call"
-	"drydock/workflows/maintenance/target"
 )
 
 // Why an attempt to empty the node was taken back before it ended, beside errHeld.
@@ -25,29 +24,14 @@ var (
 	errRung = errors.New("the escalation's turn")
 )
 
-// heldNode is what a drain needs to know and do of the node that is held.
-type heldNode interface {
-	nodeUID() string
-	markLost(err error) bool
-	restoreMark() error
-}
-
-// allowances are what a drain may lose by now: of all pods, as the specification has it, and of single ones.
-type allowances interface {
-	consented() spec.Drain
-	consents() []drain.Consent
-}
-
-// drainer empties the node: it waits for pods, drains, and climbs the escalation.
+// drainer empties the node: it waits for pods, drains, climbs the escalation, and leaves what operators except (exceptions.go).
 type drainer struct {
-	core
-	node       heldNode
-	exceptions allowances
-	target     *target.Target
+	*core
+	plans *plans
 	drainState
-	// rises is how often the target had risen when the present attempt began, told that the lockstep knows of its end.
-	rises int
-	told  bool
+	// rises is how often the target had risen when the present attempt began, reported that the lockstep knows of its end.
+	rises    int
+	reported bool
 	// retryNow: an operator wants a try at once.
 	retryNow bool
 }
@@ -70,16 +54,16 @@ func (d *drainer) drain() error {
 	if d.journal.phase() != api.Draining { // otherwise a run before this one began
 		d.beginOrGoOn()
 		d.journal.enter(api.Draining, "")
-		d.announcer.showDraining()
+		d.hold.showDraining()
 	}
-	if over := d.stop.decided(); over != nil {
+	if over := d.control.decided(); over != nil {
 		return over
 	}
 	if d.spec.Drain.Mode == spec.ModeNone {
 		return nil
 	}
 	for {
-		if d.leave.due() {
+		if d.control.shouldContinue() {
 			return errContinue
 		}
 		if !d.Stood.IsZero() {
@@ -87,12 +71,12 @@ func (d *drainer) drain() error {
 				return err
 			}
 		}
-		stood := d.clock.now()
-		if err := d.freeze.proceed(); err != nil {
+		stood := d.control.now()
+		if err := d.control.proceed(); err != nil {
 			return err
 		}
-		d.Ladder.shift(d.clock.now().Sub(stood))
-		d.Ladder.catchUp(d.clock.now())
+		d.Ladder.shift(d.control.now().Sub(stood))
+		d.Ladder.catchUp(d.control.now())
 		err := d.empty()
 		d.journal.observeBlockers(nil)
 		switch {
@@ -100,10 +84,10 @@ func (d *drainer) drain() error {
 			if !d.spec.Lockstep {
 				return nil
 			}
-			if d.target.NoteEmptied(d.rises, d.told); !d.target.Behind() {
-				d.Stood = d.clock.now()
+			if d.plans.noteEmptied(d.rises, d.reported); !d.plans.behind() {
+				d.Stood = d.control.now()
 			}
-			if d.target.Stands() {
+			if d.plans.stands() {
 				d.journal.note("drained as far as its plans have come")
 			}
 		case errors.Is(err, errHeld), errors.Is(err, errRetry):
@@ -112,12 +96,12 @@ func (d *drainer) drain() error {
 			if err := d.escalate(); err != nil {
 				return err
 			}
-		case d.node.markLost(err):
-			if err := d.node.restoreMark(); err != nil {
-				return d.stop.stepFailed(err)
+		case d.hold.markLost(err):
+			if err := d.hold.restoreMark(); err != nil {
+				return d.control.stepFailed(err)
 			}
 		default:
-			return d.stop.stepFailed(err)
+			return d.control.stepFailed(err)
 		}
 	}
 }
@@ -128,7 +112,7 @@ func (d *drainer) beginOrGoOn() {
 		d.begin()
 		return
 	}
-	d.goOn(d.clock.now())
+	d.goOn(d.control.now())
 }
 
 // goOn has the escalation's clock run again, which stood still.
@@ -140,22 +124,22 @@ func (s *drainState) goOn(now time.Time) {
 // stand waits with a node that is drained as far as the plans that share it have come, as long as they will drain it
 // further. Over tells that they do not.
 func (d *drainer) stand() (over bool, err error) {
-	if d.target.Stands() {
-		d.journal.waiting(d.target.Waited())
+	if d.plans.stands() {
+		d.journal.waiting(d.plans.waited())
 	}
-	if err := d.stop.await(func() bool { return !d.target.Stands() || d.Ladder.isAsked() || d.leave.due() }); err != nil {
+	if err := d.control.await(func() bool { return !d.plans.stands() || d.Ladder.isAsked() || d.control.shouldContinue() }); err != nil {
 		return false, err
 	}
 	switch {
 	case d.Ladder.isAsked():
-		d.goOn(d.clock.now())
+		d.goOn(d.control.now())
 		return false, d.escalate()
-	case d.target.Stands():
+	case d.plans.stands():
 		return false, errContinue
-	case !d.target.Behind():
+	case !d.plans.behind():
 		return true, nil
 	}
-	d.goOn(d.clock.now())
+	d.goOn(d.control.now())
 	d.journal.waiting("")
 	return false, nil
 }
@@ -165,7 +149,7 @@ func (d *drainer) stand() (over bool, err error) {
 func (d *drainer) begin() {
 	began := *d.journal.status().CordonedAt
 	if d.spec.WaitForPodCompletion != nil || d.spec.Lockstep {
-		began = d.clock.now()
+		began = d.control.now()
 	}
 	d.Ladder = ladder{Rungs: d.spec.Ladder(), Began: began}
 	d.Drained = false
@@ -180,7 +164,7 @@ func (d *drainer) begin() {
 // endAttempt remembers the pods of an attempt that is over, for the audit record.
 func (d *drainer) endAttempt() {
 	d.Stood = time.Time{}
-	d.target.Release()
+	d.plans.release()
 	d.journal.change(func(s *api.Status) {
 		s.Attempt++
 		rememberPods(s)
@@ -208,14 +192,14 @@ func (d *drainer) empty() error {
 		d.journal.waiting(`the signal "drained"`)
 		return d.untilInterrupted(func() bool { return d.Drained })
 	}
-	d.rises = d.target.Rises
+	d.rises = d.plans.Rises
 	// What a drain did must be known, and no two drains may run, before the next one begins.
-	ctx, cancel := workflow.WithCancel(call.In(call.Stoppable(d.stop.steps, "drain "+d.spec.Node), api.LaneDrains))
+	ctx, cancel := workflow.WithCancel(call.In(call.Stoppable(d.control.steps, "drain "+d.spec.Node), api.LaneDrains))
 	defer cancel()
 	future := workflow.ExecuteActivity(ctx, call.Drains.Drain, d.input())
 	interruption := d.untilInterrupted(future.IsReady)
 	cancel()
-	if d.stop.stopped() || d.stop.await(future.IsReady) != nil {
+	if d.control.stopped() || d.control.await(future.IsReady) != nil {
 		return d.awaitStopped(future)
 	}
 	err := d.ended(future)
@@ -235,8 +219,8 @@ func (d *drainer) empty() error {
 // ended is how a drain ended. How far it came counts in any case, also where it was lost with its worker.
 func (d *drainer) ended(future workflow.Future) error {
 	var emptied drain.Drained
-	err := future.Get(d.clock.life, &emptied)
-	d.told = emptied.Told
+	err := future.Get(d.control.life, &emptied)
+	d.reported = emptied.Told
 	progress := emptied.DrainProgress
 	var cancelled *temporal.CanceledError
 	var timeout *temporal.TimeoutError
@@ -263,31 +247,30 @@ func (d *drainer) progressed(p api.DrainProgress) {
 // drainEnds is how long a cancelled maintenance waits for its drain: longer than a lost worker's drain is believed in.
 const drainEnds = 15 * time.Second
 
-// awaitStopped waits until a drain that was told to stop has stopped, so that no eviction meets a node that is back
-// already.
+// awaitStopped waits until a cancelled drain has stopped, so that no eviction meets a node that is back already.
 func (d *drainer) awaitStopped(future workflow.Future) error {
-	stopped, err := d.clock.awaitUpTo(d.clock.life, drainEnds, "the drain stops", future.IsReady)
+	stopped, err := d.control.awaitAlwaysUpTo(d.control.life, drainEnds, "the drain stops", future.IsReady)
 	if err != nil {
 		return err
 	}
 	if stopped {
 		if err := d.ended(future); err != nil && !temporal.IsCanceledError(err) {
-			workflow.GetLogger(d.clock.life).Warn("the drain that was told to stop", "error", err)
+			workflow.GetLogger(d.control.life).Warn("the cancelled drain", "error", err)
 		}
 	}
-	return d.stop.decided()
+	return d.control.decided()
 }
 
 func (d *drainer) input() drain.Input {
 	status := d.journal.status()
 	in := drain.Input{
-		Node: d.spec.Node, UID: d.node.nodeUID(), RunID: d.runID, Drain: d.exceptions.consented(), Consents: d.exceptions.consents(), Why: d.summary(),
+		Node: d.spec.Node, UID: d.hold.UID, RunID: d.runID, Drain: d.consented(), Consents: d.consents(), Why: d.summary(),
 		Began: d.Ladder.Began, Cordoned: *status.CordonedAt, Force: status.Force, KillAt: d.Ladder.killAt(), Skip: status.SkippedPods,
 		BlockedSignal: api.SignalDrainBlocked,
 	}
 	in.Drain.Plan, in.TellCounts = d.plan(), d.spec.Lockstep
 	if d.spec.Lockstep {
-		in.Then = emptied(d.clock.life, d.target)
+		in.Then = d.emptied()
 	}
 	if before := status.Drain; before != nil {
 		in.Before = &api.DrainProgress{
@@ -301,20 +284,19 @@ func (d *drainer) input() drain.Input {
 	return in
 }
 
-// emptied is what the drain tells the lockstep once the node is empty.
-func emptied(ctx workflow.Context, t *target.Target) *drain.Word {
-	payload, err := json.Marshal(t.Emptied())
+func (d *drainer) emptied() *drain.Word {
+	payload, err := json.Marshal(d.plans.emptiedProgress())
 	if err != nil {
-		workflow.GetLogger(ctx).Error("the lockstep is told later", "error", err)
+		workflow.GetLogger(d.control.life).Error("the drain does not report to the lockstep", "error", err)
 		return nil
 	}
-	return &drain.Word{WorkflowID: t.Lockstep(), Signal: api.SignalNodeProgress, Payload: payload}
+	return &drain.Word{WorkflowID: d.plans.lockstepID(), Signal: api.SignalNodeProgress, Payload: payload}
 }
 
 // plan are the tiers of the drain: its own, or those that the plans that share the maintenance have come to.
 func (d *drainer) plan() *spec.Plan {
 	if d.spec.Lockstep {
-		return d.target.Plan()
+		return d.plans.plan()
 	}
 	return d.spec.Drain.Plan
 }
@@ -322,15 +304,15 @@ func (d *drainer) plan() *spec.Plan {
 // untilInterrupted waits until done, and tells what comes before that.
 func (d *drainer) untilInterrupted(done func() bool) error {
 	d.retryNow = false
-	raised := func() bool { return d.target.Rises != d.rises }
-	wake := func() bool { return done() || d.freeze.holds() || d.retryNow || raised() || d.Ladder.isAsked() }
+	raised := func() bool { return d.plans.Rises != d.rises }
+	wake := func() bool { return done() || d.control.isFrozen() || d.retryNow || raised() || d.Ladder.isAsked() }
 	if err := d.awaitRung(wake); err != nil {
 		return err
 	}
 	switch {
 	case done():
 		return nil
-	case d.freeze.holds():
+	case d.control.isFrozen():
 		return errHeld
 	case d.retryNow, raised():
 		return errRetry
@@ -339,7 +321,7 @@ func (d *drainer) untilInterrupted(done func() bool) error {
 	}
 }
 
-// waitForPods lets chosen pods complete by themselves, for as long as the specification gives them.
+// waitForPods lets chosen pods complete by themselves, for as long as the specification says.
 func (d *drainer) waitForPods() error {
 	wait := d.spec.WaitForPodCompletion
 	if wait == nil {
@@ -350,22 +332,22 @@ func (d *drainer) waitForPods() error {
 	}
 	d.journal.enter(api.WaitingForPods, "")
 	d.journal.waiting(fmt.Sprintf("pods %q to complete", wait.PodSelector))
-	began := d.clock.now()
+	began := d.control.now()
 	for {
-		if err := d.freeze.proceed(); err != nil {
+		if err := d.control.proceed(); err != nil {
 			return err
 		}
-		ctx := call.In(call.Long(d.stop.steps, "wait for pods to complete"), api.LaneDrains)
+		ctx := call.In(call.Long(d.control.steps, "wait for pods to complete"), api.LaneDrains)
 		if limit := wait.Timeout.Std(); limit > 0 {
-			left := limit - d.clock.now().Sub(began)
+			left := limit - d.control.now().Sub(began)
 			if left <= 0 {
 				return nil
 			}
 			ctx = call.Within(ctx, left)
 		}
-		err := d.freeze.unlessHeld(ctx, func(ctx workflow.Context) workflow.Future {
+		err := d.control.unlessHeld(ctx, func(ctx workflow.Context) workflow.Future {
 			return workflow.ExecuteActivity(ctx, call.Drains.WaitForPods, drain.WaitInput{
-				Node: d.spec.Node, UID: d.node.nodeUID(), RunID: d.runID,
+				Node: d.spec.Node, UID: d.hold.UID, RunID: d.runID,
 				PodSelector: wait.PodSelector, BlockedSignal: api.SignalDrainBlocked,
 			})
 		}, nil)
@@ -374,15 +356,15 @@ func (d *drainer) waitForPods() error {
 			return nil
 		case errors.Is(err, errHeld):
 			continue
-		case d.node.markLost(err):
-			if err := d.node.restoreMark(); err != nil {
-				return d.stop.stepFailed(err)
+		case d.hold.markLost(err):
+			if err := d.hold.restoreMark(); err != nil {
+				return d.control.stepFailed(err)
 			}
 		case call.IsOverdue(err):
 			d.journal.note("gave up waiting for pods to complete after " + wait.Timeout.String())
 			return nil
 		default:
-			return d.stop.stepFailed(err)
+			return d.control.stepFailed(err)
 		}
 	}
 }

@@ -22,15 +22,15 @@ const maxRungs = 100
 
 // awaitRung waits until wake, or until the next rung's time has come: a durable timer that names the rung.
 func (d *drainer) awaitRung(wake func() bool) error {
-	rung, left, ok := d.Ladder.due(d.clock.now())
+	rung, left, ok := d.Ladder.due(d.control.now())
 	switch {
 	case !ok:
-		return d.stop.await(wake)
+		return d.control.await(wake)
 	case left > 0:
-		_, err := d.stop.awaitUpTo(left, "escalation: "+rung.Do, wake)
+		_, err := d.control.awaitUpTo(left, "escalation: "+rung.Do, wake)
 		return err
 	}
-	return d.stop.decided()
+	return d.control.decided()
 }
 
 // escalate takes the rungs that somebody asked for, and those whose time has come.
@@ -44,7 +44,7 @@ func (d *drainer) escalate() error {
 			return err
 		}
 	}
-	for _, rung := range d.Ladder.takeDue(d.clock.now()) {
+	for _, rung := range d.Ladder.takeDue(d.control.now()) {
 		if err := d.takeRung(api.RungTaken{
 			Do: rung.Do, Why: fmt.Sprintf("not empty after %s%s", rung.After, d.blockedBy()), Planned: true,
 		}); err != nil {
@@ -65,18 +65,18 @@ func (d *drainer) blockedBy() string {
 
 // takeRung does what a rung says, and records it in the status, in the history and on the node.
 func (d *drainer) takeRung(rung api.RungTaken) error {
-	rung.At = d.clock.now()
+	rung.At = d.control.now()
 	bounds.Fit(&rung)
 	d.journal.change(func(s *api.Status) { s.Escalation = append(s.Escalation, rung) })
 	text := sentence("escalation: "+rung.Do, rung.By, rung.Why)
 	d.journal.note(text)
 	if rung.Do == spec.ExpireSLA {
-		meter.SLAExpired.Count(d.clock.life, "")
-		d.journal.tell(notices.SLAExpired, rung.Why)
-		return d.announcer.warn(d.stop.steps, "SLAExpired", "the SLA is over: "+rung.Why)
+		meter.SLAExpired.Count(d.control.life, "")
+		d.journal.announce(notices.SLAExpired, rung.Why)
+		return d.hold.warn(d.control.steps, "SLAExpired", "the SLA is over: "+rung.Why)
 	}
-	meter.Escalations.Count(d.clock.life, rung.Do)
-	d.journal.tell(notices.Escalated, text)
+	meter.Escalations.Count(d.control.life, rung.Do)
+	d.journal.announce(notices.Escalated, text)
 	switch rung.Do {
 	case spec.GiveBack:
 		return errGivenBack
@@ -89,10 +89,9 @@ func (d *drainer) takeRung(rung api.RungTaken) error {
 			d.allow(spec.BypassBudget)
 		}
 	}
-	return d.announcer.warn(d.stop.steps, "MaintenanceEscalated", text)
+	return d.hold.warn(d.control.steps, "MaintenanceEscalated", text)
 }
 
-// allow lets the drain use force.
 func (d *drainer) allow(force string) { d.journal.change(func(s *api.Status) { s.Force = force }) }
 
 func (d *drainer) checkEscalate(p api.Escalate) error {
@@ -119,12 +118,11 @@ func (d *drainer) applyEscalate(p api.Escalate) string {
 	}
 	asked := func() spec.Maintenance {
 		with := d.spec
-		with.Drain.Escalation = append(slices.Clone(with.Drain.Escalation), spec.Rung{After: spec.Duration(d.clock.now().Sub(d.Ladder.Began)), Do: do})
+		with.Drain.Escalation = append(slices.Clone(with.Drain.Escalation), spec.Rung{After: spec.Duration(d.control.now().Sub(d.Ladder.Began)), Do: do})
 		return with
 	}
 	p.Expect = do // the one that is judged, and no other
-	check := func() error { return firstOf(d.stop.refuse(), d.checkEscalate(p)) }
-	return d.inquiries.amendSince(changeJudgeEscalate, api.MsgEscalate, asked, check, func() string {
+	return d.admission.amendSince(changeJudgeEscalate, api.MsgEscalate, asked, func() error { return d.checkEscalate(p) }, func() string {
 		d.Ladder.ask(api.RungTaken{Do: do, By: p.By, Why: p.Comment, Planned: p.Do == ""})
 		return "takes the rung " + do
 	})
@@ -253,13 +251,10 @@ func (l *ladder) takeNext() {
 	}
 }
 
-// ask has a rung taken now.
 func (l *ladder) ask(rung api.RungTaken) { l.Asked = append(l.Asked, rung) }
 
-// isAsked tells that somebody wants a rung now.
 func (l *ladder) isAsked() bool { return len(l.Asked) > 0 }
 
-// takeAsked is the first of the rungs that somebody wants now.
 func (l *ladder) takeAsked() api.RungTaken {
 	first := l.Asked[0]
 	l.Asked = l.Asked[1:]

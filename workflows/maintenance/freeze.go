@@ -7,7 +7,6 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/node"
 	"drydock/api"
 	"drydock/rules/bounds"
 	"drydock/workflows/call"
@@ -19,102 +18,90 @@ var errHeld = errors.New("held by a freeze")
 // askFirst is when the scheduler is asked whether a freeze still holds: its word may be lost, or somebody else's.
 const askFirst = time.Minute
 
-// freeze is the gate before every side effect: it is shut while somebody's freeze holds running maintenances.
-type freeze struct {
-	journal *journal
-	stop    *stop
-	clock   *clock
-	// slot is the one by which the maintenance is told.
-	slot func() node.Slot
-	// unconfirmed: the workflow was reset, and the scheduler has not said yet that it still holds its slot.
-	unconfirmed bool
-	freezeState
-}
-
-// freezeState is what the next run has to know. Revision is that of the latest notice.
+// freezeState is what the next run has to know. FreezeRevision is that of the latest notice.
 type freezeState struct {
-	Reasons  []string `json:"reasons,omitempty"`
-	Revision int      `json:"revision,omitempty"`
+	Freezes        []string `json:"reasons,omitempty"`
+	FreezeRevision int      `json:"revision,omitempty"`
 }
 
 // maxReasons bounds the freezes that are shown to hold a maintenance.
 const maxReasons = 20
 
-// told takes the scheduler's word on which freezes hold this maintenance. A notice to an earlier one, or one that a later
+// takeFreeze takes the scheduler's word on which freezes hold this maintenance. A notice to an earlier one, or one that a later
 // one has overtaken, says nothing.
-func (f *freeze) told(n api.FreezeNotice) {
-	if n.RequestID != f.slot().RequestID || n.Revision < f.Revision {
+func (c *control) takeFreeze(n api.FreezeNotice) {
+	if n.RequestID != c.slot.Request || n.Revision < c.FreezeRevision {
 		return
 	}
 	bounds.Fit(&n)
-	f.Reasons, f.Revision = n.Reasons[:min(len(n.Reasons), maxReasons)], n.Revision
+	c.Freezes, c.FreezeRevision = n.Reasons[:min(len(n.Reasons), maxReasons)], n.Revision
 }
 
-// forget drops what was heard with an earlier slot: freezes are told to holders only.
-func (f *freeze) forget() { f.freezeState = freezeState{} }
+// forgetFreezes drops what came with an earlier slot: only holders are told of freezes.
+func (c *control) forgetFreezes() { c.freezeState = freezeState{} }
 
-func (f *freeze) holds() bool { return len(f.Reasons) > 0 || f.unconfirmed }
+func (c *control) isFrozen() bool { return len(c.Freezes) > 0 || c.unconfirmed }
 
-func (f *freeze) waiting() {
-	if f.unconfirmed {
-		f.journal.waiting("the scheduler to confirm the slot")
+func (c *control) showFreeze() {
+	if c.unconfirmed {
+		c.journal.waiting("the scheduler to confirm the slot")
 		return
 	}
-	f.journal.waiting("a thaw: " + strings.Join(f.Reasons, "; "))
+	c.journal.waiting("a thaw: " + strings.Join(c.Freezes, "; "))
 }
 
-// proceed passes the gate, unless the maintenance is ended before.
-func (f *freeze) proceed() error {
-	if !f.holds() {
-		return f.stop.decided()
+// proceed is the gate before every side effect: it waits while somebody's freeze holds running maintenances, unless the maintenance is ended before.
+func (c *control) proceed() error {
+	if !c.isFrozen() {
+		return c.decided()
 	}
 	ask := backoff{first: askFirst, last: pauseMost}
-	for f.holds() {
-		f.waiting()
-		thawed, err := f.stop.awaitUpTo(ask.pause(), "ask whether the freeze still holds", func() bool { return !f.holds() })
+	for c.isFrozen() {
+		c.showFreeze()
+		thawed, err := c.awaitUpTo(ask.pause(), "ask whether the freeze still holds", func() bool { return !c.isFrozen() })
 		if err != nil {
 			return err
 		}
 		if !thawed {
-			f.ask()
+			c.askFreezes()
 		}
 	}
-	f.journal.waiting("")
+	c.journal.waiting("")
 	return nil
 }
 
 // awaitThaw keeps a frozen maintenance as it is: to give a node back is a side effect too.
-func (f *freeze) awaitThaw() {
+func (c *control) awaitThaw() {
 	ask := backoff{first: askFirst, last: pauseMost}
-	for f.holds() {
-		f.waiting()
-		thawed, err := f.clock.awaitUpTo(f.clock.life, ask.pause(), "ask whether the freeze still holds", func() bool { return !f.holds() })
+	for c.isFrozen() {
+		c.showFreeze()
+		thawed, err := c.awaitAlwaysUpTo(c.life, ask.pause(), "ask whether the freeze still holds", func() bool { return !c.isFrozen() })
 		if err == nil && !thawed {
-			f.ask()
+			c.askFreezes()
 		}
 	}
-	f.journal.waiting("")
+	c.journal.waiting("")
 }
 
-// ask asks the scheduler which freezes hold. No answer leaves what was heard.
-func (f *freeze) ask() {
-	ctx := call.Within(call.Quick(f.clock.life, "ask which freezes hold"), call.TidyWithin)
+// askFreezes asks the scheduler which freezes hold. No answer leaves what is known.
+func (c *control) askFreezes() {
+	ctx := call.Within(call.Quick(c.life, "ask which freezes hold"), call.TidyWithin)
 	var held api.SlotHeld
-	if err := workflow.ExecuteActivity(ctx, call.Nodes.AskSlot, f.slot()).Get(f.clock.life, &held); err != nil {
-		workflow.GetLogger(f.clock.life).Warn("the scheduler was not asked about freezes", "error", err)
+	if err := workflow.ExecuteActivity(ctx, call.Nodes.AskSlot, c.slot.named()).Get(c.life, &held); err != nil {
+		workflow.GetLogger(c.life).Warn("the scheduler was not asked about freezes", "error", err)
 		return
 	}
 	if !held.Rebuilding {
-		f.freezeState = freezeState{Reasons: held.Frozen, Revision: held.Revision}
+		c.freezeState = freezeState{Freezes: held.Frozen, FreezeRevision: held.Revision}
 	}
 }
 
 // unlessHeld runs an activity, and takes it back when a freeze holds running maintenances.
-func (f *freeze) unlessHeld(ctx workflow.Context, start func(workflow.Context) workflow.Future, result any) error {
+func (c *control) unlessHeld(ctx workflow.Context, start func(workflow.Context) workflow.Future, result any) error {
 	ctx, cancel := workflow.WithCancel(ctx)
 	defer cancel()
 	future := start(ctx)
-	if err := f.stop.await(func() bool { return future.IsReady() || f.holds() }); err != nil {
+	if err := c.await(func() bool { return future.IsReady() || c.isFrozen() }); err != nil {
 		return err
 	}
 	if !future.IsReady() {

@@ -28,10 +28,8 @@ func (h *hold) changed(c api.NodeChange) {
 // maxChanges bounds the changes that wait: what is wrong with a node is found when the first of them is looked into.
 const maxChanges = 20
 
-// idle tells that no change of the node is looked into.
 func (h *hold) idle() bool { return !h.guarding && len(h.changes) == 0 }
 
-// guard reacts to what others do to the held node.
 func (h *hold) guard(ctx workflow.Context) {
 	for {
 		if err := h.awaitChange(ctx); err != nil {
@@ -49,7 +47,7 @@ func (h *hold) guard(ctx workflow.Context) {
 			h.couldNotHold(err)
 			if call.IsError(err, api.ErrorSlotNotHeld) && changed(ctx, changeGuardLosesSlot) {
 				// The node was marked again, and the slot may be another's by now.
-				h.stop.loseSlot()
+				h.control.loseSlot()
 			}
 		}
 		h.cancelGuard()
@@ -91,7 +89,7 @@ func (h *hold) stopGuard() {
 	h.changes = nil
 	if h.guarding {
 		h.cancelGuard()
-		h.clock.await(func() bool { return !h.guarding })
+		h.control.awaitAlways(func() bool { return !h.guarding })
 	}
 }
 
@@ -106,13 +104,13 @@ func (h *hold) react(ctx workflow.Context, change api.NodeChange) error {
 	case h.adopts():
 		return h.adopt(ctx)
 	case change.Missing:
-		h.stop.lost("the node was deleted")
+		h.control.loseNode("the node was deleted")
 		return nil
 	default:
-		// The mark is gone: by a replacement of the node, or by somebody's hand.
+		// The mark is gone: by a replacement of the node, or by somebody.
 		_, err := h.holdNode(ctx, h.wantsCordon(), markRestored)
 		if call.IsError(err, api.ErrorNodeGone, api.ErrorNodeReplaced) {
-			h.stop.lost(call.Cause(err))
+			h.control.loseNode(call.Cause(err))
 			return nil
 		}
 		return err
@@ -131,10 +129,10 @@ func (h *hold) confirmMissing(ctx workflow.Context) error {
 	case call.IsError(err, api.ErrorNodeGone, api.ErrorNodeReplaced) && h.adopts():
 		return h.adopt(ctx)
 	case call.IsError(err, api.ErrorNodeGone):
-		h.stop.lost("the node was deleted")
+		h.control.loseNode("the node was deleted")
 		return nil
 	case call.IsError(err, api.ErrorNodeReplaced):
-		h.stop.lost(call.Cause(err))
+		h.control.loseNode(call.Cause(err))
 		return nil
 	case err == nil:
 		h.journal.note("ignored a message that the node was deleted: it is there")
@@ -180,7 +178,7 @@ func (h *hold) arrived(ctx workflow.Context, arrived api.PodsArrived) error {
 	}
 	text := fmt.Sprintf("%s arrived after the drain, despite the cordon: the work on the node will end it", strings.Join(news, ", "))
 	h.journal.note(text)
-	return h.announcer.warn(ctx, "PodArrived", text)
+	return h.warn(ctx, "PodArrived", text)
 }
 
 // restoreCordon sets a lifted cordon again, with a Warning event. After the third time a single maintenance leaves it lifted and

@@ -16,17 +16,20 @@ import (
 	"drydock/workflows/call"
 )
 
-// hold is the node in the maintenance's hands: marked, cordoned, and guarded against what others do to it.
+// hold is the node as the maintenance holds it: marked, cordoned, guarded against what others do to it (guard.go), and showing
+// where its maintenance is (show.go).
 type hold struct {
-	core
+	*core
 	holdState
-	// slot is the one by which the node is held.
-	slot    func() node.Slot
+	shownState
+	outOfServiceState
 	changes []api.NodeChange
 	// releasing: the node is given back, and nothing is set on it again.
 	releasing bool
 	// saidRestored: it is noted that Temporal was restored to an earlier state.
 	saidRestored bool
+	// moving is set while pods and volumes are waited for to leave a node that is off.
+	moving bool
 	// guarding is set while guard reacts to a change of the node, which cancelGuard ends.
 	guarding    bool
 	cancelGuard workflow.CancelFunc
@@ -76,19 +79,19 @@ const releaseWithin = 6 * time.Hour
 
 // cordon marks the node as held, and makes it unschedulable unless the specification says otherwise.
 func (h *hold) cordon() error {
-	if err := h.freeze.proceed(); err != nil {
+	if err := h.control.proceed(); err != nil {
 		return err
 	}
 	h.journal.enter(api.Cordoning, "")
 	h.Touched, h.Contested = true, false
 	held, err := h.holdUnlessRestored(h.spec.Cordon, nodeevent.Event{Reason: "MaintenanceStarted", Message: h.summary()})
 	if err != nil {
-		return h.stop.stepFailed(err)
+		return h.control.stepFailed(err)
 	}
-	now := h.clock.now()
+	now := h.control.now()
 	h.BootID = held.BootID
 	h.journal.change(func(s *api.Status) { s.CordonedAt = &now })
-	h.journal.tell(notices.MaintenanceStarted, "")
+	h.journal.announce(notices.MaintenanceStarted, "")
 	return nil
 }
 
@@ -108,18 +111,18 @@ func (h *hold) holdNode(ctx workflow.Context, cordon bool, event nodeevent.Event
 func (h *hold) holdUnlessRestored(cordon bool, event nodeevent.Event) (node.Held, error) {
 	again := backoff{first: retryRestored, last: retryRestoredMost}
 	for {
-		held, err := h.holdNode(h.stop.steps, cordon, event)
+		held, err := h.holdNode(h.control.steps, cordon, event)
 		if !call.IsError(err, api.ErrorRestored) {
 			return held, err
 		}
 		// No history of a release before has this error.
 		h.journal.waiting("somebody's word: " + call.Cause(err))
-		leaves, err := h.stop.awaitUpTo(again.pause(), "see whether it is to go on", h.leave.due)
+		leaves, err := h.control.awaitUpTo(again.pause(), "see whether it is to go on", h.control.shouldContinue)
 		if err == nil && leaves {
 			err = errContinue
 		}
 		if err == nil {
-			err = h.freeze.proceed()
+			err = h.control.proceed()
 		}
 		if err != nil {
 			return node.Held{}, err
@@ -131,7 +134,7 @@ func (h *hold) holdUnlessRestored(cordon bool, event nodeevent.Event) (node.Held
 func (h *hold) input(uid string, cordon bool, event nodeevent.Event) node.HoldInput {
 	status := h.journal.status()
 	in := node.HoldInput{
-		Node: h.spec.Node, UID: uid, RunID: h.runID, Slot: h.slot(), Requestor: h.spec.Requestor,
+		Node: h.spec.Node, UID: uid, RunID: h.runID, Slot: h.slot.named(), Requestor: h.spec.Requestor,
 		Since: status.Since, Cordon: cordon, Phase: string(status.Phase), Event: event, Prior: h.Prior,
 	}
 	if status.Phase == api.Cordoning {
@@ -141,7 +144,7 @@ func (h *hold) input(uid string, cordon bool, event nodeevent.Event) node.HoldIn
 }
 
 func (h *hold) took(held node.Held) {
-	h.UID, h.Prior, h.announcer.Mark = held.UID, held.Prior, held.Mark
+	h.UID, h.Prior, h.Mark = held.UID, held.Prior, held.Mark
 	h.journal.change(func(s *api.Status) { s.NodeUID = held.UID })
 }
 
@@ -154,13 +157,10 @@ func (h *hold) ownOutOfService(own bool) {
 	}
 }
 
-// nodeUID is that of the node that is held.
-func (h *hold) nodeUID() string { return h.UID }
-
-// markLost tells that somebody removed the mark from the node under a step, and that it is to be set again: a bounded
+// markLost reports whether somebody removed the mark from the node under a step, and that it is to be set again: a bounded
 // number of times.
 func (h *hold) markLost(err error) bool {
-	return call.IsError(err, api.ErrorNotHolder) && h.MarksRestored < maxMarksRestored && !h.stop.stopped()
+	return call.IsError(err, api.ErrorNotHolder) && h.MarksRestored < maxMarksRestored && !h.control.stopped()
 }
 
 func (h *hold) restoreMark() error {
@@ -175,7 +175,7 @@ func (h *hold) restoreMark() error {
 var markRestored = nodeevent.Event{Reason: "MarkRestored", Warning: true,
 	Message: "somebody removed the mark of a maintenance; it is set again"}
 
-// wantsCordon tells whether the node is to be unschedulable: as was asked, unless that was given up.
+// wantsCordon reports whether the node is to be unschedulable: as was asked, unless that was given up.
 func (h *hold) wantsCordon() bool { return h.spec.Cordon && !h.Contested }
 
 // release takes the mark off the node, which fences every eviction in flight, and with it what Drydock changed; the same
@@ -188,18 +188,18 @@ func (h *hold) release(event nodeevent.Event, then, plan *node.Signal) (gone boo
 	event.Key = fmt.Sprint(h.journal.status().Attempt)
 	again := backoff{first: retryRelease, last: pauseMost}
 	for {
-		ctx := call.Within(call.Quick(h.clock.life, "release "+h.spec.Node), releaseWithin)
+		ctx := call.Within(call.Quick(h.control.life, "release "+h.spec.Node), releaseWithin)
 		var released node.Released
 		err := workflow.ExecuteActivity(ctx, call.Nodes.ReleaseNode, node.ReleaseInput{
 			Node: h.spec.Node, RunID: h.runID, Event: event,
-			HideConditions:   h.announcer.ConditionsShown,
+			HideConditions:   h.ConditionsShown,
 			WithdrawRequests: h.spec.Drain.Via == spec.ViaEvictionRequest,
 			Prior:            h.Prior,
 			Then:             then,
 			Plan:             plan,
 		}).Get(ctx, &released)
 		if err == nil {
-			h.Touched, h.UID, h.Prior, h.releasing, h.announcer.ConditionsShown = false, "", nil, false, released.ConditionsLeft
+			h.Touched, h.UID, h.Prior, h.releasing, h.ConditionsShown = false, "", nil, false, released.ConditionsLeft
 			if released.Stripped {
 				h.journal.note("somebody had removed the mark: the node is given back as it was before the maintenance")
 			}
@@ -212,7 +212,7 @@ func (h *hold) release(event nodeevent.Event, then, plan *node.Signal) (gone boo
 			return released.Gone, nil
 		}
 		h.journal.waiting(fmt.Sprintf("the node's release: %s", call.Cause(err)))
-		if err := h.clock.pauseOrLeave(again.pause(), "release "+h.spec.Node+" again", h.leave); err != nil {
+		if err := h.control.pauseOrContinue(again.pause(), "release "+h.spec.Node+" again"); err != nil {
 			return false, err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	checkactivity "drydock/activities/checks"
 	"drydock/api"
 	"drydock/checks"
+	"drydock/rules/period"
 	"drydock/rules/spec"
 	"drydock/rules/validation"
 	"drydock/workflows/call"
@@ -27,7 +28,7 @@ const (
 
 // hooks calls what the specification names on the way of a maintenance, and undoes it on every end of an attempt.
 type hooks struct {
-	core
+	*core
 	hooksState
 	// open are under way, background of them beside the maintenance.
 	open       []*hook
@@ -47,7 +48,6 @@ type cleanup struct {
 	Captured string          `json:"captured,omitempty"`
 }
 
-// idle tells that no hook is under way.
 func (h *hooks) idle() bool { return len(h.open) == 0 && h.background == 0 }
 
 func (h *hooks) beforeCordon() error { return h.step(hookBeforeCordon, h.spec.Hooks.BeforeCordon) }
@@ -56,15 +56,14 @@ func (h *hooks) afterDrain() error { return h.step(hookAfterDrain, h.spec.Hooks.
 
 func (h *hooks) step(when string, names []string) error {
 	if err := h.callAll(when, names); err != nil {
-		return h.stop.stepFailed(err)
+		return h.control.stepFailed(err)
 	}
 	return nil
 }
 
-// callAll calls hooks one after the other. Those that do not block go on in the background.
 func (h *hooks) callAll(when string, names []string) error {
 	for _, name := range names {
-		if err := h.freeze.proceed(); err != nil {
+		if err := h.control.proceed(); err != nil {
 			return err
 		}
 		one, err := h.next(when, name)
@@ -76,10 +75,10 @@ func (h *hooks) callAll(when string, names []string) error {
 			continue
 		}
 		h.journal.waiting("hook " + name)
-		err = h.call(h.clock.life, one)
+		err = h.call(h.control.life, one)
 		h.journal.waiting("")
 		h.note(one, err)
-		if over := h.stop.decided(); over != nil {
+		if over := h.control.decided(); over != nil {
 			return over
 		}
 		if err != nil && one.OnFailure == validation.FailMaintenance {
@@ -105,7 +104,7 @@ func (h *hooks) next(when, name string) (*hook, error) {
 
 func (h *hooks) inBackground(one *hook) {
 	h.background++
-	workflow.GoNamed(h.clock.life, "hook "+one.Name, func(ctx workflow.Context) {
+	workflow.GoNamed(h.control.life, "hook "+one.Name, func(ctx workflow.Context) {
 		defer func() { h.background-- }()
 		h.note(one, h.call(ctx, one))
 	})
@@ -120,7 +119,6 @@ func (h *hooks) capture(key, captured string) {
 	}
 }
 
-// show tells which hooks are under way.
 func (h *hooks) show() {
 	h.journal.change(func(s *api.Status) {
 		s.OpenHooks = nil
@@ -130,9 +128,8 @@ func (h *hooks) show() {
 	})
 }
 
-// note records how a call ended.
 func (h *hooks) note(one *hook, err error) {
-	run := api.HookRun{At: h.clock.now(), Name: one.Name, When: one.when, Outcome: "done"}
+	run := api.HookRun{At: h.control.now(), Name: one.Name, When: one.when, Outcome: "done"}
 	switch {
 	case one.word != nil && one.word.skipped:
 		run.Outcome, run.By = sentence("skipped", "", one.word.comment), one.word.by
@@ -156,22 +153,21 @@ func (h *hooks) cleanUp(completed bool) {
 	}
 	if h.background > 0 {
 		h.journal.waiting("hooks still running")
-		h.clock.await(func() bool { return h.background == 0 })
+		h.control.awaitAlways(func() bool { return h.background == 0 })
 	}
 	for _, one := range slices.Backward(h.ToClean) {
 		h.journal.waiting("the closing of hook " + one.Hook.Name)
 		subject := h.subject()
 		subject.Captured = one.Captured
-		ctx := call.Within(call.Long(h.clock.life, "close hook "+one.Hook.Name), max(one.Hook.Deadline.Std(), cleanupFor))
+		ctx := call.Within(call.Long(h.control.life, "close hook "+one.Hook.Name), max(one.Hook.Deadline.Std(), cleanupFor))
 		err := workflow.ExecuteActivity(ctx, call.Checks.CallHook, checkactivity.HookInput{
 			Hook: one.Hook.Name, Cleanup: true, Subject: subject, Key: one.Key + "/" + hookCleanup,
-		}).Get(h.clock.life, nil)
+		}).Get(h.control.life, nil)
 		h.note(&hook{Hook: one.Hook, when: hookCleanup}, err)
 	}
 	h.ToClean = nil
 }
 
-// hook is one call of a hook.
 type hook struct {
 	validation.Hook
 	when string
@@ -205,7 +201,7 @@ func (h *hooks) call(ctx workflow.Context, one *hook) error {
 		h.open = slices.DeleteFunc(h.open, func(other *hook) bool { return other == one })
 		h.show()
 	}()
-	spoken := func() bool { return one.word != nil || h.stop.stopped() }
+	spoken := func() bool { return one.word != nil || h.control.stopped() }
 	if one.Kind == validation.KindSignal {
 		return one.outcome(h.awaitWord(ctx, one, spoken))
 	}
@@ -223,7 +219,7 @@ func (h *hooks) call(ctx workflow.Context, one *hook) error {
 		err = ended
 	}
 	if call.IsOverdue(err) {
-		err = overdue(one, err)
+		err = errors.New(overdue(one.Deadline, err))
 	}
 	h.capture(one.key, outcome.Captured)
 	if err != nil || one.word != nil {
@@ -232,20 +228,20 @@ func (h *hooks) call(ctx workflow.Context, one *hook) error {
 	return one.outcome(err)
 }
 
-// overdue says that a hook did not go well in its time, and what kept it from that as far as it said so.
-func overdue(one *hook, err error) error {
-	text := fmt.Sprintf("no success within %s", one.Deadline)
+// overdue says that a hook or work did not succeed in its time, and what kept it from that as far as it said so.
+func overdue(deadline period.Duration, err error) string {
+	text := fmt.Sprintf("no success within %s", deadline)
 	var cause *temporal.ApplicationError
 	if errors.As(err, &cause) {
 		text += ": " + cause.Message()
 	}
-	return errors.New(text)
+	return text
 }
 
 // awaitWord waits until somebody says that a hook of kind signal is done.
 func (h *hooks) awaitWord(ctx workflow.Context, one *hook, spoken func() bool) error {
 	h.journal.waiting(fmt.Sprintf(`%q for hook %s`, api.MsgHookDone, one.Name))
-	_, err := h.clock.awaitUpTo(ctx, one.Deadline.Std(), "deadline of hook "+one.Name, spoken)
+	_, err := h.control.awaitAlwaysUpTo(ctx, one.Deadline.Std(), "deadline of hook "+one.Name, spoken)
 	if err == nil && !spoken() {
 		err = fmt.Errorf("no hook-done within %s", one.Deadline)
 	}
@@ -260,7 +256,6 @@ func (h *hooks) abandon(ctx workflow.Context, in checkactivity.HookInput) {
 	}
 }
 
-// underWay is the hook of a name that is waited for.
 func (h *hooks) underWay(name string) *hook {
 	for _, one := range h.open {
 		if one.Name == name && one.word == nil {
@@ -307,8 +302,7 @@ func (h *hooks) applySkip(p api.HookMessage) string {
 		with.Hooks = with.Hooks.Without(p.Hook)
 		return with
 	}
-	check := func() error { return firstOf(h.stop.refuse(), h.checkSkip(p)) }
-	return h.inquiries.amendSince(changeJudgeSkipHook, api.MsgSkipHook, asked, check, func() string {
+	return h.admission.amendSince(changeJudgeSkipHook, api.MsgSkipHook, asked, func() error { return h.checkSkip(p) }, func() string {
 		return h.speak(p, hookWord{skipped: true}, "is skipped")
 	})
 }

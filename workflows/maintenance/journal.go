@@ -20,16 +20,16 @@ import (
 	"drydock/workflows/meter"
 )
 
-// journal is the account of a maintenance and the only writer of its status: phases, transitions, messages, and the
-// lifecycle events that the outside is told.
+// journal is the account of a maintenance and the only writer of its status: phases, transitions, messages, and
+// lifecycle events for channels.
 type journal struct {
 	*identity
 	ctx workflow.Context
 	s   api.Status
-	// inform hears of every state that the outside is told of.
-	inform func(notices.Event)
-	// heard are the IDs of the latest messages, so that one which comes twice is applied once.
-	heard []string
+	// outbox gets every lifecycle event.
+	outbox *outbox
+	// seen are the IDs of the latest messages, so that one which comes twice is applied once.
+	seen []string
 	// judging are the messages that are being judged, in the order of their records; dropped counts the records of messages
 	// that the status has no more.
 	judging []*judgement
@@ -43,23 +43,21 @@ type judgement struct {
 	effect string
 }
 
-func newJournal(ctx workflow.Context, i *identity) *journal {
-	return &journal{identity: i, ctx: ctx, s: api.Status{
+func newJournal(ctx workflow.Context, i *identity, o *outbox) *journal {
+	return &journal{identity: i, ctx: ctx, outbox: o, s: api.Status{
 		WorkflowID: i.workflowID, RunID: i.runID, Phase: api.Pending, Since: workflow.Now(ctx), Attempt: 1,
 		CreatedAt: workflow.GetInfo(ctx).WorkflowStartTime,
 	}}
 }
 
-// errEnding refuses what comes when a maintenance is ending, or has ended.
 var errEnding = errors.New("the maintenance is ending")
 
-// status is the present status. It is changed by change only.
+// status is the present status. Only change changes it.
 func (j *journal) status() api.Status { return j.s }
 
 func (j *journal) phase() api.Phase { return j.s.Phase }
 
-// change is how a part writes what it knows into the status. Whatever was said, it stays within its bounds; the
-// specification was checked when it came.
+// change writes the status, and keeps it within its bounds; the specification was checked when it came.
 func (j *journal) change(write func(*api.Status)) {
 	write(&j.s)
 	specified := j.s.Spec
@@ -73,7 +71,7 @@ func (j *journal) change(write func(*api.Status)) {
 func (j *journal) enter(phase api.Phase, message string) {
 	now := workflow.Now(j.ctx)
 	if j.isFresh() || j.s.Phase != phase {
-		measure(j, phase, now)
+		j.measure(phase, now)
 		j.s.Phase, j.s.Since = phase, now
 	}
 	j.transition(api.Transition{Phase: phase, At: now, Message: bounds.Cut(message, bounds.Text)})
@@ -82,7 +80,7 @@ func (j *journal) enter(phase api.Phase, message string) {
 }
 
 // measure counts the phase that is left, and the maintenance where the one that is entered is its end.
-func measure(j *journal, next api.Phase, now time.Time) {
+func (j *journal) measure(next api.Phase, now time.Time) {
 	if !j.isFresh() {
 		meter.Phases.Took(j.ctx, string(j.s.Phase), now.Sub(j.s.Since))
 	}
@@ -92,23 +90,23 @@ func measure(j *journal, next api.Phase, now time.Time) {
 	}
 }
 
-// isFresh tells that no phase was entered yet.
+// isFresh reports whether no phase was entered yet.
 func (j *journal) isFresh() bool { return len(j.s.Transitions) == 0 }
 
-// waiting says in words what has to happen next.
+// waiting records what the maintenance waits for.
 func (j *journal) waiting(what string) {
 	j.s.WaitingFor = bounds.Cut(what, bounds.Text)
 	j.describe()
 }
 
-// note records something noteworthy that is neither a message nor a change of phase.
+// note records what is neither a message nor a change of phase.
 func (j *journal) note(what string) {
 	j.transition(api.Transition{Phase: j.s.Phase, At: workflow.Now(j.ctx), Message: bounds.Cut(what, bounds.Text)})
 	j.describe()
 }
 
-// maxTransitions bounds those in the status and in the result: a maintenance may be given back for months. The first
-// ones say how it began.
+// maxTransitions bounds those in the status and in the result: a node may be given back again and again for months. The first
+// ones say how the maintenance began.
 const (
 	maxTransitions  = 100
 	keepTransitions = 20
@@ -134,13 +132,13 @@ func bounded[T any](list []T, next T) []T {
 // moment is a number that no earlier or later state of this maintenance has.
 func (j *journal) moment() int { return len(j.s.Transitions) + j.s.TransitionsDropped }
 
-// maxMessages bounds the messages kept in the status, maxHeard the IDs of messages; the history has them all.
+// maxMessages bounds the messages kept in the status, maxSeen the IDs of messages; the history has them all.
 const (
 	maxMessages = 30
-	maxHeard    = 200
+	maxSeen     = 200
 )
 
-// received records a message and what became of it.
+// received records a message with its outcome.
 func (j *journal) received(name string, who api.Message, outcome api.Outcome, effect string) {
 	entry := api.Received{
 		At: workflow.Now(j.ctx), ID: who.ID, Name: name, By: who.By, Comment: who.Comment, Outcome: outcome, Effect: effect,
@@ -155,21 +153,21 @@ func (j *journal) received(name string, who api.Message, outcome api.Outcome, ef
 		j.dropped += extra
 	}
 	if who.ID != "" {
-		j.heard = append(j.heard, who.ID)
-		j.heard = j.heard[max(len(j.heard)-maxHeard, 0):]
+		j.seen = append(j.seen, who.ID)
+		j.seen = j.seen[max(len(j.seen)-maxSeen, 0):]
 	}
 	j.describe()
 	workflow.GetLogger(j.ctx).Info("message", "name", name, "by", entry.By, "effect", entry.Effect)
 }
 
-// judgementOf is for the message that is being received: what becomes of it is known later.
-func judgementOf(j *journal) *judgement {
+// judge begins the judgement of the message that is being received; settle ends it.
+func (j *journal) judge() *judgement {
 	v := &judgement{}
 	j.judging = append(j.judging, v)
 	return v
 }
 
-// settle says in the record of a message that was being judged what became of it.
+// settle records the outcome of a message that was being judged.
 func (j *journal) settle(v *judgement, effect string) {
 	v.effect = effect
 	j.judging = slices.DeleteFunc(j.judging, func(other *judgement) bool { return other == v })
@@ -185,10 +183,20 @@ func (j *journal) rewrite(v *judgement, write func(*api.Received)) {
 	})
 }
 
-// knows tells that a message was received before.
-func (j *journal) knows(id string) bool { return slices.Contains(j.heard, id) }
+// Known reports whether a message was received before.
+func (j *journal) Known(id string) bool { return slices.Contains(j.seen, id) }
 
-// observeBlockers keeps account of what was in the way, and for how long.
+// Applied records a message that had an effect.
+func (j *journal) Applied(name string, who api.Message, effect string) {
+	j.received(name, who, outcomeOf(effect), effect)
+}
+
+// Refused records a message that had none, and why.
+func (j *journal) Refused(name string, who api.Message, outcome api.Outcome, why error) {
+	j.received(name, who, outcome, ignored+why.Error())
+}
+
+// observeBlockers records what blocks the drain, and for how long.
 func (j *journal) observeBlockers(now []record.Blocker) {
 	var dropped int
 	bounds.Fit(&now)
@@ -201,7 +209,7 @@ func (j *journal) requestorFailed(reason string) {
 	j.s.Failure = bounds.Cut(reason, bounds.Text)
 	j.s.ReadyDeadline = nil
 	j.enter(api.RequestorFailed, reason)
-	j.tell(notices.MaintenanceIncomplete, reason)
+	j.announce(notices.MaintenanceIncomplete, reason)
 }
 
 func (j *journal) inPhase(allowed ...api.Phase) error {
@@ -215,7 +223,6 @@ func (j *journal) inPhase(allowed ...api.Phase) error {
 	return fmt.Errorf("the maintenance is %s, and not %s", j.s.Phase, strings.Join(names, " or "))
 }
 
-// ending refuses what comes when the maintenance is ending, or has ended.
 func (j *journal) ending() error {
 	if j.s.Phase == api.Releasing || j.s.Phase.Ended() {
 		return errEnding
@@ -223,12 +230,12 @@ func (j *journal) ending() error {
 	return nil
 }
 
-// heldByRequestor tells that the node was Ready: it may be half flashed.
+// heldByRequestor reports whether the node was Ready: it may be half flashed.
 func (j *journal) heldByRequestor() bool {
 	return j.s.Phase == api.Ready || j.s.Phase == api.RequestorFailed || j.s.Phase == api.Validating
 }
 
-// describe shows the state in the Temporal UI, which knows of a maintenance that was started there nothing else.
+// describe shows the state in the Temporal UI.
 func (j *journal) describe() { workflow.SetCurrentDetails(j.ctx, details.Of(j.s)) }
 
 // attribute sets search attributes where the namespace has them; each call is billed.
@@ -252,17 +259,15 @@ func sentence(what, by, why string) string {
 	return what
 }
 
-// instant is a time as people read it.
 func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// wasTold tells whether the outside was told of a state.
-func (j *journal) wasTold(state notices.State) bool {
+// wasAnnounced reports whether there was a lifecycle event of a state.
+func (j *journal) wasAnnounced(state notices.State) bool {
 	return slices.ContainsFunc(j.s.States, func(s api.LifecycleState) bool { return s.State == state })
 }
 
-// tell notes that the maintenance has come into a state that the outside knows (NotifyMaintenance, Maintenance Status),
-// and has its channels told that there is something new.
-func (j *journal) tell(state notices.State, message string) {
+// announce records a lifecycle event (NotifyMaintenance, Maintenance Status), and gives it to the channels.
+func (j *journal) announce(state notices.State, message string) {
 	entered := api.LifecycleState{
 		Sequence: 1, State: state, At: workflow.Now(j.ctx), Message: bounds.Cut(message, bounds.Text), Phase: j.s.Phase,
 	}
@@ -271,34 +276,34 @@ func (j *journal) tell(state notices.State, message string) {
 	}
 	entered.ID = api.EventID(j.workflowID, j.runID, entered.Moment())
 	if d := j.s.Drain; d != nil {
-		for _, b := range d.Blockers[:min(blockersTold, len(d.Blockers))] {
+		for _, b := range d.Blockers[:min(maxBlockersNamed, len(d.Blockers))] {
 			entered.Blockers = append(entered.Blockers, bounds.Cut(b.Pod+": "+b.Message, bounds.Text))
 		}
 		entered.MoreBlockers = len(d.Blockers) + d.MoreBlockers - len(entered.Blockers)
 	}
 	j.s.States = bounded(j.s.States, entered)
-	j.inform(j.eventOf(entered))
+	j.outbox.put(j.eventOf(entered))
 }
 
-// eventOf is a state as the channels are told of it.
+// eventOf is a lifecycle event as channels get it.
 func (j *journal) eventOf(s api.LifecycleState) notices.Event { return api.EventOf(j.s, j.cluster, s) }
 
-// blockersTold is how many blockers an event names.
-const blockersTold = 5
+// maxBlockersNamed is how many blockers an event names.
+const maxBlockersNamed = 5
 
-// tellEnd tells how a maintenance ends: that its end was asked for, before anything is undone.
-func (j *journal) tellEnd(end ending) {
+// announceEnd announces how a maintenance ends, before anything is undone.
+func (j *journal) announceEnd(end ending) {
 	if end.Phase == api.Failed || end.Phase == api.NodeGone {
-		j.tell(notices.MaintenanceIncomplete, end.Message)
+		j.announce(notices.MaintenanceIncomplete, end.Message)
 	}
-	j.tell(notices.MaintenanceEnded, end.Message)
+	j.announce(notices.MaintenanceEnded, end.Message)
 }
 
-// tellEnded tells the end itself. A node that did not get its maintenance is back all the same.
-func (j *journal) tellEnded(end ending) {
+// announceEnded announces the end itself. A node that did not get its maintenance is back all the same.
+func (j *journal) announceEnded(end ending) {
 	if end.Phase == api.Completed {
-		j.tell(notices.MaintenanceComplete, end.Message)
+		j.announce(notices.MaintenanceComplete, end.Message)
 		return
 	}
-	j.tell(notices.MaintenanceCancelled, cmp.Or(end.Message, string(end.Phase)))
+	j.announce(notices.MaintenanceCancelled, cmp.Or(end.Message, string(end.Phase)))
 }

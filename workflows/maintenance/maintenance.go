@@ -1,7 +1,7 @@
 // Package maintenance is the workflow of one node maintenance, from the request for a slot to the release of the node.
 //
-// A run is made of parts, each with its own state and file. A part takes the core (identity, journal, stop, freeze,
-// clock, announcer) and knows no other part; what needs several of them stands in this file and in release.go.
+// A run is made of parts, each with its own state and files. A part takes the core (identity, journal, control, admission, slot, hold),
+// and names what else it uses; the steps, and what gives a node back, stand in this file and in release.go.
 package maintenance
 
 import (
@@ -12,12 +12,8 @@ import (
 
 	"drydock/api"
 	"drydock/rules/notices"
-	"drydock/rules/validation"
 	"drydock/workflows/handover"
 	"drydock/workflows/inbox"
-	"drydock/workflows/maintenance/outofservice"
-	"drydock/workflows/maintenance/target"
-	"drydock/workflows/maintenance/work"
 	"drydock/workflows/meter"
 	"drydock/workflows/reset"
 )
@@ -26,31 +22,21 @@ import (
 type core struct {
 	*identity
 	journal   *journal
-	stop      *stop
-	freeze    *freeze
-	clock     *clock
-	leave     *leave
-	announcer *announcer
-	inquiries *inquiries
+	control   *control
+	admission *admission
+	slot      *slot
+	hold      *hold
 }
 
 // maintenance is one run of NodeMaintenance.
 type maintenance struct {
-	core
-	approval    *approval
-	preflighter *preflighter
-	slot        *slot
-	hold        *hold
-	drainer     *drainer
-	exceptions  *exceptions
-	hooks       *hooks
-	requestors  *requestors
-	// outOfService has pods and volumes leave a node that is off.
-	outOfService *outofservice.OutOfService
-	validator    *validator
-	outbox       *outbox
-	reporter     *reporter
-	target       *target.Target
+	*core
+	drainer    *drainer
+	hooks      *hooks
+	requestors *requestors
+	plans      *plans
+	validator  *validator
+	outbox     *outbox
 	procedure
 }
 
@@ -103,15 +89,15 @@ func (m *maintenance) run() error {
 		if errors.Is(err, errContinue) {
 			return err
 		}
-		releaser{m}.beginEnd(endingOf(err))
+		m.beginEnd(endingOf(err))
 	}
 	// Whatever happened, the node and the slot go back, on a context that no cancellation reaches.
-	if err := (releaser{m}).bringBack(); err != nil {
+	if err := m.bringBack(); err != nil {
 		return err
 	}
 	m.outbox.flush()
-	releaser{m}.keepRecord()
-	m.target.Close()
+	m.keepRecord()
+	m.plans.close()
 	return nil
 }
 
@@ -122,100 +108,61 @@ var beforeSlot = []string{"begin", "approval", "preflight", "notice"}
 func (m *maintenance) steps() []step {
 	return []step{
 		{"begin", m.begin},
-		{"approval", m.approval.awaitApproval},
-		{"preflight", m.preflighter.preflight},
-		{"notice", m.approval.awaitNotice},
-		{"target", m.target.AwaitFirst},
-		{stepRestart, releaser{m}.restart},
-		{"backOff", releaser{m}.backOff},
+		{"approval", m.admission.awaitApproval},
+		{"preflight", m.admission.preflight},
+		{"notice", m.admission.awaitNotice},
+		{"target", m.plans.awaitFirst},
+		{stepRestart, m.restart},
+		{"backOff", m.backOff},
 		{"slot", m.slot.acquire},
 		{"beforeCordon", m.hooks.beforeCordon},
 		{"cordon", m.hold.cordon},
 		{"waitForPods", m.drainer.waitForPods},
-		{stepCordoned, m.target.HoldCordoned},
+		{stepCordoned, m.plans.holdCordoned},
 		{"drain", m.drainer.drain},
 		{"afterDrain", m.hooks.afterDrain},
 		{"ready", m.requestors.holdForRequestors},
-		{"outOfService", m.outOfService.Move},
+		{"outOfService", m.takeOutOfService},
 		{"validation", m.validate},
-		{"beforeRelease", releaser{m}.beforeRelease},
+		{"beforeRelease", m.beforeRelease},
 	}
 }
 
 func (m *maintenance) begin() error {
-	meter.Started.Count(m.clock.life, "")
-	m.journal.tell(notices.MaintenanceUnknown, "")
-	return m.stop.decided()
+	meter.Started.Count(m.control.life, "")
+	m.journal.announce(notices.MaintenanceUnknown, "")
+	return m.control.decided()
 }
 
 func newMaintenance(root workflow.Context) *maintenance {
 	life, _ := workflow.NewDisconnectedContext(root)
 	i := identityOf(root)
-	c := core{identity: i, journal: newJournal(life, i), clock: &clock{life: life}, leave: &leave{life: life}}
-	c.stop = newStop(i, c.clock)
-	c.freeze = &freeze{journal: c.journal, stop: c.stop, clock: c.clock}
-	c.announcer = &announcer{identity: i, journal: c.journal, stop: c.stop, clock: c.clock}
-	c.inquiries = &inquiries{identity: i, journal: c.journal, stop: c.stop, clock: c.clock}
+	o := &outbox{identity: i}
+	j := newJournal(life, i, o)
+	c := &core{identity: i, journal: j, control: &control{identity: i, journal: j, life: life}}
+	c.admission, c.slot, c.hold = &admission{core: c}, &slot{core: c}, &hold{core: c}
+	o.journal, o.control, c.control.slot = j, c.control, c.slot
+	p, v := &plans{core: c}, &validator{core: c}
+	r := &requestors{core: c, work: &work{core: c}, plans: p}
+	p.requestors, p.validator = r, v
 	m := &maintenance{
-		core: c, approval: &approval{core: c}, preflighter: &preflighter{core: c}, slot: &slot{core: c}, hold: &hold{core: c},
-		hooks: &hooks{core: c}, requestors: &requestors{core: c, work: newWork(c)}, validator: &validator{core: c},
-		outbox: &outbox{identity: i, journal: c.journal, clock: c.clock},
+		core: c, drainer: &drainer{core: c, plans: p}, hooks: &hooks{core: c}, requestors: r, plans: p, validator: v, outbox: o,
 	}
-	m.exceptions = &exceptions{core: c}
-	m.target = newTarget(m)
-	m.requestors.target = m.target
-	m.outOfService = newOutOfService(m)
-	m.requestors.handed = m.outOfService.Begin
-	m.drainer = &drainer{core: c, node: m.hold, exceptions: m.exceptions, target: m.target}
-	m.validator.drainPlan = m.drainer.plan
-	m.exceptions.tryAgain = func() { m.drainer.retryNow = true }
-	m.hold.slot, m.freeze.slot = m.slot.named, m.slot.named
-	m.journal.inform = m.outbox.inform
-	m.reporter = &reporter{core: c, undecided: m.validator.undecided}
-	m.leave.idle = []func() bool{m.reporter.idle, m.hold.idle, m.hooks.idle, m.requestors.work.Idle, m.outbox.idle, m.inquiries.idle, m.target.Idle}
+	c.control.run = m
+	c.control.begin()
 	return m
 }
 
-// newWork is what the worker does for the requestor. Only a maintenance that names work comes to it, and no worker that
-// did not know work has taken one: there is no history without it to go on with.
-func newWork(c core) *work.Work {
-	return &work.Work{Host: work.Host{
-		Life: c.clock.life, Plan: func() *validation.Work { return c.prepared.Work }, Subject: c.subject,
-		Change: c.journal.change, Note: c.journal.note, Waiting: c.journal.waiting, AwaitUpTo: c.clock.awaitUpTo,
-	}}
+func (m *maintenance) takeOutOfService() error {
+	return m.hold.takeOutOfService(m.requestors.work.Succeeded)
 }
 
-// newTarget is how far the plans that share the maintenance want it to go. A maintenance of its own comes to none of it.
-func newTarget(m *maintenance) *target.Target {
-	return &target.Target{Host: target.Host{
-		Lockstep: func() string { return api.LockstepID(m.cluster) },
-		Shared:   func() bool { return m.spec.Lockstep },
-		Status:   m.journal.status,
-		Ends: func() bool {
-			return m.stop.refuse() != nil || m.journal.ending() != nil || m.journal.phase() == api.Validating
-		},
-		ThisRun: m.thisRun,
-		Refused: func(why error) {
-			m.journal.received(api.SignalTarget, api.Message{}, api.Ignored, ignored+why.Error())
-		},
-		Change:  m.journal.change,
-		Enter:   func(phase api.Phase) { m.journal.enter(phase, "") },
-		Waiting: m.journal.waiting,
-		Show:    func() { m.announcer.showPhase(); m.announcer.showConditions() },
-		Follow:  m.requestors.show,
-		Join:    m.slot.join,
-		Life:    m.clock.life,
-		Await: func(condition func() bool) error {
-			if err := m.stop.await(func() bool { return condition() || m.leave.due() }); err != nil || condition() {
-				return err
-			}
-			return errContinue
-		},
-		AwaitUpTo: m.clock.awaitUpTo,
-	}}
-}
+func (m *maintenance) validate() error { return m.validator.validate(m.drainer.plan()) }
 
-func (m *maintenance) validate() error { return m.validator.validate(m.hold.BootID) }
+// idle reports that nothing is under way that would be lost with this run.
+func (m *maintenance) idle() bool {
+	return m.plans.idle() && m.hold.idle() && m.hooks.idle() && m.requestors.work.idle() && m.outbox.idle() && m.admission.idle()
+}
 
 // step is one part of the procedure.
 type step struct {

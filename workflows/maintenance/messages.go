@@ -11,7 +11,7 @@ import (
 	"drydock/workflows/inbox"
 )
 
-// handlers are the messages of people and scripts, in a fixed order, since they are registered by workflow code.
+// handlers are the messages of people and scripts, in a fixed order: workflow code registers them.
 func (m *maintenance) handlers() []inbox.Handler {
 	return []inbox.Handler{
 		inbox.On(api.MsgDone, unlessEnding(m, m.requestors.checkDone), m.requestors.applyDone),
@@ -24,12 +24,12 @@ func (m *maintenance) handlers() []inbox.Handler {
 		inbox.On(api.MsgJoin, unlessEnding(m, m.requestors.checkJoin), m.requestors.applyJoin),
 		inbox.On(api.MsgLeave, unlessEnding(m, m.requestors.checkLeave), m.requestors.applyLeave),
 		inbox.On(api.MsgEscalate, unlessEnding(m, m.drainer.checkEscalate), m.drainer.applyEscalate),
-		inbox.On(api.MsgSkipPod, unlessEnding(m, m.exceptions.checkSkipPod), m.exceptions.applySkipPod),
-		inbox.On(api.MsgConsent, unlessEnding(m, m.exceptions.checkConsent), m.exceptions.applyConsent).Since(changeConsent),
-		inbox.On(api.MsgReschedule, unlessEnding(m, m.approval.checkReschedule), m.approval.applyReschedule).Since(changeReschedule),
+		inbox.On(api.MsgSkipPod, unlessEnding(m, m.drainer.checkSkipPod), m.drainer.applySkipPod),
+		inbox.On(api.MsgConsent, unlessEnding(m, m.drainer.checkConsent), m.drainer.applyConsent).Since(changeConsent),
+		inbox.On(api.MsgReschedule, unlessEnding(m, m.admission.checkReschedule), m.admission.applyReschedule).Since(changeReschedule),
 		inbox.On(api.MsgRetryNow, unlessEnding(m, m.drainer.checkRetryNow), m.drainer.applyRetryNow),
-		inbox.On(api.MsgApprove, unlessEnding(m, m.approval.checkDecision), m.approval.applyApprove),
-		inbox.On(api.MsgDeny, unlessEnding(m, m.approval.checkDecision), m.approval.applyDeny),
+		inbox.On(api.MsgApprove, unlessEnding(m, m.admission.checkDecision), m.admission.applyApprove),
+		inbox.On(api.MsgDeny, unlessEnding(m, m.admission.checkDecision), m.admission.applyDeny),
 		inbox.On(api.MsgValidated, unlessEnding(m, m.validator.checkValidated), m.validator.applyValidated),
 		inbox.On(api.MsgValidationFailed, unlessEnding(m, m.validator.checkValidationFailed), m.validator.applyValidationFailed),
 		inbox.On(api.MsgHookDone, unlessEnding(m, m.checkHookDone), m.applyHookDone),
@@ -48,17 +48,9 @@ func (m *maintenance) listen(root workflow.Context) error {
 		workflow.QueryHandlerOptions{Description: "the slot it asks for or holds, for a scheduler that begins anew"}); err != nil {
 		return err
 	}
-	in := inbox.New(m.clock.life, inbox.Ears{
-		Known: m.journal.knows,
-		Applied: func(name string, who api.Message, effect string) {
-			m.journal.received(name, who, outcomeOf(effect), effect)
-		},
-		Refused: func(name string, who api.Message, outcome api.Outcome, why error) {
-			m.journal.received(name, who, outcome, ignored+why.Error())
-		},
-	})
+	in := inbox.New(m.control.life, m.journal)
 	for _, h := range m.handlers() {
-		if err := in.Take(h.Answered(answerFrom(m.journal))); err != nil {
+		if err := in.Take(m.journal, h.Answered(m.journal)); err != nil {
 			return err
 		}
 	}
@@ -66,13 +58,12 @@ func (m *maintenance) listen(root workflow.Context) error {
 		inbox.Receive(in, kind, func(a api.SlotAnswer) { m.slot.answered(kind, a) })
 	}
 	inbox.Receive(in, api.SignalNodeChanged, m.hold.changed)
-	inbox.Receive(in, api.SignalHold, m.freeze.told)
+	inbox.Receive(in, api.SignalHold, m.control.takeFreeze)
 	inbox.Receive(in, api.SignalDrainBlocked, m.blocked)
-	inbox.Receive(in, api.SignalTarget, m.target.Receive)
-	m.clock.unread = in.Unread
-	m.leave.idle = append(m.leave.idle, func() bool { return !in.Unread() })
+	inbox.Receive(in, api.SignalTarget, m.plans.receive)
+	m.control.inbox = in
 	in.Open(nil)
-	workflow.GoNamed(m.clock.life, "cancellation", func(ctx workflow.Context) {
+	workflow.GoNamed(m.control.life, "cancellation", func(ctx workflow.Context) {
 		root.Done().Receive(ctx, nil)
 		effect := m.applyCancel(api.Cancel{})
 		m.journal.received("cancellation of the workflow", api.Message{}, outcomeOf(effect), effect)
@@ -80,7 +71,7 @@ func (m *maintenance) listen(root workflow.Context) error {
 	return nil
 }
 
-// ignored begins the effect of a message that had none.
+// ignored is how the effect of a message that had none begins.
 const ignored = "ignored: "
 
 func outcomeOf(effect string) api.Outcome {
@@ -94,36 +85,34 @@ func outcomeOf(effect string) api.Outcome {
 	}
 }
 
-// answerFrom returns what the sender of an update hears: of a message that is judged, what became of it.
-func answerFrom(j *journal) func(ctx workflow.Context, effect string) (string, error) {
-	return func(ctx workflow.Context, effect string) (string, error) {
-		if outcomeOf(effect) != api.Judged || !changed(ctx, changeJudgedAnswer) {
-			return effect, nil
-		}
-		v := j.judging[len(j.judging)-1]
-		ctx, _ = workflow.NewDisconnectedContext(ctx) // a maintenance that is cancelled says so
-		if err := workflow.Await(ctx, func() bool { return v.effect != "" }); err != nil {
-			return "", err
-		}
-		if why, refused := strings.CutPrefix(v.effect, ignored); refused {
-			return "", errors.New(why)
-		}
-		return v.effect, nil
+// Answer is what the sender of an update gets: of a message that is judged, what became of it.
+func (j *journal) Answer(ctx workflow.Context, effect string) (string, error) {
+	if outcomeOf(effect) != api.Judged || !changed(ctx, changeJudgedAnswer) {
+		return effect, nil
 	}
+	v := j.judging[len(j.judging)-1]
+	ctx, _ = workflow.NewDisconnectedContext(ctx) // a maintenance that is cancelled says so
+	if err := workflow.Await(ctx, func() bool { return v.effect != "" }); err != nil {
+		return "", err
+	}
+	if why, refused := strings.CutPrefix(v.effect, ignored); refused {
+		return "", errors.New(why)
+	}
+	return v.effect, nil
 }
 
-// unlessEnding refuses a message once it is decided that the maintenance ends: whoever decided that was told so.
+// unlessEnding refuses a message once it is decided that the maintenance ends.
 func unlessEnding[T any](m *maintenance, check func(T) error) func(T) error {
-	return func(payload T) error { return firstOf(m.stop.refuse(), check(payload)) }
+	return func(payload T) error { return firstOf(m.control.refuse(), check(payload)) }
 }
 
-// blocked takes what an activity says keeps it from ending: the preflight's, the validation's or the drain's.
+// blocked takes what keeps an activity from ending: the preflight, the validation or the drain.
 func (m *maintenance) blocked(p api.DrainProgress) {
 	switch phase := m.journal.phase(); {
-	case m.preflighter.waits:
-		m.preflighter.stoppedBy(p)
-	case m.outOfService.Waits():
-		m.outOfService.Blocked(p)
+	case m.admission.inPreflight:
+		m.admission.preflightBlocked(p)
+	case m.hold.moving:
+		m.hold.leftBehind(p)
 	case phase == api.Validating:
 		m.validator.notYet(p)
 	case phase == api.Draining, phase == api.WaitingForPods:
@@ -133,21 +122,21 @@ func (m *maintenance) blocked(p api.DrainProgress) {
 
 // checkHookDone and applyHookDone are about a hook, or about work that somebody does, as a hook of kind signal.
 func (m *maintenance) checkHookDone(p api.HookMessage) error {
-	if m.requestors.work.AwaitsWord(p.Hook) {
+	if m.requestors.work.awaitsWord(p.Hook) {
 		return m.thisRun(p.Run)
 	}
 	return m.hooks.checkDone(p)
 }
 
 func (m *maintenance) applyHookDone(p api.HookMessage) string {
-	if !m.requestors.work.AwaitsWord(p.Hook) {
+	if !m.requestors.work.awaitsWord(p.Hook) {
 		return m.hooks.applyDone(p)
 	}
 	word, effect := "declared done", "is done"
 	if p.Failed {
 		word, effect = "declared failed", "has failed"
 	}
-	m.requestors.work.Speak(!p.Failed, sentence(word, p.By, p.Comment))
+	m.requestors.work.speak(!p.Failed, sentence(word, p.By, p.Comment))
 	return "work " + p.Hook + " " + effect
 }
 
@@ -166,7 +155,7 @@ func (m *maintenance) applyRetry(api.Simple) string {
 }
 
 func (m *maintenance) checkCancel(p api.Cancel) error {
-	if err := firstOf(m.thisRun(p.Run), m.stop.refuse(), m.journal.ending()); err != nil {
+	if err := firstOf(m.thisRun(p.Run), m.control.refuse(), m.journal.ending()); err != nil {
 		return err
 	}
 	if p.BeforeReady && p.Release {
@@ -187,18 +176,18 @@ var errLeftAlone = errors.New("the node is Ready or past that: it is finished (b
 // service until somebody asks for its release.
 func (m *maintenance) applyCancel(p api.Cancel) string {
 	why := bounds.Cut(sentence("cancelled", p.By, p.Comment), bounds.Text)
-	if m.journal.ending() != nil || m.stop.refuse() != nil {
+	if m.journal.ending() != nil || m.control.refuse() != nil {
 		return ignored + errEnding.Error()
 	}
 	if !m.journal.heldByRequestor() {
-		m.stop.cancel(why)
+		m.control.cancel(why)
 		return "the maintenance is undone"
 	}
 	if p.BeforeReady {
 		return ignored + errLeftAlone.Error()
 	}
 	if p.Release {
-		m.stop.releaseNode(why)
+		m.control.releaseNode(why)
 		return "the node is released"
 	}
 	if m.journal.phase() == api.Ready {

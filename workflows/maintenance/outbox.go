@@ -15,12 +15,12 @@ import (
 	"drydock/workflows/call"
 )
 
-// outbox tells the channels' workflows that there is something new. They read here what it is and outlive the
+// outbox signals the channels' workflows that there is something new. They read here what it is and outlive the
 // maintenance, so that a dead channel never delays a node.
 type outbox struct {
 	*identity
 	journal  *journal
-	clock    *clock
+	control  *control
 	channels []*channel
 	// known are the channels' workflows that a run before this one started, by channel.
 	known map[string]string
@@ -30,13 +30,13 @@ type outbox struct {
 type channel struct {
 	notices.Channel
 	id string
-	// news are the events that its workflow was not told of yet; wanted, that the channel wants one of them.
+	// news are the events that its workflow does not know yet; wanted: the channel wants one of them.
 	news    []notices.Event
 	wanted  bool
 	started bool
 }
 
-// open begins to tell the channels that want to hear of this maintenance at all.
+// open begins to feed the channels that want events of this maintenance.
 func (o *outbox) open() {
 	o.journal.change(func(s *api.Status) { s.Groups = o.prepared.Groups })
 	for _, known := range o.prepared.Channels {
@@ -55,12 +55,12 @@ func (o *outbox) open() {
 				s.Tells = append(s.Tells, known.Name)
 			}
 		})
-		workflow.GoNamed(o.clock.life, "channel "+known.Name, func(ctx workflow.Context) { o.feed(ctx, c) })
+		workflow.GoNamed(o.control.life, "channel "+known.Name, func(ctx workflow.Context) { o.feed(ctx, c) })
 	}
 }
 
-// inform takes an event for every channel. A channel's workflow begins with the first one that the channel wants.
-func (o *outbox) inform(e notices.Event) {
+// put takes an event for every channel. A channel's workflow begins with the first one that the channel wants.
+func (o *outbox) put(e notices.Event) {
 	for _, c := range o.channels {
 		if c.started || c.wanted || c.Filter.Wants(e) {
 			c.news, c.wanted = append(c.news, e), true
@@ -68,7 +68,7 @@ func (o *outbox) inform(e notices.Event) {
 	}
 }
 
-// feed tells a channel's workflow of what is new, however much that is by then, at once.
+// feed signals a channel's workflow, once for all that is new.
 func (o *outbox) feed(ctx workflow.Context, c *channel) {
 	for {
 		if err := workflow.Await(ctx, func() bool { return len(c.news) > 0 }); err != nil {
@@ -77,7 +77,7 @@ func (o *outbox) feed(ctx workflow.Context, c *channel) {
 		news := c.news
 		err := o.pass(ctx, c, news[len(news)-1])
 		if err != nil {
-			workflow.GetLogger(ctx).Warn("a channel was not told", "channel", c.Name, "events", len(news), "error", err)
+			workflow.GetLogger(ctx).Warn("a channel did not get its events", "channel", c.Name, "events", len(news), "error", err)
 		}
 		for _, e := range news {
 			o.note(c, e, err)
@@ -86,19 +86,19 @@ func (o *outbox) feed(ctx workflow.Context, c *channel) {
 	}
 }
 
-// note keeps account of what a channel's workflow was told to look for; what becomes of it is that one's to know.
+// note records which event a channel's workflow is to read; that workflow knows what becomes of it.
 func (o *outbox) note(c *channel, e notices.Event, err error) {
 	if !c.Filter.Wants(e) {
 		return
 	}
-	told := api.ChannelTold{At: o.clock.now(), Channel: c.Name, Event: e.ID, State: e.State, Outcome: api.HandedOver}
+	record := api.ChannelTold{At: o.control.now(), Channel: c.Name, Event: e.ID, State: e.State, Outcome: api.HandedOver}
 	if err != nil {
-		told.Outcome = bounds.Cut("not handed over: "+call.Cause(err), bounds.Text)
+		record.Outcome = bounds.Cut("not handed over: "+call.Cause(err), bounds.Text)
 	}
-	o.journal.change(func(s *api.Status) { s.Channels = bounded(s.Channels, told) })
+	o.journal.change(func(s *api.Status) { s.Channels = bounded(s.Channels, record) })
 }
 
-// pass tells the channel's workflow up to which event there is something to read.
+// pass says up to which event there is something to read.
 func (o *outbox) pass(ctx workflow.Context, c *channel, latest notices.Event) error {
 	if c.started {
 		return workflow.SignalExternalWorkflow(ctx, c.id, "", api.SignalEvent, api.Moment{Sequence: latest.Sequence, At: latest.At}).Get(ctx, nil)
@@ -114,7 +114,6 @@ func (o *outbox) pass(ctx workflow.Context, c *channel, latest notices.Event) er
 	return err
 }
 
-// started are the channels' workflows that were started, by channel.
 func (o *outbox) started() map[string]string {
 	all := map[string]string{}
 	for _, c := range o.channels {
@@ -125,14 +124,13 @@ func (o *outbox) started() map[string]string {
 	return all
 }
 
-// idle tells that the channels' workflows know all that there is to tell.
+// idle reports whether the channels' workflows know of every event.
 func (o *outbox) idle() bool {
 	return !slices.ContainsFunc(o.channels, func(c *channel) bool { return len(c.news) > 0 })
 }
 
-// flush waits until the channels' workflows know all that there is to tell.
 func (o *outbox) flush() {
-	o.clock.await(o.idle)
+	o.control.awaitAlways(o.idle)
 }
 
 // reference is how other workflows name this maintenance.
@@ -140,7 +138,6 @@ func (i *identity) reference() api.Reference {
 	return api.Reference{WorkflowID: i.workflowID, RunID: i.runID}
 }
 
-// successor is a workflow that outlives the maintenance.
 type successor struct {
 	kind, summary string
 	input         any
@@ -157,7 +154,7 @@ const (
 )
 
 // start starts a successor. Where something else has taken its ID, it is started under a further one; what does the same
-// already, because it was started by hand or before a reset, is as good. It returns the ID.
+// already, because somebody or a run before a reset started it, is as good. It returns the ID.
 func (o *outbox) start(ctx workflow.Context, id string, s successor) (string, error) {
 	var err error
 	for n := 1; n <= maxIDs; n++ {
@@ -183,8 +180,8 @@ func (o *outbox) start(ctx workflow.Context, id string, s successor) (string, er
 	return id, err
 }
 
-// isSame tells whether what has taken an ID is what is to be started. Where that cannot be found out in time, it is not:
-// to be told, or recorded, twice does less harm than not at all.
+// isSame reports whether what has taken an ID is what is to be started. Where that is not known in time, it is not:
+// a message or a record twice does less harm than none.
 func (o *outbox) isSame(ctx workflow.Context, id string, s successor) (same bool, err error) {
 	in := delivery.SameInput{WorkflowID: id, WorkflowType: s.kind, Maintenance: o.reference()}
 	if n, ok := s.input.(api.NotificationInput); ok {
@@ -197,6 +194,6 @@ func (o *outbox) isSame(ctx workflow.Context, id string, s successor) (same bool
 
 // noteOccupied says in the status what keeps a successor from its own ID.
 func (o *outbox) noteOccupied(what string) {
-	workflow.GetLogger(o.clock.life).Error("a workflow that outlives the maintenance has not its own ID", "why", what)
+	workflow.GetLogger(o.control.life).Error("a workflow that outlives the maintenance has not its own ID", "why", what)
 	o.journal.change(func(s *api.Status) { s.Occupied = bounded(s.Occupied, bounds.Cut(what, bounds.Text)) })
 }

@@ -17,29 +17,23 @@ import (
 // problemsNamed is how many problems are named where only a sentence is wanted.
 const problemsNamed = 3
 
-// preflighter looks, before a slot is asked for, at what would stop the drain, and as the specification asks ends the
-// maintenance for it or waits until there is nothing.
-type preflighter struct {
-	core
-	// waits: a preflight is waited for, and what blocks is heard of from it.
-	waits bool
-}
-
-func (p *preflighter) preflight() error {
-	if p.spec.Preflight == spec.PreflightOff {
+// preflight looks, before a slot is asked for, at what would stop the drain, and as the specification asks ends the maintenance for it or
+// waits until there is nothing.
+func (a *admission) preflight() error {
+	if a.spec.Preflight == spec.PreflightOff {
 		return nil
 	}
-	p.journal.enter(api.Pending, "")
-	p.journal.waiting("the preflight")
+	a.journal.enter(api.Pending, "")
+	a.journal.waiting("the preflight")
 	var report preflight.Report
 	var err error
-	if p.spec.Preflight == spec.PreflightFail {
-		report, err = preflights.Check(p.stop.steps, p.spec, nil)
+	if a.spec.Preflight == spec.PreflightFail {
+		report, err = preflights.Check(a.control.steps, a.spec, nil)
 	} else {
-		report, err = p.await()
+		report, err = a.awaitPreflight()
 	}
 	if err != nil {
-		return p.stop.stepFailed(err)
+		return a.control.stepFailed(err)
 	}
 	if report.Has(preflight.NodeMissing) {
 		return ending{Phase: api.Failed, Kind: api.ErrorNodeNotFound, Message: report.Problems[0].String()}
@@ -47,18 +41,18 @@ func (p *preflighter) preflight() error {
 	if report.ProblemCount() > 0 {
 		return ending{Phase: api.Failed, Kind: api.ErrorPreflightFailed, Message: "the drain would be stopped: " + report.Summary(problemsNamed)}
 	}
-	p.journal.note("preflight: nothing would stop the drain")
+	a.journal.note("preflight: nothing would stop the drain")
 	return nil
 }
 
-// await waits until nothing would stop the drain.
-func (p *preflighter) await() (preflight.Report, error) {
-	p.waits = true
-	defer func() { p.waits = false }()
+// awaitPreflight waits until nothing would stop the drain.
+func (a *admission) awaitPreflight() (preflight.Report, error) {
+	a.inPreflight = true
+	defer func() { a.inPreflight = false }()
 	var report preflight.Report
-	ctx := call.In(call.Long(p.stop.steps, "wait until nothing would stop a drain of "+p.spec.Node), api.LanePreflights)
+	ctx := call.In(call.Long(a.control.steps, "wait until nothing would stop a drain of "+a.spec.Node), api.LanePreflights)
 	err := workflow.ExecuteActivity(ctx, call.Preflights.AwaitPreflight, preflightactivity.Input{
-		Node: p.spec.Node, Drain: p.spec.Judged(), WaitsForPods: p.spec.WaitForPodCompletion != nil, BlockedSignal: api.SignalDrainBlocked,
+		Node: a.spec.Node, Drain: a.spec.Judged(), WaitsForPods: a.spec.WaitForPodCompletion != nil, BlockedSignal: api.SignalDrainBlocked,
 	}).Get(ctx, &report)
 	if err == nil && report.ProblemCount() > 0 && !report.Has(preflight.NodeMissing) {
 		err = errors.New("the preflight ended before its time")
@@ -66,10 +60,10 @@ func (p *preflighter) await() (preflight.Report, error) {
 	return report, err
 }
 
-// stoppedBy shows what a preflight waits for.
-func (p *preflighter) stoppedBy(progress api.DrainProgress) {
+// preflightBlocked shows what a preflight waits for.
+func (a *admission) preflightBlocked(progress api.DrainProgress) {
 	if len(progress.Blockers) == 0 {
-		p.journal.waiting("the preflight")
+		a.journal.waiting("the preflight")
 		return
 	}
 	first := progress.Blockers[0]
@@ -77,5 +71,5 @@ func (p *preflighter) stoppedBy(progress api.DrainProgress) {
 	if more := len(progress.Blockers) - 1 + progress.MoreBlockers; more > 0 {
 		text += fmt.Sprintf(" (and %d more)", more)
 	}
-	p.journal.waiting(text)
+	a.journal.waiting(text)
 }

@@ -18,11 +18,8 @@ const (
 	backoffLast  = time.Hour
 )
 
-// releaser gives the node and the slot back: at the end, and where a maintenance begins again with the slot.
-type releaser struct{ *maintenance }
-
 // restart gives a node back whose maintenance begins again with the slot.
-func (m releaser) restart() error {
+func (m *maintenance) restart() error {
 	var err error
 	switch {
 	case errors.Is(m.restarting, errGivenBack):
@@ -38,9 +35,9 @@ func (m releaser) restart() error {
 	return err
 }
 
-// giveBack releases the node and its slot, and says when the next attempt begins, so that one bad budget never stops a
-// fleet.
-func (m releaser) giveBack() error {
+// giveBack releases the node and its slot, and says when the next attempt begins, so that one bad budget never stops
+// other nodes.
+func (m *maintenance) giveBack() error {
 	attempt, pause := m.journal.status().Attempt, backoffFirst
 	for range min(attempt-1, 10) {
 		pause = min(2*pause, backoffLast)
@@ -48,26 +45,28 @@ func (m releaser) giveBack() error {
 	reason := fmt.Sprintf("the node could not be emptied in time (attempt %d) and is given back; next attempt in %s", attempt, pause)
 	// From here on there is no drain that a message could be about.
 	m.journal.enter(api.Pending, reason)
-	if err := m.freeze.proceed(); err != nil {
+	if err := m.control.proceed(); err != nil {
 		return err
 	}
 	if _, err := m.releaseNode(nodeevent.Event{Reason: "GivenBack", Message: reason, Warning: true}, nil); err != nil {
 		return err
 	}
 	m.hooks.cleanUp(false)
-	m.journal.tell(notices.MaintenanceScheduled, reason)
-	m.announcer.showConditions()
+	m.journal.announce(notices.MaintenanceScheduled, reason)
+	m.hold.showConditions()
 	m.drainer.endAttempt()
 	m.drainer.retryNow = false
-	next := m.clock.now().Add(pause)
+	next := m.control.now().Add(pause)
 	m.journal.change(func(s *api.Status) { s.NextAttemptAt = &next })
 	return nil
 }
 
 // loseSlot is what follows when the scheduler knows of no slot that the maintenance holds: the node may be another's by
 // now, and what was done to it does not count.
-func (m releaser) loseSlot() error {
-	m.stop.startOver()
+func (m *maintenance) loseSlot() error {
+	if m.control.reason == slotLost {
+		m.control.begin()
+	}
 	m.journal.enter(api.Pending, "the scheduler does not know its slot; asking again")
 	if _, err := m.releaseNode(nodeevent.Event{
 		Reason: "SlotLost", Warning: true, Message: m.summary() + ": slot lost; asking again",
@@ -79,21 +78,21 @@ func (m releaser) loseSlot() error {
 	m.drainer.endAttempt()
 	m.validator.Undecided = ""
 	if m.spec.Lockstep {
-		m.announcer.Shown = ""
+		m.hold.Shown = ""
 	}
 	m.journal.change(func(s *api.Status) { s.ReadyDeadline, s.Validation, s.Failure = nil, nil, "" })
-	return m.stop.decided()
+	return m.control.decided()
 }
 
 // backOff waits before the next attempt, unless somebody wants it now.
-func (m releaser) backOff() error {
+func (m *maintenance) backOff() error {
 	next := m.journal.status().NextAttemptAt
 	if next == nil {
 		return nil
 	}
 	m.journal.waiting("the next attempt at " + instant(*next))
-	woken, err := m.stop.awaitUpTo(next.Sub(m.clock.now()), "back off before the next attempt", func() bool {
-		return m.drainer.retryNow || m.leave.due()
+	woken, err := m.control.awaitUpTo(next.Sub(m.control.now()), "back off before the next attempt", func() bool {
+		return m.drainer.retryNow || m.control.shouldContinue()
 	})
 	if err == nil && woken && !m.drainer.retryNow {
 		return errContinue
@@ -103,7 +102,7 @@ func (m releaser) backOff() error {
 }
 
 // beforeRelease calls the last hooks. The node stays out of service where one of them fails, until somebody decides.
-func (m releaser) beforeRelease() error {
+func (m *maintenance) beforeRelease() error {
 	names := m.spec.Hooks.BeforeRelease
 	if len(names) == 0 {
 		return nil
@@ -111,13 +110,13 @@ func (m releaser) beforeRelease() error {
 	if m.journal.phase() != api.Validating {
 		// From here on the requestor has no say any more.
 		m.journal.enter(api.Validating, "the hooks before the release")
-		m.announcer.showPhase()
+		m.hold.showPhase()
 	}
 	for {
 		why := m.validator.Undecided // by a run before this one
 		if why == "" {
 			err := m.hooks.callAll(hookBeforeRelease, names)
-			if over := m.stop.decided(); over != nil || err == nil {
+			if over := m.control.decided(); over != nil || err == nil {
 				return over
 			}
 			why = fmt.Sprintf("before the release: %v", err)
@@ -129,46 +128,45 @@ func (m releaser) beforeRelease() error {
 	}
 }
 
-// beginEnd says how the maintenance ends, before anything is undone.
-func (m releaser) beginEnd(end ending) {
+// beginEnd records how the maintenance ends, before anything is undone.
+func (m *maintenance) beginEnd(end ending) {
 	m.end = &end
-	m.stop.end()
-	m.inquiries.dismiss()
-	m.approval.dismissWords(ignored + errEnding.Error())
+	m.control.end()
+	m.admission.dismiss()
 	m.journal.change(func(s *api.Status) { s.ReadyDeadline, s.Failure = nil, end.Message })
-	m.journal.tellEnd(end)
+	m.journal.announceEnd(end)
 }
 
 // bringBack undoes what was done, whatever the end, and enters the end. It runs on a context that no cancellation
 // reaches, and repeats until it has succeeded or the node is gone, in further runs if need be.
-func (m releaser) bringBack() error {
+func (m *maintenance) bringBack() error {
 	if m.hold.Touched || m.slot.isAsked() {
 		if err := m.undo(); err != nil {
 			return err
 		}
 	}
-	m.announcer.hideConditions()
+	m.hold.hideConditions()
 	m.hooks.cleanUp(m.end.Phase == api.Completed)
 	m.journal.waiting("")
 	m.journal.enter(m.end.Phase, m.end.Message)
-	m.journal.tellEnded(*m.end)
+	m.journal.announceEnded(*m.end)
 	return nil
 }
 
 // undo gives the node and the slot back. A node that is gone by then ends a completed maintenance otherwise.
-func (m releaser) undo() error {
+func (m *maintenance) undo() error {
 	end := *m.end
 	if m.journal.phase() != api.Releasing { // otherwise a run before this one began
 		m.journal.enter(api.Releasing, end.Message)
 	}
-	m.freeze.awaitThaw()
+	m.control.awaitThaw()
 	message := m.summary() + ": " + string(end.Phase)
 	if end.Message != "" {
 		message += ": " + end.Message
 	}
 	var plan *node.Signal
 	if end.Phase == api.Completed {
-		plan = m.reporter.backSignal()
+		plan = m.plans.backSignal()
 	}
 	gone, err := m.releaseNode(nodeevent.Event{
 		Reason: "Maintenance" + string(end.Phase), Message: message, Warning: end.Phase == api.Failed,
@@ -184,8 +182,8 @@ func (m releaser) undo() error {
 	return err
 }
 
-// releaseNode takes the mark off the node, gives the slot back, and then tells the plan, where there is one to be told.
-func (m releaser) releaseNode(event nodeevent.Event, plan *node.Signal) (gone bool, err error) {
+// releaseNode takes the mark off the node, gives the slot back, and then signals the plan, where there is one.
+func (m *maintenance) releaseNode(event nodeevent.Event, plan *node.Signal) (gone bool, err error) {
 	if !m.hold.Touched {
 		return false, nil
 	}
@@ -198,13 +196,13 @@ func (m releaser) releaseNode(event nodeevent.Event, plan *node.Signal) (gone bo
 
 // keepRecord has the audit record kept by a workflow of its own, which reads here what happened: however long a sink is
 // away, the node's next maintenance may begin.
-func (m releaser) keepRecord() {
+func (m *maintenance) keepRecord() {
 	if !m.prepared.Audited {
 		return
 	}
 	id := api.AuditRecordID(m.cluster, m.spec.Node, m.spec.Requestor, m.runID)
 	child := successor{kind: api.AuditRecordType, summary: "keeps the audit record of the " + m.summary(), input: m.reference()}
-	if _, err := m.outbox.start(m.clock.life, id, child); err != nil {
+	if _, err := m.outbox.start(m.control.life, id, child); err != nil {
 		m.outbox.noteOccupied("the audit record is not kept: " + call.Cause(err))
 	}
 }

@@ -10,17 +10,13 @@ import (
 	"drydock/api"
 	"drydock/rules/notices"
 	"drydock/rules/spec"
-	"drydock/workflows/maintenance/target"
-	"drydock/workflows/maintenance/work"
 )
 
 // requestors are those who work on the node while it is Ready, and the work that the worker does for the first of them.
 type requestors struct {
-	core
-	work   *work.Work
-	target *target.Target
-	// handed hears that the node is given to its requestors, for the first time or again.
-	handed func()
+	*core
+	work  *work
+	plans *plans
 }
 
 // holdForRequestors keeps the node out of service until all requestors are done, or somebody decides otherwise.
@@ -29,15 +25,15 @@ func (r *requestors) holdForRequestors() error {
 		r.journal.change(func(s *api.Status) { s.StartedAt = nil }) // of an attempt before this one
 		r.journal.enter(api.Ready, "")
 		r.handOver("")
-		r.work.Ask()
+		r.work.ask()
 	}
 	for {
 		ready := r.journal.phase() == api.Ready && !r.allDone()
-		if ready && r.target.Turn(func() { r.handOver("") }, func() { r.setDeadline(0) }) {
+		if ready && r.plans.turn(func() { r.handOver("") }, func() { r.setDeadline(0) }) {
 			return errRaised
 		}
-		r.announcer.showPhase()
-		r.announcer.showConditions()
+		r.hold.showPhase()
+		r.hold.showConditions()
 		if err := r.startWork(); err != nil {
 			return err
 		}
@@ -50,7 +46,7 @@ func (r *requestors) holdForRequestors() error {
 		switch {
 		case r.allDone():
 			return nil
-		case r.leave.due():
+		case r.control.shouldContinue():
 			return errContinue
 		case overdue && r.spec.OnReadyTimeout == spec.ReleaseOnTimeout:
 			r.journal.note("held past readyTimeout; released, as onReadyTimeout says")
@@ -63,11 +59,11 @@ func (r *requestors) holdForRequestors() error {
 
 // handOver gives the node to its requestors. One that plans share is theirs once nothing more is to be drained.
 func (r *requestors) handOver(why string) {
-	if !r.target.Gives() {
+	if !r.plans.gives() {
 		return
 	}
-	r.handed()
-	r.journal.tell(notices.ObjectsDrained, why)
+	r.hold.Moved = false
+	r.journal.announce(notices.ObjectsDrained, why)
 	r.setDeadline(r.spec.ReadyTimeout.Std())
 }
 
@@ -76,22 +72,22 @@ func (r *requestors) await() (overdue bool, err error) {
 	before := r.journal.status()
 	matters := func() bool {
 		now := r.journal.status()
-		return r.allDone() || r.leave.due() || now.Phase != before.Phase || now.ReadyDeadline != before.ReadyDeadline ||
-			r.work.Settled() || r.work.Open && !r.wantsWork() ||
-			now.Phase == api.Ready && r.target.Turns()
+		return r.allDone() || r.control.shouldContinue() || now.Phase != before.Phase || now.ReadyDeadline != before.ReadyDeadline ||
+			r.work.isSettled() || r.work.Open && !r.wantsWork() ||
+			now.Phase == api.Ready && r.plans.turns()
 	}
 	if before.Phase != api.Ready || before.ReadyDeadline == nil {
-		return false, r.stop.await(matters)
+		return false, r.control.await(matters)
 	}
-	left := before.ReadyDeadline.Sub(r.clock.now())
+	left := before.ReadyDeadline.Sub(r.control.now())
 	if left <= 0 {
-		return true, r.stop.decided()
+		return true, r.control.decided()
 	}
-	ok, err := r.stop.awaitUpTo(left, "readyTimeout", matters)
+	ok, err := r.control.awaitUpTo(left, "readyTimeout", matters)
 	return !ok, err
 }
 
-// wantsWork tells that the worker is to do the work: nobody has said yet how that ended.
+// wantsWork reports whether the worker is to do the work: nobody has said yet how that ended.
 func (r *requestors) wantsWork() bool {
 	place, err := r.find("")
 	return r.journal.phase() == api.Ready && err == nil && r.journal.status().Requestors[place].DoneAt == nil
@@ -101,14 +97,14 @@ func (r *requestors) wantsWork() bool {
 // for which a freeze is waited out.
 func (r *requestors) startWork() error {
 	if r.work.Due && r.wantsWork() {
-		if err := r.freeze.proceed(); err != nil {
+		if err := r.control.proceed(); err != nil {
 			return err
 		}
 	}
-	if deadline := r.journal.status().ReadyDeadline; !r.wantsWork() || deadline != nil && !deadline.After(r.clock.now()) {
+	if deadline := r.journal.status().ReadyDeadline; !r.wantsWork() || deadline != nil && !deadline.After(r.control.now()) {
 		return nil // somebody did it meanwhile, or has it no more
 	}
-	r.work.Start()
+	r.work.start()
 	return nil
 }
 
@@ -116,9 +112,9 @@ func (r *requestors) startWork() error {
 // Ready no more, or somebody said how the work ended.
 func (r *requestors) endWork(overdue bool, err error) {
 	switch {
-	case r.work.Settled():
+	case r.work.isSettled():
 		ready := r.wantsWork() && err == nil
-		result := r.work.Take()
+		result := r.work.take()
 		switch {
 		case ready && result.OK:
 			r.applyDone(api.Done{})
@@ -126,11 +122,11 @@ func (r *requestors) endWork(overdue bool, err error) {
 			r.journal.requestorFailed("work " + r.spec.Work + " " + sentence("failed: "+result.Message, "", result.Output))
 		}
 	case err != nil:
-		r.work.End("the maintenance ends or begins again")
+		r.work.end("the maintenance ends or begins again")
 	case overdue:
-		r.work.End("the node was held past readyTimeout")
+		r.work.end("the node was held past readyTimeout")
 	case !r.wantsWork():
-		r.work.End("somebody said how it ended, or took the node back")
+		r.work.end("somebody said how it ended, or took the node back")
 	}
 }
 
@@ -139,7 +135,7 @@ func (r *requestors) setDeadline(hold time.Duration) {
 	r.journal.change(func(s *api.Status) {
 		s.ReadyDeadline = nil
 		if hold > 0 {
-			deadline := r.clock.now().Add(hold)
+			deadline := r.control.now().Add(hold)
 			s.ReadyDeadline = &deadline
 		}
 	})
@@ -164,22 +160,22 @@ func (r *requestors) waitedFor() string {
 		}
 	}
 	who := strings.Join(open, ", ")
-	if running := r.work.Waits(); running != "" {
+	if running := r.work.waits(); running != "" {
 		others := slices.DeleteFunc(open, func(name string) bool { return name == r.spec.Requestor })
 		if len(others) > 0 {
 			running += fmt.Sprintf(`; and "done" or "failed" from %s`, strings.Join(others, ", "))
 		}
 		return running
 	}
-	if plans := r.target.Waited(); plans != "" && r.journal.phase() == api.Ready {
+	if plans := r.plans.waited(); plans != "" && r.journal.phase() == api.Ready {
 		return plans
 	}
 	if r.journal.phase() == api.RequestorFailed {
 		return fmt.Sprintf(`a decision: "retry" or "done" from %s, or "cancel" with release`, who)
 	}
 	said := fmt.Sprintf(`"done" or "failed" from %s`, who)
-	if len(r.target.Plans) > 0 {
-		return fmt.Sprintf("stage Complete of %s, or %s", strings.Join(r.target.Plans, ", "), said)
+	if len(r.plans.Plans) > 0 {
+		return fmt.Sprintf("stage Complete of %s, or %s", strings.Join(r.plans.Plans, ", "), said)
 	}
 	return said
 }
@@ -196,7 +192,6 @@ func (r *requestors) find(name string) (place int, err error) {
 	return place, nil
 }
 
-// add makes somebody share the maintenance, who is not done.
 func (r *requestors) add(name string) {
 	r.journal.change(func(s *api.Status) {
 		if place, err := r.find(name); err == nil {
@@ -221,7 +216,7 @@ func (r *requestors) applyDone(p api.Done) string {
 	if one.DoneAt != nil {
 		return "ignored: " + one.Name + " was done already"
 	}
-	now := r.clock.now()
+	now := r.control.now()
 	r.journal.change(func(s *api.Status) { s.Requestors[place].DoneAt = &now })
 	r.show()
 	return one.Name + " is done"
@@ -247,11 +242,10 @@ func (r *requestors) applyFailed(p api.FailedMessage) string {
 	return staysOut
 }
 
-// retry gives the node to its requestors again.
 func (r *requestors) retry() string {
 	r.journal.change(func(s *api.Status) { s.Failure, s.StartedAt = "", nil })
 	r.journal.enter(api.Ready, "retry")
-	r.work.Ask()
+	r.work.ask()
 	r.handOver("retry")
 	r.show()
 	return "the node is Ready again"
@@ -270,24 +264,23 @@ func (r *requestors) checkExtend(p api.Extend) error {
 // applyExtend has the policy judge a hold of another length: it may say how long a node is held at a time.
 func (r *requestors) applyExtend(p api.Extend) string {
 	if p.For == 0 || p.For == r.spec.ReadyTimeout {
-		return extendHold(r, p)
+		return r.extend(p)
 	}
 	asked := func() spec.Maintenance {
 		with := r.spec
 		with.ReadyTimeout = p.For
 		return with
 	}
-	check := func() error { return firstOf(r.stop.refuse(), r.checkExtend(p)) }
-	return r.inquiries.amendSince(changeJudgeExtend, api.MsgExtend, asked, check, func() string { return extendHold(r, p) })
+	return r.admission.amendSince(changeJudgeExtend, api.MsgExtend, asked, func() error { return r.checkExtend(p) }, func() string { return r.extend(p) })
 }
 
-// extendHold moves the deadline of the requestors, never to an earlier time.
-func extendHold(r *requestors, p api.Extend) string {
+// extend moves the deadline of the requestors, never to an earlier time.
+func (r *requestors) extend(p api.Extend) string {
 	hold := p.For.Std()
 	if hold == 0 {
 		hold = r.spec.ReadyTimeout.Std()
 	}
-	deadline := r.clock.now().Add(hold)
+	deadline := r.control.now().Add(hold)
 	r.journal.change(func(s *api.Status) {
 		if deadline.After(*s.ReadyDeadline) {
 			s.ReadyDeadline = &deadline
@@ -307,13 +300,10 @@ func (r *requestors) checkStarted(p api.Started) error {
 }
 
 func (r *requestors) applyStarted(api.Started) string {
-	now := r.clock.now()
+	now := r.control.now()
 	r.journal.change(func(s *api.Status) { s.StartedAt = &now })
 	return "the requestor has begun"
 }
-
-// maxRequestors bounds those who share a maintenance.
-const maxRequestors = spec.MaxRequestors
 
 func (r *requestors) checkJoin(p api.Membership) error {
 	if err := spec.RequestorName(p.Requestor); err != nil {
@@ -322,8 +312,8 @@ func (r *requestors) checkJoin(p api.Membership) error {
 	if place, err := r.find(p.Requestor); err == nil && r.journal.status().Requestors[place].DoneAt == nil {
 		return fmt.Errorf("%s shares this maintenance already", p.Requestor)
 	}
-	if len(r.journal.status().Requestors) >= maxRequestors {
-		return fmt.Errorf("%d requestors share this maintenance already", maxRequestors)
+	if len(r.journal.status().Requestors) >= spec.MaxRequestors {
+		return fmt.Errorf("%d requestors share this maintenance already", spec.MaxRequestors)
 	}
 	if r.journal.phase() == api.Validating {
 		return errors.New("the requestors are done, and the node is validated: start a maintenance of its own")
@@ -342,8 +332,7 @@ func (r *requestors) applyJoin(p api.Membership) string {
 		}
 		return with
 	}
-	check := func() error { return firstOf(r.stop.refuse(), r.checkJoin(p)) }
-	return r.inquiries.amendSince(changeJudgeJoin, api.MsgJoin, asked, check, func() string {
+	return r.admission.amendSince(changeJudgeJoin, api.MsgJoin, asked, func() error { return r.checkJoin(p) }, func() string {
 		r.add(p.Requestor)
 		r.show()
 		return p.Requestor + " shares this maintenance"
@@ -369,7 +358,6 @@ func (r *requestors) applyLeave(p api.Membership) string {
 	return p.Requestor + " no longer shares this maintenance"
 }
 
-// firstOf is the first of the errors.
 func firstOf(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {

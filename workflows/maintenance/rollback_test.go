@@ -18,6 +18,7 @@ import (
 
 	"drydock/api"
 	"drydock/workflows/handover"
+	"drydock/workflows/handover/handovertest"
 	"drydock/workflows/maintenance"
 	"drydock/workflows/testdata/code/v0.1.0/workflows/inbox"
 	older "drydock/workflows/testdata/code/v0.1.0/workflows/maintenance"
@@ -28,7 +29,7 @@ import (
 func TestTheFieldsOf010AreThoseThatItWrites(t *testing.T) {
 	const file = "v0.1.0.txt"
 	var paths []string
-	for _, f := range handover.FieldsOf(reflect.TypeFor[older.State]()) {
+	for _, f := range handovertest.FieldsOf(reflect.TypeFor[older.State]()) {
 		paths = append(paths, f.Path)
 	}
 	want := strings.Join(paths, "\n") + "\n"
@@ -45,11 +46,11 @@ func TestTheFieldsOf010AreThoseThatItWrites(t *testing.T) {
 // TestANewFieldIsLeftOutWhereItSaysNothing: 0.1.0 refuses a field that it does not know.
 func TestANewFieldIsLeftOutWhereItSaysNothing(t *testing.T) {
 	known := map[string]bool{}
-	for _, f := range handover.FieldsOf(reflect.TypeFor[older.State]()) {
+	for _, f := range handovertest.FieldsOf(reflect.TypeFor[older.State]()) {
 		known[f.Path] = true
 	}
 	unused := slices.Clone(maintenance.Contract.Dispensable)
-	for _, f := range handover.FieldsOf(reflect.TypeFor[maintenance.State]()) {
+	for _, f := range handovertest.FieldsOf(reflect.TypeFor[maintenance.State]()) {
 		unused = slices.DeleteFunc(unused, func(path string) bool { return path == f.Path })
 		if !known[f.Path] && !f.Optional && (f.Above() == "" || known[f.Above()]) {
 			t.Errorf("%s is written where it says nothing: give it omitempty or omitzero", f.Path)

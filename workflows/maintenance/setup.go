@@ -19,7 +19,7 @@ import (
 	"drydock/workflows/inbox"
 )
 
-// identity is what a maintenance is: fixed once its input is read.
+// identity is which maintenance this is: fixed once its input is read.
 type identity struct {
 	// cluster is the name in front of IDs, empty where there is one cluster only.
 	cluster    string
@@ -27,9 +27,9 @@ type identity struct {
 	// runID is the first run of the chain: neither a reset nor a continue-as-new changes who a maintenance is. original is
 	// the run that this one is, or was a copy of when somebody reset it.
 	runID, original string
-	// plan is the workflow ID of the plan that began it, empty where none did.
-	plan string
-	spec spec.Maintenance
+	// planID is the workflow ID of the plan that began it, empty where none did.
+	planID string
+	spec   spec.Maintenance
 	// prepared is what the worker's configuration makes of the input.
 	prepared settings.Prepared
 }
@@ -46,7 +46,7 @@ func identityOf(ctx workflow.Context) *identity {
 	}
 	return &identity{
 		cluster:    api.ClusterOf(info.TaskQueueName),
-		plan:       plan,
+		planID:     plan,
 		workflowID: info.WorkflowExecution.ID, runID: cmp.Or(info.FirstRunID, original), original: original,
 	}
 }
@@ -63,7 +63,7 @@ func (i *identity) summary() string {
 	return text
 }
 
-// subject is what hooks and checks are told of the maintenance.
+// subject is the maintenance as hooks and checks see it.
 func (i *identity) subject() checks.Subject {
 	return checks.Subject{
 		Node: i.spec.Node, Requestor: i.spec.Requestor, Reason: i.spec.Reason, Ticket: i.spec.Ticket, Cluster: i.cluster,
@@ -85,11 +85,11 @@ func (m *maintenance) setUp(input []byte) error {
 	if _, err := spec.Decode(input, nil); err != nil {
 		return inbox.InvalidSpec(err)
 	}
-	if err := inbox.Days[spec.Maintenance](m.clock.life, input); err != nil {
+	if err := inbox.Days[spec.Maintenance](m.control.life, input); err != nil {
 		return inbox.InvalidSpec(err)
 	}
-	prepare := workflow.ExecuteLocalActivity(call.Local(m.clock.life), call.Settings.Prepare, json.RawMessage(input))
-	if err := prepare.Get(m.clock.life, &m.prepared); err != nil {
+	prepare := workflow.ExecuteLocalActivity(call.Local(m.control.life), call.Settings.Prepare, json.RawMessage(input))
+	if err := prepare.Get(m.control.life, &m.prepared); err != nil {
 		return fmt.Errorf("preparing: %w", err)
 	}
 	m.journal.change(func(s *api.Status) { s.Starter = m.prepared.Starter })
@@ -100,14 +100,14 @@ func (m *maintenance) setUp(input []byte) error {
 	if m.prepared.Unknown != "" {
 		return inbox.InvalidSpec(errors.New(m.prepared.Unknown))
 	}
-	if err := firstOf(m.checkNotBefore(), m.checkRequestor(m.clock.life)); err != nil {
+	if err := firstOf(m.checkNotBefore(), m.checkRequestor(m.control.life)); err != nil {
 		return inbox.InvalidSpec(err)
 	}
 	m.journal.change(func(s *api.Status) { s.Spec = m.spec })
 	for _, name := range m.spec.Requestors() {
 		m.requestors.add(name) // it may have joined already: messages are read from the first moment on
 	}
-	m.target.Begin()
+	m.plans.begin()
 	return nil
 }
 
@@ -123,8 +123,8 @@ func (i *identity) checkRequestor(ctx workflow.Context) error {
 // checkNotBefore refuses a time that was over already when the maintenance was started: whoever gave it meant another, or
 // should say that it is to begin at once.
 func (m *maintenance) checkNotBefore() error {
-	started := workflow.GetInfo(m.clock.life).WorkflowStartTime
-	if m.spec.NotBefore == nil || !m.spec.NotBefore.Before(started.Add(-spec.LateNotice)) || !changed(m.clock.life, changePastNotBefore) {
+	started := workflow.GetInfo(m.control.life).WorkflowStartTime
+	if m.spec.NotBefore == nil || !m.spec.NotBefore.Before(started.Add(-spec.LateNotice)) || !changed(m.control.life, changePastNotBefore) {
 		return nil
 	}
 	return fmt.Errorf("notBefore: %s was over at the start, at %s: leave it out to begin at once, or give a time to come",
@@ -148,7 +148,6 @@ func jsonOf(m spec.Maintenance) json.RawMessage {
 	return text
 }
 
-// register makes the maintenance findable.
 func (m *maintenance) register() {
 	attributes := []temporal.SearchAttributeUpdate{
 		api.AttributeNode.ValueSet(m.spec.Node), api.AttributeRequestor.ValueSet(m.spec.Requestor),
@@ -160,14 +159,11 @@ func (m *maintenance) register() {
 	m.journal.attribute(attributes...)
 }
 
-// open has the maintenance follow its node, tell its channels, and find out when it was reset.
+// open begins the coroutines beside the steps.
 func (m *maintenance) open() {
-	workflow.GoNamed(m.clock.life, "guard", m.hold.guard)
-	if m.plan != "" {
-		workflow.GoNamed(m.clock.life, "report to the plan", m.reporter.report)
-	}
+	workflow.GoNamed(m.control.life, "guard", m.hold.guard)
 	m.outbox.open()
-	m.target.Open()
+	m.plans.open()
 }
 
 // startCanonical starts the maintenance under its own ID, for whoever started it under another, and returns that ID.
@@ -178,10 +174,10 @@ func (m *maintenance) startCanonical(id string) (api.Result, error) {
 	}
 	as := call.Child(id, m.summary())
 	as.StaticDetails = "Started by workflow " + markdown.Text(m.workflowID) + "."
-	options := workflow.WithChildOptions(m.clock.life, as)
+	options := workflow.WithChildOptions(m.control.life, as)
 	child := workflow.ExecuteChildWorkflow(options, api.NodeMaintenanceType, json.RawMessage(input))
 	var started workflow.Execution
-	err = child.GetChildWorkflowExecution().Get(m.clock.life, &started)
+	err = child.GetChildWorkflowExecution().Get(m.control.life, &started)
 	result := api.Result{WorkflowID: id, RunID: started.RunID, Node: m.spec.Node, Requestor: m.spec.Requestor}
 	if err == nil {
 		result.Message = "started as workflow " + id
@@ -202,13 +198,12 @@ func (m *maintenance) startCanonical(id string) (api.Result, error) {
 	return result, nil
 }
 
-// specOf asks a running maintenance for its specification, as JSON.
 func (m *maintenance) specOf(id string) ([]byte, error) {
 	var answers []execution.Answered
-	ctx := call.Quick(m.clock.life, "compare with the running maintenance")
+	ctx := call.Quick(m.control.life, "compare with the running maintenance")
 	err := workflow.ExecuteActivity(ctx, call.Executions.Query, execution.QueryInput{
 		Executions: []execution.Run{{WorkflowID: id}}, Query: api.QueryStatus,
-	}).Get(m.clock.life, &answers)
+	}).Get(m.control.life, &answers)
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ const (
 
 // slot is the request for the node's slot, and the slot.
 type slot struct {
-	core
+	*core
 	slotState
 	answer *slotAnswer
 	// changed says that the request is another than what was asked for.
@@ -47,20 +47,19 @@ type slotState struct {
 	Taken bool           `json:"taken,omitempty"`
 }
 
-// slotAnswer is what the scheduler last said of the present request.
+// slotAnswer is the scheduler's latest answer to the present request.
 type slotAnswer struct {
 	kind string
 	api.SlotAnswer
 }
 
-// acquire asks the scheduler for the node's slot and waits for it.
 func (s *slot) acquire() error {
 	s.begin()
 	answered, unheard := backoff{first: askAgainFirst, last: askAgainLast}, backoff{first: askAgainFirst, last: unheardLast}
 	for times := 0; ; times++ {
 		s.changed = false
-		err := s.toScheduler(s.stop.steps, api.SignalSlotRequest, s.asked())
-		if over := s.stop.decided(); over != nil {
+		err := s.toScheduler(s.control.steps, api.SignalSlotRequest, s.asked())
+		if over := s.control.decided(); over != nil {
 			return over
 		}
 		pause := answered.pause()
@@ -77,13 +76,13 @@ func (s *slot) acquire() error {
 			return err
 		}
 		if s.isGranted() {
-			now := s.clock.now()
+			now := s.control.now()
 			s.Taken = s.Gang != nil
 			s.journal.change(func(status *api.Status) { status.Slot.GrantedAt = &now })
 			s.journal.enter(api.Scheduled, "")
 			return nil
 		}
-		if s.leave.due() {
+		if s.control.shouldContinue() {
 			return errContinue
 		}
 	}
@@ -100,21 +99,19 @@ func (s *slot) begin() {
 	}
 	status := s.journal.status()
 	s.Request, s.Requested = fmt.Sprintf("%s/%d", s.runID, status.Attempt), status.Since
-	// Freezes are told to holders only: what was heard of one with an earlier slot is out of date.
-	s.freeze.forget()
+	s.control.forgetFreezes()
 	s.journal.change(func(status *api.Status) { status.Slot = &api.SlotStatus{RequestID: s.Request} })
 	s.journal.waiting("the scheduler")
 }
 
 func (s *slot) isGranted() bool { return s.answer != nil && s.answer.kind == api.SignalSlotGranted }
 
-// isHeld tells that the scheduler granted the slot.
 func (s *slot) isHeld() bool {
 	slot := s.journal.status().Slot
 	return s.Request != "" && slot != nil && slot.GrantedAt != nil
 }
 
-// named is the slot as activities ask the scheduler for it.
+// named is the slot as activities name it to the scheduler.
 func (s *slot) named() node.Slot {
 	return node.Slot{Scheduler: api.SchedulerID(s.cluster), RequestID: s.Request}
 }
@@ -146,7 +143,7 @@ func (s *slot) join(gang *schedule.Gang) {
 	}
 }
 
-// wanted is the maintenance's own word on its slot.
+// wanted answers the query of a scheduler that begins anew.
 func (s *slot) wanted() api.SlotWanted {
 	w := api.SlotWanted{Ended: s.journal.phase().Ended()}
 	w.RunID = s.runID
@@ -160,8 +157,8 @@ func (s *slot) wanted() api.SlotWanted {
 // answer too, and stretches the pause.
 func (s *slot) awaitAnswer(pause time.Duration) error {
 	acknowledged := s.answer != nil
-	_, err := s.stop.awaitUpTo(pause, "ask the scheduler again", func() bool {
-		return s.leave.due() || s.changed || s.answer != nil && (s.answer.kind != api.SignalSlotPending || !acknowledged)
+	_, err := s.control.awaitUpTo(pause, "ask the scheduler again", func() bool {
+		return s.control.shouldContinue() || s.changed || s.answer != nil && (s.answer.kind != api.SignalSlotPending || !acknowledged)
 	})
 	if err != nil {
 		return err
@@ -184,7 +181,7 @@ func (s *slot) awaitAnswer(pause time.Duration) error {
 		}
 		return ending{Phase: api.Failed, Kind: api.ErrorNodeNotFound, Message: s.answer.Reason}
 	case api.SignalSlotPending:
-		if !acknowledged && !s.leave.due() && !s.changed {
+		if !acknowledged && !s.control.shouldContinue() && !s.changed {
 			return s.awaitAnswer(s.untilReasserted())
 		}
 	}
@@ -195,13 +192,13 @@ func (s *slot) awaitAnswer(pause time.Duration) error {
 // forgotten, and the slot is asked for again.
 func (s *slot) confirmRefusal() (confirmed bool, err error) {
 	refusal := s.answer
-	if !changed(s.stop.steps, changeConfirmRefusal) {
+	if !changed(s.control.steps, changeConfirmRefusal) {
 		return true, nil
 	}
 	var known api.SlotHeld
-	ctx := call.Within(call.Quick(s.stop.steps, "ask whether the slot is refused"), call.TidyWithin)
-	err = workflow.ExecuteActivity(ctx, call.Nodes.AskSlot, s.named()).Get(s.clock.life, &known)
-	if over := s.stop.decided(); over != nil {
+	ctx := call.Within(call.Quick(s.control.steps, "ask whether the slot is refused"), call.TidyWithin)
+	err = workflow.ExecuteActivity(ctx, call.Nodes.AskSlot, s.named()).Get(s.control.life, &known)
+	if over := s.control.decided(); over != nil {
 		return false, over
 	}
 	switch {
@@ -222,7 +219,7 @@ func (s *slot) confirmRefusal() (confirmed bool, err error) {
 // untilReasserted is how long an answer holds. Until a window opens there is nothing to ask for.
 func (s *slot) untilReasserted() time.Duration {
 	if opens := s.answer.OpensAt; s.answer.Code == schedule.Window && opens != nil {
-		return reassert + max(0, min(opens.Sub(s.clock.now()), opensLast))
+		return reassert + max(0, min(opens.Sub(s.control.now()), opensLast))
 	}
 	return reassert
 }
@@ -245,15 +242,13 @@ func (s *slot) answered(kind string, a api.SlotAnswer) {
 func (s *slot) releaseSignal() *node.Signal {
 	payload, err := json.Marshal(api.SlotRelease{RequestID: s.Request})
 	if err != nil {
-		workflow.GetLogger(s.clock.life).Error("slot not released", "error", err)
+		workflow.GetLogger(s.control.life).Error("slot not released", "error", err)
 	}
 	return &node.Signal{WorkflowID: api.SchedulerID(s.cluster), Name: api.SignalSlotRelease, Payload: payload}
 }
 
-// released notes that the slot was given back.
 func (s *slot) released() { s.Request = "" }
 
-// isAsked tells that there is a request, or a slot, to give back.
 func (s *slot) isAsked() bool { return s.Request != "" }
 
 // withdraw takes back the request for a slot of a maintenance that did not touch its node.
@@ -263,13 +258,13 @@ func (s *slot) withdraw() error {
 	}
 	again := backoff{first: time.Second, last: pauseMost}
 	for {
-		err := s.toScheduler(s.clock.life, api.SignalSlotRelease, api.SlotRelease{RequestID: s.Request})
+		err := s.toScheduler(s.control.life, api.SignalSlotRelease, api.SlotRelease{RequestID: s.Request})
 		if err == nil {
 			s.released()
 			return nil
 		}
 		s.journal.waiting(fmt.Sprintf("the scheduler to take the request back: %v", err))
-		if err := s.clock.pauseOrLeave(again.pause(), "take the request back again", s.leave); err != nil {
+		if err := s.control.pauseOrContinue(again.pause(), "take the request back again"); err != nil {
 			return err
 		}
 	}

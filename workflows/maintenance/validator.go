@@ -7,7 +7,6 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	checkactivity "drydock/activities/checks"
-	"drydock/activities/drain"
 	"drydock/activities/node"
 	"drydock/api"
 	"drydock/rules/bounds"
@@ -16,16 +15,13 @@ import (
 	"drydock/rules/spec"
 	"drydock/rules/validation"
 	"drydock/workflows/call"
-	"drydock/workflows/maintenance/outofservice"
 )
 
 // validator lets the node return to production only when what was asked for holds (NotifyMaintenance, Validating).
 // Where it does not, the node stays out of service with its slot until somebody decides.
 type validator struct {
-	core
+	*core
 	validatorState
-	// drainPlan are the tiers that the node was drained by.
-	drainPlan func() *spec.Plan
 	// word is what somebody said of the validation: that it passed or failed, or that it is to be tried again.
 	word *verdict
 	// listening: somebody's word on the node is waited for; deciding: a decision about what failed.
@@ -45,11 +41,10 @@ type verdict struct {
 	retry bool
 }
 
-// failed tells that somebody declared the validation failed.
 func (w *verdict) failed() bool { return w != nil && !w.Validated && !w.retry }
 
-// validate validates the node whose boot ID was bootID at the cordon.
-func (v *validator) validate(bootID string) error {
+// validate validates the node, which was drained by tiers.
+func (v *validator) validate(tiers *spec.Plan) error {
 	wanted := v.spec.Validation
 	if wanted == nil || wanted.Empty() {
 		return nil
@@ -57,7 +52,7 @@ func (v *validator) validate(bootID string) error {
 	for {
 		why := v.Undecided // by a run before this one
 		if why == "" {
-			failed, err := v.once(*wanted, bootID)
+			failed, err := v.once(*wanted, tiers)
 			if err != nil || failed == "" {
 				return err
 			}
@@ -71,15 +66,15 @@ func (v *validator) validate(bootID string) error {
 }
 
 // once validates the node once, and tells why that failed.
-func (v *validator) once(wanted validation.Validation, bootID string) (why string, err error) {
+func (v *validator) once(wanted validation.Validation, tiers *spec.Plan) (why string, err error) {
 	v.begin()
-	if err := v.freeze.proceed(); err != nil {
+	if err := v.control.proceed(); err != nil {
 		return "", err
 	}
-	if err := v.letPodsBack(); err != nil {
+	if err := v.letPodsBack(tiers); err != nil {
 		return "", err
 	}
-	if why, err = v.untilValidated(wanted, bootID); err != nil || why != "" {
+	if why, err = v.untilValidated(wanted); err != nil || why != "" {
 		return why, err
 	}
 	v.enter(validation.Passed)
@@ -87,49 +82,15 @@ func (v *validator) once(wanted validation.Validation, bootID string) (why strin
 	return "", nil
 }
 
-// newOutOfService is what becomes of the pods and volumes of a node whose work has turned it off. Only a maintenance that asks
-// for it comes to any of it.
-func newOutOfService(m *maintenance) *outofservice.OutOfService {
-	return &outofservice.OutOfService{Host: outofservice.Host{
-		Life:   m.clock.life,
-		Steps:  func() workflow.Context { return m.stop.steps },
-		Wanted: func() bool { return m.spec.OutOfService },
-		Proven: func() bool { return m.requestors.work.Succeeded },
-		Input: func() drain.OutOfServiceInput {
-			return drain.OutOfServiceInput{Node: m.spec.Node, UID: m.hold.UID, RunID: m.runID, BootID: m.hold.BootID}
-		},
-		Own:     m.hold.ownOutOfService,
-		Proceed: m.freeze.proceed,
-		Enter: func() {
-			if m.journal.phase() != api.Validating {
-				m.journal.enter(api.Validating, "the work has proven that the node is off")
-				m.announcer.showPhase()
-			}
-		},
-		Again: func(err error) (bool, error) {
-			if !m.hold.markLost(err) {
-				return false, err
-			}
-			err = m.hold.restoreMark()
-			return err == nil, err
-		},
-		Gone: func(err error) bool {
-			return m.spec.OnNodeReplaced == spec.AdoptReplacement && call.IsError(err, api.ErrorNodeGone, api.ErrorNodeReplaced)
-		},
-		Failed: m.stop.stepFailed, Note: m.journal.note, Waiting: m.journal.waiting,
-		Warn: func(reason, text string) error { return m.announcer.warn(m.stop.steps, reason, text) },
-	}}
-}
-
 func (v *validator) begin() {
 	v.journal.enter(api.Validating, "")
-	v.journal.tell(notices.Validating, "")
+	v.journal.announce(notices.Validating, "")
 	v.journal.change(func(s *api.Status) {
 		s.Failure = ""
 		s.Validation = &api.ValidationStatus{State: validation.Waiting}
 	})
 	v.word = nil
-	v.announcer.showPhase()
+	v.hold.showPhase()
 }
 
 func (v *validator) enter(state validation.State) {
@@ -138,8 +99,7 @@ func (v *validator) enter(state validation.State) {
 
 // letPodsBack lets the pods come back that the drain kept away: a device plugin makes what is allocatable, and Jobs of
 // checks run on the node. The cordon stays.
-func (v *validator) letPodsBack() error {
-	tiers := v.drainPlan()
+func (v *validator) letPodsBack(tiers *spec.Plan) error {
 	if tiers == nil {
 		return nil
 	}
@@ -151,10 +111,10 @@ func (v *validator) letPodsBack() error {
 		if entry.PodType != drainplan.DaemonSet {
 			continue
 		}
-		ctx := call.Quick(v.clock.life, "let pods come back to "+v.spec.Node)
+		ctx := call.Quick(v.control.life, "let pods come back to "+v.spec.Node)
 		in := node.UntaintInput{Node: v.spec.Node, RunID: v.runID}
-		if err := workflow.ExecuteActivity(ctx, call.Nodes.Untaint, in).Get(v.clock.life, nil); err != nil {
-			workflow.GetLogger(v.clock.life).Warn("the taint was not taken off", "error", err)
+		if err := workflow.ExecuteActivity(ctx, call.Nodes.Untaint, in).Get(v.control.life, nil); err != nil {
+			workflow.GetLogger(v.control.life).Warn("the taint was not taken off", "error", err)
 		}
 		return nil
 	}
@@ -163,11 +123,11 @@ func (v *validator) letPodsBack() error {
 
 // untilValidated waits for the evaluation and for somebody's word, as far as each is asked for. It returns why the
 // validation failed, empty where it passed.
-func (v *validator) untilValidated(wanted validation.Validation, bootID string) (why string, err error) {
+func (v *validator) untilValidated(wanted validation.Validation) (why string, err error) {
 	wantsWord := wanted.Signal
 	v.Count++
 	e := &evaluation{core: v.core, in: checkactivity.ValidateInput{
-		Validation: wanted.Looks(), BootIDBefore: bootID, Subject: v.subject(), BlockedSignal: api.SignalDrainBlocked,
+		Validation: wanted.Looks(), BootIDBefore: v.hold.BootID, Subject: v.subject(), BlockedSignal: api.SignalDrainBlocked,
 		Key: fmt.Sprintf("%s/validation/%d", v.runID, v.Count),
 	}}
 	cancel := e.start()
@@ -186,9 +146,9 @@ func (v *validator) untilValidated(wanted validation.Validation, bootID string) 
 	v.listening = wantsWord
 	defer func() { v.listening = false }()
 	if wantsWord {
-		inTime, err = v.stop.awaitUpTo(wanted.Deadline.Std(), "deadline of the validation", enough)
+		inTime, err = v.control.awaitUpTo(wanted.Deadline.Std(), "deadline of the validation", enough)
 	} else {
-		err = v.stop.await(enough)
+		err = v.control.await(enough)
 	}
 	if !e.ended() {
 		cancel()
@@ -228,7 +188,7 @@ func (v *validator) incomplete(why string) (again bool, err error) {
 		}
 	}
 	v.journal.waiting(fmt.Sprintf("a decision: %q, %q, or %q with release", api.MsgRetry, api.MsgValidated, api.MsgCancel))
-	if err := v.stop.await(func() bool { return v.word != nil || v.leave.due() }); err != nil {
+	if err := v.control.await(func() bool { return v.word != nil || v.control.shouldContinue() }); err != nil {
 		return false, err
 	}
 	if v.word == nil {
@@ -246,7 +206,6 @@ func (v *validator) incomplete(why string) (again bool, err error) {
 	return v.word.retry, nil
 }
 
-// sayIncomplete shows that the node stays out of service, and why.
 func (v *validator) sayIncomplete(why string) error {
 	if v.journal.phase() != api.Validating {
 		v.journal.enter(api.Validating, why)
@@ -259,18 +218,17 @@ func (v *validator) sayIncomplete(why string) error {
 		s.Failure = why
 	})
 	v.journal.note(why)
-	v.journal.tell(notices.MaintenanceIncomplete, why)
-	if err := v.announcer.warn(v.stop.steps, "MaintenanceIncomplete", "the node stays out of service until somebody decides: "+why); err != nil {
+	v.journal.announce(notices.MaintenanceIncomplete, why)
+	if err := v.hold.warn(v.control.steps, "MaintenanceIncomplete", "the node stays out of service until somebody decides: "+why); err != nil {
 		return err
 	}
 	v.Undecided = bounds.Cut(why, bounds.Text)
 	return nil
 }
 
-// undecided tells that a validation or a last hook has failed and waits for somebody's decision.
+// undecided reports whether a validation or a last hook has failed and waits for somebody's decision.
 func (v *validator) undecided() bool { return v.deciding && v.word == nil }
 
-// tryAgain decides that what failed is tried again.
 func (v *validator) tryAgain() string {
 	v.word = &verdict{retry: true}
 	return "what failed is tried again"
@@ -328,14 +286,14 @@ func (v *validator) notYet(p api.DrainProgress) {
 // evaluation is the worker's own look at whether the node is well: an activity that ends when all holds, or none where
 // nothing but somebody's word is asked for.
 type evaluation struct {
-	core
+	*core
 	in     checkactivity.ValidateInput
 	future workflow.Future
 }
 
 // start begins it; cancel takes it back.
 func (e *evaluation) start() (cancel workflow.CancelFunc) {
-	ctx, cancel := workflow.WithCancel(call.Stoppable(e.clock.life, "validate "+e.spec.Node))
+	ctx, cancel := workflow.WithCancel(call.Stoppable(e.control.life, "validate "+e.spec.Node))
 	if e.in.Validation.Empty() {
 		e.journal.waiting(fmt.Sprintf("%q or %q", api.MsgValidated, api.MsgValidationFailed))
 		return cancel
@@ -353,7 +311,7 @@ func (e *evaluation) failure() string {
 		return ""
 	}
 	var validated checkactivity.Validated
-	if err := e.future.Get(e.clock.life, &validated); err != nil {
+	if err := e.future.Get(e.control.life, &validated); err != nil {
 		return call.Cause(err)
 	}
 	e.journal.change(func(s *api.Status) { s.Validation.Results = validated.Results })
@@ -368,13 +326,13 @@ func (e *evaluation) failure() string {
 
 // abandon ends the Jobs of an evaluation that was taken back, once it cannot create them again.
 func (e *evaluation) abandon() {
-	e.clock.await(e.future.IsReady)
+	e.control.awaitAlways(e.future.IsReady)
 	e.future = nil
 	if len(e.in.Validation.Checks) == 0 {
 		return
 	}
-	ctx := call.Within(call.Quick(e.clock.life, "end the checks of "+e.spec.Node), call.TidyWithin)
-	if err := workflow.ExecuteActivity(ctx, call.Checks.AbandonChecks, e.in).Get(e.clock.life, nil); err != nil {
-		workflow.GetLogger(e.clock.life).Warn("checks may have left Jobs", "error", err)
+	ctx := call.Within(call.Quick(e.control.life, "end the checks of "+e.spec.Node), call.TidyWithin)
+	if err := workflow.ExecuteActivity(ctx, call.Checks.AbandonChecks, e.in).Get(e.control.life, nil); err != nil {
+		workflow.GetLogger(e.control.life).Warn("checks may have left Jobs", "error", err)
 	}
 }

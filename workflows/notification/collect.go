@@ -27,12 +27,9 @@ const (
 	maxQueue = 1000
 )
 
-// collector is a notification that tells of many maintenances.
-type collector struct{ *notification }
-
-// collect tells of many maintenances: what comes within the time of a digest goes into one message, and the messages of
+// collect sends the events of many maintenances: what comes within the time of a digest goes into one message, and the messages of
 // a period into one thread.
-func (n collector) collect() error {
+func (n *notification) collect() error {
 	if n.state.Plan == nil {
 		if _, err := n.gather(nil); err != nil {
 			return err
@@ -50,14 +47,14 @@ func (n collector) collect() error {
 				return nil
 			}
 		}
-		if err := n.tellQueued(); err != nil {
+		if err := n.sendQueued(); err != nil {
 			return err
 		}
 	}
 }
 
-// tellQueued tells the first events that wait, when the time of a digest is over.
-func (n collector) tellQueued() error {
+// sendQueued sends the first events that wait, when the time of a digest is over.
+func (n *notification) sendQueued() error {
 	plan, now := n.state.Plan, workflow.Now(n.ctx)
 	if plan.Thread == notices.ThreadPeriod && now.Sub(n.state.ThreadSince) >= plan.ThreadPeriod.Std() {
 		n.state.Thread, n.state.ThreadSince = "", now
@@ -95,11 +92,11 @@ func (n collector) tellQueued() error {
 	if len(found.Events) == 0 {
 		return nil
 	}
-	return n.tell(message{events: found.Events, key: chosen[0].ID(), due: due})
+	return n.send(message{events: found.Events, key: chosen[0].ID(), due: due})
 }
 
 // gather reads events from their maintenances.
-func (n collector) gather(events []api.EventReference) (delivery.Gathered, error) {
+func (n *notification) gather(events []api.EventReference) (delivery.Gathered, error) {
 	var found delivery.Gathered
 	ctx := reading(n.ctx, number.Of(len(events), "event")+" for "+n.Channel)
 	err := workflow.ExecuteActivity(ctx, call.Deliveries.Gather, delivery.GatherInput{Channel: n.Channel, Events: events}).Get(ctx, &found)
@@ -111,7 +108,7 @@ func (n collector) gather(events []api.EventReference) (delivery.Gathered, error
 
 // queue takes an event that was not there yet. Of too many that wait behind a dead receiver the oldest are given up: they
 // have to fit into what a run hands to the next.
-func (n collector) queue(e api.EventReference) {
+func (n *notification) queue(e api.EventReference) {
 	cluster, err := e.Check()
 	if own := api.ClusterOf(workflow.GetInfo(n.ctx).TaskQueueName); err == nil && cluster != own {
 		err = fmt.Errorf("workflowId: it is of cluster %q, and this is cluster %q", cluster, own)
@@ -136,7 +133,7 @@ func (n collector) queue(e api.EventReference) {
 }
 
 // idle is how long a workflow that collects has to remember its thread, or waits for more.
-func (n collector) idle() time.Duration {
+func (n *notification) idle() time.Duration {
 	if n.state.Plan.Thread == notices.ThreadPeriod {
 		return max(n.state.ThreadSince.Add(n.state.Plan.ThreadPeriod.Std()).Sub(workflow.Now(n.ctx)), idleFor)
 	}

@@ -18,16 +18,16 @@ import (
 	"drydock/workflows/call"
 )
 
-// message is what the channel is told at once. It was due at a time, which all tries are counted from.
+// message is sent to the channel at once. All tries are counted from the time it was due.
 type message struct {
 	events []notices.Event
 	key    string
 	due    time.Time
 }
 
-// tell delivers one message, or hands its events to the workflow that collects. A message that could not be delivered is
+// send delivers one message, or hands its events to the workflow that collects. A message that could not be delivered is
 // counted, and the next one has its turn.
-func (n *notification) tell(m message) error {
+func (n *notification) send(m message) error {
 	now := workflow.Now(n.ctx)
 	n.state.Sending = &now
 	err := n.deliver(m)
@@ -48,7 +48,7 @@ func (n *notification) tell(m message) error {
 // maxOutcomes bounds those that are kept.
 const maxOutcomes = 100
 
-// note keeps what became of a message's events. What was told again and again is kept as it was told last.
+// note keeps what became of a message's events. Of an event that was sent again and again the last outcome is kept.
 func (n *notification) note(m message, err error) {
 	outcome := "delivered"
 	switch {
@@ -93,7 +93,7 @@ func (n *notification) deliver(m message) error {
 	return err
 }
 
-// forward hands an event to the workflow that collects. What is told again is another event to that one.
+// forward hands an event to the workflow that collects. A reminder is another event there.
 func (n *notification) forward(ctx workflow.Context, e notices.Event) error {
 	start, err := json.Marshal(api.NotificationInput{Channel: n.Channel, Collects: true})
 	if err != nil {

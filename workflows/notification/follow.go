@@ -9,11 +9,10 @@ import (
 	"drydock/rules/notices"
 )
 
-// askAfter is how long a maintenance may say nothing before it is asked after: one that was terminated does not say that
-// it has ended.
+// askAfter is how long a maintenance may send no signal before it is read: one that was terminated does not say that it has ended.
 const askAfter = 24 * time.Hour
 
-// follow tells of one maintenance until its end: each state as the channel's schedule has it, while it lasts.
+// follow sends the states of one maintenance until its end: each as often as the channel's schedule says, while it lasts.
 func (n *notification) follow() error {
 	if n.state.Plan == nil {
 		if err := n.read(); err != nil {
@@ -30,9 +29,8 @@ func (n *notification) follow() error {
 	}
 }
 
-// turn does what is to be done next: it reads what is new, tells of the present state, waits for its time, or comes to
-// the next event. Of a maintenance that has closed what is untold is told, and nothing is waited for but the time of its
-// end.
+// turn does what is to be done next: it reads what is new, sends the present state, waits for its time, or comes to
+// the next event. Of a maintenance that has closed it sends what is left, and waits for nothing but the time of its end.
 func (n *notification) turn() (over bool, err error) {
 	if len(n.state.Upcoming) == 0 && n.hasNews() {
 		return false, n.read()
@@ -42,7 +40,7 @@ func (n *notification) turn() (over bool, err error) {
 		now := workflow.Now(n.ctx)
 		switch {
 		case ok && (!at.After(now) || n.wasDue(at)):
-			return n.tellCurrent(*c)
+			return n.sendCurrent(*c)
 		case notices.Ends(c.State) && !ok:
 			return true, nil
 		case ok && len(n.state.Upcoming) == 0 && (notices.Ends(c.State) || !n.state.Closed):
@@ -61,7 +59,7 @@ func (n *notification) turn() (over bool, err error) {
 	return false, n.read()
 }
 
-// due is when the present state is to be told; it is not where the state is over before that.
+// due is when the present state is to be sent; ok is false where the state is over before that.
 func (n *notification) due(e notices.Event) (at time.Time, ok bool) {
 	at, ok = n.state.Plan.Next(e, n.state.LastTold, time.Time{})
 	next := n.state.Upcoming
@@ -69,7 +67,7 @@ func (n *notification) due(e notices.Event) (at time.Time, ok bool) {
 	return at, ok && !overSooner
 }
 
-// wasDue tells that a state was to be told before it was over, whatever the clock of the server says by which it was.
+// wasDue reports whether a state was to be sent before it was over, whatever the clock of the server says.
 func (n *notification) wasDue(at time.Time) bool {
 	if len(n.state.Upcoming) == 0 {
 		return false
@@ -78,9 +76,9 @@ func (n *notification) wasDue(at time.Time) bool {
 	return (notices.Lasts(next.State) || notices.Ends(next.State)) && !at.After(next.At)
 }
 
-// tellCurrent tells of the present state. Before it does so again, the maintenance is asked whether it lasts: what was due
-// before it was over is told late.
-func (n *notification) tellCurrent(e notices.Event) (over bool, err error) {
+// sendCurrent sends the present state. Before it does so again, it asks the maintenance whether the state lasts: what was due
+// before the state was over is sent late.
+func (n *notification) sendCurrent(e notices.Event) (over bool, err error) {
 	if n.state.Times > 0 && len(n.state.Upcoming) == 0 {
 		if !n.state.Closed {
 			if err := n.read(); err != nil {
@@ -95,7 +93,7 @@ func (n *notification) tellCurrent(e notices.Event) (over bool, err error) {
 		}
 	}
 	at, _ := n.due(e)
-	if err := n.tell(message{events: []notices.Event{e}, key: fmt.Sprintf("%s/%d", e.ID, n.state.Times), due: at}); err != nil {
+	if err := n.send(message{events: []notices.Event{e}, key: fmt.Sprintf("%s/%d", e.ID, n.state.Times), due: at}); err != nil {
 		return false, err
 	}
 	n.state.LastTold = workflow.Now(n.ctx)
@@ -103,7 +101,7 @@ func (n *notification) tellCurrent(e notices.Event) (over bool, err error) {
 	return false, nil
 }
 
-// next comes to the next event. A notice is told at once, and the state goes on.
+// next comes to the next event. A notice is sent at once, and the state goes on.
 func (n *notification) next() error {
 	e := n.state.Upcoming[0]
 	n.state.Upcoming = n.state.Upcoming[1:]
@@ -112,13 +110,13 @@ func (n *notification) next() error {
 		if !wanted {
 			return nil
 		}
-		return n.tell(message{events: []notices.Event{e}, key: e.ID, due: e.At})
+		return n.send(message{events: []notices.Event{e}, key: e.ID, due: e.At})
 	}
 	n.state.Current, n.state.LastTold, n.state.Times = &e, time.Time{}, 0
 	switch {
 	case wanted:
 	case notices.Ends(e.State):
-		// Nothing is told of it, and nothing follows.
+		// It is not sent, and nothing follows.
 		n.state.LastTold = e.At
 	default:
 		n.state.Current = nil

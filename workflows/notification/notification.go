@@ -1,5 +1,5 @@
-// Package notification is the workflow that tells one channel what happens, in order, and outlives the maintenance. It
-// believes nobody: that there is something to tell it is told by signals, and what it is it reads from the maintenances.
+// Package notification is the workflow that sends one channel what happens, in order, and outlives the maintenance. It
+// believes nobody: signals say that there is something to send, and it reads from the maintenances what that is.
 package notification
 
 import (
@@ -30,7 +30,7 @@ type notification struct {
 	unknown handover.Unknown
 }
 
-// Notification tells one channel what happens, in order, each event once; a failed delivery is tried again for as long as
+// Notification sends one channel what happens, in order, each event once; a failed delivery is tried again for as long as
 // the channel says, and the ones behind it wait. Its input is an api.NotificationInput.
 func Notification(ctx workflow.Context, input converter.RawValue) (api.NotificationStatus, error) {
 	n := &notification{ctx: ctx}
@@ -39,7 +39,7 @@ func Notification(ctx workflow.Context, input converter.RawValue) (api.Notificat
 	}
 	var err error
 	if n.Collects {
-		err = collector{n}.collect()
+		err = n.collect()
 	} else {
 		err = n.follow()
 	}
@@ -76,17 +76,17 @@ func (n *notification) setUp(input converter.RawValue) error {
 	if err := workflow.SetQueryHandler(n.ctx, api.QueryStatus, func() (api.NotificationStatus, error) { return n.status(), nil }); err != nil {
 		return err
 	}
-	n.inbox = inbox.New(n.ctx, inbox.Ears{Refused: func(name string, _ api.Message, _ api.Outcome, why error) { n.refused(name, why) }})
+	n.inbox = inbox.New(n.ctx, n)
 	if n.Collects {
-		inbox.Receive(n.inbox, api.SignalCollect, collector{n}.queue)
+		inbox.Receive(n.inbox, api.SignalCollect, n.queue)
 	} else {
-		inbox.Receive(n.inbox, api.SignalEvent, n.hear)
+		inbox.Receive(n.inbox, api.SignalEvent, n.noteNews)
 	}
 	n.inbox.Open(nil)
 	return nil
 }
 
-// check refuses an input that makes no sense, and what only a run before this one can know.
+// check refuses an input that makes no sense, and a carried state that no earlier run handed over.
 func (n *notification) check() error {
 	switch {
 	case n.Channel == "":
@@ -94,7 +94,7 @@ func (n *notification) check() error {
 	case n.Collects && n.Maintenance != nil:
 		return errors.New("maintenance: has no meaning with collects")
 	case !n.Collects && n.Maintenance == nil:
-		return errors.New("maintenance: is missing: want {workflowId, runId} of what is to be told of")
+		return errors.New("maintenance: is missing: want {workflowId, runId} of the maintenance")
 	case n.Carried != nil && !inbox.IsContinued(n.ctx):
 		return errors.New("carried: is taken from an earlier run of the same workflow only")
 	}
@@ -105,6 +105,11 @@ func (n *notification) status() api.NotificationStatus {
 	s := n.state.NotificationStatus
 	s.Waiting = len(n.state.Upcoming) + len(n.state.Queue)
 	return s
+}
+
+// Refused counts a signal that cannot be read.
+func (n *notification) Refused(name string, _ api.Message, _ api.Outcome, why error) {
+	n.refused(name, why)
 }
 
 // refused counts a signal that says nothing true. It changes nothing.
@@ -132,7 +137,7 @@ func (n *notification) count(m meter.Metric) {
 	}
 }
 
-// shouldContinue tells that the history is long enough, and no signal is on its way to nowhere.
+// shouldContinue reports whether the history is long enough, and no signal would be lost.
 func (n *notification) shouldContinue() bool {
 	return workflow.GetInfo(n.ctx).GetContinueAsNewSuggested() && !n.inbox.Unread()
 }

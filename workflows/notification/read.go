@@ -30,8 +30,8 @@ func reading(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, options)
 }
 
-// hear takes word that the maintenance has something to tell. However many there are, it is read once.
-func (n *notification) hear(m api.Moment) {
+// noteNews takes a signal that the maintenance has something new. However many come, it is read once.
+func (n *notification) noteNews(m api.Moment) {
 	switch {
 	case m.Sequence < 1:
 		n.refused(api.SignalEvent, fmt.Errorf("sequence: %d: want 1 or more", m.Sequence))
@@ -42,7 +42,7 @@ func (n *notification) hear(m api.Moment) {
 	}
 }
 
-// hasNews tells that there is something to read.
+// hasNews reports whether there is something to read.
 func (n *notification) hasNews() bool {
 	return !n.state.Closed && (n.state.More || n.state.News.Compare(n.state.Read) > 0)
 }
@@ -61,7 +61,7 @@ func (n *notification) read() error {
 		if n.state.Plan == nil || !errors.As(err, &refused) {
 			return err
 		}
-		// It is not there any more, or none of the channel's: what was read is told, and nothing else.
+		// It is not there any more, or not the channel's: only what was read is sent.
 		n.giveUp(1, "what was not read", err)
 		n.state.Closed, n.state.More = true, false
 		return nil

@@ -16,7 +16,7 @@ import (
 
 	"drydock/api"
 	"drydock/rules/notices"
-	"drydock/workflows/handover"
+	"drydock/workflows/handover/handovertest"
 	"drydock/workflows/notification"
 	olderapi "drydock/workflows/testdata/code/v0.1.0/api"
 	"drydock/workflows/testdata/code/v0.1.0/workflows/inbox"
@@ -29,7 +29,7 @@ func TestTheFieldsOf010AreThoseThatItWrites(t *testing.T) {
 	const file = "v0.1.0.txt"
 	var want strings.Builder
 	known := map[string]bool{}
-	for _, f := range handover.FieldsOf(reflect.TypeFor[olderapi.NotificationInput]()) {
+	for _, f := range handovertest.FieldsOf(reflect.TypeFor[olderapi.NotificationInput]()) {
 		fmt.Fprintln(&want, f.Path)
 		known[f.Path] = true
 	}
@@ -41,7 +41,7 @@ func TestTheFieldsOf010AreThoseThatItWrites(t *testing.T) {
 	if got, err := os.ReadFile(file); err != nil || string(got) != want.String() {
 		t.Errorf("%s is not what 0.1.0 writes (UPDATE_GOLDEN=1 writes it): %v", file, err)
 	}
-	for _, f := range handover.FieldsOf(reflect.TypeFor[api.NotificationInput]()) {
+	for _, f := range handovertest.FieldsOf(reflect.TypeFor[api.NotificationInput]()) {
 		if !known[f.Path] && !f.Optional && (f.Above() == "" || known[f.Above()]) {
 			t.Errorf("%s is written where it says nothing: give it omitempty or omitzero", f.Path)
 		}

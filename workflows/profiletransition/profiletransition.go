@@ -88,9 +88,7 @@ func begin(ctx workflow.Context, input []byte) (*transition, error) {
 	t := &transition{ctx: ctx, in: activity.CarryInput{
 		ProfileTransitionInput: in, RunID: cmp.Or(info.FirstRunID, info.OriginalRunID, info.WorkflowExecution.RunID),
 	}}
-	box := inbox.New(ctx, inbox.Ears{Refused: func(name string, _ api.Message, _ api.Outcome, why error) {
-		workflow.GetLogger(ctx).Info("ignored a signal", "name", name, "why", why)
-	}})
+	box := inbox.New(ctx, t)
 	inbox.Receive(box, api.SignalDrainBlocked, func(p api.DrainProgress) {
 		t.blocked = p
 		t.describe()
@@ -100,6 +98,11 @@ func begin(ctx workflow.Context, input []byte) (*transition, error) {
 	}
 	box.Open(nil)
 	return t, nil
+}
+
+// Refused records a signal that cannot be read.
+func (t *transition) Refused(name string, _ api.Message, _ api.Outcome, why error) {
+	workflow.GetLogger(t.ctx).Info("ignored a signal", "name", name, "why", why)
 }
 
 // run carries out the triggers, and tells when the node was in its new state, or why it is not.

@@ -51,12 +51,7 @@ func (s *scheduler) listen() error {
 	if err != nil {
 		return err
 	}
-	in := inbox.New(s.ctx, inbox.Ears{
-		Arrived: func() { s.signals++; s.dirty = true },
-		Refused: func(name string, _ api.Message, _ api.Outcome, why error) {
-			s.decisions.record("", "ignored a signal "+name, why.Error())
-		},
-	})
+	in := inbox.New(s.ctx, s)
 	if err := errors.Join(
 		update(s, in, api.UpdateSetLimits, func(p api.SetLimits) error { return s.controls.checkLimits(p, s.rebuilt) }, s.setLimits),
 		update(s, in, api.UpdateFreeze, s.controls.checkFreeze, s.freeze),
@@ -139,4 +134,12 @@ func (s *scheduler) holdOrResume() {
 			s.outbox.hold(h, s.controls.notice())
 		}
 	}
+}
+
+// Arrived counts a signal.
+func (s *scheduler) Arrived() { s.signals++; s.dirty = true }
+
+// Refused records a signal that cannot be read.
+func (s *scheduler) Refused(name string, _ api.Message, _ api.Outcome, why error) {
+	s.decisions.record("", "ignored a signal "+name, why.Error())
 }

@@ -11,7 +11,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"drydock/api"
-	"drydock/workflows/handover"
+	"drydock/workflows/handover/handovertest"
 	"drydock/workflows/scheduler"
 	older "drydock/workflows/testdata/code/v0.1.0/workflows/scheduler"
 	"drydock/workflows/workflowtest"
@@ -41,13 +41,13 @@ func TestANewFieldOfTheSchedulerIsLeftOutWhereItSaysNothing(t *testing.T) {
 		{reflect.TypeFor[older.State](), reflect.TypeFor[scheduler.State]()}, {reflect.TypeFor[older.Packed](), reflect.TypeFor[scheduler.Packed]()},
 	} {
 		known := map[string]bool{}
-		for _, f := range handover.FieldsOf(types[0]) {
+		for _, f := range handovertest.FieldsOf(types[0]) {
 			known[f.Path] = true
 		}
 		if len(known) < 5 {
 			t.Fatalf("fields %v", known)
 		}
-		for _, f := range handover.FieldsOf(types[1]) {
+		for _, f := range handovertest.FieldsOf(types[1]) {
 			if !known[f.Path] && !f.Optional && (f.Above() == "" || known[f.Above()]) {
 				t.Errorf("%s is written where it says nothing: give it omitempty or omitzero", f.Path)
 			}

@@ -8,25 +8,26 @@ import (
 
 var (
 	_ = register(Kind{Name: "hasAnnotation", read: func(o *conf.Object, _ Environment) Check {
-		return has{what: "annotation", key: o.Required("key", "the key of an annotation"), value: o.Text("value"), of: func(c Case) map[string]string { return c.Node.Annotations }}
+		return has{what: "annotation", key: o.Required("key", "the key of an annotation"), value: o.Text("value")}
 	}})
 	_ = register(Kind{Name: "hasLabel", read: func(o *conf.Object, _ Environment) Check {
-		return has{what: "label", key: o.Required("key", "the key of a label"), value: o.Text("value"), of: func(c Case) map[string]string { return c.Node.Labels }}
+		return has{what: "label", key: o.Required("key", "the key of a label"), value: o.Text("value")}
 	}})
 	_ = register(Kind{Name: "anyLabel", read: func(o *conf.Object, _ Environment) Check {
 		return anyLabel{key: o.Required("key", "the key of a label"), value: o.Text("value")}
 	}})
 )
 
-// has looks for a label or an annotation of the node; without a value any will do.
-type has struct {
-	what, key, value string
-	of               func(Case) map[string]string
-}
+// has looks for a label or an annotation of the node, as what says; without a value any will do.
+type has struct{ what, key, value string }
 
 // Hold is part of Check.
 func (h has) Hold(c Case) Result {
-	value, there := h.of(c)[h.key]
+	all := c.Node.Labels
+	if h.what == "annotation" {
+		all = c.Node.Annotations
+	}
+	value, there := all[h.key]
 	switch {
 	case !there:
 		return Result{Reason: fmt.Sprintf("%s %s not present", h.what, h.key)}

@@ -3,7 +3,6 @@
 package notice
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -22,33 +21,26 @@ type Message struct {
 	Text  string `json:"text"`
 }
 
-// Kind is a kind of notification.
-type Kind struct {
-	Name string
-	read func(o *conf.Object) Notice
-}
-
-var kinds = map[string]Kind{}
-
-func register(k Kind) struct{} {
-	kinds[k.Name] = k
-	return struct{}{}
-}
-
 // Kinds are the names of the kinds that there are.
-func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
+func Kinds() []string { return []string{"mail", "slack", "slackThread"} }
 
-// Read makes a notification of kind; known tells that there is such a kind.
+// Read makes a notification of kind; known reports whether there is such a kind.
 func Read(kind string, o *conf.Object) (n Notice, known bool) {
-	k, known := kinds[kind]
-	if !known {
+	if !slices.Contains(Kinds(), kind) {
 		return nil, false
 	}
 	if o.Absent() {
 		o.Refuse("", "write config with what the kind needs", "required")
 		return nil, true
 	}
-	return k.read(o), true
+	switch kind {
+	case "mail":
+		return readMail(o), true
+	case "slack":
+		return readSlack(o), true
+	default:
+		return readSlackThread(o), true
+	}
 }
 
 // Mail is sent by SMTP.
@@ -63,14 +55,14 @@ type Mail struct {
 	message text
 }
 
-var _ = register(Kind{Name: "mail", read: func(o *conf.Object) Notice {
+func readMail(o *conf.Object) Mail {
 	return Mail{
 		Auth: o.Bool("auth"), Address: o.Required("address", "host:port of a mail server"), From: o.Required("from", "who sends it"),
 		To:       o.RequiredTexts("to", "who gets it"),
 		Identity: o.Text("identity"), User: o.Text("user"), Password: o.Text("password"),
 		Subject: o.Required("subject", "the subject of the mail"), message: readText(o, "message"),
 	}
-}})
+}
 
 // Render is part of Notice.
 func (m Mail) Render(p Parameters) (Message, error) {
@@ -84,12 +76,12 @@ type Slack struct {
 	message       text
 }
 
-var _ = register(Kind{Name: "slack", read: func(o *conf.Object) Notice {
+func readSlack(o *conf.Object) Slack {
 	return Slack{
 		Hook: o.Required("hook", "the URL of an incoming webhook"), Channel: o.Required("channel", "the name of a channel"),
 		message: readText(o, "message"),
 	}
-}})
+}
 
 // Render is part of Notice.
 func (s Slack) Render(p Parameters) (Message, error) {
@@ -105,7 +97,7 @@ type SlackThread struct {
 	title, message            text
 }
 
-var _ = register(Kind{Name: "slackThread", read: func(o *conf.Object) Notice {
+func readSlackThread(o *conf.Object) SlackThread {
 	return SlackThread{
 		Token: o.Required("token", "the token of a Slack app"), Channel: o.Required("channel", "the name of a channel"),
 		LeaseName:      o.Required("leaseName", "the name of the Lease that remembers the thread"),
@@ -113,7 +105,7 @@ var _ = register(Kind{Name: "slackThread", read: func(o *conf.Object) Notice {
 		Period:         o.RequiredDuration("period", "how long a thread lives from its beginning"),
 		title:          readText(o, "title"), message: readText(o, "message"),
 	}
-}})
+}
 
 // Render is part of Notice.
 func (s SlackThread) Render(p Parameters) (Message, error) {

@@ -14,7 +14,7 @@ import (
 
 var (
 	_ = register(Kind{Name: "alterLabel", read: func(o *conf.Object) Trigger {
-		a := readAlter(o, "label", func(n *corev1.Node) *map[string]string { return &n.Labels })
+		a := readAlter(o, "label")
 		if wrong := validation.IsValidLabelValue(a.Value); len(wrong) > 0 && !a.Remove {
 			o.Refuse("value", wrong[0], "%.80q cannot be the value of a label", a.Value)
 		}
@@ -24,7 +24,7 @@ var (
 		return a
 	}})
 	_ = register(Kind{Name: "alterAnnotation", read: func(o *conf.Object) Trigger {
-		a := readAlter(o, "annotation", func(n *corev1.Node) *map[string]string { return &n.Annotations })
+		a := readAlter(o, "annotation")
 		if a.Key == state.DataAnnotation {
 			o.Refuse("key", "take another", "%s has the state of the profiles", a.Key)
 		}
@@ -41,12 +41,12 @@ var (
 type Alter struct {
 	Key, Value string
 	Remove     bool
-	what       string
-	of         func(*corev1.Node) *map[string]string
+	// what is "label" or "annotation".
+	what string
 }
 
-func readAlter(o *conf.Object, what string, of func(*corev1.Node) *map[string]string) Alter {
-	a := Alter{Key: o.Required("key", "the key of the "+what), Value: o.Text("value"), Remove: o.Bool("remove"), what: what, of: of}
+func readAlter(o *conf.Object, what string) Alter {
+	a := Alter{Key: o.Required("key", "the key of the "+what), Value: o.Text("value"), Remove: o.Bool("remove"), what: what}
 	checkKey(o, a.Key)
 	return a
 }
@@ -67,7 +67,10 @@ func (a Alter) Describe() string {
 
 // Apply is part of Change.
 func (a Alter) Apply(node *corev1.Node) bool {
-	all := a.of(node)
+	all := &node.Labels
+	if a.what == "annotation" {
+		all = &node.Annotations
+	}
 	value, there := (*all)[a.Key]
 	switch {
 	case a.Remove:

@@ -14,13 +14,18 @@ import (
 	"drydock/workflows/call"
 )
 
-// approval is what comes before a slot is asked for: somebody's word, and the notice.
-type approval struct {
-	core
+// admission decides what is let through: a maintenance, by somebody's word, its preflight and its notice, before a slot is asked for; and
+// what people change of it (inquiries.go), by the policy or by the cluster, before that counts.
+type admission struct {
+	*core
 	// words are those that were read and not judged yet, in their order.
 	words []word
 	// moved: somebody has moved its time; over: it does not wait for its time any more.
 	moved, over bool
+	// inPreflight: a preflight is waited for, and says what blocks.
+	inPreflight bool
+	// inquiries are the messages that are looked into.
+	inquiries []*inquiry
 }
 
 // word is an "approve" or a "deny". Before is the number of events there were when it was read.
@@ -38,7 +43,7 @@ const maxWords = 20
 const beingJudged = "it is being judged"
 
 // awaitApproval waits for somebody's word before anything else is done, and has the channels reminded meanwhile.
-func (a *approval) awaitApproval() error {
+func (a *admission) awaitApproval() error {
 	if a.prepared.Refused != "" {
 		return ending{Phase: api.Failed, Kind: api.ErrorPolicyRefused, Message: a.prepared.Refused}
 	}
@@ -52,7 +57,7 @@ func (a *approval) awaitApproval() error {
 	if !a.decided() && a.journal.phase() != api.AwaitingApproval { // otherwise a run before this one began to wait
 		a.journal.enter(api.AwaitingApproval, "")
 		a.journal.waiting(awaitedWord)
-		a.journal.tell(notices.AwaitingApproval, "")
+		a.journal.announce(notices.AwaitingApproval, "")
 		a.journal.attribute(api.AttributePhase.ValueSet(string(api.AwaitingApproval)))
 	}
 	for !a.decided() {
@@ -64,7 +69,7 @@ func (a *approval) awaitApproval() error {
 			return err
 		}
 		if !spoken {
-			a.journal.tell(notices.ApprovalReminder, "waits for approval since "+instant(a.journal.status().Since))
+			a.journal.announce(notices.ApprovalReminder, "waits for approval since "+instant(a.journal.status().Since))
 		}
 	}
 	if a.journal.phase() == api.AwaitingApproval {
@@ -76,30 +81,30 @@ func (a *approval) awaitApproval() error {
 	return nil
 }
 
-func (a *approval) decided() bool { return a.journal.status().Approval != nil }
+func (a *admission) decided() bool { return a.journal.status().Approval != nil }
 
 const awaitedWord = `"approve" or "deny"`
 
 // awaitWord waits for somebody's word, or until it is time for a reminder.
-func (a *approval) awaitWord() (spoken bool, err error) {
-	there := func() bool { return len(a.words) > 0 || a.leave.due() }
+func (a *admission) awaitWord() (spoken bool, err error) {
+	there := func() bool { return len(a.words) > 0 || a.control.shouldContinue() }
 	spoken = true
 	if every := a.spec.ApprovalReminder.Std(); every > 0 {
-		waited := a.clock.now().Sub(a.journal.status().Since)
-		spoken, err = a.stop.awaitUpTo(every-waited%every, "remind of the approval", there)
+		waited := a.control.now().Sub(a.journal.status().Since)
+		spoken, err = a.control.awaitUpTo(every-waited%every, "remind of the approval", there)
 	} else {
-		err = a.stop.await(there)
+		err = a.control.await(there)
 	}
-	if err == nil && len(a.words) == 0 && a.leave.due() {
+	if err == nil && len(a.words) == 0 && a.control.shouldContinue() {
 		err = errContinue
 	}
 	return spoken, err
 }
 
 // judgeWords judges the words in their order, until one counts.
-func (a *approval) judgeWords() error {
+func (a *admission) judgeWords() error {
 	for len(a.words) > 0 && !a.decided() {
-		if err := a.judge(a.words[0]); err != nil {
+		if err := a.judgeWord(a.words[0]); err != nil {
 			return err
 		}
 		a.words = a.words[1:]
@@ -110,17 +115,17 @@ func (a *approval) judgeWords() error {
 	return nil
 }
 
-// judge has an activity find who sent a word, and whether the policy lets it count. A word that is not judged in time comes to
+// judgeWord has an activity find who sent a word, and whether the policy lets it count. A word that is not judged in time comes to
 // nothing: an update keeps one of the few places that Temporal has for updates until it is answered.
-func (a *approval) judge(w word) error {
+func (a *admission) judgeWord(w word) error {
 	a.journal.waiting(sentence("the policy's decision on \""+w.Name+"\"", w.By, ""))
-	ctx := call.Within(call.Quick(a.stop.steps, sentence("judge "+w.Name, w.By, "")), inquiryWithin)
+	ctx := call.Within(call.Quick(a.control.steps, sentence("judge "+w.Name, w.By, "")), inquiryWithin)
 	var judged policyactivity.Judged
 	err := workflow.ExecuteActivity(ctx, call.Policies.JudgeApproval, policyactivity.ApprovalInput{
 		Word: w.Word, At: w.at, Before: w.before, Maintenance: a.forPolicy(),
 	}).Get(ctx, &judged)
 	if err != nil && !call.IsOverdue(err) {
-		return a.stop.stepFailed(err)
+		return a.control.stepFailed(err)
 	}
 	a.journal.waiting(awaitedWord)
 	if err != nil {
@@ -141,34 +146,33 @@ func (a *approval) judge(w word) error {
 }
 
 // dismissWords is for words that come to nothing.
-func (a *approval) dismissWords(effect string) {
+func (a *admission) dismissWords(effect string) {
 	for _, w := range a.words {
 		a.outcome(w, effect)
 	}
 	a.words = nil
 }
 
-// outcome says in the record of a word what became of it.
-func (a *approval) outcome(w word, effect string) { a.journal.settle(w.judgement, effect) }
+func (a *admission) outcome(w word, effect string) { a.journal.settle(w.judgement, effect) }
 
 // awaitNotice announces the maintenance, and waits until its notice is over.
-func (a *approval) awaitNotice() error {
-	if !a.journal.wasTold(notices.MaintenanceScheduled) {
-		a.journal.tell(notices.MaintenanceScheduled, noticeText(a.spec))
+func (a *admission) awaitNotice() error {
+	if !a.journal.wasAnnounced(notices.MaintenanceScheduled) {
+		a.journal.announce(notices.MaintenanceScheduled, noticeText(a.spec))
 	}
-	for a.spec.NotBefore != nil && a.spec.NotBefore.After(a.clock.now()) {
+	for a.spec.NotBefore != nil && a.spec.NotBefore.After(a.control.now()) {
 		if a.journal.phase() != api.Pending || a.journal.isFresh() {
 			a.journal.enter(api.Pending, "")
 		}
-		a.announcer.showConditions()
+		a.hold.showConditions()
 		a.journal.waiting("its time: " + noticeText(a.spec))
 		a.moved = false
-		woken, err := a.stop.awaitUpTo(a.spec.NotBefore.Sub(a.clock.now()), "notBefore", func() bool { return a.moved || a.leave.due() })
+		woken, err := a.control.awaitUpTo(a.spec.NotBefore.Sub(a.control.now()), "notBefore", func() bool { return a.moved || a.control.shouldContinue() })
 		switch {
 		case err != nil:
 			return err
 		case a.moved:
-			a.journal.tell(notices.MaintenanceScheduled, noticeText(a.spec))
+			a.journal.announce(notices.MaintenanceScheduled, noticeText(a.spec))
 		case woken:
 			return errContinue
 		}
@@ -187,7 +191,7 @@ func noticeText(s spec.Maintenance) string {
 }
 
 // checkReschedule takes another time for as long as the notice lasts.
-func (a *approval) checkReschedule(p api.Reschedule) error {
+func (a *admission) checkReschedule(p api.Reschedule) error {
 	switch err := a.thisRun(p.Run); {
 	case err != nil:
 		return err
@@ -197,17 +201,16 @@ func (a *approval) checkReschedule(p api.Reschedule) error {
 		return fmt.Errorf("the maintenance is %s, and does not wait for its time any more", a.journal.phase())
 	case p.NotBefore.IsZero():
 		return errors.New("notBefore: required: the time before which it does not begin")
-	case p.NotBefore.Before(a.clock.now().Add(-spec.LateNotice)):
+	case p.NotBefore.Before(a.control.now().Add(-spec.LateNotice)):
 		return fmt.Errorf("notBefore: %s is over: give a time to come, or the present one to begin at once", instant(p.NotBefore))
 	}
 	return nil
 }
 
-func (a *approval) applyReschedule(p api.Reschedule) string {
+func (a *admission) applyReschedule(p api.Reschedule) string {
 	asked := a.spec
 	asked.NotBefore = &p.NotBefore
-	check := func() error { return firstOf(a.stop.refuse(), a.checkReschedule(p)) }
-	return a.inquiries.amend(api.MsgReschedule, asked, check, func() string {
+	return a.admission.amend(api.MsgReschedule, asked, func() error { return a.checkReschedule(p) }, func() string {
 		a.spec.NotBefore, a.moved = &p.NotBefore, true
 		a.journal.change(func(s *api.Status) { s.Spec.NotBefore = &p.NotBefore })
 		a.journal.note(sentence("moved to "+noticeText(a.spec), p.By, p.Comment))
@@ -215,7 +218,7 @@ func (a *approval) applyReschedule(p api.Reschedule) string {
 	})
 }
 
-func (a *approval) checkDecision(p api.Simple) error {
+func (a *admission) checkDecision(p api.Simple) error {
 	if err := a.thisRun(p.Run); err != nil {
 		return err
 	}
@@ -232,15 +235,15 @@ func (a *approval) checkDecision(p api.Simple) error {
 	return nil
 }
 
-func (a *approval) applyApprove(p api.Simple) string { return a.hear(api.MsgApprove, p) }
+func (a *admission) applyApprove(p api.Simple) string { return a.takeWord(api.MsgApprove, p) }
 
-func (a *approval) applyDeny(p api.Simple) string { return a.hear(api.MsgDeny, p) }
+func (a *admission) applyDeny(p api.Simple) string { return a.takeWord(api.MsgDeny, p) }
 
-// hear takes a word, which counts once it is judged.
-func (a *approval) hear(name string, p api.Simple) string {
+// takeWord takes a word, which counts once it is judged.
+func (a *admission) takeWord(name string, p api.Simple) string {
 	a.words = append(a.words, word{
-		Word: policyactivity.WordOf(name, p), judgement: judgementOf(a.journal), at: a.clock.now(),
-		before: int64(workflow.GetInfo(a.clock.life).GetCurrentHistoryLength()),
+		Word: policyactivity.WordOf(name, p), judgement: a.journal.judge(), at: a.control.now(),
+		before: int64(workflow.GetInfo(a.control.life).GetCurrentHistoryLength()),
 	})
 	return beingJudged
 }

@@ -1,4 +1,5 @@
-package handover
+// Package handovertest reads the fields of types, for tests of what they hand over.
+package handovertest
 
 import (
 	"encoding"
@@ -6,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"drydock/workflows/handover"
 )
 
 var (
@@ -23,7 +26,7 @@ type Field struct {
 // Above is the field that it is in, empty where it is the state's own.
 func (f Field) Above() string {
 	above := f.Path[:max(strings.LastIndexByte(f.Path, '.'), 0)]
-	return strings.TrimSuffix(strings.TrimSuffix(above, "."+everyEntry), "."+everyKey)
+	return strings.TrimSuffix(strings.TrimSuffix(above, "."+handover.EveryEntry), "."+handover.EveryKey)
 }
 
 // FieldsOf are the fields of a type, sorted by path. A type that writes its own JSON has none below itself, but for lists.
@@ -44,11 +47,11 @@ func collect(t reflect.Type, path string, above []reflect.Type, found func(Field
 	switch t.Kind() {
 	case reflect.Slice, reflect.Array:
 		if t.Elem().Kind() != reflect.Uint8 {
-			collect(t.Elem(), joinPath(path, everyEntry), above, found)
+			collect(t.Elem(), join(path, handover.EveryEntry), above, found)
 		}
 	case reflect.Map:
-		found(Field{Path: joinPath(path, everyKey), Optional: true})
-		collect(t.Elem(), joinPath(path, everyKey), above, found)
+		found(Field{Path: join(path, handover.EveryKey), Optional: true})
+		collect(t.Elem(), join(path, handover.EveryKey), above, found)
 	case reflect.Struct:
 		above = append(slices.Clone(above), t)
 		for i := range t.NumField() {
@@ -65,8 +68,8 @@ func collect(t reflect.Type, path string, above []reflect.Type, found func(Field
 				name = field.Name
 			}
 			given := strings.Split(options, ",")
-			found(Field{Path: joinPath(path, name), Optional: slices.Contains(given, "omitempty") || slices.Contains(given, "omitzero")})
-			collect(field.Type, joinPath(path, name), above, found)
+			found(Field{Path: join(path, name), Optional: slices.Contains(given, "omitempty") || slices.Contains(given, "omitzero")})
+			collect(field.Type, join(path, name), above, found)
 		}
 	}
 }
@@ -74,3 +77,5 @@ func collect(t reflect.Type, path string, above []reflect.Type, found func(Field
 func writesItself(t reflect.Type, how reflect.Type) bool {
 	return t.Implements(how) || reflect.PointerTo(t).Implements(how)
 }
+
+func join(path, name string) string { return strings.TrimPrefix(path+"."+name, ".") }

@@ -29,14 +29,14 @@ func TestOnlyWhatTheServerTookCounts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				ears := NewEars()
+				acks := NewAcks()
 				err := activitytest.Execute(t, activitytest.Environment(), func(ctx context.Context) error {
-					l := Start(ears.Context(ctx))
+					l := Start(acks.Context(ctx))
 					defer l.Stop()
 					for range 10 {
 						time.Sleep(Every)
 						if name != "never asked" {
-							send(t, ears, activity.GetInfo(ctx).TaskToken, c.answer)
+							send(t, acks, activity.GetInfo(ctx).TaskToken, c.answer)
 						}
 					}
 					if err := l.Alive(); (err == nil) != c.alive {
@@ -47,7 +47,7 @@ func TestOnlyWhatTheServerTookCounts(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				if len(ears.loops) > 0 {
+				if len(acks.loops) > 0 {
 					t.Error("an activity that ended is still listened for")
 				}
 			})
@@ -56,11 +56,11 @@ func TestOnlyWhatTheServerTookCounts(t *testing.T) {
 }
 
 // send is what the SDK's connection does with a heartbeat.
-func send(t *testing.T, ears *Ears, token []byte, answer error) {
+func send(t *testing.T, acks *Acks, token []byte, answer error) {
 	t.Helper()
 	for _, of := range [][]byte{[]byte("another activity's"), token} {
 		request := &workflowservice.RecordActivityTaskHeartbeatRequest{TaskToken: of}
-		err := ears.Intercept(t.Context(), "", request, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+		err := acks.Intercept(t.Context(), "", request, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
 			return answer
 		})
 		if err != answer { //nolint:errorlint // the very same

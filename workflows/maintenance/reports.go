@@ -1,0 +1,112 @@
+package maintenance
+
+import (
+	"encoding/json"
+
+	"go.temporal.io/sdk/workflow"
+
+	"drydock/activities/node"
+	"drydock/api"
+)
+
+// open begins the reports to the plan and the lockstep.
+func (p *plans) open() {
+	if p.planID != "" {
+		workflow.GoNamed(p.control.life, "report to the plan", p.reportHeld)
+	}
+	if p.spec.Lockstep {
+		workflow.GoNamed(p.control.life, "report to the lockstep", p.reportToLockstep)
+	}
+}
+
+// reportToLockstep reports every change as long as the maintenance runs, and again where the lockstep sends nothing.
+func (p *plans) reportToLockstep(ctx workflow.Context) {
+	pause := reportAgainFirst
+	for {
+		revision := p.Revision
+		news, err := p.control.awaitAlwaysUpTo(ctx, pause, "tell the lockstep again", func() bool { return p.closed || p.due() })
+		if err != nil {
+			return
+		}
+		if pause = min(2*pause, reportAgainLast); news || p.Revision != revision {
+			pause = reportAgainFirst
+		}
+		if p.due() && !p.Owed {
+			if _, err := p.control.awaitAlwaysUpTo(ctx, reportWithin, "the next word to the lockstep", func() bool { return p.closed || p.Owed || p.emptied() }); err != nil {
+				return
+			}
+			if !p.closed && !p.due() {
+				continue
+			}
+		}
+		if early := reportEvery - workflow.Now(ctx).Sub(p.sentAt); early > 0 && !p.closed {
+			if _, err := p.control.awaitAlwaysUpTo(ctx, early, "the next answer to the lockstep", func() bool { return p.closed || p.emptied() }); err != nil {
+				return
+			}
+		}
+		if p.closed {
+			return
+		}
+		p.send(ctx)
+	}
+}
+
+// emptied reports whether the node has been drained to its targets since the last report, which the other nodes wait for. Targets are
+// few, so that this need not wait its turn.
+func (p *plans) emptied() bool {
+	now := p.standing()
+	return now.Drained && (p.Reported == nil || !p.Reported.Drained || p.Reported.Rise != now.Rise)
+}
+
+func (p *plans) send(ctx workflow.Context) {
+	now := p.standing()
+	p.sending, p.sentMeanwhile, p.Owed, p.Reported, p.sentAt = true, true, false, &now, workflow.Now(ctx)
+	defer func() { p.sending = false }()
+	if err := workflow.SignalExternalWorkflow(ctx, p.lockstepID(), "", api.SignalNodeProgress, p.progress(now)).Get(ctx, nil); err != nil {
+		workflow.GetLogger(ctx).Info("the lockstep did not get a report", "error", err)
+	}
+}
+
+// close reports the end to the lockstep, as the last word.
+func (p *plans) close() {
+	if !p.spec.Lockstep {
+		return
+	}
+	p.closed = true
+	p.control.awaitAlways(func() bool { return !p.sending })
+	p.send(p.control.life)
+}
+
+// held reports whether the node stays out of service until somebody decides.
+func (p *plans) held() bool {
+	return p.journal.phase() == api.RequestorFailed || p.validator.undecided()
+}
+
+// backSignal says to the plan that the node is back; the activity that releases the node sends it. It is nil where there is no plan.
+func (p *plans) backSignal() *node.Signal {
+	if p.planID == "" {
+		return nil
+	}
+	payload, err := json.Marshal(api.NodeNews{Node: p.spec.Node, RunID: p.runID, Back: true})
+	if err != nil {
+		workflow.GetLogger(p.control.life).Error("the plan gets no signal", "error", err)
+		return nil
+	}
+	return &node.Signal{WorkflowID: p.planID, Name: api.SignalNodeNews, Payload: payload}
+}
+
+// reportHeld reports to the plan as long as the maintenance runs; the server reports the end.
+func (p *plans) reportHeld(ctx workflow.Context) {
+	for {
+		if err := workflow.Await(ctx, func() bool { return p.held() != p.reportedHeld }); err != nil {
+			return
+		}
+		p.reportedHeld, p.reporting = p.held(), true
+		news := api.NodeNews{Node: p.spec.Node, RunID: p.runID, Held: p.reportedHeld, Why: p.journal.status().Failure}
+		if err := workflow.SignalExternalWorkflow(ctx, p.planID, "", api.SignalNodeNews, news).Get(ctx, nil); err != nil {
+			// A plan that has ended does not want to know.
+			workflow.GetLogger(ctx).Info("the plan did not get a signal", "plan", p.planID, "error", err)
+		}
+		p.reporting = false
+	}
+}

@@ -1,0 +1,267 @@
+package maintenance
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	checkactivity "drydock/activities/checks"
+	"drydock/api"
+	"drydock/rules/period"
+	"drydock/rules/validation"
+	"drydock/workflows/call"
+)
+
+// workState is what the next run of the maintenance has to know.
+type workState struct {
+	// Due: the work is to be begun, for the first time or after a retry. Attempts counts those that were: each has a
+	// identity of its own.
+	Due      bool `json:"due,omitempty"`
+	Attempts int  `json:"attempts,omitempty"`
+	// Open: the latest attempt has not ended. Since is when it was begun; Begun tells that its beginning is over.
+	Open  bool                    `json:"open,omitempty"`
+	Since time.Time               `json:"since,omitzero"`
+	Begun bool                    `json:"begun,omitempty"`
+	As    checkactivity.WorkBegun `json:"as,omitzero"`
+	// Succeeded: the latest attempt has, by its own word.
+	Succeeded bool `json:"succeeded,omitempty"`
+}
+
+// work is what the worker does for the requestor while the node is Ready, where the input names some: each attempt is begun once,
+// whatever becomes of workers and runs of the workflow, and ends with the phase Ready at the latest.
+type work struct {
+	*core
+	workState
+	// running is set while a coroutine follows the attempt, which cancel ends; calling, while nothing of that may be lost.
+	running, calling bool
+	cancel           workflow.CancelFunc
+	// settled is how the attempt ended, until somebody takes it.
+	settled *workResult
+	// word is what somebody said of work of kind signal.
+	word *workResult
+}
+
+// workResult is how an attempt ended: with OK the requestor is done, otherwise it has failed.
+type workResult struct {
+	OK      bool
+	Message string
+	Output  string
+}
+
+const (
+	// keptAttempts is how many attempts the status shows.
+	keptAttempts = 20
+	// beginWithin bounds the beginning, far below the time for which a Job is kept that has ended: another try after that
+	// would run it again.
+	beginWithin = 30 * time.Minute
+	// endGrace is how much longer than the deadline an activity may take that says by itself where the work stands then.
+	endGrace = time.Minute
+)
+
+// ask has the work begun: the node is Ready, for the first time or again.
+func (w *work) ask() { w.Due, w.Succeeded = w.prepared.Work != nil, false }
+
+// idle reports whether nothing would be lost with this run of the workflow. Whoever only waits for a Job can be left.
+func (w *work) idle() bool { return !w.calling && w.settled == nil && w.word == nil }
+
+// start begins an attempt that is due, or takes up the one that a run before this one began.
+func (w *work) start() {
+	if w.running || w.settled != nil || !w.Due && !w.Open {
+		return
+	}
+	if !w.Open {
+		now := workflow.Now(w.control.life)
+		w.workState = workState{Attempts: w.Attempts + 1, Open: true, Since: now}
+		one := api.WorkRun{Name: w.prepared.Work.Name, Kind: w.prepared.Work.Kind, Attempt: w.Attempts, StartedAt: now}
+		w.journal.change(func(s *api.Status) {
+			s.StartedAt = &now
+			s.Work = append(s.Work, one)
+			s.Work = s.Work[max(0, len(s.Work)-keptAttempts):]
+		})
+		w.journal.note(fmt.Sprintf("work %s began (attempt %d)", one.Name, one.Attempt))
+	}
+	ctx, cancel := workflow.WithCancel(w.control.life)
+	w.running, w.cancel, w.word = true, cancel, nil
+	w.calling = w.prepared.Work.Kind == validation.KindHTTP || w.prepared.Work.IsBegun() && !w.Begun
+	workflow.GoNamed(ctx, "work "+w.prepared.Work.Name, func(ctx workflow.Context) {
+		defer func() { w.running, w.calling = false, false }()
+		result, err := w.attempt(ctx)
+		if ctx.Err() != nil {
+			return // whoever ended it says so
+		}
+		if err != nil {
+			result = workResult{Message: call.Cause(err)}
+		}
+		w.settled = &result
+	})
+}
+
+func (w *work) isSettled() bool { return w.settled != nil }
+
+// take is how the attempt ended by itself, and records that.
+func (w *work) take() workResult {
+	result := *w.settled
+	w.settled = nil
+	outcome := "done"
+	if !result.OK {
+		outcome = "failed"
+	}
+	w.close(outcome+": "+result.Message, result.Output)
+	w.Succeeded = result.OK
+	return result
+}
+
+// end ends an attempt that runs, and returns once nothing of it does, as far as that is known.
+func (w *work) end(why string) {
+	w.Due = false
+	if !w.Open {
+		return
+	}
+	w.journal.waiting("the end of work " + w.prepared.Work.Name)
+	if w.running {
+		w.cancel()
+		w.control.awaitAlways(func() bool { return !w.running })
+	}
+	if w.settled != nil {
+		w.take()
+		return
+	}
+	outcome := "ended: " + why
+	if w.prepared.Work.Kind == validation.KindJob {
+		ctx := call.Within(call.Quick(w.control.life, "end work "+w.prepared.Work.Name), call.TidyWithin)
+		if err := workflow.ExecuteActivity(ctx, call.Checks.EndWork, w.input()).Get(w.control.life, nil); err != nil {
+			outcome += "; its Job may still run: " + call.Cause(err)
+		} else {
+			outcome += "; its Job is deleted"
+		}
+	}
+	w.close(outcome, "")
+}
+
+func (w *work) close(outcome, output string) {
+	now := workflow.Now(w.control.life)
+	w.workState, w.word = workState{Due: w.Due, Attempts: w.Attempts}, nil
+	w.last(func(one *api.WorkRun) { one.EndedAt, one.Outcome, one.Output = &now, outcome, output })
+	w.journal.note(fmt.Sprintf("work %s %s", w.prepared.Work.Name, outcome))
+}
+
+func (w *work) last(write func(*api.WorkRun)) {
+	w.journal.change(func(s *api.Status) {
+		if n := len(s.Work); n > 0 {
+			write(&s.Work[n-1])
+		}
+	})
+}
+
+// attempt is the latest attempt from where it is to its end.
+func (w *work) attempt(ctx workflow.Context) (workResult, error) {
+	if w.prepared.Work.IsBegun() && !w.Begun {
+		if err := w.begin(ctx); err != nil {
+			return workResult{Message: "it could not be begun: " + call.Cause(err)}, nil
+		}
+	}
+	left := w.Since.Add(w.prepared.Work.Deadline.Std()).Sub(workflow.Now(ctx))
+	if w.prepared.Work.Kind == validation.KindSignal {
+		return w.awaitWord(ctx, left)
+	}
+	ended, err := w.look(ctx, left)
+	if call.IsOverdue(err) && w.prepared.Work.Kind == validation.KindJob && ctx.Err() == nil {
+		// Nobody may have looked at it while it ended, and nothing may be left of it when the next attempt begins.
+		ended, err = w.look(ctx, 0)
+	}
+	switch {
+	case call.IsOverdue(err):
+		ended = workResult{Message: overdue(w.prepared.Work.Deadline, err)}
+	case err != nil:
+		ended = workResult{Message: call.Cause(err)}
+	default:
+		return ended, nil
+	}
+	if w.prepared.Work.Kind == validation.KindJob {
+		ended.Message += "; its Job may still run"
+	}
+	return ended, nil
+}
+
+// look waits for the end of what was begun, for so long. One that takes the wait up late looks once more: the end may be
+// there.
+func (w *work) look(ctx workflow.Context, left time.Duration) (workResult, error) {
+	in := w.input()
+	in.For = period.Duration(max(left, time.Second))
+	within := in.For.Std()
+	if w.prepared.Work.IsBegun() {
+		within += endGrace
+	}
+	ctx = call.Within(call.Stoppable(ctx, "work "+w.prepared.Work.Name), within)
+	var ended checkactivity.WorkEnded
+	err := workflow.ExecuteActivity(ctx, call.Checks.AwaitWork, in).Get(ctx, &ended)
+	return workResult{OK: ended.OK, Message: ended.Message, Output: ended.Output}, err
+}
+
+func (w *work) begin(ctx workflow.Context) error {
+	begun, err := w.beginning(ctx, "begin", w.input(), min(w.prepared.Work.Deadline.Std(), beginWithin))
+	if err != nil && w.prepared.Work.Kind == validation.KindJob && ctx.Err() == nil {
+		// The word that it was created may be lost.
+		find := w.input()
+		find.Find = true
+		if found, missing := w.beginning(ctx, "find", find, call.TidyWithin); missing == nil {
+			begun, err = found, nil
+		} else if !call.IsError(missing, api.ErrorHookFailed) {
+			err = fmt.Errorf("%s; whether its Job was created is not known: %s", call.Cause(err), call.Cause(missing))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	w.Begun, w.As = true, begun
+	w.calling = w.prepared.Work.Kind == validation.KindHTTP
+	w.last(func(one *api.WorkRun) { one.Job, one.BootIDBefore = begun.Job, begun.BootID })
+	return nil
+}
+
+// beginning begins the attempt, or only finds it.
+func (w *work) beginning(ctx workflow.Context, what string, in checkactivity.WorkInput, within time.Duration) (begun checkactivity.WorkBegun, err error) {
+	ctx = call.Within(call.Quick(ctx, what+" work "+w.prepared.Work.Name), within)
+	err = workflow.ExecuteActivity(ctx, call.Checks.BeginWork, in).Get(ctx, &begun)
+	return begun, err
+}
+
+// input names the attempt by the maintenance and its number, so that it is found again wherever it goes on.
+func (w *work) input() checkactivity.WorkInput {
+	subject := w.subject()
+	return checkactivity.WorkInput{
+		Work: w.prepared.Work.Name, Subject: subject, Key: fmt.Sprintf("%s/work/%s/%d", subject.RunID, w.prepared.Work.Name, w.Attempts),
+		Kind: w.prepared.Work.Kind, Job: w.As.Job, NewBootID: w.prepared.Work.NewBootID, BootIDBefore: w.As.BootID,
+	}
+}
+
+func (w *work) awaitWord(ctx workflow.Context, left time.Duration) (workResult, error) {
+	said, err := w.control.awaitAlwaysUpTo(ctx, max(left, 0), "deadline of work "+w.prepared.Work.Name, func() bool { return w.word != nil })
+	if err != nil {
+		return workResult{}, err
+	}
+	if !said {
+		return workResult{Message: fmt.Sprintf("no %s within %s", api.MsgHookDone, w.prepared.Work.Deadline)}, nil
+	}
+	return *w.word, nil
+}
+
+func (w *work) awaitsWord(name string) bool {
+	plan := w.prepared.Work
+	return w.running && w.word == nil && plan.Kind == validation.KindSignal && plan.Name == name
+}
+
+func (w *work) speak(ok bool, message string) { w.word = &workResult{OK: ok, Message: message} }
+
+// waits says what is waited for while an attempt runs, empty where none does.
+func (w *work) waits() string {
+	if !w.Open {
+		return ""
+	}
+	text := fmt.Sprintf("work %s, which runs since %s", w.prepared.Work.Name, w.Since.UTC().Format(time.RFC3339))
+	if w.prepared.Work.Kind == validation.KindSignal {
+		text = fmt.Sprintf("%q for %s", api.MsgHookDone, text)
+	}
+	return text
+}
