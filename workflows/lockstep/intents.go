@@ -1,14 +1,19 @@
 package lockstep
 
 import (
+	"cmp"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	activity "drydock/activities/lockstep"
 	"drydock/api"
+	"drydock/rules/bounds"
 	"drydock/rules/drainplan"
 	"drydock/rules/number"
+	"drydock/rules/rollout"
 	"drydock/workflows/call"
 	"drydock/workflows/controller"
 )
@@ -211,4 +216,148 @@ func (v *inventory) setSilent(name, run string) {
 		v.silent = map[string]string{}
 	}
 	v.silent[name] = run
+}
+
+// check returns why an intent cannot be taken, beside the plans there are.
+func (v *inventory) check(in api.PlanIntent, tiers drainplan.Plan) error {
+	before := v.planOf(in.RunID)
+	if before != nil {
+		switch {
+		case slices.Index(rollout.Stages, in.Stage) < slices.Index(rollout.Stages, before.Stage):
+			return fmt.Errorf("stage: the plan is at %s already, and does not go back to %s", before.Stage, in.Stage)
+		case !slices.Equal(tiers.Entries(), before.tiers.Entries()):
+			return fmt.Errorf("tiers: the drain plan of a plan that has begun does not change")
+		}
+	}
+	if in.Stage == api.StageComplete {
+		return nil
+	}
+	return cmp.Or(v.checkRoom(in, before), v.checkShared(in), v.checkTargets(in, tiers))
+}
+
+// checkRoom keeps all plans together within what can be handed to the next run.
+func (v *inventory) checkRoom(in api.PlanIntent, before *plan) error {
+	inputs, nodes := len(in.Maintenance), len(v.byName)
+	for _, p := range v.plans {
+		if p != before {
+			inputs += len(p.Maintenance)
+		}
+	}
+	for _, name := range in.Nodes {
+		if v.byName[name] == nil {
+			nodes++
+		}
+	}
+	switch {
+	case before == nil && len(v.plans) >= maxPlans:
+		return fmt.Errorf("%d plans are under way: complete one first", len(v.plans))
+	case inputs > maxInputs:
+		return fmt.Errorf("maintenance: those of all plans have %d bytes: at most %d are taken", inputs, maxInputs)
+	case nodes > rollout.MaxNodes:
+		return fmt.Errorf("nodes: all plans have %d: at most %d are taken: complete a plan first", nodes, rollout.MaxNodes)
+	}
+	return nil
+}
+
+// checkShared refuses a plan whose maintenances could not be those of another with which it shares a node.
+func (v *inventory) checkShared(in api.PlanIntent) error {
+	names := make(map[string]bool, len(in.Nodes))
+	for _, name := range in.Nodes {
+		names[name] = true
+	}
+	for _, p := range v.plans {
+		if p.RunID == in.RunID || p.Name == in.Name || !p.isActive() {
+			continue
+		}
+		i := slices.IndexFunc(p.Nodes, func(name string) bool { return names[name] && !p.hasLeft(name) })
+		if i < 0 {
+			continue
+		}
+		if why := rollout.Unshareable(in.Name, in.Maintenance, p.Name, p.Maintenance); why != "" {
+			return fmt.Errorf("node %s is shared with plan %s, and they differ in what is done to it: %s", p.Nodes[i], p.Name, why)
+		}
+	}
+	return nil
+}
+
+// checkTargets keeps the targets that a node may come to within what its maintenance takes, and reports.
+func (v *inventory) checkTargets(in api.PlanIntent, tiers drainplan.Plan) error {
+	type same struct {
+		group   *group
+		targets string
+	}
+	checked := map[same]bool{}
+	for _, name := range in.Nodes {
+		n := v.byName[name]
+		if n == nil {
+			continue
+		}
+		text, _ := json.Marshal(n.target.Targets) // of texts and numbers
+		if checked[same{n.group, string(text)}] {
+			continue
+		}
+		checked[same{n.group, string(text)}] = true
+		plans := []string{in.Name}
+		all, _ := drainplan.Union(n.target.Targets, tiers.Targets(tiers.Len()-1))
+		for _, p := range n.group.plans {
+			if p.RunID != in.RunID {
+				all, _ = drainplan.Union(all, p.tiers.Targets(p.tiers.Len()-1))
+				plans = append(plans, p.Name)
+			}
+		}
+		if text, _ := json.Marshal(all); len(all) > api.MaxTargets || len(text) > api.MaxTargetsText {
+			return fmt.Errorf("tiers: node %s would come to %d drain targets (%d bytes) with plans %s: at most %d (%d bytes) are taken",
+				name, len(all), len(text), bounds.Cut(strings.Join(plans, ", "), maxText), api.MaxTargets, api.MaxTargetsText)
+		}
+	}
+	return nil
+}
+
+// accept has an intent count that was checked, in place of an earlier one of the plan, and of an earlier plan of its name.
+func (v *inventory) accept(in api.PlanIntent, tiers drainplan.Plan) {
+	v.plans = slices.DeleteFunc(v.plans, func(p *plan) bool { return p.Name == in.Name && p.RunID != in.RunID })
+	p := v.planOf(in.RunID)
+	if p == nil {
+		p = &plan{planState: planState{Fresh: true}}
+		v.plans = append(v.plans, p)
+	}
+	came := slices.ContainsFunc(in.Nodes, func(name string) bool { _, had := slices.BinarySearch(p.Nodes, name); return !had })
+	if came && p.Tier > 0 && p.Tier >= tiers.Len() {
+		p.Tier = tiers.Len() - 1 // there is something to drain again
+	}
+	left := map[string]departure{}
+	for _, name := range in.Nodes {
+		if gone, ok := p.Left[name]; ok {
+			left[name] = gone
+		}
+	}
+	if in.Stage == api.StageComplete && len(in.Nodes) == 0 {
+		in.Nodes, left = p.Nodes, p.Left
+	}
+	p.PlanIntent, p.tiers, p.Left, p.settings = in, tiers, left, rollout.Settings(in.Maintenance)
+	v.ungrouped = true
+	v.restart(p)
+	slices.SortStableFunc(v.plans, func(a, b *plan) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.Name, b.Name))
+	})
+}
+
+// drop forgets a plan on whose behalf nothing is held any more, and reports whether there was one.
+func (v *inventory) drop(run string) bool {
+	p := v.planOf(run)
+	if p == nil {
+		return false
+	}
+	v.plans = slices.DeleteFunc(v.plans, func(other *plan) bool { return other == p })
+	v.completed = append(v.completed, completed{RunID: run, Revision: p.Revision})
+	v.completed = v.completed[max(len(v.completed)-maxCompleted, 0):]
+	v.changed, v.ungrouped = true, true
+	return true
+}
+
+// isOutdated reports whether an intent was said before one that counts, or did.
+func (v *inventory) isOutdated(in api.PlanIntent) bool {
+	p := v.planOf(in.RunID)
+	return p != nil && in.Revision < p.Revision ||
+		slices.ContainsFunc(v.completed, func(c completed) bool { return c.RunID == in.RunID && in.Revision < c.Revision })
 }
