@@ -104,7 +104,7 @@ func fit(ctx context.Context, l *lane, wanted shape) error {
 		return nil
 	}
 	l.worker.Kill()
-	l.shape = wanted
+	l.shape, l.undamaged = wanted, nil // the role is among what is compared
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{"node-role.kubernetes.io/control-plane": wanted.role()}}})
 	if err != nil {
 		return err
