@@ -8,12 +8,13 @@ import (
 // the inventory) 500. A server refuses 2,000, and the workflow task that asks for more fails for ever.
 const atOnce = 490
 
-// command is a signal or an activity that may have to wait for its turn.
+// command is a signal or an activity that may have to wait for its turn, or either or a timer that has begun.
 type command struct {
 	// key tells what it is about: of two that wait with the same key only the later is of use. Empty is none's.
 	key   string
 	start func() workflow.Future
-	// then hears of its end. Decides says that everything has to be decided again after it.
+	// future is what was begun, and then is called when it is ready. Decides says that everything has to be decided again after it.
+	future  workflow.Future
 	then    func(workflow.Future)
 	decides bool
 	// back puts back into the state what is left undone where the run ends before its turn comes; nil has nothing to.
@@ -49,16 +50,15 @@ func (c *commands) give(next command) {
 
 func (c *commands) begin(next *command) {
 	c.underWay++
-	future := next.start()
-	done := func() {
+	done := func(future workflow.Future) {
 		c.underWay--
 		next.then(future)
 		c.follow()
 	}
 	if next.decides {
-		c.whenDone(future, done)
+		c.whenDone(next.start(), done)
 	} else {
-		c.whenDelivered(future, done)
+		c.whenDelivered(next.start(), done)
 	}
 }
 

@@ -48,10 +48,11 @@ const changeRemediations = "remediations"
 // changeKinds: others than maintenances may hold slots. Before, such a request was refused as one that is not understood.
 const changeKinds = "holder-kinds"
 
-// understands tells whether a history knows the gang, the remediation and the kind of a request: one of an earlier build has refused them.
-func (k *knowledge) understands(ctx workflow.Context, r schedule.Request) bool {
-	return (r.Gang == nil || k.gangs.known(ctx)) && (!r.Remediation || k.remediations.known(ctx)) &&
-		(r.Kind == schedule.KindMaintenance || k.kinds.known(ctx))
+// understands tells whether a history knows the windows, the gang, the remediation and the kind of a request: one of an earlier build
+// has refused them.
+func (s *scheduler) understands(r schedule.Request) bool {
+	return (!named(r) || s.hours.inForce()) && (r.Gang == nil || s.gangs.known(s.ctx)) &&
+		(!r.Remediation || s.remediations.known(s.ctx)) && (r.Kind == schedule.KindMaintenance || s.kinds.known(s.ctx))
 }
 
 // understood is a holder as the history knows it: an earlier build took it for any other.

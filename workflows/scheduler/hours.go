@@ -87,7 +87,7 @@ func (h *hours) compute() {
 	ctx := call.Pausing(call.Within(call.Quick(h.ctx, "see when windows are open"), actWithin), askNext)
 	asked := h.wanted
 	future := workflow.ExecuteActivity(ctx, call.Windows.ComputeOpenings, windows.ComputeInput{At: h.now(), Digest: asked.Digest})
-	h.whenDone(future, func() {
+	h.whenDone(future, func(future workflow.Future) {
 		h.busy = false
 		var computed window.Horizon
 		err := future.Get(ctx, &computed)
@@ -125,7 +125,7 @@ func (h *hours) retryLater(err error) {
 	wait := h.decisions.fails(notComputed, err, tryAgainMost)
 	timer := workflow.NewTimerWithOptions(h.ctx, wait, workflow.TimerOptions{Summary: "see again when windows are open"})
 	// Nothing is lost with it: the next run asks at once.
-	h.whenReady(timer, func() { h.busy = false })
+	h.whenReady(timer, func(workflow.Future) { h.busy = false })
 }
 
 // changed hears from a worker that its windows are others than those that are known. Those of a worker that was started
@@ -165,7 +165,7 @@ func (h *hours) wakeAt(at time.Time) {
 	wait := max(at.Sub(h.now()), time.Second)
 	timer := workflow.NewTimerWithOptions(ctx, wait, workflow.TimerOptions{Summary: "a window opens or closes"})
 	// Nothing is lost with it: the next run begins another.
-	h.onceReady(timer, func() {
+	h.onceReady(timer, func(workflow.Future) {
 		if ctx.Err() == nil {
 			h.wakes, h.stopTimer, h.dirty = time.Time{}, nil, true
 		}

@@ -13,19 +13,23 @@ type intake struct {
 	decisions *decisions
 	ledger    *ledger
 	outbox    *outbox
+	// returns finds out whether a slot is given back of which somebody says so.
+	returns   *returns
+	admission admission
 
 	waiting []arrival
 	// old are those of them that came before maintenances were asked what they want.
 	old int
-	// open tells whether it is known who holds a slot, and free takes a slot back, or a request for one.
-	open func() bool
-	free func(requestID string)
-	// returns finds out whether a slot is given back of which somebody says so.
-	returns *returns
-	// overQuota is why a maintenance is turned down whose requestor has too many that wait, empty where it is not.
-	overQuota func(api.SlotRequest) string
+}
+
+// admission decides which requests are let in.
+type admission interface {
+	// isOpen tells whether it is known who holds a slot.
+	isOpen() bool
 	// understands tells whether a history knows all that a request says.
-	understands func(schedule.Request) bool
+	understands(r schedule.Request) bool
+	// overQuota is why a maintenance is turned down whose requestor has too many that wait, empty where it is not.
+	overQuota(r api.SlotRequest) string
 }
 
 // arrival is a signal: one of the two.
@@ -36,7 +40,7 @@ type arrival struct {
 
 // pass lets a signal take effect, or has it wait.
 func (i *intake) pass(a arrival) {
-	if i.open() {
+	if i.admission.isOpen() {
 		i.enter(a)
 		return
 	}
@@ -72,7 +76,7 @@ func (i *intake) request(r api.SlotRequest) {
 		i.decisions.record("", "ignored a slot request", err.Error())
 		return
 	}
-	if !i.understands(r.Request) {
+	if !i.admission.understands(r.Request) {
 		return // as before: it was refused as one that is not understood, and is repeated
 	}
 	if h, ok := i.ledger.holder(r.ID); ok {
@@ -98,7 +102,7 @@ func (i *intake) request(r api.SlotRequest) {
 	if held {
 		return // it is queued once the slot is found to be given back
 	}
-	if reason := i.overQuota(r); reason != "" {
+	if reason := i.admission.overQuota(r); reason != "" {
 		i.outbox.refuse(api.PendingRequest{SlotRequest: r, Code: schedule.Quota, Reason: reason}, false)
 		return
 	}
@@ -124,11 +128,4 @@ func holderOf(r api.SlotRequest) api.Holder {
 		h.Gang = r.Gang.Name
 	}
 	return h
-}
-
-// supersede frees what a run had asked for before, on its own word.
-func (i *intake) supersede(runID string) {
-	for _, id := range i.ledger.requestsOf(runID) {
-		i.free(id)
-	}
 }

@@ -16,7 +16,7 @@ func freeLater(s *scheduler, h api.Holder) {
 	s.reclaimer.reclaiming[h.RequestID] = true // it is not watched meanwhile
 	timer := workflow.NewTimerWithOptions(s.ctx, releasedFor, workflow.TimerOptions{Summary: "let watches show what a transition did"})
 	// Nothing is lost with it: the next run finds that the transition does not run.
-	s.whenReady(timer, func() {
+	s.whenReady(timer, func(workflow.Future) {
 		s.reclaimer.done(h)
 		s.ledger.free(h.RequestID, s.now())
 		s.watcher.forget(h.RequestID)

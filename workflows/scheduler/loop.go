@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/workflow"
+
+	"drydock/workflows/inbox"
 )
 
 // maxSignals continues the workflow as new well before the server's limit of signals per run.
@@ -21,17 +23,11 @@ type loop struct {
 	inFlight int
 	// signals were taken by this run, which leaves after continueAfter of them.
 	signals, continueAfter int
-	// unread tells whether there are messages that were not looked at yet.
-	unread func() bool
-	// awaited is what has to come back, attended by one coroutine.
-	awaited  []awaited
+	// messages are those that came; some may not be looked at yet.
+	messages *inbox.Inbox
+	// awaited are the commands that have to come back, attended by one coroutine.
+	awaited  []command
 	attended bool
-}
-
-// awaited is what is to be done when something comes back.
-type awaited struct {
-	future workflow.Future
-	then   func()
 }
 
 // doubled is a pause that doubles with every failure before it, up to most.
@@ -62,39 +58,39 @@ func (l *loop) leaving() bool {
 
 // idle tells that nothing would be lost with this run.
 func (l *loop) idle() bool {
-	return l.inFlight == 0 && !l.unread() && workflow.AllHandlersFinished(l.ctx)
+	return l.inFlight == 0 && !l.messages.Unread() && workflow.AllHandlersFinished(l.ctx)
 }
 
 // whenDone calls back when a future is ready, for which this run has to wait, and has everything decided again.
-func (l *loop) whenDone(future workflow.Future, then func()) {
+func (l *loop) whenDone(future workflow.Future, then func(workflow.Future)) {
 	l.inFlight++
-	l.whenReady(future, func() {
+	l.whenReady(future, func(future workflow.Future) {
 		l.inFlight--
-		then()
+		then(future)
 	})
 }
 
 // whenReady calls back when a future is ready, and has everything decided again. This run may end before that.
-func (l *loop) whenReady(future workflow.Future, then func()) {
-	l.onceReady(future, func() {
-		then()
+func (l *loop) whenReady(future workflow.Future, then func(workflow.Future)) {
+	l.onceReady(future, func(future workflow.Future) {
+		then(future)
 		l.dirty = true
 	})
 }
 
 // whenDelivered is whenDone for what needs no decision: thousands of deliveries would be thousands of decisions.
-func (l *loop) whenDelivered(future workflow.Future, then func()) {
+func (l *loop) whenDelivered(future workflow.Future, then func(workflow.Future)) {
 	l.inFlight++
-	l.onceReady(future, func() {
+	l.onceReady(future, func(future workflow.Future) {
 		l.inFlight--
 		l.woken = true
-		then()
+		then(future)
 	})
 }
 
 // onceReady calls back from one coroutine for all: hundreds that each wait for one thing would all be woken by every event.
-func (l *loop) onceReady(future workflow.Future, then func()) {
-	l.awaited = append(l.awaited, awaited{future, then})
+func (l *loop) onceReady(future workflow.Future, then func(workflow.Future)) {
+	l.awaited = append(l.awaited, command{future: future, then: then})
 	if !l.attended {
 		l.attended = true
 		workflow.GoNamed(l.ctx, "what comes back", l.attend)
@@ -102,7 +98,7 @@ func (l *loop) onceReady(future workflow.Future, then func()) {
 }
 
 func (l *loop) attend(ctx workflow.Context) {
-	ready := func(one awaited) bool { return one.future.IsReady() }
+	ready := func(one command) bool { return one.future.IsReady() }
 	for {
 		if err := workflow.Await(ctx, func() bool { return slices.ContainsFunc(l.awaited, ready) }); err != nil {
 			return
@@ -110,7 +106,7 @@ func (l *loop) attend(ctx workflow.Context) {
 		for i := slices.IndexFunc(l.awaited, ready); i >= 0; i = slices.IndexFunc(l.awaited, ready) {
 			one := l.awaited[i]
 			l.awaited = slices.Delete(l.awaited, i, i+1)
-			one.then()
+			one.then(one.future)
 		}
 	}
 }

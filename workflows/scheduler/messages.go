@@ -62,7 +62,7 @@ func (s *scheduler) listen() error {
 	inbox.Receive(in, api.SignalSlotRequest, func(r api.SlotRequest) { s.intake.pass(arrival{request: &r}) })
 	inbox.Receive(in, api.SignalSlotRelease, func(r api.SlotRelease) { s.intake.pass(arrival{release: &r}) })
 	inbox.Receive(in, api.SignalWindowsChanged, s.hours.changed)
-	s.unread = in.Unread
+	s.messages = in
 	in.Open(nil)
 	return nil
 }

@@ -7,11 +7,8 @@ import (
 	"drydock/api"
 )
 
-// news is what the scheduler makes of what it hears of the cluster.
-type news struct{ *scheduler }
-
 // noticed acts upon what the watch reports.
-func (s news) noticed(report cluster.WatchReport) {
+func (s *scheduler) noticed(report cluster.WatchReport) {
 	if report.Stale {
 		s.observer.doubt()
 	}
@@ -26,17 +23,17 @@ func (s news) noticed(report cluster.WatchReport) {
 			s.reclaimer.reclaim(h, "its workflow is "+ended.Status)
 		}
 	}
-	s.sawMarks(report.Unknown, report.Vanished)
+	s.checkMarks(report.Unknown, report.Vanished)
 }
 
-// saw acts upon the marks that an observation found.
-func (s news) saw(marks cluster.MarksSeen) {
+// sawMarks acts upon the marks that an observation found.
+func (s *scheduler) sawMarks(marks cluster.MarksSeen) {
 	s.strays.sawForeign(marks.Foreign, marks.ForeignAll)
-	s.sawMarks(marks.Unknown, marks.Vanished)
+	s.checkMarks(marks.Unknown, marks.Vanished)
 }
 
-// sawMarks doubts the holders where a mark tells of one that is not known, and forgets the stray marks that are gone.
-func (s news) sawMarks(unknown []api.StrayMark, vanished []cluster.KnownMark) {
+// checkMarks doubts the holders where a mark tells of one that is not known, and forgets the stray marks that are gone.
+func (s *scheduler) checkMarks(unknown []api.StrayMark, vanished []cluster.KnownMark) {
 	for _, gone := range vanished {
 		if s.strays.forget(gone.Node, gone.RunID) {
 			s.observer.doubt()
@@ -56,7 +53,7 @@ func (s news) sawMarks(unknown []api.StrayMark, vanished []cluster.KnownMark) {
 // orphaned takes the slot of a holder that will never release it, and whose node stays as it is: from now on it is
 // unavailable like any other that is cordoned. Whether one of which nothing is known has marked its node shows when that
 // is looked at again.
-func (s news) orphaned(h api.Holder, kind api.StrayKind) {
+func (s *scheduler) orphaned(h api.Holder, kind api.StrayKind) {
 	s.ledger.drop(h.RequestID)
 	s.watcher.forget(h.RequestID)
 	if kind == api.StrayOrphan {

@@ -29,10 +29,14 @@ type observer struct {
 	decisions *decisions
 	latest    *cluster.Observed
 	// busy: an observation is under way, or waits to be tried again.
-	busy bool
+	busy       bool
+	strayMarks strayMarks
+}
 
-	// seen hears of the marks on nodes that are no holder's.
-	seen func(cluster.MarksSeen)
+// strayMarks are the marks on nodes that are no holder's.
+type strayMarks interface {
+	// sawMarks acts upon those that an observation found.
+	sawMarks(marks cluster.MarksSeen)
 }
 
 // observe asks for the state of the cluster. A grant may wait for it: the worker that decides is asked first.
@@ -43,7 +47,7 @@ func (o *observer) observe(in cluster.ObserveInput) {
 		return
 	}
 	future := workflow.ExecuteLocalActivity(call.Glance(o.ctx, glanceWithin), call.Cluster.GlanceNodes, in)
-	o.whenDone(future, func() {
+	o.whenDone(future, func(future workflow.Future) {
 		var observed cluster.Observed
 		if err := future.Get(o.ctx, &observed); err != nil || o.take(in, observed) != nil {
 			o.ask(in)
@@ -55,7 +59,7 @@ func (o *observer) observe(in cluster.ObserveInput) {
 func (o *observer) ask(in cluster.ObserveInput) {
 	ctx := call.Within(call.Quick(o.ctx, "observe "+number.Of(len(in.Names), "node")), actWithin)
 	future := workflow.ExecuteActivity(ctx, call.Cluster.ObserveNodes, in)
-	o.whenDone(future, func() {
+	o.whenDone(future, func(future workflow.Future) {
 		var observed cluster.Observed
 		err := future.Get(ctx, &observed)
 		if err == nil {
@@ -78,7 +82,7 @@ func (o *observer) take(in cluster.ObserveInput, observed cluster.Observed) erro
 	marks := observed.Marks
 	observed.Marks = cluster.MarksSeen{}
 	o.latest = &observed
-	o.seen(marks)
+	o.strayMarks.sawMarks(marks)
 	return nil
 }
 
@@ -88,7 +92,7 @@ func (o *observer) retryLater(what string, err error) {
 	wait := o.decisions.fails(what, err, tryAgainMost)
 	timer := workflow.NewTimerWithOptions(o.ctx, wait, workflow.TimerOptions{Summary: "observe again"})
 	// Nothing is lost with it: it must not keep the scheduler from continuing as new.
-	o.whenReady(timer, func() { o.busy = false })
+	o.whenReady(timer, func(workflow.Future) { o.busy = false })
 }
 
 // digest is what a watch has to compare the cluster with; there is none for other limits than the present ones.

@@ -25,17 +25,13 @@ const (
 // reset or continued as new. Every signal names the request that it is about.
 type outbox struct {
 	*commands
-	cluster string
+	cluster   string
+	ledger    *ledger
+	reclaimer *reclaimer
 	// telling counts the signals under way that tell why a request waits.
 	telling int
 	// untold are the holders that have still to be told of their grant and of freezes when the next run begins.
 	untold api.List[string]
-
-	// gone hears of holders that do not run any more.
-	gone func(api.Holder)
-	// askAgain and tellAgain take back a request whose answer, or whose reason to wait, was not said.
-	askAgain  func(p api.PendingRequest, seen bool)
-	tellAgain func(requestID string)
 }
 
 // message is one signal to a workflow.
@@ -54,7 +50,7 @@ func (o *outbox) tell(p api.PendingRequest) {
 	o.post(message{
 		to: p.WorkflowID(o.cluster), signal: api.SignalSlotPending,
 		arg:       api.SlotAnswer{RequestID: p.ID, Code: p.Code, Reason: p.Reason, OpensAt: p.OpensAt},
-		delivered: func(error) { o.telling-- }, unsaid: func() { o.telling--; o.tellAgain(p.ID) },
+		delivered: func(error) { o.telling-- }, unsaid: func() { o.telling--; o.ledger.tellOnceMore(p.ID) },
 	})
 }
 
@@ -63,7 +59,7 @@ func (o *outbox) refuse(p api.PendingRequest, seen bool) {
 	o.post(message{
 		to: p.WorkflowID(o.cluster), signal: api.SignalSlotRefused,
 		arg:    api.SlotAnswer{RequestID: p.ID, Code: p.Code, Reason: p.Reason, Seen: seen},
-		unsaid: func() { o.askAgain(p, seen) },
+		unsaid: func() { o.ledger.askAgain(p, seen) },
 	})
 }
 
@@ -101,9 +97,14 @@ func (o *outbox) told(holders []api.Holder, future workflow.Future) {
 	for _, h := range holders {
 		if slices.Contains(gone, h.RequestID) {
 			o.gone(h)
-			o.dirty = true
 		}
 	}
+}
+
+// gone has the slot taken back of a holder that does not run any more.
+func (o *outbox) gone(h api.Holder) {
+	o.reclaimer.reclaim(h, "it ended before it could be told")
+	o.dirty = true
 }
 
 // hold tells a holder which freezes hold it; of several that wait to be said only the last counts.
@@ -132,7 +133,6 @@ func (o *outbox) toHolder(h api.Holder, about, signal string, arg any, unsaid fu
 			var nobody *temporal.UnknownExternalWorkflowExecutionError
 			if errors.As(err, &nobody) {
 				o.gone(h)
-				o.dirty = true
 			}
 		},
 	})

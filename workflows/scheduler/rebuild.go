@@ -190,7 +190,7 @@ func (s rebuilding) addRunning(run execution.Run, w api.SlotWanted) {
 	}
 	if !w.Wants {
 		s.spoken[w.RunID] = true
-		s.intake.supersede(w.RunID) // it has given back what it had
+		s.supersede(w.RunID, "") // it has given back what it had
 		return
 	}
 	err := w.SlotRequest.Validate(s.cluster, s.now())
@@ -211,20 +211,20 @@ func (s rebuilding) addRunning(run execution.Run, w api.SlotWanted) {
 		return
 	}
 	if w.GrantedAt == nil {
-		s.supersedeOthers(w.SlotRequest)
+		s.supersede(w.RunID, w.ID)
 		s.intake.request(w.SlotRequest)
 		return
 	}
-	s.intake.supersede(w.RunID)
+	s.supersede(w.RunID, "")
 	h := s.understood(s.ctx, holderOf(w.SlotRequest))
 	h.GrantedAt = *w.GrantedAt
 	s.ledger.hold(h)
 }
 
-// supersedeOthers frees all that a run had asked for but this: it says so itself, whatever came in which order.
-func (s rebuilding) supersedeOthers(r api.SlotRequest) {
-	for _, id := range s.ledger.requestsOf(r.RunID) {
-		if id != r.ID {
+// supersede frees all that a run had asked for but one request: it says so itself, whatever came in which order.
+func (s rebuilding) supersede(runID, but string) {
+	for _, id := range s.ledger.requestsOf(runID) {
+		if id != but {
 			s.free(id)
 		}
 	}

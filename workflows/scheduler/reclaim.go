@@ -29,30 +29,28 @@ type reclaimer struct {
 	*commands
 	cluster   string
 	decisions *decisions
+	ledger    *ledger
+	slots     slots
 	// onOrphan is ReleaseOrphans or ReportOrphans.
 	onOrphan string
 	// reclaiming are the requests whose slot is being taken back.
 	reclaiming map[string]bool
 	// failures counts how often a node could not be released.
 	failures map[string]int
-
-	// holds tells whether a request still holds its slot, free takes that back, and orphaned takes it back from one whose
-	// node stays as it is.
-	holds    func(requestID string) bool
-	free     func(requestID string)
-	orphaned func(api.Holder, api.StrayKind)
 }
 
-func newReclaimer(c *commands, cluster string, d *decisions, onOrphan string) *reclaimer {
-	return &reclaimer{
-		commands: c, cluster: cluster, decisions: d, onOrphan: onOrphan, reclaiming: map[string]bool{}, failures: map[string]int{},
-	}
+// slots are those that are held.
+type slots interface {
+	// free takes back the slot of a request.
+	free(requestID string)
+	// orphaned takes it from a holder whose node stays as it is.
+	orphaned(h api.Holder, kind api.StrayKind)
 }
 
 // reclaim takes the slot of a holder that will never release it: first the mark of a maintenance goes off the node, which fences the
 // dead workflow's evictions, and then the slot is free.
 func (r *reclaimer) reclaim(h api.Holder, why string) {
-	if !r.holds(h.RequestID) || r.reclaiming[h.RequestID] || r.leaving() {
+	if !r.ledger.holds(h.RequestID) || r.reclaiming[h.RequestID] || r.leaving() {
 		return // the next run finds it again: it is still among the holders
 	}
 	r.reclaiming[h.RequestID] = true
@@ -86,12 +84,12 @@ func (r *reclaimer) try(h api.Holder, why string) {
 			// There is nobody to have the slot, and no proof that a mark may be touched.
 			meter.Reclaimed.Count(r.ctx, meter.NodeUnknown)
 			r.done(h)
-			r.orphaned(h, api.StrayUnknown)
+			r.slots.orphaned(h, api.StrayUnknown)
 		case h.Kind == schedule.KindControlPlane:
 			r.whenUnleased(h, why)
 		case !h.IsMarked():
 			r.done(h)
-			r.free(h.RequestID)
+			r.slots.free(h.RequestID)
 		case r.onOrphan == ReportOrphans:
 			r.report(h, why)
 		default:
@@ -118,7 +116,7 @@ func (r *reclaimer) whenUnleased(h api.Holder, why string) {
 			r.retryLater(h, why)
 		default:
 			r.done(h)
-			r.free(h.RequestID)
+			r.slots.free(h.RequestID)
 		}
 	})
 }
@@ -129,7 +127,7 @@ func (r *reclaimer) release(h api.Holder, why string) {
 		case err == nil || harmless(err):
 			meter.Reclaimed.Count(r.ctx, meter.NodeReleased)
 			r.done(h)
-			r.free(h.RequestID)
+			r.slots.free(h.RequestID)
 		case isAlive(err):
 			r.keep(h, call.Cause(err))
 		case call.IsError(err, api.ErrorMarkUnconfirmed):
@@ -149,11 +147,11 @@ func (r *reclaimer) report(h api.Holder, why string) {
 		case err == nil:
 			meter.Reclaimed.Count(r.ctx, meter.NodeReported)
 			r.done(h)
-			r.orphaned(h, api.StrayOrphan)
+			r.slots.orphaned(h, api.StrayOrphan)
 		case harmless(err):
 			meter.Reclaimed.Count(r.ctx, meter.NodeReleased)
 			r.done(h)
-			r.free(h.RequestID)
+			r.slots.free(h.RequestID)
 		default:
 			r.decisions.record("", "the node "+h.Node+" could not be reported as orphaned", err.Error())
 			r.retryLater(h, why)
@@ -183,7 +181,7 @@ func (r *reclaimer) retryLater(h api.Holder, why string) {
 	r.failures[h.RequestID]++
 	timer := workflow.NewTimerWithOptions(r.ctx, wait, workflow.TimerOptions{Summary: "reclaim again"})
 	// Nothing is lost with it: the next run finds the holder again.
-	r.whenReady(timer, func() {
+	r.whenReady(timer, func(workflow.Future) {
 		if !r.leaving() {
 			r.try(h, why)
 		}

@@ -30,19 +30,23 @@ type returns struct {
 	cluster   string
 	decisions *decisions
 	ledger    *ledger
+	intake    *intake
+	reclaimer *reclaimer
+	claims    claims
 	said      []saidBack
 	// asked is when a run was last asked, asking which are being asked. They are only looked up in.
 	asked  map[string]time.Time
 	asking map[string]bool
 	// wakes is when the next look is due for which there is a timer.
 	wakes time.Time
+}
 
-	// free takes a slot back, and request queues a request.
-	free    func(requestID string)
-	request func(api.SlotRequest)
-	// heard takes a maintenance's word, and reclaim takes the slot of one that does not run.
-	heard   func(api.Holder, api.SlotWanted)
-	reclaim func(h api.Holder, why string)
+// claims are slots that are held, and requests that wait for one.
+type claims interface {
+	// free takes a slot back, or a request that waits for one.
+	free(requestID string)
+	// reconcile has a holder have what it says that it holds or wants.
+	reconcile(h api.Holder, wanted api.SlotWanted)
 }
 
 // saidBack is a held slot of which it was said that it is given back.
@@ -59,7 +63,7 @@ type saidBack struct {
 func (r *returns) say(requestID string, wish *api.SlotRequest) {
 	h, held := r.ledger.holder(requestID)
 	if !held {
-		r.free(requestID)
+		r.claims.free(requestID)
 		return
 	}
 	next := r.now()
@@ -155,9 +159,9 @@ func (r *returns) conclude(requestID string, back bool) {
 	case !held || i < 0:
 	case back:
 		wish := r.said[i].wish
-		r.free(requestID)
+		r.claims.free(requestID)
 		if wish != nil {
-			r.request(*wish)
+			r.intake.request(*wish)
 		}
 	default:
 		r.later(i)
@@ -208,7 +212,7 @@ func (r *returns) answered(h api.Holder, future workflow.Future) {
 		return
 	}
 	if answers[0].Gone || wanted.Ended || wanted.RunID != h.RunID {
-		r.reclaim(h, "its slot was said to be given back, and its workflow does not run")
+		r.reclaimer.reclaim(h, "its slot was said to be given back, and its workflow does not run")
 		return
 	}
 	r.said = slices.DeleteFunc(r.said, func(s saidBack) bool {
@@ -218,7 +222,7 @@ func (r *returns) answered(h api.Holder, future workflow.Future) {
 	if wanted.Wants && wanted.GrantedAt != nil {
 		r.decisions.record("", "the slot of node "+h.Node+" was said to be given back and stays held", "its maintenance says that it has it")
 	}
-	r.heard(h, wanted)
+	r.claims.reconcile(h, wanted)
 }
 
 // note remembers that a run was asked just now, and forgets those that were long ago.
@@ -248,5 +252,5 @@ func (r *returns) lookLater() {
 	r.wakes = r.now().Add(wait)
 	timer := workflow.NewTimerWithOptions(r.ctx, wait, workflow.TimerOptions{Summary: "see again whether nodes are given back"})
 	// Nothing is lost with it: the next run looks at once.
-	r.whenReady(timer, func() {})
+	r.whenReady(timer, func(workflow.Future) {})
 }

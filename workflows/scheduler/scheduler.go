@@ -92,33 +92,28 @@ func newScheduler(ctx workflow.Context, state State) *scheduler {
 			restored: since{change: changeRestored}, restoredAt: state.RestoredAt,
 			turns: newTurns(ctx), unknown: state.unknown,
 		},
-		controls:  &controls{limits: state.Limits, revision: state.Revision, freezes: state.Freezes, freezeRevision: state.FreezeRevision},
-		ledger:    newLedger(state),
-		observer:  &observer{loop: l, decisions: log, latest: state.Observed},
-		watcher:   newWatcher(l, cluster, log),
-		reclaimer: newReclaimer(commands, cluster, log, state.OnOrphan),
-		outbox:    &outbox{commands: commands, cluster: cluster},
-		strays:    &strays{loop: l, decisions: log, ours: state.Strays},
-		hours:     &hours{loop: l, decisions: log, since: since{change: changeWindows}},
+		controls: &controls{limits: state.Limits, revision: state.Revision, freezes: state.Freezes, freezeRevision: state.FreezeRevision},
+		ledger:   newLedger(state),
+		hours:    &hours{loop: l, decisions: log, since: since{change: changeWindows}},
 	}
 	s.hours.goOn(state.Horizon, state.WindowsOf)
+	s.strays = &strays{loop: l, decisions: log, ours: state.Strays, rebuilder: s}
+	s.observer = &observer{loop: l, decisions: log, latest: state.Observed, strayMarks: s}
+	s.watcher = &watcher{
+		loop: l, cluster: cluster, decisions: log, ledger: s.ledger, observer: s.observer, reports: s,
+		resting: map[string]bool{}, rested: map[string]time.Duration{}, marked: map[string]bool{},
+	}
+	s.reclaimer = &reclaimer{
+		commands: commands, cluster: cluster, decisions: log, ledger: s.ledger, slots: s, onOrphan: state.OnOrphan,
+		reclaiming: map[string]bool{}, failures: map[string]int{},
+	}
+	s.outbox = &outbox{commands: commands, cluster: cluster, ledger: s.ledger, reclaimer: s.reclaimer}
 	s.returns = &returns{
-		commands: commands, cluster: cluster, decisions: log, ledger: s.ledger,
-		asked: map[string]time.Time{}, asking: map[string]bool{}, free: s.free, heard: s.heard, reclaim: s.reclaimer.reclaim,
+		commands: commands, cluster: cluster, decisions: log, ledger: s.ledger, reclaimer: s.reclaimer, claims: s,
+		asked: map[string]time.Time{}, asking: map[string]bool{},
 	}
-	s.intake = &intake{loop: l, cluster: cluster, decisions: log, ledger: s.ledger, outbox: s.outbox, free: s.free, returns: s.returns}
-	s.returns.request = s.intake.request
-	s.intake.open, s.intake.overQuota = func() bool { return s.rebuilt }, s.overQuota
-	s.intake.understands = func(r schedule.Request) bool {
-		return (!named(r) || s.hours.inForce()) && s.understands(s.ctx, r)
-	}
-	news := news{s}
-	s.watcher.holds, s.watcher.noticed, s.watcher.failed = s.ledger.holds, news.noticed, s.observer.retryLater
-	s.reclaimer.holds, s.reclaimer.free, s.reclaimer.orphaned = s.ledger.holds, s.free, news.orphaned
-	s.outbox.gone = func(h api.Holder) { s.reclaimer.reclaim(h, "it ended before it could be told") }
-	s.outbox.askAgain, s.outbox.tellAgain = s.ledger.askAgain, s.ledger.tellOnceMore
-	s.observer.seen = news.saw
-	s.strays.lookedFor = func() { s.doubtHolders("time has passed since a mark was found of which nothing is known") }
+	s.intake = &intake{loop: l, cluster: cluster, decisions: log, ledger: s.ledger, outbox: s.outbox, returns: s.returns, admission: s}
+	s.returns.intake = s.intake
 	return s
 }
 
@@ -137,8 +132,11 @@ func (s *scheduler) takeUp(state State) {
 	s.strays.lookLater()
 }
 
-// heard takes what a maintenance says of its slot.
-func (s *scheduler) heard(h api.Holder, wanted api.SlotWanted) {
+// isOpen tells whether requests and releases take effect: it is known who holds a slot.
+func (s *scheduler) isOpen() bool { return s.rebuilt }
+
+// reconcile takes what a holder says of its slot.
+func (s *scheduler) reconcile(h api.Holder, wanted api.SlotWanted) {
 	rebuilding{s, map[string]bool{}}.addRunning(execution.Run{WorkflowID: h.WorkflowID(s.cluster)}, wanted)
 }
 
@@ -322,7 +320,7 @@ func (s *scheduler) tell() {
 	if later && !s.tellsLater && workflow.GetVersion(s.ctx, changeTellsLater, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
 		s.tellsLater = true
 		timer := workflow.NewTimerWithOptions(s.ctx, tellAgain, workflow.TimerOptions{Summary: "tell again why requests wait"})
-		s.onceReady(timer, func() { s.tellsLater, s.woken = false, true })
+		s.onceReady(timer, func(workflow.Future) { s.tellsLater, s.woken = false, true })
 	}
 }
 

@@ -30,10 +30,15 @@ type strays struct {
 	foreign    []api.StrayMark
 	foreignAll int
 	// said is what was last put on record of foreign marks, looking that a timer runs.
-	said    string
-	looking bool
-	// lookedFor hears that it is time to ask again.
-	lookedFor func()
+	said      string
+	looking   bool
+	rebuilder rebuilder
+}
+
+// rebuilder finds out who holds a slot.
+type rebuilder interface {
+	// doubtHolders has that found out anew.
+	doubtHolders(why string)
 }
 
 // remember keeps a mark of ours that is no holder's, so that it is no surprise any more.
@@ -110,10 +115,10 @@ func (s *strays) lookLater() {
 	}
 	s.looking = true
 	timer := workflow.NewTimerWithOptions(s.ctx, lookAgain, workflow.TimerOptions{Summary: "look again at unknown marks"})
-	s.whenReady(timer, func() {
+	s.whenReady(timer, func(workflow.Future) {
 		s.looking = false
 		if s.anyUnknown() {
-			s.lookedFor()
+			s.rebuilder.doubtHolders("time has passed since a mark was found of which nothing is known")
 		}
 	})
 }

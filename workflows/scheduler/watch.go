@@ -27,17 +27,21 @@ type watcher struct {
 	*loop
 	cluster   string
 	decisions *decisions
+	ledger    *ledger
+	observer  *observer
+	reports   reports
 	running   *clusterWatch
 	// By request: whose node was changed a moment ago, and how long it was given to react, whose mark a watch has seen
 	// (true) or reported as missing (false).
 	resting map[string]bool
 	rested  map[string]time.Duration
 	marked  map[string]bool
+}
 
-	// holds tells whether a request still holds its slot, noticed acts upon a report, and failed on the lack of one.
-	holds   func(requestID string) bool
-	noticed func(cluster.WatchReport)
-	failed  func(what string, err error)
+// reports are what a watch found.
+type reports interface {
+	// noticed acts upon one.
+	noticed(report cluster.WatchReport)
 }
 
 // clusterWatch is a running WatchCluster.
@@ -47,13 +51,6 @@ type clusterWatch struct {
 	cancel  workflow.CancelFunc
 	stopped bool
 	timer   bool
-}
-
-func newWatcher(l *loop, cluster string, d *decisions) *watcher {
-	return &watcher{
-		loop: l, cluster: cluster, decisions: d,
-		resting: map[string]bool{}, rested: map[string]time.Duration{}, marked: map[string]bool{},
-	}
 }
 
 // keep has a watch running that sees all that is wanted.
@@ -124,20 +121,20 @@ func (w *watcher) start(in cluster.WatchInput) {
 	this := &clusterWatch{in: in, began: w.now(), cancel: cancel}
 	w.running = this
 	future := workflow.ExecuteActivity(ctx, call.Cluster.WatchCluster, in)
-	w.whenReady(future, func() {
+	w.whenReady(future, func(future workflow.Future) {
 		if this.stopped {
 			return
 		}
 		var report cluster.WatchReport
 		if err := future.Get(ctx, &report); err != nil {
 			w.stop()
-			w.failed(notWatched, err)
+			w.observer.retryLater(notWatched, err)
 			return
 		}
 		w.decisions.works(notWatched)
 		w.running = nil
 		w.noteMarks(in.Holders, report)
-		w.noticed(report)
+		w.reports.noticed(report)
 	})
 }
 
@@ -160,7 +157,7 @@ func (w *watcher) startIn(d time.Duration) {
 	}
 	w.running.timer = true
 	timer := workflow.NewTimerWithOptions(w.ctx, d, workflow.TimerOptions{Summary: "watch the new holders too"})
-	w.whenDone(timer, func() {})
+	w.whenDone(timer, func(workflow.Future) {})
 }
 
 // stop ends a watch that is of no use any more. What it has seen is lost.
@@ -186,9 +183,9 @@ func (w *watcher) rest(change api.NodeChange) {
 	w.rested[requestID] = rest
 	timer := workflow.NewTimerWithOptions(w.ctx, rest, workflow.TimerOptions{Summary: "let the holder react"})
 	// Nothing is lost with it: it must not keep the scheduler from continuing as new.
-	w.whenReady(timer, func() {
+	w.whenReady(timer, func(workflow.Future) {
 		delete(w.resting, requestID)
-		if w.holds(requestID) && change.Unmarked {
+		if w.ledger.holds(requestID) && change.Unmarked {
 			w.assumeMarked(requestID)
 		}
 		if w.running != nil {

@@ -20,7 +20,7 @@ func holders(ids ...string) []api.Holder {
 }
 
 func TestAWatchThatSeesMoreIsGoodEnough(t *testing.T) {
-	w := newWatcher(nil, "prod", nil)
+	w := &watcher{cluster: "prod"}
 	watch := func(digest string, ids ...string) cluster.WatchInput {
 		return w.wanted(nil, digest, holders(ids...), nil)
 	}
@@ -46,7 +46,7 @@ func TestAWatchThatSeesMoreIsGoodEnough(t *testing.T) {
 }
 
 func TestAWatchIsToldWhatIsKnownOfMarks(t *testing.T) {
-	w := newWatcher(nil, "", nil)
+	w := &watcher{resting: map[string]bool{}, marked: map[string]bool{}}
 	w.noteMarks([]cluster.WatchedHolder{{RequestID: "a/1"}, {RequestID: "b/1"}, {RequestID: "c/1"}},
 		cluster.WatchReport{Marked: api.List[string]{"a/1"}, Told: api.List[string]{"b/1"}})
 	w.resting["d/1"] = true
