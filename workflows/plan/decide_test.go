@@ -93,6 +93,7 @@ func TestARollingPlanDecides(t *testing.T) {
 	const (
 		one  = `{"all":true}`
 		two  = `{"all":true,"strategy":{"maxParallel":2,"maxFailures":5}}`
+		two0 = `{"all":true,"strategy":{"maxParallel":2}}`
 		rest = `{"all":true,"strategy":{"pauseBetween":"5m"}}`
 	)
 	const w, r, h, x, done = rollout.Waiting, rollout.Running, rollout.Held, rollout.Failed, rollout.Done
@@ -104,18 +105,24 @@ func TestARollingPlanDecides(t *testing.T) {
 		phase    api.PlanPhase
 		states   string
 	}{
-		"asks the worker first":               {one, []option{func(p *plan) { p.Prepared = nil }}, nil, "prepare", api.PlanRunning, ""},
-		"finds what runs before it begins":    {one, []option{nodes(w, w), func(p *plan) { p.Known, p.Digest = false, "" }}, nil, "find, list", api.PlanRunning, "waiting waiting"},
-		"what runs is waited for meanwhile":   {one, []option{nodes(r, w), unknown}, nil, "find, watch ends", api.PlanRunning, "running waiting"},
-		"the first node begins":               {one, []option{nodes(w, w)}, nil, "begin/n0", api.PlanRunning, "running waiting"},
-		"a start is not repeated":             {one, []option{nodes("begins", w)}, []controller.Key{key(beginNode, "n0")}, "", api.PlanRunning, "running waiting"},
-		"a start that was refused is":         {one, []option{nodes("begins", w)}, nil, "begin/n0", api.PlanRunning, "running waiting"},
-		"but not while its ID is taken":       {one, []option{nodes("begins", w), func(p *plan) { set(&p.Sought, "n0", true) }}, nil, "find", api.PlanRunning, "running waiting"},
-		"on a list that is fresh":             {one, []option{nodes(w, w), stale}, nil, "list", api.PlanRunning, "waiting waiting"},
-		"while all places are taken, none":    {one, []option{nodes(r, w), stale}, nil, "watch ends", api.PlanRunning, "running waiting"},
-		"a pause between":                     {rest, []option{nodes(done, w), func(p *plan) { p.Progress.LastEnd = now }}, nil, "wake 5m0s", api.PlanRunning, "done waiting"},
-		"a node that ends has no place":       {one, []option{nodes("ends", w)}, nil, "begin/n1, watch ends", api.PlanRunning, "done running"},
-		"too many failures":                   {one, []option{nodes(x, w)}, nil, "", api.PlanPaused, "failed waiting"},
+		"asks the worker first":             {one, []option{func(p *plan) { p.Prepared = nil }}, nil, "prepare", api.PlanRunning, ""},
+		"finds what runs before it begins":  {one, []option{nodes(w, w), func(p *plan) { p.Known, p.Digest = false, "" }}, nil, "find, list", api.PlanRunning, "waiting waiting"},
+		"what runs is waited for meanwhile": {one, []option{nodes(r, w), unknown}, nil, "find, watch ends", api.PlanRunning, "running waiting"},
+		"the first node begins":             {one, []option{nodes(w, w)}, nil, "begin/n0", api.PlanRunning, "running waiting"},
+		"a start is not repeated":           {one, []option{nodes("begins", w)}, []controller.Key{key(beginNode, "n0")}, "", api.PlanRunning, "running waiting"},
+		"a start that was refused is":       {one, []option{nodes("begins", w)}, nil, "begin/n0", api.PlanRunning, "running waiting"},
+		"but not while its ID is taken":     {one, []option{nodes("begins", w), func(p *plan) { set(&p.Sought, "n0", true) }}, nil, "find", api.PlanRunning, "running waiting"},
+		"on a list that is fresh":           {one, []option{nodes(w, w), stale}, nil, "list", api.PlanRunning, "waiting waiting"},
+		"while all places are taken, none":  {one, []option{nodes(r, w), stale}, nil, "watch ends", api.PlanRunning, "running waiting"},
+		"a pause between":                   {rest, []option{nodes(done, w), func(p *plan) { p.Progress.LastEnd = now }}, nil, "wake 5m0s", api.PlanRunning, "done waiting"},
+		"a node that ends has no place":     {one, []option{nodes("ends", w)}, nil, "begin/n1, watch ends", api.PlanRunning, "done running"},
+		"too many failures":                 {one, []option{nodes(x, w)}, nil, "", api.PlanPaused, "failed waiting"},
+		"too many failures before a start":  {two0, []option{nodes(x, "begins", "begins", w)}, []controller.Key{key(beginNode, "n1")}, "", api.PlanPaused, "failed running waiting waiting"},
+		"skipped, and waits":                {one, []option{nodes(w, w), func(p *plan) { set(&p.Skipping, "n0", true) }}, nil, "begin/n1", api.PlanRunning, "skipped running"},
+		"skipped, and somebody else's": {
+			one, []option{nodes("begins", w), func(p *plan) { set(&p.Sought, "n0", true) }, skips("n0"), begun(planactivity.Begun{Node: "n0", RunID: "r", Foreign: true}), func(p *plan) { p.Sought = nil }},
+			nil, "begin/n1", api.PlanRunning, "skipped running",
+		},
 		"paused before a start":               {two, []option{nodes("begins", "begins", w), func(p *plan) { p.pause("by ann", now) }}, []controller.Key{key(beginNode, "n1")}, "", api.PlanPaused, "waiting running waiting"},
 		"skipped before a start":              {two, []option{nodes("begins", "begins"), skips("n0")}, []controller.Key{key(beginNode, "n1")}, "", api.PlanRunning, "skipped running"},
 		"skipped while it starts":             {two, []option{nodes("begins", r), skips("n0")}, []controller.Key{key(beginNode, "n0")}, "watch ends", api.PlanRunning, "running running"},
@@ -270,6 +277,25 @@ func TestAStartThatComesToSomethingElse(t *testing.T) {
 		if n := p.node("n0"); n.State != c.state || p.Sought["n0"] != c.sought {
 			t.Errorf("%s: %+v, sought %v", name, n, p.Sought)
 		}
+	}
+}
+
+// TestANodeThatIsSkippedIsNotDrainedAgain: neither where its drain was blocked meanwhile, nor where its start was under way.
+func TestANodeThatIsSkippedIsNotDrainedAgain(t *testing.T) {
+	for _, strategy := range []string{`{"onBlocked":"skip"}`, `{"onBlocked":"abort"}`} {
+		p := given(t, `{"all":true,"strategy":`+strategy+`}`, nodes(rollout.Running), skips("n0"))
+		p.nodeEnded("n0", planactivity.Ended{Flight: planactivity.Flight{RunID: "rn0"}, Phase: api.Failed, Kind: api.ErrorNotDrained, Message: "blocked"}, now)
+		if n := p.node("n0"); n.State != rollout.Skipped || len(p.Skipping) > 0 || p.Stop != "" {
+			t.Errorf("%s: %+v, %v, %s", strategy, n, p.Skipping, p.Stop)
+		}
+	}
+	p := given(t, `{"all":true}`, nodes("", ""))
+	o := outcome(starts(p)[0], nil, nil)
+	o.Run = "r"
+	set(&p.Skipping, "n0", true)
+	p.Outcome(o, now)
+	if got := show(p.Decide(controller.At(now))); got != "order/n0, watch ends" {
+		t.Error(got)
 	}
 }
 

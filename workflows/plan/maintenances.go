@@ -47,6 +47,9 @@ func (p *plan) nodeBegan(o controller.Outcome, now time.Time) {
 	switch {
 	case o.Err == nil:
 		n.RunID = o.Run
+		if _, there := p.Orders[name]; !there {
+			p.takeBack(n)
+		}
 	case temporal.IsWorkflowExecutionAlreadyStartedError(o.Err):
 		set(&p.Sought, name, true)
 	default:
@@ -223,9 +226,14 @@ func (p *plan) after(name string, how planactivity.Ended) (rollout.State, string
 	}
 }
 
-// blocked is what becomes of a node that could not be emptied, or is somebody else's.
+// blocked is what becomes of a node that could not be emptied, or is somebody else's. One that somebody skips does not come back.
 func (p *plan) blocked(n *rollout.Node, why string, now time.Time) {
 	s := p.spec.Strategy
+	if p.Skipping[n.Name] {
+		delete(p.Skipping, n.Name)
+		setState(n, rollout.Skipped, why, now)
+		return
+	}
 	setState(n, rollout.Failed, why, now)
 	if s.OnBlocked == rollout.AbortBlocked {
 		p.stop(api.PlanAborted, bounds.Cut(fmt.Sprintf("node %s was blocked: %s", n.Name, n.Note), bounds.Text), now)

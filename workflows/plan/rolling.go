@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +21,8 @@ const (
 	// startsAtOnce and startBytes bound the inputs of maintenances that are made in one turn.
 	startsAtOnce = 100
 	startBytes   = 1 << 20
+	// skippedWhy is why a node is left out, where who has skipped it is not known any more.
+	skippedWhy = "skipped"
 )
 
 // roll decides about the nodes of a rolling plan, and returns what should be under way for them.
@@ -42,7 +45,7 @@ func (p *plan) roll(t controller.Turn, d *controller.Decision) {
 	case p.Digest == "":
 		d.Effects = append(d.Effects, p.list())
 	default:
-		p.decide(t.Now, d)
+		p.decide(t, d)
 	}
 	if p.Phase.Ended() {
 		return
@@ -58,8 +61,8 @@ func (p *plan) roll(t controller.Turn, d *controller.Decision) {
 }
 
 // decide has the rules say which nodes go next, until they say nothing new.
-func (p *plan) decide(now time.Time, d *controller.Decision) {
-	for {
+func (p *plan) decide(t controller.Turn, d *controller.Decision) {
+	for now := t.Now; ; {
 		next := rollout.Decide(p.spec.Strategy, p.Nodes, p.Progress, now)
 		if next.CanaryPassed {
 			p.Progress.CanaryPassed = true
@@ -73,6 +76,7 @@ func (p *plan) decide(now time.Time, d *controller.Decision) {
 		switch {
 		case next.Pause != "":
 			p.pause(next.Pause, now)
+			p.withdraw(t)
 			continue
 		case (len(next.Start) > 0 || next.End) && p.isStale(now):
 			d.Effects = append(d.Effects, p.list())
@@ -107,35 +111,41 @@ func (p *plan) isBegun(n *rollout.Node) bool { return n.RunID != "" || p.Sought[
 
 // withdraw gives up nodes whose maintenances have not begun, and are not to begin any more.
 func (p *plan) withdraw(t controller.Turn) {
-	if p.Stop == "" && !p.Progress.Paused && len(p.Skipping) == 0 {
+	if !p.beginsNothing() && len(p.Skipping) == 0 {
 		return
 	}
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
 		skipped := p.Skipping[n.Name]
-		if n.State != rollout.Running || p.isBegun(n) || t.UnderWay(controller.Key{Kind: beginNode, Of: n.Name}) ||
-			p.Stop == "" && !p.Progress.Paused && !skipped {
+		chosen := n.State == rollout.Running && !p.isBegun(n) && !t.UnderWay(controller.Key{Kind: beginNode, Of: n.Name})
+		switch {
+		case chosen && (skipped || p.beginsNothing()):
+			setState(n, rollout.Waiting, "", t.Now)
+			n.Tries--
+		case n.State != rollout.Waiting || !skipped:
 			continue
 		}
-		setState(n, rollout.Waiting, "", t.Now)
-		if n.Tries--; skipped {
-			setState(n, rollout.Skipped, p.Orders[n.Name].Why, t.Now)
+		if skipped {
+			setState(n, rollout.Skipped, cmp.Or(p.Orders[n.Name].Why, skippedWhy), t.Now)
 		}
 		delete(p.Skipping, n.Name)
 		delete(p.Orders, n.Name)
 	}
 }
 
+// beginsNothing reports whether no maintenance is to begin.
+func (p *plan) beginsNothing() bool { return p.Stop != "" || p.Progress.Paused }
+
 // starts begin the maintenances of chosen nodes.
 func (p *plan) starts(t controller.Turn) (all []controller.Effect) {
-	if !p.Known || t.Room() == 0 {
+	if !p.Known || p.beginsNothing() || t.Room() == 0 {
 		return nil
 	}
 	fields := map[string]json.RawMessage{}
 	for i, size := 0, 0; i < len(p.Nodes) && len(all) < startsAtOnce && size < startBytes; i++ {
 		n := &p.Nodes[i]
 		key := controller.Key{Kind: beginNode, Of: n.Name}
-		if n.State != rollout.Running || p.isBegun(n) || t.UnderWay(key) {
+		if n.State != rollout.Running || p.isBegun(n) || p.Skipping[n.Name] || t.UnderWay(key) {
 			continue
 		}
 		if len(fields) == 0 {
@@ -170,7 +180,7 @@ func (p *plan) takeBack(n *rollout.Node) {
 	case p.Stop != "":
 		set(&p.Orders, n.Name, order{api.MsgCancel, p.StoppedWhy})
 	case p.Skipping[n.Name]:
-		set(&p.Orders, n.Name, order{api.MsgCancel, "skipped"})
+		set(&p.Orders, n.Name, order{api.MsgCancel, skippedWhy})
 	}
 }
 
