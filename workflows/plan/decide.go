@@ -10,6 +10,7 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
+	"drydock/activities/heartbeat"
 	planactivity "drydock/activities/plan"
 	"drydock/activities/settings"
 	"drydock/api"
@@ -41,6 +42,11 @@ const (
 	// freshFor is how long a list of the matching nodes counts: nodes are begun only on one that is younger. While nothing can be begun,
 	// nobody looks.
 	freshFor = 15 * time.Second
+	// listWithin, findWithin and findTries bound a look-up: a plan that ends, or continues as new, waits for it. Else it is begun anew.
+	// Thousands of maintenances are found in minutes where some do not answer.
+	listWithin = 2 * time.Minute
+	findWithin = 15 * time.Minute
+	findTries  = 3
 	// matchAgain stands for the digest of a list that was not taken for a node which waits again: whether that still matches was of no
 	// interest while it did not.
 	matchAgain = "match again"
@@ -143,7 +149,7 @@ func (p *plan) isStale(now time.Time) bool {
 func (p *plan) list() controller.Effect {
 	return controller.Activity{
 		Meta: controller.Meta{Key: controller.Key{Kind: listNodes}, Summary: "list the nodes of plan " + p.name},
-		Call: controller.Call{Func: call.Plans.ListPlanNodes}, Input: p.wanted(),
+		Call: controller.Call{Func: call.Plans.ListPlanNodes, Within: listWithin}, Input: p.wanted(),
 	}
 }
 
@@ -223,7 +229,7 @@ func (p *plan) find(now time.Time) controller.Effect {
 	}
 	return controller.Activity{
 		Meta: controller.Meta{Key: controller.Key{Kind: findBegun}, Summary: "find the maintenances that were begun"},
-		Call: controller.Call{Func: call.Plans.FindBegun}, Input: in,
+		Call: controller.Call{Func: call.Plans.FindBegun, Heartbeat: heartbeat.WatchTimeout, Within: findWithin, Attempts: findTries}, Input: in,
 	}
 }
 

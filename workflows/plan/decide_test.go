@@ -333,6 +333,23 @@ func TestAnInputThatCannotBeMadeFailsItsNode(t *testing.T) {
 	}
 }
 
+// TestWhatAPlanLooksUpLetsGo: where nothing answers, the plan ends and continues as new all the same. Large fleets take their time.
+func TestWhatAPlanLooksUpLetsGo(t *testing.T) {
+	p := given(t, `{"all":true}`, unknown, func(p *plan) { p.Digest = "" })
+	for _, x := range p.Decide(controller.At(now)).Effects {
+		switch c := x.(controller.Activity).Call; controller.Came(x, nil).Key.Kind {
+		case findBegun:
+			if c.Heartbeat == 0 || c.Attempts == 0 || c.Within < 5*time.Minute || c.Within > time.Hour {
+				t.Errorf("find: %+v", c)
+			}
+		case listNodes:
+			if c.Heartbeat != 0 || c.Within < time.Minute || c.Within > 5*time.Minute {
+				t.Errorf("list: %+v", c)
+			}
+		}
+	}
+}
+
 func TestALookUpFromBeforeAResetDoesNotCount(t *testing.T) {
 	p := given(t, `{"all":true}`, nodes(""), unknown)
 	o := outcome(p.Decide(controller.At(now)).Effects[0], api.List[planactivity.Begun]{}, nil)
