@@ -5,19 +5,23 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
 	"golang.org/x/sync/errgroup"
 
 	"drydock/activities/caller"
 	"drydock/activities/failure"
+	"drydock/activities/heartbeat"
 	"drydock/api"
 	"drydock/rules/bounds"
 	"drydock/rules/spec"
@@ -62,23 +66,26 @@ const (
 	describesAtOnce = 16
 	// answerWithin bounds the question how far a maintenance is.
 	answerWithin = 5 * time.Second
+	// viewWithin bounds the wait for the list of nodes.
+	viewWithin = 30 * time.Second
 )
 
 // FindBegun finds the maintenances that the calling plan has begun, and those that run and an earlier plan of its name has begun. What
 // visibility does not know yet, the marks of nodes tell, once it holds one.
 func (a *Activities) FindBegun(ctx context.Context, in FindInput) (api.List[Begun], error) {
+	ctx, stop := heartbeat.UntilWorkerStops(ctx)
+	defer stop()
 	ids, err := a.candidates(ctx, in)
 	if err != nil {
 		return nil, err
 	}
 	p := &finding{Activities: a, in: in, plan: activity.GetInfo(ctx).WorkflowExecution.ID, ours: map[string]bool{}}
 	found := make([]*Begun, len(ids))
-	var group errgroup.Group
+	group, looking := errgroup.WithContext(ctx)
 	group.SetLimit(describesAtOnce)
 	for i, id := range ids {
 		group.Go(func() (err error) {
-			found[i], err = p.look(ctx, id)
-			activity.RecordHeartbeat(ctx)
+			found[i], err = p.look(looking, id)
 			return err
 		})
 	}
@@ -125,7 +132,6 @@ func (a *Activities) candidates(ctx context.Context, in FindInput) (ids []string
 			for _, e := range page.Executions {
 				add(e.GetExecution().GetWorkflowId())
 			}
-			activity.RecordHeartbeat(ctx)
 			request.NextPageToken = page.NextPageToken
 		}
 	}
@@ -134,7 +140,9 @@ func (a *Activities) candidates(ctx context.Context, in FindInput) (ids []string
 
 // marked adds the maintenances of a requestor that hold nodes.
 func (a *Activities) marked(ctx context.Context, requestor string, add func(id string)) error {
-	view, err := a.Nodes.View(ctx)
+	synced, cancel := context.WithTimeout(ctx, viewWithin)
+	defer cancel()
+	view, err := a.Nodes.View(synced)
 	if err != nil {
 		return failure.Translate(ctx, a.Nodes.Client(), err)
 	}
@@ -198,7 +206,7 @@ func (p *finding) look(ctx context.Context, id string) (*Begun, error) {
 	}
 	switch found.Earlier = !ours; {
 	case runs:
-		p.ask(ctx, id, found)
+		p.ask(ctx, info.GetExecution(), found)
 	case found.Earlier:
 		return nil, nil
 	}
@@ -230,16 +238,16 @@ func firstOf(info *workflowpb.WorkflowExecutionInfo) string {
 
 // ask asks a maintenance that runs whether it waits for somebody's decision, and compares one of an earlier plan with what this plan
 // would begin. One that does not answer is not held: later it says so.
-func (p *finding) ask(ctx context.Context, id string, found *Begun) {
+func (p *finding) ask(ctx context.Context, execution *commonpb.WorkflowExecution, found *Begun) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	var status api.Status
-	answer, err := p.Temporal.QueryWorkflow(ctx, id, "", api.QueryStatus)
+	answer, err := p.Temporal.QueryWorkflow(ctx, execution.GetWorkflowId(), "", api.QueryStatus)
 	if err == nil {
 		err = answer.Get(&status)
 	}
 	if err != nil {
-		activity.GetLogger(ctx).Warn("asking a maintenance how far it is", "workflow", id, "error", err)
+		activity.GetLogger(ctx).Warn("asking a maintenance how far it is", "workflow", execution.GetWorkflowId(), "error", err)
 		if found.Earlier {
 			found.Refused = "it does not tell its settings"
 		}
@@ -249,13 +257,40 @@ func (p *finding) ask(ctx context.Context, id string, found *Begun) {
 	if found.Held = status.Phase == api.RequestorFailed || status.Phase == api.Validating && undecided; found.Held {
 		found.Why = bounds.Cut(status.Failure, bounds.Text)
 	}
-	if found.Earlier {
-		found.Refused = p.compare(found.Node, status.Spec)
+	if !found.Earlier {
+		return
 	}
+	given, err := p.inputOf(ctx, execution)
+	if err != nil {
+		activity.GetLogger(ctx).Warn("reading the input of a maintenance", "workflow", execution.GetWorkflowId(), "error", err)
+		found.Refused = "its input cannot be read"
+		return
+	}
+	found.Refused = p.compare(found.Node, given, status.Spec)
 }
 
-// compare says in which settings a maintenance differs from the one that the plan would begin; empty is in none.
-func (p *finding) compare(node string, running spec.Maintenance) string {
+// inputOf is the input that a maintenance was begun with. Each of its runs has it.
+func (p *finding) inputOf(ctx context.Context, execution *commonpb.WorkflowExecution) (given map[string]any, err error) {
+	page, err := p.Temporal.WorkflowService().GetWorkflowExecutionHistory(ctx, &workflowservice.GetWorkflowExecutionHistoryRequest{
+		Namespace: p.Namespace, Execution: execution, MaximumPageSize: 1,
+	})
+	if err != nil {
+		return nil, err
+	}
+	events := page.GetHistory().GetEvents()
+	if len(events) == 0 {
+		return nil, errors.New("its history is empty")
+	}
+	err = converter.GetDefaultDataConverter().FromPayloads(events[0].GetWorkflowExecutionStartedEventAttributes().GetInput(), &given)
+	if err == nil && given == nil {
+		err = errors.New("it has no input")
+	}
+	return given, err
+}
+
+// compare says in which settings a maintenance differs from the one that the plan would begin; empty is in none. What neither this plan
+// gives, nor the earlier one gave, is the worker's default.
+func (p *finding) compare(node string, given map[string]any, running spec.Maintenance) string {
 	input := map[string]any{}
 	err := json.Unmarshal(p.in.Maintenance, &input)
 	input["node"] = node
@@ -270,10 +305,14 @@ func (p *finding) compare(node string, running spec.Maintenance) string {
 	if err != nil {
 		return bounds.Cut("it cannot be compared: "+err.Error(), bounds.Text)
 	}
-	delete(input, "notBefore") // it has had its effect, or was moved since
 	var fields []string
-	for _, d := range spec.Differences(input, asked, running) {
-		fields = append(fields, d.Field)
+	for _, set := range []map[string]any{input, given} {
+		delete(set, "notBefore") // it has had its effect, or was moved since
+		for _, d := range spec.Differences(set, asked, running) {
+			if !slices.Contains(fields, d.Field) {
+				fields = append(fields, d.Field)
+			}
+		}
 	}
 	switch len(fields) {
 	case 0:

@@ -2,9 +2,12 @@ package plan
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,11 +15,13 @@ import (
 	"github.com/stretchr/testify/mock"
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/mocks"
+	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock/activities/activitytest"
@@ -34,7 +39,35 @@ const planID = "default-test-workflow-id"
 type found struct {
 	parent, run string
 	ended       bool
-	status      *api.Status
+	status      *said
+}
+
+// said is what a maintenance says of itself, and the input that it was begun with.
+type said struct {
+	api.Status
+	input string
+}
+
+// histories are those of maintenances: a run begins with its input.
+type histories struct {
+	workflowservice.WorkflowServiceClient
+	of map[string]found
+}
+
+func (h histories) GetWorkflowExecutionHistory(_ context.Context, in *workflowservice.GetWorkflowExecutionHistoryRequest, _ ...grpc.CallOption) (
+	*workflowservice.GetWorkflowExecutionHistoryResponse, error,
+) {
+	id := in.Execution.WorkflowId
+	m := h.of[id]
+	if in.MaximumPageSize != 1 || in.Execution.RunId != "latest of "+id || m.status == nil || m.status.input == "" {
+		return nil, serviceerror.NewNotFound("no such history")
+	}
+	payloads, err := converter.GetDefaultDataConverter().ToPayloads(json.RawMessage(m.status.input), "carried")
+	return &workflowservice.GetWorkflowExecutionHistoryResponse{History: &historypb.History{Events: []*historypb.HistoryEvent{{
+		Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
+			WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{Input: payloads},
+		},
+	}}}}, err
 }
 
 // serverOf knows maintenances by their workflow IDs; those named are all that visibility knows.
@@ -52,7 +85,7 @@ func serverOf(t *testing.T, all map[string]found, visible ...string) *mocks.Clie
 			case !known:
 				return nil, serviceerror.NewNotFound("no " + id)
 			default:
-				info.FirstRunId = "run of " + id
+				info.FirstRunId, info.Execution.RunId = "run of "+id, "latest of "+id
 				info.ParentExecution = &commonpb.WorkflowExecution{WorkflowId: m.parent, RunId: m.run}
 				if info.Status = enums.WORKFLOW_EXECUTION_STATUS_RUNNING; m.ended {
 					info.Status = enums.WORKFLOW_EXECUTION_STATUS_COMPLETED
@@ -60,6 +93,7 @@ func serverOf(t *testing.T, all map[string]found, visible ...string) *mocks.Clie
 			}
 			return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: info}, nil
 		})
+	s.On("WorkflowService").Return(histories{of: all})
 	s.On("QueryWorkflow", mock.Anything, mock.Anything, "", api.QueryStatus).Return(
 		func(_ context.Context, id, _, _ string, _ ...any) (converter.EncodedValue, error) {
 			return answer{all[id].status}, nil
@@ -85,7 +119,7 @@ func serverOf(t *testing.T, all map[string]found, visible ...string) *mocks.Clie
 	return s
 }
 
-type answer struct{ status *api.Status }
+type answer struct{ status *said }
 
 func (a answer) HasValue() bool { return a.status != nil }
 
@@ -93,18 +127,18 @@ func (a answer) Get(into any) error {
 	if a.status == nil {
 		return errors.New("nobody answers")
 	}
-	*into.(*api.Status) = *a.status
+	*into.(*api.Status) = a.status.Status
 	return nil
 }
 
 // says is the status of a maintenance with an input.
-func says(t *testing.T, input string, phase api.Phase) *api.Status {
+func says(t *testing.T, input string, phase api.Phase) *said {
 	t.Helper()
 	m, err := spec.Decode([]byte(input), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &api.Status{Spec: m, Phase: phase, Failure: "disk"}
+	return &said{api.Status{Spec: m, Phase: phase, Failure: "disk"}, input}
 }
 
 // TestWhatAPlanOfThisNameHasBegunIsFound: what runs, whose it is, and whether an earlier plan's is as this plan would begin it.
@@ -116,6 +150,10 @@ func TestWhatAPlanOfThisNameHasBegunIsFound(t *testing.T) {
 	ready := says(t, same, api.Ready)
 	undecided := says(t, same, api.Validating)
 	undecided.Validation = &api.ValidationStatus{State: validation.Failed}
+	byDefault := says(t, same, api.Ready)
+	byDefault.Spec.Drain.Force = true // the worker's
+	unread := says(t, same, api.Ready)
+	unread.input = ""
 	for name, c := range map[string]struct {
 		is    found
 		asked []string
@@ -137,6 +175,12 @@ func TestWhatAPlanOfThisNameHasBegunIsFound(t *testing.T) {
 		"with other settings": {
 			found{planID, "other", false, says(t, `{"node":"a","requestor":"ops"}`, api.Ready)}, nil, &Begun{Earlier: true, Refused: "reason, requestor differ"},
 		},
+		"with a setting that this plan does not give": {
+			found{planID, "other", false, says(t, strings.Replace(same, "{", `{"drain":{"force":true},`, 1), api.Ready)}, nil, &Begun{Earlier: true, Refused: "drain.force differs"},
+		},
+		"with the worker's default":       {found{planID, "other", false, byDefault}, nil, &Begun{Earlier: true}},
+		"with a default that is written":  {found{planID, "other", false, says(t, strings.Replace(same, "{", `{"drain":{"mode":"evict"},`, 1), api.Ready)}, nil, &Begun{Earlier: true}},
+		"with an input that is not there": {found{planID, "other", false, unread}, nil, &Begun{Earlier: true, Refused: "its input cannot be read"}},
 		"somebody else's":                 {found{"maintenance-plan/x", "first", false, ready}, nil, nil},
 		"somebody else's, which is asked": {found{"maintenance-plan/x", "first", false, ready}, []string{"a"}, &Begun{Foreign: true}},
 		"asked, and has ended":            {found{"maintenance-plan/x", "first", true, ready}, []string{"a"}, nil},
@@ -184,5 +228,25 @@ func TestWhatVisibilityDoesNotKnowYetTheMarksTell(t *testing.T) {
 	slices.Sort(nodes)
 	if want := []string{"a ", "b ", "e old"}; !slices.Equal(nodes, want) || err != nil {
 		t.Errorf("%q, want %q: %v", nodes, want, err)
+	}
+}
+
+// TestAServerThatDoesNotAnswerIsNotAskedOn: the plan tries again later.
+func TestAServerThatDoesNotAnswerIsNotAskedOn(t *testing.T) {
+	s, asked := &mocks.Client{}, atomic.Int32{}
+	s.On("DescribeWorkflowExecution", mock.Anything, mock.Anything, mock.Anything).Return(
+		func(ctx context.Context, _, _ string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+			if ctx.Err() == nil {
+				asked.Add(1)
+			}
+			return nil, serviceerror.NewUnavailable("it is down")
+		})
+	in := FindInput{RunID: "first", Requestor: "plan-k"}
+	for i := range 1000 {
+		in.Nodes = append(in.Nodes, fmt.Sprint("n", i))
+	}
+	_, err := activitytest.Call(t, (&Activities{Temporal: s}).FindBegun, in)
+	if n := asked.Load(); err == nil || !strings.Contains(err.Error(), "it is down") || n > 2*describesAtOnce {
+		t.Errorf("asked %d times: %v", n, err)
 	}
 }
