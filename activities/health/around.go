@@ -163,16 +163,22 @@ func (s *surroundings) undone(what string) {
 func (l lookout) lookFirst(ctx context.Context, in WatchInput) {
 	s := &l.surroundings
 	if !s.isRecent() {
-		s.looking.Lock()
-		if !s.isRecent() { // nobody else has looked meanwhile
-			l.lookAround(ctx)
-		}
-		s.looking.Unlock()
+		l.lookTogether(ctx)
 	}
 	for _, ref := range in.Intent.Templates {
 		if !s.wasLookedAt(lookOf(ref)) {
 			l.lookAtTemplate(ctx, ref)
 		}
+	}
+}
+
+// lookTogether waits for the look of another watch, or looks itself where there is none.
+func (l lookout) lookTogether(ctx context.Context) {
+	s := &l.surroundings
+	s.looking.Lock()
+	defer s.looking.Unlock()
+	if !s.isRecent() {
+		l.lookAround(ctx)
 	}
 }
 

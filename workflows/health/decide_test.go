@@ -264,6 +264,17 @@ func TestAResetDropsWhatHasNotBegun(t *testing.T) {
 	}
 }
 
+// A worker that cannot see what blocks a check reports what it is given, also where everything is to be seen anew.
+func TestWhatBlocksACheckIsGivenToItsNextWatch(t *testing.T) {
+	c := given()
+	c.Reported.Take(activity.WatchResult{Observation: &health.Observation{Upgrading: "half way"}})
+	c.Reset(now)
+	in := c.watch(controller.At(now)).Input.(activity.WatchInput)
+	if in.Known.All || in.Known.Around.Upgrading != "half way" {
+		t.Errorf("%+v", in.Known)
+	}
+}
+
 func TestWhatIsFoundToRunIsNotStartedAgain(t *testing.T) {
 	c := given(decided("b"), decided("c"), unknown)
 	c.does(activity.Stock{Remediations: []activity.FoundRemediation{{Node: "b", RunID: runOf("b")}}})
