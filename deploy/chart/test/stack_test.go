@@ -211,9 +211,17 @@ func (r *release) uninstall() {
 // drydock runs the command line, and expects success.
 func (r *release) drydock(args ...string) string {
 	r.Helper()
+	output, err := r.tryDrydock(args...)
+	if err != nil {
+		r.Fatalf("%v\n%s", err, r.kubelet.logs())
+	}
+	return output
+}
+
+func (r *release) tryDrydock(args ...string) (string, error) {
 	path, err := devstack.Binary("drydock")
 	if err != nil {
-		r.Fatal(err)
+		return "", err
 	}
 	ctx, cancel := context.WithTimeout(r.ctx, 2*time.Minute)
 	defer cancel()
@@ -221,9 +229,9 @@ func (r *release) drydock(args ...string) string {
 	command.Env = append(append(os.Environ(), r.server().Environment()...), "DRYDOCK_CLUSTER="+r.name, "DRYDOCK_REQUESTOR=ops")
 	output, err := command.CombinedOutput()
 	if err != nil {
-		r.Fatalf("drydock %s: %v\n%s\n%s", strings.Join(args, " "), err, output, r.kubelet.logs())
+		err = fmt.Errorf("drydock %s: %w\n%s", strings.Join(args, " "), err, output)
 	}
-	return string(output)
+	return string(output), err
 }
 
 // eventually waits until check says nothing is missing any more.

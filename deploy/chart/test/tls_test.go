@@ -139,6 +139,12 @@ temporal:
 	g.renew(second, "key-2")
 	g.kubelet.remount(pods)
 	g.eventually("the server has its new certificate", func() error { return g.shows(second) })
+	// The answer to a workflow task that was being carried out when the old key went is refused: until the task times out, after ten
+	// seconds, the maintenance answers nobody.
+	g.eventually("the maintenance answers by the new key", func() error {
+		_, err := g.tryDrydock("status", node)
+		return err
+	})
 	for began := time.Now(); time.Since(began) < 2*connectionAge; {
 		g.drydock("done", node, "--wait")
 		g.drydock("start", node, "--wait")
