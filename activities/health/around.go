@@ -29,7 +29,9 @@ const (
 	peersEvery     = 20 * time.Second
 	machinesEvery  = time.Minute
 	// lookWithin bounds a look: what does not answer in time is as it was.
-	lookWithin = 20 * time.Second
+	lookWithin = 10 * time.Second
+	// knownFor is for how long an answer counts: what a worker knew before it had no watch for a while is out of date.
+	knownFor = time.Minute
 	// tick is the interval between checks for what is due.
 	tick = time.Second
 	// forgetAfter is when nothing is remembered any more that nobody asks for.
@@ -43,9 +45,10 @@ type surroundings struct {
 	looking sync.Mutex
 
 	mu sync.Mutex
-	// looked is when each thing was looked at last.
-	looked map[string]time.Time
-	now    snapshot
+	// looked is when each thing was looked at last, lookedAround when the latest look at what all checks share was over.
+	looked       map[string]time.Time
+	lookedAround time.Time
+	now          snapshot
 }
 
 // snapshot is what is known of the surroundings. It is a value: whoever has one may keep it.
@@ -55,12 +58,24 @@ type snapshot struct {
 	upgrading string
 	machines  machineChecks
 	templates map[rules.TemplateRef]templateState
+	// answered is when each of the looks succeeded last.
+	answered map[string]time.Time
 	// denied are the looks that the worker's account lacks a permission for, with why.
 	denied map[string]string
 	// peers are all checks of the cluster, the oldest first; peersVersion is since which version.
 	peers        []peer
 	peersVersion int
 }
+
+// The looks, by what they find out.
+const (
+	upgradeLook  = "whether the cluster is being upgraded"
+	machinesLook = "which nodes MachineHealthChecks take care of"
+	peersLook    = "which other health checks run"
+)
+
+// knows reports whether the answer of a look counts.
+func (s snapshot) knows(look string, now time.Time) bool { return now.Sub(s.answered[look]) < knownFor }
 
 // maxDenied bounds what is told of looks that are denied, in bytes.
 const maxDenied = 500
@@ -106,6 +121,22 @@ func (s *surroundings) deny(what, why string) {
 	})
 }
 
+// answer notes that a look has succeeded.
+func (s *surroundings) answer(look string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if !s.now.knows(look, now) {
+		s.now.version++
+	}
+	answered := maps.Clone(s.now.answered)
+	if answered == nil {
+		answered = map[string]time.Time{}
+	}
+	answered[look] = now
+	s.now.answered = answered
+}
+
 // isDue reports whether it is time to look at something again, and notes that this is done.
 func (s *surroundings) isDue(what string, every time.Duration) bool {
 	s.mu.Lock()
@@ -128,23 +159,75 @@ func (s *surroundings) undone(what string) {
 	delete(s.looked, what)
 }
 
-// lookAround looks at what is due. What cannot be found out is as it was: a health check neither stops nor begins for want of an answer.
-func (l lookout) lookAround(ctx context.Context, in WatchInput) {
+// lookFirst looks at what this worker has not looked at lately, so that a watch does not report before.
+func (l lookout) lookFirst(ctx context.Context, in WatchInput) {
+	s := &l.surroundings
+	if !s.isRecent() {
+		l.lookTogether(ctx)
+	}
+	for _, ref := range in.Intent.Templates {
+		if !s.wasLookedAt(lookOf(ref)) {
+			l.lookAtTemplate(ctx, ref)
+		}
+	}
+}
+
+// lookTogether waits for the look of another watch, or looks itself where there is none.
+func (l lookout) lookTogether(ctx context.Context) {
 	s := &l.surroundings
 	s.looking.Lock()
 	defer s.looking.Unlock()
-	within, cancel := context.WithTimeout(ctx, lookWithin)
-	defer cancel()
+	if !s.isRecent() {
+		l.lookAround(ctx)
+	}
+}
+
+// isRecent reports whether a watch of this worker has looked around lately.
+func (s *surroundings) isRecent() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Since(s.lookedAround) < knownFor
+}
+
+func (s *surroundings) wasLookedAt(what string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, was := s.looked[what]
+	return was
+}
+
+// lookAgain looks at what is due, unless another watch does.
+func (l lookout) lookAgain(ctx context.Context) {
+	if s := &l.surroundings; s.looking.TryLock() {
+		defer s.looking.Unlock()
+		l.lookAround(ctx)
+	}
+}
+
+// lookAround looks at what is due of what all checks share. What cannot be found out is as it was: a health check neither stops nor begins
+// for want of an answer. It is called with looking held.
+func (l lookout) lookAround(ctx context.Context) {
+	s := &l.surroundings
 	if s.isDue("signs", signsEvery) {
-		l.looked(ctx, "signs", "whether the cluster is being upgraded", l.lookForUpgrade(within))
+		l.lookFor(ctx, "signs", upgradeLook, l.lookForUpgrade)
 		if !l.Settings.IgnoreMachineHealthChecks {
-			l.looked(ctx, "signs", "which nodes MachineHealthChecks take care of", l.lookForMachineChecks(within))
+			l.lookFor(ctx, "signs", machinesLook, l.lookForMachineChecks)
 		}
 	}
 	if s.isDue("peers", peersEvery) {
-		l.looked(ctx, "peers", "which other health checks run", l.lookForPeers(within))
+		l.lookFor(ctx, "peers", peersLook, l.lookForPeers)
 	}
-	l.lookAtTemplates(within, in)
+	if ctx.Err() == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.lookedAround = time.Now()
+	}
+}
+
+func (l lookout) lookFor(ctx context.Context, what, text string, find func(context.Context) error) {
+	within, cancel := context.WithTimeout(ctx, lookWithin)
+	defer cancel()
+	l.looked(ctx, what, text, find(within))
 }
 
 // looked takes what came of a look. One whose watch has ended meanwhile is left to another watch.
@@ -157,6 +240,8 @@ func (l lookout) looked(ctx context.Context, what, text string, err error) {
 	denied := ""
 	if err != nil {
 		activity.GetLogger(ctx).Warn("not known: "+text, "error", err)
+	} else {
+		l.surroundings.answer(text)
 	}
 	var missing *temporal.ApplicationError
 	if errors.As(err, &missing) && missing.Type() == api.ErrorMissingPermission {
@@ -182,40 +267,40 @@ func (l lookout) lookForMachineChecks(ctx context.Context) error {
 	return err
 }
 
-// lookAtTemplates looks for the templates of a check.
-func (l lookout) lookAtTemplates(ctx context.Context, in WatchInput) {
-	known := l.surroundings.latest().templates
-	read, changed := map[rules.TemplateRef]templateState{}, 0
-	for _, ref := range in.Intent.Templates {
-		state, before := known[ref]
-		if before && time.Since(state.at) < templatesEvery {
-			continue
-		}
-		_, now, err := l.readTemplate(ctx, ref)
-		if ctx.Err() != nil {
-			return
-		}
-		if err != nil {
-			activity.GetLogger(ctx).Warn("a remediation template cannot be read", "template", ref.Name, "error", err)
-			now = state.problem
-		}
-		read[ref] = templateState{problem: now, at: time.Now()}
-		if now != state.problem {
-			changed = 1
-		}
-	}
-	if len(read) == 0 {
+// lookOf names the look at a template.
+func lookOf(ref rules.TemplateRef) string { return "template " + ref.APIVersion + " " + refOf(ref) }
+
+// lookAtTemplate looks at a template.
+func (l lookout) lookAtTemplate(ctx context.Context, ref rules.TemplateRef) {
+	s, look := &l.surroundings, lookOf(ref)
+	if !s.isDue(look, templatesEvery) {
 		return
 	}
-	templates := maps.Clone(known)
-	maps.DeleteFunc(templates, func(_ rules.TemplateRef, t templateState) bool { return time.Since(t.at) > forgetAfter })
+	within, cancel := context.WithTimeout(ctx, lookWithin)
+	defer cancel()
+	_, found, err := l.readTemplate(within, ref)
+	switch {
+	case ctx.Err() != nil:
+		s.undone(look)
+	case err != nil:
+		activity.GetLogger(ctx).Warn("a remediation template cannot be read", "template", ref.Name, "error", err)
+	default:
+		s.setTemplate(ref, found)
+	}
+}
+
+func (s *surroundings) setTemplate(ref rules.TemplateRef, found problem) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now, before := time.Now(), s.now.templates[ref]
+	if !before.isKnown(now) || found != before.problem {
+		s.now.version++
+	}
+	templates := maps.Clone(s.now.templates)
 	if templates == nil {
 		templates = map[rules.TemplateRef]templateState{}
 	}
-	maps.Copy(templates, read)
-	s := &l.surroundings
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	maps.DeleteFunc(templates, func(_ rules.TemplateRef, t templateState) bool { return now.Sub(t.at) > forgetAfter })
+	templates[ref] = templateState{problem: found, at: now}
 	s.now.templates = templates
-	s.now.version += changed
 }

@@ -77,10 +77,22 @@ type Known struct {
 	All bool `json:"all,omitempty"`
 	// Digest is that of the counts, of upgrades, of what disables and of what overlaps.
 	Digest string `json:"digest,omitempty"`
+	// Around is what was told beside the nodes: a worker that cannot find it out reports it as it was.
+	Around Around `json:"around,omitzero"`
 	// Denied is what the worker's account may not look at.
 	Denied string `json:"denied,omitempty"`
 	// Nodes are the hashes of the facts told, by node. Nodes that are not there are healthy.
 	Nodes Hashes `json:"nodes,omitempty"`
+}
+
+// Around is what a check depends on beside its nodes. See rules.Observation.
+type Around struct {
+	Upgrading      string        `json:"upgrading,omitempty"`
+	Disabled       string        `json:"disabled,omitempty"`
+	DisabledReason string        `json:"disabledReason,omitempty"`
+	Overlap        rules.Overlap `json:"overlap,omitzero"`
+	// MachineChecks: there is a MachineHealthCheck.
+	MachineChecks bool `json:"machineChecks,omitempty"`
 }
 
 // Hashes are the hashes of facts, by node. They are written compressed where they are many.
@@ -128,7 +140,11 @@ func (k *Known) Take(seen WatchResult) {
 	if k.Nodes == nil {
 		k.Nodes = Hashes{}
 	}
+	o := seen.Observation
 	k.All, k.Digest = true, seen.Digest
+	k.Around = Around{
+		Upgrading: o.Upgrading, Disabled: o.Disabled, DisabledReason: o.DisabledReason, Overlap: o.Overlap, MachineChecks: seen.MachineChecks,
+	}
 	for i, facts := range seen.Observation.Nodes {
 		if seen.Hashes[i] == "" {
 			delete(k.Nodes, facts.Name)
@@ -144,6 +160,8 @@ type WatchResult struct {
 	Observation *rules.Observation `json:"observation,omitempty"`
 	Digest      string             `json:"digest,omitempty"`
 	Hashes      []string           `json:"hashes,omitempty"`
+	// MachineChecks, with an observation: see Around.
+	MachineChecks bool `json:"machineChecks,omitempty"`
 	// Denied says what the worker's account may not look at, set where it has changed; empty is nothing any more.
 	Denied *string `json:"denied,omitempty"`
 	// Ended are nodes whose remediation has ended.

@@ -137,12 +137,13 @@ func (s *sight) groups() []rules.GroupCount {
 
 // report is what is not as the workflow knows it.
 func (s *sight) report(around snapshot, now time.Time) (result WatchResult) {
-	o := rules.Observation{At: now.UTC(), Full: !s.in.Known.All, Groups: s.groups(), Upgrading: around.upgrading, Overlap: s.overlapWith(around)}
-	o.DisabledReason, o.Disabled = s.disabled(around)
+	o := rules.Observation{At: now.UTC(), Full: !s.in.Known.All, Groups: s.groups(), Upgrading: s.upgrading(around, now), Overlap: s.overlapWith(around, now)}
+	o.DisabledReason, o.Disabled = s.disabled(around, now)
+	machines := s.hasMachineChecks(around, now)
 	if denied := around.deniedText(); denied != s.in.Known.Denied {
 		result.Denied = &denied
 	}
-	digest := hashOf([]any{o.Groups, o.Upgrading, o.DisabledReason, o.Disabled, o.Overlap})
+	digest := hashOf([]any{o.Groups, o.Upgrading, o.DisabledReason, o.Disabled, o.Overlap, machines})
 	if !o.Full && len(s.news) == 0 && digest == s.in.Known.Digest {
 		return result
 	}
@@ -152,12 +153,34 @@ func (s *sight) report(around snapshot, now time.Time) (result WatchResult) {
 		o.Nodes = append(o.Nodes, s.news[name].facts)
 		result.Hashes = append(result.Hashes, s.news[name].hash)
 	}
-	result.Observation, result.Digest = &o, digest
+	result.Observation, result.Digest, result.MachineChecks = &o, digest, machines
 	return result
 }
 
+// upgrading says in words that the cluster is being upgraded.
+func (s *sight) upgrading(around snapshot, now time.Time) string {
+	if !around.knows(upgradeLook, now) {
+		return s.in.Known.Around.Upgrading
+	}
+	return around.upgrading
+}
+
+// hasMachineChecks reports whether there is a MachineHealthCheck that counts.
+func (s *sight) hasMachineChecks(around snapshot, now time.Time) bool {
+	switch {
+	case s.Settings.IgnoreMachineHealthChecks:
+		return false
+	case !around.knows(machinesLook, now):
+		return s.in.Known.Around.MachineChecks
+	}
+	return around.machines.there
+}
+
 // overlapWith is overlap, which takes a look at every node, where something has changed since.
-func (s *sight) overlapWith(around snapshot) rules.Overlap {
+func (s *sight) overlapWith(around snapshot, now time.Time) rules.Overlap {
+	if !around.knows(peersLook, now) {
+		return s.in.Known.Around.Overlap
+	}
 	if s.overlaps == nil || s.overlapped != around.peersVersion {
 		found := s.overlap(around.peers)
 		s.overlaps, s.overlapped = &found, around.peersVersion
@@ -166,13 +189,29 @@ func (s *sight) overlapWith(around snapshot) rules.Overlap {
 }
 
 // disabled says why the check may begin nothing, the first reason that there is.
-func (s *sight) disabled(around snapshot) (reason, why string) {
-	if why := around.machines.conflict(s.selected); why != "" && !s.Settings.IgnoreMachineHealthChecks {
-		return rules.DisabledMachineHealthCheck, why
+func (s *sight) disabled(around snapshot, now time.Time) (reason, why string) {
+	before := s.in.Known.Around
+	if !s.Settings.IgnoreMachineHealthChecks {
+		why := around.machines.conflict(s.selected)
+		if !around.knows(machinesLook, now) {
+			if why = ""; before.DisabledReason == rules.DisabledMachineHealthCheck {
+				why = before.Disabled
+			}
+		}
+		if why != "" {
+			return rules.DisabledMachineHealthCheck, why
+		}
 	}
-	for _, template := range s.in.Intent.Templates {
-		if problem := around.templates[template].problem; problem.Reason != "" {
-			return problem.Reason, problem.Why
+	for _, ref := range s.in.Intent.Templates {
+		template := around.templates[ref]
+		if !template.isKnown(now) {
+			template.problem = problem{}
+			if before.DisabledReason == rules.DisabledTemplateNotFound || before.DisabledReason == rules.DisabledTemplateInvalid {
+				template.problem = problem{before.DisabledReason, before.Disabled}
+			}
+		}
+		if template.problem.Reason != "" {
+			return template.problem.Reason, template.problem.Why
 		}
 	}
 	return "", ""

@@ -26,10 +26,14 @@ const (
 // problem is why nothing can be made from a template; the zero value is none. Reason is one of the condition Disabled.
 type problem struct{ Reason, Why string }
 
+// templateState is what was found of a template, and when.
 type templateState struct {
 	problem problem
 	at      time.Time
 }
+
+// isKnown reports whether it counts.
+func (t templateState) isKnown(now time.Time) bool { return now.Sub(t.at) < knownFor }
 
 // template is what remediation objects are made from.
 type template struct {

@@ -80,9 +80,10 @@ func (a *Activities) WatchHealth(ctx context.Context, in WatchInput) (WatchResul
 		return WatchResult{}, failure.Translate(ctx, a.Nodes.Client(), failure.OrCause(ctx, err))
 	}
 	w := &nodeWatch{sight: sight, view: view, changes: changes, looked: make(chan struct{}, 1), ended: make(chan []string)}
-	w.lookAround(ctx, in)
+	w.lookFirst(ctx, in)
 	w.lookAtAll()
 	go w.keepLooking(ctx, w.surroundings.latest().version)
+	go w.keepReading(ctx)
 	return w.run(ctx)
 }
 
@@ -131,7 +132,7 @@ func (w *nodeWatch) keepLooking(ctx context.Context, seen int) {
 		case <-ctx.Done():
 			return
 		}
-		w.lookAround(ctx, w.in)
+		w.lookAgain(ctx)
 		if now := w.surroundings.latest().version; now != seen {
 			seen = now
 			select {
@@ -156,16 +157,30 @@ func (w *nodeWatch) keepLooking(ctx context.Context, seen int) {
 	}
 }
 
+// keepReading looks at the templates of the check for as long as ctx lives. One may keep the worker waiting.
+func (w *nodeWatch) keepReading(ctx context.Context) {
+	for {
+		select {
+		case <-time.After(tick):
+		case <-ctx.Done():
+			return
+		}
+		for _, ref := range w.in.Intent.Templates {
+			w.lookAtTemplate(ctx, ref)
+		}
+	}
+}
+
 // lookAtAll looks at every node.
 func (w *nodeWatch) lookAtAll() {
-	w.ignoreTerminating = w.surroundings.latest().machines.there
+	w.ignoreTerminating = w.hasMachineChecks(w.surroundings.latest(), time.Now())
 	w.all(w.view.List())
 }
 
 // takeIn looks at the nodes that changed.
 func (w *nodeWatch) takeIn() {
 	changed := w.changes.take()
-	if there := w.surroundings.latest().machines.there; w.ignoreTerminating != there {
+	if w.ignoreTerminating != w.hasMachineChecks(w.surroundings.latest(), time.Now()) {
 		w.lookAtAll()
 		return
 	}

@@ -119,19 +119,32 @@ func (d *deciding) forget() {
 	}
 }
 
-// withdraw takes back what has not begun yet where nothing may begin any more, such as after somebody has paused the check.
+// withdraw takes back what has not begun yet where nothing may begin any more, such as after somebody has paused the check, and of nodes that
+// are not ill any more.
 func (d *deciding) withdraw(waiting []string) {
-	if len(d.blocks) == 0 {
-		return
+	d.out.Withdrawn = d.state.Withdraw(slices.DeleteFunc(slices.Clone(waiting), func(name string) bool {
+		n, found := d.state.Node(name)
+		if !found || n.Remediation == nil || len(d.blocks) > 0 {
+			return false
+		}
+		return n.Unseen || !n.Left && !n.Remediation.Order.Healthy && d.spec.illnessOf(n.Facts, d.now).class == ill
+	}))
+	if len(d.out.Withdrawn) > 0 {
+		d.forget() // of those that are not ill nothing has to be remembered
 	}
-	for _, name := range waiting {
-		i, found := d.state.find(name)
-		if !found || d.state.Nodes[i].Remediation == nil || d.state.Nodes[i].Remediation.Progress != nil {
+}
+
+// Withdraw takes back those remediations of nodes that have not begun, and tells which those are.
+func (s *State) Withdraw(nodes []string) (withdrawn []string) {
+	for _, name := range nodes {
+		i, found := s.find(name)
+		if !found || s.Nodes[i].Remediation == nil || s.Nodes[i].Remediation.Progress != nil {
 			continue
 		}
-		d.state.Nodes[i].Remediation = nil
-		d.out.Withdrawn = append(d.out.Withdrawn, name)
+		s.Nodes[i].Remediation = nil
+		withdrawn = append(withdrawn, name)
 	}
+	return withdrawn
 }
 
 // begin begins the remediations that may begin, of the node that was ill first first.

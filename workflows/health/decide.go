@@ -119,6 +119,8 @@ func (c *check) unheard(t controller.Turn) (all []activity.FoundRemediation) {
 // act decides about nodes once it is known which remediations run.
 func (c *check) act(t controller.Turn, d *controller.Decision) {
 	if !c.Known {
+		// What was decided on before a reset follows from what was seen before.
+		c.withdraw(c.Health.Withdraw(c.waiting(t)), "it is decided anew once it is known what runs", t.Now)
 		d.Effects = append(d.Effects, c.find(findRemediations, 0))
 		return
 	}
@@ -146,7 +148,7 @@ func (c *check) waitsForReports(now time.Time) bool {
 func (c *check) decide(t controller.Turn, d *controller.Decision) {
 	next := health.Decide(health.Input{Spec: c.Spec, State: c.Health, Now: t.Now, Waiting: c.waiting(t)})
 	c.Health = next.State
-	c.withdraw(next.Withdrawn, t.Now)
+	c.withdraw(next.Withdrawn, "nothing may begin any more, or the nodes are not ill any more", t.Now)
 	c.Queue = append(c.Queue, next.Begin...)
 	maps.DeleteFunc(c.Children, func(node string, _ *child) bool { return c.remediation(node) == nil })
 	c.announce(next.Events, t.Now)
@@ -167,12 +169,12 @@ func (c *check) waiting(t controller.Turn) (nodes []string) {
 }
 
 // withdraw drops remediations that do not begin after all.
-func (c *check) withdraw(nodes []string, now time.Time) {
+func (c *check) withdraw(nodes []string, why string, now time.Time) {
 	if len(nodes) == 0 {
 		return
 	}
 	c.Queue = slices.DeleteFunc(c.Queue, func(b health.Begin) bool { return slices.Contains(nodes, b.Node) })
-	c.Note(now, "not begun after all: "+number.Of(len(nodes), "remediation"), "nothing may begin any more")
+	c.Note(now, "not begun after all: "+number.Of(len(nodes), "remediation"), why)
 }
 
 // find finds the remediations that run.
@@ -185,13 +187,14 @@ func (c *check) find(kind string, repeat time.Duration) controller.Effect {
 }
 
 // starts are those of remediations that were decided on, and of those that have ended without a report. What was ordered since it was
-// decided on is sent once they run.
+// decided on is sent once they run. None begins of a node of which nothing is known at present.
 func (c *check) starts(t controller.Turn) (all []controller.Effect) {
-	c.Queue = slices.DeleteFunc(c.Queue, func(b health.Begin) bool {
-		return c.remediation(b.Node) == nil && !t.UnderWay(controller.Key{Kind: beginRemediation, Of: b.Node})
-	})
+	isUnderWay := func(b health.Begin) bool { return t.UnderWay(controller.Key{Kind: beginRemediation, Of: b.Node}) }
+	c.Queue = slices.DeleteFunc(c.Queue, func(b health.Begin) bool { return c.remediation(b.Node) == nil && !isUnderWay(b) })
 	for _, b := range c.Queue {
-		all = append(all, c.start(c.inputOf(b, firstRevision)))
+		if n, _ := c.Health.Node(b.Node); isUnderWay(b) || c.Health.Seen.Known && !n.Unseen && n.Remediation != nil && !n.Remediation.Order.Healthy {
+			all = append(all, c.start(c.inputOf(b, firstRevision)))
+		}
 	}
 	for i := range c.Health.Nodes {
 		n := &c.Health.Nodes[i]

@@ -76,6 +76,18 @@ func ill(name string, since time.Duration) option {
 	}
 }
 
+// well has a node have recovered.
+func well(name string) option {
+	return func(c *check) {
+		c.node(name, func(n *health.Node) { n.Matches = nil })
+		c.Health.Seen.Groups = []health.GroupCount{{Nodes: 3}}
+	}
+}
+
+func unseen(name string) option {
+	return func(c *check) { c.node(name, func(n *health.Node) { n.Unseen = true }) }
+}
+
 // decided has the remediation of a node decided on, and not begun.
 func decided(name string) option {
 	return func(c *check) {
@@ -146,6 +158,12 @@ func TestACheckDecides(t *testing.T) {
 		"what runs is to be found":           {[]option{unknown, ill("b", time.Hour)}, nil, "find, watch nodes/0"},
 		"after a reset":                      {[]option{ill("b", time.Hour), reset}, nil, "find, watch nodes/1"},
 		"after a reset nothing was seen":     {[]option{ill("b", time.Hour), reset, func(c *check) { c.Known = true }}, nil, "watch nodes/1"},
+		"nor begins what was decided on":     {[]option{decided("b"), reset, func(c *check) { c.Known = true }}, nil, "watch nodes/1"},
+		"but for what is being started":      {[]option{decided("b"), reset, func(c *check) { c.Known = true }}, []controller.Key{begin}, "begin/b, watch nodes/1"},
+		"well again before the start":        {[]option{decided("b"), well("b")}, nil, "watch nodes/0"},
+		"well again during the start":        {[]option{decided("b"), well("b")}, []controller.Key{begin}, "begin/b, watch nodes/0"},
+		"ill anew before the start":          {[]option{decided("b"), ill("b", 4*time.Minute)}, nil, "watch nodes/0, in 1m0.001s"},
+		"unseen before the start":            {[]option{decided("b"), unseen("b")}, nil, "watch nodes/0"},
 		"ill in a minute":                    {[]option{ill("b", 4*time.Minute)}, nil, "watch nodes/0, in 1m0.001s"},
 		"ill":                                {[]option{ill("b", 6*time.Minute)}, nil, "begin/b, events, watch nodes/0"},
 		"a start under way":                  {[]option{decided("b")}, []controller.Key{begin}, "begin/b, watch nodes/0"},
@@ -236,10 +254,35 @@ func TestAfterAResetALookUpFromBeforeDoesNotCountAndAStartDoes(t *testing.T) {
 	}
 }
 
+// What was decided on before a reset is decided on anew, with what is seen then.
+func TestAResetDropsWhatHasNotBegun(t *testing.T) {
+	begin := controller.Key{Kind: beginRemediation, Of: "c"}
+	c := given(decided("b"), decided("c"), reset)
+	c.Decide(controller.At(now, begin))
+	if c.isQueued("b") || c.remediation("b") != nil || !c.isQueued("c") || c.remediation("c") == nil {
+		t.Errorf("queue %+v", c.Queue)
+	}
+}
+
+// A worker that cannot see what blocks a check reports what it is given, also where everything is to be seen anew.
+func TestWhatBlocksACheckIsGivenToItsNextWatch(t *testing.T) {
+	c := given()
+	c.Reported.Take(activity.WatchResult{Observation: &health.Observation{Upgrading: "half way"}})
+	c.Reset(now)
+	in := c.watch(controller.At(now)).Input.(activity.WatchInput)
+	if in.Known.All || in.Known.Around.Upgrading != "half way" {
+		t.Errorf("%+v", in.Known)
+	}
+}
+
 func TestWhatIsFoundToRunIsNotStartedAgain(t *testing.T) {
 	c := given(decided("b"), decided("c"), unknown)
 	c.does(activity.Stock{Remediations: []activity.FoundRemediation{{Node: "b", RunID: runOf("b")}}})
-	if got := show(c.Decide(controller.At(now))); got != "begin/c, order/b, watch nodes/0, in 30s" {
+	if got := show(c.Decide(controller.At(now))); got != "order/b, watch nodes/0, in 30s" {
+		t.Errorf("%q", got)
+	}
+	c.Silent = nil
+	if got := show(c.Decide(controller.At(now))); got != "begin/c, order/b, events, watch nodes/0" {
 		t.Errorf("%q", got)
 	}
 }
@@ -258,6 +301,33 @@ func TestStartsAndOrdersAreBounded(t *testing.T) {
 	}
 	if bounds["start"] != 16 || bounds["order"] != 16 {
 		t.Errorf("%v", bounds)
+	}
+}
+
+// A node may recover while its remediation is being started: that is told to end, or does not begin the next time.
+func TestANodeThatRecoversDuringTheStart(t *testing.T) {
+	for name, c := range map[string]struct {
+		result error
+		then   option
+		want   string
+	}{
+		"begun":                   {nil, well("b"), "order/b, watch nodes/0"},
+		"it failed":               {errors.New("no"), well("b"), "watch nodes/0"},
+		"it failed, and ill anew": {errors.New("no"), ill("b", time.Hour), "begin/b, events, watch nodes/0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := given(decided("b"))
+			begin := k.Decide(controller.At(now)).Effects[0]
+			well("b")(k)
+			k.Decide(controller.At(now, controller.Key{Kind: beginRemediation, Of: "b"}))
+			o := controller.Came(begin, nil)
+			o.Run, o.Err = runOf("b"), c.result
+			k.Outcome(o, now)
+			c.then(k)
+			if got := show(k.Decide(controller.At(now))); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
 	}
 }
 

@@ -123,7 +123,7 @@ func (c *check) Reset(time.Time) {
 // seeAnew has the watch report everything.
 func (c *check) seeAnew() {
 	c.View++
-	c.Reported = activity.Known{Denied: c.Reported.Denied}
+	c.Reported = activity.Known{Denied: c.Reported.Denied, Around: c.Reported.Around}
 }
 
 // Cancel implements controller.Controller: it asks for the end of the check.

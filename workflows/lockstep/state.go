@@ -153,7 +153,8 @@ func (v *inventory) names(more ...string) []string {
 	}
 	for _, p := range v.plans {
 		for i, name := range p.Nodes {
-			if len(p.members) != len(p.Nodes) || p.members[i] == nil {
+			// Its members may be those of its intent before, or be none of the nodes any more.
+			if len(p.members) != len(p.Nodes) || p.member(i) == nil || p.member(i).name != name {
 				more = append(more, name)
 			}
 		}
