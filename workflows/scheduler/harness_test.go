@@ -798,6 +798,19 @@ func (f *fleet) stateNow(args ...any) api.State {
 	return state
 }
 
+// slotsHeld asks which of some requests hold their slots.
+func (f *fleet) slotsHeld(requests ...string) (held api.SlotsHeld) {
+	f.t.Helper()
+	value, err := f.env.QueryWorkflow(api.QuerySlotsHeld, api.SlotQuestion{RequestIDs: requests})
+	if err == nil {
+		err = value.Get(&held)
+	}
+	if err != nil {
+		f.t.Errorf("slots held: %v", err)
+	}
+	return held
+}
+
 // expectAt checks who holds a slot and who waits, as node/requestor.
 func (f *fleet) expectAt(when time.Duration, holders, pending string) *fleet {
 	f.t.Helper()
