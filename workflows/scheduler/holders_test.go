@@ -112,6 +112,39 @@ func TestASlotIsNotTakenBackWhileTheNodeIsLeased(t *testing.T) {
 	f.run(time.Hour)
 }
 
+// Its execution was deleted, and somebody says that it has given its slot back.
+func (f *fleet) deleted(when time.Duration, a *asking) {
+	f.at(when, func() {
+		f.mu.Lock()
+		delete(f.asking, a.request.RunID)
+		f.mu.Unlock()
+		f.signal(api.SignalSlotRelease, api.SlotRelease{RequestID: a.request.ID})
+	})
+}
+
+func TestASlotIsKeptWhileWhatADeletedRemediationMadeIsAtWork(t *testing.T) {
+	f := newFleet(t, 3)
+	f.leased = map[string]time.Duration{"n1": 10 * time.Minute}
+	a := f.controlPlane(time.Minute, "n1", "a")
+	f.controlPlane(2*time.Minute, "n2", "b")
+	f.deleted(5*time.Minute, a)
+	f.expectAt(9*time.Minute, first, second)
+	f.expectAt(12*time.Minute, second, "")
+	f.run(time.Hour)
+}
+
+// A watch may be behind its last write.
+func TestTheSlotOfADeletedTransitionIsKeptUntilTheNodeShowsIt(t *testing.T) {
+	f := newFleet(t, 4)
+	f.state.Limits.Limits = schedule.Limits{MaxUnavailable: schedule.Count(1)}
+	a := f.profile(time.Minute, "n1", "p")
+	f.profile(2*time.Minute, "n2", "p")
+	f.deleted(5*time.Minute, a)
+	f.expectAt(5*time.Minute+25*time.Second, "n1/profile-p", "n2/profile-p")
+	f.expectAt(7*time.Minute, "n2/profile-p", "")
+	f.run(20 * time.Minute)
+}
+
 // The remediation that follows a terminated one of the node goes on at once.
 func TestTheNodeThatHasASlotHasItForALaterRemediationToo(t *testing.T) {
 	f := newFleet(t, 3)

@@ -80,16 +80,16 @@ func (r *reclaimer) try(h api.Holder, why string) {
 			r.retryLater(h, why)
 		case found.Fate == execution.Alive:
 			r.keep(h, "it runs")
+		case h.Kind == schedule.KindControlPlane: // also where its execution was deleted: what it has made is not
+			r.whenUnleased(h, why)
+		case !h.IsMarked():
+			r.done(h)
+			r.slots.free(h.RequestID)
 		case found.Fate == execution.Unknown:
 			// There is nobody to have the slot, and no proof that a mark may be touched.
 			meter.Reclaimed.Count(r.ctx, meter.NodeUnknown)
 			r.done(h)
 			r.slots.orphaned(h, api.StrayUnknown)
-		case h.Kind == schedule.KindControlPlane:
-			r.whenUnleased(h, why)
-		case !h.IsMarked():
-			r.done(h)
-			r.slots.free(h.RequestID)
 		case r.onOrphan == ReportOrphans:
 			r.report(h, why)
 		default:
