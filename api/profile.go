@@ -120,7 +120,7 @@ type ProfileTransitionInput struct {
 	Claims []check.Claim `json:"claims,omitempty"`
 	// Maintained is the first run of the maintenance that the profile has had for the state that it leaves, which is done with it.
 	Maintained string `json:"maintained,omitempty"`
-	// OwnSlot: a trigger begins a maintenance, which asks for the slot of the node itself.
+	// OwnSlot: the first trigger that takes the node out of service begins a maintenance, which asks for the slot of the node itself.
 	OwnSlot bool `json:"ownSlot,omitempty"`
 }
 
