@@ -140,7 +140,7 @@ func TestTheSlotOfADeletedTransitionIsKeptUntilTheNodeShowsIt(t *testing.T) {
 	a := f.profile(time.Minute, "n1", "p")
 	f.profile(2*time.Minute, "n2", "p")
 	f.deleted(5*time.Minute, a)
-	f.expectAt(5*time.Minute+25*time.Second, "n1/profile-p", "n2/profile-p")
+	f.expectAt(5*time.Minute+40*time.Second, "n1/profile-p", "n2/profile-p")
 	f.expectAt(7*time.Minute, "n2/profile-p", "")
 	f.run(20 * time.Minute)
 }
