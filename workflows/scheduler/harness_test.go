@@ -223,7 +223,7 @@ func (f *fleet) begin() {
 		})
 	f.env.OnActivity("TellGranted", mock.Anything, mock.Anything).After(latency).Return(f.tellGranted)
 	f.env.OnActivity("Query", mock.Anything, mock.Anything).After(latency).Return(f.query)
-	f.env.OnActivity("SeeLeftLease", mock.Anything, mock.Anything).After(latency).Return(func(_ context.Context, in health.LeftInput) (bool, error) {
+	f.env.OnActivity("SeeLeftWork", mock.Anything, mock.Anything).After(latency).Return(func(_ context.Context, in health.LeftInput) (bool, error) {
 		_, node, err := api.ParseHolderID(in.WorkflowID)
 		return f.now() < f.leased[node], err
 	})
