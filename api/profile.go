@@ -9,6 +9,7 @@ import (
 	"drydock/rules/profile"
 	"drydock/rules/profile/check"
 	"drydock/rules/profile/state"
+	"drydock/rules/schedule"
 	"drydock/rules/spec"
 )
 
@@ -120,7 +121,7 @@ type ProfileTransitionInput struct {
 	Claims []check.Claim `json:"claims,omitempty"`
 	// Maintained is the first run of the maintenance that the profile has had for the state that it leaves, which is done with it.
 	Maintained string `json:"maintained,omitempty"`
-	// OwnSlot: a trigger begins a maintenance, which asks for the slot of the node itself.
+	// OwnSlot: the first trigger that takes the node out of service begins a maintenance, which asks for the slot of the node itself.
 	OwnSlot bool `json:"ownSlot,omitempty"`
 }
 
@@ -135,8 +136,11 @@ type ProfileTransitionEnded struct {
 	// these were done. Zero is that nothing was written, and Error says why: it is decided anew then.
 	Moved time.Time `json:"moved,omitzero"`
 	Error string    `json:"error,omitempty"`
-	// Waits: it has no slot, and nothing was done.
-	Waits bool `json:"waits,omitempty"`
+	// Waits: it has no slot, and nothing was done. Code is the kind of the reason, empty where the scheduler did not answer, and OpensAt
+	// when the windows that it waits for are open next, zero where it waits for none or that is not known.
+	Waits   bool          `json:"waits,omitempty"`
+	Code    schedule.Code `json:"code,omitempty"`
+	OpensAt time.Time     `json:"opensAt,omitzero"`
 }
 
 // ProfileReportInput asks for a report. The zero value lists all nodes, the first hundred of them.

@@ -235,6 +235,8 @@ type Holder struct {
 	// RunID is the first run of the holding workflow's chain.
 	RunID     string    `json:"runId"`
 	GrantedAt time.Time `json:"grantedAt"`
+	// Assumed: its workflow does not answer, and may hold the slot. It is granted nothing by that.
+	Assumed bool `json:"assumed,omitempty"`
 }
 
 // WorkflowID is that of the workflow that holds.

@@ -4,12 +4,17 @@ import (
 	"context"
 	"math/rand/v2"
 	"sync"
+	"time"
 
 	"go.temporal.io/sdk/activity"
 
 	"drydock/activities/execution"
 	"drydock/rules/schedule"
 )
+
+// deletedAfter is after what time a holder that marks no node is taken for deleted where the server knows none: until then it may have
+// lost a begin that it will know.
+const deletedAfter = time.Minute
 
 // deaths looks after the holders' workflows, round after round, beside the watch: a server that answers slowly must not
 // keep the watch from showing that it lives, nor a dead holder from being found.
@@ -67,6 +72,11 @@ func (d *deaths) round(ctx context.Context) error {
 		switch found.Fate {
 		case execution.Ended:
 			d.tell(EndedHolder{WatchedHolder: order[i], Status: found.Status})
+		case execution.Unknown:
+			// Its execution was deleted. Of a maintenance the mark tells, and whether it may be touched.
+			if order[i].Unmarked && time.Since(order[i].Since) > deletedAfter {
+				d.tell(EndedHolder{WatchedHolder: order[i], Status: found.Status})
+			}
 		case execution.Alive:
 			if order[i].Unmarked {
 				return // it is no maintenance

@@ -75,19 +75,27 @@ func TestARemediationObjectIsMadeFromItsTemplate(t *testing.T) {
 	}
 }
 
-func TestANodeIsLeasedForARemediationThatHasEnded(t *testing.T) {
-	s := newSite(t, worker("n1", "Unknown"))
+func TestWhatARemediationThatHasEndedLeftAtWorkIsSeen(t *testing.T) {
+	s, m := newSite(t, worker("n1", "Unknown")), newMaintenances()
+	m.On("DescribeWorkflowExecution", mock.Anything, mock.Anything, "").Return(nil, serviceerror.NewNotFound("there is none"))
+	s.acts.Temporal = m
 	see := func(workflow string, want bool) {
 		t.Helper()
-		if got, err := activitytest.Call(t, s.acts.SeeLeftLease, LeftInput{WorkflowID: workflow}); err != nil || got != want {
+		if got, err := activitytest.Call(t, s.acts.SeeLeftWork, LeftInput{WorkflowID: workflow}); err != nil || got != want {
 			t.Errorf("%s: %t, %v", workflow, got, err)
 		}
 	}
 	see("node-remediation/workers/n1", false)
+	m.status, m.running = ours, true // its lease ends before it does
+	see("node-remediation/workers/n1", true)
+	m.status = theirs
+	see("node-remediation/workers/n1", false)
+	m.status, m.running = ours, false
+	see("node-remediation/workers/n1", false)
 	s.ensure(s.withTemplates(""))
 	see("node-remediation/workers/n1", true)
 	see("node-remediation/others/n1", false)
-	if _, err := activitytest.Call(t, s.acts.SeeLeftLease, LeftInput{WorkflowID: "node-maintenance/n1/ops"}); err == nil {
+	if _, err := activitytest.Call(t, s.acts.SeeLeftWork, LeftInput{WorkflowID: "node-maintenance/n1/ops"}); err == nil {
 		t.Error("a maintenance has no such lease")
 	}
 }

@@ -20,15 +20,19 @@ type LeftInput struct {
 // About implements caller.Input.
 func (in LeftInput) About() caller.Subject { return caller.Subject{WorkflowID: in.WorkflowID} }
 
-// SeeLeftLease reports whether the node of a remediation that has ended is leased for it still: what it has made may be at work. Nobody renews the
-// lease but a remediation that follows it.
-func (a *Activities) SeeLeftLease(ctx context.Context, in LeftInput) (bool, error) {
+// SeeLeftWork reports whether what a remediation has begun may be at work that has ended: its node is leased for it still, or the maintenance
+// runs that its check has begun, which may take longer than the lease lasts. Nobody renews the lease but a remediation that follows it.
+func (a *Activities) SeeLeftWork(ctx context.Context, in LeftInput) (bool, error) {
 	_, check, node, err := api.ParseRemediationID(in.WorkflowID)
 	if err != nil {
 		return false, temporal.NewNonRetryableApplicationError("workflowId: "+err.Error(), api.ErrorInvalidSpec, nil)
 	}
 	lasts, err := a.leases().Lasts(ctx, node, LeaseHolder(check))
-	return lasts, failure.Translate(ctx, a.Objects.Kube(), err)
+	if err != nil || lasts {
+		return lasts, failure.Translate(ctx, a.Objects.Kube(), err)
+	}
+	repair, err := a.FindRepair(ctx, RepairInput{Check: check, Node: node})
+	return repair.RunID != "", err
 }
 
 // holdsSlot asks the scheduler whether a request holds its slot: that a remediation was told so is no proof, since anybody may have said

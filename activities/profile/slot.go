@@ -16,13 +16,21 @@ import (
 	"drydock/rules/schedule"
 )
 
-// maintains reports whether one of the triggers has the node maintained: that maintenance asks for the slot of the node.
-func maintains(config *rules.Config, triggers []string) bool {
+// maintainsFirst reports whether the first of the triggers that takes the node out of service has it maintained: that maintenance asks
+// for the slot of the node. A Job may do anything.
+func maintainsFirst(config *rules.Config, triggers []string) bool {
 	for _, name := range triggers {
-		if found, known := config.Trigger(name); known {
-			if _, is := found.Of.(trigger.Maintenance); is {
-				return true
+		found, _ := config.Trigger(name)
+		switch of := found.Of.(type) {
+		case trigger.Maintenance:
+			return true
+		case trigger.Change:
+		case trigger.Eviction:
+			if of.Action != trigger.Uncordon {
+				return false
 			}
+		default:
+			return false
 		}
 	}
 	return false
@@ -44,8 +52,8 @@ func (g gate) mayEnter(ctx context.Context, config *rules.Config, in CarryInput)
 	if in.To != state.Maintenance || in.From == in.To || in.Enter {
 		return "", nil
 	}
-	if !in.NeedsSlot() && !maintains(config, in.Triggers) {
-		return "no trigger begins a maintenance any more", nil
+	if !in.NeedsSlot() && !maintainsFirst(config, in.Triggers) {
+		return "no trigger begins a maintenance any more before the node is out of service", nil
 	}
 	if in.NeedsSlot() {
 		request := in.RunID + "/1"

@@ -28,8 +28,12 @@ func TestATransitionActsOnNoNodeWithoutASlot(t *testing.T) {
 		"another run of it":            {func(d *dock, _ *CarryInput) { d.knows.UnderWay[0].RunID = "another" }, "do not know of it"},
 		"profiles that have begun":     {func(d *dock, _ *CarryInput) { d.knows.Waiting = "which transitions run is not known yet" }, "error"},
 		"no trigger has a slot":        {func(_ *dock, in *CarryInput) { in.OwnSlot = true }, "no trigger begins a maintenance"},
-		"with both":                    {func(d *dock, _ *CarryInput) { d.knows.UnderWay[0].RunID = activitytest.RunID }, ""},
-		"later it is known":            {func(d *dock, in *CarryInput) { d.knows.UnderWay, in.Next = nil, 1 }, ""},
+		"a cordon before its slot":     {func(_ *dock, in *CarryInput) { in.OwnSlot, in.Triggers = true, []string{"cordon", "maintain"} }, "no trigger begins a maintenance"},
+		"a maintenance asks itself": {func(d *dock, in *CarryInput) {
+			d.slots.Held, in.OwnSlot, in.Triggers = nil, true, []string{"label", "maintain", "cordon"}
+		}, ""},
+		"with both":         {func(d *dock, _ *CarryInput) { d.knows.UnderWay[0].RunID = activitytest.RunID }, ""},
+		"later it is known": {func(d *dock, in *CarryInput) { d.knows.UnderWay, in.Next = nil, 1 }, ""},
 	} {
 		d := newDock(t, node("n1", map[string]state.State{"p": state.Required}))
 		in := transition(state.Required, state.Maintenance, "label", "label")
@@ -41,6 +45,22 @@ func TestATransitionActsOnNoNodeWithoutASlot(t *testing.T) {
 		}
 		if !strings.Contains(got, c.want) || c.want == "" && got != "" || c.want != "" && len(d.server.Requests("PATCH")) != 0 {
 			t.Errorf("%s: %+v, %v, %q", name, carried, err, d.server.Requests("PATCH"))
+		}
+	}
+}
+
+// A maintenance asks for the slot of its node. What is done before it does is done without.
+func TestWhichTransitionsLeaveTheSlotToTheirMaintenance(t *testing.T) {
+	config, problem := newDock(t).acts.File.Read()
+	if config == nil {
+		t.Fatal(problem)
+	}
+	for triggers, want := range map[string]bool{
+		"maintain": true, "maintain cordon drain": true, "label finalize maintain": true, "uncordon maintain": true, "": false, "label": false,
+		"cordon drain maintain": false, "label cordon maintain": false, "drain maintain": false, "unknown maintain": false,
+	} {
+		if got := maintainsFirst(config, strings.Fields(triggers)); got != want {
+			t.Errorf("%q: %t, want %t", triggers, got, want)
 		}
 	}
 }

@@ -254,7 +254,7 @@ func (s *sorting) begins(node *corev1.Node, p rules.Evaluated, maintained map[st
 		in.To, in.Enter, in.Triggers = p.State, true, p.Enter
 	case p.Move != nil:
 		in.To, in.Triggers = p.Move.To, p.Move.Triggers
-		in.OwnSlot = maintains(s.config, in.Triggers)
+		in.OwnSlot = maintainsFirst(s.config, in.Triggers)
 		if s.config.Maintains(p.Profile, p.State) {
 			in.Maintained = maintained[api.ProfileRequestor(p.Profile)]
 		}

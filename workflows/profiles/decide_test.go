@@ -317,3 +317,20 @@ func TestALargeStateIsDecidedSoon(t *testing.T) {
 	}
 	t.Logf("%d bytes, packed %d, a decision takes %s", len(data), len(packed), time.Since(began)/10)
 }
+
+// Nodes that wait for a window keep no others from theirs.
+func TestThoseThatWaitForASlotLeaveRoom(t *testing.T) {
+	for name, c := range map[string]struct {
+		waits int
+		want  int
+	}{"failed": {0, 0}, "waiting": {1, maxForward}} {
+		p := &profiles{}
+		for i := range maxFailed {
+			ref := activity.Ref{Profile: "p", Node: fmt.Sprint("n", i)}
+			p.Failed = append(p.Failed, failed{Failed: activity.Failed{Ref: ref, Until: now.Add(time.Minute)}, Waits: c.waits})
+		}
+		if _, forward := p.room(now); forward != c.want {
+			t.Errorf("%s: room for %d, want %d", name, forward, c.want)
+		}
+	}
+}

@@ -49,6 +49,8 @@ type transition struct {
 type failed struct {
 	activity.Failed
 	InARow int `json:"inARow"`
+	// Waits counts the times in a row that it had no slot; then it has not failed.
+	Waits int `json:"waits,omitempty"`
 }
 
 // leaving is a maintenance that is to end. Requested: that was requested, and it has not ended.

@@ -172,28 +172,51 @@ func TestATransitionThatFailsIsPutOff(t *testing.T) {
 	}
 }
 
-// One that has no slot is decided anew soon, however often.
-func TestATransitionThatHasNoSlotIsDecidedAnewSoon(t *testing.T) {
+// One that has no slot is decided anew soon, and then ever less often: each try is a workflow.
+func TestATransitionThatHasNoSlotIsPutOff(t *testing.T) {
+	for name, c := range map[string]struct {
+		opens  time.Duration
+		within time.Duration
+		want   []time.Duration
+	}{
+		"there is no room":       {0, time.Hour, []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, 320 * time.Second, 10 * time.Minute}},
+		"windows that open soon": {20 * time.Minute, 30 * time.Minute, []time.Duration{19 * time.Minute, 20 * time.Second}},
+		"in days":                {48 * time.Hour, 3 * time.Hour, []time.Duration{time.Hour, time.Hour}},
+	} {
+		t.Run(name, func(t *testing.T) { putsOff(t, c.opens, c.within, c.want) })
+	}
+}
+
+func putsOff(t *testing.T, opens, within time.Duration, want []time.Duration) {
 	y := newYard(t)
 	y.takes = time.Minute
 	y.carries = func(api.ProfileTransitionInput) (api.ProfileTransitionEnded, error) {
-		return api.ProfileTransitionEnded{Error: "it waits for a slot: maxUnavailable 1", Waits: true}, nil
+		ended := api.ProfileTransitionEnded{Error: "it waits for a slot", Waits: true}
+		if opens > 0 {
+			ended.OpensAt = start.Add(opens)
+		}
+		return ended, nil
 	}
-	var at []time.Duration
+	var pauses []time.Duration
 	y.decides = func(in activity.EvaluateInput) *activity.Evaluated {
 		u := y.knows(in, "n1")
 		switch {
 		case u != nil && u.Ended:
+			pauses = append(pauses, in.Failed[0].Until.Sub(u.EndedAt))
 			return &activity.Evaluated{Settled: []activity.Ref{u.Ref}}
 		case u != nil || len(in.Failed) > 0 && y.env.Now().Before(in.Failed[0].Until):
 			return nil
 		}
-		at = append(at, y.env.Now().Sub(start))
 		return &activity.Evaluated{Begin: []api.ProfileTransitionInput{due("n1")}}
 	}
-	_ = y.run(10 * time.Minute)
-	if len(at) < 6 || at[len(at)-1]-at[len(at)-2] > 90*time.Second {
-		t.Errorf("decided at %s", at)
+	_ = y.run(within)
+	if len(pauses) < len(want) {
+		t.Fatalf("put off for %s, want %s", pauses, want)
+	}
+	for i, pause := range want {
+		if got := pauses[i]; got < pause-time.Second || got > pause {
+			t.Errorf("put off for %s the time %d, want %s", got, i+1, pause)
+		}
 	}
 }
 

@@ -33,9 +33,11 @@ const (
 	maxWhy = 300
 	// failedFirst is the pause after a transition was not carried out, failedMost the longest.
 	failedFirst = 30 * time.Second
-	// slotAgain is the pause after one had to wait for its slot for too long.
-	slotAgain  = 10 * time.Second
-	failedMost = 10 * time.Minute
+	failedMost  = 10 * time.Minute
+	// slotFirst is the pause after one had no slot, which doubles up to failedMost. Where it waits for windows the pause is until they
+	// are open, but at most closedMost: they may be changed.
+	slotFirst  = 10 * time.Second
+	closedMost = time.Hour
 )
 
 func keyOf(kind string, r activity.Ref) controller.Key {
@@ -65,7 +67,8 @@ func (p *profiles) room(now time.Time) (all, forward int) {
 			forward--
 		}
 	}
-	if len(p.Failed) >= maxFailed && !slices.ContainsFunc(p.Failed, func(f failed) bool { return !now.Before(f.Until) }) {
+	failures := slices.DeleteFunc(slices.Clone(p.Failed), func(f failed) bool { return f.Waits > 0 })
+	if len(failures) >= maxFailed && !slices.ContainsFunc(failures, func(f failed) bool { return !now.Before(f.Until) }) {
 		forward = 0
 	}
 	return min(max(all, 0), beginAtOnce), max(forward, 0)
@@ -203,7 +206,7 @@ func (p *profiles) end(u *transition, ended api.ProfileTransitionEnded, lost boo
 	switch {
 	case !ended.Moved.IsZero() || u.Stopped:
 	case ended.Waits:
-		p.putOff(u.UnderWay, ended.Error, now)
+		p.putOff(u.UnderWay, ended, now)
 	default:
 		p.fail(u.UnderWay, ended.Error, now)
 	}
@@ -248,11 +251,9 @@ func (p *profiles) fail(u activity.UnderWay, why string, now time.Time) {
 		why = "its workflow ended without a word"
 	}
 	f := p.failedOf(u.Ref)
-	pause := failedFirst
-	for range min(f.InARow, 10) {
-		pause = min(2*pause, failedMost)
-	}
+	pause := doubled(failedFirst, f.InARow)
 	f.InARow++
+	f.Waits = 0
 	f.To, f.Enter, f.Why, f.Until = u.To, u.Enter, bounds.Cut(why, maxWhy), now.Add(pause)
 	p.Warn(now, "profile "+u.Profile+" of "+u.Node+" did not go to "+string(u.To), f.Why)
 }
@@ -268,11 +269,24 @@ func (p *profiles) failedOf(ref activity.Ref) *failed {
 	return &p.Failed[i]
 }
 
-// putOff remembers that a transition has no slot yet: it is decided anew soon.
-func (p *profiles) putOff(u activity.UnderWay, why string, now time.Time) {
+// doubled is a pause that doubles up to failedMost.
+func doubled(pause time.Duration, times int) time.Duration {
+	for range min(times, 10) {
+		pause = min(2*pause, failedMost)
+	}
+	return pause
+}
+
+// putOff remembers that a transition has no slot yet, and when it is decided anew. Meanwhile it counts as nothing.
+func (p *profiles) putOff(u activity.UnderWay, ended api.ProfileTransitionEnded, now time.Time) {
 	f := p.failedOf(u.Ref)
+	pause := doubled(slotFirst, f.Waits)
+	if opens := ended.OpensAt.Sub(now); opens > 0 {
+		pause = min(opens, closedMost)
+	}
 	f.InARow = 0
-	f.To, f.Enter, f.Why, f.Until = u.To, u.Enter, bounds.Cut(why, maxWhy), now.Add(slotAgain)
+	f.Waits++
+	f.To, f.Enter, f.Why, f.Until = u.To, u.Enter, bounds.Cut(ended.Error, maxWhy), now.Add(pause)
 }
 
 // settle forgets transitions whose end the nodes show.

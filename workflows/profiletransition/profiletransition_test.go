@@ -17,6 +17,7 @@ import (
 	activity "drydock/activities/profile"
 	"drydock/api"
 	"drydock/rules/profile/state"
+	"drydock/rules/schedule"
 	"drydock/workflows/call"
 	"drydock/workflows/profiletransition"
 	"drydock/workflows/workflowtest"
@@ -141,7 +142,7 @@ func TestATransitionWithoutASlotDoesNothing(t *testing.T) {
 	}{
 		"no answer": {nil, "the scheduler does not answer"},
 		"it waits": {func(id string) (string, api.SlotAnswer) {
-			return api.SignalSlotPending, api.SlotAnswer{RequestID: id, Reason: "maxUnavailable 1: 1 is unavailable"}
+			return api.SignalSlotPending, api.SlotAnswer{RequestID: id, Code: schedule.Window, Reason: "maxUnavailable 1: 1 is unavailable", OpensAt: &moved}
 		}, "it waits for a slot: maxUnavailable 1"},
 		"refused": {func(id string) (string, api.SlotAnswer) {
 			return api.SignalSlotRefused, api.SlotAnswer{RequestID: id, Reason: "there is no node n1"}
@@ -153,6 +154,9 @@ func TestATransitionWithoutASlotDoesNothing(t *testing.T) {
 		s := newTrip(t)
 		s.answer = c.answer
 		ended := s.run()
+		if name == "it waits" && (ended.Code != schedule.Window || !ended.OpensAt.Equal(moved)) {
+			t.Errorf("%s: it hands out %+v", name, ended)
+		}
 		if !ended.Waits || !strings.Contains(ended.Error, c.want) || len(s.steps)+len(s.gaveUp) != 0 || s.slots[len(s.slots)-1] != api.SignalSlotRelease {
 			t.Errorf("%s: %+v, %d steps, told %q", name, ended, len(s.steps), s.slots)
 		}

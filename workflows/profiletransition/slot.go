@@ -27,6 +27,9 @@ type slot struct {
 	// answer is the latest answer but a grant, refused that it is the last.
 	answer  string
 	refused bool
+	// code and opensAt are those of the latest answer.
+	code    schedule.Code
+	opensAt time.Time
 }
 
 // listenForSlot takes the scheduler's answers, and answers its question.
@@ -45,18 +48,27 @@ func (t *transition) listenForSlot(box *inbox.Inbox) error {
 	})
 	inbox.Receive(box, api.SignalSlotPending, func(a api.SlotAnswer) {
 		if mine(a) {
-			t.slot.answer = bounds.Cut(a.Reason, bounds.Text)
+			t.slot.take(a)
 			t.describe()
 		}
 	})
 	inbox.Receive(box, api.SignalSlotRefused, func(a api.SlotAnswer) {
 		if mine(a) {
-			t.slot.answer, t.slot.refused = bounds.Cut(a.Reason, bounds.Text), true
+			t.slot.take(a)
+			t.slot.refused = true
 		}
 	})
 	return workflow.SetQueryHandlerWithOptions(t.ctx, api.QuerySlot, func() (api.SlotWanted, error) {
 		return api.SlotWanted{SlotRequest: t.slot.request, Wants: t.slot.wants, GrantedAt: t.slot.grantedAt}, nil
 	}, workflow.QueryHandlerOptions{Description: "the slot by which it takes the node out of service"})
+}
+
+// take takes an answer that is no grant.
+func (s *slot) take(a api.SlotAnswer) {
+	s.answer, s.code, s.opensAt = bounds.Cut(a.Reason, bounds.Text), schedule.Code(bounds.Cut(string(a.Code), bounds.Text)), time.Time{}
+	if a.OpensAt != nil {
+		s.opensAt = *a.OpensAt
+	}
 }
 
 // acquire asks the scheduler for the slot, and tells why it has none. What the scheduler says of it the activities ask again.

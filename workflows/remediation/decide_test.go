@@ -73,6 +73,7 @@ func TestARemediationDecides(t *testing.T) {
 	told := func(r *remediation) { r.Reports.Final = true }
 	controlPlane := func(r *remediation) { r.Progress.ControlPlane = true }
 	askedFor := func(r *remediation) { r.Slot.Asked = true }
+	reset := func(r *remediation) { r.Reset(now) }
 	hasSlot := func(r *remediation) { r.Slot = slot{GrantedAt: &now, Asked: true} }
 	for name, c := range map[string]struct {
 		options  []option
@@ -105,6 +106,8 @@ func TestARemediationDecides(t *testing.T) {
 		"and begins with a slot":                   {[]option{controlPlane, hasSlot}, nil, "make/0"},
 		"and keeps it":                             {[]option{controlPlane, hasSlot, madeStep(0)}, nil, "watch objects, in 10m0s"},
 		"it is healthy before it has one":          {[]option{controlPlane, askedFor, healthy}, nil, "remove, release"},
+		"an object may be there, by a reset":       {[]option{controlPlane, reset, healthy}, nil, "remove, request, report"},
+		"an object may be there, it is cancelled":  {[]option{controlPlane, reset, func(r *remediation) { r.Cancel(now) }}, nil, "remove, request, report"},
 		"before the scheduler heard of it":         {[]option{controlPlane, healthy}, nil, "remove"},
 		"healthy, with something at work":          {[]option{controlPlane, hasSlot, madeStep(0), healthy}, nil, "remove, in 10m0s"},
 		"it has ended":                             {[]option{controlPlane, hasSlot, madeStep(0), ended, told}, nil, "release"},

@@ -35,9 +35,10 @@ type slot struct {
 	Asked bool `json:"asked,omitempty"`
 }
 
-// wantsSlot reports whether the slot is asked for or kept. One that ends keeps it while something of it may be at work.
+// wantsSlot reports whether the slot is asked for or kept. One that ends keeps it while something of it may be at work: of one that was
+// reset that is not known before everything is removed.
 func (r *remediation) wantsSlot() bool {
-	return r.Progress.ControlPlane && !r.Progress.Ended && (!r.ends() || r.Slot.GrantedAt != nil || r.began())
+	return r.Progress.ControlPlane && !r.Progress.Ended && (!r.ends() || r.Slot.GrantedAt != nil || r.began() || r.WasReset)
 }
 
 // noteSlot has the check know of a remediation that has begun nothing for want of a slot: what ends it then is no end of a remediation.

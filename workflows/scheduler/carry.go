@@ -31,10 +31,12 @@ type packedRequests struct {
 	Gang  []int           `json:"gang,omitempty"`
 	Gangs []schedule.Gang `json:"gangs,omitempty"`
 	// Remediation is absent where no request is one.
-	Remediation []bool          `json:"remediation,omitempty"`
-	Created     []time.Time     `json:"created"`
-	Told        []schedule.Code `json:"told"`
-	Seen        []bool          `json:"seen"`
+	Remediation []bool `json:"remediation,omitempty"`
+	// Kind is absent where all are of maintenances.
+	Kind    []schedule.HolderKind `json:"kind,omitempty"`
+	Created []time.Time           `json:"created"`
+	Told    []schedule.Code       `json:"told"`
+	Seen    []bool                `json:"seen"`
 }
 
 // packedWindows is what one request says of windows.
@@ -54,7 +56,11 @@ func pack(state State) (rest State, packed []byte, err error) {
 	all.Gang, all.Gangs = packGangs(state.Pending)
 	isRemediation := func(p api.PendingRequest) bool { return p.Remediation }
 	remediations := slices.ContainsFunc(state.Pending, isRemediation)
+	kinds := slices.ContainsFunc(state.Pending, func(p api.PendingRequest) bool { return p.Kind != schedule.KindMaintenance })
 	for _, p := range state.Pending {
+		if kinds {
+			all.Kind = append(all.Kind, p.Kind)
+		}
 		if remediations {
 			all.Remediation = append(all.Remediation, p.Remediation)
 		}
@@ -100,6 +106,9 @@ func unpack(state State, packed []byte) (State, error) {
 			request.Gang = &all.Gangs[all.Gang[i]-1]
 		}
 		request.Remediation = len(all.Remediation) > 0 && all.Remediation[i]
+		if len(all.Kind) > 0 {
+			request.Kind = all.Kind[i]
+		}
 		state.Pending = append(state.Pending, unobserved(api.SlotRequest{RunID: runID, Request: request}))
 		if all.Told[i] != "" {
 			state.Told[id] = Told{Code: all.Told[i]}

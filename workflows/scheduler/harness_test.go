@@ -223,7 +223,7 @@ func (f *fleet) begin() {
 		})
 	f.env.OnActivity("TellGranted", mock.Anything, mock.Anything).After(latency).Return(f.tellGranted)
 	f.env.OnActivity("Query", mock.Anything, mock.Anything).After(latency).Return(f.query)
-	f.env.OnActivity("SeeLeftLease", mock.Anything, mock.Anything).After(latency).Return(func(_ context.Context, in health.LeftInput) (bool, error) {
+	f.env.OnActivity("SeeLeftWork", mock.Anything, mock.Anything).After(latency).Return(func(_ context.Context, in health.LeftInput) (bool, error) {
 		_, node, err := api.ParseHolderID(in.WorkflowID)
 		return f.now() < f.leased[node], err
 	})
@@ -796,6 +796,19 @@ func (f *fleet) stateNow(args ...any) api.State {
 		f.t.Fatalf("state: %v", err)
 	}
 	return state
+}
+
+// slotsHeld asks which of some requests hold their slots.
+func (f *fleet) slotsHeld(requests ...string) (held api.SlotsHeld) {
+	f.t.Helper()
+	value, err := f.env.QueryWorkflow(api.QuerySlotsHeld, api.SlotQuestion{RequestIDs: requests})
+	if err == nil {
+		err = value.Get(&held)
+	}
+	if err != nil {
+		f.t.Errorf("slots held: %v", err)
+	}
+	return held
 }
 
 // expectAt checks who holds a slot and who waits, as node/requestor.

@@ -112,6 +112,39 @@ func TestASlotIsNotTakenBackWhileTheNodeIsLeased(t *testing.T) {
 	f.run(time.Hour)
 }
 
+// Its execution was deleted, and somebody says that it has given its slot back.
+func (f *fleet) deleted(when time.Duration, a *asking) {
+	f.at(when, func() {
+		f.mu.Lock()
+		delete(f.asking, a.request.RunID)
+		f.mu.Unlock()
+		f.signal(api.SignalSlotRelease, api.SlotRelease{RequestID: a.request.ID})
+	})
+}
+
+func TestASlotIsKeptWhileWhatADeletedRemediationMadeIsAtWork(t *testing.T) {
+	f := newFleet(t, 3)
+	f.leased = map[string]time.Duration{"n1": 10 * time.Minute}
+	a := f.controlPlane(time.Minute, "n1", "a")
+	f.controlPlane(2*time.Minute, "n2", "b")
+	f.deleted(5*time.Minute, a)
+	f.expectAt(9*time.Minute, first, second)
+	f.expectAt(12*time.Minute, second, "")
+	f.run(time.Hour)
+}
+
+// A watch may be behind its last write.
+func TestTheSlotOfADeletedTransitionIsKeptUntilTheNodeShowsIt(t *testing.T) {
+	f := newFleet(t, 4)
+	f.state.Limits.Limits = schedule.Limits{MaxUnavailable: schedule.Count(1)}
+	a := f.profile(time.Minute, "n1", "p")
+	f.profile(2*time.Minute, "n2", "p")
+	f.deleted(5*time.Minute, a)
+	f.expectAt(5*time.Minute+40*time.Second, "n1/profile-p", "n2/profile-p")
+	f.expectAt(7*time.Minute, "n2/profile-p", "")
+	f.run(20 * time.Minute)
+}
+
 // The remediation that follows a terminated one of the node goes on at once.
 func TestTheNodeThatHasASlotHasItForALaterRemediationToo(t *testing.T) {
 	f := newFleet(t, 3)
@@ -167,6 +200,78 @@ func TestARemediationThatDoesNotAnswerKeepsOthersWaiting(t *testing.T) {
 	f.expectAt(5*time.Minute, first, second)
 	f.at(6*time.Minute, func() { delete(f.answers, a.request.RunID) })
 	f.expectAt(10*time.Minute, second, "")
+	f.run(time.Hour)
+}
+
+// That it may have a slot was assumed. Two control-plane nodes are remediated at a time where it is told that it has.
+func TestWhatWasAssumedIsNoGrant(t *testing.T) {
+	for _, after := range []int{0, 1, 2} {
+		for name, answers := range map[string]bool{"it says that it waits": true, "it asks": false} {
+			t.Run(fmt.Sprint(name, ", continued as new after ", after), func(t *testing.T) {
+				f := newFleet(t, 3)
+				f.state = scheduler.State{ContinueAfter: after}
+				a := f.controlPlane(200*time.Hour, "n1", "a")
+				f.answers[a.request.RunID] = execution.Answered{Unanswered: "its workflow task fails", FirstRunID: a.request.RunID}
+				f.inventory = execution.Inventory{Running: []execution.Run{{WorkflowID: "node-remediation/a/n1"}}}
+				b := f.controlPlane(time.Minute, "n2", "b")
+				b.request.Priority = 1
+				f.at(4*time.Minute, func() { f.signal(api.SignalSlotRequest, a.request) })
+				f.at(4*time.Minute+20*time.Second, func() {
+					if held := f.slotsHeld(a.request.ID, b.request.ID); !held.Rebuilding || len(held.Held) > 0 {
+						t.Errorf("of a slot that is assumed it says %+v", held)
+					}
+				})
+				f.expectAt(5*time.Minute, first, second)
+				f.at(6*time.Minute, func() {
+					delete(f.answers, a.request.RunID)
+					if !answers {
+						f.signal(api.SignalSlotRequest, a.request)
+					}
+				})
+				f.expectAt(10*time.Minute, second, first)
+				f.at(11*time.Minute, func() { f.release(b) })
+				f.expectAt(13*time.Minute, first, "")
+				f.run(time.Hour)
+				if len(a.granted) != 1 || a.granted[0] < 11*time.Minute {
+					t.Errorf("granted %v", a.granted)
+				}
+			})
+		}
+	}
+}
+
+func TestATransitionOfWhichASlotWasAssumedKeepsToTheLimits(t *testing.T) {
+	f := newFleet(t, 4)
+	f.state = scheduler.State{Limits: api.LimitsInForce{Limits: schedule.Limits{MaxUnavailable: schedule.Count(1)}}}
+	f.nodes["n3"].down = true
+	a := f.profile(200*time.Hour, "n1", "p")
+	f.answers[a.request.RunID] = execution.Answered{Unanswered: "its workflow task fails", FirstRunID: a.request.RunID}
+	f.inventory = execution.Inventory{Running: []execution.Run{{WorkflowID: "profile-transition/p/n1"}}}
+	f.expectAt(2*time.Minute, "n1/profile-p", "")
+	f.at(6*time.Minute, func() { delete(f.answers, a.request.RunID); f.signal(api.SignalSlotRequest, a.request) })
+	f.expectAt(7*time.Minute+30*time.Second, "", "n1/profile-p")
+	f.run(10 * time.Minute)
+	if len(a.granted) > 0 {
+		t.Errorf("granted %v", a.granted)
+	}
+}
+
+// A server may not tell which run it is that does not answer.
+func TestNothingIsGrantedWhileItIsNotKnownWhichRunMayHoldASlot(t *testing.T) {
+	f := newFleet(t, 3)
+	f.state = scheduler.State{}
+	a := f.controlPlane(200*time.Hour, "n1", "a")
+	a.over = true
+	f.answers[a.request.RunID] = execution.Answered{Unanswered: "its workflow task fails"}
+	f.inventory = execution.Inventory{Running: []execution.Run{{WorkflowID: "node-remediation/a/n1"}}}
+	b := f.controlPlane(time.Minute, "n2", "b")
+	f.at(6*time.Minute, func() {
+		if len(b.granted) > 0 {
+			t.Errorf("granted %v", b.granted)
+		}
+		delete(f.answers, a.request.RunID)
+	})
+	f.expectAt(20*time.Minute, second, "")
 	f.run(time.Hour)
 }
 

@@ -80,6 +80,10 @@ func (i *intake) request(r api.SlotRequest) {
 		return // as before: it was refused as one that is not understood, and is repeated
 	}
 	if h, ok := i.ledger.holder(r.ID); ok {
+		if h.Assumed {
+			i.returns.say(r.ID, nil) // it can answer by now
+			return
+		}
 		i.outbox.granted(h)
 		return
 	}

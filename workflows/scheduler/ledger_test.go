@@ -159,3 +159,21 @@ func TestPackedStateIsTheSameUnpacked(t *testing.T) {
 		t.Error("rubbish was unpacked")
 	}
 }
+
+// A request of another kind that is taken for a maintenance's would be granted by other limits, and its holder asked under a wrong name.
+func TestPackedRequestsKeepTheirKinds(t *testing.T) {
+	state := State{}.withDefaults()
+	for i := range packAbove + 1 {
+		r := slotRequest(asJSON(i)+"/1", asJSON(i), "n"+asJSON(i))
+		r.Kind = []schedule.HolderKind{schedule.KindMaintenance, schedule.KindControlPlane, schedule.KindProfile}[i%3]
+		state.Pending = append(state.Pending, unobserved(r))
+	}
+	rest, packed, err := pack(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := unpack(rest.withDefaults(), packed)
+	if err != nil || asJSON(again) != asJSON(state) {
+		t.Errorf("%v: it changed on the way", err)
+	}
+}

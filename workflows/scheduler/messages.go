@@ -39,8 +39,11 @@ func (s *scheduler) listen() error {
 		notice := s.controls.notice()
 		answer := api.SlotsHeld{Held: []string{}, Rebuilding: !s.rebuilt, Frozen: notice.Reasons, Revision: notice.Revision}
 		for _, id := range asked.RequestIDs {
+			h, held := s.ledger.holder(id)
 			switch {
-			case s.ledger.holds(id):
+			case h.Assumed:
+				answer.Rebuilding = true
+			case held:
 				answer.Held = append(answer.Held, id)
 			case s.ledger.knows(id):
 				answer.Waiting = append(answer.Waiting, id)

@@ -133,7 +133,9 @@ func (s rebuilding) askRunning(asked []execution.Run) error {
 		}
 		for i, answer := range answers {
 			if answer.Unanswered != "" {
-				s.silent(chunk[i], answer)
+				if err := s.silent(chunk[i], answer); err != nil {
+					return err
+				}
 			}
 			var wanted api.SlotWanted
 			if len(answer.Answer) > 0 && json.Unmarshal(answer.Answer, &wanted) == nil {
@@ -145,10 +147,11 @@ func (s rebuilding) askRunning(asked []execution.Run) error {
 }
 
 // silent notes a workflow that cannot tell what it holds. A maintenance keeps the slot that its mark says it has, and holds up nobody
-// else's. Those who mark no node hold the slot that they may have until they answer.
-func (s rebuilding) silent(run execution.Run, answer execution.Answered) {
+// else's. Of those who mark no node it is assumed that they hold a slot until they answer; which one needs their run, without which nothing
+// is granted.
+func (s rebuilding) silent(run execution.Run, answer execution.Answered) error {
 	s.decisions.record("", "workflow "+run.WorkflowID+" does not answer", answer.Unanswered)
-	h := api.Holder{RunID: answer.FirstRunID, GrantedAt: s.now()}
+	h := api.Holder{RunID: answer.FirstRunID, GrantedAt: s.now(), Assumed: true}
 	h.RequestID = answer.FirstRunID + "/1"
 	if _, check, node, err := api.ParseRemediationID(run.WorkflowID); err == nil {
 		h.Node, h.Requestor, h.Kind = node, api.RemediationRequestor(check), schedule.KindControlPlane
@@ -156,16 +159,17 @@ func (s rebuilding) silent(run execution.Run, answer execution.Answered) {
 		h.Node, h.Requestor, h.Kind = node, api.ProfileRequestorPrefix+profile, schedule.KindProfile
 	}
 	if h.IsMarked() || !s.kinds.known(s.ctx) {
-		return
+		return nil
 	}
 	if err := h.Validate(s.cluster); err != nil {
-		s.decisions.record("", "it is not known whether "+run.WorkflowID+" holds a slot", err.Error())
-		return
+		return fmt.Errorf("it is not known whether workflow %s holds a slot, which does not answer: %w", run.WorkflowID, err)
 	}
-	if !s.ledger.knows(h.RequestID) {
+	if !s.ledger.holds(h.RequestID) {
+		s.ledger.free(h.RequestID, s.now()) // that it waits may be out of date
 		s.ledger.hold(h)
 	}
 	s.returns.say(h.RequestID, nil) // it is asked again until it answers
+	return nil
 }
 
 // askMarked asks those that marks tell of and that visibility does not know yet.
@@ -202,7 +206,14 @@ func (s rebuilding) addRunning(run execution.Run, w api.SlotWanted) {
 		return
 	}
 	s.spoken[w.RunID] = true
-	if h, known := s.ledger.holder(w.ID); known {
+	h, known := s.ledger.holder(w.ID)
+	if h.Assumed {
+		// What was assumed is known now: it takes no slot by it for which it still has to wait.
+		s.ledger.drop(h.RequestID)
+		s.watcher.forget(h.RequestID)
+		known = false
+	}
+	if known {
 		s.holdsFor(w.SlotRequest)
 		if w.GrantedAt == nil {
 			// The scheduler that granted it may have ended before it could say so.
@@ -216,7 +227,7 @@ func (s rebuilding) addRunning(run execution.Run, w api.SlotWanted) {
 		return
 	}
 	s.supersede(w.RunID, "")
-	h := s.understood(s.ctx, holderOf(w.SlotRequest))
+	h = s.understood(s.ctx, holderOf(w.SlotRequest))
 	h.GrantedAt = *w.GrantedAt
 	s.ledger.hold(h)
 }

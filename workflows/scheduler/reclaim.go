@@ -80,16 +80,16 @@ func (r *reclaimer) try(h api.Holder, why string) {
 			r.retryLater(h, why)
 		case found.Fate == execution.Alive:
 			r.keep(h, "it runs")
+		case h.Kind == schedule.KindControlPlane: // also where its execution was deleted: what it has made is not
+			r.whenDone(h, why)
+		case !h.IsMarked():
+			r.done(h)
+			r.slots.free(h.RequestID)
 		case found.Fate == execution.Unknown:
 			// There is nobody to have the slot, and no proof that a mark may be touched.
 			meter.Reclaimed.Count(r.ctx, meter.NodeUnknown)
 			r.done(h)
 			r.slots.orphaned(h, api.StrayUnknown)
-		case h.Kind == schedule.KindControlPlane:
-			r.whenUnleased(h, why)
-		case !h.IsMarked():
-			r.done(h)
-			r.slots.free(h.RequestID)
 		case r.onOrphan == ReportOrphans:
 			r.report(h, why)
 		default:
@@ -98,20 +98,20 @@ func (r *reclaimer) try(h api.Holder, why string) {
 	})
 }
 
-// whenUnleased frees the slot of a remediation that ended without a word once its node is not leased for it any more: until then what it has
-// made is at work. One that follows it has a slot of the same node.
-func (r *reclaimer) whenUnleased(h api.Holder, why string) {
+// whenDone frees the slot of a remediation that ended without a word once what it has begun is not at work any more. One that follows it has a
+// slot of the same node.
+func (r *reclaimer) whenDone(h api.Holder, why string) {
 	r.act(func() workflow.Future {
-		ctx := call.Within(call.Quick(r.ctx, "see whether "+h.Node+" is leased for its remediation"), actWithin)
-		return workflow.ExecuteActivity(ctx, call.Health.SeeLeftLease, health.LeftInput{WorkflowID: h.WorkflowID(r.cluster)})
+		ctx := call.Within(call.Quick(r.ctx, "see whether the remediation of "+h.Node+" has left something at work"), actWithin)
+		return workflow.ExecuteActivity(ctx, call.Health.SeeLeftWork, health.LeftInput{WorkflowID: h.WorkflowID(r.cluster)})
 	}, func(future workflow.Future) {
 		var lasts bool
 		switch err := future.Get(r.ctx, &lasts); {
 		case err != nil:
-			r.decisions.record("", "it could not be seen whether "+h.Node+" is leased for its remediation", err.Error())
+			r.decisions.record("", "it could not be seen whether the remediation of "+h.Node+" has left something at work", err.Error())
 			r.retryLater(h, why)
 		case lasts:
-			r.decisions.record("", "the slot of "+h.Node+" is kept", "the node is leased for its remediation, which has ended without a word")
+			r.decisions.record("", "the slot of "+h.Node+" is kept", "its remediation has ended without a word, and what it has begun may be at work")
 			delete(r.failures, h.RequestID) // it is looked at again soon, however often
 			r.retryLater(h, why)
 		default:
