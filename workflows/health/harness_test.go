@@ -218,7 +218,10 @@ func (s *site) begin() {
 	}
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	s.env = suite.NewTestWorkflowEnvironment()
+	env := suite.NewTestWorkflowEnvironment()
+	s.mu.Lock() // a watch of the run before may just report
+	s.env = env
+	s.mu.Unlock()
 	s.env.SetTestTimeout(50 * time.Second)
 	interceptors := []interceptor.WorkerInterceptor{&inbox.Interceptor{}}
 	if len(s.resets) > 0 {
