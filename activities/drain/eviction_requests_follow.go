@@ -143,8 +143,8 @@ func (e *evictionRequests) refresh() (changed bool) {
 	return changed
 }
 
-// isMine reports whether a request is one of this drain's. It remembers that one was removed, whoever did it: what Drydock
-// removes, it does not wait for.
+// isMine reports whether a request is one of this drain's. It notes when one was removed, also by Drydock:
+// the drain does not wait for such a request.
 func (e *evictionRequests) isMine(request *lifecyclev1alpha1.EvictionRequest, gone bool) bool {
 	if !e.api.Filed(request) {
 		return false

@@ -51,7 +51,7 @@ type surroundings struct {
 	now          snapshot
 }
 
-// snapshot is what is known of the surroundings. It is a value: whoever has one may keep it.
+// snapshot is what is known of what is around the nodes. Callers get copies.
 type snapshot struct {
 	// version counts the changes.
 	version   int

@@ -35,6 +35,7 @@ import (
 	"drydock/rules/notices"
 	"drydock/workflows/call"
 	"drydock/workflows/controller"
+	"drydock/workflows/controller/controllertest"
 	"drydock/workflows/inbox"
 )
 
@@ -225,7 +226,7 @@ func (s *site) begin() {
 	s.env.SetTestTimeout(50 * time.Second)
 	interceptors := []interceptor.WorkerInterceptor{&inbox.Interceptor{}}
 	if len(s.resets) > 0 {
-		interceptors = append(interceptors, &pretended{})
+		interceptors = append(interceptors, &controllertest.AsReset{})
 	}
 	s.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: interceptors})
 	s.env.SetStartTime(began)
@@ -346,37 +347,6 @@ func (s *site) reset(when time.Duration) {
 		s.env.SetCurrentHistoryLength(s.length)
 		s.note("reset")
 	})
-}
-
-// pretended has runs look as if they came by reset.
-type pretended struct {
-	interceptor.WorkerInterceptorBase
-}
-
-func (p *pretended) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
-	i := &pretendedInbound{}
-	i.Next = next
-	return i
-}
-
-type pretendedInbound struct {
-	interceptor.WorkflowInboundInterceptorBase
-}
-
-func (i *pretendedInbound) Init(next interceptor.WorkflowOutboundInterceptor) error {
-	o := &pretendedOutbound{}
-	o.Next = next
-	return i.Next.Init(o)
-}
-
-type pretendedOutbound struct {
-	interceptor.WorkflowOutboundInterceptorBase
-}
-
-func (o *pretendedOutbound) GetInfo(ctx workflow.Context) *workflow.Info {
-	info := o.Next.GetInfo(ctx)
-	info.FirstRunID, info.OriginalRunID = info.WorkflowExecution.RunID, "the run that was reset"
-	return info
 }
 
 // watch is WatchHealth. It reports when something is not as the check knows it.

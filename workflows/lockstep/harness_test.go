@@ -27,6 +27,7 @@ import (
 	activity "drydock/activities/lockstep"
 	"drydock/api"
 	"drydock/rules/drainplan"
+	"drydock/workflows/controller/controllertest"
 	"drydock/workflows/inbox"
 )
 
@@ -196,7 +197,7 @@ func (s *site) begin() {
 	s.env.RegisterActivity(&execution.Activities{})
 	interceptors := []interceptor.WorkerInterceptor{&inbox.Interceptor{}}
 	if s.resets > 0 {
-		interceptors = append(interceptors, &pretended{})
+		interceptors = append(interceptors, &controllertest.AsReset{})
 		s.env.OnGetVersion(mock.Anything, workflow.DefaultVersion, workflow.Version(1)).Return(func(change string, _, _ workflow.Version) workflow.Version {
 			if change == fmt.Sprintf("reset-at-%d", s.newest) {
 				return 1
@@ -277,37 +278,6 @@ func (s *site) reset(when time.Duration) {
 		s.env.SetCurrentHistoryLength(s.length)
 		s.note("reset")
 	})
-}
-
-// pretended has runs look as if they came by reset.
-type pretended struct {
-	interceptor.WorkerInterceptorBase
-}
-
-func (p *pretended) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
-	i := &pretendedInbound{}
-	i.Next = next
-	return i
-}
-
-type pretendedInbound struct {
-	interceptor.WorkflowInboundInterceptorBase
-}
-
-func (i *pretendedInbound) Init(next interceptor.WorkflowOutboundInterceptor) error {
-	o := &pretendedOutbound{}
-	o.Next = next
-	return i.Next.Init(o)
-}
-
-type pretendedOutbound struct {
-	interceptor.WorkflowOutboundInterceptorBase
-}
-
-func (o *pretendedOutbound) GetInfo(ctx workflow.Context) *workflow.Info {
-	info := o.Next.GetInfo(ctx)
-	info.FirstRunID, info.OriginalRunID = info.WorkflowExecution.RunID, "the run that was reset"
-	return info
 }
 
 func (s *site) checkPlans(_ context.Context, in activity.CheckInput) ([]api.HeldPlan, error) {

@@ -30,6 +30,7 @@ import (
 	"drydock/rules/notices"
 	"drydock/rules/rollout"
 	"drydock/workflows/call"
+	"drydock/workflows/controller/controllertest"
 	"drydock/workflows/inbox"
 	"drydock/workflows/plan"
 )
@@ -128,7 +129,7 @@ func (w *world) begin(now time.Time) {
 	env.SetTestTimeout(time.Minute)
 	interceptors := []interceptor.WorkerInterceptor{&inbox.Interceptor{}}
 	if w.resetAt > 0 {
-		interceptors = append(interceptors, &asReset{})
+		interceptors = append(interceptors, &controllertest.AsReset{})
 	}
 	env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: interceptors})
 	if len(w.packed) > 0 {
@@ -180,37 +181,6 @@ func (w *world) begin(now time.Time) {
 			}, max(w.start.Add(a.at).Sub(now), time.Nanosecond))
 		}
 	}
-}
-
-// asReset has runs look as if they came by reset.
-type asReset struct {
-	interceptor.WorkerInterceptorBase
-}
-
-func (*asReset) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
-	i := &asResetIn{}
-	i.Next = next
-	return i
-}
-
-type asResetIn struct {
-	interceptor.WorkflowInboundInterceptorBase
-}
-
-func (i *asResetIn) Init(next interceptor.WorkflowOutboundInterceptor) error {
-	o := &asResetOut{}
-	o.Next = next
-	return i.Next.Init(o)
-}
-
-type asResetOut struct {
-	interceptor.WorkflowOutboundInterceptorBase
-}
-
-func (o *asResetOut) GetInfo(ctx workflow.Context) *workflow.Info {
-	info := o.Next.GetInfo(ctx)
-	info.FirstRunID, info.OriginalRunID = info.WorkflowExecution.RunID, "the run that was reset"
-	return info
 }
 
 // maintain is the maintenance of a node as the run sees it that began it. It goes on in the world where that continues as new.
