@@ -148,7 +148,7 @@ chart: ## package the chart of a release (VERSION=v0.2.0) into .bin
 
 FUZZ_TIME ?= 60s
 fuzz: ## each fuzz test for FUZZ_TIME (60s); its seeds are in make test
-	@for target in ./config:FuzzParse ./k8s:FuzzSelection ./rules/spec:FuzzDecode ./rules/rollout:FuzzDecode \
+	@for target in ./config:FuzzParse ./k8s:FuzzSelection ./rules/spec:FuzzDecode ./rules/plan:FuzzDecode \
 		./rules/schedule:FuzzLimitsJSON ./rules/schedule:FuzzParseAmount ./rules/policy:FuzzJudge \
 		./rules/profile:FuzzLoad ./rules/profile/state:FuzzRead ./rules/profile/chain:FuzzParseCheck; do \
 		echo "== $$target for $(FUZZ_TIME)"; \

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/rules/schedule"
 	"drydock/rules/spec"
 )
@@ -106,7 +106,7 @@ func ParsePlanID(id string) (cluster, name string, err error) {
 	if len(parts) == 3 {
 		cluster, parts = parts[0], parts[1:]
 	}
-	if len(parts) != 2 || parts[0] != planPrefix || rollout.CheckName(parts[1]) != nil {
+	if len(parts) != 2 || parts[0] != planPrefix || plan.CheckName(parts[1]) != nil {
 		return "", "", fmt.Errorf("workflow ID %.300q is not of the form [<cluster>/]%s/<name>", id, planPrefix)
 	}
 	return cluster, parts[1], nil

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"drydock/rules/drainplan"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/rules/schedule"
 	"drydock/rules/spec"
 )
@@ -41,14 +41,14 @@ type PlanIntent struct {
 }
 
 // Stage is where a plan of strategy allAtOnce is (KEP-4212, NodeMaintenanceStage).
-type Stage = rollout.Stage
+type Stage = plan.Stage
 
 // The stages, in their order.
 const (
-	StageIdle     = rollout.Idle
-	StageCordon   = rollout.Cordon
-	StageDrain    = rollout.Drain
-	StageComplete = rollout.Complete
+	StageIdle     = plan.Idle
+	StageCordon   = plan.Cordon
+	StageDrain    = plan.Drain
+	StageComplete = plan.Complete
 )
 
 // PlanProgress tells a plan how far it is: what changed since the progress before it, a part at a time.

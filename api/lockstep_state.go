@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"drydock/rules/drainplan"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/rules/spec"
 )
 
 // Validate checks all that a lockstep makes commands of, and compiles the tiers. The error has one line per wrong field.
 func (i PlanIntent) Validate(now time.Time) (drainplan.Plan, error) {
-	errs := []error{field("name", rollout.CheckName(i.Name)), field("runId", RunID(i.RunID))}
+	errs := []error{field("name", plan.CheckName(i.Name)), field("runId", RunID(i.RunID))}
 	switch {
 	case i.CreatedAt.IsZero():
 		errs = append(errs, errors.New("createdAt: required: the older of two plans comes first"))
@@ -25,8 +25,8 @@ func (i PlanIntent) Validate(now time.Time) (drainplan.Plan, error) {
 	if i.Revision < 1 {
 		errs = append(errs, fmt.Errorf("revision: %d: want 1 or more", i.Revision))
 	}
-	if !slices.Contains(rollout.Stages, i.Stage) {
-		errs = append(errs, fmt.Errorf("stage: %s is not one of %q", quoted(string(i.Stage)), rollout.Stages))
+	if !slices.Contains(plan.Stages, i.Stage) {
+		errs = append(errs, fmt.Errorf("stage: %s is not one of %q", quoted(string(i.Stage)), plan.Stages))
 	}
 	if i.Stage == StageIdle {
 		return drainplan.Plan{}, errors.Join(errs...)
@@ -40,17 +40,17 @@ func (i PlanIntent) tiers() (drainplan.Plan, error) {
 	switch text, _ := json.Marshal(i.Tiers); {
 	case len(i.Tiers) == 0:
 		return drainplan.Plan{}, errors.New("tiers: required: the drain plan with the standard entries")
-	case len(i.Tiers) > rollout.MaxTiers:
-		return drainplan.Plan{}, fmt.Errorf("tiers: %d entries: at most %d are taken", len(i.Tiers), rollout.MaxTiers)
-	case len(text) > rollout.MaxTiersText:
-		return drainplan.Plan{}, fmt.Errorf("tiers: %d bytes: at most %d are taken", len(text), rollout.MaxTiersText)
+	case len(i.Tiers) > plan.MaxTiers:
+		return drainplan.Plan{}, fmt.Errorf("tiers: %d entries: at most %d are taken", len(i.Tiers), plan.MaxTiers)
+	case len(text) > plan.MaxTiersText:
+		return drainplan.Plan{}, fmt.Errorf("tiers: %d bytes: at most %d are taken", len(text), plan.MaxTiersText)
 	}
 	return drainplan.New(i.Tiers, nil)
 }
 
 func (i PlanIntent) nodes() error {
-	if len(i.Nodes) > rollout.MaxNodes {
-		return fmt.Errorf("nodes: %d entries: at most %d are taken", len(i.Nodes), rollout.MaxNodes)
+	if len(i.Nodes) > plan.MaxNodes {
+		return fmt.Errorf("nodes: %d entries: at most %d are taken", len(i.Nodes), plan.MaxNodes)
 	}
 	seen := make(map[string]bool, len(i.Nodes))
 	for at, name := range i.Nodes {

@@ -7,8 +7,8 @@ import (
 
 	"drydock/rules/drainplan"
 	"drydock/rules/notices"
+	"drydock/rules/plan"
 	"drydock/rules/record"
-	"drydock/rules/rollout"
 )
 
 // PlanPhase is where a maintenance plan is.
@@ -56,7 +56,7 @@ type SetStage struct {
 // SetSelector has a plan choose its nodes otherwise from now on. Those that it holds stay until it is completed.
 type SetSelector struct {
 	Message
-	rollout.Selection
+	plan.Selection
 	Run string `json:"run,omitempty"`
 }
 
@@ -101,19 +101,19 @@ type PlanStatus struct {
 	RunID string `json:"runId"`
 	// Plan is its input with all defaults; where it names very many nodes, the first of them, and MoreNames counts the rest. A
 	// maintenance, and a nodeSelector, that would not fit are left out.
-	Plan      rollout.Plan `json:"plan"`
-	MoreNames int          `json:"moreNames,omitempty"`
-	Phase     PlanPhase    `json:"phase"`
-	Since     time.Time    `json:"since"`
-	CreatedAt time.Time    `json:"createdAt"`
-	Starter   *Sender      `json:"starter,omitempty"`
+	Plan      plan.Plan `json:"plan"`
+	MoreNames int       `json:"moreNames,omitempty"`
+	Phase     PlanPhase `json:"phase"`
+	Since     time.Time `json:"since"`
+	CreatedAt time.Time `json:"createdAt"`
+	Starter   *Sender   `json:"starter,omitempty"`
 	// WaitingFor says in words what keeps further nodes from being begun, and Until when that is over, where it is known.
 	WaitingFor string     `json:"waitingFor,omitempty"`
 	Until      *time.Time `json:"until,omitempty"`
 	// Failure says why it paused or ended.
-	Failure  string         `json:"failure,omitempty"`
-	Counts   rollout.Counts `json:"counts"`
-	Warnings []string       `json:"warnings,omitempty"`
+	Failure  string      `json:"failure,omitempty"`
+	Counts   plan.Counts `json:"counts"`
+	Warnings []string    `json:"warnings,omitempty"`
 	// Troubles are what fails and is tried again.
 	Troubles []Trouble `json:"troubles,omitempty"`
 	// Nodes are a page of them; NextOffset is where the next one begins, 0 after the last.
@@ -200,19 +200,19 @@ type NodeDrain struct {
 }
 
 // CellOf is the letter of a state in PlanStatus.Cells.
-func CellOf(s rollout.State) byte {
+func CellOf(s plan.State) byte {
 	switch s {
-	case rollout.Running:
+	case plan.Running:
 		return 'r'
-	case rollout.Held:
+	case plan.Held:
 		return 'h'
-	case rollout.Done:
+	case plan.Done:
 		return 'd'
-	case rollout.Failed:
+	case plan.Failed:
 		return 'f'
-	case rollout.Skipped:
+	case plan.Skipped:
 		return 's'
-	case rollout.Gone:
+	case plan.Gone:
 		return 'g'
 	default:
 		return 'w'
@@ -229,14 +229,14 @@ type PlanEvent struct {
 
 // PlanResult is what a plan returns when it ends.
 type PlanResult struct {
-	Name       string         `json:"name"`
-	WorkflowID string         `json:"workflowId"`
-	RunID      string         `json:"runId"`
-	Phase      PlanPhase      `json:"phase"`
-	Message    string         `json:"message,omitempty"`
-	CreatedAt  time.Time      `json:"createdAt"`
-	EndedAt    time.Time      `json:"endedAt"`
-	Counts     rollout.Counts `json:"counts"`
+	Name       string      `json:"name"`
+	WorkflowID string      `json:"workflowId"`
+	RunID      string      `json:"runId"`
+	Phase      PlanPhase   `json:"phase"`
+	Message    string      `json:"message,omitempty"`
+	CreatedAt  time.Time   `json:"createdAt"`
+	EndedAt    time.Time   `json:"endedAt"`
+	Counts     plan.Counts `json:"counts"`
 	// Failures are the nodes that failed, the first of them; MoreFailures counts the rest.
 	Failures     []PlanNode `json:"failures,omitempty"`
 	MoreFailures int        `json:"moreFailures,omitempty"`
@@ -274,7 +274,7 @@ func RecordOfPlan(s PlanStatus, cluster string) record.Record {
 		},
 	}
 	if r.Requestor == "" {
-		r.Requestor = rollout.RequestorOf(s.Name)
+		r.Requestor = plan.RequestorOf(s.Name)
 	}
 	if s.Phase.Ended() {
 		r.EndedAt = s.Since
@@ -283,7 +283,7 @@ func RecordOfPlan(s PlanStatus, cluster string) record.Record {
 		r.Starter = &record.Sender{Identity: s.Starter.Identity, Principal: s.Starter.Principal}
 	}
 	for _, n := range s.Nodes {
-		if n.State == rollout.Done.Word() || n.State == rollout.Waiting.Word() {
+		if n.State == plan.Done.Word() || n.State == plan.Waiting.Word() {
 			continue
 		}
 		if len(r.Plan.Nodes) == record.MaxPlanNodes {

@@ -12,7 +12,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"drydock/api"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/rules/schedule"
 )
 
@@ -201,28 +201,28 @@ func (b plans) planWaits(ctx context.Context) ([]Figure, error) {
 
 // planSize is what the largest plan carries from run to run, and how long it takes to decide.
 func (b plans) planSize(context.Context) ([]Figure, error) {
-	var nodes []rollout.Node
+	var nodes []plan.Node
 	now := time.Now()
-	for i := range rollout.MaxNodes {
-		n := rollout.Node{Facts: rollout.Facts{
+	for i := range plan.MaxNodes {
+		n := plan.Node{Facts: plan.Facts{
 			Name: fmt.Sprintf("ip-10-%d-%d-%d.eu-central-1.compute.internal", i%7, i/250, i%250), Zone: fmt.Sprintf("eu-central-1%c", 'a'+i%3),
 		}, Since: now.Unix() - int64(i)}
 		switch {
 		case i%300 == 0:
-			n.State, n.RunID, n.Tries = rollout.Running, uuid.NewString(), 1
+			n.State, n.RunID, n.Tries = plan.Running, uuid.NewString(), 1
 		case i%2 == 0:
-			n.State, n.Tries = rollout.Done, 1
+			n.State, n.Tries = plan.Done, 1
 		}
 		nodes = append(nodes, n)
 	}
-	strategy := rollout.Strategy{
-		Type: rollout.Rolling, MaxParallel: schedule.Percent(2), MaxFailures: schedule.Percent(5), Order: rollout.ByZone, OnBlocked: rollout.WaitBlocked,
+	strategy := plan.Strategy{
+		Type: plan.Rolling, MaxParallel: schedule.Percent(2), MaxFailures: schedule.Percent(5), Order: plan.ByZone, OnBlocked: plan.WaitBlocked,
 	}
-	rollout.Sort(strategy.Order, nodes)
+	plan.Sort(strategy.Order, nodes)
 	var took []time.Duration
 	for range decideRounds {
 		began := time.Now()
-		rollout.Decide(strategy, nodes, rollout.Progress{}, now)
+		plan.Decide(strategy, nodes, plan.Progress{}, now)
 		took = append(took, time.Since(began))
 	}
 	packed, err := api.Pack(nodes)
@@ -230,7 +230,7 @@ func (b plans) planSize(context.Context) ([]Figure, error) {
 		return nil, err
 	}
 	return []Figure{
-		atMost(fmt.Sprintf("decision of a plan of %d nodes, median", rollout.MaxNodes), ms(median(took)), "ms", 50),
-		atMost(fmt.Sprintf("nodes of a plan of %d as carried", rollout.MaxNodes), float64(len(packed))/(1<<20), "MB", 1.5),
+		atMost(fmt.Sprintf("decision of a plan of %d nodes, median", plan.MaxNodes), ms(median(took)), "ms", 50),
+		atMost(fmt.Sprintf("nodes of a plan of %d as carried", plan.MaxNodes), float64(len(packed))/(1<<20), "MB", 1.5),
 	}, nil
 }

@@ -17,7 +17,7 @@ import (
 
 	"drydock/api"
 	"drydock/rules/markdown"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 )
 
 // Plan is a maintenance plan by its name.
@@ -59,7 +59,7 @@ func (e *PlanRefusedError) Error() string { return fmt.Sprintf("plan %s: %s", e.
 // Start starts the plan. An input that would be refused is ErrInvalid, and the error names the fields; a plan of that name
 // that runs is a PlanRunsError. It returns once Temporal has it, before anything is done to a node.
 func (p *Plan) Start(ctx context.Context, input json.RawMessage) (runID string, err error) {
-	decoded, err := rollout.Decode(p.Name, input)
+	decoded, err := plan.Decode(p.Name, input)
 	if err = errors.Join(err, decoded.Reserved()); err != nil {
 		return "", invalidError{err}
 	}
@@ -82,7 +82,7 @@ func (p *Plan) Start(ctx context.Context, input json.RawMessage) (runID string, 
 }
 
 // PlanSummary is what Temporal's lists show of a plan.
-func PlanSummary(name string, p rollout.Plan) string {
+func PlanSummary(name string, p plan.Plan) string {
 	text := markdown.Text("plan " + name + colon(p.Reason))
 	return strings.ToValidUTF8(text[:min(len(text), maxSummary)], "")
 }
@@ -177,7 +177,7 @@ func (p *Plan) SetStage(ctx context.Context, stage api.Stage, comment string) (s
 }
 
 // SetSelector has a plan of strategy allAtOnce choose its nodes otherwise.
-func (p *Plan) SetSelector(ctx context.Context, nodes rollout.Selection, comment string) (string, error) {
+func (p *Plan) SetSelector(ctx context.Context, nodes plan.Selection, comment string) (string, error) {
 	return p.tell(ctx, api.MsgSetSelector, api.SetSelector{Message: p.says(comment), Selection: nodes})
 }
 

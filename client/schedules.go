@@ -18,7 +18,7 @@ import (
 
 	"drydock/api"
 	"drydock/rules/bounds"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/rules/spec"
 )
 
@@ -65,8 +65,8 @@ func (e *RunGoesOnError) Error() string {
 const catchUp = 10 * time.Minute
 
 // Set makes the schedule, or changes the one that there is; a pause stays as it is. What would be refused is ErrInvalid.
-func (r *Recurring) Set(ctx context.Context, when rollout.Recurrence, plan json.RawMessage) (created bool, err error) {
-	decoded, err := rollout.Decode(r.Name, plan)
+func (r *Recurring) Set(ctx context.Context, when plan.Recurrence, input json.RawMessage) (created bool, err error) {
+	decoded, err := plan.Decode(r.Name, input)
 	if err = errors.Join(err, decoded.Reserved(), when.Check()); err != nil {
 		return false, invalidError{err}
 	}
@@ -74,7 +74,7 @@ func (r *Recurring) Set(ctx context.Context, when rollout.Recurrence, plan json.
 	defer cancel()
 	action := &temporalclient.ScheduleWorkflowAction{
 		ID: api.PlanRunID(r.options.Cluster, r.Name), Workflow: api.PlanRunType, TaskQueue: r.server.taskQueue,
-		Args: []any{api.PlanRunInput{Name: r.Name, Plan: plan}}, StaticSummary: PlanSummary(r.Name, decoded),
+		Args: []any{api.PlanRunInput{Name: r.Name, Plan: input}}, StaticSummary: PlanSummary(r.Name, decoded),
 	}
 	calendar := specOf(when)
 	_, err = r.server.temporal.ScheduleClient().Create(ctx, temporalclient.ScheduleOptions{
@@ -96,7 +96,7 @@ func (r *Recurring) Set(ctx context.Context, when rollout.Recurrence, plan json.
 
 // specOf is a recurrence as Temporal takes it. The server keeps the comment of a cron expression and nothing else of it, so
 // that repeats the expression.
-func specOf(when rollout.Recurrence) temporalclient.ScheduleSpec {
+func specOf(when plan.Recurrence) temporalclient.ScheduleSpec {
 	if when.Cron == "" {
 		return temporalclient.ScheduleSpec{Intervals: []temporalclient.ScheduleIntervalSpec{{Every: when.Every.Std()}}}
 	}
@@ -104,20 +104,20 @@ func specOf(when rollout.Recurrence) temporalclient.ScheduleSpec {
 }
 
 // recurrenceOf is the inverse of specOf, as far as a schedule that somebody else made has one.
-func recurrenceOf(s *temporalclient.ScheduleSpec) rollout.Recurrence {
+func recurrenceOf(s *temporalclient.ScheduleSpec) plan.Recurrence {
 	switch {
 	case s == nil:
-		return rollout.Recurrence{}
+		return plan.Recurrence{}
 	case len(s.Calendars) == 1:
-		when := rollout.Recurrence{Cron: s.Calendars[0].Comment, Timezone: s.TimeZoneName}
+		when := plan.Recurrence{Cron: s.Calendars[0].Comment, Timezone: s.TimeZoneName}
 		if when.Cron == "" || when.Check() != nil {
 			when.Cron = cronOf(s.Calendars[0])
 		}
 		return when
 	case len(s.Intervals) == 1:
-		return rollout.Recurrence{Every: spec.Duration(s.Intervals[0].Every)}
+		return plan.Recurrence{Every: spec.Duration(s.Intervals[0].Every)}
 	default:
-		return rollout.Recurrence{}
+		return plan.Recurrence{}
 	}
 }
 
@@ -222,9 +222,9 @@ func (r *Recurring) Trigger(ctx context.Context) error {
 type RecurringView struct {
 	Name string
 	// When has no fields where somebody else made a schedule of another form.
-	When rollout.Recurrence
+	When plan.Recurrence
 	// Plan is nil where it cannot be read, as where a codec has hidden it.
-	Plan   *rollout.Plan
+	Plan   *plan.Plan
 	Paused bool
 	// Note says who paused or resumed it last, and why.
 	Note string
@@ -276,7 +276,7 @@ func (r *Recurring) Look(ctx context.Context) (RecurringView, error) {
 	return v, nil
 }
 
-func (r *Recurring) planIn(action temporalclient.ScheduleAction) *rollout.Plan {
+func (r *Recurring) planIn(action temporalclient.ScheduleAction) *plan.Plan {
 	start, ok := action.(*temporalclient.ScheduleWorkflowAction)
 	if !ok || len(start.Args) != 1 {
 		return nil
@@ -286,11 +286,11 @@ func (r *Recurring) planIn(action temporalclient.ScheduleAction) *rollout.Plan {
 	if !ok || converter.GetDefaultDataConverter().FromPayload(payload, &in) != nil {
 		return nil
 	}
-	plan, err := rollout.Decode(r.Name, in.Plan)
+	decoded, err := plan.Decode(r.Name, in.Plan)
 	if err != nil {
 		return nil
 	}
-	return &plan
+	return &decoded
 }
 
 // run is what became of a run.

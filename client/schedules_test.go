@@ -5,7 +5,7 @@ import (
 
 	temporalclient "go.temporal.io/sdk/client"
 
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 )
 
 func TestRecurrenceOfASchedule(t *testing.T) {
@@ -39,7 +39,7 @@ func TestRecurrenceOfASchedule(t *testing.T) {
 		"":                 {Minute: at(5), DayOfMonth: at(1), DayOfWeek: at(1)},
 	} {
 		got := recurrenceOf(&temporalclient.ScheduleSpec{Calendars: []temporalclient.ScheduleCalendarSpec{calendar}, TimeZoneName: "Europe/Berlin"})
-		if got != (rollout.Recurrence{Cron: want, Timezone: "Europe/Berlin"}) {
+		if got != (plan.Recurrence{Cron: want, Timezone: "Europe/Berlin"}) {
 			t.Errorf("%+v: want %q", got, want)
 		}
 		if err := got.Check(); want != "" && err != nil {

@@ -10,7 +10,7 @@ import (
 
 	"drydock/api"
 	"drydock/docs/schemas/schematest"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/starter/show"
 )
 
@@ -41,7 +41,7 @@ func (s *site) untilShown(name, what string, is func(show.Plan) bool) (p show.Pl
 }
 
 // stateIn tells whether a node of a plan is in a state.
-func stateIn(p show.Plan, node string, state rollout.State) bool {
+func stateIn(p show.Plan, node string, state plan.State) bool {
 	return slices.ContainsFunc(p.Nodes, func(n api.PlanNode) bool { return n.Node == node && n.State == state.Word() })
 }
 
@@ -89,7 +89,7 @@ func TestAPlanFromTheCommandLine(t *testing.T) {
 	s.readyInPlan("kernel", "worker-03")
 	s.exits(s.drydock("plan", "retry", "kernel", "worker-02"), 1, "is running: retry is for nodes that failed")
 	s.exits(s.drydock("plan", "retry", "kernel", "worker-04"), 0, "worker-04 is begun anew")
-	if p := s.planOf("kernel", "--state", "waiting,done"); len(p.Nodes) != 2 || !stateIn(p, "worker-01", rollout.Done) || !stateIn(p, "worker-04", rollout.Waiting) {
+	if p := s.planOf("kernel", "--state", "waiting,done"); len(p.Nodes) != 2 || !stateIn(p, "worker-01", plan.Done) || !stateIn(p, "worker-04", plan.Waiting) {
 		t.Errorf("waiting and done are %+v", p.Nodes)
 	}
 	if p := s.planOf("kernel", "--all"); len(p.Nodes) != 4 {

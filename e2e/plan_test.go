@@ -15,7 +15,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"drydock/api"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/starter/show"
 )
 
@@ -73,7 +73,7 @@ func TestAPlanRollsOverItsNodesInItsOrder(t *testing.T) {
 	run := s.plan("kernel", `{"nodes":["worker-03","worker-01","worker-05","worker-02","worker-04"],"reason":"kernel 6.12",
 		"strategy":{"maxParallel":2},`+quickly+`}`)
 	status := s.planEnds(run)
-	if status.Phase != api.PlanCompleted || status.Counts != (rollout.Counts{Total: 5, Done: 5}) {
+	if status.Phase != api.PlanCompleted || status.Counts != (plan.Counts{Total: 5, Done: 5}) {
 		t.Errorf("it is %s with %+v: %s", status.Phase, status.Counts, status.Failure)
 	}
 	if most := s.nobodyHolds(nodes); most > 2 {
@@ -99,7 +99,7 @@ func TestAPlanPausesWhereANodeFailsAndGoesOnWhenToldTo(t *testing.T) {
 	s.untilReadyOf(run, "worker-01")
 	s.signalID(api.MaintenanceID(s.cluster, "worker-01", "ops"), api.MsgFailed, api.FailedMessage{Reason: "the disk is broken"})
 	status := s.untilPlan(run, "pauses", func(p api.PlanStatus) bool { return p.Phase == api.PlanPaused })
-	if n := status.Nodes[0]; n.Node != "worker-01" || n.State != rollout.Held.Word() || n.Note != "the disk is broken" {
+	if n := status.Nodes[0]; n.Node != "worker-01" || n.State != plan.Held.Word() || n.Note != "the disk is broken" {
 		t.Errorf("first of all it tells %+v", n)
 	}
 	s.always("nothing more is begun", 2*time.Second, func() error {
@@ -113,7 +113,7 @@ func TestAPlanPausesWhereANodeFailsAndGoesOnWhenToldTo(t *testing.T) {
 	s.signalID(run.GetID(), api.MsgSkip, api.NodeOfPlan{Node: "worker-03"})
 	s.signalID(api.MaintenanceID(s.cluster, "worker-02", "ops"), api.MsgDone, nil)
 	status = s.planEnds(run)
-	if status.Phase != api.PlanIncomplete || status.Counts != (rollout.Counts{Total: 3, Held: 1, Done: 1, Skipped: 1}) {
+	if status.Phase != api.PlanIncomplete || status.Counts != (plan.Counts{Total: 3, Held: 1, Done: 1, Skipped: 1}) {
 		t.Errorf("it is %s with %+v", status.Phase, status.Counts)
 	}
 	s.signalID(api.MaintenanceID(s.cluster, "worker-01", "ops"), api.MsgDone, nil)
@@ -129,7 +129,7 @@ func (s *site) untilReadyOf(run client.WorkflowRun, node string) {
 			return err
 		}
 		i := slices.IndexFunc(status.Nodes, func(n api.PlanNode) bool { return n.Node == node })
-		if i < 0 || status.Nodes[i].State != rollout.Running.Word() {
+		if i < 0 || status.Nodes[i].State != plan.Running.Word() {
 			return fmt.Errorf("the plan says %+v", status.Nodes)
 		}
 		value, err := s.temporal.QueryWorkflow(s.ctx, api.MaintenanceID(s.cluster, node, status.Plan.Requestor), "", api.QueryStatus)
@@ -182,7 +182,7 @@ func TestARolloutThatIsKilledIsFinishedByAttaching(t *testing.T) {
 	s.exits(s.drydock("plan", "attach", "patches", "--rerun", "--", "sh", "-c", command), 0, "5 nodes: 5 done")
 	ended := said(t, log, "ended")
 	for _, n := range before.Nodes {
-		if times := ended[n.Node]; n.State == rollout.Done.Word() && times != 1 {
+		if times := ended[n.Node]; n.State == plan.Done.Word() && times != 1 {
 			t.Errorf("%s was worked on to the end %d times", n.Node, times)
 		}
 	}
@@ -258,7 +258,7 @@ func TestAPlanThatIsResetBeginsNoNodeTwice(t *testing.T) {
 	s.untilPlan(run, "has come half way", func(p api.PlanStatus) bool { return p.Counts.Done >= 2 })
 	again := s.resetTo(run, s.firstTask(run.GetID()), true)
 	status := s.planEnds(again)
-	if status.Phase != api.PlanCompleted || status.Counts != (rollout.Counts{Total: 4, Done: 4}) {
+	if status.Phase != api.PlanCompleted || status.Counts != (plan.Counts{Total: 4, Done: 4}) {
 		t.Errorf("it is %s with %+v: %s", status.Phase, status.Counts, status.Failure)
 	}
 	s.nobodyHolds(nodes)
@@ -273,12 +273,12 @@ func TestAPlanThatIsResetIsTakenUpByATerminal(t *testing.T) {
 	run := s.plan("kernel", `{"nodes":["worker-01","worker-02"],"strategy":{"maxParallel":2}}`)
 	s.readyInPlan("kernel", "worker-01")
 	s.readyInPlan("kernel", "worker-02")
-	s.signalID(api.MaintenanceID(s.cluster, "worker-02", rollout.RequestorOf("kernel")), api.MsgFailed, api.FailedMessage{Reason: "the disk"})
+	s.signalID(api.MaintenanceID(s.cluster, "worker-02", plan.RequestorOf("kernel")), api.MsgFailed, api.FailedMessage{Reason: "the disk"})
 	s.untilPlan(run, "pauses", func(p api.PlanStatus) bool { return p.Phase == api.PlanPaused })
 	again := s.resetTo(run, s.firstTask(run.GetID()), true)
 	s.untilPlan(again, "pauses again", func(p api.PlanStatus) bool { return p.Phase == api.PlanPaused && p.Counts.Held == 1 })
 	s.exits(s.drydock("plan", "attach", "kernel", "--continue-on-error", "--", "true"), 1, "worker-01", "1 done", "worker-02")
-	s.mustDrydock("cancel", "worker-02", "--requestor", rollout.RequestorOf("kernel"), "--release", "--yes")
+	s.mustDrydock("cancel", "worker-02", "--requestor", plan.RequestorOf("kernel"), "--release", "--yes")
 }
 
 // TestAPlanUnderATerminatedOnesNameTakesUpWhatRuns: it adopts the maintenance whose settings are its own, waits for the other, and begins
@@ -300,7 +300,7 @@ func TestAPlanUnderATerminatedOnesNameTakesUpWhatRuns(t *testing.T) {
 	s.untilPlan(second, "adopts what runs", func(p api.PlanStatus) bool {
 		return p.Counts.Running == 2 && p.Counts.Waiting == 1 && strings.Contains(note(p, "worker-01"), "is adopted")
 	})
-	requestor := rollout.RequestorOf("kernel")
+	requestor := plan.RequestorOf("kernel")
 	s.mustDrydock("done", "worker-01", "--requestor", requestor, "--yes")
 	s.untilReadyOf(second, "worker-03")
 	if err := s.temporal.TerminateWorkflow(s.ctx, second.GetID(), "", "a test"); err != nil {
@@ -319,7 +319,7 @@ func TestAPlanUnderATerminatedOnesNameTakesUpWhatRuns(t *testing.T) {
 		s.untilReadyOf(third, node)
 		s.mustDrydock("done", node, "--requestor", requestor, "--yes")
 	}
-	if status := s.planEnds(third); status.Phase != api.PlanCompleted || status.Counts != (rollout.Counts{Total: 3, Done: 3}) {
+	if status := s.planEnds(third); status.Phase != api.PlanCompleted || status.Counts != (plan.Counts{Total: 3, Done: 3}) {
 		t.Errorf("it is %s with %+v", status.Phase, status.Counts)
 	}
 }
@@ -342,9 +342,9 @@ func TestACancelledPlanFinishesWhatIsReady(t *testing.T) {
 	s.mustDrydock("plan", "cancel", "kernel", "--yes")
 	s.untilPlan(run, "gives back what is not Ready", func(p api.PlanStatus) bool { return p.Counts.Skipped == 1 && p.Counts.Running == 2 })
 	for _, node := range ready {
-		s.mustDrydock("done", node, "--requestor", rollout.RequestorOf("kernel"), "--yes")
+		s.mustDrydock("done", node, "--requestor", plan.RequestorOf("kernel"), "--yes")
 	}
-	if status := s.planEnds(run); status.Phase != api.PlanCancelled || status.Counts != (rollout.Counts{Total: 4, Waiting: 1, Skipped: 1, Done: 2}) {
+	if status := s.planEnds(run); status.Phase != api.PlanCancelled || status.Counts != (plan.Counts{Total: 4, Waiting: 1, Skipped: 1, Done: 2}) {
 		t.Errorf("it is %s with %+v", status.Phase, status.Counts)
 	}
 }

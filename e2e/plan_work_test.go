@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"drydock/api"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/starter/show"
 )
 
@@ -103,7 +103,7 @@ windows:
 		return nil
 	})
 	p := s.planOf("tonight", "--all")
-	if since := p.Nodes[0].Since; *p.Counts != (rollout.Counts{Total: 1, Done: 1}) || since.Before(opens) {
+	if since := p.Nodes[0].Since; *p.Counts != (plan.Counts{Total: 1, Done: 1}) || since.Before(opens) {
 		t.Errorf("%+v, done at %s, the window opened %s", *p.Counts, since, opens)
 	}
 	for name, imprint := range before {

@@ -11,7 +11,7 @@ import (
 
 	"drydock/api"
 	"drydock/client"
-	"drydock/rules/rollout"
+	planrules "drydock/rules/plan"
 	"drydock/rules/spec"
 	"drydock/starter/exit"
 	"drydock/starter/input"
@@ -189,7 +189,7 @@ func (o *attachOptions) run(ctx context.Context, cmd *cobra.Command, args []stri
 func (o *attachOptions) leftBehind(ctx context.Context, c *invocation.Connection, status api.PlanStatus) error {
 	var left []client.View
 	for _, n := range status.Nodes {
-		if rollout.State(n.State) != rollout.Running || n.RunID == "" {
+		if planrules.State(n.State) != planrules.Running || n.RunID == "" {
 			continue
 		}
 		m, found, err := c.Latest(ctx, n.Node, status.Plan.Requestor)

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"drydock/client"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/rules/schedule"
 	"drydock/starter/exit"
 	"drydock/starter/input"
@@ -183,7 +183,7 @@ func (o *rolloutOptions) check(names []string) error {
 		return exit.UsageError("--max-failures: %w", err)
 	}
 	for _, name := range []string{o.name, o.resume} {
-		if err := rollout.CheckName(cmp.Or(name, "any")); err != nil {
+		if err := plan.CheckName(cmp.Or(name, "any")); err != nil {
 			return exit.UsageError("--name, --resume: %w", err)
 		}
 	}

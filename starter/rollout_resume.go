@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"drydock/client"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/starter/exit"
 	"drydock/starter/invocation"
 	"drydock/starter/nodework"
@@ -49,11 +49,11 @@ func (o *rolloutOptions) resumed(ctx context.Context, c *invocation.Connection, 
 	}
 	before.done = map[string]bool{}
 	for _, n := range status.Nodes {
-		switch rollout.State(n.State) {
-		case rollout.Done:
+		switch plan.State(n.State) {
+		case plan.Done:
 			before.done[n.Node] = true
-		case rollout.Gone:
-		case rollout.Held, rollout.Running:
+		case plan.Gone:
+		case plan.Held, plan.Running:
 			m, found, err := c.Latest(ctx, n.Node, status.Plan.Requestor)
 			if err != nil {
 				return before, nil, c.Explain(err)

@@ -22,8 +22,8 @@ import (
 	"drydock/docs/schemas/schematest"
 	"drydock/rules/health"
 	"drydock/rules/period"
+	"drydock/rules/plan"
 	"drydock/rules/record"
-	"drydock/rules/rollout"
 	"drydock/rules/schedule"
 	"drydock/starter/invocation"
 	"drydock/starter/show"
@@ -148,9 +148,9 @@ func TestSchemasFromTheCommandLine(t *testing.T) {
 	}
 }
 
-func aPlan(t *testing.T) rollout.Plan {
+func aPlan(t *testing.T) plan.Plan {
 	t.Helper()
-	p, err := rollout.Decode("kernel", []byte(`{"nodes":["a"],"maintenance":{"priority":3},"strategy":{"maxParallel":"10%","canary":{"nodes":1,"soak":"1h"},"onBlocked":"skip"}}`))
+	p, err := plan.Decode("kernel", []byte(`{"nodes":["a"],"maintenance":{"priority":3},"strategy":{"maxParallel":"10%","canary":{"nodes":1,"soak":"1h"},"onBlocked":"skip"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ import (
 var types = map[string]string{
 	"auditrecord": api.AuditRecordType, "doctor": api.DoctorType, "health": api.HealthCheckType,
 	"lockstep": api.LockstepType, "maintenance": api.NodeMaintenanceType, "notification": api.NotificationType, "plan": api.MaintenancePlanType,
-	"permissions": api.PermissionsType, "planrun": api.PlanRunType, "preflight": api.PreflightType, "profilereport": api.ProfileReportType, "profiles": api.ProfilesType,
+	"permissions": api.PermissionsType, "planrun": api.PlanRunType, "preflight": api.PreflightType, "profilereport": api.ProfileReportType, "profile": api.ProfilesType,
 	"profiletransition": api.ProfileTransitionType, "remediation": api.NodeRemediationType, "scheduler": api.SchedulerType, "windows": api.WindowsType,
 }
 

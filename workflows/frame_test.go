@@ -23,7 +23,7 @@ func TestWorkflowsOnTheFrameHaveNoLoopOfTheirOwn(t *testing.T) {
 			}
 		}
 	}
-	for _, folder := range []string{"health", "lockstep", "plan", "profiles", "remediation"} {
+	for _, folder := range []string{"health", "lockstep", "plan", "profile", "remediation"} {
 		if !slices.Contains(found, folder) {
 			t.Errorf("%s does not run on the frame", folder)
 		}

@@ -33,8 +33,8 @@ import (
 	"drydock/workflows/plan"
 	"drydock/workflows/planrun"
 	"drydock/workflows/preflight"
+	"drydock/workflows/profile"
 	"drydock/workflows/profilereport"
-	"drydock/workflows/profiles"
 	"drydock/workflows/profiletransition"
 	"drydock/workflows/remediation"
 	"drydock/workflows/scheduler"
@@ -96,7 +96,7 @@ func RegisterWorkflows(registry interface {
 	registry.RegisterWorkflowWithOptions(lockstep.Lockstep, workflow.RegisterOptions{Name: api.LockstepType})
 	registry.RegisterWorkflowWithOptions(health.Check, workflow.RegisterOptions{Name: api.HealthCheckType})
 	registry.RegisterWorkflowWithOptions(remediation.NodeRemediation, workflow.RegisterOptions{Name: api.NodeRemediationType})
-	registry.RegisterWorkflowWithOptions(profiles.Profiles, workflow.RegisterOptions{Name: api.ProfilesType})
+	registry.RegisterWorkflowWithOptions(profile.Profiles, workflow.RegisterOptions{Name: api.ProfilesType})
 	registry.RegisterWorkflowWithOptions(profiletransition.ProfileTransition, workflow.RegisterOptions{Name: api.ProfileTransitionType})
 	registry.RegisterWorkflowWithOptions(profilereport.ProfileReport, workflow.RegisterOptions{Name: api.ProfileReportType})
 	registry.RegisterWorkflowWithOptions(windows.Windows, workflow.RegisterOptions{Name: api.WindowsType})

@@ -21,7 +21,7 @@ import (
 	"drydock/activities/failure"
 	"drydock/api"
 	"drydock/k8s"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 )
 
 // Activities act for maintenance plans.
@@ -46,9 +46,9 @@ type ListInput struct {
 
 // Listed are the nodes that match now. Unchanged: they are those of the digest that was given, and are not told again.
 type Listed struct {
-	Digest    string                  `json:"digest"`
-	Unchanged bool                    `json:"unchanged,omitempty"`
-	Nodes     api.List[rollout.Facts] `json:"nodes,omitempty"`
+	Digest    string               `json:"digest"`
+	Unchanged bool                 `json:"unchanged,omitempty"`
+	Nodes     api.List[plan.Facts] `json:"nodes,omitempty"`
 	// All counts the nodes of the cluster, and ControlPlanes its control-plane nodes; Matching those of them that match.
 	All           int           `json:"all"`
 	ControlPlanes ControlPlanes `json:"controlPlanes,omitzero"`
@@ -93,18 +93,18 @@ func (a *Activities) ListPlanNodes(ctx context.Context, in ListInput) (Listed, e
 		if controlPlane {
 			listed.ControlPlanes.Matching++
 		}
-		listed.Nodes = append(listed.Nodes, rollout.Facts{Name: node.Name, Zone: node.Labels[corev1.LabelTopologyZone]})
+		listed.Nodes = append(listed.Nodes, plan.Facts{Name: node.Name, Zone: node.Labels[corev1.LabelTopologyZone]})
 	}
 	for _, name := range in.Names {
 		if _, there := uids[name]; !there {
 			listed.miss(name)
 		}
 	}
-	if len(listed.Nodes) > rollout.MaxNodes {
+	if len(listed.Nodes) > plan.MaxNodes {
 		return Listed{}, temporal.NewNonRetryableApplicationError(
-			fmt.Sprintf("%d nodes match: a plan takes %d at most", len(listed.Nodes), rollout.MaxNodes), api.ErrorInvalidSpec, nil)
+			fmt.Sprintf("%d nodes match: a plan takes %d at most", len(listed.Nodes), plan.MaxNodes), api.ErrorInvalidSpec, nil)
 	}
-	slices.SortFunc(listed.Nodes, func(a, b rollout.Facts) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(listed.Nodes, func(a, b plan.Facts) int { return cmp.Compare(a.Name, b.Name) })
 	if listed.Digest = listed.digest(uids); listed.Digest == in.Digest {
 		listed.Unchanged, listed.Nodes = true, nil
 		return listed, nil
@@ -135,7 +135,7 @@ func (l *Listed) digest(uids map[string]types.UID) string {
 }
 
 func (in ListInput) matcher() (func(*corev1.Node) bool, error) {
-	return rollout.Selection{NodeSelector: in.NodeSelector, Selector: in.Selector, Nodes: in.Names, Exclude: in.Exclude}.Matcher()
+	return plan.Selection{NodeSelector: in.NodeSelector, Selector: in.Selector, Nodes: in.Names, Exclude: in.Exclude}.Matcher()
 }
 
 // isControlPlane tells it by the label that kubeadm and others set, or by the one that it replaced.
@@ -152,7 +152,7 @@ func isControlPlane(node *corev1.Node) bool {
 const podsAtOnce = 1000
 
 // countPods counts the pods that a drain of each node would move.
-func (a *Activities) countPods(ctx context.Context, nodes []rollout.Facts) error {
+func (a *Activities) countPods(ctx context.Context, nodes []plan.Facts) error {
 	counts := map[string]int{}
 	options := metav1.ListOptions{Limit: podsAtOnce, FieldSelector: "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"}
 	for {

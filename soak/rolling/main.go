@@ -19,7 +19,7 @@ import (
 
 	"drydock/api"
 	"drydock/deploy/devstack"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 )
 
 func main() { os.Exit(command()) }
@@ -57,7 +57,7 @@ const (
 	// failing are how many nodes fail; canary go first.
 	failing, canary = 5, 3
 	requestor       = "ops"
-	plan            = "rolling"
+	planName        = "rolling"
 	// window opens every three minutes, for openFor.
 	windowCron = "*/3 * * * *"
 	openFor    = 2 * time.Minute
@@ -124,7 +124,7 @@ func start(ctx context.Context, temporal client.Client, o options) error {
 	input := fmt.Sprintf(`{"all":true,"requestor":%q,"reason":"kernel 6.12","windows":["nights"],
 		"strategy":{"maxParallel":%d,"order":"zone","canary":{"nodes":%d},"maxFailures":%d},
 		"maintenance":{"readyTimeout":"10m"}}`, requestor, o.parallel, canary, failing)
-	_, err := temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: api.PlanID("", plan), TaskQueue: api.DefaultTaskQueue},
+	_, err := temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: api.PlanID("", planName), TaskQueue: api.DefaultTaskQueue},
 		api.MaintenancePlanType, json.RawMessage(input))
 	return err
 }
@@ -173,7 +173,7 @@ func pause(ctx context.Context, d time.Duration) {
 func planStatus(ctx context.Context, temporal client.Client) (status api.PlanStatus, err error) {
 	asking, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	value, err := temporal.QueryWorkflow(asking, api.PlanID("", plan), "", api.QueryStatus, api.PlanStatusRequest{States: []string{rollout.Held.Word()}})
+	value, err := temporal.QueryWorkflow(asking, api.PlanID("", planName), "", api.QueryStatus, api.PlanStatusRequest{States: []string{plan.Held.Word()}})
 	if err == nil {
 		err = value.Get(&status)
 	}
@@ -183,7 +183,7 @@ func planStatus(ctx context.Context, temporal client.Client) (status api.PlanSta
 // ended checks the summary of the plan.
 func ended(status api.PlanStatus, o options) error {
 	say("the plan is %s: %+v", status.Phase, status.Counts)
-	want := rollout.Counts{Total: o.nodes, Held: failing, Done: o.nodes - failing}
+	want := plan.Counts{Total: o.nodes, Held: failing, Done: o.nodes - failing}
 	if status.Phase != api.PlanIncomplete || status.Counts != want {
 		return fmt.Errorf("the plan is %s with %+v: want %s with %+v", status.Phase, status.Counts, api.PlanIncomplete, want)
 	}

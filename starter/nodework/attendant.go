@@ -10,14 +10,14 @@ import (
 
 	"drydock/api"
 	"drydock/client"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 )
 
 // attendEvery is how often a plan is looked at for nodes whose turn it is.
 const attendEvery = 300 * time.Millisecond
 
-// plan is what an attendant does with a plan.
-type plan interface {
+// planClient is what an attendant does with a plan.
+type planClient interface {
 	Status(ctx context.Context, asked api.PlanStatusRequest) (api.PlanStatus, error)
 	AllNodes(ctx context.Context) (api.PlanStatus, error)
 	Cancel(ctx context.Context, comment string) (string, error)
@@ -33,7 +33,7 @@ type Worker interface {
 // Attendant works on the nodes of a plan as it becomes their turn. The plan decides which and how many those are, and goes
 // on without an attendant: its nodes then wait, Ready, for the next one.
 type Attendant struct {
-	Plan plan
+	Plan planClient
 	// ContinueOnError: a node that failed ends nothing.
 	ContinueOnError bool
 	// Leaves: what ends is this attendance, and not the plan.
@@ -93,7 +93,7 @@ func (a *Attendant) Run(names []string) ([]Outcome, api.PlanStatus, error) {
 
 // look asks for all nodes that run: a page has not always room for them.
 func (a *Attendant) look() (api.PlanStatus, error) {
-	asked := api.PlanStatusRequest{States: []string{rollout.Running.Word()}, Limit: 1000}
+	asked := api.PlanStatusRequest{States: []string{plan.Running.Word()}, Limit: 1000}
 	var all []api.PlanNode
 	for {
 		status, err := a.Plan.Status(a.GiveUp, asked)
@@ -128,7 +128,7 @@ func (a *Attendant) attend(ctx context.Context, stop context.CancelCauseFunc, st
 		}
 		a.attended[key] = true
 		all.Go(func() {
-			outcome := a.Worker.Work(ctx, cmp.Or(status.Plan.Requestor, rollout.RequestorOf(status.Name)), node)
+			outcome := a.Worker.Work(ctx, cmp.Or(status.Plan.Requestor, plan.RequestorOf(status.Name)), node)
 			a.mu.Lock()
 			a.outcomes[node.Node] = outcome
 			a.mu.Unlock()
@@ -185,16 +185,16 @@ func (a *Attendant) summary(names []string, status api.PlanStatus, why string) [
 
 // elsewhere is the outcome of a node that was not worked on here.
 func elsewhere(n api.PlanNode, why string) Outcome {
-	switch rollout.State(n.State) {
-	case rollout.Done:
+	switch plan.State(n.State) {
+	case plan.Done:
 		return Outcome{Result: resultDone, Note: "not worked on by this command"}
-	case rollout.Failed, rollout.Held:
+	case plan.Failed, plan.Held:
 		return Outcome{Result: ResultFailed, Note: n.Note}
-	case rollout.Skipped:
+	case plan.Skipped:
 		return Outcome{Result: resultCancelled, Note: n.Note}
-	case rollout.Gone:
+	case plan.Gone:
 		return Outcome{Result: ResultSkipped, Note: n.Note}
-	case rollout.Running:
+	case plan.Running:
 		return Outcome{Result: resultNotStarted, Note: "its maintenance goes on"}
 	default:
 		return Outcome{Result: resultNotStarted, Note: why}

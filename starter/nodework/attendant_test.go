@@ -14,7 +14,7 @@ import (
 
 	"drydock/api"
 	"drydock/client"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/rules/schedule"
 	"drydock/starter/exit"
 )
@@ -37,7 +37,7 @@ type planned struct {
 func planOf(parallel int, names ...string) *planned {
 	p := &planned{parallel: parallel}
 	for _, name := range names {
-		p.nodes = append(p.nodes, api.PlanNode{Node: name, State: rollout.Waiting.Word()})
+		p.nodes = append(p.nodes, api.PlanNode{Node: name, State: plan.Waiting.Word()})
 	}
 	return p
 }
@@ -59,14 +59,14 @@ func (p *planned) Status(_ context.Context, asked api.PlanStatusRequest) (api.Pl
 		return api.PlanStatus{}, errors.New("no answer")
 	}
 	for i := range p.nodes {
-		if p.nodes[i].State == rollout.Waiting.Word() && p.cancelled == "" && !p.paused && p.count("running") < p.parallel {
+		if p.nodes[i].State == plan.Waiting.Word() && p.cancelled == "" && !p.paused && p.count("running") < p.parallel {
 			p.nodes[i].State, p.nodes[i].RunID = "running", "run of "+p.nodes[i].Node
 		}
 	}
-	s := api.PlanStatus{Phase: api.PlanRunning, Counts: rollout.Counts{Total: len(p.nodes)}}
+	s := api.PlanStatus{Phase: api.PlanRunning, Counts: plan.Counts{Total: len(p.nodes)}}
 	s.Plan.Requestor = p.requestor
 	s.Plan.Strategy.MaxFailures = schedule.Count(0)
-	if p.count("running") == 0 && (p.cancelled != "" || p.count(rollout.Waiting.Word()) == 0) {
+	if p.count("running") == 0 && (p.cancelled != "" || p.count(plan.Waiting.Word()) == 0) {
 		s.Phase = api.PlanCompleted
 	}
 	at := 0
@@ -97,10 +97,10 @@ func (p *planned) Cancel(_ context.Context, why string) (string, error) {
 }
 
 // over takes a node out of those that run.
-func (p *planned) over(name string, state rollout.State) {
+func (p *planned) over(name string, state plan.State) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.paused = p.paused || state == rollout.Failed && !p.goesOn
+	p.paused = p.paused || state == plan.Failed && !p.goesOn
 	for i := range p.nodes {
 		if p.nodes[i].Node == name {
 			p.nodes[i].State = state.Word()
@@ -114,9 +114,9 @@ func (p *planned) attendant(work func(abandon context.Context, name string) Outc
 		Worker: workerFunc(func(abandon context.Context, _ string, n api.PlanNode) Outcome {
 			o := work(abandon, n.Node)
 			o.Node = n.Node
-			state := rollout.Done
+			state := plan.Done
 			if o.Result != resultDone {
-				state = rollout.Failed
+				state = plan.Failed
 			}
 			p.over(n.Node, state)
 			return o

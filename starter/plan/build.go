@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/starter/exit"
 	"drydock/starter/input"
 )
@@ -51,38 +51,38 @@ func (p *planFlags) registerNodes(cmd *cobra.Command) {
 }
 
 // build makes the plan's input of the file and the flags over it, and reads it as the workflow will.
-func (p *planFlags) build(flags *pflag.FlagSet, stdin io.Reader, name string, nodes []string) (json.RawMessage, rollout.Plan, error) {
-	plan := map[string]any{}
+func (p *planFlags) build(flags *pflag.FlagSet, stdin io.Reader, name string, nodes []string) (json.RawMessage, plan.Plan, error) {
+	fields := map[string]any{}
 	if p.file != "" {
 		var err error
-		if plan, err = input.ReadObject(p.file, stdin); err != nil {
-			return nil, rollout.Plan{}, err
+		if fields, err = input.ReadObject(p.file, stdin); err != nil {
+			return nil, plan.Plan{}, err
 		}
-		if rollout.IsKEP(plan) {
-			named, fields, err := rollout.FromKEP(plan)
+		if plan.IsKEP(fields) {
+			named, converted, err := plan.FromKEP(fields)
 			if err != nil {
-				return nil, rollout.Plan{}, exit.UsageError("%s: %w", p.file, err)
+				return nil, plan.Plan{}, exit.UsageError("%s: %w", p.file, err)
 			}
-			name, plan = cmp.Or(name, named), fields
+			name, fields = cmp.Or(name, named), converted
 		}
 	}
 	if p.name = name; name == "" {
-		return nil, rollout.Plan{}, exit.UsageError("missing NAME: only a file with KEP-4212's NodeMaintenance names its plan itself")
+		return nil, plan.Plan{}, exit.UsageError("missing NAME: only a file with KEP-4212's NodeMaintenance names its plan itself")
 	}
-	if err := p.putNodes(flags, plan, nodes); err != nil {
-		return nil, rollout.Plan{}, err
+	if err := p.putNodes(flags, fields, nodes); err != nil {
+		return nil, plan.Plan{}, err
 	}
-	if err := p.strategy.put(flags, plan); err != nil {
-		return nil, rollout.Plan{}, err
+	if err := p.strategy.put(flags, fields); err != nil {
+		return nil, plan.Plan{}, err
 	}
-	if err := p.putShared(flags, plan); err != nil {
-		return nil, rollout.Plan{}, err
+	if err := p.putShared(flags, fields); err != nil {
+		return nil, plan.Plan{}, err
 	}
-	encoded, err := json.Marshal(plan)
+	encoded, err := json.Marshal(fields)
 	if err != nil {
-		return nil, rollout.Plan{}, exit.UsageError("%w", err)
+		return nil, plan.Plan{}, exit.UsageError("%w", err)
 	}
-	decoded, err := rollout.Decode(name, encoded)
+	decoded, err := plan.Decode(name, encoded)
 	if err = errors.Join(err, decoded.Reserved()); err != nil {
 		return nil, decoded, exit.UsageError("%w", err)
 	}
@@ -90,14 +90,14 @@ func (p *planFlags) build(flags *pflag.FlagSet, stdin io.Reader, name string, no
 }
 
 // putNodes chooses the nodes; what the command line chooses takes the place of what the file does.
-func (p *planFlags) putNodes(flags *pflag.FlagSet, plan map[string]any, nodes []string) error {
+func (p *planFlags) putNodes(flags *pflag.FlagSet, fields map[string]any, nodes []string) error {
 	ways := 0
 	for _, given := range []bool{len(nodes) > 0, flags.Changed("selector"), p.all} {
 		if given {
 			ways++
 		}
 	}
-	inFile := slices.ContainsFunc([]string{"nodes", "selector", "nodeSelector", "all"}, func(field string) bool { return plan[field] != nil })
+	inFile := slices.ContainsFunc([]string{"nodes", "selector", "nodeSelector", "all"}, func(field string) bool { return fields[field] != nil })
 	switch {
 	case ways > 1:
 		return exit.UsageError("pass one of --selector, --all and names")
@@ -105,27 +105,27 @@ func (p *planFlags) putNodes(flags *pflag.FlagSet, plan map[string]any, nodes []
 		return exit.UsageError("missing nodes: pass --selector, --all, names, or a file that chooses them")
 	case ways == 1:
 		for _, field := range []string{"nodes", "selector", "nodeSelector", "all"} {
-			delete(plan, field)
+			delete(fields, field)
 		}
 	}
 	switch {
 	case len(nodes) > 0:
-		plan["nodes"] = input.Unique(nodes)
+		fields["nodes"] = input.Unique(nodes)
 	case flags.Changed("selector"):
-		plan["selector"] = p.selector
+		fields["selector"] = p.selector
 	case p.all:
-		plan["all"] = true
+		fields["all"] = true
 	}
 	if flags.Changed("exclude") {
-		plan["exclude"] = p.exclude
+		fields["exclude"] = p.exclude
 	}
 	return nil
 }
 
 // putShared puts what the maintenances share into the plan: what it has a field for itself there, the rest into maintenance.
-func (p *planFlags) putShared(flags *pflag.FlagSet, plan map[string]any) error {
-	maintenance, ok := plan["maintenance"].(map[string]any)
-	if !ok && plan["maintenance"] != nil {
+func (p *planFlags) putShared(flags *pflag.FlagSet, fields map[string]any) error {
+	maintenance, ok := fields["maintenance"].(map[string]any)
+	if !ok && fields["maintenance"] != nil {
 		return nil // its decoder says what is wrong with it
 	}
 	if !ok {
@@ -145,13 +145,13 @@ func (p *planFlags) putShared(flags *pflag.FlagSet, plan map[string]any) error {
 		if !given || !flags.Changed(flag) {
 			continue
 		}
-		plan[field] = value
+		fields[field] = value
 		if delete(maintenance, field); before[field] != nil {
 			maintenance[field] = before[field]
 		}
 	}
 	if len(maintenance) > 0 {
-		plan["maintenance"] = maintenance
+		fields["maintenance"] = maintenance
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/starter/exit"
 	"drydock/starter/invocation"
 	"drydock/starter/terminal"
@@ -30,8 +30,8 @@ const (
 type choice struct {
 	// known tells that Kubernetes was asked; without it nodes are those that the plan names.
 	known bool
-	nodes []rollout.Facts
-	reach rollout.Reach
+	nodes []plan.Facts
+	reach plan.Reach
 	// labels are those of all nodes of the cluster, by name; nil where Kubernetes was not asked.
 	labels map[string]map[string]string
 	// unspared are names to be left alone that no node has.
@@ -41,7 +41,7 @@ type choice struct {
 }
 
 // choose finds the nodes that a plan matches. Where Kubernetes does not answer, it knows those that are named.
-func choose(ctx context.Context, a *invocation.App, p rollout.Plan) (choice, error) {
+func choose(ctx context.Context, a *invocation.App, p plan.Plan) (choice, error) {
 	matches, err := p.Matcher()
 	if err != nil {
 		return choice{}, exit.UsageError("%w", err)
@@ -55,7 +55,7 @@ func choose(ctx context.Context, a *invocation.App, p rollout.Plan) (choice, err
 		c := choice{why: err}
 		for _, name := range p.Nodes {
 			if matches(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}) {
-				c.nodes = append(c.nodes, rollout.Facts{Name: name})
+				c.nodes = append(c.nodes, plan.Facts{Name: name})
 			}
 		}
 		return c, nil
@@ -64,8 +64,8 @@ func choose(ctx context.Context, a *invocation.App, p rollout.Plan) (choice, err
 }
 
 // match looks for the plan's nodes among those of the cluster.
-func match(p rollout.Plan, matches func(*corev1.Node) bool, all []invocation.Node) choice {
-	c := choice{known: true, reach: rollout.Reach{All: len(all)}, labels: make(map[string]map[string]string, len(all))}
+func match(p plan.Plan, matches func(*corev1.Node) bool, all []invocation.Node) choice {
+	c := choice{known: true, reach: plan.Reach{All: len(all)}, labels: make(map[string]map[string]string, len(all))}
 	there := map[string]bool{}
 	for _, n := range all {
 		there[n.Name], c.labels[n.Name] = true, n.Labels
@@ -80,7 +80,7 @@ func match(p rollout.Plan, matches func(*corev1.Node) bool, all []invocation.Nod
 		if n.ControlPlane() {
 			c.reach.MatchingControlPlane++
 		}
-		c.nodes = append(c.nodes, rollout.Facts{Name: n.Name, Zone: n.Labels[corev1.LabelTopologyZone]})
+		c.nodes = append(c.nodes, plan.Facts{Name: n.Name, Zone: n.Labels[corev1.LabelTopologyZone]})
 	}
 	for _, name := range p.Nodes {
 		if there[name] {
@@ -127,7 +127,7 @@ func (c *choice) names() []string {
 }
 
 // chosenBy says in words how a plan chooses its nodes.
-func chosenBy(p rollout.Plan) string {
+func chosenBy(p plan.Plan) string {
 	switch {
 	case p.All:
 		return "all nodes"
@@ -141,7 +141,7 @@ func chosenBy(p rollout.Plan) string {
 }
 
 // pace says in words how the nodes go.
-func pace(p rollout.Plan) string {
+func pace(p plan.Plan) string {
 	if p.Together() {
 		return fmt.Sprintf("all at once from stage %s", p.Stage)
 	}
@@ -149,7 +149,7 @@ func pace(p rollout.Plan) string {
 }
 
 // announce says what a plan is about to do.
-func announce(w io.Writer, name string, p rollout.Plan, c choice) {
+func announce(w io.Writer, name string, p plan.Plan, c choice) {
 	over := chosenBy(p)
 	if c.known || len(c.nodes) > 0 {
 		over = terminal.Plural(len(c.nodes), "node")
@@ -165,7 +165,7 @@ func announce(w io.Writer, name string, p rollout.Plan, c choice) {
 }
 
 // warnings say what somebody may not have meant.
-func (c *choice) warnings(p rollout.Plan) []string {
+func (c *choice) warnings(p plan.Plan) []string {
 	if c.known {
 		warnings := c.reach.Warnings()
 		switch {

@@ -11,7 +11,7 @@ import (
 
 	"drydock/api"
 	"drydock/client"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/starter/exit"
 	"drydock/starter/invocation"
 	"drydock/starter/show"
@@ -139,7 +139,7 @@ func (o *createOptions) check() error {
 	return invocation.CheckTimeout(o.timeout, o.wait)
 }
 
-func (o *createOptions) start(ctx context.Context, c *invocation.Connection, p *client.Plan, of rollout.Plan, raw json.RawMessage) error {
+func (o *createOptions) start(ctx context.Context, c *invocation.Connection, p *client.Plan, of plan.Plan, raw json.RawMessage) error {
 	if _, err := p.Start(ctx, raw); err != nil {
 		return Explain(c, p.Name, err)
 	}
@@ -170,7 +170,7 @@ func (o *createOptions) start(ctx context.Context, c *invocation.Connection, p *
 }
 
 // next says how a plan that was started is followed, and who does the work on its nodes.
-func next(program, name string, p rollout.Plan) string {
+func next(program, name string, p plan.Plan) string {
 	text := fmt.Sprintf("Follow it with \"%s plan status %s --watch\". ", program, name)
 	if p.Together() {
 		return text + fmt.Sprintf("Its nodes go together: \"%s plan set-stage %s STAGE\", and Complete gives them back.", program, name)
@@ -182,7 +182,7 @@ func next(program, name string, p rollout.Plan) string {
 		return text + fmt.Sprintf("The worker does %s on each node that is Ready.", shared.Work)
 	}
 	return text + fmt.Sprintf("Each node that is Ready waits for its work: \"%s plan attach %s -- COMMAND\", or by hand and then \"%s done NODE --requestor %s\".",
-		program, name, program, cmp.Or(p.Requestor, rollout.RequestorOf(name)))
+		program, name, program, cmp.Or(p.Requestor, plan.RequestorOf(name)))
 }
 
 // takenWithin bounds the wait for a worker to read the plan, which takes it a moment.
@@ -219,8 +219,8 @@ const answeredWithin = 5 * time.Second
 
 // begun waits until it is known what becomes of the stage in which a plan begins. One that is refused is an error: the plan is
 // there, and has touched no node. An answer that does not come in time is waited for by the plan.
-func (o *createOptions) begun(ctx context.Context, c *invocation.Connection, p *client.Plan, of rollout.Plan) error {
-	if !of.Together() || of.Stage == rollout.Idle {
+func (o *createOptions) begun(ctx context.Context, c *invocation.Connection, p *client.Plan, of plan.Plan) error {
+	if !of.Together() || of.Stage == plan.Idle {
 		return nil
 	}
 	waiting, cancel := exit.WithTimeout(ctx, answeredWithin)
@@ -236,7 +236,7 @@ func (o *createOptions) begun(ctx context.Context, c *invocation.Connection, p *
 	if why == "" {
 		return nil
 	}
-	return exit.Hint(exit.WithCode(exit.Failed, fmt.Errorf("plan %s has not begun, and is in stage %s: %s", p.Name, rollout.Idle, why)),
+	return exit.Hint(exit.WithCode(exit.Failed, fmt.Errorf("plan %s has not begun, and is in stage %s: %s", p.Name, plan.Idle, why)),
 		`"%s plan set-stage %s %s" tries again, "%s plan cancel %s" ends it.`, c.Program, p.Name, of.Stage, c.Program, p.Name)
 }
 
@@ -245,7 +245,7 @@ func stageRefused(s *api.PlanStatus) (why string, settled bool) {
 	switch st := s.Stages; {
 	case st == nil:
 		return "", false
-	case st.Stage == rollout.Idle:
+	case st.Stage == plan.Idle:
 		return s.Failure, true
 	default:
 		return "", st.Answered >= st.Revision
@@ -268,10 +268,10 @@ func endOf(v client.PlanView) error {
 }
 
 // waves are the names of a choice's nodes, in the groups in which they go if none of them fails.
-func waves(p rollout.Plan, c choice, now time.Time) [][]string {
+func waves(p plan.Plan, c choice, now time.Time) [][]string {
 	if p.Together() && len(c.nodes) > 0 {
 		return [][]string{c.names()}
 	}
-	nodes, _, _ := rollout.Match(p.Strategy.Order, nil, c.nodes, now)
-	return rollout.Waves(p.Strategy, nodes)
+	nodes, _, _ := plan.Match(p.Strategy.Order, nil, c.nodes, now)
+	return plan.Waves(p.Strategy, nodes)
 }

@@ -7,7 +7,7 @@ import (
 
 	"drydock/api"
 	"drydock/client"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/starter/invocation"
 	"drydock/starter/show"
 	"drydock/starter/terminal"
@@ -15,7 +15,7 @@ import (
 
 // followed are the states whose nodes are looked at again and again: those that are over are many.
 var followed = []string{
-	rollout.Held.Word(), rollout.Running.Word(), rollout.Failed.Word(), rollout.Skipped.Word(), rollout.Waiting.Word(),
+	plan.Held.Word(), plan.Running.Word(), plan.Failed.Word(), plan.Skipped.Word(), plan.Waiting.Word(),
 }
 
 // followedNodes bounds a look.
@@ -82,7 +82,7 @@ func (f *follower) see(v client.PlanView) {
 // node says that a node came into another state. Whose turn has not come has nothing to say.
 func (f *follower) node(n api.PlanNode, now time.Time) {
 	state := n.State
-	if state == rollout.Waiting.Word() && n.NotBefore.IsZero() {
+	if state == plan.Waiting.Word() && n.NotBefore.IsZero() {
 		if _, begun := f.known[n.Node]; !begun {
 			return
 		}
@@ -108,7 +108,7 @@ func allThere(s *api.PlanStatus) bool {
 		return true
 	}
 	last := s.Nodes[len(s.Nodes)-1]
-	return last.State == rollout.Waiting.Word() && last.NotBefore.IsZero()
+	return last.State == plan.Waiting.Word() && last.NotBefore.IsZero()
 }
 
 // gone says of nodes that were worked on, and are in none of the states that are looked at, that they are over.
@@ -121,7 +121,7 @@ func (f *follower) gone(s *api.PlanStatus) {
 		if there[name] {
 			continue
 		}
-		if state := f.known[name]; state == rollout.Running.Word() || state == rollout.Held.Word() {
+		if state := f.known[name]; state == plan.Running.Word() || state == plan.Held.Word() {
 			f.display.Note("%s: over", name)
 		}
 		delete(f.known, name)

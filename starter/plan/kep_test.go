@@ -13,12 +13,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"drydock/api"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/starter/show"
 )
 
 // kepOf is what -o kep prints of a plan.
-func kepOf(t *testing.T, name string, p rollout.Plan) show.NodeMaintenance {
+func kepOf(t *testing.T, name string, p plan.Plan) show.NodeMaintenance {
 	t.Helper()
 	tiers, err := p.Tiers()
 	if err != nil {
@@ -32,7 +32,7 @@ func kepOf(t *testing.T, name string, p rollout.Plan) show.NodeMaintenance {
 }
 
 // takenFrom is the plan that "plan create -f" makes of a file.
-func takenFrom(t *testing.T, content string) (name string, p rollout.Plan, err error) {
+func takenFrom(t *testing.T, content string) (name string, p plan.Plan, err error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "plan.yaml")
 	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
@@ -63,7 +63,7 @@ func TestWhatIsPrintedAsKEPIsTakenAsInput(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			input = `{"strategy":{"type":"allAtOnce"},` + strings.TrimPrefix(input, "{")
-			before, err := rollout.Decode("firmware", []byte(input))
+			before, err := plan.Decode("firmware", []byte(input))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,7 +79,7 @@ func TestWhatIsPrintedAsKEPIsTakenAsInput(t *testing.T) {
 			if diff := cmp.Diff(asJSON(t, printed), asJSON(t, kepOf(t, as, after))); diff != "" {
 				t.Errorf("printed - printed of what was read +\n%s", diff)
 			}
-			if before.Requestor != after.Requestor || after.Strategy.Type != rollout.AllAtOnce {
+			if before.Requestor != after.Requestor || after.Strategy.Type != plan.AllAtOnce {
 				t.Errorf("%+v", after)
 			}
 		})

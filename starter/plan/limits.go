@@ -7,7 +7,7 @@ import (
 
 	"drydock/api"
 	"drydock/client"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/rules/schedule"
 	"drydock/starter/terminal"
 )
@@ -31,7 +31,7 @@ func limitsAhead(ctx context.Context, scheduler *client.Scheduler, labels map[st
 }
 
 // short says which limits let fewer of a plan's nodes go at once than it wants.
-func short(p rollout.Plan, ahead schedule.Ahead, waves [][]string) []string {
+func short(p plan.Plan, ahead schedule.Ahead, waves [][]string) []string {
 	begins := "goes slower than it may"
 	if p.Together() {
 		begins = "does not begin"
@@ -44,7 +44,7 @@ func short(p rollout.Plan, ahead schedule.Ahead, waves [][]string) []string {
 }
 
 // allowed are the waves as the limits let them go. It is false where a limit lets no node of one go.
-func allowed(p rollout.Plan, ahead schedule.Ahead, waves [][]string) ([][]string, bool) {
+func allowed(p plan.Plan, ahead schedule.Ahead, waves [][]string) ([][]string, bool) {
 	if p.Together() {
 		return waves, len(ahead.Short(p.Requestor, waves)) == 0
 	}
@@ -60,7 +60,7 @@ func allowed(p rollout.Plan, ahead schedule.Ahead, waves [][]string) ([][]string
 }
 
 // aheadOf says of a plan which limits it is larger than, as far as that can be told.
-func aheadOf(ctx context.Context, scheduler *client.Scheduler, p rollout.Plan, chosen choice, now time.Time) []string {
+func aheadOf(ctx context.Context, scheduler *client.Scheduler, p plan.Plan, chosen choice, now time.Time) []string {
 	ahead, err := limitsAhead(ctx, scheduler, chosen.labels)
 	if err != nil {
 		return []string{"the limits in force are not known: " + terminal.OneLine(err.Error())}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/rules/schedule"
 )
 
@@ -35,7 +35,7 @@ func TestAPlanThatIsLargerThanTheLimitsSaysSo(t *testing.T) {
 		"a gang that can": {`{"nodes":["a","b","c","d","e"],"strategy":{"type":"allAtOnce"}}`, "5", "", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := rollout.Decode("firmware", []byte(c.input))
+			p, err := plan.Decode("firmware", []byte(c.input))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -49,7 +49,7 @@ func TestAPlanThatIsLargerThanTheLimitsSaysSo(t *testing.T) {
 			}
 			var chosen choice
 			for _, name := range nodes {
-				chosen.nodes = append(chosen.nodes, rollout.Facts{Name: name})
+				chosen.nodes = append(chosen.nodes, plan.Facts{Name: name})
 			}
 			groups := waves(p, chosen, time.Unix(0, 0))
 			if got := strings.Join(short(p, ahead, groups), "\n"); got != c.want {
@@ -65,7 +65,7 @@ func TestAPlanThatIsLargerThanTheLimitsSaysSo(t *testing.T) {
 			if got := slices.Sorted(slices.Values(slices.Concat(turns...))); !slices.Equal(got, nodes) {
 				t.Errorf("the turns are %v", turns)
 			}
-			if got, want := rollout.Estimate(p.Strategy, turns, time.Hour), time.Duration(c.turns)*time.Hour; got != want {
+			if got, want := plan.Estimate(p.Strategy, turns, time.Hour), time.Duration(c.turns)*time.Hour; got != want {
 				t.Errorf("it takes %s in the turns %s, want %s", got, fmt.Sprint(turns), want)
 			}
 		})

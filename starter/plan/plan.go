@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drydock/client"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/starter/exit"
 	"drydock/starter/invocation"
 )
@@ -59,7 +59,7 @@ func planAndNodes(cmd *cobra.Command, args []string) error {
 }
 
 func checkName(name string) error {
-	if err := rollout.CheckName(name); err != nil {
+	if err := plan.CheckName(name); err != nil {
 		return exit.UsageError("%w", err)
 	}
 	return nil

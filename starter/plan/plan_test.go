@@ -11,7 +11,7 @@ import (
 
 	"drydock/api"
 	"drydock/client"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/starter/exit"
 	"drydock/starter/invocation"
 	"drydock/starter/startertest"
@@ -19,7 +19,7 @@ import (
 )
 
 func TestNodesAreMatchedAsTheWorkerDoes(t *testing.T) {
-	p, err := rollout.Decode("kernel", []byte(`{"nodes":["m","a","x"],"exclude":["b","c"]}`))
+	p, err := plan.Decode("kernel", []byte(`{"nodes":["m","a","x"],"exclude":["b","c"]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestNodesAreMatchedAsTheWorkerDoes(t *testing.T) {
 		{Name: "a", Labels: map[string]string{"topology.kubernetes.io/zone": "z1"}}, {Name: "b"},
 		{Name: "m", Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}},
 	})
-	if len(c.nodes) != 2 || c.nodes[0] != (rollout.Facts{Name: "a", Zone: "z1"}) {
+	if len(c.nodes) != 2 || c.nodes[0] != (plan.Facts{Name: "a", Zone: "z1"}) {
 		t.Errorf("nodes %+v", c.nodes)
 	}
 	if got := strings.Join(c.warnings(p), "; "); got != "every control-plane node is among them (1); there are no nodes of these names: x; exclude: there are no nodes of these names: c" {
@@ -56,7 +56,7 @@ func TestAPlanThatWasStartedSaysWhoDoesTheWork(t *testing.T) {
 		`{"all":true}`:                       `"drydock done NODE --requestor plan-kernel"`,
 		`{"all":true,"requestor":"patcher"}`: `"drydock plan attach kernel -- COMMAND", or by hand and then "drydock done NODE --requestor patcher"`,
 	} {
-		p, err := rollout.Decode("kernel", []byte(input))
+		p, err := plan.Decode("kernel", []byte(input))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,10 +73,10 @@ func TestAStageInWhichAPlanBeginsMayBeRefused(t *testing.T) {
 		settled bool
 	}{
 		"not known":       {nil, "", false},
-		"not answered":    {&api.PlanStages{Stage: rollout.Drain, Revision: 1}, "", false},
-		"taken":           {&api.PlanStages{Stage: rollout.Drain, Revision: 1, Answered: 1}, "", true},
-		"refused":         {&api.PlanStages{Stage: rollout.Idle, Revision: 2, Answered: 1}, "Drain was refused: other settings", true},
-		"completed since": {&api.PlanStages{Stage: rollout.Complete, Revision: 3, Answered: 3}, "", true},
+		"not answered":    {&api.PlanStages{Stage: plan.Drain, Revision: 1}, "", false},
+		"taken":           {&api.PlanStages{Stage: plan.Drain, Revision: 1, Answered: 1}, "", true},
+		"refused":         {&api.PlanStages{Stage: plan.Idle, Revision: 2, Answered: 1}, "Drain was refused: other settings", true},
+		"completed since": {&api.PlanStages{Stage: plan.Complete, Revision: 3, Answered: 3}, "", true},
 	} {
 		s := &api.PlanStatus{Stages: c.stages, Failure: c.why}
 		if why, settled := stageRefused(s); why != c.why || settled != c.settled {
@@ -104,7 +104,7 @@ func TestThePlansEndIsTheExitCode(t *testing.T) {
 func TestAFollowerSaysWhatHasChanged(t *testing.T) {
 	var out bytes.Buffer
 	f := follower{display: terminal.NewDisplay(&out, startertest.ClockAtNoon), clock: startertest.ClockAtNoon, known: map[string]string{}}
-	look := func(counts rollout.Counts, nodes ...api.PlanNode) string {
+	look := func(counts plan.Counts, nodes ...api.PlanNode) string {
 		out.Reset()
 		f.see(client.PlanView{
 			PlanRun: client.PlanRun{Name: "kernel", Execution: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING},
@@ -114,11 +114,11 @@ func TestAFollowerSaysWhatHasChanged(t *testing.T) {
 	}
 	node := func(name, state string) api.PlanNode { return api.PlanNode{Node: name, State: state} }
 	const at = "12:00:00 CEST  "
-	first := look(rollout.Counts{Total: 3, Running: 1, Waiting: 2}, node("a", "running"), node("b", "waiting"), node("c", "waiting"))
+	first := look(plan.Counts{Total: 3, Running: 1, Waiting: 2}, node("a", "running"), node("b", "waiting"), node("c", "waiting"))
 	if want := at + "a: running\n" + at + "kernel  Running: 0 of 3 done, 1 running, 2 waiting\n"; first != want {
 		t.Errorf("at first\n%swant\n%s", first, want)
 	}
-	if again := look(rollout.Counts{Total: 3, Running: 1, Waiting: 2}, node("a", "running"), node("b", "waiting"), node("c", "waiting")); again != "" {
+	if again := look(plan.Counts{Total: 3, Running: 1, Waiting: 2}, node("a", "running"), node("b", "waiting"), node("c", "waiting")); again != "" {
 		t.Errorf("nothing has changed, and it says\n%s", again)
 	}
 	cut := api.PlanStatus{Phase: api.PlanRunning, NextOffset: 1, Nodes: []api.PlanNode{node("b", "failed")}}
@@ -129,7 +129,7 @@ func TestAFollowerSaysWhatHasChanged(t *testing.T) {
 		t.Error("a page that is cut among those whose turn has not come counts as less than all of them")
 	}
 	back := api.PlanNode{Node: "b", State: "waiting", NotBefore: startertest.Noon.Add(10 * time.Minute), Note: "blocked"}
-	then := look(rollout.Counts{Total: 3, Done: 1, Held: 1, Waiting: 1}, api.PlanNode{Node: "c", State: "held", Note: "the disk"}, back,
+	then := look(plan.Counts{Total: 3, Done: 1, Held: 1, Waiting: 1}, api.PlanNode{Node: "c", State: "held", Note: "the disk"}, back,
 		api.PlanNode{Node: "d", State: "skipped", Note: "skipped by amy: to be scrapped"})
 	for _, want := range []string{"a: over\n", "c: held: the disk\n", "d: skipped by amy: to be scrapped\n", "b: waiting, back at 12:10:00 CEST: blocked\n", "1 of 3 done, 1 held, 1 waiting"} {
 		if !strings.Contains(then, want) {

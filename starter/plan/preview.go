@@ -15,8 +15,8 @@ import (
 	"drydock/api"
 	"drydock/client"
 	"drydock/rules/period"
+	"drydock/rules/plan"
 	"drydock/rules/preflight"
-	"drydock/rules/rollout"
 	"drydock/starter/exit"
 	"drydock/starter/invocation"
 	"drydock/starter/show"
@@ -33,11 +33,11 @@ const (
 )
 
 // preview shows what a plan would do, and starts nothing.
-func (o *createOptions) preview(ctx context.Context, c *invocation.Connection, name string, p rollout.Plan, chosen choice) error {
+func (o *createOptions) preview(ctx context.Context, c *invocation.Connection, name string, p plan.Plan, chosen choice) error {
 	if !chosen.known && len(p.Nodes) == 0 {
 		return exit.Hint(fmt.Errorf("--dry-run over nodes that are not named needs Kubernetes: %w", chosen.why), "Set KUBECONFIG or --kubeconfig, or name the nodes.")
 	}
-	if chosen.known && p.Strategy.Order == rollout.FewestPods {
+	if chosen.known && p.Strategy.Order == plan.FewestPods {
 		if err := chosen.countPods(ctx, o.app); err != nil {
 			return err
 		}
@@ -63,9 +63,9 @@ func (o *createOptions) preview(ctx context.Context, c *invocation.Connection, n
 		return c.Explain(err)
 	}
 	if len(each) > 0 && known {
-		median := rollout.Median(each)
+		median := plan.Median(each)
 		preview.Estimate = &show.PlanEstimate{
-			Duration: period.Duration(rollout.Estimate(p.Strategy, turns, median).Round(time.Second)), Each: period.Duration(median.Round(time.Second)), Of: len(each), Among: among,
+			Duration: period.Duration(plan.Estimate(p.Strategy, turns, median).Round(time.Second)), Each: period.Duration(median.Round(time.Second)), Of: len(each), Among: among,
 		}
 	}
 	if err := o.output.Write(o.app.Stdout, preview, func(w io.Writer) { show.PlanDryRun(w, preview, o.output.Wide()) }); err != nil {
@@ -78,7 +78,7 @@ func (o *createOptions) preview(ctx context.Context, c *invocation.Connection, n
 }
 
 // lookAhead looks at what would stop the drains of the first nodes.
-func (o *createOptions) lookAhead(ctx context.Context, c *invocation.Connection, p rollout.Plan, groups [][]string, preview *show.PlanPreview) error {
+func (o *createOptions) lookAhead(ctx context.Context, c *invocation.Connection, p plan.Plan, groups [][]string, preview *show.PlanPreview) error {
 	left := o.preflights
 	preview.Preflights = []preflight.Report{}
 	if left > 0 && preview.Total > 0 {
@@ -111,7 +111,7 @@ func (o *createOptions) lookAhead(ctx context.Context, c *invocation.Connection,
 }
 
 // lookAt runs the preflights of nodes of one wave, a few at a time.
-func lookAt(ctx context.Context, c *invocation.Connection, p rollout.Plan, nodes, wave []string) ([]preflight.Report, error) {
+func lookAt(ctx context.Context, c *invocation.Connection, p plan.Plan, nodes, wave []string) ([]preflight.Report, error) {
 	reports := make([]preflight.Report, len(nodes))
 	group, within := errgroup.WithContext(ctx)
 	group.SetLimit(preflightsAtOnce)

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"drydock/client"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/rules/spec"
 	"drydock/starter/exit"
 	"drydock/starter/invocation"
@@ -114,8 +114,8 @@ func (o *scheduleOptions) run(ctx context.Context, cmd *cobra.Command, name stri
 		return err
 	}
 	var raw json.RawMessage
-	var p rollout.Plan
-	when := rollout.Recurrence{Cron: o.cron, Every: spec.Duration(o.every), Timezone: o.timezone}
+	var p plan.Plan
+	when := plan.Recurrence{Cron: o.cron, Every: spec.Duration(o.every), Timezone: o.timezone}
 	if set {
 		if err := when.Check(); err != nil {
 			return exit.UsageError("--%w", err)
@@ -158,7 +158,7 @@ func (o *scheduleOptions) run(ctx context.Context, cmd *cobra.Command, name stri
 }
 
 // set makes the schedule or replaces it, after asking.
-func (o *scheduleOptions) set(ctx context.Context, r *client.Recurring, when rollout.Recurrence, raw json.RawMessage, p rollout.Plan) error {
+func (o *scheduleOptions) set(ctx context.Context, r *client.Recurring, when plan.Recurrence, raw json.RawMessage, p plan.Plan) error {
 	chosen, err := choose(ctx, o.app, p)
 	if err != nil {
 		return err

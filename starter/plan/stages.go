@@ -11,13 +11,13 @@ import (
 
 	"drydock/client"
 	"drydock/rules/drainplan"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/starter/exit"
 	"drydock/starter/input"
 	"drydock/starter/invocation"
 )
 
-func namesOf(stages []rollout.Stage) []string {
+func namesOf(stages []plan.Stage) []string {
 	names := make([]string, len(stages))
 	for i, s := range stages {
 		names[i] = string(s)
@@ -26,7 +26,7 @@ func namesOf(stages []rollout.Stage) []string {
 }
 
 // stageOf reads one of some stages, however its letters are written.
-func stageOf(text string, of []rollout.Stage) (rollout.Stage, error) {
+func stageOf(text string, of []plan.Stage) (plan.Stage, error) {
 	for _, s := range of {
 		if strings.EqualFold(text, string(s)) {
 			return s, nil
@@ -36,22 +36,22 @@ func stageOf(text string, of []rollout.Stage) (rollout.Stage, error) {
 }
 
 // putStages puts what is of plans whose nodes go through stages together into a plan.
-func (s *strategyFlags) putStages(flags *pflag.FlagSet, plan map[string]any) error {
+func (s *strategyFlags) putStages(flags *pflag.FlagSet, fields map[string]any) error {
 	if flags.Changed("strategy") {
 		kind, ok := kinds[s.kind]
 		if !ok {
 			return exit.UsageError("--strategy %q: want rolling or all-at-once", s.kind)
 		}
-		if err := input.SetField(plan, "strategy.type", kind); err != nil {
+		if err := input.SetField(fields, "strategy.type", kind); err != nil {
 			return exit.UsageError("--strategy: %w", err)
 		}
 	}
 	if flags.Changed("stage") {
-		stage, err := stageOf(s.stage, rollout.FirstStages)
+		stage, err := stageOf(s.stage, plan.FirstStages)
 		if err != nil {
 			return exit.UsageError("--stage %w", err)
 		}
-		plan["stage"] = stage
+		fields["stage"] = stage
 	}
 	if !flags.Changed("tier") {
 		return nil
@@ -64,7 +64,7 @@ func (s *strategyFlags) putStages(flags *pflag.FlagSet, plan map[string]any) err
 		}
 		tiers[i] = entry
 	}
-	if err := input.SetField(plan, "drainPlan.tiers", tiers); err != nil {
+	if err := input.SetField(fields, "drainPlan.tiers", tiers); err != nil {
 		return exit.UsageError("--tier: %w", err)
 	}
 	return nil
@@ -108,7 +108,7 @@ has the command.`,
   drydock plan set-stage firmware Complete`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				return fmt.Errorf("missing STAGE, one of %s: %s", strings.Join(namesOf(rollout.Stages), ", "), cmd.Use)
+				return fmt.Errorf("missing STAGE, one of %s: %s", strings.Join(namesOf(plan.Stages), ", "), cmd.Use)
 			}
 			if len(args) > 2 {
 				return fmt.Errorf("one stage at a time: %s", cmd.Use)
@@ -116,7 +116,7 @@ has the command.`,
 			return onePlan(cmd, args[:min(1, len(args))])
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			stage, err := stageOf(args[1], rollout.Stages)
+			stage, err := stageOf(args[1], plan.Stages)
 			if err != nil {
 				return exit.UsageError("%w", err)
 			}
@@ -141,11 +141,11 @@ them before, --exclude included. Nodes that come to match join; those that the p
 		Example: `  drydock plan set-selector firmware --selector rack=r12 --exclude worker-07`,
 		Args:    func(cmd *cobra.Command, args []string) error { return onePlan(cmd, args[:min(1, len(args))]) },
 		RunE: func(cmd *cobra.Command, args []string) error {
-			plan := map[string]any{}
-			if err := chosen.putNodes(cmd.Flags(), plan, args[1:]); err != nil {
+			fields := map[string]any{}
+			if err := chosen.putNodes(cmd.Flags(), fields, args[1:]); err != nil {
 				return err
 			}
-			nodes := rollout.Selection{Nodes: input.Unique(args[1:]), Selector: chosen.selector, All: chosen.all, Exclude: chosen.exclude}
+			nodes := plan.Selection{Nodes: input.Unique(args[1:]), Selector: chosen.selector, All: chosen.all, Exclude: chosen.exclude}
 			if err := nodes.Check(); err != nil {
 				return exit.UsageError("%w", err)
 			}

@@ -11,7 +11,7 @@ import (
 
 	"drydock/api"
 	"drydock/client"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/starter/exit"
 	"drydock/starter/invocation"
 	"drydock/starter/show"
@@ -20,8 +20,8 @@ import (
 
 // states are those of a plan's nodes, in words.
 var states = []string{
-	rollout.Waiting.Word(), rollout.Running.Word(), rollout.Held.Word(), rollout.Done.Word(), rollout.Failed.Word(),
-	rollout.Skipped.Word(), rollout.Gone.Word(),
+	plan.Waiting.Word(), plan.Running.Word(), plan.Held.Word(), plan.Done.Word(), plan.Failed.Word(),
+	plan.Skipped.Word(), plan.Gone.Word(),
 }
 
 // formatKEP is the shape of KEP-4212's NodeMaintenance, in YAML.
@@ -170,7 +170,7 @@ func slowest(ctx context.Context, c *invocation.Connection, p *client.Plan, v cl
 	}
 	var running []api.PlanNode
 	for _, n := range v.Status.Nodes {
-		if n.State == rollout.Running.Word() && n.RunID != "" {
+		if n.State == plan.Running.Word() && n.RunID != "" {
 			running = append(running, n)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/rules/schedule"
 	"drydock/starter/exit"
 	"drydock/starter/input"
@@ -29,16 +29,16 @@ type strategyFlags struct {
 }
 
 var (
-	orders = []string{rollout.ByName, rollout.ByZone, rollout.FewestPods}
+	orders = []string{plan.ByName, plan.ByZone, plan.FewestPods}
 	// kinds are the strategies by their flag.
-	kinds    = map[string]string{"rolling": rollout.Rolling, "all-at-once": rollout.AllAtOnce}
-	blockeds = []string{rollout.WaitBlocked, rollout.SkipBlocked, rollout.AbortBlocked}
+	kinds    = map[string]string{"rolling": plan.Rolling, "all-at-once": plan.AllAtOnce}
+	blockeds = []string{plan.WaitBlocked, plan.SkipBlocked, plan.AbortBlocked}
 )
 
 func (s *strategyFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.kind, "strategy", "", "rolling (one node after the other) or all-at-once (all nodes through stages together, as KEP-4212 has it) (default rolling)")
-	f.StringVar(&s.stage, "stage", "", "with all-at-once: the stage to begin in, "+strings.Join(namesOf(rollout.FirstStages), ", ")+" (default Idle)")
+	f.StringVar(&s.stage, "stage", "", "with all-at-once: the stage to begin in, "+strings.Join(namesOf(plan.FirstStages), ", ")+" (default Idle)")
 	f.StringArrayVar(&s.tiers, "tier", nil, "with all-at-once: pods that leave before others, [TYPE:]PRIORITY[:SELECTOR], such as DaemonSet:1000 or 2000:app=db; the standard tiers are added (repeatable)")
 	f.StringVar(&s.maxParallel, "max-parallel", "", "how many nodes to work on at a time, or a percentage of the plan's, rounded up (default 1)")
 	f.IntVar(&s.canary, "canary", 0, "how many nodes go first and alone; one of them that fails pauses the plan")
@@ -46,13 +46,13 @@ func (s *strategyFlags) register(cmd *cobra.Command) {
 	f.BoolVar(&s.canaryApproval, "canary-approval", false, "after the canary, wait for \"plan approve\"")
 	f.StringVar(&s.maxFailures, "max-failures", "", "how many nodes may fail, or a percentage of them, before the plan pauses (default 0)")
 	f.StringVar(&s.pauseBetween, "pause-between", "", "time between the end of a node and the beginning of the next (default none)")
-	f.StringVar(&s.order, "order", "", "which nodes go first: "+strings.Join(orders, ", ")+" (default "+rollout.ByName+")")
-	f.StringVar(&s.onBlocked, "on-blocked", "", "what becomes of a node that does not empty: "+strings.Join(blockeds, ", ")+" (default "+rollout.WaitBlocked+")")
+	f.StringVar(&s.order, "order", "", "which nodes go first: "+strings.Join(orders, ", ")+" (default "+plan.ByName+")")
+	f.StringVar(&s.onBlocked, "on-blocked", "", "what becomes of a node that does not empty: "+strings.Join(blockeds, ", ")+" (default "+plan.WaitBlocked+")")
 	f.StringVar(&s.blockedAfter, "blocked-after", "", "with skip and abort: how long after its cordon a node counts as blocked (default 30m)")
 	f.StringVar(&s.comeBackAfter, "come-back-after", "", "with skip: when to come back to a node that was blocked (default 10m)")
 	f.IntVar(&s.tries, "tries", 0, "with skip: how often a node is tried before it has failed (default 3)")
 	complete(cmd, "strategy", slices.Sorted(maps.Keys(kinds)))
-	complete(cmd, "stage", namesOf(rollout.FirstStages))
+	complete(cmd, "stage", namesOf(plan.FirstStages))
 	complete(cmd, "order", orders)
 	complete(cmd, "on-blocked", blockeds)
 }

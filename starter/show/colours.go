@@ -3,7 +3,7 @@ package show
 import (
 	"drydock/api"
 	"drydock/client"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/starter/terminal"
 )
 
@@ -41,14 +41,14 @@ func planStyle(phase api.PlanPhase) terminal.Style {
 
 // stateStyle is the same for the states of a plan's nodes, in words.
 func stateStyle(state string) terminal.Style {
-	switch rollout.State(state) {
-	case rollout.Done:
+	switch plan.State(state) {
+	case plan.Done:
 		return terminal.Good
-	case rollout.Held, rollout.Failed:
+	case plan.Held, plan.Failed:
 		return terminal.Bad
-	case rollout.Running:
+	case plan.Running:
 		return terminal.Active
-	case rollout.Skipped, rollout.Gone:
+	case plan.Skipped, plan.Gone:
 		return terminal.Faint
 	default:
 		return terminal.Plain

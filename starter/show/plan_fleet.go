@@ -8,21 +8,21 @@ import (
 
 	"drydock/api"
 	"drydock/rules/period"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/starter/terminal"
 )
 
 // cell is how a state is drawn: a sign that is told from the others without colours too.
 type cell struct {
-	state rollout.State
+	state plan.State
 	sign  byte
 }
 
 // cells are the states in the order in which the worst comes first, which stands for several nodes where there is no room
 // for each.
 var cells = []cell{
-	{rollout.Failed, 'x'}, {rollout.Held, '!'}, {rollout.Running, '>'}, {rollout.Waiting, '.'},
-	{rollout.Skipped, '-'}, {rollout.Done, '#'}, {rollout.Gone, '_'},
+	{plan.Failed, 'x'}, {plan.Held, '!'}, {plan.Running, '>'}, {plan.Waiting, '.'},
+	{plan.Skipped, '-'}, {plan.Done, '#'}, {plan.Gone, '_'},
 }
 
 // rankOf is the place of a letter of PlanStatus.Cells among the cells.
@@ -119,17 +119,17 @@ func drawRow(page *terminal.Page, ranks []int) string {
 }
 
 // legend counts the nodes by their states, with the signs of these.
-func legend(page *terminal.Page, c *rollout.Counts) string {
+func legend(page *terminal.Page, c *plan.Counts) string {
 	if c == nil {
 		return ""
 	}
-	n := map[rollout.State]int{
-		rollout.Done: c.Done, rollout.Running: c.Running, rollout.Held: c.Held, rollout.Failed: c.Failed,
-		rollout.Waiting: c.Waiting, rollout.Skipped: c.Skipped, rollout.Gone: c.Gone,
+	n := map[plan.State]int{
+		plan.Done: c.Done, plan.Running: c.Running, plan.Held: c.Held, plan.Failed: c.Failed,
+		plan.Waiting: c.Waiting, plan.Skipped: c.Skipped, plan.Gone: c.Gone,
 	}
 	var plain int
 	var parts []string
-	for _, state := range []rollout.State{rollout.Done, rollout.Running, rollout.Held, rollout.Failed, rollout.Waiting, rollout.Skipped, rollout.Gone} {
+	for _, state := range []plan.State{plan.Done, plan.Running, plan.Held, plan.Failed, plan.Waiting, plan.Skipped, plan.Gone} {
 		text := fmt.Sprintf("%c %d %s", cells[rankOf[api.CellOf(state)]].sign, n[state], state.Word())
 		if n[state] == 0 || page.Width > 0 && plain+len(text) > page.Width {
 			continue

@@ -14,7 +14,7 @@ import (
 
 	"drydock/api"
 	"drydock/rules/drainplan"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 )
 
 // NodeMaintenance is a plan in the shape of KEP-4212's object of that name.
@@ -90,7 +90,7 @@ func KEP(p Plan) NodeMaintenance {
 		for _, podType := range s.DrainPlan.Include {
 			types = append(types, string(podType))
 		}
-		annotations[rollout.IncludeAnnotation] = strings.Join(types, ",")
+		annotations[plan.IncludeAnnotation] = strings.Join(types, ",")
 	}
 	if len(annotations) > 0 {
 		m.Metadata.Annotations = annotations

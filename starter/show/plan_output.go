@@ -5,7 +5,7 @@ import (
 
 	"drydock/api"
 	"drydock/client"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 )
 
 // PlanSummary is a plan for programs, as far as it is known. What a maintenance has too has the same name here.
@@ -23,8 +23,8 @@ type PlanSummary struct {
 	Reason  string `json:"reason,omitempty"`
 	Ticket  string `json:"ticket,omitempty"`
 	// Counts are the nodes by their states; absent where no worker has said so.
-	Counts     *rollout.Counts `json:"counts,omitempty"`
-	WorkflowID string          `json:"workflowId"`
+	Counts     *plan.Counts `json:"counts,omitempty"`
+	WorkflowID string       `json:"workflowId"`
 	// RunID is the first run of its chain, where a worker has said so, and else the present one.
 	RunID     string     `json:"runId"`
 	CreatedAt time.Time  `json:"createdAt"`
@@ -76,8 +76,8 @@ func (p Plans) Names() []string {
 type Plan struct {
 	PlanSummary
 	// Specification is the plan's input with all defaults; MoreNames counts the names of nodes that it leaves out.
-	Specification *rollout.Plan `json:"specification,omitempty"`
-	MoreNames     int           `json:"moreNames,omitempty"`
+	Specification *plan.Plan `json:"specification,omitempty"`
+	MoreNames     int        `json:"moreNames,omitempty"`
 	// Starter is who started it, as far as it is known.
 	Starter  *api.Sender `json:"starter,omitempty"`
 	Warnings []string    `json:"warnings,omitempty"`

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"drydock/rules/period"
+	"drydock/rules/plan"
 	"drydock/rules/preflight"
-	"drydock/rules/rollout"
 	"drydock/starter/terminal"
 )
 
@@ -15,7 +15,7 @@ import (
 type PlanPreview struct {
 	Name string `json:"name"`
 	// Specification is the plan's input with all defaults.
-	Specification rollout.Plan `json:"specification"`
+	Specification plan.Plan `json:"specification"`
 	// Total counts the nodes that match now.
 	Total int `json:"total"`
 	// Waves are the nodes that go together, in the order in which they go: the canary first.
@@ -91,7 +91,7 @@ func renderWaves(w io.Writer, p PlanPreview, wide bool) {
 }
 
 // waveName is the number of a wave, which says where it is of the canary.
-func waveName(s rollout.Strategy, waves []PlanWave, i int) string {
+func waveName(s plan.Strategy, waves []PlanWave, i int) string {
 	name := fmt.Sprint(i + 1)
 	if s.Canary == nil {
 		return name

@@ -9,7 +9,7 @@ import (
 	"drydock/api"
 	"drydock/client"
 	"drydock/rules/period"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/starter/terminal"
 )
 
@@ -17,8 +17,8 @@ import (
 type PlanSchedule struct {
 	Name string `json:"name"`
 	// Recurrence says when it runs; it has no fields where somebody else made a schedule of another form.
-	Recurrence rollout.Recurrence `json:"recurrence"`
-	Paused     bool               `json:"paused"`
+	Recurrence plan.Recurrence `json:"recurrence"`
+	Paused     bool            `json:"paused"`
 	// Note says who paused or resumed it last, and why.
 	Note string `json:"note,omitempty"`
 	// Next are the next times, at most ten; none while it is paused.
@@ -29,9 +29,9 @@ type PlanSchedule struct {
 	Overlapped int `json:"overlapped"`
 	Missed     int `json:"missed"`
 	// Plan is the input of each run's plan; absent where it cannot be read.
-	Plan       *rollout.Plan `json:"plan,omitempty"`
-	ScheduleID string        `json:"scheduleId"`
-	CreatedAt  time.Time     `json:"createdAt"`
+	Plan       *plan.Plan `json:"plan,omitempty"`
+	ScheduleID string     `json:"scheduleId"`
+	CreatedAt  time.Time  `json:"createdAt"`
 }
 
 // PlanScheduleRun is one run of a recurring plan.
@@ -121,7 +121,7 @@ func PlanScheduleStatus(w io.Writer, s PlanSchedule, now time.Time) {
 }
 
 // RecurrenceText says in words when a recurring plan runs.
-func RecurrenceText(r rollout.Recurrence) string {
+func RecurrenceText(r plan.Recurrence) string {
 	switch {
 	case r.Cron != "" && r.Timezone != "":
 		return r.Cron + " in " + r.Timezone

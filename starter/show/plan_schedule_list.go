@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"drydock/client"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/starter/terminal"
 )
 
@@ -13,8 +13,8 @@ import (
 type PlanScheduleSummary struct {
 	Name string `json:"name"`
 	// Recurrence says when it runs; it has no fields where somebody else made a schedule of another form.
-	Recurrence rollout.Recurrence `json:"recurrence"`
-	Paused     bool               `json:"paused"`
+	Recurrence plan.Recurrence `json:"recurrence"`
+	Paused     bool            `json:"paused"`
 	// Note says who paused or resumed it last, and why.
 	Note string `json:"note,omitempty"`
 	// NextAt is when it runs next; absent while it is paused, and where it never does.

@@ -7,8 +7,8 @@ import (
 
 	"drydock/api"
 	"drydock/rules/drainplan"
+	"drydock/rules/plan"
 	"drydock/rules/preflight"
-	"drydock/rules/rollout"
 	"drydock/rules/spec"
 	"drydock/starter/startertest"
 	"drydock/starter/terminal"
@@ -21,19 +21,19 @@ func stagedView() Plan {
 	}
 	v := planView(func(s *api.PlanStatus) {
 		s.WaitingFor, s.Until = "tier 2 of 3 (Default pods up to priority 2000, app=postgres): 1 of 2 nodes are drained up to it", nil
-		s.Plan.Strategy = rollout.Strategy{Type: rollout.AllAtOnce}
-		s.Plan.Requestor, s.Plan.Exclude, s.Plan.Stage, s.Plan.DrainPlan = spec.PlansRequestor, []string{"six"}, rollout.Idle, &spec.Plan{Static: spec.SkipStatic}
-		s.Counts, s.Warnings = rollout.Counts{Total: 3, Running: 2, Failed: 1}, nil
+		s.Plan.Strategy = plan.Strategy{Type: plan.AllAtOnce}
+		s.Plan.Requestor, s.Plan.Exclude, s.Plan.Stage, s.Plan.DrainPlan = spec.PlansRequestor, []string{"six"}, plan.Idle, &spec.Plan{Static: spec.SkipStatic}
+		s.Counts, s.Warnings = plan.Counts{Total: 3, Running: 2, Failed: 1}, nil
 		s.Nodes = []api.PlanNode{
 			{Node: "five", State: "running", Since: startertest.Before(9 * time.Minute), Note: "Evacuating", Drain: &api.NodeDrain{Phase: api.Draining, Targets: targets, Pending: 30, Evacuating: 7}},
 			{Node: "four", State: "failed", Since: startertest.Before(2 * time.Minute), Note: "it did not empty"},
 			{Node: "one", State: "running", Since: startertest.Before(9 * time.Minute), Note: "Waiting for node five.", Drain: &api.NodeDrain{Phase: api.Ready, Targets: targets, Drained: true}},
 		}
 		s.Stages = &api.PlanStages{
-			Stage: rollout.Drain, Tiers: append(targets, drainplan.Entry{PodType: drainplan.Static, PodPriority: 2147483647}), Tier: 1, Revision: 2, Answered: 2,
+			Stage: plan.Drain, Tiers: append(targets, drainplan.Entry{PodType: drainplan.Static, PodPriority: 2147483647}), Tier: 1, Revision: 2, Answered: 2,
 			Begun: []api.StageBegun{
-				{Stage: rollout.Idle, At: startertest.Before(3 * time.Hour)},
-				{Stage: rollout.Cordon, At: startertest.Before(2 * time.Hour), By: "jane@laptop"}, {Stage: rollout.Drain, At: startertest.Before(2 * time.Hour), By: "jane@laptop"},
+				{Stage: plan.Idle, At: startertest.Before(3 * time.Hour)},
+				{Stage: plan.Cordon, At: startertest.Before(2 * time.Hour), By: "jane@laptop"}, {Stage: plan.Drain, At: startertest.Before(2 * time.Hour), By: "jane@laptop"},
 			},
 			Drained: api.Drained{Since: startertest.Before(2 * time.Hour), Message: "1 of 2 nodes are drained"},
 			Nodes:   api.DrainCounts{Held: 2, Cordoned: 2, Drained: 1, Pending: 30, Evacuating: 7},
@@ -53,7 +53,7 @@ func TestPlansInStages(t *testing.T) {
 }
 
 func TestTheDryRunOfStages(t *testing.T) {
-	p := rollout.Plan{Strategy: rollout.Strategy{Type: rollout.AllAtOnce}, DrainPlan: &spec.Plan{Include: drainplan.Types(), Static: spec.SkipStatic}}
+	p := plan.Plan{Strategy: plan.Strategy{Type: plan.AllAtOnce}, DrainPlan: &spec.Plan{Include: drainplan.Types(), Static: spec.SkipStatic}}
 	pods := []preflight.Pod{{Pod: "default/web-1", Tier: 1, Action: preflight.Evict}, {Pod: "kube-system/net", Tier: 7, Action: preflight.Delete}, {Pod: "kube-system/api", Tier: 11, Action: preflight.Skip}}
 	startertest.GoldenInWidths(t, "plan_dry_run_stages", func(w io.Writer) {
 		PlanDryRun(w, PlanPreview{

@@ -9,7 +9,7 @@ import (
 	"drydock/api"
 	"drydock/rules/number"
 	"drydock/rules/period"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/rules/who"
 	"drydock/starter/terminal"
 )
@@ -83,7 +83,7 @@ func waitText(p PlanSummary, now time.Time) string {
 }
 
 // CountsText says how many nodes are done, and what the others are.
-func CountsText(c rollout.Counts) string {
+func CountsText(c plan.Counts) string {
 	text := fmt.Sprintf("%d of %d done", c.Done, c.Total)
 	for _, part := range []struct {
 		n     int
@@ -97,8 +97,8 @@ func CountsText(c rollout.Counts) string {
 }
 
 // StrategyText is the order and the pace of a plan in words.
-func StrategyText(s rollout.Strategy) string {
-	if s.Type == rollout.AllAtOnce {
+func StrategyText(s plan.Strategy) string {
+	if s.Type == plan.AllAtOnce {
 		return "all at once, stage by stage and tier by tier"
 	}
 	parts := []string{s.MaxParallel.String() + " at a time by " + s.Order}
@@ -116,9 +116,9 @@ func StrategyText(s rollout.Strategy) string {
 		parts = append(parts, period.Age(s.PauseBetween.Std())+" between nodes")
 	}
 	parts = append(parts, "pauses after more than "+s.MaxFailures.String()+" failed")
-	if s.OnBlocked != rollout.WaitBlocked {
+	if s.OnBlocked != plan.WaitBlocked {
 		text := fmt.Sprintf("blocked after %s: %s", period.Age(s.BlockedAfter.Std()), s.OnBlocked)
-		if s.OnBlocked == rollout.SkipBlocked {
+		if s.OnBlocked == plan.SkipBlocked {
 			text += fmt.Sprintf(", back after %s, %s", period.Age(s.ComeBackAfter.Std()), number.Form(s.Tries, "try", "tries"))
 		}
 		parts = append(parts, text)
@@ -158,7 +158,7 @@ func renderMoreNodes(w io.Writer, p Plan) {
 
 func noteText(n api.PlanNode, now time.Time) string {
 	text := terminal.Words(n.Note, now)
-	if n.State == rollout.Waiting.Word() && !n.NotBefore.IsZero() {
+	if n.State == plan.Waiting.Word() && !n.NotBefore.IsZero() {
 		back := "back at " + terminal.Clock(n.NotBefore, now)
 		if text == "" {
 			return back
@@ -228,8 +228,8 @@ func Telling(nodes []api.PlanNode) []api.PlanNode {
 	telling := []api.PlanNode{}
 	for _, n := range nodes {
 		switch n.State {
-		case rollout.Done.Word(), rollout.Gone.Word():
-		case rollout.Waiting.Word():
+		case plan.Done.Word(), plan.Gone.Word():
+		case plan.Waiting.Word():
 			if !n.NotBefore.IsZero() {
 				telling = append(telling, n)
 			}

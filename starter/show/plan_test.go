@@ -16,8 +16,8 @@ import (
 	"drydock/rules/drainplan"
 	"drydock/rules/notices"
 	"drydock/rules/period"
+	"drydock/rules/plan"
 	"drydock/rules/preflight"
-	"drydock/rules/rollout"
 	"drydock/rules/schedule"
 	"drydock/rules/spec"
 	"drydock/starter/startertest"
@@ -30,15 +30,15 @@ func planView(change ...func(*api.PlanStatus)) client.PlanView {
 		Name: "kernel-6.12", WorkflowID: "maintenance-plan/kernel-6.12", RunID: "run-1", Phase: api.PlanRunning,
 		Since: startertest.Before(2 * time.Hour), CreatedAt: startertest.Before(3 * time.Hour), Starter: &api.Sender{Identity: "jane@laptop"},
 		WaitingFor: "the canary's soak", Until: &until,
-		Plan: rollout.Plan{
-			Selection: rollout.Selection{Selector: "pool=gpu"}, Requestor: "plan-kernel-6.12", Reason: "kernel 6.12", Ticket: "OPS-7", Owner: "infra",
-			Strategy: rollout.Strategy{
-				MaxParallel: schedule.Percent(5), MaxFailures: schedule.Count(2), Order: rollout.ByZone, PauseBetween: spec.Duration(time.Minute),
-				Canary:    &rollout.Canary{Nodes: 3, Soak: spec.Duration(time.Hour), Approval: true},
-				OnBlocked: rollout.SkipBlocked, BlockedAfter: spec.Duration(30 * time.Minute), ComeBackAfter: spec.Duration(10 * time.Minute), Tries: 3,
+		Plan: plan.Plan{
+			Selection: plan.Selection{Selector: "pool=gpu"}, Requestor: "plan-kernel-6.12", Reason: "kernel 6.12", Ticket: "OPS-7", Owner: "infra",
+			Strategy: plan.Strategy{
+				MaxParallel: schedule.Percent(5), MaxFailures: schedule.Count(2), Order: plan.ByZone, PauseBetween: spec.Duration(time.Minute),
+				Canary:    &plan.Canary{Nodes: 3, Soak: spec.Duration(time.Hour), Approval: true},
+				OnBlocked: plan.SkipBlocked, BlockedAfter: spec.Duration(30 * time.Minute), ComeBackAfter: spec.Duration(10 * time.Minute), Tries: 3,
 			},
 		},
-		Counts:   rollout.Counts{Total: 500, Waiting: 493, Running: 2, Held: 1, Done: 3, Failed: 1},
+		Counts:   plan.Counts{Total: 500, Waiting: 493, Running: 2, Held: 1, Done: 3, Failed: 1},
 		Warnings: []string{"every control-plane node is among them (3)"},
 		Nodes: []api.PlanNode{
 			{Node: "worker-004", State: "held", Since: startertest.Before(9 * time.Minute), Zone: "eu-1a", Tries: 1, RunID: "r4", Note: "the disk\nis broken"},
@@ -64,7 +64,7 @@ const planID = "maintenance-plan/kernel-6.12"
 func endedPlan() client.PlanView {
 	v := planView(func(s *api.PlanStatus) {
 		s.Phase, s.Since, s.WaitingFor, s.Until, s.Failure = api.PlanIncomplete, startertest.Before(time.Minute), "", nil, "2 of 500 nodes failed"
-		s.Counts = rollout.Counts{Total: 500, Held: 1, Done: 498, Failed: 1}
+		s.Counts = plan.Counts{Total: 500, Held: 1, Done: 498, Failed: 1}
 	})
 	v.Execution, v.PlanRun.Ended = enumspb.WORKFLOW_EXECUTION_STATUS_FAILED, startertest.Before(time.Minute)
 	v.Failure = "498 of 500 nodes are done, 2 failed"
@@ -141,7 +141,7 @@ func preview() PlanPreview {
 func TestDryRunsOfPlans(t *testing.T) {
 	startertest.GoldenInWidths(t, "plan_dry_run", func(w io.Writer) { PlanDryRun(w, preview(), false) })
 	startertest.Golden(t, "plan_dry_run_unknown", func(w io.Writer) {
-		PlanDryRun(w, PlanPreview{Name: "bios", NotLookedAt: 0, Specification: rollout.Plan{Strategy: rollout.Strategy{MaxParallel: schedule.Count(1), MaxFailures: schedule.Count(0), Order: "name", OnBlocked: "wait"}}}, false)
+		PlanDryRun(w, PlanPreview{Name: "bios", NotLookedAt: 0, Specification: plan.Plan{Strategy: plan.Strategy{MaxParallel: schedule.Count(1), MaxFailures: schedule.Count(0), Order: "name", OnBlocked: "wait"}}}, false)
 	})
 }
 
@@ -200,7 +200,7 @@ func TestACellStandsForTheWorstOfItsNodes(t *testing.T) {
 
 func TestAPlansSchedule(t *testing.T) {
 	v := client.RecurringView{
-		Name: "patches", When: rollout.Recurrence{Cron: "0 22 * * 1", Timezone: "Europe/Berlin"}, Plan: &rollout.Plan{Reason: "patches"},
+		Name: "patches", When: plan.Recurrence{Cron: "0 22 * * 1", Timezone: "Europe/Berlin"}, Plan: &plan.Plan{Reason: "patches"},
 		Next:       []time.Time{startertest.Noon.Add(8 * time.Hour), startertest.Noon.Add(176 * time.Hour)},
 		Overlapped: 1, Missed: 2, Created: startertest.Before(999 * time.Hour),
 		Runs: []client.RecurringRun{
@@ -212,7 +212,7 @@ func TestAPlansSchedule(t *testing.T) {
 		},
 	}
 	all := PlanSchedules{PlanScheduleSummaryOf(v, "maintenance-plan/patches"), PlanScheduleSummaryOf(client.RecurringView{
-		Name: "reboots", When: rollout.Recurrence{Every: spec.Duration(7 * 24 * time.Hour)}, Paused: true, Note: "paused by amy: holidays",
+		Name: "reboots", When: plan.Recurrence{Every: spec.Duration(7 * 24 * time.Hour)}, Paused: true, Note: "paused by amy: holidays",
 		Next: v.Next,
 	}, "maintenance-plan/reboots")}
 	startertest.Golden(t, "plan_schedule_list", func(w io.Writer) { PlanScheduleList(w, all, startertest.Noon) })
@@ -221,7 +221,7 @@ func TestAPlansSchedule(t *testing.T) {
 	}
 	s := PlanScheduleOf(v, "maintenance-plan/patches")
 	startertest.GoldenInWidths(t, "plan_schedule", func(w io.Writer) { PlanScheduleStatus(w, s, startertest.Noon) })
-	v.Paused, v.Note, v.Runs, v.When = true, "paused by amy: holidays", nil, rollout.Recurrence{Every: spec.Duration(36 * time.Hour)}
+	v.Paused, v.Note, v.Runs, v.When = true, "paused by amy: holidays", nil, plan.Recurrence{Every: spec.Duration(36 * time.Hour)}
 	if s = PlanScheduleOf(v, "x"); len(s.Next) != 0 || s.Runs == nil {
 		t.Errorf("%+v", s)
 	}

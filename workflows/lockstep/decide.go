@@ -21,13 +21,13 @@ type situation struct {
 	nodes    []drainplan.Shared
 	messages drainplan.Messages
 	// party and node are the places of plans and nodes. They are only looked up in.
-	party map[*plan]int
+	party map[*planEntry]int
 	node  map[*node]int
 }
 
 // survey is how it stands, with nothing decided and without messages.
-func (v *inventory) survey() (s situation, draining []*plan) {
-	s = situation{party: map[*plan]int{}, node: make(map[*node]int, len(v.nodes)), nodes: make([]drainplan.Shared, 0, len(v.nodes))}
+func (v *inventory) survey() (s situation, draining []*planEntry) {
+	s = situation{party: map[*planEntry]int{}, node: make(map[*node]int, len(v.nodes)), nodes: make([]drainplan.Shared, 0, len(v.nodes))}
 	for _, p := range v.plans {
 		if p.Stage != api.StageDrain {
 			continue
@@ -113,8 +113,8 @@ func (v *inventory) resolve(now time.Time) {
 }
 
 // forward notes, of plans that begin to drain, where others have gone further than they are.
-func (v *inventory) forward(draining []*plan, s situation) {
-	if !slices.ContainsFunc(draining, func(p *plan) bool { return !p.Begun }) {
+func (v *inventory) forward(draining []*planEntry, s situation) {
+	if !slices.ContainsFunc(draining, func(p *planEntry) bool { return !p.Begun }) {
 		return
 	}
 	s.messages = drainplan.NewMessages(s.parties, s.nodes)
@@ -206,7 +206,7 @@ func kindOf(message string) string {
 }
 
 // progressOf is how a node, of a place in a plan, stands for the plan.
-func (v *inventory) progressOf(p *plan, i int) api.SharedProgress {
+func (v *inventory) progressOf(p *planEntry, i int) api.SharedProgress {
 	one := api.SharedProgress{Node: p.Nodes[i]}
 	gone, left := p.Left[one.Node]
 	n := p.member(i)
@@ -233,7 +233,7 @@ func (n *node) shared() api.SharedProgress {
 }
 
 // messageOf says how a node stands for a plan.
-func (v *inventory) messageOf(p *plan, n *node) string {
+func (v *inventory) messageOf(p *planEntry, n *node) string {
 	place, drains := v.now.party[p]
 	i, known := v.now.node[n]
 	switch {

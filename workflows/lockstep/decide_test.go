@@ -13,7 +13,7 @@ import (
 	activity "drydock/activities/lockstep"
 	"drydock/api"
 	"drydock/rules/drainplan"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/workflows/controller"
 	"drydock/workflows/controller/controllertest"
 )
@@ -380,12 +380,12 @@ func TestThousandsOfNodesAreTakenOver(t *testing.T) {
 			t.Fatalf("%+v, at %v", n.nodeState, n.at)
 		}
 	}
-	t.Logf("the longest turn of %d nodes took %s", rollout.MaxNodes, longest)
+	t.Logf("the longest turn of %d nodes took %s", plan.MaxNodes, longest)
 }
 
 func TestIntentsOfOneMomentAreBoundedTogether(t *testing.T) {
 	l := given()
-	names := slices.Sorted(slices.Values(randomNames(rollout.MaxNodes)))
+	names := slices.Sorted(slices.Values(randomNames(plan.MaxNodes)))
 	l.settle(intentOf("a", api.StageDrain, names...), now)
 	l.settle(intentOf("b", api.StageDrain, "one-more"), now)
 	if len(l.Inventory.plans) != 1 || len(l.Refusals) != 1 || !strings.Contains(l.Refusals[0].Progress.Refused, "all plans have 15001: at most 15000 are taken") {

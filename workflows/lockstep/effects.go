@@ -150,7 +150,7 @@ func act(key controller.Key, nodes []*node) controller.Effect {
 }
 
 // input is that of the maintenances of a plan, but for the node.
-func (p *plan) input() json.RawMessage {
+func (p *planEntry) input() json.RawMessage {
 	fields := map[string]json.RawMessage{}
 	fields["reason"], _ = json.Marshal("maintenance plan " + p.Name)
 	_ = json.Unmarshal(p.Maintenance, &fields) // it is an object, or nothing

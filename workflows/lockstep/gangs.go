@@ -11,7 +11,7 @@ type gangs struct {
 	// sizes are those of the gangs of which no node has its slot yet.
 	sizes map[string]int
 	// begun are the gangs of the nodes that have their slots, by the plans that want these.
-	begun map[*plan][]string
+	begun map[*planEntry][]string
 }
 
 // gangs are the gangs as they are now.
@@ -20,7 +20,7 @@ func (v *inventory) gangs() gangs {
 		group *group
 		gang  string
 	}
-	all, known := gangs{sizes: map[string]int{}, begun: map[*plan][]string{}}, map[ask]bool{}
+	all, known := gangs{sizes: map[string]int{}, begun: map[*planEntry][]string{}}, map[ask]bool{}
 	var over []string
 	for _, n := range v.nodes {
 		granted := n.isGranted()

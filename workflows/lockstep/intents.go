@@ -13,7 +13,7 @@ import (
 	"drydock/rules/bounds"
 	"drydock/rules/drainplan"
 	"drydock/rules/number"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/workflows/call"
 	"drydock/workflows/controller"
 )
@@ -223,7 +223,7 @@ func (v *inventory) check(in api.PlanIntent, tiers drainplan.Plan) error {
 	before := v.planOf(in.RunID)
 	if before != nil {
 		switch {
-		case slices.Index(rollout.Stages, in.Stage) < slices.Index(rollout.Stages, before.Stage):
+		case slices.Index(plan.Stages, in.Stage) < slices.Index(plan.Stages, before.Stage):
 			return fmt.Errorf("stage: the plan is at %s already, and does not go back to %s", before.Stage, in.Stage)
 		case !slices.Equal(tiers.Entries(), before.tiers.Entries()):
 			return fmt.Errorf("tiers: the drain plan of a plan that has begun does not change")
@@ -236,7 +236,7 @@ func (v *inventory) check(in api.PlanIntent, tiers drainplan.Plan) error {
 }
 
 // checkRoom keeps all plans together within what can be handed to the next run.
-func (v *inventory) checkRoom(in api.PlanIntent, before *plan) error {
+func (v *inventory) checkRoom(in api.PlanIntent, before *planEntry) error {
 	inputs, nodes := len(in.Maintenance), len(v.byName)
 	for _, p := range v.plans {
 		if p != before {
@@ -253,8 +253,8 @@ func (v *inventory) checkRoom(in api.PlanIntent, before *plan) error {
 		return fmt.Errorf("%d plans are under way: complete one first", len(v.plans))
 	case inputs > maxInputs:
 		return fmt.Errorf("maintenance: those of all plans have %d bytes: at most %d are taken", inputs, maxInputs)
-	case nodes > rollout.MaxNodes:
-		return fmt.Errorf("nodes: all plans have %d: at most %d are taken: complete a plan first", nodes, rollout.MaxNodes)
+	case nodes > plan.MaxNodes:
+		return fmt.Errorf("nodes: all plans have %d: at most %d are taken: complete a plan first", nodes, plan.MaxNodes)
 	}
 	return nil
 }
@@ -273,7 +273,7 @@ func (v *inventory) checkShared(in api.PlanIntent) error {
 		if i < 0 {
 			continue
 		}
-		if why := rollout.Unshareable(in.Name, in.Maintenance, p.Name, p.Maintenance); why != "" {
+		if why := plan.Unshareable(in.Name, in.Maintenance, p.Name, p.Maintenance); why != "" {
 			return fmt.Errorf("node %s is shared with plan %s, and they differ in what is done to it: %s", p.Nodes[i], p.Name, why)
 		}
 	}
@@ -315,10 +315,10 @@ func (v *inventory) checkTargets(in api.PlanIntent, tiers drainplan.Plan) error 
 
 // accept has an intent count that was checked, in place of an earlier one of the plan, and of an earlier plan of its name.
 func (v *inventory) accept(in api.PlanIntent, tiers drainplan.Plan) {
-	v.plans = slices.DeleteFunc(v.plans, func(p *plan) bool { return p.Name == in.Name && p.RunID != in.RunID })
+	v.plans = slices.DeleteFunc(v.plans, func(p *planEntry) bool { return p.Name == in.Name && p.RunID != in.RunID })
 	p := v.planOf(in.RunID)
 	if p == nil {
-		p = &plan{planState: planState{Fresh: true}}
+		p = &planEntry{planState: planState{Fresh: true}}
 		v.plans = append(v.plans, p)
 	}
 	came := slices.ContainsFunc(in.Nodes, func(name string) bool { _, had := slices.BinarySearch(p.Nodes, name); return !had })
@@ -334,10 +334,10 @@ func (v *inventory) accept(in api.PlanIntent, tiers drainplan.Plan) {
 	if in.Stage == api.StageComplete && len(in.Nodes) == 0 {
 		in.Nodes, left = p.Nodes, p.Left
 	}
-	p.PlanIntent, p.tiers, p.Left, p.settings = in, tiers, left, rollout.Settings(in.Maintenance)
+	p.PlanIntent, p.tiers, p.Left, p.settings = in, tiers, left, plan.Settings(in.Maintenance)
 	v.ungrouped = true
 	v.restart(p)
-	slices.SortStableFunc(v.plans, func(a, b *plan) int {
+	slices.SortStableFunc(v.plans, func(a, b *planEntry) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.Name, b.Name))
 	})
 }
@@ -348,7 +348,7 @@ func (v *inventory) drop(run string) bool {
 	if p == nil {
 		return false
 	}
-	v.plans = slices.DeleteFunc(v.plans, func(other *plan) bool { return other == p })
+	v.plans = slices.DeleteFunc(v.plans, func(other *planEntry) bool { return other == p })
 	v.completed = append(v.completed, completed{RunID: run, Revision: p.Revision})
 	v.completed = v.completed[max(len(v.completed)-maxCompleted, 0):]
 	v.changed, v.ungrouped = true, true

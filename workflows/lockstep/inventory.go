@@ -24,7 +24,7 @@ const (
 // inventory is the plans and nodes that are known, with the maintenances of the nodes.
 type inventory struct {
 	// plans come in the order of their age.
-	plans []*plan
+	plans []*planEntry
 	// nodes come in the order of their names once they are grouped; byName is only looked up in.
 	nodes  []*node
 	byName map[string]*node
@@ -50,8 +50,8 @@ type completed struct {
 	Revision int    `json:"revision"`
 }
 
-// plan is an intent that counts.
-type plan struct {
+// planEntry is an intent that counts.
+type planEntry struct {
 	planState
 	outbox
 	tiers drainplan.Plan
@@ -149,17 +149,17 @@ type nodeState struct {
 
 // group is plans that want the same nodes, oldest first: thousands of nodes may have the same plans.
 type group struct {
-	plans       []*plan
+	plans       []*planEntry
 	names, runs []string
 	// next are the groups with one more plan. They are only looked up in.
-	next map[*plan]*group
+	next map[*planEntry]*group
 }
 
 // with is the group with one more plan.
-func (g *group) with(p *plan) *group {
+func (g *group) with(p *planEntry) *group {
 	if g.next[p] == nil {
 		if g.next == nil {
-			g.next = map[*plan]*group{}
+			g.next = map[*planEntry]*group{}
 		}
 		g.next[p] = &group{
 			plans: append(slices.Clip(g.plans), p), names: append(slices.Clip(g.names), p.Name), runs: append(slices.Clip(g.runs), p.RunID),
@@ -187,8 +187,8 @@ func (n *node) isGranted() bool {
 	return n.Stand >= held && n.progress.Phase != "" && n.progress.Phase != api.AwaitingApproval && n.progress.Phase != api.Pending
 }
 
-func (v *inventory) planOf(run string) *plan {
-	i := slices.IndexFunc(v.plans, func(p *plan) bool { return p.RunID == run })
+func (v *inventory) planOf(run string) *planEntry {
+	i := slices.IndexFunc(v.plans, func(p *planEntry) bool { return p.RunID == run })
 	if i < 0 {
 		return nil
 	}
@@ -235,7 +235,7 @@ func (v *inventory) decides(n *node) bool {
 // the node was not given back yet.
 func (n *node) follow() {
 	plans := n.group.plans
-	goesOn := slices.ContainsFunc(plans, func(p *plan) bool { return slices.Contains(n.of, p.RunID) })
+	goesOn := slices.ContainsFunc(plans, func(p *planEntry) bool { return slices.Contains(n.of, p.RunID) })
 	if len(plans) == 0 || goesOn && slices.Equal(n.of, n.group.runs) {
 		return
 	}
@@ -250,9 +250,9 @@ func (n *node) differs() bool {
 }
 
 // isActive reports whether a plan holds its nodes.
-func (p *plan) isActive() bool { return p.Stage == api.StageCordon || p.Stage == api.StageDrain }
+func (p *planEntry) isActive() bool { return p.Stage == api.StageCordon || p.Stage == api.StageDrain }
 
-func (p *plan) hasLeft(name string) bool {
+func (p *planEntry) hasLeft(name string) bool {
 	if len(p.Left) == 0 {
 		return false
 	}
@@ -312,10 +312,10 @@ func (v *inventory) regroup() {
 }
 
 // gangName is the same whoever asks again.
-func (p *plan) gangName() string { return p.Name + "/" + p.RunID }
+func (p *planEntry) gangName() string { return p.Name + "/" + p.RunID }
 
 // holds reports whether a node, of a place in the plan, is held on behalf of the plan.
-func (p *plan) holds(i int) bool {
+func (p *planEntry) holds(i int) bool {
 	if p.hasLeft(p.Nodes[i]) {
 		return false
 	}
@@ -324,7 +324,7 @@ func (p *plan) holds(i int) bool {
 }
 
 // member is the node of a place in the plan, nil where there is none.
-func (p *plan) member(i int) *node {
+func (p *planEntry) member(i int) *node {
 	if n := p.members[i]; n != nil && !n.gone {
 		return n
 	}
@@ -332,7 +332,7 @@ func (p *plan) member(i int) *node {
 }
 
 // isComplete reports whether nothing is held on behalf of a plan at its last stage.
-func (p *plan) isComplete() bool {
+func (p *planEntry) isComplete() bool {
 	if p.Stage != api.StageComplete {
 		return false
 	}

@@ -55,7 +55,7 @@ type outbox struct {
 type sum struct{ exact, kind uint64 }
 
 // restart has a plan be sent everything.
-func (v *inventory) restart(p *plan) {
+func (v *inventory) restart(p *planEntry) {
 	p.All, p.compared = true, false
 	v.changed = true
 }
@@ -92,7 +92,7 @@ func (v *inventory) compare(t controller.Turn) (more bool) {
 }
 
 // differences are the nodes of a plan of which something is to be sent, and those of which the words alone have changed.
-func (p *plan) differences(now []sum) (changed, words []int) {
+func (p *planEntry) differences(now []sum) (changed, words []int) {
 	if p.sent == nil {
 		p.sent = make([]sum, len(now))
 	}
@@ -118,7 +118,7 @@ func (v *inventory) sumNodes() {
 }
 
 // sums stand for what there is to say of a plan's nodes.
-func (v *inventory) sums(p *plan) []sum {
+func (v *inventory) sums(p *planEntry) []sum {
 	all := make([]sum, len(p.Nodes))
 	last, hashed := "", hashOf("")
 	for i := range p.Nodes {
@@ -152,7 +152,7 @@ func (v *inventory) assumeSent() {
 }
 
 // refresh has words sent anew now and then.
-func (p *plan) refresh(d *controller.Decision, now time.Time) {
+func (p *planEntry) refresh(d *controller.Decision, now time.Time) {
 	if len(p.words) == 0 {
 		return
 	}
@@ -164,7 +164,7 @@ func (p *plan) refresh(d *controller.Decision, now time.Time) {
 }
 
 // headerOf is what there is to say of a plan beside its nodes.
-func headerOf(p *plan) api.PlanProgress {
+func headerOf(p *planEntry) api.PlanProgress {
 	return api.PlanProgress{RunID: p.RunID, Revision: p.Revision, Tier: p.Tier, Complete: p.isComplete(), Forwarded: p.Forwarded}
 }
 
@@ -192,7 +192,7 @@ func (l *lockstep) reports(t controller.Turn, d *controller.Decision) {
 }
 
 // part is as much for a plan as goes into one signal.
-func (v *inventory) part(p *plan, progress api.PlanProgress) api.PlanProgress {
+func (v *inventory) part(p *planEntry, progress api.PlanProgress) api.PlanProgress {
 	n := 0
 	for size := 0; n < len(p.pending) && n < maxSent && size < maxSentText; n++ {
 		one := v.progressOf(p, p.pending[n])
@@ -230,7 +230,7 @@ func (l *lockstep) reported(o controller.Outcome, now time.Time) {
 }
 
 // take notes what a plan was sent.
-func (p *plan) take(progress api.PlanProgress) {
+func (p *planEntry) take(progress api.PlanProgress) {
 	for _, one := range progress.Nodes {
 		i, _ := slices.BinarySearch(p.Nodes, one.Node)
 		p.sent[i] = hashOf(one.Message).of(sumOf(one))

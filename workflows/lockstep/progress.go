@@ -11,7 +11,7 @@ import (
 	"drydock/api"
 	"drydock/rules/bounds"
 	"drydock/rules/drainplan"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 )
 
 // maxLeap is how far a revision that a maintenance tells may be ahead of the one it was sent: the next one is still one that the
@@ -52,7 +52,7 @@ func (m nodeProgress) Apply(l *lockstep, now time.Time) string {
 
 func (l *lockstep) isUnknown(said api.NodeProgress) bool {
 	v := &l.Inventory
-	return l.Known && v.byName[said.Node] == nil && !said.Ended && len(v.nodes) < rollout.MaxNodes
+	return l.Known && v.byName[said.Node] == nil && !said.Ended && len(v.nodes) < plan.MaxNodes
 }
 
 // report takes what a maintenance says of itself.
@@ -83,7 +83,7 @@ func (v *inventory) report(said api.NodeProgress, now time.Time) {
 	said.Targets, said.Plans, said.Gang = nil, nil, nil // they are those of n.target, or out of date
 	n.progress = said
 	if n.Drained && !before {
-		v.ready = v.ready || slices.ContainsFunc(n.group.plans, func(p *plan) bool { return p.Stage == api.StageDrain && p.isDrained() })
+		v.ready = v.ready || slices.ContainsFunc(n.group.plans, func(p *planEntry) bool { return p.Stage == api.StageDrain && p.isDrained() })
 	}
 }
 
@@ -147,7 +147,7 @@ func (v *inventory) ended(all []activity.Gone) {
 }
 
 // isDrained reports whether all nodes are that are held on behalf of a plan.
-func (p *plan) isDrained() bool {
+func (p *planEntry) isDrained() bool {
 	for i := range p.Nodes {
 		if n := p.member(i); (n == nil || !n.Drained) && p.holds(i) {
 			return false

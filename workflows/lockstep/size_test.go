@@ -13,7 +13,7 @@ import (
 
 	"drydock/api"
 	"drydock/rules/drainplan"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/rules/spec"
 	"drydock/workflows/controller"
 	"drydock/workflows/handover"
@@ -42,10 +42,10 @@ const maxPayload = 2 << 20
 // TestTheLargestIntentFits: it is a signal, which is read in one go.
 func TestTheLargestIntentFits(t *testing.T) {
 	in := api.PlanIntent{
-		Name: "p", RunID: runOf("p"), CreatedAt: time.Now(), Revision: 1, Stage: api.StageDrain, Tiers: tiersOf(1), Nodes: randomNames(rollout.MaxNodes),
+		Name: "p", RunID: runOf("p"), CreatedAt: time.Now(), Revision: 1, Stage: api.StageDrain, Tiers: tiersOf(1), Nodes: randomNames(plan.MaxNodes),
 		Maintenance: json.RawMessage(`{"reason":"` + strings.Repeat("x", spec.MaxInput-20) + `"}`),
 	}
-	for i := range int32(rollout.MaxTiers - 1) {
+	for i := range int32(plan.MaxTiers - 1) {
 		in.Tiers = append(in.Tiers, drainplan.Entry{PodType: drainplan.Default, PodPriority: i + 2, PodSelector: strings.Repeat("a", 60)})
 	}
 	text, err := json.Marshal(in)
@@ -58,7 +58,7 @@ func TestTheLargestIntentFits(t *testing.T) {
 		t.Fatal(err)
 	}
 	tiers, err := read.Validate(time.Now())
-	if err != nil || tiers.Len() != rollout.MaxTiers {
+	if err != nil || tiers.Len() != plan.MaxTiers {
 		t.Fatal(err)
 	}
 	t.Logf("%d bytes, read in %s", len(text), time.Since(began))
@@ -69,7 +69,7 @@ func largest(t testing.TB) *lockstep {
 	t.Helper()
 	l := &lockstep{Known: true}
 	v := &l.Inventory
-	all := slices.Sorted(slices.Values(randomNames(rollout.MaxNodes)))
+	all := slices.Sorted(slices.Values(randomNames(plan.MaxNodes)))
 	for i := range 50 {
 		in := api.PlanIntent{
 			Name: fmt.Sprintf("plan-%d", i), RunID: runOf(fmt.Sprint(i)), CreatedAt: now.Add(time.Duration(i) * time.Second), Revision: 3,
@@ -183,7 +183,7 @@ func TestWhatIsHandedOverFits(t *testing.T) {
 	again := restored(t, data)
 	t.Logf("the longest turn took %s; %d bytes, packed in %s, restored in %s", longest, len(data), took, time.Since(began))
 	v, w := &l.Inventory, &again.Inventory
-	if len(w.nodes) != rollout.MaxNodes || len(w.plans) != 50 || len(w.plans[7].pending) != rollout.MaxNodes {
+	if len(w.nodes) != plan.MaxNodes || len(w.plans) != 50 || len(w.plans[7].pending) != plan.MaxNodes {
 		t.Fatalf("%d nodes, %d plans", len(w.nodes), len(w.plans))
 	}
 	for i, n := range v.nodes {

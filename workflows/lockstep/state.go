@@ -8,7 +8,7 @@ import (
 
 	"drydock/api"
 	"drydock/rules/drainplan"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/rules/schedule"
 )
 
@@ -104,7 +104,7 @@ func (v *inventory) MarshalJSON() ([]byte, error) {
 	var waiting []string
 	for _, in := range v.waiting { // plans repeat those that are too many
 		names := v.names(append(slices.Clone(waiting), in.Nodes...)...)
-		if inputs += len(in.Maintenance); inputs <= maxInputs && len(names) <= rollout.MaxNodes {
+		if inputs += len(in.Maintenance); inputs <= maxInputs && len(names) <= plan.MaxNodes {
 			p.Names, waiting = names, append(waiting, in.Nodes...)
 			p.Waiting = append(p.Waiting, packedPlan{planState: planState{PlanIntent: in}})
 		}
@@ -250,7 +250,7 @@ func (v *inventory) UnmarshalJSON(data []byte) error {
 		if err != nil {
 			return fmt.Errorf("plan %s: %w", one.Name, err)
 		}
-		p := &plan{planState: one.planState, tiers: tiers, settings: rollout.Settings(one.Maintenance)}
+		p := &planEntry{planState: one.planState, tiers: tiers, settings: plan.Settings(one.Maintenance)}
 		for i := range p.Nodes {
 			if isSet(one.Pending, i) {
 				p.pending = append(p.pending, i)

@@ -11,7 +11,7 @@ import (
 
 	planactivity "drydock/activities/plan"
 	"drydock/api"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/workflows/call"
 )
 
@@ -33,7 +33,7 @@ func TestARepairedNodeLeavesNoFailureOver(t *testing.T) {
 		}
 	})
 	s.signalAt(11*time.Minute, api.MsgResume, api.Simple{})
-	s.ended(`{"all":true}`, api.PlanIncomplete, rollout.Counts{Total: 3, Done: 2, Failed: 1})
+	s.ended(`{"all":true}`, api.PlanIncomplete, plan.Counts{Total: 3, Done: 2, Failed: 1})
 }
 
 // TestAForgivenFailureIsForgivenUntilTheNodeFailsAnew: whoever gives up a node that was forgiven does not fail it again.
@@ -42,7 +42,7 @@ func TestAForgivenFailureIsForgivenUntilTheNodeFailsAnew(t *testing.T) {
 		ends  []error
 		then  func(s *site, run string)
 		phase api.PlanPhase
-		last  rollout.Counts
+		last  plan.Counts
 	}{
 		"it is cancelled": {
 			then: func(s *site, _ string) {
@@ -50,17 +50,17 @@ func TestAForgivenFailureIsForgivenUntilTheNodeFailsAnew(t *testing.T) {
 					s.Error(err)
 				}
 			},
-			phase: api.PlanRunning, last: rollout.Counts{Total: 3, Done: 2, Failed: 1},
+			phase: api.PlanRunning, last: plan.Counts{Total: 3, Done: 2, Failed: 1},
 		},
 		"it waits for somebody again": {
 			then: func(s *site, run string) {
 				s.env.SignalWorkflow(api.SignalNodeNews, api.NodeNews{Node: "a", RunID: run, Held: true, Why: "the fan"})
 			},
-			phase: api.PlanPaused, last: rollout.Counts{Total: 3, Done: 3},
+			phase: api.PlanPaused, last: plan.Counts{Total: 3, Done: 3},
 		},
 		"it fails": {
 			ends: []error{broken()}, then: func(*site, string) {},
-			phase: api.PlanPaused, last: rollout.Counts{Total: 3, Done: 2, Failed: 1},
+			phase: api.PlanPaused, last: plan.Counts{Total: 3, Done: 2, Failed: 1},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -94,17 +94,17 @@ func TestANodeThatCeasedToMatchIsNotBegunAnew(t *testing.T) {
 	s.ends["a"] = []error{broken()}
 	s.at(30*time.Second, func() { s.nodes = s.nodes[1:] })
 	s.signalAt(90*time.Second, api.MsgRetry, api.NodeOfPlan{Node: "a"})
-	s.ended(`{"all":true,"strategy":{"maxFailures":3}}`, api.PlanCompleted, rollout.Counts{Total: 2, Done: 2, Gone: 1})
+	s.ended(`{"all":true,"strategy":{"maxFailures":3}}`, api.PlanCompleted, plan.Counts{Total: 2, Done: 2, Gone: 1})
 	s.logged("begin a", "begin b", "end b", "begin c", "end c")
 }
 
 func TestNoServerIsAskedForMoreThanItTakes(t *testing.T) {
 	s := newSite(t)
-	for i := range rollout.MaxAtOnce + 100 {
-		s.nodes = append(s.nodes, rollout.Facts{Name: fmt.Sprint("n", i)})
+	for i := range plan.MaxAtOnce + 100 {
+		s.nodes = append(s.nodes, plan.Facts{Name: fmt.Sprint("n", i)})
 	}
-	s.ended(`{"all":true,"strategy":{"maxParallel":"100%"}}`, api.PlanCompleted, rollout.Counts{Total: len(s.nodes), Done: len(s.nodes)})
-	if s.most != rollout.MaxAtOnce {
+	s.ended(`{"all":true,"strategy":{"maxParallel":"100%"}}`, api.PlanCompleted, plan.Counts{Total: len(s.nodes), Done: len(s.nodes)})
+	if s.most != plan.MaxAtOnce {
 		t.Errorf("%d ran at once", s.most)
 	}
 }
@@ -114,7 +114,7 @@ func unknownRun(t *testing.T) *site {
 	s := newSite(t, "a", "b")
 	packed, err := api.Pack(map[string]any{
 		"phase": api.PlanRunning, "digest": "before", "prepared": map[string]any{}, "mayRun": true, "createdAt": s.env.Now(),
-		"nodes": []rollout.Node{{Facts: rollout.Facts{Name: "a"}, State: rollout.Running, Tries: 1}},
+		"nodes": []plan.Node{{Facts: plan.Facts{Name: "a"}, State: plan.Running, Tries: 1}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -145,7 +145,7 @@ func TestAMaintenanceWhoseRunIsUnknownIsFound(t *testing.T) {
 		}
 	})
 	s.lasts = 20 * time.Minute
-	s.ended(`{"all":true}`, api.PlanCompleted, rollout.Counts{Total: 2, Done: 2})
+	s.ended(`{"all":true}`, api.PlanCompleted, plan.Counts{Total: 2, Done: 2})
 }
 
 // awaitsEnds has the first of the maintenances whose end is awaited be completed after a while.
@@ -162,12 +162,12 @@ func TestAMessageGoesToThePlansOwnMaintenance(t *testing.T) {
 	for name, c := range map[string]struct {
 		begun api.List[planactivity.Begun]
 		want  int
-		phase rollout.Counts
+		phase plan.Counts
 	}{
-		"its own":         {api.List[planactivity.Begun]{{Node: "a", RunID: "r1"}}, 1, rollout.Counts{Total: 1, Skipped: 1}},
-		"somebody else's": {nil, 0, rollout.Counts{Total: 1, Waiting: 1}},
+		"its own":         {api.List[planactivity.Begun]{{Node: "a", RunID: "r1"}}, 1, plan.Counts{Total: 1, Skipped: 1}},
+		"somebody else's": {nil, 0, plan.Counts{Total: 1, Waiting: 1}},
 		"an earlier plan's, refused": {
-			api.List[planactivity.Begun]{{Node: "a", RunID: "r1", Earlier: true, Refused: "reason differs"}}, 0, rollout.Counts{Total: 1, Waiting: 1},
+			api.List[planactivity.Begun]{{Node: "a", RunID: "r1", Earlier: true, Refused: "reason differs"}}, 0, plan.Counts{Total: 1, Waiting: 1},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 
 	"drydock/activities/settings"
 	"drydock/api"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 )
 
 // A list of plans can be asked for those that are paused, and metrics count them by it.
@@ -26,7 +26,7 @@ func TestAPlanShowsItsPhaseInLists(t *testing.T) {
 	}).Return(nil)
 	s.ends["a"] = []error{temporal.NewNonRetryableApplicationError("broken", api.ErrorMaintenanceFailed, nil)}
 	s.signalAt(2*time.Hour, api.MsgResume, nil)
-	s.ended(`{"all":true}`, api.PlanIncomplete, rollout.Counts{Total: 3, Done: 2, Failed: 1})
+	s.ended(`{"all":true}`, api.PlanIncomplete, plan.Counts{Total: 3, Done: 2, Failed: 1})
 	if want := []string{"Running", "Paused", "Running", "Incomplete"}; !slices.Equal(shown, want) {
 		t.Errorf("it showed %v, want %v", shown, want)
 	}

@@ -28,7 +28,7 @@ import (
 	"drydock/api"
 	"drydock/notify"
 	"drydock/rules/notices"
-	"drydock/rules/rollout"
+	planrules "drydock/rules/plan"
 	"drydock/workflows/call"
 	"drydock/workflows/controller/controllertest"
 	"drydock/workflows/inbox"
@@ -247,7 +247,7 @@ func (w *world) cancel(_, id, _, name string, _ any) error {
 func (w *world) list(_ context.Context, in planactivity.ListInput) (planactivity.Listed, error) {
 	listed := planactivity.Listed{Digest: "d", Unchanged: in.Digest == "d", All: 5}
 	for i := range 4 {
-		listed.Nodes = append(listed.Nodes, rollout.Facts{Name: fmt.Sprint("n", i)})
+		listed.Nodes = append(listed.Nodes, planrules.Facts{Name: fmt.Sprint("n", i)})
 	}
 	return listed, nil
 }
@@ -283,7 +283,7 @@ func (w *world) takeIntent(_ context.Context, in planactivity.IntentInput) error
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.intents = append(w.intents, in.Intent)
-	p := api.PlanProgress{RunID: in.Intent.RunID, Revision: in.Intent.Revision, Complete: in.Intent.Stage == rollout.Complete}
+	p := api.PlanProgress{RunID: in.Intent.RunID, Revision: in.Intent.Revision, Complete: in.Intent.Stage == planrules.Complete}
 	for _, node := range in.Intent.Nodes {
 		one := api.SharedProgress{Node: node, Phase: api.Cordoned}
 		if p.Complete {
@@ -304,7 +304,7 @@ func (w *world) isRolledOver(status api.PlanStatus) error {
 		begun[m.node]++
 	}
 	switch {
-	case w.err != nil || status.Counts != rollout.Counts{Total: 4, Done: 4}:
+	case w.err != nil || status.Counts != planrules.Counts{Total: 4, Done: 4}:
 		return fmt.Errorf("%+v: %w", status.Counts, w.err)
 	case len(begun) != 4 || len(w.maintenances) != 4 || w.most > 2:
 		return fmt.Errorf("begun %v, %d at once", begun, w.most)
@@ -384,7 +384,7 @@ func TestAStagedPlanGoesOnOverManyRuns(t *testing.T) {
 		for _, reset := range []time.Duration{0, 90 * time.Second} {
 			w := newWorld(t, in("Idle"))
 			w.continueAfter, w.resetAt = every, reset
-			for at, stage := range map[time.Duration]api.Stage{time.Minute: rollout.Cordon, 3 * time.Minute: rollout.Complete} {
+			for at, stage := range map[time.Duration]api.Stage{time.Minute: planrules.Cordon, 3 * time.Minute: planrules.Complete} {
 				w.at(at, func() { w.env.SignalWorkflow(api.MsgSetStage, api.SetStage{Stage: stage}) })
 			}
 			status := w.live()
@@ -399,7 +399,7 @@ func TestAStagedPlanGoesOnOverManyRuns(t *testing.T) {
 				}
 				highest = i.Revision
 			}
-			if w.err != nil || status.Counts != (rollout.Counts{Total: 4, Done: 4}) || !slices.Equal(stages, []string{"Cordon", "Complete"}) {
+			if w.err != nil || status.Counts != (planrules.Counts{Total: 4, Done: 4}) || !slices.Equal(stages, []string{"Cordon", "Complete"}) {
 				t.Errorf("every %d, reset %s: %+v, %v, %v", every, reset, status.Counts, stages, w.err)
 			}
 			if err := w.isTold("PlanBegun", "PlanEnded", "PlanStage", "PlanStage"); err != nil {

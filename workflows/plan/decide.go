@@ -17,7 +17,7 @@ import (
 	"drydock/rules/bounds"
 	"drydock/rules/notices"
 	"drydock/rules/number"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/workflows/announce"
 	"drydock/workflows/call"
 	"drydock/workflows/controller"
@@ -55,7 +55,7 @@ const (
 )
 
 // Decide implements controller.Controller.
-func (p *plan) Decide(t controller.Turn) (d controller.Decision) {
+func (p *maintenancePlan) Decide(t controller.Turn) (d controller.Decision) {
 	switch {
 	case p.Invalid != "":
 		d.End = &controller.End{Err: inbox.InvalidSpec(errors.New(p.Invalid))}
@@ -75,7 +75,7 @@ func (p *plan) Decide(t controller.Turn) (d controller.Decision) {
 }
 
 // Outcome implements controller.Controller.
-func (p *plan) Outcome(o controller.Outcome, now time.Time) {
+func (p *maintenancePlan) Outcome(o controller.Outcome, now time.Time) {
 	switch o.Key.Kind {
 	case prepare:
 		p.prepared(o, now)
@@ -102,7 +102,7 @@ func (p *plan) Outcome(o controller.Outcome, now time.Time) {
 }
 
 // prepare has the worker look up what the plan names of its configuration.
-func (p *plan) prepare(now time.Time) controller.Effect {
+func (p *maintenancePlan) prepare(now time.Time) controller.Effect {
 	sample, _ := p.spec.InputOf("any", now) // it was decoded
 	return controller.Activity{
 		Meta: controller.Meta{Key: controller.Key{Kind: prepare}, Summary: "look up what the plan names"},
@@ -110,7 +110,7 @@ func (p *plan) prepare(now time.Time) controller.Effect {
 	}
 }
 
-func (p *plan) prepared(o controller.Outcome, now time.Time) {
+func (p *maintenancePlan) prepared(o controller.Outcome, now time.Time) {
 	var prepared settings.Prepared
 	if o.Get(&prepared) != nil {
 		return
@@ -132,21 +132,21 @@ func (p *plan) prepared(o controller.Outcome, now time.Time) {
 }
 
 // wanted are the nodes that the plan chooses.
-func (p *plan) wanted() planactivity.ListInput {
+func (p *maintenancePlan) wanted() planactivity.ListInput {
 	s := p.selection()
 	return planactivity.ListInput{
 		NodeSelector: s.NodeSelector, Selector: s.Selector, Names: s.Nodes, Exclude: s.Exclude,
-		CountPods: p.spec.Strategy.Order == rollout.FewestPods, Digest: p.Digest,
+		CountPods: p.spec.Strategy.Order == plan.FewestPods, Digest: p.Digest,
 	}
 }
 
 // isStale reports whether the list is too old to begin a node on.
-func (p *plan) isStale(now time.Time) bool {
+func (p *maintenancePlan) isStale(now time.Time) bool {
 	return p.Digest == "" || p.Digest == matchAgain || now.Sub(p.ListedAt) > freshFor
 }
 
 // list lists the matching nodes anew.
-func (p *plan) list() controller.Effect {
+func (p *maintenancePlan) list() controller.Effect {
 	return controller.Activity{
 		Meta: controller.Meta{Key: controller.Key{Kind: listNodes}, Summary: "list the nodes of plan " + p.name},
 		Call: controller.Call{Func: call.Plans.ListPlanNodes, Within: listWithin}, Input: p.wanted(),
@@ -154,7 +154,7 @@ func (p *plan) list() controller.Effect {
 }
 
 // listed takes the nodes that match now. A plan whose nodes can never be listed ends.
-func (p *plan) listed(o controller.Outcome, now time.Time) {
+func (p *maintenancePlan) listed(o controller.Outcome, now time.Time) {
 	var listed planactivity.Listed
 	switch err := o.Get(&listed); {
 	case call.IsError(err, api.ErrorInvalidSpec):
@@ -175,20 +175,20 @@ func (p *plan) listed(o controller.Outcome, now time.Time) {
 	if listed.Unchanged {
 		return
 	}
-	match := rollout.MatchTogether
+	match := plan.MatchTogether
 	if p.Staged == nil {
-		match = func(nodes []rollout.Node, matching []rollout.Facts, now time.Time) ([]rollout.Node, int, int) {
-			return rollout.Match(p.spec.Strategy.Order, nodes, matching, now)
+		match = func(nodes []plan.Node, matching []plan.Facts, now time.Time) ([]plan.Node, int, int) {
+			return plan.Match(p.spec.Strategy.Order, nodes, matching, now)
 		}
 	}
 	nodes, came, went := match(p.Nodes, listed.Nodes, now)
-	nodes = rollout.Forget(nodes, rollout.MaxNodes)
-	if len(nodes) > rollout.MaxNodes {
-		p.stop(api.PlanAborted, fmt.Sprintf("%d nodes came and went: a plan takes %d at most", len(nodes), rollout.MaxNodes), now)
+	nodes = plan.Forget(nodes, plan.MaxNodes)
+	if len(nodes) > plan.MaxNodes {
+		p.stop(api.PlanAborted, fmt.Sprintf("%d nodes came and went: a plan takes %d at most", len(nodes), plan.MaxNodes), now)
 		return
 	}
 	p.setNodes(nodes)
-	p.Warnings = rollout.Reach{
+	p.Warnings = plan.Reach{
 		All: listed.All, Matching: len(listed.Nodes), ControlPlanes: listed.ControlPlanes.All,
 		MatchingControlPlane: listed.ControlPlanes.Matching, Missing: listed.Missing, MoreMissing: listed.MoreMissing,
 	}.Warnings()
@@ -219,7 +219,7 @@ func equalAsJSON(a, b any) bool {
 
 // find finds the maintenances that this plan, or an earlier one of its name, has begun. Where a start has shown that there is one, only
 // those are looked at.
-func (p *plan) find(now time.Time) controller.Effect {
+func (p *maintenancePlan) find(now time.Time) controller.Effect {
 	sample, _ := p.sample(now) // it was decoded
 	in := planactivity.FindInput{RunID: p.Info.Run, Since: p.CreatedAt, Again: p.MayRun, Requestor: p.spec.Requestor, Maintenance: sample}
 	for i := range p.Nodes {
@@ -234,7 +234,7 @@ func (p *plan) find(now time.Time) controller.Effect {
 }
 
 // end ends the plan: what is left is to tell of it.
-func (p *plan) end(phase api.PlanPhase, why string, now time.Time) {
+func (p *maintenancePlan) end(phase api.PlanPhase, why string, now time.Time) {
 	p.enter(phase, why, now)
 	p.WaitingFor, p.Until = "", time.Time{}
 	p.Count(meter.PlansEnded, string(phase))
@@ -243,12 +243,12 @@ func (p *plan) end(phase api.PlanPhase, why string, now time.Time) {
 }
 
 // enter changes the phase and notes when.
-func (p *plan) enter(phase api.PlanPhase, why string, now time.Time) {
+func (p *maintenancePlan) enter(phase api.PlanPhase, why string, now time.Time) {
 	p.Phase, p.Since, p.Failure = phase, now, why
 }
 
 // close has the record of the plan kept, and ends the workflow when that has begun and the channels were sent everything.
-func (p *plan) close(d *controller.Decision) {
+func (p *maintenancePlan) close(d *controller.Decision) {
 	switch {
 	case !p.Recorded:
 		d.Effects = append(d.Effects, p.record())
@@ -259,7 +259,7 @@ func (p *plan) close(d *controller.Decision) {
 
 // record has the plan's audit record kept, by a workflow that reads it from the plan and outlives that. Somebody who has taken its ID must
 // not suppress the record: another ID is tried.
-func (p *plan) record() controller.Effect {
+func (p *maintenancePlan) record() controller.Effect {
 	id := api.FurtherID(api.PlanRecordID(p.Info.Cluster, p.name, p.Info.Run), p.RecordTries+1)
 	start := controller.Start{
 		Meta: controller.Meta{Key: controller.Key{Kind: startRecord, Of: id}, Summary: "record of plan " + p.name},
@@ -271,7 +271,7 @@ func (p *plan) record() controller.Effect {
 	return start
 }
 
-func (p *plan) recorded(o controller.Outcome, now time.Time) {
+func (p *maintenancePlan) recorded(o controller.Outcome, now time.Time) {
 	if o.What != controller.Done {
 		return
 	}
@@ -286,17 +286,17 @@ func (p *plan) recorded(o controller.Outcome, now time.Time) {
 const maxFailures = 100
 
 // result is what the workflow returns.
-func (p *plan) result() api.PlanResult {
+func (p *maintenancePlan) result() api.PlanResult {
 	if !p.Phase.Ended() {
 		return api.PlanResult{}
 	}
 	result := api.PlanResult{
 		Name: p.name, WorkflowID: p.Info.WorkflowID, RunID: p.Info.Run, Phase: p.Phase, Message: p.summary(),
-		CreatedAt: p.CreatedAt, EndedAt: p.Since, Counts: rollout.Count(p.Nodes),
+		CreatedAt: p.CreatedAt, EndedAt: p.Since, Counts: plan.Count(p.Nodes),
 	}
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
-		if n.State != rollout.Failed && n.State != rollout.Held {
+		if n.State != plan.Failed && n.State != plan.Held {
 			continue
 		}
 		if len(result.Failures) == maxFailures {
@@ -309,7 +309,7 @@ func (p *plan) result() api.PlanResult {
 }
 
 // failure closes the workflow as cancelled, or as failed with the reason; nil is as completed.
-func (p *plan) failure() error {
+func (p *maintenancePlan) failure() error {
 	switch result := p.result(); p.Phase {
 	case api.PlanCancelled:
 		return temporal.NewCanceledError(result)
@@ -330,9 +330,9 @@ const (
 const noted notices.State = "PlanNote"
 
 // note keeps something noteworthy that channels are not sent.
-func (p *plan) note(message string, now time.Time) { p.keep(noted, message, now) }
+func (p *maintenancePlan) note(message string, now time.Time) { p.keep(noted, message, now) }
 
-func (p *plan) keep(state notices.State, message string, now time.Time) api.PlanEvent {
+func (p *maintenancePlan) keep(state notices.State, message string, now time.Time) api.PlanEvent {
 	sequence := 1
 	if n := len(p.Events); n > 0 {
 		sequence = p.Events[n-1].Sequence + 1
@@ -346,12 +346,12 @@ func (p *plan) keep(state notices.State, message string, now time.Time) api.Plan
 }
 
 // announce keeps an event and sends it to the channels that want it. A dead channel delays nothing but the plan's own end.
-func (p *plan) announce(state notices.State, message string, now time.Time) {
+func (p *maintenancePlan) announce(state notices.State, message string, now time.Time) {
 	p.send(p.keep(state, message, now), now)
 }
 
 // send sends an event to channels. Before it is known which there are, it waits.
-func (p *plan) send(e api.PlanEvent, now time.Time) {
+func (p *maintenancePlan) send(e api.PlanEvent, now time.Time) {
 	if p.Prepared == nil || e.State == noted {
 		return
 	}

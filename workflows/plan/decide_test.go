@@ -14,17 +14,17 @@ import (
 	planactivity "drydock/activities/plan"
 	"drydock/activities/settings"
 	"drydock/api"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/workflows/controller"
 	"drydock/workflows/controller/controllertest"
 )
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-type option func(*plan)
+type option func(*maintenancePlan)
 
 // given is a plan of nodes n0, n1 and so on that is prepared, knows what runs, and has a fresh list.
-func given(t *testing.T, input string, options ...option) *plan {
+func given(t *testing.T, input string, options ...option) *maintenancePlan {
 	t.Helper()
 	p, err := newPlan(controller.Info{WorkflowID: "maintenance-plan/kernel", Run: "run"}, []byte(input))
 	if err != nil {
@@ -43,30 +43,30 @@ func in(stage string) string {
 }
 
 // nodes are the states of n0, n1 and so on. One that runs, is held or ends has the run "r" and its name, one that is "begins" has none.
-func nodes(states ...rollout.State) option {
-	return func(p *plan) {
+func nodes(states ...plan.State) option {
+	return func(p *maintenancePlan) {
 		for i, state := range states {
-			n := rollout.Node{Facts: rollout.Facts{Name: fmt.Sprint("n", i)}, State: state}
+			n := plan.Node{Facts: plan.Facts{Name: fmt.Sprint("n", i)}, State: state}
 			switch state {
-			case rollout.Running, rollout.Held:
+			case plan.Running, plan.Held:
 				n.RunID, n.Tries = "r"+n.Name, 1
 			case "begins":
-				n.State, n.Tries = rollout.Running, 1
+				n.State, n.Tries = plan.Running, 1
 			case "ends":
-				n.State, n.RunID = rollout.Done, "r"+n.Name
+				n.State, n.RunID = plan.Done, "r"+n.Name
 			}
 			p.Nodes = append(p.Nodes, n)
 		}
 	}
 }
 
-func begun(all ...planactivity.Begun) option { return func(p *plan) { p.Inventory = all } }
+func begun(all ...planactivity.Begun) option { return func(p *maintenancePlan) { p.Inventory = all } }
 
-func stale(p *plan) { p.ListedAt = now.Add(-time.Minute) }
+func stale(p *maintenancePlan) { p.ListedAt = now.Add(-time.Minute) }
 
-func stopped(p *plan) { p.stop(api.PlanCancelled, "cancelled", now) }
+func stopped(p *maintenancePlan) { p.stop(api.PlanCancelled, "cancelled", now) }
 
-func unknown(p *plan) { p.Known, p.MayRun = false, true }
+func unknown(p *maintenancePlan) { p.Known, p.MayRun = false, true }
 
 // show is a decision in words, with the states of the nodes.
 func show(d controller.Decision) string {
@@ -96,7 +96,7 @@ func TestARollingPlanDecides(t *testing.T) {
 		two0 = `{"all":true,"strategy":{"maxParallel":2}}`
 		rest = `{"all":true,"strategy":{"pauseBetween":"5m"}}`
 	)
-	const w, r, h, x, done = rollout.Waiting, rollout.Running, rollout.Held, rollout.Failed, rollout.Done
+	const w, r, h, x, done = plan.Waiting, plan.Running, plan.Held, plan.Failed, plan.Done
 	for name, c := range map[string]struct {
 		input    string
 		options  []option
@@ -105,37 +105,37 @@ func TestARollingPlanDecides(t *testing.T) {
 		phase    api.PlanPhase
 		states   string
 	}{
-		"asks the worker first":             {one, []option{func(p *plan) { p.Prepared = nil }}, nil, "prepare", api.PlanRunning, ""},
-		"finds what runs before it begins":  {one, []option{nodes(w, w), func(p *plan) { p.Known, p.Digest = false, "" }}, nil, "find, list", api.PlanRunning, "waiting waiting"},
+		"asks the worker first":             {one, []option{func(p *maintenancePlan) { p.Prepared = nil }}, nil, "prepare", api.PlanRunning, ""},
+		"finds what runs before it begins":  {one, []option{nodes(w, w), func(p *maintenancePlan) { p.Known, p.Digest = false, "" }}, nil, "find, list", api.PlanRunning, "waiting waiting"},
 		"what runs is waited for meanwhile": {one, []option{nodes(r, w), unknown}, nil, "find, watch ends", api.PlanRunning, "running waiting"},
 		"the first node begins":             {one, []option{nodes(w, w)}, nil, "begin/n0", api.PlanRunning, "running waiting"},
 		"a start is not repeated":           {one, []option{nodes("begins", w)}, []controller.Key{key(beginNode, "n0")}, "", api.PlanRunning, "running waiting"},
 		"a start that was refused is":       {one, []option{nodes("begins", w)}, nil, "begin/n0", api.PlanRunning, "running waiting"},
-		"but not while its ID is taken":     {one, []option{nodes("begins", w), func(p *plan) { set(&p.Sought, "n0", true) }}, nil, "find", api.PlanRunning, "running waiting"},
+		"but not while its ID is taken":     {one, []option{nodes("begins", w), func(p *maintenancePlan) { set(&p.Sought, "n0", true) }}, nil, "find", api.PlanRunning, "running waiting"},
 		"on a list that is fresh":           {one, []option{nodes(w, w), stale}, nil, "list", api.PlanRunning, "waiting waiting"},
 		"while all places are taken, none":  {one, []option{nodes(r, w), stale}, nil, "watch ends", api.PlanRunning, "running waiting"},
-		"a pause between":                   {rest, []option{nodes(done, w), func(p *plan) { p.Progress.LastEnd = now }}, nil, "wake 5m0s", api.PlanRunning, "done waiting"},
+		"a pause between":                   {rest, []option{nodes(done, w), func(p *maintenancePlan) { p.Progress.LastEnd = now }}, nil, "wake 5m0s", api.PlanRunning, "done waiting"},
 		"a node that ends has no place":     {one, []option{nodes("ends", w)}, nil, "begin/n1, watch ends", api.PlanRunning, "done running"},
 		"too many failures":                 {one, []option{nodes(x, w)}, nil, "", api.PlanPaused, "failed waiting"},
 		"too many failures before a start":  {two0, []option{nodes(x, "begins", "begins", w)}, []controller.Key{key(beginNode, "n1")}, "", api.PlanPaused, "failed running waiting waiting"},
-		"skipped, and waits":                {one, []option{nodes(w, w), func(p *plan) { set(&p.Skipping, "n0", true) }}, nil, "begin/n1", api.PlanRunning, "skipped running"},
+		"skipped, and waits":                {one, []option{nodes(w, w), func(p *maintenancePlan) { set(&p.Skipping, "n0", true) }}, nil, "begin/n1", api.PlanRunning, "skipped running"},
 		"skipped, and somebody else's": {
-			one, []option{nodes("begins", w), func(p *plan) { set(&p.Sought, "n0", true) }, skips("n0"), begun(planactivity.Begun{Node: "n0", RunID: "r", Foreign: true}), func(p *plan) { p.Sought = nil }},
+			one, []option{nodes("begins", w), func(p *maintenancePlan) { set(&p.Sought, "n0", true) }, skips("n0"), begun(planactivity.Begun{Node: "n0", RunID: "r", Foreign: true}), func(p *maintenancePlan) { p.Sought = nil }},
 			nil, "begin/n1", api.PlanRunning, "skipped running",
 		},
-		"paused before a start":               {two, []option{nodes("begins", "begins", w), func(p *plan) { p.pause("by ann", now) }}, []controller.Key{key(beginNode, "n1")}, "", api.PlanPaused, "waiting running waiting"},
+		"paused before a start":               {two, []option{nodes("begins", "begins", w), func(p *maintenancePlan) { p.pause("by ann", now) }}, []controller.Key{key(beginNode, "n1")}, "", api.PlanPaused, "waiting running waiting"},
 		"skipped before a start":              {two, []option{nodes("begins", "begins"), skips("n0")}, []controller.Key{key(beginNode, "n1")}, "", api.PlanRunning, "skipped running"},
 		"skipped while it starts":             {two, []option{nodes("begins", r), skips("n0")}, []controller.Key{key(beginNode, "n0")}, "watch ends", api.PlanRunning, "running running"},
 		"skipped while it runs":               {two, []option{nodes(r, r), skips("n0")}, nil, "order/n0, watch ends", api.PlanRunning, "running running"},
 		"stopped":                             {two, []option{nodes("begins", r, h, w), stopped}, nil, "order/n1, watch ends", api.PlanRunning, "waiting running held waiting"},
 		"stopped, and nothing runs":           {two, []option{nodes(done, h, w), stopped}, nil, "end", api.PlanCancelled, "done held waiting"},
 		"stopped, a node ends":                {two, []option{nodes("ends", w), stopped}, nil, "watch ends", api.PlanRunning, "done waiting"},
-		"stopped before it knows":             {two, []option{nodes(w), stopped, func(p *plan) { p.Known, p.Digest = false, "" }}, nil, "end", api.PlanCancelled, "waiting"},
+		"stopped before it knows":             {two, []option{nodes(w), stopped, func(p *maintenancePlan) { p.Known, p.Digest = false, "" }}, nil, "end", api.PlanCancelled, "waiting"},
 		"stopped after a reset":               {two, []option{nodes(w), stopped, unknown}, nil, "find", api.PlanRunning, "waiting"},
 		"an end needs a fresh list":           {one, []option{nodes(done, done), stale}, nil, "list", api.PlanRunning, "done done"},
 		"the end":                             {one, []option{nodes(done, done)}, nil, "end", api.PlanCompleted, "done done"},
 		"the end, with failures":              {two, []option{nodes(done, h)}, nil, "end", api.PlanIncomplete, "done held"},
-		"the end is recorded":                 {one, []option{nodes(done), func(p *plan) { p.Prepared.Audited = true }}, nil, "record/audit-record/plan/kernel", api.PlanCompleted, "done"},
+		"the end is recorded":                 {one, []option{nodes(done), func(p *maintenancePlan) { p.Prepared.Audited = true }}, nil, "record/audit-record/plan/kernel", api.PlanCompleted, "done"},
 		"an earlier plan's takes a place":     {one, []option{nodes(w, w), begun(planactivity.Begun{Node: "n1", RunID: "r", Earlier: true})}, nil, "watch ends", api.PlanRunning, "waiting running"},
 		"one with other settings too":         {one, []option{nodes(w, w), begun(planactivity.Begun{Node: "n1", RunID: "r", Earlier: true, Refused: "reason differs"})}, nil, "watch ends", api.PlanRunning, "waiting running"},
 		"one of a node that is none":          {one, []option{nodes(w, w), begun(planactivity.Begun{Node: "x", RunID: "r", Earlier: true})}, nil, "begin/n0", api.PlanRunning, "running waiting"},
@@ -161,18 +161,18 @@ func TestARollingPlanDecides(t *testing.T) {
 
 // skips has somebody skip a node.
 func skips(node string) option {
-	return func(p *plan) { skip{api.NodeOfPlan{Node: node}}.Apply(p, now) }
+	return func(p *maintenancePlan) { skip{api.NodeOfPlan{Node: node}}.Apply(p, now) }
 }
 
-func staging(change func(*staged)) option { return func(p *plan) { change(p.Staged) } }
+func staging(change func(*staged)) option { return func(p *maintenancePlan) { change(p.Staged) } }
 
 func TestAStagedPlanDecides(t *testing.T) {
-	const w, r, done = rollout.Waiting, rollout.Running, rollout.Done
+	const w, r, done = plan.Waiting, plan.Running, plan.Done
 	answered := staging(func(s *staged) {
 		s.Sent, s.Delivered, s.Answered, s.Taken = s.Revision, s.Revision, s.Revision, len(s.Begun)
 	})
 	to := func(stage api.Stage) option {
-		return func(p *plan) { p.enterStage(stage, api.Message{}, now); p.ListedAt = now }
+		return func(p *maintenancePlan) { p.enterStage(stage, api.Message{}, now); p.ListedAt = now }
 	}
 	for name, c := range map[string]struct {
 		stage   string
@@ -181,22 +181,22 @@ func TestAStagedPlanDecides(t *testing.T) {
 		phase   api.PlanPhase
 	}{
 		"Idle":                              {"Idle", []option{nodes(w)}, "", api.PlanRunning},
-		"Idle, with no list":                {"Idle", []option{func(p *plan) { p.Digest = "" }}, "list", api.PlanRunning},
+		"Idle, with no list":                {"Idle", []option{func(p *maintenancePlan) { p.Digest = "" }}, "list", api.PlanRunning},
 		"Idle, and asked":                   {"Idle", []option{nodes(w), staging(func(s *staged) { s.Asked++ })}, "intent/0/1", api.PlanRunning},
-		"Idle, chosen otherwise":            {"Idle", []option{nodes(w), func(p *plan) { p.Digest = matchAgain }}, "list", api.PlanRunning},
+		"Idle, chosen otherwise":            {"Idle", []option{nodes(w), func(p *maintenancePlan) { p.Digest = matchAgain }}, "list", api.PlanRunning},
 		"Idle, cancelled":                   {"Idle", []option{nodes(w), stopped}, "end", api.PlanCancelled},
-		"Cordon looks first":                {"Cordon", []option{nodes(w), func(p *plan) { p.ListedAt = time.Time{} }}, "list", api.PlanRunning},
+		"Cordon looks first":                {"Cordon", []option{nodes(w), func(p *maintenancePlan) { p.ListedAt = time.Time{} }}, "list", api.PlanRunning},
 		"Cordon":                            {"Cordon", []option{nodes(w)}, "intent/1/0, watch nodes", api.PlanRunning},
 		"Cordon, answered":                  {"Cordon", []option{nodes(r), answered}, "intent/1/0, watch nodes", api.PlanRunning},
-		"Drain after it looks first":        {"Cordon", []option{nodes(r), answered, func(p *plan) { p.enterStage(rollout.Drain, api.Message{}, now) }}, "list", api.PlanRunning},
-		"Drain":                             {"Cordon", []option{nodes(r), answered, to(rollout.Drain)}, "intent/2/0, watch nodes", api.PlanRunning},
+		"Drain after it looks first":        {"Cordon", []option{nodes(r), answered, func(p *maintenancePlan) { p.enterStage(plan.Drain, api.Message{}, now) }}, "list", api.PlanRunning},
+		"Drain":                             {"Cordon", []option{nodes(r), answered, to(plan.Drain)}, "intent/2/0, watch nodes", api.PlanRunning},
 		"Drain, cancelled":                  {"Drain", []option{nodes(r), answered, stopped}, "intent/2/0", api.PlanRunning},
-		"Complete":                          {"Drain", []option{nodes(r), answered, to(rollout.Complete)}, "intent/2/0", api.PlanRunning},
-		"Complete, and given back":          {"Drain", []option{nodes(done), answered, to(rollout.Complete), staging(func(s *staged) { s.Released = true })}, "end", api.PlanCompleted},
-		"Complete, nothing was ever sent":   {"Idle", []option{nodes(w), to(rollout.Complete)}, "end", api.PlanCompleted},
-		"Complete, something may have been": {"Drain", []option{nodes(w), staging(func(s *staged) { s.Sent = 1 }), to(rollout.Complete)}, "intent/2/0", api.PlanRunning},
-		"after a reset":                     {"Drain", []option{nodes(r), answered, func(p *plan) { p.Reset(now) }}, "find, list", api.PlanRunning},
-		"after a reset, with a list":        {"Drain", []option{nodes(r), answered, func(p *plan) { p.Reset(now); p.Known, p.ListedAt = true, now }}, "intent/1048578/1, watch nodes", api.PlanRunning},
+		"Complete":                          {"Drain", []option{nodes(r), answered, to(plan.Complete)}, "intent/2/0", api.PlanRunning},
+		"Complete, and given back":          {"Drain", []option{nodes(done), answered, to(plan.Complete), staging(func(s *staged) { s.Released = true })}, "end", api.PlanCompleted},
+		"Complete, nothing was ever sent":   {"Idle", []option{nodes(w), to(plan.Complete)}, "end", api.PlanCompleted},
+		"Complete, something may have been": {"Drain", []option{nodes(w), staging(func(s *staged) { s.Sent = 1 }), to(plan.Complete)}, "intent/2/0", api.PlanRunning},
+		"after a reset":                     {"Drain", []option{nodes(r), answered, func(p *maintenancePlan) { p.Reset(now) }}, "find, list", api.PlanRunning},
+		"after a reset, with a list":        {"Drain", []option{nodes(r), answered, func(p *maintenancePlan) { p.Reset(now); p.Known, p.ListedAt = true, now }}, "intent/1048578/1, watch nodes", api.PlanRunning},
 		"what an earlier plan began":        {"Idle", []option{nodes(w), begun(planactivity.Begun{Node: "n0", RunID: "r", Earlier: true})}, "", api.PlanRunning},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -242,13 +242,13 @@ func TestWhatAnEarlierPlanHasBegunIsSaid(t *testing.T) {
 	for name, run := range map[string]string{"n0": "r0", "n1": "r1"} {
 		p.nodeEnded(name, planactivity.Ended{Flight: planactivity.Flight{RunID: run}, Phase: api.Completed}, now)
 	}
-	if p.node("n0").State != rollout.Done || p.node("n1").State != rollout.Waiting || p.node("n1").Tries != 0 || len(p.Refused) > 0 {
+	if p.node("n0").State != plan.Done || p.node("n1").State != plan.Waiting || p.node("n1").Tries != 0 || len(p.Refused) > 0 {
 		t.Errorf("%+v, %v", p.Nodes, p.Refused)
 	}
 }
 
 // starts are the starts of a decision.
-func starts(p *plan) (all []controller.Start) {
+func starts(p *maintenancePlan) (all []controller.Start) {
 	for _, x := range p.Decide(controller.At(now)).Effects {
 		if s, ok := x.(controller.Start); ok {
 			all = append(all, s)
@@ -266,11 +266,11 @@ func outcome(begun, result any, err error) controller.Outcome {
 func TestAStartThatComesToSomethingElse(t *testing.T) {
 	for name, c := range map[string]struct {
 		err    error
-		state  rollout.State
+		state  plan.State
 		sought bool
 	}{
-		"another runs under its ID": {serviceerror.NewWorkflowExecutionAlreadyStarted("it runs", "", ""), rollout.Running, true},
-		"it cannot be begun":        {errors.New("no such type"), rollout.Failed, false},
+		"another runs under its ID": {serviceerror.NewWorkflowExecutionAlreadyStarted("it runs", "", ""), plan.Running, true},
+		"it cannot be begun":        {errors.New("no such type"), plan.Failed, false},
 	} {
 		p := given(t, `{"all":true,"strategy":{"maxFailures":1}}`, nodes("", ""))
 		p.Outcome(outcome(starts(p)[0], nil, c.err), now)
@@ -283,9 +283,9 @@ func TestAStartThatComesToSomethingElse(t *testing.T) {
 // TestANodeThatIsSkippedIsNotDrainedAgain: neither where its drain was blocked meanwhile, nor where its start was under way.
 func TestANodeThatIsSkippedIsNotDrainedAgain(t *testing.T) {
 	for _, strategy := range []string{`{"onBlocked":"skip"}`, `{"onBlocked":"abort"}`} {
-		p := given(t, `{"all":true,"strategy":`+strategy+`}`, nodes(rollout.Running), skips("n0"))
+		p := given(t, `{"all":true,"strategy":`+strategy+`}`, nodes(plan.Running), skips("n0"))
 		p.nodeEnded("n0", planactivity.Ended{Flight: planactivity.Flight{RunID: "rn0"}, Phase: api.Failed, Kind: api.ErrorNotDrained, Message: "blocked"}, now)
-		if n := p.node("n0"); n.State != rollout.Skipped || len(p.Skipping) > 0 || p.Stop != "" {
+		if n := p.node("n0"); n.State != plan.Skipped || len(p.Skipping) > 0 || p.Stop != "" {
 			t.Errorf("%s: %+v, %v, %s", strategy, n, p.Skipping, p.Stop)
 		}
 	}
@@ -301,7 +301,7 @@ func TestANodeThatIsSkippedIsNotDrainedAgain(t *testing.T) {
 
 // TestANodeWhoseIDIsTakenIsLookedAt, and what it says of itself meanwhile counts.
 func TestANodeWhoseIDIsTakenIsLookedAt(t *testing.T) {
-	p := given(t, `{"all":true}`, nodes("begins", ""), func(p *plan) { set(&p.Sought, "n0", true) })
+	p := given(t, `{"all":true}`, nodes("begins", ""), func(p *maintenancePlan) { set(&p.Sought, "n0", true) })
 	find := p.Decide(controller.At(now)).Effects[0]
 	if in := find.(controller.Activity).Input.(planactivity.FindInput); len(in.Nodes) != 1 || in.Nodes[0] != "n0" || string(in.Maintenance) != `{"requestor":"plan-kernel"}` {
 		t.Errorf("%+v", in)
@@ -313,10 +313,10 @@ func TestANodeWhoseIDIsTakenIsLookedAt(t *testing.T) {
 	early.Apply(p, now)
 	p.Outcome(outcome(find, api.List[planactivity.Begun]{{Node: "n0", RunID: "r"}}, nil), now)
 	p.Decide(controller.At(now))
-	if n := p.node("n0"); n.RunID != "r" || n.State != rollout.Held || n.Note != "disk" || len(p.Early)+len(p.Sought) > 0 || p.Phase != api.PlanPaused {
+	if n := p.node("n0"); n.RunID != "r" || n.State != plan.Held || n.Note != "disk" || len(p.Early)+len(p.Sought) > 0 || p.Phase != api.PlanPaused {
 		t.Errorf("%+v, %s", n, p.Phase)
 	}
-	p = given(t, `{"all":true}`, nodes("begins", ""), func(p *plan) { set(&p.Sought, "n0", true) })
+	p = given(t, `{"all":true}`, nodes("begins", ""), func(p *maintenancePlan) { set(&p.Sought, "n0", true) })
 	p.Outcome(outcome(p.Decide(controller.At(now)).Effects[0], api.List[planactivity.Begun]{}, nil), now) // it has just ended
 	if got := show(p.Decide(controller.At(now))); got != "begin/n0" {
 		t.Error(got)
@@ -328,14 +328,14 @@ func TestAnInputThatCannotBeMadeFailsItsNode(t *testing.T) {
 	p := given(t, `{"all":true,"strategy":{"maxParallel":2,"maxFailures":1}}`, nodes("", "", ""))
 	p.spec.Maintenance = []byte(`{"drain":`)
 	d := controllertest.Again(t, p, controller.At(now), show)
-	if n := p.node("n0"); n.State != rollout.Failed || !strings.Contains(n.Note, "has no input") || p.Phase != api.PlanPaused || show(d) != "" {
+	if n := p.node("n0"); n.State != plan.Failed || !strings.Contains(n.Note, "has no input") || p.Phase != api.PlanPaused || show(d) != "" {
 		t.Errorf("%+v, %s, %s", n, p.Phase, show(d))
 	}
 }
 
 // TestWhatAPlanLooksUpLetsGo: where nothing answers, the plan ends and continues as new all the same. Large fleets take their time.
 func TestWhatAPlanLooksUpLetsGo(t *testing.T) {
-	p := given(t, `{"all":true}`, unknown, func(p *plan) { p.Digest = "" })
+	p := given(t, `{"all":true}`, unknown, func(p *maintenancePlan) { p.Digest = "" })
 	for _, x := range p.Decide(controller.At(now)).Effects {
 		switch c := x.(controller.Activity).Call; controller.Came(x, nil).Key.Kind {
 		case findBegun:
@@ -384,7 +384,7 @@ func TestAMaintenanceThatWasTerminatedMayHaveBeenReset(t *testing.T) {
 }
 
 func TestAPlanWhoseNodesCanNeverBeListedIsAborted(t *testing.T) {
-	p := given(t, `{"all":true}`, func(p *plan) { p.Digest = "" })
+	p := given(t, `{"all":true}`, func(p *maintenancePlan) { p.Digest = "" })
 	list := p.Decide(controller.At(now)).Effects[0]
 	p.Outcome(outcome(list, nil, temporal.NewNonRetryableApplicationError("15,001 nodes match", api.ErrorInvalidSpec, nil)), now)
 	if d := p.Decide(controller.At(now)); d.End == nil || d.End.Err == nil || p.Phase != api.PlanAborted {
@@ -394,10 +394,10 @@ func TestAPlanWhoseNodesCanNeverBeListedIsAborted(t *testing.T) {
 
 // TestAListOfOtherNodesDoesNotCount: they were chosen otherwise while they were listed.
 func TestAListOfOtherNodesDoesNotCount(t *testing.T) {
-	p := given(t, in("Idle"), func(p *plan) { p.Digest = "" })
+	p := given(t, in("Idle"), func(p *maintenancePlan) { p.Digest = "" })
 	list := p.Decide(controller.At(now)).Effects[0]
-	setSelector{api.SetSelector{Selection: rollout.Selection{Selector: "a=b"}}}.Apply(p, now)
-	listed := planactivity.Listed{Digest: "new", Nodes: []rollout.Facts{{Name: "a"}}}
+	setSelector{api.SetSelector{Selection: plan.Selection{Selector: "a=b"}}}.Apply(p, now)
+	listed := planactivity.Listed{Digest: "new", Nodes: []plan.Facts{{Name: "a"}}}
 	if p.Outcome(outcome(list, listed, nil), now); len(p.Nodes) > 0 {
 		t.Errorf("%+v", p.Nodes)
 	}

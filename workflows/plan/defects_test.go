@@ -14,7 +14,7 @@ import (
 
 	planactivity "drydock/activities/plan"
 	"drydock/api"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/workflows/call"
 )
 
@@ -53,7 +53,7 @@ func TestAPlanHasOneTimer(t *testing.T) {
 	for i := range 20 {
 		s.signalAt(10*time.Minute+time.Duration(i)*time.Second, api.MsgResume, nil)
 	}
-	s.ended(`{"all":true,"strategy":{"canary":{"nodes":1,"soak":"2h"}}}`, api.PlanCompleted, rollout.Counts{Total: 2, Done: 2})
+	s.ended(`{"all":true,"strategy":{"canary":{"nodes":1,"soak":"2h"}}}`, api.PlanCompleted, plan.Counts{Total: 2, Done: 2})
 	if c.most != 1 || len(c.pending) > 0 {
 		t.Errorf("%d timers at once, %d are left", c.most, len(c.pending))
 	}
@@ -74,7 +74,7 @@ func TestNewsThatComesWithTheStartOfItsMaintenanceCounts(t *testing.T) {
 		}
 	})
 	s.signalAt(2*time.Hour, api.MsgResume, nil)
-	s.ended(`{"all":true}`, api.PlanCompleted, rollout.Counts{Total: 2, Done: 2})
+	s.ended(`{"all":true}`, api.PlanCompleted, plan.Counts{Total: 2, Done: 2})
 }
 
 func TestAStagedPlanBacksOffWhileItsNodesCannotBeListed(t *testing.T) {
@@ -87,8 +87,8 @@ func TestAStagedPlanBacksOffWhileItsNodesCannotBeListed(t *testing.T) {
 			t.Errorf("it has set %d timers in 20 minutes", c.set)
 		}
 	})
-	l.set(time.Hour, rollout.Complete)
-	l.ended(in("Cordon"), api.PlanCompleted, rollout.Counts{Total: 1, Done: 1})
+	l.set(time.Hour, plan.Complete)
+	l.ended(in("Cordon"), api.PlanCompleted, plan.Counts{Total: 1, Done: 1})
 }
 
 func TestACarriedStateThatCannotBeReadFailsTheTask(t *testing.T) {
@@ -114,6 +114,6 @@ func TestAnEarlierPlansMaintenanceTakesAPlace(t *testing.T) {
 			t.Errorf("%+v: %q", status.Counts, s.log)
 		}
 	})
-	s.ended(`{"all":true}`, api.PlanCompleted, rollout.Counts{Total: 2, Done: 2})
+	s.ended(`{"all":true}`, api.PlanCompleted, plan.Counts{Total: 2, Done: 2})
 	s.logged("begin a", "end a")
 }

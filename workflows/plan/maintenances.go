@@ -10,7 +10,7 @@ import (
 	"drydock/api"
 	"drydock/rules/bounds"
 	"drydock/rules/number"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/workflows/call"
 	"drydock/workflows/controller"
 )
@@ -23,7 +23,7 @@ const (
 )
 
 // nodeBegan takes whether the maintenance of a node was started, and its end.
-func (p *plan) nodeBegan(o controller.Outcome, now time.Time) {
+func (p *maintenancePlan) nodeBegan(o controller.Outcome, now time.Time) {
 	name := o.Key.Of
 	n := p.node(name)
 	if n == nil {
@@ -41,7 +41,7 @@ func (p *plan) nodeBegan(o controller.Outcome, now time.Time) {
 		}
 		return
 	}
-	if n.State != rollout.Running || n.RunID != "" {
+	if n.State != plan.Running || n.RunID != "" {
 		return
 	}
 	switch {
@@ -59,7 +59,7 @@ func (p *plan) nodeBegan(o controller.Outcome, now time.Time) {
 }
 
 // found takes which maintenances were begun.
-func (p *plan) found(o controller.Outcome, now time.Time) {
+func (p *maintenancePlan) found(o controller.Outcome, now time.Time) {
 	var found api.List[planactivity.Begun]
 	asked := o.Begun.(controller.Activity).Input.(planactivity.FindInput).Nodes
 	if err := o.Get(&found); err != nil {
@@ -78,19 +78,19 @@ func (p *plan) found(o controller.Outcome, now time.Time) {
 
 // takeInventory takes the maintenances that were found: the plan's own, and those of an earlier plan of its name that it adopts, or whose
 // end it waits for because it refuses them. The others it leaves alone.
-func (p *plan) takeInventory(now time.Time) {
+func (p *maintenancePlan) takeInventory(now time.Time) {
 	var adopted, refused, left []string
 	for _, found := range p.Inventory {
 		n := p.node(found.Node)
 		if n == nil && !found.Earlier && !found.Foreign {
-			p.setNodes(append(p.Nodes, rollout.Node{Facts: rollout.Facts{Name: found.Node}}))
+			p.setNodes(append(p.Nodes, plan.Node{Facts: plan.Facts{Name: found.Node}}))
 			n = p.node(found.Node)
 		}
 		switch {
 		case found.Requestor != "" || n == nil:
 			left = append(left, found.Node)
 			continue
-		case n.State != rollout.Waiting && n.State != rollout.Running:
+		case n.State != plan.Waiting && n.State != plan.Running:
 			continue
 		case found.Foreign:
 			n.RunID = ""
@@ -98,8 +98,8 @@ func (p *plan) takeInventory(now time.Time) {
 			p.Progress.LastEnd = now
 			continue
 		}
-		if n.State == rollout.Waiting || n.RunID != found.RunID {
-			setState(n, rollout.Running, "", now)
+		if n.State == plan.Waiting || n.RunID != found.RunID {
+			setState(n, plan.Running, "", now)
 			n.RunID, n.NotBefore, n.Tries, p.MayRun = found.RunID, 0, max(n.Tries, 1), true
 		}
 		switch {
@@ -138,22 +138,22 @@ func (p *plan) takeInventory(now time.Time) {
 }
 
 // release gives up the maintenance of an earlier plan whose end is waited for.
-func (p *plan) release(n *rollout.Node, now time.Time) {
+func (p *maintenancePlan) release(n *plan.Node, now time.Time) {
 	delete(p.Refused, n.Name)
-	setState(n, rollout.Waiting, "", now)
+	setState(n, plan.Waiting, "", now)
 	n.RunID, n.Tries = "", n.Tries-1
 	p.Digest = matchAgain
 }
 
 // awaitEnds waits for the ends of the maintenances that the frame does not hear of; nil is that there are none. Those that run come first:
 // of very many, the activity reports the ends of the first at once.
-func (p *plan) awaitEnds(t controller.Turn) *controller.Watch {
+func (p *maintenancePlan) awaitEnds(t controller.Turn) *controller.Watch {
 	var awaited api.List[planactivity.Flight]
 	for _, first := range []bool{true, false} {
 		for i := range p.Nodes {
 			n := &p.Nodes[i]
-			runs := n.State == rollout.Running
-			if (runs || n.State == rollout.Held || n.Ending()) && runs == first && n.RunID != "" && !t.Hears(n.RunID) {
+			runs := n.State == plan.Running
+			if (runs || n.State == plan.Held || n.Ending()) && runs == first && n.RunID != "" && !t.Hears(n.RunID) {
 				awaited = append(awaited, planactivity.Flight{WorkflowID: p.maintenanceID(n.Name), RunID: n.RunID})
 			}
 		}
@@ -168,7 +168,7 @@ func (p *plan) awaitEnds(t controller.Turn) *controller.Watch {
 }
 
 // sawEnds takes the ends that the watch has seen.
-func (p *plan) sawEnds(o controller.Outcome, now time.Time) {
+func (p *maintenancePlan) sawEnds(o controller.Outcome, now time.Time) {
 	var ended []planactivity.Ended
 	if o.Get(&ended) != nil {
 		return
@@ -181,10 +181,10 @@ func (p *plan) sawEnds(o controller.Outcome, now time.Time) {
 }
 
 // nodeEnded takes the end of a node's maintenance.
-func (p *plan) nodeEnded(name string, how planactivity.Ended, now time.Time) {
+func (p *maintenancePlan) nodeEnded(name string, how planactivity.Ended, now time.Time) {
 	n := p.node(name)
 	switch {
-	case n == nil || n.State != rollout.Running && n.State != rollout.Held && !n.Ending():
+	case n == nil || n.State != plan.Running && n.State != plan.Held && !n.Ending():
 		return
 	case n.RunID != "" && how.RunID != "" && n.RunID != how.RunID:
 		return
@@ -196,11 +196,11 @@ func (p *plan) nodeEnded(name string, how planactivity.Ended, now time.Time) {
 		n.RunID = ""
 		return // since the node was back, it is over
 	}
-	if n.State != rollout.Held && how.Phase != api.Cancelled {
+	if n.State != plan.Held && how.Phase != api.Cancelled {
 		n.Forgiven = false // what somebody forgave was repaired meanwhile: this is another failure
 	}
 	n.RunID = ""
-	if how.Phase == api.Failed && how.Kind == api.ErrorNotDrained && p.spec.Strategy.OnBlocked != rollout.WaitBlocked {
+	if how.Phase == api.Failed && how.Kind == api.ErrorNotDrained && p.spec.Strategy.OnBlocked != plan.WaitBlocked {
 		p.blocked(n, how.Message, now)
 	} else {
 		state, note := p.after(name, how)
@@ -211,58 +211,58 @@ func (p *plan) nodeEnded(name string, how planactivity.Ended, now time.Time) {
 }
 
 // after is the state of a node that follows from the end of its maintenance, and why.
-func (p *plan) after(name string, how planactivity.Ended) (rollout.State, string) {
+func (p *maintenancePlan) after(name string, how planactivity.Ended) (plan.State, string) {
 	switch {
 	case how.Unknown:
-		return rollout.Failed, "nothing is known of its maintenance"
+		return plan.Failed, "nothing is known of its maintenance"
 	case how.Phase == api.Completed:
-		return rollout.Done, ""
+		return plan.Done, ""
 	case how.Phase == api.NodeGone, how.Kind == api.ErrorNodeNotFound:
-		return rollout.Gone, how.Message
+		return plan.Gone, how.Message
 	case how.Phase == api.Cancelled && (p.Stop != "" || p.Skipping[name]):
-		return rollout.Skipped, how.Message
+		return plan.Skipped, how.Message
 	default:
-		return rollout.Failed, how.Message
+		return plan.Failed, how.Message
 	}
 }
 
 // blocked is what becomes of a node that could not be emptied, or is somebody else's. One that somebody skips does not come back.
-func (p *plan) blocked(n *rollout.Node, why string, now time.Time) {
+func (p *maintenancePlan) blocked(n *plan.Node, why string, now time.Time) {
 	s := p.spec.Strategy
 	if p.Skipping[n.Name] {
 		delete(p.Skipping, n.Name)
-		setState(n, rollout.Skipped, why, now)
+		setState(n, plan.Skipped, why, now)
 		return
 	}
-	setState(n, rollout.Failed, why, now)
-	if s.OnBlocked == rollout.AbortBlocked {
+	setState(n, plan.Failed, why, now)
+	if s.OnBlocked == plan.AbortBlocked {
 		p.stop(api.PlanAborted, bounds.Cut(fmt.Sprintf("node %s was blocked: %s", n.Name, n.Note), bounds.Text), now)
 		return
 	}
 	tries, pause := s.Tries, s.ComeBackAfter.Std()
-	if s.OnBlocked == rollout.WaitBlocked {
+	if s.OnBlocked == plan.WaitBlocked {
 		tries, pause = triesOfBusy, busyComeBack
 	}
 	if n.Tries < tries {
-		n.State, n.NotBefore, n.Forgiven = rollout.Waiting, now.Add(pause).Unix(), false
+		n.State, n.NotBefore, n.Forgiven = plan.Waiting, now.Add(pause).Unix(), false
 		p.Digest = matchAgain
 	}
 }
 
 // takeNews takes what a maintenance says of itself.
-func (p *plan) takeNews(news api.NodeNews, now time.Time) {
+func (p *maintenancePlan) takeNews(news api.NodeNews, now time.Time) {
 	n := p.node(news.Node)
 	switch {
 	case n == nil || n.RunID == "" || n.RunID != news.RunID || p.Refused[news.Node]:
-	case news.Back && n.State == rollout.Running:
-		setState(n, rollout.Done, "", now)
+	case news.Back && n.State == plan.Running:
+		setState(n, plan.Done, "", now)
 		p.Progress.LastEnd = now
-	case news.Held && n.State == rollout.Running:
-		setState(n, rollout.Held, news.Why, now)
+	case news.Held && n.State == plan.Running:
+		setState(n, plan.Held, news.Why, now)
 		n.Forgiven = false
 		p.Progress.LastEnd = now
-	case !news.Held && n.State == rollout.Held:
+	case !news.Held && n.State == plan.Held:
 		// It stays forgiven: who releases it, or has it cancelled, gives up what has failed already.
-		setState(n, rollout.Running, "", now)
+		setState(n, plan.Running, "", now)
 	}
 }

@@ -8,11 +8,11 @@ import (
 	"drydock/api"
 	"drydock/rules/bounds"
 	"drydock/rules/notices"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/workflows/controller"
 )
 
-var messages = []controller.Message[*plan]{
+var messages = []controller.Message[*maintenancePlan]{
 	{Name: api.MsgPause, Payload: pause{}},
 	{Name: api.MsgResume, Payload: resume{}},
 	{Name: api.MsgApprove, Payload: approve{}},
@@ -26,7 +26,7 @@ var messages = []controller.Message[*plan]{
 }
 
 // accepts refuses messages to a plan that is being ended, or to an earlier plan of its name.
-func (p *plan) accepts(run string) error {
+func (p *maintenancePlan) accepts(run string) error {
 	if run != "" && run != p.Info.Run && run != p.Info.Current {
 		return fmt.Errorf("it is meant for run %s, and this is run %s", run, p.Info.Run)
 	}
@@ -37,7 +37,7 @@ func (p *plan) accepts(run string) error {
 }
 
 // rolls refuses a message that is for rolling plans; instead says what to do with a staged one.
-func (p *plan) rolls(run, instead string) error {
+func (p *maintenancePlan) rolls(run, instead string) error {
 	if p.Staged != nil {
 		return errors.New("the plan is of strategy allAtOnce: " + instead)
 	}
@@ -45,7 +45,7 @@ func (p *plan) rolls(run, instead string) error {
 }
 
 // hasStages refuses a message that is for staged plans; instead says what to do with a rolling one.
-func (p *plan) hasStages(run, instead string) error {
+func (p *maintenancePlan) hasStages(run, instead string) error {
 	if p.Staged == nil {
 		return errors.New("the plan is rolling" + instead)
 	}
@@ -67,7 +67,7 @@ func sentence(what string, who api.Message) string {
 type pause struct{ api.Simple }
 
 // Check implements controller.Payload.
-func (m pause) Check(p *plan, _ time.Time) error {
+func (m pause) Check(p *maintenancePlan, _ time.Time) error {
 	err := p.rolls(m.Run, "its nodes go together, and none is begun later: stop the drains with freeze --running, or end it with set-stage Complete")
 	if err == nil && p.Progress.Paused {
 		err = errors.New("the plan is paused already")
@@ -76,7 +76,7 @@ func (m pause) Check(p *plan, _ time.Time) error {
 }
 
 // Apply implements controller.Payload.
-func (m pause) Apply(p *plan, now time.Time) string {
+func (m pause) Apply(p *maintenancePlan, now time.Time) string {
 	p.pause(sentence("paused", m.Message), now)
 	return "nothing more is begun; what runs goes on"
 }
@@ -85,7 +85,7 @@ func (m pause) Apply(p *plan, now time.Time) string {
 type resume struct{ api.Simple }
 
 // Check implements controller.Payload.
-func (m resume) Check(p *plan, _ time.Time) error {
+func (m resume) Check(p *maintenancePlan, _ time.Time) error {
 	err := p.rolls(m.Run, "it is never paused: go on with set-stage")
 	if err == nil && !p.Progress.Paused {
 		err = errors.New("the plan is not paused")
@@ -94,9 +94,9 @@ func (m resume) Check(p *plan, _ time.Time) error {
 }
 
 // Apply implements controller.Payload.
-func (m resume) Apply(p *plan, now time.Time) string {
+func (m resume) Apply(p *maintenancePlan, now time.Time) string {
 	p.Progress.Paused = false
-	rollout.Forgive(p.Nodes)
+	plan.Forgive(p.Nodes)
 	p.enter(api.PlanRunning, "", now)
 	p.announce(notices.PlanResumed, sentence("resumed", m.Message), now)
 	return "the plan goes on"
@@ -106,7 +106,7 @@ func (m resume) Apply(p *plan, now time.Time) string {
 type approve struct{ api.Simple }
 
 // Check implements controller.Payload.
-func (m approve) Check(p *plan, _ time.Time) error {
+func (m approve) Check(p *maintenancePlan, _ time.Time) error {
 	if err := p.rolls(m.Run, "it has no canary: go on with set-stage"); err != nil {
 		return err
 	}
@@ -120,14 +120,14 @@ func (m approve) Check(p *plan, _ time.Time) error {
 }
 
 // Apply implements controller.Payload.
-func (m approve) Apply(p *plan, now time.Time) string {
+func (m approve) Apply(p *maintenancePlan, now time.Time) string {
 	p.Progress.Approved = true
 	p.note(sentence("approved", m.Message), now)
 	return "the plan goes on once its canary is done"
 }
 
 // planned finds a node of the plan.
-func (p *plan) planned(name string) (*rollout.Node, error) {
+func (p *maintenancePlan) planned(name string) (*plan.Node, error) {
 	if name == "" {
 		return nil, errors.New("node: is missing: say which node of the plan")
 	}
@@ -142,7 +142,7 @@ func (p *plan) planned(name string) (*rollout.Node, error) {
 type skip struct{ api.NodeOfPlan }
 
 // Check implements controller.Payload.
-func (m skip) Check(p *plan, _ time.Time) error {
+func (m skip) Check(p *maintenancePlan, _ time.Time) error {
 	if err := p.rolls(m.Run, "leave a node out with set-selector before its stage is set, or cancel its maintenance (requestor plans)"); err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (m skip) Check(p *plan, _ time.Time) error {
 	switch {
 	case err != nil:
 		return err
-	case n.State == rollout.Held:
+	case n.State == plan.Held:
 		return fmt.Errorf("node %s is out of service and needs a decision: repair it and send its maintenance done, or give it back with cancel and release", m.Node)
 	case n.State.Over():
 		return fmt.Errorf("node %s is %s", m.Node, n.State.Word())
@@ -159,14 +159,14 @@ func (m skip) Check(p *plan, _ time.Time) error {
 }
 
 // Apply implements controller.Payload.
-func (m skip) Apply(p *plan, now time.Time) string {
+func (m skip) Apply(p *maintenancePlan, now time.Time) string {
 	n := p.node(m.Node) // it was checked
 	why := sentence("skipped", m.Message)
 	if p.Refused[m.Node] {
 		p.release(n, now)
 	}
-	if n.State == rollout.Waiting {
-		setState(n, rollout.Skipped, why, now)
+	if n.State == plan.Waiting {
+		setState(n, plan.Skipped, why, now)
 		return m.Node + " is left out"
 	}
 	set(&p.Skipping, m.Node, true)
@@ -178,25 +178,25 @@ func (m skip) Apply(p *plan, now time.Time) string {
 type retry struct{ api.NodeOfPlan }
 
 // Check implements controller.Payload.
-func (m retry) Check(p *plan, _ time.Time) error {
+func (m retry) Check(p *maintenancePlan, _ time.Time) error {
 	if err := p.rolls(m.Run, "send retry to the node's maintenance (requestor plans); one that has ended is begun anew where set-selector leaves its node out and then chooses it again"); err != nil {
 		return err
 	}
 	n, err := p.planned(m.Node)
-	if err == nil && n.State != rollout.Failed && n.State != rollout.Skipped && n.State != rollout.Held {
+	if err == nil && n.State != plan.Failed && n.State != plan.Skipped && n.State != plan.Held {
 		err = fmt.Errorf("node %s is %s: retry is for nodes that failed or were skipped", m.Node, n.State.Word())
 	}
 	return err
 }
 
 // Apply implements controller.Payload.
-func (m retry) Apply(p *plan, now time.Time) string {
+func (m retry) Apply(p *maintenancePlan, now time.Time) string {
 	n := p.node(m.Node) // it was checked
-	if n.State == rollout.Held {
+	if n.State == plan.Held {
 		set(&p.Orders, m.Node, order{api.MsgRetry, sentence("retry", m.Message)})
 		return "the maintenance of " + m.Node + " is told to try again"
 	}
-	setState(n, rollout.Waiting, "", now)
+	setState(n, plan.Waiting, "", now)
 	n.Tries, n.NotBefore, n.Forgiven = 0, 0, false
 	p.Digest = matchAgain
 	return m.Node + " is begun anew in its turn"
@@ -206,7 +206,7 @@ func (m retry) Apply(p *plan, now time.Time) string {
 type cancel struct{ api.Cancel }
 
 // Check implements controller.Payload.
-func (m cancel) Check(p *plan, _ time.Time) error {
+func (m cancel) Check(p *maintenancePlan, _ time.Time) error {
 	if m.Release || m.BeforeReady {
 		return errors.New("release, beforeReady: are a maintenance's: a plan never gives back nodes that are worked on")
 	}
@@ -214,10 +214,10 @@ func (m cancel) Check(p *plan, _ time.Time) error {
 }
 
 // Apply implements controller.Payload.
-func (m cancel) Apply(p *plan, now time.Time) string {
+func (m cancel) Apply(p *maintenancePlan, now time.Time) string {
 	effect := "nothing more is begun; nodes that are not Ready are given back, those that are Ready are finished"
 	switch {
-	case p.Staged != nil && p.Staged.Stage == rollout.Idle && !holding(p.Nodes):
+	case p.Staged != nil && p.Staged.Stage == plan.Idle && !holding(p.Nodes):
 		effect = "the plan ends: it has touched no node"
 	case p.Staged != nil:
 		effect = "the plan runs stage Complete: its nodes are given back, and then it ends"
@@ -230,7 +230,7 @@ func (m cancel) Apply(p *plan, now time.Time) string {
 type setStage struct{ api.SetStage }
 
 // Check implements controller.Payload.
-func (m setStage) Check(p *plan, _ time.Time) error {
+func (m setStage) Check(p *maintenancePlan, _ time.Time) error {
 	if err := p.hasStages(m.Run, " and has no stages: its nodes go in their turn"); err != nil {
 		return err
 	}
@@ -238,13 +238,13 @@ func (m setStage) Check(p *plan, _ time.Time) error {
 }
 
 // Apply implements controller.Payload.
-func (m setStage) Apply(p *plan, now time.Time) string {
+func (m setStage) Apply(p *maintenancePlan, now time.Time) string {
 	p.enterStage(m.Stage, m.Message, now)
 	p.Staged.Set = p.Staged.Revision
 	switch m.Stage {
-	case rollout.Cordon:
+	case plan.Cordon:
 		return "stage Cordon: its nodes become unschedulable"
-	case rollout.Drain:
+	case plan.Drain:
 		return "stage Drain: its nodes become unschedulable, and their pods leave tier by tier"
 	default:
 		return "stage Complete: its nodes are given back, and then the plan ends"
@@ -253,21 +253,21 @@ func (m setStage) Apply(p *plan, now time.Time) string {
 
 // Settled implements controller.Settling: whoever sets the stage is answered whether the lockstep refuses it. An answer that does not come in
 // time changes nothing: it is waited for, and a refusal stands in the status.
-func (m setStage) Settled(p *plan) (done bool, err error) {
+func (m setStage) Settled(p *maintenancePlan) (done bool, err error) {
 	s := p.Staged
 	if s.Refused >= s.Set {
 		err = fmt.Errorf("the stage is refused, and is %s again: %s", s.Stage, s.RefusedWhy)
 	}
-	return err != nil || s.Answered >= s.Set || s.Stage == rollout.Complete || p.Phase.Ended(), err
+	return err != nil || s.Answered >= s.Set || s.Stage == plan.Complete || p.Phase.Ended(), err
 }
 
 // setSelector has a staged plan choose its nodes otherwise.
 type setSelector struct{ api.SetSelector }
 
 // Check implements controller.Payload.
-func (m setSelector) Check(p *plan, _ time.Time) error {
+func (m setSelector) Check(p *maintenancePlan, _ time.Time) error {
 	err := p.hasStages(m.Run, ", and its nodes are chosen for good: leave some out with skip, or start another plan")
-	if err == nil && p.Staged.Stage == rollout.Complete {
+	if err == nil && p.Staged.Stage == plan.Complete {
 		err = errors.New("the plan is in stage Complete, and takes no more nodes")
 	}
 	if err != nil {
@@ -277,7 +277,7 @@ func (m setSelector) Check(p *plan, _ time.Time) error {
 }
 
 // Apply implements controller.Payload.
-func (m setSelector) Apply(p *plan, now time.Time) string {
+func (m setSelector) Apply(p *maintenancePlan, now time.Time) string {
 	p.Staged.Selection = &m.Selection
 	p.Digest, p.ListedAt = matchAgain, time.Time{}
 	p.note(sentence("its nodes are chosen otherwise", m.Message), now)
@@ -288,7 +288,7 @@ func (m setSelector) Apply(p *plan, now time.Time) string {
 type nodeNews struct{ api.NodeNews }
 
 // Check implements controller.Payload.
-func (m nodeNews) Check(p *plan, _ time.Time) error {
+func (m nodeNews) Check(p *maintenancePlan, _ time.Time) error {
 	switch n := p.node(m.Node); {
 	case p.Staged != nil:
 		return errors.New("the plan has begun no maintenance: the lockstep has")
@@ -301,9 +301,9 @@ func (m nodeNews) Check(p *plan, _ time.Time) error {
 }
 
 // Apply implements controller.Payload. What a maintenance says whose run is not known counts once that is.
-func (m nodeNews) Apply(p *plan, now time.Time) string {
+func (m nodeNews) Apply(p *maintenancePlan, now time.Time) string {
 	if n := p.node(m.Node); n == nil || n.RunID == "" {
-		if (!p.Known || p.Sought[m.Node]) && len(p.Early) < rollout.MaxAtOnce {
+		if (!p.Known || p.Sought[m.Node]) && len(p.Early) < plan.MaxAtOnce {
 			m.Why = bounds.Cut(m.Why, maxNote)
 			set(&p.Early, m.Node, m.NodeNews)
 		}

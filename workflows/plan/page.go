@@ -12,7 +12,7 @@ import (
 	"drydock/api"
 	"drydock/rules/bounds"
 	"drydock/rules/markdown"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/workflows/controller"
 )
 
@@ -33,17 +33,17 @@ const (
 type status struct{ api.PlanStatusRequest }
 
 // Answer implements controller.Question.
-func (q status) Answer(p *plan, _ time.Time) (any, error) {
+func (q status) Answer(p *maintenancePlan, _ time.Time) (any, error) {
 	return p.page(q.PlanStatusRequest)
 }
 
-func (p *plan) page(asked api.PlanStatusRequest) (api.PlanStatus, error) {
+func (p *maintenancePlan) page(asked api.PlanStatusRequest) (api.PlanStatus, error) {
 	if asked.Limit <= 0 {
 		asked.Limit = pageSize
 	}
 	status := api.PlanStatus{
 		Name: p.name, WorkflowID: p.Info.WorkflowID, RunID: p.Info.Run, Phase: p.Phase, Since: p.Since, CreatedAt: p.CreatedAt,
-		WaitingFor: p.WaitingFor, Failure: p.Failure, Counts: rollout.Count(p.Nodes), Warnings: p.Warnings, Troubles: p.Troubles(),
+		WaitingFor: p.WaitingFor, Failure: p.Failure, Counts: plan.Count(p.Nodes), Warnings: p.Warnings, Troubles: p.Troubles(),
 		Nodes: []api.PlanNode{}, Events: latest(p.Events, maxEventText), Messages: latest(p.Messages, maxMessageText),
 	}
 	if p.Prepared != nil {
@@ -96,27 +96,27 @@ func (p *plan) page(asked api.PlanStatusRequest) (api.PlanStatus, error) {
 
 // states are the words for the states of nodes.
 var states = []string{
-	rollout.Waiting.Word(), rollout.Running.Word(), rollout.Held.Word(), rollout.Done.Word(),
-	rollout.Failed.Word(), rollout.Skipped.Word(), rollout.Gone.Word(),
+	plan.Waiting.Word(), plan.Running.Word(), plan.Held.Word(), plan.Done.Word(),
+	plan.Failed.Word(), plan.Skipped.Word(), plan.Gone.Word(),
 }
 
 // notable are the places of the nodes, those with something to say first.
-func (p *plan) notable() []int {
-	rank := func(n *rollout.Node) int {
+func (p *maintenancePlan) notable() []int {
+	rank := func(n *plan.Node) int {
 		switch {
-		case n.State == rollout.Held:
+		case n.State == plan.Held:
 			return 0
-		case n.State == rollout.Running && n.Standing != nil && n.Standing.Drained:
+		case n.State == plan.Running && n.Standing != nil && n.Standing.Drained:
 			return 3
-		case n.State == rollout.Running:
+		case n.State == plan.Running:
 			return 1
-		case n.State == rollout.Failed:
+		case n.State == plan.Failed:
 			return 2
-		case n.State == rollout.Waiting && n.NotBefore > 0:
+		case n.State == plan.Waiting && n.NotBefore > 0:
 			return 3
-		case n.State == rollout.Skipped:
+		case n.State == plan.Skipped:
 			return 4
-		case n.State == rollout.Waiting:
+		case n.State == plan.Waiting:
 			return 5
 		default:
 			return 6
@@ -131,7 +131,7 @@ func (p *plan) notable() []int {
 	return slices.Concat(byRank[:]...)
 }
 
-func (p *plan) nodeOf(n *rollout.Node) api.PlanNode {
+func (p *maintenancePlan) nodeOf(n *plan.Node) api.PlanNode {
 	node := api.PlanNode{Node: n.Name, State: n.State.Word(), Zone: n.Zone, Tries: n.Tries, RunID: n.RunID, Note: n.Note}
 	if n.Since > 0 {
 		node.Since = time.Unix(n.Since, 0).UTC()
@@ -148,13 +148,13 @@ func (p *plan) nodeOf(n *rollout.Node) api.PlanNode {
 }
 
 // sizeOf is about how long a node is in JSON.
-func sizeOf(n *rollout.Node) int {
+func sizeOf(n *plan.Node) int {
 	const fixed = 120
 	return fixed + len(n.Name) + len(n.Zone) + len(n.RunID) + len(n.Note)
 }
 
 // shortened is a plan as its status shows it: without most of very many names.
-func shortened(p rollout.Plan) (rollout.Plan, int) {
+func shortened(p plan.Plan) (plan.Plan, int) {
 	more := max(len(p.Nodes)-maxNames, 0) + max(len(p.Exclude)-maxNames, 0)
 	p.Nodes = p.Nodes[:min(len(p.Nodes), maxNames)]
 	p.Exclude = p.Exclude[:min(len(p.Exclude), maxNames)]
@@ -192,7 +192,7 @@ func latest[T any](all []T, most int) []T {
 }
 
 // stages are the part of the status that is about the stages.
-func (p *plan) stages() *api.PlanStages {
+func (p *maintenancePlan) stages() *api.PlanStages {
 	s := p.Staged
 	return &api.PlanStages{
 		Stage: s.Stage, Begun: slices.Clone(s.Begun), Tiers: p.tiers.Entries(), Tier: s.Tier, Drained: s.Drained,
@@ -201,11 +201,11 @@ func (p *plan) stages() *api.PlanStages {
 }
 
 // summary says in one line how the plan stands.
-func (p *plan) summary() string {
+func (p *maintenancePlan) summary() string {
 	if p.Staged != nil {
 		return p.stagedSummary()
 	}
-	counts := rollout.Count(p.Nodes)
+	counts := plan.Count(p.Nodes)
 	text := fmt.Sprintf("%d of %d nodes are done", counts.Done, counts.Total)
 	for _, part := range []struct {
 		n    int
@@ -222,7 +222,7 @@ func (p *plan) summary() string {
 }
 
 // attributes are the search attributes of the plan, none where the namespace has none.
-func (p *plan) attributes() map[string]string {
+func (p *maintenancePlan) attributes() map[string]string {
 	if p.Prepared == nil || !p.Prepared.SearchAttributes {
 		return nil
 	}
@@ -237,7 +237,7 @@ func (p *plan) attributes() map[string]string {
 }
 
 // Page implements controller.Controller.
-func (p *plan) Page(time.Time) controller.Page {
+func (p *maintenancePlan) Page(time.Time) controller.Page {
 	var text strings.Builder
 	fmt.Fprintf(&text, "**%s**", p.Phase)
 	if p.Failure != "" {
@@ -257,7 +257,7 @@ func (p *plan) Page(time.Time) controller.Page {
 	const shown = 20
 	for _, i := range p.notable()[:min(len(p.Nodes), shown)] {
 		n := &p.Nodes[i]
-		if n.State == rollout.Waiting && n.NotBefore == 0 || n.State == rollout.Done || n.State == rollout.Gone {
+		if n.State == plan.Waiting && n.NotBefore == 0 || n.State == plan.Done || n.State == plan.Gone {
 			break
 		}
 		fmt.Fprintf(&text, "\n- %s: %s", markdown.Text(n.Name), n.State.Word())

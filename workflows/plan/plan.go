@@ -14,14 +14,14 @@ import (
 	"drydock/api"
 	"drydock/rules/bounds"
 	"drydock/rules/drainplan"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/workflows/announce"
 	"drydock/workflows/controller"
 	"drydock/workflows/inbox"
 )
 
-// plan is the state of a MaintenancePlan. It fits into a payload: what it is made of is bounded where it is written.
-type plan struct {
+// maintenancePlan is the state of a MaintenancePlan. It fits into a payload: what it is made of is bounded where it is written.
+type maintenancePlan struct {
 	controller.Base
 	announce.Outbox
 	Phase     api.PlanPhase `json:"phase"`
@@ -35,9 +35,9 @@ type plan struct {
 	Stop       api.PlanPhase `json:"stop,omitempty"`
 	StoppedWhy string        `json:"stoppedWhy,omitempty"`
 
-	Progress      rollout.Progress `json:"progress,omitzero"`
-	AskedApproval bool             `json:"askedApproval,omitempty"`
-	Nodes         []rollout.Node   `json:"nodes,omitempty"`
+	Progress      plan.Progress `json:"progress,omitzero"`
+	AskedApproval bool          `json:"askedApproval,omitempty"`
+	Nodes         []plan.Node   `json:"nodes,omitempty"`
 	// Digest is that of the list of nodes which Nodes were last brought up to date with, and ListedAt when that was.
 	Digest   string    `json:"digest,omitempty"`
 	ListedAt time.Time `json:"listedAt,omitzero"`
@@ -68,7 +68,7 @@ type plan struct {
 	RecordTries int  `json:"recordTries,omitempty"`
 
 	name  string
-	spec  rollout.Plan
+	spec  plan.Plan
 	tiers drainplan.Plan
 	// places are where nodes stand in the list; nil where that has to be found out.
 	places map[string]int
@@ -80,12 +80,12 @@ type order struct {
 	Why     string `json:"why,omitempty"`
 }
 
-var queries = []controller.Query[*plan]{
+var queries = []controller.Query[*maintenancePlan]{
 	{Name: api.QueryStatus, Doc: "phase, counts, what it waits for, and a page of the nodes", Question: status{}},
 }
 
 // MaintenancePlan takes many nodes out of service and brings them back, in the order and at the pace of its strategy. Its
-// workflow ID is api.PlanID, its input a rollout.Plan in JSON. Packed is what a run hands to the next.
+// workflow ID is api.PlanID, its input a plan.Plan in JSON. Packed is what a run hands to the next.
 func MaintenancePlan(ctx workflow.Context, input converter.RawValue, packed []byte) (api.PlanResult, error) {
 	p, err := newPlan(controller.Identify(ctx), inbox.Payload(input))
 	if err != nil {
@@ -94,14 +94,14 @@ func MaintenancePlan(ctx workflow.Context, input converter.RawValue, packed []by
 	return p.run(ctx, input, packed)
 }
 
-func (p *plan) run(ctx workflow.Context, input converter.RawValue, packed []byte) (api.PlanResult, error) {
-	_, err := controller.Run(ctx, p, controller.Program[*plan]{
+func (p *maintenancePlan) run(ctx workflow.Context, input converter.RawValue, packed []byte) (api.PlanResult, error) {
+	_, err := controller.Run(ctx, p, controller.Program[*maintenancePlan]{
 		Type: api.MaintenancePlanType, Messages: messages, Queries: queries, Input: input,
 	}, packed)
 	return p.result(), err
 }
 
-func newPlan(info controller.Info, input []byte) (*plan, error) {
+func newPlan(info controller.Info, input []byte) (*maintenancePlan, error) {
 	cluster, name, err := api.ParsePlanID(info.WorkflowID)
 	if err == nil {
 		err = info.Check(cluster)
@@ -109,8 +109,8 @@ func newPlan(info controller.Info, input []byte) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{name: name}
-	if p.spec, err = rollout.Decode(name, input); err != nil {
+	p := &maintenancePlan{name: name}
+	if p.spec, err = plan.Decode(name, input); err != nil {
 		return nil, err
 	}
 	if err := p.spec.Reserved(); err != nil {
@@ -121,7 +121,7 @@ func newPlan(info controller.Info, input []byte) (*plan, error) {
 }
 
 // Begin implements controller.Controller.
-func (p *plan) Begin(now time.Time) {
+func (p *maintenancePlan) Begin(now time.Time) {
 	p.Phase, p.Since, p.CreatedAt = api.PlanRunning, now, p.Info.Started
 	if p.spec.Together() {
 		p.Staged = begin(p.spec.Stage, p.CreatedAt)
@@ -129,7 +129,7 @@ func (p *plan) Begin(now time.Time) {
 }
 
 // Reset implements controller.Controller. What the run that was reset has begun since, and what it has said to the Lockstep, is not known.
-func (p *plan) Reset(time.Time) {
+func (p *maintenancePlan) Reset(time.Time) {
 	p.Known, p.MayRun, p.ListedAt = false, true, time.Time{}
 	if p.Staged != nil {
 		p.Staged.reset()
@@ -137,7 +137,7 @@ func (p *plan) Reset(time.Time) {
 }
 
 // Cancel implements controller.Controller.
-func (p *plan) Cancel(now time.Time) {
+func (p *maintenancePlan) Cancel(now time.Time) {
 	const name = "cancellation of the workflow"
 	if err := (cancel{}).Check(p, now); err != nil {
 		p.Record(now, name, api.Ignored, "ignored: "+err.Error())
@@ -147,7 +147,7 @@ func (p *plan) Cancel(now time.Time) {
 }
 
 // selection is how the plan chooses its nodes.
-func (p *plan) selection() rollout.Selection {
+func (p *maintenancePlan) selection() plan.Selection {
 	if p.Staged != nil && p.Staged.Selection != nil {
 		return *p.Staged.Selection
 	}
@@ -155,12 +155,12 @@ func (p *plan) selection() rollout.Selection {
 }
 
 // maintenanceID is the workflow ID of the maintenance of a node.
-func (p *plan) maintenanceID(node string) string {
+func (p *maintenancePlan) maintenanceID(node string) string {
 	return api.MaintenanceID(p.Info.Cluster, node, p.spec.Requestor)
 }
 
 // place is where a node stands in the list.
-func (p *plan) place(name string) (int, bool) {
+func (p *maintenancePlan) place(name string) (int, bool) {
 	if p.places == nil {
 		p.places = make(map[string]int, len(p.Nodes))
 		for i := range p.Nodes {
@@ -172,7 +172,7 @@ func (p *plan) place(name string) (int, bool) {
 }
 
 // node is a node of the plan; nil is none.
-func (p *plan) node(name string) *rollout.Node {
+func (p *maintenancePlan) node(name string) *plan.Node {
 	i, ok := p.place(name)
 	if !ok {
 		return nil
@@ -181,18 +181,18 @@ func (p *plan) node(name string) *rollout.Node {
 }
 
 // setNodes replaces the list.
-func (p *plan) setNodes(nodes []rollout.Node) { p.Nodes, p.places = nodes, nil }
+func (p *maintenancePlan) setNodes(nodes []plan.Node) { p.Nodes, p.places = nodes, nil }
 
 // maxNote bounds what is kept of why a node is in its state, in bytes: there may be thousands.
 const maxNote = 200
 
 // setState gives a node a state.
-func setState(n *rollout.Node, state rollout.State, note string, now time.Time) {
+func setState(n *plan.Node, state plan.State, note string, now time.Time) {
 	n.State, n.Since, n.Note = state, now.Unix(), bounds.Cut(note, maxNote)
 }
 
 // sample is the input of a maintenance of the plan, without its node.
-func (p *plan) sample(now time.Time) (json.RawMessage, error) {
+func (p *maintenancePlan) sample(now time.Time) (json.RawMessage, error) {
 	input, err := p.spec.InputOf("any", now)
 	if err != nil {
 		return nil, err

@@ -25,7 +25,7 @@ import (
 	"drydock/api"
 	"drydock/notify"
 	"drydock/rules/notices"
-	"drydock/rules/rollout"
+	planrules "drydock/rules/plan"
 	"drydock/rules/spec"
 	"drydock/workflows"
 	"drydock/workflows/call"
@@ -36,7 +36,7 @@ import (
 type site struct {
 	*testing.T
 	env   *testsuite.TestWorkflowEnvironment
-	nodes []rollout.Facts
+	nodes []planrules.Facts
 	// lasts is how long a maintenance lasts, ends how the next ones of a node end; without they are completed.
 	lasts time.Duration
 	ends  map[string][]error
@@ -61,7 +61,7 @@ const planID = "maintenance-plan/kernel"
 func newSite(t *testing.T, names ...string) *site {
 	s := &site{T: t, lasts: time.Minute, ends: map[string][]error{}}
 	for _, name := range names {
-		s.nodes = append(s.nodes, rollout.Facts{Name: name})
+		s.nodes = append(s.nodes, planrules.Facts{Name: name})
 	}
 	s.begin(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	return s
@@ -182,7 +182,7 @@ func (s *site) status() api.PlanStatus {
 	return status
 }
 
-func (s *site) ended(input string, phase api.PlanPhase, counts rollout.Counts) api.PlanStatus {
+func (s *site) ended(input string, phase api.PlanPhase, counts planrules.Counts) api.PlanStatus {
 	s.Helper()
 	_, err := s.run(input)
 	status := s.status()
@@ -204,7 +204,7 @@ func (s *site) logged(want ...string) {
 
 func TestAPlanTakesItsNodesInOrder(t *testing.T) {
 	s := newSite(t, "b", "a", "c")
-	s.ended(`{"all":true}`, api.PlanCompleted, rollout.Counts{Total: 3, Done: 3})
+	s.ended(`{"all":true}`, api.PlanCompleted, planrules.Counts{Total: 3, Done: 3})
 	s.logged("begin a", "end a", "begin b", "end b", "begin c", "end c")
 }
 
@@ -224,12 +224,12 @@ func TestAPlanShowsAMissingPermissionAndGoesOn(t *testing.T) {
 			t.Errorf("%+v", status.Troubles)
 		}
 	})
-	s.ended(`{"all":true}`, api.PlanCompleted, rollout.Counts{Total: 2, Done: 2})
+	s.ended(`{"all":true}`, api.PlanCompleted, planrules.Counts{Total: 2, Done: 2})
 }
 
 func TestAPlanTakesAsManyAsItMay(t *testing.T) {
 	s := newSite(t, "a", "b", "c", "d", "e")
-	s.ended(`{"all":true,"strategy":{"maxParallel":"40%"}}`, api.PlanCompleted, rollout.Counts{Total: 5, Done: 5})
+	s.ended(`{"all":true,"strategy":{"maxParallel":"40%"}}`, api.PlanCompleted, planrules.Counts{Total: 5, Done: 5})
 	if s.most != 2 {
 		t.Errorf("%d at once", s.most)
 	}
@@ -245,7 +245,7 @@ func TestAPlanPausesWithTooManyFailures(t *testing.T) {
 	})
 	s.signalAt(2*time.Hour, api.MsgResume, api.Simple{Message: api.Message{By: "ops"}})
 	s.signalAt(2*time.Hour+90*time.Second, api.MsgRetry, api.NodeOfPlan{Node: "a"})
-	s.ended(`{"all":true}`, api.PlanCompleted, rollout.Counts{Total: 3, Done: 3})
+	s.ended(`{"all":true}`, api.PlanCompleted, planrules.Counts{Total: 3, Done: 3})
 	s.logged("begin a", "begin b", "end b", "begin c", "end c", "begin a", "end a")
 }
 
@@ -265,7 +265,7 @@ func TestACanaryIsWaitedForSoaksAndIsApproved(t *testing.T) {
 	})
 	s.signalAt(3*time.Hour, api.MsgApprove, api.Simple{Message: api.Message{By: "amy"}})
 	s.ended(`{"all":true,"strategy":{"maxParallel":4,"canary":{"nodes":2,"soak":"1h","approval":true}}}`,
-		api.PlanCompleted, rollout.Counts{Total: 4, Done: 4})
+		api.PlanCompleted, planrules.Counts{Total: 4, Done: 4})
 	if s.most != 2 {
 		t.Errorf("%d at once", s.most)
 	}
@@ -277,7 +277,7 @@ func TestACanaryIsWaitedForSoaksAndIsApproved(t *testing.T) {
 func TestAPlanWithoutNodesSaysSo(t *testing.T) {
 	for input, want := range map[string]api.PlanPhase{`{"selector":"pool=gpu"}`: api.PlanCompleted, `{"nodes":["no-such"]}`: api.PlanIncomplete} {
 		s := newSite(t)
-		if status := s.ended(input, want, rollout.Counts{}); status.Failure == "" {
+		if status := s.ended(input, want, planrules.Counts{}); status.Failure == "" {
 			t.Errorf("%s says nothing", input)
 		}
 	}
@@ -290,14 +290,14 @@ func notDrained() error {
 func TestABlockedNodeIsSkippedAndComesBack(t *testing.T) {
 	s := newSite(t, "a", "b")
 	s.ends["a"] = []error{notDrained()}
-	s.ended(`{"all":true,"strategy":{"onBlocked":"skip"}}`, api.PlanCompleted, rollout.Counts{Total: 2, Done: 2})
+	s.ended(`{"all":true,"strategy":{"onBlocked":"skip"}}`, api.PlanCompleted, planrules.Counts{Total: 2, Done: 2})
 	s.logged("begin a", "begin b", "end b", "begin a", "end a")
 }
 
 func TestABlockedNodeFailsAfterItsTries(t *testing.T) {
 	s := newSite(t, "a", "b")
 	s.ends["a"] = []error{notDrained(), notDrained()}
-	status := s.ended(`{"all":true,"strategy":{"onBlocked":"skip","tries":2}}`, api.PlanIncomplete, rollout.Counts{Total: 2, Done: 1, Failed: 1})
+	status := s.ended(`{"all":true,"strategy":{"onBlocked":"skip","tries":2}}`, api.PlanIncomplete, planrules.Counts{Total: 2, Done: 1, Failed: 1})
 	if n := status.Nodes[0]; n.Node != "a" || n.Tries != 2 || !strings.Contains(n.Note, "could not be emptied") {
 		t.Errorf("%+v", n)
 	}
@@ -306,7 +306,7 @@ func TestABlockedNodeFailsAfterItsTries(t *testing.T) {
 func TestABlockedNodeEndsAPlanThatAborts(t *testing.T) {
 	s := newSite(t, "a", "b")
 	s.ends["a"] = []error{notDrained()}
-	s.ended(`{"all":true,"strategy":{"onBlocked":"abort"}}`, api.PlanAborted, rollout.Counts{Total: 2, Waiting: 1, Failed: 1})
+	s.ended(`{"all":true,"strategy":{"onBlocked":"abort"}}`, api.PlanAborted, planrules.Counts{Total: 2, Waiting: 1, Failed: 1})
 	s.logged("begin a")
 }
 
@@ -316,7 +316,7 @@ func TestACancelledPlanGivesBackWhatIsNotReady(t *testing.T) {
 	s.begin(s.env.Now())
 	s.lasts = time.Hour
 	s.signalAt(time.Minute, api.MsgCancel, api.Cancel{Message: api.Message{By: "amy", Comment: "not today"}})
-	status := s.ended(`{"all":true}`, api.PlanCancelled, rollout.Counts{Total: 2, Waiting: 1, Skipped: 1})
+	status := s.ended(`{"all":true}`, api.PlanCancelled, planrules.Counts{Total: 2, Waiting: 1, Skipped: 1})
 	if status.Failure != "cancelled by amy: not today" {
 		t.Errorf("%q", status.Failure)
 	}
@@ -328,7 +328,7 @@ func TestANodeIsSkipped(t *testing.T) {
 	s.signalAt(10*time.Second, api.MsgSkip, api.NodeOfPlan{Node: "a"})
 	s.signalAt(10*time.Second, api.MsgSkip, api.NodeOfPlan{Node: "c", Message: api.Message{By: "amy", Comment: "sold"}})
 	s.signalAt(11*time.Second, api.MsgSkip, api.NodeOfPlan{Node: "x"})
-	status := s.ended(`{"all":true}`, api.PlanCompleted, rollout.Counts{Total: 3, Done: 1, Skipped: 2})
+	status := s.ended(`{"all":true}`, api.PlanCompleted, planrules.Counts{Total: 3, Done: 1, Skipped: 2})
 	s.logged("begin a", "begin b", "end b")
 	if m := status.Messages[len(status.Messages)-1]; m.Outcome != api.Ignored || !strings.Contains(m.Effect, `no node "x"`) {
 		t.Errorf("%+v", m)
@@ -337,8 +337,8 @@ func TestANodeIsSkipped(t *testing.T) {
 
 func TestNodesThatComeAreTakenAndThoseThatGoAreLeftAlone(t *testing.T) {
 	s := newSite(t, "a", "b", "c")
-	s.at(30*time.Second, func() { s.nodes = []rollout.Facts{{Name: "a"}, {Name: "c"}, {Name: "d"}} })
-	s.ended(`{"all":true}`, api.PlanCompleted, rollout.Counts{Total: 3, Done: 3, Gone: 1})
+	s.at(30*time.Second, func() { s.nodes = []planrules.Facts{{Name: "a"}, {Name: "c"}, {Name: "d"}} })
+	s.ended(`{"all":true}`, api.PlanCompleted, planrules.Counts{Total: 3, Done: 3, Gone: 1})
 	s.logged("begin a", "end a", "begin c", "end c", "begin d", "end d")
 }
 
@@ -350,7 +350,7 @@ func TestTheNextNodeIsBegunWhenTheOneBeforeIsBack(t *testing.T) {
 			t.Errorf("%+v", status)
 		}
 	})
-	s.ended(`{"all":true}`, api.PlanCompleted, rollout.Counts{Total: 2, Done: 2})
+	s.ended(`{"all":true}`, api.PlanCompleted, planrules.Counts{Total: 2, Done: 2})
 	s.logged("begin a", "begin b", "end a", "end b")
 }
 
@@ -358,7 +358,7 @@ func TestANodeThatWasBackCountsByTheEndOfItsMaintenance(t *testing.T) {
 	s := newSite(t, "a", "b")
 	s.lingers = time.Minute
 	s.ends["a"] = []error{temporal.NewNonRetryableApplicationError("broken", api.ErrorMaintenanceFailed, nil)}
-	s.ended(`{"all":true,"strategy":{"maxFailures":1}}`, api.PlanIncomplete, rollout.Counts{Total: 2, Done: 1, Failed: 1})
+	s.ended(`{"all":true,"strategy":{"maxFailures":1}}`, api.PlanIncomplete, planrules.Counts{Total: 2, Done: 1, Failed: 1})
 	s.logged("begin a", "begin b", "end b")
 }
 
@@ -391,7 +391,7 @@ func TestTheNextRunWaitsForWhatTheOneBeforeBegan(t *testing.T) {
 			return []planactivity.Ended{{Flight: flights[0], Phase: api.Completed}}, nil
 		})
 	s.log = nil
-	s.ended(input, api.PlanCompleted, rollout.Counts{Total: 3, Done: 3})
+	s.ended(input, api.PlanCompleted, planrules.Counts{Total: 3, Done: 3})
 	a, b := "node-maintenance/a/plan-kernel", "node-maintenance/b/plan-kernel"
 	if want := []string{a, b, b}; !slices.Equal(waited, want) {
 		t.Errorf("waited for %q, want %q", waited, want)
@@ -421,5 +421,5 @@ func TestAnInputIsRefusedWithItsFields(t *testing.T) {
 	}
 	s = newSite(t, "a") // what somebody gives in place of the run before is not read
 	s.packed = []byte("forged")
-	s.ended(`{"all":true}`, api.PlanCompleted, rollout.Counts{Total: 1, Done: 1})
+	s.ended(`{"all":true}`, api.PlanCompleted, planrules.Counts{Total: 1, Done: 1})
 }

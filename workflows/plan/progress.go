@@ -11,14 +11,14 @@ import (
 	"drydock/rules/drainplan"
 	"drydock/rules/notices"
 	"drydock/rules/number"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 )
 
 // progress is what the lockstep says.
 type progress struct{ api.PlanProgress }
 
 // Check implements controller.Payload.
-func (m progress) Check(p *plan, _ time.Time) error {
+func (m progress) Check(p *maintenancePlan, _ time.Time) error {
 	switch {
 	case p.Staged == nil:
 		return errors.New("the plan is rolling: it is none of the lockstep's")
@@ -34,7 +34,7 @@ func (m progress) Check(p *plan, _ time.Time) error {
 const maxRevision = 1 << 40
 
 // Apply implements controller.Payload.
-func (m progress) Apply(p *plan, now time.Time) string {
+func (m progress) Apply(p *maintenancePlan, now time.Time) string {
 	s := p.Staged
 	switch {
 	case m.Repeat:
@@ -50,7 +50,7 @@ func (m progress) Apply(p *plan, now time.Time) string {
 		p.answered(now)
 		s.Taken = len(s.Begun)
 		s.Tier = min(max(m.Tier, 0), p.tiers.Len())
-		s.Released = m.Complete && s.Stage == rollout.Complete
+		s.Released = m.Complete && s.Stage == plan.Complete
 	case s.Refused == s.Revision:
 		s.Tier = min(max(m.Tier, 0), p.tiers.Len()) // the intent before the one that was refused counts
 	}
@@ -65,7 +65,7 @@ func (m progress) Apply(p *plan, now time.Time) string {
 }
 
 // answered notes that the lockstep has taken or refused the present intent.
-func (p *plan) answered(now time.Time) {
+func (p *maintenancePlan) answered(now time.Time) {
 	if s := p.Staged; s.Answered != s.Revision {
 		s.Answered, s.Tries = s.Revision, 0
 		p.Rest(s.intentKey(), repeatEvery, now)
@@ -74,13 +74,13 @@ func (p *plan) answered(now time.Time) {
 
 // refuse goes back to the stage before the intent that was refused; where that is the present one, the nodes that came are
 // left alone.
-func (p *plan) refuse(why string, now time.Time) {
+func (p *maintenancePlan) refuse(why string, now time.Time) {
 	s := p.Staged
 	s.Refused, s.RefusedWhy = s.Revision, why
 	stage := s.Stage
 	p.answered(now)
 	p.Failure = fmt.Sprintf("%s was refused: %s", stage, why)
-	if s.Taken < len(s.Begun) && stage != rollout.Complete {
+	if s.Taken < len(s.Begun) && stage != plan.Complete {
 		s.back(now)
 		p.announce(notices.PlanStage, fmt.Sprintf("back in stage %s: %s", s.Stage, p.Failure), now)
 		return
@@ -89,9 +89,9 @@ func (p *plan) refuse(why string, now time.Time) {
 }
 
 // stands takes how a node stands.
-func (p *plan) stands(m *api.SharedProgress, now time.Time) {
+func (p *maintenancePlan) stands(m *api.SharedProgress, now time.Time) {
 	s, n := p.Staged, p.node(m.Node)
-	if n == nil || n.State == rollout.Gone {
+	if n == nil || n.State == plan.Gone {
 		return
 	}
 	state := stateOf(s.Stage, n.Standing != nil, *m)
@@ -102,16 +102,16 @@ func (p *plan) stands(m *api.SharedProgress, now time.Time) {
 	if api.RunID(m.RunID) == nil && !state.Over() {
 		n.RunID = m.RunID
 	}
-	if state == rollout.Running {
+	if state == plan.Running {
 		n.Tries = max(n.Tries, 1)
 	}
 	if m.Phase != "" {
-		n.Standing = &rollout.Standing{
+		n.Standing = &plan.Standing{
 			Phase: known(m.Phase), Targets: s.keep(m.Targets[:min(len(m.Targets), maxTargets)], p.Nodes),
 			Pending: max(m.Pending, 0), Evacuating: max(m.Evacuating, 0), Drained: m.Drained,
 		}
 	}
-	if state == rollout.Gone && s.Stage.Holds() {
+	if state == plan.Gone && s.Stage.Holds() {
 		s.revise()
 		s.Relook = true // one that is made anew under its name matches again
 	}
@@ -129,29 +129,29 @@ func known(phase api.Phase) string {
 }
 
 // stateOf is the state of a node as the lockstep tells of it: begun tells whether its maintenance had begun before.
-func stateOf(stage api.Stage, begun bool, p api.SharedProgress) rollout.State {
+func stateOf(stage api.Stage, begun bool, p api.SharedProgress) plan.State {
 	switch {
 	case p.Left && p.Phase == api.NodeGone:
-		return rollout.Gone
+		return plan.Gone
 	case p.Left && p.Failed:
-		return rollout.Failed
+		return plan.Failed
 	case p.Left && p.Phase == "" && !begun:
-		return rollout.Waiting // it was never touched
-	case p.Left && (stage == rollout.Complete || p.Phase == api.Completed):
-		return rollout.Done
+		return plan.Waiting // it was never touched
+	case p.Left && (stage == plan.Complete || p.Phase == api.Completed):
+		return plan.Done
 	case p.Left:
-		return rollout.Skipped
+		return plan.Skipped
 	case p.Phase == "":
-		return rollout.Waiting
+		return plan.Waiting
 	case p.Phase == api.RequestorFailed:
-		return rollout.Held
+		return plan.Held
 	default:
-		return rollout.Running
+		return plan.Running
 	}
 }
 
 // cordoned tells of a node's maintenance that it has its node out of service.
-func cordoned(n *rollout.Node) bool {
+func cordoned(n *plan.Node) bool {
 	if n.Standing == nil || n.State.Over() {
 		return false
 	}
@@ -160,11 +160,11 @@ func cordoned(n *rollout.Node) bool {
 }
 
 // counted counts the nodes that are held.
-func counted(nodes []rollout.Node) api.DrainCounts {
+func counted(nodes []plan.Node) api.DrainCounts {
 	var c api.DrainCounts
 	for i := range nodes {
 		n := &nodes[i]
-		if n.State != rollout.Running && n.State != rollout.Held {
+		if n.State != plan.Running && n.State != plan.Held {
 			continue
 		}
 		c.Held++
@@ -182,12 +182,12 @@ func counted(nodes []rollout.Node) api.DrainCounts {
 }
 
 // judge keeps whether all nodes are drained, while that is asked for.
-func (p *plan) judge(now time.Time) {
+func (p *maintenancePlan) judge(now time.Time) {
 	s := p.Staged
-	if s.Stage != rollout.Drain {
+	if s.Stage != plan.Drain {
 		return
 	}
-	nodes, held := rollout.Count(p.Nodes), counted(p.Nodes)
+	nodes, held := plan.Count(p.Nodes), counted(p.Nodes)
 	left := nodes.Waiting + held.Held - held.Drained
 	drained := s.Answered > 0 && s.Taken == len(s.Begun) && s.Tier >= p.tiers.Len() && held.Drained > 0 && left == 0
 	if drained != s.Drained.Status || s.Drained.Since.IsZero() {
@@ -202,21 +202,21 @@ func (p *plan) judge(now time.Time) {
 }
 
 // waitsFor says in words what has to happen next.
-func (p *plan) waitsFor() string {
+func (p *maintenancePlan) waitsFor() string {
 	s := p.Staged
 	held := counted(p.Nodes)
-	wanted := rollout.Count(p.Nodes)
+	wanted := plan.Count(p.Nodes)
 	out := wanted.Waiting + held.Held
 	switch {
-	case s.Stage != rollout.Idle && s.Answered < s.Revision:
+	case s.Stage != plan.Idle && s.Answered < s.Revision:
 		return "the lockstep of all plans to take its stage " + string(s.Stage)
-	case s.Stage == rollout.Idle:
+	case s.Stage == plan.Idle:
 		return "its stage to be set: Cordon, Drain or Complete"
-	case s.Stage == rollout.Complete:
+	case s.Stage == plan.Complete:
 		return fmt.Sprintf("its nodes to be given back: %d are left", held.Held)
-	case s.Stage == rollout.Cordon && held.Cordoned < out:
+	case s.Stage == plan.Cordon && held.Cordoned < out:
 		return fmt.Sprintf("its nodes to be cordoned: %d of %d are", held.Cordoned, out) + prefixed("; ", unbegun(p.Nodes))
-	case s.Stage == rollout.Cordon:
+	case s.Stage == plan.Cordon:
 		return "its stage to be set: Drain or Complete"
 	case s.Drained.Status:
 		return "its stage to be set: Complete (all nodes are drained)"
@@ -227,11 +227,11 @@ func (p *plan) waitsFor() string {
 }
 
 // unbegun is what all nodes that have no slot yet wait for, where that is the same: a gang goes whole or not at all.
-func unbegun(nodes []rollout.Node) (why string) {
+func unbegun(nodes []plan.Node) (why string) {
 	for i := range nodes {
 		n := &nodes[i]
 		switch {
-		case n.State != rollout.Running || n.Standing == nil || api.Phase(n.Standing.Phase) != api.Pending:
+		case n.State != plan.Running || n.Standing == nil || api.Phase(n.Standing.Phase) != api.Pending:
 		case n.Note == "", why != "" && n.Note != why:
 			return ""
 		default:
@@ -258,16 +258,16 @@ func prefixed(prefix, text string) string {
 }
 
 // stagedSummary says in one line how a staged plan stands.
-func (p *plan) stagedSummary() string {
+func (p *maintenancePlan) stagedSummary() string {
 	s := p.Staged
-	nodes, held := rollout.Count(p.Nodes), counted(p.Nodes)
+	nodes, held := plan.Count(p.Nodes), counted(p.Nodes)
 	text := "stage " + string(s.Stage) + ": "
 	switch s.Stage {
-	case rollout.Idle:
+	case plan.Idle:
 		text += number.Form(nodes.Total, "node matches", "nodes match")
-	case rollout.Cordon:
+	case plan.Cordon:
 		text += fmt.Sprintf("%d of %d nodes are cordoned", held.Cordoned, nodes.Total)
-	case rollout.Drain:
+	case plan.Drain:
 		text += fmt.Sprintf("%d of %d nodes are drained", held.Drained, nodes.Total)
 	default:
 		text += fmt.Sprintf("%d of %d nodes are given back", nodes.Done, nodes.Total)

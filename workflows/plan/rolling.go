@@ -13,7 +13,7 @@ import (
 	"drydock/api"
 	"drydock/rules/bounds"
 	"drydock/rules/notices"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/workflows/controller"
 )
 
@@ -26,7 +26,7 @@ const (
 )
 
 // roll decides about the nodes of a rolling plan, and returns what should be under way for them.
-func (p *plan) roll(t controller.Turn, d *controller.Decision) {
+func (p *maintenancePlan) roll(t controller.Turn, d *controller.Decision) {
 	if p.Known && (p.Digest != "" || p.Stop != "") {
 		p.takeInventory(t.Now)
 		p.withdraw(t)
@@ -61,9 +61,9 @@ func (p *plan) roll(t controller.Turn, d *controller.Decision) {
 }
 
 // decide has the rules say which nodes go next, until they say nothing new.
-func (p *plan) decide(t controller.Turn, d *controller.Decision) {
+func (p *maintenancePlan) decide(t controller.Turn, d *controller.Decision) {
 	for now := t.Now; ; {
-		next := rollout.Decide(p.spec.Strategy, p.Nodes, p.Progress, now)
+		next := plan.Decide(p.spec.Strategy, p.Nodes, p.Progress, now)
 		if next.CanaryPassed {
 			p.Progress.CanaryPassed = true
 			p.note("the canary has passed", now)
@@ -92,11 +92,11 @@ func (p *plan) decide(t controller.Turn, d *controller.Decision) {
 }
 
 // choose has the maintenances of nodes begun from now on. What makes one input impossible makes all of them so, and the nodes fail.
-func (p *plan) choose(places []int, now time.Time) {
+func (p *maintenancePlan) choose(places []int, now time.Time) {
 	_, err := p.sample(now)
 	for _, i := range places {
 		n := &p.Nodes[i]
-		setState(n, rollout.Running, "", now)
+		setState(n, plan.Running, "", now)
 		n.RunID, n.NotBefore = "", 0
 		n.Tries++
 		p.MayRun = true
@@ -107,26 +107,26 @@ func (p *plan) choose(places []int, now time.Time) {
 }
 
 // isBegun reports whether the maintenance of a chosen node has begun, or may have.
-func (p *plan) isBegun(n *rollout.Node) bool { return n.RunID != "" || p.Sought[n.Name] }
+func (p *maintenancePlan) isBegun(n *plan.Node) bool { return n.RunID != "" || p.Sought[n.Name] }
 
 // withdraw gives up nodes whose maintenances have not begun, and are not to begin any more.
-func (p *plan) withdraw(t controller.Turn) {
+func (p *maintenancePlan) withdraw(t controller.Turn) {
 	if !p.beginsNothing() && len(p.Skipping) == 0 {
 		return
 	}
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
 		skipped := p.Skipping[n.Name]
-		chosen := n.State == rollout.Running && !p.isBegun(n) && !t.UnderWay(controller.Key{Kind: beginNode, Of: n.Name})
+		chosen := n.State == plan.Running && !p.isBegun(n) && !t.UnderWay(controller.Key{Kind: beginNode, Of: n.Name})
 		switch {
 		case chosen && (skipped || p.beginsNothing()):
-			setState(n, rollout.Waiting, "", t.Now)
+			setState(n, plan.Waiting, "", t.Now)
 			n.Tries--
-		case n.State != rollout.Waiting || !skipped:
+		case n.State != plan.Waiting || !skipped:
 			continue
 		}
 		if skipped {
-			setState(n, rollout.Skipped, cmp.Or(p.Orders[n.Name].Why, skippedWhy), t.Now)
+			setState(n, plan.Skipped, cmp.Or(p.Orders[n.Name].Why, skippedWhy), t.Now)
 		}
 		delete(p.Skipping, n.Name)
 		delete(p.Orders, n.Name)
@@ -134,10 +134,10 @@ func (p *plan) withdraw(t controller.Turn) {
 }
 
 // beginsNothing reports whether no maintenance is to begin.
-func (p *plan) beginsNothing() bool { return p.Stop != "" || p.Progress.Paused }
+func (p *maintenancePlan) beginsNothing() bool { return p.Stop != "" || p.Progress.Paused }
 
 // starts begin the maintenances of chosen nodes.
-func (p *plan) starts(t controller.Turn) (all []controller.Effect) {
+func (p *maintenancePlan) starts(t controller.Turn) (all []controller.Effect) {
 	if !p.Known || p.beginsNothing() || t.Room() == 0 {
 		return nil
 	}
@@ -145,7 +145,7 @@ func (p *plan) starts(t controller.Turn) (all []controller.Effect) {
 	for i, size := 0, 0; i < len(p.Nodes) && len(all) < startsAtOnce && size < startBytes; i++ {
 		n := &p.Nodes[i]
 		key := controller.Key{Kind: beginNode, Of: n.Name}
-		if n.State != rollout.Running || p.isBegun(n) || p.Skipping[n.Name] || t.UnderWay(key) {
+		if n.State != plan.Running || p.isBegun(n) || p.Skipping[n.Name] || t.UnderWay(key) {
 			continue
 		}
 		if len(fields) == 0 {
@@ -174,9 +174,9 @@ func set[T any](m *map[string]T, key string, value T) {
 }
 
 // takeBack has the maintenance of a node cancelled that is to be taken back, unless its node is Ready.
-func (p *plan) takeBack(n *rollout.Node) {
+func (p *maintenancePlan) takeBack(n *plan.Node) {
 	switch {
-	case n.State != rollout.Running || p.Refused[n.Name]:
+	case n.State != plan.Running || p.Refused[n.Name]:
 	case p.Stop != "":
 		set(&p.Orders, n.Name, order{api.MsgCancel, p.StoppedWhy})
 	case p.Skipping[n.Name]:
@@ -185,16 +185,16 @@ func (p *plan) takeBack(n *rollout.Node) {
 }
 
 // dropOrders drops messages to maintenances that have ended.
-func (p *plan) dropOrders() {
+func (p *maintenancePlan) dropOrders() {
 	for i := 0; i < len(p.Nodes) && len(p.Orders) > 0; i++ {
-		if n := &p.Nodes[i]; n.State != rollout.Running && n.State != rollout.Held {
+		if n := &p.Nodes[i]; n.State != plan.Running && n.State != plan.Held {
 			delete(p.Orders, n.Name)
 		}
 	}
 }
 
 // sendOrders sends maintenances their messages, once their runs are known.
-func (p *plan) sendOrders() (all []controller.Effect) {
+func (p *maintenancePlan) sendOrders() (all []controller.Effect) {
 	for i := 0; i < len(p.Nodes) && len(p.Orders) > 0; i++ {
 		n := &p.Nodes[i]
 		o, there := p.Orders[n.Name]
@@ -215,7 +215,7 @@ func (p *plan) sendOrders() (all []controller.Effect) {
 }
 
 // orderSent takes whether a maintenance received a message. One that does not run has ended, which the plan learns by other ways.
-func (p *plan) orderSent(o controller.Outcome) {
+func (p *maintenancePlan) orderSent(o controller.Outcome) {
 	var nobody *temporal.UnknownExternalWorkflowExecutionError
 	if sent := o.Begun.(controller.Signal); o.Err == nil || errors.As(o.Err, &nobody) {
 		if p.Orders[o.Key.Of].Message == sent.Name {
@@ -225,21 +225,21 @@ func (p *plan) orderSent(o controller.Outcome) {
 }
 
 // pause begins nothing more until somebody resumes the plan.
-func (p *plan) pause(why string, now time.Time) {
+func (p *maintenancePlan) pause(why string, now time.Time) {
 	p.Progress.Paused = true
 	p.enter(api.PlanPaused, why, now)
 	p.announce(notices.PlanPaused, why, now)
 }
 
 // stop has the plan end. A rolling one begins nothing more, and takes back the maintenances whose nodes are not Ready yet.
-func (p *plan) stop(phase api.PlanPhase, why string, now time.Time) {
+func (p *maintenancePlan) stop(phase api.PlanPhase, why string, now time.Time) {
 	if p.Stop != "" {
 		return
 	}
 	p.Stop, p.StoppedWhy = phase, why
 	if p.Staged != nil {
-		if p.Staged.Stage.Holds() || p.Staged.Stage == rollout.Idle && holding(p.Nodes) {
-			p.enterStage(rollout.Complete, api.Message{Comment: why}, now)
+		if p.Staged.Stage.Holds() || p.Staged.Stage == plan.Idle && holding(p.Nodes) {
+			p.enterStage(plan.Complete, api.Message{Comment: why}, now)
 		}
 		return
 	}
@@ -253,16 +253,16 @@ func (p *plan) stop(phase api.PlanPhase, why string, now time.Time) {
 }
 
 // endRolling ends a plan of which no maintenance runs. Those that wait for somebody's decision are not the plan's to wait for.
-func (p *plan) endRolling(now time.Time) {
+func (p *maintenancePlan) endRolling(now time.Time) {
 	for i := range p.Nodes {
-		if n := &p.Nodes[i]; n.State == rollout.Running || n.Ending() {
+		if n := &p.Nodes[i]; n.State == plan.Running || n.Ending() {
 			return
 		}
 	}
 	if len(p.Orders) > 0 {
 		return
 	}
-	counts := rollout.Count(p.Nodes)
+	counts := plan.Count(p.Nodes)
 	switch {
 	case p.Stop != "":
 		p.end(p.Stop, p.StoppedWhy, now)

@@ -13,25 +13,25 @@ import (
 	"drydock/api"
 	"drydock/rules/bounds"
 	"drydock/rules/drainplan"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/workflows/controller"
 	"drydock/workflows/handover"
 )
 
 // largest is a plan of as many nodes as there may be, with something to say of each.
-func largest(t *testing.T, input string, now time.Time) *plan {
+func largest(t *testing.T, input string, now time.Time) *maintenancePlan {
 	t.Helper()
 	p := given(t, input)
-	states := []rollout.State{rollout.Waiting, rollout.Done, rollout.Failed, rollout.Held, rollout.Running}
-	for i := range rollout.MaxNodes {
-		n := rollout.Node{
-			Facts: rollout.Facts{Name: fmt.Sprintf("ip-10-%d-%d-%d.eu-central-1.compute.internal", i%7, i/250, i%250), Zone: fmt.Sprintf("eu-central-1%c", 'a'+i%3)},
+	states := []plan.State{plan.Waiting, plan.Done, plan.Failed, plan.Held, plan.Running}
+	for i := range plan.MaxNodes {
+		n := plan.Node{
+			Facts: plan.Facts{Name: fmt.Sprintf("ip-10-%d-%d-%d.eu-central-1.compute.internal", i%7, i/250, i%250), Zone: fmt.Sprintf("eu-central-1%c", 'a'+i%3)},
 			State: states[i%len(states)], Since: now.Unix() - int64(i), Tries: 1,
 		}
-		if n.State == rollout.Running || n.State == rollout.Held {
+		if n.State == plan.Running || n.State == plan.Held {
 			n.RunID = uuid.NewString()
 		}
-		if n.State == rollout.Failed {
+		if n.State == plan.Failed {
 			n.Note = "the node could not be emptied: escalation: fail: not empty after 30m0s: pod default/web-" + uuid.NewString()
 		}
 		p.Nodes = append(p.Nodes, n)
@@ -50,7 +50,7 @@ func largest(t *testing.T, input string, now time.Time) *plan {
 }
 
 // fits reports whether a plan is carried to the next run and decided on soon.
-func fits(t *testing.T, p *plan, now time.Time) {
+func fits(t *testing.T, p *maintenancePlan, now time.Time) {
 	t.Helper()
 	packed, err := api.Pack(p)
 	if err != nil {
@@ -72,7 +72,7 @@ func fits(t *testing.T, p *plan, now time.Time) {
 	began := time.Now()
 	data, err := handover.Encode(p, handover.Unknown{})
 	if err == nil {
-		_, err = handover.Decode(data, &plan{})
+		_, err = handover.Decode(data, &maintenancePlan{})
 	}
 	if err != nil {
 		t.Error(err)
@@ -89,9 +89,9 @@ func TestTheLargestPlanFits(t *testing.T) {
 	for i := range values {
 		values[i] = fmt.Sprintf("a-value-of-a-label-that-is-as-long-as-it-may-be-%05d", i)
 	}
-	p.spec = rollout.Plan{
+	p.spec = plan.Plan{
 		Maintenance: json.RawMessage(`{"reason":"` + strings.Repeat("x", 60<<10) + `"}`),
-		Selection: rollout.Selection{NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+		Selection: plan.Selection{NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "a", Operator: corev1.NodeSelectorOpIn, Values: values}},
 		}}}},
 	}
@@ -118,10 +118,10 @@ func TestTheLargestPlanFits(t *testing.T) {
 			break
 		}
 	}
-	if len(seen) != rollout.MaxNodes {
+	if len(seen) != plan.MaxNodes {
 		t.Errorf("%d nodes are told", len(seen))
 	}
-	if first, err := p.page(api.PlanStatusRequest{}); err != nil || first.Nodes[0].State != rollout.Held.Word() {
+	if first, err := p.page(api.PlanStatusRequest{}); err != nil || first.Nodes[0].State != plan.Held.Word() {
 		t.Errorf("first of all it tells %+v, %v", first.Nodes[0], err)
 	}
 	if _, err := p.page(api.PlanStatusRequest{States: []string{"dun"}}); err == nil || !strings.Contains(err.Error(), "states[0]") {
@@ -134,8 +134,8 @@ func TestManyLongInputsAreMadeSoon(t *testing.T) {
 	p := given(t, `{"all":true,"strategy":{"maxParallel":"100%"},"maintenance":{"hooks":{"beforeCordon":[]},"reason":"`+strings.Repeat("x", 1000)+`"}}`)
 	annotation := strings.Repeat("y", 60<<10)
 	p.spec.Maintenance = json.RawMessage(`{"long":"` + annotation + `"}`)
-	for i := range rollout.MaxNodes {
-		p.Nodes = append(p.Nodes, rollout.Node{Facts: rollout.Facts{Name: fmt.Sprint("n", i)}})
+	for i := range plan.MaxNodes {
+		p.Nodes = append(p.Nodes, plan.Node{Facts: plan.Facts{Name: fmt.Sprint("n", i)}})
 	}
 	fits(t, p, now)
 	d := p.Decide(controller.At(now))
@@ -145,7 +145,7 @@ func TestManyLongInputsAreMadeSoon(t *testing.T) {
 			size += len(start.Input.(json.RawMessage))
 		}
 	}
-	if counts := rollout.Count(p.Nodes); counts.Running != rollout.MaxAtOnce || size < startBytes || size > startBytes+(64<<10) {
+	if counts := plan.Count(p.Nodes); counts.Running != plan.MaxAtOnce || size < startBytes || size > startBytes+(64<<10) {
 		t.Errorf("%+v, %d bytes begin", counts, size)
 	}
 }
@@ -159,9 +159,9 @@ func TestTheLargestStagesFit(t *testing.T) {
 		for range 12 {
 			targets = append(targets, drainplan.Entry{PodType: drainplan.Default, PodPriority: int32(i % 300), PodSelector: strings.Repeat("x", 100)})
 		}
-		n.State, n.RunID = rollout.Running, uuid.NewString()
+		n.State, n.RunID = plan.Running, uuid.NewString()
 		n.Note = "Evacuating (limited by maintenance-a, maintenance-b, maintenance-c and 4 more)"
-		n.Standing = &rollout.Standing{Phase: string(api.Draining), Pending: i, Targets: p.Staged.keep(targets, p.Nodes)}
+		n.Standing = &plan.Standing{Phase: string(api.Draining), Pending: i, Targets: p.Staged.keep(targets, p.Nodes)}
 	}
 	fits(t, p, now)
 	page, err := p.page(api.PlanStatusRequest{Limit: 1000, Cells: true})
@@ -177,11 +177,11 @@ func TestTheLargestStagesFit(t *testing.T) {
 }
 
 func TestTargetsThatNoNodeHasAreForgotten(t *testing.T) {
-	s := begin(rollout.Idle, time.Now())
+	s := begin(plan.Idle, time.Now())
 	of := func(i int) []drainplan.Entry {
 		return []drainplan.Entry{{PodType: drainplan.Default, PodPriority: int32(i)}}
 	}
-	nodes := []rollout.Node{{Standing: &rollout.Standing{}}, {}}
+	nodes := []plan.Node{{Standing: &plan.Standing{}}, {}}
 	for i := range 3 * maxTargetSets {
 		nodes[0].Standing.Targets = s.keep(of(i), nodes)
 		if got := s.targets(nodes[0].Standing.Targets); len(got) != 1 || got[0] != of(i)[0] {

@@ -11,7 +11,7 @@ import (
 	"drydock/api"
 	"drydock/rules/drainplan"
 	"drydock/rules/notices"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/workflows/call"
 	"drydock/workflows/controller"
 )
@@ -47,16 +47,16 @@ type staged struct {
 	// Relook: the nodes are listed anew once the lockstep knows that one has left.
 	Relook bool `json:"relook,omitempty"`
 	// Selection is how the plan chooses its nodes since that was changed.
-	Selection *rollout.Selection `json:"selection,omitempty"`
+	Selection *plan.Selection `json:"selection,omitempty"`
 	// Targets are those that nodes have: few, for very many nodes.
 	Targets [][]drainplan.Entry `json:"targets,omitempty"`
 }
 
 // begin is a plan that begins in a stage.
 func begin(stage api.Stage, at time.Time) *staged {
-	s := &staged{Stage: rollout.Idle}
-	if stage == rollout.Idle {
-		s.Begun = []api.StageBegun{{Stage: rollout.Idle, At: at}}
+	s := &staged{Stage: plan.Idle}
+	if stage == plan.Idle {
+		s.Begun = []api.StageBegun{{Stage: plan.Idle, At: at}}
 		s.Taken = 1
 		return s
 	}
@@ -66,7 +66,7 @@ func begin(stage api.Stage, at time.Time) *staged {
 
 // enter goes on to a stage, and revises what the plan intends.
 func (s *staged) enter(stage api.Stage, at time.Time, who api.Message) {
-	for _, begun := range rollout.Started(s.Stage, stage) {
+	for _, begun := range plan.Started(s.Stage, stage) {
 		s.Begun = append(s.Begun, api.StageBegun{Stage: begun, At: at, By: who.By, Comment: who.Comment})
 	}
 	s.Stage = stage
@@ -76,11 +76,11 @@ func (s *staged) enter(stage api.Stage, at time.Time, who api.Message) {
 // back returns to the stage in which the lockstep has last taken an intent. In Idle it holds nothing of the plan.
 func (s *staged) back(at time.Time) {
 	s.Begun = s.Begun[:s.Taken]
-	if s.Stage = rollout.Idle; s.Taken > 0 {
+	if s.Stage = plan.Idle; s.Taken > 0 {
 		s.Stage = s.Begun[s.Taken-1].Stage
 	}
 	if s.Taken == 0 {
-		s.Begun = append(s.Begun, api.StageBegun{Stage: rollout.Idle, At: at})
+		s.Begun = append(s.Begun, api.StageBegun{Stage: plan.Idle, At: at})
 		s.Taken = 1
 	}
 	s.revise()
@@ -112,7 +112,7 @@ const (
 )
 
 // stage decides about a plan whose nodes go through stages together: it watches the nodes, and tells the lockstep what it intends.
-func (p *plan) stage(t controller.Turn, d *controller.Decision) {
+func (p *maintenancePlan) stage(t controller.Turn, d *controller.Decision) {
 	s := p.Staged
 	if !p.Known {
 		d.Effects = append(d.Effects, p.find(t.Now))
@@ -120,7 +120,7 @@ func (p *plan) stage(t controller.Turn, d *controller.Decision) {
 		p.takeNothing(t.Now)
 	}
 	switch {
-	case s.Stage == rollout.Idle && p.Stop != "", s.Stage == rollout.Complete && (s.Released || !holding(p.Nodes) && s.Sent == 0):
+	case s.Stage == plan.Idle && p.Stop != "", s.Stage == plan.Complete && (s.Released || !holding(p.Nodes) && s.Sent == 0):
 		p.endStaged(t.Now)
 		return
 	case s.Stage.Holds() && s.Relook && s.Delivered == s.Revision:
@@ -130,7 +130,7 @@ func (p *plan) stage(t controller.Turn, d *controller.Decision) {
 	case p.Digest == "" || s.Stage.Holds() && p.ListedAt.IsZero():
 		d.Effects = append(d.Effects, p.list()) // who begins to hold nodes looks first
 	default:
-		if p.Digest == matchAgain && s.Stage == rollout.Idle { // they are chosen otherwise
+		if p.Digest == matchAgain && s.Stage == plan.Idle { // they are chosen otherwise
 			d.Effects = append(d.Effects, p.list())
 		}
 		if s.Stage.Holds() {
@@ -140,7 +140,7 @@ func (p *plan) stage(t controller.Turn, d *controller.Decision) {
 				Input: p.wanted(),
 			})
 		}
-		if s.Stage != rollout.Idle || s.Asked > s.Replied {
+		if s.Stage != plan.Idle || s.Asked > s.Replied {
 			d.Effects = append(d.Effects, p.intent(t.Now))
 			s.Sent = max(s.Sent, s.wanted())
 		}
@@ -151,7 +151,7 @@ func (p *plan) stage(t controller.Turn, d *controller.Decision) {
 
 // wanted is the revision of the present intent, 0 in Idle: that holds nothing.
 func (s *staged) wanted() int {
-	if s.Stage == rollout.Idle {
+	if s.Stage == plan.Idle {
 		return 0
 	}
 	return s.Revision
@@ -159,7 +159,7 @@ func (s *staged) wanted() int {
 
 // takeNothing says which maintenances an earlier plan of this name has begun. They are none of a staged plan, whose nodes the lockstep has
 // maintained.
-func (p *plan) takeNothing(now time.Time) {
+func (p *maintenancePlan) takeNothing(now time.Time) {
 	var left []string
 	for _, found := range p.Inventory {
 		left = append(left, found.Node)
@@ -176,14 +176,14 @@ func (s *staged) intentKey() controller.Key {
 }
 
 // intent tells the lockstep what the plan intends. In Idle it is that nothing is held, and is said to who asks.
-func (p *plan) intent(now time.Time) controller.Effect {
+func (p *maintenancePlan) intent(now time.Time) controller.Effect {
 	s := p.Staged
 	intent := api.PlanIntent{Name: p.name, RunID: p.Info.Run, CreatedAt: p.CreatedAt, Revision: max(s.Revision, 1), Stage: s.Stage}
-	if s.Stage != rollout.Idle {
+	if s.Stage != plan.Idle {
 		intent.Tiers = p.tiers.Entries()
 		intent.Maintenance, _ = p.spec.SharedInput(now) // it was decoded
 		for i := range p.Nodes {
-			if n := &p.Nodes[i]; n.State != rollout.Gone { // those that it wants, or has and has not given back
+			if n := &p.Nodes[i]; n.State != plan.Gone { // those that it wants, or has and has not given back
 				intent.Nodes = append(intent.Nodes, n.Name)
 			}
 		}
@@ -196,7 +196,7 @@ func (p *plan) intent(now time.Time) controller.Effect {
 }
 
 // intentSent takes that the lockstep has received an intent, which is repeated until it is answered, and then every few minutes.
-func (p *plan) intentSent(o controller.Outcome, now time.Time) {
+func (p *maintenancePlan) intentSent(o controller.Outcome, now time.Time) {
 	s := p.Staged
 	if o.Err != nil {
 		return
@@ -206,7 +206,7 @@ func (p *plan) intentSent(o controller.Outcome, now time.Time) {
 		return
 	}
 	s.Replied = s.Asked
-	if s.Stage != rollout.Idle {
+	if s.Stage != plan.Idle {
 		s.Delivered = s.Revision
 	}
 	pause := repeatEvery
@@ -218,19 +218,19 @@ func (p *plan) intentSent(o controller.Outcome, now time.Time) {
 }
 
 // enterStage goes on to a stage.
-func (p *plan) enterStage(stage api.Stage, who api.Message, now time.Time) {
+func (p *maintenancePlan) enterStage(stage api.Stage, who api.Message, now time.Time) {
 	p.Staged.enter(stage, now, who)
 	p.Failure, p.ListedAt = "", time.Time{}
 	p.announce(notices.PlanStage, sentence("stage "+string(stage), who), now)
 }
 
 // holding reports whether the lockstep holds a node on the plan's behalf, as far as it has said so.
-func holding(nodes []rollout.Node) bool {
-	return slices.ContainsFunc(nodes, func(n rollout.Node) bool { return n.State == rollout.Running || n.State == rollout.Held })
+func holding(nodes []plan.Node) bool {
+	return slices.ContainsFunc(nodes, func(n plan.Node) bool { return n.State == plan.Running || n.State == plan.Held })
 }
 
-func (p *plan) endStaged(now time.Time) {
-	counts := rollout.Count(p.Nodes)
+func (p *maintenancePlan) endStaged(now time.Time) {
+	counts := plan.Count(p.Nodes)
 	switch {
 	case p.Stop != "":
 		p.end(p.Stop, p.StoppedWhy, now)
@@ -260,7 +260,7 @@ func (s *staged) targets(place int) []drainplan.Entry {
 }
 
 // keep is where targets are kept, counted from 1; 0 where there are none, or no room.
-func (s *staged) keep(targets []drainplan.Entry, nodes []rollout.Node) int {
+func (s *staged) keep(targets []drainplan.Entry, nodes []plan.Node) int {
 	if len(targets) == 0 {
 		return 0
 	}
@@ -299,7 +299,7 @@ func textOf(targets []drainplan.Entry) int {
 }
 
 // sweep forgets targets that no node has any more.
-func (s *staged) sweep(nodes []rollout.Node) {
+func (s *staged) sweep(nodes []plan.Node) {
 	places := make([]int, len(s.Targets)+1)
 	var kept [][]drainplan.Entry
 	for i := range nodes {

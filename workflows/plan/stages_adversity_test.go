@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"drydock/api"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 )
 
 // TestAnIdlePlanAnswersWhoAsks: as long as it does not, a lockstep that begins anew gives no node back.
@@ -15,7 +15,7 @@ func TestAnIdlePlanAnswersWhoAsks(t *testing.T) {
 	l := newLockstep(t, "a")
 	l.say(time.Minute, api.PlanProgress{Repeat: true})
 	l.at(2*time.Minute, func() {
-		if len(l.intents) != 1 || l.intents[0].Stage != rollout.Idle {
+		if len(l.intents) != 1 || l.intents[0].Stage != plan.Idle {
 			t.Fatalf("it told %+v", l.intents)
 		}
 		in := l.intents[0]
@@ -25,14 +25,14 @@ func TestAnIdlePlanAnswersWhoAsks(t *testing.T) {
 		}
 	})
 	l.answer = func(i api.PlanIntent) []api.PlanProgress {
-		if i.Stage == rollout.Idle {
+		if i.Stage == plan.Idle {
 			return nil
 		}
 		return l.obey(i)
 	}
-	l.set(time.Hour, rollout.Cordon)
-	l.set(2*time.Hour, rollout.Complete)
-	l.ended(allAtOnce, api.PlanCompleted, rollout.Counts{Total: 1, Done: 1})
+	l.set(time.Hour, plan.Cordon)
+	l.set(2*time.Hour, plan.Complete)
+	l.ended(allAtOnce, api.PlanCompleted, plan.Counts{Total: 1, Done: 1})
 	if want := "Idle ; Cordon a; Complete a"; l.told() != want {
 		t.Errorf("it told %s, want %s", l.told(), want)
 	}
@@ -42,7 +42,7 @@ func TestAnIdlePlanAnswersWhoAsks(t *testing.T) {
 func TestAPlanThatEndsWhileItsFirstIntentIsUnderWayGivesItsNodesBack(t *testing.T) {
 	for _, end := range []func(*lockstep){
 		func(l *lockstep) { l.signalAt(time.Minute, api.MsgCancel, nil) },
-		func(l *lockstep) { l.set(time.Minute, rollout.Complete) },
+		func(l *lockstep) { l.set(time.Minute, plan.Complete) },
 	} {
 		l := newLockstep(t, "a")
 		l.sends = 2 * time.Minute
@@ -63,8 +63,8 @@ func TestAPlanThatEndsWhileItsFirstIntentIsUnderWayGivesItsNodesBack(t *testing.
 func TestANodeThatIsMadeAnewIsTakenAgain(t *testing.T) {
 	l := newLockstep(t, "a", "b")
 	l.say(time.Minute, api.PlanProgress{Revision: 1, Nodes: []api.SharedProgress{{Node: "b", Phase: api.NodeGone, Left: true, Message: "the node is gone"}}})
-	l.set(10*time.Minute, rollout.Complete)
-	l.ended(in("Drain"), api.PlanCompleted, rollout.Counts{Total: 2, Done: 2})
+	l.set(10*time.Minute, plan.Complete)
+	l.ended(in("Drain"), api.PlanCompleted, plan.Counts{Total: 2, Done: 2})
 	if want := "Drain a,b; Drain a; Drain a,b; Complete a,b"; l.told() != want {
 		t.Errorf("it told %s, want %s", l.told(), want)
 	}
@@ -74,21 +74,21 @@ func TestANodeThatIsMadeAnewIsTakenAgain(t *testing.T) {
 func TestARefusedNodeKeepsNothingElseFromBeingKnown(t *testing.T) {
 	l := newLockstep(t, "a")
 	l.answer = func(i api.PlanIntent) []api.PlanProgress {
-		if slices.Contains(i.Nodes, "b") && i.Stage == rollout.Drain {
+		if slices.Contains(i.Nodes, "b") && i.Stage == plan.Drain {
 			return []api.PlanProgress{{Revision: i.Revision, Refused: "b is shared with plan x, and they differ"}}
 		}
-		if i.Stage == rollout.Drain {
+		if i.Stage == plan.Drain {
 			return []api.PlanProgress{{Revision: i.Revision, Tier: 3}}
 		}
 		return l.obey(i)
 	}
-	l.at(time.Minute, func() { l.nodes = append(l.nodes, rollout.Facts{Name: "b"}) })
+	l.at(time.Minute, func() { l.nodes = append(l.nodes, plan.Facts{Name: "b"}) })
 	l.say(5*time.Minute, api.PlanProgress{Revision: 1, Tier: 7})
 	l.at(6*time.Minute, func() {
-		if s := l.status(); s.Stages.Tier != 7 || s.Stages.Stage != rollout.Drain || !strings.Contains(s.Failure, "they differ") {
+		if s := l.status(); s.Stages.Tier != 7 || s.Stages.Stage != plan.Drain || !strings.Contains(s.Failure, "they differ") {
 			t.Errorf("%+v: %s", s.Stages, s.Failure)
 		}
 	})
-	l.set(7*time.Minute, rollout.Complete)
-	l.ended(in("Drain"), api.PlanCompleted, rollout.Counts{Total: 2, Done: 2})
+	l.set(7*time.Minute, plan.Complete)
+	l.ended(in("Drain"), api.PlanCompleted, plan.Counts{Total: 2, Done: 2})
 }

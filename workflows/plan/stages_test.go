@@ -15,7 +15,7 @@ import (
 
 	planactivity "drydock/activities/plan"
 	"drydock/api"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/workflows/call"
 )
 
@@ -77,9 +77,9 @@ func (l *lockstep) obey(i api.PlanIntent) []api.PlanProgress {
 	for _, name := range i.Nodes {
 		n := api.SharedProgress{Node: name, RunID: "d4c1a9b0-0000-4000-8000-000000000001"}
 		switch i.Stage {
-		case rollout.Cordon:
+		case plan.Cordon:
 			n.Phase = api.Cordoned
-		case rollout.Drain:
+		case plan.Drain:
 			n.Phase, n.Drained, n.Message, n.Targets = api.Ready, true, "Drained", i.Tiers
 			p.Tier = len(i.Tiers)
 		default:
@@ -121,7 +121,7 @@ func TestAPlanSaysWhatItsGangWaitsFor(t *testing.T) {
 		l := newLockstep(t, "a", "b")
 		why := map[string]string{"a": tooLarge, "b": tooLarge}
 		l.answer = func(i api.PlanIntent) []api.PlanProgress {
-			if i.Stage == rollout.Complete {
+			if i.Stage == plan.Complete {
 				return l.obey(i)
 			}
 			p := api.PlanProgress{Revision: i.Revision}
@@ -143,8 +143,8 @@ func TestAPlanSaysWhatItsGangWaitsFor(t *testing.T) {
 				t.Errorf("in %s nodes that wait for different things wait for %s", stage, w)
 			}
 		})
-		l.set(30*time.Minute, rollout.Complete)
-		l.ended(in(stage), api.PlanCompleted, rollout.Counts{Total: 2, Done: 2})
+		l.set(30*time.Minute, plan.Complete)
+		l.ended(in(stage), api.PlanCompleted, plan.Counts{Total: 2, Done: 2})
 	}
 }
 
@@ -152,26 +152,26 @@ func TestAPlanGoesThroughItsStages(t *testing.T) {
 	l := newLockstep(t, "a", "b")
 	l.at(time.Minute, func() {
 		s := l.status()
-		if s.Stages == nil || s.Stages.Stage != rollout.Idle || s.Counts.Waiting != 2 || len(l.intents) > 0 {
+		if s.Stages == nil || s.Stages.Stage != plan.Idle || s.Counts.Waiting != 2 || len(l.intents) > 0 {
 			t.Errorf("in Idle: %+v, %+v, %d intents", s.Stages, s.Counts, len(l.intents))
 		}
 	})
-	l.set(2*time.Minute, rollout.Cordon)
+	l.set(2*time.Minute, plan.Cordon)
 	l.at(3*time.Minute, func() {
 		s := l.status()
 		if s.Counts.Running != 2 || s.Stages.Nodes.Cordoned != 2 || s.WaitingFor != "its stage to be set: Drain or Complete" || s.Stages.Drained.Status {
 			t.Errorf("in Cordon: %+v, %+v, %s", s.Counts, s.Stages, s.WaitingFor)
 		}
 	})
-	l.set(4*time.Minute, rollout.Drain)
+	l.set(4*time.Minute, plan.Drain)
 	l.at(5*time.Minute, func() {
 		s := l.status()
 		if !s.Stages.Drained.Status || s.Stages.Tier != 12 || s.Nodes[0].Drain == nil || !s.Nodes[0].Drain.Drained || len(s.Nodes[0].Drain.Targets) != 12 {
 			t.Errorf("in Drain: %+v, %+v", s.Stages, s.Nodes)
 		}
 	})
-	l.set(6*time.Minute, rollout.Complete)
-	s := l.ended(allAtOnce, api.PlanCompleted, rollout.Counts{Total: 2, Done: 2})
+	l.set(6*time.Minute, plan.Complete)
+	s := l.ended(allAtOnce, api.PlanCompleted, plan.Counts{Total: 2, Done: 2})
 	if want := "Cordon a,b; Drain a,b; Complete a,b"; l.told() != want {
 		t.Errorf("it told %s, want %s", l.told(), want)
 	}
@@ -193,14 +193,14 @@ func TestAPlanSaysOnceWhereOlderOnesHaveGoneFurther(t *testing.T) {
 	l := newLockstep(t, "a")
 	l.answer = func(i api.PlanIntent) []api.PlanProgress {
 		p := l.obey(i)[0]
-		if i.Stage == rollout.Drain {
+		if i.Stage == plan.Drain {
 			p.Forwarded = forwarded
 		}
 		return []api.PlanProgress{p, p}
 	}
-	l.set(time.Minute, rollout.Complete)
+	l.set(time.Minute, plan.Complete)
 	said := 0
-	for _, e := range l.ended(in("Drain"), api.PlanCompleted, rollout.Counts{Total: 1, Done: 1}).Events {
+	for _, e := range l.ended(in("Drain"), api.PlanCompleted, plan.Counts{Total: 1, Done: 1}).Events {
 		if e.Message == forwarded {
 			said++
 		}
@@ -212,14 +212,14 @@ func TestAPlanSaysOnceWhereOlderOnesHaveGoneFurther(t *testing.T) {
 
 func TestStagesAreSkippedAndRefused(t *testing.T) {
 	l := newLockstep(t, "a")
-	l.set(time.Minute, rollout.Cordon)
+	l.set(time.Minute, plan.Cordon)
 	l.at(2*time.Minute, func() {
-		l.env.UpdateWorkflowNoRejection(api.MsgSetStage, "u1", t, api.SetStage{Stage: rollout.Complete})
+		l.env.UpdateWorkflowNoRejection(api.MsgSetStage, "u1", t, api.SetStage{Stage: plan.Complete})
 	})
-	l.set(90*time.Second, rollout.Idle)
+	l.set(90*time.Second, plan.Idle)
 	l.signalAt(91*time.Second, api.MsgPause, nil)
 	l.signalAt(92*time.Second, api.MsgRetry, api.NodeOfPlan{Node: "a"})
-	s := l.ended(allAtOnce, api.PlanCompleted, rollout.Counts{Total: 1, Done: 1})
+	s := l.ended(allAtOnce, api.PlanCompleted, plan.Counts{Total: 1, Done: 1})
 	var effects []string
 	for _, m := range s.Messages {
 		if m.Outcome == api.Ignored {
@@ -237,9 +237,9 @@ func TestAPlanIsCancelledInAnyStage(t *testing.T) {
 	for stage, want := range map[string]string{"Idle": "", "Cordon": "Cordon a; Complete a", "Drain": "Drain a; Complete a"} {
 		l := newLockstep(t, "a")
 		l.signalAt(time.Minute, api.MsgCancel, api.Cancel{Message: api.Message{By: "amy"}})
-		counts := rollout.Counts{Total: 1, Done: 1}
+		counts := plan.Counts{Total: 1, Done: 1}
 		if stage == "Idle" {
-			counts = rollout.Counts{Total: 1, Waiting: 1}
+			counts = plan.Counts{Total: 1, Waiting: 1}
 		}
 		if s := l.ended(in(stage), api.PlanCancelled, counts); s.Failure != "cancelled by amy" {
 			t.Errorf("%s: %q", stage, s.Failure)
@@ -252,8 +252,8 @@ func TestAPlanIsCancelledInAnyStage(t *testing.T) {
 
 func TestCompleteFromIdleTouchesNothing(t *testing.T) {
 	l := newLockstep(t, "a")
-	l.set(time.Minute, rollout.Complete)
-	if s := l.ended(allAtOnce, api.PlanCompleted, rollout.Counts{Total: 1, Waiting: 1}); len(l.intents) > 0 || !strings.Contains(s.Failure, "no node was held") {
+	l.set(time.Minute, plan.Complete)
+	if s := l.ended(allAtOnce, api.PlanCompleted, plan.Counts{Total: 1, Waiting: 1}); len(l.intents) > 0 || !strings.Contains(s.Failure, "no node was held") {
 		t.Errorf("it told %s, and says %q", l.told(), s.Failure)
 	}
 }
@@ -263,13 +263,13 @@ func TestANodeThatFailedMakesThePlanIncomplete(t *testing.T) {
 	l.say(time.Minute, api.PlanProgress{Revision: 1, Nodes: []api.SharedProgress{{Node: "b", Phase: api.Failed, Left: true, Failed: true, Message: "it did not empty"}}})
 	l.answer = func(i api.PlanIntent) []api.PlanProgress {
 		all := l.obey(i)
-		if i.Stage == rollout.Complete {
+		if i.Stage == plan.Complete {
 			all[0].Nodes = all[0].Nodes[:1]
 		}
 		return all
 	}
-	l.set(2*time.Minute, rollout.Complete)
-	s := l.ended(in("Drain"), api.PlanIncomplete, rollout.Counts{Total: 2, Done: 1, Failed: 1})
+	l.set(2*time.Minute, plan.Complete)
+	s := l.ended(in("Drain"), api.PlanIncomplete, plan.Counts{Total: 2, Done: 1, Failed: 1})
 	if s.Nodes[0].Node != "b" || s.Nodes[0].Note != "it did not empty" {
 		t.Errorf("%+v", s.Nodes)
 	}
@@ -277,7 +277,7 @@ func TestANodeThatFailedMakesThePlanIncomplete(t *testing.T) {
 
 // refusesDrain takes every stage but Drain.
 func (l *lockstep) refusesDrain(i api.PlanIntent) []api.PlanProgress {
-	if i.Stage == rollout.Drain {
+	if i.Stage == plan.Drain {
 		return []api.PlanProgress{{Revision: i.Revision, Refused: "the gang of 2 nodes is larger than maxParallel 1"}}
 	}
 	return l.obey(i)
@@ -288,16 +288,16 @@ func TestARefusedIntentGoesBackToTheStageBefore(t *testing.T) {
 	l.answer = l.refusesDrain
 	var answered error
 	l.at(2*time.Minute, func() {
-		l.env.UpdateWorkflow(api.MsgSetStage, "u1", &answers{t: t, err: &answered}, api.SetStage{Stage: rollout.Drain})
+		l.env.UpdateWorkflow(api.MsgSetStage, "u1", &answers{t: t, err: &answered}, api.SetStage{Stage: plan.Drain})
 	})
 	l.at(3*time.Minute, func() {
 		s := l.status()
-		if s.Stages.Stage != rollout.Cordon || len(s.Stages.Begun) != 1 || s.Failure != "Drain was refused: the gang of 2 nodes is larger than maxParallel 1" {
+		if s.Stages.Stage != plan.Cordon || len(s.Stages.Begun) != 1 || s.Failure != "Drain was refused: the gang of 2 nodes is larger than maxParallel 1" {
 			t.Errorf("%+v: %s", s.Stages, s.Failure)
 		}
 	})
-	l.set(4*time.Minute, rollout.Complete)
-	l.ended(in("Cordon"), api.PlanCompleted, rollout.Counts{Total: 2, Done: 2})
+	l.set(4*time.Minute, plan.Complete)
+	l.ended(in("Cordon"), api.PlanCompleted, plan.Counts{Total: 2, Done: 2})
 	if answered == nil || !strings.Contains(answered.Error(), "the stage is refused, and is Cordon again: the gang") {
 		t.Errorf("whoever set it heard %v", answered)
 	}
@@ -310,12 +310,12 @@ func TestAPlanWhoseFirstStageIsRefusedIsIdle(t *testing.T) {
 	l := newLockstep(t, "a")
 	l.answer = l.refusesDrain
 	l.at(time.Minute, func() {
-		if s := l.status(); s.Stages.Stage != rollout.Idle || !strings.HasPrefix(s.Failure, "Drain was refused") {
+		if s := l.status(); s.Stages.Stage != plan.Idle || !strings.HasPrefix(s.Failure, "Drain was refused") {
 			t.Errorf("%+v: %s", s.Stages, s.Failure)
 		}
 	})
 	l.signalAt(2*time.Minute, api.MsgCancel, nil)
-	l.ended(in("Drain"), api.PlanCancelled, rollout.Counts{Total: 1, Waiting: 1})
+	l.ended(in("Drain"), api.PlanCancelled, plan.Counts{Total: 1, Waiting: 1})
 }
 
 // answers keeps how an update ended.
@@ -332,13 +332,13 @@ func (a *answers) Complete(_ any, err error) {
 
 func TestNodesThatComeJoinAndThoseThatGoStay(t *testing.T) {
 	l := newLockstep(t, "a", "b")
-	l.at(time.Minute, func() { l.nodes = []rollout.Facts{{Name: "b"}, {Name: "c"}} })
+	l.at(time.Minute, func() { l.nodes = []plan.Facts{{Name: "b"}, {Name: "c"}} })
 	l.at(3*time.Minute, func() {
-		l.env.SignalWorkflow(api.MsgSetSelector, api.SetSelector{Selection: rollout.Selection{Nodes: []string{"d"}}})
-		l.nodes = []rollout.Facts{{Name: "d"}}
+		l.env.SignalWorkflow(api.MsgSetSelector, api.SetSelector{Selection: plan.Selection{Nodes: []string{"d"}}})
+		l.nodes = []plan.Facts{{Name: "d"}}
 	})
-	l.set(5*time.Minute, rollout.Complete)
-	s := l.ended(in("Cordon"), api.PlanCompleted, rollout.Counts{Total: 4, Done: 4})
+	l.set(5*time.Minute, plan.Complete)
+	s := l.ended(in("Cordon"), api.PlanCompleted, plan.Counts{Total: 4, Done: 4})
 	if want := "Cordon a,b; Cordon a,b,c; Cordon a,b,c,d; Complete a,b,c,d"; l.told() != want {
 		t.Errorf("it told %s, want %s", l.told(), want)
 	}
@@ -350,7 +350,7 @@ func TestNodesThatComeJoinAndThoseThatGoStay(t *testing.T) {
 func TestAnIntentIsRepeatedUntilItIsAnswered(t *testing.T) {
 	l := newLockstep(t, "a")
 	l.answer = func(i api.PlanIntent) []api.PlanProgress {
-		if i.Stage == rollout.Cordon && len(l.intents) < 4 {
+		if i.Stage == plan.Cordon && len(l.intents) < 4 {
 			return nil
 		}
 		return l.obey(i)
@@ -361,8 +361,8 @@ func TestAnIntentIsRepeatedUntilItIsAnswered(t *testing.T) {
 		}
 	})
 	l.say(time.Hour, api.PlanProgress{Repeat: true})
-	l.set(2*time.Hour, rollout.Complete)
-	l.ended(in("Cordon"), api.PlanCompleted, rollout.Counts{Total: 1, Done: 1})
+	l.set(2*time.Hour, plan.Complete)
+	l.ended(in("Cordon"), api.PlanCompleted, plan.Counts{Total: 1, Done: 1})
 	// Four until it is answered, then one every five minutes.
 	if n := len(l.intents); n < 20 || n > 35 {
 		t.Errorf("it told %d times in two hours", n)
@@ -379,8 +379,8 @@ func TestForeignProgressIsNotTaken(t *testing.T) {
 			t.Errorf("%s, %+v, %+v", s.Phase, s.Counts, s.Nodes)
 		}
 	})
-	l.set(3*time.Minute, rollout.Complete)
-	l.ended(in("Drain"), api.PlanCompleted, rollout.Counts{Total: 1, Done: 1})
+	l.set(3*time.Minute, plan.Complete)
+	l.ended(in("Drain"), api.PlanCompleted, plan.Counts{Total: 1, Done: 1})
 }
 
 func TestStagesGoOnInTheNextRun(t *testing.T) {
@@ -390,7 +390,7 @@ func TestStagesGoOnInTheNextRun(t *testing.T) {
 		l.env.SignalWorkflow(api.MsgPause, nil)
 	})
 	l.at(30*time.Second, func() {
-		l.env.SignalWorkflow(api.MsgSetSelector, api.SetSelector{Selection: rollout.Selection{Selector: "a=b"}})
+		l.env.SignalWorkflow(api.MsgSetSelector, api.SetSelector{Selection: plan.Selection{Selector: "a=b"}})
 	})
 	_, err := l.run(in("Drain"))
 	var again *workflow.ContinueAsNewError
@@ -408,8 +408,8 @@ func TestStagesGoOnInTheNextRun(t *testing.T) {
 			t.Errorf("%+v, %+v", s.Stages, s.Plan.Selection)
 		}
 	})
-	l.set(11*time.Minute, rollout.Complete)
-	l.ended(string(input), api.PlanCompleted, rollout.Counts{Total: 2, Done: 2})
+	l.set(11*time.Minute, plan.Complete)
+	l.ended(string(input), api.PlanCompleted, plan.Counts{Total: 2, Done: 2})
 	if first := l.intents[before]; first.Revision != l.intents[before-1].Revision {
 		t.Errorf("the next run tells revision %d after %d", first.Revision, l.intents[before-1].Revision)
 	}
@@ -417,8 +417,8 @@ func TestStagesGoOnInTheNextRun(t *testing.T) {
 
 func TestARollingPlanHasNoStages(t *testing.T) {
 	s := newSite(t, "a")
-	s.signalAt(time.Second, api.MsgSetStage, api.SetStage{Stage: rollout.Drain})
-	status := s.ended(`{"all":true}`, api.PlanCompleted, rollout.Counts{Total: 1, Done: 1})
+	s.signalAt(time.Second, api.MsgSetStage, api.SetStage{Stage: plan.Drain})
+	status := s.ended(`{"all":true}`, api.PlanCompleted, plan.Counts{Total: 1, Done: 1})
 	if m := status.Messages[0]; m.Outcome != api.Ignored || !strings.Contains(m.Effect, "the plan is rolling") || status.Stages != nil {
 		t.Errorf("%+v", m)
 	}

@@ -13,7 +13,7 @@ import (
 	"drydock/api"
 	"drydock/rules/bounds"
 	"drydock/rules/markdown"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/workflows/call"
 	"drydock/workflows/inbox"
 	"drydock/workflows/reset"
@@ -55,13 +55,13 @@ func decode(input []byte) (api.PlanRunInput, error) {
 	if err != nil {
 		return in, err
 	}
-	if err := rollout.CheckName(in.Name); err != nil {
+	if err := plan.CheckName(in.Name); err != nil {
 		return in, fmt.Errorf("name: %w", err)
 	}
 	if len(in.Plan) == 0 {
 		return in, errors.New("plan: is missing: give the input of the plan")
 	}
-	if _, err := rollout.Decode(in.Name, in.Plan); err != nil {
+	if _, err := plan.Decode(in.Name, in.Plan); err != nil {
 		return in, fmt.Errorf("plan: %w", err)
 	}
 	return in, nil

@@ -1,4 +1,4 @@
-package rollout_test
+package plan_test
 
 import (
 	"encoding/json"
@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/rules/spec"
 )
 
@@ -41,10 +41,10 @@ func TestPlansAreReadStrictly(t *testing.T) {
 		"a maintenance's window":  {`{"nodes":["a"],"maintenance":{"windows":["x y"]}}`, "maintenance.windows[0]: "},
 		"not JSON":                {`{`, "not valid JSON"},
 		"null":                    {`{"nodes":["a"],"reason":null}`, "reason: null is not a value"},
-		"too long":                {`{"reason":"` + strings.Repeat("x", rollout.MaxInput) + `"}`, "the input has"},
+		"too long":                {`{"reason":"` + strings.Repeat("x", plan.MaxInput) + `"}`, "the input has"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := rollout.Decode("kernel", []byte(c.input))
+			_, err := plan.Decode("kernel", []byte(c.input))
 			switch {
 			case c.want == "" && err != nil:
 				t.Error(err)
@@ -59,17 +59,17 @@ func TestNamesOfPlans(t *testing.T) {
 	for name, ok := range map[string]bool{
 		"kernel-6.12": true, "a": true, "": false, "Kernel": false, "a/b": false, "-a": false, strings.Repeat("a", 54): false, strings.Repeat("a", 53): true,
 	} {
-		if err := rollout.CheckName(name); (err == nil) != ok {
+		if err := plan.CheckName(name); (err == nil) != ok {
 			t.Errorf("%q: %v", name, err)
 		}
-		if ok && spec.RequestorName(rollout.RequestorOf(name)) != nil {
-			t.Errorf("%q: %v", name, spec.RequestorName(rollout.RequestorOf(name)))
+		if ok && spec.RequestorName(plan.RequestorOf(name)) != nil {
+			t.Errorf("%q: %v", name, spec.RequestorName(plan.RequestorOf(name)))
 		}
 	}
 }
 
 func TestTheInputOfAMaintenance(t *testing.T) {
-	p, err := rollout.Decode("kernel", []byte(`{"nodes":["a"],"reason":"kernel 6.12","owner":"infra","notify":["oncall"],
+	p, err := plan.Decode("kernel", []byte(`{"nodes":["a"],"reason":"kernel 6.12","owner":"infra","notify":["oncall"],
 		"strategy":{"onBlocked":"skip","blockedAfter":"15m"},"maintenance":{"owner":"db","priority":7,"drain":{"force":true}}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestTheInputOfAMaintenance(t *testing.T) {
 }
 
 func TestANotBeforeThatIsOverIsLeftOut(t *testing.T) {
-	p, err := rollout.Decode("kernel", []byte(`{"nodes":["a"],"maintenance":{"notBefore":"2026-03-01T12:00:00Z"}}`))
+	p, err := plan.Decode("kernel", []byte(`{"nodes":["a"],"maintenance":{"notBefore":"2026-03-01T12:00:00Z"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"nodes":["a"],"maintenance":{"drain":{"plan":[{"podPriority":1}]}}}`))
 	f.Add([]byte(`{"all":true,"strategy":{"onBlocked":"abort"}}`))
 	f.Fuzz(func(t *testing.T, input []byte) {
-		p, err := rollout.Decode("kernel", input)
+		p, err := plan.Decode("kernel", input)
 		if err != nil {
 			return
 		}
@@ -120,7 +120,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		if again, err := json.Marshal(p); err != nil {
 			t.Error(err)
-		} else if _, err := rollout.Decode("kernel", again); err != nil {
+		} else if _, err := plan.Decode("kernel", again); err != nil {
 			t.Errorf("%s with its defaults is refused: %v", again, err)
 		}
 	})

@@ -1,4 +1,4 @@
-package profiles_test
+package profile_test
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 	"drydock/api"
 	"drydock/rules/profile/state"
 	"drydock/workflows/call"
-	"drydock/workflows/profiles"
+	"drydock/workflows/profile"
 	"drydock/workflows/workflowtest"
 )
 
@@ -60,7 +60,7 @@ func newYard(t *testing.T) *yard {
 func (y *yard) begin(now time.Time) {
 	y.env = workflowtest.Environment(now)
 	y.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: api.ProfilesID(""), TaskQueue: api.DefaultTaskQueue})
-	y.env.RegisterWorkflowWithOptions(profiles.Profiles, workflow.RegisterOptions{Name: api.ProfilesType})
+	y.env.RegisterWorkflowWithOptions(profile.Profiles, workflow.RegisterOptions{Name: api.ProfilesType})
 	y.env.RegisterWorkflowWithOptions(func(ctx workflow.Context, in api.ProfileTransitionInput) (api.ProfileTransitionEnded, error) {
 		y.begun = append(y.begun, in)
 		if err := workflow.Sleep(ctx, y.takes+time.Duration(len(y.begun))*y.spread); err != nil {

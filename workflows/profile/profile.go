@@ -1,6 +1,6 @@
-// Package profiles is the workflow that decides for a cluster by the profiles of its nodes: it has one activity evaluate all nodes,
+// Package profile is the workflow that decides for a cluster by the profiles of its nodes: it has one activity evaluate all nodes,
 // and begins the transitions and notifications that are due.
-package profiles
+package profile
 
 import (
 	"slices"

@@ -1,4 +1,4 @@
-package rollout_test
+package plan_test
 
 import (
 	"slices"
@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 )
 
 func TestAPlanMatchesByNameAndLabels(t *testing.T) {
@@ -26,7 +26,7 @@ func TestAPlanMatchesByNameAndLabels(t *testing.T) {
 		`{"nodes":["a","c"],"exclude":["a"]}`: "c",
 		`{"nodeSelector":{"nodeSelectorTerms":[{"matchFields":[{"key":"metadata.name","operator":"In","values":["c"]}]},{"matchExpressions":[{"key":"pool","operator":"Exists"}]}]},"exclude":["a"]}`: "b c",
 	} {
-		p, err := rollout.Decode("kernel", []byte(input))
+		p, err := plan.Decode("kernel", []byte(input))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,7 +44,7 @@ func TestAPlanMatchesByNameAndLabels(t *testing.T) {
 			t.Errorf("%s matches %v, want %s", input, got, want)
 		}
 	}
-	for _, p := range []rollout.Selection{{Selector: "a in"}, {NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
+	for _, p := range []plan.Selection{{Selector: "a in"}, {NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
 		{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "a", Operator: "Like"}}},
 	}}}} {
 		if _, err := p.Matcher(); err == nil {
@@ -54,7 +54,7 @@ func TestAPlanMatchesByNameAndLabels(t *testing.T) {
 }
 
 func TestWarningsOfAPlan(t *testing.T) {
-	for want, r := range map[string]rollout.Reach{
+	for want, r := range map[string]plan.Reach{
 		"": {All: 3, Matching: 2, ControlPlanes: 2, MatchingControlPlane: 1},
 		"these are all 3 nodes of the cluster|every control-plane node is among them (1)": {All: 3, Matching: 3, ControlPlanes: 1, MatchingControlPlane: 1},
 		"there are no nodes of these names: x, y and 2 more":                              {All: 3, Matching: 1, Missing: []string{"x", "y"}, MoreMissing: 2},

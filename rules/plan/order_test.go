@@ -1,4 +1,4 @@
-package rollout_test
+package plan_test
 
 import (
 	"slices"
@@ -6,12 +6,12 @@ import (
 
 	"pgregory.net/rapid"
 
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 )
 
 func TestNamesAreOrderedAsPeopleCount(t *testing.T) {
 	want := []string{"a", "a01", "a1", "a2", "a10", "a10-2", "a10-11", "b", "ip-10-0-2-3", "ip-10-0-12-1", "worker-2", "worker-10"}
-	got := slices.SortedFunc(slices.Values(slices.Concat(want[6:], want[:6])), rollout.CompareNames)
+	got := slices.SortedFunc(slices.Values(slices.Concat(want[6:], want[:6])), plan.CompareNames)
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -22,10 +22,10 @@ func TestTheOrderOfNamesIsTotal(t *testing.T) {
 	name := rapid.StringMatching("[a0-]{0,3}[0-9]{0,3}[b1]{0,2}")
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, c := name.Draw(t, "a"), name.Draw(t, "b"), name.Draw(t, "c")
-		if x, y := rollout.CompareNames(a, b), rollout.CompareNames(b, a); x != -y || (x == 0) != (a == b) {
+		if x, y := plan.CompareNames(a, b), plan.CompareNames(b, a); x != -y || (x == 0) != (a == b) {
 			t.Errorf("%q to %q is %d, and back %d", a, b, x, y)
 		}
-		if rollout.CompareNames(a, b) <= 0 && rollout.CompareNames(b, c) <= 0 && rollout.CompareNames(a, c) > 0 {
+		if plan.CompareNames(a, b) <= 0 && plan.CompareNames(b, c) <= 0 && plan.CompareNames(a, c) > 0 {
 			t.Errorf("%q, %q, %q have no order", a, b, c)
 		}
 	})

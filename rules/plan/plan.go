@@ -1,6 +1,6 @@
-// Package rollout decides which nodes of a maintenance plan go next: the plan's input, its rules and the decision. Values
+// Package plan decides which nodes of a maintenance plan go next: the plan's input, its rules and the decision. Values
 // in, values out.
-package rollout
+package plan
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package rollout_test
+package plan_test
 
 import (
 	"encoding/json"
@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"drydock/rules/drainplan"
-	"drydock/rules/rollout"
+	"drydock/rules/plan"
 	"drydock/rules/spec"
 )
 
@@ -52,7 +52,7 @@ func TestPlansOfAllAtOnceAreReadStrictly(t *testing.T) {
 		"another strategy":     {`{"all":true,"strategy":{"type":"atOnce"}}`, `strategy.type: "atOnce" is not one of rolling, allAtOnce`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := rollout.Decode("kernel", []byte(c.input))
+			p, err := plan.Decode("kernel", []byte(c.input))
 			switch {
 			case c.want == "" && err != nil:
 				t.Error(err)
@@ -61,7 +61,7 @@ func TestPlansOfAllAtOnceAreReadStrictly(t *testing.T) {
 			case c.want == "":
 				again, err := json.Marshal(p)
 				if err == nil {
-					_, err = rollout.Decode("kernel", again)
+					_, err = plan.Decode("kernel", again)
 				}
 				if err != nil {
 					t.Errorf("%s with its defaults is refused: %v", again, err)
@@ -71,9 +71,9 @@ func TestPlansOfAllAtOnceAreReadStrictly(t *testing.T) {
 	}
 }
 
-func decoded(t *testing.T, input string) rollout.Plan {
+func decoded(t *testing.T, input string) plan.Plan {
 	t.Helper()
-	p, err := rollout.Decode("kernel", []byte(input))
+	p, err := plan.Decode("kernel", []byte(input))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func decoded(t *testing.T, input string) rollout.Plan {
 // TestTheStandardEntriesAreInjected: "the NodeMaintenance .spec.drainPlan always contains the following entries".
 func TestTheStandardEntriesAreInjected(t *testing.T) {
 	p := decoded(t, `{"all":true,`+together+`,"drainPlan":{"tiers":[{"podType":"Static","podPriority":5},{"podPriority":7,"podSelector":"a=b"},{"podPriority":2000000000}]}}`)
-	if p.Stage != rollout.Idle || p.Requestor != spec.PlansRequestor {
+	if p.Stage != plan.Idle || p.Requestor != spec.PlansRequestor {
 		t.Errorf("stage %s, requestor %s", p.Stage, p.Requestor)
 	}
 	tiers, err := p.Tiers()
